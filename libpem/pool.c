@@ -6,7 +6,7 @@
 
 bool pem_pool_geometry__valid(const struct pem_pool_geometry *g)
 {
-	if (g->flags & ~PEM_POOL_OVERWRITE)
+	if (g->flags & ~(PEM_POOL_OVERWRITE | PEM_POOL_FURTHER))
 		return false;
 	if (g->chunk_bytes < 4096 || g->chunk_bytes > 16u << 20 ||
 	    (g->chunk_bytes & (g->chunk_bytes - 1)))
@@ -57,6 +57,11 @@ struct pem_distribution *pem_pool__distribution(const struct pem_ring *ring, uin
 	return &ring->distributions[(uint64_t)index * ring->lane_count + lane];
 }
 
+struct pem_cell *pem_pool__further(const struct pem_ring *ring, uint32_t lane, uint32_t cell)
+{
+	return &ring->further[(uint64_t)lane * PEM_FURTHER_CELLS + cell];
+}
+
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring)
 {
 	return ring->chunk_state + ring->chunk_count;
@@ -72,20 +77,68 @@ uint32_t *pem_pool__populated(const struct pem_ring *ring)
 	return pem_pool__event_models(ring) + ring->event_capacity;
 }
 
-const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
-				      uint64_t contexts, uint32_t event_id)
+/* Has one of the rules chosen so far the cell? */
+static bool has_cell(const struct pem_rule *const *rules, uint32_t count, uint32_t cell)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		if (PEM_RULE_CELL(rules[i]->flags) == cell)
+			return true;
+	}
+	return false;
+}
+
+/* Rules that ask for nothing do not matter beside others; one alone says that nothing is wanted. */
+static uint32_t drop_idle(const struct pem_rule **rules, uint32_t count)
+{
+	uint32_t kept = 0, i;
+
+	for (i = 0; i < count; i++) {
+		if (PEM_ACTION_FLAGS(rules[i]->action))
+			rules[kept++] = rules[i];
+	}
+	return kept || !count ? kept : 1;
+}
+
+uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uint64_t contexts,
+			uint32_t event_id, const struct pem_rule *rules[PEM_EVENT_RULES_MAX])
 {
 	const struct pem_rule *rule, *any = NULL;
-	uint32_t i;
+	uint32_t found = 0, i, cell;
 
 	for (i = 0; i < count && i < PEM_RULES_MAX; i++) {
 		rule = &page->rules[i];
 		if (rule->context >= PEM_CONTEXTS_MAX || !(contexts >> rule->context & 1))
 			continue;
-		if (rule->event_id == event_id)
-			return rule;
+		cell = PEM_RULE_CELL(rule->flags);
 		if (rule->event_id == PEM_RULE_ANY_EVENT)
 			any = rule;
+		else if (rule->event_id == event_id && cell < PEM_EVENT_RULES_MAX &&
+			 !has_cell(rules, found, cell))
+			rules[found++] = rule;
 	}
-	return any;
+	if (!found && any)
+		rules[found++] = any;
+	return drop_idle(rules, found);
+}
+
+bool pem_rules__need_parts(const struct pem_rule *const *rules, uint32_t count)
+{
+	return count > 1 || (count && PEM_RULE_CELL(rules[0]->flags) &&
+			     PEM_ACTION_FLAGS(rules[0]->action) & PEM_ACTION_STAT);
+}
+
+uint64_t pem_rules__action(const struct pem_rule *const *rules, uint32_t count)
+{
+	uint32_t flags = PEM_ACTION_MORE, i;
+
+	if (!count)
+		return 0;
+	if (!pem_rules__need_parts(rules, count))
+		return rules[0]->action;
+	for (i = 0; i < count; i++)
+		flags |= PEM_ACTION_FLAGS(rules[i]->action) &
+			 (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_CALLBACK | PEM_ACTION_WAKE);
+	return PEM_ACTION(flags, PEM_NO_FIELD, 0, 0, PEM_ACTION_EPOCH(rules[0]->action));
 }

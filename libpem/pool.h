@@ -37,12 +37,26 @@ bool pem_pool_geometry__valid(const struct pem_pool_geometry *geometry);
  */
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
 
+/* The rules of one event: one of its own cell, and one of each further cell. */
+#define PEM_EVENT_RULES_MAX (1 + PEM_FURTHER_CELLS)
+
 /*
- * Return the rule that holds for an event, among the first count rules of a page; NULL: none. Bit i
- * of contexts says that the page's context i holds (membership.h).
+ * Find the rules that apply to an event, among the first count rules of a page: the first of each
+ * cell, in the page's order. Bit i of contexts says that the page's context i holds (membership.h).
+ * Returns how many; one alone may be for any event.
  */
-const struct pem_rule *pem_rule__find(const struct pem_session_page *page, uint32_t count,
-				      uint64_t contexts, uint32_t event_id);
+uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uint64_t contexts,
+			uint32_t event_id, const struct pem_rule *rules[PEM_EVENT_RULES_MAX]);
+
+/* Do these rules of an event need parts (PEM_ACTION_MORE)? One that does not use a further cell
+ * needs none. */
+bool pem_rules__need_parts(const struct pem_rule *const *rules, uint32_t count);
+
+/* The action word of an event with these rules, without an incarnation; 0: nothing is wanted. */
+uint64_t pem_rules__action(const struct pem_rule *const *rules, uint32_t count);
+
+/* A further cell of a lane, in a pool that has them. */
+struct pem_cell *pem_pool__further(const struct pem_ring *ring, uint32_t lane, uint32_t cell);
 
 /*
  * Return a lane's part of one of the session's distributions. index: below PEM_DISTRIBUTION_COUNT.

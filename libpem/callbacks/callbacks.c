@@ -30,7 +30,7 @@ static void settle_source(struct pem_session *s, struct pem_demand *demand)
 	s->sources->instances[demand->instance].ops->balance(
 		s->sources->instances[demand->instance].source, demand->instance_index, &balance);
 	if (demand->async && balance.discarded > demand->source_lost)
-		demand->async_lost += balance.discarded - demand->source_lost;
+		demand->first->async_lost += balance.discarded - demand->source_lost;
 	demand->source_lost = balance.discarded;
 }
 
@@ -55,9 +55,11 @@ static void settle_demand(struct pem_session *s, struct pem_demand *demand)
 		 * A thread may have committed a record and not counted it yet: to begin with,
 		 * rather too much is missing.
 		 */
-		after = demand->async ? before : pem_producer__produced(p, entry->event_index);
+		after = pem_demand__async(demand->first)
+				? before
+				: pem_producer__produced(p, entry->event_index);
 		if (p->async)
-			pem_async__settle(p, demand, entry->event_index, after);
+			pem_async__settle(p, demand->first, entry->event_index, after);
 	}
 }
 
@@ -67,7 +69,7 @@ static uint64_t lost_so_far(const struct pem_callback *cb)
 	size_t i;
 
 	for (i = 0; i < cb->count; i++)
-		lost += cb->entry[i].demand->async_lost;
+		lost += cb->entry[i].demand->first->async_lost;
 	return lost;
 }
 
@@ -126,9 +128,16 @@ static void update_thread(struct pem_async *a)
 
 static void want_context(struct pem_session *s, struct pem_demand *demand)
 {
+	struct pem_demand *wanted = demand;
+
 	(void)s;
-	demand->async_context = true;
-	demand->want_async = true;
+	/* Records come from one of the event's demands alone. */
+	while (wanted && !wanted->want_log && !wanted->want_async)
+		wanted = wanted->next;
+	if (!wanted)
+		wanted = demand;
+	wanted->async_context = true;
+	wanted->want_async = true;
 }
 
 /* What the kernel's records need beside themselves: who runs where. */
@@ -167,7 +176,7 @@ static void set_bits(struct pem_callback *cb, bool enabled)
 		struct pem_demand *demand = cb->entry[i].demand;
 
 		demand->async = enabled ? demand->async | bit : demand->async & ~bit;
-		demand->async_ever |= enabled;
+		demand->first->async_ever |= enabled;
 		demand->wake = a->asleep && demand->async;
 	}
 	update_thread(a);
@@ -283,16 +292,10 @@ static int add_demands(struct pem_callback *cb, const struct pem_event_set *set,
 	size_t i;
 
 	for (i = 0; !result && i < set->count; i++) {
-		demand = pem_session__demand(cb->session, set->events[i]);
-		if (!demand)
-			return pem_error__set(error, -ENOMEM, "out of memory");
-		result = pem_demand__set_context(demand, context, error);
-		if (!result)
-			result = pem_demand__bind(demand, set, i, error);
-		if (result) {
-			pem_demand__release_context(demand);
+		result = pem_session__bind(cb->session, set, i, context, PEM_USE_RECORDS, &demand,
+					   error);
+		if (result)
 			return result;
-		}
 		demand->want_async = true;
 		cb->entry[cb->count++].demand = demand;
 		if (context->pid == (uint32_t)getpid())
@@ -397,7 +400,6 @@ static void leave(struct pem_session *s, struct pem_callback *cb)
 	for (i = 0; i < cb->count; i++) {
 		cb->entry[i].demand->want_async = is_wanted(s, cb->entry[i].demand);
 		pem_demand__unbind(cb->entry[i].demand);
-		pem_demand__release_context(cb->entry[i].demand);
 	}
 }
 

@@ -22,6 +22,7 @@ struct pem_callback {
 	struct pem_callback *next;
 	struct pem_async_callback *async; /* NULL: synchronous */
 	uint32_t pid; /* the process in whose threads it is called: not a child's */
+	bool enabled; /* of a synchronous one */
 	size_t count;
 	struct {
 		struct pem_demand *demand;

@@ -220,11 +220,14 @@ static uint64_t period_of(struct pem_async *a)
 
 static void set_asleep(struct pem_session *s, bool asleep)
 {
+	struct pem_demand *demand;
 	size_t i;
 
 	s->async->asleep = asleep;
-	for (i = 0; i < s->demand_count; i++)
-		s->demands[i].wake = asleep && s->demands[i].async;
+	for (i = 0; i < s->demand_count; i++) {
+		for (demand = &s->demands[i]; demand; demand = demand->next)
+			demand->wake = asleep && demand->async;
+	}
 }
 
 /*

@@ -96,22 +96,30 @@ static uint32_t id_in_trace(struct pem_log *log, const struct pem_event_entry *e
 	return pem_model__by_id(log->model, id) ? id : 0;
 }
 
-void pem_session__retire(struct pem_session *s, struct pem_producer *p)
+static void retire_statistic(struct pem_demand *demand, struct pem_producer *p)
 {
 	struct pem_statistic gone;
+
+	memset(&gone, 0, sizeof(gone));
+	pem_producer__statistic(p, demand, &gone);
+	pem_demand__retire_distribution(demand, p);
+	if (demand->retired_epoch != demand->epoch)
+		memset(&demand->retired, 0, sizeof(gone));
+	demand->retired_epoch = demand->epoch;
+	pem_statistic__add(&demand->retired, &gone);
+}
+
+void pem_session__retire(struct pem_session *s, struct pem_producer *p)
+{
+	struct pem_demand *demand;
 	size_t i;
 
 	pem_async__account(s, p);
 	for (i = 0; i < s->demand_count; i++) {
-		if (!s->demands[i].want_statistic)
-			continue;
-		memset(&gone, 0, sizeof(gone));
-		pem_producer__statistic(p, &s->demands[i], &gone);
-		pem_demand__retire_distribution(&s->demands[i], p);
-		if (s->demands[i].retired_epoch != s->demands[i].epoch)
-			memset(&s->demands[i].retired, 0, sizeof(gone));
-		s->demands[i].retired_epoch = s->demands[i].epoch;
-		pem_statistic__add(&s->demands[i].retired, &gone);
+		for (demand = &s->demands[i]; demand; demand = demand->next) {
+			if (demand->want_statistic)
+				retire_statistic(demand, p);
+		}
 	}
 }
 
@@ -143,6 +151,12 @@ static bool believe_records(struct pem_balance *b)
 	return true;
 }
 
+/* Are all of an event's records callback-only? */
+static bool is_callback_only(const struct pem_event_entry *e)
+{
+	return e->demand && e->demand->async_ever && !pem_demand__of_log(e->demand);
+}
+
 void pem_session__account(struct pem_session *s, struct pem_producer *p)
 {
 	struct pem_balance_entry *entries;
@@ -165,10 +179,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 	in_flight += __atomic_load_n(&p->ring.header->cut_short, __ATOMIC_RELAXED);
 	for (i = 0; i < PEM_EVENT_TABLE; i++) {
 		e = &p->table[i];
-		if (!e->id)
-			continue;
-		/* All its records are callback-only. */
-		if (e->demand && e->demand->async_ever && !e->demand->want_log)
+		if (!e->id || is_callback_only(e))
 			continue;
 		b = &entries[count].balance;
 		b->delivered = p->delivered[e->event_index];

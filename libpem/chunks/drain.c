@@ -82,6 +82,21 @@ static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
 	return count;
 }
 
+/* Is a record the log's? tid: of its thread, as the process knows it. */
+static bool is_logged(struct pem_session *s, struct pem_producer *p,
+		      const struct pem_event_entry *entry, const uint8_t *record, size_t bytes,
+		      uint64_t clock, uint32_t tid)
+{
+	const struct pem_demand *demand;
+
+	if (!pem_log__wants(s->log, entry->demand, clock))
+		return false;
+	if (!entry->demand || !entry->demand->records_differ)
+		return true;
+	demand = pem_demand__of_log(entry->demand);
+	return !demand || pem_demand__takes(demand, record, bytes, tid, pem_producer__contexts(p));
+}
+
 /*
  * Check the records of a private copy of content bytes and count them. Sets timestamp_end and
  * record_count, and cuts content_size before the first record that does not fit. Takes out records
@@ -92,7 +107,8 @@ static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
  * floor as its clock. A record from the future does not fit.
  */
 static void check_records(struct pem_session *s, struct pem_producer *p, struct pem_packet *packet,
-			  size_t content, size_t skip, uint64_t floor, uint32_t *counts)
+			  size_t content, size_t skip, uint64_t floor, uint32_t tid,
+			  uint32_t *counts)
 {
 	struct pem_event_entry *entry = NULL;
 	struct pem_record_header *header;
@@ -129,7 +145,7 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		} else if (at < skip) {
 			/* It was counted as callback-only before the log began. */
 			;
-		} else if (!pem_log__wants(s->log, entry->demand, clock)) {
+		} else if (!is_logged(s, p, entry, base + at, (size_t)bytes, clock, tid)) {
 			p->callback_only[entry->event_index]++;
 		} else {
 			if (!entry->described)
@@ -330,6 +346,7 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	const struct pem_ring *ring = &p->ring;
 	struct pem_packet *packet = next_in_batch(s, p, batch, c->lane);
 	uint64_t bytes;
+	uint32_t tid;
 
 	/* Let callbacks read what came since they last read this chunk. */
 	if (c->full)
@@ -342,11 +359,12 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	packet->cpu = PEM_NO_CPU;
 	/* pid and tid are those of this pid namespace, whatever the chunk says. */
 	packet->pid = p->pid;
-	packet->tid = pem_producer__tid(p, packet->tid);
+	tid = packet->tid;
+	packet->tid = pem_producer__tid(p, tid);
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
 	check_records(s, p, packet, bytes, pem_async__callback_only_before(p, c->lane, c->seq),
-		      batch->clock, batch->counts);
+		      batch->clock, tid, batch->counts);
 	if (packet->record_count)
 		append(batch, s->chunks->batch, packet);
 }

@@ -2,8 +2,8 @@
 /*
  * binding.c - predicates of event sets, and the handles that are bound to them
  *
- * A session tests an event by one predicate at a time: the predicate is evaluated once, where the
- * event happens. Another session may test the event by another predicate.
+ * A demand tests an event by one predicate, where the event happens. Handles with other predicates
+ * have demands of their own.
  */
 #include "core/binding.h"
 #include "core/core.h"
@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Return the session's own copy of a predicate, made if need be. NULL: out of memory. */
 static const struct pem_predicate *intern(struct pem_session *s, const char *text,
@@ -148,21 +149,149 @@ const char *pem_event_set__predicate(const struct pem_event_set *set, size_t i)
 								       : NULL;
 }
 
-int pem_demand__bind(struct pem_demand *demand, const struct pem_event_set *set, size_t i,
-		     struct pem_error *error)
+PEM_STATIC_ASSERT(PEM_FURTHER_HANDLES_MAX == PEM_FURTHER_CELLS,
+		  "what the API and the ABI call the same");
+
+static bool is_free(const struct pem_demand *demand)
+{
+	return !demand->bound && demand->instance < 0 && !demand->want_log && !demand->want_async;
+}
+
+/* Synchronous callbacks are this process's, whether the context names it or any process. */
+static bool is_of_this_process(const struct pem_context *context)
+{
+	return (context->pid == PEM_ANY || context->pid == (uint32_t)getpid()) &&
+	       !context->program[0] && !context->cgroup && !context->in_namespace;
+}
+
+static bool has_context(const struct pem_demand *demand, const struct pem_context *context,
+			enum pem_use use)
+{
+	if (use == PEM_USE_CALLBACK)
+		return is_of_this_process(&demand->context) &&
+		       demand->context.tid == context->tid &&
+		       pem_context__cpu(&demand->context) == pem_context__cpu(context);
+	return !memcmp(&demand->context, context, sizeof(*context));
+}
+
+static bool fits(const struct pem_demand *demand, const struct pem_context *context,
+		 const struct pem_predicate *predicate, enum pem_use use)
+{
+	if (is_free(demand))
+		return true;
+	return demand->predicate == predicate && has_context(demand, context, use) &&
+	       (use != PEM_USE_STATISTIC || !demand->statistics);
+}
+
+/* A demand of the event that fits, or a further one. NULL: there is no room. */
+static struct pem_demand *find(struct pem_session *s, struct pem_demand *first,
+			       const struct pem_context *context,
+			       const struct pem_predicate *predicate, enum pem_use use)
+{
+	struct pem_demand *demand;
+
+	for (demand = first; demand; demand = demand->next) {
+		if (!is_free(demand) && fits(demand, context, predicate, use))
+			return demand;
+	}
+	for (demand = first; demand; demand = demand->next) {
+		if (is_free(demand))
+			return demand;
+	}
+	return pem_session__further_demand(s, first);
+}
+
+static bool wants_records(const struct pem_demand *demand)
+{
+	return demand->want_log || demand->want_async;
+}
+
+/*
+ * May a demand want records beside the event's others? Those of programs are tested again by the
+ * consumer, which can't know what CPU they are of. Those of sources come from each of the source's
+ * instances that is asked for them.
+ */
+static int check_records(const struct pem_demand *demand, const struct pem_context *context,
+			 struct pem_error *error)
+{
+	const struct pem_demand *other;
+
+	for (other = demand->first; other; other = other->next) {
+		if (other == demand || !wants_records(other))
+			continue;
+		if (other->event->source_kind != PEM_SOURCE_STUB)
+			return pem_error__set(
+				error, -EBUSY,
+				"this session already takes records of %s in another context or "
+				"with another predicate, which its source can't do at once; open a "
+				"second session",
+				other->event->name);
+		if (pem_context__cpu(&other->context) != pem_context__cpu(context))
+			return pem_error__set(
+				error, -EBUSY,
+				"this session already takes records of %s on another CPU, which "
+				"records do not tell; open a second session",
+				other->event->name);
+	}
+	return 0;
+}
+
+/* What lies in pools is for those that wanted it when it was raised. */
+static void note_difference(struct pem_demand *demand, bool changed)
+{
+	const struct pem_demand *other;
+
+	demand->first->records_differ |= changed && demand->first->async_ever;
+	for (other = demand->first; other; other = other->next)
+		demand->first->records_differ |= other != demand && wants_records(other);
+}
+
+int pem_session__bind(struct pem_session *s, const struct pem_event_set *set, size_t i,
+		      const struct pem_context *context, enum pem_use use,
+		      struct pem_demand **demand, struct pem_error *error)
 {
 	const struct pem_predicate *predicate = set->predicates ? set->predicates[i] : NULL;
+	struct pem_demand *first = pem_session__demand(s, set->events[i]), *found;
+	struct pem_context wanted = *context;
+	bool changed;
+	int result = 0;
 
-	if ((demand->bound || demand->instance >= 0) && demand->predicate != predicate)
-		return pem_error__set(error, -EBUSY,
-				      "this session already observes %s %s%.100s%s; open a second "
-				      "session",
-				      demand->event->name, demand->predicate ? "where '" : "",
-				      demand->predicate ? demand->predicate->text
-							: "without a predicate",
-				      demand->predicate ? "'" : "");
-	demand->predicate = predicate;
-	demand->bound++;
+	if (!first)
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	if (use == PEM_USE_CALLBACK) {
+		wanted.pid = PEM_ANY;
+		wanted.follow = wanted.in_namespace = 0;
+		wanted.cgroup = 0;
+		memset(wanted.program, 0, sizeof(wanted.program));
+	}
+	found = find(s, first, &wanted, predicate, use);
+	if (!found)
+		return pem_error__set(
+			error, -ENOSPC,
+			"this session observes events in more than %u further ways, "
+			"each with an attribute, a predicate or a context of its own; "
+			"end handles, or open a second session for %s",
+			PEM_FURTHER_HANDLES_MAX, first->event->name);
+	if (use == PEM_USE_RECORDS)
+		result = check_records(found, &wanted, error);
+	if (result) {
+		if (found->cell && is_free(found))
+			pem_demand__remove_further(found);
+		return result;
+	}
+	if (is_free(found)) {
+		changed = found->predicate != predicate ||
+			  memcmp(&found->context, &wanted, sizeof(wanted));
+		found->predicate = predicate;
+		found->context = wanted;
+		found->page_context = -1;
+	} else {
+		changed = false;
+	}
+	if (use == PEM_USE_RECORDS)
+		note_difference(found, changed);
+	found->bound++;
+	*demand = found;
 	return 0;
 }
 
@@ -190,6 +319,7 @@ void pem_demand__note_predicate(const struct pem_demand *demand, struct pem_trac
 
 void pem_demand__unbind(struct pem_demand *demand)
 {
-	if (!--demand->bound && demand->instance < 0)
-		demand->predicate = NULL;
+	demand->bound--;
+	if (demand->cell && is_free(demand))
+		pem_demand__remove_further(demand);
 }

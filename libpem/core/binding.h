@@ -26,13 +26,20 @@ struct pem_predicate {
 	struct pem_test test[];
 };
 
+/* What a handle wants of an event. */
+enum pem_use { PEM_USE_STATISTIC, PEM_USE_RECORDS, PEM_USE_CALLBACK };
+
 /*
- * Bind a handle to event i of a set, with the set's predicate for it. Returns 0, or -EBUSY with
- * error when another handle, or an open source, uses another predicate. Each successful bind needs
- * one pem_demand__unbind.
+ * Bind a handle to event i of a set, with the set's predicate for it: to a demand that has the
+ * context, or to a new one. Returns 0, or -errno with error. -EBUSY: another handle takes the
+ * event's records in a way that rules this one out; -ENOSPC: the session has too many further
+ * demands; -ENOMEM. Each successful bind needs one pem_demand__unbind, after the handle has taken
+ * back what it set in the demand.
  */
-int pem_demand__bind(struct pem_demand *demand, const struct pem_event_set *set, size_t i,
-		     struct pem_error *error);
+int pem_session__bind(struct pem_session *session, const struct pem_event_set *set, size_t i,
+		      const struct pem_context *context, enum pem_use use,
+		      struct pem_demand **demand, struct pem_error *error);
+/* What the handle set in the demand it has taken back. */
 void pem_demand__unbind(struct pem_demand *demand);
 /*
  * Note in the trace's info that the event is recorded only where the demand's predicate holds. Does

@@ -127,12 +127,14 @@ struct pem_session {
 	int self_index;
 
 	/*
-	 * One demand for each event that any handle wants. demand_of gives a demand's index by its
+	 * The first demand for each event that any handle wants. demand_of gives its index by the
 	 * event's index in the model.
 	 */
 	struct pem_demand *demands;
 	size_t demand_count;
 	uint16_t demand_of[PEM_DEMANDS_MAX];
+	/* Further ones, by their cell: PEM_FURTHER_CELLS of them. NULL: there was none yet. */
+	struct pem_demand *further;
 	struct pem_predicate *predicates;
 
 	/*

@@ -2,16 +2,30 @@
 /*
  * demand.c - what a session wants of each event
  */
+#include "core/binding.h"
 #include "core/core.h"
 #include "core/demand.h"
 #include "model_internal.h"
 #include "util.h"
+
+#include <pem/predicate.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+
+static void begin(struct pem_demand *demand, const struct pem_event *event)
+{
+	demand->event = event;
+	demand->first = demand;
+	demand->page_context = -1;
+	demand->field = PEM_NO_FIELD;
+	demand->epoch = 1;
+	demand->instance = -1;
+	demand->detail = PEM_DETAIL_LOG;
+}
 
 struct pem_demand *pem_session__demand(struct pem_session *s, const struct pem_event *event)
 {
@@ -38,49 +52,91 @@ struct pem_demand *pem_session__demand(struct pem_session *s, const struct pem_e
 		s->demand_of[index] = (uint16_t)i;
 	if (i < s->demand_count)
 		return &s->demands[i];
-	s->demands[i].event = event;
-	s->demands[i].field = PEM_NO_FIELD;
-	s->demands[i].epoch = 1;
-	s->demands[i].instance = -1;
-	s->demands[i].detail = PEM_DETAIL_LOG;
+	begin(&s->demands[i], event);
 	s->demand_count++;
 	return &s->demands[i];
 }
 
-int pem_demand__set_context(struct pem_demand *demand, const struct pem_context *context,
-			    struct pem_error *error)
+struct pem_demand *pem_session__further_demand(struct pem_session *s, struct pem_demand *first)
 {
-	if (demand->has_context && memcmp(&demand->context, context, sizeof(*context)))
-		return pem_error__set(error, -EBUSY,
-				      "this session already observes %s in another context; open a "
-				      "second session",
-				      demand->event->name);
-	demand->context = *context;
-	demand->has_context = true;
-	return 0;
+	struct pem_demand *demand, **link;
+	uint32_t epoch, i;
+
+	if (!s->further)
+		s->further = calloc(PEM_FURTHER_CELLS, sizeof(*s->further));
+	if (!s->further)
+		return NULL;
+	for (i = 0; i < PEM_FURTHER_CELLS && s->further[i].event; i++)
+		;
+	if (i == PEM_FURTHER_CELLS)
+		return NULL;
+	demand = &s->further[i];
+	epoch = demand->epoch; /* what the cell held for the demand before does not show */
+	memset(demand, 0, sizeof(*demand));
+	begin(demand, first->event);
+	demand->epoch = (epoch + 1) & 0xffffff;
+	demand->cell = (uint8_t)(i + 1);
+	demand->first = first;
+	for (link = &first->next; *link; link = &(*link)->next)
+		;
+	*link = demand;
+	return demand;
 }
 
-void pem_demand__release_context(struct pem_demand *demand)
+void pem_demand__remove_further(struct pem_demand *demand)
 {
-	if (!demand->want_log && !demand->want_statistic && !demand->want_async &&
-	    demand->instance < 0)
-		demand->has_context = false;
+	struct pem_demand **link = &demand->first->next;
+
+	while (*link != demand)
+		link = &(*link)->next;
+	*link = demand->next;
+	demand->event = NULL;
+}
+
+uint64_t pem_demand__async(const struct pem_demand *first)
+{
+	const struct pem_demand *demand;
+	uint64_t async = 0;
+
+	for (demand = first; demand; demand = demand->next)
+		async |= demand->async;
+	return async;
+}
+
+struct pem_demand *pem_demand__of_log(struct pem_demand *first)
+{
+	struct pem_demand *demand = first;
+
+	while (demand && !demand->want_log)
+		demand = demand->next;
+	return demand;
+}
+
+bool pem_demand__takes(const struct pem_demand *demand, const uint8_t *record, size_t bytes,
+		       uint32_t tid, uint64_t contexts)
+{
+	const struct pem_predicate *predicate = demand->predicate;
+
+	return demand->page_context >= 0 && contexts >> demand->page_context & 1 &&
+	       (demand->context.tid == PEM_ANY || demand->context.tid == tid) &&
+	       (!predicate ||
+		(pem_tests__valid(predicate->test, predicate->test_count, (uint32_t)bytes) &&
+		 pem_tests_pass(predicate->test, predicate->test_count, record)));
 }
 
 uint64_t pem_demand__action(const struct pem_demand *demand)
 {
-	uint32_t flags = 0, type = 0, offset = 0;
+	uint32_t flags = 0, type = 0, offset = 0, detail = demand->first->detail;
 
 	/* An event that the overhead budget does not let be logged is counted. */
-	if ((demand->log && demand->detail == PEM_DETAIL_LOG) || demand->async ||
-	    demand->async_context)
+	if ((demand->log && detail == PEM_DETAIL_LOG) || demand->async || demand->async_context)
 		flags |= PEM_ACTION_LOG;
 	if (demand->wake)
 		flags |= PEM_ACTION_WAKE;
 	if (demand->callback)
 		flags |= PEM_ACTION_CALLBACK;
-	if ((demand->statistic && demand->detail != PEM_DETAIL_OFF) ||
-	    (demand->log && demand->detail == PEM_DETAIL_STATISTICS))
+	if ((demand->statistic && detail != PEM_DETAIL_OFF) ||
+	    (demand->log && detail == PEM_DETAIL_STATISTICS))
 		flags |= PEM_ACTION_STAT | (demand->distribution ? PEM_ACTION_DISTRIBUTION : 0);
 	if (demand->field != PEM_NO_FIELD) {
 		type = demand->event->fields[demand->field].type;

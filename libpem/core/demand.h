@@ -2,9 +2,14 @@
 /*
  * demand.h - what a session wants of each event
  *
- * A demand is the union of what the session's handles want of one event. Demands become rules in
- * the session page and action words in the producers' control pages (processes/rules.c). For an
- * event of a source they become actions of that source (source_host/sources.c).
+ * A demand is the union of what handles want of one event, in one context, with one predicate, and
+ * with one statistic. Handles that differ in one of these have demands of their own: an event has a
+ * first demand and may have further ones. Demands become rules in the session page and action words
+ * in the producers' control pages (processes/rules.c). For an event of a source they become actions
+ * of that source (source_host/sources.c).
+ *
+ * A record is raised once, whoever wants it. Where the demands that want an event's records differ,
+ * the consumer tests each record again for each of them (pem_demand__takes).
  */
 #ifndef PEM_DEMAND_H
 #define PEM_DEMAND_H
@@ -26,11 +31,18 @@ enum pem_detail { PEM_DETAIL_OFF, PEM_DETAIL_STATISTICS, PEM_DETAIL_LOG };
 
 struct pem_demand {
 	const struct pem_event *event;
+	/* The event's first demand: this one, or another that it is a further one of. */
+	struct pem_demand *first;
+	/* The event's next further demand, or NULL. */
+	struct pem_demand *next;
+	/* 0: the event's own cell; else 1 and the index of a further one. */
+	uint8_t cell;
+	/* The session page's index of the context; -1: it has none. */
+	int page_context;
 	struct pem_context context;
-	bool has_context; /* a handle has set it */
 	/* The predicate of the event sets that the handles were made of; NULL: none. */
 	const struct pem_predicate *predicate;
-	unsigned bound; /* handles that chose the predicate */
+	unsigned bound; /* handles that chose the demand */
 	bool log, statistic, callback;
 	/* A handle for it is registered, enabled or not. A source opens all that may be wanted. */
 	bool want_log, want_statistic, want_async;
@@ -39,7 +51,15 @@ struct pem_demand {
 	 * lock, too.
 	 */
 	uint64_t async;
-	/* async was not 0 at some time. From then on not every record in a pool is for the log. */
+	/*
+	 * Of the event, kept in its first demand: demands that want records differ. A record is
+	 * tested again for each of them.
+	 */
+	bool records_differ;
+	/*
+	 * Of the event, kept in its first demand: async of a demand was not 0 at some time. From
+	 * then on not every record in a pool is for the log.
+	 */
 	bool async_ever;
 	/*
 	 * Asynchronous callbacks need this kernel event to find the process and thread of other
@@ -48,25 +68,27 @@ struct pem_demand {
 	bool async_context;
 	bool wake; /* the thread of asynchronous callbacks sleeps */
 	/*
-	 * Records that an asynchronous callback wanted and that were lost: there was no room for
-	 * them, or they were overwritten.
+	 * Of the event, kept in its first demand: records that an asynchronous callback wanted and
+	 * that were lost. There was no room for them, or they were overwritten.
 	 */
 	uint64_t async_lost;
 	/* What the source had discarded when async_lost was last brought up to date. */
 	uint64_t source_lost;
-	/* Records of a source that were callback-only. */
+	/* Of the event, kept in its first demand: records of a source that were callback-only. */
 	uint64_t callback_only;
 	uint8_t field;
 	uint32_t epoch;
 	const struct pem_statistics *statistics; /* the handle that chose field */
 	int instance; /* index of the source's instance; -1: none yet, or a stub */
 	size_t instance_index;
+	/* Of the event, kept in its first demand, up to was_off. */
 	uint8_t detail; /* enum pem_detail: the most that the overhead budget allows */
 	/* The detail was less than wanted at some time; it was off at some time. */
 	bool was_reduced, was_off;
 	int unavailable; /* 0, or the -errno of a source that can't deliver it */
 	char reason[232]; /* why it is unavailable */
 	char source[24]; /* name of the source */
+	/* Of the event, kept in its first demand, up to overwritten. */
 	uint64_t delivered, lost; /* records of a source: written, not written */
 	/* Records of a source that a flight recorder kept for a while and has overwritten since. */
 	uint64_t overwritten;
@@ -102,23 +124,31 @@ static inline bool pem_event__is_of_kernel(const struct pem_event *event)
 }
 
 /*
- * Return the demand for an event of the session's model, made if need be. NULL: out of memory, or
- * there are PEM_DEMANDS_MAX demands. The pointer stays valid.
+ * Return the first demand for an event of the session's model, made if need be. NULL: out of
+ * memory, or there are PEM_DEMANDS_MAX demands. The pointer stays valid.
  */
 struct pem_demand *pem_session__demand(struct pem_session *session, const struct pem_event *event);
 
 /*
- * Set a demand's context, or check that it has this one. Returns 0, or -EBUSY with error when
- * another handle has chosen another context.
+ * Return a further demand for the event of a first one. NULL: all PEM_FURTHER_CELLS are in use, or
+ * out of memory.
  */
-int pem_demand__set_context(struct pem_demand *demand, const struct pem_context *context,
-			    struct pem_error *error);
+struct pem_demand *pem_session__further_demand(struct pem_session *session,
+					       struct pem_demand *first);
+/* Let others have a further demand that no handle and no source has any more. */
+void pem_demand__remove_further(struct pem_demand *demand);
+
+/* Return the asynchronous callbacks that are enabled in any demand of an event, a bit for each. */
+uint64_t pem_demand__async(const struct pem_demand *first);
+/* Return the log's demand of an event's demands; NULL: none. */
+struct pem_demand *pem_demand__of_log(struct pem_demand *first);
 
 /*
- * A handle is gone: after the last one, let the next handle choose another context. The context
- * stays if a source is open, because the source was opened with it.
+ * Is a record for the demand? contexts: bit i, its process is in the session page's context i; tid:
+ * of its thread, as the process knows it. Its CPU is not tested.
  */
-void pem_demand__release_context(struct pem_demand *demand);
+bool pem_demand__takes(const struct pem_demand *demand, const uint8_t *record, size_t bytes,
+		       uint32_t tid, uint64_t contexts);
 
 /* Return the action word for what is enabled now. */
 uint64_t pem_demand__action(const struct pem_demand *demand);

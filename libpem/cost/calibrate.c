@@ -290,15 +290,17 @@ enum pem_cost_kind pem_event__cost_kind(const struct pem_event *event)
 
 uint32_t pem_session__cost_kinds(const struct pem_session *s)
 {
+	const struct pem_demand *demand;
 	enum pem_cost_kind kind;
 	uint32_t kinds = 1u << PEM_COST_USER;
 	size_t i;
 
 	for (i = 0; i < s->demand_count; i++) {
 		kind = pem_event__cost_kind(s->demands[i].event);
-		if ((s->demands[i].want_log || s->demands[i].want_statistic) &&
-		    kind != PEM_COST_NONE)
-			kinds |= 1u << kind;
+		for (demand = &s->demands[i]; demand; demand = demand->next) {
+			if ((demand->want_log || demand->want_statistic) && kind != PEM_COST_NONE)
+				kinds |= 1u << kind;
+		}
 	}
 	/* Who runs where is told by tracepoints, whatever else the kernel is asked for. */
 	if (kinds & (1u << PEM_COST_UPROBE | 1u << PEM_COST_URETPROBE))

@@ -85,7 +85,34 @@ void pem_session__forget_detail(struct pem_session *s)
 
 static struct counted *counted_of(struct pem_session *s, const struct pem_demand *demand)
 {
-	return &s->cost->detail->counted[demand - s->demands];
+	return &s->cost->detail->counted[demand->first - s->demands];
+}
+
+/* Is an event logged, and is it counted, by any of its demands? */
+static bool is_logged(const struct pem_demand *first)
+{
+	const struct pem_demand *demand;
+
+	for (demand = first; demand && !demand->log; demand = demand->next)
+		;
+	return demand != NULL;
+}
+
+static bool is_counted(const struct pem_demand *first)
+{
+	const struct pem_demand *demand;
+
+	for (demand = first; demand && !demand->statistic; demand = demand->next)
+		;
+	return demand != NULL;
+}
+
+/* The demand whose statistic an event's log counts in, when it is reduced to that. */
+static struct pem_demand *counting(struct pem_demand *first)
+{
+	struct pem_demand *demand = pem_demand__of_log(first);
+
+	return demand ? demand : first;
 }
 
 /* What one wants of an event that is logged because the log takes whatever comes. */
@@ -93,7 +120,7 @@ static struct pem_demand *demand_of(struct pem_session *s, const struct pem_even
 {
 	struct pem_demand *demand = pem_session__demand(s, event);
 
-	if (demand && !demand->log && !demand->statistic && s->log && s->log->enabled &&
+	if (demand && !is_logged(demand) && !is_counted(demand) && s->log && s->log->enabled &&
 	    s->log->any_level && event->level <= s->log->any_level)
 		demand->log = demand->want_log = true;
 	return demand;
@@ -120,14 +147,15 @@ static void note_counted(struct pem_session *s, const struct pem_demand *demand,
 	struct counted *c = counted_of(s, demand);
 
 	c->statistics += more;
-	if (!demand->want_log || !demand->want_statistic || demand->detail == PEM_DETAIL_STATISTICS)
+	if (!demand->want_log || !demand->want_statistic ||
+	    demand->first->detail == PEM_DETAIL_STATISTICS)
 		c->only += more;
 }
 
 /* Has there been a statistic of it? It can be read when nobody wants it any more. */
 static bool was_counted(const struct pem_demand *demand)
 {
-	return demand->want_statistic || demand->was_reduced;
+	return demand->want_statistic || demand->first->was_reduced;
 }
 
 void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
@@ -149,6 +177,7 @@ void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
 			continue;
 		counted_of(s, demand)->logged +=
 			advance(&e->judged_logged, pem_producer__produced(p, e->event_index));
+		demand = counting(demand);
 		if (!was_counted(demand))
 			continue;
 		memset(&statistic, 0, sizeof(statistic));
@@ -178,14 +207,16 @@ static void count_source(struct pem_session *s, const struct pem_demand *demand)
 
 static void count_events(struct pem_session *s)
 {
+	const struct pem_demand *demand;
 	struct pem_producer *p;
 	size_t i;
 
 	for (p = s->processes->producers; p; p = p->next)
 		pem_session__count_producer(s, p);
 	for (i = 0; i < s->demand_count; i++) {
-		if (s->demands[i].instance >= 0 && pem_event__is_of_kernel(s->demands[i].event))
-			count_source(s, &s->demands[i]);
+		demand = counting(&s->demands[i]);
+		if (demand->instance >= 0 && pem_event__is_of_kernel(demand->event))
+			count_source(s, demand);
 	}
 }
 
@@ -251,9 +282,9 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 	struct counted *c = counted_of(s, demand);
 	struct pem_budget_event *e = &c->event;
 
-	e->wanted = demand->log         ? PEM_DETAIL_LOG
-		    : demand->statistic ? PEM_DETAIL_STATISTICS
-					: PEM_DETAIL_OFF;
+	e->wanted = is_logged(demand)    ? PEM_DETAIL_LOG
+		    : is_counted(demand) ? PEM_DETAIL_STATISTICS
+					 : PEM_DETAIL_OFF;
 	/* counters: nothing happens in the programs */
 	if (demand->event->source_kind != PEM_SOURCE_STUB && !kernel)
 		e->wanted = PEM_DETAIL_OFF;
@@ -264,7 +295,7 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 		e->ns[PEM_DETAIL_STATISTICS] = costs->each[kind].stat_ns;
 		e->ns[PEM_DETAIL_LOG] = costs->each[kind].log_ns;
 	}
-	if (demand->statistic)
+	if (is_counted(demand))
 		e->ns[PEM_DETAIL_LOG] += e->ns[PEM_DETAIL_STATISTICS];
 	e->count = e->detail == PEM_DETAIL_LOG ? c->logged : c->statistics;
 	c->logged = c->statistics = 0;

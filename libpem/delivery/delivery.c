@@ -102,17 +102,34 @@ static struct pem_async_producer *make_producer(const struct pem_producer *p)
 	return ap;
 }
 
-/* Return the callbacks that a record is for, a bit for each. */
-static uint64_t callbacks_of(const struct pem_async *a, const struct pem_demand *demand,
-			     uint64_t clock)
+/* Return those of the callbacks that were enabled by a time. */
+static uint64_t since(const struct pem_async *a, uint64_t all, uint64_t clock)
 {
-	uint64_t all = demand->async, bits;
+	uint64_t bits;
 
 	for (bits = all; bits; bits &= bits - 1) {
 		if (clock < a->callbacks[__builtin_ctzll(bits)]->since)
 			all &= ~(bits & -bits);
 	}
 	return all;
+}
+
+/* Return the callbacks that a process's record is for, a bit for each. */
+static uint64_t callbacks_of(const struct pem_async *a, const struct pem_demand *first,
+			     const struct pem_producer *p, uint32_t tid, uint64_t clock,
+			     const uint8_t *record, size_t bytes)
+{
+	const struct pem_demand *demand;
+	uint64_t all = 0;
+
+	if (!first->records_differ)
+		return since(a, pem_demand__async(first), clock);
+	for (demand = first; demand; demand = demand->next) {
+		if (demand->async &&
+		    pem_demand__takes(demand, record, bytes, tid, pem_producer__contexts(p)))
+			all |= demand->async;
+	}
+	return since(a, all, clock);
 }
 
 /*
@@ -154,8 +171,10 @@ static void read_records(struct pem_session *s, struct pem_producer *p, struct p
 		item.event = entry->event;
 		item.demand = entry->demand;
 		item.bytes = (uint32_t)length;
-		item.callbacks =
-			own || !entry->demand ? 0 : callbacks_of(s->async, entry->demand, l->clock);
+		item.callbacks = own || !entry->demand
+					 ? 0
+					 : callbacks_of(s->async, entry->demand, p, l->tid,
+							l->clock, copy + at, (size_t)length);
 		if (!item.callbacks || pem_async_batch__add(&s->async->incoming, s->async->limit,
 							    l->clock, &item, copy + at))
 			p->async->read[entry->event_index]++;
@@ -433,7 +452,7 @@ void pem_async__take_packet(struct pem_session *s, const char *name,
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
 		item.bytes = (uint32_t)bytes;
-		item.callbacks = item.demand ? callbacks_of(a, item.demand, clock) : 0;
+		item.callbacks = item.demand ? since(a, pem_demand__async(item.demand), clock) : 0;
 		if (item.demand && (item.callbacks || pem_event__tells_context(item.event)) &&
 		    !pem_async_batch__add(&a->incoming, a->limit, clock, &item, base + at))
 			item.demand->async_lost++;
@@ -450,7 +469,7 @@ void pem_async__settle(struct pem_producer *p, struct pem_demand *demand, uint32
 
 	if (missed <= p->async->missed[event_index])
 		return;
-	if (demand->async)
+	if (pem_demand__async(demand))
 		demand->async_lost += missed - p->async->missed[event_index];
 	p->async->missed[event_index] = missed;
 }
@@ -465,7 +484,7 @@ void pem_async__account(struct pem_session *s, struct pem_producer *p)
 	pem_async__collect(s, p, true);
 	for (i = 0; i < PEM_EVENT_TABLE; i++) {
 		entry = &p->table[i];
-		if (entry->id && entry->demand && entry->demand->async)
+		if (entry->id && entry->demand && pem_demand__async(entry->demand))
 			pem_async__settle(p, entry->demand, entry->event_index,
 					  pem_producer__produced(p, entry->event_index));
 	}

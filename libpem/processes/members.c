@@ -73,8 +73,10 @@ void pem_session__forget_member(struct pem_session *s, struct pem_member *m)
 	*m->link = m->next;
 	if (m->next)
 		m->next->link = m->link;
-	if (m->producer)
+	if (m->producer) {
+		m->producer->contexts = m->contexts;
 		m->producer->member = NULL;
+	}
 	pem_dir__give_back(s, m->dir, PEM_RESOURCE_MEMBERS, 1);
 	pem_member__close(s, m);
 }

@@ -110,6 +110,13 @@ int pem_event_entry__record_bytes(const struct pem_event_entry *entry, const uin
 		       : pem_event__record_bytes(entry->event, record, bytes);
 }
 
+uint64_t pem_producer__contexts(const struct pem_producer *p)
+{
+	uint64_t found = p->member ? p->member->contexts : p->contexts;
+
+	return __atomic_load_n(&p->ring.header->contexts, __ATOMIC_RELAXED) | found | 1;
+}
+
 uint64_t pem_producer__produced(const struct pem_producer *p, uint32_t event_index)
 {
 	uint64_t sum = 0;

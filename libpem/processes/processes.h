@@ -121,6 +121,8 @@ struct pem_producer {
 	struct pem_member *member; /* NULL: it has no control file, or the file is gone */
 	struct pem_dir *dir;
 	uint32_t incarnation; /* incarnation in the tags of its statistics */
+	/* Bit i: it was found in the page's context i while it had a control file. */
+	uint64_t contexts;
 	/*
 	 * A fold of this pool did not finish within the wait. Do not wait again until its sequence
 	 * number is even.
@@ -439,6 +441,12 @@ uint64_t pem_session__cut_user(struct pem_session *session, const struct pem_use
  * namespace. Returns tid if the thread is gone.
  */
 uint32_t pem_producer__tid(const struct pem_producer *producer, uint32_t tid);
+
+/*
+ * Return the session page's contexts that the process is in, a bit for each: as it says itself, or
+ * as was found.
+ */
+uint64_t pem_producer__contexts(const struct pem_producer *producer);
 
 /* Return how many records of an event all threads of the producer have raised. */
 uint64_t pem_producer__produced(const struct pem_producer *producer, uint32_t event_index);

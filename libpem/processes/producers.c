@@ -190,7 +190,8 @@ static bool has_geometry(const struct pem_ring *ring, const struct pem_pool_geom
 {
 	return ring->chunk_bytes == g->chunk_bytes && ring->chunk_count == g->chunk_count &&
 	       ring->lane_count == g->lane_count && ring->event_capacity == g->event_capacity &&
-	       ring->overwrite == (g->flags & PEM_POOL_OVERWRITE);
+	       ring->overwrite == (g->flags & PEM_POOL_OVERWRITE) &&
+	       !ring->further == !(g->flags & PEM_POOL_FURTHER);
 }
 
 /*

@@ -64,10 +64,10 @@ static int find_tests(struct pem_session *s, const struct pem_predicate *predica
  * Were an event's records never for the log? Whoever recovers that has the page alone to know it
  * from.
  */
-static bool is_callback_only(const struct pem_session *s, const struct pem_demand *demand)
+static bool is_callback_only(const struct pem_session *s, struct pem_demand *first)
 {
-	return s->log && demand->async_ever && !demand->want_log &&
-	       (!s->log->any_level || demand->event->level > s->log->any_level);
+	return s->log && first->async_ever && !pem_demand__of_log(first) &&
+	       (!s->log->any_level || first->event->level > s->log->any_level);
 }
 
 static void add_rule(struct pem_session *s, const struct pem_demand *demand, uint32_t pid,
@@ -100,19 +100,33 @@ static void add_rule(struct pem_session *s, const struct pem_demand *demand, uin
 	rule->test_count = demand->predicate ? (uint16_t)demand->predicate->test_count : 0;
 	rule->distribution = demand->distribution;
 	rule->action = action;
-	rule->flags = is_callback_only(s, demand) ? PEM_RULE_CALLBACK_ONLY : 0;
+	rule->flags = PEM_RULE_OF_CELL(demand->cell) |
+		      (is_callback_only(s, demand->first) ? PEM_RULE_CALLBACK_ONLY : 0);
 }
 
 /*
  * Callbacks run in this process only, so that a demand with one becomes two rules: the first that
  * names a process wins there (pem_rule__find).
  */
+static void write_rules_of(struct pem_session *s, const struct pem_demand *demand)
+{
+	uint64_t action = pem_demand__action(demand);
+
+	if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
+		add_rule(s, demand, (uint32_t)getpid(), action);
+	action &= ~(uint64_t)PEM_ACTION_CALLBACK;
+	/* One that the overhead budget has off needs a rule that says so, before the rule for any
+	 * event. */
+	if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT) ||
+	    (demand->log && demand->first->detail == PEM_DETAIL_OFF) ||
+	    (!demand->cell && is_callback_only(s, demand->first)))
+		add_rule(s, demand, demand->context.pid, action);
+}
+
 static void write_rules(struct pem_session *s)
 {
 	struct pem_session_page *page = s->page;
-	uint32_t self = (uint32_t)getpid();
 	const struct pem_demand *demand;
-	uint64_t action;
 	size_t i;
 
 	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELAXED);
@@ -120,21 +134,10 @@ static void write_rules(struct pem_session *s)
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	s->rule_count = s->test_count = 0;
 	for (i = 0; i < s->demand_count; i++) {
-		demand = &s->demands[i];
-		if (demand->event->source_kind != PEM_SOURCE_STUB)
+		if (s->demands[i].event->source_kind != PEM_SOURCE_STUB)
 			continue;
-		action = pem_demand__action(demand);
-		if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
-			add_rule(s, demand, self, action);
-		action &= ~(uint64_t)PEM_ACTION_CALLBACK;
-		/*
-		 * One that the overhead budget has off needs a rule that says so, before the rule
-		 * for any event.
-		 */
-		if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT) ||
-		    (demand->log && demand->detail == PEM_DETAIL_OFF) ||
-		    is_callback_only(s, demand))
-			add_rule(s, demand, demand->context.pid, action);
+		for (demand = &s->demands[i]; demand; demand = demand->next)
+			write_rules_of(s, demand);
 	}
 	if (s->log && s->log->enabled && s->log->any_level && s->rule_count < PEM_RULES_MAX)
 		page->rules[s->rule_count++] = (struct pem_rule){
@@ -151,16 +154,17 @@ static void write_rules(struct pem_session *s)
 /* What the session wants of an event in a process, as an action word; 0: nothing. */
 static uint64_t wanted_of(struct pem_session *s, const struct pem_member *m, uint32_t id)
 {
-	const struct pem_rule *rule = pem_rule__find(s->page, s->rule_count, m->contexts, id);
+	const struct pem_rule *rules[PEM_EVENT_RULES_MAX];
+	uint32_t count = pem_rule__find(s->page, s->rule_count, m->contexts, id, rules);
 	const struct pem_event *event;
 
-	if (!rule || s->page->closed)
+	if (!count || s->page->closed)
 		return 0;
 	event = pem_dir__event(s, m->dir, id);
-	if (rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level && event &&
-	    event->level > rule->max_level)
+	if (rules[0]->event_id == PEM_RULE_ANY_EVENT && rules[0]->max_level && event &&
+	    event->level > rules[0]->max_level)
 		return 0;
-	return rule->action & ~(uint64_t)PEM_ACTION_CALLBACK;
+	return pem_rules__action(rules, count) & ~(uint64_t)PEM_ACTION_CALLBACK;
 }
 
 /*
@@ -169,12 +173,12 @@ static uint64_t wanted_of(struct pem_session *s, const struct pem_member *m, uin
  */
 static bool is_theirs(struct pem_session *s, const struct pem_member *m, uint32_t id)
 {
-	const struct pem_rule *rule;
+	const struct pem_rule *rules[PEM_EVENT_RULES_MAX];
 
 	if (s->page->closed || pem_dir__event(s, m->dir, id))
 		return false;
-	rule = pem_rule__find(s->page, s->rule_count, m->contexts, id);
-	return rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level;
+	return pem_rule__find(s->page, s->rule_count, m->contexts, id, rules) &&
+	       rules[0]->event_id == PEM_RULE_ANY_EVENT && rules[0]->max_level;
 }
 
 static bool has_applied(const struct pem_member *m, const uint8_t *enable, uint32_t events)
@@ -213,7 +217,8 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 		/* pb */
 		wanted = refused ? 0 : wanted_of(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
 		/* Its filter is of the rules before. */
-		if (PEM_ACTION_FLAGS(wanted) & (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION))
+		if (PEM_ACTION_FLAGS(wanted) &
+		    (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION | PEM_ACTION_MORE))
 			wanted |= PEM_ACTION_CHECK;
 		if (PEM_ACTION_FLAGS(wanted) & ~(PEM_ACTION_FILTER | PEM_ACTION_CHECK)) {
 			/* UF */
@@ -253,13 +258,16 @@ void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
 /* Processes know the contexts that they are in before there are rules for them. */
 static void publish_contexts(struct pem_session *s)
 {
+	struct pem_demand *demand;
 	struct pem_member *m;
 	size_t i;
 
 	for (i = 0; i < s->demand_count; i++) {
-		if (s->demands[i].event->source_kind == PEM_SOURCE_STUB)
-			pem_session__context(s, &s->demands[i].context, s->demands[i].context.pid,
-					     0);
+		if (s->demands[i].event->source_kind != PEM_SOURCE_STUB)
+			continue;
+		for (demand = &s->demands[i]; demand; demand = demand->next)
+			demand->page_context =
+				pem_session__context(s, &demand->context, demand->context.pid, 0);
 	}
 	for (m = s->processes->members; m; m = m->next)
 		pem_member__find_contexts(s, m);

@@ -96,7 +96,7 @@ bool pem_session__set_wake(struct pem_session *s, bool wake)
 
 	memset(&set, 0, sizeof(set));
 	for (i = 0; i < s->demand_count; i++) {
-		if (s->demands[i].async)
+		if (pem_demand__async(&s->demands[i]))
 			*dir(&set, s->demands[i].event->id) = s->demands[i].event->id;
 	}
 	for (i = 0; i < s->rule_count; i++) {

@@ -127,6 +127,20 @@ bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint3
 	return true;
 }
 
+bool pem_further__exist(const struct pem_ring *ring, uint32_t lane)
+{
+	if (!ring->further)
+		return false;
+	if (__atomic_load_n(&ring->lanes[lane].further, __ATOMIC_RELAXED))
+		return true;
+	if (!pem_populate(pem_pool__further(ring, lane, 0),
+			  PEM_FURTHER_CELLS * sizeof(struct pem_cell)))
+		return false;
+	/* LC: Consumers read them from here on. */
+	__atomic_store_n(&ring->lanes[lane].further, 1, __ATOMIC_RELEASE);
+	return true;
+}
+
 /*
  * Mean and sum of squared distances from it, updated one value at a time: Welford, Technometrics
  * 4(3), 1962.

@@ -118,41 +118,117 @@ static uint64_t *page_actions(const struct pem_provider *provider)
 	return (uint64_t *)(page_enable(provider) + PEM_EVENT_CAPACITY(provider->event_count));
 }
 
+/* Store what a rule asks for, so that a thread sees an action and a filter that belong together. */
+static void set_part(struct pem_part *part, uint64_t action, const struct pem_filter *filter,
+		     uint32_t event_index)
+{
+	if (part->filter != filter || part->event_index != event_index) {
+		__atomic_fetch_or(&part->action, PEM_ACTION_CHECK, __ATOMIC_RELAXED);
+		/* UH */
+		__atomic_thread_fence(__ATOMIC_RELEASE);
+		__atomic_store_n(&part->event_index, event_index, __ATOMIC_RELAXED);
+		__atomic_store_n(&part->filter, filter, __ATOMIC_RELAXED);
+	}
+	/* UF */
+	__atomic_store_n(&part->action, action, __ATOMIC_RELEASE);
+}
+
+/* The parts of an event in further cells. What had other cells before is left as it is: nobody is
+ * led there any more. */
+static void set_further(struct pem_joined *joined, uint32_t event_index,
+			const struct pem_rule *const *rules, uint32_t count)
+{
+	const struct pem_filter *filter;
+	uint64_t cells = 0;
+	uint32_t i, cell;
+	bool ok;
+
+	for (i = 0; i < count; i++) {
+		cell = PEM_RULE_CELL(rules[i]->flags);
+		if (!cell || cell > PEM_FURTHER_CELLS)
+			continue;
+		filter = filter_of(joined->page, rules[i], &ok);
+		if (!ok)
+			continue;
+		set_part(&joined->further[cell - 1],
+			 PEM_ACTION_OF_INCARNATION(rules[i]->action, joined->incarnation), filter,
+			 event_index);
+		cells |= 1ull << (cell - 1);
+	}
+	/* UJ */
+	__atomic_store_n(&joined->further_of[event_index], cells, __ATOMIC_RELEASE);
+}
+
+/* An event's own filter, for stubs and for the library. at: its action word. */
+static void set_filter(struct pem_provider *provider, uint32_t i, unsigned session_index,
+		       uint64_t *at, const struct pem_filter *filter)
+{
+	struct pem_joined *joined = &pem_process.joined[session_index];
+	uint32_t event_index = provider->event_base + i;
+
+	if (filter == joined->filter[event_index])
+		return;
+	/* Who sees the new filter sees these, or what follows: pem_filter_begin. */
+	__atomic_fetch_or(at, PEM_ACTION_FILTER | PEM_ACTION_CHECK, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&joined->own_action[event_index], PEM_ACTION_CHECK, __ATOMIC_RELAXED);
+	/* UH */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	/* UH */
+	__atomic_store_n(&joined->filter[event_index], filter, __ATOMIC_RELEASE);
+	/* UH */
+	if (provider->filters)
+		__atomic_store_n(&provider->filters[i * PEM_SESSIONS_MAX + session_index], filter,
+				 __ATOMIC_RELEASE);
+}
+
+/* The rule whose filter is the event's: of its own cell, or the only one. NULL: it has parts alone.
+ */
+static const struct pem_rule *first_of(const struct pem_rule *const *rules, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		if (!PEM_RULE_CELL(rules[i]->flags))
+			return rules[i];
+	}
+	return count && !pem_rules__need_parts(rules, count) ? rules[0] : NULL;
+}
+
 static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned session_index,
-			   const struct pem_rule *rule)
+			   const struct pem_rule *const *rules, uint32_t count)
 {
 	uint64_t *action = &page_actions(provider)[i * PEM_SESSIONS_MAX + session_index];
 	struct pem_joined *joined = &pem_process.joined[session_index];
+	uint64_t wanted = pem_rules__action(rules, count), own = 0;
+	const struct pem_rule *first = first_of(rules, count);
+	uint32_t event_index = provider->event_base + i;
 	const struct pem_filter *filter = NULL;
 	uint8_t bit = (uint8_t)(1u << session_index);
-	bool ok = false;
+	bool several = PEM_ACTION_FLAGS(wanted) & PEM_ACTION_MORE, ok = several;
 
 	if (pem_process.borrows_pages)
 		return;
-	if (rule && PEM_ACTION_FLAGS(rule->action))
-		filter = filter_of(joined->page, rule, &ok);
-	if (!ok) {
+	if (first && PEM_ACTION_FLAGS(first->action)) {
+		filter = filter_of(joined->page, first, &ok);
+		own = ok ? PEM_ACTION_OF_INCARNATION(first->action, joined->incarnation) : 0;
+	}
+	if (!ok && !several) {
 		/* UG */
 		__atomic_fetch_and(&page_enable(provider)[i], (uint8_t)~bit, __ATOMIC_RELEASE);
 		__atomic_store_n(action, 0, __ATOMIC_RELAXED);
 		return;
 	}
-	if (filter != joined->filter[provider->event_base + i]) {
-		/* Who sees the new filter sees this, or what follows: pem_filter_begin. */
-		__atomic_fetch_or(action, PEM_ACTION_FILTER | PEM_ACTION_CHECK, __ATOMIC_RELAXED);
-		/* UH */
-		__atomic_thread_fence(__ATOMIC_RELEASE);
-		/* UH */
-		__atomic_store_n(&joined->filter[provider->event_base + i], filter,
-				 __ATOMIC_RELEASE);
-		/* UH */
-		if (provider->filters)
-			__atomic_store_n(&provider->filters[i * PEM_SESSIONS_MAX + session_index],
-					 filter, __ATOMIC_RELEASE);
-	}
+	if (several)
+		set_further(joined, event_index, rules, count);
+	set_filter(provider, i, session_index, action, filter);
+	/* Also without other parts: a thread that saw an earlier action word asks for it. */
 	/* UF */
-	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(rule->action, joined->incarnation),
+	__atomic_store_n(&joined->own_action[event_index], own, __ATOMIC_RELEASE);
+	/* UF */
+	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(wanted, joined->incarnation),
 			 __ATOMIC_RELEASE);
+	if (!several)
+		__atomic_store_n(&joined->further_of[event_index], 0, __ATOMIC_RELAXED);
 	/* UG */
 	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);
 }
@@ -169,16 +245,27 @@ bool pem_joined__is_member(const struct pem_joined *joined)
 	return joined->asked;
 }
 
-static const struct pem_rule *rule_of(const struct pem_joined *joined, uint32_t count,
-				      const struct pem_provider *provider, uint32_t i)
+/* The rules that apply to a provider's event. Returns how many. */
+static uint32_t rules_of(const struct pem_joined *joined, uint32_t count,
+			 const struct pem_provider *provider, uint32_t i,
+			 const struct pem_rule *rules[PEM_EVENT_RULES_MAX])
 {
-	const struct pem_rule *rule =
-		pem_rule__find(joined->page, count, joined->contexts, provider->event_ids[i]);
+	uint32_t found = pem_rule__find(joined->page, count, joined->contexts,
+					provider->event_ids[i], rules);
 
-	if (rule && rule->event_id == PEM_RULE_ANY_EVENT && rule->max_level &&
-	    pem_provider__level(provider, i) > rule->max_level)
-		return NULL;
-	return rule;
+	if (found && rules[0]->event_id == PEM_RULE_ANY_EVENT && rules[0]->max_level &&
+	    pem_provider__level(provider, i) > rules[0]->max_level)
+		return 0;
+	return found;
+}
+
+/* Let the consumer know which contexts the rules are applied for, before there are records of them.
+ */
+static void tell_contexts(const struct pem_joined *joined)
+{
+	if (joined->pool_bytes)
+		__atomic_store_n(&joined->ring.header->contexts, joined->contexts,
+				 __ATOMIC_RELAXED);
 }
 
 void pem_process__apply_to(struct pem_provider *provider, unsigned session_index)
@@ -186,7 +273,8 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned session_index
 	struct pem_joined *joined = &pem_process.joined[session_index];
 	const struct pem_session_page *page = joined->page;
 	const uint64_t *told = &pem_process__table()[session_index].contexts;
-	uint32_t generation, count, i, tries;
+	const struct pem_rule *rules[PEM_EVENT_RULES_MAX];
+	uint32_t generation, count, found, i, tries;
 	uint64_t contexts;
 
 	for (tries = 0; tries < 1000; tries++) {
@@ -209,9 +297,11 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned session_index
 			pem_process.pid, joined->inherited | contexts);
 		if (!pem_joined__is_member(joined))
 			count = 0;
-		for (i = 0; i < provider->event_count; i++)
-			apply_to_event(provider, i, session_index,
-				       rule_of(joined, count, provider, i));
+		tell_contexts(joined);
+		for (i = 0; i < provider->event_count; i++) {
+			found = rules_of(joined, count, provider, i, rules);
+			apply_to_event(provider, i, session_index, rules, found);
+		}
 		/*
 		 * UE, ub, ue: The actions before the generation and what the consumer says of
 		 * contexts, and in rules.c these before the actions: either this sees that they
@@ -256,6 +346,6 @@ void pem_process__switch_off(unsigned session_index)
 
 	for (provider = pem_process.providers; provider; provider = provider->next) {
 		for (i = 0; i < provider->event_count; i++)
-			apply_to_event(provider, i, session_index, NULL);
+			apply_to_event(provider, i, session_index, NULL, 0);
 	}
 }

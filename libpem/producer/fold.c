@@ -105,11 +105,18 @@ static void fold_distribution(struct pem_distribution *to, struct pem_distributi
 	pem_distribution_reset(from, 0);
 }
 
+static bool has_further(const struct pem_ring *ring, uint32_t lane)
+{
+	return ring->further && __atomic_load_n(&ring->lanes[lane].further, __ATOMIC_RELAXED);
+}
+
 /* Has lane 0 memory for all that the lane keeps? */
-static bool has_room(const struct pem_ring *ring, uint32_t distributions)
+static bool has_room(const struct pem_ring *ring, uint32_t lane, uint32_t distributions)
 {
 	uint32_t i;
 
+	if (has_further(ring, lane) && !pem_further__exist(ring, 0))
+		return false;
 	for (i = 0; i < PEM_DISTRIBUTION_COUNT; i++) {
 		if (distributions >> i & 1 && !pem_distribution__exists(ring, i, 0))
 			return false;
@@ -130,13 +137,15 @@ bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t ti
 		__atomic_store_n(&ring->lanes[lane].tid, tid, __ATOMIC_RELEASE);
 		return true;
 	}
-	if (!has_room(ring, distributions) || !pem_process__lock())
+	if (!has_room(ring, lane, distributions) || !pem_process__lock())
 		return false;
 	__atomic_store_n(fold, *fold | 1, __ATOMIC_RELAXED);
 	/* LD: before anything moves */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	for (i = 0; i < pem_process.event_count; i++)
 		fold_cell(&ring->cells[i], &cells[i]);
+	for (i = 0; has_further(ring, lane) && i < PEM_FURTHER_CELLS; i++)
+		fold_cell(pem_pool__further(ring, 0, i), pem_pool__further(ring, lane, i));
 	for (i = 0; i < PEM_DISTRIBUTION_COUNT; i++) {
 		if (distributions >> i & 1)
 			fold_distribution(pem_pool__distribution(ring, i, 0),

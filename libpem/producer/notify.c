@@ -2,14 +2,13 @@
 /*
  * notify.c - the general path of an event: whatever the inlines of stub.h decline
  *
- * Several sessions, filters, callbacks, what statistics stubs decline, a full chunk, a thread's
- * first event, an event inside an event. What cannot be recorded is counted: in the lane's cell, in
- * lane 0, or beside the pools (joined.counts).
+ * Several sessions, several rules of an event, filters, callbacks, what statistics stubs decline, a
+ * full chunk, a thread's first event, an event inside an event. What cannot be recorded is counted:
+ * in the lane's cell, in lane 0, or beside the pools (joined.counts).
  */
 #include "producer/producer.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <string.h>
@@ -50,189 +49,6 @@ static void count_lost(unsigned session_index, uint32_t event_index, uint32_t fl
 	__atomic_fetch_add(&s->produced, 1, __ATOMIC_RELAXED);
 }
 
-/* --- logging --- */
-
-/*
- * Once there are many lanes each uses half of its chunks, while its records are small: a thousand
- * threads that raise an event now and then would hold 8 MiB of chunks.
- */
-#define CROWD_LANES 256u
-
-static uint32_t chunk_part(struct pem_joined *joined, const struct pem_ring *ring,
-			   const struct pem_writer *w, uint32_t bytes)
-{
-	uint32_t half = ring->chunk_bytes / 2;
-
-	if (w->lane_index >= CROWD_LANES)
-		__atomic_store_n(&joined->crowded, 1, __ATOMIC_RELAXED);
-	return __atomic_load_n(&joined->crowded, __ATOMIC_RELAXED) &&
-			       bytes <= half - PEM_PACKET_HEADER_BYTES
-		       ? half
-		       : ring->chunk_bytes;
-}
-
-/*
- * Make the first bytes of a chunk exist. Whole chunks are populated eight at a time: one system
- * call for 64 KiB the first time through a pool. The very first is so alone: many a process needs
- * no second.
- */
-static bool populate_chunk(const struct pem_ring *ring, uint32_t index, uint32_t bytes)
-{
-	uint32_t halves = bytes < ring->chunk_bytes ? 1 : 3, bits = halves << (index % 16 * 2);
-	uint32_t *populated = pem_pool__populated(ring);
-	uint32_t first = index, last = index + 1, i;
-
-	if ((__atomic_load_n(&populated[index / 16], __ATOMIC_RELAXED) & bits) == bits)
-		return true;
-	if (halves == 3 && index) {
-		first = index & ~7u;
-		last = first + 8 < ring->chunk_count ? first + 8 : ring->chunk_count;
-		bytes = (last - first) * ring->chunk_bytes;
-	}
-	if (!pem_populate(ring->chunks + (uint64_t)first * ring->chunk_bytes, bytes))
-		return false;
-	for (i = first; i < last; i++)
-		__atomic_fetch_or(&populated[i / 16], halves << (i % 16 * 2), __ATOMIC_RELAXED);
-	return true;
-}
-
-/* A whole chunk that has memory, for a thread that gets none. */
-static bool claim_ready(struct pem_joined *joined, const struct pem_ring *ring,
-			struct pem_writer *w, uint64_t now, uint32_t tid, uint32_t freed)
-{
-	const uint32_t *populated = pem_pool__populated(ring);
-	uint32_t first =
-		ring->overwrite ? __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) : 0;
-	uint32_t tries, i, bits;
-
-	if (!ring->overwrite && __atomic_load_n(&joined->ready_full, __ATOMIC_RELAXED) &&
-	    __atomic_load_n(&joined->ready_full_at, __ATOMIC_RELAXED) == freed)
-		return false;
-	__atomic_store_n(&joined->ready_full, false, __ATOMIC_RELAXED);
-	for (tries = 0; tries < ring->chunk_count; tries++) {
-		i = (first + tries) % ring->chunk_count;
-		bits = __atomic_load_n(&populated[i / 16], __ATOMIC_RELAXED) >> (i % 16 * 2);
-		if ((bits & 3) != 3 || !pem_ring_try(ring, i))
-			continue;
-		if (ring->overwrite) /* the next one is the oldest */
-			__atomic_store_n(&ring->header->chunk_hint, i + 1, __ATOMIC_RELAXED);
-		pem_ring_start(ring, w, i, now, pem_process.pid, tid);
-		return true;
-	}
-	__atomic_store_n(&joined->ready_full_at, freed, __ATOMIC_RELAXED);
-	__atomic_store_n(&joined->ready_full, true, __ATOMIC_RELAXED);
-	return false;
-}
-
-/* A new chunk with room for a record of bytes. */
-static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
-			uint64_t now, uint32_t tid, uint32_t bytes)
-{
-	struct pem_joined *joined = &pem_process.joined[session];
-	uint32_t part = chunk_part(joined, ring, w, bytes);
-	/* rh */
-	uint32_t freed = __atomic_load_n(&ring->header->freed, __ATOMIC_ACQUIRE);
-	int64_t index;
-
-	pem_ring_retire(ring, w);
-	if (pem_restricted())
-		return claim_ready(joined, ring, w, now, tid, freed);
-	if (ring->overwrite || __atomic_load_n(&joined->full, __ATOMIC_RELAXED))
-		pem_process__check_consumer(session, now);
-	/*
-	 * Where chunks are reclaimed, one that was just retired is to be had, and nobody frees any.
-	 */
-	if (!ring->overwrite && __atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
-	    __atomic_load_n(&joined->full_at, __ATOMIC_RELAXED) == freed)
-		return false;
-	index = pem_ring_find(ring);
-	if (index < 0) {
-		__atomic_store_n(&joined->full_at, freed, __ATOMIC_RELAXED);
-		__atomic_store_n(&joined->full, 1, __ATOMIC_RELAXED);
-		return false;
-	}
-	__atomic_store_n(&joined->full, 0, __ATOMIC_RELAXED);
-	if (!populate_chunk(ring, (uint32_t)index, part)) {
-		pem_ring_give_back(ring, (uint32_t)index);
-		return false;
-	}
-	pem_ring_start(ring, w, (uint32_t)index, now, pem_process.pid, tid);
-	w->end -= ring->chunk_bytes - part;
-	return true;
-}
-
-/*
- * A thread cancelled in there would leave a chunk that is nobody's, and what it held uncounted. It
- * has no cancellation points; the type is what the C library's handler looks at, the state it may
- * have looked at before.
- */
-static bool claim_whole(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
-			uint64_t now, uint32_t tid, uint32_t bytes)
-{
-	bool claimed;
-	int type;
-
-	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
-	claimed = claim_chunk(session, ring, w, now, tid, bytes);
-	pthread_setcanceltype(type, NULL);
-	return claimed;
-}
-
-/*
- * The ring that a writer's lane is of; false: its session has left, or this is a copy, after fork,
- * of the parent's event.
- */
-static bool ring_of(unsigned session, const struct pem_writer *w, struct pem_ring *ring)
-{
-	return pem_joined__ring(&pem_process.joined[session],
-				__atomic_load_n(&w->incarnation, __ATOMIC_RELAXED), ring) &&
-	       w->cells == &ring->cells[(uint64_t)w->lane_index * ring->event_capacity];
-}
-
-static void count_restricted(unsigned session)
-{
-	/* jb */
-	struct pem_session_page *counts =
-		__atomic_load_n(&pem_process.joined[session].counts, __ATOMIC_ACQUIRE);
-
-	if (counts && pem_restricted())
-		__atomic_fetch_add(&counts->lost_filtered, 1, __ATOMIC_RELAXED);
-}
-
-static void log_record(unsigned session, struct pem_writer *w, uint32_t event_index, uint32_t tid,
-		       const uint8_t *record, uint32_t bytes)
-{
-	struct pem_cell *cell = &w->cells[event_index];
-	uint64_t now = pem_clock();
-	uint8_t *to = pem_ring_reserve(w, now, bytes);
-	struct pem_lane *lane;
-	struct pem_ring ring;
-
-	if (!to) {
-		if (!ring_of(session, w, &ring))
-			return;
-		lane = &ring.lanes[w->lane_index];
-		if (bytes <= ring.chunk_bytes - PEM_PACKET_HEADER_BYTES &&
-		    claim_whole(session, &ring, w, now, tid, bytes))
-			to = pem_ring_reserve(w, now, bytes);
-	}
-	if (!to) {
-		count_restricted(session);
-		/*
-		 * Produced last, as in pem_ring_commit: a thread killed in between is one ahead of
-		 * its count.
-		 */
-		__atomic_store_n(&lane->discarded, lane->discarded + 1, __ATOMIC_RELAXED);
-		__atomic_store_n(&cell->discarded, cell->discarded + 1, __ATOMIC_RELAXED);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELAXED);
-		return;
-	}
-	memcpy(to + sizeof(struct pem_record_header), record + sizeof(struct pem_record_header),
-	       bytes - sizeof(struct pem_record_header));
-	pem_ring_commit(w, cell, now, pem_process.event_id[event_index], bytes);
-}
-
 /* --- callbacks --- */
 
 static void call_one(struct pem_sync_callback *cb, uint32_t tid, uint8_t *record, uint32_t bytes)
@@ -250,6 +66,16 @@ static void call_one(struct pem_sync_callback *cb, uint32_t tid, uint8_t *record
 	r.tid = tid;
 	r.cpu = (uint32_t)sched_getcpu();
 	cb->function(&r, cb->arg);
+}
+
+/* Each callback is tested by itself: its demand may be one of several of the event. */
+static bool is_for(const struct pem_sync_callback *cb, uint32_t tid, const uint8_t *record,
+		   uint32_t bytes)
+{
+	return (!cb->tid || cb->tid == tid) &&
+	       (cb->cpu == PEM_NO_CPU || cb->cpu == (uint32_t)sched_getcpu()) &&
+	       (!cb->test_count || (pem_tests__valid(cb->tests, cb->test_count, bytes) &&
+				    pem_tests_pass(cb->tests, cb->test_count, record)));
 }
 
 static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
@@ -275,8 +101,7 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 		 */
 		if (__atomic_load_n(&cb->enabled, __ATOMIC_SEQ_CST) &&
 		    __atomic_load_n(&cb->event_id, __ATOMIC_SEQ_CST) == event_id &&
-		    (!cb->tid || cb->tid == thread->shared.tid) &&
-		    (cb->cpu == PEM_NO_CPU || cb->cpu == (uint32_t)sched_getcpu())) {
+		    is_for(cb, thread->shared.tid, record, bytes)) {
 			if (pem_thread_inside)
 				__atomic_fetch_add(&cb->missed, 1, __ATOMIC_RELAXED);
 			else
@@ -397,10 +222,162 @@ static void add_distribution(unsigned session_index, const struct pem_writer *w,
 {
 	struct pem_ring ring;
 
-	if (filter && ring_of(session_index, w, &ring) &&
+	if (filter && pem_writer__ring(session_index, w, &ring) &&
 	    !pem_accumulate_distribution(&ring, w->lane_index, filter->distribution, action, record,
 					 bytes))
 		count_lost(session_index, event_index, PEM_ACTION_STAT, w->incarnation);
+}
+
+/* --- an event with several rules --- */
+
+/* An event on its way through the parts of its rules in one session. */
+struct delivery {
+	struct pem_thread_full *thread;
+	unsigned session_index, depth;
+	uint32_t event_index, incarnation;
+	uint8_t *record;
+	uint32_t bytes;
+	/* What the parts that pass ask for: LOG, CALLBACK. */
+	uint32_t wanted;
+	/* What could not be had of it: LOG, STAT. */
+	uint32_t lost;
+	/* Of the thread's lane, once a part has asked for it. NULL then: there is none. */
+	struct pem_writer *writer;
+	bool has_asked;
+	/* The writer's ring. The session may have left: then there is none. */
+	bool has_ring;
+	struct pem_ring ring;
+};
+
+/* Copy a part, action and filter of one rule. false: it is of another event, or can't be had now,
+ * and *part has CHECK. */
+static bool read_part(const struct delivery *d, const uint64_t *action,
+		      const struct pem_filter *const *filter, const uint32_t *event_index,
+		      struct pem_part *part)
+{
+	int tries;
+
+	for (tries = 0; tries < 3; tries++) {
+		/* uf */
+		part->action = __atomic_load_n(action, __ATOMIC_ACQUIRE);
+		part->filter = __atomic_load_n(filter, __ATOMIC_RELAXED);
+		part->event_index = __atomic_load_n(event_index, __ATOMIC_RELAXED);
+		/* uh */
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(part->action & PEM_ACTION_CHECK) &&
+		    __atomic_load_n(action, __ATOMIC_RELAXED) == part->action)
+			return part->event_index == d->event_index &&
+			       PEM_ACTION_INCARNATION(part->action) == d->incarnation;
+		/* It is being changed, under the lock. */
+		if (pem_restricted() || !pem_process__lock())
+			break;
+		pem_process__unlock();
+	}
+	part->action |= PEM_ACTION_CHECK;
+	return false;
+}
+
+static struct pem_writer *writer_of(struct delivery *d)
+{
+	if (!d->has_asked) {
+		d->has_asked = true;
+		d->writer =
+			pem_thread__writer(d->thread, d->session_index, d->depth, d->incarnation);
+		d->has_ring = d->writer && pem_writer__ring(d->session_index, d->writer, &d->ring);
+	}
+	return d->writer;
+}
+
+/* Add to a part's statistic: in the event's own cell, or in a further one. False: there is no
+ * memory for it. */
+static bool add_up(struct delivery *d, const struct pem_part *part, int further)
+{
+	const struct pem_writer *w = writer_of(d);
+	struct pem_cell *cell;
+
+	if (!w)
+		return false;
+	if (!d->has_ring)
+		return true;
+	if (further >= 0 && !pem_further__exist(&d->ring, w->lane_index))
+		return false;
+	cell = further < 0 ? &w->cells[d->event_index]
+			   : pem_pool__further(&d->ring, w->lane_index, (uint32_t)further);
+	pem_accumulate(cell, part->action, d->record, d->bytes);
+	return !(part->action & PEM_ACTION_DISTRIBUTION) || !part->filter ||
+	       pem_accumulate_distribution(&d->ring, w->lane_index, part->filter->distribution,
+					   part->action, d->record, d->bytes);
+}
+
+static void deliver_part(struct delivery *d, const struct pem_part *part, int further)
+{
+	uint32_t flags = PEM_ACTION_FLAGS(part->action);
+
+	if (flags & PEM_ACTION_FILTER &&
+	    !passes(part->filter, d->thread->shared.tid, d->record, d->bytes))
+		return;
+	d->wanted |= flags & (PEM_ACTION_LOG | PEM_ACTION_CALLBACK);
+	if (flags & PEM_ACTION_STAT && !add_up(d, part, further))
+		d->lost |= PEM_ACTION_STAT;
+}
+
+static void try_part(struct delivery *d, const uint64_t *action,
+		     const struct pem_filter *const *filter, const uint32_t *event_index,
+		     int further)
+{
+	struct pem_part part;
+
+	if (read_part(d, action, filter, event_index, &part))
+		deliver_part(d, &part, further);
+	else if (part.action & PEM_ACTION_CHECK)
+		d->lost |= PEM_ACTION_FLAGS(part.action) & (PEM_ACTION_LOG | PEM_ACTION_STAT);
+}
+
+/* Each part is judged by itself; what several want is logged once. flags: of the event's action
+ * word. */
+static void deliver_parts(struct pem_thread_full *thread, unsigned session_index, unsigned depth,
+			  uint32_t event_index, uint32_t flags, uint32_t incarnation,
+			  uint8_t *record, uint32_t bytes)
+{
+	struct delivery d;
+	struct pem_joined *joined = &pem_process.joined[session_index];
+	struct pem_session_page *counts;
+	uint64_t cells;
+	const struct pem_part *from;
+	int i;
+
+	d.thread = thread;
+	d.session_index = session_index;
+	d.depth = depth;
+	d.event_index = event_index;
+	d.incarnation = incarnation;
+	d.record = record;
+	d.bytes = bytes;
+	d.wanted = d.lost = 0;
+	d.writer = NULL;
+	d.has_asked = d.has_ring = false;
+	/* uj */
+	cells = __atomic_load_n(&joined->further_of[event_index], __ATOMIC_ACQUIRE);
+	try_part(&d, &joined->own_action[event_index], &joined->filter[event_index], &event_index,
+		 -1);
+	for (; cells; cells &= cells - 1) {
+		i = __builtin_ctzll(cells);
+		from = &joined->further[i];
+		try_part(&d, &from->action, &from->filter, &from->event_index, i);
+	}
+	if (d.wanted & PEM_ACTION_LOG && writer_of(&d))
+		pem_log_record(session_index, d.writer, event_index, thread->shared.tid, record,
+			       bytes);
+	else
+		d.lost |= d.wanted & PEM_ACTION_LOG;
+	if (d.lost)
+		count_lost(session_index, event_index, d.lost, incarnation);
+	/* jb */
+	counts = __atomic_load_n(&joined->counts, __ATOMIC_ACQUIRE);
+	if (flags & PEM_ACTION_WAKE && d.wanted & PEM_ACTION_LOG && counts)
+		pem_process__wake(counts);
+	if (d.wanted & PEM_ACTION_CALLBACK)
+		call_back(joined, thread, event_index, record, bytes);
 }
 
 static void deliver(struct pem_thread_full *thread, unsigned session_index, unsigned depth,
@@ -415,11 +392,16 @@ static void deliver(struct pem_thread_full *thread, unsigned session_index, unsi
 
 	if (!is_joined(session_index, action))
 		return;
-	if (action & (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION))
+	if (action & (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION | PEM_ACTION_MORE))
 		filter = filter_of(session_index, event_index, at, &action);
 	flags = PEM_ACTION_FLAGS(action);
 	if (flags & PEM_ACTION_CHECK) {
 		count_lost(session_index, event_index, flags, PEM_ACTION_INCARNATION(action));
+		return;
+	}
+	if (flags & PEM_ACTION_MORE) {
+		deliver_parts(thread, session_index, depth, event_index, flags,
+			      PEM_ACTION_INCARNATION(action), record, bytes);
 		return;
 	}
 	if (flags & PEM_ACTION_FILTER && !passes(filter, thread->shared.tid, record, bytes))
@@ -437,8 +419,8 @@ static void deliver(struct pem_thread_full *thread, unsigned session_index, unsi
 				add_distribution(session_index, w, event_index, filter, action,
 						 record, bytes);
 			if (flags & PEM_ACTION_LOG)
-				log_record(session_index, w, event_index, thread->shared.tid,
-					   record, bytes);
+				pem_log_record(session_index, w, event_index, thread->shared.tid,
+					       record, bytes);
 		}
 	}
 	/* jb: Making its pool the process may have met another session, and found no page there. */

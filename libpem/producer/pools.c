@@ -177,6 +177,7 @@ static void fill_header(const struct pem_ring *ring)
 	if (!pem_restricted())
 		h->pid_namespace = pem_pid_namespace();
 	h->parent_pid = pem_process.parent_pid ? pem_process.parent_pid : (uint32_t)getppid();
+	h->contexts = pem_process.joined[h->session_index].contexts;
 	h->start_clock = pem_clock();
 	h->filters = pem_process__known_filters();
 	if (name && strlen(name + 1) < sizeof(h->control_name))

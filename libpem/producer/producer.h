@@ -53,6 +53,17 @@ enum pem_joined_state {
 	PEM_JOINED_FAILED, /* no pool could be made; events are counted in counts->lost */
 };
 
+/*
+ * What one of several rules asks of an event. Who changes it, under the process lock, first marks
+ * the action PEM_ACTION_CHECK and stores the action last: an action seen before and after the rest
+ * is one that the rest belongs to.
+ */
+struct pem_part {
+	uint64_t action;
+	const struct pem_filter *filter;
+	uint32_t event_index;
+};
+
 struct pem_sync_callback {
 	uint32_t event_id;
 	uint32_t tid;
@@ -62,6 +73,10 @@ struct pem_sync_callback {
 	/* Events that a thread raised inside of pem, where the function can't be called. */
 	uint64_t missed;
 	const struct pem_event *event;
+	/* Of its predicate; none: the event is not tested. They stay while the callback is
+	 * registered. */
+	const struct pem_test *tests;
+	uint32_t test_count;
 	void (*function)(const struct pem_record *record, void *arg);
 	void *arg;
 };
@@ -121,6 +136,14 @@ struct pem_joined {
 	uint64_t inherited;
 	uint32_t filter_generation; /* generation of the page's rules that filter is made from */
 	const struct pem_filter *filter[PEM_PROCESS_EVENTS_MAX]; /* NULL: none */
+	/*
+	 * For events with PEM_ACTION_MORE: what the rule of an event's own cell asks for, 0: there
+	 * is none, with the filter above; which further cells have rules of the event; and what
+	 * these ask for.
+	 */
+	uint64_t own_action[PEM_PROCESS_EVENTS_MAX];
+	uint64_t further_of[PEM_PROCESS_EVENTS_MAX];
+	struct pem_part further[PEM_FURTHER_CELLS];
 	struct pem_sync_callback callback[PEM_CALLBACKS_MAX];
 	uint32_t callback_count;
 };
@@ -345,6 +368,16 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
  */
 void pem_thread__forget(unsigned session_index, uint32_t incarnation);
 
+/*
+ * Copy the ring that a writer's lane is of. False: its session has left, or this is a copy, after
+ * fork, of the parent's event.
+ */
+bool pem_writer__ring(unsigned session_index, const struct pem_writer *writer,
+		      struct pem_ring *ring);
+/* log_record.c: log a record, or count it as discarded. The record's header is written here. */
+void pem_log_record(unsigned session_index, struct pem_writer *writer, uint32_t event_index,
+		    uint32_t tid, const uint8_t *record, uint32_t bytes);
+
 /* accumulate.c: add a record's field to a cell's statistic, as the action says. */
 void pem_accumulate(struct pem_cell *cell, uint64_t action, const uint8_t *record, uint32_t bytes);
 /*
@@ -353,6 +386,8 @@ void pem_accumulate(struct pem_cell *cell, uint64_t action, const uint8_t *recor
  */
 bool pem_accumulate_distribution(const struct pem_ring *ring, uint32_t lane, uint32_t distribution,
 				 uint64_t action, const uint8_t *record, uint32_t bytes);
+/* Does the lane have memory for its further cells? If not, try to get it. */
+bool pem_further__exist(const struct pem_ring *ring, uint32_t lane);
 /* Does the lane have memory for a distribution? If not, try to get it. */
 bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint32_t lane);
 

@@ -49,8 +49,8 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 {
 	struct pem_joined *joined = &pem_process.joined[cb->session->self_index];
 	const struct pem_event *event = set->events[i];
-	struct pem_demand *demand = pem_session__demand(cb->session, event);
 	int index = find_cell(joined), result;
+	struct pem_demand *demand;
 	struct pem_sync_callback *c;
 
 	if (event->source_kind != PEM_SOURCE_STUB)
@@ -58,10 +58,10 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 			error, -ENOTSUP,
 			"%s is not raised by a stub: no thread of this process could call back",
 			event->name);
-	if (!demand || index < 0)
+	if (index < 0)
 		return pem_error__set(error, -ENOMEM, "more than %u callbacks in one session",
 				      PEM_CALLBACKS_MAX);
-	result = pem_demand__bind(demand, set, i, error);
+	result = pem_session__bind(cb->session, set, i, context, PEM_USE_CALLBACK, &demand, error);
 	if (result)
 		return result;
 	c = &joined->callback[index];
@@ -70,6 +70,8 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 	c->arg = arg;
 	c->tid = context->tid;
 	c->cpu = pem_context__cpu(context);
+	c->tests = demand->predicate ? demand->predicate->test : NULL;
+	c->test_count = demand->predicate ? demand->predicate->test_count : 0;
 	__atomic_store_n(&c->missed, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&c->enabled, 0, __ATOMIC_RELAXED);
 	/* HA */
@@ -82,19 +84,18 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 	return 0;
 }
 
-/* Does another handle call back on this event? */
+/* Does a handle call back on what this demand is of? */
 static void update_demand(struct pem_session *s, struct pem_demand *demand)
 {
-	const struct pem_joined *joined = &pem_process.joined[s->self_index];
-	uint32_t i;
+	const struct pem_callback *cb;
+	size_t i;
 
 	demand->callback = false;
-	for (i = 0; i < joined->callback_count; i++) {
-		/* Another thread, in unregister, may be giving a cell back. */
-		if (__atomic_load_n(&joined->callback[i].event_id, __ATOMIC_RELAXED) ==
-			    demand->event->id &&
-		    __atomic_load_n(&joined->callback[i].enabled, __ATOMIC_RELAXED))
-			demand->callback = true;
+	for (cb = s->callbacks; cb; cb = cb->next) {
+		for (i = 0; !cb->async && i < cb->count; i++) {
+			if (cb->entry[i].demand == demand && cb->enabled)
+				demand->callback = true;
+		}
 	}
 }
 
@@ -108,6 +109,7 @@ static void set_enabled(struct pem_callback *cb, uint32_t enabled)
 		pem_session__unlock(cb->session);
 		return;
 	}
+	cb->enabled = enabled;
 	for (i = 0; i < cb->count; i++) {
 		/* HC */
 		__atomic_store_n(&cell(cb, i)->enabled, enabled, __ATOMIC_SEQ_CST);

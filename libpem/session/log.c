@@ -157,15 +157,10 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	log->any_level = context->pid == PEM_ANY && !set->predicates ? set->any_level : 0;
 	start_info(session, log);
 	for (i = 0; i < set->count; i++) {
-		demand = pem_session__demand(session, set->events[i]);
-		result = demand ? pem_demand__set_context(demand, context, error) : -ENOMEM;
-		if (!result)
-			result = pem_demand__bind(demand, set, i, error);
-		if (result) {
-			if (demand)
-				pem_demand__release_context(demand);
+		result = pem_session__bind(session, set, i, context, PEM_USE_RECORDS, &demand,
+					   error);
+		if (result)
 			goto fail;
-		}
 		log->demands[log->count++] = demand;
 		pem_demand__note_predicate(demand, &log->info);
 	}
@@ -193,10 +188,8 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	pem_session__unlock(session);
 	return log;
 fail:
-	for (i = 0; i < log->count; i++) {
+	for (i = 0; i < log->count; i++)
 		pem_demand__unbind(log->demands[i]);
-		pem_demand__release_context(log->demands[i]);
-	}
 	pem_session__unlock(session);
 	pem_trace_writer__free(log->writer);
 	pem_model__free(log->model);
@@ -215,6 +208,10 @@ static void note_context_event(struct pem_trace_info *info, const struct pem_eve
 
 static void add_context_event(struct pem_session *s, struct pem_demand *demand)
 {
+	struct pem_demand *of_log = pem_demand__of_log(demand);
+
+	if (of_log)
+		demand = of_log;
 	if (demand->log)
 		return;
 	if (!demand->want_log)
@@ -277,6 +274,8 @@ void pem_log__disable(struct pem_log *log)
 	pem_session__lock(s);
 	for (i = 0; i < s->demand_count; i++)
 		s->demands[i].log = false;
+	for (i = 0; i < log->count; i++)
+		log->demands[i]->log = false;
 	was_enabled = log->enabled;
 	log->enabled = false;
 	pem_session__publish(s);
@@ -376,11 +375,11 @@ void pem_log__unregister(struct pem_log *log)
 	s = log->session;
 	pem_log__finish(log, NULL);
 	pem_session__lock(s);
-	for (i = 0; i < log->count; i++)
-		pem_demand__unbind(log->demands[i]);
-	for (i = 0; i < s->demand_count; i++) {
+	for (i = 0; i < s->demand_count; i++)
 		s->demands[i].want_log = false;
-		pem_demand__release_context(&s->demands[i]);
+	for (i = 0; i < log->count; i++) {
+		log->demands[i]->want_log = false;
+		pem_demand__unbind(log->demands[i]);
 	}
 	pem_trace_writer__free(log->writer);
 	pem_flight__free(s->flight->store);

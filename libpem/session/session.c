@@ -102,7 +102,7 @@ static uint32_t new_id(void)
 static int make_page(struct pem_session *s, struct pem_error *error)
 {
 	struct pem_pool_geometry geometry = {
-		.flags = s->options.overwrite ? PEM_POOL_OVERWRITE : 0,
+		.flags = PEM_POOL_FURTHER | (s->options.overwrite ? PEM_POOL_OVERWRITE : 0),
 		.chunk_bytes =
 			s->options.chunk_bytes ? s->options.chunk_bytes : PEM_CHUNK_BYTES_DEFAULT,
 		.chunk_count =
@@ -283,6 +283,7 @@ fail:
 void pem_session__close(struct pem_session *s)
 {
 	struct pem_producer *producer;
+	struct pem_demand *demand;
 	size_t i;
 
 	if (!s)
@@ -297,9 +298,10 @@ void pem_session__close(struct pem_session *s)
 	if (s->page) {
 		/* none: nobody orders anything by it */
 		__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
-		for (i = 0; i < s->demand_count; i++)
-			s->demands[i].log = s->demands[i].statistic = s->demands[i].callback =
-				false;
+		for (i = 0; i < s->demand_count; i++) {
+			for (demand = &s->demands[i]; demand; demand = demand->next)
+				demand->log = demand->statistic = demand->callback = false;
+		}
 		pem_session__publish(s);
 	}
 	if (s->self_index >= 0)
@@ -335,6 +337,7 @@ void pem_session__close(struct pem_session *s)
 	pem_session__forget_predicates(s);
 	pem_model__free(s->model);
 	free(s->demands);
+	free(s->further);
 	free(s->sources->counters);
 	free(s->sources->counter_names);
 	free(s->chunks->batch);

@@ -31,11 +31,6 @@ static int choose_field(struct pem_demand *demand, const char *attribute, struct
 					      "shows the fields of each event",
 					      demand->event->name, attribute);
 	}
-	if (demand->statistics)
-		return pem_error__set(error, -EBUSY,
-				      "this session already has a statistic of %s; open a second "
-				      "session for another",
-				      demand->event->name);
 	demand->field = (uint8_t)field;
 	return 0;
 }
@@ -65,22 +60,13 @@ struct pem_statistics *pem_session__register_statistics(struct pem_session *sess
 	pem_session__lock(session);
 	st->session = session;
 	for (i = 0; i < set->count; i++) {
-		demand = pem_session__demand(session, set->events[i]);
-		if (!demand) {
-			result = pem_error__set(error, -ENOMEM, "out of memory");
+		result = pem_session__bind(session, set, i, context, PEM_USE_STATISTIC, &demand,
+					   error);
+		if (result)
 			goto fail;
-		}
-		result = pem_demand__set_context(demand, context, error);
-		if (!result)
-			result = pem_demand__bind(demand, set, i, error);
-		if (result) {
-			pem_demand__release_context(demand);
-			goto fail;
-		}
 		result = choose_field(demand, attribute, error);
 		if (result) {
 			pem_demand__unbind(demand);
-			pem_demand__release_context(demand);
 			goto fail;
 		}
 		demand->statistics = st;
@@ -99,7 +85,6 @@ fail:
 		st->demands[i]->want_statistic = false;
 		st->demands[i]->field = PEM_NO_FIELD;
 		pem_demand__unbind(st->demands[i]);
-		pem_demand__release_context(st->demands[i]);
 	}
 	pem_session__unlock(session);
 	free(st);
@@ -192,7 +177,7 @@ static void read_demand(struct pem_session *s, const struct pem_demand *demand,
 			pem_dir__charge(s, p->dir, began_ns);
 		}
 	}
-	value->is_partial = demand->was_off;
+	value->is_partial = demand->first->was_off;
 	pem_statistic__finish(value, demand);
 	if (PEM_DISTRIBUTION_KEEP(demand->distribution) & PEM_DISTRIBUTION_VARIANCE &&
 	    !value->unavailable && !pem_demand__read_distribution(s, demand, &total))
@@ -358,9 +343,8 @@ void pem_statistics__unregister(struct pem_statistics *st)
 		st->demands[i]->want_statistic = false;
 		st->demands[i]->field = PEM_NO_FIELD;
 		pem_demand__release_distribution(s, st->demands[i]);
-		pem_demand__unbind(st->demands[i]);
-		pem_demand__release_context(st->demands[i]);
 		st->demands[i]->epoch = (st->demands[i]->epoch + 1) & 0xffffff;
+		pem_demand__unbind(st->demands[i]);
 	}
 	for (link = &s->statistics->handles; *link; link = &(*link)->next) {
 		if (*link == st) {

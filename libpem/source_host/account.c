@@ -23,14 +23,16 @@
 void pem_session__count_sources(struct pem_session *s, struct pem_balance *counted)
 {
 	const struct pem_instance *instance;
+	const struct pem_demand *demand;
 	size_t i;
 
 	for (i = 0; i < s->demand_count; i++) {
 		memset(&counted[i], 0, sizeof(counted[i]));
-		if (s->demands[i].instance < 0 || !s->demands[i].want_log)
+		demand = pem_demand__of_log(&s->demands[i]);
+		if (!demand || demand->instance < 0)
 			continue;
-		instance = &s->sources->instances[s->demands[i].instance];
-		instance->ops->balance(instance->source, s->demands[i].instance_index, &counted[i]);
+		instance = &s->sources->instances[demand->instance];
+		instance->ops->balance(instance->source, demand->instance_index, &counted[i]);
 	}
 }
 
@@ -53,6 +55,7 @@ void pem_session__account_sources(struct pem_session *s, const struct pem_balanc
 {
 	struct pem_balance_entry *entries = calloc(s->demand_count + 1, sizeof(*entries));
 	struct pem_balance *asked = calloc(s->demand_count + 1, sizeof(*asked));
+	const struct pem_demand *demand;
 	size_t count, i;
 	int n;
 
@@ -60,7 +63,8 @@ void pem_session__account_sources(struct pem_session *s, const struct pem_balanc
 		pem_session__count_sources(s, asked);
 	for (n = 0; entries && asked && n < s->sources->instance_count; n++) {
 		for (i = count = 0; i < s->demand_count; i++) {
-			if (s->demands[i].instance != n || !s->demands[i].want_log)
+			demand = pem_demand__of_log(&s->demands[i]);
+			if (!demand || demand->instance != n)
 				continue;
 			entries[count].event_id = s->demands[i].event->id;
 			entries[count++].balance = balance_of(
@@ -84,8 +88,9 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 	pem_session__note_unread(s, info);
 	pem_public__note_room(s, info);
 	for (i = 0; i < s->demand_count; i++) {
-		demand = &s->demands[i];
-		if (!demand->unavailable)
+		for (demand = &s->demands[i]; demand && !demand->unavailable; demand = demand->next)
+			;
+		if (!demand)
 			continue;
 		for (g = 0; g < info->gap_count; g++) {
 			if (!strcmp(info->gaps[g].reason, demand->reason))

@@ -215,12 +215,18 @@ fail:
 			 error.text);
 }
 
+/* A demand that wants a source, and the plugin that is to serve it; NULL: none does. */
+struct choice {
+	struct pem_demand *demand;
+	const struct pem_source_ops *ops;
+};
+
 /*
  * What a plugin failed to serve the next one may: those that come later are asked. But who runs
  * where stays with the instance that runs, as its streams already tell it.
  */
 static void choose_again(struct pem_session *s, const struct pem_source_plugin *plugin,
-			 const struct pem_source_ops **chosen, bool runs)
+			 struct choice *choices, size_t choice_count, bool runs)
 {
 	const struct pem_event *sets_thread = event_that_sets_thread(s);
 	const struct pem_source_ops *next = NULL;
@@ -229,15 +235,16 @@ static void choose_again(struct pem_session *s, const struct pem_source_plugin *
 	const char *name;
 	size_t i, count = 0;
 
-	for (i = 0; i < s->demand_count; i++) {
-		demand = &s->demands[i];
-		if (chosen[i] != plugin->ops || !demand->unavailable ||
+	for (i = 0; i < choice_count; i++) {
+		demand = choices[i].demand;
+		if (choices[i].ops != plugin->ops || !demand->unavailable ||
 		    (runs && demand->event == sets_thread))
 			continue;
-		chosen[i] = pem_session__find_plugin(s, plugin, demand->event, &name, &ignored);
-		if (!chosen[i])
+		choices[i].ops =
+			pem_session__find_plugin(s, plugin, demand->event, &name, &ignored);
+		if (!choices[i].ops)
 			continue;
-		next = chosen[i];
+		next = choices[i].ops;
 		count++;
 		demand->unavailable = 0;
 		demand->reason[0] = '\0';
@@ -250,11 +257,16 @@ static void choose_again(struct pem_session *s, const struct pem_source_plugin *
 bool pem_session__refusal(const struct pem_session *s, const struct pem_event *event,
 			  struct pem_error *reason)
 {
+	const struct pem_demand *demand;
 	size_t i;
 
-	for (i = 0; i < s->demand_count; i++) {
-		if (s->demands[i].event == event && s->demands[i].unavailable) {
-			pem_error__set(reason, 0, "%s", s->demands[i].reason);
+	for (i = 0; i < s->demand_count && s->demands[i].event != event; i++)
+		;
+	if (i == s->demand_count)
+		return false;
+	for (demand = &s->demands[i]; demand; demand = demand->next) {
+		if (demand->unavailable) {
+			pem_error__set(reason, 0, "%s", demand->reason);
 			return true;
 		}
 	}
@@ -269,45 +281,70 @@ static bool wants_source(const struct pem_session *s, const struct pem_demand *d
 	       (s->sources->root || s->sources->whole_machine || demand->context.pid != PEM_ANY);
 }
 
+/* The demands that want a source and have none, each with its choice. Returns how many. */
+static size_t choose(struct pem_session *s, struct choice *choices)
+{
+	struct pem_demand *demand;
+	struct pem_error reason;
+	const char *name;
+	size_t count = 0, i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		for (demand = &s->demands[i]; demand; demand = demand->next) {
+			if (!wants_source(s, demand))
+				continue;
+			choices[count] = (struct choice){
+				demand,
+				pem_session__find_plugin(s, NULL, demand->event, &name, &reason)};
+			if (!choices[count++].ops)
+				mark_unavailable(demand, -ENOTSUP, name, reason.text);
+		}
+	}
+	return count;
+}
+
+/* Those of a plugin that an instance can serve together: one of each event. The first demand of an
+ * event comes first. */
+static size_t gather(const struct pem_source_plugin *plugin, const struct choice *choices,
+		     size_t choice_count, struct pem_demand **group)
+{
+	size_t count = 0, i;
+
+	for (i = 0; i < choice_count; i++) {
+		if (choices[i].ops == plugin->ops && choices[i].demand->instance < 0 &&
+		    !choices[i].demand->unavailable &&
+		    (!count || group[count - 1]->event != choices[i].demand->event))
+			group[count++] = choices[i].demand;
+	}
+	return count;
+}
+
 int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 {
-	const struct pem_source_plugin *plugin;
-	const struct pem_source_ops **chosen;
-	struct pem_error reason;
-	struct pem_demand **group;
-	const char *name;
+	size_t room = s->demand_count + PEM_FURTHER_CELLS + 1, choice_count, count;
 	int before = s->sources->instance_count, opened;
-	size_t count, i;
+	const struct pem_source_plugin *plugin;
+	struct choice *choices;
+	struct pem_demand **group;
 
 	if (!s->sources->root)
 		pem_session__find_targets(s);
-	group = calloc(s->demand_count + 1, sizeof(*group));
-	chosen = calloc(s->demand_count + 1, sizeof(*chosen));
-	if (!group || !chosen) {
+	group = calloc(room, sizeof(*group));
+	choices = calloc(room, sizeof(*choices));
+	if (!group || !choices) {
 		free(group);
-		free(chosen);
+		free(choices);
 		return pem_error__set(error, -ENOMEM, "out of memory");
 	}
-	for (i = 0; i < s->demand_count; i++) {
-		if (!wants_source(s, &s->demands[i]))
-			continue;
-		chosen[i] = pem_session__find_plugin(s, NULL, s->demands[i].event, &name, &reason);
-		if (!chosen[i])
-			mark_unavailable(&s->demands[i], -ENOTSUP, name, reason.text);
-	}
+	choice_count = choose(s, choices);
 	for (plugin = s->sources->plugins; plugin; plugin = plugin->next) {
-		for (i = count = 0; i < s->demand_count; i++) {
-			if (chosen[i] == plugin->ops)
-				group[count++] = &s->demands[i];
-		}
-		if (!count)
-			continue;
 		opened = s->sources->instance_count;
-		open_instance(s, plugin->ops, group, count);
-		choose_again(s, plugin, chosen, s->sources->instance_count > opened);
+		while ((count = gather(plugin, choices, choice_count, group)))
+			open_instance(s, plugin->ops, group, count);
+		choose_again(s, plugin, choices, choice_count, s->sources->instance_count > opened);
 	}
 	free(group);
-	free(chosen);
+	free(choices);
 	if (s->sources->instance_count == before)
 		return 0;
 	pem_session__find_targets(s); /* who was started since, or before */
@@ -316,23 +353,27 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 	return 0;
 }
 
+static void update_source(struct pem_session *s, const struct pem_demand *demand)
+{
+	struct pem_instance *instance = &s->sources->instances[demand->instance];
+
+	fill_source_event(&instance->events[demand->instance_index], demand);
+	if (instance->ops->keep)
+		instance->ops->keep(instance->source, demand->instance_index, demand->distribution);
+	instance->ops->set_action(instance->source, demand->instance_index,
+				  instance->events[demand->instance_index].action);
+}
+
 void pem_session__update_sources(struct pem_session *s)
 {
-	struct pem_instance *instance;
-	struct pem_demand *demand;
+	const struct pem_demand *demand;
 	size_t i;
 
 	for (i = 0; i < s->demand_count; i++) {
-		demand = &s->demands[i];
-		if (demand->instance < 0)
-			continue;
-		instance = &s->sources->instances[demand->instance];
-		fill_source_event(&instance->events[demand->instance_index], demand);
-		if (instance->ops->keep)
-			instance->ops->keep(instance->source, demand->instance_index,
-					    demand->distribution);
-		instance->ops->set_action(instance->source, demand->instance_index,
-					  instance->events[demand->instance_index].action);
+		for (demand = &s->demands[i]; demand; demand = demand->next) {
+			if (demand->instance >= 0)
+				update_source(s, demand);
+		}
 	}
 }
 

@@ -111,10 +111,11 @@ static bool wants_sources(const struct pem_session *s)
 	size_t i;
 
 	for (i = 0; i < s->demand_count; i++) {
-		demand = &s->demands[i];
-		if (demand->event->source_kind != PEM_SOURCE_STUB && !demand->unavailable &&
-		    (demand->want_log || demand->want_statistic || demand->want_async))
-			return true;
+		for (demand = &s->demands[i]; demand; demand = demand->next) {
+			if (demand->event->source_kind != PEM_SOURCE_STUB && !demand->unavailable &&
+			    (demand->want_log || demand->want_statistic || demand->want_async))
+				return true;
+		}
 	}
 	return false;
 }
@@ -242,11 +243,14 @@ void pem_session__update_targets(struct pem_session *s)
 
 bool pem_session__observes_kernel(const struct pem_session *s)
 {
+	const struct pem_demand *demand;
 	size_t i;
 
 	for (i = 0; i < s->demand_count; i++) {
-		if (pem_event__is_of_kernel(s->demands[i].event) && s->demands[i].instance >= 0)
-			return true;
+		for (demand = &s->demands[i]; demand; demand = demand->next) {
+			if (pem_event__is_of_kernel(demand->event) && demand->instance >= 0)
+				return true;
+		}
 	}
 	return false;
 }

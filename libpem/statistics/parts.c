@@ -55,17 +55,29 @@ static void cell_to_statistic(const struct pem_cell *cell, const struct pem_dema
 	s->max = s->is_signed ? cell->max ^ (1ull << 63) : cell->max;
 }
 
+/* The cell that a demand's statistic is in; NULL: the lane has no memory for it. cell: the event's
+ * own. */
+static const struct pem_cell *cell_of(const struct pem_producer *p, const struct pem_demand *demand,
+				      uint32_t lane, uint32_t cell)
+{
+	if (!demand->cell)
+		return &p->ring.cells[(uint64_t)lane * p->ring.event_capacity + cell];
+	/* lc */
+	if (!p->ring.further || !__atomic_load_n(&p->ring.lanes[lane].further, __ATOMIC_ACQUIRE))
+		return NULL;
+	return pem_pool__further(&p->ring, lane, demand->cell - 1u);
+}
+
 /* A cell's statistic in the demand's epoch; false: there is none. */
 static bool read_cell(const struct pem_producer *p, const struct pem_demand *demand, uint32_t lane,
 		      uint32_t cell, struct pem_statistic *s)
 {
 	uint64_t action =
 		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, demand->epoch), p->incarnation);
+	const struct pem_cell *from = cell_of(p, demand, lane, cell);
 	struct pem_cell copy;
 
-	if (!pem_cell_read(&p->ring.cells[(uint64_t)lane * p->ring.event_capacity + cell], &copy,
-			   CELL_TRIES) &&
-	    copy.stat_begin == ~0ULL)
+	if (!from || (!pem_cell_read(from, &copy, CELL_TRIES) && copy.stat_begin == ~0ULL))
 		return false;
 	if ((uint32_t)copy.tag != PEM_ACTION_TAG(action))
 		return false;

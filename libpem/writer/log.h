@@ -66,11 +66,11 @@ void pem_log__model_grew(struct pem_log *log);
 void pem_log__describe(struct pem_log *log, const struct pem_event *event);
 
 /*
- * Is a record with this clock value for the log? An event that asynchronous callbacks ever wanted
- * has records in pools that are not for the log. Of such an event, the log takes only what was
- * raised while it was enabled.
+ * May a record with this clock value be for the log? demand: the event's first, or NULL. An event
+ * that asynchronous callbacks ever wanted has records in pools that are not for the log. Of such an
+ * event, the log takes only what was raised while it was enabled.
  */
-bool pem_log__wants(const struct pem_log *log, const struct pem_demand *demand, uint64_t clock);
+bool pem_log__wants(const struct pem_log *log, struct pem_demand *demand, uint64_t clock);
 
 /* Is there a trace that records go to? */
 bool pem_session__is_logging(const struct pem_session *session);

@@ -37,13 +37,14 @@ void pem_log__describe(struct pem_log *log, const struct pem_event *event)
 		pem_trace_writer__model_changed(log->writer);
 }
 
-bool pem_log__wants(const struct pem_log *log, const struct pem_demand *demand, uint64_t clock)
+bool pem_log__wants(const struct pem_log *log, struct pem_demand *demand, uint64_t clock)
 {
 	size_t i;
 
 	if (!demand || !demand->async_ever)
 		return true;
-	if (!demand->want_log && (!log->any_level || demand->event->level > log->any_level))
+	if (!pem_demand__of_log(demand) &&
+	    (!log->any_level || demand->event->level > log->any_level))
 		return false;
 	for (i = 0; i < log->span_count; i++) {
 		if (clock >= log->spans[i].from && clock <= log->spans[i].to)

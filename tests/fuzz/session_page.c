@@ -88,7 +88,11 @@ static void fill_rules(struct pem_session_page *page)
 									PEM_ACTION_DISTRIBUTION |
 									PEM_ACTION_FILTER,
 								1, PEM_TYPE_UINT64, 16, 1)};
-	page->rule_count = 2;
+	page->rules[2] =
+		(struct pem_rule){.event_id = pem_process.event_id[0],
+				  .flags = PEM_RULE_OF_CELL(3),
+				  .action = PEM_ACTION(PEM_ACTION_STAT, PEM_NO_FIELD, 0, 0, 1)};
+	page->rule_count = 3;
 	page->contexts[0].cpu = page->contexts[1].cpu = PEM_NO_CPU;
 	page->contexts[1].pid = (uint32_t)getpid();
 	page->contexts[1].flags = PEM_CONTEXT_TARGET;
@@ -108,6 +112,7 @@ static struct pem_session_page *make_page(void)
 	close(fd);
 	page->magic = PEM_SESSION_MAGIC;
 	page->abi_version = PEM_ABI_VERSION;
+	page->pool_flags = PEM_POOL_FURTHER;
 	page->chunk_bytes = 4096;
 	page->chunk_count = 4;
 	page->lane_count = 4;

@@ -291,7 +291,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 	if (!session)
 		begin();
-	layout.flags = bytes && data[0] & 1 ? PEM_POOL_OVERWRITE : 0;
+	layout.flags = PEM_POOL_FURTHER | (bytes && data[0] & 1 ? PEM_POOL_OVERWRITE : 0);
 	pem_pool__layout(&layout);
 	pool = make_file(session->directory_fd, "pool-1-1", layout.total_bytes);
 	*pool = layout;

@@ -32,7 +32,7 @@ struct pool {
 static inline uint64_t pool_format(void *memory, uint32_t flags, uint32_t chunks)
 {
 	struct pem_pool_header header = {.abi_version = PEM_ABI_VERSION,
-					 .flags = flags,
+					 .flags = flags | PEM_POOL_FURTHER,
 					 .chunk_bytes = CHUNK,
 					 .chunk_count = chunks,
 					 .lane_count = LANES,

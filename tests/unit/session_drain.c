@@ -363,7 +363,7 @@ static void half_reclaimed_chunk_is_accounted_for(void **state)
 	struct pem_balance b;
 
 	(void)state;
-	session->geometry.flags = PEM_POOL_OVERWRITE;
+	session->geometry.flags |= PEM_POOL_OVERWRITE;
 	full_chunk(&pool, 1, 10);
 	full_chunk(&pool, 2, 5);
 	pool.ring.chunk_state[0] = PEM_CHUNK_WORD(PEM_CHUNK_OWNED, 0);

@@ -87,31 +87,32 @@ static void one_dir_leaves_room_for_the_next(void **state)
 static void pools_of_another_geometry_are_refused(void **state)
 {
 	const struct pem_pool_geometry others[] = {
-		{PEM_POOL_OVERWRITE, CHUNK, CHUNKS, LANES, EVENTS},
-		{0, 2 * CHUNK, CHUNKS, LANES, EVENTS},
-		{0, CHUNK, CHUNKS / 2, LANES, EVENTS},
-		{0, CHUNK, 2 * CHUNKS, LANES, EVENTS},
-		{0, CHUNK, CHUNKS, 2 * LANES, EVENTS},
-		{0, CHUNK, CHUNKS, LANES, EVENTS / 2},
+		{PEM_POOL_OVERWRITE | PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS},
+		{0, CHUNK, CHUNKS, LANES, EVENTS},
+		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES, EVENTS},
+		{PEM_POOL_FURTHER, CHUNK, CHUNKS / 2, LANES, EVENTS},
+		{PEM_POOL_FURTHER, CHUNK, 2 * CHUNKS, LANES, EVENTS},
+		{PEM_POOL_FURTHER, CHUNK, CHUNKS, 2 * LANES, EVENTS},
+		{PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS / 2},
 	};
-	struct pool pool[6];
+	struct pool pool[7];
 	uint64_t opened;
 	unsigned i;
 
 	(void)state;
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < 7; i++)
 		pool[i] = make_pool(dir[0], i, &others[i]);
 	scan();
 	assert_int_equal(producers_of(dir[0]), 0);
-	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 6);
+	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 7);
 	assert_non_null(strstr(said, "are no pools of this recording"));
 	opened = dir[0]->usage.files_opened;
 	scan();
 	scan();
 	assert_int_equal(dir[0]->usage.files_opened, opened);
-	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 6);
-	assert_true(has_gap("6 files of user"));
-	for (i = 0; i < 6; i++)
+	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 7);
+	assert_true(has_gap("7 files of user"));
+	for (i = 0; i < 7; i++)
 		pool_free(&pool[i]);
 }
 
@@ -121,7 +122,7 @@ static void a_head_of_another_geometry_is_refused(void **state)
 	struct pool pool = make_pool(dir[0], 1, &usual);
 
 	(void)state;
-	pool.header->flags = PEM_POOL_OVERWRITE;
+	pool.header->flags |= PEM_POOL_OVERWRITE;
 	scan();
 	assert_int_equal(producers_of(dir[0]), 0);
 	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 1);

@@ -322,8 +322,8 @@ void pem_event_set__free(struct pem_event_set *set);
  * Numbers are compared by value, whatever the field's width and sign. A NaN is unequal to every
  * number, and neither less nor greater. Strings, lists and arrays can't be tested. A pattern such
  * as 'APP' also matches events that the session does not know yet; with a predicate it does not.
- * All handles of a session are bound to one predicate of an event: registering one with another
- * fails with EBUSY.
+ * Handles of a session may have different predicates of an event; a handle keeps the one that its
+ * set had when it was registered.
  *
  * Returns 0; -EINVAL with error: where the mistake is and what may stand there, or the event that
  * lacks the field; -E2BIG: more than 32 comparisons; -ENOTSUP: a counter. On failure the set is as
@@ -371,15 +371,22 @@ struct pem_statistic {
  * Register statistics over each event of a set, in a context: its count and, of the field that
  * attribute names, the sum, least, greatest and mean value. attribute NULL: count only. A counter
  * event's attribute is its value. NULL with errno and error. EINVAL: no such attribute, or the
- * context; EBUSY: the session holds a statistic of another attribute of one of these events, or
- * observes it in another context or with another predicate. The handle is the session's, until it
- * is unregistered. Does not block.
+ * context; ENOSPC: PEM_FURTHER_HANDLES_MAX. The handle is the session's, until it is unregistered.
+ * Does not block.
+ *
+ * A session may have several handles of an event, of every kind, each with an attribute, a
+ * predicate and a context of its own. Those that share context and predicate cost a process no more
+ * than one, but for a second statistic. Each that differs costs some nanoseconds more for each
+ * event, in the processes that are in its context.
  */
 struct pem_statistics *pem_session__register_statistics(struct pem_session *session,
 							const struct pem_event_set *set,
 							const struct pem_context *context,
 							const char *attribute,
 							struct pem_error *error);
+
+/* Handles of a session that differ from others of the same event; all its events together. */
+#define PEM_FURTHER_HANDLES_MAX 64u
 
 /* Bits for pem_statistics__keep: what else to keep of the attribute. */
 #define PEM_STATISTIC_VARIANCE 1u
@@ -494,7 +501,8 @@ void pem_statistics__unregister(struct pem_statistics *statistics);
  * as lost.
  *
  * NULL with errno and error. ENOTSUP: events without stubs, or of another process; EUSERS: eight
- * sessions observe this process; EINVAL: the context. Does not block.
+ * sessions observe this process; EINVAL: the context; ENOMEM: more than 64 such callbacks; ENOSPC:
+ * PEM_FURTHER_HANDLES_MAX. Does not block.
  */
 struct pem_callback *
 pem_session__register_callback(struct pem_session *session, const struct pem_event_set *set,
@@ -525,9 +533,15 @@ struct pem_async_options {
  * session does not lose it. If a thread is preempted while it writes a record, the record may come
  * after later ones, and counts as late. record (its time_ns is 0) lives until function returns.
  *
- * options may be NULL. NULL with errno and error. EBUSY: the session observes one of the events in
- * another context or with another predicate; ENOSPC: more than 64 such callbacks; EUSERS: eight
- * sessions observe this process; EAGAIN: no thread; EINVAL: the context. Does not block.
+ * The log and all asynchronous callbacks of a session share an event's records: each gets those
+ * that are its own. lost counts for each of them whatever was lost of the event, as nobody can tell
+ * whose it was.
+ *
+ * options may be NULL. NULL with errno and error. EBUSY: the log or another asynchronous callback
+ * takes records of one of the events on another CPU, or, of an event without a stub, in another
+ * context or with another predicate; ENOSPC: more than 64 such callbacks, or
+ * PEM_FURTHER_HANDLES_MAX; EUSERS: eight sessions observe this process; EAGAIN: no thread; EINVAL:
+ * the context. Does not block.
  */
 struct pem_callback *
 pem_session__register_async_callback(struct pem_session *session, const struct pem_event_set *set,
@@ -581,9 +595,10 @@ void pem_callback__unregister(struct pem_callback *callback);
 /*
  * Register a log of a set's events, in a context. directory is the trace's folder, and must not
  * exist or be empty. A session has one log in its life. NULL with errno and error: EACCES, ENOSPC
- * and others of files; EEXIST: directory is not empty; EBUSY: the session has had its log, or
- * observes one of the events in another context or with another predicate; EINVAL: the context. The
- * handle is the session's, until it is unregistered. Blocks on files.
+ * and others of files; ENOSPC also: PEM_FURTHER_HANDLES_MAX; EEXIST: directory is not empty; EBUSY:
+ * the session has had its log, or an asynchronous callback takes records of one of the events in a
+ * way that rules a log out (pem_session__register_async_callback); EINVAL: the context. The handle
+ * is the session's, until it is unregistered. Blocks on files.
  */
 struct pem_log *pem_session__register_log(struct pem_session *session,
 					  const struct pem_event_set *set,

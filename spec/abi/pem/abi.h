@@ -12,7 +12,7 @@
  *   session directory (tmpfs)                         one pool file per process and session
  *   +--------------------------+    +---------------------------------------------------------+
  *   | config   pem_session_page|    | pem_pool_header | chunk_state[] | event_id[] | lanes[]  |
- *   | model-*  provider models |    | cells[lane][event] | distributions[index][lane]         |
+ *   | model-*  provider models |    | cells[lane][event] | further[lane][cell] | distributions |
  *   | pool-<pid>-<n>, counts-* |    | chunk 0 | chunk 1 | ...    each one a CTF packet        |
  *   +--------------------------+    +---------------------------------------------------------+
  */
@@ -132,6 +132,9 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 #define PEM_ACTION_DISTRIBUTION 0x20u
 /* A consumer has changed the rules. The process applies them before it uses its filter. */
 #define PEM_ACTION_CHECK 0x40u
+/* Several rules apply: the process's parts say what each asks for, the other flags what any does.
+ */
+#define PEM_ACTION_MORE 0x80u
 #define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
 #define PEM_ACTION_FIELD(a) ((uint32_t)((a) >> 8) & 0xffu)
 #define PEM_ACTION_TYPE(a) ((uint32_t)((a) >> 16) & 0xfu)
@@ -248,7 +251,8 @@ struct pem_lane {
 	/* Records in packets that were reclaimed before a consumer read them. */
 	uint64_t overwritten;
 	uint32_t distributions; /* bit i: distributions[i] of this lane has memory */
-	uint8_t reserved[28];
+	uint32_t further; /* 1: the lane's further cells have memory */
+	uint8_t reserved[24];
 };
 #define PEM_LANE_FREE 0u
 #define PEM_LANE_OWNED 1u
@@ -268,6 +272,10 @@ PEM_STATIC_ASSERT(sizeof(struct pem_lane) == 64, "a lane is one cache line");
 #define PEM_POOL_MAGIC 0x504d4550u /* "PEMP" */
 /* When the pool is full, reclaim the oldest full chunk instead of discarding records. */
 #define PEM_POOL_OVERWRITE 0x1u
+#define PEM_POOL_FURTHER 0x2u /* lanes have further cells */
+
+/* Further cells of a lane, a page of them: for statistics beyond the first of an event. */
+#define PEM_FURTHER_CELLS 64u
 
 struct pem_pool_header {
 	/* Stored last, with release: a reader that sees it finds a complete file. */
@@ -315,7 +323,9 @@ struct pem_pool_header {
 	 * call for pem.
 	 */
 	uint32_t restricted;
-	uint8_t reserved2[48];
+	/* Bit i: the process, applying rules, found itself in the session page's context i. */
+	uint64_t contexts;
+	uint8_t reserved2[40];
 	uint32_t incarnation; /* incarnation in the process's action words */
 	uint32_t pid_namespace; /* inode number of pid's namespace; 0: unknown */
 	/*
@@ -392,7 +402,8 @@ PEM_STATIC_ASSERT(sizeof(struct pem_session_context) == 64, "a context is a cach
 
 /*
  * A rule: a session's demand on an event. Of the rules that name an event in a context that holds,
- * the first one counts.
+ * the first of each cell counts: of the event's own cell, and of each further one. A session has
+ * several for an event if its handles differ.
  */
 /* Matches every event that no other rule names: events that the consumer does not know yet. */
 #define PEM_RULE_ANY_EVENT 0xffffffffu
@@ -405,13 +416,16 @@ struct pem_rule {
 	uint64_t action;
 	/* With PEM_RULE_ANY_EVENT: the highest enum pem_level that counts; 0: all count. */
 	uint32_t max_level;
-	uint32_t flags; /* PEM_RULE_CALLBACK_ONLY */
+	uint32_t flags; /* PEM_RULE_CALLBACK_ONLY, PEM_RULE_CELL */
 };
 /*
  * The event's records are, or were, for callbacks alone. Recovery leaves them out of the trace if
  * the recorder dies.
  */
 #define PEM_RULE_CALLBACK_ONLY 1u
+/* Bits 8-15 of flags: 0, the event's own cell; else 1 and the index of a further one. */
+#define PEM_RULE_CELL(flags) ((flags) >> 8 & 0xffu)
+#define PEM_RULE_OF_CELL(cell) ((uint32_t)(cell) << 8)
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
 
 /* Why a program that a recorded one starts can't be recorded. */

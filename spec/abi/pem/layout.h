@@ -17,6 +17,13 @@ PEM_INLINE uint64_t pem_pool_page_up(uint64_t bytes)
 	return (bytes + PEM_POOL_PAGE - 1) & ~(PEM_POOL_PAGE - 1);
 }
 
+/* Where the further cells lie. The caller has set the header's geometry and cells_offset. */
+static inline uint64_t pem_pool__further_offset(const struct pem_pool_header *h)
+{
+	return h->cells_offset +
+	       (uint64_t)h->lane_count * h->event_capacity * sizeof(struct pem_cell);
+}
+
 /*
  * Fill in the offsets and total_bytes of a header. The caller has set its geometry to valid values.
  */
@@ -32,7 +39,9 @@ static inline void pem_pool__layout(struct pem_pool_header *h)
 	h->lanes_offset = at;
 	at = pem_pool_page_up(at + (uint64_t)h->lane_count * sizeof(struct pem_lane));
 	h->cells_offset = at;
-	at += (uint64_t)h->lane_count * h->event_capacity * sizeof(struct pem_cell);
+	at = pem_pool__further_offset(h);
+	if (h->flags & PEM_POOL_FURTHER)
+		at += (uint64_t)h->lane_count * PEM_FURTHER_CELLS * sizeof(struct pem_cell);
 	h->distributions_offset = at;
 	at = pem_pool_page_up(at + (uint64_t)PEM_DISTRIBUTION_COUNT * h->lane_count *
 					   sizeof(struct pem_distribution));
@@ -53,6 +62,9 @@ static inline void pem_pool__point(void *mapping, const struct pem_pool_header *
 	ring->chunk_state = (uint32_t *)(void *)(base + h->chunk_state_offset);
 	ring->lanes = (struct pem_lane *)(void *)(base + h->lanes_offset);
 	ring->cells = (struct pem_cell *)(void *)(base + h->cells_offset);
+	ring->further = h->flags & PEM_POOL_FURTHER
+				? (struct pem_cell *)(void *)(base + pem_pool__further_offset(h))
+				: (struct pem_cell *)0;
 	ring->distributions = (struct pem_distribution *)(void *)(base + h->distributions_offset);
 	ring->chunks = base + h->chunks_offset;
 	ring->chunk_bytes = h->chunk_bytes;

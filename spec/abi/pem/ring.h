@@ -74,6 +74,7 @@ struct pem_ring {
 	uint32_t lane_count;
 	uint32_t event_capacity;
 	uint32_t overwrite;
+	struct pem_cell *further; /* PEM_FURTHER_CELLS for each lane; NULL: the pool has none */
 };
 
 /*
