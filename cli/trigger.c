@@ -4,8 +4,8 @@
  *
  * A trigger on an event with a predicate fires when the count of events that pass is not zero any
  * more. It is checked with each tick, and the program pays only for counting. Thresholds are judged
- * once a second, over this second. A session holds one statistic and one predicate of an event.
- * Triggers that do not fit into the recorder's session get further sessions.
+ * once a second, over this second. Triggers that do not fit into the recorder's session, which has
+ * at most PEM_FURTHER_HANDLES_MAX that differ, get further sessions.
  */
 #include "trigger.h"
 
@@ -148,9 +148,9 @@ static int register_in(struct pem_session *session, struct cli_trigger *trigger,
 static int register_one(struct cli_triggers *t, struct cli_trigger *trigger)
 {
 	struct pem_error error = {{0}};
-	int i, rc = -EBUSY;
+	int i, rc = -ENOSPC;
 
-	for (i = 0; i < CLI_TRIGGER_SESSIONS && rc == -EBUSY; i++) {
+	for (i = 0; i < CLI_TRIGGER_SESSIONS && rc == -ENOSPC; i++) {
 		if (t->sessions[i] == NULL) {
 			t->sessions[i] = pem_session__open(&t->options, &error);
 			if (t->sessions[i] == NULL)
