@@ -3,9 +3,9 @@
 # `make bench [CASE=WORD]` runs the cases with this word in their names (all), writes
 # $(B)/bench/results.jsonl, and prints tables.
 
-BENCHES := notify threads callback attach record memory apps stub managed codegen code_size kernel \
+BENCHES := notify handles threads callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge
-BENCH_C := notify threads stub
+BENCH_C := notify handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
 # bench.xml is not part of the catalogue: its header is made here, apart from the stubs that
@@ -58,6 +58,7 @@ CFLAGS_bench_stub := $(BENCH_ALIGN) $(if $(HAVE_CXX),-DHAVE_CXX) \
   $(if $(HAVE_FORTRAN),-DHAVE_FORTRAN) $(if $(HAVE_RUST),-DHAVE_RUST)
 CFLAGS_bench_notify := $(BENCH_ALIGN) -DLTTNG_VERSION='"$(LTTNG_VERSION)"'
 CFLAGS_bench_threads := $(CFLAGS_bench_notify)
+CFLAGS_bench_handles := $(BENCH_ALIGN)
 # What its headers generate has no prototypes.
 CFLAGS_bench_peer_lttng := $(BENCH_ALIGN) -Wno-missing-prototypes -Wno-shadow \
   -Wno-unused-parameter -Wno-strict-prototypes
