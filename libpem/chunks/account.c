@@ -152,9 +152,9 @@ static bool believe_records(struct pem_balance *b)
 }
 
 /* Are all of an event's records callback-only? */
-static bool is_callback_only(const struct pem_event_entry *e)
+static bool is_callback_only(const struct pem_session *s, const struct pem_event_entry *e)
 {
-	return e->demand && e->demand->async_ever && !pem_demand__of_log(e->demand);
+	return e->demand && e->demand->async_ever && !pem_log__takes(s->log, e->demand);
 }
 
 void pem_session__account(struct pem_session *s, struct pem_producer *p)
@@ -179,7 +179,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 	in_flight += __atomic_load_n(&p->ring.header->cut_short, __ATOMIC_RELAXED);
 	for (i = 0; i < PEM_EVENT_TABLE; i++) {
 		e = &p->table[i];
-		if (!e->id || is_callback_only(e))
+		if (!e->id || is_callback_only(s, e))
 			continue;
 		b = &entries[count].balance;
 		b->delivered = p->delivered[e->event_index];

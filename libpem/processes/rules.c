@@ -66,8 +66,7 @@ static int find_tests(struct pem_session *s, const struct pem_predicate *predica
  */
 static bool is_callback_only(const struct pem_session *s, struct pem_demand *first)
 {
-	return s->log && first->async_ever && !pem_demand__of_log(first) &&
-	       (!s->log->any_level || first->event->level > s->log->any_level);
+	return s->log && first->async_ever && !pem_log__takes(s->log, first);
 }
 
 static void add_rule(struct pem_session *s, const struct pem_demand *demand, uint32_t pid,

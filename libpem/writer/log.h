@@ -66,6 +66,11 @@ void pem_log__model_grew(struct pem_log *log);
 void pem_log__describe(struct pem_log *log, const struct pem_event *event);
 
 /*
+ * Does the log take the event's records, because it was asked for the event or for all events up to
+ * its level? first: the event's first demand.
+ */
+bool pem_log__takes(const struct pem_log *log, struct pem_demand *first);
+/*
  * May a record with this clock value be for the log? demand: the event's first, or NULL. An event
  * that asynchronous callbacks ever wanted has records in pools that are not for the log. Of such an
  * event, the log takes only what was raised while it was enabled.

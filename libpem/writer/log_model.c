@@ -37,14 +37,19 @@ void pem_log__describe(struct pem_log *log, const struct pem_event *event)
 		pem_trace_writer__model_changed(log->writer);
 }
 
+bool pem_log__takes(const struct pem_log *log, struct pem_demand *first)
+{
+	return pem_demand__of_log(first) ||
+	       (log->any_level && first->event->level <= log->any_level);
+}
+
 bool pem_log__wants(const struct pem_log *log, struct pem_demand *demand, uint64_t clock)
 {
 	size_t i;
 
 	if (!demand || !demand->async_ever)
 		return true;
-	if (!pem_demand__of_log(demand) &&
-	    (!log->any_level || demand->event->level > log->any_level))
+	if (!pem_log__takes(log, demand))
 		return false;
 	for (i = 0; i < log->span_count; i++) {
 		if (clock >= log->spans[i].from && clock <= log->spans[i].to)
