@@ -18,7 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Return an event's id: the 32-bit FNV-1a of its name. */
+/*
+ * Return the id of an event that is found at run time: the 32-bit FNV-1a of its name, as
+ * codegen/resolve.c gives it to events of specs.
+ */
 static uint32_t id_of(const char *name)
 {
 	uint32_t hash = 2166136261u;

@@ -60,6 +60,10 @@ void pem_session__retire(struct pem_session *session, struct pem_producer *produ
 /* Look for new and gone processes, and set next_scan_ns to some milliseconds after now_ns. */
 void pem_session__update_processes(struct pem_session *session, uint64_t now_ns);
 
-void pem_session__check_producers(struct pem_session *session);
+/*
+ * Release each producer whose process has ended, or cut off its pool: drain it, account for it,
+ * remove its files and free it. A producer whose directory's turn is over waits for the next call.
+ */
+void pem_session__release_gone(struct pem_session *session);
 
 #endif

@@ -76,7 +76,7 @@ static bool take_leave(struct pem_session *s, struct pem_producer *p)
 	return true;
 }
 
-void pem_session__check_producers(struct pem_session *s)
+void pem_session__release_gone(struct pem_session *s)
 {
 	struct pem_producer **link = &s->processes->producers, *p;
 	uint64_t now = pem_monotonic_ns();
@@ -120,7 +120,7 @@ void pem_session__update_processes(struct pem_session *s, uint64_t now)
 		pem_session__gather_losses(s);
 		s->dirs->next_gather_ns = now + GATHER_PAUSE * (pem_monotonic_ns() - began_ns);
 	}
-	pem_session__check_producers(s);
+	pem_session__release_gone(s);
 	s->chunks->next_scan_ns = now + SCAN_NS;
 	pem_session__say_refused(s);
 }

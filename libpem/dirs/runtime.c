@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* runtime.c - removing what dead processes left in the runtime folder */
+/*
+ * runtime.c - removing what dead sessions left in the runtime folder, and control files of the dead
+ */
 #include "dirs/dirs.h"
 #include "entry.h"
 #include "util.h"

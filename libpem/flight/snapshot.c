@@ -91,7 +91,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	int result;
 
 	pem_session__scan_producers(s);
-	pem_session__check_producers(s);
+	pem_session__release_gone(s);
 	pem_session__count_sources(s, counted);
 	drain_counted(s, counted);
 	delivered = log->delivered;

@@ -329,7 +329,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	pem_session__begin_end(s);
 	pem_session__settle_dirs(s, pem_monotonic_ns() + SETTLE_NS);
 	pem_session__scan_producers(s);
-	pem_session__check_producers(s);
+	pem_session__release_gone(s);
 	/* events under way come to their end */
 	if (s->processes->producers)
 		nanosleep(&pause, NULL);

@@ -279,7 +279,7 @@ static void act(uint8_t what)
 		pem_session__scan_members(session);
 		break;
 	case 2:
-		pem_session__check_producers(session);
+		pem_session__release_gone(session);
 		break;
 	case 3:
 		pem_session__publish(session);
@@ -307,7 +307,7 @@ static void let_go(void)
 
 	for (p = session->processes->producers; p; p = p->next)
 		p->dead = true;
-	pem_session__check_producers(session);
+	pem_session__release_gone(session);
 	pem_session__leave_members(session);
 	pem_session__close_dirs(session);
 	close(keeper);

@@ -410,7 +410,7 @@ static void act(uint8_t what)
 		pem_session__scan_producers(session);
 		break;
 	case 2:
-		pem_session__check_producers(session);
+		pem_session__release_gone(session);
 		break;
 	default:
 		for (p = session->processes->producers; p; p = p->next)
@@ -555,7 +555,7 @@ static void let_go(void)
 
 	for (p = session->processes->producers; p; p = p->next)
 		p->dead = true;
-	pem_session__check_producers(session);
+	pem_session__release_gone(session);
 	check(!session->processes->producers);
 	memcpy(path, session->dirs->public_directory, sizeof(path));
 	pem_session__close_dirs(session);

@@ -270,7 +270,7 @@ static void consume(void)
 	pem_session__processes(session, owners, PEM_ARRAY_SIZE(owners));
 	for (p = session->processes->producers; p; p = p->next)
 		p->dead = true;
-	pem_session__check_producers(session);
+	pem_session__release_gone(session);
 	pem_session__leave_members(session);
 }
 

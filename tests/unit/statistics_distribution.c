@@ -354,7 +354,7 @@ static void processes_gone_leave_it(void **state)
 		assert_int_equal(waitpid(child, &status, 0), child);
 		assert_int_equal(status, 0);
 		assert_int_equal(value_of(st).count, 3 * (i + 1));
-		pem_session__check_producers(session);
+		pem_session__release_gone(session);
 		assert_null(session->processes->producers);
 	}
 	assert_int_equal(total_of(st), 6);

@@ -372,7 +372,7 @@ static void processes_that_ended_are_one_part(void **state)
 	close(in[1]);
 	close(in[0]);
 	waitpid(child, NULL, 0);
-	pem_session__check_producers(session);
+	pem_session__release_gone(session);
 	assert_int_equal(parts_of(st).count, 1);
 	part = part_of(st, 0, 0);
 	assert_int_equal(part.part.count, 8);

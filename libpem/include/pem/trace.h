@@ -121,7 +121,7 @@ struct pem_trace_info {
 	 */
 	char context_events[256];
 	/*
-	 * Why a flight recorder wrote this snapshot ("asked for", "trigger: ..."). "": this is the
+	 * Why a flight recorder wrote this snapshot ("asked for", "trigger ..."). "": this is the
 	 * end of a recording.
 	 */
 	char snapshot[160];

@@ -55,7 +55,10 @@
 struct pem_record_header {
 	/* Low 32 bits of the clock. The packet holds all 64 bits of its first and last clock. */
 	uint32_t clock_low;
-	/* FNV-1a of the event's name. In a kernel ring 0 means: not committed. No id is 0. */
+	/*
+	 * FNV-1a of the event's name, and of "NAME@VERSION" from version 2 on; 16 or more. In a
+	 * kernel ring 0 means: not committed.
+	 */
 	uint32_t event_id;
 };
 
@@ -353,11 +356,11 @@ PEM_STATIC_ASSERT(sizeof(struct pem_pool_header) == 320, "pool header is 320 byt
 /*
  * One test of a predicate over a record's bytes; predicate.h evaluates it.
  *
- * The test loads the eight bytes that end at offset end. Their highest bytes hold a field of at
- * most eight bytes. All eight lie inside the record, because its header stands before its first
- * field. key is (word & mask), made orderable and flipped. The test holds if key - lo <= span,
- * unsigned. on_true and on_false name what comes next: a later test's index, PEM_TEST_PASS or
- * PEM_TEST_FAIL.
+ * The library loads the eight bytes that end at offset end; generated code knows the field by end.
+ * Their highest bytes hold a field of at most eight bytes. All eight lie inside the record, because
+ * its header stands before its first field. key is (word & mask), made orderable and flipped. The
+ * test holds if key - lo <= span, unsigned. on_true and on_false name what comes next: a later
+ * test's index, PEM_TEST_PASS or PEM_TEST_FAIL.
  */
 struct pem_test {
 	uint64_t mask;

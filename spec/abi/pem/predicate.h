@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0 */
 /*
- * predicate.h - the tests of a compiled predicate, for stubs, BPF programs and the module
+ * predicate.h - the tests of a compiled predicate
+ *
+ * Stubs (codegen/backends/c.c), the library (producer/notify.c), BPF programs
+ * (codegen/backends/bpf.c) and the module's probes (codegen/backends/kmod.c) evaluate tests by
+ * these inlines. For ad-hoc probes libpem/sources/kernel/attach/assemble.c writes the same as
+ * instructions.
  *
  * Not here: the text of a predicate (libpem/predicate.c compiles 'size > 4096 && site != 0'), the
  * form of a test (abi.h).
