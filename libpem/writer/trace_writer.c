@@ -2,7 +2,8 @@
 /*
  * trace_writer.c - stream files and the closing files of a trace
  *
- * Not here: the text of metadata (metadata.c), the sources of packets (drain.c, sources).
+ * Not here: the text of metadata (metadata.c) and of .pem/run (run.c), the sources of packets
+ * (drain.c, sources).
  */
 #include "core/core.h"
 #include "writer/metadata.h"
@@ -84,60 +85,6 @@ static int reserve_space(struct pem_trace_writer *w)
 	return result;
 }
 
-static int write_run(struct pem_trace_writer *w, const struct pem_trace_info *info)
-{
-	char *text = NULL;
-	size_t bytes = 0;
-	FILE *f = open_memstream(&text, &bytes);
-	uint32_t i;
-	int result;
-
-	if (!f)
-		return -errno;
-	fprintf(f, "command=%s\nhost=%s\nversion=%s\n", info->command, info->host, info->version);
-	if (info->command_pid)
-		fprintf(f, "command_process=%u\t%s\n", info->command_pid, info->command_name);
-	if (info->context_events[0])
-		fprintf(f, "context_events=%s\n", info->context_events);
-	if (info->snapshot[0])
-		fprintf(f, "snapshot=%s\n", info->snapshot);
-	if (info->ran_ns)
-		fprintf(f, "ran_ns=%llu\n", (unsigned long long)info->ran_ns);
-	fprintf(f, "start_time_ns=%llu\nstart_clock=%llu\nduration_ns=%llu\n",
-		(unsigned long long)info->start_time_ns, (unsigned long long)info->start_clock,
-		(unsigned long long)info->duration_ns);
-	fprintf(f,
-		"clock_hz=%llu\nclock_error_ns=%llu\nrecorder_cpu_ns=%llu\nprogram_cpu_ns=%llu\n",
-		(unsigned long long)info->clock_hz, (unsigned long long)info->clock_error_ns,
-		(unsigned long long)info->recorder_cpu_ns,
-		(unsigned long long)info->program_cpu_ns);
-	if (info->counters[0])
-		fprintf(f, "counters=%s\n", info->counters);
-	if (info->machine_cpu_ns)
-		fprintf(f, "machine_cpu_ns=%llu\n", (unsigned long long)info->machine_cpu_ns);
-	fprintf(f, "exit_status=%d\ncomplete=%u\n", info->exit_status, info->complete);
-	for (i = 0; i < info->cost_count; i++)
-		fprintf(f, "cost=%s\t%.3f\t%llu\n", info->costs[i].kind, info->costs[i].ns_each,
-			(unsigned long long)info->costs[i].count);
-	for (i = 0; i < info->gap_count; i++)
-		fprintf(f, "gap=%s\t%s\n", info->gaps[i].source, info->gaps[i].reason);
-	for (i = 0; i < info->reduced_count; i++)
-		fprintf(f, "reduced=%s\t%u\t%llu\n", info->reduced[i].event,
-			info->reduced[i].detail, (unsigned long long)info->reduced[i].counted);
-	for (i = 0; i < info->predicate_count; i++)
-		fprintf(f, "predicate=%s\t%s\n", info->predicates[i].event,
-			info->predicates[i].text);
-	if (info->predicates_more)
-		fprintf(f, "predicates_more=%u\n", info->predicates_more);
-	if (fclose(f)) {
-		free(text);
-		return -ENOMEM;
-	}
-	result = pem_replace_file(w->private_fd, "run", text, bytes);
-	free(text);
-	return result;
-}
-
 int pem_trace_writer__model_changed(struct pem_trace_writer *w)
 {
 	char *text = pem_model__to_text(w->model);
@@ -162,7 +109,7 @@ int pem_trace_writer__set_info(struct pem_trace_writer *w, const struct pem_trac
 	int result;
 
 	w->info = *info;
-	result = write_run(w, info);
+	result = pem_trace_writer__write_run(w, info);
 	return result ? result : pem_trace_writer__model_changed(w);
 }
 
@@ -197,7 +144,7 @@ struct pem_trace_writer *pem_trace_writer__new(const char *directory, const stru
 	if (!result)
 		result = pem_trace_writer__model_changed(w);
 	if (!result)
-		result = write_run(w, info);
+		result = pem_trace_writer__write_run(w, info);
 	if (!result)
 		return w;
 	pem_error__set(error, 0, "cannot write in trace directory '%s': %s%s", directory,
@@ -564,7 +511,7 @@ int pem_trace_writer__finish(struct pem_trace_writer *w, const struct pem_trace_
 	unlinkat(w->private_fd, "reserve", 0);
 	result = pem_trace_writer__write_names(w);
 	if (!result)
-		result = write_run(w, info);
+		result = pem_trace_writer__write_run(w, info);
 	/* balance is last: it makes the trace complete, and a complete trace is not recovered. */
 	return result ? result
 		      : pem_replace_file(w->private_fd, "balance", w->balance_text,

@@ -76,4 +76,7 @@ struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *writer, con
 const struct pem_earlier_stream *pem_trace_writer__earlier(const struct pem_trace_writer *writer,
 							   const char *name);
 
+/* run.c: write .pem/run. 0, or -errno. */
+int pem_trace_writer__write_run(struct pem_trace_writer *writer, const struct pem_trace_info *info);
+
 #endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * run.c - .pem/run: what is known of a trace's run, one fact a line
+ *
+ * Not here: where it is read (libpem/reader).
+ */
+#include "core/core.h"
+#include "writer/trace_writer.h"
+#include "writer/trace_writer_internal.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+int pem_trace_writer__write_run(struct pem_trace_writer *w, const struct pem_trace_info *info)
+{
+	char *text = NULL;
+	size_t bytes = 0;
+	FILE *f = open_memstream(&text, &bytes);
+	uint32_t i;
+	int result;
+
+	if (!f)
+		return -errno;
+	fprintf(f, "command=%s\nhost=%s\nversion=%s\n", info->command, info->host, info->version);
+	if (info->command_pid)
+		fprintf(f, "command_process=%u\t%s\n", info->command_pid, info->command_name);
+	if (info->context_events[0])
+		fprintf(f, "context_events=%s\n", info->context_events);
+	if (info->snapshot[0])
+		fprintf(f, "snapshot=%s\n", info->snapshot);
+	if (info->ran_ns)
+		fprintf(f, "ran_ns=%llu\n", (unsigned long long)info->ran_ns);
+	fprintf(f, "start_time_ns=%llu\nstart_clock=%llu\nduration_ns=%llu\n",
+		(unsigned long long)info->start_time_ns, (unsigned long long)info->start_clock,
+		(unsigned long long)info->duration_ns);
+	fprintf(f,
+		"clock_hz=%llu\nclock_error_ns=%llu\nrecorder_cpu_ns=%llu\nprogram_cpu_ns=%llu\n",
+		(unsigned long long)info->clock_hz, (unsigned long long)info->clock_error_ns,
+		(unsigned long long)info->recorder_cpu_ns,
+		(unsigned long long)info->program_cpu_ns);
+	if (info->counters[0])
+		fprintf(f, "counters=%s\n", info->counters);
+	if (info->machine_cpu_ns)
+		fprintf(f, "machine_cpu_ns=%llu\n", (unsigned long long)info->machine_cpu_ns);
+	fprintf(f, "exit_status=%d\ncomplete=%u\n", info->exit_status, info->complete);
+	for (i = 0; i < info->cost_count; i++)
+		fprintf(f, "cost=%s\t%.3f\t%llu\n", info->costs[i].kind, info->costs[i].ns_each,
+			(unsigned long long)info->costs[i].count);
+	for (i = 0; i < info->gap_count; i++)
+		fprintf(f, "gap=%s\t%s\n", info->gaps[i].source, info->gaps[i].reason);
+	for (i = 0; i < info->reduced_count; i++)
+		fprintf(f, "reduced=%s\t%u\t%llu\n", info->reduced[i].event,
+			info->reduced[i].detail, (unsigned long long)info->reduced[i].counted);
+	for (i = 0; i < info->predicate_count; i++)
+		fprintf(f, "predicate=%s\t%s\n", info->predicates[i].event,
+			info->predicates[i].text);
+	if (info->predicates_more)
+		fprintf(f, "predicates_more=%u\n", info->predicates_more);
+	if (fclose(f)) {
+		free(text);
+		return -ENOMEM;
+	}
+	result = pem_replace_file(w->private_fd, "run", text, bytes);
+	free(text);
+	return result;
+}
