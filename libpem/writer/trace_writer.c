@@ -135,8 +135,10 @@ struct pem_trace_writer *pem_trace_writer__new(const char *directory, const stru
 	w->uuid[6] = (w->uuid[6] & 0x0f) | 0x40; /* RFC 4122, version 4 */
 	w->uuid[8] = (w->uuid[8] & 0x3f) | 0x80;
 	w->balance = open_memstream(&w->balance_text, &w->balance_bytes);
-	if (!w->balance)
+	if (!w->balance) {
+		pem_error__set(error, 0, "out of memory");
 		goto fail;
+	}
 	result = open_directories(w, directory, error);
 	if (result)
 		goto fail;
@@ -305,9 +307,12 @@ static void finish_header(struct pem_trace_writer *w, struct pem_stream *next,
 static int finish_write(struct pem_trace_writer *w, struct pem_stream *s,
 			const struct pem_stream *next, uint64_t records, int result)
 {
+	int cut;
+
 	if (result) {
-		if (s->fd >= 0 && !w->failed && ftruncate(s->fd, (off_t)s->bytes))
-			result = -errno;
+		/* If the file can't be cut either, the write's failure stays the one to tell. */
+		cut = s->fd >= 0 && !w->failed ? ftruncate(s->fd, (off_t)s->bytes) : 0;
+		(void)cut;
 		w->failed = result;
 		s->lost += records;
 		return result;
@@ -320,19 +325,34 @@ static int finish_write(struct pem_trace_writer *w, struct pem_stream *s,
 	return 0;
 }
 
+/*
+ * The stream to write packets to, or NULL with *result. What is lost without a stream is in the
+ * caller's account alone.
+ */
+static struct pem_stream *stream_to_write(struct pem_trace_writer *w, const char *name, int *result)
+{
+	struct pem_stream *s = pem_trace_writer__stream(w, name);
+
+	*result = s ? 0 : pem_is_stream_name(name) ? -ENOMEM : -EINVAL;
+	return s;
+}
+
 int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 			     struct pem_packet *packet, size_t bytes)
 {
-	struct pem_stream *s = w->store ? NULL : pem_trace_writer__stream(w, name), next;
 	size_t content = (packet->content_size + 7) / 8, size = (content + 7) & ~(size_t)7;
+	struct pem_stream *s, next;
 	int result;
 
 	if (w->store)
 		return w->store->packet(w->store->arg, name, packet, bytes);
+	s = stream_to_write(w, name, &result);
 	if (!s)
-		return -ENOMEM;
-	if (content > bytes || content < PEM_PACKET_HEADER_BYTES)
+		return result;
+	if (content > bytes || content < PEM_PACKET_HEADER_BYTES) {
+		s->lost += packet->record_count;
 		return -EINVAL;
+	}
 	if (!s->packets && !w->failed && packet->events_discarded > s->discarded_before)
 		begin_with_none_lost(w, name, packet);
 	next = *s;
@@ -343,17 +363,43 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 	return finish_write(w, s, &next, packet->record_count, result);
 }
 
+static size_t padded_bytes(const struct pem_packet *packet)
+{
+	return (packet->content_size / 8 + 7) & ~(size_t)7;
+}
+
+/*
+ * Are these whole packets, one after the other? 0 or -EINVAL. *records: of all of them, or of those
+ * up to the first wrong one.
+ */
+static int check_packets(const uint8_t *packets, size_t bytes, uint64_t *records)
+{
+	const struct pem_packet *packet;
+	size_t at, size;
+
+	*records = 0;
+	for (at = 0; at < bytes; at += size) {
+		if (bytes - at < PEM_PACKET_HEADER_BYTES)
+			return -EINVAL;
+		packet = (const struct pem_packet *)(packets + at);
+		*records += packet->record_count;
+		size = padded_bytes(packet);
+		if (packet->content_size / 8 < PEM_PACKET_HEADER_BYTES || size > bytes - at)
+			return -EINVAL;
+	}
+	return 0;
+}
+
 /* Keep packets one by one, so that they can be pushed out so. Each fits where the first one did. */
 static int keep_packets(const struct pem_packet_store *store, const char *name,
 			const uint8_t *packets, size_t bytes)
 {
 	const struct pem_packet *packet;
-	size_t at, size;
+	size_t at;
 	int result;
 
-	for (at = 0; at < bytes; at += size) {
+	for (at = 0; at < bytes; at += padded_bytes(packet)) {
 		packet = (const struct pem_packet *)(packets + at);
-		size = (packet->content_size / 8 + 7) & ~(size_t)7;
 		result = store->packet(store->arg, name, packet, bytes - at);
 		if (result)
 			return result;
@@ -364,28 +410,32 @@ static int keep_packets(const struct pem_packet_store *store, const char *name,
 int pem_trace_writer__packets(struct pem_trace_writer *w, const char *name, void *packets,
 			      size_t bytes)
 {
-	struct pem_stream *s = w->store ? NULL : pem_trace_writer__stream(w, name), next;
 	struct pem_packet *packet = packets;
+	struct pem_stream *s, next;
 	size_t at, content, size;
-	uint64_t records = 0;
-	int result;
+	uint64_t records;
+	int result, wrong = check_packets(packets, bytes, &records);
 
 	if (w->store)
-		return keep_packets(w->store, name, packets, bytes);
+		return wrong ? wrong : keep_packets(w->store, name, packets, bytes);
+	s = stream_to_write(w, name, &result);
 	if (!s)
-		return -ENOMEM;
+		return result;
+	if (wrong) {
+		s->lost += records;
+		return wrong;
+	}
+	if (!bytes)
+		return 0;
 	if (!s->packets && !w->failed && packet->events_discarded > s->discarded_before)
 		begin_with_none_lost(w, name, packet);
 	next = *s;
 	for (at = 0; at < bytes; at += size) {
 		packet = (struct pem_packet *)((uint8_t *)packets + at);
 		content = packet->content_size / 8;
-		size = (content + 7) & ~(size_t)7;
-		if (content < PEM_PACKET_HEADER_BYTES || size > bytes - at)
-			return -EINVAL;
+		size = padded_bytes(packet);
 		memset((uint8_t *)packet + content, 0, size - content);
 		finish_header(w, &next, packet, size);
-		records += packet->record_count;
 	}
 	result = w->failed ? w->failed : open_stream(w, s);
 	if (!result)

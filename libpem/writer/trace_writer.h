@@ -40,13 +40,16 @@ int pem_trace_writer__model_changed(struct pem_trace_writer *writer);
  * Append a packet. Its records are checked. Its header holds timestamps, content_size, sequence,
  * pid, tid, cpu, source, record_count and events_discarded. events_discarded does not include what
  * this writer lost. bytes: how many bytes are readable from packet on. Returns 0, or -errno:
- * nothing of the packet was written, and its records count as lost in the stream.
+ * nothing of the packet was written, and its records count as lost in the stream. There is no
+ * stream to count them in after -ENOMEM, or after -EINVAL because stream is no stream's name.
  */
 int pem_trace_writer__packet(struct pem_trace_writer *writer, const char *stream,
 			     struct pem_packet *packet, size_t bytes);
 /*
  * Append packets of one stream by one write. They lie one after the other; each takes its content
- * size, rounded up to 8 bytes. Returns 0, or -errno: none of them was written.
+ * size, rounded up to 8 bytes. Returns 0, or -errno: none of them was written, and their records
+ * count as lost as above. After -EINVAL, which one wrong packet is enough for, the packets are
+ * unchanged, and the records of those behind the wrong one are not counted.
  */
 int pem_trace_writer__packets(struct pem_trace_writer *writer, const char *stream, void *packets,
 			      size_t bytes);

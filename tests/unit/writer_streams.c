@@ -9,9 +9,11 @@
 
 #include <pem/clock.h>
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -271,8 +273,160 @@ static void impossible_packets_are_refused(void **state)
 			 -EINVAL);
 	memset(name, 'n', sizeof(name) - 1);
 	name[sizeof(name) - 1] = 0;
-	assert_true(put(name, 1, PEM_PACKET_HEADER_BYTES + 16, 0) < 0);
+	assert_int_equal(put(name, 1, PEM_PACKET_HEADER_BYTES + 16, 0), -EINVAL);
+	assert_int_equal(pem_trace_writer__packets(writer, name, &packet, 0), -EINVAL);
 	assert_int_equal(put("u_1_0_1", 1, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
+}
+
+static void records_of_a_refused_packet_are_lost(void **state)
+{
+	struct pem_packet packet = {.content_size = PEM_PACKET_HEADER_BYTES * 8 + 8,
+				    .record_count = 3};
+	struct pem_packet last;
+
+	(void)state;
+	assert_int_equal(put("u_1_0_1", 10, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
+	assert_int_equal(pem_trace_writer__packet(writer, "u_1_0_1", &packet, sizeof(packet)),
+			 -EINVAL);
+	assert_int_equal(put("u_1_0_1", 20, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
+	assert_int_equal(packets("u_1_0_1", &last), 2);
+	assert_int_equal(last.events_discarded, 3);
+}
+
+/* Two packets of two records each, both without content; the second one's clock is earlier. */
+static void make_two(struct pem_packet *two)
+{
+	memset(two, 0, 2 * sizeof(*two));
+	two[0].content_size = two[1].content_size = PEM_PACKET_HEADER_BYTES * 8;
+	two[0].record_count = two[1].record_count = 2;
+	two[0].timestamp_begin = two[0].timestamp_end = 40;
+	two[1].timestamp_begin = two[1].timestamp_end = 50;
+	two[0].events_discarded = two[1].events_discarded = 5;
+}
+
+static void packets_at_once_are_all_or_none(void **state)
+{
+	static const uint64_t wrong[] = {0, PEM_PACKET_HEADER_BYTES * 8 - 8,
+					 PEM_PACKET_HEADER_BYTES * 8 + 8, UINT64_MAX};
+	struct pem_packet two[2], before[2], last;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		make_two(two);
+		two[1].content_size = wrong[i];
+		memcpy(before, two, sizeof(two));
+		assert_int_equal(pem_trace_writer__packets(writer, "u_1_0_1", two, sizeof(two)),
+				 -EINVAL);
+		assert_memory_equal(before, two, sizeof(two));
+	}
+	assert_int_equal(pem_trace_writer__span_clock(writer), 0);
+	assert_int_equal(pem_trace_writer__stream_clock(writer, "u_1_0_1"), 0);
+	make_two(two);
+	assert_int_equal(pem_trace_writer__packets(writer, "u_1_0_1", two, sizeof(two)), 0);
+	assert_int_equal(pem_trace_writer__span_clock(writer), 40);
+	/* The empty one that states no loss, and these two. */
+	assert_int_equal(packets("u_1_0_1", &last), 3);
+	assert_int_equal(last.events_discarded, 5 + 4 * 4);
+}
+
+/* The bytes end where a page that can't be read begins. */
+static void packets_end_within_a_header(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	uint8_t *pages =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct pem_packet two[2], last;
+	size_t left, bytes;
+
+	(void)state;
+	assert_ptr_not_equal(pages, MAP_FAILED);
+	assert_int_equal(mprotect(pages + page, page, PROT_NONE), 0);
+	make_two(two);
+	for (left = 8; left < PEM_PACKET_HEADER_BYTES; left += 8) {
+		bytes = sizeof(two[0]) + left;
+		memcpy(pages + page - bytes, two, bytes);
+		assert_int_equal(
+			pem_trace_writer__packets(writer, "u_1_0_1", pages + page - bytes, bytes),
+			-EINVAL);
+	}
+	assert_int_equal(pem_trace_writer__packets(writer, "u_1_0_1", pages + page, 0), 0);
+	munmap(pages, 2 * page);
+	assert_int_equal(put("u_1_0_1", 60, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
+	assert_int_equal(packets("u_1_0_1", &last), 1);
+	assert_int_equal(last.events_discarded, 2 * (PEM_PACKET_HEADER_BYTES / 8 - 1));
+}
+
+static int keep(void *arg, const char *stream, const struct pem_packet *packet, size_t bytes)
+{
+	unsigned *kept = arg;
+
+	(void)stream;
+	(void)packet;
+	(void)bytes;
+	return ++*kept > 2 ? -ENOSPC : 0;
+}
+
+static void a_store_gets_whole_packets_only(void **state)
+{
+	unsigned kept = 0;
+	const struct pem_packet_store store = {.arg = &kept, .packet = keep};
+	struct pem_packet two[2];
+
+	(void)state;
+	pem_trace_writer__keep_in(writer, &store);
+	make_two(two);
+	two[1].content_size = 0;
+	assert_int_equal(pem_trace_writer__packets(writer, "u_1_0_1", two, sizeof(two)), -EINVAL);
+	assert_int_equal(kept, 0);
+	make_two(two);
+	assert_int_equal(pem_trace_writer__packets(writer, "u_1_0_1", two, sizeof(two)), 0);
+	assert_int_equal(kept, 2);
+}
+
+/* A device that is full can't be cut, which is another failure. */
+static void the_first_failure_is_told(void **state)
+{
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+
+	(void)state;
+	if (full < 0)
+		skip();
+	assert_int_equal(put("u_1_0_1", 1, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
+	assert_true(dup2(full, writer->streams[0].fd) >= 0);
+	close(full);
+	assert_int_equal(put("u_1_0_1", 2, PEM_PACKET_HEADER_BYTES + 16, 0), -ENOSPC);
+	assert_int_equal(pem_trace_writer__failed(writer), -ENOSPC);
+}
+
+/* The C library's is called by this name, unless memory is to be missing. */
+static bool is_out_of_memory;
+
+FILE *open_memstream(char **text, size_t *bytes)
+{
+	FILE *(*real)(char **text, size_t *bytes);
+	void *found = dlsym(RTLD_NEXT, "open_memstream");
+
+	if (is_out_of_memory) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	memcpy(&real, &found, sizeof(real));
+	return real(text, bytes);
+}
+
+static void a_writer_without_memory_says_so(void **state)
+{
+	struct pem_error error = {"nothing was said"};
+	char path[160];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/other", folder);
+	is_out_of_memory = true;
+	assert_null(pem_trace_writer__new(path, model, &info, &error));
+	is_out_of_memory = false;
+	assert_int_equal(errno, ENOMEM);
+	assert_string_equal(error.text, "out of memory");
 }
 
 static void a_failed_write_leaves_whole_packets(void **state)
@@ -334,6 +488,12 @@ int main(void)
 		TEST(a_stream_that_is_gone_on_with),
 		TEST(time_goes_on_from_an_earlier_stream),
 		TEST(impossible_packets_are_refused),
+		TEST(records_of_a_refused_packet_are_lost),
+		TEST(packets_at_once_are_all_or_none),
+		TEST(packets_end_within_a_header),
+		TEST(a_store_gets_whole_packets_only),
+		TEST(the_first_failure_is_told),
+		TEST(a_writer_without_memory_says_so),
 		TEST(a_failed_write_leaves_whole_packets),
 		TEST(a_folder_in_use_is_refused),
 		TEST(a_folder_in_use_is_so_at_the_second_look_too),
