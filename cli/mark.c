@@ -15,73 +15,133 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define NAME_MOST 63 /* bytes of the field 'name' without its NUL */
+#define NAME_MOST 63 /* bytes of the field 'name' without its NUL: cli_usage.py compares them */
 
 static const struct cli_option options[] = {{0}};
 
-/* Run the command as if pem was not there. Returns its status. */
-static int run_command(char **argv)
-{
-	struct sigaction ignore = {.sa_handler = SIG_IGN}, old_int, old_quit;
-	int wait_status, status;
-	pid_t pid;
+enum action { BEGIN, END, RUN, ACTIONS };
 
-	/* Ctrl-C is meant for the command. This process must live to raise the phase's end. */
-	sigaction(SIGINT, &ignore, &old_int);
-	sigaction(SIGQUIT, &ignore, &old_quit);
-	pid = fork();
-	if (pid < 0)
-		return cli_error(CLI_FAILED, "cannot start %s: %s", argv[0], strerror(errno));
-	if (pid == 0) {
-		sigaction(SIGINT, &old_int, NULL);
-		sigaction(SIGQUIT, &old_quit, NULL);
-		execvp(argv[0], argv);
-		status = errno == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
-		_exit(cli_error(status, "cannot run %s: %s", argv[0], strerror(errno)));
-	}
-	while (waitpid(pid, &wait_status, 0) < 0)
-		if (errno != EINTR)
-			return cli_error(CLI_FAILED, "lost %s: %s", argv[0], strerror(errno));
-	return cli_status_of_wait(wait_status);
-}
+static const char *const actions[ACTIONS] = {[BEGIN] = "begin", [END] = "end", [RUN] = "run"};
 
-static int run(const struct cli_verb *verb, int argc, char **argv)
+struct request {
+	enum action action;
+	const char *name;
+	char **command; /* of RUN; ends in NULL */
+};
+
+/* Read the command line. Returns 0, or a status after saying what is wrong. */
+static int parse(const struct cli_verb *verb, int argc, char **argv, struct request *request)
 {
-	const char *what, *name;
-	char **command = NULL;
-	int code, status = CLI_DONE;
+	int code;
 
 	while ((code = cli_option__next(verb, argc, argv)) != -1)
 		if (code == CLI_OPTION_BAD)
 			return CLI_WRONG_INPUT;
 	if (optind == argc)
 		return cli_usage_error(verb, "mark what? There is: begin, end, run");
-	what = argv[optind++];
-	if (strcmp(what, "begin") != 0 && strcmp(what, "end") != 0 && strcmp(what, "run") != 0)
+	for (request->action = BEGIN; request->action < ACTIONS; request->action++)
+		if (strcmp(argv[optind], actions[request->action]) == 0)
+			break;
+	if (request->action == ACTIONS)
 		return cli_usage_error(verb, "pem mark can't '%s'; it can begin, end and run",
-				       what);
+				       argv[optind]);
+	optind++;
 	if (optind == argc || *argv[optind] == '\0')
 		return cli_usage_error(verb, "the phase's name is missing");
-	name = argv[optind++];
-	if (strlen(name) > NAME_MOST)
+	request->name = argv[optind++];
+	if (*request->name == '-')
+		return cli_usage_error(verb,
+				       "the phase's name is missing: '%s' begins with '-', as no "
+				       "name does",
+				       request->name);
+	if (strlen(request->name) > NAME_MOST)
 		return cli_usage_error(verb, "a phase's name has at most %d bytes", NAME_MOST);
-	if (*what == 'r') {
-		if (optind < argc && strcmp(argv[optind], "--") == 0)
-			optind++;
-		if (optind == argc)
-			return cli_usage_error(verb, "no command to run: put it after --");
-		command = argv + optind;
-	} else if (optind != argc) {
-		return cli_usage_error(verb, "one name at a time: quote '%s %s'", name,
+	if (request->action != RUN && optind != argc)
+		return cli_usage_error(verb, "one name at a time: quote '%s %s'", request->name,
 				       argv[optind]);
-	}
+	if (request->action != RUN)
+		return 0;
+	if (optind < argc && strcmp(argv[optind], "--") == 0)
+		optind++;
+	if (optind == argc)
+		return cli_usage_error(verb, "no command to run: put it after --");
+	request->command = argv + optind;
+	return 0;
+}
 
-	if (*what != 'e')
-		pem_notify_phase_begin(name);
-	if (command != NULL)
-		status = run_command(command);
-	if (*what != 'b')
-		pem_notify_phase_end(name);
+/*
+ * Wait until the command ends, and pass on to it the signals that a process sends to this one. The
+ * command gets a terminal's signals anyway. signals: those to wait for, which are blocked, with
+ * SIGCHLD among them. Returns 0, or -errno.
+ */
+static int wait_for_command(pid_t pid, const sigset_t *signals, int *wait_status)
+{
+	siginfo_t info;
+	pid_t ended;
+	int number;
+
+	for (;;) {
+		ended = waitpid(pid, wait_status, WNOHANG);
+		if (ended == pid)
+			return 0;
+		if (ended < 0)
+			return -errno;
+		number = sigwaitinfo(signals, &info);
+		if (number < 0 && errno != EINTR)
+			return -errno;
+		if (number > 0 && number != SIGCHLD && info.si_code <= 0)
+			kill(pid, number);
+	}
+}
+
+/*
+ * Run the command as if pem was not there. Returns its status. Signals stay blocked: this process
+ * must live to raise the phase's end.
+ */
+static int run_command(char **argv)
+{
+	static const int waited_for[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD};
+	struct sigaction usual = {.sa_handler = SIG_DFL}, old_child;
+	int wait_status, status, result;
+	sigset_t signals, old_mask;
+	pid_t pid;
+	size_t i;
+
+	/* SIGCHLD may be ignored from the start. The kernel then keeps no status to wait for. */
+	sigaction(SIGCHLD, &usual, &old_child);
+	sigemptyset(&signals);
+	for (i = 0; i < sizeof(waited_for) / sizeof(waited_for[0]); i++)
+		sigaddset(&signals, waited_for[i]);
+	sigprocmask(SIG_BLOCK, &signals, &old_mask);
+	pid = fork();
+	if (pid < 0)
+		return cli_error(CLI_FAILED, "cannot start %s: %s", argv[0], strerror(errno));
+	if (pid == 0) {
+		sigaction(SIGCHLD, &old_child, NULL);
+		sigprocmask(SIG_SETMASK, &old_mask, NULL);
+		execvp(argv[0], argv);
+		status = errno == ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE;
+		_exit(cli_error(status, "cannot run %s: %s", argv[0], strerror(errno)));
+	}
+	result = wait_for_command(pid, &signals, &wait_status);
+	if (result < 0)
+		return cli_error(CLI_FAILED, "lost %s: %s", argv[0], strerror(-result));
+	return cli_status_of_wait(wait_status);
+}
+
+static int run(const struct cli_verb *verb, int argc, char **argv)
+{
+	struct request request = {0};
+	int status = parse(verb, argc, argv, &request);
+
+	if (status != 0)
+		return status;
+	if (request.action != END)
+		pem_notify_phase_begin(request.name);
+	if (request.action == RUN)
+		status = run_command(request.command);
+	if (request.action != BEGIN)
+		pem_notify_phase_end(request.name);
 	return status;
 }
 
@@ -107,6 +167,7 @@ const struct cli_verb cli_mark = {
 	.options = options,
 	.status = "0  done, or outside a recording\n"
 		  "1  wrong usage\n"
+		  "3  mark run could not start its command\n"
 		  "of mark run: the command's own; 127 not found, 126 not executable",
 	.runs_command = true,
 	.run = run,

@@ -5,6 +5,8 @@ import json
 import os
 import re
 import shutil
+import signal
+import sys
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 
@@ -89,6 +91,18 @@ def phases_of_a_script():
     rc, out, _ = run([PEM, "report", trace])
     equal(rc, 0, "status")
     assert "\nPhases\n" in out and "had no begin" in out, out
+
+
+@test
+def a_phase_of_a_command_that_is_stopped():
+    "mark run passes a signal that is sent to it on to its command, whose phase then ends"
+    for name in "INT", "QUIT", "TERM", "HUP":
+        # A shell without job control, as this one's, may ignore the first two for what it starts.
+        script = "import os, signal, time; n = signal.SIG%s; signal.signal(n, signal.SIG_DFL); os.kill(os.getppid(), n); time.sleep(60)"
+        rc, trace, err = record([PEM, "mark", "run", "work", "--", sys.executable, "-c", script % name], "-e", "APP::Phase::*")
+        equal(rc, 128 + getattr(signal, "SIG" + name), "status at SIG%s, which said: %s" % (name, err))
+        _, r, _ = report(trace)
+        equal([(p["name"], p["times"], p["unfinished"]) for p in r["phases"]], [("work", 1, 0)], "phases")
 
 
 @test

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import sys
 
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
 
@@ -91,7 +92,10 @@ def missing_words():
     fails(["mark"], 1, "begin")
     fails(["mark", "begin"], 1, "name")
     fails(["mark", "run", "x", "--"], 1, "command")
-    fails(["mark", "begin", "n" * 64], 1, "63")
+    fails(["mark", "run", "--", "echo", "hi"], 1, "name is missing", "'--'")
+    for action in "begin", "end":
+        fails(["mark", action, "--help"], 1, "name is missing", "'--help'")
+    fails(["mark", "bogus", "x"], 1, "bogus")
     fails(["gen"], 1, "spec")
     fails(["gen", "--lang", "cobol", "a.xml"], 1, "cobol")
     fails(["spec"], 1, "check")
@@ -421,6 +425,33 @@ def mark_outside_a_recording():
     equal(run([PEM, "mark", "run", "x", "--", "sh", "-c", "kill -9 $$"], env=env)[0], 137, "killed")
     equal(run([PEM, "mark", "run", "x", "--", "/nonexistent"], env=env)[0], 127, "not found")
     equal(run([PEM, "mark", "run", "x", "--", "/etc"], env=env)[0], 126, "not executable")
+
+
+@test
+def mark_takes_names_that_fit_the_spec():
+    "the longest name that mark takes is the longest that the field of its events holds"
+    with open(ROOT + "/spec/app/phase.xml") as spec:
+        (size,) = set(re.findall(r"<field name='name' type='string' max='(\d+)'", spec.read()))
+    longest = int(size) - 1
+    equal(run([PEM, "mark", "begin", "n" * longest])[0], 0, "status of the longest name")
+    fails(["mark", "begin", "n" * (longest + 1)], 1, " %d " % longest)
+
+
+@test
+def mark_where_ended_children_are_ignored():
+    "mark run tells its command's status where SIGCHLD is ignored from the start, which the command then sees"
+    ignore = "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    see = "import signal, sys; sys.exit(7 if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN else 8)"
+    rc, _, err = run([sys.executable, "-c", ignore, PEM, "mark", "run", "x", "--", sys.executable, "-c", see])
+    equal((rc, err), (7, ""), "status and errors")
+    equal(run([PEM, "mark", "run", "x", "--", sys.executable, "-c", see])[0], 8, "status where it is not ignored")
+
+
+@test
+def mark_leaves_no_signal_blocked():
+    "the command of mark run has the signals that mark was started with"
+    see = "import signal, sys; sys.exit(len(signal.pthread_sigmask(signal.SIG_BLOCK, ())))"
+    equal(run([PEM, "mark", "run", "x", "--", sys.executable, "-c", see])[0], 0, "signals that are blocked")
 
 
 @test
