@@ -67,4 +67,4 @@ $(B)/bin/pem: $(CLI_OBJ) $(CLI_SHARED) $(LIBPEM)
 	  -ldl -lm
 
 # What pem prints of a session: tests/unit/log_progress.c.
-$(B)/tests/log_progress: $(B)/obj/cli/text.o
+$(B)/tests/log_progress: $(call objects,cli/progress.c cli/text.c)

@@ -152,11 +152,14 @@ struct cli_progress {
 	const char *what;
 	uint64_t start_ns;
 	uint64_t shown_ns;
-	bool visible;
 };
 void cli_progress__start(struct cli_progress *progress, const char *what);
 void cli_progress__update(uint64_t done, uint64_t total, void *progress);
 void cli_progress__end(struct cli_progress *progress);
+/* Show a line in place of the last such one, on a terminal that can take it away again. */
+void cli_progress__show(const char *text);
+/* Take away the line that is shown, if there is one. */
+void cli_progress__clear(void);
 uint64_t cli_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* --- JSON (json.c) --- */

@@ -2,6 +2,9 @@
 /* progress.c - reports the progress of long work, only on a terminal */
 #include "cli.h"
 
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -16,12 +19,30 @@ uint64_t cli_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
+/* Threads of libpem show lines and say sentences, too. */
+static atomic_bool is_shown;
+
+void cli_progress__show(const char *text)
+{
+	const char *term = getenv("TERM");
+
+	if (!isatty(STDERR_FILENO) || term == NULL || strcmp(term, "dumb") == 0)
+		return;
+	fprintf(stderr, "\r%s\033[K", text);
+	atomic_store(&is_shown, *text != '\0');
+}
+
+void cli_progress__clear(void)
+{
+	if (atomic_exchange(&is_shown, false))
+		fputs("\r\033[K", stderr);
+}
+
 void cli_progress__start(struct cli_progress *progress, const char *what)
 {
 	progress->what = what;
 	progress->start_ns = cli_now_ns();
 	progress->shown_ns = 0;
-	progress->visible = false;
 }
 
 void cli_progress__update(uint64_t done, uint64_t total, void *arg)
@@ -31,21 +52,17 @@ void cli_progress__update(uint64_t done, uint64_t total, void *arg)
 
 	if (now - progress->start_ns < PATIENCE_NS || now - progress->shown_ns < REFRESH_NS)
 		return;
-	if (!isatty(STDERR_FILENO))
-		return;
 	progress->shown_ns = now;
-	progress->visible = true;
 	if (total != 0 && done <= total)
-		fprintf(stderr, "\r%s: %s of %s (%u %%)\033[K", progress->what, cli_count(done),
-			cli_count(total), (unsigned int)((double)done * 100 / (double)total));
+		cli_progress__show(cli_format("%s: %s of %s (%u %%)", progress->what,
+					      cli_count(done), cli_count(total),
+					      (unsigned int)((double)done * 100 / (double)total)));
 	else
-		fprintf(stderr, "\r%s: %s\033[K", progress->what, cli_count(done));
-	fflush(stderr);
+		cli_progress__show(cli_format("%s: %s", progress->what, cli_count(done)));
 }
 
 void cli_progress__end(struct cli_progress *progress)
 {
-	if (progress->visible)
-		fputs("\r\033[K", stderr);
-	progress->visible = false;
+	(void)progress;
+	cli_progress__clear();
 }

@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <stdarg.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,6 +19,7 @@
 static void sentence(enum cli_colour colour, const char *head, const char *text)
 {
 	fflush(stdout);
+	cli_progress__clear();
 	fprintf(stderr, "pem: %s%s%s%s\n", cli_colour(stderr, colour), head,
 		*head != '\0' ? cli_colour(stderr, CLI_PLAIN) : "", text);
 }
@@ -74,18 +74,13 @@ int cli_status_of_errno(int error)
 
 void cli_log(enum pem_log_level level, const char *text, void *arg)
 {
-	static atomic_bool unfinished; /* the line holds a progress report */
 	const bool *quiet = arg;
 
 	if (level == PEM_LOG_INFO || (*quiet && level != PEM_LOG_ERROR))
 		return;
-	if (level == PEM_LOG_PROGRESS && isatty(STDERR_FILENO)) {
-		fprintf(stderr, "\r%s\033[K", text);
-		atomic_store(&unfinished, *text != '\0');
-	} else if (level != PEM_LOG_PROGRESS && atomic_exchange(&unfinished, false)) {
-		fputs("\r\033[K", stderr);
-	}
-	if (level == PEM_LOG_ERROR)
+	if (level == PEM_LOG_PROGRESS)
+		cli_progress__show(text);
+	else if (level == PEM_LOG_ERROR)
 		cli_error(0, "%s", text);
 	else if (level == PEM_LOG_WARNING)
 		cli_say("%s", text);

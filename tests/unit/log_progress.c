@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -72,6 +73,7 @@ static void a_warning_clears_the_line_of_progress(void **state)
 	char text[256];
 
 	(void)state;
+	setenv("TERM", "xterm", 1);
 	assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
 	assert_true(dup2(end, STDERR_FILENO) >= 0);
 	cli_log(PEM_LOG_PROGRESS, "1 of 2", &quiet);
@@ -88,11 +90,45 @@ static void a_warning_clears_the_line_of_progress(void **state)
 	close(terminal);
 }
 
+/* A cli_progress that began long ago, so that its next update is shown. */
+static void errors_begin_lines_of_their_own(void **state)
+{
+	struct cli_progress progress = {.what = "reading"};
+	int terminal, end, before = dup(STDERR_FILENO);
+	bool quiet = false;
+	char text[512];
+
+	(void)state;
+	setenv("TERM", "xterm", 1);
+	assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
+	assert_true(dup2(end, STDERR_FILENO) >= 0);
+	cli_progress__update(5, 10, &progress);
+	cli_error(0, "no disk");
+	cli_progress__end(&progress);
+	cli_log(PEM_LOG_PROGRESS, "1 of 2", &quiet);
+	cli_say("no file");
+	/* A terminal that can't take a line away gets none. */
+	setenv("TERM", "dumb", 1);
+	progress.shown_ns = 0;
+	cli_progress__update(6, 10, &progress);
+	cli_log(PEM_LOG_PROGRESS, "2 of 2", &quiet);
+	cli_say("the end");
+	assert_true(dup2(before, STDERR_FILENO) >= 0);
+	read_terminal(terminal, text, sizeof(text), "the end");
+	assert_non_null(strstr(text, "\rreading: 5 of 10 (50 %)\033[K\r\033[Kpem: "));
+	assert_non_null(strstr(
+		text, "no disk\r\n\r1 of 2\033[K\r\033[Kpem: \033[0mno file\r\npem: the end"));
+	close(before);
+	close(end);
+	close(terminal);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_who_asked_is_told_of_progress),
 		cmocka_unit_test(a_warning_clears_the_line_of_progress),
+		cmocka_unit_test(errors_begin_lines_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
