@@ -336,7 +336,7 @@ int cli_library_file(const char *name, char *path, size_t bytes);
  */
 int cli_plugins__visit(const char *prefix,
 		       int (*visit)(const char *path, const char *name, void *arg),
-		       void (*refuse)(const char *sentence), void *arg);
+		       void (*refuse)(const char *sentence, void *arg), void *arg);
 /*
  * Copy the table of an exporter from a plugin file. False with error: the file is not an exporter
  * for this pem. handle is for dlclose.

@@ -34,8 +34,9 @@ struct search {
 	size_t count;
 };
 
-static void refuse(const char *sentence)
+static void refuse(const char *sentence, void *arg)
 {
+	(void)arg;
 	cli_say("%s", sentence);
 }
 

@@ -83,7 +83,7 @@ static struct cli_names list_folder(DIR *dir, const char *prefix)
 struct visit {
 	const char *prefix;
 	int (*visit)(const char *path, const char *name, void *arg);
-	void (*refuse)(const char *sentence);
+	void (*refuse)(const char *sentence, void *arg);
 	void *arg;
 	struct cli_names seen;
 };
@@ -125,7 +125,8 @@ static int visit_folder(struct visit *v, const char *folder)
 		if (v->refuse != NULL)
 			v->refuse(cli_format("plugins in %s are left out: everybody may write to "
 					     "this folder (chmod o-w)",
-					     folder));
+					     folder),
+				  v->arg);
 		closedir(dir);
 		return 0;
 	}
@@ -139,7 +140,7 @@ static int visit_folder(struct visit *v, const char *folder)
 
 int cli_plugins__visit(const char *prefix,
 		       int (*visit)(const char *path, const char *name, void *arg),
-		       void (*refuse)(const char *sentence), void *arg)
+		       void (*refuse)(const char *sentence, void *arg), void *arg)
 {
 	struct visit v = {.prefix = prefix, .visit = visit, .refuse = refuse, .arg = arg};
 	const char *env = secure_getenv("PEM_PLUGIN_PATH");

@@ -9,8 +9,53 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PATHS_MAX 4
-#define SOURCES_MAX 16
+/* Names or sentences in a row, as many as there is room for. */
+struct list {
+	char text[320];
+	size_t count;
+	size_t left_out; /* of count */
+};
+
+static void add(struct list *list, const char *separator, const char *word)
+{
+	size_t used = strlen(list->text);
+	bool is_first = list->count++ == 0;
+
+	if (used + strlen(separator) + strlen(word) < sizeof(list->text))
+		snprintf(list->text + used, sizeof(list->text) - used, "%s%s",
+			 is_first ? "" : separator, word);
+	else
+		list->left_out++;
+}
+
+/* ", and 2 more", or "". */
+static const char *rest_of(const struct list *list)
+{
+	return list->left_out != 0
+		       ? cli_format("%s%zu more", list->text[0] ? ", and " : "", list->left_out)
+		       : "";
+}
+
+/* List the installed sources in the order in which they are asked. NULL: no memory. */
+static struct pem_source_state *list_sources(struct pem_session *session, size_t *count)
+{
+	struct pem_source_state *states;
+	size_t max;
+	int filled;
+
+	for (max = 16;; max *= 2) {
+		states = calloc(max, sizeof(*states));
+		if (states == NULL)
+			return NULL;
+		states[0].size = sizeof(*states);
+		filled = pem_session__sources(session, states, max);
+		if (filled < (int)max)
+			break;
+		free(states);
+	}
+	*count = filled < 0 ? 0 : (size_t)filled;
+	return states;
+}
 
 /*
  * Check the catalogue's events of one source kind: how many are available, and why the first
@@ -46,8 +91,8 @@ static void check_events(struct doctor *doctor, struct pem_session *session,
 }
 
 /*
- * Try places that each name one event. Returns how many are available. If none is, reason is that
- * of the first.
+ * Try locations that each name one event. Returns how many are available. If why is empty, it gets
+ * the reason of the first unavailable one.
  */
 static size_t try_folders(struct pem_session *session, const char *const *locations, size_t count,
 			  struct pem_error *why)
@@ -100,51 +145,45 @@ static void check_folders(struct doctor *doctor, struct pem_session *session)
 		doctor__add(doctor, "program probes", DOCTOR_NO, NULL, "%.300s", why.text);
 }
 
-/* "module 210, BPF 4 of 217" */
-static void check_paths(struct doctor *doctor, struct pem_session *session)
+/* "module serves 210, BPF serves 4 of the 217 kernel events of the catalogue" */
+static void check_paths(struct doctor *doctor, struct pem_session *session,
+			const struct pem_source_state *states, size_t count)
 {
 	const struct pem_model *model = pem_session__model(session);
-	struct {
-		const char *name;
-		size_t events;
-	} paths[PATHS_MAX] = {{0}};
-	char text[160] = "";
-	size_t i, p, count = 0, used = 0, all = 0;
+	size_t *served = calloc(count + 1, sizeof(*served));
+	struct list list = {.count = 0};
+	size_t i, k, all = 0;
 	const char *name;
 
-	for (i = 0; i < pem_model__count(model); i++) {
+	for (i = 0; served != NULL && i < pem_model__count(model); i++) {
 		const struct pem_event *event = pem_model__event(model, i);
 
 		if (event->source_kind != PEM_SOURCE_TRACEPOINT)
 			continue;
 		all++;
 		name = pem_session__source_of(session, event, NULL);
-		for (p = 0; name != NULL && p < count && strcmp(paths[p].name, name) != 0; p++)
-			;
-		if (name == NULL || p == PATHS_MAX)
-			continue;
-		paths[p].name = name;
-		paths[p].events++;
-		count = p == count ? p + 1 : count;
+		for (k = 0; name != NULL && k < count; k++)
+			served[k] += strcmp(name, states[k].name) == 0;
 	}
-	for (p = 0; p < count; p++)
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s serves %zu",
-					 p != 0 ? ", " : "", paths[p].name, paths[p].events);
-	doctor__add(doctor, "kernel path", count != 0 ? DOCTOR_OK : DOCTOR_NO,
-		    count != 0 ? NULL : "one of the sources below has to be usable",
-		    "%s of the %zu kernel events of the catalogue",
-		    count != 0 ? text : "nothing serves any", all);
+	for (k = 0; served != NULL && k < count; k++)
+		if (served[k] != 0)
+			add(&list, ", ", cli_format("%s serves %zu", states[k].name, served[k]));
+	free(served);
+	doctor__add(doctor, "kernel path", list.count != 0 ? DOCTOR_OK : DOCTOR_NO,
+		    list.count != 0 ? NULL : "one of the sources below has to be usable",
+		    "%s%s of the %zu kernel events of the catalogue",
+		    list.count != 0 ? list.text : "nothing serves any", rest_of(&list), all);
 }
 
 /*
  * List the sources of kernel events and counters in the order in which they are asked, and why one
  * is not available.
  */
-static void check_sources(struct doctor *doctor, struct pem_session *session)
+static void check_sources(struct doctor *doctor, const struct pem_source_state *states,
+			  size_t count)
 {
-	struct pem_source_state states[SOURCES_MAX] = {{.size = sizeof(states[0])}};
-	int i, count = pem_session__sources(session, states, SOURCES_MAX);
-	char check[24];
+	char check[sizeof(doctor->lines[0].check)];
+	size_t i;
 
 	for (i = 0; i < count; i++) {
 		snprintf(check, sizeof(check), "source %s", states[i].name);
@@ -188,9 +227,87 @@ static void check_costs(struct doctor *doctor, struct pem_session *session)
 	add_cost(doctor, costs, count, "sample", "sample cost", "a timer's sample");
 }
 
+/* Plugins of a kind: the names of those that can be used, and why the others can't. */
+struct plugins {
+	struct list names;
+	struct list reasons;
+};
+
+static void refuse(const char *sentence, void *arg)
+{
+	struct plugins *plugins = arg;
+
+	add(&plugins->reasons, "; ", sentence);
+}
+
+static void add_plugins(struct doctor *doctor, const char *check, const struct plugins *plugins)
+{
+	const struct list *names = &plugins->names, *reasons = &plugins->reasons;
+
+	if (names->count == 0 && reasons->count == 0)
+		doctor__add(
+			doctor, check, DOCTOR_NO,
+			"make says which package each one needs; PEM_PLUGIN_PATH names folders to "
+			"search",
+			"none found");
+	else if (reasons->count != 0)
+		doctor__add(doctor, check, names->count != 0 ? DOCTOR_LIMITED : DOCTOR_NO,
+			    "mend what is said, or remove them", "%s%s%s%s%s",
+			    names->count != 0 ? names->text : "none that can be used",
+			    rest_of(names), "; ", reasons->text, rest_of(reasons));
+	else
+		doctor__add(doctor, check, DOCTOR_OK, NULL, "%s%s %s installed", names->text,
+			    rest_of(names), names->count == 1 ? "is" : "are");
+}
+
+/* What libpem says while it loads the sources' plugins; other times are not for this list. */
+struct listener {
+	struct plugins sources;
+	bool is_listening;
+};
+
+static void note_warning(enum pem_log_level level, const char *text, void *arg)
+{
+	struct listener *listener = arg;
+
+	if (listener->is_listening && (level == PEM_LOG_WARNING || level == PEM_LOG_ERROR))
+		refuse(text, &listener->sources);
+}
+
+static void check_session(struct doctor *doctor, struct pem_session *session,
+			  struct listener *listener)
+{
+	struct pem_source_state *states;
+	size_t i, count;
+
+	/* Before any other call that loads plugins. */
+	listener->is_listening = true;
+	states = list_sources(session, &count);
+	listener->is_listening = false;
+	if (states == NULL) {
+		doctor__add(doctor, "sources", DOCTOR_NO, NULL, "no memory to list them");
+		return;
+	}
+	for (i = 0; i < count; i++)
+		add(&listener->sources.names, ", ", states[i].name);
+	check_events(doctor, session, PEM_SOURCE_STUB, "stub events");
+	check_events(doctor, session, PEM_SOURCE_TRACEPOINT, "kernel events");
+	check_events(doctor, session, PEM_SOURCE_MODULE, "events of pem.ko");
+	check_events(doctor, session, PEM_SOURCE_PERF, "counter events");
+	check_events(doctor, session, PEM_SOURCE_SAMPLE, "sample events");
+	check_paths(doctor, session, states, count);
+	check_folders(doctor, session);
+	check_sources(doctor, states, count);
+	check_costs(doctor, session);
+	add_plugins(doctor, "sources", &listener->sources);
+	free(states);
+}
+
 static void check_delivery(struct doctor *doctor)
 {
-	struct pem_session_options options = {.size = sizeof(options)};
+	struct listener listener = {.is_listening = false};
+	struct pem_session_options options = {
+		.size = sizeof(options), .log = note_warning, .log_arg = &listener};
 	struct pem_error error = {{0}};
 	struct pem_session *session = pem_session__open(&options, &error);
 
@@ -198,81 +315,32 @@ static void check_delivery(struct doctor *doctor)
 		doctor__add(doctor, "sessions", DOCTOR_NO, NULL, "%s", error.text);
 		return;
 	}
-	check_events(doctor, session, PEM_SOURCE_STUB, "stub events");
-	check_events(doctor, session, PEM_SOURCE_TRACEPOINT, "kernel events");
-	check_events(doctor, session, PEM_SOURCE_MODULE, "events of pem.ko");
-	check_events(doctor, session, PEM_SOURCE_PERF, "counter events");
-	check_events(doctor, session, PEM_SOURCE_SAMPLE, "sample events");
-	check_paths(doctor, session);
-	check_folders(doctor, session);
-	check_sources(doctor, session);
-	check_costs(doctor, session);
+	check_session(doctor, session, &listener);
 	pem_session__close(session);
-}
-
-struct names {
-	char text[400];
-	size_t count;
-	size_t refused;
-};
-
-static void add_name(struct names *names, const char *name)
-{
-	size_t used = strlen(names->text);
-
-	snprintf(names->text + used, sizeof(names->text) - used, "%s%s",
-		 names->count++ != 0 ? ", " : "", name);
-}
-
-static int visit_source(const char *path, const char *name, void *arg)
-{
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	struct names *names = arg;
-
-	if (handle != NULL && dlsym(handle, "pem_source") != NULL)
-		add_name(names, name);
-	else
-		names->refused++;
-	if (handle != NULL)
-		dlclose(handle);
-	return 0;
 }
 
 static int visit_exporter(const char *path, const char *name, void *arg)
 {
-	struct names *names = arg;
+	struct plugins *plugins = arg;
 	struct pem_exporter exporter;
 	struct pem_error error;
 	void *handle;
 
-	(void)name;
 	if (cli_exporter__load(path, &exporter, &handle, &error)) {
-		add_name(names, name);
+		add(&plugins->names, ", ", name);
 		dlclose(handle);
 	} else {
-		names->refused++;
+		refuse(error.text, plugins);
 	}
 	return 0;
 }
 
-static void check_plugins(struct doctor *doctor, const char *prefix, const char *check,
-			  int (*visit)(const char *path, const char *name, void *arg))
+static void check_exporters(struct doctor *doctor)
 {
-	struct names names = {.count = 0};
+	struct plugins plugins = {.names = {.count = 0}};
 
-	cli_plugins__visit(prefix, visit, NULL, &names);
-	if (names.count == 0)
-		doctor__add(
-			doctor, check, DOCTOR_NO,
-			"make says which package each one needs; PEM_PLUGIN_PATH names folders to "
-			"search",
-			"none found%s", names.refused != 0 ? " that can be loaded" : "");
-	else if (names.refused != 0)
-		doctor__add(doctor, check, DOCTOR_LIMITED, "build them again, or remove them",
-			    "%s; %zu more can't be loaded", names.text, names.refused);
-	else
-		doctor__add(doctor, check, DOCTOR_OK, NULL, "%s %s installed", names.text,
-			    names.count == 1 ? "is" : "are");
+	cli_plugins__visit("export-", visit_exporter, refuse, &plugins);
+	add_plugins(doctor, "exporters", &plugins);
 }
 
 static void check_preload(struct doctor *doctor)
@@ -344,8 +412,7 @@ void doctor__pem(struct doctor *doctor)
 {
 	doctor__add(doctor, "pem", DOCTOR_OK, NULL, "version %s", pem_version());
 	check_delivery(doctor);
-	check_plugins(doctor, "source-", "sources", visit_source);
 	check_preload(doctor);
-	check_plugins(doctor, "export-", "exporters", visit_exporter);
+	check_exporters(doctor);
 	check_tools(doctor);
 }

@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 
+from preload import compile_program
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
 
 VERBS = ("list", "record", "stat", "report", "export", "doctor", "mark", "gen", "spec", "snapshot")
@@ -353,6 +354,90 @@ def doctor_knows_where_processes_meet():
     # One that is no absolute path is nobody's: the next in turn is taken.
     got, detail = told({"PEM_RUNTIME_DIR": "here", "XDG_RUNTIME_DIR": other})
     assert got == "ok" and detail.startswith(other + "/pem"), (got, detail)
+
+
+# A source whose name fills most of a line, for every so-manyth tracepoint of the catalogue.
+SOURCE = """
+#include <pem/event.h>
+#include "source.h"
+static int can_deliver(const struct pem_event *event, struct pem_error *reason)
+{
+	static unsigned count;
+
+	if (event->source_kind != PEM_SOURCE_TRACEPOINT)
+		return -2; /* ENOENT */
+	return count++ % EVERY == 0;
+}
+static int open_none(const struct pem_source_config *config, struct pem_source **source, struct pem_error *error)
+{
+	return -95; /* EOPNOTSUPP */
+}
+const struct pem_source_ops pem_source = {
+	.size = sizeof(pem_source), .abi_version = PEM_SOURCE_ABI_VERSION + NEWER, .name = NAME, .can_deliver = can_deliver,
+	.open = open_none,
+};
+"""
+
+
+def source(folder, name, every=2, newer=0):
+    """Put a source of this name, for every so-manyth tracepoint, into a folder."""
+    more = ["-DNAME=\"%s\"" % name, "-DEVERY=%d" % every, "-DNEWER=%d" % newer, "-shared", "-fPIC"]
+    more += ["-I" + os.path.join(ROOT, place) for place in ("libpem", "libpem/include", "spec/abi")]
+    shutil.move(compile_program(SOURCE, "source.so", more), "%s/source-%s.so" % (folder, name))
+
+
+def doctors(folder):
+    """What doctor finds with the plugins of a folder, by check."""
+    rc, out, err = run([PEM, "doctor", "--json"], env={"PEM_PLUGIN_PATH": folder})
+    equal((rc, err), (0, ""), "status and errors of doctor")
+    return {check["check"]: check for check in json.loads(out)}
+
+
+@test
+def doctor_of_many_sources():
+    "doctor counts what each source serves, however many there are and however long their names, and leaves none out unsaid"
+    folder = tmp()
+    names = [letter * 90 for letter in "abcdef"]
+    for name in names:
+        source(folder, name)
+    checks = doctors(folder)
+    detail = checks["kernel path"]["detail"]
+    assert all(name + " serves " in detail for name in names[:2]) and " more of the " in detail, detail
+    assert names[0] in checks["sources"]["detail"] and "and 3 more" in checks["sources"]["detail"], checks["sources"]
+    for name in names:
+        os.remove("%s/source-%s.so" % (folder, name))
+    for name in "abcdef":
+        source(folder, name)
+    detail = doctors(folder)["kernel path"]["detail"]
+    assert all("%s serves " % name in detail for name in "abcdef"), detail
+
+
+@test
+def doctor_says_why_a_source_is_refused():
+    "doctor names a source that libpem refuses with libpem's reason, and does not count it as installed"
+    folder = tmp()
+    source(folder, "newer", newer=1)
+    check = doctors(folder)["sources"]
+    assert check["state"] == "no" and "source-newer.so" in check["detail"] and "another version" in check["detail"], check
+    source(folder, "right")
+    check = doctors(folder)["sources"]
+    assert check["state"] == "limited" and check["detail"].startswith("right; "), check
+    os.chmod(folder, 0o777)
+    checks = doctors(folder)
+    for check in checks["sources"], checks["exporters"]:
+        assert check["state"] == "no" and folder in check["detail"] and "everybody" in check["detail"], check
+    check = doctors(tmp())["sources"]
+    equal((check["state"], check["detail"]), ("no", "none found"), "of an empty folder")
+
+
+@test
+def doctor_says_why_an_exporter_is_refused():
+    "doctor tells why an exporter's file can't be loaded"
+    folder = tmp()
+    with open(folder + "/export-bad.so", "w") as bad:
+        bad.write("this is no shared object\n")
+    check = doctors(folder)["exporters"]
+    assert check["state"] == "no" and "export-bad.so" in check["detail"], check
 
 
 @test
