@@ -368,14 +368,6 @@ static void put_imports(FILE *f, const struct uses *uses)
 	fprintf(f, "\n  implicit none\n  private\n\n");
 }
 
-static uint64_t page_bytes(const struct pem_spec *spec)
-{
-	uint64_t capacity = PEM_EVENT_CAPACITY(spec->stub_count);
-	uint64_t bytes = sizeof(struct pem_control_header) + capacity * (1 + 8 * PEM_SESSIONS_MAX);
-
-	return (bytes + PEM_PAGE_ALIGN - 1) / PEM_PAGE_ALIGN * PEM_PAGE_ALIGN;
-}
-
 static void put_stubs(FILE *f, const struct pem_spec *spec, const struct uses *uses)
 {
 	size_t i;
@@ -389,7 +381,7 @@ static void put_stubs(FILE *f, const struct pem_spec *spec, const struct uses *u
 		"\n  ! The control page: the enable bytes behind its header.\n"
 		"  integer(pem_int8), volatile, bind(C, name=\"pem_page_%s\") :: pem_page(%llu)\n\n"
 		"  interface\n",
-		spec->provider, (unsigned long long)page_bytes(spec));
+		spec->provider, (unsigned long long)pem_page_bytes(spec));
 	for (i = 0; i < spec->event_count; i++) {
 		if (pem_is_stub(&spec->events[i]))
 			put_interface(f, &spec->events[i]);

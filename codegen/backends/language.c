@@ -4,6 +4,8 @@
  */
 #include "language.h"
 
+#include <pem/stub.h>
+
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +13,14 @@
 int pem_is_stub(const struct pem_spec_event *event)
 {
 	return event->source_kind == PEM_SOURCE_STUB;
+}
+
+uint64_t pem_page_bytes(const struct pem_spec *spec)
+{
+	uint64_t capacity = PEM_EVENT_CAPACITY(spec->stub_count);
+	uint64_t bytes = sizeof(struct pem_control_header) + capacity * (1 + 8 * PEM_SESSIONS_MAX);
+
+	return (bytes + PEM_PAGE_ALIGN - 1) / PEM_PAGE_ALIGN * PEM_PAGE_ALIGN;
 }
 
 /* --- labels --- */

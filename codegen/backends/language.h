@@ -13,6 +13,9 @@
 /* Is the event raised by a stub? */
 int pem_is_stub(const struct pem_spec_event *event);
 
+/* Bytes of the provider's control page, with its enable bytes and actions. */
+uint64_t pem_page_bytes(const struct pem_spec *spec);
+
 /*
  * The integer type that holds all fields with these labels, and all labels. It is the fields' own
  * type if they have one in common.

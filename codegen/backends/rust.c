@@ -16,7 +16,6 @@
 
 #include <pem/stub.h>
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -178,7 +177,7 @@ static void put_type(FILE *f, const struct pem_spec *spec, const struct pem_spec
 	}
 }
 
-/* lifetime: of the fields that kept, a guard, borrows. It may be NULL. */
+/* Print parameters. kept: the event whose fields a guard borrows; NULL: there is no guard. */
 static void put_parameters(FILE *f, const struct pem_spec_event *event,
 			   const struct pem_spec_event *kept)
 {
@@ -223,14 +222,6 @@ static void put_extern(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, ");\n");
 }
 
-static uint64_t page_bytes(const struct pem_spec *spec)
-{
-	uint64_t capacity = PEM_EVENT_CAPACITY(spec->stub_count);
-	uint64_t bytes = sizeof(struct pem_control_header) + capacity * (1 + 8 * PEM_SESSIONS_MAX);
-
-	return (bytes + PEM_PAGE_ALIGN - 1) / PEM_PAGE_ALIGN * PEM_PAGE_ALIGN;
-}
-
 static void put_externs(FILE *f, const struct pem_spec *spec)
 {
 	size_t i;
@@ -239,7 +230,7 @@ static void put_externs(FILE *f, const struct pem_spec *spec)
 		"extern \"C\" {\n"
 		"    // The control page: the enable bytes behind its header.\n"
 		"    static pem_page_%s: [core::sync::atomic::AtomicU8; %llu];\n",
-		spec->provider, (unsigned long long)page_bytes(spec));
+		spec->provider, (unsigned long long)pem_page_bytes(spec));
 	for (i = 0; i < spec->event_count; i++) {
 		if (pem_is_stub(&spec->events[i]))
 			put_extern(f, &spec->events[i]);
@@ -255,7 +246,7 @@ static void put_argument(FILE *f, const struct pem_spec_event *event,
 {
 	char *name = variable(event, field);
 	int narrow = pem_type__size(field->type) && pem_type__size(field->type) < 4;
-	unsigned labels = field->labels ? pem_labels__type(event->spec, field->labels) : 0;
+	unsigned labels_type = field->labels ? pem_labels__type(event->spec, field->labels) : 0;
 
 	fprintf(f, ", ");
 	if (field->type == PEM_TYPE_STRING)
@@ -265,7 +256,7 @@ static void put_argument(FILE *f, const struct pem_spec_event *event,
 			field->max_count);
 	else if (field->type == PEM_TYPE_ARRAY)
 		fprintf(f, "%s%s.as_ptr()", self, name);
-	else if (field->labels && labels == field->type && !narrow)
+	else if (field->labels && labels_type == field->type && !narrow)
 		fprintf(f, "%s%s.0", self, name);
 	else if (field->labels)
 		fprintf(f, "%s%s.0 as %s", self, name, largest_type(field->type));
@@ -277,7 +268,7 @@ static void put_argument(FILE *f, const struct pem_spec_event *event,
 }
 
 /* Print code that raises the event if it is enabled. */
-static void put_raise(FILE *f, const struct pem_spec_event *event, const char *tabs,
+static void put_raise(FILE *f, const struct pem_spec_event *event, const char *indent,
 		      const char *self)
 {
 	size_t i;
@@ -291,11 +282,11 @@ static void put_raise(FILE *f, const struct pem_spec_event *event, const char *t
 		"%1$s    // SAFETY: what is pointed to is only read, within its length, before the "
 		"call returns.\n"
 		"%1$s    unsafe { pem_raise_%4$s(pem_enable.into()",
-		tabs, event->spec->provider, sizeof(struct pem_control_header) + event->stub_index,
-		event->c_name);
+		indent, event->spec->provider,
+		sizeof(struct pem_control_header) + event->stub_index, event->c_name);
 	for (i = 0; i < event->field_count; i++)
 		put_argument(f, event, &event->fields[i], self);
-	fprintf(f, ") }\n%s}\n", tabs);
+	fprintf(f, ") }\n%s}\n", indent);
 }
 
 static void put_event_comment(FILE *f, const struct pem_spec_event *event)
