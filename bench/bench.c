@@ -243,10 +243,27 @@ static int receive(const struct bench *bench, struct series *series, FILE *from)
 	return 0;
 }
 
+/*
+ * Wait for a child. Returns 0, or -ECHILD after the child or this function has printed the reason.
+ */
+static int wait_for_child(const struct bench *bench, pid_t child, unsigned k)
+{
+	int status;
+
+	if (waitpid(child, &status, 0) != child) {
+		fprintf(stderr, "%s: lost child %u: %s\n", bench->name, k, strerror(errno));
+		return -ECHILD;
+	}
+	if (WIFSIGNALED(status))
+		fprintf(stderr, "%s: child %u was ended by signal %d (%s)\n", bench->name, k,
+			WTERMSIG(status), strsignal(WTERMSIG(status)));
+	return status ? -ECHILD : 0;
+}
+
 /* Run this program again as child number k, and read its values through a pipe. */
 static int run_child(const struct bench *bench, struct series *series, unsigned k)
 {
-	int ends[2], status, rc;
+	int ends[2], rc, ended;
 	char number[16], fd[16];
 	FILE *from;
 	pid_t child;
@@ -262,6 +279,7 @@ static int run_child(const struct bench *bench, struct series *series, unsigned 
 		setenv("BENCH_CHILD", number, 1);
 		setenv("BENCH_FD", fd, 1);
 		execl("/proc/self/exe", bench->name, NULL);
+		fprintf(stderr, "%s: can't run itself again: %s\n", bench->name, strerror(errno));
 		_exit(127);
 	}
 	close(ends[1]);
@@ -273,10 +291,8 @@ static int run_child(const struct bench *bench, struct series *series, unsigned 
 	rc = from ? receive(bench, series, from) : -errno;
 	if (from)
 		fclose(from);
-	/* the child has printed the reason */
-	if (waitpid(child, &status, 0) != child || status != 0)
-		return -ECHILD;
-	return rc;
+	ended = wait_for_child(bench, child, k);
+	return ended ? ended : rc;
 }
 
 unsigned bench__child(void)
@@ -323,6 +339,8 @@ int bench__run(const struct bench *bench)
 		measure(bench, series);
 		rc = send(bench, series, to);
 	}
+	if (rc < 0)
+		fprintf(stderr, "%s: nothing was measured: %s\n", bench->name, strerror(-rc));
 	if (to)
 		fclose(to);
 	free_series(series);

@@ -81,6 +81,7 @@ $(B)/bench/measure.py $(B)/bench/guest_peers.py: $(B)/bench/%: bench/%
 
 # Programs as anybody writes them: without libpem, which comes by preloading.
 $(B)/bench/raise: $(B)/obj/bench/lttng_peer.o
+$(B)/bench/calls: $(B)/obj/bench/bench.o
 $(B)/bench/raise $(B)/bench/timed $(B)/bench/calls: $(B)/bench/%: $(B)/obj/bench/%.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) -ldl -lpthread

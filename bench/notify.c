@@ -22,9 +22,6 @@
  * The peer raises an equal event through LTTng-UST in this process, in the same rounds. The time is
  * CPU time of the thread. The cases do not wait, and work of other threads does not count.
  */
-#include "core/core.h"
-#include "core/demand.h"
-#include "statistics/statistics.h"
 #include "bench/bench.h"
 #include "bench/flight.h"
 #include "bench/lttng.h"
@@ -36,7 +33,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -140,24 +136,43 @@ static struct pem_statistics *count(struct pem_session *session, const char *eve
 	pem_event_set__free(set);
 	if (!statistics)
 		return NULL;
-	snprintf(error->text, sizeof(error->text), "the statistic could not be enabled");
-	if (keep && pem_statistics__keep(statistics, keep))
+	if ((keep && pem_statistics__keep(statistics, keep)) ||
+	    pem_statistics__enable(statistics)) {
+		snprintf(error->text, sizeof(error->text), "%s could not be counted", event);
+		pem_statistics__unregister(statistics);
 		return NULL;
-	return pem_statistics__enable(statistics) ? NULL : statistics;
+	}
+	return statistics;
 }
 
 static int enable(struct pem_side *side, struct pem_error *error)
 {
+	const struct {
+		struct pem_statistics **statistics;
+		const char *event;
+		uint32_t tid;
+		const char *predicate;
+		unsigned keep;
+	} counted[] = {
+		{&side->statistics, "APP::Bench::Stat", PEM_ANY, NULL, 0},
+		{&side->distribution, "APP::Bench::Wide", PEM_ANY, NULL,
+		 PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM},
+		{&side->top, "APP::Bench::Top", PEM_ANY, NULL, PEM_STATISTIC_TOP},
+		{&side->filtered, "APP::Bench::Filtered", (uint32_t)gettid(), "a > 4096 && b != 0",
+		 0},
+	};
+	size_t i;
+
 	if (flight__start(&side->flight, "APP::Bench::Log", error) < 0)
 		return -1;
-	side->statistics = count(side->flight.session, "APP::Bench::Stat", PEM_ANY, NULL, 0, error);
-	side->distribution = count(side->flight.session, "APP::Bench::Wide", PEM_ANY, NULL,
-				   PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM, error);
-	side->top = count(side->flight.session, "APP::Bench::Top", PEM_ANY, NULL, PEM_STATISTIC_TOP,
-			  error);
-	side->filtered = count(side->flight.session, "APP::Bench::Filtered", (uint32_t)gettid(),
-			       "a > 4096 && b != 0", 0, error);
-	return side->statistics && side->filtered && side->distribution && side->top ? 0 : -1;
+	for (i = 0; i < sizeof(counted) / sizeof(counted[0]); i++) {
+		*counted[i].statistics =
+			count(side->flight.session, counted[i].event, counted[i].tid,
+			      counted[i].predicate, counted[i].keep, error);
+		if (!*counted[i].statistics)
+			return -1;
+	}
+	return 0;
 }
 
 /* Check that the raised events were counted, so that the cases measure what they should. */
@@ -196,22 +211,39 @@ static void disable(struct pem_side *side)
 	flight__stop(&side->flight);
 }
 
+enum {
+	LOOP,
+	FLOOR,
+	DISABLED,
+	LOG,
+	LOG_IDS,
+	STAT,
+	STAT_FILTERED,
+	FILTERED_OUT,
+	STAT_DISTRIBUTION,
+	STAT_TOP,
+};
+
 int main(void)
 {
 	struct bench_case cases[] = {
-		{"notify/loop", run_loop, NULL, NULL, NULL, 0},
-		{"notify/floor", run_floor, NULL, NULL, NULL, 0},
-		{"notify/disabled", run_disabled, "LTTng-UST " LTTNG_VERSION, NULL, NULL, 0},
-		{"notify/log2", run_log, "LTTng-UST " LTTNG_VERSION, NULL, "notify/floor", 0},
-		{"notify/log2_ids", run_log, "LTTng-UST " LTTNG_VERSION " with vpid and vtid", NULL,
-		 "notify/floor", 0},
-		{"notify/stat", run_stat, NULL, NULL, NULL, 0},
-		{"notify/stat_filtered", run_filtered, "LTTng-UST " LTTNG_VERSION ", rejecting",
-		 NULL, NULL, 0},
-		{"notify/filtered_out", run_filtered_out, "LTTng-UST " LTTNG_VERSION, NULL, NULL,
-		 0},
-		{"notify/stat_wide", run_distribution, NULL, NULL, "notify/stat", 0},
-		{"notify/stat_top", run_top, NULL, NULL, "notify/stat", 0},
+		[LOOP] = {"notify/loop", run_loop, NULL, NULL, NULL, 0},
+		[FLOOR] = {"notify/floor", run_floor, NULL, NULL, NULL, 0},
+		[DISABLED] = {"notify/disabled", run_disabled, "LTTng-UST " LTTNG_VERSION, NULL,
+			      NULL, 0},
+		[LOG] = {"notify/log2", run_log, "LTTng-UST " LTTNG_VERSION, NULL, "notify/floor",
+			 0},
+		[LOG_IDS] = {"notify/log2_ids", run_log,
+			     "LTTng-UST " LTTNG_VERSION " with vpid and vtid", NULL, "notify/floor",
+			     0},
+		[STAT] = {"notify/stat", run_stat, NULL, NULL, NULL, 0},
+		[STAT_FILTERED] = {"notify/stat_filtered", run_filtered,
+				   "LTTng-UST " LTTNG_VERSION ", rejecting", NULL, NULL, 0},
+		[FILTERED_OUT] = {"notify/filtered_out", run_filtered_out,
+				  "LTTng-UST " LTTNG_VERSION, NULL, NULL, 0},
+		[STAT_DISTRIBUTION] = {"notify/stat_wide", run_distribution, NULL, NULL,
+				       "notify/stat", 0},
+		[STAT_TOP] = {"notify/stat_top", run_top, NULL, NULL, "notify/stat", 0},
 	};
 	struct bench bench = {"notify",
 			      PROCESSES,
@@ -233,10 +265,11 @@ int main(void)
 	}
 	if (lttng__start(&lttng, FLIGHT_BYTES) < 0 && bench__child() == 1)
 		printf("notify: no LTTng-UST beside us: %s\n", lttng.reason);
-	cases[2].run_peer = lttng.peer.run_disabled;
-	cases[3].run_peer = lttng.peer.run_log;
-	cases[4].run_peer = lttng.peer.run_log_ids;
-	cases[6].run_peer = cases[7].run_peer = lttng.peer.run_filtered;
+	cases[DISABLED].run_peer = lttng.peer.run_disabled;
+	cases[LOG].run_peer = lttng.peer.run_log;
+	cases[LOG_IDS].run_peer = lttng.peer.run_log_ids;
+	cases[STAT_FILTERED].run_peer = lttng.peer.run_filtered;
+	cases[FILTERED_OUT].run_peer = lttng.peer.run_filtered;
 	if (make_floor() < 0 || enable(&side, &error) < 0 || check_counts(&side, &error) < 0) {
 		fprintf(stderr, "notify: %s\n", error.text);
 		goto out;
