@@ -10,6 +10,7 @@ command for what the standard lacks.
 		browser.script("return document.title")
 """
 import base64
+import http.client
 import json
 import re
 import select
@@ -64,9 +65,14 @@ class Browser:
         try:
             if self.session:
                 self._call("DELETE", "")
-        except (OSError, AssertionError):
+        # A browser that is gone, a driver that is going, half an answer: the driver is ended anyway.
+        except (OSError, http.client.HTTPException, ValueError, LookupError, TypeError, AssertionError):
             pass
-        self.session = None
+        finally:
+            self.session = None
+            self._end_driver()
+
+    def _end_driver(self):
         self.driver.terminate()
         try:
             self.driver.wait(10)

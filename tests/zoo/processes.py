@@ -19,16 +19,18 @@ PR_SET_CHILD_SUBREAPER = 36
 GRACE_S = 10  # for processes that end by themselves once the command has
 STACKS = 12  # processes whose stacks are shown
 
-_own = set()  # processes that start() made, and whose statuses belong to their callers
+_own = []  # processes that start() made, and whose statuses belong to their callers
 _lock = threading.Lock()  # around making them and taking the statuses of others
 
 
 def adopt_orphans():
     """Make this process the parent of whatever loses its own below it."""
-    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "cannot adopt processes: " + os.strerror(ctypes.get_errno()))
 
 
-def _parents():
+def _parents(ended=False):
+    """Of each process that has not ended, or of each that has and is still there, the parent."""
     parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -37,7 +39,7 @@ def _parents():
                     fields = stat.read().rpartition(")")[2].split()
             except OSError:
                 continue
-            if fields[0] != "Z":
+            if (fields[0] in "ZX") == ended:
                 parents[int(name)] = int(fields[1])
     return parents
 
@@ -90,36 +92,44 @@ def start(command, **more):
     """subprocess.Popen in a session of its own; its status is left for its wait()."""
     with _lock:
         child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True, **more)
-        _own.add(child.pid)
+        _own.append(child)
     return child
 
 
 def reap():
     """Take the statuses of adopted processes that ended: a zombie would look alive to whoever waits for its end."""
-    try:
-        while True:
-            with _lock:
-                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-                if not ended or ended.si_pid in _own:
-                    return
-                os.waitpid(ended.si_pid, 0)
-    except ChildProcessError:
-        pass
+    with _lock:
+        _own[:] = [child for child in _own if child.returncode is None]
+        own = {child.pid for child in _own}
+        try:
+            # This shows one that ended, and the same again until its status is taken.
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:
+            return
+        if not ended:
+            return
+        for pid, parent in _parents(ended=True).items():
+            if parent == os.getpid() and pid not in own:
+                try:
+                    os.waitpid(pid, os.WNOHANG)
+                except ChildProcessError:
+                    pass
 
 
-def end_all(pids):
-    """Kill these processes of ours, and what they start meanwhile."""
-    for _ in range(20):
+def end_all():
+    """Kill all processes below this one, and what they start meanwhile, until none is left or GRACE_S have passed."""
+    deadline = time.monotonic() + GRACE_S
+    while time.monotonic() < deadline:
+        pids = descendants(os.getpid())
+        if not pids:
+            return
         for pid in pids:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 pass
         reap()
-        pids = [pid for pid in descendants(os.getpid()) if pid in pids]
-        if not pids:
-            return
-        time.sleep(0.05)
+        time.sleep(0.02)
 
 
 def outlived():
@@ -132,7 +142,7 @@ def outlived():
             return []
         if time.monotonic() > deadline:
             names = [name_of(pid) for pid in left]
-            end_all(left)
+            end_all()
             return names
         time.sleep(0.02)
 
@@ -154,23 +164,31 @@ def run(command, env, cwd, scratch, limit_s, user=None, during=None):
     more = {"user": user, "group": user, "extra_groups": []} if user is not None else {}
     with open(paths[0], "wb") as out, open(paths[1], "wb") as err:
         child = start(command, env=env, cwd=cwd, stdout=out, stderr=err, **more)
-    finish, hang, left = during(child) if during else None, None, []
-    while not hang:
-        try:
-            child.wait(0.02)
-            break
-        except subprocess.TimeoutExpired:
-            reap()
-            if time.monotonic() - began > limit_s:
-                hang = "still running after %g s\n%s" % (limit_s, stacks(descendants(os.getpid())))
-    if hang:
-        end_all(descendants(os.getpid()))
+    finish, hang, left = None, None, []
+    try:
+        finish = during(child) if during else None
+        while not hang:
+            try:
+                child.wait(0.02)
+                break
+            except subprocess.TimeoutExpired:
+                reap()
+                if time.monotonic() - began > limit_s:
+                    hang = "still running after %g s\n%s" % (limit_s, stacks(descendants(os.getpid())))
+        if hang:
+            end_all()
+            child.wait()
+        took_s = time.monotonic() - began
+        if finish:
+            finish()
+        if not hang:
+            left = outlived()
+    except BaseException:
+        end_all()
         child.wait()
-    took_s = time.monotonic() - began
-    if finish:
-        finish()
-    if not hang:
-        left = outlived()
+        if finish:
+            finish()
+        raise
     texts = []
     for path in paths:
         with open(path, "rb") as file:
