@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import sys
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
@@ -110,11 +111,11 @@ def sizes_add_up():
     "the sum of an event's sizes is what the program asked for"
     rc, trace, err = record(["python3", "-c", "import ctypes; m = ctypes.CDLL(None).malloc; "
                              "m.argtypes = [ctypes.c_size_t]; [m(12345678) for i in range(10)]"],
-                            "-e", "APP::Libc::Malloc")
+                            "-e", "APP::Libc::Malloc where size == 12345678")
     equal(rc, 0, err)
     _, r, _ = report(trace)
     malloc = event(r, "APP::Libc::Malloc")
-    assert malloc["sum"] > 123456780, malloc
+    equal((malloc["count"], malloc["sum"]), (10, 123456780), "count and sum")
     equal((malloc["field"], malloc["unit"]), ("size", "bytes"), "field and unit")
 
 
@@ -190,7 +191,7 @@ def stat_of_counters():
     rc, out, err = run([PEM, "stat", "-q", "--json", "-e", "HW::Software::TaskClock", "--", "sh", "-c",
                         "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"])
     equal(rc, 0, err)
-    equal([e["sum"] > 1000000 for e in json.loads(out)["events"]], [True], out)
+    equal([e["sum"] > 0 for e in json.loads(out)["events"]], [True], out)
 
 
 @test
@@ -255,20 +256,36 @@ def a_wrong_account_is_noticed():
     assert "account is wrong" in err, err
 
 
+def records_of_packets(stream):
+    """How many records each packet of a stream file has."""
+    with open(stream, "rb") as file:
+        data = file.read()
+    at, counts = 0, []
+    while at < len(data):
+        counts.append(struct.unpack_from("<Q", data, at + 104)[0])
+        at += struct.unpack_from("<Q", data, at + 56)[0] // 8
+    return counts
+
+
 @test
 def a_damaged_packet_costs_itself():
-    "bytes overwritten in a stream: a sentence, status 1 or 4, and no crash"
+    "bytes overwritten in a packet cost its records, or its stream's if none knows where the next one begins, and no others"
     rc, trace, _ = record(["ls", "-R", "/usr/share/doc"])
-    for offset in (0, 20, 48, 100, 112):  # magic, stream, size, source, the first record's header
+    # magic, stream, size: the stream's; source, the first record's header: the packet's
+    for offset, is_whole in ((0, True), (20, True), (48, True), (100, False), (112, False)):
         copy = tmp() + "/copy"
         shutil.copytree(trace, copy)
         stream = max(glob.glob(copy + "/u_*"), key=os.path.getsize)
+        counts = records_of_packets(stream)
+        assert len(counts) > 1 and counts[0] > 0, counts
         with open(stream, "r+b") as file:
             file.seek(offset)
             file.write(b"\xff" * 8)
-        rc, out, err = run([PEM, "report", "--json", copy])
-        assert rc in (1, 4), (offset, rc, err)
+        rc, r, err = report(copy)
+        equal(rc, 4, "status with damage at %d, and the sentence %r" % (offset, err))
         assert err.startswith("pem: error: "), err
+        equal(r["events"]["delivered"] - r["info"]["read"], sum(counts) if is_whole else counts[0],
+              "records that damage at %d costs" % offset)
 
 
 @test
@@ -323,7 +340,7 @@ def starts_of_processes_cost():
     _, r, _ = report(trace)
     start = [k for k in r["cost"]["kinds"] if k["kind"] == "process-start"]
     equal([k["count"] for k in start], [3], "processes that were started")
-    assert start[0]["ns_each"] > 1000, start
+    assert start[0]["ns_each"] > 0, start
 
 
 @test
