@@ -176,15 +176,18 @@ void cli_attach__free(struct cli_attach *a)
 }
 
 /*
- * Does the folder of a file belong to root or this user? Root must not read specs of another user.
+ * Can only root and this user put files into the folder of a file? pem must not read specs of
+ * another user, as it would in /tmp.
  */
 static bool is_trusted_folder(const char *file)
 {
 	const char *slash = strrchr(file, '/');
 	struct stat st;
 
-	return slash != NULL && stat(cli_format("%.*s/", (int)(slash - file), file), &st) == 0 &&
-	       (st.st_uid == geteuid() || st.st_uid == 0);
+	if (slash == NULL || stat(cli_format("%.*s/", (int)(slash - file), file), &st) < 0 ||
+	    (st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & S_IWOTH) != 0)
+		return false;
+	return (st.st_mode & S_IWGRP) == 0 || (st.st_uid == geteuid() && st.st_gid == getegid());
 }
 
 const char *cli_attach__program(const struct cli_attach *a, char *path, size_t bytes)

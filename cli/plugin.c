@@ -54,8 +54,9 @@ int cli_library_file(const char *name, char *path, size_t bytes)
 {
 	char folder[PATH_MAX];
 
+	/* Never the current folder: anyone's plugins may lie there. */
 	if (library_folder(folder, sizeof(folder)) < 0)
-		snprintf(folder, sizeof(folder), ".");
+		return -ENOENT;
 	if ((size_t)snprintf(path, bytes, "%s/%s", folder, name) >= bytes)
 		return -ENAMETOOLONG;
 	return access(path, R_OK) == 0 ? 0 : -ENOENT;

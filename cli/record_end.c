@@ -5,11 +5,8 @@
  */
 #include "record.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- what is missing or was lost --- */
@@ -139,41 +136,47 @@ static bool source_gave(const struct pem_trace *trace, const struct pem_event *e
 	return pem_trace__info(trace)->gap_count == 0;
 }
 
+struct version_search {
+	const struct pem_event *wanted;
+	unsigned int found; /* another version than the wanted one; 0: none */
+	bool is_there; /* the wanted version is */
+};
+
+static int compare_versions(void *arg, const char *text, size_t bytes, const char *origin)
+{
+	struct version_search *search = arg;
+	struct pem_model *model = pem_model__new();
+	const struct pem_event *event;
+	size_t i;
+
+	if (model == NULL)
+		return -ENOMEM;
+	if (pem_model__add_text(model, text, bytes, origin, NULL) >= 0) {
+		for (i = 0; i < pem_model__count(model); i++) {
+			event = pem_model__event(model, i);
+			if (strcmp(event->name, search->wanted->name) != 0)
+				continue;
+			if (event->version == search->wanted->version)
+				search->is_there = true;
+			else
+				search->found = event->version;
+		}
+	}
+	pem_model__free(model);
+	return 0;
+}
+
 /*
- * The version of an event that a program's file describes. 0: none, or the version that was asked
- * for. A process without wanted events leaves no data. So its file is searched: stubs carry their
- * models as text (pem/event.h).
+ * The version of an event that a program's file carries. 0: none, or the version that was asked
+ * for. A process without wanted events leaves no data, so its file is asked, which may be another
+ * user's.
  */
 static unsigned int version_in_file(const char *path, const struct pem_event *event)
 {
-	const char *line = cli_format("\t%s\t%s\t%s\t%s\t", event->name, event->layer,
-				      event->class_name, event->specifier);
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	unsigned int version, found = 0;
-	char *text = MAP_FAILED, *p;
-	struct stat st = {0};
+	struct version_search search = {.wanted = event};
 
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size > 0)
-		text = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-	if (fd >= 0)
-		close(fd);
-	if (text == MAP_FAILED)
-		return 0;
-	for (p = text; p != NULL;) {
-		p = memmem(p, (size_t)(text + st.st_size - p), line, strlen(line));
-		if (p == NULL)
-			break;
-		p += strlen(line);
-		for (version = 0; p < text + st.st_size && *p >= '0' && *p <= '9'; p++)
-			version = version * 10 + (unsigned int)(*p - '0');
-		if (version == event->version) {
-			found = 0;
-			break;
-		}
-		found = version;
-	}
-	munmap(text, (size_t)st.st_size);
-	return found;
+	pem_program__models(path, compare_versions, &search, NULL);
+	return search.is_there ? 0 : search.found;
 }
 
 /* The recorded version of an event if it differs from the version that was asked for. Else 0. */

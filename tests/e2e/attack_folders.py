@@ -196,6 +196,10 @@ def specs_beside_anothers_program():
     os.chown(stage.folder, 0, 0)
     equal(rc, 1, "status")
     assert "'APP::Bait::Taken'" in err and "bait.xml" not in err, err
+    os.chmod(stage.folder, 0o1777)
+    rc, _, err = run(["timeout", "-s", "INT", "20", *command], env=stage.env, cwd="/")
+    assert "bait.xml" not in err, "of a folder like /tmp: " + err
+    os.chmod(stage.folder, 0o755)
     rc, _, err = run(["timeout", "-s", "INT", "20", *command], env=stage.env, cwd="/")
     assert "bait.xml" in err, "of root's own folder: " + err
 

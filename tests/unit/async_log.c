@@ -5,8 +5,6 @@
  */
 #include "callbacks/callbacks.h"
 #include "core/core.h"
-#include "core/demand.h"
-#include "processes/processes.h"
 #include "session/session.h"
 #include "writer/log.h"
 #include "async_fixture.h"
@@ -36,38 +34,6 @@ static void raise_floats(struct raiser *r, unsigned count)
 		assert_int_equal(write(r->to, "", 1), 1);
 		assert_int_equal(read(r->from, &(char){0}, 1), 1);
 	}
-}
-
-/* As of an event that a process brings along, and that nobody has named to the log. */
-static void forget_that_the_log_wants(const char *name)
-{
-	struct pem_demand *demand =
-		pem_session__demand(session, pem_model__by_name(session->model, name));
-
-	pem_session__lock(session);
-	demand->log = demand->want_log = false;
-	pem_session__publish(session);
-	pem_session__unlock(session);
-}
-
-static void an_event_of_the_logs_level_is_in_its_balance(void **state)
-{
-	struct pem_balance balance;
-	struct raiser r;
-
-	(void)state;
-	log_to_trace(session, "APP", NULL);
-	assert_true(session->log->any_level > 0);
-	forget_that_the_log_wants(TICKS);
-	enabled_on(TICKS, 100);
-	r = raiser_start(1);
-	raise_ticks(&r, 1000);
-	wait_for(1000);
-	finish();
-	raiser_end(&r);
-	assert_int_equal(in_trace(TICKS, &balance), 1001); /* one as it begins */
-	assert_int_equal(balance.delivered, 1001);
-	assert_int_equal(balance.produced, 1001);
 }
 
 static void a_callbacks_events_are_not_in_the_log(void **state)
@@ -291,8 +257,6 @@ int main(void)
 #define TEST(name, set_up) cmocka_unit_test_setup_teardown(name, set_up, async_tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_callbacks_events_are_not_in_the_log, async_set_up),
-		TEST(both_get_an_event_that_both_want, async_set_up),
-		TEST(an_event_of_the_logs_level_is_in_its_balance, async_set_up),
 		TEST(both_get_an_event_that_both_want, async_set_up),
 		TEST(the_log_holds_what_was_raised_while_it_was_enabled, async_set_up),
 		TEST(what_a_slow_function_has_no_room_for_is_counted, small_pools),
