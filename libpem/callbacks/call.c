@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * call.c - calling the functions: a batch put in order of time, whose records are the kernel's, who
- * wants them
+ * call.c - call the functions: order a batch by time, give the kernel's records their context, find
+ * the callbacks of a record
  *
- * Runs on the callbacks' thread. The async lock is held from record to record and let go while a
- * function runs, so that it may use the whole API, and others may meanwhile.
+ * This runs on the callbacks' thread. It holds the async lock from record to record, and releases
+ * it while a function runs. So the function may use the whole API, and so may other threads.
  */
 #include "core/demand.h"
 #include "callbacks/callbacks.h"
@@ -25,7 +25,10 @@ static int by_time(const void *a, const void *b)
 	return x->at < y->at ? -1 : x->at > y->at;
 }
 
-/* Who raised a record of the kernel, and what it tells of who runs where from now on. */
+/*
+ * Find the process and thread of a kernel record. A record that tells which thread runs from now on
+ * is noted.
+ */
 static void find_context(struct pem_async *a, struct pem_record *r)
 {
 	const struct pem_event_info *info;
@@ -36,12 +39,12 @@ static void find_context(struct pem_async *a, struct pem_record *r)
 		if (info && info->sets_context)
 			pem_context_table__learn(a->contexts, info, r);
 	}
-	/* whichever of the ways it came */
+	/* The function sees one source, in whichever way the record came. */
 	if (r->source == PEM_PACKET_KERNEL_THREAD)
 		r->source = PEM_PACKET_KERNEL;
 }
 
-/* Call one function, the lock held before and after. */
+/* Call one function. The lock is held before and after. */
 static void call(struct pem_async *a, struct pem_async_callback *cb, const struct pem_record *r)
 {
 	void (*function)(const struct pem_record *, void *) = cb->function;
@@ -55,14 +58,15 @@ static void call(struct pem_async *a, struct pem_async_callback *cb, const struc
 	pem_async__unlock(a);
 	function(r, arg);
 	if (__atomic_load_n(&pem_process.pid, __ATOMIC_RELAXED) != (uint32_t)a->pid)
-		pthread_exit(NULL); /* of a child that the function forked: it has no session */
+		pthread_exit(NULL); /* in a child that the function forked: it has no session */
 	pem_async__lock(a);
 	a->running = NULL;
 	pthread_cond_broadcast(&a->changed);
 }
 
 /*
- * Callbacks may come, go, be enabled and disabled meanwhile: each is looked at when it is its turn.
+ * Give a record to its callbacks. Callbacks may be added, removed, enabled and disabled meanwhile.
+ * So each one is read when its turn comes.
  */
 static void hand_on(struct pem_async *a, const struct pem_record *r, uint64_t callbacks)
 {
@@ -70,7 +74,7 @@ static void hand_on(struct pem_async *a, const struct pem_record *r, uint64_t ca
 
 	for (; callbacks; callbacks &= callbacks - 1) {
 		cb = a->callbacks[__builtin_ctzll(callbacks)];
-		/* The index may be another callback's by now. */
+		/* The index may belong to another callback by now. */
 		if (!cb || r->clock < cb->born)
 			continue;
 		if (cb->enabled)
@@ -95,7 +99,9 @@ void pem_async__swap(struct pem_async *a)
 		else if (item->demand)
 			item->demand->async_lost++;
 	}
-	/* of the same clock, what is older lies behind */
+	/*
+	 * Older records are behind newer ones of the same clock value, so the batch must be sorted.
+	 */
 	if (fresh && a->batch_done < batch.count)
 		a->incoming.sorted = false;
 	batch.count = batch.used = batch.wanted = a->batch_done = 0;
@@ -112,7 +118,7 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 	struct pem_record r = {.size = sizeof(r)};
 	size_t count, i;
 
-	if (!batch->sorted && batch->count) /* of nothing, keys is NULL */
+	if (!batch->sorted && batch->count) /* keys is NULL where count is 0 */
 		qsort(batch->keys, batch->count, sizeof(*batch->keys), by_time);
 	batch->sorted = true;
 	pem_async__lock(a);
@@ -136,7 +142,7 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 		/* YA */
 		if (item->callbacks)
 			__atomic_fetch_sub(&a->batch_left, 1, __ATOMIC_RELEASE);
-		if (a->closed) { /* with the events of the rest */
+		if (a->closed) { /* with the events of the remaining records */
 			i++;
 			break;
 		}

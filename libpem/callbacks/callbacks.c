@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * callbacks.c - asynchronous callbacks: their handles, and what they lost
+ * callbacks.c - asynchronous callbacks: their handles, and the events that they lost
  *
- * Not here: the thread that calls them (callbacks/thread.c).
+ * The thread that calls them is in callbacks/thread.c.
  */
 #include "callbacks/callbacks.h"
 #include "core/binding.h"
@@ -52,8 +52,9 @@ static void settle_demand(struct pem_session *s, struct pem_demand *demand)
 		before = pem_producer__produced(p, entry->event_index);
 		pem_async__collect(s, p, false);
 		/*
-		 * A thread may have committed a record and not counted it yet: to begin with,
-		 * rather too much is missing.
+		 * A thread may have committed a record and not counted it yet. So when the callback
+		 * is enabled the count from before the collection is used: it rather counts too
+		 * many events as lost.
 		 */
 		after = pem_demand__async(demand->first)
 				? before
@@ -85,7 +86,7 @@ void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *coun
 {
 	struct pem_async *a = cb->session->async;
 
-	/* a short life may be over before the thread looked */
+	/* A process with a short life may have ended before the thread noticed it. */
 	pem_session__scan_producers(cb->session);
 	pem_async__collect_all(cb->session);
 	if (a->active && a->follows_sources)
@@ -104,7 +105,7 @@ void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *coun
 
 /* --- enabling --- */
 
-/* What the enabled callbacks ask of the thread, and whether anything is left for it to do. */
+/* Find out what the enabled callbacks need of the thread, and whether it has any work left. */
 static void update_thread(struct pem_async *a)
 {
 	uint64_t least_us = UINT64_MAX;
@@ -131,7 +132,7 @@ static void want_context(struct pem_session *s, struct pem_demand *demand)
 	struct pem_demand *wanted = demand;
 
 	(void)s;
-	/* Records come from one of the event's demands alone. */
+	/* Records come from one demand of the event only. */
 	while (wanted && !wanted->want_log && !wanted->want_async)
 		wanted = wanted->next;
 	if (!wanted)
@@ -140,7 +141,7 @@ static void want_context(struct pem_session *s, struct pem_demand *demand)
 	wanted->want_async = true;
 }
 
-/* What the kernel's records need beside themselves: who runs where. */
+/* Follow the sources that tell which thread runs on a CPU: the kernel's records need them. */
 static void follow_sources(struct pem_session *s)
 {
 	struct pem_async *a = s->async;
@@ -194,9 +195,12 @@ void pem_async__set_enabled(struct pem_callback *cb, bool enabled)
 	if (cb->async->enabled == enabled)
 		return;
 	if (enabled) {
-		/* so that all that raise events know from the first one on */
+		/*
+		 * All processes that raise the events must know of the callback from the first
+		 * event on.
+		 */
 		pem_session__scan_producers(s);
-		/* lanes are followed from now on, and what is there by now is old */
+		/* Lanes are followed from now on. Records that are there already are too old. */
 		s->async->active = true;
 		settle_all(cb);
 		cb->async->lost_from = lost_so_far(cb);
@@ -238,7 +242,7 @@ void pem_async__free(struct pem_async *a)
 {
 	if (!a)
 		return;
-	/* the parent's thread may have been in the middle of any of it */
+	/* In a child: the parent's thread may have been in the middle of any change. */
 	if (pem_process.pid != (uint32_t)a->pid)
 		return;
 	if (pem_async__is_self(a)) {
@@ -371,7 +375,7 @@ pem_session__register_async_callback(struct pem_session *session, const struct p
 	return NULL;
 }
 
-/* Is an event still some callback's? */
+/* Does any callback still want an event? */
 static bool is_wanted(const struct pem_session *s, const struct pem_demand *demand)
 {
 	const struct pem_callback *cb;
@@ -417,8 +421,8 @@ void pem_async__unregister(struct pem_callback *cb)
 		if (cb->async->index < PEM_ASYNC_MAX)
 			a->callbacks[cb->async->index] = NULL;
 		/*
-		 * The thread's own call goes on, and needs nothing of it any more. A child has no
-		 * such thread.
+		 * If this is the callbacks' thread, its own call goes on, and does not use the
+		 * callback any more. A child has no such thread.
 		 */
 		while (a->running == cb->async && !pem_async__is_self(a) &&
 		       pem_process.pid == (uint32_t)a->pid)

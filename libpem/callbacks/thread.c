@@ -51,9 +51,9 @@
 #define QUIET_TURNS 20u
 #define PERIOD_NS_MAX 10000000u /* a default pool lasts for 68 ms at full speed */
 #define PERIOD_NS_MIN 10000u
-/* from a record's clock to its commit, unless its thread is preempted in between */
+/* The time from a record's clock to its commit, unless its thread is preempted in between. */
 #define SLACK_NS 1000u
-/* between looks at processes, new and gone, if nobody polls the session */
+/* The time between searches for new and ended processes, if no thread polls the session. */
 #define UPDATE_NS 100000000u
 #define SCAN_NS_FIRST 1000000u
 #define SCAN_NS_LAST 1000000000u
@@ -72,8 +72,8 @@ uint64_t pem_async__period_ns(uint64_t max_delay_us)
 /* --- the thread among others --- */
 
 /*
- * Ask for a short slice, which Linux 6.12 gives ordinary threads: on a busy CPU, who asks for less
- * time gets it sooner. What the kernel does not grant, it does not.
+ * Ask for a short time slice. Linux 6.12 and later give it to ordinary threads: on a busy CPU a
+ * thread that asks for less time gets it sooner. Other kernels ignore this.
  */
 static void ask_for_short_slices(void)
 {
@@ -156,7 +156,7 @@ static uint64_t slack_ticks(const struct pem_session *s)
 	return ns * pem_clock__hz() / 1000000000u;
 }
 
-/* Processes that came and went. */
+/* Find new and ended processes. */
 static void update(struct pem_session *s, struct pem_async *a)
 {
 	/* pe */
@@ -171,25 +171,25 @@ static void update(struct pem_session *s, struct pem_async *a)
 	a->next_update_ns = now + UPDATE_NS;
 	if (now > s->chunks->next_scan_ns)
 		pem_session__update_processes(s, now);
-	/* where rules were read in between */
+	/* Processes that read the rules meanwhile may have set PEM_ACTION_WAKE again. */
 	if (!a->asleep)
 		pem_session__set_wake(s, false);
 }
 
-/* Read what there is and call the functions for it. Returns records looked at. */
+/* Read all records and call the functions for them. Returns the number of records handled. */
 static size_t take_turn(struct pem_async *a)
 {
 	struct pem_session *s = a->session;
 	uint64_t horizon;
 
 	pem_session__lock(s);
-	horizon = pem_clock(); /* first: who is older is committed, or late */
+	horizon = pem_clock(); /* read first: an older record is committed by now, or late */
 	update(s, a);
 	pem_async__collect_all(s);
 	if (a->follows_sources)
 		pem_session__drain_sources(s, false);
 	horizon -= slack_ticks(s);
-	/* whatever was collected is lost: there is no order to keep */
+	/* Collected records are lost where no callback is enabled. They need no order. */
 	if (!a->enabled_count)
 		horizon = UINT64_MAX;
 	pem_async__swap(a);
@@ -197,7 +197,7 @@ static size_t take_turn(struct pem_async *a)
 	return pem_async__call(a, horizon);
 }
 
-/* Has the thread nothing to wait for? */
+/* Has the thread no work: does it stop, or is no callback enabled? */
 static bool is_idle(struct pem_async *a)
 {
 	bool idle;
@@ -231,8 +231,9 @@ static void set_asleep(struct pem_session *s, bool asleep)
 }
 
 /*
- * Do processes in further folders wake others up, and not this thread? The word that they change is
- * on that folder's own page, and one futex is all that a thread can wait for before Linux 5.16.
+ * Is there more than one directory? Processes of further directories do not wake this thread. They
+ * change a word on their directory's own page, and before Linux 5.16 a thread can wait for one
+ * futex only.
  */
 static bool is_spread(struct pem_async *a)
 {
@@ -245,8 +246,8 @@ static bool is_spread(struct pem_async *a)
 }
 
 /*
- * From here on events wake the thread up. False: not all can; *value is what page->wake is while it
- * sleeps.
+ * Let events wake the thread from here on. Returns false where some event cannot. *value is the
+ * value of page->wake while the thread sleeps.
  */
 static bool lie_down(struct pem_async *a, uint32_t *value)
 {
@@ -279,7 +280,7 @@ static void get_up(struct pem_async *a)
 					    __ATOMIC_RELAXED);
 	pem_session__set_wake(s, false);
 	pem_session__unlock(s);
-	a->timer_period_ns = 0; /* they are long past */
+	a->timer_period_ns = 0; /* their times are long past */
 }
 
 static void sleep_until_woken(struct pem_async *a)
@@ -289,16 +290,16 @@ static void sleep_until_woken(struct pem_async *a)
 
 	if (lie_down(a, &value)) {
 		/*
-		 * wb: take_turn: once more, for what came before WAKE did; then for what woke the
-		 * thread, or was preempted.
+		 * wb: take_turn runs once more for records from before WAKE was set; later turns
+		 * are for records that woke the thread, or whose thread was preempted
 		 */
 		while (!take_turn(a) && !is_idle(a) && !is_spread(a) &&
 		       __atomic_load_n(wake, __ATOMIC_SEQ_CST) == value) {
 			futex_wait(wake, value, search_ns);
 			search_ns = search_ns * 4 < SCAN_NS_LAST ? search_ns * 4 : SCAN_NS_LAST;
 			/*
-			 * wb: Providers may have come, and what wakes nobody: its kick may be just
-			 * before this.
+			 * wb: new providers may have come, and sources that wake nobody; their kick
+			 * may have come just before
 			 */
 			if (__atomic_load_n(wake, __ATOMIC_SEQ_CST) == value &&
 			    !lie_down(a, &value))
@@ -310,8 +311,8 @@ static void sleep_until_woken(struct pem_async *a)
 }
 
 /*
- * Nothing is enabled: wait until something is, or what was collected before is to be lost. False:
- * the session ends.
+ * No callback is enabled. Wait until one is, or until collected records have to be counted as lost.
+ * Returns false where the session ends.
  */
 static bool wait_for_work(struct pem_async *a)
 {
@@ -351,8 +352,8 @@ static void *run(void *arg)
 int pem_async__start(struct pem_async *a)
 {
 	/*
-	 * What the thread itself may raise: in shared memory that its owner cut off (fault.c), in a
-	 * function.
+	 * Signals that the thread itself may raise: in shared memory that its owner truncated
+	 * (fault.c), or in a function.
 	 */
 	static const int synchronous[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 	sigset_t held, before;

@@ -5,7 +5,7 @@
 #include "core/demand.h"
 #include "cost/budget.h"
 
-/* of the budget: what a step up may fill, so that a little more does not bring it down again */
+/* A step up may fill this part of the budget, so that a little more load does not undo the step. */
 #define ROOM 0.8
 
 static double cost(const struct pem_budget_event *e)
@@ -13,13 +13,19 @@ static double cost(const struct pem_budget_event *e)
 	return (double)e->count * e->ns[e->detail];
 }
 
-/* By what the next to step down is chosen: what others need counts a quarter. */
+/*
+ * The weight by which the next event to step down is chosen. The cost of an event that others need
+ * counts a quarter.
+ */
 static double weight(const struct pem_budget_event *e)
 {
 	return e->tells_context ? cost(e) / 4 : cost(e);
 }
 
-/* Is an event logged whose records need those that tell context? */
+/*
+ * Find the costliest logged event whose records need the events that tell context. Returns count
+ * where there is none.
+ */
 static size_t find_dependent(const struct pem_budget_event *events, size_t count)
 {
 	size_t found = count, i;
@@ -32,7 +38,7 @@ static size_t find_dependent(const struct pem_budget_event *events, size_t count
 	return found;
 }
 
-/* The one to step down; count: none. */
+/* Find the event to step down. Returns count where there is none. */
 static size_t find_costliest(const struct pem_budget_event *events, size_t count)
 {
 	size_t found = count, dependent, i;
@@ -79,7 +85,10 @@ static bool context_is_told(const struct pem_budget_event *events, size_t count)
 	return true;
 }
 
-/* What it would cost more one detail up, at its rate; what is off has none, and is tried. */
+/*
+ * What an event would cost more at the next detail, at its present rate. An event that is off has
+ * no rate, so its cost is 0 and the step is tried.
+ */
 static double extra(const struct pem_budget_event *e)
 {
 	if (e->detail == PEM_DETAIL_OFF)
@@ -87,7 +96,7 @@ static double extra(const struct pem_budget_event *e)
 	return (double)e->count * (e->ns[e->detail + 1] - e->ns[e->detail]);
 }
 
-/* The one to step up, for which room_ns have to do; count: none. */
+/* Find the event to step up within room_ns. Returns count where there is none. */
 static size_t find_cheapest(const struct pem_budget_event *events, size_t count, double room_ns)
 {
 	bool told = context_is_told(events, count);

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * calibrate.c - what one event of each kind costs on this machine, for the overhead ledger
+ * calibrate.c - measure what one event of each kind costs on this machine, for the overhead ledger
  *
- * process-start: see start_cost.c. user-log: a record of two fields into a private ring, by the
- * inlines that stubs use, clock read included. user-stat: one value added to a statistic, the same
- * way. kernel-log, kernel-stat: what a getppid becomes dearer by when the source that serves it
- * logs its entry, or counts it. uprobe-log, uretprobe-log and so on: the same for a function of our
- * own that does nothing, with a probe really attached to it in this process alone, which takes some
- * ten milliseconds: measured when such an event is wanted for the first time. sample: see
- * sample_cost.c. The least of several rounds: what else the machine does only adds, and what is
- * measured in a busy moment is remembered until the next boot (cost_cache.c).
+ * process-start: see start_cost.c.
+ *
+ * user-log: a record of two fields into a private ring, by the inlines that stubs use, with the
+ * clock read.
+ *
+ * user-stat: one value added to a statistic by the same inlines.
+ *
+ * kernel-log, kernel-stat: the extra time of a getppid when the source that serves it logs its
+ * entry, or counts it.
+ *
+ * uprobe-log, uretprobe-log and so on: the same for a function of pem that does nothing. A probe is
+ * really attached to it, in this process alone. This takes some ten milliseconds, so it is measured
+ * when such an event is wanted for the first time.
+ *
+ * sample: see sample_cost.c.
+ *
+ * Each result is the least of several rounds, since other load on the machine only adds time. A
+ * result from a busy moment is remembered until the next boot (cost_cache.c).
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -98,7 +108,11 @@ static double user_stat_ns(void)
 		start = pem_clock();
 		for (i = 0; i < USER_EVENTS; i++) {
 			pem_cell_add(&cell, 1, (uint64_t)i, (uint64_t)i);
-			__asm__ volatile("" : : "r"(&cell) : "memory"); /* each of them */
+			__asm__ volatile(
+				""
+				:
+				: "r"(&cell)
+				: "memory"); /* keeps the compiler from merging the additions */
 		}
 		rounds[r] = cycles_to_ns((double)(pem_clock() - start)) / USER_EVENTS;
 	}
@@ -135,7 +149,7 @@ static uint64_t same_time(void *arg, uint64_t monotonic_ns)
 	return monotonic_ns;
 }
 
-/* The event of system call entry, wherever the specs have it. */
+/* Find the event of system call entry by its source: its name may be any. */
 static const struct pem_event *syscall_entry(const struct pem_model *model)
 {
 	size_t i;
@@ -147,7 +161,7 @@ static const struct pem_event *syscall_entry(const struct pem_model *model)
 	return NULL;
 }
 
-/* The source that serves an event here and now; NULL: none. */
+/* The source that serves an event here and now. NULL: there is none. */
 static const struct pem_source_ops *source_of(struct pem_session *s, const struct pem_event *event)
 {
 	const char *name;
@@ -156,8 +170,8 @@ static const struct pem_source_ops *source_of(struct pem_session *s, const struc
 }
 
 /*
- * What once_ns becomes dearer by when its event is logged, and counted; 0: it could not be
- * measured.
+ * Measure the extra time of once_ns when its event is logged, and when it is counted. A cost of 0
+ * could not be measured.
  */
 static struct pem_cost measure_event(const struct pem_source_ops *ops,
 				     const struct pem_event *event, double (*once_ns)(void))
@@ -189,10 +203,10 @@ static struct pem_cost measure_event(const struct pem_source_ops *ops,
 /* --- functions of programs --- */
 
 /*
- * What a probe is attached to: a function that is exported anyway, and begins with an instruction
+ * The function that probes are attached to. It is exported anyway. It begins with an instruction
  * that the kernel does not have to step through (session.c). So do static probes, and functions
- * that begin by saving the frame pointer. Those that begin otherwise, as with endbr64 where the
- * kernel does not know it, cost more than is measured here.
+ * that begin by saving the frame pointer. Functions that begin with another instruction cost more
+ * than is measured here, such as endbr64 where the kernel does not know it.
  */
 static double call_ns(void)
 {
@@ -215,7 +229,7 @@ static int describe(void *arg, const struct pem_event *event)
 	return pem_model__describe(arg, event, NULL);
 }
 
-/* The event of that function's entry, or of its return; NULL: no source finds it. */
+/* Find the event of this function's entry, or of its return. NULL: no source finds it. */
 static const struct pem_event *own_function(struct pem_session *s, struct pem_model *model,
 					    const char *kind)
 {
@@ -223,7 +237,10 @@ static const struct pem_event *own_function(struct pem_session *s, struct pem_mo
 	const struct pem_source_plugin *plugin;
 	Dl_info info;
 
-	/* A program may have an entry of its own for what it calls of us: ask for what it can't. */
+	/*
+	 * A program may have entries of its own for exported functions of libpem. So dladdr() gets
+	 * the address of a function that is not exported.
+	 */
 	if (!dladdr((void *)(uintptr_t)call_ns, &info) || !info.dli_fname ||
 	    !realpath(info.dli_fname, path))
 		return NULL;
@@ -254,7 +271,10 @@ static const char *const kind_names[PEM_COST_KINDS] = {
 	[PEM_COST_SAMPLE] = "sample",
 };
 
-/* "uprobe-log", "uprobe-stat"; a sample is only ever logged. */
+/*
+ * Write a kind's name, such as "uprobe-log" or "uprobe-stat". A sample is only logged, so its name
+ * has no ending.
+ */
 static void name_kind(char *text, size_t bytes, unsigned kind, bool stat)
 {
 	snprintf(text, bytes, "%s%s", kind_names[kind],
@@ -302,16 +322,13 @@ uint32_t pem_session__cost_kinds(const struct pem_session *s)
 				kinds |= 1u << kind;
 		}
 	}
-	/* Who runs where is told by tracepoints, whatever else the kernel is asked for. */
+	/* Tracepoints tell which thread runs on a CPU, whatever other kernel events are wanted. */
 	if (kinds & (1u << PEM_COST_UPROBE | 1u << PEM_COST_URETPROBE))
 		kinds |= 1u << PEM_COST_KERNEL;
 	return kinds;
 }
 
-/*
- * To picoseconds, as the cache has them, so that what was measured and what is remembered are the
- * same.
- */
+/* Round to picoseconds, as the cache does, so that a measured cost equals the remembered one. */
 static double rounded(double ns)
 {
 	return (double)(uint64_t)(ns * 1000 + 0.5) / 1000;
@@ -341,7 +358,8 @@ static struct pem_cost measure_kind(struct pem_session *s, unsigned kind,
 }
 
 /*
- * Of the kinds wanted, those whose cost is not known, or is of another source than serves them now.
+ * Of the kinds wanted, return those whose cost is not known, or was measured with another source
+ * than the one that serves them now.
  */
 static uint32_t unknown_of(const struct pem_costs *costs, uint32_t kinds,
 			   const struct pem_source_ops *kernel)
@@ -368,7 +386,9 @@ const struct pem_costs *pem_session__measure(struct pem_session *s, uint32_t kin
 	unsigned i;
 
 	kinds |= 1u << PEM_COST_USER;
-	/* What was tried once in this session is not tried again: it could not be had. */
+	/*
+	 * A kind that was tried once in this session is not tried again: it could not be measured.
+	 */
 	kinds &= ~s->cost->costs_tried;
 	s->cost->costs_tried |= kinds;
 	if (!kinds)
@@ -406,7 +426,10 @@ static struct pem_trace_cost *add_cost(struct pem_trace_cost *costs, uint32_t *c
 	return cost;
 }
 
-/* A line for a kind; one that could not be measured has 0 ns, and who reads it says so. */
+/*
+ * Add a line for a kind. A cost that could not be measured is 0 ns; programs that show the ledger
+ * say so.
+ */
 static struct pem_trace_cost *add_kind(const struct pem_costs *costs, struct pem_trace_info *info,
 				       unsigned kind, bool stat)
 {
@@ -423,7 +446,8 @@ void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
 	const struct pem_costs *costs = pem_session__measure(s, kinds);
 	unsigned i;
 
-	info->cost_count = 0; /* once for all: a command may come to what is attached to already */
+	/* The costs are written anew: a command may be started after targets were attached. */
+	info->cost_count = 0;
 	for (i = 0; i < PEM_COST_KINDS; i++) {
 		if (kinds >> i & 1)
 			add_kind(costs, info, i, false);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * cost_cache.c - what was measured of costs (calibrate.c), remembered in the user's cache folder
- * until the next boot or version
+ * cost_cache.c - remember measured costs (calibrate.c) in the user's cache folder, until the next
+ * boot or version of pem
  *
- * One line says what has to be the same, the next the costs: of each kind logged and counted, of a
- * process's start, and the source that the kernel's are of. What was not measured yet is 0. Who
- * adds to it holds a lock on its folder, so that what two measure at a time is kept of both.
+ * The first line says what has to be equal for the costs to be valid. The second line has the
+ * costs: of each kind logged and counted, of a process's start, and the name of the source that
+ * served the kernel's events. A cost that was not measured yet is 0. A process that adds costs
+ * holds a lock on the folder, so the costs of two processes that measure at the same time are both
+ * kept.
  */
 #include "cost/cost.h"
 #include "runtime_dir.h"
@@ -28,14 +30,16 @@
 #define FILE_BYTES_MAX 4096u
 #define KEY_BYTES 384
 /*
- * Others hold the lock for a moment; a stopped one must not hold up a recording for more than that.
+ * A process holds the lock for a moment. A stopped process must not delay a recording for longer
+ * than these tries.
  */
 #define LOCK_TRIES 50
 #define LOCK_PAUSE_NS 1000000
 
 /*
- * Open a folder of this user's. Where root keeps HOME it may be another's, who may also have laid a
- * link in it to one of root's: nothing is read, made or written there.
+ * Open a folder that belongs to this user. If root keeps the user's HOME, the folder may belong to
+ * another user, who may also have put a link to a folder of root's in it. There nothing is read,
+ * made or written.
  */
 static int open_own(int parent, const char *path, bool make)
 {
@@ -51,7 +55,7 @@ static int open_own(int parent, const char *path, bool make)
 	return -1;
 }
 
-/* The folder 'pem' in the user's cache folder; -1: there is none. */
+/* Open the folder 'pem' in the user's cache folder. Returns -1 where there is none. */
 static int open_folder(bool make)
 {
 	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
@@ -70,7 +74,10 @@ static int open_folder(bool make)
 	return fd;
 }
 
-/* The processor, as Linux names it: a virtual machine may move to another one while it runs. */
+/*
+ * Read the processor's name from Linux: a virtual machine may move to another processor while it
+ * runs.
+ */
 static void read_processor(char *name, size_t bytes)
 {
 	static const char *const keys[] = {"model name", "CPU part"};
@@ -91,7 +98,7 @@ static void read_processor(char *name, size_t bytes)
 		fclose(f);
 }
 
-/* What must be the same for costs to be the same: pem, boot, kernel, processor. */
+/* Make the line of what must be equal for costs to be equal: pem, boot, kernel, processor. */
 static bool read_key(char *key, size_t bytes)
 {
 	char boot[64], processor[128];
@@ -170,8 +177,8 @@ bool pem_costs__load(struct pem_costs *costs)
 }
 
 /*
- * What others have stored meanwhile, and these do not know. What is beyond all reason would have
- * the whole file refused.
+ * Add costs that other processes have stored meanwhile and that are not known here. Drop impossible
+ * values: they would make the whole file invalid.
  */
 static void complete(struct pem_costs *costs)
 {
@@ -200,7 +207,8 @@ static void complete(struct pem_costs *costs)
 }
 
 /*
- * Lock a folder if that can be done soon: without it, what another measures meanwhile may be lost.
+ * Lock a folder if that is possible soon. Without the lock, costs that another process stores at
+ * the same time may be lost.
  */
 static void lock_folder(int fd)
 {
@@ -235,6 +243,7 @@ void pem_costs__store(const struct pem_costs *known)
 	n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f %s\n", costs->start_ns[0],
 		      costs->start_ns[1], costs->kernel_source);
 	pem_replace_file(fd, FILE_NAME, text, (size_t)n);
-	flock(fd, LOCK_UN); /* whom another thread forked meanwhile has it, too */
+	flock(fd,
+	      LOCK_UN); /* a child that another thread forked meanwhile has the descriptor too */
 	close(fd);
 }

@@ -2,10 +2,10 @@
 /*
  * cpu_time.c - CPU time of the observed programs
  *
- * Of a process that lives: its own clock, which counts its threads to the nanosecond, those that
- * ended too, and, from /proc, in ticks, what its children had had that it waited for. So a child's
- * time moves to its parent when it ends. Where the whole machine is observed, all of its time that
- * is not idle.
+ * The time of a living process has two parts. The first is its own clock, which counts its threads
+ * to the nanosecond, also those that have ended. The second comes from /proc, in ticks: the time of
+ * children that it has waited for. So a child's time moves to its parent when the child ends. Where
+ * the whole machine is observed, all of its time that is not idle counts.
  */
 #include "core/core.h"
 #include "cost/cost.h"
@@ -29,7 +29,10 @@ static uint64_t own_ns(uint32_t pid)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* cutime and cstime: fields 16 and 17, after the name, which may hold anything. */
+/*
+ * The values cutime and cstime: fields 16 and 17, after the name. The name may contain any
+ * character.
+ */
 static uint64_t children_ns(uint32_t pid)
 {
 	char path[40], text[1024], *at;
@@ -56,8 +59,8 @@ static uint64_t children_ns(uint32_t pid)
 }
 
 /*
- * Of all that runs, as the first line of /proc/stat has it: user, nice, system, idle, iowait, irq,
- * softirq, steal.
+ * The time of all that runs, from the first line of /proc/stat: user, nice, system, idle, iowait,
+ * irq, softirq, steal.
  */
 uint64_t pem_machine_cpu_ns(void)
 {
@@ -84,8 +87,8 @@ static int by_number(const void *a, const void *b)
 }
 
 /*
- * The processes that are observed and live, some of them more than once: by an earlier image, as
- * command, as attached to.
+ * List the observed processes that live. A process may come more than once: as an earlier image, as
+ * the command, as a target.
  */
 static size_t list_processes(const struct pem_session *s, uint32_t *pids)
 {

@@ -3,9 +3,10 @@
  * detail.c - a session keeps its overhead budget (contract: cost.h, pem_session__set_budget)
  *
  * Every 100 ms the events of each demand are counted, in producers' cells and in sources, and
- * judged. A demand whose detail is reduced keeps what its handles want; only its action says less
- * (pem_demand__action). Each step becomes a record of the CPO layer, in a stream of the recorder's
- * own: at once, or, in a flight recorder, which keeps the last of them, when it is written out.
+ * judged. A demand whose detail is reduced keeps all that its handles want; only its action asks
+ * for less (pem_demand__action). Each step becomes a record of the CPO layer, in a stream of the
+ * recorder's own. It is written at once. A flight recorder keeps the last steps instead, and writes
+ * them out with its records.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -27,8 +28,8 @@
 #include <unistd.h>
 
 #define JUDGE_NS 100000000u
-#define CPU_NS_MIN 1000000u /* less says nothing: wait on */
-#define STEPS_MAX 512u /* of the last ones */
+#define CPU_NS_MIN 1000000u /* less CPU time is too little to judge by */
+#define STEPS_MAX 512u /* only the last steps are kept */
 #define STREAM "recorder"
 #define DOWN "CPO::Recorder::LevelSteppedDown"
 #define UP "CPO::Recorder::LevelSteppedUp"
@@ -40,12 +41,12 @@ struct step {
 	double share, budget;
 };
 
-/* By index of a demand. */
+/* One entry for each demand, by its index. */
 struct counted {
 	struct pem_budget_event event;
 	uint64_t logged, statistics; /* since the last judgement */
-	uint64_t source_logged, source_statistics; /* a source's counts, then */
-	uint64_t only; /* in all, of those that were not logged */
+	uint64_t source_logged, source_statistics; /* the source's counts at the last judgement */
+	uint64_t only; /* in all: events that were counted and not logged */
 };
 
 struct pem_detail_state {
@@ -54,8 +55,8 @@ struct pem_detail_state {
 	uint64_t cpu_ns; /* at the last judgement */
 	struct counted counted[PEM_DEMANDS_MAX];
 	struct step steps[STEPS_MAX]; /* a ring */
-	uint64_t step_count; /* ever */
-	uint64_t raised[2], written[2]; /* of them: down, up */
+	uint64_t step_count; /* steps in all */
+	uint64_t raised[2], written[2]; /* steps down, steps up */
 };
 
 int pem_session__set_budget(struct pem_session *s, double share)
@@ -88,7 +89,7 @@ static struct counted *counted_of(struct pem_session *s, const struct pem_demand
 	return &s->cost->detail->counted[demand->first - s->demands];
 }
 
-/* Is an event logged, and is it counted, by any of its demands? */
+/* Is an event logged by any of its demands? is_counted: has any of its demands a statistic? */
 static bool is_logged(const struct pem_demand *first)
 {
 	const struct pem_demand *demand;
@@ -107,7 +108,7 @@ static bool is_counted(const struct pem_demand *first)
 	return demand != NULL;
 }
 
-/* The demand whose statistic an event's log counts in, when it is reduced to that. */
+/* The demand whose statistic counts an event when its log is reduced to that. */
 static struct pem_demand *counting(struct pem_demand *first)
 {
 	struct pem_demand *demand = pem_demand__of_log(first);
@@ -115,7 +116,10 @@ static struct pem_demand *counting(struct pem_demand *first)
 	return demand ? demand : first;
 }
 
-/* What one wants of an event that is logged because the log takes whatever comes. */
+/*
+ * Find an event's demand. If the log takes all events up to a level, the demand becomes a logged
+ * one.
+ */
 static struct pem_demand *demand_of(struct pem_session *s, const struct pem_event *event)
 {
 	struct pem_demand *demand = pem_session__demand(s, event);
@@ -127,7 +131,8 @@ static struct pem_demand *demand_of(struct pem_session *s, const struct pem_even
 }
 
 /*
- * What came on top of what was counted; shared memory may say anything, so that it may have fallen.
+ * Return how much a count has grown, and remember it. Shared memory may hold any value, so the
+ * count may also have fallen; then 0 is returned.
  */
 static uint64_t advance(uint64_t *before, uint64_t now)
 {
@@ -138,9 +143,9 @@ static uint64_t advance(uint64_t *before, uint64_t now)
 }
 
 /*
- * A log's own statistic counts what is not logged and nothing else, so that each is noted whenever
- * it is found, be it when the recording has ended. One that somebody asked for counts what is
- * logged, too.
+ * Note counted events. A log's own statistic counts only events that are not logged. So each of
+ * them is noted whenever it is found, even after the end of the recording. A statistic that a
+ * handle asked for counts logged events too.
  */
 static void note_counted(struct pem_session *s, const struct pem_demand *demand, uint64_t more)
 {
@@ -152,7 +157,10 @@ static void note_counted(struct pem_session *s, const struct pem_demand *demand,
 		c->only += more;
 }
 
-/* Has there been a statistic of it? It can be read when nobody wants it any more. */
+/*
+ * Has the demand ever had a statistic? The statistic can still be read when no handle wants it any
+ * more.
+ */
 static bool was_counted(const struct pem_demand *demand)
 {
 	return demand->want_statistic || demand->first->was_reduced;
@@ -182,7 +190,7 @@ void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
 			continue;
 		memset(&statistic, 0, sizeof(statistic));
 		pem_producer__statistic(p, demand, &statistic);
-		/* begun anew */
+		/* The statistic has begun anew. */
 		if (statistic.count < e->judged_statistics)
 			e->judged_statistics = 0;
 		note_counted(s, demand, advance(&e->judged_statistics, statistic.count));
@@ -231,7 +239,10 @@ static void put(const struct pem_event *event, uint8_t *record, const char *fiel
 		memcpy(record + event->fields[i].offset, value, bytes);
 }
 
-/* A packet of one record, whose only string is the event's name. Returns whether it was written. */
+/*
+ * Write a packet with one record, whose only string is the event's name. Returns whether it was
+ * written.
+ */
 static bool write_step(struct pem_session *s, const struct step *step)
 {
 	const struct pem_event *event =
@@ -273,7 +284,7 @@ static bool tells_context(const struct pem_event *event)
 	       event->meaning == PEM_MEANS_SETS_THREAD;
 }
 
-/* What the judge has to know of a demand, and its count at the detail that it has. */
+/* Give the judge a demand's properties, and its count at its present detail. */
 static void present(struct pem_session *s, const struct pem_demand *demand,
 		    const struct pem_costs *costs)
 {
@@ -285,7 +296,7 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 	e->wanted = is_logged(demand)    ? PEM_DETAIL_LOG
 		    : is_counted(demand) ? PEM_DETAIL_STATISTICS
 					 : PEM_DETAIL_OFF;
-	/* counters: nothing happens in the programs */
+	/* Counters: nothing happens in the programs. */
 	if (demand->event->source_kind != PEM_SOURCE_STUB && !kernel)
 		e->wanted = PEM_DETAIL_OFF;
 	e->detail = e->wanted < demand->detail ? e->wanted : demand->detail;
@@ -347,7 +358,7 @@ void pem_session__judge(struct pem_session *s, uint64_t now_ns)
 	d->next_ns = now_ns + JUDGE_NS;
 	count_events(s);
 	cpu_ns = pem_session__program_cpu_ns(s);
-	/* a process went, with its time */
+	/* A process has ended, and its time is missing. */
 	if (cpu_ns < d->cpu_ns)
 		d->cpu_ns = cpu_ns;
 	if (cpu_ns - d->cpu_ns < CPU_NS_MIN)
@@ -402,7 +413,7 @@ static void note_reduced(struct pem_session *s, struct pem_trace_info *info)
 	pem_session__add_stat_costs(s, info, counted);
 }
 
-/* A flight recorder has kept the last ones. */
+/* Write the last steps, which a flight recorder has kept. */
 static void write_kept(struct pem_session *s, struct pem_balance *down_and_up)
 {
 	const struct pem_detail_state *d = s->cost->detail;

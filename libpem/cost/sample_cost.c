@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sample_cost.c - what a sample costs the thread that it is of, for the overhead ledger
+ * sample_cost.c - measure what a sample costs the sampled thread, for the overhead ledger
  *
- * A sample is a timer's interrupt, and most of what it costs is that, which in a virtual machine is
- * some microseconds. A thread that does nothing but read the clock sees each as a gap. It is
- * sampled some fifty times as often as a recording does, by what every machine has, the CPU's
- * clock, so that most gaps are samples, and the one in the middle by length is one: those in which
- * something else ran are longer.
+ * A sample is an interrupt of a timer, which is most of its cost: some microseconds in a virtual
+ * machine. A thread that only reads the clock sees each interrupt as a gap. It is sampled some
+ * fifty times as often as in a recording, by the CPU's clock, which every machine has. So most gaps
+ * are samples. The gap of median length is a sample, since gaps in which something else ran are
+ * longer.
  */
 #include "cost/cost.h"
 
@@ -21,11 +21,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define PERIOD_NS 100000 /* 10 kHz, of which kernels bear some more before they take less */
+#define PERIOD_NS 100000 /* 10 kHz; kernels accept some more before they reduce the rate */
 #define WATCH_NS 100000000
 #define GAPS_MAX 400
-#define GAPS_LEAST 20 /* fewer say nothing */
-#define GAP_NS_LEAST 300 /* some ten turns */
+#define GAPS_LEAST 20 /* with fewer gaps the result means nothing */
+#define GAP_NS_LEAST 300 /* some ten turns of the loop */
 #define RECORD_BYTES 32 /* header, program counter, thread, time */
 
 struct clock {
@@ -67,8 +67,8 @@ static bool open_clock(struct clock *clock)
 }
 
 /*
- * Turn until so many gaps were seen, or WATCH_NS are over: what is in between two readings of the
- * clock that is no turn. Returns how many.
+ * Read the clock in a loop until enough gaps were seen, or for WATCH_NS. A gap is a time between
+ * two readings that is longer than a turn of the loop. Returns the number of gaps.
  */
 static size_t watch(uint64_t *gaps)
 {
@@ -93,7 +93,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Samples in the buffer, which is emptied. */
+/* Count the samples in the buffer, and empty it. */
 static uint64_t take_samples(const struct clock *clock)
 {
 	/* linux: after the records before it */

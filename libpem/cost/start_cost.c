@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * start_cost.c - what a process's start and end become dearer by when it is recorded, for the
- * overhead ledger
+ * start_cost.c - measure how much dearer a process's start and end become when it is recorded, for
+ * the overhead ledger
  *
- * A program that does nothing runs plain and recorded in turn: loading libpem, and the adapter of
- * the C library if that comes along, joining a session, making a pool. The session is one of its
- * own, whose records nobody takes.
+ * A program that does nothing runs alternately plain and recorded. The recorded run loads libpem,
+ * and the adapter of the C library if this is used; it joins a session and makes a pool. The
+ * session is made for this alone, and its records are never drained.
  */
 #include "core/core.h"
 #include "cost/cost.h"
@@ -21,14 +21,14 @@
 
 #define ROUNDS 11
 
-/* CPU time of one run in ns; 0: it can't be run here. */
+/* The CPU time of one run in ns. 0: the program cannot be run here. */
 static double run_once(char *const environment[])
 {
 	static char name[] = "true";
 	char *const argv[] = {name, NULL};
 	struct rusage usage;
 	int status;
-	/* Not posix_spawn: it has no attribute for capabilities. */
+	/* This is not posix_spawn, which has no attribute for capabilities. */
 	pid_t child = vfork();
 
 	if (!child) {

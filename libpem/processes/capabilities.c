@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * capabilities.c - capabilities that were given to pem for itself are not handed on to the programs
- * it starts
+ * capabilities.c - drop the capabilities that were given to pem for itself, so that the programs it
+ * starts do not get them
  *
- * An ambient capability survives every exec. docs/record.md gives pem CAP_BPF and CAP_PERFMON that
- * way, so the program would have them as well. Not here: which of them the kernel's events need
- * (sources/kernel/base/available.c).
+ * An ambient capability survives every exec. docs/record.md gives pem CAP_BPF and CAP_PERFMON as
+ * ambient capabilities, so a started program would have them as well. Which capabilities the
+ * kernel's events need is not decided here, but in sources/kernel/base/available.c.
  */
 #include <pem/pem.h>
 
@@ -17,7 +17,10 @@
 
 #define WORDS _LINUX_CAPABILITY_U32S_3
 
-/* What pem can make use of. All others, such as CAP_NET_BIND_SERVICE, are meant for the program. */
+/*
+ * The capabilities that pem itself uses. All others, such as CAP_NET_BIND_SERVICE, are meant for
+ * the program.
+ */
 static const uint8_t own[] = {CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_SYS_ADMIN};
 
 int pem_run__drop_capabilities(void)
@@ -35,6 +38,8 @@ int pem_run__drop_capabilities(void)
 		data[CAP_TO_INDEX(own[i])].inheritable &= ~CAP_TO_MASK(own[i]);
 	for (i = 0; i < WORDS; i++)
 		changed |= data[i].inheritable != before[i];
-	/* The kernel takes from the ambient set what leaves the inheritable one. */
+	/*
+	 * The kernel removes a capability from the ambient set when it leaves the inheritable set.
+	 */
 	return changed && syscall(SYS_capset, &header, data) ? -errno : 0;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * control_file.c - a member's control file: opening it, and finding what lies in it
+ * control_file.c - a member's control file: opening it, and finding its parts
  *
- * The file is its process's, and hostile: each number is loaded once and checked.
+ * The file belongs to the member's process and is hostile. Each number is loaded once and checked.
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -20,9 +20,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CONTROL_BYTES_MAX (16u << 20) /* one has some 0.7 MiB */
+#define CONTROL_BYTES_MAX (16u << 20) /* a control file has some 0.7 MiB */
 
-/* Map a control file. 0, -EAGAIN: it may come to be one; else it is refused for *excess. */
+/*
+ * Map a control file. Returns 0. Returns -EAGAIN where the file may become a control file later.
+ * With any other error the file is refused, and *excess is the reason.
+ */
 static int map_control(struct pem_session *s, struct pem_member *m, int fd, struct stat *st,
 		       enum pem_excess *excess)
 {
@@ -89,7 +92,7 @@ struct pem_member *pem_member__open(struct pem_session *s, struct pem_dir *dir, 
 	return m;
 }
 
-/* Its head is a page, and they follow it. */
+/* The event ids follow the head, which is one page. Returns NULL where they do not fit the file. */
 const uint32_t *pem_member__event_ids(const struct pem_member *m)
 {
 	uint64_t offset = __atomic_load_n(&m->control->event_id_offset, __ATOMIC_RELAXED);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * environment.c - what a program is started with so that it raises application events: what is
- * preloaded, and its session
+ * environment.c - the environment of a started program, so that it raises application events: the
+ * preloaded libraries and the session
  *
- * Not here: starting it (run.c).
+ * Starting the program is in run.c.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -19,9 +19,9 @@
 #include <unistd.h>
 
 /*
- * LD_PRELOAD knows no quoting: a folder with a space or colon in its name gets a link without, in
- * the runtime folder. It stays there, since processes that outlive the session still start others
- * with it.
+ * Replace a folder that has a space or a colon in its name by a symbolic link in the runtime
+ * directory. LD_PRELOAD has no quoting. The link is never removed, since processes that outlive the
+ * session still start other programs with it.
  */
 static void quote_folder(const char *runtime, char *folder, size_t bytes)
 {
@@ -38,10 +38,14 @@ static void quote_folder(const char *runtime, char *folder, size_t bytes)
 		pem_copy_text(folder, bytes, link);
 }
 
-/* The variables that the program gets anew; value NULL: out of memory. */
+/* The variables that the program gets anew. A value is NULL where memory ran out. */
 struct variables {
 	char *session, *preload, *asan, *filters;
-	char *adapter; /* of the OpenMP runtime; NULL: the command has its own, or there is none */
+	/*
+	 * OMP_TOOL_LIBRARIES. NULL: the command has this variable already, or no OpenMP adapter is
+	 * needed.
+	 */
+	char *adapter;
 };
 
 static void free_variables(struct variables *v)
@@ -61,15 +65,16 @@ static char *format(const char *form, const char *a, const char *b, const char *
 }
 
 /*
- * Is any event wanted that this library raises? Only then does it come along: others pay for a
- * library that they do not use.
+ * Does the session want any event that this library raises? The library is preloaded only then,
+ * since a preloaded library costs time even where nothing uses it.
  */
 static bool is_wanted(const struct pem_session *s, const char *library)
 {
 	const struct pem_demand *demand;
 	size_t i;
 
-	if (!s) /* whoever attaches later may want any */
+	/* A consumer that attaches later may want any event. */
+	if (!s)
 		return true;
 	for (i = 0; i < s->demand_count; i++) {
 		demand = &s->demands[i];
@@ -82,7 +87,7 @@ static bool is_wanted(const struct pem_session *s, const char *library)
 	return false;
 }
 
-/* Append folder/name to a list of libraries, unless it is not there. */
+/* Append folder/name to a list of libraries, if this file can be read. */
 static void add_library(char *list, size_t bytes, const char *folder, const char *name)
 {
 	size_t used = strlen(list);
@@ -94,7 +99,8 @@ static void add_library(char *list, size_t bytes, const char *folder, const char
 }
 
 /*
- * Where libraries would harm a program none is named; programs that a static one starts may raise
+ * May libraries be preloaded into the program? False for a program that they would harm (32-bit,
+ * musl). True for a static program: it loads none, but the programs that it starts may raise
  * events.
  */
 static bool can_preload(struct pem_session *s, const char *program, bool adapters)
@@ -120,7 +126,10 @@ static bool can_preload(struct pem_session *s, const char *program, bool adapter
 	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;
 }
 
-/* session: its folder; NULL: the program is started in none. */
+/*
+ * session is the folder of the session; NULL: the program is started in no session. Returns false
+ * where memory ran out.
+ */
 static bool make_variables(struct pem_session *s, const char *session, const char *program,
 			   const struct pem_run_options *options, struct variables *v)
 {
@@ -131,7 +140,8 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 								      ompt[PATH_MAX + 32] = "";
 	size_t i;
 
-	if (!session && !s) /* what observes this process goes on in it */
+	/* A session that observes this process goes on in the program. */
+	if (!session && !s)
 		session = secure_getenv("PEM_SESSION");
 	v->session = format("PEM_SESSION=%s%s%s", session ? session : "", "", "");
 	if (can_preload(s, program, adapters) && pem_library_folder(folder, sizeof(folder))) {
@@ -157,8 +167,8 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
 			 "verify_asan_link_order=0");
 	/*
-	 * Filters that this process has, as in a container, let pem's calls pass. See
-	 * producer/rights.c.
+	 * This process may have seccomp filters already, as in a container. These filters let pem's
+	 * calls pass, and the variable tells the program how many they are. See producer/rights.c.
 	 */
 	if (asprintf(&v->filters, PEM_FILTERS_VARIABLE "=%0*u", PEM_FILTERS_DIGITS,
 		     pem_filters_of((uint32_t)getpid())) < 0)
@@ -174,8 +184,8 @@ static bool same_name(const char *a, const char *b)
 }
 
 /*
- * This process's environment with the variables; made before fork, as a child of many threads
- * can't. NULL: no memory.
+ * Make this process's environment with the variables replaced. Call it before fork: the child of a
+ * process with several threads cannot allocate. Returns NULL where memory ran out.
  */
 static char **make_environment(const struct variables *v)
 {

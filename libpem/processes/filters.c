@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * filters.c - seccomp filters that a process takes while it is observed
+ * filters.c - seccomp filters that a process installs while it is observed
  *
- * A filter may end a process that asks for memory in the middle of an event. Such a process gets
- * its memory here.
+ * A filter may end a process that asks for memory in the middle of an event. The consumer allocates
+ * the memory of such a process.
  */
 #include "core/core.h"
 #include "dirs/limits.h"
@@ -15,8 +15,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define READY_BYTES (2u << 20) /* of chunks for a process that may not ask for memory itself */
-#define CHECK_FIRST_NS 20000000u /* programs take filters as they start, mostly */
+/* bytes of chunks allocated for a process that may not ask for memory itself */
+#define READY_BYTES (2u << 20)
+#define CHECK_FIRST_NS 20000000u /* programs mostly install filters as they start */
 #define CHECK_LAST_NS 1000000000u
 
 uint32_t pem_filters_of(uint32_t pid)
@@ -37,7 +38,10 @@ uint32_t pem_filters_of(uint32_t pid)
 	return count < 0 ? 0 : (uint32_t)(count % 1000000);
 }
 
-/* The pool is one memory for both: what exists here exists there. */
+/*
+ * Allocate the first chunks of a pool for its process. The pool is shared memory, so a page
+ * allocated here exists in the process too.
+ */
 static void ready_chunks(const struct pem_producer *p)
 {
 	uint32_t *populated = pem_pool__populated(&p->ring);
@@ -64,7 +68,10 @@ static void check_filter(struct pem_session *s, struct pem_producer *p, uint64_t
 	p->filter_check_ns = now + p->filter_pause_ns;
 	count = pem_filters_of(p->pid);
 	known = __atomic_load_n(&header->filters, __ATOMIC_RELAXED);
-	/* Of a program that nobody told what it has when it was first seen. */
+	/*
+	 * Nobody told this program how many filters it had at its start. Take the number seen
+	 * first.
+	 */
 	if (known == ~0u && p->filters == ~0u)
 		p->filters = count;
 	if (known == ~0u)
@@ -72,7 +79,7 @@ static void check_filter(struct pem_session *s, struct pem_producer *p, uint64_t
 	if (count <= known)
 		return;
 	ready_chunks(p);
-	/* none: nobody orders anything by it */
+	/* none: nothing is ordered by this flag */
 	__atomic_store_n(&header->restricted, 1, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&s->page->filtered, 1, __ATOMIC_RELAXED);
 }

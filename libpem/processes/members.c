@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * members.c - processes by their control files: which there are, which of them are the session's,
- * offering it to them
+ * members.c - find members by their control files, find those that the session observes, and offer
+ * the session to them
  *
- * A control file is hostile: whoever made it may change it at any time. What is read there is
- * loaded once and checked; what the session relies on it remembers itself.
+ * A control file is hostile: a process may change it at any time. Each value is loaded once and
+ * checked. The session keeps its own copy of each value that it relies on.
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -25,9 +25,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* a process's name and control group may change, and it may die */
+/*
+ * The pause between two checks of a member. Its name and control group may change, and it may die.
+ */
 #define ASK_AGAIN_NS 1000000000u
-#define SEARCH_LATER_NS 20000000u /* in which a process that is attached to joins */
+#define SEARCH_LATER_NS 20000000u /* a process joins within this time after an attach */
 
 bool pem_is_control_name(const char *name)
 {
@@ -81,7 +83,10 @@ void pem_session__forget_member(struct pem_session *s, struct pem_member *m)
 	pem_member__close(s, m);
 }
 
-/* Open a control file, if the directory may have one more member. NULL as pem_member__open. */
+/*
+ * Open a control file, if the directory may have one more member. Returns NULL where the limit is
+ * reached, and as pem_member__open does.
+ */
 static struct pem_member *take_member(struct pem_session *s, struct pem_dir *dir, const char *name,
 				      int fd)
 {
@@ -99,7 +104,7 @@ static struct pem_member *take_member(struct pem_session *s, struct pem_dir *dir
 	return m;
 }
 
-/* Open a control file of the session's own directory. NULL as pem_member__open. */
+/* Open a control file of the session's own directory. Returns NULL as take_member does. */
 static struct pem_member *open_own(struct pem_session *s, struct pem_dir *dir, const char *name)
 {
 	int fd = pem_dir__open(s, dir, PEM_LIST_MEMBERS, dir->runtime_fd, name);
@@ -118,14 +123,15 @@ struct pem_member *pem_session__member(struct pem_session *s, struct pem_dir *di
 	if (!pem_is_control_name(name))
 		return NULL;
 	m = find(s, dir, name);
-	/* A process's next image may have made its file by the same name. */
+	/* After an exec the process may have made a new control file by the same name. */
 	if (m && !dir->number &&
 	    (fstatat(dir->runtime_fd, name, &st, AT_SYMLINK_NOFOLLOW) ||
 	     (uint64_t)st.st_ino != m->inode)) {
 		pem_session__forget_member(s, m);
 		m = NULL;
 	}
-	if (!m && !dir->number) /* those of others come from their keepers */
+	/* Keepers send the control files of other users' directories. */
+	if (!m && !dir->number)
 		m = open_own(s, dir, name);
 	if (m)
 		pem_member__find_index(s, m);
@@ -157,14 +163,14 @@ bool pem_member__has_made(const struct pem_member *m, const struct pem_producer 
 
 bool pem_member__is_served(struct pem_member *m)
 {
-	/* cc: it has left the session, or took what is not its own */
+	/* cc: the member has left the session, or has given the entry to another session */
 	if (m->session_index >= 0 && __atomic_load_n(&m->control->session[m->session_index].word,
 						     __ATOMIC_ACQUIRE) != m->word)
 		m->session_index = -1;
 	return m->session_index >= 0;
 }
 
-/* Is the process in any target of the session? Its contexts are known. */
+/* Is the process in any target of the session? The caller has found its contexts. */
 static bool is_target(const struct pem_session *s, const struct pem_member *m)
 {
 	uint32_t i;
@@ -185,9 +191,9 @@ void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
 }
 
 /*
- * Take an entry for the session. What the member stored there for an earlier one comes before what
- * the session stores. 0, also where the member is about to join by itself: then it has no entry
- * yet, and is asked again soon.
+ * Take an entry of the member's table for the session. The session's stores to the entry come after
+ * the member's stores for an earlier session. Returns 0 or -errno. Also returns 0 where the member
+ * is about to join by itself: it has no entry yet, and the session soon asks it again.
  */
 static int offer(struct pem_session *s, struct pem_member *m)
 {
@@ -251,9 +257,12 @@ void pem_session__leave_members(struct pem_session *s)
 		pem_session__forget_member(s, s->processes->members);
 }
 
-/* --- looking --- */
+/* --- searching --- */
 
-/* A process that could not tell its pid namespace may be of any: its number says nothing. */
+/*
+ * Has the process ended? A process that could not tell its pid namespace may be in any namespace.
+ * Its process id then shows nothing, and the answer is false.
+ */
 static bool is_dead(const struct pem_member *m)
 {
 	return m->pid && __atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED) &&
@@ -270,7 +279,7 @@ static void say_full(struct pem_session *s, struct pem_member *m)
 			 m->pid);
 }
 
-/* Ask again whether it is in a target. False: the process is dead. */
+/* Check again whether the member is in a target. Returns false where its process is dead. */
 static bool ask_again(struct pem_session *s, struct pem_member *m, uint64_t now)
 {
 	m->asked_ns = now;
@@ -283,7 +292,7 @@ static bool ask_again(struct pem_session *s, struct pem_member *m, uint64_t now)
 	return true;
 }
 
-/* Those whose files are no more go; others are asked again whether they are in a target. */
+/* Forget members whose control files are gone. Check the other members again. */
 static void check_members(struct pem_session *s)
 {
 	uint64_t now = pem_monotonic_ns(), began;
@@ -305,8 +314,8 @@ static void check_members(struct pem_session *s)
 }
 
 /*
- * Is the file that one of its name is of? What a folder says of inodes is, on overlayfs, not what
- * files say.
+ * Is this directory entry still the member's file? On overlayfs an inode number in a directory
+ * differs from the one that fstatat() gives, so the second is compared too.
  */
 static bool is_still(const struct pem_member *m, const struct dirent *entry)
 {
@@ -317,7 +326,7 @@ static bool is_still(const struct pem_member *m, const struct dirent *entry)
 		m->inode == (uint64_t)st.st_ino);
 }
 
-/* A control file that the session has not met. */
+/* Handle a control file that the session sees for the first time. */
 static void note(struct pem_session *s, struct pem_member *m)
 {
 	m->seen = true;
@@ -331,7 +340,8 @@ void pem_session__found_control(struct pem_session *s, struct pem_dir *dir, cons
 	struct pem_member *m = find(s, dir, name);
 	struct pem_producer *p;
 
-	if (m) /* a process's next image has made its file by the same name */
+	/* After an exec the process has made a new control file by the same name. */
+	if (m)
 		pem_session__forget_member(s, m);
 	m = pem_is_control_name(name) ? take_member(s, dir, name, fd) : NULL;
 	close(fd);
@@ -395,8 +405,9 @@ bool pem_session__search_later(struct pem_session *s, uint32_t pid)
 }
 
 /*
- * Look for the other folders of a process that was attached to. Its file in the session's folder
- * does not show that its events go there: an image from before an exec may have left the file.
+ * Search the other directories of a process that was attached to. Its file in the session's
+ * directory does not show that its events go there: a program that the process ran before an exec
+ * may have left the file.
  */
 static void search_now(struct pem_session *s)
 {
@@ -418,7 +429,7 @@ void pem_session__scan_members(struct pem_session *s)
 		pem_session__search_dirs(s);
 	search_now(s);
 	s->hooks->members_scanned(s);
-	/* keepers tell of those that are gone */
+	/* Keepers report the files of other directories that are gone. */
 	for (m = s->processes->members; m; m = m->next)
 		m->seen = m->dir->number != 0;
 	if (s->dirs->first)

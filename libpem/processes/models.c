@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * models.c - what a session learns of events: from its caller, from providers of this process, from
- * those of others
+ * models.c - a session learns about events from its caller, from providers of this process, and
+ * from providers of other processes
  *
- * What the session knows for certain comes from the catalogue, its caller, and providers of this
- * process. A provider of another process that contradicts it (which was made from another version
- * of a spec, say) lays out its records otherwise. Its model, kept apart, tells how long they are,
- * so that they can be passed over and counted.
+ * The session is certain of the catalogue, of its caller's models, and of providers of this
+ * process. A provider of another process may contradict these, for example if it was made from
+ * another version of a spec. Its records then have another layout. Its model is kept apart. The
+ * model gives the length of such a record, so that it can be passed over and counted.
  *
- * All else is described by models that processes leave in the session's folders. A model is read
- * from the folder of the process that it is of, and believed for processes of that folder
- * (directory) only:
+ * All other events are described by models that processes leave in the session's directories. A
+ * model is read from the directory of its process. It is believed for processes of this directory
+ * only:
  *
- *	text in a folder --hash, limits--> met model of the directory --raised--> event of the
+ *	text in a folder --hash, limits--> known model of the directory --raised--> event of the
  *	directory --> event of the session
  *
- * A trace describes each event once. Places whose descriptions say the same share one event of the
- * session. Where they differ, the later one becomes an event with a name and an id of its own, and
- * records are given that id on their way into the trace (drain.c).
+ * A trace describes each event once. Directories with equal descriptions share one event of the
+ * session. Where descriptions differ, the later one becomes an event with a name and an id of its
+ * own. Its records are given this id on their way into the trace (drain.c).
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -37,26 +37,31 @@
 #include <string.h>
 #include <unistd.h>
 
-/* a keeper rests for a second at most after a listing (confined/keep.c) */
+/*
+ * How long a model is waited for. A keeper rests for a second at most after a listing
+ * (confined/keep.c).
+ */
 #define MODEL_NS 3000000000u
 
 /* A text that a process left in a directory. */
 struct pem_known_model {
-	uint32_t hash; /* of the text, and in the name of its file */
-	/* Its events; NULL: over a limit, or false, as excess tells. */
+	uint32_t hash; /* hash of the text; the name of its file has it too */
+	/* Its events. NULL: the text is over a limit or false, and excess says which. */
 	struct pem_model_block *block;
 	enum pem_excess excess;
 	uint64_t bytes;
-	/* The first of its events that contradicts what is certain; NULL: none does. */
+	/*
+	 * The first of its events that contradicts an event that is certain. NULL: there is none.
+	 */
 	const struct pem_event *misfit;
 	struct pem_known_model *next;
 };
 
 /* An event as processes of a directory raise it. */
 struct pem_dir_event {
-	uint32_t id; /* that they give it */
-	const struct pem_event *described; /* by a met model of the directory */
-	const struct pem_event *event; /* of the session's model */
+	uint32_t id; /* the id that these processes give it */
+	const struct pem_event *described; /* as a known model of the directory describes it */
+	const struct pem_event *event; /* the event of the session's model */
 	struct pem_dir_event *next;
 };
 
@@ -75,13 +80,16 @@ int pem_session__add_model(struct pem_session *session, const char *text, size_t
 
 /* --- texts --- */
 
-/* Who brought an event of the session's model; NULL: it is certain. */
+/* The directory that brought an event of the session's model. NULL: the event is certain. */
 static const struct pem_dir **origin_of(struct pem_session *s, const struct pem_event *event)
 {
 	return &s->processes->event_origins[pem_model__index(s->model, event->id)];
 }
 
-/* An event of the session's that has the id or the name of one described elsewhere. */
+/*
+ * Find the session's event that has the id, or the name and version, of an event described
+ * elsewhere.
+ */
 static const struct pem_event *find_rival(const struct pem_session *s,
 					  const struct pem_event *described)
 {
@@ -93,7 +101,9 @@ static const struct pem_event *find_rival(const struct pem_session *s,
 	return known && known->version == described->version ? known : NULL;
 }
 
-/* The first event of a text that is certain to be another; NULL: none. */
+/*
+ * Find the first event of a model that contradicts an event that is certain. NULL: there is none.
+ */
 static const struct pem_event *find_misfit(struct pem_session *s,
 					   const struct pem_model_block *block)
 {
@@ -110,8 +120,8 @@ static const struct pem_event *find_misfit(struct pem_session *s,
 }
 
 /*
- * The text behind a hash in a directory, read and checked. NULL: there is none yet, or met->excess
- * tells.
+ * Read and check the text of known->hash. Returns NULL where there is no text yet, or where the
+ * text is refused. If it is refused, known->excess is the reason.
  */
 static char *read_text(struct pem_session *s, struct pem_dir *dir, struct pem_known_model *known,
 		       int fd)
@@ -139,7 +149,10 @@ static char *read_text(struct pem_session *s, struct pem_dir *dir, struct pem_kn
 	return NULL;
 }
 
-/* A file that has gone may come again: false. All else is remembered in met. */
+/*
+ * Read and parse a model. Returns false where the file has gone: it may come again. Any other
+ * result is remembered in known.
+ */
 static bool fill_model(struct pem_session *s, struct pem_dir *dir, struct pem_known_model *known,
 		       int fd)
 {
@@ -162,7 +175,8 @@ static bool fill_model(struct pem_session *s, struct pem_dir *dir, struct pem_kn
 }
 
 /*
- * The model in a file that is open, and stays so. NULL: the file has gone, or there is no memory.
+ * Read the model in the open file fd and add it to the directory. The caller closes fd. Returns
+ * NULL where the file has gone or memory ran out.
  */
 static struct pem_known_model *note_model(struct pem_session *s, struct pem_dir *dir, uint32_t hash,
 					  int fd)
@@ -196,7 +210,8 @@ static struct pem_known_model *find_model(const struct pem_dir *dir, uint32_t ha
 }
 
 /*
- * The model of a hash that was not met before; one that says so, if the directory may have no more.
+ * Read the model of a new hash. Returns a model with the excess PEM_EXCESS_MODELS where the
+ * directory may have no more models, and else as note_model.
  */
 static struct pem_known_model *note_new_model(struct pem_session *s, struct pem_dir *dir,
 					      uint32_t hash, int fd)
@@ -224,9 +239,9 @@ void pem_session__found_model(struct pem_session *s, struct pem_dir *dir, const 
 }
 
 /*
- * The file with the text of a producer's events. In a public folder it is one of the same user's:
- * where another has been first with the name of all, it has the pool's name (producer/pools.c). -1:
- * there is none.
+ * Open the file with the text of a producer's events. Returns its descriptor, or -1 where there is
+ * none. In a public folder the file must belong to the producer's user. If another user has taken
+ * the usual name first, the file has the pool's name (producer/pools.c).
  */
 static int open_text(const struct pem_producer *p, uint32_t hash)
 {
@@ -249,7 +264,7 @@ static int open_text(const struct pem_producer *p, uint32_t hash)
 }
 
 /*
- * The model that a producer names for an event; NULL: it names none, or there is none that could be
+ * The model that a producer names for an event. NULL: it names none, or there is none that could be
  * read.
  */
 static struct pem_known_model *model_of(struct pem_session *s, const struct pem_producer *p,
@@ -264,7 +279,8 @@ static struct pem_known_model *model_of(struct pem_session *s, const struct pem_
 		       ? __atomic_load_n(&models[event_index], __ATOMIC_RELAXED)
 		       : 0;
 	known = hash ? find_model(p->dir, hash) : NULL;
-	if (!hash || known || !pem_dir__opens_files(p->dir)) /* keepers pass them on */
+	/* Keepers pass models on. */
+	if (!hash || known || !pem_dir__opens_files(p->dir))
 		return known;
 	fd = open_text(p, hash);
 	if (fd < 0)
@@ -276,7 +292,10 @@ static struct pem_known_model *model_of(struct pem_session *s, const struct pem_
 
 /* --- refusals --- */
 
-/* For the trace, once for each process and event; of other users' once for each of them. */
+/*
+ * Remember a refusal for the trace: once for each process and event, and for another user's
+ * directory only once.
+ */
 static void note_refusal(struct pem_session *s, const struct pem_producer *p, const char *event)
 {
 	struct pem_refusal *refusal;
@@ -337,7 +356,7 @@ const struct pem_event *pem_dir__event(struct pem_session *s, const struct pem_d
 	return e || (known && !*origin_of(s, known)) ? known : NULL;
 }
 
-/* The id that processes of the directory give an event of the session's. */
+/* The id that processes of the directory give to an event of the session. */
 static uint32_t id_in_dir(const struct pem_dir *dir, const struct pem_event *event)
 {
 	const struct pem_dir_event *e;
@@ -361,7 +380,10 @@ struct pem_event_entry *pem_producer__entry_of(struct pem_producer *p,
 	return entry && entry->event == event ? entry : NULL;
 }
 
-/* An event of the session's own for what a directory says, under a name that says whose it is. */
+/*
+ * Add an event to the session's model for a description of the directory. The name of the event
+ * gets a suffix with the user's id.
+ */
 static const struct pem_event *add_renamed(struct pem_session *s, const struct pem_dir *dir,
 					   const struct pem_event *described)
 {
@@ -380,7 +402,8 @@ static const struct pem_event *add_renamed(struct pem_session *s, const struct p
 }
 
 /*
- * The session's event for what a directory describes; NULL: over a limit, or no event of a program.
+ * Find or make the session's event for a description of a directory. NULL: a limit is reached, or
+ * no program raises the event.
  */
 static const struct pem_event *enter(struct pem_session *s, struct pem_dir *dir,
 				     const struct pem_event *described)
@@ -390,7 +413,7 @@ static const struct pem_event *enter(struct pem_session *s, struct pem_dir *dir,
 	if (known && (*origin_of(s, known) ? pem_event__same(known, described)
 					   : pem_event__equal(known, described)))
 		return known;
-	/* What the kernel raises nobody's program describes. */
+	/* No model of a program may describe an event that the kernel raises. */
 	if (described->source_kind != PEM_SOURCE_STUB)
 		return NULL;
 	if (!pem_dir__take(s, dir, PEM_RESOURCE_EVENTS, 1)) {
@@ -410,8 +433,8 @@ static const struct pem_event *enter(struct pem_session *s, struct pem_dir *dir,
 }
 
 /*
- * The directory's event for one of its descriptions; *misfit: an earlier one of the directory
- * contradicts it.
+ * Find or make the directory's event for a description. *misfit is true where an earlier
+ * description in this directory contradicts it.
  */
 static struct pem_dir_event *dir_event(struct pem_session *s, struct pem_dir *dir,
 				       const struct pem_event *described, bool *misfit)
@@ -448,9 +471,9 @@ static const struct pem_event *find_described(const struct pem_known_model *know
 }
 
 /*
- * A keeper tells of models before it tells of pools, but a file may come while it lists them. A
- * model that does not come within MODEL_NS never will: what it describes is unknown then, unless it
- * is certain.
+ * Should the session wait for the model that a producer names? A keeper reports models before it
+ * reports pools, but a file may appear while the keeper lists them. A model that does not come
+ * within MODEL_NS is given up. Its event is unknown then, unless the event is certain.
  */
 bool pem_producer__awaits_model(const struct pem_session *s, struct pem_producer *p,
 				uint32_t event_index)
@@ -485,7 +508,10 @@ const struct pem_event *pem_producer__describe(struct pem_session *s, struct pem
 	struct pem_dir_event *e;
 
 	*refused = false;
-	/* What it says can't be known: what is certain of the id may be another event. */
+	/*
+	 * The model cannot be read. An event that is certain may have this id and still be another
+	 * event.
+	 */
 	if (known ? !known->block : p->dir->models_over && names_model(p, event_index)) {
 		pem_dir__exceed(s, p->dir, known ? known->excess : PEM_EXCESS_MODELS, 1);
 		return NULL;
@@ -514,7 +540,10 @@ void pem_dir__forget_models(struct pem_session *s, struct pem_dir *dir)
 	struct pem_known_model *known;
 	size_t i;
 
-	/* Its events stay in the session's model, and are nobody's that may come. */
+	/*
+	 * The directory's events stay in the session's model, and belong to no directory from now
+	 * on.
+	 */
 	for (i = 0; i < PEM_DEMANDS_MAX; i++) {
 		if (s->processes->event_origins[i] == dir)
 			s->processes->event_origins[i] = &gone;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pool_copy.c - a private copy of a pool whose process goes on, in which every chunk stands still
+ * pool_copy.c - a private copy of a pool whose process goes on; in the copy no chunk changes
  *
- * What is copied is drained and accounted for like a pool at its end (drain.c). Counts are read
- * before chunks, and what was overwritten after them: so produced, as copied, is never more than
- * delivered, discarded and overwritten together, but for records that came in between, which are
- * delivered and count as produced too (pem_session__account).
+ * The copy is drained and accounted for like a pool at its end (drain.c). Counts are read before
+ * chunks, and the counts of overwritten records after them. So the copied number of produced
+ * records is never more than delivered, discarded and overwritten together. Records that came in
+ * between are the exception: they are delivered, and count as produced too (pem_session__account).
  */
 #include "processes/processes.h"
 
@@ -14,9 +14,12 @@
 #include <sys/mman.h>
 #include <time.h>
 
-/* of 20 us, for a chunk that is claimed and not begun: its thread may have been preempted there */
+/*
+ * Tries of 20 us each for a chunk that is claimed and not begun. Its thread may have been preempted
+ * there.
+ */
 #define TRIES 1000
-/* a chunk that changes hands as often while it is looked at holds nothing old */
+/* A chunk that changes hands this many times while it is copied holds nothing old. */
 #define RETAKES 4
 
 static struct pem_packet *chunk_at(const struct pem_ring *ring, uint32_t index)
@@ -24,7 +27,7 @@ static struct pem_packet *chunk_at(const struct pem_ring *ring, uint32_t index)
 	return (struct pem_packet *)(ring->chunks + (uint64_t)index * ring->chunk_bytes);
 }
 
-/* The committed part of a chunk. Returns false if it says nothing that could be. */
+/* Copy the committed part of a chunk. Returns false where its size is impossible. */
 static bool copy_chunk(const struct pem_ring *ring, uint32_t index, struct pem_packet *to)
 {
 	const struct pem_packet *from = chunk_at(ring, index);
@@ -38,7 +41,7 @@ static bool copy_chunk(const struct pem_ring *ring, uint32_t index, struct pem_p
 	return true;
 }
 
-/* Hold a full chunk while it is copied; producers pass it by meanwhile. */
+/* Copy a full chunk and hold it meanwhile. Producers do not take a held chunk. */
 static bool copy_full(const struct pem_ring *ring, uint32_t index, uint32_t word,
 		      struct pem_packet *to)
 {
@@ -58,8 +61,8 @@ static bool copy_full(const struct pem_ring *ring, uint32_t index, uint32_t word
 }
 
 /*
- * The time is looked at before the state and after the copy, since a chunk that begins has the time
- * of its first record.
+ * Copy a chunk that a thread fills. A chunk gets the time of its first record when it begins. So
+ * the time is read before the state and after the copy.
  */
 bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t lane,
 			   struct pem_packet *to)
@@ -83,8 +86,8 @@ bool pem_chunk__copy_owned(const struct pem_ring *ring, uint32_t index, uint32_t
 }
 
 /*
- * A chunk's word, once it is none that was claimed and not begun: what it held before is not
- * counted as overwritten yet.
+ * Wait until a chunk is not claimed without having begun, and return its word. The old records of
+ * such a chunk are not yet counted as overwritten.
  */
 static uint32_t settled_word(const struct pem_ring *ring, uint32_t index, unsigned *tries)
 {
@@ -125,7 +128,10 @@ static void copy_chunks(const struct pem_ring *from, struct pem_ring *to)
 	}
 }
 
-/* Lanes that were ever a thread's, and their cells; overwritten is copied later. */
+/*
+ * Copy the lanes that a thread has ever used, and their cells. The counts of overwritten records
+ * are copied later.
+ */
 static void copy_counts(const struct pem_producer *p, struct pem_ring *to)
 {
 	const struct pem_ring *from = &p->ring;
@@ -196,7 +202,7 @@ struct pem_producer *pem_producer__copy(const struct pem_producer *p)
 	copy_counts(p, &copy->ring);
 	copy_chunks(&p->ring, &copy->ring);
 	copy_overwritten(p, &copy->ring);
-	/* Events last: those of all that was copied are there. */
+	/* Copy the events last, so that the event of every copied record is there. */
 	memcpy(pem_pool__event_ids(&copy->ring), pem_pool__event_ids(&p->ring),
 	       2 * (size_t)capacity * sizeof(uint32_t));
 	return copy;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pool_read.c - reading a pool: its lanes, its chunks, and the event of a record
+ * pool_read.c - read a pool: its lanes, its chunks, and the event of a record
  *
- * Everything in a pool is hostile: what is read is loaded once and checked.
+ * Everything in a pool is hostile: each value is loaded once and checked.
  */
 #include "dirs/dirs.h"
 #include "core/core.h"
@@ -52,12 +52,14 @@ size_t pem_producer__find_chunks(const struct pem_producer *p, bool owned_too,
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
 		state = PEM_CHUNK_STATE(word);
 		/*
-		 * READING: the recorder that is being recovered from died while it copied this one.
+		 * READING: the recorder whose trace is being recovered died while it copied this
+		 * chunk.
 		 */
 		if ((state != PEM_CHUNK_FULL && !(state == PEM_CHUNK_OWNED && owned_too) &&
 		     !(state == PEM_CHUNK_READING && p->recovering)) ||
 		    !PEM_CHUNK_LANE(word) || PEM_CHUNK_LANE(word) >= ring->lane_count)
-			continue; /* lane 0: found by a producer, and not begun */
+			/* Lane 0: a producer has claimed the chunk and not begun it. */
+			continue;
 		found[count].lane = PEM_CHUNK_LANE(word);
 		found[count].index = i;
 		found[count].full = state == PEM_CHUNK_FULL;
@@ -75,7 +77,8 @@ void pem_producer__free_chunk(const struct pem_producer *p, uint32_t index)
 	const struct pem_ring *ring = &p->ring;
 
 	/*
-	 * It says nothing while it is claimed and not begun: its thread may be killed right there.
+	 * A thread may be killed after it claimed this chunk and before it began it. The size 0
+	 * says that such a chunk is empty.
 	 */
 	__atomic_store_n(&pem_ring__chunk(ring, index)->content_size, 0, __ATOMIC_RELAXED);
 	/* RC */

@@ -46,7 +46,10 @@ void pem_producer__free(struct pem_producer *p)
 	free(p);
 }
 
-/* The control file is named by shared memory: only one of the runtime folder itself will do. */
+/*
+ * Find the member of a producer. Shared memory names the control file, so the file is only looked
+ * for in the producer's own runtime directory.
+ */
 static void find_member(struct pem_session *s, struct pem_producer *p)
 {
 	struct pem_member *m = pem_session__member(s, p->dir, p->control_name);
@@ -60,8 +63,8 @@ static void find_member(struct pem_session *s, struct pem_producer *p)
 }
 
 /*
- * Half of what the recorder may open stays free for its own files. False: the process is asked for
- * by signal 0.
+ * May this descriptor stay open? Half of the descriptors that the recorder may open stay free for
+ * its own files. False: the recorder watches the process with signal 0 instead.
  */
 static bool may_keep(int fd)
 {
@@ -72,8 +75,9 @@ static bool may_keep(int fd)
 }
 
 /*
- * A container's process has another number here, or none that can be found: it may be gone. False:
- * it says to be a process that runs, and is another user's.
+ * Find the process of a pool. A container's process has another process id here. Where no id can be
+ * found, the process may have ended. Returns false where the pool names a running process of
+ * another user.
  */
 static bool find_process(struct pem_producer *p)
 {
@@ -93,10 +97,7 @@ static bool find_process(struct pem_producer *p)
 	return true;
 }
 
-/*
- * Is this the name that a process gives its pool, "pool-<pid>-<k>"? It says which stream gets its
- * records.
- */
+/* Is this the name of a pool, "pool-<pid>-<k>"? The name selects the stream of its records. */
 static bool is_pool_name(const char *name)
 {
 	const char *c = name + strlen("pool-");
@@ -195,8 +196,8 @@ static bool has_geometry(const struct pem_ring *ring, const struct pem_pool_geom
 }
 
 /*
- * Map a pool that has the session's geometry. 0, -EAGAIN: it may come to be one; else it is refused
- * for *excess.
+ * Map a pool that has the session's geometry. Returns 0. Returns -EAGAIN where the file may become
+ * a pool later. With any other error the file is refused, and *excess is the reason.
  */
 static int map_pool(struct pem_session *s, struct pem_producer *p, int fd, struct stat *st,
 		    enum pem_excess *excess)
@@ -240,7 +241,9 @@ static void read_header(struct pem_producer *p, const char *name)
 	const struct pem_pool_header *h = p->ring.header;
 
 	pem_copy_text(p->file, sizeof(p->file), name);
-	/* Of the folder: whoever recovers a trace meets users in another order. */
+	/*
+	 * The number is the folder's, not the user's: a recovery meets the users in another order.
+	 */
 	snprintf(p->name, sizeof(p->name), p->dir->number ? "%.31sp%u" : "%.31s",
 		 name + strlen("pool-"), pem_dir__folder(p->dir)->number);
 	memcpy(p->comm, h->comm, sizeof(p->comm));
@@ -253,7 +256,10 @@ static void read_header(struct pem_producer *p, const char *name)
 	p->pid_namespace = h->pid_namespace;
 }
 
-/* A pool by its descriptor. NULL: there is none yet, or it is refused, and remembered as such. */
+/*
+ * Open a pool by its descriptor. Returns NULL where there is no pool yet, or where it is refused. A
+ * refused file is remembered as such.
+ */
 static struct pem_producer *open_producer(struct pem_session *s, struct pem_dir *dir,
 					  const char *name, int fd)
 {
@@ -288,15 +294,16 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_dir 
 }
 
 /*
- * A second image of the same process has a pool of its own, made later: the first one's owner is
- * gone for good. The folder is not read in order of age.
+ * Mark the pools of a process's earlier programs as dead. After an exec the process makes a new
+ * pool, and nothing writes to the old one any more. Folders are not read in order of age, so the
+ * new image itself may be an earlier one.
  */
 static void retire_earlier_images(struct pem_session *s, struct pem_producer *image)
 {
 	struct pem_producer *p;
 
 	for (p = s->processes->producers_by_image[hash_image(image)]; p; p = p->next_by_image) {
-		/* Whoever is in another directory may say any number. */
+		/* A pool in another directory may claim any process id. */
 		if (p->dir != image->dir || p->inner_pid != image->inner_pid ||
 		    p->pid_namespace != image->pid_namespace)
 			continue;
@@ -307,7 +314,10 @@ static void retire_earlier_images(struct pem_session *s, struct pem_producer *im
 	}
 }
 
-/* A pool that is open as fd, and stays so. NULL: it is none, or the directory may have no more. */
+/*
+ * Take a pool that is open as fd. The caller closes fd. Returns NULL where it is no pool, or the
+ * directory may have no more.
+ */
 static struct pem_producer *take_pool(struct pem_session *s, struct pem_dir *dir, const char *name,
 				      int fd)
 {
@@ -346,7 +356,7 @@ void pem_session__found_pool(struct pem_session *s, struct pem_dir *dir, const c
 	pem_producer__refresh_events(s, p);
 	retire_earlier_images(s, p);
 	s->hooks->process_found(s, p->pid);
-	/* rules may have changed since it joined */
+	/* The rules may have changed since the process joined. */
 	if (p->member)
 		pem_member__ask(s, p->member);
 }
@@ -471,7 +481,7 @@ bool pem_producer__refresh_events(struct pem_session *s, struct pem_producer *p)
 	return all;
 }
 
-/* --- lanes --- */
+/* --- users whose files are cut --- */
 
 uint64_t pem_session__cut_user(struct pem_session *s, const struct pem_user *user)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rules.c - publish what a session wants: to its page for processes to come, to the processes that
- * are there
+ * rules.c - publish the demands of a session: to its page for later processes, and to the processes
+ * that it observes already
  */
 #include "core/binding.h"
 #include "core/core.h"
@@ -14,7 +14,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Contexts come and stay, so that what a process found about one keeps its meaning. */
+/*
+ * Return the page's index of a context, -1 where there are too many. Contexts are never removed, so
+ * what a process found out about a context stays true.
+ */
 int pem_session__context(struct pem_session *s, const struct pem_context *context, uint32_t pid,
 			 uint32_t flags)
 {
@@ -43,7 +46,10 @@ int pem_session__context(struct pem_session *s, const struct pem_context *contex
 	return (int)i;
 }
 
-/* The page's index of a predicate's tests, shared with rules before; -1: there are too many. */
+/*
+ * The page's index of a predicate's tests, -1 where there are too many. Equal tests of earlier
+ * rules are shared.
+ */
 static int find_tests(struct pem_session *s, const struct pem_predicate *predicate)
 {
 	uint32_t count = predicate->test_count, i;
@@ -61,8 +67,8 @@ static int find_tests(struct pem_session *s, const struct pem_predicate *predica
 }
 
 /*
- * Were an event's records never for the log? Whoever recovers that has the page alone to know it
- * from.
+ * Does the log get no record of this event? The page must say so, since it is all that a recovery
+ * has.
  */
 static bool is_callback_only(const struct pem_session *s, struct pem_demand *first)
 {
@@ -104,8 +110,8 @@ static void add_rule(struct pem_session *s, const struct pem_demand *demand, uin
 }
 
 /*
- * Callbacks run in this process only, so that a demand with one becomes two rules: the first that
- * names a process wins there (pem_rule__find).
+ * Callbacks run in this process only. So a demand with a callback becomes two rules. The first of
+ * them names this process and is applied here (pem_rule__find).
  */
 static void write_rules_of(struct pem_session *s, const struct pem_demand *demand)
 {
@@ -114,8 +120,10 @@ static void write_rules_of(struct pem_session *s, const struct pem_demand *deman
 	if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
 		add_rule(s, demand, (uint32_t)getpid(), action);
 	action &= ~(uint64_t)PEM_ACTION_CALLBACK;
-	/* One that the overhead budget has off needs a rule that says so, before the rule for any
-	 * event. */
+	/*
+	 * An event that the overhead budget turned off still needs a rule. This rule comes before
+	 * the rule for any event.
+	 */
 	if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT) ||
 	    (demand->log && demand->first->detail == PEM_DETAIL_OFF) ||
 	    (!demand->cell && is_callback_only(s, demand->first)))
@@ -150,7 +158,7 @@ static void write_rules(struct pem_session *s)
 	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELEASE);
 }
 
-/* What the session wants of an event in a process, as an action word; 0: nothing. */
+/* The action word for an event in a process; 0: the session does not want the event there. */
 static uint64_t wanted_of(struct pem_session *s, const struct pem_member *m, uint32_t id)
 {
 	const struct pem_rule *rules[PEM_EVENT_RULES_MAX];
@@ -167,8 +175,8 @@ static uint64_t wanted_of(struct pem_session *s, const struct pem_member *m, uin
 }
 
 /*
- * The session does not know yet what level the event has, but its process does, and has begun to
- * apply the rules of levels by itself: then it is the one to say.
+ * Does the process itself decide on this event? It does where the session does not know the event's
+ * level yet: the process knows the level and has begun to apply the rules of levels.
  */
 static bool is_theirs(struct pem_session *s, const struct pem_member *m, uint32_t id)
 {
@@ -215,7 +223,10 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 			continue;
 		/* pb */
 		wanted = refused ? 0 : wanted_of(s, m, __atomic_load_n(&ids[i], __ATOMIC_ACQUIRE));
-		/* Its filter is of the rules before. */
+		/*
+		 * The process has filters and parts of the earlier rules. It must read the rules
+		 * again.
+		 */
 		if (PEM_ACTION_FLAGS(wanted) &
 		    (PEM_ACTION_FILTER | PEM_ACTION_DISTRIBUTION | PEM_ACTION_MORE))
 			wanted |= PEM_ACTION_CHECK;
@@ -239,14 +250,14 @@ void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
 	struct pem_member_page page;
 	uint32_t i;
 
-	/* It may have joined by itself since it was asked. */
+	/* The process may have joined by itself since it was asked. */
 	if (m->session_index < 0) {
 		pem_member__find_index(s, m);
 		pem_member__find_contexts(s, m);
 	}
 	if (!ids || !pem_member__is_served(m))
 		return;
-	/* UE, ue: Contexts before actions: pem_process__apply_to. */
+	/* UE, ue: contexts come before actions, see pem_process__apply_to. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (i = 0; i < PEM_PROVIDERS_MAX; i++) {
 		if (pem_member__page(m, i, &page))
@@ -254,7 +265,7 @@ void pem_session__apply_to(struct pem_session *s, struct pem_member *m)
 	}
 }
 
-/* Processes know the contexts that they are in before there are rules for them. */
+/* Tell the processes their contexts before there are rules for these contexts. */
 static void publish_contexts(struct pem_session *s)
 {
 	struct pem_demand *demand;
@@ -278,7 +289,7 @@ void pem_session__publish(struct pem_session *s)
 
 	publish_contexts(s);
 	write_rules(s);
-	/* UE, ue: before any action: pem_process__apply_to */
+	/* UE, ue: contexts come before actions, see pem_process__apply_to */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (s->self_index >= 0 && pem_process__lock()) {
 		pem_process__apply((unsigned)s->self_index);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * wake.c - PEM_ACTION_WAKE in the words of events that asynchronous callbacks want: in rules, this
- * process, all others
+ * wake.c - set PEM_ACTION_WAKE for events that asynchronous callbacks want, in the rules, in this
+ * process and in all others
  *
- * One bit of each word changes, and that alone: a process which reads rules meanwhile need not read
- * them again, as it has to when they mean something else. Should it put an older word into its
- * page, the next call mends that.
+ * Only this bit of each word changes. A change of any other bit would make a process that reads the
+ * rules at the moment read them again; this one does not. If such a process then puts an older word
+ * into its page, the next call mends it.
  */
 #include "core/demand.h"
 #include "core/core.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Ids of events that callbacks want, open-addressed; 0: free. */
+/* Ids of events that callbacks want, open-addressed. An id of 0 is free. */
 #define SET_SIZE (2 * PEM_DEMANDS_MAX)
 struct id_set {
 	uint32_t id[SET_SIZE];
@@ -35,7 +35,7 @@ static void set_wake(uint64_t *action, uint32_t incarnation, bool wake)
 	uint64_t word = __atomic_load_n(action, __ATOMIC_RELAXED), wanted;
 
 	do {
-		/* A word that says nothing, or another session's, stays as it is. */
+		/* A word that is empty or belongs to another session stays as it is. */
 		if (!(word & PEM_ACTION_LOG) || PEM_ACTION_INCARNATION(word) != incarnation)
 			return;
 		wanted = wake ? word | PEM_ACTION_WAKE : word & ~(uint64_t)PEM_ACTION_WAKE;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * accumulate.c - statistics that stubs leave to the library: of floating values, of other epochs,
- * wide ones
+ * and distributions
  *
- * Where a cell or a struct pem_distribution lies is the caller's to know; each has one writer.
+ * The caller finds the cell or the struct pem_distribution. Each has one writer.
  */
 #include "producer/producer.h"
 
@@ -11,7 +11,8 @@
 
 #include <string.h>
 
-static const uint8_t type_bytes[] = {0, 1, 2, 4, 8, 1, 2, 4, 8, 4, 8}; /* by enum pem_type */
+static const uint8_t type_bytes[] = {0, 1, 2, 4, 8, 1,
+				     2, 4, 8, 4, 8}; /* bytes of a value, by enum pem_type */
 
 static double bits_to_double(uint64_t bits)
 {
@@ -30,8 +31,8 @@ static uint64_t double_to_bits(double value)
 }
 
 /*
- * An integer field's value, sign-extended, from a record: of each size a load of its own, not a
- * copy that the load waits for.
+ * The value of an integer field in a record, sign-extended. Each size has a load of its own: a copy
+ * into a larger variable would make the load wait for it.
  */
 static uint64_t load_integer(const uint8_t *at, uint32_t type)
 {
@@ -68,8 +69,8 @@ static double load_floating(const uint8_t *at, uint32_t type)
 }
 
 /*
- * Is there a field that can be added up? The action word lies in shared memory: a wrong offset
- * counts, and adds nothing.
+ * Does the action word name a field that can be added up? The word lies in shared memory, so its
+ * offset is checked. With a wrong offset the event is counted, and nothing is added.
  */
 static bool has_field(uint64_t action, uint32_t bytes)
 {
@@ -80,8 +81,9 @@ static bool has_field(uint64_t action, uint32_t bytes)
 }
 
 /*
- * Floating sums are kept as a double's bits, and the tag says so; min and max as keys that order as
- * the values do: all bits of a negative number inverted, the sign bit of others.
+ * Add a floating value to a cell. The sum is kept as a double's bits, and the tag says so. Min and
+ * max are kept as keys that order as the values do: a negative number with all bits inverted, any
+ * other with the sign bit inverted.
  */
 static void add_double(struct pem_cell *cell, uint64_t tag, double value)
 {
@@ -122,7 +124,10 @@ bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint3
 	if (!pem_populate(pem_pool__distribution(ring, index, lane),
 			  sizeof(struct pem_distribution)))
 		return false;
-	/* LC: Consumers look from here on. Lane 0's may be another thread's at the same time. */
+	/*
+	 * LC: consumers read the distribution from here on. Another thread may set a bit of lane 0
+	 * at the same time.
+	 */
 	__atomic_fetch_or(distributions, bit, __ATOMIC_RELEASE);
 	return true;
 }
@@ -136,13 +141,13 @@ bool pem_further__exist(const struct pem_ring *ring, uint32_t lane)
 	if (!pem_populate(pem_pool__further(ring, lane, 0),
 			  PEM_FURTHER_CELLS * sizeof(struct pem_cell)))
 		return false;
-	/* LC: Consumers read them from here on. */
+	/* LC: consumers read the cells from here on */
 	__atomic_store_n(&ring->lanes[lane].further, 1, __ATOMIC_RELEASE);
 	return true;
 }
 
 /*
- * Mean and sum of squared distances from it, updated one value at a time: Welford, Technometrics
+ * Update the mean and the sum of squared distances from it by one value: Welford, Technometrics
  * 4(3), 1962.
  */
 static void add_distance(struct pem_distribution *distribution, double value)
@@ -163,10 +168,10 @@ static void add_distance(struct pem_distribution *distribution, double value)
 	__atomic_store_n(&distribution->end, n, __ATOMIC_RELEASE);
 }
 
-/* Of its whole part. */
+/* The histogram bucket of a value's whole part. */
 static uint32_t bucket_of(double value)
 {
-	if (!(value >= 1)) /* and what is no number */
+	if (!(value >= 1)) /* true also for NaN */
 		return 0;
 	return value < 0x1p63 ? pem_distribution_bucket((uint64_t)value, 0)
 			      : PEM_DISTRIBUTION_BUCKETS - 1;

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * apply.c - what a session's rules say of this process's events: enable bytes, action words,
- * filters
+ * apply.c - apply a session's rules to this process's events: enable bytes, action words, filters
  *
- * A filter is a private copy of what a rule asks of thread, CPU and fields. Threads read it without
- * a lock, so that it is never changed or freed: another rule gets another one, and equal ones are
- * one.
+ * A filter is a private copy of what a rule requires of thread, CPU and fields. Threads read
+ * filters without a lock, so a filter is never changed or freed. A changed rule gets another
+ * filter. Rules with equal filters share one.
  */
 #include "membership.h"
 #include "producer/producer.h"
@@ -14,20 +13,23 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Of one process and its life: some thousand different filters of two tests. */
+/*
+ * The memory for all filters of one process in its whole life: some thousand different filters of
+ * two tests.
+ */
 #define FILTER_BYTES (512u << 10)
 
 static struct {
 	uint8_t *memory;
 	size_t used;
-} filters; /* under the process lock; a child of fork goes on in its copy */
+} filters; /* under the process lock; a child of fork continues with its copy */
 
 static size_t filter_bytes(uint32_t test_count)
 {
 	return sizeof(struct pem_filter) + (test_count ? test_count : 1) * sizeof(struct pem_test);
 }
 
-/* The filter that equals this one; NULL: no memory. */
+/* Find or store the filter that equals wanted. NULL: no memory. */
 static const struct pem_filter *intern(const struct pem_filter *wanted)
 {
 	size_t bytes = filter_bytes(wanted->test_count), at;
@@ -56,14 +58,17 @@ static const struct pem_filter *intern(const struct pem_filter *wanted)
 	return filter;
 }
 
-/* Stubs compare without asking whether to, and go by one test at least. */
+/*
+ * Set the members that only stubs use. A stub compares the thread in any case, and follows at least
+ * one test.
+ */
 static void prepare_for_stubs(struct pem_filter *filter, struct pem_test *test)
 {
 	uint32_t i;
 
 	filter->stub_mask = filter->tid ? ~0u : 0;
 	filter->stub_tid = filter->tid;
-	if (filter->cpu != PEM_NO_CPU) { /* fits no thread: the library asks for the CPU */
+	if (filter->cpu != PEM_NO_CPU) { /* fits no thread, so the library checks the CPU */
 		filter->stub_mask = 0;
 		filter->stub_tid = 1;
 	}
@@ -75,8 +80,8 @@ static void prepare_for_stubs(struct pem_filter *filter, struct pem_test *test)
 }
 
 /*
- * A rule's filter; NULL with *ok: it needs none; NULL without: it can't be had, and so can't the
- * event.
+ * Return a rule's filter. NULL and *ok true: the rule needs none. NULL and *ok false: the filter
+ * cannot be made, and the event must stay off.
  */
 static const struct pem_filter *filter_of(const struct pem_session_page *page,
 					  const struct pem_rule *rule, bool *ok)
@@ -118,7 +123,7 @@ static uint64_t *page_actions(const struct pem_provider *provider)
 	return (uint64_t *)(page_enable(provider) + PEM_EVENT_CAPACITY(provider->event_count));
 }
 
-/* Store what a rule asks for, so that a thread sees an action and a filter that belong together. */
+/* Store what a rule asks for. A thread never uses an action with the filter of another one. */
 static void set_part(struct pem_part *part, uint64_t action, const struct pem_filter *filter,
 		     uint32_t event_index)
 {
@@ -133,8 +138,10 @@ static void set_part(struct pem_part *part, uint64_t action, const struct pem_fi
 	__atomic_store_n(&part->action, action, __ATOMIC_RELEASE);
 }
 
-/* The parts of an event in further cells. What had other cells before is left as it is: nobody is
- * led there any more. */
+/*
+ * Store the parts of an event that have further cells. Cells that the event had before stay as they
+ * are: no event leads to them any more.
+ */
 static void set_further(struct pem_joined *joined, uint32_t event_index,
 			const struct pem_rule *const *rules, uint32_t count)
 {
@@ -159,7 +166,7 @@ static void set_further(struct pem_joined *joined, uint32_t event_index,
 	__atomic_store_n(&joined->further_of[event_index], cells, __ATOMIC_RELEASE);
 }
 
-/* An event's own filter, for stubs and for the library. at: its action word. */
+/* Store an event's own filter for stubs and for the library. at is the event's action word. */
 static void set_filter(struct pem_provider *provider, uint32_t i, unsigned session_index,
 		       uint64_t *at, const struct pem_filter *filter)
 {
@@ -168,7 +175,9 @@ static void set_filter(struct pem_provider *provider, uint32_t i, unsigned sessi
 
 	if (filter == joined->filter[event_index])
 		return;
-	/* Who sees the new filter sees these, or what follows: pem_filter_begin. */
+	/*
+	 * A thread that sees the new filter also sees these bits or a later word: pem_filter_begin.
+	 */
 	__atomic_fetch_or(at, PEM_ACTION_FILTER | PEM_ACTION_CHECK, __ATOMIC_RELAXED);
 	__atomic_fetch_or(&joined->own_action[event_index], PEM_ACTION_CHECK, __ATOMIC_RELAXED);
 	/* UH */
@@ -181,7 +190,9 @@ static void set_filter(struct pem_provider *provider, uint32_t i, unsigned sessi
 				 __ATOMIC_RELEASE);
 }
 
-/* The rule whose filter is the event's: of its own cell, or the only one. NULL: it has parts alone.
+/*
+ * The rule that gives the event its own filter: the rule of its own cell, or the only rule. NULL:
+ * the event has further parts alone.
  */
 static const struct pem_rule *first_of(const struct pem_rule *const *rules, uint32_t count)
 {
@@ -221,7 +232,9 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 	if (several)
 		set_further(joined, event_index, rules, count);
 	set_filter(provider, i, session_index, action, filter);
-	/* Also without other parts: a thread that saw an earlier action word asks for it. */
+	/*
+	 * Store it also without further parts: a thread that saw an earlier action word reads it.
+	 */
 	/* UF */
 	__atomic_store_n(&joined->own_action[event_index], own, __ATOMIC_RELEASE);
 	/* UF */
@@ -245,7 +258,7 @@ bool pem_joined__is_member(const struct pem_joined *joined)
 	return joined->asked;
 }
 
-/* The rules that apply to a provider's event. Returns how many. */
+/* Find the rules that apply to a provider's event. Returns how many there are. */
 static uint32_t rules_of(const struct pem_joined *joined, uint32_t count,
 			 const struct pem_provider *provider, uint32_t i,
 			 const struct pem_rule *rules[PEM_EVENT_RULES_MAX])
@@ -259,7 +272,9 @@ static uint32_t rules_of(const struct pem_joined *joined, uint32_t count,
 	return found;
 }
 
-/* Let the consumer know which contexts the rules are applied for, before there are records of them.
+/*
+ * Tell the consumer for which contexts the rules are applied, before there are records of these
+ * contexts.
  */
 static void tell_contexts(const struct pem_joined *joined)
 {
@@ -289,7 +304,10 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned session_index
 		if (count > PEM_RULES_MAX || __atomic_load_n(&page->closed, __ATOMIC_RELAXED))
 			count = 0;
 		contexts = __atomic_load_n(told, __ATOMIC_RELAXED);
-		/* What is not known yet is read from files. */
+		/*
+		 * Contexts that are not known yet are looked up in files, which a restricted thread
+		 * may not do.
+		 */
 		joined->contexts = pem_contexts__holding(
 			page,
 			pem_restricted() ? 1
@@ -303,9 +321,10 @@ void pem_process__apply_to(struct pem_provider *provider, unsigned session_index
 			apply_to_event(provider, i, session_index, rules, found);
 		}
 		/*
-		 * UE, ub, ue: The actions before the generation and what the consumer says of
-		 * contexts, and in rules.c these before the actions: either this sees that they
-		 * have changed, or what the consumer stored is not overwritten here.
+		 * UE, ue, ub: here the actions are stored before the generation and the consumer's
+		 * contexts are read. In rules.c the contexts and the generation are stored before
+		 * the actions. So either this loop sees that they have changed, or the consumer's
+		 * actions are not overwritten here.
 		 */
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (__atomic_load_n(&page->generation, __ATOMIC_RELAXED) == generation &&
@@ -318,8 +337,8 @@ void pem_process__apply_rules(unsigned session_index)
 {
 	struct pem_joined *joined = &pem_process.joined[session_index];
 	/*
-	 * uc: Before the rules: should they change now, they are applied once more than they need
-	 * be.
+	 * uc: loaded before the rules are applied. If the rules change now, they are only applied
+	 * once more than needed.
 	 */
 	uint32_t generation = __atomic_load_n(&joined->page->generation, __ATOMIC_ACQUIRE);
 	struct pem_provider *provider;
@@ -335,7 +354,7 @@ void pem_process__apply(unsigned session_index)
 	pem_process__join_offered(session_index);
 	if (pem_process.joined[session_index].state != PEM_JOINED_NOT)
 		pem_process__apply_rules(session_index);
-	/* the entry may have become another's meanwhile */
+	/* The entry may have become another session's meanwhile. */
 	pem_process__join_offered(session_index);
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * control.c - the control file: where consumers find this process, its providers' pages and its
+ * control.c - the control file: consumers find this process by it, its providers' pages and its
  * table of sessions
  *
- * Not here: what the table leads to (join.c).
+ * Joining the sessions of the table is in join.c.
  */
 #include "entry.h"
 #include "producer/producer.h"
@@ -40,8 +40,8 @@ bool pem_process__find_runtime(void)
 }
 
 /*
- * A file of the same name is an earlier image's of this process, unless it is of another pid
- * namespace.
+ * Remove a control file of this process's name if an earlier program of this process has left it. A
+ * file of a process in another pid namespace stays. Returns whether it was removed.
  */
 static bool remove_own(const char *path)
 {
@@ -58,7 +58,10 @@ static bool remove_own(const char *path)
 	return own && !unlink(path);
 }
 
-/* Open a new control file of the process; its path is left in pem_process.control_path. */
+/*
+ * Open a new control file of the process, or return -1. Its path is stored in
+ * pem_process.control_path.
+ */
 static int create_control_file(void)
 {
 	unsigned k;
@@ -79,7 +82,7 @@ static int create_control_file(void)
 	return -1;
 }
 
-/* Lay the provider's page over the control file, keeping what it says. */
+/* Map the control file in place of the provider's page, and keep the page's contents. */
 static void map_provider_page(int fd, struct pem_provider *provider, uint64_t offset,
 			      uint32_t entry)
 {
@@ -119,8 +122,8 @@ static void fill_head(struct pem_control_file *control)
 }
 
 /*
- * A process that has moved leaves no files where it is now: is a session's folder still where it
- * was?
+ * Is the folder of any session still at its path? A process that has moved (another root, say) must
+ * leave no files in the place where it is now.
  */
 static bool is_at_home(void)
 {
@@ -136,8 +139,8 @@ static bool is_at_home(void)
 }
 
 /*
- * The control file is as large as all providers' pages may become: it is sparse, so that a provider
- * that comes later (dlopen) needs no second mapping.
+ * Make the control file. It is as large as all providers' pages may become. It is sparse, so a
+ * provider that comes later (dlopen) needs no second mapping.
  */
 void pem_process__publish(void)
 {
@@ -174,7 +177,7 @@ void pem_process__publish(void)
 		map_provider_page(fd, provider, offset, control->provider_count);
 		offset += provider->page_bytes;
 	}
-	/* none: what readers use of the file CB and PB publish */
+	/* none: readers use only parts of the file that CB and PB publish */
 	__atomic_store_n(&control->magic, PEM_CONTROL_MAGIC, __ATOMIC_RELEASE);
 	close(fd);
 	return;
@@ -186,8 +189,8 @@ none:
 }
 
 /*
- * An entry of the control file whose library is gone, of the right size; else the next one; -1:
- * full.
+ * Find a place for a provider's page: an entry of the right size whose library is gone, else the
+ * next entry. Returns -1 where the file is full.
  */
 static int find_control_entry(const struct pem_provider *provider, uint64_t *offset)
 {
@@ -234,7 +237,7 @@ void pem_process__publish_provider(struct pem_provider *provider)
 	close(fd);
 }
 
-/* Private pages that say the same as the parent's shared ones. */
+/* Give the child a private page with the contents of the parent's shared page. */
 static void unshare_page(struct pem_provider *provider, const struct pem_control_file *control)
 {
 	uint32_t i;
@@ -253,8 +256,8 @@ static void unshare_page(struct pem_provider *provider, const struct pem_control
 }
 
 /*
- * A consumer on its way into the parent's table goes on there: nobody would offer or give back the
- * child's copy.
+ * Free the entries that a consumer has taken and not yet offered. The consumer goes on in the
+ * parent's table: nobody would offer or give back the child's copy.
  */
 static void free_taken(struct pem_session_entry *table)
 {

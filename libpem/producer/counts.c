@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * counts.c - where a process counts what it loses, if the session's page is not its to write
+ * counts.c - the file in which a process counts its losses, where it may not write to the session's
+ * page
  *
- * Root's public folder has a page that only root writes: whoever may write a file may also cut it
- * off, which would end every other program that has it mapped. So each program that joins there
- * counts in a file of its own, which its own user alone can cut. The consumer finds the file, takes
- * the counts out of it, and removes it when nobody holds the lock on it.
+ * Only root writes the page of root's public folder. A program that may write a file may also
+ * truncate it, which would end every other program that has it mapped. So each program that joins
+ * there counts in a file of its own, and only its own user can truncate that. The consumer finds
+ * the file, takes the counts out of it, and removes it when nobody holds the lock on it.
  *
- * Not here: who reads them (dirs/public.c).
+ * Reading the counts is in dirs/public.c.
  */
 #include "producer/producer.h"
 #include "util.h"
@@ -20,12 +21,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Where no file can be made: of all such sessions, and read by nobody. */
+/*
+ * Losses are counted here where no file can be made. All such sessions share it, and nothing reads
+ * it.
+ */
 static uint64_t private_head[PEM_SESSION_HEAD_BYTES / sizeof(uint64_t)];
 
 /*
- * Fill and map it; the lock lasts as long as the mapping, here and in children. It is taken before
- * the magic is there. Its memory exists once it is written. NULL with errno.
+ * Fill and map the file. The file is locked before it has its magic. The lock lasts as long as the
+ * mapping, here and in children. Writing the file allocates its memory. Returns NULL with errno.
  */
 static struct pem_session_page *map_counts(int fd)
 {
@@ -49,7 +53,9 @@ static struct pem_session_page *map_counts(int fd)
 	return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* What is lost here can't be told. That it can't be is told by a name, which needs no room. */
+/*
+ * Leave a file name that says that losses cannot be counted here. A name needs no room on the disk.
+ */
 static void leave_name(const char *directory, const char *path, int code)
 {
 	static char name[PATH_MAX + 64];

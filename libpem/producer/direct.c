@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * direct.c - system calls that libpem.so.1 makes past the C library
+ * direct.c - system calls that libpem.so.1 makes without the C library
  *
- * A program may define open, mmap and the like itself, or preload a library that does, and its
- * definitions may allocate, take a lock, or change paths and users (fakeroot). libpem calls them in
- * the middle of an event, where the program may hold that lock. So the shared library has its own,
- * which nobody else sees. What they do is in section 2 of the manual; no thread is cancelled in
- * them.
+ * A program may define open, mmap and the like itself, or preload a library that does. These
+ * definitions may allocate, take a lock, or change paths and users (fakeroot). libpem calls such
+ * functions in the middle of an event, where the program may hold that lock. So the shared library
+ * has its own hidden ones. Section 2 of the manual describes them. They are no cancellation points.
  *
- * Not in libpem.a: a program would be linked with them. Not here: what only consumers call.
+ * libpem.a does not contain them: a program would be linked with them. Functions that only
+ * consumers call are not here.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,7 +26,7 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/* --- the call itself: up to six arguments, and an error is a number from -4095 on --- */
+/* --- the call itself: up to six arguments; a result from -4095 to -1 is an error --- */
 
 long pem_direct_syscall(long number, long a, long b, long c, long d, long e,
 			long f) __asm__("syscall") HIDDEN;
@@ -64,8 +64,8 @@ long pem_direct_syscall(long number, long a, long b, long c, long d, long e, lon
 }
 
 /*
- * As the C library makes it, of which filters for system calls know: by the older name where the
- * processor has it.
+ * Make the system call that the C library makes, since seccomp filters are written for that: the
+ * older call where the processor has it.
  */
 #if defined(SYS_unlink)
 #define CALL_AT(old, new, path, argument) syscall(SYS_##old, path, argument)

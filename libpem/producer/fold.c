@@ -1,23 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * fold.c - what happens to a thread's statistics when another thread gets its lane: they move to
- * lane 0
+ * fold.c - move a thread's statistics to lane 0 when another thread gets its lane
  *
- * So that who asks what each thread did gets true answers, and threads that come and go cost no
- * memory. Nobody but the threads that take lanes over, one at a time, writes statistics of lane 0.
+ * So a consumer gets true answers for each thread, and threads that come and go cost no memory.
+ * Only threads that take a lane over write statistics of lane 0, one at a time.
  */
 #include "producer/producer.h"
 #include "distribution.h"
 
 #include <string.h>
 
-/* Tags of one pool differ in their epoch, which wraps at 24 bits. */
+/* Is a tag of a later epoch? Tags of one pool differ in their epoch, which wraps at 24 bits. */
 static bool is_later(uint64_t tag, uint64_t than)
 {
 	return (int32_t)((uint32_t)tag - (uint32_t)than) > 0;
 }
 
-/* The generation, which wraps at 16 bits, or, of one, the epoch. */
+/*
+ * Is a distribution's tag later? The generation decides, which wraps at 16 bits. Where it is equal,
+ * the epoch decides.
+ */
 static bool is_later_distribution(uint64_t tag, uint64_t than)
 {
 	uint16_t generation = (uint16_t)(tag >> 32), other = (uint16_t)(than >> 32);
@@ -63,7 +65,7 @@ static void fold_cell(struct pem_cell *to, struct pem_cell *from)
 	pem_cell_reset(from, 0);
 }
 
-/* Copy what private memory holds to a lane's, for readers to see. */
+/* Copy a distribution from private memory to a lane, where consumers read it. */
 static void publish(struct pem_distribution *to, const struct pem_distribution *sum,
 		    const struct pem_distribution_top *top)
 {
@@ -133,7 +135,7 @@ bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t ti
 	uint32_t *fold = &ring->header->fold;
 
 	if (!before || before == tid || before == PEM_LANE_NO_MEMORY) {
-		/* LB: Consumers read the cells of lanes that have a thread. */
+		/* LB: consumers read the cells of lanes that have a thread */
 		__atomic_store_n(&ring->lanes[lane].tid, tid, __ATOMIC_RELEASE);
 		return true;
 	}

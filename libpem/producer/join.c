@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * join.c - joining sessions: those that the process was started in, that it opens itself, that
- * consumers offer to it, and those in whose targets it finds itself; leaving them
+ * join.c - joining and leaving sessions: the one that the process was started in, those that it
+ * opens itself, those that consumers offer to it, and those that have it as a target
  *
- * An entry of the process's table says which session an entry belongs to; joined[session_index] is
- * what the process has made of it so far. The two part when a consumer from outside gives its entry
- * back and another takes it: the action words then bear an incarnation that is not
- * joined[session_index]'s, and the event that meets one comes here.
+ * An entry of the process's table says which session it belongs to. joined[session_index] says
+ * which session the process has joined there so far. The two differ when a consumer from outside
+ * gives its entry back and another consumer takes it. The action words then have an incarnation
+ * other than joined[session_index]'s, and an event that finds such a word comes here.
  */
 #include "entry.h"
 #include "membership.h"
@@ -20,16 +20,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Of the page that was mapped last. Under the lock. */
+/* Device and inode of the page that was mapped last. Under the process lock. */
 static uint64_t mapped_device, mapped_inode;
 static bool mapped_writable;
 
-/* what the kernel says of users that a user namespace has no id for */
+/* The kernel shows this id for users that a user namespace has no id for. */
 #define OVERFLOW_UID 65534u
 
 /*
- * Is this process in a user namespace that has no id for some users? Then root's files may be shown
- * as nobody's.
+ * Is this process in a user namespace that has no id for some users? There the kernel may show
+ * root's files as nobody's.
  */
 static bool lacks_users(void)
 {
@@ -46,15 +46,18 @@ static bool lacks_users(void)
 }
 
 /*
- * The process's own user, or root. In a user namespace nobody tells root from others who have no id
- * there: see security.md.
+ * May this user own a session's page? The process's own user and root may. In a user namespace root
+ * cannot be told from other users who have no id there: see security.md.
  */
 static bool may_own_page(uid_t owner)
 {
 	return owner == geteuid() || !owner || (owner == OVERFLOW_UID && lacks_users());
 }
 
-/* Lock held: paths lie outside of stacks, which are small where a handler has one of its own. */
+/*
+ * Map the page of a session, or return NULL. The caller holds the lock, so the path may be static:
+ * a stack is too small for it where a signal handler has one of its own.
+ */
 static struct pem_session_page *map_session_page(const char *directory)
 {
 	static char path[sizeof(pem_process.joined[0].directory) + sizeof("/config")];
@@ -121,8 +124,8 @@ void pem_joined__make_pool_private(struct pem_joined *joined)
 }
 
 /*
- * Make the entry another session's: late threads of the one before find nothing of it any more.
- * Lock held.
+ * Make the entry another session's. Threads that are still in an event of the earlier session find
+ * nothing of it any more. Lock held.
  */
 static void replace(struct pem_joined *joined, struct pem_session_page *page, const char *directory,
 		    uint32_t incarnation)
@@ -174,8 +177,8 @@ static bool session_path(char *path, size_t bytes, const char *folder)
 }
 
 /*
- * Join what is offered in an entry, if that is another session than the one joined there; true: it
- * was. Lock held.
+ * Join the session that is offered in an entry, if it is not the one joined there. Returns whether
+ * another one was offered. Lock held.
  */
 static bool join_offered(unsigned session_index)
 {
@@ -206,7 +209,7 @@ void pem_process__join_offered(unsigned session_index)
 	if (pem_restricted())
 		return;
 	/*
-	 * What this process stored for the session before must not outlive the offer: see
+	 * A store of this process for an earlier session must not outlive the offer: see
 	 * pem_entry__offer.
 	 */
 	for (tries = 0; tries < 8; tries++) {
@@ -217,7 +220,9 @@ void pem_process__join_offered(unsigned session_index)
 	}
 }
 
-/* The last part of a session's path if the session is in this process's runtime folder, else "". */
+/*
+ * The last part of a session's path if the session is in this process's runtime directory, else "".
+ */
 static const char *folder_in_runtime(const char *directory)
 {
 	const char *slash = strrchr(directory, '/');
@@ -237,7 +242,10 @@ static bool has_consumer(void *arg, const char *folder)
 	return !session_path(path, sizeof(path), folder) || pem_alive__check(path);
 }
 
-/* The session is offered in an entry: join it there. Its index; -EAGAIN: that can't be done now. */
+/*
+ * Join the session that is offered in an entry. Returns the entry's index, or -EAGAIN where the
+ * session cannot be joined now.
+ */
 static int join_there(int session_index, uint32_t id, bool asked)
 {
 	struct pem_joined *joined = &pem_process.joined[session_index];
@@ -254,8 +262,9 @@ static int join_there(int session_index, uint32_t id, bool asked)
 }
 
 /*
- * Take an entry of the table for a page and make it this session's, or join the session where its
- * consumer has offered it meanwhile. Lock held; takes the page. Slot, or -errno.
+ * Take an entry of the table and join the page's session there. If the consumer has offered the
+ * session meanwhile, join it in the consumer's entry. Lock held. The page belongs to this function.
+ * Returns the session index, or -errno.
  */
 static int join_page(struct pem_session_page *page, const char *directory, bool asked)
 {
@@ -308,8 +317,9 @@ int pem_process__join(const char *directory)
 }
 
 /*
- * A path may have a colon in it, too: what no session is found by as two paths, parted at the last
- * one, is one.
+ * The value is one path, or two paths with a colon between them. A path may have a colon too. So
+ * the value is first split at its last colon, and taken as one path where no session is found by
+ * that.
  */
 int pem_process__join_given(const char *value)
 {
@@ -343,7 +353,7 @@ void pem_process__leave(unsigned session_index)
 	pem_process__unlock();
 }
 
-#define CONSUMER_CHECK_TICKS (1ull << 31) /* of the clock, some second */
+#define CONSUMER_CHECK_TICKS (1ull << 31) /* ticks of the clock, about a second */
 
 void pem_process__check_consumer(unsigned session_index, uint64_t now)
 {
@@ -388,8 +398,8 @@ static void check_session(const char *folder, void *unused)
 
 	(void)unused;
 	/*
-	 * First what costs least: dead ones lie there for a day, as a killed recorder's trace can
-	 * be recovered.
+	 * The cheapest checks come first. Folders of dead sessions stay for a day, since a killed
+	 * recorder's trace can be recovered.
 	 */
 	if (!pem_is_session_name(folder) || !session_path(path, sizeof(path), folder) ||
 	    !pem_alive__check(path))
@@ -403,7 +413,7 @@ static void check_session(const char *folder, void *unused)
 		join_page(page, path, false);
 }
 
-/* Not readdir, which allocates: in libpem-libc's constructor that is an event. */
+/* This does not use readdir, which allocates: in libpem-libc's constructor that is an event. */
 void pem_process__search_sessions(void)
 {
 	int fd = pem_restricted() ? -1
@@ -418,7 +428,7 @@ void pem_process__search_sessions(void)
 
 /* --- fork --- */
 
-/* The contexts of a parent that its child is in. */
+/* The contexts of a parent that its child inherits. */
 static uint64_t inherited(const struct pem_joined *joined)
 {
 	uint64_t contexts = 0;
@@ -436,17 +446,17 @@ static void inherit(unsigned session_index)
 	struct pem_session_entry *entry = &pem_process__table()[session_index];
 	struct pem_joined *joined = &pem_process.joined[session_index];
 
-	/* what was offered to the parent: its contexts say whether the child is meant */
+	/* A session was offered to the parent: its contexts say whether it wants the child. */
 	pem_process__join_offered(session_index);
-	joined->changes &= ~1u; /* a thread of the parent was about to end it */
+	joined->changes &= ~1u; /* a thread of the parent was about to end the change */
 	pem_joined__begin_change(joined);
 	/*
-	 * A handler or a callback may have forked: the child returns into an event, and stores what
-	 * it would have.
+	 * A signal handler or a callback may have forked. Then the child returns into an event of
+	 * the parent and finishes its stores. They must not reach the parent's pool.
 	 */
 	pem_joined__make_pool_private(joined);
 	pem_joined__end_change(joined);
-	joined->callback_count = 0; /* they are the parent's */
+	joined->callback_count = 0; /* the callbacks are the parent's */
 	joined->full = 0;
 	entry->contexts = 0;
 	if (joined->state == PEM_JOINED_NOT)
@@ -456,7 +466,7 @@ static void inherit(unsigned session_index)
 	entry->contexts = joined->inherited;
 	if (joined->asked || joined->incarnation != entry->incarnation)
 		return;
-	/* Observed from outside: is its child? */
+	/* A consumer observes the parent from outside. Does it observe the child too? */
 	pem_process__apply_rules(session_index);
 	if (pem_joined__is_member(joined))
 		return;

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * level.c - how much the events of this process's own providers matter, by the model text that they
- * bring
+ * level.c - the levels of events of this process's own providers, from their model texts
  *
- * Asked for only when a session wants what it has not met, up to a level. Every process that is
- * recorded may have to answer, so that the text is gone through once. Not here: parsing models
- * (model_parse.c).
+ * A level is needed only when a session wants all events up to a level. Every recorded process may
+ * then have to answer, so each text is read once. Parsing models is in model_parse.c.
  */
 #include "model_internal.h"
 #include "producer/producer.h"
@@ -35,7 +33,10 @@ static uint8_t level_of(const char *line)
 	return PEM_LEVEL_INFO;
 }
 
-/* Events stand in the text in the provider's order; one that does not is as good as any. */
+/*
+ * The text has the events in the provider's order. An event in another place gets the level of the
+ * line there.
+ */
 static void read_levels(const struct pem_provider *provider)
 {
 	static const char start[] = "\nevent\t";

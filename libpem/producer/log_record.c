@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * log_record.c - a record into the chunk of a thread's lane, or into a new one
+ * log_record.c - store a record in the chunk of a thread's lane, or in a new chunk
  *
- * What finds no room is counted in the lane's cell.
+ * A record that finds no room is counted in the lane's cell.
  */
 #include "producer/producer.h"
 
@@ -10,8 +10,8 @@
 #include <string.h>
 
 /*
- * Once there are many lanes each uses half of its chunks, while its records are small: a thousand
- * threads that raise an event now and then would hold 8 MiB of chunks.
+ * With so many lanes each one uses only half of its chunks, while its records are small. Otherwise
+ * a thousand threads that raise an event now and then would hold 8 MiB of chunks.
  */
 #define CROWD_LANES 256u
 
@@ -29,9 +29,9 @@ static uint32_t chunk_part(struct pem_joined *joined, const struct pem_ring *rin
 }
 
 /*
- * Make the first bytes of a chunk exist. Whole chunks are populated eight at a time: one system
- * call for 64 KiB the first time through a pool. The very first is so alone: many a process needs
- * no second.
+ * Allocate the first bytes of a chunk. Whole chunks are populated eight at a time: one system call
+ * for 64 KiB the first time through a pool. The first chunk is populated alone, since many
+ * processes need no second one. Returns false where there is no memory.
  */
 static bool populate_chunk(const struct pem_ring *ring, uint32_t index, uint32_t bytes)
 {
@@ -53,7 +53,7 @@ static bool populate_chunk(const struct pem_ring *ring, uint32_t index, uint32_t
 	return true;
 }
 
-/* A whole chunk that has memory, for a thread that gets none. */
+/* Claim a whole chunk that has memory already, for a thread that may not allocate. */
 static bool claim_ready(struct pem_joined *joined, const struct pem_ring *ring,
 			struct pem_writer *w, uint64_t now, uint32_t tid, uint32_t freed)
 {
@@ -71,7 +71,7 @@ static bool claim_ready(struct pem_joined *joined, const struct pem_ring *ring,
 		bits = __atomic_load_n(&populated[i / 16], __ATOMIC_RELAXED) >> (i % 16 * 2);
 		if ((bits & 3) != 3 || !pem_ring_try(ring, i))
 			continue;
-		if (ring->overwrite) /* the next one is the oldest */
+		if (ring->overwrite) /* the next chunk is the oldest */
 			__atomic_store_n(&ring->header->chunk_hint, i + 1, __ATOMIC_RELAXED);
 		pem_ring_start(ring, w, i, now, pem_process.pid, tid);
 		return true;
@@ -81,7 +81,7 @@ static bool claim_ready(struct pem_joined *joined, const struct pem_ring *ring,
 	return false;
 }
 
-/* A new chunk with room for a record of bytes. */
+/* Claim a new chunk with room for a record of this many bytes. */
 static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
 			uint64_t now, uint32_t tid, uint32_t bytes)
 {
@@ -97,7 +97,8 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 	if (ring->overwrite || __atomic_load_n(&joined->full, __ATOMIC_RELAXED))
 		pem_process__check_consumer(session, now);
 	/*
-	 * Where chunks are reclaimed, one that was just retired is to be had, and nobody frees any.
+	 * No retry where nothing was freed since all chunks were full. In a ring that reclaims
+	 * chunks nobody frees any, and the chunk that was just retired can be claimed.
 	 */
 	if (!ring->overwrite && __atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&joined->full_at, __ATOMIC_RELAXED) == freed)
@@ -119,9 +120,10 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 }
 
 /*
- * A thread cancelled in there would leave a chunk that is nobody's, and what it held uncounted. It
- * has no cancellation points; the type is what the C library's handler looks at, the state it may
- * have looked at before.
+ * Claim a chunk and defer cancellation meanwhile. A thread cancelled here would leave a chunk
+ * without an owner and its old records uncounted. claim_chunk() has no cancellation points. The C
+ * library's handler looks at the type, but it may have looked at the state before, so the type is
+ * set.
  */
 static bool claim_whole(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
 			uint64_t now, uint32_t tid, uint32_t bytes)
@@ -172,8 +174,8 @@ void pem_log_record(unsigned session, struct pem_writer *w, uint32_t event_index
 	if (!to) {
 		count_restricted(session);
 		/*
-		 * Produced last, as in pem_ring_commit: a thread killed in between is one ahead of
-		 * its count.
+		 * produced is counted last, as in pem_ring_commit. A thread killed in between has
+		 * counted one discarded more than produced.
 		 */
 		__atomic_store_n(&lane->discarded, lane->discarded + 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&cell->discarded, cell->discarded + 1, __ATOMIC_RELAXED);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * notify.c - the general path of an event: whatever the inlines of stub.h decline
+ * notify.c - the general path of an event, for all that the inlines of stub.h decline
  *
- * Several sessions, several rules of an event, filters, callbacks, what statistics stubs decline, a
- * full chunk, a thread's first event, an event inside an event. What cannot be recorded is counted:
- * in the lane's cell, in lane 0, or beside the pools (joined.counts).
+ * This path handles several sessions, several rules of an event, filters, callbacks, statistics
+ * that stubs decline, a full chunk, a thread's first event, and an event inside an event. An event
+ * that cannot be recorded is counted: in the lane's cell, in lane 0, or beside the pools
+ * (joined.counts).
  */
 #include "producer/producer.h"
 
@@ -16,8 +17,8 @@
 #include <unistd.h>
 
 /*
- * Count an event that has no lane: one to be logged in lane 0 if there is a pool, else beside the
- * pools; one that a statistic lacks beside the pools.
+ * Count an event that has no lane. An event to be logged is counted in lane 0 if there is a pool,
+ * else beside the pools. An event that a statistic lacks is counted beside the pools.
  */
 static void count_lost(unsigned session_index, uint32_t event_index, uint32_t flags,
 		       uint32_t incarnation)
@@ -31,7 +32,7 @@ static void count_lost(unsigned session_index, uint32_t event_index, uint32_t fl
 	/* ja */
 	if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT || !counts)
 		return;
-	/* jc: The session index became another session's just now, and the action's has left. */
+	/* jc: the entry has become another session's just now; the action's session has left */
 	if (__atomic_load_n(&joined->incarnation, __ATOMIC_ACQUIRE) != incarnation)
 		return;
 	if (pem_restricted())
@@ -68,7 +69,10 @@ static void call_one(struct pem_sync_callback *cb, uint32_t tid, uint8_t *record
 	cb->function(&r, cb->arg);
 }
 
-/* Each callback is tested by itself: its demand may be one of several of the event. */
+/*
+ * Does the callback want this event? Each callback is tested by itself: its demand may be one of
+ * several of the event.
+ */
 static bool is_for(const struct pem_sync_callback *cb, uint32_t tid, const uint8_t *record,
 		   uint32_t bytes)
 {
@@ -93,11 +97,11 @@ static void call_back(struct pem_joined *joined, struct pem_thread_full *thread,
 		if (__atomic_load_n(&cb->event_id, __ATOMIC_RELAXED) != event_id)
 			continue;
 		thread->in_callback = cb;
-		/* HC: Before enabled: see pem_callback__unregister. */
+		/* HC: before enabled is read, see pem_callback__unregister */
 		__atomic_fetch_add(&cb->running, 1, __ATOMIC_SEQ_CST);
 		/*
-		 * hc, ha: Read again: the entry may have become another callback's before 'running'
-		 * held it.
+		 * hc, ha: read again, since the entry may have become another callback's before
+		 * running held it
 		 */
 		if (__atomic_load_n(&cb->enabled, __ATOMIC_SEQ_CST) &&
 		    __atomic_load_n(&cb->event_id, __ATOMIC_SEQ_CST) == event_id &&
@@ -121,7 +125,7 @@ void pem_process__wake(struct pem_session_page *counts)
 
 	if (pem_refused() & PEM_SECCOMP_WAKE)
 		return;
-	/* WA, wa: see callbacks/thread.c: what is committed, before the look */
+	/* WA, wa: the commit comes before this load, see callbacks/thread.c */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	word = __atomic_load_n(&counts->wake, __ATOMIC_RELAXED);
 	/* WB */
@@ -133,8 +137,9 @@ void pem_process__wake(struct pem_session_page *counts)
 /* --- the event --- */
 
 /*
- * Is the action one of the session that this process has joined in the entry? If not, another has
- * come, and is joined now; or the action is of one that has just left.
+ * Does the action belong to the session that this process has joined in the entry? If the action is
+ * of a newer session, this one is joined now. If the action's session has just left, the answer is
+ * false.
  */
 static bool is_joined(unsigned session_index, uint64_t action)
 {
@@ -154,8 +159,9 @@ static bool is_joined(unsigned session_index, uint64_t action)
 }
 
 /*
- * The action as it stands once its filter is the one that it came with: a consumer changes actions
- * from outside, but filters lie in here. PEM_ACTION_CHECK in it: that can't be had now.
+ * Return the action word once it has the right filter. A consumer changes actions from outside, but
+ * only this process can make filters. The result has PEM_ACTION_CHECK where that is not possible
+ * now.
  */
 static uint64_t settle(unsigned session_index, const uint64_t *at, uint64_t action)
 {
@@ -169,7 +175,7 @@ static uint64_t settle(unsigned session_index, const uint64_t *at, uint64_t acti
 	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) & 1 || pem_restricted() ||
 	    !pem_process__lock())
 		return action;
-	/* Another thread may have been first. */
+	/* Another thread may have applied the rules first. */
 	if (__atomic_load_n(at, __ATOMIC_RELAXED) & PEM_ACTION_CHECK)
 		pem_process__apply(session_index);
 	pem_process__unlock();
@@ -178,8 +184,8 @@ static uint64_t settle(unsigned session_index, const uint64_t *at, uint64_t acti
 }
 
 /*
- * The filter that an action came with; NULL: it has none, or can't be had, and then *action has
- * PEM_ACTION_CHECK.
+ * Return the filter of an action. NULL: the action has no filter, or the filter cannot be had now.
+ * In the second case *action has PEM_ACTION_CHECK.
  */
 static const struct pem_filter *filter_of(unsigned session_index, uint32_t event_index,
 					  const uint64_t *at, uint64_t *action)
@@ -205,7 +211,7 @@ static const struct pem_filter *filter_of(unsigned session_index, uint32_t event
 	return NULL;
 }
 
-/* Is the event wanted of this thread and CPU, with these fields? */
+/* Does the session want the event of this thread and CPU, with these fields? */
 static bool passes(const struct pem_filter *filter, uint32_t tid, const uint8_t *record,
 		   uint32_t bytes)
 {
@@ -237,20 +243,22 @@ struct delivery {
 	uint32_t event_index, incarnation;
 	uint8_t *record;
 	uint32_t bytes;
-	/* What the parts that pass ask for: LOG, CALLBACK. */
+	/* What the parts that passed ask for: LOG, CALLBACK. */
 	uint32_t wanted;
-	/* What could not be had of it: LOG, STAT. */
+	/* What of it failed: LOG, STAT. */
 	uint32_t lost;
-	/* Of the thread's lane, once a part has asked for it. NULL then: there is none. */
+	/* The writer of the thread's lane, once has_asked is true. NULL then: there is none. */
 	struct pem_writer *writer;
 	bool has_asked;
-	/* The writer's ring. The session may have left: then there is none. */
+	/* Is ring the writer's ring? False where the session has left. */
 	bool has_ring;
 	struct pem_ring ring;
 };
 
-/* Copy a part, action and filter of one rule. false: it is of another event, or can't be had now,
- * and *part has CHECK. */
+/*
+ * Copy a part, that is, the action and filter of one rule. Returns false where the part is of
+ * another event or session, or cannot be had now. In the last case part->action has CHECK.
+ */
 static bool read_part(const struct delivery *d, const uint64_t *action,
 		      const struct pem_filter *const *filter, const uint32_t *event_index,
 		      struct pem_part *part)
@@ -268,7 +276,7 @@ static bool read_part(const struct delivery *d, const uint64_t *action,
 		    __atomic_load_n(action, __ATOMIC_RELAXED) == part->action)
 			return part->event_index == d->event_index &&
 			       PEM_ACTION_INCARNATION(part->action) == d->incarnation;
-		/* It is being changed, under the lock. */
+		/* Another thread is changing the part, under the lock. Wait for it. */
 		if (pem_restricted() || !pem_process__lock())
 			break;
 		pem_process__unlock();
@@ -288,8 +296,10 @@ static struct pem_writer *writer_of(struct delivery *d)
 	return d->writer;
 }
 
-/* Add to a part's statistic: in the event's own cell, or in a further one. False: there is no
- * memory for it. */
+/*
+ * Add to a part's statistic: to the event's own cell, or to a further one. Returns false where
+ * there is no memory for it.
+ */
 static bool add_up(struct delivery *d, const struct pem_part *part, int further)
 {
 	const struct pem_writer *w = writer_of(d);
@@ -333,8 +343,10 @@ static void try_part(struct delivery *d, const uint64_t *action,
 		d->lost |= PEM_ACTION_FLAGS(part.action) & (PEM_ACTION_LOG | PEM_ACTION_STAT);
 }
 
-/* Each part is judged by itself; what several want is logged once. flags: of the event's action
- * word. */
+/*
+ * Deliver an event to each part of its rules. Each part is tested by itself. A record that several
+ * parts want is logged once. flags are those of the event's action word.
+ */
 static void deliver_parts(struct pem_thread_full *thread, unsigned session_index, unsigned depth,
 			  uint32_t event_index, uint32_t flags, uint32_t incarnation,
 			  uint8_t *record, uint32_t bytes)
@@ -423,7 +435,10 @@ static void deliver(struct pem_thread_full *thread, unsigned session_index, unsi
 					       record, bytes);
 		}
 	}
-	/* jb: Making its pool the process may have met another session, and found no page there. */
+	/*
+	 * jb: while it made its pool, the process may have joined another session, and found no
+	 * page there
+	 */
 	counts = __atomic_load_n(&joined->counts, __ATOMIC_ACQUIRE);
 	if (flags & PEM_ACTION_WAKE && counts)
 		pem_process__wake(counts);
@@ -469,7 +484,10 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 				action, record, bytes);
 	}
 	PEM_BARRIER();
-	/* Counted down, as a callback may have returned in a child: see pem_log_commit. */
+	/*
+	 * The depth is counted down and not restored: a callback may have returned in a child. See
+	 * pem_log_commit.
+	 */
 	if (thread)
 		thread->shared.depth--;
 	PEM_BARRIER();

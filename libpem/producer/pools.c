@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * pools.c - making this process's pool for a session, and its memory exist before it is touched
- */
+/* pools.c - make this process's pool for a session, and allocate its memory before it is used */
 #include "entry.h"
 #include "model_internal.h"
 #include "producer/producer.h"
@@ -23,9 +21,10 @@
 #endif
 
 /*
- * A sparse file's page is allocated when first touched, and on a full file system that touch is
- * SIGBUS: in the middle of somebody's malloc. So ask first. Kernels before 5.14 can't say; there
- * the touch decides.
+ * Allocate memory before it is touched. A page of a sparse file is allocated when it is first
+ * touched. On a full file system this touch raises SIGBUS, perhaps in the middle of the program's
+ * malloc. Kernels before 5.14 do not know this request (EINVAL). There the result is true, and the
+ * touch decides.
  */
 bool pem_populate(void *start, uint64_t bytes)
 {
@@ -65,9 +64,10 @@ int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, 
 }
 
 /*
- * A pool's name is not used twice in a session: a process's next image would go on in the streams
- * of the one before. In a public folder there is nothing that processes of several users could
- * count up together, and a name that others know beforehand could be taken by them.
+ * Create a pool file. A pool's name is not used twice in a session: a process's next program would
+ * continue the streams of the one before. The number comes from a counter of the session's page. In
+ * a public folder it comes from the clock: processes of several users share no counter there, and
+ * another user could take a name that can be guessed.
  */
 static int create_pool_file(const struct pem_joined *joined, const char *directory,
 			    struct pem_pool_file *pool, char *path, size_t bytes)
@@ -85,7 +85,7 @@ static int create_pool_file(const struct pem_joined *joined, const char *directo
 	return fd;
 }
 
-/* Has a process of this user written what lies there? */
+/* Is this file a model that a process of this user has written? */
 static bool is_own_model(const char *path)
 {
 	struct stat st;
@@ -95,13 +95,16 @@ static bool is_own_model(const char *path)
 }
 
 /*
- * It lies under its hash: whoever has written the same is done. In a public folder the name has the
- * user, too; and where somebody else has taken that name, the model gets the pool's, which nobody
- * else knew beforehand.
+ * Write a model to the session's folder. Its file name has its hash, so an existing file has the
+ * same text and is left alone. In a public folder the name has the user too. If another user has
+ * taken that name, the model's name has the pool's name, which no other process could guess.
  */
 static void write_model(const struct pem_pool_file *pool, const char *text, uint32_t hash)
 {
-	/* Under the lock: stacks are small where a handler has one of its own. */
+	/*
+	 * Static, under the lock: a stack is too small for paths where a signal handler has one of
+	 * its own.
+	 */
 	static char path[PATH_MAX + 64], second[PATH_MAX + 64], temporary[PATH_MAX + 64];
 	int fd, result;
 
@@ -141,8 +144,8 @@ void pem_process__write_models(const struct pem_pool_file *pool)
 }
 
 /*
- * The name of the process's first thread: a JVM's, say, not that of the pool thread which raises
- * the first event.
+ * Get the name of the process's first thread. This is a JVM's name, for example, and not the name
+ * of the pool thread which raises the first event.
  */
 static void get_name(char name[PEM_NAME_BYTES])
 {
@@ -151,7 +154,7 @@ static void get_name(char name[PEM_NAME_BYTES])
 
 	if (fd >= 0)
 		close(fd);
-	/* the line's end */
+	/* remove the line end */
 	if (n > 0)
 		name[n - 1] = 0;
 	else
@@ -159,7 +162,7 @@ static void get_name(char name[PEM_NAME_BYTES])
 	name[PEM_NAME_BYTES - 1] = 0;
 }
 
-/* What is the same in this process and in those that it forks. */
+/* Fill the members that are equal in this process and in its children. */
 static void fill_common(struct pem_pool_header *h, const struct pem_joined *joined)
 {
 	h->pid_namespace = pem_pid_namespace();
@@ -210,7 +213,7 @@ static bool choose_geometry(const struct pem_session_page *page, struct pem_pool
 	return true;
 }
 
-/* Map a new pool file and lay it out, without its magic. 0, or -errno. */
+/* Map a new pool file and lay it out, without its magic. Returns 0 or -errno. */
 static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ring, uint64_t *bytes)
 {
 	struct pem_pool_header layout, *h;
@@ -237,7 +240,7 @@ static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ri
 	return 0;
 }
 
-/* Make a pool the one of this process. */
+/* Make a pool the pool of this process. */
 static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64_t bytes)
 {
 	pem_joined__begin_change(joined);
@@ -246,7 +249,7 @@ static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64
 	joined->ready_lanes = 0;
 	pem_joined__end_change(joined);
 	fill_header(ring);
-	/* PA: Consumers look from here on. */
+	/* PA: consumers read the pool from here on */
 	__atomic_store_n(&ring->header->magic, PEM_POOL_MAGIC, __ATOMIC_RELEASE);
 }
 
@@ -257,8 +260,8 @@ static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file 
 	int fd = create_pool_file(joined, joined->directory, pool, path, sizeof(path)), result;
 
 	/*
-	 * Having given up its user the process, or a child of it, has no right to the first any
-	 * more.
+	 * A process that has given up its user has no right to the session's folder any more; nor
+	 * has a child of it.
 	 */
 	if (fd == -EACCES && joined->public_directory[0])
 		fd = create_pool_file(joined, joined->public_directory, pool, path, sizeof(path));
@@ -271,42 +274,44 @@ static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file 
 		return result;
 	}
 	/*
-	 * Before the pool is complete: who finds it looks for them. After the close: there may be
-	 * one descriptor left.
+	 * The models are written before the pool is complete, since a consumer that finds the pool
+	 * looks for them. They are written after the close, since only one descriptor may be left.
 	 */
 	pem_process__write_models(pool);
 	return 0;
 }
 
-/* --- what a pool has before no more is to be had --- */
+/* --- memory made ready while the process may still allocate --- */
 
-/* threads, each with events in the middle of others counted once more */
+/* Lanes made ready for threads. A thread in an event inside another one counts once more. */
 #define READY_LANES 16u
-/* of chunks: what a thread fills while its consumer does not look */
+/* Bytes of chunks that are made ready. Threads fill them while the consumer does not drain. */
 #define READY_BYTES (2u << 20)
-#define SPARES 4u /* children of a process that can't make files any more, in each session */
+#define SPARES                                                                                     \
+	4u /* spare pools in each session, for children of a process that can make no files any    \
+	      more */
 #define SPARE_LANES 2u
 #define SPARE_BYTES (256u << 10)
 
 /*
- * Pools for children; mapped shared, so that all processes see which are taken, by their header's
- * pid.
+ * Pools for children. They are mapped shared, and a taken pool has its process's id in its header,
+ * so all processes see which ones are taken.
  */
 static struct spare {
 	struct pem_ring ring;
 	struct pem_pool_file file;
-	uint64_t bytes; /* 0: none was made */
+	uint64_t bytes; /* 0: no pool was made */
 	uint32_t incarnation;
 } spares[PEM_SESSIONS_MAX][SPARES];
 
-/* How many lanes have memory now. */
+/* Allocate memory for this many lanes. Returns how many lanes have memory now. */
 static uint32_t ready_lanes(const struct pem_ring *ring, uint32_t wanted)
 {
 	uint64_t stride = (uint64_t)ring->event_capacity * sizeof(struct pem_cell);
 
 	if (wanted > ring->lane_count - 1)
 		wanted = ring->lane_count - 1;
-	/* Consumers look one lane further than those in use. */
+	/* Consumers read one lane further than those in use. */
 	return pem_populate(ring->lanes, (wanted + 2) * sizeof(struct pem_lane)) &&
 			       pem_populate(ring->cells + ring->event_capacity, wanted * stride)
 		       ? wanted
@@ -356,7 +361,7 @@ void pem_process__reserve(unsigned session_index, bool for_children, bool ready)
 		joined->ready_lanes = ready_lanes(&joined->ring, READY_LANES);
 		ready_chunks(&joined->ring, READY_BYTES);
 	}
-	/* A process that has moved would make files where no consumer looks for them. */
+	/* A process that has moved would make files where no consumer finds them. */
 	if (!for_children || !pem_joined__in_reach(joined))
 		return;
 	for (i = 0; i < SPARES; i++)
@@ -380,7 +385,10 @@ int pem_process__take_spare(unsigned session_index)
 		joined->pool_file = spare->file;
 		adopt(joined, &spare->ring, spare->bytes);
 		joined->ready_lanes = SPARE_LANES;
-		/* A child of this process puts private pages in its place. */
+		/*
+		 * A child of this process must not unmap the pool or take it again; it puts private
+		 * pages in the pool's place.
+		 */
 		spare->bytes = 0;
 		return 0;
 	}
@@ -389,7 +397,7 @@ int pem_process__take_spare(unsigned session_index)
 
 /* --- the pool --- */
 
-/* A file of its own if that can be had, or what its parent has made for it. */
+/* Make a pool file, or take a spare pool that the parent has made. Returns 0 or -errno. */
 static int get_pool(struct pem_joined *joined, unsigned session_index, bool in_reach)
 {
 	struct pem_ring ring;
@@ -410,8 +418,8 @@ int pem_process__make_pool(unsigned session_index)
 	struct pem_joined *joined = &pem_process.joined[session_index];
 	const struct pem_session_page *page = joined->page;
 	/*
-	 * Applying rules may make the entry another session's. These stay mapped: see
-	 * pem_make_private.
+	 * Applying rules may make the entry another session's. This page stays mapped all the same:
+	 * see pem_make_private.
 	 */
 	struct pem_session_page *counts = joined->counts;
 	int result = -ECANCELED;
@@ -422,7 +430,7 @@ int pem_process__make_pool(unsigned session_index)
 	if (__atomic_load_n(&page->closed, __ATOMIC_RELAXED))
 		goto fail;
 	in_reach = pem_joined__in_reach(joined);
-	/* Nobody would drain it, nor take it away when this process ends. */
+	/* Without its consumer nobody would drain the pool, or remove it when this process ends. */
 	if (in_reach && !pem_alive__check(joined->directory)) {
 		joined->state = PEM_JOINED_FAILED;
 		pem_process__switch_off(session_index);
@@ -431,7 +439,7 @@ int pem_process__make_pool(unsigned session_index)
 	if (in_reach)
 		pem_process__publish();
 	result = get_pool(joined, session_index, in_reach);
-	/* Other threads may not be restricted, and the filter is told of. */
+	/* Do not give up: other threads may not be restricted, and the filter is reported. */
 	if (result && (pem_restricted() || pem_rights__notice_filter()))
 		return result;
 	if (result)
@@ -439,7 +447,10 @@ int pem_process__make_pool(unsigned session_index)
 	joined->full = joined->crowded = 0;
 	/* JA */
 	__atomic_store_n(&joined->state, PEM_JOINED_POOL, __ATOMIC_RELEASE);
-	/* uc: The consumer reaches in from here on. What it changed before has to be looked up. */
+	/*
+	 * uc: from here on the consumer changes actions itself; its earlier changes are looked up
+	 * here
+	 */
 	if (__atomic_load_n(&page->generation, __ATOMIC_ACQUIRE) != joined->filter_generation)
 		pem_process__apply(session_index);
 	/* PE */
@@ -448,7 +459,7 @@ int pem_process__make_pool(unsigned session_index)
 	return 0;
 fail:
 	joined->state = PEM_JOINED_FAILED;
-	/* a closed session wants nothing: its events cost nothing */
+	/* A closed session wants nothing. Applying its rules makes its events cost nothing. */
 	if (result == -ECANCELED)
 		pem_process__apply(session_index);
 	__atomic_store_n(&counts->last_errno, (uint32_t)-result, __ATOMIC_RELAXED);

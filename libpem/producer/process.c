@@ -2,7 +2,7 @@
 /*
  * process.c - the process lock, providers, fork
  *
- * Not here: the control file (control.c), sessions (join.c), what rules say of events (apply.c),
+ * Other files: the control file (control.c), sessions (join.c), applying rules to events (apply.c),
  * making pools (pools.c), threads (thread.c), events (notify.c).
  */
 #include "producer/producer.h"
@@ -26,27 +26,31 @@
 struct pem_process pem_process;
 static __thread int cancel_state __attribute__((tls_model("initial-exec")));
 static __thread int cancel_type __attribute__((tls_model("initial-exec")));
-static sigset_t signal_mask; /* of the lock's holder, before it took it */
-static bool signals_held; /* by the lock's holder: not where it is restricted */
+static sigset_t signal_mask; /* of the lock's holder, before it took the lock */
+static bool signals_held; /* by the lock's holder; a restricted holder holds none */
 
 #ifndef MADV_WIPEONFORK
 #define MADV_WIPEONFORK 18
 #endif
 
-/* All zero in a child, however it was forked. */
+/* A child of fork or clone finds all this zero, where wiped_on_fork is true. */
 static union {
 	struct {
-		uint32_t lock; /* tid of the holder, with LOCK_FORKS if that forks; 0: free */
-		uint32_t here; /* this is the process that knows its joined sessions as its own */
+		uint32_t lock; /* tid of the holder, with LOCK_FORKS while it forks; 0: free */
+		/*
+		 * Not 0: this process has made the state of its joined sessions its own. 0: it is a
+		 * new child.
+		 */
+		uint32_t here;
 	};
 	uint8_t page[PEM_PAGE_ALIGN];
 } life __attribute__((aligned(PEM_PAGE_ALIGN)));
-static bool wiped_on_fork; /* it is */
+static bool wiped_on_fork; /* the kernel zeroes life in a child */
 
-#define QUIET_TRIES 20000 /* of a restricted thread to take the lock: some 0.1 ms */
-/* Of any other thread, to take it from one that forks: a hundred naps, some 10 ms. */
+#define QUIET_TRIES 20000 /* tries of a restricted thread to take the lock: some 0.1 ms */
+/* Tries of any other thread to take the lock from one that forks: a hundred naps, some 10 ms. */
 #define FORK_TRIES 6400
-#define LOCK_FORKS (1u << 30) /* not in pem_rights__thread_id */
+#define LOCK_FORKS (1u << 30) /* no thread id has this bit, nor has pem_rights__thread_id() */
 
 static void become_child(void);
 
@@ -56,9 +60,9 @@ bool pem_wipe_on_fork(void *start, size_t bytes)
 }
 
 /*
- * No handler runs while the lock is held: one that forks would leave a child in the middle of
- * making its parent's pool, as whose owner it then appears. Signals that the thread raises by what
- * it does can't wait.
+ * Block signals while the lock is held. A signal handler that forked now would leave a child in the
+ * middle of making its parent's pool. The child would then appear as the owner of this pool.
+ * Signals that the thread raises by its own instructions cannot be blocked.
  */
 static void hold_signals(sigset_t *before)
 {
@@ -73,13 +77,13 @@ static void hold_signals(sigset_t *before)
 }
 
 /*
- * Wait for the lock. false: this thread holds it, or is restricted, where waiting long takes system
- * calls.
+ * Wait for the lock. Returns false where this thread holds it already. Also returns false in a
+ * restricted thread after QUIET_TRIES: waiting longer takes system calls.
  *
  * A thread that forks does not keep the lock for ever. Its fork takes locks of the program and of
- * malloc while it holds this one, and a thread that holds one of those may be here, in an event. So
- * this thread takes the lock after a while. If the fork is only slow, its child may find what this
- * thread is changing half done, as a child of _Fork may.
+ * malloc while it holds this one. A thread that holds one of those locks may wait here, in an
+ * event. So the waiting thread takes the lock after a while. If the fork is only slow, its child
+ * may see a half-done change of the thread that took the lock. A child of _Fork may see the same.
  */
 static bool acquire(uint32_t self, bool restricted)
 {
@@ -97,7 +101,7 @@ static bool acquire(uint32_t self, bool restricted)
 		tries++;
 		if (restricted)
 			continue;
-		/* Yielding alone would starve a holder of lower real-time priority. */
+		/* A thread that only yields would starve a holder of lower real-time priority. */
 		if (tries % 64)
 			sched_yield();
 		else
@@ -115,11 +119,11 @@ bool pem_process__lock(void)
 	if (!restricted)
 		hold_signals(&mask);
 	/*
-	 * Opening and closing files are cancellation points, and a program is not cancelled inside
-	 * its malloc.
+	 * Opening and closing files are cancellation points, but a program must not be cancelled
+	 * inside its malloc.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	/* The C library's handler of asynchronous cancellation looks at the type alone. */
+	/* The C library's handler of asynchronous cancellation only looks at the type. */
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
 	if (!acquire(pem_rights__thread_id(), restricted)) {
 		if (!restricted)
@@ -148,7 +152,7 @@ void pem_process__unlock(void)
 	__atomic_store_n(&life.lock, 0, __ATOMIC_RELEASE);
 	if (held)
 		pthread_sigmask(SIG_SETMASK, &mask, NULL);
-	/* Last: the thread may end here. */
+	/* This comes last: the thread may be cancelled here. */
 	pthread_setcancelstate(state, NULL);
 	pthread_setcanceltype(type, NULL);
 }
@@ -183,8 +187,8 @@ static uint8_t *thread_pointer(void)
 }
 
 /*
- * Where the provider's events lie in a pool's cells: where they lay before, if its library was here
- * already.
+ * Find the place of the provider's events in the cells of a pool. If the library was here before,
+ * its events have their old place.
  */
 static uint32_t find_base(const struct pem_provider *provider)
 {
@@ -221,14 +225,17 @@ static void note_events(struct pem_provider *provider)
 
 	for (i = 0; i < provider->event_count; i++) {
 		pem_process.event_id[provider->event_base + i] = provider->event_ids[i];
-		/* Where a library that has gone had them, too: this one's text may be another. */
+		/*
+		 * If these are the events of a library that has gone and come again, its text may
+		 * be another now.
+		 */
 		pem_process.event_model[provider->event_base + i] = 0;
 		pem_process.event_level[provider->event_base + i] = 0;
 	}
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
 		if (pem_process.joined[session_index].state != PEM_JOINED_POOL)
 			continue;
-		/* The model first: who finds an id looks for it. */
+		/* The models are written first: a consumer that finds an id looks for its model. */
 		pem_process__write_models(&pem_process.joined[session_index].pool_file);
 		ids = pem_pool__event_ids(&pem_process.joined[session_index].ring);
 		models = pem_pool__event_models(&pem_process.joined[session_index].ring);
@@ -244,8 +251,8 @@ static void note_events(struct pem_provider *provider)
 }
 
 /*
- * A restricted process is one that has just started, or a child of fork: the id of its first
- * thread.
+ * The process's id. A restricted process has just started, or is a child of fork. So it has one
+ * thread, with the same id.
  */
 static uint32_t process_id(void)
 {
@@ -259,7 +266,7 @@ int pem_provider_register(struct pem_provider *provider)
 	unsigned session_index;
 	bool first;
 
-	/* The constructor of a library that does not name this one may run first. */
+	/* A library that does not link with this one may have its constructor run first. */
 	if (!pem_process.pid)
 		pem_process__find_filter();
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX && pem_rights__has_clock();
@@ -289,7 +296,7 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->notify = pem_notify;
 	provider->next = pem_process.providers;
 	pem_process.providers = provider;
-	note_events(provider); /* which is on the list by now */
+	note_events(provider); /* the provider is on the list by now */
 	first = !pem_process.control;
 	pem_process__publish_provider(provider);
 	provider->registered = 1;
@@ -299,7 +306,10 @@ int pem_provider_register(struct pem_provider *provider)
 			pem_process__apply_to(provider, session_index);
 		pem_process__join_offered(session_index);
 	}
-	/* Now that whoever looks for this process finds it, it looks for those that came before. */
+	/*
+	 * A consumer can find this process from now on. So the process searches the earlier
+	 * sessions now.
+	 */
 	if (first)
 		pem_process__search_sessions();
 unlock:
@@ -324,7 +334,7 @@ void pem_provider_unregister(struct pem_provider *provider)
 	}
 	if (!pem_process.borrows_pages) {
 		memset(page_enable(provider), 0, provider->event_count);
-		/* Its place may be given anew. */
+		/* Another provider may get its place in the control file. */
 		((struct pem_control_header *)provider->page)->event_count = 0;
 	}
 	provider->registered = 0;
@@ -335,12 +345,13 @@ void pem_provider_unregister(struct pem_provider *provider)
 /* --- process life --- */
 
 /*
- * What a thread's fork is to restore. Not what the lock's holder has: another thread may have taken
- * the lock meanwhile, and in the child handlers of others may take it first.
+ * What fork has to restore in this thread. The state of the lock's holder does not serve here:
+ * another thread may have taken the lock meanwhile. In the child, another library's handler may
+ * take the lock first.
  */
 static __thread struct {
-	uint64_t signals; /* 1 to 64: all that the kernel has */
-	/* the lock's word; 0 when a signal handler forks in the middle of the library */
+	uint64_t signals; /* signals 1 to 64, all that the kernel has */
+	/* The lock's word; 0 where a signal handler forked in the middle of the library. */
 	uint32_t lock;
 	int cancel_state, cancel_type;
 	bool signals_held;
@@ -359,7 +370,7 @@ static void before_fork(void)
 	at_fork.cancel_type = cancel_type;
 	at_fork.signals_held = signals_held;
 	memcpy(&at_fork.signals, &signal_mask, sizeof(at_fork.signals));
-	/* KA: Last: from here on another thread may take the lock. */
+	/* KA: this comes last, since another thread may take the lock from here on */
 	__atomic_store_n(&life.lock, at_fork.lock, __ATOMIC_RELEASE);
 }
 
@@ -372,7 +383,7 @@ static void restore_after_fork(void)
 		memcpy(&mask, &at_fork.signals, sizeof(at_fork.signals));
 		pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	}
-	/* Last: the thread may end here. */
+	/* The thread may be cancelled here. */
 	pthread_setcancelstate(at_fork.cancel_state, NULL);
 	pthread_setcanceltype(at_fork.cancel_type, NULL);
 }
@@ -383,16 +394,17 @@ static void after_fork_in_parent(void)
 
 	if (!word)
 		return;
-	/* KA: Unless another thread took the lock. */
+	/* KA: nothing is stored where another thread took the lock */
 	__atomic_compare_exchange_n(&life.lock, &word, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 	restore_after_fork();
 }
 
 /*
- * The child has its own address space but the parent's shared mappings: it gets control pages that
- * say the same in a control file of its own, and its first event makes its own pool. Lock held. A
- * child of fork comes here at once; one of _Fork or of clone with its first event that gets to the
- * library. Its parent's threads may have been anywhere then.
+ * Make this process's state its own, in a child. A child has its own address space but its parent's
+ * shared mappings. So it gets copies of the control pages in a control file of its own. Its first
+ * event makes its own pool. Lock held. A child of fork comes here at once. A child of _Fork or
+ * clone comes here with its first event that reaches the library. The parent's threads may have
+ * been anywhere when such a child was made.
  */
 static void become_child(void)
 {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * program_file.c - what the file of a program says of libraries that are to be preloaded into it
+ * program_file.c - whether libraries may be preloaded into a program, from its file
  *
- * All by system calls themselves: a thread is not cancelled in execve, and nothing may be
- * allocated.
+ * This file only makes system calls directly: a thread is not cancelled in execve, and nothing may
+ * be allocated.
  *
- * Not here: what follows from it, for a recording's command (processes/environment.c) and what that
- * starts (libc/exec.c).
+ * The callers act on the answer: processes/environment.c for a recording's command, libc/exec.c for
+ * the programs that this command starts.
  */
 #include "producer/program_file.h"
 
@@ -26,15 +26,18 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define BLOCK_BYTES 512u /* of a handler's stack */
-#define BLOCKS 8u /* where linkers put the loader's name */
+#define BLOCK_BYTES 512u /* on the stack, which may be a signal handler's */
+#define BLOCKS 8u /* linkers put the loader's name into these */
 
 /* --- gaining rights --- */
 
-/* of users that a user namespace has no id for: the kernel ignores their bits */
+/*
+ * The id of users that a user namespace has no id for. The kernel ignores set-id bits of their
+ * files.
+ */
 #define OVERFLOW_ID 65534u
 
-/* Does the kernel ignore set-id bits of this file, and capabilities? */
+/* Does the kernel ignore set-id bits and capabilities of this file? */
 static bool is_nosuid(const char *path)
 {
 	struct statfs fs;
@@ -69,14 +72,18 @@ static bool gains_capabilities(const char *path)
 	       caps.data[1].permitted;
 }
 
-/* Root gains nothing by capabilities. What the process began as is known without a call. */
+/*
+ * Is this process root, which gains nothing by capabilities? No call is made where the process's
+ * first user is known.
+ */
 static bool is_root(void)
 {
 	return pem_rights__given_up() ? !syscall(SYS_getuid) : !getauxval(AT_UID);
 }
 
 /*
- * As the kernel decides on AT_SECURE, see cap_bprm_creds_from_file() in its security/commoncap.c.
+ * Will the kernel set AT_SECURE for this program? See cap_bprm_creds_from_file() in the kernel's
+ * security/commoncap.c.
  */
 static bool is_privileged(const char *path, const struct stat *st)
 {
@@ -88,8 +95,8 @@ static bool is_privileged(const char *path, const struct stat *st)
 /* --- the loader --- */
 
 /*
- * Where the loader's name lies in the file; 0: there is none, or it is not known. head: the first
- * block.
+ * The place of the loader's name in the file. 0: there is none, or the place is not known. head is
+ * the first block of the file.
  */
 static uint64_t loader_at(const Elf64_Ehdr *head, bool *is_static)
 {
@@ -103,7 +110,7 @@ static uint64_t loader_at(const Elf64_Ehdr *head, bool *is_static)
 	for (i = 0; i < head->e_phnum && (const unsigned char *)(part + i + 1) <= end; i++) {
 		if (part[i].p_type == PT_INTERP)
 			return part[i].p_offset;
-		/* The name of a loader stands before what is loaded, if there is one. */
+		/* The program header of a loader's name comes before the first loaded segment. */
 		*is_static = *is_static || part[i].p_type == PT_LOAD;
 		if (*is_static)
 			break;
@@ -111,7 +118,7 @@ static uint64_t loader_at(const Elf64_Ehdr *head, bool *is_static)
 	return 0;
 }
 
-/* Is it musl's loader, which ends a program whose libraries it can't load? */
+/* Is the loader musl's? It ends a program whose preloaded libraries it cannot load. */
 static bool names_musl(int fd, unsigned char *block, uint64_t at)
 {
 	static const char start[] = "/ld-musl-";
@@ -129,7 +136,7 @@ static bool names_musl(int fd, unsigned char *block, uint64_t at)
 	return name && !strncmp((const char *)name, start, sizeof(start) - 1);
 }
 
-/* A loader has no loader, and preloads. */
+/* A loader itself names no loader, and preloads libraries all the same. */
 static bool is_loader(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -178,7 +185,7 @@ static enum pem_program_kind kind_of(const char *path)
 	if (!S_ISREG(st.st_mode) || !(st.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)))
 		return PEM_PROGRAM_MISSING;
 	kind = kind_of_text(path, &is_script);
-	/* The kernel does not honour the bits of a script. */
+	/* The kernel ignores the set-id bits of a script. */
 	if (kind == PEM_PROGRAM_USUAL && !is_script && is_privileged(path, &st))
 		kind = PEM_PROGRAM_PRIVILEGED;
 	return kind;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rights.c - a process about to give up rights: what its later events need is made before
+ * rights.c - when a process is about to give up rights, make all that its later events need
  *
- * Two kinds of rights end two kinds of things. Without its user, root folder or namespace a process
- * makes no more files; its pools, which are mapped, go on. With a seccomp filter it may make no
- * system call: then pem makes none, and lives on memory that exists already.
+ * Two kinds of rights matter. A process without its user, root folder or namespace can make no more
+ * files; its mapped pools still work. A process with a seccomp filter may be allowed no system
+ * call. There pem makes none, and uses only memory that is allocated already.
  *
- * Not here: what a filter refuses (seccomp.c), pools (pools.c).
+ * Other files: which calls a filter refuses (seccomp.c), pools (pools.c).
  */
 #include "producer/rights.h"
 
@@ -31,12 +31,12 @@
 __thread uint32_t pem_thread_refused __attribute__((tls_model("initial-exec")));
 uint32_t pem_process_refused;
 
-static bool given_up; /* rights, by a call that was seen */
-static bool moved; /* paths lead elsewhere than they did */
+static bool given_up; /* the process gave up rights by a call that was seen */
+static bool moved; /* paths may lead to other files than before */
 
 /*
- * Of a filter that the process set by instructions of its own nobody tells it but who looks from
- * outside.
+ * Does a consumer say that this process is restricted? A process may set a filter by instructions
+ * of its own. pem in the process does not see this; a consumer sees it from outside.
  */
 uint32_t pem_process__refused_as_seen(void)
 {
@@ -60,8 +60,9 @@ uint32_t pem_process__refused_as_seen(void)
 }
 
 /*
- * What the variable said when the program began, and those that came since. Not asked for later: a
- * program that has a getenv of its own, with a lock, may hold that lock when it raises an event.
+ * The number of filters that the variable gave when the program began, and harmless ones since. ~0:
+ * not known. The variable is not read for it later: a program may have its own getenv with a lock,
+ * and may hold this lock when it raises an event.
  */
 static uint32_t known_filters = ~0u;
 
@@ -76,14 +77,14 @@ bool pem_process__has_moved(void)
 }
 
 /*
- * The C library keeps a thread's id in the thread's own structure, where no function tells it: at
- * what distance from the thread pointer is found out while the kernel may be asked. 0: not yet, or
- * nowhere.
+ * The distance from the thread pointer to the thread's id in the C library's thread structure. No
+ * function of the C library tells it, so it is found while the kernel may be asked for the id. 0:
+ * not found yet, or not there.
  */
 static intptr_t id_offset;
 
 #if defined(__x86_64__)
-/* of what of the structure is certainly there, from the thread pointer on */
+/* The part of the structure that surely exists, counted from the thread pointer. */
 #define STRUCTURE_START 0
 #define STRUCTURE_END 2048
 #elif defined(__aarch64__)
@@ -113,7 +114,10 @@ static void find_id(void)
 	id_offset = offset < STRUCTURE_END ? offset : 0;
 }
 
-/* Where it is not known, something that tells threads apart and is no thread's id. */
+/*
+ * The id of this thread, without a system call. Where the id is not known, it is a number that
+ * differs between threads and is no thread's id.
+ */
 static uint32_t known_thread_id(void)
 {
 	return id_offset
@@ -133,7 +137,7 @@ uint32_t pem_rights__parent_id(void)
 
 /* --- the clock --- */
 
-static bool clock_denied; /* to any thread of this process, or of one that forked it */
+static bool clock_denied; /* to any thread of this process, or of a process that forked it */
 
 bool pem_rights__has_clock(void)
 {
@@ -142,8 +146,8 @@ bool pem_rights__has_clock(void)
 	if (!__atomic_load_n(&clock_denied, __ATOMIC_RELAXED))
 		return true;
 	/*
-	 * A filter may refuse to tell: it is not asked of filters beforehand, since few programs
-	 * come here.
+	 * A filter may refuse this call. Filters are not checked for it beforehand, since few
+	 * programs come here. So it is only made where there is no filter.
 	 */
 	if (!pem_restricted() && !prctl(PR_GET_SECCOMP, 0, 0, 0, 0))
 		prctl(PR_GET_TSC, &mode);
@@ -175,7 +179,10 @@ static bool has_joined(void)
 	return false;
 }
 
-/* Of every session that the process has joined. spares, ready: see pem_process__reserve. */
+/*
+ * Make the pools of all sessions that the process has joined. spares, ready: see
+ * pem_process__reserve.
+ */
 static void make_pools(bool spares, bool ready)
 {
 	unsigned session_index;
@@ -219,17 +226,17 @@ bool pem_rights__given_up(void)
 
 /* --- seccomp filters --- */
 
-#define STATUS_BYTES 512u /* at a time: handlers have small stacks */
+#define STATUS_BYTES 512u /* read at a time, since signal handlers may have small stacks */
 
 /*
- * The number in a line of /proc/thread-self/status, "\nNAME:"; -1: there is none. Calls have the
- * form that the loader's have.
+ * The number in a line of /proc/thread-self/status; name is "\nNAME:". Returns -1 where there is no
+ * such line. The calls have the same form as the loader's.
  */
 static long read_status(const char *name)
 {
 	int fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
 	char text[STATUS_BYTES + 1];
-	size_t kept = 0, tail = strlen(name) + 12; /* the line, with its number */
+	size_t kept = 0, tail = strlen(name) + 12; /* the length of the line with its number */
 	const char *line = NULL;
 	ssize_t n;
 
@@ -239,7 +246,7 @@ static long read_status(const char *name)
 		kept += (size_t)n;
 		text[kept] = 0;
 		line = strstr(text, name);
-		/* One that is cut off is found with what follows. */
+		/* A line that is cut off is found again in the next read. */
 		if (line && !strchr(line + 1, '\n') && kept > tail)
 			line = NULL;
 		if (line || kept <= tail)
@@ -252,16 +259,15 @@ static long read_status(const char *name)
 }
 
 /*
- * May the memory be read? The kernel looks at a signal mask before it finds that what to do with it
- * is none of its operations. A call that filters allow which list what they refuse, as they do not
- * process_vm_readv.
+ * May this memory be read? The kernel reads a signal mask before it refuses the invalid operation.
+ * Filters that list the refused calls allow this call; they refuse process_vm_readv.
  */
 static bool is_readable(const void *start, size_t bytes)
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), end = (uintptr_t)start + bytes;
 	uintptr_t at;
 
-	if (!start) /* for the kernel no mask at all */
+	if (!start) /* to the kernel NULL means no mask */
 		return false;
 	for (at = (uintptr_t)start; at < end; at = (at | (page - 1)) + 1) {
 		if (syscall(SYS_rt_sigprocmask, PEM_SECCOMP_NO_OPERATION, at, NULL, 8) &&
@@ -272,8 +278,8 @@ static bool is_readable(const void *start, size_t bytes)
 }
 
 /*
- * The program's filter, which may be none: a program that hands in NULL to find out whether the
- * kernel knows the call lives by EFAULT.
+ * Copy the program's filter. Returns false where it cannot be read: a program may pass NULL to find
+ * out whether the kernel knows the call, and expects EFAULT.
  */
 static bool read_program(const struct sock_fprog *program, struct sock_fprog *filter)
 {
@@ -285,9 +291,9 @@ static bool read_program(const struct sock_fprog *program, struct sock_fprog *fi
 }
 
 /*
- * Is this process the one whose state lies here? A child of vfork is in its parent's memory, where
- * nothing may be changed for it. A child of clone, of which nobody was told, is once it has taken
- * the lock.
+ * Does the state in this memory belong to this process? A child of vfork shares its parent's
+ * memory, and must change nothing there. pem is not told of a child of clone: taking the lock makes
+ * the state the child's.
  */
 static bool is_own_process(void)
 {
@@ -296,7 +302,7 @@ static bool is_own_process(void)
 	return (uint32_t)getpid() == pem_process.pid;
 }
 
-/* What all that follows needs, while calls may still be made. */
+/* Make all that later events need, while system calls are still allowed. */
 static void make_ready(void)
 {
 	find_id();
@@ -353,7 +359,7 @@ enum pem_filter_effect pem_rights__before_strict(void)
 	enum pem_filter_effect effect = PEM_FILTER_NONE;
 	int saved_errno = errno;
 
-	/* Who has a filter can't change to strict mode. */
+	/* A process that has a filter cannot change to strict mode. */
 	if (!pem_restricted() && is_own_process()) {
 		make_ready();
 		pem_thread__silence(true);
@@ -364,7 +370,7 @@ enum pem_filter_effect pem_rights__before_strict(void)
 	return effect;
 }
 
-/* Let consumers know how many filters are no news. */
+/* Tell consumers how many filters are known. */
 static void note_filters(void)
 {
 	struct pem_ring ring;
@@ -387,17 +393,20 @@ static bool can_touch(void *start, size_t bytes)
 	return !madvise((void *)page, bytes + ((uintptr_t)start - page), MADV_POPULATE_WRITE);
 }
 
-/* Kernels before 5.14 can't say: there pem's own memory seems to be read-only, too. */
+/*
+ * May this memory be written? Kernels before 5.14 cannot tell: can_touch() fails there for pem's
+ * own memory too. There the answer is true.
+ */
 static bool is_writable(void *start, size_t bytes)
 {
 	return can_touch(start, bytes) || !can_touch(&clock_denied, sizeof(clock_denied));
 }
 
 /*
- * One filter more that does no harm: programs that this one starts are told how many they have of
- * those, in the variable by which this process was told. It is written over, digit by digit, since
- * memory may not be allocated here. Where a program has made its variables read-only, those that it
- * starts are not told.
+ * Count one more harmless filter. The variable that told this process its number of filters is
+ * changed too, for the programs that this process starts. Its digits are overwritten one by one,
+ * since no memory may be allocated here. If a program has made its variables read-only, the
+ * programs that it starts are not told.
  */
 static void count_harmless(void)
 {
@@ -427,7 +436,7 @@ void pem_rights__after_filter(enum pem_filter_effect effect, bool taken)
 		count_filtered();
 		return;
 	}
-	/* none: nobody orders anything by it */
+	/* none: nothing is ordered by it */
 	if (effect == PEM_FILTER_PROCESS)
 		__atomic_store_n(&pem_process_refused, 0, __ATOMIC_SEQ_CST);
 	else
@@ -448,10 +457,11 @@ void pem_rights__inherit(bool restricted)
 }
 
 /*
- * Of a program that is started with a filter nobody knows. The one who has it recorded says how
- * many filters it has itself, which let pem's calls pass, for it makes the same; with more than
- * these, and those of which the processes between have counted as harmless, this program makes none
- * of them. Filters are never taken away. Before Linux 5.9 they can't be counted.
+ * Decide whether this process began with a filter that nobody knows. The variable says how many
+ * known filters there are. The recording program gave its own number: its filters let pem's calls
+ * pass, since it makes the same calls. Processes in between have added those that they counted as
+ * harmless. If the process has more filters than that, it makes none of pem's calls. Filters are
+ * never removed. Linux before 5.9 does not count them.
  */
 void pem_process__find_filter(void)
 {
@@ -464,8 +474,9 @@ void pem_process__find_filter(void)
 }
 
 /*
- * A filter that nobody told of may be why a call failed. Where the kernel's word on that is
- * refused, too, any filter will do: pem began with those that it knows, and they let it read.
+ * Was a failed call refused by a filter that pem was not told of? If so, the process is restricted
+ * from now on. Where the kernel's count cannot be read either, any filter counts as such: pem began
+ * with the known filters, and those let it read the count.
  */
 bool pem_rights__notice_filter(void)
 {

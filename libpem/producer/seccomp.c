@@ -2,11 +2,11 @@
 /*
  * seccomp.c - an interpreter of seccomp filters, and the system calls that pem makes in a program
  *
- * The kernel can't be asked what a filter refuses without making the call. But the program is at
- * hand when it is set, and it is a pure function of the call's number and arguments
- * (kernel/seccomp.c, Documentation/userspace-api/seccomp_filter.rst).
+ * The kernel does not tell which calls a filter refuses; a process finds out by making the call.
+ * But the filter's program can be read when it is set. It is a pure function of the call's number
+ * and arguments (kernel/seccomp.c, Documentation/userspace-api/seccomp_filter.rst).
  *
- * Not here: what follows from it (rights.c).
+ * Acting on the answer is in rights.c.
  */
 #include "producer/seccomp.h"
 
@@ -39,7 +39,7 @@
 #define THIS_ARCH AUDIT_ARCH_AARCH64
 #endif
 
-/* --- the interpreter: what the kernel takes of classic BPF for a filter --- */
+/* --- the interpreter: the classic BPF that the kernel allows in a filter --- */
 
 struct machine {
 	uint32_t a, x, memory[BPF_MEMWORDS];
@@ -51,7 +51,7 @@ static uint32_t operand(const struct machine *m, const struct sock_filter *i)
 	return BPF_SRC(i->code) == BPF_X ? m->x : i->k;
 }
 
-/* false: no such instruction. */
+/* Returns false where there is no such instruction. */
 static bool compute(struct machine *m, const struct sock_filter *i)
 {
 	uint32_t by = operand(m, i);
@@ -116,7 +116,7 @@ static bool load(const struct machine *m, const struct sock_filter *i, uint32_t 
 	}
 }
 
-/* How many instructions to leave out; -1: no such jump. */
+/* The number of instructions to skip; -1: there is no such jump. */
 static int64_t jump(const struct machine *m, const struct sock_filter *i)
 {
 	uint32_t with = operand(m, i);
@@ -137,7 +137,7 @@ static int64_t jump(const struct machine *m, const struct sock_filter *i)
 	}
 }
 
-/* All but returns and jumps. */
+/* Run any instruction that is not a return or a jump. */
 static bool step(struct machine *m, const struct sock_filter *i)
 {
 	switch (BPF_CLASS(i->code)) {
@@ -164,7 +164,7 @@ static bool step(struct machine *m, const struct sock_filter *i)
 	}
 }
 
-/* What the filter says of a call. Jumps lead forward, so that it ends. */
+/* The filter's answer to a call. Jumps only lead forward, so the program ends. */
 static uint32_t run(const struct sock_filter *code, uint32_t count, const struct seccomp_data *data)
 {
 	struct machine m = {.data = data};
@@ -214,8 +214,8 @@ struct call {
 	}
 
 /*
- * What producer/ and libc/ call once a process runs, as the C library makes it. A new one has to be
- * listed.
+ * The calls of producer/ and libc/ in a running process, in the C library's form. Any new call must
+ * be added here.
  */
 static const struct call calls[] = {
 	{SYS_madvise, {SOME_ADDRESS, SOME_BYTES, MADV_POPULATE_WRITE}},
@@ -254,7 +254,7 @@ static const struct call calls[] = {
 	{SYS_renameat, {(uint64_t)AT_FDCWD, SOME_ADDRESS, (uint64_t)AT_FDCWD, SOME_ADDRESS}},
 #endif
 };
-/* Those by whose failure nothing is lost. */
+/* Calls that may fail without a loss. */
 static const struct call optional_calls[] = {
 	{SYS_madvise, {SOME_ADDRESS, SOME_BYTES, MADV_WIPEONFORK}},
 	{SYS_rt_sigprocmask, {(uint64_t)PEM_SECCOMP_NO_OPERATION, SOME_ADDRESS, 0, 8}},
@@ -281,7 +281,10 @@ static const struct call optional_calls[] = {
 };
 static const struct call wake = {SYS_futex, {SOME_ADDRESS, FUTEX_WAKE, 1}};
 
-/* A signal, a tracer and a supervisor are the program's own business. */
+/*
+ * Does the filter refuse a call? Signals, tracers and supervisors count as refusal: they are the
+ * program's own business.
+ */
 static bool is_refused(const struct sock_filter *code, uint32_t count, const struct call *call,
 		       bool may_fail)
 {

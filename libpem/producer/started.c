@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * started.c - programs that a recorded process starts and that can't be recorded: for which
- * sessions, and how many
+ * started.c - count the programs that a recorded process starts and that cannot be recorded, for
+ * each session
  *
- * They are counted where the process counts its losses (joined.counts), which is mapped: a program
- * may be started by a child of vfork or a handler of a signal, and nothing may be made there.
+ * The counts are where the process counts its losses (joined.counts). That memory is mapped
+ * already. A child of vfork or a signal handler may start a program, and nothing may be allocated
+ * there.
  *
- * Not here: why a program can't be recorded (libc/exec.c), what is said of it (dirs/unobserved.c).
+ * Other files: why a program cannot be recorded (libc/exec.c), and the message about it
+ * (dirs/unobserved.c).
  */
 #include "producer/producer.h"
 #include "producer/rights.h"
@@ -18,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The page of a session; NULL: there is none, or it is over. */
+/* The page of a session. NULL: there is none, or the session is closed. */
 static struct pem_session_page *live_page(unsigned session_index)
 {
 	/* jb */
@@ -34,7 +36,7 @@ static struct pem_session_page *live_page(unsigned session_index)
 	return page;
 }
 
-/* Where the process counts what a session lacks; NULL: nowhere. */
+/* The page on which the process counts a session's losses. NULL: there is none. */
 static struct pem_session_page *counts_of(unsigned session_index)
 {
 	/* jb */
@@ -51,7 +53,10 @@ uint32_t pem_rights__sessions(void)
 	return sessions;
 }
 
-/* Those that a consumer offered from outside are found without a variable. */
+/*
+ * Is the session given by the environment variable? Sessions that a consumer offered from outside
+ * are found without it.
+ */
 static bool is_given(unsigned session_index)
 {
 	return live_page(session_index) && pem_process.joined[session_index].asked;
@@ -72,8 +77,8 @@ uint32_t pem_rights__not_named(const char *value)
 }
 
 /*
- * As a program that joins opens it: root's public folder has a page that others only read, and they
- * make files beside it.
+ * Can a program open the session's page as pem does when it joins? In root's public folder other
+ * users can only read the page, and make files beside it.
  */
 static bool can_join(const char *directory)
 {
@@ -128,8 +133,8 @@ void pem_rights__count_unobserved(uint32_t sessions, enum pem_unobserved reason,
 }
 
 /*
- * Not below 0, where the entry has become another session's meanwhile, or the consumer has taken
- * the count.
+ * Take 1 from a count, but not below 0. It may be 0 where the entry has become another session's,
+ * or where the consumer has taken the count.
  */
 static void take_one(uint32_t *count)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * thread.c - a thread's structure: made at its first event, given back at its end; its lanes
+ * thread.c - a thread's structure: made at its first event, given back at its end; the thread's
+ * lanes
  */
 #include "producer/producer.h"
 #include "producer/rights.h"
@@ -15,12 +16,13 @@
 #include <unistd.h>
 
 /*
- * heads of threads | struct slab | what else is theirs | nested writers of all: see struct
- * pem_thread for why heads lie apart
+ * heads of threads | struct slab | bodies of threads | nested writers of all
+ *
+ * struct pem_thread says why heads lie apart.
  */
 struct slab {
 	struct slab *next;
-	uint64_t used; /* of its structures; the others were never touched */
+	uint64_t used; /* how many of its structures a thread has had; the rest was never touched */
 	uint8_t reserved[48];
 };
 
@@ -33,24 +35,26 @@ static __thread int starting __attribute__((tls_model("initial-exec")));
 /* Under the process lock. */
 static struct slab *slabs;
 static struct pem_thread_full *free_threads;
-static struct slab *reserved; /* for when no more memory is to be had */
-static uint32_t structures; /* in all slabs, but for those that no thread ever had */
-static uint32_t taken; /* by new threads, since somebody looked for those of dead ones */
+static struct slab *reserved; /* for a time when no memory may be allocated */
+static uint32_t structures; /* in all slabs, without those that no thread has had */
+static uint32_t taken; /* by new threads, since the last search for structures of dead ones */
 
 /*
- * Of writers without a lane: stubs look at the tag, which is 0 and no action's, and go no further.
+ * The cells of writers without a lane. A stub looks at the tag, which is 0. No action has this tag,
+ * so the stub goes no further.
  */
 static struct pem_cell no_cells[PEM_PROCESS_EVENTS_MAX];
 
 /*
- * The C library keeps the values of so many keys in the thread's own structure. For others it calls
- * calloc.
+ * The C library keeps the values of this many keys in the thread's own structure. For further keys
+ * it calls calloc.
  */
 #define KEYS_WITHOUT_MEMORY 32u
 
 /*
- * Without the key, in a program that took the first ones before any constructor, threads end
- * unnoticed, and what was theirs is taken back from the dead.
+ * The key whose destructor gives the structure back. There is none where a program took the first
+ * keys before any constructor. Then the end of a thread is not noticed, and take_back_from_dead()
+ * finds its structure.
  */
 static pthread_key_t exit_key;
 static bool has_exit_key;
@@ -65,7 +69,7 @@ static void release_writer(struct pem_writer *writer, unsigned session_index, bo
 {
 	struct pem_ring ring;
 
-	/* Of a session that has left: its pool is no more. */
+	/* A session that has left has no pool any more. */
 	if (!writer->lane_index ||
 	    !pem_joined__ring(&pem_process.joined[session_index],
 			      __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED), &ring))
@@ -102,13 +106,13 @@ static void give_back(struct pem_thread_full *thread)
 static void thread_exit(void *arg)
 {
 	struct pem_thread_full *thread = arg;
-	int saved_errno = errno; /* of the thread's other destructors */
+	int saved_errno = errno; /* the thread's other destructors may need it */
 
-	if (!thread->shared.tid) /* this is a child, and raised no event */
+	if (!thread->shared.tid) /* this is a child that raised no event */
 		return;
 	/*
-	 * Signal handlers of this thread see no structure from here on: their events are counted as
-	 * lost.
+	 * Signal handlers of this thread find no structure from here on. Their events are counted
+	 * as lost.
 	 */
 	starting = 1;
 	pem_thread_current = &pem_thread_none;
@@ -117,7 +121,8 @@ static void thread_exit(void *arg)
 		give_back(thread);
 		pem_process__unlock();
 	}
-	starting = 0; /* later destructors of this thread may raise events: they begin anew */
+	starting = 0; /* later destructors of this thread may raise events, which make a new
+			 structure */
 	errno = saved_errno;
 }
 
@@ -132,7 +137,7 @@ __attribute__((constructor(101))) static void make_exit_key(void)
 
 #define BODY_BYTES                                                                                 \
 	(sizeof(struct pem_thread_full) - offsetof(struct pem_thread_full, shared.writer))
-/* From one thread's to the next's, of heads and of bodies. */
+/* The distance from one thread's head or body to the next one's. */
 #define THREAD_BYTES ((BODY_BYTES + 63) & ~(size_t)63)
 #define NESTED_BYTES (sizeof(struct pem_writer[PEM_DEPTHS - 1][PEM_SESSIONS_MAX]))
 #define SLAB_THREADS (PEM_THREAD_GAP / THREAD_BYTES)
@@ -159,7 +164,7 @@ static struct slab *new_slab(void)
 	return (struct slab *)(heads + PEM_THREAD_GAP);
 }
 
-/* A structure that no thread had before; NULL: no memory. Lock held. */
+/* A structure that no thread has had before. Returns NULL where there is no memory. Lock held. */
 static struct pem_thread_full *take_new(void)
 {
 	struct pem_thread_full *thread;
@@ -174,7 +179,7 @@ static struct pem_thread_full *take_new(void)
 		slabs = slab;
 	}
 	thread = thread_at(slab, slab->used);
-	/* Behind all structures, in pages of their own. */
+	/* The nested writers are behind all structures, in pages of their own. */
 	thread->nested = (void *)((uint8_t *)(slab + 1) + SLAB_THREADS * THREAD_BYTES +
 				  slab->used * NESTED_BYTES);
 	slab->used++;
@@ -182,12 +187,13 @@ static struct pem_thread_full *take_new(void)
 	return thread;
 }
 
-#define SCAN_PART 8u /* of the structures: so many threads come before somebody looks again */
+#define SCAN_PART 8u /* of the structures: after so many new threads the next search is made */
 
 /*
- * A thread may raise events after the last round of its destructors, when the C library frees what
- * was its own, and then nobody gives its structure back. The kernel is asked about each thread, so
- * that with thousands of them not each new one can pay for that. Lock held.
+ * Take back the structures of dead threads. A thread may raise events after the last round of its
+ * destructors, when the C library frees its data. Then no destructor gives its structure back. The
+ * kernel is asked about each thread, so among thousands of threads not every new one may search.
+ * Lock held.
  */
 static void take_back_from_dead(void)
 {
@@ -212,8 +218,8 @@ static void take_back_from_dead(void)
 }
 
 /*
- * As in an event that was interrupted too often: nothing is recorded then. None of those levels is
- * ever taken for left.
+ * Record nothing in this thread, or record again. The thread looks as if its event were interrupted
+ * too often. begun is filled so that no level is ever taken for one that was left.
  */
 static void silence(struct pem_thread_full *thread, bool silent)
 {
@@ -233,7 +239,7 @@ struct pem_thread_full *pem_thread__get(void)
 		return NULL;
 	starting = 1;
 	PEM_BARRIER();
-	/* A handler that came since the test above may have made one. */
+	/* A signal handler since the test above may have made a structure. */
 	thread = (struct pem_thread_full *)pem_thread_current;
 	if (thread->shared.tid)
 		goto out;
@@ -253,7 +259,7 @@ struct pem_thread_full *pem_thread__get(void)
 	} else {
 		thread = take_new();
 	}
-	if (thread) { /* under the lock: take_back_from_dead looks at it */
+	if (thread) { /* under the lock: take_back_from_dead reads it */
 		thread->shared.tid = pem_rights__thread_id();
 		taken++;
 	}
@@ -281,7 +287,7 @@ void pem_thread__after_fork(void)
 	if (has_exit_key)
 		pthread_setspecific(exit_key, NULL);
 	/*
-	 * The parent's slabs stay mapped: an event that a fork interrupted goes on in one of them.
+	 * The parent's slabs stay mapped: an event that a fork interrupted is still in one of them.
 	 */
 	free_threads = NULL;
 	if (!pem_restricted()) {
@@ -312,8 +318,9 @@ void pem_thread__silence(bool silent)
 }
 
 /*
- * Handlers on a stack of their own say nothing of the one that they interrupted. A filter that lets
- * all other calls of pem's pass may refuse this one.
+ * Does this thread run on its usual stack? A handler on a stack of its own shows nothing about the
+ * stack that it interrupted. A filter that lets all other calls of pem pass may refuse this call,
+ * so under any filter the answer is false.
  */
 static bool on_usual_stack(void)
 {
@@ -323,7 +330,7 @@ static bool on_usual_stack(void)
 	       !syscall(SYS_sigaltstack, NULL, &now) && !(now.ss_flags & SS_ONSTACK);
 }
 
-/* What the levels from this one on had begun is not ended any more. */
+/* Give up the events of this level and of all deeper ones: nothing ends them any more. */
 static void abandon(struct pem_thread_full *thread, unsigned level)
 {
 	unsigned session_index, depth;
@@ -344,8 +351,9 @@ static void abandon(struct pem_thread_full *thread, unsigned level)
 }
 
 /*
- * An event that is under way lies further up the stack than whatever interrupts it. The first level
- * has nobody who says where its event was begun, so that it stays in use once it has been left.
+ * Return the level for a new event, and give up levels that were left by longjmp or the like. An
+ * event that is still under way began further up the stack than any event that interrupts it. Where
+ * the first level's event began is not known, so the first level stays in use after it was left.
  */
 unsigned pem_thread__level(struct pem_thread_full *thread, uintptr_t stack)
 {
@@ -365,7 +373,10 @@ void pem_thread__set_clock(bool on)
 {
 	struct pem_thread_full *thread = pem_thread__get();
 
-	/* Without a structure it has no event: one that is made later asks the kernel. */
+	/*
+	 * A thread without a structure is in no event. A structure that is made later asks the
+	 * kernel.
+	 */
 	if (!thread || thread->lacks_clock != on)
 		return;
 	thread->lacks_clock = !on;
@@ -373,7 +384,8 @@ void pem_thread__set_clock(bool on)
 }
 
 /*
- * Has a lane memory, in a restricted thread that gets none? A thread that had it before saw to it.
+ * Has a lane memory, for a restricted thread that may allocate none? An earlier thread of the lane
+ * allocated it.
  */
 static bool is_ready(const struct pem_joined *joined, const struct pem_lane *lane, uint32_t i)
 {
@@ -393,8 +405,8 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 		struct pem_lane *lane = &ring->lanes[i];
 
 		/*
-		 * Consumers look one lane further than those in use. One that is in use has had
-		 * this done.
+		 * Consumers read one lane further than those in use. For a lane in use the next one
+		 * has memory already.
 		 */
 		if (restricted && !is_ready(joined, lane, i))
 			return false;
@@ -411,7 +423,7 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 		cells = &ring->cells[(uint64_t)i * ring->event_capacity];
 		if (!restricted && !pem_populate(cells, pem_process.event_count * sizeof(*cells))) {
 			/*
-			 * A lane that had a thread keeps its number: consumers read what was
+			 * A lane that had a thread keeps that thread's id: consumers read what was
 			 * counted there.
 			 */
 			if (!__atomic_load_n(&lane->tid, __ATOMIC_RELAXED))
@@ -469,8 +481,8 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	    __atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED) == incarnation)
 		return writer;
 	/*
-	 * A session without a log never runs out of chunks: here a dead consumer's is noticed all
-	 * the same.
+	 * A session without a log never runs out of chunks. So this check notices that its consumer
+	 * died.
 	 */
 	pem_process__check_consumer(session_index, pem_clock());
 	if (depth)
@@ -484,15 +496,15 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 		if (joined->incarnation == incarnation)
 			pem_process__make_pool(session_index);
 		/*
-		 * Before a handler may fork: in the child it would be the parent's, in private
-		 * memory.
+		 * Copied before a signal handler may fork: in the child this would be the parent's
+		 * pool, in private memory.
 		 */
 		has_ring = pem_joined__ring(joined, incarnation, &ring);
 		pem_process__unlock();
 	}
 	if (!has_ring)
 		return NULL;
-	/* A thread cancelled in there would leave a lane that is nobody's. */
+	/* A thread cancelled in claim_lane() would leave a lane without an owner. */
 	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
 	has_lane = claim_lane(joined, &ring, writer, thread->shared.tid);
 	if (has_lane)

@@ -2,15 +2,15 @@
 /*
  * recover.c - finish a trace whose recorder was killed
  *
- * What programs had logged and nobody had written lies in their pools still, in the session's
- * folder; the programs may even be running and logging on. So: read the trace's streams to where
- * they end, drain the pools into further streams beside the trace, account, and only then put these
- * into the trace (trace_stage.c tells the steps). What the recorder had taken from a pool and not
- * written yet is counted as discarded. What the kernel's rings held died with the recorder,
- * uncounted: the trace says so.
+ * Records that the recorder had not written yet are still in the programs' pools, in the session's
+ * folder. The programs may even be running and logging. So a recovery reads the trace's streams to
+ * their ends, drains the pools into further streams beside the trace, and accounts. Only then it
+ * puts these streams into the trace (trace_stage.c describes the steps). Records that the recorder
+ * had taken from a pool and not written yet are counted as discarded. Records in the kernel's rings
+ * are lost with the recorder and are not counted; the trace says so.
  *
- * Shared memory stays as it is until all of it is in the trace. A recovery that fails, or is
- * killed, takes nothing from the next one.
+ * Shared memory stays as it is until all of it is in the trace. So a recovery that fails or is
+ * killed can be repeated without a loss.
  */
 #include "chunks/chunks.h"
 #include "core/core.h"
@@ -45,8 +45,8 @@
 #include <unistd.h>
 
 /*
- * .pem/session: "PID DIRECTORY\n", written when the session's log is made, removed when it is
- * finished.
+ * Read .pem/session, which is "PID DIRECTORY\n". It is written when the session's log is made, and
+ * removed when the log is finished.
  */
 static int read_session_file(int trace_fd, pid_t *recorder, char *directory, size_t bytes)
 {
@@ -71,7 +71,10 @@ static int read_session_file(int trace_fd, pid_t *recorder, char *directory, siz
 	return 0;
 }
 
-/* Only what a session of this user made, in this user's runtime folder, is touched. */
+/*
+ * Open the session's folder and page. Only a session that this user made, in this user's runtime
+ * directory, is used.
+ */
 static int open_session_directory(struct pem_session *s, pid_t recorder)
 {
 	struct stat st;
@@ -90,7 +93,7 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 		return -errno;
 	if (fstat(s->directory_fd, &st) || st.st_uid != geteuid())
 		return -EPERM;
-	/* In another pid namespace the recorder's number says nothing, but its lock does. */
+	/* In another pid namespace the recorder's process id shows nothing, but its lock does. */
 	s->alive_fd = pem_alive__hold(s->directory_fd);
 	if (s->alive_fd < 0)
 		return s->alive_fd == -EWOULDBLOCK ? -EBUSY : s->alive_fd;
@@ -117,15 +120,18 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 	    s->page->consumer_pid != (uint32_t)recorder || !pem_pool_geometry__valid(&s->geometry))
 		return -EINVAL;
 	/*
-	 * By it the processes that still run know the session: it is switched off in them before
-	 * they are read.
+	 * Processes that still run know the session by this id. The session is switched off in them
+	 * before they are read.
 	 */
 	s->id = __atomic_load_n(&s->page->id, __ATOMIC_RELAXED);
 	pem_session__reopen_public(s);
 	return 0;
 }
 
-/* What callbacks alone wanted is neither for the trace nor missing in it. */
+/*
+ * Mark the events that only callbacks wanted. They do not belong in the trace, and are not missing
+ * there.
+ */
 static void leave_callback_only_out(struct pem_session *s)
 {
 	/* ui */
@@ -144,8 +150,8 @@ static void leave_callback_only_out(struct pem_session *s)
 }
 
 /*
- * Every event of the trace is wanted by its log, so that records of sources are counted too. The
- * session gets a log that is whole, or none.
+ * Make the session's log. Its log wants every event of the trace, so that records of sources are
+ * counted too. The session gets a complete log or none.
  */
 static int make_log(struct pem_session *s, int trace_fd, int stage_fd,
 		    const struct pem_trace_info *info, struct pem_error *error)
@@ -156,7 +162,7 @@ static int make_log(struct pem_session *s, int trace_fd, int stage_fd,
 	if (!result) {
 		log->session = s;
 		log->info = *info;
-		log->finished = true; /* here, and not by whoever closes the session */
+		log->finished = true; /* finished here, and not when the session is closed */
 		log->model = pem_model__new();
 		result = log->model ? 0 : -ENOMEM;
 	}
@@ -177,8 +183,8 @@ static int make_log(struct pem_session *s, int trace_fd, int stage_fd,
 }
 
 /*
- * A chunk begun before its stream's last record, or with it, was written already: the lane goes on
- * behind it.
+ * Skip chunks that were written already: those that began before or with the last record of their
+ * stream. The lane continues behind this record.
  */
 static void skip_written(struct pem_session *s, struct pem_producer *p)
 {
@@ -241,7 +247,7 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 	}
 }
 
-/* A recorder that was just killed may still be on its way out. */
+/* A recorder that was just killed may still be exiting. A recovery waits this long for it. */
 #define DYING_MS 500
 
 static bool is_running(pid_t pid)
@@ -260,12 +266,15 @@ static bool is_running(pid_t pid)
 struct recovery {
 	const char *directory;
 	int trace_fd;
-	int private_fd; /* its .pem */
+	int private_fd; /* the trace's folder .pem */
 	struct pem_session *session; /* of the recorder that died */
 	struct pem_error *error;
 };
 
-/* Whoever recovers writes in the trace's folder, and so has to be who could have recorded it. */
+/*
+ * Open a trace of this user. A recovery writes in the trace's folder, so it needs the user who
+ * could have recorded the trace.
+ */
 static int open_own_trace(struct recovery *r)
 {
 	struct stat st;
@@ -324,7 +333,7 @@ static int find_session(struct recovery *r)
 		      : 0;
 }
 
-/* Before the trace was changed, and with all of shared memory there. */
+/* Report a failure before the trace was changed, when all of shared memory is still there. */
 static int cannot_recover(const struct recovery *r, int code, const char *why)
 {
 	bool needs_space = code == -ENOSPC || code == -EDQUOT || code == -EFBIG;
@@ -335,13 +344,13 @@ static int cannot_recover(const struct recovery *r, int code, const char *why)
 		needs_space ? ": free some space and try again" : ", and it can be tried again");
 }
 
-/* Bring all that is known of the session into the log, and the log to its end. */
+/* Bring all that is known of the session into the log, and finish the log. */
 static int finish_log(struct recovery *r)
 {
 	struct pem_session *s = r->session;
 	int result;
 
-	/* none: nobody orders anything by it */
+	/* none: nothing is ordered by it */
 	__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
 	drain_producers(s);
 	result = pem_recovery__account_gone(s);
@@ -354,7 +363,7 @@ static int finish_log(struct recovery *r)
 		result = pem_trace_writer__finish(s->log->writer, &s->log->info);
 	if (!result)
 		result = pem_stage__commit(r->private_fd);
-	/* nothing to keep it for, should this process end now */
+	/* The session's note is not needed any more, should this process end now. */
 	if (!result)
 		pem_session__note_log(s, false);
 	return result ? cannot_recover(r, result, strerror(-result)) : 0;
@@ -393,10 +402,7 @@ static int fill_stage(struct recovery *r)
 	return result;
 }
 
-/*
- * Forget a session that was not recovered, and leave all it has in shared memory to whoever tries
- * again.
- */
+/* Close a session that was not recovered. Its shared memory stays for the next try. */
 static void leave_session(struct pem_session *s)
 {
 	struct pem_producer *p;
@@ -438,7 +444,7 @@ int pem_trace__recover(const char *directory, struct pem_error *error)
 	}
 	if (result)
 		leave_session(r.session);
-	/* removes the folder, and with it the pools */
+	/* Closing removes the session's folder with its pools. */
 	else
 		pem_session__close(r.session);
 	if (r.private_fd >= 0)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * recover_count.c - what the streams of a trace hold whose recorder was killed: its account died
- * with it
+ * recover_count.c - count what the streams of a trace contain whose recorder was killed, since its
+ * account is lost
  *
- * Not here: what programs had logged and nobody had written (recover.c).
+ * Records that the recorder had not written are in recover.c.
  */
 #include "chunks/chunks.h"
 #include "core/core.h"
@@ -30,7 +30,7 @@ int pem_recovery__demand_for_all(struct pem_session *s)
 	return 0;
 }
 
-/* Records of earlier packets: of one producer's streams, or (NULL) of sources'. */
+/* Records of earlier packets: of one producer's streams, or, if producer is NULL, of sources'. */
 struct written {
 	struct pem_session *session;
 	const struct pem_producer *producer;
@@ -52,7 +52,7 @@ static void count_written(void *arg, const char *stream, const struct pem_packet
 	pem_session__count_records(w->session, packet, content, 1, 0);
 }
 
-/* Count anew what is written of a producer or of sources, into the demands. */
+/* Count the written records of a producer or of the sources again, into the demands. */
 static void count_stream(struct pem_session *s, const struct pem_producer *p)
 {
 	struct written written = {s, p};
@@ -77,18 +77,18 @@ void pem_recovery__take_over_counts(struct pem_session *s, struct pem_producer *
 }
 
 /*
- * Processes that ended before the recorder did, as streams tell: their pools are gone, and their
- * accounts with the recorder.
+ * A search in the streams for processes that ended before the recorder did. Their pools are gone,
+ * and their accounts went with the recorder.
  */
 struct gone_search {
 	struct pem_session *session;
-	struct pem_balance_entry *entries; /* of the process in hand, by demand, and one more */
+	struct pem_balance_entry *entries; /* of the present process, by demand, and one more */
 	char prefix[PEM_STREAM_NAME_BYTES]; /* of its streams: "u_<pid>_<k>_"; "": none yet */
-	char stream[PEM_STREAM_NAME_BYTES]; /* of the packet before */
-	uint64_t discarded; /* as that packet has it */
+	char stream[PEM_STREAM_NAME_BYTES]; /* stream of the packet before */
+	uint64_t discarded; /* events discarded, in that packet */
 };
 
-/* All packets of the process in hand were seen. */
+/* Account for a process after all of its packets. */
 static void account_process(struct gone_search *search)
 {
 	struct pem_session *s = search->session;
@@ -105,7 +105,10 @@ static void account_process(struct gone_search *search)
 	memset(search->entries, 0, (s->demand_count + 1) * sizeof(*search->entries));
 }
 
-/* Streams come in the order of their names: is this one of another process than those before? */
+/*
+ * Begin with the next process where a stream belongs to another one. Streams come in the order of
+ * their names.
+ */
 static void enter_stream(struct gone_search *search, const char *stream)
 {
 	size_t length = (size_t)(strrchr(stream, '_') - stream) + 1;
@@ -147,8 +150,8 @@ static void count_gone(void *arg, const char *stream, const struct pem_packet *p
 	for (i = 0; i < s->demand_count; i++)
 		search->entries[i].balance.delivered += s->demands[i].delivered;
 	/*
-	 * Which events were discarded is not known any more: they are counted under id 0, behind
-	 * the others.
+	 * It is not known which events were discarded. They are counted under id 0, behind the
+	 * others.
 	 */
 	if (packet->events_discarded > search->discarded)
 		search->entries[s->demand_count].balance.discarded +=
@@ -159,7 +162,10 @@ static void count_gone(void *arg, const char *stream, const struct pem_packet *p
 int pem_recovery__account_gone(struct pem_session *s)
 {
 	struct gone_search search = {.session = s};
-	/* Those of programs, too: no more come while entries are counted by them. */
+	/*
+	 * Program events get demands too: no demand may be added while entries are counted by
+	 * demand.
+	 */
 	int result = pem_recovery__demand_for_all(s);
 
 	if (result)
@@ -174,7 +180,7 @@ int pem_recovery__account_gone(struct pem_session *s)
 	return 0;
 }
 
-/* What sources wrote is all that is known of them. */
+/* The written records are all that is known of the sources. */
 int pem_recovery__account_sources(struct pem_session *s)
 {
 	struct pem_balance_entry *entries = calloc(s->demand_count + 1, sizeof(*entries));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * attach.c - observing programs that run already: the session's targets
+ * attach.c - observe programs that run already: the session's targets
  *
- * Not here: how they are found and offered the session (members.c), who decides what is in a
- * context (membership.c).
+ * Other files: finding processes and offering the session to them (members.c), deciding which
+ * processes are in a context (membership.c).
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -56,8 +56,8 @@ static int check_process(uint32_t pid, struct pem_error *error)
 }
 
 /*
- * Processes that are in a context and in the session, or about to be; *full: one is in the context,
- * and has no room.
+ * Count the processes that are in a context, and are in the session or about to be. *full is set
+ * where a process of the context has no free entry for the session.
  */
 static int count_members(const struct pem_session *s, int context, bool *full)
 {
@@ -74,7 +74,7 @@ static int count_members(const struct pem_session *s, int context, bool *full)
 	return count;
 }
 
-/* The command line of a process, its words parted by spaces. */
+/* The command line of a process, with spaces between its words. */
 static void command_of(uint32_t pid, char *text, size_t bytes)
 {
 	char path[32];
@@ -97,7 +97,10 @@ static void command_of(uint32_t pid, char *text, size_t bytes)
 	pem_printable(text);
 }
 
-/* The trace says what it is of, and its time begins with the first attachment. */
+/*
+ * Note a target in the log. The trace names the first target, and its time begins with this
+ * attachment.
+ */
 static void note_in_log(struct pem_session *s, const struct pem_context *who)
 {
 	struct pem_trace_info *info;
@@ -128,7 +131,7 @@ static void say_silent(struct pem_session *s, uint32_t pid)
 			 pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
 }
 
-/* Let the sources observe what is attached to. */
+/* Let the sources observe a target. */
 static int observe(struct pem_session *s, const struct pem_context *who, struct pem_error *error)
 {
 	int before = s->sources->instance_count, result;
@@ -147,9 +150,9 @@ static int observe(struct pem_session *s, const struct pem_context *who, struct 
 }
 
 /*
- * Who attaches is told how many processes there are: helpers have a while to tell of them. A helper
- * belongs to a user, who may stop it. So the session's work goes on meanwhile, and others may have
- * its lock.
+ * Wait for the helpers, so that the number of processes returned to the caller is right. A helper
+ * needs some time to report processes. It belongs to a user, who may stop it. So the session goes
+ * on working, and other threads may take its lock meanwhile.
  */
 static void await_helpers(struct pem_session *s, uid_t owner)
 {
@@ -169,7 +172,7 @@ static void await_helpers(struct pem_session *s, uid_t owner)
 }
 
 /*
- * Where else may processes be that are attached to? Looked for the first time, or of a process that
+ * Search other runtime directories for a target's processes: the first time, or for a process that
  * was not found.
  */
 static void find_elsewhere(struct pem_session *s, uint32_t pid)

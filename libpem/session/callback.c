@@ -2,11 +2,11 @@
 /*
  * callback.c - synchronous callbacks: a function called in the producing thread, in this process
  *
- * Not here: asynchronous ones, beyond what the two have in common (callbacks/callbacks.c).
+ * Asynchronous callbacks are in callbacks/callbacks.c; the parts common to both are here.
  *
- * Enabling and unregistering against notify (Dekker's pattern, both sides sequentially consistent):
- * notify raises 'running' and then looks at 'enabled'; unregister clears 'enabled' and then waits
- * for 'running' to fall. One of the two sees the other.
+ * Notify runs against enabling and unregistering (Dekker's pattern, both sides sequentially
+ * consistent). Notify raises 'running' and then reads 'enabled'. Unregister clears 'enabled' and
+ * then waits until 'running' is 0. At least one of the two sees the other.
  */
 #include "callbacks/callbacks.h"
 #include "core/binding.h"
@@ -27,14 +27,18 @@ static struct pem_sync_callback *cell(const struct pem_callback *cb, size_t i)
 	return &pem_process.joined[cb->session->self_index].callback[cb->entry[i].index];
 }
 
-/* A cell of this process's table that nobody uses; under the session's mutex. -1: none. */
+/*
+ * Find a free cell of this process's table. Returns -1 where there is none. The session's mutex is
+ * held.
+ */
 static int find_cell(struct pem_joined *joined)
 {
 	uint32_t i;
 
 	for (i = 0; i < PEM_CALLBACKS_MAX; i++) {
 		/*
-		 * he: Pairs with unregister's release: what those read of it who ran then is read.
+		 * he: pairs with unregister's release; all that a running callback read of the cell
+		 * was read before
 		 */
 		if (!__atomic_load_n(&joined->callback[i].event_id, __ATOMIC_ACQUIRE))
 			return (int)i;
@@ -84,7 +88,7 @@ static int add_entry(struct pem_callback *cb, const struct pem_event_set *set, s
 	return 0;
 }
 
-/* Does a handle call back on what this demand is of? */
+/* Store whether an enabled synchronous handle calls back on this demand. */
 static void update_demand(struct pem_session *s, struct pem_demand *demand)
 {
 	const struct pem_callback *cb;
@@ -218,7 +222,10 @@ void pem_callback__unregister(struct pem_callback *cb)
 	s = cb->session;
 	if (cb->count)
 		set_enabled(cb, 0);
-	/* Inside of it, one of those running is this thread. A child has none of the others. */
+	/*
+	 * Inside the callback one of the running calls is this thread's own. In a child none of the
+	 * others exists.
+	 */
 	for (i = 0; i < cb->count; i++) {
 		/* hc, hd */
 		while (cb->pid == pem_process.pid &&

@@ -18,7 +18,7 @@
 
 #define NAME_MAX_BYTES PEM_EDIT_DISTANCE_MAX
 
-/* Best first: what somebody who wrote a pattern that matches nothing may have meant. */
+/* What the writer of a pattern that matches nothing may have meant, best guess first. */
 enum nearness { SAME_CLASS, SAME_NAME, IN_CLASS, IN_NAME, MISSPELT, MISSPELT_CLASS, FAR };
 
 static bool holds(const char *text, const char *word)
@@ -26,11 +26,11 @@ static bool holds(const char *text, const char *word)
 	return strlen(word) > 2 && strcasestr(text, word);
 }
 
-/* How near an event is to a pattern; *edits tells misspelt ones apart. */
+/* How near an event is to a pattern. *edits orders misspelt ones. */
 static enum nearness nearness(const struct pem_event *event, const char *pattern, unsigned *edits)
 {
 	size_t layer = strlen(event->layer), class = strlen(event->class_name), i;
-	/* More edits than one in four letters make another word, not a misspelling. */
+	/* A word with more edits than one in four letters is another word and not a misspelling. */
 	unsigned most = strlen(pattern) < 8 ? 1 : (unsigned)strlen(pattern) / 4, d[5];
 	char class_on[NAME_MAX_BYTES];
 
@@ -70,7 +70,8 @@ static void suggest(const struct pem_model *model, const char *pattern, char *te
 	snprintf(text, bytes, ";");
 	if (length > 3 && length < sizeof(class_of) && !strcmp(pattern + length - 3, "::*")) {
 		snprintf(class_of, sizeof(class_of), "%.*s", (int)(length - 3), pattern);
-		pattern = class_of; /* all of a class: which one? */
+		pattern = class_of; /* the pattern names all events of a class; search for the class
+				     */
 	}
 	for (i = 0; i < pem_model__count(model); i++) {
 		event = pem_model__event(model, i);
@@ -100,8 +101,8 @@ static bool contains(const struct pem_event_set *set, const struct pem_event *ev
 }
 
 /*
- * A layer as a whole is what people record without asking for more: what is of a finer level has to
- * be named.
+ * Does a pattern choose an event that it matches? A pattern for a whole layer chooses only what
+ * most people record. Events of a finer level must be named.
  */
 static bool chooses(const char *pattern, const struct pem_event *event)
 {
@@ -121,7 +122,10 @@ static bool is_layer(const struct pem_model *model, const char *name)
 	return false;
 }
 
-/* The level up to which a pattern covers all stub events there may be; 0: it does not. */
+/*
+ * The level up to which a pattern covers all stub events, also ones that are not known yet. 0: the
+ * pattern does not cover them.
+ */
 static uint8_t any_level(const char *pattern)
 {
 	if (!strcmp(pattern, "*") || !strcasecmp(pattern, "APP::*"))
@@ -129,7 +133,7 @@ static uint8_t any_level(const char *pattern)
 	return strcasecmp(pattern, "APP") == 0 ? PEM_LEVEL_INFO : 0;
 }
 
-/* Why a pattern chooses nothing, and what would. */
+/* Explain why a pattern chooses nothing, and what would match. */
 static void explain(const struct pem_model *model, const char *pattern, struct pem_error *error)
 {
 	char near[2 * NAME_MAX_BYTES];
@@ -161,9 +165,10 @@ static bool matches_any(const struct pem_model *model, const char *pattern)
 }
 
 /*
- * What is named by where it comes from has to be looked for first. Where nobody can look, the
- * events that are known already are left; what is not there is an error, also if an event is known
- * that would come from it. found: of each pattern, what is here. 0, or -errno with error.
+ * Let sources search the events that are named by their place (such as ad-hoc probes). Where no
+ * source can search, only the events that are known already are left. A place that does not exist
+ * is an error, even if an event is known that would come from it. found gets, for each pattern, the
+ * events that exist here. Returns 0, or -errno with error.
  */
 static int find_probes(struct pem_session *session, const char *const *patterns, size_t count,
 		       struct pem_found *found, struct pem_error *error)
@@ -189,8 +194,8 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 }
 
 /*
- * Add what a pattern chooses. What names directories by a wildcard takes those that are here:
- * found, if they were looked for. Returns how many it chooses.
+ * Add the events that a pattern chooses. A pattern with a wildcard in a place takes the events that
+ * exist here: those in found, if they were searched. Returns how many it chooses.
  */
 static size_t add_matches(struct pem_event_set *set, const char *pattern,
 			  const struct pem_found *found)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * log.c - the log handle: which events go to the trace, and bringing the trace to its end
- */
+/* log.c - the log handle: it chooses the events that go to the trace, and finishes the trace */
 #include "chunks/chunks.h"
 #include "core/binding.h"
 #include "core/clock_sync.h"
@@ -29,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SETTLE_NS 5000000000u /* for keepers to tell of what came last, on a busy machine */
+#define SETTLE_NS 5000000000u /* a keeper's time for its last reports, on a busy machine */
 
 void pem_log__start_clock(struct pem_log *log)
 {
@@ -71,7 +69,7 @@ static bool may_be_logged(const struct pem_log *log, const struct pem_event *eve
 {
 	size_t i;
 
-	/* add_context_events */
+	/* See add_context_events. */
 	if (pem_event__tells_context(event) && logs_kernel(log))
 		return true;
 	for (i = 0; i < log->count; i++) {
@@ -82,8 +80,8 @@ static bool may_be_logged(const struct pem_log *log, const struct pem_event *eve
 }
 
 /*
- * A trace carries what it may hold, not the whole catalogue: what the log asks for, and whatever
- * programs and specs bring in later.
+ * Make the model of the trace. It has the events that the log asks for, and later those that
+ * programs and specs bring. It does not have the whole catalogue.
  */
 static int make_model(struct pem_log *log)
 {
@@ -111,7 +109,7 @@ static void count_overwritten(void *arg, const struct pem_event *event)
 	demand->overwritten++;
 }
 
-/* A flight recorder keeps in memory what others write to files: as much as a pool. */
+/* Let a flight recorder keep its records in memory: as many bytes as a pool has. */
 static int keep_in_flight(struct pem_session *s, struct pem_log *log)
 {
 	uint64_t chunk = s->geometry.chunk_bytes, bytes = chunk * s->geometry.chunk_count;
@@ -153,7 +151,9 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	}
 	pem_session__lock(session);
 	log->session = session;
-	/* What the session has not met can't be tested either. */
+	/*
+	 * A predicate cannot be tested on events that the session does not know yet.
+	 */
 	log->any_level = context->pid == PEM_ANY && !set->predicates ? set->any_level : 0;
 	start_info(session, log);
 	for (i = 0; i < set->count; i++) {
@@ -219,7 +219,7 @@ static void add_context_event(struct pem_session *s, struct pem_demand *demand)
 	demand->log = demand->want_log = true;
 }
 
-/* The log is enabled from now on, or was until now. */
+/* Begin or end a span in which the log is enabled. */
 static void note_span(struct pem_log *log, bool enabled)
 {
 	struct pem_log_span *spans;
@@ -249,8 +249,9 @@ int pem_log__enable(struct pem_log *log)
 			result = pem_session__join_self(s);
 	}
 	/*
-	 * Kernel records say nothing of threads and processes: what tells is logged with them,
-	 * asked for or not. Not being asked for, what can't be had of it is not missed.
+	 * Kernel records do not name threads and processes. So the events that tell these are
+	 * logged too, even if nobody asked for them. If some of them cannot be had, this is then no
+	 * gap.
 	 */
 	if (logs_kernel(log))
 		pem_session__each_context_event(s, add_context_event);
@@ -286,7 +287,7 @@ void pem_log__disable(struct pem_log *log)
 }
 
 /*
- * Whoever reads the trace learns what whoever recorded it was told. There is room for it: the
+ * Note in the trace how the recording failed, as the recorder's caller is told. There is room: the
  * writer has reserved some.
  */
 static void note_failure(struct pem_trace_info *info, int failure)
@@ -305,7 +306,10 @@ static void note_failure(struct pem_trace_info *info, int failure)
 		 strerror(-failure));
 }
 
-/* What its place has no time left for is counted as discarded. */
+/*
+ * Drain a producer to its end. Records for which its directory has no time left are counted as
+ * discarded.
+ */
 static void drain_to_end(struct pem_session *s, struct pem_producer *p)
 {
 	p->unread = !pem_session__drain_producer(s, p, true);
@@ -330,7 +334,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	pem_session__settle_dirs(s, pem_monotonic_ns() + SETTLE_NS);
 	pem_session__scan_producers(s);
 	pem_session__release_gone(s);
-	/* events under way come to their end */
+	/* Wait for events that are under way. */
 	if (s->processes->producers)
 		nanosleep(&pause, NULL);
 	pem_session__drain_sources(s, true);
@@ -346,7 +350,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	pem_log__close_account(s, &log->info);
 	if (!pem_trace_writer__failed(log->writer))
 		pem_trace_writer__set_info(log->writer,
-					   &log->info); /* the clock's rate is known better now */
+					   &log->info); /* the clock's rate is now known better */
 	note_failure(&log->info, pem_trace_writer__failed(log->writer));
 	result = pem_trace_writer__finish(log->writer, &log->info);
 	if (!result) {

@@ -28,10 +28,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A default pool lasts 68 ms at 20 million records of 24 bytes a second. */
+/*
+ * The pause between drains. A default pool lasts 68 ms at 20 million records of 24 bytes a second.
+ */
 #define DRAIN_NS 10000000u
 
-/* The command as one line, for people: control characters would end the line it is stored in. */
+/*
+ * Write the command as one line for people. Control characters are replaced, since they would end
+ * the line that it is stored in.
+ */
 static void write_command(char *to, size_t bytes, char *const argv[])
 {
 	size_t used = 0;
@@ -77,14 +82,14 @@ static void run_child(char *const argv[], char **environment, int go_fd, int err
 	_exit(127);
 }
 
-/* Wait for the exec. True: it failed, and code says why. */
+/* Wait for the exec. Returns true where it failed, with its errno in code. */
 static bool read_code(int fd, int *code)
 {
 	ssize_t done;
 
 	do
 		done = read(fd, code, sizeof(*code));
-	while (done < 0 && errno == EINTR); /* as when the recorder is interrupted just then */
+	while (done < 0 && errno == EINTR); /* a signal may interrupt the recorder just then */
 	return done == sizeof(*code);
 }
 
@@ -96,7 +101,10 @@ static int exec_error(struct pem_error *error, const char *name, int code)
 	return pem_error__set(error, -code, "cannot run '%s': %s", name, strerror(code));
 }
 
-/* Nothing names the session to what the command starts: it finds itself to be the target. */
+/*
+ * Make the child the only target. No variable names the session to the programs that the child
+ * starts. The child finds the session because it is its target.
+ */
 static void target_alone(struct pem_session *s, pid_t child)
 {
 	const struct pem_context alone = {.pid = (uint32_t)child};
@@ -106,11 +114,11 @@ static void target_alone(struct pem_session *s, pid_t child)
 		s->processes->target_count++;
 }
 
-#define STARTED_MAX 64 /* commands that are remembered; hints only depend on it */
+#define STARTED_MAX 64 /* remembered commands; only hints depend on them */
 
 /*
- * What sessions of this process started last: written in pem_session__run, read in
- * pem_session__has_started.
+ * The commands that sessions of this process started last. pem_session__run writes them,
+ * pem_session__has_started reads them.
  */
 static pid_t started[STARTED_MAX];
 static unsigned int started_count;
@@ -133,7 +141,10 @@ bool pem_session__has_started(uint32_t pid)
 	return false;
 }
 
-/* The session's folder, and where programs go that have no right to it. */
+/*
+ * Make the environment of a command. It names the session's folder, and the public folder for
+ * programs that have no right to the first.
+ */
 static struct pem_environment *make_environment(struct pem_session *s, char *const argv[],
 						const struct pem_run_options *options)
 {
@@ -153,7 +164,7 @@ static struct pem_environment *make_environment(struct pem_session *s, char *con
 	return pem_environment__new(s, session, argv[0], options);
 }
 
-/* Options as they are meant; given may be NULL. */
+/* Copy the options, with defaults for those not given. given may be NULL. */
 static int take_options(struct pem_run_options *options, const struct pem_run_options *given,
 			struct pem_error *error)
 {
@@ -208,7 +219,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		pem_session__calibrate(s, &s->log->info);
 		pem_session__calibrate_start(s, &s->log->info, options->preload_libc);
 	}
-	/* before it takes long */
+	/* Before steps that take long. */
 	if (s->cost->detail)
 		pem_session__measure(s, pem_session__cost_kinds(s));
 	pem_session__set_root(s, child, false);
@@ -238,8 +249,8 @@ out:
 /* --- while it runs --- */
 
 /*
- * Each directory has its turn. Producers for which its time did not suffice come first in the next
- * one. False: there are such.
+ * Drain all producers. Each directory has its turn. Producers for which the time of their directory
+ * was too short come first in its next turn. Returns false where there are such producers.
  */
 static bool drain_producers(struct pem_session *s)
 {
@@ -283,7 +294,7 @@ static void note_end(struct pem_session *s)
 		s->command.end_clock = pem_clock();
 }
 
-/* 1 when the command has ended. */
+/* Returns 1 when the command has ended. */
 static int check_command(struct pem_session *s)
 {
 	if (!s->command.pid || s->command.done)
@@ -296,12 +307,14 @@ static int check_command(struct pem_session *s)
 	return s->command.done;
 }
 
-/* What a thread that polls has to know of the session while it waits; several may do so. */
+/* What a thread that polls has to know of the session while it waits. Several threads may poll. */
 struct turn {
-	bool ended; /* the command */
+	bool ended; /* the command has ended */
 	int wait_status;
-	uint64_t next_ns; /* when there is work again */
-	/* What ends the wait before: the command's pidfd (-1: none), then sources that fill up. */
+	uint64_t next_ns; /* the time when there is work again */
+	/*
+	 * What may end the wait earlier: the command's pidfd (-1: none), and sources that fill up.
+	 */
 	struct pollfd fds[1 + PEM_INSTANCES_MAX];
 	nfds_t fd_count;
 };
@@ -347,7 +360,7 @@ static void wait_ns(struct pem_session *s, struct turn *turn, uint64_t ns)
 		return;
 	pem_session__lock(s);
 	if (turn->fds[0].revents) {
-		note_end(s); /* before the work that may be due */
+		note_end(s); /* before any work that may be due */
 		ready--;
 	}
 	if (ready) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * session.c - opening and closing a session, its demands
+ * session.c - opening and closing a session; its demands
  *
- * Not here: what handles do (statistics.c, callback.c, log.c), running a program (run.c).
+ * Other files: what handles do (statistics.c, callback.c, log.c), running a program (run.c).
  */
 #include "core/demand.h"
 #include "callbacks/callbacks.h"
@@ -89,7 +89,7 @@ static int make_directory(struct pem_session *s, struct pem_error *error)
 	return 0;
 }
 
-/* Another one than any other session's that a process may meet. */
+/* Make an id that differs from the id of any other session that a process may find. */
 static uint32_t new_id(void)
 {
 	uint32_t id = 0;
@@ -158,7 +158,10 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 
 static void wake_callbacks(struct pem_session *s)
 {
-	/* with another directory its thread waits by the clock */
+	/*
+	 * With more than one directory the callbacks' thread waits by the clock, so it is woken
+	 * here.
+	 */
 	if (s->async)
 		pem_async__kick(s);
 }
@@ -177,7 +180,7 @@ static const struct pem_session_hooks hooks = {
 
 /* --- life --- */
 
-/* A session with all rooms' states, as one block of memory. */
+/* A session with the states of all rooms, as one block of memory. */
 struct whole_session {
 	struct pem_session session;
 	struct pem_session_dirs dirs;
@@ -296,7 +299,7 @@ void pem_session__close(struct pem_session *s)
 		pem_statistics__unregister(s->statistics->handles);
 	pem_log__unregister(s->log);
 	if (s->page) {
-		/* none: nobody orders anything by it */
+		/* none: nothing is ordered by it */
 		__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
 		for (i = 0; i < s->demand_count; i++) {
 			for (demand = &s->demands[i]; demand; demand = demand->next)
@@ -312,8 +315,8 @@ void pem_session__close(struct pem_session *s)
 	while ((producer = s->processes->producers)) {
 		s->processes->producers = producer->next;
 		/*
-		 * Processes keep their pools until another session comes: only the memory goes, so
-		 * that no thread finds an end.
+		 * Processes keep their pools until they join another session. Only the memory is
+		 * released, so no thread's access fails.
 		 */
 		if (producer->ring.header)
 			madvise(producer->ring.header, producer->bytes, MADV_REMOVE);
@@ -328,7 +331,7 @@ void pem_session__close(struct pem_session *s)
 	pem_session__close_dirs(s);
 	pem_alive__release(s->alive_fd);
 	pem_runtime__remove(s->directory_fd, s->directory);
-	/* Programs that were killed, or left by _exit, keep control files. */
+	/* Remove control files that programs left when they were killed or called _exit. */
 	pem_runtime__sweep(s->runtime);
 	if (s->page)
 		pem_shared_file__unmap(s->page, sizeof(*s->page));
@@ -342,7 +345,7 @@ void pem_session__close(struct pem_session *s)
 	free(s->sources->counter_names);
 	free(s->chunks->batch);
 	pthread_mutex_destroy(&s->mutex);
-	free(s); /* the whole_session that it begins */
+	free(s); /* frees the whole_session that begins with it */
 }
 
 const struct pem_model *pem_session__model(const struct pem_session *session)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * statistics.c - statistics handles: what to accumulate where the event happens, and reading it
+ * statistics.c - statistics handles: choose what is accumulated where the event happens, and read
+ * it
  */
 #include "core/binding.h"
 #include "core/core.h"
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Choose the attribute for one event. 0, or -errno with error. */
+/* Choose the attribute of one event. Returns 0, or -errno with error. */
 static int choose_field(struct pem_demand *demand, const char *attribute, struct pem_error *error)
 {
 	int field = PEM_NO_FIELD;
@@ -92,7 +93,10 @@ fail:
 	return NULL;
 }
 
-/* Handles of processes in this one need it joined: when a context names this process. */
+/*
+ * Join the session in this process where a demand's context names this process: its events are
+ * counted only then.
+ */
 static int join_if_named(struct pem_session *s, struct pem_demand *const *demands, size_t count)
 {
 	size_t i;
@@ -185,8 +189,8 @@ static void read_demand(struct pem_session *s, const struct pem_demand *demand,
 }
 
 /*
- * Said once, and the sum again when the session ends: programs write the count, and may change it
- * all the time.
+ * Warn once, and again with the sum when the session ends. Programs write this count, and may
+ * change it all the time.
  */
 static void say_lost(struct pem_session *s, uint64_t lost)
 {
@@ -228,7 +232,7 @@ int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values
 	return (int)count;
 }
 
-/* Whom each's function is called for. */
+/* The caller's function, and the arguments for each call. */
 struct caller {
 	const struct pem_demand *demand;
 	struct pem_statistic_owner owner;

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * account.c - what sources delivered and lost, in the trace, and what could not be observed at all
- */
+/* account.c - note in the trace what sources delivered and lost, and what could not be observed */
 #include "core/binding.h"
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -45,7 +43,7 @@ static struct pem_balance balance_of(const struct pem_demand *demand, struct pem
 	b.delivered = demand->delivered;
 	b.discarded += demand->lost;
 	b.overwritten = demand->overwritten;
-	/* What was counted since has been read already. */
+	/* produced was read first: records that were delivered since then are counted too. */
 	if (goes_on && b.produced < b.delivered + b.discarded + b.overwritten)
 		b.produced = b.delivered + b.discarded + b.overwritten;
 	return b;

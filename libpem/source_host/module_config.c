@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * module_config.c - what only the kernel module does: counters read at events, pages sampled
+ * module_config.c - settings for the kernel module alone: counters read at events, and page
+ * sampling
  *
- * Not here: telling it (libpem/sources/module/sampling.c).
+ * Passing them to the module is in libpem/sources/module/sampling.c.
  */
 #include "core/core.h"
 #include "source_host/source_host.h"
@@ -21,8 +22,9 @@
 #define REGION_BYTES_MAX (1ull << 40)
 
 /*
- * What libpfm4 calls a counter of the catalogue, and *shown the catalogue; else NULL, and the name
- * as it is.
+ * Find a counter in the catalogue, by libpfm4's name or the catalogue's. Returns libpfm4's names
+ * for it, and sets *shown to the catalogue's specifier. Returns NULL where the catalogue does not
+ * have it, with *shown as name.
  */
 static const char *counter_source(const struct pem_session *s, const char *name, const char **shown)
 {
@@ -41,7 +43,7 @@ static const char *counter_source(const struct pem_session *s, const char *name,
 	return NULL;
 }
 
-/* Keep a candidate's name if it is nearer to what was written than all before. */
+/* Take a candidate as the best one if it is nearer to the written name than all before. */
 static void consider(const char *name, const char *candidate, size_t length, char *best,
 		     size_t bytes, unsigned *edits)
 {
@@ -57,8 +59,8 @@ static void consider(const char *name, const char *candidate, size_t length, cha
 }
 
 /*
- * No source knows a counter: what may be meant, of the catalogue's names and of libpfm4's in it, or
- * where to look.
+ * Report that no source knows a counter. The message has the nearest name of the catalogue or of
+ * its libpfm4 names, or where to look names up. Returns -ENOENT.
  */
 static int say_unknown(const struct pem_session *s, const char *name, const char *said,
 		       struct pem_error *error)
@@ -85,7 +87,7 @@ static int say_unknown(const struct pem_session *s, const char *name, const char
 			      said);
 }
 
-/* Where a name's counter comes from; NULL with error: nobody knows it. */
+/* The source name of a counter. Returns NULL with error where no source knows the counter. */
 static const char *find_counter(struct pem_session *s, const char *name, const char **shown,
 				struct pem_error *error)
 {
@@ -101,7 +103,8 @@ static const char *find_counter(struct pem_session *s, const char *name, const c
 }
 
 /*
- * Add a name and a comma in front of all but the first; the text is freed where there is no memory.
+ * Append a name to a list with commas. Where there is no memory the text is freed, and NULL is
+ * returned.
  */
 static char *append(char *text, const char *name)
 {

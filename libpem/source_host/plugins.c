@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * plugins.c - source plugins: load them, put them in order, ask who delivers an event
+ * plugins.c - source plugins: load them, order them, ask which one delivers an event
  *
- * Not here: instances of them in a session (sources.c).
+ * Opening instances of them in a session is in sources.c.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -19,7 +19,8 @@
 #include <unistd.h>
 
 /*
- * By falling preference; those of the same one by name, and not as the folder happens to list them.
+ * Insert a plugin by falling preference. Plugins of equal preference are ordered by name, so that
+ * the order of the folder does not matter.
  */
 static void insert(struct pem_session *s, struct pem_source_plugin *plugin)
 {
@@ -94,7 +95,10 @@ static void load_plugins_of(struct pem_session *s, const char *folder)
 	closedir(directory);
 }
 
-/* From the folders of PEM_PLUGIN_PATH, parted by colons, else from 'pem' beside libpem. */
+/*
+ * Load plugins from the folders of PEM_PLUGIN_PATH, which has colons between them. Without this
+ * variable load them from the folder 'pem' beside libpem.
+ */
 void pem_session__load_plugins(struct pem_session *s)
 {
 	const char *chosen = secure_getenv("PEM_PLUGIN_PATH");
@@ -111,7 +115,7 @@ void pem_session__load_plugins(struct pem_session *s)
 			return;
 		used = strlen(folders);
 		memcpy(folders + used, "/pem", sizeof("/pem"));
-		/* whole: a library's folder may have a colon in its name */
+		/* As a whole: a library's folder may have a colon in its name. */
 		load_plugins_of(s, folders);
 		return;
 	}
@@ -132,7 +136,7 @@ void pem_session__unload_plugins(struct pem_session *s)
 	}
 }
 
-/* Nobody's event: what would have to be there. */
+/* Say what an event needs that no plugin can deliver. */
 static void say_nobody(const struct pem_event *event, struct pem_error *error)
 {
 	if (event->source_kind == PEM_SOURCE_MODULE)
@@ -166,7 +170,7 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
 		*name = plugin->ops->name;
 		if (result == 1)
 			return plugin->ops;
-		/* Whichever is easier to mend will do. */
+		/* The message has both reasons, so that the user can mend the easier one. */
 		before = said;
 		if (refused++)
 			pem_error__set(&said, 0, "%.300s; or, by %s: %.120s", before.text,
@@ -182,8 +186,8 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
 }
 
 /*
- * A stub's event with the name of a library of ours is raised by it: is it there? One without is
- * raised by programs that were built to.
+ * Can a stub raise this event? An event with a library of pem as source is raised by this library,
+ * which must be there. An event without a source is raised by programs that were built for it.
  */
 static int can_stub(const struct pem_event *event, struct pem_error *reason)
 {

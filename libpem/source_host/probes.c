@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * probes.c - events that no spec describes: sources find them, the session's model takes them in
+ * probes.c - events that no spec describes: sources find them, and the session's model takes them
  */
 #include "core/core.h"
 #include "source_host/source_host.h"
@@ -16,7 +16,7 @@ struct finding {
 	struct pem_session *session;
 	bool literal;
 	int count;
-	struct pem_found *found; /* NULL: nobody wants to know */
+	struct pem_found *found; /* NULL: the caller does not ask for them */
 	struct pem_error *error;
 };
 
@@ -58,7 +58,7 @@ static int note(struct pem_found *found, const char *name)
 	return 0;
 }
 
-/* Does an event of the model come from this directory already? Then that is the event. */
+/* Does an event of the model come from this place already? Then it is the same event. */
 static bool is_known(const struct pem_model *model, const struct pem_event *told)
 {
 	const struct pem_event *event;
@@ -73,7 +73,10 @@ static bool is_known(const struct pem_model *model, const struct pem_event *told
 	return false;
 }
 
-/* One that can't be described costs the others nothing. */
+/*
+ * Take an event that a source found. One that cannot be described is left out, and the others are
+ * taken all the same.
+ */
 static int take(void *arg, const struct pem_event *event)
 {
 	struct finding *f = arg;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sources.c - instances of source plugins in a session: opened, told what is wanted, drained,
- * counted
+ * sources.c - instances of source plugins in a session: open them, tell them what is wanted, drain
+ * them, count
  *
- * Not here: which plugins there are, and which one delivers an event (plugins.c).
+ * Loading plugins, and choosing the one that delivers an event, is in plugins.c.
  *
- * One plugin instance serves the events that became wanted together. Events of a command's process
- * tree wait for pem_session__run, which knows its root.
+ * One plugin instance serves the events that were first wanted together. Events of a command's
+ * process tree wait for pem_session__run, which knows the root process.
  */
 #include "core/binding.h"
 #include "core/clock_sync.h"
@@ -28,7 +28,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Does a text name an event, or its place, and not only the beginning of another's? */
+/* Does a text contain this name as a whole word, and not only as the beginning of a longer name? */
 static bool names(const char *text, const char *name)
 {
 	const char *found = *name ? strstr(text, name) : NULL;
@@ -38,8 +38,8 @@ static bool names(const char *text, const char *name)
 }
 
 /*
- * What a source complains of while it opens may be why it has not an event, which it tells in
- * numbers only.
+ * The log function of a source. A source returns only a number where it cannot open an event. So
+ * its warnings while it opens are kept as the reason.
  */
 static void say_from_source(enum pem_log_level level, const char *text, void *arg)
 {
@@ -90,8 +90,8 @@ static const struct pem_event *event_that_sets_thread(const struct pem_session *
 }
 
 /*
- * Is the event that says who runs where among them? Who delivers that says it for all of a
- * session's other events, too.
+ * Is this event among the demands? The event is the one that tells which thread runs on a CPU. The
+ * instance that delivers it does so for all other events of the session too.
  */
 static bool is_among(const struct pem_event *event, struct pem_demand **demands, size_t count)
 {
@@ -104,7 +104,7 @@ static bool is_among(const struct pem_event *event, struct pem_demand **demands,
 	return false;
 }
 
-/* One sentence for all events that found no descriptor, so that it is said once. */
+/* Write one sentence for all events that found no descriptor, so that it is reported once. */
 static void say_descriptors(const struct pem_instance *instance, size_t count, char *reason,
 			    size_t bytes)
 {
@@ -121,10 +121,7 @@ static void say_descriptors(const struct pem_instance *instance, size_t count, c
 		 without, count, (unsigned long long)limit.rlim_cur);
 }
 
-/*
- * A source that runs may have failed to get some of its events: ask. These are no event of the
- * instance any more.
- */
+/* Mark the events that a started source could not open. They belong to the instance no more. */
 static void mark_refused(struct pem_instance *instance, struct pem_demand **demands, size_t count)
 {
 	struct pem_balance balance;
@@ -149,8 +146,8 @@ static void mark_refused(struct pem_instance *instance, struct pem_demand **dema
 }
 
 /*
- * Open an instance of a plugin for the demands listed. Those that it fails to serve, or all, are
- * marked with its reason.
+ * Open an instance of a plugin for a list of demands. A demand that the plugin cannot serve is
+ * marked with the reason; if the plugin fails, all are.
  */
 static void open_instance(struct pem_session *s, const struct pem_source_ops *ops,
 			  struct pem_demand **demands, size_t count)
@@ -215,15 +212,15 @@ fail:
 			 error.text);
 }
 
-/* A demand that wants a source, and the plugin that is to serve it; NULL: none does. */
+/* A demand that wants a source, and the plugin to serve it. NULL: no plugin does. */
 struct choice {
 	struct pem_demand *demand;
 	const struct pem_source_ops *ops;
 };
 
 /*
- * What a plugin failed to serve the next one may: those that come later are asked. But who runs
- * where stays with the instance that runs, as its streams already tell it.
+ * Choose the next plugin for demands that a plugin failed to serve. The event that tells which
+ * thread runs stays with an instance that runs: its streams already use it.
  */
 static void choose_again(struct pem_session *s, const struct pem_source_plugin *plugin,
 			 struct choice *choices, size_t choice_count, bool runs)
@@ -281,7 +278,10 @@ static bool wants_source(const struct pem_session *s, const struct pem_demand *d
 	       (s->sources->root || s->sources->whole_machine || demand->context.pid != PEM_ANY);
 }
 
-/* The demands that want a source and have none, each with its choice. Returns how many. */
+/*
+ * Choose a plugin for each demand that wants a source and has none. Returns how many demands there
+ * are.
+ */
 static size_t choose(struct pem_session *s, struct choice *choices)
 {
 	struct pem_demand *demand;
@@ -303,8 +303,10 @@ static size_t choose(struct pem_session *s, struct choice *choices)
 	return count;
 }
 
-/* Those of a plugin that an instance can serve together: one of each event. The first demand of an
- * event comes first. */
+/*
+ * Gather the demands that one instance of a plugin can serve together: one of each event. The first
+ * demand of an event comes first. Returns how many there are.
+ */
 static size_t gather(const struct pem_source_plugin *plugin, const struct choice *choices,
 		     size_t choice_count, struct pem_demand **group)
 {
@@ -347,7 +349,7 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 	free(choices);
 	if (s->sources->instance_count == before)
 		return 0;
-	pem_session__find_targets(s); /* who was started since, or before */
+	pem_session__find_targets(s); /* processes that were started before or since */
 	if (s->processes->target_count && pem_session__observes_kernel(s))
 		pem_log__name_processes(s->log);
 	return 0;
@@ -380,8 +382,9 @@ void pem_session__update_sources(struct pem_session *s)
 /* --- draining --- */
 
 /*
- * Take what is not the log's out of a packet, and count the rest as delivered. Returns where its
- * content ends: behind the last record that is left, or that fits its description.
+ * Remove the records that are not for the log from a packet, and count the rest as delivered.
+ * Returns where the content now ends: behind the last record that is left and that fits its
+ * description.
  */
 static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, size_t content)
 {
@@ -446,7 +449,10 @@ void pem_session__count_records(struct pem_session *s, const struct pem_packet *
 	}
 }
 
-/* A packet could not be written: its records, which count as delivered, are lost. */
+/*
+ * Count a packet that could not be written. Its records had been counted as delivered, and are
+ * lost.
+ */
 static void count_lost(struct pem_session *s, const struct pem_packet *packet, size_t content)
 {
 	pem_session__count_records(s, packet, content, -1, 1);
@@ -458,8 +464,8 @@ static size_t padded(size_t bytes)
 }
 
 /*
- * Callbacks take theirs of a packet, and the log keeps the rest. Returns the bytes of its content,
- * now and before.
+ * Give a packet's records to callbacks, and keep the rest for the log. Returns the bytes of its
+ * content, now and before.
  */
 static int take_packet(struct pem_session *s, const char *name, struct pem_packet *packet,
 		       size_t room, size_t *content, size_t *before)
@@ -483,7 +489,7 @@ static void count_lost_packets(struct pem_session *s, const uint8_t *packets, si
 	}
 }
 
-/* What is left of the packets moves together, and so is written at once. */
+/* Move the rest of the packets together and write it at once. */
 static int write_packets(struct pem_session *s, const char *name, uint8_t *packets, size_t bytes)
 {
 	size_t at, content, before, to = 0;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * targets.c - processes that the session's sources observe: which those are, and letting the
- * sources know
+ * targets.c - the processes that the session's sources observe: find them, and tell the sources
  *
- * The kernel follows what a target starts from the moment on at which it is one. Who runs by then
- * is looked for in /proc: descendants once, right after a source has started; programs, control
- * groups and namespaces again and again, for others may come. Not here: processes that raise events
- * themselves (members.c).
+ * The kernel follows what a target starts once the process is a target. Processes that run by then
+ * are searched in /proc. Descendants are searched once, right after a source has started. Programs,
+ * control groups and namespaces are searched again and again, since more of their processes may
+ * come. Processes that raise events themselves are in members.c.
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -27,7 +26,7 @@
 #include <unistd.h>
 
 #define SEARCH_NS 1000000000u
-#define PASSES_MAX 8 /* a target that starts others faster than they can be found */
+#define PASSES_MAX 8 /* tries for a target that starts others faster than they are found */
 
 static struct pem_target *find(const struct pem_session *s, uint32_t pid)
 {
@@ -103,7 +102,7 @@ void pem_session__set_root(struct pem_session *s, pid_t pid, bool runs)
 		add_to(s, &s->sources->instances[i], (uint32_t)pid);
 }
 
-/* --- looking --- */
+/* --- searching --- */
 
 static bool wants_sources(const struct pem_session *s)
 {
@@ -121,8 +120,9 @@ static bool wants_sources(const struct pem_session *s)
 }
 
 /*
- * Contexts that may hold processes which nobody has named by number, but for that of all: it is
- * root's whole machine; with those of a process's descendants, or without.
+ * The contexts of targets whose processes must be searched, since they are named by program,
+ * control group or namespace. With descendants true, contexts of a process's descendants are added.
+ * The context of all processes is left out: it is the whole machine, which root observes.
  */
 static uint64_t open_contexts(const struct pem_session *s, bool descendants)
 {
@@ -149,7 +149,10 @@ static bool is_ours(const char *name)
 	return !stat(path, &st) && (!geteuid() || st.st_uid == geteuid());
 }
 
-/* late: the sources run, and lack what it did so far, unless they followed it here. */
+/*
+ * Add a process as a target. late: the sources run already, so they lack its earlier events, unless
+ * they followed its parent.
+ */
 static void add_found(struct pem_session *s, uint32_t pid, bool late)
 {
 	if (late && (s->sources->no_follow || !find(s, pem_parent_of(pid))))
@@ -158,7 +161,7 @@ static void add_found(struct pem_session *s, uint32_t pid, bool late)
 	pem_log__name_process(s->log, pid);
 }
 
-/* Returns how many were found that had not been known. */
+/* Search /proc for processes in these contexts. Returns how many were not known before. */
 static size_t search(struct pem_session *s, uint64_t contexts, bool late)
 {
 	uint64_t groups = late ? open_contexts(s, false) : 0, holding;
@@ -200,7 +203,7 @@ void pem_session__find_targets(struct pem_session *s)
 	for (pass = 0; pass < PASSES_MAX && search(s, contexts, s->sources->has_searched); pass++)
 		;
 	s->sources->has_searched = true;
-	/* A number may come again, as another process. */
+	/* Forget targets that have ended: their process ids may be used again. */
 	for (i = 0; i < s->sources->observed_count; i++) {
 		if (s->sources->observed[i].seen)
 			s->sources->observed[kept++] = s->sources->observed[i];
@@ -223,7 +226,7 @@ void pem_session__note_target(struct pem_session *s, uint32_t pid)
 	    !(pem_contexts__holding(s->page, s->context_count, pid, ~contexts) & contexts))
 		return;
 	add_found(s, pid, s->sources->has_searched);
-	/* the first: its sources are opened with the next look */
+	/* The first target: its sources are opened at the next search. */
 	if (!s->sources->instance_count)
 		s->sources->next_targets_ns = 1;
 }

@@ -3,7 +3,7 @@
  * distribution.c - variance, histogram and most frequent values: asking for them, and adding up
  * what producers and sources keep
  *
- * Not here: how it is accumulated (pem/distribution.h, producer/accumulate.c) and added up
+ * Other files: accumulating them (pem/distribution.h, producer/accumulate.c), adding two of them up
  * (libpem/distribution.c).
  */
 #include "core/core.h"
@@ -60,7 +60,7 @@ void pem_demand__release_distribution(struct pem_session *s, struct pem_demand *
 	demand->retired_distribution = NULL;
 }
 
-/* Counters are no events with values: there is nothing to distribute. */
+/* Can a distribution of this event be kept? Counters cannot: their events have no values. */
 static bool can_keep(const struct pem_event *event)
 {
 	return event->source_kind == PEM_SOURCE_STUB || pem_event__is_of_kernel(event);
@@ -110,7 +110,7 @@ static int read_lanes(struct pem_producer *p, uint32_t event_index, void *arg)
 	(void)event_index;
 	memset(&reading->total, 0, sizeof(reading->total));
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
-		/* lc: Else it has no memory. */
+		/* lc: a lane without this bit has no memory for it */
 		if (__atomic_load_n(&p->ring.lanes[lane].distributions, __ATOMIC_ACQUIRE) >> index &
 			    1 &&
 		    pem_distribution_read(pem_pool__distribution(&p->ring, index, lane), &copy,
@@ -165,7 +165,7 @@ static void add_of_cpu(const struct pem_statistic *part,
 		pem_distribution_total__add(arg, distribution);
 }
 
-/* Those that a source serves: of its CPUs. */
+/* Add up the distributions that a source keeps, one for each CPU. */
 static int read_source(struct pem_session *s, const struct pem_demand *demand,
 		       struct pem_distribution_total *total)
 {
@@ -201,8 +201,8 @@ int pem_demand__read_distribution(struct pem_session *s, const struct pem_demand
 /* --- handing it out --- */
 
 /*
- * All that a handle keeps of event i, if it was asked to keep this. 0, or -errno. The session is
- * locked.
+ * Read all that a handle keeps of event i. Returns 0, or -errno: -ENODATA where the handle was not
+ * asked to keep this. The session is locked.
  */
 static int read_kept(struct pem_statistics *st, size_t i, unsigned what,
 		     struct pem_distribution_total *total)

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * merge.c - adding up statistics of several threads, processes and sources
- */
+/* merge.c - add up statistics of several threads, processes and sources */
 #include "core/core.h"
 #include "core/demand.h"
 #include "statistics/statistics.h"
@@ -18,8 +16,8 @@ static double mean_of(const struct pem_statistic *s)
 }
 
 /*
- * Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample variances,
- * 1979.
+ * Merge two variances. Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for
+ * computing sample variances, 1979.
  */
 static void add_variance(struct pem_statistic *to, const struct pem_statistic *from)
 {

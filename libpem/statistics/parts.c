@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * parts.c - statistics out of a producer's cells: of all its threads together, or of each
+ * parts.c - read statistics from a producer's cells: of all its threads together, or of each
  *
- * Slots are hostile: any value may stand there, and is copied once. A thread that takes over
- * another's lane moves what that one did to lane 0 (pem_pool_header.fold); who was reading
- * meanwhile begins again.
+ * Cells are hostile: a cell may hold any value, and is copied once. A thread that takes over
+ * another thread's lane moves the statistics of that thread to lane 0 (pem_pool_header.fold). A
+ * reader that reads at this time begins again.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -18,9 +18,12 @@
 #include <time.h>
 
 #define CELL_TRIES 1000
-/* Then what was read last will do: the producer may have been killed or stopped in the middle. */
+/*
+ * After so many tries the last result is taken: the producer may have been killed or stopped in the
+ * middle of a fold.
+ */
 #define FOLD_TRIES 116
-#define FOLD_YIELDS 16 /* the first of them; then each waits */
+#define FOLD_YIELDS 16 /* the first tries yield; each later one waits */
 #define FOLD_PAUSE_NS 1000000
 
 static double key_to_double(uint64_t key)
@@ -55,8 +58,10 @@ static void cell_to_statistic(const struct pem_cell *cell, const struct pem_dema
 	s->max = s->is_signed ? cell->max ^ (1ull << 63) : cell->max;
 }
 
-/* The cell that a demand's statistic is in; NULL: the lane has no memory for it. cell: the event's
- * own. */
+/*
+ * The cell of a demand's statistic. NULL: the lane has no memory for it. cell is the index of the
+ * event's own cell.
+ */
 static const struct pem_cell *cell_of(const struct pem_producer *p, const struct pem_demand *demand,
 				      uint32_t lane, uint32_t cell)
 {
@@ -68,7 +73,7 @@ static const struct pem_cell *cell_of(const struct pem_producer *p, const struct
 	return pem_pool__further(&p->ring, lane, demand->cell - 1u);
 }
 
-/* A cell's statistic in the demand's epoch; false: there is none. */
+/* Read a cell's statistic in the demand's epoch. Returns false where there is none. */
 static bool read_cell(const struct pem_producer *p, const struct pem_demand *demand, uint32_t lane,
 		      uint32_t cell, struct pem_statistic *s)
 {
@@ -85,7 +90,9 @@ static bool read_cell(const struct pem_producer *p, const struct pem_demand *dem
 	return s->count != 0;
 }
 
-/* One thread's part, or that of those which are gone: tid 0. */
+/*
+ * The statistic of one thread, or, with tid 0, of all threads that gave their lane to another one.
+ */
 struct part {
 	uint32_t tid;
 	struct pem_statistic statistic;
@@ -93,7 +100,7 @@ struct part {
 
 struct parts {
 	const struct pem_demand *demand;
-	bool together; /* then only their sum */
+	bool together; /* only their sum is kept */
 	struct pem_statistic sum;
 	struct part *part;
 	size_t count, capacity;
@@ -158,8 +165,8 @@ static int read_parts(struct pem_producer *p, uint32_t cell, void *arg)
 }
 
 /*
- * Wait for who moves statistics, which takes a moment unless the machine has much else to do. True:
- * for long.
+ * Wait for a thread that moves statistics. It takes a moment, unless the machine is busy. Returns
+ * true where the wait was long.
  */
 static bool wait_for_fold(unsigned tries)
 {
@@ -233,7 +240,7 @@ int pem_producer__parts(struct pem_producer *p, const struct pem_demand *demand,
 
 	if (parts.count)
 		qsort(parts.part, parts.count, sizeof(parts.part[0]), by_tid);
-	/* A thread has a lane for each depth of events in events. */
+	/* A thread has a lane for each depth of nested events. */
 	for (i = 0; !result && i < parts.count; i = k) {
 		sum = parts.part[i].statistic;
 		for (k = i + 1; k < parts.count && parts.part[k].tid == parts.part[i].tid; k++)
