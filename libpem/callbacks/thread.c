@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * thread.c - the thread of a session's asynchronous callbacks: when it looks for events, and how it
+ * thread.c - the thread of a session's asynchronous callbacks: when it reads events, and how it
  * waits
  *
- * While events flow it looks by the clock, so that producers do not even know of it. After
- * PEM_QUIET_TURNS turns without any it has spent on looking about what going to sleep and being
- * woken costs, and goes to sleep:
+ * While events flow, the thread reads them by the clock, and producers do not know of it. After
+ * PEM_QUIET_TURNS turns without any event it goes to sleep: by then reading has cost as much as
+ * going to sleep and being woken does.
  *
  *	thread						producer, in notify, of an event with
  *							PEM_ACTION_WAKE
@@ -17,12 +17,12 @@
  *	  futex wait, unless page->wake has changed
  *
  * The fences are a pair: the producer sees the odd word, or the thread sees the record. A producer
- * that loaded its action word before the thread changed that commits without a look at page->wake.
- * It is in the middle of an event then, so that it is running, or preempted there: the thread looks
- * again after 1, 4, 16 ms and so on, up to a second.
+ * may have loaded its action word before the thread changed it. Then the producer commits without
+ * reading page->wake. It is in the middle of an event, so it is running or preempted there. For
+ *such a record the thread reads again after 1, 4, 16 ms and so on, up to a second.
  *
- * The wait by the clock takes two timers, due in turn. One that is set while an earlier one is
- * pending leaves the processor's timer alone, and writing that is most of what a short sleep costs
+ * The wait by the clock uses two timers that are due in turn. Setting a timer while an earlier one
+ * is pending does not write the processor's timer. Writing it is most of the cost of a short sleep
  * in a virtual machine.
  */
 #include "core/demand.h"
