@@ -131,5 +131,6 @@ int main(void)
 		cmocka_unit_test(errors_begin_lines_of_their_own),
 	};
 
+	setenv("TERM", "xterm", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
