@@ -6,25 +6,50 @@
  */
 #include "cli.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+
+#define REFUSED_MAX 8u /* models of one file */
 
 struct loading {
 	struct pem_session *session;
 	struct pem_model *carried;
 	bool quiet;
+	char origin[PATH_MAX]; /* the file that the last refused model is of */
+	unsigned refused;
 };
+
+/* Say why a model is left out, and whether its file's other ones are. */
+static void refuse(struct loading *l, const char *origin, bool is_bad, const char *why)
+{
+	if (strcmp(l->origin, origin) != 0) {
+		snprintf(l->origin, sizeof(l->origin), "%s", origin);
+		l->refused = 0;
+	}
+	l->refused = is_bad ? REFUSED_MAX : l->refused + 1;
+	if (l->quiet)
+		return;
+	cli_say("events that %s brings along are left out: %s", origin, why);
+	if (l->refused == REFUSED_MAX)
+		cli_say("what %s brings along besides is left out, too", origin);
+}
 
 static int add(void *arg, const char *text, size_t bytes, const char *origin)
 {
 	struct loading *l = arg;
 	struct pem_error error = {{0}};
-	int rc = pem_model__add_text(l->carried, text, bytes, origin, &error);
+	bool is_bad;
+	int rc;
 
-	if (rc >= 0)
+	if (l->refused == REFUSED_MAX && strcmp(l->origin, origin) == 0)
+		return 0;
+	rc = pem_model__add_text(l->carried, text, bytes, origin, &error);
+	is_bad = rc < 0;
+	if (!is_bad)
 		rc = pem_session__add_model(l->session, text, bytes, origin, &error);
-	if (rc < 0 && !l->quiet)
-		cli_say("events that %s brings along are left out: %s", origin,
-			*error.text != '\0' ? error.text : strerror(-rc));
+	if (rc < 0)
+		refuse(l, origin, is_bad, *error.text != '\0' ? error.text : strerror(-rc));
 	return 0;
 }
 

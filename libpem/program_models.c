@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,7 +23,6 @@
 #define SECTIONS_MAX 65536u
 #define NAMES_MAX (1u << 20) /* bytes of a table of names */
 #define DYNAMIC_MAX (1u << 16)
-#define MODELS_MAX (16u << 20) /* bytes of one file's models */
 
 /*
  * Return bytes of the file, with a NUL behind them. The caller frees them. NULL with errno. EINVAL:
@@ -92,6 +92,32 @@ static int read_sections(struct pem_elf_file *f, const Elf64_Ehdr *head)
 	return f->names ? 0 : -errno;
 }
 
+/*
+ * Open a regular file. Returns its descriptor, or -1 with errno. ENOEXEC: it is no regular file.
+ * Opening a device may have an effect, and a FIFO may block. So the file is tested through a
+ * descriptor that does not open it, and opened through the same one: another file that takes its
+ * name meanwhile is not opened.
+ */
+static int open_regular(const char *path, struct stat *st)
+{
+	int handle = open(path, O_PATH | O_CLOEXEC), fd = -1, error;
+	char self[32];
+
+	if (handle < 0)
+		return -1;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
+	if (!fstat(handle, st)) {
+		if (S_ISREG(st->st_mode))
+			fd = open(self, O_RDONLY | O_CLOEXEC);
+		else
+			errno = ENOEXEC;
+	}
+	error = errno;
+	close(handle);
+	errno = error;
+	return fd;
+}
+
 int pem_elf_file__open(struct pem_elf_file *f, const char *path)
 {
 	Elf64_Ehdr *head = NULL;
@@ -100,27 +126,14 @@ int pem_elf_file__open(struct pem_elf_file *f, const char *path)
 
 	memset(f, 0, sizeof(*f));
 	f->fd = -1;
-	/*
-	 * A file is tested before it is opened: opening a device may have an effect, and a FIFO may
-	 * block.
-	 */
-	if (stat(path, &st)) {
-		result = -errno;
-		goto fail;
-	}
-	if (S_ISREG(st.st_mode))
-		f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	else
-		errno = ENOEXEC;
-	if (f->fd < 0 || fstat(f->fd, &st)) {
-		result = -errno;
-		goto fail;
-	}
+	f->fd = open_regular(path, &st);
+	if (f->fd < 0)
+		return -errno;
 	f->bytes = (uint64_t)st.st_size;
 	f->device = st.st_dev;
 	f->inode = st.st_ino;
 	result = -ENOEXEC;
-	if (!S_ISREG(st.st_mode) || f->bytes < sizeof(*head))
+	if (f->bytes < sizeof(*head))
 		goto fail;
 	head = read_part(f, 0, sizeof(*head), sizeof(*head));
 	if (!head) {
@@ -182,7 +195,7 @@ static int visit_section(char *texts, size_t bytes, const char *origin, pem_mode
 	return count;
 }
 
-int pem_elf_file__each_model(const struct pem_elf_file *f, const char *origin,
+int pem_elf_file__each_model(const struct pem_elf_file *f, const char *origin, uint64_t *left,
 			     pem_model_visit visit, void *arg)
 {
 	const Elf64_Shdr *s;
@@ -195,9 +208,13 @@ int pem_elf_file__each_model(const struct pem_elf_file *f, const char *origin,
 		if (s->sh_type != SHT_PROGBITS || s->sh_flags & SHF_COMPRESSED ||
 		    !is_named(f, s, SECTION))
 			continue;
-		texts = read_section(f, s, MODELS_MAX);
+		/* More than the file has is damage. */
+		if (s->sh_size > *left && s->sh_size <= f->bytes)
+			return -EFBIG;
+		texts = read_section(f, s, *left);
 		if (!texts)
 			return -errno;
+		*left -= s->sh_size; /* also where sections overlap */
 		result = visit_section(texts, s->sh_size, origin, visit, arg);
 		free(texts);
 		if (result < 0)

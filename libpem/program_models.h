@@ -29,11 +29,12 @@ int pem_elf_file__open(struct pem_elf_file *file, const char *path);
 void pem_elf_file__close(struct pem_elf_file *file);
 
 /*
- * Call visit with each model. Returns the number of models, or -errno. -EINVAL: the file is
- * damaged.
+ * Call visit with each model. left: the bytes of models that may be read; those that are read are
+ * taken from it. Returns the number of models, or -errno. -EINVAL: the file is damaged. -EFBIG: it
+ * has more than left.
  */
 int pem_elf_file__each_model(const struct pem_elf_file *file, const char *origin,
-			     pem_model_visit visit, void *arg);
+			     uint64_t *left, pem_model_visit visit, void *arg);
 
 /*
  * Call visit with the text of each entry DT_NEEDED, DT_RUNPATH and DT_RPATH. If visit returns other

@@ -29,6 +29,8 @@
 #define TRIES_MAX 20000u /* a program may name thousands of libraries and of folders */
 #define CACHE_MAX (16u << 20)
 #define PATHS_MAX 65536u /* bytes of a list of folders */
+#define TEXTS_MAX (4u << 20) /* bytes of names and of lists of folders, of all objects */
+#define MODELS_MAX (16u << 20) /* bytes of models, of all objects */
 
 /* An object that was found. */
 struct object {
@@ -45,7 +47,11 @@ struct search {
 	struct object object[OBJECTS_MAX];
 	size_t count;
 	uint16_t machine;
-	unsigned tries; /* files that were tried */
+	const char *path; /* of the program */
+	struct pem_error *error;
+	unsigned tries; /* paths that were tried, also those too long to be built */
+	size_t text_bytes; /* of TEXTS_MAX */
+	uint64_t models_left; /* of MODELS_MAX */
 	char *cache; /* ld.so.cache, with a NUL behind it; NULL: not read, or none */
 	size_t cache_bytes;
 	pem_model_visit visit;
@@ -110,11 +116,25 @@ static size_t cache_count(const struct search *s)
 
 /* --- objects --- */
 
+/*
+ * Names may overlap in the file, so that their copies have many times its bytes. A folder's path
+ * that is replaced by another one still counts.
+ */
 static int add_entry(void *arg, int64_t tag, const char *text)
 {
-	struct object *o = arg;
-	char **larger, *copy = strdup(text);
+	struct search *s = arg;
+	struct object *o = &s->object[s->count - 1];
+	size_t most = tag == DT_NEEDED ? PATH_MAX : PATHS_MAX, bytes = strnlen(text, most);
+	char **larger, *copy;
 
+	if (tag == DT_NEEDED && bytes == most) /* no file has such a name */
+		return 0;
+	s->text_bytes += bytes + 1 + sizeof(*larger);
+	if (s->text_bytes > TEXTS_MAX)
+		return pem_error__set(s->error, -E2BIG,
+				      "'%s' names libraries and folders in more than %u bytes",
+				      s->path, TEXTS_MAX);
+	copy = strndup(text, bytes);
 	if (!copy)
 		return -ENOMEM;
 	if (tag == DT_NEEDED) {
@@ -149,8 +169,10 @@ static char *folder_of(const char *path)
 {
 	char *whole = realpath(path, NULL);
 
-	if (whole)
-		*strrchr(whole, '/') = '\0';
+	char *slash = whole ? strrchr(whole, '/') : NULL;
+
+	if (slash)
+		slash[slash == whole] = '\0'; /* the folder of "/file" is "/" */
 	return whole;
 }
 
@@ -170,13 +192,26 @@ static int take_object(struct search *s, const struct pem_elf_file *f, const cha
 		return -errno;
 	s->machine = f->machine;
 	s->count++;
-	result = pem_elf_file__each_needed(f, add_entry, o);
+	result = pem_elf_file__each_needed(f, add_entry, s);
 	if (!result)
-		result = pem_elf_file__each_model(f, path, s->visit, s->arg);
+		result = pem_elf_file__each_model(f, path, &s->models_left, s->visit, s->arg);
+	if (result == -EFBIG)
+		return pem_error__set(s->error, -E2BIG,
+				      "'%s' and its libraries carry more than %u bytes of models",
+				      s->path, MODELS_MAX);
 	if (result < 0)
 		return result;
 	s->models += result;
 	return 0;
+}
+
+/* Count a path before it is built. Returns 0. -E2BIG: too many, with the search's error. */
+static int count_try(struct search *s)
+{
+	if (++s->tries <= TRIES_MAX)
+		return 0;
+	return pem_error__set(s->error, -E2BIG, "'%s' names more than %u places of libraries",
+			      s->path, TRIES_MAX);
 }
 
 /*
@@ -188,8 +223,6 @@ static int add_object(struct search *s, const char *path, size_t parent)
 	struct pem_elf_file f;
 	int result;
 
-	if (++s->tries > TRIES_MAX)
-		return -E2BIG;
 	result = pem_elf_file__open(&f, path);
 	if (result)
 		return result;
@@ -249,8 +282,14 @@ static int in_folders(struct search *s, size_t of, const char *folders, const ch
 
 	if (!folders || !*folders)
 		return -ENOENT;
-	for (; strnlen(folders, PATHS_MAX) < PATHS_MAX; folders += n + 1) {
+	if (strnlen(folders, PATHS_MAX) == PATHS_MAX)
+		return pem_error__set(s->error, -E2BIG,
+				      "'%s': a list of folders of libraries has %u bytes or more",
+				      s->path, PATHS_MAX);
+	for (;; folders += n + 1) {
 		n = strcspn(folders, separators);
+		if (count_try(s))
+			return -E2BIG;
 		if (name_file(&s->object[of], folders, n, name, path)) {
 			result = add_object(s, path, of);
 			/*
@@ -277,6 +316,8 @@ static int in_cache(struct search *s, size_t of, const char *name)
 	count = s->cache ? cache_count(s) : 0;
 	for (i = 0; i < count; i++) {
 		path = cached(s, i, name);
+		if (path && count_try(s))
+			return -E2BIG;
 		result = path ? add_object(s, path, of) : -ENOENT;
 		if (result != -ENOENT && result != -ENOEXEC)
 			return result;
@@ -297,6 +338,8 @@ static int find(struct search *s, size_t of, const char *name)
 	int result = -ENOENT;
 	size_t i;
 
+	if (strchr(name, '/') && count_try(s))
+		return -E2BIG;
 	if (strchr(name, '/'))
 		return expand(&s->object[of], name, strlen(name), path) < 0
 			       ? -ENOENT
@@ -320,7 +363,7 @@ static int find(struct search *s, size_t of, const char *name)
 
 /*
  * Find the libraries of all objects, breadth first as the loader does. Returns 0, or what ended the
- * search: -ENOMEM, -E2BIG (too many tries), or -ECANCELED from visit.
+ * search: -ENOMEM, -E2BIG (a limit, with the error), or -ECANCELED from visit.
  */
 static int find_all(struct search *s)
 {
@@ -360,6 +403,9 @@ int pem_program__models(const char *path, pem_model_visit visit, void *arg, stru
 
 	if (!s)
 		return pem_error__set(error, -ENOMEM, "out of memory");
+	s->path = path;
+	s->error = error;
+	s->models_left = MODELS_MAX;
 	s->visit = visit;
 	s->arg = arg;
 	result = add_object(s, path, 0);
@@ -368,10 +414,7 @@ int pem_program__models(const char *path, pem_model_visit visit, void *arg, stru
 	if (result == -EINVAL)
 		pem_error__set(error, 0, "'%s' is a damaged ELF file: its parts are not all there",
 			       path);
-	else if (result == -E2BIG)
-		pem_error__set(error, 0, "'%s' names more than %u places of libraries", path,
-			       TRIES_MAX);
-	else if (result && result != -ENOEXEC && result != -ECANCELED)
+	else if (result && result != -ENOEXEC && result != -ECANCELED && result != -E2BIG)
 		pem_error__set(error, 0, "cannot read '%s': %s", path, strerror(-result));
 	if (!result)
 		result = s->models;

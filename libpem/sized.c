@@ -14,6 +14,12 @@ int pem_sized__take(void *to, size_t bytes, const void *given, size_t first, con
 	if (!result)
 		return 0;
 	memcpy(&size, given, sizeof(size));
+	if (size > PEM_SIZED_MAX)
+		return pem_error__set(
+			error, result,
+			"%s has a size of %zu, more than any: it was not initialized; "
+			"set it to sizeof(%s), and the rest to zero",
+			what, size, what);
 	if (result == -E2BIG)
 		return pem_error__set(error, result,
 				      "%s has %zu bytes, and sets some that this libpem (%s) does "

@@ -9,6 +9,8 @@
 #include <ctype.h>
 #include <errno.h>
 #include <getopt.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -50,6 +52,14 @@ static int compare_entries(const void *a, const void *b)
 	return strcmp(x->specifier, y->specifier);
 }
 
+/* A name of letters alone, such as "counters", may be a word of the sentence. */
+static bool is_plain_word(const char *name)
+{
+	while (isalpha((unsigned char)*name))
+		name++;
+	return *name == '\0';
+}
+
 /*
  * Make a reason without the source's name. At the beginning the name is removed, elsewhere it
  * becomes "of that name".
@@ -70,7 +80,7 @@ static void generalize(struct list_entry *entry)
 	}
 	if (found == text && text[n] == ' ')
 		snprintf(entry->why, sizeof(entry->why), "%s", text + n + 1);
-	else if (found != NULL && found != text)
+	else if (found != NULL && found != text && !is_plain_word(entry->event->source_name))
 		snprintf(entry->why, sizeof(entry->why), "%.*sof that name%s", (int)(found - text),
 			 text, found + n);
 	else
@@ -211,12 +221,40 @@ static bool is_known(struct pem_session *session, const char *pattern)
 	return false;
 }
 
-/* A word with a slash names a program's or library's file if this file exists. */
-static bool is_program(const char *word)
+/*
+ * Does the word stand for a program's or library's file? One that begins like a path always does;
+ * another one with a slash, such as I/O, does so if the file exists.
+ */
+static bool is_path(const char *word)
 {
 	struct stat st;
 
+	if (*word == '/' || strncmp(word, "./", 2) == 0 || strncmp(word, "../", 3) == 0)
+		return true;
 	return strchr(word, '/') != NULL && stat(word, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* "; for the file: pem list ./program" if the only word is the name of a program that is here. */
+static const char *hint_at_file(const struct request *request)
+{
+	char path[PATH_MAX], start[4] = "";
+	struct stat st;
+	FILE *file;
+	size_t n;
+
+	if (request->count != 1 || request->program != NULL ||
+	    strchr(request->words[0], '/') != NULL ||
+	    snprintf(path, sizeof(path), "./%s", request->words[0]) >= (int)sizeof(path) ||
+	    stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+		return "";
+	file = fopen(path, "re");
+	if (file == NULL)
+		return "";
+	n = fread(start, 1, sizeof(start), file);
+	fclose(file);
+	if (n != sizeof(start) || memcmp(start, "\177ELF", sizeof(start)) != 0)
+		return "";
+	return cli_format("; for the file: pem list %.300s", path);
 }
 
 /* Parse the words of the command line: [LAYER] [PROGRAM] [GLOB | WORD...]. */
@@ -230,7 +268,7 @@ static void parse_words(int argc, char **argv, struct request *request)
 				request->layer = layers[i];
 	if (request->layer != NULL)
 		optind++;
-	if (optind < argc && is_program(argv[optind]))
+	if (optind < argc && is_path(argv[optind]))
 		request->program = argv[optind++];
 	request->words = argv + optind;
 	request->count = (size_t)(argc - optind);
@@ -278,11 +316,11 @@ static int say_none(const struct pem_model *model, const struct request *request
 	return cli_error(CLI_WRONG_INPUT,
 			 "no event%s%s has %s in its name, description, fields, units or source%s"
 			 "%s%s%s pem list '*' shows all there are; specs of your own are found in "
-			 "the current folder and by PEM_SPEC_PATH",
+			 "the current folder and by PEM_SPEC_PATH%s",
 			 request->layer != NULL ? " of layer " : "",
 			 request->layer != NULL ? request->layer : "", quote(request),
 			 count_each(model, request), near != NULL ? "; did you mean '" : ";",
-			 near != NULL ? near : "", near != NULL ? "'?" : "");
+			 near != NULL ? near : "", near != NULL ? "'?" : "", hint_at_file(request));
 }
 
 /*
@@ -292,8 +330,14 @@ static int say_none(const struct pem_model *model, const struct request *request
 static int load_program(struct pem_session *session, struct request *request)
 {
 	struct pem_error error = {{0}};
+	struct stat st;
 	int rc;
 
+	if (stat(request->program, &st) != 0)
+		return -cli_error(CLI_WRONG_INPUT, "%s: %s", request->program,
+				  errno == ENOENT ? "no such file" : strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return -cli_error(CLI_WRONG_INPUT, "%s is no program file", request->program);
 	request->carried = pem_model__new();
 	if (request->carried == NULL)
 		return -cli_error(CLI_FAILED, "no memory for the events of a program");
@@ -321,8 +365,9 @@ static int print(const struct list *list, const struct request *request,
 		return say_none(model, request);
 	if (request->search)
 		cli_say("no pattern of events: %s; shown are those that have %s in name, "
-			"description, fields, units or source",
-			quote(request), request->count > 1 ? "all of it" : "it");
+			"description, fields, units or source%s",
+			quote(request), request->count > 1 ? "all of it" : "it",
+			hint_at_file(request));
 	if (request->json)
 		list_print_json(list);
 	else if (list->count == 0)

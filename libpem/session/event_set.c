@@ -149,7 +149,8 @@ static void explain(const struct pem_model *model, const char *pattern, struct p
 	pem_error__set(error, 0,
 		       "no event matches '%.120s'%s 'pem list WORD' searches names and "
 		       "descriptions; specs of your own are found beside the program, in the "
-		       "current folder and by PEM_SPEC_PATH",
+		       "current folder and by PEM_SPEC_PATH; what a shell or env starts is not "
+		       "searched: name the program itself, or its spec's folder there",
 		       pattern, near);
 }
 

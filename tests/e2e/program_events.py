@@ -301,4 +301,80 @@ def nothing_is_run():
     assert not os.path.exists(folder + "/ran"), "the library's constructor ran"
 
 
+@test
+def files_of_bad_models():
+    "the first bad model of a file is told of, not thousands of them"
+    need("objcopy")
+    folder = tmp()
+    path = program(folder)
+    with open(folder + "/bad", "wb") as bad:
+        bad.write(b"x\0" * 5000)
+    equal(run(["objcopy", "--update-section", "pem_model=" + folder + "/bad", path])[0], 0, "objcopy")
+    rc, _, err = run([PEM, "list", path])
+    equal((rc, len(err.splitlines())), (1, 3), err)
+    assert "what %s brings along besides is left out" % path in err, err
+
+
+@test
+def opened_by_a_handle():
+    "what a name stands for is tested before it is opened, and can't be replaced in between"
+    need("strace")
+    path = program(tmp())
+    rc, _, err = run(["strace", "-e", "trace=open,openat,openat2", PEM, "list", path])
+    if rc:
+        skip("strace can't trace here")
+    opened = [line for line in err.splitlines() if path + '"' in line]
+    assert opened and all("O_PATH" in line for line in opened), opened
+
+
+@test
+def beside_a_program_in_the_root():
+    "$ORIGIN of a program in / is /, not the current folder"
+    folder = tmp()
+    library(folder, "beta")
+    path = program(folder, "alpha", "beta", "-L.", "-lbeta", "-Wl,-rpath,$ORIGIN")
+    root = folder + "/root"
+    os.mkdir(root)
+    script = "set -e\n"
+    for name in sorted(os.listdir("/")):
+        if os.path.islink("/" + name):
+            os.symlink(os.readlink("/" + name), root + "/" + name)
+        elif os.path.isdir("/" + name):
+            os.mkdir(root + "/" + name)
+            script += "mount --rbind '/%s' '%s/%s'\n" % (name, root, name)
+    shutil.move(path, root + "/program")
+    shutil.move(folder + "/libbeta.so", root + "/libbeta.so")
+    if run(["unshare", "-rm", "sh", "-c", script])[0]:
+        skip("no mounts of one's own here")
+    rc, out, err = run(["unshare", "-rm", "sh", "-c", script + "exec chroot '%s' sh -c 'cd /tmp; exec %s list --json /program'" % (root, PEM)])
+    equal(rc, 0, err)
+    equal({event["name"] for event in json.loads(out)}, {"APP::Alpha::Done", "APP::Beta::Done"}, "listed")
+
+
+@test
+def files_by_name():
+    "a path is a file's, also where there is none; a file's name alone is a word, and the file is told of"
+    folder = tmp()
+    path = program(folder)
+    rc, _, err = run([PEM, "list", "./none"], cwd=folder)
+    assert rc == 1 and "./none: no such file" in err, err
+    for what in "/dev/null", folder:
+        rc, _, err = run([PEM, "list", what])
+        assert rc == 1 and "%s is no program file" % what in err, err
+    os.rename(path, folder + "/unlikely-word")
+    for word in "program", "unlikely-word":
+        os.path.exists(folder + "/program") or shutil.copy(folder + "/unlikely-word", folder + "/program")
+        _, _, err = run([PEM, "list", word], cwd=folder)
+        assert "for the file: pem list ./" + word in err, err
+    _, _, err = run([PEM, "list", "program"])
+    assert "for the file" not in err, err
+
+
+@test
+def a_source_named_like_a_word():
+    "a source's name that is an ordinary word of a reason stays"
+    rc, out, err = run([PEM, "list", "HW::HWPerf::HPMsAtEvent"])
+    assert rc == 0 and "reads of that name" not in out, out + err
+
+
 run_all()

@@ -17,6 +17,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -299,6 +301,127 @@ static void with_damaged_dependencies(void **state)
 	assert_true(result >= 1 && ticks == 1);
 }
 
+/* --- files that are made to cost much --- */
+
+/* Make the image a file of text, dynamic entries and sections. The first section is of type NULL.
+ */
+static void make_image(const Elf64_Shdr *sections, size_t count, const Elf64_Dyn *entries,
+		       size_t entry_count, const char *texts, size_t bytes)
+{
+	static const char names[] = "\0pem_model";
+	Elf64_Ehdr head = {.e_ident = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT},
+			   .e_type = ET_DYN,
+			   .e_shentsize = sizeof(*sections),
+			   .e_shnum = (uint16_t)count,
+			   .e_shstrndx = 1};
+	uint8_t *p;
+
+	head.e_shoff = sizeof(head) + sizeof(names) + entry_count * sizeof(*entries) + bytes;
+	image_bytes = head.e_shoff + count * sizeof(*sections);
+	free(image);
+	image = malloc(image_bytes);
+	assert_non_null(image);
+	p = mempcpy(image, &head, sizeof(head));
+	p = mempcpy(p, names, sizeof(names));
+	p = mempcpy(p, entries, entry_count * sizeof(*entries));
+	p = mempcpy(p, texts, bytes);
+	memcpy(p, sections, count * sizeof(*sections));
+}
+
+enum { NAMES_AT = sizeof(Elf64_Ehdr), NAMES = 11, ENTRIES_AT = NAMES_AT + NAMES, ENTRIES = 4000 };
+
+/* What a file is said to be that names texts of a table, each from one byte further on. */
+static int of_overlapping_names(size_t name_bytes, size_t count, size_t folders, char letter,
+				struct pem_error *error)
+{
+	static Elf64_Dyn entries[ENTRIES];
+	const size_t entries_bytes = sizeof(entries), bytes = name_bytes + ENTRIES + 65537;
+	Elf64_Shdr sections[4] = {
+		{0},
+		{.sh_type = SHT_STRTAB, .sh_offset = NAMES_AT, .sh_size = NAMES},
+		{.sh_type = SHT_DYNAMIC,
+		 .sh_offset = ENTRIES_AT,
+		 .sh_size = entries_bytes,
+		 .sh_link = 3},
+		{.sh_type = SHT_STRTAB, .sh_offset = ENTRIES_AT + entries_bytes, .sh_size = bytes},
+	};
+	char *texts = calloc(1, bytes);
+	int ticks;
+	size_t i;
+
+	assert_non_null(texts);
+	memset(texts, 'a', name_bytes + ENTRIES - 1);
+	memset(texts + name_bytes + ENTRIES, letter, folders);
+	for (i = 0; i < ENTRIES; i++) {
+		entries[i].d_tag = i ? DT_NEEDED : DT_RUNPATH;
+		entries[i].d_un.d_val = i ? i : name_bytes + ENTRIES;
+	}
+	if (count < ENTRIES)
+		entries[count].d_tag = DT_NULL;
+	make_image(sections, 4, entries, ENTRIES, texts, bytes);
+	free(texts);
+	return models(&ticks, error);
+}
+
+/* An overlap makes gigabytes of a small file; what no file can be called is passed over. */
+static void overlapping_names(void **state)
+{
+	struct pem_error error = {""};
+	struct rlimit sound, low;
+
+	(void)state;
+	getrlimit(RLIMIT_DATA, &sound);
+	low = sound;
+	low.rlim_cur = 256u << 20;
+	if (!getenv("ASAN_OPTIONS"))
+		setrlimit(RLIMIT_DATA, &low);
+	assert_int_equal(of_overlapping_names(900000, ENTRIES, 0, ':', &error), 0);
+	setrlimit(RLIMIT_DATA, &sound);
+	/* 4,000 names of at most 4,000 bytes, together 8 MB */
+	assert_int_equal(of_overlapping_names(10, ENTRIES, 0, ':', &error), -E2BIG);
+	assert_non_null(strstr(error.text, "in more than 4194304 bytes"));
+}
+
+static void folders_without_end(void **state)
+{
+	struct pem_error error = {""};
+
+	(void)state;
+	/* One name of 4,095 bytes, which no folder's path can stand before: a try, nevertheless. */
+	assert_int_equal(of_overlapping_names(97, 2, 60000, ':', &error), -E2BIG);
+	assert_non_null(strstr(error.text, "more than 20000 places of libraries"));
+	assert_int_equal(of_overlapping_names(97, 2, 65535, 'x', &error), 0);
+	assert_int_equal(of_overlapping_names(97, 2, 65536, 'x', &error), -E2BIG);
+	assert_non_null(strstr(error.text, "list of folders"));
+}
+
+/* Sections may overlap, so that a small file has models without an end. */
+static void overlapping_sections(void **state)
+{
+	enum { COUNT = 20, BYTES = 1 << 20 };
+	Elf64_Shdr sections[COUNT] = {
+		{0}, {.sh_type = SHT_STRTAB, .sh_offset = NAMES_AT, .sh_size = NAMES}};
+	struct pem_error error = {""};
+	char *texts = malloc(BYTES);
+	int ticks, i;
+
+	(void)state;
+	assert_non_null(texts);
+	memset(texts, 'x', BYTES);
+	texts[BYTES - 1] = '\0';
+	for (i = 2; i < COUNT; i++)
+		sections[i] = (Elf64_Shdr){.sh_name = 1,
+					   .sh_type = SHT_PROGBITS,
+					   .sh_offset = ENTRIES_AT,
+					   .sh_size = BYTES};
+	make_image(sections, 18, NULL, 0, texts, BYTES);
+	assert_int_equal(models(&ticks, &error), 16);
+	make_image(sections, 19, NULL, 0, texts, BYTES);
+	assert_int_equal(models(&ticks, &error), -E2BIG);
+	assert_non_null(strstr(error.text, "more than 16777216 bytes of models"));
+	free(texts);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -311,6 +434,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(with_a_damaged_header, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(with_damaged_sections, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(with_damaged_dependencies, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(overlapping_names, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(folders_without_end, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(overlapping_sections, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

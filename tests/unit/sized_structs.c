@@ -185,6 +185,19 @@ static void contexts_of_a_later_version(void **state)
 	pem_event_set__free(set);
 }
 
+static void a_size_that_was_never_set(void **state)
+{
+	struct pem_session_options options;
+	struct pem_error error = {""};
+
+	(void)state;
+	memset(&options, 0xaa, sizeof(options));
+	assert_null(pem_session__open(&options, &error));
+	assert_int_equal(errno, E2BIG);
+	assert_non_null(strstr(error.text, "more than any: it was not initialized"));
+	assert_non_null(strstr(error.text, "sizeof(struct pem_session_options)"));
+}
+
 static void options_of_a_later_version(void **state)
 {
 	LATER(pem_session_options) open = {{.size = sizeof(open)}, 1};
@@ -472,6 +485,7 @@ int main(void)
 		cmocka_unit_test(a_longer_struct_ends_in_zeroes),
 		cmocka_unit_test(no_size_is_the_first_version_s),
 		cmocka_unit_test(impossible_sizes_are_refused),
+		cmocka_unit_test(a_size_that_was_never_set),
 		cmocka_unit_test(elements_are_as_far_apart_as_the_first_says),
 		cmocka_unit_test_setup_teardown(contexts_of_a_later_version, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(options_of_a_later_version, set_up, tear_down),

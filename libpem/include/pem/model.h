@@ -75,8 +75,9 @@ typedef int (*pem_model_visit)(void *arg, const char *text, size_t bytes, const 
  *
  * Returns how many models there were. 0: also for a file that is no 64-bit ELF file, such as a
  * script. -ECANCELED: visit ended it. -EINVAL: the program is damaged; -E2BIG: it names thousands
- * of paths of libraries; -ENOENT and others: it can't be read. All come with error. A library that
- * is missing or damaged is passed over. Thread-safe. Blocks on files.
+ * of paths of libraries, or has more than 16 MiB of models or 4 MiB of such names; -ENOENT and
+ * others: it can't be read. All come with error. A library that is missing or damaged is passed
+ * over. Thread-safe. Blocks on files.
  */
 int pem_program__models(const char *path, pem_model_visit visit, void *arg,
 			struct pem_error *error);

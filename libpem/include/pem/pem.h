@@ -10,6 +10,7 @@
  * processes that run already. pem_session__poll() does the session's work meanwhile. This counts
  * the files that a command opens:
  *
+ *	char *const command[] = {"cat", "/dev/null", "/dev/null", NULL}; int status = 0;
  *	const struct pem_run_options run = {.size = sizeof(run), .preload_libc = 1};
  *	struct pem_statistic opens = {.size = sizeof(opens)};
  *	const char *name = "APP::File::Open";
@@ -643,7 +644,11 @@ int pem_session__snapshot(struct pem_session *session, const char *directory, co
 
 /* A flight recorder of this user: a session with the option overwrite and a log. */
 struct pem_recorder {
-	size_t size; /* of this struct */
+	/*
+	 * Of this struct. pem_recorders() needs the first element's, and fills in the others.
+	 * pem_recorder__snapshot() reads it; 0: as in version 0.2.0
+	 */
+	size_t size;
 	uint32_t pid;
 	/* 0: it was killed; pem_trace__recover() adds to its trace what programs had logged */
 	uint32_t is_running;
