@@ -99,6 +99,7 @@ static void errors_begin_lines_of_their_own(void **state)
 	char text[512];
 
 	(void)state;
+	unsetenv("NO_COLOR");
 	setenv("TERM", "xterm", 1);
 	assert_int_equal(openpty(&terminal, &end, NULL, NULL, NULL), 0);
 	assert_true(dup2(end, STDERR_FILENO) >= 0);
@@ -131,6 +132,5 @@ int main(void)
 		cmocka_unit_test(errors_begin_lines_of_their_own),
 	};
 
-	setenv("TERM", "xterm", 1);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
