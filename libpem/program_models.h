@@ -33,8 +33,8 @@ void pem_elf_file__close(struct pem_elf_file *file);
  * taken from it. Returns the number of models, or -errno. -EINVAL: the file is damaged. -EFBIG: it
  * has more than left.
  */
-int pem_elf_file__each_model(const struct pem_elf_file *file, const char *origin,
-			     uint64_t *left, pem_model_visit visit, void *arg);
+int pem_elf_file__each_model(const struct pem_elf_file *file, const char *origin, uint64_t *left,
+			     pem_model_visit visit, void *arg);
 
 /*
  * Call visit with the text of each entry DT_NEEDED, DT_RUNPATH and DT_RPATH. If visit returns other
