@@ -283,6 +283,7 @@ static void put_build(FILE *f, const struct pem_spec_event *event, const char *t
 static void put_notify(FILE *f, const struct pem_spec_event *event)
 {
 	unsigned index = event->stub_index;
+	size_t i;
 
 	fprintf(f, "\n\n");
 	put_packer(f, event);
@@ -298,6 +299,12 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, ") -> None:\n");
 	put_event_doc(f, event, "    ");
 	fprintf(f, "    if _enable[%u]:\n        try:\n", index);
+	/* What can be read once only is kept for a second try. */
+	for (i = 0; i < event->field_count; i++) {
+		if (event->fields[i].element_type)
+			fprintf(f, "            %1$s = _kept(%1$s, %2$u)\n",
+				event->fields[i].c_name, event->fields[i].max_count);
+	}
 	put_build(f, event, "            ");
 	fprintf(f, "        except _Exception:\n            _mend(notify_%s, _kinds%u, (",
 		event->c_name, index);

@@ -150,7 +150,7 @@ def started_by_pem_run():
 def not_started_with_libpem():
     "what can't raise application events is said to, with what would help"
     child = start(["sleep", "100"], env={"LD_PRELOAD": None})
-    rc, _, err = run(["timeout", "-s", "INT", "0.3", PEM, "stat", "-e", "APP", "-p", str(child.pid)],
+    rc, _, err = run(["timeout", "-s", "INT", "3", PEM, "stat", "-e", "APP", "-p", str(child.pid)],
                      env={"PEM_RUNTIME_DIR": tmp() + "/runtime"})
     assert "process %d (sleep) raises no application events" % child.pid in err, err
     assert "pem run -- sleep" in err, err

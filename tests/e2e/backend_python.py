@@ -113,6 +113,18 @@ def labels():
 
 
 @test
+def a_misfit_spoils_nothing_else():
+    "a field that fits keeps its value when another does not, also bytes, None, and what can be read once"
+    _, found = recorded(python(
+        "pem.notify_hard_text(300, b'abc', None)\n"
+        "pem.notify_hard_arrays(iter([1, 2 ** 63]), (3, 2, 1), 7)\n"
+        "print(pem.misfits())\n"))
+    equal(_, "2\n", "misfits")
+    equal(values(found, "Text", "len", "first", "second"), [("44", "abc", "")], "texts")
+    equal(values(found, "Arrays", "two", "three", "last"), [("1 -9223372036854775808", "3 2 1", "7")], "arrays")
+
+
+@test
 def never_raises():
     "values that do not fit are recorded as well as can be, raise nothing, and are counted"
     _, found = recorded(python(
