@@ -323,9 +323,12 @@ static void make_image(const Elf64_Shdr *sections, size_t count, const Elf64_Dyn
 	assert_non_null(image);
 	p = mempcpy(image, &head, sizeof(head));
 	p = mempcpy(p, names, sizeof(names));
-	p = mempcpy(p, entries, entry_count * sizeof(*entries));
-	p = mempcpy(p, texts, bytes);
-	memcpy(p, sections, count * sizeof(*sections));
+	if (entry_count)
+		p = mempcpy(p, entries, entry_count * sizeof(*entries));
+	if (bytes)
+		p = mempcpy(p, texts, bytes);
+	if (count)
+		memcpy(p, sections, count * sizeof(*sections));
 }
 
 enum { NAMES_AT = sizeof(Elf64_Ehdr), NAMES = 11, ENTRIES_AT = NAMES_AT + NAMES, ENTRIES = 4000 };
