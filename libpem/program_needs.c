@@ -154,12 +154,12 @@ static int add_entry(void *arg, int64_t tag, const char *text)
 	return 0;
 }
 
-static bool is_known(const struct search *s, const struct pem_elf_file *f)
+static bool is_known(const struct search *s, dev_t device, ino_t inode)
 {
 	size_t i;
 
 	for (i = 0; i < s->count; i++) {
-		if (s->object[i].device == f->device && s->object[i].inode == f->inode)
+		if (s->object[i].device == device && s->object[i].inode == inode)
 			return true;
 	}
 	return false;
@@ -184,7 +184,7 @@ static int take_object(struct search *s, const struct pem_elf_file *f, const cha
 
 	if (s->count && f->machine != s->machine)
 		return -ENOEXEC;
-	if (is_known(s, f))
+	if (is_known(s, f->device, f->inode))
 		return 0;
 	*o = (struct object){.device = f->device, .inode = f->inode, .parent = parent};
 	o->origin = folder_of(path);
@@ -210,7 +210,7 @@ static int count_try(struct search *s)
 {
 	if (++s->tries <= TRIES_MAX)
 		return 0;
-	return pem_error__set(s->error, -E2BIG, "'%s' names more than %u places of libraries",
+	return pem_error__set(s->error, -E2BIG, "'%s' names more than %u paths of libraries",
 			      s->path, TRIES_MAX);
 }
 
@@ -221,8 +221,12 @@ static int count_try(struct search *s)
 static int add_object(struct search *s, const char *path, size_t parent)
 {
 	struct pem_elf_file f;
+	struct stat st;
 	int result;
 
+	/* A known object's tables are not read again: a file may name itself thousands of times. */
+	if (!stat(path, &st) && is_known(s, st.st_dev, st.st_ino))
+		return 0;
 	result = pem_elf_file__open(&f, path);
 	if (result)
 		return result;
@@ -371,7 +375,11 @@ static int find_all(struct search *s)
 	int result;
 
 	for (i = 0; i < s->count; i++) {
-		for (k = 0; k < s->object[i].needed_count && s->count < OBJECTS_MAX; k++) {
+		for (k = 0; k < s->object[i].needed_count; k++) {
+			if (s->count == OBJECTS_MAX)
+				return pem_error__set(s->error, -E2BIG,
+						      "'%s' needs %u libraries or more", s->path,
+						      OBJECTS_MAX);
 			result = find(s, i, s->object[i].needed[k]);
 			if (result == -ENOMEM || result == -ECANCELED || result == -E2BIG)
 				return result;

@@ -239,7 +239,7 @@ def thousands_of_folders():
     equal(listed(path), {"APP::Alpha::Done", "APP::Beta::Done"}, "behind a long folder")
     path = program(folder, "alpha", "beta", "-L.", "-lbeta", "-Wl,-rpath," + "/n:" * 20001)
     rc, _, err = run([PEM, "list", path])
-    assert rc == 1 and "names more than 20000 places of libraries" in err, err
+    assert rc == 1 and "names more than 20000 paths of libraries" in err, err
 
 
 @test

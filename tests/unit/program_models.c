@@ -392,7 +392,7 @@ static void folders_without_end(void **state)
 	(void)state;
 	/* One name of 4,095 bytes, which no folder's path can stand before: a try, nevertheless. */
 	assert_int_equal(of_overlapping_names(97, 2, 60000, ':', &error), -E2BIG);
-	assert_non_null(strstr(error.text, "more than 20000 places of libraries"));
+	assert_non_null(strstr(error.text, "more than 20000 paths of libraries"));
 	assert_int_equal(of_overlapping_names(97, 2, 65535, 'x', &error), 0);
 	assert_int_equal(of_overlapping_names(97, 2, 65536, 'x', &error), -E2BIG);
 	assert_non_null(strstr(error.text, "list of folders"));
