@@ -154,7 +154,7 @@ def slow_tools(program):
             said.append("%s: not done after %.0f s" % (tool, time.monotonic() - start))
         except (subprocess.CalledProcessError, OSError):
             said.append("%s: cannot run here" % tool)
-    return "; ".join(said)
+    return "one run each: " + "; ".join(said)
 
 
 def measure(case, program, folder, lttng):
@@ -181,9 +181,11 @@ def measure(case, program, folder, lttng):
                slowdowns(runs["lttng"], base, what) if lttng else (), "with detail %.2f, counted only %.2f" % (most, least), digits=2,
                detail=most, counted=least, plain_s=statistics.median(getattr(b, what) for b in base))
     for way in ("pem", "pem APP::*"):
-        last = runs[way][-1]
-        print("    %-12s %8d events (%d lost), %.0f ns of CPU time each, %.0f ms of the recorder's; plain %.3f s" %
-              (way, last.events, last.lost, each_ns(runs[way], base), last.recorder_s * 1e3,
+        recorder_ms = [r.recorder_s * 1e3 for r in runs[way]]
+        print("    %-12s %8d events (%d lost in all rounds), %.0f ns of CPU time each, "
+              "%.0f ms of the recorder's (%.0f to %.0f); plain %.3f s" %
+              (way, statistics.median(r.events for r in runs[way]), sum(r.lost for r in runs[way]), each_ns(runs[way], base),
+               statistics.median(recorder_ms), min(recorder_ms), max(recorder_ms),
                statistics.median(b.wall_s for b in base)), flush=True)
 
 

@@ -8,6 +8,8 @@
  * must be large enough. Prints how many events were raised for the log, and how many of these were
  * lost. Not here: measuring.
  */
+#include "event_id.h"
+
 #include <pem/abi.h>
 #include <pem/kmod.h>
 
@@ -32,19 +34,10 @@ static int checked(int result, const char *what)
 	return result;
 }
 
-static uint32_t id_of(const char *name)
-{
-	uint32_t id = 2166136261u;
-
-	while (*name)
-		id = (id ^ (uint8_t)*name++) * 16777619u;
-	return id;
-}
-
 static void log_event(int device, const char *name)
 {
 	struct pem_kmod_event event = {
-		.size = sizeof(event), .event_id = id_of(name), .cpu = PEM_NO_CPU};
+		.size = sizeof(event), .event_id = pem_event_id(name, 1), .cpu = PEM_NO_CPU};
 
 	event.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1);
 	checked(ioctl(device, PEM_KMOD_EVENT, &event), name);

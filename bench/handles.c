@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * handles.c - what an event costs that several handles of one session count, each with a predicate
- *of its own
+ * of its own
  *
  *	notify/handles_1	one statistic of a field, where a predicate of one test holds
  *	notify/handles_2, notify/handles_4, notify/handles_8	so many; the predicate of each holds

@@ -175,7 +175,12 @@ static int enable(struct pem_side *side, struct pem_error *error)
 	return 0;
 }
 
-/* Check that the raised events were counted, so that the cases measure what they should. */
+/*
+ * Check that the raised events were counted, so that the cases measure what they should. Nothing of
+ * this is reported. Called once, before the rounds, because some of the statistics are read as
+ * totals. The numbers are of a = 0..999: their sum and variance; half of the events of run_top have
+ * one of 8 odd values, 1000 / 16 each.
+ */
 static int check_counts(struct pem_side *side, struct pem_error *error)
 {
 	struct pem_statistic before = {.size = sizeof(before)}, after = before, passed = before,

@@ -3,7 +3,7 @@
 # built alone.
 
 CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
-CLI_SHARED := $(call objects,shared/intervals.c shared/tracepoint_format.c)
+CLI_SHARED := $(call objects,shared/intervals.c shared/plugin_folders.c shared/tracepoint_format.c)
 
 # What pem spec import can read depends on the libraries that are there.
 CLI_IMPORT_LIBS :=
@@ -38,6 +38,18 @@ else
 CLI_SRC := $(filter-out $(CLI_SCREEN),$(CLI_SRC))
 $(info pem top has no screen: ncurses is missing (libncurses-dev))
 endif
+# pem db. What is left out without SQLite is said in libpem/database.
+ifneq ($(HAVE_AGENTS),)
+CFLAGS_cli_main += -DPEM_HAS_DATABASE
+CLI_SHARED += $(call objects,$(DATABASE_SRC))
+else
+CLI_SRC := $(filter-out cli/db/% cli/page_size.c,$(CLI_SRC))
+endif
+# Names of call sites. What is left out without libdw is said in libpem/names.
+ifneq ($(HAVE_LIBDW),)
+CFLAGS_cli_report_site_names := -DPEM_REPORT_HAS_NAMES
+CLI_SHARED += $(call objects,$(NAMES_SRC))
+endif
 CLI_OBJ := $(call objects,$(CLI_SRC))
 
 ifneq ($(HAVE_JSON),)
@@ -63,8 +75,10 @@ $(B)/obj/cli/specs.o: $(B)/gen/cli/builtin_specs.h
 
 $(B)/bin/pem: $(CLI_OBJ) $(CLI_SHARED) $(LIBPEM)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(CLI_OBJ) $(CLI_SHARED) $(LINK_LIBPEM) $(JSON_LIBS) $(SCREEN_LIBS) $(CLI_IMPORT_LIBS) \
+	$(Q)$(LINK) $(CLI_OBJ) $(CLI_SHARED) $(LINK_LIBPEM) $(JSON_LIBS) $(if $(HAVE_AGENTS),$(SQLITE_LIBS)) $(LIBDW_LIBS) $(SCREEN_LIBS) $(CLI_IMPORT_LIBS) \
 	  -ldl -lm
 
 # What pem prints of a session: tests/unit/log_progress.c.
 $(B)/tests/log_progress: $(call objects,cli/progress.c cli/text.c)
+# How pem loads a program's events without enough memory: tests/unit/program_memory.c.
+$(B)/tests/program_memory: $(call objects,cli/program_events.c cli/progress.c cli/text.c)

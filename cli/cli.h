@@ -53,7 +53,7 @@ struct cli_verb {
 };
 
 extern const struct cli_verb cli_launch, cli_list, cli_record, cli_stat, cli_report, cli_export,
-	cli_doctor, cli_mark, cli_gen, cli_spec, cli_snapshot, cli_top;
+	cli_doctor, cli_mark, cli_gen, cli_spec, cli_snapshot, cli_top, cli_db, cli_page_size;
 
 #define CLI_OPTION_BAD '?'
 /*
@@ -118,6 +118,9 @@ const char *cli_format(const char *format, ...) __attribute__((format(printf, 1,
 int cli_parse_bytes(const char *text, uint64_t *bytes);
 /* Parse "1%", "0.5%" as a share of 1. It must be above 0. Returns 0 or -EINVAL. */
 int cli_parse_share(const char *text, double *share);
+/* The greatest interval that a verb takes: 24 hours. */
+#define CLI_INTERVAL_MAX_MS (24u * 3600 * 1000)
+
 /* Parse a whole positive decimal number up to max. Returns 0 or -EINVAL. */
 int cli_parse_number(const char *text, uint64_t max, uint64_t *number);
 
@@ -192,13 +195,11 @@ struct cli_map {
 	size_t count;
 };
 /*
- * Find the value of a key. A new key gets UINT32_MAX. The pointer is valid until the next call.
+ * Find the value of a key. A new key gets UINT32_MAX. The pointer is valid until the next new key.
  * NULL: no memory.
  */
 uint32_t *cli_map__at(struct cli_map *map, uint64_t key);
 void cli_map__free(struct cli_map *map);
-/* Make room for one more element. The array grows by doubling. Returns 0 or -ENOMEM. */
-int cli_grow(void **array, size_t element_bytes, size_t count, size_t *capacity);
 
 /* A list of names. All zero is an empty list. */
 struct cli_names {
@@ -330,13 +331,12 @@ int cli_program_folder(char *path, size_t bytes);
 int cli_library_file(const char *name, char *path, size_t bytes);
 
 /*
- * Visit each file PREFIX*.so of the plugin folders. If several have the same name, only the first
- * is visited. visit returns 0 to continue. A folder that everybody may write to is left out, and
- * refuse gets the reason (NULL: nothing is said). Returns what visit returned, or 0.
+ * Visit each file of the plugin folders that may be an exporter (plugin_folders.h). visit returns 0
+ * to continue. refuse gets the reason why a folder or a file is left out. Returns what visit
+ * returned, 0, or -ENOMEM.
  */
-int cli_plugins__visit(const char *prefix,
-		       int (*visit)(const char *path, const char *name, void *arg),
-		       void (*refuse)(const char *sentence, void *arg), void *arg);
+int cli_exporters__visit(int (*visit)(const char *path, const char *name, void *arg),
+			 void (*refuse)(const char *sentence, void *arg), void *arg);
 /*
  * Copy the table of an exporter from a plugin file. False with error: the file is not an exporter
  * for this pem. handle is for dlclose.
@@ -403,7 +403,9 @@ int cli_spec_folder(char *path, size_t bytes);
 /*
  * Load the events that a program file and its libraries carry into a session, and add them to
  * carried. Events that contradict others are left out, with a warning unless quiet is set. Returns
- * the number of models found, or -errno with error.
+ * the number of models found, or -errno with error: those of pem_program__models(). -ENOMEM: also
+ * where a model found no memory. Then, and with -E2BIG, the models found before are loaded. error
+ * must not be NULL.
  */
 int cli_program_events__load(struct pem_session *session, const char *path,
 			     struct pem_model *carried, bool quiet, struct pem_error *error);

@@ -72,7 +72,7 @@ static int list_formats(bool json)
 	struct cli_table *table = json ? NULL : cli_table__new(stdout);
 	size_t i;
 
-	cli_plugins__visit("export-", visit, refuse, &search);
+	cli_exporters__visit(visit, refuse, &search);
 	if (table != NULL) {
 		cli_table__column(table, "FORMAT", CLI_LEFT);
 		cli_table__column(table, "SUFFIX", CLI_LEFT);
@@ -232,7 +232,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		return cli_usage_error(verb,
 				       optind == argc ? "no trace given" : "one trace at a time");
 	search.wanted = format;
-	if (cli_plugins__visit("export-", visit, refuse, &search) != 1)
+	if (cli_exporters__visit(visit, refuse, &search) != 1)
 		return unknown_format(verb, format, &search);
 	status = export_trace(verb, &search.found, argv[optind], output);
 	dlclose(search.handle);
@@ -246,8 +246,9 @@ const struct cli_verb cli_export = {
 	.text = "Writes a whole trace in a format that other tools or people read. Each format is "
 		"a "
 		"plugin, export-NAME.so, in the library folder beside libpem or in the folders of "
-		"PEM_PLUGIN_PATH (parted by colons). Folders that everybody may write to are left "
-		"out.\n\nCSV has a row per record, and first the columns clock (its cycles), "
+		"PEM_PLUGIN_PATH (parted by colons). Folders and files that others may write to "
+		"are "
+		"left out.\n\nCSV has a row per record, and first the columns clock (its cycles), "
 		"time_ns "
 		"(since the trace's start), layer, event, pid, tid, cpu and process; what is "
 		"unknown is empty. Then comes a column for each name that a field of an event in "

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
- * map.c - hash map from 64-bit keys to 32-bit numbers (open addressing), arrays and lists that grow
+ * map.c - hash map from 64-bit keys to 32-bit numbers (open addressing), and lists of names
  */
 #include "cli.h"
+#include "grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,18 +47,22 @@ static int map_grow(struct cli_map *map)
 
 uint32_t *cli_map__at(struct cli_map *map, uint64_t key)
 {
-	struct cli_map_entry *entry;
+	struct cli_map_entry *entry = NULL;
 
+	if (map->capacity != 0)
+		entry = find(map->entries, map->capacity, key);
+	if (entry != NULL && entry->used)
+		return &entry->value;
 	/* The map is at most two thirds full, so that a search is short and ends. */
-	if (3 * (map->count + 1) > 2 * map->capacity && map_grow(map) < 0)
-		return NULL;
-	entry = find(map->entries, map->capacity, key);
-	if (!entry->used) {
-		entry->used = 1;
-		entry->key = key;
-		entry->value = UINT32_MAX;
-		map->count++;
+	if (3 * (map->count + 1) > 2 * map->capacity) {
+		if (map_grow(map) < 0)
+			return NULL;
+		entry = find(map->entries, map->capacity, key);
 	}
+	entry->used = 1;
+	entry->key = key;
+	entry->value = UINT32_MAX;
+	map->count++;
 	return &entry->value;
 }
 
@@ -68,26 +73,9 @@ void cli_map__free(struct cli_map *map)
 	map->capacity = map->count = 0;
 }
 
-int cli_grow(void **array, size_t element_bytes, size_t count, size_t *capacity)
-{
-	size_t wanted;
-	void *bigger;
-
-	if (count < *capacity)
-		return 0;
-	wanted = *capacity != 0 ? 2 * *capacity : 16;
-	bigger = reallocarray(*array, wanted, element_bytes);
-	if (bigger == NULL)
-		return -ENOMEM;
-	*array = bigger;
-	*capacity = wanted;
-	return 0;
-}
-
 int cli_names__add(struct cli_names *names, const char *name)
 {
-	if (cli_grow((void **)&names->names, sizeof(*names->names), names->count,
-		     &names->capacity) < 0)
+	if (pem_grow(&names->names, sizeof(*names->names), names->count + 1, &names->capacity) < 0)
 		return -ENOMEM;
 	names->names[names->count] = strdup(name);
 	if (names->names[names->count] == NULL)

@@ -7,15 +7,13 @@
  * which the loader has already found.
  */
 #include "cli.h"
+#include "plugin_folders.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 int cli_program_folder(char *path, size_t bytes)
@@ -25,6 +23,8 @@ int cli_program_folder(char *path, size_t bytes)
 
 	if (n < 0)
 		return -errno;
+	if ((size_t)n == bytes - 1)
+		return -ENAMETOOLONG;
 	path[n] = '\0';
 	slash = strrchr(path, '/');
 	if (slash == NULL)
@@ -62,114 +62,23 @@ int cli_library_file(const char *name, char *path, size_t bytes)
 	return access(path, R_OK) == 0 ? 0 : -ENOENT;
 }
 
-/* List the files of a folder with a prefix and ".so", sorted. */
-static struct cli_names list_folder(DIR *dir, const char *prefix)
+int cli_exporters__visit(int (*visit)(const char *path, const char *name, void *arg),
+			 void (*refuse)(const char *sentence, void *arg), void *arg)
 {
-	struct cli_names names = {0};
-	struct dirent *entry;
-
-	while ((entry = readdir(dir)) != NULL) {
-		size_t n = strlen(entry->d_name);
-
-		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
-		    n <= strlen(prefix) + 3 || strcmp(entry->d_name + n - 3, ".so") != 0)
-			continue;
-		if (cli_names__add(&names, entry->d_name) < 0)
-			break;
-	}
-	cli_names__sort(&names);
-	return names;
-}
-
-struct visit {
-	const char *prefix;
-	int (*visit)(const char *path, const char *name, void *arg);
-	void (*refuse)(const char *sentence, void *arg);
-	void *arg;
-	struct cli_names seen;
-};
-
-static bool seen_before(struct visit *v, const char *file)
-{
-	size_t i;
-
-	for (i = 0; i < v->seen.count; i++)
-		if (strcmp(v->seen.names[i], file) == 0)
-			return true;
-	return cli_names__add(&v->seen, file) < 0;
-}
-
-static int visit_file(struct visit *v, const char *folder, const char *file)
-{
-	char path[PATH_MAX], name[NAME_MAX + 1];
-
-	if (seen_before(v, file) ||
-	    (size_t)snprintf(path, sizeof(path), "%s/%s", folder, file) >= sizeof(path))
-		return 0;
-	snprintf(name, sizeof(name), "%.*s", (int)(strlen(file) - strlen(v->prefix) - 3),
-		 file + strlen(v->prefix));
-	return v->visit(path, name, v->arg);
-}
-
-static int visit_folder(struct visit *v, const char *folder)
-{
-	struct cli_names names;
-	struct stat st;
-	size_t i;
-	DIR *dir;
-	int rc = 0;
-
-	dir = opendir(folder);
-	if (dir == NULL)
-		return 0;
-	if (fstat(dirfd(dir), &st) < 0 || (st.st_mode & S_IWOTH) != 0) {
-		if (v->refuse != NULL)
-			v->refuse(cli_format("plugins in %s are left out: everybody may write to "
-					     "this folder (chmod o-w)",
-					     folder),
-				  v->arg);
-		closedir(dir);
-		return 0;
-	}
-	names = list_folder(dir, v->prefix);
-	closedir(dir);
-	for (i = 0; i < names.count && rc == 0; i++)
-		rc = visit_file(v, folder, names.names[i]);
-	cli_names__free(&names);
-	return rc;
-}
-
-int cli_plugins__visit(const char *prefix,
-		       int (*visit)(const char *path, const char *name, void *arg),
-		       void (*refuse)(const char *sentence, void *arg), void *arg)
-{
-	struct visit v = {.prefix = prefix, .visit = visit, .refuse = refuse, .arg = arg};
-	const char *env = secure_getenv("PEM_PLUGIN_PATH");
 	char folder[PATH_MAX];
-	int rc = 0;
+	const struct pem_plugin_search search = {.prefix = "export-",
+						 .library_folder = folder,
+						 .visit = visit,
+						 .refuse = refuse,
+						 .arg = arg};
 
-	if (env != NULL && *env != '\0') {
-		char *copy = strdup(env), *rest = copy, *part;
-
-		while (rc == 0 && (part = strsep(&rest, ":")) != NULL)
-			if (*part != '\0')
-				rc = visit_folder(&v, part);
-		free(copy);
-	} else {
-		if (cli_library_file("pem", folder, sizeof(folder)) == 0)
-			rc = visit_folder(&v, folder);
-		/*
-		 * A user who may link a privileged pem into an own folder could otherwise make it
-		 * load own plugins.
-		 */
-		if (rc == 0 && !getauxval(AT_SECURE) &&
-		    cli_program_folder(folder, sizeof(folder) - 16) == 0) {
-			strcat(folder, "/../lib/pem");
-			rc = visit_folder(&v, folder);
-		}
+	if (library_folder(folder, sizeof(folder)) < 0) {
+		refuse("no exporters were found: the folder of libpem is not known; name theirs in "
+		       "PEM_PLUGIN_PATH",
+		       arg);
+		return 0;
 	}
-	cli_names__free(&v.seen);
-	return rc;
+	return pem_plugins__visit(&search);
 }
 
 bool cli_exporter__load(const char *path, struct pem_exporter *exporter, void **handle,

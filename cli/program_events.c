@@ -6,6 +6,7 @@
  */
 #include "cli.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,8 @@ struct loading {
 	bool quiet;
 	char origin[PATH_MAX]; /* the file that the last refused model is of */
 	unsigned refused;
+	int result; /* -ENOMEM: the search was ended, and error has the sentence */
+	struct pem_error error;
 };
 
 /* Say why a model is left out, and whether its file's other ones are. */
@@ -38,18 +41,23 @@ static void refuse(struct loading *l, const char *origin, bool is_bad, const cha
 static int add(void *arg, const char *text, size_t bytes, const char *origin)
 {
 	struct loading *l = arg;
-	struct pem_error error = {{0}};
 	bool is_bad;
 	int rc;
 
 	if (l->refused == REFUSED_MAX && strcmp(l->origin, origin) == 0)
 		return 0;
-	rc = pem_model__add_text(l->carried, text, bytes, origin, &error);
+	l->error.text[0] = '\0';
+	rc = pem_model__add_text(l->carried, text, bytes, origin, &l->error);
 	is_bad = rc < 0;
 	if (!is_bad)
-		rc = pem_session__add_model(l->session, text, bytes, origin, &error);
+		rc = pem_session__add_model(l->session, text, bytes, origin, &l->error);
+	/* Nothing is wrong with the model. */
+	if (rc == -ENOMEM) {
+		l->result = rc;
+		return rc;
+	}
 	if (rc < 0)
-		refuse(l, origin, is_bad, *error.text != '\0' ? error.text : strerror(-rc));
+		refuse(l, origin, is_bad, *l->error.text != '\0' ? l->error.text : strerror(-rc));
 	return 0;
 }
 
@@ -57,6 +65,10 @@ int cli_program_events__load(struct pem_session *session, const char *path,
 			     struct pem_model *carried, bool quiet, struct pem_error *error)
 {
 	struct loading l = {.session = session, .carried = carried, .quiet = quiet};
+	int found = pem_program__models(path, add, &l, error);
 
-	return pem_program__models(path, add, &l, error);
+	if (l.result == 0)
+		return found;
+	*error = l.error;
+	return l.result;
 }

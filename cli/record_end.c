@@ -236,10 +236,34 @@ static const char *predicate_of(const struct cli_patterns *patterns, size_t i)
 	return patterns->where[i] != NULL ? patterns->where[i] : patterns->all_where;
 }
 
+/* Patterns of which nothing was raised, for one sentence. */
+struct unraised {
+	char text[1024];
+	size_t used;
+};
+
+static void say_names(struct unraised *names)
+{
+	if (names->used != 0)
+		cli_say("nothing was raised of %s; pem list -v tells what raises an event",
+			names->text);
+	names->used = 0;
+}
+
+/* A name that does not fit goes into a sentence of its own. */
+static void add_name(struct unraised *names, const char *name)
+{
+	if (names->used + strlen(name) + sizeof(" or ''") > sizeof(names->text))
+		say_names(names);
+	names->used +=
+		(size_t)snprintf(names->text + names->used, sizeof(names->text) - names->used,
+				 "%s'%.1000s'", names->used != 0 ? " or " : "", name);
+}
+
 static void say_unraised(const struct record_end *end, const struct pem_trace *trace)
 {
-	char text[1024] = "";
-	size_t i, used = 0;
+	struct unraised names = {.used = 0};
+	size_t i;
 
 	for (i = 0; i < end->patterns->count; i++) {
 		if (!is_unraised(end, trace, end->patterns->text[i]))
@@ -251,12 +275,10 @@ static void say_unraised(const struct record_end *end, const struct pem_trace *t
 		if (predicate_of(end->patterns, i) != NULL)
 			cli_say("nothing was raised of '%s' that passed '%s'",
 				end->patterns->text[i], predicate_of(end->patterns, i));
-		else if (used < sizeof(text))
-			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s'%s'",
-						 used != 0 ? " or " : "", end->patterns->text[i]);
+		else
+			add_name(&names, end->patterns->text[i]);
 	}
-	if (used != 0)
-		cli_say("nothing was raised of %s; pem list -v tells what raises an event", text);
+	say_names(&names);
 }
 
 void record_end__say(const struct record_end *end, const struct pem_trace *trace)

@@ -5,6 +5,7 @@
  * Not here: what is in them (pem-codegen), which folders pem searches by itself (specs.c).
  */
 #include "cli.h"
+#include "grow.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -32,7 +33,7 @@ int cli_spec_files__add(struct cli_spec_files *files, const char *path, enum cli
 			return 0;
 	if (files->count == FILES_MAX)
 		return -E2BIG;
-	if (cli_grow((void **)&files->files, sizeof(*file), files->count, &files->capacity) < 0)
+	if (pem_grow(&files->files, sizeof(*file), files->count + 1, &files->capacity) < 0)
 		return -ENOMEM;
 	file = &files->files[files->count];
 	file->path = strdup(path);

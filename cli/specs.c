@@ -10,6 +10,7 @@
  * Contradictions between events are found here, where both locations are known.
  */
 #include "cli.h"
+#include "grow.h"
 
 #include "builtin_specs.h"
 
@@ -299,8 +300,8 @@ static bool add_location(struct loading *l, const struct cli_spec_file *file, ch
 	char *id = strsep(&p, "\t"), *line = strsep(&p, "\t"), *column = strsep(&p, "\t");
 	struct location *location;
 
-	if (column == NULL || cli_grow((void **)&l->locations, sizeof(*l->locations),
-				       l->location_count, &l->location_capacity) < 0)
+	if (column == NULL || pem_grow(&l->locations, sizeof(*l->locations), l->location_count + 1,
+				       &l->location_capacity) < 0)
 		return false;
 	location = &l->locations[l->location_count++];
 	*location = (struct location){(uint32_t)strtoul(id, NULL, 16), line, column, file->path};
@@ -409,6 +410,20 @@ end:
 	return status != CLI_DONE ? status : l->status;
 }
 
+/* Load the events that the program carries. Other errors of its file show when it is run. */
+static int load_carried(struct loading *l)
+{
+	struct pem_error error;
+	int rc = cli_program_events__load(l->session, l->program, l->carried, l->quiet, &error);
+
+	if (rc == -ENOMEM)
+		return cli_error(CLI_FAILED, "%s", error.text);
+	if (rc == -E2BIG && !l->quiet)
+		cli_say("more events may come with the program than those known by name: %s",
+			error.text);
+	return CLI_DONE;
+}
+
 int cli_specs__load(struct pem_session *session, const char *program, char **argv,
 		    const struct cli_patterns *asked, bool quiet)
 {
@@ -420,9 +435,8 @@ int cli_specs__load(struct pem_session *session, const char *program, char **arg
 	l.carried = pem_model__new();
 	if (l.carried == NULL)
 		status = cli_error(CLI_FAILED, "no memory");
-	/* Errors of the program's file show when it is run. */
 	if (status == CLI_DONE && program != NULL)
-		cli_program_events__load(session, program, l.carried, quiet, NULL);
+		status = load_carried(&l);
 	if (status == CLI_DONE && files.count != 0) {
 		l.done = calloc(files.count, sizeof(*l.done));
 		status = l.done != NULL ? run_codegen(&l) : cli_error(CLI_FAILED, "no memory");

@@ -6,6 +6,7 @@
  * shown as '?'.
  */
 #include "cli.h"
+#include "grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -53,7 +54,7 @@ void cli_table__column(struct cli_table *table, const char *title, enum cli_alig
 
 void cli_table__row(struct cli_table *table, enum cli_colour colour)
 {
-	if (cli_grow((void **)&table->rows, sizeof(*table->rows), table->row_count,
+	if (pem_grow(&table->rows, sizeof(*table->rows), table->row_count + 1,
 		     &table->row_capacity) < 0) {
 		table->failed = true;
 		return;

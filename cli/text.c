@@ -16,34 +16,33 @@
 #define WORDS 32
 #define WORD_BYTES 320
 
-static void sentence(enum cli_colour colour, const char *head, const char *text)
+static void sentence(enum cli_colour colour, const char *head, const char *format, va_list args)
 {
+	char text[8192]; /* two paths and an error, or all of a gap's names */
+
+	vsnprintf(text, sizeof(text), format, args);
 	fflush(stdout);
 	cli_progress__clear();
 	fprintf(stderr, "pem: %s%s%s%s\n", cli_colour(stderr, colour), head,
-		*head != '\0' ? cli_colour(stderr, CLI_PLAIN) : "", text);
+		*head != '\0' ? cli_colour(stderr, CLI_PLAIN) : "", pem_printable(text));
 }
 
 void cli_say(const char *format, ...)
 {
-	char text[1024];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	sentence(CLI_PLAIN, "", format, args);
 	va_end(args);
-	sentence(CLI_PLAIN, "", pem_printable(text));
 }
 
 int cli_error(int status, const char *format, ...)
 {
-	char text[1024];
 	va_list args;
 
 	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
+	sentence(CLI_RED, "error: ", format, args);
 	va_end(args);
-	sentence(CLI_RED, "error: ", pem_printable(text));
 	return status;
 }
 
@@ -151,7 +150,14 @@ void cli_wrap(FILE *out, const char *text, unsigned int indent, unsigned int col
 		char word[256];
 
 		text += spaces;
-		n = strcspn(text, " ");
+		if (*text == '\n') { /* a paragraph ends */
+			fprintf(out, "\n%*s", text[1] == '\n' ? 0 : (int)indent, "");
+			column = indent;
+			fresh = true;
+			text++;
+			continue;
+		}
+		n = strcspn(text, " \n");
 		if (n == 0)
 			break;
 		if (n >= sizeof(word))

@@ -308,8 +308,7 @@ int pem_version__compare(const char *a, const char *b);
  */
 const char *pem_keyword_language(const char *name, int stub);
 
-/* FNV-1a hash of a string (for event ids) and of bytes (for files). */
-uint32_t pem_hash32(const char *text);
+/* 64-bit FNV-1a of bytes, for files. */
 uint64_t pem_hash64(const void *bytes, size_t count);
 /*
  * Convert CamelCase to snake_case: HWPerf -> hw_perf, HPMsAndPC -> hpms_and_pc. The caller frees

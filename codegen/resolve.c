@@ -6,6 +6,7 @@
  * layout, readers and predicates know only numbers, lists and strings. Not here: checks of the
  * result (check/check.c).
  */
+#include "event_id.h"
 #include "model.h"
 #include "suggest.h"
 
@@ -276,15 +277,10 @@ static void resolve_source(struct pem_spec *spec, struct pem_spec_event *event)
 /* Compute names and numbers from others. */
 static void resolve_names(struct pem_spec_event *event)
 {
-	char *class_name, *specifier, *versioned, *p;
+	char *class_name, *specifier, *p;
 
-	if (event->name && event->version > 1) {
-		versioned = pem_xprintf("%s@%u", event->name, event->version);
-		event->id = pem_hash32(versioned);
-		free(versioned);
-	} else if (event->name) {
-		event->id = pem_hash32(event->name);
-	}
+	if (event->name)
+		event->id = pem_event_id(event->name, event->version);
 	if (!event->class_name || !event->specifier)
 		return;
 	class_name = pem_snake_case(event->class_name);

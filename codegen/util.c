@@ -117,15 +117,6 @@ const char *pem_type__c(unsigned type)
 	return type < PEM_TYPE_COUNT ? names[type] : NULL;
 }
 
-uint32_t pem_hash32(const char *text)
-{
-	uint32_t hash = 0x811c9dc5u;
-
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * 0x01000193u;
-	return hash;
-}
-
 uint64_t pem_hash64(const void *bytes, size_t count)
 {
 	const uint8_t *p = bytes;

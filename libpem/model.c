@@ -9,6 +9,7 @@
  * open-addressed tables of their indexes, by id and by name.
  */
 #define _GNU_SOURCE
+#include "event_id.h"
 #include "model_internal.h"
 #include "util.h"
 
@@ -30,15 +31,6 @@ struct pem_model {
 	uint16_t by_id[TABLE_SIZE]; /* index + 1; 0: empty */
 	uint16_t by_name[TABLE_SIZE];
 };
-
-static uint32_t hash_name(const char *name)
-{
-	uint32_t hash = 2166136261u;
-
-	for (; *name; name++)
-		hash = (hash ^ (uint8_t)*name) * 16777619u;
-	return hash;
-}
 
 static uint32_t hash_id(uint32_t id)
 {
@@ -98,7 +90,7 @@ static const struct pem_event *find_name(const struct pem_model *model, const ch
 	const struct pem_event *event;
 	uint32_t i;
 
-	for (i = hash_name(name) % TABLE_SIZE; model->by_name[i]; i = (i + 1) % TABLE_SIZE) {
+	for (i = pem_hash32(name) % TABLE_SIZE; model->by_name[i]; i = (i + 1) % TABLE_SIZE) {
 		event = model->events[model->by_name[i] - 1];
 		if (strcmp(event->name, name) == 0 && (!version || event->version == *version))
 			return event;
@@ -123,7 +115,7 @@ static void table_add(uint16_t *table, uint32_t hash, size_t index)
 static void model_append(struct pem_model *model, const struct pem_event *event)
 {
 	table_add(model->by_id, hash_id(event->id), model->count);
-	table_add(model->by_name, hash_name(event->name), model->count);
+	table_add(model->by_name, pem_hash32(event->name), model->count);
 	model->events[model->count++] = event;
 }
 

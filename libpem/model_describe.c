@@ -6,6 +6,7 @@
  * written as text and parsed again, so that all events of a model have passed the parser.
  */
 #define _GNU_SOURCE
+#include "event_id.h"
 #include "model_internal.h"
 #include "util.h"
 
@@ -17,19 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/*
- * Return the id of an event that is found at run time: the 32-bit FNV-1a of its name, as
- * codegen/resolve.c gives it to events of specs.
- */
-static uint32_t id_of(const char *name)
-{
-	uint32_t hash = 2166136261u;
-
-	for (; *name; name++)
-		hash = (hash ^ (uint8_t)*name) * 16777619u;
-	return hash;
-}
 
 /*
  * Return whether an event of this model may have this id: no other event has it, and it is not
@@ -123,7 +111,7 @@ int pem_model__describe(struct pem_model *model, const struct pem_event *told,
 	}
 	event.name = name;
 	event.fields = fields;
-	event.id = id_of(name);
+	event.id = pem_event_id(name, event.version);
 	event.group = event.since = event.deprecated = event.tsdl = "";
 	rc = lay_out(&event, fields);
 	if (rc == -E2BIG)
@@ -155,7 +143,8 @@ const struct pem_event *pem_model__add_copy(struct pem_model *model, const struc
 			return NULL;
 		event.name = name;
 		event.specifier = strrchr(name, ':') + 1;
-		for (event.id = id_of(name); !is_free(model, event.id); event.id++)
+		for (event.id = pem_event_id(name, event.version); !is_free(model, event.id);
+		     event.id++)
 			;
 	}
 	event.tsdl = "";

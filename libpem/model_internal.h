@@ -39,9 +39,9 @@ struct pem_model_block {
 void pem_model__write_event(FILE *out, const struct pem_event *event);
 /*
  * Add an event that was found at run time. The caller sets layer, class, specifier, source, level
- * and fields. The function makes name, id, offsets and declaration from these. Returns 1: added; 0:
- * the model has it already. -EEXIST: an event of another source has this name. -E2BIG, -EINVAL,
- * -ENOMEM. Errors come with error.
+ * version and fields. The function makes name, id, offsets and declaration from these. Returns 1:
+ * added; 0: the model has it already. -EEXIST: an event of another source has this name. -E2BIG,
+ * -EINVAL, -ENOMEM. Errors come with error.
  */
 int pem_model__describe(struct pem_model *model, const struct pem_event *told,
 			struct pem_error *error);

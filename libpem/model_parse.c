@@ -10,6 +10,7 @@
  */
 #include "model_internal.h"
 #include "util.h"
+#include "grow.h"
 
 #include <pem/abi.h>
 
@@ -227,22 +228,6 @@ static int is_name(const char *name, const char *layer, const char *class_name,
 	       strncmp(name + l + 2 + c, "::", 2) == 0 && strcmp(name + l + c + 4, specifier) == 0;
 }
 
-/* Make room for one more element of an array of the block. */
-static int grow(void **array, size_t *capacity, size_t count, size_t size)
-{
-	size_t wanted = *capacity ? *capacity * 2 : 64;
-	void *larger;
-
-	if (count < *capacity)
-		return 0;
-	larger = realloc(*array, wanted * size);
-	if (!larger)
-		return -ENOMEM;
-	*array = larger;
-	*capacity = wanted;
-	return 0;
-}
-
 /* Check one field against the fixed part; *fixed_end is where the field before it ends. */
 static int check_layout(struct parser *p, const struct pem_event *e, const struct pem_field *f,
 			size_t *fixed_end)
@@ -284,7 +269,7 @@ static int parse_label(struct parser *p)
 	struct pem_label *label;
 	int rc;
 
-	rc = grow((void **)&block->labels, &p->label_capacity, block->label_count, sizeof(*label));
+	rc = pem_grow(&block->labels, sizeof(*label), block->label_count + 1, &p->label_capacity);
 	if (!rc)
 		rc = parser_line(p, &line);
 	if (!rc)
@@ -330,7 +315,7 @@ static int parse_field(struct parser *p, const struct pem_event *e, size_t first
 	size_t i;
 	int rc;
 
-	rc = grow((void **)&block->fields, &p->field_capacity, block->field_count, sizeof(*f));
+	rc = pem_grow(&block->fields, sizeof(*f), block->field_count + 1, &p->field_capacity);
 	if (!rc)
 		rc = parser_line(p, &line);
 	if (!rc)
@@ -462,7 +447,7 @@ static int parse_event(struct parser *p)
 
 	if (block->event_count == PEM_MODEL_EVENTS_MAX)
 		return parser_say(p, "more than %u events", PEM_MODEL_EVENTS_MAX);
-	rc = grow((void **)&block->events, &p->event_capacity, block->event_count, sizeof(*e));
+	rc = pem_grow(&block->events, sizeof(*e), block->event_count + 1, &p->event_capacity);
 	if (!rc)
 		rc = parser_line(p, &line);
 	if (!rc)

@@ -56,9 +56,28 @@ static void *read_part(const struct pem_elf_file *f, uint64_t offset, uint64_t b
 	return part;
 }
 
-static void *read_section(const struct pem_elf_file *f, const Elf64_Shdr *s, uint64_t most)
+/*
+ * Read a table, as read_part does, and take its bytes from those that may be read. NULL with errno.
+ * EFBIG: fewer are left.
+ */
+static void *read_table(const struct pem_elf_file *f, uint64_t offset, uint64_t bytes,
+			uint64_t most)
 {
-	return read_part(f, s->sh_offset, s->sh_size, most);
+	void *table;
+
+	if (bytes <= most && bytes > *f->tables_left) {
+		errno = EFBIG;
+		return NULL;
+	}
+	table = read_part(f, offset, bytes, most);
+	if (table)
+		*f->tables_left -= bytes;
+	return table;
+}
+
+static void *read_section_table(const struct pem_elf_file *f, const Elf64_Shdr *s, uint64_t most)
+{
+	return read_table(f, s->sh_offset, s->sh_size, most);
 }
 
 /* Read the table of sections and its names. */
@@ -73,7 +92,7 @@ static int read_sections(struct pem_elf_file *f, const Elf64_Ehdr *head)
 		return -EINVAL;
 	/* Numbers too great for the header are in the first section. */
 	if (!count || names == SHN_XINDEX) {
-		first = read_part(f, head->e_shoff, sizeof(*first), sizeof(*first));
+		first = read_table(f, head->e_shoff, sizeof(*first), sizeof(*first));
 		if (!first)
 			return -errno;
 		count = count ? count : first->sh_size;
@@ -83,11 +102,11 @@ static int read_sections(struct pem_elf_file *f, const Elf64_Ehdr *head)
 	if (!count || count > SECTIONS_MAX || names >= count)
 		return -EINVAL;
 	f->sections =
-		read_part(f, head->e_shoff, count * sizeof(*first), SECTIONS_MAX * sizeof(*first));
+		read_table(f, head->e_shoff, count * sizeof(*first), SECTIONS_MAX * sizeof(*first));
 	if (!f->sections)
 		return -errno;
 	f->section_count = (size_t)count;
-	f->names = read_section(f, &f->sections[names], NAMES_MAX);
+	f->names = read_section_table(f, &f->sections[names], NAMES_MAX);
 	f->names_bytes = f->sections[names].sh_size;
 	return f->names ? 0 : -errno;
 }
@@ -118,14 +137,14 @@ static int open_regular(const char *path, struct stat *st)
 	return fd;
 }
 
-int pem_elf_file__open(struct pem_elf_file *f, const char *path)
+int pem_elf_file__open(struct pem_elf_file *f, const char *path, uint64_t *tables_left)
 {
 	Elf64_Ehdr *head = NULL;
 	struct stat st;
 	int result;
 
 	memset(f, 0, sizeof(*f));
-	f->fd = -1;
+	f->tables_left = tables_left;
 	f->fd = open_regular(path, &st);
 	if (f->fd < 0)
 		return -errno;
@@ -211,7 +230,7 @@ int pem_elf_file__each_model(const struct pem_elf_file *f, const char *origin, u
 		/* More than the file has is damage. */
 		if (s->sh_size > *left && s->sh_size <= f->bytes)
 			return -EFBIG;
-		texts = read_section(f, s, *left);
+		texts = read_part(f, s->sh_offset, s->sh_size, *left);
 		if (!texts)
 			return -errno;
 		*left -= s->sh_size; /* also where sections overlap */
@@ -240,8 +259,8 @@ int pem_elf_file__each_needed(const struct pem_elf_file *f,
 	if (s->sh_link >= f->section_count)
 		return -EINVAL;
 	names = &f->sections[s->sh_link];
-	entries = read_section(f, s, DYNAMIC_MAX);
-	text = entries ? read_section(f, names, NAMES_MAX) : NULL;
+	entries = read_section_table(f, s, DYNAMIC_MAX);
+	text = entries ? read_section_table(f, names, NAMES_MAX) : NULL;
 	if (!text)
 		result = -errno;
 	for (i = 0; !result && i < s->sh_size / sizeof(*entries) && entries[i].d_tag != DT_NULL;

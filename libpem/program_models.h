@@ -19,13 +19,17 @@ struct pem_elf_file {
 	size_t section_count;
 	char *names; /* Names of sections, with a NUL behind them */
 	uint64_t names_bytes;
+	uint64_t *tables_left; /* the caller's; see pem_elf_file__open */
 };
 
 /*
- * Open an ELF file. Returns 0. -ENOEXEC: it is no 64-bit program or library. -EINVAL: it is
- * damaged. Or another -errno. On failure nothing is open.
+ * Open an ELF file. tables_left: the bytes of tables that may be read, also by
+ * pem_elf_file__each_needed; those that are read are taken from it, also on failure. It must live
+ * as long as the file is open. Returns 0. -ENOEXEC: it is no 64-bit program or library. -EINVAL: it
+ * is damaged. -EFBIG: its tables have more than tables_left. Or another -errno. On failure nothing
+ * is open.
  */
-int pem_elf_file__open(struct pem_elf_file *file, const char *path);
+int pem_elf_file__open(struct pem_elf_file *file, const char *path, uint64_t *tables_left);
 void pem_elf_file__close(struct pem_elf_file *file);
 
 /*
@@ -38,7 +42,8 @@ int pem_elf_file__each_model(const struct pem_elf_file *file, const char *origin
 
 /*
  * Call visit with the text of each entry DT_NEEDED, DT_RUNPATH and DT_RPATH. If visit returns other
- * than 0, the function ends and returns that. -EINVAL: the file is damaged.
+ * than 0, the function ends and returns that. -EINVAL: the file is damaged. -EFBIG: its tables have
+ * more than tables_left.
  */
 int pem_elf_file__each_needed(const struct pem_elf_file *file,
 			      int (*visit)(void *arg, int64_t tag, const char *text), void *arg);

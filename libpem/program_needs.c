@@ -25,12 +25,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define OBJECTS_MAX 512u
+#define LIBRARIES_MAX 512u
 #define TRIES_MAX 20000u /* a program may name thousands of libraries and of folders */
 #define CACHE_MAX (16u << 20)
 #define PATHS_MAX 65536u /* bytes of a list of folders */
 #define TEXTS_MAX (4u << 20) /* bytes of names and of lists of folders, of all objects */
 #define MODELS_MAX (16u << 20) /* bytes of models, of all objects */
+/*
+ * Bytes of tables of sections, names and needed libraries, of all files. One file may have 6 MiB of
+ * them. Damaged files count too: they are not remembered, so each name of one reads it again.
+ */
+#define TABLES_MAX (256u << 20)
 
 /* An object that was found. */
 struct object {
@@ -44,7 +49,7 @@ struct object {
 };
 
 struct search {
-	struct object object[OBJECTS_MAX];
+	struct object object[1 + LIBRARIES_MAX]; /* the program comes first */
 	size_t count;
 	uint16_t machine;
 	const char *path; /* of the program */
@@ -52,6 +57,7 @@ struct search {
 	unsigned tries; /* paths that were tried, also those too long to be built */
 	size_t text_bytes; /* of TEXTS_MAX */
 	uint64_t models_left; /* of MODELS_MAX */
+	uint64_t tables_left; /* of TABLES_MAX */
 	char *cache; /* ld.so.cache, with a NUL behind it; NULL: not read, or none */
 	size_t cache_bytes;
 	pem_model_visit visit;
@@ -74,19 +80,23 @@ struct cache_entry {
 	uint64_t hardware;
 };
 
-static void read_cache(struct search *s)
+/* Returns 0, also if there is no cache. -ENOMEM. */
+static int read_cache(struct search *s)
 {
-	int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC);
+	int fd = open("/etc/ld.so.cache", O_RDONLY | O_CLOEXEC), result = 0;
 	struct stat st;
 	ssize_t n;
 
 	if (fd < 0)
-		return;
-	if (!fstat(fd, &st) && st.st_size > 0 && st.st_size < CACHE_MAX)
+		return 0;
+	if (!fstat(fd, &st) && st.st_size > 0 && st.st_size < CACHE_MAX) {
 		s->cache = calloc(1, (size_t)st.st_size + 1);
+		result = s->cache ? 0 : -ENOMEM;
+	}
 	n = s->cache ? read(fd, s->cache, (size_t)st.st_size) : -1;
 	s->cache_bytes = n > 0 ? (size_t)n : 0;
 	close(fd);
+	return result;
 }
 
 /* Return the path of entry i if the entry has this name, else NULL. */
@@ -176,6 +186,14 @@ static char *folder_of(const char *path)
 	return whole;
 }
 
+/* Say that the search ends at the file of a path, whose tables have more bytes than are left. */
+static int end_at_tables(struct search *s, const char *path)
+{
+	return pem_error__set(s->error, -E2BIG,
+			      "'%s' has more than %u bytes of tables: the search ended at '%s'",
+			      s->path, TABLES_MAX, path);
+}
+
 static int take_object(struct search *s, const struct pem_elf_file *f, const char *path,
 		       size_t parent)
 {
@@ -184,8 +202,10 @@ static int take_object(struct search *s, const struct pem_elf_file *f, const cha
 
 	if (s->count && f->machine != s->machine)
 		return -ENOEXEC;
-	if (is_known(s, f->device, f->inode))
-		return 0;
+	if (s->count == PEM_ARRAY_SIZE(s->object))
+		return pem_error__set(s->error, -E2BIG,
+				      "'%s' needs more than %u libraries: the search ended at '%s'",
+				      s->path, LIBRARIES_MAX, path);
 	*o = (struct object){.device = f->device, .inode = f->inode, .parent = parent};
 	o->origin = folder_of(path);
 	if (!o->origin)
@@ -193,6 +213,8 @@ static int take_object(struct search *s, const struct pem_elf_file *f, const cha
 	s->machine = f->machine;
 	s->count++;
 	result = pem_elf_file__each_needed(f, add_entry, s);
+	if (result == -EFBIG)
+		return end_at_tables(s, path);
 	if (!result)
 		result = pem_elf_file__each_model(f, path, &s->models_left, s->visit, s->arg);
 	if (result == -EFBIG)
@@ -216,7 +238,8 @@ static int count_try(struct search *s)
 
 /*
  * Add an object to the search, and call visit with its models. Returns 0. -ENOEXEC: the object is
- * not for this program. -EINVAL: it is damaged. Or another -errno.
+ * not for this program. -EINVAL: it is damaged. -E2BIG: a limit, with the search's error. Or
+ * another -errno.
  */
 static int add_object(struct search *s, const char *path, size_t parent)
 {
@@ -224,10 +247,12 @@ static int add_object(struct search *s, const char *path, size_t parent)
 	struct stat st;
 	int result;
 
-	/* A known object's tables are not read again: a file may name itself thousands of times. */
+	/* A known object is not read again: a file may name itself thousands of times. */
 	if (!stat(path, &st) && is_known(s, st.st_dev, st.st_ino))
 		return 0;
-	result = pem_elf_file__open(&f, path);
+	result = pem_elf_file__open(&f, path, &s->tables_left);
+	if (result == -EFBIG)
+		return end_at_tables(s, path);
 	if (result)
 		return result;
 	result = take_object(s, &f, path, parent);
@@ -315,8 +340,8 @@ static int in_cache(struct search *s, size_t of, const char *name)
 	const char *path;
 	int result;
 
-	if (!s->cache)
-		read_cache(s);
+	if (!s->cache && read_cache(s))
+		return -ENOMEM;
 	count = s->cache ? cache_count(s) : 0;
 	for (i = 0; i < count; i++) {
 		path = cached(s, i, name);
@@ -376,10 +401,6 @@ static int find_all(struct search *s)
 
 	for (i = 0; i < s->count; i++) {
 		for (k = 0; k < s->object[i].needed_count; k++) {
-			if (s->count == OBJECTS_MAX)
-				return pem_error__set(s->error, -E2BIG,
-						      "'%s' needs %u libraries or more", s->path,
-						      OBJECTS_MAX);
 			result = find(s, i, s->object[i].needed[k]);
 			if (result == -ENOMEM || result == -ECANCELED || result == -E2BIG)
 				return result;
@@ -414,6 +435,7 @@ int pem_program__models(const char *path, pem_model_visit visit, void *arg, stru
 	s->path = path;
 	s->error = error;
 	s->models_left = MODELS_MAX;
+	s->tables_left = TABLES_MAX;
 	s->visit = visit;
 	s->arg = arg;
 	result = add_object(s, path, 0);
@@ -421,6 +443,9 @@ int pem_program__models(const char *path, pem_model_visit visit, void *arg, stru
 		result = find_all(s);
 	if (result == -EINVAL)
 		pem_error__set(error, 0, "'%s' is a damaged ELF file: its parts are not all there",
+			       path);
+	else if (result == -ENOMEM)
+		pem_error__set(error, 0, "out of memory in the search for the models of '%s'",
 			       path);
 	else if (result && result != -ENOEXEC && result != -ECANCELED && result != -E2BIG)
 		pem_error__set(error, 0, "cannot read '%s': %s", path, strerror(-result));

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#define PEM_SOURCE_ABI_VERSION 4u
+#define PEM_SOURCE_ABI_VERSION 5u
 
 /* One event that the session wants from the source. */
 struct pem_source_event {
@@ -65,8 +65,9 @@ struct pem_source_config {
 	/*
 	 * 0: this source logs context switches whenever it logs anything, and its packets are
 	 * PEM_PACKET_KERNEL. Not 0: another source logs them, and this is the session's source of
-	 * this number. It then delivers no such event, its streams' names contain the number, and
-	 * its packets are PEM_PACKET_KERNEL_THREAD if its clocks are converted.
+	 * this number. It then delivers no such event (but see thread_is_told), its streams' names
+	 * contain the number, and its packets are PEM_PACKET_KERNEL_THREAD if its clocks are
+	 * converted.
 	 */
 	uint32_t beside;
 	/*
@@ -74,6 +75,11 @@ struct pem_source_config {
 	 * none.
 	 */
 	const struct pem_event *sets_thread;
+	/*
+	 * With beside: 1 if another source delivers that event. 0: none does, so a source whose
+	 * packets don't tell their thread delivers it for its own streams.
+	 */
+	int thread_is_told;
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
 	/*

@@ -25,6 +25,7 @@ const char *const pem_meaning_words[] = {
 	"receive",
 	"access",
 	"thread-name",
+	"object",
 };
 const char *const pem_role_words[] = {
 	"-",   "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",

@@ -339,7 +339,7 @@ static void check_exporters(struct doctor *doctor)
 {
 	struct plugins plugins = {.names = {.count = 0}};
 
-	cli_plugins__visit("export-", visit_exporter, refuse, &plugins);
+	cli_exporters__visit(visit_exporter, refuse, &plugins);
 	add_plugins(doctor, "exporters", &plugins);
 }
 

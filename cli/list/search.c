@@ -50,14 +50,40 @@ static bool has_word(const char *text, const char *word, size_t n)
 	return false;
 }
 
+/*
+ * Does a pattern, written without layer and class, match the end of a name? 'Switch*' is
+ * 'OS::Sched::Switch'.
+ */
+static bool matches_name(const char *glob, const char *name)
+{
+	const char *part = name;
+
+	while (part != NULL) {
+		if (fnmatch(glob, part, FNM_CASEFOLD | FNM_NOESCAPE) == 0)
+			return true;
+		part = strstr(part, "::");
+		if (part != NULL)
+			part += 2;
+	}
+	return false;
+}
+
 static bool tells_of(const struct pem_event *event, const char *word, size_t n)
 {
 	unsigned int i;
 	char glob[256];
 
-	snprintf(glob, sizeof(glob), "%.*s", (int)n, word);
-	if (strpbrk(glob, "*?") != NULL)
-		return fnmatch(glob, event->name, FNM_CASEFOLD | FNM_NOESCAPE) == 0;
+	if (memchr(word, '*', n) != NULL || memchr(word, '?', n) != NULL) {
+		/* A name is shorter than this. */
+		if ((size_t)snprintf(glob, sizeof(glob), "%.*s", (int)n, word) >= sizeof(glob))
+			return false;
+		return matches_name(glob, event->name);
+	}
+	/* A word of joining characters alone would be found everywhere. */
+	for (i = 0; i < n && !isalnum((unsigned char)word[i]); i++)
+		;
+	if (i == n)
+		return false;
 	if (has_word(event->name, word, n) || has_word(event->description, word, n) ||
 	    has_word(event->source_name, word, n))
 		return true;

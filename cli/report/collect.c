@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* collect.c - reads a whole trace once and counts what pem report shows */
 #include "report.h"
+#include "grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,6 +44,9 @@ static void choose_value(struct report_event *e)
 	int size = pem_event__field_by_role(e->event, PEM_ROLE_SIZE);
 	int value = pem_event__field_by_role(e->event, PEM_ROLE_VALUE);
 
+	/* Where objects lie is no amount. */
+	if (e->event->meaning == PEM_MEANS_OBJECT)
+		return;
 	if (size >= 0 || (value >= 0 && is_amount(e->event, value))) {
 		e->value = VALUE_SUM;
 		e->field = size >= 0 ? size : value;
@@ -85,8 +89,8 @@ static struct report_process *process_of(struct report *report, struct counting 
 	if (at == NULL)
 		return NULL;
 	if (*at == UINT32_MAX) {
-		if (cli_grow((void **)&report->processes, sizeof(*report->processes),
-			     report->process_count, &report->process_capacity) < 0)
+		if (pem_grow(&report->processes, sizeof(*report->processes),
+			     report->process_count + 1, &report->process_capacity) < 0)
 			return NULL;
 		memset(&report->processes[report->process_count], 0, sizeof(*report->processes));
 		report->processes[report->process_count].pid = pid;
@@ -112,7 +116,7 @@ static struct report_thread *thread_of(struct report *report, struct counting *c
 		return NULL;
 	if (*at != UINT32_MAX)
 		return &report->threads[*at];
-	if (cli_grow((void **)&report->threads, sizeof(*report->threads), report->thread_count,
+	if (pem_grow(&report->threads, sizeof(*report->threads), report->thread_count + 1,
 		     &report->thread_capacity) < 0)
 		return NULL;
 	*at = (uint32_t)report->thread_count++;
@@ -149,8 +153,8 @@ static int keep_counter(struct report *report, struct counting *c, uint32_t even
 	if (at == NULL)
 		return -ENOMEM;
 	if (*at == UINT32_MAX) {
-		if (cli_grow((void **)&report->counters, sizeof(*report->counters),
-			     report->counter_count, &report->counter_capacity) < 0)
+		if (pem_grow(&report->counters, sizeof(*report->counters),
+			     report->counter_count + 1, &report->counter_capacity) < 0)
 			return -ENOMEM;
 		report->counters[report->counter_count].event = event;
 		*at = (uint32_t)report->counter_count++;
@@ -234,6 +238,8 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	    report_page_samples__record(report->samples, e->sample, report, record) < 0)
 		return -ENOMEM;
 	if (e->layer == LAYER_CPO && report_detail__record(report, record) < 0)
+		return -ENOMEM;
+	if (report->sites != NULL && report_sites__record(report->sites, e, *at, record) < 0)
 		return -ENOMEM;
 	return count_value(report, c, *at, record);
 }
@@ -391,6 +397,8 @@ int report__collect(struct report *report, const char *directory)
 	rc = c.open != NULL && report->samples != NULL ? prepare_events(report, &c) : -ENOMEM;
 	if (rc == 0)
 		rc = read_records(report, &c);
+	if (rc == 0 && report->sites != NULL)
+		rc = report_sites__finish(report->sites);
 	if (rc == 0) {
 		report_open__finish(c.open, report, report->duration_ns);
 		sum_counters(report);
@@ -428,6 +436,7 @@ void report__free(struct report *report)
 	}
 	free(report->phases);
 	report_page_samples__free(report->samples);
+	report_sites__free(report->sites);
 	free(report->counters);
 	free(report->steps);
 	free(report->threads);

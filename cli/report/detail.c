@@ -4,6 +4,7 @@
  * believe that they did not occur
  */
 #include "report.h"
+#include "grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -38,7 +39,7 @@ int report_detail__record(struct report *report, const struct pem_record *record
 		if (at[i] < 0)
 			return 0;
 	}
-	if (cli_grow((void **)&report->steps, sizeof(*report->steps), report->step_count,
+	if (pem_grow(&report->steps, sizeof(*report->steps), report->step_count + 1,
 		     &report->step_capacity) < 0)
 		return -ENOMEM;
 	step = &report->steps[report->step_count++];

@@ -7,6 +7,7 @@
  * A region that a pass does not report has no page.
  */
 #include "report.h"
+#include "grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -90,21 +91,27 @@ void report_page_samples__free(struct report_page_samples *samples)
 	free(samples);
 }
 
-/* Find the element of an array by a map's key. A new element is zero. NULL: no memory. */
-static void *element(struct cli_map *map, uint64_t key, void **array, size_t bytes, size_t *count,
+/*
+ * Find the element of an array by a map's key. array: as cli_grow takes it. A new element is zero.
+ * NULL: no memory.
+ */
+static void *element(struct cli_map *map, uint64_t key, void *array, size_t bytes, size_t *count,
 		     size_t *capacity)
 {
 	uint32_t *at = cli_map__at(map, key);
+	char *elements;
 
 	if (at == NULL)
 		return NULL;
 	if (*at == UINT32_MAX) {
-		if (cli_grow(array, bytes, *count, capacity) < 0)
+		if (pem_grow(array, bytes, *count + 1, capacity) < 0)
 			return NULL;
-		memset((char *)*array + *count * bytes, 0, bytes);
+		memcpy(&elements, array, sizeof(elements));
+		memset(elements + *count * bytes, 0, bytes);
 		*at = (uint32_t)(*count)++;
 	}
-	return (char *)*array + *at * bytes;
+	memcpy(&elements, array, sizeof(elements));
+	return elements + *at * bytes;
 }
 
 enum report_page_sample report_page_sample__of(const struct pem_event *event)
@@ -133,9 +140,9 @@ static int count_values(struct report_page_samples *samples, const struct report
 	const void *values;
 	struct cpu *cpu;
 
-	counted = element(&samples->counted_at, id, (void **)&samples->counted, sizeof(*counted),
+	counted = element(&samples->counted_at, id, &samples->counted, sizeof(*counted),
 			  &samples->counted_count, &samples->counted_capacity);
-	cpu = element(&samples->cpu_at, record->cpu, (void **)&samples->cpus, sizeof(*cpu),
+	cpu = element(&samples->cpu_at, record->cpu, &samples->cpus, sizeof(*cpu),
 		      &samples->cpu_count, &samples->cpu_capacity);
 	if (counted == NULL || cpu == NULL)
 		return -ENOMEM;
@@ -158,9 +165,8 @@ static int count_values(struct report_page_samples *samples, const struct report
 
 static struct process *process_of(struct report_page_samples *samples, uint32_t pid)
 {
-	struct process *p =
-		element(&samples->process_at, pid, (void **)&samples->processes, sizeof(*p),
-			&samples->process_count, &samples->process_capacity);
+	struct process *p = element(&samples->process_at, pid, &samples->processes, sizeof(*p),
+				    &samples->process_count, &samples->process_capacity);
 
 	if (p != NULL)
 		p->pid = pid;
@@ -175,7 +181,7 @@ static int count_region(struct report_page_samples *samples, const struct pem_re
 
 	if (process == NULL)
 		return -ENOMEM;
-	region = element(&process->region_at, address, (void **)&samples->regions, sizeof(*region),
+	region = element(&process->region_at, address, &samples->regions, sizeof(*region),
 			 &samples->region_count, &samples->region_capacity);
 	if (region == NULL)
 		return -ENOMEM;

@@ -7,6 +7,7 @@
  */
 #include "intervals.h"
 #include "report.h"
+#include "grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -72,7 +73,7 @@ static uint32_t phase_of(struct report_open *open, struct report *report, const 
 		return UINT32_MAX;
 	if (*at != UINT32_MAX)
 		return *at;
-	if (cli_grow((void **)&report->phases, sizeof(*report->phases), report->phase_count,
+	if (pem_grow(&report->phases, sizeof(*report->phases), report->phase_count + 1,
 		     &report->phase_capacity) < 0)
 		return UINT32_MAX;
 	phase = &report->phases[report->phase_count];

@@ -573,6 +573,8 @@ void report__print(const struct report *r, const char *directory, enum report_by
 		print_processes(r, by == REPORT_ALL ? ROWS_MOST : SIZE_MAX);
 	if (by == REPORT_THREAD)
 		print_threads(r);
+	if (by == REPORT_SITE)
+		report_sites__print(r);
 	print_phases(r);
 	report_page_samples__print(r);
 	print_balance(r, order);

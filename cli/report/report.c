@@ -8,7 +8,8 @@
 enum { OPT_BY = 256 };
 
 static const struct cli_option options[] = {
-	{OPT_BY, "by", "WHAT", "One table of events only: by layer, process, thread or event."},
+	{OPT_BY, "by", "WHAT",
+	 "One table of events only: by layer, process, thread, event or site."},
 	{'j', "json", NULL, "Print an object with everything instead of tables."},
 	{0},
 };
@@ -16,14 +17,12 @@ static const struct cli_option options[] = {
 static int parse_by(const char *word, enum report_by *by)
 {
 	static const char *const words[] = {
-		[REPORT_LAYER] = "layer",
-		[REPORT_PROCESS] = "process",
-		[REPORT_THREAD] = "thread",
-		[REPORT_EVENT] = "event",
+		[REPORT_LAYER] = "layer", [REPORT_PROCESS] = "process", [REPORT_THREAD] = "thread",
+		[REPORT_EVENT] = "event", [REPORT_SITE] = "site",
 	};
 	unsigned int i;
 
-	for (i = REPORT_LAYER; i <= REPORT_EVENT; i++)
+	for (i = REPORT_LAYER; i <= REPORT_SITE; i++)
 		if (strcmp(words[i], word) == 0) {
 			*by = (enum report_by)i;
 			return 0;
@@ -45,11 +44,17 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			json = true;
 		else if (parse_by(optarg, &by) < 0)
 			return cli_usage_error(
-				verb, "--by %s: there is layer, process, thread and event", optarg);
+				verb, "--by %s: there is layer, process, thread, event and site",
+				optarg);
 	}
 	if (optind + 1 != argc)
 		return cli_usage_error(verb,
 				       optind == argc ? "no trace given" : "one trace at a time");
+	if (by == REPORT_SITE) {
+		report.sites = report_sites__new();
+		if (report.sites == NULL)
+			return cli_error(CLI_FAILED, "no memory for call sites");
+	}
 	status = report__collect(&report, argv[optind]);
 	if (status == CLI_DONE) {
 		if (json)
@@ -68,7 +73,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 const struct cli_verb cli_report = {
 	.name = "report",
 	.summary = "what is in a trace, what was lost, what it cost",
-	.usage = "report [--by layer|process|thread|event] [--json] TRACE",
+	.usage = "report [--by layer|process|thread|event|site] [--json] TRACE",
 	.text = "Reads the whole trace and shows its events by layer and by process, the phases "
 		"with what "
 		"happened inside, what observing cost the program, and what could not be recorded "
@@ -82,6 +87,7 @@ const struct cli_verb cli_report = {
 		    "                            all of it\n"
 		    "pem report --by thread pem-trace-make-1\n"
 		    "                            which thread did how much of what\n"
+		    "pem report --by site TRACE  where memory was allocated, and how much\n"
 		    "pem report --json TRACE | jq .events\n"
 		    "                            produced, delivered, discarded, overwritten\n"
 		    "pem report TRACE > /dev/null && echo nothing is unaccounted for\n"

@@ -8,7 +8,14 @@
 
 #include "cli.h"
 
-enum report_by { REPORT_ALL, REPORT_LAYER, REPORT_PROCESS, REPORT_THREAD, REPORT_EVENT };
+enum report_by {
+	REPORT_ALL,
+	REPORT_LAYER,
+	REPORT_PROCESS,
+	REPORT_THREAD,
+	REPORT_EVENT,
+	REPORT_SITE
+};
 
 enum { LAYER_APP, LAYER_OS, LAYER_HW, LAYER_CPO, LAYER_OTHER, LAYERS };
 
@@ -93,6 +100,7 @@ struct report {
 	struct report_counter *counters;
 	size_t counter_count, counter_capacity;
 	struct report_page_samples *samples;
+	struct report_sites *sites; /* NULL: nobody asked for them */
 	struct report_step *steps;
 	size_t step_count, step_capacity;
 	uint64_t layer_count[LAYERS];
@@ -110,8 +118,8 @@ struct report {
 extern const char *const report_layers[LAYERS];
 
 /*
- * Read the whole trace. Returns a status; errors were printed to standard error. Call report__free
- * in both cases.
+ * Read the whole trace. sites may be set before; they belong to the report then. Returns a status;
+ * errors were printed to standard error. Call report__free in both cases.
  */
 int report__collect(struct report *report, const char *directory);
 void report__free(struct report *report);
@@ -158,6 +166,18 @@ int report_page_samples__record(struct report_page_samples *samples, enum report
 void report_page_samples__print(const struct report *report);
 /* Add the members "counters" and "memory". */
 void report_page_samples__json(const struct report *report, struct json_object *object);
+
+/* --- call sites (sites.c, site_print.c) --- */
+
+struct report_sites *report_sites__new(void);
+void report_sites__free(struct report_sites *sites);
+/* Count a record of the report's event with an index. Returns 0 or -ENOMEM. */
+int report_sites__record(struct report_sites *sites, const struct report_event *e, uint32_t event,
+			 const struct pem_record *record);
+/* Name and sort the sites, after the last record. Returns 0 or -ENOMEM. */
+int report_sites__finish(struct report_sites *sites);
+void report_sites__print(const struct report *report);
+struct json_object *report_sites__json(const struct report *report);
 
 /* --- what observing cost (cost.c) --- */
 

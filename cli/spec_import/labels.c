@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* labels.c - sets of labels that an import has found, each written once */
 #include "labels.h"
+#include "grow.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -22,8 +23,7 @@ const char *import_sets__name(struct import_sets *sets, const char *element, con
 		}
 	import_camel(name, sizeof(name), field, true);
 	if (import_unique_name(name, sizeof(name), &sets->names) < 0 ||
-	    cli_grow((void **)&sets->texts, sizeof(*sets->texts), sets->count, &sets->capacity) <
-		    0) {
+	    pem_grow(&sets->texts, sizeof(*sets->texts), sets->count + 1, &sets->capacity) < 0) {
 		free(text);
 		return NULL;
 	}

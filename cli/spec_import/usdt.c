@@ -6,6 +6,7 @@
  */
 #include "elf_probes.h"
 #include "import.h"
+#include "grow.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -51,7 +52,7 @@ static struct probe *find(struct probes *all, const char *provider, const char *
 		    strcmp(all->probes[i].name, name) == 0)
 			return &all->probes[i];
 	if (all->count == PROBES_MAX ||
-	    cli_grow((void **)&all->probes, sizeof(*all->probes), all->count, &all->capacity) < 0)
+	    pem_grow(&all->probes, sizeof(*all->probes), all->count + 1, &all->capacity) < 0)
 		return NULL;
 	probe = &all->probes[all->count];
 	memset(probe, 0, sizeof(*probe));

@@ -71,12 +71,12 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 			s->keep |= PEM_STATISTIC_VARIANCE;
 			break;
 		case 'i':
-			if (cli_parse_number(optarg, 86400000, &s->interval_ms) < 0 ||
+			if (cli_parse_number(optarg, CLI_INTERVAL_MAX_MS, &s->interval_ms) < 0 ||
 			    s->interval_ms < 10)
 				rc = cli_usage_error(verb,
 						     "-i %s is no number of milliseconds "
-						     "from 10 on",
-						     optarg);
+						     "from 10 to %u",
+						     optarg, CLI_INTERVAL_MAX_MS);
 			break;
 		case 'z':
 			s->show_all = true;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* events.c - the events that pem top counts, and samples of them */
 #include "top.h"
+#include "grow.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +25,7 @@ int top_event__natural_field(const struct pem_event *event)
 	static const enum pem_role roles[] = {PEM_ROLE_SIZE, PEM_ROLE_VALUE};
 	size_t i;
 
-	if (event->source_kind == PEM_SOURCE_PERF)
+	if (event->source_kind == PEM_SOURCE_PERF || event->meaning == PEM_MEANS_OBJECT)
 		return -1;
 	for (i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
 		int field = pem_event__field_by_role(event, roles[i]);
@@ -125,7 +126,7 @@ static int add_event(struct top *top, const struct pem_event *event)
 
 	if (event->source_kind == PEM_SOURCE_SAMPLE)
 		return 0;
-	if (cli_grow((void **)&top->events, sizeof(*top->events), top->event_count,
+	if (pem_grow(&top->events, sizeof(*top->events), top->event_count + 1,
 		     &top->event_capacity) < 0)
 		return -ENOMEM;
 	e = &top->events[top->event_count++];
@@ -217,8 +218,8 @@ static void add_part(const struct pem_statistic *part, const struct pem_statisti
 	const struct top_event *e = &s->top->events[s->event];
 	struct top_part *p;
 
-	if (part->count == 0 || cli_grow((void **)&sample->parts, sizeof(*sample->parts),
-					 sample->count, &sample->capacity) < 0)
+	if (part->count == 0 || pem_grow(&sample->parts, sizeof(*sample->parts), sample->count + 1,
+					 &sample->capacity) < 0)
 		return;
 	p = &sample->parts[sample->count++];
 	memset(p, 0, sizeof(*p));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* rows.c - makes the rows that pem top shows from samples: sums, filters, sorts */
 #include "top.h"
+#include "grow.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +38,7 @@ static struct top_row *new_row(struct top_rows *rows)
 {
 	struct top_row *row;
 
-	if (cli_grow((void **)&rows->rows, sizeof(*rows->rows), rows->count, &rows->capacity) < 0)
+	if (pem_grow(&rows->rows, sizeof(*rows->rows), rows->count + 1, &rows->capacity) < 0)
 		return NULL;
 	row = &rows->rows[rows->count++];
 	memset(row, 0, sizeof(*row));

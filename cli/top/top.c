@@ -100,11 +100,11 @@ static int parse(const struct cli_verb *verb, struct run *r, int argc, char **ar
 				rc = cli_usage_error(verb, "-e %s has an empty name in it", optarg);
 			break;
 		case 'i':
-			if (cli_parse_number(optarg, 86400000, &r->interval_ms) < 0 ||
+			if (cli_parse_number(optarg, CLI_INTERVAL_MAX_MS, &r->interval_ms) < 0 ||
 			    r->interval_ms < 50)
 				rc = cli_usage_error(
-					verb, "-i %s is no number of milliseconds from 50 on",
-					optarg);
+					verb, "-i %s is no number of milliseconds from 50 to %u",
+					optarg, CLI_INTERVAL_MAX_MS);
 			break;
 		case 'o':
 			r->output = optarg;

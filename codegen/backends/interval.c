@@ -93,8 +93,10 @@ char *pem_interval__name(const struct pem_spec_event *begin)
 
 	for (i = 0; i < begin->spec->event_count; i++) {
 		other = &begin->spec->events[i];
+		/* Another begin may have the stem, or it may be its whole name. */
 		if (other != begin && other->meaning == PEM_MEANS_INTERVAL_BEGIN &&
-		    stem(other->c_name) == n && !strncmp(other->c_name, begin->c_name, n))
+		    (stem(other->c_name) == n || strlen(other->c_name) == n) &&
+		    !strncmp(other->c_name, begin->c_name, n))
 			return pem_xstrdup(begin->c_name);
 	}
 	return pem_xprintf("%.*s", (int)n, begin->c_name);

@@ -13,28 +13,46 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The struct module's letter for a type. */
+/*
+ * The struct module's letter for a type of number. There is no type for Python's bool, whose letter
+ * is '?': True and False are packed as the integers 1 and 0. '!' is no letter: a type that is no
+ * number can't be packed as one.
+ */
 static char code_of(unsigned type)
 {
-	return "?BHIQbhiqfd??Q?"[type < PEM_TYPE_COUNT ? type : 0];
+	return "!BHIQbhiqfd!!Q!"[type < PEM_TYPE_COUNT ? type : 0];
 }
 
 /* --- names --- */
 
 /*
- * The module uses some of these builtins. A program that imports everything from the module uses
- * others. So no name of the module hides them.
+ * What Python 3.9 to 3.14 has without an import, and the module's own names. The module uses some
+ * of these builtins. A program that imports everything from the module uses others. So no name of
+ * the module hides them.
  */
 static const char builtins[] =
-	" abs aiter all anext any ascii bin breakpoint bytearray bytes callable chr"
-	" classmethod compile complex copyright credits delattr dict dir divmod enumerate eval"
-	" exec exit filter format frozenset getattr globals hasattr hash help hex id input"
-	" isinstance issubclass iter len license list locals map max memoryview min misfits"
-	" next object oct open ord pow print problem property quit range repr reversed round"
-	" set setattr slice sorted staticmethod str sum super tuple type vars zip Ellipsis"
-	" Exception BaseException Warning NotImplemented OSError TypeError ValueError"
-	" TimeoutError RuntimeError"
-	" ";
+	" abs aiter all anext any ArithmeticError ascii AssertionError AttributeError"
+	" BaseException BaseExceptionGroup bin BlockingIOError bool breakpoint BrokenPipeError"
+	" BufferError bytearray bytes BytesWarning callable ChildProcessError chr classmethod"
+	" compile complex ConnectionAbortedError ConnectionError ConnectionRefusedError"
+	" ConnectionResetError copyright credits delattr DeprecationWarning dict dir divmod"
+	" Ellipsis EncodingWarning enumerate EnvironmentError EOFError eval Exception"
+	" ExceptionGroup exec exit FileExistsError FileNotFoundError filter float"
+	" FloatingPointError format frozenset FutureWarning GeneratorExit getattr globals"
+	" hasattr hash help hex id ImportError ImportWarning IndentationError IndexError input"
+	" int InterruptedError IOError IsADirectoryError isinstance issubclass iter"
+	" KeyboardInterrupt KeyError len license list locals LookupError map max MemoryError"
+	" memoryview min ModuleNotFoundError NameError next NotADirectoryError NotImplemented"
+	" NotImplementedError object oct open ord OSError OverflowError"
+	" PendingDeprecationWarning PermissionError pow print ProcessLookupError property"
+	" PythonFinalizationError quit range RecursionError ReferenceError repr"
+	" ResourceWarning reversed round RuntimeError RuntimeWarning set setattr slice sorted"
+	" staticmethod StopAsyncIteration StopIteration str sum super SyntaxError"
+	" SyntaxWarning SystemError SystemExit TabError TimeoutError tuple type TypeError"
+	" UnboundLocalError UnicodeDecodeError UnicodeEncodeError UnicodeError"
+	" UnicodeTranslateError UnicodeWarning UserWarning ValueError vars Warning"
+	" ZeroDivisionError zip"
+	" misfits problem annotations ";
 
 /* Append an '_' to a name that Python or the module has, as PEP 8 does. Frees name. */
 static char *unlike(char *name)
@@ -46,6 +64,32 @@ static char *unlike(char *name)
 		free(name);
 	}
 	free(word);
+	return longer;
+}
+
+/* Is this the name of a function that raises an event, or says whether it is wanted? */
+static int is_function(const struct pem_spec *spec, const char *name)
+{
+	size_t i, prefix = !strncmp(name, "notify_", 7) ? 7 : 0;
+
+	if (!strncmp(name, "enabled_", 8))
+		prefix = 8;
+	for (i = 0; prefix && i < spec->event_count; i++) {
+		if (pem_is_stub(&spec->events[i]) && !strcmp(spec->events[i].c_name, name + prefix))
+			return 1;
+	}
+	return 0;
+}
+
+/* Return the name of the function that makes an interval's guard. The caller frees it. */
+static char *interval_name(const struct pem_spec_event *begin)
+{
+	char *name = unlike(pem_interval__name(begin)), *longer;
+
+	if (!is_function(begin->spec, name))
+		return name;
+	longer = pem_xprintf("%s_", name);
+	free(name);
 	return longer;
 }
 
@@ -306,11 +350,13 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 				event->fields[i].c_name, event->fields[i].max_count);
 	}
 	put_build(f, event, "            ");
-	fprintf(f, "        except _Exception:\n            _mend(notify_%s, _kinds%u, (",
-		event->c_name, index);
+	fprintf(f, "        except _Exception:\n            _mend(_notify%u, _kinds%u, (", index,
+		index);
 	put_names(f, event, 0);
 	fprintf(f, "%s))\n        else:\n            _notify(_provider, %u, _r, _len(_r))\n",
 		event->field_count == 1 ? "," : "", index);
+	/* A field may have the function's name. */
+	fprintf(f, "\n\n_notify%u = notify_%s\n", index, event->c_name);
 }
 
 /* --- intervals --- */
@@ -367,7 +413,7 @@ static void put_interval(FILE *f, const struct pem_spec_event *begin)
 
 	if (!end)
 		return;
-	name = unlike(pem_interval__name(begin));
+	name = interval_name(begin);
 	put_guard_class(f, begin, end, name);
 	fprintf(f, "\n\ndef %s(", name);
 	put_names(f, begin, 1);
@@ -406,7 +452,7 @@ static void put_all(FILE *f, const struct pem_spec *spec)
 		fprintf(f, "    \"enabled_%1$s\", \"notify_%1$s\",\n", spec->events[i].c_name);
 		if (!pem_interval__end(&spec->events[i]))
 			continue;
-		name = unlike(pem_interval__name(&spec->events[i]));
+		name = interval_name(&spec->events[i]);
 		fprintf(f, "    \"%s\",\n", name);
 		free(name);
 	}

@@ -237,6 +237,7 @@ const char *reference__meaning(const struct pem_spec_event *event)
 		[PEM_MEANS_ACCESS] =
 			"an address is touched, which lies in a block, a mapping or a data "
 			"structure",
+		[PEM_MEANS_OBJECT] = "a program or library lies in memory there from now on",
 	};
 
 	return event->meaning < PEM_MEANING_COUNT ? meanings[event->meaning] : "";

@@ -31,6 +31,7 @@ static const struct {
 	{PEM_MEANS_ALLOCATION, {PEM_ROLE_ADDRESS, PEM_ROLE_SIZE}},
 	{PEM_MEANS_RELEASE, {PEM_ROLE_ADDRESS}},
 	{PEM_MEANS_ACCESS, {PEM_ROLE_ADDRESS}},
+	{PEM_MEANS_OBJECT, {PEM_ROLE_ADDRESS, PEM_ROLE_SIZE, PEM_ROLE_NAME}},
 };
 
 static const struct pem_spec_field *by_role(const struct pem_spec_event *event, unsigned role)

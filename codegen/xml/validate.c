@@ -60,9 +60,9 @@ static const struct {
 	{"meaning", "value",
 	 "'sets-thread', 'thread-start', 'thread-end', 'process-name', 'thread-name', "
 	 "'interval-begin', "
-	 "'interval-end', 'counter', 'gauge', 'allocation', 'release', 'sample', 'send', 'receive' "
-	 "or "
-	 "'access'"},
+	 "'interval-end', 'counter', 'gauge', 'allocation', 'release', 'sample', 'send', "
+	 "'receive', "
+	 "'access' or 'object'"},
 	{"meaning", "group", "a name of letters, digits, '_' and ':', 120 in all at most"},
 	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
 	{"source", "type", "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt' or 'module'"},

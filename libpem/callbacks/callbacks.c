@@ -303,7 +303,7 @@ static int add_demands(struct pem_callback *cb, const struct pem_event_set *set,
 		demand->want_async = true;
 		cb->entry[cb->count++].demand = demand;
 		if (context->pid == (uint32_t)getpid())
-			result = pem_session__join_self(cb->session);
+			result = pem_session__join_self(cb->session, error);
 	}
 	return result;
 }

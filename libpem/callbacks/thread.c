@@ -19,7 +19,7 @@
  * The fences are a pair: the producer sees the odd word, or the thread sees the record. A producer
  * may have loaded its action word before the thread changed it. Then the producer commits without
  * reading page->wake. It is in the middle of an event, so it is running or preempted there. For
- *such a record the thread reads again after 1, 4, 16 ms and so on, up to a second.
+ * such a record the thread reads again after 1, 4, 16 ms and so on, up to a second.
  *
  * The wait by the clock uses two timers that are due in turn. Setting a timer while an earlier one
  * is pending does not write the processor's timer. Writing it is most of the cost of a short sleep

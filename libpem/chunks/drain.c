@@ -19,6 +19,7 @@
 #include "dirs/dirs.h"
 #include "dirs/limits.h"
 #include "processes/processes.h"
+#include "processes/record_walk.h"
 #include "writer/log.h"
 #include "writer/trace_writer.h"
 #include "util.h"
@@ -82,6 +83,12 @@ static uint32_t count_alike(const uint8_t *base, size_t at, size_t content,
 	return count;
 }
 
+/* Is each record of the event tested for the log by itself? */
+static bool is_tested(const struct pem_event_entry *entry)
+{
+	return entry->demand && (entry->demand->async_ever || entry->demand->records_differ);
+}
+
 /* Is a record the log's? tid: of its thread, as the process knows it. */
 static bool is_logged(struct pem_session *s, struct pem_producer *p,
 		      const struct pem_event_entry *entry, const uint8_t *record, size_t bytes,
@@ -98,6 +105,26 @@ static bool is_logged(struct pem_session *s, struct pem_producer *p,
 }
 
 /*
+ * What becomes of a record that can be true. Events of a refused provider are lost, and what no
+ * demand of the log takes was read by callbacks alone.
+ */
+static bool keep(struct pem_session *s, struct pem_producer *p, const struct pem_record_walk *w,
+		 size_t skip, uint32_t tid)
+{
+	if (w->entry->refused) {
+		p->lost[w->entry->event_index]++;
+		return false;
+	}
+	/* It was counted as callback-only before the log began. */
+	if (w->at < skip)
+		return false;
+	if (is_logged(s, p, w->entry, w->base + w->at, w->bytes, w->clock, tid))
+		return true;
+	p->callback_only[w->entry->event_index]++;
+	return false;
+}
+
+/*
  * Check the records of a private copy of content bytes and count them. Sets timestamp_end and
  * record_count, and cuts content_size before the first record that does not fit. Takes out records
  * of a refused provider and callback-only records.
@@ -110,64 +137,46 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 			  size_t content, size_t skip, uint64_t floor, uint32_t tid,
 			  uint32_t *counts)
 {
-	struct pem_event_entry *entry = NULL;
+	struct pem_record_walk w = {.base = (uint8_t *)packet,
+				    .at = PEM_PACKET_HEADER_BYTES,
+				    .content = content,
+				    .clock = packet->timestamp_begin,
+				    .latest = pem_clock() + PEM_CLOCK_SLACK};
 	struct pem_record_header *header;
-	uint8_t *base = (uint8_t *)packet;
-	size_t at = PEM_PACKET_HEADER_BYTES, end = at, read = at, to = at;
-	uint64_t clock = packet->timestamp_begin, last = floor,
-		 latest = pem_clock() + PEM_CLOCK_SLACK;
-	size_t step;
+	uint64_t last = floor;
+	size_t to = w.at, end = to, step;
 	uint32_t more;
-	int bytes;
 
 	packet->record_count = 0;
-	while (at + sizeof(*header) <= content) {
-		header = (struct pem_record_header *)(base + at);
-		if (!entry || entry->id != header->event_id)
-			entry = pem_producer__find_event(s, p, header->event_id);
-		if (!entry)
-			break;
-		bytes = pem_event_entry__record_bytes(entry, base + at, content - at);
-		if (bytes < 0)
-			break;
-		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
-		if (clock > latest)
-			break;
-		if (clock < floor)
+	while (pem_record_walk__next(&w, s, p)) {
+		header = (struct pem_record_header *)(w.base + w.at);
+		if (w.clock < floor)
 			header->clock_low = (uint32_t)floor;
 		else
-			last = clock;
-		read = at + (size_t)bytes;
-		step = ((size_t)bytes + 7) & ~(size_t)7;
+			last = w.clock;
+		if (!keep(s, p, &w, skip, tid))
+			continue;
+		if (!w.entry->described)
+			pem_log__describe(s->log, w.entry->event);
+		w.entry->described = true;
+		header->event_id = w.entry->event->id;
 		more = 0;
-		if (entry->refused) {
-			p->lost[entry->event_index]++;
-		} else if (at < skip) {
-			/* It was counted as callback-only before the log began. */
-			;
-		} else if (!is_logged(s, p, entry, base + at, (size_t)bytes, clock, tid)) {
-			p->callback_only[entry->event_index]++;
-		} else {
-			if (!entry->described)
-				pem_log__describe(s->log, entry->event);
-			entry->described = true;
-			header->event_id = entry->event->id;
-			if (entry->fixed_bytes && clock >= floor && entry->id == entry->event->id &&
-			    !(entry->demand && entry->demand->async_ever))
-				more = count_alike(base, at + step, content, entry, latest, &clock);
-			if (more)
-				last = clock;
-			read += more * step;
-			if (to != at)
-				memmove(base + to, base + at, more * step + (size_t)bytes);
-			counts[entry->event_index] += more + 1;
-			packet->record_count += more + 1;
-			end = to + more * step + (size_t)bytes;
-			to += (more + 1) * step;
-		}
-		at += (more + 1) * step;
+		step = pem_record_step(w.bytes);
+		if (w.entry->fixed_bytes && w.clock >= floor && w.entry->id == w.entry->event->id &&
+		    !is_tested(w.entry))
+			more = count_alike(w.base, w.at + step, content, w.entry, w.latest,
+					   &w.clock);
+		if (more)
+			last = w.clock;
+		if (to != w.at)
+			memmove(w.base + to, w.base + w.at, more * step + w.bytes);
+		counts[w.entry->event_index] += more + 1;
+		packet->record_count += more + 1;
+		end = to + more * step + w.bytes;
+		to += (more + 1) * step;
+		w.at += more * step;
 	}
-	if (read < content)
+	if (w.at + w.bytes < content)
 		p->damaged++;
 	if (packet->timestamp_begin < floor)
 		packet->timestamp_begin = floor;

@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Return the session's own copy of a predicate, made if need be. NULL: out of memory. */
-static const struct pem_predicate *intern(struct pem_session *s, const char *text,
-					  const struct pem_test *test, uint32_t count)
+const struct pem_predicate *pem_session__intern_predicate(struct pem_session *s, const char *text,
+							  const struct pem_test *test,
+							  uint32_t count)
 {
 	size_t bytes = count * sizeof(*test);
 	struct pem_predicate *p;
@@ -77,7 +77,8 @@ static int compile_one(const struct pem_event_set *set, const struct pem_event *
 	n = pem_expression__compile(expression, event, test, error);
 	if (n < 0)
 		return n;
-	*predicate = intern(set->session, expression->text, test, (uint32_t)n);
+	*predicate =
+		pem_session__intern_predicate(set->session, expression->text, test, (uint32_t)n);
 	return *predicate ? 0 : pem_error__set(error, -ENOMEM, "out of memory");
 }
 
@@ -208,8 +209,8 @@ static bool wants_records(const struct pem_demand *demand)
 
 /*
  * May a demand want records beside the event's others? Those of programs are tested again by the
- * consumer, which can't know what CPU they are of. Those of sources come from each of the source's
- * instances that is asked for them.
+ * consumer, which can't know what CPU they are of. Those of sources come from an instance for each
+ * demand. But one instance alone delivers the event that tells which thread runs on a CPU.
  */
 static int check_records(const struct pem_demand *demand, const struct pem_context *context,
 			 struct pem_error *error)
@@ -219,14 +220,17 @@ static int check_records(const struct pem_demand *demand, const struct pem_conte
 	for (other = demand->first; other; other = other->next) {
 		if (other == demand || !wants_records(other))
 			continue;
-		if (other->event->source_kind != PEM_SOURCE_STUB)
+		if (pem_event__tells_context(other->event) &&
+		    other->event->meaning == PEM_MEANS_SETS_THREAD)
 			return pem_error__set(
 				error, -EBUSY,
 				"this session already takes records of %s in another context or "
-				"with another predicate, which its source can't do at once; open a "
-				"second session",
+				"with another predicate, and of this event a session can't do "
+				"both; "
+				"open a second session",
 				other->event->name);
-		if (pem_context__cpu(&other->context) != pem_context__cpu(context))
+		if (other->event->source_kind == PEM_SOURCE_STUB &&
+		    pem_context__cpu(&other->context) != pem_context__cpu(context))
 			return pem_error__set(
 				error, -EBUSY,
 				"this session already takes records of %s on another CPU, which "
@@ -246,12 +250,12 @@ static void note_difference(struct pem_demand *demand, bool changed)
 		demand->first->records_differ |= other != demand && wants_records(other);
 }
 
-int pem_session__bind(struct pem_session *s, const struct pem_event_set *set, size_t i,
-		      const struct pem_context *context, enum pem_use use,
-		      struct pem_demand **demand, struct pem_error *error)
+int pem_session__bind_event(struct pem_session *s, const struct pem_event *event,
+			    const struct pem_predicate *predicate,
+			    const struct pem_context *context, enum pem_use use,
+			    struct pem_demand **demand, struct pem_error *error)
 {
-	const struct pem_predicate *predicate = set->predicates ? set->predicates[i] : NULL;
-	struct pem_demand *first = pem_session__demand(s, set->events[i]), *found;
+	struct pem_demand *first = pem_session__demand(s, event), *found;
 	struct pem_context wanted = *context;
 	bool changed;
 	int result = 0;
@@ -293,6 +297,21 @@ int pem_session__bind(struct pem_session *s, const struct pem_event_set *set, si
 	found->bound++;
 	*demand = found;
 	return 0;
+}
+
+int pem_session__bind(struct pem_session *s, const struct pem_event_set *set, size_t i,
+		      const struct pem_context *context, enum pem_use use,
+		      struct pem_demand **demand, struct pem_error *error)
+{
+	struct pem_demand *first = pem_session__demand(s, set->events[i]);
+	int result = first ? s->hooks->handle_comes(s, first, error)
+			   : pem_error__set(error, -ENOMEM, "out of memory");
+
+	if (result)
+		return result;
+	return pem_session__bind_event(s, set->events[i],
+				       set->predicates ? set->predicates[i] : NULL, context, use,
+				       demand, error);
 }
 
 void pem_demand__note_predicate(const struct pem_demand *demand, struct pem_trace_info *info)

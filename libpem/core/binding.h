@@ -26,15 +26,29 @@ struct pem_predicate {
 	struct pem_test test[];
 };
 
+/* Return the session's own copy of a predicate, made if need be. NULL: out of memory. */
+const struct pem_predicate *pem_session__intern_predicate(struct pem_session *session,
+							  const char *text,
+							  const struct pem_test *test,
+							  uint32_t count);
+
 /* What a handle wants of an event. */
 enum pem_use { PEM_USE_STATISTIC, PEM_USE_RECORDS, PEM_USE_CALLBACK };
 
 /*
- * Bind a handle to event i of a set, with the set's predicate for it: to a demand that has the
- * context, or to a new one. Returns 0, or -errno with error. -EBUSY: another handle takes the
- * event's records in a way that rules this one out; -ENOSPC: the session has too many further
+ * Bind a handle to an event: to a demand that has the context and the predicate, or to a new one.
+ * predicate NULL: the event has none. Returns 0, or -errno with error. -EBUSY: another handle takes
+ * the event's records in a way that rules this one out; -ENOSPC: the session has too many further
  * demands; -ENOMEM. Each successful bind needs one pem_demand__unbind, after the handle has taken
  * back what it set in the demand.
+ */
+int pem_session__bind_event(struct pem_session *session, const struct pem_event *event,
+			    const struct pem_predicate *predicate,
+			    const struct pem_context *context, enum pem_use use,
+			    struct pem_demand **demand, struct pem_error *error);
+/*
+ * Bind a handle to event i of a set, with the set's predicate for it. A log that takes the event by
+ * its level is bound to it first (pem_session_hooks.handle_comes). Else as the function above.
  */
 int pem_session__bind(struct pem_session *session, const struct pem_event_set *set, size_t i,
 		      const struct pem_context *context, enum pem_use use,

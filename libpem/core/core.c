@@ -7,6 +7,7 @@
 #include "producer/producer.h"
 #include "util.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -46,10 +47,14 @@ void pem_session__say(struct pem_session *session, enum pem_log_level level, con
 	session->options.log(level, text, session->options.log_arg);
 }
 
-int pem_session__join_self(struct pem_session *s)
+int pem_session__join_self(struct pem_session *s, struct pem_error *error)
 {
 	if (s->self_index >= 0)
 		return 0;
 	s->self_index = pem_process__join(s->directory);
-	return s->self_index < 0 ? s->self_index : 0;
+	if (s->self_index >= 0)
+		return 0;
+	return pem_error__set(
+		error, s->self_index, "cannot observe this process: %s%s", strerror(-s->self_index),
+		s->self_index == -EUSERS ? "; eight sessions do already, close one" : "");
 }

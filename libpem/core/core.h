@@ -81,6 +81,12 @@ struct pem_session_hooks {
 	 * callbacks.
 	 */
 	void (*dir_added)(struct pem_session *session);
+	/*
+	 * core: a handle is about to be bound to the event of a first demand. Returns 0, or -errno
+	 * with error.
+	 */
+	int (*handle_comes)(struct pem_session *session, struct pem_demand *first,
+			    struct pem_error *error);
 	/* processes: a process that raises events itself was found. */
 	void (*process_found)(struct pem_session *session, uint32_t pid);
 	/* processes: the session has looked for members. It is time to look for targets, too. */
@@ -162,8 +168,11 @@ void pem_session__unlock(struct pem_session *session);
 void pem_session__say(struct pem_session *session, enum pem_log_level level, const char *format,
 		      ...) __attribute__((format(printf, 3, 4)));
 
-/* Join this process to the session, unless it has joined already. Returns 0, or -errno. */
-int pem_session__join_self(struct pem_session *session);
+/*
+ * Join this process to the session, unless it has joined already. Returns 0, or -errno with error,
+ * which may be NULL. -EUSERS: eight sessions observe the process.
+ */
+int pem_session__join_self(struct pem_session *session, struct pem_error *error);
 
 /*
  * Find the folder of the libraries that are preloaded or loaded as plugins: PEM_LIBRARY_PATH, else

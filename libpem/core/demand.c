@@ -112,6 +112,15 @@ struct pem_demand *pem_demand__of_log(struct pem_demand *first)
 	return demand;
 }
 
+struct pem_demand *pem_demand__of_instance(struct pem_demand *first, int instance)
+{
+	struct pem_demand *demand = first;
+
+	while (demand && demand->instance != instance)
+		demand = demand->next;
+	return demand ? demand : first;
+}
+
 bool pem_demand__takes(const struct pem_demand *demand, const uint8_t *record, size_t bytes,
 		       uint32_t tid, uint64_t contexts)
 {

@@ -8,8 +8,9 @@
  * in the producers' control pages (processes/rules.c). For an event of a source they become actions
  * of that source (source_host/sources.c).
  *
- * A record is raised once, whoever wants it. Where the demands that want an event's records differ,
- * the consumer tests each record again for each of them (pem_demand__takes).
+ * A program raises a record once, whoever wants it. Where the demands that want an event's records
+ * differ, the consumer tests each record again for each of them (pem_demand__takes). A source has
+ * an instance for each of them, and each instance delivers records of its own.
  */
 #ifndef PEM_DEMAND_H
 #define PEM_DEMAND_H
@@ -52,8 +53,8 @@ struct pem_demand {
 	 */
 	uint64_t async;
 	/*
-	 * Of the event, kept in its first demand: demands that want records differ. A record is
-	 * tested again for each of them.
+	 * Of the event, kept in its first demand: demands that want records differ. A record of a
+	 * program is tested again for each of them.
 	 */
 	bool records_differ;
 	/*
@@ -74,7 +75,7 @@ struct pem_demand {
 	uint64_t async_lost;
 	/* What the source had discarded when async_lost was last brought up to date. */
 	uint64_t source_lost;
-	/* Of the event, kept in its first demand: records of a source that were callback-only. */
+	/* Records that the demand's instance of a source delivered and that were callback-only. */
 	uint64_t callback_only;
 	uint8_t field;
 	uint32_t epoch;
@@ -142,6 +143,12 @@ void pem_demand__remove_further(struct pem_demand *demand);
 uint64_t pem_demand__async(const struct pem_demand *first);
 /* Return the log's demand of an event's demands; NULL: none. */
 struct pem_demand *pem_demand__of_log(struct pem_demand *first);
+
+/*
+ * Return the demand of an event that an instance of a source serves; the first where there is none.
+ * A record of a source is for the demand of the instance that delivers it.
+ */
+struct pem_demand *pem_demand__of_instance(struct pem_demand *first, int instance);
 
 /*
  * Is a record for the demand? contexts: bit i, its process is in the session page's context i; tid:

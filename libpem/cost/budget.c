@@ -8,6 +8,23 @@
 /* A step up may fill this part of the budget, so that a little more load does not undo the step. */
 #define ROOM 0.8
 
+void pem_budget__price(struct pem_budget_event *e, const struct pem_budget_counts *c, double log_ns,
+		       double stat_ns)
+{
+	bool logs = e->wanted == PEM_DETAIL_LOG, is_logged = e->detail == PEM_DETAIL_LOG;
+	uint64_t logged = is_logged ? c->logged : logs ? c->reduced : 0;
+	/* The statistic that there is only while the log is reduced to it. */
+	uint64_t instead = !logs || c->is_kept ? 0 : is_logged ? c->logged : c->reduced;
+	uint64_t others = is_logged || c->added < instead ? c->added : c->added - instead;
+	double n;
+
+	e->count = logged > others + instead ? logged : others + instead;
+	n = e->count ? (double)e->count : 1;
+	e->ns[PEM_DETAIL_OFF] = 0;
+	e->ns[PEM_DETAIL_STATISTICS] = (double)(others + instead) * stat_ns / n;
+	e->ns[PEM_DETAIL_LOG] = ((double)logged * log_ns + (double)others * stat_ns) / n;
+}
+
 static double cost(const struct pem_budget_event *e)
 {
 	return (double)e->count * e->ns[e->detail];

@@ -30,7 +30,8 @@ struct pem_budget_event {
 	 * unknown.
 	 */
 	bool needs_context;
-	double ns[3]; /* cost of one event, by enum pem_detail */
+	/* Set by pem_budget__price: cost of one event, by enum pem_detail. */
+	double ns[3];
 	uint64_t count; /* events since the last judgement, at the current detail */
 	/*
 	 * The judge keeps these members. They are zero at first, except detail, which is as wanted
@@ -42,6 +43,25 @@ struct pem_budget_event {
 	uint32_t wait; /* judgements until it may step up */
 	uint32_t backoff; /* the next wait */
 };
+
+/* What was counted of an event since the last judgement, over all of its demands. */
+struct pem_budget_counts {
+	uint64_t logged; /* records */
+	/* Events in the statistic that stands for the log while the log is reduced to it. */
+	uint64_t reduced;
+	uint64_t added; /* events added to statistics, once for each statistic; reduced is among
+			   them */
+	/* A handle wants the statistic above, too, so that it goes on while the event is logged. */
+	bool is_kept;
+};
+
+/*
+ * Set ns and count of an event by its wanted and detail, from what one record and one addition to a
+ * statistic cost. An event that several statistics count costs as much as all of them. One whose
+ * predicate most events fail costs what it adds; the test itself counts as nothing.
+ */
+void pem_budget__price(struct pem_budget_event *event, const struct pem_budget_counts *counts,
+		       double log_ns, double stat_ns);
 
 struct pem_budget_step {
 	size_t event; /* index */

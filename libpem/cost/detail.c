@@ -41,12 +41,13 @@ struct step {
 	double share, budget;
 };
 
-/* One entry for each demand, by its index. */
+/* One entry for each event, by the index of its first demand. */
 struct counted {
 	struct pem_budget_event event;
-	uint64_t logged, statistics; /* since the last judgement */
-	uint64_t source_logged, source_statistics; /* the source's counts at the last judgement */
-	uint64_t only; /* in all: events that were counted and not logged */
+	struct pem_budget_counts since; /* since the last judgement */
+	uint64_t source_logged; /* the source's count at the last judgement */
+	/* In all: events that were counted and not logged, and what further statistics added. */
+	uint64_t only, further;
 };
 
 struct pem_detail_state {
@@ -54,6 +55,8 @@ struct pem_detail_state {
 	uint64_t next_ns;
 	uint64_t cpu_ns; /* at the last judgement */
 	struct counted counted[PEM_DEMANDS_MAX];
+	/* The sources' statistics at the last judgement: by event, and of further demands. */
+	uint64_t source_statistics[PEM_DEMANDS_MAX], source_further[PEM_FURTHER_CELLS];
 	struct step steps[STEPS_MAX]; /* a ring */
 	uint64_t step_count; /* steps in all */
 	uint64_t raised[2], written[2]; /* steps down, steps up */
@@ -123,10 +126,10 @@ static struct pem_demand *counting(struct pem_demand *first)
 static struct pem_demand *demand_of(struct pem_session *s, const struct pem_event *event)
 {
 	struct pem_demand *demand = pem_session__demand(s, event);
+	struct pem_error ignored;
 
-	if (demand && !is_logged(demand) && !is_counted(demand) && s->log && s->log->enabled &&
-	    s->log->any_level && event->level <= s->log->any_level)
-		demand->log = demand->want_log = true;
+	if (demand && s->hooks->handle_comes(s, demand, &ignored))
+		return NULL;
 	return demand;
 }
 
@@ -143,15 +146,20 @@ static uint64_t advance(uint64_t *before, uint64_t now)
 }
 
 /*
- * Note counted events. A log's own statistic counts only events that are not logged. So each of
- * them is noted whenever it is found, even after the end of the recording. A statistic that a
- * handle asked for counts logged events too.
+ * Note events that a demand's statistic counted. Each statistic has its cost. A log's own statistic
+ * counts only events that are not logged. So each of them is noted whenever it is found, even after
+ * the end of the recording. A statistic that a handle asked for counts logged events too.
  */
 static void note_counted(struct pem_session *s, const struct pem_demand *demand, uint64_t more)
 {
 	struct counted *c = counted_of(s, demand);
 
-	c->statistics += more;
+	c->since.added += more;
+	if (demand != counting(demand->first)) {
+		c->further += more;
+		return;
+	}
+	c->since.reduced += more;
 	if (!demand->want_log || !demand->want_statistic ||
 	    demand->first->detail == PEM_DETAIL_STATISTICS)
 		c->only += more;
@@ -166,9 +174,28 @@ static bool was_counted(const struct pem_demand *demand)
 	return demand->want_statistic || demand->first->was_reduced;
 }
 
+/* Note by how much a statistic's count has grown, also where the statistic has begun anew. */
+static void note_growth(struct pem_session *s, const struct pem_demand *demand, uint64_t *before,
+			uint64_t count)
+{
+	if (count < *before)
+		*before = 0;
+	note_counted(s, demand, advance(before, count));
+}
+
+static void count_statistic(struct pem_session *s, struct pem_producer *p,
+			    struct pem_event_entry *e, const struct pem_demand *demand)
+{
+	struct pem_statistic statistic = {0};
+
+	pem_producer__statistic(p, demand, &statistic);
+	note_growth(s, demand,
+		    demand->cell ? &p->judged_further[demand->cell - 1] : &e->judged_statistics,
+		    statistic.count);
+}
+
 void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
 {
-	struct pem_statistic statistic;
 	struct pem_event_entry *e;
 	struct pem_demand *demand;
 	uint32_t i;
@@ -183,34 +210,32 @@ void pem_session__count_producer(struct pem_session *s, struct pem_producer *p)
 		demand = demand_of(s, e->event);
 		if (!demand)
 			continue;
-		counted_of(s, demand)->logged +=
+		counted_of(s, demand)->since.logged +=
 			advance(&e->judged_logged, pem_producer__produced(p, e->event_index));
-		demand = counting(demand);
-		if (!was_counted(demand))
-			continue;
-		memset(&statistic, 0, sizeof(statistic));
-		pem_producer__statistic(p, demand, &statistic);
-		/* The statistic has begun anew. */
-		if (statistic.count < e->judged_statistics)
-			e->judged_statistics = 0;
-		note_counted(s, demand, advance(&e->judged_statistics, statistic.count));
+		for (; demand; demand = demand->next) {
+			if (was_counted(demand))
+				count_statistic(s, p, e, demand);
+		}
 	}
 }
 
 static void count_source(struct pem_session *s, const struct pem_demand *demand)
 {
 	const struct pem_instance *instance = &s->sources->instances[demand->instance];
+	struct pem_detail_state *d = s->cost->detail;
 	struct counted *c = counted_of(s, demand);
 	struct pem_statistic statistic = {0};
 	struct pem_balance balance;
 
-	if (!instance->ops->balance(instance->source, demand->instance_index, &balance))
-		c->logged += advance(&c->source_logged, balance.produced);
+	if (demand == counting(demand->first) &&
+	    !instance->ops->balance(instance->source, demand->instance_index, &balance))
+		c->since.logged += advance(&c->source_logged, balance.produced);
 	if (instance->ops->read_statistic(instance->source, demand->instance_index, &statistic))
 		return;
-	if (statistic.count < c->source_statistics)
-		c->source_statistics = 0;
-	note_counted(s, demand, advance(&c->source_statistics, statistic.count));
+	note_growth(s, demand,
+		    demand->cell ? &d->source_further[demand->cell - 1]
+				 : &d->source_statistics[demand - s->demands],
+		    statistic.count);
 }
 
 static void count_events(struct pem_session *s)
@@ -222,9 +247,10 @@ static void count_events(struct pem_session *s)
 	for (p = s->processes->producers; p; p = p->next)
 		pem_session__count_producer(s, p);
 	for (i = 0; i < s->demand_count; i++) {
-		demand = counting(&s->demands[i]);
-		if (demand->instance >= 0 && pem_event__is_of_kernel(demand->event))
-			count_source(s, demand);
+		for (demand = &s->demands[i]; demand; demand = demand->next) {
+			if (demand->instance >= 0 && pem_event__is_of_kernel(demand->event))
+				count_source(s, demand);
+		}
 	}
 }
 
@@ -302,14 +328,10 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 	e->detail = e->wanted < demand->detail ? e->wanted : demand->detail;
 	e->tells_context = tells_context(demand->event);
 	e->needs_context = kernel && !e->tells_context;
-	if (kind != PEM_COST_NONE) {
-		e->ns[PEM_DETAIL_STATISTICS] = costs->each[kind].stat_ns;
-		e->ns[PEM_DETAIL_LOG] = costs->each[kind].log_ns;
-	}
-	if (is_counted(demand))
-		e->ns[PEM_DETAIL_LOG] += e->ns[PEM_DETAIL_STATISTICS];
-	e->count = e->detail == PEM_DETAIL_LOG ? c->logged : c->statistics;
-	c->logged = c->statistics = 0;
+	c->since.is_kept = counting(demand->first)->statistic;
+	pem_budget__price(e, &c->since, kind == PEM_COST_NONE ? 0 : costs->each[kind].log_ns,
+			  kind == PEM_COST_NONE ? 0 : costs->each[kind].stat_ns);
+	memset(&c->since, 0, sizeof(c->since));
 }
 
 static void say_step(struct pem_session *s, const struct step *step)
@@ -402,7 +424,8 @@ static void note_reduced(struct pem_session *s, struct pem_trace_info *info)
 		demand = &s->demands[i];
 		kind = pem_event__cost_kind(demand->event);
 		if (kind != PEM_COST_NONE)
-			counted[kind] += counted_of(s, demand)->only;
+			counted[kind] +=
+				counted_of(s, demand)->only + counted_of(s, demand)->further;
 		if (!demand->was_reduced || info->reduced_count == PEM_ARRAY_SIZE(info->reduced))
 			continue;
 		r = &info->reduced[info->reduced_count++];

@@ -16,8 +16,10 @@
 #include "core/demand.h"
 #include "delivery/delivery.h"
 #include "processes/processes.h"
+#include "processes/record_walk.h"
 #include "writer/log.h"
 #include "util.h"
+#include "grow.h"
 
 #include <pem/clock.h>
 
@@ -29,21 +31,6 @@
 
 /* --- batches --- */
 
-static bool grow(void **memory, size_t *capacity, size_t needed, size_t element_bytes)
-{
-	size_t more = *capacity ? *capacity * 2 : 4096;
-	void *larger;
-
-	while (more < needed)
-		more *= 2;
-	larger = realloc(*memory, more * element_bytes);
-	if (!larger)
-		return false;
-	*memory = larger;
-	*capacity = more;
-	return true;
-}
-
 bool pem_async_batch__add(struct pem_async_batch *batch, size_t limit, uint64_t clock,
 			  const struct pem_async_item *item, const uint8_t *data)
 {
@@ -52,12 +39,8 @@ bool pem_async_batch__add(struct pem_async_batch *batch, size_t limit, uint64_t 
 
 	if (batch->used + bytes > limit)
 		return false;
-	if (batch->used + bytes > batch->capacity &&
-	    !grow((void **)&batch->bytes, &batch->capacity, batch->used + bytes, 1))
-		return false;
-	if (batch->count == batch->key_capacity &&
-	    !grow((void **)&batch->keys, &batch->key_capacity, batch->count + 1,
-		  sizeof(*batch->keys)))
+	if (pem_grow(&batch->bytes, 1, batch->used + bytes, &batch->capacity) ||
+	    pem_grow(&batch->keys, sizeof(*batch->keys), batch->count + 1, &batch->key_capacity))
 		return false;
 	copy = (struct pem_async_item *)(batch->bytes + batch->used);
 	*copy = *item;
@@ -146,42 +129,31 @@ static bool is_own(const struct pem_async *a, const struct pem_producer *p, uint
  * can't be true are not read, and thereby lost.
  */
 static void read_records(struct pem_session *s, struct pem_producer *p, struct pem_async_lane *l,
-			 const uint8_t *copy, size_t bytes)
+			 uint8_t *copy, size_t bytes)
 {
+	struct pem_record_walk w = {.base = copy,
+				    .content = bytes,
+				    .clock = l->clock,
+				    .latest = pem_clock() + PEM_CLOCK_SLACK};
 	struct pem_async_item item = {
 		.pid = p->pid, .tid = l->tid, .cpu = PEM_NO_CPU, .source = PEM_PACKET_USER};
-	uint64_t latest = pem_clock() + PEM_CLOCK_SLACK;
 	bool own = is_own(s->async, p, l->tid), logging = pem_session__is_logging(s);
-	const struct pem_record_header *header;
-	struct pem_event_entry *entry = NULL;
-	size_t at = 0;
-	int length;
 
-	while (at + sizeof(*header) <= bytes) {
-		header = (const struct pem_record_header *)(copy + at);
-		if (!entry || entry->id != header->event_id)
-			entry = pem_producer__find_event(s, p, header->event_id);
-		if (!entry)
-			break;
-		length = pem_event_entry__record_bytes(entry, copy + at, bytes - at);
-		if (length < 0 ||
-		    l->clock + (uint32_t)(header->clock_low - (uint32_t)l->clock) > latest)
-			break;
-		l->clock += (uint32_t)(header->clock_low - (uint32_t)l->clock);
-		item.event = entry->event;
-		item.demand = entry->demand;
-		item.bytes = (uint32_t)length;
-		item.callbacks = own || !entry->demand
+	while (pem_record_walk__next(&w, s, p)) {
+		item.event = w.entry->event;
+		item.demand = w.entry->demand;
+		item.bytes = w.bytes;
+		item.callbacks = own || !item.demand
 					 ? 0
-					 : callbacks_of(s->async, entry->demand, p, l->tid,
-							l->clock, copy + at, (size_t)length);
+					 : callbacks_of(s->async, item.demand, p, l->tid, w.clock,
+							copy + w.at, w.bytes);
 		if (!item.callbacks || pem_async_batch__add(&s->async->incoming, s->async->limit,
-							    l->clock, &item, copy + at))
-			p->async->read[entry->event_index]++;
+							    w.clock, &item, copy + w.at))
+			p->async->read[w.entry->event_index]++;
 		if (!logging)
-			p->callback_only[entry->event_index]++;
-		at += ((size_t)length + 7) & ~(size_t)7;
+			p->callback_only[w.entry->event_index]++;
 	}
+	l->clock = w.clock;
 }
 
 /* Does the chunk in hand still belong to the lane, with the same number? */
@@ -421,7 +393,7 @@ static void note_loss(struct pem_async *a, const char *name, const struct pem_pa
 	pem_async_batch__add(&a->incoming, a->limit, packet->timestamp_begin, &lost, NULL);
 }
 
-void pem_async__take_packet(struct pem_session *s, const char *name,
+void pem_async__take_packet(struct pem_session *s, const char *name, int instance,
 			    const struct pem_packet *packet, size_t content)
 {
 	struct pem_async_item item = {.pid = packet->pid,
@@ -452,7 +424,11 @@ void pem_async__take_packet(struct pem_session *s, const char *name,
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
 		item.bytes = (uint32_t)bytes;
-		item.callbacks = item.demand ? since(a, pem_demand__async(item.demand), clock) : 0;
+		item.callbacks =
+			item.demand
+				? since(a, pem_demand__of_instance(item.demand, instance)->async,
+					clock)
+				: 0;
 		if (item.demand && (item.callbacks || pem_event__tells_context(item.event)) &&
 		    !pem_async_batch__add(&a->incoming, a->limit, clock, &item, base + at))
 			item.demand->async_lost++;

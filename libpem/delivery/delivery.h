@@ -195,8 +195,11 @@ void pem_async__collect_lane(struct pem_session *session, struct pem_producer *p
 			     uint32_t lane);
 
 void pem_async__collect_all(struct pem_session *session);
-/* Read a packet of a source's stream. content: offset of the end of its records. */
-void pem_async__take_packet(struct pem_session *session, const char *name,
+/*
+ * Read a packet of a source's stream. instance: index of the source's instance that delivers it;
+ * content: offset of the end of its records.
+ */
+void pem_async__take_packet(struct pem_session *session, const char *name, int instance,
 			    const struct pem_packet *packet, size_t content);
 
 void pem_async_batch__free(struct pem_async_batch *batch);

@@ -242,6 +242,12 @@ bool pem_is_anothers(uint32_t pid, uid_t owner);
 /* --- runtime.c --- */
 
 /*
+ * For so many seconds the folders of a dead session stay if they have something in them, because
+ * pem_trace__recover may still want it.
+ */
+#define PEM_DEAD_SESSION_KEPT_S (24 * 3600)
+
+/*
  * Remove a session's folder, the files in it, and empty folders in it. Takes fd; if it is -1,
  * nothing happens. False: the folder is still there, as path or as path with ".gone" behind it.
  */
@@ -249,7 +255,7 @@ bool pem_runtime__remove(int fd, const char *path);
 
 /*
  * Remove the files that dead processes left: control files at once; sessions with nothing to
- * recover at once, too; other sessions after a day, because pem_trace__recover may still want them.
+ * recover at once, too; other sessions after PEM_DEAD_SESSION_KEPT_S.
  */
 void pem_runtime__sweep(const char *runtime);
 

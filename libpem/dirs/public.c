@@ -37,7 +37,6 @@
 #include <unistd.h>
 
 #define NAME_BYTES 16 /* random bytes of the name */
-#define KEPT_S (24 * 3600) /* kept for recovery, as sessions are */
 #define MAKING_S 60 /* a session that makes a folder has written OWNER_FILE by then */
 #define OWNER_FILE "session" /* in the public folder: the path of the session's own */
 #define PUBLIC_FILE "public" /* in the session's own folder: the path of the public one */
@@ -490,7 +489,7 @@ static bool is_wanted(int fd, const struct stat *st, const char *path)
 	bool wanted;
 
 	if (owner)
-		wanted = !access(owner, F_OK) && age_s < KEPT_S;
+		wanted = !access(owner, F_OK) && age_s < PEM_DEAD_SESSION_KEPT_S;
 	else
 		wanted = !is_gone(path) && age_s < MAKING_S;
 	free(owner);

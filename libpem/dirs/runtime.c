@@ -346,7 +346,8 @@ static void sweep_session(const char *runtime, const char *name)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return;
-	if (!fstat(fd, &st) && (st.st_mtime + 24 * 3600 < time(NULL) || has_nothing(fd, &st)))
+	if (!fstat(fd, &st) &&
+	    (st.st_mtime + PEM_DEAD_SESSION_KEPT_S < time(NULL) || has_nothing(fd, &st)))
 		pem_runtime__remove(fd, path);
 	else
 		close(fd);

@@ -29,7 +29,7 @@
 static void drain_counted(struct pem_session *s, const struct pem_balance *counted)
 {
 	const struct timespec pause = {0, 1000000};
-	const struct pem_demand *demand;
+	const struct pem_demand *demand, *of_log;
 	unsigned tries;
 	size_t i;
 
@@ -37,8 +37,11 @@ static void drain_counted(struct pem_session *s, const struct pem_balance *count
 		pem_session__drain_sources(s, false);
 		for (i = 0; i < s->demand_count; i++) {
 			demand = &s->demands[i];
-			if (counted[i].produced > counted[i].discarded + demand->delivered +
-							  demand->lost + demand->overwritten)
+			of_log = pem_demand__of_log(&s->demands[i]);
+			if (of_log &&
+			    counted[i].produced > counted[i].discarded + demand->delivered +
+							  demand->lost + demand->overwritten +
+							  of_log->callback_only)
 				break;
 		}
 		if (i == s->demand_count)

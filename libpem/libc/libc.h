@@ -28,6 +28,7 @@
  *	older.c		older versions of some functions
  *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
  *	silence.c	when wrappers only pass calls on
+ *	objects.c	which programs and libraries lie in memory
  *
  * An allocation's event is raised after the call, a release's event before it. So no other thread
  * can show an address as allocated again before the trace shows it as released. realloc can't keep
@@ -85,5 +86,8 @@ bool pem_libc_real__find(void);
  * thread-local memory the C library did not set up: libpem can find nothing of its own there.
  */
 int pem_libc_call__is_silent(uintptr_t site);
+
+/* Raise an event for each object that was loaded since the last call. Not async-signal-safe. */
+void pem_libc_objects__raise(void);
 
 #endif

@@ -342,13 +342,15 @@ static __attribute__((noinline)) void *open_library(const char *name, int flags)
 	pem_notify_loader_open_begin(name, (uint32_t)flags);
 	handle = PEM_LIBC_NEXT(dlopen)(name, flags);
 	pem_notify_loader_open_end((uintptr_t)handle, name);
+	pem_libc_objects__raise();
 	return handle;
 }
 
 /* The file is compiled with -foptimize-sibling-calls, so the first return is a jump. */
 PEM_LIBC_EXPORT void *dlopen(const char *name, int flags)
 {
-	if (PEM_LIBC_UNWANTED(pem_enabled_loader_open_begin() | pem_enabled_loader_open_end()) ||
+	if (PEM_LIBC_UNWANTED(pem_enabled_loader_open_begin() | pem_enabled_loader_open_end() |
+			      pem_enabled_loader_object()) ||
 	    depends_on_caller(name, PEM_LIBC_SITE))
 		return PEM_LIBC_NEXT(dlopen)(name, flags);
 	return open_library(name, flags);

@@ -5,7 +5,7 @@
  * It raises none for calls that libpem makes, in threads without the C library's memory, and in
  * programs built with a sanitizer. A sanitizer brings its own malloc and checks its callers. In
  * such a program the providers are unregistered, and the wrappers only pass calls on. This file is
- * linked last, so its constructor runs after those that register the providers.
+ * linked behind those that register the providers, so its constructor runs after theirs.
  */
 #include "libc/elf_names.h"
 #include "libc/libc.h"

@@ -43,7 +43,8 @@ struct pem_event_entry {
 	 * differs from the entry's id.
 	 */
 	const struct pem_event *event;
-	/* The counts that the overhead budget has already taken. */
+	/* The counts that the overhead budget has already taken: records, and the event's own cell.
+	 */
 	uint64_t judged_logged, judged_statistics;
 	struct pem_demand *demand; /* demand of the session; NULL: not looked for yet, or refused */
 };
@@ -139,6 +140,7 @@ struct pem_producer {
 	 */
 	struct pem_async_producer *async;
 	uint64_t *produced, *discarded; /* per event, as of the final drain */
+	uint64_t judged_further[PEM_FURTHER_CELLS]; /* as judged_statistics, of further cells */
 	uint64_t damaged; /* records dropped because their content can't be true */
 	int cut; /* the pool was cut off while it was read: it holds zeroes */
 	struct pem_event_entry table[PEM_EVENT_TABLE];

@@ -75,8 +75,9 @@ static bool is_callback_only(const struct pem_session *s, struct pem_demand *fir
 	return s->log && first->async_ever && !pem_log__takes(s->log, first);
 }
 
+/* flags: PEM_RULE_OF_LOG, or 0. */
 static void add_rule(struct pem_session *s, const struct pem_demand *demand, uint32_t pid,
-		     uint64_t action)
+		     uint64_t action, uint32_t flags)
 {
 	int context = pem_session__context(s, &demand->context, pid, 0);
 	int tests = demand->predicate ? find_tests(s, demand->predicate) : 0;
@@ -105,7 +106,7 @@ static void add_rule(struct pem_session *s, const struct pem_demand *demand, uin
 	rule->test_count = demand->predicate ? (uint16_t)demand->predicate->test_count : 0;
 	rule->distribution = demand->distribution;
 	rule->action = action;
-	rule->flags = PEM_RULE_OF_CELL(demand->cell) |
+	rule->flags = flags | PEM_RULE_OF_CELL(demand->cell) |
 		      (is_callback_only(s, demand->first) ? PEM_RULE_CALLBACK_ONLY : 0);
 }
 
@@ -116,18 +117,46 @@ static void add_rule(struct pem_session *s, const struct pem_demand *demand, uin
 static void write_rules_of(struct pem_session *s, const struct pem_demand *demand)
 {
 	uint64_t action = pem_demand__action(demand);
+	bool of_log = demand->want_log && demand->first->records_differ;
 
 	if (PEM_ACTION_FLAGS(action) & PEM_ACTION_CALLBACK)
-		add_rule(s, demand, (uint32_t)getpid(), action);
+		add_rule(s, demand, (uint32_t)getpid(), action, 0);
 	action &= ~(uint64_t)PEM_ACTION_CALLBACK;
 	/*
 	 * An event that the overhead budget turned off still needs a rule. This rule comes before
-	 * the rule for any event.
+	 * the rule for any event. A recovery needs the log's rule as long as there is a log.
 	 */
 	if (PEM_ACTION_FLAGS(action) & (PEM_ACTION_LOG | PEM_ACTION_STAT) ||
-	    (demand->log && demand->first->detail == PEM_DETAIL_OFF) ||
+	    (demand->log && demand->first->detail == PEM_DETAIL_OFF) || of_log ||
 	    (!demand->cell && is_callback_only(s, demand->first)))
-		add_rule(s, demand, demand->context.pid, action);
+		add_rule(s, demand, demand->context.pid, action, of_log ? PEM_RULE_OF_LOG : 0);
+}
+
+/* The rule for events that no handle names: those that an enabled log takes by their level. */
+static void write_rule_of_level(struct pem_session *s)
+{
+	const struct pem_log *log = s->log;
+	uint32_t flags = PEM_ACTION_LOG;
+	int context;
+
+	if (!log || !log->enabled || !log->any_level || s->rule_count == PEM_RULES_MAX)
+		return;
+	context = pem_session__context(s, &log->context, log->context.pid, 0);
+	if (context < 0) {
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "more than %u contexts at once: events that come later are not "
+				 "logged",
+				 PEM_CONTEXTS_MAX - 1);
+		return;
+	}
+	if (log->context.tid != PEM_ANY || log->context.one_cpu)
+		flags |= PEM_ACTION_FILTER;
+	s->page->rules[s->rule_count++] = (struct pem_rule){
+		.event_id = PEM_RULE_ANY_EVENT,
+		.context = (uint16_t)context,
+		.action = PEM_ACTION(flags, PEM_NO_FIELD, 0, 0, 1),
+		.max_level = log->any_level,
+	};
 }
 
 static void write_rules(struct pem_session *s)
@@ -146,12 +175,7 @@ static void write_rules(struct pem_session *s)
 		for (demand = &s->demands[i]; demand; demand = demand->next)
 			write_rules_of(s, demand);
 	}
-	if (s->log && s->log->enabled && s->log->any_level && s->rule_count < PEM_RULES_MAX)
-		page->rules[s->rule_count++] = (struct pem_rule){
-			.event_id = PEM_RULE_ANY_EVENT,
-			.action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1),
-			.max_level = s->log->any_level,
-		};
+	write_rule_of_level(s);
 	page->rule_count = s->rule_count;
 	page->test_count = s->test_count;
 	/* UC */
@@ -279,6 +303,8 @@ static void publish_contexts(struct pem_session *s)
 			demand->page_context =
 				pem_session__context(s, &demand->context, demand->context.pid, 0);
 	}
+	if (s->log && s->log->any_level)
+		pem_session__context(s, &s->log->context, s->log->context.pid, 0);
 	for (m = s->processes->members; m; m = m->next)
 		pem_member__find_contexts(s, m);
 }

@@ -464,11 +464,14 @@ static void inherit(unsigned session_index)
 	joined->state = PEM_JOINED_RULES;
 	joined->inherited = inherited(joined);
 	entry->contexts = joined->inherited;
-	if (joined->asked || joined->incarnation != entry->incarnation)
+	if (joined->incarnation != entry->incarnation)
 		return;
-	/* A consumer observes the parent from outside. Does it observe the child too? */
+	/*
+	 * The parent's contexts and rules are not the child's. If a consumer observes the parent
+	 * from outside, the child may not be observed at all.
+	 */
 	pem_process__apply_rules(session_index);
-	if (pem_joined__is_member(joined))
+	if (joined->asked || pem_joined__is_member(joined))
 		return;
 	joined->state = PEM_JOINED_NOT;
 	pem_entry__give_back(entry, entry->word);

@@ -363,7 +363,8 @@ static void before_fork(void)
 	bool locked = pem_process__lock();
 
 	errno = saved_errno;
-	at_fork.lock = locked ? life.lock | LOCK_FORKS : 0;
+	/* A thread that waits for the lock tries to change the word. */
+	at_fork.lock = locked ? __atomic_load_n(&life.lock, __ATOMIC_RELAXED) | LOCK_FORKS : 0;
 	if (!locked)
 		return;
 	at_fork.cancel_state = cancel_state;

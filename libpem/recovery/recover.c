@@ -13,6 +13,7 @@
  * killed can be repeated without a loss.
  */
 #include "chunks/chunks.h"
+#include "core/binding.h"
 #include "core/core.h"
 #include "core/demand.h"
 #include "core/fault.h"
@@ -150,6 +151,48 @@ static void leave_callback_only_out(struct pem_session *s)
 }
 
 /*
+ * Let the log's demand of an event have what the log's rule says. Any process of the session may
+ * have written in the page. Returns 0, or -ENOMEM.
+ */
+static int take_rule_of_log(struct pem_session *s, const struct pem_rule *rule)
+{
+	const struct pem_event *event = pem_model__by_id(s->model, rule->event_id);
+	struct pem_demand *demand = event ? pem_session__demand(s, event) : NULL;
+	const struct pem_session_page *page = s->page;
+	struct pem_test tests[PEM_TESTS_MAX];
+
+	if (!demand || rule->context >= PEM_CONTEXTS_MAX || rule->test_count > PEM_TESTS_MAX ||
+	    rule->test_first > PEM_SESSION_TESTS_MAX - rule->test_count)
+		return 0;
+	memcpy(tests, &page->tests[rule->test_first], rule->test_count * sizeof(*tests));
+	if (rule->test_count) {
+		demand->predicate = pem_session__intern_predicate(s, "", tests, rule->test_count);
+		if (!demand->predicate)
+			return -ENOMEM;
+	}
+	demand->page_context = rule->context;
+	demand->context.tid = page->contexts[rule->context].tid;
+	demand->want_log = demand->records_differ = true;
+	return 0;
+}
+
+/* Of events that others took records of, too, the log gets what passes its own rules. */
+static int take_rules_of_log(struct pem_session *s)
+{
+	/* ui */
+	uint32_t count = __atomic_load_n(&s->page->rule_count, __ATOMIC_ACQUIRE), i;
+	struct pem_rule rule;
+	int result = 0;
+
+	for (i = 0; !result && i < count && i < PEM_RULES_MAX; i++) {
+		memcpy(&rule, &s->page->rules[i], sizeof(rule));
+		if (rule.flags & PEM_RULE_OF_LOG)
+			result = take_rule_of_log(s, &rule);
+	}
+	return result;
+}
+
+/*
  * Make the session's log. Its log wants every event of the trace, so that records of sources are
  * counted too. The session gets a complete log or none.
  */
@@ -207,13 +250,18 @@ static void skip_written(struct pem_session *s, struct pem_producer *p)
 	}
 }
 
-static void drain_producers(struct pem_session *s)
+/* Returns 0, or -ENOMEM before anything was drained. */
+static int drain_producers(struct pem_session *s)
 {
 	const struct timespec pause = {0, 2000000};
 	struct pem_producer *p;
+	int result;
 
 	pem_session__scan_producers(s); /* and read their models */
 	leave_callback_only_out(s);
+	result = take_rules_of_log(s);
+	if (result)
+		return result;
 	for (p = s->processes->producers; p; p = p->next) {
 		if (p->member)
 			pem_session__apply_to(s, p->member);
@@ -226,6 +274,7 @@ static void drain_producers(struct pem_session *s)
 		pem_session__drain_producer(s, p, true);
 		pem_session__account(s, p);
 	}
+	return 0;
 }
 
 static void finish_info(struct pem_session *s, struct pem_trace_info *info)
@@ -352,8 +401,9 @@ static int finish_log(struct recovery *r)
 
 	/* none: nothing is ordered by it */
 	__atomic_store_n(&s->page->closed, 1, __ATOMIC_RELEASE);
-	drain_producers(s);
-	result = pem_recovery__account_gone(s);
+	result = drain_producers(s);
+	if (!result)
+		result = pem_recovery__account_gone(s);
 	if (!result)
 		result = pem_recovery__account_sources(s);
 	if (!result)

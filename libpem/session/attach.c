@@ -208,7 +208,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 	}
 	s->processes->target_count++;
 	if (who->pid == (uint32_t)getpid())
-		result = pem_session__join_self(s);
+		result = pem_session__join_self(s, error);
 	note_in_log(s, who);
 	pem_session__add_session_dir(s);
 	if (!who->pid)

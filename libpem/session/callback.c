@@ -123,16 +123,6 @@ static void set_enabled(struct pem_callback *cb, uint32_t enabled)
 	pem_session__unlock(cb->session);
 }
 
-static int join_self(struct pem_session *session, struct pem_error *error)
-{
-	int result = pem_session__join_self(session);
-
-	if (result)
-		pem_error__set(error, 0, "cannot observe this process: %s%s", strerror(-result),
-			       result == -EUSERS ? "; eight sessions do already, close one" : "");
-	return result;
-}
-
 struct pem_callback *
 pem_session__register_callback(struct pem_session *session, const struct pem_event_set *set,
 			       const struct pem_context *given,
@@ -163,7 +153,7 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 					"in the producing thread",
 					context->pid);
 	else
-		result = join_self(session, error);
+		result = pem_session__join_self(session, error);
 	for (i = 0; !result && i < set->count; i++)
 		result = add_entry(cb, set, i, context, function, arg, error);
 	cb->next = session->callbacks;

@@ -128,6 +128,79 @@ static int keep_in_flight(struct pem_session *s, struct pem_log *log)
 	return 0;
 }
 
+/* Bind the log to one more event. */
+static int add_demand(struct pem_log *log, const struct pem_event *event,
+		      const struct pem_predicate *predicate, struct pem_error *error)
+{
+	struct pem_demand **larger, *demand;
+	int result;
+
+	larger = realloc(log->demands, (log->count + 1) * sizeof(*larger));
+	if (!larger)
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	log->demands = larger;
+	result = pem_session__bind_event(log->session, event, predicate, &log->context,
+					 PEM_USE_RECORDS, &demand, error);
+	if (result)
+		return result;
+	log->demands[log->count++] = demand;
+	demand->want_log = true;
+	demand->log = log->enabled;
+	return 0;
+}
+
+/*
+ * If the log takes an event by its level, bind it to that event. Else a rule of another handle
+ * would hide the event from the log: the rule for any event is not for events that have their own.
+ */
+static int add_by_level(struct pem_log *log, struct pem_demand *first, struct pem_error *error)
+{
+	if (log->finished || first->event->source_kind != PEM_SOURCE_STUB ||
+	    pem_demand__of_log(first) || !pem_log__takes(log, first))
+		return 0;
+	return add_demand(log, first->event, NULL, error);
+}
+
+int pem_session__take_by_level(struct pem_session *s, struct pem_demand *first,
+			       struct pem_error *error)
+{
+	return s->log ? add_by_level(s->log, first, error) : 0;
+}
+
+/* Bind the log to the events of its set, and to others that handles want and that it takes. */
+static int add_demands(struct pem_log *log, const struct pem_event_set *set,
+		       struct pem_error *error)
+{
+	struct pem_session *s = log->session;
+	const struct pem_demand *demand;
+	int result = 0;
+	size_t i;
+
+	for (i = 0; i < set->count && !result; i++)
+		result = add_demand(log, set->events[i],
+				    set->predicates ? set->predicates[i] : NULL, error);
+	for (i = 0; i < log->count; i++)
+		pem_demand__note_predicate(log->demands[i], &log->info);
+	for (i = 0; i < s->demand_count && !result; i++) {
+		for (demand = &s->demands[i]; demand && !demand->bound; demand = demand->next)
+			;
+		if (demand)
+			result = add_by_level(log, &s->demands[i], error);
+	}
+	return result;
+}
+
+static void remove_demands(struct pem_log *log)
+{
+	size_t i;
+
+	for (i = 0; i < log->count; i++) {
+		log->demands[i]->want_log = false;
+		pem_demand__unbind(log->demands[i]);
+	}
+	free(log->demands);
+}
+
 struct pem_log *pem_session__register_log(struct pem_session *session,
 					  const struct pem_event_set *set,
 					  const struct pem_context *given, const char *directory,
@@ -135,35 +208,29 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 {
 	struct pem_context own, *context = &own;
 	struct pem_log *log;
-	struct pem_demand *demand;
 	int result;
-	size_t i;
 
 	result = pem_context__copy(context, given, error);
 	if (!result && session->has_logged)
 		result = pem_error__set(
 			error, -EBUSY,
 			"this session has had its log; open a second session for another");
-	log = result ? NULL : calloc(1, sizeof(*log) + set->count * sizeof(log->demands[0]));
+	log = result ? NULL : calloc(1, sizeof(*log));
 	if (!log) {
 		errno = result ? -result : -pem_error__set(error, -ENOMEM, "out of memory");
 		return NULL;
 	}
 	pem_session__lock(session);
 	log->session = session;
+	log->context = *context;
 	/*
 	 * A predicate cannot be tested on events that the session does not know yet.
 	 */
 	log->any_level = context->pid == PEM_ANY && !set->predicates ? set->any_level : 0;
 	start_info(session, log);
-	for (i = 0; i < set->count; i++) {
-		result = pem_session__bind(session, set, i, context, PEM_USE_RECORDS, &demand,
-					   error);
-		if (result)
-			goto fail;
-		log->demands[log->count++] = demand;
-		pem_demand__note_predicate(demand, &log->info);
-	}
+	result = add_demands(log, set, error);
+	if (result)
+		goto fail;
 	result = make_model(log);
 	if (result)
 		goto fail;
@@ -178,8 +245,6 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		if (result)
 			goto fail;
 	}
-	for (i = 0; i < log->count; i++)
-		log->demands[i]->want_log = true;
 	pem_async__log_begins(session);
 	session->log = log;
 	pem_session__note_log(session, true);
@@ -188,8 +253,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	pem_session__unlock(session);
 	return log;
 fail:
-	for (i = 0; i < log->count; i++)
-		pem_demand__unbind(log->demands[i]);
+	remove_demands(log);
 	pem_session__unlock(session);
 	pem_trace_writer__free(log->writer);
 	pem_model__free(log->model);
@@ -246,7 +310,7 @@ int pem_log__enable(struct pem_log *log)
 	for (i = 0; i < log->count; i++) {
 		log->demands[i]->log = true;
 		if (log->demands[i]->context.pid == (uint32_t)getpid())
-			result = pem_session__join_self(s);
+			result = pem_session__join_self(s, NULL);
 	}
 	/*
 	 * Kernel records do not name threads and processes. So the events that tell these are
@@ -381,10 +445,7 @@ void pem_log__unregister(struct pem_log *log)
 	pem_session__lock(s);
 	for (i = 0; i < s->demand_count; i++)
 		s->demands[i].want_log = false;
-	for (i = 0; i < log->count; i++) {
-		log->demands[i]->want_log = false;
-		pem_demand__unbind(log->demands[i]);
-	}
+	remove_demands(log);
 	pem_trace_writer__free(log->writer);
 	pem_flight__free(s->flight->store);
 	s->flight->store = NULL;

@@ -174,6 +174,7 @@ static const struct pem_session_hooks hooks = {
 	.dir_closes = pem_dir__forget_models,
 	.cut_user = pem_session__cut_user,
 	.dir_added = wake_callbacks,
+	.handle_comes = pem_session__take_by_level,
 	.process_found = pem_session__note_target,
 	.members_scanned = pem_session__update_targets,
 };

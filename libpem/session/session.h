@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+struct pem_demand;
 struct pem_log;
 struct pem_model;
 struct pem_session;
@@ -42,6 +43,13 @@ bool pem_session__has_started(uint32_t pid);
 
 /* Begin the trace's time now. */
 void pem_log__start_clock(struct pem_log *log);
+
+/*
+ * A handle comes to the event of a first demand: bind the session's log to the event, too, if the
+ * log takes it by its level. Returns 0, or -errno with error.
+ */
+int pem_session__take_by_level(struct pem_session *session, struct pem_demand *first,
+			       struct pem_error *error);
 
 /* --- statistics.c --- */
 

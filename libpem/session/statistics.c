@@ -103,7 +103,7 @@ static int join_if_named(struct pem_session *s, struct pem_demand *const *demand
 
 	for (i = 0; i < count; i++) {
 		if (demands[i]->context.pid == (uint32_t)getpid())
-			return pem_session__join_self(s);
+			return pem_session__join_self(s, NULL);
 	}
 	return 0;
 }

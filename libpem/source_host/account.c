@@ -34,15 +34,17 @@ void pem_session__count_sources(struct pem_session *s, struct pem_balance *count
 	}
 }
 
+/* demand: the log's demand of an event. */
 static struct pem_balance balance_of(const struct pem_demand *demand, struct pem_balance counted,
 				     bool goes_on)
 {
+	const struct pem_demand *first = demand->first;
 	struct pem_balance b = counted;
 
 	b.produced -= b.produced > demand->callback_only ? demand->callback_only : b.produced;
-	b.delivered = demand->delivered;
-	b.discarded += demand->lost;
-	b.overwritten = demand->overwritten;
+	b.delivered = first->delivered;
+	b.discarded += first->lost;
+	b.overwritten = first->overwritten;
 	/* produced was read first: records that were delivered since then are counted too. */
 	if (goes_on && b.produced < b.delivered + b.discarded + b.overwritten)
 		b.produced = b.delivered + b.discarded + b.overwritten;
@@ -66,7 +68,7 @@ void pem_session__account_sources(struct pem_session *s, const struct pem_balanc
 				continue;
 			entries[count].event_id = s->demands[i].event->id;
 			entries[count++].balance = balance_of(
-				&s->demands[i], counted ? counted[i] : asked[i], counted != NULL);
+				demand, counted ? counted[i] : asked[i], counted != NULL);
 		}
 		pem_trace_writer__balance(s->log->writer, 0, s->sources->instances[n].ops->name, 0,
 					  entries, count);

@@ -7,15 +7,15 @@
 #include "core/core.h"
 #include "core/demand.h"
 #include "source_host/source_host.h"
+#include "plugin_folders.h"
 #include "util.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /*
@@ -38,14 +38,16 @@ static void insert(struct pem_session *s, struct pem_source_plugin *plugin)
 	*link = plugin;
 }
 
-static void load_plugin(struct pem_session *s, const char *path)
+static int load_plugin(const char *path, const char *name, void *arg)
 {
+	struct pem_session *s = arg;
 	struct pem_source_plugin *plugin;
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	const struct pem_source_ops *ops = handle ? dlsym(handle, "pem_source") : NULL;
 	struct pem_source_ops whole;
 	int result = ops ? pem_sized__read(&whole, sizeof(whole), ops, sizeof(whole)) : 0;
 
+	(void)name;
 	if (!ops) {
 		pem_session__say(s, PEM_LOG_WARNING, "source plugin '%s' is not usable: %s", path,
 				 dlerror());
@@ -56,73 +58,44 @@ static void load_plugin(struct pem_session *s, const char *path)
 				 path, PEM_SOURCE_ABI_VERSION);
 	} else {
 		plugin = calloc(1, sizeof(*plugin));
-		if (plugin) {
-			plugin->whole = whole;
-			plugin->ops = &plugin->whole;
-			plugin->handle = handle;
-			insert(s, plugin);
-			return;
+		if (!plugin) {
+			dlclose(handle);
+			return -ENOMEM;
 		}
+		plugin->whole = whole;
+		plugin->ops = &plugin->whole;
+		plugin->handle = handle;
+		insert(s, plugin);
+		return 0;
 	}
 	if (handle)
 		dlclose(handle);
+	return 0;
 }
 
-static void load_plugins_of(struct pem_session *s, const char *folder)
+static void refuse_plugin(const char *sentence, void *arg)
 {
-	DIR *directory = opendir(folder);
-	char path[PATH_MAX + 256];
-	struct dirent *entry;
-	struct stat st;
-
-	if (!directory)
-		return;
-	if (fstat(dirfd(directory), &st) || (st.st_mode & S_IWOTH)) {
-		pem_session__say(s, PEM_LOG_WARNING,
-				 "plugin folder '%s' is writable by everybody: not used", folder);
-		closedir(directory);
-		return;
-	}
-	while ((entry = readdir(directory))) {
-		size_t length = strlen(entry->d_name);
-
-		if (strncmp(entry->d_name, "source-", 7) || length < 10 ||
-		    strcmp(entry->d_name + length - 3, ".so"))
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		load_plugin(s, path);
-	}
-	closedir(directory);
+	pem_session__say(arg, PEM_LOG_WARNING, "%s", sentence);
 }
 
-/*
- * Load plugins from the folders of PEM_PLUGIN_PATH, which has colons between them. Without this
- * variable load them from the folder 'pem' beside libpem.
- */
 void pem_session__load_plugins(struct pem_session *s)
 {
-	const char *chosen = secure_getenv("PEM_PLUGIN_PATH");
-	char folders[PATH_MAX], *rest = folders, *folder;
-	size_t used;
+	char folder[PATH_MAX];
+	const struct pem_plugin_search search = {.prefix = "source-",
+						 .library_folder = folder,
+						 .visit = load_plugin,
+						 .refuse = refuse_plugin,
+						 .arg = s};
 
 	if (s->sources->plugins_loaded)
 		return;
 	s->sources->plugins_loaded = true;
-	if (chosen && *chosen) {
-		pem_copy_text(folders, sizeof(folders), chosen);
-	} else {
-		if (!pem_library_folder(folders, sizeof(folders) - sizeof("/pem")))
-			return;
-		used = strlen(folders);
-		memcpy(folders + used, "/pem", sizeof("/pem"));
-		/* As a whole: a library's folder may have a colon in its name. */
-		load_plugins_of(s, folders);
-		return;
-	}
-	while ((folder = strsep(&rest, ":"))) {
-		if (folder[0] == '/')
-			load_plugins_of(s, folder);
-	}
+	if (!pem_library_folder(folder, sizeof(folder)))
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "no sources were found: the folder of libpem is not known; name "
+				 "it in PEM_LIBRARY_PATH");
+	else if (pem_plugins__visit(&search) == -ENOMEM)
+		pem_session__say(s, PEM_LOG_WARNING, "out of memory: some sources are not loaded");
 }
 
 void pem_session__unload_plugins(struct pem_session *s)

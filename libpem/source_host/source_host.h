@@ -52,6 +52,8 @@ struct pem_session_sources {
 	bool plugins_loaded;
 	struct pem_instance instances[PEM_INSTANCES_MAX];
 	int instance_count;
+	/* Index of the instance that is being drained. */
+	int draining;
 	/* The demands for which a source is being opened. */
 	struct pem_demand **opening;
 	size_t opening_count;

@@ -104,6 +104,16 @@ static bool is_among(const struct pem_event *event, struct pem_demand **demands,
 	return false;
 }
 
+/* Does an instance deliver an event? */
+static bool is_delivered(struct pem_session *s, const struct pem_event *event)
+{
+	const struct pem_demand *demand = event ? pem_session__demand(s, event) : NULL;
+
+	while (demand && demand->instance < 0)
+		demand = demand->next;
+	return demand;
+}
+
 /* Write one sentence for all events that found no descriptor, so that it is reported once. */
 static void say_descriptors(const struct pem_instance *instance, size_t count, char *reason,
 			    size_t bytes)
@@ -183,6 +193,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 	config.beside = is_among(config.sets_thread, demands, count)
 				? 0
 				: (uint32_t)s->sources->instance_count + 1;
+	config.thread_is_told = is_delivered(s, config.sets_thread);
 	config.events = instance->events;
 	s->sources->opening = demands;
 	s->sources->opening_count = count;
@@ -382,6 +393,18 @@ void pem_session__update_sources(struct pem_session *s)
 /* --- draining --- */
 
 /*
+ * Is a record for the log? first, demand: the event's first demand, and the one of the instance
+ * that delivers it. An instance that tells who runs without being asked is not accounted for, so
+ * such records are for callbacks alone.
+ */
+static bool is_logged(const struct pem_session *s, struct pem_demand *first,
+		      const struct pem_demand *demand, uint64_t clock)
+{
+	return pem_session__is_logging(s) && demand->want_log &&
+	       demand->instance == s->sources->draining && pem_log__wants(s->log, first, clock);
+}
+
+/*
  * Remove the records that are not for the log from a packet, and count the rest as delivered.
  * Returns where the content now ends: behind the last record that is left and that fits its
  * description.
@@ -393,26 +416,26 @@ static size_t keep_for_log(struct pem_session *s, struct pem_packet *packet, siz
 	uint8_t *base = (uint8_t *)packet;
 	size_t at = PEM_PACKET_HEADER_BYTES, to = at, end = at;
 	uint64_t clock = packet->timestamp_begin;
-	struct pem_demand *demand = NULL;
+	struct pem_demand *first = NULL, *demand = NULL;
 	int bytes;
 
 	while (at + sizeof(*header) <= content) {
 		header = (const struct pem_record_header *)(base + at);
 		if (!event || event->id != header->event_id) {
 			event = pem_model__by_id(s->model, header->event_id);
-			demand = event ? pem_session__demand(s, event) : NULL;
+			first = event ? pem_session__demand(s, event) : NULL;
+			demand = pem_demand__of_instance(first, s->sources->draining);
 		}
 		bytes = event ? pem_event__record_bytes(event, base + at, content - at) : -EINVAL;
 		if (bytes < 0)
 			break;
 		clock += (uint32_t)(header->clock_low - (uint32_t)clock);
-		if (demand &&
-		    (!pem_session__is_logging(s) || !pem_log__wants(s->log, demand, clock))) {
+		if (demand && !is_logged(s, first, demand, clock)) {
 			demand->callback_only++;
 			packet->record_count--;
 		} else {
-			if (demand)
-				demand->delivered++;
+			if (first)
+				first->delivered++;
 			if (to != at)
 				memmove(base + to, base + at, (size_t)bytes);
 			end = to + (size_t)bytes;
@@ -473,7 +496,7 @@ static int take_packet(struct pem_session *s, const char *name, struct pem_packe
 	*before = packet->content_size / 8;
 	if (packet->content_size % 8 || *before < PEM_PACKET_HEADER_BYTES || *before > room)
 		return -EINVAL;
-	pem_async__take_packet(s, name, packet, *before);
+	pem_async__take_packet(s, name, s->sources->draining, packet, *before);
 	*content = keep_for_log(s, packet, *before);
 	return 0;
 }
@@ -542,6 +565,7 @@ void pem_session__drain_sources(struct pem_session *s, bool final)
 
 	pem_clock_sync__update(&s->clock);
 	for (i = 0; i < s->sources->instance_count; i++) {
+		s->sources->draining = i;
 		result = s->sources->instances[i].ops->drain(s->sources->instances[i].source, &sink,
 							     final);
 		if (result < 0 && s->log && !pem_trace_writer__failed(s->log->writer))

@@ -65,6 +65,7 @@ int pem_source_demands__init(struct pem_source *source, const struct pem_source_
 	common->log = config->log;
 	common->log_arg = config->log_arg;
 	common->beside = config->beside;
+	common->thread_is_told = config->thread_is_told;
 	common->demands = calloc(config->event_count + 1, sizeof(*common->demands));
 	if (!common->demands)
 		return -ENOMEM;

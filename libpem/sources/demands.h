@@ -88,8 +88,9 @@ struct pem_source_common {
 	struct pem_source_demand *demands;
 	size_t demand_count;
 	uint32_t cpu_count;
-	/* copy of pem_source_config.beside */
+	/* copies of members of pem_source_config */
 	uint32_t beside;
+	bool thread_is_told;
 	/* Is there an event that tells which thread a CPU runs, and does the session demand it? */
 	bool has_thread_event, demands_thread_event;
 	void (*log)(enum pem_log_level level, const char *text, void *arg);

@@ -8,6 +8,7 @@
 #define PEM_WRITER_LOG_H
 
 #include <pem/model.h>
+#include <pem/pem.h>
 #include <pem/trace.h>
 
 #include <stdbool.h>
@@ -49,8 +50,14 @@ struct pem_log {
 	 * Counts of user records. produced and overwritten are of producers that are accounted for.
 	 */
 	uint64_t delivered, produced, overwritten;
+	/* Where it takes events. */
+	struct pem_context context;
+	/*
+	 * The demands that it is bound to: of the events of its set, and of those that it takes by
+	 * level and that other handles want.
+	 */
 	size_t count;
-	struct pem_demand *demands[];
+	struct pem_demand **demands;
 };
 
 /* --- log_model.c --- */

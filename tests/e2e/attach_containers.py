@@ -109,12 +109,14 @@ def attach_to_another_user():
                                    "env", "LD_PRELOAD=" + library, copy], PEM_RUNTIME_DIR=theirs, LD_PRELOAD=None)
     asked.runtime, asked.consumers = theirs, os.path.join(folder, "ours")
     observer = Observer(asked, "record", "-p", str(asked.pid))
-    session, = [name for name in os.listdir(theirs) if name.startswith("session-")]
+    # Another test's record -a has a session there, too.
+    ours = "session-%d-" % observer.child.pid
+    session, = [name for name in os.listdir(theirs) if name.startswith(ours)]
     equal(os.stat(os.path.join(theirs, session)).st_uid, 65534, "owner of the session's folder")
     equal(os.stat(os.path.join(theirs, session, "config")).st_mode & 0o777, 0o600, "mode of its page")
     asked.ask("tick 15")
     equal(observer.ticks(), {(asked.pid, asked.pid, 0): list(range(1, 16))}, "ticks")
-    equal([name for name in os.listdir(theirs) if name.startswith("session-")], [], "left there")
+    equal([name for name in os.listdir(theirs) if name.startswith(ours)], [], "left there")
 
 
 @test

@@ -113,6 +113,17 @@ def labels():
 
 
 @test
+def bools():
+    "True and False are the numbers 1 and 0, whatever the type; no field is packed as a bool, of which 2 would be 1"
+    _, found = recorded(python(
+        "pem.notify_hard_tick(True, False)\npem.notify_hard_tick(2, True)\npem.notify_hard_arrays([True], [False, 2], True)\n"
+        "pem.notify_hard_labels(True, False, True, True, True, True, True)\nassert pem.misfits() == 0, pem.misfits()\n"))
+    equal(values(found, "Tick", "who", "number"), [("1", "0"), ("2", "1")], "ticks")
+    equal(values(found, "Arrays", "two", "three", "last"), [("1 0", "0 2 0", "1")], "arrays")
+    equal([row[1:] for row in values(found, "Labels", "color", "pair.a", "pair.b", "ratio")], [("1", "1", "1")], "labels")
+
+
+@test
 def a_misfit_spoils_nothing_else():
     "a field that fits keeps its value when another does not, also bytes, None, and what can be read once"
     _, found = recorded(python(

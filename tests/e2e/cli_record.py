@@ -486,6 +486,16 @@ def named_and_not_raised():
 
 
 @test
+def each_name_that_was_not_raised():
+    "of many patterns of which nothing was raised, each is named"
+    names = [e["name"] for e in json.loads(run([PEM, "list", "app", "--json"])[1])
+             if e["name"].split("::")[1] == "Postgres"]
+    assert len(names) > 40, names
+    _, _, err = run([PEM, "record", "-o", tmp() + "/t", "-e", ",".join(names), "--", "true"])
+    equal([n for n in names if "'%s'" % n not in err], [], "not named in " + err)
+
+
+@test
 def gaps_are_grouped():
     "many events that lack for one reason are one sentence that names all, in record and in report"
     events = json.loads(run([PEM, "list", "--json"])[1])

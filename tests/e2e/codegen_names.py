@@ -4,6 +4,7 @@ codegen_names: what a spec calls things never breaks what is generated: names th
 
 Not here: names of fields (codegen_hostile).
 """
+import builtins
 import os
 import re
 
@@ -75,6 +76,44 @@ def python_modules_hide_nothing():
             "assert len(sent) == 9 and m.misfits() == 1, (len(sent), m.misfits())\n")
     rc, out, err = run(["python3", "-W", "error", "-c", code], cwd=folder)
     equal((rc, err), (0, ""), "python")
+
+
+@test
+def python_names_are_used_once():
+    "an interval called like the functions of an event, and two that end alike, have names of their own; a field may be called like its function"
+    pairs = "".join("".join(event(name + kind, "<meaning value='interval-%s' group='%s'/>" % (kind.lower(), group)) for kind in ("Begin", "End"))
+                    for name, group in (("Notify::ShopSale", "a"), ("Enabled::ShopSale", "b")))
+    pairs += "".join(event("Long::" + name, "<meaning value='interval-%s' group='%s'/>" % (kind, group))
+                     for group, begin in (("c", "StepBegin"), ("d", "StepStart"), ("e", "StepBeginBegin"))
+                     for name, kind in ((begin, "begin"), (begin + "End", "end")))
+    field = "<fields><field name='notify_shop_sale' type='uint8' unit='none' description='d'/></fields>"
+    folder, rc, err = generate(event("Shop::Sale", field) + pairs, "python")
+    equal((rc, err), (0, ""), "generate")
+    code = ("import pem_a as m\n"
+            "assert len(set(m.__all__)) == len(m.__all__), sorted(m.__all__)\n"
+            "m._enable = bytes([1]) * 64\n"
+            "sent = []\n"
+            "m._notify = lambda provider, index, *a: sent.append(index)\n"
+            "m.notify_shop_sale(object())\nm.enabled_shop_sale()\n"
+            "assert (sent, m.misfits()) == ([0], 1), (sent, m.misfits())\n"
+            "with m.notify_shop_sale_(), m.enabled_shop_sale_(), m.long_step_begin(), m.long_step_start(), m.long_step_begin_begin(): pass\n"
+            "assert sorted(sent) == list(range(11)), sent\n")
+    rc, out, err = run(["python3", "-W", "error", "-c", code], cwd=folder)
+    equal((rc, err), (0, ""), "python")
+
+
+@test
+def python_hides_no_builtin():
+    "an enum or interval called as any builtin of this Python hides none of them"
+    names = [n for n in dir(builtins) if not n.startswith("_") and n not in ("True", "False", "None")]
+    body = event("A::B") + "".join(labels(n, 1) for n in sorted({n for n in names if n[0].isupper()})) + "".join(
+        event(n.capitalize() + "::Begin", "<meaning value='interval-begin'/>") + event(n.capitalize() + "::End", "<meaning value='interval-end'/>")
+        for n in names if n[0].islower())
+    folder, rc, err = generate(body, "python")
+    equal((rc, err), (0, ""), "generate")
+    rc, out, err = run(["python3", "-W", "error", "-c", "import builtins, pem_a as m\n"
+                        "print(sorted(n for n in m.__all__ if hasattr(builtins, n)), len(m.__all__))"], cwd=folder)
+    assert (rc, err) == (0, "") and out.startswith("[] ") and int(out[3:]) > 150, (out, err)
 
 
 @test

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 
-from guest import assemble, emulators, kernels, machine, standstill
+from guest import assemble, emulators, kernels, machine
 from guest.machine import Machine
 from guest.suite import Program, Tap, Turn, attend_all, run_suite
 from tap import equal, run_all, skip, test, tmp
@@ -33,8 +33,8 @@ def programs():
 said = []
 
 
-def told(limit_s=180, append="", silent_s=None, machines=1):
-    """What is reported of a guest with these programs; how many failed."""
+def told(machines=1, limit_s=180, **options):
+    """What is reported of a guest with these programs, and how many failed; options are of Machine."""
     kernel = kernels.KERNELS[KERNEL]
     guest, output = assemble.Guest(KERNEL), io.StringIO()
     listed = programs()
@@ -42,8 +42,8 @@ def told(limit_s=180, append="", silent_s=None, machines=1):
     try:
         with contextlib.redirect_stdout(output):
             tap = Tap("guest")
-            attend_all([Machine(kernel, image, append=append, limit_s=limit_s, silent_s=silent_s, asks=machines > 1)
-                        for _ in range(machines)], listed, tap)
+            attend_all([Machine(kernel, image, limit_s=limit_s, asks=machines > 1, **options) for _ in range(machines)],
+                       listed, tap)
     finally:
         os.unlink(image)
     return output.getvalue().splitlines(), tap.failed
@@ -122,22 +122,18 @@ def machines_that_share_a_guest():
 
 @test
 def a_guest_that_panics_and_stays():
-    "a kernel that does not end when it panics is ended"
+    "a kernel that does not end when it panics is ended, long before the time of its guest is up"
     booted()
-    machine.PANIC_S = 2
-    lines, _ = told(append="panic=0")
+    lines, failed = told(append="panic=0", panic_s=2, limit_s=10 * LIMIT_S)
     assert any("the guest's kernel panicked" in line for line in lines), lines
+    equal(failed, 5, "failures")
 
 
 @test
 def a_guest_that_does_not_answer():
     "a guest that is not done in time is ended, and named as that"
     booted()
-    kept, standstill.QUIET_S = standstill.QUIET_S, 0.1
-    try:
-        lines, failed = told(limit_s=0.5)
-    finally:
-        standstill.QUIET_S = kept
+    lines, failed = told(limit_s=0.5, quiet_s=0.1)
     assert any("the guest did not end within 0.5 s" in line for line in lines), lines
     assert any("the emulator says of its CPUs" in line for line in lines), lines
     equal(failed, 1 + len(programs()), "failures")

@@ -240,6 +240,12 @@ def thousands_of_folders():
     path = program(folder, "alpha", "beta", "-L.", "-lbeta", "-Wl,-rpath," + "/n:" * 20001)
     rc, _, err = run([PEM, "list", path])
     assert rc == 1 and "names more than 20000 paths of libraries" in err, err
+    if SAN:
+        skip("the command would need the sanitizer's library first")
+    rc, _, err = run([PEM, "stat", "-e", "APP::Alpha::Done", "--", path], cwd=tmp())
+    assert "known by name: '%s' names more than 20000 paths of libraries" % path in err, err
+    rc, _, err = run([PEM, "stat", "-q", "-e", "APP::Alpha::Done", "--", path], cwd=tmp())
+    assert "20000" not in err, err
 
 
 @test

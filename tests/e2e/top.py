@@ -301,7 +301,7 @@ def attaches():
 @test
 def wrong_usage():
     "what does not go together is said"
-    for options, word in ((["-p", "1", "--", "true"], "take one"), (["--json"], "--once"), (["-i", "5"], "from 50 on"),
+    for options, word in ((["-p", "1", "--", "true"], "take one"), (["--json"], "--once"), (["-i", "5"], "from 50 to 86400000"), (["-i", "86400001"], "from 50 to 86400000"),
                           (["-p", "x"], "no number of a process"), (["-o", "x", "-a"], "there is none")):
         rc, _, err = run([PEM, "top", *options])
         equal(rc, 1, "exit status of %r" % options)

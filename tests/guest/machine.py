@@ -39,14 +39,16 @@ LAST_LINES, PANIC_LINES = 80, 150
 class Machine:
     """
     One boot. run() yields lines; afterwards `why` says why it ended early, or is None. limit_s: for all of it; silent_s: for
-    each line of the console. asks: whoever takes the line MARK + "next" has to tell() a program's number (init).
+    each line of the console; panic_s: for what a kernel says after it panicked; quiet_s: an answer that pauses for so long is
+    over (standstill.py). asks: whoever takes the line MARK + "next" has to tell() a program's number (init).
     """
 
-    def __init__(self, kernel, image, cpus=2, memory_mib=1024, append="", icount=None, limit_s=120, silent_s=None, asks=False):
+    def __init__(self, kernel, image, cpus=2, memory_mib=1024, append="", icount=None, limit_s=120, silent_s=None, panic_s=PANIC_S,
+                 quiet_s=standstill.QUIET_S, asks=False):
         emulator, package, board, cpu, own = EMULATORS[kernel.machine]
         self.missing = None if shutil.which(emulator) else "%s is not installed (package %s)" % (emulator, package)
         self.limit_s, self.silent_s, self.why, self.child = limit_s, silent_s or limit_s, None, None
-        self.stopped = False
+        self.panic_s, self.quiet_s, self.stopped = panic_s, quiet_s, False
         self.last = []  # the console's last lines
         self.rest, self.at_end = b"", False  # of the console: a line that has no end yet
         if not icount:
@@ -84,7 +86,7 @@ class Machine:
                     self.last = (self.last + [line])[-(PANIC_LINES if panic else LAST_LINES):]
                     if not panic and any(said in line for said in self.panics_at):
                         panic = "the guest's kernel panicked: " + line
-                        deadline = min(deadline, time.monotonic() + PANIC_S)
+                        deadline = min(deadline, time.monotonic() + self.panic_s)
                     ended = ended or line == MARK + "off"
                     yield line
         finally:

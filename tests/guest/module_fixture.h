@@ -8,6 +8,8 @@
 #ifndef MODULE_FIXTURE_H
 #define MODULE_FIXTURE_H
 
+#include "event_id.h"
+
 #include <pem/kmod.h>
 #include <pem/event.h>
 #include <pem/layout.h>
@@ -36,14 +38,9 @@
 #define CPUS 64
 #define LANES_SEEN (CPUS * PEM_KMOD_LANES)
 
-/* Ids, as everywhere: FNV-1a of the name. */
 static inline uint32_t id_of(const char *name)
 {
-	uint32_t hash = 2166136261u;
-
-	while (*name)
-		hash = (hash ^ (uint8_t)*name++) * 16777619u;
-	return hash;
+	return pem_event_id(name, 1);
 }
 
 struct lane_seen {

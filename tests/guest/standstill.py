@@ -16,7 +16,7 @@ WORDS = "sysrq_always_enabled unknown_nmi_panic"
 BREAK, MONITOR = b"\x01b", b"\x01c"
 # All messages to the console; each CPU's stack; tasks that wait for what no signal ends; all tasks.
 KEYS = b"8", b"l", b"w", b"t"
-QUIET_S = 1.5  # an answer that pauses for so long is over
+QUIET_S = 1.5  # an answer that pauses for so long is over, unless a Machine says otherwise
 ANSWER_S = 15  # and after so long, too
 TASK = re.compile(r"task:(\S+) +state:(\S) .*\bpid:(\d+) .*\bppid:(\d+)")
 KTHREADD = "2"  # of which all threads of the kernel's are children
@@ -51,7 +51,7 @@ def answer(machine):
     """The lines of the console until it is quiet."""
     lines, end = [], time.monotonic() + ANSWER_S
     while not machine.at_end and time.monotonic() < end:
-        said = machine.read(QUIET_S)
+        said = machine.read(machine.quiet_s)
         if said is None:
             break
         lines += said

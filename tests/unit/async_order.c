@@ -140,7 +140,7 @@ static void losses_are_of_a_stream(void **state)
 	a.limit = SIZE_MAX;
 	for (i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
 		packet.events_discarded = steps[i].discarded;
-		pem_async__take_packet(&session, steps[i].stream, &packet, sizeof(packet));
+		pem_async__take_packet(&session, steps[i].stream, 0, &packet, sizeof(packet));
 		assert_int_equal(a.incoming.count, steps[i].losses);
 	}
 	free(a.streams);

@@ -41,6 +41,46 @@ static double share(const struct pem_budget_event *events, size_t count)
 	return ns / CPU_NS;
 }
 
+/* The cost of an event at each detail, of what was counted of it. */
+static void price(struct pem_budget_event *e, uint8_t wanted, uint8_t detail,
+		  struct pem_budget_counts counts, double stat_cost, double log_cost)
+{
+	e->wanted = wanted;
+	e->detail = detail;
+	pem_budget__price(e, &counts, 10, 2);
+	assert_true((double)e->count * e->ns[PEM_DETAIL_OFF] == 0);
+	assert_true((double)e->count * e->ns[PEM_DETAIL_STATISTICS] > stat_cost - 0.01);
+	assert_true((double)e->count * e->ns[PEM_DETAIL_STATISTICS] < stat_cost + 0.01);
+	assert_true((double)e->count * e->ns[PEM_DETAIL_LOG] > log_cost - 0.01);
+	assert_true((double)e->count * e->ns[PEM_DETAIL_LOG] < log_cost + 0.01);
+}
+
+static void each_statistic_of_an_event_has_its_price(void **state)
+{
+	const uint8_t off = PEM_DETAIL_OFF, stat = PEM_DETAIL_STATISTICS, log = PEM_DETAIL_LOG;
+	struct pem_budget_event e = {0};
+
+	(void)state;
+	/* A log alone, as it is and reduced. */
+	price(&e, log, log, (struct pem_budget_counts){.logged = 70}, 140, 700);
+	assert_int_equal(e.count, 70);
+	price(&e, log, stat, (struct pem_budget_counts){.reduced = 70, .added = 70}, 140, 700);
+	/* With a statistic that shares its demand. */
+	price(&e, log, log,
+	      (struct pem_budget_counts){.logged = 70, .reduced = 70, .added = 70, .is_kept = true},
+	      140, 840);
+	price(&e, log, stat,
+	      (struct pem_budget_counts){.reduced = 70, .added = 70, .is_kept = true}, 140, 840);
+	/* Three statistics, without a log. */
+	price(&e, stat, stat, (struct pem_budget_counts){.reduced = 70, .added = 210}, 420, 420);
+	/* A log where few pass, beside statistics of more. */
+	price(&e, log, log, (struct pem_budget_counts){.logged = 7, .added = 140}, 294, 350);
+	price(&e, log, stat, (struct pem_budget_counts){.reduced = 7, .added = 147}, 294, 350);
+	/* Statistics that the first demand has none of. */
+	price(&e, stat, stat, (struct pem_budget_counts){.added = 50}, 100, 100);
+	price(&e, log, off, (struct pem_budget_counts){0}, 0, 0);
+}
+
 static void within_the_budget_nothing_changes(void **state)
 {
 	struct pem_budget_event e[] = {logged(50000), logged(40000)};
@@ -229,6 +269,7 @@ static void context_outlives_what_needs_it(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_statistic_of_an_event_has_its_price),
 		cmocka_unit_test(within_the_budget_nothing_changes),
 		cmocka_unit_test(the_costliest_steps_down_first),
 		cmocka_unit_test(as_far_down_as_it_takes),

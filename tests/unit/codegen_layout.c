@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "event_id.h"
 #include "model.h"
 
 #include <stdlib.h>
@@ -147,6 +148,11 @@ static void ids_are_fnv1a_of_names(void **state)
 	assert_int_equal(pem_hash32("foobar"), 0xbf9cf968u);
 	assert_true(pem_hash64("foobar", 6) == 0x85944171f73967e8u);
 	assert_int_equal(set.specs[0].events[0].id, pem_hash32("APP::A::B"));
+	assert_int_equal(pem_event_id("APP::A::B", 0), pem_hash32("APP::A::B"));
+	assert_int_equal(pem_event_id("APP::A::B", 1), pem_hash32("APP::A::B"));
+	assert_int_equal(pem_event_id("APP::A::B", 2), pem_hash32("APP::A::B@2"));
+	assert_int_equal(pem_event_id("APP::A::B", 10), pem_hash32("APP::A::B@10"));
+	assert_int_equal(pem_event_id("APP::A::B", 65535), pem_hash32("APP::A::B@65535"));
 	pem_spec_set__free(&set);
 }
 

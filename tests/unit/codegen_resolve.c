@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "event_id.h"
 #include "model.h"
 
 #include <stdlib.h>

@@ -285,6 +285,7 @@ static inline void open_subject(struct subject *s, pid_t root, uint32_t buffer_b
 		.event_count = s->count,
 		.buffer_bytes = buffer_bytes,
 		.beside = s->seen.beside,
+		.thread_is_told = s->seen.beside != 0,
 		.sets_thread = pem_model__by_name(model, "OS::Sched::Switch"),
 		.log = on_log,
 	};

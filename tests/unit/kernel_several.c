@@ -132,12 +132,59 @@ static void each_statistic_is_its_own(void **state)
 	assert_int_equal(value_of(some).count, 20);
 }
 
-static uint64_t seen;
+/* Of the pages that a callback saw: how many, and the least and the last. */
+struct seen {
+	uint64_t count, least, last;
+};
 
 static void see(const struct pem_record *record, void *arg)
 {
-	(void)arg;
-	seen += record->event->source_kind == PEM_SOURCE_TRACEPOINT;
+	uint64_t address =
+		pem_record__u64(record, (uint32_t)pem_event__field(record->event, "address"));
+	struct seen *seen = arg;
+
+	if (!seen->count++ || address < seen->least)
+		seen->least = address;
+	seen->last = address;
+	assert_int_equal(record->pid, getpid());
+}
+
+static struct pem_callback *call_later(unsigned from, unsigned to, struct seen *seen)
+{
+	struct pem_event_set *set = faults(from, to);
+	struct pem_error error = {""};
+	struct pem_callback *cb =
+		pem_session__register_async_callback(session, set, &here, see, seen, NULL, &error);
+
+	if (!cb)
+		fail_msg("%s", error.text);
+	pem_event_set__free(set);
+	return cb;
+}
+
+static struct pem_log *log_faults(unsigned from, unsigned to)
+{
+	struct pem_event_set *set = faults(from, to);
+	struct pem_error error = {""};
+	struct pem_log *log = pem_session__register_log(session, set, &here, trace_path, &error);
+
+	if (!log)
+		fail_msg("%s", error.text);
+	pem_event_set__free(set);
+	assert_int_equal(pem_log__enable(log), 0);
+	return log;
+}
+
+static void check_log(struct pem_log *log, uint64_t expected)
+{
+	struct pem_balance balance = {0};
+	uint64_t of_event, all;
+
+	assert_int_equal(pem_log__finish(log, NULL), 0);
+	all = read_trace(FAULT, &of_event, &balance);
+	assert_int_equal(of_event, expected);
+	assert_int_equal(balance.delivered, all);
+	assert_int_equal(balance.produced, balance.delivered + balance.discarded);
 }
 
 static void wait_for(struct pem_callback *cb, uint64_t calls)
@@ -158,31 +205,91 @@ static void wait_for(struct pem_callback *cb, uint64_t calls)
 static void records_and_statistics_are_apart(void **state)
 {
 	struct pem_statistics *all = statistics(NULL, 0, PAGES);
-	struct pem_event_set *set = faults(3, 8);
-	struct pem_error error = {""};
-	struct pem_balance balance = {0};
+	struct seen seen = {0};
 	struct pem_callback *cb;
 	struct pem_log *log;
-	uint64_t of_event;
 
 	(void)state;
 	assert_int_equal(pem_statistics__enable(all), 0);
-	cb = pem_session__register_async_callback(session, set, &here, see, NULL, NULL, &error);
-	if (!cb)
-		fail_msg("%s", error.text);
-	log = pem_session__register_log(session, set, &here, trace_path, &error);
-	if (!log)
-		fail_msg("%s", error.text);
-	pem_event_set__free(set);
-	assert_int_equal(pem_log__enable(log), 0);
+	cb = call_later(3, 8, &seen);
+	log = log_faults(3, 8);
 	pem_callback__enable(cb);
 	touch();
 	assert_int_equal(value_of(all).count, PAGES);
 	wait_for(cb, 5);
+	check_log(log, 5);
+}
+
+/* Each has the records that pass its own predicate; some are of two of them. */
+static void each_taker_of_records_has_its_own(void **state)
+{
+	struct seen few = {0}, many = {0}, late = {0};
+	struct pem_callback *cb, *other;
+	struct pem_log *log;
+
+	(void)state;
+	cb = call_later(6, 16, &few);
+	pem_callback__enable(cb);
+	touch();
+	wait_for(cb, 10);
+	log = log_faults(3, 8);
+	other = call_later(0, PAGES, &many);
+	touch();
+	wait_for(cb, 20);
+	assert_int_equal(many.count, 0);
+	pem_callback__enable(other);
+	touch();
+	wait_for(cb, 30);
+	wait_for(other, PAGES);
+	assert_int_equal(few.least, of_page(6));
+	assert_int_equal(few.last, of_page(15));
+	assert_int_equal(many.least, of_page(0));
+	assert_int_equal(many.last, of_page(PAGES - 1));
+	/* One that ends leaves the others what is theirs; another may have what it had. */
+	pem_callback__unregister(cb);
+	cb = call_later(6, 16, &late);
+	pem_callback__enable(cb);
+	touch();
+	wait_for(cb, 10);
+	wait_for(other, 2 * PAGES);
+	check_log(log, 15);
+	assert_int_equal(few.count, 30);
+}
+
+/* What callbacks need to know of threads is nothing that such a log has asked for. */
+static void a_log_of_programs_has_nothing_of_the_kernel(void **state)
+{
+	struct seen seen = {0};
+	struct pem_callback *cb = call_later(0, PAGES, &seen);
+	struct pem_balance balance;
+	struct pem_log *log;
+	uint64_t of_event;
+
+	(void)state;
+	log = log_to_trace(session, "APP", &here);
+	pem_callback__enable(cb);
+	touch();
+	wait_for(cb, PAGES);
 	assert_int_equal(pem_log__finish(log, NULL), 0);
-	read_trace(FAULT, &of_event, &balance);
-	assert_int_equal(of_event, 5);
-	assert_int_equal(balance.produced, balance.delivered + balance.discarded);
+	assert_int_equal(read_trace(FAULT, &of_event, &balance), 0);
+	assert_int_equal(balance.produced, 0);
+}
+
+/* One instance alone tells which thread runs. */
+static void records_of_context_switches_are_refused_with_a_sentence(void **state)
+{
+	struct pem_event_set *set = events(session, "OS::Sched::Switch");
+	struct pem_error error = {""};
+	struct seen seen = {0};
+
+	(void)state;
+	assert_non_null(pem_session__register_async_callback(session, set, &here, see, &seen, NULL,
+							     &error));
+	assert_int_equal(pem_event_set__where(set, "nextTid == 1", &error), 0);
+	assert_null(pem_session__register_log(session, set, &here, trace_path, &error));
+	assert_int_equal(errno, EBUSY);
+	assert_non_null(strstr(error.text, "open a second session"));
+	pem_event_set__free(set);
 }
 
 int main(int argc, char **argv)
@@ -198,6 +305,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		TEST(each_statistic_is_its_own),
 		TEST(records_and_statistics_are_apart),
+		TEST(each_taker_of_records_has_its_own),
+		TEST(a_log_of_programs_has_nothing_of_the_kernel),
+		TEST(records_of_context_switches_are_refused_with_a_sentence),
 	};
 
 	setenv("PEM_PLUGIN_PATH", plugins, 1);

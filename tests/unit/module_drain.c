@@ -262,6 +262,7 @@ static void beside_another_source_switches_are_left_out(void **state)
 	(void)state;
 	sent = 0;
 	b->source.common.beside = 2;
+	b->source.common.thread_is_told = true;
 	for (i = 0; i < 2000; i++) {
 		put(b, 1, &event_switch, fields, 24);
 		if (i % 3)
@@ -277,6 +278,24 @@ static void beside_another_source_switches_are_left_out(void **state)
 	free_bench(b);
 }
 
+/* In a narrow context no source observes switches: each tells them for its own records. */
+static void beside_another_source_switches_may_be_its_own(void **state)
+{
+	const uint8_t fields[16] = {0};
+	struct bench *b = begin();
+
+	(void)state;
+	sent = 0;
+	b->source.common.beside = 2;
+	put(b, 1, &event_switch, fields, 24);
+	put_call(b, 1);
+	pem_ring_retire(&b->ring, &b->writers[1]);
+	assert_int_equal(drain(b, true), 0);
+	assert_int_equal(got.of[0], 1);
+	assert_int_equal(got.of[2], 1);
+	free_bench(b);
+}
+
 /* Clocks are told by their lower halves: what is left out counts, too. */
 static void switches_left_out_move_the_clock_on(void **state)
 {
@@ -287,6 +306,7 @@ static void switches_left_out_move_the_clock_on(void **state)
 	(void)state;
 	sent = 0;
 	b->source.common.beside = 2;
+	b->source.common.thread_is_told = true;
 	for (lap = 0; lap < 3; lap++) {
 		put_call(b, 1);
 		for (i = 0; i < 6; i++) {
@@ -464,6 +484,7 @@ int main(void)
 		cmocka_unit_test(each_depth_is_a_stream),
 		cmocka_unit_test(losses_are_stated_before_what_follows),
 		cmocka_unit_test(beside_another_source_switches_are_left_out),
+		cmocka_unit_test(beside_another_source_switches_may_be_its_own),
 		cmocka_unit_test(switches_left_out_move_the_clock_on),
 		cmocka_unit_test(a_sink_that_fails_is_reported_and_chunks_are_given_back),
 		cmocka_unit_test(hostile_chunks_are_not_handed_on),

@@ -88,9 +88,45 @@ static void child_that_returns_into_an_event_has_the_next_ones_for_itself(void *
 	pem_session__close(session);
 }
 
+/* A context of one process is not the context of its children, from their first event on. */
+static void a_child_is_no_part_of_its_parents_context(void **state)
+{
+	struct pem_session *session = session_open(NULL);
+	struct pem_event_set *ticks = events(session, "APP::Probe::Tick");
+	struct pem_context self = {.pid = (uint32_t)getpid()};
+	struct pem_statistic value = {.size = sizeof(value)};
+	struct pem_statistics *own, *all;
+	pid_t child;
+	int status;
+
+	(void)state;
+	own = pem_session__register_statistics(session, ticks, &self, NULL, NULL);
+	all = pem_session__register_statistics(session, ticks, NULL, "number", NULL);
+	assert_int_equal(pem_statistics__enable(own), 0);
+	assert_int_equal(pem_statistics__enable(all), 0);
+	assert_true(pem_process__join(session->directory) >= 0);
+	pem_notify_probe_tick(0, 1);
+	child = fork();
+	if (!child) {
+		pem_notify_probe_tick(0, 2);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_int_equal(pem_statistics__read(all, &value, 1), 1);
+	assert_int_equal(value.count, 2);
+	assert_int_equal(pem_statistics__read(own, &value, 1), 1);
+	assert_int_equal(value.count, 1);
+	pem_event_set__free(ticks);
+	pem_session__close(session);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		/* first: the others leave no entry of the table free */
+		cmocka_unit_test_setup_teardown(a_child_is_no_part_of_its_parents_context,
+						folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(
 			child_that_returns_into_an_event_has_the_next_ones_for_itself, folder_make,
 			folder_remove),

@@ -96,7 +96,6 @@ static void pools_of_another_geometry_are_refused(void **state)
 		{PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS / 2},
 	};
 	struct pool pool[7];
-	uint64_t opened;
 	unsigned i;
 
 	(void)state;
@@ -106,26 +105,127 @@ static void pools_of_another_geometry_are_refused(void **state)
 	assert_int_equal(producers_of(dir[0]), 0);
 	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 7);
 	assert_non_null(strstr(said, "are no pools of this recording"));
-	opened = dir[0]->usage.files_opened;
 	scan();
 	scan();
-	assert_int_equal(dir[0]->usage.files_opened, opened);
 	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 7);
 	assert_true(has_gap("7 files of user"));
 	for (i = 0; i < 7; i++)
 		pool_free(&pool[i]);
 }
 
-/* Its size is right, and its head is not. */
-static void a_head_of_another_geometry_is_refused(void **state)
+static const struct pem_pool_geometry wrong = {PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS / 2};
+
+/* One file: of several, two may share an entry of the table, and are opened again. */
+static void a_refused_file_is_opened_once(void **state)
 {
-	struct pool pool = make_pool(dir[0], 1, &usual);
+	struct pool pool = make_pool(dir[0], 1, &wrong);
+	struct stat before, st;
+	mode_t mode = 0600;
 
 	(void)state;
-	pool.header->flags |= PEM_POOL_OVERWRITE;
+	assert_int_equal(fstatat(dir[0]->directory_fd, "pool-1-1", &before, 0), 0);
 	scan();
-	assert_int_equal(producers_of(dir[0]), 0);
+	assert_int_equal(dir[0]->usage.files_opened, 1);
+	scan();
+	scan();
+	assert_int_equal(dir[0]->usage.files_opened, 1);
 	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 1);
+	/* The file changes. The clock of its ctime goes on only some hundred times a second. */
+	do {
+		mode ^= 0100;
+		assert_int_equal(fchmodat(dir[0]->directory_fd, "pool-1-1", mode, 0), 0);
+		assert_int_equal(fstatat(dir[0]->directory_fd, "pool-1-1", &st, 0), 0);
+	} while (!memcmp(&st.st_ctim, &before.st_ctim, sizeof(st.st_ctim)));
+	scan();
+	assert_int_equal(dir[0]->usage.files_opened, 2);
+	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 1);
+	pool_free(&pool);
+}
+
+/* More files than the table has entries: those that share one are opened again, and count once. */
+static void refused_files_may_share_an_entry(void **state)
+{
+	enum { FILES = PEM_REFUSED_FILES + 1 };
+	struct pool pool;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < FILES; i++) {
+		pool = make_pool(dir[0], i, &wrong);
+		pool_free(&pool);
+	}
+	scan();
+	assert_int_equal(dir[0]->usage.files_opened, FILES);
+	scan();
+	scan();
+	assert_true(dir[0]->usage.files_opened > FILES);
+	assert_true(dir[0]->usage.files_opened < 3 * FILES);
+	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], FILES);
+}
+
+/* An entry is of one file: a pool is taken though a file of its ctime was refused. */
+static void another_files_entry_refuses_nothing(void **state)
+{
+	struct pool pool = make_pool(dir[0], 1, &wrong), sound;
+	struct pem_refused_file *table, refused = {0};
+	struct stat st;
+	unsigned i;
+
+	(void)state;
+	scan();
+	table = dir[0]->usage.refused;
+	assert_non_null(table);
+	for (i = 0; i < PEM_REFUSED_FILES; i++) {
+		if (table[i].inode)
+			refused = table[i];
+	}
+	assert_true(refused.inode != 0);
+	sound = make_pool(dir[0], 2, &usual);
+	assert_int_equal(fstatat(dir[0]->directory_fd, "pool-1-2", &st, 0), 0);
+	refused.ctime_ns = (uint64_t)st.st_ctim.tv_sec * 1000000000u + (uint64_t)st.st_ctim.tv_nsec;
+	for (i = 0; i < PEM_REFUSED_FILES; i++)
+		table[i] = refused;
+	scan();
+	assert_int_equal(producers_of(dir[0]), 1);
+	assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], 1);
+	pool_free(&pool);
+	pool_free(&sound);
+}
+
+/* Its size is right, and its head is not: each describes a pool that the file has room for. */
+static void a_head_of_another_geometry_is_refused(void **state)
+{
+	const struct pem_pool_geometry right = {PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES, EVENTS};
+	const struct pem_pool_geometry heads[] = {
+		{PEM_POOL_FURTHER | PEM_POOL_OVERWRITE, 2 * CHUNK, CHUNKS, LANES, EVENTS},
+		{0, 2 * CHUNK, CHUNKS, LANES, EVENTS},
+		{PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS},
+		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS - 1, LANES, EVENTS},
+		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES - 1, EVENTS},
+		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES, EVENTS - 64},
+	};
+	struct pem_ring ring;
+	struct pool pool;
+	unsigned i;
+
+	(void)state;
+	session->geometry = right;
+	for (i = 0; i < PEM_ARRAY_SIZE(heads); i++) {
+		pool = make_pool(dir[0], i, &right);
+		pool.header->flags = heads[i].flags;
+		pool.header->chunk_bytes = heads[i].chunk_bytes;
+		pool.header->chunk_count = heads[i].chunk_count;
+		pool.header->lane_count = heads[i].lane_count;
+		pool.header->event_capacity = heads[i].event_capacity;
+		assert_int_equal(pem_pool__open_ring(pool.header, pool.bytes, &ring), 0);
+		scan();
+		assert_int_equal(producers_of(dir[0]), 0);
+		assert_int_equal(dir[0]->usage.excess[PEM_EXCESS_GEOMETRY], i + 1);
+		pool_free(&pool);
+	}
+	pool = make_pool(dir[0], i, &right);
+	scan();
+	assert_int_equal(producers_of(dir[0]), 1);
 	pool_free(&pool);
 }
 
@@ -321,6 +421,9 @@ int main(void)
 		TEST(bytes_of_models_are_limited),
 		TEST(one_dir_leaves_room_for_the_next),
 		TEST(pools_of_another_geometry_are_refused),
+		TEST(a_refused_file_is_opened_once),
+		TEST(refused_files_may_share_an_entry),
+		TEST(another_files_entry_refuses_nothing),
 		TEST(a_head_of_another_geometry_is_refused),
 		TEST(a_pool_that_is_not_ready_is_looked_at_again),
 		TEST(links_are_refused),

@@ -218,6 +218,39 @@ static void who_joins_by_itself_is_told_of_new_rules(void **state)
 	end_joining(s, control);
 }
 
+/* This process is in no more than eight sessions, and the ninth is told so. */
+static void eight_sessions_observe_a_process(void **state)
+{
+	const struct pem_context here = {.size = sizeof(here), .pid = (uint32_t)getpid()};
+	const struct pem_session_options options = {.size = sizeof(options)};
+	struct pem_session *sessions[PEM_SESSIONS_MAX + 1];
+	struct pem_error error = {""};
+	struct pem_event_set *set;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i <= PEM_SESSIONS_MAX; i++)
+		sessions[i] = session_open(&options);
+	for (i = 0; i < PEM_SESSIONS_MAX; i++)
+		assert_int_equal(pem_session__attach(sessions[i], &here, &error), 1);
+	assert_string_equal(error.text, "");
+	assert_int_equal(pem_session__attach(sessions[i], &here, &error), -EUSERS);
+	assert_non_null(strstr(error.text, "eight sessions do already"));
+	error.text[0] = 0;
+	set = events(sessions[i], "APP::Libc::Malloc");
+	assert_null(pem_session__register_callback(sessions[i], set, &here, NULL, NULL, &error));
+	assert_int_equal(errno, EUSERS);
+	assert_non_null(strstr(error.text, "eight sessions do already"));
+	error.text[0] = 0;
+	assert_null(pem_session__register_async_callback(sessions[i], set, &here, NULL, NULL, NULL,
+							 &error));
+	assert_int_equal(errno, EUSERS);
+	assert_non_null(strstr(error.text, "eight sessions do already"));
+	pem_event_set__free(set);
+	for (i = 0; i <= PEM_SESSIONS_MAX; i++)
+		pem_session__close(sessions[i]);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
@@ -227,6 +260,7 @@ int main(void)
 		TEST(numbers_of_unknown_namespaces_say_nothing),
 		TEST(who_joins_by_itself_is_found_by_the_next_look),
 		TEST(who_joins_by_itself_is_told_of_new_rules),
+		TEST(eight_sessions_observe_a_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,10 +15,12 @@
 
 #include "programs/probe.h"
 #include "programs/types.h"
+#include "producer/producer.h"
 #include "util.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -199,6 +201,110 @@ static void nor_what_they_wanted_once(void **state)
 	recover_beside_a_callback(true);
 }
 
+static void *raise_ticks(void *arg)
+{
+	unsigned i;
+
+	for (i = 0; i < 1000; i++)
+		pem_notify_probe_tick(0, i % 10);
+	return arg;
+}
+
+static struct pem_callback *call_for_small(struct pem_session *session)
+{
+	struct pem_event_set *ticks = events(session, "APP::Probe::Tick");
+	struct pem_error error = {""};
+	struct pem_callback *cb;
+
+	pem_event_set__where(ticks, "number < 3 || number == 7", &error);
+	cb = pem_session__register_async_callback(session, ticks, NULL, count_call, NULL, NULL,
+						  NULL);
+	pem_callback__enable(cb);
+	return cb;
+}
+
+/* tid 0: of all threads of this process. */
+static struct pem_log *log_large(struct pem_session *session, uint32_t tid)
+{
+	struct pem_context mine = {.pid = (uint32_t)getpid(), .tid = tid};
+	struct pem_event_set *ticks = events(session, "APP::Probe::Tick");
+	struct pem_error error = {""};
+	struct pem_log *log;
+
+	pem_event_set__where(ticks, "number >= 5 && who == 0", &error);
+	log = pem_session__register_log(session, ticks, &mine, trace_path, &error);
+	if (!log || pem_log__enable(log))
+		_exit(1);
+	return log;
+}
+
+/*
+ * A recorder with a log and a callback on ticks, of other numbers each. Another process raises
+ * ticks that the callback takes, and another thread does, where the log is of one thread.
+ */
+static void record_other_numbers(bool is_over)
+{
+	struct pem_session *session = session_open(NULL);
+	struct pem_log *log = is_over ? NULL : log_large(session, (uint32_t)gettid());
+	struct pem_callback *cb = call_for_small(session);
+	pthread_t thread;
+	pid_t child;
+
+	if (is_over)
+		log = log_large(session, 0);
+	child = fork();
+	if (!child) {
+		if (pem_process__join(session->directory) < 0)
+			_exit(1);
+		raise_ticks(NULL);
+		_exit(0);
+	}
+	if (waitpid(child, NULL, 0) != child)
+		_exit(1);
+	if (!is_over &&
+	    (pthread_create(&thread, NULL, raise_ticks, NULL) || pthread_join(thread, NULL)))
+		_exit(1);
+	raise_ticks(NULL);
+	if (is_over) {
+		pem_log__disable(log);
+		pem_callback__unregister(cb);
+	}
+	_exit(0);
+}
+
+static void recover_other_numbers(bool is_over)
+{
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	uint64_t ticks;
+	int status;
+
+	snprintf(trace_path, sizeof(trace_path), "%s/trace-2", folder);
+	recorder = fork();
+	if (!recorder)
+		record_other_numbers(is_over);
+	assert_int_equal(waitpid(recorder, &status, 0), recorder);
+	assert_int_equal(status, 0);
+	if (pem_trace__recover(trace_path, &error))
+		fail_msg("%s", error.text);
+	assert_int_equal(read_trace("APP::Probe::Tick", &ticks, &balance), 500);
+	assert_int_equal(balance.produced, 500);
+	assert_int_equal(balance.delivered, 500);
+	assert_int_equal(balance.discarded, 0);
+}
+
+static void the_logs_demand_holds_for_what_is_recovered(void **state)
+{
+	(void)state;
+	recover_other_numbers(false);
+}
+
+static void it_holds_when_handles_had_ended(void **state)
+{
+	(void)state;
+	recover_other_numbers(true);
+}
+
 /*
  * A flight recorder that dies while it copies a chunk: nobody else may have that, and it is not
  * lost.
@@ -316,6 +422,8 @@ int main(void)
 		TEST(one_record_is_not_written_twice),
 		TEST(what_callbacks_wanted_is_not_recovered),
 		TEST(nor_what_they_wanted_once),
+		TEST(the_logs_demand_holds_for_what_is_recovered),
+		TEST(it_holds_when_handles_had_ended),
 		TEST(own_session_is_taken_in),
 		TEST(metadata_gets_what_the_model_has),
 		TEST(a_chunk_that_was_read_is_recovered),

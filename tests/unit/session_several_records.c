@@ -5,6 +5,7 @@
  *
  * Not here: statistics (session_several.c).
  */
+#include "delivery/delivery.h"
 #include "several_fixture.h"
 
 /* In this process, as an agent would. */
@@ -139,6 +140,56 @@ static void records_of_two_cpus_are_refused_with_a_sentence(void **state)
 	pem_event_set__free(set);
 }
 
+static bool is_asleep(void)
+{
+	bool asleep;
+
+	pem_session__lock(session);
+	asleep = session->async->asleep;
+	pem_session__unlock(session);
+	return asleep;
+}
+
+/*
+ * Raise a tick when the thread of callbacks sleeps. Returns whether the word by which producers
+ * wake it has changed: the thread reads by the clock, too, so that it says nothing that it came.
+ */
+static bool tick_wakes(uint64_t number)
+{
+	uint32_t word;
+	bool woken;
+
+	do {
+		while (!is_asleep())
+			sched_yield();
+		pem_session__lock(session);
+		word = __atomic_load_n(&session->page->wake, __ATOMIC_SEQ_CST);
+		if (word & 1)
+			pem_notify_probe_tick(0, number);
+		woken = __atomic_load_n(&session->page->wake, __ATOMIC_SEQ_CST) == word + 1;
+		pem_session__unlock(session);
+	} while (!(word & 1));
+	return woken;
+}
+
+/* Statistics beside a callback make the event one of several parts. */
+static void a_callback_beside_statistics_is_woken(void **state)
+{
+	struct pem_statistics *all = statistics(&here, "number", NULL),
+			      *large = statistics(&here, "number", "number >= 5");
+	struct seen seen = {0};
+	struct pem_callback *later = call_later(&here, "number == 7", &seen);
+
+	(void)state;
+	assert_true(tick_wakes(7));
+	wait_for(later, 1);
+	assert_false(tick_wakes(6));
+	assert_true(tick_wakes(7));
+	wait_for(later, 2);
+	assert_int_equal(value_of(all).count, 3);
+	assert_int_equal(value_of(large).sum, 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +202,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			synchronous_callbacks_have_threads_and_predicates_of_their_own, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(a_callback_beside_statistics_is_woken, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(records_of_two_cpus_are_refused_with_a_sentence,
 						set_up, tear_down),
 	};

@@ -74,9 +74,10 @@ typedef int (*pem_model_visit)(void *arg, const char *text, size_t bytes, const 
  * pem_model__add_text() and pem_session__add_model() take it. Nothing of the files is run.
  *
  * Returns how many models there were. 0: also for a file that is no 64-bit ELF file, such as a
- * script. -ECANCELED: visit ended it. -EINVAL: the program is damaged; -E2BIG: it names thousands
- * of paths of libraries, or has more than 16 MiB of models or 4 MiB of such names; -ENOENT and
- * others: it can't be read. All come with error. A library that is missing or damaged is passed
+ * script. -ECANCELED: visit ended it. -EINVAL: the program is damaged; -E2BIG: it needs more than
+ * 512 libraries, names more than 20,000 paths of them, or has, with its libraries, more than 16 MiB
+ * of models, 4 MiB of such names or 256 MiB of tables; -ENOMEM; -ENOENT and others: it can't be
+ * read. All come with error, except -ECANCELED. A library that is missing or damaged is passed
  * over. Thread-safe. Blocks on files.
  */
 int pem_program__models(const char *path, pem_model_visit visit, void *arg,

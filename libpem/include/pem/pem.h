@@ -378,7 +378,8 @@ struct pem_statistic {
  * A session may have several handles of an event, of every kind, each with an attribute, a
  * predicate and a context of its own. Those that share context and predicate cost a process no more
  * than one, but for a second statistic. Each that differs costs some nanoseconds more for each
- * event, in the processes that are in its context.
+ * event, in the processes that are in its context. Of an event without a stub, each that differs
+ * costs as much as the first one: its source delivers the event once more.
  */
 struct pem_statistics *pem_session__register_statistics(struct pem_session *session,
 							const struct pem_event_set *set,
@@ -539,10 +540,10 @@ struct pem_async_options {
  * whose it was.
  *
  * options may be NULL. NULL with errno and error. EBUSY: the log or another asynchronous callback
- * takes records of one of the events on another CPU, or, of an event without a stub, in another
- * context or with another predicate; ENOSPC: more than 64 such callbacks, or
- * PEM_FURTHER_HANDLES_MAX; EUSERS: eight sessions observe this process; EAGAIN: no thread; EINVAL:
- * the context. Does not block.
+ * takes records of one of the events in a way that a session can't add to: of an event with a stub,
+ * on another CPU; of context switches, in another context or with another predicate. ENOSPC: more
+ * than 64 such callbacks, or PEM_FURTHER_HANDLES_MAX; EUSERS: eight sessions observe this process;
+ * EAGAIN: no thread; EINVAL: the context. Does not block.
  */
 struct pem_callback *
 pem_session__register_async_callback(struct pem_session *session, const struct pem_event_set *set,
@@ -741,7 +742,8 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  *
  * Returns how many processes with application events were found, or -errno with error. -ESRCH: no
  * such process; -EPERM: another user's; -EUSERS: eight sessions observe it; -ENOSPC: more than 63
- * contexts in the session; -EINVAL: the context. Blocks while sources open, some 50 ms, and while
+ * contexts in the session; -EINVAL: the context. On failure the session may observe a part of it.
+ * Blocks while sources open, some 50 ms, and while
  * the runtime directories of other users and of containers are searched, at most 2 s. It does the
  * work of pem_session__poll() meanwhile, and other threads may use the session. Processes that are
  * found there later are observed too.

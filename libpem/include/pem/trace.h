@@ -163,7 +163,8 @@ void pem_trace__close(struct pem_trace *trace);
 /*
  * Finish a trace whose recorder was killed (info->complete is 0). Records that programs had logged,
  * and that still lie in shared memory, are added and accounted for. The trace must not be open for
- * reading.
+ * reading. Of an event that asynchronous callbacks took records of with a predicate or context of
+ * their own, records that they alone had taken by then count as discarded.
  *
  * 0, or -errno with error. -EBUSY: it is being recorded or recovered; -EALREADY: it is complete;
  * -EPERM: its folder, or .pem in it, is not the caller's own. If it fails, or if its process is

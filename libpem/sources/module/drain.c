@@ -151,7 +151,7 @@ static int walk(const struct pem_source *source, struct pem_packet *packet, uint
 			break;
 		}
 		*clock += (uint32_t)(header->clock_low - (uint32_t)*clock);
-		if (!source->common.beside || event != source->sets_thread) {
+		if (event != source->sets_thread || !source->common.thread_is_told) {
 			if (!packet->record_count++)
 				packet->timestamp_begin = *clock;
 			packet->timestamp_end = *clock;

@@ -419,13 +419,12 @@ struct pem_rule {
 	uint64_t action;
 	/* With PEM_RULE_ANY_EVENT: the highest enum pem_level that counts; 0: all count. */
 	uint32_t max_level;
-	uint32_t flags; /* PEM_RULE_CALLBACK_ONLY, PEM_RULE_CELL */
+	uint32_t flags; /* PEM_RULE_CALLBACK_ONLY, PEM_RULE_OF_LOG, PEM_RULE_CELL */
 };
-/*
- * The event's records are, or were, for callbacks alone. Recovery leaves them out of the trace if
- * the recorder dies.
- */
+/* For recovery: callbacks alone take, or took, records of the event. The log takes none. */
 #define PEM_RULE_CALLBACK_ONLY 1u
+/* For recovery: the log takes the event's records of the rule's context that pass its tests. */
+#define PEM_RULE_OF_LOG 2u
 /* Bits 8-15 of flags: 0, the event's own cell; else 1 and the index of a further one. */
 #define PEM_RULE_CELL(flags) ((flags) >> 8 & 0xffu)
 #define PEM_RULE_OF_CELL(cell) ((uint32_t)(cell) << 8)

@@ -77,6 +77,12 @@ enum pem_meaning {
 	PEM_MEANS_ACCESS,
 	/* 'thread-name': the thread of role 'thread' is now called what role 'name' says */
 	PEM_MEANS_THREAD_NAME,
+	/*
+	 * 'object': the file of role 'name', a program or library, lies in memory from role
+	 * 'address' on, for as many bytes as role 'size' says. Role 'value', if given: the address
+	 * of its own address 0. Role 'key', if given: its build id, in hexadecimal.
+	 */
+	PEM_MEANS_OBJECT,
 	PEM_MEANING_COUNT
 };
 

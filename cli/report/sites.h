@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * sites.h - call sites of a trace's events: what sites.c collects, site_names.c names, and
+ * site_print.c prints
+ */
+#ifndef PEM_CLI_REPORT_SITES_H
+#define PEM_CLI_REPORT_SITES_H
+
+#include "report.h"
+
+#define NO_OBJECT UINT32_MAX
+#define SITE_NAMES_MAX 8u /* inlined calls that are shown of one site */
+
+/* A program or library that lay in memory of some process. */
+struct report_object {
+	char *path;
+	char build_id[65]; /* "": it has none */
+	uint64_t number; /* as in page-size's sites; 0: unknown */
+	uint64_t count; /* records of its sites */
+	char *trouble; /* why it has no names, or NULL */
+};
+
+struct report_site_name {
+	char *function; /* NULL: unknown */
+	char *file; /* NULL: unknown */
+	uint32_t line;
+};
+
+struct report_site {
+	uint32_t event; /* index in the report's events */
+	uint32_t object; /* index, or NO_OBJECT: offset is an address in the process pid */
+	uint32_t pid;
+	uint32_t name_count;
+	uint64_t offset; /* behind the call, in the object's own addresses */
+	uint64_t count, bytes;
+	struct report_site_name *names; /* innermost first */
+};
+
+/* Where an object lies in a process. */
+struct report_mapping {
+	uint64_t start, end, base;
+	uint32_t object;
+};
+
+struct report_space {
+	struct report_mapping *mappings; /* by rising start; they do not overlap */
+	size_t count, capacity;
+};
+
+struct report_sites {
+	struct report_object *objects;
+	size_t object_count, object_capacity;
+	struct report_space *spaces;
+	size_t space_count, space_capacity;
+	struct report_site *sites;
+	size_t count, capacity;
+	uint64_t left_out; /* objects beyond the most that a process may have */
+	struct cli_map object_at; /* key: hash of build id and path */
+	struct cli_map space_at; /* key: pid */
+	struct cli_map site_at; /* key: hash of pid, event, object and offset */
+};
+
+/* Name all sites. Returns 0 or -ENOMEM. */
+int report_sites__name(struct report_sites *sites);
+
+#endif
