@@ -39,9 +39,19 @@ HAVE_PFM := $(shell echo 'int main(void) { return pfm_initialize(); }' | \
   $(CC) -include perfmon/pfmlib_perf_event.h -x c - -o /dev/null -lpfm 2>/dev/null && echo 1)
 PFM_LIBS := $(if $(HAVE_PFM),-lpfm)
 
-# Adapters
+# Names of code
+HAVE_LIBDW := $(and $(HAVE_LIBELF),$(call has,libdw))
+LIBDW_LIBS := $(call libs,libdw)
+
+# The database of agents, on servers too
+HAVE_PQ := $(call has,libpq)
+PQ_CFLAGS := $(call cflags,libpq)
+PQ_LIBS := $(call libs,libpq)
+
+# Adapters; SQLite also for agents
 HAVE_SQLITE := $(call has,sqlite3)
 SQLITE_CFLAGS := $(call cflags,sqlite3)
+SQLITE_LIBS := $(call libs,sqlite3)
 MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell mpicc --showme:compile 2>/dev/null || \
   mpicc -compile_info 2>/dev/null | tr ' ' '\n' | grep '^-I'))
 OMPT_HEADER := $(firstword $(wildcard \
@@ -53,6 +63,17 @@ PROTOC_C := $(call command,protoc-c)
 HAVE_PROTOBUF := $(if $(PROTOC_C),$(call has,libprotobuf-c))
 PROTOBUF_CFLAGS := $(call cflags,libprotobuf-c)
 PROTOBUF_LIBS := $(call libs,libprotobuf-c)
+
+# The tool for Valgrind: its headers and libraries, and the folder of its own tools. They are of this
+# machine, so a compiler for another one can't use them.
+VALGRIND_INCLUDE := $(shell pkg-config --variable=includedir valgrind 2>/dev/null)
+VALGRIND_ARCHIVES := $(shell pkg-config --variable=libdir valgrind 2>/dev/null)/valgrind
+VALGRIND_ADDRESS := $(shell pkg-config --variable=valt_load_address valgrind 2>/dev/null)
+VALGRIND_FOLDER := $(patsubst %/default.supp,%,$(firstword $(wildcard $(addsuffix /default.supp, \
+  /usr/libexec/valgrind /usr/lib/valgrind $(VALGRIND_ARCHIVES)))))
+HAVE_VALGRIND := $(and $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(VALGRIND_ADDRESS), \
+  $(VALGRIND_FOLDER),$(wildcard $(addprefix $(VALGRIND_ARCHIVES)/, \
+  libreplacemalloc_toolpreload-amd64-linux.a)))
 
 # Tests and benchmarks
 HAVE_CMOCKA := $(call has,cmocka)

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* file.c - finds the file of an object, and makes sure that it is the one */
+#include "names.h"
+
+#include <pem/sized.h>
+#include <pem/trace.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FOLDERS "/usr/lib/debug"
+
+int pem_names__fail(struct pem_error *error, int code, const char *format, ...)
+{
+	va_list args;
+
+	if (error != NULL) {
+		va_start(args, format);
+		vsnprintf(error->text, sizeof(error->text), format, args);
+		va_end(args);
+		pem_printable(error->text);
+	}
+	return -code;
+}
+
+/* FNV-1a of Fowler, Noll and Vo, with their 64-bit offset basis and prime. */
+static uint64_t fnv(uint64_t hash, const char *bytes, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		hash = (hash ^ (unsigned char)bytes[i]) * UINT64_C(0x100000001b3);
+	return hash;
+}
+
+/* Continue a hash with bytes of a file. Returns 0 or -ENOEXEC. */
+static int hash_bytes(int fd, uint64_t from, uint64_t count, uint64_t *hash)
+{
+	char bytes[4096];
+
+	while (count != 0) {
+		size_t part = count < sizeof(bytes) ? count : sizeof(bytes);
+
+		if (from > INT64_MAX - part || pread(fd, bytes, part, (off_t)from) != (ssize_t)part)
+			return -ENOEXEC;
+		*hash = fnv(*hash, bytes, part);
+		from += part;
+		count -= part;
+	}
+	return 0;
+}
+
+/* The number of an object without a build id. 0: its headers can't be read. */
+static uint64_t number_of_headers(Elf *elf, int fd)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	GElf_Ehdr header;
+	size_t programs;
+
+	if (gelf_getehdr(elf, &header) == NULL || elf_getphdrnum(elf, &programs) != 0 ||
+	    hash_bytes(fd, 0, header.e_ehsize, &hash) != 0 ||
+	    hash_bytes(fd, header.e_phoff, programs * header.e_phentsize, &hash) != 0)
+		return 0;
+	return hash;
+}
+
+static void identify(Elf *elf, int fd, struct pem_identity *identity)
+{
+	const void *build_id;
+	ssize_t bytes = dwelf_elf_gnu_build_id(elf, &build_id);
+	size_t i;
+
+	*identity = (struct pem_identity){0};
+	if (bytes <= 0 || bytes > PEM_BUILD_ID_MAX) {
+		identity->number = number_of_headers(elf, fd);
+		return;
+	}
+	identity->build_id_bytes = (size_t)bytes;
+	memcpy(identity->build_id, build_id, (size_t)bytes);
+	for (i = 0; i < 8; i++)
+		identity->number = identity->number << 8 | identity->build_id[i];
+}
+
+static bool is_asked_for(const struct pem_identity *found, const struct pem_object_query *query)
+{
+	if (query->build_id != NULL)
+		return found->build_id_bytes == query->build_id_bytes &&
+		       memcmp(found->build_id, query->build_id, query->build_id_bytes) == 0;
+	return query->number == 0 || found->number == query->number;
+}
+
+/* A pipe or a device would block, or do something. */
+static int open_regular(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct stat about;
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode))
+		return fd;
+	close(fd);
+	return -ENOEXEC;
+}
+
+/* Returns 0; -ESTALE: it is another object; or another -errno. */
+static int try_path(struct pem_object_file *file, const char *path,
+		    const struct pem_object_query *query)
+{
+	int fd = open_regular(path), rc = -ENOEXEC;
+	/* Read, not mapped: a file that is cut meanwhile would raise SIGBUS. */
+	Elf *elf = fd >= 0 ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
+
+	if (fd < 0)
+		return fd;
+	if (elf != NULL && elf_kind(elf) == ELF_K_ELF) {
+		identify(elf, fd, &file->identity);
+		rc = is_asked_for(&file->identity, query) ? 0 : -ESTALE;
+	}
+	file->path = rc == 0 ? strdup(path) : NULL;
+	if (rc == 0 && file->path == NULL)
+		rc = -ENOMEM;
+	if (rc == 0) {
+		file->fd = fd;
+		file->elf = elf;
+		return 0;
+	}
+	elf_end(elf);
+	close(fd);
+	return rc;
+}
+
+/* What a build id begins with, in hexadecimal as files are called: of a number eight bytes. */
+static void spell(const struct pem_object_query *query, char text[2 * PEM_BUILD_ID_MAX + 1])
+{
+	size_t i;
+
+	for (i = 0; query->build_id != NULL && i < query->build_id_bytes; i++)
+		sprintf(text + 2 * i, "%02x", query->build_id[i]);
+	if (query->build_id == NULL)
+		sprintf(text, "%016llx", (unsigned long long)query->number);
+}
+
+/* Try FOLDER/.build-id/xx/REST*, which is the object itself or its debug file. */
+static int try_folder(struct pem_object_file *file, const char *folder, size_t folder_bytes,
+		      const char *id, const struct pem_object_query *query)
+{
+	char path[PATH_MAX];
+	struct dirent *entry;
+	int rc = -ENOENT;
+	size_t bytes;
+	DIR *entries;
+
+	/* The options of libdwfl's paths: '+' and '-' say whether checksums are compared. */
+	if (folder_bytes != 0 && (*folder == '+' || *folder == '-')) {
+		folder++;
+		folder_bytes--;
+	}
+	bytes = (size_t)snprintf(path, sizeof(path), "%.*s/.build-id/%.2s/", (int)folder_bytes,
+				 folder, id);
+	if (folder_bytes == 0 || *folder != '/' || bytes >= sizeof(path))
+		return -ENOENT;
+	entries = opendir(path);
+	while (rc != 0 && entries != NULL && (entry = readdir(entries)) != NULL) {
+		if (strncmp(entry->d_name, id + 2, strlen(id + 2)) != 0 ||
+		    strlen(entry->d_name) >= sizeof(path) - bytes)
+			continue;
+		strcpy(path + bytes, entry->d_name);
+		rc = try_path(file, path, query) == 0 ? 0 : -ENOENT;
+	}
+	if (entries != NULL)
+		closedir(entries);
+	return rc;
+}
+
+static int by_build_id(struct pem_object_file *file, const struct pem_object_query *query)
+{
+	const char *folder = query->debug_folders != NULL ? query->debug_folders : FOLDERS;
+	char id[2 * PEM_BUILD_ID_MAX + 1];
+	int rc = -ENOENT;
+
+	spell(query, id);
+	for (; rc != 0 && folder != NULL; folder = strchr(folder, ':')) {
+		folder += *folder == ':';
+		rc = try_folder(file, folder, strcspn(folder, ":"), id, query);
+	}
+	return rc;
+}
+
+static int check(const struct pem_object_query *query, struct pem_error *error)
+{
+	if (query->build_id != NULL &&
+	    (query->build_id_bytes < 2 || query->build_id_bytes > PEM_BUILD_ID_MAX))
+		return pem_names__fail(error, EINVAL, "a build id has 2 to %d bytes, not %zu",
+				       PEM_BUILD_ID_MAX, query->build_id_bytes);
+	if (query->path == NULL && query->build_id == NULL && query->number == 0)
+		return pem_names__fail(error, EINVAL,
+				       "an object is asked for by neither path nor build id");
+	return 0;
+}
+
+/* The sentence for what the path alone gave. */
+static int say(int rc, const struct pem_object_query *query, struct pem_error *error)
+{
+	char id[2 * PEM_BUILD_ID_MAX + 1] = "";
+	const char *folders = query->debug_folders != NULL ? query->debug_folders : FOLDERS;
+
+	if (query->build_id != NULL || query->number != 0)
+		spell(query, id);
+	switch (-rc) {
+	case 0:
+		return 0;
+	case ESTALE:
+		return pem_names__fail(error, ESTALE,
+				       SHOWN
+				       " was built again since: it is not the one with build id "
+				       "%s, and %.128s has no debug file of that",
+				       query->path, id, folders);
+	case ENOEXEC:
+		return pem_names__fail(error, ENOEXEC,
+				       SHOWN " is not an ELF file, or it is damaged", query->path);
+	case ENOENT:
+		if (*id == '\0')
+			return pem_names__fail(error, ENOENT, "there is no file " SHOWN,
+					       query->path);
+		return pem_names__fail(
+			error, ENOENT, "no file with build id %s: not " SHOWN ", and not in %.128s",
+			id, query->path != NULL ? query->path : "at a known path", folders);
+	default:
+		return pem_names__fail(error, -rc, SHOWN " can't be read: %s", query->path,
+				       strerror(-rc));
+	}
+}
+
+int pem_object_file__open(struct pem_object_file *file, const struct pem_object_query *given,
+			  struct pem_error *error)
+{
+	struct pem_object_query copy = {0}, *query = &copy;
+	int rc = pem_sized__read(&copy, sizeof(copy), given, sizeof(copy));
+
+	if (rc != 0)
+		return pem_names__fail(error, -rc, "struct pem_object_query has a wrong size");
+	rc = check(query, error);
+
+	if (rc != 0)
+		return rc;
+	elf_version(EV_CURRENT);
+	rc = query->path != NULL ? try_path(file, query->path, query) : -ENOENT;
+	if (rc == 0 || (query->build_id == NULL && query->number == 0) || rc == -ENOMEM)
+		return say(rc, query, error);
+	return by_build_id(file, query) == 0 ? 0 : say(rc, query, error);
+}
+
+void pem_object_file__close(struct pem_object_file *file)
+{
+	elf_end(file->elf);
+	if (file->fd >= 0)
+		close(file->fd);
+	free(file->path);
+}

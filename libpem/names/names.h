@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* names.h - the parts of an object, which are of libpem-names alone */
+#ifndef PEM_NAMES_INTERNAL_H
+#define PEM_NAMES_INTERNAL_H
+
+#include <elfutils/libdwelf.h>
+#include <elfutils/libdwfl.h>
+#include <pem/names.h>
+
+#include <stdbool.h>
+
+#define PEM_BUILD_ID_MAX 64
+/* A path in a sentence, whose rest has room. */
+#define SHOWN "%.256s"
+
+/* --- files (file.c) --- */
+
+/* What tells one file from another. */
+struct pem_identity {
+	uint8_t build_id[PEM_BUILD_ID_MAX];
+	size_t build_id_bytes; /* 0: none */
+	uint64_t number;
+};
+
+struct pem_object_file {
+	int fd;
+	Elf *elf;
+	char *path;
+	struct pem_identity identity;
+};
+
+/*
+ * Open the file of an object. Returns 0, or -errno with error. pem_object_file__close accepts a
+ * zeroed file whose fd is -1.
+ */
+int pem_object_file__open(struct pem_object_file *file, const struct pem_object_query *query,
+			  struct pem_error *error);
+void pem_object_file__close(struct pem_object_file *file);
+/* Write a sentence. Returns -code. */
+int pem_names__fail(struct pem_error *error, int code, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* --- ranges of addresses (spans.c) --- */
+
+/* Addresses low to high - 1 are of number of. */
+struct pem_span {
+	uint64_t low, high;
+	uint32_t of;
+};
+
+#define PEM_SPAN_NONE UINT32_MAX
+
+/* From start on addresses are of number of, up to the next one. */
+struct pem_step {
+	uint64_t start;
+	uint32_t of;
+};
+
+/* Spans while they are collected, then steps. Zeroed: empty. */
+struct pem_spans {
+	struct pem_span *spans;
+	size_t count, capacity;
+	struct pem_step *steps;
+	size_t step_count;
+};
+
+/* Add addresses of a number. Returns 0 or -ENOMEM. */
+int pem_spans__add(struct pem_spans *spans, uint64_t low, uint64_t high, uint32_t of);
+/*
+ * Make steps of all spans, which are freed. Where spans overlap, the one with the higher start
+ * holds; of those that start together the shorter one, of equal ones the one added last. Returns 0
+ * or -ENOMEM.
+ */
+int pem_spans__sort(struct pem_spans *spans);
+/* The number that an address is of, or PEM_SPAN_NONE. */
+uint32_t pem_spans__find(const struct pem_spans *spans, uint64_t address);
+void pem_spans__free(struct pem_spans *spans);
+
+/* --- symbols (symbols.c) --- */
+
+struct pem_symbol {
+	const char *name;
+	bool is_named; /* demangled was asked for */
+	char *demangled; /* what name points to then, or NULL */
+	uint64_t start;
+};
+
+struct pem_symbols {
+	struct pem_symbol *symbols;
+	size_t count;
+	struct pem_spans spans;
+};
+
+/* Read the functions of the symbol tables. Returns 0 or -ENOMEM. */
+int pem_symbols__read(struct pem_symbols *symbols, Dwfl_Module *module);
+void pem_symbols__free(struct pem_symbols *symbols);
+/* The function at an address of the module, or NULL. */
+struct pem_symbol *pem_symbols__find(const struct pem_symbols *symbols, uint64_t address);
+/* The name of a symbol, in C++ as its source has it. */
+const char *pem_symbol__name(struct pem_symbol *symbol);
+/*
+ * The name of C++ that a symbol stands for; the caller frees it. NULL: it is not one, it is too
+ * complex, or there is no libstdc++.
+ */
+char *pem_symbols__demangle(const char *name);
+
+/* --- debug information (units.c, functions.c) --- */
+
+#define PEM_NO_FUNCTION UINT32_MAX
+
+/* A function, or one that was inlined into another. */
+struct pem_function {
+	Dwarf_Die die;
+	bool is_named; /* name was asked for */
+	const char *name; /* NULL: it has none */
+	char *demangled; /* what name points to, or NULL: it was not demangled */
+	uint64_t start;
+	uint32_t outer; /* the function it was inlined into, or PEM_NO_FUNCTION: it is a function */
+	uint32_t call_file, call_line; /* where, if it was inlined */
+};
+
+/* What was compiled at once: a source file with what it includes. */
+struct pem_unit {
+	Dwarf_Die die;
+	Dwarf_Die root; /* where its functions are described; not die in split DWARF */
+	bool is_read;
+	struct pem_function *functions;
+	size_t function_count, function_capacity;
+	struct pem_spans spans; /* of functions */
+};
+
+struct pem_units {
+	Dwarf *dwarf; /* NULL: no debug information */
+	struct pem_unit *units;
+	size_t count, capacity;
+	struct pem_spans spans; /* of units */
+};
+
+/* Find all units. Returns 0 or -ENOMEM. */
+int pem_units__read(struct pem_units *units, Dwarf *dwarf);
+void pem_units__free(struct pem_units *units);
+/* The unit of an address as DWARF has it, with its functions, or NULL. */
+struct pem_unit *pem_units__find(struct pem_units *units, uint64_t address);
+/* Read the functions of a unit. Returns 0 or -ENOMEM. */
+int pem_unit__read(struct pem_unit *unit);
+/* The name of a function's function, or NULL. */
+const char *pem_function__name(struct pem_function *function);
+
+#endif

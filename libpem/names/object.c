@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* object.c - an object as libdwfl reads it, and the names of its addresses */
+#include "names.h"
+
+#include <dwarf.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct pem_object {
+	struct pem_object_file file;
+	char *debug_folders; /* as libdwfl has them */
+	Dwfl_Callbacks callbacks;
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+	/* What libdwfl adds to the object's addresses: in its symbols, and in DWARF. */
+	GElf_Addr symbol_bias, debug_bias;
+	struct pem_symbols symbols;
+	struct pem_units units;
+};
+
+/* libdwfl takes what is open already, and closes it. */
+static int give_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
+		    char **path, Elf **elf)
+{
+	struct pem_object *object = *user;
+	int fd = object->file.fd;
+
+	(void)module, (void)name, (void)base;
+	*path = strdup(object->file.path);
+	*elf = object->file.elf;
+	object->file.fd = -1;
+	object->file.elf = NULL;
+	return fd;
+}
+
+/* The addresses that the object's segments take. */
+static int extent(Elf *elf, GElf_Addr *low, GElf_Addr *high)
+{
+	GElf_Phdr segment;
+	size_t count, i;
+
+	*low = UINT64_MAX;
+	*high = 0;
+	if (elf_getphdrnum(elf, &count) != 0)
+		return -ENOEXEC;
+	for (i = 0; i < count && i < INT_MAX; i++) {
+		GElf_Addr align;
+
+		if (gelf_getphdr(elf, (int)i, &segment) == NULL || segment.p_type != PT_LOAD ||
+		    segment.p_memsz > UINT64_MAX - segment.p_vaddr)
+			continue;
+		align = segment.p_align != 0 ? segment.p_align : 1;
+		*low = segment.p_vaddr < *low ? segment.p_vaddr & -align : *low;
+		if (segment.p_vaddr + segment.p_memsz > *high)
+			*high = segment.p_vaddr + segment.p_memsz;
+	}
+	return *low < *high ? 0 : -ENOEXEC;
+}
+
+static int damaged(const struct pem_object *object, struct pem_error *error)
+{
+	int reason = dwfl_errno();
+
+	return pem_names__fail(error, ENOEXEC, SHOWN " is damaged: %s", object->file.path,
+			       reason != 0 ? dwfl_errmsg(reason) : "it has no segments");
+}
+
+/* A module of one object, at the addresses that it was linked for. */
+static int start_dwfl(struct pem_object *object, struct pem_error *error)
+{
+	GElf_Addr low, high;
+	void **user;
+
+	object->callbacks = (Dwfl_Callbacks){
+		.find_elf = give_elf,
+		.find_debuginfo = dwfl_standard_find_debuginfo,
+		.section_address = dwfl_offline_section_address,
+		.debuginfo_path = &object->debug_folders,
+	};
+	object->dwfl = dwfl_begin(&object->callbacks);
+	if (object->dwfl == NULL)
+		return pem_names__fail(error, ENOMEM, "no memory to read " SHOWN,
+				       object->file.path);
+	(void)dwfl_errno();
+	if (extent(object->file.elf, &low, &high) != 0)
+		return damaged(object, error);
+	dwfl_report_begin(object->dwfl);
+	object->module = dwfl_report_module(object->dwfl, object->file.path, low, high);
+	if (object->module == NULL || dwfl_report_end(object->dwfl, NULL, NULL) != 0)
+		return damaged(object, error);
+	dwfl_module_info(object->module, &user, NULL, NULL, NULL, NULL, NULL, NULL);
+	*user = object;
+	if (dwfl_module_getelf(object->module, &object->symbol_bias) == NULL)
+		return damaged(object, error);
+	return 0;
+}
+
+static int read_all(struct pem_object *object, struct pem_error *error)
+{
+	/* No debug information is no error. */
+	Dwarf *dwarf = dwfl_module_getdwarf(object->module, &object->debug_bias);
+
+	if (pem_symbols__read(&object->symbols, object->module) != 0 ||
+	    (dwarf != NULL && pem_units__read(&object->units, dwarf) != 0))
+		return pem_names__fail(error, ENOMEM, "no memory for the names of " SHOWN,
+				       object->file.path);
+	return 0;
+}
+
+static int set_folders(struct pem_object *object, const char *folders, struct pem_error *error)
+{
+	/* "" is the folder of the object itself. */
+	if (folders != NULL && asprintf(&object->debug_folders, ":.debug:%s", folders) < 0)
+		return pem_names__fail(error, ENOMEM, "no memory to find debug files");
+	return 0;
+}
+
+struct pem_object *pem_object__open(const struct pem_object_query *query, struct pem_error *error)
+{
+	struct pem_object *object = calloc(1, sizeof(*object));
+	int rc;
+
+	if (object == NULL) {
+		errno = -pem_names__fail(error, ENOMEM, "no memory to open an object");
+		return NULL;
+	}
+	object->file.fd = -1;
+	rc = pem_object_file__open(&object->file, query, error);
+	if (rc == 0)
+		rc = set_folders(object, query->debug_folders, error);
+	if (rc == 0)
+		rc = start_dwfl(object, error);
+	if (rc == 0)
+		rc = read_all(object, error);
+	if (rc != 0) {
+		pem_object__close(object);
+		errno = -rc;
+		return NULL;
+	}
+	return object;
+}
+
+void pem_object__close(struct pem_object *object)
+{
+	if (object == NULL)
+		return;
+	pem_symbols__free(&object->symbols);
+	pem_units__free(&object->units);
+	if (object->dwfl != NULL)
+		dwfl_end(object->dwfl);
+	pem_object_file__close(&object->file);
+	free(object->debug_folders);
+	free(object);
+}
+
+const char *pem_object__path(const struct pem_object *object)
+{
+	return object->file.path;
+}
+
+uint64_t pem_object__number(const struct pem_object *object)
+{
+	return object->file.identity.number;
+}
+
+size_t pem_object__build_id(const struct pem_object *object, const uint8_t **build_id)
+{
+	*build_id = object->file.identity.build_id;
+	return object->file.identity.build_id_bytes;
+}
+
+/* Where the unit's lines say that an instruction comes from. */
+static void name_line(struct pem_unit *unit, uint64_t address, struct pem_name *name)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(&unit->die, address);
+	int number = 0;
+
+	if (line == NULL)
+		return;
+	name->file = dwarf_linesrc(line, NULL, NULL);
+	if (dwarf_lineno(line, &number) == 0 && number > 0)
+		name->line = (uint32_t)number;
+}
+
+/* Where a function was inlined. */
+static void name_call(struct pem_unit *unit, const struct pem_function *inlined,
+		      struct pem_name *name)
+{
+	Dwarf_Files *files;
+	size_t count;
+
+	name->line = inlined->call_line;
+	if (dwarf_getsrcfiles(&unit->die, &files, &count) == 0 && inlined->call_file < count)
+		name->file = dwarf_filesrc(files, inlined->call_file, NULL, NULL);
+}
+
+static void name_symbol(const struct pem_object *object, uint64_t offset, struct pem_name *name)
+{
+	struct pem_symbol *symbol =
+		pem_symbols__find(&object->symbols, offset + object->symbol_bias);
+
+	if (symbol == NULL)
+		return;
+	name->function = pem_symbol__name(symbol);
+	name->start = symbol->start - object->symbol_bias;
+	name->source = PEM_NAME_SYMBOL;
+}
+
+/*
+ * The functions of a unit at an address, innermost first. The first name has its line already.
+ * bias: what DWARF's addresses have more than the object's.
+ */
+static unsigned int name_functions(struct pem_unit *unit, uint64_t address, GElf_Addr bias,
+				   struct pem_name *names, unsigned int max)
+{
+	uint32_t i = pem_spans__find(&unit->spans, address);
+	unsigned int count = 0;
+
+	for (; i != PEM_SPAN_NONE && count < max; i = unit->functions[i].outer) {
+		struct pem_function *function = &unit->functions[i];
+
+		names[count].function = pem_function__name(function);
+		names[count].source = names[count].function ? PEM_NAME_DEBUG : PEM_NAME_NONE;
+		names[count].start = function->start - bias;
+		count++;
+		if (function->outer != PEM_NO_FUNCTION && count < max) {
+			names[count] = (struct pem_name){0};
+			name_call(unit, function, &names[count]);
+		}
+	}
+	return count;
+}
+
+unsigned int pem_object__find(struct pem_object *object, uint64_t offset, struct pem_name *names,
+			      unsigned int max)
+{
+	uint64_t address = offset + object->symbol_bias - object->debug_bias;
+	struct pem_unit *unit = pem_units__find(&object->units, address);
+	unsigned int count = 0;
+
+	if (max == 0)
+		return 0;
+	names[0] = (struct pem_name){0};
+	if (unit != NULL) {
+		name_line(unit, address, &names[0]);
+		count = name_functions(unit, address, object->symbol_bias - object->debug_bias,
+				       names, max);
+	}
+	if (names[0].function == NULL)
+		name_symbol(object, offset, &names[0]);
+	if (count == 0)
+		count = names[0].function != NULL || names[0].file != NULL;
+	return count;
+}
