@@ -11,8 +11,11 @@
 #include <string.h>
 
 static const struct cli_verb *const verbs[] = {
-	&cli_record, &cli_stat,   &cli_top,  &cli_launch, &cli_report, &cli_export,
-	&cli_list,   &cli_doctor, &cli_mark, &cli_gen,    &cli_spec,   &cli_snapshot,
+	&cli_record, &cli_stat,      &cli_top,  &cli_launch, &cli_report, &cli_export,
+	&cli_list,   &cli_doctor,    &cli_mark, &cli_gen,    &cli_spec,   &cli_snapshot,
+#ifdef PEM_HAS_DATABASE
+	&cli_db,     &cli_page_size,
+#endif
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))
 
@@ -26,7 +29,7 @@ static void overview(FILE *out)
 		"and hardware, on one timeline.\n\n",
 		pem_version());
 	for (i = 0; i < VERBS; i++)
-		fprintf(out, "  %spem %-8s%s %s\n", bold, verbs[i]->name, plain, verbs[i]->summary);
+		fprintf(out, "  %spem %-9s%s %s\n", bold, verbs[i]->name, plain, verbs[i]->summary);
 	fprintf(out,
 		"\nA first look:\n"
 		"  pem record -- sqlite3 my.db 'select count(*) from t'\n"
@@ -70,6 +73,11 @@ static int help(const char *name)
 	verb = find(name);
 	if (verb == NULL)
 		return unknown(name);
+	if (verb->usage == NULL) { /* another program, which has its own help */
+		char word[] = "--help", *words[] = {(char *)(uintptr_t)name, word, NULL};
+
+		return verb->run(verb, 2, words);
+	}
 	cli_verb__help(verb, stdout);
 	return cli_finish_output(CLI_DONE);
 }

@@ -17,6 +17,14 @@ $(EXAMPLES:%=$(B)/examples/%): $(B)/examples/%: $(B)/obj/examples/%.o $(LIBPEM)
 $(B)/examples/between_collections: $(COLLECTOR)
 $(B)/examples/between_collections $(B)/examples/watch: EXAMPLE_LIBS := $(LINK_LIBPEM)
 
+# An agent.
+ifneq ($(HAVE_AGENTS),)
+ALL += $(B)/examples/agent
+$(B)/examples/agent: $(B)/obj/examples/agent.o $(LIBPEM_AGENT)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $(filter %.o,$^) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) -ldl
+endif
+
 # The consumer in C++: the same collector.
 ifneq ($(HAVE_CXX),)
 ALL += $(B)/examples/between_collections_cxx

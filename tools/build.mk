@@ -38,17 +38,25 @@ CATALOGUE_STUBS = $(patsubst %,$(B)/gen/stubs/%.h,$(shell \
 MAN_PAGES = $(sort $(wildcard docs/man/*.[1-8]))
 COMPLETIONS = $(sort $(wildcard docs/completion/*))
 
+# Libraries beside libpem.so that programs link with: each NAME.so is a link to NAME.so.1.
+LIBPEM_MORE = $(LIBPEM_AGENT) $(LIBPEM_NAMES)
+
 # $(call put,MODE,FILES,FOLDER): nothing to do without files
 put = $(if $(strip $(2)),$(Q)$(INSTALL) -d '$(3)' && $(INSTALL) -m $(1) $(2) '$(3)')
 
 install: all
 	$(call put,755,$(B)/bin/pem $(B)/bin/pem-codegen,$(bindir))
-	$(call put,644,$(wildcard $(B)/lib/libpem-*.so),$(libdir))
+	$(call put,644,$(filter-out $(LIBPEM_MORE),$(wildcard $(B)/lib/libpem-*.so)),$(libdir))
 	$(Q)$(INSTALL) -m 644 $(B)/lib/libpem.so.1 '$(libdir)/libpem.so.$(SO_VERSION)'
 	$(Q)ln -sf libpem.so.$(SO_VERSION) '$(libdir)/libpem.so.1'
 	$(Q)ln -sf libpem.so.1 '$(libdir)/libpem.so'
+	$(Q)for library in $(notdir $(LIBPEM_MORE)); do \
+	  $(INSTALL) -m 644 "$(B)/lib/$$library.1" "$(libdir)/$$library.1" && \
+	  ln -sf "$$library.1" "$(libdir)/$$library" || exit; done
 	$(call put,644,$(wildcard $(B)/lib/pem/*.so),$(libdir)/pem)
 	$(call put,755,$(B)/lib/pem/pem-confined,$(libdir)/pem)
+	$(call put,755,$(VALGRIND_TOOL) $(VALGRIND_PRELOAD),$(libdir)/pem/valgrind)
+	$(if $(VALGRIND_LINKS),$(Q)cp -df $(VALGRIND_LINKS) '$(libdir)/pem/valgrind')
 	$(call put,644,$(wildcard spec/abi/pem/*.h* libpem/include/pem/*.h*),$(incdir))
 	$(call put,644,$(PYTHON_PARTS:%=$(B)/python/pemapi/%),$(DESTDIR)$(PYTHONDIR)/pemapi)
 	$(Q)$(call python_place,"$(LIBDIR)/libpem.so.1") > '$(DESTDIR)$(PYTHONDIR)/pemapi/_place.py'
@@ -56,9 +64,11 @@ install: all
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
 	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
-	$(Q)sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	  libpem/libpem.pc.in > '$(libdir)/pkgconfig/libpem.pc'
-	$(Q)chmod 644 '$(libdir)/pkgconfig/libpem.pc'
+	$(Q)for file in libpem/libpem.pc $(if $(LIBPEM_AGENT),libpem/database/libpem-agent.pc) \
+	  $(if $(LIBPEM_NAMES),libpem/names/libpem-names.pc); do \
+	  sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	    $$file.in > "$(libdir)/pkgconfig/$${file##*/}" && \
+	  chmod 644 "$(libdir)/pkgconfig/$${file##*/}" || exit; done
 	$(call put,644,$(wildcard $(B)/gen/reference/man/*.7),$(sharedir)/man/man7)
 	$(call put,644,$(wildcard $(B)/gen/reference/html/*.html),$(sharedir)/doc/pem/events)
 	$(Q)for page in $(MAN_PAGES); do \

@@ -8,11 +8,13 @@ from tap import ROOT, equal, run, run_all, test
 SOURCE = re.compile(r"(\.(c|h|cpp|hpp|f90|rs|java|py|sh|mk|xml|xsd|js|css|html|sql|S|in)|/run|/deps|^Makefile|Kbuild)$")
 SPDX = re.compile(r"SPDX-License-Identifier: ([A-Za-z0-9.+() -]+?)\s*(\*/|-->|$)", re.MULTILINE)
 
-# First match holds. What links into the kernel is GPL, what users link is LGPL, what they copy is MIT.
+# First match holds. What links into the kernel or with Valgrind's libraries is GPL, what users link is LGPL, what they
+# copy is MIT.
 EITHER = {"MIT OR GPL-2.0", "MIT OR GPL-2.0-only"}
 FOLDERS = (
     (r".*/build\.mk$", {"MIT", "LGPL-2.1-or-later"}),
     (r"spec/abi/pem/(k?ring|kmod|kprobe|layout|predicate|distribution|statistic)\.h$", EITHER),
+    (r"agents/page-size/valgrind/", {"GPL-2.0-or-later"}),
     (r"kmod/", {"GPL-2.0", "GPL-2.0-only"}),
     (r"libpem/", {"LGPL-2.1-or-later"}),
     (r"", {"MIT"}),
@@ -52,7 +54,7 @@ def every_source_names_its_licence():
 
 @test
 def folders_keep_to_their_licence():
-    "kmod is GPL-2.0, libpem LGPL-2.1-or-later, the ring either, the rest MIT"
+    "kmod is GPL-2.0, the tool for Valgrind, too, libpem LGPL-2.1-or-later, the ring either, the rest MIT"
     equal([(f, licence(f)) for f in sources() if licence(f) and licence(f) not in allowed(f)], [], "strays")
 
 
@@ -61,7 +63,7 @@ def every_licence_is_here():
     "the text of every licence named lies in LICENSES/, and no other"
     named = {SHORT.get(word, word) for f in sources() for word in re.split(r" (?:OR|AND) |[()]", licence(f) or "") if word}
     equal(sorted(name[:-4] for name in os.listdir(ROOT + "/LICENSES")),
-          sorted(named | {"MIT", "GPL-2.0-only", "LGPL-2.1-or-later"}), "LICENSES/")
+          sorted(named | {"MIT", "GPL-2.0-only", "GPL-2.0-or-later", "LGPL-2.1-or-later"}), "LICENSES/")
 
 
 run_all()

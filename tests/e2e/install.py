@@ -94,6 +94,22 @@ def installed_library_serves_a_program():
 
 
 @test
+def an_agent_is_built_from_an_installation():
+    "the example agent compiles with pkg-config alone, and runs a command"
+    if not os.path.exists(BUILD + "/lib/libpem-agent.so"):
+        skip("pem was built without SQLite or libelf")
+    root, work = install("/opt/pem", "LIBDIR=/opt/pem/lib64"), tmp()
+    env = dict(away(root, "/opt/pem/lib64"), PEM_DB=work + "/cpo.db")
+    os.chmod(work, 0o700)
+    rc, flags, err = run(["pkg-config", "--cflags", "--libs", "libpem-agent"], env=env)
+    equal(rc, 0, "pkg-config, which said: " + err)
+    rc, _, err = run(["gcc", "-Wall", "-Werror", ROOT + "/examples/agent.c", "-o", work + "/agent"] + shlex.split(flags), env=env)
+    equal(rc, 0, "gcc, which said: " + err)
+    rc, out, err = run([work + "/agent", "sh", "-c", "echo out; exit 5"], env=env, cwd=work)
+    assert (rc, out) == (5, "out\n") and "observed" in err, (rc, err)
+
+
+@test
 def installed_stub_compiles():
     "an installed stub header compiles into a program that does not link libpem"
     root, work = install("/usr"), tmp()

@@ -273,6 +273,13 @@ class Session:
         self._owner = os.getpid()
         _sessions.add(self)
 
+    @classmethod
+    def _borrowed(cls, handle):
+        """A session that somebody else opened and closes."""
+        of = cls.__new__(cls)
+        of._handle, of._handles, of._functions, of._events, of._owner = handle, set(), [], Events(), None
+        return of
+
     def close(self):
         """Disable and unregister all of it. Not from a callback."""
         handle, self._handle = self._handle, None

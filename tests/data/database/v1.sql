@@ -1,0 +1,32 @@
+-- SPDX-License-Identifier: MIT
+-- A CPO database as version 1 of its schema wrote it, with a row in each table.
+PRAGMA application_id = 1346719025;
+PRAGMA user_version = 1;
+BEGIN TRANSACTION;
+CREATE TABLE application (id INTEGER PRIMARY KEY AUTOINCREMENT, build_id TEXT NOT NULL, name TEXT NOT NULL, path TEXT NOT NULL, UNIQUE (build_id));
+INSERT INTO "application" VALUES(1,'c0ffee','tar','/bin/tar');
+CREATE TABLE directive (id INTEGER PRIMARY KEY AUTOINCREMENT, application BIGINT NOT NULL REFERENCES application (id) ON DELETE CASCADE, machine BIGINT NOT NULL REFERENCES machine (id) ON DELETE CASCADE, agent TEXT NOT NULL, subject TEXT NOT NULL, text TEXT NOT NULL, state BIGINT NOT NULL, rank BIGINT NOT NULL, predicted DOUBLE PRECISION NOT NULL, predicted_low DOUBLE PRECISION NOT NULL, predicted_high DOUBLE PRECISION NOT NULL, gain DOUBLE PRECISION NOT NULL, cost_bytes BIGINT NOT NULL, began_ns BIGINT NOT NULL, reason TEXT NOT NULL, UNIQUE (application, machine, agent, subject));
+INSERT INTO "directive" VALUES(1,1,1,'test','site ''a''','2M',2,1,5.5,5.0,6.0,4.25,2097152,1,'é');
+CREATE TABLE evidence (id INTEGER PRIMARY KEY AUTOINCREMENT, directive BIGINT NOT NULL REFERENCES directive (id) ON DELETE CASCADE, run BIGINT NOT NULL REFERENCES run (id) ON DELETE CASCADE, role BIGINT NOT NULL, value DOUBLE PRECISION NOT NULL, UNIQUE (directive, run));
+INSERT INTO "evidence" VALUES(1,1,1,1,1.25);
+CREATE TABLE lease (id INTEGER PRIMARY KEY AUTOINCREMENT, resource TEXT NOT NULL, holder TEXT NOT NULL, access BIGINT NOT NULL, until_ns BIGINT NOT NULL, UNIQUE (resource, holder));
+CREATE TABLE machine (id INTEGER PRIMARY KEY AUTOINCREMENT, fingerprint TEXT NOT NULL, processor TEXT NOT NULL, kernel TEXT NOT NULL, hypervisor TEXT NOT NULL, facts TEXT NOT NULL, UNIQUE (fingerprint));
+INSERT INTO "machine" VALUES(1,'f00d','p','k','','{}');
+CREATE TABLE metric (id INTEGER PRIMARY KEY AUTOINCREMENT, run BIGINT NOT NULL REFERENCES run (id) ON DELETE CASCADE, name TEXT NOT NULL, unit TEXT NOT NULL, count BIGINT NOT NULL, mean DOUBLE PRECISION NOT NULL, spread DOUBLE PRECISION NOT NULL, minimum DOUBLE PRECISION NOT NULL, maximum DOUBLE PRECISION NOT NULL, origin BIGINT NOT NULL, UNIQUE (run, name));
+INSERT INTO "metric" VALUES(1,1,'time','s',3,0.1,1.0e-09,0.0,1.5,2);
+CREATE TABLE run (id INTEGER PRIMARY KEY AUTOINCREMENT, uuid TEXT NOT NULL, application BIGINT NOT NULL REFERENCES application (id) ON DELETE CASCADE, machine BIGINT NOT NULL REFERENCES machine (id) ON DELETE CASCADE, agent TEXT NOT NULL, workload TEXT NOT NULL, began_ns BIGINT NOT NULL, wall_ns BIGINT NOT NULL, status BIGINT NOT NULL, UNIQUE (uuid));
+INSERT INTO "run" VALUES(1,'abababababababababababababababab',1,1,'test','w',1700000000123456789,5,0);
+CREATE TABLE validation (id INTEGER PRIMARY KEY AUTOINCREMENT, directive BIGINT NOT NULL REFERENCES directive (id) ON DELETE CASCADE, at_ns BIGINT NOT NULL, verdict BIGINT NOT NULL, gain DOUBLE PRECISION NOT NULL, gain_low DOUBLE PRECISION NOT NULL, gain_high DOUBLE PRECISION NOT NULL, treated BIGINT NOT NULL, controls BIGINT NOT NULL, UNIQUE (directive, at_ns));
+INSERT INTO "validation" VALUES(1,1,77,0,4.25,4.0,4.5,8,9);
+CREATE INDEX run_application ON run (application);
+CREATE INDEX run_machine ON run (machine);
+CREATE INDEX evidence_run ON evidence (run);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('application',1);
+INSERT INTO "sqlite_sequence" VALUES('machine',1);
+INSERT INTO "sqlite_sequence" VALUES('run',1);
+INSERT INTO "sqlite_sequence" VALUES('metric',1);
+INSERT INTO "sqlite_sequence" VALUES('directive',1);
+INSERT INTO "sqlite_sequence" VALUES('evidence',1);
+INSERT INTO "sqlite_sequence" VALUES('validation',1);
+COMMIT;
