@@ -34,7 +34,8 @@ LIBC = {
     PLAIN: "memory and text only",
     "syscall": "system calls and nothing else",
     "pthread_testcancel": "this thread's own state",
-    "pthread_key_create pthread_key_delete dl_iterate_phdr dlsym": BEFORE_MAIN,
+    "pthread_key_create pthread_key_delete dlsym": BEFORE_MAIN,
+    "dl_iterate_phdr": "in constructors and destructors, and behind dlopen, which take the same lock of the loader's",
     "pthread_setspecific": "only of keys whose values lie in the thread's own structure",
     "__pthread_register_cancel __pthread_unregister_cancel __pthread_unwind_next __sigsetjmp":
         "pthread_cleanup_push: this thread's own state",
@@ -54,6 +55,20 @@ SQLITE = {
     "dlsym": BEFORE_MAIN,
     "_r_debug": "the loader's list of objects: a variable",
     "dl_iterate_phdr": "where SQLite was loaded by dlopen: takes the loader's lock, changes nothing that dlerror says",
+}
+PAGE_SIZE = {
+    PLAIN: "memory and text only",
+    "strcpy strtoul strtoull": "memory and text only",
+    "syscall close fchmod flock fstat geteuid getpid getrlimit madvise nanosleep open pread pwrite read write": "system calls and nothing else",
+    "getauxval getpagesize": "read what the kernel gave the process",
+    "snprintf": "numbers and strings into a buffer need neither memory nor a lock",
+    "dlsym": "of what every C library has before any constructor; of what a program calls already later",
+    "dlopen": "of a C++ library that is loaded, where one of its operators is called for the first time",
+    "_dl_find_object": "lock-free, and safe in handlers of signals",
+    "dl_iterate_phdr dladdr1 __register_atfork pthread_atfork __cxa_at_quick_exit": BEFORE_MAIN,
+    "pthread_setcancelstate __libc_single_threaded": "of the thread itself, and a flag of the C library",
+    "abort __pthread_key_create pthread_mutex_lock pthread_mutex_unlock pthread_once":
+        "of the unwinder, for frames that a program registers by hand: its own copy knows none",
 }
 
 
@@ -105,6 +120,13 @@ def sqlite_adapter():
 
 
 @test
+def page_size_applier():
+    "libpem-page-size calls nothing that locks, and no allocator but the program's own"
+    need_plain()
+    equal(strays(imports(BUILD + "/lib/pem/libpem-page-size.so"), PAGE_SIZE), [], "functions without a reason")
+
+
+@test
 def strays_are_found():
     "the check finds a planted stray"
     equal(strays(["memcpy", "malloc", "dlvsym"], LIBC), ["dlvsym", "malloc"], "strays")
@@ -115,7 +137,7 @@ def bound_when_loaded():
     "libraries that are loaded into programs are bound as they are loaded: the loader never works in the middle of an event"
     need("readelf")
     found = []
-    for path in sorted(glob.glob(BUILD + "/lib/libpem*.so*")):
+    for path in sorted(glob.glob(BUILD + "/lib/libpem*.so*") + glob.glob(BUILD + "/lib/pem/libpem*.so")):
         rc, out, err = run(["readelf", "-Wd", path])
         equal(rc, 0, "exit status of readelf, which said: " + err)
         if "NOW" not in out:

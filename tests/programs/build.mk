@@ -8,7 +8,8 @@
 
 PROGRAM_SPECS := $(sort $(wildcard tests/programs/*.xml))
 PROGRAMS := processes filtered probed join pingpong bare_fork storm asked fork_in_join fork_waits \
-  threads types static linked library.so polyglot
+  threads types large_heap page_shapes allocates static allocates_static linked \
+  library.so polyglot
 PROGRAMS_STAMP := $(B)/gen/programs/.stamp
 PROGRAM_CC = $(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) $(INC_tests) -MF $@.d -o $@ $<
 
@@ -34,6 +35,10 @@ $(B)/programs/%: tests/programs/%.c
 $(B)/programs/static: tests/programs/processes.c
 	$(call say,LINK,$@)
 	$(Q)$(PROGRAM_CC) -static -fno-PIC -ldl -lpthread
+
+$(B)/programs/allocates_static: tests/programs/allocates.c
+	$(call say,LINK,$@)
+	$(Q)$(PROGRAM_CC) -static -fno-PIC -lpthread
 
 $(B)/programs/library.so: tests/programs/library.c
 	$(call say,LINK,$@)

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: MIT
+/* callers.c - groups of directives by object, and the frames of a call */
+#include "callers.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
+#include <unwind.h>
+
+#define GROUPS_MAX (PAGE_APPLY_SITES_MAX * PAGE_FRAMES_MAX)
+#define UNWIND_MAX 16 /* frames of this library and of the call */
+
+/* Since glibc 2.35: finds an object by an address inside of it, without a lock. */
+__attribute__((weak)) int _dl_find_object(void *address, struct dl_find_object *result);
+
+/* The directives of heap and map sites whose first frame is in one object. */
+struct group {
+	uint64_t object;
+	uint64_t bias; /* of the object, where it was last seen */
+};
+
+uint64_t callers__cache[CALLERS_ENTRIES];
+
+static const struct directives *all;
+static struct group groups[GROUPS_MAX];
+static uint32_t group_count;
+/* Numbers of directives, in order of their first frames' groups and offsets. */
+static uint16_t order[PAGE_APPLY_SITES_MAX];
+static uint32_t order_count;
+
+static uint32_t group_of(uint64_t object)
+{
+	uint32_t i;
+
+	for (i = 0; i < group_count && groups[i].object != object;)
+		i++;
+	return i;
+}
+
+static void add_group(uint64_t object)
+{
+	uint32_t i = group_of(object);
+
+	if (i == group_count)
+		groups[group_count++].object = object;
+}
+
+static bool has_frames(const struct directive *directive)
+{
+	return directive->site.kind == PAGE_SITE_HEAP || directive->site.kind == PAGE_SITE_MAP;
+}
+
+static bool is_before(const struct page_frame *a, const struct page_frame *b)
+{
+	return a->object != b->object ? a->object < b->object : a->offset < b->offset;
+}
+
+static const struct page_frame *first_frame(uint32_t i)
+{
+	return &all->list[order[i]].site.frames[0];
+}
+
+bool callers__init(const struct directives *directives)
+{
+	uint32_t i, j, n;
+
+	if (!_dl_find_object)
+		return false;
+	all = directives;
+	for (i = 0; i < directives->count; i++) {
+		const struct page_site *site = &directives->list[i].site;
+
+		if (!has_frames(&directives->list[i]))
+			continue;
+		for (j = 0; j < site->frame_count; j++)
+			add_group(site->frames[j].object);
+		for (n = order_count++; n; n--) {
+			if (!is_before(&site->frames[0], first_frame(n - 1)))
+				break;
+			order[n] = order[n - 1];
+		}
+		order[n] = (uint16_t)i;
+	}
+	return true;
+}
+
+/* --- objects --- */
+
+static bool find_build_id(const char *notes, size_t bytes, uint64_t *object)
+{
+	size_t at = 0;
+
+	while (bytes >= sizeof(ElfW(Nhdr)) && at <= bytes - sizeof(ElfW(Nhdr))) {
+		const ElfW(Nhdr) *note = (const void *)(notes + at);
+		uint64_t name = at + sizeof(*note);
+		uint64_t content = name + ((uint64_t)note->n_namesz + 3) / 4 * 4;
+		uint64_t end = content + note->n_descsz;
+
+		if (end > bytes)
+			return false;
+		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && note->n_descsz &&
+		    !memcmp(notes + name, "GNU", 4)) {
+			*object = page_object__of_build_id((const void *)(notes + content),
+							   note->n_descsz);
+			return true;
+		}
+		at = (size_t)((end + 3) / 4 * 4);
+	}
+	return false;
+}
+
+bool callers__object(uintptr_t start, uintptr_t end, uintptr_t bias, uint64_t *object)
+{
+	const ElfW(Ehdr) *header = (const void *)start;
+	const ElfW(Phdr) * programs;
+	uintptr_t at;
+	unsigned i;
+
+	if (end - start < 4096 || memcmp(header->e_ident, ELFMAG, SELFMAG) ||
+	    header->e_phentsize != sizeof(*programs) ||
+	    header->e_phoff + (uint64_t)header->e_phnum * sizeof(*programs) > 4096)
+		return false;
+	programs = (const void *)(start + header->e_phoff);
+	for (i = 0; i < header->e_phnum; i++) {
+		at = bias + programs[i].p_vaddr;
+		if (programs[i].p_type == PT_NOTE && at >= start && at < end &&
+		    programs[i].p_memsz <= end - at &&
+		    find_build_id((const void *)at, programs[i].p_memsz, object))
+			return true;
+	}
+	*object = page_object__of_headers(header, sizeof(*header), programs,
+					  header->e_phnum * sizeof(*programs));
+	return true;
+}
+
+uint32_t callers__resolve(uintptr_t site)
+{
+	uint64_t page = site >> 12, object;
+	struct dl_find_object found;
+	uint32_t group = 0, i;
+
+	if (!_dl_find_object((void *)site, &found) &&
+	    callers__object((uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
+			    found.dlfo_link_map->l_addr, &object)) {
+		i = group_of(object);
+		if (i < group_count) {
+			__atomic_store_n(&groups[i].bias, found.dlfo_link_map->l_addr,
+					 __ATOMIC_RELAXED);
+			group = i + 1;
+		}
+	}
+	__atomic_store_n(&callers__cache[page % CALLERS_ENTRIES], page << 16 | group,
+			 __ATOMIC_RELAXED);
+	return group;
+}
+
+void callers__forget(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < CALLERS_ENTRIES; i++)
+		__atomic_store_n(&callers__cache[i], 0, __ATOMIC_RELAXED);
+}
+
+/* --- frames --- */
+
+struct walk {
+	uintptr_t site; /* of the first frame */
+	uintptr_t sites[PAGE_FRAMES_MAX];
+	uint32_t count;
+	uint32_t looked;
+};
+
+static _Unwind_Reason_Code walk_step(struct _Unwind_Context *context, void *data)
+{
+	struct walk *walk = data;
+	uintptr_t at = _Unwind_GetIP(context);
+
+	/* Frames of this library come first. */
+	if (walk->count || at == walk->site)
+		walk->sites[walk->count++] = at;
+	return walk->count == PAGE_FRAMES_MAX || ++walk->looked == UNWIND_MAX ? _URC_END_OF_STACK
+									      : _URC_NO_REASON;
+}
+
+static bool is_frame(uintptr_t site, const struct page_frame *frame)
+{
+	uint32_t group = callers__group(site);
+
+	return group && groups[group - 1].object == frame->object &&
+	       site - __atomic_load_n(&groups[group - 1].bias, __ATOMIC_RELAXED) == frame->offset;
+}
+
+/* The frames are walked only if a directive has more than one. */
+static bool are_frames(struct walk *walk, const struct page_site *site)
+{
+	uint32_t i;
+
+	if (site->frame_count > 1 && !walk->looked)
+		_Unwind_Backtrace(walk_step, walk);
+	for (i = 1; i < site->frame_count; i++) {
+		if (i >= walk->count || !is_frame(walk->sites[i], &site->frames[i]))
+			return false;
+	}
+	return true;
+}
+
+/* The first of the directives in order whose first frame is not before this one. */
+static uint32_t find_first(const struct page_frame *frame)
+{
+	uint32_t low = 0, high = order_count, middle;
+
+	while (low < high) {
+		middle = (low + high) / 2;
+		if (is_before(first_frame(middle), frame))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+int callers__find(uint32_t kind, uint32_t group, uintptr_t site)
+{
+	struct page_frame frame = {
+		groups[group - 1].object,
+		site - __atomic_load_n(&groups[group - 1].bias, __ATOMIC_RELAXED)};
+	struct walk walk = {.site = site};
+	uint32_t i, frames = 0;
+	int found = -1;
+
+	for (i = find_first(&frame); i < order_count && !is_before(&frame, first_frame(i)); i++) {
+		const struct page_site *listed = &all->list[order[i]].site;
+
+		/* Of several that hold, the one that says most. */
+		if (listed->kind == kind && listed->frame_count > frames &&
+		    are_frames(&walk, listed)) {
+			found = order[i];
+			frames = listed->frame_count;
+		}
+	}
+	return found;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * grants.h - how many large pages this process may have: by the budget of the run, by the memory
+ * that is free, and by the limits of its control groups
+ *
+ * A grant is a promise that is counted, not memory: pages are taken as the program touches them.
+ */
+#ifndef PAGE_APPLY_GRANTS_H
+#define PAGE_APPLY_GRANTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* path: of the file of directives; the account lies beside it (account.h). It is copied. */
+void grants__init(uint64_t budget, const char *path);
+/*
+ * How many of so many bytes may be large pages: a multiple of unit. *reason is a word of apply.h if
+ * it is less. Calls no allocator. Changes errno.
+ */
+uint64_t grants__ask(uint64_t bytes, uint64_t unit, const char **reason);
+void grants__give_back(uint64_t bytes);
+/* Around fork: no other thread may change anything between. */
+void grants__before_fork(void);
+void grants__after_fork(bool is_child);
+/*
+ * Read the first number behind a word in the first 511 bytes of a file, such as of /proc. In a file
+ * of several lines the word begins a line. false: there is none. For tests, too.
+ */
+bool grants__read_number(const char *path, const char *word, uint64_t *number);
+
+#endif

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: MIT
+/* heap.c - arenas under their locks, and counts for the report */
+#include "heap.h"
+
+#include <errno.h>
+#include <string.h>
+
+/*
+ * In the middle of the lower half of 47 or 48 bits, far from what the kernel places by itself:
+ * programs and their heap below, mappings and stacks above.
+ */
+#define RANGE_BASE UINT64_C(0x600000000000)
+#define RANGE_SHIFT 44u
+#define SLOT_SHIFT_MAX 40u
+#define RANDOM_CHUNKS (UINT64_C(1) << 21) /* 4 TiB */
+
+uintptr_t heap__base;
+uint64_t heap__bytes;
+uint32_t heap__slot_shift;
+static struct heap_site sites[PAGE_APPLY_SITES_MAX];
+
+static uint32_t slot_count;
+
+static uint64_t grant(void *data, uint64_t bytes)
+{
+	return counts__ask(data, bytes, ARENA_CHUNK);
+}
+
+static void before_release(void *data)
+{
+	counts__before_release(data);
+}
+
+static void give_back(void *data, uint64_t bytes)
+{
+	counts__give_back(data, bytes);
+}
+
+void heap__init(const struct directives *directives, uint64_t random)
+{
+	uint32_t i, bits;
+
+	for (i = 0; i < directives->count; i++) {
+		if (directives->list[i].site.kind == PAGE_SITE_HEAP)
+			slot_count = i + 1;
+	}
+	if (!slot_count)
+		return;
+	bits = slot_count > 1 ? 32 - (uint32_t)__builtin_clz(slot_count - 1) : 0;
+	heap__slot_shift = RANGE_SHIFT - bits;
+	if (heap__slot_shift > SLOT_SHIFT_MAX)
+		heap__slot_shift = SLOT_SHIFT_MAX;
+	heap__base = RANGE_BASE + random % RANDOM_CHUNKS * ARENA_CHUNK;
+	for (i = 0; i < slot_count; i++) {
+		struct heap_site *site = &sites[i];
+		struct arena_pages pages = {grant, before_release, give_back, &counts__all[i]};
+
+		if (directives->list[i].page_size == ARENA_PAGE)
+			pages.grant = NULL;
+		arena__init(&site->arena, heap__base + ((uintptr_t)i << heap__slot_shift),
+			    (uint64_t)1 << heap__slot_shift, &pages);
+		site->least = directives->list[i].least;
+		site->counts = &counts__all[i];
+	}
+	heap__bytes = (uint64_t)slot_count << heap__slot_shift;
+}
+
+static struct heap_site *site_of(const void *block)
+{
+	return &sites[((uintptr_t)block - heap__base) >> heap__slot_shift];
+}
+
+bool heap__owns_slow(uintptr_t block)
+{
+	const struct heap_site *site = site_of((void *)block);
+	/* It only grows, and whoever has a block has seen it grown. */
+	uint32_t mapped = __atomic_load_n(&site->arena.mapped, __ATOMIC_RELAXED);
+
+	return block - site->arena.base < (uint64_t)mapped * ARENA_PAGE;
+}
+
+void heap__altered(uintptr_t start, size_t bytes)
+{
+	uint32_t i;
+
+	for (i = 0; i < slot_count; i++) {
+		struct arena *arena = &sites[i].arena;
+		uint32_t mapped = __atomic_load_n(&arena->mapped, __ATOMIC_RELAXED);
+
+		if (start < arena->base + (uint64_t)mapped * ARENA_PAGE &&
+		    start + bytes > arena->base)
+			__atomic_store_n(&arena->altered, true, __ATOMIC_RELAXED);
+	}
+}
+
+void *heap__alloc(uint32_t directive, size_t size, size_t alignment, bool zero)
+{
+	struct heap_site *site = &sites[directive];
+	void *block;
+
+	if (size < site->least || !heap__bytes)
+		return NULL;
+	if (!lock__take(&site->lock))
+		return NULL;
+	block = arena__alloc(&site->arena, size, alignment, zero);
+	if (block) {
+		site->counts->requests++;
+		counts__set(site->counts, site->arena.block_bytes);
+	} else {
+		site->counts->refused += size;
+		site->counts->reason = "kernel";
+	}
+	lock__release(&site->lock);
+	return block;
+}
+
+void heap__free(void *block)
+{
+	struct heap_site *site = site_of(block);
+
+	if (!lock__take(&site->lock))
+		return; /* the block is lost */
+	arena__free(&site->arena, block);
+	counts__set(site->counts, site->arena.block_bytes);
+	lock__release(&site->lock);
+}
+
+size_t heap__usable(const void *block)
+{
+	struct heap_site *site = site_of(block);
+	bool locked = lock__take(&site->lock);
+	size_t usable = arena__usable(&site->arena, block);
+
+	if (locked)
+		lock__release(&site->lock);
+	return usable;
+}
+
+void *heap__resize(void *block, size_t size)
+{
+	struct heap_site *site = site_of(block);
+	size_t was = 0;
+	void *moved;
+
+	if (!lock__take(&site->lock))
+		return NULL;
+	site->counts->requests++;
+	if (arena__resize(&site->arena, block, size)) {
+		moved = block;
+	} else {
+		was = arena__usable(&site->arena, block);
+		moved = arena__alloc(&site->arena, size, 16, false);
+	}
+	counts__set(site->counts, site->arena.block_bytes);
+	lock__release(&site->lock);
+	if (!moved || moved == block)
+		return moved;
+	/* The block is the caller's: no lock is held while it is copied. */
+	memcpy(moved, block, was < size ? was : size);
+	heap__free(block);
+	return moved;
+}
+
+void heap__before_fork(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < slot_count; i++)
+		lock__before_fork(&sites[i].lock);
+}
+
+void heap__after_fork(bool is_child)
+{
+	uint32_t i;
+
+	for (i = 0; i < slot_count; i++) {
+		if (is_child)
+			arena__disown(&sites[i].arena);
+		lock__after_fork(&sites[i].lock, is_child);
+	}
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+/* report.c - the lines, at the end of a file */
+#include "report.h"
+
+#include "arena.h"
+#include "counts.h"
+#include "lock.h"
+#include "start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static pid_t process;
+
+void report__set_process(void)
+{
+	process = getpid();
+}
+
+bool report__is_process(void)
+{
+	return getpid() == process;
+}
+
+/* The user's own file; -1: there is none. */
+static int open_report(const char *path)
+{
+	struct stat st;
+	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid()) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* One write, so that lines of several processes don't mix. */
+static void append(int fd, const char *line, int length)
+{
+	struct rlimit limit;
+	struct stat st;
+
+	/* A file that may not grow so far would end the program by SIGXFSZ. */
+	if (fstat(fd, &st) || getrlimit(RLIMIT_FSIZE, &limit) ||
+	    (limit.rlim_cur != RLIM_INFINITY &&
+	     (uint64_t)st.st_size + (uint64_t)length > limit.rlim_cur))
+		return;
+	while (write(fd, line, (size_t)length) < 0 && errno == EINTR)
+		continue;
+}
+
+void report__error(const char *sentence)
+{
+	char line[512], path[PATH_MAX + 8];
+	int fd = -1, length, saved = errno;
+
+	if (apply__directives.report[0])
+		fd = open_report(apply__directives.report);
+	if (fd < 0 && apply__directives.path[0]) {
+		snprintf(path, sizeof(path), "%s.report", apply__directives.path);
+		fd = open_report(path);
+	}
+	if (fd >= 0) {
+		length = snprintf(line, sizeof(line), "{\"pid\": %d, \"error\": \"%s\"}\n", process,
+				  sentence);
+		append(fd, line, length);
+		close(fd);
+	}
+	errno = saved;
+}
+
+static void report_site(int fd, const struct directive *directive, const struct counts *counts)
+{
+	const char *reason = counts->reason ? counts->reason : "";
+	uint64_t refused = counts->refused;
+	char line[512];
+	int length;
+
+	if (directive->page_size > ARENA_PAGE && !refused && counts->small) {
+		refused = counts->small;
+		reason = "kernel";
+	}
+	length =
+		snprintf(line, sizeof(line),
+			 "{\"pid\": %d, \"site\": \"%s\", \"page_size\": %llu, \"requests\": %llu, "
+			 "\"bytes\": %llu, \"large_bytes\": %llu, \"refused_bytes\": %llu, "
+			 "\"reason\": \"%s\"}\n",
+			 process, directive->text, (unsigned long long)directive->page_size,
+			 (unsigned long long)counts->requests, (unsigned long long)counts->peak,
+			 (unsigned long long)counts->large, (unsigned long long)refused, reason);
+	append(fd, line, length);
+}
+
+static bool is_used(const struct counts *counts)
+{
+	return counts->requests || counts->refused;
+}
+
+static bool is_any_used(void)
+{
+	uint32_t i = 0;
+
+	while (i < apply__directives.count && !is_used(&counts__all[i]))
+		i++;
+	return i < apply__directives.count;
+}
+
+void report__sites(void)
+{
+	const struct directives *all = &apply__directives;
+	int saved = errno, fd, state;
+	uint32_t i;
+
+	if (!apply__active || apply__confined || !all->report[0] || !is_any_used() ||
+	    !report__is_process())
+		return;
+	state = lock__begin_files();
+	fd = open_report(all->report);
+	if (fd >= 0) {
+		counts__measure();
+		for (i = 0; i < all->count; i++) {
+			if (is_used(&counts__all[i]))
+				report_site(fd, &all->list[i], &counts__all[i]);
+		}
+		close(fd);
+	}
+	lock__end_files(state);
+	errno = saved;
+}

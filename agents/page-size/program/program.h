@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * program.h - pem page-size, in parts
+ *
+ *	main.c		which verb, and its options
+ *	run.c		run, profile, apply, validate: a command under the loop of agents
+ *	observer.c	what a command is observed with
+ *	treatment.c	what is made for a run with directives, and what came of it
+ *	drift.c		is a run still what was observed?
+ *	machine.c	this machine's calibration, measured once and kept in the database
+ *	model.c		model: what a profile comes to
+ *	show.c		show, forget: what is known, for people and as JSON
+ *	page.c		show --html
+ *	names.c		what people call a site
+ *
+ * Functions that return an int return an exit status (enum cli_status) after printing a sentence,
+ * where nothing else is said.
+ */
+#ifndef PAGE_PROGRAM_H
+#define PAGE_PROGRAM_H
+
+#include "cli.h"
+#include "plan/plan.h"
+
+#include <pem/agent.h>
+
+#include <limits.h>
+
+#define PAGE_AGENT "page-size"
+
+/* What was asked for. */
+struct page_request {
+	uint64_t budget_bytes; /* UINT64_MAX: as much as there is */
+	uint32_t limit_s; /* of observing */
+	uint32_t runs; /* validate: at most */
+	const char *output; /* a file to write; NULL: none */
+	const char *machine; /* a file with a calibration; NULL: this machine's */
+	const char *html; /* show: a page to write; NULL: none */
+	const char *const *mappings; /* model: a digit for each site */
+	uint32_t mapping_count;
+	bool json;
+	char **words; /* behind the options: a command, or a file; ended by NULL */
+};
+
+/* --- main.c --- */
+
+int page_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* --- run.c --- */
+
+int page_run(const struct page_request *request);
+int page_profile(const struct page_request *request);
+int page_apply(const struct page_request *request);
+int page_validate(const struct page_request *request);
+
+/* --- observer.c --- */
+
+struct page_observer {
+	char program[PATH_MAX]; /* valgrind */
+	char folder[PATH_MAX]; /* of our tool for it */
+	char profile_option[PATH_MAX + 16], limit_option[48];
+	char *words[10]; /* before the command's */
+};
+
+/*
+ * Find the best observer that is here, and set it up to write a profile to a path. Returns 0 or
+ * -errno with error: -ENOENT there is none, and what to install.
+ */
+int page_observer__find(struct page_observer *observer, const char *profile, uint32_t limit_s,
+			struct pem_error *error);
+/*
+ * Can a program be observed and changed? 0, or -EOPNOTSUPP with error: it is linked statically, or
+ * for another processor, so that nothing can be preloaded into it.
+ */
+int page_program__check(const char *file, struct pem_error *error);
+
+/* --- drift.c --- */
+
+/* The metric of an observed run: memory of all its sites. */
+#define PAGE_OBSERVED_MEMORY "observed memory"
+/*
+ * After a run that was not observed: have the next one observed if this one took far more memory
+ * than what was.
+ */
+void page_drift__notice(struct pem_agent *agent);
+
+/* --- machine.c --- */
+
+/*
+ * The calibration to model with: of the file that the request names; else of this machine's row in
+ * the database, or measured and put there. database and machine may be NULL. Returns 0 or -errno
+ * with error; -EBADMSG: the file holds none.
+ */
+int page_machine__calibration(const struct page_request *request, struct pem_database *database,
+			      const struct pem_db_machine *machine,
+			      struct page_calibration *calibration, struct pem_error *error);
+int page_calibrate_verb(const struct page_request *request);
+
+/* --- treatment.c --- */
+
+/* The temporary folder of a run, with what the preloaded allocator reads and writes. */
+struct page_treatment {
+	char folder[PATH_MAX - 32];
+	char directives[PATH_MAX], report[PATH_MAX];
+	FILE *file; /* of directives, while they are written */
+	FILE *lines; /* of the report: the command may put anything in its place */
+	uint32_t sites;
+};
+
+/* What the run reported, over all its processes. */
+struct page_outcome {
+	uint64_t large_bytes, refused_bytes;
+	char error[256]; /* of the first process that did nothing, or why pages were refused */
+};
+
+/* Make the folder. Returns 0 or -errno with error. */
+int page_treatment__begin(struct page_treatment *treatment, struct pem_error *error);
+/* Add a directive. -EBADMSG: it is not one that may be applied. */
+int page_treatment__add(struct page_treatment *treatment, const struct pem_db_directive *directive,
+			uint64_t budget_bytes);
+/* Name the allocator and its directives in the command's environment. */
+int page_treatment__apply(struct page_treatment *treatment, struct pem_agent *agent);
+/* What came of it. Lines that are none count for nothing. */
+void page_treatment__outcome(struct page_treatment *treatment, struct page_outcome *outcome);
+/* Remove the folder. */
+void page_treatment__end(struct page_treatment *treatment);
+
+/* --- names.c --- */
+
+/* Names for the sites of a plan: function, file and line where they are known. */
+void page_names__fill(struct page_plan *plan, const struct page_profile *profile);
+
+/* --- model.c, show.c --- */
+
+int page_model_verb(const struct page_request *request);
+int page_show(const struct page_request *request);
+int page_forget(const struct page_request *request);
+
+/* --- page.c --- */
+
+/*
+ * Write the page of an application whose sites are given, as show --json prints them, into a new
+ * file. The sites are freed.
+ */
+int page_write_html(struct pem_database *database, const struct pem_db_application *application,
+		    struct json_object *sites, const char *path);
+
+/* --- main.c, for the others --- */
+
+/* Say a sentence of libpem-agent's log; arg is not used. */
+void page_log(enum pem_log_level level, const char *text, void *arg);
+/* Print error's sentence; returns the status for -errno. */
+int page_fail(int code, const struct pem_error *error);
+
+#endif

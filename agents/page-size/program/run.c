@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT */
+/* run.c - a command under the loop of agents: observed, tried, kept */
+#include "program.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* Nobody waits for a run that is shorter: another one of the program is what to look at. */
+#define SHORT_NS 50e6
+
+/* What the functions of the agent share. */
+struct page_agent {
+	const struct page_request *request;
+	struct page_observer observer;
+	struct page_treatment treatment;
+	char profile[PATH_MAX];
+};
+
+/* --- observe --- */
+
+static int observe(struct pem_agent *agent, struct pem_session *session, void *arg)
+{
+	struct page_agent *page = arg;
+	struct pem_error error;
+	int rc;
+
+	/* The observer sees more than a session does. */
+	(void)session;
+	rc = page_treatment__begin(&page->treatment, &error);
+	if (!rc) {
+		snprintf(page->profile, sizeof(page->profile), "%s/profile",
+			 page->treatment.folder);
+		rc = page_observer__find(&page->observer, page->profile, page->request->limit_s,
+					 &error);
+	}
+	if (rc) {
+		pem_agent__say(agent, PEM_LOG_WARNING, "%s", error.text);
+		return rc;
+	}
+	rc = pem_agent__set_variable(agent, "VALGRIND_LIB", page->observer.folder);
+	if (!rc)
+		rc = pem_agent__wrap(agent, page->observer.words);
+	if (!rc)
+		pem_agent__say(agent, PEM_LOG_INFO,
+			       "observing the command with Valgrind: slower this once, for %u s at "
+			       "most",
+			       page->request->limit_s);
+	return rc;
+}
+
+/* --- model --- */
+
+static void show_progress(uint64_t done, uint64_t total, void *arg)
+{
+	cli_progress__update(done, total, arg);
+}
+
+static int make_plan(struct pem_agent *agent, struct page_agent *page, struct page_plan *plan,
+		     struct pem_error *error)
+{
+	struct page_profile *profile = page_profile__open(page->profile, error);
+	struct page_calibration calibration;
+	struct cli_progress progress;
+	int rc;
+
+	if (!profile)
+		return -errno;
+	rc = page_machine__calibration(page->request, pem_agent__database(agent),
+				       pem_agent__machine(agent), &calibration, error);
+	if (!rc) {
+		cli_progress__start(&progress, "modelling");
+		rc = plan__make(plan, profile, &calibration, page->request->budget_bytes,
+				show_progress, &progress, error);
+		cli_progress__end(&progress);
+	}
+	if (!rc)
+		page_names__fill(plan, profile);
+	page_profile__close(profile);
+	return rc;
+}
+
+/* A directive for each site: on trial if it was chosen and the whole pays, and else for people. */
+static int propose(struct pem_agent *agent, const struct page_plan *plan, uint32_t at, bool pays,
+		   uint32_t rank)
+{
+	const struct page_geometry *geometry = &plan->calibration.geometry;
+	const struct plan_site *site = &plan->sites[at];
+	struct pem_db_directive d = {.size = sizeof(d), .rank = rank};
+	struct plan_directive text = {.page_size = UINT64_C(1) << geometry->shifts[site->size],
+				      .bytes = site->bytes,
+				      .most = site->in_part ? site->large_bytes : 0,
+				      .share = site->share,
+				      .chained = site->chained};
+	double saved_ns = site->size ? site->part_ns : site->saved_ns;
+	/* Errors are a share of what is saved. */
+	double spread =
+		plan->saved_ns > 0 ? 1.96 * plan->error_ns * fabs(saved_ns / plan->saved_ns) : 0;
+
+	text.saved_ms = saved_ns / 1e6;
+	memcpy(text.name, site->name, sizeof(text.name));
+	pem_printable(text.name);
+	page_site__write(&site->site, d.subject);
+	if (plan_directive__write(&text, d.text, sizeof(d.text)) < 0)
+		return 0;
+	d.predicted = plan__percent(plan, saved_ns);
+	d.predicted_low = plan__percent(plan, saved_ns - spread);
+	d.predicted_high = plan__percent(plan, saved_ns + spread);
+	d.state = site->size && pays ? PEM_DB_ON_TRIAL : PEM_DB_WITHDRAWN;
+	d.cost_bytes = (int64_t)site->large_bytes;
+	snprintf(d.reason, sizeof(d.reason), "%s",
+		 site->size && !pays ? "the gain is too small to try" : site->reason);
+	return pem_agent__propose(agent, &d);
+}
+
+static void note_plan(struct pem_agent *agent, const struct page_plan *plan)
+{
+	char name[64];
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	pem_agent__note(agent, "references", "", (double)plan->summary.references, PEM_DB_MEASURED);
+	pem_agent__note(agent, "instructions", "", (double)plan->summary.instructions,
+			PEM_DB_MEASURED);
+	for (i = 0; i < plan->site_count; i++)
+		bytes += plan->sites[i].bytes;
+	pem_agent__note(agent, PAGE_OBSERVED_MEMORY, "B", (double)bytes, PEM_DB_SAMPLED);
+	pem_agent__note(agent, "page walks before", "", plan->small_walks, PEM_DB_SIMULATED);
+	pem_agent__note(agent, "page walks after", "", plan->walks, PEM_DB_SIMULATED);
+	pem_agent__note(agent, "translation before", "s", plan->small_ns / 1e9, PEM_DB_SIMULATED);
+	pem_agent__note(agent, "translation after", "s", (plan->small_ns - plan->saved_ns) / 1e9,
+			PEM_DB_SIMULATED);
+	pem_agent__note(agent, "predicted gain", "%", plan->gain, PEM_DB_SIMULATED);
+	for (i = 0; i < plan->point_count; i++) {
+		snprintf(name, sizeof(name), "front %02u: large pages", i);
+		pem_agent__note(agent, name, "B", (double)plan->points[i].bytes, PEM_DB_SIMULATED);
+		snprintf(name, sizeof(name), "front %02u: gain", i);
+		pem_agent__note(agent, name, "%", plan__percent(plan, plan->points[i].saved_ns),
+				PEM_DB_SIMULATED);
+		snprintf(name, sizeof(name), "front %02u: error", i);
+		pem_agent__note(agent, name, "%", plan__percent(plan, plan->points[i].error_ns),
+				PEM_DB_SIMULATED);
+	}
+}
+
+/* Data of pem's library are in observed runs only. */
+static bool is_observer(const struct plan_site *site)
+{
+	static const char prefix[] = "static data of libpem.so";
+
+	return site->site.kind == PAGE_SITE_DATA &&
+	       !strncmp(site->name, prefix, sizeof(prefix) - 1);
+}
+
+static int propose_all(struct pem_agent *agent, const struct page_plan *plan, const char *command)
+{
+	bool pays = plan->gain >= 1;
+	uint32_t i, rank = 0, chosen = 0, sites = plan->site_count - 1;
+	int rc = 0;
+
+	note_plan(agent, plan);
+	for (i = 0; !rc && i + 1 < plan->site_count; i++) {
+		if (is_observer(&plan->sites[i])) {
+			sites--;
+			continue;
+		}
+		rc = propose(agent, plan, i, pays, ++rank);
+		chosen += plan->sites[i].size != 0;
+	}
+	if (chosen && pays)
+		pem_agent__say(agent, PEM_LOG_INFO,
+			       "%u of %u sites are to have large pages, %s in all: predicted gain "
+			       "%.1f %% (%.1f to %.1f; simulated)",
+			       chosen, sites, cli_bytes(plan->bytes), plan->gain, plan->gain_low,
+			       plan->gain_high);
+	else
+		pem_agent__say(agent, PEM_LOG_INFO,
+			       "there is nothing to gain by large pages (%.1f %%; simulated)",
+			       plan->gain);
+	if (!chosen && plan->run_ns < SHORT_NS)
+		pem_agent__say(agent, PEM_LOG_INFO,
+			       "that was a short run, of some %.1f ms: if others work longer, say "
+			       "'pem page-size forget %s' before one of them",
+			       plan->run_ns / 1e6, command);
+	return rc;
+}
+
+static int model(struct pem_agent *agent, struct pem_session *session, void *arg)
+{
+	struct page_agent *page = arg;
+	struct page_plan *plan = calloc(1, sizeof(*plan));
+	struct pem_error error;
+	int rc;
+
+	(void)session;
+	if (!plan)
+		return -ENOMEM;
+	rc = make_plan(agent, page, plan, &error);
+	if (rc)
+		pem_agent__say(agent, PEM_LOG_WARNING, "%s", error.text);
+	else
+		rc = propose_all(agent, plan, page->request->words[0]);
+	plan__free(plan);
+	free(plan);
+	return rc;
+}
+
+/* --- apply --- */
+
+static int apply(struct pem_agent *agent, const struct pem_db_directive *directive, void *arg)
+{
+	struct page_agent *page = arg;
+	struct page_treatment *treatment = &page->treatment;
+	struct pem_error error;
+	bool first = !treatment->file;
+	int rc;
+
+	rc = first ? page_treatment__begin(treatment, &error) : 0;
+	if (rc) {
+		pem_agent__say(agent, PEM_LOG_WARNING, "%s", error.text);
+		return rc;
+	}
+	rc = page_treatment__add(treatment, directive, page->request->budget_bytes);
+	if (rc) {
+		pem_agent__say(agent, PEM_LOG_WARNING,
+			       "directive %" PRId64
+			       " of the database is none of this version: it is not "
+			       "applied; pem page-size forget %s has the program observed anew",
+			       directive->id, page->request->words[0]);
+		return rc;
+	}
+	/* The file is read by the command: what other calls add is in it by then. */
+	if (first)
+		return page_treatment__apply(treatment, agent);
+	return fflush(treatment->file) ? -EIO : 0;
+}
+
+/* Why there were small pages: a word of the allocator's (apply/apply.h), or its sentence. */
+static const char *in_words(const char *reason)
+{
+	static const char *const words[][2] = {
+		{"budget", "the budget has no more"},
+		{"supply", "the machine has no more to give"},
+		{"kernel", "the kernel found no free ones"},
+		{"limit of the control group", "the control group may have no more memory"},
+		{"account", "the file in which they are counted can't be used"},
+		{"seccomp", "the command has given up rights, and may not count them"},
+		{"signal", "a handler of a signal asked for them"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!strcmp(words[i][0], reason))
+			return words[i][1];
+	}
+	return reason;
+}
+
+static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg)
+{
+	struct page_agent *page = arg;
+	struct page_outcome outcome;
+
+	if (purpose == PEM_AGENT_TREATED) {
+		page_treatment__outcome(&page->treatment, &outcome);
+		pem_agent__note(agent, "large pages", "B", (double)outcome.large_bytes,
+				PEM_DB_MEASURED);
+		pem_agent__note(agent, "large pages refused", "B", (double)outcome.refused_bytes,
+				PEM_DB_MEASURED);
+		if (*outcome.error && outcome.refused_bytes)
+			pem_agent__say(agent, PEM_LOG_WARNING,
+				       "%s of the chosen memory had small pages: %s",
+				       cli_bytes(outcome.refused_bytes), in_words(outcome.error));
+		else if (*outcome.error)
+			pem_agent__say(agent, PEM_LOG_WARNING, "of the command's large pages: %s",
+				       in_words(outcome.error));
+	}
+	if (purpose != PEM_AGENT_OBSERVED)
+		page_drift__notice(agent);
+	page_treatment__end(&page->treatment);
+}
+
+/* --- verbs --- */
+
+static const struct pem_agent_ops ops = {.size = sizeof(ops),
+					 .name = PAGE_AGENT,
+					 .observe = observe,
+					 .model = model,
+					 .apply = apply,
+					 .ended = ended};
+
+static void tell(const struct pem_agent_report *report)
+{
+	static const char *const purposes[] = {"without large pages", "observed",
+					       "with large pages",
+					       "without large pages, to compare"};
+	char gain[160] = "";
+
+	if (report->treated && report->controls && report->treated + report->controls > 2) {
+		/* An interval that has no end yet is no figure for people. */
+		if (report->gain_low < -100)
+			snprintf(gain, sizeof(gain), "; the gain can't be told yet");
+		else
+			snprintf(gain, sizeof(gain), "; measured gain %.1f %% (%.1f to %.1f)",
+				 report->gain, report->gain_low, report->gain_high);
+		snprintf(gain + strlen(gain), sizeof(gain) - strlen(gain),
+			 ": %u run%s with, %u without", report->treated,
+			 report->treated == 1 ? "" : "s", report->controls);
+	}
+	cli_say("run %" PRId64 ", %s: %.3f s%s", report->run, purposes[report->purpose],
+		report->seconds, gain);
+}
+
+/* Refuse what can't be changed. The loop refuses the rest. */
+static int check(const struct page_request *request)
+{
+	char file[PATH_MAX];
+	struct pem_error error;
+	int rc = cli_command__check(request->words[0], file, sizeof(file));
+
+	if (rc)
+		return rc;
+	rc = page_program__check(file, &error);
+	return rc ? page_fail(rc, &error) : CLI_DONE;
+}
+
+static int run_once(const struct page_request *request, bool always,
+		    struct pem_agent_report *report)
+{
+	const struct pem_agent_options options = {
+		.size = sizeof(options), .log = page_log, .apply_always = always, .exec_alone = 1};
+	struct page_agent *page = calloc(1, sizeof(*page));
+	struct pem_error error;
+	int status;
+
+	*report = (struct pem_agent_report){.size = sizeof(*report)};
+	if (!page)
+		return cli_error(CLI_FAILED, "no memory");
+	page->request = request;
+	status = pem_agent__run(&ops, page, request->words, &options, report, &error);
+	free(page);
+	if (status == -ENOENT || status == -EACCES)
+		return cli_error(status == -ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE, "%s",
+				 error.text);
+	if (status == -EPERM)
+		return cli_error(CLI_NOT_HERE, "%s", error.text);
+	if (status < 0)
+		return page_fail(status, &error);
+	tell(report);
+	return status;
+}
+
+int page_run(const struct page_request *request)
+{
+	struct pem_agent_report report;
+	int status = check(request);
+
+	return status ? status : run_once(request, false, &report);
+}
+
+int page_apply(const struct page_request *request)
+{
+	struct pem_agent_report report;
+	int status = check(request);
+
+	return status ? status : run_once(request, true, &report);
+}
+
+/* Where standard input begins, for each run to read the same; -1: it can't be read again. */
+static off_t find_input(void)
+{
+	off_t start = lseek(STDIN_FILENO, 0, SEEK_CUR);
+	struct stat input;
+
+	if (start < 0 && !fstat(STDIN_FILENO, &input) && S_ISFIFO(input.st_mode))
+		cli_say("standard input is a pipe, which only the first run can read: if the "
+			"command needs it, give a file");
+	return start;
+}
+
+int page_validate(const struct page_request *request)
+{
+	struct pem_agent_report report;
+	int status = check(request);
+	off_t start = status ? -1 : find_input();
+	uint32_t i;
+
+	if (status)
+		return status;
+	for (i = 0; i < request->runs; i++) {
+		if (start >= 0)
+			lseek(STDIN_FILENO, start, SEEK_SET);
+		status = run_once(request, false, &report);
+		/* It was not run, or a signal ended it, as whoever asked for this may have done. */
+		if (!report.run || status > 128)
+			return status;
+		if (report.purpose != PEM_AGENT_OBSERVED &&
+		    (!report.directives || report.kept || report.verdict != PEM_AGENT_UNCLEAR))
+			return status;
+	}
+	cli_say("not decided in %u run%s: what they showed counts when validate goes on",
+		request->runs, request->runs == 1 ? "" : "s");
+	return status;
+}
+
+/* Refuse what the loop would refuse, and a file that exists. The tool takes an empty one. */
+static int check_profile(const struct page_request *request)
+{
+	struct pem_db_application application = {.size = sizeof(application)};
+	struct pem_db_machine machine = {.size = sizeof(machine)};
+	struct pem_error error;
+	struct stat found;
+	int rc;
+
+	if (!request->output)
+		return page_usage_error("where to? pem page-size profile -o FILE -- COMMAND");
+	rc = pem_agent__identify(request->words[0], &application, &machine, &error);
+	if (rc)
+		return rc == -EPERM ? cli_error(CLI_NOT_HERE, "%s", error.text)
+				    : page_fail(rc, &error);
+	if (!lstat(request->output, &found) && (!S_ISREG(found.st_mode) || found.st_size))
+		return cli_error(CLI_WRONG_INPUT,
+				 "%s exists: remove it, or name another file for the profile",
+				 request->output);
+	return CLI_DONE;
+}
+
+/* Only observe, into a file of the user's. */
+int page_profile(const struct page_request *request)
+{
+	struct page_observer observer;
+	struct pem_error error;
+	char **words;
+	size_t count = 0, i;
+	int status = check(request), rc;
+
+	if (!status)
+		status = check_profile(request);
+	if (status)
+		return status;
+	rc = page_observer__find(&observer, request->output, request->limit_s, &error);
+	if (rc)
+		return cli_error(CLI_NOT_HERE, "%s", error.text);
+	while (request->words[count])
+		count++;
+	words = calloc(count + sizeof(observer.words) / sizeof(observer.words[0]) + 1,
+		       sizeof(*words));
+	if (!words || setenv("VALGRIND_LIB", observer.folder, 1))
+		return cli_error(CLI_FAILED, "no memory");
+	for (i = 0; observer.words[i]; i++)
+		words[i] = observer.words[i];
+	cli_say("observing with Valgrind, for %u s at most; next: pem page-size model %s",
+		request->limit_s, request->output);
+	memcpy(words + i, request->words, count * sizeof(*words));
+	execv(words[0], words);
+	return cli_error(CLI_FAILED, "cannot run %s: %s", words[0], strerror(errno));
+}

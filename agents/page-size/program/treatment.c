@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* treatment.c - what is made for a run with directives, and what came of it (apply/apply.h) */
+#include "program.h"
+
+#include "apply/apply.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LIBRARY "pem/libpem-page-size.so"
+#define REPORT_LINE_MAX 4096
+/* No processor addresses more. */
+#define BYTES_MAX (INT64_C(1) << 52)
+/* Of a report, which the command's processes may make as long as they like. */
+#define REPORT_BYTES_MAX (16u << 20)
+#define REPORT_SITES_MAX 4096
+
+static int fail(struct pem_error *error, const char *what, const char *path)
+{
+	int code = -errno;
+
+	snprintf(error->text, sizeof(error->text), "%s %.300s: %s", what, path, strerror(-code));
+	return code;
+}
+
+/* Make a file that only this user may write, for the command to read or to append to. */
+static FILE *make_file(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w+");
+
+	if (!file && fd >= 0)
+		close(fd);
+	return file;
+}
+
+int page_treatment__begin(struct page_treatment *t, struct pem_error *error)
+{
+	const char *base = getenv("TMPDIR");
+
+	memset(t, 0, sizeof(*t));
+	/* A newline ends a path in the file of directives. */
+	snprintf(t->folder, sizeof(t->folder), "%.2000s/pem-page-size-XXXXXX",
+		 base && *base == '/' && !strchr(base, '\n') ? base : "/tmp");
+	if (!mkdtemp(t->folder)) {
+		int code = fail(error, "a folder can't be made:", t->folder);
+
+		*t->folder = '\0';
+		return code;
+	}
+	snprintf(t->directives, sizeof(t->directives), "%s/directives", t->folder);
+	snprintf(t->report, sizeof(t->report), "%s/report", t->folder);
+	t->lines = make_file(t->report);
+	t->file = t->lines ? make_file(t->directives) : NULL;
+	if (t->file)
+		return 0;
+	return fail(error, "a file can't be made in", t->folder);
+}
+
+int page_treatment__add(struct page_treatment *t, const struct pem_db_directive *directive,
+			uint64_t budget_bytes)
+{
+	struct plan_directive d;
+	struct page_site site;
+
+	/* The database may hold anything: what is no directive is not passed on. */
+	if (page_site__read(directive->subject, &site) != strlen(directive->subject) ||
+	    !*directive->subject || plan_directive__read(&d, directive->text))
+		return -EBADMSG;
+	if (!t->sites++)
+		fprintf(t->file, "%s\nbudget %" PRIu64 "\nreport %s\n", PAGE_APPLY_MAGIC,
+			budget_bytes, t->report);
+	if (d.most)
+		fprintf(t->file, "part\t%" PRIu64 "\t0\t%" PRIu64 "\t%s\n", d.page_size, d.most,
+			directive->subject);
+	else
+		fprintf(t->file, "site\t%" PRIu64 "\t0\t%s\n", d.page_size, directive->subject);
+	return 0;
+}
+
+int page_treatment__apply(struct page_treatment *t, struct pem_agent *agent)
+{
+	const char *others = getenv("LD_PRELOAD");
+	char library[PATH_MAX], *both = NULL;
+	int rc = cli_library_file(LIBRARY, library, sizeof(library));
+
+	if (rc) {
+		pem_agent__say(agent, PEM_LOG_WARNING, "%s is missing: large pages can't be given",
+			       library);
+		return rc;
+	}
+	if (fflush(t->file) || ferror(t->file))
+		return -EIO;
+	if (asprintf(&both, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
+	    0)
+		return -ENOMEM;
+	rc = pem_agent__set_variable(agent, "LD_PRELOAD", both);
+	free(both);
+	return rc ? rc : pem_agent__set_variable(agent, PAGE_APPLY_VARIABLE, t->directives);
+}
+
+/* A number of bytes of a line; 0: it has none that can be. */
+static uint64_t bytes_of(struct json_object *line, const char *name)
+{
+	struct json_object *value;
+	int64_t bytes = 0;
+
+	if (json_object_object_get_ex(line, name, &value))
+		bytes = json_object_get_int64(value);
+	return bytes > 0 && bytes < BYTES_MAX ? (uint64_t)bytes : 0;
+}
+
+static const char *words_of(struct json_object *line, const char *name)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(line, name, &value) ? json_object_get_string(value) : NULL;
+}
+
+/* The first thing that is to be said counts. */
+static void say(struct page_outcome *outcome, const char *words)
+{
+	if (!words || !*words || *outcome->error)
+		return;
+	snprintf(outcome->error, sizeof(outcome->error), "%.200s", words);
+	pem_printable(outcome->error);
+}
+
+/* Of several lines of a process and a site the last counts. */
+static void count_line(struct json_object *seen, struct json_object *line,
+		       struct page_outcome *outcome)
+{
+	const char *pid = words_of(line, "pid"), *site = words_of(line, "site");
+	struct json_object *before;
+	char key[PAGE_SITE_TEXT + 32];
+
+	snprintf(key, sizeof(key), "%.20s %.128s", pid ? pid : "", site ? site : "");
+	if (json_object_object_get_ex(seen, key, &before)) {
+		outcome->large_bytes -= bytes_of(before, "large_bytes");
+		outcome->refused_bytes -= bytes_of(before, "refused_bytes");
+	}
+	if (json_object_object_length(seen) >= REPORT_SITES_MAX) {
+		say(outcome, "its report names too many processes and sites");
+		return;
+	}
+	outcome->large_bytes += bytes_of(line, "large_bytes");
+	outcome->refused_bytes += bytes_of(line, "refused_bytes");
+	json_object_object_add(seen, key, json_object_get(line));
+}
+
+/* Add a line of the report: what it says is the command's processes' word, and is not trusted. */
+static void take_line(struct json_object *seen, const char *text, struct page_outcome *outcome)
+{
+	struct json_object *line = json_tokener_parse(text);
+	const char *words;
+
+	if (json_object_is_type(line, json_type_object)) {
+		words = words_of(line, "error");
+		if (!words)
+			count_line(seen, line, outcome);
+		if (!words && bytes_of(line, "refused_bytes"))
+			words = words_of(line, "reason");
+		say(outcome, words);
+	}
+	json_object_put(line);
+}
+
+void page_treatment__outcome(struct page_treatment *t, struct page_outcome *outcome)
+{
+	struct json_object *seen = json_object_new_object();
+	char line[REPORT_LINE_MAX];
+	size_t bytes = 0;
+	struct stat st;
+
+	memset(outcome, 0, sizeof(*outcome));
+	while (bytes < REPORT_BYTES_MAX && t->lines && fgets(line, sizeof(line), t->lines)) {
+		take_line(seen, line, outcome);
+		bytes += strlen(line) + 1;
+	}
+	if (t->lines && !fstat(fileno(t->lines), &st) && !st.st_nlink)
+		say(outcome, "its report is gone");
+	if (bytes >= REPORT_BYTES_MAX)
+		say(outcome, "its report is too long to be read");
+	json_object_put(seen);
+}
+
+/* The folder is this run's alone: the library and the observer make files there, too. */
+static void remove_files(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder)))
+		unlinkat(dirfd(folder), entry->d_name, 0);
+	if (folder)
+		closedir(folder);
+}
+
+void page_treatment__end(struct page_treatment *t)
+{
+	if (t->file)
+		fclose(t->file);
+	if (t->lines)
+		fclose(t->lines);
+	t->file = t->lines = NULL;
+	if (!*t->folder)
+		return;
+	remove_files(t->folder);
+	rmdir(t->folder);
+	*t->folder = '\0';
+}

@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: MIT
+"""page_size_agent: pem page-size on programs whose best page sizes are known, by a fixed calibration, so that answers are exact"""
+import json
+import os
+
+from page_size import MACHINE, SHAPES, Home, chosen, shape
+from tap import PEM, equal, run, run_all, skip, test
+
+
+@test
+def the_hot_table_is_chosen_and_the_cold_one_is_not():
+    "of two tables of one size the one that is used at random gains, under a budget for one"
+    plan = Home().plan(*shape("hot-and-cold"), options=("--budget", "33M"))
+    equal(len(chosen(plan)), 1, plan["sites"])
+    hot = max(plan["sites"], key=lambda site: site["saved_alone_ms"])
+    assert hot["page_size"] == 2 << 20 and hot["bytes"] == 32 << 20, hot
+    # Its share of page walks with small pages; those of all sites and the rest are 1.
+    assert hot["misses"] > 0.5 and abs(sum(site["misses"] for site in plan["sites"]) - 1) < 1e-6, plan["sites"]
+    assert "hot_and_cold" in hot["name"] and "page_shapes.c" in hot["name"], hot
+    assert plan["large_bytes"] <= 33 << 20 and plan["gain_percent"] > 5, plan
+
+
+@test
+def a_table_larger_than_the_budget_has_large_pages_in_part():
+    "the site that gains most for its pages has what the budget allows, and no more"
+    home = Home()
+    plan = home.plan(*shape("maps", 3), options=("--budget", "8M"))
+    site, = [site for site in plan["sites"] if site["page_size"] > 4096]
+    equal((site["large_bytes"], plan["large_bytes"]), (8 << 20, 8 << 20), "bytes of large pages")
+    assert "in part" in site["reason"] and site["key"].startswith("map "), site
+    assert 0.15 < plan["saved_ms"] / site["saved_alone_ms"] < 0.35, plan
+    home.agent(*shape("maps", 3), options=("--budget", "8M"))
+    rc, _, err = home.run("apply", "--", *shape("maps", 3))
+    assert rc == 0 and "had small pages" not in err, err
+    equal([large for large in home.large_pages() if large > 8 << 20], [], "bytes of large pages in a run")
+    with open("/sys/kernel/mm/transparent_hugepage/enabled") as words:
+        if "[never]" in words.read():
+            skip("the kernel gives no large pages")
+    assert home.large_pages() == [8 << 20], home.large_pages()
+
+
+@test
+def one_line_in_each_large_page_is_refused():
+    "a large page for one line saves no entry of a TLB, and costs 2 MiB"
+    plan = Home().plan(*shape("sparse", 2, 4096))
+    equal(chosen(plan), [], "chosen")
+
+
+@test
+def what_the_first_level_reaches_gains_nothing():
+    "a hot structure within the first TLB level gets no large pages, however hot it is"
+    plan = Home().plan(*shape("in-reach", 8))
+    equal(chosen(plan), [], plan["sites"])
+
+
+@test
+def computing_gains_nothing():
+    "a program that computes, and gzip, have nothing to gain"
+    home = Home()
+    equal(chosen(home.plan(*shape("compute", 8))), [], "compute")
+    with open(home.folder + "/input", "wb") as out:
+        out.write(b"one two three, and again " * 20000)
+    equal(chosen(home.plan("gzip", "-k", "-c", home.folder + "/input")), [], "gzip")
+
+
+@test
+def of_two_phases_the_longer_one_is_chosen():
+    "with room for one of two tables that are used one after the other, the one that is used more gets it"
+    plan = Home().plan(*shape("two-phases", 4), options=("--budget", "33M"))
+    equal(len(chosen(plan)), 1, plan["sites"])
+    assert plan["sites"][0]["page_size"] > 4096 and plan["sites"][0]["references"] > plan["sites"][1]["references"], plan
+    both = Home().plan(*shape("two-phases", 4))
+    equal(len(chosen(both)), 2, both["sites"])
+
+
+@test
+def strides_of_a_power_of_two():
+    "columns of a matrix touch a new small page each time"
+    assert chosen(Home().plan(*shape("strides"))), "chosen"
+
+
+@test
+def short_lived_buffers():
+    "buffers that live for some references are one site, of the memory that it has at one time"
+    plan = Home().plan(*shape("short-lived"))
+    assert plan["sites"][0]["bytes"] < 8 << 20, plan["sites"]
+
+
+@test
+def callers_of_a_wrapper_are_told_apart():
+    "a hot and a cold table that come from one xmalloc are two sites, by two frames"
+    plan = Home().plan(*shape("wrapper"), options=("--budget", "33M"))
+    site, = [site for site in plan["sites"] if site["page_size"] > 4096]
+    assert "xmalloc" in site["name"] and " < wrapper" in site["name"], site
+    equal(site["key"].count("+"), 2, "frames")
+
+
+@test
+def other_memory_than_the_heap():
+    "mmap, static data and tables that grow by realloc are sites, too"
+    for name, kind in (("maps", "map "), ("statics", "data "), ("grows", "heap ")):
+        plan = Home().plan(*shape(name))
+        assert plan["sites"][0]["key"].startswith(kind) and plan["sites"][0]["page_size"] > 4096, (name, plan["sites"])
+
+
+@test
+def a_list_in_random_order_is_waited_for():
+    "references whose address the one before has loaded are chained"
+    plan = Home().plan(*shape("chain"))
+    most = max(plan["sites"], key=lambda site: site["saved_alone_ms"])
+    assert most["chained"] > 0.5 and most["page_size"] > 4096 and most["bytes"] == 32 << 20, most
+
+
+@test
+def threads_share_a_table():
+    "a table of two threads gains, their own small ones don't"
+    plan = Home().plan(*shape("threads", 4))
+    equal(len(chosen(plan)), 1, plan["sites"])
+
+
+@test
+def copies_after_fork_are_weighed():
+    "a table that gains is left small where the program forks a hundred times and goes on writing"
+    plan = Home().plan(*shape("forks", 1, 80))
+    equal(plan["forks"], 100, "forks")
+    equal(chosen(plan), [], plan["sites"])
+    table = max(plan["sites"], key=lambda site: site["bytes"] * site["references"])
+    assert "forks" in table["reason"], table
+    equal(Home().plan(*shape("maps", 1, 32))["forks"], 0, "forks")
+
+
+@test
+def small_blocks_are_left_to_the_c_library():
+    "a site of a million small blocks loses more by a slower allocator than it gains"
+    plan = Home().plan(*shape("small-blocks", 1, 16))
+    site = max(plan["sites"], key=lambda site: site["blocks"])
+    assert 990000 <= site["blocks"] <= 1000000 and site["page_size"] == 4096, site
+
+
+@test
+def what_a_script_becomes_is_observed():
+    "a launcher that ends in exec is its program; what it starts beside is not observed"
+    home = Home()
+    script = home.folder + "/launcher"
+    with open(script, "w") as out:
+        out.write("#!/bin/sh\ngzip -c < /bin/sh > /dev/null\nexec %s maps 2 32\n" % SHAPES)
+    os.chmod(script, 0o755)
+    plan = home.plan(script)
+    assert plan["sites"][0]["key"].startswith("map ") and "page_shapes.c" in plan["sites"][0]["name"], plan["sites"]
+    assert [name for name in os.listdir(home.folder) if name.startswith("profile.")] == [], os.listdir(home.folder)
+    rc, _, err = home.run("profile", "-o", home.folder + "/profile", "--", "true")
+    assert rc == 1 and "exists" in err, err
+
+
+@test
+def other_mappings_are_weighed():
+    "model says what a given choice would save, and all large pages save no less than one site's"
+    home = Home()
+    plan = home.plan(*shape("hot-and-cold"), options=("--mapping", "1", "--mapping", "11", "--mapping", ""))
+    one, both, none = (m["saved_ms"] for m in plan["mappings"])
+    assert one > 0 and none == 0 and both > one * 0.5, plan["mappings"]
+    rc, _, err = home.run("model", home.folder + "/profile", "--machine", home.machine, "--mapping", "2")
+    assert rc == 1 and "from 0 to 1" in err, err
+    rc, _, err = home.run("model", home.folder + "/profile", "--machine", home.machine, "--mapping", "1" * 70)
+    assert rc == 1 and "70 digits" in err, err
+
+
+@test
+def the_first_run_proposes_and_later_ones_apply():
+    "run observes, then tries large pages by chance; the output is the program's, and smaps proves the pages"
+    home, command = Home(), shape("hot-and-cold")
+    truth = run(command)[1]
+    rc, out, err = home.agent(*command)
+    equal((rc, out), (0, truth), err)
+    assert "observed" in err and "predicted gain" in err, err
+    state = [d["state"] for d in home.show()]
+    assert "on trial" in state, state
+    assert all(d["predicted_low"] < d["predicted"] < d["predicted_high"] for d in home.show() if d["state"] == "on trial")
+    for _ in range(12):
+        rc, out, err = home.agent(*command)
+        equal((rc, out), (0, truth), err)
+        if ", with large pages" in err:
+            break
+    assert ", with large pages" in err, err
+    large = home.large_pages()
+    with open("/sys/kernel/mm/transparent_hugepage/enabled") as words:
+        if "[never]" in words.read():
+            skip("the kernel gives no large pages")
+    assert large[0] >= 16 << 20, large
+
+
+@test
+def apply_is_no_evidence_and_forget_takes_it_back():
+    "apply gives large pages at once, and does not count as a run to compare; after forget the command is observed anew"
+    home, command = Home(), shape("hot-and-cold")
+    home.agent(*command)
+    for _ in range(3):
+        rc, _, err = home.run("apply", "--", *command)
+        assert rc == 0 and ", with large pages" in err, err
+    rc, out, _ = run([PEM, "db", "show", "evidence", "--json"], env={"PEM_DB": home.folder + "/cpo.db"})
+    equal({e["role"] for e in json.loads(out)}, {"basis"}, "evidence")
+    rc, out, err = home.run("forget", SHAPES)
+    assert rc == 0 and "forgotten" in out, err
+    equal(home.show(), [], "directives")
+    assert "observed" in home.agent(*command)[2]
+
+
+@test
+def nothing_to_gain_is_said_once():
+    "a program without gain is observed once and runs alone then"
+    home = Home()
+    rc, _, err = home.agent(*shape("compute", 8))
+    assert rc == 0 and "nothing to gain" in err, err
+    rc, _, err = home.agent(*shape("compute", 8))
+    assert rc == 0 and "runs alone" in err and "Valgrind" not in err, err
+    # Nothing of the agent is beside it: the command is the agent's process, but for the first time with its arguments.
+    command = ("sh", "-c", "test $PPID = %d" % os.getpid())
+    for _ in range(3):
+        rc, _, err = home.agent(*command)
+    assert rc == 0 and "runs alone" in err, (rc, err)
+
+
+@test
+def a_larger_input_is_observed_anew():
+    "an input has nothing to gain; one that takes far more memory makes the next run an observed one"
+    home = Home()
+    assert "nothing to gain" in home.agent(*shape("compute", 8, 1))[2]
+    # Many times as much, but little: it is no other input.
+    rc, _, err = home.agent(*shape("maps", 2, 60))
+    assert rc == 0 and "far more than" not in err, err
+    rc, _, err = home.agent(*shape("maps", 2, 256))
+    assert rc == 0 and "far more than" in err, err
+    rc, _, err = home.agent(*shape("maps", 2, 256))
+    assert rc == 0 and "observed" in err and "predicted gain" in err, err
+    rc, _, err = home.agent(*shape("maps", 2, 256))
+    assert "far more than" not in err and "observed" not in err, err
+    # Much more, but not many times as much.
+    rc, _, err = home.agent(*shape("maps", 2, 512))
+    assert rc == 0 and "far more than" not in err, err
+
+
+@test
+def a_small_gain_is_not_tried():
+    "where the whole saves less than 1 %, sites are noted with that reason, and the command runs alone"
+    machine = MACHINE.replace("[40000,20000]", "[60,20]").replace("[20000,10000]", "[60,20]").replace(
+        "[500000,50000000]", "[0,0]").replace("[2000,1000,", "[20,20,")
+    home, command = Home(machine), shape("hot-and-cold")
+    rc, _, err = home.agent(*command)
+    assert rc == 0 and "nothing to gain" in err, err
+    large = [d for d in home.show() if d["page_size"] > 4096]
+    equal([(d["state"], d["reason"]) for d in large], [("not used", "the gain is too small to try")], home.show())
+    assert "runs alone" in home.agent(*command)[2]
+
+
+run_all()

@@ -1,0 +1,361 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+libpem-page-size.so: how many large pages there are, of which kinds of memory, and whose they are
+
+Not here: which requests are served (page_size_apply.py).
+"""
+import os
+
+from page_sites import HUGE, MIB, Directives, build_id, calls, program
+from tap import equal, need, run, run_all, skip, test
+
+
+@test
+def small_pages():
+    "a site of page size 4096 has no large pages"
+    path = program("int main(void) { memset(hot(32 << 20), 1, 32 << 20); printf(\"%ld\\n\", large()); return 0; }")
+    directives = Directives((4096, 0, "heap " + calls(path, "hot", "malloc")[0]))
+    equal(directives.run([path]), "0\n", "large pages")
+    equal((directives.line()["bytes"], directives.line()["large_bytes"]), (32 * MIB, 0), "report")
+
+
+@test
+def budget():
+    "all large pages together stay within the budget, with forked and with started processes"
+    path = program(r"""
+static void fill(void) { memset(hot(16 << 20), 1, 16 << 20); }
+int main(int count, char **arguments)
+{
+	int ready[2], done[2], i;
+	long all, more;
+	char word[40] = "";
+	if (count > 1) { /* says what it has and waits */
+		fill();
+		printf("%ld ", large()), fflush(stdout);
+		read(atoi(arguments[1]), word, 1);
+		return 0;
+	}
+	fill();
+	pipe(ready), pipe(done);
+	for (i = 0; i < 4; i++) {
+		if (!fork()) {
+			if (i % 2) {
+				close(1), dup(ready[1]), close(done[1]);
+				sprintf(word, "%d", done[0]);
+				execl("/proc/self/exe", "self", word, NULL);
+			}
+			all = large();
+			fill();
+			dprintf(ready[1], "%ld ", large() - all);
+			close(done[1]);
+			read(done[0], word, 1);
+			_exit(0);
+		}
+	}
+	all = large();
+	for (i = 0; i < 4; i++) {
+		char number[40];
+		int n = 0;
+		while (read(ready[0], number + n, 1) == 1 && number[n] != ' ')
+			n++;
+		more = atol(number);
+		all += more;
+	}
+	printf("%ld\n", all);
+	close(done[1]);
+	while (wait(NULL) > 0)
+		;
+	return 0;
+}""")
+    key = "heap " + calls(path, "hot", "malloc")[0]
+    for mib, wanted in ((40, 40), (0, 0), (200, 80)):
+        directives = Directives(key, budget=mib * MIB)
+        out = int(directives.run([path]))
+        assert wanted * MIB - 2 * HUGE < out <= mib * MIB, "%d MiB of %d" % (out // MIB, mib)
+        if mib < 80:
+            equal({line["reason"] for line in directives.lines() if line["refused_bytes"]}, {"budget"}, "reasons")
+
+
+@test
+def budget_of_the_dead():
+    "what a process had is had by the next, however it ended"
+    path = program("int main(void) { memset(hot(16 << 20), 1, 16 << 20); printf(\"%ld\\n\", large()); fflush(stdout); return raise(9); }",
+                   flags=["-include", "signal.h"])
+    directives = Directives("heap " + calls(path, "hot", "malloc")[0], budget=20 * MIB)
+    for _ in range(3):
+        equal(run([path], env=directives.env())[:2], (-9, "%d\n" % (16 * MIB)), "exit status and large pages")
+
+
+@test
+def written_after_fork():
+    "what parent and child write after a fork stays within the budget"
+    path = program(r"""
+int main(void)
+{
+	size_t n = 32 << 20;
+	char *a = hot(n), byte;
+	int pipes[2];
+	long mine;
+	memset(a, 1, n / 2);
+	pipe(pipes);
+	if (!fork()) {
+		memset(a, 2, n);
+		mine = large();
+		for (size_t i = 0; i < n; i++)
+			if (a[i] != 2)
+				mine = 1l << 40;
+		write(pipes[1], &mine, sizeof(mine));
+		_exit(0);
+	}
+	memset(a, 3, n);
+	read(pipes[0], &mine, sizeof(mine));
+	for (size_t i = 0; i < n; i++)
+		if (a[i] != 3)
+			return 1;
+	printf("%ld\n", mine + large());
+	wait(NULL);
+	return 0;
+}""")
+    directives = Directives("heap " + calls(path, "hot", "malloc")[0], budget=32 * MIB)
+    assert int(directives.run([path])) <= 32 * MIB
+
+
+@test
+def given_back():
+    "what a site frees for good another may have"
+    path = program(r"""
+SITE void *second(size_t n) { void *p = malloc(n); KEEP; return p; }
+int main(void)
+{
+	char *a = hot(64 << 20);
+	memset(a, 1, 64 << 20);
+	free(a);
+	memset(second(40 << 20), 1, 40 << 20);
+	printf("%ld\n", large());
+	return 0;
+}""")
+    directives = Directives(*["heap " + calls(path, name, "malloc")[0] for name in ("hot", "second")], budget=64 * MIB)
+    out = int(directives.run([path]))
+    assert 30 * MIB <= out <= 64 * MIB, out
+
+
+@test
+def mapped():
+    "a listed site's mappings have large pages when they are made, when they grow, and none is counted that is gone"
+    path = program(r"""
+SITE void *map(size_t n, int more)
+{
+	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | more, -1, 0);
+	KEEP;
+	return p;
+}
+static void check(int what) { if (!what) abort(); }
+int main(void)
+{
+	size_t m = 1 << 20;
+	char *p, *wall;
+	errno = 5;
+	for (int i = 0; i < 100; i++) { /* 10 of them are within the budget, 100 are not */
+		p = map(6 * m, 0);
+		memset(p, 1, 6 * m);
+		check(!munmap(p, 6 * m) && errno == 5);
+	}
+	p = map(7 * m, MAP_POPULATE);
+	printf("%d %ld ", own((char *)((size_t)p % (2 << 20))), large() / m);
+	memset(p, 1, 7 * m);
+	wall = mmap(p + 7 * m, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	p = mremap(p, 7 * m, 20 * m, MREMAP_MAYMOVE);
+	check(p != MAP_FAILED && p[7 * m - 1] == 1 && p[7 * m] == 0 && errno == 5);
+	memset(p, 2, 20 * m);
+	printf("%d %ld ", (int)((size_t)p % (2 << 20)), large() / m);
+	check(!munmap(p + 4 * m, 4 * m));
+	memset(p, 3, 4 * m), memset(p + 8 * m, 3, 12 * m);
+	check(p[4 * m - 1] == 3 && p[20 * m - 1] == 3);
+	check(!munmap(p, 20 * m));
+	p = map(60 * m, 0);
+	memset(p, 1, 60 * m);
+	printf("%ld\n", large() / m);
+	p = mremap(p, 60 * m, 64 * m, MREMAP_MAYMOVE); /* with large pages in a part only, it is one mapping still */
+	check(p != MAP_FAILED && p[60 * m - 1] == 1);
+	check(mremap(p, 64 * m, 4 * m, 0) == p);
+	check(map(-1ul << 40, 0) == MAP_FAILED && errno == ENOMEM);
+	check(map(100, 0) != MAP_FAILED);
+	return 0;
+}""")
+    directives = Directives("map " + calls(path, "map", "mmap")[0], budget=48 * MIB)
+    first, large, second, grown, last = directives.run([path]).split()
+    equal((first, large, second, grown), ("1", "6", "0", "20"), "places, and large pages in MiB")
+    assert 34 <= int(last) <= 48, last
+    line = directives.line()
+    equal((line["requests"], line["bytes"], line["reason"]), (102, 64 * MIB, "budget"), "report")
+
+
+@test
+def data():
+    "data and zeroed data of an object have large pages, and their values"
+    path = program(r"""
+static char zeroed[16 << 20];
+char filled[16 << 20] = {1, 2, 3};
+char *pointer = &filled[5 << 20];
+int main(void)
+{
+	zeroed[0] = 4;
+	if (filled[2] != 3 || pointer != &filled[5 << 20])
+		return 1;
+	for (size_t i = 3; i < sizeof(filled); i++)
+		if (filled[i] || (i < sizeof(zeroed) && zeroed[i]))
+			return 2;
+	memset(zeroed, 1, sizeof(zeroed)), memset(filled, 1, sizeof(filled));
+	if (!fork()) {
+		memset(zeroed, 2, sizeof(zeroed));
+		_exit(0);
+	}
+	wait(NULL);
+	printf("%ld\n", large() >> 20);
+	return zeroed[77777] != 1;
+}""")
+    key = "data " + build_id(path)
+    directives = Directives(key)
+    out = int(directives.run([path]))
+    assert 26 <= out <= 32, "%d MiB" % out
+    equal(directives.lines()[-1]["site"], key, "report")
+    assert directives.lines()[-1]["large_bytes"] >= 26 * MIB, directives.lines()
+    assert int(Directives(key, budget=8 * MIB).run([path])) <= 8, "budget"
+    small = program("int main(void) { puts(\"small\"); return 0; }")
+    equal(Directives("data " + build_id(small)).run([small]), "small\n", "an object with little data")
+
+
+@test
+def stack():
+    "the main thread's stack has large pages below where it begins"
+    path = program(r"""
+SITE int deep(int n) { volatile char room[100000]; memset((char *)room, n, sizeof(room)); return n ? deep(n - 1) + room[5] : 0; }
+int main(void) { int sum = deep(60); printf("%ld %d\n", large() >> 20, sum); return 0; }""")
+    directives = Directives("stack")
+    large, total = directives.run([path]).split()
+    equal(total, str(sum(range(61))), "what the program computes")
+    assert int(large) >= 4, large
+    assert directives.line()["large_bytes"] >= 4 * MIB, directives.lines()
+    rc, _, err = run(["sh", "-c", "ulimit -s 6400; exec " + path], env=directives.env())
+    equal((rc, err), (0, ""), "exit status with a small stack")
+
+
+@test
+def little_address_space():
+    "a program whose address space is limited gets as much memory as without the library"
+    path = program(r"""
+int main(void)
+{
+	struct rlimit limit = {256 << 20, 256 << 20};
+	int n = 0;
+	free(hot(1 << 20));
+	setrlimit(RLIMIT_AS, &limit);
+	while (hot(1 << 20))
+		n++;
+	printf("%d\n", n > 200);
+	return 0;
+}""")
+    directives = Directives("heap " + calls(path, "hot", "malloc")[0])
+    equal(directives.run([path]), "1\n", "more than 200 MiB")
+
+
+@test
+def control_group():
+    "large pages stay below the limit of the control group, and the program lives"
+    path = program(r"""
+int main(int count, char **arguments)
+{
+	FILE *file = fopen(arguments[1], "w");
+	char *p;
+	if (!file || fprintf(file, "%d", getpid()) < 0 || fclose(file))
+		return 3;
+	p = hot(200 << 20);
+	for (int i = 0; i < 100; i++) /* a large page each would be all of it */
+		p[i * (2 << 20)] = 1;
+	return 0;
+}""")
+    with open("/proc/self/cgroup") as file:
+        groups = dict((line.split(":")[1], line.strip().split(":")[2]) for line in file)
+    folder, limit = "/sys/fs/cgroup" + groups.get("", ""), "memory.max"
+    if "memory" in groups:
+        folder, limit = "/sys/fs/cgroup/memory" + groups["memory"], "memory.limit_in_bytes"
+    folder += "/pem-test-%d" % os.getpid()
+    try:
+        os.mkdir(folder)
+    except OSError:
+        skip("no control group can be made here: run as root, with the controller of memory")
+    try:
+        with open(folder + "/" + limit, "w") as file:
+            file.write(str(64 * MIB))
+        directives = Directives("heap " + calls(path, "hot", "malloc")[0])
+        directives.run([path, folder + "/cgroup.procs"])
+        line = directives.line()
+        equal(line["reason"], "limit of the control group", "reason")
+        assert 20 * MIB < line["large_bytes"] <= 60 * MIB, line
+    except OSError:
+        skip("this control group has no controller of memory")
+    finally:
+        os.rmdir(folder)
+
+
+@test
+def idle_end():
+    "a program under directives that never come up reads nothing when it ends, since smaps takes long to read"
+    need("strace")
+    path = program("int main(void) { free(cold(100000)); return 0; }")
+    directives = Directives("heap " + calls(path, "hot", "malloc")[0])
+    trace = directives.folder + "/trace"
+    directives.run(["strace", "-f", "-o", trace, path])
+    with open(trace) as file:
+        text = file.read()
+    assert directives.path in text, "the library is not there"
+    assert "smaps" not in text and directives.report_path not in text, text[-2000:]
+
+
+@test
+def of_a_child():
+    "a forked child reports what it asked for itself, and not what it has of its parent"
+    path = program(r"""
+SITE void *second(size_t n) { void *p = malloc(n); KEEP; return p; }
+int main(void)
+{
+	memset(hot(32 << 20), 1, 32 << 20);
+	for (int i = 0; i < 2; i++) {
+		if (!fork()) {
+			if (i)
+				memset(hot(6 << 20), 1, 6 << 20);
+			exit(0);
+		}
+		wait(NULL);
+	}
+	return 0;
+}""")
+    directives = Directives(*["heap " + calls(path, name, "malloc")[0] for name in ("hot", "second")])
+    directives.run([path])
+    equal([(line["requests"], line["large_bytes"]) for line in directives.lines()], [(1, 6 * MIB), (1, 32 * MIB)],
+          "requests and large pages of the second child and of the parent")
+
+
+@test
+def idle():
+    "a program under directives that never come up has at most 2 MiB more memory"
+    path = program(r"""
+int main(void)
+{
+	FILE *file = fopen("/proc/self/smaps_rollup", "r");
+	char line[200];
+	long kib;
+	for (int i = 0; i < 100000; i++)
+		free(cold(i % 1000));
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "Pss: %ld", &kib) == 1)
+			printf("%ld\n", kib);
+	return 0;
+}""")
+    sites = ["heap 0123456789abcdef+%x" % i for i in range(256)]
+    more = int(Directives(*sites).run([path])) - int(run([path])[1])
+    assert more < 2048, "%d KiB" % more
+
+
+run_all()
