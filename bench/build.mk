@@ -4,7 +4,8 @@
 # $(B)/bench/results.jsonl, and prints tables.
 
 BENCHES := notify handles threads callback attach record memory apps stub managed codegen code_size kernel \
-  kernel_module system_wide system_wide_guest merge
+  kernel_module system_wide system_wide_guest merge page_size page_size_programs names \
+  page_size_machine page_size_loop
 BENCH_C := notify handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -75,7 +76,9 @@ $(BENCH_PY:%=$(B)/bench/%): $(B)/bench/%: bench/%.py $(B)/bench/measure.py
 	@mkdir -p $(@D)
 	$(Q)$(INSTALL) -m 755 $< $@
 
-$(B)/bench/measure.py $(B)/bench/guest_peers.py: $(B)/bench/%: bench/%
+PAGE_SIZE_PY := $(addprefix $(B)/bench/page_size_,metrics.py runs.py trial.py workloads.py)
+$(B)/bench/measure.py $(B)/bench/guest_peers.py $(PAGE_SIZE_PY) \
+  $(B)/bench/page-size/dictionary.py: $(B)/bench/%: bench/%
 	@mkdir -p $(@D)
 	$(Q)$(INSTALL) -m 644 $< $@
 
@@ -101,6 +104,28 @@ $(B)/bench/attach: $(B)/bench/attach_first $(B)/bench/raise $(B)/bench/measure.p
 $(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
 
 $(B)/bench/merge: $(B)/bench/read_trace
+
+$(B)/bench/page_size_loop: $(B)/programs/page_shapes
+$(B)/bench/names: $(if $(HAVE_LIBDW),$(B)/programs/name_code)
+$(B)/bench/page_size: $(B)/bench/page_size_model
+$(B)/bench/page_size_model: $(B)/obj/bench/page_size_model.o $(PAGE_MODEL_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $^ -lm
+
+$(B)/bench/page_size_machine: $(B)/bench/page_size_calibrate
+$(B)/bench/page_size_calibrate: $(B)/obj/bench/page_size_calibrate.o $(PAGE_CALIBRATE_OBJ) \
+  $(PAGE_MODEL_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $^ -lm
+
+# Programs as anybody writes them, for the page-size agent: without libpem and without sanitizers.
+PAGE_PROGRAMS := $(patsubst bench/page-size/%.c,$(B)/bench/page-size/%,\
+  $(wildcard bench/page-size/*.c))
+$(PAGE_PROGRAMS): $(B)/bench/page-size/%: bench/page-size/%.c bench/page-size/program.h
+	$(call say,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) -MF $@.d -o $@ $<
+$(B)/bench/page_size_programs: $(PAGE_PROGRAMS) $(B)/bench/page-size/dictionary.py $(PAGE_SIZE_PY)
 
 $(B)/bench/call_back $(B)/bench/attach_first $(B)/bench/read_trace: \
   $(B)/bench/%: $(B)/obj/bench/%.o $(LIBPEM)
@@ -149,7 +174,7 @@ $(B)/bench/peer-lttng.so: $(B)/obj/bench/peer_lttng.o
 
 bench: $(BENCH_BIN) $(ALL)
 	$(if $(HAVE_LTTNG),,@echo 'no LTTng-UST peer: liblttng-ust-dev and lttng-tools are missing')
-	@rm -f $(B)/bench/results.jsonl
+	@rm -f $(B)/bench/results.jsonl $(B)/bench/page-size.jsonl
 	@for b in $(BENCHES); do $(if $(CASE),BENCH_CASE=$(CASE)) \
 	  BENCH_OUT=$(B)/bench/results.jsonl $(B)/bench/$$b || exit; done
 	@if [ ! -s $(B)/bench/results.jsonl ]; then \
