@@ -48,7 +48,7 @@ def tree(**programs):
 
 def runner(root, before=(), **env):
     """Run the runner, by a command before it; its status, last line and whole output."""
-    rc, out, err = run([*before, root + "/tests/run"], env=dict({"B": None, "T": None, "ALSO": None, "LIMIT_S": None}, **env))
+    rc, out, err = run([*before, root + "/tests/run"], env=dict({"B": None, "T": None, "ALSO": None, "AGAIN": None, "LIMIT_S": None}, **env))
     equal(err, "", "standard error")
     return rc, out.splitlines()[-1], out
 
@@ -106,6 +106,28 @@ def hang():
             equal(text.read().rsplit(")", 1)[1].split()[0], "Z", "state of the sleeping child")
     except FileNotFoundError:
         pass
+
+
+@test
+def again():
+    "with AGAIN a program that fails beside others counts by its second run alone, and is named; without it, by its first"
+    once = CASES.replace("import os, signal, time", "import os, signal, time\nfirst = not os.path.exists('ran')\nopen('ran', 'w').close()")
+    once = once.replace("equal(1, 2, ", "equal(1, 2 if first else 1, ")
+    rc, last, out = runner(tree(once=once), AGAIN="1")
+    equal((rc, last), (0, "2 passed, 0 failed, 1 skipped"), "status and last line")
+    assert "UNSTEADY e2e/once: a bad one" in out and "answer: got 1, wanted 2" in out, out
+    equal(runner(tree(once=once), AGAIN=None)[1], "1 passed, 1 failed, 1 skipped", "without AGAIN")
+    equal(runner(tree(always=CASES), AGAIN="1")[:2], (1, "1 passed, 1 failed, 1 skipped"), "what fails twice")
+
+
+@test
+def no_second_chance():
+    "a program that crashed, or in which a sanitizer found something, does not run again"
+    text = "import os\nprint('1..1', flush=True)\nif not os.path.exists('ran'):\n    open('ran', 'w').close()\n    %s\nprint('ok 1 - x')\n# run_all\n"
+    for first in ("os.kill(os.getpid(), 11)", "print('ERROR: AddressSanitizer: heap-use-after-free'); print('not ok 1 - x'); os._exit(1)"):
+        rc, last, out = runner(tree(crashes=text % first), AGAIN="1")
+        equal((rc, last), (1, "0 passed, 1 failed, 0 skipped"), "status and last line of " + first)
+        assert "again" not in out, out
 
 
 @test
