@@ -11,9 +11,9 @@ SHAPES = BUILD + "/programs/page_shapes"
 TOOL = BUILD + "/lib/pem/valgrind/pem-page-size-amd64-linux"
 # 64 entries of each size in the first level, 1,536 for both in the second; walks of 40 and 20 ns, half of that where they
 # overlap; first touches of 0.5 and 50 us.
-MACHINE = ('{"page_calibration":1,"sizes":2,"levels":2,"shifts":[12,21],"entry_shifts":[0,0],'
+MACHINE = ('{"page_calibration":2,"sizes":2,"levels":2,"shifts":[12,21],"entry_shifts":[0,0],'
            '"tlb":[[0,0,0,2,[1,64,64,0],[2,64,64,0]],[2000,1000,0,1,[3,1536,12,0]]],'
-           '"walk_latency_ps":[40000,20000],"walk_throughput_ps":[20000,10000],"first_touch_ps":[500000,50000000],'
+           '"walk_latency_ps":[40000,20000],"walk_throughput_ps":[20000,10000],"window":0,"first_touch_ps":[500000,50000000],'
            '"collapse_ps":[0,100000000],"copy_ps":[1000000,10000000],"supply_bytes":[17179869184,8589934592],'
            '"instruction_fs":300000,"noise_ppm":20000,"calibration_ms":9000}')
 

@@ -426,7 +426,7 @@ static void damaged_texts_are_refused(void **state)
 static void wrong_texts_are_refused(void **state)
 {
 	static const char *const changes[][2] = {
-		{"\"page_calibration\":1", "\"page_calibration\":2"},
+		{"\"page_calibration\":2", "\"page_calibration\":1"},
 		{"\"sizes\":2", "\"sizes\":0"},
 		{"\"sizes\":2", "\"sizes\":4"},
 		{"\"sizes\":2", "\"sizes\":02"},
@@ -450,7 +450,7 @@ static void wrong_texts_are_refused(void **state)
 		{"}", "}}"},
 	};
 	static const char *const others[] = {
-		"", " ", "{}", "null", "[]", "{\"page_calibration\":1", "page_calibration"};
+		"", " ", "{}", "null", "[]", "{\"page_calibration\":2", "page_calibration"};
 	char text[TEXT_BYTES], changed[TEXT_BYTES + 64];
 	struct page_calibration c;
 	const char *at;

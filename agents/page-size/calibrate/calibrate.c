@@ -22,6 +22,7 @@
 #include "chase.h"
 #include "fit.h"
 #include "kernel.h"
+#include "order.h"
 #include "steps.h"
 
 #include <errno.h>
@@ -52,6 +53,7 @@
 /* Of random accesses: short parts, so that a disturbance spoils some and not all. */
 #define RANDOM_ACCESSES 5000
 #define UPDATES 40000
+#define SPARSE_UPDATES 5000
 #define PARTS_OF_ROUND 6
 /*
  * Before them, so that caches hold what they hold in a program that has run for some time. Accesses
@@ -64,6 +66,10 @@
 /* A pool of fewer entries is fully associative, as those of processors are, by and large. */
 #define ASSOCIATIVE_MAX 128u
 #define WAYS 16u
+
+/* Of updates, one in so many goes to the arena. */
+#define SPARSE_POINTS 2
+static const uint32_t sparse_every[SPARSE_POINTS] = {6, 12};
 
 enum curve { SMALL, PARTS, LARGE, NEAR, CURVES };
 
@@ -82,6 +88,7 @@ struct run {
 	/* Random accesses. */
 	size_t savings_count;
 	struct saving savings[FIT_POINTS_MAX];
+	struct sparse_saving sparse[SPARSE_POINTS];
 };
 
 static double now_s(void)
@@ -115,35 +122,6 @@ __attribute__((format(printf, 2, 3))) static void fail(struct pem_error *error, 
 	va_start(args, format);
 	vsnprintf(error->text, sizeof(error->text), format, args);
 	va_end(args);
-}
-
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-/* Orders the values. */
-static double median(double *values, size_t count)
-{
-	qsort(values, count, sizeof(*values), by_value);
-	return count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
-}
-
-/* The time that a fifth of the values is below: disturbances only add to times. */
-static double quiet(double *values, size_t count)
-{
-	qsort(values, count, sizeof(*values), by_value);
-	return values[count / 5];
-}
-
-/* Standard deviation by median, from the middle half, which disturbances leave alone. */
-static double spread(double *values, size_t count)
-{
-	double middle = median(values, count);
-
-	return (values[count * 3 / 4] - values[count / 4]) / 1.349 / middle;
 }
 
 /* --- curves --- */
@@ -363,25 +341,65 @@ static void measure_random(struct run *run, double bytes, struct random_times *t
 
 static double saved(struct times *times)
 {
-	return quiet(times->values[0], times->count) - quiet(times->values[1], times->count);
+	return order__quiet(times->values[0], times->count) -
+	       order__quiet(times->values[1], times->count);
+}
+
+/* After the updates of measure_random, which leave in the caches what they leave. */
+static void measure_sparse(struct run *run, double bytes, struct times *to, size_t round)
+{
+	size_t i, part, point, large;
+
+	for (i = 0; i < 2; i++) {
+		const struct arena *arena = arena_of(run, (int)(large = (i + round) % 2));
+
+		random__updates_ns(arena, (size_t)bytes, UPDATES_BEFORE, &run->dice);
+		for (part = 0; part < PARTS_OF_ROUND * SPARSE_POINTS; part++) {
+			point = part % SPARSE_POINTS;
+			to[point].values[large][round * PARTS_OF_ROUND + part / SPARSE_POINTS] =
+				random__sparse_ns(arena, (size_t)bytes, sparse_every[point],
+						  SPARSE_UPDATES, &run->dice);
+		}
+	}
+	for (point = 0; point < SPARSE_POINTS; point++)
+		to[point].count = (round + 1) * PARTS_OF_ROUND;
+}
+
+static void keep_sparse(struct run *run, double bytes, struct times *times)
+{
+	size_t i;
+
+	for (i = 0; i < SPARSE_POINTS; i++) {
+		run->sparse[i] = (struct sparse_saving){
+			bytes, sparse_every[i] * SPARSE_INSTRUCTIONS, saved(&times[i])};
+		say(run, "%.0f MiB at random, one update of %u: large pages save %.2f ns",
+		    bytes / MIB, sparse_every[i], run->sparse[i].ns);
+	}
 }
 
 /* From a little more than TLBs hold to the whole arena. */
 static int measure_savings(struct run *run, double until_s)
 {
 	struct random_times *times, *last;
+	struct times *sparse;
 	size_t round, i;
 	double bytes;
 
 	for (bytes = 32.0 * MIB; bytes <= (double)run->large.bytes * 1.001; bytes *= 2)
 		run->savings[run->savings_count++].bytes = rint(bytes);
 	times = calloc(run->savings_count, sizeof(*times));
-	if (!times)
+	sparse = calloc(SPARSE_POINTS, sizeof(*sparse));
+	if (!times || !sparse) {
+		free(times);
+		free(sparse);
 		return -ENOMEM;
+	}
 	for (round = 0; round < ROUNDS_MIN || (round < ROUNDS_MAX && now_s() < until_s); round++) {
 		for (i = 0; i < run->savings_count; i++)
 			measure_random(run, run->savings[i].bytes, &times[i], round);
+		measure_sparse(run, run->savings[i - 1].bytes, sparse, round);
 	}
+	keep_sparse(run, run->savings[run->savings_count - 1].bytes, sparse);
 	for (i = 0; i < run->savings_count; i++) {
 		run->savings[i].latency_ns = saved(&times[i].waits);
 		run->savings[i].throughput_ns = saved(&times[i].overlaps);
@@ -392,8 +410,9 @@ static int measure_savings(struct run *run, double until_s)
 		    run->savings[i].throughput_ns);
 	}
 	last = &times[run->savings_count - 1];
-	run->calibration->noise = spread(last->waits.values[0], last->waits.count);
+	run->calibration->noise = order__spread(last->waits.values[0], last->waits.count);
 	free(times);
+	free(sparse);
 	return 0;
 }
 
@@ -428,11 +447,11 @@ static void measure_work(struct run *run, double until_s)
 		}
 		if (!done)
 			continue;
-		geometry->first_touch_ns[size] = median(touch, done);
-		calibration->copy_ns[size] = median(copy, done);
+		geometry->first_touch_ns[size] = order__median(touch, done);
+		calibration->copy_ns[size] = order__median(copy, done);
 		/* Small pages are what a large one is made of. */
 		if (!size && geometry->size_count > 1)
-			calibration->collapse_ns[1] = median(collapse, done);
+			calibration->collapse_ns[1] = order__median(collapse, done);
 	}
 	page_calibration__update_supply(calibration);
 	calibration->ns_per_instruction = HUGE_VAL;
@@ -466,6 +485,7 @@ static void describe(struct run *run)
 		    geometry->entry_shifts[i] ? geometry->entry_shifts[i] : geometry->shifts[i],
 		    geometry->walk_latency_ns[i], geometry->walk_throughput_ns[i],
 		    geometry->first_touch_ns[i]);
+	say(run, "walks overlap within %.0f instructions", geometry->window_instructions);
 }
 
 static int measure_all(struct run *run, struct pem_error *error)
@@ -500,6 +520,7 @@ static int measure_all(struct run *run, struct pem_error *error)
 			return rc;
 		}
 		fit__walks(&calibration->geometry, run->savings, run->savings_count);
+		fit__window(&calibration->geometry, run->sparse, SPARSE_POINTS);
 	}
 	arena__free(&run->small);
 	arena__free(&run->large);

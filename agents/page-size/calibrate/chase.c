@@ -209,3 +209,25 @@ double random__updates_ns(const struct arena *arena, size_t bytes, size_t access
 	}
 	return (cpu_ns() - ns) / (double)accesses;
 }
+
+/* Without branches: a wrong guess would end what the processor looks ahead at. */
+double random__sparse_ns(const struct arena *arena, size_t bytes, uint32_t every, size_t accesses,
+			 uint64_t *dice)
+{
+	static uint64_t near[SPARSE_NEAR_WORDS];
+	uint64_t x = dice_roll(dice, UINT64_MAX) | 1, count = bytes / sizeof(x), is_far, words;
+	uintptr_t far = (uintptr_t)arena->memory, from;
+	double ns = cpu_ns();
+	size_t i;
+
+	for (i = 0; i < accesses * every; i++) {
+		x ^= x << 13;
+		x ^= x >> 7;
+		x ^= x << 17;
+		is_far = -(uint64_t) !((x & UINT32_MAX) * every >> 32);
+		words = (count & is_far) | (SPARSE_NEAR_WORDS & ~is_far);
+		from = (far & is_far) | ((uintptr_t)near & ~is_far);
+		((uint64_t *)from)[pick(x, words)] ^= x;
+	}
+	return (cpu_ns() - ns) / (double)accesses;
+}

@@ -57,4 +57,14 @@ double random__dependent_ns(const struct arena *arena, size_t bytes, size_t acce
 			    uint64_t *dice);
 double random__updates_ns(const struct arena *arena, size_t bytes, size_t accesses, uint64_t *dice);
 
+/*
+ * Random updates, of which one in every goes to the arena, at random, and the others to a table
+ * that any cache holds. The time for each that goes to the arena. Instructions for one update, far
+ * or near: SPARSE_INSTRUCTIONS, as GCC 12 compiles it. Not for two threads at once.
+ */
+#define SPARSE_INSTRUCTIONS 31.0
+#define SPARSE_NEAR_WORDS 4096u
+double random__sparse_ns(const struct arena *arena, size_t bytes, uint32_t every, size_t accesses,
+			 uint64_t *dice);
+
 #endif

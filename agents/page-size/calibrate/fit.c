@@ -7,6 +7,8 @@
  */
 #include "fit.h"
 
+#include "model/internal.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -20,6 +22,10 @@
 #define TABLE_LINES_MIN 256u
 /* A saving below this many ns is as uncertain as one of it. */
 #define SAVING_MIN_NS 0.2
+/* Processors look ahead by some 30 to 1000 instructions. */
+#define WINDOW_MIN 16.0
+#define WINDOW_MAX 2048.0
+#define WINDOW_STEP 1.09
 
 static uint32_t entry_shift(const struct page_geometry *geometry, uint32_t size)
 {
@@ -256,4 +262,68 @@ void fit__walks(struct page_geometry *geometry, const struct saving *savings, si
 	}
 	geometry->walk_latency_ns[0] = latency_ns;
 	geometry->walk_throughput_ns[0] = throughput_ns;
+}
+
+/* --- the window --- */
+
+double fit__sparse_ns(const struct page_geometry *geometry, uint32_t size, double bytes,
+		      double instructions)
+{
+	struct page_sites sites = {.count = 1, .instructions_per_reference = instructions};
+	struct page_mapping mapping = {.size = {(uint8_t)size}};
+	struct page_result result = {.references = 1};
+	double before = 0, now, ns = 0;
+	struct overlap overlap;
+	uint32_t i;
+
+	for (i = 0; i < geometry->level_count; i++) {
+		before = fmax(before, reached(geometry, i, size, bytes));
+		result.misses[i] = 1 - before;
+	}
+	result.site_walks[0] = 1 - before;
+	overlap__find(geometry, &sites, &mapping, &result, &overlap);
+	for (i = 0, before = 1; i < geometry->level_count; i++, before = now) {
+		now = result.misses[i];
+		ns += (before - now) * overlap.hit_ns[i];
+	}
+	return ns + before * overlap.walk_ns[size];
+}
+
+static double window_error(const struct page_geometry *geometry,
+			   const struct sparse_saving *savings, size_t count)
+{
+	double sum = 0, error;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		const struct sparse_saving *s = &savings[i];
+
+		error = fit__sparse_ns(geometry, 0, s->bytes, s->instructions) -
+			fit__sparse_ns(geometry, 1, s->bytes, s->instructions) - s->ns;
+		error /= fmax(s->ns, SAVING_MIN_NS);
+		sum += error * error;
+	}
+	return sum;
+}
+
+void fit__window(struct page_geometry *geometry, const struct sparse_saving *savings, size_t count)
+{
+	struct page_geometry tried = *geometry;
+	double best = HUGE_VAL, error;
+	bool any = false;
+	size_t i;
+
+	geometry->window_instructions = 0;
+	for (i = 0; i < count; i++)
+		any |= savings[i].ns > 0;
+	if (!any || geometry->size_count < 2)
+		return;
+	for (tried.window_instructions = WINDOW_MIN; tried.window_instructions <= WINDOW_MAX;
+	     tried.window_instructions *= WINDOW_STEP) {
+		error = window_error(&tried, savings, count);
+		if (error < best) {
+			best = error;
+			geometry->window_instructions = rint(tried.window_instructions);
+		}
+	}
 }

@@ -28,11 +28,25 @@ struct saving {
  * geometry predicts are near those that were measured, by least squares of the relative errors.
  */
 void fit__walks(struct page_geometry *geometry, const struct saving *savings, size_t count);
+/* What accesses take less with large pages, if one in so many instructions goes to random bytes. */
+struct sparse_saving {
+	double bytes, instructions, ns;
+};
+
+/*
+ * Fill window_instructions, after all else: savings of overlapping accesses that are predicted with
+ * it are near those that were measured. 0 if no saving is above 0: then nothing can be told.
+ */
+void fit__window(struct page_geometry *geometry, const struct sparse_saving *savings, size_t count);
 /*
  * What the geometry predicts for random accesses, each to any of the bytes: the mean cost of
  * one. share: of accesses that wait.
  */
 double fit__random_ns(const struct page_geometry *geometry, uint32_t size, double bytes,
 		      double share);
+
+/* The same where one of so many instructions is such an access, and none waits for another. */
+double fit__sparse_ns(const struct page_geometry *geometry, uint32_t size, double bytes,
+		      double instructions);
 
 #endif

@@ -175,7 +175,7 @@ static void calibration(struct text *text, struct page_calibration *c)
 	struct page_geometry *g = &c->geometry;
 	uint32_t i;
 
-	token(text, "{\"page_calibration\":1,\"sizes\":");
+	token(text, "{\"page_calibration\":2,\"sizes\":");
 	integer32(text, &g->size_count, PAGE_SIZES_MAX);
 	token(text, ",\"levels\":");
 	integer32(text, &g->level_count, PAGE_LEVELS_MAX);
@@ -193,6 +193,8 @@ static void calibration(struct text *text, struct page_calibration *c)
 	token(text, "]");
 	reals(text, ",\"walk_latency_ps\":", g->walk_latency_ns, g->size_count, PS);
 	reals(text, ",\"walk_throughput_ps\":", g->walk_throughput_ns, g->size_count, PS);
+	token(text, ",\"window\":");
+	real(text, &g->window_instructions, 1);
 	reals(text, ",\"first_touch_ps\":", g->first_touch_ns, g->size_count, PS);
 	reals(text, ",\"collapse_ps\":", c->collapse_ns, g->size_count, PS);
 	reals(text, ",\"copy_ps\":", c->copy_ns, g->size_count, PS);

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#define WINDOW_MAX 1e6
+
 static const char *pool_fault(const struct page_pool *pool, uint32_t allowed)
 {
 	if (!pool->sizes || (pool->sizes & ~allowed))
@@ -66,6 +68,8 @@ static const char *geometry_fault(const struct page_geometry *geometry)
 			     geometry->levels[i].hidden_ns <= geometry->levels[i].hit_ns)))
 			return "a TLB level hides time that its hits do not take";
 	}
+	if (!(geometry->window_instructions >= 0 && geometry->window_instructions <= WINDOW_MAX))
+		return "walks overlap within no number of instructions, or too many";
 	return NULL;
 }
 
@@ -107,28 +111,15 @@ bool geometry__fits(const struct page_geometry *geometry, const struct page_site
 	return true;
 }
 
-double geometry__walk_ns(const struct page_geometry *geometry, const struct page_sites *sites,
-			 uint32_t site, uint32_t size)
-{
-	double share = sites->latency_share[site];
-
-	return share * geometry->walk_latency_ns[size] +
-	       (1 - share) * geometry->walk_throughput_ns[size];
-}
-
-double geometry__hidden_ns(const struct page_geometry *geometry, const struct page_sites *sites,
-			   uint32_t site, uint32_t level)
-{
-	return (1 - sites->latency_share[site]) * geometry->levels[level].hidden_ns;
-}
-
 void geometry__add_up(const struct page_geometry *geometry, const struct page_sites *sites,
 		      const struct page_mapping *mapping, const struct level_hits *hits,
 		      struct page_result *result)
 {
-	double reached = (double)result->references;
+	struct overlap overlap;
+	double reached = (double)result->references, ns;
 	uint32_t i, level;
 
+	overlap__find(geometry, sites, mapping, result, &overlap);
 	result->time_ns = 0;
 	for (i = 0; i < geometry->level_count; i++) {
 		result->time_ns += (reached - result->misses[i]) * geometry->levels[i].hit_ns;
@@ -138,12 +129,14 @@ void geometry__add_up(const struct page_geometry *geometry, const struct page_si
 	for (i = 0; i < sites->count; i++) {
 		uint32_t size = mapping->size[i];
 
-		result->time_ns +=
-			result->site_walks[i] * geometry__walk_ns(geometry, sites, i, size) +
-			(double)sites->pages[i][size] * geometry->first_touch_ns[size];
-		for (level = 1; level < geometry->level_count; level++)
-			result->time_ns -=
-				hits->of[level][i] * geometry__hidden_ns(geometry, sites, i, level);
+		ns = overlap__walk_ns(&overlap, geometry, sites, i, size);
+		result->time_ns += result->site_walks[i] * ns +
+				   (double)sites->pages[i][size] * geometry->first_touch_ns[size];
+		for (level = 1; level < geometry->level_count; level++) {
+			ns = overlap__hit_ns(&overlap, geometry, sites, i, level);
+			result->time_ns +=
+				hits->of[level][i] * (ns - geometry->levels[level].hit_ns);
+		}
 	}
 }
 

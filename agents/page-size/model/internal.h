@@ -11,12 +11,6 @@ const struct page_pool *geometry__pool(const struct page_geometry *geometry, uin
 /* Are the numbers of sites and the sizes of the mapping in range? */
 bool geometry__fits(const struct page_geometry *geometry, const struct page_sites *sites,
 		    const struct page_mapping *mapping);
-/* The mean time of a walk for a page of this site. */
-double geometry__walk_ns(const struct page_geometry *geometry, const struct page_sites *sites,
-			 uint32_t site, uint32_t size);
-/* What of the mean time of a hit in this level is hidden, for a page of this site. */
-double geometry__hidden_ns(const struct page_geometry *geometry, const struct page_sites *sites,
-			   uint32_t site, uint32_t level);
 /* Of what a TLB entry maps. */
 static inline uint32_t geometry__entry_shift(const struct page_geometry *geometry, uint32_t size)
 {
@@ -27,6 +21,21 @@ static inline uint32_t geometry__entry_shift(const struct page_geometry *geometr
 struct level_hits {
 	double of[PAGE_LEVELS_MAX][PAGE_SITES_MAX];
 };
+
+/* What one hit of each level and one walk of each size cost an access that overlaps with others. */
+struct overlap {
+	double hit_ns[PAGE_LEVELS_MAX], walk_ns[PAGE_SIZES_MAX];
+};
+
+/* From the references, misses and walks of a result. */
+void overlap__find(const struct page_geometry *geometry, const struct page_sites *sites,
+		   const struct page_mapping *mapping, const struct page_result *result,
+		   struct overlap *overlap);
+/* The mean time of a walk, and of a hit in a level, for a page of this site. */
+double overlap__walk_ns(const struct overlap *overlap, const struct page_geometry *geometry,
+			const struct page_sites *sites, uint32_t site, uint32_t size);
+double overlap__hit_ns(const struct overlap *overlap, const struct page_geometry *geometry,
+		       const struct page_sites *sites, uint32_t site, uint32_t level);
 
 /* Fill in walks and time_ns from the other numbers of a result. */
 void geometry__add_up(const struct page_geometry *geometry, const struct page_sites *sites,

@@ -283,28 +283,20 @@ struct sum {
 
 struct question {
 	struct sum sums[PAGE_LEVELS_MAX][PAGE_SIZES_MAX];
-	double hit_ns[PAGE_LEVELS_MAX][PAGE_SITES_MAX];
-	double walk_ns[PAGE_SITES_MAX];
 	/* What the samples say. */
 	uint64_t misses[PAGE_LEVELS_MAX];
 	uint64_t site_walks[PAGE_SITES_MAX];
 	uint64_t hits[PAGE_LEVELS_MAX][PAGE_SITES_MAX];
-	double time_ns, time_squares;
 };
 
-static void prepare(const struct page_model *model, const struct page_sites *sites,
-		    const struct page_mapping *mapping, struct question *question)
+static void prepare(const struct page_model *model, const struct page_mapping *mapping,
+		    struct question *question)
 {
 	const struct page_geometry *geometry = &model->geometry;
 	uint32_t level, size, i;
 
 	memset(question, 0, sizeof(*question));
-	for (i = 0; i < sites->count; i++)
-		question->walk_ns[i] = geometry__walk_ns(geometry, sites, i, mapping->size[i]);
 	for (level = 0; level < geometry->level_count; level++) {
-		for (i = 0; i < sites->count; i++)
-			question->hit_ns[level][i] = geometry->levels[level].hit_ns -
-						     geometry__hidden_ns(geometry, sites, i, level);
 		for (size = 0; size < geometry->size_count; size++) {
 			const struct block *block = &model->blocks[level][size];
 			const struct stacks *view = &model->views[block->view];
@@ -313,11 +305,11 @@ static void prepare(const struct page_model *model, const struct page_sites *sit
 			if (!block->present)
 				continue;
 			sum->limit = view->pool.ways;
-			for (i = 0; i < sites->count; i++) {
+			for (i = 0; i < model->site_count; i++) {
 				if (stacks__hold(view, mapping->size[i]))
 					sum->index[sum->count++] =
 						block->offset + i +
-						view->slots[mapping->size[i]] * sites->count;
+						view->slots[mapping->size[i]] * model->site_count;
 			}
 		}
 	}
@@ -337,7 +329,6 @@ static void ask(const struct page_model *model, const struct page_mapping *mappi
 {
 	const struct samples *samples = &model->samples;
 	uint32_t level, site, levels = model->geometry.level_count;
-	double ns;
 	size_t i;
 
 	for (i = 0; i < samples->count; i++) {
@@ -349,15 +340,10 @@ static void ask(const struct page_model *model, const struct page_mapping *mappi
 				break;
 			question->misses[level]++;
 		}
-		if (level == levels) {
+		if (level == levels)
 			question->site_walks[site]++;
-			ns = question->walk_ns[site];
-		} else {
+		else
 			question->hits[level][site]++;
-			ns = question->hit_ns[level][site];
-		}
-		question->time_ns += ns;
-		question->time_squares += ns * ns;
 	}
 }
 
@@ -394,6 +380,31 @@ static void add_repeats(const struct page_model *model, const struct page_mappin
 	}
 }
 
+/* The standard error of the time, of samples whose counts a question has. */
+static double time_error(const struct page_model *model, const struct page_sites *sites,
+			 const struct page_mapping *mapping, const struct question *question,
+			 const struct page_result *result)
+{
+	const struct page_geometry *geometry = &model->geometry;
+	double ns, sum = 0, squares = 0;
+	struct overlap overlap;
+	uint32_t i, level;
+
+	overlap__find(geometry, sites, mapping, result, &overlap);
+	for (i = 0; i < sites->count; i++) {
+		ns = overlap__walk_ns(&overlap, geometry, sites, i, mapping->size[i]);
+		sum += (double)question->site_walks[i] * ns;
+		squares += (double)question->site_walks[i] * ns * ns;
+		for (level = 0; level < geometry->level_count; level++) {
+			ns = overlap__hit_ns(&overlap, geometry, sites, i, level);
+			sum += (double)question->hits[level][i] * ns;
+			squares += (double)question->hits[level][i] * ns * ns;
+		}
+	}
+	return total_error(sum, squares, (double)model->samples.count,
+			   (double)model->samples.offered);
+}
+
 /* By distances, of those that were counted. */
 static int estimate(const struct page_model *model, const struct page_sites *sites,
 		    const struct page_mapping *mapping, struct page_result *result,
@@ -409,7 +420,7 @@ static int estimate(const struct page_model *model, const struct page_sites *sit
 		return -EINVAL;
 	if (model->seen && model->seen == model->uncounted)
 		return -ENODATA;
-	prepare(model, sites, mapping, &question);
+	prepare(model, mapping, &question);
 	ask(model, mapping, &question);
 	memset(result, 0, sizeof(*result));
 	for (i = 0; i < geometry->level_count; i++)
@@ -422,8 +433,9 @@ static int estimate(const struct page_model *model, const struct page_sites *sit
 			hits->of[level][i] = (double)question.hits[level][i] * scale;
 	}
 	add_repeats(model, mapping, &question, result, hits);
+	result->references = model->seen - model->uncounted;
 	result->walks_error = total_error(walks, walks, n, population);
-	result->time_error_ns = total_error(question.time_ns, question.time_squares, n, population);
+	result->time_error_ns = time_error(model, sites, mapping, &question, result);
 	return 0;
 }
 

@@ -79,6 +79,11 @@ struct page_geometry {
 	/* A page walk that the program waits for, and one that overlaps with others. */
 	double walk_latency_ns[PAGE_SIZES_MAX];
 	double walk_throughput_ns[PAGE_SIZES_MAX];
+	/*
+	 * Instructions within which walks overlap: overlap.c. 0: one that overlaps costs
+	 * walk_throughput_ns, however few there are.
+	 */
+	double window_instructions;
 	double first_touch_ns[PAGE_SIZES_MAX];
 };
 
@@ -86,6 +91,8 @@ struct page_sites {
 	uint32_t count; /* at most PAGE_SITES_MAX */
 	/* Share of the site's walks that the program waits for: 0 to 1. */
 	double latency_share[PAGE_SITES_MAX];
+	/* Of the whole program. 0: unknown, and walks that overlap cost walk_throughput_ns. */
+	double instructions_per_reference;
 	/*
 	 * Pages that the site touches, for each size: page_model__pages fills it. 0: first touches
 	 * cost nothing.

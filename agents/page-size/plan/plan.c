@@ -77,6 +77,12 @@ static int feed(struct page_plan *plan, struct page_profile *profile, const uint
 	return (int)n;
 }
 
+static double instructions_of(const struct page_profile_summary *summary)
+{
+	return summary->instructions ? (double)summary->instructions
+				     : INSTRUCTIONS_PER_REFERENCE * (double)summary->references;
+}
+
 /*
  * How many pages of each size a site touches: those that were seen, for one reference that was kept
  * as many as it stands for, and no more than its memory has.
@@ -90,6 +96,8 @@ static void count_pages(struct page_plan *plan)
 	uint32_t i, k;
 
 	page_model__pages(plan->model, sites);
+	sites->instructions_per_reference =
+		instructions_of(&plan->summary) / (double)plan->summary.references;
 	for (i = 0; i < plan->site_count; i++) {
 		site = &plan->sites[i];
 		sites->latency_share[i] = fmin(fmax(site->chained, 0), 1);
@@ -244,12 +252,6 @@ static uint64_t bytes_of_all(const struct page_plan *plan)
 	for (i = 0; i + 1 < plan->site_count; i++)
 		bytes += plan->model_sites.pages[i][1] << plan->calibration.geometry.shifts[1];
 	return bytes;
-}
-
-static double instructions_of(const struct page_profile_summary *summary)
-{
-	return summary->instructions ? (double)summary->instructions
-				     : INSTRUCTIONS_PER_REFERENCE * (double)summary->references;
 }
 
 int plan__make(struct page_plan *plan, struct page_profile *profile,

@@ -187,5 +187,8 @@ int page_calibrate_verb(const struct page_request *request)
 	print_levels(&calibration.geometry);
 	printf("\n");
 	print_sizes(&calibration);
+	if (calibration.geometry.window_instructions > 0)
+		printf("\nWalks overlap within %.0f instructions.\n",
+		       calibration.geometry.window_instructions);
 	return cli_finish_output(CLI_DONE);
 }
