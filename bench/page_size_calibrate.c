@@ -5,10 +5,11 @@
  *
  * Use: page_size_calibrate calibrate|check SECONDS. Prints:
  *
- *	calibrate	sentences on the curves and on what was found, the JSON, and the seconds it
- * took check		SHAPE MIB WAITS SMALL LARGE PREDICTED: a stream of references, its bytes,
- * the share of accesses that wait, measured ns an access with small and with large pages, and what
- * large pages save of that by simulation in the calibrated geometry
+ * of calibrate: sentences on the curves and on what was found, the JSON, and the seconds it took;
+ *
+ * of check: SHAPE MIB WAITS SMALL LARGE PREDICTED, which are a stream of references, its bytes, the
+ * share of accesses that wait, measured ns an access with small and with large pages, and what
+ * large pages save of that by simulation in the calibrated geometry.
  *
  * Programs of check are not those that the calibration is made of: other loops, other memory.
  */
@@ -82,6 +83,25 @@ static double update(const struct arena *arena, const uint32_t *words, size_t co
 	return (cpu_ns() - ns) / (double)count;
 }
 
+/* With instructions between that do nothing but take their room in what the processor looks ahead.
+ */
+#define SPARSE(name, between)                                                                      \
+	static double name(const struct arena *arena, const uint32_t *words, size_t count)         \
+	{                                                                                          \
+		uint64_t *memory = (uint64_t *)arena->memory;                                      \
+		double ns = cpu_ns();                                                              \
+		size_t i;                                                                          \
+                                                                                                   \
+		for (i = 0; i < count; i++) {                                                      \
+			memory[words[i]] += i;                                                     \
+			__asm__ volatile(".rept " #between "\n nop\n .endr");                      \
+		}                                                                                  \
+		return (cpu_ns() - ns) / (double)count;                                            \
+	}
+SPARSE(update_60, 60)
+SPARSE(update_240, 240)
+SPARSE(update_960, 960)
+
 static uint64_t uniform(uint64_t words)
 {
 	return dice_roll(&dice, words);
@@ -105,18 +125,27 @@ static const struct program {
 	const char *name;
 	uint64_t (*next)(uint64_t words);
 	double share; /* of accesses that wait */
+	double instructions; /* for each access; of the loops about five */
 	double (*run)(const struct arena *arena, const uint32_t *words, size_t count);
 } programs[] = {
-	{"chase", uniform, 1, chase},       {"updates", uniform, 0, update},
-	{"chase_skewed", skewed, 1, chase}, {"updates_skewed", skewed, 0, update},
-	{"chase_zipf", zipf, 1, chase},     {"updates_zipf", zipf, 0, update},
+	{"chase", uniform, 1, 5, chase},
+	{"updates", uniform, 0, 5, update},
+	{"chase_skewed", skewed, 1, 5, chase},
+	{"updates_skewed", skewed, 0, 5, update},
+	{"chase_zipf", zipf, 1, 5, chase},
+	{"updates_zipf", zipf, 0, 5, update},
+	{"updates_60", uniform, 0, 65, update_60},
+	{"updates_240", uniform, 0, 245, update_240},
+	{"updates_960", uniform, 0, 965, update_960},
 };
 
 static double predict(const struct page_geometry *geometry, const uint32_t *words, size_t count,
-		      double share)
+		      const struct program *program)
 {
 	struct page_reference *stream = malloc(count * sizeof(*stream));
-	struct page_sites sites = {.count = 1, .latency_share = {share}};
+	struct page_sites sites = {.count = 1,
+				   .latency_share = {program->share},
+				   .instructions_per_reference = program->instructions};
 	struct page_result results[2];
 	struct page_mapping mapping = {{0}};
 	size_t i;
@@ -188,8 +217,8 @@ static void check_all(const struct page_geometry *geometry, const struct arena a
 			series[i].mib = MIB_MAX >> (sizes - 1 - i % sizes);
 			measure(&series[i], arenas, words, round);
 			if (!round)
-				series[i].predicted = predict(geometry, words, references,
-							      series[i].program->share);
+				series[i].predicted =
+					predict(geometry, words, references, series[i].program);
 		}
 	}
 	for (i = 0; i < count; i++)

@@ -5,7 +5,8 @@ page_size_machine.py - how near the savings that the calibrated model predicts a
 
     page-size/calibration_s      seconds that a calibration takes
     page-size/calibration_error  difference of the predicted and the measured saving by large pages, in percent of the greater
-                                 one: median over random chases and updates of 64 MiB to 1 GiB
+                                 one: median over random chases and updates, also with 60, 240 and 960 instructions
+                                 between, of 64 MiB to 1 GiB
 
 The saving is what an access takes less with 2 MiB than with 4 KiB pages. Predicted ones are simulated in the calibrated
 geometry; measured ones are of loops that the calibration does not have. Those of each program are written to page-size.jsonl,

@@ -67,9 +67,12 @@
 #define ASSOCIATIVE_MAX 128u
 #define WAYS 16u
 
-/* Of updates, one in so many goes to the arena. */
-#define SPARSE_POINTS 2
-static const uint32_t sparse_every[SPARSE_POINTS] = {6, 12};
+/*
+ * Updates with other instructions between: those of updates near by, each of which waits for the
+ * one before it, and some that do nothing. Programs are between the two.
+ */
+enum { SPARSE, SPACED, SPARSE_POINTS };
+#define SPARSE_EVERY 8u
 
 enum curve { SMALL, PARTS, LARGE, NEAR, CURVES };
 
@@ -354,11 +357,11 @@ static void measure_sparse(struct run *run, double bytes, struct times *to, size
 		const struct arena *arena = arena_of(run, (int)(large = (i + round) % 2));
 
 		random__updates_ns(arena, (size_t)bytes, UPDATES_BEFORE, &run->dice);
-		for (part = 0; part < PARTS_OF_ROUND * SPARSE_POINTS; part++) {
-			point = part % SPARSE_POINTS;
-			to[point].values[large][round * PARTS_OF_ROUND + part / SPARSE_POINTS] =
-				random__sparse_ns(arena, (size_t)bytes, sparse_every[point],
-						  SPARSE_UPDATES, &run->dice);
+		for (part = 0; part < PARTS_OF_ROUND; part++) {
+			to[SPARSE].values[large][round * PARTS_OF_ROUND + part] = random__sparse_ns(
+				arena, (size_t)bytes, SPARSE_EVERY, SPARSE_UPDATES, &run->dice);
+			to[SPACED].values[large][round * PARTS_OF_ROUND + part] =
+				random__spaced_ns(arena, (size_t)bytes, SPARSE_UPDATES, &run->dice);
 		}
 	}
 	for (point = 0; point < SPARSE_POINTS; point++)
@@ -367,13 +370,14 @@ static void measure_sparse(struct run *run, double bytes, struct times *to, size
 
 static void keep_sparse(struct run *run, double bytes, struct times *times)
 {
+	static const double instructions[SPARSE_POINTS] = {
+		[SPARSE] = SPARSE_EVERY * SPARSE_INSTRUCTIONS, [SPACED] = SPACED_INSTRUCTIONS};
 	size_t i;
 
 	for (i = 0; i < SPARSE_POINTS; i++) {
-		run->sparse[i] = (struct sparse_saving){
-			bytes, sparse_every[i] * SPARSE_INSTRUCTIONS, saved(&times[i])};
-		say(run, "%.0f MiB at random, one update of %u: large pages save %.2f ns",
-		    bytes / MIB, sparse_every[i], run->sparse[i].ns);
+		run->sparse[i] = (struct sparse_saving){bytes, instructions[i], saved(&times[i])};
+		say(run, "%.0f MiB at random, %.0f instructions for each: large pages save %.2f ns",
+		    bytes / MIB, instructions[i], run->sparse[i].ns);
 	}
 }
 

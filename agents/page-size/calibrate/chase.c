@@ -231,3 +231,19 @@ double random__sparse_ns(const struct arena *arena, size_t bytes, uint32_t every
 	}
 	return (cpu_ns() - ns) / (double)accesses;
 }
+
+double random__spaced_ns(const struct arena *arena, size_t bytes, size_t accesses, uint64_t *dice)
+{
+	uint64_t x = dice_roll(dice, UINT64_MAX), count = bytes / sizeof(x), z;
+	uint64_t *words = (uint64_t *)arena->memory;
+	double ns = cpu_ns();
+	size_t i;
+
+	for (i = 0; i < accesses; i++) {
+		x += 0x9e3779b97f4a7c15;
+		z = (x ^ x >> 31) * 0xbf58476d1ce4e5b9;
+		words[pick(z, count)] ^= z;
+		__asm__ volatile(".rept 240\n nop\n .endr");
+	}
+	return (cpu_ns() - ns) / (double)accesses;
+}

@@ -67,4 +67,11 @@ double random__updates_ns(const struct arena *arena, size_t bytes, size_t access
 double random__sparse_ns(const struct arena *arena, size_t bytes, uint32_t every, size_t accesses,
 			 uint64_t *dice);
 
+/*
+ * Random updates, none of which waits for anything, and instructions between that do nothing:
+ * SPACED_INSTRUCTIONS for each.
+ */
+#define SPACED_INSTRUCTIONS 252.0
+double random__spaced_ns(const struct arena *arena, size_t bytes, size_t accesses, uint64_t *dice);
+
 #endif

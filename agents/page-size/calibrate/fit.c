@@ -299,8 +299,8 @@ static double window_error(const struct page_geometry *geometry,
 		const struct sparse_saving *s = &savings[i];
 
 		error = fit__sparse_ns(geometry, 0, s->bytes, s->instructions) -
-			fit__sparse_ns(geometry, 1, s->bytes, s->instructions) - s->ns;
-		error /= fmax(s->ns, SAVING_MIN_NS);
+			fit__sparse_ns(geometry, 1, s->bytes, s->instructions);
+		error = log(fmax(error, SAVING_MIN_NS) / fmax(s->ns, SAVING_MIN_NS));
 		sum += error * error;
 	}
 	return sum;

@@ -35,7 +35,8 @@ struct sparse_saving {
 
 /*
  * Fill window_instructions, after all else: savings of overlapping accesses that are predicted with
- * it are near those that were measured. 0 if no saving is above 0: then nothing can be told.
+ * it are near those that were measured, by ratio. 0 if no saving is above 0: then nothing can be
+ * told.
  */
 void fit__window(struct page_geometry *geometry, const struct sparse_saving *savings, size_t count);
 /*
