@@ -5,6 +5,7 @@
  * Not here: which requests come to an arena, threads and fork (tests/e2e/page_size_apply.py).
  */
 #include "agents/page-size/apply/arena.h"
+#include "agents/page-size/apply/middle.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -28,6 +29,7 @@ struct block {
 struct pages {
 	uint64_t granted, most;
 	uint64_t random;
+	uint64_t refused;
 };
 
 static uint64_t random_next(uint64_t *state)
@@ -74,9 +76,22 @@ static void give_back(void *data, uint64_t bytes)
 	pages->granted -= bytes;
 }
 
+static void refuse(void *data, uint64_t bytes, const char *reason)
+{
+	struct pages *pages = data;
+
+	assert_non_null(reason);
+	pages->refused += bytes;
+	give_back(data, bytes);
+}
+
 static void open_arena(struct arena *arena, struct pages *pages, uint64_t limit)
 {
-	struct arena_pages hooks = {grant, before_release, give_back, pages};
+	struct arena_pages hooks = {.grant = grant,
+				    .before_release = before_release,
+				    .give_back = give_back,
+				    .refuse = refuse,
+				    .data = pages};
 	/* Addresses that nobody uses. */
 	char *room = mmap(NULL, limit + ARENA_CHUNK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -180,7 +195,7 @@ static void resize(struct arena *arena, struct block *block, uint64_t *random)
 
 static void random_requests(void **state)
 {
-	struct pages pages = {0, 40ull * ARENA_CHUNK, 88172645463325252ull};
+	struct pages pages = {.most = 40ull * ARENA_CHUNK, .random = 88172645463325252ull};
 	struct block *blocks = calloc(BLOCKS, sizeof(*blocks)), *block;
 	uint64_t random = 0x2545f4914f6cdd1dull;
 	struct arena arena;
@@ -219,7 +234,7 @@ static void random_requests(void **state)
 
 static void what_is_no_block_stays(void **state)
 {
-	struct pages pages = {0, 0, 1};
+	struct pages pages = {.random = 1};
 	struct arena arena;
 	char *small, *large;
 
@@ -244,7 +259,7 @@ static void what_is_no_block_stays(void **state)
 /* A buffer that grows alone does not move, and one that shrinks leaves room for others. */
 static void grows_in_place(void **state)
 {
-	struct pages pages = {0, 0, 1};
+	struct pages pages = {.random = 1};
 	struct arena arena;
 	char *buffer, *other;
 	size_t size;
@@ -265,7 +280,7 @@ static void grows_in_place(void **state)
 /* Memory that is free for good goes back, and its grant with it; it comes back as zeros. */
 static void gives_back(void **state)
 {
-	struct pages pages = {0, 0, 1};
+	struct pages pages = {.random = 1};
 	struct arena arena;
 	unsigned char resident, *block;
 
@@ -287,11 +302,56 @@ static void gives_back(void **state)
 	close_arena(&arena);
 }
 
+/*
+ * Of pages of 64 KiB there are no more than the process may have mappings for, or none if the
+ * kernel gives none; what is freed counts no more. Each grant is used or given back.
+ */
+static void middle_pages_have_a_limit(void **state)
+{
+	struct pages pages = {.random = 1};
+	struct arena arena;
+	unsigned char *block;
+	uint64_t most = 2 * ARENA_CHUNK;
+	uint32_t turn;
+
+	(void)state;
+	open_arena(&arena, &pages, 1ull << 30);
+	arena.pages.grant = grant_all;
+	arena.pages.are_middle = true;
+	middle__init(16);
+	for (turn = 0; turn < 3; turn++) {
+		block = arena__alloc(&arena, 256u << 20, 16, true);
+		assert_non_null(block);
+		memset(block, 1, 256u << 20);
+		assert_int_equal(pages.granted, arena.large_bytes);
+		assert_true(!pages.granted || pages.granted == most);
+		assert_true(pages.refused > 0);
+		arena__free(&arena, block);
+		/* More than the slack: the chunks of the block's end are empty. */
+		assert_true(arena__check(&arena));
+	}
+	arena__disown(&arena);
+	assert_int_equal(arena.large_bytes, 0);
+	middle__release(pages.granted);
+	close_arena(&arena);
+	/* The next arena finds the same room. */
+	pages = (struct pages){.random = 1};
+	open_arena(&arena, &pages, 1ull << 30);
+	arena.pages.grant = grant_all;
+	arena.pages.are_middle = true;
+	middle__init(0);
+	block = arena__alloc(&arena, 8u << 20, 16, false);
+	assert_non_null(block);
+	assert_int_equal(pages.granted, 0);
+	assert_int_equal(pages.refused, 8u << 20);
+	close_arena(&arena);
+}
+
 /* Blocks of all classes fill what was filled before, and chunks that were used stay for a while. */
 static void room_is_used_again(void **state)
 {
 	static void *blocks[20000];
-	struct pages pages = {0, 0, 1};
+	struct pages pages = {.random = 1};
 	struct arena arena;
 	uint64_t mapped = 0;
 	uint32_t turn, i;
@@ -316,7 +376,7 @@ static void room_is_used_again(void **state)
 
 static void has_a_limit(void **state)
 {
-	struct pages pages = {0, 0, 1};
+	struct pages pages = {.random = 1};
 	struct arena arena;
 	void *block;
 
@@ -336,9 +396,13 @@ static void has_a_limit(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(random_requests),    cmocka_unit_test(what_is_no_block_stays),
-		cmocka_unit_test(grows_in_place),     cmocka_unit_test(gives_back),
-		cmocka_unit_test(room_is_used_again), cmocka_unit_test(has_a_limit),
+		cmocka_unit_test(random_requests),
+		cmocka_unit_test(what_is_no_block_stays),
+		cmocka_unit_test(grows_in_place),
+		cmocka_unit_test(gives_back),
+		cmocka_unit_test(room_is_used_again),
+		cmocka_unit_test(has_a_limit),
+		cmocka_unit_test(middle_pages_have_a_limit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,8 @@
  *
  * The memory of an arena holds blocks and nothing else: what is known about them lies elsewhere, so
  * that large pages hold data only. An arena consists of chunks of 2 MiB. A chunk is empty (no
- * memory behind it: it reads as zeros), large (a large page was granted) or small.
+ * memory behind it: it reads as zeros), large (a large page was granted), middle (pages of 64 KiB
+ * were granted) or small.
  *
  * A span is a run of pages of 4 KiB: free, one large block, or small blocks of one size class.
  * Invariants: the spans cover the mapped pages without gap or overlap; two free spans are never
@@ -53,6 +54,9 @@ struct arena_pages {
 	void (*before_release)(void *data);
 	/* So many bytes of large pages are no longer there. */
 	void (*give_back)(void *data, uint64_t bytes);
+	/* So many that were granted the kernel did not give. Only of middle ones this is known. */
+	void (*refuse)(void *data, uint64_t bytes, const char *reason);
+	bool are_middle; /* what is granted is to be of 64 KiB (middle.h) */
 	void *data;
 };
 
@@ -64,11 +68,11 @@ struct arena {
 	uint32_t used; /* pages in spans that are not free */
 	uint32_t peak; /* the most of used */
 	uint32_t span_count, span_free; /* the list of structures not in use, through next */
-	uint64_t large_bytes; /* granted now */
+	uint64_t large_bytes; /* granted now, in large pages or middle ones */
 	uint64_t block_bytes; /* of blocks in use */
 	/*
-	 * The program changed mappings of the arena: protected, unmapped or replaced pages of a block.
-	 * Set by any thread, and never taken back.
+	 * The program changed mappings of the arena: protected, unmapped or replaced pages of a
+	 * block. Set by any thread, and never taken back.
 	 */
 	bool altered;
 	struct arena_table spans; /* struct arena_span; number 0 is none */
@@ -79,7 +83,12 @@ struct arena {
 	uint32_t classes[ARENA_CLASSES]; /* small spans that have room */
 };
 
-enum arena_chunk_state { ARENA_CHUNK_EMPTY, ARENA_CHUNK_LARGE, ARENA_CHUNK_SMALL };
+enum arena_chunk_state {
+	ARENA_CHUNK_EMPTY,
+	ARENA_CHUNK_LARGE,
+	ARENA_CHUNK_SMALL,
+	ARENA_CHUNK_MIDDLE,
+};
 
 /* Nothing is mapped before the first allocation. */
 void arena__init(struct arena *arena, uintptr_t base, uint64_t limit,

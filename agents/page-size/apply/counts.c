@@ -5,6 +5,7 @@
 #include "fixed.h"
 #include "heap.h"
 #include "maps.h"
+#include "middle.h"
 #include "start.h"
 
 #include <errno.h>
@@ -66,7 +67,11 @@ static void read_line(struct smaps *smaps, const char *line)
 	} else if (!strncmp(line, "AnonHugePages:", 14)) {
 		smaps->large = number_behind(line, "AnonHugePages:");
 		smaps->found[smaps->site].large += smaps->large * 1024;
-	} else if (!strncmp(line, "VmFlags:", 8) && strstr(line, " hg")) {
+	} else if (strncmp(line, "VmFlags:", 8) || !strstr(line, " hg")) {
+		return;
+	} else if (apply__directives.list[smaps->site].page_size == MIDDLE_PAGE) {
+		smaps->found[smaps->site].large += smaps->rss * 1024;
+	} else {
 		smaps->found[smaps->site].small += (smaps->rss - smaps->large) * 1024;
 	}
 }

@@ -80,4 +80,12 @@ static inline void counts__give_back(struct counts *counts, uint64_t bytes)
 	grants__give_back(bytes);
 }
 
+/* What was granted the kernel did not give. */
+static inline void counts__refuse(struct counts *counts, uint64_t bytes, const char *reason)
+{
+	counts__give_back(counts, bytes);
+	counts->refused += bytes;
+	counts->reason = reason;
+}
+
 #endif

@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "callers.h"
 #include "counts.h"
+#include "middle.h"
 #include "next.h"
 
 #include <fcntl.h>
@@ -70,11 +71,45 @@ static uintptr_t ask(uint32_t directive, uintptr_t start, uintptr_t end, uint64_
 
 /* --- data --- */
 
+static bool is_middle(uint32_t directive)
+{
+	return fixed.all->list[directive].page_size == MIDDLE_PAGE;
+}
+
+/* Ask for pages of the directive's size. What the kernel refuses is counted. */
+static void advise(uint32_t directive, uintptr_t start, size_t bytes)
+{
+	const char *reason;
+	size_t got;
+
+	if (!is_middle(directive)) {
+		madvise((void *)start, bytes, MADV_HUGEPAGE);
+		return;
+	}
+	got = middle__advise(start, bytes, &reason);
+	if (got < bytes)
+		counts__refuse(&counts__all[directive], bytes - got, reason);
+}
+
+/* The kernel moves one mapping in a call, and the last page of a chunk may be one of its own. */
+static bool move(uint32_t directive, char *from, uintptr_t to, size_t bytes)
+{
+	size_t at, step, most = is_middle(directive) ? ARENA_CHUNK - ARENA_PAGE : bytes;
+
+	for (at = 0; at < bytes; at += step) {
+		step = is_middle(directive) && at % ARENA_CHUNK ? ARENA_PAGE : most;
+		if (NEXT(mremap)(from + at, step, step, MREMAP_MAYMOVE | MREMAP_FIXED,
+				 (void *)(to + at)) == MAP_FAILED)
+			return false;
+	}
+	return true;
+}
+
 /*
  * Memory that a file is behind has no large pages. So it is replaced by anonymous memory with the
  * same bytes: nobody else runs yet.
  */
-static bool replace(uintptr_t start, uintptr_t end)
+static bool replace(uint32_t directive, uintptr_t start, uintptr_t end)
 {
 	size_t bytes = end - start;
 	char *room = NEXT(mmap)(NULL, bytes + ARENA_CHUNK, PROT_READ | PROT_WRITE,
@@ -85,13 +120,13 @@ static bool replace(uintptr_t start, uintptr_t end)
 	if (room == MAP_FAILED)
 		return false;
 	aligned = (char *)chunk_up((uintptr_t)room);
-	madvise(aligned, bytes, MADV_HUGEPAGE);
+	advise(directive, (uintptr_t)aligned, bytes);
 	memcpy(aligned, (const void *)start, bytes);
 	/* At the same place in a chunk, so that the kernel moves whole pages. */
-	moved = NEXT(mremap)(aligned, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)start) !=
-		MAP_FAILED;
+	moved = move(directive, aligned, start, bytes);
 	if (aligned > room)
 		NEXT(munmap)(room, (size_t)(aligned - room));
+	/* Where some was moved, nothing is left to unmap. */
 	NEXT(munmap)
 	(moved ? aligned + bytes : aligned,
 	 (size_t)(room + ARENA_CHUNK - aligned) + (moved ? 0 : bytes));
@@ -110,12 +145,12 @@ static void serve_segment(uint32_t directive, uintptr_t start, uintptr_t filled,
 	zeros = chunk_up((filled + 4095) / 4096 * 4096);
 	if (zeros > last)
 		zeros = last;
-	if (zeros > first && !replace(first, zeros))
+	if (zeros > first && !replace(directive, first, zeros))
 		return;
 	if (zeros < first)
 		zeros = first;
 	if (last > zeros)
-		madvise((void *)zeros, last - zeros, MADV_HUGEPAGE);
+		advise(directive, zeros, last - zeros);
 }
 
 static void serve_object(uint32_t directive, const struct dl_phdr_info *info)
@@ -251,7 +286,7 @@ void fixed__init(const struct directives *directives)
 	for (i = 0; i < directives->count; i++) {
 		data |= directives->list[i].site.kind == PAGE_SITE_DATA;
 		if (directives->list[i].site.kind == PAGE_SITE_STACK &&
-		    directives->list[i].page_size > ARENA_PAGE)
+		    directives->list[i].page_size >= ARENA_CHUNK)
 			serve_stack(i);
 	}
 	if (data)

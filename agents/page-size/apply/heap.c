@@ -2,6 +2,8 @@
 /* heap.c - arenas under their locks, and counts for the report */
 #include "heap.h"
 
+#include "middle.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -36,6 +38,11 @@ static void give_back(void *data, uint64_t bytes)
 	counts__give_back(data, bytes);
 }
 
+static void refuse(void *data, uint64_t bytes, const char *reason)
+{
+	counts__refuse(data, bytes, reason);
+}
+
 void heap__init(const struct directives *directives, uint64_t random)
 {
 	uint32_t i, bits;
@@ -53,7 +60,13 @@ void heap__init(const struct directives *directives, uint64_t random)
 	heap__base = RANGE_BASE + random % RANDOM_CHUNKS * ARENA_CHUNK;
 	for (i = 0; i < slot_count; i++) {
 		struct heap_site *site = &sites[i];
-		struct arena_pages pages = {grant, before_release, give_back, &counts__all[i]};
+		struct arena_pages pages = {.grant = grant,
+					    .before_release = before_release,
+					    .give_back = give_back,
+					    .refuse = refuse,
+					    .are_middle =
+						    directives->list[i].page_size == MIDDLE_PAGE,
+					    .data = &counts__all[i]};
 
 		if (directives->list[i].page_size == ARENA_PAGE)
 			pages.grant = NULL;

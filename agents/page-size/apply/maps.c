@@ -2,16 +2,17 @@
 /*
  * maps.c - mmap, munmap, mremap and mprotect
  *
- * A mapping of a listed site begins at a multiple of 2 MiB, and its whole chunks have large pages
- * as far as they are granted. MAP_HUGETLB is not used: its pages are taken from a pool that a
- * child's first write after fork, or a control group's limit, may find empty, and then SIGBUS ends
- * the program.
+ * A mapping of a listed site begins at a multiple of 2 MiB, and its whole chunks have large pages,
+ * or pages of 64 KiB (middle.h), as far as they are granted. MAP_HUGETLB is not used: its pages are
+ * taken from a pool that a child's first write after fork, or a control group's limit, may find
+ * empty, and then SIGBUS ends the program.
  */
 #include "maps.h"
 
 #include "arena.h"
 #include "counts.h"
 #include "front.h"
+#include "middle.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -29,6 +30,7 @@ struct range {
 	uintptr_t start;
 	size_t bytes;
 	size_t granted;
+	size_t middle; /* of them, advised to be pages of 64 KiB */
 	uint32_t directive;
 };
 
@@ -72,9 +74,22 @@ static size_t ask(uint32_t directive, size_t bytes)
 }
 
 /* The kernel moves one mapping in a call: advice must not divide what the program takes for one. */
-static void join(const struct range *range)
+static void join(struct range *range)
 {
 	madvise((void *)range->start, range->bytes, MADV_NOHUGEPAGE);
+	middle__release(range->middle);
+	range->middle = 0;
+}
+
+static void advise_middle(struct range *range, uintptr_t first)
+{
+	struct counts *counts = &counts__all[range->directive];
+	const char *reason;
+
+	range->middle = middle__advise(first, range->granted, &reason);
+	if (range->middle < range->granted)
+		counts__refuse(counts, range->granted - range->middle, reason);
+	range->granted = range->middle;
 }
 
 /*
@@ -85,17 +100,22 @@ static void join(const struct range *range)
  * each later gets a struct anon_vma of its own. So the last page is populated, by the kernel, since
  * the program may have protected it; where that fails, all pages stay small.
  */
-static void advise(const struct range *range)
+static void advise(struct range *range)
 {
+	bool is_middle = all->list[range->directive].page_size == MIDDLE_PAGE;
 	uintptr_t end = range->start + range->bytes, large = chunk_up(range->start);
 	void *last = (void *)((end - 1) / ARENA_PAGE * ARENA_PAGE);
 
-	if (range->granted && range->granted == whole_chunks(range->start, end)) {
+	if (range->granted && !is_middle && range->granted == whole_chunks(range->start, end)) {
 		madvise((void *)range->start, range->bytes, MADV_HUGEPAGE);
 		return;
 	}
 	join(range);
-	if (range->granted && !madvise(last, ARENA_PAGE, MADV_POPULATE_WRITE))
+	if (!range->granted || madvise(last, ARENA_PAGE, MADV_POPULATE_WRITE))
+		return;
+	if (is_middle)
+		advise_middle(range, large);
+	else
 		madvise((void *)large, range->granted, MADV_HUGEPAGE);
 }
 
@@ -155,7 +175,7 @@ static void *serve(uint32_t directive, size_t bytes, int protection, int flags)
 	}
 	counts->requests++;
 	counts__add(counts, 0, bytes);
-	range = (struct range){(uintptr_t)start, bytes, 0, directive};
+	range = (struct range){.start = (uintptr_t)start, .bytes = bytes, .directive = directive};
 	if (maps.count < MAPS_MAX) {
 		range.granted = ask(directive, whole_chunks(0, bytes));
 		advise(&range);
@@ -190,7 +210,7 @@ static struct range *find(uintptr_t start, uintptr_t end)
 /* New memory within a mapping has its advice: to the kernel the two are one, as without advice. */
 static void advise_replaced(uintptr_t start, size_t bytes)
 {
-	const struct range *range;
+	struct range *range;
 	int saved = errno;
 
 	if (!lock__take(&maps.lock))
@@ -235,11 +255,12 @@ APPLY_EXPORT void *mmap64(void *address, size_t bytes, int protection, int flags
 static size_t keep(const struct range *was, uintptr_t start, uintptr_t end)
 {
 	uintptr_t large = chunk_up(was->start) + was->granted;
-	struct range part = {start, end - start, 0, was->directive};
+	struct range part = {.start = start, .bytes = end - start, .directive = was->directive};
 
 	if (start >= end)
 		return 0;
 	part.granted = whole_chunks(start, large < end ? large : end);
+	part.middle = was->middle ? part.granted : 0;
 	if (maps.count < MAPS_MAX)
 		add(&part); /* else it is noted no more, but its pages stay counted */
 	return part.granted;
@@ -263,6 +284,8 @@ static void forget(uintptr_t start, uintptr_t end)
 		counts__add(&counts__all[was.directive], to - from, 0);
 		if (was.granted > kept)
 			counts__give_back(&counts__all[was.directive], was.granted - kept);
+		if (was.middle > kept)
+			middle__release(was.middle - kept);
 	}
 }
 
@@ -343,8 +366,10 @@ static void *remap(struct range *range, size_t bytes, int flags)
 		saved = errno;
 		advise(range);
 	} else if (bytes < range->bytes) {
-		advise(range);
 		forget(range->start + bytes, range->start + range->bytes);
+		range = find((uintptr_t)start, (uintptr_t)start + bytes);
+		if (range)
+			advise(range);
 	} else {
 		grown(range, (uintptr_t)start, bytes);
 	}
@@ -414,8 +439,8 @@ void maps__after_fork(bool is_child)
 		struct range *range = &maps.ranges[i];
 
 		if (range->granted)
-			madvise((void *)range->start, range->granted, MADV_NOHUGEPAGE);
-		range->granted = 0;
+			madvise((void *)range->start, range->bytes, MADV_NOHUGEPAGE);
+		range->granted = range->middle = 0;
 	}
 	lock__after_fork(&maps.lock, is_child);
 }

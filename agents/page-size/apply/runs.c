@@ -7,6 +7,8 @@
  */
 #include "runs.h"
 
+#include "middle.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -207,6 +209,19 @@ static bool grow(struct arena *arena, uint32_t pages)
 	return done;
 }
 
+/* Pages of 64 KiB, as far as the kernel gives them: for how many chunks from the first on. */
+static uint32_t advise_middle(const struct arena *arena, uint32_t chunk, uint32_t count)
+{
+	const char *reason;
+	size_t bytes = (size_t)count * ARENA_CHUNK, got;
+
+	got = middle__advise((uintptr_t)page_address(arena, chunk * ARENA_CHUNK_PAGES), bytes,
+			     &reason);
+	if (got < bytes)
+		arena->pages.refuse(arena->pages.data, bytes - got, reason);
+	return (uint32_t)(got / ARENA_CHUNK);
+}
+
 /* Put memory behind the empty chunks of these: large pages as granted, or small ones. */
 static void fill_chunks(struct arena *arena, uint32_t chunk, uint32_t end)
 {
@@ -225,13 +240,18 @@ static void fill_chunks(struct arena *arena, uint32_t chunk, uint32_t end)
 			large = (uint32_t)(arena->pages.grant(arena->pages.data,
 							      (uint64_t)count * ARENA_CHUNK) /
 					   ARENA_CHUNK);
-		if (large)
+		if (large && !arena->pages.are_middle)
 			advise(arena, chunk, large, MADV_HUGEPAGE);
 		/* Else the kernel might take large ones, where it does so unasked. */
-		if (large < count)
+		if (arena->pages.are_middle)
+			advise(arena, chunk, count, MADV_NOHUGEPAGE);
+		else if (large < count)
 			advise(arena, chunk + large, count - large, MADV_NOHUGEPAGE);
+		if (large && arena->pages.are_middle)
+			large = advise_middle(arena, chunk, large);
 		arena->large_bytes += (uint64_t)large * ARENA_CHUNK;
-		memset(states + chunk, ARENA_CHUNK_LARGE, large);
+		memset(states + chunk,
+		       arena->pages.are_middle ? ARENA_CHUNK_MIDDLE : ARENA_CHUNK_LARGE, large);
 		memset(states + chunk + large, ARENA_CHUNK_SMALL, count - large);
 	}
 }
@@ -274,7 +294,9 @@ static void empty_chunk(struct arena *arena, uint32_t chunk)
 	if (!advise(arena, chunk, 1, MADV_DONTNEED) &&
 	    !replace(arena, chunk * ARENA_CHUNK_PAGES, ARENA_CHUNK_PAGES))
 		return;
-	if (*state == ARENA_CHUNK_LARGE) {
+	if (*state == ARENA_CHUNK_MIDDLE)
+		middle__release(ARENA_CHUNK);
+	if (*state == ARENA_CHUNK_LARGE || *state == ARENA_CHUNK_MIDDLE) {
 		arena->large_bytes -= ARENA_CHUNK;
 		arena->pages.give_back(arena->pages.data, ARENA_CHUNK);
 	}
@@ -383,10 +405,15 @@ static bool restore(struct arena *arena, const struct arena_span *span)
 	int saved = errno;
 	bool done = replace(arena, span->page, span->pages);
 
-	for (; done && chunk <= last; chunk++)
+	for (; done && chunk <= last; chunk++) {
+		uint8_t state = chunk_states(arena)[chunk];
+
 		advise(arena, chunk, 1,
-		       chunk_states(arena)[chunk] == ARENA_CHUNK_LARGE ? MADV_HUGEPAGE
-								       : MADV_NOHUGEPAGE);
+		       state == ARENA_CHUNK_LARGE ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+		if (state == ARENA_CHUNK_MIDDLE)
+			syscall(SYS_madvise, page_address(arena, chunk * ARENA_CHUNK_PAGES),
+				ARENA_CHUNK - ARENA_PAGE, MADV_HUGEPAGE);
+	}
 	errno = saved;
 	return done;
 }
@@ -453,7 +480,7 @@ void arena__disown(struct arena *arena)
 		return;
 	advise(arena, 0, count, MADV_NOHUGEPAGE);
 	for (chunk = 0; chunk < count; chunk++) {
-		if (chunk_states(arena)[chunk] == ARENA_CHUNK_LARGE)
+		if (chunk_states(arena)[chunk] != ARENA_CHUNK_EMPTY)
 			chunk_states(arena)[chunk] = ARENA_CHUNK_SMALL;
 	}
 	arena->large_bytes = 0;

@@ -8,6 +8,7 @@
 #include "grants.h"
 #include "heap.h"
 #include "maps.h"
+#include "middle.h"
 #include "next.h"
 #include "report.h"
 
@@ -39,6 +40,7 @@ static void after_fork(bool is_child)
 	if (is_child) {
 		report__set_process();
 		counts__after_fork_child();
+		middle__after_fork_child();
 	}
 	grants__after_fork(is_child);
 	maps__after_fork(is_child);
@@ -95,6 +97,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 {
 	const char *path = variable(environment, PAGE_APPLY_VARIABLE);
 	char error[DIRECTIVES_ERROR];
+	uint64_t mappings;
 
 	(void)argc, (void)argv;
 	next__find();
@@ -126,6 +129,8 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 		heap__init(&apply__directives, random_number());
 	else
 		report__error("the program has an allocator of its own: no heap site is served");
+	if (grants__read_number("/proc/sys/vm/max_map_count", "", &mappings))
+		middle__init(mappings);
 	maps__init(&apply__directives);
 	fixed__init(&apply__directives);
 	at_quick_exit(report__sites);

@@ -246,6 +246,9 @@ static const char *in_words(const char *reason)
 		{"budget", "the budget has no more"},
 		{"supply", "the machine has no more to give"},
 		{"kernel", "the kernel found no free ones"},
+		{"64 KiB", "the kernel gave no pages of 64 KiB: pem page-size calibrate says "
+			   "whether they are switched on"},
+		{"mappings", "pages of 64 KiB would take too many of the command's mappings"},
 		{"limit of the control group", "the control group may have no more memory"},
 		{"account", "the file in which they are counted can't be used"},
 		{"seccomp", "the command has given up rights, and may not count them"},
