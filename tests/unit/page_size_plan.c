@@ -339,6 +339,65 @@ static void neither_budget_nor_supply_is_exceeded(void **state)
 	free_plan(plan);
 }
 
+/* The same machine with pages of 64 KiB, and so many entries. */
+static struct page_calibration machine_of_three(uint32_t entries)
+{
+	struct page_calibration c = machine();
+
+	c.geometry.size_count = 3;
+	c.geometry.shifts[1] = 16;
+	c.geometry.shifts[2] = 21;
+	c.geometry.levels[0].pools[0] = (struct page_pool){7, entries, entries, PAGE_LRU};
+	c.geometry.walk_latency_ns[1] = c.geometry.walk_latency_ns[0];
+	c.geometry.walk_latency_ns[2] = 20;
+	c.geometry.walk_throughput_ns[2] = 5;
+	c.supply_bytes[2] = c.supply_bytes[1];
+	return c;
+}
+
+static void pages_are_as_small_as_will_do(void **state)
+{
+	struct page_calibration calibration = machine_of_three(1024);
+	struct page_plan *plan;
+
+	(void)state;
+	/* All pages of 64 KiB fit, and what their first walks cost more is next to nothing. */
+	calibration.geometry.first_touch_ns[2] = 1000;
+	plan = plan_of(false, &calibration, UINT64_MAX);
+	assert_int_equal(plan->sites[0].size, 1);
+	assert_int_equal(plan->bytes, 60 * MIB);
+	assert_float_equal(plan->saved_ns / plan->small_ns, 1, 0.1);
+	free_plan(plan);
+	/* And with these entries 30 of 2 MiB do. */
+	calibration = machine_of_three(64);
+	plan = plan_of(false, &calibration, UINT64_MAX);
+	assert_int_equal(plan->sites[0].size, 2);
+	assert_int_equal(plan->sites[0].alone, 2);
+	assert_float_equal(plan->saved_ns / plan->small_ns, 1, 0.1);
+	free_plan(plan);
+}
+
+/* Half of the references miss with pages of 64 KiB; of 2 MiB there are too few to do better. */
+static void scarce_pages_leave_those_of_the_next_size(void **state)
+{
+	struct page_calibration calibration = machine_of_three(512);
+	struct page_plan *plan;
+
+	(void)state;
+	calibration.supply_bytes[2] = 5 * MIB;
+	plan = plan_of(false, &calibration, UINT64_MAX);
+	assert_int_equal(plan->sites[0].size, 1);
+	assert_false(plan->sites[0].in_part);
+	assert_float_equal(plan->saved_ns / plan->small_ns, 0.5, 0.1);
+	free_plan(plan);
+	/* A few more, and they are worth more, in part. */
+	calibration.supply_bytes[2] = 45 * MIB;
+	plan = plan_of(false, &calibration, UINT64_MAX);
+	assert_int_equal(plan->sites[0].size, 2);
+	assert_int_equal(plan->bytes, 44 * MIB);
+	free_plan(plan);
+}
+
 static void without_instructions_a_run_is_longer_than_its_walks(void **state)
 {
 	const struct page_calibration calibration = machine();
@@ -406,6 +465,8 @@ int main(void)
 		cmocka_unit_test(texts_that_are_no_directives_are_refused),
 		cmocka_unit_test(a_site_that_gains_is_chosen),
 		cmocka_unit_test(neither_budget_nor_supply_is_exceeded),
+		cmocka_unit_test(pages_are_as_small_as_will_do),
+		cmocka_unit_test(scarce_pages_leave_those_of_the_next_size),
 		cmocka_unit_test(without_instructions_a_run_is_longer_than_its_walks),
 		cmocka_unit_test(a_model_that_can_not_be_made_is_told),
 		cmocka_unit_test(parameters_are_no_part_of_a_name),

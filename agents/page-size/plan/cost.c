@@ -17,10 +17,12 @@ static int weigh(const struct page_plan *plan, const struct page_mapping *mappin
 
 double plan_cost__copies(const struct page_plan *plan, uint32_t site, uint32_t size)
 {
+	const double *copy_ns = plan->calibration.copy_ns;
+
 	if (!size || !plan->sites[site].stores)
 		return 0;
 	return (double)plan->summary.forks * (double)plan->model_sites.pages[site][size] *
-	       plan->calibration.copy_ns[size];
+	       fmax(0, copy_ns[size] - copy_ns[0]);
 }
 
 /* First touches are counted in whole, and only walks are scaled from what was kept. */

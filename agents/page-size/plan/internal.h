@@ -45,6 +45,7 @@ int plan_cost__walks(const struct page_plan *plan, const struct page_mapping *ma
 /* What is chosen: sites that have large pages, and one more that has them in part. */
 struct plan_selection {
 	struct page_mapping mapping;
+	uint32_t top; /* the largest size that may be chosen, which a site in part has */
 	uint32_t part; /* this site; UINT32_MAX: none */
 	uint64_t part_bytes; /* of its large pages */
 	uint64_t bytes; /* of all large pages */
@@ -53,8 +54,12 @@ struct plan_selection {
 
 /* May a site have large pages at all? */
 bool plan__can_be_large(const struct page_plan *plan, uint32_t site);
-/* The best choice within so many bytes of large pages. */
-int plan__select(const struct page_plan *plan, uint64_t bytes, struct plan_selection *selection);
+/*
+ * The best choice within so many bytes of large pages. Where there are fewer than that of the
+ * largest size, it is one that keeps to these, or one of smaller pages only.
+ */
+int plan__select(const struct page_plan *plan, uint64_t bytes, uint64_t largest_bytes,
+		 struct plan_selection *selection);
 /* Fill plan->points, for budgets up to so many bytes. */
 int plan__find_points(struct page_plan *plan, uint64_t most_bytes);
 

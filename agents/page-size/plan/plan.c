@@ -125,23 +125,26 @@ static int share_walks(struct page_plan *plan)
 	return rc;
 }
 
-/* What each site would save alone, with the largest pages that it fills. */
+/* What each site would save alone, with the large pages that save most. */
 static int weigh_alone(struct page_plan *plan)
 {
-	const struct page_geometry *geometry = &plan->calibration.geometry;
-	double error_ns;
+	struct page_mapping alone = {{0}};
+	double saved_ns, error_ns;
 	uint32_t i, k;
 	int rc = 0;
 
-	for (i = 0; !rc && i + 1 < plan->site_count; i++) {
-		struct page_mapping alone = {{0}};
+	for (i = 0; i + 1 < plan->site_count; i++) {
+		struct plan_site *site = &plan->sites[i];
 
-		for (k = geometry->size_count - 1; k > 1; k--) {
-			if (plan->sites[i].bytes >> geometry->shifts[k])
-				break;
+		for (k = 1; !rc && k < plan->calibration.geometry.size_count; k++) {
+			alone.size[i] = (uint8_t)k;
+			rc = plan__saved(plan, &alone, &saved_ns, &error_ns);
+			if (rc || (site->alone && saved_ns <= site->saved_ns))
+				continue;
+			site->alone = k;
+			site->saved_ns = saved_ns;
 		}
-		alone.size[i] = (uint8_t)k;
-		rc = plan__saved(plan, &alone, &plan->sites[i].saved_ns, &error_ns);
+		alone.size[i] = 0;
 	}
 	return rc;
 }
@@ -160,7 +163,7 @@ static const char *reason_of(const struct page_plan *plan, uint32_t at)
 	if (!plan__can_be_large(plan, at))
 		return "pages of the stack are the kernel's";
 	if (site->saved_ns < PLAN_PART_MIN * plan->run_ns)
-		return site->saved_ns + plan_cost__copies(plan, at, 1) <
+		return site->saved_ns + plan_cost__copies(plan, at, site->alone) <
 				       PLAN_PART_MIN * plan->run_ns
 			       ? "nothing to gain"
 			       : "copies after forks would cost more than it gains";
@@ -207,7 +210,7 @@ static void take_selection(struct page_plan *plan, const struct plan_selection *
 					       : 0;
 	}
 	if (s->part < plan->site_count) {
-		plan->sites[s->part].size = 1;
+		plan->sites[s->part].size = s->top;
 		plan->sites[s->part].in_part = true;
 		plan->sites[s->part].large_bytes = s->part_bytes;
 	}
@@ -222,14 +225,15 @@ static void take_selection(struct page_plan *plan, const struct plan_selection *
 static int decide(struct page_plan *plan)
 {
 	const struct page_mapping small = {{0}};
+	uint32_t i, largest = plan->calibration.geometry.size_count - 1;
 	struct plan_selection selection;
-	uint32_t i;
 	int rc = share_walks(plan);
 
 	if (!rc)
 		rc = weigh_alone(plan);
 	if (!rc)
-		rc = plan__select(plan, plan->budget_bytes, &selection);
+		rc = plan__select(plan, plan->budget_bytes, plan->calibration.supply_bytes[largest],
+				  &selection);
 	if (!rc)
 		rc = weigh_parts(plan, &selection);
 	if (!rc)
@@ -244,13 +248,15 @@ static int decide(struct page_plan *plan)
 	return 0;
 }
 
+/* With the largest pages for each site. */
 static uint64_t bytes_of_all(const struct page_plan *plan)
 {
+	uint32_t i, largest = plan->calibration.geometry.size_count - 1;
 	uint64_t bytes = 0;
-	uint32_t i;
 
 	for (i = 0; i + 1 < plan->site_count; i++)
-		bytes += plan->model_sites.pages[i][1] << plan->calibration.geometry.shifts[1];
+		bytes += plan->model_sites.pages[i][largest]
+			 << plan->calibration.geometry.shifts[largest];
 	return bytes;
 }
 

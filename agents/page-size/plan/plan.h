@@ -33,7 +33,8 @@ struct plan_site {
 	uint32_t size; /* chosen, as an index into page_geometry.shifts */
 	bool in_part; /* large pages for some of its memory only */
 	uint64_t large_bytes; /* that the choice gives it */
-	double saved_ns; /* if it alone had the largest pages that it can use */
+	double saved_ns; /* if it alone had large pages, of the size that saves most */
+	uint32_t alone; /* this size, as an index into page_geometry.shifts */
 	double part_ns; /* of the choice: what is lost without it */
 	const char *reason; /* why it was chosen, or not */
 };

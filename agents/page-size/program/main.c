@@ -23,7 +23,7 @@ static const struct cli_option options[] = {
 	{'o', "output", "FILE", "profile: write the profile there, and do not model it."},
 	{'m', "mapping", "DIGITS",
 	 "model: what a mapping would save, too: for each site, in the order of the table, 0 for "
-	 "small pages or 1 for the next larger size. May be given again."},
+	 "small pages, 1 for the next larger size, 2 for the next. May be given again."},
 	{'M', "machine", "FILE",
 	 "run, validate, apply, model: model with the TLBs of another machine, as calibrate --json "
 	 "printed them there, not with this one's."},
