@@ -3,13 +3,15 @@
  * page_size_calibrate.c - calibrates this machine, and holds what the model then predicts against
  * what programs measure
  *
- * Use: page_size_calibrate calibrate|check SECONDS. Prints:
+ * Use: page_size_calibrate calibrate|check|middle SECONDS. Prints:
  *
  * of calibrate: sentences on the curves and on what was found, the JSON, and the seconds it took;
  *
  * of check: SHAPE MIB WAITS SMALL LARGE PREDICTED, which are a stream of references, its bytes, the
  * share of accesses that wait, measured ns an access with small and with large pages, and what
  * large pages save of that by simulation in the calibrated geometry.
+ *
+ * of middle: the same of pages of 64 KiB in place of large ones.
  *
  * Programs of check are not those that the calibration is made of: other loops, other memory.
  */
@@ -139,8 +141,8 @@ static const struct program {
 	{"updates_960", uniform, 0, 965, update_960},
 };
 
-static double predict(const struct page_geometry *geometry, const uint32_t *words, size_t count,
-		      const struct program *program)
+static double predict(const struct page_geometry *geometry, uint32_t size, const uint32_t *words,
+		      size_t count, const struct program *program)
 {
 	struct page_reference *stream = malloc(count * sizeof(*stream));
 	struct page_sites sites = {.count = 1,
@@ -155,7 +157,7 @@ static double predict(const struct page_geometry *geometry, const uint32_t *word
 	for (i = 0; i < count; i++)
 		stream[i] = (struct page_reference){(uint64_t)words[i] * 8, 0, 0};
 	for (i = 0; i < 2; i++) {
-		mapping.size[0] = (uint8_t)i;
+		mapping.size[0] = (uint8_t)(i ? size : 0);
 		if (page_simulate(geometry, &sites, &mapping, stream, count, &results[i]) < 0)
 			die("the simulation failed");
 	}
@@ -202,7 +204,8 @@ static void measure(struct series *series, const struct arena arenas[2], uint32_
 	}
 }
 
-static void check_all(const struct page_geometry *geometry, const struct arena arenas[2])
+static void check_all(const struct page_geometry *geometry, uint32_t large,
+		      const struct arena arenas[2])
 {
 	const size_t sizes = 5, count = sizes * sizeof(programs) / sizeof(programs[0]);
 	struct series *series = calloc(count, sizeof(*series));
@@ -217,8 +220,8 @@ static void check_all(const struct page_geometry *geometry, const struct arena a
 			series[i].mib = MIB_MAX >> (sizes - 1 - i % sizes);
 			measure(&series[i], arenas, words, round);
 			if (!round)
-				series[i].predicted =
-					predict(geometry, words, references, series[i].program);
+				series[i].predicted = predict(geometry, large, words, references,
+							      series[i].program);
 		}
 	}
 	for (i = 0; i < count; i++)
@@ -229,17 +232,19 @@ static void check_all(const struct page_geometry *geometry, const struct arena a
 	free(words);
 }
 
-static void check(double seconds)
+static void check(double seconds, bool is_middle)
 {
 	struct page_calibration calibration = calibrate(seconds, NULL);
+	uint32_t size = is_middle ? page_calibration__middle(&calibration)
+				  : calibration.geometry.size_count - 1;
 	struct arena arenas[2];
 
-	if (calibration.geometry.size_count < 2)
-		die("this kernel gives no large pages");
+	if (!size)
+		die("this kernel gives no such pages");
 	if (arena__init(&arenas[0], MIB_MAX * MIB, SMALL_SHIFT) < 0 ||
-	    arena__init(&arenas[1], MIB_MAX * MIB, LARGE_SHIFT) < 0)
+	    arena__init(&arenas[1], MIB_MAX * MIB, calibration.geometry.shifts[size]) < 0)
 		die("no memory to check in");
-	check_all(&calibration.geometry, arenas);
+	check_all(&calibration.geometry, size, arenas);
 	arena__free(&arenas[0]);
 	arena__free(&arenas[1]);
 }
@@ -253,15 +258,15 @@ int main(int argc, char **argv)
 		references = REFERENCES_MAX / 20;
 		rounds = 1;
 	}
-	if (argc == 3 && !strcmp(argv[1], "check")) {
-		check(atof(argv[2]));
+	if (argc == 3 && (!strcmp(argv[1], "check") || !strcmp(argv[1], "middle"))) {
+		check(atof(argv[2]), !strcmp(argv[1], "middle"));
 	} else if (argc == 3 && !strcmp(argv[1], "calibrate")) {
 		calibration = calibrate(atof(argv[2]), say);
 		if (page_calibration__write(&calibration, text, sizeof(text)) < 0)
 			die("the calibration does not fit");
 		printf("%s\n%.1f s\n", text, calibration.seconds);
 	} else {
-		die("use: page_size_calibrate calibrate|check SECONDS");
+		die("use: page_size_calibrate calibrate|check|middle SECONDS");
 	}
 	return 0;
 }

@@ -4,10 +4,13 @@ page_sites.py - programs with known sites, and runs of programs under directives
 
 Not here: tests.
 """
+import contextlib
+import fcntl
 import json
 import os
 import re
 import shutil
+import subprocess
 
 from preload import compile_program
 from tap import BUILD, SAN, equal, need, run, skip, tmp
@@ -15,6 +18,8 @@ from tap import BUILD, SAN, equal, need, run, skip, tmp
 LIBRARY = BUILD + "/lib/pem/libpem-page-size.so"
 HUGE = 2 << 20
 MIB = 1 << 20
+MIDDLE = 65536
+MIDDLE_ENABLED = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled"
 
 # What the C programs below share: large() is AnonHugePages of the process, in bytes. own(): a large block of an arena
 # begins a page, and the C library's does not. (A kernel that gives large pages unasked may give them to both.)
@@ -60,6 +65,32 @@ def need_large_pages():
                 skip("this kernel gives no large pages: /sys/kernel/mm/transparent_hugepage/enabled is never")
     except OSError:
         skip("this kernel has no transparent large pages")
+
+
+@contextlib.contextmanager
+def middle_pages(value):
+    """
+    The kernel's setting of pages of 64 KiB, for a with-block, one at a time on this machine. A child restores it and holds the
+    lock until then, whatever ends this process.
+    """
+    try:
+        held = open(MIDDLE_ENABLED)
+    except OSError:
+        skip("this kernel has no pages of 64 KiB")
+    with held:
+        if not os.access(MIDDLE_ENABLED, os.W_OK):
+            skip("only root may switch pages of 64 KiB on")
+        fcntl.flock(held, fcntl.LOCK_EX)
+        before = held.read().split("[")[1].split("]")[0]
+        child = subprocess.Popen(["sh", "-c", 'read -r line; echo "$1" >"$2"', "sh", before, MIDDLE_ENABLED],
+                                 stdin=subprocess.PIPE, start_new_session=True, pass_fds=[held.fileno()])
+        try:
+            with open(MIDDLE_ENABLED, "w") as file:
+                file.write(value)
+            yield
+        finally:
+            child.stdin.close()
+            child.wait()
 
 
 def build_id(path):

@@ -5,16 +5,9 @@ pages of 64 KiB: memory of listed sites has them, none of 2 MiB, and what progra
 
 Not here: pages of 2 MiB (page_size_memory.py). Needs root, which switches these pages on for as long as each test runs.
 """
-import contextlib
-import os
-import subprocess
-
-from page_sites import HEAD, MIB, Directives, build_id, calls, need_large_pages
+from page_sites import HEAD, MIB, MIDDLE, Directives, build_id, calls, middle_pages, need_large_pages
 from preload import compile_program
-from tap import equal, run_all, skip, test
-
-ENABLED = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled"
-MIDDLE = 65536
+from tap import equal, run_all, test
 
 # there(): how many of the 16 small pages of a block of 64 KiB are resident. faults(): of the process.
 MIDDLE_HEAD = HEAD + r"""
@@ -40,30 +33,9 @@ def program(source):
     return compile_program(MIDDLE_HEAD + source)
 
 
-@contextlib.contextmanager
-def setting(value):
-    "The kernel's setting of these pages. A child restores it, whatever ends this process."
-    try:
-        with open(ENABLED) as file:
-            before = file.read().split("[")[1].split("]")[0]
-    except OSError:
-        skip("this kernel has no pages of 64 KiB")
-    if not os.access(ENABLED, os.W_OK):
-        skip("only root may switch pages of 64 KiB on")
-    child = subprocess.Popen(["sh", "-c", 'read -r line; echo "$1" >"$2"', "sh", before, ENABLED], stdin=subprocess.PIPE,
-                             start_new_session=True)
-    try:
-        with open(ENABLED, "w") as file:
-            file.write(value)
-        yield
-    finally:
-        child.stdin.close()
-        child.wait()
-
-
 def middle(path, key, value="madvise", output="done\n", budget=1 << 40):
     directives = Directives((MIDDLE, 0, key), budget=budget)
-    with setting(value):
+    with middle_pages(value):
         equal(directives.run([path]), output, "output")
     return directives.lines()
 

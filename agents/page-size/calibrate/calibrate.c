@@ -2,14 +2,15 @@
 /*
  * calibrate.c - measures this machine: curves of pages, random accesses, and the kernel's work
  *
- * Three curves say how much the TLB holds. Each is of the time of an access against the number of
+ * Four curves say how much the TLB holds. Each is of the time of an access against the number of
  * places that are visited, one line in each, in random order:
  *
  *	small	small pages
  *	parts	small parts of large pages
  *	large	large pages
+ *	middle	small parts of pages of 64 KiB, where the kernel gives them
  *
- * The lines are few enough for the caches, and those of a fourth curve, which lie side by side,
+ * The lines are few enough for the caches, and those of a fifth curve, which lie side by side,
  * show what the caches add. If parts steps where small does, a hypervisor has split the large
  * pages.
  *
@@ -19,10 +20,9 @@
  */
 #include "calibrate.h"
 
-#include "chase.h"
-#include "fit.h"
 #include "kernel.h"
 #include "order.h"
+#include "run.h"
 #include "steps.h"
 
 #include <errno.h>
@@ -32,10 +32,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-#define MIB ((size_t)1 << 20)
 /* Each of two. */
 #define ARENA_BYTES (1024 * MIB)
 #define ARENA_BYTES_HASTY (256 * MIB)
@@ -46,74 +44,16 @@
 /* When each part ends, of the time limit; the rest is for a round that takes long. */
 #define CURVES_END 0.2
 #define RANDOM_END 0.7
+/* With pages of 64 KiB: large ones until then, and middle ones until RANDOM_END. */
+#define LARGE_END 0.48
+#define MIDDLE_CURVE_END 0.52
 #define WORK_END 0.8
-#define ROUNDS_MIN 3
-#define ROUNDS_MAX 51
 #define CHASE_ACCESSES 40000
-/* Of random accesses: short parts, so that a disturbance spoils some and not all. */
-#define RANDOM_ACCESSES 5000
-#define UPDATES 40000
-#define SPARSE_UPDATES 5000
-#define PARTS_OF_ROUND 6
-/*
- * Before them, so that caches hold what they hold in a program that has run for some time. Accesses
- * that wait are slow: others who share the last cache take more of the page tables out of it.
- */
-#define UPDATES_BEFORE 500000
-#define READS_BEFORE 80000
 /* Measurements that differ by more among themselves say nothing. */
 #define NOISE_MAX 0.5
 /* A pool of fewer entries is fully associative, as those of processors are, by and large. */
 #define ASSOCIATIVE_MAX 128u
 #define WAYS 16u
-
-/*
- * Updates with other instructions between: those of updates near by, each of which waits for the
- * one before it, and some that do nothing. Programs are between the two.
- */
-enum { SPARSE, SPACED, SPARSE_POINTS };
-#define SPARSE_EVERY 8u
-
-enum curve { SMALL, PARTS, LARGE, NEAR, CURVES };
-
-struct run {
-	struct page_calibration *calibration;
-	struct arena small, large;
-	uint64_t dice;
-	double began_s, limit_s;
-	void (*progress)(const char *sentence, void *arg);
-	void *arg;
-	/* Curves: points, and the least time of each; waiting and overlapping. */
-	size_t points;
-	double pages[STEP_POINTS_MAX], latency[CURVES][STEP_POINTS_MAX],
-		throughput[CURVES][STEP_POINTS_MAX];
-	char *lines[CHASE_LINES_MAX];
-	/* Random accesses. */
-	size_t savings_count;
-	struct saving savings[FIT_POINTS_MAX];
-	struct sparse_saving sparse[SPARSE_POINTS];
-};
-
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-__attribute__((format(printf, 2, 3))) static void say(struct run *run, const char *format, ...)
-{
-	char sentence[256];
-	va_list args;
-
-	if (!run->progress)
-		return;
-	va_start(args, format);
-	vsnprintf(sentence, sizeof(sentence), format, args);
-	va_end(args);
-	run->progress(sentence, run->arg);
-}
 
 __attribute__((format(printf, 2, 3))) static void fail(struct pem_error *error, const char *format,
 						       ...)
@@ -131,26 +71,24 @@ __attribute__((format(printf, 2, 3))) static void fail(struct pem_error *error, 
 
 static const struct {
 	size_t stride;
-	int large;
+	uint32_t shift; /* of the arena's pages */
 } shapes[CURVES] = {
-	[SMALL] = {(size_t)1 << SMALL_SHIFT, 0},
-	[PARTS] = {(size_t)1 << SMALL_SHIFT, 1},
-	[LARGE] = {(size_t)1 << LARGE_SHIFT, 1},
-	[NEAR] = {LINE_BYTES, 0},
+	[SMALL] = {(size_t)1 << SMALL_SHIFT, SMALL_SHIFT},
+	[PARTS] = {(size_t)1 << SMALL_SHIFT, LARGE_SHIFT},
+	[LARGE] = {(size_t)1 << LARGE_SHIFT, LARGE_SHIFT},
+	[NEAR] = {LINE_BYTES, SMALL_SHIFT},
+	[MIDDLE] = {(size_t)1 << SMALL_SHIFT, MIDDLE_SHIFT},
 };
-
-static const struct arena *arena_of(const struct run *run, int large)
-{
-	return large ? &run->large : &run->small;
-}
 
 static void measure_point(struct run *run, enum curve curve, size_t point)
 {
-	const struct arena *arena = arena_of(run, shapes[curve].large);
+	bool is_small = shapes[curve].shift == SMALL_SHIFT;
+	const struct arena *arena = is_small ? &run->small : &run->other;
 	size_t count = (size_t)run->pages[point];
 	double ns;
 
-	if (!arena->bytes || count * shapes[curve].stride > arena->bytes)
+	if ((!is_small && run->other_shift != shapes[curve].shift) ||
+	    count * shapes[curve].stride > arena->bytes)
 		return;
 	lines__scatter(run->lines, arena, count, shapes[curve].stride, &run->dice);
 	ns = lines__dependent_ns(run->lines, count, CHASE_ACCESSES);
@@ -159,12 +97,12 @@ static void measure_point(struct run *run, enum curve curve, size_t point)
 	run->throughput[curve][point] = fmin(run->throughput[curve][point], ns);
 }
 
-static void measure_curves(struct run *run, double until_s)
+static void begin_curves(struct run *run)
 {
 	long cache = sysconf(_SC_LEVEL2_CACHE_SIZE);
 	double n, most = fmin(32768, fmax(8192, (double)cache / LINE_BYTES));
 	enum curve curve;
-	size_t i, round;
+	size_t i;
 
 	for (n = 8; n <= most * 1.001; n *= exp2(0.25))
 		run->pages[run->points++] = rint(n);
@@ -172,6 +110,14 @@ static void measure_curves(struct run *run, double until_s)
 		for (i = 0; i < run->points; i++)
 			run->latency[curve][i] = run->throughput[curve][i] = HUGE_VAL;
 	}
+}
+
+/* Those of the arenas that are there. */
+static void measure_curves(struct run *run, double until_s)
+{
+	enum curve curve;
+	size_t i, round;
+
 	for (round = 0; round < ROUNDS_MIN || (round < ROUNDS_MAX && now_s() < until_s); round++) {
 		for (i = 0; i < run->points; i++) {
 			for (curve = 0; curve < CURVES; curve++)
@@ -200,11 +146,13 @@ static void describe_curves(struct run *run)
 {
 	size_t i;
 
-	say(run, "ns of an access that waits, by the number of places: small pages, parts of large "
+	run__say(run,
+		 "ns of an access that waits, by the number of places: small pages, parts of large "
 		 "pages, large pages, lines side by side");
 	for (i = 0; i < run->points; i++)
-		say(run, "%6.0f %8.2f %8.2f %8.2f %8.2f", run->pages[i], run->latency[SMALL][i],
-		    run->latency[PARTS][i], run->latency[LARGE][i], run->latency[NEAR][i]);
+		run__say(run, "%6.0f %8.2f %8.2f %8.2f %8.2f", run->pages[i],
+			 run->latency[SMALL][i], run->latency[PARTS][i], run->latency[LARGE][i],
+			 run->latency[NEAR][i]);
 }
 
 /* --- from curves to a geometry --- */
@@ -234,16 +182,16 @@ static double mean_added(const double (*times)[STEP_POINTS_MAX], const struct ru
 	return n ? sum / (double)n : 0;
 }
 
-/* Where the parts of large pages step later than small pages do, an entry maps more of them. */
+/* Where the parts of other pages step later than small pages do, an entry maps more of them. */
 static uint32_t entry_shift(const struct step *small, size_t smalls, const struct step *parts,
-			    size_t count)
+			    size_t count, uint32_t most)
 {
 	double shift;
 
 	if (!smalls || !count)
-		return LARGE_SHIFT;
+		return most;
 	shift = SMALL_SHIFT + round(log2(parts[0].at / small[0].at));
-	return (uint32_t)fmin(fmax(shift, SMALL_SHIFT), LARGE_SHIFT);
+	return (uint32_t)fmin(fmax(shift, SMALL_SHIFT), most);
 }
 
 static void shape_levels(struct run *run, const struct step *small, size_t smalls)
@@ -290,10 +238,10 @@ static void shape(struct run *run)
 
 	geometry->shifts[0] = SMALL_SHIFT;
 	geometry->size_count = 1;
-	if (run->large.bytes) {
+	if (run->other_shift == LARGE_SHIFT) {
 		geometry->shifts[geometry->size_count++] = LARGE_SHIFT;
 		count = find_steps(run, PARTS, parts);
-		geometry->entry_shifts[1] = entry_shift(small, smalls, parts, count);
+		geometry->entry_shifts[1] = entry_shift(small, smalls, parts, count, LARGE_SHIFT);
 		if (geometry->entry_shifts[1] < LARGE_SHIFT)
 			curve = PARTS;
 	}
@@ -307,117 +255,6 @@ static void shape(struct run *run)
 		geometry->walk_throughput_ns[1] =
 			mean_added(run->throughput, run, curve, from, HUGE_VAL);
 	}
-}
-
-/* --- random accesses --- */
-
-/* Times of one kind of accesses, with small and with large pages. */
-struct times {
-	size_t count;
-	double values[2][ROUNDS_MAX * PARTS_OF_ROUND];
-};
-
-struct random_times {
-	struct times waits, overlaps;
-};
-
-static void measure_random(struct run *run, double bytes, struct random_times *to, size_t round)
-{
-	size_t i, part, large;
-
-	/* Which comes first changes with the rounds. */
-	for (i = 0; i < 2; i++) {
-		const struct arena *arena = arena_of(run, (int)(large = (i + round) % 2));
-
-		random__updates_ns(arena, (size_t)bytes, UPDATES_BEFORE, &run->dice);
-		for (part = 0; part < PARTS_OF_ROUND; part++)
-			to->overlaps.values[large][round * PARTS_OF_ROUND + part] =
-				random__updates_ns(arena, (size_t)bytes, UPDATES, &run->dice);
-		random__dependent_ns(arena, (size_t)bytes, READS_BEFORE, &run->dice);
-		for (part = 0; part < PARTS_OF_ROUND; part++)
-			to->waits.values[large][round * PARTS_OF_ROUND + part] =
-				random__dependent_ns(arena, (size_t)bytes, RANDOM_ACCESSES,
-						     &run->dice);
-	}
-	to->waits.count = to->overlaps.count = (round + 1) * PARTS_OF_ROUND;
-}
-
-static double saved(struct times *times)
-{
-	return order__quiet(times->values[0], times->count) -
-	       order__quiet(times->values[1], times->count);
-}
-
-/* After the updates of measure_random, which leave in the caches what they leave. */
-static void measure_sparse(struct run *run, double bytes, struct times *to, size_t round)
-{
-	size_t i, part, point, large;
-
-	for (i = 0; i < 2; i++) {
-		const struct arena *arena = arena_of(run, (int)(large = (i + round) % 2));
-
-		random__updates_ns(arena, (size_t)bytes, UPDATES_BEFORE, &run->dice);
-		for (part = 0; part < PARTS_OF_ROUND; part++) {
-			to[SPARSE].values[large][round * PARTS_OF_ROUND + part] = random__sparse_ns(
-				arena, (size_t)bytes, SPARSE_EVERY, SPARSE_UPDATES, &run->dice);
-			to[SPACED].values[large][round * PARTS_OF_ROUND + part] =
-				random__spaced_ns(arena, (size_t)bytes, SPARSE_UPDATES, &run->dice);
-		}
-	}
-	for (point = 0; point < SPARSE_POINTS; point++)
-		to[point].count = (round + 1) * PARTS_OF_ROUND;
-}
-
-static void keep_sparse(struct run *run, double bytes, struct times *times)
-{
-	static const double instructions[SPARSE_POINTS] = {
-		[SPARSE] = SPARSE_EVERY * SPARSE_INSTRUCTIONS, [SPACED] = SPACED_INSTRUCTIONS};
-	size_t i;
-
-	for (i = 0; i < SPARSE_POINTS; i++) {
-		run->sparse[i] = (struct sparse_saving){bytes, instructions[i], saved(&times[i])};
-		say(run, "%.0f MiB at random, %.0f instructions for each: large pages save %.2f ns",
-		    bytes / MIB, instructions[i], run->sparse[i].ns);
-	}
-}
-
-/* From a little more than TLBs hold to the whole arena. */
-static int measure_savings(struct run *run, double until_s)
-{
-	struct random_times *times, *last;
-	struct times *sparse;
-	size_t round, i;
-	double bytes;
-
-	for (bytes = 32.0 * MIB; bytes <= (double)run->large.bytes * 1.001; bytes *= 2)
-		run->savings[run->savings_count++].bytes = rint(bytes);
-	times = calloc(run->savings_count, sizeof(*times));
-	sparse = calloc(SPARSE_POINTS, sizeof(*sparse));
-	if (!times || !sparse) {
-		free(times);
-		free(sparse);
-		return -ENOMEM;
-	}
-	for (round = 0; round < ROUNDS_MIN || (round < ROUNDS_MAX && now_s() < until_s); round++) {
-		for (i = 0; i < run->savings_count; i++)
-			measure_random(run, run->savings[i].bytes, &times[i], round);
-		measure_sparse(run, run->savings[i - 1].bytes, sparse, round);
-	}
-	keep_sparse(run, run->savings[run->savings_count - 1].bytes, sparse);
-	for (i = 0; i < run->savings_count; i++) {
-		run->savings[i].latency_ns = saved(&times[i].waits);
-		run->savings[i].throughput_ns = saved(&times[i].overlaps);
-		say(run,
-		    "%.0f MiB at random: large pages save %.2f ns of an access that waits, "
-		    "%.2f ns of others",
-		    run->savings[i].bytes / MIB, run->savings[i].latency_ns,
-		    run->savings[i].throughput_ns);
-	}
-	last = &times[run->savings_count - 1];
-	run->calibration->noise = order__spread(last->waits.values[0], last->waits.count);
-	free(times);
-	free(sparse);
-	return 0;
 }
 
 void page_calibration__update_supply(struct page_calibration *calibration)
@@ -455,7 +292,8 @@ static void measure_work(struct run *run, double until_s)
 		calibration->copy_ns[size] = order__median(copy, done);
 		/* Small pages are what a large one is made of. */
 		if (!size && geometry->size_count > 1)
-			calibration->collapse_ns[1] = order__median(collapse, done);
+			calibration->collapse_ns[geometry->size_count - 1] =
+				order__median(collapse, done);
 	}
 	page_calibration__update_supply(calibration);
 	calibration->ns_per_instruction = HUGE_VAL;
@@ -473,62 +311,122 @@ static void describe(struct run *run)
 
 	for (i = 0; i < geometry->level_count; i++) {
 		for (j = 0; j < geometry->levels[i].pool_count; j++)
-			say(run,
-			    "level %u: %u entries of %u ways for sizes %#x, a hit adds %.2f ns, "
-			    "%.2f ns where accesses overlap",
-			    i + 1, geometry->levels[i].pools[j].entries,
-			    geometry->levels[i].pools[j].ways, geometry->levels[i].pools[j].sizes,
-			    geometry->levels[i].hit_ns,
-			    geometry->levels[i].hit_ns - geometry->levels[i].hidden_ns);
+			run__say(run,
+				 "level %u: %u entries of %u ways for sizes %#x, a hit adds %.2f "
+				 "ns, "
+				 "%.2f ns where accesses overlap",
+				 i + 1, geometry->levels[i].pools[j].entries,
+				 geometry->levels[i].pools[j].ways,
+				 geometry->levels[i].pools[j].sizes, geometry->levels[i].hit_ns,
+				 geometry->levels[i].hit_ns - geometry->levels[i].hidden_ns);
 	}
 	for (i = 0; i < geometry->size_count; i++)
-		say(run,
-		    "pages of 2^%u bytes, 2^%u in a TLB entry: a walk adds %.2f ns, %.2f ns "
-		    "where accesses overlap; first touch %.0f ns",
-		    geometry->shifts[i],
-		    geometry->entry_shifts[i] ? geometry->entry_shifts[i] : geometry->shifts[i],
-		    geometry->walk_latency_ns[i], geometry->walk_throughput_ns[i],
-		    geometry->first_touch_ns[i]);
-	say(run, "walks overlap within %.0f instructions", geometry->window_instructions);
+		run__say(run,
+			 "pages of 2^%u bytes, 2^%u in a TLB entry: a walk adds %.2f ns, %.2f ns "
+			 "where accesses overlap; first touch %.0f ns",
+			 geometry->shifts[i],
+			 geometry->entry_shifts[i] ? geometry->entry_shifts[i]
+						   : geometry->shifts[i],
+			 geometry->walk_latency_ns[i], geometry->walk_throughput_ns[i],
+			 geometry->first_touch_ns[i]);
+	run__say(run, "walks overlap within %.0f instructions", geometry->window_instructions);
 }
 
-static int measure_all(struct run *run, struct pem_error *error)
+/* Pages of another size take the place of those before. -ENOTSUP: the kernel gives none. */
+static int begin_other(struct run *run, uint32_t shift)
 {
-	struct page_calibration *calibration = run->calibration;
+	int rc;
+
+	arena__free(&run->other);
+	run->other_shift = 0;
+	rc = arena__init(&run->other, run->small.bytes, shift);
+	if (!rc)
+		run->other_shift = shift;
+	if (rc == -ENOTSUP)
+		run__say(run, "The kernel gives no pages of %zu KiB, or too few to measure them.",
+			 ((size_t)1 << shift) / 1024);
+	return rc;
+}
+
+static int measure_large(struct run *run, bool has_middle)
+{
+	int rc = begin_other(run, LARGE_SHIFT);
+
+	if (rc < 0 && rc != -ENOTSUP)
+		return rc;
+	measure_curves(run, run->began_s + run->limit_s * CURVES_END);
+	describe_curves(run);
+	shape(run);
+	if (!run->other_shift)
+		return 0;
+	rc = run__measure_savings(
+		run, run->began_s + run->limit_s * (has_middle ? LARGE_END : RANDOM_END));
+	if (rc < 0)
+		return rc;
+	fit__walks(&run->calibration->geometry, run->savings, run->savings_count);
+	fit__window(&run->calibration->geometry, run->sparse, SPARSE_POINTS);
+	return 0;
+}
+
+/* The geometry has small and large pages: what lies between is measured as the large ones were. */
+static int measure_middle(struct run *run)
+{
+	struct step small[STEPS_MAX], middle[STEPS_MAX];
+	size_t smalls, count;
+	int rc = begin_other(run, MIDDLE_SHIFT);
+
+	run->calibration->lacks_middle = rc == -ENOTSUP;
+	if (rc < 0)
+		return rc == -ENOTSUP ? 0 : rc;
+	measure_curves(run, run->began_s + run->limit_s * MIDDLE_CURVE_END);
+	smalls = find_steps(run, SMALL, small);
+	count = find_steps(run, MIDDLE, middle);
+	rc = run__measure_savings(run, run->began_s + run->limit_s * RANDOM_END);
+	if (!rc)
+		fit__middle(&run->calibration->geometry, MIDDLE_SHIFT,
+			    entry_shift(small, smalls, middle, count, MIDDLE_SHIFT), run->savings,
+			    run->savings_count);
+	return rc;
+}
+
+/* Each kind of pages in turn: 0, or -errno. */
+static int measure_pages(struct run *run, struct pem_error *error)
+{
 	size_t bytes = run->limit_s < HASTY_S ? ARENA_BYTES_HASTY : ARENA_BYTES;
 	uint64_t room = memory_available() / 8;
-	const char *reason;
+	bool has_middle = page_middle__offered(NULL, 0);
 	int rc;
 
 	while (bytes > ARENA_BYTES_MIN && bytes > room)
 		bytes /= 2;
 	rc = arena__init(&run->small, bytes, SMALL_SHIFT);
-	if (!rc) {
-		rc = arena__init(&run->large, bytes, LARGE_SHIFT);
-		if (rc == -ENOTSUP) {
-			say(run, "The kernel gives no large pages, or too few to measure them.");
-			rc = 0;
-		}
-	}
-	if (rc < 0) {
-		fail(error, "no memory to measure in: %zu MiB are needed", 2 * bytes / MIB);
-		return rc;
-	}
-	measure_curves(run, run->began_s + run->limit_s * CURVES_END);
-	describe_curves(run);
-	shape(run);
-	if (run->large.bytes) {
-		rc = measure_savings(run, run->began_s + run->limit_s * RANDOM_END);
-		if (rc < 0) {
-			fail(error, "no memory for the measurements");
-			return rc;
-		}
-		fit__walks(&calibration->geometry, run->savings, run->savings_count);
-		fit__window(&calibration->geometry, run->sparse, SPARSE_POINTS);
-	}
+	begin_curves(run);
+	if (!rc)
+		rc = measure_large(run, has_middle);
+	if (!rc && has_middle && run->other_shift)
+		rc = measure_middle(run);
 	arena__free(&run->small);
-	arena__free(&run->large);
+	arena__free(&run->other);
+	if (rc < 0)
+		fail(error, "no memory to measure in: %zu MiB are needed", 2 * bytes / MIB);
+	return rc;
+}
+
+static int measure_all(struct run *run, struct pem_error *error)
+{
+	struct page_calibration *calibration = run->calibration;
+	const char *reason;
+	int rc = measure_pages(run, error);
+
+	if (rc < 0)
+		return rc;
 	measure_work(run, run->began_s + run->limit_s * WORK_END);
+	/* There were too few of them, or they were switched off meanwhile. */
+	if (page_calibration__middle(calibration) &&
+	    !(calibration->geometry.first_touch_ns[1] > 0)) {
+		page_calibration__drop_middle(calibration);
+		calibration->lacks_middle = true;
+	}
 	describe(run);
 	if (calibration->noise > NOISE_MAX) {
 		fail(error,
@@ -576,7 +474,7 @@ int page_calibrate(struct page_calibration *calibration, double limit_s,
 	if (pinned)
 		sched_setaffinity(0, sizeof(before), &before);
 	arena__free(&run->small);
-	arena__free(&run->large);
+	arena__free(&run->other);
 	found.seconds = now_s() - run->began_s;
 	free(run);
 	if (!rc)

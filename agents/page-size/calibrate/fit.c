@@ -327,3 +327,144 @@ void fit__window(struct page_geometry *geometry, const struct sparse_saving *sav
 		}
 	}
 }
+
+/* --- pages between --- */
+
+/* A saving below this share of the greatest one is as uncertain as one of it. */
+#define SHARE_CERTAIN 0.25
+
+/* How much more of its memory than of small pages is reached, by powers of two. */
+struct reach {
+	/* In the last level of the TLB. */
+	uint32_t tlb;
+	/* By the lines of tables of each further level. */
+	uint32_t near[KINDS_MAX - 1];
+};
+
+static void add_pool(struct page_level *level, uint64_t entries)
+{
+	entries = entries / TABLE_WAYS * TABLE_WAYS;
+	if (entries < TABLE_WAYS)
+		entries = TABLE_WAYS;
+	if (entries > PAGE_ENTRIES_MAX)
+		entries = PAGE_ENTRIES_MAX;
+	level->pools[level->pool_count++] =
+		(struct page_pool){2, (uint32_t)entries, TABLE_WAYS, PAGE_LRU};
+}
+
+/* Make room for the middle size in a level, with the entries of small pages or its own. */
+static void hold_middle(struct page_level *level, uint32_t entry_bits, uint32_t more)
+{
+	bool is_own = level->group_shift || more > 1;
+	uint32_t k, entries = 0;
+
+	for (k = 0; k < level->pool_count; k++) {
+		uint32_t sizes = level->pools[k].sizes;
+
+		if (sizes & 1)
+			entries = level->pools[k].entries;
+		level->pools[k].sizes =
+			(sizes & 1) | (sizes & 1 && !is_own ? 2 : 0) | (sizes & 2 ? 4 : 0);
+	}
+	if (is_own && level->pool_count < PAGE_POOLS_MAX)
+		add_pool(level, (uint64_t)entries * more >> entry_bits);
+}
+
+/*
+ * A geometry of three sizes. The middle one has entries of its own where it reaches farther than
+ * small pages, and of lines of tables.
+ */
+static struct page_geometry insert_middle(const struct page_geometry *from, uint32_t shift,
+					  uint32_t entry_shift, const struct reach *reach)
+{
+	struct page_geometry to = *from;
+	const uint32_t *near = reach->near;
+	uint32_t i;
+
+	to.size_count = 3;
+	to.shifts[2] = from->shifts[1];
+	to.entry_shifts[2] = from->entry_shifts[1];
+	to.walk_latency_ns[2] = from->walk_latency_ns[1];
+	to.walk_throughput_ns[2] = from->walk_throughput_ns[1];
+	to.first_touch_ns[2] = from->first_touch_ns[1];
+	to.shifts[1] = shift;
+	to.entry_shifts[1] = entry_shift;
+	to.walk_latency_ns[1] = from->walk_latency_ns[0];
+	to.walk_throughput_ns[1] = from->walk_throughput_ns[0];
+	to.first_touch_ns[1] = from->first_touch_ns[0];
+	for (i = 0; i < to.level_count; i++) {
+		bool is_last_tlb = !to.levels[i].group_shift &&
+				   (i + 1 == to.level_count || to.levels[i + 1].group_shift);
+
+		if (to.levels[i].group_shift)
+			hold_middle(&to.levels[i], entry_shift - from->shifts[0], *near++);
+		else
+			hold_middle(&to.levels[i], 0, is_last_tlb ? reach->tlb : 1);
+	}
+	return to;
+}
+
+/* The best cost of the longest walks for one share: a hit's to small pages'. Adds the error. */
+static double walk_of_middle(const struct page_geometry *geometry, const struct saving *savings,
+			     size_t count, double share, double *error)
+{
+	struct page_geometry with = *geometry;
+	double most = share > 0 ? with.walk_latency_ns[0] : with.walk_throughput_ns[0];
+	double least = fmin(least_ns(geometry, share), most), ab = 0, bb = 0, walk, sum = 0;
+	double certain = SAVING_MIN_NS;
+	int pass;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		certain = fmax(certain, SHARE_CERTAIN * fabs(share > 0 ? savings[i].latency_ns
+								       : savings[i].throughput_ns));
+	/* A saving falls by its share of walks for each ns of them: a line. Then its errors. */
+	for (walk = most, pass = 0; pass < 2; pass++) {
+		for (i = 0; i < count; i++) {
+			double saving =
+				share > 0 ? savings[i].latency_ns : savings[i].throughput_ns;
+			double weight = 1 / fmax(fabs(saving), certain), at, slope;
+
+			with.walk_latency_ns[1] = with.walk_throughput_ns[1] = walk;
+			at = fit__random_ns(&with, 0, savings[i].bytes, share) -
+			     fit__random_ns(&with, 1, savings[i].bytes, share);
+			with.walk_latency_ns[1] = with.walk_throughput_ns[1] = walk - 1;
+			slope = fit__random_ns(&with, 0, savings[i].bytes, share) -
+				fit__random_ns(&with, 1, savings[i].bytes, share) - at;
+			ab += pass ? 0 : weight * weight * slope * (saving - at);
+			bb += pass ? 0 : weight * weight * slope * slope;
+			sum += pass ? pow(weight * (saving - at), 2) : 0;
+		}
+		if (!pass && bb > 0)
+			walk = fmin(fmax(most - ab / bb, least), most);
+	}
+	*error += sum;
+	return walk;
+}
+
+void fit__middle(struct page_geometry *geometry, uint32_t shift, uint32_t entry_shift,
+		 const struct saving *savings, size_t count)
+{
+	struct page_geometry best = *geometry, tried;
+	double least = HUGE_VAL, error, latency_ns, throughput_ns;
+	struct reach reach;
+	uint32_t i;
+
+	/* Factors of 1 to 16 for each of three. */
+	for (i = 0; i < 125; i++) {
+		reach.near[0] = 1u << i % 5;
+		reach.near[1] = 1u << i / 5 % 5;
+		reach.tlb = 1u << i / 25;
+		tried = insert_middle(geometry, shift, entry_shift, &reach);
+		error = 0;
+		latency_ns = walk_of_middle(&tried, savings, count, 1, &error);
+		throughput_ns = walk_of_middle(&tried, savings, count, 0, &error);
+		tried.walk_latency_ns[1] = latency_ns;
+		tried.walk_throughput_ns[1] = throughput_ns;
+		if (error < least) {
+			least = error;
+			best = tried;
+		}
+	}
+	*geometry = best;
+}

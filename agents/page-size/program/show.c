@@ -111,14 +111,16 @@ static int print_listing(struct listing *listing, const struct page_request *req
 		cli_json__print(listing->array, stdout, false);
 	} else {
 		cli_table__print(listing->table);
-		if (!listing->shown)
+		if (listing->shown) {
+			printf("\nPredicted gains are simulated. That of kept sites, under 'why', "
+			       "is measured, of all of them together.\n");
+			page_machine__print_missing();
+		} else {
 			printf("Nothing is known%s%s. Begin with: pem page-size run -- %s\n",
 			       request->words[0] ? " of " : "",
 			       request->words[0] ? request->words[0] : "",
 			       request->words[0] ? request->words[0] : "COMMAND");
-		else
-			printf("\nPredicted gains are simulated. That of kept sites, under 'why', "
-			       "is measured, of all of them together.\n");
+		}
 	}
 	return cli_finish_output(CLI_DONE);
 }
