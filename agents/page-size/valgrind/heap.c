@@ -42,7 +42,7 @@ struct region {
 	struct heap *heap;
 	Addr start;
 	ULong page_count, first_free; /* no page before first_free is free */
-	ULong live, most, told; /* bytes */
+	ULong live, most; /* bytes of its blocks */
 	ULong *free; /* bits */
 	UWord *pages; /* a slab, a run where it begins, or 0 */
 };
@@ -52,6 +52,7 @@ struct heap {
 	struct slab *slabs[CLASSES];
 	UInt site;
 	ULong bytes;
+	ULong live, most, told; /* bytes of its blocks; what was told of most */
 	ULong calls; /* blocks in all */
 };
 
@@ -233,9 +234,14 @@ static void give_pages(struct region *region, Addr start, ULong count)
 
 static void count_live(struct region *region, Long bytes)
 {
+	struct heap *heap = region->heap;
+
 	region->live += bytes;
 	if (region->live > region->most)
 		region->most = region->live;
+	heap->live += bytes;
+	if (heap->live > heap->most)
+		heap->most = heap->live;
 }
 
 /* --- slabs --- */
@@ -520,7 +526,10 @@ static void *replace_realloc(ThreadId thread, void *block, SizeT bytes)
 		return block;
 	if (region_of((Addr)block)->heap == heap && bytes > old && extend((Addr)block, bytes))
 		return block;
+	/* Other allocators move pages: there are not two blocks at a time. */
+	region_of((Addr)block)->heap->live -= old;
 	moved = take(heap, bytes, CLASS_STEP);
+	region_of((Addr)block)->heap->live += old;
 	if (!moved)
 		return NULL;
 	VG_(memcpy)(moved, block, old < bytes ? old : bytes);
@@ -542,15 +551,22 @@ void heap__init(void)
 	 replace_free, replace_delete_aligned, replace_realloc, replace_usable_size, 0);
 }
 
+/* Its regions have had their most at different times: the heap's is told of the latest ones. */
 void heap__tell(void)
 {
 	struct region *region;
+	struct heap *heap;
+	ULong part;
 
 	for (region = last_region; region; region = region->older) {
-		if (region->most != region->told && region->heap->site != NO_SITE)
+		heap = region->heap;
+		part = heap->most - heap->told;
+		if (part > region->most)
+			part = region->most;
+		if (part && heap->site != NO_SITE)
 			output__range(region->start,
-				      region->start + region->page_count * SMALL_PAGE,
-				      region->heap->site, region->most);
-		region->told = region->most;
+				      region->start + region->page_count * SMALL_PAGE, heap->site,
+				      part);
+		heap->told += part;
 	}
 }

@@ -63,6 +63,8 @@ ULong fork_count;
 
 /* What the mmap system call of this thread asks for, which the event does not tell. */
 static Bool private_anonymous;
+/* Whose memory the mremap system call of this thread changes. */
+static UInt remapped_site = NO_SITE;
 
 static void before_call(ThreadId thread, UInt number, UWord *arguments, UInt count)
 {
@@ -72,6 +74,8 @@ static void before_call(ThreadId thread, UInt number, UWord *arguments, UInt cou
 					      !(arguments[0] & (VKI_CLONE_VM | VKI_CLONE_VFORK)));
 	private_anonymous = number == __NR_mmap && count > 3 && arguments[3] & VKI_MAP_ANONYMOUS &&
 			    arguments[3] & VKI_MAP_PRIVATE;
+	remapped_site =
+		number == __NR_mremap && count > 0 ? output__site_at(arguments[0]) : NO_SITE;
 }
 
 static void after_call(ThreadId thread, UInt number, UWord *arguments, UInt count, SysRes result)
@@ -82,12 +86,13 @@ static void after_call(ThreadId thread, UInt number, UWord *arguments, UInt coun
 	(void)count;
 	(void)result;
 	private_anonymous = False;
+	remapped_site = NO_SITE;
 }
 
 static void mapped(Addr start, SizeT bytes, Bool r, Bool w, Bool x, ULong handle)
 {
 	ThreadId thread = VG_(get_running_tid)();
-	UInt site = NO_SITE;
+	UInt site = remapped_site;
 
 	(void)r;
 	(void)w;
@@ -126,15 +131,13 @@ static void unmapped(Addr start, SizeT bytes)
 	output__range(start, start + bytes, NO_SITE, 0);
 }
 
+/* It stays its site's: the allocator that applies knows who mapped it, too. */
 static void moved(Addr from, Addr to, SizeT bytes)
 {
-	ThreadId thread = VG_(get_running_tid)();
-	UInt site = NO_SITE;
+	UInt site = remapped_site;
 
-	(void)from;
-	if (thread != VG_INVALID_THREADID)
-		site = sites__number(sites__context(thread, PAGE_SITE_MAP));
-	output__range(to, to + bytes, site, bytes);
+	output__range(from, from + bytes, NO_SITE, 0);
+	output__range(to, to + bytes, site, site == NO_SITE ? 0 : bytes);
 }
 
 static void tell_stack(ThreadId thread)

@@ -231,6 +231,14 @@ void output__range(Addr start, Addr end, UInt site, ULong requested)
 		anew = True;
 }
 
+UInt output__site_at(Addr address)
+{
+	SizeT at = ranges__above(&live, address);
+
+	return at < live.count && live.entries[at].start <= address ? live.entries[at].site
+								    : NO_SITE;
+}
+
 static void put_ranges(void)
 {
 	const struct profile_range all = {.end = PROFILE_ADDRESS, .site = NO_SITE};

@@ -143,6 +143,8 @@ UInt output__site(const struct page_site *site); /* NO_SITE: too many */
 /* So many blocks were had of a site up to now. */
 void output__calls(UInt site, ULong calls);
 void output__range(Addr start, Addr end, UInt site, ULong requested);
+/* The site of the range that holds an address; NO_SITE: none does. */
+UInt output__site_at(Addr address);
 void output__burst(ULong at, ThreadId thread, const ULong *references, UInt count);
 /* Drop the bursts whose windows are no multiple of stride. False: it failed, and was said. */
 Bool output__thin(ULong window_references, ULong stride);

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: MIT
+"""page_size_more: pem page-size on programs that do to their memory, and to themselves, what few do"""
+from page_size import Home, equal
+from preload import compile_program
+from tap import run_all, test
+
+LONG_S = 30
+
+HEAD = r"""
+#define _GNU_SOURCE
+#include <alloca.h>
+#include <spawn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define MIB (1ul << 20)
+extern char **environ;
+static uint64_t update(uint64_t *table, uint64_t count, uint64_t times)
+{
+	uint64_t state = 1, sum = 0;
+
+	while (times--) {
+		state = state * 6364136223846793005 + 1442695040888963407;
+		sum += table[(state >> 33) % count]++;
+	}
+	return sum;
+}
+"""
+
+
+def program(source):
+    return compile_program(HEAD + source)
+
+
+@test
+def a_mapping_that_grows():
+    "what mremap adds to a mapping, or moves, is its site's"
+    path = program(r"""
+int main(void)
+{
+	size_t bytes = MIB;
+	uint64_t *table = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	for (; bytes < 32 * MIB; bytes *= 2) {
+		table = mremap(table, bytes, 2 * bytes, MREMAP_MAYMOVE);
+		/* The next one has to move. */
+		if (bytes == 8 * MIB)
+			mmap((char *)table + 2 * bytes, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	}
+	printf("%lu\n", update(table, bytes / 8, 2000000));
+	return 0;
+}
+""")
+    plan = Home().plan(path)
+    site = plan["sites"][0]
+    assert site["key"].startswith("map ") and site["page_size"] > 4096, plan["sites"]
+    equal(site["bytes"], 32 << 20, "bytes")
+    assert site["references"] > 0.9, plan["sites"]
+
+
+@test
+def a_table_that_grows_often():
+    "a table that realloc moves many times needs large pages for what it has at last"
+    path = program(r"""
+int main(void)
+{
+	size_t bytes = MIB;
+	uint64_t *table = malloc(bytes);
+
+	for (; bytes < 64 * MIB; bytes += bytes / 4)
+		table = realloc(table, bytes + bytes / 4);
+	printf("%lu\n", update(table, bytes / 8, 2000000));
+	return 0;
+}
+""")
+    site = Home().plan(path)["sites"][0]
+    assert site["key"].startswith("heap ") and 64 << 20 <= site["bytes"] <= 90 << 20, site
+
+
+run_all()
