@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """page_size_more: pem page-size on programs that do to their memory, and to themselves, what few do"""
-from page_size import Home, equal
+from page_size import Home, equal, run
 from preload import compile_program
 from tap import run_all, test
 
@@ -35,6 +35,17 @@ static uint64_t update(uint64_t *table, uint64_t count, uint64_t times)
 
 def program(source):
     return compile_program(HEAD + source)
+
+
+def observed_alike(command):
+    "The command's first run under the agent ends and says as alone. Returns the home of its database."
+    home = Home()
+    rc, truth, _ = run(command)
+    equal((rc, truth != ""), (0, True), "alone")
+    rc, out, err = home.agent(*command)
+    equal((rc, out), (0, truth), err)
+    assert "predicted gain" in err or "nothing to gain" in err, err
+    return home
 
 
 @test
@@ -80,6 +91,34 @@ int main(void)
 """)
     site = Home().plan(path)["sites"][0]
     assert site["key"].startswith("heap ") and 64 << 20 <= site["bytes"] <= 90 << 20, site
+
+
+@test
+def a_program_that_executes_itself():
+    "a program that starts its own file by /proc/self/exe or its number, in its place or beside it, is the same when it is observed"
+    path = program(r"""
+int main(int argc, char **argv)
+{
+	char *beside[] = {argv[0], "beside", NULL}, number[40];
+	int status;
+	pid_t child;
+
+	printf("%d %lu\n", argc, update(calloc(8, MIB), MIB, 100000));
+	fflush(stdout);
+	snprintf(number, sizeof(number), "/proc/%d/exe", (int)getpid());
+	if (argc == 1)
+		return execl("/proc/self/exe", argv[0], "again", "once", NULL);
+	if (argc == 3)
+		return execl(number, argv[0], "again", "and", "again", NULL);
+	if (argc == 2)
+		return 0;
+	if (posix_spawn(&child, "/proc/self/exe", NULL, NULL, beside, environ) || waitpid(child, &status, 0) != child)
+		return 1;
+	printf("%d %d\n", status, execv("/proc/self/exe/none", argv));
+	return 0;
+}
+""")
+    observed_alike([path])
 
 
 run_all()

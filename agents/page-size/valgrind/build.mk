@@ -4,7 +4,8 @@
 # and no sanitizers.
 #
 # VALGRIND_LIB=$(B)/lib/pem/valgrind valgrind --tool=pem-page-size finds there what it wants beside
-# the tool: the library that replaces malloc in the program, and links to what the distribution has.
+# the tool: the library that replaces malloc and execve in the program, and links to what the
+# distribution has.
 
 VALGRIND_TOOLS := $(B)/lib/pem/valgrind
 ifneq ($(HAVE_VALGRIND),)
@@ -15,6 +16,7 @@ ALL += $(VALGRIND_TOOL) $(VALGRIND_PRELOAD) $(VALGRIND_LINKS)
 
 VALGRIND_OBJ := $(patsubst %.c,$(B)/obj/valgrind/%.o,$(wildcard agents/page-size/valgrind/*.c) \
   agents/page-size/profile/ranges.c agents/page-size/sites/site.c)
+VALGRIND_EXEC := $(B)/obj/valgrind/agents/page-size/valgrind/preload/exec.o
 # Valgrind's headers are not made for our warnings.
 VALGRIND_FLAGS := -std=gnu11 -O2 -g $(WARNINGS) -fno-pie -fno-builtin -fno-stack-protector \
   -fno-strict-aliasing -isystem $(VALGRIND_INCLUDE) -Iagents/page-size -DVGA_amd64=1 -DVGO_linux=1 \
@@ -30,9 +32,15 @@ $(VALGRIND_TOOL): $(VALGRIND_OBJ)
 	  -Wl,-Ttext-segment=$(VALGRIND_ADDRESS) -o $@ $^ -L$(VALGRIND_ARCHIVES) \
 	  -lcoregrind-amd64-linux -lvex-amd64-linux -lgcc-sup-amd64-linux -lgcc
 
-$(VALGRIND_PRELOAD): $(VALGRIND_ARCHIVES)/libreplacemalloc_toolpreload-amd64-linux.a
+# It is loaded into the program, where it must not need a library.
+$(VALGRIND_EXEC): $(B)/obj/valgrind/%.o: %.c
+	$(call say,CC,$<)
+	$(Q)$(CC) -std=gnu11 -O2 -g $(WARNINGS) -fPIC -fno-builtin -fno-stack-protector \
+	  -isystem $(VALGRIND_INCLUDE) -MMD -MP -c $< -o $@
+
+$(VALGRIND_PRELOAD): $(VALGRIND_ARCHIVES)/libreplacemalloc_toolpreload-amd64-linux.a $(VALGRIND_EXEC)
 	$(call say,LINK,$@)
-	$(Q)$(CC) -shared -nodefaultlibs -Wl,-z,interpose,-z,initfirst -o $@ -Wl,--whole-archive $< \
+	$(Q)$(CC) -shared -nodefaultlibs -Wl,-z,interpose,-z,initfirst -o $@ -Wl,--whole-archive $^ \
 	  -Wl,--no-whole-archive
 
 $(VALGRIND_LINKS): $(VALGRIND_TOOLS)/%: $(VALGRIND_FOLDER)/%
