@@ -121,4 +121,35 @@ int main(int argc, char **argv)
     observed_alike([path])
 
 
+@test
+def a_deep_stack():
+    "a program that uses 40 MiB of its stack is the same when it is observed, whoever has raised the limit"
+    path = program(r"""
+static __attribute__((noinline)) uint64_t deep(size_t bytes)
+{
+	uint64_t *table = alloca(bytes);
+
+	memset(table, 0, bytes);
+	return update(table, bytes / 8, 100000);
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit limit;
+
+	(void)argv;
+	getrlimit(RLIMIT_STACK, &limit);
+	limit.rlim_cur = 64 * MIB;
+	if (argc > 1 && setrlimit(RLIMIT_STACK, &limit))
+		return 1;
+	printf("%lu\n", deep(40 * MIB));
+	return 0;
+}
+""")
+    home = observed_alike(["sh", "-c", "ulimit -S -s 100000; exec " + path])
+    stack, = [site for site in home.show() if site["name"] == "stack"]
+    assert 40 << 20 <= stack["bytes"] < 48 << 20, stack
+    observed_alike([path, "raise"])
+
+
 run_all()

@@ -5,15 +5,38 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #define TOOL "pem-page-size"
+#define STACK_MIN (UINT64_C(1) << 20)
 
 static int refuse(struct pem_error *error, const char *sentence)
 {
 	snprintf(error->text, sizeof(error->text), "%s", sentence);
 	return -ENOENT;
+}
+
+/*
+ * Valgrind lets the main thread's stack grow to what it is told at its start, and to 16 MiB if it
+ * is not. Linux goes by the limit of the moment, which a program may raise. What it is told costs
+ * addresses only.
+ */
+static uint64_t stack_bytes(void)
+{
+	const uint64_t most = UINT64_C(32) << 30, may_raise = UINT64_C(1) << 30;
+	struct rlimit limit;
+	uint64_t bytes;
+
+	if (getrlimit(RLIMIT_STACK, &limit))
+		return may_raise;
+	bytes = limit.rlim_max < may_raise ? limit.rlim_max : may_raise;
+	if (limit.rlim_cur > bytes)
+		bytes = limit.rlim_cur < most ? limit.rlim_cur : most;
+	/* Valgrind takes no less. */
+	return bytes > STACK_MIN ? bytes : STACK_MIN;
 }
 
 int page_observer__find(struct page_observer *observer, const char *profile, uint32_t limit_s,
@@ -39,6 +62,8 @@ int page_observer__find(struct page_observer *observer, const char *profile, uin
 	snprintf(observer->profile_option, sizeof(observer->profile_option), "--profile=%s",
 		 profile);
 	snprintf(observer->limit_option, sizeof(observer->limit_option), "--limit=%u", limit_s);
+	snprintf(observer->stack_option, sizeof(observer->stack_option),
+		 "--main-stacksize=%" PRIu64, stack_bytes());
 	observer->words[0] = observer->program;
 	observer->words[1] = tool;
 	observer->words[2] = quiet;
@@ -47,7 +72,8 @@ int page_observer__find(struct page_observer *observer, const char *profile, uin
 	observer->words[5] = observer->limit_option;
 	observer->words[6] = forks;
 	observer->words[7] = alone;
-	observer->words[8] = NULL;
+	observer->words[8] = observer->stack_option;
+	observer->words[9] = NULL;
 	return 0;
 }
 

@@ -58,8 +58,8 @@ int page_validate(const struct page_request *request);
 struct page_observer {
 	char program[PATH_MAX]; /* valgrind */
 	char folder[PATH_MAX]; /* of our tool for it */
-	char profile_option[PATH_MAX + 16], limit_option[48];
-	char *words[10]; /* before the command's */
+	char profile_option[PATH_MAX + 16], limit_option[48], stack_option[48];
+	char *words[11]; /* before the command's */
 };
 
 /*

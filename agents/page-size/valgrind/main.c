@@ -15,6 +15,8 @@ struct options options = {
 };
 
 #define WINDOWS_MIN 8u
+/* Stacks may grow much further than they do. */
+#define USUAL_STACK_BYTES (UINT64_C(8) << 20)
 
 static Bool discarded;
 
@@ -140,14 +142,29 @@ static void moved(Addr from, Addr to, SizeT bytes)
 	output__range(to, to + bytes, site, site == NO_SITE ? 0 : bytes);
 }
 
+/* The main thread's stack, and where it ends. */
+static UInt stack_site = NO_SITE;
+static Addr stack_start, stack_end;
+
 static void tell_stack(ThreadId thread)
 {
 	const struct page_site site = {.kind = PAGE_SITE_STACK};
-	Addr end = VG_(thread_get_stack_max)(thread) + 1;
 	SizeT bytes = VG_(thread_get_stack_size)(thread);
 
-	end = (end + SMALL_PAGE - 1) & -SMALL_PAGE;
-	output__range(end - bytes, end, sites__add(&site), 0);
+	stack_end = (VG_(thread_get_stack_max)(thread) + SMALL_PAGE) & -SMALL_PAGE;
+	stack_start = stack_end - bytes;
+	stack_site = sites__add(&site);
+	output__range(stack_start, stack_end, stack_site,
+		      bytes < USUAL_STACK_BYTES ? bytes : USUAL_STACK_BYTES);
+}
+
+/* How far it grew, if that was far. */
+static void tell_stack_depth(void)
+{
+	const NSegment *segment = VG_(am_find_nsegment)(stack_end - 1);
+
+	if (stack_site != NO_SITE && segment && stack_end - segment->start > USUAL_STACK_BYTES)
+		output__range(stack_start, stack_end, stack_site, stack_end - segment->start);
 }
 
 /* --- threads --- */
@@ -225,6 +242,7 @@ static void end(Int status)
 	(void)status;
 	bursts__take();
 	heap__tell();
+	tell_stack_depth();
 	bursts__end();
 }
 
