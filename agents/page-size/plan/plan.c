@@ -77,6 +77,47 @@ static int feed(struct page_plan *plan, struct page_profile *profile, const uint
 	return (int)n;
 }
 
+/* Is an object the C library, or the loader, whose calls of mmap nobody can stand between? */
+static bool is_c_library(const struct page_profile *profile, uint64_t object)
+{
+	const char *path = page_profile__path(profile, object), *slash;
+
+	if (!path)
+		return false;
+	slash = strrchr(path, '/');
+	path = slash ? slash + 1 : path;
+	return !strncmp(path, "libc.so.", 8) || !strncmp(path, "libc-2.", 7) ||
+	       !strncmp(path, "ld-linux", 8);
+}
+
+/* What the preloaded allocator can't give large pages (../apply/maps.c). */
+static void refuse_sites(struct page_plan *plan, const struct page_profile *profile,
+			 const struct page_profile_site *sites, uint32_t count,
+			 const uint32_t *index)
+{
+	uint64_t longest[PAGE_SITES_MAX] = {0};
+	struct plan_site *site;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		if (longest[index[i]] < sites[i].longest)
+			longest[index[i]] = sites[i].longest;
+	}
+	for (i = 0; i + 1 < plan->site_count; i++) {
+		site = &plan->sites[i];
+		/* The kernel lays the stack out, and lets it grow, as it likes. */
+		if (site->site.kind == PAGE_SITE_STACK)
+			site->refusal = "pages of the stack are the kernel's";
+		else if (site->site.kind != PAGE_SITE_MAP)
+			continue;
+		else if (is_c_library(profile, site->site.frames[0].object))
+			site->refusal = "the C library maps it for itself, such as stacks of "
+					"threads";
+		else if (longest[i] < UINT64_C(1) << plan->calibration.geometry.shifts[1])
+			site->refusal = "each of its mappings is smaller than a large page";
+	}
+}
+
 static double instructions_of(const struct page_profile_summary *summary)
 {
 	return summary->instructions ? (double)summary->instructions
@@ -160,8 +201,8 @@ static const char *reason_of(const struct page_plan *plan, uint32_t at)
 		return "chosen in part: the budget has no more";
 	if (site->size)
 		return "chosen";
-	if (!plan__can_be_large(plan, at))
-		return "pages of the stack are the kernel's";
+	if (site->refusal)
+		return site->refusal;
 	if (site->saved_ns < PLAN_PART_MIN * plan->run_ns)
 		return site->saved_ns + plan_cost__copies(plan, at, site->alone) <
 				       PLAN_PART_MIN * plan->run_ns
@@ -281,6 +322,7 @@ int plan__make(struct page_plan *plan, struct page_profile *profile,
 	index = calloc(count + 1, sizeof(*index));
 	rc = index ? plan__group(plan, sites, count, index) : -ENOMEM;
 	if (!rc) {
+		refuse_sites(plan, profile, sites, count, index);
 		plan->model = page_model__new(&calibration->geometry, plan->site_count, 1);
 		rc = plan->model ? 0 : -errno;
 	}

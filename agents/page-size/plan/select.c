@@ -15,8 +15,7 @@
 
 bool plan__can_be_large(const struct page_plan *plan, uint32_t site)
 {
-	/* The kernel lays the stack out, and lets it grow, as it likes. */
-	return site + 1 < plan->site_count && plan->sites[site].site.kind != PAGE_SITE_STACK;
+	return site + 1 < plan->site_count && !plan->sites[site].refusal;
 }
 
 /* Of a whole site in pages of the largest size. */

@@ -286,6 +286,8 @@ static void count_range(struct page_profile *profile, const struct profile_range
 		site->bytes = profile->now[range->site].bytes;
 	if (site->requested < profile->now[range->site].requested)
 		site->requested = profile->now[range->site].requested;
+	if (site->longest < range->end - range->start)
+		site->longest = range->end - range->start;
 }
 
 static int grow_ranges(struct ranges *ranges)

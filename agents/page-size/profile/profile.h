@@ -32,6 +32,7 @@ struct page_profile_site {
 	struct page_site site;
 	uint64_t bytes; /* most bytes of ranges that it had at one time */
 	uint64_t requested;
+	uint64_t longest; /* bytes of its longest range */
 	uint64_t calls; /* blocks that it had in all; 0: unknown */
 	uint64_t references, chained; /* of those kept */
 };
