@@ -184,6 +184,37 @@ static double seconds(struct timeval time)
 	return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
+/*
+ * A file that the kernel takes for no program is a script for the shell, as execvp and all shells
+ * have it. NULL: out of memory.
+ */
+static char **make_script_words(const struct pem_agent *agent)
+{
+	static char shell[] = "/bin/sh";
+	size_t count = 0, i;
+	char **words;
+
+	while (agent->argv[count])
+		count++;
+	words = calloc(count + 2, sizeof(*words));
+	if (!words)
+		return NULL;
+	words[0] = shell;
+	words[1] = (char *)agent->file;
+	for (i = 1; i < count; i++)
+		words[i + 1] = agent->argv[i];
+	return words;
+}
+
+static int spawn_script(const struct pem_agent *agent, char **environment, pid_t *pid)
+{
+	char **words = make_script_words(agent);
+	int rc = words ? posix_spawn(pid, words[0], NULL, NULL, words, environment) : ENOMEM;
+
+	free(words);
+	return rc;
+}
+
 /* The program found, and not what PATH may name by now. */
 static pid_t start_alone(struct pem_agent *agent, struct pem_error *error)
 {
@@ -192,6 +223,8 @@ static pid_t start_alone(struct pem_agent *agent, struct pem_error *error)
 	int rc = environment ? posix_spawn(&pid, agent->file, NULL, NULL, agent->argv, environment)
 			     : ENOMEM;
 
+	if (rc == ENOEXEC)
+		rc = spawn_script(agent, environment, &pid);
 	free(environment);
 	if (!rc)
 		return pid;
@@ -220,11 +253,15 @@ static char **make_words(const struct pem_agent *agent)
 
 int agent_command__exec(struct pem_agent *agent)
 {
-	char **environment = make_environment(agent);
+	char **environment = make_environment(agent), **words;
 
 	if (!environment)
 		return -ENOMEM;
 	execve(agent->file, agent->argv, environment);
+	words = errno == ENOEXEC ? make_script_words(agent) : NULL;
+	if (words)
+		execve(words[0], words, environment);
+	free(words);
 	free(environment);
 	return -errno;
 }
