@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -215,6 +216,23 @@ static bool take_option(int code, struct page_request *request, const char **map
 	}
 }
 
+/*
+ * A file that may not grow further is an error that is told, and no end of this program. Unlike
+ * SIG_IGN, the command does not inherit it.
+ */
+static void keep_size_limit(int number)
+{
+	(void)number;
+}
+
+static void catch_size_limit(void)
+{
+	struct sigaction before;
+
+	if (!sigaction(SIGXFSZ, NULL, &before) && before.sa_handler == SIG_DFL)
+		signal(SIGXFSZ, keep_size_limit);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *mappings[MAPPINGS_MAX];
@@ -225,6 +243,7 @@ int main(int argc, char **argv)
 	const struct action *action;
 	int code;
 
+	catch_size_limit();
 	if (argc < 2)
 		return page_usage_error(
 			"what is to be done? There is: run, validate, apply, profile, "

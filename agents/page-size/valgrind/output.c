@@ -10,6 +10,7 @@
 #include "tool.h"
 
 #include <asm/fcntl.h>
+#include <asm/resource.h>
 
 /* Core functions that tools are not told of: a descriptor out of the program's reach, and pread. */
 extern Int VG_(safe_fd)(Int fd);
@@ -53,10 +54,24 @@ static void fail(const HChar *what)
 		bursts__stop();
 }
 
+/* What may not grow so far would end the program by SIGXFSZ. */
+static Bool may_grow(Int to, ULong count)
+{
+	struct vki_rlimit limit;
+	struct vg_stat file;
+
+	if (VG_(getrlimit)(RLIMIT_FSIZE, &limit) || limit.rlim_cur == ~0ul)
+		return True;
+	return !VG_(fstat)(to, &file) && (ULong)file.size + count <= limit.rlim_cur;
+}
+
 static Bool write_all(Int to, const void *data, ULong count)
 {
 	const UChar *from = data;
 	Int part;
+
+	if (!may_grow(to, count))
+		return False;
 
 	while (count) {
 		part = VG_(write)(to, from, count < 1 << 20 ? (Int)count : 1 << 20);
