@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
 """page_size_more: pem page-size on programs that do to their memory, and to themselves, what few do"""
-from page_size import Home, equal, run
-from preload import compile_program
-from tap import run_all, test
+import os
 
-LONG_S = 30
+from page_size import Home, chosen, shape
+from preload import compile_program
+from tap import PEM, equal, run, run_all, test
+
+LONG_S = 60
 
 HEAD = r"""
 #define _GNU_SOURCE
 #include <alloca.h>
+#include <pthread.h>
 #include <spawn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -150,6 +153,88 @@ int main(int argc, char **argv)
     stack, = [site for site in home.show() if site["name"] == "stack"]
     assert 40 << 20 <= stack["bytes"] < 48 << 20, stack
     observed_alike([path, "raise"])
+
+
+@test
+def memory_that_cannot_be_served():
+    "what the C library maps for itself, and mappings below 2 MiB, are hot but not chosen, with the reason"
+    threads = program(r"""
+static void *work(void *none)
+{
+	volatile char room[24 * MIB];
+
+	memset((void *)room, 0, sizeof(room));
+	printf("%lu\n", update((uint64_t *)room, sizeof(room) / 8, 2000000));
+	return none;
+}
+
+int main(void)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+
+	pthread_attr_init(&attributes);
+	pthread_attr_setstacksize(&attributes, 32 * MIB);
+	pthread_create(&thread, &attributes, work, NULL);
+	return pthread_join(thread, NULL);
+}
+""")
+    pieces = program(r"""
+int main(void)
+{
+	uint64_t *tables[64], sum = 0;
+	int i;
+
+	for (i = 0; i < 64; i++)
+		tables[i] = mmap(NULL, MIB / 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	for (i = 0; i < 3000000; i++)
+		sum += tables[rand() % 64][rand() % (MIB / 16)]++;
+	printf("%lu\n", sum);
+	return 0;
+}
+""")
+    for path, reason in (threads, "C library"), (pieces, "smaller than a large page"):
+        plan = Home().plan(path)
+        equal(chosen(plan), [], "chosen")
+        site, = [site for site in plan["sites"] if site["key"].startswith("map ") and site["bytes"] >= 16 << 20]
+        assert reason in site["reason"] and site["saved_alone_ms"] > 0, site
+
+
+@test
+def a_script_without_an_interpreter():
+    "a file that is no program is the shell's, in each run of an agent as without one"
+    home = Home()
+    script = home.folder + "/script"
+    with open(script, "w") as out:
+        out.write("printf '%s\\n' \"$0\" \"$@\"\nexit 3\n")
+    os.chmod(script, 0o755)
+    for turn in range(3):
+        rc, out, err = home.agent(script, "a b", "")
+        equal((rc, out), (3, script + "\na b\n\n"), "run %d, which said %s" % (turn, err))
+
+
+@test
+def files_that_may_not_grow():
+    "under a limit for the size of files the command ends as alone, and no signal of the agent's own ends it"
+    for limit in 8, 200:
+        home = Home()
+        for turn in range(2):
+            rc, out, err = run(["sh", "-c", 'ulimit -f %d; exec "$@"' % limit, "sh", PEM, "page-size", "run", "--machine", home.machine,
+                                "--", *shape("maps", 1)], env={"PEM_DB": home.folder + "/cpo.db", "TMPDIR": home.folder})
+            equal((rc, out), (0, run(shape("maps", 1))[1]), err)
+        profile = home.folder + "/profile"
+        rc, out, err = run(["sh", "-c", 'ulimit -f %d; exec "$@"' % limit, "sh", PEM, "page-size", "profile", "-o", profile, "--",
+                            *shape("maps", 1)])
+        equal((rc, out), (0, run(shape("maps", 1))[1]), err)
+        assert "can't write" in err, err
+
+
+@test
+def a_command_that_starts_valgrind():
+    "a child of an observed command may be Valgrind itself"
+    words = ["sh", "-c", "valgrind -q --tool=none echo inside; echo outside"]
+    equal(run(words)[1], "inside\noutside\n", "alone")
+    observed_alike(words)
 
 
 run_all()

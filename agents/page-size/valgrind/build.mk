@@ -4,14 +4,15 @@
 # and no sanitizers.
 #
 # VALGRIND_LIB=$(B)/lib/pem/valgrind valgrind --tool=pem-page-size finds there what it wants beside
-# the tool: the library that replaces malloc and execve in the program, and links to what the
-# distribution has.
+# the tool: the library that replaces malloc and execve in the program, and links to all that
+# the distribution has: a program that starts Valgrind inherits VALGRIND_LIB.
 
 VALGRIND_TOOLS := $(B)/lib/pem/valgrind
 ifneq ($(HAVE_VALGRIND),)
 VALGRIND_TOOL := $(VALGRIND_TOOLS)/pem-page-size-amd64-linux
 VALGRIND_PRELOAD := $(VALGRIND_TOOLS)/vgpreload_pem-page-size-amd64-linux.so
-VALGRIND_LINKS := $(addprefix $(VALGRIND_TOOLS)/,default.supp vgpreload_core-amd64-linux.so)
+VALGRIND_LINKS := $(addprefix $(VALGRIND_TOOLS)/,$(filter-out pem-%,$(notdir \
+  $(wildcard $(VALGRIND_FOLDER)/*-linux $(VALGRIND_FOLDER)/*.so $(VALGRIND_FOLDER)/default.supp))))
 ALL += $(VALGRIND_TOOL) $(VALGRIND_PRELOAD) $(VALGRIND_LINKS)
 
 VALGRIND_OBJ := $(patsubst %.c,$(B)/obj/valgrind/%.o,$(wildcard agents/page-size/valgrind/*.c) \
