@@ -2,6 +2,8 @@
 /* callers.c - groups of directives by object, and the frames of a call */
 #include "callers.h"
 
+#include "object.h"
+
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
@@ -86,53 +88,6 @@ bool callers__init(const struct directives *directives)
 
 /* --- objects --- */
 
-static bool find_build_id(const char *notes, size_t bytes, uint64_t *object)
-{
-	size_t at = 0;
-
-	while (bytes >= sizeof(ElfW(Nhdr)) && at <= bytes - sizeof(ElfW(Nhdr))) {
-		const ElfW(Nhdr) *note = (const void *)(notes + at);
-		uint64_t name = at + sizeof(*note);
-		uint64_t content = name + ((uint64_t)note->n_namesz + 3) / 4 * 4;
-		uint64_t end = content + note->n_descsz;
-
-		if (end > bytes)
-			return false;
-		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && note->n_descsz &&
-		    !memcmp(notes + name, "GNU", 4)) {
-			*object = page_object__of_build_id((const void *)(notes + content),
-							   note->n_descsz);
-			return true;
-		}
-		at = (size_t)((end + 3) / 4 * 4);
-	}
-	return false;
-}
-
-bool callers__object(uintptr_t start, uintptr_t end, uintptr_t bias, uint64_t *object)
-{
-	const ElfW(Ehdr) *header = (const void *)start;
-	const ElfW(Phdr) * programs;
-	uintptr_t at;
-	unsigned i;
-
-	if (end - start < 4096 || memcmp(header->e_ident, ELFMAG, SELFMAG) ||
-	    header->e_phentsize != sizeof(*programs) ||
-	    header->e_phoff + (uint64_t)header->e_phnum * sizeof(*programs) > 4096)
-		return false;
-	programs = (const void *)(start + header->e_phoff);
-	for (i = 0; i < header->e_phnum; i++) {
-		at = bias + programs[i].p_vaddr;
-		if (programs[i].p_type == PT_NOTE && at >= start && at < end &&
-		    programs[i].p_memsz <= end - at &&
-		    find_build_id((const void *)at, programs[i].p_memsz, object))
-			return true;
-	}
-	*object = page_object__of_headers(header, sizeof(*header), programs,
-					  header->e_phnum * sizeof(*programs));
-	return true;
-}
-
 uint32_t callers__resolve(uintptr_t site)
 {
 	uint64_t page = site >> 12, object;
@@ -140,8 +95,8 @@ uint32_t callers__resolve(uintptr_t site)
 	uint32_t group = 0, i;
 
 	if (!_dl_find_object((void *)site, &found) &&
-	    callers__object((uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
-			    found.dlfo_link_map->l_addr, &object)) {
+	    object__number((uintptr_t)found.dlfo_map_start, (uintptr_t)found.dlfo_map_end,
+			   found.dlfo_link_map->l_addr, &object)) {
 		i = group_of(object);
 		if (i < group_count) {
 			__atomic_store_n(&groups[i].bias, found.dlfo_link_map->l_addr,

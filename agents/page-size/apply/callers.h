@@ -29,8 +29,6 @@ void callers__forget(void);
  * frame: __builtin_frame_address(0) of the function that was called.
  */
 int callers__find(uint32_t kind, uint32_t group, uintptr_t site);
-/* The number of an object that is mapped at start, and what the loader added to its addresses. */
-bool callers__object(uintptr_t start, uintptr_t end, uintptr_t bias, uint64_t *object);
 
 /* 0: the call is under no directive. */
 static inline uint32_t callers__group(uintptr_t site)

@@ -7,10 +7,10 @@
 #include "fixed.h"
 
 #include "arena.h"
-#include "callers.h"
 #include "counts.h"
 #include "middle.h"
 #include "next.h"
+#include "object.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -193,7 +193,7 @@ static int each_object(struct dl_phdr_info *info, size_t size, void *data)
 		if (end < at + info->dlpi_phdr[i].p_memsz)
 			end = at + info->dlpi_phdr[i].p_memsz;
 	}
-	if (start > end || !callers__object(start, end, info->dlpi_addr, &object))
+	if (start > end || !object__number(start, end, info->dlpi_addr, &object))
 		return 0;
 	for (i = 0; i < fixed.all->count; i++) {
 		const struct directive *directive = &fixed.all->list[i];
