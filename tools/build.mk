@@ -53,6 +53,7 @@ install: all
 	$(Q)for library in $(notdir $(LIBPEM_MORE)); do \
 	  $(INSTALL) -m 644 "$(B)/lib/$$library.1" "$(libdir)/$$library.1" && \
 	  ln -sf "$$library.1" "$(libdir)/$$library" || exit; done
+	$(call put,644,$(PAGE_HOOKS_ARCHIVE),$(libdir))
 	$(call put,644,$(wildcard $(B)/lib/pem/*.so),$(libdir)/pem)
 	$(call put,755,$(B)/lib/pem/pem-confined,$(libdir)/pem)
 	$(call put,755,$(VALGRIND_TOOL) $(VALGRIND_PRELOAD),$(libdir)/pem/valgrind)
@@ -65,7 +66,8 @@ install: all
 	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
 	$(Q)for file in libpem/libpem.pc $(if $(LIBPEM_AGENT),libpem/database/libpem-agent.pc) \
-	  $(if $(LIBPEM_NAMES),libpem/names/libpem-names.pc); do \
+	  $(if $(LIBPEM_NAMES),libpem/names/libpem-names.pc) \
+	  $(if $(PAGE_HOOKS),agents/page-size/hooks/pem-page-size-hooks.pc); do \
 	  sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	    $$file.in > "$(libdir)/pkgconfig/$${file##*/}" && \
 	  chmod 644 "$(libdir)/pkgconfig/$${file##*/}" || exit; done

@@ -89,7 +89,8 @@ def each_symbol_is_listed():
     maps = {"libpem.so.1": "libpem/libpem.map", "libpem-libc.so": "libpem/libc/libpem-libc.map",
             "libpem-agent.so.1": "libpem/database/libpem-agent.map", "libpem-names.so.1": "libpem/names/libpem-names.map",
             "database-postgresql.so": "libpem/database/driver.map",
-            "libpem-page-size.so": "agents/page-size/apply/libpem-page-size.map"}
+            "libpem-page-size.so": "agents/page-size/apply/libpem-page-size.map",
+            "libpem-page-size-hooks.so": "agents/page-size/hooks/libpem-page-size-hooks.map"}
     maps.update({"libpem-%s.so" % name: "libpem/%s/libpem-%s.map" % (name, name) for name in ("mpi", "sqlite", "jvm", "ompt")})
     for path in sorted(glob.glob(BUILD + "/lib/*.so*") + glob.glob(BUILD + "/lib/pem/*.so")):
         name = os.path.basename(path)

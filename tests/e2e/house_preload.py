@@ -70,6 +70,22 @@ PAGE_SIZE = {
     "abort __pthread_key_create pthread_mutex_lock pthread_mutex_unlock pthread_once":
         "of the unwinder, for frames that a program registers by hand: its own copy knows none",
 }
+HOOKS = {
+    PLAIN: "memory and text only",
+    "strcpy strtoull": "memory and text only",
+    "syscall fstat ftruncate getrlimit kill pread readlink rename clock_gettime": "system calls and nothing else",
+    "getauxval getpagesize": "read what the kernel gave the process",
+    "snprintf": "numbers and strings into a buffer need neither memory nor a lock",
+    "dlsym": "of what every C library has before any constructor; of what a program calls already later",
+    "dlopen": "of a C++ library that is loaded, where one of its operators is called for the first time",
+    "_dl_find_object": "lock-free, and safe in handlers of signals",
+    "dl_iterate_phdr": "with no lock of its own held: the loader's holders ask for nothing of the program's",
+    "dladdr1 __register_atfork pthread_atfork __cxa_at_quick_exit pthread_key_create": BEFORE_MAIN,
+    "pthread_setspecific": "only of a key whose value lies in the thread's own structure",
+    "__libc_single_threaded": "a flag of the C library",
+    "abort __pthread_key_create pthread_mutex_lock pthread_mutex_unlock pthread_once":
+        "of the unwinder, for frames that a program registers by hand: its own copy knows none",
+}
 
 
 def strays(names, allowed):
@@ -124,6 +140,13 @@ def page_size_applier():
     "libpem-page-size calls nothing that locks, and no allocator but the program's own"
     need_plain()
     equal(strays(imports(BUILD + "/lib/pem/libpem-page-size.so"), PAGE_SIZE), [], "functions without a reason")
+
+
+@test
+def page_size_hooks():
+    "libpem-page-size-hooks calls nothing that allocates or locks, but the program's own allocator where it stands in front of it"
+    need_plain()
+    equal(strays(imports(BUILD + "/lib/libpem-page-size-hooks.so"), HOOKS), [], "functions without a reason")
 
 
 @test

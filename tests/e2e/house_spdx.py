@@ -15,6 +15,7 @@ FOLDERS = (
     (r".*/build\.mk$", {"MIT", "LGPL-2.1-or-later"}),
     (r"spec/abi/pem/(k?ring|kmod|kprobe|layout|predicate|distribution|statistic)\.h$", EITHER),
     (r"agents/page-size/valgrind/", {"GPL-2.0-or-later"}),
+    (r"agents/page-size/hooks/", {"LGPL-2.1-or-later"}),
     (r"kmod/", {"GPL-2.0", "GPL-2.0-only"}),
     (r"libpem/", {"LGPL-2.1-or-later"}),
     (r"", {"MIT"}),
@@ -54,7 +55,7 @@ def every_source_names_its_licence():
 
 @test
 def folders_keep_to_their_licence():
-    "kmod is GPL-2.0, the tool for Valgrind, too, libpem LGPL-2.1-or-later, the ring either, the rest MIT"
+    "kmod is GPL-2.0, the tool for Valgrind, too, libpem and the hooks LGPL-2.1-or-later, the ring either, the rest MIT"
     equal([(f, licence(f)) for f in sources() if licence(f) and licence(f) not in allowed(f)], [], "strays")
 
 

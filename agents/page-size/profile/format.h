@@ -11,6 +11,9 @@
  * ranges of addresses of its own, which begin and end at multiples of 2 MiB, as the allocator that
  * applies directives does. So an address alone tells the site, and no single allocation is written.
  *
+ * A window of references that a thread made without a gap is one burst, or several that go on where
+ * the last one ended. Of threads that run at once, the bursts stand in the order in which they end.
+ *
  * For writers inside Valgrind, too: nothing here needs the C library.
  */
 #ifndef PAGE_PROFILE_FORMAT_H
@@ -74,7 +77,8 @@ struct profile_calls {
 
 /*
  * References that followed each other in one thread, without a gap. Not among them, and counted
- * nowhere: references to the stack near one that the same basic block made just before.
+ * nowhere: references to the stack near one that the same basic block made just before; with
+ * compiler hooks, all that the compiler did not write into the program's code.
  */
 struct profile_burst {
 	uint64_t at; /* number of references of the whole program before the first of these */
