@@ -150,8 +150,8 @@ static void more_sites_than_the_model_has_are_one(void **state)
 
 static void texts_of_directives_are_read_back(void **state)
 {
-	const struct plan_directive d = {
-		2097152, 12345678, 4194304, 0.25, 0.5, 1.5, "malloc in a.out+0x1 x"};
+	struct plan_directive d = {
+		2097152, 12345678, 4194304, 0.25, 0.5, 1.5, .name = "malloc in a.out+0x1 x"};
 	struct plan_directive back = {0};
 	char text[512];
 
@@ -163,6 +163,12 @@ static void texts_of_directives_are_read_back(void **state)
 	assert_int_equal(back.most, d.most);
 	assert_true(back.share == d.share && back.chained == d.chained &&
 		    back.saved_ms == d.saved_ms);
+	assert_string_equal(back.name, d.name);
+	assert_int_equal(back.source, 0);
+	d.source = PROFILE_COMPILER;
+	assert_true(plan_directive__write(&d, text, sizeof(text)) > 0);
+	assert_int_equal(plan_directive__read(&back, text), 0);
+	assert_int_equal(back.source, PROFILE_COMPILER);
 	assert_string_equal(back.name, d.name);
 	assert_int_equal(plan_directive__write(&d, text, 20), -ENOSPC);
 }
@@ -179,6 +185,9 @@ static void texts_that_are_no_directives_are_refused(void **state)
 		"page_size=0 bytes=1 most=0 share=0 chained=0 saved_ms=0 name=x",
 		"page_size=4096 bytes=1 most=0 share=nan chained=0 saved_ms=0 name=x",
 		"page_size=4096 bytes=1 most=0 share=0 chained=inf saved_ms=0 name=x",
+		"page_size=4096 bytes=1 most=0 share=0 chained=0 saved_ms=0 observer=me name=x",
+		"page_size=4096 bytes=1 most=0 share=0 chained=0 saved_ms=0 observer= name=x",
+		"page_size=4096 bytes=1 most=0 share=0 chained=0 saved_ms=0 observer=hooks",
 	};
 	struct plan_directive d = {.page_size = 77};
 	char text[400];

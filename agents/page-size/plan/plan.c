@@ -14,6 +14,8 @@
  * them.
  */
 #define INSTRUCTIONS_PER_REFERENCE 2.5
+/* Compiler hooks see no spilled registers, calls and returns, and nothing in libraries. */
+#define INSTRUCTIONS_PER_HOOK 5.5
 /* The run's time is known from its instructions only: this factor either way covers 95 %. */
 #define RUN_FACTOR 1.6
 
@@ -120,8 +122,11 @@ static void refuse_sites(struct page_plan *plan, const struct page_profile *prof
 
 static double instructions_of(const struct page_profile_summary *summary)
 {
+	double each = summary->source == PROFILE_COMPILER ? INSTRUCTIONS_PER_HOOK
+							  : INSTRUCTIONS_PER_REFERENCE;
+
 	return summary->instructions ? (double)summary->instructions
-				     : INSTRUCTIONS_PER_REFERENCE * (double)summary->references;
+				     : each * (double)summary->references;
 }
 
 /*

@@ -97,8 +97,11 @@ struct plan_directive {
 	uint64_t page_size, bytes;
 	uint64_t most; /* bytes of large pages; 0: for all of its memory */
 	double share, chained, saved_ms;
+	uint32_t source; /* enum profile_source: who observed; 0: unknown */
 	char name[PLAN_NAME_BYTES];
 };
+/* The word for enum profile_source in texts and JSON; "" for one that is none. Static. */
+const char *plan_source__word(uint32_t source);
 /* As "page_size=2097152 bytes=8388608 ...". write returns its length, or -ENOSPC. */
 int plan_directive__write(const struct plan_directive *directive, char *text, size_t bytes);
 /* -EBADMSG: the text is no such directive's. */

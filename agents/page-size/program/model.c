@@ -94,6 +94,7 @@ static int print_plan_json(const struct page_plan *plan, const struct page_reque
 	int status;
 
 	cli_json__text(object, "figures", "simulated");
+	cli_json__text(object, "observer", plan_source__word(plan->summary.source));
 	cli_json__count(object, "references", plan->summary.references);
 	cli_json__count(object, "kept", plan->summary.kept);
 	cli_json__count(object, "instructions", plan->summary.instructions);
@@ -185,9 +186,10 @@ static int print_plan(const struct page_plan *plan, const struct page_request *r
 
 	print_sites(plan);
 	printf("\nChosen: %s of large pages save %.1f %% of the run (%.1f to %.1f; simulated from "
-	       "%s of %s references).\n",
+	       "%s of %s references that %s saw).\n",
 	       cli_bytes(plan->bytes), plan->gain, plan->gain_low, plan->gain_high,
-	       cli_count(plan->summary.kept), cli_count(plan->summary.references));
+	       cli_count(plan->summary.kept), cli_count(plan->summary.references),
+	       page_observer__name(plan->summary.source));
 	if (plan->summary.cut)
 		printf("The profile was cut: the program was killed, or the disk was full.\n");
 	if (plan->point_count > 1)

@@ -12,71 +12,7 @@
 
 #define TOOL "pem-page-size"
 #define STACK_MIN (UINT64_C(1) << 20)
-
-static int refuse(struct pem_error *error, const char *sentence)
-{
-	snprintf(error->text, sizeof(error->text), "%s", sentence);
-	return -ENOENT;
-}
-
-/*
- * Valgrind lets the main thread's stack grow to what it is told at its start, and to 16 MiB if it
- * is not. Linux goes by the limit of the moment, which a program may raise. What it is told costs
- * addresses only.
- */
-static uint64_t stack_bytes(void)
-{
-	const uint64_t most = UINT64_C(32) << 30, may_raise = UINT64_C(1) << 30;
-	struct rlimit limit;
-	uint64_t bytes;
-
-	if (getrlimit(RLIMIT_STACK, &limit))
-		return may_raise;
-	bytes = limit.rlim_max < may_raise ? limit.rlim_max : may_raise;
-	if (limit.rlim_cur > bytes)
-		bytes = limit.rlim_cur < most ? limit.rlim_cur : most;
-	/* Valgrind takes no less. */
-	return bytes > STACK_MIN ? bytes : STACK_MIN;
-}
-
-int page_observer__find(struct page_observer *observer, const char *profile, uint32_t limit_s,
-			struct pem_error *error)
-{
-	static char tool[] = "--tool=" TOOL, quiet[] = "-q", others[] = "--follow-exec=yes";
-	static char forks[] = "--follow-fork=no";
-	/* The user's options are for another tool. */
-	static char alone[] = "--command-line-only=yes";
-	char file[PATH_MAX];
-	char *slash;
-
-	if (cli_library_file("pem/valgrind/" TOOL "-amd64-linux", file, sizeof(file)))
-		return refuse(error, "there is no observer here: pem was built without Valgrind's "
-				     "libraries (make deps installs them, then make again)");
-	slash = strrchr(file, '/');
-	*slash = '\0';
-	strcpy(observer->folder, file);
-	if (cli_command__check("valgrind", observer->program, sizeof(observer->program)) !=
-	    CLI_DONE)
-		return refuse(error, "there is no observer here: install Valgrind (package "
-				     "valgrind)");
-	snprintf(observer->profile_option, sizeof(observer->profile_option), "--profile=%s",
-		 profile);
-	snprintf(observer->limit_option, sizeof(observer->limit_option), "--limit=%u", limit_s);
-	snprintf(observer->stack_option, sizeof(observer->stack_option),
-		 "--main-stacksize=%" PRIu64, stack_bytes());
-	observer->words[0] = observer->program;
-	observer->words[1] = tool;
-	observer->words[2] = quiet;
-	observer->words[3] = others;
-	observer->words[4] = observer->profile_option;
-	observer->words[5] = observer->limit_option;
-	observer->words[6] = forks;
-	observer->words[7] = alone;
-	observer->words[8] = observer->stack_option;
-	observer->words[9] = NULL;
-	return 0;
-}
-
+#define HOOKS "libpem-page-size-hooks.so"
 #define NEEDED_MAX 256u
 
 struct image {
@@ -131,16 +67,15 @@ static void get_text(const struct image *image, off_t at, char *text, size_t byt
 	text[got > 0 ? got : 0] = '\0';
 }
 
-/* Does a program need a library that has to be loaded before all others? */
-static bool needs_sanitizer(const struct image *image, const Elf64_Phdr *dynamic)
+/* Does a program need a library whose name begins with one of these? NULL ends them. */
+static bool needs_library(const struct image *image, const Elf64_Phdr *dynamic,
+			  const char *const *names)
 {
-	static const char *const first[] = {"libasan.so", "libtsan.so", "liblsan.so",
-					    "libhwasan.so"};
 	Elf64_Dyn entries[NEEDED_MAX];
 	ssize_t got = pread(image->fd, entries, sizeof(entries), (off_t)dynamic->p_offset);
 	size_t count = got > 0 ? (size_t)got / sizeof(entries[0]) : 0, i, j;
 	off_t strings = 0;
-	char name[32];
+	char name[sizeof(HOOKS)];
 
 	for (i = 0; i < count && entries[i].d_tag != DT_NULL; i++) {
 		if (entries[i].d_tag == DT_STRTAB)
@@ -150,12 +85,21 @@ static bool needs_sanitizer(const struct image *image, const Elf64_Phdr *dynamic
 		if (entries[i].d_tag != DT_NEEDED)
 			continue;
 		get_text(image, strings + (off_t)entries[i].d_un.d_val, name, sizeof(name));
-		for (j = 0; j < sizeof(first) / sizeof(first[0]); j++) {
-			if (!strncmp(name, first[j], strlen(first[j])))
+		for (j = 0; names[j]; j++) {
+			if (!strncmp(name, names[j], strlen(names[j])))
 				return true;
 		}
 	}
 	return false;
+}
+
+/* Does a program need a library that has to be loaded before all others? */
+static bool needs_sanitizer(const struct image *image, const Elf64_Phdr *dynamic)
+{
+	static const char *const first[] = {"libasan.so", "libtsan.so", "liblsan.so",
+					    "libhwasan.so", NULL};
+
+	return needs_library(image, dynamic, first);
 }
 
 /* Why nothing can be preloaded; NULL: it can. A script's interpreter is what counts. */
@@ -203,4 +147,117 @@ int page_program__check(const char *file, struct pem_error *error)
 	snprintf(error->text, sizeof(error->text),
 		 "%.300s %s, so its pages can't be chosen; run it without an agent", file, why);
 	return -EOPNOTSUPP;
+}
+
+/* Is the program linked with the runtime of compiler hooks? */
+static bool has_hooks(const char *command)
+{
+	static const char *const hooks[] = {HOOKS, NULL};
+	struct image image = {.fd = -1};
+	Elf64_Phdr program;
+	char file[PATH_MAX];
+	bool found = false;
+	unsigned i;
+
+	if (cli_command__check(command, file, sizeof(file)) == CLI_DONE)
+		image.fd = open(file, O_RDONLY | O_CLOEXEC);
+	if (image.fd < 0)
+		return false;
+	if (read_head(image.fd, &image.head)) {
+		for (i = 0; !found && get_program(&image, i, &program); i++)
+			found = program.p_type == PT_DYNAMIC &&
+				needs_library(&image, &program, hooks);
+	}
+	close(image.fd);
+	return found;
+}
+
+static int refuse(struct pem_error *error, const char *sentence)
+{
+	snprintf(error->text, sizeof(error->text), "%s", sentence);
+	return -ENOENT;
+}
+
+/*
+ * Valgrind lets the main thread's stack grow to what it is told at its start, and to 16 MiB if it
+ * is not. Linux goes by the limit of the moment, which a program may raise. What it is told costs
+ * addresses only.
+ */
+static uint64_t stack_bytes(void)
+{
+	const uint64_t most = UINT64_C(32) << 30, may_raise = UINT64_C(1) << 30;
+	struct rlimit limit;
+	uint64_t bytes;
+
+	if (getrlimit(RLIMIT_STACK, &limit))
+		return may_raise;
+	bytes = limit.rlim_max < may_raise ? limit.rlim_max : may_raise;
+	if (limit.rlim_cur > bytes)
+		bytes = limit.rlim_cur < most ? limit.rlim_cur : most;
+	/* Valgrind takes no less. */
+	return bytes > STACK_MIN ? bytes : STACK_MIN;
+}
+
+static int find_valgrind(struct page_observer *observer, const char *profile, uint32_t limit_s,
+			 struct pem_error *error)
+{
+	static char tool[] = "--tool=" TOOL, quiet[] = "-q", others[] = "--follow-exec=yes";
+	static char forks[] = "--follow-fork=no";
+	/* The user's options are for another tool. */
+	static char alone[] = "--command-line-only=yes";
+	char file[PATH_MAX];
+	char *slash;
+
+	if (cli_library_file("pem/valgrind/" TOOL "-amd64-linux", file, sizeof(file)))
+		return refuse(error, "there is no observer here: pem was built without Valgrind's "
+				     "libraries (make deps installs them, then make again)");
+	slash = strrchr(file, '/');
+	*slash = '\0';
+	strcpy(observer->folder, file);
+	observer->variables[0][0] = "VALGRIND_LIB";
+	observer->variables[0][1] = observer->folder;
+	if (cli_command__check("valgrind", observer->program, sizeof(observer->program)) !=
+	    CLI_DONE)
+		return refuse(error, "there is no observer here: install Valgrind (package "
+				     "valgrind)");
+	snprintf(observer->profile_option, sizeof(observer->profile_option), "--profile=%s",
+		 profile);
+	snprintf(observer->limit_option, sizeof(observer->limit_option), "--limit=%u", limit_s);
+	snprintf(observer->stack_option, sizeof(observer->stack_option),
+		 "--main-stacksize=%" PRIu64, stack_bytes());
+	observer->words[0] = observer->program;
+	observer->words[1] = tool;
+	observer->words[2] = quiet;
+	observer->words[3] = others;
+	observer->words[4] = observer->profile_option;
+	observer->words[5] = observer->limit_option;
+	observer->words[6] = forks;
+	observer->words[7] = alone;
+	observer->words[8] = observer->stack_option;
+	observer->words[9] = NULL;
+	return 0;
+}
+
+int page_observer__find(struct page_observer *observer, const char *command, const char *profile,
+			uint32_t limit_s, struct pem_error *error)
+{
+	memset(observer, 0, sizeof(*observer));
+	observer->source = PROFILE_VALGRIND;
+	if (!has_hooks(command))
+		return find_valgrind(observer, profile, limit_s, error);
+	observer->source = PROFILE_COMPILER;
+	snprintf(observer->profile_option, sizeof(observer->profile_option), "%s", profile);
+	snprintf(observer->limit_option, sizeof(observer->limit_option), "limit=%u", limit_s);
+	observer->variables[0][0] = "PEM_PAGE_SIZE_PROFILE";
+	observer->variables[0][1] = observer->profile_option;
+	observer->variables[1][0] = "PEM_PAGE_SIZE_PROFILE_OPTIONS";
+	observer->variables[1][1] = observer->limit_option;
+	return 0;
+}
+
+const char *page_observer__name(enum profile_source source)
+{
+	return source == PROFILE_VALGRIND   ? "Valgrind"
+	       : source == PROFILE_COMPILER ? "compiler hooks"
+					    : "samples";
 }

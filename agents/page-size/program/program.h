@@ -21,6 +21,7 @@
 
 #include "cli.h"
 #include "plan/plan.h"
+#include "profile/profile.h"
 
 #include <pem/agent.h>
 
@@ -56,18 +57,24 @@ int page_validate(const struct page_request *request);
 /* --- observer.c --- */
 
 struct page_observer {
+	enum profile_source source;
+	/* For the command's environment: names and values; NULL ends them. */
+	const char *variables[3][2];
 	char program[PATH_MAX]; /* valgrind */
 	char folder[PATH_MAX]; /* of our tool for it */
 	char profile_option[PATH_MAX + 16], limit_option[48], stack_option[48];
-	char *words[11]; /* before the command's */
+	char *words[11]; /* before the command's; none: words[0] is NULL */
 };
 
 /*
- * Find the best observer that is here, and set it up to write a profile to a path. Returns 0 or
- * -errno with error: -ENOENT there is none, and what to install.
+ * Find the best observer of a command, and set it up to write a profile to an absolute path: the
+ * runtime of compiler hooks that its program is linked with, else Valgrind. Returns 0 or -errno
+ * with error: -ENOENT there is none, and what to install.
  */
-int page_observer__find(struct page_observer *observer, const char *profile, uint32_t limit_s,
-			struct pem_error *error);
+int page_observer__find(struct page_observer *observer, const char *command, const char *profile,
+			uint32_t limit_s, struct pem_error *error);
+/* What people call who wrote a profile: a static text. */
+const char *page_observer__name(enum profile_source source);
 /*
  * Can a program be observed and changed? 0, or -EOPNOTSUPP with error: it is linked statically, or
  * for another processor, so that nothing can be preloaded into it.

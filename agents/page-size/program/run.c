@@ -23,6 +23,17 @@ struct page_agent {
 
 /* --- observe --- */
 
+/* Have the command write a profile. */
+static int set_up(struct pem_agent *agent, const struct page_observer *observer)
+{
+	int rc = 0, i;
+
+	for (i = 0; !rc && observer->variables[i][0]; i++)
+		rc = pem_agent__set_variable(agent, observer->variables[i][0],
+					     observer->variables[i][1]);
+	return rc || !observer->words[0] ? rc : pem_agent__wrap(agent, observer->words);
+}
+
 static int observe(struct pem_agent *agent, struct pem_session *session, void *arg)
 {
 	struct page_agent *page = arg;
@@ -35,21 +46,18 @@ static int observe(struct pem_agent *agent, struct pem_session *session, void *a
 	if (!rc) {
 		snprintf(page->profile, sizeof(page->profile), "%s/profile",
 			 page->treatment.folder);
-		rc = page_observer__find(&page->observer, page->profile, page->request->limit_s,
-					 &error);
+		rc = page_observer__find(&page->observer, page->request->words[0], page->profile,
+					 page->request->limit_s, &error);
 	}
 	if (rc) {
 		pem_agent__say(agent, PEM_LOG_WARNING, "%s", error.text);
 		return rc;
 	}
-	rc = pem_agent__set_variable(agent, "VALGRIND_LIB", page->observer.folder);
-	if (!rc)
-		rc = pem_agent__wrap(agent, page->observer.words);
+	rc = set_up(agent, &page->observer);
 	if (!rc)
 		pem_agent__say(agent, PEM_LOG_INFO,
-			       "observing the command with Valgrind: slower this once, for %u s at "
-			       "most",
-			       page->request->limit_s);
+			       "observing the command with %s: slower this once, for %u s at most",
+			       page_observer__name(page->observer.source), page->request->limit_s);
 	return rc;
 }
 
@@ -102,6 +110,7 @@ static int propose(struct pem_agent *agent, const struct page_plan *plan, uint32
 		plan->saved_ns > 0 ? 1.96 * plan->error_ns * fabs(saved_ns / plan->saved_ns) : 0;
 
 	text.saved_ms = saved_ns / 1e6;
+	text.source = plan->summary.source;
 	memcpy(text.name, site->name, sizeof(text.name));
 	pem_printable(text.name);
 	page_site__write(&site->site, d.subject);
@@ -444,20 +453,23 @@ int page_profile(const struct page_request *request)
 		status = check_profile(request);
 	if (status)
 		return status;
-	rc = page_observer__find(&observer, request->output, request->limit_s, &error);
+	rc = page_observer__find(&observer, request->words[0], request->output, request->limit_s,
+				 &error);
 	if (rc)
 		return cli_error(CLI_NOT_HERE, "%s", error.text);
 	while (request->words[count])
 		count++;
 	words = calloc(count + sizeof(observer.words) / sizeof(observer.words[0]) + 1,
 		       sizeof(*words));
-	if (!words || setenv("VALGRIND_LIB", observer.folder, 1))
+	for (i = 0; words && observer.variables[i][0]; i++)
+		rc |= setenv(observer.variables[i][0], observer.variables[i][1], 1);
+	if (!words || rc)
 		return cli_error(CLI_FAILED, "no memory");
 	for (i = 0; observer.words[i]; i++)
 		words[i] = observer.words[i];
-	cli_say("observing with Valgrind, for %u s at most; next: pem page-size model %s",
-		request->limit_s, request->output);
+	cli_say("observing with %s, for %u s at most; next: pem page-size model %s",
+		page_observer__name(observer.source), request->limit_s, request->output);
 	memcpy(words + i, request->words, count * sizeof(*words));
-	execv(words[0], words);
+	execvp(words[0], words);
 	return cli_error(CLI_FAILED, "cannot run %s: %s", words[0], strerror(errno));
 }

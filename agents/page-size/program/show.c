@@ -15,6 +15,7 @@ struct listing {
 	struct json_object *array;
 	struct pem_db_application application; /* of the directives that are shown now */
 	uint32_t shown;
+	uint32_t sources; /* bits of enum profile_source: who observed what is shown */
 };
 
 static const char *state_name(int64_t state)
@@ -34,6 +35,7 @@ static int show_directive(const void *row, void *arg)
 	if (plan_directive__read(&text, d->text))
 		return 0;
 	listing->shown++;
+	listing->sources |= 1u << text.source;
 	if (listing->array) {
 		object = json_object_new_object();
 		cli_json__count(object, "directive", (uint64_t)d->id);
@@ -51,6 +53,7 @@ static int show_directive(const void *row, void *arg)
 		cli_json__count(object, "large_bytes", (uint64_t)d->cost_bytes);
 		cli_json__text(object, "state", state_name(d->state));
 		cli_json__text(object, "reason", d->reason);
+		cli_json__text(object, "observer", plan_source__word(text.source));
 		json_object_array_add(listing->array, object);
 		return 0;
 	}
@@ -97,6 +100,24 @@ static int find_application(const struct page_request *request, struct pem_db_ap
 	return rc;
 }
 
+/* Who observed the programs. */
+static void print_sources(uint32_t sources)
+{
+	const char *before = "";
+	uint32_t source;
+
+	if (!(sources & ~1u))
+		return;
+	printf("Observed with ");
+	for (source = PROFILE_VALGRIND; source <= PROFILE_SAMPLES; source++) {
+		if (!(sources >> source & 1))
+			continue;
+		printf("%s%s", before, page_observer__name(source));
+		before = " or ";
+	}
+	printf(".\n");
+}
+
 static int print_listing(struct listing *listing, const struct page_request *request)
 {
 	if (request->html && !listing->shown) {
@@ -121,6 +142,7 @@ static int print_listing(struct listing *listing, const struct page_request *req
 			       request->words[0] ? request->words[0] : "",
 			       request->words[0] ? request->words[0] : "COMMAND");
 		}
+		print_sources(listing->sources);
 	}
 	return cli_finish_output(CLI_DONE);
 }
