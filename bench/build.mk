@@ -5,7 +5,7 @@
 
 BENCHES := notify handles threads callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge page_size page_size_programs names \
-  page_size_machine page_size_loop
+  page_size_machine page_size_loop page_size_hooks
 BENCH_C := notify handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -125,6 +125,15 @@ $(PAGE_PROGRAMS): $(B)/bench/page-size/%: bench/page-size/%.c bench/page-size/pr
 	$(call say,LINK,$@)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) -MF $@.d -o $@ $<
+
+# The same with compiler hooks, for the agent to observe them by.
+PAGE_HOOKED := $(if $(PAGE_HOOKS),$(PAGE_PROGRAMS:%=%-hooks))
+$(PAGE_HOOKED): $(B)/bench/page-size/%-hooks: bench/page-size/%.c bench/page-size/program.h $(PAGE_HOOKS) \
+  $(PAGE_HOOKS_ARCHIVE)
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(ALL_CFLAGS) -fsanitize=thread -MF $@.d -c -o $@.o $<
+	$(Q)$(CC) $(CFLAGS) -o $@ $@.o $(PAGE_HOOKS_ARCHIVE) $(PAGE_HOOKS) -Wl,-rpath,'$$ORIGIN/../../lib'
+$(B)/bench/page_size_hooks: $(PAGE_PROGRAMS) $(PAGE_HOOKED) $(PAGE_SIZE_PY)
 $(B)/bench/page_size_programs: $(PAGE_PROGRAMS) $(B)/bench/page-size/dictionary.py $(PAGE_SIZE_PY)
 
 $(B)/bench/call_back $(B)/bench/attach_first $(B)/bench/read_trace: \
