@@ -212,7 +212,7 @@ static enum pem_agent_verdict validate(struct pem_agent *agent,
 	uint64_t id = (uint64_t)agent->directives[0].id, run = (uint64_t)agent->run.id;
 
 	pem_notify_agent_validation_begin(id, run);
-	verdict = agent_history__judge(agent, comparison);
+	verdict = agent_verdict__judge(agent, comparison);
 	pem_notify_agent_validation_end(
 		id, run, comparison->gain, (comparison->gain_high - comparison->gain_low) / 2,
 		comparison->treated < comparison->controls ? comparison->treated

@@ -3,7 +3,8 @@
  * loop.h - the loop of an agent, in parts
  *
  *	loop.c		what this run is for; the functions of an agent, called in their order
- *	history.c	directives and runs of the database, and what the run came to
+ *	history.c	directives and runs of the database, and what was observed
+ *	verdict.c	runs as evidence, and what becomes of directives by it
  *	identity.c	which application and which machine
  *	command.c	starts the command and waits for its end
  *	judge.c		are runs with directives faster?
@@ -83,8 +84,19 @@ void agent_history__forget(struct pem_agent *agent);
 void agent_history__modelled(struct pem_agent *agent);
 /* Note that no model could be made of an observation. */
 void agent_history__failed(struct pem_agent *agent);
+/* Stop using the database: the command runs on without it. The sentence of agent->error is said. */
+void agent_history__give_up(struct pem_agent *agent);
+/* The time since 1970. */
+int64_t agent_history__now_ns(void);
+
+/* --- verdict.c --- */
+
+/* Runs are compared that had the same arguments and ended alike: the number of such a group. */
+uint32_t agent_verdict__group(const char *workload, int64_t status);
+/* Add an earlier run to what is compared. */
+void agent_verdict__add(struct pem_agent *agent, const struct pem_agent_trial *trial);
 /* Note this run as evidence, compare all, and keep or withdraw the directives. */
-enum pem_agent_verdict agent_history__judge(struct pem_agent *agent,
+enum pem_agent_verdict agent_verdict__judge(struct pem_agent *agent,
 					    struct pem_agent_comparison *comparison);
 
 /* --- command.c --- */
