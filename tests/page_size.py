@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """A database for pem page-size, and the calibration of a machine that is nobody's. Without Valgrind the test is skipped."""
+import collections
 import json
 import os
 import shutil
@@ -57,6 +58,12 @@ class Home:
         rc, out, err = self.run("show", "--json", *words)
         equal(rc, 0, err)
         return json.loads(out)
+
+    def evidence(self):
+        """How many rows of evidence there are of each role."""
+        rc, out, err = run([PEM, "db", "show", "evidence", "--json"], env={"PEM_DB": self.folder + "/cpo.db"})
+        equal(rc, 0, err)
+        return collections.Counter(row["role"] for row in json.loads(out))
 
     def large_pages(self):
         """Bytes of large pages of each run that had some."""

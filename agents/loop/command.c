@@ -120,6 +120,8 @@ static const int passed[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2}
 static volatile pid_t command;
 /* A signal that came before the command was there. */
 static volatile sig_atomic_t pending;
+/* The last of the signals by which people end a command. */
+static volatile sig_atomic_t interrupted;
 
 /* A terminal sends its signals to the command, too: those come from the kernel. */
 static void pass_on(int number, siginfo_t *info, void *context)
@@ -127,6 +129,8 @@ static void pass_on(int number, siginfo_t *info, void *context)
 	int error = errno;
 
 	(void)context;
+	if (number == SIGINT || number == SIGQUIT || number == SIGTERM)
+		interrupted = number;
 	if (info->si_code > 0 && (number == SIGINT || number == SIGQUIT))
 		return;
 	if (command > 0)
@@ -336,7 +340,7 @@ int agent_command__run(struct pem_agent *agent, struct pem_session *session,
 	int status;
 
 	forget_own_peak();
-	pending = 0;
+	pending = interrupted = 0;
 	pass_signals(&old);
 	began_s = now_s();
 	pid = session ? start_observed(agent, session, error) : start_alone(agent, error);
@@ -351,6 +355,7 @@ int agent_command__run(struct pem_agent *agent, struct pem_session *session,
 	agent->end.seconds = now_s() - began_s;
 	command = 0;
 	restore_signals(&old);
+	agent->end.interrupted = interrupted;
 	agent->end.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	agent->end.user_s = seconds(used.ru_utime);
 	agent->end.system_s = seconds(used.ru_stime);

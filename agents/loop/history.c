@@ -96,7 +96,8 @@ static int take_evidence(const void *row, void *arg)
 	struct pem_db_run run = {.size = sizeof(run), .id = evidence->run};
 	int rc;
 
-	if (evidence->role == PEM_DB_BASIS)
+	agent->aside += evidence->role == PEM_DB_SET_ASIDE;
+	if (evidence->role != PEM_DB_TREATED && evidence->role != PEM_DB_CONTROL)
 		return 0;
 	rc = pem_database__find(agent->database, PEM_DB_RUN, &run, &run, &agent->error);
 	if (rc <= 0)
@@ -132,10 +133,15 @@ static enum pem_agent_purpose choose(const struct pem_agent *agent)
 								     : PEM_AGENT_CONTROL;
 }
 
-static enum pem_agent_purpose purpose_of(const struct pem_agent *agent)
+static enum pem_agent_purpose purpose_of(struct pem_agent *agent)
 {
 	if (agent->again && !(agent->options.apply_always && agent->directive_count))
 		return PEM_AGENT_OBSERVED;
+	if (agent->directive_count && !agent->options.apply_always && agent->ops->ready &&
+	    !agent->ops->ready(agent, agent->directives, agent->directive_count, agent->arg)) {
+		agent->set_aside = true;
+		return agent->kept ? PEM_AGENT_TREATED : PEM_AGENT_ALONE;
+	}
 	if (agent->directive_count)
 		return choose(agent);
 	return agent->known ? PEM_AGENT_ALONE : PEM_AGENT_OBSERVED;

@@ -120,6 +120,11 @@ int pem_agent__propose(struct pem_agent *agent, const struct pem_db_directive *g
 	return 0;
 }
 
+void pem_agent__set_aside(struct pem_agent *agent)
+{
+	agent->set_aside = true;
+}
+
 /* --- the steps --- */
 
 static int apply_all(struct pem_agent *agent)
@@ -184,7 +189,7 @@ static int run_observed(struct pem_agent *agent, struct pem_error *error)
 static void leave(struct pem_agent *agent)
 {
 	if (!agent->options.exec_alone || !agent->run.id || !agent->seen ||
-	    agent->run.id % WAITED_FOR == 0)
+	    agent->directive_count || agent->run.id % WAITED_FOR == 0)
 		return;
 	pem_agent__say(agent, PEM_LOG_INFO, "nothing is to be gained: the command runs alone");
 	pem_notify_agent_ended((uint64_t)agent->run.id, PEM_CPO_AGENT_OUTCOME_UNCHANGED);
@@ -239,6 +244,8 @@ static void fill_report(const struct pem_agent *agent, enum pem_agent_verdict ve
 			(uint32_t)(agent->purpose == PEM_AGENT_OBSERVED ? agent->proposed
 									: agent->directive_count),
 		.kept = agent->kept && agent->directive_count,
+		.set_aside = agent->set_aside,
+		.interrupted = (uint32_t)agent->end.interrupted,
 	};
 
 	if (report)
@@ -268,6 +275,7 @@ static int run_agent(struct pem_agent *agent, struct pem_agent_report *report,
 	rc = run_once(agent, error);
 	if (agent->ops->ended)
 		agent->ops->ended(agent, agent->purpose, agent->arg);
+	agent->set_aside |= agent->end.interrupted && agent->directive_count;
 	if (!rc) {
 		agent_history__end(agent);
 		if (agent->database && !agent->options.apply_always &&

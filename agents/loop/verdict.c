@@ -10,6 +10,8 @@
 
 /* As many runs on each side: that all of them are on one by chance has a probability of 1/32. */
 #define OTHERWISE_RUNS_MIN 5u
+/* So many runs that are no evidence, and more than those that are, end the trial. */
+#define ASIDE_MAX 16u
 
 uint32_t agent_verdict__group(const char *workload, int64_t status)
 {
@@ -58,7 +60,7 @@ static bool has_crashed(const struct pem_agent *agent)
 				      8 /* FPE */, 9 /* KILL */, 11 /* SEGV */};
 	size_t i;
 
-	for (i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++) {
+	for (i = 0; !agent->end.interrupted && i < sizeof(crashes) / sizeof(crashes[0]); i++) {
 		if (agent->end.status == 128 + crashes[i])
 			return true;
 	}
@@ -121,6 +123,10 @@ static void decide(struct judging *j)
 		j->state = PEM_DB_WITHDRAWN;
 		snprintf(j->reason, sizeof(j->reason), "no gain is shown after %zu runs",
 			 agent->trial_count);
+	} else if (!agent->kept && agent->aside >= ASIDE_MAX && agent->aside > agent->trial_count) {
+		j->state = PEM_DB_WITHDRAWN;
+		snprintf(j->reason, sizeof(j->reason), "%zu of %zu runs could not be compared",
+			 agent->aside, agent->aside + agent->trial_count);
 	}
 }
 
@@ -132,6 +138,13 @@ static void raise_events(const struct judging *j, const struct pem_db_directive 
 		pem_notify_agent_directive_withdrawn(id, run, (uint8_t)j->verdict);
 	else if (j->state == PEM_DB_KEPT && !j->agent->kept)
 		pem_notify_agent_directive_kept(id, run, j->comparison->gain);
+}
+
+static enum pem_db_role role_of(const struct pem_agent *agent)
+{
+	if (agent->set_aside)
+		return PEM_DB_SET_ASIDE;
+	return agent->purpose == PEM_AGENT_TREATED ? PEM_DB_TREATED : PEM_DB_CONTROL;
 }
 
 static int64_t judge_directive(struct judging *j, struct pem_db_directive *d)
@@ -147,8 +160,7 @@ static int64_t judge_directive(struct judging *j, struct pem_db_directive *d)
 						     .gain_high = c->gain_high,
 						     .treated = c->treated,
 						     .controls = c->controls};
-	int64_t rc = put_evidence(
-		agent, d, agent->purpose == PEM_AGENT_TREATED ? PEM_DB_TREATED : PEM_DB_CONTROL);
+	int64_t rc = put_evidence(agent, d, role_of(agent));
 
 	if (rc < 0 || !*j->reason)
 		return rc;
@@ -183,11 +195,14 @@ enum pem_agent_verdict agent_verdict__judge(struct pem_agent *agent,
 {
 	struct judging j = {.agent = agent, .comparison = comparison};
 
-	agent_verdict__add(
-		agent, &(struct pem_agent_trial){.value = agent->end.seconds,
-						 .treated = agent->purpose == PEM_AGENT_TREATED,
-						 .group = agent_verdict__group(agent->run.workload,
-									       agent->end.status)});
+	if (agent->set_aside)
+		agent->aside++;
+	else
+		agent_verdict__add(agent, &(struct pem_agent_trial){
+						  .value = agent->end.seconds,
+						  .treated = agent->purpose == PEM_AGENT_TREATED,
+						  .group = agent_verdict__group(
+							  agent->run.workload, agent->end.status)});
 	j.verdict = pem_agent__judge(agent->trials, trials_kept(agent), agent->options.gain_min,
 				     comparison);
 	decide(&j);

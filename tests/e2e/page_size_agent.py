@@ -4,6 +4,7 @@ import json
 import os
 
 from page_size import MACHINE, SHAPES, Home, chosen, shape
+from preload import compile_program
 from tap import PEM, equal, run, run_all, skip, test
 
 
@@ -237,6 +238,57 @@ def a_larger_input_is_observed_anew():
     # Much more, but not many times as much.
     rc, _, err = home.agent(*shape("maps", 2, 512))
     assert rc == 0 and "far more than" not in err, err
+
+
+# Under directives, who counts large pages is kept from it: the program has none.
+STARVED = r"""
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+int main(void)
+{
+	char path[4096], *directives = getenv("PEM_PAGE_SIZE"), *p;
+	unsigned x = 1;
+	if (directives) {
+		snprintf(path, sizeof(path), "%s.account", directives);
+		flock(open(path, O_RDWR | O_CREAT, 0600), LOCK_EX);
+	}
+	p = malloc(64 << 20);
+	for (int i = 0; i < 4000000; i++) {
+		x = x * 1664525 + 1013904223;
+		p[x % (64 << 20)]++;
+	}
+	return p[5] == 120 && p[6] == 121;
+}"""
+
+
+@test
+def a_run_without_its_large_pages_is_no_evidence():
+    "a treated run whose large pages others had is kept as a run, does not count, and is told"
+    home, program = Home(), compile_program(STARVED)
+    assert "predicted gain" in home.agent(program)[2]
+    for _ in range(12):
+        rc, _, err = home.agent(program)
+        equal(rc, 0, err)
+        if ", with large pages" in err:
+            break
+    assert "can't be used" in err and "this run does not count" in err, err
+    assert home.evidence()["set aside"] and "treated" not in home.evidence(), home.evidence()
+    rc, out, _ = home.run("show", program)
+    assert rc == 0 and "1 run does not count" in out, out
+    equal({site["set_aside"] for site in home.show(program) if site["state"] == "on trial"}, {1}, "runs that are set aside")
+
+
+@test
+def where_large_pages_are_short_nobody_is_compared():
+    "with less than half of what is planned a run is neither with nor without: it is alone, and says so"
+    home, command = Home(), shape("hot-and-cold", 1)
+    assert "predicted gain" in home.agent(*command)[2]
+    for _ in range(6):
+        rc, _, err = home.agent(*command, options=("--budget", "4M"))
+        assert rc == 0 and "this run does not count" in err and ", without large pages:" in err, err
+    equal(set(home.evidence()), {"basis"}, "evidence")
 
 
 @test

@@ -32,6 +32,7 @@ static unsigned given_count;
 static int model_returns;
 static uint32_t apply_always, exec_alone;
 static void (*ended)(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg);
+static bool is_ready;
 static struct pem_error error;
 
 static int set_up(void **state)
@@ -47,6 +48,7 @@ static int set_up(void **state)
 	model_returns = 0;
 	apply_always = exec_alone = 0;
 	ended = NULL;
+	is_ready = true;
 	return 0;
 }
 
@@ -96,6 +98,16 @@ static int apply(struct pem_agent *agent, const struct pem_db_directive *directi
 	return pem_agent__set_variable(agent, "STATUS", strchr(directive->text, '=') + 1);
 }
 
+static int ready(struct pem_agent *agent, const struct pem_db_directive *directives, size_t count,
+		 void *arg)
+{
+	(void)agent;
+	(void)arg;
+	assert_true(count >= 1 && count <= 256);
+	assert_string_equal(directives[0].subject, "all");
+	return is_ready;
+}
+
 static int run_agent(uint32_t trials_max, const char *script, struct pem_agent_report *report)
 {
 	const struct pem_agent_ops ops = {.size = sizeof(ops),
@@ -103,7 +115,8 @@ static int run_agent(uint32_t trials_max, const char *script, struct pem_agent_r
 					  .observe = observe,
 					  .model = model,
 					  .apply = apply,
-					  .ended = ended};
+					  .ended = ended,
+					  .ready = ready};
 	const struct pem_agent_options options = {.size = sizeof(options),
 						  .database = url,
 						  .trials_max = trials_max,
@@ -119,15 +132,28 @@ static int run_agent(uint32_t trials_max, const char *script, struct pem_agent_r
 
 static int count_kind(const void *row, void *counts)
 {
+	assert_true(((const struct pem_db_evidence *)row)->role < 4);
 	++((unsigned *)counts)[((const struct pem_db_evidence *)row)->role];
 	return 0;
 }
 
-/* The directive after runs until it is on trial no more; counts: of evidence by its role. */
-static struct pem_db_directive settle(uint32_t trials_max, const char *script, unsigned counts[3])
+/* The directive as it is now; counts: of evidence by its role. */
+static struct pem_db_directive look(unsigned counts[4])
 {
 	struct pem_db_directive d = {.size = sizeof(d)};
-	struct pem_database *db;
+	struct pem_database *db = pem_database__open(url, NULL, &error);
+
+	assert_non_null(db);
+	assert_int_equal(pem_database__find(db, PEM_DB_DIRECTIVE, &d, &d, &error), 1);
+	memset(counts, 0, 4 * sizeof(*counts));
+	pem_database__each(db, PEM_DB_EVIDENCE, NULL, count_kind, counts, &error);
+	pem_database__close(db);
+	return d;
+}
+
+/* The directive after runs until it is on trial no more; counts as above. */
+static struct pem_db_directive settle(uint32_t trials_max, const char *script, unsigned counts[4])
+{
 	struct pem_agent_report report;
 	unsigned i;
 
@@ -136,18 +162,12 @@ static struct pem_db_directive settle(uint32_t trials_max, const char *script, u
 		if (i && report.directives == 0)
 			break;
 	}
-	db = pem_database__open(url, NULL, &error);
-	assert_non_null(db);
-	assert_int_equal(pem_database__find(db, PEM_DB_DIRECTIVE, &d, &d, &error), 1);
-	memset(counts, 0, 3 * sizeof(*counts));
-	pem_database__each(db, PEM_DB_EVIDENCE, NULL, count_kind, counts, &error);
-	pem_database__close(db);
-	return d;
+	return look(counts);
 }
 
 static void a_directive_with_which_the_command_fails_is_withdrawn(void **state)
 {
-	unsigned counts[3];
+	unsigned counts[4];
 	const struct pem_db_directive d = settle(0, "exit ${STATUS-0}", counts);
 
 	(void)state;
@@ -159,7 +179,7 @@ static void a_directive_with_which_the_command_fails_is_withdrawn(void **state)
 
 static void a_trial_ends_with_its_last_run(void **state)
 {
-	unsigned counts[3];
+	unsigned counts[4];
 	/* Each run has a status of its own, so none can be compared. */
 	const struct pem_db_directive d = settle(4, "exit $(($$ % 250))", counts);
 
@@ -450,12 +470,117 @@ static void directives_are_applied_where_that_is_asked_for(void **state)
 	assert_int_equal(report.purpose, PEM_AGENT_OBSERVED);
 }
 
+static void set_treated_aside(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg)
+{
+	(void)arg;
+	if (purpose == PEM_AGENT_TREATED)
+		pem_agent__set_aside(agent);
+}
+
+static void a_run_that_is_set_aside_is_no_evidence(void **state)
+{
+	struct pem_agent_report report;
+	struct pem_db_directive d;
+	unsigned counts[4], treated = 0, i;
+
+	(void)state;
+	ended = set_treated_aside;
+	/* A treated run would take ten times as long: its time would decide. */
+	for (i = 0; i < 12; i++) {
+		run_agent(0, "test ${STATUS-0} = 0 || sleep 0.05", &report);
+		treated += report.purpose == PEM_AGENT_TREATED;
+		assert_int_equal(report.set_aside, report.purpose == PEM_AGENT_TREATED);
+	}
+	d = look(counts);
+	assert_true(treated > 0);
+	assert_int_equal(counts[PEM_DB_SET_ASIDE], treated);
+	assert_int_equal(counts[PEM_DB_TREATED], 0);
+	assert_int_equal(d.state, PEM_DB_ON_TRIAL);
+	/* It goes on so: the trial is over. */
+	d = settle(0, "test ${STATUS-0} = 0 || sleep 0.05", counts);
+	assert_int_equal(d.state, PEM_DB_WITHDRAWN);
+	assert_non_null(strstr(d.reason, "could not be compared"));
+	assert_int_equal(counts[PEM_DB_TREATED], 0);
+	assert_true(counts[PEM_DB_SET_ASIDE] >= 16);
+	assert_true(counts[PEM_DB_SET_ASIDE] > counts[PEM_DB_CONTROL]);
+}
+
+static void a_crash_counts_whatever_else_does(void **state)
+{
+	unsigned counts[4];
+
+	(void)state;
+	ended = set_treated_aside;
+	strcpy(text, "STATUS=SEGV");
+	assert_int_equal(settle(0, "kill -${STATUS-0} $$", counts).state, PEM_DB_WITHDRAWN);
+	assert_int_equal(counts[PEM_DB_SET_ASIDE], 1);
+}
+
+static void where_directives_can_not_be_had_a_run_is_on_neither_side(void **state)
+{
+	struct pem_agent_report report;
+	struct pem_db_directive d;
+	struct pem_database *db;
+	unsigned counts[4], i;
+
+	(void)state;
+	run_agent(0, "exit ${STATUS-0}", &report);
+	is_ready = false;
+	exec_alone = 1;
+	/* Each comes back: the trial is not over. */
+	for (i = 0; i < 8; i++) {
+		assert_int_equal(run_agent(0, "exit ${STATUS-0}", &report), 0);
+		assert_int_equal(report.purpose, PEM_AGENT_ALONE);
+		assert_true(report.set_aside && report.directives == 1);
+	}
+	d = look(counts);
+	assert_int_equal(counts[PEM_DB_TREATED] + counts[PEM_DB_CONTROL], 0);
+	assert_int_equal(d.state, PEM_DB_ON_TRIAL);
+	/* What is kept is applied as far as it goes. */
+	db = pem_database__open(url, NULL, &error);
+	assert_non_null(db);
+	d.state = PEM_DB_KEPT;
+	assert_true(pem_database__put(db, PEM_DB_DIRECTIVE, &d, &error) > 0);
+	pem_database__close(db);
+	for (i = 0; i < 40; i++) {
+		assert_int_equal(run_agent(0, "exit ${STATUS-0}", &report), 1);
+		assert_int_equal(report.purpose, PEM_AGENT_TREATED);
+	}
+	d = look(counts);
+	assert_int_equal(counts[PEM_DB_TREATED] + counts[PEM_DB_CONTROL], 0);
+	assert_int_equal(counts[PEM_DB_SET_ASIDE], 40);
+	assert_int_equal(d.state, PEM_DB_KEPT);
+}
+
+static void what_a_person_ends_is_no_evidence(void **state)
+{
+	struct pem_agent_report report;
+	unsigned counts[4];
+
+	(void)state;
+	run_agent(0, "exit 0", &report);
+	assert_int_equal(report.interrupted, 0);
+	/* The agent passes the signal to the command. */
+	assert_int_equal(run_agent(0, "kill -TERM $PPID; exec sleep 20", &report), 128 + SIGTERM);
+	assert_int_equal(report.interrupted, SIGTERM);
+	assert_int_equal(report.set_aside, 1);
+	run_agent(0, "exit 0", &report);
+	assert_int_equal(report.interrupted, 0);
+	look(counts);
+	assert_int_equal(counts[PEM_DB_TREATED] + counts[PEM_DB_CONTROL], 1);
+	assert_int_equal(counts[PEM_DB_SET_ASIDE], 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_directive_with_which_the_command_fails_is_withdrawn),
 		TEST(a_trial_ends_with_its_last_run),
+		TEST(a_run_that_is_set_aside_is_no_evidence),
+		TEST(a_crash_counts_whatever_else_does),
+		TEST(where_directives_can_not_be_had_a_run_is_on_neither_side),
+		TEST(what_a_person_ends_is_no_evidence),
 		TEST(a_status_is_kept_where_children_are_ignored),
 		TEST(an_observed_command_goes_through_another_program),
 		TEST(a_directive_that_is_only_noted_is_not_tried),

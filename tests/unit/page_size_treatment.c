@@ -17,6 +17,29 @@
 static struct page_treatment treatment;
 static struct pem_error error;
 
+/* What a run had of so many planned bytes. */
+static bool is_short(uint64_t planned, uint64_t large, uint64_t refused)
+{
+	const struct page_treatment t = {.planned_bytes = planned};
+	const struct page_outcome outcome = {.large_bytes = large, .short_bytes = refused};
+
+	return page_treatment__is_short(&t, &outcome);
+}
+
+static void less_than_half_of_what_was_asked_for_is_short(void **state)
+{
+	(void)state;
+	assert_true(is_short(100, 0, 100));
+	assert_true(is_short(100, 49, 51));
+	assert_false(is_short(100, 50, 50));
+	/* An input that needs little, and a site that asks again and again. */
+	assert_false(is_short(1000, 10, 0));
+	assert_true(is_short(1000, 10, 90));
+	assert_false(is_short(100, 60, 100000));
+	/* A run that asks for nothing. */
+	assert_false(is_short(100, 0, 0));
+}
+
 static struct page_outcome outcome_of(const char *report)
 {
 	struct page_outcome outcome;
@@ -55,6 +78,36 @@ static void of_a_process_and_a_site_the_last_line_counts(void **state)
 	(void)state;
 	assert_int_equal(outcome.large_bytes, 31);
 	assert_int_equal(outcome.refused_bytes, 4);
+}
+
+static void only_reasons_that_pass_make_a_run_short(void **state)
+{
+	const struct page_outcome outcome = outcome_of(
+		LINE(1, "stack", 0, 1, "budget") LINE(1, "data 1", 0, 20, "supply")
+			LINE(1, "data 2", 0, 300, "limit of the control group")
+				LINE(1, "data 3", 0, 4000, "kernel")
+					LINE(1, "data 4", 0, 50000, "account")
+						LINE(1, "data 5", 0, 600000, "seccomp")
+							LINE(1, "data 6", 0, 600000, "signal"));
+
+	(void)state;
+	assert_int_equal(outcome.short_bytes, 54321);
+	assert_int_equal(
+		outcome_of(LINE(1, "stack", 0, 9, "supply") LINE(1, "stack", 0, 4, "supply"))
+			.short_bytes,
+		4);
+}
+
+static void costs_of_directives_are_added_up(void **state)
+{
+	struct pem_db_directive all[3] = {{.size = sizeof(all[0]), .cost_bytes = 2 << 20},
+					  {.size = sizeof(all[0]), .cost_bytes = -5},
+					  {.size = sizeof(all[0]), .cost_bytes = 4 << 20}};
+
+	(void)state;
+	assert_int_equal(page_treatment__planned(all, 3), 6 << 20);
+	all[1].cost_bytes = INT64_MAX;
+	assert_int_equal(page_treatment__planned(all, 3), 6 << 20);
 }
 
 static void what_is_no_line_counts_for_nothing(void **state)
@@ -128,6 +181,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(processes_and_sites_are_added_up),
 		cmocka_unit_test(of_a_process_and_a_site_the_last_line_counts),
+		cmocka_unit_test(less_than_half_of_what_was_asked_for_is_short),
+		cmocka_unit_test(only_reasons_that_pass_make_a_run_short),
+		cmocka_unit_test(costs_of_directives_are_added_up),
 		cmocka_unit_test(what_is_no_line_counts_for_nothing),
 		cmocka_unit_test(a_report_that_the_command_replaces_is_not_followed),
 		cmocka_unit_test(the_folder_goes_with_all_that_is_in_it),

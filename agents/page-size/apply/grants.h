@@ -22,10 +22,5 @@ void grants__give_back(uint64_t bytes);
 /* Around fork: no other thread may change anything between. */
 void grants__before_fork(void);
 void grants__after_fork(bool is_child);
-/*
- * Read the first number behind a word in the first 511 bytes of a file, such as of /proc. In a file
- * of several lines the word begins a line. false: there is none. For tests, too.
- */
-bool grants__read_number(const char *path, const char *word, uint64_t *number);
 
 #endif

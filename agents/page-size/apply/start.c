@@ -11,6 +11,7 @@
 #include "middle.h"
 #include "next.h"
 #include "report.h"
+#include "supply.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -129,7 +130,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 		heap__init(&apply__directives, random_number());
 	else
 		report__error("the program has an allocator of its own: no heap site is served");
-	if (grants__read_number("/proc/sys/vm/max_map_count", "", &mappings))
+	if (supply__read_number("/proc/sys/vm/max_map_count", "", &mappings))
 		middle__init(mappings);
 	maps__init(&apply__directives);
 	fixed__init(&apply__directives);

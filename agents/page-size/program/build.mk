@@ -2,7 +2,7 @@
 # pem-page-size, which pem page-size is: the page-size agent's program.
 
 PAGE_PROGRAM_OBJ = $(call objects,$(wildcard $(addprefix agents/page-size/,program/*.c plan/*.c \
-  model/*.c calibrate/*.c sites/*.c profile/*.c)) $(addprefix cli/,options.c text.c table.c json.c \
+  model/*.c calibrate/*.c sites/*.c profile/*.c apply/supply.c)) $(addprefix cli/,options.c text.c table.c json.c \
   progress.c plugin.c command.c descriptors.c) shared/plugin_folders.c) $(PAGE_SIZE_PAGE)
 
 ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON)),)
@@ -15,7 +15,7 @@ endif
 # What is made for a run, and what came of it, without a run.
 CFLAGS_tests_unit_page_size_treatment := -Icli $(JSON_CFLAGS)
 $(B)/tests/page_size_treatment: $(call objects,$(wildcard $(addprefix agents/page-size/, \
-  program/treatment.c plan/text.c sites/*.c)) cli/plugin.c shared/plugin_folders.c) \
+  program/treatment.c plan/text.c sites/*.c apply/supply.c)) cli/plugin.c shared/plugin_folders.c) \
   $(LIBPEM) $(LIBPEM_AGENT)
 $(B)/tests/page_size_treatment: private TEST_LIBS += $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) $(JSON_LIBS)
 

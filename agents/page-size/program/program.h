@@ -114,11 +114,14 @@ struct page_treatment {
 	FILE *file; /* of directives, while they are written */
 	FILE *lines; /* of the report: the command may put anything in its place */
 	uint32_t sites;
+	uint64_t planned_bytes; /* of large pages, by all directives */
 };
 
 /* What the run reported, over all its processes. */
 struct page_outcome {
 	uint64_t large_bytes, refused_bytes;
+	uint64_t short_bytes; /* of those refused, for reasons that pass: see
+				 page_treatment__is_short */
 	char error[256]; /* of the first process that did nothing, or why pages were refused */
 };
 
@@ -127,10 +130,21 @@ int page_treatment__begin(struct page_treatment *treatment, struct pem_error *er
 /* Add a directive. -EBADMSG: it is not one that may be applied. */
 int page_treatment__add(struct page_treatment *treatment, const struct pem_db_directive *directive,
 			uint64_t budget_bytes);
+/* What directives plan to use, in bytes of large pages. */
+uint64_t page_treatment__planned(const struct pem_db_directive *directives, size_t count);
+/* Is so much far less than what was wanted, so that its effect would not be that of the plan? */
+bool page_treatment__is_far_less(uint64_t had_bytes, uint64_t wanted_bytes);
 /* Name the allocator and its directives in the command's environment. */
 int page_treatment__apply(struct page_treatment *treatment, struct pem_agent *agent);
 /* What came of it. Lines that are none count for nothing. */
 void page_treatment__outcome(struct page_treatment *treatment, struct page_outcome *outcome);
+/*
+ * Did the run have far less than it asked for, of what was planned, because the machine or the
+ * budget had no more then? A program that asks for little, or whose own ways keep large pages from
+ * it, is what is on trial; others that use all memory are not.
+ */
+bool page_treatment__is_short(const struct page_treatment *treatment,
+			      const struct page_outcome *outcome);
 /* Remove the folder. */
 void page_treatment__end(struct page_treatment *treatment);
 

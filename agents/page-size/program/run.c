@@ -2,6 +2,8 @@
 /* run.c - a command under the loop of agents: observed, tried, kept */
 #include "program.h"
 
+#include "apply/supply.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -220,6 +222,35 @@ static int model(struct pem_agent *agent, struct pem_session *session, void *arg
 
 /* --- apply --- */
 
+/* What the machine, and the budget of this run, have for large pages now. */
+static uint64_t supply_bytes(const struct page_agent *page)
+{
+	uint64_t bytes = page->request->budget_bytes, memory = supply__memory(),
+		 limit = supply__limit();
+
+	bytes = bytes < memory ? bytes : memory;
+	return bytes < limit ? bytes : limit;
+}
+
+/*
+ * Asked before chance decides: a run with too few large pages would count against the directives,
+ * and to leave out only treated ones would count for them, since where memory is short controls are
+ * slow, too.
+ */
+static int ready(struct pem_agent *agent, const struct pem_db_directive *directives, size_t count,
+		 void *arg)
+{
+	uint64_t planned = page_treatment__planned(directives, count), supply = supply_bytes(arg);
+
+	if (!page_treatment__is_far_less(supply, planned))
+		return 1;
+	pem_agent__say(agent, PEM_LOG_INFO,
+		       "there is %s for large pages now, and %s are planned: this run does not "
+		       "count",
+		       cli_bytes(supply), cli_bytes(planned));
+	return 0;
+}
+
 static int apply(struct pem_agent *agent, const struct pem_db_directive *directive, void *arg)
 {
 	struct page_agent *page = arg;
@@ -289,6 +320,12 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 		else if (*outcome.error)
 			pem_agent__say(agent, PEM_LOG_WARNING, "of the command's large pages: %s",
 				       in_words(outcome.error));
+		if (page_treatment__is_short(&page->treatment, &outcome)) {
+			pem_agent__say(agent, PEM_LOG_INFO,
+				       "that is more than half of what was asked for: this run "
+				       "does not count");
+			pem_agent__set_aside(agent);
+		}
 	}
 	if (purpose != PEM_AGENT_OBSERVED)
 		page_drift__notice(agent);
@@ -302,7 +339,8 @@ static const struct pem_agent_ops ops = {.size = sizeof(ops),
 					 .observe = observe,
 					 .model = model,
 					 .apply = apply,
-					 .ended = ended};
+					 .ended = ended,
+					 .ready = ready};
 
 static void tell(const struct pem_agent_report *report)
 {

@@ -16,6 +16,8 @@ struct listing {
 	struct pem_db_application application; /* of the directives that are shown now */
 	uint32_t shown;
 	uint32_t sources; /* bits of enum profile_source: who observed what is shown */
+	uint32_t aside; /* runs of the last one that is on trial or kept, that are no evidence */
+	struct pem_error error;
 };
 
 static const char *state_name(int64_t state)
@@ -25,17 +27,44 @@ static const char *state_name(int64_t state)
 	return state >= 0 && state < 4 ? names[state] : "?";
 }
 
+static int count_run(const void *row, void *counts)
+{
+	const struct pem_db_evidence *evidence = row;
+
+	if (evidence->role >= PEM_DB_BASIS && evidence->role <= PEM_DB_SET_ASIDE)
+		((uint32_t *)counts)[evidence->role]++;
+	return 0;
+}
+
+/* How many runs speak for or against a directive, by their role. */
+static int64_t count_runs(struct listing *listing, int64_t directive,
+			  uint32_t counts[PEM_DB_SET_ASIDE + 1])
+{
+	struct pem_db_evidence like = {.size = sizeof(like), .directive = directive};
+
+	memset(counts, 0, (PEM_DB_SET_ASIDE + 1) * sizeof(*counts));
+	return pem_database__each(listing->database, PEM_DB_EVIDENCE, &like, count_run, counts,
+				  &listing->error);
+}
+
 static int show_directive(const void *row, void *arg)
 {
 	const struct pem_db_directive *d = row;
 	struct listing *listing = arg;
+	uint32_t runs[PEM_DB_SET_ASIDE + 1];
 	struct plan_directive text;
 	struct json_object *object;
+	int64_t rc;
 
 	if (plan_directive__read(&text, d->text))
 		return 0;
+	rc = count_runs(listing, d->id, runs);
+	if (rc < 0)
+		return (int)rc;
 	listing->shown++;
 	listing->sources |= 1u << text.source;
+	if (runs[PEM_DB_SET_ASIDE] > listing->aside)
+		listing->aside = runs[PEM_DB_SET_ASIDE];
 	if (listing->array) {
 		object = json_object_new_object();
 		cli_json__count(object, "directive", (uint64_t)d->id);
@@ -54,6 +83,9 @@ static int show_directive(const void *row, void *arg)
 		cli_json__text(object, "state", state_name(d->state));
 		cli_json__text(object, "reason", d->reason);
 		cli_json__text(object, "observer", plan_source__word(text.source));
+		cli_json__count(object, "treated", runs[PEM_DB_TREATED]);
+		cli_json__count(object, "controls", runs[PEM_DB_CONTROL]);
+		cli_json__count(object, "set_aside", runs[PEM_DB_SET_ASIDE]);
 		json_object_array_add(listing->array, object);
 		return 0;
 	}
@@ -78,13 +110,12 @@ static int show_application(const void *row, void *arg)
 {
 	struct pem_db_directive like = {.size = sizeof(like), .agent = PAGE_AGENT};
 	struct listing *listing = arg;
-	struct pem_error error;
 	int64_t rc;
 
 	listing->application = *(const struct pem_db_application *)row;
 	like.application = listing->application.id;
 	rc = pem_database__each(listing->database, PEM_DB_DIRECTIVE, &like, show_directive, listing,
-				&error);
+				&listing->error);
 	return rc < 0 ? (int)rc : 0;
 }
 
@@ -143,6 +174,10 @@ static int print_listing(struct listing *listing, const struct page_request *req
 			       request->words[0] ? request->words[0] : "COMMAND");
 		}
 		print_sources(listing->sources);
+		if (listing->aside)
+			printf("%s run%s not count: interrupted, or with less than half of the "
+			       "large pages.\n",
+			       cli_count(listing->aside), listing->aside == 1 ? " does" : "s do");
 	}
 	return cli_finish_output(CLI_DONE);
 }
@@ -184,10 +219,10 @@ int page_show(const struct page_request *request)
 	}
 	rc = pem_database__each(listing.database, PEM_DB_APPLICATION,
 				request->words[0] ? &like : NULL, show_application, &listing,
-				&error);
+				&listing.error);
 	status = print_listing(&listing, request);
 	pem_database__close(listing.database);
-	return rc < 0 ? page_fail((int)rc, &error) : status;
+	return rc < 0 ? page_fail((int)rc, &listing.error) : status;
 }
 
 /* --- forget --- */

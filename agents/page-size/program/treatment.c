@@ -63,6 +63,24 @@ int page_treatment__begin(struct page_treatment *t, struct pem_error *error)
 	return fail(error, "a file can't be made in", t->folder);
 }
 
+/* Bytes that a directive costs; 0: the database has none that can be. */
+static uint64_t cost_of(const struct pem_db_directive *directive)
+{
+	int64_t bytes = directive->cost_bytes;
+
+	return bytes > 0 && bytes < BYTES_MAX ? (uint64_t)bytes : 0;
+}
+
+uint64_t page_treatment__planned(const struct pem_db_directive *directives, size_t count)
+{
+	uint64_t bytes = 0;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		bytes += cost_of(&directives[i]);
+	return bytes;
+}
+
 int page_treatment__add(struct page_treatment *t, const struct pem_db_directive *directive,
 			uint64_t budget_bytes)
 {
@@ -73,6 +91,7 @@ int page_treatment__add(struct page_treatment *t, const struct pem_db_directive 
 	if (page_site__read(directive->subject, &site) != strlen(directive->subject) ||
 	    !*directive->subject || plan_directive__read(&d, directive->text))
 		return -EBADMSG;
+	t->planned_bytes += cost_of(directive);
 	if (!t->sites++)
 		fprintf(t->file, "%s\nbudget %" PRIu64 "\nreport %s\n", PAGE_APPLY_MAGIC,
 			budget_bytes, t->report);
@@ -132,6 +151,21 @@ static void say(struct page_outcome *outcome, const char *words)
 	pem_printable(outcome->error);
 }
 
+/* Bytes that were refused for a reason that passes: words of apply/apply.h. */
+static uint64_t short_bytes(struct json_object *line)
+{
+	static const char *const passing[] = {"budget", "supply", "limit of the control group",
+					      "kernel", "account"};
+	const char *reason = words_of(line, "reason");
+	size_t i;
+
+	for (i = 0; reason && i < sizeof(passing) / sizeof(passing[0]); i++) {
+		if (!strcmp(reason, passing[i]))
+			return bytes_of(line, "refused_bytes");
+	}
+	return 0;
+}
+
 /* Of several lines of a process and a site the last counts. */
 static void count_line(struct json_object *seen, struct json_object *line,
 		       struct page_outcome *outcome)
@@ -144,6 +178,7 @@ static void count_line(struct json_object *seen, struct json_object *line,
 	if (json_object_object_get_ex(seen, key, &before)) {
 		outcome->large_bytes -= bytes_of(before, "large_bytes");
 		outcome->refused_bytes -= bytes_of(before, "refused_bytes");
+		outcome->short_bytes -= short_bytes(before);
 	}
 	if (json_object_object_length(seen) >= REPORT_SITES_MAX) {
 		say(outcome, "its report names too many processes and sites");
@@ -151,6 +186,7 @@ static void count_line(struct json_object *seen, struct json_object *line,
 	}
 	outcome->large_bytes += bytes_of(line, "large_bytes");
 	outcome->refused_bytes += bytes_of(line, "refused_bytes");
+	outcome->short_bytes += short_bytes(line);
 	json_object_object_add(seen, key, json_object_get(line));
 }
 
@@ -188,6 +224,21 @@ void page_treatment__outcome(struct page_treatment *t, struct page_outcome *outc
 	if (bytes >= REPORT_BYTES_MAX)
 		say(outcome, "its report is too long to be read");
 	json_object_put(seen);
+}
+
+bool page_treatment__is_far_less(uint64_t had_bytes, uint64_t wanted_bytes)
+{
+	return had_bytes < wanted_bytes / 2;
+}
+
+bool page_treatment__is_short(const struct page_treatment *t, const struct page_outcome *outcome)
+{
+	uint64_t wanted = outcome->large_bytes + outcome->short_bytes;
+
+	/* What a site frees and asks for again is refused again and again. */
+	if (wanted > t->planned_bytes)
+		wanted = t->planned_bytes;
+	return page_treatment__is_far_less(outcome->large_bytes, wanted);
 }
 
 /* The folder is this run's alone: the library and the observer make files there, too. */

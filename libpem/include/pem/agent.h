@@ -8,7 +8,8 @@
  *
  *	nothing is known	observe(), the command under a session, model(), which proposes
  *				directives; the loop decides for those with a gain
- *	directives on trial	the command with or without them, by chance: apply() for each
+ *	directives on trial	the command with or without them, by chance: apply() for each;
+ *				alone if ready() says that they can't be had now
  *	directives kept		the command with them; one run in sixteen without, to notice if
  *				they pay no longer
  *	nothing to gain		the command alone
@@ -79,6 +80,14 @@ struct pem_agent_ops {
 	 * what apply made. May be NULL.
 	 */
 	void (*ended)(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg);
+	/*
+	 * Directives are on trial or kept: can they be applied now, with what this machine has?
+	 * Returns 1, or 0 after pem_agent__say has told why not. Called before chance decides who
+	 * has them, so that a run in which they can't be had is on neither side: on trial it is
+	 * alone, kept ones are applied as far as they go, and it is no evidence. NULL: always.
+	 */
+	int (*ready)(struct pem_agent *agent, const struct pem_db_directive *directives,
+		     size_t count, void *arg);
 };
 
 struct pem_agent_options {
@@ -123,6 +132,8 @@ struct pem_agent_report {
 	uint32_t treated, controls; /* runs that were compared */
 	uint32_t directives; /* that are on trial or kept */
 	uint32_t kept; /* 1: they are kept */
+	uint32_t set_aside; /* 1: directives are on trial or kept, and the run is no evidence */
+	uint32_t interrupted; /* the signal by which a person ended the command; 0: none did */
 };
 
 /*
@@ -189,6 +200,15 @@ int pem_agent__usage(const struct pem_agent *agent, struct pem_agent_usage *usag
  * by itself if directives were kept and no longer pay.
  */
 int pem_agent__observe_again(struct pem_agent *agent, const char *reason);
+
+/*
+ * In ended, of a run that was treated or a control: it is no evidence for or against the
+ * directives, because of something else than what they do, such as another program that had all
+ * memory. It is kept as a run. Who asks for this by what a run came to, such as its time, makes the
+ * comparison false. The loop does so by itself for a run that a person interrupted. If more than
+ * half of at least 16 runs are set aside, the directives are withdrawn.
+ */
+void pem_agent__set_aside(struct pem_agent *agent);
 
 /* Note a number about this run. The loop itself notes time, processor time, faults and memory. */
 int pem_agent__note(struct pem_agent *agent, const char *name, const char *unit, double value,

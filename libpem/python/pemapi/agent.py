@@ -42,7 +42,7 @@ _Apply = CFUNCTYPE(c_int, c_void_p, POINTER(_Directive), c_void_p)
 
 class _Ops(_c.Sized):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("observe", _Observe), ("model", _Observe), ("apply", _Apply),
-                ("ended", c_void_p)]
+                ("ended", c_void_p), ("ready", c_void_p)]
 
 
 class _Options(_c.Sized):
@@ -53,7 +53,8 @@ class _Options(_c.Sized):
 class _Report(_c.Sized):
     _fields_ = [("size", c_size_t), ("purpose", c_uint32), ("verdict", c_uint32), ("run", c_int64), ("seconds", c_double),
                 ("gain", c_double), ("gain_low", c_double), ("gain_high", c_double), ("treated", c_uint32),
-                ("controls", c_uint32), ("directives", c_uint32), ("kept", c_uint32)]
+                ("controls", c_uint32), ("directives", c_uint32), ("kept", c_uint32), ("set_aside", c_uint32),
+                ("interrupted", c_uint32)]
 
 # Held against the headers by tests/e2e/consumer_python.py.
 STRUCTURES = {"pem_db_directive": _Directive, "pem_agent_ops": _Ops, "pem_agent_options": _Options, "pem_agent_report": _Report}
@@ -122,13 +123,13 @@ class Run:
 
 
 class Report:
-    """What came of a run: status of the command, purpose, verdict, run, seconds, gain with interval, treated, controls, kept."""
+    """What came of a run: status of the command, purpose, verdict, run, seconds, gain with interval, treated, controls, kept, set_aside, interrupted."""
 
     def __init__(self, status, c):
         self.status, self.purpose, self.verdict = status, PURPOSES[c.purpose], VERDICTS[c.verdict]
-        for name in ("run", "seconds", "gain", "gain_low", "gain_high", "treated", "controls", "directives"):
+        for name in ("run", "seconds", "gain", "gain_low", "gain_high", "treated", "controls", "directives", "interrupted"):
             setattr(self, name, getattr(c, name))
-        self.kept = bool(c.kept)
+        self.kept, self.set_aside = bool(c.kept), bool(c.set_aside)
 
 
 class Agent:

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * supply.h - how much memory large pages may take now, whoever asks: the agent, and the library
+ *
+ * Nothing here allocates. One thread at a time.
+ */
+#ifndef PAGE_APPLY_SUPPLY_H
+#define PAGE_APPLY_SUPPLY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Bytes of memory that nobody uses, but for a share that stays free. */
+uint64_t supply__memory(void);
+/* Bytes that the control groups of this process leave; UINT64_MAX: they have no limit. */
+uint64_t supply__limit(void);
+/*
+ * Read the first number behind a word in the first 511 bytes of a file, such as of /proc. In a file
+ * of several lines the word begins a line. false: there is none.
+ */
+bool supply__read_number(const char *path, const char *word, uint64_t *number);
+
+#endif
