@@ -141,6 +141,30 @@ int main(void)
 
 
 @test
+def given_back_in_part():
+    "who gives some of its large pages back has the others still, and the budget holds"
+    path = program(r"""
+SITE void *map(size_t n)
+{
+	void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	KEEP;
+	return p;
+}
+int main(void)
+{
+	size_t m = 1 << 20;
+	memset(map(12 * m), 1, 12 * m);
+	for (int i = 0; i < 5; i++)
+		munmap(map(8 * m), 8 * m);
+	memset(map(40 * m), 1, 40 * m);
+	printf("%ld\n", large() / m);
+	return 0;
+}""")
+    directives = Directives("map " + calls(path, "map", "mmap")[0], budget=24 * MIB)
+    equal(directives.run([path]), "24\n", "large pages in MiB")
+
+
+@test
 def mapped():
     "a listed site's mappings have large pages when they are made, when they grow, and none is counted that is gone"
     path = program(r"""

@@ -190,7 +190,7 @@ static int64_t change(struct account *account, int fd, int64_t own, uint64_t uni
 	if (pwrite(fd, table, TABLE_BYTES, 0) != (ssize_t)TABLE_BYTES)
 		return -1;
 	account->self = *entry;
-	return own;
+	return own > 0 ? own : 0;
 }
 
 int64_t account__change(struct account *account, int64_t own, uint64_t unit, uint64_t budget)

@@ -36,8 +36,8 @@ struct account {
 
 /*
  * Have own bytes more, as far as all together stay within the budget: bytes that may be had, a
- * multiple of unit. own below 0: fewer, always done. -1: the file can't be used. One thread at a
- * time. Changes errno.
+ * multiple of unit. own below 0: fewer, always done, and 0 is returned. -1: the file can't be used.
+ * One thread at a time. Changes errno.
  */
 int64_t account__change(struct account *account, int64_t own, uint64_t unit, uint64_t budget);
 /* Before a fork: what this process has is shared with the child from now on. */
