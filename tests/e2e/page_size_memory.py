@@ -216,6 +216,71 @@ int main(void)
 
 
 @test
+def committed():
+    "memory that a listed site commits in a reservation has large pages where it is, in pieces too, and gives them back"
+    path = program(r"""
+static char *room;
+static size_t m = 1 << 20;
+SITE void commit(size_t at, size_t n)
+{
+	if (mmap(room + at, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != room + at)
+		abort();
+	KEEP;
+}
+SITE void other(size_t at, size_t n, int protection)
+{
+	if (mmap(room + at, n, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != room + at)
+		abort();
+	KEEP;
+}
+static void say(void) { printf("%ld ", large() / m); }
+int main(void)
+{
+	size_t huge = 2 << 20;
+	room = mmap(NULL, 256 * m, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	room = (char *)(((size_t)room + huge - 1) / huge * huge);
+	commit(0, m); /* no large page fits */
+	memset(room, 1, m);
+	say();
+	errno = 5;
+	/* Pieces that end in the middle of a large page: where the next begins, they are one. */
+	for (int i = 0; i < 4; i++) {
+		commit(4 * m + i * (3 * m + 4096), 3 * m + 4096);
+		memset(room + 4 * m + i * (3 * m + 4096), i, 3 * m + 4096);
+	}
+	for (int i = 0; i < 4; i++)
+		if (room[4 * m + i * (3 * m + 4096)] != i || room[4 * m + (i + 1) * (3 * m + 4096) - 1] != i)
+			abort();
+	if (errno != 5)
+		abort();
+	say();
+	for (int i = 0; i < 50; i++) { /* each time it is given back, so that the budget lasts */
+		commit(32 * m, 8 * m);
+		memset(room + 32 * m, 1, 8 * m);
+		if (i % 2)
+			other(32 * m, 8 * m, PROT_NONE);
+	}
+	say();
+	other(100 * m, 8 * m, PROT_READ | PROT_WRITE); /* nobody's site */
+	madvise(room + 100 * m, 8 * m, MADV_NOHUGEPAGE);
+	memset(room + 100 * m, 1, 8 * m);
+	say();
+	commit(64 * m, 40 * m);
+	memset(room + 64 * m, 1, 40 * m);
+	say();
+	if (mprotect(room + 64 * m, 8 * m, PROT_READ) || munmap(room + 64 * m, 40 * m) || munmap(room, 60 * m))
+		abort();
+	say();
+	puts("");
+	return 0;
+}""")
+    directives = Directives("map " + calls(path, "commit", "mmap")[0], budget=24 * MIB)
+    equal(directives.run([path]).split(), ["0", "12", "12", "12", "24", "0"], "large pages in MiB")
+    line = directives.line()
+    equal((line["requests"], line["refused_bytes"], line["reason"]), (55, 28 * MIB, "budget"), "report")
+
+
+@test
 def data():
     "data and zeroed data of an object have large pages, and their values"
     path = program(r"""

@@ -3,9 +3,10 @@
  * maps.c - mmap, munmap, mremap and mprotect
  *
  * A mapping of a listed site begins at a multiple of 2 MiB, and its whole chunks have large pages,
- * or pages of 64 KiB (middle.h), as far as they are granted. MAP_HUGETLB is not used: its pages are
- * taken from a pool that a child's first write after fork, or a control group's limit, may find
- * empty, and then SIGBUS ends the program.
+ * or pages of 64 KiB (middle.h), as far as they are granted. Memory that the program commits in a
+ * reservation of its own (MAP_FIXED) stays where it is, and its whole chunks have them; neighbours
+ * count as one. MAP_HUGETLB is not used: its pages are taken from a pool that a child's first write
+ * after fork, or a control group's limit, may find empty, and then SIGBUS ends the program.
  */
 #include "maps.h"
 
@@ -147,6 +148,15 @@ static bool is_served(const void *address, size_t bytes, int protection, int fla
 			  ));
 }
 
+/* Memory that the program puts somewhere itself, most likely in what it has reserved. */
+static bool is_committed(int protection, int flags)
+{
+	return protection & PROT_WRITE &&
+	       (flags & (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED)) ==
+		       (MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED) &&
+	       !(flags & (MAP_HUGETLB | MAP_GROWSDOWN | MAP_LOCKED | MAP_POPULATE));
+}
+
 static void add(const struct range *range)
 {
 	maps.ranges[maps.count] = *range;
@@ -222,27 +232,120 @@ static void advise_replaced(uintptr_t start, size_t bytes)
 	errno = saved;
 }
 
+static bool is_all_granted(const struct range *range)
+{
+	return range->granted == whole_chunks(range->start, range->start + range->bytes);
+}
+
+/* What the site has had before these addresses, all in large pages; NULL: nothing. */
+static struct range *find_before(uint32_t directive, uintptr_t start)
+{
+	uint32_t i;
+
+	for (i = 0; i < maps.count; i++) {
+		struct range *range = &maps.ranges[i];
+
+		if (range->start + range->bytes == start && range->directive == directive &&
+		    is_all_granted(range))
+			return range;
+	}
+	return NULL;
+}
+
+/* The range before has more now. Its last bytes, which filled no chunk, may be in small pages. */
+static void extend(struct range *range, size_t bytes)
+{
+	uintptr_t end = range->start + range->bytes;
+	uintptr_t rest = end / ARENA_CHUNK * ARENA_CHUNK;
+
+	range->bytes += bytes;
+	range->granted +=
+		ask(range->directive, whole_chunks(range->start, end + bytes) - range->granted);
+	advise(range);
+	if (!range->middle && rest >= chunk_up(range->start) && rest < end &&
+	    rest + ARENA_CHUNK <= chunk_up(range->start) + range->granted)
+		madvise((void *)rest, ARENA_CHUNK, MADV_COLLAPSE);
+}
+
+static void forget(uintptr_t start, uintptr_t end);
+
+/* A listed site has committed memory. What the same addresses were before is over. */
+static void commit(uint32_t directive, uintptr_t start, size_t bytes)
+{
+	struct counts *counts = &counts__all[directive];
+	size_t whole = whole_chunks(start, start + bytes);
+	struct range range = {.start = start, .bytes = bytes, .directive = directive};
+	struct range *before;
+	int saved = errno;
+
+	if (bytes < all->list[directive].least || !lock__take(&maps.lock))
+		return;
+	forget(start, start + bytes);
+	before = find_before(directive, start);
+	if (before || whole) {
+		counts->requests++;
+		counts__add(counts, 0, bytes);
+	}
+	if (before) {
+		extend(before, bytes);
+	} else if (whole && maps.count < MAPS_MAX) {
+		range.granted = ask(directive, whole);
+		advise(&range);
+		add(&range);
+	} else if (whole) {
+		counts__refuse(counts, whole, "kernel");
+	}
+	lock__release(&maps.lock);
+	errno = saved;
+}
+
+/* The program takes memory back that it had committed, and keeps the addresses. */
+static void decommit(uintptr_t start, uintptr_t end)
+{
+	int saved = errno;
+
+	if (!lock__take(&maps.lock))
+		return;
+	forget(start, end);
+	lock__release(&maps.lock);
+	errno = saved;
+}
+
+/* What becomes of addresses that the program has given other memory. */
+static void replaced(int directive, uintptr_t start, size_t bytes, int protection)
+{
+	if (directive >= 0)
+		commit((uint32_t)directive, start, bytes);
+	else if (!__atomic_load_n(&maps.count, __ATOMIC_RELAXED))
+		return;
+	else if (!(protection & PROT_WRITE) && bytes >= ARENA_CHUNK)
+		decommit(start, start + bytes);
+	else
+		advise_replaced(start, bytes);
+}
+
 APPLY_EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t at)
 {
 	uint32_t group = 0;
-	void *start;
-	int found;
+	void *start = MAP_FAILED;
+	int found = -1;
 
-	if (maps__active && is_served(address, bytes, protection, flags))
+	if (maps__active &&
+	    (is_served(address, bytes, protection, flags) || is_committed(protection, flags)))
 		group = front__group(CALL_SITE);
-	if (__builtin_expect(group, 0)) {
+	if (__builtin_expect(group, 0))
 		found = callers__find(PAGE_SITE_MAP, group, CALL_SITE);
-		start = found < 0 ? MAP_FAILED : serve((uint32_t)found, bytes, protection, flags);
-		if (start != MAP_FAILED)
-			return start;
-	}
+	if (found >= 0 && !(flags & MAP_FIXED))
+		start = serve((uint32_t)found, bytes, protection, flags);
+	if (start != MAP_FAILED)
+		return start;
 	if (!(flags & MAP_FIXED))
 		return NEXT(mmap)(address, bytes, protection, flags, fd, at);
 	heap__alter(address, bytes);
 	start = NEXT(mmap)(address, bytes, protection, flags, fd, at);
-	if (start != MAP_FAILED && __atomic_load_n(&maps.count, __ATOMIC_RELAXED) &&
+	if (start != MAP_FAILED &&
 	    (flags & (MAP_PRIVATE | MAP_ANONYMOUS)) == (MAP_PRIVATE | MAP_ANONYMOUS))
-		advise_replaced((uintptr_t)start, bytes);
+		replaced(found, (uintptr_t)start, bytes, protection);
 	return start;
 }
 
