@@ -280,6 +280,64 @@ def a_run_without_its_large_pages_is_no_evidence():
     equal({site["set_aside"] for site in home.show(program) if site["state"] == "on trial"}, {1}, "runs that are set aside")
 
 
+# Three tables of 32 MiB, used at random: each by one way to come to memory.
+WAYS = r"""
+#include <stdio.h>
+#include <sys/mman.h>
+#define SITE __attribute__((noinline, noclone))
+static size_t bytes = 32 << 20;
+SITE unsigned char *plain(void)
+{
+	return mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+SITE unsigned char *room(void)
+{
+	return mmap(NULL, 2 * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+SITE unsigned char *protected(void)
+{
+	unsigned char *p = room();
+	mprotect(p, bytes, PROT_READ | PROT_WRITE);
+	return p;
+}
+SITE unsigned char *committed(void)
+{
+	unsigned char *p = (unsigned char *)(((size_t)room() + (2 << 20) - 1) / (2 << 20) * (2 << 20));
+	for (int i = 0; i < 4; i++)
+		mmap(p + i * (bytes / 4), bytes / 4, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	return p;
+}
+int main(void)
+{
+	unsigned char *all[3] = {plain(), protected(), committed()};
+	unsigned x = 1, sum = 0;
+	for (int i = 0; i < 6000000; i++) {
+		x = x * 1664525 + 1013904223;
+		sum += all[i % 3][(x >> 4) % bytes]++;
+	}
+	printf("%u\n", sum);
+	return 0;
+}"""
+
+
+@test
+def what_can_not_be_served_is_not_promised():
+    "memory that a program commits by mmap has large pages; one whose rights come later by mprotect is shown as not to be changed"
+    home, program = Home(), compile_program(WAYS)
+    truth = run([program])[1]
+    assert "2 of" in home.agent(program)[2]
+    sites = {site["name"].split(" ")[0]: site for site in home.show(program) if site["bytes"] >= 32 << 20}
+    equal({name: site["state"] for name, site in sites.items()},
+          {"plain": "on trial", "committed": "on trial", "room": "not used"}, "states")
+    assert "can't be changed" in sites["room"]["reason"] and sites["room"]["key"].startswith("reserved "), sites
+    rc, out, err = home.run("apply", "--", program)
+    assert (rc, out) == (0, truth) and "small pages" not in err, err
+    with open("/sys/kernel/mm/transparent_hugepage/enabled") as words:
+        if "[never]" in words.read():
+            skip("the kernel gives no large pages")
+    equal(home.large_pages(), [64 << 20], "large pages")
+
+
 @test
 def where_large_pages_are_short_nobody_is_compared():
     "with less than half of what is planned a run is neither with nor without: it is alone, and says so"

@@ -31,6 +31,7 @@ static void texts_are_read_back(void **state)
 		{.kind = PAGE_SITE_MAP, .frame_count = 2, .frames = {{1, 0}, {2, 0xffffffff}}},
 		{.kind = PAGE_SITE_DATA, .frame_count = 1, .frames = {{UINT64_MAX, 0}}},
 		{.kind = PAGE_SITE_STACK},
+		{.kind = PAGE_SITE_RESERVED, .frame_count = 1, .frames = {{3, 4}}},
 	};
 
 	(void)state;
@@ -38,11 +39,12 @@ static void texts_are_read_back(void **state)
 	expect_text(&sites[1], "map 0000000000000001+0 0000000000000002+ffffffff");
 	expect_text(&sites[2], "data ffffffffffffffff");
 	expect_text(&sites[3], "stack");
+	expect_text(&sites[4], "reserved 0000000000000003+4");
 }
 
 static void the_longest_text_fits(void **state)
 {
-	struct page_site site = {.kind = PAGE_SITE_HEAP, .frame_count = PAGE_FRAMES_MAX};
+	struct page_site site = {.kind = PAGE_SITE_RESERVED, .frame_count = PAGE_FRAMES_MAX};
 	char text[PAGE_SITE_TEXT];
 	unsigned i;
 

@@ -293,7 +293,8 @@ static void commit(uint32_t directive, uintptr_t start, size_t bytes)
 		advise(&range);
 		add(&range);
 	} else if (whole) {
-		counts__refuse(counts, whole, "kernel");
+		counts->refused += whole;
+		counts->reason = "kernel";
 	}
 	lock__release(&maps.lock);
 	errno = saved;

@@ -110,11 +110,13 @@ static void refuse_sites(struct page_plan *plan, const struct page_profile *prof
 		/* The kernel lays the stack out, and lets it grow, as it likes. */
 		if (site->site.kind == PAGE_SITE_STACK)
 			site->refusal = "pages of the stack are the kernel's";
-		else if (site->site.kind != PAGE_SITE_MAP)
+		else if (site->site.kind != PAGE_SITE_MAP && site->site.kind != PAGE_SITE_RESERVED)
 			continue;
 		else if (is_c_library(profile, site->site.frames[0].object))
 			site->refusal = "the C library maps it for itself, such as stacks of "
 					"threads";
+		else if (site->site.kind == PAGE_SITE_RESERVED)
+			site->refusal = "it is mapped in a way that can't be changed";
 		else if (longest[i] < UINT64_C(1) << plan->calibration.geometry.shifts[1])
 			site->refusal = "each of its mappings is smaller than a large page";
 	}

@@ -218,6 +218,7 @@ static bool site_is_sound(const struct page_site *site)
 	switch (site->kind) {
 	case PAGE_SITE_HEAP:
 	case PAGE_SITE_MAP:
+	case PAGE_SITE_RESERVED:
 		return site->frame_count > 0 && site->frame_count <= PAGE_FRAMES_MAX;
 	case PAGE_SITE_DATA:
 		return site->frame_count == 1;

@@ -134,7 +134,7 @@ static void name_site(struct naming *naming, struct plan_site *site)
 			append(site->name, i ? " < " : "");
 			append_frame(naming, &key->frames[i], site->name);
 		}
-		if (key->kind == PAGE_SITE_MAP)
+		if (key->kind == PAGE_SITE_MAP || key->kind == PAGE_SITE_RESERVED)
 			append(site->name, ", mmap");
 	}
 	/* Names are the program's word. */

@@ -2,7 +2,7 @@
 /* site.c - the text of a site, and the numbers of objects */
 #include "site.h"
 
-static const char *const kinds[] = {"heap", "map", "data", "stack"};
+static const char *const kinds[] = {"heap", "map", "data", "stack", "reserved"};
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
 static size_t put_word(char *to, const char *word)

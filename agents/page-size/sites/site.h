@@ -9,6 +9,10 @@
  *	map 1b4ae9f0c2d35578+44f0			mmap of private anonymous memory
  *	data 1b4ae9f0c2d35578				.data and .bss of an object
  *	stack						the main thread's
+ *	reserved 1b4ae9f0c2d35578+44f0			mmap of private anonymous memory in a way
+ *							that leaves no place for large pages: its
+ *							rights come later, it has to lie somewhere,
+ *							or no other object's mmap is called
  *
  * The first frame is where the allocating function returns to; the next is where that function's
  * caller returns to, and so on. As many frames are given as tell sites apart: one, but behind
@@ -32,6 +36,7 @@ enum page_site_kind {
 	PAGE_SITE_MAP,
 	PAGE_SITE_DATA,
 	PAGE_SITE_STACK,
+	PAGE_SITE_RESERVED,
 };
 
 struct page_frame {
@@ -45,8 +50,8 @@ struct page_frame {
 
 struct page_site {
 	uint32_t kind; /* enum page_site_kind */
-	uint32_t frame_count; /* 1 and more for heap and map, 1 (its offset is 0) for data, 0 for
-				 the stack */
+	uint32_t frame_count; /* 1 and more for heap, map and reserved, 1 (its offset is 0) for
+				 data, 0 for the stack */
 	struct page_frame frames[PAGE_FRAMES_MAX];
 };
 

@@ -4,6 +4,8 @@
 #include "pub_tool_replacemalloc.h"
 #include "pub_tool_vkiscnums.h"
 
+#include <linux/mman.h>
+
 /* A core function; that for tools is for client requests only. */
 extern void VG_(discard_translations)(Addr start, ULong range, const HChar *who);
 
@@ -65,8 +67,21 @@ ULong fork_count;
 
 /* What the mmap system call of this thread asks for, which the event does not tell. */
 static Bool private_anonymous;
+/* And could the allocator give large pages to it (../apply/maps.c)? */
+static Bool can_be_large;
 /* Whose memory the mremap system call of this thread changes. */
 static UInt remapped_site = NO_SITE;
+
+static Bool is_servable(Addr address, UWord protection, UWord flags)
+{
+	const UWord never = MAP_HUGETLB | MAP_GROWSDOWN | MAP_LOCKED | MAP_FIXED_NOREPLACE;
+
+	if (!(protection & VKI_PROT_WRITE) || flags & never)
+		return False;
+	if (flags & VKI_MAP_FIXED)
+		return !(flags & MAP_POPULATE);
+	return !address && !(flags & MAP_32BIT);
+}
 
 static void before_call(ThreadId thread, UInt number, UWord *arguments, UInt count)
 {
@@ -78,6 +93,7 @@ static void before_call(ThreadId thread, UInt number, UWord *arguments, UInt cou
 			    arguments[3] & VKI_MAP_PRIVATE;
 	remapped_site =
 		number == __NR_mremap && count > 0 ? output__site_at(arguments[0]) : NO_SITE;
+	can_be_large = private_anonymous && is_servable(arguments[0], arguments[2], arguments[3]);
 }
 
 static void after_call(ThreadId thread, UInt number, UWord *arguments, UInt count, SysRes result)
@@ -89,6 +105,16 @@ static void after_call(ThreadId thread, UInt number, UWord *arguments, UInt coun
 	(void)result;
 	private_anonymous = False;
 	remapped_site = NO_SITE;
+}
+
+static UInt mapping_site(ThreadId thread)
+{
+	struct context *context = sites__context(thread, PAGE_SITE_MAP);
+
+	/* Calls within the C library don't go by the function that the allocator replaces. */
+	if (!can_be_large || sites__is_inner(thread, context))
+		context = sites__context(thread, PAGE_SITE_RESERVED);
+	return sites__number(context);
 }
 
 static void mapped(Addr start, SizeT bytes, Bool r, Bool w, Bool x, ULong handle)
@@ -105,7 +131,7 @@ static void mapped(Addr start, SizeT bytes, Bool r, Bool w, Bool x, ULong handle
 	if (objects__hold(start))
 		return;
 	if (private_anonymous && thread != VG_INVALID_THREADID)
-		site = sites__number(sites__context(thread, PAGE_SITE_MAP));
+		site = mapping_site(thread);
 	output__range(start, start + bytes, site, site == NO_SITE ? 0 : bytes);
 }
 

@@ -83,6 +83,14 @@ UInt sites__number(struct context *context)
 	return context->site;
 }
 
+Bool sites__is_inner(ThreadId thread, const struct context *context)
+{
+	struct page_frame here, caller;
+
+	return context->count && objects__find(VG_(get_IP)(thread), &here) &&
+	       objects__find(context->callers[0], &caller) && here.object == caller.object;
+}
+
 static struct context *context_of(const Addr *callers, UInt count, UInt kind)
 {
 	struct context *context;

@@ -120,6 +120,8 @@ struct context {
 
 /* Who calls: the callers of the function that the thread is in. Never NULL. */
 struct context *sites__context(ThreadId thread, UInt kind);
+/* Is the thread in a function of the object that its caller is in, too? */
+Bool sites__is_inner(ThreadId thread, const struct context *context);
 /* The number of a context's site, which is made on the first call; NO_SITE: it can't have one. */
 UInt sites__number(struct context *context);
 UInt sites__add(const struct page_site *site);
