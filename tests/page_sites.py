@@ -138,9 +138,18 @@ class Directives:
         equal((rc, err), (0, ""), "exit status and standard error of %s, which said %s" % (command[0], out))
         return out
 
-    def lines(self):
+    def all_lines(self):
         with open(self.report_path) as file:
             return [json.loads(line) for line in file]
+
+    def lines(self):
+        "The last line of each process and site, in the order of these; of errors all."
+        last = {}
+        for i, line in enumerate(self.all_lines()):
+            key = (line["pid"], line.get("site", i))
+            last.pop(key, None)
+            last[key] = line
+        return list(last.values())
 
     def line(self):
         found = self.lines()

@@ -30,8 +30,8 @@ int main(void)
     directives = Directives(key)
     equal(directives.run([path]), "%d 0 0\n" % (32 * MIB), "large pages")
     equal({k: v for k, v in directives.line().items() if k != "pid"},
-          {"site": key, "page_size": HUGE, "requests": 1, "bytes": 32 * MIB, "large_bytes": 32 * MIB, "refused_bytes": 0,
-           "reason": ""}, "report")
+          {"site": key, "page_size": HUGE, "requests": 1, "bytes": 32 * MIB, "granted_bytes": 32 * MIB, "large_bytes": 32 * MIB,
+           "refused_bytes": 0, "reason": "", "ended": True}, "report")
 
 
 @test

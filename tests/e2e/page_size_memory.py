@@ -88,6 +88,31 @@ def budget_of_the_dead():
 
 
 @test
+def of_the_killed():
+    "a process that a signal kills has told what it was granted and refused, in some lines"
+    path = program("""
+static char zeroed[8 << 20];
+int main(int count, char **arguments)
+{
+	memset(zeroed, 1, sizeof(zeroed));
+	for (int i = 0; i < 24; i++)
+		memset(hot(2 << 20), 1, 2 << 20);
+	kill(getpid(), atoi(arguments[1]));
+	pause();
+	return 0;
+}""", flags=["-include", "signal.h"])
+    for number in (9, 15):
+        directives = Directives("heap " + calls(path, "hot", "malloc")[0], "data " + build_id(path), budget=40 * MIB)
+        equal(run([path, str(number)], env=directives.env())[0], -number, "exit status")
+        lines = {line["site"].split()[0]: line for line in directives.lines()}
+        assert not lines["heap"]["ended"] and 16 * MIB <= lines["heap"]["granted_bytes"] <= 40 * MIB, lines
+        equal((lines["heap"]["reason"], lines["heap"]["refused_bytes"] > 0), ("budget", True), "what was refused")
+        assert 8 * MIB <= lines["heap"]["large_bytes"] <= 40 * MIB, lines
+        assert 4 * MIB <= lines["data"]["granted_bytes"] <= 8 * MIB, lines
+        assert 3 <= len(directives.all_lines()) <= 12, directives.all_lines()
+
+
+@test
 def written_after_fork():
     "what parent and child write after a fork stays within the budget"
     path = program(r"""

@@ -98,6 +98,25 @@ static void only_reasons_that_pass_make_a_run_short(void **state)
 		4);
 }
 
+#define KILLED(pid, granted, large)                                                                \
+	"{\"pid\": " #pid ", \"site\": \"stack\", \"granted_bytes\": " #granted                    \
+	", \"large_bytes\": " #large ", \"ended\": false}\n"
+
+static void of_a_killed_process_what_was_granted_counts(void **state)
+{
+	struct page_outcome outcome =
+		outcome_of(KILLED(1, 100, 30) KILLED(2, 8, 1) LINE(2, "stack", 5, 0, ""));
+
+	(void)state;
+	assert_int_equal(outcome.large_bytes, 105);
+	assert_true(outcome.killed);
+	outcome = outcome_of(KILLED(2, 8, 1) LINE(2, "stack", 5, 0, ""));
+	assert_int_equal(outcome.large_bytes, 5);
+	assert_false(outcome.killed);
+	/* It has given back what it had. */
+	assert_int_equal(outcome_of(KILLED(1, 0, 30)).large_bytes, 30);
+}
+
 static void costs_of_directives_are_added_up(void **state)
 {
 	struct pem_db_directive all[3] = {{.size = sizeof(all[0]), .cost_bytes = 2 << 20},
@@ -183,6 +202,7 @@ int main(void)
 		cmocka_unit_test(of_a_process_and_a_site_the_last_line_counts),
 		cmocka_unit_test(less_than_half_of_what_was_asked_for_is_short),
 		cmocka_unit_test(only_reasons_that_pass_make_a_run_short),
+		cmocka_unit_test(of_a_killed_process_what_was_granted_counts),
 		cmocka_unit_test(costs_of_directives_are_added_up),
 		cmocka_unit_test(what_is_no_line_counts_for_nothing),
 		cmocka_unit_test(a_report_that_the_command_replaces_is_not_followed),

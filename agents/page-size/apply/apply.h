@@ -14,13 +14,13 @@
  *
  * budget: bytes of large pages that all processes of the run have together at most. They are added
  * up in a file beside that of the directives, with .account behind its name, which the library
- * makes. report: a file that exists, to which each process appends lines when it ends or execs;
- * missing: no report. site: page size (4096, 65536, 2097152 or 1073741824, which is served with
- * pages of 2 MiB), least bytes of a request that counts (0: any; of a stack: how deep it grows) and
- * key (../sites/site.h), between tabs. part: the same with the most bytes of large pages that a
- * process has for this site, before its key. A page size of 4096 gives the site an arena of its own
- * of small pages. 65536 is served in chunks of 2 MiB, which count in whole (middle.h); the stack
- * has small pages instead.
+ * makes. report: a file that exists, to which each process appends lines as it gets more large
+ * pages, and when it ends or execs; missing: no report. site: page size (4096, 65536, 2097152 or
+ * 1073741824, which is served with pages of 2 MiB), least bytes of a request that counts (0: any; of
+ * a stack: how deep it grows) and key (../sites/site.h), between tabs. part: the same with the most
+ * bytes of large pages that a process has for this site, before its key. A page size of 4096 gives
+ * the site an arena of its own of small pages. 65536 is served in chunks of 2 MiB, which count in
+ * whole (middle.h); the stack has small pages instead.
  *
  * Words and lines that are unknown, a file that is neither the user's own nor root's or that others
  * may write, and a file of more than 1 MiB make the library do nothing. It says so in the report,
@@ -29,7 +29,7 @@
  *
  * A forked child keeps the large pages that it shares with its parent until one of them writes, and
  * has new ones only for what it asks for itself. Of a process that a signal kills, and of one that
- * execs by execl and its kin, there is no line.
+ * execs by execl and its kin, the lines are those that it wrote while it lived.
  *
  * The library has to be the first that is preloaded: it tells sites by who calls it.
  *
@@ -37,17 +37,20 @@
  *
  *	{"pid": 1, "error": "..."}
  *	{"pid": 1, "site": "heap ...", "page_size": 2097152, "requests": 3, "bytes": 4194304,
- *	 "large_bytes": 4194304, "refused_bytes": 0, "reason": ""}
+ *	 "granted_bytes": 4194304, "large_bytes": 4194304, "refused_bytes": 0, "reason": "",
+ *	 "ended": true}
  *
  * Of several lines of a process and a site the last counts. requests, bytes: what the site asked
- * for in all, and had at one time at most. large_bytes: the most that smaps found in large pages,
- * and of pages of 64 KiB, which smaps does not tell, all that was there and advised; it is asked at
- * the end, and before many are given back. refused_bytes: of large pages that were not had, for the
- * last reason: "budget", "supply", "limit of the control group", "kernel"; "account": the file
- * beside that of the directives can't be used; "seccomp": the program has given up rights, and what
- * it opens might end it; "signal": a handler interrupted who held a lock; "64 KiB": a sample was no
- * such page, because the kernel has none free, or the administrator switched them off; "mappings":
- * they would take too many of the mappings that a process may have.
+ * for in all, and had at one time at most. granted_bytes: of large pages, that it may have now.
+ * large_bytes: the most that smaps found in large pages, and of pages of 64 KiB, which smaps does
+ * not tell, all that was there and advised; it is asked at the end, and before many are given back.
+ * ended: false in a line that is written as what was granted or refused has doubled; what is granted
+ * then is not used yet. refused_bytes: of large pages that were not had, for the last reason:
+ * "budget", "supply", "limit of the control group", "kernel"; "account": the file beside that of the
+ * directives can't be used; "seccomp": the program has given up rights, and what it opens might end
+ * it; "signal": a handler interrupted who held a lock; "64 KiB": a sample was no such page, because
+ * the kernel has none free, or the administrator switched them off; "mappings": they would take too
+ * many of the mappings that a process may have.
  */
 #ifndef PAGE_APPLY_H
 #define PAGE_APPLY_H

@@ -16,6 +16,8 @@ struct counts {
 	uint64_t measured; /* what was granted when smaps was asked last */
 	uint64_t large; /* the most that smaps found */
 	uint64_t small; /* bytes that it found where large pages were granted */
+	uint64_t told; /* granted and refused bytes, when a line was written last */
+	bool told_refused; /* and some were refused */
 };
 
 /* By directive. Written under the lock of whoever serves its kind of sites. */
@@ -42,6 +44,13 @@ static inline void counts__add(struct counts *counts, uint64_t was, uint64_t is)
 }
 
 /*
+ * Write a line now: whoever is killed writes none at its end. Called as what was granted or refused
+ * has doubled, and when something is refused first, so that a process writes some ten lines,
+ * whatever it asks for. Keeps errno.
+ */
+void counts__tell(struct counts *counts);
+
+/*
  * Ask for so many bytes of large pages: how many were granted. What is beyond the site's part is
  * not refused: nobody wants it.
  */
@@ -57,6 +66,9 @@ static inline uint64_t counts__ask(struct counts *counts, uint64_t bytes, uint64
 	granted = grants__ask(bytes, unit, &counts->reason);
 	counts->refused += bytes - granted;
 	counts->granted += granted;
+	if (counts->granted + counts->refused > 2 * counts->told ||
+	    (counts->refused && !counts->told_refused))
+		counts__tell(counts);
 	return granted;
 }
 

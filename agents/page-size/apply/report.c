@@ -77,7 +77,8 @@ void report__error(const char *sentence)
 	errno = saved;
 }
 
-static void report_site(int fd, const struct directive *directive, const struct counts *counts)
+static void report_site(int fd, const struct directive *directive, const struct counts *counts,
+			bool ended)
 {
 	const char *reason = counts->reason ? counts->reason : "";
 	uint64_t refused = counts->refused;
@@ -91,11 +92,12 @@ static void report_site(int fd, const struct directive *directive, const struct 
 	length =
 		snprintf(line, sizeof(line),
 			 "{\"pid\": %d, \"site\": \"%s\", \"page_size\": %llu, \"requests\": %llu, "
-			 "\"bytes\": %llu, \"large_bytes\": %llu, \"refused_bytes\": %llu, "
-			 "\"reason\": \"%s\"}\n",
+			 "\"bytes\": %llu, \"granted_bytes\": %llu, \"large_bytes\": %llu, "
+			 "\"refused_bytes\": %llu, \"reason\": \"%s\", \"ended\": %s}\n",
 			 process, directive->text, (unsigned long long)directive->page_size,
 			 (unsigned long long)counts->requests, (unsigned long long)counts->peak,
-			 (unsigned long long)counts->large, (unsigned long long)refused, reason);
+			 (unsigned long long)counts->granted, (unsigned long long)counts->large,
+			 (unsigned long long)refused, reason, ended ? "true" : "false");
 	append(fd, line, length);
 }
 
@@ -128,8 +130,31 @@ void report__sites(void)
 		counts__measure();
 		for (i = 0; i < all->count; i++) {
 			if (is_used(&counts__all[i]))
-				report_site(fd, &all->list[i], &counts__all[i]);
+				report_site(fd, &all->list[i], &counts__all[i], true);
 		}
+		close(fd);
+	}
+	lock__end_files(state);
+	errno = saved;
+}
+
+void counts__tell(struct counts *counts)
+{
+	const struct directives *all = &apply__directives;
+	uint32_t i = (uint32_t)(counts - counts__all);
+	int saved = errno, fd, state;
+
+	if (!apply__active || apply__confined || !all->report[0] || !report__is_process())
+		return;
+	/* What was granted before has been used by now, most likely. */
+	if (counts->told)
+		counts__measure();
+	counts->told = counts->granted + counts->refused;
+	counts->told_refused = counts->refused;
+	state = lock__begin_files();
+	fd = open_report(all->report);
+	if (fd >= 0) {
+		report_site(fd, &all->list[i], counts, false);
 		close(fd);
 	}
 	lock__end_files(state);

@@ -93,6 +93,17 @@ static bool has_heap_sites(void)
 	return i < apply__directives.count;
 }
 
+/* What was granted before anything could be told. */
+static void tell_all(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < apply__directives.count; i++) {
+		if (counts__all[i].granted || counts__all[i].refused)
+			counts__tell(&counts__all[i]);
+	}
+}
+
 /* The linker marks this library to be initialized before all others (-z initfirst). */
 __attribute__((constructor(101))) static void start(int argc, char **argv, char **environment)
 {
@@ -136,6 +147,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	fixed__init(&apply__directives);
 	at_quick_exit(report__sites);
 	apply__active = true;
+	tell_all();
 }
 
 __attribute__((destructor(101))) static void end(void)

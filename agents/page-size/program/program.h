@@ -120,6 +120,7 @@ struct page_treatment {
 /* What the run reported, over all its processes. */
 struct page_outcome {
 	uint64_t large_bytes, refused_bytes;
+	bool killed; /* some process: of it, what it was granted counts as what it had */
 	uint64_t short_bytes; /* of those refused, for reasons that pass: see
 				 page_treatment__is_short */
 	char error[256]; /* of the first process that did nothing, or why pages were refused */

@@ -309,8 +309,9 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 
 	if (purpose == PEM_AGENT_TREATED) {
 		page_treatment__outcome(&page->treatment, &outcome);
+		/* Nobody has looked whether a killed process used what it was granted. */
 		pem_agent__note(agent, "large pages", "B", (double)outcome.large_bytes,
-				PEM_DB_MEASURED);
+				outcome.killed ? PEM_DB_SAMPLED : PEM_DB_MEASURED);
 		pem_agent__note(agent, "large pages refused", "B", (double)outcome.refused_bytes,
 				PEM_DB_MEASURED);
 		if (*outcome.error && outcome.refused_bytes)

@@ -142,6 +142,14 @@ static const char *words_of(struct json_object *line, const char *name)
 	return json_object_object_get_ex(line, name, &value) ? json_object_get_string(value) : NULL;
 }
 
+/* Was a line written before its process ended? */
+static bool is_alive(struct json_object *line)
+{
+	struct json_object *value;
+
+	return json_object_object_get_ex(line, "ended", &value) && !json_object_get_boolean(value);
+}
+
 /* The first thing that is to be said counts. */
 static void say(struct page_outcome *outcome, const char *words)
 {
@@ -149,6 +157,14 @@ static void say(struct page_outcome *outcome, const char *words)
 		return;
 	snprintf(outcome->error, sizeof(outcome->error), "%.200s", words);
 	pem_printable(outcome->error);
+}
+
+/* Of a process that could not look at its end, what it was granted is all that is known. */
+static uint64_t large_bytes(struct json_object *line)
+{
+	uint64_t large = bytes_of(line, "large_bytes"), granted = bytes_of(line, "granted_bytes");
+
+	return is_alive(line) && granted > large ? granted : large;
 }
 
 /* Bytes that were refused for a reason that passes: words of apply/apply.h. */
@@ -176,7 +192,7 @@ static void count_line(struct json_object *seen, struct json_object *line,
 
 	snprintf(key, sizeof(key), "%.20s %.128s", pid ? pid : "", site ? site : "");
 	if (json_object_object_get_ex(seen, key, &before)) {
-		outcome->large_bytes -= bytes_of(before, "large_bytes");
+		outcome->large_bytes -= large_bytes(before);
 		outcome->refused_bytes -= bytes_of(before, "refused_bytes");
 		outcome->short_bytes -= short_bytes(before);
 	}
@@ -184,7 +200,7 @@ static void count_line(struct json_object *seen, struct json_object *line,
 		say(outcome, "its report names too many processes and sites");
 		return;
 	}
-	outcome->large_bytes += bytes_of(line, "large_bytes");
+	outcome->large_bytes += large_bytes(line);
 	outcome->refused_bytes += bytes_of(line, "refused_bytes");
 	outcome->short_bytes += short_bytes(line);
 	json_object_object_add(seen, key, json_object_get(line));
@@ -223,6 +239,11 @@ void page_treatment__outcome(struct page_treatment *t, struct page_outcome *outc
 		say(outcome, "its report is gone");
 	if (bytes >= REPORT_BYTES_MAX)
 		say(outcome, "its report is too long to be read");
+	json_object_object_foreach(seen, key, last)
+	{
+		(void)key;
+		outcome->killed |= is_alive(last);
+	}
 	json_object_put(seen);
 }
 
