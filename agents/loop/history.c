@@ -12,8 +12,16 @@
 
 /* The directive that stands for "observed, and there is nothing to gain". */
 #define NOTHING "(nothing)"
-/* The directive that stands for "to be observed again". */
+/*
+ * The directive that stands for "to be observed again": text, predicted and cost_bytes are the
+ * workload of the run that asked, its processor time and its peak; rank counts runs since.
+ */
 #define AGAIN "(again)"
+/* Runs with other arguments than that one's are let pass. */
+#define PASSED_MAX 8
+/* The directive whose rank says how often that was done. */
+#define TIMES "(observed again)"
+#define TIMES_MAX 4u
 /* The directive that stands for "observed, but not modelled"; its rank says how often. */
 #define FAILED "(failed)"
 /* Observing is slow: after so many failures the command is left alone. */
@@ -74,10 +82,17 @@ static int take_directive(const void *row, void *arg)
 	struct pem_agent *agent = arg;
 	size_t at = agent->directive_count;
 
+	if (!strcmp(d->subject, TIMES)) {
+		agent->times = d->rank > 0 ? (uint32_t)d->rank : 0;
+		return 0;
+	}
 	if (!strcmp(d->subject, FAILED))
 		agent->failures = d->rank > 0 ? (uint32_t)d->rank : 0;
 	agent->known |= strcmp(d->subject, FAILED) || agent->failures >= FAILURES_MAX;
-	agent->again |= !strcmp(d->subject, AGAIN);
+	if (!strcmp(d->subject, AGAIN))
+		agent->asked = *d;
+	else if (strcmp(d->subject, FAILED))
+		agent->latest = d->id;
 	if ((d->state != PEM_DB_ON_TRIAL && d->state != PEM_DB_KEPT) ||
 	    at == PEM_AGENT_DIRECTIVES_MAX)
 		return 0;
@@ -96,6 +111,8 @@ static int take_evidence(const void *row, void *arg)
 	struct pem_db_run run = {.size = sizeof(run), .id = evidence->run};
 	int rc;
 
+	if (evidence->role == PEM_DB_BASIS)
+		agent->basis = evidence->run;
 	agent->aside += evidence->role == PEM_DB_SET_ASIDE;
 	if (evidence->role != PEM_DB_TREATED && evidence->role != PEM_DB_CONTROL)
 		return 0;
@@ -162,6 +179,20 @@ static int64_t find_workload(struct pem_agent *agent)
 	return rc;
 }
 
+/* Is this the run that is to be observed again? If not, it is counted. */
+static int64_t take_turn(struct pem_agent *agent)
+{
+	struct pem_db_directive *asked = &agent->asked;
+
+	if (!asked->id)
+		return 0;
+	agent->again = !strcmp(asked->text, agent->run.workload) || asked->rank + 1 >= PASSED_MAX;
+	if (agent->again)
+		return 0;
+	asked->rank = asked->rank > 0 ? asked->rank + 1 : 1;
+	return pem_database__put(agent->database, PEM_DB_DIRECTIVE, asked, &agent->error);
+}
+
 bool agent_history__begin(struct pem_agent *agent)
 {
 	struct pem_database_options options = {
@@ -186,6 +217,8 @@ bool agent_history__begin(struct pem_agent *agent)
 		rc = pem_database__each(agent->database, PEM_DB_DIRECTIVE, &like, take_directive,
 					agent, &agent->error);
 	}
+	if (rc >= 0)
+		rc = take_turn(agent);
 	if (rc >= 0)
 		rc = find_workload(agent);
 	if (rc >= 0 && agent->directive_count) {
@@ -228,21 +261,49 @@ void agent_history__end(struct pem_agent *agent)
 		agent_history__give_up(agent);
 }
 
+static int forget_directive(const void *row, void *arg)
+{
+	const struct pem_db_directive *d = row;
+	struct pem_agent *agent = arg;
+	int rc;
+
+	if (!strcmp(d->subject, TIMES))
+		return 0;
+	rc = pem_database__remove(agent->database, PEM_DB_DIRECTIVE, d->id, &agent->error);
+	return rc < 0 ? rc : 0;
+}
+
+/* A row that says something of the application itself. */
+static struct pem_db_directive make_mark(const struct pem_agent *agent, const char *subject)
+{
+	struct pem_db_directive mark = {.size = sizeof(mark),
+					.application = agent->application.id,
+					.machine = agent->machine.id,
+					.began_ns = agent_history__now_ns()};
+
+	memcpy(mark.agent, agent->run.agent, sizeof(mark.agent));
+	snprintf(mark.subject, sizeof(mark.subject), "%s", subject);
+	return mark;
+}
+
 static int64_t forget_all(struct pem_database *db, void *arg)
 {
 	struct pem_agent *agent = arg;
-	struct pem_db_directive like = {.size = sizeof(like),
-					.application = agent->application.id,
-					.machine = agent->machine.id};
-	struct pem_db_directive found = {.size = sizeof(found)};
+	struct pem_db_directive like = make_mark(agent, ""), times = make_mark(agent, TIMES);
 	int64_t rc;
 
-	memcpy(like.agent, agent->run.agent, sizeof(like.agent));
-	do {
-		rc = pem_database__find(db, PEM_DB_DIRECTIVE, &like, &found, &agent->error);
-		if (rc > 0)
-			rc = pem_database__remove(db, PEM_DB_DIRECTIVE, found.id, &agent->error);
-	} while (rc > 0);
+	like.began_ns = 0;
+	rc = pem_database__each(db, PEM_DB_DIRECTIVE, &like, forget_directive, agent,
+				&agent->error);
+	if (rc < 0 || !agent->again)
+		return rc;
+	times.rank = agent->times + 1;
+	rc = pem_database__put(db, PEM_DB_DIRECTIVE, &times, &agent->error);
+	if (rc > 0 && !strcmp(agent->asked.text, agent->run.workload)) {
+		pem_agent__note(agent, "asked time", "s", agent->asked.predicted, PEM_DB_MEASURED);
+		pem_agent__note(agent, "asked memory", "B", (double)agent->asked.cost_bytes,
+				PEM_DB_MEASURED);
+	}
 	return rc;
 }
 
@@ -253,24 +314,69 @@ void agent_history__forget(struct pem_agent *agent)
 		agent_history__give_up(agent);
 	agent->directive_count = 0;
 	agent->kept = false;
+	agent->asked.id = 0;
 }
 
 int pem_agent__observe_again(struct pem_agent *agent, const char *reason)
 {
-	struct pem_db_directive again = {.size = sizeof(again),
-					 .application = agent->application.id,
-					 .machine = agent->machine.id,
-					 .subject = AGAIN,
-					 .began_ns = agent_history__now_ns()};
+	struct pem_db_directive again;
 	int64_t rc;
 
-	if (!agent->database)
+	if (!agent->database || agent->asked.id || agent->times >= TIMES_MAX)
 		return 0;
-	memcpy(again.agent, agent->run.agent, sizeof(again.agent));
+	again = make_mark(agent, AGAIN);
+	snprintf(again.text, sizeof(again.text), "%s", agent->run.workload);
 	snprintf(again.reason, sizeof(again.reason), "%s", reason);
+	again.predicted = agent->end.user_s + agent->end.system_s;
+	again.cost_bytes = (int64_t)agent->end.peak_kib * 1024;
 	rc = pem_database__put(agent->database, PEM_DB_DIRECTIVE, &again, &agent->error);
-	return rc < 0 ? (int)rc : 0;
+	if (rc < 0)
+		return (int)rc;
+	agent->asked = again;
+	agent->asked.id = rc;
+	return 1;
 }
+
+/* --- what was observed --- */
+
+static int take_basis(const void *row, void *arg)
+{
+	const struct pem_db_evidence *evidence = row;
+
+	if (evidence->role != PEM_DB_BASIS)
+		return 0;
+	((struct pem_agent *)arg)->basis = evidence->run;
+	return 1;
+}
+
+int pem_agent__observed(struct pem_agent *agent, const char *name, double *value)
+{
+	struct pem_db_evidence evidence = {.size = sizeof(evidence), .directive = agent->latest};
+	struct pem_db_metric metric = {.size = sizeof(metric)};
+	int64_t rc = 0;
+
+	if (!agent->database || strlen(name) >= sizeof(metric.name))
+		return 0;
+	/* Of directives on trial it was read with the other evidence. */
+	if (!agent->basis && agent->latest)
+		rc = pem_database__each(agent->database, PEM_DB_EVIDENCE, &evidence, take_basis,
+					agent, &agent->error);
+	metric.run = agent->basis;
+	strcpy(metric.name, name);
+	if (rc >= 0 && metric.run)
+		rc = pem_database__find(agent->database, PEM_DB_METRIC, &metric, &metric,
+					&agent->error);
+	else if (rc >= 0)
+		return 0;
+	if (rc > 0)
+		*value = metric.mean;
+	else if (rc < 0)
+		pem_agent__say(agent, PEM_LOG_WARNING, "what was observed can't be read: %s",
+			       agent->error.text);
+	return (int)rc;
+}
+
+/* --- what comes of an observation --- */
 
 void agent_history__modelled(struct pem_agent *agent)
 {
@@ -291,17 +397,13 @@ void agent_history__modelled(struct pem_agent *agent)
 
 void agent_history__failed(struct pem_agent *agent)
 {
-	struct pem_db_directive failed = {.size = sizeof(failed),
-					  .application = agent->application.id,
-					  .machine = agent->machine.id,
-					  .subject = FAILED,
-					  .rank = agent->failures + 1,
-					  .state = PEM_DB_WITHDRAWN,
-					  .began_ns = agent_history__now_ns()};
+	struct pem_db_directive failed;
 
 	if (!agent->database)
 		return;
-	memcpy(failed.agent, agent->run.agent, sizeof(failed.agent));
+	failed = make_mark(agent, FAILED);
+	failed.rank = agent->failures + 1;
+	failed.state = PEM_DB_WITHDRAWN;
 	snprintf(failed.reason, sizeof(failed.reason),
 		 "what was observed could not be modelled, %u times", agent->failures + 1);
 	if (pem_database__put(agent->database, PEM_DB_DIRECTIVE, &failed, &agent->error) < 0)

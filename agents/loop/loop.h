@@ -46,7 +46,11 @@ struct pem_agent {
 	size_t directive_count;
 	bool kept; /* they are kept */
 	bool known; /* an observation was modelled already, or something was withdrawn */
-	bool again; /* and is to be made again */
+	struct pem_db_directive asked; /* who asked for another observation; id 0: nobody */
+	bool again; /* and this run is the one */
+	uint32_t times; /* that was done before */
+	int64_t latest; /* a directive of the last observation; 0: none */
+	int64_t basis; /* the observed run; 0: not known yet */
 	uint32_t failures; /* observations that could not be modelled, one after the other */
 	bool seen; /* a run with these arguments was waited for before */
 	/* Earlier runs that speak for or against the directives. */

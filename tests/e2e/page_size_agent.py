@@ -2,10 +2,11 @@
 """page_size_agent: pem page-size on programs whose best page sizes are known, by a fixed calibration, so that answers are exact"""
 import json
 import os
+import shutil
 
 from page_size import MACHINE, SHAPES, Home, chosen, shape
 from preload import compile_program
-from tap import PEM, equal, run, run_all, skip, test
+from tap import PEM, equal, need, run, run_all, skip, test
 
 
 @test
@@ -238,6 +239,46 @@ def a_larger_input_is_observed_anew():
     # Much more, but not many times as much.
     rc, _, err = home.agent(*shape("maps", 2, 512))
     assert rc == 0 and "far more than" not in err, err
+
+
+@test
+def a_longer_input_is_observed_anew():
+    "a run that works ten times as long as what was observed, where nothing was to gain, has its next one observed, and once"
+    home = Home()
+    assert "nothing to gain" in home.agent(*shape("compute", 8, 1))[2]
+    rc, _, err = home.agent(*shape("compute", 600, 1))
+    assert rc == 0 and "far longer than" in err, err
+    # Another's next run is not the one.
+    assert "observed" not in home.agent(*shape("compute", 1, 1))[2]
+    rc, _, err = home.agent(*shape("compute", 600, 1))
+    assert rc == 0 and ", observed:" in err, err
+    rc, _, err = home.agent(*shape("compute", 600, 1))
+    assert rc == 0 and "far longer than" not in err and "runs alone" in err or "without large pages" in err, err
+
+
+@test
+def scripts_of_an_interpreter():
+    "after a script that did nothing, one that walks through much is observed, and has large pages on trial"
+    need("perl")
+    home, command = Home(), ["perl", "-e", "srand 1; my @a = (1..600000); $a[rand @a] += $a[rand @a] for 1..2000000"]
+    rc, _, err = home.agent("perl", "-e", "1")
+    assert rc == 0 and "nothing to gain" in err and "short run" in err, err
+    said = home.agent(*command)[2]
+    assert "far longer than" in said or "far more than" in said, said
+    rc, _, err = home.agent(*command)
+    assert rc == 0 and ", observed:" in err and "predicted gain" in err, err
+
+
+@test
+def what_was_observed_and_can_not_be_read_is_said():
+    "a database that fails as the run is compared with what was observed is no silent 'nothing has changed'"
+    home = Home()
+    sqlite = shutil.which("sqlite3")
+    if not sqlite:
+        skip("sqlite3 is not installed")
+    home.agent("sh", "-c", "true")
+    rc, _, err = home.agent("sh", "-c", "%s %s/cpo.db 'drop table metric'" % (sqlite, home.folder))
+    assert rc == 0 and "what was observed can't be read" in err, (rc, err)
 
 
 # Under directives, who counts large pages is kept from it: the program has none.

@@ -229,7 +229,7 @@ static void ask_again(struct pem_agent *agent, enum pem_agent_purpose purpose, v
 	assert_int_equal(usage.status, 3);
 	assert_true(usage.peak_bytes > 0 && usage.seconds > 0);
 	if (purpose != PEM_AGENT_OBSERVED)
-		assert_int_equal(pem_agent__observe_again(agent, "for a test"), 0);
+		assert_int_equal(pem_agent__observe_again(agent, "for a test"), 1);
 }
 
 static void an_application_is_observed_again(void **state)
@@ -252,11 +252,85 @@ static void an_application_is_observed_again(void **state)
 	assert_non_null(db);
 	d.state = PEM_DB_WITHDRAWN;
 	assert_int_equal(pem_database__find(db, PEM_DB_DIRECTIVE, &d, &d, &error), 0);
-	d = (struct pem_db_directive){.size = sizeof(d)};
+	d = (struct pem_db_directive){.size = sizeof(d), .subject = "all"};
 	assert_int_equal(pem_database__find(db, PEM_DB_DIRECTIVE, &d, &d, &error), 1);
 	assert_int_equal(d.state, PEM_DB_ON_TRIAL);
-	assert_string_equal(d.subject, "all");
+	d = (struct pem_db_directive){.size = sizeof(d), .subject = "(again)"};
+	assert_int_equal(pem_database__find(db, PEM_DB_DIRECTIVE, &d, &d, &error), 0);
 	pem_database__close(db);
+}
+
+/* What ended found: what it asked for, and what was noted of the observed run. */
+static int asked;
+static double noted, asked_s, asked_bytes;
+
+static void ask_and_look(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg)
+{
+	(void)arg;
+	if (purpose == PEM_AGENT_OBSERVED) {
+		assert_int_equal(pem_agent__note(agent, "noted", "", 42, PEM_DB_MEASURED), 0);
+		return;
+	}
+	noted = asked_s = asked_bytes = -1;
+	assert_int_equal(pem_agent__observed(agent, "unknown", &noted), 0);
+	assert_int_equal(pem_agent__observed(agent, "noted", &noted), 1);
+	pem_agent__observed(agent, "asked time", &asked_s);
+	pem_agent__observed(agent, "asked memory", &asked_bytes);
+	asked = pem_agent__observe_again(agent, "for a test");
+}
+
+static void an_application_is_observed_again_some_times_only(void **state)
+{
+	const char *script = "head -c 40M /dev/zero | tail -c 40M >/dev/null";
+	struct pem_agent_report report;
+	unsigned i;
+
+	(void)state;
+	state_given = PEM_DB_WITHDRAWN;
+	ended = ask_and_look;
+	run_agent(0, script, &report);
+	for (i = 0; i < 5; i++) {
+		run_agent(0, script, &report);
+		assert_int_equal(report.purpose, PEM_AGENT_ALONE);
+		assert_true(noted > 41 && noted < 43);
+		assert_int_equal(asked, i < 4);
+		/* Of the first observation nobody asked for. */
+		assert_int_equal(asked_bytes >= 40 << 20, i > 0);
+		assert_int_equal(asked_s > 0, i > 0);
+		run_agent(0, script, &report);
+		assert_int_equal(report.purpose, i < 4 ? PEM_AGENT_OBSERVED : PEM_AGENT_ALONE);
+	}
+}
+
+static void the_run_that_asked_is_waited_for(void **state)
+{
+	struct pem_agent_report report;
+	unsigned i;
+
+	(void)state;
+	state_given = PEM_DB_WITHDRAWN;
+	ended = ask_and_look;
+	run_agent(0, "exit 1", &report);
+	run_agent(0, "exit 2", &report);
+	assert_int_equal(asked, 1);
+	/* Another's arguments. */
+	run_agent(0, "exit 1", &report);
+	assert_int_equal(report.purpose, PEM_AGENT_ALONE);
+	assert_int_equal(asked, 0);
+	run_agent(0, "exit 2", &report);
+	assert_int_equal(report.purpose, PEM_AGENT_OBSERVED);
+	run_agent(0, "exit 3", &report);
+	assert_int_equal(asked, 1);
+	/* If they never come again, some other run will do. */
+	for (i = 0; i < 7; i++) {
+		run_agent(0, "exit 1", &report);
+		assert_int_equal(report.purpose, PEM_AGENT_ALONE);
+	}
+	run_agent(0, "exit 1", &report);
+	assert_int_equal(report.purpose, PEM_AGENT_OBSERVED);
+	/* What asked had other arguments: its figures say nothing of this one. */
+	run_agent(0, "exit 1", &report);
+	assert_true(asked_s < 0 && asked_bytes < 0);
 }
 
 static void a_directive_that_is_only_noted_is_not_tried(void **state)
@@ -444,7 +518,7 @@ static void observe_again(struct pem_agent *agent, enum pem_agent_purpose purpos
 {
 	(void)purpose;
 	(void)arg;
-	assert_int_equal(pem_agent__observe_again(agent, "for a test"), 0);
+	assert_true(pem_agent__observe_again(agent, "for a test") >= 0);
 }
 
 static void directives_are_applied_where_that_is_asked_for(void **state)
@@ -592,6 +666,8 @@ int main(void)
 		TEST(what_was_kept_and_fails_is_observed_again),
 		TEST(directives_are_applied_where_that_is_asked_for),
 		TEST(an_application_is_observed_again),
+		TEST(an_application_is_observed_again_some_times_only),
+		TEST(the_run_that_asked_is_waited_for),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

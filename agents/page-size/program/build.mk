@@ -12,6 +12,12 @@ CFLAGS_agents_page-size_program_names := -DPAGE_HAS_NAMES
 $(B)/bin/pem-page-size: $(LIBPEM_NAMES)
 endif
 
+# Which input is another one, without a run.
+CFLAGS_tests_unit_page_size_drift := -Icli $(JSON_CFLAGS)
+$(B)/tests/page_size_drift: $(call objects,agents/page-size/program/drift.c cli/text.c cli/progress.c) \
+  $(LIBPEM) $(LIBPEM_AGENT)
+$(B)/tests/page_size_drift: private TEST_LIBS += $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) $(JSON_LIBS)
+
 # What is made for a run, and what came of it, without a run.
 CFLAGS_tests_unit_page_size_treatment := -Icli $(JSON_CFLAGS)
 $(B)/tests/page_size_treatment: $(call objects,$(wildcard $(addprefix agents/page-size/, \

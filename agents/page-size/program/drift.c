@@ -3,78 +3,73 @@
  * drift.c - is a run still what was observed?
  *
  * A program that was built anew is another application, and directives that pay no longer are found
- * by the loop. What neither finds is an input that is larger than the one observed: what reached
- * all memory then reaches it no more. Memory tells.
+ * by the loop. What neither finds is another input: what reached all memory then reaches it no
+ * more, or what had nothing to gain in a moment's work has in a minute's. Memory and time tell.
  */
 #include "program.h"
 
-#include <string.h>
+#include <math.h>
 
 /* So many times what was observed, and so much more, is another input. */
-#define GROWTH_MIN 3.0
-#define MORE_MIN (64.0 * (1 << 20))
+#define MEMORY_TIMES 3.0
+#define MEMORY_MORE (64.0 * (1 << 20))
+/*
+ * The time of the observed run is an estimate from its instructions: one that waits for memory
+ * takes some times as long.
+ */
+#define TIME_TIMES 5.0
+#define TIME_MORE 0.5
 
-struct search {
-	struct pem_database *database;
-	struct pem_db_directive directive; /* the latest */
-	int64_t basis; /* the run that it was made from */
-	struct pem_error error;
-};
-
-static int take_directive(const void *row, void *arg)
+bool page_drift__is_larger(double observed_bytes, double bytes)
 {
-	((struct search *)arg)->directive = *(const struct pem_db_directive *)row;
-	return 0;
+	return observed_bytes > 0 && bytes >= MEMORY_TIMES * observed_bytes &&
+	       bytes >= observed_bytes + MEMORY_MORE;
 }
 
-static int take_evidence(const void *row, void *arg)
+bool page_drift__is_longer(double observed_s, double seconds)
 {
-	const struct pem_db_evidence *evidence = row;
-
-	if (evidence->role == PEM_DB_BASIS)
-		((struct search *)arg)->basis = evidence->run;
-	return 0;
+	return observed_s > 0 && seconds >= TIME_TIMES * observed_s &&
+	       seconds >= observed_s + TIME_MORE;
 }
 
-/* Memory of the run that was observed; 0: none was, or nobody knows. */
-static double observed_bytes(struct pem_agent *agent, struct search *search)
+/* What was observed; if another run asked for that, at least what that one used. 0: unknown. */
+static double observed(struct pem_agent *agent, const char *name, const char *asked)
 {
-	struct pem_db_directive like = {.size = sizeof(like),
-					.application = pem_agent__application(agent)->id,
-					.machine = pem_agent__machine(agent)->id,
-					.agent = PAGE_AGENT};
-	struct pem_db_evidence evidence = {.size = sizeof(evidence)};
-	struct pem_db_metric metric = {.size = sizeof(metric), .name = PAGE_OBSERVED_MEMORY};
+	double value = 0, least = 0;
 
-	pem_database__each(search->database, PEM_DB_DIRECTIVE, &like, take_directive, search,
-			   &search->error);
-	evidence.directive = search->directive.id;
-	if (evidence.directive)
-		pem_database__each(search->database, PEM_DB_EVIDENCE, &evidence, take_evidence,
-				   search, &search->error);
-	metric.run = search->basis;
-	if (!metric.run || pem_database__find(search->database, PEM_DB_METRIC, &metric, &metric,
-					      &search->error) <= 0)
+	if (pem_agent__observed(agent, name, &value) <= 0 ||
+	    pem_agent__observed(agent, asked, &least) < 0)
 		return 0;
-	return metric.mean;
+	return fmax(value, least);
 }
 
-void page_drift__notice(struct pem_agent *agent)
+void page_drift__notice(struct pem_agent *agent, bool has_directives)
 {
 	struct pem_agent_usage usage = {.size = sizeof(usage)};
-	struct search search = {.database = pem_agent__database(agent)};
-	double bytes;
+	double bytes, seconds;
 
-	if (!search.database || pem_agent__usage(agent, &usage))
+	if (pem_agent__usage(agent, &usage))
 		return;
-	bytes = observed_bytes(agent, &search);
-	if (!(bytes > 0) || (double)usage.peak_bytes < GROWTH_MIN * bytes ||
-	    (double)usage.peak_bytes < bytes + MORE_MIN)
+	bytes = observed(agent, PAGE_OBSERVED_MEMORY, "asked memory");
+	if (page_drift__is_larger(bytes, (double)usage.peak_bytes)) {
+		if (pem_agent__observe_again(agent, "the command takes far more memory than when "
+						    "it was observed") > 0)
+			pem_agent__say(agent, PEM_LOG_INFO,
+				       "the command took %s, far more than the %s that were "
+				       "observed: its next run is observed anew",
+				       cli_bytes((uint64_t)usage.peak_bytes),
+				       cli_bytes((uint64_t)bytes));
 		return;
-	if (!pem_agent__observe_again(agent, "the command takes far more memory than when it was "
-					     "observed"))
+	}
+	/* What is tried or kept is compared: time alone is no reason to begin anew. */
+	if (has_directives)
+		return;
+	seconds = observed(agent, PAGE_OBSERVED_TIME, "asked time");
+	if (page_drift__is_longer(seconds, usage.user_s + usage.system_s) &&
+	    pem_agent__observe_again(agent, "the command works far longer than when it was "
+					    "observed") > 0)
 		pem_agent__say(agent, PEM_LOG_INFO,
-			       "the command took %s, far more than the %s that were observed: the "
-			       "next run is observed anew",
-			       cli_bytes((uint64_t)usage.peak_bytes), cli_bytes((uint64_t)bytes));
+			       "the command worked for %.1f s, far longer than the %.1f s that "
+			       "were observed: its next run is observed anew",
+			       usage.user_s + usage.system_s, seconds);
 }

@@ -83,13 +83,17 @@ int page_program__check(const char *file, struct pem_error *error);
 
 /* --- drift.c --- */
 
-/* The metric of an observed run: memory of all its sites. */
+/* The metrics of an observed run: memory of all its sites, and how long it is without observer. */
 #define PAGE_OBSERVED_MEMORY "observed memory"
+#define PAGE_OBSERVED_TIME "observed time"
 /*
- * After a run that was not observed: have the next one observed if this one took far more memory
- * than what was.
+ * After a run that was not observed: have its next one observed if it took far more memory than
+ * what was, or far more time, and nothing is on trial or kept.
  */
-void page_drift__notice(struct pem_agent *agent);
+void page_drift__notice(struct pem_agent *agent, bool has_directives);
+/* Is that another input than the observed one? 0: nobody knows what was observed. */
+bool page_drift__is_larger(double observed_bytes, double bytes);
+bool page_drift__is_longer(double observed_s, double seconds);
 
 /* --- machine.c --- */
 

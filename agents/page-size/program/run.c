@@ -21,6 +21,7 @@ struct page_agent {
 	struct page_observer observer;
 	struct page_treatment treatment;
 	char profile[PATH_MAX];
+	bool has_directives; /* on trial or kept */
 };
 
 /* --- observe --- */
@@ -140,6 +141,10 @@ static void note_plan(struct pem_agent *agent, const struct page_plan *plan)
 	for (i = 0; i < plan->site_count; i++)
 		bytes += plan->sites[i].bytes;
 	pem_agent__note(agent, PAGE_OBSERVED_MEMORY, "B", (double)bytes, PEM_DB_SAMPLED);
+	/* Of a run that was observed in part nobody knows how long it was. */
+	if (!plan->summary.stopped_at && !plan->summary.cut)
+		pem_agent__note(agent, PAGE_OBSERVED_TIME, "s", plan->run_ns / 1e9,
+				PEM_DB_SIMULATED);
 	pem_agent__note(agent, "page walks before", "", plan->small_walks, PEM_DB_SIMULATED);
 	pem_agent__note(agent, "page walks after", "", plan->walks, PEM_DB_SIMULATED);
 	pem_agent__note(agent, "translation before", "s", plan->small_ns / 1e9, PEM_DB_SIMULATED);
@@ -194,8 +199,9 @@ static int propose_all(struct pem_agent *agent, const struct page_plan *plan, co
 			       plan->gain);
 	if (!chosen && plan->run_ns < SHORT_NS)
 		pem_agent__say(agent, PEM_LOG_INFO,
-			       "that was a short run, of some %.1f ms: if others work longer, say "
-			       "'pem page-size forget %s' before one of them",
+			       "that was a short run, of some %.1f ms: after one that works far "
+			       "longer its next is observed, and after 'pem page-size forget %s' "
+			       "any",
 			       plan->run_ns / 1e6, command);
 	return rc;
 }
@@ -241,7 +247,9 @@ static int ready(struct pem_agent *agent, const struct pem_db_directive *directi
 		 void *arg)
 {
 	uint64_t planned = page_treatment__planned(directives, count), supply = supply_bytes(arg);
+	struct page_agent *page = arg;
 
+	page->has_directives = true;
 	if (!page_treatment__is_far_less(supply, planned))
 		return 1;
 	pem_agent__say(agent, PEM_LOG_INFO,
@@ -259,6 +267,7 @@ static int apply(struct pem_agent *agent, const struct pem_db_directive *directi
 	bool first = !treatment->file;
 	int rc;
 
+	page->has_directives = true;
 	rc = first ? page_treatment__begin(treatment, &error) : 0;
 	if (rc) {
 		pem_agent__say(agent, PEM_LOG_WARNING, "%s", error.text);
@@ -329,7 +338,7 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 		}
 	}
 	if (purpose != PEM_AGENT_OBSERVED)
-		page_drift__notice(agent);
+		page_drift__notice(agent, page->has_directives);
 	page_treatment__end(&page->treatment);
 }
 

@@ -195,9 +195,19 @@ struct pem_agent_usage {
 int pem_agent__usage(const struct pem_agent *agent, struct pem_agent_usage *usage);
 
 /*
- * In ended: have the next run of the application observed anew, since it is no longer what was
- * observed. What is then proposed takes the place of all directives of this agent. The loop does so
- * by itself if directives were kept and no longer pay.
+ * In ended: a number that was noted (pem_agent__note) of the run that was observed, which all that
+ * is known was made from. Of one that pem_agent__observe_again asked for, the loop notes what the
+ * run that asked had used: "asked time", of processors, in s, and "asked memory", its peak, in B.
+ * Returns 1, 0: there is none, and *value is unchanged, or -errno after a sentence.
+ */
+int pem_agent__observed(struct pem_agent *agent, const char *name, double *value);
+
+/*
+ * In ended: have the application observed anew, since this run is no longer what was observed: at
+ * the next run with its arguments, or at the eighth if they don't come again. What is then proposed
+ * takes the place of all directives of this agent. The loop does so by itself if directives were
+ * kept and no longer pay. Returns 1, 0: that is asked for already, or was done four times, or
+ * -errno.
  */
 int pem_agent__observe_again(struct pem_agent *agent, const char *reason);
 
