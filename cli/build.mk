@@ -80,5 +80,7 @@ $(B)/bin/pem: $(CLI_OBJ) $(CLI_SHARED) $(LIBPEM)
 
 # What pem prints of a session: tests/unit/log_progress.c.
 $(B)/tests/log_progress: $(call objects,cli/progress.c cli/text.c)
+# The exit status for an error of libpem: tests/unit/cli_status.c.
+$(B)/tests/cli_status: $(call objects,cli/progress.c cli/text.c)
 # How pem loads a program's events without enough memory: tests/unit/program_memory.c.
 $(B)/tests/program_memory: $(call objects,cli/program_events.c cli/progress.c cli/text.c)

@@ -76,6 +76,8 @@ const char *cli_nearest(const char *word, const char *const *names, size_t count
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Print an error like cli_say. Returns status. */
 int cli_error(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Print a sentence of libpem's. Returns the status for its -errno. */
+int cli_fail(int code, const struct pem_error *error);
 /* The status for an errno of setting something up: wrong input, not here, or failed. */
 int cli_status_of_errno(int error);
 /* Print a message of libpem. arg points to a bool: if true, only errors are printed. */

@@ -56,6 +56,8 @@ int cli_status_of_errno(int error)
 	case ENOTEMPTY:
 	case EISDIR:
 	case ENAMETOOLONG:
+	case EBADMSG: /* a file that is damaged, or none of pem's */
+	case ENODATA: /* and one that lacks what was asked for */
 		return CLI_WRONG_INPUT;
 	case EACCES:
 	case EPERM:
@@ -65,10 +67,17 @@ int cli_status_of_errno(int error)
 	case ENOSYS:
 	case ENOTSUP:
 	case ENODEV:
+	case EPROTONOSUPPORT:
+	case ECONNREFUSED:
 		return CLI_NOT_HERE;
 	default:
 		return CLI_FAILED;
 	}
+}
+
+int cli_fail(int code, const struct pem_error *error)
+{
+	return cli_error(cli_status_of_errno(code), "%s", error->text);
 }
 
 void cli_log(enum pem_log_level level, const char *text, void *arg)

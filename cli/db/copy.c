@@ -154,7 +154,7 @@ int db_export(struct pem_database *database, const char *path)
 	/* In one transaction, so that no row refers to one that came later. */
 	rc = pem_database__together(database, write_all, &w, &w.error);
 	if (path == NULL)
-		return rc < 0 && rc != -EIO ? db_fail((int)rc, &w.error)
+		return rc < 0 && rc != -EIO ? cli_fail((int)rc, &w.error)
 					    : cli_finish_output(CLI_DONE);
 	if (fclose(w.out) != 0 && rc >= 0)
 		rc = -errno;
@@ -162,7 +162,7 @@ int db_export(struct pem_database *database, const char *path)
 		return CLI_DONE;
 	unlink(path);
 	if (*w.error.text != '\0')
-		return db_fail((int)rc, &w.error);
+		return cli_fail((int)rc, &w.error);
 	return cli_error(CLI_FAILED, "%s is not written: %s", path, strerror((int)-rc));
 }
 
@@ -292,7 +292,7 @@ int db_import(struct pem_database *database, const char *path)
 	if (rc >= 0)
 		status = say_copied(&r.copy, path);
 	else
-		status = rc == -EINVAL ? CLI_WRONG_INPUT : db_fail((int)rc, &r.error);
+		status = rc == -EINVAL ? CLI_WRONG_INPUT : cli_fail((int)rc, &r.error);
 	if (r.in != stdin)
 		fclose(r.in);
 	if (r.tokener != NULL)
@@ -358,9 +358,9 @@ int db_merge(struct pem_database *database, const char *other)
 
 	m.from = pem_database__open(other, &options, &m.error);
 	if (m.from == NULL)
-		return db_fail(-errno, &m.error);
+		return cli_fail(-errno, &m.error);
 	rc = pem_database__together(database, merge_rows, &m, &m.error);
-	status = rc < 0 ? db_fail((int)rc, &m.error)
+	status = rc < 0 ? cli_fail((int)rc, &m.error)
 			: say_copied(&m.copy, pem_database__location(m.from));
 	pem_database__close(m.from);
 	db_copy__free(&m.copy);

@@ -12,22 +12,6 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-int db_fail(int code, const struct pem_error *error)
-{
-	switch (code) {
-	case -EINVAL:
-	case -ENOENT:
-	case -EBADMSG:
-		return cli_error(CLI_WRONG_INPUT, "%s", error->text);
-	case -EPROTONOSUPPORT:
-	case -ENOTSUP:
-	case -ECONNREFUSED:
-		return cli_error(CLI_NOT_HERE, "%s", error->text);
-	default:
-		return cli_error(cli_status_of_errno(code), "%s", error->text);
-	}
-}
-
 static void log_sentence(enum pem_log_level level, const char *text, void *arg)
 {
 	(void)level;
@@ -40,7 +24,7 @@ static int vacuum(struct pem_database *database)
 	struct pem_error error;
 	int rc = pem_database__vacuum(database, &error);
 
-	return rc < 0 ? db_fail(rc, &error) : CLI_DONE;
+	return rc < 0 ? cli_fail(rc, &error) : CLI_DONE;
 }
 
 struct request {
@@ -117,7 +101,7 @@ static int begin(const struct cli_verb *verb, const struct request *request)
 	how.read_only = !action->changes;
 	database = pem_database__open(NULL, &how, &error);
 	if (database == NULL)
-		return db_fail(-errno, &error);
+		return cli_fail(-errno, &error);
 	status = carry_out(database, request);
 	pem_database__close(database);
 	return status;

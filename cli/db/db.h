@@ -60,7 +60,5 @@ int db_show(struct pem_database *database, const char *table, const char *id, bo
 int db_export(struct pem_database *database, const char *path);
 int db_import(struct pem_database *database, const char *path);
 int db_merge(struct pem_database *database, const char *other);
-/* Print an error of the database. Returns a status. */
-int db_fail(int code, const struct pem_error *error);
 
 #endif

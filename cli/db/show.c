@@ -137,7 +137,7 @@ int db_list(struct pem_database *database, bool json)
 	cli_table__print(l.table);
 	if (rc < 0) {
 		json_object_put(l.array);
-		return db_fail((int)rc, &l.error);
+		return cli_fail((int)rc, &l.error);
 	}
 	if (json)
 		cli_json__print(l.array, stdout, false);
@@ -259,7 +259,7 @@ int db_show(struct pem_database *database, const char *name, const char *id, boo
 	cli_table__print(s.table);
 	if (rc < 0 || (id != NULL && s.count == 0)) {
 		json_object_put(s.array);
-		return rc < 0 ? db_fail((int)rc, &error)
+		return rc < 0 ? cli_fail((int)rc, &error)
 			      : cli_error(CLI_WRONG_INPUT, "there is no %s %s in %s", name, id,
 					  pem_database__location(database));
 	}

@@ -196,14 +196,14 @@ int page_calibrate_verb(const struct page_request *request)
 		return page_usage_error("calibrate takes no words");
 	rc = pem_agent__identify("/proc/self/exe", &self, &machine, &error);
 	if (rc)
-		return page_fail(rc, &error);
+		return cli_fail(rc, &error);
 	database = pem_database__open(NULL, &how, &error);
 	if (!database)
-		return page_fail(-errno, &error);
+		return cli_fail(-errno, &error);
 	rc = measure(database, &machine, &calibration, &error);
 	pem_database__close(database);
 	if (rc)
-		return page_fail(rc, &error);
+		return cli_fail(rc, &error);
 	if (request->json) {
 		page_calibration__write(&calibration, text, sizeof(text));
 		printf("%s\n", text);

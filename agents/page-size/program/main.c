@@ -89,22 +89,6 @@ void page_log(enum pem_log_level level, const char *text, void *arg)
 	cli_say("%s", text);
 }
 
-int page_fail(int code, const struct pem_error *error)
-{
-	switch (code) {
-	case -EINVAL:
-	case -EBADMSG:
-	case -ENODATA:
-		return cli_error(CLI_WRONG_INPUT, "%s", error->text);
-	case -EOPNOTSUPP:
-	case -EPROTONOSUPPORT:
-	case -ECONNREFUSED:
-		return cli_error(CLI_NOT_HERE, "%s", error->text);
-	default:
-		return cli_error(cli_status_of_errno(-code), "%s", error->text);
-	}
-}
-
 struct action {
 	const char *name;
 	const char *options; /* that it takes */

@@ -252,7 +252,7 @@ int page_model_verb(const struct page_request *request)
 	}
 	if (!rc)
 		page_names__fill(plan, profile);
-	status = rc              ? page_fail(rc, &error)
+	status = rc              ? cli_fail(rc, &error)
 		 : request->json ? print_plan_json(plan, request)
 				 : print_plan(plan, request);
 	page_profile__close(profile);

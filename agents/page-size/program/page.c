@@ -187,7 +187,7 @@ int page_write_html(struct pem_database *database, const struct pem_db_applicati
 	cli_json__text(data, "build_id", application->build_id);
 	cli_json__text(data, "processor", machine.processor);
 	cli_json__text(data, "kernel", machine.kernel);
-	rc = rc < 0 ? page_fail((int)rc, &g.error) : write_page(path, data);
+	rc = rc < 0 ? cli_fail((int)rc, &g.error) : write_page(path, data);
 	json_object_put(data);
 	return (int)rc;
 }

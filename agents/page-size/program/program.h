@@ -177,7 +177,5 @@ int page_write_html(struct pem_database *database, const struct pem_db_applicati
 
 /* Say a sentence of libpem-agent's log; arg is not used. */
 void page_log(enum pem_log_level level, const char *text, void *arg);
-/* Print error's sentence; returns the status for -errno. */
-int page_fail(int code, const struct pem_error *error);
 
 #endif

@@ -384,7 +384,7 @@ static int check(const struct page_request *request)
 	if (rc)
 		return rc;
 	rc = page_program__check(file, &error);
-	return rc ? page_fail(rc, &error) : CLI_DONE;
+	return rc ? cli_fail(rc, &error) : CLI_DONE;
 }
 
 static int run_once(const struct page_request *request, bool always,
@@ -408,7 +408,7 @@ static int run_once(const struct page_request *request, bool always,
 	if (status == -EPERM)
 		return cli_error(CLI_NOT_HERE, "%s", error.text);
 	if (status < 0)
-		return page_fail(status, &error);
+		return cli_fail(status, &error);
 	tell(report);
 	return status;
 }
@@ -480,7 +480,7 @@ static int check_profile(const struct page_request *request)
 	rc = pem_agent__identify(request->words[0], &application, &machine, &error);
 	if (rc)
 		return rc == -EPERM ? cli_error(CLI_NOT_HERE, "%s", error.text)
-				    : page_fail(rc, &error);
+				    : cli_fail(rc, &error);
 	if (!lstat(request->output, &found) && (!S_ISREG(found.st_mode) || found.st_size))
 		return cli_error(CLI_WRONG_INPUT,
 				 "%s exists: remove it, or name another file for the profile",

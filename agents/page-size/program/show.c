@@ -201,10 +201,10 @@ int page_show(const struct page_request *request)
 	if (request->words[0])
 		rc = find_application(request, &like, &error);
 	if (rc)
-		return page_fail((int)rc, &error);
+		return cli_fail((int)rc, &error);
 	listing.database = pem_database__open(NULL, &how, &error);
 	if (!listing.database)
-		return page_fail(-errno, &error);
+		return cli_fail(-errno, &error);
 	if (request->json || request->html) {
 		listing.array = json_object_new_array();
 	} else {
@@ -222,7 +222,7 @@ int page_show(const struct page_request *request)
 				&listing.error);
 	status = print_listing(&listing, request);
 	pem_database__close(listing.database);
-	return rc < 0 ? page_fail((int)rc, &listing.error) : status;
+	return rc < 0 ? cli_fail((int)rc, &listing.error) : status;
 }
 
 /* --- forget --- */
@@ -249,10 +249,10 @@ int page_forget(const struct page_request *request)
 		return page_usage_error("which command? pem page-size forget COMMAND");
 	rc = find_application(request, &application, &error);
 	if (rc)
-		return page_fail((int)rc, &error);
+		return cli_fail((int)rc, &error);
 	database = pem_database__open(NULL, &how, &error);
 	if (!database)
-		return page_fail(-errno, &error);
+		return cli_fail(-errno, &error);
 	rc = pem_database__find(database, PEM_DB_APPLICATION, &application, &application, &error);
 	if (rc > 0) {
 		like.application = application.id;
@@ -261,7 +261,7 @@ int page_forget(const struct page_request *request)
 	}
 	pem_database__close(database);
 	if (rc < 0)
-		return page_fail((int)rc, &error);
+		return cli_fail((int)rc, &error);
 	printf("%s directive%s of %s forgotten; the next run observes it anew.\n",
 	       cli_count((uint64_t)rc), rc == 1 ? "" : "s", request->words[0]);
 	return cli_finish_output(CLI_DONE);
