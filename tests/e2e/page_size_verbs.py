@@ -138,7 +138,7 @@ def a_report_is_not_trusted():
                          env={"PEM_DB": home.folder + "/cpo.db", "TMPDIR": home.folder})
         assert rc == 0 and ", with large pages" in err and told in err, (what, rc, err)
     rc, out, _ = run([PEM, "db", "show", "metric", "--json"], env={"PEM_DB": home.folder + "/cpo.db"})
-    equal([m["mean"] for m in json.loads(out) if m["name"] == "large pages"], [0, 0, 0, 5], "large pages of the runs")
+    equal([m["mean"] for m in json.loads(out) if m["name"] == "large pages"], [64 << 20, 64 << 20, 64 << 20, (64 << 20) + 5], "large pages of the runs")
     equal([name for name in os.listdir(home.folder) if name.startswith("pem-page-size")], [], "what is left")
 
 
@@ -374,6 +374,36 @@ def validate_goes_on_whatever_the_command_returns():
     assert rc == 143 and "run 3, observed" in err and "runs alone" not in err, (rc, err)
     rc, _, err = home.run(*options, "-n", "1", "--", *shape("hot-and-cold"))
     assert rc == 0 and "not decided in 1 run:" in err, (rc, err)
+
+
+@test
+def an_installation_with_spaces_and_colons():
+    "where pem lies in a folder whose name LD_PRELOAD can't hold, programs are observed and treated by a link; without one it is said"
+    home, command = Home(), shape("hot-and-cold")
+    truth = run(command)[1]
+    folder = home.folder + "/a folder: pem's"
+    os.makedirs(folder + "/lib")
+    shutil.copytree(BUILD + "/bin", folder + "/bin", symlinks=True)
+    for name in os.listdir(BUILD + "/lib"):
+        if name == "pem" or name.startswith(("libpem.so", "libpem-agent.so", "libpem-names.so")):
+            (shutil.copytree if name == "pem" else shutil.copy)(BUILD + "/lib/" + name, folder + "/lib/" + name)
+    os.mkdir(home.folder + "/run", 0o700)
+    env = {"PEM_DB": home.folder + "/cpo.db", "TMPDIR": home.folder, "PEM_RUNTIME_DIR": home.folder + "/run"}
+    words = [folder + "/bin/pem", "page-size", "run", "--machine", home.machine, "--", *command]
+    rc, out, err = run(words, env=env)
+    equal((rc, out), (0, truth), err)
+    assert "predicted gain" in err and "ld.so" not in err, err
+    words[2:5] = ["apply"]
+    rc, out, err = run(words, env=env)
+    equal((rc, out), (0, truth), err)
+    assert ", with large pages" in err and "ld.so" not in err, err
+    with open("/sys/kernel/mm/transparent_hugepage/enabled") as words_of_kernel:
+        assert home.large_pages()[0] > 0 or "[never]" in words_of_kernel.read(), err
+    # No name for a link: the program runs alone, and the reason is said.
+    os.mkdir(home.folder + "/run it", 0o700)
+    rc, out, err = run(words, env={**env, "PEM_RUNTIME_DIR": home.folder + "/run it"})
+    equal((rc, out), (0, truth), err)
+    assert "with a space or a colon" in err and ", without large pages" in err and "ld.so" not in err, err
 
 
 @test

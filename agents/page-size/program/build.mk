@@ -21,7 +21,7 @@ $(B)/tests/page_size_drift: private TEST_LIBS += $(LINK_LIBPEM) $(LINK_LIBPEM_AG
 # What is made for a run, and what came of it, without a run.
 CFLAGS_tests_unit_page_size_treatment := -Icli $(JSON_CFLAGS)
 $(B)/tests/page_size_treatment: $(call objects,$(wildcard $(addprefix agents/page-size/, \
-  program/treatment.c plan/text.c sites/*.c apply/supply.c)) cli/plugin.c shared/plugin_folders.c) \
+  program/treatment.c program/quoting.c plan/text.c sites/*.c apply/supply.c)) cli/plugin.c shared/plugin_folders.c) \
   $(LIBPEM) $(LIBPEM_AGENT)
 $(B)/tests/page_size_treatment: private TEST_LIBS += $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) $(JSON_LIBS)
 

@@ -207,6 +207,7 @@ static int find_valgrind(struct page_observer *observer, const char *profile, ui
 	static char alone[] = "--command-line-only=yes";
 	char file[PATH_MAX];
 	char *slash;
+	int rc;
 
 	if (cli_library_file("pem/valgrind/" TOOL "-amd64-linux", file, sizeof(file)))
 		return refuse(error, "there is no observer here: pem was built without Valgrind's "
@@ -214,6 +215,10 @@ static int find_valgrind(struct page_observer *observer, const char *profile, ui
 	slash = strrchr(file, '/');
 	*slash = '\0';
 	strcpy(observer->folder, file);
+	/* Valgrind preloads its own libraries from there. */
+	rc = page_quote_folder(observer->folder, sizeof(observer->folder), error);
+	if (rc)
+		return rc;
 	observer->variables[0][0] = "VALGRIND_LIB";
 	observer->variables[0][1] = observer->folder;
 	if (cli_command__check("valgrind", observer->program, sizeof(observer->program)) !=

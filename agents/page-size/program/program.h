@@ -5,6 +5,7 @@
  *	main.c		which verb, and its options
  *	run.c		run, profile, apply, validate: a command under the loop of agents
  *	observer.c	what a command is observed with
+ *	quoting.c	names of folders that LD_PRELOAD can't hold
  *	treatment.c	what is made for a run with directives, and what came of it
  *	drift.c		is a run still what was observed?
  *	machine.c	this machine's calibration, measured once and kept in the database
@@ -108,6 +109,15 @@ int page_machine__calibration(const struct page_request *request, struct pem_dat
 int page_calibrate_verb(const struct page_request *request);
 /* Say which pages this machine could have, if root switched them on. */
 void page_machine__print_missing(void);
+
+/* --- quoting.c --- */
+
+/*
+ * LD_PRELOAD has no quoting, and ends a path at a space or a colon. Replace a folder with one in
+ * its name by a symbolic link in the runtime directory. The link stays, for processes that outlive
+ * the command and start others. Returns 0 or -errno with error, and folder is unchanged then.
+ */
+int page_quote_folder(char *folder, size_t bytes, struct pem_error *error);
 
 /* --- treatment.c --- */
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define LIBRARY "pem/libpem-page-size.so"
+#define LIBRARY "libpem-page-size.so"
 #define REPORT_LINE_MAX 4096
 /* No processor addresses more. */
 #define BYTES_MAX (INT64_C(1) << 52)
@@ -106,18 +106,25 @@ int page_treatment__add(struct page_treatment *t, const struct pem_db_directive 
 int page_treatment__apply(struct page_treatment *t, struct pem_agent *agent)
 {
 	const char *others = getenv("LD_PRELOAD");
-	char library[PATH_MAX], *both = NULL;
-	int rc = cli_library_file(LIBRARY, library, sizeof(library));
+	char folder[PATH_MAX], *both = NULL;
+	int rc = cli_library_file("pem/" LIBRARY, folder, sizeof(folder));
+	struct pem_error error;
 
 	if (rc) {
 		pem_agent__say(agent, PEM_LOG_WARNING, "%s is missing: large pages can't be given",
-			       library);
+			       folder);
+		return rc;
+	}
+	*strrchr(folder, '/') = '\0';
+	rc = page_quote_folder(folder, sizeof(folder), &error);
+	if (rc) {
+		pem_agent__say(agent, PEM_LOG_WARNING, "%s", error.text);
 		return rc;
 	}
 	if (fflush(t->file) || ferror(t->file))
 		return -EIO;
-	if (asprintf(&both, "%s%s%s", library, others && *others ? ":" : "", others ? others : "") <
-	    0)
+	if (asprintf(&both, "%s/" LIBRARY "%s%s", folder, others && *others ? ":" : "",
+		     others ? others : "") < 0)
 		return -ENOMEM;
 	rc = pem_agent__set_variable(agent, "LD_PRELOAD", both);
 	free(both);
