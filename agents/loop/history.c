@@ -154,8 +154,9 @@ static enum pem_agent_purpose purpose_of(struct pem_agent *agent)
 {
 	if (agent->again && !(agent->options.apply_always && agent->directive_count))
 		return PEM_AGENT_OBSERVED;
-	if (agent->directive_count && !agent->options.apply_always && agent->ops->ready &&
-	    !agent->ops->ready(agent, agent->directives, agent->directive_count, agent->arg)) {
+	if (agent->directive_count && agent->ops->ready &&
+	    !agent->ops->ready(agent, agent->directives, agent->directive_count, agent->arg) &&
+	    !agent->options.apply_always) {
 		agent->set_aside = true;
 		return agent->kept ? PEM_AGENT_TREATED : PEM_AGENT_ALONE;
 	}

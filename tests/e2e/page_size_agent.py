@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 
 from page_size import MACHINE, SHAPES, Home, chosen, shape
 from preload import compile_program
@@ -279,6 +280,95 @@ def what_was_observed_and_can_not_be_read_is_said():
     home.agent("sh", "-c", "true")
     rc, _, err = home.agent("sh", "-c", "%s %s/cpo.db 'drop table metric'" % (sqlite, home.folder))
     assert rc == 0 and "what was observed can't be read" in err, (rc, err)
+
+
+# A table of 64 MiB that is used at random; then it waits for a file, if it has a name of one.
+PATIENT = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int count, char **words)
+{
+	unsigned char *p;
+	unsigned x = 1, sum = 0;
+	if (count > 1 && words[1][0]) {
+		puts("waiting"), fflush(stdout);
+		while (access(words[1], F_OK))
+			usleep(10000);
+	}
+	p = malloc(64 << 20);
+	for (int i = 0; i < 4000000; i++) {
+		x = x * 1664525 + 1013904223;
+		sum += p[x % (64 << 20)]++;
+	}
+	return sum == 1;
+}"""
+
+
+@test
+def a_treated_run_leases_its_large_pages():
+    "while a treated run lives the others see in the database what it means to use; nothing is left of it, however it ended"
+    home, program = Home(), compile_program(PATIENT)
+    database = {"PEM_DB": home.folder + "/cpo.db"}
+
+    def leases():
+        rc, out, err = run([PEM, "db", "show", "lease", "--json"], env=database)
+        equal(rc, 0, err)
+        return json.loads(out)
+
+    assert "predicted gain" in home.agent(program)[2]
+    for killed in (False, True):
+        go = home.folder + "/go"
+        child = subprocess.Popen([PEM, "page-size", "apply", "--", program, go], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                 text=True, env={**os.environ, **database, "TMPDIR": home.folder})
+        equal(child.stdout.readline(), "waiting\n", "output")
+        lease, = leases()
+        assert lease["resource"].startswith("large pages of boot "), lease
+        equal(lease["holder"].split()[0::2], ["page-size", str(64 << 20)], "holder")
+        equal(lease["holder"].split()[1].split(":")[1], str(child.pid), "process")
+        if killed:
+            child.kill()
+        open(go, "w").close()
+        child.communicate(timeout=60)
+        equal(len(leases()), 1 if killed else 0, "leases after the end")
+        os.unlink(go)
+    # Who comes next counts it no more, and takes it away.
+    rc, _, err = home.run("apply", "--", program)
+    assert rc == 0 and "other runs" not in err, err
+    equal(leases(), [], "leases")
+
+
+@test
+def what_others_lease_is_not_counted_on():
+    "large pages that another run means to use are not there for a trial, as long as it lives, on this machine"
+    home, program = Home(), compile_program(PATIENT)
+    sqlite = shutil.which("sqlite3")
+    if not sqlite:
+        skip("sqlite3 is not installed")
+    assert "predicted gain" in home.agent(program)[2]
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        boot = file.read().strip()
+    with open("/proc/%d/stat" % os.getpid()) as file:
+        started = file.read().rsplit(")", 1)[1].split()[19]
+    namespace = os.stat("/proc/self/ns/pid").st_ino
+
+    def lease(boot, namespace, pid, started, until):
+        rc, _, err = run([sqlite, home.folder + "/cpo.db",
+                          "delete from lease; insert into lease (resource, holder, access, until_ns) values "
+                          "('large pages of boot %s', 'page-size %d:%d:%s %d', 0, %d)" % (boot, namespace, pid, started, 1 << 50, until)])
+        equal(rc, 0, err)
+
+    later = (1 << 62)
+    for words, counts in (((boot, namespace, os.getpid(), started, later), True),
+                          ((boot, namespace, os.getpid(), int(started) + 1, later), False),
+                          ((boot, namespace, os.getpid(), started, 1), False),
+                          (("other", namespace, os.getpid(), started, later), False),
+                          ((boot, namespace + 1, 1, 1, later), True)):
+        lease(*words)
+        rc, _, err = home.agent(program)
+        equal((rc, "; other runs count on 1024 TiB: this run does not count" in err), (0, counts), "%s: %s" % (words, err))
+        rc, _, err = home.run("apply", "--", program)
+        equal((rc, "had small pages: the budget has no more" in err), (0, counts), "%s: %s" % (words, err))
 
 
 # Under directives, who counts large pages is kept from it: the program has none.

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 
 from page_size import MACHINE, SHAPES, Home, chosen, shape
@@ -374,6 +375,82 @@ def validate_goes_on_whatever_the_command_returns():
     assert rc == 143 and "run 3, observed" in err and "runs alone" not in err, (rc, err)
     rc, _, err = home.run(*options, "-n", "1", "--", *shape("hot-and-cold"))
     assert rc == 0 and "not decided in 1 run:" in err, (rc, err)
+
+
+# Says that it runs, and waits; a signal ends it, or is counted.
+WAITS = """
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+static volatile int ended;
+static void end(int number) { ended = number; }
+int main(int count, char **words)
+{
+	char *p = malloc(64 << 20);
+	unsigned x = 1, sum = 0;
+	for (int i = 0; i < 3000000; i++) {
+		x = x * 1664525 + 1013904223;
+		sum += p[x % (64 << 20)]++;
+	}
+	if (access(words[1], F_OK))
+		return sum == 1;
+	if (words[2])
+		signal(SIGINT, end);
+	puts("waiting"), fflush(stdout);
+	while (!ended)
+		usleep(10000);
+	return 7;
+}"""
+
+
+def start_validate(home, *command):
+    """validate, for which SIGINT is what it is at a terminal, whatever started this test."""
+    return subprocess.Popen([PEM, "page-size", "validate", "--machine", home.machine, "--", *command], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+                            env={**os.environ, "PEM_DB": home.folder + "/cpo.db", "TMPDIR": home.folder})
+
+
+@test
+def validate_that_is_interrupted():
+    "^C ends validate with its command, whatever that does about it; runs before it count, that one does not, nothing is left behind"
+    for handles, status in ((False, 130), (True, 7)):
+        home, program = Home(), compile_program(WAITS)
+        go = home.folder + "/wait"
+        command = [program, go] + (["handles"] if handles else [])
+        assert "predicted gain" in home.agent(*command)[2]
+        rc, _, err = home.agent(*command)
+        assert rc == 0 and "run 2, with" in err, err
+        open(go, "w").close()
+        child = start_validate(home, *command)
+        equal(child.stdout.readline(), "waiting\n", "output")
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+        equal(child.returncode, status, err)
+        assert "run 3, with" in err and "stopped after 1 run: what they showed counts" in err, err
+        counts = home.evidence()
+        equal((counts["treated"] + counts["control"], counts["set aside"]), (1, 1), counts)
+        equal(home.left(), [], "left behind")
+
+
+@test
+def validate_that_is_interrupted_between_runs():
+    "a signal while validate models ends it after that, with what was observed, and nothing is left behind"
+    home, command = Home(), shape("hot-and-cold", 20)
+    child = start_validate(home, *command)
+    # Its output comes at its end: the agent models then, which takes longer than to get here.
+    child.stdout.readline()
+    while os.path.exists("/proc/%d/task/%d/children" % (child.pid, child.pid)):
+        with open("/proc/%d/task/%d/children" % (child.pid, child.pid)) as file:
+            if not file.read().strip():
+                break
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=120)
+    equal(child.returncode, 130, err)
+    assert "run 1, observed" in err and "stopped after 1 run" in err, err
+    assert home.show(), "directives"
+    equal(home.left(), [], "left behind")
 
 
 @test

@@ -3,6 +3,7 @@
 #include "account.h"
 
 #include "lock.h"
+#include "supply.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,31 +17,6 @@
 #include <unistd.h>
 
 #define TABLE_BYTES (ACCOUNT_ENTRIES * sizeof(struct account_entry))
-
-/* When a process was started, in ticks since boot; 0: it has ended. */
-static uint64_t started(uint32_t pid)
-{
-	char path[40], text[1024], *at;
-	ssize_t got;
-	int fd, field;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return 0;
-	got = read(fd, text, sizeof(text) - 1);
-	close(fd);
-	if (got <= 0)
-		return 0;
-	text[got] = '\0';
-	at = strrchr(text, ')'); /* the name before it may hold anything */
-	/* Field 3 comes next. A dead process that nobody has waited for has no memory. */
-	if (!at || !at[1] || at[2] == 'Z' || at[2] == 'X')
-		return 0;
-	for (field = 2; at && field < 22; field++)
-		at = strchr(at + 1, ' ');
-	return at ? strtoul(at + 1, NULL, 10) : 0;
-}
 
 /* A process that was stopped may hold the lock: the wait ends after some 20 ms. */
 static bool take_lock(int fd)
@@ -133,7 +109,7 @@ static void sweep(struct account_entry *table)
 	uint32_t i;
 
 	for (i = 0; i < ACCOUNT_ENTRIES; i++) {
-		if (table[i].pid && started(table[i].pid) != table[i].started)
+		if (table[i].pid && supply__started(table[i].pid) != table[i].started)
 			memset(&table[i], 0, sizeof(table[i]));
 	}
 }
@@ -201,7 +177,7 @@ int64_t account__change(struct account *account, int64_t own, uint64_t unit, uin
 
 	if (!self->pid) {
 		self->pid = (uint32_t)getpid();
-		self->started = started(self->pid);
+		self->started = supply__started(self->pid);
 	}
 	if (!self->family)
 		self->family = (uint64_t)self->pid << 32 ^ self->started;

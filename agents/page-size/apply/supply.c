@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* supply.c - free memory, and limits of control groups */
+/* supply.c - free memory, limits of control groups, and who lives to have some of it */
 #include "supply.h"
 
 #include <fcntl.h>
@@ -124,4 +124,28 @@ uint64_t supply__limit(void)
 			least = left;
 	}
 	return least;
+}
+
+uint64_t supply__started(uint32_t pid)
+{
+	char path[40], text[1024], *at;
+	ssize_t got;
+	int fd, field;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return 0;
+	got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	if (got <= 0)
+		return 0;
+	text[got] = '\0';
+	at = strrchr(text, ')'); /* the name before it may hold anything */
+	/* Field 3 comes next. A dead process that nobody has waited for has no memory. */
+	if (!at || !at[1] || at[2] == 'Z' || at[2] == 'X')
+		return 0;
+	for (field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoul(at + 1, NULL, 10) : 0;
 }

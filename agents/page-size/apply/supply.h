@@ -19,5 +19,7 @@ uint64_t supply__limit(void);
  * of several lines the word begins a line. false: there is none.
  */
 bool supply__read_number(const char *path, const char *word, uint64_t *number);
+/* When a process was started, in ticks since boot: numbers come again. 0: it has ended. */
+uint64_t supply__started(uint32_t pid);
 
 #endif

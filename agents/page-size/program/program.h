@@ -5,6 +5,7 @@
  *	main.c		which verb, and its options
  *	run.c		run, profile, apply, validate: a command under the loop of agents
  *	observer.c	what a command is observed with
+ *	lease.c		which large pages other runs count on
  *	quoting.c	names of folders that LD_PRELOAD can't hold
  *	treatment.c	what is made for a run with directives, and what came of it
  *	drift.c		is a run still what was observed?
@@ -109,6 +110,18 @@ int page_machine__calibration(const struct page_request *request, struct pem_dat
 int page_calibrate_verb(const struct page_request *request);
 /* Say which pages this machine could have, if root switched them on. */
 void page_machine__print_missing(void);
+
+/* --- lease.c --- */
+
+/*
+ * Bytes of large pages that other runs on this machine mean to use and don't have yet. before: of
+ * leases that were taken before this one; 0: of all. Errors are said, and count as none.
+ */
+uint64_t page_lease__others(struct pem_agent *agent, int64_t before);
+/* Say how many this run means to use. Returns the lease's number, or 0 after a sentence. */
+int64_t page_lease__take(struct pem_agent *agent, uint64_t bytes);
+/* End it. 0 does nothing. */
+void page_lease__end(struct pem_agent *agent, int64_t id);
 
 /* --- quoting.c --- */
 

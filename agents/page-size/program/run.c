@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,6 +23,8 @@ struct page_agent {
 	struct page_treatment treatment;
 	char profile[PATH_MAX];
 	bool has_directives; /* on trial or kept */
+	uint64_t planned_bytes; /* by these, of large pages */
+	int64_t lease; /* of them; 0: none */
 };
 
 /* --- observe --- */
@@ -228,14 +231,27 @@ static int model(struct pem_agent *agent, struct pem_session *session, void *arg
 
 /* --- apply --- */
 
-/* What the machine, and the budget of this run, have for large pages now. */
-static uint64_t supply_bytes(const struct page_agent *page)
+/* What the machine, and the budget of this run, have for large pages now, but for others' leases.
+ */
+static uint64_t supply_bytes(const struct page_agent *page, uint64_t others)
 {
 	uint64_t bytes = page->request->budget_bytes, memory = supply__memory(),
 		 limit = supply__limit();
 
+	memory = memory > others ? memory - others : 0;
 	bytes = bytes < memory ? bytes : memory;
 	return bytes < limit ? bytes : limit;
+}
+
+/* What this run may use: all it is allowed, but what those before it mean to use. */
+static uint64_t take_lease(struct pem_agent *agent, struct page_agent *page)
+{
+	uint64_t others;
+
+	page->lease = page_lease__take(agent, page->planned_bytes);
+	others = page_lease__others(agent, page->lease);
+	/* The allocator asks for free memory by itself. */
+	return others ? supply_bytes(page, others) : page->request->budget_bytes;
 }
 
 /*
@@ -246,16 +262,20 @@ static uint64_t supply_bytes(const struct page_agent *page)
 static int ready(struct pem_agent *agent, const struct pem_db_directive *directives, size_t count,
 		 void *arg)
 {
-	uint64_t planned = page_treatment__planned(directives, count), supply = supply_bytes(arg);
+	uint64_t planned = page_treatment__planned(directives, count), others, supply;
 	struct page_agent *page = arg;
 
 	page->has_directives = true;
+	page->planned_bytes = planned;
+	others = page_lease__others(agent, 0);
+	supply = supply_bytes(page, others);
 	if (!page_treatment__is_far_less(supply, planned))
 		return 1;
 	pem_agent__say(agent, PEM_LOG_INFO,
-		       "there is %s for large pages now, and %s are planned: this run does not "
+		       "there is %s for large pages now, and %s are planned%s: this run does not "
 		       "count",
-		       cli_bytes(supply), cli_bytes(planned));
+		       cli_bytes(supply), cli_bytes(planned),
+		       others ? cli_format("; other runs count on %s", cli_bytes(others)) : "");
 	return 0;
 }
 
@@ -265,15 +285,17 @@ static int apply(struct pem_agent *agent, const struct pem_db_directive *directi
 	struct page_treatment *treatment = &page->treatment;
 	struct pem_error error;
 	bool first = !treatment->file;
+	uint64_t budget = page->request->budget_bytes; /* only the first names it */
 	int rc;
 
-	page->has_directives = true;
 	rc = first ? page_treatment__begin(treatment, &error) : 0;
 	if (rc) {
 		pem_agent__say(agent, PEM_LOG_WARNING, "%s", error.text);
 		return rc;
 	}
-	rc = page_treatment__add(treatment, directive, page->request->budget_bytes);
+	if (first)
+		budget = take_lease(agent, page);
+	rc = page_treatment__add(treatment, directive, budget);
 	if (rc) {
 		pem_agent__say(agent, PEM_LOG_WARNING,
 			       "directive %" PRId64
@@ -339,6 +361,7 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 	}
 	if (purpose != PEM_AGENT_OBSERVED)
 		page_drift__notice(agent, page->has_directives);
+	page_lease__end(agent, page->lease);
 	page_treatment__end(&page->treatment);
 }
 
@@ -441,6 +464,40 @@ static off_t find_input(void)
 	return start;
 }
 
+/* The signal by which a person ended validate between two runs; 0: none did. */
+static volatile sig_atomic_t stopped;
+
+/* Who asks twice does not wait for what is being done, such as a model. */
+static void stop(int number)
+{
+	if (stopped) {
+		signal(number, SIG_DFL);
+		raise(number);
+	}
+	stopped = number;
+}
+
+/* While a command runs, the loop of agents has handlers of its own, and its report tells. */
+static void catch_stops(void)
+{
+	static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+	struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART}, was;
+	size_t i;
+
+	for (i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if (!sigaction(numbers[i], NULL, &was) && was.sa_handler != SIG_IGN)
+			sigaction(numbers[i], &action, NULL);
+	}
+}
+
+/* Ended by a person: what was measured is in the database. */
+static int tell_stopped(uint32_t runs, int status)
+{
+	cli_say("stopped after %u run%s: what they showed counts when validate goes on", runs,
+		runs == 1 ? "" : "s");
+	return status;
+}
+
 int page_validate(const struct page_request *request)
 {
 	struct pem_agent_report report;
@@ -450,11 +507,14 @@ int page_validate(const struct page_request *request)
 
 	if (status)
 		return status;
+	catch_stops();
 	for (i = 0; i < request->runs; i++) {
 		if (start >= 0)
 			lseek(STDIN_FILENO, start, SEEK_SET);
 		status = run_once(request, false, &report);
-		/* It was not run, or a signal ended it, as whoever asked for this may have done. */
+		if (stopped || (report.run && report.interrupted))
+			return tell_stopped(i + 1, stopped ? 128 + stopped : status);
+		/* It was not run, or a signal ended it. */
 		if (!report.run || status > 128)
 			return status;
 		if (report.purpose != PEM_AGENT_OBSERVED &&

@@ -84,7 +84,8 @@ struct pem_agent_ops {
 	 * Directives are on trial or kept: can they be applied now, with what this machine has?
 	 * Returns 1, or 0 after pem_agent__say has told why not. Called before chance decides who
 	 * has them, so that a run in which they can't be had is on neither side: on trial it is
-	 * alone, kept ones are applied as far as they go, and it is no evidence. NULL: always.
+	 * alone, kept ones are applied as far as they go, and it is no evidence. With apply_always
+	 * they are applied whatever it returns. NULL: always.
 	 */
 	int (*ready)(struct pem_agent *agent, const struct pem_db_directive *directives,
 		     size_t count, void *arg);
