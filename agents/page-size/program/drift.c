@@ -32,44 +32,54 @@ bool page_drift__is_longer(double observed_s, double seconds)
 	       seconds >= observed_s + TIME_MORE;
 }
 
-/* What was observed; if another run asked for that, at least what that one used. 0: unknown. */
-static double observed(struct pem_agent *agent, const char *name, const char *asked)
-{
-	double value = 0, least = 0;
+/* What of this run is compared with what of the observed one. */
+struct measure {
+	const char *name; /* of the observed run's metric */
+	const char *asked; /* and of what the run used that asked for the observation */
+	bool (*is_far_more)(double observed, double now);
+	double now;
+};
 
-	if (pem_agent__observed(agent, name, &value) <= 0 ||
-	    pem_agent__observed(agent, asked, &least) < 0)
-		return 0;
-	return fmax(value, least);
+/* Is it another input? What asked for the observation was no other one. *observed is set then. */
+static bool has_drifted(struct pem_agent *agent, const struct measure *m, double *observed)
+{
+	double value = 0, asked = 0;
+
+	if (pem_agent__observed(agent, m->name, &value) <= 0 || !m->is_far_more(value, m->now) ||
+	    pem_agent__observed(agent, m->asked, &asked) < 0)
+		return false;
+	*observed = fmax(value, asked);
+	return m->is_far_more(*observed, m->now);
 }
 
 void page_drift__notice(struct pem_agent *agent, bool has_directives)
 {
 	struct pem_agent_usage usage = {.size = sizeof(usage)};
-	double bytes, seconds;
+	struct measure memory = {PAGE_OBSERVED_MEMORY, "asked memory", page_drift__is_larger, 0};
+	struct measure time = {PAGE_OBSERVED_TIME, "asked time", page_drift__is_longer, 0};
+	double observed;
 
 	if (pem_agent__usage(agent, &usage))
 		return;
-	bytes = observed(agent, PAGE_OBSERVED_MEMORY, "asked memory");
-	if (page_drift__is_larger(bytes, (double)usage.peak_bytes)) {
+	memory.now = (double)usage.peak_bytes;
+	time.now = usage.user_s + usage.system_s;
+	if (has_drifted(agent, &memory, &observed)) {
 		if (pem_agent__observe_again(agent, "the command takes far more memory than when "
 						    "it was observed") > 0)
 			pem_agent__say(agent, PEM_LOG_INFO,
 				       "the command took %s, far more than the %s that were "
 				       "observed: its next run is observed anew",
-				       cli_bytes((uint64_t)usage.peak_bytes),
-				       cli_bytes((uint64_t)bytes));
+				       cli_bytes((uint64_t)memory.now),
+				       cli_bytes((uint64_t)observed));
 		return;
 	}
 	/* What is tried or kept is compared: time alone is no reason to begin anew. */
-	if (has_directives)
+	if (has_directives || !has_drifted(agent, &time, &observed))
 		return;
-	seconds = observed(agent, PAGE_OBSERVED_TIME, "asked time");
-	if (page_drift__is_longer(seconds, usage.user_s + usage.system_s) &&
-	    pem_agent__observe_again(agent, "the command works far longer than when it was "
+	if (pem_agent__observe_again(agent, "the command works far longer than when it was "
 					    "observed") > 0)
 		pem_agent__say(agent, PEM_LOG_INFO,
 			       "the command worked for %.1f s, far longer than the %.1f s that "
 			       "were observed: its next run is observed anew",
-			       usage.user_s + usage.system_s, seconds);
+			       time.now, observed);
 }

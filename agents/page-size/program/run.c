@@ -333,6 +333,39 @@ static const char *in_words(const char *reason)
 	return reason;
 }
 
+struct ending {
+	struct pem_agent *agent;
+	const struct page_outcome *outcome;
+	int64_t lease;
+};
+
+/* Together, since each change of a file is waited for. */
+static int64_t put_ending(struct pem_database *database, void *arg)
+{
+	const struct ending *ending = arg;
+	const struct page_outcome *outcome = ending->outcome;
+
+	(void)database;
+	/* Nobody has looked whether a killed process used what it was granted. */
+	pem_agent__note(ending->agent, "large pages", "B", (double)outcome->large_bytes,
+			outcome->killed ? PEM_DB_SAMPLED : PEM_DB_MEASURED);
+	pem_agent__note(ending->agent, "large pages refused", "B", (double)outcome->refused_bytes,
+			PEM_DB_MEASURED);
+	page_lease__end(ending->agent, ending->lease);
+	return 0;
+}
+
+static void note_outcome(struct pem_agent *agent, const struct page_outcome *outcome, int64_t lease)
+{
+	struct ending ending = {agent, outcome, lease};
+	struct pem_error error;
+
+	if (pem_agent__database(agent) &&
+	    pem_database__together(pem_agent__database(agent), put_ending, &ending, &error) < 0)
+		pem_agent__say(agent, PEM_LOG_WARNING,
+			       "what came of the large pages is not kept: %s", error.text);
+}
+
 static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg)
 {
 	struct page_agent *page = arg;
@@ -340,11 +373,7 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 
 	if (purpose == PEM_AGENT_TREATED) {
 		page_treatment__outcome(&page->treatment, &outcome);
-		/* Nobody has looked whether a killed process used what it was granted. */
-		pem_agent__note(agent, "large pages", "B", (double)outcome.large_bytes,
-				outcome.killed ? PEM_DB_SAMPLED : PEM_DB_MEASURED);
-		pem_agent__note(agent, "large pages refused", "B", (double)outcome.refused_bytes,
-				PEM_DB_MEASURED);
+		note_outcome(agent, &outcome, page->lease);
 		if (*outcome.error && outcome.refused_bytes)
 			pem_agent__say(agent, PEM_LOG_WARNING,
 				       "%s of the chosen memory had small pages: %s",
@@ -358,10 +387,12 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 				       "does not count");
 			pem_agent__set_aside(agent);
 		}
+	} else {
+		/* Not all directives could be applied. */
+		page_lease__end(agent, page->lease);
 	}
 	if (purpose != PEM_AGENT_OBSERVED)
 		page_drift__notice(agent, page->has_directives);
-	page_lease__end(agent, page->lease);
 	page_treatment__end(&page->treatment);
 }
 
