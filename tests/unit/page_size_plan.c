@@ -226,6 +226,7 @@ struct file {
 
 /* Of this many references of the program one was kept. */
 static uint64_t seldom = 1;
+static uint64_t instructions_each = 4; /* of the program, for a reference that was kept */
 
 static struct page_profile *make_profile(bool cut)
 {
@@ -251,7 +252,7 @@ static struct page_profile *make_profile(bool cut)
 	}
 	f.end_chunk = (struct profile_chunk){PROFILE_END, sizeof(f.end)};
 	f.end = (struct profile_end){.references = seldom * REFERENCES,
-				     .instructions = seldom * 4 * REFERENCES};
+				     .instructions = seldom * instructions_each * REFERENCES};
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, &f, cut ? offsetof(struct file, end_chunk) : sizeof(f)),
 			 cut ? offsetof(struct file, end_chunk) : sizeof(f));
@@ -407,6 +408,30 @@ static void scarce_pages_leave_those_of_the_next_size(void **state)
 	free_plan(plan);
 }
 
+/* The site saves 30 ns of each reference. */
+static void less_than_a_two_thousandth_of_the_run_is_no_gain(void **state)
+{
+	const struct page_calibration calibration = machine();
+	struct page_plan *plan;
+
+	(void)state;
+	instructions_each = 180000; /* of 0.3 ns */
+	plan = plan_of(false, &calibration, UINT64_MAX);
+	assert_int_equal(plan->sites[0].size, 1);
+	assert_string_equal(plan->sites[0].reason, "chosen");
+	free_plan(plan);
+	/* Nor in part. */
+	plan = plan_of(false, &calibration, 30 * MIB);
+	assert_int_equal(plan->bytes, 0);
+	free_plan(plan);
+	instructions_each = 220000;
+	plan = plan_of(false, &calibration, UINT64_MAX);
+	assert_int_equal(plan->sites[0].size, 0);
+	assert_string_equal(plan->sites[0].reason, "nothing to gain");
+	free_plan(plan);
+	instructions_each = 4;
+}
+
 static void without_instructions_a_run_is_longer_than_its_walks(void **state)
 {
 	const struct page_calibration calibration = machine();
@@ -476,6 +501,7 @@ int main(void)
 		cmocka_unit_test(neither_budget_nor_supply_is_exceeded),
 		cmocka_unit_test(pages_are_as_small_as_will_do),
 		cmocka_unit_test(scarce_pages_leave_those_of_the_next_size),
+		cmocka_unit_test(less_than_a_two_thousandth_of_the_run_is_no_gain),
 		cmocka_unit_test(without_instructions_a_run_is_longer_than_its_walks),
 		cmocka_unit_test(a_model_that_can_not_be_made_is_told),
 		cmocka_unit_test(parameters_are_no_part_of_a_name),
