@@ -113,7 +113,7 @@ static int take_evidence(const void *row, void *arg)
 
 	if (evidence->role == PEM_DB_BASIS)
 		agent->basis = evidence->run;
-	agent->aside += evidence->role == PEM_DB_SET_ASIDE;
+	agent->exclusions += evidence->role == PEM_DB_EXCLUDED;
 	if (evidence->role != PEM_DB_TREATED && evidence->role != PEM_DB_CONTROL)
 		return 0;
 	rc = pem_database__find(agent->database, PEM_DB_RUN, &run, &run, &agent->error);
@@ -157,7 +157,7 @@ static enum pem_agent_purpose purpose_of(struct pem_agent *agent)
 	if (agent->directive_count && agent->ops->ready &&
 	    !agent->ops->ready(agent, agent->directives, agent->directive_count, agent->arg) &&
 	    !agent->options.apply_always) {
-		agent->set_aside = true;
+		agent->excluded = true;
 		return agent->kept ? PEM_AGENT_TREATED : PEM_AGENT_ALONE;
 	}
 	if (agent->directive_count)

@@ -120,9 +120,9 @@ int pem_agent__propose(struct pem_agent *agent, const struct pem_db_directive *g
 	return 0;
 }
 
-void pem_agent__set_aside(struct pem_agent *agent)
+void pem_agent__exclude(struct pem_agent *agent)
 {
-	agent->set_aside = true;
+	agent->excluded = true;
 }
 
 /* --- the steps --- */
@@ -244,7 +244,7 @@ static void fill_report(const struct pem_agent *agent, enum pem_agent_verdict ve
 			(uint32_t)(agent->purpose == PEM_AGENT_OBSERVED ? agent->proposed
 									: agent->directive_count),
 		.kept = agent->kept && agent->directive_count,
-		.set_aside = agent->set_aside,
+		.excluded = agent->excluded,
 		.interrupted = (uint32_t)agent->end.interrupted,
 	};
 
@@ -275,7 +275,7 @@ static int run_agent(struct pem_agent *agent, struct pem_agent_report *report,
 	rc = run_once(agent, error);
 	if (agent->ops->ended)
 		agent->ops->ended(agent, agent->purpose, agent->arg);
-	agent->set_aside |= agent->end.interrupted && agent->directive_count;
+	agent->excluded |= agent->end.interrupted && agent->directive_count;
 	if (!rc) {
 		agent_history__end(agent);
 		if (agent->database && !agent->options.apply_always &&

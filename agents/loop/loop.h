@@ -57,8 +57,8 @@ struct pem_agent {
 	struct pem_agent_trial trials[PEM_AGENT_TRIALS_MAX];
 	size_t trial_count; /* of them all; the last PEM_AGENT_TRIALS_MAX are kept */
 	size_t treated, controls; /* among them, of this run's group */
-	size_t aside; /* earlier runs of the trial that are no evidence */
-	bool set_aside; /* this one is none */
+	size_t exclusions; /* earlier runs of the trial that are no evidence */
+	bool excluded; /* this one is none */
 	enum pem_agent_purpose purpose;
 	char **wrap; /* words before the observed command's, ended by NULL; NULL: none */
 	char *variables[PEM_AGENT_VARIABLES_MAX]; /* "NAME=VALUE", or "NAME": taken away */

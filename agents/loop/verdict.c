@@ -11,7 +11,7 @@
 /* As many runs on each side: that all of them are on one by chance has a probability of 1/32. */
 #define OTHERWISE_RUNS_MIN 5u
 /* So many runs that are no evidence, and more than those that are, end the trial. */
-#define ASIDE_MAX 16u
+#define EXCLUDED_MAX 16u
 
 uint32_t agent_verdict__group(const char *workload, int64_t status)
 {
@@ -123,10 +123,11 @@ static void decide(struct judging *j)
 		j->state = PEM_DB_WITHDRAWN;
 		snprintf(j->reason, sizeof(j->reason), "no gain is shown after %zu runs",
 			 agent->trial_count);
-	} else if (!agent->kept && agent->aside >= ASIDE_MAX && agent->aside > agent->trial_count) {
+	} else if (!agent->kept && agent->exclusions >= EXCLUDED_MAX &&
+		   agent->exclusions > agent->trial_count) {
 		j->state = PEM_DB_WITHDRAWN;
 		snprintf(j->reason, sizeof(j->reason), "%zu of %zu runs could not be compared",
-			 agent->aside, agent->aside + agent->trial_count);
+			 agent->exclusions, agent->exclusions + agent->trial_count);
 	}
 }
 
@@ -142,8 +143,8 @@ static void raise_events(const struct judging *j, const struct pem_db_directive 
 
 static enum pem_db_role role_of(const struct pem_agent *agent)
 {
-	if (agent->set_aside)
-		return PEM_DB_SET_ASIDE;
+	if (agent->excluded)
+		return PEM_DB_EXCLUDED;
 	return agent->purpose == PEM_AGENT_TREATED ? PEM_DB_TREATED : PEM_DB_CONTROL;
 }
 
@@ -195,8 +196,8 @@ enum pem_agent_verdict agent_verdict__judge(struct pem_agent *agent,
 {
 	struct judging j = {.agent = agent, .comparison = comparison};
 
-	if (agent->set_aside)
-		agent->aside++;
+	if (agent->excluded)
+		agent->exclusions++;
 	else
 		agent_verdict__add(agent, &(struct pem_agent_trial){
 						  .value = agent->end.seconds,

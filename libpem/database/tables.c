@@ -41,7 +41,7 @@
 
 static const char *const origins[] = {"measured", "sampled", "simulated"};
 static const char *const states[] = {"proposed", "on trial", "kept", "withdrawn"};
-static const char *const roles[] = {"basis", "treated", "control", "set aside"};
+static const char *const roles[] = {"basis", "treated", "control", "excluded"};
 static const char *const verdicts[] = {"faster", "equal", "slower", "unclear"};
 static const char *const accesses[] = {"observe", "change"};
 

@@ -405,10 +405,10 @@ def a_run_without_its_large_pages_is_no_evidence():
         if ", with large pages" in err:
             break
     assert "can't be used" in err and "this run does not count" in err, err
-    assert home.evidence()["set aside"] and "treated" not in home.evidence(), home.evidence()
+    assert home.evidence()["excluded"] and "treated" not in home.evidence(), home.evidence()
     rc, out, _ = home.run("show", program)
     assert rc == 0 and "1 run does not count" in out, out
-    equal({site["set_aside"] for site in home.show(program) if site["state"] == "on trial"}, {1}, "runs that are set aside")
+    equal({site["excluded"] for site in home.show(program) if site["state"] == "on trial"}, {1}, "runs that are excluded")
 
 
 # Three tables of 32 MiB, used at random: each by one way to come to memory.

@@ -430,7 +430,7 @@ def validate_that_is_interrupted():
         equal(child.returncode, status, err)
         assert "run 3, with" in err and "stopped after 1 run: what they showed counts" in err, err
         counts = home.evidence()
-        equal((counts["treated"] + counts["control"], counts["set aside"]), (1, 1), counts)
+        equal((counts["treated"] + counts["control"], counts["excluded"]), (1, 1), counts)
         equal(home.left(), [], "left behind")
 
 

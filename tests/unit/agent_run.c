@@ -544,30 +544,30 @@ static void directives_are_applied_where_that_is_asked_for(void **state)
 	assert_int_equal(report.purpose, PEM_AGENT_OBSERVED);
 }
 
-static void set_treated_aside(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg)
+static void exclude_treated(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg)
 {
 	(void)arg;
 	if (purpose == PEM_AGENT_TREATED)
-		pem_agent__set_aside(agent);
+		pem_agent__exclude(agent);
 }
 
-static void a_run_that_is_set_aside_is_no_evidence(void **state)
+static void a_run_that_is_excluded_is_no_evidence(void **state)
 {
 	struct pem_agent_report report;
 	struct pem_db_directive d;
 	unsigned counts[4], treated = 0, i;
 
 	(void)state;
-	ended = set_treated_aside;
+	ended = exclude_treated;
 	/* A treated run would take ten times as long: its time would decide. */
 	for (i = 0; i < 12; i++) {
 		run_agent(0, "test ${STATUS-0} = 0 || sleep 0.05", &report);
 		treated += report.purpose == PEM_AGENT_TREATED;
-		assert_int_equal(report.set_aside, report.purpose == PEM_AGENT_TREATED);
+		assert_int_equal(report.excluded, report.purpose == PEM_AGENT_TREATED);
 	}
 	d = look(counts);
 	assert_true(treated > 0);
-	assert_int_equal(counts[PEM_DB_SET_ASIDE], treated);
+	assert_int_equal(counts[PEM_DB_EXCLUDED], treated);
 	assert_int_equal(counts[PEM_DB_TREATED], 0);
 	assert_int_equal(d.state, PEM_DB_ON_TRIAL);
 	/* It goes on so: the trial is over. */
@@ -575,8 +575,8 @@ static void a_run_that_is_set_aside_is_no_evidence(void **state)
 	assert_int_equal(d.state, PEM_DB_WITHDRAWN);
 	assert_non_null(strstr(d.reason, "could not be compared"));
 	assert_int_equal(counts[PEM_DB_TREATED], 0);
-	assert_true(counts[PEM_DB_SET_ASIDE] >= 16);
-	assert_true(counts[PEM_DB_SET_ASIDE] > counts[PEM_DB_CONTROL]);
+	assert_true(counts[PEM_DB_EXCLUDED] >= 16);
+	assert_true(counts[PEM_DB_EXCLUDED] > counts[PEM_DB_CONTROL]);
 }
 
 static void a_crash_counts_whatever_else_does(void **state)
@@ -584,10 +584,10 @@ static void a_crash_counts_whatever_else_does(void **state)
 	unsigned counts[4];
 
 	(void)state;
-	ended = set_treated_aside;
+	ended = exclude_treated;
 	strcpy(text, "STATUS=SEGV");
 	assert_int_equal(settle(0, "kill -${STATUS-0} $$", counts).state, PEM_DB_WITHDRAWN);
-	assert_int_equal(counts[PEM_DB_SET_ASIDE], 1);
+	assert_int_equal(counts[PEM_DB_EXCLUDED], 1);
 }
 
 static void where_directives_can_not_be_had_a_run_is_on_neither_side(void **state)
@@ -605,7 +605,7 @@ static void where_directives_can_not_be_had_a_run_is_on_neither_side(void **stat
 	for (i = 0; i < 8; i++) {
 		assert_int_equal(run_agent(0, "exit ${STATUS-0}", &report), 0);
 		assert_int_equal(report.purpose, PEM_AGENT_ALONE);
-		assert_true(report.set_aside && report.directives == 1);
+		assert_true(report.excluded && report.directives == 1);
 	}
 	d = look(counts);
 	assert_int_equal(counts[PEM_DB_TREATED] + counts[PEM_DB_CONTROL], 0);
@@ -622,7 +622,7 @@ static void where_directives_can_not_be_had_a_run_is_on_neither_side(void **stat
 	}
 	d = look(counts);
 	assert_int_equal(counts[PEM_DB_TREATED] + counts[PEM_DB_CONTROL], 0);
-	assert_int_equal(counts[PEM_DB_SET_ASIDE], 40);
+	assert_int_equal(counts[PEM_DB_EXCLUDED], 40);
 	assert_int_equal(d.state, PEM_DB_KEPT);
 }
 
@@ -637,12 +637,12 @@ static void what_a_person_ends_is_no_evidence(void **state)
 	/* The agent passes the signal to the command. */
 	assert_int_equal(run_agent(0, "kill -TERM $PPID; exec sleep 20", &report), 128 + SIGTERM);
 	assert_int_equal(report.interrupted, SIGTERM);
-	assert_int_equal(report.set_aside, 1);
+	assert_int_equal(report.excluded, 1);
 	run_agent(0, "exit 0", &report);
 	assert_int_equal(report.interrupted, 0);
 	look(counts);
 	assert_int_equal(counts[PEM_DB_TREATED] + counts[PEM_DB_CONTROL], 1);
-	assert_int_equal(counts[PEM_DB_SET_ASIDE], 1);
+	assert_int_equal(counts[PEM_DB_EXCLUDED], 1);
 }
 
 int main(void)
@@ -651,7 +651,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_directive_with_which_the_command_fails_is_withdrawn),
 		TEST(a_trial_ends_with_its_last_run),
-		TEST(a_run_that_is_set_aside_is_no_evidence),
+		TEST(a_run_that_is_excluded_is_no_evidence),
 		TEST(a_crash_counts_whatever_else_does),
 		TEST(where_directives_can_not_be_had_a_run_is_on_neither_side),
 		TEST(what_a_person_ends_is_no_evidence),

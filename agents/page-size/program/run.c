@@ -385,7 +385,7 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 			pem_agent__say(agent, PEM_LOG_INFO,
 				       "that is more than half of what was asked for: this run "
 				       "does not count");
-			pem_agent__set_aside(agent);
+			pem_agent__exclude(agent);
 		}
 	} else {
 		/* Not all directives could be applied. */

@@ -16,7 +16,7 @@ struct listing {
 	struct pem_db_application application; /* of the directives that are shown now */
 	uint32_t shown;
 	uint32_t sources; /* bits of enum profile_source: who observed what is shown */
-	uint32_t aside; /* runs of the last one that is on trial or kept, that are no evidence */
+	uint32_t excluded; /* runs of the last one that is on trial or kept, that are no evidence */
 	struct pem_error error;
 };
 
@@ -31,18 +31,18 @@ static int count_run(const void *row, void *counts)
 {
 	const struct pem_db_evidence *evidence = row;
 
-	if (evidence->role >= PEM_DB_BASIS && evidence->role <= PEM_DB_SET_ASIDE)
+	if (evidence->role >= PEM_DB_BASIS && evidence->role <= PEM_DB_EXCLUDED)
 		((uint32_t *)counts)[evidence->role]++;
 	return 0;
 }
 
 /* How many runs speak for or against a directive, by their role. */
 static int64_t count_runs(struct listing *listing, int64_t directive,
-			  uint32_t counts[PEM_DB_SET_ASIDE + 1])
+			  uint32_t counts[PEM_DB_EXCLUDED + 1])
 {
 	struct pem_db_evidence like = {.size = sizeof(like), .directive = directive};
 
-	memset(counts, 0, (PEM_DB_SET_ASIDE + 1) * sizeof(*counts));
+	memset(counts, 0, (PEM_DB_EXCLUDED + 1) * sizeof(*counts));
 	return pem_database__each(listing->database, PEM_DB_EVIDENCE, &like, count_run, counts,
 				  &listing->error);
 }
@@ -51,7 +51,7 @@ static int show_directive(const void *row, void *arg)
 {
 	const struct pem_db_directive *d = row;
 	struct listing *listing = arg;
-	uint32_t runs[PEM_DB_SET_ASIDE + 1];
+	uint32_t runs[PEM_DB_EXCLUDED + 1];
 	struct plan_directive text;
 	struct json_object *object;
 	int64_t rc;
@@ -63,8 +63,8 @@ static int show_directive(const void *row, void *arg)
 		return (int)rc;
 	listing->shown++;
 	listing->sources |= 1u << text.source;
-	if (runs[PEM_DB_SET_ASIDE] > listing->aside)
-		listing->aside = runs[PEM_DB_SET_ASIDE];
+	if (runs[PEM_DB_EXCLUDED] > listing->excluded)
+		listing->excluded = runs[PEM_DB_EXCLUDED];
 	if (listing->array) {
 		object = json_object_new_object();
 		cli_json__count(object, "directive", (uint64_t)d->id);
@@ -85,7 +85,7 @@ static int show_directive(const void *row, void *arg)
 		cli_json__text(object, "observer", plan_source__word(text.source));
 		cli_json__count(object, "treated", runs[PEM_DB_TREATED]);
 		cli_json__count(object, "controls", runs[PEM_DB_CONTROL]);
-		cli_json__count(object, "set_aside", runs[PEM_DB_SET_ASIDE]);
+		cli_json__count(object, "excluded", runs[PEM_DB_EXCLUDED]);
 		json_object_array_add(listing->array, object);
 		return 0;
 	}
@@ -174,10 +174,11 @@ static int print_listing(struct listing *listing, const struct page_request *req
 			       request->words[0] ? request->words[0] : "COMMAND");
 		}
 		print_sources(listing->sources);
-		if (listing->aside)
+		if (listing->excluded)
 			printf("%s run%s not count: interrupted, or with less than half of the "
 			       "large pages.\n",
-			       cli_count(listing->aside), listing->aside == 1 ? " does" : "s do");
+			       cli_count(listing->excluded),
+			       listing->excluded == 1 ? " does" : "s do");
 	}
 	return cli_finish_output(CLI_DONE);
 }

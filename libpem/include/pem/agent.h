@@ -133,7 +133,7 @@ struct pem_agent_report {
 	uint32_t treated, controls; /* runs that were compared */
 	uint32_t directives; /* that are on trial or kept */
 	uint32_t kept; /* 1: they are kept */
-	uint32_t set_aside; /* 1: directives are on trial or kept, and the run is no evidence */
+	uint32_t excluded; /* 1: directives are on trial or kept, and the run is no evidence */
 	uint32_t interrupted; /* the signal by which a person ended the command; 0: none did */
 };
 
@@ -217,9 +217,9 @@ int pem_agent__observe_again(struct pem_agent *agent, const char *reason);
  * directives, because of something else than what they do, such as another program that had all
  * memory. It is kept as a run. Who asks for this by what a run came to, such as its time, makes the
  * comparison false. The loop does so by itself for a run that a person interrupted. If more than
- * half of at least 16 runs are set aside, the directives are withdrawn.
+ * half of at least 16 runs are excluded, the directives are withdrawn.
  */
-void pem_agent__set_aside(struct pem_agent *agent);
+void pem_agent__exclude(struct pem_agent *agent);
 
 /* Note a number about this run. The loop itself notes time, processor time, faults and memory. */
 int pem_agent__note(struct pem_agent *agent, const char *name, const char *unit, double value,

@@ -147,7 +147,7 @@ enum pem_db_role {
 	PEM_DB_BASIS, /* the directive was made from this run */
 	PEM_DB_TREATED, /* it was applied in this run */
 	PEM_DB_CONTROL, /* it could have been applied, and was not, by chance */
-	PEM_DB_SET_ASIDE, /* it was on trial, and what happened then makes the run no evidence */
+	PEM_DB_EXCLUDED, /* it was on trial, and what happened then makes the run no evidence */
 };
 
 /* A run that speaks for or against a directive. Key: directive, run. */
