@@ -27,7 +27,7 @@ $(B)/lib/libpem-agent.a: $(call objects,$(AGENT_SRC))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
 # As a program is: the plugin lies beside the library.
-AGENT_TESTS := $(addprefix $(B)/tests/,database agent_judge agent_run)
+AGENT_TESTS := $(addprefix $(B)/tests/,database agent_judge agent_run agent_evidence)
 $(AGENT_TESTS): private TEST_LIBS += $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT)
 $(AGENT_TESTS): $(LIBPEM_AGENT)
 $(B)/fuzz/database_row: private TEST_LIBS += $(SQLITE_LIBS)

@@ -461,53 +461,6 @@ static void ranks_by_benefit(void **state)
 	assert_int_equal(list[0].bytes, 0);
 }
 
-/* Four sites that help each other, or are in each other's way. */
-static double crossed_cost(void *data, const struct page_mapping *mapping)
-{
-	static const double gains[4][4] = {
-		{60}, {330, 230}, {-360, -640, 460}, {710, 50, 120, 440}};
-	double cost = 100000;
-	uint32_t i, j;
-
-	(void)data;
-	for (i = 0; i < 4; i++) {
-		for (j = 0; j <= i; j++)
-			cost -= mapping->size[i] && mapping->size[j] ? gains[i][j] : 0;
-	}
-	return cost;
-}
-
-static double crossed_estimate(void *data, const struct page_mapping *mapping)
-{
-	return crossed_cost(data, mapping) + (mapping->size[0] ? 400 : 0) +
-	       (mapping->size[1] ? 100 : 0) - (mapping->size[2] ? 300 : 0) -
-	       (mapping->size[3] ? 200 : 0);
-}
-
-static void what_costs_more_for_more_is_behind_the_front(void **state)
-{
-	struct page_geometry geometry = two_levels(2);
-	struct page_costs costs = {.quick = crossed_estimate, .exact = crossed_cost};
-	struct page_sites sites = {.count = 4, .pages = {{0, 4}, {0, 3}, {0, 5}, {0, 1}}};
-	struct page_budget budget = {UINT64_MAX, 0};
-	struct page_ranked list[16];
-	double least = INFINITY;
-	unsigned behind = 0;
-	int i, n;
-
-	(void)state;
-	n = page_rank(&geometry, &sites, &budget, &costs, list, 16);
-	assert_true(n > 2);
-	for (i = 0; i < n; i++) {
-		assert_int_equal(list[i].front, list[i].cost < least);
-		least = list[i].front ? list[i].cost : least;
-		behind += !list[i].front;
-	}
-	/* The search was misled once: it found less with the most pages. */
-	assert_int_equal(behind, 1);
-	assert_false(list[n - 1].front);
-}
-
 /* What the quick cost takes for a gain is none. */
 static double misled_cost(void *data, const struct page_mapping *mapping)
 {
@@ -612,7 +565,6 @@ int main(void)
 		cmocka_unit_test(the_exact_cost_decides),
 		cmocka_unit_test(of_equals_the_smaller_is_taken),
 		cmocka_unit_test(ranks_by_benefit),
-		cmocka_unit_test(what_costs_more_for_more_is_behind_the_front),
 		cmocka_unit_test(a_rank_may_be_refused),
 		cmocka_unit_test(limits_hold),
 	};

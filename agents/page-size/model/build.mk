@@ -4,7 +4,7 @@
 
 PAGE_MODEL_OBJ := $(call objects,$(wildcard agents/page-size/model/*.c))
 
-$(addprefix $(B)/tests/,page_size_simulate page_size_model page_size_choice page_size_streams): $(PAGE_MODEL_OBJ)
+$(addprefix $(B)/tests/,page_size_simulate page_size_model page_size_choice page_size_front page_size_streams): $(PAGE_MODEL_OBJ)
 
 # Unrolled, the loops over ways are up to a quarter quicker. Two links of a list that are stored as
 # one vector are slow to be read one by one.
