@@ -173,6 +173,11 @@ void page_treatment__outcome(struct page_treatment *treatment, struct page_outco
  */
 bool page_treatment__is_short(const struct page_treatment *treatment,
 			      const struct page_outcome *outcome);
+/*
+ * Why there were small pages, for people: reason is a word of the allocator (apply/apply.h), or a
+ * sentence, which is returned as it is.
+ */
+const char *page_treatment__in_words(const char *reason);
 /* Remove the folder. */
 void page_treatment__end(struct page_treatment *treatment);
 

@@ -310,29 +310,6 @@ static int apply(struct pem_agent *agent, const struct pem_db_directive *directi
 	return fflush(treatment->file) ? -EIO : 0;
 }
 
-/* Why there were small pages: a word of the allocator's (apply/apply.h), or its sentence. */
-static const char *in_words(const char *reason)
-{
-	static const char *const words[][2] = {
-		{"budget", "the budget has no more"},
-		{"supply", "the machine has no more to give"},
-		{"kernel", "the kernel found no free ones"},
-		{"64 KiB", "the kernel gave no pages of 64 KiB: pem page-size calibrate says "
-			   "whether they are switched on"},
-		{"mappings", "pages of 64 KiB would take too many of the command's mappings"},
-		{"limit of the control group", "the control group may have no more memory"},
-		{"account", "the file in which they are counted can't be used"},
-		{"seccomp", "the command has given up rights, and may not count them"},
-		{"signal", "a handler of a signal asked for them"}};
-	size_t i;
-
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		if (!strcmp(words[i][0], reason))
-			return words[i][1];
-	}
-	return reason;
-}
-
 struct ending {
 	struct pem_agent *agent;
 	const struct page_outcome *outcome;
@@ -377,10 +354,11 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 		if (*outcome.error && outcome.refused_bytes)
 			pem_agent__say(agent, PEM_LOG_WARNING,
 				       "%s of the chosen memory had small pages: %s",
-				       cli_bytes(outcome.refused_bytes), in_words(outcome.error));
+				       cli_bytes(outcome.refused_bytes),
+				       page_treatment__in_words(outcome.error));
 		else if (*outcome.error)
 			pem_agent__say(agent, PEM_LOG_WARNING, "of the command's large pages: %s",
-				       in_words(outcome.error));
+				       page_treatment__in_words(outcome.error));
 		if (page_treatment__is_short(&page->treatment, &outcome)) {
 			pem_agent__say(agent, PEM_LOG_INFO,
 				       "that is more than half of what was asked for: this run "

@@ -269,6 +269,28 @@ bool page_treatment__is_short(const struct page_treatment *t, const struct page_
 	return page_treatment__is_far_less(outcome->large_bytes, wanted);
 }
 
+const char *page_treatment__in_words(const char *reason)
+{
+	static const char *const words[][2] = {
+		{"budget", "the budget has no more"},
+		{"supply", "the machine has no more to give"},
+		{"kernel", "the kernel found no free ones"},
+		{"64 KiB", "the kernel gave no pages of 64 KiB: pem page-size calibrate says "
+			   "whether they are switched on"},
+		{"mappings", "pages of 64 KiB would take too many of the command's mappings"},
+		{"limit of the control group", "the control group may have no more memory"},
+		{"account", "the file in which they are counted can't be used"},
+		{"seccomp", "the command has given up rights, and may not count them"},
+		{"signal", "a handler of a signal asked for them"}};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (!strcmp(words[i][0], reason))
+			return words[i][1];
+	}
+	return reason;
+}
+
 /* The folder is this run's alone: the library and the observer make files there, too. */
 static void remove_files(const char *path)
 {
