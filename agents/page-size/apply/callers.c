@@ -11,6 +11,7 @@
 
 #define GROUPS_MAX (PAGE_APPLY_SITES_MAX * PAGE_FRAMES_MAX)
 #define UNWIND_MAX 16 /* frames of this library and of the call */
+#define SEEN 64u /* walks that a thread keeps */
 
 /* Since glibc 2.35: finds an object by an address inside of it, without a lock. */
 __attribute__((weak)) int _dl_find_object(void *address, struct dl_find_object *result);
@@ -122,20 +123,80 @@ void callers__forget(void)
 struct walk {
 	uintptr_t site; /* of the first frame */
 	uintptr_t sites[PAGE_FRAMES_MAX];
+	uintptr_t places[PAGE_FRAMES_MAX]; /* where a return address lies on the stack */
 	uint32_t count;
 	uint32_t looked;
 };
 
+static uintptr_t value_at(uintptr_t place)
+{
+	return *(const volatile uintptr_t *)place;
+}
+
 static _Unwind_Reason_Code walk_step(struct _Unwind_Context *context, void *data)
 {
+	uintptr_t at = _Unwind_GetIP(context), place;
 	struct walk *walk = data;
-	uintptr_t at = _Unwind_GetIP(context);
 
 	/* Frames of this library come first. */
-	if (walk->count || at == walk->site)
+	if (walk->count || at == walk->site) {
+		place = _Unwind_GetCFA(context) - sizeof(at);
+		walk->places[walk->count] = value_at(place) == at ? place : 0;
 		walk->sites[walk->count++] = at;
+	}
 	return walk->count == PAGE_FRAMES_MAX || ++walk->looked == UNWIND_MAX ? _URC_END_OF_STACK
 									      : _URC_NO_REASON;
+}
+
+/*
+ * Walks take a microsecond a frame, and a wrapper of malloc has one for each block. So a thread
+ * keeps some. A call that returns to the same site, with the same frame, comes from the same
+ * callers if their return addresses lie where they lay. An old one may lie there in a frame of
+ * variable size: then a block is in another site's arena, and as good.
+ */
+static __thread struct walk seen[SEEN] __attribute__((tls_model("initial-exec")));
+static __thread uintptr_t seen_frames[SEEN] __attribute__((tls_model("initial-exec")));
+
+static bool stands(const struct walk *walk)
+{
+	uint32_t i;
+
+	for (i = 0; i < walk->count; i++) {
+		if (value_at(walk->places[i]) != walk->sites[i])
+			return false;
+	}
+	return true;
+}
+
+static bool is_kept(const struct walk *walk)
+{
+	uint32_t i;
+
+	for (i = 0; i < walk->count; i++) {
+		if (!walk->places[i])
+			return false;
+	}
+	return walk->count > 0;
+}
+
+static void walk_frames(struct walk *walk, uintptr_t frame)
+{
+	uint32_t i = (uint32_t)((walk->site ^ frame >> 4 ^ frame >> 10) % SEEN);
+	struct walk *old = &seen[i];
+
+	if (seen_frames[i] == frame && old->site == walk->site && stands(old)) {
+		*walk = *old;
+		return;
+	}
+	_Unwind_Backtrace(walk_step, walk);
+	if (!is_kept(walk))
+		return;
+	/* A signal handler may come between: it finds a whole entry, or none. */
+	seen_frames[i] = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	*old = *walk;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	seen_frames[i] = frame;
 }
 
 static bool is_frame(uintptr_t site, const struct page_frame *frame)
@@ -147,12 +208,12 @@ static bool is_frame(uintptr_t site, const struct page_frame *frame)
 }
 
 /* The frames are walked only if a directive has more than one. */
-static bool are_frames(struct walk *walk, const struct page_site *site)
+static bool are_frames(struct walk *walk, const struct page_site *site, uintptr_t frame)
 {
 	uint32_t i;
 
 	if (site->frame_count > 1 && !walk->looked)
-		_Unwind_Backtrace(walk_step, walk);
+		walk_frames(walk, frame);
 	for (i = 1; i < site->frame_count; i++) {
 		if (i >= walk->count || !is_frame(walk->sites[i], &site->frames[i]))
 			return false;
@@ -180,6 +241,7 @@ int callers__find(uint32_t kind, uint32_t group, uintptr_t site)
 	struct page_frame frame = {
 		groups[group - 1].object,
 		site - __atomic_load_n(&groups[group - 1].bias, __ATOMIC_RELAXED)};
+	uintptr_t caller = (uintptr_t)__builtin_frame_address(0);
 	struct walk walk = {.site = site};
 	uint32_t i, frames = 0;
 	int found = -1;
@@ -189,7 +251,7 @@ int callers__find(uint32_t kind, uint32_t group, uintptr_t site)
 
 		/* Of several that hold, the one that says most. */
 		if (listed->kind == kind && listed->frame_count > frames &&
-		    are_frames(&walk, listed)) {
+		    are_frames(&walk, listed, caller)) {
 			found = order[i];
 			frames = listed->frame_count;
 		}

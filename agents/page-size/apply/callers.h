@@ -24,10 +24,7 @@ extern uint64_t callers__cache[CALLERS_ENTRIES];
 bool callers__init(const struct directives *directives);
 uint32_t callers__resolve(uintptr_t site);
 void callers__forget(void);
-/*
- * The number of the directive, or -1, of a call that returns to site in an object of this group.
- * frame: __builtin_frame_address(0) of the function that was called.
- */
+/* The number of the directive, or -1, of a call that returns to site in an object of this group. */
 int callers__find(uint32_t kind, uint32_t group, uintptr_t site);
 
 /* 0: the call is under no directive. */
