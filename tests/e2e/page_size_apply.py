@@ -156,6 +156,31 @@ int main(void)
 
 
 @test
+def wrappers_are_unwound_once():
+    "the second frame of a block is found in some hundred instructions: a call from where an earlier one came is not unwound"
+    need("valgrind")
+    path = program(r"""
+SITE void *xmalloc(size_t n) { void *p = malloc(n); if (!p) abort(); KEEP; return p; }
+SITE void *first(size_t n) { void *p = xmalloc(n); KEEP; return p; }
+int main(int argc, char **argv)
+{
+	for (int i = atoi(argv[1]); i; i--)
+		free(first(64));
+	return argc != 2;
+}""")
+    inner, outer = calls(path, "xmalloc", "malloc")[0], calls(path, "first", "xmalloc")[0]
+    directives = Directives("heap %s %s" % (inner, outer))
+
+    def instructions(blocks):
+        rc, _, err = run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", path, str(blocks)], env=directives.env())
+        equal(rc, 0, "status: " + err)
+        return int(re.search(r"Collected : (\d+)", err).group(1))
+
+    each = (instructions(20000) - instructions(10000)) / 10000
+    assert each < 700, "%.0f instructions for each block" % each
+
+
+@test
 def cxx():
     "operator new and delete in all their forms, and exceptions"
     need("g++")
