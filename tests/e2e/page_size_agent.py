@@ -9,6 +9,8 @@ from page_size import MACHINE, SHAPES, Home, chosen, shape
 from preload import compile_program
 from tap import PEM, equal, need, run, run_all, skip, test
 
+LONG_S = 75
+
 
 @test
 def the_hot_table_is_chosen_and_the_cold_one_is_not():

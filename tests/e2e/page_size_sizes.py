@@ -8,6 +8,8 @@ from page_sites import MIDDLE, middle_pages
 from page_size import MACHINE, MACHINE_OF_THREE, SHAPES, Home, shape
 from tap import PEM, equal, run, run_all, skip, test
 
+LONG_S = 25
+
 
 def keep(home, facts):
     "Have the database know this calibration of the machine."
