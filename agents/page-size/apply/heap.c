@@ -15,6 +15,13 @@
 #define RANGE_SHIFT 44u
 #define SLOT_SHIFT_MAX 40u
 #define RANDOM_CHUNKS (UINT64_C(1) << 21) /* 4 TiB */
+/*
+ * The arenas begin at different numbers of chunks behind their slots. Processors tell lines of a
+ * set apart by few bits of the address (AMD: 12 to 27), so equal offsets in arenas that lie at
+ * multiples of a large power of two would displace each other.
+ */
+#define COLOURS 128u
+#define COLOUR_STEP 45u
 
 uintptr_t heap__base;
 uint64_t heap__bytes;
@@ -70,8 +77,11 @@ void heap__init(const struct directives *directives, uint64_t random)
 
 		if (directives->list[i].page_size == ARENA_PAGE)
 			pages.grant = NULL;
-		arena__init(&site->arena, heap__base + ((uintptr_t)i << heap__slot_shift),
-			    (uint64_t)1 << heap__slot_shift, &pages);
+		arena__init(&site->arena,
+			    heap__base + ((uintptr_t)i << heap__slot_shift) +
+				    (uintptr_t)(i * COLOUR_STEP % COLOURS) * ARENA_CHUNK,
+			    ((uint64_t)1 << heap__slot_shift) - (uint64_t)COLOURS * ARENA_CHUNK,
+			    &pages);
 		site->least = directives->list[i].least;
 		site->counts = &counts__all[i];
 	}
