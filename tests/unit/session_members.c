@@ -69,36 +69,49 @@ static void a_file_is_its_folders_owners(void **state)
 	assert_true(is_believed(65534));
 }
 
-static void attach_to_parent(struct pem_session *s, int wanted)
+/* A process that does nothing, and has no children that other tests could be. */
+static pid_t idle_process(void)
+{
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child) {
+		pause();
+		_exit(0);
+	}
+	return child;
+}
+
+static void attach_to(struct pem_session *s, pid_t pid, int wanted)
 {
 	struct pem_context target = {0};
 	struct pem_error error = {""};
 
-	target.pid = (uint32_t)getppid();
+	target.pid = (uint32_t)pid;
 	if (pem_session__attach(s, &target, &error) != wanted)
 		fail_msg("%s", error.text);
 }
 
-/*
- * Is a control file of this owner taken for that of a process? The process is the parent of this
- * one.
- */
+/* Is a control file of this owner taken for that of a process? */
 static bool is_taken_from(uid_t owner)
 {
+	pid_t process = idle_process();
 	struct pem_session *s = session_open(NULL);
 	char path[128], before[128];
 	bool is_taken;
 
 	/* A search may see the file at any time: it has its owner when it gets its name. */
-	make_file("made-1-0", (uint32_t)getppid(), pem_pid_namespace());
+	make_file("made-1-0", (uint32_t)process, pem_pid_namespace());
 	snprintf(before, sizeof(before), "%s/made-1-0", folder);
 	snprintf(path, sizeof(path), "%s/" NAME, folder);
 	assert_int_equal(truncate(before, sizeof(struct pem_control_file)), 0);
 	assert_int_equal(chown(before, owner, (gid_t)-1), 0);
 	assert_int_equal(rename(before, path), 0);
-	attach_to_parent(s, owner == geteuid());
+	attach_to(s, process, owner == geteuid());
 	is_taken = s->processes->members;
 	pem_session__close(s);
+	kill(process, SIGKILL);
+	assert_int_equal(waitpid(process, NULL, 0), process);
 	unlink(path);
 	return is_taken;
 }
@@ -178,7 +191,7 @@ static struct pem_member *joining(struct pem_session *s, struct pem_control_file
 	(*control)->session[0].session_id = s->page->id;
 	(*control)->session[0].incarnation = 1;
 	(*control)->session[0].word = PEM_ENTRY_WORD(PEM_ENTRY_FILLED, 1, 0);
-	attach_to_parent(s, 1); /* as good as observed */
+	attach_to(s, getppid(), 1); /* as good as observed */
 	assert_non_null(s->processes->members);
 	assert_int_equal(s->processes->members->session_index, -1);
 	assert_int_equal((*control)->session[1].word & 3, PEM_ENTRY_FREE); /* given back */
