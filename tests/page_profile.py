@@ -10,7 +10,7 @@ from collections import namedtuple
 
 OBJECT, SITE, RANGE, BURST, END, CALLS = range(1, 7)
 STORE, CHAINED, ADDRESS = 1 << 63, 1 << 62, (1 << 56) - 1
-KINDS = ("heap", "map", "data", "stack")
+KINDS = ("heap", "map", "data", "stack", "reserved")
 NONE = 0xffffffff
 
 Site = namedtuple("Site", "kind frames")  # frames: (object, offset)
