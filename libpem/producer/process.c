@@ -110,6 +110,21 @@ static bool acquire(uint32_t self, bool restricted)
 	return true;
 }
 
+void pem_process__defer_cancellation(int *type)
+{
+	static const struct timespec none;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, type);
+	/*
+	 * Another thread may have sent the signal that cancels already. Its handler looks only at
+	 * the type, and glibc before 2.41 makes the type asynchronous within every cancellation
+	 * point, even where cancellation is disabled. The thread would end in the next one, with
+	 * the lock. glibc leaves no cancellation point before that signal has come, so here is one.
+	 */
+	if (*type == PTHREAD_CANCEL_ASYNCHRONOUS && !pem_restricted())
+		nanosleep(&none, NULL);
+}
+
 bool pem_process__lock(void)
 {
 	bool restricted = pem_restricted();
@@ -123,8 +138,7 @@ bool pem_process__lock(void)
 	 * inside its malloc.
 	 */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	/* The C library's handler of asynchronous cancellation only looks at the type. */
-	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
+	pem_process__defer_cancellation(&type);
 	if (!acquire(pem_rights__thread_id(), restricted)) {
 		if (!restricted)
 			pthread_sigmask(SIG_SETMASK, &mask, NULL);

@@ -253,6 +253,11 @@ extern struct pem_thread pem_thread_none;
  */
 bool pem_process__lock(void);
 /*
+ * Set this thread's type of cancellation to deferred; type is filled with the type before. A
+ * thread that another one has begun to cancel asynchronously may end in here, but not later.
+ */
+void pem_process__defer_cancellation(int *type);
+/*
  * Let the kernel wipe pages in children of fork. The pages are private. False: the kernel can't
  * (Linux 4.14 can), or this thread is restricted.
  */

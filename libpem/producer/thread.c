@@ -505,7 +505,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	if (!has_ring)
 		return NULL;
 	/* A thread cancelled in claim_lane() would leave a lane without an owner. */
-	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
+	pem_process__defer_cancellation(&cancel_type);
 	has_lane = claim_lane(joined, &ring, writer, thread->shared.tid);
 	if (has_lane)
 		__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);

@@ -10,10 +10,19 @@
 
 #include "producer/producer.h"
 #include "programs/probe.h"
+#include "util.h"
 
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define TICK "APP::Probe::Tick"
 #define THREADS 300u
@@ -145,6 +154,101 @@ static void cancelled_threads_leave_no_chunk_behind(void **state)
 			 balance.delivered + balance.discarded + balance.overwritten);
 }
 
+#define SIGNAL_CANCEL 32 /* the C library's own */
+
+static int gate[2];
+static bool is_let_go, has_lock;
+static pid_t waiting;
+
+/* Wait for the lock, and with it for the gate, which is a cancellation point. */
+static void *wait_with_the_lock(void *arg)
+{
+	char byte;
+	int type;
+
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	__atomic_store_n(&waiting, gettid(), __ATOMIC_RELAXED);
+	while (!__atomic_load_n(&is_let_go, __ATOMIC_RELAXED))
+		;
+	if (!pem_process__lock())
+		abort();
+	has_lock = true;
+	if (read(gate[0], &byte, 1) == 1)
+		has_lock = false;
+	pem_process__unlock();
+	for (;;)
+		pause();
+	return arg;
+}
+
+/* Begin to cancel a thread, with a signal that stays under way: the kernel drops it. */
+static void *begin_to_cancel(void *thread)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_tgkill, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog program = {PEM_ARRAY_SIZE(filter), filter};
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0))
+		return "no filter of system calls here";
+	pthread_cancel(*(pthread_t *)thread);
+	return NULL;
+}
+
+static void await_sleep(pid_t tid)
+{
+	char path[64], state = 0;
+	unsigned times = 0;
+	FILE *stat;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	while (times < 5) {
+		usleep(2000);
+		stat = fopen(path, "r");
+		assert_non_null(stat);
+		assert_int_equal(fscanf(stat, "%*d (%*[^)]) %c", &state), 1);
+		fclose(stat);
+		times = state == 'S' ? times + 1 : 0;
+	}
+}
+
+static void a_thread_is_not_cancelled_while_it_has_the_lock(void **state)
+{
+	pthread_t thread, canceller;
+	void *result, *why;
+
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	print_message("# no sanitizer follows a thread that is cancelled at any instruction\n");
+	skip();
+#endif
+	assert_int_equal(pipe(gate), 0);
+	assert_int_equal(pthread_create(&thread, NULL, wait_with_the_lock, NULL), 0);
+	while (!__atomic_load_n(&waiting, __ATOMIC_RELAXED))
+		sched_yield();
+	assert_int_equal(pthread_create(&canceller, NULL, begin_to_cancel, &thread), 0);
+	pthread_join(canceller, &why);
+	if (why) {
+		print_message("# %s\n", (char *)why);
+		pthread_cancel(thread);
+		pthread_join(thread, NULL);
+		skip();
+	}
+	__atomic_store_n(&is_let_go, true, __ATOMIC_RELAXED);
+	await_sleep(waiting);
+	assert_int_equal(syscall(SYS_tgkill, getpid(), waiting, SIGNAL_CANCEL), 0);
+	assert_int_equal(write(gate[1], "", 1), 1);
+	pthread_join(thread, &result);
+	assert_ptr_equal(result, PTHREAD_CANCELED);
+	assert_false(has_lock);
+	close(gate[0]);
+	close(gate[1]);
+}
+
 static sem_t one_more, done;
 
 /* One tick, whose chunk it keeps until it may go. */
@@ -208,6 +312,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(cancelled_threads_leave_no_chunk_behind, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(a_thread_is_not_cancelled_while_it_has_the_lock,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_full_flight_recorder_goes_on, set_up, tear_down),
 	};
 
