@@ -35,6 +35,25 @@ int main(void)
 
 
 @test
+def sets_of_caches():
+    "arrays of several sites begin at different large pages and, where that costs none, at different small ones"
+    path = program(r"""
+SITE void *third(size_t n) { void *p = malloc(n); KEEP; return p; }
+SITE void *fourth(size_t n) { void *p = malloc(n); KEEP; return p; }
+SITE void *fifth(size_t n) { void *p = malloc(n); KEEP; return p; }
+#define SETS(p) printf("%d %d\n", (int)((size_t)(p) >> 21) % 128, (int)((size_t)(p) >> 12) % 32)
+int main(void)
+{
+	SETS(hot(5 << 20)); SETS(cold(5 << 20)); SETS(third(5 << 20)); SETS(fourth((6 << 20) - 8192)); SETS(fifth(4 << 20));
+	return 0;
+}""")
+    directives = Directives(*["heap " + calls(path, function, "malloc")[0] for function in ("hot", "cold", "third", "fourth", "fifth")])
+    large, small = zip(*[[int(word) for word in line.split()] for line in directives.run([path]).splitlines()])
+    equal(len(set(large)), 5, "large pages, modulo 128, of five arrays")
+    equal(small, (0, 13, 26, 2, 0), "small pages, modulo 32: as the site has it, two of room, none")
+
+
+@test
 def least_bytes():
     "requests below the least count of bytes go to the program's own allocator"
     path = program(r"""

@@ -57,6 +57,12 @@ struct arena_pages {
 	/* So many that were granted the kernel did not give. Only of middle ones this is known. */
 	void (*refuse)(void *data, uint64_t bytes, const char *reason);
 	bool are_middle; /* what is granted is to be of 64 KiB (middle.h) */
+	/*
+	 * A run of more than a chunk that begins with a chunk begins so many pages further on, as
+	 * far as its last chunk has room. So equal offsets in arrays of several arenas are not all
+	 * in the same set of a cache, which large pages would make them.
+	 */
+	uint32_t colour;
 	void *data;
 };
 

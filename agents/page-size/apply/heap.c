@@ -22,6 +22,9 @@
  */
 #define COLOURS 128u
 #define COLOUR_STEP 45u
+/* Within a large page the same of a second-level cache, whose ways have up to 32 pages. */
+#define PAGE_COLOURS 32u
+#define PAGE_COLOUR_STEP 13u
 
 uintptr_t heap__base;
 uint64_t heap__bytes;
@@ -73,6 +76,7 @@ void heap__init(const struct directives *directives, uint64_t random)
 					    .refuse = refuse,
 					    .are_middle =
 						    directives->list[i].page_size == MIDDLE_PAGE,
+					    .colour = i * PAGE_COLOUR_STEP % PAGE_COLOURS,
 					    .data = &counts__all[i]};
 
 		if (directives->list[i].page_size == ARENA_PAGE)

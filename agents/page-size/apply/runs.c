@@ -376,15 +376,32 @@ static uint32_t run_cut(struct arena *arena, uint32_t n, uint32_t page, uint32_t
 	return n;
 }
 
+/* How many pages behind its chunk's first page a run begins. It takes no chunk more for that. */
+static uint32_t colour_of(const struct arena *arena, const struct arena_span *span, uint32_t page,
+			  uint32_t pages)
+{
+	uint32_t room = span->page + span->pages - page - pages;
+	uint32_t rest = (ARENA_CHUNK_PAGES - pages % ARENA_CHUNK_PAGES) % ARENA_CHUNK_PAGES;
+
+	if (page % ARENA_CHUNK_PAGES || pages <= ARENA_CHUNK_PAGES)
+		return 0;
+	if (rest < room)
+		room = rest;
+	return arena->pages.colour < room ? arena->pages.colour : room;
+}
+
 uint32_t runs__take_zeroed(struct arena *arena, uint32_t pages, uint32_t aligned, bool zero)
 {
-	uint32_t n = run_find(arena, pages, aligned);
+	uint32_t n = run_find(arena, pages, aligned), page;
 
 	if (!n && grow(arena, pages + aligned - 1))
 		n = run_find(arena, pages, aligned);
 	if (!n || !span_room(arena, 2))
 		return 0;
-	n = run_cut(arena, n, (uint32_t)run_start(arena, span_at(arena, n), aligned), pages);
+	page = (uint32_t)run_start(arena, span_at(arena, n), aligned);
+	if (aligned == 1)
+		page += colour_of(arena, span_at(arena, n), page, pages);
+	n = run_cut(arena, n, page, pages);
 	fill(arena, span_at(arena, n)->page, span_at(arena, n)->page + pages, zero);
 	return n;
 }
