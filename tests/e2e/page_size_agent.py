@@ -260,6 +260,16 @@ def a_longer_input_is_observed_anew():
 
 
 @test
+def a_killed_run_is_not_the_last_word():
+    "after an observed run that was killed before it did much, one that works far longer has its next one observed"
+    home = Home()
+    rc, _, err = home.agent("sh", "-c", "sh -c 'kill -KILL $PPID'; exit 3")
+    assert rc == 137 and "nothing to gain" in err, (rc, err)
+    rc, _, err = home.agent("sh", "-c", "exec \"$@\"", "sh", *shape("compute", 600, 1))
+    assert rc == 0 and "far longer than" in err, (rc, err)
+
+
+@test
 def scripts_of_an_interpreter():
     "after a script that did nothing, one that walks through much is observed, and has large pages on trial"
     need("perl")

@@ -54,6 +54,35 @@ int main(void)
 
 
 @test
+def every_exec():
+    "a program that executes another by any function of the family has reported before, and the other has its arguments"
+    path = program(r"""
+#include <fcntl.h>
+int main(int argc, char **argv)
+{
+	char *command[] = {"sh", "-c", "echo $0 $X", "word", NULL}, *more[] = {"X=there", NULL};
+	char way = argv[1][0], *a = hot(4 << 20);
+	memset(a, 1, 4 << 20);
+	setenv("X", "here", 1);
+	switch (way) {
+	case '0': execl("/bin/sh", "sh", "-c", "echo $0 $X", "word", NULL); break;
+	case '1': execlp("sh", "sh", "-c", "echo $0 $X", "word", NULL); break;
+	case '2': execle("/bin/sh", "sh", "-c", "echo $0 $X", "word", NULL, more); break;
+	case '3': execv("/bin/sh", command); break;
+	case '4': execvp("sh", command); break;
+	case '5': execvpe("sh", command, more); break;
+	case '6': execve("/bin/sh", command, more); break;
+	case '7': fexecve(open("/bin/sh", O_RDONLY), command, more); break;
+	}
+	return argc;
+}""")
+    for way, word in enumerate("here here there here here there there there".split()):
+        directives = Directives("heap " + calls(path, "hot", "malloc")[0])
+        equal(directives.run([path, str(way)]), "word %s\n" % word, "what was executed by way %d" % way)
+        equal([directives.line()[name] for name in ("bytes", "large_bytes")], [4 * MIB] * 2, "report before way %d" % way)
+
+
+@test
 def least_bytes():
     "requests below the least count of bytes go to the program's own allocator"
     path = program(r"""

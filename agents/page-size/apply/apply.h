@@ -28,8 +28,8 @@
  * name of the directives.
  *
  * A forked child keeps the large pages that it shares with its parent until one of them writes, and
- * has new ones only for what it asks for itself. Of a process that a signal kills, and of one that
- * execs by execl and its kin, the lines are those that it wrote while it lived.
+ * has new ones only for what it asks for itself. Of a process that a signal kills, the lines are
+ * those that it wrote while it lived.
  *
  * The library has to be the first that is preloaded: it tells sites by who calls it.
  *

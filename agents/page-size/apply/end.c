@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
 /*
- * end.c - functions that end the program without destructors, or its right to open files, which
- * report first; and dlclose
+ * end.c - functions that end the program without destructors, or its right to open files: what the
+ * library has to write is written first; and dlclose
  *
- * If an exec fails, the program goes on, and reports again: the last line of a site counts.
+ * If an exec fails, the program goes on. A child of vfork that calls one of these is another
+ * process. What is done then, the library's endings__* know.
  */
-#include "callers.h"
-#include "next.h"
-#include "report.h"
-#include "start.h"
+#include "end.h"
 
+#include "next.h"
+
+#include <alloca.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
@@ -37,7 +37,7 @@ static void *find(void **known, const char *name)
 
 APPLY_EXPORT void _exit(int status)
 {
-	report__sites();
+	endings__begin();
 	for (;;)
 		syscall(SYS_exit_group, status);
 }
@@ -49,32 +49,93 @@ APPLY_EXPORT void _Exit(int status)
 
 APPLY_EXPORT int execve(const char *path, char *const arguments[], char *const environment[])
 {
-	report__sites();
-	return FOUND(execve)(path, arguments, environment);
+	endings__begin();
+	return endings__failed(FOUND(execve)(path, arguments, environment));
 }
 
 APPLY_EXPORT int execv(const char *path, char *const arguments[])
 {
-	report__sites();
-	return FOUND(execv)(path, arguments);
+	endings__begin();
+	return endings__failed(FOUND(execv)(path, arguments));
 }
 
 APPLY_EXPORT int execvp(const char *file, char *const arguments[])
 {
-	report__sites();
-	return FOUND(execvp)(file, arguments);
+	endings__begin();
+	return endings__failed(FOUND(execvp)(file, arguments));
 }
 
 APPLY_EXPORT int execvpe(const char *file, char *const arguments[], char *const environment[])
 {
-	report__sites();
-	return FOUND(execvpe)(file, arguments, environment);
+	endings__begin();
+	return endings__failed(FOUND(execvpe)(file, arguments, environment));
 }
 
 APPLY_EXPORT int fexecve(int fd, char *const arguments[], char *const environment[])
 {
-	report__sites();
-	return FOUND(fexecve)(fd, arguments, environment);
+	endings__begin();
+	return endings__failed(FOUND(fexecve)(fd, arguments, environment));
+}
+
+/* How many arguments there are, from first on, with the NULL that ends them. */
+#define COUNT(first)                                                                               \
+	({                                                                                         \
+		va_list all;                                                                       \
+		size_t found;                                                                      \
+		va_start(all, first);                                                              \
+		found = count(first, &all);                                                        \
+		va_end(all);                                                                       \
+		found;                                                                             \
+	})
+
+static size_t count(const char *first, va_list *more)
+{
+	size_t found = 1;
+
+	for (; first; first = va_arg(*more, const char *))
+		found++;
+	return found;
+}
+
+static void gather(char **arguments, const char *first, va_list *more)
+{
+	arguments[0] = (char *)first;
+	while (*arguments)
+		*++arguments = va_arg(*more, char *);
+}
+
+APPLY_EXPORT int execl(const char *path, const char *first, ...)
+{
+	char **arguments = alloca(COUNT(first) * sizeof(*arguments));
+	va_list more;
+
+	va_start(more, first);
+	gather(arguments, first, &more);
+	va_end(more);
+	return execv(path, arguments);
+}
+
+APPLY_EXPORT int execlp(const char *file, const char *first, ...)
+{
+	char **arguments = alloca(COUNT(first) * sizeof(*arguments));
+	va_list more;
+
+	va_start(more, first);
+	gather(arguments, first, &more);
+	va_end(more);
+	return execvp(file, arguments);
+}
+
+APPLY_EXPORT int execle(const char *path, const char *first, ...)
+{
+	char **arguments = alloca(COUNT(first) * sizeof(*arguments)), **environment;
+	va_list more;
+
+	va_start(more, first);
+	gather(arguments, first, &more);
+	environment = va_arg(more, char **);
+	va_end(more);
+	return execve(path, arguments, environment);
 }
 
 /* What comes before a filter of system calls, by whichever call it is set. */
@@ -93,10 +154,8 @@ APPLY_EXPORT int prctl(int option, ...)
 	for (i = 0; i < 4; i++)
 		arguments[i] = va_arg(more, unsigned long);
 	va_end(more);
-	if (apply__active && is_confining(option) && report__is_process()) {
-		report__sites();
-		apply__confined = true;
-	}
+	if (is_confining(option))
+		endings__confine();
 	return FOUND(prctl)(option, arguments[0], arguments[1], arguments[2], arguments[3]);
 }
 
@@ -105,7 +164,6 @@ APPLY_EXPORT int dlclose(void *handle)
 	int rc = FOUND(dlclose)(handle);
 
 	operators__forget();
-	if (apply__active)
-		callers__forget();
+	endings__closed();
 	return rc;
 }

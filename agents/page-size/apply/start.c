@@ -4,6 +4,7 @@
 
 #include "callers.h"
 #include "counts.h"
+#include "end.h"
 #include "fixed.h"
 #include "grants.h"
 #include "heap.h"
@@ -153,4 +154,30 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 __attribute__((destructor(101))) static void end(void)
 {
 	report__sites();
+}
+
+/* What is written is the last line of a site until another one is, so a failed exec needs none. */
+
+void endings__begin(void)
+{
+	report__sites();
+}
+
+int endings__failed(int rc)
+{
+	return rc;
+}
+
+void endings__confine(void)
+{
+	if (apply__active && report__is_process()) {
+		report__sites();
+		apply__confined = true;
+	}
+}
+
+void endings__closed(void)
+{
+	if (apply__active)
+		callers__forget();
 }

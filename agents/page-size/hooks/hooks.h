@@ -14,19 +14,18 @@
  *	maps.c		mmap and its kin
  *	objects.c	the objects that are mapped, for names of addresses
  *	output.c	the file
- *	start.c		options; how it begins, and fork
- *	end.c		how it ends: exit, exec, loss of rights
+ *	start.c		options; how it begins and ends, and fork
  *
  * The allocation functions themselves are those of ../apply: front.c and operators.c are linked
- *with this library's sites.c and heap.c in place of callers.c and heap.c, with the same headers.
- *There, a call is under one of the agent's directives; here, each call is under one: its context.
+ * with this library's sites.c and heap.c in place of callers.c and heap.c, with the same headers.
+ * There, a call is under one of the agent's directives; here, each call is under one: its context.
  *
  *	PEM_PAGE_SIZE_PROFILE=FILE		write the profile there
  *	PEM_PAGE_SIZE_PROFILE_OPTIONS=...	burst=COUNT,keep=BYTES,limit=SECONDS: as of the
  *						tool for Valgrind
  *
  * Nothing here calls the program's allocator, or takes a lock of the C library's. All functions
- *keep errno. Locks, in the order in which they are taken: the loader's, heaps, output.
+ * keep errno. Locks, in the order in which they are taken: the loader's, heaps, output.
  */
 #ifndef PAGE_HOOKS_H
 #define PAGE_HOOKS_H

@@ -2,6 +2,7 @@
 /* start.c - what happens when the library is loaded, and around fork */
 #include "apply/start.h"
 
+#include "apply/end.h"
 #include "apply/heap.h"
 #include "apply/next.h"
 #include "hooks.h"
@@ -231,4 +232,34 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 __attribute__((destructor(101))) static void end(void)
 {
 	bursts__end();
+}
+
+/* --- the program's own ends --- */
+
+void endings__begin(void)
+{
+	int saved = errno;
+
+	bursts__end();
+	errno = saved;
+}
+
+int endings__failed(int rc)
+{
+	int saved = errno;
+
+	bursts__resume();
+	errno = saved;
+	return rc;
+}
+
+void endings__confine(void)
+{
+	endings__begin();
+}
+
+void endings__closed(void)
+{
+	if (bursts__are_on())
+		objects__scan();
 }

@@ -144,8 +144,8 @@ static void note_plan(struct pem_agent *agent, const struct page_plan *plan)
 	for (i = 0; i < plan->site_count; i++)
 		bytes += plan->sites[i].bytes;
 	pem_agent__note(agent, PAGE_OBSERVED_MEMORY, "B", (double)bytes, PEM_DB_SAMPLED);
-	/* Of a run that was observed in part nobody knows how long it was. */
-	if (!plan->summary.stopped_at && !plan->summary.cut)
+	/* Nobody knows how long a run was that went on unobserved. One that was killed did not. */
+	if (!plan->summary.stopped_at)
 		pem_agent__note(agent, PAGE_OBSERVED_TIME, "s", plan->run_ns / 1e9,
 				PEM_DB_SIMULATED);
 	pem_agent__note(agent, "page walks before", "", plan->small_walks, PEM_DB_SIMULATED);
