@@ -2,6 +2,7 @@
 /* page_size_overlap.c - what walks cost that overlap with others, and the window that is fitted */
 #include "calibrate/fit.h"
 #include "model/internal.h"
+#include "util.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -56,6 +57,21 @@ static void a_walk_alone_is_waited_for(void **state)
 	assert_float_equal(overlap_of(&geometry, 0, 0, 1).walk_ns[0], 150, 1);
 	/* One in a window: half of the walks begin while none is under way. */
 	assert_float_equal(overlap_of(&geometry, 0, 0, 3e6 / WINDOW).walk_ns[0], 75, 1);
+}
+
+/* From its greatest sum on, x / (1 + x^1.5) with x the walks of a window, the sum stays. */
+static void the_law_is_the_one_that_was_measured(void **state)
+{
+	static const struct {
+		double in_window, share;
+	} known[] = {{0.25, 1 / 1.125}, {1, 0.5}, {1.5874, 1 / 3.0}, {3.1748, 1 / 6.0}};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < PEM_ARRAY_SIZE(known); i++)
+		assert_float_equal(
+			overlap_of(&geometry, 0, 0, known[i].in_window * 3e6 / WINDOW).walk_ns[0],
+			150 * known[i].share, 0.01);
 }
 
 static void walks_of_a_loop_cost_what_was_measured(void **state)
@@ -143,6 +159,8 @@ static void windows_are_found_again(void **state)
 		savings_of(window, savings, 2);
 		fit__window(&found, savings, 2);
 		assert_float_equal(found.window_instructions / window, 1, 0.06);
+		/* As it is written into the calibration. */
+		assert_float_equal(found.window_instructions, rint(found.window_instructions), 0);
 	}
 }
 
@@ -178,6 +196,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_walk_alone_is_waited_for),
+		cmocka_unit_test(the_law_is_the_one_that_was_measured),
 		cmocka_unit_test(walks_of_a_loop_cost_what_was_measured),
 		cmocka_unit_test(long_walks_hide_short_ones_and_not_the_other_way_round),
 		cmocka_unit_test(more_walks_never_cost_less_in_all),
