@@ -274,7 +274,9 @@ const char *page_treatment__in_words(const char *reason)
 	static const char *const words[][2] = {
 		{"budget", "the budget has no more"},
 		{"supply", "the machine has no more to give"},
-		{"kernel", "the kernel found no free ones"},
+		{"kernel",
+		 "the kernel gave none: too few were free, or the command protected, locked "
+		 "or forked that memory"},
 		{"64 KiB", "the kernel gave no pages of 64 KiB: pem page-size calibrate says "
 			   "whether they are switched on"},
 		{"mappings", "pages of 64 KiB would take too many of the command's mappings"},
