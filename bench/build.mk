@@ -105,7 +105,12 @@ $(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
 
 $(B)/bench/merge: $(B)/bench/read_trace
 
-$(B)/bench/page_size_loop: $(B)/programs/page_shapes
+$(B)/bench/page_size_loop: $(B)/programs/page_shapes $(B)/bench/page_size_sampled
+$(B)/bench/page_size_sampled: $(B)/obj/bench/page_size_sampled.o \
+  $(call objects,$(wildcard agents/page-size/timer/*.c))
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $^ $(CAPSTONE_LIBS) -lpthread
+
 $(B)/bench/names: $(if $(HAVE_LIBDW),$(B)/programs/name_code)
 $(B)/bench/page_size: $(B)/bench/page_size_model
 $(B)/bench/page_size_model: $(B)/obj/bench/page_size_model.o $(PAGE_MODEL_OBJ)

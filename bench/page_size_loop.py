@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-page_size_loop.py - what the page-size agent costs where it has nothing to do, and what it does with poisoned directives
+page_size_loop.py - what the page-size agent costs beside its directives, and what it does with poisoned ones
 
     page-size/idle_cost         CPU time of gzip under an agent that knows it has nothing to do, above gzip alone; the greatest
                                 memory of either
+    page-size/sample_cost       CPU time of timer samples, the command's and the agent's, at the agent's rate: a fiftieth of what
+                                they cost at fifty times the rate; and what a process more costs that inherits them
     page-size/withdraw          poisoned directives that are withdrawn within 10 runs: large pages for one line in each 2 MiB;
                                 and good ones that are taken for harmful within 24: large pages for a table used at random
 
@@ -13,15 +15,19 @@ Runs alternate. All is measured; the observations before use a fixed calibration
 import os
 import shutil
 import sqlite3
+import statistics
 import subprocess
 import sys
 
-from measure import BUILD, Folder, QUICK, heading, report, wanted
+from measure import BUILD, Folder, Missing, QUICK, heading, report, wanted
 
-CASES = ("page-size/idle_cost", "page-size/withdraw")
+CASES = ("page-size/idle_cost", "page-size/sample_cost", "page-size/withdraw")
 PEM = os.path.join(BUILD, "bin", "pem")
 SHAPES = os.path.join(BUILD, "programs", "page_shapes")
+SAMPLED = os.path.join(BUILD, "bench", "page_size_sampled")
 PAIRS, TRIALS = (3, 2) if QUICK else (25, 40)
+RATE_HZ, TIMES = 101, 50  # TIMER_RATE_HZ
+PROCESSES = 300
 POISONED_RUNS, GOOD_RUNS = 10, 24
 INPUT_BYTES = (8 if QUICK else 64) << 20
 ON_TRIAL, WITHDRAWN = 1, 3
@@ -58,6 +64,32 @@ def idle_cost(folder):
             more_kib.append(pair[True][1] - pair[False][1])
     report("page_size_loop", CASES[0], "% of CPU", costs,
            note="%d KiB more in the largest process, and none beside it; measured" % max(more_kib), more_kib=max(more_kib))
+
+
+def sampled(rate, *words):
+    """CPU seconds of a command and of who samples it. Missing: it can't be sampled here."""
+    done = subprocess.run([SAMPLED, str(rate), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode == 77:
+        raise Missing(done.stderr.strip())
+    assert done.returncode == 0, done.stderr
+    command, own, _ = done.stdout.split()
+    return float(command), float(own)
+
+
+def sample_cost():
+    """Pairs with and without samples, in turn. Samples end after 2,048, and so does a run: 0.4 s at fifty times the rate."""
+    work, many = (SHAPES, "hot-and-cold", "15", "32"), ("sh", "-c", "i=0; while [ $i -lt %d ]; do /bin/true; i=$((i+1)); done" % PROCESSES)
+    costs, processes = [], []
+    for number in range(PAIRS):
+        pair, more = {}, {}
+        for rate in (0, 1) if number % 2 else (1, 0):
+            pair[rate] = sum(sampled(rate * RATE_HZ * TIMES, *work))
+            more[rate] = sum(sampled(rate * RATE_HZ, *many))
+        costs.append(100 * (pair[1] / pair[0] - 1) / TIMES)
+        processes.append((more[1] - more[0]) / PROCESSES * 1e6)
+    report("page_size_loop", CASES[1], "% of CPU", costs,
+           note="%.0f us more for each process, of %d; measured" % (statistics.median(processes), PROCESSES),
+           process_us=statistics.median(processes))
 
 
 def template(folder, name, command):
@@ -97,7 +129,7 @@ def withdraw(folder):
             found.append(withdrawn_within(path, runs, command))
         share[name] = 100 * sum(n is not None for n in found) / len(found)
         needed = needed or [n for n in found if n is not None]
-    report("page_size_loop", CASES[1], "% withdrawn", [share["poisoned"]],
+    report("page_size_loop", CASES[2], "% withdrawn", [share["poisoned"]],
            note="after %s runs; of good ones %.0f %% taken for harmful; measured" % (
                "%d to %d" % (min(needed), max(needed)) if needed else "no", share["good"]),
            good_withdrawn=share["good"], trials=TRIALS)
@@ -116,6 +148,11 @@ def main():
         if CASES[0] in cases:
             idle_cost(folder.path)
         if CASES[1] in cases:
+            try:
+                sample_cost()
+            except Missing as why:
+                print("%-22s no value: %s" % (CASES[1], why))
+        if CASES[2] in cases:
             withdraw(folder.path)
     return 0
 

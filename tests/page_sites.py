@@ -138,9 +138,21 @@ class Directives:
         equal((rc, err), (0, ""), "exit status and standard error of %s, which said %s" % (command[0], out))
         return out
 
-    def all_lines(self):
+    def report(self):
         with open(self.report_path) as file:
             return [json.loads(line) for line in file]
+
+    def all_lines(self):
+        "Of sites, and errors."
+        return [line for line in self.report() if "site" in line or "error" in line]
+
+    def places(self):
+        "(start, end) of all places, by process and site."
+        found = {}
+        for line in self.report():
+            if "place" in line:
+                found.setdefault((line["pid"], line["place"]), set()).add((line["start"], line["end"]))
+        return found
 
     def lines(self):
         "The last line of each process and site, in the order of these; of errors all."

@@ -43,6 +43,11 @@ PFM_LIBS := $(if $(HAVE_PFM),-lpfm)
 HAVE_LIBDW := $(and $(HAVE_LIBELF),$(call has,libdw))
 LIBDW_LIBS := $(call libs,libdw)
 
+# Operands of instructions that timer samples find
+HAVE_CAPSTONE := $(call has,capstone)
+CAPSTONE_LIBS := $(call libs,capstone)
+CAPSTONE_CFLAGS := $(if $(HAVE_CAPSTONE),-DPAGE_HAS_CAPSTONE $(call cflags,capstone))
+
 # The database of agents, on servers too
 HAVE_PQ := $(call has,libpq)
 PQ_CFLAGS := $(call cflags,libpq)

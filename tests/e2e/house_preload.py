@@ -59,7 +59,8 @@ SQLITE = {
 PAGE_SIZE = {
     PLAIN: "memory and text only",
     "strcpy strtoul strtoull": "memory and text only",
-    "syscall close fchmod flock fstat geteuid getpid getrlimit madvise nanosleep open pread pwrite read write": "system calls and nothing else",
+    "syscall clock_gettime close fchmod flock fstat geteuid getpid getrlimit madvise nanosleep open pread pwrite read write":
+        "system calls and nothing else",
     "getauxval getpagesize": "read what the kernel gave the process",
     "snprintf": "numbers and strings into a buffer need neither memory nor a lock",
     "dlsym": "of what every C library has before any constructor; of what a program calls already later",

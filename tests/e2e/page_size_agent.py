@@ -270,6 +270,22 @@ def a_killed_run_is_not_the_last_word():
 
 
 @test
+def other_data_are_observed_anew():
+    "a run with large pages whose time goes to other data than what was observed has its next one observed"
+    home, observed, other = Home(), shape("maps", 4), shape("hot-and-cold", 120)
+    said = home.agent(*observed)[2]
+    if "no timer samples" in said:
+        skip(said)
+    # Always with large pages; the same data first.
+    for command, anew in (shape("maps", 120), False), (other, True):
+        rc, _, err = home.run("apply", "--machine", home.machine, "--", *command)
+        assert rc == 0 and ("to other data" in err or "at the chosen data" in err) == anew, (command, err)
+    rc, _, err = home.agent(*other)
+    assert rc == 0 and ", observed:" in err, err
+    assert any("hot_and_cold" in d["name"] for d in home.show() if d["state"] == "on trial"), home.show()
+
+
+@test
 def scripts_of_an_interpreter():
     "after a script that did nothing, one that walks through much is observed, and has large pages on trial"
     need("perl")

@@ -35,6 +35,52 @@ int main(void)
 
 
 @test
+def places():
+    "the report says where the data of each site were: blocks, static data, and mappings that are gone or have moved"
+    path = program(r"""
+#include <sys/mman.h>
+static char data[6 << 20];
+SITE void *mapped(size_t n) { void *p = mmap(NULL, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); KEEP; return p; }
+#define AT(p) printf("%ld\n", (long)(p))
+int main(void)
+{
+	char *a = mapped(4 << 20), *b = mapped(4 << 20), *moved;
+	AT(hot(5 << 20)); AT(data + (3 << 20)); AT(a); AT(b);
+	moved = mremap(b, 4 << 20, 32 << 20, MREMAP_MAYMOVE);
+	AT(moved);
+	munmap(a, 4 << 20);
+	AT(cold(4096));
+	return 0;
+}""")
+    keys = ["heap " + calls(path, "hot", "malloc")[0], "data " + build_id(path), "map " + calls(path, "mapped", "mmap")[0]]
+    directives = Directives(*keys)
+    at = [int(line) for line in directives.run([path]).splitlines()]
+    found = {site: ranges for (_, site), ranges in directives.places().items()}
+    of = [{site for site, ranges in found.items() if any(start <= address < end for start, end in ranges)} for address in at]
+    equal(of, [{keys[0]}, {keys[1]}, {keys[2]}, {keys[2]}, {keys[2]}, set()], "sites of a block, data, three mappings, another block")
+    assert any(end - start < 40 * MIB for start, end in found[keys[2]]), found
+
+
+@test
+def who_reached_no_site():
+    "a process that worked and reached no listed site says so, and one that did nothing does not"
+    path = program(r"""
+#include <time.h>
+int main(int argc, char **argv)
+{
+	struct timespec used = {0};
+	(void)argv;
+	while (argc > 1 && used.tv_sec * 1000000000L + used.tv_nsec < 150000000)
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	return 0;
+}""")
+    for words, lines in ([], []), (["work"], [True]):
+        directives = Directives("heap " + calls(path, "hot", "malloc")[0])
+        directives.run([path, *words])
+        equal([line.get("unused") for line in directives.report()], lines, "report")
+
+
+@test
 def sets_of_caches():
     "arrays of several sites begin at different large pages and, where that costs none, at different small ones"
     path = program(r"""

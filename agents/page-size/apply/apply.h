@@ -39,6 +39,8 @@
  *	{"pid": 1, "site": "heap ...", "page_size": 2097152, "requests": 3, "bytes": 4194304,
  *	 "granted_bytes": 4194304, "large_bytes": 4194304, "refused_bytes": 0, "reason": "",
  *	 "ended": true}
+ *	{"pid": 1, "place": "heap ...", "start": 105553116266496, "end": 105553118363648}
+ *	{"pid": 2, "unused": true}
  *
  * Of several lines of a process and a site the last counts. requests, bytes: what the site asked
  * for in all, and had at one time at most. granted_bytes: of large pages, that it may have now.
@@ -50,7 +52,9 @@
  * directives can't be used; "seccomp": the program has given up rights, and what it opens might end
  * it; "signal": a handler interrupted who held a lock; "64 KiB": a sample was no such page, because
  * the kernel has none free, or the administrator switched them off; "mappings": they would take too
- * many of the mappings that a process may have.
+ * many of the mappings that a process may have. place: the key of a site whose data are, or were,
+ * between these addresses, or some of them. unused: a process that worked for 0.1 s, and reached no
+ * site.
  */
 #ifndef PAGE_APPLY_H
 #define PAGE_APPLY_H

@@ -11,6 +11,7 @@
 #include "middle.h"
 #include "next.h"
 #include "object.h"
+#include "places.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -62,6 +63,7 @@ static uintptr_t ask(uint32_t directive, uintptr_t start, uintptr_t end, uint64_
 	counts__add(counts, 0, bytes);
 	if (end <= start || fixed.count == RANGES_MAX)
 		return start;
+	places__add(directive, start, end);
 	granted = counts__ask(counts, end - start, ARENA_CHUNK);
 	if (granted)
 		*range = (struct fixed){start, start + granted, directive};

@@ -14,6 +14,7 @@
 #include "counts.h"
 #include "front.h"
 #include "middle.h"
+#include "places.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -157,8 +158,14 @@ static bool is_committed(int protection, int flags)
 	       !(flags & (MAP_HUGETLB | MAP_GROWSDOWN | MAP_LOCKED | MAP_POPULATE));
 }
 
+static void note_place(const struct range *range)
+{
+	places__add(range->directive, range->start, range->start + range->bytes);
+}
+
 static void add(const struct range *range)
 {
+	note_place(range);
 	maps.ranges[maps.count] = *range;
 	__atomic_store_n(&maps.count, maps.count + 1, __ATOMIC_RELAXED);
 }
@@ -259,6 +266,7 @@ static void extend(struct range *range, size_t bytes)
 	uintptr_t rest = end / ARENA_CHUNK * ARENA_CHUNK;
 
 	range->bytes += bytes;
+	note_place(range);
 	range->granted +=
 		ask(range->directive, whole_chunks(range->start, end + bytes) - range->granted);
 	advise(range);
@@ -449,6 +457,7 @@ static void grown(struct range *range, uintptr_t start, size_t bytes)
 	if (range->granted == had && whole > had)
 		range->granted += ask(range->directive, whole - had);
 	range->start = start;
+	note_place(range);
 	advise(range);
 	/* The rest that filled no chunk before was used in small pages. */
 	if (range->granted > had)

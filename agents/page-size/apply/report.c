@@ -5,6 +5,7 @@
 #include "arena.h"
 #include "counts.h"
 #include "lock.h"
+#include "places.h"
 #include "start.h"
 
 #include <errno.h>
@@ -13,7 +14,10 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
+
+#define WORK_NS 100000000
 
 static pid_t process;
 
@@ -101,6 +105,26 @@ static void report_site(int fd, const struct directive *directive, const struct 
 	append(fd, line, length);
 }
 
+/* Of one directive, with where its data are. */
+static void report_directive(int fd, uint32_t i, bool ended)
+{
+	const struct directive *directive = &apply__directives.list[i];
+	const struct places *places = places__of(i);
+	char line[512];
+	uint32_t n;
+	int length;
+
+	report_site(fd, directive, &counts__all[i], ended);
+	for (n = 0; n < places->count; n++) {
+		length = snprintf(
+			line, sizeof(line),
+			"{\"pid\": %d, \"place\": \"%s\", \"start\": %llu, \"end\": %llu}\n",
+			process, directive->text, (unsigned long long)places->list[n].start,
+			(unsigned long long)places->list[n].end);
+		append(fd, line, length);
+	}
+}
+
 static bool is_used(const struct counts *counts)
 {
 	return counts->requests || counts->refused;
@@ -115,22 +139,44 @@ static bool is_any_used(void)
 	return i < apply__directives.count;
 }
 
+/* Did this process work, and not only start another? */
+static bool has_worked(void)
+{
+	struct timespec used;
+
+	return !clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) &&
+	       (used.tv_sec || used.tv_nsec >= WORK_NS);
+}
+
+static void report_unused(int fd)
+{
+	char line[64];
+
+	append(fd, line,
+	       snprintf(line, sizeof(line), "{\"pid\": %d, \"unused\": true}\n", process));
+}
+
 void report__sites(void)
 {
 	const struct directives *all = &apply__directives;
 	int saved = errno, fd, state;
 	uint32_t i;
 
-	if (!apply__active || apply__confined || !all->report[0] || !is_any_used() ||
+	bool used = is_any_used();
+
+	if (!apply__active || apply__confined || !all->report[0] || !(used || has_worked()) ||
 	    !report__is_process())
 		return;
 	state = lock__begin_files();
 	fd = open_report(all->report);
 	if (fd >= 0) {
-		counts__measure();
+		if (used)
+			counts__measure();
+		else
+			report_unused(fd);
 		for (i = 0; i < all->count; i++) {
 			if (is_used(&counts__all[i]))
-				report_site(fd, &all->list[i], &counts__all[i], true);
+				report_directive(fd, i, true);
 		}
 		close(fd);
 	}
@@ -154,7 +200,7 @@ void counts__tell(struct counts *counts)
 	state = lock__begin_files();
 	fd = open_report(all->report);
 	if (fd >= 0) {
-		report_site(fd, &all->list[i], counts, false);
+		report_directive(fd, i, false);
 		close(fd);
 	}
 	lock__end_files(state);

@@ -2,7 +2,7 @@
 # pem-page-size, which pem page-size is: the page-size agent's program.
 
 PAGE_PROGRAM_OBJ = $(call objects,$(wildcard $(addprefix agents/page-size/,program/*.c plan/*.c \
-  model/*.c calibrate/*.c sites/*.c profile/*.c apply/supply.c)) $(addprefix cli/,options.c text.c table.c json.c \
+  model/*.c calibrate/*.c sites/*.c profile/*.c timer/*.c apply/supply.c)) $(addprefix cli/,options.c text.c table.c json.c \
   progress.c plugin.c command.c descriptors.c) shared/plugin_folders.c) $(PAGE_SIZE_PAGE)
 
 ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON)),)
@@ -18,6 +18,11 @@ $(B)/tests/page_size_drift: $(call objects,agents/page-size/program/drift.c cli/
   $(LIBPEM) $(LIBPEM_AGENT)
 $(B)/tests/page_size_drift: private TEST_LIBS += $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) $(JSON_LIBS)
 
+# Where samples of a run were, without a run.
+CFLAGS_tests_unit_page_size_hits := -Icli $(JSON_CFLAGS)
+$(B)/tests/page_size_hits: $(call objects,agents/page-size/program/hits.c)
+$(B)/tests/page_size_hits: private TEST_LIBS += $(JSON_LIBS)
+
 # What is made for a run, and what came of it, without a run.
 CFLAGS_tests_unit_page_size_treatment := -Icli $(JSON_CFLAGS)
 $(B)/tests/page_size_treatment: $(call objects,$(wildcard $(addprefix agents/page-size/, \
@@ -28,5 +33,5 @@ $(B)/tests/page_size_treatment: private TEST_LIBS += $(LINK_LIBPEM) $(LINK_LIBPE
 $(B)/bin/pem-page-size: $(PAGE_PROGRAM_OBJ) $(LIBPEM) $(LIBPEM_AGENT)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(PAGE_PROGRAM_OBJ) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) $(if $(HAVE_LIBDW),-lpem-names) \
-	  $(JSON_LIBS) -ldl -lm
+	  $(JSON_LIBS) $(CAPSTONE_LIBS) -ldl -lm -lpthread
 endif

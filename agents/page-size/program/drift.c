@@ -4,7 +4,8 @@
  *
  * A program that was built anew is another application, and directives that pay no longer are found
  * by the loop. What neither finds is another input: what reached all memory then reaches it no
- * more, or what had nothing to gain in a moment's work has in a minute's. Memory and time tell.
+ * more, or what had nothing to gain in a moment's work has in a minute's. Memory and time tell, and
+ * so do timer samples: which data the time goes to.
  */
 #include "program.h"
 
@@ -20,6 +21,14 @@
 #define TIME_TIMES 5.0
 #define TIME_MORE 0.5
 
+/*
+ * Time is not references: what is used in order costs little of it, what is used at random much. So
+ * data had to have a share of time that is far below that of the references, and by more than
+ * chance.
+ */
+#define HITS_LESS 4.0
+#define HITS_CHANCE 1e-4
+
 bool page_drift__is_larger(double observed_bytes, double bytes)
 {
 	return observed_bytes > 0 && bytes >= MEMORY_TIMES * observed_bytes &&
@@ -30,6 +39,39 @@ bool page_drift__is_longer(double observed_s, double seconds)
 {
 	return observed_s > 0 && seconds >= TIME_TIMES * observed_s &&
 	       seconds >= observed_s + TIME_MORE;
+}
+
+/*
+ * Would so few of the samples be hits by chance, if a quarter of the share were to be? The binomial
+ * distribution's tail, term by term.
+ */
+bool page_drift__is_elsewhere(double share, const struct page_hits *hits)
+{
+	double each = share / HITS_LESS, n = (double)hits->samples, term, sum;
+	size_t i;
+
+	if (!(each > 0) || each >= 1)
+		return false;
+	term = sum = pow(1 - each, n);
+	for (i = 1; i <= hits->hits; i++) {
+		term *= (n - (double)i + 1) / (double)i * each / (1 - each);
+		sum += term;
+	}
+	return sum < HITS_CHANCE;
+}
+
+void page_drift__notice_hits(struct pem_agent *agent, double share, const struct page_hits *hits)
+{
+	if (!page_drift__is_elsewhere(share, hits) ||
+	    pem_agent__observe_again(agent,
+				     "the command's time goes to other data than when it was "
+				     "observed") <= 0)
+		return;
+	pem_agent__say(
+		agent, PEM_LOG_INFO,
+		"the command was at the chosen data in %zu of %zu timer samples, and %.0f %% "
+		"of what was observed were references to them: its next run is observed anew",
+		hits->hits, hits->samples, 100 * share);
 }
 
 /* What of this run is compared with what of the observed one. */

@@ -3,11 +3,13 @@
  * program.h - pem page-size, in parts
  *
  *	main.c		which verb, and its options
- *	run.c		run, profile, apply, validate: a command under the loop of agents
+ *	verbs.c		run, profile, apply, validate
+ *	run.c		a command under the loop of agents
  *	observer.c	what a command is observed with
  *	lease.c		which large pages other runs count on
  *	quoting.c	names of folders that LD_PRELOAD can't hold
  *	treatment.c	what is made for a run with directives, and what came of it
+ *	hits.c		which timer samples of a run were at the chosen data
  *	drift.c		is a run still what was observed?
  *	machine.c	this machine's calibration, measured once and kept in the database
  *	model.c		model: what a profile comes to
@@ -24,6 +26,7 @@
 #include "cli.h"
 #include "plan/plan.h"
 #include "profile/profile.h"
+#include "timer/timer.h"
 
 #include <pem/agent.h>
 
@@ -50,6 +53,15 @@ struct page_request {
 int page_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* --- run.c --- */
+
+/*
+ * Run the command that is asked for once, for what the loop chooses, or always with what directives
+ * there are. Returns its exit status, or -errno with error: it was not run.
+ */
+int page_agent__run(const struct page_request *request, bool always,
+		    struct pem_agent_report *report, struct pem_error *error);
+
+/* --- verbs.c --- */
 
 int page_run(const struct page_request *request);
 int page_profile(const struct page_request *request);
@@ -83,19 +95,39 @@ const char *page_observer__name(enum profile_source source);
  */
 int page_program__check(const char *file, struct pem_error *error);
 
+/* --- hits.c --- */
+
+/* Timer samples of processes that reported, and those of them that were at chosen data. */
+struct page_hits {
+	size_t samples, hits;
+};
+
+/* report: of the preloaded allocator, which is read again from its beginning; NULL: there is none.
+ */
+void page_hits__count(FILE *report, const struct timer_result *samples, struct page_hits *hits);
+
 /* --- drift.c --- */
 
 /* The metrics of an observed run: memory of all its sites, and how long it is without observer. */
 #define PAGE_OBSERVED_MEMORY "observed memory"
 #define PAGE_OBSERVED_TIME "observed time"
+/* The metrics of a run with directives: struct page_hits. */
+#define PAGE_TIMER_SAMPLES "timer samples"
+#define PAGE_TIMER_HITS "timer samples at chosen data"
 /*
  * After a run that was not observed: have its next one observed if it took far more memory than
  * what was, or far more time, and nothing is on trial or kept.
  */
 void page_drift__notice(struct pem_agent *agent, bool has_directives);
+/*
+ * After a run with directives, whose data had a share (0 to 1) of the references that were
+ * observed: have its next one observed if its time goes elsewhere.
+ */
+void page_drift__notice_hits(struct pem_agent *agent, double share, const struct page_hits *hits);
 /* Is that another input than the observed one? 0: nobody knows what was observed. */
 bool page_drift__is_larger(double observed_bytes, double bytes);
 bool page_drift__is_longer(double observed_s, double seconds);
+bool page_drift__is_elsewhere(double share, const struct page_hits *hits);
 
 /* --- machine.c --- */
 
@@ -142,6 +174,7 @@ struct page_treatment {
 	FILE *lines; /* of the report: the command may put anything in its place */
 	uint32_t sites;
 	uint64_t planned_bytes; /* of large pages, by all directives */
+	double share; /* of the observed references, to the data of all directives */
 };
 
 /* What the run reported, over all its processes. */
@@ -152,6 +185,10 @@ struct page_outcome {
 				 page_treatment__is_short */
 	char error[256]; /* of the first process that did nothing, or why pages were refused */
 };
+
+/* What is read of a report, which the command's processes may make as long as they like. */
+#define PAGE_REPORT_LINE_MAX 4096
+#define PAGE_REPORT_BYTES_MAX (16u << 20)
 
 /* Make the folder. Returns 0 or -errno with error. */
 int page_treatment__begin(struct page_treatment *treatment, struct pem_error *error);

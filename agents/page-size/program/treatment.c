@@ -14,11 +14,8 @@
 #include <unistd.h>
 
 #define LIBRARY "libpem-page-size.so"
-#define REPORT_LINE_MAX 4096
 /* No processor addresses more. */
 #define BYTES_MAX (INT64_C(1) << 52)
-/* Of a report, which the command's processes may make as long as they like. */
-#define REPORT_BYTES_MAX (16u << 20)
 #define REPORT_SITES_MAX 4096
 
 static int fail(struct pem_error *error, const char *what, const char *path)
@@ -92,6 +89,7 @@ int page_treatment__add(struct page_treatment *t, const struct pem_db_directive 
 	    !*directive->subject || plan_directive__read(&d, directive->text))
 		return -EBADMSG;
 	t->planned_bytes += cost_of(directive);
+	t->share += d.share;
 	if (!t->sites++)
 		fprintf(t->file, "%s\nbudget %" PRIu64 "\nreport %s\n", PAGE_APPLY_MAGIC,
 			budget_bytes, t->report);
@@ -221,7 +219,7 @@ static void take_line(struct json_object *seen, const char *text, struct page_ou
 
 	if (json_object_is_type(line, json_type_object)) {
 		words = words_of(line, "error");
-		if (!words)
+		if (!words && words_of(line, "site"))
 			count_line(seen, line, outcome);
 		if (!words && bytes_of(line, "refused_bytes"))
 			words = words_of(line, "reason");
@@ -233,18 +231,20 @@ static void take_line(struct json_object *seen, const char *text, struct page_ou
 void page_treatment__outcome(struct page_treatment *t, struct page_outcome *outcome)
 {
 	struct json_object *seen = json_object_new_object();
-	char line[REPORT_LINE_MAX];
+	char line[PAGE_REPORT_LINE_MAX];
 	size_t bytes = 0;
 	struct stat st;
 
 	memset(outcome, 0, sizeof(*outcome));
-	while (bytes < REPORT_BYTES_MAX && t->lines && fgets(line, sizeof(line), t->lines)) {
+	if (t->lines)
+		rewind(t->lines);
+	while (bytes < PAGE_REPORT_BYTES_MAX && t->lines && fgets(line, sizeof(line), t->lines)) {
 		take_line(seen, line, outcome);
 		bytes += strlen(line) + 1;
 	}
 	if (t->lines && !fstat(fileno(t->lines), &st) && !st.st_nlink)
 		say(outcome, "its report is gone");
-	if (bytes >= REPORT_BYTES_MAX)
+	if (bytes >= PAGE_REPORT_BYTES_MAX)
 		say(outcome, "its report is too long to be read");
 	json_object_object_foreach(seen, key, last)
 	{

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+/*
+ * timer.c - samples of a command's registers, through one perf ring for each processor
+ *
+ * Not here: what an instruction does with them (operand.c).
+ *
+ * The kernel maps no ring for an event that is inherited and follows its thread from processor to
+ * processor, so there is one event for each. They are opened on this thread, count nothing here,
+ * and begin in what it starts, at exec.
+ */
+#include "timer.h"
+
+#include <asm/perf_regs.h>
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+/* Each event is one more for every thread and fork of the command. */
+#define PROCESSORS_MAX 64
+#define RING_PAGES 16u /* of data: a power of two. 370 samples, of 179 bytes */
+/* A process that ends sooner after its sample takes the instruction with it. */
+#define DRAIN_MS 50
+
+struct sample {
+	pid_t pid;
+	struct timer_code code;
+	uint64_t registers[TIMER_REGISTERS];
+};
+
+struct ring {
+	int fd;
+	struct perf_event_mmap_page *page; /* NULL: none */
+};
+
+struct timer {
+	long page_bytes;
+	int stop_fd;
+	pthread_t thread;
+	bool running;
+	unsigned ring_count;
+	struct ring rings[PROCESSORS_MAX];
+	uint64_t lost;
+	size_t count;
+	struct sample samples[TIMER_SAMPLES_MAX];
+};
+
+#ifdef __x86_64__
+/* In the order of enum timer_register. */
+#define REGISTERS                                                                                  \
+	(0xffull << PERF_REG_X86_AX | 1ull << PERF_REG_X86_IP | 0xffull << PERF_REG_X86_R8)
+#define ABI_64 PERF_SAMPLE_REGS_ABI_64
+#else
+#define REGISTERS 0
+#define ABI_64 ~0ull
+#endif
+
+/* --- the rings --- */
+
+/* What the kernel writes for PERF_SAMPLE_TID | PERF_SAMPLE_REGS_USER. */
+struct record {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t abi;
+	uint64_t registers[TIMER_REGISTERS];
+};
+
+struct lost_record {
+	struct perf_event_header header;
+	uint64_t id, lost;
+};
+
+static size_t ring_bytes(const struct timer *timer)
+{
+	return (RING_PAGES + 1) * (size_t)timer->page_bytes;
+}
+
+/* Returns 0 or -errno; -ENODEV: this processor is not there. */
+static int open_ring(struct timer *timer, struct ring *ring, int processor, uint32_t rate_hz)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = PERF_TYPE_SOFTWARE,
+				       .config = PERF_COUNT_SW_CPU_CLOCK,
+				       .sample_period = 1000000000u / rate_hz,
+				       .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_REGS_USER,
+				       .sample_regs_user = REGISTERS,
+				       .disabled = 1,
+				       .enable_on_exec = 1,
+				       .inherit = 1,
+				       .exclude_kernel = 1,
+				       .exclude_hv = 1};
+	void *page;
+
+	ring->fd = (int)syscall(SYS_perf_event_open, &attr, 0, processor, -1, PERF_FLAG_FD_CLOEXEC);
+	if (ring->fd < 0)
+		return -errno;
+	page = mmap(NULL, ring_bytes(timer), PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
+	if (page == MAP_FAILED) {
+		int code = -errno;
+
+		close(ring->fd);
+		return code;
+	}
+	ring->page = page;
+	timer->ring_count++;
+	return 0;
+}
+
+/* The ring's bytes from a position on, which may go around its end. */
+static void copy(const struct timer *timer, const struct ring *ring, uint64_t position, void *to,
+		 size_t bytes)
+{
+	const uint8_t *data = (const uint8_t *)ring->page + timer->page_bytes;
+	size_t all = RING_PAGES * (size_t)timer->page_bytes, at = position % all,
+	       first = bytes < all - at ? bytes : all - at;
+
+	memcpy(to, data + at, first);
+	memcpy((uint8_t *)to + first, data, bytes - first);
+}
+
+/* Read so many bytes of a process, or as many as are there. */
+static uint8_t read_bytes(pid_t pid, uint64_t at, void *bytes, size_t count)
+{
+	struct iovec to = {bytes, count}, from = {(void *)at, count};
+	ssize_t got = count ? process_vm_readv(pid, &to, 1, &from, 1, 0) : 0;
+
+	return got > 0 ? (uint8_t)got : 0;
+}
+
+/* The pages around one's own may be missing. */
+static void read_code(const struct timer *timer, pid_t pid, uint64_t at, struct timer_code *code)
+{
+	size_t in_page = at % (size_t)timer->page_bytes, left = (size_t)timer->page_bytes - in_page,
+	       before = in_page < TIMER_CODE_BEFORE ? in_page : TIMER_CODE_BEFORE,
+	       after = left < TIMER_INSTRUCTION_MAX ? left : TIMER_INSTRUCTION_MAX;
+	uint8_t *here = code->bytes + TIMER_CODE_BEFORE, bytes[sizeof(code->bytes)];
+	uint8_t got = read_bytes(pid, at - before, bytes, before + after);
+
+	memset(code, 0, sizeof(*code));
+	if (got != before + after)
+		return;
+	memcpy(here - before, bytes, got);
+	code->before = (uint8_t)before;
+	code->after = (uint8_t)after;
+	code->after += read_bytes(pid, at + after, here + after, TIMER_INSTRUCTION_MAX - after);
+}
+
+static void take(struct timer *timer, const struct record *record)
+{
+	struct sample *sample = &timer->samples[timer->count];
+
+	/* A process of 32 bits has registers of its own kind. */
+	if (timer->count == TIMER_SAMPLES_MAX || record->abi != ABI_64)
+		return;
+	timer->count++;
+	sample->pid = (pid_t)record->pid;
+	memcpy(sample->registers, record->registers, sizeof(sample->registers));
+	read_code(timer, sample->pid, sample->registers[TIMER_IP], &sample->code);
+}
+
+static void drain(struct timer *timer, struct ring *ring)
+{
+	/* Pairs with the kernel's release of data_head: the records before it are written. */
+	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE),
+		 tail = ring->page->data_tail;
+	union {
+		struct perf_event_header header;
+		struct record record;
+		struct lost_record lost;
+	} u;
+
+	while (head - tail >= sizeof(u.header)) {
+		size_t bytes;
+
+		copy(timer, ring, tail, &u, sizeof(u.header));
+		bytes = u.header.size;
+		if (bytes < sizeof(u.header) || bytes > head - tail)
+			break;
+		copy(timer, ring, tail, &u, bytes < sizeof(u) ? bytes : sizeof(u));
+		if (u.header.type == PERF_RECORD_SAMPLE && bytes == sizeof(u.record))
+			take(timer, &u.record);
+		else if (u.header.type == PERF_RECORD_LOST && bytes >= sizeof(u.lost))
+			timer->lost += u.lost.lost;
+		tail += bytes;
+	}
+	/* Pairs with the kernel's load of data_tail: what is before it was read. */
+	__atomic_store_n(&ring->page->data_tail, head, __ATOMIC_RELEASE);
+}
+
+static void drain_all(struct timer *timer)
+{
+	unsigned i;
+
+	for (i = 0; i < timer->ring_count; i++)
+		drain(timer, &timer->rings[i]);
+}
+
+/* Also in all that has inherited them. */
+static void disable(struct timer *timer)
+{
+	unsigned i;
+
+	for (i = 0; i < timer->ring_count; i++)
+		ioctl(timer->rings[i].fd, PERF_EVENT_IOC_DISABLE, 0);
+}
+
+static void *collect(void *arg)
+{
+	struct timer *timer = arg;
+	struct pollfd stop = {.fd = timer->stop_fd, .events = POLLIN};
+
+	while (timer->count < TIMER_SAMPLES_MAX && poll(&stop, 1, DRAIN_MS) <= 0)
+		drain_all(timer);
+	disable(timer);
+	return NULL;
+}
+
+/* --- from start to stop --- */
+
+static void close_timer(struct timer *timer)
+{
+	unsigned i;
+
+	for (i = 0; i < timer->ring_count; i++) {
+		munmap(timer->rings[i].page, ring_bytes(timer));
+		close(timer->rings[i].fd);
+	}
+	if (timer->stop_fd >= 0)
+		close(timer->stop_fd);
+	free(timer);
+}
+
+static int open_rings(struct timer *timer, uint32_t rate_hz)
+{
+	long processors = sysconf(_SC_NPROCESSORS_CONF), i;
+	int rc = processors > PROCESSORS_MAX ? -E2BIG : 0;
+
+	for (i = 0; !rc && i < processors; i++) {
+		rc = open_ring(timer, &timer->rings[timer->ring_count], (int)i, rate_hz);
+		if (rc == -ENODEV)
+			rc = 0;
+	}
+	return rc ? rc : timer->ring_count ? 0 : -ENODEV;
+}
+
+/* All signals are for the thread that waits for the command. */
+static int start_thread(struct timer *timer)
+{
+	sigset_t all, before;
+	int rc;
+
+	sigfillset(&all);
+	rc = pthread_sigmask(SIG_SETMASK, &all, &before);
+	if (rc)
+		return -rc;
+	rc = pthread_create(&timer->thread, NULL, collect, timer);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	timer->running = !rc;
+	return -rc;
+}
+
+static struct timer *fail(struct timer *timer, int code, struct pem_error *error)
+{
+	const char *what = code == EOPNOTSUPP ? "instructions can't be decoded here"
+			   : code == E2BIG    ? "there are too many processors"
+			   : code == EACCES || code == EPERM
+				   ? "this user may not have them (kernel.perf_event_paranoid)"
+				   : strerror(code);
+
+	snprintf(error->text, sizeof(error->text), "no timer samples: %s", what);
+	if (timer)
+		close_timer(timer);
+	errno = code;
+	return NULL;
+}
+
+struct timer *timer__start(uint32_t rate_hz, struct pem_error *error)
+{
+	struct timer_decoder *decoder = timer_decoder__new();
+	struct timer *timer;
+	int rc;
+
+	if (!decoder)
+		return fail(NULL, EOPNOTSUPP, error);
+	timer_decoder__free(decoder);
+	timer = calloc(1, sizeof(*timer));
+	if (!timer)
+		return fail(NULL, ENOMEM, error);
+	timer->page_bytes = sysconf(_SC_PAGESIZE);
+	timer->stop_fd = eventfd(0, EFD_CLOEXEC);
+	rc = timer->stop_fd < 0 ? -errno : open_rings(timer, rate_hz);
+	if (!rc)
+		rc = start_thread(timer);
+	return rc ? fail(timer, -rc, error) : timer;
+}
+
+/* Samples of one address together. */
+static int by_address(const void *a, const void *b)
+{
+	const struct sample *one = a, *other = b;
+	uint64_t at = one->registers[TIMER_IP], others = other->registers[TIMER_IP];
+
+	if (one->pid != other->pid)
+		return one->pid < other->pid ? -1 : 1;
+	return (at > others) - (at < others);
+}
+
+static void decode(struct timer *timer, struct timer_result *result)
+{
+	struct timer_decoder *decoder = timer_decoder__new();
+	size_t i;
+
+	qsort(timer->samples, timer->count, sizeof(timer->samples[0]), by_address);
+	result->addresses = calloc(timer->count + 1, sizeof(*result->addresses));
+	for (i = 0; i < timer->count; i++) {
+		const struct sample *sample = &timer->samples[i];
+		uint64_t at;
+
+		result->unread += !sample->code.after;
+		if (decoder && result->addresses && sample->code.after &&
+		    timer_decoder__address(decoder, &sample->code, sample->registers, &at) > 0)
+			result->addresses[result->count++] =
+				(struct timer_address){sample->pid, at};
+	}
+	timer_decoder__free(decoder);
+}
+
+void timer__stop(struct timer *timer, struct timer_result *result)
+{
+	uint64_t one = 1;
+
+	memset(result, 0, sizeof(*result));
+	if (!timer)
+		return;
+	if (timer->running) {
+		while (write(timer->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+			continue;
+		pthread_join(timer->thread, NULL);
+	}
+	/* What is still in the rings is of processes that have ended, most likely. */
+	drain_all(timer);
+	result->samples = timer->count;
+	result->lost = timer->lost;
+	decode(timer, result);
+	close_timer(timer);
+}

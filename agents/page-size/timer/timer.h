@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * timer.h - which data a command is at when a timer of its processor time rings
+ *
+ * A processor takes an interrupt when the oldest instruction that it works on has finished, so the
+ * one before the sampled address is the one that it waited for. The code around the address is read
+ * from the process while that lives, and decoded after the end of the command. Where the operand in
+ * memory lies is computed from the sampled registers, as the processor does. So data are found by
+ * the time that they cost, not by how often they are used.
+ *
+ * Samples cost too little to be felt and are too few to model with: they tell whether a run is
+ * still at the data that were observed. Not here: whose data an address is of.
+ */
+#ifndef PAGE_TIMER_H
+#define PAGE_TIMER_H
+
+#include <pem/pem.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/*
+ * A prime, so that no program keeps step with it. A sample costs up to 20 us on a virtual machine:
+ * 0.2 % of the time.
+ */
+#define TIMER_RATE_HZ 101u
+/* Samples of a command; there are no more after these. */
+#define TIMER_SAMPLES_MAX 2048u
+
+struct timer;
+
+struct timer_address {
+	pid_t pid;
+	uint64_t at;
+};
+
+struct timer_result {
+	struct timer_address *addresses; /* of operands in memory, by process and code */
+	size_t count;
+	size_t samples; /* in all: also of instructions without such an operand */
+	size_t unread; /* of them, of processes that had ended, or may not be read */
+	uint64_t lost; /* that the kernel had no room for, and are not in samples */
+};
+
+/*
+ * Sample the program that the calling thread starts next by fork or spawn and exec, with all that
+ * descends from it, at rate_hz samples for each second that a processor spends in one of them. A
+ * thread of this process, which takes no signals, collects them until timer__stop.
+ *
+ * Returns the timer, for timer__stop, or NULL with errno and error: EOPNOTSUPP this machine's
+ * instructions can't be decoded, EACCES or EPERM the kernel does not allow it, E2BIG it has more
+ * processors than are worth one event each at every fork.
+ */
+struct timer *timer__start(uint32_t rate_hz, struct pem_error *error);
+/*
+ * End, decode, and free the timer. NULL does nothing and finds nothing. The caller frees
+ * result->addresses; without memory they are fewer.
+ */
+void timer__stop(struct timer *timer, struct timer_result *result);
+
+/* --- operand.c --- */
+
+/* Registers of a sample: the kernel's numbers (asm/perf_regs.h) in their order. */
+enum timer_register {
+	TIMER_AX,
+	TIMER_BX,
+	TIMER_CX,
+	TIMER_DX,
+	TIMER_SI,
+	TIMER_DI,
+	TIMER_BP,
+	TIMER_SP,
+	TIMER_IP,
+	TIMER_R8,
+	TIMER_R9,
+	TIMER_R10,
+	TIMER_R11,
+	TIMER_R12,
+	TIMER_R13,
+	TIMER_R14,
+	TIMER_R15,
+	TIMER_REGISTERS,
+};
+
+#define TIMER_INSTRUCTION_MAX 15u /* bytes of the longest */
+#define TIMER_CODE_BEFORE 64u
+
+/* The code around an address: bytes[TIMER_CODE_BEFORE] is the first there. */
+struct timer_code {
+	uint8_t before, after; /* so many bytes could be read on each side */
+	uint8_t bytes[TIMER_CODE_BEFORE + TIMER_INSTRUCTION_MAX];
+};
+
+struct timer_decoder;
+
+/* NULL: instructions can't be decoded here. */
+struct timer_decoder *timer_decoder__new(void);
+void timer_decoder__free(struct timer_decoder *decoder);
+/*
+ * Where in memory the instruction before registers[TIMER_IP] read or wrote first, or if it did
+ * nowhere, where the one there is about to. Of one that has loaded its own address register, it is
+ * where that leads now: who follows a chain stays in its data, mostly. Returns 1, or 0: nowhere, or
+ * the registers don't tell (operands behind fs and gs, gathers). The code may be anything. Samples
+ * of one address, one after the other, cost less.
+ */
+int timer_decoder__address(struct timer_decoder *decoder, const struct timer_code *code,
+			   const uint64_t registers[TIMER_REGISTERS], uint64_t *address);
+
+#endif
