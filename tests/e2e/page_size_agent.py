@@ -158,6 +158,14 @@ def what_a_script_becomes_is_observed():
 
 
 @test
+def what_observes_is_not_observed():
+    "a command that is Valgrind, or becomes it, runs as ever, though no two of its tools fit into one process"
+    for command in (["valgrind", "-q", "--tool=none", "echo", "ran"], ["sh", "-c", "exec valgrind -q --tool=none echo ran"]):
+        rc, out, err = Home().agent(*command)
+        equal((rc, out), (0, "ran\n"), "exit status and output of %s, which said %s" % (command, err))
+
+
+@test
 def other_mappings_are_weighed():
     "model says what a given choice would save, and all large pages save no less than one site's"
     home = Home()

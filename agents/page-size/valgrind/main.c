@@ -24,9 +24,6 @@ static Bool discarded;
 
 /* --- options --- */
 
-/* The core's option: it is asked when a process executes a program. */
-extern Bool VG_(clo_trace_children);
-
 static Bool process_option(const HChar *option)
 {
 	if (VG_STR_CLO(option, "--profile", options.profile)) {
@@ -86,6 +83,7 @@ static Bool is_servable(Addr address, UWord protection, UWord flags)
 static void before_call(ThreadId thread, UInt number, UWord *arguments, UInt count)
 {
 	(void)thread;
+	exec__before(number, arguments);
 	/* The parent of a vfork waits until its child has other memory. */
 	fork_count += number == __NR_fork || (number == __NR_clone && count > 0 &&
 					      !(arguments[0] & (VKI_CLONE_VM | VKI_CLONE_VFORK)));

@@ -12,10 +12,6 @@
 #include <asm/fcntl.h>
 #include <asm/resource.h>
 
-/* Core functions that tools are not told of: a descriptor out of the program's reach, and pread. */
-extern Int VG_(safe_fd)(Int fd);
-extern SysRes VG_(pread)(Int fd, void *to, Int count, OffT offset);
-
 #define RANGES_MAX 131072u
 #define CHANGES_MAX 4096u
 #define COPY_BYTES 65536u

@@ -56,6 +56,22 @@ struct options {
 extern struct options options;
 extern ULong fork_count; /* children that share memory with this process until somebody writes */
 
+/*
+ * What the core has, and does not tell tools of: a descriptor out of the program's reach, pread, and
+ * the option that is asked when a process executes a program.
+ */
+extern Int VG_(safe_fd)(Int fd);
+extern SysRes VG_(pread)(Int fd, void *to, Int count, OffT offset);
+extern Bool VG_(clo_trace_children);
+
+/* --- exec.c --- */
+
+/*
+ * Before a system call: if the process is about to become Valgrind, it is not followed, and becomes
+ * that without an observer.
+ */
+void exec__before(UInt number, const UWord *arguments);
+
 /* --- instrument.c --- */
 
 /* Where the superblocks store: in the first shadow registers of the thread that runs. */
