@@ -61,7 +61,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	timer__stop(timer, &result);
-	printf("%.6f %.6f %zu\n", used_s(RUSAGE_CHILDREN), used_s(RUSAGE_SELF), result.samples);
+	printf("%.6f %.6f %zu\n", used_s(RUSAGE_CHILDREN), used_s(RUSAGE_SELF), result.count);
 	free(result.addresses);
 	return 0;
 }

@@ -124,7 +124,7 @@ class Directives:
         with open(self.report_path, "w"):
             pass
         with open(self.path, "w") as file:
-            file.write("%sbudget %d\nreport %s\n" % (head, budget, self.report_path))
+            file.write("%sbudget %d\nreport %s\nagent %d\n" % (head, budget, self.report_path, os.getpid()))
             for site in sites:
                 size, least, key = site if isinstance(site, tuple) else (HUGE, 0, site)
                 file.write("site\t%d\t%d\t%s\n" % (size, least, key))
@@ -147,11 +147,11 @@ class Directives:
         return [line for line in self.report() if "site" in line or "error" in line]
 
     def places(self):
-        "(start, end) of all places, by process and site."
+        "(start, end) of all places, by number of the directive."
         found = {}
         for line in self.report():
             if "place" in line:
-                found.setdefault((line["pid"], line["place"]), set()).add((line["start"], line["end"]))
+                found.setdefault(line["place"], set()).add((line["start"], line["end"]))
         return found
 
     def lines(self):

@@ -59,7 +59,7 @@ SQLITE = {
 PAGE_SIZE = {
     PLAIN: "memory and text only",
     "strcpy strtoul strtoull": "memory and text only",
-    "syscall clock_gettime close fchmod flock fstat geteuid getpid getrlimit madvise nanosleep open pread pwrite read write":
+    "syscall close fchmod flock fstat geteuid getpid getppid getrlimit madvise nanosleep open pread pwrite read write":
         "system calls and nothing else",
     "getauxval getpagesize": "read what the kernel gave the process",
     "snprintf": "numbers and strings into a buffer need neither memory nor a lock",

@@ -34,50 +34,71 @@ int main(void)
            "refused_bytes": 0, "reason": "", "ended": True}, "report")
 
 
-@test
-def places():
-    "the report says where the data of each site were: blocks, static data, and mappings that are gone or have moved"
-    path = program(r"""
+PLACES = r"""
 #include <sys/mman.h>
-static char data[6 << 20];
+static char data[6 << 20], last[100];
 SITE void *mapped(size_t n) { void *p = mmap(NULL, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); KEEP; return p; }
 #define AT(p) printf("%ld\n", (long)(p))
-int main(void)
+int main(int argc, char **argv)
 {
 	char *a = mapped(4 << 20), *b = mapped(4 << 20), *moved;
-	AT(hot(5 << 20)); AT(data + (3 << 20)); AT(a); AT(b);
+	AT(hot(5 << 20)); AT(data + (3 << 20)); AT(last); AT(&argc); AT(a); AT(b);
 	moved = mremap(b, 4 << 20, 32 << 20, MREMAP_MAYMOVE);
 	AT(moved);
 	munmap(a, 4 << 20);
 	AT(cold(4096));
+	fflush(stdout);
+	if (argc > 1)
+		execv(argv[1], (char *[]){argv[1], NULL});
 	return 0;
-}""")
-    keys = ["heap " + calls(path, "hot", "malloc")[0], "data " + build_id(path), "map " + calls(path, "mapped", "mmap")[0]]
-    directives = Directives(*keys)
-    at = [int(line) for line in directives.run([path]).splitlines()]
-    found = {site: ranges for (_, site), ranges in directives.places().items()}
-    of = [{site for site, ranges in found.items() if any(start <= address < end for start, end in ranges)} for address in at]
-    equal(of, [{keys[0]}, {keys[1]}, {keys[2]}, {keys[2]}, {keys[2]}, set()], "sites of a block, data, three mappings, another block")
-    assert any(end - start < 40 * MIB for start, end in found[keys[2]]), found
+}"""
 
 
 @test
-def who_reached_no_site():
-    "a process that worked and reached no listed site says so, and one that did nothing does not"
+def places():
+    "the report says where the data of each site are: blocks, static data, the stack, and mappings that are gone or have moved"
+    path = program(PLACES)
+    keys = ["heap " + calls(path, "hot", "malloc")[0], "data " + build_id(path), "map " + calls(path, "mapped", "mmap")[0], "stack"]
+    directives = Directives(*keys)
+    at = [int(line) for line in directives.run([path]).splitlines()]
+    found = directives.places()
+    of = [{site for site, ranges in found.items() if any(start <= address < end for start, end in ranges)} for address in at]
+    equal(of, [{0}, {1}, {1}, {3}, {2}, {2}, {2}, set()], "sites of a block, two of data, the stack, three mappings, another block")
+    assert any(end - start < 40 * MIB for start, end in found[2]), found
+    head, tail = directives.report()[0], directives.report()[-1]
+    equal((head["command"], head["maps"], tail), (True, True, {"pid": head["pid"], "complete": True}), "first and last line")
+
+
+@test
+def who_says_where_its_data_are():
+    "the command and what it executes, but none of its children, nor a program that another than the agent started"
+    path = program(PLACES)
+    keys = ["heap " + calls(path, "hot", "malloc")[0], "map " + calls(path, "mapped", "mmap")[0]]
+    for command, count in ([path, path], 2), (["sh", "-c", "%s; :" % path], 1), (["setsid", "-w", "sh", "-c", "%s; :" % path], 1):
+        directives = Directives(*keys)
+        directives.run(command)
+        lines = directives.report()
+        equal(sum("command" in line for line in lines), count, "commands in %s" % lines)
+        equal({line["pid"] for line in lines if "place" in line}, {line["pid"] for line in lines if "command" in line}, "who says places")
+
+
+@test
+def a_confined_command_is_not_complete():
+    "who gives up rights may map more than it can report: its mappings are not all known then"
     path = program(r"""
-#include <time.h>
-int main(int argc, char **argv)
+#include <sys/mman.h>
+#include <sys/prctl.h>
+SITE void *mapped(size_t n) { void *p = mmap(NULL, n, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); KEEP; return p; }
+int main(void)
 {
-	struct timespec used = {0};
-	(void)argv;
-	while (argc > 1 && used.tv_sec * 1000000000L + used.tv_nsec < 150000000)
-		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+	mapped(4 << 20);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	mapped(4 << 20);
 	return 0;
 }""")
-    for words, lines in ([], []), (["work"], [True]):
-        directives = Directives("heap " + calls(path, "hot", "malloc")[0])
-        directives.run([path, *words])
-        equal([line.get("unused") for line in directives.report()], lines, "report")
+    directives = Directives("map " + calls(path, "mapped", "mmap")[0])
+    directives.run([path])
+    equal([line for line in directives.report() if "complete" in line], [], "lines")
 
 
 @test

@@ -88,7 +88,8 @@ static void without_a_share_or_samples_nothing_is_known(void **state)
 	assert_false(is_elsewhere(0, 0, 2000));
 	assert_false(is_elsewhere(-1, 0, 2000));
 	assert_false(is_elsewhere(NAN, 0, 2000));
-	assert_false(is_elsewhere(5, 0, 2000));
+	assert_false(is_elsewhere(3.9, 0, 2000));
+	assert_false(is_elsewhere(1.01, 0, 2000));
 	assert_false(is_elsewhere(0.8, 0, 0));
 }
 

@@ -8,6 +8,7 @@
  *	pem-page-size 1
  *	budget 67108864
  *	report /tmp/pem-agent-x/report
+ *	agent 4711
  *	site	2097152	4096	heap 1b4ae9f0c2d35578+1a2b
  *	site	4096	4096	data 1b4ae9f0c2d35578
  *	part	2097152	0	8388608	heap 1b4ae9f0c2d35578+30
@@ -39,8 +40,9 @@
  *	{"pid": 1, "site": "heap ...", "page_size": 2097152, "requests": 3, "bytes": 4194304,
  *	 "granted_bytes": 4194304, "large_bytes": 4194304, "refused_bytes": 0, "reason": "",
  *	 "ended": true}
- *	{"pid": 1, "place": "heap ...", "start": 105553116266496, "end": 105553118363648}
- *	{"pid": 2, "unused": true}
+ *	{"pid": 1, "command": true, "maps": true}
+ *	{"pid": 1, "place": 0, "start": 105553116266496, "end": 105553118363648}
+ *	{"pid": 1, "complete": true}
  *
  * Of several lines of a process and a site the last counts. requests, bytes: what the site asked
  * for in all, and had at one time at most. granted_bytes: of large pages, that it may have now.
@@ -52,9 +54,13 @@
  * directives can't be used; "seccomp": the program has given up rights, and what it opens might end
  * it; "signal": a handler interrupted who held a lock; "64 KiB": a sample was no such page, because
  * the kernel has none free, or the administrator switched them off; "mappings": they would take too
- * many of the mappings that a process may have. place: the key of a site whose data are, or were,
- * between these addresses, or some of them. unused: a process that worked for 0.1 s, and reached no
- * site.
+ * many of the mappings that a process may have.
+ *
+ * The process whose parent is the agent, and whatever it executes, says where its sites' data lie. A
+ * line with command comes first, and maps says whether sites that map are among them. place: the
+ * number of a directive, from 0, whose data are between start and end, if there are any; those of
+ * blocks, objects and the stack follow at once, those of mappings, also of some that are gone, as
+ * the process ends. A line with complete follows them: without it, not all mappings are known.
  */
 #ifndef PAGE_APPLY_H
 #define PAGE_APPLY_H

@@ -75,6 +75,8 @@ static const char *get_line(struct directives *directives, const char *at)
 {
 	if (!strncmp(at, "budget ", 7))
 		return get_number(at + 7, &directives->budget);
+	if (!strncmp(at, "agent ", 6))
+		return get_number(at + 6, &directives->agent);
 	if (!strncmp(at, "report ", 7))
 		return get_path(directives->report, at + 7);
 	if (!strncmp(at, "site\t", 5))

@@ -20,6 +20,7 @@ struct directive {
 
 struct directives {
 	uint64_t budget;
+	uint64_t agent; /* the process that starts the command; 0: nobody says */
 	char path[PATH_MAX]; /* of the file itself */
 	char report[PATH_MAX]; /* "": none */
 	uint32_t count;

@@ -63,7 +63,6 @@ static uintptr_t ask(uint32_t directive, uintptr_t start, uintptr_t end, uint64_
 	counts__add(counts, 0, bytes);
 	if (end <= start || fixed.count == RANGES_MAX)
 		return start;
-	places__add(directive, start, end);
 	granted = counts__ask(counts, end - start, ARENA_CHUNK);
 	if (granted)
 		*range = (struct fixed){start, start + granted, directive};
@@ -173,6 +172,7 @@ static void serve_object(uint32_t directive, const struct dl_phdr_info *info)
 			continue;
 		start = info->dlpi_addr + program->p_vaddr;
 		end = start + program->p_memsz;
+		places__add(directive, start, end);
 		from = fixed_end > start && fixed_end < end ? fixed_end : start;
 		if (end - from >= fixed.all->list[directive].least)
 			serve_segment(directive, from, start + program->p_filesz, end);
@@ -210,7 +210,7 @@ static int each_object(struct dl_phdr_info *info, size_t size, void *data)
 /* --- the stack --- */
 
 /* Where the stack begins now, and what is mapped below it ends. */
-static bool find_stack(uintptr_t *below, uintptr_t *start)
+static bool find_stack(uintptr_t *below, uintptr_t *start, uintptr_t *top)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), first, end;
 	char text[4096], *line, *behind, *rest;
@@ -230,7 +230,7 @@ static bool find_stack(uintptr_t *below, uintptr_t *start)
 			end = *rest == '-' ? strtoul(rest + 1, NULL, 16) : 0;
 			found = first <= here && here < end;
 			if (found)
-				*start = first;
+				*start = first, *top = end;
 			else
 				*below = end;
 		}
@@ -253,12 +253,14 @@ static bool grow_stack(uintptr_t end)
 static void serve_stack(uint32_t directive)
 {
 	uint64_t least = fixed.all->list[directive].least;
-	uintptr_t below, start, bottom, last;
+	uintptr_t below, start, top, bottom, last;
 	struct rlimit limit;
 	uint64_t bytes;
 
-	if (getrlimit(RLIMIT_STACK, &limit) || !find_stack(&below, &start))
+	if (getrlimit(RLIMIT_STACK, &limit) || !find_stack(&below, &start, &top))
 		return;
+	/* Below it grows until the limit, or nearly to what is there. */
+	places__add(directive, below, top);
 	bytes = limit.rlim_cur > STACK_MAX ? STACK_MAX : limit.rlim_cur;
 	if (least && bytes > least)
 		bytes = least + STACK_KEPT;

@@ -87,7 +87,8 @@ void heap__init(const struct directives *directives, uint64_t random)
 				    (uintptr_t)(i * COLOUR_STEP % COLOURS) * ARENA_CHUNK,
 			    ((uint64_t)1 << heap__slot_shift) - (uint64_t)COLOURS * ARENA_CHUNK,
 			    &pages);
-		places__add(i, site->arena.base, site->arena.base + site->arena.limit);
+		if (directives->list[i].site.kind == PAGE_SITE_HEAP)
+			places__add(i, site->arena.base, site->arena.base + site->arena.limit);
 		site->least = directives->list[i].least;
 		site->counts = &counts__all[i];
 	}

@@ -165,7 +165,6 @@ static void note_place(const struct range *range)
 
 static void add(const struct range *range)
 {
-	note_place(range);
 	maps.ranges[maps.count] = *range;
 	__atomic_store_n(&maps.count, maps.count + 1, __ATOMIC_RELAXED);
 }
@@ -193,6 +192,7 @@ static void *serve(uint32_t directive, size_t bytes, int protection, int flags)
 	counts->requests++;
 	counts__add(counts, 0, bytes);
 	range = (struct range){.start = (uintptr_t)start, .bytes = bytes, .directive = directive};
+	note_place(&range);
 	if (maps.count < MAPS_MAX) {
 		range.granted = ask(directive, whole_chunks(0, bytes));
 		advise(&range);
@@ -266,7 +266,6 @@ static void extend(struct range *range, size_t bytes)
 	uintptr_t rest = end / ARENA_CHUNK * ARENA_CHUNK;
 
 	range->bytes += bytes;
-	note_place(range);
 	range->granted +=
 		ask(range->directive, whole_chunks(range->start, end + bytes) - range->granted);
 	advise(range);
@@ -291,6 +290,7 @@ static void commit(uint32_t directive, uintptr_t start, size_t bytes)
 	forget(start, start + bytes);
 	before = find_before(directive, start);
 	if (before || whole) {
+		note_place(&range);
 		counts->requests++;
 		counts__add(counts, 0, bytes);
 	}

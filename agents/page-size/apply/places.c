@@ -29,7 +29,8 @@ void places__add(uint32_t directive, uintptr_t start, uintptr_t end)
 	}
 	places->list[i].start = start;
 	places->list[i].end = end;
-	places->count++;
+	/* Pairs with report_places(). */
+	__atomic_store_n(&places->count, i + 1, __ATOMIC_RELEASE);
 }
 
 const struct places *places__of(uint32_t directive)

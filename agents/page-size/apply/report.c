@@ -5,6 +5,7 @@
 #include "arena.h"
 #include "counts.h"
 #include "lock.h"
+#include "maps.h"
 #include "places.h"
 #include "start.h"
 
@@ -14,16 +15,16 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-#define WORK_NS 100000000
-
 static pid_t process;
+/* It is what the agent has started, whose places the report has. */
+static bool is_command;
 
 void report__set_process(void)
 {
 	process = getpid();
+	is_command = false;
 }
 
 bool report__is_process(void)
@@ -105,24 +106,62 @@ static void report_site(int fd, const struct directive *directive, const struct 
 	append(fd, line, length);
 }
 
-/* Of one directive, with where its data are. */
-static void report_directive(int fd, uint32_t i, bool ended)
+static void report_places(int fd, uint32_t i)
 {
-	const struct directive *directive = &apply__directives.list[i];
 	const struct places *places = places__of(i);
-	char line[512];
-	uint32_t n;
+	/* Pairs with places__add: the places before are written. */
+	uint32_t count = __atomic_load_n(&places->count, __ATOMIC_ACQUIRE), n;
+	char line[256];
 	int length;
 
-	report_site(fd, directive, &counts__all[i], ended);
-	for (n = 0; n < places->count; n++) {
-		length = snprintf(
-			line, sizeof(line),
-			"{\"pid\": %d, \"place\": \"%s\", \"start\": %llu, \"end\": %llu}\n",
-			process, directive->text, (unsigned long long)places->list[n].start,
-			(unsigned long long)places->list[n].end);
+	for (n = 0; n < count; n++) {
+		length = snprintf(line, sizeof(line),
+				  "{\"pid\": %d, \"place\": %u, \"start\": %llu, \"end\": %llu}\n",
+				  process, i, (unsigned long long)places->list[n].start,
+				  (unsigned long long)places->list[n].end);
 		append(fd, line, length);
 	}
+}
+
+/* Mappings are known at the end only. */
+static void report_all_places(int fd, bool of_maps)
+{
+	uint32_t i;
+
+	for (i = 0; i < apply__directives.count; i++) {
+		if ((apply__directives.list[i].site.kind == PAGE_SITE_MAP) == of_maps)
+			report_places(fd, i);
+	}
+}
+
+void report__begin(void)
+{
+	char line[96];
+	int fd;
+
+	if (!apply__directives.agent || (uint64_t)getppid() != apply__directives.agent ||
+	    !apply__directives.report[0])
+		return;
+	fd = open_report(apply__directives.report);
+	if (fd < 0)
+		return;
+	is_command = true;
+	append(fd, line,
+	       snprintf(line, sizeof(line), "{\"pid\": %d, \"command\": true, \"maps\": %s}\n",
+			process, maps__active ? "true" : "false"));
+	report_all_places(fd, false);
+	close(fd);
+}
+
+static void report_end(int fd)
+{
+	char line[64];
+
+	if (!is_command || !maps__active)
+		return;
+	report_all_places(fd, true);
+	append(fd, line,
+	       snprintf(line, sizeof(line), "{\"pid\": %d, \"complete\": true}\n", process));
 }
 
 static bool is_used(const struct counts *counts)
@@ -139,45 +178,25 @@ static bool is_any_used(void)
 	return i < apply__directives.count;
 }
 
-/* Did this process work, and not only start another? */
-static bool has_worked(void)
-{
-	struct timespec used;
-
-	return !clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) &&
-	       (used.tv_sec || used.tv_nsec >= WORK_NS);
-}
-
-static void report_unused(int fd)
-{
-	char line[64];
-
-	append(fd, line,
-	       snprintf(line, sizeof(line), "{\"pid\": %d, \"unused\": true}\n", process));
-}
-
-void report__sites(void)
+void report__sites(bool goes_on)
 {
 	const struct directives *all = &apply__directives;
 	int saved = errno, fd, state;
 	uint32_t i;
 
-	bool used = is_any_used();
-
-	if (!apply__active || apply__confined || !all->report[0] || !(used || has_worked()) ||
+	if (!apply__active || apply__confined || !all->report[0] || !is_any_used() ||
 	    !report__is_process())
 		return;
 	state = lock__begin_files();
 	fd = open_report(all->report);
 	if (fd >= 0) {
-		if (used)
-			counts__measure();
-		else
-			report_unused(fd);
+		counts__measure();
 		for (i = 0; i < all->count; i++) {
 			if (is_used(&counts__all[i]))
-				report_directive(fd, i, true);
+				report_site(fd, &all->list[i], &counts__all[i], true);
 		}
+		if (!goes_on)
+			report_end(fd);
 		close(fd);
 	}
 	lock__end_files(state);
@@ -200,7 +219,7 @@ void counts__tell(struct counts *counts)
 	state = lock__begin_files();
 	fd = open_report(all->report);
 	if (fd >= 0) {
-		report_directive(fd, i, false);
+		report_site(fd, &all->list[i], counts, false);
 		close(fd);
 	}
 	lock__end_files(state);

@@ -105,6 +105,11 @@ static void tell_all(void)
 	}
 }
 
+static void quick_exit_called(void)
+{
+	report__sites(false);
+}
+
 /* The linker marks this library to be initialized before all others (-z initfirst). */
 __attribute__((constructor(101))) static void start(int argc, char **argv, char **environment)
 {
@@ -146,21 +151,22 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 		middle__init(mappings);
 	maps__init(&apply__directives);
 	fixed__init(&apply__directives);
-	at_quick_exit(report__sites);
+	at_quick_exit(quick_exit_called);
 	apply__active = true;
+	report__begin();
 	tell_all();
 }
 
 __attribute__((destructor(101))) static void end(void)
 {
-	report__sites();
+	report__sites(false);
 }
 
 /* What is written is the last line of a site until another one is, so a failed exec needs none. */
 
 void endings__begin(void)
 {
-	report__sites();
+	report__sites(false);
 }
 
 int endings__failed(int rc)
@@ -171,7 +177,7 @@ int endings__failed(int rc)
 void endings__confine(void)
 {
 	if (apply__active && report__is_process()) {
-		report__sites();
+		report__sites(true);
 		apply__confined = true;
 	}
 }

@@ -24,10 +24,13 @@
 /*
  * Time is not references: what is used in order costs little of it, what is used at random much. So
  * data had to have a share of time that is far below that of the references, and by more than
- * chance.
+ * chance; and had not in an earlier run, for there are programs whose time never goes as their
+ * references do, such as those whose threads wait for each other in a loop.
  */
 #define HITS_LESS 4.0
 #define HITS_CHANCE 1e-4
+/* Of the command's time, that samples have to stand for: threads of milliseconds have none. */
+#define COVERED 0.5
 
 bool page_drift__is_larger(double observed_bytes, double bytes)
 {
@@ -50,7 +53,7 @@ bool page_drift__is_elsewhere(double share, const struct page_hits *hits)
 	double each = share / HITS_LESS, n = (double)hits->samples, term, sum;
 	size_t i;
 
-	if (!(each > 0) || each >= 1)
+	if (!(share > 0) || share > 1.001)
 		return false;
 	term = sum = pow(1 - each, n);
 	for (i = 1; i <= hits->hits; i++) {
@@ -60,9 +63,59 @@ bool page_drift__is_elsewhere(double share, const struct page_hits *hits)
 	return sum < HITS_CHANCE;
 }
 
-void page_drift__notice_hits(struct pem_agent *agent, double share, const struct page_hits *hits)
+static double percent_of(const struct page_hits *hits)
 {
-	if (!page_drift__is_elsewhere(share, hits) ||
+	return hits->samples ? 100 * (double)hits->hits / (double)hits->samples : 0;
+}
+
+/* What an earlier run of the same directives would have had. */
+struct earlier {
+	struct pem_agent *agent;
+	int64_t since_ns;
+	double percent;
+	bool found;
+};
+
+static int look_at(const void *row, void *arg)
+{
+	const struct pem_db_metric *metric = row;
+	struct earlier *earlier = arg;
+	struct pem_db_run run = {.size = sizeof(run), .id = metric->run};
+	struct pem_error error;
+
+	earlier->found = metric->mean >= earlier->percent &&
+			 pem_database__find(pem_agent__database(earlier->agent), PEM_DB_RUN, &run,
+					    &run, &error) > 0 &&
+			 run.application == pem_agent__application(earlier->agent)->id &&
+			 run.began_ns >= earlier->since_ns;
+	return earlier->found;
+}
+
+/* Was the time of an earlier run where it was expected? */
+static bool was_there(struct pem_agent *agent, int64_t since_ns, double share)
+{
+	struct earlier earlier = {agent, since_ns, 100 * share / HITS_LESS, false};
+	struct pem_db_metric like = {.size = sizeof(like), .name = PAGE_TIMER_HITS};
+	struct pem_error error;
+
+	if (pem_agent__database(agent))
+		pem_database__each(pem_agent__database(agent), PEM_DB_METRIC, &like, look_at,
+				   &earlier, &error);
+	return earlier.found;
+}
+
+void page_drift__notice_hits(struct pem_agent *agent, int64_t since_ns, double share,
+			     const struct page_hits *hits)
+{
+	struct pem_agent_usage usage = {.size = sizeof(usage)};
+
+	/* One that failed may have ended before it began. */
+	if (pem_agent__usage(agent, &usage) || usage.status || !hits->samples ||
+	    hits->seconds < COVERED * usage.user_s)
+		return;
+	pem_agent__note(agent, PAGE_TIMER_SAMPLES, "", (double)hits->samples, PEM_DB_SAMPLED);
+	pem_agent__note(agent, PAGE_TIMER_HITS, "%", percent_of(hits), PEM_DB_SAMPLED);
+	if (!page_drift__is_elsewhere(share, hits) || !was_there(agent, since_ns, share) ||
 	    pem_agent__observe_again(agent,
 				     "the command's time goes to other data than when it was "
 				     "observed") <= 0)

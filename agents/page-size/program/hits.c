@@ -5,12 +5,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than any command reports; those behind them count for nothing. */
+/* More than any command reports. */
 #define PLACES_MAX 4096u
 
 struct place {
-	pid_t pid;
 	uint64_t start, end;
+};
+
+/* What the command's process reported. */
+struct places {
+	uint64_t pid; /* 0: it did not */
+	bool complete;
+	size_t count;
+	struct place list[PLACES_MAX];
 };
 
 static bool read_number(struct json_object *line, const char *name, uint64_t *number)
@@ -25,69 +32,81 @@ static bool read_number(struct json_object *line, const char *name, uint64_t *nu
 	return found > 0;
 }
 
-/* One that holds nothing, of a process that reached no site. */
-static bool is_unused(struct json_object *line, struct place *place)
+static bool is_true(struct json_object *line, const char *name)
 {
 	struct json_object *value;
 
-	place->start = place->end = 0;
-	return json_object_object_get_ex(line, "unused", &value);
+	return json_object_object_get_ex(line, name, &value) && json_object_get_boolean(value);
 }
 
-static bool read_place(const char *text, struct place *place)
+/* false: there are too many. */
+static bool take_line(struct json_object *line, struct places *places)
 {
-	struct json_object *line = json_tokener_parse(text);
+	struct place place;
 	uint64_t pid;
-	bool is_place = json_object_is_type(line, json_type_object) &&
-			read_number(line, "pid", &pid) &&
-			((read_number(line, "start", &place->start) &&
-			  read_number(line, "end", &place->end)) ||
-			 is_unused(line, place));
 
-	if (is_place)
-		place->pid = (pid_t)pid;
-	json_object_put(line);
-	return is_place;
+	if (!read_number(line, "pid", &pid))
+		return true;
+	/* What it executes begins anew. */
+	if (is_true(line, "command")) {
+		places->pid = pid;
+		places->count = 0;
+		places->complete = !is_true(line, "maps");
+	} else if (pid == places->pid && is_true(line, "complete")) {
+		places->complete = true;
+	} else if (pid == places->pid && read_number(line, "start", &place.start) &&
+		   read_number(line, "end", &place.end)) {
+		if (places->count == PLACES_MAX)
+			return false;
+		places->list[places->count++] = place;
+	}
+	return true;
 }
 
-static size_t read_places(FILE *report, struct place *places)
+/* false: nothing is known. */
+static bool read_places(FILE *report, struct places *places)
 {
-	char line[PAGE_REPORT_LINE_MAX];
-	size_t count = 0, bytes = 0;
+	char text[PAGE_REPORT_LINE_MAX];
+	struct json_object *line;
+	bool fits = true;
+	size_t bytes = 0;
 
 	rewind(report);
-	while (count < PLACES_MAX && bytes < PAGE_REPORT_BYTES_MAX &&
-	       fgets(line, sizeof(line), report)) {
-		bytes += strlen(line) + 1;
-		count += read_place(line, &places[count]);
+	while (fits && fgets(text, sizeof(text), report)) {
+		bytes += strlen(text) + 1;
+		line = json_tokener_parse(text);
+		fits = bytes < PAGE_REPORT_BYTES_MAX &&
+		       (!json_object_is_type(line, json_type_object) || take_line(line, places));
+		json_object_put(line);
 	}
-	return count;
+	return fits && places->pid && places->complete;
 }
 
-/* What a process that reported nothing did, nobody knows. */
-static void count_one(const struct place *places, size_t count, const struct timer_address *address,
-		      struct page_hits *hits)
+static bool is_in(const struct places *places, uint64_t at)
 {
-	bool is_process = false, is_hit = false;
-	size_t i;
+	size_t i = 0;
 
-	for (i = 0; i < count && !is_hit; i++) {
-		if (places[i].pid != address->pid)
-			continue;
-		is_process = true;
-		is_hit = places[i].start <= address->at && address->at < places[i].end;
-	}
-	hits->samples += is_process;
-	hits->hits += is_hit;
+	while (i < places->count && (at < places->list[i].start || at >= places->list[i].end))
+		i++;
+	return i < places->count;
 }
 
 void page_hits__count(FILE *report, const struct timer_result *samples, struct page_hits *hits)
 {
-	struct place *places = samples->count ? calloc(PLACES_MAX, sizeof(*places)) : NULL;
-	size_t i, count = places && report ? read_places(report, places) : 0;
+	struct places *places = samples->count && report ? calloc(1, sizeof(*places)) : NULL;
+	size_t i;
 
 	*hits = (struct page_hits){0};
-	for (i = 0; i < samples->count; i++)
-		count_one(places, count, &samples->addresses[i], hits);
+	if (places && read_places(report, places)) {
+		for (i = 0; i < samples->count; i++) {
+			const struct timer_address *address = &samples->addresses[i];
+
+			if ((uint64_t)address->pid != places->pid)
+				continue;
+			hits->seconds += samples->seconds_each;
+			hits->samples += address->at != 0;
+			hits->hits += address->at && is_in(places, address->at);
+		}
+	}
 	free(places);
 }

@@ -97,9 +97,10 @@ int page_program__check(const char *file, struct pem_error *error);
 
 /* --- hits.c --- */
 
-/* Timer samples of processes that reported, and those of them that were at chosen data. */
+/* Timer samples of the command's own process, as the observed one was. */
 struct page_hits {
-	size_t samples, hits;
+	double seconds; /* that they stand for; 0: nothing is known */
+	size_t samples, hits; /* with an address; at chosen data */
 };
 
 /* report: of the preloaded allocator, which is read again from its beginning; NULL: there is none.
@@ -111,7 +112,7 @@ void page_hits__count(FILE *report, const struct timer_result *samples, struct p
 /* The metrics of an observed run: memory of all its sites, and how long it is without observer. */
 #define PAGE_OBSERVED_MEMORY "observed memory"
 #define PAGE_OBSERVED_TIME "observed time"
-/* The metrics of a run with directives: struct page_hits. */
+/* The metrics of a run with directives: how many samples, and which share of them in %. */
 #define PAGE_TIMER_SAMPLES "timer samples"
 #define PAGE_TIMER_HITS "timer samples at chosen data"
 /*
@@ -120,10 +121,12 @@ void page_hits__count(FILE *report, const struct timer_result *samples, struct p
  */
 void page_drift__notice(struct pem_agent *agent, bool has_directives);
 /*
- * After a run with directives, whose data had a share (0 to 1) of the references that were
- * observed: have its next one observed if its time goes elsewhere.
+ * After a run with directives, which were first proposed at a time, and whose data had a share (0
+ * to 1) of the references that were observed: note its hits, and have its next one observed if its
+ * time goes elsewhere, and that of an earlier run did not.
  */
-void page_drift__notice_hits(struct pem_agent *agent, double share, const struct page_hits *hits);
+void page_drift__notice_hits(struct pem_agent *agent, int64_t since_ns, double share,
+			     const struct page_hits *hits);
 /* Is that another input than the observed one? 0: nobody knows what was observed. */
 bool page_drift__is_larger(double observed_bytes, double bytes);
 bool page_drift__is_longer(double observed_s, double seconds);

@@ -23,7 +23,9 @@ struct page_agent {
 	bool has_directives; /* on trial or kept */
 	uint64_t planned_bytes; /* by these, of large pages */
 	int64_t lease; /* of them; 0: none */
-	struct timer *timer; /* samples of a run with directives; NULL: there are none */
+	int64_t since_ns; /* when the first directive was proposed */
+	/* Samples of runs with and without large pages, lest they make a difference; NULL: none. */
+	struct timer *timer;
 };
 
 /* --- observe --- */
@@ -282,13 +284,17 @@ static int ready(struct pem_agent *agent, const struct pem_db_directive *directi
 {
 	uint64_t planned = page_treatment__planned(directives, count), others, supply;
 	struct page_agent *page = arg;
+	struct pem_error error;
 
 	page->has_directives = true;
 	page->planned_bytes = planned;
 	others = page_lease__others(agent, 0);
 	supply = supply_bytes(page, others);
-	if (!page_treatment__is_far_less(supply, planned))
+	if (!page_treatment__is_far_less(supply, planned)) {
+		/* Who can't have samples was told when the command was observed. */
+		page->timer = timer__start(TIMER_RATE_HZ, &error);
 		return 1;
+	}
 	pem_agent__say(agent, PEM_LOG_INFO,
 		       "there is %s for large pages now, and %s are planned%s: this run does not "
 		       "count",
@@ -324,7 +330,7 @@ static int apply(struct pem_agent *agent, const struct pem_db_directive *directi
 	}
 	/* The file is read by the command: what other calls add is in it by then. */
 	if (first) {
-		page->timer = timer__start(TIMER_RATE_HZ, &error);
+		page->since_ns = directive->began_ns;
 		return page_treatment__apply(treatment, agent);
 	}
 	return fflush(treatment->file) ? -EIO : 0;
@@ -333,7 +339,6 @@ static int apply(struct pem_agent *agent, const struct pem_db_directive *directi
 struct ending {
 	struct pem_agent *agent;
 	const struct page_outcome *outcome;
-	const struct page_hits *hits;
 	int64_t lease;
 };
 
@@ -349,20 +354,13 @@ static int64_t put_ending(struct pem_database *database, void *arg)
 			outcome->killed ? PEM_DB_SAMPLED : PEM_DB_MEASURED);
 	pem_agent__note(ending->agent, "large pages refused", "B", (double)outcome->refused_bytes,
 			PEM_DB_MEASURED);
-	if (ending->hits->samples) {
-		pem_agent__note(ending->agent, PAGE_TIMER_SAMPLES, "",
-				(double)ending->hits->samples, PEM_DB_SAMPLED);
-		pem_agent__note(ending->agent, PAGE_TIMER_HITS, "", (double)ending->hits->hits,
-				PEM_DB_SAMPLED);
-	}
 	page_lease__end(ending->agent, ending->lease);
 	return 0;
 }
 
-static void note_outcome(struct pem_agent *agent, const struct page_outcome *outcome,
-			 const struct page_hits *hits, int64_t lease)
+static void note_outcome(struct pem_agent *agent, const struct page_outcome *outcome, int64_t lease)
 {
-	struct ending ending = {agent, outcome, hits, lease};
+	struct ending ending = {agent, outcome, lease};
 	struct pem_error error;
 
 	if (pem_agent__database(agent) &&
@@ -384,7 +382,7 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 	free(samples.addresses);
 	if (purpose == PEM_AGENT_TREATED) {
 		page_treatment__outcome(&page->treatment, &outcome);
-		note_outcome(agent, &outcome, &hits, page->lease);
+		note_outcome(agent, &outcome, page->lease);
 		if (*outcome.error && outcome.refused_bytes)
 			pem_agent__say(agent, PEM_LOG_WARNING,
 				       "%s of the chosen memory had small pages: %s",
@@ -398,8 +396,9 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 				       "that is more than half of what was asked for: this run "
 				       "does not count");
 			pem_agent__exclude(agent);
-		} else {
-			page_drift__notice_hits(agent, page->treatment.share, &hits);
+		} else if (!*outcome.error) {
+			page_drift__notice_hits(agent, page->since_ns, page->treatment.share,
+						&hits);
 		}
 	} else {
 		/* Not all directives could be applied. */
@@ -436,7 +435,7 @@ int page_agent__run(const struct page_request *request, bool always,
 	}
 	page->request = request;
 	status = pem_agent__run(&ops, page, request->words, &options, report, error);
-	/* Of a command that could not be started. */
+	/* If the command could not be started. */
 	timer__stop(page->timer, &unused);
 	free(unused.addresses);
 	free(page);

@@ -91,8 +91,8 @@ int page_treatment__add(struct page_treatment *t, const struct pem_db_directive 
 	t->planned_bytes += cost_of(directive);
 	t->share += d.share;
 	if (!t->sites++)
-		fprintf(t->file, "%s\nbudget %" PRIu64 "\nreport %s\n", PAGE_APPLY_MAGIC,
-			budget_bytes, t->report);
+		fprintf(t->file, "%s\nbudget %" PRIu64 "\nreport %s\nagent %ld\n", PAGE_APPLY_MAGIC,
+			budget_bytes, t->report, (long)getpid());
 	if (d.most)
 		fprintf(t->file, "part\t%" PRIu64 "\t0\t%" PRIu64 "\t%s\n", d.page_size, d.most,
 			directive->subject);

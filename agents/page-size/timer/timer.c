@@ -21,17 +21,18 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Each event is one more for every thread and fork of the command. */
 #define PROCESSORS_MAX 64
-#define RING_PAGES 16u /* of data: a power of two. 370 samples, of 179 bytes */
+#define RING_PAGES 16u /* of data: a power of two. 409 samples, of 160 bytes */
 /* A process that ends sooner after its sample takes the instruction with it. */
 #define DRAIN_MS 50
+#define JOIN_S 1
 
 struct sample {
 	pid_t pid;
@@ -48,10 +49,10 @@ struct timer {
 	long page_bytes;
 	int stop_fd;
 	pthread_t thread;
-	bool running;
 	unsigned ring_count;
 	struct ring rings[PROCESSORS_MAX];
-	uint64_t lost;
+	double period_s;
+	uint64_t seen, stride; /* each stride-th of those seen is kept */
 	size_t count;
 	struct sample samples[TIMER_SAMPLES_MAX];
 };
@@ -74,11 +75,6 @@ struct record {
 	uint32_t pid, tid;
 	uint64_t abi;
 	uint64_t registers[TIMER_REGISTERS];
-};
-
-struct lost_record {
-	struct perf_event_header header;
-	uint64_t id, lost;
 };
 
 static size_t ring_bytes(const struct timer *timer)
@@ -107,7 +103,8 @@ static int open_ring(struct timer *timer, struct ring *ring, int processor, uint
 		return -errno;
 	page = mmap(NULL, ring_bytes(timer), PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (page == MAP_FAILED) {
-		int code = -errno;
+		/* Users may lock so much, over all that they have (perf_event_mlock_kb). */
+		int code = errno == EPERM ? -ENOBUFS : -errno;
 
 		close(ring->fd);
 		return code;
@@ -156,14 +153,27 @@ static void read_code(const struct timer *timer, pid_t pid, uint64_t at, struct 
 	code->after += read_bytes(pid, at + after, here + after, TIMER_INSTRUCTION_MAX - after);
 }
 
+/* The kept ones stay spread evenly over the time of the command. */
+static void thin(struct timer *timer)
+{
+	size_t i;
+
+	for (i = 0; 2 * i < timer->count; i++)
+		timer->samples[i] = timer->samples[2 * i];
+	timer->count = i;
+	timer->stride *= 2;
+}
+
 static void take(struct timer *timer, const struct record *record)
 {
-	struct sample *sample = &timer->samples[timer->count];
+	struct sample *sample;
 
 	/* A process of 32 bits has registers of its own kind. */
-	if (timer->count == TIMER_SAMPLES_MAX || record->abi != ABI_64)
+	if (record->abi != ABI_64 || timer->seen++ % timer->stride)
 		return;
-	timer->count++;
+	if (timer->count == TIMER_SAMPLES_MAX)
+		thin(timer);
+	sample = &timer->samples[timer->count++];
 	sample->pid = (pid_t)record->pid;
 	memcpy(sample->registers, record->registers, sizeof(sample->registers));
 	read_code(timer, sample->pid, sample->registers[TIMER_IP], &sample->code);
@@ -177,7 +187,6 @@ static void drain(struct timer *timer, struct ring *ring)
 	union {
 		struct perf_event_header header;
 		struct record record;
-		struct lost_record lost;
 	} u;
 
 	while (head - tail >= sizeof(u.header)) {
@@ -190,8 +199,6 @@ static void drain(struct timer *timer, struct ring *ring)
 		copy(timer, ring, tail, &u, bytes < sizeof(u) ? bytes : sizeof(u));
 		if (u.header.type == PERF_RECORD_SAMPLE && bytes == sizeof(u.record))
 			take(timer, &u.record);
-		else if (u.header.type == PERF_RECORD_LOST && bytes >= sizeof(u.lost))
-			timer->lost += u.lost.lost;
 		tail += bytes;
 	}
 	/* Pairs with the kernel's load of data_tail: what is before it was read. */
@@ -206,23 +213,16 @@ static void drain_all(struct timer *timer)
 		drain(timer, &timer->rings[i]);
 }
 
-/* Also in all that has inherited them. */
-static void disable(struct timer *timer)
-{
-	unsigned i;
-
-	for (i = 0; i < timer->ring_count; i++)
-		ioctl(timer->rings[i].fd, PERF_EVENT_IOC_DISABLE, 0);
-}
-
 static void *collect(void *arg)
 {
 	struct timer *timer = arg;
 	struct pollfd stop = {.fd = timer->stop_fd, .events = POLLIN};
 
-	while (timer->count < TIMER_SAMPLES_MAX && poll(&stop, 1, DRAIN_MS) <= 0)
+	/* Its last turn is after the command's end. What is left then is of processes that have
+	 * ended. */
+	while (poll(&stop, 1, DRAIN_MS) == 0)
 		drain_all(timer);
-	disable(timer);
+	drain_all(timer);
 	return NULL;
 }
 
@@ -266,7 +266,6 @@ static int start_thread(struct timer *timer)
 		return -rc;
 	rc = pthread_create(&timer->thread, NULL, collect, timer);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	timer->running = !rc;
 	return -rc;
 }
 
@@ -274,6 +273,8 @@ static struct timer *fail(struct timer *timer, int code, struct pem_error *error
 {
 	const char *what = code == EOPNOTSUPP ? "instructions can't be decoded here"
 			   : code == E2BIG    ? "there are too many processors"
+			   : code == ENOBUFS
+				   ? "no more memory may be locked (kernel.perf_event_mlock_kb)"
 			   : code == EACCES || code == EPERM
 				   ? "this user may not have them (kernel.perf_event_paranoid)"
 				   : strerror(code);
@@ -298,6 +299,8 @@ struct timer *timer__start(uint32_t rate_hz, struct pem_error *error)
 	if (!timer)
 		return fail(NULL, ENOMEM, error);
 	timer->page_bytes = sysconf(_SC_PAGESIZE);
+	timer->period_s = 1.0 / rate_hz;
+	timer->stride = 1;
 	timer->stop_fd = eventfd(0, EFD_CLOEXEC);
 	rc = timer->stop_fd < 0 ? -errno : open_rings(timer, rate_hz);
 	if (!rc)
@@ -322,36 +325,38 @@ static void decode(struct timer *timer, struct timer_result *result)
 	size_t i;
 
 	qsort(timer->samples, timer->count, sizeof(timer->samples[0]), by_address);
+	result->seconds_each = timer->period_s * (double)timer->stride;
 	result->addresses = calloc(timer->count + 1, sizeof(*result->addresses));
-	for (i = 0; i < timer->count; i++) {
+	for (i = 0; result->addresses && i < timer->count; i++) {
 		const struct sample *sample = &timer->samples[i];
-		uint64_t at;
+		struct timer_address *address = &result->addresses[result->count++];
 
-		result->unread += !sample->code.after;
-		if (decoder && result->addresses && sample->code.after &&
-		    timer_decoder__address(decoder, &sample->code, sample->registers, &at) > 0)
-			result->addresses[result->count++] =
-				(struct timer_address){sample->pid, at};
+		address->pid = sample->pid;
+		if (decoder && sample->code.after)
+			timer_decoder__address(decoder, &sample->code, sample->registers,
+					       &address->at);
 	}
 	timer_decoder__free(decoder);
 }
 
-void timer__stop(struct timer *timer, struct timer_result *result)
+/* false: it still waits. */
+static bool join(struct timer *timer)
 {
+	struct timespec end;
 	uint64_t one = 1;
 
+	while (write(timer->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		continue;
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += JOIN_S;
+	return !pthread_timedjoin_np(timer->thread, NULL, &end);
+}
+
+void timer__stop(struct timer *timer, struct timer_result *result)
+{
 	memset(result, 0, sizeof(*result));
-	if (!timer)
+	if (!timer || !join(timer))
 		return;
-	if (timer->running) {
-		while (write(timer->stop_fd, &one, sizeof(one)) < 0 && errno == EINTR)
-			continue;
-		pthread_join(timer->thread, NULL);
-	}
-	/* What is still in the rings is of processes that have ended, most likely. */
-	drain_all(timer);
-	result->samples = timer->count;
-	result->lost = timer->lost;
 	decode(timer, result);
 	close_timer(timer);
 }

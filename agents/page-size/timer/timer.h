@@ -25,22 +25,22 @@
  * 0.2 % of the time.
  */
 #define TIMER_RATE_HZ 101u
-/* Samples of a command; there are no more after these. */
+/* That are kept: of a longer command each second, fourth, ... one. */
 #define TIMER_SAMPLES_MAX 2048u
 
 struct timer;
 
+/* One sample that was kept. */
 struct timer_address {
 	pid_t pid;
-	uint64_t at;
+	uint64_t at; /* of the operand; 0: there is none in memory, or it is not known */
 };
 
 struct timer_result {
-	struct timer_address *addresses; /* of operands in memory, by process and code */
+	struct timer_address *addresses; /* by process and code */
 	size_t count;
-	size_t samples; /* in all: also of instructions without such an operand */
-	size_t unread; /* of them, of processes that had ended, or may not be read */
-	uint64_t lost; /* that the kernel had no room for, and are not in samples */
+	/* Time of a processor that each of them stands for. Lost ones stand for none. */
+	double seconds_each;
 };
 
 /*
@@ -49,13 +49,15 @@ struct timer_result {
  * thread of this process, which takes no signals, collects them until timer__stop.
  *
  * Returns the timer, for timer__stop, or NULL with errno and error: EOPNOTSUPP this machine's
- * instructions can't be decoded, EACCES or EPERM the kernel does not allow it, E2BIG it has more
- * processors than are worth one event each at every fork.
+ * instructions can't be decoded, EACCES or EPERM the kernel does not allow it, ENOBUFS nor so much
+ * locked memory, E2BIG it has more processors than are worth one event each at every fork.
  */
 struct timer *timer__start(uint32_t rate_hz, struct pem_error *error);
 /*
  * End, decode, and free the timer. NULL does nothing and finds nothing. The caller frees
- * result->addresses; without memory they are fewer.
+ * result->addresses; without memory there are none. A process may have its code where reading waits
+ * for somebody, such as a file system of its own: after a second nothing is found, and thread and
+ * memory are left behind.
  */
 void timer__stop(struct timer *timer, struct timer_result *result);
 
