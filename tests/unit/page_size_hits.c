@@ -147,6 +147,24 @@ static void of_a_report_that_is_too_long_nothing_is_known(void **state)
 	assert_true(count_places(4097).seconds == 0);
 }
 
+/* Lines of nobody, and what the command said behind them. */
+static void what_is_behind_16_mib_is_not_known(void **state)
+{
+	size_t bytes = (16u << 20) + 4096;
+	char *text = malloc(bytes + 256);
+	struct page_hits hits;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, '\n', bytes);
+	strcpy(text + bytes, COMMAND(1) PLACE(1, 100, 200));
+	hits = COUNT(text, {1, 150});
+	assert_true(hits.seconds == 0);
+	hits = COUNT(text + bytes / 2, {1, 150});
+	assert_int_equal(hits.hits, 1);
+	free(text);
+}
+
 static void there_may_be_no_report_and_no_samples(void **state)
 {
 	struct timer_address one = {1, 1};
@@ -173,6 +191,7 @@ int main(void)
 		cmocka_unit_test(mappings_are_known_when_all_were_told),
 		cmocka_unit_test(lines_that_are_none_count_for_nothing),
 		cmocka_unit_test(of_a_report_that_is_too_long_nothing_is_known),
+		cmocka_unit_test(what_is_behind_16_mib_is_not_known),
 		cmocka_unit_test(there_may_be_no_report_and_no_samples),
 	};
 

@@ -73,7 +73,7 @@ static bool read_places(FILE *report, struct places *places)
 
 	rewind(report);
 	while (fits && fgets(text, sizeof(text), report)) {
-		bytes += strlen(text) + 1;
+		bytes += strlen(text);
 		line = json_tokener_parse(text);
 		fits = bytes < PAGE_REPORT_BYTES_MAX &&
 		       (!json_object_is_type(line, json_type_object) || take_line(line, places));
