@@ -146,12 +146,12 @@ class Directives:
         "Of sites, and errors."
         return [line for line in self.report() if "site" in line or "error" in line]
 
-    def places(self):
-        "(start, end) of all places, by number of the directive."
+    def extents(self):
+        "(start, end) of all extents, by number of the directive."
         found = {}
         for line in self.report():
-            if "place" in line:
-                found.setdefault(line["place"], set()).add((line["start"], line["end"]))
+            if "extent" in line:
+                found.setdefault(line["extent"], set()).add((line["start"], line["end"]))
         return found
 
     def lines(self):

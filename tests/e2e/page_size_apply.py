@@ -61,7 +61,7 @@ def places():
     keys = ["heap " + calls(path, "hot", "malloc")[0], "data " + build_id(path), "map " + calls(path, "mapped", "mmap")[0], "stack"]
     directives = Directives(*keys)
     at = [int(line) for line in directives.run([path]).splitlines()]
-    found = directives.places()
+    found = directives.extents()
     of = [{site for site, ranges in found.items() if any(start <= address < end for start, end in ranges)} for address in at]
     equal(of, [{0}, {1}, {1}, {3}, {2}, {2}, {2}, set()], "sites of a block, two of data, the stack, three mappings, another block")
     assert any(end - start < 40 * MIB for start, end in found[2]), found
@@ -79,7 +79,7 @@ def who_says_where_its_data_are():
         directives.run(command)
         lines = directives.report()
         equal(sum("command" in line for line in lines), count, "commands in %s" % lines)
-        equal({line["pid"] for line in lines if "place" in line}, {line["pid"] for line in lines if "command" in line}, "who says places")
+        equal({line["pid"] for line in lines if "extent" in line}, {line["pid"] for line in lines if "command" in line}, "who says places")
 
 
 @test

@@ -14,8 +14,8 @@
 #define COMMAND(pid) "{\"pid\": " #pid ", \"command\": true, \"maps\": false}\n"
 #define MAPPER(pid) "{\"pid\": " #pid ", \"command\": true, \"maps\": true}\n"
 #define COMPLETE(pid) "{\"pid\": " #pid ", \"complete\": true}\n"
-#define PLACE(pid, start, end)                                                                     \
-	"{\"pid\": " #pid ", \"place\": 0, \"start\": " #start ", \"end\": " #end "}\n"
+#define EXTENT(pid, start, end)                                                                    \
+	"{\"pid\": " #pid ", \"extent\": 0, \"start\": " #start ", \"end\": " #end "}\n"
 #define COUNT(text, ...)                                                                           \
 	count(text, (struct timer_address[]){__VA_ARGS__},                                         \
 	      sizeof((struct timer_address[]){__VA_ARGS__}) / sizeof(struct timer_address))
@@ -36,7 +36,7 @@ static struct page_hits count(const char *text, struct timer_address *addresses,
 
 static void samples_between_start_and_end_are_hits(void **state)
 {
-	struct page_hits hits = COUNT(COMMAND(1) PLACE(1, 100, 200), {1, 99}, {1, 100}, {1, 199},
+	struct page_hits hits = COUNT(COMMAND(1) EXTENT(1, 100, 200), {1, 99}, {1, 100}, {1, 199},
 				      {1, 200}, {1, 5000});
 
 	(void)state;
@@ -45,10 +45,10 @@ static void samples_between_start_and_end_are_hits(void **state)
 	assert_true(hits.seconds == 2.5);
 }
 
-static void a_sample_in_two_places_is_one_hit(void **state)
+static void a_sample_in_two_extents_is_one_hit(void **state)
 {
 	struct page_hits hits =
-		COUNT(COMMAND(1) PLACE(1, 100, 200) PLACE(1, 150, 300), {1, 160}, {1, 250});
+		COUNT(COMMAND(1) EXTENT(1, 100, 200) EXTENT(1, 150, 300), {1, 160}, {1, 250});
 
 	(void)state;
 	assert_int_equal(hits.samples, 2);
@@ -57,7 +57,7 @@ static void a_sample_in_two_places_is_one_hit(void **state)
 
 static void only_the_command_counts_and_none_of_its_children(void **state)
 {
-	struct page_hits hits = COUNT(COMMAND(1) PLACE(1, 100, 200) PLACE(2, 300, 400), {1, 150},
+	struct page_hits hits = COUNT(COMMAND(1) EXTENT(1, 100, 200) EXTENT(2, 300, 400), {1, 150},
 				      {1, 350}, {2, 350}, {2, 150});
 
 	(void)state;
@@ -68,7 +68,7 @@ static void only_the_command_counts_and_none_of_its_children(void **state)
 
 static void samples_without_an_address_stand_for_time(void **state)
 {
-	struct page_hits hits = COUNT(COMMAND(1) PLACE(1, 100, 200), {1, 0}, {1, 0}, {1, 150});
+	struct page_hits hits = COUNT(COMMAND(1) EXTENT(1, 100, 200), {1, 0}, {1, 0}, {1, 150});
 
 	(void)state;
 	assert_int_equal(hits.samples, 1);
@@ -77,7 +77,7 @@ static void samples_without_an_address_stand_for_time(void **state)
 
 static void what_it_executes_begins_anew(void **state)
 {
-	struct page_hits hits = COUNT(COMMAND(1) PLACE(1, 100, 200) COMMAND(1) PLACE(1, 300, 400),
+	struct page_hits hits = COUNT(COMMAND(1) EXTENT(1, 100, 200) COMMAND(1) EXTENT(1, 300, 400),
 				      {1, 150}, {1, 350}, {1, 360});
 
 	(void)state;
@@ -88,22 +88,22 @@ static void what_it_executes_begins_anew(void **state)
 static void without_the_command_s_report_nothing_is_known(void **state)
 {
 	(void)state;
-	assert_true(COUNT(PLACE(1, 100, 200), {1, 150}).seconds == 0);
+	assert_true(COUNT(EXTENT(1, 100, 200), {1, 150}).seconds == 0);
 	assert_true(COUNT("", {1, 1}).seconds == 0);
 }
 
 static void mappings_are_known_when_all_were_told(void **state)
 {
-	struct page_hits hits = COUNT(MAPPER(1) PLACE(1, 100, 200), {1, 150});
+	struct page_hits hits = COUNT(MAPPER(1) EXTENT(1, 100, 200), {1, 150});
 
 	(void)state;
 	assert_true(hits.seconds == 0);
-	hits = COUNT(MAPPER(1) PLACE(1, 100, 200) COMPLETE(2), {1, 150});
+	hits = COUNT(MAPPER(1) EXTENT(1, 100, 200) COMPLETE(2), {1, 150});
 	assert_true(hits.seconds == 0);
-	hits = COUNT(MAPPER(1) PLACE(1, 100, 200) COMPLETE(1), {1, 150});
+	hits = COUNT(MAPPER(1) EXTENT(1, 100, 200) COMPLETE(1), {1, 150});
 	assert_int_equal(hits.hits, 1);
 	/* Then it executed another program, which was killed. */
-	hits = COUNT(MAPPER(1) PLACE(1, 100, 200) COMPLETE(1) MAPPER(1), {1, 150});
+	hits = COUNT(MAPPER(1) EXTENT(1, 100, 200) COMPLETE(1) MAPPER(1), {1, 150});
 	assert_true(hits.seconds == 0);
 }
 
@@ -113,9 +113,9 @@ static void lines_that_are_none_count_for_nothing(void **state)
 		"no line\n[]\n{}\n{\"command\": true}\n" COMMAND(
 			1) "{\"pid\": \"x\", \"start\": 1, \"end\": 200}\n"
 			   "{\"pid\": 1, \"start\": -5, \"end\": 200}\n{\"pid\": 1, \"start\": 5}\n"
-			   "{\"pid\": 1, \"site\": \"stack\", \"large_bytes\": 4096}\n" PLACE(
+			   "{\"pid\": 1, \"site\": \"stack\", \"large_bytes\": 4096}\n" EXTENT(
 				   1, 300, 200)
-				   PLACE(1, 400, 500) "{\"pid\": 1, \"start\": 1, \"end\": 9",
+				   EXTENT(1, 400, 500) "{\"pid\": 1, \"start\": 1, \"end\": 9",
 		{1, 100}, {1, 250}, {1, 450});
 
 	(void)state;
@@ -123,17 +123,17 @@ static void lines_that_are_none_count_for_nothing(void **state)
 	assert_int_equal(hits.hits, 1);
 }
 
-/* A report of so many places of no sample. */
-static struct page_hits count_places(unsigned places)
+/* A report of so many extents of no sample. */
+static struct page_hits count_extents(unsigned extents)
 {
-	static const char line[] = PLACE(1, 300, 400);
-	char *text = malloc(sizeof(COMMAND(1)) + places * sizeof(line)), *end = text;
+	static const char line[] = EXTENT(1, 300, 400);
+	char *text = malloc(sizeof(COMMAND(1)) + extents * sizeof(line)), *end = text;
 	struct page_hits hits;
 	unsigned i;
 
 	assert_non_null(text);
 	end = stpcpy(end, COMMAND(1));
-	for (i = 0; i < places; i++)
+	for (i = 0; i < extents; i++)
 		end = stpcpy(end, line);
 	hits = COUNT(text, {1, 150});
 	free(text);
@@ -143,8 +143,8 @@ static struct page_hits count_places(unsigned places)
 static void of_a_report_that_is_too_long_nothing_is_known(void **state)
 {
 	(void)state;
-	assert_int_equal(count_places(4096).samples, 1);
-	assert_true(count_places(4097).seconds == 0);
+	assert_int_equal(count_extents(4096).samples, 1);
+	assert_true(count_extents(4097).seconds == 0);
 }
 
 /* Lines of nobody, and what the command said behind them. */
@@ -157,7 +157,7 @@ static void what_is_behind_16_mib_is_not_known(void **state)
 	(void)state;
 	assert_non_null(text);
 	memset(text, '\n', bytes);
-	strcpy(text + bytes, COMMAND(1) PLACE(1, 100, 200));
+	strcpy(text + bytes, COMMAND(1) EXTENT(1, 100, 200));
 	hits = COUNT(text, {1, 150});
 	assert_true(hits.seconds == 0);
 	hits = COUNT(text + bytes / 2, {1, 150});
@@ -183,7 +183,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(samples_between_start_and_end_are_hits),
-		cmocka_unit_test(a_sample_in_two_places_is_one_hit),
+		cmocka_unit_test(a_sample_in_two_extents_is_one_hit),
 		cmocka_unit_test(only_the_command_counts_and_none_of_its_children),
 		cmocka_unit_test(samples_without_an_address_stand_for_time),
 		cmocka_unit_test(what_it_executes_begins_anew),

@@ -31,7 +31,8 @@ struct account_entry {
 struct account {
 	char path[PATH_MAX];
 	struct account_entry self;
-	struct account_entry table[ACCOUNT_ENTRIES]; /* as read last: a thread's stack may be small */
+	struct account_entry
+		table[ACCOUNT_ENTRIES]; /* as read last: a thread's stack may be small */
 };
 
 /*

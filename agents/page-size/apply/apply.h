@@ -17,11 +17,11 @@
  * up in a file beside that of the directives, with .account behind its name, which the library
  * makes. report: a file that exists, to which each process appends lines as it gets more large
  * pages, and when it ends or execs; missing: no report. site: page size (4096, 65536, 2097152 or
- * 1073741824, which is served with pages of 2 MiB), least bytes of a request that counts (0: any; of
- * a stack: how deep it grows) and key (../sites/site.h), between tabs. part: the same with the most
- * bytes of large pages that a process has for this site, before its key. A page size of 4096 gives
- * the site an arena of its own of small pages. 65536 is served in chunks of 2 MiB, which count in
- * whole (middle.h); the stack has small pages instead.
+ * 1073741824, which is served with pages of 2 MiB), least bytes of a request that counts (0: any;
+ *of a stack: how deep it grows) and key (../sites/site.h), between tabs. part: the same with the
+ *most bytes of large pages that a process has for this site, before its key. A page size of 4096
+ *gives the site an arena of its own of small pages. 65536 is served in chunks of 2 MiB, which count
+ *in whole (middle.h); the stack has small pages instead.
  *
  * Words and lines that are unknown, a file that is neither the user's own nor root's or that others
  * may write, and a file of more than 1 MiB make the library do nothing. It says so in the report,
@@ -41,23 +41,23 @@
  *	 "granted_bytes": 4194304, "large_bytes": 4194304, "refused_bytes": 0, "reason": "",
  *	 "ended": true}
  *	{"pid": 1, "command": true, "maps": true}
- *	{"pid": 1, "place": 0, "start": 105553116266496, "end": 105553118363648}
+ *	{"pid": 1, "extent": 0, "start": 105553116266496, "end": 105553118363648}
  *	{"pid": 1, "complete": true}
  *
  * Of several lines of a process and a site the last counts. requests, bytes: what the site asked
  * for in all, and had at one time at most. granted_bytes: of large pages, that it may have now.
  * large_bytes: the most that smaps found in large pages, and of pages of 64 KiB, which smaps does
  * not tell, all that was there and advised; it is asked at the end, and before many are given back.
- * ended: false in a line that is written as what was granted or refused has doubled; what is granted
- * then is not used yet. refused_bytes: of large pages that were not had, for the last reason:
- * "budget", "supply", "limit of the control group", "kernel"; "account": the file beside that of the
- * directives can't be used; "seccomp": the program has given up rights, and what it opens might end
- * it; "signal": a handler interrupted who held a lock; "64 KiB": a sample was no such page, because
- * the kernel has none free, or the administrator switched them off; "mappings": they would take too
- * many of the mappings that a process may have.
+ * ended: false in a line that is written as what was granted or refused has doubled; what is
+ *granted then is not used yet. refused_bytes: of large pages that were not had, for the last
+ *reason: "budget", "supply", "limit of the control group", "kernel"; "account": the file beside
+ *that of the directives can't be used; "seccomp": the program has given up rights, and what it
+ *opens might end it; "signal": a handler interrupted who held a lock; "64 KiB": a sample was no
+ *such page, because the kernel has none free, or the administrator switched them off; "mappings":
+ *they would take too many of the mappings that a process may have.
  *
- * The process whose parent is the agent, and whatever it executes, says where its sites' data lie. A
- * line with command comes first, and maps says whether sites that map are among them. place: the
+ * The process whose parent is the agent, and whatever it executes, says where its sites' data lie.
+ *A line with command comes first, and maps says whether sites that map are among them. extent: the
  * number of a directive, from 0, whose data are between start and end, if there are any; those of
  * blocks, objects and the stack follow at once, those of mappings, also of some that are gone, as
  * the process ends. A line with complete follows them: without it, not all mappings are known.

@@ -18,7 +18,7 @@ $(B)/lib/pem/libpem-page-size.so: $(PAGE_APPLY_OBJ) $(PAGE_APPLY_MAP)
 	$(Q)$(LINK_ADAPTER) -static-libgcc -Wl,-z,defs -Wl,-z,initfirst -Wl,-z,nodelete \
 	  -Wl,--version-script=$(PAGE_APPLY_MAP) $(filter %.o,$^) -lgcc_eh -ldl -lpthread
 
-$(B)/tests/page_size_places: $(call objects,$(PAGE_APPLY_DIR)/places.c)
+$(B)/tests/page_size_extents: $(call objects,$(PAGE_APPLY_DIR)/extents.c)
 $(B)/tests/page_size_arena: $(call objects,$(addprefix $(PAGE_APPLY_DIR)/,arena.c runs.c \
   middle.c))
 $(B)/fuzz/page_size_directives: \

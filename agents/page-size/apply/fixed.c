@@ -8,10 +8,10 @@
 
 #include "arena.h"
 #include "counts.h"
+#include "extents.h"
 #include "middle.h"
 #include "next.h"
 #include "object.h"
-#include "places.h"
 
 #include <fcntl.h>
 #include <link.h>
@@ -172,7 +172,7 @@ static void serve_object(uint32_t directive, const struct dl_phdr_info *info)
 			continue;
 		start = info->dlpi_addr + program->p_vaddr;
 		end = start + program->p_memsz;
-		places__add(directive, start, end);
+		extents__add(directive, start, end);
 		from = fixed_end > start && fixed_end < end ? fixed_end : start;
 		if (end - from >= fixed.all->list[directive].least)
 			serve_segment(directive, from, start + program->p_filesz, end);
@@ -260,7 +260,7 @@ static void serve_stack(uint32_t directive)
 	if (getrlimit(RLIMIT_STACK, &limit) || !find_stack(&below, &start, &top))
 		return;
 	/* Below it grows until the limit, or nearly to what is there. */
-	places__add(directive, below, top);
+	extents__add(directive, below, top);
 	bytes = limit.rlim_cur > STACK_MAX ? STACK_MAX : limit.rlim_cur;
 	if (least && bytes > least)
 		bytes = least + STACK_KEPT;

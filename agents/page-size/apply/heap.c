@@ -2,8 +2,8 @@
 /* heap.c - arenas under their locks, and counts for the report */
 #include "heap.h"
 
+#include "extents.h"
 #include "middle.h"
-#include "places.h"
 
 #include <errno.h>
 #include <string.h>
@@ -88,7 +88,7 @@ void heap__init(const struct directives *directives, uint64_t random)
 			    ((uint64_t)1 << heap__slot_shift) - (uint64_t)COLOURS * ARENA_CHUNK,
 			    &pages);
 		if (directives->list[i].site.kind == PAGE_SITE_HEAP)
-			places__add(i, site->arena.base, site->arena.base + site->arena.limit);
+			extents__add(i, site->arena.base, site->arena.base + site->arena.limit);
 		site->least = directives->list[i].least;
 		site->counts = &counts__all[i];
 	}

@@ -12,9 +12,9 @@
 
 #include "arena.h"
 #include "counts.h"
+#include "extents.h"
 #include "front.h"
 #include "middle.h"
-#include "places.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -158,9 +158,9 @@ static bool is_committed(int protection, int flags)
 	       !(flags & (MAP_HUGETLB | MAP_GROWSDOWN | MAP_LOCKED | MAP_POPULATE));
 }
 
-static void note_place(const struct range *range)
+static void note_extent(const struct range *range)
 {
-	places__add(range->directive, range->start, range->start + range->bytes);
+	extents__add(range->directive, range->start, range->start + range->bytes);
 }
 
 static void add(const struct range *range)
@@ -192,7 +192,7 @@ static void *serve(uint32_t directive, size_t bytes, int protection, int flags)
 	counts->requests++;
 	counts__add(counts, 0, bytes);
 	range = (struct range){.start = (uintptr_t)start, .bytes = bytes, .directive = directive};
-	note_place(&range);
+	note_extent(&range);
 	if (maps.count < MAPS_MAX) {
 		range.granted = ask(directive, whole_chunks(0, bytes));
 		advise(&range);
@@ -290,7 +290,7 @@ static void commit(uint32_t directive, uintptr_t start, size_t bytes)
 	forget(start, start + bytes);
 	before = find_before(directive, start);
 	if (before || whole) {
-		note_place(&range);
+		note_extent(&range);
 		counts->requests++;
 		counts__add(counts, 0, bytes);
 	}
@@ -457,7 +457,7 @@ static void grown(struct range *range, uintptr_t start, size_t bytes)
 	if (range->granted == had && whole > had)
 		range->granted += ask(range->directive, whole - had);
 	range->start = start;
-	note_place(range);
+	note_extent(range);
 	advise(range);
 	/* The rest that filled no chunk before was used in small pages. */
 	if (range->granted > had)

@@ -4,9 +4,9 @@
 
 #include "arena.h"
 #include "counts.h"
+#include "extents.h"
 #include "lock.h"
 #include "maps.h"
-#include "places.h"
 #include "start.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 static pid_t process;
-/* It is what the agent has started, whose places the report has. */
+/* It is what the agent has started, whose extents the report has. */
 static bool is_command;
 
 void report__set_process(void)
@@ -106,31 +106,31 @@ static void report_site(int fd, const struct directive *directive, const struct 
 	append(fd, line, length);
 }
 
-static void report_places(int fd, uint32_t i)
+static void report_extents(int fd, uint32_t i)
 {
-	const struct places *places = places__of(i);
-	/* Pairs with places__add: the places before are written. */
-	uint32_t count = __atomic_load_n(&places->count, __ATOMIC_ACQUIRE), n;
+	const struct extents *extents = extents__of(i);
+	/* Pairs with extents__add: the extents before are written. */
+	uint32_t count = __atomic_load_n(&extents->count, __ATOMIC_ACQUIRE), n;
 	char line[256];
 	int length;
 
 	for (n = 0; n < count; n++) {
 		length = snprintf(line, sizeof(line),
-				  "{\"pid\": %d, \"place\": %u, \"start\": %llu, \"end\": %llu}\n",
-				  process, i, (unsigned long long)places->list[n].start,
-				  (unsigned long long)places->list[n].end);
+				  "{\"pid\": %d, \"extent\": %u, \"start\": %llu, \"end\": %llu}\n",
+				  process, i, (unsigned long long)extents->list[n].start,
+				  (unsigned long long)extents->list[n].end);
 		append(fd, line, length);
 	}
 }
 
 /* Mappings are known at the end only. */
-static void report_all_places(int fd, bool of_maps)
+static void report_all_extents(int fd, bool of_maps)
 {
 	uint32_t i;
 
 	for (i = 0; i < apply__directives.count; i++) {
 		if ((apply__directives.list[i].site.kind == PAGE_SITE_MAP) == of_maps)
-			report_places(fd, i);
+			report_extents(fd, i);
 	}
 }
 
@@ -149,7 +149,7 @@ void report__begin(void)
 	append(fd, line,
 	       snprintf(line, sizeof(line), "{\"pid\": %d, \"command\": true, \"maps\": %s}\n",
 			process, maps__active ? "true" : "false"));
-	report_all_places(fd, false);
+	report_all_extents(fd, false);
 	close(fd);
 }
 
@@ -159,7 +159,7 @@ static void report_end(int fd)
 
 	if (!is_command || !maps__active)
 		return;
-	report_all_places(fd, true);
+	report_all_extents(fd, true);
 	append(fd, line,
 	       snprintf(line, sizeof(line), "{\"pid\": %d, \"complete\": true}\n", process));
 }

@@ -9,7 +9,8 @@
 void report__set_process(void);
 /* Say that the directives are not followed, and why. */
 void report__error(const char *sentence);
-/* If this is the command that the agent has started, say so, and where data of its sites will be. */
+/* If this is the command that the agent has started, say so, and where data of its sites will be.
+ */
 void report__begin(void);
 /*
  * Say of each site that was used what it had, and what smaps finds; and where mappings were, unless

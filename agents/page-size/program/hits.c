@@ -6,18 +6,18 @@
 #include <string.h>
 
 /* More than any command reports. */
-#define PLACES_MAX 4096u
+#define EXTENTS_MAX 4096u
 
-struct place {
+struct extent {
 	uint64_t start, end;
 };
 
 /* What the command's process reported. */
-struct places {
+struct extents {
 	uint64_t pid; /* 0: it did not */
 	bool complete;
 	size_t count;
-	struct place list[PLACES_MAX];
+	struct extent list[EXTENTS_MAX];
 };
 
 static bool read_number(struct json_object *line, const char *name, uint64_t *number)
@@ -40,31 +40,31 @@ static bool is_true(struct json_object *line, const char *name)
 }
 
 /* false: there are too many. */
-static bool take_line(struct json_object *line, struct places *places)
+static bool take_line(struct json_object *line, struct extents *extents)
 {
-	struct place place;
+	struct extent extent;
 	uint64_t pid;
 
 	if (!read_number(line, "pid", &pid))
 		return true;
 	/* What it executes begins anew. */
 	if (is_true(line, "command")) {
-		places->pid = pid;
-		places->count = 0;
-		places->complete = !is_true(line, "maps");
-	} else if (pid == places->pid && is_true(line, "complete")) {
-		places->complete = true;
-	} else if (pid == places->pid && read_number(line, "start", &place.start) &&
-		   read_number(line, "end", &place.end)) {
-		if (places->count == PLACES_MAX)
+		extents->pid = pid;
+		extents->count = 0;
+		extents->complete = !is_true(line, "maps");
+	} else if (pid == extents->pid && is_true(line, "complete")) {
+		extents->complete = true;
+	} else if (pid == extents->pid && read_number(line, "start", &extent.start) &&
+		   read_number(line, "end", &extent.end)) {
+		if (extents->count == EXTENTS_MAX)
 			return false;
-		places->list[places->count++] = place;
+		extents->list[extents->count++] = extent;
 	}
 	return true;
 }
 
 /* false: nothing is known. */
-static bool read_places(FILE *report, struct places *places)
+static bool read_extents(FILE *report, struct extents *extents)
 {
 	char text[PAGE_REPORT_LINE_MAX];
 	struct json_object *line;
@@ -76,37 +76,37 @@ static bool read_places(FILE *report, struct places *places)
 		bytes += strlen(text);
 		line = json_tokener_parse(text);
 		fits = bytes < PAGE_REPORT_BYTES_MAX &&
-		       (!json_object_is_type(line, json_type_object) || take_line(line, places));
+		       (!json_object_is_type(line, json_type_object) || take_line(line, extents));
 		json_object_put(line);
 	}
-	return fits && places->pid && places->complete;
+	return fits && extents->pid && extents->complete;
 }
 
-static bool is_in(const struct places *places, uint64_t at)
+static bool is_in(const struct extents *extents, uint64_t at)
 {
 	size_t i = 0;
 
-	while (i < places->count && (at < places->list[i].start || at >= places->list[i].end))
+	while (i < extents->count && (at < extents->list[i].start || at >= extents->list[i].end))
 		i++;
-	return i < places->count;
+	return i < extents->count;
 }
 
 void page_hits__count(FILE *report, const struct timer_result *samples, struct page_hits *hits)
 {
-	struct places *places = samples->count && report ? calloc(1, sizeof(*places)) : NULL;
+	struct extents *extents = samples->count && report ? calloc(1, sizeof(*extents)) : NULL;
 	size_t i;
 
 	*hits = (struct page_hits){0};
-	if (places && read_places(report, places)) {
+	if (extents && read_extents(report, extents)) {
 		for (i = 0; i < samples->count; i++) {
 			const struct timer_address *address = &samples->addresses[i];
 
-			if ((uint64_t)address->pid != places->pid)
+			if ((uint64_t)address->pid != extents->pid)
 				continue;
 			hits->seconds += samples->seconds_each;
 			hits->samples += address->at != 0;
-			hits->hits += address->at && is_in(places, address->at);
+			hits->hits += address->at && is_in(extents, address->at);
 		}
 	}
-	free(places);
+	free(extents);
 }
