@@ -516,8 +516,8 @@ def hostile_directives():
     for change, sentence in ((("head", "garbage\n"), "does not begin"), (("mode", 0o622), "written by others")):
         directives = Directives(key, **dict([change]))
         refused(directives, sentence, directives.path + ".report")
-    for sites, sentence in ((["heap x"], "line 4"), ([(12345, 0, key)], "line 4"), ([key] * 257, "line 260"),
-                            (["data 0123456789abcdef+"], "line 4"), (["heap 0123456789abcdef+1\nwhat 1"], "line 5")):
+    for sites, sentence in ((["heap x"], "line 5"), ([(12345, 0, key)], "line 5"), ([key] * 257, "line 261"),
+                            (["data 0123456789abcdef+"], "line 5"), (["heap 0123456789abcdef+1\nwhat 1"], "line 6")):
         refused(Directives(*sites), sentence)
     directives = Directives(key)
     with open(directives.path, "a") as file:
