@@ -150,8 +150,7 @@ class Trial:
             if "chosen" in self.groups:
                 self.add_mapping("chosen", said["chosen"])
             if "quarter" in self.groups and "thp_always" in self.large:
-                budget = int(QUARTER * self.large["thp_always"]) // LARGE * LARGE
-                self.add_mapping("quarter", self.agent.model(budget=budget)["chosen"], budget)
+                self.add_quarter(int(QUARTER * self.large["thp_always"]) // LARGE * LARGE)
             if "budget" in self.groups:
                 self.add_rankings(int(TWENTIETH * self.program.footprint) // LARGE * LARGE)
         except Missing as why:
@@ -163,6 +162,12 @@ class Trial:
         self.predicted = {"mapping " + m["mapping"]: m["saved_ms"] / 1e3 for m in said["mappings"]}
         for name, digits in self.mappings.items():
             self.add_mapping(name, digits)
+
+    def add_quarter(self, budget):
+        if budget:
+            self.add_mapping("quarter", self.agent.model(budget=budget)["chosen"], budget)
+        else:
+            self.missing.append("quarter: THP=always has fewer than four large pages")
 
     def add_rankings(self, budget):
         """The agent's choice within a budget, and those of simple rankings."""
