@@ -5,3 +5,7 @@ CFLAGS_agents_page-size_timer_operand := $(CAPSTONE_CFLAGS)
 
 $(B)/tests/page_size_timer: $(call objects,$(wildcard agents/page-size/timer/*.c))
 $(B)/tests/page_size_timer: private TEST_LIBS += $(CAPSTONE_LIBS)
+
+ifeq ($(HAVE_CAPSTONE),)
+  $(info not built: timer samples of pem page-size (libcapstone-dev is missing))
+endif
