@@ -82,6 +82,27 @@ static void callers_of_a_wrapper_are_told_apart_by_their_use(void **state)
 	free(plan);
 }
 
+static void calls_of_all_who_share_a_wrapper_are_known(void **state)
+{
+	struct page_profile_site sites[] = {CONTEXT(8 * MIB, 10, 1, 10),
+					    CONTEXT(4 * MIB, 9000, 1, 20), CONTEXT(100, 0, 1, 30),
+					    CONTEXT(MIB, 5000, 2, 10), CONTEXT(MIB, 5000, 1, 10)};
+	uint32_t index[5], i;
+	struct page_plan *plan;
+
+	(void)state;
+	for (i = 0; i < 5; i++)
+		sites[i].calls = (uint64_t[]){1, 10, 100, 1000, 10000}[i];
+	sites[4].site.kind = PAGE_SITE_MAP;
+	plan = group(sites, 5, index);
+	assert_int_equal(plan->sites[index[0]].wrapped_calls, 111);
+	assert_int_equal(plan->sites[index[1]].wrapped_calls, 111);
+	/* One frame tells these. */
+	assert_int_equal(plan->sites[index[3]].wrapped_calls, 0);
+	assert_int_equal(plan->sites[index[4]].wrapped_calls, 0);
+	free(plan);
+}
+
 static void frames_that_all_have_tell_nothing_but_are_needed_before_one_that_does(void **state)
 {
 	const struct page_profile_site sites[] = {CONTEXT(8 * MIB, 10, 1, 5, 10),
@@ -325,6 +346,34 @@ static void a_site_that_gains_is_chosen(void **state)
 	free_plan(plan);
 }
 
+static double saved_ns(const struct page_plan *plan, const struct page_mapping *mapping)
+{
+	double saved, error;
+
+	assert_int_equal(plan__saved(plan, mapping, &saved, &error), 0);
+	return saved;
+}
+
+static void callers_of_a_wrapper_are_looked_up_once(void **state)
+{
+	const struct page_calibration calibration = machine();
+	struct page_plan *plan = plan_of(false, &calibration, UINT64_MAX);
+	const struct page_mapping none = {{0}}, one = {{1}}, both = {{1, 1}};
+	double one_ns = saved_ns(plan, &one), both_ns = saved_ns(plan, &both);
+	const struct page_site wrapped = {PAGE_SITE_HEAP, 2, {{7, 1}, {7, 2}}};
+
+	(void)state;
+	plan->sites[0].site = plan->sites[1].site = wrapped;
+	plan->sites[0].wrapped_calls = plan->sites[1].wrapped_calls = 1000;
+	assert_float_equal(saved_ns(plan, &none), 0, 1);
+	assert_float_equal(saved_ns(plan, &one), one_ns - 21000, 1);
+	assert_float_equal(saved_ns(plan, &both), both_ns - 21000, 1);
+	/* Another wrapper's are others. */
+	plan->sites[1].site.frames[0].offset = 9;
+	assert_float_equal(saved_ns(plan, &both), both_ns - 42000, 1);
+	free_plan(plan);
+}
+
 static void neither_budget_nor_supply_is_exceeded(void **state)
 {
 	struct page_calibration calibration = machine();
@@ -490,6 +539,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(callers_of_equal_use_are_one_site),
 		cmocka_unit_test(callers_of_a_wrapper_are_told_apart_by_their_use),
+		cmocka_unit_test(calls_of_all_who_share_a_wrapper_are_known),
 		cmocka_unit_test(
 			frames_that_all_have_tell_nothing_but_are_needed_before_one_that_does),
 		cmocka_unit_test(little_memory_is_no_site_of_its_own),
@@ -498,6 +548,7 @@ int main(void)
 		cmocka_unit_test(texts_of_directives_are_read_back),
 		cmocka_unit_test(texts_that_are_no_directives_are_refused),
 		cmocka_unit_test(a_site_that_gains_is_chosen),
+		cmocka_unit_test(callers_of_a_wrapper_are_looked_up_once),
 		cmocka_unit_test(neither_budget_nor_supply_is_exceeded),
 		cmocka_unit_test(pages_are_as_small_as_will_do),
 		cmocka_unit_test(scarce_pages_leave_those_of_the_next_size),

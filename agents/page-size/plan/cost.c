@@ -25,6 +25,30 @@ double plan_cost__copies(const struct page_plan *plan, uint32_t site, uint32_t s
 	       fmax(0, copy_ns[size] - copy_ns[0]);
 }
 
+static bool share_wrapper(const struct page_site *a, const struct page_site *b)
+{
+	return a->kind == b->kind && b->frame_count > 1 &&
+	       a->frames[0].object == b->frames[0].object &&
+	       a->frames[0].offset == b->frames[0].offset;
+}
+
+/*
+ * Whoever calls by a wrapper of which a site is listed is looked up by further frames, whether
+ * listed or not: once for all sites of a wrapper.
+ */
+static double lookups_ns(const struct page_plan *plan, const struct page_mapping *mapping,
+			 uint32_t i)
+{
+	const struct plan_site *site = &plan->sites[i];
+	uint32_t j = 0;
+
+	if (!mapping->size[i] || site->site.frame_count < 2)
+		return 0;
+	while (j < i && !(mapping->size[j] && share_wrapper(&site->site, &plan->sites[j].site)))
+		j++;
+	return j < i ? 0 : PLAN_LOOKUP_NS * (double)site->wrapped_calls;
+}
+
 /* First touches are counted in whole, and only walks are scaled from what was kept. */
 static double in_whole(const struct page_plan *plan, const struct page_mapping *mapping,
 		       double time_ns)
@@ -37,6 +61,7 @@ static double in_whole(const struct page_plan *plan, const struct page_mapping *
 		cost_ns += (double)plan->model_sites.pages[i][mapping->size[i]] *
 				   geometry->first_touch_ns[mapping->size[i]] +
 			   plan_cost__copies(plan, i, mapping->size[i]) +
+			   lookups_ns(plan, mapping, i) +
 			   (mapping->size[i] ? PLAN_BLOCK_NS * (double)plan->sites[i].calls : 0);
 	return cost_ns;
 }

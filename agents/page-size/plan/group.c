@@ -155,6 +155,21 @@ static int compare_groups(const void *a, const void *b)
 	return compare_numbers(x->first, y->first);
 }
 
+/* Blocks of all who call the allocator from the same place as a group. */
+static uint64_t wrapped_calls(const struct grouping *g, const struct group *group)
+{
+	const struct page_site *site = &g->contexts[group->first].site->site, *other;
+	uint64_t calls = 0;
+	uint32_t i;
+
+	for (i = 0; i < g->context_count; i++) {
+		other = &g->contexts[i].site->site;
+		if (other->kind == site->kind && !compare_frames(other, site, 0))
+			calls += g->contexts[i].site->calls;
+	}
+	return calls;
+}
+
 static void fill(struct page_plan *plan, const struct grouping *g, uint64_t references,
 		 uint32_t *index)
 {
@@ -174,6 +189,8 @@ static void fill(struct page_plan *plan, const struct grouping *g, uint64_t refe
 		if (site != rest) {
 			site->site = g->contexts[group->first].site->site;
 			site->site.frame_count = group->frames;
+			if (group->frames > 1)
+				site->wrapped_calls = wrapped_calls(g, group);
 		}
 		site->bytes += group->bytes;
 		site->share += (double)group->references;

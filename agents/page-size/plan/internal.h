@@ -21,6 +21,8 @@
  * and no caches of threads. Measured: 40 ns beside 10.
  */
 #define PLAN_BLOCK_NS 30.0
+/* What it costs to tell callers of a wrapper apart. Measured: 21 ns a call in redis-server. */
+#define PLAN_LOOKUP_NS 21.0
 
 /*
  * The time of a mapping and its standard error by sampling. First touches are counted in whole, and

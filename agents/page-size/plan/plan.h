@@ -29,6 +29,8 @@ struct plan_site {
 	double chained; /* share of its references that the program waits for */
 	uint64_t stores; /* of the references that were kept */
 	uint64_t calls; /* blocks that it had in all */
+	/* Of a site of several frames: blocks of all who share its first one, itself among them. */
+	uint64_t wrapped_calls;
 	const char *refusal; /* why it can't have large pages; NULL: it can */
 	double walks; /* with small pages: its share of all page walks, 0 to 1 */
 	uint32_t size; /* chosen, as an index into page_geometry.shifts */
