@@ -218,8 +218,7 @@ static void *collect(void *arg)
 	struct timer *timer = arg;
 	struct pollfd stop = {.fd = timer->stop_fd, .events = POLLIN};
 
-	/* Its last turn is after the command's end. What is left then is of processes that have
-	 * ended. */
+	/* The last turn is after the command's end: what is left is of processes that ended. */
 	while (poll(&stop, 1, DRAIN_MS) == 0)
 		drain_all(timer);
 	drain_all(timer);
