@@ -15,7 +15,7 @@ struct extents {
 };
 
 /*
- * Extents that touch are one. Where there are too many, the last one reaches to the new one, and
+ * Extents of a directive that touch are one. Where there are too many, the last one reaches to the new one, and
  * holds more than the directive's data. One thread at a time.
  */
 void extents__add(uint32_t directive, uintptr_t start, uintptr_t end);
