@@ -84,3 +84,5 @@ $(B)/tests/log_progress: $(call objects,cli/progress.c cli/text.c)
 $(B)/tests/cli_status: $(call objects,cli/progress.c cli/text.c)
 # How pem loads a program's events without enough memory: tests/unit/program_memory.c.
 $(B)/tests/program_memory: $(call objects,cli/program_events.c cli/progress.c cli/text.c)
+# The arithmetic of comparing: tests/unit/compare_stats.c.
+$(B)/tests/compare_stats: $(call objects,cli/compare/stats.c)

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * compare_stats.c - the arithmetic of pem report --correlate and pem diff, by answers that are
+ * known
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "cli/compare/stats.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define N 256
+
+static uint64_t seed;
+
+/* Uniform, by splitmix64 (Vigna). */
+static double uniform(void)
+{
+	uint64_t z = seed += 0x9e3779b97f4a7c15ull;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+	return ((double)((z ^ (z >> 31)) >> 11) + 0.5) / 9007199254740992.0;
+}
+
+/* Normal, by Box and Muller. */
+static double normal(void)
+{
+	return sqrt(-2 * log(uniform())) * cos(2 * 3.14159265358979323846 * uniform());
+}
+
+/* A series of which each value keeps so much of the one before. */
+static void remember(double *x, size_t n, double keep)
+{
+	size_t i;
+
+	x[0] = normal();
+	for (i = 1; i < n; i++)
+		x[i] = keep * x[i - 1] + sqrt(1 - keep * keep) * normal();
+}
+
+static struct compare_correlation correlate(const double *x, const double *y, size_t n,
+					    unsigned int lag_max)
+{
+	struct compare_correlation c;
+	struct compare_sequence a, b;
+
+	assert_int_equal(compare_sequence__set(&a, x, n), 0);
+	assert_int_equal(compare_sequence__set(&b, y, n), 0);
+	compare__correlate(&a, &b, lag_max, &c);
+	compare_sequence__clear(&a);
+	compare_sequence__clear(&b);
+	return c;
+}
+
+static void near(double value, double wanted, double within)
+{
+	if (!(fabs(value - wanted) <= within))
+		fail_msg("%.9g is not %.9g within %g", value, wanted, within);
+}
+
+static void student(void **state)
+{
+	(void)state;
+	/* Closed forms for 1 and 2 degrees of freedom. */
+	near(compare_t__p(3, 1), 1 - 2 / 3.14159265358979323846 * atan(3), 1e-12);
+	near(compare_t__p(-3, 2), 1 - 3 / sqrt(2 + 9), 1e-12);
+	/* Tables: Abramowitz and Stegun 26.10. */
+	near(compare_t__p(2.776445, 4), 0.05, 1e-6);
+	near(compare_t__p(2.042272, 30), 0.05, 1e-6);
+	near(compare_t__p(1.959964, 1e7), 0.05, 1e-6);
+	near(compare_t__p(0, 7), 1, 1e-12);
+	assert_true(compare_t__p(INFINITY, 7) <= 0);
+	near(compare_t__quantile(0.05, 4), 2.776445, 1e-5);
+	near(compare_t__quantile(0.001, 2), 31.599055, 1e-4);
+	near(compare_t__p(compare_t__quantile(1e-9, 3.5), 3.5), 1e-9, 1e-12);
+}
+
+static void ranks_share_their_mean(void **state)
+{
+	static const double x[] = {5, 1, NAN, 5, 9, INFINITY, 5};
+	struct compare_sequence s;
+
+	(void)state;
+	assert_int_equal(compare_sequence__set(&s, x, 7), 0);
+	assert_int_equal(s.known, 5);
+	near(s.rank[1], 0, 0);
+	near(s.rank[0], 2, 0);
+	near(s.rank[3], 2, 0);
+	near(s.rank[6], 2, 0);
+	near(s.rank[4], 4, 0);
+	assert_true(isnan(s.rank[2]) && isnan(s.rank[5]));
+	compare_sequence__clear(&s);
+}
+
+/* How often two series that have nothing to do with each other are taken for related, at 5 %. */
+static double false_positives(size_t n, double keep, unsigned int lag_max, unsigned int times)
+{
+	unsigned int i, found = 0;
+	double x[N], y[N];
+
+	for (i = 0; i < times; i++) {
+		remember(x, n, keep);
+		remember(y, n, keep);
+		found += correlate(x, y, n, lag_max).p <= 0.05;
+	}
+	printf("# %zu windows, memory %.2f, lags up to %u: %.1f %% false\n", n, keep, lag_max,
+	       100.0 * found / times);
+	return (double)found / times;
+}
+
+static void unrelated_series_are_found_unrelated(void **state)
+{
+	(void)state;
+	seed = 1;
+	near(false_positives(N, 0, 0, 2000), 0.05, 0.015);
+	assert_true(false_positives(N, 0, 16, 1000) < 0.065);
+	assert_true(false_positives(N, 0.5, 0, 2000) < 0.075);
+	assert_true(false_positives(N, 0.9, 0, 2000) < 0.085);
+	assert_true(false_positives(N, 0.9, 16, 1000) < 0.085);
+	assert_true(false_positives(64, 0.7, 8, 1000) < 0.085);
+	assert_true(false_positives(16, 0, 0, 2000) < 0.075);
+}
+
+static void memory_leaves_fewer_independent_windows(void **state)
+{
+	double x[N], y[N], sum = 0;
+	int i;
+
+	(void)state;
+	seed = 2;
+	/* Of series with memory 0.8 both: (1 - 0.64) / (1 + 0.64) of 256. */
+	for (i = 0; i < 200; i++) {
+		remember(x, N, 0.8);
+		remember(y, N, 0.8);
+		sum += 1 / correlate(x, y, N, 0).independent;
+	}
+	near(200 / sum, N * 0.36 / 1.64, 10);
+}
+
+static void a_copy_is_found_with_its_lag(void **state)
+{
+	static const double keeps[] = {0, 0.5, 0.9};
+	struct compare_correlation c;
+	double x[N + 20], y[N];
+	size_t k, i;
+	long lag;
+
+	(void)state;
+	seed = 3;
+	for (k = 0; k < 3; k++)
+		for (lag = -5; lag <= 5; lag += 5) {
+			remember(x, N + 20, keeps[k]);
+			/* y[i] = x[i - lag] of the series that starts at x + 10 */
+			for (i = 0; i < N; i++)
+				y[i] = -x[(size_t)((long)i + 10 - lag)] + 0.1 * normal();
+			c = correlate(x + 10, y, N, 16);
+			assert_int_equal(c.lag, lag);
+			assert_true(c.p < 1e-6 && c.rho < -0.9 && c.r < -0.9);
+		}
+	/* Without a search there is no lag. */
+	assert_int_equal(correlate(x + 10, y, N, 0).lag, 0);
+}
+
+static void known_coefficients(void **state)
+{
+	/* Spearman sees a curve as rising; Pearson is sums by hand. */
+	static const double x[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
+	static const double y[] = {1, 8, 27, 64, 125, 216, 343, 512, 729, 1000};
+	struct compare_correlation c = correlate(x, y, 10, 0);
+
+	(void)state;
+	near(c.rho, 1, 1e-12);
+	near(c.r, 8695.5 / sqrt(82.5 * 1063342.5), 1e-12);
+	assert_int_equal(c.pairs, 10);
+}
+
+static void little_is_too_little(void **state)
+{
+	static const double constant[N] = {0};
+	double x[N];
+	size_t i;
+
+	(void)state;
+	seed = 4;
+	remember(x, N, 0);
+	/* Constant series, and series without values. */
+	near(correlate(x, constant, N, 8).p, 1, 0);
+	assert_true(isnan(correlate(x, constant, N, 8).rho));
+	near(correlate(x, x, 0, 8).p, 1, 0);
+	near(correlate(x, x, 5, 0).p, 1, 0);
+	/* A line is one single movement, however many windows it has. */
+	for (i = 0; i < N; i++)
+		x[i] = (double)i;
+	assert_true(correlate(x, x, N, 0).independent < COMPARE_INDEPENDENT_MIN);
+	near(correlate(x, x, N, 0).p, 1, 0);
+	near(compare__detectable(3), 1, 0);
+	near(compare__detectable(103), tanh(0.2801585), 1e-6);
+}
+
+static void missing_values_are_left_out(void **state)
+{
+	struct compare_correlation c;
+	double x[N], y[N];
+	size_t i;
+
+	(void)state;
+	seed = 5;
+	remember(x, N, 0.5);
+	for (i = 0; i < N; i++)
+		y[i] = i % 3 == 0 ? NAN : x[i];
+	c = correlate(x, y, N, 8);
+	assert_int_equal(c.pairs, N - (N + 2) / 3);
+	assert_int_equal(c.lag, 0);
+	near(c.rho, 1, 0.001);
+}
+
+static void a_relation_that_turns_is_seen_in_the_parts(void **state)
+{
+	struct compare_correlation c;
+	double x[N], y[N];
+	size_t i;
+
+	(void)state;
+	seed = 6;
+	remember(x, N, 0);
+	for (i = 0; i < N; i++)
+		y[i] = (i < N / 2 ? x[i] : -x[i]) + 0.2 * normal();
+	c = correlate(x, y, N, 0);
+	assert_int_equal(c.parts, 8);
+	assert_int_equal(c.parts_with, 4);
+	assert_int_equal(c.parts_against, 4);
+	assert_true(c.p > 0.05);
+}
+
+static void corrected_for_many_tries(void **state)
+{
+	/* Benjamini and Hochberg's own example of 15 p-values: four of them hold at 5 %. */
+	static const double p[] = {0.0001, 0.0004, 0.0019, 0.0095, 0.0201, 0.0278, 0.0298, NAN,
+				   0.0344, 0.0459, 0.3240, 0.4262, 0.5719, 0.6528, 0.7590, 1.0};
+	double q[16];
+	int i, hold = 0;
+
+	(void)state;
+	assert_int_equal(compare__correct(p, q, 16), 0);
+	for (i = 0; i < 16; i++)
+		hold += q[i] <= 0.05;
+	assert_int_equal(hold, 4);
+	assert_true(isnan(q[7]));
+	near(q[0], 0.0015, 1e-12);
+	near(q[3], 0.0095 * 15 / 4, 1e-12);
+	near(q[15], 1, 0);
+}
+
+static void estimates(void **state)
+{
+	static const double runs[] = {10, 12, 14}, equal[] = {7, 7, 7};
+	static const double sums[] = {2, 4, 6, 8}, ones[] = {1, 1, 1, 1}, none[] = {0, 0, 0, 0};
+	struct compare_estimate e;
+
+	(void)state;
+	e = compare__of_runs(runs, 3, false);
+	near(e.value, 12, 1e-12);
+	near(e.error, 2 / sqrt(3), 1e-12);
+	near(e.df, 2, 0);
+	assert_true(isnan(compare__of_runs(runs, 1, false).error));
+	near(compare__of_runs(equal, 3, false).error, 0, 0);
+	near(compare__of_runs(equal, 3, true).error, 1.0 / 6, 1e-12);
+	/* With equal weights the jackknife is the standard error of the mean. */
+	e = compare__of_blocks(sums, ones, 4);
+	near(e.value, 5, 1e-12);
+	near(e.error, sqrt(20.0 / 3 / 4), 1e-12);
+	assert_true(isnan(compare__of_blocks(sums, none, 4).value));
+}
+
+static void changes(void **state)
+{
+	struct compare_estimate a = {100, 2, 9}, b = {110, 2, 9}, sure = {120, 0, 2},
+				zero = {0, 1, 9};
+	struct compare_change c = compare__change(&a, &b);
+
+	(void)state;
+	near(c.change, 0.1, 1e-12);
+	near(c.p, compare_t__p(10 / sqrt(8), 18), 1e-12);
+	assert_true(c.low > 0.03 && c.low < 0.1 && c.high > 0.1 && c.high < 0.18);
+	c = compare__change(&sure, &sure);
+	near(c.p, 1, 0);
+	c = compare__change(&zero, &b);
+	assert_true(isnan(c.change) && isnan(c.low) && c.p < 0.001);
+	a.error = NAN;
+	c = compare__change(&a, &b);
+	near(c.change, 0.1, 1e-12);
+	assert_true(isnan(c.p));
+}
+
+/* How often two runs of the same law are taken for different ones, at 5 %. */
+static void equal_runs_are_found_equal(void **state)
+{
+	struct compare_estimate a, b;
+	unsigned int i, found = 0, several = 0;
+	double x[64], w[64];
+
+	(void)state;
+	seed = 7;
+	for (i = 0; i < 64; i++)
+		w[i] = 1;
+	for (i = 0; i < 2000; i++) {
+		struct compare_estimate *e[] = {&a, &b};
+		size_t side, k;
+
+		for (side = 0; side < 2; side++) {
+			/* Skewed, as durations are */
+			for (k = 0; k < 16; k++)
+				x[k] = exp(normal());
+			*e[side] = compare__of_blocks(x, w, 16);
+		}
+		found += compare__change(&a, &b).p <= 0.05;
+		for (side = 0; side < 2; side++) {
+			for (k = 0; k < 3; k++)
+				x[k] = 100 + normal();
+			*e[side] = compare__of_runs(x, 3, false);
+		}
+		several += compare__change(&a, &b).p <= 0.05;
+	}
+	printf("# false: %.1f %% of blocks, %.1f %% of three runs\n", found / 20.0, several / 20.0);
+	assert_true(found < 2000 * 0.065);
+	assert_true(several < 2000 * 0.065);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(student),
+		cmocka_unit_test(ranks_share_their_mean),
+		cmocka_unit_test(unrelated_series_are_found_unrelated),
+		cmocka_unit_test(memory_leaves_fewer_independent_windows),
+		cmocka_unit_test(a_copy_is_found_with_its_lag),
+		cmocka_unit_test(known_coefficients),
+		cmocka_unit_test(little_is_too_little),
+		cmocka_unit_test(missing_values_are_left_out),
+		cmocka_unit_test(a_relation_that_turns_is_seen_in_the_parts),
+		cmocka_unit_test(corrected_for_many_tries),
+		cmocka_unit_test(estimates),
+		cmocka_unit_test(changes),
+		cmocka_unit_test(equal_runs_are_found_equal),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
