@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: MIT
 /* report.c - pem report: what a trace contains, whether it is complete, and what observing cost */
 #include "report.h"
+#include "compare/compare.h"
 
 #include <getopt.h>
 #include <string.h>
 
-enum { OPT_BY = 256 };
+enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
 	 "One table of events only: by layer, process, thread, event or site."},
+	{OPT_CORRELATE, "correlate", NULL,
+	 "Show which metrics rise and fall with cycles per instruction, and with durations."},
+	{OPT_WITH, "with", "TEXT", "With --correlate: the metrics whose names contain the text."},
 	{'j', "json", NULL, "Print an object with everything instead of tables."},
 	{0},
 };
@@ -34,7 +38,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 {
 	enum report_by by = REPORT_ALL;
 	struct report report = {0};
-	bool json = false;
+	bool json = false, correlate = false;
+	const char *with = NULL;
 	int code, status;
 
 	while ((code = cli_option__next(verb, argc, argv)) != -1) {
@@ -42,6 +47,10 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			return CLI_WRONG_INPUT;
 		if (code == 'j')
 			json = true;
+		else if (code == OPT_CORRELATE)
+			correlate = true;
+		else if (code == OPT_WITH)
+			with = optarg;
 		else if (parse_by(optarg, &by) < 0)
 			return cli_usage_error(
 				verb, "--by %s: there is layer, process, thread, event and site",
@@ -50,6 +59,12 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	if (optind + 1 != argc)
 		return cli_usage_error(verb,
 				       optind == argc ? "no trace given" : "one trace at a time");
+	if (with != NULL && !correlate)
+		return cli_usage_error(verb, "--with goes with --correlate");
+	if (correlate && by != REPORT_ALL)
+		return cli_usage_error(verb, "--by and --correlate are two reports: choose one");
+	if (correlate)
+		return compare__print_correlation(argv[optind], with, json);
 	if (by == REPORT_SITE) {
 		report.sites = report_sites__new();
 		if (report.sites == NULL)
@@ -73,7 +88,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 const struct cli_verb cli_report = {
 	.name = "report",
 	.summary = "what is in a trace, what was lost, what it cost",
-	.usage = "report [--by layer|process|thread|event|site] [--json] TRACE",
+	.usage = "report [--by layer|process|thread|event|site] [--json] TRACE\n"
+		 "report --correlate [--with TEXT] [--json] TRACE",
 	.text = "Reads the whole trace and shows its events by layer and by process, the phases "
 		"with what "
 		"happened inside, what observing cost the program, and what could not be recorded "
@@ -88,6 +104,8 @@ const struct cli_verb cli_report = {
 		    "pem report --by thread pem-trace-make-1\n"
 		    "                            which thread did how much of what\n"
 		    "pem report --by site TRACE  where memory was allocated, and how much\n"
+		    "pem report --correlate TRACE\n"
+		    "                            what goes with long phases and slow calls\n"
 		    "pem report --json TRACE | jq .events\n"
 		    "                            produced, delivered, discarded, overwritten\n"
 		    "pem report TRACE > /dev/null && echo nothing is unaccounted for\n"

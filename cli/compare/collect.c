@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: MIT
+/*
+ * collect.c - reads a trace once and makes series of what its events say (contract: series.h)
+ *
+ * It goes by what specs declare (meaning, roles, units), and knows no event's name. The one
+ * exception is the event that holds lists of counters (pem/trace.h).
+ */
+#include "series.h"
+#include "grow.h"
+#include "intervals.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PROGRESS_STEP 16384
+/* If the trace does not say how long it is, windows begin so short. */
+#define WINDOW_NS 1000000u
+/* Most counters of threads and CPUs that are followed, and most kinds of intervals. */
+#define READINGS_MAX 65536u
+#define KINDS_MAX 1024u
+#define COUNTERS_MAX 16u
+
+/* The metrics of an event. */
+struct event_metrics {
+	const struct pem_event *event;
+	long count, value; /* metrics; -1: none */
+	int field; /* of the value */
+	bool is_phase, is_context;
+};
+
+struct reading {
+	uint64_t time_ns;
+	double value;
+};
+
+struct collecting {
+	struct compare_series *series;
+	struct event_metrics *events;
+	struct cli_map event_at; /* key: event id */
+	struct cli_map reading_at; /* key: counter and what it counts */
+	struct reading *readings;
+	size_t reading_count, reading_capacity;
+	struct cli_map kind_at; /* key: hash of group and name; value: metric */
+	struct pem_intervals *intervals;
+	long counters[COUNTERS_MAX]; /* metrics of the list of counters; -1: none */
+	bool has_counters;
+};
+
+/* Is the event one that was recorded only to know who runs where? */
+static bool is_context(const struct pem_trace_info *info, const char *name)
+{
+	const char *at = info->context_events;
+	size_t bytes = strlen(name);
+
+	for (; *at != '\0'; at += strcspn(at, " "), at += *at == ' ')
+		if (strcspn(at, " ") == bytes && strncmp(at, name, bytes) == 0)
+			return true;
+	return false;
+}
+
+static bool is_number(const struct pem_field *field)
+{
+	return field->type >= PEM_TYPE_UINT8 && field->type <= PEM_TYPE_FLOAT64;
+}
+
+/*
+ * The value of an event: sizes are summed, counters grow, and other values are levels. -1: it has
+ * none. *kind is set.
+ */
+static int value_of(const struct pem_event *event, enum compare_kind *kind)
+{
+	int size = pem_event__field_by_role(event, PEM_ROLE_SIZE);
+	int value = pem_event__field_by_role(event, PEM_ROLE_VALUE);
+
+	if (event->meaning == PEM_MEANS_OBJECT)
+		return -1;
+	*kind = COMPARE_SUM;
+	if (size >= 0)
+		return is_number(&event->fields[size]) ? size : -1;
+	if (value < 0 || !is_number(&event->fields[value]) ||
+	    event->fields[value].label_kind != PEM_LABELS_NONE)
+		return -1;
+	if (event->meaning == PEM_MEANS_COUNTER)
+		*kind = COMPARE_GROWTH;
+	else if (event->meaning == PEM_MEANS_GAUGE || event->meaning == PEM_MEANS_SAMPLE ||
+		 strcmp(event->fields[value].unit, "bytes") != 0)
+		*kind = COMPARE_LEVEL;
+	return value;
+}
+
+static bool is_interval(const struct pem_event *event)
+{
+	return event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
+	       event->meaning == PEM_MEANS_INTERVAL_END;
+}
+
+/* As pem report has it: intervals that programs declare, of a level that is recorded as usual. */
+static bool is_phase(const struct pem_event *event)
+{
+	return is_interval(event) && event->level <= PEM_LEVEL_INFO &&
+	       (strcmp(event->layer, "APP") == 0 || strcmp(event->layer, "CPO") == 0);
+}
+
+/* What the metrics of an event have in common with those of the interval that it begins or ends. */
+static const char *origin_of(const struct pem_event *event)
+{
+	return is_interval(event) ? event->group : event->name;
+}
+
+/* Make the metrics of an event, at its first record. Returns 0 or -ENOMEM. */
+static int open_event(struct collecting *c, struct event_metrics *e)
+{
+	const struct pem_event *event = e->event;
+	enum compare_kind kind = COMPARE_COUNT;
+	char name[192];
+
+	e->field = value_of(event, &kind);
+	e->value = -1;
+	/* How often counters are read is nothing that the program did. */
+	e->count = -1;
+	if (event->meaning != PEM_MEANS_COUNTER && event->meaning != PEM_MEANS_SAMPLE)
+		e->count = compare_series__metric(c->series, cli_event_name(event), COMPARE_COUNT,
+						  "", origin_of(event));
+	if (e->field >= 0) {
+		if (kind == COMPARE_GROWTH)
+			snprintf(name, sizeof(name), "%s", cli_event_name(event));
+		else
+			snprintf(name, sizeof(name), "%s %s", cli_event_name(event),
+				 event->fields[e->field].name);
+		e->value = compare_series__metric(c->series, name, kind,
+						  event->fields[e->field].unit, origin_of(event));
+	}
+	if (e->count >= 0)
+		c->series->metrics[e->count].is_context = e->is_context;
+	if (e->value >= 0)
+		c->series->metrics[e->value].is_context = e->is_context;
+	return e->count == -ENOMEM || e->value == -ENOMEM ? -ENOMEM : 0;
+}
+
+/* --- counters --- */
+
+/*
+ * A counter holds what it has counted so far. What it counted since its last reading is spread over
+ * that time. first: what to do with the first reading.
+ */
+static int take_reading(struct collecting *c, size_t metric, uint64_t key, uint64_t time_ns,
+			double value, bool from_zero)
+{
+	uint32_t *at = cli_map__at(&c->reading_at, key);
+	struct reading before = {.value = -1};
+	int rc = 0;
+
+	if (at == NULL)
+		return -ENOMEM;
+	if (*at == UINT32_MAX) {
+		if (c->reading_count == READINGS_MAX)
+			return 0;
+		if (pem_grow(&c->readings, sizeof(*c->readings), c->reading_count + 1,
+			     &c->reading_capacity) < 0)
+			return -ENOMEM;
+		*at = (uint32_t)c->reading_count++;
+	} else {
+		before = c->readings[*at];
+	}
+	if (before.value >= 0 && value >= before.value)
+		rc = compare_series__spread(c->series, metric, before.time_ns, time_ns,
+					    value - before.value);
+	else if (before.value < 0 && from_zero)
+		rc = compare_series__add(c->series, metric, time_ns, value);
+	c->readings[*at] = (struct reading){time_ns, value};
+	return rc;
+}
+
+static uint64_t counter_key(const struct pem_record *record, uint32_t number)
+{
+	return (((uint64_t)record->pid << 32 | record->tid) * 0x9e3779b97f4a7c15ull) ^
+	       ((uint64_t)record->cpu << 32 | number);
+}
+
+/* Name the metrics of the list of counters. */
+static int open_counters(struct collecting *c)
+{
+	const char *at = c->series->info->counters;
+	size_t i;
+
+	for (i = 0; i < COUNTERS_MAX; i++)
+		c->counters[i] = -1;
+	for (i = 0; i < COUNTERS_MAX && *at != '\0'; i++) {
+		size_t bytes = strcspn(at, ",");
+		char name[192];
+
+		snprintf(name, sizeof(name), "%.*s", (int)(bytes < 180 ? bytes : 180), at);
+		c->counters[i] = compare_series__metric(c->series, name, COMPARE_GROWTH, "", name);
+		if (c->counters[i] == -ENOMEM)
+			return -ENOMEM;
+		at += bytes + (at[bytes] == ',');
+	}
+	c->has_counters = true;
+	return 0;
+}
+
+/* A list of what all counters of a CPU have counted so far. */
+static int take_counters(struct collecting *c, const struct pem_record *record)
+{
+	int list = pem_event__field(record->event, "counterValues");
+	int missing = pem_event__field(record->event, "missing");
+	uint64_t mask = missing >= 0 ? pem_record__u64(record, (unsigned int)missing) : 0, value;
+	const void *values;
+	uint32_t n, i;
+	int rc = c->has_counters ? 0 : open_counters(c);
+
+	n = list >= 0 && record->event->fields[list].element_type == PEM_TYPE_UINT64
+		    ? pem_record__list(record, (unsigned int)list, &values)
+		    : 0;
+	for (i = 0; rc == 0 && i < n && i < COUNTERS_MAX; i++) {
+		struct pem_record of_cpu = {.cpu = record->cpu};
+
+		if (mask >> i & 1 || c->counters[i] < 0)
+			continue;
+		memcpy(&value, (const char *)values + i * sizeof(value), sizeof(value));
+		rc = take_reading(c, (size_t)c->counters[i], counter_key(&of_cpu, ~i),
+				  record->time_ns, (double)value, false);
+	}
+	return rc;
+}
+
+/* --- intervals --- */
+
+/* The metric of an interval's duration; -1: there is no room for it. */
+static long duration_of(struct collecting *c, const struct event_metrics *e,
+			const struct pem_record *record)
+{
+	const char *text = pem_interval__name(record), *p;
+	uint64_t key = 14695981039346656037ull; /* FNV-1a 64 */
+	char name[192];
+	uint32_t *at;
+	long metric;
+
+	for (p = record->event->group; *p != '\0'; p++)
+		key = (key ^ (unsigned char)*p) * 1099511628211ull;
+	for (p = text; *p != '\0'; p++)
+		key = (key ^ (unsigned char)*p) * 1099511628211ull;
+	if (c->kind_at.count >= KINDS_MAX)
+		return -1;
+	at = cli_map__at(&c->kind_at, key);
+	if (at == NULL)
+		return -ENOMEM;
+	if (*at != UINT32_MAX)
+		return (long)*at;
+	if (pem_event__field_by_role(record->event, PEM_ROLE_NAME) >= 0)
+		snprintf(name, sizeof(name), "duration of %.150s", text);
+	else
+		snprintf(name, sizeof(name), "duration of %.150s", record->event->group);
+	metric = compare_series__metric(c->series, name, COMPARE_DURATION, "ns",
+					record->event->group);
+	if (metric < 0)
+		return metric == -ENOMEM ? -ENOMEM : -1;
+	c->series->metrics[metric].is_phase = e->is_phase;
+	*at = (uint32_t)metric;
+	return metric;
+}
+
+static int begin_interval(struct collecting *c, const struct event_metrics *e,
+			  const struct pem_record *record)
+{
+	long metric = duration_of(c, e, record);
+	void *data;
+
+	if (metric < 0)
+		return metric == -ENOMEM ? -ENOMEM : 0;
+	data = compare_instances__begin(c->series, (size_t)metric, record->time_ns);
+	if (data == NULL)
+		return -ENOMEM;
+	compare_instances__forget(pem_intervals__begin(c->intervals, record, data));
+	return 0;
+}
+
+static int end_interval(struct collecting *c, const struct pem_record *record)
+{
+	void *data = pem_intervals__end(c->intervals, record);
+	uint64_t begin_ns;
+	size_t metric;
+	int rc;
+
+	if (data == NULL)
+		return 0;
+	metric = compare_instances__metric(data);
+	begin_ns = compare_instances__begin_ns(data);
+	if (record->time_ns < begin_ns) {
+		compare_instances__forget(data);
+		return 0;
+	}
+	rc = compare_instances__end(c->series, data, record->time_ns);
+	if (rc == 0)
+		rc = compare_series__add(c->series, metric, record->time_ns,
+					 (double)(record->time_ns - begin_ns));
+	return rc;
+}
+
+/* --- records --- */
+
+static int take_value(struct collecting *c, const struct event_metrics *e,
+		      const struct pem_record *record)
+{
+	double value = pem_record__f64(record, (unsigned int)e->field);
+
+	if (c->series->metrics[e->value].kind == COMPARE_GROWTH)
+		return take_reading(c, (size_t)e->value, counter_key(record, record->event->id),
+				    record->time_ns, value, c->series->info->ran_ns == 0);
+	/* A negative size is an error number. */
+	if (c->series->metrics[e->value].kind == COMPARE_SUM && !(value >= 0))
+		return 0;
+	return compare_series__add(c->series, (size_t)e->value, record->time_ns, value);
+}
+
+static int take_record(struct collecting *c, const struct pem_record *record)
+{
+	uint32_t *at = cli_map__at(&c->event_at, record->event->id);
+	struct event_metrics *e;
+	int rc = 0;
+
+	if (at == NULL || *at == UINT32_MAX)
+		return -ENOMEM;
+	e = &c->events[*at];
+	if (e->field == -2)
+		rc = open_event(c, e);
+	if (rc == 0 && record->event->meaning == PEM_MEANS_INTERVAL_END)
+		rc = end_interval(c, record);
+	if (rc == 0 && e->count >= 0)
+		rc = compare_series__add(c->series, (size_t)e->count, record->time_ns, 1);
+	if (rc == 0 && e->value >= 0)
+		rc = take_value(c, e, record);
+	if (rc == 0 && record->event->meaning == PEM_MEANS_INTERVAL_BEGIN)
+		rc = begin_interval(c, e, record);
+	if (rc == 0 && strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0)
+		rc = take_counters(c, record);
+	c->series->read++;
+	return rc;
+}
+
+static int prepare(struct collecting *c)
+{
+	struct compare_series *s = c->series;
+	const struct pem_model *model = pem_trace__model(s->trace);
+	size_t i, count = pem_model__count(model);
+
+	s->end_ns = s->info->duration_ns;
+	s->window_ns = s->end_ns != 0 ? s->end_ns / COMPARE_WINDOWS + 1 : WINDOW_NS;
+	s->window_count = s->end_ns / s->window_ns + 1;
+	s->instances = compare_instances__new();
+	c->intervals = pem_intervals__new();
+	c->events = calloc(count + 1, sizeof(*c->events));
+	if (s->instances == NULL || c->intervals == NULL || c->events == NULL)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		const struct pem_event *event = pem_model__event(model, i);
+		uint32_t *at = cli_map__at(&c->event_at, event->id);
+
+		if (at == NULL)
+			return -ENOMEM;
+		*at = (uint32_t)i;
+		c->events[i].event = event;
+		c->events[i].field = -2; /* it has no metrics yet */
+		c->events[i].is_phase = is_phase(event);
+		c->events[i].is_context = is_context(s->info, event->name);
+	}
+	return 0;
+}
+
+static int read_records(struct collecting *c)
+{
+	struct pem_record record = {.size = sizeof(record)};
+	struct pem_trace *trace = c->series->trace;
+	uint64_t total = pem_trace__total_balance(trace).delivered;
+	struct cli_progress progress;
+	int rc;
+
+	cli_progress__start(&progress, "reading");
+	for (;;) {
+		rc = pem_trace__next(trace, &record, NULL);
+		if (rc == -EINVAL) {
+			c->series->damaged++;
+			continue;
+		}
+		if (rc <= 0)
+			break;
+		rc = take_record(c, &record);
+		if (rc < 0)
+			break;
+		if (c->series->read % PROGRESS_STEP == 0)
+			cli_progress__update(c->series->read, total, &progress);
+	}
+	cli_progress__end(&progress);
+	return rc;
+}
+
+static void weigh(struct compare_series *s)
+{
+	struct pem_balance b = pem_trace__total_balance(s->trace);
+
+	s->balanced = s->info->complete && s->damaged == 0 &&
+		      b.produced == b.delivered + b.discarded + b.overwritten &&
+		      b.delivered == s->read;
+	if (b.discarded != 0 || b.overwritten != 0 || s->damaged != 0 || !s->info->complete) {
+		s->has_losses = true;
+		s->unlocated = true;
+	}
+}
+
+int compare_series__read(struct compare_series *s, const char *directory)
+{
+	struct collecting c = {.series = s};
+	void *data;
+	int rc;
+
+	s->directory = strdup(directory);
+	s->trace = cli_trace__open(directory, &rc);
+	if (s->trace == NULL)
+		return rc;
+	s->info = pem_trace__info(s->trace);
+	rc = s->directory != NULL ? prepare(&c) : -ENOMEM;
+	if (rc == 0)
+		rc = read_records(&c);
+	if (rc == 0) {
+		weigh(s);
+		rc = compare_series__derive(s);
+	}
+	while (c.intervals != NULL && (data = pem_intervals__take(c.intervals)) != NULL)
+		compare_instances__forget(data);
+	pem_intervals__free(c.intervals);
+	cli_map__free(&c.event_at);
+	cli_map__free(&c.reading_at);
+	cli_map__free(&c.kind_at);
+	free(c.readings);
+	free(c.events);
+	if (rc < 0)
+		return cli_error(CLI_FAILED, "reading %s failed: %s", directory, strerror(-rc));
+	return CLI_DONE;
+}
+
+void compare_series__free(struct compare_series *s)
+{
+	size_t i;
+
+	for (i = 0; i < s->metric_count; i++) {
+		free(s->metrics[i].sum);
+		free(s->metrics[i].weight);
+		free(s->metrics[i].histogram);
+	}
+	free(s->metrics);
+	compare_instances__free(s->instances);
+	pem_trace__close(s->trace);
+	free(s->directory);
+}
+
+const char *compare_series__losses(const struct compare_series *s)
+{
+	size_t i, lost = 0;
+
+	if (!s->has_losses)
+		return NULL;
+	if (s->unlocated)
+		return "records were lost, and nothing says when, so that no window is whole";
+	for (i = 0; i < s->window_count; i++)
+		lost += s->lost[i];
+	return cli_format("%zu of %zu windows are left out, because records of them were lost",
+			  lost, s->window_count);
+}
