@@ -9,23 +9,26 @@
 
 #include <pem/model.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 
 struct pem_output {
 	FILE *file; /* The caller writes here. pem_output__finish reports errors. */
 	char *path; /* NULL: standard output */
-	char *temporary;
+	char *temporary; /* name of the file until it is complete; NULL: it has none */
+	bool nameless; /* The file gets a name when it is complete. */
 };
 
 /*
- * Open path for writing, through a temporary file beside it. '-' is standard output. Returns 0, or
- * -errno with error.
+ * Open path for writing. Until the output is finished the file has no name, or, where the file
+ * system knows no such files, a temporary name beside path, which SIGINT, SIGTERM, SIGHUP and
+ * SIGPIPE remove. '-' is standard output. Returns 0, or -errno with error.
  */
 int pem_output__open(struct pem_output *output, const char *path, struct pem_error *error);
 /*
- * Close the output. If result is 0, the file is renamed to path. If result is negative, or if
- * something could not be written, the temporary file is removed. Returns result, or -errno with
- * error.
+ * Close the output. If result is 0, the file appears at path. If result is negative, or if
+ * something could not be written, nothing is left and a file that was at path stays. Returns
+ * result, or -errno with error.
  */
 int pem_output__finish(struct pem_output *output, int result, struct pem_error *error);
 
