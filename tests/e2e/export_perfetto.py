@@ -229,4 +229,18 @@ def as_many_events_as_the_report_counts():
     assert "sh" in {text(get(t, "process"), "process_name") for t in known.values() if get(t, "process")}, "no sh"
 
 
+@test
+def one_suffix():
+    "the demo and the man page name files as the exporter does"
+    rc, out, _ = run([PEM, "export", "--list", "--json"])
+    equal(rc, 0, "status")
+    suffix = next((f["suffix"] for f in json.loads(out) if f["name"] == "perfetto"), None)
+    if suffix is None:
+        skip("the exporter is not built")
+    for path in ("demo/run", "docs/man/pem-export.1"):
+        with open(os.path.join(ROOT, path), encoding="utf-8") as f:
+            named = re.findall(r"(?:demo|run)(\.[\w-]*(?:perfetto|pftrace)[\w-]*)", f.read())
+        equal(set(named), {suffix}, "suffixes in " + path)
+
+
 run_all()
