@@ -421,7 +421,9 @@ static int matches(const struct pem_event *event, const char *pattern)
 		       any_source(event, pattern, 0);
 	if (strncmp(class_on, "::", 2) == 0)
 		class_on += 2;
-	if (strcmp(pattern, event->class_name) == 0 || strcmp(pattern, event->specifier) == 0 ||
+	/* Neither a class nor a specifier has a colon, so a pattern with '::' matches none of them.
+	 */
+	if (glob(pattern, event->class_name) || glob(pattern, event->specifier) ||
 	    glob(pattern, event->name) || glob(pattern, class_on))
 		return 1;
 	if (strncasecmp(pattern, event->layer, n) != 0)

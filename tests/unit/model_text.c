@@ -298,6 +298,15 @@ static void matches_patterns(void **state)
 	assert_true(pem_event__matches(e, "Mem::*"));
 	assert_true(pem_event__matches(e, "OS::???::Page*t"));
 	assert_true(pem_event__matches(e, "*"));
+	assert_true(pem_event__matches(e, "Page*"));
+	assert_true(pem_event__matches(e, "P?geF*"));
+	assert_true(pem_event__matches(e, "Page*@1"));
+	assert_true(pem_event__matches(e, "M*m"));
+	assert_false(pem_event__matches(e, "Page*@2"));
+	assert_false(pem_event__matches(e, "page*"));
+	assert_false(pem_event__matches(e, "age*"));
+	assert_false(pem_event__matches(e, "Page*::*"));
+	assert_false(pem_event__matches(e, "OS::Page*"));
 	assert_true(pem_event__matches(e, "os"));
 	assert_true(pem_event__matches(e, "OS::Mem"));
 	assert_true(pem_event__matches(e, "os::Mem"));

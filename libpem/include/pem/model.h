@@ -118,9 +118,9 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
  * Return 1 if an event matches a pattern, else 0. A pattern is
  *
  *	LAYER			'OS', 'os'
- *	CLASS			'Sched', 'OS::Sched'
- *	SPECIFIER		'Switch'
- *	a whole name, or CLASS::SPECIFIER, with * and ?: 'OS::*', '*Fault'
+ *	CLASS			'Sched', 'OS::Sched'; alone also with * and ?: 'Mut*'
+ *	SPECIFIER		'Switch'; also with * and ?: 'MutexWait*'
+ *	a whole name, or CLASS::SPECIFIER, with * and ?: 'OS::*', 'Mem::*', '*Fault'
  *	PATTERN@2		only events of version 2
  *	a tracepoint or probe that events come from: 'sched:*', 'fentry:vfs_read'
  *
