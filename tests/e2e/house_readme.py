@@ -90,4 +90,19 @@ def commands_exist():
         assert re.search(r"^%s:|^\.PHONY:.*\b%s\b" % (target, target), out, re.MULTILINE), "make %s is not known" % target
 
 
+@test
+def the_language_is_told_whole():
+    "docs/spec-language.md has every word of specs, every backend, and how each kind of source that has them takes values"
+    text = page("docs/spec-language.md")
+    for name, words in re.findall(r"\bpem_(\w+)_words\[[^]]*\] = \{(.*?)\};", page("shared/model_words.c"), re.DOTALL):
+        for word in set(re.findall(r'"([^"]+)"', words)) - {"-", "probe"}:  # no spec holds an ad-hoc probe
+            assert "`%s`" % word in text, "%s, a word of %s" % (word, name)
+    table = text[text.index("## What comes out"):]
+    rc, out, err = run([BUILD + "/bin/pem-codegen", "--backends"])
+    equal((rc, err), (0, ""), "pem-codegen --backends")
+    for name in out.split():
+        assert re.search(r"^\|[^|]*`%s`" % re.escape(name), table, re.MULTILINE), "no line for backend " + name
+    assert "`arg0`" in text, "how a static probe's values are taken"
+
+
 run_all()
