@@ -314,6 +314,17 @@ void cli_folder__remove(const char *path);
 struct pem_trace *cli_trace__open(const char *directory, int *status);
 
 /*
+ * The field of an allocation's event that is 0 where no memory was got, by its role; -1: the event
+ * is no allocation, or does not tell.
+ */
+int cli_allocation__result(const struct pem_event *event);
+/*
+ * Did an allocation of some bytes fail? result is its event's cli_allocation__result(), size the
+ * field of the bytes. Whoever asks for nothing may get no memory and has not failed.
+ */
+bool cli_allocation__failed(const struct pem_record *record, int result, int size);
+
+/*
  * Describe the gaps of a trace in few sentences (gaps.c). False: the sentence of an earlier gap
  * covers gap i, too. Else text is the sentence of gap i and of all gaps that differ from it in one
  * word, which is a name.

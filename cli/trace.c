@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * trace.c - opens a trace for a verb that reads it, and completes the trace of a killed recorder
- * first
+ * first; what the meaning of a record says
  */
 #include "cli.h"
 
@@ -41,4 +41,17 @@ struct pem_trace *cli_trace__open(const char *directory, int *status)
 		*status = cli_error(cli_status_of_errno(errno), "%s",
 				    *error.text != '\0' ? error.text : strerror(errno));
 	return trace;
+}
+
+int cli_allocation__result(const struct pem_event *event)
+{
+	return event->meaning == PEM_MEANS_ALLOCATION
+		       ? pem_event__field_by_role(event, PEM_ROLE_ADDRESS)
+		       : -1;
+}
+
+bool cli_allocation__failed(const struct pem_record *record, int result, int size)
+{
+	return result >= 0 && pem_record__u64(record, (unsigned int)result) == 0 &&
+	       pem_record__u64(record, (unsigned int)size) != 0;
 }

@@ -26,6 +26,7 @@ struct event_metrics {
 	const struct pem_event *event;
 	long count, value; /* metrics; -1: none */
 	int field; /* of the value */
+	int result; /* see cli_allocation__result */
 	bool is_phase, is_context;
 };
 
@@ -308,8 +309,9 @@ static int take_value(struct collecting *c, const struct event_metrics *e,
 	if (c->series->metrics[e->value].kind == COMPARE_GROWTH)
 		return take_reading(c, (size_t)e->value, counter_key(record, record->event->id),
 				    record->time_ns, value, c->series->info->ran_ns == 0);
-	/* A negative size is an error number. */
-	if (c->series->metrics[e->value].kind == COMPARE_SUM && !(value >= 0))
+	/* A negative size is an error number. An allocation that failed took no memory. */
+	if (c->series->metrics[e->value].kind == COMPARE_SUM &&
+	    (!(value >= 0) || cli_allocation__failed(record, e->result, e->field)))
 		return 0;
 	return compare_series__add(c->series, (size_t)e->value, record->time_ns, value);
 }
@@ -361,6 +363,7 @@ static int prepare(struct collecting *c)
 			return -ENOMEM;
 		*at = (uint32_t)i;
 		c->events[i].event = event;
+		c->events[i].result = cli_allocation__result(event);
 		c->events[i].field = -2; /* it has no metrics yet */
 		c->events[i].is_phase = is_phase(event);
 		c->events[i].is_context = is_context(s->info, event->name);

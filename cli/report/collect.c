@@ -73,6 +73,7 @@ static int prepare_events(struct report *report, struct counting *c)
 		e->sample = report_page_sample__of(e->event);
 		e->balance = pem_trace__event_balance(report->trace, e->event);
 		choose_value(e);
+		e->result = cli_allocation__result(e->event);
 		at = cli_map__at(&c->event_at, e->event->id);
 		if (at == NULL)
 			return -ENOMEM;
@@ -164,6 +165,24 @@ static int keep_counter(struct report *report, struct counting *c, uint32_t even
 	return 0;
 }
 
+/* Add to the sum of an event, up to the limits of 64 bits. */
+static void add_to_sum(struct report_event *e, uint64_t value, double value_f)
+{
+	enum pem_type type = e->event->fields[e->field].type;
+
+	e->total_f += value_f;
+	if (type == PEM_TYPE_FLOAT32 || type == PEM_TYPE_FLOAT64)
+		return;
+	if (type < PEM_TYPE_INT8 || type > PEM_TYPE_INT64) {
+		e->overflowed |= value > UINT64_MAX - e->total;
+		e->total = value > UINT64_MAX - e->total ? UINT64_MAX : e->total + value;
+	} else if (__builtin_add_overflow((int64_t)e->total, (int64_t)value,
+					  (int64_t *)&e->total)) {
+		e->overflowed = true;
+		e->total = (uint64_t)((int64_t)value < 0 ? INT64_MIN : INT64_MAX);
+	}
+}
+
 static int count_value(struct report *report, struct counting *c, uint32_t event,
 		       const struct pem_record *record)
 {
@@ -176,11 +195,13 @@ static int count_value(struct report *report, struct counting *c, uint32_t event
 	if (e->value == VALUE_LAST) {
 		e->total = pem_record__u64(record, (unsigned int)e->field);
 		e->total_f = pem_record__f64(record, (unsigned int)e->field);
+	} else if (cli_allocation__failed(record, e->result, e->field)) {
+		e->failed++;
 	} else if (pem_record__f64(record, (unsigned int)e->field) >= 0) {
 		/* A negative size is an error number, so it is not summed. */
 		e->summed++;
-		e->total += pem_record__u64(record, (unsigned int)e->field);
-		e->total_f += pem_record__f64(record, (unsigned int)e->field);
+		add_to_sum(e, pem_record__u64(record, (unsigned int)e->field),
+			   pem_record__f64(record, (unsigned int)e->field));
 	}
 	return 0;
 }
@@ -284,8 +305,7 @@ static void sum_counters(struct report *report)
 	for (i = 0; i < report->counter_count; i++) {
 		struct report_event *e = &report->events[report->counters[i].event];
 
-		e->total += report->counters[i].last;
-		e->total_f += report->counters[i].last_f;
+		add_to_sum(e, report->counters[i].last, report->counters[i].last_f);
 	}
 }
 

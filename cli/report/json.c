@@ -132,8 +132,12 @@ static void add_value(struct json_object *object, const struct report_event *e)
 		json_object_object_add(object, key, json_object_new_int64((int64_t)e->total));
 	else
 		cli_json__count(object, key, e->total);
+	if (e->overflowed)
+		cli_json__flag(object, "overflowed", true);
 	if (e->value == VALUE_SUM && e->summed != 0)
 		cli_json__real(object, "mean", e->total_f / (double)e->summed);
+	if (e->value == VALUE_SUM && e->result >= 0)
+		cli_json__count(object, "failed", e->failed);
 }
 
 static struct json_object *per_event_json(const struct report *r)

@@ -90,15 +90,19 @@ static void print_head(const struct report *r, const char *directory)
 /* Describe a sum and its mean. */
 static const char *sum_words(const struct report_event *e, const struct pem_field *field)
 {
+	const char *over = e->overflowed ? "over " : "", *failed = "";
 	double mean = e->total_f / (double)e->summed;
 
+	if (e->failed != 0)
+		failed =
+			cli_format("%s%s failed", e->summed != 0 ? "; " : "", cli_count(e->failed));
 	if (e->summed == 0)
-		return "";
+		return failed;
 	if (field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64)
-		return cli_format("in all %s %.20s, mean %s", cli_decimal(e->total_f), field->unit,
-				  cli_decimal(mean));
-	return cli_format("in all %.60s, mean %.60s", cli_quantity(e->total, field->unit),
-			  cli_quantity((uint64_t)(mean + 0.5), field->unit));
+		return cli_format("in all %s %.20s, mean %s%s", cli_decimal(e->total_f),
+				  field->unit, cli_decimal(mean), failed);
+	return cli_format("in all %s%.60s, mean %.60s%s", over, cli_quantity(e->total, field->unit),
+			  cli_quantity((uint64_t)(mean + 0.5), field->unit), failed);
 }
 
 static const char *value_of(const struct report_event *e)

@@ -30,12 +30,16 @@ struct report_event {
 	struct pem_balance balance; /* as recorded */
 	enum report_value value;
 	int field; /* index of the field that holds the value */
+	int result; /* see cli_allocation__result */
 	/*
 	 * The sum, or the last value. A counter's last values are summed over all that it counted.
+	 * A sum that passes a limit of 64 bits stays at the limit.
 	 */
 	uint64_t total;
-	double total_f; /* as total, for a floating field */
+	double total_f; /* as total, but never at a limit */
+	bool overflowed; /* the sum passed a limit; total is the limit */
 	uint64_t summed; /* number of values in the sum */
+	uint64_t failed; /* allocations that got no memory; their sizes are not summed */
 };
 
 struct report_process {
