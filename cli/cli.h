@@ -24,6 +24,7 @@ enum cli_status {
 	CLI_NOT_HERE = 2, /* this machine can't do it, or this user may not */
 	CLI_FAILED = 3, /* an error while working */
 	CLI_UNACCOUNTED = 4, /* done, but the balance does not account for all events */
+	CLI_DIFFERS = 5, /* done, and what was compared differs by more than the limit */
 	CLI_NOT_EXECUTABLE = 126, /* as a shell reports it */
 	CLI_NOT_FOUND = 127,
 };
@@ -53,7 +54,8 @@ struct cli_verb {
 };
 
 extern const struct cli_verb cli_launch, cli_list, cli_record, cli_stat, cli_report, cli_export,
-	cli_doctor, cli_mark, cli_gen, cli_spec, cli_snapshot, cli_top, cli_db, cli_page_size;
+	cli_doctor, cli_mark, cli_gen, cli_spec, cli_snapshot, cli_top, cli_db, cli_page_size,
+	cli_diff;
 
 #define CLI_OPTION_BAD '?'
 /*

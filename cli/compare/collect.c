@@ -109,6 +109,14 @@ static const char *origin_of(const struct pem_event *event)
 	return is_interval(event) ? event->group : event->name;
 }
 
+static void describe(struct compare_series *s, long metric, const struct event_metrics *e)
+{
+	if (metric < 0)
+		return;
+	s->metrics[metric].is_context = e->is_context;
+	s->metrics[metric].event_id = e->event->id;
+}
+
 /* Make the metrics of an event, at its first record. Returns 0 or -ENOMEM. */
 static int open_event(struct collecting *c, struct event_metrics *e)
 {
@@ -132,10 +140,8 @@ static int open_event(struct collecting *c, struct event_metrics *e)
 		e->value = compare_series__metric(c->series, name, kind,
 						  event->fields[e->field].unit, origin_of(event));
 	}
-	if (e->count >= 0)
-		c->series->metrics[e->count].is_context = e->is_context;
-	if (e->value >= 0)
-		c->series->metrics[e->value].is_context = e->is_context;
+	describe(c->series, e->count, e);
+	describe(c->series, e->value, e);
 	return e->count == -ENOMEM || e->value == -ENOMEM ? -ENOMEM : 0;
 }
 
@@ -257,6 +263,7 @@ static long duration_of(struct collecting *c, const struct event_metrics *e,
 					record->event->group);
 	if (metric < 0)
 		return metric == -ENOMEM ? -ENOMEM : -1;
+	describe(c->series, metric, e);
 	c->series->metrics[metric].is_phase = e->is_phase;
 	*at = (uint32_t)metric;
 	return metric;

@@ -38,7 +38,7 @@ static const char *sure(const struct compare_relation *relation)
 	/* Where it goes both ways, the whole has no direction to be sure of. */
 	if (relation->verdict == COMPARE_SOMETIMES)
 		return "";
-	return q < 0.001 ? "> 99.9 %" : cli_format("%.1f %%", 100 * (1 - q));
+	return q < 0.001 ? ">99.9 %" : cli_format("%.1f %%", 100 * (1 - q));
 }
 
 /* The metric comes first in a relation: the target follows it by lag. */

@@ -40,6 +40,7 @@ struct compare_metric {
 	enum compare_kind kind;
 	/* Metrics of one origin say the same in two ways: the event's or interval's group. */
 	char origin[96];
+	uint32_t event_id; /* of the event, or of the interval's begin; 0: it is of none */
 	bool is_phase; /* DURATION: of a phase */
 	bool is_context; /* events that nobody asked for */
 	size_t above, below; /* RATIO: indexes of the two metrics */
