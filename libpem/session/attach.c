@@ -119,16 +119,21 @@ static void note_in_log(struct pem_session *s, const struct pem_context *who)
 	pem_trace_writer__set_info(s->log->writer, info);
 }
 
-static void say_silent(struct pem_session *s, uint32_t pid)
+/* Tell both the log and the caller, which may have no log, that a process will raise nothing. */
+static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *error)
 {
 	char name[PEM_NAME_BYTES];
+	struct pem_error why;
 
 	pem_process_name(pid, name);
-	pem_session__say(s, PEM_LOG_WARNING,
-			 "process %u (%s) raises no application events: it was not started with "
-			 "libpem; start it with 'pem run -- %s'%s",
-			 pid, name, name,
-			 pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
+	pem_error__set(&why, 0,
+		       "process %u (%s) raises no application events: it was not started with "
+		       "libpem; start it with 'pem run -- %s'%s",
+		       pid, name, name,
+		       pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
+	pem_session__say(s, PEM_LOG_WARNING, "%s", why.text);
+	if (error)
+		*error = why;
 }
 
 /* Let the sources observe a target. */
@@ -199,6 +204,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 		result = check_process(who->pid, error);
 	if (result)
 		return result;
+	pem_error__set(error, 0, "%s", "");
 	pem_session__lock(s);
 	context = pem_session__context(s, who, who->pid, PEM_CONTEXT_TARGET);
 	if (context < 0) {
@@ -229,7 +235,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 				"eight sessions observe process %u already; end one of them",
 				who->pid);
 		else if (!result && who->pid && !pem_session__has_started(who->pid))
-			say_silent(s, who->pid);
+			say_silent(s, who->pid, error);
 	}
 	pem_session__unlock(s);
 	return result;

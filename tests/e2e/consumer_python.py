@@ -384,6 +384,25 @@ def attach():
 
 
 @test
+def attach_to_a_silent_process():
+    "a process that can raise no events is told of: by the log, or by a warning of Python's where there is none"
+    child = start(["sleep", "100"], env={"LD_PRELOAD": None})
+    try:
+        out = python("""
+            import warnings; said = []
+            for log in None, lambda *told: said.append(told):
+                with warnings.catch_warnings(record=True) as caught, pemapi.Session(log=log) as session:
+                    warnings.simplefilter("always")
+                    print(session.attach(int(sys.argv[1])), session.attach(os.getpid()), [str(w.message).split(":")[0] for w in caught])
+            print([(level, sentence.split(":")[0]) for level, sentence in said if "raises" in sentence])
+            """, str(child.pid))
+    finally:
+        child.kill()
+    said = "process %d (sleep) raises no application events" % child.pid
+    equal(out, "0 1 %r\n0 1 []\n%r\n" % ([said], [("warning", said)]), "output")
+
+
+@test
 def attach_by_number():
     "a session attaches to a process by its number, and says in a sentence what it can't attach to"
     out = python("""

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT
 /*
- * consumer.cpp - what tests/e2e/consumer_cxx.py checks of pem.hpp: prints a line for each thing that holds, in TAP's words
+ * consumer.cpp - what tests/e2e/consumer_cxx.py checks of pem.hpp: prints a line for each thing
+ * that holds, in TAP's words
  */
 #include <pem/pem.hpp>
 
 #include "stubs/gc.h"
 
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <sched.h>
+#include <spawn.h>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <unordered_map>
 
 static int number;
@@ -42,6 +47,25 @@ static void test_statistics()
 	      "statistics hold count, sum, least and most");
 	stats.reset();
 	holds(stats.read()[0].count == 0, "a reset statistic is empty");
+}
+
+/* A process that raises no application events. */
+static void test_silent()
+{
+	pem::session session;
+	char name[] = "sleep", seconds[] = "100", *argv[] = {name, seconds, nullptr},
+	     *none = nullptr;
+	std::string why = "?";
+	pid_t child;
+
+	holds(posix_spawnp(&child, name, nullptr, nullptr, argv, &none) == 0 &&
+		      session.attach(pem::context().process(std::uint32_t(child)), &why) == 0,
+	      "none is found");
+	holds(why.find("raises no application events") != why.npos, "why there are none is told");
+	kill(child, SIGKILL);
+	waitpid(child, nullptr, 0);
+	session.attach(pem::context::this_process(), &why);
+	holds(why.empty(), "of a process that has them nothing is told");
 }
 
 /* On any CPU: on the first and, if there is another, on the last. */
@@ -289,6 +313,7 @@ int main(int argc, char **argv)
 {
 	test_statistics();
 	test_nowhere_in_particular();
+	test_silent();
 	test_wide();
 	test_order();
 	test_callback();

@@ -740,7 +740,10 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  * soon as it has been told. Events that neither the catalogue nor the caller describes are observed
  * when the process has described them, some milliseconds later.
  *
- * Returns how many processes with application events were found, or -errno with error. -ESRCH: no
+ * Returns how many processes with application events were found, or -errno with error. If it is 0
+ * and the context names a process that can raise none, because it was not started with libpem, then
+ * error has a sentence that says so, which the log gets as a warning, too: statistics of
+ * application events there stay 0. In all other cases of success error has no text. -ESRCH: no
  * such process; -EPERM: another user's; -EUSERS: eight sessions observe it; -ENOSPC: more than 63
  * contexts in the session; -EINVAL: the context. On failure the session may observe a part of it.
  * Blocks while sources open, some 50 ms, and while

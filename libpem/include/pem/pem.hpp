@@ -704,12 +704,18 @@ class session
 	{
 		impl::check(pem_session__set_budget(c(), share));
 	}
-	/* Returns the processes with application events that were found. */
-	int attach(const context &who)
+	/*
+	 * Returns the processes with application events that were found. why_none gets a sentence
+	 * if a process is named that can raise none, else "".
+	 */
+	int attach(const context &who, std::string *why_none = nullptr)
 	{
 		pem_error why = {};
+		int found = impl::check(pem_session__attach(c(), &who, &why), why);
 
-		return impl::check(pem_session__attach(c(), &who, &why), why);
+		if (why_none)
+			*why_none = why.text;
+		return found;
 	}
 	std::vector<pem_statistic_owner> processes()
 	{

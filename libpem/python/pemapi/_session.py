@@ -11,6 +11,7 @@ import errno
 import math
 import os
 import struct
+import warnings
 import weakref
 from collections import namedtuple
 
@@ -270,7 +271,7 @@ class Session:
                                           chunk_count=chunk_count, overwrite=overwrite, log=self._log)
         self._events = Events()
         self._handle = _made(lib.pem_session__open(self._options, why), why)
-        self._owner = os.getpid()
+        self._owner, self._silent = os.getpid(), not log
         _sessions.add(self)
 
     @classmethod
@@ -278,6 +279,7 @@ class Session:
         """A session that somebody else opened and closes."""
         of = cls.__new__(cls)
         of._handle, of._handles, of._functions, of._events, of._owner = handle, set(), [], Events(), None
+        of._silent = False  # who opened it has its log
         return of
 
     def close(self):
@@ -399,10 +401,14 @@ class Session:
     def attach(self, context=None):
         """
         Observe programs that run already, and those to come in the context: a Context, or a process's number. Returns how many
-        have application events.
+        have application events. A named process that can raise none is a warning of the session's log, or of Python's if the
+        session has no log.
         """
         why = _c.Error()
-        return _check(lib.pem_session__attach(self._c(), _where(context), why), why)
+        found = _check(lib.pem_session__attach(self._c(), _where(context), why), why)
+        if not found and why.text and self._silent:
+            warnings.warn(text(why.text), RuntimeWarning, stacklevel=2)
+        return found
 
     def processes(self):
         """Observed processes now."""
