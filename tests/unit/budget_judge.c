@@ -166,6 +166,21 @@ static void nothing_steps_up_above_half_of_the_budget(void **state)
 	assert_int_equal(e[1].detail, PEM_DETAIL_STATISTICS);
 }
 
+/* A step up may bring the cost to 80 % of the budget. */
+static void a_step_up_leaves_a_fifth_of_the_budget(void **state)
+{
+	struct pem_budget_event e = logged(79000);
+
+	(void)state;
+	e.detail = PEM_DETAIL_STATISTICS;
+	assert_int_equal(judge(&e, 1, 0.01), 1);
+	assert_int_equal(e.detail, PEM_DETAIL_LOG);
+	e.detail = PEM_DETAIL_STATISTICS;
+	e.count = 81000;
+	assert_int_equal(judge(&e, 1, 0.01), 0);
+	assert_int_equal(e.detail, PEM_DETAIL_STATISTICS);
+}
+
 /* At a rate that is known it is not tried what can't fit. */
 static void steady_load_does_not_flap(void **state)
 {
@@ -276,6 +291,7 @@ int main(void)
 		cmocka_unit_test(without_cpu_time_there_is_no_judgement),
 		cmocka_unit_test(back_up_when_the_rate_falls),
 		cmocka_unit_test(nothing_steps_up_above_half_of_the_budget),
+		cmocka_unit_test(a_step_up_leaves_a_fifth_of_the_budget),
 		cmocka_unit_test(steady_load_does_not_flap),
 		cmocka_unit_test(a_load_at_the_edge_does_not_flap),
 		cmocka_unit_test(tries_become_rarer),
