@@ -86,3 +86,5 @@ $(B)/tests/cli_status: $(call objects,cli/progress.c cli/text.c)
 $(B)/tests/program_memory: $(call objects,cli/program_events.c cli/progress.c cli/text.c)
 # The arithmetic of comparing: tests/unit/compare_stats.c.
 $(B)/tests/compare_stats: $(call objects,cli/compare/stats.c)
+# The windows of a trace: tests/unit/compare_series.c.
+$(B)/tests/compare_series: $(call objects,cli/compare/series.c cli/compare/instances.c)

@@ -6,6 +6,7 @@
  * exception is the event that holds lists of counters (pem/trace.h).
  */
 #include "series.h"
+#include "cli.h"
 #include "grow.h"
 #include "intervals.h"
 
@@ -42,7 +43,13 @@ struct collecting {
 	struct cli_map reading_at; /* key: counter and what it counts */
 	struct reading *readings;
 	size_t reading_count, reading_capacity;
-	struct cli_map kind_at; /* key: hash of group and name; value: metric */
+	bool forgot_readings;
+	/* Durations, by the hash of group and name. At most half of the entries are used. */
+	struct {
+		uint64_t key; /* 0: free */
+		long metric; /* -1: there was no room for one */
+	} kinds[2 * KINDS_MAX];
+	size_t kind_count;
 	struct pem_intervals *intervals;
 	long counters[COUNTERS_MAX]; /* metrics of the list of counters; -1: none */
 	bool has_counters;
@@ -156,13 +163,17 @@ static int take_reading(struct collecting *c, size_t metric, uint64_t key, uint6
 {
 	uint32_t *at = cli_map__at(&c->reading_at, key);
 	struct reading before = {.value = -1};
-	int rc = 0;
 
 	if (at == NULL)
 		return -ENOMEM;
 	if (*at == UINT32_MAX) {
-		if (c->reading_count == READINGS_MAX)
-			return 0;
+		/* What is forgotten begins anew, and what it counted meanwhile is not known. */
+		if (c->reading_count == READINGS_MAX) {
+			cli_map__free(&c->reading_at);
+			c->reading_count = 0;
+			c->forgot_readings = true;
+			return take_reading(c, metric, key, time_ns, value, false);
+		}
 		if (pem_grow(&c->readings, sizeof(*c->readings), c->reading_count + 1,
 			     &c->reading_capacity) < 0)
 			return -ENOMEM;
@@ -171,12 +182,12 @@ static int take_reading(struct collecting *c, size_t metric, uint64_t key, uint6
 		before = c->readings[*at];
 	}
 	if (before.value >= 0 && value >= before.value)
-		rc = compare_series__spread(c->series, metric, before.time_ns, time_ns,
-					    value - before.value);
-	else if (before.value < 0 && from_zero)
-		rc = compare_series__add(c->series, metric, time_ns, value);
+		compare_series__spread(c->series, metric, before.time_ns, time_ns,
+				       value - before.value);
+	else if (before.value < 0 && from_zero && !c->forgot_readings)
+		compare_series__add(c->series, metric, time_ns, value);
 	c->readings[*at] = (struct reading){time_ns, value};
-	return rc;
+	return 0;
 }
 
 static uint64_t counter_key(const struct pem_record *record, uint32_t number)
@@ -234,38 +245,54 @@ static int take_counters(struct collecting *c, const struct pem_record *record)
 
 /* --- intervals --- */
 
-/* The metric of an interval's duration; -1: there is no room for it. */
-static long duration_of(struct collecting *c, const struct event_metrics *e,
-			const struct pem_record *record)
+static uint64_t hash(uint64_t h, const char *text)
 {
-	const char *text = pem_interval__name(record), *p;
-	uint64_t key = 14695981039346656037ull; /* FNV-1a 64 */
+	for (; *text != '\0'; text++)
+		h = (h ^ (unsigned char)*text) * 1099511628211ull; /* FNV-1a 64 */
+	return h;
+}
+
+/* Make the metric of an interval's duration. Returns -1 if there is no room for it, or -ENOMEM. */
+static long new_duration(struct collecting *c, const struct event_metrics *e,
+			 const struct pem_record *record)
+{
+	bool is_named = pem_event__field_by_role(record->event, PEM_ROLE_NAME) >= 0;
 	char name[192];
-	uint32_t *at;
 	long metric;
 
-	for (p = record->event->group; *p != '\0'; p++)
-		key = (key ^ (unsigned char)*p) * 1099511628211ull;
-	for (p = text; *p != '\0'; p++)
-		key = (key ^ (unsigned char)*p) * 1099511628211ull;
-	if (c->kind_at.count >= KINDS_MAX)
-		return -1;
-	at = cli_map__at(&c->kind_at, key);
-	if (at == NULL)
-		return -ENOMEM;
-	if (*at != UINT32_MAX)
-		return (long)*at;
-	if (pem_event__field_by_role(record->event, PEM_ROLE_NAME) >= 0)
-		snprintf(name, sizeof(name), "duration of %.150s", text);
-	else
-		snprintf(name, sizeof(name), "duration of %.150s", record->event->group);
+	snprintf(name, sizeof(name), "duration of %.150s",
+		 is_named ? pem_interval__name(record) : record->event->group);
 	metric = compare_series__metric(c->series, name, COMPARE_DURATION, "ns",
 					record->event->group);
 	if (metric < 0)
 		return metric == -ENOMEM ? -ENOMEM : -1;
 	describe(c->series, metric, e);
 	c->series->metrics[metric].is_phase = e->is_phase;
-	*at = (uint32_t)metric;
+	return metric;
+}
+
+/* The metric of an interval's duration; -1: there is no room for it; -ENOMEM. */
+static long duration_of(struct collecting *c, const struct event_metrics *e,
+			const struct pem_record *record)
+{
+	uint64_t key = hash(hash(14695981039346656037ull, record->event->group),
+			    pem_interval__name(record)) |
+		       1;
+	size_t i = (key >> 1) % (2 * KINDS_MAX);
+	long metric;
+
+	while (c->kinds[i].key != 0 && c->kinds[i].key != key)
+		i = (i + 1) % (2 * KINDS_MAX);
+	if (c->kinds[i].key == key)
+		return c->kinds[i].metric;
+	if (c->kind_count == KINDS_MAX)
+		return -1;
+	metric = new_duration(c, e, record);
+	if (metric == -ENOMEM)
+		return metric;
+	c->kind_count++;
+	c->kinds[i].key = key;
+	c->kinds[i].metric = metric;
 	return metric;
 }
 
@@ -300,9 +327,8 @@ static int end_interval(struct collecting *c, const struct pem_record *record)
 		return 0;
 	}
 	rc = compare_instances__end(c->series, data, record->time_ns);
-	if (rc == 0)
-		rc = compare_series__add(c->series, metric, record->time_ns,
-					 (double)(record->time_ns - begin_ns));
+	compare_series__add(c->series, metric, record->time_ns,
+			    (double)(record->time_ns - begin_ns));
 	return rc;
 }
 
@@ -320,7 +346,8 @@ static int take_value(struct collecting *c, const struct event_metrics *e,
 	if (c->series->metrics[e->value].kind == COMPARE_SUM &&
 	    (!(value >= 0) || cli_allocation__failed(record, e->result, e->field)))
 		return 0;
-	return compare_series__add(c->series, (size_t)e->value, record->time_ns, value);
+	compare_series__add(c->series, (size_t)e->value, record->time_ns, value);
+	return 0;
 }
 
 static int take_record(struct collecting *c, const struct pem_record *record)
@@ -337,7 +364,7 @@ static int take_record(struct collecting *c, const struct pem_record *record)
 	if (rc == 0 && record->event->meaning == PEM_MEANS_INTERVAL_END)
 		rc = end_interval(c, record);
 	if (rc == 0 && e->count >= 0)
-		rc = compare_series__add(c->series, (size_t)e->count, record->time_ns, 1);
+		compare_series__add(c->series, (size_t)e->count, record->time_ns, 1);
 	if (rc == 0 && e->value >= 0)
 		rc = take_value(c, e, record);
 	if (rc == 0 && record->event->meaning == PEM_MEANS_INTERVAL_BEGIN)
@@ -441,7 +468,6 @@ int compare_series__read(struct compare_series *s, const char *directory)
 	pem_intervals__free(c.intervals);
 	cli_map__free(&c.event_at);
 	cli_map__free(&c.reading_at);
-	cli_map__free(&c.kind_at);
 	free(c.readings);
 	free(c.events);
 	if (rc < 0)

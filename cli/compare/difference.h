@@ -9,6 +9,7 @@
 #ifndef PEM_COMPARE_DIFFERENCE_H
 #define PEM_COMPARE_DIFFERENCE_H
 
+#include "cli.h"
 #include "series.h"
 #include "stats.h"
 

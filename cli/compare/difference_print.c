@@ -17,9 +17,12 @@ static const char *value_words(const struct compare_differences *d,
 {
 	const char *each = d->are_rates && !row->is_mean ? "/s" : "";
 
-	if (strcmp(row->unit, "ns") == 0)
+	/* What these words are made for */
+	bool is_usual = value >= 0 && value < 1e18;
+
+	if (is_usual && strcmp(row->unit, "ns") == 0)
 		return cli_format("%s%s", cli_duration((uint64_t)value), each);
-	if (strcmp(row->unit, "bytes") == 0)
+	if (is_usual && strcmp(row->unit, "bytes") == 0)
 		return cli_format("%s%s", cli_bytes((uint64_t)value), each);
 	if (fabs(value) < 1e15 && fabs(value - rint(value)) < 1e-6)
 		return cli_format("%s%s", cli_signed((int64_t)rint(value)), each);

@@ -8,6 +8,7 @@
 #ifndef PEM_COMPARE_RELATE_H
 #define PEM_COMPARE_RELATE_H
 
+#include "cli.h"
 #include "series.h"
 #include "stats.h"
 

@@ -11,9 +11,12 @@
 
 static const char *value_words(const struct compare_metric *m, double value)
 {
-	if (strcmp(m->unit, "ns") == 0)
+	/* What these words are made for */
+	bool is_usual = value >= 0 && value < 1e18;
+
+	if (is_usual && strcmp(m->unit, "ns") == 0)
 		return cli_duration((uint64_t)value);
-	if (strcmp(m->unit, "bytes") == 0)
+	if (is_usual && strcmp(m->unit, "bytes") == 0)
 		return cli_bytes((uint64_t)value);
 	return cli_decimal(value);
 }

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -100,11 +101,14 @@ static void add_duration(struct compare_metric *m, double ns)
 	m->histogram[step < COMPARE_HISTOGRAM ? step : COMPARE_HISTOGRAM - 1]++;
 }
 
-int compare_series__add(struct compare_series *s, size_t metric, uint64_t time_ns, double value)
+void compare_series__add(struct compare_series *s, size_t metric, uint64_t time_ns, double value)
 {
 	struct compare_metric *m = &s->metrics[metric];
 	size_t window;
 
+	/* A field may hold anything, and one value that is no number would spoil all sums. */
+	if (!isfinite(value))
+		return;
 	compare_series__reach(s, time_ns);
 	window = time_ns / s->window_ns;
 	m->sum[window] += value;
@@ -114,27 +118,28 @@ int compare_series__add(struct compare_series *s, size_t metric, uint64_t time_n
 		m->weight[window] += 1;
 	if (m->histogram != NULL)
 		add_duration(m, value);
-	return 0;
 }
 
-int compare_series__spread(struct compare_series *s, size_t metric, uint64_t begin_ns,
-			   uint64_t end_ns, double amount)
+void compare_series__spread(struct compare_series *s, size_t metric, uint64_t begin_ns,
+			    uint64_t end_ns, double amount)
 {
 	struct compare_metric *m = &s->metrics[metric];
 	uint64_t at = begin_ns, to;
 
-	if (end_ns <= begin_ns)
-		return compare_series__add(s, metric, end_ns, amount);
+	if (end_ns <= begin_ns || !isfinite(amount)) {
+		compare_series__add(s, metric, end_ns, amount);
+		return;
+	}
 	compare_series__reach(s, end_ns);
 	m->total += amount;
 	m->total_weight += 1;
 	for (; at < end_ns; at = to) {
-		to = (at / s->window_ns + 1) * s->window_ns;
-		to = to < end_ns ? to : end_ns;
+		to = end_ns - at > s->window_ns - at % s->window_ns
+			     ? at + (s->window_ns - at % s->window_ns)
+			     : end_ns;
 		m->sum[at / s->window_ns] +=
 			amount * ((double)(to - at) / (double)(end_ns - begin_ns));
 	}
-	return 0;
 }
 
 void compare_series__lose(struct compare_series *s, uint64_t begin_ns, uint64_t end_ns)

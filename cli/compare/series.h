@@ -14,7 +14,9 @@
 #ifndef PEM_COMPARE_SERIES_H
 #define PEM_COMPARE_SERIES_H
 
-#include "cli.h"
+#include <pem/trace.h>
+
+#include <stdbool.h>
 
 /* A trace has 256 to 512 windows, if its length is known. */
 #define COMPARE_WINDOWS 512u
@@ -87,12 +89,12 @@ struct compare_series {
  */
 long compare_series__metric(struct compare_series *series, const char *name, enum compare_kind kind,
 			    const char *unit, const char *origin);
-/* Add a value to a metric at a time. Returns 0 or -ENOMEM. */
-int compare_series__add(struct compare_series *series, size_t metric, uint64_t time_ns,
-			double value);
+/* Add a value to a metric at a time. A value that is no finite number is left out. */
+void compare_series__add(struct compare_series *series, size_t metric, uint64_t time_ns,
+			 double value);
 /* Spread an amount evenly over the time from begin_ns to end_ns. */
-int compare_series__spread(struct compare_series *series, size_t metric, uint64_t begin_ns,
-			   uint64_t end_ns, double amount);
+void compare_series__spread(struct compare_series *series, size_t metric, uint64_t begin_ns,
+			    uint64_t end_ns, double amount);
 /* Records from begin_ns to end_ns may be lost: leave the windows out. */
 void compare_series__lose(struct compare_series *series, uint64_t begin_ns, uint64_t end_ns);
 /* The time is so late: make windows long enough. Called by compare_series__add, too. */
