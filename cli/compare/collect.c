@@ -21,6 +21,8 @@
 #define READINGS_MAX 65536u
 #define KINDS_MAX 1024u
 #define COUNTERS_MAX 16u
+/* The reader takes no more streams. */
+#define STREAMS_MAX 65536u
 
 /* The metrics of an event. */
 struct event_metrics {
@@ -53,6 +55,11 @@ struct collecting {
 	struct pem_intervals *intervals;
 	long counters[COUNTERS_MAX]; /* metrics of the list of counters; -1: none */
 	bool has_counters;
+	enum compare_source source; /* of the record */
+	size_t losses; /* of the trace, that are known so far */
+	/* By source: until when records may be missing, as far as is known. */
+	uint64_t doubtful_ns[COMPARE_SOURCES];
+	uint64_t seen[STREAMS_MAX / 64]; /* bits: streams that had a record */
 };
 
 /* Is the event one that was recorded only to know who runs where? */
@@ -116,12 +123,13 @@ static const char *origin_of(const struct pem_event *event)
 	return is_interval(event) ? event->group : event->name;
 }
 
-static void describe(struct compare_series *s, long metric, const struct event_metrics *e)
+static void describe(struct collecting *c, long metric, const struct event_metrics *e)
 {
 	if (metric < 0)
 		return;
-	s->metrics[metric].is_context = e->is_context;
-	s->metrics[metric].event_id = e->event->id;
+	c->series->metrics[metric].is_context = e->is_context;
+	c->series->metrics[metric].event_id = e->event->id;
+	c->series->metrics[metric].source = c->source;
 }
 
 /* Make the metrics of an event, at its first record. Returns 0 or -ENOMEM. */
@@ -147,8 +155,8 @@ static int open_event(struct collecting *c, struct event_metrics *e)
 		e->value = compare_series__metric(c->series, name, kind,
 						  event->fields[e->field].unit, origin_of(event));
 	}
-	describe(c->series, e->count, e);
-	describe(c->series, e->value, e);
+	describe(c, e->count, e);
+	describe(c, e->value, e);
 	return e->count == -ENOMEM || e->value == -ENOMEM ? -ENOMEM : 0;
 }
 
@@ -212,6 +220,8 @@ static int open_counters(struct collecting *c)
 		c->counters[i] = compare_series__metric(c->series, name, COMPARE_GROWTH, "", name);
 		if (c->counters[i] == -ENOMEM)
 			return -ENOMEM;
+		if (c->counters[i] >= 0)
+			c->series->metrics[c->counters[i]].source = c->source;
 		at += bytes + (at[bytes] == ',');
 	}
 	c->has_counters = true;
@@ -266,7 +276,7 @@ static long new_duration(struct collecting *c, const struct event_metrics *e,
 					record->event->group);
 	if (metric < 0)
 		return metric == -ENOMEM ? -ENOMEM : -1;
-	describe(c->series, metric, e);
+	describe(c, metric, e);
 	c->series->metrics[metric].is_phase = e->is_phase;
 	return metric;
 }
@@ -322,7 +332,8 @@ static int end_interval(struct collecting *c, const struct pem_record *record)
 		return 0;
 	metric = compare_instances__metric(data);
 	begin_ns = compare_instances__begin_ns(data);
-	if (record->time_ns < begin_ns) {
+	/* Between them another end or begin may be lost. */
+	if (record->time_ns < begin_ns || begin_ns < c->doubtful_ns[c->source]) {
 		compare_instances__forget(data);
 		return 0;
 	}
@@ -350,6 +361,34 @@ static int take_value(struct collecting *c, const struct event_metrics *e,
 	return 0;
 }
 
+/* Keep when a stream begins. */
+static void note_stream(struct collecting *c, const struct pem_record *record)
+{
+	uint32_t i = record->stream % STREAMS_MAX;
+
+	if (c->seen[i / 64] >> (i % 64) & 1)
+		return;
+	c->seen[i / 64] |= 1ull << (i % 64);
+	if (record->time_ns > c->series->reaches_ns[c->source])
+		c->series->reaches_ns[c->source] = record->time_ns;
+}
+
+static void note_losses(struct collecting *c)
+{
+	size_t count = pem_trace__loss_count(c->series->trace);
+	struct pem_trace_loss loss = {.size = sizeof(loss)};
+
+	for (; c->losses < count; c->losses++) {
+		enum compare_source source;
+
+		if (pem_trace__loss(c->series->trace, c->losses, &loss) < 0)
+			continue;
+		source = compare_source__of(loss.source);
+		if (loss.end_ns != UINT64_MAX && loss.end_ns > c->doubtful_ns[source])
+			c->doubtful_ns[source] = loss.end_ns;
+	}
+}
+
 static int take_record(struct collecting *c, const struct pem_record *record)
 {
 	uint32_t *at = cli_map__at(&c->event_at, record->event->id);
@@ -359,6 +398,9 @@ static int take_record(struct collecting *c, const struct pem_record *record)
 	if (at == NULL || *at == UINT32_MAX)
 		return -ENOMEM;
 	e = &c->events[*at];
+	c->source = compare_source__of(record->source);
+	note_stream(c, record);
+	note_losses(c);
 	if (e->field == -2)
 		rc = open_event(c, e);
 	if (rc == 0 && record->event->meaning == PEM_MEANS_INTERVAL_END)
@@ -439,10 +481,7 @@ static void weigh(struct compare_series *s)
 	s->balanced = s->info->complete && s->damaged == 0 &&
 		      b.produced == b.delivered + b.discarded + b.overwritten &&
 		      b.delivered == s->read;
-	if (b.discarded != 0 || b.overwritten != 0 || s->damaged != 0 || !s->info->complete) {
-		s->has_losses = true;
-		s->unlocated = true;
-	}
+	compare_series__find_losses(s);
 }
 
 int compare_series__read(struct compare_series *s, const char *directory)
@@ -488,18 +527,4 @@ void compare_series__free(struct compare_series *s)
 	compare_instances__free(s->instances);
 	pem_trace__close(s->trace);
 	free(s->directory);
-}
-
-const char *compare_series__losses(const struct compare_series *s)
-{
-	size_t i, lost = 0;
-
-	if (!s->has_losses)
-		return NULL;
-	if (s->unlocated)
-		return "records were lost, and nothing says when, so that no window is whole";
-	for (i = 0; i < s->window_count; i++)
-		lost += s->lost[i];
-	return cli_format("%zu of %zu windows are left out, because records of them were lost",
-			  lost, s->window_count);
 }

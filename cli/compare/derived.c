@@ -41,6 +41,7 @@ int compare_series__derive(struct compare_series *s)
 			continue;
 		s->metrics[at].above = above;
 		s->metrics[at].below = below;
+		s->metrics[at].source = s->metrics[above].source;
 	}
 	return 0;
 }

@@ -27,6 +27,7 @@ struct of_run {
 	bool is_known;
 	double value; /* of the whole run: each second, or the mean */
 	double seconds; /* of the windows that are known */
+	size_t blocks; /* with fewer windows than blocks there are fewer of these */
 	double sums[BLOCKS], weights[BLOCKS];
 };
 
@@ -67,22 +68,27 @@ static double window_seconds(const struct compare_series *s, size_t i)
 	return end > begin ? (double)(end - begin) / 1e9 : 0;
 }
 
-/* Take a metric's blocks out of a run. m NULL: the event was recorded, and never came. */
-static void take(const struct compare_series *s, const struct compare_metric *m, struct of_run *of)
+/*
+ * Take a metric's blocks out of a run. m NULL: the event was recorded, and never came; source says
+ * who would have raised it.
+ */
+static void take(const struct compare_series *s, const struct compare_metric *m,
+		 enum compare_source source, struct of_run *of)
 {
 	size_t i, kept = 0, n = 0;
 	double sum = 0, weight = 0;
 
 	memset(of, 0, sizeof(*of));
 	for (i = 0; i < s->window_count; i++)
-		kept += !s->lost[i] && !s->unlocated;
+		kept += !compare_series__is_lost(s, source, i);
+	of->blocks = kept < BLOCKS ? kept : BLOCKS;
 	for (i = 0; i < s->window_count; i++) {
 		double part = 0, part_weight = window_seconds(s, i);
-		size_t block = kept != 0 ? n * BLOCKS / kept : 0;
+		size_t block;
 
-		if (s->lost[i] || s->unlocated)
+		if (compare_series__is_lost(s, source, i))
 			continue;
-		n++;
+		block = n++ * of->blocks / kept;
 		of->seconds += part_weight;
 		if (m != NULL)
 			of_window(s, m, i, part_weight, &part, &part_weight);
@@ -157,9 +163,9 @@ static void fill_of_blocks(struct compare_difference *row, const struct of_run *
 	unsigned int side;
 
 	for (side = 0; side < SIDES; side++) {
-		e[side] = compare__of_blocks(of[side]->sums, of[side]->weights, BLOCKS);
+		e[side] = compare__of_blocks(of[side]->sums, of[side]->weights, of[side]->blocks);
 		/* From the error of the mean back to the deviation of one block. */
-		e[side].error *= sqrt(BLOCKS);
+		e[side].error *= sqrt((double)of[side]->blocks);
 		if (are_totals) {
 			e[side].value *= of[side]->seconds;
 			e[side].error *= of[side]->seconds;
@@ -209,7 +215,7 @@ static int compare_metric(struct compare_differences *d, const struct compare_me
 			const struct compare_series *s = &d->sides[side].runs[i];
 			const struct compare_metric *same = find(s, m);
 
-			take(s, same, &of[side]);
+			take(s, same, m->source, &of[side]);
 			if (same == NULL && is_mean)
 				of[side].is_known = false;
 			known &= of[side].is_known;

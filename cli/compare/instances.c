@@ -213,16 +213,18 @@ static double value_of(const struct compare_series *s, const struct compare_phas
 size_t compare_phase__values(const struct compare_series *s, const struct compare_phase *p,
 			     size_t metric, double *values)
 {
-	size_t i, w, n = 0;
+	enum compare_source own = s->metrics[p->metric].source;
+	enum compare_source of = metric != SIZE_MAX ? s->metrics[metric].source : own;
+	size_t i, w;
 
 	for (i = 0; i < p->count; i++) {
-		bool lost = s->unlocated;
+		bool lost = false;
 
 		for (w = p->kept[i].begin_ns / s->window_ns;
 		     w <= p->kept[i].end_ns / s->window_ns && w < COMPARE_WINDOWS; w++)
-			lost |= s->lost[w];
-		if (!lost)
-			values[n++] = value_of(s, p, metric, i);
+			lost |= compare_series__is_lost(s, own, w) ||
+				compare_series__is_lost(s, of, w);
+		values[i] = lost ? NAN : value_of(s, p, metric, i);
 	}
-	return n;
+	return p->count;
 }

@@ -101,7 +101,8 @@ static size_t target_values(const struct compare_series *s, struct compare_targe
 	t->joined = 1;
 	if (t->phase != NULL) {
 		n = compare_phase__values(s, t->phase, SIZE_MAX, values);
-		t->known = n;
+		for (i = 0, t->known = 0; i < n; i++)
+			t->known += !isnan(values[i]);
 	} else {
 		n = windows_of(s, t->metric, 1, values, &t->known);
 		while ((double)t->known < KNOWN_SHARE * (double)n && n / 2 >= WINDOWS_MIN) {
@@ -131,14 +132,10 @@ static bool is_own(const struct compare_series *s, const struct compare_target *
 
 /* --- relating --- */
 
-static unsigned int lag_max(const struct compare_series *s, const struct compare_target *t,
-			    size_t n)
+static unsigned int lag_max(const struct compare_target *t, size_t n)
 {
 	size_t most = t->phase != NULL ? LAG_INSTANCES : LAG_WINDOWS;
 
-	/* With instances left out, neighbours are no neighbours. */
-	if (t->phase != NULL && s->has_losses)
-		return 0;
 	return (unsigned int)(n / LAG_SHARE < most ? n / LAG_SHARE : most);
 }
 
@@ -179,7 +176,7 @@ static int relate(struct compare_relations *r, struct compare_target *t,
 	memset(relation, 0, sizeof(*relation));
 	relation->metric = metric;
 	relation->rate.p = 1;
-	compare__correlate(&sequence, target, lag_max(s, t, n), &relation->of);
+	compare__correlate(&sequence, target, lag_max(t, n), &relation->of);
 	if (!sequence.is_constant && !isnan(relation->of.rho)) {
 		t->count++;
 		if (t->phase != NULL && !compare_metric__is_mean(&s->metrics[metric]))

@@ -77,8 +77,10 @@ static void join_pairs(struct compare_series *s)
 						       ? arrays[a][2 * k] + arrays[a][2 * k + 1]
 						       : 0;
 	}
-	for (k = 0; k < COMPARE_WINDOWS; k++)
-		s->lost[k] = k < COMPARE_WINDOWS / 2 && (s->lost[2 * k] || s->lost[2 * k + 1]);
+	for (i = 0; i < COMPARE_SOURCES; i++)
+		for (k = 0; k < COMPARE_WINDOWS; k++)
+			s->lost[i][k] = k < COMPARE_WINDOWS / 2 &&
+					(s->lost[i][2 * k] || s->lost[i][2 * k + 1]);
 	s->window_ns *= 2;
 }
 
@@ -142,7 +144,8 @@ void compare_series__spread(struct compare_series *s, size_t metric, uint64_t be
 	}
 }
 
-void compare_series__lose(struct compare_series *s, uint64_t begin_ns, uint64_t end_ns)
+void compare_series__lose(struct compare_series *s, enum compare_source source, uint64_t begin_ns,
+			  uint64_t end_ns)
 {
 	size_t i, last;
 
@@ -152,7 +155,7 @@ void compare_series__lose(struct compare_series *s, uint64_t begin_ns, uint64_t 
 	last = end_ns / s->window_ns;
 	s->has_losses = true;
 	for (i = begin_ns / s->window_ns; i <= last && i < COMPARE_WINDOWS; i++)
-		s->lost[i] = true;
+		s->lost[source][i] = true;
 }
 
 /* Sum of a metric's windows from begin on; *weight: number of values. */
@@ -180,7 +183,7 @@ size_t compare_series__values(const struct compare_series *s, size_t metric, siz
 		bool lost = false;
 
 		for (k = i; k < i + joined; k++)
-			lost |= s->lost[k];
+			lost |= compare_series__is_lost(s, m->source, k);
 		if (m->kind == COMPARE_RATIO) {
 			sum = sum_of(&s->metrics[m->above], i, i + joined, &weight);
 			weight = sum_of(&s->metrics[m->below], i, i + joined, &(double){0});
@@ -189,7 +192,7 @@ size_t compare_series__values(const struct compare_series *s, size_t metric, siz
 		}
 		if (compare_metric__is_mean(m))
 			sum = weight > 0 ? sum / weight : NAN;
-		values[n] = lost || s->unlocated ? NAN : sum;
+		values[n] = lost ? NAN : sum;
 	}
 	return n;
 }

@@ -7,6 +7,7 @@
  *	instances.c  the same for each instance of a phase
  *	collect.c    reads a trace and finds the metrics that its events have
  *	derived.c    metrics that are made of others
+ *	losses.c     windows that lack records
  *
  * Memory is bounded, whatever the trace: windows become twice as long where a trace is longer than
  * it said, and of a phase with many instances each second, fourth, ... one is kept.
@@ -36,6 +37,9 @@ enum compare_kind {
 	COMPARE_RATIO, /* of two other metrics */
 };
 
+/* Who raises events, and loses records by itself. */
+enum compare_source { COMPARE_PROGRAMS, COMPARE_KERNEL, COMPARE_COUNTERS, COMPARE_SOURCES };
+
 struct compare_metric {
 	char name[192];
 	char unit[24]; /* "": a count */
@@ -43,6 +47,7 @@ struct compare_metric {
 	/* Metrics of one origin say the same in two ways: the event's or interval's group. */
 	char origin[96];
 	uint32_t event_id; /* of the event, or of the interval's begin; 0: it is of none */
+	enum compare_source source;
 	bool is_phase; /* DURATION: of a phase */
 	bool is_context; /* events that nobody asked for */
 	size_t above, below; /* RATIO: indexes of the two metrics */
@@ -71,14 +76,15 @@ struct compare_series {
 	uint64_t window_ns;
 	size_t window_count; /* windows that the trace has, the last one may be cut */
 	uint64_t end_ns; /* the last record, or the recorded duration */
-	bool lost[COMPARE_WINDOWS]; /* records of the window were lost */
-	size_t lost_count;
+	bool lost[COMPARE_SOURCES][COMPARE_WINDOWS]; /* records of the window were lost */
+	/* By source: the latest of the times at which its streams begin. */
+	uint64_t reaches_ns[COMPARE_SOURCES];
 	struct compare_instances *instances;
 	uint64_t read; /* records */
 	uint64_t damaged; /* places that could not be read */
 	bool balanced; /* all events are accounted for */
 	bool has_losses;
-	bool unlocated; /* records were lost, and nothing says when */
+	bool unlocated[COMPARE_SOURCES]; /* records were lost, and nothing says when */
 };
 
 /* --- series.c --- */
@@ -95,8 +101,9 @@ void compare_series__add(struct compare_series *series, size_t metric, uint64_t 
 /* Spread an amount evenly over the time from begin_ns to end_ns. */
 void compare_series__spread(struct compare_series *series, size_t metric, uint64_t begin_ns,
 			    uint64_t end_ns, double amount);
-/* Records from begin_ns to end_ns may be lost: leave the windows out. */
-void compare_series__lose(struct compare_series *series, uint64_t begin_ns, uint64_t end_ns);
+/* Records of a source from begin_ns to end_ns may be lost: leave the windows out. */
+void compare_series__lose(struct compare_series *series, enum compare_source source,
+			  uint64_t begin_ns, uint64_t end_ns);
 /* The time is so late: make windows long enough. Called by compare_series__add, too. */
 void compare_series__reach(struct compare_series *series, uint64_t time_ns);
 /*
@@ -145,7 +152,7 @@ uint64_t compare_instances__begin_ns(const void *data);
 size_t compare_instances__phases(const struct compare_series *series,
 				 const struct compare_phase **phases);
 /*
- * Write a metric's value for each kept instance of a phase that no loss touches; NAN: unknown.
+ * Write a metric's value for each kept instance of a phase; NAN: unknown, also because of a loss.
  * Returns their number. metric SIZE_MAX: the duration in nanoseconds.
  */
 size_t compare_phase__values(const struct compare_series *series, const struct compare_phase *phase,
@@ -164,6 +171,15 @@ int compare_series__derive(struct compare_series *series);
  */
 int compare_series__read(struct compare_series *series, const char *directory);
 void compare_series__free(struct compare_series *series);
+
+/* --- losses.c --- */
+
+/* The source of a record's packet. */
+enum compare_source compare_source__of(uint32_t packet_source);
+/* Find the windows that lack records. The trace was read to its end. */
+void compare_series__find_losses(struct compare_series *series);
+bool compare_series__is_lost(const struct compare_series *series, enum compare_source source,
+			     size_t window);
 /* A sentence on what of the trace is left out because of losses, or NULL. */
 const char *compare_series__losses(const struct compare_series *series);
 

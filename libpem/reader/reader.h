@@ -8,10 +8,13 @@
  *	stream.c    one stream file: packets and records in their order, checked
  *	context.c   who ran where: process and thread of kernel records, names of processes
  *	about.c     .pem/run, .pem/balance and .pem/names
+ *	losses.c    times in which streams lost records
  *	record.c    fields of a record
  */
 #ifndef PEM_READER_H
 #define PEM_READER_H
+
+#include "util.h"
 
 #include <pem/trace.h>
 
@@ -122,6 +125,49 @@ void pem_stream__advance(struct pem_stream *stream);
 void pem_stream__rewind(struct pem_stream *stream);
 /* Free the buffer. It is allocated again when needed. */
 void pem_stream__release(struct pem_stream *stream);
+
+/* --- losses.c --- */
+
+/* A window of time in which a stream lost records. */
+struct pem_loss {
+	uint64_t begin_clock; /* of the record before; 0: there is none */
+	/* Of the record behind, or of damage, behind which another window begins; UINT64_MAX: the
+	 * end */
+	uint64_t end_clock;
+	uint32_t source; /* enum pem_packet_source */
+	uint32_t pid, tid, cpu; /* of the packet behind, or else of the one before */
+};
+
+struct pem_losses {
+	struct pem_loss *windows;
+	size_t count, capacity;
+	bool failed; /* there was no memory for one */
+};
+
+/* Keep a window that begins at a clock. The stream is at the record behind it, or at its end. */
+void pem_losses__note(struct pem_losses *losses, const struct pem_stream *s, uint64_t begin_clock);
+/* Forget all windows, but keep the memory. */
+void pem_losses__reset(struct pem_losses *losses);
+void pem_losses__free(struct pem_losses *losses);
+
+/* Advance a stream, and keep the window of a loss behind the record that it leaves. */
+static inline void pem_losses__advance(struct pem_losses *losses, struct pem_stream *s)
+{
+	uint64_t clock = s->clock;
+	bool lost = s->lost_in_packet;
+
+	pem_stream__advance(s);
+	if (PEM_UNLIKELY(s->starts_loss || s->head != PEM_HEAD_RECORD) &&
+	    (s->starts_loss || lost || s->torn || s->head == PEM_HEAD_DAMAGE))
+		pem_losses__note(losses, s, clock);
+}
+
+/*
+ * trace.c: the windows that have begun until the current record, in the order in which they became
+ * known, which is as soon as the record before a window has been handed out. Returns their number.
+ * *losses, unless losses is NULL: the first; valid until the next record.
+ */
+size_t pem_trace__losses(const struct pem_trace *trace, const struct pem_loss **losses);
 
 /* --- context.c --- */
 

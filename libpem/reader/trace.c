@@ -3,7 +3,7 @@
  * trace.c - opens a trace directory, merges its streams by time, hands out records with their
  * context
  *
- * Not here: packets (stream.c), context (context.c), run and balance (about.c).
+ * Not here: packets (stream.c), context (context.c), losses (losses.c), run and balance (about.c).
  *
  * Streams wait in a heap, ordered by the clocks of their heads. The stream that is being read is
  * not in the heap. It goes on being read while its head comes before the head of the heap's first
@@ -50,6 +50,7 @@ struct pem_trace {
 	struct pem_stream **heap;
 	size_t heap_count;
 	bool started;
+	struct pem_losses losses;
 	/*
 	 * Members for the time: nanoseconds at the last whole second passed, and 2^-64 parts of a
 	 * nanosecond for each tick.
@@ -344,6 +345,7 @@ void pem_trace__close(struct pem_trace *trace)
 	}
 	free(trace->streams);
 	free(trace->heap);
+	pem_losses__free(&trace->losses);
 	free(trace->images);
 	pem_context_table__free(trace->context);
 	pem_event_table__free(&trace->events);
@@ -402,7 +404,7 @@ static void start(struct pem_trace *trace)
 
 	for (i = 0; i < trace->stream_count; i++) {
 		s = &trace->streams[i];
-		pem_stream__advance(s);
+		pem_losses__advance(&trace->losses, s);
 		if (s->head != PEM_HEAD_END)
 			trace->heap[trace->heap_count++] = s;
 	}
@@ -417,7 +419,7 @@ static inline void step(struct pem_trace *trace)
 {
 	struct pem_stream *s = trace->current;
 
-	pem_stream__advance(s);
+	pem_losses__advance(&trace->losses, s);
 	if (PEM_UNLIKELY(s->head == PEM_HEAD_END)) {
 		trace->current = pop(trace);
 	} else if (trace->heap_count && before(trace->heap[0], s)) {
@@ -470,6 +472,8 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 	}
 	if (PEM_UNLIKELY(s->clock >= trace->next_image_clock) && name_images(trace, s->clock))
 		return pem_error__set(error, -ENOMEM, "no memory to follow processes");
+	if (PEM_UNLIKELY(trace->losses.failed))
+		return pem_error__set(error, -ENOMEM, "no memory to keep where records were lost");
 	record->clock = s->clock;
 	record->time_ns = time_ns(trace, s->clock);
 	record->event = s->info->event;
@@ -503,10 +507,18 @@ int pem_trace__rewind(struct pem_trace *trace)
 	trace->current = NULL;
 	trace->heap_count = 0;
 	trace->started = false;
+	pem_losses__reset(&trace->losses);
 	trace->second_clock = trace->info.start_clock;
 	trace->second_ns = 0;
 	pem_context_table__reset(trace->context);
 	return name_first_images(trace);
+}
+
+size_t pem_trace__losses(const struct pem_trace *trace, const struct pem_loss **losses)
+{
+	if (losses)
+		*losses = trace->losses.windows;
+	return trace->losses.count;
 }
 
 const struct pem_model *pem_trace__model(const struct pem_trace *trace)

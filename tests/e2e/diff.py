@@ -10,9 +10,9 @@ ENV = {"PEM_SPEC_PATH": ROOT + "/tests/programs/rounds.xml"}
 EVENTS = "APP::Rounds::*"
 
 
-def record(name, rounds, seed, *more, events=EVENTS):
+def record(name, rounds, seed, *more, events=EVENTS, options=()):
     trace = os.path.join(tmp(), name)
-    rc, _, err = run([PEM, "record", "-q", "--no-libc", "-e", events, "-o", trace, "--", ROUNDS, str(rounds), str(seed), *more],
+    rc, _, err = run([PEM, "record", "-q", "--no-libc", "-e", events, "-o", trace, *options, "--", ROUNDS, str(rounds), str(seed), *more],
                      env=ENV)
     equal(rc, 0, err)
     return trace
@@ -119,6 +119,28 @@ def a_predicate_makes_a_part():
     part = record("part", 60, 0, events="APP::Rounds::Noise where value > 500")
     result = diff(part, record("a60-0", 60, 0))
     assert "APP::Rounds::Noise" not in rows(result) and result["partial"] > 0, result
+
+
+@test
+def what_was_overwritten_is_no_zero():
+    "a flight recorder that lost the first rounds has as many ticks each second as a whole recording"
+    _, out, _ = run([PEM, "list", "OS::Syscall::Exit", "--json"])
+    for e in json.loads(out):
+        if not e["available"]:
+            skip(e["reason"])
+    # The kernel's events reach further back than the program's.
+    events = EVENTS + ",OS::Syscall::*"
+    whole = record("whole", 150, 1, events=events)
+    last = record("last", 600, 2, events=events, options=["--overwrite", "--buffer", "64K"])
+    result = diff(whole, last)
+    equal(result["amounts"], "each-second", "amounts")
+    equal(result["a"][0]["lost_windows"], 0, "windows lost of the whole one")
+    b = result["b"][0]
+    assert b["windows"] / 10 < b["lost_windows"] < b["windows"], b
+    tick = rows(result)["APP::Rounds::Tick"]
+    equal(tick["verdict"], "alike", tick)
+    assert abs(tick["change"]) < 0.5, tick
+    assert "run time" not in rows(result), "a flight recorder has no whole run"
 
 
 @test

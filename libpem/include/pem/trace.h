@@ -213,6 +213,32 @@ const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid)
  */
 const char *pem_trace__thread_name(const struct pem_trace *trace, uint32_t tid);
 
+/*
+ * A time in which a stream may have lost records: behind one of its records, and before another.
+ */
+struct pem_trace_loss {
+	size_t size; /* of this struct */
+	uint64_t begin_ns; /* of the stream's record before; 0: there is none */
+	uint64_t end_ns; /* of the stream's record behind; UINT64_MAX: there is none */
+	uint32_t pid; /* whose records; 0: unknown, or the kernel's */
+	uint32_t tid; /* 0: unknown, or the kernel's */
+	uint32_t cpu; /* of the kernel's; PEM_NO_CPU: unknown */
+	uint32_t source; /* PEM_PACKET_USER, PEM_PACKET_KERNEL or PEM_PACKET_COUNTER */
+};
+
+/*
+ * How many losses are known up to the current position. A loss is known as soon as the record
+ * before it was read, and all are at the trace's end. A recorder counts losses for each packet, so
+ * that a time may be longer than what was lost. Does not block.
+ */
+size_t pem_trace__loss_count(const struct pem_trace *trace);
+
+/*
+ * Fill in loss i, from 0 on, in the order in which they became known. loss needs its size. Returns
+ * 0; -ENOENT: there is none; -EINVAL: loss has no size. Does not block.
+ */
+int pem_trace__loss(const struct pem_trace *trace, size_t i, struct pem_trace_loss *loss);
+
 /* --- what was counted --- */
 
 /* How many producers the recorder accounted for. Does not block. */
