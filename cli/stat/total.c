@@ -50,11 +50,31 @@ static double root(double square)
 	return guess;
 }
 
+/*
+ * Programs add up 64 bits. Is it certain that a sum did not pass them? It is where the count times
+ * the greatest value fits.
+ */
+static bool sum_is_known(const struct pem_statistic *v)
+{
+	uint64_t most = v->max, limit = UINT64_MAX;
+
+	if (v->is_float || v->count == 0)
+		return true;
+	if (v->is_signed) {
+		uint64_t low = (int64_t)v->min < 0 ? 0 - v->min : v->min;
+		uint64_t high = (int64_t)v->max < 0 ? 0 - v->max : v->max;
+
+		most = low > high ? low : high;
+		limit = INT64_MAX;
+	}
+	return most <= limit / v->count;
+}
+
 static void table_row(const struct stat *s, const struct stat_group *group,
 		      const struct pem_statistic *v, uint64_t ns, struct cli_table *table)
 {
 	const char *unit = stat_unit(s, group, v->event);
-	bool counter = stat_is_counter(group, v->event);
+	bool counter = stat_is_counter(group, v->event), known;
 
 	cli_table__row(table, CLI_PLAIN);
 	cli_table__cell(table, cli_format("  %s", cli_event_name(v->event)));
@@ -73,10 +93,11 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 	cli_table__cell(table, s->field == NULL ? cli_rate(v->count, ns) : "");
 	if (!group->with_field || v->count == 0)
 		return;
-	cli_table__cell(table, number(v, v->sum, v->sum_f, unit));
+	known = sum_is_known(v);
+	cli_table__cell(table, known ? number(v, v->sum, v->sum_f, unit) : "unknown");
 	cli_table__cell(table, number(v, v->min, v->min_f, unit));
 	cli_table__cell(table, number(v, v->max, v->max_f, unit));
-	cli_table__cell(table, spread(v->mean, unit));
+	cli_table__cell(table, known ? spread(v->mean, unit) : "unknown");
 	if (s->keep & PEM_STATISTIC_VARIANCE)
 		cli_table__cell(table, spread(root(v->variance), unit));
 }
@@ -201,6 +222,8 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 		cli_json__count(object, "max", v->max);
 	}
 	cli_json__real(object, "mean", v->mean);
+	if (!stat_is_counter(group, v->event) && !sum_is_known(v))
+		cli_json__flag(object, "may_have_overflowed", true);
 	stat_distribution__json(s, group, i, object);
 	return object;
 }
