@@ -87,5 +87,5 @@ $(B)/tests/program_memory: $(call objects,cli/program_events.c cli/progress.c cl
 # The arithmetic of comparing: tests/unit/compare_stats.c.
 $(B)/tests/compare_stats: $(call objects,cli/compare/stats.c)
 # The windows of a trace: tests/unit/compare_series.c.
-$(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c instances.c losses.c) \
+$(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c instances.c losses.c derived.c) \
   cli/text.c cli/progress.c)

@@ -408,11 +408,33 @@ static double joint_df(double va, double df_a, double vb, double df_b)
 	return below > 0 ? (va + vb) * (va + vb) / below : df_a + df_b;
 }
 
+/*
+ * Bounds of b / a (Fieller, J. R. Stat. Soc. B 16 (1954), 175-185): all ratios r for which b - r *
+ * a does not differ from 0. So they exclude 1 exactly where the test says that a and b differ.
+ */
+static void set_bounds(const struct compare_estimate *a, const struct compare_estimate *b, double t,
+		       struct compare_change *c)
+{
+	double va = a->error * a->error, vb = b->error * b->error;
+	double square = a->value * a->value - t * t * va, both = a->value * b->value, root;
+
+	/* If a may be 0, any ratio is possible. */
+	if (!(square > 0))
+		return;
+	root = both * both - square * (b->value * b->value - t * t * vb);
+	root = root > 0 ? sqrt(root) : 0;
+	c->low = (both - root) / square - 1;
+	c->high = (both + root) / square - 1;
+	/* What is not negative can't fall by more than all. */
+	if (b->value >= 0 && c->low < -1)
+		c->low = -1;
+}
+
 struct compare_change compare__change(const struct compare_estimate *a,
 				      const struct compare_estimate *b)
 {
 	struct compare_change c = {NAN, NAN, NAN, NAN};
-	double va = a->error * a->error, vb = b->error * b->error, df, width;
+	double va = a->error * a->error, vb = b->error * b->error, df;
 
 	if (isnan(a->value) || isnan(b->value))
 		return c;
@@ -425,12 +447,7 @@ struct compare_change compare__change(const struct compare_estimate *a,
 		c.p = compare_t__p((b->value - a->value) / sqrt(va + vb), df);
 	else
 		c.p = b->value < a->value || b->value > a->value ? 0 : 1;
-	if (!(a->value > 0) || !(b->value > 0))
-		return c;
-	va /= a->value * a->value;
-	vb /= b->value * b->value;
-	width = compare_t__quantile(0.05, joint_df(va, a->df, vb, b->df)) * sqrt(va + vb);
-	c.low = expm1(log(b->value / a->value) - width);
-	c.high = expm1(log(b->value / a->value) + width);
+	if (a->value > 0)
+		set_bounds(a, b, compare_t__quantile(0.05, df), &c);
 	return c;
 }

@@ -106,8 +106,8 @@ struct compare_change {
 };
 
 /*
- * Compare two estimates: Welch's test, Biometrika 34 (1947), 28-35. The bounds of the ratio are
- * those of its logarithm, and so only where both values are above 0.
+ * Compare two estimates: Welch's test, Biometrika 34 (1947), 28-35. The bounds are unknown where a
+ * may be 0.
  */
 struct compare_change compare__change(const struct compare_estimate *a,
 				      const struct compare_estimate *b);

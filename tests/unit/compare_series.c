@@ -205,6 +205,32 @@ static void instances_take_what_is_inside(void **state)
 			 phases->kept[102].begin_ns - phases->kept[101].begin_ns);
 }
 
+static void cycles_per_instruction_are_derived(void **state)
+{
+	size_t cycles = metric(COMPARE_GROWTH, "HW::HWPerf::Cycles"), n, i;
+	size_t instructions = metric(COMPARE_GROWTH, "HW::HWPerf::Instructions");
+	double values[COMPARE_WINDOWS];
+
+	(void)state;
+	for (i = 0; i < 5; i++) {
+		compare_series__spread(series, cycles, i * 1000, i * 1000 + 1000,
+				       (double)(300 * (i + 1)));
+		if (i != 3)
+			compare_series__add(series, instructions, i * 1000 + 500, 200);
+	}
+	assert_int_equal(compare_series__derive(series), 0);
+	assert_int_equal(series->metric_count, 3);
+	n = compare_series__values(series, 2, 1, values);
+	assert_int_equal(n, 5);
+	near(values[0], 1.5);
+	near(values[2], 4.5);
+	/* Without an instruction there is no ratio. */
+	assert_true(isnan(values[3]));
+	/* Of joined windows it is that of the sums. */
+	compare_series__values(series, 2, 2, values);
+	near(values[0], 900.0 / 400);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -213,6 +239,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(an_amount_is_spread, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(lost_windows_are_unknown, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(means_and_quantiles, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(cycles_per_instruction_are_derived, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(instances_take_what_is_inside, set_up, tear_down),
 	};
 

@@ -299,6 +299,29 @@ static void changes(void **state)
 	assert_true(isnan(c.p));
 }
 
+/* The bounds exclude no change exactly where the test finds a change, and enclose the estimate. */
+static void bounds_agree_with_the_test(void **state)
+{
+	int i, differ = 0;
+
+	(void)state;
+	seed = 8;
+	for (i = 0; i < 1000; i++) {
+		struct compare_estimate a = {100 + normal(), 20 * uniform(), 2 + 20 * uniform()};
+		struct compare_estimate b = {a.value * exp(0.4 * normal()), 20 * uniform(),
+					     2 + 20 * uniform()};
+		struct compare_change c = compare__change(&a, &b);
+
+		if (isnan(c.low))
+			continue;
+		differ += c.p < 0.05;
+		if ((c.p < 0.05) != (c.low > 0 || c.high < 0))
+			fail_msg("p is %g, the bounds are %g to %g", c.p, c.low, c.high);
+		assert_true(c.low <= c.change && c.change <= c.high);
+	}
+	assert_true(differ > 200 && differ < 800);
+}
+
 /* How often two runs of the same law are taken for different ones, at 5 %. */
 static void equal_runs_are_found_equal(void **state)
 {
@@ -348,6 +371,7 @@ int main(void)
 		cmocka_unit_test(corrected_for_many_tries),
 		cmocka_unit_test(estimates),
 		cmocka_unit_test(changes),
+		cmocka_unit_test(bounds_agree_with_the_test),
 		cmocka_unit_test(equal_runs_are_found_equal),
 	};
 
