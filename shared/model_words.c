@@ -26,10 +26,12 @@ const char *const pem_meaning_words[] = {
 	"access",
 	"thread-name",
 	"object",
+	"thread-waking",
+	"thread-runnable",
 };
 const char *const pem_role_words[] = {
 	"-",   "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
-	"key", "cpu",     "code",   "old-address",
+	"key", "cpu",     "code",   "old-address",     "state",
 };
 const char *const pem_source_words[] = {"stub", "tracepoint", "perf", "perf-sample",
 					"usdt", "module",     "probe"};

@@ -62,7 +62,7 @@ static const struct {
 	 "'interval-begin', "
 	 "'interval-end', 'counter', 'gauge', 'allocation', 'release', 'sample', 'send', "
 	 "'receive', "
-	 "'access' or 'object'"},
+	 "'access', 'object', 'thread-waking' or 'thread-runnable'"},
 	{"meaning", "group", "a name of letters, digits, '_' and ':', 120 in all at most"},
 	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
 	{"source", "type", "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt' or 'module'"},
@@ -90,7 +90,7 @@ static const struct {
 	{"field", "role",
 	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address', 'size', "
 	 "'key', "
-	 "'cpu', 'code' or 'old-address'"},
+	 "'cpu', 'code', 'old-address' or 'state'"},
 	{"field", "from", expression},
 	{"field", "description", free_text},
 };

@@ -46,9 +46,10 @@ size_t pem_trace__loss_count(const struct pem_trace *trace)
 	return pem_trace__losses(trace, NULL);
 }
 
-/* Nanoseconds since the trace's start; 0: before it. */
-static uint64_t ns_of(const struct pem_trace_info *info, uint64_t clock)
+uint64_t pem_trace__ns(const struct pem_trace *trace, uint64_t clock)
 {
+	const struct pem_trace_info *info = pem_trace__info(trace);
+
 	if (clock < info->start_clock)
 		return 0;
 	return (uint64_t)((unsigned __int128)(clock - info->start_clock) * 1000000000u /
@@ -57,7 +58,6 @@ static uint64_t ns_of(const struct pem_trace_info *info, uint64_t clock)
 
 int pem_trace__loss(const struct pem_trace *trace, size_t i, struct pem_trace_loss *loss)
 {
-	const struct pem_trace_info *info = pem_trace__info(trace);
 	struct pem_trace_loss found = {.size = sizeof(found)};
 	const struct pem_loss *losses;
 
@@ -65,9 +65,9 @@ int pem_trace__loss(const struct pem_trace *trace, size_t i, struct pem_trace_lo
 		return -EINVAL;
 	if (i >= pem_trace__losses(trace, &losses))
 		return -ENOENT;
-	found.begin_ns = ns_of(info, losses[i].begin_clock);
-	found.end_ns =
-		losses[i].end_clock != UINT64_MAX ? ns_of(info, losses[i].end_clock) : UINT64_MAX;
+	found.begin_ns = pem_trace__ns(trace, losses[i].begin_clock);
+	found.end_ns = losses[i].end_clock != UINT64_MAX ? pem_trace__ns(trace, losses[i].end_clock)
+							 : UINT64_MAX;
 	found.pid = losses[i].pid;
 	found.tid = losses[i].tid;
 	found.cpu = losses[i].cpu;

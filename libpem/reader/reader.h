@@ -169,6 +169,11 @@ static inline void pem_losses__advance(struct pem_losses *losses, struct pem_str
  */
 size_t pem_trace__losses(const struct pem_trace *trace, const struct pem_loss **losses);
 
+/* For the context stage (libpem/context). They do not block. */
+size_t pem_trace__stream_count(const struct pem_trace *trace);
+/* losses.c: the time of a clock in nanoseconds since the trace's start; 0: before it */
+uint64_t pem_trace__ns(const struct pem_trace *trace, uint64_t clock);
+
 /* --- context.c --- */
 
 struct pem_context_table;

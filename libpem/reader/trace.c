@@ -521,6 +521,11 @@ size_t pem_trace__losses(const struct pem_trace *trace, const struct pem_loss **
 	return trace->losses.count;
 }
 
+size_t pem_trace__stream_count(const struct pem_trace *trace)
+{
+	return trace->stream_count;
+}
+
 const struct pem_model *pem_trace__model(const struct pem_trace *trace)
 {
 	return trace->model;

@@ -83,6 +83,13 @@ enum pem_meaning {
 	 * of its own address 0. Role 'key', if given: its build id, in hexadecimal.
 	 */
 	PEM_MEANS_OBJECT,
+	/*
+	 * 'thread-waking': the record's own thread is about to wake the thread of role 'thread'. It
+	 * may be an interrupt that does, while the record's thread runs.
+	 */
+	PEM_MEANS_THREAD_WAKING,
+	/* 'thread-runnable': the thread of role 'thread' no longer sleeps: it waits for a CPU */
+	PEM_MEANS_THREAD_RUNNABLE,
 	PEM_MEANING_COUNT
 };
 
@@ -147,6 +154,8 @@ enum pem_role {
 	PEM_ROLE_CODE, /* 'code': address of an instruction */
 	/* 'old-address': the block that an allocation ends, as realloc does; 0: none */
 	PEM_ROLE_OLD_ADDRESS,
+	/* 'state': 0: the thread of role 'previous-thread' stays runnable; else it sleeps */
+	PEM_ROLE_STATE,
 	PEM_ROLE_COUNT
 };
 

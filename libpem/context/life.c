@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * life.c - the processes and threads of a trace, each from its start to its end
+ *
+ * A number names another process or thread when a record starts it anew, or when it comes with
+ * another process. Those that ended stay: records may speak of them until their number is used
+ * again, and callers hold them until the pass ends.
+ *
+ * Not here: which thread a kernel's record is of (reader/context.c).
+ */
+#include "pass.h"
+#include "grow.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void pem_life__free(struct pem_life *life)
+{
+	size_t i;
+
+	for (i = 0; i < life->process_count; i++)
+		free(life->processes[i]);
+	for (i = 0; i < life->thread_count; i++) {
+		free(life->threads[i]->open);
+		free(life->threads[i]);
+	}
+	free(life->processes);
+	free(life->threads);
+	pem_keys__free(&life->by_pid);
+	pem_keys__free(&life->by_tid);
+}
+
+static void name_process(const struct pem_pass *pass, struct pem_life_process *p)
+{
+	const char *name = pem_trace__process_name(pass->trace, p->process.pid);
+
+	if (*name)
+		snprintf(p->process.name, sizeof(p->process.name), "%s", name);
+}
+
+static void name_thread(const struct pem_pass *pass, struct pem_life_thread *t)
+{
+	const char *name = pem_trace__thread_name(pass->trace, t->thread.tid);
+
+	if (*name)
+		snprintf(t->thread.name, sizeof(t->thread.name), "%.15s", name);
+}
+
+void pem_life__finish(struct pem_pass *pass)
+{
+	size_t i;
+
+	/* A process that is gone has the name that it ended with. */
+	for (i = 0; i < pass->life.process_count; i++)
+		if (pass->life.processes[i]->process.end_ns == PEM_TIME_UNKNOWN &&
+		    pem_life__process(pass, pass->life.processes[i]->process.pid) ==
+			    pass->life.processes[i])
+			name_process(pass, pass->life.processes[i]);
+}
+
+/* What streams remember may be of a number's former owner. */
+static void forget_streams(struct pem_pass *pass)
+{
+	memset(pass->streams, 0, pass->stream_count * sizeof(*pass->streams));
+}
+
+static struct pem_life_process *new_process(struct pem_pass *pass, uint32_t pid)
+{
+	struct pem_life *life = &pass->life;
+	struct pem_life_process *p;
+	void **at = pem_keys__at(&life->by_pid, pid);
+
+	if (!at || life->process_count >= PEM_NONE ||
+	    pem_grow(&life->processes, sizeof(*life->processes), life->process_count + 1,
+		     &life->process_capacity))
+		return NULL;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	if (*at)
+		forget_streams(pass);
+	p->process.number = (uint32_t)life->process_count;
+	p->process.pid = pid;
+	p->process.start_ns = p->process.end_ns = PEM_TIME_UNKNOWN;
+	p->observed_clock = pass->is_whole_machine ? 0 : UINT64_MAX;
+	life->processes[life->process_count++] = p;
+	*at = p;
+	name_process(pass, p);
+	return p;
+}
+
+struct pem_life_process *pem_life__process(struct pem_pass *pass, uint32_t pid)
+{
+	void **at = pem_keys__find(&pass->life.by_pid, pid);
+
+	return at && *at ? *at : new_process(pass, pid);
+}
+
+static struct pem_life_thread *new_thread(struct pem_pass *pass, struct pem_life_process *process,
+					  uint32_t tid)
+{
+	struct pem_life *life = &pass->life;
+	struct pem_life_thread *t;
+	void **at = pem_keys__at(&life->by_tid, tid);
+
+	if (!at || life->thread_count >= PEM_NONE ||
+	    pem_grow(&life->threads, sizeof(*life->threads), life->thread_count + 1,
+		     &life->thread_capacity))
+		return NULL;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	if (*at)
+		forget_streams(pass);
+	t->thread.number = (uint32_t)life->thread_count;
+	t->thread.tid = tid;
+	t->thread.start_ns = t->thread.end_ns = t->thread.since_ns = PEM_TIME_UNKNOWN;
+	t->thread.cpu = PEM_NO_CPU;
+	t->process = process;
+	t->thread.process = process ? &process->process : NULL;
+	if (process)
+		process->live_threads++;
+	life->threads[life->thread_count++] = t;
+	*at = t;
+	name_thread(pass, t);
+	return t;
+}
+
+struct pem_life_thread *pem_life__known(const struct pem_pass *pass, uint32_t tid)
+{
+	void **at = tid ? pem_keys__find(&pass->life.by_tid, tid) : NULL;
+
+	return at ? *at : NULL;
+}
+
+struct pem_life_thread *pem_life__thread(struct pem_pass *pass, uint32_t pid, uint32_t tid)
+{
+	struct pem_life_thread *t = pem_life__known(pass, tid);
+	struct pem_life_process *p = NULL;
+
+	if (t && (!pid || (t->process && t->process->process.pid == pid)))
+		return t;
+	if (pid) {
+		p = pem_life__process(pass, pid);
+		if (!p)
+			return NULL;
+	}
+	if (t && !t->process) {
+		t->process = p;
+		t->thread.process = &p->process;
+		p->live_threads++;
+		return t;
+	}
+	return new_thread(pass, p, tid);
+}
+
+/* --- starts and ends --- */
+
+static int start(struct pem_pass *pass, const struct pem_plan *plan,
+		 const struct pem_record *record)
+{
+	uint32_t tid = (uint32_t)pem_number__load(plan->thread, record->data);
+	uint32_t pid = plan->process.bytes ? (uint32_t)pem_number__load(plan->process, record->data)
+					   : record->pid;
+	uint32_t parent = plan->parent.bytes
+				  ? (uint32_t)pem_number__load(plan->parent, record->data)
+				  : record->pid;
+	struct pem_life_thread *t = pem_life__known(pass, tid);
+	struct pem_life_process *p, *above;
+
+	if (!tid || !pid)
+		return 0;
+	/* Several events may tell of one start. */
+	if (t && t->process && t->process->process.pid == pid &&
+	    t->thread.start_ns != PEM_TIME_UNKNOWN && !t->is_seen)
+		return 0;
+	p = pid == parent ? pem_life__process(pass, pid) : new_process(pass, pid);
+	if (!p)
+		return -ENOMEM;
+	if (pid != parent && parent) {
+		above = pem_life__process(pass, parent);
+		if (!above)
+			return -ENOMEM;
+		p->parent = above;
+		p->process.parent = &above->process;
+		p->process.start_ns = record->time_ns;
+		/* What an observed process starts is observed. */
+		if (above->observed_clock != UINT64_MAX)
+			p->observed_clock = record->clock;
+	}
+	t = new_thread(pass, p, tid);
+	if (!t)
+		return -ENOMEM;
+	t->thread.start_ns = record->time_ns;
+	return 0;
+}
+
+static int end(struct pem_pass *pass, const struct pem_plan *plan, const struct pem_record *record)
+{
+	uint32_t tid = plan->thread.bytes ? (uint32_t)pem_number__load(plan->thread, record->data)
+					  : record->tid;
+	uint32_t pid = plan->process.bytes ? (uint32_t)pem_number__load(plan->process, record->data)
+					   : record->pid;
+	struct pem_life_thread *t;
+	int rc;
+
+	if (!tid)
+		return 0;
+	t = pem_life__thread(pass, pid, tid);
+	if (!t)
+		return -ENOMEM;
+	if (t->thread.state == PEM_THREAD_ENDED)
+		return 0;
+	rc = pem_states__end(pass, t);
+	if (!rc)
+		rc = pem_intervals__thread_ends(pass, t);
+	t->thread.end_ns = record->time_ns;
+	if (!t->process)
+		return rc;
+	name_process(pass, t->process);
+	t->process->process.end_ns = record->time_ns;
+	if (t->process->live_threads)
+		t->process->live_threads--;
+	if (!t->process->live_threads)
+		pem_phases__process_ends(t->process);
+	return rc;
+}
+
+static int rename_process(struct pem_pass *pass, const struct pem_plan *plan,
+			  const struct pem_record *record)
+{
+	uint32_t pid = plan->process.bytes ? (uint32_t)pem_number__load(plan->process, record->data)
+					   : record->pid;
+	struct pem_life_process *p;
+
+	if (!pid)
+		return 0;
+	p = pem_life__process(pass, pid);
+	if (!p)
+		return -ENOMEM;
+	name_process(pass, p);
+	return 0;
+}
+
+static int rename_thread(struct pem_pass *pass, const struct pem_plan *plan,
+			 const struct pem_record *record)
+{
+	uint32_t tid = (uint32_t)pem_number__load(plan->thread, record->data);
+	struct pem_life_thread *t;
+
+	if (!tid)
+		return 0;
+	t = pem_life__thread(pass, 0, tid);
+	if (!t)
+		return -ENOMEM;
+	name_thread(pass, t);
+	return 0;
+}
+
+int pem_life__learn(struct pem_pass *pass, const struct pem_plan *plan,
+		    const struct pem_record *record)
+{
+	switch (plan->meaning) {
+	case PEM_MEANS_THREAD_START:
+		return start(pass, plan, record);
+	case PEM_MEANS_THREAD_END:
+		return end(pass, plan, record);
+	case PEM_MEANS_PROCESS_NAME:
+		return rename_process(pass, plan, record);
+	case PEM_MEANS_THREAD_NAME:
+		return rename_thread(pass, plan, record);
+	default:
+		return 0;
+	}
+}

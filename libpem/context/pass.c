@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pass.c - one record after the other, through all parts of the context stage (contract:
+ * pem/context.h)
+ */
+#include "pass.h"
+#include "grow.h"
+#include "sized.h"
+#include "util.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define OPEN_MAX 4000000u
+
+/* --- making and freeing --- */
+
+/* Which processes are observed from the trace's start on, as far as the recorder says. */
+static int observe_command(struct pem_pass *pass)
+{
+	const struct pem_trace_info *info = pem_trace__info(pass->trace);
+	struct pem_life_process *p;
+	int rc = pem_trace__rewind(pass->trace);
+
+	pass->is_whole_machine = info->machine_cpu_ns != 0;
+	if (rc || !info->command_pid)
+		return rc;
+	p = pem_life__process(pass, info->command_pid);
+	if (p)
+		p->observed_clock = 0;
+	return p ? 0 : -ENOMEM;
+}
+
+static int make_parts(struct pem_pass *pass)
+{
+	int rc = pem_plans__build(&pass->plans, pem_trace__model(pass->trace));
+
+	if (rc)
+		return rc;
+	pass->stream_count = pem_trace__stream_count(pass->trace);
+	pass->streams = calloc(pass->stream_count + 1, sizeof(*pass->streams));
+	pass->cpus = calloc(PEM_CPUS_MAX, sizeof(*pass->cpus));
+	pass->intervals.by_cpu = calloc(PEM_CPUS_MAX, sizeof(*pass->intervals.by_cpu));
+	if (!pass->streams || !pass->cpus || !pass->intervals.by_cpu)
+		return -ENOMEM;
+	return observe_command(pass);
+}
+
+struct pem_pass *pem_pass__new(struct pem_trace *trace, const struct pem_pass_options *options,
+			       struct pem_error *error)
+{
+	struct pem_pass_options given = {.size = sizeof(given)};
+	struct pem_pass *pass;
+	int rc = 0;
+
+	if (options)
+		rc = PEM_READ_SIZED(pem_pass_options, &given, options, open_max, error);
+	if (rc) {
+		errno = -rc;
+		return NULL;
+	}
+	pass = calloc(1, sizeof(*pass));
+	if (pass) {
+		pass->trace = trace;
+		pass->open_max = given.open_max ? given.open_max : OPEN_MAX;
+		rc = make_parts(pass);
+	}
+	if (pass && !rc)
+		return pass;
+	pem_pass__free(pass);
+	errno = -pem_error__set(error, -ENOMEM, "no memory for a pass over the trace");
+	return NULL;
+}
+
+void pem_pass__free(struct pem_pass *pass)
+{
+	if (!pass)
+		return;
+	pem_intervals__free(pass);
+	pem_messages__free(&pass->messages);
+	pem_blocks__free(&pass->blocks);
+	pem_states__free(pass);
+	pem_life__free(&pass->life);
+	pem_plans__free(&pass->plans);
+	free(pass->streams);
+	free(pass->ended);
+	free(pass->spans);
+	free(pass);
+}
+
+/* --- what the parts share --- */
+
+uint64_t pem_pass__ns(const struct pem_pass *pass, uint64_t clock)
+{
+	return pem_trace__ns(pass->trace, clock);
+}
+
+bool pem_pass__is_placed(const struct pem_pass *pass, const struct pem_plan *plan,
+			 const struct pem_record *record)
+{
+	switch (plan->scope) {
+	case PEM_SCOPE_THREAD:
+		return pass->thread != NULL;
+	case PEM_SCOPE_PROCESS:
+		return pass->process != NULL;
+	case PEM_SCOPE_CPU:
+		return record->cpu < PEM_CPUS_MAX;
+	default:
+		return true;
+	}
+}
+
+uint64_t pem_pass__where(const struct pem_pass *pass, const struct pem_plan *plan,
+			 const struct pem_record *record)
+{
+	switch (plan->scope) {
+	case PEM_SCOPE_THREAD:
+		return pass->thread->thread.number;
+	case PEM_SCOPE_PROCESS:
+		return pass->process->process.number;
+	case PEM_SCOPE_CPU:
+		return record->cpu;
+	default:
+		return 0;
+	}
+}
+
+uint64_t pem_pass__key(const struct pem_pass *pass, const struct pem_plan *plan,
+		       const struct pem_record *record, uint64_t keys)
+{
+	return pem_mix2(keys, pem_pass__where(pass, plan, record) << 32 | plan->group) | 1;
+}
+
+uint64_t pem_pass__loss(const struct pem_pass *pass, enum pem_scope scope, uint32_t source,
+			const struct pem_life_process *process,
+			const struct pem_life_thread *thread, uint32_t cpu)
+{
+	bool is_kernel = source == PEM_PACKET_KERNEL;
+
+	switch (scope) {
+	case PEM_SCOPE_THREAD:
+		return is_kernel ? thread->kernel_loss : thread->user_loss;
+	case PEM_SCOPE_PROCESS:
+		return is_kernel ? pass->kernel_loss : process->user_loss;
+	case PEM_SCOPE_CPU:
+		return cpu < PEM_CPUS_MAX ? pass->cpus[cpu].loss : pass->kernel_loss;
+	default:
+		return is_kernel ? pass->kernel_loss : pass->user_loss;
+	}
+}
+
+int pem_pass__end_interval(struct pem_pass *pass, struct pem_open *open,
+			   enum pem_interval_outcome outcome, uint64_t end_ns)
+{
+	if (pem_grow(&pass->ended, sizeof(*pass->ended), pass->ended_count + 1,
+		     &pass->ended_capacity))
+		return -ENOMEM;
+	pass->ended[pass->ended_count++] = (struct pem_ended){
+		.interval = &open->interval, .outcome = outcome, .end_ns = end_ns};
+	return 0;
+}
+
+int pem_pass__add_span(struct pem_pass *pass, const struct pem_span *span)
+{
+	if (pem_grow(&pass->spans, sizeof(*pass->spans), pass->span_count + 1,
+		     &pass->span_capacity))
+		return -ENOMEM;
+	pass->spans[pass->span_count++] = *span;
+	return 0;
+}
+
+/* --- losses --- */
+
+static int lose_of_program(struct pem_pass *pass, const struct pem_loss *loss)
+{
+	struct pem_life_process *p = loss->pid ? pem_life__process(pass, loss->pid) : NULL;
+	struct pem_life_thread *t = NULL;
+
+	if (loss->end_clock > pass->user_loss)
+		pass->user_loss = loss->end_clock;
+	if (!p)
+		return loss->pid ? -ENOMEM : 0;
+	if (loss->end_clock > p->user_loss)
+		p->user_loss = loss->end_clock;
+	if (!loss->tid)
+		return 0;
+	t = pem_life__thread(pass, loss->pid, loss->tid);
+	if (!t)
+		return -ENOMEM;
+	if (loss->end_clock > t->user_loss) {
+		t->user_loss = loss->end_clock;
+		t->user_sure = loss->begin_clock;
+	}
+	return 0;
+}
+
+/* Learn of the windows that begin until now. */
+static int take_losses(struct pem_pass *pass)
+{
+	const struct pem_loss *losses;
+	size_t count = pem_trace__losses(pass->trace, &losses);
+	int rc = 0;
+
+	for (; !rc && pass->losses_seen < count; pass->losses_seen++) {
+		const struct pem_loss *loss = &losses[pass->losses_seen];
+
+		pass->unknown.losses++;
+		if (loss->source == PEM_PACKET_USER)
+			rc = lose_of_program(pass, loss);
+		else if (loss->source != PEM_PACKET_COUNTER && loss->cpu < PEM_CPUS_MAX)
+			rc = pem_states__lose(pass, loss->cpu, loss->begin_clock, loss->end_clock);
+	}
+	return rc;
+}
+
+/* --- one record --- */
+
+/* Find the record's process and thread. */
+static int locate(struct pem_pass *pass, const struct pem_record *record)
+{
+	struct pem_stream_cache *cache = &pass->streams[record->stream];
+
+	if (PEM_UNLIKELY(cache->pid != record->pid || cache->tid != record->tid)) {
+		cache->pid = record->pid;
+		cache->tid = record->tid;
+		cache->thread = NULL;
+		cache->process = NULL;
+		if (record->tid) {
+			cache->thread = pem_life__thread(pass, record->pid, record->tid);
+			if (!cache->thread)
+				return -ENOMEM;
+			cache->process = cache->thread->process;
+		} else if (record->pid) {
+			cache->process = pem_life__process(pass, record->pid);
+			if (!cache->process)
+				return -ENOMEM;
+		}
+		/* Making them may have cleared what streams remember. */
+		cache = &pass->streams[record->stream];
+		cache->pid = record->pid;
+		cache->tid = record->tid;
+	}
+	pass->thread = cache->thread;
+	pass->process = cache->process;
+	return 0;
+}
+
+/* Forget what losses have made doubtful of what the thread has begun. */
+static int check_thread(struct pem_pass *pass, const struct pem_plan *plan,
+			const struct pem_record *record)
+{
+	struct pem_life_thread *t = pass->thread;
+	uint64_t losses;
+
+	t->is_seen = true;
+	if (plan->shows_observed && record->source == PEM_PACKET_KERNEL && t->process &&
+	    t->process->observed_clock == UINT64_MAX)
+		t->process->observed_clock = record->clock;
+	if (record->source == PEM_PACKET_KERNEL && pass->kernel_loss) {
+		if (record->cpu >= PEM_CPUS_MAX || pass->cpus[record->cpu].thread != t)
+			pem_states__doubt(pass, t);
+		t->kernel_clock = record->clock;
+	}
+	losses = t->kernel_loss + t->user_loss;
+	if (PEM_LIKELY(losses == t->doubted))
+		return 0;
+	t->doubted = losses;
+	return pem_intervals__doubt(pass, t);
+}
+
+static int take_record(struct pem_pass *pass, const struct pem_plan *plan,
+		       const struct pem_record *record)
+{
+	switch (plan->meaning) {
+	case PEM_MEANS_SETS_THREAD:
+		/* Only the kernel's own streams say all switches of their CPUs. */
+		if (record->source != PEM_PACKET_KERNEL || record->cpu >= PEM_CPUS_MAX)
+			return 0;
+		return pem_states__switch(pass, plan, record);
+	case PEM_MEANS_THREAD_WAKING:
+	case PEM_MEANS_THREAD_RUNNABLE:
+		return pem_states__wake(pass, plan, record);
+	case PEM_MEANS_THREAD_START:
+	case PEM_MEANS_THREAD_END:
+	case PEM_MEANS_PROCESS_NAME:
+	case PEM_MEANS_THREAD_NAME:
+		return pem_life__learn(pass, plan, record);
+	case PEM_MEANS_INTERVAL_BEGIN:
+	case PEM_MEANS_INTERVAL_END:
+		return pem_intervals__record(pass, plan, record);
+	case PEM_MEANS_ALLOCATION:
+	case PEM_MEANS_RELEASE:
+	case PEM_MEANS_ACCESS:
+		return pem_blocks__record(pass, plan, record);
+	case PEM_MEANS_SEND:
+	case PEM_MEANS_RECEIVE:
+		return pem_messages__record(pass, plan, record);
+	default:
+		return 0;
+	}
+}
+
+static void describe(struct pem_pass *pass, const struct pem_record *record)
+{
+	struct pem_around *around = &pass->around;
+	const struct pem_life_thread *t = pass->thread;
+
+	around->process = pass->process ? &pass->process->process : NULL;
+	around->thread = t ? &t->thread : NULL;
+	around->cpu = record->cpu;
+	if (record->cpu == PEM_NO_CPU && t && t->thread.state == PEM_THREAD_RUNNING)
+		around->cpu = t->thread.cpu;
+	around->interval = t && t->open_count ? &t->open[t->open_count - 1]->interval : NULL;
+	around->phase = pem_phases__of(pass, pass->process, t);
+	around->ended = pass->ended;
+	around->ended_count = pass->ended_count;
+	around->spans = pass->spans;
+	around->span_count = pass->span_count;
+	if (pass->process)
+		pass->process->last_clock = record->clock;
+}
+
+static int take(struct pem_pass *pass, const struct pem_record *record)
+{
+	const struct pem_plan *plan = pem_plans__find(&pass->plans, record->event->id);
+	int rc;
+
+	pass->now_clock = record->clock;
+	pass->now_ns = record->time_ns;
+	rc = PEM_UNLIKELY(pem_trace__losses(pass->trace, NULL) != pass->losses_seen)
+		     ? take_losses(pass)
+		     : 0;
+	if (!rc)
+		rc = locate(pass, record);
+	if (!rc && pass->thread)
+		rc = check_thread(pass, plan, record);
+	if (!rc)
+		rc = take_record(pass, plan, record);
+	if (!rc)
+		describe(pass, record);
+	return rc;
+}
+
+static int finish(struct pem_pass *pass)
+{
+	int rc = 0;
+
+	if (pass->finished)
+		return 0;
+	pass->finished = true;
+	rc = take_losses(pass);
+	if (!rc)
+		rc = pem_states__finish(pass);
+	if (!rc)
+		rc = pem_intervals__finish(pass);
+	pass->around.ended = pass->ended;
+	pass->around.ended_count = pass->ended_count;
+	pass->around.spans = pass->spans;
+	pass->around.span_count = pass->span_count;
+	pem_life__finish(pass);
+	return rc;
+}
+
+static int no_memory(struct pem_error *error)
+{
+	return pem_error__set(error, -ENOMEM, "no memory to follow what is open in the trace");
+}
+
+int pem_pass__next(struct pem_pass *pass, struct pem_record *record, struct pem_around *around,
+		   struct pem_error *error)
+{
+	struct pem_record whole = {.size = sizeof(whole)};
+	int rc;
+
+	if (pem_sized__check(record) || pem_sized__check(around))
+		return pem_error__set(error, -EINVAL,
+				      "the record's or the around's size is not set: set it to "
+				      "sizeof");
+	pem_intervals__release_ended(pass);
+	pass->span_count = 0;
+	memset(&pass->around, 0, sizeof(pass->around));
+	pass->around.size = sizeof(pass->around);
+	pass->around.cpu = PEM_NO_CPU;
+	rc = pem_trace__next(pass->trace, &whole, error);
+	if (rc == 1 && take(pass, &whole))
+		return no_memory(error);
+	if (rc == 0 && finish(pass))
+		return no_memory(error);
+	if (rc == 1)
+		pem_sized__write(record, 0, &whole, sizeof(whole));
+	pem_sized__write(around, 0, &pass->around, sizeof(pass->around));
+	return rc;
+}
+
+/* --- what callers ask --- */
+
+size_t pem_pass__process_count(const struct pem_pass *pass)
+{
+	return pass->life.process_count;
+}
+
+const struct pem_pass_process *pem_pass__process(const struct pem_pass *pass, size_t number)
+{
+	return number < pass->life.process_count ? &pass->life.processes[number]->process : NULL;
+}
+
+size_t pem_pass__thread_count(const struct pem_pass *pass)
+{
+	return pass->life.thread_count;
+}
+
+const struct pem_pass_thread *pem_pass__thread(const struct pem_pass *pass, size_t number)
+{
+	return number < pass->life.thread_count ? &pass->life.threads[number]->thread : NULL;
+}
+
+void pem_pass_thread__set_user(const struct pem_pass_thread *thread, void *user)
+{
+	/* The pass's own threads are writable; only callers see them const. */
+	((struct pem_pass_thread *)(uintptr_t)thread)->user = user;
+}
+
+void pem_interval__set_user(const struct pem_interval *interval, unsigned i, uint64_t value)
+{
+	((struct pem_interval *)(uintptr_t)interval)->user[i & 1] = value;
+}
+
+size_t pem_pass__group_count(const struct pem_pass *pass)
+{
+	return pass->plans.group_count;
+}
+
+const char *pem_pass__group_name(const struct pem_pass *pass, size_t group)
+{
+	return group < pass->plans.group_count ? pass->plans.groups[group] : "";
+}
+
+const char *pem_interval__title(const struct pem_interval *interval)
+{
+	const struct pem_event *event = interval->begin.event;
+	int field = pem_event__field_by_role(event, PEM_ROLE_NAME);
+	const char *text = "", *colon = strrchr(event->group, ':');
+
+	if (field >= 0 && event->fields[field].type == PEM_TYPE_STRING)
+		text = pem_record__string(&interval->begin, (unsigned)field);
+	else if (field >= 0)
+		text = pem_field__label(
+			&event->fields[field],
+			(uint64_t)pem_record__i64(&interval->begin, (unsigned)field));
+	if (text && *text)
+		return text;
+	return colon ? colon + 1 : *event->group ? event->group : event->class_name;
+}
+
+void pem_pass__unknown(const struct pem_pass *pass, struct pem_pass_unknown *unknown)
+{
+	if (!pem_sized__check(unknown))
+		pem_sized__write(unknown, 0, &pass->unknown, sizeof(pass->unknown));
+}

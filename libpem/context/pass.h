@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * pass.h - what the parts of the context stage share
+ *
+ * Not here: the public interface (pem/context.h).
+ *
+ *	pass.c       one record after the other through all parts
+ *	plan.c       what the model's events mean, worked out once
+ *	life.c       processes and threads: who exists, names, starts and ends
+ *	states.c     what threads do: running, runnable, blocked
+ *	intervals.c  open intervals, and which begin an end belongs to
+ *	phases.c     which phase a record lies in
+ *	messages.c   which send a receive belongs to
+ *	blocks.c     memory that is allocated
+ *	keys.c       a map from keys to lists
+ *
+ * Losses. A stream lost records in a window of time: between the record before the loss and the
+ * record behind it. The reader tells a window when the merge arrives at its begin, so that nothing
+ * is claimed of the time in it (pem_trace__losses). Each domain - the kernel, a process's own
+ * records, all records - keeps the end of its last window. What began before that is in doubt, and
+ * is not matched.
+ */
+#ifndef PEM_PASS_H
+#define PEM_PASS_H
+
+#include <pem/context.h>
+
+#include "reader/reader.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+#define PEM_KEYS_MAX 16u
+#define PEM_OPEN_PER_THREAD_MAX 1024u
+#define PEM_NONE UINT32_MAX
+
+/* --- plan.c --- */
+
+/* A number in a record. bytes 0: the event has no such field. */
+struct pem_number_at {
+	uint16_t offset;
+	uint8_t bytes;
+	uint8_t is_signed;
+};
+
+/* What one event is to the pass. */
+struct pem_plan {
+	const struct pem_event *event; /* NULL: free entry of the table */
+	uint32_t id;
+	uint8_t meaning;
+	uint8_t scope;
+	bool is_phase;
+	/* The kernel raises it only in processes that the recording observes. */
+	bool shows_observed;
+	bool ends_elsewhere; /* may end an interval that another process began */
+	uint32_t group; /* PEM_NONE: matches nothing */
+	uint32_t partners; /* begin events: ends of this group in the model; ends: begins */
+	int16_t name; /* field of role 'name', or -1 */
+	uint8_t key_count;
+	uint8_t keys[PEM_KEYS_MAX]; /* fields of role 'key' */
+	struct pem_number_at process, thread, previous_thread, parent, state;
+	struct pem_number_at address, old_address, size, code;
+};
+
+struct pem_plans {
+	struct pem_plan *entries;
+	uint32_t mask;
+	const char **groups; /* names, of the model */
+	size_t group_count;
+	bool has_access; /* an event of meaning 'access' is in the model */
+};
+
+int pem_plans__build(struct pem_plans *plans, const struct pem_model *model);
+void pem_plans__free(struct pem_plans *plans);
+
+static inline const struct pem_plan *pem_plans__find(const struct pem_plans *plans, uint32_t id)
+{
+	uint32_t i = pem_event_table__hash(id);
+
+	while (plans->entries[i & plans->mask].id != id || !plans->entries[i & plans->mask].event)
+		i++;
+	return &plans->entries[i & plans->mask];
+}
+
+static inline uint64_t pem_number__load(struct pem_number_at at, const uint8_t *data)
+{
+	uint64_t value = 0;
+
+	switch (at.bytes) {
+	case 1:
+		value = data[at.offset];
+		break;
+	case 2: {
+		uint16_t n;
+
+		memcpy(&n, data + at.offset, sizeof(n));
+		value = n;
+		break;
+	}
+	case 4: {
+		uint32_t n;
+
+		memcpy(&n, data + at.offset, sizeof(n));
+		value = n;
+		break;
+	}
+	case 8:
+		memcpy(&value, data + at.offset, sizeof(value));
+		break;
+	default:
+		return 0;
+	}
+	if (at.is_signed && at.bytes < 8)
+		value = (uint64_t)((int64_t)(value << (64 - at.bytes * 8)) >> (64 - at.bytes * 8));
+	return value;
+}
+
+/*
+ * Hash of the values of a record's keys. A number has the same hash in every width. 0 keys: 0.
+ */
+uint64_t pem_plan__keys(const struct pem_plan *plan, const struct pem_record *record);
+/* Hash of the name in the record, never 0; 0: the event has none. */
+uint64_t pem_plan__name(const struct pem_plan *plan, const struct pem_record *record);
+
+static inline uint64_t pem_mix(uint64_t x)
+{
+	x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93ull;
+	x = (x ^ (x >> 32)) * 0xd6e8feb86659fd93ull;
+	return x ^ (x >> 32);
+}
+
+static inline uint64_t pem_mix2(uint64_t a, uint64_t b)
+{
+	return pem_mix(a ^ pem_mix(b + 0x9e3779b97f4a7c15ull));
+}
+
+/* --- keys.c: from a 64-bit key to the first of a list, which its elements link --- */
+
+struct pem_keys {
+	struct pem_key_entry {
+		uint64_t key; /* 0: free */
+		void *first;
+	} * entries;
+	size_t size; /* a power of two, or 0 */
+	size_t count;
+};
+
+/* Address of the first element's pointer, or NULL: there is no such key. key is not 0. */
+void **pem_keys__find(const struct pem_keys *keys, uint64_t key);
+/* The same, made if it is not there. NULL: no memory. */
+void **pem_keys__at(struct pem_keys *keys, uint64_t key);
+/* Forget a key whose list became empty. entry is what pem_keys__find returned. */
+void pem_keys__remove(struct pem_keys *keys, void **entry);
+void pem_keys__free(struct pem_keys *keys);
+
+/* --- the pass's own processes and threads --- */
+
+struct pem_open;
+
+struct pem_life_process {
+	struct pem_pass_process process;
+	struct pem_life_process *parent;
+	uint32_t live_threads;
+	uint64_t user_loss; /* end of the last window of its own records */
+	uint64_t last_clock; /* of its last record */
+	/* Since when all switches of its threads are recorded; UINT64_MAX: it is not known */
+	uint64_t observed_clock;
+	struct pem_open *phases; /* open phases, the last one first */
+};
+
+struct pem_life_thread {
+	struct pem_pass_thread thread;
+	struct pem_life_process *process;
+	uint64_t user_loss, kernel_loss; /* what began before is in doubt */
+	uint64_t user_sure, kernel_sure; /* what was open then was open until here */
+	uint64_t kernel_clock; /* until then the kernel's records tell where it was */
+	uint64_t doubted; /* sum of the losses that its intervals were checked for */
+	bool is_seen; /* it raised a record, or was on a CPU */
+	struct pem_open **open; /* its open intervals of scope 'thread', the oldest first */
+	uint32_t open_count, open_capacity;
+	uint32_t phase_count; /* of these */
+	struct pem_life_thread *waker; /* said by 'thread-waking' since it blocked */
+	uint64_t since_clock; /* of the state */
+};
+
+/* An interval that is open. */
+struct pem_open {
+	struct pem_interval interval;
+	const struct pem_plan *plan;
+	struct pem_life_thread *thread;
+	struct pem_life_process *process;
+	uint64_t keys, name; /* hashes */
+	struct pem_open *next, *previous; /* in the list of its key; free: in the free list */
+	uint64_t list; /* key of that list; 0: it is in none */
+	/* Of a phase: in the list of a process, and in the pass's list of all open phases */
+	struct pem_open *older_phase, *newer_phase, *older_of_all, *newer_of_all;
+	struct pem_open *next_named, *previous_named;
+	uint64_t named_list;
+	struct pem_life_process *phase_process; /* whose list it is in; NULL: in none */
+	struct pem_open *allocated; /* the next of all that were ever allocated */
+	uint32_t data_capacity;
+	uint8_t *data; /* of the begin's record */
+};
+
+/* --- life.c --- */
+
+struct pem_life {
+	struct pem_life_process **processes;
+	size_t process_count, process_capacity;
+	struct pem_life_thread **threads;
+	size_t thread_count, thread_capacity;
+	struct pem_keys by_pid; /* pid to the process of now */
+	struct pem_keys by_tid; /* tid to the thread of now */
+};
+
+struct pem_pass;
+
+void pem_life__free(struct pem_life *life);
+/* The trace ends: processes get their last names. */
+void pem_life__finish(struct pem_pass *pass);
+/* The process of a pid, made if it is not known. pid is not 0. NULL: no memory. */
+struct pem_life_process *pem_life__process(struct pem_pass *pass, uint32_t pid);
+/*
+ * The thread of a tid, made if it is not known. pid 0: its process is unknown. tid is not 0. NULL:
+ * no memory.
+ */
+struct pem_life_thread *pem_life__thread(struct pem_pass *pass, uint32_t pid, uint32_t tid);
+/* The thread of a tid, or NULL. */
+struct pem_life_thread *pem_life__known(const struct pem_pass *pass, uint32_t tid);
+/* Learn from a record of meaning thread-start, thread-end or of names. Returns 0 or -ENOMEM. */
+int pem_life__learn(struct pem_pass *pass, const struct pem_plan *plan,
+		    const struct pem_record *record);
+
+/* --- states.c --- */
+
+struct pem_running {
+	struct pem_life_thread *thread; /* NULL: idle, or unknown */
+	bool is_known;
+	uint64_t since_clock;
+	uint64_t loss; /* end of the last window of this CPU's records */
+};
+
+int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
+		       const struct pem_record *record);
+int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
+		     const struct pem_record *record);
+/* The kernel lost records of a CPU between two clocks. Returns 0 or -ENOMEM. */
+int pem_states__lose(struct pem_pass *pass, uint32_t cpu, uint64_t begin, uint64_t end);
+/*
+ * The thread is seen by a record of the kernel, and was not known to run since it was seen last. If
+ * the kernel lost records since then, what the thread had begun is in doubt.
+ */
+void pem_states__doubt(const struct pem_pass *pass, struct pem_life_thread *thread);
+/* The thread ends. */
+int pem_states__end(struct pem_pass *pass, struct pem_life_thread *thread);
+/* The trace ends: say the last spans. */
+int pem_states__finish(struct pem_pass *pass);
+void pem_states__free(struct pem_pass *pass);
+
+/* --- intervals.c --- */
+
+struct pem_open_intervals {
+	struct pem_keys by_key; /* of scopes 'process' and 'system': group, scope and keys */
+	struct pem_keys by_name; /* those that another process may end: group and name */
+	struct pem_open **by_cpu; /* of scope 'cpu': the last one first, linked by 'next' */
+	struct pem_open *free; /* linked by next */
+	struct pem_open *allocated; /* all that there are, free or not */
+	uint64_t begun; /* number of the last one */
+	uint64_t open_count;
+};
+
+int pem_intervals__record(struct pem_pass *pass, const struct pem_plan *plan,
+			  const struct pem_record *record);
+/* The thread ended: so do its intervals. Returns 0 or -ENOMEM. */
+int pem_intervals__thread_ends(struct pem_pass *pass, struct pem_life_thread *thread);
+/* Forget the thread's intervals that its losses made doubtful. Returns 0 or -ENOMEM. */
+int pem_intervals__doubt(struct pem_pass *pass, struct pem_life_thread *thread);
+/* The trace ends: all that is open ends as OPEN. Returns 0 or -ENOMEM. */
+int pem_intervals__finish(struct pem_pass *pass);
+/* Give back the intervals that the last record ended. */
+void pem_intervals__release_ended(struct pem_pass *pass);
+void pem_intervals__free(struct pem_pass *pass);
+
+/* --- phases.c --- */
+
+void pem_phases__begin(struct pem_pass *pass, struct pem_open *open);
+void pem_phases__end(struct pem_pass *pass, struct pem_open *open);
+/* A process ends: its parent gets its open phases. */
+void pem_phases__process_ends(struct pem_life_process *process);
+const struct pem_interval *pem_phases__of(const struct pem_pass *pass,
+					  const struct pem_life_process *process,
+					  const struct pem_life_thread *thread);
+
+/* --- messages.c --- */
+
+struct pem_message; /* one end of a message that waits for the other one */
+
+struct pem_messages {
+	struct pem_keys by_key;
+	struct pem_message *free;
+	uint64_t waiting;
+	struct pem_partner partner; /* of the last record */
+};
+
+int pem_messages__record(struct pem_pass *pass, const struct pem_plan *plan,
+			 const struct pem_record *record);
+void pem_messages__free(struct pem_messages *messages);
+
+/* --- blocks.c --- */
+
+struct pem_held; /* a block that is allocated */
+struct pem_slab;
+
+struct pem_blocks {
+	struct pem_keys by_address; /* group, process and address */
+	struct pem_keys by_bucket; /* for 'access' only: process, size class, and place */
+	uint64_t classes; /* a bit for each size class that has blocks */
+	struct pem_held *free; /* linked by older */
+	struct pem_slab *slabs; /* memory of all */
+	uint64_t held;
+	struct pem_block block, old_block; /* of the last record */
+};
+
+int pem_blocks__record(struct pem_pass *pass, const struct pem_plan *plan,
+		       const struct pem_record *record);
+void pem_blocks__free(struct pem_blocks *blocks);
+
+/* --- the pass --- */
+
+/* The process and thread that a stream's last record was of. */
+struct pem_stream_cache {
+	uint32_t pid, tid;
+	struct pem_life_process *process;
+	struct pem_life_thread *thread;
+};
+
+struct pem_pass {
+	struct pem_trace *trace;
+	struct pem_plans plans;
+	struct pem_life life;
+	struct pem_stream_cache *streams;
+	size_t stream_count;
+	uint64_t generation; /* of life: changes when a pid or tid means another one */
+	struct pem_running *cpus;
+	struct pem_open_intervals intervals;
+	struct pem_open *phases; /* all open phases, the last one first */
+	struct pem_messages messages;
+	struct pem_blocks blocks;
+	uint64_t open_max;
+	/* losses */
+	size_t losses_seen;
+	bool is_whole_machine; /* all processes are observed */
+	uint64_t kernel_loss; /* end of the last window of any CPU */
+	uint64_t user_loss; /* of any program */
+	/* the windows of the kernel: begins, rising */
+	uint64_t *kernel_windows;
+	size_t kernel_window_count, kernel_window_capacity;
+	/* the record being looked at */
+	uint64_t now_clock, now_ns;
+	struct pem_life_process *process;
+	struct pem_life_thread *thread;
+	struct pem_around around;
+	struct pem_ended *ended;
+	size_t ended_count, ended_capacity;
+	struct pem_span *spans;
+	size_t span_count, span_capacity;
+	struct pem_pass_unknown unknown;
+	bool finished;
+};
+
+/* Is it known in which instance of its scope the record lies? */
+bool pem_pass__is_placed(const struct pem_pass *pass, const struct pem_plan *plan,
+			 const struct pem_record *record);
+/* Number of that instance: of a thread, process or CPU; 0: there is one. */
+uint64_t pem_pass__where(const struct pem_pass *pass, const struct pem_plan *plan,
+			 const struct pem_record *record);
+/* A key, never 0, of the plan's group in that instance. */
+uint64_t pem_pass__key(const struct pem_pass *pass, const struct pem_plan *plan,
+		       const struct pem_record *record, uint64_t keys);
+/*
+ * End of the last window in which the scope of the record, or of one of its kind by another thread
+ * or process, lost records.
+ */
+uint64_t pem_pass__loss(const struct pem_pass *pass, enum pem_scope scope, uint32_t source,
+			const struct pem_life_process *process,
+			const struct pem_life_thread *thread, uint32_t cpu);
+int pem_pass__end_interval(struct pem_pass *pass, struct pem_open *open,
+			   enum pem_interval_outcome outcome, uint64_t end_ns);
+int pem_pass__add_span(struct pem_pass *pass, const struct pem_span *span);
+/* The time of a clock, in nanoseconds since the trace's start. */
+uint64_t pem_pass__ns(const struct pem_pass *pass, uint64_t clock);
+
+#endif

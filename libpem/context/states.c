@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * states.c - what threads do: who runs on which CPU, who waits for one, who sleeps
+ *
+ * A recording of some processes has the switches of their threads, to them and from them. Of other
+ * threads it has a switch now and then, so nothing is said of them.
+ *
+ * Only records of the kernel tell. A CPU's own records say all of its switches, so a running thread
+ * runs until the CPU's next switch, or until the CPU lost records. A thread that does not run may
+ * have been put on any CPU, so what is known of it ends with the first loss of any CPU.
+ */
+#include "pass.h"
+#include "grow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/*
+ * A trace that lost records more often than this is told as one that lost records all the time from
+ * then on.
+ */
+#define WINDOWS_MAX 65536u
+
+/* The first loss of the kernel that began at a clock or later; UINT64_MAX: there is none. */
+static uint64_t first_loss(const struct pem_pass *pass, uint64_t clock)
+{
+	size_t low = 0, high = pass->kernel_window_count, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (pass->kernel_windows[middle] < clock)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low < pass->kernel_window_count)
+		return pass->kernel_windows[low];
+	return low == WINDOWS_MAX ? clock : UINT64_MAX;
+}
+
+/* Was the thread's state surely the same all the time since it entered it? */
+static bool is_sure(const struct pem_pass *pass, const struct pem_life_thread *t)
+{
+	return !pass->kernel_window_count || first_loss(pass, t->since_clock) >= pass->now_clock;
+}
+
+static const struct pem_interval *innermost(const struct pem_life_thread *t)
+{
+	return t->open_count ? &t->open[t->open_count - 1]->interval : NULL;
+}
+
+/* Say what the thread did until a clock. */
+static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_clock)
+{
+	struct pem_span span = {
+		.thread = &t->thread,
+		.state = t->thread.state,
+		.cpu = t->thread.cpu,
+		.begin_ns = t->thread.since_ns,
+		.waker = t->waker ? &t->waker->thread : NULL,
+	};
+
+	if (span.state == PEM_THREAD_UNKNOWN || span.state == PEM_THREAD_ENDED)
+		return 0;
+	if (!t->process || t->since_clock < t->process->observed_clock)
+		return 0;
+	if (span.state != PEM_THREAD_BLOCKED)
+		span.waker = NULL;
+	if (end_clock < t->since_clock)
+		return 0;
+	span.end_ns = pem_pass__ns(pass, end_clock);
+	span.interval = innermost(t);
+	return pem_pass__add_span(pass, &span);
+}
+
+/* The thread leaves its state at the record's time. */
+static int leave(struct pem_pass *pass, struct pem_life_thread *t)
+{
+	uint64_t end_clock = pass->now_clock, loss;
+
+	if (t->thread.state != PEM_THREAD_RUNNING && pass->kernel_window_count) {
+		loss = first_loss(pass, t->since_clock);
+		if (loss < end_clock)
+			end_clock = loss;
+	}
+	return say(pass, t, end_clock);
+}
+
+static void enter(struct pem_pass *pass, struct pem_life_thread *t, enum pem_thread_state state)
+{
+	t->thread.state = state;
+	t->thread.since_ns = pass->now_ns;
+	t->since_clock = pass->now_clock;
+}
+
+void pem_states__doubt(const struct pem_pass *pass, struct pem_life_thread *t)
+{
+	if (pass->kernel_loss <= t->kernel_clock || pass->kernel_loss <= t->kernel_loss)
+		return;
+	t->kernel_loss = pass->kernel_loss;
+	t->kernel_sure = t->kernel_clock;
+}
+
+/* The thread gets a CPU. */
+static int run_on(struct pem_pass *pass, struct pem_life_thread *t, uint32_t cpu)
+{
+	int rc = 0;
+
+	/* It was not to be seen on its CPU for a time: what began before is in doubt. */
+	pem_states__doubt(pass, t);
+	if (t->thread.state != PEM_THREAD_RUNNING)
+		rc = leave(pass, t);
+	enter(pass, t, PEM_THREAD_RUNNING);
+	t->thread.cpu = cpu;
+	t->waker = NULL;
+	t->kernel_clock = pass->now_clock;
+	t->is_seen = true;
+	return rc;
+}
+
+static int run_off(struct pem_pass *pass, const struct pem_plan *plan,
+		   const struct pem_record *record, struct pem_life_thread *t)
+{
+	struct pem_running *running = &pass->cpus[record->cpu];
+	int rc = 0;
+
+	t->kernel_clock = pass->now_clock;
+	t->thread.cpu = record->cpu;
+	if (t->thread.state == PEM_THREAD_ENDED)
+		return 0;
+	if (running->is_known && running->thread == t)
+		rc = say(pass, t, pass->now_clock);
+	t->waker = NULL;
+	if (!plan->state.bytes)
+		enter(pass, t, PEM_THREAD_UNKNOWN);
+	else if (pem_number__load(plan->state, record->data))
+		enter(pass, t, PEM_THREAD_BLOCKED);
+	else
+		enter(pass, t, PEM_THREAD_RUNNABLE);
+	return rc;
+}
+
+int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
+		       const struct pem_record *record)
+{
+	uint32_t previous = (uint32_t)pem_number__load(plan->previous_thread, record->data);
+	uint32_t pid = (uint32_t)pem_number__load(plan->process, record->data);
+	uint32_t tid = (uint32_t)pem_number__load(plan->thread, record->data);
+	struct pem_running *running = &pass->cpus[record->cpu];
+	struct pem_life_thread *t;
+	int rc = 0;
+
+	if (previous) {
+		t = pem_life__thread(pass, record->pid, previous);
+		if (!t)
+			return -ENOMEM;
+		rc = run_off(pass, plan, record, t);
+	}
+	/* A thread that is not observed has left in between. */
+	t = running->thread;
+	if (t && t->thread.tid != previous && t->thread.state == PEM_THREAD_RUNNING)
+		enter(pass, t, PEM_THREAD_UNKNOWN);
+	running->thread = NULL;
+	running->is_known = true;
+	running->since_clock = pass->now_clock;
+	if (rc || !tid)
+		return rc;
+	t = pem_life__thread(pass, pid, tid);
+	if (!t)
+		return -ENOMEM;
+	running->thread = t;
+	return run_on(pass, t, record->cpu);
+}
+
+int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
+		     const struct pem_record *record)
+{
+	uint32_t tid = (uint32_t)pem_number__load(plan->thread, record->data);
+	struct pem_life_thread *t;
+	bool is_known;
+	int rc;
+
+	if (!tid)
+		return 0;
+	t = pem_life__thread(pass, 0, tid);
+	if (!t)
+		return -ENOMEM;
+	if (plan->meaning == PEM_MEANS_THREAD_WAKING) {
+		if (t->thread.state == PEM_THREAD_BLOCKED && !t->waker)
+			t->waker = pass->thread;
+		return 0;
+	}
+	/*
+	 * A thread that is about to sleep can be woken while it still runs. So only a thread that
+	 * is known to sleep waits for a CPU from here on.
+	 */
+	if (t->thread.state != PEM_THREAD_BLOCKED)
+		return 0;
+	is_known = is_sure(pass, t);
+	rc = leave(pass, t);
+	enter(pass, t, is_known ? PEM_THREAD_RUNNABLE : PEM_THREAD_UNKNOWN);
+	return rc;
+}
+
+static int keep_window(struct pem_pass *pass, uint64_t begin)
+{
+	size_t i, n = pass->kernel_window_count;
+
+	if (n == WINDOWS_MAX)
+		return 0;
+	if (pem_grow(&pass->kernel_windows, sizeof(*pass->kernel_windows), n + 1,
+		     &pass->kernel_window_capacity))
+		return -ENOMEM;
+	for (i = n; i > 0 && pass->kernel_windows[i - 1] > begin; i--)
+		pass->kernel_windows[i] = pass->kernel_windows[i - 1];
+	pass->kernel_windows[i] = begin;
+	pass->kernel_window_count++;
+	return 0;
+}
+
+int pem_states__lose(struct pem_pass *pass, uint32_t cpu, uint64_t begin, uint64_t end)
+{
+	struct pem_running *running = &pass->cpus[cpu];
+	struct pem_life_thread *t = running->thread;
+	int rc = keep_window(pass, begin);
+
+	if (end > pass->kernel_loss)
+		pass->kernel_loss = end;
+	if (end > running->loss)
+		running->loss = end;
+	if (rc || !running->is_known)
+		return rc;
+	running->is_known = false;
+	running->thread = NULL;
+	if (!t)
+		return 0;
+	rc = say(pass, t, begin);
+	t->kernel_loss = end > t->kernel_loss ? end : t->kernel_loss;
+	t->kernel_sure = t->kernel_clock = begin;
+	t->thread.state = PEM_THREAD_UNKNOWN;
+	t->thread.since_ns = pem_pass__ns(pass, begin);
+	t->since_clock = begin;
+	return rc;
+}
+
+int pem_states__end(struct pem_pass *pass, struct pem_life_thread *t)
+{
+	int rc = leave(pass, t);
+
+	enter(pass, t, PEM_THREAD_ENDED);
+	return rc;
+}
+
+int pem_states__finish(struct pem_pass *pass)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; !rc && i < pass->life.thread_count; i++) {
+		struct pem_life_thread *t = pass->life.threads[i];
+
+		rc = leave(pass, t);
+	}
+	return rc;
+}
+
+void pem_states__free(struct pem_pass *pass)
+{
+	free(pass->kernel_windows);
+	free(pass->cpus);
+}

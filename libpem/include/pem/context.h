@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * context.h - a pass over a trace: each record with what went on around it
+ *
+ * Overview
+ *
+ * No producer writes which process, thread or CPU a record is of, which intervals are open around
+ * it, or which message it answers. A pass recovers all that, in one reading of the trace, from what
+ * specs declare: an event's meaning, group and scope, and the roles of its fields (event.h). It
+ * knows no event's name. This prints how long each system call took:
+ *
+ *	struct pem_pass *pass = pem_pass__new(trace, NULL, &error);
+ *	struct pem_record record = {.size = sizeof(record)};
+ *	struct pem_around around = {.size = sizeof(around)};
+ *
+ *	while (pass && pem_pass__next(pass, &record, &around, &error) == 1)
+ *		for (i = 0; i < around.ended_count; i++)
+ *			if (around.ended[i].outcome == PEM_INTERVAL_ENDED)
+ *				printf("%s %llu ns\n",
+ *pem_interval__title(around.ended[i].interval), around.ended[i].end_ns -
+ *around.ended[i].interval->begin.time_ns); pem_pass__free(pass);
+ *
+ * What is claimed is true, also where records were lost. What a loss makes doubtful is unknown: an
+ * interval that was open during a loss in which it could have ended ends as PEM_INTERVAL_LOST, a
+ * thread's state becomes PEM_THREAD_UNKNOWN, and so on. The claims rest on one assumption: the
+ * program raises its events as their specs say.
+ *
+ * These laws hold at the end of a pass:
+ * - Each interval that began has ended once: begun = ended + with its thread + lost + open.
+ * - Spans of one thread do not overlap, and follow each other in the order of time.
+ *
+ * A pass takes memory for what is open (intervals, messages, blocks), and some 300 bytes for each
+ * process and thread that the trace has. What is open is bounded: pem_pass_options.open_max.
+ *
+ * A pass and its trace are used by one thread at a time. No function here is async-signal-safe.
+ * Pointers to processes and threads are valid as long as the pass, all others until the next call
+ * of pem_pass__next, unless a comment says otherwise.
+ */
+#ifndef PEM_CONTEXT_H
+#define PEM_CONTEXT_H
+
+#include <pem/trace.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+#define PEM_TIME_UNKNOWN UINT64_MAX
+
+struct pem_pass;
+
+/* A process, from its start to its end. A number that is used again is another process. */
+struct pem_pass_process {
+	uint32_t number; /* from 0 on, in the order in which the pass meets them */
+	uint32_t pid;
+	const struct pem_pass_process *parent; /* NULL: unknown */
+	uint64_t start_ns; /* PEM_TIME_UNKNOWN: before the trace, or unknown */
+	uint64_t end_ns; /* of its last known thread; PEM_TIME_UNKNOWN: not seen */
+	char name[64]; /* the last one so far; "": unknown */
+};
+
+enum pem_thread_state {
+	PEM_THREAD_UNKNOWN = 0,
+	PEM_THREAD_RUNNING, /* it has a CPU */
+	PEM_THREAD_RUNNABLE, /* it waits for a CPU */
+	PEM_THREAD_BLOCKED, /* it sleeps until something wakes it */
+	PEM_THREAD_ENDED,
+	PEM_THREAD_STATES
+};
+
+struct pem_pass_thread {
+	uint32_t number; /* as pem_pass_process.number */
+	uint32_t tid;
+	const struct pem_pass_process *process; /* NULL: unknown */
+	uint64_t start_ns, end_ns; /* as a process's */
+	char name[16]; /* "": unknown */
+	enum pem_thread_state state;
+	uint64_t since_ns; /* since when it is in that state; PEM_TIME_UNKNOWN */
+	uint32_t cpu; /* it runs, or has run last, on this one; PEM_NO_CPU: unknown */
+	void *user; /* The caller's. NULL at first. */
+};
+
+/* An interval that has begun: its begin's record, and where it is nested. */
+struct pem_interval {
+	struct pem_record begin; /* a copy: event, data, pid, tid, cpu, time_ns, ... */
+	const struct pem_pass_thread *thread; /* that began it; NULL: unknown */
+	/* The interval of the same thread around it; NULL: none. Of scope 'thread' only. */
+	const struct pem_interval *outer;
+	uint64_t number; /* from 1 on, in the order of begins */
+	uint32_t group; /* small number of group and scope, see pem_pass__group_name */
+	uint32_t depth; /* number of intervals around it */
+	uint64_t child_ns; /* time of intervals that ended directly in it */
+	uint64_t user[2]; /* The caller's. 0 at first. */
+};
+
+enum pem_interval_outcome {
+	PEM_INTERVAL_ENDED = 0, /* its end was read */
+	PEM_INTERVAL_WITH_THREAD, /* its thread ended before it did */
+	PEM_INTERVAL_LOST, /* its end may be among lost records, or it was too old (open_max) */
+	PEM_INTERVAL_OPEN, /* it is open at the end of the trace */
+	PEM_INTERVAL_OUTCOMES
+};
+
+struct pem_ended {
+	const struct pem_interval *interval;
+	enum pem_interval_outcome outcome;
+	/* When it ended. LOST: until when it was surely open. OPEN: the last record's time. */
+	uint64_t end_ns;
+};
+
+/* A time during which a thread was in one state. */
+struct pem_span {
+	const struct pem_pass_thread *thread;
+	enum pem_thread_state state;
+	uint32_t cpu; /* of state RUNNING, and of what follows it: where it ran; or PEM_NO_CPU */
+	uint64_t begin_ns, end_ns;
+	/* Innermost interval of the thread at the span's end; NULL: none, or unknown */
+	const struct pem_interval *interval;
+	/* Of BLOCKED: the thread that woke it, if a record of meaning 'thread-waking' says so */
+	const struct pem_pass_thread *waker;
+};
+
+/* The other end of a message. */
+struct pem_partner {
+	uint64_t time_ns;
+	const struct pem_event *event;
+	const struct pem_pass_thread *thread; /* NULL: unknown */
+	uint64_t size; /* field of role 'size', or 0 */
+};
+
+/* A block of memory. */
+struct pem_block {
+	uint64_t address, size;
+	uint64_t begin_ns; /* when it was allocated */
+	uint64_t code; /* field of role 'code' of the allocation: who called; 0: it has none */
+	const struct pem_event *event; /* of the allocation */
+	const struct pem_pass_thread *thread; /* that allocated it; NULL: unknown */
+};
+
+struct pem_around {
+	size_t size; /* of this struct */
+	const struct pem_pass_process *process; /* NULL: unknown */
+	const struct pem_pass_thread *thread; /* NULL: unknown, or no thread (idle) */
+	uint32_t cpu; /* PEM_NO_CPU: unknown */
+	/* 1: the record ends something whose begin is unknown (interval, block, message). */
+	uint32_t is_unmatched;
+	/* The innermost open interval of the thread. It contains the record. */
+	const struct pem_interval *interval;
+	/* The phase that contains the record, see pem_event__is_phase. */
+	const struct pem_interval *phase;
+	/* The interval that the record begins. NULL: none. */
+	const struct pem_interval *begun;
+	const struct pem_ended *ended; /* what ended since the record before */
+	size_t ended_count;
+	const struct pem_span *spans; /* what is known since the record before */
+	size_t span_count;
+	/*
+	 * The record is a message's second end, and this is the first: the send of a receive. If
+	 * records of both ends lie in the other order, as after fork, the receive of a send.
+	 */
+	const struct pem_partner *partner;
+	/*
+	 * allocation: the block it allocates. release: the block it releases. access: the block
+	 * that it touches. NULL: unknown, or the call failed.
+	 */
+	const struct pem_block *block;
+	/* The block that an allocation ends, as realloc does. */
+	const struct pem_block *old_block;
+};
+
+struct pem_pass_options {
+	size_t size; /* of this struct */
+	/* Most intervals, messages and blocks that may be open, of each; 0: 4 million */
+	uint64_t open_max;
+};
+
+/* Counts of what a pass could not tell. All are 0 for a trace of which all is known. */
+struct pem_pass_unknown {
+	size_t size; /* of this struct */
+	uint64_t losses; /* places in streams where records were lost */
+	uint64_t intervals; /* intervals that ended as LOST */
+	uint64_t ends; /* ends of intervals without a known begin */
+	uint64_t receives; /* receives without a known send */
+	uint64_t releases; /* releases of blocks that are unknown */
+	uint64_t left_out; /* what was forgotten because more than open_max were open */
+};
+
+/*
+ * Begin a pass at the trace's start (it is rewound). The trace has to live as long as the pass, and
+ * nobody else may move it. options may be NULL. NULL with errno and error: ENOMEM; EINVAL, E2BIG:
+ * bad options. Does not block.
+ */
+struct pem_pass *pem_pass__new(struct pem_trace *trace, const struct pem_pass_options *options,
+			       struct pem_error *error);
+
+/* End a pass. NULL is accepted. The trace stays open. */
+void pem_pass__free(struct pem_pass *pass);
+
+/*
+ * Read the next record, as pem_trace__next does, and tell what is around it. record and around need
+ * their sizes.
+ *
+ * Returns 1: both are filled in. 0: the trace is at its end. around has then what was still open:
+ * ended with outcome OPEN, and the last spans. -EINVAL with error: as pem_trace__next; around has
+ * no record, but may have spans. -ENOMEM: the pass can't go on. May block on files.
+ */
+int pem_pass__next(struct pem_pass *pass, struct pem_record *record, struct pem_around *around,
+		   struct pem_error *error);
+
+/* Processes and threads met so far, by their number. NULL: there is none. Does not block. */
+size_t pem_pass__process_count(const struct pem_pass *pass);
+const struct pem_pass_process *pem_pass__process(const struct pem_pass *pass, size_t number);
+size_t pem_pass__thread_count(const struct pem_pass *pass);
+const struct pem_pass_thread *pem_pass__thread(const struct pem_pass *pass, size_t number);
+
+/* Change pem_pass_thread.user of a thread of this pass, or of pem_around or pem_span. */
+void pem_pass_thread__set_user(const struct pem_pass_thread *thread, void *user);
+/* Change pem_interval.user[i], i 0 or 1, of an open interval or one that just ended. */
+void pem_interval__set_user(const struct pem_interval *interval, unsigned i, uint64_t value);
+
+/*
+ * Groups that the trace's model has: events of one group and scope that begin and end intervals
+ * have one number. Numbers go from 0 to count - 1. The name is the group's text.
+ */
+size_t pem_pass__group_count(const struct pem_pass *pass);
+const char *pem_pass__group_name(const struct pem_pass *pass, size_t group);
+
+/*
+ * What an interval is called: the text, or the label's name, of its begin's field of role 'name'.
+ * If that is missing or empty, it is the last word of the group: 'Work' of 'APP::Shop::Work'. Valid
+ * until the next call of this function with this pass's intervals by the same thread.
+ */
+const char *pem_interval__title(const struct pem_interval *interval);
+
+/*
+ * Is the event one of phases? Phases are the intervals that programs declare by themselves, of
+ * layers APP and CPO and level 'info' or above. A record's phase is the innermost open one of its
+ * thread; if there is none, the last one that began in its process; then in its parent process, and
+ * so on; then one that a process began which has since ended, as `pem mark` does.
+ */
+int pem_event__is_phase(const struct pem_event *event);
+
+/*
+ * Call visit with each block that is allocated and not released, in no order. Stops if visit
+ * returns not 0, and returns that; else 0. Blocks of which a release may be lost are left out.
+ */
+int pem_pass__blocks(const struct pem_pass *pass,
+		     int (*visit)(void *arg, const struct pem_pass_process *process,
+				  const struct pem_block *block),
+		     void *arg);
+
+/* Count what is unknown so far. unknown needs its size. */
+void pem_pass__unknown(const struct pem_pass *pass, struct pem_pass_unknown *unknown);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * context_states.c - a pass tells what threads did, as far as the kernel's records prove it
+ */
+#include "context_fixture.h"
+
+static void a_thread_runs_waits_and_sleeps(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, 50, 51); /* 50 sleeps */
+	packet_pair(T(25), EVENT_WAKING, 50, 0);
+	packet_pair(T(26), EVENT_RUNNABLE, 50, 0);
+	packet_leave(T(40), 51, 0, 50, 50); /* 51 was pushed aside */
+	packet_leave(T(50), 50, 1, 50, 51);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(20);
+	expect_span(0, 50, PEM_THREAD_RUNNING, 10, 20);
+	assert_int_equal(around.thread->tid, 50);
+	assert_int_equal(around.thread->state, PEM_THREAD_BLOCKED);
+	go_to(26);
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 20, 26);
+	assert_int_equal(around.spans[0].waker->tid, 51);
+	go_to(40);
+	assert_int_equal(around.span_count, 2);
+	expect_span(0, 51, PEM_THREAD_RUNNING, 20, 40);
+	expect_span(1, 50, PEM_THREAD_RUNNABLE, 26, 40);
+	go_to(50);
+	expect_span(1, 51, PEM_THREAD_RUNNABLE, 40, 50);
+	end_pass();
+}
+
+/* The recording has switches of its own threads only. */
+static void nothing_is_said_of_threads_that_are_not_observed(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, 7, 70); /* 70 leaves for 80, and 80 for 90, unseen */
+	packet_leave(T(60), 90, 1, 50, 50);
+	packet_leave(T(70), 50, 0, 7, 70);
+	packet_fault(&packet, T(75)); /* now 70's process proves to be observed */
+	packet_leave(T(80), 70, 1, 50, 50);
+	packet_leave(T(90), 50, 0, 7, 70);
+	packet_leave(T(95), 70, 0, 50, 50);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(60);
+	assert_int_equal(around.span_count, 1);
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 20, 60);
+	go_to(80);
+	assert_int_equal(around.span_count, 1); /* of 50; 70 ran before it was known */
+	go_to(95);
+	expect_span(0, 70, PEM_THREAD_RUNNING, 90, 95);
+	end_pass();
+}
+
+static void a_loss_ends_what_is_known(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, 50, 51);
+	packet_fault(&packet, T(21));
+	packet_write(&packet, &fixture, "k_0");
+	packet_next(&packet, T(40));
+	packet.header.events_discarded = 3;
+	packet_fault(&packet, T(40));
+	packet_leave(T(50), 52, 1, 50, 50);
+	packet_leave(T(60), 50, 1, 0, 0);
+	packet_write(&packet, &fixture, "k_0");
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 1, T(0));
+	packet_leave(T(15), 0, 0, 50, 53);
+	packet_leave(T(55), 53, 1, 0, 0);
+	packet_write(&packet, &fixture, "k_1");
+	start_pass();
+	go_to(40);
+	/* 51 ran until the loss, and not surely longer */
+	expect_span(0, 51, PEM_THREAD_RUNNING, 20, 21);
+	go_to(50);
+	/* 50 slept until the loss: it may have run in it */
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 20, 21);
+	go_to(55);
+	/* the other CPU lost nothing, so its thread ran there all the time */
+	expect_span(0, 53, PEM_THREAD_RUNNING, 15, 55);
+	end_pass();
+}
+
+static void a_user_record_is_on_its_threads_cpu(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 3, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(30), 50, 1, 0, 0);
+	packet_write(&packet, &fixture, "k_3");
+	packet_new(&packet, PEM_PACKET_USER, 50, 50, PEM_NO_CPU, T(0));
+	packet_simple(&packet, T(5), 1);
+	packet_simple(&packet, T(20), 1);
+	packet_write(&packet, &fixture, "u_50_0");
+	start_pass();
+	go_to(5);
+	assert_int_equal(around.cpu, PEM_NO_CPU);
+	go_to(20);
+	assert_int_equal(around.cpu, 3);
+	end_pass();
+}
+
+static void a_number_used_again_is_another_process(void **state)
+{
+	const struct pem_pass_process *first, *second;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_fork(&packet, T(20), 50, 60, 60);
+	packet_leave(T(30), 50, 1, 60, 60);
+	packet_pair(T(40), EVENT_EXIT, 60, 0);
+	packet_leave(T(41), 60, 0x80, 50, 50);
+	packet_fork(&packet, T(50), 50, 60, 60);
+	packet_leave(T(60), 50, 1, 60, 60);
+	packet_fault(&packet, T(70));
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(40);
+	first = around.process;
+	assert_int_equal(first->pid, 60);
+	assert_int_equal(first->start_ns, 20);
+	assert_int_equal(first->parent->pid, 50);
+	go_to(70);
+	second = around.process;
+	assert_int_equal(second->pid, 60);
+	assert_ptr_not_equal(first, second);
+	assert_int_equal(second->start_ns, 50);
+	assert_int_equal(first->end_ns, 40);
+	end_pass();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(a_thread_runs_waits_and_sleeps, context_set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(nothing_is_said_of_threads_that_are_not_observed,
+						context_set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_loss_ends_what_is_known, context_set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_user_record_is_on_its_threads_cpu, context_set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(a_number_used_again_is_another_process,
+						context_set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
