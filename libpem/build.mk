@@ -37,6 +37,13 @@ $(B)/lib/libpem.a: $(LIBPEM_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $(LIBPEM_OBJ)
 
+$(B)/gen/libpem/system_calls.h: tools/system_calls
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)tools/system_calls $(CC) >$@.new && mv $@.new $@
+$(B)/obj/libpem/system_calls.o: $(B)/gen/libpem/system_calls.h
+CFLAGS_libpem_system_calls := -I$(B)/gen/libpem
+
 $(B)/obj/gen/catalogue.o: $(B)/gen/catalogue.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@

@@ -247,8 +247,12 @@ int pem_model__add_text(struct pem_model *model, const char *text, size_t bytes,
 
 int pem_model__add_catalogue(struct pem_model *model, struct pem_error *error)
 {
-	return pem_model__add_text(model, pem_catalogue_model, pem_catalogue_model_bytes,
-				   "the built-in catalogue", error);
+	int added = pem_model__add_text(model, pem_catalogue_model, pem_catalogue_model_bytes,
+					"the built-in catalogue", error);
+
+	if (added > 0)
+		pem_model__name_system_calls(model);
+	return added;
 }
 
 static unsigned count_lines(const char *text)
@@ -479,7 +483,12 @@ const char *pem_field__label(const struct pem_field *field, uint64_t value)
 {
 	unsigned i;
 
-	for (i = 0; field->label_kind == PEM_LABELS_ENUM && i < field->label_count; i++) {
+	if (field->label_kind != PEM_LABELS_ENUM)
+		return NULL;
+	/* Most enums count up from 0 without a gap. */
+	if (value < field->label_count && field->labels[value].value == value)
+		return field->labels[value].name;
+	for (i = 0; i < field->label_count; i++) {
 		if (field->labels[i].value == value)
 			return field->labels[i].name;
 	}

@@ -23,6 +23,9 @@
 /* No event has an id below this. */
 #define PEM_MODEL_RESERVED_IDS 16u
 
+/* Give all fields of role 'system-call' that have no labels those of this machine. */
+void pem_model__name_system_calls(struct pem_model *model);
+
 /* One parsed text: the strings of its events and fields lie in text. */
 struct pem_model_block {
 	struct pem_model_block *next;

@@ -42,6 +42,12 @@ const char *pem_interval__name(const struct pem_record *record)
 
 	if (*text)
 		return text;
+	field = pem_event__field_by_role(event, PEM_ROLE_SYSTEM_CALL);
+	text = field < 0 ? NULL
+			 : pem_field__label(&event->fields[field],
+					    (uint64_t)pem_record__i64(record, (unsigned)field));
+	if (text)
+		return text;
 	return colon ? colon + 1 : *event->group ? event->group : event->class_name;
 }
 

@@ -30,8 +30,10 @@ const char *const pem_meaning_words[] = {
 	"thread-runnable",
 };
 const char *const pem_role_words[] = {
-	"-",   "process", "thread", "previous-thread", "parent", "name", "value", "address", "size",
-	"key", "cpu",     "code",   "old-address",     "state",
+	"-",           "process", "thread",      "previous-thread",
+	"parent",      "name",    "value",       "address",
+	"size",        "key",     "cpu",         "code",
+	"old-address", "state",   "system-call",
 };
 const char *const pem_source_words[] = {"stub", "tracepoint", "perf", "perf-sample",
 					"usdt", "module",     "probe"};

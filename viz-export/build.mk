@@ -20,7 +20,7 @@ GENERATED += $(PERFETTO_PB).h
 CFLAGS_viz-export_perfetto := $(PROTOBUF_CFLAGS)
 $(B)/lib/pem/export-perfetto.so: EXPORTER_LIBS := $(PROTOBUF_LIBS)
 $(B)/lib/pem/export-perfetto.so: $(B)/obj/gen/viz-export/perfetto.pb-c.o \
-  $(call objects,$(addprefix viz-export/,perfetto.c perfetto_tracks.c output.c \
+  $(call objects,$(addprefix viz-export/,perfetto.c perfetto_names.c perfetto_tracks.c output.c \
     output_signals.c))
 else
 $(info perfetto: left out, needs libprotobuf-c and protoc-c \

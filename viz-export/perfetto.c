@@ -19,6 +19,7 @@
 #define _GNU_SOURCE
 #include "output.h"
 #include "perfetto_arena.h"
+#include "perfetto_names.h"
 #include "perfetto_tracks.h"
 #include "perfetto.pb-c.h"
 
@@ -47,6 +48,7 @@ struct perfetto {
 	FILE *out;
 	struct pem_tracks tracks;
 	struct pem_arena arena;
+	struct pem_slice_names names;
 	uint8_t *packed;
 	size_t packed_size;
 	bool any_packet;
@@ -419,13 +421,12 @@ static int put_slice_or_instant(struct perfetto *p, const struct pem_record *rec
 		e.type = event->meaning == PEM_MEANS_INTERVAL_BEGIN
 				 ? PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN
 				 : PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_END;
-		e.name = (char *)event->class_name;
-		if (name >= 0 && event->fields[name].type == PEM_TYPE_STRING)
-			e.name = pem_arena__text(&p->arena,
-						 pem_record__string(record, (unsigned)name));
-		else
+		if (name >= 0 && event->fields[name].type != PEM_TYPE_STRING)
 			name = -1;
-		if (!e.name)
+		e.name = name < 0 ? pem_slice_names__of(&p->names, p->trace, record)
+				  : pem_arena__text(&p->arena,
+						    pem_record__string(record, (unsigned)name));
+		if (name >= 0 && !e.name)
 			return -ENOMEM;
 	}
 	rc = set_annotations(p, &e, record, name);

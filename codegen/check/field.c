@@ -42,6 +42,8 @@ static const char *expected_of_role(const struct pem_spec_field *field)
 		return field->type == PEM_TYPE_ADDRESS || field->type == PEM_TYPE_UINT64
 			       ? NULL
 			       : "'address' or 'uint64'";
+	case PEM_ROLE_SYSTEM_CALL:
+		return is_integer(field->type) ? NULL : "an integer type";
 	case PEM_ROLE_SIZE:
 	case PEM_ROLE_CPU:
 		return is_unsigned(field->type) ? NULL : "an unsigned type";

@@ -90,7 +90,7 @@ static const struct {
 	{"field", "role",
 	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address', 'size', "
 	 "'key', "
-	 "'cpu', 'code', 'old-address' or 'state'"},
+	 "'cpu', 'code', 'old-address', 'state' or 'system-call'"},
 	{"field", "from", expression},
 	{"field", "description", free_text},
 };

@@ -62,6 +62,7 @@ struct pem_pass *pem_pass__new(struct pem_trace *trace, const struct pem_pass_op
 	pass = calloc(1, sizeof(*pass));
 	if (pass) {
 		pass->trace = trace;
+		pass->without = given.without;
 		pass->open_max = given.open_max ? given.open_max : OPEN_MAX;
 		rc = make_parts(pass);
 	}
@@ -291,10 +292,11 @@ static int take_record(struct pem_pass *pass, const struct pem_plan *plan,
 	case PEM_MEANS_ALLOCATION:
 	case PEM_MEANS_RELEASE:
 	case PEM_MEANS_ACCESS:
-		return pem_blocks__record(pass, plan, record);
+		return pass->without & PEM_PASS_BLOCKS ? 0 : pem_blocks__record(pass, plan, record);
 	case PEM_MEANS_SEND:
 	case PEM_MEANS_RECEIVE:
-		return pem_messages__record(pass, plan, record);
+		return pass->without & PEM_PASS_MESSAGES ? 0
+							 : pem_messages__record(pass, plan, record);
 	default:
 		return 0;
 	}
@@ -366,8 +368,27 @@ static int no_memory(struct pem_error *error)
 	return pem_error__set(error, -ENOMEM, "no memory to follow what is open in the trace");
 }
 
-int pem_pass__next(struct pem_pass *pass, struct pem_record *record, struct pem_around *around,
-		   struct pem_error *error)
+/* The next record, in a struct of this version. around is in pass->around. */
+static inline int next_whole(struct pem_pass *pass, struct pem_record *record,
+			     struct pem_error *error)
+{
+	int rc;
+
+	if (pass->ended_count)
+		pem_intervals__release_ended(pass);
+	pass->span_count = 0;
+	memset(&pass->around, 0, sizeof(pass->around));
+	pass->around.size = sizeof(pass->around);
+	pass->around.cpu = PEM_NO_CPU;
+	rc = pem_trace__next(pass->trace, record, error);
+	if (PEM_LIKELY(rc == 1))
+		return PEM_LIKELY(!take(pass, record)) ? 1 : no_memory(error);
+	return rc == 0 && finish(pass) ? no_memory(error) : rc;
+}
+
+/* For a caller of another version. */
+static int next_resized(struct pem_pass *pass, struct pem_record *record, struct pem_around *around,
+			struct pem_error *error)
 {
 	struct pem_record whole = {.size = sizeof(whole)};
 	int rc;
@@ -376,19 +397,22 @@ int pem_pass__next(struct pem_pass *pass, struct pem_record *record, struct pem_
 		return pem_error__set(error, -EINVAL,
 				      "the record's or the around's size is not set: set it to "
 				      "sizeof");
-	pem_intervals__release_ended(pass);
-	pass->span_count = 0;
-	memset(&pass->around, 0, sizeof(pass->around));
-	pass->around.size = sizeof(pass->around);
-	pass->around.cpu = PEM_NO_CPU;
-	rc = pem_trace__next(pass->trace, &whole, error);
-	if (rc == 1 && take(pass, &whole))
-		return no_memory(error);
-	if (rc == 0 && finish(pass))
-		return no_memory(error);
+	rc = next_whole(pass, &whole, error);
 	if (rc == 1)
 		pem_sized__write(record, 0, &whole, sizeof(whole));
 	pem_sized__write(around, 0, &pass->around, sizeof(pass->around));
+	return rc;
+}
+
+int pem_pass__next(struct pem_pass *pass, struct pem_record *record, struct pem_around *around,
+		   struct pem_error *error)
+{
+	int rc;
+
+	if (PEM_UNLIKELY(record->size != sizeof(*record) || around->size != sizeof(*around)))
+		return next_resized(pass, record, around, error);
+	rc = next_whole(pass, record, error);
+	*around = pass->around;
 	return rc;
 }
 
@@ -443,7 +467,8 @@ const char *pem_interval__title(const struct pem_interval *interval)
 
 	if (field >= 0 && event->fields[field].type == PEM_TYPE_STRING)
 		text = pem_record__string(&interval->begin, (unsigned)field);
-	else if (field >= 0)
+	field = field >= 0 ? -1 : pem_event__field_by_role(event, PEM_ROLE_SYSTEM_CALL);
+	if (field >= 0)
 		text = pem_field__label(
 			&event->fields[field],
 			(uint64_t)pem_record__i64(&interval->begin, (unsigned)field));

@@ -347,6 +347,7 @@ struct pem_pass {
 	struct pem_messages messages;
 	struct pem_blocks blocks;
 	uint64_t open_max;
+	uint64_t without; /* bits of enum pem_pass_part */
 	/* losses */
 	size_t losses_seen;
 	bool is_whole_machine; /* all processes are observed */

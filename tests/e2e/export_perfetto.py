@@ -81,6 +81,28 @@ def tracks(packets):
 
 
 @test
+def slices_of_system_calls():
+    "a system call's slice has the call's name; its end, which does not say which call ended, has none"
+    trace = Trace()
+    begin = trace.event("OS::Call::Enter", "interval-begin", [("number", "uint64", "system-call")])
+    end = trace.event("OS::Call::Exit", "interval-end", [("result", "uint64", "-")])
+    other = trace.event("OS::Wait::Begin", "interval-begin", [("value", "uint64", "-")])
+    over = trace.event("OS::Wait::End", "interval-end", [("value", "uint64", "-")])
+    lines = trace.model[begin][1]
+    lines[1] = lines[1].replace("\t-\t0\t", "\tenum\t2\t")
+    lines += ["label\t%016x\t%s\t" % (0, "read"), "label\t%016x\t%s\t" % (257, "openat")]
+    for i, number in enumerate((257, 0, 999)):
+        trace.add(begin, 100 * i + 1, [number])
+        trace.add(other, 100 * i + 2, [1])
+        trace.add(over, 100 * i + 3, [1])
+        trace.add(end, 100 * i + 4, [0])
+    found = [(get(e, "type"), text(e, "name")) for e in events(exported(trace))]
+    wait = [("TYPE_SLICE_BEGIN", "Wait"), ("TYPE_SLICE_END", "Wait")]
+    equal(found, [e for name in ("openat", "read", "Call")
+                  for e in [("TYPE_SLICE_BEGIN", name), *wait, ("TYPE_SLICE_END", None)]], "slices")
+
+
+@test
 def slices_and_instants():
     "intervals become slices, others instants, on the track of their thread"
     trace = Trace()

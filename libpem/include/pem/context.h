@@ -169,10 +169,17 @@ struct pem_around {
 	const struct pem_block *old_block;
 };
 
+enum pem_pass_part {
+	PEM_PASS_BLOCKS = 1, /* block, old_block, pem_pass__blocks */
+	PEM_PASS_MESSAGES = 2, /* partner */
+};
+
 struct pem_pass_options {
 	size_t size; /* of this struct */
 	/* Most intervals, messages and blocks that may be open, of each; 0: 4 million */
 	uint64_t open_max;
+	/* Bits of enum pem_pass_part: what the caller does not need, and the pass leaves out. */
+	uint64_t without;
 };
 
 /* Counts of what a pass could not tell. All are 0 for a trace of which all is known. */
@@ -227,7 +234,8 @@ size_t pem_pass__group_count(const struct pem_pass *pass);
 const char *pem_pass__group_name(const struct pem_pass *pass, size_t group);
 
 /*
- * What an interval is called: the text, or the label's name, of its begin's field of role 'name'.
+ * What an interval is called: the text of its begin's field of role 'name', or the name of the
+ * system call in its field of role 'system-call'.
  * If that is missing or empty, it is the last word of the group: 'Work' of 'APP::Shop::Work'. Valid
  * until the next call of this function with this pass's intervals by the same thread.
  */

@@ -156,6 +156,11 @@ enum pem_role {
 	PEM_ROLE_OLD_ADDRESS,
 	/* 'state': 0: the thread of role 'previous-thread' stays runnable; else it sleeps */
 	PEM_ROLE_STATE,
+	/*
+	 * 'system-call': number of a system call of the recording machine. Models of its catalogue
+	 * name the numbers by labels. An interval that it begins has that name.
+	 */
+	PEM_ROLE_SYSTEM_CALL,
 	PEM_ROLE_COUNT
 };
 
