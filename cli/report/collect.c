@@ -3,6 +3,8 @@
 #include "report.h"
 #include "grow.h"
 
+#include <pem/context.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -269,13 +271,16 @@ static int read_records(struct report *report, struct counting *c)
 {
 	struct cli_progress progress;
 	struct pem_record record = {.size = sizeof(record)};
+	struct pem_around around = {.size = sizeof(around)};
 	struct pem_error error = {{0}};
 	uint64_t total = pem_trace__total_balance(report->trace).delivered, n = 0;
 	int rc;
 
 	cli_progress__start(&progress, "reading");
 	for (;;) {
-		rc = pem_trace__next(report->trace, &record, &error);
+		rc = pem_pass__next(report_times__pass(report), &record, &around, &error);
+		if (rc != -ENOMEM && report_times__add(report->times, &around) < 0)
+			rc = -ENOMEM;
 		if (rc == 0)
 			break;
 		if (rc == -EINVAL) {
@@ -416,6 +421,8 @@ int report__collect(struct report *report, const char *directory)
 	report->samples = report_page_samples__new(report->info);
 	rc = c.open != NULL && report->samples != NULL ? prepare_events(report, &c) : -ENOMEM;
 	if (rc == 0)
+		rc = report_times__new(report);
+	if (rc == 0)
 		rc = read_records(report, &c);
 	if (rc == 0 && report->sites != NULL)
 		rc = report_sites__finish(report->sites);
@@ -457,6 +464,7 @@ void report__free(struct report *report)
 	free(report->phases);
 	report_page_samples__free(report->samples);
 	report_sites__free(report->sites);
+	report_times__free(report->times);
 	free(report->counters);
 	free(report->steps);
 	free(report->threads);

@@ -236,6 +236,7 @@ void report__print_json(const struct report *r)
 	json_object_object_add(object, "per_event", per_event_json(r));
 	if (r->sites != NULL)
 		json_object_object_add(object, "sites", report_sites__json(r));
+	report_times__json(r, object);
 	report_page_samples__json(r, object);
 	json_object_object_add(object, "cost", report_cost__json(r));
 	json_object_object_add(object, "detail", report_detail__json(r));

@@ -580,6 +580,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	if (by == REPORT_SITE)
 		report_sites__print(r);
 	print_phases(r);
+	report_times__print(r, by);
 	report_page_samples__print(r);
 	print_balance(r, order);
 	report__heading("Cost of observing");

@@ -10,7 +10,7 @@ enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
-	 "One table of events only: by layer, process, thread, event or site."},
+	 "One table of events only: by layer, process, thread, event, site, state or interval."},
 	{OPT_CORRELATE, "correlate", NULL,
 	 "Show which metrics rise and fall with cycles per instruction, and with durations."},
 	{OPT_WITH, "with", "TEXT", "With --correlate: the metrics whose names contain the text."},
@@ -21,12 +21,14 @@ static const struct cli_option options[] = {
 static int parse_by(const char *word, enum report_by *by)
 {
 	static const char *const words[] = {
-		[REPORT_LAYER] = "layer", [REPORT_PROCESS] = "process", [REPORT_THREAD] = "thread",
-		[REPORT_EVENT] = "event", [REPORT_SITE] = "site",
+		[REPORT_LAYER] = "layer",       [REPORT_PROCESS] = "process",
+		[REPORT_THREAD] = "thread",     [REPORT_EVENT] = "event",
+		[REPORT_SITE] = "site",         [REPORT_STATE] = "state",
+		[REPORT_INTERVAL] = "interval",
 	};
 	unsigned int i;
 
-	for (i = REPORT_LAYER; i <= REPORT_SITE; i++)
+	for (i = REPORT_LAYER; i <= REPORT_INTERVAL; i++)
 		if (strcmp(words[i], word) == 0) {
 			*by = (enum report_by)i;
 			return 0;
@@ -53,7 +55,9 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			with = optarg;
 		else if (parse_by(optarg, &by) < 0)
 			return cli_usage_error(
-				verb, "--by %s: there is layer, process, thread, event and site",
+				verb,
+				"--by %s: there is layer, process, thread, event, site, state and "
+				"interval",
 				optarg);
 	}
 	if (optind + 1 != argc)
@@ -88,7 +92,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 const struct cli_verb cli_report = {
 	.name = "report",
 	.summary = "what is in a trace, what was lost, what it cost",
-	.usage = "report [--by layer|process|thread|event|site] [--json] TRACE\n"
+	.usage = "report [--by layer|process|thread|event|site|state|interval] [--json] TRACE\n"
 		 "report --correlate [--with TEXT] [--json] TRACE",
 	.text = "Reads the whole trace and shows its events by layer and by process, the phases "
 		"with what "
@@ -103,6 +107,11 @@ const struct cli_verb cli_report = {
 		    "                            all of it\n"
 		    "pem report --by thread pem-trace-make-1\n"
 		    "                            which thread did how much of what\n"
+		    "pem report --by state TRACE\n"
+		    "                            which thread ran, and in what it was blocked\n"
+		    "pem report --by interval TRACE\n"
+		    "                            how long system calls, locks and other intervals "
+		    "took\n"
 		    "pem report --by site TRACE  where memory was allocated, and how much\n"
 		    "pem report --correlate TRACE\n"
 		    "                            what goes with long phases and slow calls\n"

@@ -14,7 +14,9 @@ enum report_by {
 	REPORT_PROCESS,
 	REPORT_THREAD,
 	REPORT_EVENT,
-	REPORT_SITE
+	REPORT_SITE,
+	REPORT_STATE,
+	REPORT_INTERVAL
 };
 
 enum { LAYER_APP, LAYER_OS, LAYER_HW, LAYER_CPO, LAYER_OTHER, LAYERS };
@@ -105,6 +107,7 @@ struct report {
 	size_t counter_count, counter_capacity;
 	struct report_page_samples *samples;
 	struct report_sites *sites; /* NULL: nobody asked for them */
+	struct report_times *times;
 	struct report_step *steps;
 	size_t step_count, step_capacity;
 	uint64_t layer_count[LAYERS];
@@ -182,6 +185,20 @@ int report_sites__record(struct report_sites *sites, const struct report_event *
 int report_sites__finish(struct report_sites *sites);
 void report_sites__print(const struct report *report);
 struct json_object *report_sites__json(const struct report *report);
+
+/* --- where time went: states of threads, and intervals (times.c, times_print.c) --- */
+
+struct pem_pass;
+struct pem_around;
+/* Begin the report's pass over its trace. Returns 0 or -ENOMEM. */
+int report_times__new(struct report *report);
+void report_times__free(struct report_times *times);
+struct pem_pass *report_times__pass(const struct report *report);
+/* Add up what the pass said beside a record, or at the trace's end. Returns 0 or -ENOMEM. */
+int report_times__add(struct report_times *times, const struct pem_around *around);
+void report_times__print(const struct report *report, enum report_by by);
+/* Add the members "thread_states" and "intervals". */
+void report_times__json(const struct report *report, struct json_object *object);
 
 /* --- what observing cost (cost.c) --- */
 

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT
+/*
+ * times.c - adds up where the time of threads went, and how long intervals took
+ *
+ * The pass (pem/context.h) says both. What it does not know is counted as unknown here.
+ */
+#include "times.h"
+#include "grow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int report_times__new(struct report *report)
+{
+	/* Blocks and messages have no part in the report, and take most of a pass's time. */
+	struct pem_pass_options options = {.size = sizeof(options),
+					   .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES};
+	struct pem_error error = {{0}};
+
+	report->times = calloc(1, sizeof(*report->times));
+	if (report->times == NULL)
+		return -ENOMEM;
+	report->times->pass = pem_pass__new(report->trace, &options, &error);
+	return report->times->pass != NULL ? 0 : -ENOMEM;
+}
+
+struct pem_pass *report_times__pass(const struct report *report)
+{
+	return report->times->pass;
+}
+
+void report_times__free(struct report_times *t)
+{
+	size_t i;
+
+	if (t == NULL)
+		return;
+	for (i = 0; i < t->interval_count; i++)
+		free(t->intervals[i].name);
+	free(t->intervals);
+	free(t->blocked);
+	free(t->threads);
+	cli_map__free(&t->interval_at);
+	cli_map__free(&t->blocked_at);
+	pem_pass__free(t->pass);
+	free(t);
+}
+
+static uint64_t hash(uint64_t h, const char *text)
+{
+	for (; *text != '\0'; text++)
+		h = (h ^ (unsigned char)*text) * 1099511628211ull; /* FNV-1a 64 */
+	return h;
+}
+
+/* Index of the intervals of a name. NO_INTERVAL: no memory. */
+static uint32_t interval_of(struct report_times *t, const struct pem_interval *interval)
+{
+	const char *group = interval->begin.event->group, *title = pem_interval__title(interval);
+	const char *last = strrchr(group, ':');
+	uint32_t *at = cli_map__at(&t->interval_at,
+				   hash(14695981039346656037ull + interval->group, title));
+	struct report_interval *row;
+	char name[256];
+
+	if (at == NULL || *at != UINT32_MAX)
+		return at != NULL ? *at : NO_INTERVAL;
+	if (pem_grow(&t->intervals, sizeof(*t->intervals), t->interval_count + 1,
+		     &t->interval_capacity) < 0)
+		return NO_INTERVAL;
+	if (last != NULL && strcmp(last + 1, title) == 0)
+		snprintf(name, sizeof(name), "%.120s", group);
+	else
+		snprintf(name, sizeof(name), "%.120s %.120s", group, title);
+	row = &t->intervals[t->interval_count];
+	memset(row, 0, sizeof(*row));
+	row->name = strdup(pem_printable(name));
+	if (row->name == NULL)
+		return NO_INTERVAL;
+	*at = (uint32_t)t->interval_count++;
+	return *at;
+}
+
+static int end_interval(struct report_times *t, const struct pem_ended *ended)
+{
+	uint32_t index = interval_of(t, ended->interval);
+	struct report_interval *row;
+	uint64_t ns;
+
+	if (index == NO_INTERVAL)
+		return -ENOMEM;
+	row = &t->intervals[index];
+	if (ended->outcome != PEM_INTERVAL_ENDED && ended->outcome != PEM_INTERVAL_WITH_THREAD) {
+		row->unknown++;
+		return 0;
+	}
+	ns = ended->end_ns > ended->interval->begin.time_ns
+		     ? ended->end_ns - ended->interval->begin.time_ns
+		     : 0;
+	row->count++;
+	row->total_ns += ns;
+	if (ns > row->most_ns)
+		row->most_ns = ns;
+	return 0;
+}
+
+static int block_in(struct report_times *t, const struct pem_span *span, uint64_t ns)
+{
+	uint32_t index = NO_INTERVAL, *at;
+
+	if (span->interval != NULL) {
+		index = interval_of(t, span->interval);
+		if (index == NO_INTERVAL)
+			return -ENOMEM;
+		t->intervals[index].blocked_ns += ns;
+	}
+	at = cli_map__at(&t->blocked_at, (uint64_t)span->thread->number << 32 | index);
+	if (at == NULL)
+		return -ENOMEM;
+	if (*at == UINT32_MAX) {
+		if (pem_grow(&t->blocked, sizeof(*t->blocked), t->blocked_count + 1,
+			     &t->blocked_capacity) < 0)
+			return -ENOMEM;
+		t->blocked[t->blocked_count] =
+			(struct report_blocked){.thread = span->thread->number, .interval = index};
+		*at = (uint32_t)t->blocked_count++;
+	}
+	t->blocked[*at].ns += ns;
+	return 0;
+}
+
+static int add_span(struct report_times *t, const struct pem_span *span)
+{
+	uint64_t ns = span->end_ns > span->begin_ns ? span->end_ns - span->begin_ns : 0;
+	size_t number = span->thread->number;
+
+	if (number >= t->thread_count) {
+		if (pem_grow(&t->threads, sizeof(*t->threads), number + 1, &t->thread_capacity) < 0)
+			return -ENOMEM;
+		memset(&t->threads[t->thread_count], 0,
+		       (number + 1 - t->thread_count) * sizeof(*t->threads));
+		t->thread_count = number + 1;
+	}
+	t->threads[number].thread = span->thread;
+	t->threads[number].ns[span->state] += ns;
+	return span->state == PEM_THREAD_BLOCKED ? block_in(t, span, ns) : 0;
+}
+
+int report_times__add(struct report_times *t, const struct pem_around *around)
+{
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; rc == 0 && i < around->span_count; i++)
+		rc = add_span(t, &around->spans[i]);
+	for (i = 0; rc == 0 && i < around->ended_count; i++)
+		rc = end_interval(t, &around->ended[i]);
+	return rc;
+}
+
+const struct report_blocked *report_times__longest(const struct report_times *t, uint32_t thread)
+{
+	const struct report_blocked *longest = NULL;
+	size_t i;
+
+	for (i = 0; i < t->blocked_count; i++)
+		if (t->blocked[i].thread == thread &&
+		    (longest == NULL || t->blocked[i].ns > longest->ns))
+			longest = &t->blocked[i];
+	return longest;
+}

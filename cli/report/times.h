@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * times.h - where the time of threads went, and how long intervals took: collected by times.c,
+ * shown by times_print.c
+ */
+#ifndef PEM_CLI_REPORT_TIMES_H
+#define PEM_CLI_REPORT_TIMES_H
+
+#include "report.h"
+
+#include <pem/context.h>
+
+/* All intervals of one group and title. */
+struct report_interval {
+	char *name; /* group, and title where it says more */
+	uint64_t count; /* intervals of known length */
+	uint64_t unknown; /* those that have begun, and of which no end is known */
+	uint64_t total_ns, most_ns;
+	/* Time in which their threads were blocked, with no interval inside. */
+	uint64_t blocked_ns;
+};
+
+/* Time that one thread was blocked in intervals of one name. */
+struct report_blocked {
+	uint32_t thread; /* number of the pass */
+	uint32_t interval; /* index, or NO_INTERVAL: in none */
+	uint64_t ns;
+};
+
+#define NO_INTERVAL UINT32_MAX
+
+struct report_thread_time {
+	const struct pem_pass_thread *thread;
+	uint64_t ns[PEM_THREAD_STATES];
+};
+
+struct report_times {
+	struct pem_pass *pass;
+	struct report_interval *intervals;
+	size_t interval_count, interval_capacity;
+	struct report_blocked *blocked;
+	size_t blocked_count, blocked_capacity;
+	struct report_thread_time *threads; /* by number; NULL thread: nothing is known */
+	size_t thread_count, thread_capacity;
+	struct cli_map interval_at; /* key: hash of group and title */
+	struct cli_map blocked_at; /* key: thread and interval */
+};
+
+/* Which interval the thread was blocked in for longest; NULL: it was never blocked. */
+const struct report_blocked *report_times__longest(const struct report_times *times,
+						   uint32_t thread);
+
+#endif
