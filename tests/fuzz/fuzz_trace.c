@@ -4,10 +4,12 @@
  *
  * The input is split at '|' marks of four bytes "|PEM" into .pem/run, .pem/balance, stream files
  * and .pem/names; an empty run stands for a valid one, and empty names for none. Records that are
- * handed out are read in full.
+ * handed out are read in full, and followed by a pass.
  */
 #define _GNU_SOURCE
 #include "tests/unit/trace_fixture.h"
+
+#include <pem/context.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -63,6 +65,44 @@ static void read_trace(const char *path)
 	pem_trace__close(trace);
 }
 
+/* A pass ends each interval that it began, and says no span that ends before it begins. */
+static void walk_trace(const char *path)
+{
+	struct pem_pass_options options = {.size = sizeof(options), .open_max = 50};
+	struct pem_record record = {.size = sizeof(record)};
+	struct pem_around around = {.size = sizeof(around)};
+	struct pem_trace *trace = pem_trace__open(path, NULL);
+	struct pem_pass *pass = trace ? pem_pass__new(trace, &options, NULL) : NULL;
+	uint64_t begun = 0, ended = 0;
+	size_t i;
+	int rc;
+
+	if (!pass) {
+		pem_trace__close(trace);
+		return;
+	}
+	do {
+		rc = pem_pass__next(pass, &record, &around, NULL);
+		begun += around.begun != NULL;
+		ended += around.ended_count;
+		for (i = 0; i < around.ended_count; i++)
+			sink += strlen(pem_interval__title(around.ended[i].interval));
+		for (i = 0; i < around.span_count; i++)
+			if (around.spans[i].end_ns < around.spans[i].begin_ns)
+				abort();
+		if (around.phase)
+			sink += strlen(pem_interval__title(around.phase));
+		if (around.block)
+			sink += around.block->size;
+		if (around.partner)
+			sink += around.partner->time_ns;
+	} while (rc);
+	if (begun != ended)
+		abort();
+	pem_pass__free(pass);
+	pem_trace__close(trace);
+}
+
 static struct fixture fixture;
 
 static void clean(void)
@@ -96,5 +136,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		bytes -= part + (mark ? 4 : 0);
 	}
 	read_trace(fixture.path);
+	walk_trace(fixture.path);
 	return 0;
 }
