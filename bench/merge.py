@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-merge - how fast traces are read: reader/merge_context
+merge - how fast traces are read: reader/merge_context, reader/pass
 
 	reader/merge_context	records per second of CPU time that pem's reader hands out, in order of time over all streams and with process
 				and thread of the kernel's: system calls and what programs allocate on all CPUs, read from memory
+	reader/pass		the same with all context: states of threads, open intervals, phases, messages and blocks (pem/context.h)
 
 babeltrace2 reads the same trace, of fewer rounds, with its muxer and without output (-o dummy). Its CPU time counts from its
 start to its end, the reading of metadata included, as ours does; once it counts what it reads, which must be all.
@@ -23,6 +24,7 @@ READ = os.path.join(HERE, "read_trace")
 WORK = ("for i in 1 2 3; do dd if=/dev/zero of=/dev/null bs=1 count=%d status=none & done; "
         "for i in 1 2 3 4 5 6 7 8; do find /usr/share -size +1 >/dev/null 2>&1; done; wait") % (BYTES // 3)
 CASE = "reader/merge_context"
+PASS = "reader/pass"
 
 
 def record(folder):
@@ -33,9 +35,9 @@ def record(folder):
     return trace
 
 
-def ours(trace):
-    """Records a second, of one pass."""
-    done = subprocess.run([READ, trace], stdout=subprocess.PIPE, check=True, universal_newlines=True)
+def ours(trace, *how):
+    """Records a second, of one reading."""
+    done = subprocess.run([READ, trace, *how], stdout=subprocess.PIPE, check=True, universal_newlines=True)
     records, ns = map(int, done.stdout.split())
     if records != balance(trace)[1]:
         sys.exit("merge: %d records, and the trace says %d" % (records, balance(trace)[1]))
@@ -62,20 +64,22 @@ def count_theirs(trace):
 
 
 def main():
-    if not wanted(CASE):
+    if not wanted(CASE) and not wanted(PASS):
         return
     heading("merge", "one core, CPU time")
     with Folder() as folder:
         trace = record(folder)
-        rates, other = [], []
+        rates, other, passes = [], [], []
         if shutil.which("babeltrace2"):
             count_theirs(trace)
         for _ in range(ROUNDS):
             rates.append(ours(trace))
+            passes.append(ours(trace, "pass"))
             if shutil.which("babeltrace2") and len(other) < 3:
                 other.append(theirs(trace))
         report("merge", CASE, "M events/s", rates, "babeltrace2", other, digits=2,
                note="%d events in %d streams" % (balance(trace)[1], sum(n[0] in "uk" for n in os.listdir(trace))))
+        report("merge", PASS, "M events/s", passes, "babeltrace2", other, digits=2)
 
 
 if __name__ == "__main__":

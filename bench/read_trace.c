@@ -3,9 +3,9 @@
  * read_trace.c - reads a trace once
  *
  * 'read_trace DIR' prints the number of records, and the ns of CPU time that this process has used
- * until then.
+ * until then. 'read_trace DIR pass' makes a pass over it: each record with all that was around it.
  */
-#include <pem/trace.h>
+#include <pem/context.h>
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -19,28 +19,57 @@ static uint64_t cpu_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+static int read_all(struct pem_trace *trace, uint64_t *count, struct pem_error *error)
+{
+	struct pem_record record = {.size = sizeof(record)};
+	uint64_t last = 0, owned = 0;
+	int rc;
+
+	while ((rc = pem_trace__next(trace, &record, error)) > 0) {
+		if (record.clock < last)
+			return -1;
+		last = record.clock;
+		/* Uses the record's context, so that the reader must provide it. */
+		owned += record.pid != 0;
+		++*count;
+	}
+	fprintf(stderr, "%" PRIu64 " with a process\n", owned);
+	return rc;
+}
+
+static int walk(struct pem_trace *trace, uint64_t *count, struct pem_error *error)
+{
+	struct pem_pass *pass = pem_pass__new(trace, NULL, error);
+	struct pem_record record = {.size = sizeof(record)};
+	struct pem_around around = {.size = sizeof(around)};
+	uint64_t owned = 0, ended = 0, blocks = 0;
+	int rc = pass ? 1 : -1;
+
+	while (rc > 0 && (rc = pem_pass__next(pass, &record, &around, error)) > 0) {
+		owned += around.thread != NULL;
+		ended += around.ended_count;
+		blocks += around.block != NULL;
+		++*count;
+	}
+	fprintf(stderr, "%" PRIu64 " with a thread, %" PRIu64 " of blocks; %" PRIu64 " intervals\n",
+		owned, blocks, ended);
+	pem_pass__free(pass);
+	return rc;
+}
+
 int main(int argc, char **argv)
 {
 	struct pem_error error = {""};
-	struct pem_record record = {.size = sizeof(record)};
-	uint64_t count = 0, last = 0, owned = 0;
 	struct pem_trace *trace;
+	uint64_t count = 0;
 	int rc;
 
-	trace = argc == 2 ? pem_trace__open(argv[1], &error) : NULL;
+	trace = argc >= 2 ? pem_trace__open(argv[1], &error) : NULL;
 	if (!trace) {
 		fprintf(stderr, "read_trace: %s\n", error.text);
 		return 1;
 	}
-	while ((rc = pem_trace__next(trace, &record, &error)) > 0) {
-		if (record.clock < last)
-			return 1;
-		last = record.clock;
-		/* Uses the record's context, so that the reader must provide it. */
-		owned += record.pid != 0;
-		count++;
-	}
-	fprintf(stderr, "%" PRIu64 " with a process\n", owned);
+	rc = argc > 2 ? walk(trace, &count, &error) : read_all(trace, &count, &error);
 	pem_trace__close(trace);
 	printf("%" PRIu64 " %" PRIu64 "\n", count, cpu_ns());
 	return rc != 0;
