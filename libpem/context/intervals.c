@@ -207,8 +207,11 @@ static int close_interval(struct pem_pass *pass, struct pem_open *open,
 
 int pem_intervals__thread_ends(struct pem_pass *pass, struct pem_life_thread *t)
 {
-	int rc = pem_intervals__doubt(pass, t);
 	uint32_t kept = 0;
+	int rc;
+
+	pem_states__doubt(pass, t);
+	rc = pem_intervals__doubt(pass, t);
 
 	/* Another process may end a phase of a thread that has ended. */
 	while (!rc && t->open_count > kept) {
@@ -427,8 +430,10 @@ static int finish_list(struct pem_pass *pass, struct pem_open *first)
 
 static int finish_thread(struct pem_pass *pass, struct pem_life_thread *t)
 {
-	int rc = pem_intervals__doubt(pass, t);
+	int rc;
 
+	pem_states__doubt(pass, t);
+	rc = pem_intervals__doubt(pass, t);
 	while (!rc && t->open_count)
 		rc = close_interval(pass, t->open[t->open_count - 1], PEM_INTERVAL_OPEN,
 				    pass->now_ns);

@@ -188,10 +188,11 @@ static int lose_of_program(struct pem_pass *pass, const struct pem_loss *loss)
 	t = pem_life__thread(pass, loss->pid, loss->tid);
 	if (!t)
 		return -ENOMEM;
-	if (loss->end_clock > t->user_loss) {
-		t->user_loss = loss->end_clock;
+	if (!t->is_doubtful)
 		t->user_sure = loss->begin_clock;
-	}
+	t->is_doubtful = true;
+	if (loss->end_clock > t->user_loss)
+		t->user_loss = loss->end_clock;
 	return 0;
 }
 
@@ -251,21 +252,19 @@ static int check_thread(struct pem_pass *pass, const struct pem_plan *plan,
 			const struct pem_record *record)
 {
 	struct pem_life_thread *t = pass->thread;
-	uint64_t losses;
 
 	t->is_seen = true;
 	if (plan->shows_observed && record->source == PEM_PACKET_KERNEL && t->process &&
 	    t->process->observed_clock == UINT64_MAX)
 		t->process->observed_clock = record->clock;
-	if (record->source == PEM_PACKET_KERNEL && pass->kernel_loss) {
-		if (record->cpu >= PEM_CPUS_MAX || pass->cpus[record->cpu].thread != t)
-			pem_states__doubt(pass, t);
-		t->kernel_clock = record->clock;
+	if (PEM_UNLIKELY(pass->kernel_loss)) {
+		pem_states__doubt(pass, t);
+		if (record->source == PEM_PACKET_KERNEL)
+			t->kernel_clock = record->clock;
 	}
-	losses = t->kernel_loss + t->user_loss;
-	if (PEM_LIKELY(losses == t->doubted))
+	if (PEM_LIKELY(!t->is_doubtful))
 		return 0;
-	t->doubted = losses;
+	t->is_doubtful = false;
 	return pem_intervals__doubt(pass, t);
 }
 

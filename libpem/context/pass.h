@@ -174,7 +174,8 @@ struct pem_life_thread {
 	uint64_t user_loss, kernel_loss; /* what began before is in doubt */
 	uint64_t user_sure, kernel_sure; /* what was open then was open until here */
 	uint64_t kernel_clock; /* until then the kernel's records tell where it was */
-	uint64_t doubted; /* sum of the losses that its intervals were checked for */
+	bool is_doubtful; /* there was a loss that its intervals were not checked for */
+	bool entered_in_loss; /* a CPU was losing records when it entered its state */
 	bool is_seen; /* it raised a record, or was on a CPU */
 	struct pem_open **open; /* its open intervals of scope 'thread', the oldest first */
 	uint32_t open_count, open_capacity;
@@ -247,8 +248,8 @@ int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 /* The kernel lost records of a CPU between two clocks. Returns 0 or -ENOMEM. */
 int pem_states__lose(struct pem_pass *pass, uint32_t cpu, uint64_t begin, uint64_t end);
 /*
- * The thread is seen by a record of the kernel, and was not known to run since it was seen last. If
- * the kernel lost records since then, what the thread had begun is in doubt.
+ * If the kernel lost records since it told where the thread was, and the thread is not known to
+ * have run all the time, what it had begun is in doubt.
  */
 void pem_states__doubt(const struct pem_pass *pass, struct pem_life_thread *thread);
 /* The thread ends. */

@@ -38,10 +38,18 @@ static uint64_t first_loss(const struct pem_pass *pass, uint64_t clock)
 	return low == WINDOWS_MAX ? clock : UINT64_MAX;
 }
 
-/* Was the thread's state surely the same all the time since it entered it? */
-static bool is_sure(const struct pem_pass *pass, const struct pem_life_thread *t)
+/*
+ * Until when the thread surely was in its state, if it does not run: until a CPU loses records. One
+ * that lost some as the thread entered the state may have run it at once.
+ */
+static uint64_t sure_until(const struct pem_pass *pass, const struct pem_life_thread *t)
 {
-	return !pass->kernel_window_count || first_loss(pass, t->since_clock) >= pass->now_clock;
+	uint64_t loss;
+
+	if (!pass->kernel_window_count)
+		return pass->now_clock;
+	loss = t->entered_in_loss ? t->since_clock : first_loss(pass, t->since_clock);
+	return loss < pass->now_clock ? loss : pass->now_clock;
 }
 
 static const struct pem_interval *innermost(const struct pem_life_thread *t)
@@ -64,7 +72,8 @@ static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_cl
 		return 0;
 	if (!t->process || t->since_clock < t->process->observed_clock)
 		return 0;
-	if (span.state != PEM_THREAD_BLOCKED)
+	/* Behind a loss another sleep may have been woken. */
+	if (span.state != PEM_THREAD_BLOCKED || end_clock < pass->now_clock)
 		span.waker = NULL;
 	if (end_clock < t->since_clock)
 		return 0;
@@ -76,14 +85,8 @@ static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_cl
 /* The thread leaves its state at the record's time. */
 static int leave(struct pem_pass *pass, struct pem_life_thread *t)
 {
-	uint64_t end_clock = pass->now_clock, loss;
-
-	if (t->thread.state != PEM_THREAD_RUNNING && pass->kernel_window_count) {
-		loss = first_loss(pass, t->since_clock);
-		if (loss < end_clock)
-			end_clock = loss;
-	}
-	return say(pass, t, end_clock);
+	return say(pass, t,
+		   t->thread.state == PEM_THREAD_RUNNING ? pass->now_clock : sure_until(pass, t));
 }
 
 static void enter(struct pem_pass *pass, struct pem_life_thread *t, enum pem_thread_state state)
@@ -91,14 +94,32 @@ static void enter(struct pem_pass *pass, struct pem_life_thread *t, enum pem_thr
 	t->thread.state = state;
 	t->thread.since_ns = pass->now_ns;
 	t->since_clock = pass->now_clock;
+	t->entered_in_loss = pass->kernel_loss > pass->now_clock;
+}
+
+/* What the thread has begun is in doubt: it was surely open until a clock, and a loss ended later.
+ */
+static void doubt(struct pem_life_thread *t, uint64_t sure, uint64_t end)
+{
+	/* Of several losses that its intervals were not checked for, the first one counts. */
+	if (!t->is_doubtful)
+		t->kernel_sure = sure;
+	t->is_doubtful = true;
+	if (end > t->kernel_loss)
+		t->kernel_loss = end;
+}
+
+/* Is the thread known to run, since its CPU's last switch? */
+static bool runs(const struct pem_pass *pass, const struct pem_life_thread *t)
+{
+	return t->thread.cpu < PEM_CPUS_MAX && pass->cpus[t->thread.cpu].thread == t;
 }
 
 void pem_states__doubt(const struct pem_pass *pass, struct pem_life_thread *t)
 {
-	if (pass->kernel_loss <= t->kernel_clock || pass->kernel_loss <= t->kernel_loss)
+	if (pass->kernel_loss <= t->kernel_clock || runs(pass, t))
 		return;
-	t->kernel_loss = pass->kernel_loss;
-	t->kernel_sure = t->kernel_clock;
+	doubt(t, t->kernel_clock, pass->kernel_loss);
 }
 
 /* The thread gets a CPU. */
@@ -168,8 +189,9 @@ int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
 	t = pem_life__thread(pass, pid, tid);
 	if (!t)
 		return -ENOMEM;
+	rc = run_on(pass, t, record->cpu);
 	running->thread = t;
-	return run_on(pass, t, record->cpu);
+	return rc;
 }
 
 int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
@@ -196,7 +218,7 @@ int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 	 */
 	if (t->thread.state != PEM_THREAD_BLOCKED)
 		return 0;
-	is_known = is_sure(pass, t);
+	is_known = sure_until(pass, t) == pass->now_clock;
 	rc = leave(pass, t);
 	enter(pass, t, is_known ? PEM_THREAD_RUNNABLE : PEM_THREAD_UNKNOWN);
 	return rc;
@@ -235,8 +257,8 @@ int pem_states__lose(struct pem_pass *pass, uint32_t cpu, uint64_t begin, uint64
 	if (!t)
 		return 0;
 	rc = say(pass, t, begin);
-	t->kernel_loss = end > t->kernel_loss ? end : t->kernel_loss;
-	t->kernel_sure = t->kernel_clock = begin;
+	doubt(t, begin, end);
+	t->kernel_clock = begin;
 	t->thread.state = PEM_THREAD_UNKNOWN;
 	t->thread.since_ns = pem_pass__ns(pass, begin);
 	t->since_clock = begin;
