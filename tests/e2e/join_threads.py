@@ -45,7 +45,7 @@ def signed(trace):
     """Calls that say who made them: how many are each thread's; fails for one that is said to be another's."""
     counts = collections.Counter()
     for row in rows(trace):
-        if row["event"] != ENTER or row["number"] != "3" or int(row["argument0"], 16) >> 30 != 1:
+        if row["event"] != ENTER or row["number"] != "close" or int(row["argument0"], 16) >> 30 != 1:
             continue
         equal(row["tid"], str(int(row["argument0"], 16) - SIGNATURE), "thread of a call (%r)" % row)
         counts[int(row["pid"]), int(row["tid"])] += 1
