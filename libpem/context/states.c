@@ -129,6 +129,9 @@ static int run_on(struct pem_pass *pass, struct pem_life_thread *t, uint32_t cpu
 
 	/* It was not to be seen on its CPU for a time: what began before is in doubt. */
 	pem_states__doubt(pass, t);
+	/* A thread that has ended runs once more to leave for good. */
+	if (t->thread.state == PEM_THREAD_ENDED)
+		return 0;
 	if (t->thread.state != PEM_THREAD_RUNNING)
 		rc = leave(pass, t);
 	enter(pass, t, PEM_THREAD_RUNNING);

@@ -107,6 +107,33 @@ static void a_user_record_is_on_its_threads_cpu(void **state)
 	end_pass();
 }
 
+/* The kernel says that a thread ends before it leaves its CPU for the last time. */
+static void a_thread_that_has_ended_is_not_blocked(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 51);
+	packet_pair(T(20), EVENT_EXIT, 51, 0);
+	packet_leave(T(21), 51, 0, 50, 50); /* pushed aside */
+	packet_leave(T(30), 50, 1, 50, 51);
+	packet_leave(T(31), 51, 0x80, 50, 50); /* dead */
+	packet_leave(T(90), 50, 1, 0, 0);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(20);
+	expect_span(0, 51, PEM_THREAD_RUNNING, 10, 20);
+	go_to(30);
+	assert_int_equal(around.span_count, 1);
+	go_to(31);
+	assert_int_equal(around.span_count, 1);
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 30, 31);
+	go_to(90);
+	assert_int_equal(pem_pass__next(pass, &record, &around, NULL), 0);
+	assert_int_equal(around.span_count, 1);
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 90, 90);
+	end_pass();
+}
+
 static void a_number_used_again_is_another_process(void **state)
 {
 	const struct pem_pass_process *first, *second;
@@ -148,6 +175,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_user_record_is_on_its_threads_cpu, context_set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(a_thread_that_has_ended_is_not_blocked,
+						context_set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_number_used_again_is_another_process,
 						context_set_up, tear_down),
 	};
