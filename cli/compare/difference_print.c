@@ -31,7 +31,7 @@ static const char *value_words(const struct compare_differences *d,
 
 static const char *percent(double change)
 {
-	if (fabs(change) >= 10)
+	if (fabs(change) >= 1)
 		return cli_format("%+.0f %%", 100 * change);
 	return cli_format("%+.1f %%", 100 * change);
 }
