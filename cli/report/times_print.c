@@ -6,6 +6,7 @@
 
 #include <json-c/json.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define ROWS_MOST 20u /* unless the user asks for them */
 
@@ -70,6 +71,15 @@ static const char *process_words(const struct pem_pass_thread *thread)
 	return process == NULL || process->name[0] == '\0' ? "?" : process->name;
 }
 
+/* The title of intervals, which is behind their group; or the group's last word. */
+static const char *title_of(const struct report_interval *interval)
+{
+	const char *space = strchr(interval->name, ' ');
+	const char *colon = strrchr(interval->name, ':');
+
+	return space != NULL ? space + 1 : colon != NULL ? colon + 1 : interval->name;
+}
+
 /* Where it was blocked for longest, if that is a tenth of its blocked time or more. */
 static const char *blocked_words(const struct report_times *t, const struct report_thread_time *row)
 {
@@ -78,8 +88,9 @@ static const char *blocked_words(const struct report_times *t, const struct repo
 	if (longest == NULL || longest->ns < row->ns[PEM_THREAD_BLOCKED] / 10)
 		return "";
 	return cli_format("%s in %.100s", cli_duration(longest->ns),
-			  longest->interval == NO_INTERVAL ? "no known interval"
-							   : t->intervals[longest->interval].name);
+			  longest->interval == NO_INTERVAL
+				  ? "no known interval"
+				  : title_of(&t->intervals[longest->interval]));
 }
 
 static void print_threads(const struct report_times *t, size_t most)
