@@ -12,6 +12,7 @@
 #include "writer/trace_writer_internal.h"
 #include "util.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -26,18 +27,20 @@
 static bool parse_uuid(const char *metadata, uint8_t uuid[16])
 {
 	const char *at = strstr(metadata, "uuid = \"");
-	unsigned value, i;
+	char digits[3] = "";
+	unsigned i;
 
 	if (!at)
 		return false;
 	at += strlen("uuid = \"");
-	for (i = 0; i < 16; i++) {
+	for (i = 0; i < 16; i++, at += 2) {
 		if (*at == '-')
 			at++;
-		if (sscanf(at, "%2x", &value) != 1)
+		/* The text may end after the first digit. */
+		if (!isxdigit((unsigned char)at[0]) || !isxdigit((unsigned char)at[1]))
 			return false;
-		uuid[i] = (uint8_t)value;
-		at += 2;
+		memcpy(digits, at, 2);
+		uuid[i] = (uint8_t)strtoul(digits, NULL, 16);
 	}
 	return true;
 }

@@ -4,6 +4,7 @@
  * happens
  */
 #include "writer/trace_writer.h"
+#include "writer/trace_stage.h"
 #include "writer/trace_writer_internal.h"
 #include "session_fixture.h"
 
@@ -475,6 +476,35 @@ static void a_folder_in_use_is_so_at_the_second_look_too(void **state)
 	close(fd);
 }
 
+/* metadata of a trace of its own, and what pem_trace__read_uuid() says of it */
+static int uuid_of(const char *metadata, uint8_t uuid[16])
+{
+	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC), file, result;
+	ssize_t bytes = (ssize_t)strlen(metadata);
+
+	file = openat(fd, "metadata", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(file >= 0);
+	assert_true(write(file, metadata, (size_t)bytes) == bytes);
+	close(file);
+	result = pem_trace__read_uuid(fd, uuid);
+	close(fd);
+	return result;
+}
+
+static void a_uuid_is_read_of_whole_bytes_only(void **state)
+{
+	static const uint8_t ours[16] = {0x6f, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 0xff};
+	uint8_t uuid[16];
+
+	(void)state;
+	assert_int_equal(uuid_of("uuid = \"6f010203-0405-0607-0809-0a0b0c0d0eff\"", uuid), 0);
+	assert_memory_equal(uuid, ours, sizeof(uuid));
+	assert_int_equal(uuid_of("uuid = \"6f010203-0405-0607-0809-0a0b0c0d0ef", uuid), -EINVAL);
+	assert_int_equal(uuid_of("uuid = \"6f010203-0405-0607-0809-0a0b0c0d0e\"", uuid), -EINVAL);
+	assert_int_equal(uuid_of("uuid = \"0x1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 \"", uuid), -EINVAL);
+	assert_int_equal(uuid_of("uuid = \"", uuid), -EINVAL);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -497,6 +527,7 @@ int main(void)
 		TEST(a_failed_write_leaves_whole_packets),
 		TEST(a_folder_in_use_is_refused),
 		TEST(a_folder_in_use_is_so_at_the_second_look_too),
+		TEST(a_uuid_is_read_of_whole_bytes_only),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
