@@ -132,6 +132,11 @@ struct pem_spec_source {
 	char *name; /* "" if none */
 	char *arguments; /* prototype of a tracepoint's arguments; NULL if none */
 	char *kernel; /* range of kernels, such as "6.8-"; NULL if any */
+	/*
+	 * Of a tracepoint: C expression over the arguments. There is an event only where it is
+	 * true. Only BPF programs evaluate it, so the module leaves the source out. NULL: always.
+	 */
+	char *when;
 	char *binary; /* of a usdt probe: file or library name; NULL if none */
 	struct pem_spec_from *froms;
 	size_t from_count;

@@ -158,6 +158,7 @@ static void free_source(struct pem_spec_source *source)
 	free(source->name);
 	free(source->arguments);
 	free(source->kernel);
+	free(source->when);
 	free(source->binary);
 }
 

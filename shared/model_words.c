@@ -28,12 +28,14 @@ const char *const pem_meaning_words[] = {
 	"object",
 	"thread-waking",
 	"thread-runnable",
+	"process-arguments",
+	"descriptor-name",
 };
 const char *const pem_role_words[] = {
 	"-",           "process", "thread",      "previous-thread",
 	"parent",      "name",    "value",       "address",
 	"size",        "key",     "cpu",         "code",
-	"old-address", "state",   "system-call",
+	"old-address", "state",   "system-call", "descriptor",
 };
 const char *const pem_source_words[] = {"stub", "tracepoint", "perf", "perf-sample",
 					"usdt", "module",     "probe"};

@@ -173,6 +173,8 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 		fprintf(f, "\tif (!pem_begin_%s(&pem_e, %u, pem_ctx))\n\t\treturn 0;\n", tracepoint,
 			out->index);
 	put_arguments(f, alternative->arguments);
+	if (alternative->when)
+		fprintf(f, "\tif (!(%s))\n\t\treturn 0;\n", alternative->when);
 	put_predicate(out, event, source, hook);
 	pem_tracepoint__put_statistic(f, event, source);
 	put_log(f, event, source);

@@ -30,7 +30,10 @@ static void put_condition(FILE *f, const struct pem_spec_source *source)
 		fprintf(f, " PEM_KERNEL_FROM(%u, %u) &&", major, minor);
 	if (to && sscanf(to + 1, "%u.%u", &major, &minor) == 2)
 		fprintf(f, " PEM_KERNEL_UNTIL(%u, %u) &&", major, minor);
-	fprintf(f, " PEM_KMOD_CAN(%s)\n", pem_tracepoint__name(source));
+	if (source->when) /* only BPF programs can tell */
+		fprintf(f, " 0\n");
+	else
+		fprintf(f, " PEM_KMOD_CAN(%s)\n", pem_tracepoint__name(source));
 }
 
 /* For sched_switch(preempt, prev, next, ...): print the third argument's name, or the second's. */

@@ -28,6 +28,8 @@ static const struct {
 	{PEM_MEANS_THREAD_NAME, {PEM_ROLE_THREAD, PEM_ROLE_NAME}},
 	{PEM_MEANS_THREAD_WAKING, {PEM_ROLE_THREAD}},
 	{PEM_MEANS_THREAD_RUNNABLE, {PEM_ROLE_THREAD}},
+	{PEM_MEANS_PROCESS_ARGUMENTS, {PEM_ROLE_PROCESS, PEM_ROLE_NAME}},
+	{PEM_MEANS_DESCRIPTOR_NAME, {PEM_ROLE_DESCRIPTOR, PEM_ROLE_NAME}},
 	{PEM_MEANS_COUNTER, {PEM_ROLE_VALUE}},
 	{PEM_MEANS_GAUGE, {PEM_ROLE_VALUE}},
 	{PEM_MEANS_ALLOCATION, {PEM_ROLE_ADDRESS, PEM_ROLE_SIZE}},
@@ -208,6 +210,13 @@ static void check_source_attributes(const struct check *c, const struct pem_spec
 	if (source->kind != PEM_SOURCE_TRACEPOINT && source->kernel)
 		ERROR(c, source->at,
 		      "source '%s' has kernel='': expected it only with a tracepoint", kind);
+	if (source->kind != PEM_SOURCE_TRACEPOINT && source->when)
+		ERROR(c, source->at, "source '%s' has when='': expected it only with a tracepoint",
+		      kind);
+	if (source->when && !pem_is_balanced(source->when))
+		ERROR(c, source->at,
+		      "when='%s' has brackets that do not pair: expected a C expression",
+		      source->when);
 	if (source->kind != PEM_SOURCE_USDT && source->binary)
 		ERROR(c, source->at,
 		      "source '%s' has binary='': expected it only with a usdt probe", kind);

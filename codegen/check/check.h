@@ -27,6 +27,8 @@ void pem_check_labels(const struct check *c);
 void pem_check_structs(const struct check *c);
 /* Check an event's source that pem.ko is to observe. */
 void pem_check_module(const struct check *c, const struct pem_spec_source *source);
+/* Do the parentheses and brackets of a C expression pair? */
+int pem_is_balanced(const char *text);
 /* Check an event's fields, each alone and against the other fields. */
 void pem_check_fields(const struct check *c);
 

@@ -43,6 +43,7 @@ static const char *expected_of_role(const struct pem_spec_field *field)
 			       ? NULL
 			       : "'address' or 'uint64'";
 	case PEM_ROLE_SYSTEM_CALL:
+	case PEM_ROLE_DESCRIPTOR:
 		return is_integer(field->type) ? NULL : "an integer type";
 	case PEM_ROLE_SIZE:
 	case PEM_ROLE_CPU:
@@ -70,7 +71,7 @@ static void check_role(const struct check *c, const struct pem_spec_field *field
  * Are brackets paired? The expression then stays one expression when the generator puts it into
  * parentheses.
  */
-static int is_balanced(const char *text)
+int pem_is_balanced(const char *text)
 {
 	char open[256];
 	size_t depth = 0;
@@ -122,7 +123,7 @@ static void check_from(const struct check *c, const struct pem_spec_field *field
 			      "field '%s' lacks from='': expected a C expression over the source's "
 			      "arguments",
 			      field->name ? field->name : "");
-		else if (!is_balanced(from))
+		else if (!pem_is_balanced(from))
 			ERROR(c, field->at,
 			      "from='%s' has brackets that do not pair: expected a C expression",
 			      from);

@@ -223,6 +223,7 @@ static void read_source(struct pem_spec_event *event, xmlNode *node)
 	source->name = optional(attribute(node, "name"));
 	source->arguments = attribute(node, "arguments");
 	source->kernel = attribute(node, "kernel");
+	source->when = attribute(node, "when");
 	source->binary = attribute(node, "binary");
 	source->is_damaged = pem_damage(node) != 0;
 	for (node = next_element(node->children); node; node = next_element(node->next)) {

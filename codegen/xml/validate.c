@@ -62,7 +62,8 @@ static const struct {
 	 "'interval-begin', "
 	 "'interval-end', 'counter', 'gauge', 'allocation', 'release', 'sample', 'send', "
 	 "'receive', "
-	 "'access', 'object', 'thread-waking' or 'thread-runnable'"},
+	 "'access', 'object', 'thread-waking', 'thread-runnable', 'process-arguments' or "
+	 "'descriptor-name'"},
 	{"meaning", "group", "a name of letters, digits, '_' and ':', 120 in all at most"},
 	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
 	{"source", "type", "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt' or 'module'"},
@@ -70,6 +71,7 @@ static const struct {
 	{"source", "arguments",
 	 "C parameters of letters, digits, '_', '*', ',' and spaces, 300 in all at most"},
 	{"source", "kernel", "a range of kernels, such as '6.8-', '-6.7' or '5.18-6.7'"},
+	{"source", "when", expression},
 	{"source", "binary", "the name of a program or library, such as 'libc.so.6'"},
 	{"from", "field", "the name of a field"},
 	{"from", "value", expression},
@@ -90,7 +92,7 @@ static const struct {
 	{"field", "role",
 	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address', 'size', "
 	 "'key', "
-	 "'cpu', 'code', 'old-address', 'state' or 'system-call'"},
+	 "'cpu', 'code', 'old-address', 'state', 'system-call' or 'descriptor'"},
 	{"field", "from", expression},
 	{"field", "description", free_text},
 };

@@ -56,6 +56,10 @@ struct pem_kevent {
 	uint32_t flags;
 	uint32_t index;
 	uint64_t shared; /* The program may be preempted on its CPU by another run of itself. */
+	/* Of an event of a file: files.bpf.h. */
+	struct file *file;
+	uint64_t *told;
+	uint64_t told_mark;
 };
 
 #define PEM_TASK_DEAD 0x80 /* TASK_DEAD in the kernel's sched.h */
@@ -479,6 +483,7 @@ PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 	at = pem_take(e, bytes);
 	if (at == PEM_NO_POSITION) {
 		pem_count(e, &e->cell->discarded);
+		__sync_fetch_and_add(&pem_control.losses, 1);
 		PEM_STORE(e->ring->logged_thread, PEM_KRING_NO_THREAD);
 		return NULL;
 	}
@@ -530,7 +535,7 @@ pem_function_argument(const unsigned long long *context, uint32_t position)
  * Copy a kernel string of at most max bytes, including the NUL. A string that can't be read becomes
  * "".
  */
-__attribute__((unused)) PEM_INLINE void pem_string(uint8_t *to, uint32_t max, const void *from)
+__attribute__((unused)) PEM_INLINE void pem_put_string(uint8_t *to, uint32_t max, const void *from)
 {
 	bpf_probe_read_kernel_str(to, max, from);
 }
@@ -540,6 +545,15 @@ __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, c
 {
 	bpf_probe_read_kernel(to, bytes, from);
 }
+
+#include "files.bpf.h"
+
+/* A string is copied from the kernel, or is what a function of files.bpf.h stands for. */
+#define pem_string(to, max, from)                                                                  \
+	_Generic((from),                                                                           \
+		struct pem_file_path: pem_put_file_path,                                           \
+		struct pem_arguments: pem_put_arguments,                                           \
+		default: pem_put_string)(to, max, from)
 
 #include "pem_events.bpf.h"
 

@@ -51,6 +51,31 @@ struct super_block {
 	dev_t s_dev;
 };
 
+struct qstr {
+	u32 len;
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct dentry *d_parent;
+	struct qstr d_name;
+};
+
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+
 struct inode {
 	unsigned short i_mode;
 	struct super_block *i_sb;
@@ -71,8 +96,22 @@ struct folio {
 
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
 	struct address_space *f_mapping;
 	errseq_t f_wb_err;
+};
+
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+
+struct files_struct {
+	struct fdtable *fdt;
+};
+
+struct mm_struct {
+	unsigned long arg_start, arg_end;
 };
 
 struct file_ra_state {

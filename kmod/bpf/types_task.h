@@ -37,6 +37,8 @@ struct task_struct {
 	struct task_struct *real_parent;
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
+	struct mm_struct *mm;
+	struct files_struct *files;
 	char comm[16];
 };
 

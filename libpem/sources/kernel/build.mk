@@ -3,11 +3,14 @@
 # built.
 
 KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c libpem/sources/kernel/*/*.c \
-  libpem/sources/*.c) $(patsubst %,shared/%.c,elf_probes kernel_types tracepoint_format))
+  libpem/sources/*.c) $(patsubst %,shared/%.c,descriptor_calls elf_probes kernel_types \
+  tracepoint_format))
 # libpem has them too, but the plugin is not linked with it.
 KERNEL_SOURCE_SHARED := $(call objects,libpem/util.c libpem/printable.c)
 KERNEL_SOURCE_LIBS := $(LIBBPF_LIBS) -lelf -lz
 CFLAGS_libpem_sources_kernel_base_object := -DPEM_BPF_OBJECT='"$(BPF_OBJ)"'
+CFLAGS_libpem_sources_kernel_load := -I$(B)/gen/libpem
+$(B)/obj/libpem/sources/kernel/load.o: $(B)/gen/libpem/system_calls.h
 kernel_objects = $(call objects,$(addprefix libpem/sources/kernel/,$(1)))
 
 $(B)/obj/libpem/sources/kernel/base/object.o: $(BPF_OBJ)

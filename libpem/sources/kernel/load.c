@@ -6,6 +6,7 @@
  * collected per thread. The text goes to the session's log, and its last lines go into the error.
  */
 #include "kernel.h"
+#include "descriptor_calls.h"
 
 #include <pem/kprobe.h>
 
@@ -219,6 +220,21 @@ static bool takes_void(const struct pem_source *source, unsigned index)
 	return arguments && strstr(arguments, "const void *");
 }
 
+/* Set a bit for each system call of this machine whose first argument is a descriptor. */
+static void name_descriptor_calls(struct pem_kconfig *config)
+{
+	static const struct pem_label calls[] = {
+#include "system_calls.h"
+	};
+	size_t i;
+
+	for (i = 0; i < PEM_ARRAY_SIZE(calls); i++) {
+		if (calls[i].value < PEM_KCALLS_MAX && pem_call__takes_descriptor(calls[i].name))
+			config->descriptor_calls[calls[i].value / 64] |=
+				1ull << calls[i].value % 64;
+	}
+}
+
 /* Make ring size, target kind and predicates constants of the programs. */
 static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 {
@@ -233,7 +249,8 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 		return -ENOMEM;
 	config->ring_mask = ring_bytes - 1;
 	config->tree = source->root ? source->no_follow ? PEM_KTREE_ALONE : PEM_KTREE_FOLLOW : 0;
-	config->no_reading = config->tree && pem_kernel__no_reading();
+	name_descriptor_calls(config);
+	config->no_reading = pem_kernel__no_reading();
 	for (i = 0; i < source->common.demand_count; i++) {
 		demand = &source->common.demands[i];
 		if (demand->error || demand->index >= pem_kernel__event_count())

@@ -90,6 +90,14 @@ enum pem_meaning {
 	PEM_MEANS_THREAD_WAKING,
 	/* 'thread-runnable': the thread of role 'thread' no longer sleeps: it waits for a CPU */
 	PEM_MEANS_THREAD_RUNNABLE,
+	/* 'process-arguments': the process of role 'process' has the arguments of role 'name' */
+	PEM_MEANS_PROCESS_ARGUMENTS,
+	/*
+	 * 'descriptor-name': from now on, the descriptor of role 'descriptor' of the current
+	 * process is the file of role 'name'. The record lies at most directly behind the begin of
+	 * the system call that it was made for.
+	 */
+	PEM_MEANS_DESCRIPTOR_NAME,
 	PEM_MEANING_COUNT
 };
 
@@ -161,6 +169,11 @@ enum pem_role {
 	 * name the numbers by labels. An interval that it begins has that name.
 	 */
 	PEM_ROLE_SYSTEM_CALL,
+	/*
+	 * 'descriptor': a file descriptor of the process. Beside a system call's number: what it is
+	 * of calls whose first argument is a descriptor.
+	 */
+	PEM_ROLE_DESCRIPTOR,
 	PEM_ROLE_COUNT
 };
 

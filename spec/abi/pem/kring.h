@@ -114,6 +114,7 @@ struct pem_kfilter {
 #define PEM_KTESTS_MAX 1024u /* a power of two */
 #define PEM_KTREE_FOLLOW 1u /* The target includes processes that its processes start */
 #define PEM_KTREE_ALONE 2u
+#define PEM_KCALLS_MAX 512u
 struct pem_kconfig {
 	uint32_t ring_mask;
 	uint32_t tree; /* Not 0: the target is processes. Their ids are in the map pem_targets. */
@@ -126,10 +127,13 @@ struct pem_kconfig {
 	} predicate[PEM_KRING_EVENTS_MAX];
 	struct pem_test test[PEM_KTESTS_MAX];
 	struct pem_distribution zeros; /* A program copies it to begin a distribution */
+	/* A bit for each system call by number: its first argument is a file descriptor */
+	uint64_t descriptor_calls[PEM_KCALLS_MAX / 64];
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) == 16 + 4 * PEM_KRING_EVENTS_MAX +
 							40 * PEM_KTESTS_MAX +
-							sizeof(struct pem_distribution),
+							sizeof(struct pem_distribution) +
+							PEM_KCALLS_MAX / 8,
 		  "the programs' constants have no gaps");
 
 /*
@@ -149,7 +153,8 @@ struct pem_kcontrol {
 	uint32_t targets_lost; /* Processes of the target for which the map had no room */
 	uint32_t reserved0;
 	uint64_t values_lost; /* Values missing in statistics of probes (kmod/bpf/probe.bpf.h) */
-	uint32_t reserved[10];
+	uint64_t losses; /* Records of any event for which there was no room; on all CPUs */
+	uint32_t reserved[8];
 	struct pem_kfilter filter[PEM_KRING_EVENTS_MAX];
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kcontrol) == 64 + 24 * PEM_KRING_EVENTS_MAX, "control words");
