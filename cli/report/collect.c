@@ -46,8 +46,10 @@ static void choose_value(struct report_event *e)
 	int size = pem_event__field_by_role(e->event, PEM_ROLE_SIZE);
 	int value = pem_event__field_by_role(e->event, PEM_ROLE_VALUE);
 
-	/* Where objects lie is no amount. */
-	if (e->event->meaning == PEM_MEANS_OBJECT)
+	/* Where objects lie is no amount. What a call returned last tells nothing. */
+	if (e->event->meaning == PEM_MEANS_OBJECT ||
+	    (e->event->meaning == PEM_MEANS_INTERVAL_END && size < 0 && value >= 0 &&
+	     !is_amount(e->event, value)))
 		return;
 	if (size >= 0 || (value >= 0 && is_amount(e->event, value))) {
 		e->value = VALUE_SUM;
@@ -279,7 +281,8 @@ static int read_records(struct report *report, struct counting *c)
 	cli_progress__start(&progress, "reading");
 	for (;;) {
 		rc = pem_pass__next(report_times__pass(report), &record, &around, &error);
-		if (rc != -ENOMEM && report_times__add(report->times, &around) < 0)
+		if (rc != -ENOMEM &&
+		    report_times__add(report->times, rc == 1 ? &record : NULL, &around) < 0)
 			rc = -ENOMEM;
 		if (rc == 0)
 			break;

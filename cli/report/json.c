@@ -4,6 +4,8 @@
  */
 #include "report.h"
 
+#include <pem/context.h>
+
 #include <stdlib.h>
 
 static struct json_object *balance_json(const struct pem_balance *b)
@@ -70,6 +72,21 @@ static struct json_object *threads_json(const struct report *r, const struct rep
 	return array;
 }
 
+/* What is known of where a process comes from. */
+static void origin_json(struct json_object *entry, const struct pem_pass_process *process)
+{
+	if (process == NULL)
+		return;
+	if (process->arguments[0] != '\0')
+		cli_json__text(entry, "arguments", process->arguments);
+	if (process->parent != NULL)
+		cli_json__count(entry, "parent", process->parent->pid);
+	if (process->start_ns != PEM_TIME_UNKNOWN)
+		cli_json__count(entry, "start_ns", process->start_ns);
+	if (process->end_ns != PEM_TIME_UNKNOWN)
+		cli_json__count(entry, "end_ns", process->end_ns);
+}
+
 static struct json_object *processes_json(const struct report *r)
 {
 	struct json_object *array = json_object_new_array();
@@ -81,6 +98,7 @@ static struct json_object *processes_json(const struct report *r)
 
 		cli_json__count(entry, "pid", p->pid);
 		cli_json__text(entry, "name", p->name);
+		origin_json(entry, report_times__process(r->times, p->pid));
 		cli_json__count(entry, "count", p->count);
 		json_object_object_add(entry, "layers", by_layer_json(r, p->by_layer));
 		json_object_object_add(entry, "threads", threads_json(r, p));
@@ -237,6 +255,7 @@ void report__print_json(const struct report *r)
 	if (r->sites != NULL)
 		json_object_object_add(object, "sites", report_sites__json(r));
 	report_times__json(r, object);
+	report_calls__json(r, object);
 	report_page_samples__json(r, object);
 	json_object_object_add(object, "cost", report_cost__json(r));
 	json_object_object_add(object, "detail", report_detail__json(r));

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <time.h>
 
-#define ROWS_MOST 20 /* rows of processes and threads, unless the user asks for them */
-
 void report__heading(const char *title)
 {
 	printf("\n%s%s%s\n", cli_colour(stdout, CLI_BOLD), title, cli_colour(stdout, CLI_PLAIN));
@@ -255,163 +253,6 @@ static void print_events(const struct report *r, const size_t *order)
 	print_context_events(r);
 }
 
-/* --- processes and threads --- */
-
-static void layer_columns(struct cli_table *table)
-{
-	unsigned int layer;
-
-	cli_table__column(table, "EVENTS", CLI_RIGHT);
-	for (layer = 0; layer < LAYERS; layer++)
-		cli_table__column(table, report_layers[layer], CLI_RIGHT);
-}
-
-static void layer_cells(const struct report *r, struct cli_table *table, uint64_t count,
-			const uint64_t *by_layer)
-{
-	unsigned int layer;
-
-	cli_table__cell(table, cli_count(count));
-	for (layer = 0; layer < LAYERS; layer++)
-		cli_table__cell(table,
-				r->layer_count[layer] != 0 ? cli_count(by_layer[layer]) : "");
-}
-
-static const char *pid_words(uint32_t pid)
-{
-	return pid != 0 ? cli_format("%u", pid) : "?";
-}
-
-/*
- * The name of a process. Without a name are processes outside of the recording, and records whose
- * process is unknown.
- */
-static const char *process_name(const struct report_process *process)
-{
-	return process->pid == 0        ? "(idle or unknown)"
-	       : *process->name != '\0' ? process->name
-					: "(outside)";
-}
-
-static int more_events(const void *a, const void *b)
-{
-	const struct report_process *x = *(struct report_process *const *)a;
-	const struct report_process *y = *(struct report_process *const *)b;
-
-	return x->count != y->count ? (x->count < y->count ? 1 : -1)
-				    : (x->pid > y->pid) - (x->pid < y->pid);
-}
-
-static int more_thread_events(const void *a, const void *b)
-{
-	const struct report_thread *x = *(struct report_thread *const *)a;
-	const struct report_thread *y = *(struct report_thread *const *)b;
-
-	return x->count != y->count ? (x->count < y->count ? 1 : -1)
-				    : (x->tid > y->tid) - (x->tid < y->tid);
-}
-
-/* Sort pointers to the elements of an array. The caller frees the result. */
-static void *sorted(const void *array, size_t count, size_t bytes,
-		    int (*compare)(const void *, const void *))
-{
-	const void **pointers = calloc(count + 1, sizeof(*pointers));
-	size_t i;
-
-	for (i = 0; pointers != NULL && i < count; i++)
-		pointers[i] = (const char *)array + i * bytes;
-	if (pointers != NULL)
-		qsort(pointers, count, sizeof(*pointers), compare);
-	return pointers;
-}
-
-/*
- * Is the process outside of the program? Such processes occur when the program's threads took a CPU
- * from theirs. They have no names, so they share one row.
- */
-static bool is_outside(const struct report_process *process)
-{
-	return process->pid == 0 || process->name[0] == '\0';
-}
-
-static void add_outside(struct report_process *sum, const struct report_process *process)
-{
-	unsigned int i;
-
-	sum->threads += process->threads - process->nameless;
-	sum->count += process->count;
-	for (i = 0; i < LAYERS; i++)
-		sum->by_layer[i] += process->by_layer[i];
-}
-
-static void process_row(const struct report *r, struct cli_table *table, const char *pid,
-			const char *name, const struct report_process *process)
-{
-	cli_table__row(table, CLI_PLAIN);
-	cli_table__cell(table, pid);
-	cli_table__cell(table, name);
-	cli_table__cell(table, cli_count(process->threads - process->nameless));
-	layer_cells(r, table, process->count, process->by_layer);
-}
-
-static void print_processes(const struct report *r, size_t most)
-{
-	struct report_process **p =
-		sorted(r->processes, r->process_count, sizeof(*r->processes), more_events);
-	struct cli_table *table = cli_table__new(stdout);
-	struct report_process outside = {0};
-	size_t i, shown = 0, left = 0;
-
-	cli_table__column(table, "PID", CLI_RIGHT);
-	cli_table__column(table, "PROCESS", CLI_LEFT);
-	cli_table__column(table, "THREADS", CLI_RIGHT);
-	layer_columns(table);
-	for (i = 0; p != NULL && i < r->process_count; i++) {
-		if (is_outside(p[i]) && most != SIZE_MAX)
-			add_outside(&outside, p[i]);
-		else if (shown++ < most)
-			process_row(r, table, pid_words(p[i]->pid), process_name(p[i]), p[i]);
-		else
-			left++;
-	}
-	if (outside.count)
-		process_row(r, table, "", "(outside)", &outside);
-	report__heading("Events by process");
-	cli_table__print(table);
-	if (left)
-		printf("and %s more (--by process)\n", cli_count(left));
-	free(p);
-}
-
-static void print_threads(const struct report *r)
-{
-	struct report_thread **t =
-		sorted(r->threads, r->thread_count, sizeof(*r->threads), more_thread_events);
-	struct cli_table *table = cli_table__new(stdout);
-	size_t i;
-
-	cli_table__column(table, "PID", CLI_RIGHT);
-	cli_table__column(table, "TID", CLI_RIGHT);
-	cli_table__column(table, "PROCESS", CLI_LEFT);
-	if (r->names_threads)
-		cli_table__column(table, "THREAD", CLI_LEFT);
-	layer_columns(table);
-	for (i = 0; t != NULL && i < r->thread_count; i++) {
-		const struct report_process *process = &r->processes[t[i]->process];
-
-		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, pid_words(process->pid));
-		cli_table__cell(table, pid_words(t[i]->tid));
-		cli_table__cell(table, process_name(process));
-		if (r->names_threads)
-			cli_table__cell(table, t[i]->name);
-		layer_cells(r, table, t[i]->count, t[i]->by_layer);
-	}
-	report__heading("Events by thread");
-	cli_table__print(table);
-	free(t);
-}
-
 /* --- phases --- */
 
 static void phase_events(const struct report *r, const struct report_phase *phase, char *text,
@@ -573,14 +414,12 @@ void report__print(const struct report *r, const char *directory, enum report_by
 		print_layers(r, order, by == REPORT_ALL);
 	if (by == REPORT_EVENT)
 		print_events(r, order);
-	if (by == REPORT_ALL || by == REPORT_PROCESS)
-		print_processes(r, by == REPORT_ALL ? ROWS_MOST : SIZE_MAX);
-	if (by == REPORT_THREAD)
-		print_threads(r);
+	report_processes__print(r, by);
 	if (by == REPORT_SITE)
 		report_sites__print(r);
 	print_phases(r);
 	report_times__print(r, by);
+	report_calls__print(r, by);
 	report_page_samples__print(r);
 	print_balance(r, order);
 	report__heading("Cost of observing");

@@ -10,7 +10,8 @@ enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
-	 "One table of events only: by layer, process, thread, event, site, state or interval."},
+	 "One table only: by layer, process, thread, event, site, state, interval, file, syscall "
+	 "or syscall,file."},
 	{OPT_CORRELATE, "correlate", NULL,
 	 "Show which metrics rise and fall with cycles per instruction, and with durations."},
 	{OPT_WITH, "with", "TEXT", "With --correlate: the metrics whose names contain the text."},
@@ -24,11 +25,12 @@ static int parse_by(const char *word, enum report_by *by)
 		[REPORT_LAYER] = "layer",       [REPORT_PROCESS] = "process",
 		[REPORT_THREAD] = "thread",     [REPORT_EVENT] = "event",
 		[REPORT_SITE] = "site",         [REPORT_STATE] = "state",
-		[REPORT_INTERVAL] = "interval",
+		[REPORT_INTERVAL] = "interval", [REPORT_FILE] = "file",
+		[REPORT_SYSCALL] = "syscall",   [REPORT_SYSCALL_FILE] = "syscall,file",
 	};
 	unsigned int i;
 
-	for (i = REPORT_LAYER; i <= REPORT_INTERVAL; i++)
+	for (i = REPORT_LAYER; i < REPORT_BY_COUNT; i++)
 		if (strcmp(words[i], word) == 0) {
 			*by = (enum report_by)i;
 			return 0;
@@ -56,8 +58,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		else if (parse_by(optarg, &by) < 0)
 			return cli_usage_error(
 				verb,
-				"--by %s: there is layer, process, thread, event, site, state and "
-				"interval",
+				"--by %s: there is layer, process, thread, event, site, state, "
+				"interval, file, syscall and syscall,file",
 				optarg);
 	}
 	if (optind + 1 != argc)
@@ -92,7 +94,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 const struct cli_verb cli_report = {
 	.name = "report",
 	.summary = "what is in a trace, what was lost, what it cost",
-	.usage = "report [--by layer|process|thread|event|site|state|interval] [--json] TRACE\n"
+	.usage = "report [--by WHAT] [--json] TRACE\n"
 		 "report --correlate [--with TEXT] [--json] TRACE",
 	.text = "Reads the whole trace and shows its events by layer and by process, the phases "
 		"with what "
@@ -103,22 +105,26 @@ const struct cli_verb cli_report = {
 		"what the recorder says it delivered must be there to read. A trace of which this "
 		"does not "
 		"hold is shown all the same, with exit status 4.",
-	.examples = "pem report pem-trace-sqlite3-1\n"
-		    "                            all of it\n"
-		    "pem report --by thread pem-trace-make-1\n"
-		    "                            which thread did how much of what\n"
-		    "pem report --by state TRACE\n"
-		    "                            which thread ran, and in what it was blocked\n"
-		    "pem report --by interval TRACE\n"
-		    "                            how long system calls, locks and other intervals "
-		    "took\n"
-		    "pem report --by site TRACE  where memory was allocated, and how much\n"
-		    "pem report --correlate TRACE\n"
-		    "                            what goes with long phases and slow calls\n"
-		    "pem report --json TRACE | jq .events\n"
-		    "                            produced, delivered, discarded, overwritten\n"
-		    "pem report TRACE > /dev/null && echo nothing is unaccounted for\n"
-		    "                            in a script",
+	.examples =
+		"pem report pem-trace-sqlite3-1\n"
+		"                            all of it\n"
+		"pem report --by thread pem-trace-make-1\n"
+		"                            which thread did how much of what\n"
+		"pem report --by state TRACE\n"
+		"                            which thread ran, and in what it was blocked\n"
+		"pem report --by interval TRACE\n"
+		"                            how long system calls, locks and other intervals "
+		"took\n"
+		"pem report --by syscall TRACE\n"
+		"                            system calls: time, failures, and the file of most\n"
+		"pem report --by file TRACE  files: time of system calls on each\n"
+		"pem report --by site TRACE  where memory was allocated, and how much\n"
+		"pem report --correlate TRACE\n"
+		"                            what goes with long phases and slow calls\n"
+		"pem report --json TRACE | jq .events\n"
+		"                            produced, delivered, discarded, overwritten\n"
+		"pem report TRACE > /dev/null && echo nothing is unaccounted for\n"
+		"                            in a script",
 	.options = options,
 	.status = "0  done, every event is accounted for\n"
 		  "1  wrong usage, or not a trace\n"

@@ -16,7 +16,11 @@ enum report_by {
 	REPORT_EVENT,
 	REPORT_SITE,
 	REPORT_STATE,
-	REPORT_INTERVAL
+	REPORT_INTERVAL,
+	REPORT_FILE,
+	REPORT_SYSCALL,
+	REPORT_SYSCALL_FILE,
+	REPORT_BY_COUNT
 };
 
 enum { LAYER_APP, LAYER_OS, LAYER_HW, LAYER_CPO, LAYER_OTHER, LAYERS };
@@ -189,16 +193,40 @@ struct json_object *report_sites__json(const struct report *report);
 /* --- where time went: states of threads, and intervals (times.c, times_print.c) --- */
 
 struct pem_pass;
+struct pem_pass_process;
 struct pem_around;
 /* Begin the report's pass over its trace. Returns 0 or -ENOMEM. */
 int report_times__new(struct report *report);
 void report_times__free(struct report_times *times);
 struct pem_pass *report_times__pass(const struct report *report);
-/* Add up what the pass said beside a record, or at the trace's end. Returns 0 or -ENOMEM. */
-int report_times__add(struct report_times *times, const struct pem_around *around);
+/*
+ * Add up what the pass said beside a record. record NULL: at the trace's end. Returns 0 or -ENOMEM.
+ */
+int report_times__add(struct report_times *times, const struct pem_record *record,
+		      const struct pem_around *around);
+/* The last process of a number. NULL: none is known. */
+const struct pem_pass_process *report_times__process(const struct report_times *times,
+						     uint32_t pid);
+/*
+ * A process's name; of several of one name, the beginning of its arguments if they are known.
+ * process may be NULL: then name.
+ */
+const char *report_times__process_words(const struct report_times *times,
+					const struct pem_pass_process *process, const char *name);
 void report_times__print(const struct report *report, enum report_by by);
 /* Add the members "thread_states" and "intervals". */
 void report_times__json(const struct report *report, struct json_object *object);
+
+/* --- system calls, and the files that they were on (calls.c) --- */
+
+struct report_calls;
+void report_calls__print(const struct report *report, enum report_by by);
+/* Add the member "system_calls": calls of one name on one file. */
+void report_calls__json(const struct report *report, struct json_object *object);
+
+/* --- processes and threads (processes_print.c) --- */
+
+void report_processes__print(const struct report *report, enum report_by by);
 
 /* --- what observing cost (cost.c) --- */
 

@@ -41,6 +41,8 @@ void report_times__free(struct report_times *t)
 	free(t->intervals);
 	free(t->blocked);
 	free(t->threads);
+	free(t->calls);
+	cli_map__free(&t->call_at);
 	cli_map__free(&t->interval_at);
 	cli_map__free(&t->blocked_at);
 	pem_pass__free(t->pass);
@@ -78,11 +80,13 @@ static uint32_t interval_of(struct report_times *t, const struct pem_interval *i
 	row->name = strdup(pem_printable(name));
 	if (row->name == NULL)
 		return NO_INTERVAL;
+	row->is_call = pem_event__field_by_role(interval->begin.event, PEM_ROLE_SYSTEM_CALL) >= 0;
 	*at = (uint32_t)t->interval_count++;
 	return *at;
 }
 
-static int end_interval(struct report_times *t, const struct pem_ended *ended)
+static int end_interval(struct report_times *t, const struct pem_ended *ended,
+			const struct pem_record *record)
 {
 	uint32_t index = interval_of(t, ended->interval);
 	struct report_interval *row;
@@ -102,7 +106,9 @@ static int end_interval(struct report_times *t, const struct pem_ended *ended)
 	row->total_ns += ns;
 	if (ns > row->most_ns)
 		row->most_ns = ns;
-	return 0;
+	if (!row->is_call || record == NULL || ended->outcome != PEM_INTERVAL_ENDED)
+		return 0;
+	return report_calls__add(t, index, ended, record);
 }
 
 static int block_in(struct report_times *t, const struct pem_span *span, uint64_t ns)
@@ -147,7 +153,8 @@ static int add_span(struct report_times *t, const struct pem_span *span)
 	return span->state == PEM_THREAD_BLOCKED ? block_in(t, span, ns) : 0;
 }
 
-int report_times__add(struct report_times *t, const struct pem_around *around)
+int report_times__add(struct report_times *t, const struct pem_record *record,
+		      const struct pem_around *around)
 {
 	size_t i;
 	int rc = 0;
@@ -155,7 +162,7 @@ int report_times__add(struct report_times *t, const struct pem_around *around)
 	for (i = 0; rc == 0 && i < around->span_count; i++)
 		rc = add_span(t, &around->spans[i]);
 	for (i = 0; rc == 0 && i < around->ended_count; i++)
-		rc = end_interval(t, &around->ended[i]);
+		rc = end_interval(t, &around->ended[i], record);
 	return rc;
 }
 
@@ -169,4 +176,35 @@ const struct report_blocked *report_times__longest(const struct report_times *t,
 		    (longest == NULL || t->blocked[i].ns > longest->ns))
 			longest = &t->blocked[i];
 	return longest;
+}
+
+/* --- which process --- */
+
+const struct pem_pass_process *report_times__process(const struct report_times *t, uint32_t pid)
+{
+	size_t i = pem_pass__process_count(t->pass);
+
+	while (i-- > 0)
+		if (pem_pass__process(t->pass, i)->pid == pid)
+			return pem_pass__process(t->pass, i);
+	return NULL;
+}
+
+/* Do several processes have this one's name? */
+static bool is_ambiguous(const struct report_times *t, const struct pem_pass_process *process)
+{
+	size_t i, same = 0;
+
+	for (i = 0; i < pem_pass__process_count(t->pass) && same < 2; i++)
+		same += strcmp(pem_pass__process(t->pass, i)->name, process->name) == 0;
+	return same > 1;
+}
+
+const char *report_times__process_words(const struct report_times *t,
+					const struct pem_pass_process *process, const char *name)
+{
+	if (process == NULL || process->arguments[0] == '\0' || !is_ambiguous(t, process))
+		return name;
+	return cli_format("%.40s%s", process->arguments,
+			  strlen(process->arguments) > 40 ? "..." : "");
 }

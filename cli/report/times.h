@@ -18,6 +18,7 @@ struct report_interval {
 	uint64_t total_ns, most_ns;
 	/* Time in which their threads were blocked, with no interval inside. */
 	uint64_t blocked_ns;
+	bool is_call; /* a system call */
 };
 
 /* Time that one thread was blocked in intervals of one name. */
@@ -28,6 +29,16 @@ struct report_blocked {
 };
 
 #define NO_INTERVAL UINT32_MAX
+#define NO_FILE UINT32_MAX
+
+/* System calls of one name on one file. */
+struct report_call {
+	uint32_t interval; /* index */
+	uint32_t file; /* number of the pass, or NO_FILE: on none, or unknown */
+	uint64_t count, total_ns, most_ns;
+	uint64_t errors; /* of these, calls that failed */
+	uint64_t bytes; /* that they have moved, of calls that return that */
+};
 
 struct report_thread_time {
 	const struct pem_pass_thread *thread;
@@ -42,6 +53,9 @@ struct report_times {
 	size_t blocked_count, blocked_capacity;
 	struct report_thread_time *threads; /* by number; NULL thread: nothing is known */
 	size_t thread_count, thread_capacity;
+	struct report_call *calls;
+	size_t call_count, call_capacity;
+	struct cli_map call_at; /* key: interval and file */
 	struct cli_map interval_at; /* key: hash of group and title */
 	struct cli_map blocked_at; /* key: thread and interval */
 };
@@ -49,5 +63,11 @@ struct report_times {
 /* Which interval the thread was blocked in for longest; NULL: it was never blocked. */
 const struct report_blocked *report_times__longest(const struct report_times *times,
 						   uint32_t thread);
+
+/*
+ * Add a system call that the record ended. interval: index of its name. Returns 0 or -ENOMEM.
+ */
+int report_calls__add(struct report_times *times, uint32_t interval, const struct pem_ended *ended,
+		      const struct pem_record *record);
 
 #endif

@@ -52,23 +52,29 @@ static const struct report_thread_time **sorted_threads(const struct report_time
 	return rows;
 }
 
-static const struct report_interval **sorted_intervals(const struct report_times *t)
+/* with_calls: system calls are intervals, too. */
+static const struct report_interval **sorted_intervals(const struct report_times *t,
+						       bool with_calls, size_t *count)
 {
 	const struct report_interval **rows = calloc(t->interval_count + 1, sizeof(*rows));
 	size_t i;
 
+	*count = 0;
 	for (i = 0; rows != NULL && i < t->interval_count; i++)
-		rows[i] = &t->intervals[i];
+		if (with_calls || !t->intervals[i].is_call)
+			rows[(*count)++] = &t->intervals[i];
 	if (rows != NULL)
-		qsort(rows, t->interval_count, sizeof(*rows), longer);
+		qsort(rows, *count, sizeof(*rows), longer);
 	return rows;
 }
 
-static const char *process_words(const struct pem_pass_thread *thread)
+static const char *process_words(const struct report_times *t, const struct pem_pass_thread *thread)
 {
 	const struct pem_pass_process *process = thread->process;
 
-	return process == NULL || process->name[0] == '\0' ? "?" : process->name;
+	if (process == NULL || process->name[0] == '\0')
+		return "?";
+	return report_times__process_words(t, process, process->name);
 }
 
 /* The title of intervals, which is behind their group; or the group's last word. */
@@ -120,7 +126,7 @@ static void print_threads(const struct report_times *t, size_t most)
 					       ? cli_format("%u", thread->process->pid)
 					       : "?");
 		cli_table__cell(table, cli_format("%u", thread->tid));
-		cli_table__cell(table, process_words(thread));
+		cli_table__cell(table, process_words(t, thread));
 		cli_table__cell(table, cli_duration(rows[i]->ns[PEM_THREAD_RUNNING]));
 		cli_table__cell(table, cli_duration(rows[i]->ns[PEM_THREAD_RUNNABLE]));
 		cli_table__cell(table, cli_duration(rows[i]->ns[PEM_THREAD_BLOCKED]));
@@ -133,18 +139,19 @@ static void print_threads(const struct report_times *t, size_t most)
 	free(rows);
 }
 
-static void print_intervals(const struct report_times *t, size_t most)
+static void print_intervals(const struct report_times *t, bool with_calls, size_t most)
 {
-	const struct report_interval **rows = sorted_intervals(t);
+	const struct report_interval **rows;
 	struct cli_table *table;
 	bool unknown = false;
-	size_t i;
+	size_t i, count;
 
-	if (rows == NULL || t->interval_count == 0) {
+	rows = sorted_intervals(t, with_calls, &count);
+	if (rows == NULL || count == 0) {
 		free(rows);
 		return;
 	}
-	for (i = 0; i < t->interval_count; i++)
+	for (i = 0; i < count; i++)
 		unknown |= rows[i]->unknown != 0;
 	table = cli_table__new(stdout);
 	cli_table__column(table, "INTERVAL", CLI_LEFT);
@@ -155,7 +162,7 @@ static void print_intervals(const struct report_times *t, size_t most)
 	cli_table__column(table, "BLOCKED", CLI_RIGHT);
 	if (unknown)
 		cli_table__column(table, "END UNKNOWN", CLI_RIGHT);
-	for (i = 0; i < t->interval_count && i < most; i++) {
+	for (i = 0; i < count && i < most; i++) {
 		const struct report_interval *row = rows[i];
 
 		cli_table__row(table, CLI_PLAIN);
@@ -171,8 +178,8 @@ static void print_intervals(const struct report_times *t, size_t most)
 	}
 	report__heading("Intervals");
 	cli_table__print(table);
-	if (t->interval_count > most)
-		printf("and %s more (--by interval)\n", cli_count(t->interval_count - most));
+	if (count > most)
+		printf("and %s more (--by interval)\n", cli_count(count - most));
 	free(rows);
 }
 
@@ -183,7 +190,8 @@ void report_times__print(const struct report *r, enum report_by by)
 	if (by == REPORT_ALL || by == REPORT_STATE)
 		print_threads(r->times, most);
 	if (by == REPORT_ALL || by == REPORT_INTERVAL)
-		print_intervals(r->times, most);
+		/* System calls have a table of their own. */
+		print_intervals(r->times, by == REPORT_INTERVAL, most);
 }
 
 static struct json_object *threads_json(const struct report_times *t)
@@ -202,7 +210,8 @@ static struct json_object *threads_json(const struct report_times *t)
 		if (row->thread->process != NULL)
 			cli_json__count(entry, "pid", row->thread->process->pid);
 		cli_json__count(entry, "tid", row->thread->tid);
-		cli_json__text(entry, "process", process_words(row->thread));
+		cli_json__text(entry, "process",
+			       row->thread->process != NULL ? row->thread->process->name : "");
 		cli_json__count(entry, "running_ns", row->ns[PEM_THREAD_RUNNING]);
 		cli_json__count(entry, "runnable_ns", row->ns[PEM_THREAD_RUNNABLE]);
 		cli_json__count(entry, "blocked_ns", row->ns[PEM_THREAD_BLOCKED]);
@@ -219,11 +228,12 @@ static struct json_object *threads_json(const struct report_times *t)
 
 static struct json_object *intervals_json(const struct report_times *t)
 {
-	const struct report_interval **rows = sorted_intervals(t);
 	struct json_object *array = json_object_new_array();
-	size_t i;
+	const struct report_interval **rows;
+	size_t i, count;
 
-	for (i = 0; rows != NULL && i < t->interval_count; i++) {
+	rows = sorted_intervals(t, true, &count);
+	for (i = 0; rows != NULL && i < count; i++) {
 		struct json_object *entry = json_object_new_object();
 
 		cli_json__text(entry, "interval", rows[i]->name);

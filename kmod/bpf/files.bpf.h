@@ -66,7 +66,7 @@ __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint3
 						     uint64_t number)
 {
 	uint64_t thread = bpf_get_current_pid_tgid();
-	uint64_t hash = pem_mix(thread >> 32, descriptor), mark;
+	uint64_t hash = pem_mix(pem_mix(0, thread >> 32), descriptor), mark;
 	struct file *file;
 	uint32_t slot = hash >> 40 & (PEM_FILES_TOLD - 1);
 

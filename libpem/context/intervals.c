@@ -316,6 +316,7 @@ static int begin(struct pem_pass *pass, const struct pem_plan *plan,
 	open->interval.group = plan->group;
 	open->keys = pem_plan__keys(plan, record);
 	open->name = pem_plan__name(plan, record);
+	open->interval.file = plan->descriptor_calls ? pem_files__of(pass, plan, record) : NULL;
 	if (keep(pass, open))
 		return -ENOMEM;
 	if (plan->is_phase)

@@ -19,8 +19,10 @@ void pem_life__free(struct pem_life *life)
 {
 	size_t i;
 
-	for (i = 0; i < life->process_count; i++)
+	for (i = 0; i < life->process_count; i++) {
+		free(life->processes[i]->arguments);
 		free(life->processes[i]);
+	}
 	for (i = 0; i < life->thread_count; i++) {
 		free(life->threads[i]->open);
 		free(life->threads[i]);
@@ -83,6 +85,7 @@ static struct pem_life_process *new_process(struct pem_pass *pass, uint32_t pid)
 	p->process.number = (uint32_t)life->process_count;
 	p->process.pid = pid;
 	p->process.start_ns = p->process.end_ns = PEM_TIME_UNKNOWN;
+	p->process.arguments = "";
 	p->observed_clock = pass->is_whole_machine ? 0 : UINT64_MAX;
 	life->processes[life->process_count++] = p;
 	*at = p;
@@ -155,6 +158,16 @@ struct pem_life_thread *pem_life__thread(struct pem_pass *pass, uint32_t pid, ui
 	return new_thread(pass, p, tid);
 }
 
+/* --- arguments --- */
+
+/* Give a process a copy of arguments. NULL: they are unknown. Without memory they are, too. */
+static void set_arguments(struct pem_life_process *p, const char *arguments)
+{
+	free(p->arguments);
+	p->arguments = arguments ? strdup(arguments) : NULL;
+	p->process.arguments = p->arguments ? p->arguments : "";
+}
+
 /* --- starts and ends --- */
 
 static int start(struct pem_pass *pass, const struct pem_plan *plan,
@@ -185,6 +198,9 @@ static int start(struct pem_pass *pass, const struct pem_plan *plan,
 		p->parent = above;
 		p->process.parent = &above->process;
 		p->process.start_ns = record->time_ns;
+		/* Until exec it has those of its parent. */
+		set_arguments(p, above->arguments);
+		p->arguments_clock = above->arguments_clock;
 		/* What an observed process starts is observed. */
 		if (above->observed_clock != UINT64_MAX)
 			p->observed_clock = record->clock;
@@ -240,6 +256,32 @@ static int rename_process(struct pem_pass *pass, const struct pem_plan *plan,
 	if (!p)
 		return -ENOMEM;
 	name_process(pass, p);
+	/*
+	 * The kernel says so at exec. The arguments of the new program come directly before this
+	 * record or behind it.
+	 */
+	if (record->source != PEM_PACKET_KERNEL)
+		return 0;
+	if (!p->is_told || p->arguments_clock < pass->kernel_loss)
+		set_arguments(p, NULL);
+	p->is_told = false;
+	return 0;
+}
+
+static int learn_arguments(struct pem_pass *pass, const struct pem_plan *plan,
+			   const struct pem_record *record)
+{
+	uint32_t pid = (uint32_t)pem_number__load(plan->process, record->data);
+	struct pem_life_process *p;
+
+	if (!pid || plan->name < 0 || record->event->fields[plan->name].type != PEM_TYPE_STRING)
+		return 0;
+	p = pem_life__process(pass, pid);
+	if (!p)
+		return -ENOMEM;
+	set_arguments(p, pem_record__string(record, (unsigned)plan->name));
+	p->arguments_clock = record->clock;
+	p->is_told = true;
 	return 0;
 }
 
@@ -270,6 +312,8 @@ int pem_life__learn(struct pem_pass *pass, const struct pem_plan *plan,
 		return rename_process(pass, plan, record);
 	case PEM_MEANS_THREAD_NAME:
 		return rename_thread(pass, plan, record);
+	case PEM_MEANS_PROCESS_ARGUMENTS:
+		return learn_arguments(pass, plan, record);
 	default:
 		return 0;
 	}

@@ -80,6 +80,7 @@ void pem_pass__free(struct pem_pass *pass)
 	pem_intervals__free(pass);
 	pem_messages__free(&pass->messages);
 	pem_blocks__free(&pass->blocks);
+	pem_files__free(&pass->files);
 	pem_states__free(pass);
 	pem_life__free(&pass->life);
 	pem_plans__free(&pass->plans);
@@ -284,7 +285,11 @@ static int take_record(struct pem_pass *pass, const struct pem_plan *plan,
 	case PEM_MEANS_THREAD_END:
 	case PEM_MEANS_PROCESS_NAME:
 	case PEM_MEANS_THREAD_NAME:
+	case PEM_MEANS_PROCESS_ARGUMENTS:
 		return pem_life__learn(pass, plan, record);
+	case PEM_MEANS_DESCRIPTOR_NAME:
+		pem_files__learn(pass, plan, record);
+		return 0;
 	case PEM_MEANS_INTERVAL_BEGIN:
 	case PEM_MEANS_INTERVAL_END:
 		return pem_intervals__record(pass, plan, record);

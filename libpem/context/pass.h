@@ -12,6 +12,7 @@
  *	phases.c     which phase a record lies in
  *	messages.c   which send a receive belongs to
  *	blocks.c     memory that is allocated
+ *	files.c      which file a descriptor is
  *	keys.c       a map from keys to lists
  *
  * Losses. A stream lost records in a window of time: between the record before the loss and the
@@ -33,6 +34,7 @@
 #define PEM_KEYS_MAX 16u
 #define PEM_OPEN_PER_THREAD_MAX 1024u
 #define PEM_NONE UINT32_MAX
+#define PEM_CALLS_MAX 1024u /* numbers of system calls */
 
 /* --- plan.c --- */
 
@@ -60,6 +62,8 @@ struct pem_plan {
 	uint8_t keys[PEM_KEYS_MAX]; /* fields of role 'key' */
 	struct pem_number_at process, thread, previous_thread, parent, state;
 	struct pem_number_at address, old_address, size, code;
+	struct pem_number_at system_call, descriptor;
+	uint64_t *descriptor_calls; /* a bit for each call that takes one; NULL: none does */
 };
 
 struct pem_plans {
@@ -119,6 +123,8 @@ static inline uint64_t pem_number__load(struct pem_number_at at, const uint8_t *
  * Hash of the values of a record's keys. A number has the same hash in every width. 0 keys: 0.
  */
 uint64_t pem_plan__keys(const struct pem_plan *plan, const struct pem_record *record);
+/* FNV-1a of a text. */
+uint64_t pem_hash_text(const char *text);
 /* Hash of the name in the record, never 0; 0: the event has none. */
 uint64_t pem_plan__name(const struct pem_plan *plan, const struct pem_record *record);
 
@@ -166,6 +172,9 @@ struct pem_life_process {
 	/* Since when all switches of its threads are recorded; UINT64_MAX: it is not known */
 	uint64_t observed_clock;
 	struct pem_open *phases; /* open phases, the last one first */
+	char *arguments; /* NULL: unknown */
+	uint64_t arguments_clock; /* when they were told */
+	bool is_told; /* and no name was told since */
 };
 
 struct pem_life_thread {
@@ -326,6 +335,28 @@ int pem_blocks__record(struct pem_pass *pass, const struct pem_plan *plan,
 		       const struct pem_record *record);
 void pem_blocks__free(struct pem_blocks *blocks);
 
+/* --- files.c --- */
+
+struct pem_descriptor;
+
+struct pem_files {
+	struct pem_keys by_descriptor; /* process and descriptor */
+	struct pem_keys by_path;
+	struct pem_pass_file **all; /* by number */
+	size_t count, capacity;
+	uint64_t descriptor_count;
+};
+
+/* Work out which system calls of the plan's event take a descriptor. Returns 0 or -ENOMEM. */
+int pem_files__plan(struct pem_plan *plan);
+/* Learn from a record of meaning descriptor-name. Without memory the file is unknown. */
+void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
+		      const struct pem_record *record);
+/* The file that the system call of a begin is on. NULL: unknown, or it is on none. */
+const struct pem_pass_file *pem_files__of(const struct pem_pass *pass, const struct pem_plan *plan,
+					  const struct pem_record *record);
+void pem_files__free(struct pem_files *files);
+
 /* --- the pass --- */
 
 /* The process and thread that a stream's last record was of. */
@@ -347,6 +378,7 @@ struct pem_pass {
 	struct pem_open *phases; /* all open phases, the last one first */
 	struct pem_messages messages;
 	struct pem_blocks blocks;
+	struct pem_files files;
 	uint64_t open_max;
 	uint64_t without; /* bits of enum pem_pass_part */
 	/* losses */

@@ -82,6 +82,8 @@ static void fill(struct pem_plan *plan, const struct pem_event *event)
 	plan->old_address = number_at(event, PEM_ROLE_OLD_ADDRESS);
 	plan->size = number_at(event, PEM_ROLE_SIZE);
 	plan->code = number_at(event, PEM_ROLE_CODE);
+	plan->system_call = number_at(event, PEM_ROLE_SYSTEM_CALL);
+	plan->descriptor = number_at(event, PEM_ROLE_DESCRIPTOR);
 }
 
 int pem_plans__build(struct pem_plans *plans, const struct pem_model *model)
@@ -107,18 +109,24 @@ int pem_plans__build(struct pem_plans *plans, const struct pem_model *model)
 		fill(&plans->entries[at & plans->mask], event);
 		plans->entries[at & plans->mask].group = group_of(plans, scopes, event);
 		plans->has_access |= event->meaning == PEM_MEANS_ACCESS;
+		if (pem_files__plan(&plans->entries[at & plans->mask]))
+			break;
 	}
 	free(scopes);
-	return 0;
+	return i < count ? -ENOMEM : 0;
 }
 
 void pem_plans__free(struct pem_plans *plans)
 {
+	size_t i;
+
+	for (i = 0; plans->entries && i <= plans->mask; i++)
+		free(plans->entries[i].descriptor_calls);
 	free(plans->entries);
 	free(plans->groups);
 }
 
-static uint64_t hash_text(const char *text)
+uint64_t pem_hash_text(const char *text)
 {
 	uint64_t hash = 14695981039346656037ull; /* FNV-1a 64 */
 
@@ -130,7 +138,7 @@ static uint64_t hash_text(const char *text)
 static uint64_t hash_field(const struct pem_record *record, unsigned field)
 {
 	if (record->event->fields[field].type == PEM_TYPE_STRING)
-		return hash_text(pem_record__string(record, field));
+		return pem_hash_text(pem_record__string(record, field));
 	return (uint64_t)pem_record__i64(record, field);
 }
 

@@ -34,6 +34,12 @@ enum {
 	EVENT_ANSWER,
 	EVENT_STAGE,
 	EVENT_STAGE_END,
+	EVENT_SYSTEM_CALL, /* 0 read and 1 write of a descriptor, 2 getpid */
+	EVENT_RESULT,
+	EVENT_FILE,
+	EVENT_START, /* process, thread, parent */
+	EVENT_PROGRAM,
+	EVENT_ARGUMENTS,
 };
 
 #define FIELD(name, type, role, at)                                                                \
@@ -74,7 +80,30 @@ static const char context_model[] =
 	"field\tname\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n"
 	"event\t00000211\tAPP::T::StageEnd\tAPP\tT\tStageEnd\t1\tinfo\tinterval-end"
 	"\tAPP::Stage\tthread\tstub\t\t8\t40\t1\t0\t\t\t\n"
-	"field\tname\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n";
+	"field\tname\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n"
+	"event\t00000212\tOS::T::Enter\tOS\tT\tEnter\t1\tdetail\tinterval-begin"
+	"\tOS::T\tthread\ttracepoint\ts:e\t24\t24\t2\t0\t\t\t\n"
+	"field\tnumber\tuint32\t-\t10\tsystem-call\t8\t1\t\tenum\t3\t\n"
+	"label\t0000000000000000\tread\t\nlabel\t0000000000000001\twrite\t\n"
+	"label\t0000000000000002\tgetpid\t\n"
+	FIELD("argument", "uint64", "descriptor", "16")
+	PAIR("00000213", "OS", "Leave2", "interval-end", "OS::T", "thread", "-", "value")
+	"event\t00000214\tOS::T::File\tOS\tT\tFile\t1\tdetail\tdescriptor-name"
+	"\t\t-\ttracepoint\ts:f\t12\t48\t2\t0\t\t\t\n"
+	FIELD("descriptor", "int32", "descriptor", "8")
+	"field\tpath\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n"
+	"event\t00000215\tOS::T::Start\tOS\tT\tStart\t1\tdetail\tthread-start"
+	"\t\t-\ttracepoint\ts:s\t20\t24\t3\t0\t\t\t\n"
+	FIELD("pid", "uint32", "process", "8") FIELD("tid", "uint32", "thread", "12")
+	FIELD("parent", "uint32", "parent", "16")
+	"event\t00000216\tOS::T::Exec\tOS\tT\tExec\t1\tdetail\tprocess-name"
+	"\t\t-\ttracepoint\ts:x\t12\t48\t2\t0\t\t\t\n"
+	FIELD("pid", "uint32", "process", "8")
+	"field\tname\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n"
+	"event\t00000217\tOS::T::Arguments\tOS\tT\tArguments\t1\tdetail\tprocess-arguments"
+	"\t\t-\ttracepoint\ts:a\t12\t48\t2\t0\t\t\t\n"
+	FIELD("pid", "uint32", "process", "8")
+	"field\ttext\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n";
 /* clang-format on */
 
 /* Give a trace this model. more: further lines of .pem/run. */
@@ -119,6 +148,23 @@ static inline void packet_leave(uint64_t clock, uint32_t prev, uint32_t state, u
 static inline void packet_phase(uint64_t clock, uint32_t id, const char *name)
 {
 	packet_add(&packet, clock, id, name, strlen(name) + 1);
+}
+
+/* A number and a text: what a descriptor is, or a process's name or arguments. */
+static inline void packet_text(uint64_t clock, uint32_t id, uint32_t number, const char *text)
+{
+	uint8_t body[36] = {0};
+
+	memcpy(body, &number, sizeof(number));
+	memcpy(body + 4, text, strlen(text) + 1);
+	packet_add(&packet, clock, id, body, 4 + strlen(text) + 1);
+}
+
+static inline void packet_start(uint64_t clock, uint32_t pid, uint32_t tid, uint32_t parent)
+{
+	uint32_t body[3] = {pid, tid, parent};
+
+	packet_add(&packet, clock, EVENT_START, body, sizeof(body));
 }
 
 /* --- reading --- */

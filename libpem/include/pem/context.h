@@ -13,12 +13,16 @@
  *	struct pem_record record = {.size = sizeof(record)};
  *	struct pem_around around = {.size = sizeof(around)};
  *
- *	while (pass && pem_pass__next(pass, &record, &around, &error) == 1)
- *		for (i = 0; i < around.ended_count; i++)
+ *	while (pass && pem_pass__next(pass, &record, &around, &error) == 1) {
+ *		for (i = 0; i < around.ended_count; i++) {
+ *			const struct pem_interval *call = around.ended[i].interval;
+ *
  *			if (around.ended[i].outcome == PEM_INTERVAL_ENDED)
- *				printf("%s %llu ns\n",
- *pem_interval__title(around.ended[i].interval), around.ended[i].end_ns -
- *around.ended[i].interval->begin.time_ns); pem_pass__free(pass);
+ *				printf("%s\t%" PRIu64 " ns\n", pem_interval__title(call),
+ *				       around.ended[i].end_ns - call->begin.time_ns);
+ *		}
+ *	}
+ *	pem_pass__free(pass);
  *
  * What is claimed is true, also where records were lost. What a loss makes doubtful is unknown: an
  * interval that was open during a loss in which it could have ended ends as PEM_INTERVAL_LOST, a
@@ -58,6 +62,12 @@ struct pem_pass_process {
 	uint64_t start_ns; /* PEM_TIME_UNKNOWN: before the trace, or unknown */
 	uint64_t end_ns; /* of its last known thread; PEM_TIME_UNKNOWN: not seen */
 	char name[64]; /* the last one so far; "": unknown */
+	/*
+	 * Its program's arguments, the program first, with a space between each: the first 255
+	 * bytes. Of a process that has not called exec: those of its parent. "": unknown. Valid
+	 * until the next call of pem_pass__next.
+	 */
+	const char *arguments;
 };
 
 enum pem_thread_state {
@@ -81,6 +91,16 @@ struct pem_pass_thread {
 	void *user; /* The caller's. NULL at first. */
 };
 
+/* A file that system calls are on. Files of one path are one, also if they differ. */
+struct pem_pass_file {
+	uint32_t number; /* from 0 on, in the order in which the pass meets them */
+	/*
+	 * The end of the path behind "..." if it has more than 127 bytes. As it was when the
+	 * descriptor was first used. Of what has no path, what it is: "pipe:[77]".
+	 */
+	char path[128];
+};
+
 /* An interval that has begun: its begin's record, and where it is nested. */
 struct pem_interval {
 	struct pem_record begin; /* a copy: event, data, pid, tid, cpu, time_ns, ... */
@@ -92,6 +112,11 @@ struct pem_interval {
 	uint32_t depth; /* number of intervals around it */
 	uint64_t child_ns; /* time of intervals that ended directly in it */
 	uint64_t user[2]; /* The caller's. 0 at first. */
+	/*
+	 * Of a system call whose first argument is a descriptor: the file. It may become known
+	 * shortly after the begin. NULL: unknown, or it is on none. Valid as long as the pass.
+	 */
+	const struct pem_pass_file *file;
 };
 
 enum pem_interval_outcome {
@@ -220,6 +245,9 @@ size_t pem_pass__process_count(const struct pem_pass *pass);
 const struct pem_pass_process *pem_pass__process(const struct pem_pass *pass, size_t number);
 size_t pem_pass__thread_count(const struct pem_pass *pass);
 const struct pem_pass_thread *pem_pass__thread(const struct pem_pass *pass, size_t number);
+/* The same for files that descriptors were. */
+size_t pem_pass__file_count(const struct pem_pass *pass);
+const struct pem_pass_file *pem_pass__file(const struct pem_pass *pass, size_t number);
 
 /* Change pem_pass_thread.user of a thread of this pass, or of pem_around or pem_span. */
 void pem_pass_thread__set_user(const struct pem_pass_thread *thread, void *user);

@@ -3,7 +3,7 @@
 # built.
 
 KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c libpem/sources/kernel/*/*.c \
-  libpem/sources/*.c) $(patsubst %,shared/%.c,descriptor_calls elf_probes kernel_types \
+  libpem/sources/*.c) $(patsubst %,shared/%.c,call_kinds elf_probes kernel_types \
   tracepoint_format))
 # libpem has them too, but the plugin is not linked with it.
 KERNEL_SOURCE_SHARED := $(call objects,libpem/util.c libpem/printable.c)

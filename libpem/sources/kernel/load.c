@@ -6,7 +6,7 @@
  * collected per thread. The text goes to the session's log, and its last lines go into the error.
  */
 #include "kernel.h"
-#include "descriptor_calls.h"
+#include "call_kinds.h"
 
 #include <pem/kprobe.h>
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * descriptor_calls.c - see descriptor_calls.h
+ * call_kinds.c - see call_kinds.h
  *
  * From the manual pages of Linux (section 2). An architecture lacks some of these.
  */
-#include "descriptor_calls.h"
+#include "call_kinds.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* In the order of strcmp(). */
-static const char *const names[] = {
+static const char *const of_descriptor[] = {
 	"accept",
 	"accept4",
 	"bind",
@@ -82,6 +82,32 @@ static const char *const names[] = {
 	"writev",
 };
 
+/* In the order of strcmp(). */
+static const char *const of_bytes[] = {
+	"copy_file_range",
+	"mq_timedreceive",
+	"pread64",
+	"preadv",
+	"preadv2",
+	"process_vm_readv",
+	"process_vm_writev",
+	"pwrite64",
+	"pwritev",
+	"pwritev2",
+	"read",
+	"readv",
+	"recvfrom",
+	"recvmsg",
+	"sendfile",
+	"sendmsg",
+	"sendto",
+	"splice",
+	"tee",
+	"vmsplice",
+	"write",
+	"writev",
+};
+
 static int compare(const void *name, const void *element)
 {
 	return strcmp(name, *(const char *const *)element);
@@ -89,5 +115,12 @@ static int compare(const void *name, const void *element)
 
 bool pem_call__takes_descriptor(const char *name)
 {
-	return bsearch(name, names, sizeof(names) / sizeof(names[0]), sizeof(names[0]), compare);
+	return bsearch(name, of_descriptor, sizeof(of_descriptor) / sizeof(of_descriptor[0]),
+		       sizeof(of_descriptor[0]), compare);
+}
+
+bool pem_call__returns_bytes(const char *name)
+{
+	return bsearch(name, of_bytes, sizeof(of_bytes) / sizeof(of_bytes[0]), sizeof(of_bytes[0]),
+		       compare);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* descriptor_calls.h - the system calls whose first argument is a file descriptor */
-#ifndef PEM_DESCRIPTOR_CALLS_H
-#define PEM_DESCRIPTOR_CALLS_H
+/* call_kinds.h - what the arguments and results of Linux system calls are, by their names */
+#ifndef PEM_CALL_KINDS_H
+#define PEM_CALL_KINDS_H
 
 #include <stdbool.h>
 
@@ -10,5 +10,7 @@
  * take a folder's descriptor and a path, such as openat: the path decides what they are on.
  */
 bool pem_call__takes_descriptor(const char *name);
+/* Is what it returns, if it is not an error, how many bytes it has moved? */
+bool pem_call__returns_bytes(const char *name);
 
 #endif

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""report_calls: system calls of real programs by name and file, and processes of one name by their arguments"""
+import csv
+import json
+import os
+
+from tap import PEM, equal, run, run_all, skip, test, tmp
+
+EVENTS = "OS::Syscall,OS::Process::Fork,OS::Process::Exec,OS::Process::Arguments,OS::Process::Exit"
+
+
+def recorded(command, events=EVENTS):
+    """A trace of a shell command with the events of the kernel, or a skip."""
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-e", events, "-o", trace, "--", "sh", "-c", command])
+    if rc == 2:
+        skip("no kernel events here: " + err.splitlines()[-1])
+    equal(rc, 0, "status of record (stderr: %s)" % err)
+    return trace
+
+
+def report(trace, *options):
+    rc, out, err = run([PEM, "report", *options, trace])
+    equal(rc, 0, "status (stderr: %s)" % err)
+    return out
+
+
+def calls_of(trace):
+    return json.loads(report(trace, "--json"))["system_calls"]
+
+
+@test
+def a_call_is_on_its_file():
+    "what dd reads and writes is moved from and to its files, to the byte; opened ones by path, and a pipe by its number"
+    path = os.path.join(tmp(), "written")
+    calls = calls_of(recorded("dd if=/dev/zero bs=1000 count=37 status=none | dd of=%s bs=1000 status=none" % path))
+    equal(sum(c["moved_bytes"] for c in calls if c["call"] == "write" and c.get("file") == path), 37000, "bytes into it")
+    piped = [c for c in calls if c["call"] == "write" and c.get("file", "").startswith("pipe:[")]
+    equal([(c["count"], c["moved_bytes"]) for c in piped], [(37, 37000)], "writes into the pipe")
+    link = "pipe:[%d]"
+    assert piped[0]["file"] == link % int(piped[0]["file"][6:-1]), piped
+    equal(sum(c["moved_bytes"] for c in calls if c.get("file") == "/dev/zero"), 37000, "bytes of zeros")
+
+
+@test
+def a_path_is_as_proc_shows_it():
+    "a file in a deep folder, in another mount, and one that is no file, are named as /proc/PID/fd names them"
+    folder = os.path.join(tmp(), *["n%d" % i for i in range(12)])
+    os.makedirs(folder)
+    with open(os.path.join(folder, "deep"), "w", encoding="ascii") as out:
+        out.write("x")
+    paths = [os.path.join(folder, "deep"), "/proc/self/status", "/dev/null"]
+    found = {c.get("file") for c in calls_of(recorded("cat %s >/dev/null" % " ".join(paths)))}
+    assert paths[0] in found or any(f and f.startswith("...") and paths[0].endswith(f[3:]) for f in found), found
+    assert any(f and f.startswith("/proc/") and f.endswith("/status") for f in found), found
+    assert "/dev/null" in found or any(f and f.endswith("/null") for f in found), found
+
+
+@test
+def a_long_path_has_its_end():
+    "of a path longer than the field the end is shown, behind three dots"
+    folder = os.path.join(tmp(), *["a_rather_long_name_of_a_folder_%d" % i for i in range(8)])
+    os.makedirs(folder)
+    path = os.path.join(folder, "file")
+    found = {c.get("file") for c in calls_of(recorded("echo x >%s" % path))}
+    ends = [f for f in found if f and f.endswith("/file")]
+    equal(len(ends), 1, "files: %s" % found)
+    assert ends[0].startswith(".../") and path.endswith(ends[0][3:]) and len(ends[0]) > 80, ends
+
+
+@test
+def what_failed_is_counted():
+    "calls that returned an error are told apart from those that did not"
+    calls = calls_of(recorded("cat /no/such/file_1 /no/such/file_2 2>/dev/null; true"))
+    failed = sum(c["failed"] for c in calls if c["call"] == "openat")
+    opened = sum(c["count"] for c in calls if c["call"] == "openat")
+    assert 2 <= failed < opened, (failed, opened)
+    equal(sum(c["failed"] for c in calls if c["call"] == "write"), 0, "failed writes")
+
+
+@test
+def sums_are_those_of_the_records():
+    "calls, failures and bytes by name are those that a script counts in the exported records"
+    trace = recorded("ls -lR /usr/include/linux | sort | tail -3")
+    table = os.path.join(tmp(), "t.csv")
+    equal(run([PEM, "export", "--to", "csv", "-o", table, trace])[0], 0, "status of export")
+    begun, counted = {}, {}
+    with open(table, encoding="utf-8", newline="") as text:
+        for row in csv.DictReader(text):
+            thread = row["tid"]
+            if row["event"] == "OS::Syscall::Enter":
+                begun[thread] = row["number"]
+            elif row["event"] == "OS::Syscall::Exit" and thread in begun:
+                name, result = begun.pop(thread), int(row["result"])
+                sums = counted.setdefault(name, [0, 0, 0])
+                sums[0] += 1
+                sums[1] += -4096 < result < 0
+                sums[2] += result if result > 0 and name in ("read", "write") else 0
+    found = {}
+    for call in calls_of(trace):
+        sums = found.setdefault(call["call"], [0, 0, 0])
+        for i, key in enumerate(("count", "failed", "moved_bytes")):
+            sums[i] += call[key]
+    for name in ("read", "write", "openat", "close", "mmap", "getdents64", "execve"):
+        equal(found.get(name), counted.get(name), name)
+    equal(set(found), set(counted), "names")
+
+
+@test
+def tables_for_people():
+    "--by syscall, --by file and --by syscall,file each show one table, and the whole report shows the first two"
+    trace = recorded("ls /usr/share >/dev/null")
+    text = report(trace, "--by", "syscall")
+    assert "SYSTEM CALL" in text and "getdents64" in text and "MOST TIME ON" in text, text
+    text = report(trace, "--by", "file")
+    assert "MOST IN" in text and "/usr/share" in text and "SYSTEM CALL" not in text, text
+    text = report(trace, "--by", "syscall,file")
+    assert any(line.startswith("getdents64") and line.endswith("/usr/share") for line in text.splitlines()), text
+    text = report(trace)
+    assert "System calls" in text and "Files, by the time" in text, text
+    rc, _, err = run([PEM, "report", "--by", "file,syscall", trace])
+    equal(rc, 1, "status of a combination that is not there")
+    assert "syscall,file" in err, err
+
+
+@test
+def processes_of_one_name():
+    "three processes of one program are told apart by their arguments, start and parent"
+    trace = recorded("sleep 0.01; sleep 0.02; sleep 0.03")
+    processes = json.loads(report(trace, "--json"))["processes"]
+    sleeps = sorted((p for p in processes if p["name"] == "sleep"), key=lambda p: p["start_ns"])
+    equal([p["arguments"] for p in sleeps], ["sleep 0.01", "sleep 0.02", "sleep 0.03"], "arguments")
+    shell = [p for p in processes if p["name"] == "sh"]
+    equal({p["parent"] for p in sleeps}, {shell[0]["pid"]}, "parents")
+    text = report(trace, "--by", "process")
+    assert "sleep 0.02" in text and "STARTED" in text and "PARENT" in text, text
+
+
+@test
+def arguments_with_any_bytes():
+    "an argument's control characters are not sent to the terminal, and a long list is cut and says so"
+    trace = recorded("sh -c : 'a\033[31mb' ; sh -c : %s" % ("x" * 400))
+    text = report(trace)
+    assert "\033[31m" not in text, text
+    longest = max(len(p.get("arguments", "")) for p in json.loads(report(trace, "--json"))["processes"])
+    equal(longest, 255, "bytes of the longest")
+
+
+run_all()

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * context_files.c - a pass tells which file a system call is on, and which arguments a process has
+ */
+#include "context_fixture.h"
+
+enum { CALL_READ, CALL_WRITE, CALL_GETPID };
+
+/* A kernel's packet of CPU 0, on which thread 51 of process 50 runs. */
+static void begin_packet(void)
+{
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(1), 0, 0, 50, 51);
+}
+
+static void end_packet(void)
+{
+	packet_write(&packet, &fixture, "k_0");
+}
+
+/* Read on to the end of a call at T(n); it is on that file. NULL: it is not known. */
+static void expect_file(int n, const char *path)
+{
+	const struct pem_pass_file *file;
+
+	go_to(n);
+	assert_int_equal(around.ended_count, 1);
+	file = around.ended[0].interval->file;
+	if (!path != !file || (path && strcmp(path, file->path)))
+		fail_msg("at %d: '%s'", n, file ? file->path : "unknown");
+}
+
+static void a_call_is_on_the_file_that_its_descriptor_is(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, 3, "/etc/passwd");
+	packet_pair(T(11), EVENT_SYSTEM_CALL, CALL_READ, 3);
+	packet_pair(T(12), EVENT_RESULT, 0, 100);
+	packet_pair(T(13), EVENT_SYSTEM_CALL, CALL_READ, 4); /* nothing was told of 4 */
+	packet_pair(T(14), EVENT_RESULT, 0, 0);
+	packet_pair(T(15), EVENT_SYSTEM_CALL, CALL_GETPID, 3); /* 3 is no descriptor */
+	packet_pair(T(16), EVENT_RESULT, 0, 50);
+	packet_text(T(17), EVENT_FILE, 3, "pipe:[77]");
+	packet_pair(T(18), EVENT_SYSTEM_CALL, CALL_WRITE, 3);
+	packet_pair(T(19), EVENT_RESULT, 0, 1);
+	end_packet();
+	start_pass();
+	expect_file(12, "/etc/passwd");
+	expect_file(14, NULL);
+	expect_file(16, NULL);
+	expect_file(19, "pipe:[77]");
+	assert_int_equal(pem_pass__file_count(pass), 2);
+	assert_string_equal(pem_pass__file(pass, 1)->path, "pipe:[77]");
+	assert_null(pem_pass__file(pass, 2));
+	end_pass();
+}
+
+static void a_file_told_directly_behind_the_begin(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_pair(T(10), EVENT_SYSTEM_CALL, CALL_READ, 3);
+	packet_text(T(11), EVENT_FILE, 4, "/not/this"); /* not of this call */
+	packet_text(T(12), EVENT_FILE, 3, "/etc/passwd");
+	packet_pair(T(13), EVENT_RESULT, 0, 100);
+	packet_pair(T(14), EVENT_SYSTEM_CALL, CALL_READ, 4);
+	packet_leave(T(15), 51, 1, 50, 52);
+	packet_text(T(16), EVENT_FILE, 4, "/later"); /* another thread's call */
+	packet_leave(T(17), 52, 1, 50, 51);
+	packet_pair(T(18), EVENT_RESULT, 0, 100);
+	end_packet();
+	start_pass();
+	expect_file(13, "/etc/passwd");
+	expect_file(18, "/not/this");
+	end_pass();
+}
+
+static void a_descriptor_is_of_one_process(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, 3, "/etc/passwd");
+	packet_leave(T(11), 51, 1, 60, 60);
+	packet_pair(T(12), EVENT_SYSTEM_CALL, CALL_READ, 3);
+	packet_pair(T(13), EVENT_RESULT, 0, 100);
+	packet_leave(T(14), 60, 1, 50, 52);
+	packet_pair(T(15), EVENT_SYSTEM_CALL, CALL_READ, 3); /* another thread of the first one */
+	packet_pair(T(16), EVENT_RESULT, 0, 100);
+	end_packet();
+	start_pass();
+	expect_file(13, NULL);
+	expect_file(16, "/etc/passwd");
+	end_pass();
+}
+
+static void after_a_loss_a_file_is_told_again(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, 3, "/etc/passwd");
+	end_packet();
+	packet_next(&packet, T(20));
+	packet.header.events_discarded = 1; /* what 3 has become may be among them */
+	packet_leave(T(20), 0, 0, 50, 51);
+	packet_pair(T(21), EVENT_SYSTEM_CALL, CALL_READ, 3);
+	packet_pair(T(22), EVENT_RESULT, 0, 100);
+	packet_text(T(23), EVENT_FILE, 3, "/etc/group");
+	packet_pair(T(24), EVENT_SYSTEM_CALL, CALL_READ, 3);
+	packet_pair(T(25), EVENT_RESULT, 0, 100);
+	end_packet();
+	start_pass();
+	expect_file(22, NULL);
+	expect_file(25, "/etc/group");
+	end_pass();
+}
+
+static const char *arguments_of(uint32_t pid)
+{
+	size_t i = pem_pass__process_count(pass);
+
+	while (i-- > 0)
+		if (pem_pass__process(pass, i)->pid == pid)
+			return pem_pass__process(pass, i)->arguments;
+	return "no process";
+}
+
+static void a_process_has_the_arguments_of_its_exec(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_PROGRAM, 50, "git");
+	packet_text(T(11), EVENT_ARGUMENTS, 50, "git log -3");
+	packet_start(T(12), 70, 70, 50);
+	packet_simple(&packet, T(13), 1);
+	packet_text(T(14), EVENT_ARGUMENTS, 70, "less -R"); /* they come first here */
+	packet_text(T(15), EVENT_PROGRAM, 70, "less");
+	packet_simple(&packet, T(16), 1);
+	packet_text(T(17), EVENT_PROGRAM, 70, "more"); /* and are not told here */
+	packet_simple(&packet, T(18), 1);
+	end_packet();
+	start_pass();
+	go_to(10);
+	assert_string_equal(arguments_of(50), "");
+	go_to(13);
+	assert_string_equal(arguments_of(50), "git log -3");
+	assert_string_equal(arguments_of(70), "git log -3"); /* until it calls exec */
+	go_to(16);
+	assert_string_equal(arguments_of(70), "less -R");
+	go_to(18);
+	assert_string_equal(arguments_of(70), "");
+	assert_string_equal(arguments_of(50), "git log -3");
+	end_pass();
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, context_set_up, tear_down)
+	const struct CMUnitTest tests[] = {
+		TEST(a_call_is_on_the_file_that_its_descriptor_is),
+		TEST(a_file_told_directly_behind_the_begin),
+		TEST(a_descriptor_is_of_one_process),
+		TEST(after_a_loss_a_file_is_told_again),
+		TEST(a_process_has_the_arguments_of_its_exec),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
