@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* SPDX-License-Identifier: MIT */
 /* call_kinds.h - what the arguments and results of Linux system calls are, by their names */
 #ifndef PEM_CALL_KINDS_H
 #define PEM_CALL_KINDS_H

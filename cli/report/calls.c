@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define ROWS_MOST 20u /* unless the user asks for them */
-#define ERRNO_MOST 4095 /* system calls return -ERRNO_MOST to -1 for errors (Linux, err.h) */
+#define ERRNO_MOST 4095 /* Linux: a system call that failed returns -ERRNO_MOST to -1 */
 
 /* --- collecting --- */
 
@@ -162,8 +162,10 @@ static void count_columns(struct cli_table *table)
 	cli_table__column(table, "MOVED", CLI_RIGHT);
 }
 
-static void print_calls(const struct report_times *t, bool by_file, size_t most)
+static void print_calls(const struct report_times *t, enum report_by by)
 {
+	size_t most = by == REPORT_ALL ? ROWS_MOST : SIZE_MAX;
+	bool by_file = by == REPORT_SYSCALL_FILE;
 	struct cli_table *table = cli_table__new(stdout);
 	struct report_call *rows;
 	size_t i, count;
@@ -171,7 +173,8 @@ static void print_calls(const struct report_times *t, bool by_file, size_t most)
 	rows = sum(t, by_file ? NULL : interval_key, &count);
 	cli_table__column(table, "SYSTEM CALL", CLI_LEFT);
 	count_columns(table);
-	cli_table__column(table, by_file ? "FILE" : "MOST TIME ON", CLI_LEFT);
+	if (by != REPORT_ALL)
+		cli_table__column(table, by_file ? "FILE" : "MOST TIME ON", CLI_LEFT);
 	for (i = 0; rows != NULL && i < count && i < most; i++) {
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, call_name(t, &rows[i]));
@@ -218,10 +221,8 @@ void report_calls__print(const struct report *r, enum report_by by)
 
 	if (t->call_count == 0)
 		return;
-	if (by == REPORT_ALL || by == REPORT_SYSCALL)
-		print_calls(t, false, by == REPORT_ALL ? ROWS_MOST : SIZE_MAX);
-	if (by == REPORT_SYSCALL_FILE)
-		print_calls(t, true, SIZE_MAX);
+	if (by == REPORT_ALL || by == REPORT_SYSCALL || by == REPORT_SYSCALL_FILE)
+		print_calls(t, by);
 	if ((by == REPORT_ALL && pem_pass__file_count(t->pass) != 0) || by == REPORT_FILE)
 		print_files(t, by == REPORT_ALL ? ROWS_MOST : SIZE_MAX);
 }

@@ -68,7 +68,7 @@ __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint3
 	uint64_t thread = bpf_get_current_pid_tgid();
 	uint64_t hash = pem_mix(pem_mix(0, thread >> 32), descriptor), mark;
 	struct file *file;
-	uint32_t slot = hash >> 40 & (PEM_FILES_TOLD - 1);
+	uint32_t index = hash >> 40 & (PEM_FILES_TOLD - 1);
 
 	if (number >= PEM_KCALLS_MAX || pem_config.no_reading ||
 	    !(pem_config.descriptor_calls[number / 64 & (PEM_KCALLS_MAX / 64 - 1)] >>
@@ -82,7 +82,7 @@ __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint3
 	mark = pem_mix(hash, (uint64_t)file);
 	mark = pem_mix(mark, (uint64_t)BPF_CORE_READ(file, f_inode));
 	mark = pem_mix(mark, PEM_LOAD(pem_control.losses)) | 1;
-	e->told = bpf_map_lookup_elem(&pem_files_told, &slot);
+	e->told = bpf_map_lookup_elem(&pem_files_told, &index);
 	if (!e->told || PEM_LOAD(*e->told) == mark)
 		return false;
 	e->told_mark = mark;
@@ -105,53 +105,35 @@ __attribute__((unused)) PEM_INLINE struct pem_file_path pem_file_path(struct pem
 	return (struct pem_file_path){e};
 }
 
-__attribute__((unused)) PEM_INLINE struct pem_arguments pem_arguments(const struct task_struct *task)
+__attribute__((unused)) PEM_INLINE struct pem_arguments
+pem_arguments(const struct task_struct *task)
 {
 	return (struct pem_arguments){task};
 }
 
 /* --- strings --- */
 
-/* A string that grows. to has PEM_PATH_BYTES, of which at most the last one is not written. */
-struct pem_text {
-	uint8_t *to;
-	uint32_t bytes;
-};
-
-PEM_INLINE void pem_text_byte(struct pem_text *text, uint8_t byte)
-{
-	if (text->bytes < PEM_PATH_BYTES - 1)
-		text->to[text->bytes++ & (PEM_PATH_BYTES - 1)] = byte;
-}
-
-/* Append a kernel string, as far as there is room. */
-PEM_INLINE void pem_text_name(struct pem_text *text, const void *name)
-{
-	uint32_t at = text->bytes & (PEM_PATH_BYTES - 1);
-	long copied = bpf_probe_read_kernel_str(text->to + at, PEM_PATH_BYTES - at, name);
-
-	if (copied > 0)
-		text->bytes += (copied - 1) & (PEM_PATH_BYTES - 1);
-}
+/* Loops are bpf_loop()'s: the verifier walks a loop's body once, whatever the rounds. */
 
 static const char pem_cut_text[] SEC(".rodata.texts") = "...";
 static const char pem_pipe_text[] SEC(".rodata.texts") = "pipe:[%lu]";
 static const char pem_socket_text[] SEC(".rodata.texts") = "socket:[%lu]";
 
-/* A file without a folder, as /proc/PID/fd shows it: pipe:[1234], socket:[77], or its name. */
-PEM_INLINE void pem_put_pseudo(struct pem_text *text, struct file *file)
+/*
+ * What is in no folder, as /proc/PID/fd shows it: pipe:[1234], socket:[77], or its own name, which
+ * is "/" for the root.
+ */
+PEM_INLINE void pem_put_nameless(uint8_t *to, struct file *file)
 {
 	uint32_t kind = BPF_CORE_READ(file, f_inode, i_mode) & PEM_S_IFMT;
 	__u64 number = BPF_CORE_READ(file, f_inode, i_ino);
 
 	if (kind == PEM_S_IFIFO)
-		bpf_snprintf((char *)text->to, PEM_PATH_BYTES, pem_pipe_text, &number,
-			     sizeof(number));
+		bpf_snprintf((char *)to, PEM_PATH_BYTES, pem_pipe_text, &number, sizeof(number));
 	else if (kind == PEM_S_IFSOCK)
-		bpf_snprintf((char *)text->to, PEM_PATH_BYTES, pem_socket_text, &number,
-			     sizeof(number));
+		bpf_snprintf((char *)to, PEM_PATH_BYTES, pem_socket_text, &number, sizeof(number));
 	else
-		bpf_probe_read_kernel_str(text->to, PEM_PATH_BYTES,
+		bpf_probe_read_kernel_str(to, PEM_PATH_BYTES,
 					  BPF_CORE_READ(file, f_path.dentry, d_name.name));
 }
 
@@ -162,31 +144,48 @@ struct pem_walk {
 	uint64_t bytes; /* of the names so far, as a path */
 	uint64_t count;
 	uint64_t is_cut; /* There are more names than fit into a field. */
-	uint64_t is_pseudo; /* The file is in no folder. */
+	uint64_t written; /* to 'to' */
 	const void *name[PEM_PATH_NAMES]; /* the last one of the path first */
+	uint8_t *to; /* PEM_PATH_BYTES */
 };
+
+/*
+ * Copy what changes in a walk onto itself. To the verifier, what a helper has written is any
+ * number. Otherwise it would walk the loop's body for each value.
+ */
+PEM_INLINE void pem_hide_walk(struct pem_walk *walk)
+{
+	bpf_probe_read_kernel(walk, offsetof(struct pem_walk, name), walk);
+}
 
 /* One step of pem_walk: a name, or from a mount to what it is mounted on. Returns 1 at the end. */
 static long pem_step(__u32 step, struct pem_walk *walk)
 {
-	struct dentry *dentry = walk->dentry, *parent = BPF_CORE_READ(dentry, d_parent);
-	struct vfsmount *point = walk->point;
+	struct dentry *dentry, *parent;
+	struct vfsmount *point;
 	struct mount *mount, *up;
 	uint32_t length;
 
 	(void)step;
+	pem_hide_walk(walk);
+	dentry = walk->dentry;
+	parent = BPF_CORE_READ(dentry, d_parent);
+	point = walk->point;
 	if (dentry == BPF_CORE_READ(point, mnt_root)) {
 		mount = (void *)point - bpf_core_field_offset(struct mount, mnt);
 		up = BPF_CORE_READ(mount, mnt_parent);
-		walk->is_cut = up != mount;
+		if (up == mount) {
+			walk->is_cut = 0;
+			return 1;
+		}
 		walk->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
 		walk->point = (void *)up + bpf_core_field_offset(struct mount, mnt);
-		return up == mount;
+		return 0;
 	}
-	walk->is_cut = dentry != parent;
-	walk->is_pseudo = dentry == parent && !walk->count;
-	if (dentry == parent)
+	if (dentry == parent) {
+		walk->is_cut = 0;
 		return 1;
+	}
 	length = BPF_CORE_READ(dentry, d_name.len);
 	walk->bytes += length + 1;
 	if (walk->count >= PEM_PATH_NAMES || length >= PEM_PATH_BYTES ||
@@ -198,40 +197,85 @@ static long pem_step(__u32 step, struct pem_walk *walk)
 	return 0;
 }
 
+/* Write the name of a round, a slash before it. The first round writes the first name. */
+static long pem_write_name(__u32 round, struct pem_walk *walk)
+{
+	uint32_t at, room;
+	long copied;
+
+	pem_hide_walk(walk);
+	at = walk->written & (PEM_PATH_BYTES - 1);
+	if (round >= walk->count || at >= PEM_PATH_BYTES - 1)
+		return 1;
+	walk->to[at++] = '/';
+	at &= PEM_PATH_BYTES - 1;
+	room = PEM_PATH_BYTES - at;
+	copied = bpf_probe_read_kernel_str(
+		walk->to + at, room, walk->name[(walk->count - 1 - round) & (PEM_PATH_NAMES - 1)]);
+	walk->written = at + (copied > 0 ? copied - 1 : 0);
+	return 0;
+}
+
 /*
- * The path of the event's file. Of one that is too long or too deep, the end behind "...". max is
- * PEM_PATH_BYTES.
+ * A path's field. To the verifier, a write may begin at its last byte and be as long as the field.
+ * There is always as much memory behind it: the ring's slack.
  */
+struct pem_path_field {
+	uint8_t text[2 * PEM_PATH_BYTES];
+};
+
+/*
+ * Write the path of a file. Of one that is too long or too deep, the end behind "...". This is a
+ * global function, as pem_take_more() is: the verifier walks it once, not for each way to the call.
+ */
+__attribute__((noinline)) uint32_t pem_write_path(struct pem_path_field *field, uint64_t file_at)
+{
+	struct file *file = (struct file *)file_at;
+	struct pem_walk walk = {.dentry = BPF_CORE_READ(file, f_path.dentry),
+				.point = BPF_CORE_READ(file, f_path.mnt),
+				.bytes = 4,
+				.is_cut = 1};
+
+	if (!field)
+		return 0;
+	walk.to = field->text;
+	bpf_loop(PEM_PATH_STEPS, pem_step, &walk, 0);
+	pem_hide_walk(&walk);
+	if (!walk.count && !walk.is_cut) {
+		pem_put_nameless(walk.to, file);
+		return 0;
+	}
+	if (walk.is_cut &&
+	    bpf_probe_read_kernel_str(walk.to, sizeof(pem_cut_text), pem_cut_text) > 0)
+		walk.written = sizeof(pem_cut_text) - 1;
+	bpf_loop(PEM_PATH_NAMES, pem_write_name, &walk, 0);
+	return 0;
+}
+
+/* The path of the event's file. max is PEM_PATH_BYTES. */
 __attribute__((unused)) PEM_INLINE void pem_put_file_path(uint8_t *to, uint32_t max,
 							  struct pem_file_path from)
 {
-	struct file *file = from.e->file;
-	struct pem_text text = {.to = to};
-	struct pem_walk walk = {.dentry = BPF_CORE_READ(file, f_path.dentry),
-				.point = BPF_CORE_READ(file, f_path.mnt),
-				.bytes = 4};
-	uint64_t i, count;
-
 	(void)max;
 	PEM_STORE(*from.e->told, from.e->told_mark);
-	bpf_loop(PEM_PATH_STEPS, pem_step, &walk, 0);
-	/* The verifier would walk all code behind for each count. */
-	count = pem_number_of(from.e, from.e->index, walk.count);
-	if (walk.is_pseudo) {
-		pem_put_pseudo(&text, file);
-		return;
-	}
-	if (walk.is_cut)
-		text.bytes = bpf_probe_read_kernel_str(to, 4, pem_cut_text) > 0 ? 3 : 0;
-#pragma clang loop unroll(disable)
-	for (i = 0; i < PEM_PATH_NAMES; i++) {
-		if (i >= count)
-			break;
-		pem_text_byte(&text, '/');
-		pem_text_name(&text, walk.name[(count - 1 - i) & (PEM_PATH_NAMES - 1)]);
-	}
-	if (!count && !walk.is_cut)
-		pem_text_byte(&text, '/');
+	pem_write_path((struct pem_path_field *)to, (uint64_t)from.e->file);
+}
+
+struct pem_arguments_walk {
+	uint8_t *to; /* PEM_ARGUMENTS_BYTES */
+	uint64_t bytes; /* that are used */
+};
+
+/* The NUL behind each argument but the last one becomes a space. */
+static long pem_space(__u32 i, struct pem_arguments_walk *walk)
+{
+	uint32_t at = i & (PEM_ARGUMENTS_BYTES - 1);
+
+	if (i + 1 >= walk->bytes)
+		return 1;
+	if (!walk->to[at])
+		walk->to[at] = ' ';
+	return 0;
 }
 
 /*
@@ -244,22 +288,16 @@ __attribute__((unused)) PEM_INLINE void pem_put_arguments(uint8_t *to, uint32_t 
 	const struct task_struct *task = from.task;
 	unsigned long begin = BPF_CORE_READ(task, mm, arg_start);
 	unsigned long bytes = BPF_CORE_READ(task, mm, arg_end) - begin;
-	uint32_t i;
+	struct pem_arguments_walk walk = {.to = to};
 
 	(void)max;
 	if (bytes > PEM_ARGUMENTS_BYTES - 1)
 		bytes = PEM_ARGUMENTS_BYTES - 1;
-	if (!bytes || bpf_probe_read_user(to, bytes & (PEM_ARGUMENTS_BYTES - 1),
-					  (const void *)begin))
+	if (!bytes ||
+	    bpf_probe_read_user(to, bytes & (PEM_ARGUMENTS_BYTES - 1), (const void *)begin))
 		return;
-	/* The last NUL stays. */
-#pragma clang loop unroll(disable)
-	for (i = 0; i < PEM_ARGUMENTS_BYTES - 1; i++) {
-		if (i + 1 >= bytes)
-			break;
-		if (!to[i])
-			to[i] = ' ';
-	}
+	walk.bytes = bytes;
+	bpf_loop(PEM_ARGUMENTS_BYTES, pem_space, &walk, 0);
 }
 
 #endif

@@ -550,10 +550,10 @@ __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, c
 
 /* A string is copied from the kernel, or is what a function of files.bpf.h stands for. */
 #define pem_string(to, max, from)                                                                  \
-	_Generic((from),                                                                           \
-		struct pem_file_path: pem_put_file_path,                                           \
-		struct pem_arguments: pem_put_arguments,                                           \
-		default: pem_put_string)(to, max, from)
+	_Generic((from), struct pem_file_path                                                      \
+		 : pem_put_file_path, struct pem_arguments                                         \
+		 : pem_put_arguments, default                                                      \
+		 : pem_put_string)(to, max, from)
 
 #include "pem_events.bpf.h"
 

@@ -130,10 +130,9 @@ struct pem_kconfig {
 	/* A bit for each system call by number: its first argument is a file descriptor */
 	uint64_t descriptor_calls[PEM_KCALLS_MAX / 64];
 };
-PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) == 16 + 4 * PEM_KRING_EVENTS_MAX +
-							40 * PEM_KTESTS_MAX +
-							sizeof(struct pem_distribution) +
-							PEM_KCALLS_MAX / 8,
+PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) ==
+			  16 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX +
+				  sizeof(struct pem_distribution) + PEM_KCALLS_MAX / 8,
 		  "the programs' constants have no gaps");
 
 /*
