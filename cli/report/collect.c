@@ -428,7 +428,7 @@ int report__collect(struct report *report, const char *directory)
 	if (rc == 0)
 		rc = read_records(report, &c);
 	if (rc == 0 && report->sites != NULL)
-		rc = report_sites__finish(report->sites);
+		rc = report_sites__finish(report->sites, report);
 	if (rc == 0) {
 		report_open__finish(c.open, report, report->duration_ns);
 		sum_counters(report);

@@ -254,6 +254,8 @@ void report__print_json(const struct report *r)
 	json_object_object_add(object, "per_event", per_event_json(r));
 	if (r->sites != NULL)
 		json_object_object_add(object, "sites", report_sites__json(r));
+	if (r->sites != NULL)
+		json_object_object_add(object, "functions", report_functions__json(r));
 	report_times__json(r, object);
 	report_calls__json(r, object);
 	report_page_samples__json(r, object);

@@ -417,6 +417,8 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	report_processes__print(r, by);
 	if (by == REPORT_SITE)
 		report_sites__print(r);
+	if (by == REPORT_FUNCTION)
+		report_functions__print(r);
 	print_phases(r);
 	report_times__print(r, by);
 	report_calls__print(r, by);

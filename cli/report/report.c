@@ -10,8 +10,8 @@ enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
-	 "One table only: by layer, process, thread, event, site, state, interval, file, syscall "
-	 "or syscall,file."},
+	 "One table only: by layer, process, thread, event, site, state, interval, function, "
+	 "file, syscall or syscall,file."},
 	{OPT_CORRELATE, "correlate", NULL,
 	 "Show which metrics rise and fall with cycles per instruction, and with durations."},
 	{OPT_WITH, "with", "TEXT", "With --correlate: the metrics whose names contain the text."},
@@ -27,6 +27,7 @@ static int parse_by(const char *word, enum report_by *by)
 		[REPORT_SITE] = "site",         [REPORT_STATE] = "state",
 		[REPORT_INTERVAL] = "interval", [REPORT_FILE] = "file",
 		[REPORT_SYSCALL] = "syscall",   [REPORT_SYSCALL_FILE] = "syscall,file",
+		[REPORT_FUNCTION] = "function",
 	};
 	unsigned int i;
 
@@ -59,7 +60,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			return cli_usage_error(
 				verb,
 				"--by %s: there is layer, process, thread, event, site, state, "
-				"interval, file, syscall and syscall,file",
+				"interval, function, file, syscall and syscall,file",
 				optarg);
 	}
 	if (optind + 1 != argc)
@@ -71,8 +72,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		return cli_usage_error(verb, "--by and --correlate are two reports: choose one");
 	if (correlate)
 		return compare__print_correlation(argv[optind], with, json);
-	if (by == REPORT_SITE) {
-		report.sites = report_sites__new();
+	if (by == REPORT_SITE || by == REPORT_FUNCTION) {
+		report.sites = report_sites__new(by == REPORT_FUNCTION);
 		if (report.sites == NULL)
 			return cli_error(CLI_FAILED, "no memory for call sites");
 	}
@@ -119,6 +120,8 @@ const struct cli_verb cli_report = {
 		"                            system calls: time, failures, and the file of most\n"
 		"pem report --by file TRACE  files: time of system calls on each\n"
 		"pem report --by site TRACE  where memory was allocated, and how much\n"
+		"pem report --by function TRACE\n"
+		"                            where the CPU was, and who allocated what is live\n"
 		"pem report --correlate TRACE\n"
 		"                            what goes with long phases and slow calls\n"
 		"pem report --json TRACE | jq .events\n"

@@ -20,6 +20,7 @@ enum report_by {
 	REPORT_FILE,
 	REPORT_SYSCALL,
 	REPORT_SYSCALL_FILE,
+	REPORT_FUNCTION,
 	REPORT_BY_COUNT
 };
 
@@ -178,17 +179,21 @@ void report_page_samples__print(const struct report *report);
 /* Add the members "counters" and "memory". */
 void report_page_samples__json(const struct report *report, struct json_object *object);
 
-/* --- call sites (sites.c, site_print.c) --- */
+/* --- where events were in the code (sites.c, site_print.c, functions.c) --- */
 
-struct report_sites *report_sites__new(void);
+/* samples: also where samples were, not only call sites. NULL: no memory. */
+struct report_sites *report_sites__new(bool samples);
 void report_sites__free(struct report_sites *sites);
 /* Count a record of the report's event with an index. Returns 0 or -ENOMEM. */
 int report_sites__record(struct report_sites *sites, const struct report_event *e, uint32_t event,
 			 const struct pem_record *record);
 /* Name and sort the sites, after the last record. Returns 0 or -ENOMEM. */
-int report_sites__finish(struct report_sites *sites);
+int report_sites__finish(struct report_sites *sites, const struct report *report);
 void report_sites__print(const struct report *report);
 struct json_object *report_sites__json(const struct report *report);
+/* The same, by function. */
+void report_functions__print(const struct report *report);
+struct json_object *report_functions__json(const struct report *report);
 
 /* --- where time went: states of threads, and intervals (times.c, times_print.c) --- */
 

@@ -72,9 +72,21 @@ static bool lacks_objects(const struct report_sites *s)
 	size_t i;
 
 	for (i = 0; i < s->count; i++)
-		if (s->sites[i].object == NO_OBJECT)
+		if (s->sites[i].object == NO_OBJECT && s->sites[i].offset >> 63 == 0)
 			return true;
 	return false;
+}
+
+void report_sites__print_notes(const struct report_sites *s, const char *nothing)
+{
+	if (s->count == 0)
+		cli_wrap(stdout, nothing, 0, 0, cli_width(stdout));
+	else if (s->object_count == 0)
+		puts("No names: the trace lacks APP::Loader::Object, which says where programs and "
+		     "libraries lay. Name it with -e, too.");
+	else if (lacks_objects(s))
+		puts("Code without an object: its process did not say what lay there.");
+	print_troubles(s);
 }
 
 void report_sites__print(const struct report *r)
@@ -86,6 +98,7 @@ void report_sites__print(const struct report *r)
 	report__heading("Call sites");
 	cli_table__column(table, "EVENTS", CLI_RIGHT);
 	cli_table__column(table, "BYTES", CLI_RIGHT);
+	cli_table__column(table, "LIVE", CLI_RIGHT);
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "LINE", CLI_LEFT);
 	cli_table__column(table, "FUNCTION", CLI_LEFT);
@@ -95,20 +108,15 @@ void report_sites__print(const struct report *r)
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_count(site->count));
 		cli_table__cell(table, site->bytes != 0 ? cli_bytes(site->bytes) : "");
+		cli_table__cell(table, site->live != 0 ? cli_bytes(site->live_bytes) : "");
 		cli_table__cell(table, cli_event_name(r->events[site->event].event));
 		cli_table__cell(table, line_of(s, site));
 		cli_table__cell(table, function_of(site));
 	}
 	cli_table__print(table);
-	if (s->count == 0)
-		puts("No event of the trace says where it was called. Those of the C library do, "
-		     "such as APP::Libc::Malloc.");
-	else if (s->object_count == 0)
-		puts("No names: the trace lacks APP::Loader::Object, which says where programs and "
-		     "libraries lay. Name it with -e, too.");
-	else if (lacks_objects(s))
-		puts("Sites without an object: their process did not say what lay there.");
-	print_troubles(s);
+	report_sites__print_notes(s,
+				  "No event of the trace says where it was called. Those of the C "
+				  "library do, such as APP::Libc::Malloc.");
 }
 
 static struct json_object *names_json(const struct report_site *site)
@@ -143,6 +151,8 @@ struct json_object *report_sites__json(const struct report *r)
 		cli_json__text(entry, "event", r->events[site->event].event->name);
 		cli_json__count(entry, "count", site->count);
 		cli_json__count(entry, "bytes", site->bytes);
+		cli_json__count(entry, "live", site->live);
+		cli_json__count(entry, "live_bytes", site->live_bytes);
 		if (site->object != NO_OBJECT) {
 			cli_json__text(entry, "site", key_of(s, site));
 			cli_json__text(entry, "object", s->objects[site->object].path);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* sites.c - counts records by the place that called, as an object and an offset in it */
+/* sites.c - counts records by where they were in the code, as an object and an offset in it */
 #include "sites.h"
 #include "grow.h"
+
+#include <pem/context.h>
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,9 +12,13 @@
 /* Programs have some hundreds at most. */
 #define MAPPINGS_MAX 4096u
 
-struct report_sites *report_sites__new(void)
+struct report_sites *report_sites__new(bool samples)
 {
-	return calloc(1, sizeof(struct report_sites));
+	struct report_sites *sites = calloc(1, sizeof(*sites));
+
+	if (sites != NULL)
+		sites->samples = samples;
+	return sites;
 }
 
 /* FNV-1a of Fowler, Noll and Vo. Two keys are one with a probability of 2^-64. */
@@ -204,17 +210,22 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 {
 	struct report_site like = {.event = event, .pid = record->pid}, *site;
 	struct report_space *space;
+	uint64_t address;
 	int field;
 
 	if (e->event->meaning == PEM_MEANS_OBJECT)
 		return take_object(s, record);
 	field = e->layer == LAYER_APP ? call_site(e->event) : -1;
+	if (s->samples && e->event->meaning == PEM_MEANS_SAMPLE)
+		field = pem_event__field_by_role(e->event, PEM_ROLE_CODE);
 	if (field < 0)
 		return 0;
 	space = space_of(s, record->pid);
 	if (space == NULL)
 		return -ENOMEM;
-	locate(space, pem_record__u64(record, (unsigned int)field), &like);
+	address = pem_record__u64(record, (unsigned int)field);
+	/* A sample is at an instruction, a call site behind one. */
+	locate(space, address + (e->event->meaning == PEM_MEANS_SAMPLE), &like);
 	site = site_of(s, &s->site_at, &like);
 	if (site == NULL)
 		return -ENOMEM;
@@ -255,7 +266,7 @@ static int locate_late(struct report_sites *s)
 
 		if (like.object == NO_OBJECT)
 			locate(space_of(s, like.pid), like.offset, &like);
-		like.count = like.bytes = 0;
+		like.count = like.bytes = like.live = like.live_bytes = 0;
 		site = site_of(s, &joined, &like);
 		if (site == NULL) {
 			rc = -ENOMEM;
@@ -263,6 +274,8 @@ static int locate_late(struct report_sites *s)
 		}
 		site->count += all[i].count;
 		site->bytes += all[i].bytes;
+		site->live += all[i].live;
+		site->live_bytes += all[i].live_bytes;
 		if (site->object != NO_OBJECT)
 			s->objects[site->object].count += all[i].count;
 	}
@@ -271,10 +284,109 @@ static int locate_late(struct report_sites *s)
 	return rc;
 }
 
-int report_sites__finish(struct report_sites *s)
-{
-	int rc = locate_late(s);
+/* --- what is live at the end --- */
 
+struct live {
+	struct report_sites *sites;
+	const struct report *report;
+	bool *is_known; /* by event: all that ends its blocks was recorded */
+};
+
+static bool ends_blocks(const struct pem_event *event)
+{
+	return event->meaning == PEM_MEANS_RELEASE ||
+	       (event->meaning == PEM_MEANS_ALLOCATION &&
+		pem_event__field_by_role(event, PEM_ROLE_OLD_ADDRESS) >= 0);
+}
+
+static bool is_recorded(const struct report *report, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < report->event_count; i++)
+		if (strcmp(report->events[i].event->name, name) == 0)
+			return true;
+	return false;
+}
+
+/*
+ * Was each event recorded that ends blocks of the group? catalogue tells which there are. At least
+ * one has to be.
+ */
+static bool sees_all_ends(const struct report *report, const struct pem_model *catalogue,
+			  const char *group)
+{
+	bool found = false;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(catalogue); i++) {
+		const struct pem_event *event = pem_model__event(catalogue, i);
+
+		if (ends_blocks(event) && strcmp(event->group, group) == 0 &&
+		    !is_recorded(report, event->name))
+			return false;
+	}
+	for (i = 0; i < report->event_count; i++)
+		found |= report->events[i].event->meaning == PEM_MEANS_RELEASE &&
+			 strcmp(report->events[i].event->group, group) == 0;
+	return found;
+}
+
+static bool *find_known(const struct report *report)
+{
+	struct pem_model *catalogue = pem_model__new();
+	bool *known = calloc(report->event_count + 1, sizeof(*known));
+	struct pem_error error = {{0}};
+	size_t i;
+
+	if (catalogue == NULL || pem_model__add_catalogue(catalogue, &error) < 0) {
+		free(known);
+		known = NULL;
+	}
+	for (i = 0; known != NULL && i < report->event_count; i++)
+		known[i] = report->events[i].event->meaning == PEM_MEANS_ALLOCATION &&
+			   sees_all_ends(report, catalogue, report->events[i].event->group);
+	pem_model__free(catalogue);
+	return known;
+}
+
+static int add_live(void *arg, const struct pem_pass_process *process,
+		    const struct pem_block *block)
+{
+	const struct live *live = arg;
+	struct report_site like = {.pid = process != NULL ? process->pid : 0}, *site;
+	struct report_space *space;
+
+	if (block->code == 0 || like.pid == 0)
+		return 0;
+	while (like.event < live->report->event_count &&
+	       live->report->events[like.event].event != block->event)
+		like.event++;
+	if (like.event == live->report->event_count || !live->is_known[like.event])
+		return 0;
+	space = space_of(live->sites, like.pid);
+	if (space == NULL)
+		return -ENOMEM;
+	locate(space, block->code, &like);
+	site = site_of(live->sites, &live->sites->site_at, &like);
+	if (site == NULL)
+		return -ENOMEM;
+	site->live++;
+	site->live_bytes += block->size;
+	return 0;
+}
+
+int report_sites__finish(struct report_sites *s, const struct report *report)
+{
+	struct live live = {s, report, find_known(report)};
+	int rc = live.is_known != NULL
+			 ? pem_pass__blocks(report_times__pass(report), add_live, &live)
+			 : -ENOMEM;
+
+	free(live.is_known);
+
+	if (rc == 0)
+		rc = locate_late(s);
 	if (rc == 0)
 		rc = report_sites__name(s);
 	if (rc == 0 && s->count != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sites.h - call sites of a trace's events: what sites.c collects, site_names.c names, and
- * site_print.c prints
+ * sites.h - where events of a trace were in the code: what sites.c collects, site_names.c names,
+ * site_print.c prints, and functions.c sums up by function
  */
 #ifndef PEM_CLI_REPORT_SITES_H
 #define PEM_CLI_REPORT_SITES_H
@@ -31,8 +31,9 @@ struct report_site {
 	uint32_t object; /* index, or NO_OBJECT: offset is an address in the process pid */
 	uint32_t pid;
 	uint32_t name_count;
-	uint64_t offset; /* behind the call, in the object's own addresses */
+	uint64_t offset; /* behind the call or the sampled instruction, in the object's addresses */
 	uint64_t count, bytes;
+	uint64_t live, live_bytes; /* blocks allocated here that were not released */
 	struct report_site_name *names; /* innermost first */
 };
 
@@ -54,12 +55,15 @@ struct report_sites {
 	size_t space_count, space_capacity;
 	struct report_site *sites;
 	size_t count, capacity;
+	bool samples; /* also where samples were, which are no call sites */
 	uint64_t left_out; /* objects beyond the most that a process may have */
 	struct cli_map object_at; /* key: hash of build id and path */
 	struct cli_map space_at; /* key: pid */
 	struct cli_map site_at; /* key: hash of pid, event, object and offset */
 };
 
+/* Print what is missing in the names. nothing: the text for a trace without any site. */
+void report_sites__print_notes(const struct report_sites *sites, const char *nothing);
 /* Name all sites. Returns 0 or -ENOMEM. */
 int report_sites__name(struct report_sites *sites);
 

@@ -13,10 +13,12 @@
 
 int report_times__new(struct report *report)
 {
-	/* Blocks and messages have no part in the report, and take most of a pass's time. */
-	struct pem_pass_options options = {.size = sizeof(options),
-					   .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES};
+	struct pem_pass_options options = {.size = sizeof(options), .without = PEM_PASS_MESSAGES};
 	struct pem_error error = {{0}};
+
+	/* Blocks take most of a pass's time. Only the report of sites says what is live. */
+	if (report->sites == NULL)
+		options.without |= PEM_PASS_BLOCKS;
 
 	report->times = calloc(1, sizeof(*report->times));
 	if (report->times == NULL)

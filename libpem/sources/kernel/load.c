@@ -230,8 +230,8 @@ static void name_descriptor_calls(struct pem_kconfig *config)
 
 	for (i = 0; i < PEM_ARRAY_SIZE(calls); i++) {
 		if (calls[i].value < PEM_KCALLS_MAX && pem_call__takes_descriptor(calls[i].name))
-			config->descriptor_calls[calls[i].value / 64] |=
-				1ull << calls[i].value % 64;
+			config->descriptor_calls[calls[i].value / 64] |= 1ull
+									 << calls[i].value % 64;
 	}
 }
 

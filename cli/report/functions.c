@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: MIT
+/*
+ * functions.c - where events were, by function: samples of the CPU, and calls that allocate
+ *
+ * A function is that of the symbol or debug information, into which others may have been inlined.
+ */
+#include "grow.h"
+#include "sites.h"
+
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_MOST 100u
+
+struct function {
+	uint32_t event; /* index in the report's events */
+	const char *name; /* of a site; NULL: unknown */
+	const char *object; /* path; NULL: unknown */
+	bool is_kernel;
+	uint64_t count, bytes, live, live_bytes;
+};
+
+struct functions {
+	struct function *rows;
+	size_t count, capacity;
+	uint64_t *of_event; /* records by event, to tell shares */
+};
+
+static void describe(const struct report_sites *s, const struct report_site *site,
+		     struct function *f)
+{
+	f->event = site->event;
+	f->name = site->name_count != 0 ? site->names[site->name_count - 1].function : NULL;
+	f->object = site->object != NO_OBJECT ? s->objects[site->object].path : NULL;
+	/* Linux: the upper half of all addresses is the kernel's. */
+	f->is_kernel = site->object == NO_OBJECT && site->offset >> 63 != 0;
+}
+
+static int compare_text(const char *a, const char *b)
+{
+	return a == NULL || b == NULL ? (a != NULL) - (b != NULL) : strcmp(a, b);
+}
+
+/* By event, object and name. */
+static int by_identity(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+	int order = (x->event > y->event) - (x->event < y->event);
+
+	if (order == 0)
+		order = x->is_kernel - y->is_kernel;
+	if (order == 0)
+		order = compare_text(x->object, y->object);
+	return order != 0 ? order : compare_text(x->name, y->name);
+}
+
+/* Of one event together, the event with most records first, then by what the event is about. */
+static const uint64_t *sort_of_event;
+
+static int by_weight(const void *a, const void *b)
+{
+	const struct function *x = a, *y = b;
+	uint64_t i = sort_of_event[x->event], j = sort_of_event[y->event];
+
+	if (i != j)
+		return i < j ? 1 : -1;
+	if (x->event != y->event)
+		return x->event < y->event ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return by_identity(a, b);
+}
+
+static void join(struct functions *f)
+{
+	size_t i, n = 0;
+
+	qsort(f->rows, f->count, sizeof(*f->rows), by_identity);
+	for (i = 0; i < f->count; i++) {
+		if (n != 0 && by_identity(&f->rows[n - 1], &f->rows[i]) == 0) {
+			f->rows[n - 1].count += f->rows[i].count;
+			f->rows[n - 1].bytes += f->rows[i].bytes;
+			f->rows[n - 1].live += f->rows[i].live;
+			f->rows[n - 1].live_bytes += f->rows[i].live_bytes;
+		} else {
+			f->rows[n++] = f->rows[i];
+		}
+	}
+	f->count = n;
+}
+
+/* Returns false if there is no memory. Free it in both cases. */
+static bool collect(struct functions *f, const struct report *r)
+{
+	const struct report_sites *s = r->sites;
+	size_t i;
+
+	f->of_event = calloc(r->event_count + 1, sizeof(*f->of_event));
+	if (f->of_event == NULL ||
+	    pem_grow(&f->rows, sizeof(*f->rows), s->count + 1, &f->capacity) < 0)
+		return false;
+	for (i = 0; i < s->count; i++) {
+		struct function *row = &f->rows[f->count++];
+
+		*row = (struct function){.count = s->sites[i].count,
+					 .bytes = s->sites[i].bytes,
+					 .live = s->sites[i].live,
+					 .live_bytes = s->sites[i].live_bytes};
+		describe(s, &s->sites[i], row);
+		f->of_event[row->event] += row->count;
+	}
+	join(f);
+	sort_of_event = f->of_event;
+	qsort(f->rows, f->count, sizeof(*f->rows), by_weight);
+	return true;
+}
+
+static void free_functions(struct functions *f)
+{
+	free(f->rows);
+	free(f->of_event);
+}
+
+static const char *name_words(const struct function *f)
+{
+	return f->name != NULL ? f->name : f->is_kernel ? "(kernel)" : "?";
+}
+
+static const char *object_words(const struct function *f)
+{
+	const char *slash = f->object != NULL ? strrchr(f->object, '/') : NULL;
+
+	return slash != NULL ? slash + 1 : "";
+}
+
+static bool lacks_names(const struct functions *f)
+{
+	size_t i;
+
+	for (i = 0; i < f->count; i++)
+		if (f->rows[i].object != NULL && f->rows[i].name == NULL)
+			return true;
+	return false;
+}
+
+void report_functions__print(const struct report *r)
+{
+	struct cli_table *table = cli_table__new(stdout);
+	struct functions f = {0};
+	size_t i;
+
+	cli_table__column(table, "EVENTS", CLI_RIGHT);
+	cli_table__column(table, "SHARE", CLI_RIGHT);
+	cli_table__column(table, "BYTES", CLI_RIGHT);
+	cli_table__column(table, "LIVE", CLI_RIGHT);
+	cli_table__column(table, "EVENT", CLI_LEFT);
+	cli_table__column(table, "OBJECT", CLI_LEFT);
+	cli_table__column(table, "FUNCTION", CLI_LEFT);
+	if (!collect(&f, r))
+		f.count = 0;
+	for (i = 0; i < f.count && i < ROWS_MOST; i++) {
+		const struct function *row = &f.rows[i];
+		double share = f.of_event[row->event] != 0
+				       ? 100.0 * (double)row->count / (double)f.of_event[row->event]
+				       : 0;
+
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, cli_count(row->count));
+		cli_table__cell(table, cli_format("%.1f %%", share));
+		cli_table__cell(table, row->bytes != 0 ? cli_bytes(row->bytes) : "");
+		cli_table__cell(table, row->live != 0 ? cli_bytes(row->live_bytes) : "");
+		cli_table__cell(table, cli_event_name(r->events[row->event].event));
+		cli_table__cell(table, object_words(row));
+		cli_table__cell(table, name_words(row));
+	}
+	report__heading("Functions");
+	cli_table__print(table);
+	if (f.count > ROWS_MOST)
+		printf("and %s more (--json)\n", cli_count(f.count - ROWS_MOST));
+	report_sites__print_notes(r->sites,
+				  "No event of the trace says where it was in the code. Samples "
+				  "do (HW::HWPerf::HPMsAndPC), and calls of the C library, such "
+				  "as APP::Libc::Malloc.");
+	if (lacks_names(&f))
+		cli_wrap(stdout,
+			 "?: the object has no symbols. Install its debug symbols (packages "
+			 "-dbgsym or "
+			 "-debuginfo), or name a server in DEBUGINFOD_URLS.",
+			 0, 0, cli_width(stdout));
+	free_functions(&f);
+}
+
+struct json_object *report_functions__json(const struct report *r)
+{
+	struct json_object *array = json_object_new_array(), *entry;
+	struct functions f = {0};
+	size_t i;
+
+	if (!collect(&f, r))
+		f.count = 0;
+	for (i = 0; i < f.count; i++) {
+		const struct function *row = &f.rows[i];
+
+		entry = json_object_new_object();
+		cli_json__text(entry, "event", r->events[row->event].event->name);
+		if (row->name != NULL)
+			cli_json__text(entry, "function", row->name);
+		if (row->object != NULL)
+			cli_json__text(entry, "object", row->object);
+		cli_json__flag(entry, "kernel", row->is_kernel);
+		cli_json__count(entry, "count", row->count);
+		cli_json__count(entry, "of", f.of_event[row->event]);
+		cli_json__count(entry, "bytes", row->bytes);
+		cli_json__count(entry, "live", row->live);
+		cli_json__count(entry, "live_bytes", row->live_bytes);
+		json_object_array_add(array, entry);
+	}
+	free_functions(&f);
+	return array;
+}

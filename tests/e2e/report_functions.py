@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+"""report_functions: which function the CPU was in, and which one allocated what is live at the end"""
+import json
+import os
+
+from tap import PEM, equal, need, run, run_all, skip, test, tmp
+
+SPIN = """#include <time.h>
+static volatile unsigned long sum;
+static __attribute__((noinline)) void hot(void)
+{
+	for (int i = 0; i < 1000000; i++)
+		sum += i;
+}
+static __attribute__((noinline)) void cold(void)
+{
+	for (int i = 0; i < 1000; i++)
+		sum += i;
+}
+int main(void)
+{
+	struct timespec now, end;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	end.tv_sec++;
+	do {
+		hot();
+		cold();
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	} while (now.tv_sec < end.tv_sec);
+	return 0;
+}
+"""
+LEAK = """#include <stdlib.h>
+static void *volatile kept[300];
+static __attribute__((noinline)) void leak(int i)
+{
+	kept[i] = malloc(1000);
+}
+static __attribute__((noinline)) void tidy(int i)
+{
+	kept[200 + i] = malloc(500);
+}
+int main(void)
+{
+	for (int i = 0; i < 120; i++)
+		leak(i);
+	for (int i = 0; i < 50; i++)
+		tidy(i);
+	for (int i = 0; i < 50; i++)
+		free(kept[200 + i]);
+	free(kept[3]);
+	return 0;
+}
+"""
+
+
+def built(name, source):
+    need("gcc")
+    path = os.path.join(tmp(), name)
+    with open(path + ".c", "w", encoding="ascii") as out:
+        out.write(source)
+    rc, _, err = run(["gcc", "-g", "-O1", "-o", path, path + ".c"])
+    equal(rc, 0, err)
+    return path
+
+
+def recorded(events, program):
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-e", events, "-o", trace, "--", program])
+    if rc == 2:
+        skip("not recorded here: " + err.splitlines()[-1])
+    equal(rc, 0, "status of record (stderr: %s)" % err)
+    return trace
+
+
+def functions(trace):
+    rc, out, err = run([PEM, "report", "--by", "function", "--json", trace])
+    equal(rc, 0, "status (stderr: %s)" % err)
+    return json.loads(out)["functions"]
+
+
+@test
+def the_function_that_takes_the_time():
+    "of a program that is in one function nearly always, so are its samples; each sample is counted once"
+    trace = recorded("HW::HWPerf::HPMsAndPC,APP::Loader::Object", built("spin", SPIN))
+    rows = functions(trace)
+    total = sum(row["count"] for row in rows)
+    if total < 20:
+        skip("only %d samples in a second of CPU time" % total)
+    hot = [row["count"] for row in rows if row.get("function") == "hot"]
+    assert len(hot) == 1 and hot[0] > 0.8 * total, rows
+    equal({row["of"] for row in rows}, {total}, "samples in all")
+    text = run([PEM, "report", "--by", "function", trace])[1]
+    line = [line for line in text.splitlines() if line.endswith(" hot")]
+    assert len(line) == 1 and "%" in line[0] and "spin" in line[0], text
+
+
+@test
+def what_is_live_at_the_end():
+    "of two functions that allocate, the one whose blocks were not released has them live, to the block and byte"
+    trace = recorded("APP::Libc::Malloc,APP::Libc::Realloc,APP::Libc::Free,APP::Loader::Object", built("leak", LEAK))
+    rows = {row["function"]: row for row in functions(trace) if row.get("function") in ("leak", "tidy")}
+    equal((rows["leak"]["count"], rows["leak"]["live"], rows["leak"]["live_bytes"]), (120, 119, 119000), "leak")
+    equal((rows["tidy"]["count"], rows["tidy"]["bytes"], rows["tidy"]["live"]), (50, 25000, 0), "tidy")
+    rc, out, _ = run([PEM, "report", "--by", "site", "--json", trace])
+    sites = json.loads(out)["sites"]
+    equal(sum(s["live_bytes"] for s in sites if any(n.get("function") == "leak" for n in s["names"])), 119000, "by site")
+    text = run([PEM, "report", "--by", "function", trace])[1]
+    assert "LIVE" in text and any("116 KiB" in line and line.endswith("leak") for line in text.splitlines()), text
+
+
+@test
+def frees_that_were_not_recorded():
+    "where an event that ends blocks was not recorded, nothing is said to be live"
+    program = built("leak", LEAK)
+    for events in ("APP::Libc::Malloc", "APP::Libc::Malloc,APP::Libc::Free"):
+        rows = functions(recorded(events + ",APP::Loader::Object", program))
+        equal(sum(row["live"] for row in rows), 0, "live blocks with " + events)
+
+
+@test
+def nothing_to_say():
+    "a trace without code addresses says which events have them"
+    rc, out, _ = run([PEM, "report", "--by", "function", recorded("APP::Libc::Free", "true")])
+    equal(rc, 0, "status")
+    assert "HW::HWPerf::HPMsAndPC" in out or "APP::Libc::Free" in out, out
+
+
+run_all()
