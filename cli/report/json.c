@@ -228,6 +228,8 @@ static struct json_object *info_json(const struct report *r)
 	cli_json__count(object, "ran_ns", report__ran_ns(r));
 	if (*info->snapshot != '\0')
 		cli_json__text(object, "snapshot", info->snapshot);
+	if (*report_waits__sentence(r) != '\0')
+		cli_json__text(object, "mostly", report_waits__sentence(r));
 	cli_json__count(object, "clock_hz", info->clock_hz);
 	cli_json__count(object, "clock_error_ns", info->clock_error_ns);
 	if (info->exit_status >= 0)

@@ -71,6 +71,8 @@ static void print_head(const struct report *r, const char *directory)
 	else
 		line("Ran", cli_format("%s%s", cli_duration(ran),
 				       *info->snapshot != '\0' ? " until then" : ""));
+	if (*report_waits__sentence(r) != '\0')
+		line("Mostly", report_waits__sentence(r));
 	if (*info->snapshot != '\0')
 		line("Snapshot",
 		     cli_format("%s: %.160s",
@@ -421,6 +423,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 		report_functions__print(r);
 	print_phases(r);
 	report_times__print(r, by);
+	report_waits__print(r, by);
 	report_calls__print(r, by);
 	report_page_samples__print(r);
 	print_balance(r, order);

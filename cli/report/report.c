@@ -10,8 +10,8 @@ enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
-	 "One table only: by layer, process, thread, event, site, state, interval, function, "
-	 "file, syscall or syscall,file."},
+	 "One table only: by layer, process, thread, event, site, state, wait, interval, "
+	 "function, file, syscall or syscall,file."},
 	{OPT_CORRELATE, "correlate", NULL,
 	 "Show which metrics rise and fall with cycles per instruction, and with durations."},
 	{OPT_WITH, "with", "TEXT", "With --correlate: the metrics whose names contain the text."},
@@ -27,7 +27,7 @@ static int parse_by(const char *word, enum report_by *by)
 		[REPORT_SITE] = "site",         [REPORT_STATE] = "state",
 		[REPORT_INTERVAL] = "interval", [REPORT_FILE] = "file",
 		[REPORT_SYSCALL] = "syscall",   [REPORT_SYSCALL_FILE] = "syscall,file",
-		[REPORT_FUNCTION] = "function",
+		[REPORT_FUNCTION] = "function", [REPORT_WAIT] = "wait",
 	};
 	unsigned int i;
 
@@ -60,7 +60,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			return cli_usage_error(
 				verb,
 				"--by %s: there is layer, process, thread, event, site, state, "
-				"interval, function, file, syscall and syscall,file",
+				"wait, interval, function, file, syscall and syscall,file",
 				optarg);
 	}
 	if (optind + 1 != argc)
@@ -116,6 +116,7 @@ const struct cli_verb cli_report = {
 		"pem report --by interval TRACE\n"
 		"                            how long system calls, locks and other intervals "
 		"took\n"
+		"pem report --by wait TRACE  who waited for whom, in what, on which file\n"
 		"pem report --by syscall TRACE\n"
 		"                            system calls: time, failures, and the file of most\n"
 		"pem report --by file TRACE  files: time of system calls on each\n"

@@ -21,6 +21,7 @@ enum report_by {
 	REPORT_SYSCALL,
 	REPORT_SYSCALL_FILE,
 	REPORT_FUNCTION,
+	REPORT_WAIT,
 	REPORT_BY_COUNT
 };
 
@@ -219,8 +220,15 @@ const struct pem_pass_process *report_times__process(const struct report_times *
 const char *report_times__process_words(const struct report_times *times,
 					const struct pem_pass_process *process, const char *name);
 void report_times__print(const struct report *report, enum report_by by);
-/* Add the members "thread_states" and "intervals". */
+/* Add the members "thread_states", "waits" and "intervals". */
 void report_times__json(const struct report *report, struct json_object *object);
+
+/* --- who waited for whom (waits.c) --- */
+
+void report_waits__print(const struct report *report, enum report_by by);
+struct json_object *report_waits__json(const struct report *report);
+/* What most of the time went to, if one thing did. "": nothing did, or it is unknown. */
+const char *report_waits__sentence(const struct report *report);
 
 /* --- system calls, and the files that they were on (calls.c) --- */
 

@@ -44,6 +44,8 @@ void report_times__free(struct report_times *t)
 	free(t->blocked);
 	free(t->threads);
 	free(t->calls);
+	free(t->waits);
+	cli_map__free(&t->wait_at);
 	cli_map__free(&t->call_at);
 	cli_map__free(&t->interval_at);
 	cli_map__free(&t->blocked_at);
@@ -58,8 +60,7 @@ static uint64_t hash(uint64_t h, const char *text)
 	return h;
 }
 
-/* Index of the intervals of a name. NO_INTERVAL: no memory. */
-static uint32_t interval_of(struct report_times *t, const struct pem_interval *interval)
+uint32_t report_times__interval(struct report_times *t, const struct pem_interval *interval)
 {
 	const char *group = interval->begin.event->group, *title = pem_interval__title(interval);
 	const char *last = strrchr(group, ':');
@@ -90,7 +91,7 @@ static uint32_t interval_of(struct report_times *t, const struct pem_interval *i
 static int end_interval(struct report_times *t, const struct pem_ended *ended,
 			const struct pem_record *record)
 {
-	uint32_t index = interval_of(t, ended->interval);
+	uint32_t index = report_times__interval(t, ended->interval);
 	struct report_interval *row;
 	uint64_t ns;
 
@@ -118,7 +119,7 @@ static int block_in(struct report_times *t, const struct pem_span *span, uint64_
 	uint32_t index = NO_INTERVAL, *at;
 
 	if (span->interval != NULL) {
-		index = interval_of(t, span->interval);
+		index = report_times__interval(t, span->interval);
 		if (index == NO_INTERVAL)
 			return -ENOMEM;
 		t->intervals[index].blocked_ns += ns;
@@ -152,7 +153,9 @@ static int add_span(struct report_times *t, const struct pem_span *span)
 	}
 	t->threads[number].thread = span->thread;
 	t->threads[number].ns[span->state] += ns;
-	return span->state == PEM_THREAD_BLOCKED ? block_in(t, span, ns) : 0;
+	if (span->state != PEM_THREAD_BLOCKED)
+		return 0;
+	return block_in(t, span, ns) == 0 ? report_waits__add(t, span, ns) : -ENOMEM;
 }
 
 int report_times__add(struct report_times *t, const struct pem_record *record,

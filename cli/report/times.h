@@ -40,6 +40,18 @@ struct report_call {
 	uint64_t bytes; /* that they have moved, of calls that return that */
 };
 
+#define NO_THREAD UINT32_MAX
+
+/* Waits of one thread in one interval on one thing, which one thread ended. */
+struct report_wait {
+	uint32_t thread; /* number of the pass */
+	uint32_t waker; /* the same, or NO_THREAD: unknown */
+	uint32_t interval; /* index, or NO_INTERVAL */
+	uint32_t file; /* number of the pass, or NO_FILE */
+	uint64_t lock; /* address of role 'key'; 0: none */
+	uint64_t count, total_ns, most_ns;
+};
+
 struct report_thread_time {
 	const struct pem_pass_thread *thread;
 	uint64_t ns[PEM_THREAD_STATES];
@@ -53,6 +65,9 @@ struct report_times {
 	size_t blocked_count, blocked_capacity;
 	struct report_thread_time *threads; /* by number; NULL thread: nothing is known */
 	size_t thread_count, thread_capacity;
+	struct report_wait *waits;
+	size_t wait_count, wait_capacity;
+	struct cli_map wait_at; /* key: hash of thread, waker, interval, file and lock */
 	struct report_call *calls;
 	size_t call_count, call_capacity;
 	struct cli_map call_at; /* key: interval and file */
@@ -64,6 +79,12 @@ struct report_times {
 const struct report_blocked *report_times__longest(const struct report_times *times,
 						   uint32_t thread);
 
+/* Index of the intervals of an interval's name. NO_INTERVAL: no memory. */
+uint32_t report_times__interval(struct report_times *times, const struct pem_interval *interval);
+/* The title of intervals, which is behind their group; or the group's last word. */
+const char *report_times__title(const struct report_interval *interval);
+/* Add a time in which a thread was blocked. Returns 0 or -ENOMEM. */
+int report_waits__add(struct report_times *times, const struct pem_span *span, uint64_t ns);
 /*
  * Add a system call that the record ended. interval: index of its name. Returns 0 or -ENOMEM.
  */

@@ -77,8 +77,7 @@ static const char *process_words(const struct report_times *t, const struct pem_
 	return report_times__process_words(t, process, process->name);
 }
 
-/* The title of intervals, which is behind their group; or the group's last word. */
-static const char *title_of(const struct report_interval *interval)
+const char *report_times__title(const struct report_interval *interval)
 {
 	const char *space = strchr(interval->name, ' ');
 	const char *colon = strrchr(interval->name, ':');
@@ -96,7 +95,7 @@ static const char *blocked_words(const struct report_times *t, const struct repo
 	return cli_format("%s in %.100s", cli_duration(longest->ns),
 			  longest->interval == NO_INTERVAL
 				  ? "no known interval"
-				  : title_of(&t->intervals[longest->interval]));
+				  : report_times__title(&t->intervals[longest->interval]));
 }
 
 static void print_threads(const struct report_times *t, size_t most)
@@ -251,5 +250,6 @@ static struct json_object *intervals_json(const struct report_times *t)
 void report_times__json(const struct report *r, struct json_object *object)
 {
 	json_object_object_add(object, "thread_states", threads_json(r->times));
+	json_object_object_add(object, "waits", report_waits__json(r));
 	json_object_object_add(object, "intervals", intervals_json(r->times));
 }

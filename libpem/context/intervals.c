@@ -319,6 +319,8 @@ static int begin(struct pem_pass *pass, const struct pem_plan *plan,
 	open->interval.file = plan->descriptor_calls ? pem_files__of(pass, plan, record) : NULL;
 	if (keep(pass, open))
 		return -ENOMEM;
+	if (plan->system_call.bytes && pass->thread)
+		pass->thread->makes_calls = true;
 	if (plan->is_phase)
 		pem_phases__begin(pass, open);
 	pass->around.begun = &open->interval;

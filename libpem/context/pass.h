@@ -185,6 +185,7 @@ struct pem_life_thread {
 	uint64_t kernel_clock; /* until then the kernel's records tell where it was */
 	bool is_doubtful; /* there was a loss that its intervals were not checked for */
 	bool entered_in_loss; /* a CPU was losing records when it entered its state */
+	bool makes_calls; /* its system calls are recorded */
 	bool is_seen; /* it raised a record, or was on a CPU */
 	struct pem_open **open; /* its open intervals of scope 'thread', the oldest first */
 	uint32_t open_count, open_capacity;

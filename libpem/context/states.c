@@ -197,6 +197,20 @@ int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
 	return rc;
 }
 
+/*
+ * Who wakes a thread. A thread that makes system calls, and is in none, does not: an interrupt does
+ * that came while it ran.
+ */
+static struct pem_life_thread *waker_of(struct pem_life_thread *t)
+{
+	uint32_t i = t ? t->open_count : 0;
+
+	while (i-- > 0)
+		if (t->open[i]->plan->system_call.bytes)
+			return t;
+	return t && t->makes_calls ? NULL : t;
+}
+
 int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 		     const struct pem_record *record)
 {
@@ -212,7 +226,7 @@ int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 		return -ENOMEM;
 	if (plan->meaning == PEM_MEANS_THREAD_WAKING) {
 		if (t->thread.state == PEM_THREAD_BLOCKED && !t->waker)
-			t->waker = pass->thread;
+			t->waker = waker_of(pass->thread);
 		return 0;
 	}
 	/*

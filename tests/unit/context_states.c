@@ -32,6 +32,32 @@ static void a_thread_runs_waits_and_sleeps(void **state)
 	end_pass();
 }
 
+/* An interrupt came while it ran, and woke somebody. */
+static void a_thread_that_is_in_no_system_call_wakes_nobody(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, 50, 51);
+	packet_pair(T(21), EVENT_SYSTEM_CALL, 1, 3);
+	packet_pair(T(22), EVENT_WAKING, 50, 0); /* its call does */
+	packet_pair(T(23), EVENT_RUNNABLE, 50, 0);
+	packet_pair(T(24), EVENT_RESULT, 0, 1);
+	packet_leave(T(30), 51, 0, 50, 50);
+	packet_leave(T(40), 50, 1, 50, 51);
+	packet_pair(T(45), EVENT_WAKING, 50, 0); /* it is in its own code */
+	packet_pair(T(46), EVENT_RUNNABLE, 50, 0);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(23);
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 20, 23);
+	assert_int_equal(around.spans[0].waker->tid, 51);
+	go_to(46);
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 40, 46);
+	assert_null(around.spans[0].waker);
+	end_pass();
+}
+
 /* The recording has switches of its own threads only. */
 static void nothing_is_said_of_threads_that_are_not_observed(void **state)
 {
@@ -166,19 +192,15 @@ static void a_number_used_again_is_another_process(void **state)
 
 int main(void)
 {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, context_set_up, tear_down)
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_thread_runs_waits_and_sleeps, context_set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(nothing_is_said_of_threads_that_are_not_observed,
-						context_set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_loss_ends_what_is_known, context_set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_user_record_is_on_its_threads_cpu, context_set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(a_thread_that_has_ended_is_not_blocked,
-						context_set_up, tear_down),
-		cmocka_unit_test_setup_teardown(a_number_used_again_is_another_process,
-						context_set_up, tear_down),
+		TEST(a_thread_runs_waits_and_sleeps),
+		TEST(a_thread_that_is_in_no_system_call_wakes_nobody),
+		TEST(nothing_is_said_of_threads_that_are_not_observed),
+		TEST(a_loss_ends_what_is_known),
+		TEST(a_user_record_is_on_its_threads_cpu),
+		TEST(a_thread_that_has_ended_is_not_blocked),
+		TEST(a_number_used_again_is_another_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -142,7 +142,11 @@ struct pem_span {
 	uint64_t begin_ns, end_ns;
 	/* Innermost interval of the thread at the span's end; NULL: none, or unknown */
 	const struct pem_interval *interval;
-	/* Of BLOCKED: the thread that woke it, if a record of meaning 'thread-waking' says so */
+	/*
+	 * Of BLOCKED: the thread that woke it, if a record of meaning 'thread-waking' says so. Not
+	 * one whose system calls are recorded and which was in none: an interrupt did it. An
+	 * interrupt in a system call, or in a thread of the kernel, can't be told.
+	 */
 	const struct pem_pass_thread *waker;
 };
 

@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: MIT
+/*
+ * waits.c - who was blocked, in what, and who ended it; and the one sentence that may follow from
+ * it
+ *
+ * A wait is a time in which a thread was blocked. What ended it is the thread that woke it, by the
+ * kernel's own record (meaning 'thread-waking'): the reader of a pipe, or who gave up a mutex.
+ */
+#include "grow.h"
+#include "times.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ROWS_MOST 20u /* unless the user asks for them */
+/* The sentence needs: of the recording's time, the share that one thread ran or was blocked. */
+#define SENTENCE_SHARE 0.6
+
+/* --- collecting --- */
+
+/*
+ * What the thread waited in: the interval around the wait. If that is a system call within another
+ * interval, such as futex in the wait for a mutex, the other one says more.
+ */
+static const struct pem_interval *reason_of(const struct pem_interval *interval)
+{
+	const struct pem_interval *outer = interval != NULL ? interval->outer : NULL;
+
+	if (outer != NULL &&
+	    pem_event__field_by_role(interval->begin.event, PEM_ROLE_SYSTEM_CALL) >= 0 &&
+	    !pem_event__is_phase(outer->begin.event) &&
+	    pem_event__field_by_role(outer->begin.event, PEM_ROLE_KEY) >= 0)
+		return outer;
+	return interval;
+}
+
+/* Address of the lock that an interval is about; 0: it is about none. */
+static uint64_t lock_of(const struct pem_interval *interval)
+{
+	const struct pem_event *event = interval->begin.event;
+	int key = pem_event__field_by_role(event, PEM_ROLE_KEY);
+
+	return key >= 0 && event->fields[key].type == PEM_TYPE_ADDRESS
+		       ? pem_record__u64(&interval->begin, (unsigned)key)
+		       : 0;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static struct report_wait *row_of(struct report_times *t, const struct report_wait *like)
+{
+	uint64_t key = mix(mix(0, like->thread), like->interval);
+	uint32_t *at =
+		cli_map__at(&t->wait_at, mix(mix(mix(key, like->waker), like->file), like->lock));
+
+	if (at == NULL)
+		return NULL;
+	if (*at == UINT32_MAX) {
+		if (pem_grow(&t->waits, sizeof(*t->waits), t->wait_count + 1, &t->wait_capacity) <
+		    0)
+			return NULL;
+		t->waits[t->wait_count] = *like;
+		*at = (uint32_t)t->wait_count++;
+	}
+	return &t->waits[*at];
+}
+
+int report_waits__add(struct report_times *t, const struct pem_span *span, uint64_t ns)
+{
+	const struct pem_interval *reason = reason_of(span->interval);
+	struct report_wait like = {.thread = span->thread->number,
+				   .interval = NO_INTERVAL,
+				   .file = NO_FILE,
+				   .waker = span->waker != NULL ? span->waker->number : NO_THREAD};
+	struct report_wait *row;
+
+	if (reason != NULL) {
+		like.interval = report_times__interval(t, reason);
+		if (like.interval == NO_INTERVAL)
+			return -ENOMEM;
+		like.file = reason->file != NULL ? reason->file->number : NO_FILE;
+		like.lock = lock_of(reason);
+	}
+	row = row_of(t, &like);
+	if (row == NULL)
+		return -ENOMEM;
+	row->count++;
+	row->total_ns += ns;
+	if (ns > row->most_ns)
+		row->most_ns = ns;
+	return 0;
+}
+
+/* --- words --- */
+
+static const char *thread_words(const struct report_times *t, uint32_t number)
+{
+	const struct pem_pass_thread *thread = pem_pass__thread(t->pass, number);
+
+	if (thread == NULL)
+		return "";
+	if (thread->process == NULL || thread->process->name[0] == '\0')
+		return cli_format("? %u", thread->tid);
+	return cli_format("%.40s %u", thread->process->name, thread->tid);
+}
+
+static const char *object_words(const struct report_times *t, const struct report_wait *row)
+{
+	if (row->file != NO_FILE)
+		return pem_pass__file(t->pass, row->file)->path;
+	return row->lock != 0 ? cli_format("0x%llx", (unsigned long long)row->lock) : "";
+}
+
+static const char *reason_words(const struct report_times *t, const struct report_wait *row)
+{
+	return row->interval != NO_INTERVAL ? report_times__title(&t->intervals[row->interval])
+					    : "no known interval";
+}
+
+static int longer(const void *a, const void *b)
+{
+	const struct report_wait *x = *(const struct report_wait *const *)a;
+	const struct report_wait *y = *(const struct report_wait *const *)b;
+
+	if (x->total_ns != y->total_ns)
+		return x->total_ns < y->total_ns ? 1 : -1;
+	return x->thread < y->thread ? -1 : x->thread > y->thread;
+}
+
+/* The rows, the longest first. The caller frees the result. NULL: no memory. */
+static const struct report_wait **sorted(const struct report_times *t)
+{
+	const struct report_wait **rows = calloc(t->wait_count + 1, sizeof(*rows));
+	size_t i;
+
+	for (i = 0; rows != NULL && i < t->wait_count; i++)
+		rows[i] = &t->waits[i];
+	if (rows != NULL)
+		qsort(rows, t->wait_count, sizeof(*rows), longer);
+	return rows;
+}
+
+void report_waits__print(const struct report *r, enum report_by by)
+{
+	size_t i, most = by == REPORT_WAIT ? SIZE_MAX : ROWS_MOST;
+	const struct report_times *t = r->times;
+	const struct report_wait **rows;
+	struct cli_table *table;
+
+	if (by != REPORT_WAIT || t->wait_count == 0)
+		return;
+	rows = sorted(t);
+	table = cli_table__new(stdout);
+	cli_table__column(table, "THREAD", CLI_LEFT);
+	cli_table__column(table, "WAITS", CLI_RIGHT);
+	cli_table__column(table, "TOTAL", CLI_RIGHT);
+	cli_table__column(table, "LONGEST", CLI_RIGHT);
+	cli_table__column(table, "IN", CLI_LEFT);
+	cli_table__column(table, "WOKEN BY", CLI_LEFT);
+	cli_table__column(table, "ON", CLI_LEFT);
+	for (i = 0; rows != NULL && i < t->wait_count && i < most; i++) {
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, thread_words(t, rows[i]->thread));
+		cli_table__cell(table, cli_count(rows[i]->count));
+		cli_table__cell(table, cli_duration(rows[i]->total_ns));
+		cli_table__cell(table, cli_duration(rows[i]->most_ns));
+		cli_table__cell(table, reason_words(t, rows[i]));
+		cli_table__cell(table, thread_words(t, rows[i]->waker));
+		cli_table__cell(table, object_words(t, rows[i]));
+	}
+	report__heading("Waits");
+	cli_table__print(table);
+	free(rows);
+}
+
+/* --- the sentence --- */
+
+/* The thread that ran for longest. NULL: it ran for less than the share. */
+static const struct report_thread_time *runner(const struct report_times *t, uint64_t least_ns)
+{
+	const struct report_thread_time *best = NULL;
+	size_t i;
+
+	for (i = 0; i < t->thread_count; i++)
+		if (t->threads[i].thread != NULL &&
+		    t->threads[i].ns[PEM_THREAD_RUNNING] >= least_ns &&
+		    (best == NULL ||
+		     t->threads[i].ns[PEM_THREAD_RUNNING] > best->ns[PEM_THREAD_RUNNING]))
+			best = &t->threads[i];
+	return best;
+}
+
+/* Waiting for a child says nothing: the child's own time does. */
+static bool waits_for_child(const struct report_times *t, const struct report_wait *row)
+{
+	const char *reason = reason_words(t, row);
+
+	return strncmp(reason, "wait", 4) == 0;
+}
+
+/* The longest wait that lasts for the share, of what ran or of anybody. */
+static const struct report_wait *long_wait(const struct report_times *t, uint64_t least_ns,
+					   const struct pem_pass_thread *waker)
+{
+	const struct report_wait *best = NULL, *row;
+	const struct pem_pass_thread *by;
+	size_t i;
+
+	for (i = 0; i < t->wait_count; i++) {
+		row = &t->waits[i];
+		by = pem_pass__thread(t->pass, row->waker);
+		if (row->total_ns < least_ns || row->interval == NO_INTERVAL ||
+		    waits_for_child(t, row) ||
+		    (waker != NULL && (by == NULL || by->process != waker->process)))
+			continue;
+		if (best == NULL || row->total_ns > best->total_ns)
+			best = row;
+	}
+	return best;
+}
+
+const char *report_waits__sentence(const struct report *r)
+{
+	const struct report_times *t = r->times;
+	uint64_t ran_ns = report__ran_ns(r), least_ns = (uint64_t)(SENTENCE_SHARE * (double)ran_ns);
+	const struct report_thread_time *busy = ran_ns != 0 ? runner(t, least_ns) : NULL;
+	const struct report_wait *wait;
+	const char *object;
+
+	if (ran_ns == 0)
+		return "";
+	wait = long_wait(t, least_ns, busy != NULL ? busy->thread : NULL);
+	if (busy == NULL && wait == NULL)
+		return "";
+	if (wait == NULL)
+		return cli_format("%.60s ran %.30s of %.30s", thread_words(t, busy->thread->number),
+				  cli_duration(busy->ns[PEM_THREAD_RUNNING]), cli_duration(ran_ns));
+	object = object_words(t, wait);
+	if (busy == NULL)
+		return cli_format("%.60s was blocked %.30s of %.30s in %.60s%s%.140s",
+				  thread_words(t, wait->thread), cli_duration(wait->total_ns),
+				  cli_duration(ran_ns), reason_words(t, wait),
+				  *object != '\0' ? ", on " : "", object);
+	return cli_format(
+		"%.60s was blocked %.30s of %.30s in %.60s%s%.140s, each time until %.60s "
+		"woke it, which ran %.30s",
+		thread_words(t, wait->thread), cli_duration(wait->total_ns), cli_duration(ran_ns),
+		reason_words(t, wait), *object != '\0' ? ", on " : "", object,
+		thread_words(t, wait->waker), cli_duration(busy->ns[PEM_THREAD_RUNNING]));
+}
+
+/* --- JSON --- */
+
+static void thread_json(struct json_object *entry, const char *pid, const char *tid,
+			const struct pem_pass_thread *thread)
+{
+	if (thread == NULL)
+		return;
+	if (thread->process != NULL)
+		cli_json__count(entry, pid, thread->process->pid);
+	cli_json__count(entry, tid, thread->tid);
+}
+
+struct json_object *report_waits__json(const struct report *r)
+{
+	struct json_object *array = json_object_new_array(), *entry;
+	const struct report_wait **rows = sorted(r->times);
+	const struct report_times *t = r->times;
+	size_t i;
+
+	for (i = 0; rows != NULL && i < t->wait_count; i++) {
+		entry = json_object_new_object();
+		thread_json(entry, "pid", "tid", pem_pass__thread(t->pass, rows[i]->thread));
+		thread_json(entry, "waker_pid", "waker_tid",
+			    pem_pass__thread(t->pass, rows[i]->waker));
+		if (rows[i]->interval != NO_INTERVAL)
+			cli_json__text(entry, "interval", t->intervals[rows[i]->interval].name);
+		if (rows[i]->file != NO_FILE)
+			cli_json__text(entry, "file", object_words(t, rows[i]));
+		if (rows[i]->lock != 0)
+			cli_json__count(entry, "lock", rows[i]->lock);
+		cli_json__count(entry, "count", rows[i]->count);
+		cli_json__count(entry, "total_ns", rows[i]->total_ns);
+		cli_json__count(entry, "longest_ns", rows[i]->most_ns);
+		json_object_array_add(array, entry);
+	}
+	free(rows);
+	return array;
+}

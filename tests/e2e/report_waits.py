@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: MIT
+"""report_waits: who waited for whom, in what and on what, of real programs; and the sentence at the report's head"""
+import json
+import os
+
+from tap import PEM, equal, need, run, run_all, skip, test, tmp
+
+KERNEL = "OS::Syscall,OS::Sched::Switch,OS::Sched::Waking,OS::Sched::Wakeup,OS::Process"
+MUTEX = """#include <pthread.h>
+#include <unistd.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void *hold(void *unused)
+{
+	for (int i = 0; i < 5; i++) {
+		pthread_mutex_lock(&lock);
+		usleep(20000);
+		pthread_mutex_unlock(&lock);
+		usleep(1000);
+	}
+	return unused;
+}
+int main(void)
+{
+	pthread_t other;
+	pthread_create(&other, NULL, hold, NULL);
+	hold(NULL);
+	pthread_join(other, NULL);
+	return 0;
+}
+"""
+
+
+def recorded(events, *command):
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-e", events, "-o", trace, "--", *command])
+    if rc == 2:
+        skip("no kernel events here: " + err.splitlines()[-1])
+    equal(rc, 0, "status of record (stderr: %s)" % err)
+    return trace
+
+
+def report(trace):
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status (stderr: %s)" % err)
+    return json.loads(out)
+
+
+@test
+def a_writer_waits_for_its_reader():
+    "a program that writes into a full pipe waited in write, on that pipe, for the program that reads from it"
+    command = "dd if=/dev/zero bs=64k count=40 status=none | { sleep 0.3; exec cat >/dev/null; }"
+    trace = recorded(KERNEL, "sh", "-c", command)
+    found = report(trace)
+    pids = {p["name"]: p["pid"] for p in found["processes"]}
+    waits = [w for w in found["waits"] if w.get("pid") == pids["dd"] and w.get("interval") == "OS::Syscall write"]
+    assert waits and waits[0]["file"].startswith("pipe:["), found["waits"]
+    assert pids["cat"] in {w.get("waker_pid") for w in waits}, (pids, waits)
+    assert sum(w["total_ns"] for w in waits) > 200e6, waits
+    text = run([PEM, "report", "--by", "wait", trace])[1]
+    assert any(line.startswith("dd ") and " write " in line and " cat " in line and "pipe:[" in line
+               for line in text.splitlines()), text
+
+
+@test
+def a_thread_waits_for_a_lock():
+    "two threads that share a mutex waited for each other, in the wait for that mutex"
+    need("gcc")
+    program = os.path.join(tmp(), "mutex")
+    with open(program + ".c", "w", encoding="ascii") as out:
+        out.write(MUTEX)
+    equal(run(["gcc", "-O1", "-pthread", "-o", program, program + ".c"])[0], 0, "gcc")
+    found = report(recorded(KERNEL + ",APP::Lock", program))
+    waits = [w for w in found["waits"] if w.get("interval", "").startswith("APP::Lock::MutexWait")]
+    equal(len({w["lock"] for w in waits}), 1, "locks (%s)" % found["waits"])
+    wakers = {w["waker_tid"] for w in waits if "waker_tid" in w}
+    assert wakers and wakers <= {t["tid"] for t in found["thread_states"]}, waits
+    equal([w for w in waits if w.get("waker_tid") == w["tid"]], [], "threads that woke themselves")
+
+
+@test
+def a_sentence_where_one_thing_took_the_time():
+    "a program that slept nearly all of the time: the report's head says so, in what and how long"
+    trace = recorded(KERNEL, "sleep", "0.7")
+    mostly = report(trace)["info"]["mostly"]
+    assert mostly.startswith("sleep ") and "was blocked" in mostly and mostly.endswith("in clock_nanosleep"), mostly
+    head = run([PEM, "report", trace])[1].split("Events by layer")[0]
+    assert "Mostly    sleep" in head, head
+
+
+@test
+def no_sentence_without_evidence():
+    "without the kernel's switches nothing is known of waits, and the report claims nothing"
+    found = report(recorded("OS::Syscall::Enter", "sleep", "0.2"))
+    assert "was blocked" not in found["info"].get("mostly", "") or found["thread_states"], found["info"]
+    trace = recorded("APP::Libc::Malloc", "true")
+    assert "Mostly" not in run([PEM, "report", trace])[1]
+
+
+run_all()
