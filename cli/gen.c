@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPT_LANG = 256, OPT_BACKEND };
+enum { OPT_LANG = 256, OPT_BACKEND, OPT_AGENT };
 
 static const struct cli_option options[] = {
 	{OPT_LANG, "lang", "LANG",
@@ -20,6 +20,10 @@ static const struct cli_option options[] = {
 	 "With --lang c, who gets the events: pem (the default), usdt (probes for bpftrace and "
 	 "perf), lttng-ust, "
 	 "or none (the calls compile to nothing)."},
+	{OPT_AGENT, "agent", NULL,
+	 "Make no stubs, but a program in C that reads a trace: typed handlers for each event, "
+	 "with "
+	 "process, thread, phase and duration. What you have changed in it stays."},
 	{'o', "output", "DIR", "Folder to write into. Default: the current one."},
 	{'q', "quiet", NULL, "Say nothing but what is wrong."},
 	{0},
@@ -27,7 +31,7 @@ static const struct cli_option options[] = {
 
 /*
  * How to build a program with the result. %o is the folder, %i the include flag for pem's headers,
- * %e the variable for them, %p the provider.
+ * %e the variable for them, %p the provider, %l what links with libpem.
  */
 struct language {
 	const char *name;
@@ -63,6 +67,10 @@ static const struct language servers[] = {
 	 "cc -O2 -I%o%i program.c %o/%p_lttng.c -o program -llttng-ust -ldl", NULL},
 	{"none", "none", "cc -O2 -I%o program.c -o program", NULL},
 };
+
+/* Not stubs: what reads the events. */
+static const struct language reader = {
+	"agent", "agent", "cc -O2 %o/%p_agent.c -o %p_agent%l && ./%p_agent TRACE", NULL};
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct language *find(const struct language *table, size_t count, const char *name)
@@ -146,6 +154,23 @@ static const char *include_folder(void)
 	return "";
 }
 
+/* Flags to compile and link with libpem: of the installed one, or of this build tree. */
+static void print_libpem_flags(void)
+{
+	static const char tree[] = "/spec/abi";
+	const char *include = include_folder();
+	size_t n = strlen(include), m = strlen(tree);
+	char folder[PATH_MAX], lib[PATH_MAX];
+
+	if (n < m || strcmp(include + n - m, tree) != 0 ||
+	    cli_program_folder(folder, sizeof(folder)) < 0 ||
+	    realpath(cli_format("%s/../lib", folder), lib) == NULL)
+		fputs(" $(pkg-config --cflags --libs libpem)", stdout);
+	else
+		printf(" -I%.*s/libpem/include -I%s -L%s -lpem -Wl,-rpath,%s", (int)(n - m),
+		       include, include, lib, lib);
+}
+
 static void print_form(const char *title, const char *form, const char *output,
 		       const char *provider)
 {
@@ -162,6 +187,8 @@ static void print_form(const char *title, const char *form, const char *output,
 		else if (*form == 'e')
 			printf("%s%s%s", *include != '\0' ? "PEM_INCLUDE=" : "", include,
 			       *include != '\0' ? " " : "");
+		else if (*form == 'l')
+			print_libpem_flags();
 		else
 			fputs(provider, stdout);
 	}
@@ -221,14 +248,17 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 {
 	const char *language = "c", *backend = NULL, *output = ".";
 	const struct language *chosen;
-	bool quiet = false;
+	bool quiet = false, agent = false, has_language = false;
 	int code;
 
 	while ((code = cli_option__next(verb, argc, argv)) != -1) {
 		if (code == CLI_OPTION_BAD)
 			return CLI_WRONG_INPUT;
-		if (code == OPT_LANG)
+		if (code == OPT_LANG) {
 			language = optarg;
+			has_language = true;
+		} else if (code == OPT_AGENT)
+			agent = true;
 		else if (code == OPT_BACKEND)
 			backend = optarg;
 		else if (code == 'q')
@@ -236,7 +266,10 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		else
 			output = optarg;
 	}
-	chosen = choose(verb, language, backend);
+	if (agent && (has_language || backend != NULL))
+		return cli_usage_error(verb, "--agent makes a program in C and no stubs: leave out "
+					     "--lang and --backend");
+	chosen = agent ? &reader : choose(verb, language, backend);
 	if (chosen == NULL)
 		return CLI_WRONG_INPUT;
 	if (optind == argc)
@@ -250,7 +283,8 @@ const struct cli_verb cli_gen = {
 	.name = "gen",
 	.summary = "make stubs out of an event spec",
 	.usage = "gen [--lang c|c++|fortran|java|python|rust] [-o DIR] [-q] FILE.xml...\n"
-		 "gen --lang c --backend pem|usdt|lttng-ust|none [-o DIR] [-q] FILE.xml...",
+		 "gen --lang c --backend pem|usdt|lttng-ust|none [-o DIR] [-q] FILE.xml...\n"
+		 "gen --agent [-o DIR] [-q] FILE.xml...",
 	.text = "Makes, for each spec, one function per event in the language of your program, and "
 		"says what was "
 		"written and how to build with it. Call the function where the event happens, and "
@@ -265,6 +299,7 @@ const struct cli_verb cli_gen = {
 		    "                            a module pem_shop in gen/\n"
 		    "pem gen --lang c --backend usdt shop.xml\n"
 		    "                            the same calls as probes for bpftrace\n"
+		    "pem gen --agent shop.xml    a program that reads a trace, to be edited\n"
 		    "pem spec check shop.xml     only look whether it is right",
 	.options = options,
 	.run = run,

@@ -36,6 +36,7 @@ extern const struct pem_backend pem_backend_html;
 extern const struct pem_backend pem_backend_lttng;
 extern const struct pem_backend pem_backend_none;
 extern const struct pem_backend pem_backend_usdt;
+extern const struct pem_backend pem_backend_agent;
 
 /*
  * Start a file. Text printed to the stream stays in memory until all backends are done. name is
@@ -43,6 +44,9 @@ extern const struct pem_backend pem_backend_usdt;
  * A backend may write to several files in turn.
  */
 FILE *pem_output__file(struct pem_output *out, const char *name);
+
+/* As pem_output__file, of a file for people to edit: one that is there already is left as it is. */
+FILE *pem_output__starter(struct pem_output *out, const char *name);
 
 struct pem_output *pem_output__new(void);
 /* The name of file i of the output, in the order of pem_output__file calls, or NULL. */

@@ -21,6 +21,7 @@ const struct pem_backend *const pem_backends[] = {
 	&pem_backend_usdt,
 	&pem_backend_lttng,
 	&pem_backend_none,
+	&pem_backend_agent,
 	NULL,
 };
 /* clang-format on */

@@ -17,6 +17,7 @@ struct output_file {
 	char *text;
 	size_t bytes;
 	FILE *stream;
+	int is_starter; /* A file of this name is never written over. */
 };
 
 struct pem_output {
@@ -47,6 +48,14 @@ FILE *pem_output__file(struct pem_output *out, const char *name)
 	out->files = pem_xgrow(out->files, out->count, sizeof(struct output_file *));
 	out->files[out->count++] = file;
 	return file->stream;
+}
+
+FILE *pem_output__starter(struct pem_output *out, const char *name)
+{
+	FILE *stream = pem_output__file(out, name);
+
+	out->files[out->count - 1]->is_starter = 1;
+	return stream;
 }
 
 const char *pem_output__name(const struct pem_output *out, size_t i)
@@ -166,6 +175,10 @@ int pem_output__commit(struct pem_output *out, const char *directory, FILE *erro
 		r = fflush(file->stream) ? -ENOMEM : 0;
 		if (!r && strchr(file->name, '/'))
 			r = make_parents(path);
+		if (!r && file->is_starter && !access(path, F_OK)) {
+			free(path);
+			continue;
+		}
 		if (!r && !is_unchanged(path, file->text, file->bytes))
 			r = replace(path, file->text, file->bytes);
 		if (r)
