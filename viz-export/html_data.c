@@ -7,134 +7,17 @@
  * series, so counts add up to the records that the reader delivers.
  */
 #include "html_data.h"
+#include "html_pairs.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define PAIRS_MAX (1u << 20)
-/* Above this number of pairs, records of new processes count as PEM_HTML_OTHERS. */
-#define PAIRS_CROWDED (PAIRS_MAX / 2)
 #define MEMORY_CELLS (16u << 20) /* bins x series */
 #define PAGE_CELLS 700000u /* maximum of written bins; each takes a few bytes */
 #define BINS_MIN 32u
 #define PROGRESS_EVERY 65536u
-
-struct pair {
-	const struct pem_event *event; /* NULL: the entry is free */
-	uint32_t pid;
-	uint32_t series;
-	uint64_t count;
-};
-
-struct pem_html_pairs {
-	uint32_t count;
-	uint32_t capacity; /* a power of two */
-	struct pair *entry;
-	/* The pair found last, because records of one pair often follow each other. */
-	struct pair *last;
-};
-
-/* --- pairs --- */
-
-static struct pem_html_pairs *pairs_new(void)
-{
-	struct pem_html_pairs *pairs = calloc(1, sizeof(*pairs));
-
-	if (!pairs)
-		return NULL;
-	pairs->capacity = 1024;
-	pairs->entry = calloc(pairs->capacity, sizeof(*pairs->entry));
-	if (!pairs->entry) {
-		free(pairs);
-		return NULL;
-	}
-	return pairs;
-}
-
-static void pairs_free(struct pem_html_pairs *pairs)
-{
-	if (!pairs)
-		return;
-	free(pairs->entry);
-	free(pairs);
-}
-
-/* Find the pair's entry, or the free entry where it belongs. */
-static struct pair *probe(struct pair *entry, uint32_t capacity, const struct pem_event *event,
-			  uint32_t pid)
-{
-	uint64_t hash = ((uint64_t)event->id << 32 | pid) * 0x9e3779b97f4a7c15ull;
-	uint32_t i = (uint32_t)(hash >> 32) & (capacity - 1);
-
-	while (entry[i].event && (entry[i].event != event || entry[i].pid != pid))
-		i = (i + 1) & (capacity - 1);
-	return &entry[i];
-}
-
-static int pairs_grow(struct pem_html_pairs *pairs)
-{
-	uint32_t capacity = pairs->capacity * 2, i;
-	struct pair *entry = calloc(capacity, sizeof(*entry));
-
-	if (!entry)
-		return -ENOMEM;
-	for (i = 0; i < pairs->capacity; i++)
-		if (pairs->entry[i].event)
-			*probe(entry, capacity, pairs->entry[i].event, pairs->entry[i].pid) =
-				pairs->entry[i];
-	free(pairs->entry);
-	pairs->entry = entry;
-	pairs->capacity = capacity;
-	pairs->last = NULL;
-	return 0;
-}
-
-static int pairs_count(struct pem_html_pairs *pairs, const struct pem_record *record)
-{
-	uint32_t pid = record->pid;
-	struct pair *pair;
-	int err;
-
-	if (pairs->last && pairs->last->event == record->event && pairs->last->pid == pid) {
-		pairs->last->count++;
-		return 0;
-	}
-	if (pairs->count * 2 >= pairs->capacity) {
-		err = pairs_grow(pairs);
-		if (err)
-			return err;
-	}
-	pair = probe(pairs->entry, pairs->capacity, record->event, pid);
-	if (!pair->event && pairs->count >= PAIRS_CROWDED) {
-		pid = PEM_HTML_OTHERS;
-		pair = probe(pairs->entry, pairs->capacity, record->event, pid);
-	}
-	if (!pair->event) {
-		if (pairs->count == PAIRS_MAX)
-			return -E2BIG;
-		pairs->count++;
-		pair->event = record->event;
-		pair->pid = pid;
-	}
-	pair->count++;
-	pairs->last = pair;
-	return 0;
-}
-
-static struct pair *pairs_find(struct pem_html_pairs *pairs, const struct pem_record *record)
-{
-	struct pair *pair = pairs->last;
-
-	if (pair && pair->event == record->event && pair->pid == record->pid)
-		return pair;
-	pair = probe(pairs->entry, pairs->capacity, record->event, record->pid);
-	if (!pair->event)
-		pair = probe(pairs->entry, pairs->capacity, record->event, PEM_HTML_OTHERS);
-	pairs->last = pair;
-	return pair->event ? pair : NULL;
-}
 
 /* --- processes with series of their own --- */
 
@@ -229,7 +112,7 @@ static int by_event_and_process(const void *a, const void *b)
 	return x->process < y->process ? -1 : x->process > y->process;
 }
 
-static size_t series_index(const struct pem_html_data *data, const struct pair *pair)
+static size_t series_index(const struct pem_html_data *data, const struct pem_html_pair *pair)
 {
 	struct pem_html_series key = {.event = pair->event, .process = process_of(data, pair->pid)};
 	struct pem_html_series *found =
@@ -248,7 +131,7 @@ static int make_series(struct pem_html_data *data)
 	if (!series)
 		return -ENOMEM;
 	for (i = 0; i < pairs->capacity; i++) {
-		const struct pair *pair = &pairs->entry[i];
+		const struct pem_html_pair *pair = &pairs->entry[i];
 
 		if (!pair->event)
 			continue;
@@ -278,6 +161,11 @@ static int has_value(const struct pem_event *event)
 	       pem_event__field_by_role(event, PEM_ROLE_VALUE) >= 0;
 }
 
+static int has_duration(const struct pem_event *event)
+{
+	return event->meaning == PEM_MEANS_INTERVAL_BEGIN;
+}
+
 /* Maximum of cells that a page with this number of bins writes. */
 static double page_cells(const struct pem_html_data *data, uint32_t bins)
 {
@@ -288,7 +176,9 @@ static double page_cells(const struct pem_html_data *data, uint32_t bins)
 		double records = 2 * (double)data->series[i].count;
 
 		cells += (records < bins ? records : bins) *
-			 (has_value(data->series[i].event) ? 4 : 1);
+			 (has_value(data->series[i].event) || has_duration(data->series[i].event)
+				  ? 5
+				  : 1);
 	}
 	return cells;
 }
@@ -330,6 +220,12 @@ static int make_bins(struct pem_html_data *data)
 		series->bins = calloc(data->bin_count, sizeof(*series->bins));
 		if (!series->bins)
 			return -ENOMEM;
+		if (has_duration(series->event)) {
+			series->durations = calloc(data->bin_count, sizeof(*series->durations));
+			series->ended = calloc(data->bin_count, sizeof(*series->ended));
+			if (!series->durations || !series->ended)
+				return -ENOMEM;
+		}
 		if (!has_value(series->event))
 			continue;
 		series->values = calloc(data->bin_count, sizeof(*series->values));
@@ -394,7 +290,7 @@ static void add_value(struct pem_html_data *data, struct pem_html_series *series
 
 static int add(struct pem_html_data *data, const struct pem_record *record)
 {
-	struct pair *pair = pairs_find(data->pairs, record);
+	struct pem_html_pair *pair = pem_html_pairs__find(data->pairs, record);
 	struct pem_html_series *series;
 
 	if (!pair)
@@ -403,11 +299,46 @@ static int add(struct pem_html_data *data, const struct pem_record *record)
 	series->bins[bin_of(data, record->time_ns)]++;
 	if (series->values)
 		add_value(data, series, record);
-	if ((record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
-	     record->event->meaning == PEM_MEANS_INTERVAL_END) &&
-	    strcmp(record->event->layer, "OS") && record->event->level <= PEM_LEVEL_INFO)
-		return pem_html_phases__add(&data->phases, record);
 	return 0;
+}
+
+const char *pem_html__interval_name(const struct pem_interval *interval)
+{
+	const char *group = interval->begin.event->group, *title = pem_interval__title(interval);
+	const char *colon = strrchr(group, ':');
+
+	return colon && !strcmp(colon + 1, title) ? group : title;
+}
+
+/* Add an interval's length to the series of its begin, where it ended. */
+static void add_duration(struct pem_html_data *data, const struct pem_ended *ended)
+{
+	const struct pem_record *begin = &ended->interval->begin;
+	struct pem_html_pair *pair = pem_html_pairs__find(data->pairs, begin);
+	struct pem_html_series *series = pair ? &data->series[pair->series] : NULL;
+	uint32_t bin;
+
+	if (!series || !series->durations || ended->outcome != PEM_INTERVAL_ENDED ||
+	    ended->end_ns < begin->time_ns)
+		return;
+	bin = bin_of(data, ended->end_ns);
+	series->durations[bin] += (double)(ended->end_ns - begin->time_ns);
+	series->ended[bin]++;
+}
+
+/* What the pass says beside a record, or at the trace's end. Returns 0 or -ENOMEM. */
+static int add_around(struct pem_html_data *data, const struct pem_around *around)
+{
+	size_t i;
+
+	for (i = 0; i < around->ended_count; i++) {
+		const struct pem_ended *ended = &around->ended[i];
+
+		add_duration(data, ended);
+		if (pem_event__is_phase(ended->interval->begin.event))
+			pem_html_phases__end(&data->phases, ended, around->process);
+	}
+	return pem_html_lanes__add(&data->lanes, around);
 }
 
 static int first_pass(struct pem_html_data *data, const struct pem_record *record)
@@ -415,7 +346,7 @@ static int first_pass(struct pem_html_data *data, const struct pem_record *recor
 	data->record_count++;
 	if (record->time_ns > data->span_ns)
 		data->span_ns = record->time_ns;
-	return pairs_count(data->pairs, record);
+	return pem_html_pairs__count(data->pairs, record);
 }
 
 static void say_what_failed(struct pem_error *error, int err)
@@ -441,21 +372,26 @@ static void note_damage(struct pem_html_data *data, const struct pem_error *erro
 		data->damage = *error;
 }
 
-static int pass(struct pem_html_data *data, struct pem_trace *trace, unsigned number,
-		const struct pem_export_options *options, struct pem_error *error,
-		int (*each)(struct pem_html_data *, const struct pem_record *))
+/* Tell how much of both passes is done. */
+static void tell_progress(const struct pem_html_data *data, uint64_t done, uint64_t total,
+			  const struct pem_export_options *options)
 {
-	uint64_t before = number > 1 ? data->record_count : 0;
-	uint64_t total = 2 * (number > 1 ? before : pem_trace__total_balance(trace).delivered);
-	struct pem_error damage = {""};
+	(void)data;
+	if (done % PROGRESS_EVERY == 0 && options && options->progress)
+		options->progress(done, total, options->progress_arg);
+}
+
+static int read_once(struct pem_html_data *data, struct pem_trace *trace,
+		     const struct pem_export_options *options, struct pem_error *error)
+{
+	uint64_t total = 2 * pem_trace__total_balance(trace).delivered, done = 0;
 	struct pem_record record = {.size = sizeof(record)};
-	uint64_t done = 0;
+	struct pem_error damage = {""};
 	int err = pem_trace__rewind(trace), ret;
 
 	while (!err && (ret = pem_trace__next(trace, &record, &damage)) != 0) {
 		if (ret == -EINVAL) {
-			if (number == 1)
-				note_damage(data, &damage);
+			note_damage(data, &damage);
 			continue;
 		}
 		if (ret < 0) {
@@ -463,9 +399,43 @@ static int pass(struct pem_html_data *data, struct pem_trace *trace, unsigned nu
 				*error = damage;
 			return ret;
 		}
-		err = each(data, &record);
-		if (++done % PROGRESS_EVERY == 0 && options && options->progress)
-			options->progress(before + done, total, options->progress_arg);
+		err = first_pass(data, &record);
+		tell_progress(data, ++done, total, options);
+	}
+	if (err)
+		say_what_failed(error, err);
+	return err;
+}
+
+/* The second time with context. */
+static int read_again(struct pem_html_data *data, struct pem_trace *trace,
+		      const struct pem_export_options *options, struct pem_error *error)
+{
+	struct pem_pass_options wanted = {.size = sizeof(wanted),
+					  .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES};
+	struct pem_record record = {.size = sizeof(record)};
+	struct pem_around around = {.size = sizeof(around)};
+	uint64_t done = data->record_count;
+	struct pem_error damage = {""};
+	int err = 0, ret = 1;
+
+	data->pass = pem_pass__new(trace, &wanted, error);
+	if (!data->pass)
+		return -errno;
+	while (!err && ret != 0) {
+		ret = pem_pass__next(data->pass, &record, &around, &damage);
+		if (ret < 0 && ret != -EINVAL) {
+			if (error)
+				*error = damage;
+			return ret;
+		}
+		err = add_around(data, &around);
+		if (!err && ret == 1)
+			err = add(data, &record);
+		if (ret == 1)
+			tell_progress(data, ++done, 2 * data->record_count, options);
+		data->phases.unmatched +=
+			ret == 1 && around.is_unmatched && pem_event__is_phase(record.event);
 	}
 	if (err)
 		say_what_failed(error, err);
@@ -479,7 +449,7 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 
 	memset(data, 0, sizeof(*data));
 	data->span_ns = pem_trace__info(trace)->duration_ns;
-	data->pairs = pairs_new();
+	data->pairs = pem_html_pairs__new();
 	data->counters = pem_html_counters__new();
 	err = pem_html_phases__init(&data->phases);
 	if (!err && (!data->pairs || !data->counters))
@@ -488,7 +458,7 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 		say_what_failed(error, err);
 		return err;
 	}
-	err = pass(data, trace, 1, options, error, first_pass);
+	err = read_once(data, trace, options, error);
 	if (err)
 		return err;
 	err = choose_processes(data);
@@ -501,8 +471,10 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 		return err;
 	}
 	data->pairs->last = NULL;
-	err = pass(data, trace, 2, options, error, add);
-	pem_html_phases__finish(&data->phases, data->span_ns);
+	pem_html_lanes__init(&data->lanes, data->span_ns);
+	err = read_again(data, trace, options, error);
+	pem_html_phases__finish(&data->phases);
+	pem_html_lanes__finish(&data->lanes);
 	return err;
 }
 
@@ -513,10 +485,14 @@ void pem_html_data__free(struct pem_html_data *data)
 	for (i = 0; i < data->series_count; i++) {
 		free(data->series[i].bins);
 		free(data->series[i].values);
+		free(data->series[i].durations);
+		free(data->series[i].ended);
 	}
 	free(data->series);
-	pairs_free(data->pairs);
+	pem_html_pairs__free(data->pairs);
 	pem_html_counters__free(data->counters);
 	pem_html_phases__free(&data->phases);
+	pem_html_lanes__free(&data->lanes);
+	pem_pass__free(data->pass);
 	memset(data, 0, sizeof(*data));
 }

@@ -8,6 +8,9 @@
 #ifndef PEM_HTML_DATA_H
 #define PEM_HTML_DATA_H
 
+#include "html_lanes.h"
+
+#include <pem/context.h>
 #include <pem/export.h>
 
 #include <stdio.h>
@@ -28,17 +31,14 @@ struct pem_html_phase {
 	char name[PEM_HTML_NAME_BYTES];
 };
 
-struct pem_intervals;
-
-/* The longest phases are kept. Phases that have begun and not ended are open. */
+/* The longest phases are kept. */
 struct pem_html_phases {
 	struct pem_html_phase *kept;
-	struct pem_intervals *open; /* the data of an interval is a struct pem_html_phase */
 	uint32_t kept_count;
 	/* Not 0 once phases were left out: shorter phases are then left out at once. */
 	uint64_t shortest_ns;
 	uint64_t left_out;
-	uint64_t unmatched; /* ends without a begin */
+	uint64_t unmatched; /* ends without a begin, and begins whose end may be lost */
 };
 
 /* The records of one event in one process over time. */
@@ -49,6 +49,9 @@ struct pem_html_series {
 	uint64_t *bins; /* records in each bin */
 	/* For a counter: growth in each bin. For a gauge: sum in each bin. Else NULL. */
 	double *values;
+	/* Of an interval's begin: sum of the lengths that ended in each bin, and how many. */
+	double *durations;
+	uint64_t *ended;
 };
 
 struct pem_html_process {
@@ -74,6 +77,8 @@ struct pem_html_data {
 	uint32_t process_count;
 	uint32_t merged_count; /* processes that PEM_HTML_OTHERS stands for */
 	struct pem_html_phases phases;
+	struct pem_html_lanes lanes;
+	struct pem_pass *pass; /* the second reading; the lanes' threads are its */
 	struct pem_html_pairs *pairs;
 	struct pem_html_counters *counters;
 };
@@ -87,14 +92,21 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 			const struct pem_export_options *options, struct pem_error *error);
 void pem_html_data__free(struct pem_html_data *data);
 
+/*
+ * What an interval is called on the page: its name; without one its group, as in pem report. Valid
+ * until the next call.
+ */
+const char *pem_html__interval_name(const struct pem_interval *interval);
+
 /* --- html_phases.c --- */
 
 int pem_html_phases__init(struct pem_html_phases *phases);
 void pem_html_phases__free(struct pem_html_phases *phases);
-/* Add a record whose event means interval-begin or interval-end. Returns 0 or -ENOMEM. */
-int pem_html_phases__add(struct pem_html_phases *phases, const struct pem_record *record);
-/* End all open phases at the end of the trace. Sorts phases by begin, longer ones first. */
-void pem_html_phases__finish(struct pem_html_phases *phases, uint64_t end_ns);
+/* Add a phase that is over. by: the process of the record that ended it; NULL: unknown. */
+void pem_html_phases__end(struct pem_html_phases *phases, const struct pem_ended *ended,
+			  const struct pem_pass_process *by);
+/* Sort phases by begin, longer ones first, after the last record. */
+void pem_html_phases__finish(struct pem_html_phases *phases);
 
 /* --- html_counters.c --- */
 

@@ -2,10 +2,9 @@
 /*
  * html_phases.c - phases for the page: the longest PEM_HTML_PHASES_MAX of those that ended
  *
- * Not here: matching ends and begins (intervals.h).
+ * Not here: matching ends and begins (pem/context.h).
  */
 #include "html_data.h"
-#include "intervals.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,20 +13,12 @@
 int pem_html_phases__init(struct pem_html_phases *phases)
 {
 	memset(phases, 0, sizeof(*phases));
-	/* Twice the number kept, plus all that may be open at the end. */
-	phases->kept =
-		calloc(2 * PEM_HTML_PHASES_MAX + PEM_INTERVALS_OPEN_MAX, sizeof(*phases->kept));
-	phases->open = pem_intervals__new();
-	return phases->kept && phases->open ? 0 : -ENOMEM;
+	phases->kept = calloc(2 * PEM_HTML_PHASES_MAX, sizeof(*phases->kept));
+	return phases->kept ? 0 : -ENOMEM;
 }
 
 void pem_html_phases__free(struct pem_html_phases *phases)
 {
-	struct pem_html_phase *phase;
-
-	while (phases->open && (phase = pem_intervals__take(phases->open)))
-		free(phase);
-	pem_intervals__free(phases->open);
 	free(phases->kept);
 	memset(phases, 0, sizeof(*phases));
 }
@@ -74,60 +65,37 @@ static void end_phase(struct pem_html_phases *phases, const struct pem_html_phas
 	phases->kept[phases->kept_count++] = *phase;
 }
 
-static int begin(struct pem_html_phases *phases, const struct pem_record *record)
+void pem_html_phases__end(struct pem_html_phases *phases, const struct pem_ended *ended,
+			  const struct pem_pass_process *by)
 {
-	struct pem_html_phase *phase = calloc(1, sizeof(*phase));
+	const struct pem_interval *interval = ended->interval;
+	const struct pem_pass_process *process =
+		interval->thread ? interval->thread->process : NULL;
+	struct pem_html_phase phase = {.begin_ns = interval->begin.time_ns,
+				       .end_ns = ended->end_ns,
+				       .pid = interval->begin.pid,
+				       .tid = interval->begin.tid,
+				       .is_open = ended->outcome != PEM_INTERVAL_ENDED};
 
-	if (!phase)
-		return -ENOMEM;
-	phase->begin_ns = record->time_ns;
-	phase->pid = record->pid;
-	phase->tid = record->tid;
-	strncpy(phase->name, pem_interval__name(record), sizeof(phase->name) - 1);
-	phase = pem_intervals__begin(phases->open, record, phase);
-	phases->left_out += phase != NULL;
-	free(phase);
-	return 0;
-}
-
-static void end(struct pem_html_phases *phases, const struct pem_record *record)
-{
-	struct pem_html_phase *phase = pem_intervals__end(phases->open, record);
-
-	if (!phase) {
+	if (ended->outcome == PEM_INTERVAL_LOST) {
 		phases->unmatched++;
 		return;
 	}
 	/* A damaged clock may go backwards. */
-	phase->end_ns = record->time_ns > phase->begin_ns ? record->time_ns : phase->begin_ns;
+	if (phase.end_ns < phase.begin_ns)
+		phase.end_ns = phase.begin_ns;
 	/*
 	 * If begin and end come from different processes (pem mark), the phase belongs to the whole
 	 * run.
 	 */
-	if (phase->pid != record->pid)
-		phase->pid = phase->tid = 0;
-	end_phase(phases, phase);
-	free(phase);
+	if (ended->outcome == PEM_INTERVAL_ENDED && by != process)
+		phase.pid = phase.tid = 0;
+	strncpy(phase.name, pem_html__interval_name(interval), sizeof(phase.name) - 1);
+	end_phase(phases, &phase);
 }
 
-int pem_html_phases__add(struct pem_html_phases *phases, const struct pem_record *record)
+void pem_html_phases__finish(struct pem_html_phases *phases)
 {
-	if (record->event->meaning == PEM_MEANS_INTERVAL_BEGIN)
-		return begin(phases, record);
-	end(phases, record);
-	return 0;
-}
-
-void pem_html_phases__finish(struct pem_html_phases *phases, uint64_t end_ns)
-{
-	struct pem_html_phase *phase;
-
 	keep_longest(phases);
-	while ((phase = pem_intervals__take(phases->open))) {
-		phase->end_ns = end_ns > phase->begin_ns ? end_ns : phase->begin_ns;
-		phase->is_open = 1;
-		phases->kept[phases->kept_count++] = *phase;
-		free(phase);
-	}
 	qsort(phases->kept, phases->kept_count, sizeof(*phases->kept), by_begin);
 }

@@ -103,24 +103,47 @@ static void write_processes(FILE *out, const struct pem_html_data *data, struct 
 	fputs("],\n", out);
 }
 
-static void write_bins(FILE *out, const struct pem_html_data *data,
-		       const struct pem_html_series *series)
+static void write_bins(FILE *out, const struct pem_html_data *data, const char *key,
+		       const uint64_t *bins)
 {
 	uint32_t i, run = 0;
 	int more = 0;
 
-	fputs("\"bins\":[", out);
+	fprintf(out, "\"%s\":[", key);
 	for (i = 0; i < data->bin_count; i++) {
-		if (!series->bins[i]) {
+		if (!bins[i]) {
 			run++;
 			continue;
 		}
 		if (run)
 			fprintf(out, "%s-%" PRIu32, more++ ? "," : "", run);
-		fprintf(out, "%s%" PRIu64, more++ ? "," : "", series->bins[i]);
+		fprintf(out, "%s%" PRIu64, more++ ? "," : "", bins[i]);
 		run = 0;
 	}
 	fputc(']', out);
+}
+
+/* Whole nanoseconds: as many as the bins' ended intervals took together. */
+static void write_durations(FILE *out, const struct pem_html_data *data,
+			    const struct pem_html_series *series)
+{
+	uint32_t i, run = 0;
+	int more = 0;
+
+	fputs(",\"durations\":[", out);
+	for (i = 0; i < data->bin_count; i++) {
+		/* A bin with ended intervals of no length is not empty: their number says so. */
+		if (series->durations[i] < 0.5) {
+			run++;
+			continue;
+		}
+		if (run)
+			fprintf(out, "%s-%" PRIu32, more++ ? "," : "", run);
+		fprintf(out, "%s%.0f", more++ ? "," : "", series->durations[i]);
+		run = 0;
+	}
+	fputs("],", out);
+	write_bins(out, data, "ended", series->ended);
 }
 
 /* A counter's growth in the bin, or the mean of a gauge's samples (NaN without samples). */
@@ -174,6 +197,8 @@ static void write_event_head(FILE *out, const struct pem_event *event, struct pe
 	fputc(',', out);
 	pem_json__key_string(out, "meaning", pem_meaning__name(event->meaning), TEXT_BYTES);
 	fputc(',', out);
+	pem_json__key_string(out, "group", event->group, TEXT_BYTES);
+	fputc(',', out);
 	pem_json__key_string(out, "unit", value >= 0 ? event->fields[value].unit : "", TEXT_BYTES);
 	fputc(',', out);
 	write_balance(out, &balance);
@@ -192,7 +217,9 @@ static size_t write_event(FILE *out, const struct pem_html_data *data, size_t fi
 
 		fprintf(out, "%s{\"process\":%" PRIu32 ",\"records\":%" PRIu64 ",",
 			i > first ? "," : "", series->process, series->count);
-		write_bins(out, data, series);
+		write_bins(out, data, "bins", series->bins);
+		if (series->durations)
+			write_durations(out, data, series);
 		if (series->values)
 			write_values(out, data, series);
 		fputc('}', out);
@@ -262,7 +289,7 @@ void pem_html__write(FILE *out, const struct pem_html_data *data, struct pem_tra
 	struct pem_balance balance = pem_trace__total_balance(trace);
 	const char *title = options && options->title ? options->title : "";
 
-	fputs("{\"format\":1,", out);
+	fputs("{\"format\":2,", out);
 	pem_json__key_string(out, "title", title, TEXT_BYTES);
 	fputs(",\n", out);
 	write_run(out, info);
@@ -282,6 +309,7 @@ void pem_html__write(FILE *out, const struct pem_html_data *data, struct pem_tra
 	write_costs_and_gaps(out, info);
 	write_processes(out, data, trace);
 	write_events(out, data, trace);
+	pem_html_lanes__write(out, &data->lanes);
 	write_phases(out, &data->phases);
 	fputs("}\n", out);
 }

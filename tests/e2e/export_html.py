@@ -248,17 +248,90 @@ def strips_are_chosen():
     b = show(exported(vertical_trace())[1])
     names = list(shown(b, ".strip"))
     b.script("document.querySelector('#chooser').open = true")
-    place = 1 + b.script("return [...document.querySelectorAll('#chooser-list label')].findIndex(e => "
-                         "e.textContent === arguments[0])", names[1])
+    place = 1 + b.script("return [...document.querySelectorAll('#chooser-list > div')].findIndex(e => "
+                         "e.dataset.event === arguments[0])", names[0])
     b.click("#chooser-list > div:nth-child(%d) button:last-child" % place)
     b.settle()
-    equal(list(shown(b, ".strip")), [names[0], names[2], names[1]] + names[3:], "order of strips")
+    equal(list(shown(b, ".strip")), [names[1], names[0]] + names[2:], "order of strips")
     b.click("#chooser-list > div:nth-child(%d) input" % (place + 1))
     b.settle()
-    equal(list(shown(b, ".strip")), [names[0]] + names[2:], "strips left")
+    equal(list(shown(b, ".strip")), names[1:], "strips left")
     b.click("#chooser-list > div:nth-child(%d) input" % (place + 1))
     b.settle()
-    equal(list(shown(b, ".strip")), [names[0], names[2], names[1]] + names[3:], "strips once it is back")
+    equal(list(shown(b, ".strip")), [names[1], names[0]] + names[2:], "strips once it is back")
+    quiet(b)
+
+
+@test
+def durations():
+    "begin and end of intervals are one strip, of their mean duration; the end has no strip of its own at first"
+    t = Trace(duration_ns=1_000_000_000)
+    begin = t.event("APP::Shop::Serve", "interval-begin")
+    end = t.event("APP::Shop::Served", "interval-end")
+    for i in range(100):
+        t.add(begin, i * 10 * MS, pid=7)
+        t.add(end, i * 10 * MS + (2 if i < 50 else 4) * MS, pid=7)
+    b = show(exported(t)[1])
+    equal(list(shown(b, ".strip")), ["APP::Shop::Serve"], "strips")
+    label = b.script("return document.querySelector('.strip .label').innerText")
+    assert "duration" in label and "ms" in label and "100" in label, label
+    said = b.script("return document.querySelector('.strip .chart').getAttribute('aria-label')")
+    assert re.search(r"\b3 ms on average", said), said
+    b.script("document.querySelector('#strips').scrollIntoView()")
+    for name, key in (("first half", "[data-do=in]"), ("last half", "[data-do=right]")):
+        b.script("document.querySelector(arguments[0]).click()", key)
+        b.settle()
+    said = b.script("return document.querySelector('.strip .chart').getAttribute('aria-label')")
+    assert re.search(r"\b[34](\.\d+)? ms on average", said), said
+    assert not b.script("return document.body.innerText.includes('No strip is chosen')"), "a strip is there"
+    names = b.script("return [...document.querySelectorAll('#chooser-list label')].map(e => e.textContent)")
+    equal(names, ["APP::Shop: duration", "APP::Shop::Served"], "strips to choose from")
+    bars = b.script("return document.querySelector('#phases canvas').getAttribute('aria-label')")
+    assert "APP::Shop " in bars, bars
+
+
+@test
+def lanes():
+    "each thread of a recording has a lane with its states and system calls; who woke it is told; a process's can be chosen"
+    trace = os.path.join(tmp(), "trace")
+    command = "dd if=/dev/zero bs=64k count=40 status=none | { sleep 0.3; exec cat >/dev/null; }"
+    rc, _, err = run([PEM, "record", "-q", "-o", trace, "-e", "OS::Syscall,OS::Sched::Switch,OS::Sched::Waking,OS::Sched::Wakeup,"
+                      "OS::Process", "--", "sh", "-c", command])
+    if rc == 2:
+        skip("no kernel events here: " + err.splitlines()[-1])
+    equal(rc, 0, "status of record (stderr: %s)" % err)
+    b = show(export(trace, os.path.join(tmp(), "page.html")))
+    data = json.loads(b.script("return document.querySelector('#data').textContent"))["lanes"]
+    found = report(trace)
+    running = {t["tid"]: t["running_ns"] for t in found["thread_states"]}
+    for lane in data["list"]:
+        states = lane["states"]
+        ran = sum(states[i + 1] for i in range(0, len(states), 4) if states[i + 2] == 0)
+        equal(ran, running[lane["tid"]], "time that %d ran" % lane["tid"])
+    names = [lane["process"] for lane in data["list"]]
+    assert {"dd", "cat"} <= set(names), names
+    equal(b.script("return Number(document.querySelector('#lanes').dataset.lanes)"), len(names), "lanes drawn")
+    dd = names.index("dd")
+    told = b.script("""
+        const canvas = document.querySelector('#lanes canvas'), said = new Set();
+        for (let y = 1; y < canvas.clientHeight; y += 3)
+            for (let x = 1; x < canvas.clientWidth; x += 5) {
+                canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: canvas.getBoundingClientRect().x + x,
+                    clientY: canvas.getBoundingClientRect().y + y }));
+                said.add(canvas.title);
+            }
+        return [...said];""")
+    tid = data["list"][dd]["tid"]
+    assert any(t.startswith("write: ") and "thread %d" % tid in t for t in told), told
+    assert any(t.startswith("blocked: ") and "thread %d" % tid in t and "woken by cat" in t for t in told), told
+    assert b.script("""const c = document.querySelector('#lanes canvas');
+        return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v > 0);"""), "something is drawn"
+    pid = data["list"][dd]["pid"]
+    b.script("""const s = document.querySelector('#process');
+        s.value = [...s.options].find(o => o.textContent.includes(`(${arguments[0]})`)).value;
+        s.dispatchEvent(new Event('change'));""", pid)
+    b.settle()
+    equal(b.script("return Number(document.querySelector('#lanes').dataset.lanes)"), names.count("dd"), "lanes of dd")
     quiet(b)
 
 

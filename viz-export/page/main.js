@@ -9,7 +9,8 @@ class Chooser {
 	constructor(model, changed) {
 		this.changed = changed;
 		this.order = model.events.filter(event => event.series.length);
-		const busiest = this.order.filter(event => !event.isInterval || !model.phases.length)
+		// The end of an interval has no strip of its own: that of its begin shows the durations.
+		const busiest = this.order.filter(event => !event.isTwin)
 			.sort((a, b) => b.total - a.total).slice(0, STRIPS_AT_FIRST);
 		this.shown = new Set(busiest);
 		this.list = find("#chooser-list");
@@ -43,8 +44,8 @@ class Chooser {
 				button.addEventListener("click", () => this.#move(i, by));
 				return button;
 			};
-			return make("div", {}, make("label", {}, box, make("span", { class: "swatch", "data-layer": event.layerKey }),
-				document.createTextNode(event.name)), move(-1, "\u2191", "Move up"), move(1, "\u2193", "Move down"));
+			return make("div", { "data-event": event.name }, make("label", {}, box, make("span", { class: "swatch", "data-layer": event.layerKey }),
+				document.createTextNode(event.title)), move(-1, "\u2191", "Move up"), move(1, "\u2193", "Move down"));
 		}));
 	}
 
@@ -97,6 +98,7 @@ function start() {
 	const overview = new Overview(view);
 	const strips = new Strips(view, find("#strips"));
 	const phases = new Phases(view);
+	const lanes = new Lanes(view);
 	const table = new EventTable(view);
 	const chooser = new Chooser(model, () => strips.show(chooser.chosen));
 
@@ -105,6 +107,7 @@ function start() {
 		overview.draw();
 		strips.show(chooser.chosen);
 		phases.draw(strips.area);
+		lanes.draw(strips.area);
 		table.draw();
 	};
 	overview.show(fillOverview(model));
@@ -113,6 +116,7 @@ function start() {
 		overview.drawBrush();
 		strips.draw();
 		phases.draw(strips.area);
+		lanes.draw(strips.area);
 		table.draw();
 	});
 	find("#process").addEventListener("change", event => {
@@ -124,6 +128,7 @@ function start() {
 	connectStrips(view, strips);
 	connectKeys(view);
 	phases.connect();
+	lanes.connect();
 
 	let width = 0;
 	new ResizeObserver(() => {

@@ -109,7 +109,7 @@ class Strip {
 		this.chip = make("span", { class: "chip", hidden: "" });
 		const chart = make("div", { class: "chart", role: "img" });
 		const label = make("div", { class: "label", title: event.description || event.name },
-			make("strong", {}, make("span", { class: "class", text: event.class }), make("span", { text: event.specifier || event.name })),
+			make("strong", {}, make("span", { class: "class", text: event.class }), make("span", { text: event.label })),
 			make("span", { class: "unit", text: event.unit }), this.counts);
 		this.plotDiv = make("div", { class: "plot" }, chart, this.chip);
 		this.rail = make("div", { class: "rail", title: event.layerInfo.name, "data-layer": event.layerKey });
@@ -120,9 +120,10 @@ class Strip {
 	draw() {
 		const { first, end } = this.view;
 		const inside = this.event.countIn(first, end);
+		const what = this.event.kind === "rate" ? "" : this.event.kind === "duration" ? " time" : " sample";
 		const total = this.event.selectedTotal;
 		this.counts.textContent = (inside === total ? "" : `${Format.count(inside)} of `) + Format.count(total) +
-			(this.event.kind === "rate" ? "" : total === 1 ? " sample" : " samples");
+			(what && (total === 1 ? what : what + "s"));
 		this.element.dataset.inside = inside;
 		this.element.dataset.total = total;
 		this.plot.draw(first, end);

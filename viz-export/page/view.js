@@ -101,7 +101,7 @@ class View {
 
 	readColours() {
 		const style = getComputedStyle(document.documentElement);
-		for (const name of ["APP", "OS", "HW", "CPO", "other", "grid", "axis", "mark", "text", "phase-text", "paper"])
+		for (const name of ["APP", "OS", "HW", "CPO", "other", "grid", "axis", "mark", "text", "phase-text", "paper", "running", "waiting", "blocked"])
 			this.colours[name] = style.getPropertyValue("--" + name).trim();
 	}
 }

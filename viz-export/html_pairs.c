@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT */
+/* html_pairs.c - see html_pairs.h */
+#include "html_pairs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define PAIRS_MAX (1u << 20)
+/* Above this number of pairs, records of new processes count as PEM_HTML_OTHERS. */
+#define PAIRS_CROWDED (PAIRS_MAX / 2)
+
+struct pem_html_pairs *pem_html_pairs__new(void)
+{
+	struct pem_html_pairs *pairs = calloc(1, sizeof(*pairs));
+
+	if (!pairs)
+		return NULL;
+	pairs->capacity = 1024;
+	pairs->entry = calloc(pairs->capacity, sizeof(*pairs->entry));
+	if (!pairs->entry) {
+		free(pairs);
+		return NULL;
+	}
+	return pairs;
+}
+
+void pem_html_pairs__free(struct pem_html_pairs *pairs)
+{
+	if (!pairs)
+		return;
+	free(pairs->entry);
+	free(pairs);
+}
+
+/* Find the pair's entry, or the free entry where it belongs. */
+static struct pem_html_pair *probe(struct pem_html_pair *entry, uint32_t capacity,
+				   const struct pem_event *event, uint32_t pid)
+{
+	uint64_t hash = ((uint64_t)event->id << 32 | pid) * 0x9e3779b97f4a7c15ull;
+	uint32_t i = (uint32_t)(hash >> 32) & (capacity - 1);
+
+	while (entry[i].event && (entry[i].event != event || entry[i].pid != pid))
+		i = (i + 1) & (capacity - 1);
+	return &entry[i];
+}
+
+static int pairs_grow(struct pem_html_pairs *pairs)
+{
+	uint32_t capacity = pairs->capacity * 2, i;
+	struct pem_html_pair *entry = calloc(capacity, sizeof(*entry));
+
+	if (!entry)
+		return -ENOMEM;
+	for (i = 0; i < pairs->capacity; i++)
+		if (pairs->entry[i].event)
+			*probe(entry, capacity, pairs->entry[i].event, pairs->entry[i].pid) =
+				pairs->entry[i];
+	free(pairs->entry);
+	pairs->entry = entry;
+	pairs->capacity = capacity;
+	pairs->last = NULL;
+	return 0;
+}
+
+int pem_html_pairs__count(struct pem_html_pairs *pairs, const struct pem_record *record)
+{
+	uint32_t pid = record->pid;
+	struct pem_html_pair *pair;
+	int err;
+
+	if (pairs->last && pairs->last->event == record->event && pairs->last->pid == pid) {
+		pairs->last->count++;
+		return 0;
+	}
+	if (pairs->count * 2 >= pairs->capacity) {
+		err = pairs_grow(pairs);
+		if (err)
+			return err;
+	}
+	pair = probe(pairs->entry, pairs->capacity, record->event, pid);
+	if (!pair->event && pairs->count >= PAIRS_CROWDED) {
+		pid = PEM_HTML_OTHERS;
+		pair = probe(pairs->entry, pairs->capacity, record->event, pid);
+	}
+	if (!pair->event) {
+		if (pairs->count == PAIRS_MAX)
+			return -E2BIG;
+		pairs->count++;
+		pair->event = record->event;
+		pair->pid = pid;
+	}
+	pair->count++;
+	pairs->last = pair;
+	return 0;
+}
+
+struct pem_html_pair *pem_html_pairs__find(struct pem_html_pairs *pairs,
+					   const struct pem_record *record)
+{
+	struct pem_html_pair *pair = pairs->last;
+
+	if (pair && pair->event == record->event && pair->pid == record->pid)
+		return pair;
+	pair = probe(pairs->entry, pairs->capacity, record->event, record->pid);
+	if (!pair->event)
+		pair = probe(pairs->entry, pairs->capacity, record->event, PEM_HTML_OTHERS);
+	pairs->last = pair;
+	return pair->event ? pair : NULL;
+}
