@@ -16,9 +16,17 @@
 
 /* --- collecting --- */
 
-static struct report_call *row_of(struct report_times *t, uint32_t interval, uint32_t file)
+static uint64_t mix(uint64_t hash, uint64_t word)
 {
-	uint32_t *at = cli_map__at(&t->call_at, (uint64_t)interval << 32 | file);
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
+static struct report_call *row_of(struct report_times *t, const struct report_call *like)
+{
+	uint64_t of = mix(mix(0, (uint64_t)like->interval << 32 | like->file),
+			  (uint64_t)like->thread << 32 | like->phase);
+	uint32_t *at = cli_map__at(&t->call_at, of);
 
 	if (at == NULL)
 		return NULL;
@@ -26,7 +34,7 @@ static struct report_call *row_of(struct report_times *t, uint32_t interval, uin
 		if (pem_grow(&t->calls, sizeof(*t->calls), t->call_count + 1, &t->call_capacity) <
 		    0)
 			return NULL;
-		t->calls[t->call_count] = (struct report_call){.interval = interval, .file = file};
+		t->calls[t->call_count] = *like;
 		*at = (uint32_t)t->call_count++;
 	}
 	return &t->calls[*at];
@@ -48,13 +56,23 @@ static void add_result(struct report_call *row, const struct pem_interval *call,
 }
 
 int report_calls__add(struct report_times *t, uint32_t interval, const struct pem_ended *ended,
-		      const struct pem_record *record)
+		      const struct pem_record *record, const struct pem_interval *phase)
 {
 	const struct pem_interval *call = ended->interval;
-	struct report_call *row =
-		row_of(t, interval, call->file != NULL ? call->file->number : NO_FILE);
 	uint64_t ns = ended->end_ns > call->begin.time_ns ? ended->end_ns - call->begin.time_ns : 0;
+	struct report_call like = {.interval = interval,
+				   .file = call->file != NULL ? call->file->number : NO_FILE,
+				   .thread =
+					   call->thread != NULL ? call->thread->number : NO_THREAD,
+				   .phase = NO_INTERVAL};
+	struct report_call *row;
 
+	if (phase != NULL) {
+		like.phase = report_times__interval(t, phase);
+		if (like.phase == NO_INTERVAL)
+			return -ENOMEM;
+	}
+	row = row_of(t, &like);
 	if (row == NULL)
 		return -ENOMEM;
 	row->count++;
@@ -67,14 +85,25 @@ int report_calls__add(struct report_times *t, uint32_t interval, const struct pe
 
 /* --- rows for one question --- */
 
-static uint32_t interval_key(const struct report_call *call)
+static uint32_t key_of(const struct report_times *t, const struct report_call *call,
+		       enum report_key key)
 {
-	return call->interval;
-}
+	const struct pem_pass_thread *thread;
 
-static uint32_t file_key(const struct report_call *call)
-{
-	return call->file;
+	switch (key) {
+	case KEY_SYSCALL:
+		return call->interval;
+	case KEY_FILE:
+		return call->file;
+	case KEY_THREAD:
+		return call->thread;
+	case KEY_PHASE:
+		return call->phase;
+	default:
+		thread = pem_pass__thread(t->pass, call->thread);
+		return thread != NULL && thread->process != NULL ? thread->process->number
+								 : UINT32_MAX;
+	}
 }
 
 static int longer(const void *a, const void *b)
@@ -87,11 +116,11 @@ static int longer(const void *a, const void *b)
 }
 
 /*
- * Sum the rows that agree in key. NULL: each row by itself. The other number is that of the row in
+ * Sum the rows that agree in two keys, which may be one. The other numbers are those of the row in
  * which most time went. The caller frees the result. NULL: no memory.
  */
-static struct report_call *sum(const struct report_times *t,
-			       uint32_t (*key)(const struct report_call *), size_t *count)
+static struct report_call *sum(const struct report_times *t, enum report_key first,
+			       enum report_key second, size_t *count)
 {
 	struct report_call *rows = calloc(t->call_count + 1, sizeof(*rows));
 	uint64_t *largest = calloc(t->call_count + 1, sizeof(*largest));
@@ -101,24 +130,25 @@ static struct report_call *sum(const struct report_times *t,
 	*count = 0;
 	for (i = 0; rows != NULL && largest != NULL && i < t->call_count; i++) {
 		const struct report_call *call = &t->calls[i];
-		uint32_t *index = cli_map__at(&at, key != NULL ? key(call) : i), k;
+		uint64_t key = (uint64_t)key_of(t, call, first) << 32 | key_of(t, call, second);
+		uint32_t *index = cli_map__at(&at, key);
+		struct report_call *row, before;
 
 		if (index == NULL)
 			break;
 		if (*index == UINT32_MAX)
 			*index = (uint32_t)(*count)++;
-		k = *index;
-		if (call->total_ns >= largest[k]) {
-			largest[k] = call->total_ns;
-			rows[k].interval = call->interval;
-			rows[k].file = call->file;
+		row = &rows[*index];
+		before = *row;
+		if (call->total_ns >= largest[*index]) {
+			largest[*index] = call->total_ns;
+			*row = *call;
 		}
-		rows[k].count += call->count;
-		rows[k].total_ns += call->total_ns;
-		rows[k].errors += call->errors;
-		rows[k].bytes += call->bytes;
-		if (call->most_ns > rows[k].most_ns)
-			rows[k].most_ns = call->most_ns;
+		row->count = before.count + call->count;
+		row->total_ns = before.total_ns + call->total_ns;
+		row->errors = before.errors + call->errors;
+		row->bytes = before.bytes + call->bytes;
+		row->most_ns = call->most_ns > before.most_ns ? call->most_ns : before.most_ns;
 	}
 	if (rows != NULL)
 		qsort(rows, *count, sizeof(*rows), longer);
@@ -162,25 +192,95 @@ static void count_columns(struct cli_table *table)
 	cli_table__column(table, "MOVED", CLI_RIGHT);
 }
 
+static const char *key_words(const struct report_times *t, const struct report_call *row,
+			     enum report_key key)
+{
+	const struct pem_pass_thread *thread = pem_pass__thread(t->pass, row->thread);
+
+	switch (key) {
+	case KEY_SYSCALL:
+		return call_name(t, row);
+	case KEY_FILE:
+		return file_name(t, row);
+	case KEY_PHASE:
+		return row->phase != NO_INTERVAL ? report_times__title(&t->intervals[row->phase])
+						 : "(in no phase)";
+	case KEY_THREAD:
+		return thread != NULL
+			       ? cli_format("%.40s %u",
+					    thread->process != NULL ? thread->process->name : "?",
+					    thread->tid)
+			       : "?";
+	default:
+		if (thread == NULL || thread->process == NULL)
+			return "?";
+		return cli_format(
+			"%.60s %u",
+			report_times__process_words(t, thread->process, thread->process->name),
+			thread->process->pid);
+	}
+}
+
+static const char *const key_titles[REPORT_KEYS] = {
+	[KEY_SYSCALL] = "SYSTEM CALL", [KEY_FILE] = "FILE",   [KEY_PROCESS] = "PROCESS",
+	[KEY_THREAD] = "THREAD",       [KEY_PHASE] = "PHASE",
+};
+
+/* Rows of one value of the first key stand together, in the order of their sums. */
+static void print_pair(const struct report *r)
+{
+	const struct report_times *t = r->times;
+	enum report_key first = r->pair[0], second = r->pair[1];
+	struct cli_table *table = cli_table__new(stdout);
+	struct report_call *groups, *rows;
+	size_t i, k, group_count, count;
+
+	groups = sum(t, first, first, &group_count);
+	rows = sum(t, first, second, &count);
+	/* What is long stands last, where it wraps. */
+	cli_table__column(table, key_titles[first == KEY_FILE ? second : first], CLI_LEFT);
+	if (first != KEY_FILE && second != KEY_FILE)
+		cli_table__column(table, key_titles[second], CLI_LEFT);
+	count_columns(table);
+	if (first == KEY_FILE || second == KEY_FILE)
+		cli_table__column(table, key_titles[KEY_FILE], CLI_LEFT);
+	for (i = 0; groups != NULL && rows != NULL && i < group_count; i++) {
+		for (k = 0; k < count; k++) {
+			if (key_of(t, &rows[k], first) != key_of(t, &groups[i], first))
+				continue;
+			cli_table__row(table, CLI_PLAIN);
+			cli_table__cell(table,
+					key_words(t, &rows[k], first == KEY_FILE ? second : first));
+			if (first != KEY_FILE && second != KEY_FILE)
+				cli_table__cell(table, key_words(t, &rows[k], second));
+			count_cells(table, &rows[k]);
+			if (first == KEY_FILE || second == KEY_FILE)
+				cli_table__cell(table, key_words(t, &rows[k], KEY_FILE));
+		}
+	}
+	report__heading("System calls");
+	cli_table__print(table);
+	free(groups);
+	free(rows);
+}
+
 static void print_calls(const struct report_times *t, enum report_by by)
 {
 	size_t most = by == REPORT_ALL ? ROWS_MOST : SIZE_MAX;
-	bool by_file = by == REPORT_SYSCALL_FILE;
 	struct cli_table *table = cli_table__new(stdout);
 	struct report_call *rows;
 	size_t i, count;
 
-	rows = sum(t, by_file ? NULL : interval_key, &count);
+	rows = sum(t, KEY_SYSCALL, KEY_SYSCALL, &count);
 	cli_table__column(table, "SYSTEM CALL", CLI_LEFT);
 	count_columns(table);
 	if (by != REPORT_ALL)
-		cli_table__column(table, by_file ? "FILE" : "MOST TIME ON", CLI_LEFT);
+		cli_table__column(table, "MOST TIME ON", CLI_LEFT);
 	for (i = 0; rows != NULL && i < count && i < most; i++) {
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, call_name(t, &rows[i]));
 		count_cells(table, &rows[i]);
-		cli_table__cell(table,
-				by_file || rows[i].file != NO_FILE ? file_name(t, &rows[i]) : "");
+		cli_table__cell(table, rows[i].file != NO_FILE ? file_name(t, &rows[i]) : "");
 	}
 	report__heading("System calls");
 	cli_table__print(table);
@@ -195,7 +295,7 @@ static void print_files(const struct report_times *t, size_t most)
 	struct report_call *rows;
 	size_t i, count, shown = 0;
 
-	rows = sum(t, file_key, &count);
+	rows = sum(t, KEY_FILE, KEY_FILE, &count);
 	count_columns(table);
 	cli_table__column(table, "MOST IN", CLI_LEFT);
 	cli_table__column(table, "FILE", CLI_LEFT);
@@ -221,7 +321,9 @@ void report_calls__print(const struct report *r, enum report_by by)
 
 	if (t->call_count == 0)
 		return;
-	if (by == REPORT_ALL || by == REPORT_SYSCALL || by == REPORT_SYSCALL_FILE)
+	if (by == REPORT_PAIR)
+		print_pair(r);
+	if (by == REPORT_ALL || by == REPORT_SYSCALL)
 		print_calls(t, by);
 	if ((by == REPORT_ALL && pem_pass__file_count(t->pass) != 0) || by == REPORT_FILE)
 		print_files(t, by == REPORT_ALL ? ROWS_MOST : SIZE_MAX);
@@ -241,19 +343,40 @@ static struct json_object *entry_json(const struct report_call *row)
 	return entry;
 }
 
+static void key_json(struct json_object *entry, const struct report_times *t,
+		     const struct report_call *row, enum report_key key)
+{
+	const struct pem_pass_thread *thread = pem_pass__thread(t->pass, row->thread);
+
+	if (key == KEY_SYSCALL)
+		cli_json__text(entry, "call", call_name(t, row));
+	if (key == KEY_FILE && row->file != NO_FILE)
+		cli_json__text(entry, "file", pem_pass__file(t->pass, row->file)->path);
+	if (key == KEY_PHASE && row->phase != NO_INTERVAL)
+		cli_json__text(entry, "phase", key_words(t, row, KEY_PHASE));
+	if (key == KEY_THREAD && thread != NULL)
+		cli_json__count(entry, "tid", thread->tid);
+	if ((key == KEY_THREAD || key == KEY_PROCESS) && thread != NULL &&
+	    thread->process != NULL) {
+		cli_json__count(entry, "pid", thread->process->pid);
+		cli_json__text(entry, "process", thread->process->name);
+	}
+}
+
 void report_calls__json(const struct report *r, struct json_object *object)
 {
-	const struct report_times *t = r->times;
+	enum report_key first = r->has_pair ? r->pair[0] : KEY_SYSCALL;
+	enum report_key second = r->has_pair ? r->pair[1] : KEY_FILE;
 	struct json_object *array = json_object_new_array(), *entry;
+	const struct report_times *t = r->times;
 	struct report_call *rows;
 	size_t i, count;
 
-	rows = sum(t, NULL, &count);
+	rows = sum(t, first, second, &count);
 	for (i = 0; rows != NULL && i < count; i++) {
 		entry = entry_json(&rows[i]);
-		cli_json__text(entry, "call", call_name(t, &rows[i]));
-		if (rows[i].file != NO_FILE)
-			cli_json__text(entry, "file", pem_pass__file(t->pass, rows[i].file)->path);
+		key_json(entry, t, &rows[i], first);
+		key_json(entry, t, &rows[i], second);
 		json_object_array_add(array, entry);
 	}
 	json_object_object_add(object, "system_calls", array);

@@ -11,7 +11,8 @@ enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
 	 "One table only: by layer, process, thread, event, site, state, wait, interval, "
-	 "function, file, syscall or syscall,file."},
+	 "function, file or syscall; or system calls by two of phase, process, thread, syscall and "
+	 "file, as phase,syscall."},
 	{OPT_CORRELATE, "correlate", NULL,
 	 "Show which metrics rise and fall with cycles per instruction, and with durations."},
 	{OPT_WITH, "with", "TEXT", "With --correlate: the metrics whose names contain the text."},
@@ -19,24 +20,50 @@ static const struct cli_option options[] = {
 	{0},
 };
 
-static int parse_by(const char *word, enum report_by *by)
+/* Parse two words with a comma between, such as "phase,syscall". */
+static int parse_pair(const char *word, enum report_key pair[2])
+{
+	static const char *const words[REPORT_KEYS] = {
+		[KEY_SYSCALL] = "syscall", [KEY_FILE] = "file",   [KEY_PROCESS] = "process",
+		[KEY_THREAD] = "thread",   [KEY_PHASE] = "phase",
+	};
+	const char *comma = strchr(word, ',');
+	unsigned int i, found = 0;
+
+	for (i = 0; comma != NULL && i < REPORT_KEYS; i++) {
+		if (strlen(words[i]) == (size_t)(comma - word) &&
+		    strncmp(words[i], word, (size_t)(comma - word)) == 0) {
+			pair[0] = (enum report_key)i;
+			found |= 1;
+		}
+		if (strcmp(words[i], comma + 1) == 0) {
+			pair[1] = (enum report_key)i;
+			found |= 2;
+		}
+	}
+	return found == 3 && pair[0] != pair[1] ? 0 : -1;
+}
+
+static int parse_by(const char *word, enum report_by *by, struct report *report)
 {
 	static const char *const words[] = {
 		[REPORT_LAYER] = "layer",       [REPORT_PROCESS] = "process",
 		[REPORT_THREAD] = "thread",     [REPORT_EVENT] = "event",
 		[REPORT_SITE] = "site",         [REPORT_STATE] = "state",
 		[REPORT_INTERVAL] = "interval", [REPORT_FILE] = "file",
-		[REPORT_SYSCALL] = "syscall",   [REPORT_SYSCALL_FILE] = "syscall,file",
-		[REPORT_FUNCTION] = "function", [REPORT_WAIT] = "wait",
+		[REPORT_SYSCALL] = "syscall",   [REPORT_FUNCTION] = "function",
+		[REPORT_WAIT] = "wait",         [REPORT_PAIR] = "",
 	};
 	unsigned int i;
 
 	for (i = REPORT_LAYER; i < REPORT_BY_COUNT; i++)
-		if (strcmp(words[i], word) == 0) {
+		if (*words[i] != '\0' && strcmp(words[i], word) == 0) {
 			*by = (enum report_by)i;
 			return 0;
 		}
-	return -1;
+	*by = REPORT_PAIR;
+	report->has_pair = parse_pair(word, report->pair) == 0;
+	return report->has_pair ? 0 : -1;
 }
 
 static int run(const struct cli_verb *verb, int argc, char **argv)
@@ -56,11 +83,12 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			correlate = true;
 		else if (code == OPT_WITH)
 			with = optarg;
-		else if (parse_by(optarg, &by) < 0)
+		else if (parse_by(optarg, &by, &report) < 0)
 			return cli_usage_error(
 				verb,
 				"--by %s: there is layer, process, thread, event, site, state, "
-				"wait, interval, function, file, syscall and syscall,file",
+				"wait, interval, function, file and syscall; and for system calls "
+				"two of phase, process, thread, syscall and file, as phase,syscall",
 				optarg);
 	}
 	if (optind + 1 != argc)

@@ -19,11 +19,13 @@ enum report_by {
 	REPORT_INTERVAL,
 	REPORT_FILE,
 	REPORT_SYSCALL,
-	REPORT_SYSCALL_FILE,
+	REPORT_PAIR, /* system calls by two of enum report_key */
 	REPORT_FUNCTION,
 	REPORT_WAIT,
 	REPORT_BY_COUNT
 };
+
+enum report_key { KEY_SYSCALL, KEY_FILE, KEY_PROCESS, KEY_THREAD, KEY_PHASE, REPORT_KEYS };
 
 enum { LAYER_APP, LAYER_OS, LAYER_HW, LAYER_CPO, LAYER_OTHER, LAYERS };
 
@@ -112,6 +114,8 @@ struct report {
 	struct report_counter *counters;
 	size_t counter_count, counter_capacity;
 	struct report_page_samples *samples;
+	enum report_key pair[2]; /* of REPORT_PAIR */
+	bool has_pair;
 	struct report_sites *sites; /* NULL: nobody asked for them */
 	struct report_times *times;
 	struct report_step *steps;
@@ -234,7 +238,7 @@ const char *report_waits__sentence(const struct report *report);
 
 struct report_calls;
 void report_calls__print(const struct report *report, enum report_by by);
-/* Add the member "system_calls": calls of one name on one file. */
+/* Add the member "system_calls": of the report's pair, or calls of one name on one file. */
 void report_calls__json(const struct report *report, struct json_object *object);
 
 /* --- processes and threads (processes_print.c) --- */

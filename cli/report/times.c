@@ -89,7 +89,7 @@ uint32_t report_times__interval(struct report_times *t, const struct pem_interva
 }
 
 static int end_interval(struct report_times *t, const struct pem_ended *ended,
-			const struct pem_record *record)
+			const struct pem_record *record, const struct pem_interval *phase)
 {
 	uint32_t index = report_times__interval(t, ended->interval);
 	struct report_interval *row;
@@ -111,7 +111,7 @@ static int end_interval(struct report_times *t, const struct pem_ended *ended,
 		row->most_ns = ns;
 	if (!row->is_call || record == NULL || ended->outcome != PEM_INTERVAL_ENDED)
 		return 0;
-	return report_calls__add(t, index, ended, record);
+	return report_calls__add(t, index, ended, record, phase);
 }
 
 static int block_in(struct report_times *t, const struct pem_span *span, uint64_t ns)
@@ -167,7 +167,7 @@ int report_times__add(struct report_times *t, const struct pem_record *record,
 	for (i = 0; rc == 0 && i < around->span_count; i++)
 		rc = add_span(t, &around->spans[i]);
 	for (i = 0; rc == 0 && i < around->ended_count; i++)
-		rc = end_interval(t, &around->ended[i], record);
+		rc = end_interval(t, &around->ended[i], record, around->phase);
 	return rc;
 }
 

@@ -31,10 +31,12 @@ struct report_blocked {
 #define NO_INTERVAL UINT32_MAX
 #define NO_FILE UINT32_MAX
 
-/* System calls of one name on one file. */
+/* System calls of one name by one thread in one phase on one file. */
 struct report_call {
 	uint32_t interval; /* index */
 	uint32_t file; /* number of the pass, or NO_FILE: on none, or unknown */
+	uint32_t thread; /* number of the pass, or NO_THREAD */
+	uint32_t phase; /* index of the phase's intervals, or NO_INTERVAL: in none */
 	uint64_t count, total_ns, most_ns;
 	uint64_t errors; /* of these, calls that failed */
 	uint64_t bytes; /* that they have moved, of calls that return that */
@@ -70,7 +72,7 @@ struct report_times {
 	struct cli_map wait_at; /* key: hash of thread, waker, interval, file and lock */
 	struct report_call *calls;
 	size_t call_count, call_capacity;
-	struct cli_map call_at; /* key: interval and file */
+	struct cli_map call_at; /* key: hash of what the row is of */
 	struct cli_map interval_at; /* key: hash of group and title */
 	struct cli_map blocked_at; /* key: thread and interval */
 };
@@ -89,6 +91,6 @@ int report_waits__add(struct report_times *times, const struct pem_span *span, u
  * Add a system call that the record ended. interval: index of its name. Returns 0 or -ENOMEM.
  */
 int report_calls__add(struct report_times *times, uint32_t interval, const struct pem_ended *ended,
-		      const struct pem_record *record);
+		      const struct pem_record *record, const struct pem_interval *phase);
 
 #endif

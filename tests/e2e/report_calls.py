@@ -80,7 +80,7 @@ def what_failed_is_counted():
 
 @test
 def sums_are_those_of_the_records():
-    "calls, failures and bytes by name are those that a script counts in the exported records"
+    "calls, failures and bytes by name, and by process and name, are those that a script counts in the exported records"
     trace = recorded("ls -lR /usr/include/linux | sort | tail -3")
     table = os.path.join(tmp(), "t.csv")
     equal(run([PEM, "export", "--to", "csv", "-o", table, trace])[0], 0, "status of export")
@@ -92,17 +92,26 @@ def sums_are_those_of_the_records():
                 begun[thread] = row["number"]
             elif row["event"] == "OS::Syscall::Exit" and thread in begun:
                 name, result = begun.pop(thread), int(row["result"])
-                sums = counted.setdefault(name, [0, 0, 0])
+                sums = counted.setdefault((row["pid"], name), [0, 0, 0])
                 sums[0] += 1
                 sums[1] += -4096 < result < 0
                 sums[2] += result if result > 0 and name in ("read", "write") else 0
+    by_name = {}
+    for (_, name), sums in counted.items():
+        by_name[name] = [a + b for a, b in zip(by_name.get(name, [0, 0, 0]), sums)]
     found = {}
     for call in calls_of(trace):
         sums = found.setdefault(call["call"], [0, 0, 0])
         for i, key in enumerate(("count", "failed", "moved_bytes")):
             sums[i] += call[key]
     for name in ("read", "write", "openat", "close", "mmap", "getdents64", "execve"):
-        equal(found.get(name), counted.get(name), name)
+        equal(found.get(name), by_name.get(name), name)
+    pairs = json.loads(report(trace, "--by", "process,syscall", "--json"))["system_calls"]
+    for call in pairs:
+        if call["call"] in ("read", "write", "openat", "close"):
+            equal([call["count"], call["failed"], call["moved_bytes"]], counted[str(call["pid"]), call["call"]],
+                  "%s of process %d" % (call["call"], call["pid"]))
+    counted = by_name
     equal(set(found), set(counted), "names")
 
 
@@ -118,9 +127,24 @@ def tables_for_people():
     assert any(line.startswith("getdents64") and line.endswith("/usr/share") for line in text.splitlines()), text
     text = report(trace)
     assert "System calls" in text and "Files, by the time" in text, text
-    rc, _, err = run([PEM, "report", "--by", "file,syscall", trace])
-    equal(rc, 1, "status of a combination that is not there")
-    assert "syscall,file" in err, err
+    for wrong in ("file,file", "file,layer", "syscall,", ",file", "syscall,file,process"):
+        rc, _, err = run([PEM, "report", "--by", wrong, trace])
+        equal(rc, 1, "status of --by " + wrong)
+        assert "phase,syscall" in err, err
+
+
+@test
+def why_a_phase_was_slow():
+    "--by phase,syscall tells the system calls of each phase apart"
+    command = "%s mark begin slow && sleep 0.2; %s mark end slow; %s mark run quick -- ls /usr/share >/dev/null" % (PEM, PEM, PEM)
+    trace = recorded(command, EVENTS + ",APP::Phase")
+    calls = json.loads(report(trace, "--by", "phase,syscall", "--json"))["system_calls"]
+    slept = [c for c in calls if c["call"] == "clock_nanosleep"]
+    equal([(c.get("phase"), c["count"]) for c in slept], [("slow", 1)], "sleeps")
+    files = json.loads(report(trace, "--by", "phase,file", "--json"))["system_calls"]
+    equal({c.get("phase") for c in files if c.get("file") == "/usr/share"}, {"quick"}, "phases of the folder that ls read")
+    text = report(trace, "--by", "phase,syscall")
+    assert any(line.startswith("slow ") and "clock_nanosleep" in line for line in text.splitlines()), text
 
 
 @test
