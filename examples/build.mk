@@ -4,10 +4,12 @@
 #   hello			includes a generated header only
 #   between_collections	uses PEMAPI: linked with libpem
 #   watch		uses PEMAPI on another program
+#   umt			a program to look at: docs/umt.md
 
-EXAMPLES := hello between_collections watch shop
+EXAMPLES := hello between_collections watch shop umt
 COLLECTOR := $(B)/obj/examples/collector.o
 CFLAGS_examples_shop := -I$(B)/gen/stubs
+CFLAGS_examples_umt := -I$(B)/gen/stubs
 ALL += $(EXAMPLES:%=$(B)/examples/%)
 
 $(EXAMPLES:%=$(B)/examples/%): $(B)/examples/%: $(B)/obj/examples/%.o $(LIBPEM)
