@@ -70,10 +70,13 @@ def report(bench, case, unit, values, peer=None, theirs=(), note="", digits=3, *
 
 
 class Folder:
-    """A folder of ours on tmpfs, with PEM_RUNTIME_DIR in it; gone in the end."""
+    """A folder of ours on tmpfs, or on the disk of TMPDIR, with PEM_RUNTIME_DIR in it; gone in the end."""
+
+    def __init__(self, memory=True):
+        self.where = MEMORY if memory else None
 
     def __enter__(self):
-        self.path = tempfile.mkdtemp(prefix="pem-bench-", dir=MEMORY)
+        self.path = tempfile.mkdtemp(prefix="pem-bench-", dir=self.where)
         os.environ["PEM_RUNTIME_DIR"] = self.runtime = os.path.join(self.path, "run")
         return self
 

@@ -203,6 +203,8 @@ struct cli_map {
  * NULL: no memory.
  */
 uint32_t *cli_map__at(struct cli_map *map, uint64_t key);
+/* The number of a key, or UINT32_MAX: the map does not have it. */
+uint32_t cli_map__value(const struct cli_map *map, uint64_t key);
 void cli_map__free(struct cli_map *map);
 
 /* A list of names. All zero is an empty list. */

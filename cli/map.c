@@ -66,6 +66,14 @@ uint32_t *cli_map__at(struct cli_map *map, uint64_t key)
 	return &entry->value;
 }
 
+uint32_t cli_map__value(const struct cli_map *map, uint64_t key)
+{
+	const struct cli_map_entry *entry =
+		map->capacity != 0 ? find(map->entries, map->capacity, key) : NULL;
+
+	return entry != NULL && entry->used ? entry->value : UINT32_MAX;
+}
+
 void cli_map__free(struct cli_map *map)
 {
 	free(map->entries);

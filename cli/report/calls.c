@@ -226,41 +226,83 @@ static const char *const key_titles[REPORT_KEYS] = {
 	[KEY_THREAD] = "THREAD",       [KEY_PHASE] = "PHASE",
 };
 
-/* Rows of one value of the first key stand together, in the order of their sums. */
+/* A row, and where the sum of its first key stands. */
+struct ranked {
+	struct report_call call;
+	size_t rank;
+};
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return longer(&x->call, &y->call);
+}
+
+/*
+ * The rows of a pair: those of one value of the first key together, in the order of their sums. The
+ * caller frees the result. NULL: no memory.
+ */
+static struct ranked *rank_rows(const struct report_times *t, const enum report_key *pair,
+				size_t *count)
+{
+	size_t group_count = 0, i;
+	struct report_call *groups, *rows;
+	struct ranked *ranked = NULL;
+	struct cli_map ranks = {0};
+	uint32_t *at;
+
+	groups = sum(t, pair[0], pair[0], &group_count);
+	rows = sum(t, pair[0], pair[1], count);
+	if (groups != NULL && rows != NULL)
+		ranked = calloc(*count + 1, sizeof(*ranked));
+	for (i = 0; ranked != NULL && i < group_count; i++) {
+		at = cli_map__at(&ranks, key_of(t, &groups[i], pair[0]));
+		if (at != NULL)
+			*at = (uint32_t)i;
+	}
+	for (i = 0; ranked != NULL && i < *count; i++) {
+		at = cli_map__at(&ranks, key_of(t, &rows[i], pair[0]));
+		ranked[i] = (struct ranked){rows[i], at != NULL ? *at : SIZE_MAX};
+	}
+	if (ranked != NULL)
+		qsort(ranked, *count, sizeof(*ranked), by_rank);
+	free(groups);
+	free(rows);
+	cli_map__free(&ranks);
+	return ranked;
+}
+
 static void print_pair(const struct report *r)
 {
 	const struct report_times *t = r->times;
-	enum report_key first = r->pair[0], second = r->pair[1];
-	struct cli_table *table = cli_table__new(stdout);
-	struct report_call *groups, *rows;
-	size_t i, k, group_count, count;
-
-	groups = sum(t, first, first, &group_count);
-	rows = sum(t, first, second, &count);
+	bool has_file = r->pair[0] == KEY_FILE || r->pair[1] == KEY_FILE;
 	/* What is long stands last, where it wraps. */
-	cli_table__column(table, key_titles[first == KEY_FILE ? second : first], CLI_LEFT);
-	if (first != KEY_FILE && second != KEY_FILE)
-		cli_table__column(table, key_titles[second], CLI_LEFT);
+	enum report_key first = r->pair[0] == KEY_FILE ? r->pair[1] : r->pair[0];
+	struct cli_table *table = cli_table__new(stdout);
+	struct ranked *rows;
+	size_t i, count;
+
+	rows = rank_rows(t, r->pair, &count);
+	cli_table__column(table, key_titles[first], CLI_LEFT);
+	if (!has_file)
+		cli_table__column(table, key_titles[r->pair[1]], CLI_LEFT);
 	count_columns(table);
-	if (first == KEY_FILE || second == KEY_FILE)
+	if (has_file)
 		cli_table__column(table, key_titles[KEY_FILE], CLI_LEFT);
-	for (i = 0; groups != NULL && rows != NULL && i < group_count; i++) {
-		for (k = 0; k < count; k++) {
-			if (key_of(t, &rows[k], first) != key_of(t, &groups[i], first))
-				continue;
-			cli_table__row(table, CLI_PLAIN);
-			cli_table__cell(table,
-					key_words(t, &rows[k], first == KEY_FILE ? second : first));
-			if (first != KEY_FILE && second != KEY_FILE)
-				cli_table__cell(table, key_words(t, &rows[k], second));
-			count_cells(table, &rows[k]);
-			if (first == KEY_FILE || second == KEY_FILE)
-				cli_table__cell(table, key_words(t, &rows[k], KEY_FILE));
-		}
+	for (i = 0; rows != NULL && i < count; i++) {
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, key_words(t, &rows[i].call, first));
+		if (!has_file)
+			cli_table__cell(table, key_words(t, &rows[i].call, r->pair[1]));
+		count_cells(table, &rows[i].call);
+		if (has_file)
+			cli_table__cell(table, key_words(t, &rows[i].call, KEY_FILE));
 	}
 	report__heading("System calls");
 	cli_table__print(table);
-	free(groups);
 	free(rows);
 }
 

@@ -427,6 +427,8 @@ int report__collect(struct report *report, const char *directory)
 		rc = report_times__new(report);
 	if (rc == 0)
 		rc = read_records(report, &c);
+	if (rc == 0)
+		rc = report_times__finish(report->times);
 	if (rc == 0 && report->sites != NULL)
 		rc = report_sites__finish(report->sites, report);
 	if (rc == 0) {

@@ -214,6 +214,8 @@ struct pem_pass *report_times__pass(const struct report *report);
  */
 int report_times__add(struct report_times *times, const struct pem_record *record,
 		      const struct pem_around *around);
+/* Index the processes, after the last record. Returns 0 or -ENOMEM. */
+int report_times__finish(struct report_times *times);
 /* The last process of a number. NULL: none is known. */
 const struct pem_pass_process *report_times__process(const struct report_times *times,
 						     uint32_t pid);

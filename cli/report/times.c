@@ -46,6 +46,8 @@ void report_times__free(struct report_times *t)
 	free(t->calls);
 	free(t->waits);
 	cli_map__free(&t->wait_at);
+	cli_map__free(&t->process_at);
+	cli_map__free(&t->name_at);
 	cli_map__free(&t->call_at);
 	cli_map__free(&t->interval_at);
 	cli_map__free(&t->blocked_at);
@@ -185,30 +187,42 @@ const struct report_blocked *report_times__longest(const struct report_times *t,
 
 /* --- which process --- */
 
-const struct pem_pass_process *report_times__process(const struct report_times *t, uint32_t pid)
+int report_times__finish(struct report_times *t)
 {
-	size_t i = pem_pass__process_count(t->pass);
+	const struct pem_pass_process *process;
+	uint32_t *at;
+	size_t i;
 
-	while (i-- > 0)
-		if (pem_pass__process(t->pass, i)->pid == pid)
-			return pem_pass__process(t->pass, i);
-	return NULL;
+	for (i = 0; i < pem_pass__process_count(t->pass); i++) {
+		process = pem_pass__process(t->pass, i);
+		at = cli_map__at(&t->process_at, process->pid);
+		if (at == NULL)
+			return -ENOMEM;
+		*at = (uint32_t)i;
+		at = cli_map__at(&t->name_at, hash(14695981039346656037ull, process->name));
+		if (at == NULL)
+			return -ENOMEM;
+		*at = *at == UINT32_MAX ? 1 : *at + 1;
+	}
+	return 0;
 }
 
-/* Do several processes have this one's name? */
-static bool is_ambiguous(const struct report_times *t, const struct pem_pass_process *process)
+const struct pem_pass_process *report_times__process(const struct report_times *t, uint32_t pid)
 {
-	size_t i, same = 0;
+	uint32_t number = cli_map__value(&t->process_at, pid);
 
-	for (i = 0; i < pem_pass__process_count(t->pass) && same < 2; i++)
-		same += strcmp(pem_pass__process(t->pass, i)->name, process->name) == 0;
-	return same > 1;
+	return number != UINT32_MAX ? pem_pass__process(t->pass, number) : NULL;
 }
 
 const char *report_times__process_words(const struct report_times *t,
 					const struct pem_pass_process *process, const char *name)
 {
-	if (process == NULL || process->arguments[0] == '\0' || !is_ambiguous(t, process))
+	uint32_t same;
+
+	if (process == NULL || process->arguments[0] == '\0')
+		return name;
+	same = cli_map__value(&t->name_at, hash(14695981039346656037ull, process->name));
+	if (same == UINT32_MAX || same < 2)
 		return name;
 	return cli_format("%.40s%s", process->arguments,
 			  strlen(process->arguments) > 40 ? "..." : "");

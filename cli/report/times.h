@@ -73,6 +73,8 @@ struct report_times {
 	struct report_call *calls;
 	size_t call_count, call_capacity;
 	struct cli_map call_at; /* key: hash of what the row is of */
+	struct cli_map process_at; /* key: pid; value: number of its last process */
+	struct cli_map name_at; /* key: hash of a process's name; value: how many have it */
 	struct cli_map interval_at; /* key: hash of group and title */
 	struct cli_map blocked_at; /* key: thread and interval */
 };
