@@ -161,11 +161,6 @@ static int has_value(const struct pem_event *event)
 	       pem_event__field_by_role(event, PEM_ROLE_VALUE) >= 0;
 }
 
-static int has_duration(const struct pem_event *event)
-{
-	return event->meaning == PEM_MEANS_INTERVAL_BEGIN;
-}
-
 /* Maximum of cells that a page with this number of bins writes. */
 static double page_cells(const struct pem_html_data *data, uint32_t bins)
 {
@@ -176,9 +171,7 @@ static double page_cells(const struct pem_html_data *data, uint32_t bins)
 		double records = 2 * (double)data->series[i].count;
 
 		cells += (records < bins ? records : bins) *
-			 (has_value(data->series[i].event) || has_duration(data->series[i].event)
-				  ? 5
-				  : 1);
+			 (has_value(data->series[i].event) ? 4 : 1);
 	}
 	return cells;
 }
@@ -220,12 +213,6 @@ static int make_bins(struct pem_html_data *data)
 		series->bins = calloc(data->bin_count, sizeof(*series->bins));
 		if (!series->bins)
 			return -ENOMEM;
-		if (has_duration(series->event)) {
-			series->durations = calloc(data->bin_count, sizeof(*series->durations));
-			series->ended = calloc(data->bin_count, sizeof(*series->ended));
-			if (!series->durations || !series->ended)
-				return -ENOMEM;
-		}
 		if (!has_value(series->event))
 			continue;
 		series->values = calloc(data->bin_count, sizeof(*series->values));
@@ -288,7 +275,47 @@ static void add_value(struct pem_html_data *data, struct pem_html_series *series
 		data->bad_values++;
 }
 
-static int add(struct pem_html_data *data, const struct pem_record *record)
+static int add_ended(struct pem_html_data *data, const struct pem_ended *ended,
+		     const struct pem_record *record)
+{
+	uint32_t node = (uint32_t)ended->interval->user[0] - 1;
+
+	if (ended->interval->user[0] == 0)
+		node = pem_html_tree__begin(&data->tree, ended->interval,
+					    process_of(data, ended->interval->begin.pid));
+	if (node == PEM_HTML_NO_NODE)
+		return -ENOMEM;
+	pem_html_tree__end(&data->tree, node, ended);
+	if (pem_event__is_phase(ended->interval->begin.event))
+		pem_html_phases__add(&data->phases, ended, record);
+	return pem_html_lanes__interval(&data->lanes, ended, node);
+}
+
+/* Add what ended or became known. record NULL: there is none. */
+static int add_around(struct pem_html_data *data, const struct pem_record *record,
+		      const struct pem_around *around)
+{
+	size_t i;
+	int err = 0;
+
+	for (i = 0; !err && i < around->span_count; i++)
+		err = pem_html_lanes__span(&data->lanes, &around->spans[i]);
+	for (i = 0; !err && i < around->ended_count; i++)
+		err = add_ended(data, &around->ended[i], record);
+	if (err || !record)
+		return err;
+	if (around->begun &&
+	    pem_html_tree__begin(&data->tree, around->begun, process_of(data, record->pid)) ==
+		    PEM_HTML_NO_NODE)
+		return -ENOMEM;
+	if (around->is_unmatched && record->event->meaning == PEM_MEANS_INTERVAL_END &&
+	    strcmp(record->event->layer, "OS") && record->event->level <= PEM_LEVEL_INFO)
+		data->phases.unmatched++;
+	return around->partner ? pem_html_lanes__message(&data->lanes, record, around) : 0;
+}
+
+static int add(struct pem_html_data *data, const struct pem_record *record,
+	       const struct pem_around *around)
 {
 	struct pem_html_pair *pair = pem_html_pairs__find(data->pairs, record);
 	struct pem_html_series *series;
@@ -299,54 +326,9 @@ static int add(struct pem_html_data *data, const struct pem_record *record)
 	series->bins[bin_of(data, record->time_ns)]++;
 	if (series->values)
 		add_value(data, series, record);
-	return 0;
-}
-
-const char *pem_html__interval_name(const struct pem_interval *interval)
-{
-	const char *group = interval->begin.event->group, *title = pem_interval__title(interval);
-	const char *colon = strrchr(group, ':');
-
-	return colon && !strcmp(colon + 1, title) ? group : title;
-}
-
-/* Add an interval's length to the series of its begin, where it ended. */
-static void add_duration(struct pem_html_data *data, const struct pem_ended *ended)
-{
-	const struct pem_record *begin = &ended->interval->begin;
-	struct pem_html_pair *pair = pem_html_pairs__find(data->pairs, begin);
-	struct pem_html_series *series = pair ? &data->series[pair->series] : NULL;
-	uint32_t bin;
-
-	if (!series || !series->durations || ended->outcome != PEM_INTERVAL_ENDED ||
-	    ended->end_ns < begin->time_ns)
-		return;
-	bin = bin_of(data, ended->end_ns);
-	series->durations[bin] += (double)(ended->end_ns - begin->time_ns);
-	series->ended[bin]++;
-}
-
-/* What the pass says beside a record, or at the trace's end. Returns 0 or -ENOMEM. */
-static int add_around(struct pem_html_data *data, const struct pem_around *around)
-{
-	size_t i;
-
-	for (i = 0; i < around->ended_count; i++) {
-		const struct pem_ended *ended = &around->ended[i];
-
-		add_duration(data, ended);
-		if (pem_event__is_phase(ended->interval->begin.event))
-			pem_html_phases__end(&data->phases, ended, around->process);
-	}
-	return pem_html_lanes__add(&data->lanes, around);
-}
-
-static int first_pass(struct pem_html_data *data, const struct pem_record *record)
-{
-	data->record_count++;
-	if (record->time_ns > data->span_ns)
-		data->span_ns = record->time_ns;
-	return pem_html_pairs__count(data->pairs, record);
+	if (series->fields)
+		pem_html_fields__add(data, series, record);
+	return add_around(data, record, around);
 }
 
 static void say_what_failed(struct pem_error *error, int err)
@@ -372,21 +354,24 @@ static void note_damage(struct pem_html_data *data, const struct pem_error *erro
 		data->damage = *error;
 }
 
-/* Tell how much of both passes is done. */
-static void tell_progress(const struct pem_html_data *data, uint64_t done, uint64_t total,
-			  const struct pem_export_options *options)
+struct progress {
+	const struct pem_export_options *options;
+	uint64_t done, total;
+};
+
+static void tell(struct progress *progress)
 {
-	(void)data;
-	if (done % PROGRESS_EVERY == 0 && options && options->progress)
-		options->progress(done, total, options->progress_arg);
+	const struct pem_export_options *options = progress->options;
+
+	if (++progress->done % PROGRESS_EVERY == 0 && options && options->progress)
+		options->progress(progress->done, progress->total, options->progress_arg);
 }
 
-static int read_once(struct pem_html_data *data, struct pem_trace *trace,
-		     const struct pem_export_options *options, struct pem_error *error)
+static int count_all(struct pem_html_data *data, struct pem_trace *trace, struct progress *progress,
+		     struct pem_error *error)
 {
-	uint64_t total = 2 * pem_trace__total_balance(trace).delivered, done = 0;
-	struct pem_record record = {.size = sizeof(record)};
 	struct pem_error damage = {""};
+	struct pem_record record = {.size = sizeof(record)};
 	int err = pem_trace__rewind(trace), ret;
 
 	while (!err && (ret = pem_trace__next(trace, &record, &damage)) != 0) {
@@ -399,52 +384,74 @@ static int read_once(struct pem_html_data *data, struct pem_trace *trace,
 				*error = damage;
 			return ret;
 		}
-		err = first_pass(data, &record);
-		tell_progress(data, ++done, total, options);
+		data->record_count++;
+		if (record.time_ns > data->span_ns)
+			data->span_ns = record.time_ns;
+		err = pem_html_pairs__count(data->pairs, &record);
+		tell(progress);
 	}
 	if (err)
 		say_what_failed(error, err);
 	return err;
 }
 
-/* The second time with context. */
-static int read_again(struct pem_html_data *data, struct pem_trace *trace,
-		      const struct pem_export_options *options, struct pem_error *error)
+static int fill(struct pem_html_data *data, struct pem_trace *trace, struct progress *progress,
+		struct pem_error *error)
 {
-	struct pem_pass_options wanted = {.size = sizeof(wanted),
-					  .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES};
+	struct pem_pass_options options = {.size = sizeof(options), .without = PEM_PASS_BLOCKS};
 	struct pem_record record = {.size = sizeof(record)};
 	struct pem_around around = {.size = sizeof(around)};
-	uint64_t done = data->record_count;
 	struct pem_error damage = {""};
-	int err = 0, ret = 1;
+	int err = 0, ret;
 
-	data->pass = pem_pass__new(trace, &wanted, error);
+	data->pairs->last = NULL;
+	data->pass = pem_pass__new(trace, &options, error);
 	if (!data->pass)
 		return -errno;
-	while (!err && ret != 0) {
-		ret = pem_pass__next(data->pass, &record, &around, &damage);
+	while (!err && (ret = pem_pass__next(data->pass, &record, &around, &damage)) != 0) {
 		if (ret < 0 && ret != -EINVAL) {
 			if (error)
 				*error = damage;
 			return ret;
 		}
-		err = add_around(data, &around);
-		if (!err && ret == 1)
-			err = add(data, &record);
-		if (ret == 1)
-			tell_progress(data, ++done, 2 * data->record_count, options);
-		data->phases.unmatched +=
-			ret == 1 && around.is_unmatched && pem_event__is_phase(record.event);
+		/* Damage was noted by the first pass. */
+		err = ret == 1 ? add(data, &record, &around) : add_around(data, NULL, &around);
+		tell(progress);
 	}
+	if (!err)
+		err = add_around(data, NULL, &around);
+	if (!err)
+		err = pem_html_lanes__finish(&data->lanes);
 	if (err)
 		say_what_failed(error, err);
+	pem_html_tree__finish(&data->tree);
+	pem_html_phases__finish(&data->phases);
 	return err;
+}
+
+/* All that depends on what the first pass found. */
+static int prepare(struct pem_html_data *data)
+{
+	int err = choose_processes(data);
+
+	if (!err)
+		err = make_series(data);
+	if (!err)
+		err = make_bins(data);
+	if (err)
+		return err;
+	data->coarse_count = (data->bin_count + 1) / 2;
+	data->coarse_ns = 2 * data->bin_ns;
+	pem_html_lanes__init(&data->lanes, data->coarse_count, data->coarse_ns);
+	err = pem_html_tree__init(&data->tree, data->coarse_count, data->coarse_ns);
+	return err ? err : pem_html_fields__make(data);
 }
 
 int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 			const struct pem_export_options *options, struct pem_error *error)
 {
+	struct progress progress = {.options = options,
+				    .total = 2 * pem_trace__total_balance(trace).delivered};
 	int err;
 
 	memset(data, 0, sizeof(*data));
@@ -458,24 +465,15 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 		say_what_failed(error, err);
 		return err;
 	}
-	err = read_once(data, trace, options, error);
+	err = count_all(data, trace, &progress, error);
 	if (err)
 		return err;
-	err = choose_processes(data);
-	if (!err)
-		err = make_series(data);
-	if (!err)
-		err = make_bins(data);
+	err = prepare(data);
 	if (err) {
 		say_what_failed(error, err);
 		return err;
 	}
-	data->pairs->last = NULL;
-	pem_html_lanes__init(&data->lanes, data->span_ns);
-	err = read_again(data, trace, options, error);
-	pem_html_phases__finish(&data->phases);
-	pem_html_lanes__finish(&data->lanes);
-	return err;
+	return fill(data, trace, &progress, error);
 }
 
 void pem_html_data__free(struct pem_html_data *data)
@@ -485,14 +483,14 @@ void pem_html_data__free(struct pem_html_data *data)
 	for (i = 0; i < data->series_count; i++) {
 		free(data->series[i].bins);
 		free(data->series[i].values);
-		free(data->series[i].durations);
-		free(data->series[i].ended);
+		free(data->series[i].fields);
 	}
 	free(data->series);
 	pem_html_pairs__free(data->pairs);
 	pem_html_counters__free(data->counters);
 	pem_html_phases__free(&data->phases);
 	pem_html_lanes__free(&data->lanes);
+	pem_html_tree__free(&data->tree);
 	pem_pass__free(data->pass);
 	memset(data, 0, sizeof(*data));
 }

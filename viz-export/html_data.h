@@ -9,8 +9,8 @@
 #define PEM_HTML_DATA_H
 
 #include "html_lanes.h"
+#include "html_tree.h"
 
-#include <pem/context.h>
 #include <pem/export.h>
 
 #include <stdio.h>
@@ -27,7 +27,7 @@ struct pem_html_phase {
 	uint64_t end_ns;
 	uint32_t pid; /* 0: the phase belongs to the whole run */
 	uint32_t tid;
-	uint32_t is_open; /* the phase had not ended when the trace ended */
+	uint32_t is_open; /* its end is unknown, or not in the trace */
 	char name[PEM_HTML_NAME_BYTES];
 };
 
@@ -38,7 +38,7 @@ struct pem_html_phases {
 	/* Not 0 once phases were left out: shorter phases are then left out at once. */
 	uint64_t shortest_ns;
 	uint64_t left_out;
-	uint64_t unmatched; /* ends without a begin, and begins whose end may be lost */
+	uint64_t unmatched; /* ends without a begin */
 };
 
 /* The records of one event in one process over time. */
@@ -49,9 +49,8 @@ struct pem_html_series {
 	uint64_t *bins; /* records in each bin */
 	/* For a counter: growth in each bin. For a gauge: sum in each bin. Else NULL. */
 	double *values;
-	/* Of an interval's begin: sum of the lengths that ended in each bin, and how many. */
-	double *durations;
-	uint64_t *ended;
+	/* Values of the event's fields: coarse bins of each one after another. NULL: none. */
+	struct pem_html_cell *fields;
 };
 
 struct pem_html_process {
@@ -77,8 +76,13 @@ struct pem_html_data {
 	uint32_t process_count;
 	uint32_t merged_count; /* processes that PEM_HTML_OTHERS stands for */
 	struct pem_html_phases phases;
+	/* Intervals, lanes and fields have coarse bins: two of the others. */
+	uint32_t coarse_count;
+	uint64_t coarse_ns;
+	struct pem_html_tree tree;
 	struct pem_html_lanes lanes;
-	struct pem_pass *pass; /* the second reading; the lanes' threads are its */
+	uint64_t series_without_fields; /* memory did not go so far */
+	struct pem_pass *pass; /* owns the threads and files of lanes */
 	struct pem_html_pairs *pairs;
 	struct pem_html_counters *counters;
 };
@@ -92,21 +96,27 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 			const struct pem_export_options *options, struct pem_error *error);
 void pem_html_data__free(struct pem_html_data *data);
 
-/*
- * What an interval is called on the page: its name; without one its group, as in pem report. Valid
- * until the next call.
- */
-const char *pem_html__interval_name(const struct pem_interval *interval);
-
 /* --- html_phases.c --- */
 
 int pem_html_phases__init(struct pem_html_phases *phases);
 void pem_html_phases__free(struct pem_html_phases *phases);
-/* Add a phase that is over. by: the process of the record that ended it; NULL: unknown. */
-void pem_html_phases__end(struct pem_html_phases *phases, const struct pem_ended *ended,
-			  const struct pem_pass_process *by);
-/* Sort phases by begin, longer ones first, after the last record. */
+/* Add a phase that ended. record: that ended it; NULL: none did. */
+void pem_html_phases__add(struct pem_html_phases *phases, const struct pem_ended *ended,
+			  const struct pem_record *record);
+/* Keep the longest. Sorts phases by begin, longer ones first. */
 void pem_html_phases__finish(struct pem_html_phases *phases);
+
+/* --- html_fields.c --- */
+
+/* The fields of an event that are quantities: count them, or find the nth's index. */
+uint32_t pem_html_fields__count(const struct pem_event *event);
+uint32_t pem_html_fields__index(const struct pem_event *event, uint32_t n);
+/* Make room for the values of each field of each series, as far as memory goes. 0 or -ENOMEM. */
+int pem_html_fields__make(struct pem_html_data *data);
+void pem_html_fields__add(struct pem_html_data *data, struct pem_html_series *series,
+			  const struct pem_record *record);
+/* How many bins of fields are one on the page. */
+uint32_t pem_html_fields__fold(const struct pem_html_data *data);
 
 /* --- html_counters.c --- */
 

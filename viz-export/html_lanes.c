@@ -1,57 +1,39 @@
 /* SPDX-License-Identifier: MIT */
-/* html_lanes.c - see html_lanes.h */
+/* html_lanes.c - lanes of threads (contract: html_lanes.h) */
 #include "html_lanes.h"
 #include "grow.h"
-#include "html_data.h"
-#include "html_json.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TRACKED_MAX 128u /* threads that are followed */
-#define KEPT_MAX 4000u /* states of a lane, and as many intervals */
-#define NAMES_MAX 4096u
-#define DEPTH_MAX 6u
-#define NO_NAME UINT32_MAX
+/* In memory, of all threads: 128 MB. */
+#define SLICES_MAX (4u << 20)
+/* On the page: some 20 bytes each. */
+#define SLICES_WRITTEN_MAX 160000u
+#define MESSAGES_WRITTEN_MAX 8000u
 
-/* A state of a thread, or an interval. */
-struct piece {
-	uint64_t begin_ns, end_ns;
-	uint32_t what; /* the state, or the number of the interval's name */
-	uint32_t depth; /* of an interval */
-	const struct pem_pass_thread *waker; /* of a state; NULL: unknown */
-};
-
-/* The longest pieces. */
-struct pieces {
-	struct piece *kept;
-	uint32_t count;
-	uint64_t shortest_ns; /* not 0 once some were left out: shorter ones are left out at once */
-	uint64_t left_out;
-};
-
-enum { RUNNING, RUNNABLE, BLOCKED, SHOWN_STATES };
-
-struct pem_html_lane {
-	const struct pem_pass_thread *thread;
-	struct pieces states, intervals;
-	float bins[SHOWN_STATES][PEM_HTML_LANE_BINS]; /* ns in each state */
-	uint64_t busy_ns; /* it ran or waited for a CPU */
-	uint32_t index; /* on the page; PEM_HTML_LANES_MAX: it is not there */
-};
-
-void pem_html_lanes__init(struct pem_html_lanes *lanes, uint64_t span_ns)
+void pem_html_lanes__init(struct pem_html_lanes *lanes, uint32_t bins, uint64_t bin_ns)
 {
 	memset(lanes, 0, sizeof(*lanes));
-	lanes->span_ns = span_ns ? span_ns : 1;
+	lanes->rows.bins = bins;
+	lanes->rows.bin_ns = bin_ns;
+	lanes->rows.room = SLICES_MAX;
+	pem_html_row__init(&lanes->messages, 1);
 }
 
 static void free_lane(struct pem_html_lane *lane)
 {
-	free(lane->states.kept);
-	free(lane->intervals.kept);
+	unsigned i;
+
+	if (!lane)
+		return;
+	for (i = 0; i < PEM_HTML_LANE_DEPTH; i++) {
+		if (lane->depth[i])
+			pem_html_row__free(lane->depth[i]);
+		free(lane->depth[i]);
+	}
+	pem_html_row__free(&lane->states);
 	free(lane);
 }
 
@@ -60,316 +42,208 @@ void pem_html_lanes__free(struct pem_html_lanes *lanes)
 	size_t i;
 
 	for (i = 0; i < lanes->count; i++)
-		free_lane(lanes->lanes[i]);
-	for (i = 0; i < lanes->name_count; i++)
-		free(lanes->names[i]);
-	free(lanes->lanes);
-	free(lanes->names);
+		free_lane(lanes->lane[i]);
+	free(lanes->lane);
+	pem_html_row__free(&lanes->messages);
 	memset(lanes, 0, sizeof(*lanes));
 }
 
-/* --- pieces --- */
-
-static uint64_t length_ns(const struct piece *piece)
+/* The lane of a thread, made if it has none. NULL: no memory. */
+static struct pem_html_lane *lane_of(struct pem_html_lanes *lanes,
+				     const struct pem_pass_thread *thread)
 {
-	return piece->end_ns - piece->begin_ns;
-}
-
-static int longer(const void *a, const void *b)
-{
-	uint64_t x = length_ns(a), y = length_ns(b);
-
-	return x < y ? 1 : x > y ? -1 : 0;
-}
-
-static int earlier(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	if (x->begin_ns != y->begin_ns)
-		return x->begin_ns < y->begin_ns ? -1 : 1;
-	return (x->depth > y->depth) - (x->depth < y->depth);
-}
-
-static void keep_longest(struct pieces *pieces)
-{
-	if (pieces->count <= KEPT_MAX)
-		return;
-	qsort(pieces->kept, pieces->count, sizeof(*pieces->kept), longer);
-	pieces->left_out += pieces->count - KEPT_MAX;
-	pieces->count = KEPT_MAX;
-	pieces->shortest_ns = length_ns(&pieces->kept[KEPT_MAX - 1]);
-}
-
-static int keep(struct pieces *pieces, const struct piece *piece)
-{
-	if (length_ns(piece) < pieces->shortest_ns) {
-		pieces->left_out++;
-		return 0;
-	}
-	if (!pieces->kept) {
-		pieces->kept = calloc(2 * KEPT_MAX, sizeof(*pieces->kept));
-		if (!pieces->kept)
-			return -ENOMEM;
-	}
-	if (pieces->count == 2 * KEPT_MAX)
-		keep_longest(pieces);
-	pieces->kept[pieces->count++] = *piece;
-	return 0;
-}
-
-/* --- collecting --- */
-
-/* The thread's lane; *lane NULL: too many threads have one. */
-static int lane_of(struct pem_html_lanes *lanes, const struct pem_pass_thread *thread,
-		   struct pem_html_lane **lane)
-{
-	*lane = thread->user;
-	if (*lane)
-		return 0;
-	if (lanes->count == TRACKED_MAX)
-		return 0;
-	if (pem_grow(&lanes->lanes, sizeof(*lanes->lanes), lanes->count + 1, &lanes->capacity))
-		return -ENOMEM;
-	*lane = calloc(1, sizeof(**lane));
-	if (!*lane)
-		return -ENOMEM;
-	(*lane)->thread = thread;
-	lanes->lanes[lanes->count++] = *lane;
-	pem_pass_thread__set_user(thread, *lane);
-	return 0;
-}
-
-static void add_to_bins(const struct pem_html_lanes *lanes, float *bins, uint64_t begin_ns,
-			uint64_t end_ns)
-{
-	double width = (double)lanes->span_ns / PEM_HTML_LANE_BINS;
-	double from = (double)begin_ns / width, to = (double)end_ns / width, low, high;
-	unsigned i = from < PEM_HTML_LANE_BINS ? (unsigned)from : PEM_HTML_LANE_BINS - 1;
-
-	for (; i < PEM_HTML_LANE_BINS && (double)i < to; i++) {
-		low = from > i ? from : i;
-		high = to < i + 1 ? to : i + 1;
-		if (high > low)
-			bins[i] += (float)((high - low) * width);
-	}
-}
-
-static int add_span(struct pem_html_lanes *lanes, const struct pem_span *span)
-{
-	static const int shown[PEM_THREAD_STATES] = {[PEM_THREAD_UNKNOWN] = -1,
-						     [PEM_THREAD_RUNNING] = RUNNING,
-						     [PEM_THREAD_RUNNABLE] = RUNNABLE,
-						     [PEM_THREAD_BLOCKED] = BLOCKED,
-						     [PEM_THREAD_ENDED] = -1};
-	struct piece piece = {.begin_ns = span->begin_ns, .waker = span->waker};
 	struct pem_html_lane *lane;
-	int state = shown[span->state], rc;
+	size_t number = thread->number;
 
-	if (state < 0 || span->end_ns <= span->begin_ns)
-		return 0;
-	rc = lane_of(lanes, span->thread, &lane);
-	if (rc || !lane)
-		return rc;
-	piece.end_ns = span->end_ns;
-	piece.what = (uint32_t)state;
-	add_to_bins(lanes, lane->bins[state], span->begin_ns, span->end_ns);
-	if (state != BLOCKED)
-		lane->busy_ns += span->end_ns - span->begin_ns;
-	return keep(&lane->states, &piece);
+	if (number >= lanes->count) {
+		if (pem_grow(&lanes->lane, sizeof(*lanes->lane), number + 1, &lanes->capacity))
+			return NULL;
+		memset(&lanes->lane[lanes->count], 0,
+		       (number + 1 - lanes->count) * sizeof(struct pem_html_lane *));
+		lanes->count = number + 1;
+	}
+	if (lanes->lane[number])
+		return lanes->lane[number];
+	lane = calloc(1, sizeof(*lane));
+	if (!lane)
+		return NULL;
+	lane->thread = thread;
+	lane->index = PEM_HTML_NOTHING;
+	pem_html_row__init(&lane->states, PEM_HTML_KINDS_MAX);
+	lanes->lane[number] = lane;
+	return lane;
 }
 
-/* Number of a name. NO_NAME: there are too many, or no memory. */
-static uint32_t name_of(struct pem_html_lanes *lanes, const char *name)
+int pem_html_lanes__span(struct pem_html_lanes *lanes, const struct pem_span *span)
 {
-	size_t i;
+	struct pem_html_slice slice = {.begin_ns = span->begin_ns,
+				       .end_ns = span->end_ns,
+				       .what = span->cpu,
+				       .extra = PEM_HTML_NOTHING,
+				       .event = PEM_HTML_NOTHING};
+	struct pem_html_lane *lane;
 
-	/* The names of neighbours are often the same, and few. */
-	for (i = lanes->name_count; i-- > 0;)
-		if (!strncmp(lanes->names[i], name, PEM_HTML_NAME_BYTES - 1))
-			return (uint32_t)i;
-	if (lanes->name_count == NAMES_MAX ||
-	    pem_grow(&lanes->names, sizeof(*lanes->names), lanes->name_count + 1,
-		     &lanes->name_capacity))
-		return NO_NAME;
-	lanes->names[lanes->name_count] = strndup(name, PEM_HTML_NAME_BYTES - 1);
-	return lanes->names[lanes->name_count] ? (uint32_t)lanes->name_count++ : NO_NAME;
+	if (span->state != PEM_THREAD_RUNNING && span->state != PEM_THREAD_RUNNABLE &&
+	    span->state != PEM_THREAD_BLOCKED)
+		return 0;
+	if (!span->thread || span->end_ns <= span->begin_ns)
+		return 0;
+	lane = lane_of(lanes, span->thread);
+	if (!lane)
+		return -ENOMEM;
+	slice.kind = span->state - PEM_THREAD_RUNNING;
+	if (span->waker)
+		slice.extra = span->waker->number;
+	if (span->state == PEM_THREAD_RUNNING)
+		lane->busy_ns += span->end_ns - span->begin_ns;
+	lane->state_ns[span->state] += span->end_ns - span->begin_ns;
+	return pem_html_row__add(&lane->states, &lanes->rows, &slice);
 }
 
-static int add_interval(struct pem_html_lanes *lanes, const struct pem_ended *ended)
+int pem_html_lanes__interval(struct pem_html_lanes *lanes, const struct pem_ended *ended,
+			     uint32_t node)
 {
 	const struct pem_interval *interval = ended->interval;
-	struct piece piece = {.begin_ns = interval->begin.time_ns,
-			      .end_ns = ended->end_ns,
-			      .depth = interval->depth};
+	struct pem_html_slice slice = {.begin_ns = interval->begin.time_ns,
+				       .end_ns = ended->end_ns,
+				       .what = node,
+				       .extra = PEM_HTML_NOTHING,
+				       .event = ended->outcome};
 	struct pem_html_lane *lane;
-	int rc;
 
-	if (!interval->thread || interval->begin.event->scope != PEM_SCOPE_THREAD ||
-	    ended->outcome == PEM_INTERVAL_LOST || interval->depth >= DEPTH_MAX ||
-	    ended->end_ns < piece.begin_ns)
+	if (!interval->thread)
 		return 0;
-	rc = lane_of(lanes, interval->thread, &lane);
-	if (rc || !lane)
-		return rc;
-	if (length_ns(&piece) < lane->intervals.shortest_ns) {
-		lane->intervals.left_out++;
+	if (slice.end_ns < slice.begin_ns)
+		slice.end_ns = slice.begin_ns;
+	lane = lane_of(lanes, interval->thread);
+	if (!lane)
+		return -ENOMEM;
+	if (interval->depth >= PEM_HTML_LANE_DEPTH) {
+		lane->too_deep++;
 		return 0;
 	}
-	piece.what = name_of(lanes, pem_html__interval_name(interval));
-	return piece.what == NO_NAME ? 0 : keep(&lane->intervals, &piece);
+	if (interval->file)
+		slice.extra = interval->file->number;
+	if (interval->depth == 0)
+		lane->busy_ns += slice.end_ns - slice.begin_ns;
+	if (!lane->depth[interval->depth]) {
+		lane->depth[interval->depth] = malloc(sizeof(struct pem_html_row));
+		if (!lane->depth[interval->depth])
+			return -ENOMEM;
+		pem_html_row__init(lane->depth[interval->depth], 1);
+	}
+	return pem_html_row__add(lane->depth[interval->depth], &lanes->rows, &slice);
 }
 
-int pem_html_lanes__add(struct pem_html_lanes *lanes, const struct pem_around *around)
+int pem_html_lanes__message(struct pem_html_lanes *lanes, const struct pem_record *record,
+			    const struct pem_around *around)
 {
-	size_t i;
-	int rc = 0;
+	const struct pem_partner *partner = around->partner;
+	int is_send = record->event->meaning == PEM_MEANS_SEND;
+	struct pem_html_slice slice = {.event = is_send ? partner->event->id : record->event->id};
 
-	for (i = 0; !rc && i < around->span_count; i++)
-		rc = add_span(lanes, &around->spans[i]);
-	for (i = 0; !rc && i < around->ended_count; i++)
-		rc = add_interval(lanes, &around->ended[i]);
-	return rc;
+	if (!partner->thread || !around->thread)
+		return 0;
+	slice.what = is_send ? around->thread->number : partner->thread->number;
+	slice.extra = is_send ? partner->thread->number : around->thread->number;
+	slice.begin_ns = partner->time_ns;
+	slice.end_ns = record->time_ns > partner->time_ns ? record->time_ns : partner->time_ns;
+	return pem_html_row__add(&lanes->messages, &lanes->rows, &slice);
 }
 
-/* --- the page's lanes --- */
+/* --- what the page gets --- */
 
-static int busier(const void *a, const void *b)
+static int busiest_first(const void *a, const void *b)
 {
 	const struct pem_html_lane *x = *(struct pem_html_lane *const *)a;
 	const struct pem_html_lane *y = *(struct pem_html_lane *const *)b;
 
 	if (x->busy_ns != y->busy_ns)
-		return x->busy_ns < y->busy_ns ? 1 : -1;
-	if (x->intervals.count != y->intervals.count)
-		return x->intervals.count < y->intervals.count ? 1 : -1;
-	return x->thread->number < y->thread->number ? -1 : 1;
+		return x->busy_ns > y->busy_ns ? -1 : 1;
+	return x->thread->number < y->thread->number ? -1 : x->thread->number > y->thread->number;
 }
 
-/* Threads of a process together, processes and threads as they were met. */
+/* Threads of one process together, processes and threads in the order in which they came. */
 static int by_process(const void *a, const void *b)
 {
-	const struct pem_pass_thread *x = (*(struct pem_html_lane *const *)a)->thread;
-	const struct pem_pass_thread *y = (*(struct pem_html_lane *const *)b)->thread;
-	uint32_t i = x->process ? x->process->number : UINT32_MAX;
-	uint32_t j = y->process ? y->process->number : UINT32_MAX;
+	const struct pem_html_lane *x = *(struct pem_html_lane *const *)a;
+	const struct pem_html_lane *y = *(struct pem_html_lane *const *)b;
+	uint32_t p = x->thread->process ? x->thread->process->number : UINT32_MAX;
+	uint32_t q = y->thread->process ? y->thread->process->number : UINT32_MAX;
 
-	if (i != j)
-		return i < j ? -1 : 1;
-	return x->number < y->number ? -1 : x->number > y->number;
+	if (p != q)
+		return p < q ? -1 : 1;
+	return x->thread->number < y->thread->number ? -1 : x->thread->number > y->thread->number;
 }
 
-void pem_html_lanes__finish(struct pem_html_lanes *lanes)
+static int choose(struct pem_html_lanes *lanes)
 {
-	size_t i, shown = lanes->count < PEM_HTML_LANES_MAX ? lanes->count : PEM_HTML_LANES_MAX;
+	struct pem_html_lane **all = calloc(lanes->count + 1, sizeof(struct pem_html_lane *));
+	size_t i, count = 0;
 
-	if (!lanes->count)
-		return;
-	qsort(lanes->lanes, lanes->count, sizeof(*lanes->lanes), busier);
-	qsort(lanes->lanes, shown, sizeof(*lanes->lanes), by_process);
-	lanes->left_out = lanes->count - shown;
-	for (i = 0; i < lanes->count; i++) {
-		struct pem_html_lane *lane = lanes->lanes[i];
-
-		lane->index = i < shown ? (uint32_t)i : PEM_HTML_LANES_MAX;
-		keep_longest(&lane->states);
-		keep_longest(&lane->intervals);
-		if (lane->states.count)
-			qsort(lane->states.kept, lane->states.count, sizeof(*lane->states.kept),
-			      earlier);
-		if (lane->intervals.count)
-			qsort(lane->intervals.kept, lane->intervals.count,
-			      sizeof(*lane->intervals.kept), earlier);
-	}
+	if (!all)
+		return -ENOMEM;
+	/* A thread that only slept through the trace shows nothing. */
+	for (i = 0; i < lanes->count; i++)
+		if (lanes->lane[i] && lanes->lane[i]->busy_ns)
+			all[count++] = lanes->lane[i];
+	qsort(all, count, sizeof(*all), busiest_first);
+	for (i = 0; i < count && i < PEM_HTML_LANES_MAX; i++)
+		lanes->chosen[lanes->chosen_count++] = all[i];
+	lanes->left_out = (uint32_t)(count - lanes->chosen_count);
+	free(all);
+	qsort(lanes->chosen, lanes->chosen_count, sizeof(*lanes->chosen), by_process);
+	for (i = 0; i < lanes->chosen_count; i++)
+		lanes->chosen[i]->index = (uint32_t)i;
+	return 0;
 }
 
-/* --- writing --- */
-
-/* Begins are written as distances from the begin before. */
-static void write_states(FILE *out, const struct pieces *pieces)
+static int limit_lane(struct pem_html_lane *lane, const struct pem_html_rows *rows,
+		      uint32_t per_bin, size_t *left)
 {
-	uint64_t before = 0;
-	uint32_t i;
+	int err = pem_html_row__limit(&lane->states, rows, per_bin);
+	unsigned i;
 
-	for (i = 0; i < pieces->count; i++) {
-		const struct piece *p = &pieces->kept[i];
-		const struct pem_html_lane *waker = p->waker ? p->waker->user : NULL;
-
-		fprintf(out, "%s%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%d", i ? "," : "",
-			p->begin_ns - before, length_ns(p), p->what,
-			waker && waker->index < PEM_HTML_LANES_MAX ? (int)waker->index : -1);
-		before = p->begin_ns;
+	*left += lane->states.count;
+	for (i = 0; !err && i < PEM_HTML_LANE_DEPTH; i++) {
+		if (!lane->depth[i])
+			continue;
+		err = pem_html_row__limit(lane->depth[i], rows, per_bin);
+		*left += lane->depth[i]->count;
 	}
+	return err;
 }
 
-static void write_intervals(FILE *out, const struct pieces *pieces)
+static void sort_lane(struct pem_html_lane *lane)
 {
-	uint64_t before = 0;
-	uint32_t i;
+	unsigned i;
 
-	for (i = 0; i < pieces->count; i++) {
-		const struct piece *p = &pieces->kept[i];
-
-		fprintf(out, "%s%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32, i ? "," : "",
-			p->begin_ns - before, length_ns(p), p->depth, p->what);
-		before = p->begin_ns;
-	}
+	pem_html_row__sort(&lane->states);
+	for (i = 0; i < PEM_HTML_LANE_DEPTH; i++)
+		if (lane->depth[i])
+			pem_html_row__sort(lane->depth[i]);
 }
 
-/* Of each bin the share of each state, in percent. */
-static void write_bins(FILE *out, const struct pem_html_lanes *lanes,
-		       const struct pem_html_lane *lane)
+int pem_html_lanes__finish(struct pem_html_lanes *lanes)
 {
-	double width = (double)lanes->span_ns / PEM_HTML_LANE_BINS;
-	unsigned state, i;
+	uint32_t per_bin, i;
+	size_t left;
+	int err = choose(lanes);
 
-	for (state = 0; state < SHOWN_STATES; state++) {
-		fputs(state ? ",[" : "[", out);
-		for (i = 0; i < PEM_HTML_LANE_BINS; i++)
-			fprintf(out, "%s%d", i ? "," : "",
-				(int)((double)lane->bins[state][i] * 100 / width + 0.5));
-		fputc(']', out);
+	for (per_bin = PEM_HTML_ROW_SLICES; !err; per_bin /= 2) {
+		left = 0;
+		for (i = 0; !err && i < lanes->chosen_count; i++)
+			err = limit_lane(lanes->chosen[i], &lanes->rows, per_bin, &left);
+		if (left <= SLICES_WRITTEN_MAX || per_bin == 1)
+			break;
 	}
-}
-
-static void write_lane(FILE *out, const struct pem_html_lanes *lanes,
-		       const struct pem_html_lane *lane)
-{
-	const struct pem_pass_thread *thread = lane->thread;
-
-	fprintf(out, "{\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",",
-		thread->process ? thread->process->pid : 0, thread->tid);
-	pem_json__key_string(out, "process", thread->process ? thread->process->name : "",
-			     PEM_HTML_NAME_BYTES);
-	fputc(',', out);
-	pem_json__key_string(out, "arguments", thread->process ? thread->process->arguments : "",
-			     PEM_HTML_NAME_BYTES);
-	fputc(',', out);
-	pem_json__key_string(out, "thread", thread->name, PEM_HTML_NAME_BYTES);
-	fprintf(out, ",\"left_out\":%" PRIu64 ",\"states\":[",
-		lane->states.left_out + lane->intervals.left_out);
-	write_states(out, &lane->states);
-	fputs("],\"intervals\":[", out);
-	write_intervals(out, &lane->intervals);
-	fputs("],\"bins\":[", out);
-	write_bins(out, lanes, lane);
-	fputs("]}", out);
-}
-
-void pem_html_lanes__write(FILE *out, const struct pem_html_lanes *lanes)
-{
-	size_t i;
-
-	fprintf(out, "\"lanes\":{\"left_out\":%" PRIu64 ",\"span_ns\":%" PRIu64 ",\"names\":[",
-		lanes->left_out, lanes->span_ns);
-	for (i = 0; i < lanes->name_count; i++) {
-		fputs(i ? "," : "", out);
-		pem_json__string(out, lanes->names[i], PEM_HTML_NAME_BYTES);
+	for (per_bin = PEM_HTML_ROW_SLICES; !err; per_bin /= 2) {
+		err = pem_html_row__limit(&lanes->messages, &lanes->rows, per_bin);
+		if (lanes->messages.count <= MESSAGES_WRITTEN_MAX || per_bin == 1)
+			break;
 	}
-	fputs("],\"list\":[", out);
-	for (i = 0; i < lanes->count && i < PEM_HTML_LANES_MAX; i++) {
-		fputs(i ? ",\n" : "\n", out);
-		write_lane(out, lanes, lanes->lanes[i]);
-	}
-	fputs("]},\n", out);
+	for (i = 0; i < lanes->chosen_count; i++)
+		sort_lane(lanes->chosen[i]);
+	pem_html_row__sort(&lanes->messages);
+	return err;
 }

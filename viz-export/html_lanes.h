@@ -1,39 +1,54 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_lanes.h - one lane for each thread: what state it was in, which intervals it was in, who
- * woke it
+ * html_lanes.h - lanes of threads: states, nested intervals, and arrows between threads
  *
- * Memory and size are bounded for every trace. Of each lane the longest states and intervals are
- * kept; states are also summed in bins, so that a lane is whole where it is not exact.
+ * Memory and page size are bounded (html_rows.h). The busiest threads have lanes on the page; the
+ * others are counted.
  */
 #ifndef PEM_HTML_LANES_H
 #define PEM_HTML_LANES_H
 
+#include "html_rows.h"
+
 #include <pem/context.h>
 
-#include <stdio.h>
+#define PEM_HTML_LANES_MAX 64u
+#define PEM_HTML_LANE_DEPTH 10u
 
-#define PEM_HTML_LANES_MAX 40u /* on the page */
-#define PEM_HTML_LANE_BINS 400u
-
-struct pem_html_lane;
-
-struct pem_html_lanes {
-	uint64_t span_ns; /* of the whole trace */
-	struct pem_html_lane **lanes;
-	size_t count, capacity;
-	uint64_t left_out; /* threads without a lane */
-	char **names; /* of intervals */
-	size_t name_count, name_capacity;
+struct pem_html_lane {
+	const struct pem_pass_thread *thread;
+	struct pem_html_row states;
+	struct pem_html_row *depth[PEM_HTML_LANE_DEPTH]; /* NULL: no interval was so deep */
+	uint64_t busy_ns; /* running, and in outermost intervals */
+	uint64_t state_ns[PEM_THREAD_STATES];
+	uint64_t too_deep; /* intervals below the deepest row */
+	uint32_t index; /* on the page; PEM_HTML_NOTHING: it has none */
 };
 
-void pem_html_lanes__init(struct pem_html_lanes *lanes, uint64_t span_ns);
+struct pem_html_lanes {
+	struct pem_html_rows rows;
+	struct pem_html_lane **lane; /* by the thread's number; NULL: nothing is known of it */
+	size_t count, capacity;
+	struct pem_html_row messages; /* what, extra: number of the sending, receiving thread */
+	struct pem_html_lane *chosen[PEM_HTML_LANES_MAX]; /* in the order of the page */
+	uint32_t chosen_count;
+	uint32_t left_out; /* threads that have no lane on the page */
+};
+
+void pem_html_lanes__init(struct pem_html_lanes *lanes, uint32_t bins, uint64_t bin_ns);
 void pem_html_lanes__free(struct pem_html_lanes *lanes);
-/* Add what a pass says beside a record, or at the trace's end. Returns 0 or -ENOMEM. */
-int pem_html_lanes__add(struct pem_html_lanes *lanes, const struct pem_around *around);
-/* Choose the lanes of the page, after the last record. */
-void pem_html_lanes__finish(struct pem_html_lanes *lanes);
-/* Write "lanes":{...}. The pass of the threads still exists. */
-void pem_html_lanes__write(FILE *out, const struct pem_html_lanes *lanes);
+/* Add a time in one state. Returns 0 or -ENOMEM. So do the next two. */
+int pem_html_lanes__span(struct pem_html_lanes *lanes, const struct pem_span *span);
+/* Add an interval that ended. node: its index in the tree. */
+int pem_html_lanes__interval(struct pem_html_lanes *lanes, const struct pem_ended *ended,
+			     uint32_t node);
+/* Add a message whose second end is the record. event: index of the record's event. */
+int pem_html_lanes__message(struct pem_html_lanes *lanes, const struct pem_record *record,
+			    const struct pem_around *around);
+/* Choose which lanes the page has, and reduce them to what fits. Returns 0 or -ENOMEM. */
+int pem_html_lanes__finish(struct pem_html_lanes *lanes);
+/* Write "lanes":{...}, with the names of files that the slices are on. */
+void pem_html_lanes__write(FILE *out, const struct pem_html_lanes *lanes,
+			   const struct pem_pass *pass);
 
 #endif

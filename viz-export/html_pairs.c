@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* html_pairs.c - see html_pairs.h */
+/* html_pairs.c - a hash table of events and processes (contract: html_pairs.h) */
+#include "html_data.h"
 #include "html_pairs.h"
 
 #include <errno.h>

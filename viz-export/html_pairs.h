@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-/* html_pairs.h - how many records there are of each event in each process: a hash table */
+/*
+ * html_pairs.h - how many records each event has in each process
+ *
+ * Not here: which of them the page shows (html_data.c).
+ */
 #ifndef PEM_HTML_PAIRS_H
 #define PEM_HTML_PAIRS_H
 
-#include "html_data.h"
+#include <pem/trace.h>
 
 struct pem_html_pair {
 	const struct pem_event *event; /* NULL: the entry is free */
-	uint32_t pid;
-	uint32_t series;
+	uint32_t pid; /* PEM_HTML_OTHERS: all that came after too many others */
+	uint32_t series; /* The caller's. */
 	uint64_t count;
 };
 
@@ -20,13 +24,12 @@ struct pem_html_pairs {
 	struct pem_html_pair *last;
 };
 
+/* Make an empty set. NULL: no memory. */
 struct pem_html_pairs *pem_html_pairs__new(void);
 void pem_html_pairs__free(struct pem_html_pairs *pairs);
-/*
- * Count a record. Returns 0, -ENOMEM, or -E2BIG if there are more pairs than a page can hold.
- */
+/* Count a record. Returns 0, -ENOMEM, or -E2BIG: there are more kinds than a page can hold. */
 int pem_html_pairs__count(struct pem_html_pairs *pairs, const struct pem_record *record);
-/* Find the pair of a record; where there are too many, that of its event in PEM_HTML_OTHERS. */
+/* Find the pair of a record that was counted. NULL: it was not. */
 struct pem_html_pair *pem_html_pairs__find(struct pem_html_pairs *pairs,
 					   const struct pem_record *record);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_phases.c - phases for the page: the longest PEM_HTML_PHASES_MAX of those that ended
+ * html_phases.c - phases for the page: the longest PEM_HTML_PHASES_MAX
  *
  * Not here: matching ends and begins (pem/context.h).
  */
@@ -13,6 +13,7 @@
 int pem_html_phases__init(struct pem_html_phases *phases)
 {
 	memset(phases, 0, sizeof(*phases));
+	/* Twice the number kept, so that they are sorted seldom. */
 	phases->kept = calloc(2 * PEM_HTML_PHASES_MAX, sizeof(*phases->kept));
 	return phases->kept ? 0 : -ENOMEM;
 }
@@ -54,44 +55,30 @@ static void keep_longest(struct pem_html_phases *phases)
 	phases->shortest_ns = length_ns(&phases->kept[PEM_HTML_PHASES_MAX - 1]);
 }
 
-static void end_phase(struct pem_html_phases *phases, const struct pem_html_phase *phase)
+void pem_html_phases__add(struct pem_html_phases *phases, const struct pem_ended *ended,
+			  const struct pem_record *record)
 {
-	if (length_ns(phase) < phases->shortest_ns) {
+	const struct pem_record *begin = &ended->interval->begin;
+	struct pem_html_phase phase = {
+		.begin_ns = begin->time_ns, .pid = begin->pid, .tid = begin->tid};
+
+	/* A damaged clock may go backwards. */
+	phase.end_ns = ended->end_ns > phase.begin_ns ? ended->end_ns : phase.begin_ns;
+	phase.is_open = ended->outcome == PEM_INTERVAL_OPEN || ended->outcome == PEM_INTERVAL_LOST;
+	/*
+	 * If begin and end come from different processes (pem mark), the phase belongs to the whole
+	 * run.
+	 */
+	if (ended->outcome == PEM_INTERVAL_ENDED && record && record->pid != phase.pid)
+		phase.pid = phase.tid = 0;
+	strncpy(phase.name, pem_html__interval_name(ended->interval), sizeof(phase.name) - 1);
+	if (length_ns(&phase) < phases->shortest_ns) {
 		phases->left_out++;
 		return;
 	}
 	if (phases->kept_count == 2 * PEM_HTML_PHASES_MAX)
 		keep_longest(phases);
-	phases->kept[phases->kept_count++] = *phase;
-}
-
-void pem_html_phases__end(struct pem_html_phases *phases, const struct pem_ended *ended,
-			  const struct pem_pass_process *by)
-{
-	const struct pem_interval *interval = ended->interval;
-	const struct pem_pass_process *process =
-		interval->thread ? interval->thread->process : NULL;
-	struct pem_html_phase phase = {.begin_ns = interval->begin.time_ns,
-				       .end_ns = ended->end_ns,
-				       .pid = interval->begin.pid,
-				       .tid = interval->begin.tid,
-				       .is_open = ended->outcome != PEM_INTERVAL_ENDED};
-
-	if (ended->outcome == PEM_INTERVAL_LOST) {
-		phases->unmatched++;
-		return;
-	}
-	/* A damaged clock may go backwards. */
-	if (phase.end_ns < phase.begin_ns)
-		phase.end_ns = phase.begin_ns;
-	/*
-	 * If begin and end come from different processes (pem mark), the phase belongs to the whole
-	 * run.
-	 */
-	if (ended->outcome == PEM_INTERVAL_ENDED && by != process)
-		phase.pid = phase.tid = 0;
-	strncpy(phase.name, pem_html__interval_name(interval), sizeof(phase.name) - 1);
-	end_phase(phases, &phase);
+	phases->kept[phases->kept_count++] = phase;
 }
 
 void pem_html_phases__finish(struct pem_html_phases *phases)

@@ -103,47 +103,24 @@ static void write_processes(FILE *out, const struct pem_html_data *data, struct 
 	fputs("],\n", out);
 }
 
-static void write_bins(FILE *out, const struct pem_html_data *data, const char *key,
-		       const uint64_t *bins)
+static void write_bins(FILE *out, const struct pem_html_data *data,
+		       const struct pem_html_series *series)
 {
 	uint32_t i, run = 0;
 	int more = 0;
 
-	fprintf(out, "\"%s\":[", key);
+	fputs("\"bins\":[", out);
 	for (i = 0; i < data->bin_count; i++) {
-		if (!bins[i]) {
+		if (!series->bins[i]) {
 			run++;
 			continue;
 		}
 		if (run)
 			fprintf(out, "%s-%" PRIu32, more++ ? "," : "", run);
-		fprintf(out, "%s%" PRIu64, more++ ? "," : "", bins[i]);
+		fprintf(out, "%s%" PRIu64, more++ ? "," : "", series->bins[i]);
 		run = 0;
 	}
 	fputc(']', out);
-}
-
-/* Whole nanoseconds: as many as the bins' ended intervals took together. */
-static void write_durations(FILE *out, const struct pem_html_data *data,
-			    const struct pem_html_series *series)
-{
-	uint32_t i, run = 0;
-	int more = 0;
-
-	fputs(",\"durations\":[", out);
-	for (i = 0; i < data->bin_count; i++) {
-		/* A bin with ended intervals of no length is not empty: their number says so. */
-		if (series->durations[i] < 0.5) {
-			run++;
-			continue;
-		}
-		if (run)
-			fprintf(out, "%s-%" PRIu32, more++ ? "," : "", run);
-		fprintf(out, "%s%.0f", more++ ? "," : "", series->durations[i]);
-		run = 0;
-	}
-	fputs("],", out);
-	write_bins(out, data, "ended", series->ended);
 }
 
 /* A counter's growth in the bin, or the mean of a gauge's samples (NaN without samples). */
@@ -197,16 +174,38 @@ static void write_event_head(FILE *out, const struct pem_event *event, struct pe
 	fputc(',', out);
 	pem_json__key_string(out, "meaning", pem_meaning__name(event->meaning), TEXT_BYTES);
 	fputc(',', out);
-	pem_json__key_string(out, "group", event->group, TEXT_BYTES);
-	fputc(',', out);
 	pem_json__key_string(out, "unit", value >= 0 ? event->fields[value].unit : "", TEXT_BYTES);
+	fputc(',', out);
+	pem_json__key_string(out, "group", event->group, TEXT_BYTES);
 	fputc(',', out);
 	write_balance(out, &balance);
 	fputs(",\"series\":[", out);
 }
 
+static void write_fields(FILE *out, const struct pem_html_data *data,
+			 const struct pem_html_series *series, uint32_t fold)
+{
+	uint32_t n, count = pem_html_fields__count(series->event);
+
+	fputs(",\"fields\":[", out);
+	for (n = 0; n < count; n++) {
+		uint32_t index = pem_html_fields__index(series->event, n);
+		const struct pem_field *field = &series->event->fields[index];
+
+		fputs(n ? ",{" : "{", out);
+		pem_json__key_string(out, "name", field->name, TEXT_BYTES);
+		fputc(',', out);
+		pem_json__key_string(out, "unit", field->unit, TEXT_BYTES);
+		fputc(',', out);
+		pem_html_cells__write(out, "cells", series->fields + (size_t)n * data->coarse_count,
+				      data->coarse_count, fold, 0);
+		fputc('}', out);
+	}
+	fputc(']', out);
+}
+
 static size_t write_event(FILE *out, const struct pem_html_data *data, size_t first,
-			  struct pem_trace *trace)
+			  struct pem_trace *trace, uint32_t fold)
 {
 	const struct pem_event *event = data->series[first].event;
 	size_t i;
@@ -217,11 +216,11 @@ static size_t write_event(FILE *out, const struct pem_html_data *data, size_t fi
 
 		fprintf(out, "%s{\"process\":%" PRIu32 ",\"records\":%" PRIu64 ",",
 			i > first ? "," : "", series->process, series->count);
-		write_bins(out, data, "bins", series->bins);
-		if (series->durations)
-			write_durations(out, data, series);
+		write_bins(out, data, series);
 		if (series->values)
 			write_values(out, data, series);
+		if (series->fields)
+			write_fields(out, data, series, fold);
 		fputc('}', out);
 	}
 	fputs("]}", out);
@@ -242,14 +241,16 @@ static int has_series(const struct pem_html_data *data, const struct pem_event *
 static void write_events(FILE *out, const struct pem_html_data *data, struct pem_trace *trace)
 {
 	const struct pem_model *model = pem_trace__model(trace);
+	uint32_t fold = pem_html_fields__fold(data);
 	size_t i;
 	int more = 0;
 
+	fprintf(out, "\"field_bin_ns\":%" PRIu64 ",", fold * data->coarse_ns);
 	fputs("\"events\":[\n", out);
 	for (i = 0; i < data->series_count;) {
 		if (more++)
 			fputs(",\n", out);
-		i = write_event(out, data, i, trace);
+		i = write_event(out, data, i, trace, fold);
 	}
 	for (i = 0; i < pem_model__count(model); i++) {
 		const struct pem_event *event = pem_model__event(model, i);
@@ -309,7 +310,10 @@ void pem_html__write(FILE *out, const struct pem_html_data *data, struct pem_tra
 	write_costs_and_gaps(out, info);
 	write_processes(out, data, trace);
 	write_events(out, data, trace);
-	pem_html_lanes__write(out, &data->lanes);
 	write_phases(out, &data->phases);
+	fputs(",\n", out);
+	pem_html_tree__write(out, &data->tree);
+	fputs(",\n", out);
+	pem_html_lanes__write(out, &data->lanes, data->pass);
 	fputs("}\n", out);
 }

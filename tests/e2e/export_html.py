@@ -1,75 +1,14 @@
 # SPDX-License-Identifier: MIT
 """export_html: the page of pem export --to html, in a real browser: its counts, brush, filter, looks, and safety"""
-import atexit
 import glob
-import json
 import os
 import re
-import shutil
-import tempfile
 
-from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
-from trace_files import COUNTER, KERNEL, Trace
-from webdriver import Browser, missing
+from html_page import PLUGIN, choose_process, export, exported, interval, quiet, report, show, shown, strips
+from tap import PEM, ROOT, equal, need, run, run_all, skip, test, tmp
+from trace_files import COUNTER, Trace
 
-PLUGIN = os.path.join(BUILD, "lib", "pem", "export-html.so")
 MS = 1_000_000
-_browser = []
-
-
-def browser():
-    """One browser for all tests, started by the first."""
-    if missing():
-        skip("%s is not installed (packages chromium, chromium-driver)" % missing())
-    if not _browser:
-        profile = tempfile.mkdtemp(prefix="pem-browser-")
-        atexit.register(shutil.rmtree, profile, ignore_errors=True)
-        _browser.append(Browser(profile))
-        atexit.register(_browser[0].close)
-    return _browser[0]
-
-
-def export(folder, page):
-    if not os.path.exists(PLUGIN):
-        skip("export-html.so was not built: dygraphs is missing (package libjs-dygraphs)")
-    rc, out, err = run([PEM, "export", "--to", "html", folder, "-o", page])
-    equal((rc, out), (0, ""), "pem export (stderr: %s)" % err)
-    return page
-
-
-def show(page):
-    """Open a page and wait for it to be drawn, without a word on the console."""
-    b = browser()
-    b.resize(1400, 1000)
-    b.colour_scheme("light")
-    b.console()
-    b.open("file://" + page)
-    b.wait_for("return document.documentElement.dataset.ready === 'yes'", "drawn")
-    b.settle()
-    quiet(b)
-    return b
-
-
-def quiet(b):
-    equal([entry["message"] for entry in b.console() if entry["level"] in ("SEVERE", "WARNING")], [], "console")
-
-
-def shown(b, where):
-    """{event: (in the interval, in total)} of the strips or of the table's rows."""
-    return {name: (inside, total) for name, inside, total in b.script(
-        "return [...document.querySelectorAll(arguments[0])].map(e => "
-        "[e.dataset.event, Number(e.dataset.inside), Number(e.dataset.total)]);", where)}
-
-
-def interval(b):
-    return b.script("const d = document.querySelector('#timeline').dataset;"
-                    "return [Number(d.lowNs), Number(d.highNs)];")
-
-
-def report(folder):
-    rc, out, err = run([PEM, "report", "--json", folder])
-    equal(rc, 0, "pem report (stderr: %s)" % err)
-    return json.loads(out)
 
 
 def vertical_trace():
@@ -99,22 +38,16 @@ def vertical_trace():
     return t
 
 
-def exported(trace):
-    folder = tmp()
-    trace.write(folder + "/trace")
-    return folder + "/trace", export(folder + "/trace", folder + "/page.html")
-
-
 def check_against_report(b, folder):
     said = report(folder)
     wanted = {e["name"]: (e["count"], e["count"]) for e in said["per_event"]}
     equal(shown(b, "#events tbody tr"), wanted, "table")
-    strips = shown(b, ".strip")
-    equal(strips, {name: wanted[name] for name in strips}, "strips")
+    said_by_strips = shown(b, ".strip")
+    equal(said_by_strips, {name: wanted[name] for name in said_by_strips}, "strips")
     for name in ("produced", "delivered", "discarded", "overwritten"):
         text = b.script("return document.querySelector('#fact-' + arguments[0] + ' dd').textContent", name)
         equal(int(re.sub(r"\D", "", text)), said["events"][name], name)
-    return strips
+    return said_by_strips
 
 
 @test
@@ -122,8 +55,8 @@ def counts():
     "every count on the page is the report's"
     folder, page = exported(vertical_trace())
     b = show(page)
-    strips = check_against_report(b, folder)
-    assert {name.split("::")[0] for name in strips} == {"APP", "OS", "HW", "CPO"}, strips
+    seen = check_against_report(b, folder)
+    assert {name.split("::")[0] for name in strips(b)} == {"APP", "OS", "HW", "CPO"}, seen
     equal(b.script("const d = document.querySelector('#phases').dataset; return [d.inside, d.total]"), ["3", "3"],
           "phases")
     text = b.script("return document.querySelector('#notices').textContent")
@@ -140,8 +73,7 @@ def recorded():
         skip("nothing can be recorded here: " + err.strip())
     equal(rc, 0, "pem record (stderr: %s)" % err)
     b = show(export(folder + "/trace", folder + "/page.html"))
-    strips = check_against_report(b, folder + "/trace")
-    assert strips, "no strip"
+    assert check_against_report(b, folder + "/trace"), "no strip"
 
 
 @test
@@ -219,9 +151,7 @@ def marked_from_outside():
         ["query", 500 * MS, 900 * MS, 0]]), "phases")
     value = b.script("return [...document.querySelectorAll('#process option')].find(e => /\\b7\\b/"
                      ".test(e.textContent)).value")
-    b.script("const s = document.querySelector('#process'); s.value = arguments[0];"
-             "s.dispatchEvent(new Event('change'))", value)
-    b.settle()
+    choose_process(b, value)
     equal(b.script("return document.querySelector('#phases').dataset.total"), "3", "phases of process 7")
 
 
@@ -234,9 +164,7 @@ def process_filter():
     equal(len(options), 4, "choices in %r" % options)
     for pid in (8, 7):
         value = next(value for value, text in options if re.search(r"\b%d\b" % pid, text))
-        b.script("const s = document.querySelector('#process'); s.value = arguments[0];"
-                 "s.dispatchEvent(new Event('change'))", value)
-        b.settle()
+        choose_process(b, value)
         for name, (_, total) in shown(b, ".strip").items():
             equal(total, trace.count(name, pid), "%s of %d" % (name, pid))
     quiet(b)
@@ -246,92 +174,19 @@ def process_filter():
 def strips_are_chosen():
     "a box hides a strip, an arrow moves it"
     b = show(exported(vertical_trace())[1])
-    names = list(shown(b, ".strip"))
+    names = strips(b)
     b.script("document.querySelector('#chooser').open = true")
-    place = 1 + b.script("return [...document.querySelectorAll('#chooser-list > div')].findIndex(e => "
-                         "e.dataset.event === arguments[0])", names[0])
+    place = 1 + b.script("return [...document.querySelectorAll('#chooser-list label')].findIndex(e => "
+                         "e.textContent === arguments[0])", names[1])
     b.click("#chooser-list > div:nth-child(%d) button:last-child" % place)
     b.settle()
-    equal(list(shown(b, ".strip")), [names[1], names[0]] + names[2:], "order of strips")
+    equal(strips(b), [names[0], names[2], names[1]] + names[3:], "order of strips")
     b.click("#chooser-list > div:nth-child(%d) input" % (place + 1))
     b.settle()
-    equal(list(shown(b, ".strip")), names[1:], "strips left")
+    equal(strips(b), [names[0]] + names[2:], "strips left")
     b.click("#chooser-list > div:nth-child(%d) input" % (place + 1))
     b.settle()
-    equal(list(shown(b, ".strip")), [names[1], names[0]] + names[2:], "strips once it is back")
-    quiet(b)
-
-
-@test
-def durations():
-    "begin and end of intervals are one strip, of their mean duration; the end has no strip of its own at first"
-    t = Trace(duration_ns=1_000_000_000)
-    begin = t.event("APP::Shop::Serve", "interval-begin")
-    end = t.event("APP::Shop::Served", "interval-end")
-    for i in range(100):
-        t.add(begin, i * 10 * MS, pid=7)
-        t.add(end, i * 10 * MS + (2 if i < 50 else 4) * MS, pid=7)
-    b = show(exported(t)[1])
-    equal(list(shown(b, ".strip")), ["APP::Shop::Serve"], "strips")
-    label = b.script("return document.querySelector('.strip .label').innerText")
-    assert "duration" in label and "ms" in label and "100" in label, label
-    said = b.script("return document.querySelector('.strip .chart').getAttribute('aria-label')")
-    assert re.search(r"\b3 ms on average", said), said
-    b.script("document.querySelector('#strips').scrollIntoView()")
-    for name, key in (("first half", "[data-do=in]"), ("last half", "[data-do=right]")):
-        b.script("document.querySelector(arguments[0]).click()", key)
-        b.settle()
-    said = b.script("return document.querySelector('.strip .chart').getAttribute('aria-label')")
-    assert re.search(r"\b[34](\.\d+)? ms on average", said), said
-    assert not b.script("return document.body.innerText.includes('No strip is chosen')"), "a strip is there"
-    names = b.script("return [...document.querySelectorAll('#chooser-list label')].map(e => e.textContent)")
-    equal(names, ["APP::Shop: duration", "APP::Shop::Served"], "strips to choose from")
-    bars = b.script("return document.querySelector('#phases canvas').getAttribute('aria-label')")
-    assert "APP::Shop " in bars, bars
-
-
-@test
-def lanes():
-    "each thread of a recording has a lane with its states and system calls; who woke it is told; a process's can be chosen"
-    trace = os.path.join(tmp(), "trace")
-    command = "dd if=/dev/zero bs=64k count=40 status=none | { sleep 0.3; exec cat >/dev/null; }"
-    rc, _, err = run([PEM, "record", "-q", "-o", trace, "-e", "OS::Syscall,OS::Sched::Switch,OS::Sched::Waking,OS::Sched::Wakeup,"
-                      "OS::Process", "--", "sh", "-c", command])
-    if rc == 2:
-        skip("no kernel events here: " + err.splitlines()[-1])
-    equal(rc, 0, "status of record (stderr: %s)" % err)
-    b = show(export(trace, os.path.join(tmp(), "page.html")))
-    data = json.loads(b.script("return document.querySelector('#data').textContent"))["lanes"]
-    found = report(trace)
-    running = {t["tid"]: t["running_ns"] for t in found["thread_states"]}
-    for lane in data["list"]:
-        states = lane["states"]
-        ran = sum(states[i + 1] for i in range(0, len(states), 4) if states[i + 2] == 0)
-        equal(ran, running[lane["tid"]], "time that %d ran" % lane["tid"])
-    names = [lane["process"] for lane in data["list"]]
-    assert {"dd", "cat"} <= set(names), names
-    equal(b.script("return Number(document.querySelector('#lanes').dataset.lanes)"), len(names), "lanes drawn")
-    dd = names.index("dd")
-    told = b.script("""
-        const canvas = document.querySelector('#lanes canvas'), said = new Set();
-        for (let y = 1; y < canvas.clientHeight; y += 3)
-            for (let x = 1; x < canvas.clientWidth; x += 5) {
-                canvas.dispatchEvent(new PointerEvent('pointermove', { clientX: canvas.getBoundingClientRect().x + x,
-                    clientY: canvas.getBoundingClientRect().y + y }));
-                said.add(canvas.title);
-            }
-        return [...said];""")
-    tid = data["list"][dd]["tid"]
-    assert any(t.startswith("write: ") and "thread %d" % tid in t for t in told), told
-    assert any(t.startswith("blocked: ") and "thread %d" % tid in t and "woken by cat" in t for t in told), told
-    assert b.script("""const c = document.querySelector('#lanes canvas');
-        return c.getContext('2d').getImageData(0, 0, c.width, c.height).data.some(v => v > 0);"""), "something is drawn"
-    pid = data["list"][dd]["pid"]
-    b.script("""const s = document.querySelector('#process');
-        s.value = [...s.options].find(o => o.textContent.includes(`(${arguments[0]})`)).value;
-        s.dispatchEvent(new Event('change'));""", pid)
-    b.settle()
-    equal(b.script("return Number(document.querySelector('#lanes').dataset.lanes)"), names.count("dd"), "lanes of dd")
+    equal(strips(b), [names[0], names[2], names[1]] + names[3:], "strips once it is back")
     quiet(b)
 
 
@@ -421,7 +276,7 @@ def empty():
     t = Trace()
     t.event("OS::Memory::PageFault")
     b = show(exported(t)[1])
-    equal(shown(b, ".strip"), {}, "strips")
+    equal(strips(b), [], "strips")
     assert "no event was recorded" in b.script("return document.querySelector('#strips').textContent")
 
 

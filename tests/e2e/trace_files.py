@@ -38,7 +38,7 @@ class Trace:
         self.costs, self.gaps, self.discarded = [], [], {}
         self.model, self.records = {}, []
 
-    def event(self, name, meaning="-", fields=(), description="", unit=""):
+    def event(self, name, meaning="-", fields=(), description="", unit="", group=None, scope=None):
         """Add an event of fields (name, type, role); strings come last. Returns its name."""
         layer, klass, specifier = name.split("::")
         at, most, lines = 8, 8, []
@@ -52,7 +52,9 @@ class Trace:
             lines.append("\t".join(["field", field, kind, "-", "10", role, str(offset), str(count), unit,
                                     "-", "0", ""]))
         most = (max(most, at + most - 8) + 7) // 8 * 8
-        group, scope = (layer + "::" + klass, "thread") if meaning.startswith("interval") else ("", "-")
+        if group is None:
+            group = layer + "::" + klass if meaning.startswith("interval") else ""
+        scope = scope or ("thread" if group else "-")
         head = ["event", "%08x" % event_id(name), name, layer, klass, specifier, "1", "info", meaning, group, scope,
                 "stub", "", str(at), str(most), str(len(lines)), "0", "", "", description]
         self.model[name] = (fields, ["\t".join(head)] + lines)

@@ -23,20 +23,20 @@ class Overview {
 		return make("div", { class: "handle", role: "slider", tabindex: "0", "aria-label": label, "aria-valuemin": "0" });
 	}
 
-	show(event) {
+	show(metric) {
 		if (this.plot)
 			this.plot.destroy();
-		this.plot = event ? new Plot(this.div, event, this.view, undefined) : null;
-		find("#overview-name").textContent = event ? event.specifier || event.name : "";
-		find("#overview-unit").textContent = event ? event.unit : "";
+		this.plot = metric ? new Plot(this.div, metric, this.view, undefined) : null;
+		find("#overview-name").textContent = metric ? metric.label.filter(Boolean).join(" ") : "";
+		find("#overview-unit").textContent = metric ? metric.unit : "";
 		this.draw();
 	}
 
 	draw() {
 		const { model } = this.view;
 		if (this.plot) {
-			this.plot.draw(0, model.bins);
-			this.div.setAttribute("aria-label", `Overview of the whole run: ${this.plot.event.name}`);
+			this.plot.draw(0, model.span_ns);
+			this.div.setAttribute("aria-label", `Overview of the whole run: ${this.plot.metric.name}`);
 		}
 		const plot = this.div.parentElement;
 		this.area = this.plot ? this.plot.area : { x: AXIS_WIDTH, w: Math.max(1, plot.clientWidth - AXIS_WIDTH - RIGHT_GAP) };
@@ -49,7 +49,7 @@ class Overview {
 
 	drawBrush() {
 		const { model, first, end, low, high, isWhole } = this.view;
-		const left = first / model.bins * 100, right = end / model.bins * 100;
+		const left = low / model.span_ns * 100, right = high / model.span_ns * 100;
 		this.before.style.left = "0";
 		this.before.style.width = `${left}%`;
 		this.brush.style.left = `${left}%`;
@@ -63,9 +63,10 @@ class Overview {
 			handle.setAttribute("aria-valuetext", Format.duration(time, 5));
 		}
 		this.#funnel(left / 100, right / 100);
+		const step = Math.min(model.bin_ns, (high - low) / 100);
 		Object.assign(find("#timeline").dataset, { lowNs: low, highNs: high });
 		find("#interval").textContent = isWhole ? `Whole run, ${Format.duration(high)}` :
-			`${Format.moment(low, model.bin_ns, high)} to ${Format.moment(high, model.bin_ns, high)} (${Format.duration(high - low)})`;
+			`${Format.moment(low, step, high)} to ${Format.moment(high, step, high)} (${Format.duration(high - low)})`;
 	}
 
 	// From the brush to the full width of the strips.
@@ -89,17 +90,17 @@ class Overview {
 		layer.addEventListener("pointerdown", event => {
 			if (event.button !== 0)
 				return;
-			const at = this.#shareAt(event) * view.model.bins;
+			const at = this.#shareAt(event) * view.model.span_ns;
 			const part = event.target === this.low ? "low" : event.target === this.high ? "high" :
 				event.target === this.brush && !view.isWhole ? "move" : "new";
-			drag = { part, at, first: view.first, end: view.end };
+			drag = { part, at, low: view.low, high: view.high };
 			layer.setPointerCapture(event.pointerId);
 			event.preventDefault();
 		});
 		layer.addEventListener("pointermove", event => {
 			if (!drag)
 				return;
-			const at = this.#shareAt(event) * view.model.bins;
+			const at = this.#shareAt(event) * view.model.span_ns;
 			this.#drag(drag, at);
 		});
 		const stop = () => drag = null;
@@ -112,16 +113,17 @@ class Overview {
 
 	#drag(drag, at) {
 		const { view } = this;
-		const width = drag.end - drag.first;
+		const { span_ns } = view.model;
 		if (drag.part === "low") {
-			view.setBins(Math.min(Math.round(at), drag.end - 2), drag.end);
+			view.setTimes(Math.min(at, drag.high - View.LEAST_NS), drag.high);
 		} else if (drag.part === "high") {
-			view.setBins(drag.first, Math.max(Math.round(at), drag.first + 2));
+			view.setTimes(drag.low, Math.max(at, drag.low + View.LEAST_NS));
 		} else if (drag.part === "move") {
-			const first = Math.min(view.model.bins - width, Math.max(0, drag.first + Math.round(at - drag.at)));
-			view.setBins(first, first + width);
-		} else if (Math.abs(at - drag.at) * this.area.w / view.model.bins > 3) {
-			view.setBins(Math.floor(Math.min(at, drag.at)), Math.ceil(Math.max(at, drag.at)));
+			const width = drag.high - drag.low, bin = width >= View.SNAP * view.model.bin_ns ? view.model.bin_ns : 1;
+			const low = Math.min(span_ns - width, Math.max(0, drag.low + Math.round((at - drag.at) / bin) * bin));
+			view.setTimes(low, low + width);
+		} else if (Math.abs(at - drag.at) * this.area.w / span_ns > 3) {
+			view.setTimes(Math.min(at, drag.at), Math.max(at, drag.at));
 		}
 	}
 
@@ -130,25 +132,24 @@ class Overview {
 		if (!by)
 			return;
 		const { view } = this;
-		const step = Math.max(1, Math.round(view.model.bins / 200)) * by;
+		const step = Math.max(1, Math.round(view.model.bins / 200)) * by * view.model.bin_ns;
 		if (side === "low")
-			view.setBins(Math.max(0, Math.min(view.first + step, view.end - 2)), view.end);
+			view.setTimes(Math.max(0, Math.min(view.low + step, view.high - View.LEAST_NS)), view.high);
 		else
-			view.setBins(view.first, Math.min(view.model.bins, Math.max(view.end + step, view.first + 2)));
+			view.setTimes(view.low, Math.min(view.model.span_ns, Math.max(view.high + step, view.low + View.LEAST_NS)));
 		event.preventDefault();
 		event.stopPropagation();
 	}
 }
 
-// Crosshair, drag to zoom, and wheel over the strips.
-function connectStrips(view, strips) {
-	const area = strips.element;
+// Crosshair, drag to zoom, click and wheel over all that is aligned: phases, strips, lanes.
+function connectAligned(view, strips, lanes) {
+	const area = find("#aligned");
 	const band = make("div", { class: "band", hidden: "" });
+	area.append(band, strips.line);
 	let from = null, to = null;
 	const drawBand = () => {
 		const { left, width } = strips.area;
-		if (!band.isConnected)
-			area.append(band);
 		band.hidden = from === null || to === null;
 		band.style.left = `${left + Math.min(from, to) * width}px`;
 		band.style.width = `${Math.abs(to - from) * width}px`;
@@ -157,25 +158,33 @@ function connectStrips(view, strips) {
 	area.addEventListener("pointermove", event => {
 		const share = strips.shareAt(event.clientX);
 		strips.point(share);
-		if (from === null)
+		lanes.point(...(from === null ? [event.clientX, event.clientY] : [null, null]));
+		if (from === null || to === null && Math.abs(share - from) * strips.area.width <= 4)
 			return;
+		// Only a drag is captured, so that a click reaches what it is on.
+		if (to === null)
+			area.setPointerCapture(event.pointerId);
 		to = clamp(share);
 		drawBand();
 	});
-	area.addEventListener("pointerleave", () => strips.point(null));
+	area.addEventListener("pointerleave", () => {
+		strips.point(null);
+		lanes.point(null, null);
+	});
 	area.addEventListener("pointerdown", event => {
 		const share = strips.shareAt(event.clientX);
-		if (event.button !== 0 || event.pointerType === "touch" || share < 0 || share > 1)
+		if (event.button !== 0 || event.pointerType === "touch" || share < 0 || share > 1 || event.target.closest("button, input, label"))
 			return;
 		from = share;
 		to = null;
-		area.setPointerCapture(event.pointerId);
 		event.preventDefault();
 	});
-	area.addEventListener("pointerup", () => {
+	area.addEventListener("pointerup", event => {
 		const { low, high } = view;
-		if (from !== null && to !== null && Math.abs(to - from) * strips.area.width > 4)
+		if (from !== null && to !== null)
 			view.setTimes(low + Math.min(from, to) * (high - low), low + Math.max(from, to) * (high - low));
+		else if (from !== null)
+			lanes.click(event.clientX, event.clientY);
 		from = to = null;
 		drawBand();
 	});
@@ -183,7 +192,7 @@ function connectStrips(view, strips) {
 		from = to = null;
 		drawBand();
 	});
-	area.addEventListener("dblclick", () => view.reset());
+	area.addEventListener("dblclick", event => event.target.closest("button, input, label") || view.reset());
 	area.addEventListener("wheel", event => {
 		if (event.ctrlKey)
 			view.zoom(event.deltaY > 0 ? 1.25 : 0.8, clamp(strips.shareAt(event.clientX)));
@@ -193,21 +202,4 @@ function connectStrips(view, strips) {
 			return;
 		event.preventDefault();
 	}, { passive: false });
-}
-
-function connectKeys(view) {
-	const actions = {
-		left: () => view.pan(-0.2), right: () => view.pan(0.2),
-		in: () => view.zoom(0.5), out: () => view.zoom(2), reset: () => view.reset(),
-	};
-	const keys = { ArrowLeft: "left", ArrowRight: "right", "+": "in", "=": "in", "-": "out", Escape: "reset" };
-	document.addEventListener("keydown", event => {
-		const typing = event.target.closest && event.target.closest("select, input, textarea, pre");
-		if (typing && event.key !== "Escape" || event.ctrlKey || event.altKey || event.metaKey || !Object.hasOwn(keys, event.key))
-			return;
-		actions[keys[event.key]]();
-		event.preventDefault();
-	});
-	for (const button of document.querySelectorAll("[data-do]"))
-		button.addEventListener("click", () => actions[button.dataset.do]());
 }

@@ -72,6 +72,15 @@ const Format = {
 		return { step, list };
 	},
 
+	// Powers of ten, at most count of them, and at least the two ends.
+	decades(low, high, count) {
+		const list = [];
+		for (let power = Math.ceil(Math.log10(low)); 10 ** power <= high; power++)
+			list.push(10 ** power);
+		const every = Math.ceil(list.length / Math.max(1, count));
+		return list.length ? list.filter((_, i) => i % every === 0) : [low, high];
+	},
+
 	// Ticks of a value's axis: 0 and at least one more, at most count steps.
 	valueTicks(low, high, count) {
 		let { step, list } = Format.ticks(low, high, count);

@@ -14,36 +14,19 @@ const ALL = -1; // instead of a process's index
 
 // One event: its series, and what they add up to under the current process filter.
 class TraceEvent {
-	constructor(raw, index, bins) {
-		Object.assign(this, raw, { index, bins });
+	constructor(raw, index, bins, bin_ns) {
+		Object.assign(this, raw, { index, bins, bin_ns });
 		this.layerKey = Object.hasOwn(LAYERS, raw.layer) ? raw.layer : "other";
 		this.layerInfo = this.layerKey === "other" ? OTHER_LAYER : LAYERS[raw.layer];
 		this.isInterval = raw.meaning === "interval-begin" || raw.meaning === "interval-end";
-		this.kind = raw.series.some(s => s.values) ? raw.meaning : raw.series.some(s => s.ended && s.ended.some(n => n > 0)) ?
-			"duration" : "rate";
+		this.kind = raw.series.some(s => s.values) ? raw.meaning : "rate";
 		this.unit = this.kind === "rate" ? "events/s" : this.kind === "gauge" ? raw.unit || "value" :
 			raw.unit === "ns" ? "s/s" : (raw.unit || "units") + "/s";
 		// A rate of nanoseconds per second reads better in seconds per second.
 		this.scale = this.kind === "counter" && raw.unit === "ns" ? 1e-9 : 1;
-		if (this.kind === "duration")
-			this.#chooseUnit();
-		this.title = this.kind === "duration" ? `${raw.group}: duration` : raw.name;
-		const word = raw.group.slice(raw.group.lastIndexOf(":") + 1);
-		this.label = this.kind !== "duration" ? raw.specifier || raw.name : word && word !== raw.class ? `${word} duration` : "duration";
 		this.total = raw.series.reduce((sum, s) => sum + s.records, 0);
 		this.lost = raw.discarded + raw.overwritten;
 		this.select(ALL);
-	}
-
-	// The unit in which the mean duration of all reads well.
-	#chooseUnit() {
-		let sum = 0, n = 0;
-		for (const series of this.series) {
-			sum += series.durations.reduce((all, ns) => all + Math.max(0, ns), 0);
-			n += series.ended.reduce((all, count) => all + Math.max(0, count), 0);
-		}
-		const mean = sum / n;
-		[this.unit, this.scale] = mean >= 1e8 ? ["s", 1e-9] : mean >= 1e5 ? ["ms", 1e-6] : mean >= 100 ? ["\u00b5s", 1e-3] : ["ns", 1];
 	}
 
 	// Keep to one process, or ALL.
@@ -56,15 +39,6 @@ class TraceEvent {
 		this.sums = TraceEvent.#runningSums(this.counts);
 		this.values = null;
 		this.valueSums = null;
-		if (this.kind === "duration") {
-			const durations = new Float64Array(this.bins), ended = new Float64Array(this.bins);
-			for (const series of chosen) {
-				TraceEvent.#addBins(durations, series.durations);
-				TraceEvent.#addBins(ended, series.ended);
-			}
-			this.durationSums = TraceEvent.#runningSums(durations);
-			this.endedSums = TraceEvent.#runningSums(ended);
-		}
 		if (this.kind === "counter") {
 			this.values = new Float64Array(this.bins);
 			[this.knownFirst, this.knownEnd] = [this.bins, 0];
@@ -135,6 +109,23 @@ class TraceEvent {
 		return sums;
 	}
 
+	get key() {
+		return `event ${this.name}`;
+	}
+
+	get label() {
+		return [this.class, this.specifier || this.name];
+	}
+
+	// What the strip shows of a time, in ns since the trace's start.
+	value(low, high) {
+		return this.valueIn(...binsOf(low, high, this.bin_ns, this.bins), this.bin_ns);
+	}
+
+	count(low, high) {
+		return this.countIn(...binsOf(low, high, this.bin_ns, this.bins));
+	}
+
 	// Events in bins first to end (not included).
 	countIn(first, end) {
 		return this.sums[end] - this.sums[first];
@@ -144,10 +135,6 @@ class TraceEvent {
 	valueIn(first, end, bin_ns) {
 		if (end <= first)
 			return NaN;
-		if (this.kind === "duration") {
-			const n = this.endedSums[end] - this.endedSums[first];
-			return n > 0 ? (this.durationSums[end] - this.durationSums[first]) / n * this.scale : NaN;
-		}
 		if (this.kind === "gauge") {
 			let sum = 0, n = 0;
 			for (let i = first; i < end; i++)
@@ -168,19 +155,23 @@ class TraceEvent {
 	}
 }
 
+// The bins that a time touches: the first, and the one behind the last. At least one.
+function binsOf(low, high, bin_ns, bins) {
+	const first = Math.min(bins - 1, Math.max(0, Math.floor(low / bin_ns + 1e-6)));
+	return [first, Math.min(bins, Math.max(first + 1, Math.ceil(high / bin_ns - 1e-6)))];
+}
+
 class Model {
 	constructor(raw) {
 		this.raw = raw;
 		this.bin_ns = raw.time.bin_ns;
+		this.span_ns = raw.time.bins * raw.time.bin_ns;
 		this.bins = raw.time.bins;
 		this.process = ALL;
-		this.events = raw.events.map((event, i) => new TraceEvent(event, i, this.bins));
-		// An end whose begin has a strip of durations.
-		const groups = new Set(this.events.filter(event => event.kind === "duration").map(event => event.group));
-		for (const event of this.events)
-			event.isTwin = event.meaning === "interval-end" && groups.has(event.group);
+		this.events = raw.events.map((event, i) => new TraceEvent(event, i, this.bins, this.bin_ns));
 		this.events.sort((a, b) => a.layerInfo.order - b.layerInfo.order || (a.layer < b.layer ? -1 : a.layer > b.layer) ||
 			(a.class < b.class ? -1 : a.class > b.class) || b.total - a.total);
+		this.metrics = Metrics.of(this);
 		this.phases = raw.phases.list.map(([name, begin, end, pid, tid, open]) => ({ name, begin, end, pid, tid, open }));
 		this.pids = new Set(raw.processes.filter(p => !p.merged).map(p => p.pid));
 		this.selectPhases();
@@ -190,6 +181,9 @@ class Model {
 		this.process = process;
 		for (const event of this.events)
 			event.select(process);
+		for (const metric of this.metrics)
+			if (!(metric instanceof TraceEvent))
+				metric.select(process);
 		this.selectPhases();
 	}
 

@@ -1,40 +1,52 @@
 // SPDX-License-Identifier: MIT
-// plots.js - one strip per event, aligned, and the crosshair over all of them. Plots are dygraphs.
+// plots.js - a plot of one metric, and a strip with one. Plots are dygraphs. Not here: all strips together (strips.js).
 "use strict";
 
 const AXIS_WIDTH = 52;
 const RIGHT_GAP = 10;
 
-// Points of bins first to end, group bins each, as dygraphs wants them: [time, value], the last one twice.
-function pointsOf(event, view, first, end, group) {
-	const bin = view.model.bin_ns;
+// Points of a time, group bins each, as dygraphs wants them: [time, value, value of the other run], the last one twice.
+function pointsOf(metric, view, low, high, group) {
+	const step = view.model.bin_ns * group;
 	const points = [];
+	const other = metric.other;
+	const known = value => Number.isFinite(value) ? value : null;
 	// Groups lie at multiples of their size, so that panning does not change them.
-	for (let at = Math.floor(first / group) * group; at < end; at += group) {
-		const stop = Math.min(at + group, view.model.bins);
-		const value = event.valueIn(at, stop, bin);
-		points.push([at * bin, Number.isNaN(value) ? null : value]);
+	for (let at = Math.floor(low / step) * step; at < high; at += step) {
+		const stop = Math.min(at + step, view.model.span_ns);
+		const point = [at, stop > at ? known(metric.value(at, stop)) : null];
+		if (other)
+			point.push(at < view.model.overlay.end_ns ? known(other.value(at, at + step)) : null);
+		points.push(point);
 	}
-	points.push([end * bin, points.length ? points[points.length - 1][1] : null]);
+	points.push([high, ...(points.length ? points[points.length - 1].slice(1) : [null])]);
 	return points;
 }
 
-function rangeOf(points) {
-	let low = 0, high = 0;
-	for (const [, value] of points)
-		if (value !== null && Number.isFinite(value)) {
-			low = Math.min(low, value);
-			high = Math.max(high, value);
-		}
+// isLog: durations, of which one may be a million times another.
+function rangeOf(points, isLog) {
+	let low = isLog ? Infinity : 0, high = 0;
+	for (const [, ...values] of points)
+		for (const value of values)
+			if (value !== null && (value > 0 || !isLog)) {
+				low = Math.min(low, value);
+				high = Math.max(high, value);
+			}
+	if (isLog)
+		return high ? [low / 2, high * 1.5] : [1, 10];
 	if (low === high)
 		high = low + 1;
 	return [low * 1.1, high * 1.1];
 }
 
-function plotOptions(view, colour) {
+function plotOptions(view, metric) {
+	const colours = [view.colours[metric.layerKey], view.colours.overlay];
+	const show = v => metric.unit === "ns" ? Format.duration(v) : Format.si(v);
 	return {
-		labels: ["time", "value"],
-		colors: [colour],
+		logscale: metric.unit === "ns",
+		labels: metric.other ? ["time", "value", "other"] : ["time", "value"],
+		colors: metric.other ? colours : colours.slice(0, 1),
+		series: metric.other ? { other: { fillGraph: false, strokePattern: [5, 3], strokeWidth: 1.4 } } : {},
 		stepPlot: true,
 		fillGraph: true,
 		fillAlpha: 0.22,
@@ -52,39 +64,40 @@ function plotOptions(view, colour) {
 			x: { drawAxis: false, ticker: (low, high) => Format.ticks(low, high, 8).list.map(v => ({ v, label: "" })) },
 			y: {
 				axisLabelWidth: AXIS_WIDTH - 4,
-				ticker: (low, high, pixels) => Format.valueTicks(low, high, pixels / 24)
-					.map(v => ({ v, label: Format.si(v) })),
+				ticker: (low, high, pixels) => (metric.unit === "ns" ? Format.decades(low, high, pixels / 18) :
+					Format.valueTicks(low, high, pixels / 24)).map(v => ({ v, label: show(v) })),
 			},
 		},
 	};
 }
 
-// A dygraph of one event over an interval that its owner gives.
+// A dygraph of one metric over a time that its owner gives.
 class Plot {
-	constructor(div, event, view, underlay) {
+	constructor(div, metric, view, underlay) {
 		this.div = div;
-		this.event = event;
+		this.metric = metric;
 		this.view = view;
 		this.underlay = underlay;
 		this.graph = null;
 	}
 
-	draw(first, end) {
-		const bin = this.view.model.bin_ns;
-		const width = this.div.clientWidth - AXIS_WIDTH - RIGHT_GAP;
-		this.group = this.view.grouping(first, end, width);
-		const points = pointsOf(this.event, this.view, first, end, this.group);
-		this.div.classList.toggle("empty", points.every(([, value]) => value === null));
-		const options = {
-			...plotOptions(this.view, this.view.colours[this.event.layerKey]),
-			dateWindow: [first * bin, end * bin],
-			valueRange: rangeOf(points),
-			underlayCallback: this.underlay,
-		};
+	draw(low, high, width) {
+		this.group = this.view.grouping(low, high, (width || this.div.clientWidth) - AXIS_WIDTH - RIGHT_GAP);
+		const points = pointsOf(this.metric, this.view, low, high, this.group);
+		this.div.classList.toggle("empty", points.every(point => point.slice(1).every(value => value === null)));
+		const changing = { file: points, dateWindow: [low, high], valueRange: rangeOf(points, this.metric.unit === "ns") };
+		const look = this.view.look;
+		if (this.graph && this.drawn === look) {
+			this.graph.updateOptions(changing);
+			return;
+		}
+		this.drawn = look;
+		const options = { ...plotOptions(this.view, this.metric), ...changing, underlayCallback: this.underlay };
 		if (this.graph) {
 			this.graph.resize();
-			this.graph.updateOptions({ file: points, ...options });
+			this.graph.updateOptions(options);
 		} else {
+			delete options.file;
 			this.graph = new Dygraph(this.div, points, options);
 		}
 	}
@@ -102,40 +115,50 @@ class Plot {
 }
 
 class Strip {
-	constructor(event, view) {
-		this.event = event;
+	constructor(metric, view, { refer, remove }) {
+		this.metric = metric;
 		this.view = view;
 		this.counts = make("span", { class: "counts" });
 		this.chip = make("span", { class: "chip", hidden: "" });
+		this.relation = make("button", { type: "button", class: "relation" });
+		this.relation.addEventListener("click", () => refer(metric));
+		const away = make("button", { type: "button", class: "away", text: "\u00d7", title: "Hide this strip", "aria-label": `Hide ${metric.name}` });
+		away.addEventListener("click", () => remove(metric));
 		const chart = make("div", { class: "chart", role: "img" });
-		const label = make("div", { class: "label", title: event.description || event.name },
-			make("strong", {}, make("span", { class: "class", text: event.class }), make("span", { text: event.label })),
-			make("span", { class: "unit", text: event.unit }), this.counts);
+		const [above, word] = metric.label;
+		const label = make("div", { class: "label", title: `${metric.name}\n${metric.description || ""}` },
+			make("strong", {}, make("span", { class: "class", text: above }), make("span", { text: word })),
+			make("span", { class: "unit", text: metric.unit === "ns" ? "mean, by powers of ten" : metric.unit }), this.counts);
 		this.plotDiv = make("div", { class: "plot" }, chart, this.chip);
-		this.rail = make("div", { class: "rail", title: event.layerInfo.name, "data-layer": event.layerKey });
-		this.element = make("div", { class: "row strip", "data-event": event.name }, this.rail, label, this.plotDiv);
-		this.plot = new Plot(chart, event, view, (context, area, graph) => this.#marks(context, area, graph));
+		this.rail = make("div", { class: "rail", title: metric.layerInfo.name, "data-layer": metric.layerKey });
+		this.element = make("div", { class: "row strip", "data-metric": metric.name, "data-kind": metric.kind }, this.rail, label, this.plotDiv,
+			make("div", { class: "side" }, this.relation), away);
+		if (metric instanceof TraceEvent)
+			this.element.dataset.event = metric.name;
+		this.plot = new Plot(chart, metric, view, (context, area, graph) => this.#marks(context, area, graph));
 	}
 
-	draw() {
-		const { first, end } = this.view;
-		const inside = this.event.countIn(first, end);
-		const what = this.event.kind === "rate" ? "" : this.event.kind === "duration" ? " time" : " sample";
-		const total = this.event.selectedTotal;
-		this.counts.textContent = (inside === total ? "" : `${Format.count(inside)} of `) + Format.count(total) +
-			(what && (total === 1 ? what : what + "s"));
+	draw(width) {
+		const { low, high } = this.view;
+		const { metric } = this;
+		const inside = metric.count(low, high);
+		const total = metric.selectedTotal;
+		const noun = { rate: "", mean: total === 1 ? " interval" : " intervals" }[metric.kind] ?? (total === 1 ? " sample" : " samples");
+		const text = Number.isNaN(total) ? "" : (inside === total ? "" : `${Format.count(inside)} of `) + Format.count(total) +
+			(metric.kind === "mean" && metric.unit !== "ns" ? " samples" : noun);
+		this.counts.textContent = text;
 		this.element.dataset.inside = inside;
 		this.element.dataset.total = total;
-		this.plot.draw(first, end);
-		this.plot.div.setAttribute("aria-label", `${this.event.name}: ${Format.count(inside)} of ${Format.count(total)} ` +
-			`events, ${Format.si(this.event.valueIn(first, end, this.view.model.bin_ns))} ${this.event.unit} on average`);
+		this.plot.draw(low, high, width);
+		const value = metric.value(low, high);
+		chartLabel(this.plot.div, `${metric.name}: ${text}, ${metric.unit === "ns" ? Format.duration(value) :
+			`${Format.si(value)} ${metric.unit}`} on average`);
 	}
 
 	// Where outermost phases begin, through every strip, unless they are too many to tell apart.
 	#marks(context, area, graph) {
-		const marks = Phases.marksIn(this.view);
 		context.fillStyle = this.view.colours.mark;
-		for (const time of marks) {
+		for (const time of this.view.marks || []) {
 			const x = Math.round(graph.toDomXCoord(time));
 			if (x > area.x && x < area.x + area.w)
 				context.fillRect(x, area.y, 1, area.h);
@@ -147,103 +170,18 @@ class Strip {
 		this.chip.hidden = share === null;
 		if (share === null)
 			return;
-		const { first, end, model } = this.view;
-		const group = this.plot.group || 1;
-		const at = Math.min(model.bins - 1, Math.floor(first + share * (end - first)));
-		const start = Math.floor(at / group) * group;
-		const value = this.event.valueIn(start, Math.min(model.bins, start + group), model.bin_ns);
+		const { low, high, model } = this.view;
+		const step = (this.plot.group || 1) * model.bin_ns;
+		const from = Math.floor((low + share * (high - low)) / step) * step;
+		const to = Math.min(model.span_ns, from + step);
+		const say = metric => metric.words ? metric.words(from, to) : Format.si(metric.value(from, to));
 		const area = this.plot.area;
-		this.chip.textContent = Format.si(value);
+		this.chip.textContent = say(this.metric) + (this.metric.other ? ` / ${say(this.metric.other)}` : "");
 		this.chip.classList.toggle("flip", share > 0.85);
 		this.chip.style.left = `${area.x + share * area.w}px`;
 	}
 }
 
-// All strips, their order, and the crosshair.
-class Strips {
-	constructor(view, element) {
-		this.view = view;
-		this.element = element;
-		this.strips = [];
-		this.line = make("div", { class: "crosshair", hidden: "" });
-		this.time = make("span", { class: "time-chip", hidden: "" });
-		find("#axis").append(this.time);
-	}
-
-	show(events) {
-		const had = new Map(this.strips.map(strip => [strip.event, strip]));
-		this.strips = events.map(event => had.get(event) || new Strip(event, this.view));
-		for (const [event, strip] of had)
-			if (!events.includes(event))
-				strip.plot.destroy();
-		this.element.replaceChildren(...this.strips.map(strip => strip.element), this.line);
-		if (!this.strips.length)
-			this.element.prepend(make("p", { class: "empty", text: "No strip is chosen, or no event was recorded." }));
-		// The layer's name stands once, at its first strip.
-		this.strips.forEach((strip, i) => {
-			const begins = i === 0 || this.strips[i - 1].event.layerKey !== strip.event.layerKey;
-			strip.element.classList.toggle("begins-layer", begins);
-			strip.rail.replaceChildren(...(begins ? [make("span", { text: strip.event.layerInfo.short })] : []));
-		});
-		const room = window.innerHeight - 400;
-		const height = Math.round(Math.min(96, Math.max(50, room / Math.max(1, this.strips.length))));
-		this.element.style.setProperty("--strip-height", `${height}px`);
-		this.draw();
-	}
-
-	draw() {
-		for (const strip of this.strips)
-			strip.draw();
-		this.point(null);
-		const { first, end, low, high } = this.view;
-		const group = this.strips.length ? this.strips[0].plot.group : 1;
-		const bin = Format.duration(this.view.model.bin_ns);
-		find("#bins").textContent = `Bins of ${bin}` + (group > 1 ? `; each step shows ${group} of them (` +
-			`${Format.duration(group * this.view.model.bin_ns)})` : "") +
-			(this.view.isWhole ? "" : `. ${Format.count(end - first)} bins in view`) + ".";
-		drawAxis(find("#axis .ticks"), this.area, low, high);
-	}
-
-	// The plotting area relative to a row.
-	get area() {
-		const strip = this.strips[0];
-		const plot = strip ? strip.plotDiv : find("#overview .plot");
-		const area = strip ? strip.plot.area : { x: AXIS_WIDTH, w: plot.clientWidth - AXIS_WIDTH - RIGHT_GAP };
-		return { left: plot.offsetLeft + area.x, width: area.w };
-	}
-
-	shareAt(clientX) {
-		const { left, width } = this.area;
-		const share = (clientX - this.element.getBoundingClientRect().left - left) / width;
-		return share;
-	}
-
-	point(share) {
-		const outside = share === null || share < 0 || share > 1;
-		this.line.hidden = this.time.hidden = outside;
-		for (const strip of this.strips)
-			strip.point(outside ? null : share);
-		if (outside)
-			return;
-		const { left, width } = this.area;
-		const { low, high } = this.view;
-		// From the top of the phases down.
-		this.line.style.top = `${-find("#phases").offsetHeight}px`;
-		this.line.style.left = this.time.style.left = `${left + share * width}px`;
-		this.time.textContent = Format.moment(low + share * (high - low), Math.max(this.view.model.bin_ns, (high - low) / 1000), high);
-	}
-}
-
-// Ticks of time under a plotting area.
-function drawAxis(element, area, low, high) {
-	const { step, list } = Format.ticks(low, high, area.width / 110);
-	element.style.left = `${area.left}px`;
-	element.style.width = `${area.width}px`;
-	element.replaceChildren(...list.map(time => {
-		const tick = make("span", { text: Format.moment(time, step, high) });
-		const share = (time - low) / (high - low);
-		tick.style.left = `${share * 100}%`;
-		tick.className = share < 0.02 ? "at-start" : share > 0.98 ? "at-end" : "";
-		return tick;
-	}));
+function chartLabel(div, text) {
+	div.setAttribute("aria-label", text);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// view.js - what is being looked at: the interval, in whole bins, and the colours. Not here: drawing.
+// view.js - what is being looked at: a time, and the colours. Not here: drawing.
+// A wide view begins and ends with bins, so that its counts are exact. A narrow one is of any nanosecond.
 "use strict";
 
 // An element with text and attributes; text never becomes markup.
@@ -18,24 +19,25 @@ const find = selector => document.querySelector(selector);
 class View {
 	constructor(model) {
 		this.model = model;
-		this.first = 0;
-		this.end = model.bins; // not included
+		this.low = 0; // ns
+		this.high = model.span_ns; // not included
 		this.listeners = [];
 		this.pending = false;
 		this.colours = {};
 		this.readColours();
 	}
 
-	get low() {
-		return this.first * this.model.bin_ns;
+	// The bins in view.
+	get first() {
+		return binsOf(this.low, this.high, this.model.bin_ns, this.model.bins)[0];
 	}
 
-	get high() {
-		return this.end * this.model.bin_ns;
+	get end() {
+		return binsOf(this.low, this.high, this.model.bin_ns, this.model.bins)[1];
 	}
 
 	get isWhole() {
-		return this.first === 0 && this.end === this.model.bins;
+		return this.low === 0 && this.high === this.model.span_ns;
 	}
 
 	onChange(listener) {
@@ -56,52 +58,57 @@ class View {
 			listener();
 	}
 
-	// Show the bins that the interval touches.
 	setTimes(low, high) {
-		const bin = this.model.bin_ns;
-		this.setBins(Math.floor(low / bin + 1e-6), Math.ceil(high / bin - 1e-6));
-	}
-
-	setBins(first, end) {
-		const bins = this.model.bins;
-		const width = Math.min(bins, Math.max(Math.min(2, bins), Math.round(end - first)));
-		first = Math.min(bins - width, Math.max(0, Math.round(first)));
-		if (first === this.first && first + width === this.end)
+		const { bin_ns, span_ns } = this.model;
+		if (high - low >= View.SNAP * bin_ns || high - low >= span_ns) {
+			low = Math.floor(low / bin_ns + 1e-6) * bin_ns;
+			high = Math.ceil(high / bin_ns - 1e-6) * bin_ns;
+		}
+		const width = Math.min(span_ns, Math.max(View.LEAST_NS, Math.round(high - low)));
+		low = Math.min(span_ns - width, Math.max(0, Math.round(low)));
+		if (low === this.low && low + width === this.high)
 			return;
-		this.first = first;
-		this.end = first + width;
+		this.low = low;
+		this.high = low + width;
 		this.changed();
 	}
 
 	reset() {
-		this.setBins(0, this.model.bins);
+		this.setTimes(0, this.model.span_ns);
+	}
+
+	// Whole bins stay whole bins.
+	#even(ns) {
+		const { bin_ns } = this.model;
+		return this.high - this.low >= View.SNAP * bin_ns ? Math.sign(ns) * Math.max(1, Math.round(Math.abs(ns) / bin_ns)) * bin_ns : ns;
 	}
 
 	pan(share) {
-		const by = Math.sign(share) * Math.max(1, Math.round(Math.abs(share) * (this.end - this.first)));
-		const width = this.end - this.first;
-		const first = Math.min(this.model.bins - width, Math.max(0, this.first + by));
-		this.setBins(first, first + width);
+		const width = this.high - this.low;
+		const low = Math.min(this.model.span_ns - width, Math.max(0, this.low + this.#even(share * width)));
+		this.setTimes(low, low + width);
 	}
 
 	// factor below 1 zooms in; at: the share of the interval that stays where it is.
 	zoom(factor, at = 0.5) {
-		const width = this.end - this.first;
-		let next = Math.round(width * factor);
-		if (next === width)
-			next += factor > 1 ? 1 : -1;
-		const first = this.first + Math.round((width - next) * at);
-		this.setBins(first, first + next);
+		const width = this.high - this.low;
+		const next = Math.min(this.model.span_ns, width * factor);
+		const low = Math.min(this.model.span_ns - next, Math.max(0, this.low + (width - next) * at));
+		this.setTimes(low, low + next);
 	}
 
-	// Bins drawn as one point where width pixels are there, two pixels each at least.
-	grouping(first, end, width) {
-		return Math.max(1, Math.ceil((end - first) / Math.max(1, width / 2)));
+	// Time drawn as one point where width pixels are there, two pixels each at least: a number of bins.
+	grouping(low, high, width) {
+		return Math.max(1, Math.ceil((high - low) / this.model.bin_ns / Math.max(1, width / 2)));
 	}
 
 	readColours() {
 		const style = getComputedStyle(document.documentElement);
-		for (const name of ["APP", "OS", "HW", "CPO", "other", "grid", "axis", "mark", "text", "phase-text", "paper", "running", "waiting", "blocked"])
+		for (const name of ["APP", "OS", "HW", "CPO", "other", "grid", "axis", "mark", "text", "muted", "phase-text", "paper", "overlay",
+			"running", "runnable", "blocked", "arrow", "rest"])
 			this.colours[name] = style.getPropertyValue("--" + name).trim();
 	}
 }
+// A view of fewer bins than this does not keep to them.
+View.SNAP = 40;
+View.LEAST_NS = 200;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// flame.js - the intervals of the time in view: a flame graph (roots on top) by process and nesting, and a table by name.
+// Times are of the bins in view, exact; counts and durations are of intervals that ended in them.
+"use strict";
+
+const FLAME_ROW = 18;
+const FLAME_DEPTH = 26;
+const TABLE_ROWS = 40;
+
+class Flame {
+	constructor(view) {
+		this.view = view;
+		const { tree, processes } = view.model.raw;
+		this.tree = tree;
+		this.canvas = find("#flame canvas");
+		this.section = find("#intervals");
+		this.section.hidden = !tree.nodes.length;
+		this.focus = null; // a node of the flame graph; null: all
+		this.processes = processes;
+		this.times = tree.nodes.map(node => this.#sums(node.time));
+		this.cells = tree.nodes.map(() => null);
+		this.#connect();
+	}
+
+	#sums(packed) {
+		const sums = new Float64Array(this.tree.bins + 1);
+		for (let i = 0, at = 0; i + 1 < packed.length; i += 2, at++) {
+			at += packed[i];
+			sums[at + 1] += packed[i + 1];
+		}
+		for (let i = 0; i < this.tree.bins; i++)
+			sums[i + 1] += sums[i];
+		return sums;
+	}
+
+	#cellsOf(i) {
+		if (!this.cells[i]) {
+			this.cells[i] = new Cells(this.tree.bins, this.tree.bin_ns);
+			this.cells[i].add(this.tree.nodes[i].durations);
+			this.cells[i].finish();
+		}
+		return this.cells[i];
+	}
+
+	// The tree of what took time in view: all, processes, then nodes.
+	#build() {
+		const { low, high, model } = this.view;
+		const [first, end] = binsOf(low, high, this.tree.bin_ns, this.tree.bins);
+		const root = { name: "all intervals", time: 0, children: [], key: "all" };
+		const processes = new Map(), made = [];
+		this.tree.nodes.forEach((node, i) => {
+			const time = this.times[i][end] - this.times[i][first];
+			if (time < 0.5 || model.process !== ALL && node.process !== model.process)
+				return;
+			let parent = node.parent >= 0 ? made[node.parent] : null;
+			if (!parent) {
+				if (!processes.has(node.process)) {
+					const name = model.processName(this.processes[node.process]);
+					processes.set(node.process, { name, time: 0, children: [], key: `process ${node.process}`, isProcess: true });
+					root.children.push(processes.get(node.process));
+				}
+				parent = processes.get(node.process);
+				parent.time += time;
+				root.time += time;
+			}
+			made[i] = { name: node.name, group: node.group, time, children: [], key: i, parent };
+			parent.children.push(made[i]);
+		});
+		const sort = node => node.children.sort((a, b) => b.time - a.time).forEach(sort);
+		sort(root);
+		return root;
+	}
+
+	#find(node, key) {
+		return node.key === key ? node : node.children.map(child => this.#find(child, key)).find(Boolean) || null;
+	}
+
+	draw() {
+		if (this.section.hidden)
+			return;
+		const root = this.#build();
+		const top = this.focus === null ? root : this.#find(root, this.focus) || root;
+		const width = this.canvas.parentElement.clientWidth;
+		this.boxes = [];
+		this.#place(top, 0, width, 0, root.time || 1);
+		const rows = this.boxes.reduce((most, box) => Math.max(most, box.row), 0) + 1;
+		const context = prepare(this.canvas, width, rows * FLAME_ROW + 2);
+		for (const box of this.boxes)
+			this.#box(context, box);
+		const { tree, view } = this;
+		const [first, end] = binsOf(view.low, view.high, tree.bin_ns, tree.bins);
+		find("#flame-note").textContent = root.time ? `Time of threads in intervals, ${Format.duration(root.time)} in all, over ` +
+			`${Format.duration((end - first) * tree.bin_ns)} (whole bins of ${Format.duration(tree.bin_ns)}).` : "No interval is in view.";
+		this.canvas.setAttribute("aria-label", `Flame graph: ${root.children.map(p => `${p.name} ${Format.duration(p.time)}`).join(", ")}`);
+		this.#table(first, end);
+	}
+
+	#place(node, x, width, row, all) {
+		if (width < 0.5 || row >= FLAME_DEPTH)
+			return;
+		this.boxes.push({ node, x, width, row, share: node.time / all });
+		const inner = node.children.reduce((sum, child) => sum + child.time, 0);
+		const scale = width / Math.max(node.time, inner, 1);
+		for (const child of node.children) {
+			this.#place(child, x, child.time * scale, row + 1, all);
+			x += child.time * scale;
+		}
+	}
+
+	#box(context, { node, x, width, row }) {
+		const [colour, ink] = typeof node.key === "number" ? Colours.of(node.name) : [this.view.colours.rest, this.view.colours.text];
+		const y = row * FLAME_ROW + 1;
+		context.fillStyle = colour;
+		context.fillRect(x, y, Math.max(0.5, width - (width > 3 ? 1 : 0)), FLAME_ROW - 1);
+		const text = fitText(context, `${node.name}  ${Format.duration(node.time)}`, width - 8);
+		if (text) {
+			context.fillStyle = ink;
+			context.fillText(text, x + 4, y + FLAME_ROW / 2);
+		}
+	}
+
+	#table(first, end) {
+		const { model } = this.view;
+		const names = new Map();
+		this.tree.nodes.forEach((node, i) => {
+			if (model.process !== ALL && node.process !== model.process)
+				return;
+			const time = this.times[i][end] - this.times[i][first];
+			if (time < 0.5 && !node.count)
+				return;
+			const { count, sum, greatest } = this.#cellsOf(i).of(this.view.low, this.view.high);
+			if (!count && time < 0.5)
+				return;
+			const key = `${node.group} ${node.name}`;
+			const row = names.get(key) || { name: node.name, group: node.group, time: 0, count: 0, sum: 0, greatest: 0 };
+			row.time += time;
+			row.count += count;
+			row.sum += sum;
+			row.greatest = Math.max(row.greatest, greatest);
+			names.set(key, row);
+		});
+		const rows = [...names.values()].sort((a, b) => b.time - a.time);
+		find("#interval-table tbody").replaceChildren(...rows.slice(0, TABLE_ROWS).map(row => {
+			const swatch = make("span", { class: "swatch" });
+			swatch.style.background = Colours.of(row.name)[0];
+			return make("tr", { "data-name": row.name, "data-count": row.count, "data-time": row.time }, make("th", { scope: "row" }, swatch,
+				make("span", { text: row.name }), make("small", { text: row.group === row.name ? "" : row.group })),
+			...[Format.count(row.count), Format.duration(row.time), row.count ? Format.duration(row.sum / row.count) : "\u2013",
+				row.count ? Format.duration(row.greatest) : "\u2013"].map(text => make("td", { class: "n", text })));
+		}));
+		find("#interval-more").textContent = rows.length > TABLE_ROWS ? `${Format.count(rows.length - TABLE_ROWS)} more took less time.` : "";
+	}
+
+	#at(event) {
+		const row = Math.floor((event.offsetY - 1) / FLAME_ROW);
+		return (this.boxes || []).find(box => box.row === row && event.offsetX >= box.x && event.offsetX < box.x + box.width) || null;
+	}
+
+	#connect() {
+		const tip = find("#tip");
+		this.canvas.addEventListener("pointermove", event => {
+			const box = this.#at(event);
+			tip.hidden = !box;
+			this.canvas.style.cursor = box ? "pointer" : "";
+			if (!box)
+				return;
+			const own = box.node.time - box.node.children.reduce((sum, child) => sum + child.time, 0);
+			tip.replaceChildren(make("strong", { text: box.node.name }), make("span", { text: `${Format.duration(box.node.time)}, ` +
+				`${Format.percent(box.share)} of all` }), make("span", { text: typeof box.node.key === "number" ? `itself ${Format.duration(Math.max(0, own))}` : "" }));
+			tip.style.left = `${Math.min(event.clientX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8)}px`;
+			tip.style.top = `${event.clientY + 16}px`;
+		});
+		this.canvas.addEventListener("pointerleave", () => tip.hidden = true);
+		this.canvas.addEventListener("click", event => {
+			const box = this.#at(event);
+			if (!box)
+				return;
+			// The topmost leads back up.
+			this.focus = box.row > 0 ? box.node.key : box.node.parent ? box.node.parent.key : null;
+			this.draw();
+		});
+	}
+}

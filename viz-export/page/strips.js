@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+// strips.js - all strips, their order, the axis under them, the crosshair, and how they correlate.
+"use strict";
+
+class Strips {
+	constructor(view, element, remove) {
+		this.view = view;
+		this.element = element;
+		this.remove = remove;
+		this.strips = [];
+		this.reference = null;
+		this.line = make("div", { class: "crosshair", hidden: "" });
+		this.time = make("span", { class: "time-chip", hidden: "" });
+		find("#axis").append(this.time);
+	}
+
+	show(metrics) {
+		const had = new Map(this.strips.map(strip => [strip.metric, strip]));
+		const how = { refer: metric => this.refer(metric), remove: this.remove };
+		this.strips = metrics.map(metric => had.get(metric) || new Strip(metric, this.view, how));
+		for (const [metric, strip] of had)
+			if (!metrics.includes(metric))
+				strip.plot.destroy();
+		if (!metrics.includes(this.reference))
+			this.reference = metrics.find(metric => metric.kind === "mean") || metrics[0] || null;
+		this.element.replaceChildren(...this.strips.map(strip => strip.element));
+		if (!this.strips.length)
+			this.element.prepend(make("p", { class: "empty", text: this.view.model.metrics.length ?
+				"No strip is chosen: press / and choose some." : "No strip: no event was recorded." }));
+		// The layer's name stands once, at its first strip.
+		this.strips.forEach((strip, i) => {
+			const begins = i === 0 || this.strips[i - 1].metric.layerKey !== strip.metric.layerKey;
+			strip.element.classList.toggle("begins-layer", begins);
+			strip.rail.replaceChildren(...(begins ? [make("span", { text: strip.metric.layerInfo.short })] : []));
+		});
+		this.draw();
+	}
+
+	draw() {
+		const { view } = this;
+		view.marks = Phases.marksIn(view);
+		const width = this.strips.length ? this.strips[0].plot.div.clientWidth : 0;
+		for (const strip of this.strips)
+			strip.draw(width);
+		this.point(null);
+		const group = this.strips.length ? this.strips[0].plot.group : 1;
+		const bin = Format.duration(view.model.bin_ns);
+		find("#bins").textContent = `Bins of ${bin}` + (group > 1 ? `; each step shows ${group} of them (` +
+			`${Format.duration(group * view.model.bin_ns)})` : "") +
+			(view.isWhole ? "" : `. ${Format.count(view.end - view.first)} bins in view, counted whole`) + ".";
+		drawAxis(find("#axis .ticks"), this.area, view.low, view.high);
+		this.relate();
+	}
+
+	refer(metric) {
+		this.reference = metric;
+		this.relate();
+	}
+
+	// Beside each strip: how it goes with the reference over the time in view.
+	relate() {
+		if (!this.reference)
+			return;
+		const values = Correlation.series(this.reference, this.view);
+		for (const strip of this.strips)
+			Correlation.show(strip.relation, strip.metric, this.reference,
+				strip.metric === this.reference ? null : Correlation.of(values, Correlation.series(strip.metric, this.view)));
+	}
+
+	// The plotting area relative to a row.
+	get area() {
+		const strip = this.strips[0];
+		const plot = strip ? strip.plotDiv : find("#overview .plot");
+		const area = strip ? strip.plot.area : { x: AXIS_WIDTH, w: plot.clientWidth - AXIS_WIDTH - RIGHT_GAP };
+		return { left: plot.offsetLeft + area.x, width: area.w };
+	}
+
+	shareAt(clientX) {
+		const { left, width } = this.area;
+		return (clientX - this.element.getBoundingClientRect().left - left) / width;
+	}
+
+	point(share) {
+		const outside = share === null || share < 0 || share > 1;
+		this.line.hidden = this.time.hidden = outside;
+		for (const strip of this.strips)
+			strip.point(outside ? null : share);
+		if (outside)
+			return;
+		const { left, width } = this.area;
+		const { low, high } = this.view;
+		this.line.style.left = this.time.style.left = `${left + share * width}px`;
+		this.time.textContent = Format.moment(low + share * (high - low), (high - low) / 1000, high);
+	}
+}
+
+// Ticks of time under a plotting area.
+function drawAxis(element, area, low, high) {
+	const { step, list } = Format.ticks(low, high, area.width / 110);
+	element.style.left = `${area.left}px`;
+	element.style.width = `${area.width}px`;
+	element.replaceChildren(...list.map(time => {
+		const tick = make("span", { text: Format.moment(time, step, high) });
+		const share = (time - low) / (high - low);
+		tick.style.left = `${share * 100}%`;
+		tick.className = share < 0.02 ? "at-start" : share > 0.98 ? "at-end" : "";
+		return tick;
+	}));
+}
