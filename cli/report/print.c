@@ -425,6 +425,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	report_times__print(r, by);
 	report_waits__print(r, by);
 	report_calls__print(r, by);
+	report_messages__print(r, by);
 	report_page_samples__print(r);
 	print_balance(r, order);
 	report__heading("Cost of observing");

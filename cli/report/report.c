@@ -10,7 +10,7 @@ enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
-	 "One table only: by layer, process, thread, event, site, state, wait, interval, "
+	 "One table only: by layer, process, thread, event, site, state, wait, interval, message, "
 	 "function, file or syscall; or system calls by two of phase, process, thread, syscall and "
 	 "file, as phase,syscall."},
 	{OPT_CORRELATE, "correlate", NULL,
@@ -47,12 +47,19 @@ static int parse_pair(const char *word, enum report_key pair[2])
 static int parse_by(const char *word, enum report_by *by, struct report *report)
 {
 	static const char *const words[] = {
-		[REPORT_LAYER] = "layer",       [REPORT_PROCESS] = "process",
-		[REPORT_THREAD] = "thread",     [REPORT_EVENT] = "event",
-		[REPORT_SITE] = "site",         [REPORT_STATE] = "state",
-		[REPORT_INTERVAL] = "interval", [REPORT_FILE] = "file",
-		[REPORT_SYSCALL] = "syscall",   [REPORT_FUNCTION] = "function",
-		[REPORT_WAIT] = "wait",         [REPORT_PAIR] = "",
+		[REPORT_LAYER] = "layer",
+		[REPORT_PROCESS] = "process",
+		[REPORT_THREAD] = "thread",
+		[REPORT_EVENT] = "event",
+		[REPORT_SITE] = "site",
+		[REPORT_STATE] = "state",
+		[REPORT_INTERVAL] = "interval",
+		[REPORT_FILE] = "file",
+		[REPORT_SYSCALL] = "syscall",
+		[REPORT_FUNCTION] = "function",
+		[REPORT_WAIT] = "wait",
+		[REPORT_MESSAGE] = "message",
+		[REPORT_PAIR] = "",
 	};
 	unsigned int i;
 
@@ -87,7 +94,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			return cli_usage_error(
 				verb,
 				"--by %s: there is layer, process, thread, event, site, state, "
-				"wait, interval, function, file and syscall; and for system calls "
+				"wait, interval, message, function, file and syscall; and for "
+				"system calls "
 				"two of phase, process, thread, syscall and file, as phase,syscall",
 				optarg);
 	}

@@ -22,6 +22,7 @@ enum report_by {
 	REPORT_PAIR, /* system calls by two of enum report_key */
 	REPORT_FUNCTION,
 	REPORT_WAIT,
+	REPORT_MESSAGE,
 	REPORT_BY_COUNT
 };
 
@@ -226,7 +227,7 @@ const struct pem_pass_process *report_times__process(const struct report_times *
 const char *report_times__process_words(const struct report_times *times,
 					const struct pem_pass_process *process, const char *name);
 void report_times__print(const struct report *report, enum report_by by);
-/* Add the members "thread_states", "waits" and "intervals". */
+/* Add the members "thread_states", "waits", "intervals" and "messages". */
 void report_times__json(const struct report *report, struct json_object *object);
 
 /* --- who waited for whom (waits.c) --- */
@@ -235,6 +236,11 @@ void report_waits__print(const struct report *report, enum report_by by);
 struct json_object *report_waits__json(const struct report *report);
 /* What most of the time went to, if one thing did. "": nothing did, or it is unknown. */
 const char *report_waits__sentence(const struct report *report);
+
+/* --- messages (messages.c) --- */
+
+void report_messages__print(const struct report *report, enum report_by by);
+struct json_object *report_messages__json(const struct report *report);
 
 /* --- system calls, and the files that they were on (calls.c) --- */
 

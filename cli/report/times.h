@@ -54,6 +54,8 @@ struct report_wait {
 	uint64_t count, total_ns, most_ns;
 };
 
+struct report_message; /* messages.c */
+
 struct report_thread_time {
 	const struct pem_pass_thread *thread;
 	uint64_t ns[PEM_THREAD_STATES];
@@ -70,6 +72,9 @@ struct report_times {
 	struct report_wait *waits;
 	size_t wait_count, wait_capacity;
 	struct cli_map wait_at; /* key: hash of thread, waker, interval, file and lock */
+	struct report_message *messages;
+	size_t message_count, message_capacity;
+	struct cli_map message_at; /* key: ids of both events */
 	struct report_call *calls;
 	size_t call_count, call_capacity;
 	struct cli_map call_at; /* key: hash of what the row is of */
@@ -87,6 +92,10 @@ const struct report_blocked *report_times__longest(const struct report_times *ti
 uint32_t report_times__interval(struct report_times *times, const struct pem_interval *interval);
 /* The title of intervals, which is behind their group; or the group's last word. */
 const char *report_times__title(const struct report_interval *interval);
+/* Add a message whose second end the record is. Returns 0 or -ENOMEM. */
+int report_messages__add(struct report_times *times, const struct pem_record *record,
+			 const struct pem_partner *partner);
+void report_messages__free(struct report_times *times);
 /* Add a time in which a thread was blocked. Returns 0 or -ENOMEM. */
 int report_waits__add(struct report_times *times, const struct pem_span *span, uint64_t ns);
 /*

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+/*
+ * messages.c - how long messages were under way, from each kind of send to each kind of receive
+ *
+ * Which send a receive belongs to is told by the pass (pem/context.h). A message whose receive lies
+ * before its send, as that of fork may, has taken no time.
+ */
+#include "grow.h"
+#include "times.h"
+
+#include <errno.h>
+#include <json-c/json.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Steps of the histogram for each doubling of the time: 3 % each. */
+#define STEPS 24u
+#define BINS (64u * STEPS)
+
+struct report_message {
+	const struct pem_event *send, *receive;
+	uint64_t count, total_ns, most_ns;
+	uint64_t bytes; /* by the send's field of role 'size' */
+	uint32_t *bins; /* of times, on a logarithmic scale */
+};
+
+static struct report_message *row_of(struct report_times *t, const struct pem_event *send,
+				     const struct pem_event *receive)
+{
+	uint32_t *at = cli_map__at(&t->message_at, (uint64_t)send->id << 32 | receive->id);
+	struct report_message *row;
+
+	if (at == NULL)
+		return NULL;
+	if (*at != UINT32_MAX)
+		return &t->messages[*at];
+	if (pem_grow(&t->messages, sizeof(*t->messages), t->message_count + 1,
+		     &t->message_capacity) < 0)
+		return NULL;
+	row = &t->messages[t->message_count];
+	*row = (struct report_message){.send = send, .receive = receive};
+	row->bins = calloc(BINS, sizeof(*row->bins));
+	if (row->bins == NULL)
+		return NULL;
+	*at = (uint32_t)t->message_count++;
+	return row;
+}
+
+static unsigned bin_of(uint64_t ns)
+{
+	return ns < 2 ? 0 : (unsigned)(log2((double)ns) * STEPS);
+}
+
+int report_messages__add(struct report_times *t, const struct pem_record *record,
+			 const struct pem_partner *partner)
+{
+	bool is_receive = record->event->meaning == PEM_MEANS_RECEIVE;
+	const struct pem_event *send = is_receive ? partner->event : record->event;
+	const struct pem_event *receive = is_receive ? record->event : partner->event;
+	struct report_message *row = row_of(t, send, receive);
+	uint64_t ns = is_receive ? record->time_ns - partner->time_ns : 0;
+	int size = pem_event__field_by_role(send, PEM_ROLE_SIZE);
+
+	if (row == NULL)
+		return -ENOMEM;
+	row->count++;
+	row->total_ns += ns;
+	row->most_ns = ns > row->most_ns ? ns : row->most_ns;
+	row->bins[bin_of(ns)]++;
+	if (is_receive)
+		row->bytes += partner->size;
+	else if (size >= 0)
+		row->bytes += pem_record__u64(record, (unsigned)size);
+	return 0;
+}
+
+void report_messages__free(struct report_times *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->message_count; i++)
+		free(t->messages[i].bins);
+	free(t->messages);
+	cli_map__free(&t->message_at);
+}
+
+/* The time that a share of the messages did not exceed, to 3 %. */
+static uint64_t quantile(const struct report_message *row, double share)
+{
+	uint64_t rank = (uint64_t)ceil(share * (double)row->count), before = 0, ns;
+	unsigned i;
+
+	for (i = 0; i < BINS; i++) {
+		before += row->bins[i];
+		if (before < rank)
+			continue;
+		ns = i == 0 ? 1 : (uint64_t)exp2((i + 1.0) / STEPS);
+		return ns < row->most_ns ? ns : row->most_ns;
+	}
+	return row->most_ns;
+}
+
+void report_messages__print(const struct report *r, enum report_by by)
+{
+	const struct report_times *t = r->times;
+	struct pem_pass_unknown unknown = {.size = sizeof(unknown)};
+	struct cli_table *table;
+	size_t i;
+
+	if (t->message_count == 0 || (by != REPORT_ALL && by != REPORT_MESSAGE))
+		return;
+	table = cli_table__new(stdout);
+	cli_table__column(table, "MESSAGES", CLI_RIGHT);
+	cli_table__column(table, "MEAN", CLI_RIGHT);
+	cli_table__column(table, "HALF", CLI_RIGHT);
+	cli_table__column(table, "99 %", CLI_RIGHT);
+	cli_table__column(table, "LONGEST", CLI_RIGHT);
+	cli_table__column(table, "BYTES", CLI_RIGHT);
+	cli_table__column(table, "FROM, TO", CLI_LEFT);
+	for (i = 0; i < t->message_count; i++) {
+		const struct report_message *row = &t->messages[i];
+
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, cli_count(row->count));
+		cli_table__cell(table, cli_duration(row->total_ns / row->count));
+		cli_table__cell(table, cli_duration(quantile(row, 0.5)));
+		cli_table__cell(table, cli_duration(quantile(row, 0.99)));
+		cli_table__cell(table, cli_duration(row->most_ns));
+		cli_table__cell(table, row->bytes != 0 ? cli_bytes(row->bytes) : "");
+		cli_table__cell(table, cli_format("%s, %s", row->send->name, row->receive->name));
+	}
+	report__heading("Messages, from send to receive");
+	cli_table__print(table);
+	pem_pass__unknown(t->pass, &unknown);
+	if (unknown.receives != 0)
+		printf("%s receives without a known send\n", cli_count(unknown.receives));
+}
+
+struct json_object *report_messages__json(const struct report *r)
+{
+	struct json_object *array = json_object_new_array(), *entry;
+	const struct report_times *t = r->times;
+	size_t i;
+
+	for (i = 0; i < t->message_count; i++) {
+		const struct report_message *row = &t->messages[i];
+
+		entry = json_object_new_object();
+		cli_json__text(entry, "send", row->send->name);
+		cli_json__text(entry, "receive", row->receive->name);
+		cli_json__count(entry, "count", row->count);
+		cli_json__count(entry, "total_ns", row->total_ns);
+		cli_json__count(entry, "half_ns", quantile(row, 0.5));
+		cli_json__count(entry, "p99_ns", quantile(row, 0.99));
+		cli_json__count(entry, "longest_ns", row->most_ns);
+		cli_json__count(entry, "bytes", row->bytes);
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
