@@ -135,8 +135,7 @@ static void name_begun_call(struct pem_pass *pass, uint32_t number, struct pem_p
 	struct pem_life_thread *t = pass->thread;
 	struct pem_open *open = t && t->open_count ? t->open[t->open_count - 1] : NULL;
 
-	if (open && open->process == pass->process &&
-	    takes_descriptor(open->plan, &open->interval.begin) &&
+	if (open && takes_descriptor(open->plan, &open->interval.begin) &&
 	    (uint32_t)pem_number__load(open->plan->descriptor, open->interval.begin.data) == number)
 		open->interval.file = file;
 }

@@ -96,4 +96,13 @@ def no_sentence_without_evidence():
     assert "Mostly" not in run([PEM, "report", trace])[1]
 
 
+@test
+def no_sentence_where_nothing_dominates():
+    "of four programs in a row none was blocked for most of the time, and that the shell waited for them tells nothing"
+    trace = recorded(KERNEL, "sh", "-c", "sleep 0.15; sleep 0.15; sleep 0.15; sleep 0.15")
+    found = report(trace)
+    assert any(w.get("interval", "").startswith("OS::Syscall wait") and w["total_ns"] > 100e6 for w in found["waits"]), found["waits"]
+    assert "mostly" not in found["info"], found["info"]["mostly"]
+
+
 run_all()

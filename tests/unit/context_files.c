@@ -153,6 +153,42 @@ static void a_process_has_the_arguments_of_its_exec(void **state)
 	end_pass();
 }
 
+/* The program says its own name, too, and has no new arguments then. */
+static void a_name_that_the_program_says_is_no_exec(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_PROGRAM, 50, "git");
+	packet_text(T(11), EVENT_ARGUMENTS, 50, "git log -3");
+	end_packet();
+	packet_new(&packet, PEM_PACKET_USER, 50, 51, PEM_NO_CPU, T(0));
+	packet_text(T(12), EVENT_PROGRAM, 50, "pager");
+	packet_text(T(13), EVENT_PROGRAM, 50, "git");
+	packet_write(&packet, &fixture, "u_50_0");
+	start_pass();
+	go_to(13);
+	assert_string_equal(arguments_of(50), "git log -3");
+	end_pass();
+}
+
+static void arguments_are_unknown_after_an_exec_in_a_loss(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_PROGRAM, 50, "git");
+	packet_text(T(11), EVENT_ARGUMENTS, 50, "git log -3");
+	end_packet();
+	packet_next(&packet, T(20));
+	packet.header.events_discarded = 1; /* the arguments of the next program */
+	packet_text(T(20), EVENT_PROGRAM, 50, "less");
+	packet_simple(&packet, T(21), 1);
+	end_packet();
+	start_pass();
+	go_to(21);
+	assert_string_equal(arguments_of(50), "");
+	end_pass();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_set_up, tear_down)
@@ -162,6 +198,8 @@ int main(void)
 		TEST(a_descriptor_is_of_one_process),
 		TEST(after_a_loss_a_file_is_told_again),
 		TEST(a_process_has_the_arguments_of_its_exec),
+		TEST(a_name_that_the_program_says_is_no_exec),
+		TEST(arguments_are_unknown_after_an_exec_in_a_loss),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
