@@ -40,6 +40,7 @@ class Overview {
 		}
 		const plot = this.div.parentElement;
 		this.area = this.plot ? this.plot.area : { x: AXIS_WIDTH, w: Math.max(1, plot.clientWidth - AXIS_WIDTH - RIGHT_GAP) };
+		this.left = plot.offsetLeft + this.area.x;
 		this.layer.style.left = `${this.area.x}px`;
 		this.layer.style.width = `${this.area.w}px`;
 		drawAxis(find("#overview-axis .ticks"), { left: plot.offsetLeft + this.area.x, width: this.area.w }, 0,
@@ -72,9 +73,9 @@ class Overview {
 	// From the brush to the full width of the strips.
 	#funnel(left, right) {
 		const row = find(".funnel");
-		const x = this.div.parentElement.offsetLeft + this.area.x;
+		const x = this.left;
 		const at = share => (x + share * this.area.w).toFixed(1);
-		const height = row.clientHeight;
+		const height = 14; // as in style.css
 		row.querySelector("polygon").setAttribute("points",
 			`${at(left)},0 ${at(right)},0 ${at(1)},${height} ${at(0)},${height}`);
 	}

@@ -69,19 +69,16 @@ class LanePainter {
 	}
 
 	draw(area) {
-		const { list, shown, view } = this.lanes;
-		const plot = shown.length ? shown[0].canvas.parentElement : null;
-		if (!plot)
+		const { shown, view, scrolled, height } = this.lanes;
+		if (!shown.length)
 			return;
-		this.left = area.left - plot.offsetLeft;
 		this.width = Math.max(1, Math.floor(area.width));
 		this.scale = this.width / (view.high - view.low);
-		const top = list.scrollTop - 60, bottom = list.scrollTop + list.clientHeight + 60;
+		const top = scrolled - 60, bottom = scrolled + height + 60;
 		for (const lane of shown) {
-			const y = lane.element.offsetTop;
-			if (y + lane.height < top || y > bottom)
+			if (lane.y + lane.height < top || lane.y > bottom)
 				continue;
-			lane.canvas.style.left = `${this.left}px`;
+			lane.canvas.style.left = `${this.lanes.left}px`;
 			this.#lane(lane);
 		}
 		this.#arrows(area);
@@ -204,10 +201,10 @@ class LanePainter {
 
 	// Messages, and wake-ups where there is room, from thread to thread.
 	#arrows(area) {
-		const { list, shown, arrows, messages, lanes } = this.lanes;
+		const { shown, arrows, messages, content } = this.lanes;
 		const { low, high, colours } = this.view;
 		arrows.style.left = `${area.left}px`;
-		const context = prepare(arrows, this.width, Math.max(1, Math.min(8000, list.scrollHeight)));
+		const context = prepare(arrows, this.width, Math.min(8000, content));
 		const place = new Map(shown.map(lane => [lane.index, lane]));
 		const found = [];
 		for (let i = messages.firstAfter(low); i < messages.count && messages.begin[i] < high; i++)
@@ -232,7 +229,7 @@ class LanePainter {
 	#arrow(context, { from, to, begin, end, wakes }, colour, low) {
 		if (from === to)
 			return;
-		const middle = lane => lane.element.offsetTop + (wakes && lane.hasStates ? STATE_HEIGHT / 2 + 1 : lane.top(0) + DEPTH_HEIGHT / 2);
+		const middle = lane => lane.y + (wakes && lane.hasStates ? STATE_HEIGHT / 2 + 1 : lane.top(0) + DEPTH_HEIGHT / 2);
 		const [x, y, right, below] = [(begin - low) * this.scale, middle(from), (end - low) * this.scale, middle(to)];
 		const angle = Math.atan2(below - y, right - x);
 		context.strokeStyle = context.fillStyle = colour;

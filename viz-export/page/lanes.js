@@ -106,10 +106,15 @@ class Lanes {
 		find("#arrows").addEventListener("change", () => this.draw(this.area));
 		find("#more-lanes").addEventListener("click", () => {
 			this.section.classList.toggle("all");
+			this.placed = false;
 			find("#more-lanes").textContent = this.section.classList.contains("all") ? "Fewer" : "Show all";
 			this.draw(this.area);
 		});
-		this.list.addEventListener("scroll", () => this.draw(this.area));
+		this.scrolled = 0;
+		this.list.addEventListener("scroll", () => {
+			this.scrolled = this.list.scrollTop;
+			this.draw(this.area);
+		});
 	}
 
 	// Keep to the threads of one process, or ALL.
@@ -129,6 +134,7 @@ class Lanes {
 			parts.push(lane.element);
 		}
 		this.list.replaceChildren(...parts, this.arrows);
+		this.placed = false;
 		const left = this.raw.left_out;
 		find("#lane-counts").textContent = Format.count(this.shown.length) + (left ? ` busiest of ${Format.count(this.lanes.length + left)}` : "");
 		find("#lane-key").hidden = !this.lanes.some(lane => lane.hasStates);
@@ -143,9 +149,23 @@ class Lanes {
 
 	// area: the plotting area of all rows, as Strips.area.
 	draw(area) {
+		// Sizes are asked for only when they may have changed: it lays out the page.
+		if (area !== this.area || !this.placed)
+			this.#measure(area);
 		this.area = area;
 		if (!this.section.hidden)
 			this.painter.draw(area);
+	}
+
+	#measure(area) {
+		this.placed = true;
+		this.height = this.list.clientHeight;
+		this.content = Math.max(1, ...this.shown.map(lane => {
+			lane.y = lane.element.offsetTop;
+			return lane.y + lane.height;
+		}));
+		const plot = this.shown.length ? this.shown[0].canvas.parentElement : null;
+		this.left = plot ? area.left - plot.offsetLeft : 0;
 	}
 
 	// What is under a point of the page: lane, row, slice; null: no lane.

@@ -48,25 +48,36 @@ function start() {
 		phases.draw(strips.area);
 		lanes.draw(strips.area);
 	});
-	const rest = () => {
-		phases.draw(strips.area);
-		lanes.draw(strips.area);
-		flame.draw();
-		table.draw();
+	// What is not seen while a brush moves is drawn in the first frame in which it rests.
+	let waiting = 0;
+	const later = () => {
+		cancelAnimationFrame(waiting);
+		waiting = requestAnimationFrame(() => {
+			if (view.pending)
+				return; // the next change calls again
+			strips.drawRest();
+			flame.draw();
+			table.draw();
+		});
 	};
 	const drawAll = () => {
 		view.readColours();
 		view.look++;
 		overview.draw();
 		strips.show(chooser.chosen);
-		rest();
+		phases.draw(strips.area);
+		lanes.draw(strips.area);
+		flame.draw();
+		table.draw();
 	};
 	overview.show(fillOverview(model));
 	drawAll();
 	view.onChange(() => {
 		overview.drawBrush();
-		strips.draw();
-		rest();
+		strips.drawSeen();
+		phases.draw(strips.area);
+		lanes.draw(strips.area);
+		later();
 	});
 	find("#process").addEventListener("change", event => {
 		model.select(Number(event.target.value));

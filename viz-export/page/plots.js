@@ -133,6 +133,7 @@ class Strip {
 		this.rail = make("div", { class: "rail", title: metric.layerInfo.name, "data-layer": metric.layerKey });
 		this.element = make("div", { class: "row strip", "data-metric": metric.name, "data-kind": metric.kind }, this.rail, label, this.plotDiv,
 			make("div", { class: "side" }, this.relation), away);
+		this.element.strip = this;
 		if (metric instanceof TraceEvent)
 			this.element.dataset.event = metric.name;
 		this.plot = new Plot(chart, metric, view, (context, area, graph) => this.#marks(context, area, graph));

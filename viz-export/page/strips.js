@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// strips.js - all strips, their order, the axis under them, the crosshair, and how they correlate.
+// strips.js - all strips, their order, the axis under them, the crosshair, and how they correlate. area: the plotting area
+// of every row, in pixels of the row.
 "use strict";
 
 class Strips {
@@ -37,19 +38,55 @@ class Strips {
 	}
 
 	draw() {
+		this.#measure();
+		this.#frame();
+		for (const strip of this.strips)
+			strip.draw(this.width);
+		this.relate();
+	}
+
+	// The same where only the time changed: strips out of sight and correlations are left to drawRest.
+	drawSeen() {
+		this.#frame();
+		const seen = strip => strip.isSeen !== false;
+		this.unseen = this.strips.filter(strip => !seen(strip));
+		for (const strip of this.strips.filter(seen))
+			strip.draw(this.width);
+	}
+
+	drawRest() {
+		for (const strip of this.unseen || [])
+			strip.draw(this.width);
+		this.unseen = [];
+		this.relate();
+	}
+
+	// Sizes, once for many frames: asking for them while the page changes lays it out each time.
+	#measure() {
+		const strip = this.strips[0];
+		const plot = strip ? strip.plotDiv : find("#overview .plot");
+		this.width = plot.clientWidth;
+		this.area = { left: plot.offsetLeft + AXIS_WIDTH, width: Math.max(1, this.width - AXIS_WIDTH - RIGHT_GAP) };
+		if (this.observer)
+			this.observer.disconnect();
+		this.observer = new IntersectionObserver(entries => {
+			for (const entry of entries)
+				entry.target.strip.isSeen = entry.isIntersecting;
+		}, { rootMargin: "40px" });
+		for (const each of this.strips)
+			this.observer.observe(each.element);
+	}
+
+	#frame() {
 		const { view } = this;
 		view.marks = Phases.marksIn(view);
-		const width = this.strips.length ? this.strips[0].plot.div.clientWidth : 0;
-		for (const strip of this.strips)
-			strip.draw(width);
 		this.point(null);
-		const group = this.strips.length ? this.strips[0].plot.group : 1;
+		const group = view.grouping(view.low, view.high, this.area.width);
 		const bin = Format.duration(view.model.bin_ns);
 		find("#bins").textContent = `Bins of ${bin}` + (group > 1 ? `; each step shows ${group} of them (` +
 			`${Format.duration(group * view.model.bin_ns)})` : "") +
 			(view.isWhole ? "" : `. ${Format.count(view.end - view.first)} bins in view, counted whole`) + ".";
 		drawAxis(find("#axis .ticks"), this.area, view.low, view.high);
-		this.relate();
 	}
 
 	refer(metric) {
@@ -65,14 +102,6 @@ class Strips {
 		for (const strip of this.strips)
 			Correlation.show(strip.relation, strip.metric, this.reference,
 				strip.metric === this.reference ? null : Correlation.of(values, Correlation.series(strip.metric, this.view)));
-	}
-
-	// The plotting area relative to a row.
-	get area() {
-		const strip = this.strips[0];
-		const plot = strip ? strip.plotDiv : find("#overview .plot");
-		const area = strip ? strip.plot.area : { x: AXIS_WIDTH, w: plot.clientWidth - AXIS_WIDTH - RIGHT_GAP };
-		return { left: plot.offsetLeft + area.x, width: area.w };
 	}
 
 	shareAt(clientX) {
