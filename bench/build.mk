@@ -4,7 +4,7 @@
 # $(B)/bench/results.jsonl, and prints tables.
 
 BENCHES := notify handles threads callback attach record memory apps stub managed codegen code_size kernel \
-  kernel_module system_wide system_wide_guest merge report page_size page_size_programs names \
+  kernel_module system_wide system_wide_guest merge report page page_size page_size_programs names \
   page_size_machine page_size_loop page_size_hooks
 BENCH_C := notify handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
@@ -104,6 +104,7 @@ $(B)/bench/attach: $(B)/bench/attach_first $(B)/bench/raise $(B)/bench/measure.p
 $(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
 
 $(B)/bench/merge: $(B)/bench/read_trace
+$(B)/bench/page: $(B)/bench/read_trace $(B)/bench/measure.py
 $(B)/bench/report: $(B)/bench/read_trace $(B)/bench/raise $(B)/bench/measure.py
 
 $(B)/bench/page_size_loop: $(B)/programs/page_shapes $(B)/bench/page_size_sampled
