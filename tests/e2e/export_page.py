@@ -333,4 +333,64 @@ def process_of_lanes():
     quiet(b)
 
 
+def load(name, per_ms, duration_ms):
+    """A run of so many events a millisecond."""
+    t = Trace(command=name, duration_ns=duration_ms * MS)
+    work = t.event("APP::Load::Work")
+    for i in range(duration_ms):
+        for k in range(per_ms):
+            t.add(work, i * MS + k * 1000, pid=7)
+    return t
+
+
+@test
+def overlay():
+    "another run's page is laid over this one, aligned at its start; what is no page is refused, and nothing of it runs"
+    slow, fast = exported(load("slow", 2, 400))[1], exported(load("<i>fast", 6, 200))[1]
+    b = show(slow)
+    b.keys("#overlay-file", fast)
+    b.wait_for("return document.documentElement.dataset.overlay === 'yes'", "overlaid")
+    b.settle()
+    said = b.script("return document.querySelector('#overlay-note').textContent")
+    assert "<i>fast" in said and "1 of 1 strips" in said, said
+    equal(b.script("return document.querySelectorAll('i').length"), 0, "elements that the other run brought")
+    x, _, w, _ = b.box("#axis .ticks")
+    _, y, _, h = b.box(".strip .plot")
+    for share, wanted in ((0.25, "2k / 6k"), (0.75, "2k / \u2013")):
+        b.mouse([("move", x + w * share, y + h / 2)])
+        equal(b.script("return document.querySelector('.chip').textContent").replace("\u202f", ""), wanted, "both values")
+    b.click("#overlay-off")
+    b.settle()
+    b.mouse([("move", x + w * 0.25, y + h / 2)])
+    equal(b.script("return document.querySelector('.chip').textContent").replace("\u202f", ""), "2k", "value of one run")
+    other = os.path.join(tmp(), "other.html")
+    with open(other, "w", encoding="utf-8") as file:
+        file.write("<script>document.title = 'ran'</script>")
+    b.keys("#overlay-file", other)
+    b.wait_for("return document.documentElement.dataset.overlay === 'no'", "refused")
+    said = b.script("return document.querySelector('#overlay-note').textContent")
+    assert "not a page of pem" in said and b.script("return document.title") != "ran", said
+    quiet(b)
+
+
+@test
+def printed():
+    "in print all strips, lanes and tables stand on the page's width, without the tools to move about"
+    b = show(exported(shop())[1])
+    b.devtools("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        b.script("window.dispatchEvent(new Event('beforeprint'))")
+        b.settle()
+        for what in (".buttons", "#overlay", "#arrows", ".away"):
+            equal(b.script("return document.querySelector(arguments[0]).getClientRects().length", what), 0, what + " in print")
+        widths = b.script("return [...document.querySelectorAll('.strip, .lane')].map(e => e.getBoundingClientRect().right)")
+        assert widths and max(widths) <= 1032, widths
+        equal(b.script("const l = document.querySelector('#lane-list'); return l.scrollHeight <= l.clientHeight"), True, "all lanes")
+        b.script("window.dispatchEvent(new Event('afterprint'))")
+    finally:
+        b.devtools("Emulation.setEmulatedMedia", {"media": ""})
+    b.settle()
+    quiet(b)
+
+
 run_all()

@@ -7,7 +7,7 @@ const HELP = [
 	["?", "this help"], ["Esc", "close what is open; else show the whole run"],
 	["Drag", "in the overview, the strips or the lanes: choose a time"], ["Double click", "show the whole run"],
 	["Ctrl + wheel", "zoom at the pointer; a sideways wheel pans"], ["Click a bar", "show just the time of that interval"],
-	["Click r", "compare all strips with that one"], ["Click in the flame graph", "what is below it fills the width"],
+	["Drop a page", "lay that run over this one"], ["Click r", "compare all strips with that one"], ["Click in the flame graph", "what is below it fills the width"],
 ];
 
 function connectKeys(view, chooser) {

@@ -81,6 +81,7 @@ function start() {
 	});
 	find("#process").addEventListener("change", event => {
 		model.select(Number(event.target.value));
+		Overlay.follow(model);
 		lanes.select(model.process);
 		drawAll();
 	});
@@ -88,6 +89,7 @@ function start() {
 	connectAligned(view, strips, lanes);
 	connectKeys(view, chooser);
 	phases.connect();
+	Overlay.connect(model, drawAll);
 	followSize(drawAll);
 	document.documentElement.dataset.ready = "yes";
 }

@@ -171,6 +171,14 @@ class DerivedMetric {
 			unit: operator !== "\u00f7" ? a.unit : a.unit === b.unit ? "ratio" : `${a.unit} per ${b.unit}` });
 	}
 
+	// Of the other run: the same made of its two.
+	get other() {
+		return this.a.other && this.b.other ? new DerivedMetric(this.a.other, this.operator, this.b.other) : undefined;
+	}
+
+	set other(none) {
+	}
+
 	select() {
 	}
 

@@ -86,13 +86,16 @@ class Plot {
 		const points = pointsOf(this.metric, this.view, low, high, this.group);
 		this.div.classList.toggle("empty", points.every(point => point.slice(1).every(value => value === null)));
 		const changing = { file: points, dateWindow: [low, high], valueRange: rangeOf(points, this.metric.unit === "ns") };
-		const look = this.view.look;
+		const look = `${this.view.look} ${Boolean(this.metric.other)}`;
 		if (this.graph && this.drawn === look) {
 			this.graph.updateOptions(changing);
 			return;
 		}
 		this.drawn = look;
 		const options = { ...plotOptions(this.view, this.metric), ...changing, underlayCallback: this.underlay };
+		// dygraphs keeps options of series that are gone.
+		if (this.graph && this.graph.getLabels().length !== options.labels.length)
+			this.destroy();
 		if (this.graph) {
 			this.graph.resize();
 			this.graph.updateOptions(options);
@@ -177,7 +180,7 @@ class Strip {
 		const to = Math.min(model.span_ns, from + step);
 		const say = metric => metric.words ? metric.words(from, to) : Format.si(metric.value(from, to));
 		const area = this.plot.area;
-		this.chip.textContent = say(this.metric) + (this.metric.other ? ` / ${say(this.metric.other)}` : "");
+		this.chip.textContent = say(this.metric) + (!this.metric.other ? "" : from < model.overlay.end_ns ? ` / ${say(this.metric.other)}` : " / \u2013");
 		this.chip.classList.toggle("flip", share > 0.85);
 		this.chip.style.left = `${area.x + share * area.w}px`;
 	}
