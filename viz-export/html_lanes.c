@@ -10,7 +10,7 @@
 /* In memory, of all threads: 128 MB. */
 #define SLICES_MAX (4u << 20)
 /* On the page: some 20 bytes each. */
-#define SLICES_WRITTEN_MAX 160000u
+#define SLICES_WRITTEN_MAX 400000u
 #define MESSAGES_WRITTEN_MAX 8000u
 
 void pem_html_lanes__init(struct pem_html_lanes *lanes, uint32_t bins, uint64_t bin_ns)
