@@ -37,14 +37,14 @@ def shop():
     """A pair of its own without a name, 100 times, nested in another; thread 2 gets a message from thread 1 each time."""
     t = Trace(duration_ns=1_000 * MS)
     outer = [t.event("APP::Shop::Order" + end, "interval-" + end.lower(), group="APP::Shop::Order") for end in ("Begin", "End")]
-    inner = [t.event("APP::Shop::Pack" + end, "interval-" + end.lower(), [("grams", "uint64", "-")] if end == "Begin" else (),
+    inner = [t.event("APP::Shop::Pack" + end, "interval-" + end.lower(), [("grams", "uint64", "-"), ("price", "uint64", "-")] if end == "Begin" else (),
                      group="APP::Shop::Pack", unit="g") for end in ("Begin", "End")]
     sent = t.event("APP::Shop::Send", "send", [("number", "uint64", "key")], group="APP::Shop::Parcel", scope="system")
     got = t.event("APP::Shop::Receive", "receive", [("number", "uint64", "key")], group="APP::Shop::Parcel", scope="system")
     for i in range(100):
         at = i * 10 * MS
         t.add(outer[0], at, pid=7)
-        t.add(inner[0], at + 2 * MS, [i], pid=7)
+        t.add(inner[0], at + 2 * MS, [i, 1000], pid=7)
         t.add(inner[1], at + 5 * MS, pid=7)
         t.add(sent, at + 6 * MS, [i], pid=7)
         t.add(outer[1], at + 8 * MS, pid=7)
@@ -257,6 +257,8 @@ def search():
     b.click("#chooser-list input")
     b.settle()
     equal(strips(b)[0], "APP::Shop::PackBegin grams (mean)", "first strip")
+    said = b.script("return document.querySelector('.strip .chart').getAttribute('aria-label')")
+    assert said.endswith(" 49.5 g on average"), said
     b.script("for (const [id, name] of [['a', 'APP::Shop::Order rate'], ['b', 'APP::Shop::Pack rate']]) {"
              "const s = document.querySelector('#derived-' + id);"
              "s.value = [...s.options].find(o => o.textContent === name).value; }")
@@ -303,11 +305,28 @@ def correlation():
         for name, n in ((a, level), (same, level), (against, 9 - level)):
             for k in range(n):
                 t.add(name, i * 10 * MS + k * MS, pid=7)
+    slope, incline = t.event("APP::Load::Slope"), t.event("APP::Load::Incline")
+    step = [t.event("APP::Step::" + end, "interval-" + end.lower(), group="APP::Step") for end in ("Begin", "End")]
+    for i in range(400):
+        for k in range(i // 10 * 7919 % 10):
+            t.add(step[0], i * 10 * MS + k * MS, pid=7)
+            t.add(step[1], i * 10 * MS + k * MS + 1000, pid=7)
+        for name, n in ((slope, i // 4), (incline, i // 6)):
+            for k in range(n):
+                t.add(name, i * 10 * MS + k * 10 * MS // n, pid=7)
     b = show(exported(t)[1])
     b.click(".strip[data-event='APP::Load::A'] .relation")
-    r = {name: b.script("return Number(document.querySelector(`.strip[data-event='${arguments[0]}'] .relation`).dataset.r)", name)
-         for name in (same, against)}
+    value = "return Number(document.querySelector(`.strip[data-event='${arguments[0]}'] .relation`).dataset.r)"
+    r = {name: b.script(value, name) for name in (same, against)}
     assert r[same] > 0.99 and r[against] < -0.9, r
+    # With the rate of intervals, whose bins are others.
+    b.click(".strip[data-metric='APP::Step rate'] .relation")
+    assert b.script(value, a) > 0.99, "with a rate of intervals: %r" % b.script(value, a)
+    # What only rises proves nothing, however many bins there are.
+    b.click(".strip[data-event='APP::Load::Slope'] .relation")
+    text = b.script("return document.querySelector(`.strip[data-event='APP::Load::Incline'] .relation`).textContent")
+    assert "too short to tell" in text, text
+    b.click(".strip[data-event='APP::Load::A'] .relation")
     for _ in range(10):
         b.keys("body", "+")
         b.settle()
@@ -354,6 +373,10 @@ def overlay():
     said = b.script("return document.querySelector('#overlay-note').textContent")
     assert "<i>fast" in said and "1 of 1 strips" in said, said
     equal(b.script("return document.querySelectorAll('i').length"), 0, "elements that the other run brought")
+    ends = b.script("const g = document.querySelector('.strip').strip.plot.graph; let last = 0;"
+                    "for (let i = 0; i < g.numRows() - 1; i++) if (g.getValue(i, 2) !== null) last = g.getValue(i, 0);"
+                    "return [g.numColumns(), last];")
+    assert ends[0] == 3 and abs(ends[1] - 200 * MS) < 5 * MS, "dashed until the other run's end: %r" % ends
     x, _, w, _ = b.box("#axis .ticks")
     _, y, _, h = b.box(".strip .plot")
     for share, wanted in ((0.25, "2k / 6k"), (0.75, "2k / \u2013")):

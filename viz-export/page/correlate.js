@@ -5,15 +5,19 @@
 const Correlation = {
 	LEAST: 8, // bins, and independent ones among them
 
-	// Values of a metric in at most 400 parts of the time in view: whole bins.
-	series(metric, view) {
+	// How many bins of the model are one of a metric's. Those of durations and fields are wider.
+	width(metric, model) {
+		return Math.max(2, Math.round((metric.bin_ns || model.bin_ns) / model.bin_ns));
+	},
+
+	// Values of a metric in at most 400 parts of the time in view, which are whole bins of some width.
+	series(metric, view, width) {
 		const { first, end, model } = view;
-		const wide = Math.max(1, Math.round((metric.bin_ns || model.bin_ns) / model.bin_ns), 2);
-		const step = wide * Math.max(1, Math.ceil((end - first) / wide / 400));
+		const step = width * Math.max(1, Math.ceil((end - first) / width / 400));
 		const values = [];
 		for (let at = Math.ceil(first / step) * step; at + step <= end; at += step)
 			values.push(metric.value(at * model.bin_ns, (at + step) * model.bin_ns));
-		return { values, step };
+		return values;
 	},
 
 	// Lag-1 autocorrelation: neighbours that are alike count less.
@@ -28,13 +32,11 @@ const Correlation = {
 
 	// r, its 95 % interval by Fisher's z with the number of independent bins, or why it can't be told.
 	of(a, b) {
-		if (a.step !== b.step) // both get the wider one's bins
-			return { why: "bins differ" };
 		const x = [], y = [];
-		a.values.forEach((value, i) => {
-			if (Number.isFinite(value) && Number.isFinite(b.values[i])) {
+		a.forEach((value, i) => {
+			if (Number.isFinite(value) && Number.isFinite(b[i])) {
 				x.push(value);
-				y.push(b.values[i]);
+				y.push(b[i]);
 			}
 		});
 		const n = x.length;
@@ -73,7 +75,7 @@ const Correlation = {
 		}
 		if (found.why) {
 			button.replaceChildren(make("span", { class: "r", text: "\u2013" }), make("span", { text: found.why }));
-			button.title = `${metric.name} and ${name}: ${found.why} (${found.n ?? 0} bins). Click to compare all with this strip.`;
+			button.title = `${metric.name} and ${name}: ${found.why} (${found.n} bins). Click to compare all with this strip.`;
 			return;
 		}
 		const sign = value => (value < 0 ? "\u2212" : "+") + Math.abs(value).toFixed(2);

@@ -98,10 +98,16 @@ class Strips {
 	relate() {
 		if (!this.reference)
 			return;
-		const values = Correlation.series(this.reference, this.view);
-		for (const strip of this.strips)
-			Correlation.show(strip.relation, strip.metric, this.reference,
-				strip.metric === this.reference ? null : Correlation.of(values, Correlation.series(strip.metric, this.view)));
+		const { reference, view } = this;
+		const known = new Map(); // the reference in bins of each width
+		for (const { metric, relation } of this.strips) {
+			// Both in bins of the wider ones.
+			const width = Math.max(Correlation.width(reference, view.model), Correlation.width(metric, view.model));
+			if (!known.has(width))
+				known.set(width, Correlation.series(reference, view, width));
+			Correlation.show(relation, metric, reference,
+				metric === reference ? null : Correlation.of(known.get(width), Correlation.series(metric, view, width)));
+		}
 	}
 
 	shareAt(clientX) {
