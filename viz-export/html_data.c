@@ -288,6 +288,10 @@ static int add_ended(struct pem_html_data *data, const struct pem_ended *ended,
 	pem_html_tree__end(&data->tree, node, ended);
 	if (pem_event__is_phase(ended->interval->begin.event))
 		pem_html_phases__add(&data->phases, ended, record);
+	/* What another process ended (pem mark) is no part of what its thread did. */
+	if (record && ended->outcome == PEM_INTERVAL_ENDED &&
+	    record->pid != ended->interval->begin.pid)
+		return 0;
 	return pem_html_lanes__interval(&data->lanes, ended, node);
 }
 

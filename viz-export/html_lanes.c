@@ -163,7 +163,7 @@ static int busiest_first(const void *a, const void *b)
 	return x->thread->number < y->thread->number ? -1 : x->thread->number > y->thread->number;
 }
 
-/* Threads of one process together, processes and threads in the order in which they came. */
+/* Threads of one process together, the busiest process first. */
 static int by_process(const void *a, const void *b)
 {
 	const struct pem_html_lane *x = *(struct pem_html_lane *const *)a;
@@ -171,9 +171,32 @@ static int by_process(const void *a, const void *b)
 	uint32_t p = x->thread->process ? x->thread->process->number : UINT32_MAX;
 	uint32_t q = y->thread->process ? y->thread->process->number : UINT32_MAX;
 
+	if (x->process_ran_ns != y->process_ran_ns)
+		return x->process_ran_ns > y->process_ran_ns ? -1 : 1;
+	if (x->process_busy_ns != y->process_busy_ns)
+		return x->process_busy_ns > y->process_busy_ns ? -1 : 1;
 	if (p != q)
 		return p < q ? -1 : 1;
 	return x->thread->number < y->thread->number ? -1 : x->thread->number > y->thread->number;
+}
+
+/* Of the lanes of the page, what their processes did together. */
+static void sum_processes(struct pem_html_lanes *lanes)
+{
+	uint32_t i, j;
+
+	for (i = 0; i < lanes->chosen_count; i++) {
+		struct pem_html_lane *lane = lanes->chosen[i];
+
+		for (j = 0; j < lanes->chosen_count; j++) {
+			const struct pem_html_lane *other = lanes->chosen[j];
+
+			if (other->thread->process != lane->thread->process)
+				continue;
+			lane->process_ran_ns += other->state_ns[PEM_THREAD_RUNNING];
+			lane->process_busy_ns += other->busy_ns;
+		}
+	}
 }
 
 static int choose(struct pem_html_lanes *lanes)
@@ -192,6 +215,7 @@ static int choose(struct pem_html_lanes *lanes)
 		lanes->chosen[lanes->chosen_count++] = all[i];
 	lanes->left_out = (uint32_t)(count - lanes->chosen_count);
 	free(all);
+	sum_processes(lanes);
 	qsort(lanes->chosen, lanes->chosen_count, sizeof(*lanes->chosen), by_process);
 	for (i = 0; i < lanes->chosen_count; i++)
 		lanes->chosen[i]->index = (uint32_t)i;

@@ -20,6 +20,7 @@ struct pem_html_lane {
 	struct pem_html_row states;
 	struct pem_html_row *depth[PEM_HTML_LANE_DEPTH]; /* NULL: no interval was so deep */
 	uint64_t busy_ns; /* running, and in outermost intervals */
+	uint64_t process_ran_ns, process_busy_ns; /* of its process's lanes together */
 	uint64_t state_ns[PEM_THREAD_STATES];
 	uint64_t too_deep; /* intervals below the deepest row */
 	uint32_t index; /* on the page; PEM_HTML_NOTHING: it has none */

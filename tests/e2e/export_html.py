@@ -153,6 +153,10 @@ def marked_from_outside():
                      ".test(e.textContent)).value")
     choose_process(b, value)
     equal(b.script("return document.querySelector('#phases').dataset.total"), "3", "phases of process 7")
+    tids = "return [...document.querySelectorAll('.lane')].map(e => e.dataset.tid)"
+    equal(b.script(tids), ["7"], "lanes of process 7")
+    choose_process(b, "-1")
+    equal(b.script(tids), ["7", "8"], "threads with a lane: what others ended is not theirs")
 
 
 @test
