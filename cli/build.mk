@@ -91,4 +91,4 @@ $(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c inst
   cli/text.c cli/progress.c)
 # The metrics of a trace: tests/unit/compare_collect.c.
 $(B)/tests/compare_collect: $(call objects,$(addprefix cli/compare/,collect.c series.c instances.c \
-  losses.c derived.c) $(addprefix cli/,trace.c map.c text.c progress.c) shared/intervals.c)
+  losses.c derived.c between.c) $(addprefix cli/,trace.c map.c text.c progress.c) shared/intervals.c)

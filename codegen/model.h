@@ -183,6 +183,17 @@ struct pem_spec_event {
 	struct pem_spec_location at;
 };
 
+/* A <metric>. */
+struct pem_spec_metric {
+	char *name;
+	char *unit; /* "" if none */
+	char *description; /* "" if none */
+	char *of, *to; /* as the XML has them; NULL if none */
+	uint8_t form; /* enum pem_metric_form */
+	int is_damaged;
+	struct pem_spec_location at;
+};
+
 /* One spec file. */
 struct pem_spec {
 	char *path;
@@ -201,6 +212,8 @@ struct pem_spec {
 	size_t struct_count;
 	struct pem_spec_event *events;
 	size_t event_count;
+	struct pem_spec_metric *metrics;
+	size_t metric_count;
 	uint32_t stub_count; /* events with PEM_SOURCE_STUB */
 	/* The root, or an element in it, has an error. */
 	int is_damaged;

@@ -162,6 +162,15 @@ static void free_source(struct pem_spec_source *source)
 	free(source->binary);
 }
 
+static void free_metric(struct pem_spec_metric *metric)
+{
+	free(metric->name);
+	free(metric->unit);
+	free(metric->description);
+	free(metric->of);
+	free(metric->to);
+}
+
 static void free_event(struct pem_spec_event *event)
 {
 	size_t i;
@@ -209,6 +218,9 @@ static void free_spec(struct pem_spec *spec)
 		free(spec->structs[i].description);
 	}
 	free(spec->events);
+	for (i = 0; i < spec->metric_count; i++)
+		free_metric(&spec->metrics[i]);
+	free(spec->metrics);
 	free(spec->labels);
 	free(spec->structs);
 	free(spec->path);

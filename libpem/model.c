@@ -30,6 +30,8 @@ struct pem_model {
 	const struct pem_event *events[PEM_MODEL_EVENTS_MAX];
 	uint16_t by_id[TABLE_SIZE]; /* index + 1; 0: empty */
 	uint16_t by_name[TABLE_SIZE];
+	const struct pem_metric *metrics[PEM_MODEL_METRICS_MAX];
+	size_t metric_count;
 };
 
 static uint32_t hash_id(uint32_t id)
@@ -141,6 +143,52 @@ static void model_truncate(struct pem_model *model, size_t count)
 		model_append(model, model->events[i]);
 }
 
+/* --- metrics --- */
+
+size_t pem_model__metric_count(const struct pem_model *model)
+{
+	return model->metric_count;
+}
+
+const struct pem_metric *pem_model__metric(const struct pem_model *model, size_t i)
+{
+	return i < model->metric_count ? model->metrics[i] : NULL;
+}
+
+/* Add a metric, unless the model has one of its name, or as many as it can. Returns 1 if added. */
+static int add_metric(struct pem_model *model, const struct pem_metric *metric)
+{
+	size_t i;
+
+	for (i = 0; i < model->metric_count; i++)
+		if (strcmp(model->metrics[i]->name, metric->name) == 0)
+			return 0;
+	if (model->metric_count == PEM_MODEL_METRICS_MAX)
+		return 0;
+	model->metrics[model->metric_count++] = metric;
+	return 1;
+}
+
+void pem_model__share_metrics(struct pem_model *model, const struct pem_model *from)
+{
+	size_t i;
+
+	for (i = 0; i < from->metric_count; i++) {
+		const struct pem_metric *metric = from->metrics[i];
+
+		if (pem_model__by_name(model, metric->of.event) &&
+		    (!*metric->to.event || pem_model__by_name(model, metric->to.event)))
+			add_metric(model, metric);
+	}
+}
+
+static void write_metric(FILE *out, const struct pem_metric *m)
+{
+	fprintf(out, "metric\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m->name,
+		pem_metric_form_words[m->form], m->of.event, m->of.field, m->to.event, m->to.field,
+		m->unit, m->description);
+}
+
 static int field_equal(const struct pem_field *a, const struct pem_field *b)
 {
 	return strcmp(a->name, b->name) == 0 && strcmp(a->unit, b->unit) == 0 &&
@@ -226,7 +274,7 @@ int pem_model__add_text(struct pem_model *model, const char *text, size_t bytes,
 			struct pem_error *error)
 {
 	struct pem_model_block *block;
-	size_t i, before = model->count;
+	size_t i, before = model->count, metrics = 0;
 	int rc = 0;
 
 	block = pem_model__parse(text, bytes, origin, error);
@@ -236,7 +284,9 @@ int pem_model__add_text(struct pem_model *model, const char *text, size_t bytes,
 		rc = model_add_event(model, &block->events[i], origin, error);
 	if (rc < 0)
 		model_truncate(model, before);
-	if (model->count == before) {
+	for (i = 0; i < block->metric_count && rc >= 0; i++)
+		metrics += (size_t)add_metric(model, &block->metrics[i]);
+	if (model->count == before && !metrics) {
 		pem_model_block__free(block);
 		return rc < 0 ? rc : 0;
 	}
@@ -301,6 +351,8 @@ char *pem_model__to_text(const struct pem_model *model)
 	fprintf(out, "pem-model\t%d\n", PEM_MODEL_VERSION);
 	for (i = 0; i < model->count; i++)
 		pem_model__write_event(out, model->events[i]);
+	for (i = 0; i < model->metric_count; i++)
+		write_metric(out, model->metrics[i]);
 	if (fclose(out)) {
 		free(text);
 		errno = ENOMEM;

@@ -19,6 +19,7 @@
 #define PEM_MODEL_EVENTS_MAX 4096u
 #define PEM_MODEL_FIELDS_MAX 256u
 #define PEM_MODEL_LABELS_MAX 1024u /* of one field */
+#define PEM_MODEL_METRICS_MAX 256u
 
 /* No event has an id below this. */
 #define PEM_MODEL_RESERVED_IDS 16u
@@ -33,6 +34,8 @@ struct pem_model_block {
 	struct pem_event *events;
 	struct pem_field *fields;
 	struct pem_label *labels;
+	struct pem_metric *metrics;
+	size_t metric_count;
 	size_t event_count;
 	size_t field_count;
 	size_t label_count;
@@ -78,6 +81,11 @@ ssize_t pem_model__index(const struct pem_model *model, uint32_t id);
  * of this id. Returns 0, or -ENOSPC.
  */
 int pem_model__share(struct pem_model *model, const struct pem_event *event);
+
+/*
+ * Add the metrics of another model, which must outlive this one, whose events this model has.
+ */
+void pem_model__share_metrics(struct pem_model *model, const struct pem_model *from);
 
 /*
  * Return the hash that names the file of a model text in a session's folder (model_hash.c); never

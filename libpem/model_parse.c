@@ -23,6 +23,7 @@
 #define EVENT_CELLS 20
 #define FIELD_CELLS 12
 #define LABEL_CELLS 4
+#define METRIC_CELLS 9
 
 struct parser {
 	struct pem_model_block *block;
@@ -34,6 +35,7 @@ struct parser {
 	size_t event_capacity;
 	size_t field_capacity;
 	size_t label_capacity;
+	size_t metric_capacity;
 };
 
 static __attribute__((format(printf, 2, 3))) int parser_say(struct parser *p, const char *format,
@@ -58,6 +60,7 @@ void pem_model_block__free(struct pem_model_block *block)
 	free(block->events);
 	free(block->fields);
 	free(block->labels);
+	free(block->metrics);
 	free(block);
 }
 
@@ -485,6 +488,50 @@ static void connect(struct pem_model_block *block)
 	}
 }
 
+/* A name of letters, digits, '_' and ':', such as that of an event. */
+static bool is_metric_name(const char *name)
+{
+	return *name && strlen(name) <= 150 &&
+	       strspn(name, "abcdefghijklmnopqrstuvwxyz"
+			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+			    "0123456789_:") == strlen(name);
+}
+
+static int parse_metric(struct parser *p)
+{
+	struct pem_model_block *block = p->block;
+	char *cell[METRIC_CELLS], *line;
+	struct pem_metric *m;
+	uint8_t form = 0;
+	int rc;
+
+	if (block->metric_count == PEM_MODEL_METRICS_MAX)
+		return parser_say(p, "more than %u metrics", PEM_MODEL_METRICS_MAX);
+	rc = pem_grow(&block->metrics, sizeof(*m), block->metric_count + 1, &p->metric_capacity);
+	if (!rc)
+		rc = parser_line(p, &line);
+	if (!rc)
+		rc = parser_cells(p, line, cell, METRIC_CELLS);
+	if (!rc)
+		rc = parse_word(p, "form", pem_metric_form_words, PEM_METRIC_FORMS, cell[2], &form);
+	if (rc)
+		return rc;
+	m = &block->metrics[block->metric_count++];
+	*m = (struct pem_metric){.name = cell[1],
+				 .form = form,
+				 .of = {cell[3], cell[4]},
+				 .to = {cell[5], cell[6]},
+				 .unit = cell[7],
+				 .description = cell[8]};
+	if (!is_metric_name(m->name) || !is_metric_name(m->of.event) || !form)
+		return parser_say(p, "metric '%.60s' has no name, form or event", m->name);
+	if ((form == PEM_METRIC_RATE) != !*m->to.event ||
+	    (*m->to.event && !is_metric_name(m->to.event)))
+		return parser_say(p, "metric '%.60s' of form %s is of '%.60s' and '%.60s'", m->name,
+				  pem_metric_form_words[form], m->of.event, m->to.event);
+	return 0;
+}
+
 static int parse_text(struct parser *p)
 {
 	char version[8];
@@ -500,8 +547,10 @@ static int parse_text(struct parser *p)
 	if (!rc && strcmp(cell[1], version) != 0)
 		rc = parser_say(p, "version '%.20s' of the format is not %s, the one known here",
 				cell[1], version);
-	while (!rc && p->at < p->end)
+	while (!rc && p->at < p->end && strncmp(p->at, "metric\t", 7) != 0)
 		rc = parse_event(p);
+	while (!rc && p->at < p->end)
+		rc = parse_metric(p);
 	if (!rc)
 		connect(p->block);
 	return rc;

@@ -41,6 +41,7 @@ const char *const pem_source_words[] = {"stub", "tracepoint", "perf", "perf-samp
 					"usdt", "module",     "probe"};
 const char *const pem_level_words[] = {"-", "error", "warning", "info", "detail", "debug"};
 const char *const pem_scope_words[] = {"-", "thread", "process", "cpu", "system"};
+const char *const pem_metric_form_words[] = {"-", "rate", "ratio", "difference", "between"};
 const char *const pem_label_kind_words[] = {"-", "enum", "flags"};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -50,4 +51,5 @@ _Static_assert(COUNT(pem_role_words) == PEM_ROLE_COUNT, "a word for every role")
 _Static_assert(COUNT(pem_source_words) == PEM_SOURCE_COUNT, "a word for every source");
 _Static_assert(COUNT(pem_level_words) == PEM_LEVEL_COUNT, "a word for every level");
 _Static_assert(COUNT(pem_scope_words) == PEM_SCOPE_COUNT, "a word for every scope");
+_Static_assert(COUNT(pem_metric_form_words) == PEM_METRIC_FORMS, "a word for every form");
 _Static_assert(COUNT(pem_label_kind_words) == PEM_LABELS_COUNT, "a word for every kind of labels");

@@ -15,6 +15,7 @@ extern const char *const pem_role_words[];
 extern const char *const pem_source_words[];
 extern const char *const pem_level_words[];
 extern const char *const pem_scope_words[];
+extern const char *const pem_metric_form_words[];
 extern const char *const pem_label_kind_words[];
 
 #endif

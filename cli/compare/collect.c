@@ -52,6 +52,7 @@ struct collecting {
 		long metric; /* -1: there was no room for one */
 	} kinds[2 * KINDS_MAX];
 	size_t kind_count;
+	struct compare_betweens *betweens;
 	struct pem_intervals *intervals;
 	long counters[COUNTERS_MAX]; /* metrics of the list of counters; -1: none */
 	bool has_counters;
@@ -413,6 +414,9 @@ static int take_record(struct collecting *c, const struct pem_record *record)
 		rc = begin_interval(c, e, record);
 	if (rc == 0 && strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0)
 		rc = take_counters(c, record);
+	if (rc == 0)
+		rc = compare_betweens__record(c->betweens, c->series, record, c->source,
+					      c->doubtful_ns[c->source]);
 	c->series->read++;
 	return rc;
 }
@@ -428,8 +432,10 @@ static int prepare(struct collecting *c)
 	s->window_count = s->end_ns / s->window_ns + 1;
 	s->instances = compare_instances__new();
 	c->intervals = pem_intervals__new();
+	c->betweens = compare_betweens__new(model);
 	c->events = calloc(count + 1, sizeof(*c->events));
-	if (s->instances == NULL || c->intervals == NULL || c->events == NULL)
+	if (s->instances == NULL || c->intervals == NULL || c->betweens == NULL ||
+	    c->events == NULL)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
 		const struct pem_event *event = pem_model__event(model, i);
@@ -500,10 +506,11 @@ int compare_series__read(struct compare_series *s, const char *directory)
 		rc = read_records(&c);
 	if (rc == 0) {
 		weigh(s);
-		rc = compare_series__derive(s);
+		rc = compare_series__derive(s, pem_trace__model(s->trace));
 	}
 	while (c.intervals != NULL && (data = pem_intervals__take(c.intervals)) != NULL)
 		compare_instances__forget(data);
+	compare_betweens__free(c.betweens);
 	pem_intervals__free(c.intervals);
 	cli_map__free(&c.event_at);
 	cli_map__free(&c.reading_at);

@@ -205,7 +205,9 @@ static double value_of(const struct compare_series *s, const struct compare_phas
 
 		return below > 0 ? value_of(s, p, m->above, i) / below : NAN;
 	}
-	if (p->columns[metric] == NULL)
+	if (m->kind == COMPARE_DIFFERENCE)
+		return value_of(s, p, m->above, i) - value_of(s, p, m->below, i);
+	if (metric >= p->column_count || p->columns[metric] == NULL)
 		return compare_metric__is_mean(m) ? NAN : 0;
 	return p->columns[metric][i];
 }

@@ -37,8 +37,10 @@ static bool is_usual(const struct compare_series *s, size_t metric)
 {
 	const struct compare_metric *m = &s->metrics[metric];
 
+	/* Of counters: cycles per instruction. */
 	if (m->kind == COMPARE_RATIO)
-		return true;
+		return s->metrics[m->above].kind == COMPARE_GROWTH &&
+		       s->metrics[m->below].kind == COMPARE_GROWTH;
 	if (m->kind != COMPARE_DURATION)
 		return false;
 	return m->total_weight >= (m->is_phase ? INSTANCES_MIN : INTERVALS_MIN);
@@ -123,7 +125,8 @@ static bool is_own(const struct compare_series *s, const struct compare_target *
 
 	if (metric == t->metric)
 		return true;
-	if (target->kind == COMPARE_RATIO && (metric == target->above || metric == target->below))
+	if ((target->kind == COMPARE_RATIO || target->kind == COMPARE_DIFFERENCE) &&
+	    (metric == target->above || metric == target->below))
 		return true;
 	return (m->kind == COMPARE_COUNT || m->kind == COMPARE_SUM ||
 		target->kind == COMPARE_COUNT) &&

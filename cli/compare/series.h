@@ -6,7 +6,8 @@
  *	series.c     windows and metrics: adding values, giving series
  *	instances.c  the same for each instance of a phase
  *	collect.c    reads a trace and finds the metrics that its events have
- *	derived.c    metrics that are made of others
+ *	derived.c    metrics that specs declare, made of others
+ *	between.c    those that are a time between two events
  *	losses.c     windows that lack records
  *
  * Memory is bounded, whatever the trace: windows become twice as long where a trace is longer than
@@ -35,6 +36,7 @@ enum compare_kind {
 	COMPARE_LEVEL, /* mean of a gauge */
 	COMPARE_DURATION, /* mean duration of intervals, in nanoseconds */
 	COMPARE_RATIO, /* of two other metrics */
+	COMPARE_DIFFERENCE, /* of two other metrics, which are amounts */
 };
 
 /* Who raises events, and loses records by itself. */
@@ -50,7 +52,7 @@ struct compare_metric {
 	enum compare_source source;
 	bool is_phase; /* DURATION: of a phase */
 	bool is_context; /* events that nobody asked for */
-	size_t above, below; /* RATIO: indexes of the two metrics */
+	size_t above, below; /* RATIO, DIFFERENCE: indexes of the two metrics */
 	/* For each window. weight is NULL for COUNT, SUM and GROWTH; else the number of values. */
 	double *sum, *weight;
 	double total, total_weight; /* of the whole trace, so far */
@@ -115,6 +117,20 @@ size_t compare_series__values(const struct compare_series *series, size_t metric
 /* The duration that a share of all intervals of a metric does not exceed, or NAN. */
 double compare_metric__quantile(const struct compare_metric *metric, double share);
 
+/* --- between.c --- */
+
+struct compare_betweens;
+/* The metrics of form 'between' of a model. NULL: no memory. */
+struct compare_betweens *compare_betweens__new(const struct pem_model *model);
+void compare_betweens__free(struct compare_betweens *betweens);
+/*
+ * Add the times that a record ends. What began before doubtful_ns may lack a record. Returns 0 or
+ * -ENOMEM.
+ */
+int compare_betweens__record(struct compare_betweens *betweens, struct compare_series *series,
+			     const struct pem_record *record, enum compare_source source,
+			     uint64_t doubtful_ns);
+
 /* --- instances.c --- */
 
 struct compare_instance {
@@ -161,7 +177,7 @@ size_t compare_phase__values(const struct compare_series *series, const struct c
 /* --- derived.c --- */
 
 /* Add the metrics that are made of others. Returns 0 or -ENOMEM. */
-int compare_series__derive(struct compare_series *series);
+int compare_series__derive(struct compare_series *series, const struct pem_model *model);
 
 /* --- collect.c --- */
 

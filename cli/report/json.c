@@ -258,6 +258,7 @@ void report__print_json(const struct report *r)
 		json_object_object_add(object, "sites", report_sites__json(r));
 	if (r->sites != NULL)
 		json_object_object_add(object, "functions", report_functions__json(r));
+	json_object_object_add(object, "metrics", report_metrics__json(r));
 	report_times__json(r, object);
 	report_calls__json(r, object);
 	report_page_samples__json(r, object);

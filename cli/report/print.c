@@ -421,6 +421,8 @@ void report__print(const struct report *r, const char *directory, enum report_by
 		report_sites__print(r);
 	if (by == REPORT_FUNCTION)
 		report_functions__print(r);
+	if (by == REPORT_ALL)
+		report_metrics__print(r);
 	print_phases(r);
 	report_times__print(r, by);
 	report_waits__print(r, by);

@@ -237,6 +237,11 @@ struct json_object *report_waits__json(const struct report *report);
 /* What most of the time went to, if one thing did. "": nothing did, or it is unknown. */
 const char *report_waits__sentence(const struct report *report);
 
+/* --- metrics that specs declare (metrics.c) --- */
+
+void report_metrics__print(const struct report *report);
+struct json_object *report_metrics__json(const struct report *report);
+
 /* --- messages (messages.c) --- */
 
 void report_messages__print(const struct report *report, enum report_by by);

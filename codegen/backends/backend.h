@@ -90,6 +90,8 @@ void pem_put_tsdl(FILE *f, const struct pem_spec_event *event);
  * (model.c).
  */
 void pem_put_model(FILE *f, const struct pem_spec_event *event);
+/* Print the lines of a spec's metrics, which stand behind all events of a model text. */
+void pem_put_metrics(FILE *f, const struct pem_spec *spec);
 /*
  * Print the model text of some specs as lines of C string literals. stubs_only: leave out events of
  * other sources.

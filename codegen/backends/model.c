@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* model.c - the model text of event.h: DIR/catalogue.c, and the text in generated stubs */
 #include "backend.h"
+#include "model_words.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,29 @@ void pem_put_model(FILE *f, const struct pem_spec_event *event)
 	free(tsdl);
 }
 
+/* Print "EVENT<tab>FIELD" of "EVENT.FIELD". */
+static void put_term(FILE *f, const char *term)
+{
+	const char *point = term ? strchr(term, '.') : NULL;
+
+	fprintf(f, "%.*s\t%s\t", term ? (int)(point ? point - term : (long)strlen(term)) : 0,
+		term ? term : "", point ? point + 1 : "");
+}
+
+void pem_put_metrics(FILE *f, const struct pem_spec *spec)
+{
+	size_t i;
+
+	for (i = 0; i < spec->metric_count; i++) {
+		const struct pem_spec_metric *metric = &spec->metrics[i];
+
+		fprintf(f, "metric\t%s\t%s\t", metric->name, pem_metric_form_words[metric->form]);
+		put_term(f, metric->of);
+		put_term(f, metric->to);
+		fprintf(f, "%s\t%s\n", metric->unit, metric->description);
+	}
+}
+
 void pem_put_model_literal(FILE *f, const struct pem_spec *const *specs, size_t count,
 			   int stubs_only)
 {
@@ -82,6 +106,8 @@ void pem_put_model_literal(FILE *f, const struct pem_spec *const *specs, size_t 
 				pem_put_model(stream, &specs[i]->events[k]);
 		}
 	}
+	for (i = 0; i < count; i++)
+		pem_put_metrics(stream, specs[i]);
 	fclose(stream);
 	for (line = text; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 		*end = '\0';

@@ -475,6 +475,7 @@ static void put_model(FILE *f, const struct pem_spec *spec)
 		if (pem_is_stub(&spec->events[i]))
 			pem_put_model(model, &spec->events[i]);
 	}
+	pem_put_metrics(model, spec);
 	fclose(model);
 	fprintf(f, "\n_MODEL = (\n");
 	put_bytes(f, text);

@@ -495,6 +495,7 @@ void pem_spec_set__check(struct pem_spec_set *set)
 		pem_spec_set__check_label_names(set, c.spec);
 		pem_check_structs(&c);
 		pem_check_spec(&c);
+		pem_check_metrics(&c);
 		for (k = 0; k < set->specs[i].event_count; k++) {
 			c.event = &set->specs[i].events[k];
 			check_event(&c);

@@ -23,6 +23,8 @@ struct check {
 void pem_check_spec(const struct check *c);
 /* Check a spec's lists of labels: names, values, types. */
 void pem_check_labels(const struct check *c);
+/* Check a spec's metrics. */
+void pem_check_metrics(const struct check *c);
 /* Check a spec's structures. */
 void pem_check_structs(const struct check *c);
 /* Check an event's source that pem.ko is to observe. */

@@ -85,6 +85,7 @@ void pem_print_model(const struct pem_spec_set *set, int index, FILE *out)
 	fprintf(f, "pem-model\t%d\n", PEM_MODEL_VERSION);
 	for (i = 0; i < spec->event_count; i++)
 		pem_put_model(f, &spec->events[i]);
+	pem_put_metrics(f, spec);
 	if (!fclose(f)) {
 		fprintf(out, "spec\t%d\t%zu\t%zu\n", index, spec->event_count, bytes);
 		for (i = 0; i < spec->event_count; i++) {

@@ -6,6 +6,7 @@
  * has an effect. Nothing is fetched. Not here: whether a well-formed file is valid (validate.c,
  * check/check.c).
  */
+#include "model_words.h"
 #include "load.h"
 
 #include <ctype.h>
@@ -325,6 +326,35 @@ static void read_struct(struct pem_spec *spec, xmlNode *node)
 	read_fields(&structure->fields, &structure->field_count, node);
 }
 
+static int form_of(const char *word)
+{
+	int i;
+
+	for (i = 1; i < PEM_METRIC_FORMS; i++)
+		if (!strcmp(pem_metric_form_words[i], word))
+			return i;
+	return -1;
+}
+
+static void read_metric(struct pem_spec *spec, xmlNode *node)
+{
+	struct pem_spec_metric *metric;
+	char *unit = attribute(node, "unit");
+
+	spec->metrics = pem_xgrow(spec->metrics, spec->metric_count, sizeof(*metric));
+	metric = &spec->metrics[spec->metric_count++];
+	memset(metric, 0, sizeof(*metric));
+	metric->at = pem_location__node(node);
+	metric->name = plain(node, "name");
+	metric->form = choice(node, "form", form_of);
+	metric->of = attribute(node, "of");
+	metric->to = attribute(node, "to");
+	metric->description = optional(sentence(node, "description"));
+	metric->unit = pem_xstrdup(unit && strcmp(unit, "none") ? unit : "");
+	metric->is_damaged = pem_damage(node) != 0;
+	free(unit);
+}
+
 static void read_spec(struct pem_spec *spec, xmlNode *root)
 {
 	xmlNode *node;
@@ -338,6 +368,8 @@ static void read_spec(struct pem_spec *spec, xmlNode *root)
 	for (node = next_element(root->children); node; node = next_element(node->next)) {
 		if (is(node, "struct")) {
 			read_struct(spec, node);
+		} else if (is(node, "metric")) {
+			read_metric(spec, node);
 		} else if (!is(node, "event")) {
 			read_labels(spec, node);
 		} else {

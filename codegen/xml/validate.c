@@ -73,6 +73,13 @@ static const struct {
 	{"source", "kernel", "a range of kernels, such as '6.8-', '-6.7' or '5.18-6.7'"},
 	{"source", "when", expression},
 	{"source", "binary", "the name of a program or library, such as 'libc.so.6'"},
+	{"metric", "name", "LAYER::Class::Specifier, such as 'APP::Shop::Price'"},
+	{"metric", "form", "'rate', 'ratio', 'difference' or 'between'"},
+	{"metric", "of",
+	 "the name of an event, or of one of its fields behind a point: 'APP::Shop::Sale.cents'"},
+	{"metric", "to", "as of=''"},
+	{"metric", "unit", "what it is counted in, such as 'bytes' or 'none'"},
+	{"metric", "description", free_text},
 	{"from", "field", "the name of a field"},
 	{"from", "value", expression},
 	{"field", "name", identifier},
@@ -105,7 +112,7 @@ static const struct {
 	unsigned many; /* a bit for each child that may occur more than once */
 	int ordered; /* the children must be in this order */
 } structure[] = {
-	{"spec", {"event", "enum", "flags", "struct"}, 1, 0xf, 0},
+	{"spec", {"event", "enum", "flags", "struct", "metric"}, 1, 0x1f, 0},
 	{"event",
 	 {"layerId", "classId", "specifier", "meaning", "source", "fields"},
 	 3,

@@ -96,6 +96,7 @@ static int make_model(struct pem_log *log)
 		if (may_be_logged(log, event))
 			pem_model__share(log->model, event);
 	}
+	pem_model__share_metrics(log->model, all);
 	return 0;
 }
 

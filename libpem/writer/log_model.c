@@ -25,6 +25,7 @@ void pem_log__model_grew(struct pem_log *log)
 
 	for (; log->model_seen < pem_model__count(all); log->model_seen++)
 		pem_model__share(log->model, pem_model__event(all, log->model_seen));
+	pem_model__share_metrics(log->model, all);
 	if (log->writer && pem_model__count(log->model) != before)
 		pem_trace_writer__model_changed(log->writer);
 }

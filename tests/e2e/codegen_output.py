@@ -130,6 +130,8 @@ def catalogue_holds_every_event():
     lines = [line.replace("\\t", "\t").replace('\\"', '"').replace("\\?", "?") for line in literal]
     equal(lines.pop(0), "pem-model\t2", "first line")
     names = []
+    while lines and lines[-1].startswith("metric\t"):
+        equal(lines.pop().count("\t"), 8, "cells of a metric")
     while lines:
         cells = lines.pop(0).split("\t")
         equal((cells[0], len(cells)), ("event", 20), "event line")

@@ -209,17 +209,21 @@ static void cycles_per_instruction_are_derived(void **state)
 {
 	size_t cycles = metric(COMPARE_GROWTH, "HW::HWPerf::Cycles"), n, i;
 	size_t instructions = metric(COMPARE_GROWTH, "HW::HWPerf::Instructions");
+	struct pem_model *catalogue = pem_model__new();
 	double values[COMPARE_WINDOWS];
 
 	(void)state;
+	assert_true(catalogue && pem_model__add_catalogue(catalogue, NULL) > 0);
 	for (i = 0; i < 5; i++) {
 		compare_series__spread(series, cycles, i * 1000, i * 1000 + 1000,
 				       (double)(300 * (i + 1)));
 		if (i != 3)
 			compare_series__add(series, instructions, i * 1000 + 500, 200);
 	}
-	assert_int_equal(compare_series__derive(series), 0);
+	assert_int_equal(compare_series__derive(series, catalogue), 0);
 	assert_int_equal(series->metric_count, 3);
+	assert_string_equal(series->metrics[2].name, "HW::HWPerf::CyclesPerInstruction");
+	pem_model__free(catalogue);
 	n = compare_series__values(series, 2, 1, values);
 	assert_int_equal(n, 5);
 	near(values[0], 1.5);

@@ -100,6 +100,13 @@ const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t
 /* The event with a name, of several versions the one that was added first, or NULL. */
 const struct pem_event *pem_model__by_name(const struct pem_model *model, const char *name);
 
+/*
+ * Metrics of the model: numbers that are made of what its events say (event.h). Those of a trace
+ * are those whose events were recorded. NULL: there is none with this index.
+ */
+size_t pem_model__metric_count(const struct pem_model *model);
+const struct pem_metric *pem_model__metric(const struct pem_model *model, size_t i);
+
 /* --- an event --- */
 
 /*

@@ -136,6 +136,32 @@ enum pem_label_kind {
 	PEM_LABELS_COUNT
 };
 
+/* What a metric is made of. Spec: <metric form='...' of='...' to='...'/>. */
+enum pem_metric_form {
+	PEM_METRIC_NONE = 0,
+	PEM_METRIC_RATE, /* 'rate': of in a second */
+	PEM_METRIC_RATIO, /* 'ratio': of divided by to */
+	PEM_METRIC_DIFFERENCE, /* 'difference': of minus to */
+	/* 'between': mean time from a record of one event to the next of the other in its thread */
+	PEM_METRIC_BETWEEN,
+	PEM_METRIC_FORMS
+};
+
+/* What a metric counts. */
+struct pem_metric_term {
+	const char *event; /* name; "": the form has no second term */
+	const char *field; /* its sum, of a counter its growth; "": the number of records */
+};
+
+/* A number that is made of what events say. */
+struct pem_metric {
+	const char *name; /* as that of an event */
+	const char *unit; /* "": a plain number */
+	const char *description; /* "" if none */
+	uint32_t form; /* enum pem_metric_form */
+	struct pem_metric_term of, to;
+};
+
 struct pem_label {
 	const char *name;
 	const char *description;

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/* metric.c - checks metrics: names, and that what they are made of exists and can be counted */
+#include "check.h"
+
+#include <string.h>
+
+/* Find an event by the name in a term, which ends at a point. */
+static const struct pem_spec_event *find_event(const struct pem_spec_set *set, const char *term)
+{
+	size_t bytes = strcspn(term, "."), i, k;
+
+	for (i = 0; i < set->count; i++) {
+		for (k = 0; k < set->specs[i].event_count; k++) {
+			const char *name = set->specs[i].events[k].name;
+
+			if (name && strlen(name) == bytes && !memcmp(name, term, bytes))
+				return &set->specs[i].events[k];
+		}
+	}
+	return NULL;
+}
+
+/* Only a field of role 'size' or 'value' is an amount that every reader sums. */
+static int is_amount(const struct pem_spec_field *field)
+{
+	return (field->role == PEM_ROLE_SIZE || field->role == PEM_ROLE_VALUE) &&
+	       pem_type__size(field->type);
+}
+
+static void check_term(const struct check *c, const struct pem_spec_metric *metric,
+		       const char *attribute, const char *term)
+{
+	const struct pem_spec_event *event = find_event(c->set, term);
+	const char *point = strchr(term, '.');
+	size_t i;
+
+	/* An event of another file, such as one of the catalogue, is found when a trace is read. */
+	if (!event || !point)
+		return;
+	for (i = 0; i < event->field_count; i++) {
+		if (event->fields[i].name && !strcmp(event->fields[i].name, point + 1)) {
+			if (!is_amount(&event->fields[i]))
+				ERROR(c, metric->at,
+				      "%s='%s': the field is no amount: expected one of role "
+				      "'size' or 'value' that is a number",
+				      attribute, term);
+			return;
+		}
+	}
+	ERROR(c, metric->at, "%s='%s': the event has no field of this name", attribute, term);
+}
+
+static void check_name(const struct check *c, const struct pem_spec_metric *metric)
+{
+	size_t i;
+
+	for (i = 0; &c->spec->metrics[i] != metric; i++)
+		if (c->spec->metrics[i].name && !strcmp(c->spec->metrics[i].name, metric->name))
+			ERROR(c, metric->at, "a second metric '%s': expected another name",
+			      metric->name);
+	if (find_event(c->set, metric->name))
+		ERROR(c, metric->at, "an event has the name '%s', too: expected another one",
+		      metric->name);
+	if (!metric->description[0])
+		WARN(c, metric->at, "metric '%s' has no description: expected what it tells",
+		     metric->name);
+}
+
+static void check_terms(const struct check *c, const struct pem_spec_metric *metric)
+{
+	int needs_two = metric->form != PEM_METRIC_RATE;
+
+	if (needs_two != (metric->to != NULL)) {
+		ERROR(c, metric->at,
+		      needs_two ? "metric '%s' lacks to='': expected what of='' is taken with"
+				: "metric '%s' is a rate and has to='': expected of='' alone",
+		      metric->name);
+		return;
+	}
+	if (metric->form == PEM_METRIC_BETWEEN &&
+	    (strchr(metric->of, '.') || strchr(metric->to, '.'))) {
+		ERROR(c, metric->at, "metric '%s' lies between events: expected no fields",
+		      metric->name);
+		return;
+	}
+	check_term(c, metric, "of", metric->of);
+	if (metric->to)
+		check_term(c, metric, "to", metric->to);
+}
+
+void pem_check_metrics(const struct check *c)
+{
+	size_t i;
+
+	for (i = 0; i < c->spec->metric_count; i++) {
+		const struct pem_spec_metric *metric = &c->spec->metrics[i];
+
+		if (metric->is_damaged || !metric->name || !metric->of || !metric->form)
+			continue;
+		check_name(c, metric);
+		check_terms(c, metric);
+	}
+}

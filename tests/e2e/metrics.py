@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: MIT
+"""metrics: numbers that a spec declares of its events: in the trace, in pem report, in pem diff; and wrong declarations"""
+import json
+import os
+
+from tap import BUILD, PEM, ROOT, equal, need, run, run_all, test, tmp
+
+SPEC = """<?xml version='1.0' encoding='UTF-8'?>
+<spec provider='oven' version='1.0' description='An oven'>
+  <event name='APP::Oven::Loaf' description='a loaf is put in'>
+    <layerId value='APP'/><classId value='Oven'/><specifier value='Loaf'/>
+    <fields><field name='grams' type='uint32' unit='grams' role='size' description='weight of the dough'/></fields>
+  </event>
+  <event name='APP::Oven::Bread' description='a bread is taken out'>
+    <layerId value='APP'/><classId value='Oven'/><specifier value='Bread'/>
+    <fields><field name='grams' type='uint32' unit='grams' role='size' description='weight of the bread'/></fields>
+  </event>
+%s</spec>
+"""
+METRICS = """  <metric name='APP::Oven::Weight' form='ratio' of='APP::Oven::Loaf.grams' to='APP::Oven::Loaf' unit='grams' description='mean weight'/>
+  <metric name='APP::Oven::Lost' form='difference' of='APP::Oven::Loaf.grams' to='APP::Oven::Bread.grams' unit='grams' description='water'/>
+  <metric name='APP::Oven::Pace' form='rate' of='APP::Oven::Bread' unit='breads' description='breads in a second'/>
+  <metric name='APP::Oven::Baking' form='between' of='APP::Oven::Loaf' to='APP::Oven::Bread' unit='ns' description='time in the oven'/>
+"""
+PROGRAM = """#include "oven.h"
+#include <unistd.h>
+int main(void)
+{
+	for (int i = 0; i < 10; i++) {
+		pem_notify_oven_loaf(1000 + i);
+		usleep(3000);
+		pem_notify_oven_bread(800);
+	}
+	return 0;
+}
+"""
+
+
+def checked(metrics):
+    path = os.path.join(tmp(), "oven.xml")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(SPEC % metrics)
+    return path, run([PEM, "spec", "check", path])
+
+
+def recorded():
+    need("gcc")
+    spec, (rc, _, err) = checked(METRICS)
+    equal((rc, err), (0, ""), "check")
+    folder = os.path.dirname(spec)
+    equal(run([PEM, "gen", "-q", "-o", folder, spec])[0], 0, "gen")
+    program = os.path.join(folder, "oven")
+    with open(program + ".c", "w", encoding="ascii") as out:
+        out.write(PROGRAM)
+    rc, _, err = run(["gcc", "-O1", "-I" + folder, "-I" + os.path.join(ROOT, "spec/abi"), program + ".c", "-o", program, "-ldl"])
+    equal(rc, 0, err)
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-e", "APP::Oven", "-o", trace, "--", program])
+    equal(rc, 0, err)
+    return trace
+
+
+@test
+def a_spec_s_metrics_are_reported():
+    "a ratio, a difference and a rate travel in the program and its trace, and the report has their values"
+    trace = recorded()
+    found = {m["metric"]: m for m in json.loads(run([PEM, "report", "--json", trace])[1])["metrics"]}
+    equal(found["APP::Oven::Weight"]["value"], 1004.5, "mean weight")
+    equal((found["APP::Oven::Lost"]["value"], found["APP::Oven::Lost"]["unit"]), (2045.0, "grams"), "water")
+    assert 1 < found["APP::Oven::Pace"]["value"] < 334, found
+    text = run([PEM, "report", trace])[1]
+    assert "Metrics\n" in text and "APP::Oven::Weight" in text and "grams" in text, text
+
+
+@test
+def they_are_compared():
+    "pem diff has all four, the time between two events among them"
+    rc, out, err = run([PEM, "diff", "--all", "--json", recorded(), recorded()])
+    assert rc in (0, 5), err
+    rows = {row["metric"]: row for row in json.loads(out)["metrics"]}
+    assert {"APP::Oven::Weight", "APP::Oven::Lost", "APP::Oven::Pace", "APP::Oven::Baking"} <= set(rows), sorted(rows)
+    equal([round(rows["APP::Oven::Weight"]["a"], 6), round(rows["APP::Oven::Lost"]["b"], 6)], [1004.5, 2045.0], "weight and water")
+    assert 3e6 < rows["APP::Oven::Baking"]["a"] < 1e9, rows["APP::Oven::Baking"]
+
+
+@test
+def a_metric_without_its_events():
+    "a trace that lacks an event of a metric does not have the metric"
+    trace = os.path.join(tmp(), "trace")
+    equal(run([PEM, "record", "-q", "-e", "APP::Libc::Free", "-o", trace, "--", "true"])[0], 0, "record")
+    equal(json.loads(run([PEM, "report", "--json", trace])[1])["metrics"], [], "metrics")
+    equal(run([PEM, "record", "-q", "-e", "APP::Libc::Malloc", "-o", trace + "2", "--", "ls", "/"])[0], 0, "record")
+    found = json.loads(run([PEM, "report", "--json", trace + "2"])[1])
+    equal([m["metric"] for m in found["metrics"]], ["APP::Libc::MeanRequest"], "metrics")
+    malloc = [e for e in found["per_event"] if e["name"] == "APP::Libc::Malloc"][0]
+    assert abs(found["metrics"][0]["value"] - malloc["sum"] / malloc["count"]) < 1e-6, found["metrics"]
+
+
+@test
+def wrong_declarations():
+    "each mistake in a metric is named where it is, and says what is expected"
+    line = "  <metric name='APP::Oven::%s' form='%s' of='%s'%s unit='none' description='x'/>\n"
+    cases = (
+        (("M", "ratio", "APP::Oven::Loaf", ""), "lacks to=''"),
+        (("M", "rate", "APP::Oven::Loaf", " to='APP::Oven::Bread'"), "is a rate and has to=''"),
+        (("M", "ratio", "APP::Oven::Loaf.kilos", " to='APP::Oven::Bread'"), "no field of this name"),
+        (("M", "between", "APP::Oven::Loaf.grams", " to='APP::Oven::Bread'"), "expected no fields"),
+        (("Loaf", "rate", "APP::Oven::Loaf", ""), "an event has the name"),
+        (("M", "sum", "APP::Oven::Loaf", ""), "'rate', 'ratio', 'difference' or 'between'"),
+        (("M", "rate", "Loaf", ""), "APP::Shop::Sale.cents"),
+    )
+    for words, expected in cases:
+        rc, out, err = checked(line % words)[1]
+        equal(rc, 1, "status of %s (%s)" % (words, out))
+        assert expected in err and "oven.xml:11" in err, (words, err)
+    rc, _, err = checked(line % ("M", "rate", "APP::Oven::Loaf", "") * 2)[1]
+    assert rc == 1 and "a second metric 'APP::Oven::M'" in err, err
+
+
+run_all()
