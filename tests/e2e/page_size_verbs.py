@@ -465,7 +465,8 @@ def an_installation_with_spaces_and_colons():
         if name == "pem" or name.startswith(("libpem.so", "libpem-agent.so", "libpem-names.so")):
             (shutil.copytree if name == "pem" else shutil.copy)(BUILD + "/lib/" + name, folder + "/lib/" + name)
     os.mkdir(home.folder + "/run", 0o700)
-    env = {"PEM_DB": home.folder + "/cpo.db", "TMPDIR": home.folder, "PEM_RUNTIME_DIR": home.folder + "/run"}
+    # The copy's own libraries, not those of the build tree, whose name has neither.
+    env = {"PEM_DB": home.folder + "/cpo.db", "TMPDIR": home.folder, "PEM_RUNTIME_DIR": home.folder + "/run", "LD_LIBRARY_PATH": ""}
     words = [folder + "/bin/pem", "page-size", "run", "--machine", home.machine, "--", *command]
     rc, out, err = run(words, env=env)
     equal((rc, out), (0, truth), err)
