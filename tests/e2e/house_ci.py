@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""house_ci: what .ci/run leaves to other turns comes in one of four"""
+"""house_ci: what .ci/run leaves to other turns comes in one of twelve"""
 import functools
 import glob
 import os
@@ -8,7 +8,7 @@ import re
 from guest import kernels
 from tap import ROOT, equal, run, run_all, test
 
-TURNS = 8
+TURNS = 12
 
 
 @functools.lru_cache(None)
@@ -20,7 +20,7 @@ def planned(turn):
 
 
 def all_turns(variable):
-    """What eight turns in a row run; each name once."""
+    """What twelve turns in a row run; each name once."""
     sets = []
     for first in (744, 1001):
         names = [name for turn in range(first, first + TURNS) for name in planned(turn)[variable]]

@@ -147,16 +147,18 @@ static void of_a_report_that_is_too_long_nothing_is_known(void **state)
 	assert_true(count_extents(4097).seconds == 0);
 }
 
-/* Lines of nobody, and what the command said behind them. */
+/* Lines of nobody, 64 bytes each, and what the command said behind them. */
 static void what_is_behind_16_mib_is_not_known(void **state)
 {
-	size_t bytes = (16u << 20) + 4096;
+	size_t bytes = (16u << 20) + 4096, i;
 	char *text = malloc(bytes + 256);
 	struct page_hits hits;
 
 	(void)state;
 	assert_non_null(text);
-	memset(text, '\n', bytes);
+	memset(text, ' ', bytes);
+	for (i = 63; i < bytes; i += 64)
+		text[i] = '\n';
 	strcpy(text + bytes, COMMAND(1) EXTENT(1, 100, 200));
 	hits = COUNT(text, {1, 150});
 	assert_true(hits.seconds == 0);
