@@ -134,6 +134,11 @@ static int keep(const char *path, const struct stat *st, int type, struct FTW *f
 	return 0;
 }
 
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(((const struct kept *)a)->path, ((const struct kept *)b)->path);
+}
+
 static void clean(void)
 {
 	nftw(folder, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
@@ -158,6 +163,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		record();
 	must(waitpid(recorder, NULL, 0) == recorder, "wait");
 	must(!nftw(folder, keep, 16, FTW_PHYS) && stream[0], "no trace");
+	/* So that an input does the same in each run. */
+	qsort(files, file_count, sizeof(files[0]), compare_paths);
 	return atexit(clean);
 }
 
