@@ -75,6 +75,14 @@ def sanitized_tests():
 
 
 @test
+def threads():
+    "tests by ThreadSanitizer are left out where a kernel's guest takes their time, and nowhere else"
+    for turn in range(TURNS):
+        has_guest = any("guest_" + re.sub(r"\W", "_", name) == program[4:] for name in kernels.KERNELS for program in planned(turn)["ALSO"])
+        equal(planned(turn)["THREADS"], [] if has_guest else ["all"], "turn %d" % turn)
+
+
+@test
 def it_is_told():
     "CI's plan says what this turn runs, and what is left to which turn"
     rc, out, err = run([ROOT + "/.ci/run", "--plan", "744"])
