@@ -43,6 +43,9 @@ $(B)/gen/libpem/system_calls.h: tools/system_calls
 	@mkdir -p $(@D)
 	$(Q)tools/system_calls $(CC) >$@.new && mv $@.new $@
 $(B)/obj/libpem/system_calls.o: $(B)/gen/libpem/system_calls.h
+# Members that were just stored one by one would be loaded two at a time, which waits for the stores.
+$(foreach file,context_pass context_intervals context_blocks reader_trace reader_stream,\
+  $(eval CFLAGS_libpem_$(file) := -fno-tree-slp-vectorize))
 CFLAGS_libpem_system_calls := -I$(B)/gen/libpem
 
 $(B)/obj/gen/catalogue.o: $(B)/gen/catalogue.c

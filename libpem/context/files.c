@@ -18,11 +18,8 @@
 
 /* What a descriptor of a process is. */
 struct pem_descriptor {
-	struct pem_descriptor *next; /* in the list of its key */
 	struct pem_pass_file *file;
 	uint64_t told_clock;
-	uint32_t process; /* number */
-	uint32_t number;
 };
 
 /* --- which system calls take one --- */
@@ -91,18 +88,15 @@ static struct pem_pass_file *file_of(struct pem_pass *pass, const char *path)
 
 static uint64_t key_of(const struct pem_life_process *p, uint32_t number)
 {
-	return pem_mix2(p->process.number, number) | 1;
+	return (p->process.number + 1ull) << 32 | number;
 }
 
 static struct pem_descriptor *find(const struct pem_pass *pass, const struct pem_life_process *p,
 				   uint32_t number)
 {
 	void **first = pem_keys__find(&pass->files.by_descriptor, key_of(p, number));
-	struct pem_descriptor *d = first ? *first : NULL;
 
-	while (d && (d->process != p->process.number || d->number != number))
-		d = d->next;
-	return d;
+	return first ? *first : NULL;
 }
 
 static struct pem_descriptor *add(struct pem_pass *pass, const struct pem_life_process *p,
@@ -120,9 +114,6 @@ static struct pem_descriptor *add(struct pem_pass *pass, const struct pem_life_p
 	d = first ? calloc(1, sizeof(*d)) : NULL;
 	if (!d)
 		return NULL;
-	d->process = p->process.number;
-	d->number = number;
-	d->next = *first;
 	*first = d;
 	files->descriptor_count++;
 	return d;
@@ -172,17 +163,11 @@ const struct pem_pass_file *pem_files__of(const struct pem_pass *pass, const str
 
 void pem_files__free(struct pem_files *files)
 {
-	struct pem_descriptor *d, *next;
 	size_t i;
 
-	for (i = 0; i < files->by_descriptor.size; i++) {
-		if (!files->by_descriptor.entries[i].key)
-			continue;
-		for (d = files->by_descriptor.entries[i].first; d; d = next) {
-			next = d->next;
-			free(d);
-		}
-	}
+	for (i = 0; i < files->by_descriptor.size; i++)
+		if (files->by_descriptor.entries[i].key)
+			free(files->by_descriptor.entries[i].first);
 	for (i = 0; i < files->count; i++)
 		free(files->all[i]);
 	free(files->all);

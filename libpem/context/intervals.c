@@ -174,7 +174,8 @@ static bool is_doubtful(const struct pem_pass *pass, const struct pem_open *open
 {
 	const struct pem_record *begin = &open->interval.begin;
 
-	return begin->clock < pem_pass__loss(pass, (enum pem_scope)open->plan->scope, begin->source,
+	return PEM_UNLIKELY(pass->losses_seen) &&
+	       begin->clock < pem_pass__loss(pass, (enum pem_scope)open->plan->scope, begin->source,
 					     open->process, open->thread, begin->cpu);
 }
 
@@ -323,7 +324,7 @@ static int begin(struct pem_pass *pass, const struct pem_plan *plan,
 		pass->thread->makes_calls = true;
 	if (plan->is_phase)
 		pem_phases__begin(pass, open);
-	pass->around.begun = &open->interval;
+	pass->around->begun = &open->interval;
 	return 0;
 }
 
@@ -331,7 +332,7 @@ static int begin(struct pem_pass *pass, const struct pem_plan *plan,
 
 static bool agrees(const struct pem_open *open, uint32_t group, uint64_t keys, uint64_t name)
 {
-	return open->plan->group == group && open->keys == keys &&
+	return open->interval.group == group && open->keys == keys &&
 	       (!name || !open->name || open->name == name);
 }
 
@@ -397,7 +398,7 @@ static int end(struct pem_pass *pass, const struct pem_plan *plan, const struct 
 
 	if (open && !is_doubtful(pass, open))
 		return close_interval(pass, open, PEM_INTERVAL_ENDED, record->time_ns);
-	pass->around.is_unmatched = 1;
+	pass->around->is_unmatched = 1;
 	pass->unknown.ends++;
 	if (!open)
 		return 0;

@@ -90,7 +90,7 @@ static void pair_up(struct pem_pass *pass, void **at)
 	struct pem_message *first = *at;
 
 	all->partner = first->partner;
-	pass->around.partner = &all->partner;
+	pass->around->partner = &all->partner;
 	if (first->next)
 		first->next->last = first->last;
 	*at = first->next;
@@ -115,7 +115,7 @@ int pem_messages__record(struct pem_pass *pass, const struct pem_plan *plan,
 	    pem_pass__loss(pass, plan->scope, record->source, pass->process, pass->thread,
 			   record->cpu)) {
 		pass->unknown.receives += is_receive;
-		pass->around.is_unmatched = is_receive;
+		pass->around->is_unmatched = is_receive;
 		return 0;
 	}
 	key = pem_pass__key(pass, plan, record,
@@ -128,6 +128,6 @@ int pem_messages__record(struct pem_pass *pass, const struct pem_plan *plan,
 		return 0;
 	}
 	pass->unknown.receives += is_receive;
-	pass->around.is_unmatched = is_receive;
+	pass->around->is_unmatched = is_receive;
 	return wait_for_other(pass, plan, record, key);
 }

@@ -33,10 +33,11 @@ static int observe_command(struct pem_pass *pass)
 
 static int make_parts(struct pem_pass *pass)
 {
-	int rc = pem_plans__build(&pass->plans, pem_trace__model(pass->trace));
+	int rc = pem_plans__build(&pass->plans, pass->trace);
 
 	if (rc)
 		return rc;
+	pass->loss_count = pem_trace__known_losses(pass->trace);
 	pass->stream_count = pem_trace__stream_count(pass->trace);
 	pass->streams = calloc(pass->stream_count + 1, sizeof(*pass->streams));
 	pass->cpus = calloc(PEM_CPUS_MAX, sizeof(*pass->cpus));
@@ -97,21 +98,6 @@ uint64_t pem_pass__ns(const struct pem_pass *pass, uint64_t clock)
 	return pem_trace__ns(pass->trace, clock);
 }
 
-bool pem_pass__is_placed(const struct pem_pass *pass, const struct pem_plan *plan,
-			 const struct pem_record *record)
-{
-	switch (plan->scope) {
-	case PEM_SCOPE_THREAD:
-		return pass->thread != NULL;
-	case PEM_SCOPE_PROCESS:
-		return pass->process != NULL;
-	case PEM_SCOPE_CPU:
-		return record->cpu < PEM_CPUS_MAX;
-	default:
-		return true;
-	}
-}
-
 uint64_t pem_pass__where(const struct pem_pass *pass, const struct pem_plan *plan,
 			 const struct pem_record *record)
 {
@@ -154,7 +140,8 @@ uint64_t pem_pass__loss(const struct pem_pass *pass, enum pem_scope scope, uint3
 int pem_pass__end_interval(struct pem_pass *pass, struct pem_open *open,
 			   enum pem_interval_outcome outcome, uint64_t end_ns)
 {
-	if (pem_grow(&pass->ended, sizeof(*pass->ended), pass->ended_count + 1,
+	if (PEM_UNLIKELY(pass->ended_count == pass->ended_capacity) &&
+	    pem_grow(&pass->ended, sizeof(*pass->ended), pass->ended_count + 1,
 		     &pass->ended_capacity))
 		return -ENOMEM;
 	pass->ended[pass->ended_count++] = (struct pem_ended){
@@ -308,7 +295,7 @@ static int take_record(struct pem_pass *pass, const struct pem_plan *plan,
 
 static void describe(struct pem_pass *pass, const struct pem_record *record)
 {
-	struct pem_around *around = &pass->around;
+	struct pem_around *around = pass->around;
 	const struct pem_life_thread *t = pass->thread;
 
 	around->process = pass->process ? &pass->process->process : NULL;
@@ -317,7 +304,7 @@ static void describe(struct pem_pass *pass, const struct pem_record *record)
 	if (record->cpu == PEM_NO_CPU && t && t->thread.state == PEM_THREAD_RUNNING)
 		around->cpu = t->thread.cpu;
 	around->interval = t && t->open_count ? &t->open[t->open_count - 1]->interval : NULL;
-	around->phase = pem_phases__of(pass, pass->process, t);
+	around->phase = pass->phases ? pem_phases__of(pass, pass->process, t) : NULL;
 	around->ended = pass->ended;
 	around->ended_count = pass->ended_count;
 	around->spans = pass->spans;
@@ -328,14 +315,12 @@ static void describe(struct pem_pass *pass, const struct pem_record *record)
 
 static int take(struct pem_pass *pass, const struct pem_record *record)
 {
-	const struct pem_plan *plan = pem_plans__find(&pass->plans, record->event->id);
+	const struct pem_plan *plan = &pass->plans.entries[pem_trace__event_entry(pass->trace)];
 	int rc;
 
 	pass->now_clock = record->clock;
 	pass->now_ns = record->time_ns;
-	rc = PEM_UNLIKELY(pem_trace__losses(pass->trace, NULL) != pass->losses_seen)
-		     ? take_losses(pass)
-		     : 0;
+	rc = PEM_UNLIKELY(*pass->loss_count != pass->losses_seen) ? take_losses(pass) : 0;
 	if (!rc)
 		rc = locate(pass, record);
 	if (!rc && pass->thread)
@@ -359,10 +344,10 @@ static int finish(struct pem_pass *pass)
 		rc = pem_states__finish(pass);
 	if (!rc)
 		rc = pem_intervals__finish(pass);
-	pass->around.ended = pass->ended;
-	pass->around.ended_count = pass->ended_count;
-	pass->around.spans = pass->spans;
-	pass->around.span_count = pass->span_count;
+	pass->around->ended = pass->ended;
+	pass->around->ended_count = pass->ended_count;
+	pass->around->spans = pass->spans;
+	pass->around->span_count = pass->span_count;
 	pem_life__finish(pass);
 	return rc;
 }
@@ -372,21 +357,24 @@ static int no_memory(struct pem_error *error)
 	return pem_error__set(error, -ENOMEM, "no memory to follow what is open in the trace");
 }
 
-/* The next record, in a struct of this version. around is in pass->around. */
+/* The next record, in structs of this version. */
 static inline int next_whole(struct pem_pass *pass, struct pem_record *record,
-			     struct pem_error *error)
+			     struct pem_around *around, struct pem_error *error)
 {
 	int rc;
 
 	if (pass->ended_count)
 		pem_intervals__release_ended(pass);
 	pass->span_count = 0;
-	memset(&pass->around, 0, sizeof(pass->around));
-	pass->around.size = sizeof(pass->around);
-	pass->around.cpu = PEM_NO_CPU;
+	pass->around = around;
+	around->is_unmatched = 0;
+	around->begun = NULL;
+	around->partner = NULL;
+	around->block = around->old_block = NULL;
 	rc = pem_trace__next(pass->trace, record, error);
 	if (PEM_LIKELY(rc == 1))
 		return PEM_LIKELY(!take(pass, record)) ? 1 : no_memory(error);
+	*around = (struct pem_around){.size = sizeof(*around), .cpu = PEM_NO_CPU};
 	return rc == 0 && finish(pass) ? no_memory(error) : rc;
 }
 
@@ -395,29 +383,26 @@ static int next_resized(struct pem_pass *pass, struct pem_record *record, struct
 			struct pem_error *error)
 {
 	struct pem_record whole = {.size = sizeof(whole)};
+	struct pem_around whole_around = {.size = sizeof(whole_around)};
 	int rc;
 
 	if (pem_sized__check(record) || pem_sized__check(around))
 		return pem_error__set(error, -EINVAL,
 				      "the record's or the around's size is not set: set it to "
 				      "sizeof");
-	rc = next_whole(pass, &whole, error);
+	rc = next_whole(pass, &whole, &whole_around, error);
 	if (rc == 1)
 		pem_sized__write(record, 0, &whole, sizeof(whole));
-	pem_sized__write(around, 0, &pass->around, sizeof(pass->around));
+	pem_sized__write(around, 0, &whole_around, sizeof(whole_around));
 	return rc;
 }
 
 int pem_pass__next(struct pem_pass *pass, struct pem_record *record, struct pem_around *around,
 		   struct pem_error *error)
 {
-	int rc;
-
 	if (PEM_UNLIKELY(record->size != sizeof(*record) || around->size != sizeof(*around)))
 		return next_resized(pass, record, around, error);
-	rc = next_whole(pass, record, error);
-	*around = pass->around;
-	return rc;
+	return next_whole(pass, record, around, error);
 }
 
 /* --- what callers ask --- */

@@ -48,7 +48,6 @@ struct pem_number_at {
 /* What one event is to the pass. */
 struct pem_plan {
 	const struct pem_event *event; /* NULL: free entry of the table */
-	uint32_t id;
 	uint8_t meaning;
 	uint8_t scope;
 	bool is_phase;
@@ -67,29 +66,24 @@ struct pem_plan {
 };
 
 struct pem_plans {
-	struct pem_plan *entries;
-	uint32_t mask;
+	struct pem_plan *entries; /* as those of the trace's struct pem_event_table */
+	size_t entry_count;
 	const char **groups; /* names, of the model */
 	size_t group_count;
 	bool has_access; /* an event of meaning 'access' is in the model */
 };
 
-int pem_plans__build(struct pem_plans *plans, const struct pem_model *model);
+int pem_plans__build(struct pem_plans *plans, const struct pem_trace *trace);
 void pem_plans__free(struct pem_plans *plans);
-
-static inline const struct pem_plan *pem_plans__find(const struct pem_plans *plans, uint32_t id)
-{
-	uint32_t i = pem_event_table__hash(id);
-
-	while (plans->entries[i & plans->mask].id != id || !plans->entries[i & plans->mask].event)
-		i++;
-	return &plans->entries[i & plans->mask];
-}
 
 static inline uint64_t pem_number__load(struct pem_number_at at, const uint8_t *data)
 {
 	uint64_t value = 0;
 
+	if (PEM_LIKELY(at.bytes == 8)) {
+		memcpy(&value, data + at.offset, sizeof(value));
+		return value;
+	}
 	switch (at.bytes) {
 	case 1:
 		value = data[at.offset];
@@ -108,25 +102,32 @@ static inline uint64_t pem_number__load(struct pem_number_at at, const uint8_t *
 		value = n;
 		break;
 	}
-	case 8:
-		memcpy(&value, data + at.offset, sizeof(value));
-		break;
 	default:
 		return 0;
 	}
-	if (at.is_signed && at.bytes < 8)
+	if (at.is_signed)
 		value = (uint64_t)((int64_t)(value << (64 - at.bytes * 8)) >> (64 - at.bytes * 8));
 	return value;
 }
 
+uint64_t pem_plan__hash_keys(const struct pem_plan *plan, const struct pem_record *record);
+uint64_t pem_plan__hash_name(const struct pem_plan *plan, const struct pem_record *record);
+/* FNV-1a of a text. */
+uint64_t pem_hash_text(const char *text);
+
 /*
  * Hash of the values of a record's keys. A number has the same hash in every width. 0 keys: 0.
  */
-uint64_t pem_plan__keys(const struct pem_plan *plan, const struct pem_record *record);
-/* FNV-1a of a text. */
-uint64_t pem_hash_text(const char *text);
+static inline uint64_t pem_plan__keys(const struct pem_plan *plan, const struct pem_record *record)
+{
+	return plan->key_count ? pem_plan__hash_keys(plan, record) : 0;
+}
+
 /* Hash of the name in the record, never 0; 0: the event has none. */
-uint64_t pem_plan__name(const struct pem_plan *plan, const struct pem_record *record);
+static inline uint64_t pem_plan__name(const struct pem_plan *plan, const struct pem_record *record)
+{
+	return plan->name < 0 ? 0 : pem_plan__hash_name(plan, record);
+}
 
 static inline uint64_t pem_mix(uint64_t x)
 {
@@ -149,6 +150,7 @@ struct pem_keys {
 	} * entries;
 	size_t size; /* a power of two, or 0 */
 	size_t count;
+	unsigned shift; /* 64 - log2(size) */
 };
 
 /* Address of the first element's pointer, or NULL: there is no such key. key is not 0. */
@@ -325,11 +327,13 @@ struct pem_slab;
 struct pem_blocks {
 	struct pem_keys by_address; /* group, process and address */
 	struct pem_keys by_bucket; /* for 'access' only: process, size class, and place */
+	struct pem_held *unsorted; /* not in buckets yet, linked by bucket_next */
 	uint64_t classes; /* a bit for each size class that has blocks */
 	struct pem_held *free; /* linked by older */
 	struct pem_slab *slabs; /* memory of all */
 	uint64_t held;
-	struct pem_block block, old_block; /* of the last record */
+	/* of the last record: what a realloc ended, and what was too much to be held */
+	struct pem_block old_block, left_out;
 };
 
 int pem_blocks__record(struct pem_pass *pass, const struct pem_plan *plan,
@@ -383,6 +387,7 @@ struct pem_pass {
 	uint64_t open_max;
 	uint64_t without; /* bits of enum pem_pass_part */
 	/* losses */
+	const size_t *loss_count; /* the trace's: windows that it knows of */
 	size_t losses_seen;
 	bool is_whole_machine; /* all processes are observed */
 	uint64_t kernel_loss; /* end of the last window of any CPU */
@@ -394,7 +399,7 @@ struct pem_pass {
 	uint64_t now_clock, now_ns;
 	struct pem_life_process *process;
 	struct pem_life_thread *thread;
-	struct pem_around around;
+	struct pem_around *around; /* the caller's */
 	struct pem_ended *ended;
 	size_t ended_count, ended_capacity;
 	struct pem_span *spans;
@@ -404,8 +409,20 @@ struct pem_pass {
 };
 
 /* Is it known in which instance of its scope the record lies? */
-bool pem_pass__is_placed(const struct pem_pass *pass, const struct pem_plan *plan,
-			 const struct pem_record *record);
+static inline bool pem_pass__is_placed(const struct pem_pass *pass, const struct pem_plan *plan,
+				       const struct pem_record *record)
+{
+	switch (plan->scope) {
+	case PEM_SCOPE_THREAD:
+		return pass->thread != NULL;
+	case PEM_SCOPE_PROCESS:
+		return pass->process != NULL;
+	case PEM_SCOPE_CPU:
+		return record->cpu < PEM_CPUS_MAX;
+	default:
+		return true;
+	}
+}
 /* Number of that instance: of a thread, process or CPU; 0: there is one. */
 uint64_t pem_pass__where(const struct pem_pass *pass, const struct pem_plan *plan,
 			 const struct pem_record *record);

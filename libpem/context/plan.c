@@ -55,7 +55,6 @@ static void fill(struct pem_plan *plan, const struct pem_event *event)
 	unsigned i;
 
 	plan->event = event;
-	plan->id = event->id;
 	plan->meaning = event->meaning;
 	plan->scope = event->scope;
 	plan->is_phase = pem_event__is_phase(event);
@@ -86,30 +85,28 @@ static void fill(struct pem_plan *plan, const struct pem_event *event)
 	plan->descriptor = number_at(event, PEM_ROLE_DESCRIPTOR);
 }
 
-int pem_plans__build(struct pem_plans *plans, const struct pem_model *model)
+int pem_plans__build(struct pem_plans *plans, const struct pem_trace *trace)
 {
-	size_t i, count = pem_model__count(model), size = 64;
+	const struct pem_event_table *table = pem_trace__events(trace);
+	const struct pem_model *model = pem_trace__model(trace);
+	size_t i, count = pem_model__count(model);
 	uint8_t *scopes = calloc(count + 1, 1);
-	uint32_t at;
 
-	while (size < 2 * count)
-		size *= 2;
-	plans->entries = calloc(size, sizeof(*plans->entries));
+	plans->entry_count = table->mask + 1ul;
+	plans->entries = calloc(plans->entry_count, sizeof(*plans->entries));
 	plans->groups = calloc(count + 1, sizeof(*plans->groups));
 	if (!plans->entries || !plans->groups || !scopes) {
 		free(scopes);
 		return -ENOMEM;
 	}
-	plans->mask = (uint32_t)size - 1;
 	for (i = 0; i < count; i++) {
 		const struct pem_event *event = pem_model__event(model, i);
+		size_t at = (size_t)(pem_event_table__find(table, event->id) - table->entries);
 
-		for (at = pem_event_table__hash(event->id); plans->entries[at & plans->mask].event;)
-			at++;
-		fill(&plans->entries[at & plans->mask], event);
-		plans->entries[at & plans->mask].group = group_of(plans, scopes, event);
+		fill(&plans->entries[at], event);
+		plans->entries[at].group = group_of(plans, scopes, event);
 		plans->has_access |= event->meaning == PEM_MEANS_ACCESS;
-		if (pem_files__plan(&plans->entries[at & plans->mask]))
+		if (pem_files__plan(&plans->entries[at]))
 			break;
 	}
 	free(scopes);
@@ -120,7 +117,7 @@ void pem_plans__free(struct pem_plans *plans)
 {
 	size_t i;
 
-	for (i = 0; plans->entries && i <= plans->mask; i++)
+	for (i = 0; plans->entries && i < plans->entry_count; i++)
 		free(plans->entries[i].descriptor_calls);
 	free(plans->entries);
 	free(plans->groups);
@@ -142,7 +139,7 @@ static uint64_t hash_field(const struct pem_record *record, unsigned field)
 	return (uint64_t)pem_record__i64(record, field);
 }
 
-uint64_t pem_plan__keys(const struct pem_plan *plan, const struct pem_record *record)
+uint64_t pem_plan__hash_keys(const struct pem_plan *plan, const struct pem_record *record)
 {
 	uint64_t hash = 0;
 	unsigned i;
@@ -152,7 +149,7 @@ uint64_t pem_plan__keys(const struct pem_plan *plan, const struct pem_record *re
 	return hash;
 }
 
-uint64_t pem_plan__name(const struct pem_plan *plan, const struct pem_record *record)
+uint64_t pem_plan__hash_name(const struct pem_plan *plan, const struct pem_record *record)
 {
-	return plan->name < 0 ? 0 : hash_field(record, (unsigned)plan->name) | 1;
+	return hash_field(record, (unsigned)plan->name) | 1;
 }

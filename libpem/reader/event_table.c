@@ -33,7 +33,7 @@ int pem_event_table__build(struct pem_event_table *table, const struct pem_model
 	size_t i, size = 64;
 	uint32_t at;
 
-	while (size < 2 * pem_model__count(model))
+	while (size < PEM_EVENT_TABLE_SPACE * pem_model__count(model))
 		size *= 2;
 	table->entries = calloc(size, sizeof(*table->entries));
 	if (!table->entries)

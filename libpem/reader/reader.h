@@ -36,7 +36,9 @@ struct pem_event_info {
 	int16_t process, thread, previous_thread, parent, name; /* fields by role, or -1 */
 };
 
-/* An open-addressed hash table, at most half full. */
+#define PEM_EVENT_TABLE_SPACE 8 /* entries for each event, so that most are where they are looked for */
+
+/* An open-addressed hash table. */
 struct pem_event_table {
 	struct pem_event_info *entries;
 	uint32_t mask;
@@ -171,6 +173,11 @@ size_t pem_trace__losses(const struct pem_trace *trace, const struct pem_loss **
 
 /* For the context stage (libpem/context). They do not block. */
 size_t pem_trace__stream_count(const struct pem_trace *trace);
+/* The number of windows that pem_trace__losses returns, as long as the trace is open. */
+const size_t *pem_trace__known_losses(const struct pem_trace *trace);
+const struct pem_event_table *pem_trace__events(const struct pem_trace *trace);
+/* Index into its entries of the current record's event. There is a current record. */
+size_t pem_trace__event_entry(const struct pem_trace *trace);
 /* losses.c: the time of a clock in nanoseconds since the trace's start; 0: before it */
 uint64_t pem_trace__ns(const struct pem_trace *trace, uint64_t clock);
 

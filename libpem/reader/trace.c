@@ -521,6 +521,21 @@ size_t pem_trace__losses(const struct pem_trace *trace, const struct pem_loss **
 	return trace->losses.count;
 }
 
+const size_t *pem_trace__known_losses(const struct pem_trace *trace)
+{
+	return &trace->losses.count;
+}
+
+const struct pem_event_table *pem_trace__events(const struct pem_trace *trace)
+{
+	return &trace->events;
+}
+
+size_t pem_trace__event_entry(const struct pem_trace *trace)
+{
+	return (size_t)(trace->current->info - trace->events.entries);
+}
+
 size_t pem_trace__stream_count(const struct pem_trace *trace)
 {
 	return trace->stream_count;

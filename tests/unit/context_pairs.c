@@ -247,6 +247,45 @@ static void blocks_are_followed(void **state)
 	end_pass();
 }
 
+/* Of four blocks, the newest, one between others and, after a look, the oldest are released. */
+static void what_was_released_before_a_look_is_not_touched(void **state)
+{
+	(void)state;
+	USER(50);
+	packet_pair(T(1), EVENT_ALLOC, 100, 0x1000);
+	packet_pair(T(2), EVENT_ALLOC, 200, 0x2000);
+	packet_pair(T(3), EVENT_ALLOC, 300, 0x3000);
+	packet_pair(T(4), EVENT_ALLOC, 400, 0x4000);
+	packet_pair(T(5), EVENT_FREE, 0, 0x4000);
+	packet_pair(T(6), EVENT_FREE, 0, 0x2000);
+	packet_pair(T(7), EVENT_TOUCH, 0, 0x1001);
+	packet_pair(T(8), EVENT_TOUCH, 0, 0x2001);
+	packet_pair(T(9), EVENT_TOUCH, 0, 0x3001);
+	packet_pair(T(10), EVENT_TOUCH, 0, 0x4001);
+	packet_pair(T(11), EVENT_FREE, 0, 0x1000);
+	packet_pair(T(12), EVENT_ALLOC, 500, 0x5000);
+	packet_pair(T(13), EVENT_TOUCH, 0, 0x1001);
+	packet_pair(T(14), EVENT_TOUCH, 0, 0x5001);
+	packet_pair(T(15), EVENT_TOUCH, 0, 0x3001);
+	packet_write(&packet, &fixture, "u_50_0");
+	start_pass();
+	go_to(7);
+	assert_int_equal(around.block->size, 100);
+	go_to(8);
+	assert_null(around.block);
+	go_to(9);
+	assert_int_equal(around.block->size, 300);
+	go_to(10);
+	assert_null(around.block);
+	go_to(13);
+	assert_null(around.block);
+	go_to(14);
+	assert_int_equal(around.block->size, 500);
+	go_to(15);
+	assert_int_equal(around.block->size, 300);
+	end_pass();
+}
+
 /* realloc frees its old block before its record is raised: another thread may have got the place */
 static void a_place_that_realloc_left_may_be_taken_before_it_says_so(void **state)
 {
@@ -370,6 +409,7 @@ int main(void)
 		TEST(messages_meet_in_their_order),
 		TEST(no_message_after_a_loss),
 		TEST(blocks_are_followed),
+		TEST(what_was_released_before_a_look_is_not_touched),
 		TEST(a_place_that_realloc_left_may_be_taken_before_it_says_so),
 		TEST(no_block_is_released_across_a_loss_of_the_process),
 		TEST(a_phase_is_of_its_thread_then_of_its_process),
