@@ -8,7 +8,8 @@
  *
  * For accesses, blocks are also in buckets: a block of a size class, of up to 2^n bytes, is in the
  * bucket of its address divided by 2^n. So the block that contains an address is in one of two
- * buckets of each class. They are put there by the next access: most blocks are released before one.
+ * buckets of each class. They are put there by the next access: most blocks are released before
+ * one.
  */
 #include "pass.h"
 

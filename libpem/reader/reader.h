@@ -36,9 +36,11 @@ struct pem_event_info {
 	int16_t process, thread, previous_thread, parent, name; /* fields by role, or -1 */
 };
 
-#define PEM_EVENT_TABLE_SPACE 8 /* entries for each event, so that most are where they are looked for */
-
-/* An open-addressed hash table. */
+/*
+ * An open-addressed hash table. It has so many entries for each event that most are where they are
+ * looked for.
+ */
+#define PEM_EVENT_TABLE_SPACE 8
 struct pem_event_table {
 	struct pem_event_info *entries;
 	uint32_t mask;
