@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-kernel - what it costs to observe the kernel through BPF: kernel/bpf_log2, kernel/bpf_count
+kernel - what it costs to observe the kernel through BPF: kernel/bpf_log2, kernel/bpf_count, kernel/bpf_count_by_process
 
 	kernel/bpf_log2		what logging raw_syscalls:sys_enter, number and first argument, adds to getppid: CPU time of the caller,
 				nothing subtracted but the bare call. Beside it the stock BPF ring buffer with the same fields and a clock;
@@ -9,6 +9,7 @@ kernel - what it costs to observe the kernel through BPF: kernel/bpf_log2, kerne
 				_bpftrace: a count by bpftrace, which records nothing; _empty, _clock: a program that does nothing, or
 				reads the clock: what any record costs at least that says when
 	kernel/bpf_count	the same for a count only, of the whole machine, beside an empty BPF program on the same tracepoint
+	kernel/bpf_count_by_process	counts by process, as pem top keeps them, beside bpftrace's
 
 The calls come in slices that fit the smallest buffer, and all observers are taken in turn, each round beginning with another: a
 value is the median slice less the median slice of the bare call just before it. An observer that saw fewer calls than there
@@ -81,6 +82,18 @@ def counted(folder):
     return values
 
 
+def counted_by_process(folder):
+    output = os.path.join(folder.path, "output")
+    interval_ms = 3 * SLICES * (PAUSE_MS + CALLS // 2000) + 500
+    command = [PEM, "top", "-q", "--once", "--json", "-i", str(interval_ms), "-e", EVENT, "-o", output, "--"] + CALLER
+    values = slices(["sh", "-c", '"$@" >"$0.counts" && cat "$0"', output, *command])
+    with open(output + ".counts", encoding="utf-8") as f:
+        (event,) = json.load(f)["events"]
+    # The caller has ended.
+    check("pem", sum(part["count"] for part in event["threads"] if not part["program"]))
+    return values
+
+
 def observed(what, records=False):
     def all_taken(said):
         check(what, number(r"(\d+) taken", said), number(r"(\d+) lost", said))
@@ -121,6 +134,13 @@ def bpftrace(folder):
     need("bpftrace")
     return slices(["bpftrace", "-q", "-e", "tracepoint:%s { @ = count(); }" % TRACEPOINT, "-c", " ".join(CALLER)],
                   lambda said: check("bpftrace", number(r"^@: (\d+)", said)))
+
+
+def bpftrace_by_process(folder):
+    private_tracefs()
+    need("bpftrace")
+    return slices(["bpftrace", "-q", "-e", "tracepoint:%s { @[pid] = count(); }" % TRACEPOINT, "-c", " ".join(CALLER)],
+                  lambda said: check("bpftrace", number(r"^@\[\d+\]: (\d+)", said)))
 
 
 def read(path):
@@ -180,9 +200,15 @@ def bpf_count(folder):
                note="%+.1f ns" % statistics.median(more), more=statistics.median(more))
 
 
+def bpf_count_by_process(folder):
+    found = added(folder, {"pem": counted_by_process, "bpftrace": bpftrace_by_process})
+    if found["pem"]:
+        report("kernel", "kernel/bpf_count_by_process", "ns", found["pem"], "bpftrace", found["bpftrace"], digits=1)
+
+
 def main():
     logs = ["kernel/bpf_log2" + suffix for suffix in LOG_PEERS]
-    cases = wanted(*logs, "kernel/bpf_count")
+    cases = wanted(*logs, "kernel/bpf_count", "kernel/bpf_count_by_process")
     if not cases:
         return
     if os.geteuid() != 0 or not os.path.exists(OBSERVER):
@@ -194,6 +220,8 @@ def main():
             bpf_log2(folder, cases)
         if "kernel/bpf_count" in cases:
             bpf_count(folder)
+        if "kernel/bpf_count_by_process" in cases:
+            bpf_count_by_process(folder)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@
 
 #include <stdbool.h>
 
-#define PEM_SOURCE_ABI_VERSION 5u
+#define PEM_SOURCE_ABI_VERSION 6u
 
 /* One event that the session wants from the source. */
 struct pem_source_event {
@@ -89,6 +89,7 @@ struct pem_source_config {
 	const char *counters;
 	uint32_t pages_interval_us;
 	uint64_t pages_region_bytes;
+	int by_process; /* 1: keep statistics by process, for each_process */
 };
 
 struct pem_source_ops {
@@ -172,6 +173,16 @@ struct pem_source_ops {
 	 * error, a sentence. NULL: this source knows no names of counters.
 	 */
 	int (*knows_counter)(const char *name, struct pem_error *error);
+	/*
+	 * With by_process: call function with the parts that read_statistic adds up, by process.
+	 * They have no minimum, maximum and variance. pid 0: with a cpu, what that CPU raised while
+	 * it was idle; with PEM_NO_CPU, processes that ended, or for which there was no room.
+	 * Returns the number of parts, or -errno. NULL: the source keeps nothing by process.
+	 */
+	int (*each_process)(struct pem_source *source, size_t i,
+			    void (*function)(const struct pem_statistic *part, uint32_t pid,
+					     uint32_t cpu, const char *program, void *arg),
+			    void *arg);
 };
 
 #endif

@@ -319,8 +319,11 @@ static int watch(struct run *r)
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
 	struct run r = {.lock = PTHREAD_MUTEX_INITIALIZER};
-	struct pem_session_options session_options = {
-		.size = sizeof(session_options), .log = say, .progress = 1, .log_arg = &r};
+	struct pem_session_options session_options = {.size = sizeof(session_options),
+						      .log = say,
+						      .progress = 1,
+						      .log_arg = &r,
+						      .by_process = 1};
 	struct pem_error error = {{0}};
 	char program[PATH_MAX], *no_command[] = {NULL};
 	int status = parse(verb, &r, argc, argv);

@@ -46,6 +46,14 @@ struct {
 	__uint(max_entries, 32768);
 } pem_targets SEC(".maps");
 
+/* For each event, the processes that raised it. max_entries is set before loading. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_HASH);
+	__uint(key_size, 8);
+	__uint(value_size, sizeof(struct pem_kprocess));
+	__uint(max_entries, PEM_KPROCESSES_MAX);
+} pem_processes SEC(".maps");
+
 /* An event while its program runs. flags 0: not wanted. */
 struct pem_kevent {
 	struct pem_kring *ring;
@@ -307,6 +315,32 @@ PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 }
 
 /*
+ * Add a value to the part of the process that runs. Where the map has no room for one more, the
+ * event is only in the cell. Each entry has one writer on a CPU, as the event's cell has. A global
+ * function: pem_add_distribution() says why.
+ */
+__attribute__((noinline)) int pem_add_process(uint32_t index, uint64_t action, uint64_t value)
+{
+	uint64_t key = (uint64_t)index << 32 | bpf_get_current_pid_tgid() >> 32;
+	struct pem_kprocess *part = bpf_map_lookup_elem(&pem_processes, &key), none = {0};
+
+	if (!part) {
+		bpf_map_update_elem(&pem_processes, &key, &none, BPF_NOEXIST);
+		part = bpf_map_lookup_elem(&pem_processes, &key);
+	}
+	if (!part)
+		return 0;
+	if (part->tag != PEM_ACTION_TAG(action)) {
+		PEM_STORE(part->count, 0);
+		PEM_STORE(part->sum, 0);
+		PEM_STORE(part->tag, PEM_ACTION_TAG(action));
+	}
+	PEM_STORE(part->sum, part->sum + value);
+	PEM_STORE(part->count, part->count + 1);
+	return 0;
+}
+
+/*
  * Add a value to the event's statistic on this CPU. The steps are those of pem_cell_add(), with
  * additions that the verifier needs.
  */
@@ -320,6 +354,8 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 	n = pem_cell_begin(cell);
 	if (PEM_ACTION_FIELD(e->action) == PEM_NO_FIELD) {
 		PEM_STORE(cell->stat_end, n); /* stat_end is stored before any value */
+		if (pem_config.by_process)
+			pem_add_process(e->index, e->action, 0);
 		return;
 	}
 	sum = cell->sum;
@@ -327,6 +363,8 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 	value = pem_number(cell, value);
 	pem_cell_put(cell, sum, value, key);
 	pem_cell_end(cell, n);
+	if (pem_config.by_process)
+		pem_add_process(e->index, e->action, value);
 	if (e->flags & PEM_ACTION_DISTRIBUTION)
 		pem_add_distribution(e->index, e->action, value);
 }

@@ -268,12 +268,25 @@ static void call_for_source(const struct pem_statistic *part,
 	call_for_cpu(&copy, cpu, arg);
 }
 
+static void call_for_process(const struct pem_statistic *part, uint32_t pid, uint32_t cpu,
+			     const char *program, void *arg)
+{
+	struct caller *caller = arg;
+
+	caller->owner.pid = pid;
+	pem_copy_text(caller->owner.program, sizeof(caller->owner.program), program);
+	call_for_cpu(part, cpu, caller);
+}
+
 static int each_of_source(struct pem_session *s, struct caller *caller)
 {
 	const struct pem_instance *instance = &s->sources->instances[caller->demand->instance];
 	struct pem_statistic all = {0};
 	int result;
 
+	if (s->options.by_process && instance->ops->each_process)
+		return instance->ops->each_process(instance->source, caller->demand->instance_index,
+						   call_for_process, caller);
 	if (instance->ops->each_statistic)
 		return instance->ops->each_statistic(
 			instance->source, caller->demand->instance_index, call_for_source, caller);

@@ -131,6 +131,7 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
 {
 	const struct pem_source_plugin *plugin;
 	struct pem_error reason, before, said = {.text = ""};
+	const struct pem_source_ops *able = NULL;
 	int result, refused = 0;
 
 	*name = "pem";
@@ -140,9 +141,16 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
 		result = plugin->ops->can_deliver(event, &reason);
 		if (result == -ENOENT)
 			continue;
-		*name = plugin->ops->name;
-		if (result == 1)
+		if (!able)
+			*name = plugin->ops->name;
+		if (result == 1 && s->options.by_process && !plugin->ops->each_process) {
+			able = able ? able : plugin->ops;
+			continue;
+		}
+		if (result == 1) {
+			*name = plugin->ops->name;
 			return plugin->ops;
+		}
 		/* The message has both reasons, so that the user can mend the easier one. */
 		before = said;
 		if (refused++)
@@ -151,6 +159,8 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
 		else
 			said = reason;
 	}
+	if (able)
+		return able;
 	if (!refused)
 		say_nobody(event, error);
 	else if (error)

@@ -177,6 +177,12 @@ struct pem_session_options {
 	 */
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
+	/*
+	 * 1: statistics of the kernel's events are kept by process where a source can (BPF), so
+	 * that pem_statistics__each() tells who raised them. Each event then costs one look-up
+	 * more.
+	 */
+	int by_process;
 };
 
 /*
@@ -469,6 +475,10 @@ int pem_statistics__top(struct pem_statistics *statistics, size_t i, struct pem_
  * Events of stubs have pid and tid. tid stays for a while after the thread's end. tid 0: threads
  * whose cells other threads have taken. pid 0 and cpu PEM_NO_CPU: processes that ended. Events of
  * the kernel have cpu. Counters have one part, with pid 0 and cpu PEM_NO_CPU.
+ *
+ * With pem_session_options.by_process, events of the kernel have pid, and tid 0 and cpu PEM_NO_CPU,
+ * and their parts have only count, sum and mean. pid 0 with a cpu: the CPU was idle. pid 0 and cpu
+ * PEM_NO_CPU: also processes for which there was no room.
  */
 struct pem_statistic_owner {
 	size_t size; /* of this struct */

@@ -5,6 +5,7 @@
  *	source.c   the plugin: demands, statistics, balance
  *	load.c     BPF object: opened, sized, loaded, attached, stopped
  *	drain.c    rings -> packets
+ *	processes.c  statistics by process
  */
 #ifndef PEM_SOURCES_KERNEL_H
 #define PEM_SOURCES_KERNEL_H
@@ -33,6 +34,15 @@ void pem_source__unload(struct pem_source *source);
 int pem_source__drain_rings(struct pem_source *source, const struct pem_source_sink *sink);
 /* Are all rings read to their end? */
 bool pem_source__is_drained(const struct pem_source *source);
+/* --- processes.c --- */
+
+/* each_process of struct pem_source_ops. */
+int pem_source__each_process(struct pem_source *source, size_t i,
+			     void (*function)(const struct pem_statistic *part, uint32_t pid,
+					      uint32_t cpu, const char *program, void *arg),
+			     void *arg);
+void pem_source__free_processes(struct pem_source *source);
+
 /* Count what is still in the rings as discarded. */
 void pem_source__give_up_rest(struct pem_source *source);
 

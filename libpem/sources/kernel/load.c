@@ -251,6 +251,7 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	config->tree = source->root ? source->no_follow ? PEM_KTREE_ALONE : PEM_KTREE_FOLLOW : 0;
 	name_descriptor_calls(config);
 	config->no_reading = pem_kernel__no_reading();
+	config->by_process = source->by_process;
 	for (i = 0; i < source->common.demand_count; i++) {
 		demand = &source->common.demands[i];
 		if (demand->error || demand->index >= pem_kernel__event_count())
@@ -277,10 +278,14 @@ static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 	struct bpf_map *rings = bpf_object__find_map_by_name(source->object, "pem_rings");
 	struct bpf_map *distributions =
 		bpf_object__find_map_by_name(source->object, "pem_distributions");
+	struct bpf_map *processes = bpf_object__find_map_by_name(source->object, "pem_processes");
 	int rc;
 
-	if (!rings || !distributions)
+	if (!rings || !distributions || !processes)
 		return -EINVAL;
+	rc = source->by_process ? 0 : bpf_map__set_max_entries(processes, 1);
+	if (rc)
+		return rc;
 	rc = set_constants(source, ring_bytes);
 	if (rc)
 		return rc;

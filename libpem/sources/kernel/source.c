@@ -272,6 +272,7 @@ static void close_source(struct pem_source *source)
 	pem_source__detach(source);
 	pem_source__unload(source);
 	pem_source__free_probes(source);
+	pem_source__free_processes(source);
 	free(source->packet);
 	free(source->cpus);
 	pem_source_demands__free(source);
@@ -309,6 +310,7 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 		return pem_error__set(error, -ENOMEM, "out of memory");
 	source->root = config->root;
 	source->no_follow = config->no_follow;
+	source->by_process = config->by_process;
 	source->buffer_bytes = config->buffer_bytes;
 	source->context_index = pem_kernel__sets_thread();
 	source->common.has_thread_event = source->context_index >= 0;
@@ -436,6 +438,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.set_action = set_action,
 	.read_statistic = pem_source_demands__read,
 	.each_statistic = pem_source_demands__each,
+	.each_process = pem_source__each_process,
 	.keep = keep,
 	.find = find,
 	.usable = pem_kernel__can_load,

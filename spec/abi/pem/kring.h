@@ -121,6 +121,8 @@ struct pem_kconfig {
 	uint32_t loads_void; /* not 0: programs may load arguments that are 'const void *' */
 	/* Not 0: the kernel is locked down, so helpers read no kernel memory for programs. */
 	uint32_t no_reading;
+	uint32_t by_process; /* not 0: statistics are kept in the map pem_processes, too */
+	uint32_t reserved;
 	struct {
 		uint16_t first; /* in test */
 		uint16_t count; /* 0: no predicate */
@@ -131,9 +133,20 @@ struct pem_kconfig {
 	uint64_t descriptor_calls[PEM_KCALLS_MAX / 64];
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) ==
-			  16 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX +
+			  24 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX +
 				  sizeof(struct pem_distribution) + PEM_KCALLS_MAX / 8,
 		  "the programs' constants have no gaps");
+
+/*
+ * A process's part of an event's statistic on one CPU, in the map pem_processes. Its key is the
+ * event's index << 32 | the process's id; the id is 0 in the idle task.
+ */
+struct pem_kprocess {
+	uint64_t tag; /* PEM_ACTION_TAG() of the action that the values belong to */
+	uint64_t count;
+	uint64_t sum;
+};
+#define PEM_KPROCESSES_MAX 16384u
 
 /*
  * The control words, the whole of .bss. User space writes them with plain stores, the programs read

@@ -27,6 +27,7 @@
 struct bpf_link;
 struct bpf_object;
 struct bpf_program;
+struct pem_kernel_processes;
 struct pem_probe;
 struct pem_probe_site;
 
@@ -184,6 +185,8 @@ struct pem_source {
 	bool stopped;
 	pid_t root;
 	bool no_follow;
+	bool by_process;
+	struct pem_kernel_processes *processes; /* processes.c; NULL: none were asked for yet */
 	uint32_t buffer_bytes; /* bytes that the session asked for; 0: the default */
 	uint8_t *packet;
 };
