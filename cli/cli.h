@@ -186,6 +186,21 @@ void cli_json__print(struct json_object *object, FILE *out, bool one_line);
  */
 int cli_finish_output(int status);
 
+/* --- metrics that specs declare (metric.c) --- */
+
+/* What a verb counted, for the metrics of a model. */
+struct cli_metrics {
+	const struct pem_model *model;
+	double seconds; /* in which it was counted */
+	/* What a term came to: a number of events, or the sum of a field. NAN: it is unknown. */
+	double (*value)(const struct pem_metric_term *term, const void *arg);
+	const void *arg;
+};
+/* The metrics whose value is known, without times between events. NULL: there is none. */
+struct cli_table *cli_metrics__table(const struct cli_metrics *metrics, FILE *out);
+/* The same as an array, which may be empty. The caller owns it. */
+struct json_object *cli_metrics__json(const struct cli_metrics *metrics);
+
 /* --- from numbers to things (map.c) --- */
 
 struct cli_map_entry {

@@ -20,9 +20,9 @@ static const struct report_event *event_of(const struct report *r, const char *n
 	return NULL;
 }
 
-/* What a term came to. NAN: it is unknown. */
-static double value_of(const struct report *r, const struct pem_metric_term *term)
+static double value_of(const struct pem_metric_term *term, const void *arg)
 {
+	const struct report *r = arg;
 	const struct report_event *e = event_of(r, term->event);
 
 	if (e == NULL || report__is_partial(r, e))
@@ -37,43 +37,19 @@ static double value_of(const struct report *r, const struct pem_metric_term *ter
 		       : (double)e->total;
 }
 
-static double metric_value(const struct report *r, const struct pem_metric *m)
+static struct cli_metrics metrics_of(const struct report *r)
 {
-	double of = value_of(r, &m->of), to = 0;
-
-	if (m->form == PEM_METRIC_RATE)
-		to = (double)report__ran_ns(r) / 1e9;
-	else if (m->form != PEM_METRIC_BETWEEN)
-		to = value_of(r, &m->to);
-	if (m->form == PEM_METRIC_DIFFERENCE)
-		return of - to;
-	return m->form != PEM_METRIC_BETWEEN && to > 0 ? of / to : NAN;
+	return (struct cli_metrics){.model = pem_trace__model(r->trace),
+				    .seconds = (double)report__ran_ns(r) / 1e9,
+				    .value = value_of,
+				    .arg = r};
 }
 
 void report_metrics__print(const struct report *r)
 {
-	const struct pem_model *model = pem_trace__model(r->trace);
-	struct cli_table *table = NULL;
-	size_t i;
+	struct cli_metrics metrics = metrics_of(r);
+	struct cli_table *table = cli_metrics__table(&metrics, stdout);
 
-	for (i = 0; i < pem_model__metric_count(model); i++) {
-		const struct pem_metric *m = pem_model__metric(model, i);
-		double value = metric_value(r, m);
-
-		if (isnan(value))
-			continue;
-		if (table == NULL) {
-			table = cli_table__new(stdout);
-			cli_table__column(table, "METRIC", CLI_LEFT);
-			cli_table__column(table, "VALUE", CLI_RIGHT);
-			cli_table__column(table, "", CLI_LEFT);
-		}
-		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, m->name);
-		cli_table__cell(table, cli_decimal(value));
-		cli_table__cell(table, cli_format("%.40s%s", m->unit,
-						  m->form == PEM_METRIC_RATE ? "/s" : ""));
-	}
 	if (table == NULL)
 		return;
 	report__heading("Metrics");
@@ -82,22 +58,7 @@ void report_metrics__print(const struct report *r)
 
 struct json_object *report_metrics__json(const struct report *r)
 {
-	const struct pem_model *model = pem_trace__model(r->trace);
-	struct json_object *array = json_object_new_array(), *entry;
-	size_t i;
+	struct cli_metrics metrics = metrics_of(r);
 
-	for (i = 0; i < pem_model__metric_count(model); i++) {
-		const struct pem_metric *m = pem_model__metric(model, i);
-		double value = metric_value(r, m);
-
-		if (isnan(value))
-			continue;
-		entry = json_object_new_object();
-		cli_json__text(entry, "metric", m->name);
-		json_object_object_add(entry, "value", json_object_new_double(value));
-		cli_json__text(entry, "unit", m->unit);
-		cli_json__text(entry, "description", m->description);
-		json_object_array_add(array, entry);
-	}
-	return array;
+	return cli_metrics__json(&metrics);
 }

@@ -245,6 +245,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_error(cli_status_of_errno(errno), "%s", error.text);
 		goto end;
 	}
+	s.model = pem_session__model(session);
 	status = cli_specs__load(session, program, s.command, &s.patterns, s.quiet);
 	if (status == CLI_DONE)
 		status = stat_events__register(&s, session);

@@ -20,6 +20,7 @@ struct stat_group {
 enum { STAT_GROUP_FIELD, STAT_GROUP_COUNTER, STAT_GROUP_COUNT, STAT_GROUPS };
 
 struct stat {
+	const struct pem_model *model; /* the session's */
 	struct cli_patterns patterns;
 	const char *field;
 	unsigned int keep; /* what is kept of the field: PEM_STATISTIC_* */
@@ -58,8 +59,19 @@ const char *stat_unit(const struct stat *s, const struct stat_group *group,
 /* Is the event a counter? Its sum counts then, not how often it occurs. */
 bool stat_is_counter(const struct stat_group *group, const struct pem_event *event);
 
+/* --- metrics of specs (metrics.c) --- */
+
+/* Print a table of the metrics that can be worked out of what was counted in ns; or nothing. */
+void stat_metrics__print(const struct stat *s, uint64_t ns);
+struct json_object *stat_metrics__json(const struct stat *s, uint64_t ns);
+
 /* --- the end of the run (total.c) --- */
 
+/*
+ * Programs add up 64 bits. Is it certain that a sum did not pass them? It is where the count times
+ * the greatest value fits.
+ */
+bool stat_sum_is_known(const struct pem_statistic *v);
 void stat_total__print(const struct stat *s, uint64_t ns);
 
 /* --- what can't be counted (lacks.c) --- */

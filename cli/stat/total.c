@@ -50,11 +50,7 @@ static double root(double square)
 	return guess;
 }
 
-/*
- * Programs add up 64 bits. Is it certain that a sum did not pass them? It is where the count times
- * the greatest value fits.
- */
-static bool sum_is_known(const struct pem_statistic *v)
+bool stat_sum_is_known(const struct pem_statistic *v)
 {
 	uint64_t most = v->max, limit = UINT64_MAX;
 
@@ -93,7 +89,7 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 	cli_table__cell(table, s->field == NULL ? cli_rate(v->count, ns) : "");
 	if (!group->with_field || v->count == 0)
 		return;
-	known = sum_is_known(v);
+	known = stat_sum_is_known(v);
 	cli_table__cell(table, known ? number(v, v->sum, v->sum_f, unit) : "unknown");
 	cli_table__cell(table, number(v, v->min, v->min_f, unit));
 	cli_table__cell(table, number(v, v->max, v->max_f, unit));
@@ -191,6 +187,7 @@ static void print_table(const struct stat *s, uint64_t ns)
 				    "of counting below %s of the program's CPU time",
 				    cli_percent(s->budget)),
 			 0, 0, cli_width(s->out));
+	stat_metrics__print(s, ns);
 }
 
 static struct json_object *event_json(const struct stat *s, const struct stat_group *group,
@@ -222,7 +219,7 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 		cli_json__count(object, "max", v->max);
 	}
 	cli_json__real(object, "mean", v->mean);
-	if (!stat_is_counter(group, v->event) && !sum_is_known(v))
+	if (!stat_is_counter(group, v->event) && !stat_sum_is_known(v))
 		cli_json__flag(object, "may_have_overflowed", true);
 	stat_distribution__json(s, group, i, object);
 	return object;
@@ -244,6 +241,7 @@ static void print_json(const struct stat *s, uint64_t ns)
 			if (s->groups[g].now[i].event != NULL)
 				json_object_array_add(events, event_json(s, &s->groups[g], i));
 	json_object_object_add(object, "events", events);
+	json_object_object_add(object, "metrics", stat_metrics__json(s, ns));
 	cli_json__print(object, s->out, s->interval_ms != 0);
 }
 

@@ -43,7 +43,8 @@ def checked(metrics):
     return path, run([PEM, "spec", "check", path])
 
 
-def recorded():
+def built():
+    """A program with the spec's events."""
     need("gcc")
     spec, (rc, _, err) = checked(METRICS)
     equal((rc, err), (0, ""), "check")
@@ -54,8 +55,12 @@ def recorded():
         out.write(PROGRAM)
     rc, _, err = run(["gcc", "-O1", "-I" + folder, "-I" + os.path.join(ROOT, "spec/abi"), program + ".c", "-o", program, "-ldl"])
     equal(rc, 0, err)
+    return program
+
+
+def recorded():
     trace = os.path.join(tmp(), "trace")
-    rc, _, err = run([PEM, "record", "-q", "-e", "APP::Oven", "-o", trace, "--", program])
+    rc, _, err = run([PEM, "record", "-q", "-e", "APP::Oven", "-o", trace, "--", built()])
     equal(rc, 0, err)
     return trace
 
@@ -70,6 +75,24 @@ def a_spec_s_metrics_are_reported():
     assert 1 < found["APP::Oven::Pace"]["value"] < 334, found
     text = run([PEM, "report", trace])[1]
     assert "Metrics\n" in text and "APP::Oven::Weight" in text and "grams" in text, text
+
+
+@test
+def they_are_counted_without_a_trace():
+    "pem stat has those metrics whose counts and sums it keeps, and no others"
+    program = built()
+    rc, _, err = run([PEM, "stat", "-q", "--json", "-o", "/dev/fd/2", "-e", "APP::Oven", "-f", "grams", "--", program])
+    equal(rc, 0, err)
+    found = {m["metric"]: m for m in json.loads(err)["metrics"]}
+    equal(sorted(found), ["APP::Oven::Lost", "APP::Oven::Pace", "APP::Oven::Weight"], "metrics")
+    equal((found["APP::Oven::Weight"]["value"], found["APP::Oven::Lost"]["value"]), (1004.5, 2045.0), "weight and water")
+    assert 1 < found["APP::Oven::Pace"]["value"] < 334, found
+    rc, _, err = run([PEM, "stat", "-q", "-e", "APP::Oven", "--", program])
+    equal(rc, 0, err)
+    assert "APP::Oven::Pace" in err and "breads/s" in err and "Weight" not in err, err
+    rc, _, err = run([PEM, "stat", "-q", "-e", "APP::Oven::Loaf", "-f", "grams", "--", program])
+    equal(rc, 0, err)
+    assert "APP::Oven::Weight" in err and "Lost" not in err and "Pace" not in err, err
 
 
 @test

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+/* metric.c - the metrics that specs declare, of what a verb counted: their values, a table, JSON */
+#include "cli.h"
+
+#include <json-c/json.h>
+#include <math.h>
+
+static double value_of(const struct cli_metrics *metrics, const struct pem_metric *m)
+{
+	double of, to;
+
+	/* Times between events need each of them. */
+	if (m->form == PEM_METRIC_BETWEEN)
+		return NAN;
+	of = metrics->value(&m->of, metrics->arg);
+	to = m->form == PEM_METRIC_RATE ? metrics->seconds : metrics->value(&m->to, metrics->arg);
+	if (m->form == PEM_METRIC_DIFFERENCE)
+		return of - to;
+	return to > 0 ? of / to : NAN;
+}
+
+struct cli_table *cli_metrics__table(const struct cli_metrics *metrics, FILE *out)
+{
+	struct cli_table *table = NULL;
+	size_t i;
+
+	for (i = 0; i < pem_model__metric_count(metrics->model); i++) {
+		const struct pem_metric *m = pem_model__metric(metrics->model, i);
+		double value = value_of(metrics, m);
+
+		if (isnan(value))
+			continue;
+		if (table == NULL) {
+			table = cli_table__new(out);
+			cli_table__column(table, "METRIC", CLI_LEFT);
+			cli_table__column(table, "VALUE", CLI_RIGHT);
+			cli_table__column(table, "", CLI_LEFT);
+		}
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, m->name);
+		cli_table__cell(table, cli_decimal(value));
+		cli_table__cell(table, cli_format("%.40s%s", m->unit,
+						  m->form == PEM_METRIC_RATE ? "/s" : ""));
+	}
+	return table;
+}
+
+struct json_object *cli_metrics__json(const struct cli_metrics *metrics)
+{
+	struct json_object *array = json_object_new_array(), *entry;
+	size_t i;
+
+	for (i = 0; i < pem_model__metric_count(metrics->model); i++) {
+		const struct pem_metric *m = pem_model__metric(metrics->model, i);
+		double value = value_of(metrics, m);
+
+		if (isnan(value))
+			continue;
+		entry = json_object_new_object();
+		cli_json__text(entry, "metric", m->name);
+		json_object_object_add(entry, "value", json_object_new_double(value));
+		cli_json__text(entry, "unit", m->unit);
+		cli_json__text(entry, "description", m->description);
+		json_object_array_add(array, entry);
+	}
+	return array;
+}
