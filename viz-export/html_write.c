@@ -265,6 +265,43 @@ static void write_events(FILE *out, const struct pem_html_data *data, struct pem
 	fputs("],\n", out);
 }
 
+static void write_term(FILE *out, const char *key, const struct pem_metric_term *term)
+{
+	fprintf(out, ",\"%s\":[", key);
+	pem_json__string(out, term->event, TEXT_BYTES);
+	fputc(',', out);
+	pem_json__string(out, term->field, TEXT_BYTES);
+	fputc(']', out);
+}
+
+/* Write the metrics that the model declares. A time between events is not one of bins. */
+static void write_metrics(FILE *out, const struct pem_model *model)
+{
+	static const char *const forms[] = {[PEM_METRIC_RATE] = "rate",
+					    [PEM_METRIC_RATIO] = "ratio",
+					    [PEM_METRIC_DIFFERENCE] = "difference"};
+	size_t i;
+	int more = 0;
+
+	fputs("\"metrics\":[", out);
+	for (i = 0; i < pem_model__metric_count(model); i++) {
+		const struct pem_metric *m = pem_model__metric(model, i);
+
+		if (m->form == PEM_METRIC_BETWEEN)
+			continue;
+		fprintf(out, "%s{\"form\":\"%s\",", more++ ? ",\n" : "\n", forms[m->form]);
+		pem_json__key_string(out, "name", m->name, TEXT_BYTES);
+		fputc(',', out);
+		pem_json__key_string(out, "unit", m->unit, TEXT_BYTES);
+		fputc(',', out);
+		pem_json__key_string(out, "description", m->description, TEXT_BYTES);
+		write_term(out, "of", &m->of);
+		write_term(out, "to", &m->to);
+		fputc('}', out);
+	}
+	fputs("],\n", out);
+}
+
 static void write_phases(FILE *out, const struct pem_html_phases *phases)
 {
 	uint32_t i;
@@ -310,6 +347,7 @@ void pem_html__write(FILE *out, const struct pem_html_data *data, struct pem_tra
 	write_costs_and_gaps(out, info);
 	write_processes(out, data, trace);
 	write_events(out, data, trace);
+	write_metrics(out, pem_trace__model(trace));
 	write_phases(out, &data->phases);
 	fputs(",\n", out);
 	pem_html_tree__write(out, &data->tree);

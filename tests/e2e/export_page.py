@@ -278,6 +278,27 @@ def search():
 
 
 @test
+def declared_metrics():
+    "a metric that a spec declares is a strip from the start; one whose events are not there is none"
+    t = shop()
+    pack = "APP::Shop::PackBegin"
+    t.metric("APP::Shop::Weight", "ratio", (pack, "grams"), (pack, ""), "g", "mean weight")
+    t.metric("APP::Shop::Pace", "rate", (pack, ""), unit="parcels")
+    t.metric("APP::Shop::Open", "difference", ("APP::Shop::OrderBegin", ""), ("APP::Shop::Send", ""), "orders")
+    t.metric("APP::Shop::Missing", "ratio", ("APP::Shop::Returned", ""), (pack, ""), "none")
+    t.metric("APP::Shop::Took", "between", (pack, ""), ("APP::Shop::PackEnd", ""), "ns")
+    b = show(exported(t)[1])
+    names = strips(b)
+    wanted = ["APP::Shop::Weight", "APP::Shop::Pace", "APP::Shop::Open"]
+    equal([name for name in names if name in wanted + ["APP::Shop::Missing", "APP::Shop::Took"]], wanted, "strips of metrics")
+    charts = b.script("return [...document.querySelectorAll('.strip .chart')].map(e => e.getAttribute('aria-label'))")
+    said = [chart for name, chart in zip(names, charts) if name in wanted]
+    for chart, end in zip(said, (" 49.5 g on average", " 100 parcels/s on average", " 100 orders/s on average")):
+        assert chart.endswith(end), said
+    quiet(b)
+
+
+@test
 def flame():
     "the flame graph adds up the view by nesting; a click fills it with what is below"
     b = show(exported(shop())[1])

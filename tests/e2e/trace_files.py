@@ -36,7 +36,7 @@ class Trace:
                     "recorder_cpu_ns": 2_000_000, "program_cpu_ns": 900_000_000, "exit_status": 0, "complete": 1}
         self.run.update(run)
         self.costs, self.gaps, self.discarded = [], [], {}
-        self.model, self.records = {}, []
+        self.model, self.metrics, self.records = {}, [], []
 
     def event(self, name, meaning="-", fields=(), description="", unit="", group=None, scope=None):
         """Add an event of fields (name, type, role); strings come last. Returns its name."""
@@ -60,6 +60,10 @@ class Trace:
         self.model[name] = (fields, ["\t".join(head)] + lines)
         return name
 
+    def metric(self, name, form, of, to=("", ""), unit="", description=""):
+        """Declare a metric of terms (event, field)."""
+        self.metrics.append("\t".join(["metric", name, form, *of, *to, unit, description]))
+
     def add(self, name, time_ns, values=(), pid=1, tid=None, cpu=NO_CPU, source=USER):
         """One record; text as bytes."""
         data = b""
@@ -77,7 +81,7 @@ class Trace:
     def write(self, folder):
         os.makedirs(os.path.join(folder, ".pem"))
         self._write(folder, ".pem/model", "pem-model\t2\n" + "".join(
-            line + "\n" for _, lines in self.model.values() for line in lines))
+            line + "\n" for _, lines in [*self.model.values(), ((), self.metrics)] for line in lines))
         run = ["%s=%s" % item for item in self.run.items()]
         run += ["cost=" + "\t".join(map(str, cost)) for cost in self.costs]
         run += ["gap=" + "\t".join(gap) for gap in self.gaps]

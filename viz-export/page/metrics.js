@@ -196,14 +196,63 @@ class DerivedMetric {
 	}
 }
 
+// A metric that a spec declares, of two others or of one: of and to are what its terms come to in a second.
+class DeclaredMetric {
+	constructor({ form, name, unit, description }, of, to) {
+		const [layer, ...rest] = name.split("::");
+		Object.assign(this, { form, name, of, to, kind: "derived", weight: 1, all: of.all || of.total, key: `metric ${name}`,
+			unit: form === "ratio" ? unit || "ratio" : `${unit || "units"}/s`, description,
+			label: [rest[0] || layer, rest.slice(1).join("::") || name], bin_ns: Math.max(of.bin_ns, to ? to.bin_ns : 0),
+			layerKey: Object.hasOwn(LAYERS, layer) ? layer : "other" });
+		this.layerInfo = this.layerKey === "other" ? OTHER_LAYER : LAYERS[layer];
+	}
+
+	select() {
+	}
+
+	value(low, high) {
+		const term = metric => metric.value(low, high) / (metric.scale || 1);
+		const x = term(this.of);
+		if (this.form === "rate")
+			return x;
+		const y = term(this.to);
+		return this.form === "difference" ? x - y : y === 0 ? NaN : x / y;
+	}
+
+	get selectedTotal() {
+		return NaN;
+	}
+
+	count() {
+		return NaN;
+	}
+}
+
 const Metrics = {
 	// All that a model has, events first.
 	of(model) {
 		const events = model.events.filter(event => event.series.length);
 		const list = [...events, ...Metrics.durations(model), ...Metrics.fields(model, events)];
+		list.push(...Metrics.declared(model, list));
 		if (model.raw.lanes.list.some(lane => lane.states.slices.length))
 			["running", "waiting for a CPU", "blocked"].forEach((name, i) => list.push(new StateMetric(model, i, name)));
 		return list;
+	},
+
+	// Those of the specs whose events were recorded.
+	declared(model, metrics) {
+		const known = new Map(metrics.map(metric => [metric.key, metric]));
+		// A counter's value is what its event shows.
+		const term = ([event, field]) => {
+			const metric = known.get(`event ${event}`);
+			const isCount = metric && metric.kind === "rate";
+			return !field ? isCount ? metric : undefined : metric && metric.kind === "counter" ? metric :
+				known.get(`sum ${event}.${field}`);
+		};
+		return (model.raw.metrics || []).flatMap(declared => {
+			const of = term(declared.of), to = declared.form === "rate" ? null : term(declared.to);
+			return of && to !== undefined ? [new DeclaredMetric(declared, of, to)] : [];
+		});
 	},
 
 	// Of each group, and of each name in it if there are several: the mean duration, and how many ended.
