@@ -19,7 +19,10 @@ static unsigned int layer_of(const struct pem_event *event)
 	return 0;
 }
 
-/* The field that most users would sum: bytes, or the value itself. -1: none. */
+/*
+ * The field that most users would sum: bytes, or the value itself. What an interval ends with and
+ * has no unit is a result, such as an address or an error. -1: none.
+ */
 int top_event__natural_field(const struct pem_event *event)
 {
 	static const enum pem_role roles[] = {PEM_ROLE_SIZE, PEM_ROLE_VALUE};
@@ -30,7 +33,9 @@ int top_event__natural_field(const struct pem_event *event)
 	for (i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
 		int field = pem_event__field_by_role(event, roles[i]);
 
-		if (field >= 0 && pem_type__bytes((enum pem_type)event->fields[field].type) != 0)
+		if (field >= 0 && pem_type__bytes((enum pem_type)event->fields[field].type) != 0 &&
+		    (event->meaning != PEM_MEANS_INTERVAL_END ||
+		     *event->fields[field].unit != '\0'))
 			return field;
 	}
 	return -1;

@@ -56,4 +56,16 @@ def a_table_for_people():
     assert "(kernel)" not in out and row.split()[-1] == "3.00k", out
 
 
+@test
+def results_are_no_quantity():
+    "results of system calls, addresses and errors among them, are not added up; bytes of file events are"
+    available()
+    rc, out, err = run([PEM, "top", "-q", "--once", "--json", "-i", "700", "-o", "/dev/null", "-e", "OS::Syscall::Exit,APP::File::WriteEnd",
+                        "--", sys.executable, "-c", "import os, time; [os.write(1, b'x' * 100) for i in range(50)]; time.sleep(20)"], timeout=60)
+    equal(rc, 0, "status, having said " + err)
+    events = {event["name"]: event for event in json.loads(out)["events"]}
+    equal(sorted(name for name, event in events.items() if "field" in event or "sum" in event), ["APP::File::WriteEnd"],
+          "events with sums: %r" % events)
+
+
 run_all()
