@@ -85,7 +85,7 @@ def counted(folder):
 def counted_by_process(folder):
     output = os.path.join(folder.path, "output")
     interval_ms = 3 * SLICES * (PAUSE_MS + CALLS // 2000) + 500
-    command = [PEM, "top", "-q", "--once", "--json", "-i", str(interval_ms), "-e", EVENT, "-o", output, "--"] + CALLER
+    command = [PEM, "top", "-q", "-a", "--once", "--json", "-i", str(interval_ms), "-e", EVENT, "-o", output, "--"] + CALLER
     values = slices(["sh", "-c", '"$@" >"$0.counts" && cat "$0"', output, *command])
     with open(output + ".counts", encoding="utf-8") as f:
         (event,) = json.load(f)["events"]

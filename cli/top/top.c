@@ -75,17 +75,15 @@ struct run {
 	} said[SAID_MAX];
 };
 
-static int check_usage(const struct cli_verb *verb, const struct run *r)
+static int check_usage(const struct cli_verb *verb, struct run *r)
 {
-	if (r->command != NULL && r->attach.count != 0)
-		return cli_usage_error(verb, "a command, or what runs already: take one");
 	if (r->json && !r->once)
 		return cli_usage_error(verb,
 				       "--json goes with --once; pem stat --json -i MS prints "
 				       "an object for each interval");
 	if (r->output != NULL && r->command == NULL)
 		return cli_usage_error(verb, "-o is for a command's output, and there is none");
-	return CLI_DONE;
+	return cli_attach__check(&r->attach, verb, r->command != NULL);
 }
 
 static int parse(const struct cli_verb *verb, struct run *r, int argc, char **argv)
@@ -229,6 +227,8 @@ static int start_command(struct run *r)
 									   : CLI_FAILED,
 				 "%s", *error.text != '\0' ? error.text : strerror(-r->pid));
 	r->top.command = r->command[0];
+	if (r->attach.count != 0)
+		return CLI_DONE;
 	snprintf(r->top.target, sizeof(r->top.target), "%s (%d)", r->command[0], (int)r->pid);
 	pem_printable(r->top.target);
 	return CLI_DONE;
@@ -295,8 +295,10 @@ static int watch(struct run *r)
 {
 	int status = top_events__register(&r->top);
 
-	if (status == CLI_DONE)
-		status = r->command != NULL ? start_command(r) : attach(r);
+	if (status == CLI_DONE && (r->command == NULL || r->attach.count != 0))
+		status = attach(r);
+	if (status == CLI_DONE && r->command != NULL)
+		status = start_command(r);
 	if (status != CLI_DONE)
 		return status;
 	r->top.start_ns = cli_now_ns();
@@ -358,7 +360,7 @@ const struct cli_verb cli_top = {
 	.name = "top",
 	.summary = "watch events live, by layer, process and thread",
 	.usage = "top [-e EV,...] [-i MS] [-p PID,... | -a | --program NAME | --cgroup PATH]\n"
-		 "top [-e EV,...] [-i MS] [-o FILE] -- COMMAND [ARG...]\n"
+		 "top [-e EV,...] [-i MS] [-o FILE] [-a] -- COMMAND [ARG...]\n"
 		 "top --once [--json] ...",
 	.text = "Shows how often each event happens now, sorted, by layer, process or thread. No "
 		"event is written anywhere. Enter on an event shows who raises it, and a histogram "

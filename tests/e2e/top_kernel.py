@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from tap import PEM, equal, run, run_all, skip, test, tmp
+from tap import PEM, equal, run, run_all, skip, start, test
 
 EVENT = "OS::Syscall::Enter where number == getppid"
 CALLS = "import ctypes; c = ctypes.CDLL(None); [c.getppid() for i in range(%d)]"
@@ -54,6 +54,20 @@ def a_table_for_people():
     equal(rc, 0, "status, having said " + err)
     (row,) = [line for line in out.splitlines() if line.startswith("python")]
     assert "(kernel)" not in out and row.split()[-1] == "3.00k", out
+
+
+@test
+def a_command_and_all_others():
+    "-a with a command watches the whole machine until the command ends, whose status is pem's"
+    available()
+    other = start([sys.executable, "-c", "import os, time\nwhile os.getppid() == %d: time.sleep(0.001)" % os.getpid()])
+    rc, out, err = run([PEM, "top", "-q", "-a", "--once", "--json", "-i", "20000", "-o", "/dev/null", "-e", EVENT, "--", "sh", "-c",
+                        "sleep 1; exit 7"], timeout=60)
+    other.kill()
+    equal(rc, 7, "status, having said " + err)
+    (event,) = json.loads(out)["events"]
+    counts = [part["count"] for part in event["threads"] if part["pid"] == other.pid]
+    assert len(counts) == 1 and counts[0] > 10, event
 
 
 @test
