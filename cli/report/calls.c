@@ -2,7 +2,6 @@
 /*
  * calls.c - system calls by name and by file: how often, how long, what failed, how much was moved
  */
-#include "call_kinds.h"
 #include "grow.h"
 #include "times.h"
 
@@ -40,18 +39,21 @@ static struct report_call *row_of(struct report_times *t, const struct report_ca
 	return &t->calls[*at];
 }
 
-static void add_result(struct report_call *row, const struct pem_interval *call,
+static void add_result(struct report_times *t, struct report_call *row,
 		       const struct pem_record *end)
 {
-	int field = pem_event__field_by_role(end->event, PEM_ROLE_VALUE);
 	int64_t result;
 
-	if (field < 0)
+	if (t->end_event != end->event) {
+		t->end_event = end->event;
+		t->end_field = pem_event__field_by_role(end->event, PEM_ROLE_VALUE);
+	}
+	if (t->end_field < 0)
 		return;
-	result = pem_record__i64(end, (unsigned)field);
+	result = pem_record__i64(end, (unsigned)t->end_field);
 	if (result < 0 && result >= -ERRNO_MOST)
 		row->errors++;
-	else if (result > 0 && pem_call__returns_bytes(pem_interval__title(call)))
+	else if (result > 0 && t->intervals[row->interval].moves_bytes)
 		row->bytes += (uint64_t)result;
 }
 
@@ -79,7 +81,7 @@ int report_calls__add(struct report_times *t, uint32_t interval, const struct pe
 	row->total_ns += ns;
 	if (ns > row->most_ns)
 		row->most_ns = ns;
-	add_result(row, call, record);
+	add_result(t, row, record);
 	return 0;
 }
 

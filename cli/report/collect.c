@@ -13,8 +13,17 @@
 
 const char *const report_layers[LAYERS] = {"APP", "OS", "HW", "CPO", "other"};
 
+#define RECENT_MAX 64u
+
 /* Where records are counted. It exists only during the pass. */
 struct counting {
+	/* Where the event, the process and the thread of recent records are counted. */
+	const struct pem_event *recent_events[RECENT_MAX];
+	uint32_t recent_event_index[RECENT_MAX];
+	struct recent_thread {
+		uint32_t pid, tid;
+		uint32_t process, thread; /* index + 1; process 0: free */
+	} recent_threads[RECENT_MAX];
 	struct cli_map event_at; /* key: event id; value: index in events */
 	struct cli_map process_at; /* key: pid; value: index in processes */
 	struct cli_map thread_at; /* key: pid and tid; value: index in threads */
@@ -225,27 +234,62 @@ static void rename_thread(struct report *report, struct counting *c,
 		copy_thread_name(report, &report->threads[*at]);
 }
 
+static int find_event(struct counting *c, const struct pem_event *event, uint32_t *index)
+{
+	uint32_t recent = event->id % RECENT_MAX, *at;
+
+	if (c->recent_events[recent] != event) {
+		at = cli_map__at(&c->event_at, event->id);
+		if (at == NULL || *at == UINT32_MAX)
+			return -ENOMEM;
+		c->recent_events[recent] = event;
+		c->recent_event_index[recent] = *at;
+	}
+	*index = c->recent_event_index[recent];
+	return 0;
+}
+
+static const struct recent_thread *find_thread(struct report *report, struct counting *c,
+					       const struct pem_record *record)
+{
+	struct recent_thread *recent = &c->recent_threads[record->tid % RECENT_MAX];
+	struct report_process *process;
+	struct report_thread *thread;
+
+	if (recent->process != 0 && recent->pid == record->pid && recent->tid == record->tid)
+		return recent;
+	process = process_of(report, c, record->pid);
+	thread = process != NULL ? thread_of(report, c, process, record->tid) : NULL;
+	if (thread == NULL)
+		return NULL;
+	*recent = (struct recent_thread){record->pid, record->tid,
+					 (uint32_t)(process - report->processes) + 1,
+					 (uint32_t)(thread - report->threads) + 1};
+	return recent;
+}
+
 static int count_record(struct report *report, struct counting *c, const struct pem_record *record)
 {
+	const struct recent_thread *of;
 	struct report_process *process;
 	struct report_thread *thread;
 	struct report_event *e;
-	uint32_t *at;
+	uint32_t event;
 
-	at = cli_map__at(&c->event_at, record->event->id);
-	if (at == NULL || *at == UINT32_MAX)
+	if (find_event(c, record->event, &event) < 0)
 		return -ENOMEM;
-	e = &report->events[*at];
+	e = &report->events[event];
 	e->count++;
 	report->layer_count[e->layer]++;
 	report->read++;
 	if (report->duration_ns < record->time_ns)
 		report->duration_ns = record->time_ns;
 
-	process = process_of(report, c, record->pid);
-	thread = process != NULL ? thread_of(report, c, process, record->tid) : NULL;
-	if (thread == NULL)
+	of = find_thread(report, c, record);
+	if (of == NULL)
 		return -ENOMEM;
+	process = &report->processes[of->process - 1];
+	thread = &report->threads[of->thread - 1];
 	process->count++;
 	process->by_layer[e->layer]++;
 	if (record->event->meaning == PEM_MEANS_THREAD_NAME)
@@ -264,9 +308,9 @@ static int count_record(struct report *report, struct counting *c, const struct 
 		return -ENOMEM;
 	if (e->layer == LAYER_CPO && report_detail__record(report, record) < 0)
 		return -ENOMEM;
-	if (report->sites != NULL && report_sites__record(report->sites, e, *at, record) < 0)
+	if (report->sites != NULL && report_sites__record(report->sites, e, event, record) < 0)
 		return -ENOMEM;
-	return count_value(report, c, *at, record);
+	return count_value(report, c, event, record);
 }
 
 static int read_records(struct report *report, struct counting *c)

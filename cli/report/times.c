@@ -4,6 +4,7 @@
  *
  * The pass (pem/context.h) says both. What it does not know is counted as unknown here.
  */
+#include "call_kinds.h"
 #include "times.h"
 #include "grow.h"
 
@@ -67,7 +68,7 @@ static uint64_t hash(uint64_t h, const char *text)
 	return h;
 }
 
-uint32_t report_times__interval(struct report_times *t, const struct pem_interval *interval)
+static uint32_t row_by_name(struct report_times *t, const struct pem_interval *interval)
 {
 	const char *group = interval->begin.event->group, *title = pem_interval__title(interval);
 	const char *last = strrchr(group, ':');
@@ -91,8 +92,40 @@ uint32_t report_times__interval(struct report_times *t, const struct pem_interva
 	if (row->name == NULL)
 		return NO_INTERVAL;
 	row->is_call = pem_event__field_by_role(interval->begin.event, PEM_ROLE_SYSTEM_CALL) >= 0;
+	row->moves_bytes = row->is_call && pem_call__returns_bytes(title);
 	*at = (uint32_t)t->interval_count++;
 	return *at;
+}
+
+/* Most intervals are system calls. Their names are looked up once. */
+uint32_t report_times__interval(struct report_times *t, const struct pem_interval *interval)
+{
+	const struct pem_event *event = interval->begin.event;
+	uint32_t row, *known;
+	uint64_t number;
+	int field;
+
+	if (event != t->call_event) {
+		field = t->call_event == NULL
+				? pem_event__field_by_role(event, PEM_ROLE_SYSTEM_CALL)
+				: -1;
+		/* A field of role 'name' would be the title. */
+		if (field < 0 || pem_event__field_by_role(event, PEM_ROLE_NAME) >= 0)
+			return row_by_name(t, interval);
+		t->call_event = event;
+		t->call_field = (unsigned int)field;
+	}
+	number = (uint64_t)pem_record__i64(&interval->begin, t->call_field);
+	if (number >= CALLS_MAX)
+		return row_by_name(t, interval);
+	known = &t->call_intervals[number];
+	if (*known == 0) {
+		row = row_by_name(t, interval);
+		if (row == NO_INTERVAL)
+			return row;
+		*known = row + 1;
+	}
+	return *known - 1;
 }
 
 static int end_interval(struct report_times *t, const struct pem_ended *ended,

@@ -19,7 +19,10 @@ struct report_interval {
 	/* Time in which their threads were blocked, with no interval inside. */
 	uint64_t blocked_ns;
 	bool is_call; /* a system call */
+	bool moves_bytes; /* and returns how many bytes it has moved */
 };
+
+#define CALLS_MAX 1024u /* numbers of system calls whose rows are known by number */
 
 /* Time that one thread was blocked in intervals of one name. */
 struct report_blocked {
@@ -81,6 +84,13 @@ struct report_times {
 	struct cli_map process_at; /* key: pid; value: number of its last process */
 	struct cli_map name_at; /* key: hash of a process's name; value: how many have it */
 	struct cli_map interval_at; /* key: hash of group and title */
+	/* Rows of system calls that one event begins, by their numbers: index + 1; 0: not yet. */
+	const struct pem_event *call_event;
+	unsigned int call_field;
+	uint32_t call_intervals[CALLS_MAX];
+	/* The event that ended the last system call, and where its result is; -1: nowhere. */
+	const struct pem_event *end_event;
+	int end_field;
 	struct cli_map blocked_at; /* key: thread and interval */
 };
 
