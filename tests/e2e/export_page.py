@@ -356,6 +356,36 @@ def correlation():
     quiet(b)
 
 
+def picture(b):
+    path = os.path.join(tmp(), "picture.png")
+    b.mouse([("move", 2, 2)])
+    b.settle()
+    b.screenshot(path)
+    with open(path, "rb") as file:
+        return file.read()
+
+
+@test
+def the_same_view_is_the_same_picture():
+    "a view that is left and taken again, and another page of the same trace, look the same to the pixel; other views do not"
+    folder, page = exported(shop())
+    b = show(page)
+    whole = picture(b)
+    b.keys("body", "+")
+    b.keys("body", "+")
+    near = picture(b)
+    b.keys("body", "\ue012")
+    assert near != whole and picture(b) not in (near, whole), "a move shows nothing"
+    b.keys("body", "\ue00c")
+    equal(picture(b) == whole, True, "the whole run again")
+    b.keys("body", "+")
+    b.keys("body", "+")
+    equal(picture(b) == near, True, "the near view again")
+    b = show(export(folder, os.path.join(tmp(), "again.html")))
+    equal(picture(b) == whole, True, "another page of it")
+    quiet(b)
+
+
 @test
 def process_of_lanes():
     "choosing a process leaves its lanes, and its part of the flame graph"
