@@ -157,6 +157,7 @@ static int end_interval(struct report_times *t, const struct pem_ended *ended,
 static int block_in(struct report_times *t, const struct pem_span *span, uint64_t ns)
 {
 	uint32_t index = NO_INTERVAL, *at;
+	struct report_thread_time *thread;
 
 	if (span->interval != NULL) {
 		index = report_times__interval(t, span->interval);
@@ -176,6 +177,9 @@ static int block_in(struct report_times *t, const struct pem_span *span, uint64_
 		*at = (uint32_t)t->blocked_count++;
 	}
 	t->blocked[*at].ns += ns;
+	thread = &t->threads[span->thread->number];
+	if (thread->longest == 0 || t->blocked[*at].ns > t->blocked[thread->longest - 1].ns)
+		thread->longest = *at + 1;
 	return 0;
 }
 
@@ -211,18 +215,6 @@ int report_times__add(struct report_times *t, const struct pem_record *record,
 	if (rc == 0 && record != NULL && around->partner != NULL)
 		rc = report_messages__add(t, record, around->partner);
 	return rc;
-}
-
-const struct report_blocked *report_times__longest(const struct report_times *t, uint32_t thread)
-{
-	const struct report_blocked *longest = NULL;
-	size_t i;
-
-	for (i = 0; i < t->blocked_count; i++)
-		if (t->blocked[i].thread == thread &&
-		    (longest == NULL || t->blocked[i].ns > longest->ns))
-			longest = &t->blocked[i];
-	return longest;
 }
 
 /* --- which process --- */

@@ -62,6 +62,7 @@ struct report_message; /* messages.c */
 struct report_thread_time {
 	const struct pem_pass_thread *thread;
 	uint64_t ns[PEM_THREAD_STATES];
+	uint32_t longest; /* index + 1 of where it was blocked for longest; 0: it never was */
 };
 
 struct report_times {
@@ -95,8 +96,11 @@ struct report_times {
 };
 
 /* Which interval the thread was blocked in for longest; NULL: it was never blocked. */
-const struct report_blocked *report_times__longest(const struct report_times *times,
-						   uint32_t thread);
+static inline const struct report_blocked *
+report_times__longest(const struct report_times *times, const struct report_thread_time *thread)
+{
+	return thread->longest != 0 ? &times->blocked[thread->longest - 1] : NULL;
+}
 
 /* Index of the intervals of an interval's name. NO_INTERVAL: no memory. */
 uint32_t report_times__interval(struct report_times *times, const struct pem_interval *interval);

@@ -88,7 +88,7 @@ const char *report_times__title(const struct report_interval *interval)
 /* Where it was blocked for longest, if that is a tenth of its blocked time or more. */
 static const char *blocked_words(const struct report_times *t, const struct report_thread_time *row)
 {
-	const struct report_blocked *longest = report_times__longest(t, row->thread->number);
+	const struct report_blocked *longest = report_times__longest(t, row);
 
 	if (longest == NULL || longest->ns < row->ns[PEM_THREAD_BLOCKED] / 10)
 		return "";
@@ -202,8 +202,7 @@ static struct json_object *threads_json(const struct report_times *t)
 	rows = sorted_threads(t, &count);
 	for (i = 0; rows != NULL && i < count; i++) {
 		const struct report_thread_time *row = rows[i];
-		const struct report_blocked *longest =
-			report_times__longest(t, row->thread->number);
+		const struct report_blocked *longest = report_times__longest(t, row);
 		struct json_object *entry = json_object_new_object();
 
 		if (row->thread->process != NULL)
