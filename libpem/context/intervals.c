@@ -5,10 +5,11 @@
  * Where a begin is kept depends on its scope:
  *	thread		a stack of the thread. Its order is the nesting of the thread's intervals.
  *	cpu		a list of the CPU
- *	process, system	a list for each key: group, scope, process and fields of role 'key'
+ *	process, system	a list for each key: group, scope, process and fields of role 'key'; and one
+ *			for each key and name, if the group has names
  * An end takes the innermost begin of its group that agrees in keys, and in the name where both
- * have one. So the time of an end does not depend on how many intervals are open, unless they
- * differ in nothing but names.
+ * have one. A thread and a CPU have few open ones at a time. So the time of an end does not depend
+ * on how many intervals are open.
  *
  * Intervals of programs without keys may be ended by another process (`pem mark end`): they are in
  * a list by name, too.
@@ -105,14 +106,14 @@ static void take_from_list(struct pem_pass *pass, struct pem_open *open)
 		pem_keys__remove(&pass->intervals.by_key, first);
 }
 
-static uint64_t name_key(const struct pem_open *open)
+/* where: the group, or a key of by_key. */
+static uint64_t name_key(uint64_t name, uint64_t where)
 {
-	return pem_mix2(open->name, open->plan->group) | 1;
+	return pem_mix2(name, where) | 1;
 }
 
-static int put_in_names(struct pem_pass *pass, struct pem_open *open)
+static int put_in_names(struct pem_pass *pass, struct pem_open *open, uint64_t key)
 {
-	uint64_t key = name_key(open);
 	void **first = pem_keys__at(&pass->intervals.by_name, key);
 
 	if (!first)
@@ -160,11 +161,13 @@ static void take_from_stack(struct pem_open *open)
 
 static void take_from_cpu(struct pem_pass *pass, struct pem_open *open)
 {
-	struct pem_open **at = &pass->intervals.by_cpu[open->interval.begin.cpu];
+	struct pem_cpu_intervals *cpu = &pass->intervals.by_cpu[open->interval.begin.cpu];
+	struct pem_open **at = &cpu->first;
 
 	while (*at != open)
 		at = &(*at)->next;
 	*at = open->next;
+	cpu->count--;
 }
 
 /* --- ending --- */
@@ -258,7 +261,7 @@ static int push(struct pem_pass *pass, struct pem_open *open)
 	struct pem_life_thread *t = open->thread;
 	size_t capacity = t->open_capacity;
 
-	if (t->open_count == PEM_OPEN_PER_THREAD_MAX) {
+	if (t->open_count == PEM_OPEN_NESTED_MAX) {
 		pass->unknown.left_out++;
 		if (close_interval(pass, t->open[0], PEM_INTERVAL_LOST,
 				   t->open[0]->interval.begin.time_ns))
@@ -275,24 +278,41 @@ static int push(struct pem_pass *pass, struct pem_open *open)
 	return 0;
 }
 
+static int push_on_cpu(struct pem_pass *pass, struct pem_open *open)
+{
+	struct pem_cpu_intervals *cpu = &pass->intervals.by_cpu[open->interval.begin.cpu];
+	struct pem_open *oldest = cpu->first;
+
+	if (cpu->count == PEM_OPEN_NESTED_MAX) {
+		while (oldest->next)
+			oldest = oldest->next;
+		pass->unknown.left_out++;
+		if (close_interval(pass, oldest, PEM_INTERVAL_LOST, oldest->interval.begin.time_ns))
+			return -ENOMEM;
+	}
+	open->next = cpu->first;
+	cpu->first = open;
+	cpu->count++;
+	return 0;
+}
+
 static int keep(struct pem_pass *pass, struct pem_open *open)
 {
 	const struct pem_plan *plan = open->plan;
-	struct pem_open **first;
-	int rc = 0;
+	uint64_t key;
+	int rc;
 
 	if (plan->scope == PEM_SCOPE_THREAD) {
 		rc = push(pass, open);
+		key = plan->group;
 	} else if (plan->scope == PEM_SCOPE_CPU) {
-		first = &pass->intervals.by_cpu[open->interval.begin.cpu];
-		open->next = *first;
-		*first = open;
+		return push_on_cpu(pass, open);
 	} else {
-		rc = put_in_list(pass, open,
-				 pem_pass__key(pass, plan, &open->interval.begin, open->keys));
+		key = pem_pass__key(pass, plan, &open->interval.begin, open->keys);
+		rc = put_in_list(pass, open, key);
 	}
-	if (!rc && plan->ends_elsewhere)
-		rc = put_in_names(pass, open);
+	if (!rc && (plan->scope == PEM_SCOPE_THREAD ? plan->ends_elsewhere : plan->is_named))
+		rc = put_in_names(pass, open, name_key(open->name, key));
 	return rc;
 }
 
@@ -355,7 +375,7 @@ static struct pem_open *find_elsewhere(const struct pem_pass *pass, const struct
 	struct pem_open *open;
 	void **first;
 
-	first = pem_keys__find(&pass->intervals.by_name, pem_mix2(name, plan->group) | 1);
+	first = pem_keys__find(&pass->intervals.by_name, name_key(name, plan->group));
 	for (open = first ? *first : NULL; open; open = open->next_named)
 		if (open->process != pass->process && open->plan->group == plan->group &&
 		    open->name == name)
@@ -371,23 +391,51 @@ static struct pem_open *find_in_list(struct pem_open *open, const struct pem_pla
 	return open;
 }
 
+/* The last one of a key and name. name 0: the last one that has none. */
+static struct pem_open *last_of_name(const struct pem_pass *pass, const struct pem_plan *plan,
+				     uint64_t key, uint64_t keys, uint64_t name)
+{
+	void **first = pem_keys__find(&pass->intervals.by_name, name_key(name, key));
+	struct pem_open *open = first ? *first : NULL;
+
+	while (open &&
+	       !(open->list == key && open->name == name && agrees(open, plan->group, keys, name)))
+		open = open->next_named;
+	return open;
+}
+
+static struct pem_open *find_by_key(const struct pem_pass *pass, const struct pem_plan *plan,
+				    const struct pem_record *record, uint64_t keys, uint64_t name)
+{
+	uint64_t key = pem_pass__key(pass, plan, record, keys);
+	struct pem_open *named, *nameless;
+	void **first;
+
+	if (!name || !plan->is_named) {
+		first = pem_keys__find(&pass->intervals.by_key, key);
+		return find_in_list(first ? *first : NULL, plan, keys, name);
+	}
+	named = last_of_name(pass, plan, key, keys, name);
+	nameless = last_of_name(pass, plan, key, keys, 0);
+	if (!named || !nameless)
+		return named ? named : nameless;
+	return named->interval.number > nameless->interval.number ? named : nameless;
+}
+
 static struct pem_open *find(const struct pem_pass *pass, const struct pem_plan *plan,
 			     const struct pem_record *record)
 {
 	uint64_t keys = pem_plan__keys(plan, record), name = pem_plan__name(plan, record);
 	struct pem_open *open;
-	void **first;
 
 	switch (plan->scope) {
 	case PEM_SCOPE_THREAD:
 		open = find_in_thread(pass, plan, keys, name);
 		return open || !plan->ends_elsewhere ? open : find_elsewhere(pass, plan, name);
 	case PEM_SCOPE_CPU:
-		return find_in_list(pass->intervals.by_cpu[record->cpu], plan, keys, name);
+		return find_in_list(pass->intervals.by_cpu[record->cpu].first, plan, keys, name);
 	default:
-		first = pem_keys__find(&pass->intervals.by_key,
-				       pem_pass__key(pass, plan, record, keys));
-		return find_in_list(first ? *first : NULL, plan, keys, name);
+		return find_by_key(pass, plan, record, keys, name);
 	}
 }
 
@@ -453,7 +501,7 @@ int pem_intervals__finish(struct pem_pass *pass)
 	for (i = 0; !rc && i < pass->life.thread_count; i++)
 		rc = finish_thread(pass, pass->life.threads[i]);
 	for (i = 0; !rc && i < PEM_CPUS_MAX; i++)
-		rc = finish_list(pass, pass->intervals.by_cpu[i]);
+		rc = finish_list(pass, pass->intervals.by_cpu[i].first);
 	/* Closing the last of a list removes its entry, and another may take its place. */
 	for (i = 0; !rc && i < lists->size;) {
 		if (lists->entries[i].key)

@@ -32,7 +32,7 @@
 #include <string.h>
 
 #define PEM_KEYS_MAX 16u
-#define PEM_OPEN_PER_THREAD_MAX 1024u
+#define PEM_OPEN_NESTED_MAX 1024u /* of a thread, or of a CPU */
 #define PEM_NONE UINT32_MAX
 #define PEM_CALLS_MAX 1024u /* numbers of system calls */
 
@@ -54,6 +54,7 @@ struct pem_plan {
 	/* The kernel raises it only in processes that the recording observes. */
 	bool shows_observed;
 	bool ends_elsewhere; /* may end an interval that another process began */
+	bool is_named; /* an event of its group has a name */
 	uint32_t group; /* PEM_NONE: matches nothing */
 	uint32_t partners; /* begin events: ends of this group in the model; ends: begins */
 	int16_t name; /* field of role 'name', or -1 */
@@ -274,8 +275,16 @@ void pem_states__free(struct pem_pass *pass);
 
 struct pem_open_intervals {
 	struct pem_keys by_key; /* of scopes 'process' and 'system': group, scope and keys */
-	struct pem_keys by_name; /* those that another process may end: group and name */
-	struct pem_open **by_cpu; /* of scope 'cpu': the last one first, linked by 'next' */
+	/*
+	 * Those that another process may end: group and name. Of scopes 'process' and 'system', if
+	 * their group has names: key in by_key and name.
+	 */
+	struct pem_keys by_name;
+	/* Of scope 'cpu': the last one first, linked by 'next' */
+	struct pem_cpu_intervals {
+		struct pem_open *first;
+		uint32_t count;
+	} * by_cpu;
 	struct pem_open *free; /* linked by next */
 	struct pem_open *allocated; /* all that there are, free or not */
 	uint64_t begun; /* number of the last one */

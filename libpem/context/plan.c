@@ -85,6 +85,19 @@ static void fill(struct pem_plan *plan, const struct pem_event *event)
 	plan->descriptor = number_at(event, PEM_ROLE_DESCRIPTOR);
 }
 
+/* scopes has a byte for each group. */
+static void find_named(struct pem_plans *plans, uint8_t *scopes)
+{
+	struct pem_plan *plan, *end = plans->entries + plans->entry_count;
+
+	memset(scopes, 0, plans->group_count);
+	for (plan = plans->entries; plan < end; plan++)
+		if (plan->event && plan->group != PEM_NONE && plan->name >= 0)
+			scopes[plan->group] = 1;
+	for (plan = plans->entries; plan < end; plan++)
+		plan->is_named = plan->event && plan->group != PEM_NONE && scopes[plan->group];
+}
+
 int pem_plans__build(struct pem_plans *plans, const struct pem_trace *trace)
 {
 	const struct pem_event_table *table = pem_trace__events(trace);
@@ -109,6 +122,7 @@ int pem_plans__build(struct pem_plans *plans, const struct pem_trace *trace)
 		if (pem_files__plan(&plans->entries[at]))
 			break;
 	}
+	find_named(plans, scopes);
 	free(scopes);
 	return i < count ? -ENOMEM : 0;
 }
@@ -151,5 +165,6 @@ uint64_t pem_plan__hash_keys(const struct pem_plan *plan, const struct pem_recor
 
 uint64_t pem_plan__hash_name(const struct pem_plan *plan, const struct pem_record *record)
 {
-	return hash_field(record, (unsigned)plan->name) | 1;
+	/* Mixed: numbers that differ in the last bit would be one name. */
+	return pem_mix(hash_field(record, (unsigned)plan->name)) | 1;
 }

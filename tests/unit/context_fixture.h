@@ -40,6 +40,12 @@ enum {
 	EVENT_START, /* process, thread, parent */
 	EVENT_PROGRAM,
 	EVENT_ARGUMENTS,
+	EVENT_JOB, /* named by its place; of the process */
+	EVENT_ANY_JOB,
+	EVENT_JOB_END,
+	EVENT_ANY_JOB_END,
+	EVENT_INTERRUPT, /* of the CPU */
+	EVENT_INTERRUPT_END,
 };
 
 #define FIELD(name, type, role, at)                                                                \
@@ -103,7 +109,13 @@ static const char context_model[] =
 	"event\t00000217\tOS::T::Arguments\tOS\tT\tArguments\t1\tdetail\tprocess-arguments"
 	"\t\t-\ttracepoint\ts:a\t12\t48\t2\t0\t\t\t\n"
 	FIELD("pid", "uint32", "process", "8")
-	"field\ttext\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n";
+	"field\ttext\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n"
+	PAIR("00000218", "APP", "Job", "interval-begin", "APP::Jobs", "process", "-", "name")
+	PAIR("00000219", "APP", "AnyJob", "interval-begin", "APP::Jobs", "process", "-", "-")
+	PAIR("0000021a", "APP", "JobEnd", "interval-end", "APP::Jobs", "process", "-", "name")
+	PAIR("0000021b", "APP", "AnyJobEnd", "interval-end", "APP::Jobs", "process", "-", "-")
+	PAIR("0000021c", "OS", "Interrupt", "interval-begin", "OS::Irq", "cpu", "-", "-")
+	PAIR("0000021d", "OS", "InterruptEnd", "interval-end", "OS::Irq", "cpu", "-", "-");
 /* clang-format on */
 
 /* Give a trace this model. more: further lines of .pem/run. */

@@ -143,6 +143,68 @@ static void intervals_of_the_system_match_by_key(void **state)
 	end_pass();
 }
 
+static void an_end_takes_the_last_begin_of_its_name_or_of_none(void **state)
+{
+	static const struct {
+		uint32_t end;
+		uint64_t name;
+		unsigned begin;
+	} ends[] = {
+		{EVENT_JOB_END, 2, 3}, /* the last one that agrees has no name */
+		{EVENT_JOB_END, 2, 2},     {EVENT_JOB_END, 1, 4},
+		{EVENT_ANY_JOB_END, 0, 5}, {EVENT_ANY_JOB_END, 0, 1},
+	};
+	unsigned i;
+
+	(void)state;
+	USER(50);
+	packet_pair(T(1), EVENT_JOB, 0, 1);
+	packet_pair(T(2), EVENT_JOB, 0, 2);
+	packet_pair(T(3), EVENT_ANY_JOB, 0, 0);
+	packet_pair(T(4), EVENT_JOB, 0, 1);
+	packet_pair(T(5), EVENT_JOB, 0, 3);
+	for (i = 0; i < 5; i++)
+		packet_pair(T(6 + i), ends[i].end, 0, ends[i].name);
+	packet_pair(T(11), EVENT_JOB_END, 0, 1);
+	packet_write(&packet, &fixture, "u_50_0");
+	start_pass();
+	for (i = 0; i < 5; i++) {
+		go_to(6 + i);
+		expect_end(0, PEM_INTERVAL_ENDED, ends[i].begin, 6 + i);
+	}
+	go_to(11);
+	assert_int_equal(around.is_unmatched, 1);
+	end_pass();
+}
+
+/* Of 1030 that are open on one CPU the 6 oldest are given up, one after the other. */
+static void a_cpu_has_1024_open_ones_at_a_time(void **state)
+{
+	struct pem_pass_unknown unknown = {.size = sizeof(unknown)};
+	unsigned i;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	for (i = 1; i <= 1030; i++)
+		packet_pair(T(i), EVENT_INTERRUPT, 0, 0);
+	packet_pair(T(1031), EVENT_INTERRUPT_END, 0, 0);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(1024);
+	assert_int_equal(around.ended_count, 0);
+	go_to(1025);
+	expect_end(0, PEM_INTERVAL_LOST, 1, 1);
+	go_to(1030);
+	expect_end(0, PEM_INTERVAL_LOST, 6, 6);
+	go_to(1031);
+	expect_end(0, PEM_INTERVAL_ENDED, 1030, 1031);
+	pem_pass__unknown(pass, &unknown);
+	assert_int_equal(unknown.left_out, 6);
+	assert_int_equal(pem_pass__next(pass, &record, &around, NULL), 0);
+	assert_int_equal(around.ended_count, 1023);
+	end_pass();
+}
+
 static void messages_meet_in_their_order(void **state)
 {
 	(void)state;
@@ -406,6 +468,8 @@ int main(void)
 		TEST(no_pair_across_a_loss_of_the_thread),
 		TEST(no_call_across_a_loss_of_the_kernel),
 		TEST(intervals_of_the_system_match_by_key),
+		TEST(an_end_takes_the_last_begin_of_its_name_or_of_none),
+		TEST(a_cpu_has_1024_open_ones_at_a_time),
 		TEST(messages_meet_in_their_order),
 		TEST(no_message_after_a_loss),
 		TEST(blocks_are_followed),
