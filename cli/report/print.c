@@ -426,6 +426,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	print_phases(r);
 	report_times__print(r, by);
 	report_waits__print(r, by);
+	report_locks__print(r, by);
 	report_calls__print(r, by);
 	report_messages__print(r, by);
 	report_page_samples__print(r);

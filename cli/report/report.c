@@ -10,8 +10,9 @@ enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
-	 "One table only: by layer, process, thread, event, site, state, wait, interval, message, "
-	 "function, file or syscall; or system calls by two of phase, process, thread, syscall and "
+	 "One table only: by layer, process, thread, event, site, state, wait, lock, interval, "
+	 "message, phase, function, file or syscall; or system calls by two of phase, process, "
+	 "thread, syscall and "
 	 "file, as phase,syscall."},
 	{OPT_CORRELATE, "correlate", NULL,
 	 "Show which metrics rise and fall with cycles per instruction, and with durations."},
@@ -59,6 +60,8 @@ static int parse_by(const char *word, enum report_by *by, struct report *report)
 		[REPORT_FUNCTION] = "function",
 		[REPORT_WAIT] = "wait",
 		[REPORT_MESSAGE] = "message",
+		[REPORT_LOCK] = "lock",
+		[REPORT_PHASE] = "phase",
 		[REPORT_PAIR] = "",
 	};
 	unsigned int i;
@@ -94,8 +97,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			return cli_usage_error(
 				verb,
 				"--by %s: there is layer, process, thread, event, site, state, "
-				"wait, interval, message, function, file and syscall; and for "
-				"system calls "
+				"wait, lock, interval, message, phase, function, file and syscall; "
+				"and for system calls "
 				"two of phase, process, thread, syscall and file, as phase,syscall",
 				optarg);
 	}

@@ -23,6 +23,8 @@ enum report_by {
 	REPORT_FUNCTION,
 	REPORT_WAIT,
 	REPORT_MESSAGE,
+	REPORT_LOCK,
+	REPORT_PHASE, /* the phases alone, which are in every report */
 	REPORT_BY_COUNT
 };
 
@@ -234,6 +236,9 @@ void report_times__json(const struct report *report, struct json_object *object)
 
 void report_waits__print(const struct report *report, enum report_by by);
 struct json_object *report_waits__json(const struct report *report);
+/* locks.c */
+void report_locks__print(const struct report *report, enum report_by by);
+struct json_object *report_locks__json(const struct report *report);
 /* What most of the time went to, if one thing did. "": nothing did, or it is unknown. */
 const char *report_waits__sentence(const struct report *report);
 

@@ -51,6 +51,8 @@ void report_times__free(struct report_times *t)
 	report_messages__free(t);
 	free(t->calls);
 	free(t->waits);
+	free(t->locks);
+	cli_map__free(&t->lock_at);
 	cli_map__free(&t->wait_at);
 	cli_map__free(&t->process_at);
 	cli_map__free(&t->name_at);
@@ -66,6 +68,13 @@ static uint64_t hash(uint64_t h, const char *text)
 	for (; *text != '\0'; text++)
 		h = (h ^ (unsigned char)*text) * 1099511628211ull; /* FNV-1a 64 */
 	return h;
+}
+
+static int lock_field_of(const struct pem_event *event)
+{
+	int key = pem_event__field_by_role(event, PEM_ROLE_KEY);
+
+	return key >= 0 && event->fields[key].type == PEM_TYPE_ADDRESS ? key : -1;
 }
 
 static uint32_t row_by_name(struct report_times *t, const struct pem_interval *interval)
@@ -92,6 +101,7 @@ static uint32_t row_by_name(struct report_times *t, const struct pem_interval *i
 	if (row->name == NULL)
 		return NO_INTERVAL;
 	row->is_call = pem_event__field_by_role(interval->begin.event, PEM_ROLE_SYSTEM_CALL) >= 0;
+	row->lock_field = lock_field_of(interval->begin.event);
 	row->moves_bytes = row->is_call && pem_call__returns_bytes(title);
 	*at = (uint32_t)t->interval_count++;
 	return *at;
@@ -149,6 +159,8 @@ static int end_interval(struct report_times *t, const struct pem_ended *ended,
 	row->total_ns += ns;
 	if (ns > row->most_ns)
 		row->most_ns = ns;
+	if (row->lock_field >= 0)
+		return report_locks__add(t, index, ended->interval, ns);
 	if (!row->is_call || record == NULL || ended->outcome != PEM_INTERVAL_ENDED)
 		return 0;
 	return report_calls__add(t, index, ended, record, phase);

@@ -20,6 +20,7 @@ struct report_interval {
 	uint64_t blocked_ns;
 	bool is_call; /* a system call */
 	bool moves_bytes; /* and returns how many bytes it has moved */
+	int lock_field; /* of its begin: the address of a lock; -1: it is about none */
 };
 
 #define CALLS_MAX 1024u /* numbers of system calls whose rows are known by number */
@@ -46,6 +47,7 @@ struct report_call {
 };
 
 #define NO_THREAD UINT32_MAX
+#define LOCKS_MAX 1000000u /* rows of locks: some 100 MB */
 
 /* Waits of one thread in one interval on one thing, which one thread ended. */
 struct report_wait {
@@ -54,6 +56,14 @@ struct report_wait {
 	uint32_t interval; /* index, or NO_INTERVAL */
 	uint32_t file; /* number of the pass, or NO_FILE */
 	uint64_t lock; /* address of role 'key'; 0: none */
+	uint64_t count, total_ns, most_ns;
+};
+
+/* Intervals of one name and lock in one thread. */
+struct report_lock {
+	uint64_t lock; /* address */
+	uint32_t interval; /* index */
+	uint32_t thread; /* number of the pass, or NO_THREAD */
 	uint64_t count, total_ns, most_ns;
 };
 
@@ -76,6 +86,10 @@ struct report_times {
 	struct report_wait *waits;
 	size_t wait_count, wait_capacity;
 	struct cli_map wait_at; /* key: hash of thread, waker, interval, file and lock */
+	struct report_lock *locks;
+	size_t lock_count, lock_capacity;
+	uint64_t locks_left_out; /* intervals of locks beyond LOCKS_MAX */
+	struct cli_map lock_at; /* key: hash of lock, interval and thread */
 	struct report_message *messages;
 	size_t message_count, message_capacity;
 	struct cli_map message_at; /* key: ids of both events */
@@ -110,6 +124,11 @@ const char *report_times__title(const struct report_interval *interval);
 int report_messages__add(struct report_times *times, const struct pem_record *record,
 			 const struct pem_partner *partner);
 void report_messages__free(struct report_times *times);
+/* Name and number of a thread. "": it is unknown. */
+const char *report_times__thread_words(const struct report_times *times, uint32_t thread);
+/* Add an interval of a lock, which took so long. Returns 0 or -ENOMEM. */
+int report_locks__add(struct report_times *times, uint32_t interval,
+		      const struct pem_interval *ended, uint64_t ns);
 /* Add a time in which a thread was blocked. Returns 0 or -ENOMEM. */
 int report_waits__add(struct report_times *times, const struct pem_span *span, uint64_t ns);
 /*

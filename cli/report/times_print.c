@@ -250,6 +250,7 @@ void report_times__json(const struct report *r, struct json_object *object)
 {
 	json_object_object_add(object, "thread_states", threads_json(r->times));
 	json_object_object_add(object, "waits", report_waits__json(r));
+	json_object_object_add(object, "locks", report_locks__json(r));
 	json_object_object_add(object, "intervals", intervals_json(r->times));
 	json_object_object_add(object, "messages", report_messages__json(r));
 }

@@ -99,7 +99,7 @@ int report_waits__add(struct report_times *t, const struct pem_span *span, uint6
 
 /* --- words --- */
 
-static const char *thread_words(const struct report_times *t, uint32_t number)
+const char *report_times__thread_words(const struct report_times *t, uint32_t number)
 {
 	const struct pem_pass_thread *thread = pem_pass__thread(t->pass, number);
 
@@ -166,12 +166,12 @@ void report_waits__print(const struct report *r, enum report_by by)
 	cli_table__column(table, "ON", CLI_LEFT);
 	for (i = 0; rows != NULL && i < t->wait_count && i < most; i++) {
 		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, thread_words(t, rows[i]->thread));
+		cli_table__cell(table, report_times__thread_words(t, rows[i]->thread));
 		cli_table__cell(table, cli_count(rows[i]->count));
 		cli_table__cell(table, cli_duration(rows[i]->total_ns));
 		cli_table__cell(table, cli_duration(rows[i]->most_ns));
 		cli_table__cell(table, reason_words(t, rows[i]));
-		cli_table__cell(table, thread_words(t, rows[i]->waker));
+		cli_table__cell(table, report_times__thread_words(t, rows[i]->waker));
 		cli_table__cell(table, object_words(t, rows[i]));
 	}
 	report__heading("Waits");
@@ -239,20 +239,22 @@ const char *report_waits__sentence(const struct report *r)
 	if (busy == NULL && wait == NULL)
 		return "";
 	if (wait == NULL)
-		return cli_format("%.60s ran %.30s of %.30s", thread_words(t, busy->thread->number),
+		return cli_format("%.60s ran %.30s of %.30s",
+				  report_times__thread_words(t, busy->thread->number),
 				  cli_duration(busy->ns[PEM_THREAD_RUNNING]), cli_duration(ran_ns));
 	object = object_words(t, wait);
 	if (busy == NULL)
 		return cli_format("%.60s was blocked %.30s of %.30s in %.60s%s%.140s",
-				  thread_words(t, wait->thread), cli_duration(wait->total_ns),
-				  cli_duration(ran_ns), reason_words(t, wait),
-				  *object != '\0' ? ", on " : "", object);
+				  report_times__thread_words(t, wait->thread),
+				  cli_duration(wait->total_ns), cli_duration(ran_ns),
+				  reason_words(t, wait), *object != '\0' ? ", on " : "", object);
 	return cli_format(
 		"%.60s was blocked %.30s of %.30s in %.60s%s%.140s, each time until %.60s "
 		"woke it, which ran %.30s",
-		thread_words(t, wait->thread), cli_duration(wait->total_ns), cli_duration(ran_ns),
-		reason_words(t, wait), *object != '\0' ? ", on " : "", object,
-		thread_words(t, wait->waker), cli_duration(busy->ns[PEM_THREAD_RUNNING]));
+		report_times__thread_words(t, wait->thread), cli_duration(wait->total_ns),
+		cli_duration(ran_ns), reason_words(t, wait), *object != '\0' ? ", on " : "", object,
+		report_times__thread_words(t, wait->waker),
+		cli_duration(busy->ns[PEM_THREAD_RUNNING]));
 }
 
 /* --- JSON --- */

@@ -338,6 +338,19 @@ PEM_LIBC_EXPORT int sem_timedwait(sem_t *semaphore, const struct timespec *until
 	return rc;
 }
 
+PEM_LIBC_EXPORT int sem_clockwait(sem_t *semaphore, clockid_t clock, const struct timespec *until)
+{
+	int rc;
+
+	if (PEM_LIBC_UNWANTED(semaphore_enabled()))
+		return PEM_LIBC_NEXT(sem_clockwait)(semaphore, clock, until);
+	if (semaphore_begin(semaphore, PEM_LIBC_SITE))
+		return 0;
+	rc = PEM_LIBC_NEXT(sem_clockwait)(semaphore, clock, until);
+	pem_notify_lock_semaphore_wait_end((uintptr_t)semaphore, rc ? errno : 0);
+	return rc;
+}
+
 PEM_LIBC_EXPORT int sem_post(sem_t *semaphore)
 {
 	if (!PEM_LIBC_UNWANTED(pem_enabled_lock_semaphore_post()))

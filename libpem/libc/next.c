@@ -90,6 +90,7 @@ const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT] = {
 	[PEM_LIBC_NEXT_rename] = "rename",
 	[PEM_LIBC_NEXT_sbrk] = "sbrk",
 	[PEM_LIBC_NEXT_select] = "select",
+	[PEM_LIBC_NEXT_sem_clockwait] = "sem_clockwait",
 	[PEM_LIBC_NEXT_sem_post] = "sem_post",
 	[PEM_LIBC_NEXT_sem_timedwait] = "sem_timedwait",
 	[PEM_LIBC_NEXT_sem_trywait] = "sem_trywait",

@@ -90,6 +90,7 @@ enum pem_libc_next_index {
 	PEM_LIBC_NEXT_rename,
 	PEM_LIBC_NEXT_sbrk,
 	PEM_LIBC_NEXT_select,
+	PEM_LIBC_NEXT_sem_clockwait,
 	PEM_LIBC_NEXT_sem_post,
 	PEM_LIBC_NEXT_sem_timedwait,
 	PEM_LIBC_NEXT_sem_trywait,

@@ -106,6 +106,8 @@ int main(void)
 	pthread_join(t, NULL);
 	errno = 0;
 	CHECK(sem_timedwait(&s, &past) == -1 && errno == ETIMEDOUT);
+	errno = 0;
+	CHECK(sem_clockwait(&s, CLOCK_MONOTONIC, &past) == -1 && errno == ETIMEDOUT);
 	printf("%p %p %p\n", &m, &r, &e);
 	return 0;
 }""")
@@ -125,8 +127,8 @@ int main(void)
     equal(count(events, name + "ConditionSignal"), 1, "signals")
     equal(balanced(events, name + "BarrierWaitBegin", name + "BarrierWaitEnd", "barrier"), 2, "threads at the barrier")
     equal(sorted(e["status"] for e in events if e["event"].endswith("BarrierWaitEnd")), ["-1", "0"], "its results")
-    equal(balanced(events, name + "SemaphoreWaitBegin", name + "SemaphoreWaitEnd", "semaphore"), 2, "semaphore")
-    equal(count(events, name + "SemaphoreWaitEnd", error=110), 1, "semaphore timed out")
+    equal(balanced(events, name + "SemaphoreWaitBegin", name + "SemaphoreWaitEnd", "semaphore"), 3, "semaphore")
+    equal(count(events, name + "SemaphoreWaitEnd", error=110), 2, "semaphore timed out")
 
 
 @test

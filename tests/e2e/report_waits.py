@@ -62,6 +62,28 @@ def a_writer_waits_for_its_reader():
 
 
 @test
+def waits_and_holds_by_lock():
+    "--by lock has for each mutex how often and how long it was waited for and held, without events of the kernel"
+    need("gcc")
+    program = os.path.join(tmp(), "mutex")
+    with open(program + ".c", "w", encoding="ascii") as out:
+        out.write(MUTEX)
+    equal(run(["gcc", "-O1", "-pthread", "-o", program, program + ".c"])[0], 0, "gcc")
+    trace = recorded("APP::Lock", program)
+    locks = report(trace)["locks"]
+    held = max(locks, key=lambda row: row["count"] if "Mutex" in row["interval"] and "Wait" not in row["interval"] else 0)
+    equal((held["count"], held["threads"]), (10, 2), "times that the mutex was held, and by how many threads: %r" % locks)
+    assert 200e6 <= held["total_ns"] < 5e9 and 20e6 <= held["longest_ns"] <= held["total_ns"], held
+    waits = [row for row in locks if row["lock"] == held["lock"] and "MutexWait" in row["interval"]]
+    equal(len(waits), 1, "rows of waits for it: %r" % locks)
+    assert 1 <= waits[0]["count"] <= 10 and waits[0]["total_ns"] > 10e6, waits
+    text = run([PEM, "report", "--by", "lock", trace])[1]
+    rows = [line.split() for line in text.splitlines() if line.lstrip().startswith("0x%x " % held["lock"])]
+    equal(sorted(row[1] for row in rows), sorted(str(row["count"]) for row in (held, waits[0])), "times in the table: %s" % text)
+    assert "Events by layer" not in text, text
+
+
+@test
 def a_thread_waits_for_a_lock():
     "two threads that share a mutex waited for each other, in the wait for that mutex"
     need("gcc")
