@@ -273,6 +273,18 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	return rc;
 }
 
+/* How many entries pem_processes has: each takes 24 bytes and its key for each CPU, 24 MB in all.
+ */
+static uint32_t process_entries(const struct pem_source *source)
+{
+	uint32_t entries = (1u << 20) / source->common.cpu_count;
+
+	if (!source->by_process)
+		return 1;
+	entries = entries > PEM_KPROCESSES_MAX ? PEM_KPROCESSES_MAX : entries;
+	return entries < PEM_KPROCESSES_MIN ? PEM_KPROCESSES_MIN : entries;
+}
+
 static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 {
 	struct bpf_map *rings = bpf_object__find_map_by_name(source->object, "pem_rings");
@@ -283,7 +295,7 @@ static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 
 	if (!rings || !distributions || !processes)
 		return -EINVAL;
-	rc = source->by_process ? 0 : bpf_map__set_max_entries(processes, 1);
+	rc = bpf_map__set_max_entries(processes, process_entries(source));
 	if (rc)
 		return rc;
 	rc = set_constants(source, ring_bytes);

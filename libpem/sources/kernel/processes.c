@@ -157,15 +157,15 @@ static int read_map(struct pem_source *source)
 	const struct bpf_map *map = bpf_object__find_map_by_name(source->object, "pem_processes");
 	struct pem_kernel_processes *p = source->processes;
 	uint64_t *gone = NULL, key, next;
-	size_t gone_count = 0, gone_capacity = 0, entries = 0;
+	size_t gone_count = 0, gone_capacity = 0, entries = 0, most = bpf_map__max_entries(map);
 	int fd = bpf_map__fd(map), rc = 0;
 	bool is_gone, more;
 
 	p->count = 0;
 	memset(p->handed_out, 0, sizeof(p->handed_out));
 	/* Programs only add entries, and entries are removed below only: each is found once. */
-	for (more = !bpf_map_get_next_key(fd, NULL, &next);
-	     !rc && more && entries < PEM_KPROCESSES_MAX; entries++) {
+	for (more = !bpf_map_get_next_key(fd, NULL, &next); !rc && more && entries < most;
+	     entries++) {
 		key = next;
 		if (!bpf_map_lookup_elem(fd, &key, p->of_cpus)) {
 			rc = take_entry(source, key, &is_gone);
@@ -176,7 +176,7 @@ static int read_map(struct pem_source *source)
 		}
 		more = !bpf_map_get_next_key(fd, &key, &next);
 	}
-	p->is_full = entries >= PEM_KPROCESSES_MAX;
+	p->is_full = entries >= most;
 	while (gone_count)
 		bpf_map_delete_elem(fd, &gone[--gone_count]);
 	free(gone);

@@ -146,6 +146,7 @@ struct pem_kprocess {
 	uint64_t count;
 	uint64_t sum;
 };
+#define PEM_KPROCESSES_MIN 2048u
 #define PEM_KPROCESSES_MAX 16384u
 
 /*
