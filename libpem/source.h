@@ -90,6 +90,7 @@ struct pem_source_config {
 	uint32_t pages_interval_us;
 	uint64_t pages_region_bytes;
 	int by_process; /* 1: keep statistics by process, for each_process */
+	int forgets; /* 1: the session keeps only the last records, as a flight recorder does */
 };
 
 struct pem_source_ops {

@@ -5,8 +5,8 @@
  * A system call's record has a descriptor's number. An event of the file tells once what that is:
  * before, or directly behind, the first call on it, and again when the descriptor has become
  * another file. pem_files_told remembers what has been told: a word for each descriptor, of a hash
- * of process, descriptor, file and inode. The losses of all CPUs are hashed too, for a consumer
- * that misses records forgets what it was told.
+ * of process, descriptor, file and inode. An epoch is hashed, too. User space raises it when a
+ * consumer of the records may have missed what was told, and all is told again.
  *
  * Two descriptors may have the same word. Then each tells again after the other. So nothing is
  * claimed that is false, unless two hashes of 64 bits are equal, or a file was freed and another
@@ -81,7 +81,7 @@ __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint3
 	e->file = file;
 	mark = pem_mix(hash, (uint64_t)file);
 	mark = pem_mix(mark, (uint64_t)BPF_CORE_READ(file, f_inode));
-	mark = pem_mix(mark, PEM_LOAD(pem_control.losses)) | 1;
+	mark = pem_mix(mark, PEM_LOAD(pem_control.told_epoch)) | 1;
 	e->told = bpf_map_lookup_elem(&pem_files_told, &index);
 	if (!e->told || PEM_LOAD(*e->told) == mark)
 		return false;

@@ -521,7 +521,6 @@ PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 	at = pem_take(e, bytes);
 	if (at == PEM_NO_POSITION) {
 		pem_count(e, &e->cell->discarded);
-		__sync_fetch_and_add(&pem_control.losses, 1);
 		PEM_STORE(e->ring->logged_thread, PEM_KRING_NO_THREAD);
 		return NULL;
 	}

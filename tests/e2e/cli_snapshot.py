@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 from probe_trace import program
@@ -63,6 +64,25 @@ def of_a_program_that_goes_on():
     r = balanced(os.path.join(folder, "trace"))
     assert "snapshot" not in r["info"]
     assert r["events"]["overwritten"] > overwritten
+
+
+@test
+def files_of_calls_are_told_again():
+    "a snapshot knows the files of system calls, though what the kernel said first of them was overwritten long before"
+    folder = tmp()
+    reader = "import os, time; fd = os.open('/dev/zero', os.O_RDONLY); print('ready', flush=True)\nwhile 1: os.read(fd, 1); time.sleep(0.0002)"
+    _, out, _ = run([PEM, "list", "OS::Syscall::File", "--json"])
+    if not json.loads(out)[0]["available"]:
+        skip(json.loads(out)[0]["reason"])
+    recorder, env = flight(folder, [sys.executable, "-c", reader], "-e", "OS::Syscall")
+    time.sleep(6)
+    path = os.path.join(folder, "snapshot")
+    snapshot(env, "-o", path)
+    end(recorder)
+    r = balanced(path)
+    assert r["events"]["overwritten"] > 1000, r["events"]
+    reads = {row.get("file"): row["count"] for row in r["system_calls"] if row["call"] == "read"}
+    assert reads.get("/dev/zero", 0) > sum(reads.values()) / 2, reads
 
 
 @test

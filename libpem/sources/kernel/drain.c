@@ -66,6 +66,21 @@ static void writer__end(struct writer *w)
 	w->packet->events_discarded = discarded_on(w->source, w->cpu);
 }
 
+/*
+ * Readers doubt what they knew at the beginning of a packet with a loss, and of the next one. So
+ * all is told again behind both.
+ */
+static void tell_after_loss(struct writer *w, bool failed)
+{
+	struct pem_kernel_cpu *cpu = &w->source->cpus[w->cpu];
+	bool lost = failed || w->packet->events_discarded != cpu->packet_discarded;
+
+	if (lost || cpu->lost_in_packet)
+		pem_source__tell_again(w->source);
+	cpu->packet_discarded = w->packet->events_discarded;
+	cpu->lost_in_packet = lost;
+}
+
 static void writer__flush(struct writer *w)
 {
 	char name[40];
@@ -80,6 +95,7 @@ static void writer__flush(struct writer *w)
 	rc = w->sink->write(w->sink->arg, name, (struct pem_packet *)w->source->packet, w->used);
 	if (rc && !w->error)
 		w->error = rc;
+	tell_after_loss(w, rc != 0);
 	w->packet = NULL;
 	w->used = 0;
 }

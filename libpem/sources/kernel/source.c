@@ -311,6 +311,7 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	source->root = config->root;
 	source->no_follow = config->no_follow;
 	source->by_process = config->by_process;
+	source->forgets = config->forgets;
 	source->buffer_bytes = config->buffer_bytes;
 	source->context_index = pem_kernel__sets_thread();
 	source->common.has_thread_event = source->context_index >= 0;
@@ -383,11 +384,30 @@ static void stop(struct pem_source *source)
 			(unsigned long long)source->control->values_lost);
 }
 
+#define TELL_EACH_NS 1000000000u
+
+/* What was told once is overwritten after a while: each second all that is used is told again. */
+static void tell_each_second(struct pem_source *source)
+{
+	struct timespec now;
+	uint64_t now_ns;
+
+	if (!source->forgets)
+		return;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	if (now_ns - source->told_ns < TELL_EACH_NS)
+		return;
+	source->told_ns = now_ns;
+	pem_source__tell_again(source);
+}
+
 static int drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
 {
 	const struct timespec pause = {.tv_nsec = 1000000};
 	int rc, tries, more;
 
+	tell_each_second(source);
 	if (final)
 		stop(source);
 	rc = pem_source__drain_rings(source, sink);

@@ -166,7 +166,7 @@ struct pem_kcontrol {
 	uint32_t targets_lost; /* Processes of the target for which the map had no room */
 	uint32_t reserved0;
 	uint64_t values_lost; /* Values missing in statistics of probes (kmod/bpf/probe.bpf.h) */
-	uint64_t losses; /* Records of any event for which there was no room; on all CPUs */
+	uint64_t told_epoch; /* What is told once is told again when it changes (files.bpf.h) */
 	uint32_t reserved[8];
 	struct pem_kfilter filter[PEM_KRING_EVENTS_MAX];
 };

@@ -157,6 +157,9 @@ struct pem_kernel_cpu {
 	 * uses them.
 	 */
 	uint32_t pid, tid;
+	/* Records lost until the end of the last packet; whether some were in it. */
+	uint64_t packet_discarded;
+	bool lost_in_packet;
 	bool clock_known;
 	/* The ring is not read any more. Records that were produced and not read are lost. */
 	bool broken;
@@ -186,6 +189,8 @@ struct pem_source {
 	pid_t root;
 	bool no_follow;
 	bool by_process;
+	bool forgets; /* the session is a flight recorder */
+	uint64_t told_ns; /* when what is told once was last told again for it */
 	struct pem_kernel_processes *processes; /* processes.c; NULL: none were asked for yet */
 	uint32_t buffer_bytes; /* bytes that the session asked for; 0: the default */
 	uint8_t *packet;
@@ -223,6 +228,13 @@ static inline int pem_source__find(const struct pem_source *source, uint32_t id)
 static inline struct pem_kring *pem_source__ring(const struct pem_source *source, uint32_t cpu)
 {
 	return (struct pem_kring *)(source->rings + cpu * source->ring_stride);
+}
+
+/* Have the programs tell again what they tell once: which file a descriptor is. */
+static inline void pem_source__tell_again(struct pem_source *source)
+{
+	if (source->control) /* none: programs load it in any order */
+		__atomic_fetch_add(&source->control->told_epoch, 1, __ATOMIC_RELAXED);
 }
 
 /* The progress of long work. It is reported to a user who waits. */
