@@ -124,7 +124,7 @@ static bool lacks(const struct report *r, const struct pem_trace_reduced *e)
 	return e->counted != 0 || was_off(r, e);
 }
 
-bool report__is_partial(const struct report *r, const struct report_event *event)
+bool report__is_reduced(const struct report *r, const struct report_event *event)
 {
 	const struct pem_trace_info *info = r->info;
 	uint32_t i;
@@ -134,7 +134,13 @@ bool report__is_partial(const struct report *r, const struct report_event *event
 		    !strcmp(info->reduced[i].event, cli_event_name(event->event)))
 			return true;
 	}
-	return event->balance.discarded != 0 || event->balance.overwritten != 0;
+	return false;
+}
+
+bool report__is_partial(const struct report *r, const struct report_event *event)
+{
+	return report__is_reduced(r, event) || event->balance.discarded != 0 ||
+	       event->balance.overwritten != 0;
 }
 
 const char *report_detail__excess(const struct report *r, double share)

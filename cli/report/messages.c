@@ -17,6 +17,7 @@
 /* Steps of the histogram for each doubling of the time: 3 % each. */
 #define STEPS 24u
 #define BINS (64u * STEPS)
+#define ROWS_MAX 1024u /* 6 MB */
 
 struct report_message {
 	const struct pem_event *send, *receive;
@@ -25,10 +26,15 @@ struct report_message {
 	uint32_t *bins; /* of times, on a logarithmic scale */
 };
 
+static uint64_t key_of(const struct pem_event *send, const struct pem_event *receive)
+{
+	return (uint64_t)send->id << 32 | receive->id;
+}
+
 static struct report_message *row_of(struct report_times *t, const struct pem_event *send,
 				     const struct pem_event *receive)
 {
-	uint32_t *at = cli_map__at(&t->message_at, (uint64_t)send->id << 32 | receive->id);
+	uint32_t *at = cli_map__at(&t->message_at, key_of(send, receive));
 	struct report_message *row;
 
 	if (at == NULL)
@@ -49,7 +55,10 @@ static struct report_message *row_of(struct report_times *t, const struct pem_ev
 
 static unsigned bin_of(uint64_t ns)
 {
-	return ns < 2 ? 0 : (unsigned)(log2((double)ns) * STEPS);
+	unsigned bin = ns < 2 ? 0 : (unsigned)(log2((double)ns) * STEPS);
+
+	/* The logarithm of what is just below 2^64 is 64. */
+	return bin < BINS ? bin : BINS - 1;
 }
 
 int report_messages__add(struct report_times *t, const struct pem_record *record,
@@ -58,10 +67,18 @@ int report_messages__add(struct report_times *t, const struct pem_record *record
 	bool is_receive = record->event->meaning == PEM_MEANS_RECEIVE;
 	const struct pem_event *send = is_receive ? partner->event : record->event;
 	const struct pem_event *receive = is_receive ? record->event : partner->event;
-	struct report_message *row = row_of(t, send, receive);
-	uint64_t ns = is_receive ? record->time_ns - partner->time_ns : 0;
+	uint64_t ns = is_receive && record->time_ns > partner->time_ns
+			      ? record->time_ns - partner->time_ns
+			      : 0;
 	int size = pem_event__field_by_role(send, PEM_ROLE_SIZE);
+	struct report_message *row;
 
+	if (t->message_count >= ROWS_MAX &&
+	    cli_map__value(&t->message_at, key_of(send, receive)) == UINT32_MAX) {
+		t->messages_left_out++;
+		return 0;
+	}
+	row = row_of(t, send, receive);
 	if (row == NULL)
 		return -ENOMEM;
 	row->count++;
@@ -88,15 +105,16 @@ void report_messages__free(struct report_times *t)
 /* The time that a share of the messages did not exceed, to 3 %. */
 static uint64_t quantile(const struct report_message *row, double share)
 {
-	uint64_t rank = (uint64_t)ceil(share * (double)row->count), before = 0, ns;
+	uint64_t rank = (uint64_t)ceil(share * (double)row->count), before = 0;
+	double ns;
 	unsigned i;
 
 	for (i = 0; i < BINS; i++) {
 		before += row->bins[i];
 		if (before < rank)
 			continue;
-		ns = i == 0 ? 1 : (uint64_t)exp2((i + 1.0) / STEPS);
-		return ns < row->most_ns ? ns : row->most_ns;
+		ns = i == 0 ? 1 : exp2((i + 1.0) / STEPS);
+		return ns < (double)row->most_ns ? (uint64_t)ns : row->most_ns;
 	}
 	return row->most_ns;
 }
@@ -132,6 +150,9 @@ void report_messages__print(const struct report *r, enum report_by by)
 	}
 	report__heading("Messages, from send to receive");
 	cli_table__print(table);
+	if (t->messages_left_out != 0)
+		printf("and %s messages between more kinds of sends and receives\n",
+		       cli_count(t->messages_left_out));
 	pem_pass__unknown(t->pass, &unknown);
 	if (unknown.receives != 0)
 		printf("%s receives without a known send\n", cli_count(unknown.receives));

@@ -161,6 +161,8 @@ void report__heading(const char *title);
 
 /* Keep a record if it is a step of a detail level. Returns 0 or -ENOMEM. */
 int report_detail__record(struct report *report, const struct pem_record *record);
+/* Was the event, to keep a budget, only counted or off for a time? */
+bool report__is_reduced(const struct report *report, const struct report_event *event);
 /*
  * Did more records of the event exist than the trace has, or is this unknown? The numbers are then
  * lower bounds.

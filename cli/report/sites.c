@@ -299,14 +299,19 @@ static bool ends_blocks(const struct pem_event *event)
 		pem_event__field_by_role(event, PEM_ROLE_OLD_ADDRESS) >= 0);
 }
 
+/* Was the event recorded each time, also where that cost too much, and whatever its fields? */
 static bool is_recorded(const struct report *report, const char *name)
 {
+	const struct pem_trace_info *info = report->info;
+	bool found = false;
 	size_t i;
 
 	for (i = 0; i < report->event_count; i++)
 		if (strcmp(report->events[i].event->name, name) == 0)
-			return true;
-	return false;
+			found = !report__is_reduced(report, &report->events[i]);
+	for (i = 0; i < info->predicate_count; i++)
+		found &= strcmp(info->predicates[i].event, name) != 0;
+	return found && info->predicates_more == 0;
 }
 
 /*
@@ -326,9 +331,15 @@ static bool sees_all_ends(const struct report *report, const struct pem_model *c
 		    !is_recorded(report, event->name))
 			return false;
 	}
-	for (i = 0; i < report->event_count; i++)
-		found |= report->events[i].event->meaning == PEM_MEANS_RELEASE &&
-			 strcmp(report->events[i].event->group, group) == 0;
+	for (i = 0; i < report->event_count; i++) {
+		const struct pem_event *event = report->events[i].event;
+
+		if (!ends_blocks(event) || strcmp(event->group, group) != 0)
+			continue;
+		if (!is_recorded(report, event->name))
+			return false;
+		found |= event->meaning == PEM_MEANS_RELEASE;
+	}
 	return found;
 }
 

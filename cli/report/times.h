@@ -92,6 +92,7 @@ struct report_times {
 	struct cli_map lock_at; /* key: hash of lock, interval and thread */
 	struct report_message *messages;
 	size_t message_count, message_capacity;
+	uint64_t messages_left_out; /* for which there was no row */
 	struct cli_map message_at; /* key: ids of both events */
 	struct report_call *calls;
 	size_t call_count, call_capacity;

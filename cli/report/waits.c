@@ -216,8 +216,7 @@ static const struct report_wait *long_wait(const struct report_times *t, uint64_
 		row = &t->waits[i];
 		by = pem_pass__thread(t->pass, row->waker);
 		if (row->total_ns < least_ns || row->interval == NO_INTERVAL ||
-		    waits_for_child(t, row) ||
-		    (waker != NULL && (by == NULL || by->process != waker->process)))
+		    waits_for_child(t, row) || (waker != NULL && by != waker))
 			continue;
 		if (best == NULL || row->total_ns > best->total_ns)
 			best = row;

@@ -160,11 +160,13 @@ struct pem_life_thread *pem_life__thread(struct pem_pass *pass, uint32_t pid, ui
 
 /* --- arguments --- */
 
+#define ARGUMENTS_BYTES 255u /* as pem_pass_process says */
+
 /* Give a process a copy of arguments. NULL: they are unknown. Without memory they are, too. */
 static void set_arguments(struct pem_life_process *p, const char *arguments)
 {
 	free(p->arguments);
-	p->arguments = arguments ? strdup(arguments) : NULL;
+	p->arguments = arguments ? strndup(arguments, ARGUMENTS_BYTES) : NULL;
 	p->process.arguments = p->arguments ? p->arguments : "";
 }
 

@@ -113,7 +113,8 @@ def what_is_live_at_the_end():
 def frees_that_were_not_recorded():
     "where an event that ends blocks was not recorded, nothing is said to be live"
     program = built("leak", LEAK)
-    for events in ("APP::Libc::Malloc", "APP::Libc::Malloc,APP::Libc::Free"):
+    for events in ("APP::Libc::Malloc", "APP::Libc::Malloc,APP::Libc::Free",
+                   "APP::Libc::Malloc,APP::Libc::Realloc,APP::Libc::Free where address > 4096"):
         rows = functions(recorded(events + ",APP::Loader::Object", program))
         equal(sum(row["live"] for row in rows), 0, "live blocks with " + events)
 

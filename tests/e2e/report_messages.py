@@ -5,6 +5,7 @@ import json
 import os
 
 from tap import PEM, equal, need, run, run_all, test, tmp
+from trace_files import NO_CPU, USER, Trace
 
 FORKS = """#include <stdlib.h>
 #include <sys/wait.h>
@@ -49,6 +50,45 @@ def forks_are_messages():
     assert half <= found[0]["half_ns"] <= max(half * 1.031 + 1, 1), (half, found[0])
     text = run([PEM, "report", "--by", "message", trace])[1]
     assert "APP::Program::Fork, APP::Program::ForkChild" in text and "LONGEST" in text, text
+
+
+def under_way(ns):
+    """What the report says of one message that took so long, by a clock that begins at 0."""
+    t = Trace(start_clock=0, clock_hz=10 ** 9)
+    send = t.event("APP::T::Send", "send", [("number", "uint64", "key")], group="APP::T", scope="system")
+    got = t.event("APP::T::Got", "receive", [("number", "uint64", "key")], group="APP::T", scope="system")
+    t.records.append((0, send, (7).to_bytes(8, "little"), (USER, 7, 7, NO_CPU)))
+    t.records.append((ns, got, (7).to_bytes(8, "little"), (USER, 8, 8, NO_CPU)))
+    folder = os.path.join(tmp(), "trace")
+    t.write(folder)
+    rc, out, err = run([PEM, "report", "--json", folder])
+    equal(rc, 0, err)
+    (row,) = json.loads(out)["messages"]
+    return row
+
+
+@test
+def the_longest_time_there_is():
+    "a message that took as long as 64 bits of nanoseconds can say has a row, too"
+    for ns in (1, 2 ** 63, 2 ** 64 - 16, 2 ** 64 - 1):
+        row = under_way(ns)
+        equal((row["count"], row["longest_ns"], row["half_ns"]), (1, ns, ns), "the message of %d ns" % ns)
+
+
+@test
+def more_kinds_than_rows():
+    "of more kinds of messages than there are rows for, the first ones have rows and the rest is counted"
+    t = Trace(duration_ns=10 ** 9)
+    sends = [t.event("APP::T::Send%d" % i, "send", [("number", "uint64", "key")], group="APP::T", scope="system") for i in range(40)]
+    gots = [t.event("APP::T::Got%d" % i, "receive", [("number", "uint64", "key")], group="APP::T", scope="system") for i in range(40)]
+    for i in range(1600):
+        t.add(sends[i % 40], i * 1000, [i], pid=7)
+        t.add(gots[i // 40], i * 1000 + 100, [i], pid=8)
+    folder = os.path.join(tmp(), "trace")
+    t.write(folder)
+    equal(len(json.loads(run([PEM, "report", "--json", folder])[1])["messages"]), 1024, "rows")
+    text = run([PEM, "report", "--by", "message", folder])[1]
+    assert "and 576 messages between more kinds of sends and receives" in text, text[-600:]
 
 
 @test
