@@ -4,9 +4,10 @@
  *
  * A system call's record has a descriptor's number. An event of the file tells once what that is:
  * before, or directly behind, the first call on it, and again when the descriptor has become
- * another file. pem_files_told remembers what has been told: a word for each descriptor, of a hash
- * of process, descriptor, file and inode. An epoch is hashed, too. User space raises it when a
- * consumer of the records may have missed what was told, and all is told again.
+ * another file, or none: then with an empty path. pem_files_told remembers what has been told: a
+ * word for each descriptor, of a hash of process, descriptor, file and inode. An epoch is hashed,
+ * too. User space raises it when a consumer of the records may have missed what was told, and all
+ * is told again.
  *
  * Two descriptors may have the same word. Then each tells again after the other. So nothing is
  * claimed that is false, unless two hashes of 64 bits are equal, or a file was freed and another
@@ -18,6 +19,7 @@
 #define PEM_FILES_TOLD 16384u /* a power of two */
 #define PEM_PATH_BYTES 128u /* of a path's field, with its NUL */
 #define PEM_PATH_NAMES 16u
+#define PEM_TAIL_BYTES (PEM_PATH_BYTES - 4u) /* of a name, behind "..." */
 #define PEM_PATH_STEPS 24u /* names and mounts */
 #define PEM_ARGUMENTS_BYTES 256u
 
@@ -69,6 +71,7 @@ __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint3
 	uint64_t hash = pem_mix(pem_mix(0, thread >> 32), descriptor), mark;
 	struct file *file;
 	uint32_t index = hash >> 40 & (PEM_FILES_TOLD - 1);
+	uint64_t last;
 
 	if (number >= PEM_KCALLS_MAX || pem_config.no_reading ||
 	    !(pem_config.descriptor_calls[number / 64 & (PEM_KCALLS_MAX / 64 - 1)] >>
@@ -76,14 +79,16 @@ __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint3
 	      1))
 		return false;
 	file = pem_file_of(descriptor);
-	if (!file)
-		return false;
 	e->file = file;
 	mark = pem_mix(hash, (uint64_t)file);
-	mark = pem_mix(mark, (uint64_t)BPF_CORE_READ(file, f_inode));
+	mark = pem_mix(mark, (uint64_t)BPF_CORE_READ(file, f_inode)); /* 0 without a file */
 	mark = pem_mix(mark, PEM_LOAD(pem_control.told_epoch)) | 1;
 	e->told = bpf_map_lookup_elem(&pem_files_told, &index);
-	if (!e->told || PEM_LOAD(*e->told) == mark)
+	if (!e->told)
+		return false;
+	last = PEM_LOAD(*e->told);
+	/* That a descriptor has no file is told only where another file may have been told. */
+	if (last == mark || !((uint64_t)file | last))
 		return false;
 	e->told_mark = mark;
 	/* A record that is lost has told nothing. Without a record the event is only counted. */
@@ -145,6 +150,7 @@ struct pem_walk {
 	uint64_t count;
 	uint64_t is_cut; /* There are more names than fit into a field. */
 	uint64_t written; /* to 'to' */
+	uint64_t is_tail; /* 1: the last name itself is too long, and name[0] is its end */
 	const void *name[PEM_PATH_NAMES]; /* the last one of the path first */
 	uint8_t *to; /* PEM_PATH_BYTES */
 };
@@ -189,15 +195,25 @@ static long pem_step(__u32 step, struct pem_walk *walk)
 	length = BPF_CORE_READ(dentry, d_name.len);
 	walk->bytes += length + 1;
 	if (walk->count >= PEM_PATH_NAMES || length >= PEM_PATH_BYTES ||
-	    walk->bytes >= PEM_PATH_BYTES)
+	    walk->bytes >= PEM_PATH_BYTES) {
+		if (walk->count == 0) {
+			walk->is_tail = 1;
+			walk->count = 1;
+			walk->name[0] = BPF_CORE_READ(dentry, d_name.name) +
+					(length > PEM_TAIL_BYTES ? length - PEM_TAIL_BYTES : 0);
+		}
 		return 1;
+	}
 	walk->name[walk->count & (PEM_PATH_NAMES - 1)] = BPF_CORE_READ(dentry, d_name.name);
 	walk->count++;
 	walk->dentry = parent;
 	return 0;
 }
 
-/* Write the name of a round, a slash before it. The first round writes the first name. */
+/*
+ * Write the name of a round, a slash before it unless it is the end of one. The first round writes
+ * the first name.
+ */
 static long pem_write_name(__u32 round, struct pem_walk *walk)
 {
 	uint32_t at, room;
@@ -207,8 +223,8 @@ static long pem_write_name(__u32 round, struct pem_walk *walk)
 	at = walk->written & (PEM_PATH_BYTES - 1);
 	if (round >= walk->count || at >= PEM_PATH_BYTES - 1)
 		return 1;
-	walk->to[at++] = '/';
-	at &= PEM_PATH_BYTES - 1;
+	walk->to[at] = '/';
+	at = (at + 1 - (walk->is_tail & 1)) & (PEM_PATH_BYTES - 1);
 	room = PEM_PATH_BYTES - at;
 	copied = bpf_probe_read_kernel_str(
 		walk->to + at, room, walk->name[(walk->count - 1 - round) & (PEM_PATH_NAMES - 1)]);
@@ -236,7 +252,7 @@ __attribute__((noinline)) uint32_t pem_write_path(struct pem_path_field *field, 
 				.bytes = 4,
 				.is_cut = 1};
 
-	if (!field)
+	if (!field || !file)
 		return 0;
 	walk.to = field->text;
 	bpf_loop(PEM_PATH_STEPS, pem_step, &walk, 0);

@@ -3,8 +3,9 @@
  * files.c - which file a descriptor is, and so the file that a system call is on
  *
  * The kernel tells what a descriptor is when a system call first uses it, and again when it has
- * become another file (meaning 'descriptor-name'). A record that tells may be lost. So what was
- * told before a loss of the kernel's is unknown; the kernel tells it again.
+ * become another file, or none: then the name is empty (meaning 'descriptor-name'). A record that
+ * tells may be lost. So what was told before a loss of the kernel's is unknown; the kernel tells it
+ * again.
  */
 #include "pass.h"
 #include "grow.h"
@@ -136,6 +137,7 @@ void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
 {
 	uint32_t number = (uint32_t)pem_number__load(plan->descriptor, record->data);
 	struct pem_descriptor *d;
+	const char *path;
 
 	if (!pass->process || plan->name < 0 ||
 	    record->event->fields[plan->name].type != PEM_TYPE_STRING)
@@ -145,7 +147,8 @@ void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
 		d = add(pass, pass->process, number);
 	if (!d)
 		return;
-	d->file = file_of(pass, pem_record__string(record, (unsigned)plan->name));
+	path = pem_record__string(record, (unsigned)plan->name);
+	d->file = *path ? file_of(pass, path) : NULL;
 	d->told_clock = record->clock;
 	name_begun_call(pass, number, d->file);
 }

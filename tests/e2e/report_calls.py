@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import sys
 
 from tap import PEM, equal, run, run_all, skip, test, tmp
 
@@ -66,6 +67,38 @@ def a_long_path_has_its_end():
     ends = [f for f in found if f and f.endswith("/file")]
     equal(len(ends), 1, "files: %s" % found)
     assert ends[0].startswith(".../") and path.endswith(ends[0][3:]) and len(ends[0]) > 80, ends
+
+
+def files_of(script):
+    """{file, or None: writes to it} of a Python program, whose folder is D."""
+    folder = os.path.realpath(tmp())
+    program = os.path.join(tmp(), "program.py")
+    with open(program, "w", encoding="utf-8") as out:
+        out.write("import os\nD = %r\n%s" % (folder, script))
+    rows = {}
+    for row in calls_of(recorded("exec '%s' '%s'" % (sys.executable, program))):
+        if row["call"] == "write":
+            rows[row.get("file")] = rows.get(row.get("file"), 0) + row["count"]
+    return rows
+
+
+@test
+def names_longer_than_a_field():
+    "files whose names do not fit are told apart by the end of their names, behind three points"
+    rows = files_of("for c, n in ('a', 20), ('b', 30):\n fd = os.open(D + '/' + 'n' * 180 + c, os.O_CREAT | os.O_RDWR)\n"
+                    " for i in range(n): os.write(fd, b'x')")
+    equal([rows.get("..." + "n" * 123 + c) for c in "ab"], [20, 30], "writes by the ends of names: %r" % rows)
+
+
+@test
+def a_closed_descriptor_is_no_file():
+    "calls on a descriptor that was closed are on no file, and on the file again that it becomes"
+    rows = files_of("fd = os.open(D + '/f', os.O_CREAT | os.O_RDWR); os.write(fd, b'x'); os.close(fd)\n"
+                    "for i in range(50):\n try: os.write(fd, b'x')\n except OSError: pass\n"
+                    "again = os.open(D + '/f', os.O_RDWR); assert again == fd\nfor i in range(8): os.write(fd, b'x')")
+    (name,) = [name for name in rows if name and name.endswith("/f")]
+    equal(rows[name], 9, "writes to the file: %r" % rows)
+    assert rows.get(None, 0) >= 50, rows
 
 
 @test

@@ -21,7 +21,7 @@
 #include "libpem/sources/kernel/kernel.h"
 
 #define TRACEFS "/sys/kernel/tracing/events"
-#define STEPS_MAX 2500 /* of the verifier, for one program; it is 2200 where a path is walked */
+#define STEPS_MAX 3000 /* of the verifier, for one program; it is 2600 where a path is walked */
 #define POISON 195896080 /* what libbpf calls where a member was not found: 0xbad2310 */
 
 static const char *path = PEM_KERNEL_BTF_FOLDER;
