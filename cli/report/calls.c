@@ -69,7 +69,8 @@ int report_calls__add(struct report_times *t, uint32_t interval, const struct pe
 				   .phase = NO_INTERVAL};
 	struct report_call *row;
 
-	if (phase != NULL) {
+	/* A phase that began within the call is not what it was in. */
+	if (phase != NULL && phase->begin.time_ns <= call->begin.time_ns) {
 		like.phase = report_times__interval(t, phase);
 		if (like.phase == NO_INTERVAL)
 			return -ENOMEM;
@@ -77,6 +78,10 @@ int report_calls__add(struct report_times *t, uint32_t interval, const struct pe
 	row = row_of(t, &like);
 	if (row == NULL)
 		return -ENOMEM;
+	if (ended->outcome != PEM_INTERVAL_ENDED) {
+		row->unknown++;
+		return 0;
+	}
 	row->count++;
 	row->total_ns += ns;
 	if (ns > row->most_ns)
@@ -149,6 +154,7 @@ static struct report_call *sum(const struct report_times *t, enum report_key fir
 		row->count = before.count + call->count;
 		row->total_ns = before.total_ns + call->total_ns;
 		row->errors = before.errors + call->errors;
+		row->unknown = before.unknown + call->unknown;
 		row->bytes = before.bytes + call->bytes;
 		row->most_ns = call->most_ns > before.most_ns ? call->most_ns : before.most_ns;
 	}
@@ -176,11 +182,14 @@ static const char *file_name(const struct report_times *t, const struct report_c
 
 static void count_cells(struct cli_table *table, const struct report_call *row)
 {
+	bool ended = row->count != 0;
+
 	cli_table__cell(table, cli_count(row->count));
 	cli_table__cell(table, row->errors != 0 ? cli_count(row->errors) : "");
-	cli_table__cell(table, cli_duration(row->total_ns));
-	cli_table__cell(table, cli_duration(row->total_ns / row->count));
-	cli_table__cell(table, cli_duration(row->most_ns));
+	cli_table__cell(table, row->unknown != 0 ? cli_count(row->unknown) : "");
+	cli_table__cell(table, ended ? cli_duration(row->total_ns) : "");
+	cli_table__cell(table, ended ? cli_duration(row->total_ns / row->count) : "");
+	cli_table__cell(table, ended ? cli_duration(row->most_ns) : "");
 	cli_table__cell(table, row->bytes != 0 ? cli_bytes(row->bytes) : "");
 }
 
@@ -188,6 +197,7 @@ static void count_columns(struct cli_table *table)
 {
 	cli_table__column(table, "CALLS", CLI_RIGHT);
 	cli_table__column(table, "FAILED", CLI_RIGHT);
+	cli_table__column(table, "NO END", CLI_RIGHT);
 	cli_table__column(table, "TOTAL", CLI_RIGHT);
 	cli_table__column(table, "MEAN", CLI_RIGHT);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
@@ -206,7 +216,7 @@ static const char *key_words(const struct report_times *t, const struct report_c
 		return file_name(t, row);
 	case KEY_PHASE:
 		return row->phase != NO_INTERVAL ? report_times__title(&t->intervals[row->phase])
-						 : "(in no phase)";
+						 : "(in none, or in several)";
 	case KEY_THREAD:
 		return thread != NULL
 			       ? cli_format("%.40s %u",
@@ -381,6 +391,7 @@ static struct json_object *entry_json(const struct report_call *row)
 
 	cli_json__count(entry, "count", row->count);
 	cli_json__count(entry, "failed", row->errors);
+	cli_json__count(entry, "no_end", row->unknown);
 	cli_json__count(entry, "total_ns", row->total_ns);
 	cli_json__count(entry, "longest_ns", row->most_ns);
 	cli_json__count(entry, "moved_bytes", row->bytes);

@@ -150,7 +150,7 @@ static int end_interval(struct report_times *t, const struct pem_ended *ended,
 	row = &t->intervals[index];
 	if (ended->outcome != PEM_INTERVAL_ENDED && ended->outcome != PEM_INTERVAL_WITH_THREAD) {
 		row->unknown++;
-		return 0;
+		return row->is_call ? report_calls__add(t, index, ended, record, phase) : 0;
 	}
 	ns = ended->end_ns > ended->interval->begin.time_ns
 		     ? ended->end_ns - ended->interval->begin.time_ns
@@ -161,9 +161,7 @@ static int end_interval(struct report_times *t, const struct pem_ended *ended,
 		row->most_ns = ns;
 	if (row->lock_field >= 0)
 		return report_locks__add(t, index, ended->interval, ns);
-	if (!row->is_call || record == NULL || ended->outcome != PEM_INTERVAL_ENDED)
-		return 0;
-	return report_calls__add(t, index, ended, record, phase);
+	return row->is_call ? report_calls__add(t, index, ended, record, phase) : 0;
 }
 
 static int block_in(struct report_times *t, const struct pem_span *span, uint64_t ns)

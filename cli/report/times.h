@@ -43,6 +43,7 @@ struct report_call {
 	uint32_t phase; /* index of the phase's intervals, or NO_INTERVAL: in none */
 	uint64_t count, total_ns, most_ns;
 	uint64_t errors; /* of these, calls that failed */
+	uint64_t unknown; /* more calls that began, and of which no end is known */
 	uint64_t bytes; /* that they have moved, of calls that return that */
 };
 
@@ -133,7 +134,8 @@ int report_locks__add(struct report_times *times, uint32_t interval,
 /* Add a time in which a thread was blocked. Returns 0 or -ENOMEM. */
 int report_waits__add(struct report_times *times, const struct pem_span *span, uint64_t ns);
 /*
- * Add a system call that the record ended. interval: index of its name. Returns 0 or -ENOMEM.
+ * Add a system call that the record ended, or one that has no end. interval: index of its name.
+ * Returns 0 or -ENOMEM.
  */
 int report_calls__add(struct report_times *times, uint32_t interval, const struct pem_ended *ended,
 		      const struct pem_record *record, const struct pem_interval *phase);

@@ -134,6 +134,9 @@ def sums_are_those_of_the_records():
         by_name[name] = [a + b for a, b in zip(by_name.get(name, [0, 0, 0]), sums)]
     found = {}
     for call in calls_of(trace):
+        if not call["count"]:
+            assert call["no_end"], call
+            continue
         sums = found.setdefault(call["call"], [0, 0, 0])
         for i, key in enumerate(("count", "failed", "moved_bytes")):
             sums[i] += call[key]
@@ -178,6 +181,26 @@ def why_a_phase_was_slow():
     equal({c.get("phase") for c in files if c.get("file") == "/usr/share"}, {"quick"}, "phases of the folder that ls read")
     text = report(trace, "--by", "phase,syscall")
     assert any(line.startswith("slow ") and "clock_nanosleep" in line for line in text.splitlines()), text
+
+
+@test
+def a_call_without_an_end():
+    "a call that never ends, as exit_group, is shown without a time"
+    trace = recorded("sleep 0.1; true")
+    calls = {call["call"]: call for call in calls_of(trace) if call["no_end"]}
+    assert "exit_group" in calls and calls["exit_group"]["count"] == 0, calls
+    text = report(trace, "--by", "syscall")
+    assert "NO END" in text and any(line.split()[:3] == ["exit_group", "0", str(calls["exit_group"]["no_end"])]
+                                    for line in text.splitlines()), text
+
+
+@test
+def a_phase_that_began_within_a_call():
+    "a call is of the phase that it began in, and not of one that another process began meanwhile"
+    trace = recorded("sleep 1 & sleep 0.3; '%s' mark begin late; wait; '%s' mark end late" % (PEM, PEM), EVENTS + ",APP::Phase")
+    rows = json.loads(report(trace, "--by", "phase,syscall", "--json"))["system_calls"]
+    late = sum(row["total_ns"] for row in rows if row.get("phase") == "late" and row["call"].endswith("nanosleep"))
+    equal(late, 0, "time of sleeps in the phase: %r" % [row for row in rows if row["call"].endswith("nanosleep")])
 
 
 @test
