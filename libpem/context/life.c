@@ -200,8 +200,9 @@ static int start(struct pem_pass *pass, const struct pem_plan *plan,
 		p->parent = above;
 		p->process.parent = &above->process;
 		p->process.start_ns = record->time_ns;
-		/* Until exec it has those of its parent. */
-		set_arguments(p, above->arguments);
+		/* Until exec it has those of its parent, whose exec may be lost. */
+		set_arguments(p, above->arguments_clock >= pass->kernel_loss ? above->arguments
+									     : NULL);
 		p->arguments_clock = above->arguments_clock;
 		/* What an observed process starts is observed. */
 		if (above->observed_clock != UINT64_MAX)
