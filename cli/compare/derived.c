@@ -89,6 +89,8 @@ static void derive(struct compare_series *s, const struct pem_metric *metric)
 	s->metrics[at].above = above;
 	s->metrics[at].below = below;
 	s->metrics[at].source = s->metrics[above].source;
+	s->metrics[at].event_id = s->metrics[above].event_id;
+	s->metrics[at].other_event_id = s->metrics[below].event_id;
 	if (is_difference)
 		subtract(s, (size_t)at);
 }

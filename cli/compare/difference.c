@@ -68,6 +68,13 @@ static double window_seconds(const struct compare_series *s, size_t i)
 	return end > begin ? (double)(end - begin) / 1e9 : 0;
 }
 
+static bool lacks(const struct compare_series *s, const struct compare_metric *m,
+		  enum compare_source source, size_t window)
+{
+	return m != NULL ? compare_series__lacks(s, m, window)
+			 : compare_series__is_lost(s, source, window);
+}
+
 /*
  * Take a metric's blocks out of a run. m NULL: the event was recorded, and never came; source says
  * who would have raised it.
@@ -80,13 +87,13 @@ static void take(const struct compare_series *s, const struct compare_metric *m,
 
 	memset(of, 0, sizeof(*of));
 	for (i = 0; i < s->window_count; i++)
-		kept += !compare_series__is_lost(s, source, i);
+		kept += !lacks(s, m, source, i);
 	of->blocks = kept < BLOCKS ? kept : BLOCKS;
 	for (i = 0; i < s->window_count; i++) {
 		double part = 0, part_weight = window_seconds(s, i);
 		size_t block;
 
-		if (compare_series__is_lost(s, source, i))
+		if (lacks(s, m, source, i))
 			continue;
 		block = n++ * of->blocks / kept;
 		of->seconds += part_weight;
@@ -101,17 +108,20 @@ static void take(const struct compare_series *s, const struct compare_metric *m,
 	of->is_known = !isnan(of->value);
 }
 
-/* Did a run record the event that a metric is of? */
-static bool is_recorded(const struct compare_series *s, const struct compare_metric *m)
+static bool has_event(const struct compare_series *s, uint32_t id)
 {
-	return m->event_id == 0 ||
-	       pem_model__by_id(pem_trace__model(s->trace), m->event_id) != NULL;
+	return id == 0 || pem_model__by_id(pem_trace__model(s->trace), id) != NULL;
 }
 
-/* Has a run less of an event than happened: to keep a budget, or because of a predicate? */
-static const char *partial(const struct compare_series *s, const struct compare_metric *m)
+/* Did a run record the events that a metric is of? */
+static bool is_recorded(const struct compare_series *s, const struct compare_metric *m)
 {
-	const struct pem_event *event = pem_model__by_id(pem_trace__model(s->trace), m->event_id);
+	return has_event(s, m->event_id) && has_event(s, m->other_event_id);
+}
+
+static const char *partial_event(const struct compare_series *s, uint32_t id)
+{
+	const struct pem_event *event = pem_model__by_id(pem_trace__model(s->trace), id);
 	uint32_t i;
 
 	for (i = 0; event != NULL && i < s->info->reduced_count; i++)
@@ -121,6 +131,17 @@ static const char *partial(const struct compare_series *s, const struct compare_
 		if (strcmp(s->info->predicates[i].event, event->name) == 0)
 			return s->info->predicates[i].text;
 	return "";
+}
+
+/*
+ * Has a run less of a metric's events than happened: to keep a budget, or because of a predicate?
+ */
+static const char *partial(const struct compare_series *s, const struct compare_metric *m)
+{
+	const char *first = partial_event(s, m->event_id);
+	const char *other = partial_event(s, m->other_event_id);
+
+	return *first == '\0' || strcmp(other, "reduced") == 0 ? other : first;
 }
 
 /* --- rows --- */

@@ -215,8 +215,8 @@ static double value_of(const struct compare_series *s, const struct compare_phas
 size_t compare_phase__values(const struct compare_series *s, const struct compare_phase *p,
 			     size_t metric, double *values)
 {
-	enum compare_source own = s->metrics[p->metric].source;
-	enum compare_source of = metric != SIZE_MAX ? s->metrics[metric].source : own;
+	const struct compare_metric *own = &s->metrics[p->metric];
+	const struct compare_metric *of = metric != SIZE_MAX ? &s->metrics[metric] : own;
 	size_t i, w;
 
 	for (i = 0; i < p->count; i++) {
@@ -224,8 +224,7 @@ size_t compare_phase__values(const struct compare_series *s, const struct compar
 
 		for (w = p->kept[i].begin_ns / s->window_ns;
 		     w <= p->kept[i].end_ns / s->window_ns && w < COMPARE_WINDOWS; w++)
-			lost |= compare_series__is_lost(s, own, w) ||
-				compare_series__is_lost(s, of, w);
+			lost |= compare_series__lacks(s, own, w) || compare_series__lacks(s, of, w);
 		values[i] = lost ? NAN : value_of(s, p, metric, i);
 	}
 	return p->count;

@@ -112,6 +112,15 @@ bool compare_series__is_lost(const struct compare_series *s, enum compare_source
 	return s->unlocated[source] || s->lost[source][window];
 }
 
+bool compare_series__lacks(const struct compare_series *s, const struct compare_metric *m,
+			   size_t window)
+{
+	if (m->kind != COMPARE_RATIO && m->kind != COMPARE_DIFFERENCE)
+		return compare_series__is_lost(s, m->source, window);
+	return compare_series__is_lost(s, s->metrics[m->above].source, window) ||
+	       compare_series__is_lost(s, s->metrics[m->below].source, window);
+}
+
 const char *compare_series__losses(const struct compare_series *s)
 {
 	static const char *const words[] = {

@@ -183,7 +183,7 @@ size_t compare_series__values(const struct compare_series *s, size_t metric, siz
 		bool lost = false;
 
 		for (k = i; k < i + joined; k++)
-			lost |= compare_series__is_lost(s, m->source, k);
+			lost |= compare_series__lacks(s, m, k);
 		if (m->kind == COMPARE_RATIO) {
 			sum = sum_of(&s->metrics[m->above], i, i + joined, &weight);
 			weight = sum_of(&s->metrics[m->below], i, i + joined, &(double){0});

@@ -49,6 +49,7 @@ struct compare_metric {
 	/* Metrics of one origin say the same in two ways: the event's or interval's group. */
 	char origin[96];
 	uint32_t event_id; /* of the event, or of the interval's begin; 0: it is of none */
+	uint32_t other_event_id; /* of a declared metric's second term; 0: it has none */
 	enum compare_source source;
 	bool is_phase; /* DURATION: of a phase */
 	bool is_context; /* events that nobody asked for */
@@ -196,6 +197,9 @@ enum compare_source compare_source__of(uint32_t packet_source);
 void compare_series__find_losses(struct compare_series *series);
 bool compare_series__is_lost(const struct compare_series *series, enum compare_source source,
 			     size_t window);
+/* Does the window lack records that the metric of this series is made of? */
+bool compare_series__lacks(const struct compare_series *series, const struct compare_metric *metric,
+			   size_t window);
 /* A sentence on what of the trace is left out because of losses, or NULL. */
 const char *compare_series__losses(const struct compare_series *series);
 

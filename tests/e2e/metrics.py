@@ -58,9 +58,9 @@ def built():
     return program
 
 
-def recorded():
+def recorded(events="APP::Oven"):
     trace = os.path.join(tmp(), "trace")
-    rc, _, err = run([PEM, "record", "-q", "-e", "APP::Oven", "-o", trace, "--", built()])
+    rc, _, err = run([PEM, "record", "-q", "-e", events, "-o", trace, "--", built()])
     equal(rc, 0, err)
     return trace
 
@@ -104,6 +104,15 @@ def they_are_compared():
     assert {"APP::Oven::Weight", "APP::Oven::Lost", "APP::Oven::Pace", "APP::Oven::Baking"} <= set(rows), sorted(rows)
     equal([round(rows["APP::Oven::Weight"]["a"], 6), round(rows["APP::Oven::Lost"]["b"], 6)], [1004.5, 2045.0], "weight and water")
     assert 3e6 < rows["APP::Oven::Baking"]["a"] < 1e9, rows["APP::Oven::Baking"]
+
+
+@test
+def a_part_of_a_term_is_not_compared():
+    "where one run recorded a term's event with a predicate, pem diff does not compare what is made of it"
+    rc, out, err = run([PEM, "diff", "--all", "--json", recorded(), recorded("APP::Oven::Loaf,APP::Oven::Bread where grams > 900")])
+    assert rc in (0, 4, 5), err
+    names = {row["metric"] for row in json.loads(out)["metrics"]}
+    equal(sorted(names & {"APP::Oven::Weight", "APP::Oven::Lost", "APP::Oven::Pace"}), ["APP::Oven::Weight"], "metrics compared")
 
 
 @test
