@@ -13,10 +13,12 @@
 #include <string.h>
 
 #define NO_TIME UINT64_MAX
+#define THREADS_MAX 65536u /* of each metric; times of more threads are left out */
 
 struct between {
 	const struct pem_metric *metric;
 	long series; /* -1: no time was found yet */
+	enum compare_source from; /* of the first event */
 	struct cli_map at; /* key: thread; value: index in from_ns */
 	uint64_t *from_ns; /* of the last first event; NO_TIME: none since the last second one */
 	size_t count, capacity;
@@ -75,10 +77,15 @@ static int add_time(struct between *b, struct compare_series *s, const struct pe
 	return 0;
 }
 
+static uint64_t key_of(const struct pem_record *record)
+{
+	return (uint64_t)record->pid << 32 | record->tid;
+}
+
 /* Where the thread's time began. NULL: no memory. */
 static uint64_t *time_of(struct between *b, const struct pem_record *record)
 {
-	uint32_t *at = cli_map__at(&b->at, (uint64_t)record->pid << 32 | record->tid);
+	uint32_t *at = cli_map__at(&b->at, key_of(record));
 
 	if (at == NULL)
 		return NULL;
@@ -92,31 +99,36 @@ static uint64_t *time_of(struct between *b, const struct pem_record *record)
 }
 
 static int take(struct between *b, struct compare_series *s, const struct pem_record *record,
-		enum compare_source source, uint64_t doubtful_ns)
+		enum compare_source source, const uint64_t *doubtful_ns)
 {
 	bool is_from = strcmp(b->metric->of.event, record->event->name) == 0;
 	bool is_to = strcmp(b->metric->to.event, record->event->name) == 0;
-	uint64_t *from_ns;
+	uint64_t *from_ns, sure_ns = doubtful_ns[source];
 	int rc = 0;
 
-	if ((!is_from && !is_to) || record->tid == 0)
+	if ((!is_from && !is_to) || record->tid == 0 ||
+	    (b->count >= THREADS_MAX && cli_map__value(&b->at, key_of(record)) == UINT32_MAX))
 		return 0;
 	from_ns = time_of(b, record);
 	if (from_ns == NULL)
 		return -ENOMEM;
 	/* Between them another record of either event may be lost. */
-	if (is_to && *from_ns != NO_TIME && *from_ns <= record->time_ns && *from_ns >= doubtful_ns)
+	if (doubtful_ns[b->from] > sure_ns)
+		sure_ns = doubtful_ns[b->from];
+	if (is_to && *from_ns != NO_TIME && *from_ns <= record->time_ns && *from_ns >= sure_ns)
 		rc = add_time(b, s, record, source, *from_ns);
 	if (is_to)
 		*from_ns = NO_TIME;
-	if (is_from)
+	if (is_from) {
 		*from_ns = record->time_ns;
+		b->from = source;
+	}
 	return rc;
 }
 
 int compare_betweens__record(struct compare_betweens *b, struct compare_series *s,
 			     const struct pem_record *record, enum compare_source source,
-			     uint64_t doubtful_ns)
+			     const uint64_t *doubtful_ns)
 {
 	size_t i;
 	int rc = 0;

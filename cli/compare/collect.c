@@ -416,7 +416,7 @@ static int take_record(struct collecting *c, const struct pem_record *record)
 		rc = take_counters(c, record);
 	if (rc == 0)
 		rc = compare_betweens__record(c->betweens, c->series, record, c->source,
-					      c->doubtful_ns[c->source]);
+					      c->doubtful_ns);
 	c->series->read++;
 	return rc;
 }

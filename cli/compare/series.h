@@ -125,12 +125,12 @@ struct compare_betweens;
 struct compare_betweens *compare_betweens__new(const struct pem_model *model);
 void compare_betweens__free(struct compare_betweens *betweens);
 /*
- * Add the times that a record ends. What began before doubtful_ns may lack a record. Returns 0 or
- * -ENOMEM.
+ * Add the times that a record ends. What began before doubtful_ns, of each source, may lack a
+ * record of it. Returns 0 or -ENOMEM.
  */
 int compare_betweens__record(struct compare_betweens *betweens, struct compare_series *series,
 			     const struct pem_record *record, enum compare_source source,
-			     uint64_t doubtful_ns);
+			     const uint64_t *doubtful_ns);
 
 /* --- instances.c --- */
 
