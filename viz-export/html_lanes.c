@@ -9,6 +9,12 @@
 
 /* In memory, of all threads: 128 MB. */
 #define SLICES_MAX (4u << 20)
+/*
+ * Lanes with slices. When there are so many, half of them are dropped, the least busy ones: but
+ * none of the newest threads, which had no time yet.
+ */
+#define HELD_MAX 1024u
+#define NEWEST 256u
 /* On the page: some 20 bytes each. */
 #define SLICES_WRITTEN_MAX 400000u
 #define MESSAGES_WRITTEN_MAX 8000u
@@ -22,18 +28,29 @@ void pem_html_lanes__init(struct pem_html_lanes *lanes, uint32_t bins, uint64_t 
 	pem_html_row__init(&lanes->messages, 1);
 }
 
-static void free_lane(struct pem_html_lane *lane)
+/* Returns how many slices there was room for. */
+static size_t free_rows(struct pem_html_lane *lane)
 {
+	size_t room = lane->states.capacity;
 	unsigned i;
 
-	if (!lane)
-		return;
 	for (i = 0; i < PEM_HTML_LANE_DEPTH; i++) {
-		if (lane->depth[i])
-			pem_html_row__free(lane->depth[i]);
+		if (!lane->depth[i])
+			continue;
+		room += lane->depth[i]->capacity;
+		pem_html_row__free(lane->depth[i]);
 		free(lane->depth[i]);
+		lane->depth[i] = NULL;
 	}
 	pem_html_row__free(&lane->states);
+	return room;
+}
+
+static void free_lane(struct pem_html_lane *lane)
+{
+	if (!lane)
+		return;
+	free_rows(lane);
 	free(lane);
 }
 
@@ -46,6 +63,39 @@ void pem_html_lanes__free(struct pem_html_lanes *lanes)
 	free(lanes->lane);
 	pem_html_row__free(&lanes->messages);
 	memset(lanes, 0, sizeof(*lanes));
+}
+
+static int busiest_first(const void *a, const void *b)
+{
+	const struct pem_html_lane *x = *(struct pem_html_lane *const *)a;
+	const struct pem_html_lane *y = *(struct pem_html_lane *const *)b;
+
+	if (x->busy_ns != y->busy_ns)
+		return x->busy_ns > y->busy_ns ? -1 : 1;
+	return x->thread->number < y->thread->number ? -1 : x->thread->number > y->thread->number;
+}
+
+/* Make room for lanes of more threads. */
+static int drop_half(struct pem_html_lanes *lanes)
+{
+	struct pem_html_lane **held = calloc(lanes->held_count, sizeof(struct pem_html_lane *));
+	size_t i, count = 0;
+
+	if (!held)
+		return -ENOMEM;
+	for (i = 0; i < lanes->count && count < lanes->held_count; i++)
+		if (lanes->lane[i] && !lanes->lane[i]->is_dropped)
+			held[count++] = lanes->lane[i];
+	qsort(held, count, sizeof(*held), busiest_first);
+	for (i = HELD_MAX / 2; i < count; i++) {
+		if (held[i]->thread->number + NEWEST >= lanes->count)
+			continue;
+		lanes->rows.room += free_rows(held[i]);
+		held[i]->is_dropped = 1;
+		lanes->held_count--;
+	}
+	free(held);
+	return 0;
 }
 
 /* The lane of a thread, made if it has none. NULL: no memory. */
@@ -64,6 +114,8 @@ static struct pem_html_lane *lane_of(struct pem_html_lanes *lanes,
 	}
 	if (lanes->lane[number])
 		return lanes->lane[number];
+	if (lanes->held_count >= HELD_MAX && drop_half(lanes))
+		return NULL;
 	lane = calloc(1, sizeof(*lane));
 	if (!lane)
 		return NULL;
@@ -71,6 +123,7 @@ static struct pem_html_lane *lane_of(struct pem_html_lanes *lanes,
 	lane->index = PEM_HTML_NOTHING;
 	pem_html_row__init(&lane->states, PEM_HTML_KINDS_MAX);
 	lanes->lane[number] = lane;
+	lanes->held_count++;
 	return lane;
 }
 
@@ -97,7 +150,7 @@ int pem_html_lanes__span(struct pem_html_lanes *lanes, const struct pem_span *sp
 	if (span->state == PEM_THREAD_RUNNING)
 		lane->busy_ns += span->end_ns - span->begin_ns;
 	lane->state_ns[span->state] += span->end_ns - span->begin_ns;
-	return pem_html_row__add(&lane->states, &lanes->rows, &slice);
+	return lane->is_dropped ? 0 : pem_html_row__add(&lane->states, &lanes->rows, &slice);
 }
 
 int pem_html_lanes__interval(struct pem_html_lanes *lanes, const struct pem_ended *ended,
@@ -126,6 +179,8 @@ int pem_html_lanes__interval(struct pem_html_lanes *lanes, const struct pem_ende
 		slice.extra = interval->file->number;
 	if (interval->depth == 0)
 		lane->busy_ns += slice.end_ns - slice.begin_ns;
+	if (lane->is_dropped)
+		return 0;
 	if (!lane->depth[interval->depth]) {
 		lane->depth[interval->depth] = malloc(sizeof(struct pem_html_row));
 		if (!lane->depth[interval->depth])
@@ -152,16 +207,6 @@ int pem_html_lanes__message(struct pem_html_lanes *lanes, const struct pem_recor
 }
 
 /* --- what the page gets --- */
-
-static int busiest_first(const void *a, const void *b)
-{
-	const struct pem_html_lane *x = *(struct pem_html_lane *const *)a;
-	const struct pem_html_lane *y = *(struct pem_html_lane *const *)b;
-
-	if (x->busy_ns != y->busy_ns)
-		return x->busy_ns > y->busy_ns ? -1 : 1;
-	return x->thread->number < y->thread->number ? -1 : x->thread->number > y->thread->number;
-}
 
 /* Threads of one process together, the busiest process first. */
 static int by_process(const void *a, const void *b)
@@ -202,18 +247,20 @@ static void sum_processes(struct pem_html_lanes *lanes)
 static int choose(struct pem_html_lanes *lanes)
 {
 	struct pem_html_lane **all = calloc(lanes->count + 1, sizeof(struct pem_html_lane *));
-	size_t i, count = 0;
+	size_t i, count = 0, dropped = 0;
 
 	if (!all)
 		return -ENOMEM;
 	/* A thread that only slept through the trace shows nothing. */
 	for (i = 0; i < lanes->count; i++)
-		if (lanes->lane[i] && lanes->lane[i]->busy_ns)
+		if (lanes->lane[i] && lanes->lane[i]->is_dropped)
+			dropped++;
+		else if (lanes->lane[i] && lanes->lane[i]->busy_ns)
 			all[count++] = lanes->lane[i];
 	qsort(all, count, sizeof(*all), busiest_first);
 	for (i = 0; i < count && i < PEM_HTML_LANES_MAX; i++)
 		lanes->chosen[lanes->chosen_count++] = all[i];
-	lanes->left_out = (uint32_t)(count - lanes->chosen_count);
+	lanes->left_out = (uint32_t)(count + dropped - lanes->chosen_count);
 	free(all);
 	sum_processes(lanes);
 	qsort(lanes->chosen, lanes->chosen_count, sizeof(*lanes->chosen), by_process);

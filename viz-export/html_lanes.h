@@ -3,7 +3,7 @@
  * html_lanes.h - lanes of threads: states, nested intervals, and arrows between threads
  *
  * Memory and page size are bounded (html_rows.h). The busiest threads have lanes on the page; the
- * others are counted.
+ * others are counted. Of many threads, those that were not busy so far are given up meanwhile.
  */
 #ifndef PEM_HTML_LANES_H
 #define PEM_HTML_LANES_H
@@ -23,6 +23,8 @@ struct pem_html_lane {
 	uint64_t process_ran_ns, process_busy_ns; /* of its process's lanes together */
 	uint64_t state_ns[PEM_THREAD_STATES];
 	uint64_t too_deep; /* intervals below the deepest row */
+	/* Its slices were given up: it may not be on the page. */
+	uint32_t is_dropped;
 	uint32_t index; /* on the page; PEM_HTML_NOTHING: it has none */
 };
 
@@ -30,6 +32,7 @@ struct pem_html_lanes {
 	struct pem_html_rows rows;
 	struct pem_html_lane **lane; /* by the thread's number; NULL: nothing is known of it */
 	size_t count, capacity;
+	size_t held_count; /* lanes that are not dropped */
 	struct pem_html_row messages; /* what, extra: number of the sending, receiving thread */
 	struct pem_html_lane *chosen[PEM_HTML_LANES_MAX]; /* in the order of the page */
 	uint32_t chosen_count;

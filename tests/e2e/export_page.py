@@ -387,6 +387,26 @@ def the_same_view_is_the_same_picture():
 
 
 @test
+def lanes_of_many_threads():
+    "of 5,000 threads the busiest have lanes, whenever they came, and the page takes little memory to make"
+    t = Trace(duration_ns=10_000 * MS)
+    begin = t.event("APP::Shop::WorkBegin", "interval-begin", group="APP::Shop::Work")
+    end = t.event("APP::Shop::WorkEnd", "interval-end", group="APP::Shop::Work")
+    busy = {100 * k + 7: 1 + k for k in range(50)}
+    for tid in range(1, 5001):
+        for k in range(4):
+            at = tid * MS + k * 20_000
+            t.add(begin, at, pid=7, tid=tid)
+            t.add(end, at + 10_000 + busy.get(tid, 0), pid=7, tid=tid)
+    b = show(exported(t)[1])
+    raw = data(b)
+    equal((len(raw["lanes"]["list"]), raw["lanes"]["left_out"]), (64, 5000 - 64), "lanes, and threads without one")
+    lanes = {lane["tid"] for lane in raw["lanes"]["list"]}
+    equal(sorted(tid for tid in busy if tid not in lanes), [], "busy threads without a lane")
+    quiet(b)
+
+
+@test
 def process_of_lanes():
     "choosing a process leaves its lanes, and its part of the flame graph"
     t = shop()
