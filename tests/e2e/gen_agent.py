@@ -7,11 +7,11 @@ import os
 import re
 import shutil
 
-from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
+from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
 FLAGS = ["-I" + os.path.join(ROOT, "libpem/include"), "-I" + os.path.join(ROOT, "spec/abi")]
 LIB = os.path.join(BUILD, "lib")
-LINK = ["-L" + LIB, "-lpem", "-Wl,-rpath," + LIB]
+LINK = ["-L" + LIB, "-lpem", "-Wl,-rpath," + LIB] + (["-fsanitize=address,undefined"] if SAN else [])
 SHOP = os.path.join(ROOT, "examples/shop.xml")
 
 

@@ -260,15 +260,17 @@ class Log(_Handle):
 class Session:
     """
     What a consumer opens; 'with' closes it. log: a function of (level, sentence) for what the library has to say, level being
-    'error', 'warning' or 'info'. chunk_bytes, chunk_count, overwrite: as struct pem_session_options has them.
+    'error', 'warning' or 'info'. chunk_bytes, chunk_count, overwrite, by_process: as struct
+    pem_session_options has them.
     """
 
-    def __init__(self, log=None, chunk_bytes=0, chunk_count=0, overwrite=False):
+    def __init__(self, log=None, chunk_bytes=0, chunk_count=0, overwrite=False, by_process=False):
         why, self._handle, self._handles, self._functions = _c.Error(), None, set(), []
         self._log = _c.LogFunction(lambda level, said, _: log(_c.LOG_LEVELS[level], text(said))) if log else \
             _c.LogFunction()
         self._options = _c.SessionOptions(chunk_bytes=chunk_bytes,
-                                          chunk_count=chunk_count, overwrite=overwrite, log=self._log)
+                                          chunk_count=chunk_count, overwrite=overwrite, log=self._log,
+                                          by_process=by_process)
         self._events = Events()
         self._handle = _made(lib.pem_session__open(self._options, why), why)
         self._owner, self._silent = os.getpid(), not log
