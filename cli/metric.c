@@ -19,17 +19,28 @@ static double value_of(const struct cli_metrics *metrics, const struct pem_metri
 	return to > 0 ? of / to : NAN;
 }
 
+/* The next metric from *i on whose value is known, and behind it *i. NULL: there is none. */
+static const struct pem_metric *next_known(const struct cli_metrics *metrics, size_t *i,
+					   double *value)
+{
+	while (*i < pem_model__metric_count(metrics->model)) {
+		const struct pem_metric *m = pem_model__metric(metrics->model, (*i)++);
+
+		*value = value_of(metrics, m);
+		if (!isnan(*value))
+			return m;
+	}
+	return NULL;
+}
+
 struct cli_table *cli_metrics__table(const struct cli_metrics *metrics, FILE *out)
 {
 	struct cli_table *table = NULL;
-	size_t i;
+	const struct pem_metric *m;
+	double value;
+	size_t i = 0;
 
-	for (i = 0; i < pem_model__metric_count(metrics->model); i++) {
-		const struct pem_metric *m = pem_model__metric(metrics->model, i);
-		double value = value_of(metrics, m);
-
-		if (isnan(value))
-			continue;
+	while ((m = next_known(metrics, &i, &value)) != NULL) {
 		if (table == NULL) {
 			table = cli_table__new(out);
 			cli_table__column(table, "METRIC", CLI_LEFT);
@@ -48,14 +59,11 @@ struct cli_table *cli_metrics__table(const struct cli_metrics *metrics, FILE *ou
 struct json_object *cli_metrics__json(const struct cli_metrics *metrics)
 {
 	struct json_object *array = json_object_new_array(), *entry;
-	size_t i;
+	const struct pem_metric *m;
+	double value;
+	size_t i = 0;
 
-	for (i = 0; i < pem_model__metric_count(metrics->model); i++) {
-		const struct pem_metric *m = pem_model__metric(metrics->model, i);
-		double value = value_of(metrics, m);
-
-		if (isnan(value))
-			continue;
+	while ((m = next_known(metrics, &i, &value)) != NULL) {
 		entry = json_object_new_object();
 		cli_json__text(entry, "metric", m->name);
 		json_object_object_add(entry, "value", json_object_new_double(value));

@@ -214,3 +214,25 @@ int pem_replace_file(int directory_fd, const char *name, const void *data, size_
 		unlinkat(directory_fd, temporary, 0);
 	return result;
 }
+
+bool pem_read_name(const char *path, char name[PEM_NAME_BYTES])
+{
+	FILE *file = fopen(path, "re");
+	bool found = file && fgets(name, PEM_NAME_BYTES, file);
+
+	if (file)
+		fclose(file);
+	if (!found)
+		strcpy(name, "?");
+	name[strcspn(name, "\n")] = 0;
+	pem_printable(name);
+	return found;
+}
+
+bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES])
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
+	return pem_read_name(path, name);
+}

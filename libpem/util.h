@@ -5,6 +5,7 @@
 
 #include "text.h"
 
+#include <pem/abi.h>
 #include <pem/model.h>
 
 #include <dirent.h>
@@ -28,6 +29,13 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 
 /* Copy a text, cut to what fits; always terminated. */
 void pem_copy_text(char *to, size_t bytes, const char *from);
+
+/*
+ * Read the name in a file 'comm' of /proc, or that of a process. If there is none, the name is "?"
+ * and the result is false.
+ */
+bool pem_read_name(const char *path, char name[PEM_NAME_BYTES]);
+bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES]);
 
 /*
  * Return whether a sequence of bytes bytes is a control character, ends a line, or changes the

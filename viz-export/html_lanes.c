@@ -90,7 +90,7 @@ static int drop_half(struct pem_html_lanes *lanes)
 	for (i = HELD_MAX / 2; i < count; i++) {
 		if (held[i]->thread->number + NEWEST >= lanes->count)
 			continue;
-		lanes->rows.room += free_rows(held[i]);
+		lanes->rows.room += (int64_t)free_rows(held[i]);
 		held[i]->is_dropped = 1;
 		lanes->held_count--;
 	}

@@ -129,7 +129,7 @@ static int grow(struct pem_html_row *row, struct pem_html_rows *rows)
 	int err;
 
 	if (row->capacity >= CAPACITY_MIN &&
-	    (row->capacity >= PEM_HTML_ROW_SLICES || rows->room < more)) {
+	    (row->capacity >= PEM_HTML_ROW_SLICES || rows->room < (int64_t)more)) {
 		err = reduce(row, rows);
 		if (err || row->count < row->capacity)
 			return err;
@@ -137,7 +137,7 @@ static int grow(struct pem_html_row *row, struct pem_html_rows *rows)
 	}
 	err = pem_grow(&row->slice, sizeof(*row->slice), row->capacity + more, &row->capacity);
 	if (!err)
-		rows->room -= rows->room < more ? rows->room : more;
+		rows->room -= (int64_t)more;
 	return err;
 }
 

@@ -31,7 +31,7 @@ struct pem_html_rows {
 	uint32_t reserved;
 	uint64_t bin_ns;
 	/* Slices there is still memory for. Without, a row keeps to the memory that it has. */
-	size_t room;
+	int64_t room; /* less than 0: rows have the least that they need */
 };
 
 struct pem_html_row {

@@ -8,6 +8,7 @@
  */
 #include "html_data.h"
 #include "html_json.h"
+#include "model_words.h"
 
 #include <inttypes.h>
 
@@ -277,9 +278,6 @@ static void write_term(FILE *out, const char *key, const struct pem_metric_term 
 /* Write the metrics that the model declares. A time between events is not one of bins. */
 static void write_metrics(FILE *out, const struct pem_model *model)
 {
-	static const char *const forms[] = {[PEM_METRIC_RATE] = "rate",
-					    [PEM_METRIC_RATIO] = "ratio",
-					    [PEM_METRIC_DIFFERENCE] = "difference"};
 	size_t i;
 	int more = 0;
 
@@ -289,7 +287,8 @@ static void write_metrics(FILE *out, const struct pem_model *model)
 
 		if (m->form == PEM_METRIC_BETWEEN)
 			continue;
-		fprintf(out, "%s{\"form\":\"%s\",", more++ ? ",\n" : "\n", forms[m->form]);
+		fprintf(out, "%s{\"form\":\"%s\",", more++ ? ",\n" : "\n",
+			pem_metric_form_words[m->form]);
 		pem_json__key_string(out, "name", m->name, TEXT_BYTES);
 		fputc(',', out);
 		pem_json__key_string(out, "unit", m->unit, TEXT_BYTES);

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define NO_TIME UINT64_MAX
-#define THREADS_MAX 65536u /* of each metric; times of more threads are left out */
+#define THREADS_MAX 65536u /* of each metric */
 
 struct between {
 	const struct pem_metric *metric;
@@ -77,19 +77,20 @@ static int add_time(struct between *b, struct compare_series *s, const struct pe
 	return 0;
 }
 
-static uint64_t key_of(const struct pem_record *record)
-{
-	return (uint64_t)record->pid << 32 | record->tid;
-}
-
 /* Where the thread's time began. NULL: no memory. */
 static uint64_t *time_of(struct between *b, const struct pem_record *record)
 {
-	uint32_t *at = cli_map__at(&b->at, key_of(record));
+	uint32_t *at = cli_map__at(&b->at, (uint64_t)record->pid << 32 | record->tid);
 
 	if (at == NULL)
 		return NULL;
 	if (*at == UINT32_MAX) {
+		/* Times that go on now are forgotten, as readings of counters are (collect.c). */
+		if (b->count == THREADS_MAX) {
+			cli_map__free(&b->at);
+			b->count = 0;
+			return time_of(b, record);
+		}
 		if (pem_grow(&b->from_ns, sizeof(*b->from_ns), b->count + 1, &b->capacity) < 0)
 			return NULL;
 		b->from_ns[b->count] = NO_TIME;
@@ -106,8 +107,7 @@ static int take(struct between *b, struct compare_series *s, const struct pem_re
 	uint64_t *from_ns, sure_ns = doubtful_ns[source];
 	int rc = 0;
 
-	if ((!is_from && !is_to) || record->tid == 0 ||
-	    (b->count >= THREADS_MAX && cli_map__value(&b->at, key_of(record)) == UINT32_MAX))
+	if ((!is_from && !is_to) || record->tid == 0)
 		return 0;
 	from_ns = time_of(b, record);
 	if (from_ns == NULL)

@@ -15,16 +15,10 @@
 
 /* --- collecting --- */
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
-
 static struct report_call *row_of(struct report_times *t, const struct report_call *like)
 {
-	uint64_t of = mix(mix(0, (uint64_t)like->interval << 32 | like->file),
-			  (uint64_t)like->thread << 32 | like->phase);
+	uint64_t of = report_mix(report_mix(0, (uint64_t)like->interval << 32 | like->file),
+				 (uint64_t)like->thread << 32 | like->phase);
 	uint32_t *at = cli_map__at(&t->call_at, of);
 
 	if (at == NULL)

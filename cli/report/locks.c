@@ -2,8 +2,8 @@
 /*
  * locks.c - intervals of locks, such as waits for a mutex and the time that it was held: by lock
  *
- * A lock is an address in a process: the field of role 'key' of the interval's begin. They are
- * the program's own words, so this needs no events of the kernel.
+ * A lock is an address in a process: the field of role 'key' of the interval's begin. Programs
+ * raise these events themselves. So no event of the kernel is needed.
  */
 #include "grow.h"
 #include "times.h"
@@ -15,12 +15,6 @@
 
 /* --- collecting --- */
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
-
 int report_locks__add(struct report_times *t, uint32_t interval, const struct pem_interval *ended,
 		      uint64_t ns)
 {
@@ -29,7 +23,7 @@ int report_locks__add(struct report_times *t, uint32_t interval, const struct pe
 					(unsigned int)t->intervals[interval].lock_field),
 		.interval = interval,
 		.thread = ended->thread != NULL ? ended->thread->number : NO_THREAD};
-	uint64_t key = mix(mix(mix(0, like.lock), interval), like.thread);
+	uint64_t key = report_mix(report_mix(report_mix(0, like.lock), interval), like.thread);
 	struct report_lock *row;
 	uint32_t *at;
 
@@ -101,9 +95,10 @@ static struct row *rows_of(const struct report_times *t, size_t *count)
 		const struct pem_pass_thread *thread =
 			pem_pass__thread(t->pass, t->locks[i].thread);
 		const struct pem_pass_process *process = thread != NULL ? thread->process : NULL;
-		uint32_t *at =
-			cli_map__at(&map, mix(mix(mix(0, t->locks[i].lock), t->locks[i].interval),
-					      process != NULL ? process->number : NO_THREAD));
+		uint32_t *at = cli_map__at(
+			&map, report_mix(report_mix(report_mix(0, t->locks[i].lock),
+						    t->locks[i].interval),
+					 process != NULL ? process->number : NO_THREAD));
 
 		if (at == NULL)
 			break;

@@ -111,6 +111,13 @@ struct report_times {
 	struct cli_map blocked_at; /* key: thread and interval */
 };
 
+/* One more word into a hash, which is 0 at first. */
+static inline uint64_t report_mix(uint64_t hash, uint64_t word)
+{
+	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
+	return hash ^ hash >> 29;
+}
+
 /* Which interval the thread was blocked in for longest; NULL: it was never blocked. */
 static inline const struct report_blocked *
 report_times__longest(const struct report_times *times, const struct report_thread_time *thread)

@@ -47,17 +47,12 @@ static uint64_t lock_of(const struct pem_interval *interval)
 		       : 0;
 }
 
-static uint64_t mix(uint64_t hash, uint64_t word)
-{
-	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
-	return hash ^ hash >> 29;
-}
-
 static struct report_wait *row_of(struct report_times *t, const struct report_wait *like)
 {
-	uint64_t key = mix(mix(0, like->thread), like->interval);
-	uint32_t *at =
-		cli_map__at(&t->wait_at, mix(mix(mix(key, like->waker), like->file), like->lock));
+	uint64_t key = report_mix(report_mix(0, like->thread), like->interval);
+	uint32_t *at = cli_map__at(
+		&t->wait_at,
+		report_mix(report_mix(report_mix(key, like->waker), like->file), like->lock));
 
 	if (at == NULL)
 		return NULL;

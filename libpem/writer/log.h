@@ -89,9 +89,6 @@ bool pem_session__is_logging(const struct pem_session *session);
 
 /* --- names.c --- */
 
-/* Read a process's name from /proc. If there is none, the name is "?" and the result is false. */
-bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES]);
-
 /* Write the names of all processes to the trace, once. log may be NULL. */
 void pem_log__name_processes(struct pem_log *log);
 

@@ -18,29 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Read the name in a file 'comm' of /proc. */
-static bool read_name(const char *path, char name[PEM_NAME_BYTES])
-{
-	FILE *file = fopen(path, "re");
-	bool found = file && fgets(name, PEM_NAME_BYTES, file);
-
-	if (file)
-		fclose(file);
-	if (!found)
-		strcpy(name, "?");
-	name[strcspn(name, "\n")] = 0;
-	pem_printable(name);
-	return found;
-}
-
-bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES])
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	return read_name(path, name);
-}
-
 static void add_threads(struct pem_trace_writer *w, uint32_t pid)
 {
 	char path[64], name[PEM_NAME_BYTES];
@@ -53,7 +30,7 @@ static void add_threads(struct pem_trace_writer *w, uint32_t pid)
 	while (tasks && (entry = readdir(tasks))) {
 		tid = (uint32_t)strtoul(entry->d_name, NULL, 10);
 		snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", pid, tid);
-		if (tid && read_name(path, name))
+		if (tid && pem_read_name(path, name))
 			fprintf(w->names, "%u/%u\t%s\n", pid, tid, name);
 	}
 	if (tasks)

@@ -30,6 +30,16 @@ int main(void)
 """
 
 
+def mutex():
+    """A program of two threads that hold one mutex in turn, 10 times."""
+    need("gcc")
+    program = os.path.join(tmp(), "mutex")
+    with open(program + ".c", "w", encoding="ascii") as out:
+        out.write(MUTEX)
+    equal(run(["gcc", "-O1", "-pthread", "-o", program, program + ".c"])[0], 0, "gcc")
+    return program
+
+
 def recorded(events, *command):
     trace = os.path.join(tmp(), "trace")
     rc, _, err = run([PEM, "record", "-q", "-e", events, "-o", trace, "--", *command])
@@ -64,12 +74,7 @@ def a_writer_waits_for_its_reader():
 @test
 def waits_and_holds_by_lock():
     "--by lock has for each mutex how often and how long it was waited for and held, without events of the kernel"
-    need("gcc")
-    program = os.path.join(tmp(), "mutex")
-    with open(program + ".c", "w", encoding="ascii") as out:
-        out.write(MUTEX)
-    equal(run(["gcc", "-O1", "-pthread", "-o", program, program + ".c"])[0], 0, "gcc")
-    trace = recorded("APP::Lock", program)
+    trace = recorded("APP::Lock", mutex())
     locks = report(trace)["locks"]
     held = max(locks, key=lambda row: row["count"] if "Mutex" in row["interval"] and "Wait" not in row["interval"] else 0)
     equal((held["count"], held["threads"]), (10, 2), "times that the mutex was held, and by how many threads: %r" % locks)
@@ -86,12 +91,7 @@ def waits_and_holds_by_lock():
 @test
 def a_thread_waits_for_a_lock():
     "two threads that share a mutex waited for each other, in the wait for that mutex"
-    need("gcc")
-    program = os.path.join(tmp(), "mutex")
-    with open(program + ".c", "w", encoding="ascii") as out:
-        out.write(MUTEX)
-    equal(run(["gcc", "-O1", "-pthread", "-o", program, program + ".c"])[0], 0, "gcc")
-    found = report(recorded(KERNEL + ",APP::Lock", program))
+    found = report(recorded(KERNEL + ",APP::Lock", mutex()))
     waits = [w for w in found["waits"] if w.get("interval", "").startswith("APP::Lock::MutexWait")]
     equal(len({w["lock"] for w in waits}), 1, "locks (%s)" % found["waits"])
     wakers = {w["waker_tid"] for w in waits if "waker_tid" in w}

@@ -14,7 +14,8 @@ DYGRAPHS := $(wildcard $(DYGRAPHS_DIR)/dygraph.min.js $(DYGRAPHS_DIR)/dygraph.mi
 ifeq ($(words $(DYGRAPHS)),3)
 ALL += $(B)/lib/pem/export-html.so
 $(B)/lib/pem/export-html.so: $(B)/obj/gen/viz-export/page.o \
-  $(call objects,$(wildcard viz-export/html*.c) viz-export/output.c viz-export/output_signals.c)
+  $(call objects,$(wildcard viz-export/html*.c) viz-export/output.c viz-export/output_signals.c \
+    shared/model_words.c)
 else
 $(info html: left out, needs dygraphs in $(DYGRAPHS_DIR) (package libjs-dygraphs))
 endif

@@ -179,8 +179,8 @@ struct pem_session_options {
 	void *log_arg;
 	/*
 	 * 1: statistics of the kernel's events are kept by process where a source can (BPF), so
-	 * that pem_statistics__each() tells who raised them. Each event then costs one look-up
-	 * more.
+	 * that pem_statistics__each() tells which process raised them. Each event then costs one
+	 * look-up more.
 	 */
 	int by_process;
 };

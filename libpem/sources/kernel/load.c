@@ -273,8 +273,7 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	return rc;
 }
 
-/* How many entries pem_processes has: each takes 24 bytes and its key for each CPU, 24 MB in all.
- */
+/* How many entries the map pem_processes has. Each takes 24 bytes for each CPU: 24 MB in all. */
 static uint32_t process_entries(const struct pem_source *source)
 {
 	uint32_t entries = (1u << 20) / source->common.cpu_count;

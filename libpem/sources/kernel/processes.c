@@ -14,12 +14,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 struct part {
 	uint32_t index; /* of the event */
@@ -68,29 +65,9 @@ static void add(struct pem_kprocess *sum, const struct pem_kprocess *values, uin
 	sum->sum += values->sum;
 }
 
-/* "": the process is gone, or it was not possible to ask. */
-static void read_program(uint32_t pid, char program[static PEM_NAME_BYTES])
-{
-	char path[40];
-	ssize_t bytes;
-	int fd;
-
-	memset(program, 0, PEM_NAME_BYTES);
-	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	bytes = read(fd, program, PEM_NAME_BYTES - 1);
-	close(fd);
-	if (bytes > 0 && program[bytes - 1] == '\n')
-		program[bytes - 1] = '\0';
-}
-
 static int add_part(struct pem_kernel_processes *p, uint32_t index, uint32_t pid, uint32_t cpu,
 		    const struct pem_kprocess *values)
 {
-	if (!values->count)
-		return 0;
 	if (pem_grow(&p->parts, sizeof(*p->parts), p->count + 1, &p->capacity))
 		return -ENOMEM;
 	p->parts[p->count++] =
@@ -98,8 +75,11 @@ static int add_part(struct pem_kernel_processes *p, uint32_t index, uint32_t pid
 	return 0;
 }
 
-/* Take an entry of the map. Returns 0 or -ENOMEM. *is_gone: its process is. */
-static int take_entry(struct pem_source *source, uint64_t key, bool *is_gone)
+/*
+ * Add an entry of the map as a part: a process's values of all CPUs together, those of the idle
+ * task by CPU. Returns 0 or -ENOMEM.
+ */
+static int add_entry(const struct pem_source *source, uint64_t key)
 {
 	uint32_t index = (uint32_t)(key >> 32) & (PEM_KRING_EVENTS_MAX - 1), pid = (uint32_t)key;
 	struct pem_kernel_processes *p = source->processes;
@@ -108,17 +88,13 @@ static int take_entry(struct pem_source *source, uint64_t key, bool *is_gone)
 	uint32_t cpu;
 	int rc = 0;
 
-	*is_gone = pid && kill((pid_t)pid, 0) && errno == ESRCH;
 	for (cpu = 0; !rc && cpu < source->common.cpu_count; cpu++) {
-		add(&sum, &p->of_cpus[cpu], tag);
-		if (!pid && p->of_cpus[cpu].tag == tag)
+		if (pid)
+			add(&sum, &p->of_cpus[cpu], tag);
+		else
 			rc = add_part(p, index, 0, cpu, &p->of_cpus[cpu]);
 	}
-	if (*is_gone)
-		add(&p->ended[index], &sum, tag);
-	else if (pid)
-		rc = add_part(p, index, pid, PEM_NO_CPU, &sum);
-	return rc;
+	return pid ? add_part(p, index, pid, PEM_NO_CPU, &sum) : rc;
 }
 
 static int by_pid(const void *a, const void *b)
@@ -132,34 +108,44 @@ static int by_index(const void *a, const void *b)
 {
 	const struct part *x = a, *y = b;
 
-	return x->index != y->index ? (x->index > y->index) - (x->index < y->index) : by_pid(a, b);
+	return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Look each process's name up once. */
-static void name_parts(struct pem_kernel_processes *p)
+/* Name each process. Parts of one that is gone leave the map, and become part of its event's sum.
+ */
+static void name_parts(struct pem_kernel_processes *p, int map_fd)
 {
-	size_t i;
+	size_t i, kept = 0;
+	bool is_gone = false;
+	uint64_t key;
 
-	if (p->count)
-		qsort(p->parts, p->count, sizeof(*p->parts), by_pid);
 	for (i = 0; i < p->count; i++) {
-		if (i && p->parts[i].pid == p->parts[i - 1].pid)
-			memcpy(p->parts[i].program, p->parts[i - 1].program, PEM_NAME_BYTES);
-		else if (p->parts[i].pid)
-			read_program(p->parts[i].pid, p->parts[i].program);
+		struct part *part = &p->parts[i];
+
+		if (part->pid && i && part->pid == p->parts[i - 1].pid) {
+			memcpy(part->program, p->parts[i - 1].program, PEM_NAME_BYTES);
+		} else {
+			is_gone = part->pid && kill((pid_t)part->pid, 0) && errno == ESRCH;
+			if (part->pid && !is_gone)
+				pem_process_name(part->pid, part->program);
+		}
+		key = (uint64_t)part->index << 32 | part->pid;
+		if (is_gone && !bpf_map_delete_elem(map_fd, &key))
+			add(&p->ended[part->index], &part->values, part->values.tag);
+		else
+			p->parts[kept++] = *part;
 	}
-	if (p->count)
-		qsort(p->parts, p->count, sizeof(*p->parts), by_index);
+	p->count = kept;
 }
 
 static int read_map(struct pem_source *source)
 {
 	const struct bpf_map *map = bpf_object__find_map_by_name(source->object, "pem_processes");
 	struct pem_kernel_processes *p = source->processes;
-	uint64_t *gone = NULL, key, next;
-	size_t gone_count = 0, gone_capacity = 0, entries = 0, most = bpf_map__max_entries(map);
+	size_t entries = 0, most = bpf_map__max_entries(map);
 	int fd = bpf_map__fd(map), rc = 0;
-	bool is_gone, more;
+	uint64_t key, next;
+	bool more;
 
 	p->count = 0;
 	memset(p->handed_out, 0, sizeof(p->handed_out));
@@ -167,22 +153,33 @@ static int read_map(struct pem_source *source)
 	for (more = !bpf_map_get_next_key(fd, NULL, &next); !rc && more && entries < most;
 	     entries++) {
 		key = next;
-		if (!bpf_map_lookup_elem(fd, &key, p->of_cpus)) {
-			rc = take_entry(source, key, &is_gone);
-			if (!rc && is_gone)
-				rc = pem_grow(&gone, sizeof(*gone), gone_count + 1, &gone_capacity);
-			if (!rc && is_gone)
-				gone[gone_count++] = key;
-		}
+		if (!bpf_map_lookup_elem(fd, &key, p->of_cpus))
+			rc = add_entry(source, key);
 		more = !bpf_map_get_next_key(fd, &key, &next);
 	}
 	p->is_full = entries >= most;
-	while (gone_count)
-		bpf_map_delete_elem(fd, &gone[--gone_count]);
-	free(gone);
-	name_parts(p);
+	if (!rc && p->count) {
+		qsort(p->parts, p->count, sizeof(*p->parts), by_pid);
+		name_parts(p, fd);
+		qsort(p->parts, p->count, sizeof(*p->parts), by_index);
+	}
 	p->was_read = !rc;
 	return rc;
+}
+
+/* The first part of an event, or the end. */
+static size_t first_of(const struct pem_kernel_processes *p, uint32_t index)
+{
+	size_t low = 0, high = p->count, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (p->parts[middle].index < index)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
 }
 
 /* --- what a caller asks for --- */
@@ -270,10 +267,9 @@ int pem_source__each_process(struct pem_source *source, size_t i,
 		return rc;
 	p->handed_out[index] = true;
 	to.action = atomic_load_explicit(&demand->action, memory_order_relaxed);
-	for (k = 0; k < p->count; k++)
-		if (p->parts[k].index == index)
-			hand_on(&to, &p->parts[k].values, p->parts[k].pid, p->parts[k].cpu,
-				p->parts[k].program);
+	for (k = first_of(p, index); k < p->count && p->parts[k].index == index; k++)
+		hand_on(&to, &p->parts[k].values, p->parts[k].pid, p->parts[k].cpu,
+			p->parts[k].program);
 	hand_on_rest(source, i, &to, p->ended[index]);
 	return to.count;
 }
