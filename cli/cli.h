@@ -110,6 +110,16 @@ const char *cli_signed(int64_t value);
 const char *cli_decimal(double value); /* 1,234.5 */
 const char *cli_duration(uint64_t ns); /* 12.3 ms */
 const char *cli_bytes(uint64_t bytes); /* 12.3 MiB */
+/* Add to a sum that stays at UINT64_MAX once it would pass it. */
+static inline void cli_sum__add(uint64_t *sum, uint64_t value)
+{
+	*sum = value > UINT64_MAX - *sum ? UINT64_MAX : *sum + value;
+}
+/* Such a sum in words, with "over" before it if it passed the limit. */
+const char *cli_sum__duration(uint64_t sum_ns);
+const char *cli_sum__bytes(uint64_t sum_bytes);
+/* Its mean, or "" if it passed the limit or nothing was added. */
+const char *cli_sum__mean_duration(uint64_t sum_ns, uint64_t count);
 const char *cli_rate(uint64_t count, uint64_t ns); /* 1,234/s */
 const char *cli_percent(double share); /* share is of 1: 12.3 % */
 /* Unit decides: bytes, ns, or a count. */
@@ -171,6 +181,24 @@ uint64_t cli_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* --- JSON (json.c) --- */
 
+/*
+ * JSON that is written entry by entry, so that it needs the memory of one entry only. It looks like
+ * that of cli_json__print. Initialize out, and the rest with 0.
+ */
+struct cli_json_stream {
+	FILE *out;
+	unsigned int depth; /* of open objects and arrays */
+	bool has_member; /* the innermost one has a member */
+};
+/* Begin an object ('{') or an array ('['). key: NULL in an array and at the top. */
+void cli_json_stream__open(struct cli_json_stream *json, const char *key, char bracket);
+/* Write a member and free it. key: NULL in an array. */
+void cli_json_stream__add(struct cli_json_stream *json, const char *key, struct json_object *value);
+/* Write all members of an object into the open one, and free it. */
+void cli_json_stream__add_members(struct cli_json_stream *json, struct json_object *object);
+/* End what was begun last. bracket: '}' or ']'. */
+void cli_json_stream__close(struct cli_json_stream *json, char bracket);
+
 void cli_json__text(struct json_object *object, const char *key, const char *value);
 void cli_json__count(struct json_object *object, const char *key, uint64_t value);
 void cli_json__real(struct json_object *object, const char *key, double value);
@@ -212,6 +240,7 @@ struct cli_map {
 	struct cli_map_entry *entries;
 	size_t capacity; /* a power of two, or 0 */
 	size_t count;
+	uint64_t multiplier; /* of hash.h */
 };
 /*
  * Find the value of a key. A new key gets UINT32_MAX. The pointer is valid until the next new key.

@@ -4,44 +4,37 @@
  */
 #include "cli.h"
 #include "grow.h"
+#include "hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * The finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): each bit of the key changes each
- * bit of the result.
- */
-static uint64_t mix(uint64_t x)
+/* The key's entry, or the free entry where it belongs. The map is not empty. */
+static struct cli_map_entry *find(const struct cli_map *map, uint64_t key)
 {
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	return x ^ (x >> 31);
-}
+	size_t i = pem_hash__index(key, map->multiplier, map->capacity);
 
-static struct cli_map_entry *find(struct cli_map_entry *entries, size_t capacity, uint64_t key)
-{
-	size_t i = mix(key) & (capacity - 1);
-
-	while (entries[i].used && entries[i].key != key)
-		i = (i + 1) & (capacity - 1);
-	return &entries[i];
+	while (map->entries[i].used && map->entries[i].key != key)
+		i = (i + 1) & (map->capacity - 1);
+	return &map->entries[i];
 }
 
 static int map_grow(struct cli_map *map)
 {
-	size_t i, capacity = map->capacity != 0 ? 2 * map->capacity : 64;
-	struct cli_map_entry *entries = calloc(capacity, sizeof(*entries));
+	struct cli_map larger = {.capacity = map->capacity != 0 ? 2 * map->capacity : 64,
+				 .count = map->count};
+	size_t i;
 
-	if (entries == NULL)
+	larger.multiplier = map->capacity != 0 ? map->multiplier : pem_hash__multiplier();
+	larger.entries = calloc(larger.capacity, sizeof(*larger.entries));
+	if (larger.entries == NULL)
 		return -ENOMEM;
 	for (i = 0; i < map->capacity; i++)
 		if (map->entries[i].used)
-			*find(entries, capacity, map->entries[i].key) = map->entries[i];
+			*find(&larger, map->entries[i].key) = map->entries[i];
 	free(map->entries);
-	map->entries = entries;
-	map->capacity = capacity;
+	*map = larger;
 	return 0;
 }
 
@@ -50,14 +43,14 @@ uint32_t *cli_map__at(struct cli_map *map, uint64_t key)
 	struct cli_map_entry *entry = NULL;
 
 	if (map->capacity != 0)
-		entry = find(map->entries, map->capacity, key);
+		entry = find(map, key);
 	if (entry != NULL && entry->used)
 		return &entry->value;
 	/* The map is at most two thirds full, so that a search is short and ends. */
 	if (3 * (map->count + 1) > 2 * map->capacity) {
 		if (map_grow(map) < 0)
 			return NULL;
-		entry = find(map->entries, map->capacity, key);
+		entry = find(map, key);
 	}
 	entry->used = 1;
 	entry->key = key;
@@ -68,8 +61,7 @@ uint32_t *cli_map__at(struct cli_map *map, uint64_t key)
 
 uint32_t cli_map__value(const struct cli_map *map, uint64_t key)
 {
-	const struct cli_map_entry *entry =
-		map->capacity != 0 ? find(map->entries, map->capacity, key) : NULL;
+	const struct cli_map_entry *entry = map->capacity != 0 ? find(map, key) : NULL;
 
 	return entry != NULL && entry->used ? entry->value : UINT32_MAX;
 }

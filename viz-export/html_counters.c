@@ -7,6 +7,7 @@
  * Of further counters the records still count, but their growth does not.
  */
 #include "html_data.h"
+#include "hash.h"
 
 #include <errno.h>
 #include <math.h>
@@ -26,12 +27,17 @@ struct counter {
 
 struct pem_html_counters {
 	uint32_t count;
+	uint64_t multiplier; /* of hash.h */
 	struct counter entry[ENTRIES];
 };
 
 struct pem_html_counters *pem_html_counters__new(void)
 {
-	return calloc(1, sizeof(struct pem_html_counters));
+	struct pem_html_counters *counters = calloc(1, sizeof(*counters));
+
+	if (counters)
+		counters->multiplier = pem_hash__multiplier();
+	return counters;
 }
 
 void pem_html_counters__free(struct pem_html_counters *counters)
@@ -42,14 +48,12 @@ void pem_html_counters__free(struct pem_html_counters *counters)
 /* Find the record's counter, or take a free entry. NULL: there are too many. */
 static struct counter *find(struct pem_html_counters *counters, const struct pem_record *record)
 {
-	uint64_t hash = record->event->id;
+	uint64_t multiplier = counters->multiplier, key;
 	uint32_t i;
 
-	hash = hash * 31 + record->pid;
-	hash = hash * 31 + record->tid;
-	hash = hash * 31 + record->cpu;
-	hash = hash * 31 + record->stream;
-	i = (uint32_t)(hash * 0x9e3779b97f4a7c15ull >> 40) % ENTRIES;
+	key = pem_hash__join(0, multiplier, (uint64_t)record->event->id << 32 | record->stream);
+	key = pem_hash__join(key, multiplier, (uint64_t)record->pid << 32 | record->tid);
+	i = (uint32_t)pem_hash__index(key ^ record->cpu, multiplier, ENTRIES);
 	for (;; i = (i + 1) % ENTRIES) {
 		struct counter *counter = &counters->entry[i];
 

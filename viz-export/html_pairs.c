@@ -2,6 +2,7 @@
 /* html_pairs.c - a hash table of events and processes (contract: html_pairs.h) */
 #include "html_data.h"
 #include "html_pairs.h"
+#include "hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct pem_html_pairs *pem_html_pairs__new(void)
 	if (!pairs)
 		return NULL;
 	pairs->capacity = 1024;
+	pairs->multiplier = pem_hash__multiplier();
 	pairs->entry = calloc(pairs->capacity, sizeof(*pairs->entry));
 	if (!pairs->entry) {
 		free(pairs);
@@ -34,32 +36,34 @@ void pem_html_pairs__free(struct pem_html_pairs *pairs)
 }
 
 /* Find the pair's entry, or the free entry where it belongs. */
-static struct pem_html_pair *probe(struct pem_html_pair *entry, uint32_t capacity,
+static struct pem_html_pair *probe(const struct pem_html_pairs *pairs,
 				   const struct pem_event *event, uint32_t pid)
 {
-	uint64_t hash = ((uint64_t)event->id << 32 | pid) * 0x9e3779b97f4a7c15ull;
-	uint32_t i = (uint32_t)(hash >> 32) & (capacity - 1);
+	uint32_t i = (uint32_t)pem_hash__index((uint64_t)event->id << 32 | pid, pairs->multiplier,
+					       pairs->capacity);
+	struct pem_html_pair *entry = pairs->entry;
 
 	while (entry[i].event && (entry[i].event != event || entry[i].pid != pid))
-		i = (i + 1) & (capacity - 1);
+		i = (i + 1) & (pairs->capacity - 1);
 	return &entry[i];
 }
 
 static int pairs_grow(struct pem_html_pairs *pairs)
 {
-	uint32_t capacity = pairs->capacity * 2, i;
-	struct pem_html_pair *entry = calloc(capacity, sizeof(*entry));
+	struct pem_html_pairs larger = {.count = pairs->count,
+					.capacity = pairs->capacity * 2,
+					.multiplier = pairs->multiplier};
+	uint32_t i;
 
-	if (!entry)
+	larger.entry = calloc(larger.capacity, sizeof(*larger.entry));
+	if (!larger.entry)
 		return -ENOMEM;
 	for (i = 0; i < pairs->capacity; i++)
 		if (pairs->entry[i].event)
-			*probe(entry, capacity, pairs->entry[i].event, pairs->entry[i].pid) =
+			*probe(&larger, pairs->entry[i].event, pairs->entry[i].pid) =
 				pairs->entry[i];
 	free(pairs->entry);
-	pairs->entry = entry;
-	pairs->capacity = capacity;
-	pairs->last = NULL;
+	*pairs = larger;
 	return 0;
 }
 
@@ -78,10 +82,10 @@ int pem_html_pairs__count(struct pem_html_pairs *pairs, const struct pem_record 
 		if (err)
 			return err;
 	}
-	pair = probe(pairs->entry, pairs->capacity, record->event, pid);
+	pair = probe(pairs, record->event, pid);
 	if (!pair->event && pairs->count >= PAIRS_CROWDED) {
 		pid = PEM_HTML_OTHERS;
-		pair = probe(pairs->entry, pairs->capacity, record->event, pid);
+		pair = probe(pairs, record->event, pid);
 	}
 	if (!pair->event) {
 		if (pairs->count == PAIRS_MAX)
@@ -102,9 +106,9 @@ struct pem_html_pair *pem_html_pairs__find(struct pem_html_pairs *pairs,
 
 	if (pair && pair->event == record->event && pair->pid == record->pid)
 		return pair;
-	pair = probe(pairs->entry, pairs->capacity, record->event, record->pid);
+	pair = probe(pairs, record->event, record->pid);
 	if (!pair->event)
-		pair = probe(pairs->entry, pairs->capacity, record->event, PEM_HTML_OTHERS);
+		pair = probe(pairs, record->event, PEM_HTML_OTHERS);
 	pairs->last = pair;
 	return pair->event ? pair : NULL;
 }

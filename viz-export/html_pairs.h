@@ -19,6 +19,7 @@ struct pem_html_pair {
 struct pem_html_pairs {
 	uint32_t count;
 	uint32_t capacity; /* a power of two */
+	uint64_t multiplier; /* of hash.h */
 	struct pem_html_pair *entry;
 	/* The pair found last, because records of one pair often follow each other. */
 	struct pem_html_pair *last;

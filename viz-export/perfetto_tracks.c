@@ -3,19 +3,18 @@
  * perfetto_tracks.c - see perfetto_tracks.h
  */
 #include "perfetto_tracks.h"
+#include "hash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static size_t find(const struct pem_tracks *tracks, const struct pem_track_key *key)
 {
-	uint64_t hash = (uint64_t)key->kind;
+	uint64_t joined = pem_hash__join(0, tracks->multiplier, (uint64_t)key->kind << 32 | key->a);
 	size_t i;
 
-	hash = (hash ^ key->a) * 0x9e3779b97f4a7c15u;
-	hash = (hash ^ hash >> 32 ^ key->b) * 0x9e3779b97f4a7c15u;
-	hash = (hash ^ hash >> 32 ^ key->c) * 0x9e3779b97f4a7c15u;
-	i = (size_t)(hash >> 32) & (tracks->size - 1);
+	joined = pem_hash__join(joined, tracks->multiplier, (uint64_t)key->b << 32 | key->c);
+	i = pem_hash__index(joined, tracks->multiplier, tracks->size);
 	while (tracks->entries[i].key.kind &&
 	       memcmp(&tracks->entries[i].key, key, sizeof(*key)) != 0)
 		i = (i + 1) & (tracks->size - 1);
@@ -31,6 +30,7 @@ static bool grow(struct pem_tracks *tracks)
 	if (!larger.entries)
 		return false;
 	larger.count = tracks->count;
+	larger.multiplier = tracks->size ? tracks->multiplier : pem_hash__multiplier();
 	for (i = 0; i < tracks->size; i++) {
 		if (tracks->entries[i].key.kind)
 			larger.entries[find(&larger, &tracks->entries[i].key)] = tracks->entries[i];

@@ -32,6 +32,7 @@ struct pem_tracks {
 	} * entries; /* open-addressed, at most half full */
 	size_t size;
 	size_t count;
+	uint64_t multiplier; /* of hash.h */
 };
 
 /* Find the uuid of a track. The first use of a track makes it and sets *is_new. 0: no memory. */

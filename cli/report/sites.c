@@ -231,7 +231,7 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 		return -ENOMEM;
 	site->count++;
 	if (e->value == VALUE_SUM && strcmp(e->event->fields[e->field].unit, "bytes") == 0)
-		site->bytes += pem_record__u64(record, (unsigned int)e->field);
+		cli_sum__add(&site->bytes, pem_record__u64(record, (unsigned int)e->field));
 	return 0;
 }
 
@@ -245,7 +245,11 @@ static int more(const void *a, const void *b)
 		return x->count < y->count ? 1 : -1;
 	if (x->object != y->object)
 		return x->object < y->object ? -1 : 1;
-	return x->offset < y->offset ? -1 : x->offset > y->offset;
+	if (x->offset != y->offset)
+		return x->offset < y->offset ? -1 : 1;
+	if (x->event != y->event)
+		return x->event < y->event ? -1 : 1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
 /*
@@ -273,9 +277,9 @@ static int locate_late(struct report_sites *s)
 			break;
 		}
 		site->count += all[i].count;
-		site->bytes += all[i].bytes;
+		cli_sum__add(&site->bytes, all[i].bytes);
 		site->live += all[i].live;
-		site->live_bytes += all[i].live_bytes;
+		cli_sum__add(&site->live_bytes, all[i].live_bytes);
 		if (site->object != NO_OBJECT)
 			s->objects[site->object].count += all[i].count;
 	}
@@ -383,7 +387,7 @@ static int add_live(void *arg, const struct pem_pass_process *process,
 	if (site == NULL)
 		return -ENOMEM;
 	site->live++;
-	site->live_bytes += block->size;
+	cli_sum__add(&site->live_bytes, block->size);
 	return 0;
 }
 

@@ -492,9 +492,41 @@ static int finish_thread(struct pem_pass *pass, struct pem_life_thread *t)
 	return rc;
 }
 
+static int by_begin(const void *a, const void *b)
+{
+	const struct pem_open *x = *(struct pem_open *const *)a;
+	const struct pem_open *y = *(struct pem_open *const *)b;
+
+	return (x->interval.number > y->interval.number) -
+	       (x->interval.number < y->interval.number);
+}
+
+/* Close all in lists by key, in the order of their begins: the lists have none among them. */
+static int finish_lists(struct pem_pass *pass)
+{
+	const struct pem_keys *lists = &pass->intervals.by_key;
+	struct pem_open **all, *open;
+	size_t i, count = 0;
+	int rc = 0;
+
+	all = calloc(pass->intervals.open_count + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	for (i = 0; i < lists->size; i++)
+		for (open = lists->entries[i].first; open; open = open->next)
+			all[count++] = open;
+	qsort(all, count, sizeof(*all), by_begin);
+	for (i = 0; !rc && i < count; i++)
+		rc = close_interval(pass, all[i],
+				    is_doubtful(pass, all[i]) ? PEM_INTERVAL_LOST
+							      : PEM_INTERVAL_OPEN,
+				    pass->now_ns);
+	free(all);
+	return rc;
+}
+
 int pem_intervals__finish(struct pem_pass *pass)
 {
-	struct pem_keys *lists = &pass->intervals.by_key;
 	size_t i;
 	int rc = 0;
 
@@ -502,14 +534,7 @@ int pem_intervals__finish(struct pem_pass *pass)
 		rc = finish_thread(pass, pass->life.threads[i]);
 	for (i = 0; !rc && i < PEM_CPUS_MAX; i++)
 		rc = finish_list(pass, pass->intervals.by_cpu[i].first);
-	/* Closing the last of a list removes its entry, and another may take its place. */
-	for (i = 0; !rc && i < lists->size;) {
-		if (lists->entries[i].key)
-			rc = finish_list(pass, lists->entries[i].first);
-		else
-			i++;
-	}
-	return rc;
+	return rc ? rc : finish_lists(pass);
 }
 
 void pem_intervals__free(struct pem_pass *pass)

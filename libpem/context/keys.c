@@ -2,18 +2,18 @@
 /*
  * keys.c - a map from 64-bit keys to the heads of lists (open addressing, linear probing)
  *
- * Keys are hashed by Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4): one
- * multiplication spreads numbers and addresses that are near to each other. At most half of the
- * entries are used. A removed entry's successors move up (algorithm R there), so that searches
- * stay short and no marks are left.
+ * Keys are hashed as hash.h says. At most half of the entries are used. A removed entry's
+ * successors move up (algorithm R of Knuth, The Art of Computer Programming 3, 6.4), so that
+ * searches stay short and no marks are left.
  */
 #include "pass.h"
+#include "hash.h"
 
 #include <stdlib.h>
 
 static size_t home(const struct pem_keys *keys, uint64_t key)
 {
-	return (size_t)(key * 0x9e3779b97f4a7c15ull >> keys->shift);
+	return (size_t)(key * keys->multiplier >> keys->shift);
 }
 
 static struct pem_key_entry *entry_of(const struct pem_keys *keys, uint64_t key)
@@ -40,6 +40,7 @@ static int grow(struct pem_keys *keys)
 	struct pem_keys larger = {.size = keys->size ? keys->size * 2 : 64, .count = keys->count};
 	size_t i;
 
+	larger.multiplier = keys->size ? keys->multiplier : pem_hash__multiplier();
 	larger.shift = 64 - (unsigned)__builtin_ctzll(larger.size);
 	larger.entries = calloc(larger.size, sizeof(*larger.entries));
 	if (!larger.entries)

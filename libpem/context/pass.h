@@ -152,6 +152,7 @@ struct pem_keys {
 	size_t size; /* a power of two, or 0 */
 	size_t count;
 	unsigned shift; /* 64 - log2(size) */
+	uint64_t multiplier; /* of hash.h */
 };
 
 /* Address of the first element's pointer, or NULL: there is no such key. key is not 0. */

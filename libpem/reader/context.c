@@ -21,6 +21,7 @@
  * lost or unknown context is found again before the next switch.
  */
 #include "reader.h"
+#include "hash.h"
 #include "util.h"
 
 #include <errno.h>
@@ -37,6 +38,7 @@ struct map {
 	} * entries;
 	uint32_t size;
 	uint32_t count;
+	uint64_t multiplier; /* of hash.h */
 };
 
 struct cpu {
@@ -57,7 +59,7 @@ struct pem_context_table {
 
 static uint32_t map_index(const struct map *map, uint32_t key)
 {
-	uint32_t i = (key * 2654435769u) & (map->size - 1);
+	uint32_t i = (uint32_t)pem_hash__index(key, map->multiplier, map->size);
 
 	while (map->entries[i].key && map->entries[i].key != key)
 		i = (i + 1) & (map->size - 1);
@@ -83,6 +85,7 @@ static int map_set(struct map *map, uint32_t key, uint32_t value)
 	if (!key)
 		return 0;
 	if (map->count * 2 >= map->size) {
+		larger.multiplier = map->size ? map->multiplier : pem_hash__multiplier();
 		larger.entries = calloc(larger.size, sizeof(*larger.entries));
 		if (!larger.entries)
 			return -ENOMEM;

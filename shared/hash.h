@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * hash.h - hash tables whose keys come from a trace
+ *
+ * Who writes a trace chooses its numbers. If the hash function were known, they could be chosen so
+ * that all have one hash, and a look-up would walk through all of them. So each table draws a
+ * multiplier when it is made: multiply-shift hashing (Dietzfelbinger, Hagerup, Katajainen,
+ * Penttonen, A Reliable Randomized Algorithm for the Closest-Pair Problem, 1997). Two different
+ * keys share one of n entries with a probability of at most 2/n. Nothing that a user sees may
+ * depend on the order of a table.
+ */
+#ifndef PEM_SHARED_HASH_H
+#define PEM_SHARED_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/random.h>
+#include <time.h>
+
+/* A random odd number for one table. */
+static inline uint64_t pem_hash__multiplier(void)
+{
+	struct timespec now;
+	uint64_t random;
+
+	if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
+		/* So early after the machine's start, or in a sandbox, a guess must do. */
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		random = ((uint64_t)now.tv_nsec << 32 ^ (uint64_t)now.tv_sec ^
+			  (uint64_t)(uintptr_t)&now) *
+			 0x9e3779b97f4a7c15ull;
+	}
+	return random | 1;
+}
+
+/* Index of a key in a table. entries: a power of two, at least 2. */
+static inline size_t pem_hash__index(uint64_t key, uint64_t multiplier, size_t entries)
+{
+	return (size_t)(key * multiplier >> (__builtin_clzll(entries) + 1));
+}
+
+/* Join one more number to a key, which is 0 at first. */
+static inline uint64_t pem_hash__join(uint64_t key, uint64_t multiplier, uint64_t number)
+{
+	key = (key ^ number) * multiplier;
+	return key ^ key >> 32;
+}
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * shared_hash.c - keys that were chosen to share an entry of a table do not
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "shared/hash.h"
+
+#define KEYS 1024u
+#define ENTRIES 2048u
+
+/* How many of the keys share the entry that most share. */
+static unsigned most_in_an_entry(const uint64_t *keys, uint64_t multiplier)
+{
+	unsigned counts[ENTRIES] = {0}, most = 0, i;
+
+	for (i = 0; i < KEYS; i++) {
+		size_t at = pem_hash__index(keys[i], multiplier, ENTRIES);
+
+		assert_true(at < ENTRIES);
+		counts[at]++;
+		most = counts[at] > most ? counts[at] : most;
+	}
+	return most;
+}
+
+/*
+ * The least of four tables: one may be unlucky with a probability of 1 in 1,000, all four in 10^12.
+ */
+static unsigned most_in_a_table(const uint64_t *keys)
+{
+	unsigned least = KEYS, most, i;
+
+	for (i = 0; i < 4; i++) {
+		most = most_in_an_entry(keys, pem_hash__multiplier());
+		least = most < least ? most : least;
+	}
+	return least;
+}
+
+static void keys_that_differ_in_high_bits_are_spread(void **state)
+{
+	uint64_t keys[KEYS];
+	unsigned shift, i;
+
+	(void)state;
+	for (shift = 0; shift <= 54; shift++) {
+		for (i = 0; i < KEYS; i++)
+			keys[i] = (uint64_t)i << shift;
+		assert_true(most_in_a_table(keys) <= 64);
+	}
+}
+
+static void keys_that_a_known_multiplier_puts_together_are_spread(void **state)
+{
+	uint64_t known = pem_hash__multiplier(), inverse = known, keys[KEYS];
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 5; i++) /* Newton's iteration: each step doubles the bits that are right */
+		inverse *= 2 - known * inverse;
+	for (i = 0; i < KEYS; i++)
+		keys[i] = inverse * i;
+	assert_int_equal(most_in_an_entry(keys, known), KEYS);
+	assert_true(most_in_a_table(keys) <= 64);
+}
+
+static void joined_numbers_depend_on_their_order(void **state)
+{
+	uint64_t multiplier = pem_hash__multiplier(), a, b;
+
+	(void)state;
+	a = pem_hash__join(pem_hash__join(0, multiplier, 1), multiplier, 2);
+	b = pem_hash__join(pem_hash__join(0, multiplier, 2), multiplier, 1);
+	assert_int_not_equal(a, b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(keys_that_differ_in_high_bits_are_spread),
+		cmocka_unit_test(keys_that_a_known_multiplier_puts_together_are_spread),
+		cmocka_unit_test(joined_numbers_depend_on_their_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
