@@ -42,17 +42,30 @@ void cli_json__flag(struct json_object *object, const char *key, bool value)
 	json_object_object_add(object, key, json_object_new_boolean(value));
 }
 
+#define INDENT 2 /* as json-c */
+
+static void put_line(unsigned int depth, FILE *out)
+{
+	fprintf(out, "\n%*s", (int)(depth * INDENT), "");
+}
+
 /*
- * Write JSON with escapes for DEL and for characters beyond ASCII. They occur only in strings,
- * where an escape has the same meaning. A terminal must not interpret DEL, U+0080 to U+009F, U+2028
- * to U+202E, U+2066 to U+2069.
+ * Write JSON, indented to a depth, with escapes for DEL and for characters beyond ASCII. They occur
+ * only in strings, where an escape has the same meaning. A terminal must not interpret DEL, U+0080
+ * to U+009F, U+2028 to U+202E, U+2066 to U+2069.
  */
-static void put_escaped(const char *json, FILE *out)
+static void put_escaped(const char *json, unsigned int depth, FILE *out)
 {
 	const unsigned char *p = (const unsigned char *)json;
 	unsigned int n, i, c;
 
 	for (; *p != '\0'; p += n) {
+		if (*p == '\n') {
+			/* Strings have escapes for it, so it ends a line of the text. */
+			n = 1;
+			put_line(depth, out);
+			continue;
+		}
 		n = pem_utf8_bytes(p, PEM_UTF8_BYTES_MAX);
 		n += n == 0;
 		c = n == 1   ? p[0]
@@ -72,9 +85,56 @@ void cli_json__print(struct json_object *object, FILE *out, bool one_line)
 	int flags = JSON_C_TO_STRING_NOSLASHESCAPE;
 
 	flags |= one_line ? JSON_C_TO_STRING_PLAIN : JSON_C_TO_STRING_PRETTY;
-	put_escaped(json_object_to_json_string_ext(object, flags), out);
+	put_escaped(json_object_to_json_string_ext(object, flags), 0, out);
 	fputc('\n', out);
 	json_object_put(object);
+}
+
+/* Begin the line of a member. */
+static void begin_member(struct cli_json_stream *json, const char *key)
+{
+	if (json->has_member)
+		putc(',', json->out);
+	if (json->depth != 0)
+		put_line(json->depth, json->out);
+	if (key != NULL)
+		fprintf(json->out, "\"%s\":", key);
+	json->has_member = true;
+}
+
+void cli_json_stream__open(struct cli_json_stream *json, const char *key, char bracket)
+{
+	begin_member(json, key);
+	putc(bracket, json->out);
+	json->depth++;
+	json->has_member = false;
+}
+
+void cli_json_stream__add(struct cli_json_stream *json, const char *key, struct json_object *value)
+{
+	begin_member(json, key);
+	put_escaped(json_object_to_json_string_ext(value, JSON_C_TO_STRING_NOSLASHESCAPE |
+								  JSON_C_TO_STRING_PRETTY),
+		    json->depth, json->out);
+	json_object_put(value);
+}
+
+void cli_json_stream__add_members(struct cli_json_stream *json, struct json_object *object)
+{
+	json_object_object_foreach(object, key, value)
+		cli_json_stream__add(json, key, json_object_get(value));
+	json_object_put(object);
+}
+
+void cli_json_stream__close(struct cli_json_stream *json, char bracket)
+{
+	json->depth--;
+	if (json->has_member)
+		put_line(json->depth, json->out);
+	putc(bracket, json->out);
+	if (json->depth == 0)
+		putc('\n', json->out);
+	json->has_member = true;
 }
 
 int cli_finish_output(int status)

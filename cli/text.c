@@ -270,6 +270,25 @@ const char *cli_bytes(uint64_t bytes)
 	return cli_format("%.*f %s", i == 0 || value >= 100 ? 0 : 1, value, units[i]);
 }
 
+const char *cli_sum__duration(uint64_t sum_ns)
+{
+	const char *words = cli_duration(sum_ns);
+
+	return sum_ns == UINT64_MAX ? cli_format("over %s", words) : words;
+}
+
+const char *cli_sum__bytes(uint64_t sum_bytes)
+{
+	const char *words = cli_bytes(sum_bytes);
+
+	return sum_bytes == UINT64_MAX ? cli_format("over %s", words) : words;
+}
+
+const char *cli_sum__mean_duration(uint64_t sum_ns, uint64_t count)
+{
+	return count != 0 && sum_ns != UINT64_MAX ? cli_duration(sum_ns / count) : "";
+}
+
 const char *cli_rate(uint64_t count, uint64_t ns)
 {
 	double rate = ns != 0 ? (double)count * 1e9 / (double)ns : 0;

@@ -48,7 +48,7 @@ static void add_result(struct report_times *t, struct report_call *row,
 	if (result < 0 && result >= -ERRNO_MOST)
 		row->errors++;
 	else if (result > 0 && t->intervals[row->interval].moves_bytes)
-		row->bytes += (uint64_t)result;
+		cli_sum__add(&row->bytes, (uint64_t)result);
 }
 
 int report_calls__add(struct report_times *t, uint32_t interval, const struct pem_ended *ended,
@@ -77,7 +77,7 @@ int report_calls__add(struct report_times *t, uint32_t interval, const struct pe
 		return 0;
 	}
 	row->count++;
-	row->total_ns += ns;
+	cli_sum__add(&row->total_ns, ns);
 	if (ns > row->most_ns)
 		row->most_ns = ns;
 	add_result(t, row, record);
@@ -146,10 +146,12 @@ static struct report_call *sum(const struct report_times *t, enum report_key fir
 			*row = *call;
 		}
 		row->count = before.count + call->count;
-		row->total_ns = before.total_ns + call->total_ns;
+		row->total_ns = before.total_ns;
+		cli_sum__add(&row->total_ns, call->total_ns);
 		row->errors = before.errors + call->errors;
 		row->unknown = before.unknown + call->unknown;
-		row->bytes = before.bytes + call->bytes;
+		row->bytes = before.bytes;
+		cli_sum__add(&row->bytes, call->bytes);
 		row->most_ns = call->most_ns > before.most_ns ? call->most_ns : before.most_ns;
 	}
 	if (rows != NULL)
@@ -181,10 +183,10 @@ static void count_cells(struct cli_table *table, const struct report_call *row)
 	cli_table__cell(table, cli_count(row->count));
 	cli_table__cell(table, row->errors != 0 ? cli_count(row->errors) : "");
 	cli_table__cell(table, row->unknown != 0 ? cli_count(row->unknown) : "");
-	cli_table__cell(table, ended ? cli_duration(row->total_ns) : "");
-	cli_table__cell(table, ended ? cli_duration(row->total_ns / row->count) : "");
+	cli_table__cell(table, ended ? cli_sum__duration(row->total_ns) : "");
+	cli_table__cell(table, cli_sum__mean_duration(row->total_ns, row->count));
 	cli_table__cell(table, ended ? cli_duration(row->most_ns) : "");
-	cli_table__cell(table, row->bytes != 0 ? cli_bytes(row->bytes) : "");
+	cli_table__cell(table, row->bytes != 0 ? cli_sum__bytes(row->bytes) : "");
 }
 
 static void count_columns(struct cli_table *table)
@@ -412,22 +414,23 @@ static void key_json(struct json_object *entry, const struct report_times *t,
 	}
 }
 
-void report_calls__json(const struct report *r, struct json_object *object)
+void report_calls__json(const struct report *r, struct cli_json_stream *json)
 {
 	enum report_key first = r->has_pair ? r->pair[0] : KEY_SYSCALL;
 	enum report_key second = r->has_pair ? r->pair[1] : KEY_FILE;
-	struct json_object *array = json_object_new_array(), *entry;
+	struct json_object *entry;
 	const struct report_times *t = r->times;
 	struct report_call *rows;
 	size_t i, count;
 
 	rows = sum(t, first, second, &count);
+	cli_json_stream__open(json, "system_calls", '[');
 	for (i = 0; rows != NULL && i < count; i++) {
 		entry = entry_json(&rows[i]);
 		key_json(entry, t, &rows[i], first);
 		key_json(entry, t, &rows[i], second);
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
-	json_object_object_add(object, "system_calls", array);
+	cli_json_stream__close(json, ']');
 	free(rows);
 }

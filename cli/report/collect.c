@@ -75,7 +75,8 @@ static int prepare_events(struct report *report, struct counting *c)
 	size_t i, count = pem_model__count(model);
 
 	report->events = calloc(count + 1, sizeof(*report->events));
-	if (report->events == NULL)
+	report->occurred = calloc(count + 1, sizeof(*report->occurred));
+	if (report->events == NULL || report->occurred == NULL)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
 		struct report_event *e = &report->events[i];
@@ -279,7 +280,8 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	if (find_event(c, record->event, &event) < 0)
 		return -ENOMEM;
 	e = &report->events[event];
-	e->count++;
+	if (e->count++ == 0)
+		report->occurred[report->occurred_count++] = event;
 	report->layer_count[e->layer]++;
 	report->read++;
 	if (report->duration_ns < record->time_ns)
@@ -475,8 +477,9 @@ int report__collect(struct report *report, const char *directory)
 		rc = report_times__finish(report->times);
 	if (rc == 0 && report->sites != NULL)
 		rc = report_sites__finish(report->sites, report);
+	if (rc == 0)
+		rc = report_open__finish(c.open, report, report->duration_ns);
 	if (rc == 0) {
-		report_open__finish(c.open, report, report->duration_ns);
 		sum_counters(report);
 		name_processes(report);
 		weigh(report);
@@ -511,6 +514,7 @@ void report__free(struct report *report)
 		free(report->phases[i].counts);
 	}
 	free(report->phases);
+	free(report->occurred);
 	report_page_samples__free(report->samples);
 	report_sites__free(report->sites);
 	report_times__free(report->times);

@@ -191,13 +191,12 @@ void report_detail__print(const struct report *r)
 			print_reduced(r, &info->reduced[i]);
 }
 
-struct json_object *report_detail__json(const struct report *r)
+void report_detail__json(const struct report *r, struct cli_json_stream *json)
 {
-	struct json_object *object = json_object_new_object();
-	struct json_object *steps = json_object_new_array();
-	struct json_object *reduced = json_object_new_array();
 	size_t i;
 
+	cli_json_stream__open(json, "detail", '{');
+	cli_json_stream__open(json, "steps", '[');
 	for (i = 0; i < r->step_count; i++) {
 		const struct report_step *step = &r->steps[i];
 		struct json_object *entry = json_object_new_object();
@@ -208,8 +207,10 @@ struct json_object *report_detail__json(const struct report *r)
 		cli_json__text(entry, "to", word(step->to));
 		cli_json__real(entry, "overhead_percent", step->overhead);
 		cli_json__real(entry, "budget_percent", step->budget);
-		json_object_array_add(steps, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
+	cli_json_stream__close(json, ']');
+	cli_json_stream__open(json, "reduced", '[');
 	for (i = 0; i < r->info->reduced_count; i++) {
 		const struct pem_trace_reduced *e = &r->info->reduced[i];
 		struct json_object *entry = json_object_new_object();
@@ -217,9 +218,8 @@ struct json_object *report_detail__json(const struct report *r)
 		cli_json__text(entry, "event", e->event);
 		cli_json__text(entry, "detail", word(e->detail));
 		cli_json__count(entry, "counted", e->counted);
-		json_object_array_add(reduced, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
-	json_object_object_add(object, "steps", steps);
-	json_object_object_add(object, "reduced", reduced);
-	return object;
+	cli_json_stream__close(json, ']');
+	cli_json_stream__close(json, '}');
 }

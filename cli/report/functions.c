@@ -82,9 +82,9 @@ static void join(struct functions *f)
 	for (i = 0; i < f->count; i++) {
 		if (n != 0 && by_identity(&f->rows[n - 1], &f->rows[i]) == 0) {
 			f->rows[n - 1].count += f->rows[i].count;
-			f->rows[n - 1].bytes += f->rows[i].bytes;
+			cli_sum__add(&f->rows[n - 1].bytes, f->rows[i].bytes);
 			f->rows[n - 1].live += f->rows[i].live;
-			f->rows[n - 1].live_bytes += f->rows[i].live_bytes;
+			cli_sum__add(&f->rows[n - 1].live_bytes, f->rows[i].live_bytes);
 		} else {
 			f->rows[n++] = f->rows[i];
 		}
@@ -170,8 +170,8 @@ void report_functions__print(const struct report *r)
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_count(row->count));
 		cli_table__cell(table, cli_format("%.1f %%", share));
-		cli_table__cell(table, row->bytes != 0 ? cli_bytes(row->bytes) : "");
-		cli_table__cell(table, row->live != 0 ? cli_bytes(row->live_bytes) : "");
+		cli_table__cell(table, row->bytes != 0 ? cli_sum__bytes(row->bytes) : "");
+		cli_table__cell(table, row->live != 0 ? cli_sum__bytes(row->live_bytes) : "");
 		cli_table__cell(table, cli_event_name(r->events[row->event].event));
 		cli_table__cell(table, object_words(row));
 		cli_table__cell(table, name_words(row));
@@ -193,14 +193,15 @@ void report_functions__print(const struct report *r)
 	free_functions(&f);
 }
 
-struct json_object *report_functions__json(const struct report *r)
+void report_functions__json(const struct report *r, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array(), *entry;
+	struct json_object *entry;
 	struct functions f = {0};
 	size_t i;
 
 	if (!collect(&f, r))
 		f.count = 0;
+	cli_json_stream__open(json, "functions", '[');
 	for (i = 0; i < f.count; i++) {
 		const struct function *row = &f.rows[i];
 
@@ -216,8 +217,8 @@ struct json_object *report_functions__json(const struct report *r)
 		cli_json__count(entry, "bytes", row->bytes);
 		cli_json__count(entry, "live", row->live);
 		cli_json__count(entry, "live_bytes", row->live_bytes);
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
 	free_functions(&f);
-	return array;
+	cli_json_stream__close(json, ']');
 }

@@ -55,11 +55,12 @@ static struct json_object *layers_json(const struct report *r)
 	return object;
 }
 
-static struct json_object *threads_json(const struct report *r, const struct report_process *p)
+static void threads_json(const struct report *r, const struct report_process *p,
+			 struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array();
 	uint32_t i, at = p->first_thread;
 
+	cli_json_stream__open(json, "threads", '[');
 	for (i = 0; i < p->threads; i++, at = r->threads[at].next) {
 		struct json_object *entry = json_object_new_object();
 
@@ -67,9 +68,9 @@ static struct json_object *threads_json(const struct report *r, const struct rep
 		cli_json__text(entry, "name", r->threads[at].name);
 		cli_json__count(entry, "count", r->threads[at].count);
 		json_object_object_add(entry, "layers", by_layer_json(r, r->threads[at].by_layer));
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
-	return array;
+	cli_json_stream__close(json, ']');
 }
 
 /* What is known of where a process comes from. */
@@ -87,11 +88,11 @@ static void origin_json(struct json_object *entry, const struct pem_pass_process
 		cli_json__count(entry, "end_ns", process->end_ns);
 }
 
-static struct json_object *processes_json(const struct report *r)
+static void processes_json(const struct report *r, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array();
 	size_t i;
 
+	cli_json_stream__open(json, "processes", '[');
 	for (i = 0; i < r->process_count; i++) {
 		const struct report_process *p = &r->processes[i];
 		struct json_object *entry = json_object_new_object();
@@ -101,17 +102,19 @@ static struct json_object *processes_json(const struct report *r)
 		origin_json(entry, report_times__process(r->times, p->pid));
 		cli_json__count(entry, "count", p->count);
 		json_object_object_add(entry, "layers", by_layer_json(r, p->by_layer));
-		json_object_object_add(entry, "threads", threads_json(r, p));
-		json_object_array_add(array, entry);
+		cli_json_stream__open(json, NULL, '{');
+		cli_json_stream__add_members(json, entry);
+		threads_json(r, p, json);
+		cli_json_stream__close(json, '}');
 	}
-	return array;
+	cli_json_stream__close(json, ']');
 }
 
-static struct json_object *phases_json(const struct report *r)
+static void phases_json(const struct report *r, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array();
 	size_t i, e;
 
+	cli_json_stream__open(json, "phases", '[');
 	for (i = 0; i < r->phase_count; i++) {
 		const struct report_phase *p = &r->phases[i];
 		struct json_object *entry, *events;
@@ -125,13 +128,14 @@ static struct json_object *phases_json(const struct report *r)
 		cli_json__count(entry, "duration_ns", p->total_ns);
 		cli_json__count(entry, "shortest_ns", p->least_ns);
 		cli_json__count(entry, "longest_ns", p->most_ns);
-		for (e = 0; e < r->event_count; e++)
+		for (e = 0; e < p->counted; e++)
 			if (p->counts[e] != 0)
-				cli_json__count(events, r->events[e].event->name, p->counts[e]);
+				cli_json__count(events, r->events[r->occurred[e]].event->name,
+						p->counts[e]);
 		json_object_object_add(entry, "events", events);
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
-	return array;
+	cli_json_stream__close(json, ']');
 }
 
 static void add_value(struct json_object *object, const struct report_event *e)
@@ -247,25 +251,26 @@ static struct json_object *info_json(const struct report *r)
 
 void report__print_json(const struct report *r)
 {
-	struct json_object *object = json_object_new_object();
+	struct cli_json_stream json = {.out = stdout};
 
-	json_object_object_add(object, "events", balance_json(&r->total));
-	json_object_object_add(object, "layers", layers_json(r));
-	json_object_object_add(object, "processes", processes_json(r));
-	json_object_object_add(object, "phases", phases_json(r));
-	json_object_object_add(object, "per_event", per_event_json(r));
-	if (r->sites != NULL)
-		json_object_object_add(object, "sites", report_sites__json(r));
-	if (r->sites != NULL)
-		json_object_object_add(object, "functions", report_functions__json(r));
-	json_object_object_add(object, "metrics", report_metrics__json(r));
-	report_times__json(r, object);
-	report_calls__json(r, object);
-	report_page_samples__json(r, object);
-	json_object_object_add(object, "cost", report_cost__json(r));
-	json_object_object_add(object, "detail", report_detail__json(r));
-	json_object_object_add(object, "predicates", predicates_json(r));
-	json_object_object_add(object, "gaps", gaps_json(r));
-	json_object_object_add(object, "info", info_json(r));
-	cli_json__print(object, stdout, false);
+	cli_json_stream__open(&json, NULL, '{');
+	cli_json_stream__add(&json, "events", balance_json(&r->total));
+	cli_json_stream__add(&json, "layers", layers_json(r));
+	processes_json(r, &json);
+	phases_json(r, &json);
+	cli_json_stream__add(&json, "per_event", per_event_json(r));
+	if (r->sites != NULL) {
+		report_sites__json(r, &json);
+		report_functions__json(r, &json);
+	}
+	cli_json_stream__add(&json, "metrics", report_metrics__json(r));
+	report_times__json(r, &json);
+	report_calls__json(r, &json);
+	report_page_samples__json(r, &json);
+	cli_json_stream__add(&json, "cost", report_cost__json(r));
+	report_detail__json(r, &json);
+	cli_json_stream__add(&json, "predicates", predicates_json(r));
+	cli_json_stream__add(&json, "gaps", gaps_json(r));
+	cli_json_stream__add(&json, "info", info_json(r));
+	cli_json_stream__close(&json, '}');
 }

@@ -43,7 +43,7 @@ int report_locks__add(struct report_times *t, uint32_t interval, const struct pe
 	}
 	row = &t->locks[*at];
 	row->count++;
-	row->total_ns += ns;
+	cli_sum__add(&row->total_ns, ns);
 	if (ns > row->most_ns)
 		row->most_ns = ns;
 	return 0;
@@ -78,7 +78,7 @@ static void add_to(struct row *row, const struct report_lock *lock)
 		row->sum.thread = lock->thread;
 	}
 	row->sum.count += lock->count;
-	row->sum.total_ns += lock->total_ns;
+	cli_sum__add(&row->sum.total_ns, lock->total_ns);
 	if (lock->most_ns > row->sum.most_ns)
 		row->sum.most_ns = lock->most_ns;
 }
@@ -143,7 +143,7 @@ void report_locks__print(const struct report *r, enum report_by by)
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_format("0x%llx", (unsigned long long)sum->lock));
 		cli_table__cell(table, cli_count(sum->count));
-		cli_table__cell(table, cli_duration(sum->total_ns));
+		cli_table__cell(table, cli_sum__duration(sum->total_ns));
 		cli_table__cell(table, cli_duration(sum->most_ns));
 		cli_table__cell(table, cli_count(rows[i].threads));
 		cli_table__cell(table, report_times__title(&t->intervals[sum->interval]));
@@ -156,13 +156,14 @@ void report_locks__print(const struct report *r, enum report_by by)
 	free(rows);
 }
 
-struct json_object *report_locks__json(const struct report *r)
+void report_locks__json(const struct report *r, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array(), *entry;
+	struct json_object *entry;
 	const struct report_times *t = r->times;
 	size_t i, count;
 	struct row *rows = rows_of(t, &count);
 
+	cli_json_stream__open(json, "locks", '[');
 	for (i = 0; rows != NULL && i < count; i++) {
 		entry = json_object_new_object();
 		if (rows[i].process != NULL)
@@ -173,8 +174,8 @@ struct json_object *report_locks__json(const struct report *r)
 		cli_json__count(entry, "count", rows[i].sum.count);
 		cli_json__count(entry, "total_ns", rows[i].sum.total_ns);
 		cli_json__count(entry, "longest_ns", rows[i].sum.most_ns);
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
 	free(rows);
-	return array;
+	cli_json_stream__close(json, ']');
 }

@@ -82,13 +82,13 @@ int report_messages__add(struct report_times *t, const struct pem_record *record
 	if (row == NULL)
 		return -ENOMEM;
 	row->count++;
-	row->total_ns += ns;
+	cli_sum__add(&row->total_ns, ns);
 	row->most_ns = ns > row->most_ns ? ns : row->most_ns;
 	row->bins[bin_of(ns)]++;
 	if (is_receive)
-		row->bytes += partner->size;
+		cli_sum__add(&row->bytes, partner->size);
 	else if (size >= 0)
-		row->bytes += pem_record__u64(record, (unsigned)size);
+		cli_sum__add(&row->bytes, pem_record__u64(record, (unsigned)size));
 	return 0;
 }
 
@@ -141,11 +141,11 @@ void report_messages__print(const struct report *r, enum report_by by)
 
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_count(row->count));
-		cli_table__cell(table, cli_duration(row->total_ns / row->count));
+		cli_table__cell(table, cli_sum__mean_duration(row->total_ns, row->count));
 		cli_table__cell(table, cli_duration(quantile(row, 0.5)));
 		cli_table__cell(table, cli_duration(quantile(row, 0.99)));
 		cli_table__cell(table, cli_duration(row->most_ns));
-		cli_table__cell(table, row->bytes != 0 ? cli_bytes(row->bytes) : "");
+		cli_table__cell(table, row->bytes != 0 ? cli_sum__bytes(row->bytes) : "");
 		cli_table__cell(table, cli_format("%s, %s", row->send->name, row->receive->name));
 	}
 	report__heading("Messages, from send to receive");
@@ -158,12 +158,13 @@ void report_messages__print(const struct report *r, enum report_by by)
 		printf("%s receives without a known send\n", cli_count(unknown.receives));
 }
 
-struct json_object *report_messages__json(const struct report *r)
+void report_messages__json(const struct report *r, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array(), *entry;
+	struct json_object *entry;
 	const struct report_times *t = r->times;
 	size_t i;
 
+	cli_json_stream__open(json, "messages", '[');
 	for (i = 0; i < t->message_count; i++) {
 		const struct report_message *row = &t->messages[i];
 
@@ -176,7 +177,7 @@ struct json_object *report_messages__json(const struct report *r)
 		cli_json__count(entry, "p99_ns", quantile(row, 0.99));
 		cli_json__count(entry, "longest_ns", row->most_ns);
 		cli_json__count(entry, "bytes", row->bytes);
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
-	return array;
+	cli_json_stream__close(json, ']');
 }

@@ -345,12 +345,12 @@ void report_page_samples__print(const struct report *r)
 		print_regions(r, r->samples);
 }
 
-static struct json_object *counters_json(const struct report_page_samples *samples)
+static void counters_json(const struct report_page_samples *samples, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array();
 	unsigned int n = counters_of(samples), i;
 	size_t k;
 
+	cli_json_stream__open(json, "counters", '[');
 	for (k = 0; k < samples->counted_count; k++) {
 		const struct counted *c = &samples->counted[k];
 		struct json_object *entry = json_object_new_object();
@@ -363,19 +363,19 @@ static struct json_object *counters_json(const struct report_page_samples *sampl
 				cli_json__real(means, counter_name(samples, i),
 					       (double)c->sum[i] / (double)c->of[i]);
 		json_object_object_add(entry, "means", means);
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
-	return array;
+	cli_json_stream__close(json, ']');
 }
 
-static struct json_object *regions_json(struct report_page_samples *samples)
+static void regions_json(struct report_page_samples *samples, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array();
 	size_t i;
 
 	if (samples->region_count != 0)
 		qsort_r(samples->regions, samples->region_count, sizeof(*samples->regions), by_use,
 			samples);
+	cli_json_stream__open(json, "memory", '[');
 	for (i = 0; i < samples->region_count; i++) {
 		const struct region *region = &samples->regions[i];
 		struct json_object *entry = json_object_new_object();
@@ -386,13 +386,13 @@ static struct json_object *regions_json(struct report_page_samples *samples)
 		cli_json__count(entry, "pages", region->pages);
 		cli_json__count(entry, "passes", passes_of(samples, region));
 		cli_json__count(entry, "used", region->used);
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
-	return array;
+	cli_json_stream__close(json, ']');
 }
 
-void report_page_samples__json(const struct report *r, struct json_object *object)
+void report_page_samples__json(const struct report *r, struct cli_json_stream *json)
 {
-	json_object_object_add(object, "counters", counters_json(r->samples));
-	json_object_object_add(object, "memory", regions_json(r->samples));
+	counters_json(r->samples, json);
+	regions_json(r->samples, json);
 }

@@ -4,6 +4,9 @@
  *
  * A begin saves how many records of each event were read. Its end takes the difference. So a phase
  * takes time only at its two ends and none at each event. intervals.h matches begins and ends.
+ *
+ * Only events that occurred are counted, in the order in which they occurred first: a trace's model
+ * may have thousands of others. Phases of names beyond COUNTS_MAX share one row.
  */
 #include "intervals.h"
 #include "report.h"
@@ -13,15 +16,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define COUNTS_MAX (8u << 20) /* of all names together: 64 MiB */
+#define NAMES_MAX 65536u
+#define OTHER_NAMES "(other names)"
+
 struct open_phase {
 	uint32_t phase; /* index in report->phases */
 	uint64_t begin_ns;
-	uint64_t counts[]; /* records of each event up to the begin */
+	size_t count; /* events that had occurred */
+	uint64_t counts[]; /* records of each of them up to the begin */
 };
 
 struct report_open {
 	struct pem_intervals *intervals; /* the data of an interval is a struct open_phase */
 	struct cli_map by_name; /* key: hash of the name; value: first index in report->phases */
+	size_t count; /* counts of all phases together */
 };
 
 struct report_open *report_open__new(void)
@@ -60,33 +69,43 @@ static uint64_t hash(const char *text)
 	return h;
 }
 
+/* NULL: no memory. */
+static struct report_phase *add_phase(struct report *report, const char *name)
+{
+	struct report_phase *phase;
+
+	if (pem_grow(&report->phases, sizeof(*report->phases), report->phase_count + 1,
+		     &report->phase_capacity) < 0)
+		return NULL;
+	phase = &report->phases[report->phase_count];
+	memset(phase, 0, sizeof(*phase));
+	phase->first_ns = phase->least_ns = UINT64_MAX;
+	phase->name = strdup(name);
+	if (phase->name == NULL)
+		return NULL;
+	report->phase_count++;
+	return phase;
+}
+
 /*
  * Find the phase of a name, or make it. UINT32_MAX: no memory. Names with equal hashes would share
  * one phase.
  */
 static uint32_t phase_of(struct report_open *open, struct report *report, const char *name)
 {
-	uint32_t *at = cli_map__at(&open->by_name, hash(name));
-	struct report_phase *phase;
+	bool is_full = report->phase_count >= NAMES_MAX || open->count >= COUNTS_MAX;
+	uint32_t *at;
 
+	if (is_full && cli_map__value(&open->by_name, hash(name)) == UINT32_MAX)
+		name = OTHER_NAMES;
+	at = cli_map__at(&open->by_name, hash(name));
 	if (at == NULL)
 		return UINT32_MAX;
-	if (*at != UINT32_MAX)
-		return *at;
-	if (pem_grow(&report->phases, sizeof(*report->phases), report->phase_count + 1,
-		     &report->phase_capacity) < 0)
-		return UINT32_MAX;
-	phase = &report->phases[report->phase_count];
-	memset(phase, 0, sizeof(*phase));
-	phase->first_ns = phase->least_ns = UINT64_MAX;
-	phase->name = strdup(name);
-	phase->counts = calloc(report->event_count + 1, sizeof(*phase->counts));
-	if (phase->name == NULL || phase->counts == NULL) {
-		free(phase->name);
-		free(phase->counts);
-		return UINT32_MAX;
+	if (*at == UINT32_MAX) {
+		if (add_phase(report, name) == NULL)
+			return UINT32_MAX;
+		*at = (uint32_t)report->phase_count - 1;
 	}
-	*at = (uint32_t)report->phase_count++;
 	return *at;
 }
 
@@ -98,11 +117,12 @@ static int begin(struct report_open *open, struct report *report, const struct p
 
 	if (phase == UINT32_MAX)
 		return -ENOMEM;
-	o = malloc(sizeof(*o) + report->event_count * sizeof(o->counts[0]));
+	o = malloc(sizeof(*o) + report->occurred_count * sizeof(o->counts[0]));
 	if (o == NULL)
 		return -ENOMEM;
-	for (i = 0; i < report->event_count; i++)
-		o->counts[i] = report->events[i].count;
+	o->count = report->occurred_count;
+	for (i = 0; i < o->count; i++)
+		o->counts[i] = report->events[report->occurred[i]].count;
 	o->phase = phase;
 	o->begin_ns = record->time_ns;
 	if (record->time_ns < report->phases[phase].first_ns)
@@ -114,20 +134,46 @@ static int begin(struct report_open *open, struct report *report, const struct p
 	return 0;
 }
 
-static void close_phase(struct report *report, struct open_phase *o, uint64_t end_ns)
+/* Make room for a count of each event that has occurred. */
+static int widen(struct report_open *open, struct report *report, struct report_phase *phase)
+{
+	size_t more = report->occurred_count - phase->counted;
+	uint64_t *counts;
+
+	if (more == 0)
+		return 0;
+	if (open->count + more > COUNTS_MAX) {
+		report->phases_partial = true;
+		return 0;
+	}
+	counts = reallocarray(phase->counts, report->occurred_count, sizeof(*counts));
+	if (counts == NULL)
+		return -ENOMEM;
+	memset(counts + phase->counted, 0, more * sizeof(*counts));
+	phase->counts = counts;
+	phase->counted = report->occurred_count;
+	open->count += more;
+	return 0;
+}
+
+static int close_phase(struct report_open *open, struct report *report, struct open_phase *o,
+		       uint64_t end_ns)
 {
 	struct report_phase *phase = &report->phases[o->phase];
 	uint64_t ns = end_ns > o->begin_ns ? end_ns - o->begin_ns : 0;
+	int rc = widen(open, report, phase);
 	size_t i;
 
-	for (i = 0; i < report->event_count; i++)
-		phase->counts[i] += report->events[i].count - o->counts[i];
-	phase->total_ns += ns;
+	for (i = 0; i < phase->counted; i++)
+		phase->counts[i] += report->events[report->occurred[i]].count -
+				    (i < o->count ? o->counts[i] : 0);
+	cli_sum__add(&phase->total_ns, ns);
 	if (ns < phase->least_ns)
 		phase->least_ns = ns;
 	if (ns > phase->most_ns)
 		phase->most_ns = ns;
 	free(o);
+	return rc;
 }
 
 int report_open__record(struct report_open *open, struct report *report,
@@ -143,16 +189,17 @@ int report_open__record(struct report_open *open, struct report *report,
 		return 0;
 	}
 	report->phases[o->phase].times++;
-	close_phase(report, o, record->time_ns);
-	return 0;
+	return close_phase(open, report, o, record->time_ns);
 }
 
-void report_open__finish(struct report_open *open, struct report *report, uint64_t end_ns)
+int report_open__finish(struct report_open *open, struct report *report, uint64_t end_ns)
 {
 	struct open_phase *o;
+	int rc = 0;
 
-	while ((o = pem_intervals__take(open->intervals)) != NULL) {
+	while (rc == 0 && (o = pem_intervals__take(open->intervals)) != NULL) {
 		report->phases[o->phase].unfinished++;
-		close_phase(report, o, end_ns);
+		rc = close_phase(open, report, o, end_ns);
 	}
+	return rc;
 }

@@ -257,6 +257,8 @@ static void print_events(const struct report *r, const size_t *order)
 
 /* --- phases --- */
 
+#define PHASES_MOST 50u /* unless the user asks for them */
+
 static void phase_events(const struct report *r, const struct report_phase *phase, char *text,
 			 size_t bytes)
 {
@@ -264,8 +266,8 @@ static void phase_events(const struct report *r, const struct report_phase *phas
 	unsigned int layer;
 	size_t i, used = 0;
 
-	for (i = 0; i < r->event_count; i++)
-		by_layer[r->events[i].layer] += phase->counts[i];
+	for (i = 0; i < phase->counted; i++)
+		by_layer[r->events[r->occurred[i]].layer] += phase->counts[i];
 	text[0] = '\0';
 	for (layer = 0; layer < LAYERS && used < bytes; layer++)
 		if (by_layer[layer] != 0)
@@ -274,7 +276,7 @@ static void phase_events(const struct report *r, const struct report_phase *phas
 						 cli_count(by_layer[layer]));
 }
 
-static void print_phases(const struct report *r)
+static void print_phases(const struct report *r, size_t most)
 {
 	struct cli_table *table;
 	bool several = false;
@@ -292,7 +294,7 @@ static void print_phases(const struct report *r)
 	cli_table__column(table, "TOOK", CLI_RIGHT);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
 	cli_table__column(table, "EVENTS INSIDE", CLI_LEFT);
-	for (i = 0; i < r->phase_count; i++) {
+	for (i = 0; i < r->phase_count && i < most; i++) {
 		const struct report_phase *p = &r->phases[i];
 
 		phase_events(r, p, events, sizeof(events));
@@ -301,12 +303,16 @@ static void print_phases(const struct report *r)
 		cli_table__cell(table, several ? cli_count(p->times + p->unfinished) : "");
 		cli_table__cell(table, cli_duration(p->first_ns));
 		cli_table__cell(table, cli_format("%s%s", p->unfinished != 0 ? ">" : "",
-						  cli_duration(p->total_ns)));
+						  cli_sum__duration(p->total_ns)));
 		cli_table__cell(table, several ? cli_duration(p->most_ns) : "");
 		cli_table__cell(table, events);
 	}
 	report__heading("Phases");
 	cli_table__print(table);
+	if (r->phase_count > most)
+		printf("and %s more (--by phase)\n", cli_count(r->phase_count - most));
+	if (r->phases_partial)
+		puts("Some events inside are not counted: there are too many names of phases.");
 	if (r->ends_without_begin != 0)
 		printf("%s ends of phases had no begin in this trace\n",
 		       cli_count(r->ends_without_begin));
@@ -423,7 +429,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 		report_functions__print(r);
 	if (by == REPORT_ALL)
 		report_metrics__print(r);
-	print_phases(r);
+	print_phases(r, by == REPORT_PHASE ? SIZE_MAX : PHASES_MOST);
 	report_times__print(r, by);
 	report_waits__print(r, by);
 	report_locks__print(r, by);

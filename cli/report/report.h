@@ -84,7 +84,9 @@ struct report_phase {
 	uint64_t unfinished; /* unfinished phases, which count up to the end of the trace */
 	uint64_t first_ns; /* begin of the first phase */
 	uint64_t total_ns, least_ns, most_ns;
-	uint64_t *counts; /* Per event: number of records during the phases. */
+	/* Number of records during the phases, of the first counted events of report->occurred. */
+	uint64_t *counts;
+	size_t counted;
 };
 
 /* The last value of one counter for one process, thread or CPU. */
@@ -107,6 +109,8 @@ struct report {
 	const struct pem_trace_info *info;
 	struct report_event *events; /* in the model's order */
 	size_t event_count;
+	uint32_t *occurred; /* indexes of the events that occurred, in the order of their first */
+	size_t occurred_count;
 	struct report_process *processes;
 	size_t process_count, process_capacity;
 	struct report_thread *threads;
@@ -114,6 +118,8 @@ struct report {
 	size_t thread_count, thread_capacity;
 	struct report_phase *phases;
 	size_t phase_count, phase_capacity;
+	/* Some events within phases are not counted: there are too many names and events. */
+	bool phases_partial;
 	struct report_counter *counters;
 	size_t counter_count, counter_capacity;
 	struct report_page_samples *samples;
@@ -174,7 +180,7 @@ bool report__is_partial(const struct report *report, const struct report_event *
  */
 const char *report_detail__excess(const struct report *report, double percent);
 void report_detail__print(const struct report *report);
-struct json_object *report_detail__json(const struct report *report);
+void report_detail__json(const struct report *report, struct cli_json_stream *json);
 
 /* --- what pem.ko sampled (pages.c) --- */
 
@@ -187,7 +193,7 @@ int report_page_samples__record(struct report_page_samples *samples, enum report
 				const struct report *report, const struct pem_record *record);
 void report_page_samples__print(const struct report *report);
 /* Add the members "counters" and "memory". */
-void report_page_samples__json(const struct report *report, struct json_object *object);
+void report_page_samples__json(const struct report *report, struct cli_json_stream *json);
 
 /* --- where events were in the code (sites.c, site_print.c, functions.c) --- */
 
@@ -200,10 +206,10 @@ int report_sites__record(struct report_sites *sites, const struct report_event *
 /* Name and sort the sites, after the last record. Returns 0 or -ENOMEM. */
 int report_sites__finish(struct report_sites *sites, const struct report *report);
 void report_sites__print(const struct report *report);
-struct json_object *report_sites__json(const struct report *report);
+void report_sites__json(const struct report *report, struct cli_json_stream *json);
 /* The same, by function. */
 void report_functions__print(const struct report *report);
-struct json_object *report_functions__json(const struct report *report);
+void report_functions__json(const struct report *report, struct cli_json_stream *json);
 
 /* --- where time went: states of threads, and intervals (times.c, times_print.c) --- */
 
@@ -232,15 +238,15 @@ const char *report_times__process_words(const struct report_times *times,
 					const struct pem_pass_process *process, const char *name);
 void report_times__print(const struct report *report, enum report_by by);
 /* Add the members "thread_states", "waits", "intervals" and "messages". */
-void report_times__json(const struct report *report, struct json_object *object);
+void report_times__json(const struct report *report, struct cli_json_stream *json);
 
 /* --- who waited for whom (waits.c) --- */
 
 void report_waits__print(const struct report *report, enum report_by by);
-struct json_object *report_waits__json(const struct report *report);
+void report_waits__json(const struct report *report, struct cli_json_stream *json);
 /* locks.c */
 void report_locks__print(const struct report *report, enum report_by by);
-struct json_object *report_locks__json(const struct report *report);
+void report_locks__json(const struct report *report, struct cli_json_stream *json);
 /* What most of the time went to, if one thing did. "": nothing did, or it is unknown. */
 const char *report_waits__sentence(const struct report *report);
 
@@ -252,14 +258,14 @@ struct json_object *report_metrics__json(const struct report *report);
 /* --- messages (messages.c) --- */
 
 void report_messages__print(const struct report *report, enum report_by by);
-struct json_object *report_messages__json(const struct report *report);
+void report_messages__json(const struct report *report, struct cli_json_stream *json);
 
 /* --- system calls, and the files that they were on (calls.c) --- */
 
 struct report_calls;
 void report_calls__print(const struct report *report, enum report_by by);
 /* Add the member "system_calls": of the report's pair, or calls of one name on one file. */
-void report_calls__json(const struct report *report, struct json_object *object);
+void report_calls__json(const struct report *report, struct cli_json_stream *json);
 
 /* --- processes and threads (processes_print.c) --- */
 
@@ -279,7 +285,7 @@ void report_open__free(struct report_open *open);
 /* Handle an event that begins or ends an interval of the application. Returns 0 or -ENOMEM. */
 int report_open__record(struct report_open *open, struct report *report,
 			const struct pem_record *record);
-/* End all open phases at the end of the trace. */
-void report_open__finish(struct report_open *open, struct report *report, uint64_t end_ns);
+/* End all open phases at the end of the trace. Returns 0 or -ENOMEM. */
+int report_open__finish(struct report_open *open, struct report *report, uint64_t end_ns);
 
 #endif

@@ -107,8 +107,8 @@ void report_sites__print(const struct report *r)
 
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_count(site->count));
-		cli_table__cell(table, site->bytes != 0 ? cli_bytes(site->bytes) : "");
-		cli_table__cell(table, site->live != 0 ? cli_bytes(site->live_bytes) : "");
+		cli_table__cell(table, site->bytes != 0 ? cli_sum__bytes(site->bytes) : "");
+		cli_table__cell(table, site->live != 0 ? cli_sum__bytes(site->live_bytes) : "");
 		cli_table__cell(table, cli_event_name(r->events[site->event].event));
 		cli_table__cell(table, line_of(s, site));
 		cli_table__cell(table, function_of(site));
@@ -138,12 +138,12 @@ static struct json_object *names_json(const struct report_site *site)
 	return array;
 }
 
-struct json_object *report_sites__json(const struct report *r)
+void report_sites__json(const struct report *r, struct cli_json_stream *json)
 {
 	const struct report_sites *s = r->sites;
-	struct json_object *array = json_object_new_array();
 	size_t i;
 
+	cli_json_stream__open(json, "sites", '[');
 	for (i = 0; i < s->count; i++) {
 		const struct report_site *site = &s->sites[i];
 		struct json_object *entry = json_object_new_object();
@@ -164,7 +164,7 @@ struct json_object *report_sites__json(const struct report *r)
 			cli_json__count(entry, "address", site->offset);
 		}
 		json_object_object_add(entry, "names", names_json(site));
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
-	return array;
+	cli_json_stream__close(json, ']');
 }

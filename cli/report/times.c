@@ -156,7 +156,7 @@ static int end_interval(struct report_times *t, const struct pem_ended *ended,
 		     ? ended->end_ns - ended->interval->begin.time_ns
 		     : 0;
 	row->count++;
-	row->total_ns += ns;
+	cli_sum__add(&row->total_ns, ns);
 	if (ns > row->most_ns)
 		row->most_ns = ns;
 	if (row->lock_field >= 0)
@@ -173,7 +173,7 @@ static int block_in(struct report_times *t, const struct pem_span *span, uint64_
 		index = report_times__interval(t, span->interval);
 		if (index == NO_INTERVAL)
 			return -ENOMEM;
-		t->intervals[index].blocked_ns += ns;
+		cli_sum__add(&t->intervals[index].blocked_ns, ns);
 	}
 	at = cli_map__at(&t->blocked_at, (uint64_t)span->thread->number << 32 | index);
 	if (at == NULL)
@@ -186,7 +186,7 @@ static int block_in(struct report_times *t, const struct pem_span *span, uint64_
 			(struct report_blocked){.thread = span->thread->number, .interval = index};
 		*at = (uint32_t)t->blocked_count++;
 	}
-	t->blocked[*at].ns += ns;
+	cli_sum__add(&t->blocked[*at].ns, ns);
 	thread = &t->threads[span->thread->number];
 	if (thread->longest == 0 || t->blocked[*at].ns > t->blocked[thread->longest - 1].ns)
 		thread->longest = *at + 1;
@@ -206,7 +206,7 @@ static int add_span(struct report_times *t, const struct pem_span *span)
 		t->thread_count = number + 1;
 	}
 	t->threads[number].thread = span->thread;
-	t->threads[number].ns[span->state] += ns;
+	cli_sum__add(&t->threads[number].ns[span->state], ns);
 	if (span->state != PEM_THREAD_BLOCKED)
 		return 0;
 	return block_in(t, span, ns) == 0 ? report_waits__add(t, span, ns) : -ENOMEM;

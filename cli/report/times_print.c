@@ -126,9 +126,9 @@ static void print_threads(const struct report_times *t, size_t most)
 					       : "?");
 		cli_table__cell(table, cli_format("%u", thread->tid));
 		cli_table__cell(table, process_words(t, thread));
-		cli_table__cell(table, cli_duration(rows[i]->ns[PEM_THREAD_RUNNING]));
-		cli_table__cell(table, cli_duration(rows[i]->ns[PEM_THREAD_RUNNABLE]));
-		cli_table__cell(table, cli_duration(rows[i]->ns[PEM_THREAD_BLOCKED]));
+		cli_table__cell(table, cli_sum__duration(rows[i]->ns[PEM_THREAD_RUNNING]));
+		cli_table__cell(table, cli_sum__duration(rows[i]->ns[PEM_THREAD_RUNNABLE]));
+		cli_table__cell(table, cli_sum__duration(rows[i]->ns[PEM_THREAD_BLOCKED]));
 		cli_table__cell(table, blocked_words(t, rows[i]));
 	}
 	report__heading("Where threads' time went");
@@ -167,11 +167,11 @@ static void print_intervals(const struct report_times *t, bool with_calls, size_
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, row->name);
 		cli_table__cell(table, cli_count(row->count));
-		cli_table__cell(table, cli_duration(row->total_ns));
-		cli_table__cell(table,
-				row->count != 0 ? cli_duration(row->total_ns / row->count) : "");
+		cli_table__cell(table, cli_sum__duration(row->total_ns));
+		cli_table__cell(table, cli_sum__mean_duration(row->total_ns, row->count));
 		cli_table__cell(table, cli_duration(row->most_ns));
-		cli_table__cell(table, row->blocked_ns != 0 ? cli_duration(row->blocked_ns) : "");
+		cli_table__cell(table,
+				row->blocked_ns != 0 ? cli_sum__duration(row->blocked_ns) : "");
 		if (unknown)
 			cli_table__cell(table, row->unknown != 0 ? cli_count(row->unknown) : "");
 	}
@@ -193,13 +193,13 @@ void report_times__print(const struct report *r, enum report_by by)
 		print_intervals(r->times, by == REPORT_INTERVAL, most);
 }
 
-static struct json_object *threads_json(const struct report_times *t)
+static void threads_json(const struct report_times *t, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array();
 	const struct report_thread_time **rows;
 	size_t i, count;
 
 	rows = sorted_threads(t, &count);
+	cli_json_stream__open(json, "thread_states", '[');
 	for (i = 0; rows != NULL && i < count; i++) {
 		const struct report_thread_time *row = rows[i];
 		const struct report_blocked *longest = report_times__longest(t, row);
@@ -218,19 +218,19 @@ static struct json_object *threads_json(const struct report_times *t)
 				       t->intervals[longest->interval].name);
 			cli_json__count(entry, "blocked_most_ns", longest->ns);
 		}
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
 	free(rows);
-	return array;
+	cli_json_stream__close(json, ']');
 }
 
-static struct json_object *intervals_json(const struct report_times *t)
+static void intervals_json(const struct report_times *t, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array();
 	const struct report_interval **rows;
 	size_t i, count;
 
 	rows = sorted_intervals(t, true, &count);
+	cli_json_stream__open(json, "intervals", '[');
 	for (i = 0; rows != NULL && i < count; i++) {
 		struct json_object *entry = json_object_new_object();
 
@@ -240,17 +240,17 @@ static struct json_object *intervals_json(const struct report_times *t)
 		cli_json__count(entry, "longest_ns", rows[i]->most_ns);
 		cli_json__count(entry, "blocked_ns", rows[i]->blocked_ns);
 		cli_json__count(entry, "end_unknown", rows[i]->unknown);
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
 	free(rows);
-	return array;
+	cli_json_stream__close(json, ']');
 }
 
-void report_times__json(const struct report *r, struct json_object *object)
+void report_times__json(const struct report *r, struct cli_json_stream *json)
 {
-	json_object_object_add(object, "thread_states", threads_json(r->times));
-	json_object_object_add(object, "waits", report_waits__json(r));
-	json_object_object_add(object, "locks", report_locks__json(r));
-	json_object_object_add(object, "intervals", intervals_json(r->times));
-	json_object_object_add(object, "messages", report_messages__json(r));
+	threads_json(r->times, json);
+	report_waits__json(r, json);
+	report_locks__json(r, json);
+	intervals_json(r->times, json);
+	report_messages__json(r, json);
 }

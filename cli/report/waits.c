@@ -86,7 +86,7 @@ int report_waits__add(struct report_times *t, const struct pem_span *span, uint6
 	if (row == NULL)
 		return -ENOMEM;
 	row->count++;
-	row->total_ns += ns;
+	cli_sum__add(&row->total_ns, ns);
 	if (ns > row->most_ns)
 		row->most_ns = ns;
 	return 0;
@@ -163,7 +163,7 @@ void report_waits__print(const struct report *r, enum report_by by)
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, report_times__thread_words(t, rows[i]->thread));
 		cli_table__cell(table, cli_count(rows[i]->count));
-		cli_table__cell(table, cli_duration(rows[i]->total_ns));
+		cli_table__cell(table, cli_sum__duration(rows[i]->total_ns));
 		cli_table__cell(table, cli_duration(rows[i]->most_ns));
 		cli_table__cell(table, reason_words(t, rows[i]));
 		cli_table__cell(table, report_times__thread_words(t, rows[i]->waker));
@@ -263,13 +263,14 @@ static void thread_json(struct json_object *entry, const char *pid, const char *
 	cli_json__count(entry, tid, thread->tid);
 }
 
-struct json_object *report_waits__json(const struct report *r)
+void report_waits__json(const struct report *r, struct cli_json_stream *json)
 {
-	struct json_object *array = json_object_new_array(), *entry;
+	struct json_object *entry;
 	const struct report_wait **rows = sorted(r->times);
 	const struct report_times *t = r->times;
 	size_t i;
 
+	cli_json_stream__open(json, "waits", '[');
 	for (i = 0; rows != NULL && i < t->wait_count; i++) {
 		entry = json_object_new_object();
 		thread_json(entry, "pid", "tid", pem_pass__thread(t->pass, rows[i]->thread));
@@ -284,8 +285,8 @@ struct json_object *report_waits__json(const struct report *r)
 		cli_json__count(entry, "count", rows[i]->count);
 		cli_json__count(entry, "total_ns", rows[i]->total_ns);
 		cli_json__count(entry, "longest_ns", rows[i]->most_ns);
-		json_object_array_add(array, entry);
+		cli_json_stream__add(json, NULL, entry);
 	}
 	free(rows);
-	return array;
+	cli_json_stream__close(json, ']');
 }

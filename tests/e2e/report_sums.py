@@ -86,4 +86,66 @@ def counters_over_64_bits():
     equal((events[name]["last"], events[name]["overflowed"]), ((1 << 64) - 1, True), "their sum")
 
 
+WORK = "APP::Work::"
+FAR = (1 << 63) + 5
+
+
+def phases(*intervals):
+    """A trace of phases: name, begin, end."""
+    trace = Trace(duration_ns=FAR)
+    for which in ("Begin", "End"):
+        trace.event(WORK + which, "interval-" + which.lower(), [("name", "string", "name")], group="APP::Work")
+    for name, begin, end in intervals:
+        trace.add(WORK + "Begin", begin, [name])
+        trace.add(WORK + "End", end, [name])
+    return trace
+
+
+@test
+def durations_over_64_bits():
+    "a sum of durations that passes 64 bits is said to be over them, and has no mean"
+    trace = phases()
+    for thread in (1, 2):
+        trace.add(WORK + "Begin", 0, [b"long"], tid=thread)
+    for thread in (1, 2):
+        trace.add(WORK + "End", FAR, [b"long"], tid=thread)
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    told = json.loads(run([PEM, "report", "--json", folder])[1])
+    equal(told["phases"][0]["duration_ns"], (1 << 64) - 1, "of phases")
+    equal(told["intervals"][0]["total_ns"], (1 << 64) - 1, "of intervals")
+    rows = [line.split() for line in run([PEM, "report", "--by", "interval", folder])[1].splitlines()
+            if line.startswith("APP::Work")]
+    equal(rows[0][1:5], ["long", "2", "over", "5,124,095"], "count and total")
+    assert rows[0].count("h") == 2, "a mean of what is not known: %s" % rows
+
+
+@test
+def names_of_phases_without_end():
+    "a trace of ever new names of phases takes a bounded number of rows: the rest share one"
+    folder = os.path.join(tmp(), "trace")
+    phases(*[(b"n%d" % i, 2 * i, 2 * i + 1) for i in range(70000)]).write(folder)
+    told = json.loads(run([PEM, "report", "--json", folder])[1])["phases"]
+    equal(len(told), 65537, "rows")
+    equal(sum(phase["times"] for phase in told), 70000, "phases in all")
+    equal([p["times"] for p in told if p["name"] == "(other names)"], [70000 - 65536], "in the row of the rest")
+    text = run([PEM, "report", folder])[1]
+    assert "and 65,487 more (--by phase)" in text, text
+
+
+@test
+def events_within_phases():
+    "a phase counts the events within it, also those that occur first after it began"
+    trace = phases((b"outer", 0, 100), (b"inner", 40, 60))
+    names = [trace.event("APP::Test::E%d" % i) for i in range(3)]
+    for i, time in enumerate((10, 50, 200)):
+        trace.add(names[i], time)
+    trace.add(names[1], 70)
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    told = {p["name"]: p["events"] for p in json.loads(run([PEM, "report", "--json", folder])[1])["phases"]}
+    equal({k: v for k, v in told["outer"].items() if "::Test::" in k}, {names[0]: 1, names[1]: 2}, "outer")
+    equal({k: v for k, v in told["inner"].items() if "::Test::" in k}, {names[1]: 1}, "inner")
+
+
 run_all()
