@@ -56,7 +56,7 @@ static struct pem_open *new_open(struct pem_pass *pass, const struct pem_record 
 	open->interval.number = ++all->begun;
 	open->next = open->previous = NULL;
 	open->list = open->named_list = 0;
-	open->phase_process = NULL;
+	open->phase_list = NULL;
 	all->open_count++;
 	return open;
 }
@@ -342,8 +342,8 @@ static int begin(struct pem_pass *pass, const struct pem_plan *plan,
 		return -ENOMEM;
 	if (plan->system_call.bytes && pass->thread)
 		pass->thread->makes_calls = true;
-	if (plan->is_phase)
-		pem_phases__begin(pass, open);
+	if (plan->is_phase && pem_phases__begin(pass, open))
+		return -ENOMEM;
 	pass->around->begun = &open->interval;
 	return 0;
 }
@@ -368,15 +368,20 @@ static struct pem_open *find_in_thread(const struct pem_pass *pass, const struct
 	return NULL;
 }
 
-/* The last one of another process, by its name. */
+/*
+ * The last one of another process, by its name; of the last PEM_OPEN_NESTED_MAX ones, so that many
+ * of its own process take no longer.
+ */
 static struct pem_open *find_elsewhere(const struct pem_pass *pass, const struct pem_plan *plan,
 				       uint64_t name)
 {
 	struct pem_open *open;
+	unsigned i = 0;
 	void **first;
 
 	first = pem_keys__find(&pass->intervals.by_name, name_key(name, plan->group));
-	for (open = first ? *first : NULL; open; open = open->next_named)
+	for (open = first ? *first : NULL; open && i < PEM_OPEN_NESTED_MAX;
+	     open = open->next_named, i++)
 		if (open->process != pass->process && open->plan->group == plan->group &&
 		    open->name == name)
 			return open;

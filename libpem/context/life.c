@@ -61,12 +61,6 @@ void pem_life__finish(struct pem_pass *pass)
 			name_process(pass, pass->life.processes[i]);
 }
 
-/* What streams remember may be of a number's former owner. */
-static void forget_streams(struct pem_pass *pass)
-{
-	memset(pass->streams, 0, pass->stream_count * sizeof(*pass->streams));
-}
-
 static struct pem_life_process *new_process(struct pem_pass *pass, uint32_t pid)
 {
 	struct pem_life *life = &pass->life;
@@ -80,8 +74,7 @@ static struct pem_life_process *new_process(struct pem_pass *pass, uint32_t pid)
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return NULL;
-	if (*at)
-		forget_streams(pass);
+	life->reuses += *at != NULL;
 	p->process.number = (uint32_t)life->process_count;
 	p->process.pid = pid;
 	p->process.start_ns = p->process.end_ns = PEM_TIME_UNKNOWN;
@@ -114,8 +107,7 @@ static struct pem_life_thread *new_thread(struct pem_pass *pass, struct pem_life
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return NULL;
-	if (*at)
-		forget_streams(pass);
+	life->reuses += *at != NULL;
 	t->thread.number = (uint32_t)life->thread_count;
 	t->thread.tid = tid;
 	t->thread.start_ns = t->thread.end_ns = t->thread.since_ns = PEM_TIME_UNKNOWN;

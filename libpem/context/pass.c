@@ -79,6 +79,7 @@ void pem_pass__free(struct pem_pass *pass)
 	if (!pass)
 		return;
 	pem_intervals__free(pass);
+	pem_phases__free(pass);
 	pem_messages__free(&pass->messages);
 	pem_blocks__free(&pass->blocks);
 	pem_files__free(&pass->files);
@@ -210,7 +211,8 @@ static int locate(struct pem_pass *pass, const struct pem_record *record)
 {
 	struct pem_stream_cache *cache = &pass->streams[record->stream];
 
-	if (PEM_UNLIKELY(cache->pid != record->pid || cache->tid != record->tid)) {
+	if (PEM_UNLIKELY(cache->pid != record->pid || cache->tid != record->tid ||
+			 cache->reuses != pass->life.reuses)) {
 		cache->pid = record->pid;
 		cache->tid = record->tid;
 		cache->thread = NULL;
@@ -225,10 +227,8 @@ static int locate(struct pem_pass *pass, const struct pem_record *record)
 			if (!cache->process)
 				return -ENOMEM;
 		}
-		/* Making them may have cleared what streams remember. */
-		cache = &pass->streams[record->stream];
-		cache->pid = record->pid;
-		cache->tid = record->tid;
+		/* Making them may have been a reuse. */
+		cache->reuses = pass->life.reuses;
 	}
 	pass->thread = cache->thread;
 	pass->process = cache->process;

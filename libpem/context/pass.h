@@ -166,6 +166,7 @@ void pem_keys__free(struct pem_keys *keys);
 /* --- the pass's own processes and threads --- */
 
 struct pem_open;
+struct pem_phase_list;
 
 struct pem_life_process {
 	struct pem_pass_process process;
@@ -175,7 +176,7 @@ struct pem_life_process {
 	uint64_t last_clock; /* of its last record */
 	/* Since when all switches of its threads are recorded; UINT64_MAX: it is not known */
 	uint64_t observed_clock;
-	struct pem_open *phases; /* open phases, the last one first */
+	struct pem_phase_list *phases; /* its open phases; NULL: it had none */
 	char *arguments; /* NULL: unknown */
 	uint64_t arguments_clock; /* when they were told */
 	bool is_told; /* and no name was told since */
@@ -211,7 +212,7 @@ struct pem_open {
 	struct pem_open *older_phase, *newer_phase, *older_of_all, *newer_of_all;
 	struct pem_open *next_named, *previous_named;
 	uint64_t named_list;
-	struct pem_life_process *phase_process; /* whose list it is in; NULL: in none */
+	struct pem_phase_list *phase_list; /* that it was put in; NULL: in none */
 	struct pem_open *allocated; /* the next of all that were ever allocated */
 	uint32_t data_capacity;
 	uint8_t *data; /* of the begin's record */
@@ -226,6 +227,7 @@ struct pem_life {
 	size_t thread_count, thread_capacity;
 	struct pem_keys by_pid; /* pid to the process of now */
 	struct pem_keys by_tid; /* tid to the thread of now */
+	uint64_t reuses; /* how often a number got another owner */
 };
 
 struct pem_pass;
@@ -306,10 +308,12 @@ void pem_intervals__free(struct pem_pass *pass);
 
 /* --- phases.c --- */
 
-void pem_phases__begin(struct pem_pass *pass, struct pem_open *open);
+/* Returns 0 or -ENOMEM. */
+int pem_phases__begin(struct pem_pass *pass, struct pem_open *open);
 void pem_phases__end(struct pem_pass *pass, struct pem_open *open);
 /* A process ends: its parent gets its open phases. */
 void pem_phases__process_ends(struct pem_life_process *process);
+void pem_phases__free(struct pem_pass *pass);
 const struct pem_interval *pem_phases__of(const struct pem_pass *pass,
 					  const struct pem_life_process *process,
 					  const struct pem_life_thread *thread);
@@ -377,6 +381,7 @@ void pem_files__free(struct pem_files *files);
 /* The process and thread that a stream's last record was of. */
 struct pem_stream_cache {
 	uint32_t pid, tid;
+	uint64_t reuses; /* of life: a number may have had another owner before */
 	struct pem_life_process *process;
 	struct pem_life_thread *thread;
 };
@@ -391,6 +396,7 @@ struct pem_pass {
 	struct pem_running *cpus;
 	struct pem_open_intervals intervals;
 	struct pem_open *phases; /* all open phases, the last one first */
+	struct pem_phase_list *phase_lists; /* all that were ever allocated */
 	struct pem_messages messages;
 	struct pem_blocks blocks;
 	struct pem_files files;

@@ -458,6 +458,56 @@ static void another_thread_of_the_process_does_not_end_a_phase(void **state)
 	end_pass();
 }
 
+/* Process 70, of 60, of 50, begin phases, which process 80 ends after the first two have ended. */
+static void a_process_leaves_its_phases_to_its_parent(void **state)
+{
+	static const struct {
+		int clock;
+		const char *phase;
+	} wanted[] = {{35, "b"}, {45, "a"}, {55, "a"}, {65, "top"}, {67, "top"}, {75, NULL}};
+	size_t i;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_start(T(2), 60, 60, 50);
+	packet_start(T(3), 70, 70, 60);
+	packet_leave(T(19), 50, 1, 70, 70);
+	packet_pair(T(20), EVENT_EXIT, 70, 0);
+	packet_leave(T(29), 70, 0x80, 60, 60);
+	packet_pair(T(30), EVENT_EXIT, 60, 0);
+	packet_write(&packet, &fixture, "k_0");
+	USER(50);
+	packet_phase(T(4), EVENT_STAGE, "top");
+	packet_phase(T(70), EVENT_STAGE_END, "top");
+	packet_write(&packet, &fixture, "u_50_0");
+	packet_new(&packet, PEM_PACKET_USER, 60, 60, PEM_NO_CPU, T(0));
+	packet_phase(T(7), EVENT_STAGE, "mid");
+	packet_write(&packet, &fixture, "u_60_0");
+	packet_new(&packet, PEM_PACKET_USER, 70, 70, PEM_NO_CPU, T(0));
+	packet_phase(T(5), EVENT_STAGE, "a");
+	packet_phase(T(6), EVENT_STAGE, "b");
+	packet_phase(T(66), EVENT_STAGE, "late"); /* of a thread that was not known */
+	packet_write(&packet, &fixture, "u_70_0");
+	packet_new(&packet, PEM_PACKET_USER, 80, 80, PEM_NO_CPU, T(0));
+	packet_phase(T(41), EVENT_STAGE_END, "b");
+	packet_phase(T(51), EVENT_STAGE_END, "mid");
+	packet_phase(T(61), EVENT_STAGE_END, "a");
+	packet_write(&packet, &fixture, "u_80_0");
+	USER(51);
+	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+		packet_simple(&packet, T((uint64_t)wanted[i].clock), 1);
+	packet_write(&packet, &fixture, "u_50_1");
+	start_pass();
+	for (i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		go_to(wanted[i].clock);
+		if (wanted[i].phase)
+			assert_string_equal(pem_interval__title(around.phase), wanted[i].phase);
+		else
+			assert_null(around.phase);
+	}
+	end_pass();
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, context_set_up, tear_down)
 
 int main(void)
@@ -478,6 +528,7 @@ int main(void)
 		TEST(no_block_is_released_across_a_loss_of_the_process),
 		TEST(a_phase_is_of_its_thread_then_of_its_process),
 		TEST(another_process_may_end_a_phase),
+		TEST(a_process_leaves_its_phases_to_its_parent),
 		TEST(another_thread_of_the_process_does_not_end_a_phase),
 	};
 
