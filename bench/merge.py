@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-merge - how fast traces are read: reader/merge_context, reader/pass, reader/text_perf, reader/text_trace_cmd
+merge - how fast traces are read: reader/merge_context, reader/pass, reader/pass_ahead, reader/text_perf, reader/text_trace_cmd
 
 	reader/merge_context	records per second of CPU time that pem's reader hands out, in order of time over all streams and with process
 				and thread of the kernel's: system calls and what programs allocate on all CPUs, read from memory
 	reader/pass		the same with all context: states of threads, open intervals, phases, messages and blocks (pem/context.h)
+	reader/pass_ahead	the same, records per second of time that passes, with a thread that reads ahead (pem_trace__read_ahead), beside
+				one thread
 	reader/text_perf	the same written as text, to nowhere: pem export --to csv, beside perf script
 	reader/text_trace_cmd	the same beside trace-cmd report
 
@@ -28,7 +30,8 @@ PEER_ROUNDS = 1 if QUICK else 3
 BYTES = 20_000 if QUICK else 3_000_000
 READ = os.path.join(HERE, "read_trace")
 EVENTS = "raw_syscalls:sys_enter", "raw_syscalls:sys_exit", "sched:sched_switch"
-MERGE, PASS, TEXT_PERF, TEXT_TRACE_CMD = CASES = "reader/merge_context", "reader/pass", "reader/text_perf", "reader/text_trace_cmd"
+MERGE, PASS, AHEAD, TEXT_PERF, TEXT_TRACE_CMD = CASES = (
+    "reader/merge_context", "reader/pass", "reader/pass_ahead", "reader/text_perf", "reader/text_trace_cmd")
 
 
 def work(share=1):
@@ -45,12 +48,12 @@ def record(folder):
 
 
 def ours(trace, *how):
-    """Records a second, of one reading."""
+    """Millions of records a second of one reading: of CPU time, and of time that passes."""
     done = subprocess.run([READ, trace, *how], stdout=subprocess.PIPE, check=True, universal_newlines=True)
-    records, ns = map(int, done.stdout.split())
+    records, cpu_ns, passed_ns = map(int, done.stdout.split())
     if records != balance(trace)[1]:
         sys.exit("merge: %d records, and the trace says %d" % (records, balance(trace)[1]))
-    return records * 1e3 / ns
+    return records * 1e3 / cpu_ns, records * 1e3 / passed_ns
 
 
 def rate(records, *command):
@@ -134,16 +137,16 @@ def trace_cmd(folder):
 
 
 def text(case, peer, make_peer, folder, trace):
-    command = []
+    command, one_cpu = [], ["taskset", "-c", str(min(os.sched_getaffinity(0)))]
     try:
         command, records = make_peer(folder)
     except Missing as why:
         print("no %s beside us: %s" % (peer, why), flush=True)
     mine, theirs = [], []
     for _ in range(PEER_ROUNDS):
-        mine.append(rate(balance(trace)[1], PEM, "export", "--to", "csv", "-o", "/dev/null", trace))
+        mine.append(rate(balance(trace)[1], *one_cpu, PEM, "export", "--to", "csv", "-o", "/dev/null", trace))
         if command:
-            theirs.append(rate(records, *command))
+            theirs.append(rate(records, *one_cpu, *command))
     report("merge", case, "M events/s", mine, peer, theirs, digits=2,
            note="%d and %d records" % (balance(trace)[1], records) if command else "")
 
@@ -152,18 +155,22 @@ def main():
     chosen = wanted(*CASES)
     if not chosen:
         return
-    heading("merge", "one core, CPU time")
+    heading("merge", "CPU time of one core, but for reader/pass_ahead")
     with Folder() as folder:
         trace = record(folder)
-        rates, other, passes = [], [], []
+        rates, other, passes, here, ahead = [], [], [], [], []
         has_babeltrace = shutil.which("babeltrace2") and (MERGE in chosen or PASS in chosen)
         if has_babeltrace:
             count_babeltrace(trace)
         for _ in range(ROUNDS):
             if MERGE in chosen:
-                rates.append(ours(trace))
-            if PASS in chosen:
-                passes.append(ours(trace, "pass"))
+                rates.append(ours(trace)[0])
+            if PASS in chosen or AHEAD in chosen:
+                cpu, passed = ours(trace, "pass")
+                passes.append(cpu)
+                here.append(passed)
+            if AHEAD in chosen and len(os.sched_getaffinity(0)) > 1:
+                ahead.append(ours(trace, "pass", "ahead")[1])
             if has_babeltrace and len(other) < PEER_ROUNDS:
                 other.append(rate(balance(trace)[1], "babeltrace2", "-o", "dummy", trace))
         if MERGE in chosen:
@@ -171,6 +178,10 @@ def main():
                    note="%d events in %d streams" % (balance(trace)[1], sum(n[0] in "uk" for n in os.listdir(trace))))
         if PASS in chosen:
             report("merge", PASS, "M events/s", passes, "babeltrace2", other, digits=2)
+        if ahead:
+            report("merge", AHEAD, "M events/s", ahead, "one thread", here, digits=2)
+        elif AHEAD in chosen:
+            print("no %s: there is one CPU only" % AHEAD, flush=True)
         if TEXT_PERF in chosen:
             text(TEXT_PERF, "perf script", perf, folder, trace)
         if TEXT_TRACE_CMD in chosen:

@@ -2,8 +2,9 @@
 /*
  * read_trace.c - reads a trace once
  *
- * 'read_trace DIR' prints the number of records, and the ns of CPU time that this process has used
- * until then. 'read_trace DIR pass' makes a pass over it: each record with all that was around it.
+ * 'read_trace DIR' prints the number of records, the ns of CPU time that this process has used
+ * until then, and the ns that passed. 'read_trace DIR pass' makes a pass over it: each record with
+ * all that was around it. 'read_trace DIR pass ahead' has a second thread read ahead.
  */
 #include <pem/context.h>
 
@@ -11,11 +12,11 @@
 #include <stdio.h>
 #include <time.h>
 
-static uint64_t cpu_ns(void)
+static uint64_t now_ns(clockid_t clock)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
+	clock_gettime(clock, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -60,8 +61,8 @@ static int walk(struct pem_trace *trace, uint64_t *count, struct pem_error *erro
 int main(int argc, char **argv)
 {
 	struct pem_error error = {""};
+	uint64_t count = 0, start_ns = now_ns(CLOCK_MONOTONIC);
 	struct pem_trace *trace;
-	uint64_t count = 0;
 	int rc;
 
 	trace = argc >= 2 ? pem_trace__open(argv[1], &error) : NULL;
@@ -69,8 +70,13 @@ int main(int argc, char **argv)
 		fprintf(stderr, "read_trace: %s\n", error.text);
 		return 1;
 	}
+	if (argc > 3 && pem_trace__read_ahead(trace) != 1) {
+		fprintf(stderr, "read_trace: there is no second CPU\n");
+		return 1;
+	}
 	rc = argc > 2 ? walk(trace, &count, &error) : read_all(trace, &count, &error);
 	pem_trace__close(trace);
-	printf("%" PRIu64 " %" PRIu64 "\n", count, cpu_ns());
+	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 "\n", count, now_ns(CLOCK_PROCESS_CPUTIME_ID),
+	       now_ns(CLOCK_MONOTONIC) - start_ns);
 	return rc != 0;
 }

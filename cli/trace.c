@@ -35,9 +35,10 @@ struct pem_trace *cli_trace__open(const char *directory, int *status)
 			cli_say("%s", error.text);
 		trace = pem_trace__open(directory, &error);
 	}
-	if (trace != NULL)
+	if (trace != NULL) {
 		say_unwritten(directory, pem_trace__info(trace));
-	else
+		pem_trace__read_ahead(trace); /* Without it, it is read as well. */
+	} else
 		*status = cli_error(cli_status_of_errno(errno), "%s",
 				    *error.text != '\0' ? error.text : strerror(errno));
 	return trace;

@@ -315,14 +315,19 @@ static void learn_from_self(struct pem_context_table *table, const struct pem_ev
 int pem_context_table__learn(struct pem_context_table *table, const struct pem_event_info *info,
 			     struct pem_record *record)
 {
+	if (info->event->meaning == PEM_MEANS_SETS_THREAD)
+		return learn_switch(table, info, record);
+	learn_from_self(table, info, record);
+	return pem_context_table__learn_names(table, info, record);
+}
+
+int pem_context_table__learn_names(struct pem_context_table *table,
+				   const struct pem_event_info *info,
+				   const struct pem_record *record)
+{
 	uint32_t pid;
 
-	if (info->event->meaning != PEM_MEANS_SETS_THREAD)
-		learn_from_self(table, info, record);
-
 	switch (info->event->meaning) {
-	case PEM_MEANS_SETS_THREAD:
-		return learn_switch(table, info, record);
 	case PEM_MEANS_THREAD_START:
 		return learn_start(table, info, record);
 	case PEM_MEANS_PROCESS_NAME:

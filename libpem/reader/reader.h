@@ -8,6 +8,8 @@
  *	stream.c    one stream file: packets and records in their order, checked
  *	context.c   who ran where: process and thread of kernel records, names of processes
  *	about.c     .pem/run, .pem/balance and .pem/names
+ *	told.c      names of processes and threads
+ *	ahead.c     a thread that merges while the caller handles records
  *	losses.c    times in which streams lost records
  *	record.c    fields of a record
  */
@@ -69,14 +71,11 @@ pem_event_table__find(const struct pem_event_table *table, uint32_t id)
 	}
 }
 
-/* --- trace.c --- */
-
-/*
- * As pem_trace__open, for a folder that is open already. directory_fd stays open. directory is the
- * folder's name for errors.
- */
-struct pem_trace *pem_trace__open_folder(int directory_fd, const char *directory,
-					 struct pem_error *error);
+/* Does a record of the event name a process or a thread? */
+static inline bool pem_event_info__tells_names(const struct pem_event_info *info)
+{
+	return info->sets_context && info->event->meaning != PEM_MEANS_SETS_THREAD;
+}
 
 /* --- stream.c --- */
 
@@ -205,6 +204,10 @@ void pem_context_table__lose(struct pem_context_table *table, uint32_t cpu);
 /* Set *pid and *tid to the process and thread that run on cpu; 0: unknown. */
 void pem_context_table__get(const struct pem_context_table *table, uint32_t cpu, uint32_t *pid,
 			    uint32_t *tid);
+/* Learn names alone from a record whose pid and tid were filled in. Returns 0 or -ENOMEM. */
+int pem_context_table__learn_names(struct pem_context_table *table,
+				   const struct pem_event_info *info,
+				   const struct pem_record *record);
 /*
  * Learn from a record of an event that sets context. The record's pid and tid are filled in, and
  * may be corrected. Returns 0 or -ENOMEM.
@@ -250,6 +253,80 @@ struct pem_process_names {
  */
 int pem_about__read_names(int directory_fd, struct pem_process_names *names,
 			  struct pem_error *error);
+
+/* --- told.c --- */
+
+/* What is known of names at one position. */
+struct pem_told {
+	struct pem_context_table *context;
+	size_t next_image; /* index of the first image that has not started yet */
+	uint64_t next_image_clock;
+};
+
+/* The producers in the order of their starts. The caller frees the result. NULL: no memory. */
+const struct pem_trace_producer **pem_told__sort_images(const struct pem_balances *balances);
+/* Name all processes as they are at the start of the trace. Returns 0 or -ENOMEM. */
+int pem_told__begin(struct pem_told *told, const struct pem_trace *trace);
+/* Name the process of each image that started until clock. Returns 0 or -ENOMEM. */
+int pem_told__images(struct pem_told *told, const struct pem_trace *trace, uint64_t clock);
+
+/* --- ahead.c --- */
+
+struct pem_ahead;
+
+/* Stop the thread. */
+void pem_ahead__free(struct pem_ahead *ahead);
+/* As pem_trace__next and pem_trace__rewind, before which the trace is rewound itself. */
+int pem_ahead__next(struct pem_ahead *ahead, struct pem_record *record, struct pem_error *error);
+int pem_ahead__rewind(struct pem_ahead *ahead);
+/* At the caller's position. */
+const struct pem_told *pem_ahead__told(const struct pem_ahead *ahead);
+const struct pem_losses *pem_ahead__losses(const struct pem_ahead *ahead);
+size_t pem_ahead__event_entry(const struct pem_ahead *ahead);
+uint64_t pem_ahead__torn(const struct pem_ahead *ahead);
+
+/* --- trace.c --- */
+
+struct pem_trace {
+	int directory_fd;
+	int about_fd;
+	struct pem_model *model;
+	struct pem_trace_info info;
+	struct pem_balances balances;
+	struct pem_process_names names;
+	struct pem_event_table events;
+	const struct pem_trace_producer **images; /* producers in the order of their starts */
+	struct pem_stream *streams;
+	size_t stream_count;
+	uint8_t uuid[16];
+	bool has_uuid;
+	struct pem_ahead *ahead; /* NULL: the caller merges */
+	/* merge */
+	struct pem_told told;
+	struct pem_stream *current; /* not in the heap; its head was handed out last */
+	struct pem_stream **heap;
+	size_t heap_count;
+	bool started;
+	struct pem_losses losses;
+	/*
+	 * Members for the time: nanoseconds at the last whole second passed, and 2^-64 parts of a
+	 * nanosecond for each tick.
+	 */
+	uint64_t second_clock;
+	uint64_t second_ns;
+	uint64_t ns_per_tick;
+	uint64_t ns_fraction;
+};
+
+/*
+ * As pem_trace__open, for a folder that is open already. directory_fd stays open. directory is the
+ * folder's name for errors.
+ */
+struct pem_trace *pem_trace__open_folder(int directory_fd, const char *directory,
+					 struct pem_error *error);
+/* For ahead.c: as pem_trace__next and pem_trace__torn_packets, of the merge. */
+int pem_trace__merge(struct pem_trace *trace, struct pem_record *record, struct pem_error *error);
+uint64_t pem_trace__count_torn(const struct pem_trace *trace);
 
 /*
  * As pem_trace__next, for a caller whose struct pem_record is longer or shorter than this

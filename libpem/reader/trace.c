@@ -3,7 +3,8 @@
  * trace.c - opens a trace directory, merges its streams by time, hands out records with their
  * context
  *
- * Not here: packets (stream.c), context (context.c), losses (losses.c), run and balance (about.c).
+ * Not here: packets (stream.c), context (context.c), names (told.c), losses (losses.c), run and
+ * balance (about.c), merging in a thread of its own (ahead.c).
  *
  * Streams wait in a heap, ordered by the clocks of their heads. The stream that is being read is
  * not in the heap. It goes on being read while its head comes before the head of the heap's first
@@ -28,38 +29,6 @@
 #define BLOCK_BYTES_MIN ((size_t)PEM_RECORD_BYTES_MAX)
 #define BLOCK_BYTES_MAX ((size_t)256 << 10)
 #define NS_PER_S 1000000000u
-
-struct pem_trace {
-	int directory_fd;
-	int about_fd;
-	struct pem_model *model;
-	struct pem_trace_info info;
-	struct pem_balances balances;
-	struct pem_process_names names;
-	struct pem_event_table events;
-	struct pem_context_table *context;
-	const struct pem_trace_producer **images; /* producers in the order of their starts */
-	size_t next_image; /* index of the first image that has not started yet */
-	uint64_t next_image_clock;
-	struct pem_stream *streams;
-	size_t stream_count;
-	uint8_t uuid[16];
-	bool has_uuid;
-	/* merge */
-	struct pem_stream *current; /* not in the heap; its head was handed out last */
-	struct pem_stream **heap;
-	size_t heap_count;
-	bool started;
-	struct pem_losses losses;
-	/*
-	 * Members for the time: nanoseconds at the last whole second passed, and 2^-64 parts of a
-	 * nanosecond for each tick.
-	 */
-	uint64_t second_clock;
-	uint64_t second_ns;
-	uint64_t ns_per_tick;
-	uint64_t ns_fraction;
-};
 
 /* --- opening --- */
 
@@ -153,90 +122,6 @@ static int open_streams(struct pem_trace *trace)
 	return 0;
 }
 
-/* --- names --- */
-
-static int compare_starts(const void *a, const void *b)
-{
-	const struct pem_trace_producer *x = *(const struct pem_trace_producer *const *)a;
-	const struct pem_trace_producer *y = *(const struct pem_trace_producer *const *)b;
-
-	if (x->start_clock != y->start_clock)
-		return x->start_clock < y->start_clock ? -1 : 1;
-	return x < y ? -1 : x > y;
-}
-
-static int sort_images(struct pem_trace *trace)
-{
-	size_t i, count = trace->balances.producer_count;
-
-	trace->images = calloc(count + 1, sizeof(struct pem_trace_producer *));
-	if (!trace->images)
-		return -ENOMEM;
-	for (i = 0; i < count; i++)
-		trace->images[i] = &trace->balances.producers[i];
-	qsort(trace->images, count, sizeof(struct pem_trace_producer *), compare_starts);
-	return 0;
-}
-
-/*
- * Name an image's process. A producer's name is cut. If the full name is known already, it stays.
- */
-static int name_image(struct pem_trace *trace, const struct pem_trace_producer *image)
-{
-	const char *known = pem_context_table__name(trace->context, image->pid);
-
-	if (!image->name[0] || !strncmp(known, image->name, PEM_NAME_BYTES - 1))
-		return 0;
-	return pem_context_table__set_name(trace->context, image->pid, image->name);
-}
-
-/* Name the process of each image that started until clock. */
-static int name_images(struct pem_trace *trace, uint64_t clock)
-{
-	size_t count = trace->balances.producer_count;
-	int rc = 0;
-
-	for (; !rc && trace->next_image < count; trace->next_image++) {
-		if (trace->images[trace->next_image]->start_clock > clock)
-			break;
-		rc = name_image(trace, trace->images[trace->next_image]);
-	}
-	trace->next_image_clock = trace->next_image < count
-					  ? trace->images[trace->next_image]->start_clock
-					  : UINT64_MAX;
-	return rc;
-}
-
-/*
- * Name all processes as they are at the start of the trace. A process that replaced its image has
- * two images: it begins with the name of the first.
- */
-static int name_first_images(struct pem_trace *trace)
-{
-	size_t count = trace->balances.producer_count, i;
-	int rc = 0;
-
-	for (i = 0; !rc && i < trace->names.count; i++)
-		rc = trace->names.names[i].tid
-			     ? pem_context_table__call_thread(
-				       trace->context, trace->names.names[i].pid,
-				       trace->names.names[i].tid, trace->names.names[i].name)
-			     : pem_context_table__call(trace->context, trace->names.names[i].pid,
-						       trace->names.names[i].name);
-	for (i = count; !rc && i-- > 0;)
-		rc = name_image(trace, trace->images[i]);
-	if (!rc && trace->info.command_pid)
-		rc = pem_context_table__set_name(trace->context, trace->info.command_pid,
-						 trace->info.command_name);
-	for (i = 0; i < count && !trace->images[i]->start_clock; i++)
-		;
-	trace->next_image = i;
-	trace->next_image_clock = i < count ? trace->images[i]->start_clock : UINT64_MAX;
-	return rc;
-}
-
-/* --- opening --- */
-
 static int cannot_open(const char *directory, struct pem_error *error)
 {
 	return pem_error__set(error, errno == ENOTDIR ? -EINVAL : -errno,
@@ -288,12 +173,12 @@ static int open_parts(struct pem_trace *trace, int fd, const char *directory,
 		(uint64_t)(((unsigned __int128)(NS_PER_S % trace->info.clock_hz) << 64) /
 			   trace->info.clock_hz) +
 		1;
-	trace->context = pem_context_table__new();
-	if (!trace->context || pem_event_table__build(&trace->events, trace->model))
+	trace->told.context = pem_context_table__new();
+	trace->images = pem_told__sort_images(&trace->balances);
+	if (!trace->told.context || !trace->images ||
+	    pem_event_table__build(&trace->events, trace->model))
 		return -ENOMEM;
-	rc = sort_images(trace);
-	if (!rc)
-		rc = open_streams(trace);
+	rc = open_streams(trace);
 	if (rc && rc != -ENOMEM)
 		pem_error__set(error, rc, "the streams of '%.200s' can't be found: %s", directory,
 			       strerror(-rc));
@@ -339,6 +224,7 @@ void pem_trace__close(struct pem_trace *trace)
 
 	if (!trace)
 		return;
+	pem_ahead__free(trace->ahead);
 	for (i = 0; i < trace->stream_count; i++) {
 		pem_stream__release(&trace->streams[i]);
 		free(trace->streams[i].name);
@@ -347,7 +233,7 @@ void pem_trace__close(struct pem_trace *trace)
 	free(trace->heap);
 	pem_losses__free(&trace->losses);
 	free(trace->images);
-	pem_context_table__free(trace->context);
+	pem_context_table__free(trace->told.context);
 	pem_event_table__free(&trace->events);
 	pem_balances__free(&trace->balances);
 	free(trace->names.names);
@@ -452,12 +338,10 @@ static inline uint64_t time_ns(struct pem_trace *trace, uint64_t clock)
 	       (uint64_t)(((unsigned __int128)ticks * trace->ns_fraction) >> 64);
 }
 
-int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct pem_error *error)
+static inline int merge(struct pem_trace *trace, struct pem_record *record, struct pem_error *error)
 {
 	struct pem_stream *s;
 
-	if (PEM_UNLIKELY(record->size != sizeof(*record)))
-		return pem_trace__next_resized(trace, record, error);
 	if (PEM_LIKELY(trace->current != NULL))
 		step(trace);
 	else if (!trace->started)
@@ -470,7 +354,8 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 			*error = s->damage;
 		return -EINVAL;
 	}
-	if (PEM_UNLIKELY(s->clock >= trace->next_image_clock) && name_images(trace, s->clock))
+	if (PEM_UNLIKELY(s->clock >= trace->told.next_image_clock) &&
+	    pem_told__images(&trace->told, trace, s->clock))
 		return pem_error__set(error, -ENOMEM, "no memory to follow processes");
 	if (PEM_UNLIKELY(trace->losses.failed))
 		return pem_error__set(error, -ENOMEM, "no memory to keep where records were lost");
@@ -486,11 +371,11 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 	record->tid = s->tid;
 	if (s->source == PEM_PACKET_KERNEL) {
 		if (PEM_UNLIKELY(s->starts_loss))
-			pem_context_table__lose(trace->context, s->cpu);
-		pem_context_table__get(trace->context, s->cpu, &record->pid, &record->tid);
+			pem_context_table__lose(trace->told.context, s->cpu);
+		pem_context_table__get(trace->told.context, s->cpu, &record->pid, &record->tid);
 	}
 	if (s->info->sets_context &&
-	    PEM_UNLIKELY(pem_context_table__learn(trace->context, s->info, record)))
+	    PEM_UNLIKELY(pem_context_table__learn(trace->told.context, s->info, record)))
 		return pem_error__set(error, -ENOMEM, "no memory to follow processes");
 	/* Callers see one kernel source, whatever source delivered the record. */
 	if (s->source == PEM_PACKET_KERNEL_THREAD)
@@ -498,10 +383,26 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 	return 1;
 }
 
+int pem_trace__merge(struct pem_trace *trace, struct pem_record *record, struct pem_error *error)
+{
+	return merge(trace, record, error);
+}
+
+int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct pem_error *error)
+{
+	if (PEM_UNLIKELY(record->size != sizeof(*record)))
+		return pem_trace__next_resized(trace, record, error);
+	if (trace->ahead)
+		return pem_ahead__next(trace->ahead, record, error);
+	return merge(trace, record, error);
+}
+
 int pem_trace__rewind(struct pem_trace *trace)
 {
 	size_t i;
+	int rc;
 
+	rc = trace->ahead ? pem_ahead__rewind(trace->ahead) : 0;
 	for (i = 0; i < trace->stream_count; i++)
 		pem_stream__rewind(&trace->streams[i]);
 	trace->current = NULL;
@@ -510,20 +411,26 @@ int pem_trace__rewind(struct pem_trace *trace)
 	pem_losses__reset(&trace->losses);
 	trace->second_clock = trace->info.start_clock;
 	trace->second_ns = 0;
-	pem_context_table__reset(trace->context);
-	return name_first_images(trace);
+	return rc ? rc : pem_told__begin(&trace->told, trace);
+}
+
+static const struct pem_losses *losses_of(const struct pem_trace *trace)
+{
+	return trace->ahead ? pem_ahead__losses(trace->ahead) : &trace->losses;
 }
 
 size_t pem_trace__losses(const struct pem_trace *trace, const struct pem_loss **losses)
 {
+	const struct pem_losses *known = losses_of(trace);
+
 	if (losses)
-		*losses = trace->losses.windows;
-	return trace->losses.count;
+		*losses = known->windows;
+	return known->count;
 }
 
 const size_t *pem_trace__known_losses(const struct pem_trace *trace)
 {
-	return &trace->losses.count;
+	return &losses_of(trace)->count;
 }
 
 const struct pem_event_table *pem_trace__events(const struct pem_trace *trace)
@@ -533,6 +440,8 @@ const struct pem_event_table *pem_trace__events(const struct pem_trace *trace)
 
 size_t pem_trace__event_entry(const struct pem_trace *trace)
 {
+	if (trace->ahead)
+		return pem_ahead__event_entry(trace->ahead);
 	return (size_t)(trace->current->info - trace->events.entries);
 }
 
@@ -551,7 +460,7 @@ const struct pem_trace_info *pem_trace__info(const struct pem_trace *trace)
 	return &trace->info;
 }
 
-uint64_t pem_trace__torn_packets(const struct pem_trace *trace)
+uint64_t pem_trace__count_torn(const struct pem_trace *trace)
 {
 	uint64_t torn = 0;
 	size_t i;
@@ -561,14 +470,24 @@ uint64_t pem_trace__torn_packets(const struct pem_trace *trace)
 	return torn;
 }
 
+uint64_t pem_trace__torn_packets(const struct pem_trace *trace)
+{
+	return trace->ahead ? pem_ahead__torn(trace->ahead) : pem_trace__count_torn(trace);
+}
+
+static const struct pem_context_table *names_of(const struct pem_trace *trace)
+{
+	return trace->ahead ? pem_ahead__told(trace->ahead)->context : trace->told.context;
+}
+
 const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid)
 {
-	return pem_context_table__name(trace->context, pid);
+	return pem_context_table__name(names_of(trace), pid);
 }
 
 const char *pem_trace__thread_name(const struct pem_trace *trace, uint32_t tid)
 {
-	return pem_context_table__thread_name(trace->context, tid);
+	return pem_context_table__thread_name(names_of(trace), tid);
 }
 
 size_t pem_trace__producer_count(const struct pem_trace *trace)

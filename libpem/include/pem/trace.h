@@ -202,6 +202,19 @@ int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct p
 int pem_trace__rewind(struct pem_trace *trace);
 
 /*
+ * Read ahead: from now on a thread of the trace's own reads and merges the streams, while the
+ * caller handles records. What the caller sees stays the same, and so does the rule that a trace is
+ * used by one thread at a time. Damage and the end come where they are. It is worth its memory (2
+ * MB) where handling a record takes as long as reading it, as with pem_pass__next. Call it before
+ * the first record is read, and before pem_pass__new. The thread has all signals blocked. It ends
+ * with pem_trace__close; after fork, a child may only close the trace's descriptors by exec.
+ *
+ * Returns 1: the trace is read ahead. 0: it is not, because the caller may use one CPU only.
+ * -EBUSY: reading has begun. -ENOMEM. Does not block.
+ */
+int pem_trace__read_ahead(struct pem_trace *trace);
+
+/*
  * Name of a process as last seen up to the current position, or "". Lives until the next
  * pem_trace__next(). Does not block.
  */
