@@ -3,7 +3,7 @@
 # built alone.
 
 CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
-CLI_SHARED := $(call objects,shared/intervals.c shared/plugin_folders.c shared/call_kinds.c shared/tracepoint_format.c)
+CLI_SHARED := $(call objects,shared/intervals.c shared/number_map.c shared/betweens.c shared/plugin_folders.c shared/call_kinds.c shared/tracepoint_format.c)
 
 # What pem spec import can read depends on the libraries that are there.
 CLI_IMPORT_LIBS :=
@@ -91,4 +91,5 @@ $(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c inst
   cli/text.c cli/progress.c)
 # The metrics of a trace: tests/unit/compare_collect.c.
 $(B)/tests/compare_collect: $(call objects,$(addprefix cli/compare/,collect.c series.c instances.c \
-  losses.c derived.c between.c) $(addprefix cli/,trace.c map.c text.c progress.c) shared/intervals.c)
+  losses.c derived.c) $(addprefix cli/,trace.c text.c progress.c) \
+  $(addprefix shared/,intervals.c number_map.c betweens.c))

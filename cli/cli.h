@@ -12,6 +12,8 @@
 #include <pem/pem.h>
 #include <pem/trace.h>
 
+#include "number_map.h"
+
 #include <json-c/json.h>
 
 #include <stdbool.h>
@@ -222,34 +224,21 @@ struct cli_metrics {
 	double seconds; /* in which it was counted */
 	/* What a term came to: a number of events, or the sum of a field. NAN: it is unknown. */
 	double (*value)(const struct pem_metric_term *term, const void *arg);
+	/* The mean ns of a metric of times, by its number in the model. NULL: they are unknown. */
+	double (*between)(size_t metric, const void *arg);
 	const void *arg;
 };
-/* The metrics whose value is known, without times between events. NULL: there is none. */
-struct cli_table *cli_metrics__table(const struct cli_metrics *metrics, FILE *out);
+/* Is the value of any metric known? */
+bool cli_metrics__any(const struct cli_metrics *metrics);
+/* Add the columns of metrics to a table. */
+void cli_metrics__columns(struct cli_table *table);
+/* Add a row for each metric whose value is known. of: text of a column before; NULL: there is none.
+ */
+void cli_metrics__rows(const struct cli_metrics *metrics, struct cli_table *table, const char *of);
 /* The same as an array, which may be empty. The caller owns it. */
 struct json_object *cli_metrics__json(const struct cli_metrics *metrics);
 
-/* --- from numbers to things (map.c) --- */
-
-struct cli_map_entry {
-	uint64_t key;
-	uint32_t value;
-	uint32_t used;
-};
-struct cli_map {
-	struct cli_map_entry *entries;
-	size_t capacity; /* a power of two, or 0 */
-	size_t count;
-	uint64_t multiplier; /* of hash.h */
-};
-/*
- * Find the value of a key. A new key gets UINT32_MAX. The pointer is valid until the next new key.
- * NULL: no memory.
- */
-uint32_t *cli_map__at(struct cli_map *map, uint64_t key);
-/* The number of a key, or UINT32_MAX: the map does not have it. */
-uint32_t cli_map__value(const struct cli_map *map, uint64_t key);
-void cli_map__free(struct cli_map *map);
+/* --- lists of names (names.c) --- */
 
 /* A list of names. All zero is an empty list. */
 struct cli_names {

@@ -5,13 +5,13 @@
 #include <json-c/json.h>
 #include <math.h>
 
-static double value_of(const struct cli_metrics *metrics, const struct pem_metric *m)
+static double value_of(const struct cli_metrics *metrics, size_t number)
 {
+	const struct pem_metric *m = pem_model__metric(metrics->model, number);
 	double of, to;
 
-	/* Times between events need each of them. */
 	if (m->form == PEM_METRIC_BETWEEN)
-		return NAN;
+		return metrics->between != NULL ? metrics->between(number, metrics->arg) : NAN;
 	of = metrics->value(&m->of, metrics->arg);
 	to = m->form == PEM_METRIC_RATE ? metrics->seconds : metrics->value(&m->to, metrics->arg);
 	if (m->form == PEM_METRIC_DIFFERENCE)
@@ -24,36 +24,48 @@ static const struct pem_metric *next_known(const struct cli_metrics *metrics, si
 					   double *value)
 {
 	while (*i < pem_model__metric_count(metrics->model)) {
-		const struct pem_metric *m = pem_model__metric(metrics->model, (*i)++);
-
-		*value = value_of(metrics, m);
+		*value = value_of(metrics, (*i)++);
 		if (!isnan(*value))
-			return m;
+			return pem_model__metric(metrics->model, *i - 1);
 	}
 	return NULL;
 }
 
-struct cli_table *cli_metrics__table(const struct cli_metrics *metrics, FILE *out)
+bool cli_metrics__any(const struct cli_metrics *metrics)
 {
-	struct cli_table *table = NULL;
+	double value;
+	size_t i = 0;
+
+	return next_known(metrics, &i, &value) != NULL;
+}
+
+void cli_metrics__columns(struct cli_table *table)
+{
+	cli_table__column(table, "METRIC", CLI_LEFT);
+	cli_table__column(table, "VALUE", CLI_RIGHT);
+	cli_table__column(table, "", CLI_LEFT);
+}
+
+void cli_metrics__rows(const struct cli_metrics *metrics, struct cli_table *table, const char *of)
+{
 	const struct pem_metric *m;
 	double value;
 	size_t i = 0;
 
 	while ((m = next_known(metrics, &i, &value)) != NULL) {
-		if (table == NULL) {
-			table = cli_table__new(out);
-			cli_table__column(table, "METRIC", CLI_LEFT);
-			cli_table__column(table, "VALUE", CLI_RIGHT);
-			cli_table__column(table, "", CLI_LEFT);
-		}
+		bool is_time = m->form == PEM_METRIC_BETWEEN;
+
 		cli_table__row(table, CLI_PLAIN);
+		if (of != NULL)
+			cli_table__cell(table, of);
 		cli_table__cell(table, m->name);
-		cli_table__cell(table, cli_decimal(value));
-		cli_table__cell(table, cli_format("%.40s%s", m->unit,
-						  m->form == PEM_METRIC_RATE ? "/s" : ""));
+		cli_table__cell(table,
+				is_time ? cli_duration((uint64_t)value) : cli_decimal(value));
+		cli_table__cell(table,
+				is_time ? ""
+					: cli_format("%.40s%s", m->unit,
+						     m->form == PEM_METRIC_RATE ? "/s" : ""));
 	}
-	return table;
 }
 
 struct json_object *cli_metrics__json(const struct cli_metrics *metrics)
@@ -67,7 +79,7 @@ struct json_object *cli_metrics__json(const struct cli_metrics *metrics)
 		entry = json_object_new_object();
 		cli_json__text(entry, "metric", m->name);
 		json_object_object_add(entry, "value", json_object_new_double(value));
-		cli_json__text(entry, "unit", m->unit);
+		cli_json__text(entry, "unit", m->form == PEM_METRIC_BETWEEN ? "ns" : m->unit);
 		cli_json__text(entry, "description", m->description);
 		json_object_array_add(array, entry);
 	}

@@ -17,6 +17,8 @@
 #define MEMORY_CELLS (16u << 20) /* bins x series */
 #define PAGE_CELLS 700000u /* maximum of written bins; each takes a few bytes */
 #define BINS_MIN 32u
+/* Times between events have cells of so many metrics and processes: 12 MB. */
+#define BETWEENS_MAX 256u
 #define PROGRESS_EVERY 65536u
 
 /* --- processes with series of their own --- */
@@ -318,6 +320,27 @@ static int add_around(struct pem_html_data *data, const struct pem_record *recor
 	return around->partner ? pem_html_lanes__message(&data->lanes, record, around) : 0;
 }
 
+static int add_between(void *arg, size_t metric, uint64_t ns)
+{
+	struct pem_html_data *data = arg;
+	uint32_t process = process_of(data, data->record->pid);
+	uint64_t bin = data->record->time_ns / data->coarse_ns;
+	struct pem_html_cell **cells;
+
+	cells = &data->between_cells[metric * (PEM_HTML_PROCESSES_MAX + 1) + process];
+	if (!*cells && data->between_used == BETWEENS_MAX)
+		return 0;
+	if (!*cells) {
+		*cells = calloc(data->coarse_count, sizeof(**cells));
+		if (!*cells)
+			return -ENOMEM;
+		data->between_used++;
+	}
+	pem_html_cell__add(&(*cells)[bin < data->coarse_count ? bin : data->coarse_count - 1],
+			   (double)ns);
+	return 0;
+}
+
 static int add(struct pem_html_data *data, const struct pem_record *record,
 	       const struct pem_around *around)
 {
@@ -332,6 +355,9 @@ static int add(struct pem_html_data *data, const struct pem_record *record,
 		add_value(data, series, record);
 	if (series->fields)
 		pem_html_fields__add(data, series, record);
+	data->record = record;
+	if (pem_betweens__record(data->betweens, record, add_between, data))
+		return -ENOMEM;
 	return add_around(data, record, around);
 }
 
@@ -434,7 +460,7 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 }
 
 /* All that depends on what the first pass found. */
-static int prepare(struct pem_html_data *data)
+static int prepare(struct pem_html_data *data, const struct pem_trace *trace)
 {
 	int err = choose_processes(data);
 
@@ -446,6 +472,12 @@ static int prepare(struct pem_html_data *data)
 		return err;
 	data->coarse_count = (data->bin_count + 1) / 2;
 	data->coarse_ns = 2 * data->bin_ns;
+	data->between_count =
+		pem_model__metric_count(pem_trace__model(trace)) * (PEM_HTML_PROCESSES_MAX + 1);
+	data->betweens = pem_betweens__new(trace);
+	data->between_cells = calloc(data->between_count + 1, sizeof(*data->between_cells));
+	if (!data->betweens || !data->between_cells)
+		return -ENOMEM;
 	pem_html_lanes__init(&data->lanes, data->coarse_count, data->coarse_ns);
 	err = pem_html_tree__init(&data->tree, data->coarse_count, data->coarse_ns);
 	return err ? err : pem_html_fields__make(data);
@@ -472,7 +504,7 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 	err = count_all(data, trace, &progress, error);
 	if (err)
 		return err;
-	err = prepare(data);
+	err = prepare(data, trace);
 	if (err) {
 		say_what_failed(error, err);
 		return err;
@@ -490,6 +522,10 @@ void pem_html_data__free(struct pem_html_data *data)
 		free(data->series[i].fields);
 	}
 	free(data->series);
+	for (i = 0; i < data->between_count; i++)
+		free(data->between_cells[i]);
+	free(data->between_cells);
+	pem_betweens__free(data->betweens);
 	pem_html_pairs__free(data->pairs);
 	pem_html_counters__free(data->counters);
 	pem_html_phases__free(&data->phases);

@@ -8,6 +8,7 @@
 #ifndef PEM_HTML_DATA_H
 #define PEM_HTML_DATA_H
 
+#include "betweens.h"
 #include "html_lanes.h"
 #include "html_tree.h"
 
@@ -85,6 +86,15 @@ struct pem_html_data {
 	struct pem_pass *pass; /* owns the threads and files of lanes */
 	struct pem_html_pairs *pairs;
 	struct pem_html_counters *counters;
+	struct pem_betweens *betweens;
+	/*
+	 * Times between events: for each metric of the model and each process the coarse bins, by
+	 * the time of the second event. NULL: there are none.
+	 */
+	struct pem_html_cell **between_cells;
+	size_t between_count; /* metrics of the model times processes */
+	size_t between_used; /* that are not NULL */
+	const struct pem_record *record; /* that is being added */
 };
 
 /*

@@ -275,19 +275,38 @@ static void write_term(FILE *out, const char *key, const struct pem_metric_term 
 	fputc(']', out);
 }
 
-/* Write the metrics that the model declares. A time between events is not one of bins. */
-static void write_metrics(FILE *out, const struct pem_model *model)
+/* Of a metric of times: the cells of each process that has some. */
+static void write_times(FILE *out, const struct pem_html_data *data, size_t metric, uint32_t fold)
 {
-	size_t i;
+	uint32_t process;
 	int more = 0;
+
+	fputs(",\"times\":[", out);
+	for (process = 0; process <= PEM_HTML_PROCESSES_MAX; process++) {
+		const struct pem_html_cell *cells =
+			data->between_cells[metric * (PEM_HTML_PROCESSES_MAX + 1) + process];
+
+		if (!cells)
+			continue;
+		fprintf(out, "%s{\"process\":%" PRIu32 ",", more++ ? "," : "", process);
+		pem_html_cells__write(out, "cells", cells, data->coarse_count, fold, 1);
+		fputc('}', out);
+	}
+	fputc(']', out);
+}
+
+/* Write the metrics that the model declares. */
+static void write_metrics(FILE *out, const struct pem_html_data *data,
+			  const struct pem_model *model)
+{
+	uint32_t fold = pem_html_fields__fold(data);
+	size_t i;
 
 	fputs("\"metrics\":[", out);
 	for (i = 0; i < pem_model__metric_count(model); i++) {
 		const struct pem_metric *m = pem_model__metric(model, i);
 
-		if (m->form == PEM_METRIC_BETWEEN)
-			continue;
-		fprintf(out, "%s{\"form\":\"%s\",", more++ ? ",\n" : "\n",
+		fprintf(out, "%s{\"form\":\"%s\",", i ? ",\n" : "\n",
 			pem_metric_form_words[m->form]);
 		pem_json__key_string(out, "name", m->name, TEXT_BYTES);
 		fputc(',', out);
@@ -296,6 +315,8 @@ static void write_metrics(FILE *out, const struct pem_model *model)
 		pem_json__key_string(out, "description", m->description, TEXT_BYTES);
 		write_term(out, "of", &m->of);
 		write_term(out, "to", &m->to);
+		if (m->form == PEM_METRIC_BETWEEN)
+			write_times(out, data, i, fold);
 		fputc('}', out);
 	}
 	fputs("],\n", out);
@@ -346,7 +367,7 @@ void pem_html__write(FILE *out, const struct pem_html_data *data, struct pem_tra
 	write_costs_and_gaps(out, info);
 	write_processes(out, data, trace);
 	write_events(out, data, trace);
-	write_metrics(out, pem_trace__model(trace));
+	write_metrics(out, data, pem_trace__model(trace));
 	write_phases(out, &data->phases);
 	fputs(",\n", out);
 	pem_html_tree__write(out, &data->tree);

@@ -6,7 +6,9 @@
  * exception is the event that holds lists of counters (pem/trace.h).
  */
 #include "series.h"
+#include "betweens.h"
 #include "cli.h"
+#include "doubt.h"
 #include "grow.h"
 #include "intervals.h"
 
@@ -41,8 +43,8 @@ struct reading {
 struct collecting {
 	struct compare_series *series;
 	struct event_metrics *events;
-	struct cli_map event_at; /* key: event id */
-	struct cli_map reading_at; /* key: counter and what it counts */
+	struct pem_number_map event_at; /* key: event id */
+	struct pem_number_map reading_at; /* key: counter and what it counts */
 	struct reading *readings;
 	size_t reading_count, reading_capacity;
 	bool forgot_readings;
@@ -52,14 +54,15 @@ struct collecting {
 		long metric; /* -1: there was no room for one */
 	} kinds[2 * KINDS_MAX];
 	size_t kind_count;
-	struct compare_betweens *betweens;
+	struct pem_betweens *betweens;
+	/* By the number of the model's metric: index + 1; 0: no time was found; < 0: no room. */
+	long *between_series;
 	struct pem_intervals *intervals;
 	long counters[COUNTERS_MAX]; /* metrics of the list of counters; -1: none */
 	bool has_counters;
-	enum compare_source source; /* of the record */
-	size_t losses; /* of the trace, that are known so far */
-	/* By source: until when records may be missing, as far as is known. */
-	uint64_t doubtful_ns[COMPARE_SOURCES];
+	enum pem_doubt_source source; /* of the record */
+	const struct pem_record *record; /* that is being taken */
+	struct pem_doubt doubt;
 	uint64_t seen[STREAMS_MAX / 64]; /* bits: streams that had a record */
 };
 
@@ -170,7 +173,7 @@ static int open_event(struct collecting *c, struct event_metrics *e)
 static int take_reading(struct collecting *c, size_t metric, uint64_t key, uint64_t time_ns,
 			double value, bool from_zero)
 {
-	uint32_t *at = cli_map__at(&c->reading_at, key);
+	uint32_t *at = pem_number_map__at(&c->reading_at, key);
 	struct reading before = {.value = -1};
 
 	if (at == NULL)
@@ -178,7 +181,7 @@ static int take_reading(struct collecting *c, size_t metric, uint64_t key, uint6
 	if (*at == UINT32_MAX) {
 		/* What is forgotten begins anew, and what it counted meanwhile is not known. */
 		if (c->reading_count == READINGS_MAX) {
-			cli_map__free(&c->reading_at);
+			pem_number_map__free(&c->reading_at);
 			c->reading_count = 0;
 			c->forgot_readings = true;
 			return take_reading(c, metric, key, time_ns, value, false);
@@ -334,7 +337,7 @@ static int end_interval(struct collecting *c, const struct pem_record *record)
 	metric = compare_instances__metric(data);
 	begin_ns = compare_instances__begin_ns(data);
 	/* Between them another end or begin may be lost. */
-	if (record->time_ns < begin_ns || begin_ns < c->doubtful_ns[c->source]) {
+	if (record->time_ns < begin_ns || begin_ns < c->doubt.until_ns[c->source]) {
 		compare_instances__forget(data);
 		return 0;
 	}
@@ -374,34 +377,39 @@ static void note_stream(struct collecting *c, const struct pem_record *record)
 		c->series->reaches_ns[c->source] = record->time_ns;
 }
 
-static void note_losses(struct collecting *c)
+/* A time between two events of a thread: the metric appears with the first. */
+static int add_time(void *arg, size_t metric, uint64_t ns)
 {
-	size_t count = pem_trace__loss_count(c->series->trace);
-	struct pem_trace_loss loss = {.size = sizeof(loss)};
+	struct collecting *c = arg;
+	const struct pem_metric *m = pem_model__metric(pem_trace__model(c->series->trace), metric);
+	long *series = &c->between_series[metric];
 
-	for (; c->losses < count; c->losses++) {
-		enum compare_source source;
-
-		if (pem_trace__loss(c->series->trace, c->losses, &loss) < 0)
-			continue;
-		source = compare_source__of(loss.source);
-		if (loss.end_ns != UINT64_MAX && loss.end_ns > c->doubtful_ns[source])
-			c->doubtful_ns[source] = loss.end_ns;
+	if (*series == 0) {
+		*series =
+			compare_series__metric(c->series, m->name, COMPARE_DURATION, "ns", m->name);
+		if (*series == -ENOMEM)
+			return -ENOMEM;
+		if (*series >= 0)
+			c->series->metrics[(*series)++].source = c->source;
 	}
+	if (*series > 0)
+		compare_series__add(c->series, (size_t)*series - 1, c->record->time_ns, (double)ns);
+	return 0;
 }
 
 static int take_record(struct collecting *c, const struct pem_record *record)
 {
-	uint32_t *at = cli_map__at(&c->event_at, record->event->id);
+	uint32_t *at = pem_number_map__at(&c->event_at, record->event->id);
 	struct event_metrics *e;
 	int rc = 0;
 
 	if (at == NULL || *at == UINT32_MAX)
 		return -ENOMEM;
 	e = &c->events[*at];
-	c->source = compare_source__of(record->source);
+	c->record = record;
+	c->source = pem_doubt__source(record->source);
 	note_stream(c, record);
-	note_losses(c);
+	pem_doubt__note(&c->doubt, c->series->trace);
 	if (e->field == -2)
 		rc = open_event(c, e);
 	if (rc == 0 && record->event->meaning == PEM_MEANS_INTERVAL_END)
@@ -415,8 +423,7 @@ static int take_record(struct collecting *c, const struct pem_record *record)
 	if (rc == 0 && strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0)
 		rc = take_counters(c, record);
 	if (rc == 0)
-		rc = compare_betweens__record(c->betweens, c->series, record, c->source,
-					      c->doubtful_ns);
+		rc = pem_betweens__record(c->betweens, record, add_time, c);
 	c->series->read++;
 	return rc;
 }
@@ -432,14 +439,15 @@ static int prepare(struct collecting *c)
 	s->window_count = s->end_ns / s->window_ns + 1;
 	s->instances = compare_instances__new();
 	c->intervals = pem_intervals__new();
-	c->betweens = compare_betweens__new(model);
+	c->betweens = pem_betweens__new(s->trace);
+	c->between_series = calloc(pem_model__metric_count(model) + 1, sizeof(long));
 	c->events = calloc(count + 1, sizeof(*c->events));
 	if (s->instances == NULL || c->intervals == NULL || c->betweens == NULL ||
-	    c->events == NULL)
+	    c->between_series == NULL || c->events == NULL)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
 		const struct pem_event *event = pem_model__event(model, i);
-		uint32_t *at = cli_map__at(&c->event_at, event->id);
+		uint32_t *at = pem_number_map__at(&c->event_at, event->id);
 
 		if (at == NULL)
 			return -ENOMEM;
@@ -510,10 +518,11 @@ int compare_series__read(struct compare_series *s, const char *directory)
 	}
 	while (c.intervals != NULL && (data = pem_intervals__take(c.intervals)) != NULL)
 		compare_instances__forget(data);
-	compare_betweens__free(c.betweens);
+	pem_betweens__free(c.betweens);
+	free(c.between_series);
 	pem_intervals__free(c.intervals);
-	cli_map__free(&c.event_at);
-	cli_map__free(&c.reading_at);
+	pem_number_map__free(&c.event_at);
+	pem_number_map__free(&c.reading_at);
 	free(c.readings);
 	free(c.events);
 	if (rc < 0)

@@ -69,7 +69,7 @@ static double window_seconds(const struct compare_series *s, size_t i)
 }
 
 static bool lacks(const struct compare_series *s, const struct compare_metric *m,
-		  enum compare_source source, size_t window)
+		  enum pem_doubt_source source, size_t window)
 {
 	return m != NULL ? compare_series__lacks(s, m, window)
 			 : compare_series__is_lost(s, source, window);
@@ -80,7 +80,7 @@ static bool lacks(const struct compare_series *s, const struct compare_metric *m
  * who would have raised it.
  */
 static void take(const struct compare_series *s, const struct compare_metric *m,
-		 enum compare_source source, struct of_run *of)
+		 enum pem_doubt_source source, struct of_run *of)
 {
 	size_t i, kept = 0, n = 0;
 	double sum = 0, weight = 0;

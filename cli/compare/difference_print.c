@@ -211,9 +211,9 @@ static struct json_object *side_json(const struct compare_side *side)
 		size_t lost = 0;
 
 		for (k = 0; k < s->window_count; k++)
-			lost += compare_series__is_lost(s, COMPARE_PROGRAMS, k) ||
-				compare_series__is_lost(s, COMPARE_KERNEL, k) ||
-				compare_series__is_lost(s, COMPARE_COUNTERS, k);
+			lost += compare_series__is_lost(s, PEM_DOUBT_PROGRAMS, k) ||
+				compare_series__is_lost(s, PEM_DOUBT_KERNEL, k) ||
+				compare_series__is_lost(s, PEM_DOUBT_COUNTERS, k);
 		cli_json__text(object, "trace", s->directory);
 		cli_json__text(object, "command", s->info->command);
 		cli_json__count(object, "duration_ns", s->end_ns);

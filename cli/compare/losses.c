@@ -8,25 +8,18 @@
 #include "cli.h"
 #include "series.h"
 
-static enum compare_source source_of(const struct pem_event *event)
+static enum pem_doubt_source source_of(const struct pem_event *event)
 {
 	if (event->source_kind == PEM_SOURCE_STUB)
-		return COMPARE_PROGRAMS;
+		return PEM_DOUBT_PROGRAMS;
 	return event->source_kind == PEM_SOURCE_PERF || event->source_kind == PEM_SOURCE_SAMPLE
-		       ? COMPARE_COUNTERS
-		       : COMPARE_KERNEL;
-}
-
-enum compare_source compare_source__of(uint32_t packet_source)
-{
-	if (packet_source == PEM_PACKET_USER)
-		return COMPARE_PROGRAMS;
-	return packet_source == PEM_PACKET_COUNTER ? COMPARE_COUNTERS : COMPARE_KERNEL;
+		       ? PEM_DOUBT_COUNTERS
+		       : PEM_DOUBT_KERNEL;
 }
 
 /* What each source lost, by the events that it has. */
 struct lost {
-	uint64_t discarded[COMPARE_SOURCES], overwritten[COMPARE_SOURCES];
+	uint64_t discarded[PEM_DOUBT_SOURCES], overwritten[PEM_DOUBT_SOURCES];
 	uint64_t unnamed; /* raised where nothing could count them by name */
 	uint64_t by_ended; /* overwritten, of programs that ended long ago */
 };
@@ -46,7 +39,7 @@ static void count(const struct compare_series *s, struct lost *lost)
 		lost->overwritten[source_of(event)] += b.overwritten;
 		lost->unnamed -= b.discarded < lost->unnamed ? b.discarded : lost->unnamed;
 	}
-	lost->by_ended = lost->overwritten[COMPARE_PROGRAMS];
+	lost->by_ended = lost->overwritten[PEM_DOUBT_PROGRAMS];
 	for (i = 0; i < pem_trace__producer_count(s->trace); i++) {
 		const struct pem_trace_producer *p = pem_trace__producer(s->trace, i);
 
@@ -65,11 +58,11 @@ static unsigned int mark_streams(struct compare_series *s, const struct lost *lo
 	unsigned int said = 0;
 
 	for (i = 0; i < losses; i++) {
-		enum compare_source source;
+		enum pem_doubt_source source;
 
 		if (pem_trace__loss(s->trace, i, &loss) < 0)
 			continue;
-		source = compare_source__of(loss.source);
+		source = pem_doubt__source(loss.source);
 		said |= 1u << source;
 		/*
 		 * Where a flight recorder gave up the oldest records and no others, what is lost
@@ -91,22 +84,22 @@ void compare_series__find_losses(struct compare_series *s)
 	count(s, &lost);
 	said = mark_streams(s, &lost);
 	/* The recorder's memory has the kernel's and the counters' packets in one order. */
-	for (source = COMPARE_KERNEL; source < COMPARE_SOURCES; source++)
+	for (source = PEM_DOUBT_KERNEL; source < PEM_DOUBT_SOURCES; source++)
 		if (lost.overwritten[source] != 0)
 			compare_series__lose(s, source, 0,
-					     s->reaches_ns[COMPARE_KERNEL] != 0
-						     ? s->reaches_ns[COMPARE_KERNEL]
+					     s->reaches_ns[PEM_DOUBT_KERNEL] != 0
+						     ? s->reaches_ns[PEM_DOUBT_KERNEL]
 						     : s->reaches_ns[source]);
-	for (source = 0; source < COMPARE_SOURCES; source++)
+	for (source = 0; source < PEM_DOUBT_SOURCES; source++)
 		s->unlocated[source] = !s->info->complete || (s->damaged != 0 && said == 0) ||
 				       (lost.discarded[source] != 0 && !(said >> source & 1));
 	if (lost.unnamed != 0 || lost.by_ended != 0)
-		s->unlocated[COMPARE_PROGRAMS] = true;
-	for (source = 0; source < COMPARE_SOURCES; source++)
+		s->unlocated[PEM_DOUBT_PROGRAMS] = true;
+	for (source = 0; source < PEM_DOUBT_SOURCES; source++)
 		s->has_losses |= s->unlocated[source];
 }
 
-bool compare_series__is_lost(const struct compare_series *s, enum compare_source source,
+bool compare_series__is_lost(const struct compare_series *s, enum pem_doubt_source source,
 			     size_t window)
 {
 	return s->unlocated[source] || s->lost[source][window];
@@ -124,9 +117,9 @@ bool compare_series__lacks(const struct compare_series *s, const struct compare_
 const char *compare_series__losses(const struct compare_series *s)
 {
 	static const char *const words[] = {
-		[COMPARE_PROGRAMS] = "programs",
-		[COMPARE_KERNEL] = "the kernel",
-		[COMPARE_COUNTERS] = "counters",
+		[PEM_DOUBT_PROGRAMS] = "programs",
+		[PEM_DOUBT_KERNEL] = "the kernel",
+		[PEM_DOUBT_COUNTERS] = "counters",
 	};
 	const char *text = "";
 	unsigned int source;
@@ -134,7 +127,7 @@ const char *compare_series__losses(const struct compare_series *s)
 
 	if (!s->has_losses)
 		return NULL;
-	for (source = 0; source < COMPARE_SOURCES; source++) {
+	for (source = 0; source < PEM_DOUBT_SOURCES; source++) {
 		size_t lost = 0;
 
 		for (i = 0; i < s->window_count; i++)

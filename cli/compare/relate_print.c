@@ -243,9 +243,9 @@ struct json_object *compare_relations__json(const struct compare_relations *r)
 	size_t i, lost = 0;
 
 	for (i = 0; i < r->series.window_count; i++)
-		lost += compare_series__is_lost(&r->series, COMPARE_PROGRAMS, i) ||
-			compare_series__is_lost(&r->series, COMPARE_KERNEL, i) ||
-			compare_series__is_lost(&r->series, COMPARE_COUNTERS, i);
+		lost += compare_series__is_lost(&r->series, PEM_DOUBT_PROGRAMS, i) ||
+			compare_series__is_lost(&r->series, PEM_DOUBT_KERNEL, i) ||
+			compare_series__is_lost(&r->series, PEM_DOUBT_COUNTERS, i);
 	cli_json__text(object, "trace", r->series.directory);
 	cli_json__count(object, "duration_ns", r->series.end_ns);
 	cli_json__count(object, "windows", r->series.window_count);

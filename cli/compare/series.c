@@ -77,7 +77,7 @@ static void join_pairs(struct compare_series *s)
 						       ? arrays[a][2 * k] + arrays[a][2 * k + 1]
 						       : 0;
 	}
-	for (i = 0; i < COMPARE_SOURCES; i++)
+	for (i = 0; i < PEM_DOUBT_SOURCES; i++)
 		for (k = 0; k < COMPARE_WINDOWS; k++)
 			s->lost[i][k] = k < COMPARE_WINDOWS / 2 &&
 					(s->lost[i][2 * k] || s->lost[i][2 * k + 1]);
@@ -144,7 +144,7 @@ void compare_series__spread(struct compare_series *s, size_t metric, uint64_t be
 	}
 }
 
-void compare_series__lose(struct compare_series *s, enum compare_source source, uint64_t begin_ns,
+void compare_series__lose(struct compare_series *s, enum pem_doubt_source source, uint64_t begin_ns,
 			  uint64_t end_ns)
 {
 	size_t i, last;

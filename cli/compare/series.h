@@ -7,7 +7,6 @@
  *	instances.c  the same for each instance of a phase
  *	collect.c    reads a trace and finds the metrics that its events have
  *	derived.c    metrics that specs declare, made of others
- *	between.c    those that are a time between two events
  *	losses.c     windows that lack records
  *
  * Memory is bounded, whatever the trace: windows become twice as long where a trace is longer than
@@ -15,6 +14,8 @@
  */
 #ifndef PEM_COMPARE_SERIES_H
 #define PEM_COMPARE_SERIES_H
+
+#include "doubt.h"
 
 #include <pem/trace.h>
 
@@ -39,9 +40,6 @@ enum compare_kind {
 	COMPARE_DIFFERENCE, /* of two other metrics, which are amounts */
 };
 
-/* Who raises events, and loses records by itself. */
-enum compare_source { COMPARE_PROGRAMS, COMPARE_KERNEL, COMPARE_COUNTERS, COMPARE_SOURCES };
-
 struct compare_metric {
 	char name[192];
 	char unit[24]; /* "": a count */
@@ -50,7 +48,7 @@ struct compare_metric {
 	char origin[96];
 	uint32_t event_id; /* of the event, or of the interval's begin; 0: it is of none */
 	uint32_t other_event_id; /* of a declared metric's second term; 0: it has none */
-	enum compare_source source;
+	enum pem_doubt_source source;
 	bool is_phase; /* DURATION: of a phase */
 	bool is_context; /* events that nobody asked for */
 	size_t above, below; /* RATIO, DIFFERENCE: indexes of the two metrics */
@@ -79,15 +77,15 @@ struct compare_series {
 	uint64_t window_ns;
 	size_t window_count; /* windows that the trace has, the last one may be cut */
 	uint64_t end_ns; /* the last record, or the recorded duration */
-	bool lost[COMPARE_SOURCES][COMPARE_WINDOWS]; /* records of the window were lost */
+	bool lost[PEM_DOUBT_SOURCES][COMPARE_WINDOWS]; /* records of the window were lost */
 	/* By source: the latest of the times at which its streams begin. */
-	uint64_t reaches_ns[COMPARE_SOURCES];
+	uint64_t reaches_ns[PEM_DOUBT_SOURCES];
 	struct compare_instances *instances;
 	uint64_t read; /* records */
 	uint64_t damaged; /* places that could not be read */
 	bool balanced; /* all events are accounted for */
 	bool has_losses;
-	bool unlocated[COMPARE_SOURCES]; /* records were lost, and nothing says when */
+	bool unlocated[PEM_DOUBT_SOURCES]; /* records were lost, and nothing says when */
 };
 
 /* --- series.c --- */
@@ -105,7 +103,7 @@ void compare_series__add(struct compare_series *series, size_t metric, uint64_t 
 void compare_series__spread(struct compare_series *series, size_t metric, uint64_t begin_ns,
 			    uint64_t end_ns, double amount);
 /* Records of a source from begin_ns to end_ns may be lost: leave the windows out. */
-void compare_series__lose(struct compare_series *series, enum compare_source source,
+void compare_series__lose(struct compare_series *series, enum pem_doubt_source source,
 			  uint64_t begin_ns, uint64_t end_ns);
 /* The time is so late: make windows long enough. Called by compare_series__add, too. */
 void compare_series__reach(struct compare_series *series, uint64_t time_ns);
@@ -117,20 +115,6 @@ size_t compare_series__values(const struct compare_series *series, size_t metric
 			      double *values);
 /* The duration that a share of all intervals of a metric does not exceed, or NAN. */
 double compare_metric__quantile(const struct compare_metric *metric, double share);
-
-/* --- between.c --- */
-
-struct compare_betweens;
-/* The metrics of form 'between' of a model. NULL: no memory. */
-struct compare_betweens *compare_betweens__new(const struct pem_model *model);
-void compare_betweens__free(struct compare_betweens *betweens);
-/*
- * Add the times that a record ends. What began before doubtful_ns, of each source, may lack a
- * record of it. Returns 0 or -ENOMEM.
- */
-int compare_betweens__record(struct compare_betweens *betweens, struct compare_series *series,
-			     const struct pem_record *record, enum compare_source source,
-			     const uint64_t *doubtful_ns);
 
 /* --- instances.c --- */
 
@@ -191,11 +175,9 @@ void compare_series__free(struct compare_series *series);
 
 /* --- losses.c --- */
 
-/* The source of a record's packet. */
-enum compare_source compare_source__of(uint32_t packet_source);
 /* Find the windows that lack records. The trace was read to its end. */
 void compare_series__find_losses(struct compare_series *series);
-bool compare_series__is_lost(const struct compare_series *series, enum compare_source source,
+bool compare_series__is_lost(const struct compare_series *series, enum pem_doubt_source source,
 			     size_t window);
 /* Does the window lack records that the metric of this series is made of? */
 bool compare_series__lacks(const struct compare_series *series, const struct compare_metric *metric,

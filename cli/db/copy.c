@@ -23,7 +23,7 @@
 /* Note the number here of a row that had another one elsewhere. */
 static int note(struct db_copy *copy, enum pem_db_table table, int64_t from, int64_t to)
 {
-	uint32_t *at = cli_map__at(&copy->index[table - 1], (uint64_t)from);
+	uint32_t *at = pem_number_map__at(&copy->index[table - 1], (uint64_t)from);
 
 	if (at == NULL ||
 	    pem_grow(&copy->numbers, sizeof(*copy->numbers), copy->count + 1, &copy->capacity) < 0)
@@ -45,7 +45,7 @@ static int translate(struct db_copy *copy, const struct pem_db_layout *layout, s
 
 		if (column->references == 0)
 			continue;
-		at = cli_map__at(&copy->index[column->references - 1], (uint64_t)from);
+		at = pem_number_map__at(&copy->index[column->references - 1], (uint64_t)from);
 		if (at == NULL)
 			return -ENOMEM;
 		if (*at == UINT32_MAX) {
@@ -99,7 +99,7 @@ void db_copy__free(struct db_copy *copy)
 	size_t i;
 
 	for (i = 0; i < PEM_DB_TABLES; i++)
-		cli_map__free(&copy->index[i]);
+		pem_number_map__free(&copy->index[i]);
 	free(copy->numbers);
 }
 

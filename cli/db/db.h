@@ -41,7 +41,8 @@ int db_json__to_row(const struct pem_db_layout *layout, struct json_object *obje
 /* Rows by the numbers that they had elsewhere. All zero: none yet. */
 struct db_copy {
 	struct pem_database *to;
-	struct cli_map index[PEM_DB_TABLES]; /* from a number elsewhere to an index of numbers */
+	struct pem_number_map
+		index[PEM_DB_TABLES]; /* from a number elsewhere to an index of numbers */
 	int64_t *numbers; /* here */
 	size_t count, capacity;
 	uint64_t added, known; /* rows that were not here, and that were */

@@ -19,7 +19,7 @@ static struct report_call *row_of(struct report_times *t, const struct report_ca
 {
 	uint64_t of = report_mix(report_mix(0, (uint64_t)like->interval << 32 | like->file),
 				 (uint64_t)like->thread << 32 | like->phase);
-	uint32_t *at = cli_map__at(&t->call_at, of);
+	uint32_t *at = pem_number_map__at(&t->call_at, of);
 
 	if (at == NULL)
 		return NULL;
@@ -125,14 +125,14 @@ static struct report_call *sum(const struct report_times *t, enum report_key fir
 {
 	struct report_call *rows = calloc(t->call_count + 1, sizeof(*rows));
 	uint64_t *largest = calloc(t->call_count + 1, sizeof(*largest));
-	struct cli_map at = {0};
+	struct pem_number_map at = {0};
 	size_t i;
 
 	*count = 0;
 	for (i = 0; rows != NULL && largest != NULL && i < t->call_count; i++) {
 		const struct report_call *call = &t->calls[i];
 		uint64_t key = (uint64_t)key_of(t, call, first) << 32 | key_of(t, call, second);
-		uint32_t *index = cli_map__at(&at, key);
+		uint32_t *index = pem_number_map__at(&at, key);
 		struct report_call *row, before;
 
 		if (index == NULL)
@@ -157,7 +157,7 @@ static struct report_call *sum(const struct report_times *t, enum report_key fir
 	if (rows != NULL)
 		qsort(rows, *count, sizeof(*rows), longer);
 	free(largest);
-	cli_map__free(&at);
+	pem_number_map__free(&at);
 	return rows;
 }
 
@@ -259,7 +259,7 @@ static struct ranked *rank_rows(const struct report_times *t, const enum report_
 	size_t group_count = 0, i;
 	struct report_call *groups, *rows;
 	struct ranked *ranked = NULL;
-	struct cli_map ranks = {0};
+	struct pem_number_map ranks = {0};
 	uint32_t *at;
 
 	groups = sum(t, pair[0], pair[0], &group_count);
@@ -267,19 +267,19 @@ static struct ranked *rank_rows(const struct report_times *t, const enum report_
 	if (groups != NULL && rows != NULL)
 		ranked = calloc(*count + 1, sizeof(*ranked));
 	for (i = 0; ranked != NULL && i < group_count; i++) {
-		at = cli_map__at(&ranks, key_of(t, &groups[i], pair[0]));
+		at = pem_number_map__at(&ranks, key_of(t, &groups[i], pair[0]));
 		if (at != NULL)
 			*at = (uint32_t)i;
 	}
 	for (i = 0; ranked != NULL && i < *count; i++) {
-		at = cli_map__at(&ranks, key_of(t, &rows[i], pair[0]));
+		at = pem_number_map__at(&ranks, key_of(t, &rows[i], pair[0]));
 		ranked[i] = (struct ranked){rows[i], at != NULL ? *at : SIZE_MAX};
 	}
 	if (ranked != NULL)
 		qsort(ranked, *count, sizeof(*ranked), by_rank);
 	free(groups);
 	free(rows);
-	cli_map__free(&ranks);
+	pem_number_map__free(&ranks);
 	return ranked;
 }
 

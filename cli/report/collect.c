@@ -24,10 +24,11 @@ struct counting {
 		uint32_t pid, tid;
 		uint32_t process, thread; /* index + 1; process 0: free */
 	} recent_threads[RECENT_MAX];
-	struct cli_map event_at; /* key: event id; value: index in events */
-	struct cli_map process_at; /* key: pid; value: index in processes */
-	struct cli_map thread_at; /* key: pid and tid; value: index in threads */
-	struct cli_map counter_at; /* key: event and what it counts; value: index in counters */
+	struct pem_number_map event_at; /* key: event id; value: index in events */
+	struct pem_number_map process_at; /* key: pid; value: index in processes */
+	struct pem_number_map thread_at; /* key: pid and tid; value: index in threads */
+	struct pem_number_map
+		counter_at; /* key: event and what it counts; value: index in counters */
 	struct report_open *open;
 };
 
@@ -88,7 +89,7 @@ static int prepare_events(struct report *report, struct counting *c)
 		e->balance = pem_trace__event_balance(report->trace, e->event);
 		choose_value(e);
 		e->result = cli_allocation__result(e->event);
-		at = cli_map__at(&c->event_at, e->event->id);
+		at = pem_number_map__at(&c->event_at, e->event->id);
 		if (at == NULL)
 			return -ENOMEM;
 		*at = (uint32_t)i;
@@ -99,7 +100,7 @@ static int prepare_events(struct report *report, struct counting *c)
 
 static struct report_process *process_of(struct report *report, struct counting *c, uint32_t pid)
 {
-	uint32_t *at = cli_map__at(&c->process_at, pid);
+	uint32_t *at = pem_number_map__at(&c->process_at, pid);
 
 	if (at == NULL)
 		return NULL;
@@ -124,7 +125,7 @@ static void copy_thread_name(struct report *report, struct report_thread *thread
 static struct report_thread *thread_of(struct report *report, struct counting *c,
 				       struct report_process *process, uint32_t tid)
 {
-	uint32_t *at = cli_map__at(&c->thread_at, (uint64_t)process->pid << 32 | tid);
+	uint32_t *at = pem_number_map__at(&c->thread_at, (uint64_t)process->pid << 32 | tid);
 	struct report_thread *thread;
 
 	if (at == NULL)
@@ -163,7 +164,7 @@ static int keep_counter(struct report *report, struct counting *c, uint32_t even
 	 */
 	uint64_t key = (((uint64_t)record->pid << 32 | record->tid) * 0x9e3779b97f4a7c15ull) ^
 		       ((uint64_t)record->cpu << 32 | event);
-	uint32_t *at = cli_map__at(&c->counter_at, key);
+	uint32_t *at = pem_number_map__at(&c->counter_at, key);
 
 	if (at == NULL)
 		return -ENOMEM;
@@ -171,9 +172,11 @@ static int keep_counter(struct report *report, struct counting *c, uint32_t even
 		if (pem_grow(&report->counters, sizeof(*report->counters),
 			     report->counter_count + 1, &report->counter_capacity) < 0)
 			return -ENOMEM;
-		report->counters[report->counter_count].event = event;
+		report->counters[report->counter_count] = (struct report_counter){.event = event};
 		*at = (uint32_t)report->counter_count++;
 	}
+	report->events[event].counted +=
+		pem_record__f64(record, field) - report->counters[*at].last_f;
 	report->counters[*at].last = pem_record__u64(record, field);
 	report->counters[*at].last_f = pem_record__f64(record, field);
 	return 0;
@@ -229,7 +232,7 @@ static void rename_thread(struct report *report, struct counting *c,
 {
 	int field = pem_event__field_by_role(record->event, PEM_ROLE_THREAD);
 	uint64_t tid = field >= 0 ? pem_record__u64(record, (unsigned int)field) : 0;
-	uint32_t *at = cli_map__at(&c->thread_at, (uint64_t)record->pid << 32 | tid);
+	uint32_t *at = pem_number_map__at(&c->thread_at, (uint64_t)record->pid << 32 | tid);
 
 	if (at != NULL && *at != UINT32_MAX)
 		copy_thread_name(report, &report->threads[*at]);
@@ -240,7 +243,7 @@ static int find_event(struct counting *c, const struct pem_event *event, uint32_
 	uint32_t recent = event->id % RECENT_MAX, *at;
 
 	if (c->recent_events[recent] != event) {
-		at = cli_map__at(&c->event_at, event->id);
+		at = pem_number_map__at(&c->event_at, event->id);
 		if (at == NULL || *at == UINT32_MAX)
 			return -ENOMEM;
 		c->recent_events[recent] = event;
@@ -280,8 +283,10 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	if (find_event(c, record->event, &event) < 0)
 		return -ENOMEM;
 	e = &report->events[event];
-	if (e->count++ == 0)
+	if (e->count++ == 0) {
 		report->occurred[report->occurred_count++] = event;
+		e->occurred_at = (uint32_t)report->occurred_count;
+	}
 	report->layer_count[e->layer]++;
 	report->read++;
 	if (report->duration_ns < record->time_ns)
@@ -299,6 +304,8 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	thread->count++;
 	thread->by_layer[e->layer]++;
 
+	if (count_value(report, c, event, record) < 0)
+		return -ENOMEM;
 	if ((record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
 	     record->event->meaning == PEM_MEANS_INTERVAL_END) &&
 	    (e->layer == LAYER_APP || e->layer == LAYER_CPO) &&
@@ -312,7 +319,9 @@ static int count_record(struct report *report, struct counting *c, const struct 
 		return -ENOMEM;
 	if (report->sites != NULL && report_sites__record(report->sites, e, event, record) < 0)
 		return -ENOMEM;
-	return count_value(report, c, event, record);
+	if (report_metrics__record(report->metrics, record) < 0)
+		return -ENOMEM;
+	return 0;
 }
 
 static int read_records(struct report *report, struct counting *c)
@@ -471,6 +480,10 @@ int report__collect(struct report *report, const char *directory)
 	rc = c.open != NULL && report->samples != NULL ? prepare_events(report, &c) : -ENOMEM;
 	if (rc == 0)
 		rc = report_times__new(report);
+	if (rc == 0) {
+		report->metrics = report_metrics__new(report);
+		rc = report->metrics != NULL ? 0 : -ENOMEM;
+	}
 	if (rc == 0)
 		rc = read_records(report, &c);
 	if (rc == 0)
@@ -485,10 +498,10 @@ int report__collect(struct report *report, const char *directory)
 		weigh(report);
 	}
 	report_open__free(c.open);
-	cli_map__free(&c.event_at);
-	cli_map__free(&c.process_at);
-	cli_map__free(&c.thread_at);
-	cli_map__free(&c.counter_at);
+	pem_number_map__free(&c.event_at);
+	pem_number_map__free(&c.process_at);
+	pem_number_map__free(&c.thread_at);
+	pem_number_map__free(&c.counter_at);
 	if (rc < 0)
 		return cli_error(CLI_FAILED, "reading %s failed: %s", directory, strerror(-rc));
 	return CLI_DONE;
@@ -511,13 +524,14 @@ void report__free(struct report *report)
 
 	for (i = 0; i < report->phase_count; i++) {
 		free(report->phases[i].name);
-		free(report->phases[i].counts);
+		free(report->phases[i].inside);
 	}
 	free(report->phases);
 	free(report->occurred);
 	report_page_samples__free(report->samples);
 	report_sites__free(report->sites);
 	report_times__free(report->times);
+	report_metrics__free(report->metrics);
 	free(report->counters);
 	free(report->steps);
 	free(report->threads);

@@ -129,10 +129,11 @@ static void phases_json(const struct report *r, struct cli_json_stream *json)
 		cli_json__count(entry, "shortest_ns", p->least_ns);
 		cli_json__count(entry, "longest_ns", p->most_ns);
 		for (e = 0; e < p->counted; e++)
-			if (p->counts[e] != 0)
+			if (p->inside[e].count != 0)
 				cli_json__count(events, r->events[r->occurred[e]].event->name,
-						p->counts[e]);
+						p->inside[e].count);
 		json_object_object_add(entry, "events", events);
+		json_object_object_add(entry, "metrics", report_metrics__json(r, p));
 		cli_json_stream__add(json, NULL, entry);
 	}
 	cli_json_stream__close(json, ']');
@@ -263,7 +264,7 @@ void report__print_json(const struct report *r)
 		report_sites__json(r, &json);
 		report_functions__json(r, &json);
 	}
-	cli_json_stream__add(&json, "metrics", report_metrics__json(r));
+	cli_json_stream__add(&json, "metrics", report_metrics__json(r, NULL));
 	report_times__json(r, &json);
 	report_calls__json(r, &json);
 	report_page_samples__json(r, &json);

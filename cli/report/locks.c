@@ -27,11 +27,11 @@ int report_locks__add(struct report_times *t, uint32_t interval, const struct pe
 	struct report_lock *row;
 	uint32_t *at;
 
-	if (t->lock_count >= LOCKS_MAX && cli_map__value(&t->lock_at, key) == UINT32_MAX) {
+	if (t->lock_count >= LOCKS_MAX && pem_number_map__value(&t->lock_at, key) == UINT32_MAX) {
 		t->locks_left_out++;
 		return 0;
 	}
-	at = cli_map__at(&t->lock_at, key);
+	at = pem_number_map__at(&t->lock_at, key);
 	if (at == NULL)
 		return -ENOMEM;
 	if (*at == UINT32_MAX) {
@@ -87,7 +87,7 @@ static void add_to(struct row *row, const struct report_lock *lock)
 static struct row *rows_of(const struct report_times *t, size_t *count)
 {
 	struct row *rows = calloc(t->lock_count + 1, sizeof(*rows));
-	struct cli_map map = {0};
+	struct pem_number_map map = {0};
 	size_t i;
 
 	*count = 0;
@@ -95,7 +95,7 @@ static struct row *rows_of(const struct report_times *t, size_t *count)
 		const struct pem_pass_thread *thread =
 			pem_pass__thread(t->pass, t->locks[i].thread);
 		const struct pem_pass_process *process = thread != NULL ? thread->process : NULL;
-		uint32_t *at = cli_map__at(
+		uint32_t *at = pem_number_map__at(
 			&map, report_mix(report_mix(report_mix(0, t->locks[i].lock),
 						    t->locks[i].interval),
 					 process != NULL ? process->number : NO_THREAD));
@@ -108,7 +108,7 @@ static struct row *rows_of(const struct report_times *t, size_t *count)
 		}
 		add_to(&rows[*at], &t->locks[i]);
 	}
-	cli_map__free(&map);
+	pem_number_map__free(&map);
 	if (rows != NULL)
 		qsort(rows, *count, sizeof(*rows), longer);
 	return rows;

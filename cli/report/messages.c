@@ -34,7 +34,7 @@ static uint64_t key_of(const struct pem_event *send, const struct pem_event *rec
 static struct report_message *row_of(struct report_times *t, const struct pem_event *send,
 				     const struct pem_event *receive)
 {
-	uint32_t *at = cli_map__at(&t->message_at, key_of(send, receive));
+	uint32_t *at = pem_number_map__at(&t->message_at, key_of(send, receive));
 	struct report_message *row;
 
 	if (at == NULL)
@@ -74,7 +74,7 @@ int report_messages__add(struct report_times *t, const struct pem_record *record
 	struct report_message *row;
 
 	if (t->message_count >= ROWS_MAX &&
-	    cli_map__value(&t->message_at, key_of(send, receive)) == UINT32_MAX) {
+	    pem_number_map__value(&t->message_at, key_of(send, receive)) == UINT32_MAX) {
 		t->messages_left_out++;
 		return 0;
 	}
@@ -99,7 +99,7 @@ void report_messages__free(struct report_times *t)
 	for (i = 0; i < t->message_count; i++)
 		free(t->messages[i].bins);
 	free(t->messages);
-	cli_map__free(&t->message_at);
+	pem_number_map__free(&t->message_at);
 }
 
 /* The time that a share of the messages did not exceed, to 3 %. */

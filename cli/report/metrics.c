@@ -1,14 +1,25 @@
 // SPDX-License-Identifier: MIT
-/*
- * metrics.c - the metrics that specs declare, of the whole trace
- *
- * Times between events, and metrics by phase, are those of cli/compare.
- */
+/* metrics.c - the metrics that specs declare, of the whole trace and of each name of phases */
+#include "betweens.h"
 #include "report.h"
 
+#include <errno.h>
 #include <json-c/json.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+struct report_metrics {
+	struct pem_betweens *betweens;
+	/* By the number of the metric in the model. */
+	struct {
+		const struct report_event *of, *to; /* of its terms; NULL: not in the trace */
+		uint64_t times;
+		double total_ns;
+	} all[];
+};
+
+/* --- collecting --- */
 
 static const struct report_event *event_of(const struct report *r, const char *name)
 {
@@ -20,45 +31,171 @@ static const struct report_event *event_of(const struct report *r, const char *n
 	return NULL;
 }
 
+struct report_metrics *report_metrics__new(const struct report *r)
+{
+	const struct pem_model *model = pem_trace__model(r->trace);
+	size_t i, count = pem_model__metric_count(model);
+	struct report_metrics *m = calloc(1, sizeof(*m) + count * sizeof(m->all[0]));
+
+	if (m == NULL)
+		return NULL;
+	m->betweens = pem_betweens__new(r->trace);
+	if (m->betweens == NULL) {
+		free(m);
+		return NULL;
+	}
+	for (i = 0; i < count; i++) {
+		m->all[i].of = event_of(r, pem_model__metric(model, i)->of.event);
+		m->all[i].to = event_of(r, pem_model__metric(model, i)->to.event);
+	}
+	return m;
+}
+
+void report_metrics__free(struct report_metrics *m)
+{
+	if (m == NULL)
+		return;
+	pem_betweens__free(m->betweens);
+	free(m);
+}
+
+static int add_time(void *arg, size_t metric, uint64_t ns)
+{
+	struct report_metrics *m = arg;
+
+	m->all[metric].times++;
+	m->all[metric].total_ns += (double)ns;
+	return 0;
+}
+
+int report_metrics__record(struct report_metrics *m, const struct pem_record *record)
+{
+	return pem_betweens__record(m->betweens, record, add_time, m);
+}
+
+/* --- values --- */
+
+/* What metrics are of. */
+struct scope {
+	const struct report *r;
+	const struct report_phase *phase; /* NULL: the whole trace */
+};
+
+/* The event of a term, or NULL: it is not in the trace, or in part only. */
+static const struct report_event *event_of_term(const struct report *r,
+						const struct pem_metric_term *term)
+{
+	const struct pem_model *model = pem_trace__model(r->trace);
+	const struct report_event *e = NULL;
+	size_t i;
+
+	for (i = 0; i < pem_model__metric_count(model); i++) {
+		const struct pem_metric *m = pem_model__metric(model, i);
+
+		if (term == &m->of || term == &m->to)
+			e = term == &m->of ? r->metrics->all[i].of : r->metrics->all[i].to;
+	}
+	return e != NULL && !report__is_partial(r, e) ? e : NULL;
+}
+
+static double value_in_phase(const struct scope *scope, const struct report_event *e, bool is_count)
+{
+	const struct report_phase *phase = scope->phase;
+	size_t at = e->occurred_at;
+
+	if (at == 0 || at > phase->counted)
+		return at != 0 && scope->r->phases_partial ? NAN : 0;
+	return is_count ? (double)phase->inside[at - 1].count : phase->inside[at - 1].sum;
+}
+
 static double value_of(const struct pem_metric_term *term, const void *arg)
 {
-	const struct report *r = arg;
-	const struct report_event *e = event_of(r, term->event);
+	const struct scope *scope = arg;
+	const struct report_event *e = event_of_term(scope->r, term);
+	bool is_count = *term->field == '\0';
 
-	if (e == NULL || report__is_partial(r, e))
+	if (e == NULL)
 		return NAN;
-	if (*term->field == '\0')
+	if (!is_count &&
+	    (e->value == VALUE_NONE || strcmp(e->event->fields[e->field].name, term->field) != 0 ||
+	     (e->value == VALUE_LAST && e->event->meaning != PEM_MEANS_COUNTER)))
+		return NAN;
+	if (scope->phase != NULL)
+		return value_in_phase(scope, e, is_count);
+	if (is_count)
 		return (double)e->count;
-	if (e->value == VALUE_NONE || strcmp(e->event->fields[e->field].name, term->field) != 0 ||
-	    (e->value == VALUE_LAST && e->event->meaning != PEM_MEANS_COUNTER))
-		return NAN;
 	return e->event->fields[e->field].type >= PEM_TYPE_FLOAT32 || e->value == VALUE_SUM
 		       ? e->total_f
 		       : (double)e->total;
 }
 
-static struct cli_metrics metrics_of(const struct report *r)
+static double between(size_t metric, const void *arg)
 {
-	return (struct cli_metrics){.model = pem_trace__model(r->trace),
-				    .seconds = (double)report__ran_ns(r) / 1e9,
-				    .value = value_of,
-				    .arg = r};
+	const struct scope *scope = arg;
+	const struct report_metrics *m = scope->r->metrics;
+
+	/* A time may begin in one phase and end in another. */
+	if (scope->phase != NULL || m->all[metric].times == 0)
+		return NAN;
+	return m->all[metric].total_ns / (double)m->all[metric].times;
 }
+
+static struct cli_metrics metrics_of(const struct scope *scope)
+{
+	uint64_t ns = scope->phase != NULL ? scope->phase->total_ns : report__ran_ns(scope->r);
+
+	return (struct cli_metrics){.model = pem_trace__model(scope->r->trace),
+				    .seconds = (double)ns / 1e9,
+				    .value = value_of,
+				    .between = between,
+				    .arg = scope};
+}
+
+/* --- showing --- */
 
 void report_metrics__print(const struct report *r)
 {
-	struct cli_metrics metrics = metrics_of(r);
-	struct cli_table *table = cli_metrics__table(&metrics, stdout);
+	struct scope scope = {.r = r};
+	struct cli_metrics metrics = metrics_of(&scope);
+	struct cli_table *table;
 
-	if (table == NULL)
+	if (!cli_metrics__any(&metrics))
 		return;
+	table = cli_table__new(stdout);
+	cli_metrics__columns(table);
+	cli_metrics__rows(&metrics, table, NULL);
 	report__heading("Metrics");
 	cli_table__print(table);
 }
 
-struct json_object *report_metrics__json(const struct report *r)
+void report_metrics__print_phases(const struct report *r, size_t most)
 {
-	struct cli_metrics metrics = metrics_of(r);
+	struct cli_table *table = NULL;
+	size_t i;
+
+	for (i = 0; i < r->phase_count && i < most; i++) {
+		struct scope scope = {.r = r, .phase = &r->phases[i]};
+		struct cli_metrics metrics = metrics_of(&scope);
+
+		if (!cli_metrics__any(&metrics))
+			continue;
+		if (table == NULL) {
+			table = cli_table__new(stdout);
+			cli_table__column(table, "PHASE", CLI_LEFT);
+			cli_metrics__columns(table);
+		}
+		cli_metrics__rows(&metrics, table, r->phases[i].name);
+	}
+	if (table == NULL)
+		return;
+	report__heading("Metrics in phases");
+	cli_table__print(table);
+}
+
+struct json_object *report_metrics__json(const struct report *r, const struct report_phase *phase)
+{
+	struct scope scope = {.r = r, .phase = phase};
+	struct cli_metrics metrics = metrics_of(&scope);
 
 	return cli_metrics__json(&metrics);
 }

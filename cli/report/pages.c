@@ -42,7 +42,7 @@ struct region {
 struct process {
 	uint32_t pid;
 	uint64_t passes;
-	struct cli_map region_at; /* key: address */
+	struct pem_number_map region_at; /* key: address */
 };
 
 struct report_page_samples {
@@ -56,7 +56,7 @@ struct report_page_samples {
 	size_t region_count, region_capacity;
 	struct process *processes;
 	size_t process_count, process_capacity;
-	struct cli_map counted_at, cpu_at, process_at;
+	struct pem_number_map counted_at, cpu_at, process_at;
 };
 
 struct report_page_samples *report_page_samples__new(const struct pem_trace_info *info)
@@ -80,14 +80,14 @@ void report_page_samples__free(struct report_page_samples *samples)
 	if (samples == NULL)
 		return;
 	for (i = 0; i < samples->process_count; i++)
-		cli_map__free(&samples->processes[i].region_at);
+		pem_number_map__free(&samples->processes[i].region_at);
 	free(samples->counted);
 	free(samples->cpus);
 	free(samples->regions);
 	free(samples->processes);
-	cli_map__free(&samples->counted_at);
-	cli_map__free(&samples->cpu_at);
-	cli_map__free(&samples->process_at);
+	pem_number_map__free(&samples->counted_at);
+	pem_number_map__free(&samples->cpu_at);
+	pem_number_map__free(&samples->process_at);
 	free(samples);
 }
 
@@ -95,10 +95,10 @@ void report_page_samples__free(struct report_page_samples *samples)
  * Find the element of an array by a map's key. array: as cli_grow takes it. A new element is zero.
  * NULL: no memory.
  */
-static void *element(struct cli_map *map, uint64_t key, void *array, size_t bytes, size_t *count,
-		     size_t *capacity)
+static void *element(struct pem_number_map *map, uint64_t key, void *array, size_t bytes,
+		     size_t *count, size_t *capacity)
 {
-	uint32_t *at = cli_map__at(map, key);
+	uint32_t *at = pem_number_map__at(map, key);
 	char *elements;
 
 	if (at == NULL)

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COUNTS_MAX (8u << 20) /* of all names together: 64 MiB */
+#define COUNTS_MAX (4u << 20) /* of all names together: 64 MiB */
 #define NAMES_MAX 65536u
 #define OTHER_NAMES "(other names)"
 
@@ -24,12 +24,13 @@ struct open_phase {
 	uint32_t phase; /* index in report->phases */
 	uint64_t begin_ns;
 	size_t count; /* events that had occurred */
-	uint64_t counts[]; /* records of each of them up to the begin */
+	struct report_inside inside[]; /* of each of them, up to the begin */
 };
 
 struct report_open {
 	struct pem_intervals *intervals; /* the data of an interval is a struct open_phase */
-	struct cli_map by_name; /* key: hash of the name; value: first index in report->phases */
+	struct pem_number_map
+		by_name; /* key: hash of the name; value: first index in report->phases */
 	size_t count; /* counts of all phases together */
 };
 
@@ -56,7 +57,7 @@ void report_open__free(struct report_open *open)
 	while ((o = pem_intervals__take(open->intervals)) != NULL)
 		free(o);
 	pem_intervals__free(open->intervals);
-	cli_map__free(&open->by_name);
+	pem_number_map__free(&open->by_name);
 	free(open);
 }
 
@@ -96,9 +97,9 @@ static uint32_t phase_of(struct report_open *open, struct report *report, const 
 	bool is_full = report->phase_count >= NAMES_MAX || open->count >= COUNTS_MAX;
 	uint32_t *at;
 
-	if (is_full && cli_map__value(&open->by_name, hash(name)) == UINT32_MAX)
+	if (is_full && pem_number_map__value(&open->by_name, hash(name)) == UINT32_MAX)
 		name = OTHER_NAMES;
-	at = cli_map__at(&open->by_name, hash(name));
+	at = pem_number_map__at(&open->by_name, hash(name));
 	if (at == NULL)
 		return UINT32_MAX;
 	if (*at == UINT32_MAX) {
@@ -109,6 +110,15 @@ static uint32_t phase_of(struct report_open *open, struct report *report, const 
 	return *at;
 }
 
+/* What an event came to until now. i: index in report->occurred. */
+static struct report_inside inside_of(const struct report *report, size_t i)
+{
+	const struct report_event *e = &report->events[report->occurred[i]];
+
+	return (struct report_inside){
+		e->count, e->event->meaning == PEM_MEANS_COUNTER ? e->counted : e->total_f};
+}
+
 static int begin(struct report_open *open, struct report *report, const struct pem_record *record)
 {
 	uint32_t phase = phase_of(open, report, pem_interval__name(record));
@@ -117,12 +127,12 @@ static int begin(struct report_open *open, struct report *report, const struct p
 
 	if (phase == UINT32_MAX)
 		return -ENOMEM;
-	o = malloc(sizeof(*o) + report->occurred_count * sizeof(o->counts[0]));
+	o = malloc(sizeof(*o) + report->occurred_count * sizeof(o->inside[0]));
 	if (o == NULL)
 		return -ENOMEM;
 	o->count = report->occurred_count;
 	for (i = 0; i < o->count; i++)
-		o->counts[i] = report->events[report->occurred[i]].count;
+		o->inside[i] = inside_of(report, i);
 	o->phase = phase;
 	o->begin_ns = record->time_ns;
 	if (record->time_ns < report->phases[phase].first_ns)
@@ -138,7 +148,7 @@ static int begin(struct report_open *open, struct report *report, const struct p
 static int widen(struct report_open *open, struct report *report, struct report_phase *phase)
 {
 	size_t more = report->occurred_count - phase->counted;
-	uint64_t *counts;
+	struct report_inside *inside;
 
 	if (more == 0)
 		return 0;
@@ -146,11 +156,11 @@ static int widen(struct report_open *open, struct report *report, struct report_
 		report->phases_partial = true;
 		return 0;
 	}
-	counts = reallocarray(phase->counts, report->occurred_count, sizeof(*counts));
-	if (counts == NULL)
+	inside = reallocarray(phase->inside, report->occurred_count, sizeof(*inside));
+	if (inside == NULL)
 		return -ENOMEM;
-	memset(counts + phase->counted, 0, more * sizeof(*counts));
-	phase->counts = counts;
+	memset(inside + phase->counted, 0, more * sizeof(*inside));
+	phase->inside = inside;
 	phase->counted = report->occurred_count;
 	open->count += more;
 	return 0;
@@ -164,9 +174,12 @@ static int close_phase(struct report_open *open, struct report *report, struct o
 	int rc = widen(open, report, phase);
 	size_t i;
 
-	for (i = 0; i < phase->counted; i++)
-		phase->counts[i] += report->events[report->occurred[i]].count -
-				    (i < o->count ? o->counts[i] : 0);
+	for (i = 0; i < phase->counted; i++) {
+		struct report_inside end = inside_of(report, i);
+
+		phase->inside[i].count += end.count - (i < o->count ? o->inside[i].count : 0);
+		phase->inside[i].sum += end.sum - (i < o->count ? o->inside[i].sum : 0);
+	}
 	cli_sum__add(&phase->total_ns, ns);
 	if (ns < phase->least_ns)
 		phase->least_ns = ns;

@@ -267,7 +267,7 @@ static void phase_events(const struct report *r, const struct report_phase *phas
 	size_t i, used = 0;
 
 	for (i = 0; i < phase->counted; i++)
-		by_layer[r->events[r->occurred[i]].layer] += phase->counts[i];
+		by_layer[r->events[r->occurred[i]].layer] += phase->inside[i].count;
 	text[0] = '\0';
 	for (layer = 0; layer < LAYERS && used < bytes; layer++)
 		if (by_layer[layer] != 0)
@@ -411,7 +411,7 @@ static void print_predicates(const struct report *r)
 
 void report__print(const struct report *r, const char *directory, enum report_by by)
 {
-	size_t *order = report__order(r);
+	size_t *order = report__order(r), most_phases;
 
 	if (order == NULL) {
 		cli_error(0, "no memory to sort the events");
@@ -429,7 +429,10 @@ void report__print(const struct report *r, const char *directory, enum report_by
 		report_functions__print(r);
 	if (by == REPORT_ALL)
 		report_metrics__print(r);
-	print_phases(r, by == REPORT_PHASE ? SIZE_MAX : PHASES_MOST);
+	most_phases = by == REPORT_PHASE ? SIZE_MAX : PHASES_MOST;
+	print_phases(r, most_phases);
+	if (by == REPORT_ALL || by == REPORT_PHASE)
+		report_metrics__print_phases(r, most_phases);
 	report_times__print(r, by);
 	report_waits__print(r, by);
 	report_locks__print(r, by);

@@ -53,6 +53,8 @@ struct report_event {
 	bool overflowed; /* the sum passed a limit; total is the limit */
 	uint64_t summed; /* number of values in the sum */
 	uint64_t failed; /* allocations that got no memory; their sizes are not summed */
+	double counted; /* of a counter: the sum of its last values so far */
+	uint32_t occurred_at; /* index in report->occurred + 1; 0: it did not occur */
 };
 
 struct report_process {
@@ -77,6 +79,12 @@ struct report_thread {
 	uint64_t by_layer[LAYERS];
 };
 
+/* Of one event, within phases. */
+struct report_inside {
+	uint64_t count; /* records */
+	double sum; /* of the field that holds the event's value; of a counter: what it counted */
+};
+
 /* All phases of one name. */
 struct report_phase {
 	char *name;
@@ -84,8 +92,8 @@ struct report_phase {
 	uint64_t unfinished; /* unfinished phases, which count up to the end of the trace */
 	uint64_t first_ns; /* begin of the first phase */
 	uint64_t total_ns, least_ns, most_ns;
-	/* Number of records during the phases, of the first counted events of report->occurred. */
-	uint64_t *counts;
+	/* Of the first counted events of report->occurred. */
+	struct report_inside *inside;
 	size_t counted;
 };
 
@@ -127,6 +135,7 @@ struct report {
 	bool has_pair;
 	struct report_sites *sites; /* NULL: nobody asked for them */
 	struct report_times *times;
+	struct report_metrics *metrics;
 	struct report_step *steps;
 	size_t step_count, step_capacity;
 	uint64_t layer_count[LAYERS];
@@ -252,8 +261,17 @@ const char *report_waits__sentence(const struct report *report);
 
 /* --- metrics that specs declare (metrics.c) --- */
 
+/* NULL: no memory. */
+struct report_metrics *report_metrics__new(const struct report *report);
+void report_metrics__free(struct report_metrics *metrics);
+/* Take a record. Returns 0 or -ENOMEM. */
+int report_metrics__record(struct report_metrics *metrics, const struct pem_record *record);
 void report_metrics__print(const struct report *report);
-struct json_object *report_metrics__json(const struct report *report);
+/* Those of the first names of phases, so many at most. */
+void report_metrics__print_phases(const struct report *report, size_t most);
+/* Of phases of a name, or of the whole trace if phase is NULL. The caller owns the result. */
+struct json_object *report_metrics__json(const struct report *report,
+					 const struct report_phase *phase);
 
 /* --- messages (messages.c) --- */
 

@@ -53,7 +53,7 @@ static uint64_t number_of(const char *build_id)
 static int64_t object_of(struct report_sites *s, const char *path, const char *build_id)
 {
 	uint64_t key = hash(hash(HASH_START, path, strlen(path) + 1), build_id, strlen(build_id));
-	uint32_t *at = cli_map__at(&s->object_at, key);
+	uint32_t *at = pem_number_map__at(&s->object_at, key);
 	struct report_object *object;
 
 	if (at == NULL)
@@ -75,7 +75,7 @@ static int64_t object_of(struct report_sites *s, const char *path, const char *b
 
 static struct report_space *space_of(struct report_sites *s, uint32_t pid)
 {
-	uint32_t *at = cli_map__at(&s->space_at, pid);
+	uint32_t *at = pem_number_map__at(&s->space_at, pid);
 
 	if (at == NULL)
 		return NULL;
@@ -167,12 +167,12 @@ static int take_object(struct report_sites *s, const struct pem_record *record)
 }
 
 /* Returns the site, which is new if its count is 0, or NULL. */
-static struct report_site *site_of(struct report_sites *s, struct cli_map *map,
+static struct report_site *site_of(struct report_sites *s, struct pem_number_map *map,
 				   const struct report_site *like)
 {
 	uint64_t words[] = {(uint64_t)like->event << 32 | like->object,
 			    like->object == NO_OBJECT ? like->pid : 0, like->offset};
-	uint32_t *at = cli_map__at(map, hash(HASH_START, words, sizeof(words)));
+	uint32_t *at = pem_number_map__at(map, hash(HASH_START, words, sizeof(words)));
 
 	if (at == NULL)
 		return NULL;
@@ -260,7 +260,7 @@ static int locate_late(struct report_sites *s)
 {
 	struct report_site *all = s->sites, *site;
 	size_t i, count = s->count;
-	struct cli_map joined = {0};
+	struct pem_number_map joined = {0};
 	int rc = 0;
 
 	s->sites = NULL;
@@ -284,7 +284,7 @@ static int locate_late(struct report_sites *s)
 			s->objects[site->object].count += all[i].count;
 	}
 	free(all);
-	cli_map__free(&joined);
+	pem_number_map__free(&joined);
 	return rc;
 }
 
@@ -431,8 +431,8 @@ void report_sites__free(struct report_sites *s)
 	free(s->objects);
 	free(s->spaces);
 	free(s->sites);
-	cli_map__free(&s->object_at);
-	cli_map__free(&s->space_at);
-	cli_map__free(&s->site_at);
+	pem_number_map__free(&s->object_at);
+	pem_number_map__free(&s->space_at);
+	pem_number_map__free(&s->site_at);
 	free(s);
 }

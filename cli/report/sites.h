@@ -57,9 +57,9 @@ struct report_sites {
 	size_t count, capacity;
 	bool samples; /* also where samples were, which are no call sites */
 	uint64_t left_out; /* objects beyond the most that a process may have */
-	struct cli_map object_at; /* key: hash of build id and path */
-	struct cli_map space_at; /* key: pid */
-	struct cli_map site_at; /* key: hash of pid, event, object and offset */
+	struct pem_number_map object_at; /* key: hash of build id and path */
+	struct pem_number_map space_at; /* key: pid */
+	struct pem_number_map site_at; /* key: hash of pid, event, object and offset */
 };
 
 /* Print what is missing in the names. nothing: the text for a trace without any site. */

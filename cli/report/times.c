@@ -52,13 +52,13 @@ void report_times__free(struct report_times *t)
 	free(t->calls);
 	free(t->waits);
 	free(t->locks);
-	cli_map__free(&t->lock_at);
-	cli_map__free(&t->wait_at);
-	cli_map__free(&t->process_at);
-	cli_map__free(&t->name_at);
-	cli_map__free(&t->call_at);
-	cli_map__free(&t->interval_at);
-	cli_map__free(&t->blocked_at);
+	pem_number_map__free(&t->lock_at);
+	pem_number_map__free(&t->wait_at);
+	pem_number_map__free(&t->process_at);
+	pem_number_map__free(&t->name_at);
+	pem_number_map__free(&t->call_at);
+	pem_number_map__free(&t->interval_at);
+	pem_number_map__free(&t->blocked_at);
 	pem_pass__free(t->pass);
 	free(t);
 }
@@ -81,8 +81,8 @@ static uint32_t row_by_name(struct report_times *t, const struct pem_interval *i
 {
 	const char *group = interval->begin.event->group, *title = pem_interval__title(interval);
 	const char *last = strrchr(group, ':');
-	uint32_t *at = cli_map__at(&t->interval_at,
-				   hash(14695981039346656037ull + interval->group, title));
+	uint32_t *at = pem_number_map__at(&t->interval_at,
+					  hash(14695981039346656037ull + interval->group, title));
 	struct report_interval *row;
 	char name[256];
 
@@ -175,7 +175,7 @@ static int block_in(struct report_times *t, const struct pem_span *span, uint64_
 			return -ENOMEM;
 		cli_sum__add(&t->intervals[index].blocked_ns, ns);
 	}
-	at = cli_map__at(&t->blocked_at, (uint64_t)span->thread->number << 32 | index);
+	at = pem_number_map__at(&t->blocked_at, (uint64_t)span->thread->number << 32 | index);
 	if (at == NULL)
 		return -ENOMEM;
 	if (*at == UINT32_MAX) {
@@ -237,11 +237,11 @@ int report_times__finish(struct report_times *t)
 
 	for (i = 0; i < pem_pass__process_count(t->pass); i++) {
 		process = pem_pass__process(t->pass, i);
-		at = cli_map__at(&t->process_at, process->pid);
+		at = pem_number_map__at(&t->process_at, process->pid);
 		if (at == NULL)
 			return -ENOMEM;
 		*at = (uint32_t)i;
-		at = cli_map__at(&t->name_at, hash(14695981039346656037ull, process->name));
+		at = pem_number_map__at(&t->name_at, hash(14695981039346656037ull, process->name));
 		if (at == NULL)
 			return -ENOMEM;
 		*at = *at == UINT32_MAX ? 1 : *at + 1;
@@ -251,7 +251,7 @@ int report_times__finish(struct report_times *t)
 
 const struct pem_pass_process *report_times__process(const struct report_times *t, uint32_t pid)
 {
-	uint32_t number = cli_map__value(&t->process_at, pid);
+	uint32_t number = pem_number_map__value(&t->process_at, pid);
 
 	return number != UINT32_MAX ? pem_pass__process(t->pass, number) : NULL;
 }
@@ -263,7 +263,7 @@ const char *report_times__process_words(const struct report_times *t,
 
 	if (process == NULL || process->arguments[0] == '\0')
 		return name;
-	same = cli_map__value(&t->name_at, hash(14695981039346656037ull, process->name));
+	same = pem_number_map__value(&t->name_at, hash(14695981039346656037ull, process->name));
 	if (same == UINT32_MAX || same < 2)
 		return name;
 	return cli_format("%.40s%s", process->arguments,

@@ -86,21 +86,21 @@ struct report_times {
 	size_t thread_count, thread_capacity;
 	struct report_wait *waits;
 	size_t wait_count, wait_capacity;
-	struct cli_map wait_at; /* key: hash of thread, waker, interval, file and lock */
+	struct pem_number_map wait_at; /* key: hash of thread, waker, interval, file and lock */
 	struct report_lock *locks;
 	size_t lock_count, lock_capacity;
 	uint64_t locks_left_out; /* intervals of locks beyond LOCKS_MAX */
-	struct cli_map lock_at; /* key: hash of lock, interval and thread */
+	struct pem_number_map lock_at; /* key: hash of lock, interval and thread */
 	struct report_message *messages;
 	size_t message_count, message_capacity;
 	uint64_t messages_left_out; /* for which there was no row */
-	struct cli_map message_at; /* key: ids of both events */
+	struct pem_number_map message_at; /* key: ids of both events */
 	struct report_call *calls;
 	size_t call_count, call_capacity;
-	struct cli_map call_at; /* key: hash of what the row is of */
-	struct cli_map process_at; /* key: pid; value: number of its last process */
-	struct cli_map name_at; /* key: hash of a process's name; value: how many have it */
-	struct cli_map interval_at; /* key: hash of group and title */
+	struct pem_number_map call_at; /* key: hash of what the row is of */
+	struct pem_number_map process_at; /* key: pid; value: number of its last process */
+	struct pem_number_map name_at; /* key: hash of a process's name; value: how many have it */
+	struct pem_number_map interval_at; /* key: hash of group and title */
 	/* Rows of system calls that one event begins, by their numbers: index + 1; 0: not yet. */
 	const struct pem_event *call_event;
 	unsigned int call_field;
@@ -108,7 +108,7 @@ struct report_times {
 	/* The event that ended the last system call, and where its result is; -1: nowhere. */
 	const struct pem_event *end_event;
 	int end_field;
-	struct cli_map blocked_at; /* key: thread and interval */
+	struct pem_number_map blocked_at; /* key: thread and interval */
 };
 
 /* One more word into a hash, which is 0 at first. */

@@ -50,7 +50,7 @@ static uint64_t lock_of(const struct pem_interval *interval)
 static struct report_wait *row_of(struct report_times *t, const struct report_wait *like)
 {
 	uint64_t key = report_mix(report_mix(0, like->thread), like->interval);
-	uint32_t *at = cli_map__at(
+	uint32_t *at = pem_number_map__at(
 		&t->wait_at,
 		report_mix(report_mix(report_mix(key, like->waker), like->file), like->lock));
 

@@ -53,10 +53,13 @@ static struct cli_metrics metrics_of(const struct stat *s, uint64_t ns)
 void stat_metrics__print(const struct stat *s, uint64_t ns)
 {
 	struct cli_metrics metrics = metrics_of(s, ns);
-	struct cli_table *table = cli_metrics__table(&metrics, s->out);
+	struct cli_table *table;
 
-	if (table == NULL)
+	if (!cli_metrics__any(&metrics))
 		return;
+	table = cli_table__new(s->out);
+	cli_metrics__columns(table);
+	cli_metrics__rows(&metrics, table, NULL);
 	fputc('\n', s->out);
 	cli_table__print(table);
 }

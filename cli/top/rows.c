@@ -46,9 +46,10 @@ static struct top_row *new_row(struct top_rows *rows)
 	return row;
 }
 
-static struct top_row *row_at(struct top_rows *rows, struct cli_map *map, uint64_t key, bool add)
+static struct top_row *row_at(struct top_rows *rows, struct pem_number_map *map, uint64_t key,
+			      bool add)
 {
-	uint32_t *at = cli_map__at(map, key);
+	uint32_t *at = pem_number_map__at(map, key);
 
 	if (at == NULL)
 		return NULL;
@@ -86,7 +87,7 @@ static bool adds_up(const struct top *top, const struct top_view *view, const st
 }
 
 static void add_now(const struct top *top, const struct top_view *view, struct top_rows *rows,
-		    struct cli_map *map)
+		    struct pem_number_map *map)
 {
 	double seconds = (double)top__interval_ns(top) / 1e9;
 	size_t i;
@@ -112,7 +113,7 @@ static void add_now(const struct top *top, const struct top_view *view, struct t
  * process stay when it ends.
  */
 static struct top_row *heir_of(const struct top_view *view, const struct top_part *part,
-			       struct top_rows *rows, struct cli_map *map)
+			       struct top_rows *rows, struct pem_number_map *map)
 {
 	struct top_part heir = *part;
 	struct top_row *row = NULL;
@@ -128,7 +129,7 @@ static struct top_row *heir_of(const struct top_view *view, const struct top_par
 }
 
 static void take_before(const struct top *top, const struct top_view *view, struct top_rows *rows,
-			struct cli_map *map)
+			struct pem_number_map *map)
 {
 	double seconds = (double)top__interval_ns(top) / 1e9;
 	size_t i;
@@ -152,9 +153,9 @@ static void take_before(const struct top *top, const struct top_view *view, stru
 
 /* Count the different threads of each process whose threads are known. */
 static void count_threads(const struct top *top, const struct top_view *view, struct top_rows *rows,
-			  struct cli_map *map)
+			  struct pem_number_map *map)
 {
-	struct cli_map seen = {0};
+	struct pem_number_map seen = {0};
 	size_t i;
 
 	for (i = 0; i < top->now.count; i++) {
@@ -164,18 +165,18 @@ static void count_threads(const struct top *top, const struct top_view *view, st
 
 		if (part->tid == 0 || !is_in(view, part))
 			continue;
-		mark = cli_map__at(&seen, key_of(part, TOP_BY_THREAD));
+		mark = pem_number_map__at(&seen, key_of(part, TOP_BY_THREAD));
 		row = row_at(rows, map, key_of(part, TOP_BY_PROCESS), false);
 		if (mark == NULL || row == NULL || *mark == 0)
 			continue;
 		*mark = 0;
 		row->threads++;
 	}
-	cli_map__free(&seen);
+	pem_number_map__free(&seen);
 }
 
 /* Add events that have not occurred yet, if they are to be shown. */
-static void add_zeros(const struct top *top, struct top_rows *rows, struct cli_map *map)
+static void add_zeros(const struct top *top, struct top_rows *rows, struct pem_number_map *map)
 {
 	uint32_t i;
 
@@ -328,7 +329,7 @@ static void add_layers(const struct top *top, struct top_rows *rows)
 
 void top_rows__make(const struct top *top, const struct top_view *view, struct top_rows *rows)
 {
-	struct cli_map map = {0};
+	struct pem_number_map map = {0};
 
 	rows->count = 0;
 	add_now(top, view, rows, &map);
@@ -337,7 +338,7 @@ void top_rows__make(const struct top *top, const struct top_view *view, struct t
 		count_threads(top, view, rows, &map);
 	if (view->by == TOP_BY_EVENT && top->show_zero && view->pid == TOP_NONE)
 		add_zeros(top, rows, &map);
-	cli_map__free(&map);
+	pem_number_map__free(&map);
 	derive(top, view, rows);
 	filter_rows(top, view, rows);
 	if (view->by == TOP_BY_EVENT && view->pid == TOP_NONE)

@@ -2,8 +2,10 @@
 """metrics: numbers that a spec declares of its events: in the trace, in pem report, in pem diff; and wrong declarations"""
 import json
 import os
+import re
 
 from tap import BUILD, PEM, ROOT, equal, need, run, run_all, test, tmp
+from trace_files import Trace
 
 SPEC = """<?xml version='1.0' encoding='UTF-8'?>
 <spec provider='oven' version='1.0' description='An oven'>
@@ -73,8 +75,61 @@ def a_spec_s_metrics_are_reported():
     equal(found["APP::Oven::Weight"]["value"], 1004.5, "mean weight")
     equal((found["APP::Oven::Lost"]["value"], found["APP::Oven::Lost"]["unit"]), (2045.0, "grams"), "water")
     assert 1 < found["APP::Oven::Pace"]["value"] < 334, found
+    assert 3e6 < found["APP::Oven::Baking"]["value"] < 1e9, found
+    equal(found["APP::Oven::Baking"]["unit"], "ns", "unit of a time")
     text = run([PEM, "report", trace])[1]
     assert "Metrics\n" in text and "APP::Oven::Weight" in text and "grams" in text, text
+    assert re.search(r"APP::Oven::Baking +[\d.]+ ms", text), text
+
+
+def by_hand():
+    """A trace of two phases, with an event of a size, and a counter, in both."""
+    trace = Trace(duration_ns=10 ** 9)
+    for which in ("Begin", "End"):
+        trace.event("APP::Work::" + which, "interval-" + which.lower(), [("name", "string", "name")], group="APP::Work")
+    trace.event("APP::Test::Sale", "-", [("cents", "uint64", "size")])
+    trace.event("APP::Test::Paid")
+    trace.event("HW::Test::Cycles", "counter", [("value", "uint64", "value")])
+    trace.metric("APP::Test::Price", "ratio", ("APP::Test::Sale", "cents"), ("APP::Test::Sale", ""), "cents")
+    trace.metric("APP::Test::Pace", "rate", ("APP::Test::Sale", ""), unit="sales")
+    trace.metric("APP::Test::Effort", "ratio", ("HW::Test::Cycles", "value"), ("APP::Test::Sale", ""), "cycles")
+    trace.metric("APP::Test::Till", "between", ("APP::Test::Sale", ""), ("APP::Test::Paid", ""), "ns")
+    return trace
+
+
+@test
+def metrics_of_phases():
+    "each name of phases has the metrics of what happened within: counts, sums, what counters counted, in its own time"
+    trace = by_hand()
+    trace.add("HW::Test::Cycles", 0, [1000])
+    for name, begin, sales in ((b"morning", 1000, (100, 300)), (b"evening", 500_001_000, (50, 60, 70))):
+        trace.add("APP::Work::Begin", begin, [name])
+        for i, cents in enumerate(sales):
+            trace.add("APP::Test::Sale", begin + 1000 + i, [cents])
+        trace.add("HW::Test::Cycles", begin + 2000, [1000 + begin])
+        trace.add("APP::Work::End", begin + 100_000_000, [name])
+    trace.add("APP::Test::Sale", 900_000_000, [10000])
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    phases = {p["name"]: {m["metric"]: m["value"] for m in p["metrics"]}
+              for p in json.loads(run([PEM, "report", "--json", folder])[1])["phases"]}
+    equal(phases, {"morning": {"APP::Test::Price": 200.0, "APP::Test::Pace": 20.0, "APP::Test::Effort": 500.0},
+                   "evening": {"APP::Test::Price": 60.0, "APP::Test::Pace": 30.0, "APP::Test::Effort": 500_000_000 / 3}}, "metrics")
+    text = run([PEM, "report", "--by", "phase", folder])[1]
+    assert re.search(r"evening +APP::Test::Price +60.00 +cents", text), text
+
+
+@test
+def times_between_events():
+    "a time goes from the last first event to the next second one in the same thread"
+    trace = by_hand()
+    for tid, name, time in ((1, "Sale", 1000), (1, "Sale", 2000), (2, "Paid", 2500), (1, "Paid", 5000), (1, "Paid", 9000),
+                            (2, "Sale", 10000), (2, "Paid", 11000)):
+        trace.add("APP::Test::" + name, time, [5] if name == "Sale" else [], tid=tid)
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    found = {m["metric"]: m["value"] for m in json.loads(run([PEM, "report", "--json", folder])[1])["metrics"]}
+    equal(found["APP::Test::Till"], (3000 + 1000) / 2, "mean of 2000 to 5000 and 10000 to 11000")
 
 
 @test

@@ -80,12 +80,12 @@ static void intervals_and_counters(void **state)
 	packet_write(&packet, &fixture, "c_0");
 	assert_int_equal(compare_series__read(&series, fixture.path), 0);
 	m = find(&series, "duration of load");
-	assert_true(m->is_phase && m->source == COMPARE_PROGRAMS);
+	assert_true(m->is_phase && m->source == PEM_DOUBT_PROGRAMS);
 	assert_int_equal(m->total_weight, 2);
 	assert_int_equal(m->total, 1200);
 	assert_int_equal(find(&series, "duration of inner")->total, 100);
 	m = find(&series, "HW::Counter::Cycles");
-	assert_true(m->kind == COMPARE_GROWTH && m->source == COMPARE_COUNTERS);
+	assert_true(m->kind == COMPARE_GROWTH && m->source == PEM_DOUBT_COUNTERS);
 	assert_int_equal(m->total, 9000);
 	assert_int_equal(find(&series, "APP::Test::Simple")->total, 1);
 	compare_series__free(&series);
@@ -112,7 +112,7 @@ static void an_interval_across_a_loss_has_no_duration(void **state)
 	packet_write(&packet, &fixture, "u_70_0");
 	assert_int_equal(compare_series__read(&series, fixture.path), 0);
 	assert_true(series.has_losses && series.balanced);
-	assert_false(series.unlocated[COMPARE_PROGRAMS]);
+	assert_false(series.unlocated[PEM_DOUBT_PROGRAMS]);
 	assert_int_equal(find(&series, "duration of load")->total_weight, 1);
 	assert_int_equal(find(&series, "duration of load")->total, 300);
 	compare_series__free(&series);

@@ -129,7 +129,7 @@ static void lost_windows_are_unknown(void **state)
 
 	(void)state;
 	compare_series__reach(series, 9999);
-	compare_series__lose(series, COMPARE_PROGRAMS, 2500, 4000);
+	compare_series__lose(series, PEM_DOUBT_PROGRAMS, 2500, 4000);
 	assert_int_equal(compare_series__values(series, m, 1, values), 9);
 	assert_true(!isnan(values[1]) && isnan(values[2]) && isnan(values[3]) && isnan(values[4]) &&
 		    !isnan(values[5]));
@@ -187,11 +187,11 @@ static void instances_take_what_is_inside(void **state)
 		near(values[i], i);
 	compare_phase__values(series, phases, SIZE_MAX, values);
 	near(values[7], 100);
-	compare_series__lose(series, COMPARE_PROGRAMS, 3000, 3999);
+	compare_series__lose(series, PEM_DOUBT_PROGRAMS, 3000, 3999);
 	assert_int_equal(compare_phase__values(series, phases, inside, values), 10);
 	assert_true(!isnan(values[2]) && isnan(values[3]) && !isnan(values[4]));
 	/* What another source lost is known of this one, and so is the phase's length. */
-	compare_series__lose(series, COMPARE_KERNEL, 5000, 5999);
+	compare_series__lose(series, PEM_DOUBT_KERNEL, 5000, 5999);
 	compare_phase__values(series, phases, inside, values);
 	assert_false(isnan(values[5]));
 	/* Of many instances some are kept, evenly. */

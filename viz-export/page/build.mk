@@ -15,7 +15,7 @@ ifeq ($(words $(DYGRAPHS)),3)
 ALL += $(B)/lib/pem/export-html.so
 $(B)/lib/pem/export-html.so: $(B)/obj/gen/viz-export/page.o \
   $(call objects,$(wildcard viz-export/html*.c) viz-export/output.c viz-export/output_signals.c \
-    shared/model_words.c)
+    $(addprefix shared/,model_words.c number_map.c betweens.c))
 else
 $(info html: left out, needs dygraphs in $(DYGRAPHS_DIR) (package libjs-dygraphs))
 endif

@@ -250,9 +250,22 @@ const Metrics = {
 				known.get(`sum ${event}.${field}`);
 		};
 		return (model.raw.metrics || []).flatMap(declared => {
+			if (declared.form === "between")
+				return Metrics.times(model, declared);
 			const of = term(declared.of), to = declared.form === "rate" ? null : term(declared.to);
 			return of && to !== undefined ? [new DeclaredMetric(declared, of, to)] : [];
 		});
+	},
+
+	// Times between two events: one strip of their mean, if there are any.
+	times(model, { name, times, description }) {
+		const bin_ns = model.raw.field_bin_ns, bins = Math.ceil(model.span_ns / bin_ns);
+		const [layer, ...rest] = name.split("::");
+		// The second of a cell's five numbers is a count (html_cells.h).
+		const count = cells => cells.reduce((sum, n, i) => i % 5 === 1 ? sum + n : sum, 0);
+		const sources = times.map(({ process, cells }) => ({ process, cells, count: count(cells) }));
+		return sources.length ? [new CellMetric({ key: `metric ${name}`, layer, unit: "ns", what: "mean", sources, bins, bin_ns, name,
+			label: [rest[0] || layer, rest.slice(1).join("::") || name], description, weight: 1 })] : [];
 	},
 
 	// Of each group, and of each name in it if there are several: the mean duration, and how many ended.
