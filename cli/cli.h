@@ -112,6 +112,11 @@ const char *cli_signed(int64_t value);
 const char *cli_decimal(double value); /* 1,234.5 */
 const char *cli_duration(uint64_t ns); /* 12.3 ms */
 const char *cli_bytes(uint64_t bytes); /* 12.3 MiB */
+/*
+ * A text as one word that a shell takes for it, to be shown in a command that the user may copy.
+ * Control characters are '?'. The caller frees it. NULL: no memory.
+ */
+char *cli_shell_word(const char *text);
 /* Add to a sum that stays at UINT64_MAX once it would pass it. */
 static inline void cli_sum__add(uint64_t *sum, uint64_t value)
 {

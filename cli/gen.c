@@ -195,7 +195,7 @@ static void print_form(const char *title, const char *form, const char *output,
 	putchar('\n');
 }
 
-/* names has the lines "provider NAME" and "file NAME". */
+/* output: as a word for the shell. names has the lines "provider NAME" and "file NAME". */
 static void tell(const struct language *chosen, const char *output, char *names)
 {
 	char *line, *provider = NULL;
@@ -224,9 +224,9 @@ static void tell(const struct language *chosen, const char *output, char *names)
 static int generate(const struct language *chosen, const char *output, char **files, int count,
 		    bool quiet)
 {
+	char *names = NULL, *shown = cli_shell_word(output);
 	struct cli_words words = {0};
 	int status = CLI_FAILED, i;
-	char *names = NULL;
 
 	if (!cli_words__add(&words, "--names") || !cli_words__add(&words, "--backend") ||
 	    !cli_words__add(&words, chosen->backend) || !cli_words__add(&words, "-o") ||
@@ -236,9 +236,10 @@ static int generate(const struct language *chosen, const char *output, char **fi
 		if (!cli_words__add(&words, files[i]))
 			goto end;
 	status = cli_codegen__read(&words, &names, NULL);
-	if (status == CLI_DONE && !quiet)
-		tell(chosen, output, names);
+	if (status == CLI_DONE && !quiet && shown != NULL)
+		tell(chosen, shown, names);
 end:
+	free(shown);
 	cli_words__free(&words);
 	free(names);
 	return status;

@@ -270,6 +270,30 @@ const char *cli_bytes(uint64_t bytes)
 	return cli_format("%.*f %s", i == 0 || value >= 100 ? 0 : 1, value, units[i]);
 }
 
+char *cli_shell_word(const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "_./:=@%+,-";
+	char *word, *at;
+
+	if (*text != '\0' && text[strspn(text, plain)] == '\0')
+		return strdup(text);
+	/* Each apostrophe becomes four characters. */
+	word = malloc(4 * strlen(text) + 3);
+	if (word == NULL)
+		return NULL;
+	at = word;
+	*at++ = '\'';
+	for (; *text != '\0'; text++) {
+		if (*text == '\'')
+			at = stpcpy(at, "'\\''");
+		else
+			*at++ = *text;
+	}
+	strcpy(at, "'");
+	return pem_printable(word);
+}
+
 const char *cli_sum__duration(uint64_t sum_ns)
 {
 	const char *words = cli_duration(sum_ns);

@@ -17,6 +17,19 @@
 #include <sys/random.h>
 #include <time.h>
 
+#define PEM_HASH_START 14695981039346656037ull
+
+/*
+ * Add a text to a hash, which is PEM_HASH_START at first: FNV-1a of 64 bits (Fowler, Noll, Vo).
+ * Texts may be chosen to have one hash.
+ */
+static inline uint64_t pem_hash__text(uint64_t hash, const char *text)
+{
+	for (; *text != '\0'; text++)
+		hash = (hash ^ (unsigned char)*text) * 1099511628211ull;
+	return hash;
+}
+
 /* A random odd number for one table. */
 static inline uint64_t pem_hash__multiplier(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* intervals.c - keeps begins in their order until their ends come (contract: intervals.h) */
 #include "intervals.h"
+#include "hash.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -51,16 +52,6 @@ const char *pem_interval__name(const struct pem_record *record)
 	return colon ? colon + 1 : *event->group ? event->group : event->class_name;
 }
 
-/* FNV-1a 64 */
-static uint64_t hash(const char *text)
-{
-	uint64_t h = 14695981039346656037ull;
-
-	for (; *text; text++)
-		h = (h ^ (unsigned char)*text) * 1099511628211ull;
-	return h;
-}
-
 /* Forget the interval at an index. Returns its data. */
 static void *remove_at(struct pem_intervals *intervals, size_t at)
 {
@@ -79,11 +70,11 @@ void *pem_intervals__begin(struct pem_intervals *intervals, const struct pem_rec
 
 	if (intervals->count == PEM_INTERVALS_OPEN_MAX)
 		first = remove_at(intervals, 0);
-	intervals->open[intervals->count++] =
-		(struct open_interval){.event = record->event,
-				       .key = pem_record__key(record, PEM_ROLE_ADDRESS),
-				       .name = hash(pem_interval__name(record)),
-				       .data = data};
+	intervals->open[intervals->count++] = (struct open_interval){
+		.event = record->event,
+		.key = pem_record__key(record, PEM_ROLE_ADDRESS),
+		.name = pem_hash__text(PEM_HASH_START, pem_interval__name(record)),
+		.data = data};
 	return first;
 }
 
@@ -97,7 +88,7 @@ static bool may_end_elsewhere(const struct pem_event *event)
 void *pem_intervals__end(struct pem_intervals *intervals, const struct pem_record *record)
 {
 	uint64_t key = pem_record__key(record, PEM_ROLE_ADDRESS);
-	uint64_t name = hash(pem_interval__name(record));
+	uint64_t name = pem_hash__text(PEM_HASH_START, pem_interval__name(record));
 	bool is_named = has(record->event, PEM_ROLE_NAME);
 	bool elsewhere = may_end_elsewhere(record->event);
 	size_t i, found = SIZE_MAX;

@@ -16,9 +16,15 @@
  * that a spreadsheet would take for a formula gets an apostrophe in front. A text that begins with
  * an apostrophe gets another one. A reader that removes the first apostrophe of a text has the
  * original text. Numbers never get an apostrophe.
+ *
+ * Whoever prints the table sends its texts to a terminal. So control characters, and bytes that are
+ * no UTF-8, are question marks. Tabs and ends of lines stay in a file, but not on a terminal.
  */
 #define _GNU_SOURCE
 #include "output.h"
+#include "grow.h"
+#include "hash.h"
+#include "number_map.h"
 
 #include <pem/export.h>
 
@@ -26,6 +32,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PROGRESS_RECORDS 65536
 
@@ -33,14 +40,27 @@ static const char *const first_columns[] = {"clock", "time_ns", "layer", "event"
 					    "pid",   "tid",     "cpu",   "process"};
 #define FIRST_COLUMNS (sizeof(first_columns) / sizeof(first_columns[0]))
 
+#define COLUMNS_MAX 4096u /* a row has a comma for each */
+
+/* Where an event shows its fields. */
+struct event_cells {
+	struct cell {
+		uint32_t column;
+		uint32_t field;
+	} * cells; /* by rising column */
+	unsigned count; /* 0: it has no fields, or does not occur */
+};
+
 struct csv {
 	struct pem_trace *trace;
 	const struct pem_model *model;
 	FILE *out;
 	const char **columns; /* names of the fields' columns */
-	size_t column_count;
-	/* For event i: the field to show in each column, or -1. NULL: the event does not occur. */
-	int16_t **fields_of;
+	size_t column_count, column_capacity;
+	struct pem_number_map column_at; /* key: hash of the name; value: index in columns */
+	struct pem_number_map event_at; /* key: event id; value: index in the model */
+	struct event_cells *events; /* by index in the model */
+	bool is_terminal;
 	struct pem_export_options options;
 	bool no_memory; /* no memory for a cell */
 };
@@ -65,17 +85,53 @@ static bool is_formula(const char *text)
 	return false;
 }
 
+/* May all of the text be shown as it is? Texts beyond ASCII are looked at by make_fit. */
+static bool is_fit(const struct csv *csv, const char *text)
+{
+	const unsigned char *c = (const unsigned char *)text;
+
+	while ((*c >= 0x20 && *c < 0x7f) ||
+	       (!csv->is_terminal && (*c == '\t' || *c == '\n' || *c == '\r')))
+		c++;
+	return *c == '\0';
+}
+
+/* Make each control character, but of a file's tabs and ends of lines, a question mark. */
+static const char *make_fit(const struct csv *csv, char *text)
+{
+	char *part = text, *end, kept;
+
+	if (csv->is_terminal)
+		return pem_printable(text);
+	for (;; part = end + 1) {
+		end = part + strcspn(part, "\t\n\r");
+		kept = *end;
+		*end = '\0';
+		pem_printable(part);
+		*end = kept;
+		if (kept == '\0')
+			return text;
+	}
+}
+
 /*
  * Semicolons and tabs separate cells in some spreadsheets. So the text after one must not begin a
  * formula either.
  */
-static void put_text(FILE *out, const char *text)
+static void put_text(const struct csv *csv, const char *text)
 {
 	const char *mark = is_formula(text) ? "'" : "", *c;
+	char *fit = NULL;
+	FILE *out = csv->out;
 
+	if (!is_fit(csv, text)) {
+		fit = strdup(text);
+		text = fit ? make_fit(csv, fit) : "?";
+	}
 	if (!strpbrk(text, ",\"\r\n;\t")) {
 		fputs_unlocked(mark, out);
 		fputs_unlocked(text, out);
+		free(fit);
 		return;
 	}
 	putc_unlocked('"', out);
@@ -86,6 +142,7 @@ static void put_text(FILE *out, const char *text)
 		putc_unlocked(*c, out);
 	}
 	putc_unlocked('"', out);
+	free(fit);
 }
 
 static void put_unsigned(FILE *out, uint64_t value, unsigned base)
@@ -188,7 +245,7 @@ static void put_named_list(struct csv *csv, const struct pem_record *record, uns
 	}
 	csv->no_memory |= !text;
 	if (text && !csv->no_memory)
-		put_text(csv->out, text);
+		put_text(csv, text);
 	free(text);
 }
 
@@ -201,9 +258,9 @@ static void put_field(struct csv *csv, const struct pem_record *record, unsigned
 	char words[256];
 
 	if (field->label_count && pem_record__words(record, i, words, sizeof(words)))
-		put_text(out, words);
+		put_text(csv, words);
 	else if (field->type == PEM_TYPE_STRING)
-		put_text(out, pem_record__string(record, i));
+		put_text(csv, pem_record__string(record, i));
 	else if (field->type != PEM_TYPE_LIST && field->type != PEM_TYPE_ARRAY)
 		put_number(out, field->type, field->base, record->data + field->offset);
 	else if (*names)
@@ -225,13 +282,10 @@ static bool is_first_column(const char *name)
 	return false;
 }
 
+/* The event's index in the model. */
 static size_t event_index(const struct csv *csv, const struct pem_event *event)
 {
-	size_t i = 0;
-
-	while (pem_model__event(csv->model, i) != event)
-		i++;
-	return i;
+	return pem_number_map__value(&csv->event_at, event->id);
 }
 
 /* Read the trace once to find which events occur: seen[i] for event i of the model. */
@@ -249,57 +303,89 @@ static int find_events(struct csv *csv, bool *seen, struct pem_error *error)
 	return rc ? rc : pem_trace__rewind(csv->trace);
 }
 
-static int add_columns(struct csv *csv, const struct pem_event *event)
+/* Find the column of a name, or make it. Returns its index, or -ENOMEM. */
+static long column_of(struct csv *csv, const char *name)
 {
-	const char **larger;
-	size_t c;
+	uint64_t key = pem_hash__text(PEM_HASH_START, name);
+	uint32_t *at;
+
+	/* Names of one hash have keys that follow each other. */
+	while ((at = pem_number_map__at(&csv->column_at, key++)) && *at != UINT32_MAX)
+		if (strcmp(csv->columns[*at], name) == 0)
+			return *at;
+	if (!at || pem_grow(&csv->columns, sizeof(*csv->columns), csv->column_count + 1,
+			    &csv->column_capacity))
+		return -ENOMEM;
+	*at = (uint32_t)csv->column_count;
+	csv->columns[csv->column_count] = name;
+	return (long)csv->column_count++;
+}
+
+static int by_column(const void *a, const void *b)
+{
+	const struct cell *x = a, *y = b;
+
+	return x->column < y->column ? -1 : x->column > y->column;
+}
+
+/* Give each field of an event its column. */
+static int add_columns(struct csv *csv, struct event_cells *of, const struct pem_event *event)
+{
 	unsigned i;
 
-	for (i = 0; i < event->field_count; i++) {
-		for (c = 0; c < csv->column_count; c++) {
-			if (strcmp(csv->columns[c], event->fields[i].name) == 0)
-				break;
-		}
-		if (c < csv->column_count)
-			continue;
-		larger = realloc(csv->columns, (c + 1) * sizeof(*larger));
-		if (!larger)
+	of->cells = calloc(event->field_count + 1, sizeof(*of->cells));
+	if (!of->cells)
+		return -ENOMEM;
+	of->count = event->field_count;
+	for (i = 0; i < of->count; i++) {
+		long column = column_of(csv, event->fields[i].name);
+
+		if (column < 0)
+			return (int)column;
+		of->cells[i] = (struct cell){(uint32_t)column, i};
+	}
+	qsort(of->cells, of->count, sizeof(*of->cells), by_column);
+	return 0;
+}
+
+static int number_events(struct csv *csv)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(csv->model); i++) {
+		uint32_t *at =
+			pem_number_map__at(&csv->event_at, pem_model__event(csv->model, i)->id);
+
+		if (!at)
 			return -ENOMEM;
-		csv->columns = larger;
-		csv->columns[csv->column_count++] = event->fields[i].name;
+		*at = (uint32_t)i;
 	}
 	return 0;
 }
 
 static int lay_out(struct csv *csv, struct pem_error *error)
 {
-	size_t n = pem_model__count(csv->model), i, c;
+	size_t n = pem_model__count(csv->model), i;
 	bool *seen = calloc(n + 1, sizeof(*seen));
 	int rc = -ENOMEM;
 
-	csv->fields_of = calloc(n + 1, sizeof(*csv->fields_of));
-	if (!seen || !csv->fields_of)
-		goto out;
-	rc = find_events(csv, seen, error);
-	for (i = 0; i < n && !rc; i++) {
+	csv->events = calloc(n + 1, sizeof(*csv->events));
+	if (seen && csv->events)
+		rc = number_events(csv);
+	if (!rc)
+		rc = find_events(csv, seen, error);
+	for (i = 0; i < n && !rc; i++)
 		if (seen[i])
-			rc = add_columns(csv, pem_model__event(csv->model, i));
-	}
-	for (i = 0; i < n && !rc; i++) {
-		if (!seen[i])
-			continue;
-		csv->fields_of[i] = calloc(csv->column_count + 1, sizeof(int16_t));
-		if (!csv->fields_of[i]) {
-			rc = -ENOMEM;
-			break;
-		}
-		for (c = 0; c < csv->column_count; c++)
-			csv->fields_of[i][c] = (int16_t)pem_event__field(
-				pem_model__event(csv->model, i), csv->columns[c]);
-	}
-out:
+			rc = add_columns(csv, &csv->events[i], pem_model__event(csv->model, i));
 	free(seen);
-	return rc;
+	if (rc || csv->column_count <= COLUMNS_MAX)
+		return rc;
+	if (error)
+		snprintf(error->text, sizeof(error->text),
+			 "the trace's events have %zu different fields, and a table has at most %u "
+			 "columns for them; record fewer events (-e), or export to perfetto",
+			 csv->column_count, COLUMNS_MAX);
+	return -E2BIG;
 }
 
 /* --- rows --- */
@@ -323,11 +409,12 @@ static void put_known(FILE *out, uint32_t value, uint32_t unknown)
 		put_unsigned(out, value, 10);
 }
 
-static void put_row(struct csv *csv, const struct pem_record *record, const int16_t *fields)
+static void put_row(struct csv *csv, const struct pem_record *record, const struct event_cells *of)
 {
 	const char *names = strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0
 				    ? pem_trace__info(csv->trace)->counters
 				    : "";
+	const struct cell *cell = of->cells, *end = cell + of->count;
 	FILE *out = csv->out;
 	size_t c;
 
@@ -335,18 +422,18 @@ static void put_row(struct csv *csv, const struct pem_record *record, const int1
 	putc_unlocked(',', out);
 	put_unsigned(out, record->time_ns, 10);
 	putc_unlocked(',', out);
-	put_text(out, record->event->layer);
+	put_text(csv, record->event->layer);
 	putc_unlocked(',', out);
-	put_text(out, record->event->name);
+	put_text(csv, record->event->name);
 	put_known(out, record->pid, 0);
 	put_known(out, record->tid, 0);
 	put_known(out, record->cpu, PEM_NO_CPU);
 	putc_unlocked(',', out);
-	put_text(out, pem_trace__process_name(csv->trace, record->pid));
+	put_text(csv, pem_trace__process_name(csv->trace, record->pid));
 	for (c = 0; c < csv->column_count; c++) {
 		putc_unlocked(',', out);
-		if (fields[c] >= 0)
-			put_field(csv, record, (unsigned)fields[c], names);
+		if (cell < end && cell->column == c)
+			put_field(csv, record, cell++->field, names);
 	}
 	putc_unlocked('\n', out);
 }
@@ -363,7 +450,7 @@ static int put_rows(struct csv *csv, struct pem_error *error)
 		if (record.event != last)
 			i = event_index(csv, record.event);
 		last = record.event;
-		put_row(csv, &record, csv->fields_of[i]);
+		put_row(csv, &record, &csv->events[i]);
 		if (csv->no_memory)
 			return -ENOMEM;
 		if (++done % PROGRESS_RECORDS)
@@ -393,6 +480,7 @@ static int csv_run(struct pem_trace *trace, const char *path,
 	if (rc)
 		return rc;
 	csv.out = output.file;
+	csv.is_terminal = isatty(fileno(output.file)) == 1;
 	rc = pem_trace__rewind(trace);
 	if (!rc)
 		rc = lay_out(&csv, error);
@@ -403,10 +491,12 @@ static int csv_run(struct pem_trace *trace, const char *path,
 	if (rc == -ENOMEM && error)
 		snprintf(error->text, sizeof(error->text), "no memory to export the trace");
 	rc = pem_output__finish(&output, rc, error);
-	for (i = 0; csv.fields_of && i < pem_model__count(csv.model); i++)
-		free(csv.fields_of[i]);
-	free(csv.fields_of);
+	for (i = 0; csv.events && i < pem_model__count(csv.model); i++)
+		free(csv.events[i].cells);
+	free(csv.events);
 	free(csv.columns);
+	pem_number_map__free(&csv.column_at);
+	pem_number_map__free(&csv.event_at);
 	return rc;
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* html_tree.c - nodes of nested intervals (contract: html_tree.h) */
 #include "html_tree.h"
+#include "hash.h"
 #include "html_json.h"
 
 #include <errno.h>
@@ -44,13 +45,6 @@ const char *pem_html__interval_name(const struct pem_interval *interval)
 	const char *last = strrchr(group, ':');
 
 	return last && !strcmp(last + 1, title) ? group : title;
-}
-
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	for (; *text; text++)
-		hash = (hash ^ (unsigned char)*text) * 1099511628211ull; /* FNV-1a */
-	return hash;
 }
 
 static int is_node(const struct pem_html_node *node, uint64_t hash, uint32_t parent,
@@ -118,7 +112,7 @@ uint32_t pem_html_tree__begin(struct pem_html_tree *tree, const struct pem_inter
 	/* A thread belongs to one process, but a damaged trace may say otherwise. */
 	if (node.parent != PEM_HTML_NO_NODE && tree->node[node.parent].process != process)
 		node.parent = PEM_HTML_NO_NODE;
-	node.hash = hash_text(hash_text(14695981039346656037ull, node.group), name);
+	node.hash = pem_hash__text(pem_hash__text(PEM_HASH_START, node.group), name);
 	node.hash = (node.hash ^ node.parent) * 1099511628211ull;
 	node.hash = (node.hash ^ process) * 1099511628211ull;
 	node.depth = node.parent == PEM_HTML_NO_NODE ? 0 : tree->node[node.parent].depth + 1;

@@ -10,6 +10,7 @@
 #include "cli.h"
 #include "doubt.h"
 #include "grow.h"
+#include "hash.h"
 #include "intervals.h"
 
 #include <errno.h>
@@ -259,13 +260,6 @@ static int take_counters(struct collecting *c, const struct pem_record *record)
 
 /* --- intervals --- */
 
-static uint64_t hash(uint64_t h, const char *text)
-{
-	for (; *text != '\0'; text++)
-		h = (h ^ (unsigned char)*text) * 1099511628211ull; /* FNV-1a 64 */
-	return h;
-}
-
 /* Make the metric of an interval's duration. Returns -1 if there is no room for it, or -ENOMEM. */
 static long new_duration(struct collecting *c, const struct event_metrics *e,
 			 const struct pem_record *record)
@@ -289,8 +283,8 @@ static long new_duration(struct collecting *c, const struct event_metrics *e,
 static long duration_of(struct collecting *c, const struct event_metrics *e,
 			const struct pem_record *record)
 {
-	uint64_t key = hash(hash(14695981039346656037ull, record->event->group),
-			    pem_interval__name(record)) |
+	uint64_t key = pem_hash__text(pem_hash__text(PEM_HASH_START, record->event->group),
+				      pem_interval__name(record)) |
 		       1;
 	size_t i = (key >> 1) % (2 * KINDS_MAX);
 	long metric;

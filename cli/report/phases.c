@@ -11,6 +11,7 @@
 #include "intervals.h"
 #include "report.h"
 #include "grow.h"
+#include "hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -61,15 +62,6 @@ void report_open__free(struct report_open *open)
 	free(open);
 }
 
-static uint64_t hash(const char *text)
-{
-	uint64_t h = 14695981039346656037ull; /* FNV-1a 64 */
-
-	for (; *text != '\0'; text++)
-		h = (h ^ (unsigned char)*text) * 1099511628211ull;
-	return h;
-}
-
 /* NULL: no memory. */
 static struct report_phase *add_phase(struct report *report, const char *name)
 {
@@ -97,9 +89,10 @@ static uint32_t phase_of(struct report_open *open, struct report *report, const 
 	bool is_full = report->phase_count >= NAMES_MAX || open->count >= COUNTS_MAX;
 	uint32_t *at;
 
-	if (is_full && pem_number_map__value(&open->by_name, hash(name)) == UINT32_MAX)
+	if (is_full && pem_number_map__value(&open->by_name,
+					     pem_hash__text(PEM_HASH_START, name)) == UINT32_MAX)
 		name = OTHER_NAMES;
-	at = pem_number_map__at(&open->by_name, hash(name));
+	at = pem_number_map__at(&open->by_name, pem_hash__text(PEM_HASH_START, name));
 	if (at == NULL)
 		return UINT32_MAX;
 	if (*at == UINT32_MAX) {

@@ -7,6 +7,7 @@
 #include "call_kinds.h"
 #include "times.h"
 #include "grow.h"
+#include "hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -63,13 +64,6 @@ void report_times__free(struct report_times *t)
 	free(t);
 }
 
-static uint64_t hash(uint64_t h, const char *text)
-{
-	for (; *text != '\0'; text++)
-		h = (h ^ (unsigned char)*text) * 1099511628211ull; /* FNV-1a 64 */
-	return h;
-}
-
 static int lock_field_of(const struct pem_event *event)
 {
 	int key = pem_event__field_by_role(event, PEM_ROLE_KEY);
@@ -82,7 +76,7 @@ static uint32_t row_by_name(struct report_times *t, const struct pem_interval *i
 	const char *group = interval->begin.event->group, *title = pem_interval__title(interval);
 	const char *last = strrchr(group, ':');
 	uint32_t *at = pem_number_map__at(&t->interval_at,
-					  hash(14695981039346656037ull + interval->group, title));
+					  pem_hash__text(PEM_HASH_START + interval->group, title));
 	struct report_interval *row;
 	char name[256];
 
@@ -241,7 +235,7 @@ int report_times__finish(struct report_times *t)
 		if (at == NULL)
 			return -ENOMEM;
 		*at = (uint32_t)i;
-		at = pem_number_map__at(&t->name_at, hash(14695981039346656037ull, process->name));
+		at = pem_number_map__at(&t->name_at, pem_hash__text(PEM_HASH_START, process->name));
 		if (at == NULL)
 			return -ENOMEM;
 		*at = *at == UINT32_MAX ? 1 : *at + 1;
@@ -263,7 +257,7 @@ const char *report_times__process_words(const struct report_times *t,
 
 	if (process == NULL || process->arguments[0] == '\0')
 		return name;
-	same = pem_number_map__value(&t->name_at, hash(14695981039346656037ull, process->name));
+	same = pem_number_map__value(&t->name_at, pem_hash__text(PEM_HASH_START, process->name));
 	if (same == UINT32_MAX || same < 2)
 		return name;
 	return cli_format("%.40s%s", process->arguments,

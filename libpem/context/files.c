@@ -9,6 +9,7 @@
  */
 #include "pass.h"
 #include "grow.h"
+#include "hash.h"
 #include "call_kinds.h"
 
 #include <errno.h>
@@ -65,7 +66,7 @@ static struct pem_pass_file *file_of(struct pem_pass *pass, const char *path)
 		pass->unknown.left_out++;
 		return NULL;
 	}
-	first = pem_keys__at(&files->by_path, pem_hash_text(path) | 1);
+	first = pem_keys__at(&files->by_path, pem_hash__text(PEM_HASH_START, path) | 1);
 	if (!first)
 		return NULL;
 	/* Two paths of one hash: the second one is unknown. */

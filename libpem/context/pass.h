@@ -113,8 +113,6 @@ static inline uint64_t pem_number__load(struct pem_number_at at, const uint8_t *
 
 uint64_t pem_plan__hash_keys(const struct pem_plan *plan, const struct pem_record *record);
 uint64_t pem_plan__hash_name(const struct pem_plan *plan, const struct pem_record *record);
-/* FNV-1a of a text. */
-uint64_t pem_hash_text(const char *text);
 
 /*
  * Hash of the values of a record's keys. A number has the same hash in every width. 0 keys: 0.

@@ -3,6 +3,7 @@
  * plan.c - what each event of a trace's model means to the pass, worked out once
  */
 #include "pass.h"
+#include "hash.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -137,19 +138,10 @@ void pem_plans__free(struct pem_plans *plans)
 	free(plans->groups);
 }
 
-uint64_t pem_hash_text(const char *text)
-{
-	uint64_t hash = 14695981039346656037ull; /* FNV-1a 64 */
-
-	for (; *text; text++)
-		hash = (hash ^ (uint8_t)*text) * 1099511628211ull;
-	return hash;
-}
-
 static uint64_t hash_field(const struct pem_record *record, unsigned field)
 {
 	if (record->event->fields[field].type == PEM_TYPE_STRING)
-		return pem_hash_text(pem_record__string(record, field));
+		return pem_hash__text(PEM_HASH_START, pem_record__string(record, field));
 	return (uint64_t)pem_record__i64(record, field);
 }
 

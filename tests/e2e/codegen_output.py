@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 
-from tap import BUILD, CODEGEN, ROOT, equal, need, parallel, run, run_all, skip, test, tmp
+from tap import BUILD, CODEGEN, PEM, ROOT, equal, need, parallel, run, run_all, skip, test, tmp
 
 SPECS = sorted(os.path.join(ROOT, "spec", layer, name) for layer in ("app", "cpo", "hw", "os")
                for name in os.listdir(os.path.join(ROOT, "spec", layer)) if name.endswith(".xml"))
@@ -102,6 +102,25 @@ def existing_output_survives_errors():
     for backend in BACKENDS:
         equal(run([CODEGEN, "--backend", backend, "-o", folder, *SPECS, bad])[0], 1, "exit status")
     equal(states(folder), before, "inodes and times")
+
+
+@test
+def printed_commands_can_be_copied():
+    "what pem gen prints for a folder with spaces and apostrophes is what a shell takes for it; control characters are shown"
+    need("cc")
+    folder = os.path.join(tmp(), "it's mine; $(exit 7)")
+    os.mkdir(folder)
+    rc, out, err = run([PEM, "gen", "-o", folder, os.path.join(ROOT, "examples/shop.xml")])
+    equal(rc, 0, err)
+    line = re.search(r"^build with: +(cc .*)$", out, re.M).group(1)
+    program = os.path.join(folder, "program.c")
+    with open(program, "w", encoding="ascii") as file:
+        file.write('#include "shop.h"\nint main(void)\n{\n\treturn 0;\n}\n')
+    rc, _, err = run(["sh", "-ec", line], cwd=folder)
+    equal((rc, os.path.exists(os.path.join(folder, "program"))), (0, True), line + err)
+    rc, out, err = run([PEM, "gen", "-o", os.path.join(tmp(), "\x1b[31m"), os.path.join(ROOT, "examples/shop.xml")])
+    equal(rc, 0, err)
+    assert "\x1b" not in out and "'" in out and "?[31m" in out, out
 
 
 @test

@@ -97,6 +97,42 @@ def no_text_is_a_formula():
 
 
 @test
+def control_characters():
+    "control characters and bytes that are no UTF-8 are question marks; tabs and ends of lines stay in a file, not on a terminal"
+    trace = Trace()
+    mixed(trace)
+    texts = [b"\x1b]0;x\x07", b"a\x9b2J", "\u009b31m".encode(), "\u202etxt".encode(), b"a\tb\nc\rd\x7f", "caf\u00e9\n\x1b".encode()]
+    for i, text in enumerate(texts):
+        add_mixed(trace, i, text)
+    rows, _ = export(trace)
+    equal([row["text"] for row in rows], ["?]0;x?", "a?2J", "??31m", "???txt", "a\tb\nc\rd?", "caf\u00e9\n?"], "texts")
+    need("script")
+    folder = os.path.join(tmp(), "terminal")
+    trace.write(folder)
+    rc, out, _ = run(["script", "-qec", "%s export --to csv -o - %s" % (PEM, folder), "/dev/null"], binary=True)
+    equal(rc, 0, "status")
+    lines = out.decode().replace("\r\n", "\n").splitlines()
+    equal([line for line in lines if "a?b?c?d?" in line][0].count("\t"), 0, "tabs on a terminal")
+    assert "\x1b" not in out.decode() and "\x9b" not in out.decode(), out
+
+
+@test
+def more_fields_than_columns():
+    "a trace whose events have more different fields than a table has columns is refused with what would help"
+    trace = Trace()
+    for i in range(70):
+        name = trace.event("APP::Test::E%d" % i, fields=[("f%d_%d" % (i, k), "uint32", "-") for k in range(60)])
+        trace.add(name, i, [k for k in range(60)])
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    out = os.path.join(tmp(), "out.csv")
+    rc, _, err = run([PEM, "export", "--to", "csv", folder, "-o", out])
+    equal(rc, 3, "status (%s)" % err)
+    assert "4200 different fields" in err and "4096" in err and "-e" in err, err
+    equal(os.path.exists(out), False, "a file is left")
+
+
+@test
 def columns_of_what_occurs():
     "columns are those of the events that occur; what is unknown is empty"
     trace = Trace()
