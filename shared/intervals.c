@@ -9,6 +9,8 @@
 
 struct open_interval {
 	const struct pem_event *event; /* event of the record that began it */
+	uint64_t group; /* hash of the event's group: most are other ones */
+	bool is_named; /* the event has names */
 	uint64_t key; /* pem_record__key */
 	uint64_t name; /* hash of its name; names with equal hashes count as one name */
 	void *data;
@@ -72,6 +74,8 @@ void *pem_intervals__begin(struct pem_intervals *intervals, const struct pem_rec
 		first = remove_at(intervals, 0);
 	intervals->open[intervals->count++] = (struct open_interval){
 		.event = record->event,
+		.group = pem_hash__text(PEM_HASH_START, record->event->group),
+		.is_named = has(record->event, PEM_ROLE_NAME),
 		.key = pem_record__key(record, PEM_ROLE_ADDRESS),
 		.name = pem_hash__text(PEM_HASH_START, pem_interval__name(record)),
 		.data = data};
@@ -89,6 +93,7 @@ void *pem_intervals__end(struct pem_intervals *intervals, const struct pem_recor
 {
 	uint64_t key = pem_record__key(record, PEM_ROLE_ADDRESS);
 	uint64_t name = pem_hash__text(PEM_HASH_START, pem_interval__name(record));
+	uint64_t group = pem_hash__text(PEM_HASH_START, record->event->group);
 	bool is_named = has(record->event, PEM_ROLE_NAME);
 	bool elsewhere = may_end_elsewhere(record->event);
 	size_t i, found = SIZE_MAX;
@@ -99,8 +104,8 @@ void *pem_intervals__end(struct pem_intervals *intervals, const struct pem_recor
 
 		if (o->key != key && !(elsewhere && same_name && found == SIZE_MAX))
 			continue;
-		if (strcmp(o->event->group, record->event->group) != 0 ||
-		    (!same_name && is_named && has(o->event, PEM_ROLE_NAME)))
+		if (o->group != group || strcmp(o->event->group, record->event->group) != 0 ||
+		    (!same_name && is_named && o->is_named))
 			continue;
 		found = i;
 		if (o->key == key)

@@ -61,6 +61,7 @@ void pem_html_lanes__free(struct pem_html_lanes *lanes)
 	for (i = 0; i < lanes->count; i++)
 		free_lane(lanes->lane[i]);
 	free(lanes->lane);
+	free(lanes->held);
 	pem_html_row__free(&lanes->messages);
 	memset(lanes, 0, sizeof(*lanes));
 }
@@ -76,26 +77,21 @@ static int busiest_first(const void *a, const void *b)
 }
 
 /* Make room for lanes of more threads. */
-static int drop_half(struct pem_html_lanes *lanes)
+static void drop_half(struct pem_html_lanes *lanes)
 {
-	struct pem_html_lane **held = calloc(lanes->held_count, sizeof(struct pem_html_lane *));
-	size_t i, count = 0;
+	struct pem_html_lane **held = lanes->held;
+	size_t i, kept = HELD_MAX / 2;
 
-	if (!held)
-		return -ENOMEM;
-	for (i = 0; i < lanes->count && count < lanes->held_count; i++)
-		if (lanes->lane[i] && !lanes->lane[i]->is_dropped)
-			held[count++] = lanes->lane[i];
-	qsort(held, count, sizeof(*held), busiest_first);
-	for (i = HELD_MAX / 2; i < count; i++) {
-		if (held[i]->thread->number + NEWEST >= lanes->count)
+	qsort(held, lanes->held_count, sizeof(*held), busiest_first);
+	for (i = kept; i < lanes->held_count; i++) {
+		if (held[i]->thread->number + NEWEST >= lanes->count) {
+			held[kept++] = held[i];
 			continue;
+		}
 		lanes->rows.room += (int64_t)free_rows(held[i]);
 		held[i]->is_dropped = 1;
-		lanes->held_count--;
 	}
-	free(held);
-	return 0;
+	lanes->held_count = kept;
 }
 
 /* The lane of a thread, made if it has none. NULL: no memory. */
@@ -114,7 +110,10 @@ static struct pem_html_lane *lane_of(struct pem_html_lanes *lanes,
 	}
 	if (lanes->lane[number])
 		return lanes->lane[number];
-	if (lanes->held_count >= HELD_MAX && drop_half(lanes))
+	if (lanes->held_count >= HELD_MAX)
+		drop_half(lanes);
+	if (pem_grow(&lanes->held, sizeof(*lanes->held), lanes->held_count + 1,
+		     &lanes->held_capacity))
 		return NULL;
 	lane = calloc(1, sizeof(*lane));
 	if (!lane)
@@ -123,7 +122,7 @@ static struct pem_html_lane *lane_of(struct pem_html_lanes *lanes,
 	lane->index = PEM_HTML_NOTHING;
 	pem_html_row__init(&lane->states, PEM_HTML_KINDS_MAX);
 	lanes->lane[number] = lane;
-	lanes->held_count++;
+	lanes->held[lanes->held_count++] = lane;
 	return lane;
 }
 

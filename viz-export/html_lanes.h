@@ -32,7 +32,8 @@ struct pem_html_lanes {
 	struct pem_html_rows rows;
 	struct pem_html_lane **lane; /* by the thread's number; NULL: nothing is known of it */
 	size_t count, capacity;
-	size_t held_count; /* lanes that are not dropped */
+	struct pem_html_lane **held; /* lanes that are not dropped */
+	size_t held_count, held_capacity;
 	struct pem_html_row messages; /* what, extra: number of the sending, receiving thread */
 	struct pem_html_lane *chosen[PEM_HTML_LANES_MAX]; /* in the order of the page */
 	uint32_t chosen_count;

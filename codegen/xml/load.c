@@ -524,7 +524,8 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 		return;
 	}
 	pem_text__init(&text, bytes, count);
-	doc = parse_bytes(set, spec->path, &text);
+	doc = pem_xml__is_crowded(set, spec->path, &text) ? NULL
+							  : parse_bytes(set, spec->path, &text);
 	if (doc) {
 		doc->_private = &text;
 		root = xmlDocGetRootElement(doc);

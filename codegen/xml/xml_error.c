@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <stdlib.h>
+#include <limits.h>
 #include <string.h>
 
 #define ATTRIBUTES_MAX 64u
@@ -309,4 +310,77 @@ int pem_xml__explain(struct pem_spec_set *set, const char *path, struct pem_text
 	}
 	free(w.open);
 	return !sound;
+}
+
+/* --- crowded elements --- */
+
+#define CROWD_MAX 256u /* attributes of an element */
+
+/* Behind the next end of what begins at i, such as a comment, or the text's end. */
+static size_t skip(const struct pem_text *text, size_t i, const char *end)
+{
+	const char *found = memmem(text->bytes + i, text->count - i, end, strlen(end));
+
+	return found ? (size_t)(found - text->bytes) + strlen(end) : text->count;
+}
+
+/* Count the attributes of the tag that begins at *i by their values, and go behind it. */
+static size_t count_attributes(const struct pem_text *text, size_t *i)
+{
+	size_t count = 0;
+	char quote = '\0';
+
+	for (; *i < text->count && (quote || text->bytes[*i] != '>'); ++*i) {
+		char c = text->bytes[*i];
+
+		if (quote) {
+			quote = c == quote ? '\0' : quote;
+		} else if (c == '\'' || c == '"') {
+			quote = c;
+			count++;
+		}
+	}
+	return count;
+}
+
+/* The offset of the first tag with more than so many attributes; SIZE_MAX: there is none. */
+static size_t crowded_tag(const struct pem_text *text, size_t most)
+{
+	size_t i = 0, begin;
+
+	while (i < text->count) {
+		const char *at = text->bytes + i;
+		size_t left = text->count - i;
+
+		begin = i;
+		if (left >= 4 && !memcmp(at, "<!--", 4))
+			i = skip(text, i + 4, "-->");
+		else if (left >= 9 && !memcmp(at, "<![CDATA[", 9))
+			i = skip(text, i + 9, "]]>");
+		else if (left >= 2 && !memcmp(at, "<?", 2))
+			i = skip(text, i + 2, "?>");
+		else if (*at == '<' && count_attributes(text, &i) > most)
+			return begin;
+		else
+			i += *at != '<';
+	}
+	return SIZE_MAX;
+}
+
+/*
+ * The parser compares each attribute of a tag with all others. Refuse a tag with so many that this
+ * takes long. One may seem to have them because an attribute before lacks its end.
+ */
+int pem_xml__is_crowded(struct pem_spec_set *set, const char *path, struct pem_text *text)
+{
+	size_t at = crowded_tag(text, CROWD_MAX);
+
+	if (at == SIZE_MAX)
+		return 0;
+	if (!pem_xml__explain(set, path, text, INT_MAX))
+		pem_spec_set__error(set, path, pem_location__offset(text, at),
+				    "an element with more than %u attributes: none of a spec has "
+				    "as many",
+				    CROWD_MAX);
+	return 1;
 }

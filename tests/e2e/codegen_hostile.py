@@ -5,6 +5,7 @@ codegen_hostile: specs that mean harm get an error, and nothing else: no other f
 Not here: wrong specs of people who mean well (codegen_errors). Random bytes: tests/fuzz/codegen_spec.c.
 """
 import os
+import re
 import shutil
 import socket
 import stat
@@ -102,6 +103,15 @@ def memory_is_bounded():
         refuse(text)
     err = refuse(spec("x" * (9 * megabyte)), "1048576 bytes")
     equal(len(err.splitlines()), 1, "errors")
+
+
+@test
+def attributes_of_an_element_are_bounded():
+    "an element with more attributes than any has is refused before the parser compares them; a lost quote is still found first"
+    many = " ".join("a%d='>'" % i for i in range(40000))
+    err = refuse("<spec>\n<!-- <e %s/> -->\n<event %s/></spec>" % (many, many), "more than 256 attributes")
+    assert re.search(r":3:1: error: ", err) and len(err.splitlines()) == 1, err
+    refuse(spec("".join(event("B%d" % i) for i in range(300))).replace("name='", "name=", 1), "has no quotes")
 
 
 @test
