@@ -82,6 +82,23 @@ static const char *const of_descriptor[] = {
 	"writev",
 };
 
+/* In the order of strcmp(): the path is the first argument. */
+static const char *const of_path[] = {
+	"access",       "acct",      "chdir",   "chmod",     "chown", "chroot",    "creat",
+	"execve",       "getxattr",  "lchown",  "lgetxattr", "link",  "listxattr", "llistxattr",
+	"lremovexattr", "lsetxattr", "lstat",   "mkdir",     "mknod", "open",      "readlink",
+	"removexattr",  "rename",    "rmdir",   "setxattr",  "stat",  "statfs",    "swapoff",
+	"swapon",       "truncate",  "umount2", "unlink",    "utime", "utimes",
+};
+
+/* The same: the path is the second argument, behind the descriptor of a folder. */
+static const char *const of_folder_and_path[] = {
+	"execveat",  "faccessat", "faccessat2", "fchmodat",   "fchmodat2",         "fchownat",
+	"futimesat", "linkat",    "mkdirat",    "mknodat",    "name_to_handle_at", "newfstatat",
+	"open_tree", "openat",    "openat2",    "readlinkat", "renameat",          "renameat2",
+	"statx",     "unlinkat",  "utimensat",
+};
+
 /* In the order of strcmp(). */
 static const char *const of_bytes[] = {
 	"copy_file_range",
@@ -113,14 +130,26 @@ static int compare(const void *name, const void *element)
 	return strcmp(name, *(const char *const *)element);
 }
 
+static bool is_in(const char *name, const char *const *names, size_t count)
+{
+	return bsearch(name, names, count, sizeof(names[0]), compare) != NULL;
+}
+
+#define COUNT(names) (sizeof(names) / sizeof((names)[0]))
+
 bool pem_call__takes_descriptor(const char *name)
 {
-	return bsearch(name, of_descriptor, sizeof(of_descriptor) / sizeof(of_descriptor[0]),
-		       sizeof(of_descriptor[0]), compare);
+	return is_in(name, of_descriptor, COUNT(of_descriptor));
+}
+
+int pem_call__path_argument(const char *name)
+{
+	if (is_in(name, of_path, COUNT(of_path)))
+		return 0;
+	return is_in(name, of_folder_and_path, COUNT(of_folder_and_path)) ? 1 : -1;
 }
 
 bool pem_call__returns_bytes(const char *name)
 {
-	return bsearch(name, of_bytes, sizeof(of_bytes) / sizeof(of_bytes[0]), sizeof(of_bytes[0]),
-		       compare);
+	return is_in(name, of_bytes, COUNT(of_bytes));
 }

@@ -10,6 +10,8 @@
  * take a folder's descriptor and a path, such as openat: the path decides what they are on.
  */
 bool pem_call__takes_descriptor(const char *name);
+/* Which argument is the path of the file that it is on: 0, 1, or -1: none. */
+int pem_call__path_argument(const char *name);
 /* Is what it returns, if it is not an error, how many bytes it has moved? */
 bool pem_call__returns_bytes(const char *name);
 

@@ -30,6 +30,7 @@ const char *const pem_meaning_words[] = {
 	"thread-runnable",
 	"process-arguments",
 	"descriptor-name",
+	"call-path",
 };
 const char *const pem_role_words[] = {
 	"-",           "process", "thread",      "previous-thread",

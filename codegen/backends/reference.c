@@ -229,6 +229,7 @@ const char *reference__meaning(const struct pem_spec_event *event)
 		[PEM_MEANS_THREAD_RUNNABLE] = "the thread waits for a CPU from now on",
 		[PEM_MEANS_PROCESS_ARGUMENTS] = "the process has these arguments",
 		[PEM_MEANS_DESCRIPTOR_NAME] = "the descriptor is this file from now on",
+		[PEM_MEANS_CALL_PATH] = "the system call takes this path",
 		[PEM_MEANS_INTERVAL_BEGIN] = "an interval begins",
 		[PEM_MEANS_INTERVAL_END] = "an interval ends",
 		[PEM_MEANS_COUNTER] = "a reading of a counter that only grows; its rate is shown",

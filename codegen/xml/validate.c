@@ -62,8 +62,8 @@ static const struct {
 	 "'interval-begin', "
 	 "'interval-end', 'counter', 'gauge', 'allocation', 'release', 'sample', 'send', "
 	 "'receive', "
-	 "'access', 'object', 'thread-waking', 'thread-runnable', 'process-arguments' or "
-	 "'descriptor-name'"},
+	 "'access', 'object', 'thread-waking', 'thread-runnable', 'process-arguments', "
+	 "'descriptor-name' or 'call-path'"},
 	{"meaning", "group", "a name of letters, digits, '_' and ':', 120 in all at most"},
 	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
 	{"source", "type", "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt' or 'module'"},

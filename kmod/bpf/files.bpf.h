@@ -41,6 +41,9 @@ struct pem_file_path {
 struct pem_arguments {
 	const struct task_struct *task;
 };
+struct pem_user_path {
+	uint64_t path;
+};
 
 /* One round of a multiplicative hash, with Knuth's constant of 64 bits. */
 PEM_INLINE uint64_t pem_mix(uint64_t hash, uint64_t word)
@@ -63,9 +66,35 @@ PEM_INLINE struct file *pem_file_of(uint32_t descriptor)
 	return file;
 }
 
+/* Is an argument of the call a path? argument: 0 or 1. */
+PEM_INLINE bool pem_is_path_call(uint32_t argument, uint64_t number)
+{
+	return pem_config.path_calls[argument][number / 64 & (PEM_KCALLS_MAX / 64 - 1)] >>
+		       (number & 63) &
+	       1;
+}
+
+/*
+ * Is this call on a descriptor's file? second: its second argument. Those that take a folder's
+ * descriptor and a path are on that descriptor's file if the path is empty, as fstat of the C
+ * library is.
+ */
+PEM_INLINE bool pem_is_descriptor_call(uint64_t second, uint64_t number)
+{
+	char first = 1;
+
+	if (number >= PEM_KCALLS_MAX)
+		return false;
+	if (pem_config.descriptor_calls[number / 64 & (PEM_KCALLS_MAX / 64 - 1)] >> (number & 63) &
+	    1)
+		return true;
+	return pem_is_path_call(1, number) &&
+	       !bpf_probe_read_user(&first, sizeof(first), (const void *)second) && !first;
+}
+
 /* Is this call on a file that has not been told yet? */
 __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint32_t descriptor,
-						     uint64_t number)
+						     uint64_t second, uint64_t number)
 {
 	uint64_t thread = bpf_get_current_pid_tgid();
 	uint64_t hash = pem_mix(pem_mix(0, thread >> 32), descriptor), mark;
@@ -73,10 +102,7 @@ __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint3
 	uint32_t index = hash >> 40 & (PEM_FILES_TOLD - 1);
 	uint64_t last;
 
-	if (number >= PEM_KCALLS_MAX || pem_config.no_reading ||
-	    !(pem_config.descriptor_calls[number / 64 & (PEM_KCALLS_MAX / 64 - 1)] >>
-		      (number & 63) &
-	      1))
+	if (pem_config.no_reading || !pem_is_descriptor_call(second, number))
 		return false;
 	file = pem_file_of(descriptor);
 	e->file = file;
@@ -95,6 +121,21 @@ __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint3
 	if (!(e->flags & PEM_ACTION_LOG))
 		PEM_STORE(*e->told, mark);
 	return true;
+}
+
+/* Does this call take a path? */
+__attribute__((unused)) PEM_INLINE bool pem_takes_path(struct pem_kevent *e, uint64_t first,
+						       uint64_t second, uint64_t number)
+{
+	if (number >= PEM_KCALLS_MAX)
+		return false;
+	e->path = pem_is_path_call(0, number) ? first : second;
+	return pem_is_path_call(0, number) || pem_is_path_call(1, number);
+}
+
+__attribute__((unused)) PEM_INLINE struct pem_user_path pem_call_path(const struct pem_kevent *e)
+{
+	return (struct pem_user_path){e->path};
 }
 
 /* The inode of the event's file. */
@@ -275,6 +316,19 @@ __attribute__((unused)) PEM_INLINE void pem_put_file_path(uint8_t *to, uint32_t 
 	(void)max;
 	PEM_STORE(*from.e->told, from.e->told_mark);
 	pem_write_path((struct pem_path_field *)to, (uint64_t)from.e->file);
+}
+
+/*
+ * A path in the program's memory. It is "?" where the program has not touched that memory yet: a
+ * BPF program can't wait for it. max is PEM_PATH_BYTES.
+ */
+__attribute__((unused)) PEM_INLINE void pem_put_user_path(uint8_t *to, uint32_t max,
+							  struct pem_user_path from)
+{
+	if (bpf_probe_read_user_str(to, max, (const void *)from.path) >= 0)
+		return;
+	to[0] = '?';
+	to[1] = '\0';
 }
 
 struct pem_arguments_walk {

@@ -67,7 +67,7 @@ struct pem_kevent {
 	/* Of an event of a file: files.bpf.h. */
 	struct file *file;
 	uint64_t *told;
-	uint64_t told_mark;
+	uint64_t told_mark, path; /* path: address in the program's memory */
 };
 
 #define PEM_TASK_DEAD 0x80 /* TASK_DEAD in the kernel's sched.h */
@@ -589,7 +589,8 @@ __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, c
 #define pem_string(to, max, from)                                                                  \
 	_Generic((from), struct pem_file_path                                                      \
 		 : pem_put_file_path, struct pem_arguments                                         \
-		 : pem_put_arguments, default                                                      \
+		 : pem_put_arguments, struct pem_user_path                                         \
+		 : pem_put_user_path, default                                                      \
 		 : pem_put_string)(to, max, from)
 
 #include "pem_events.bpf.h"

@@ -6,6 +6,9 @@
  * become another file, or none: then the name is empty (meaning 'descriptor-name'). A record that
  * tells may be lost. So what was told before a loss of the kernel's is unknown; the kernel tells it
  * again.
+ *
+ * A call that takes a path is on the file of that path. It is told with each such call (meaning
+ * 'call-path'), directly before its begin or behind it.
  */
 #include "pass.h"
 #include "grow.h"
@@ -24,7 +27,11 @@ struct pem_descriptor {
 	uint64_t told_clock;
 };
 
-/* --- which system calls take one --- */
+/* --- which system calls take a descriptor, and which a path --- */
+
+#define WORDS (PEM_CALLS_MAX / 64) /* of one kind's bits */
+
+enum kind { TAKES_DESCRIPTOR, TAKES_PATH, KINDS };
 
 int pem_files__plan(struct pem_plan *plan)
 {
@@ -32,26 +39,31 @@ int pem_files__plan(struct pem_plan *plan)
 	const struct pem_field *field;
 	unsigned i;
 
-	if (at < 0 || !plan->descriptor.bytes)
+	if (at < 0 || plan->meaning != PEM_MEANS_INTERVAL_BEGIN)
 		return 0;
-	plan->descriptor_calls = calloc(PEM_CALLS_MAX / 64, sizeof(uint64_t));
-	if (!plan->descriptor_calls)
+	plan->call_kinds = calloc(KINDS * WORDS, sizeof(uint64_t));
+	if (!plan->call_kinds)
 		return -ENOMEM;
 	field = &plan->event->fields[at];
-	for (i = 0; i < field->label_count; i++)
-		if (field->labels[i].value < PEM_CALLS_MAX &&
-		    pem_call__takes_descriptor(field->labels[i].name))
-			plan->descriptor_calls[field->labels[i].value / 64] |=
-				1ull << field->labels[i].value % 64;
+	for (i = 0; i < field->label_count; i++) {
+		uint64_t call = field->labels[i].value, bit = 1ull << call % 64;
+
+		if (call >= PEM_CALLS_MAX)
+			continue;
+		if (plan->descriptor.bytes && pem_call__takes_descriptor(field->labels[i].name))
+			plan->call_kinds[TAKES_DESCRIPTOR * WORDS + call / 64] |= bit;
+		if (pem_call__path_argument(field->labels[i].name) >= 0)
+			plan->call_kinds[TAKES_PATH * WORDS + call / 64] |= bit;
+	}
 	return 0;
 }
 
-static bool takes_descriptor(const struct pem_plan *plan, const struct pem_record *record)
+static bool takes(enum kind kind, const struct pem_plan *plan, const struct pem_record *record)
 {
 	uint64_t call = pem_number__load(plan->system_call, record->data);
 
-	return plan->descriptor_calls && call < PEM_CALLS_MAX &&
-	       plan->descriptor_calls[call / 64] >> call % 64 & 1;
+	return plan->call_kinds && call < PEM_CALLS_MAX &&
+	       plan->call_kinds[kind * WORDS + call / 64] >> call % 64 & 1;
 }
 
 /* --- files by their path --- */
@@ -128,7 +140,9 @@ static void name_begun_call(struct pem_pass *pass, uint32_t number, struct pem_p
 	struct pem_life_thread *t = pass->thread;
 	struct pem_open *open = t && t->open_count ? t->open[t->open_count - 1] : NULL;
 
-	if (open && takes_descriptor(open->plan, &open->interval.begin) &&
+	if (open &&
+	    (open->is_on_descriptor ||
+	     takes(TAKES_DESCRIPTOR, open->plan, &open->interval.begin)) &&
 	    (uint32_t)pem_number__load(open->plan->descriptor, open->interval.begin.data) == number)
 		open->interval.file = file;
 }
@@ -154,15 +168,69 @@ void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
 	name_begun_call(pass, number, d->file);
 }
 
-const struct pem_pass_file *pem_files__of(const struct pem_pass *pass, const struct pem_plan *plan,
-					  const struct pem_record *record)
+/* The file of the descriptor that a system call's begin has. NULL: it is unknown. */
+static const struct pem_pass_file *file_of_descriptor(const struct pem_pass *pass,
+						      const struct pem_open *open)
 {
 	const struct pem_descriptor *d;
 
-	if (!pass->process || !takes_descriptor(plan, record))
+	if (!open->process || !open->plan->descriptor.bytes)
 		return NULL;
-	d = find(pass, pass->process, (uint32_t)pem_number__load(plan->descriptor, record->data));
+	d = find(pass, open->process,
+		 (uint32_t)pem_number__load(open->plan->descriptor, open->interval.begin.data));
 	return d && d->told_clock >= pass->kernel_loss ? d->file : NULL;
+}
+
+/* --- paths --- */
+
+/* Say which path a call has that has begun. */
+static void put_path(const struct pem_pass *pass, struct pem_open *open, struct pem_pass_file *file,
+		     bool is_empty)
+{
+	open->is_on_descriptor = is_empty;
+	open->interval.file = is_empty ? file_of_descriptor(pass, open) : file;
+}
+
+void pem_files__learn_path(struct pem_pass *pass, const struct pem_plan *plan,
+			   const struct pem_record *record)
+{
+	uint32_t call = (uint32_t)pem_number__load(plan->system_call, record->data);
+	struct pem_life_thread *t = pass->thread;
+	struct pem_open *open = t && t->open_count ? t->open[t->open_count - 1] : NULL;
+	struct pem_pass_file *file;
+	const char *path;
+
+	if (!t || plan->name < 0 || record->event->fields[plan->name].type != PEM_TYPE_STRING)
+		return;
+	path = pem_record__string(record, (unsigned)plan->name);
+	file = *path && strcmp(path, "?") != 0 ? file_of(pass, path) : NULL;
+	if (open && takes(TAKES_PATH, open->plan, &open->interval.begin) &&
+	    (uint32_t)pem_number__load(open->plan->system_call, open->interval.begin.data) ==
+		    call) {
+		put_path(pass, open, file, !*path);
+		return;
+	}
+	t->path = file;
+	t->path_call = call;
+	t->path_is_told = true;
+	t->path_is_empty = !*path;
+	t->path_clock = record->clock;
+}
+
+void pem_files__begin(struct pem_pass *pass, struct pem_open *open)
+{
+	uint32_t call =
+		(uint32_t)pem_number__load(open->plan->system_call, open->interval.begin.data);
+	struct pem_life_thread *t = open->thread;
+
+	if (takes(TAKES_DESCRIPTOR, open->plan, &open->interval.begin))
+		open->interval.file = file_of_descriptor(pass, open);
+	else if (t && t->path_is_told && t->path_call == call &&
+		 t->path_clock >= pass->kernel_loss &&
+		 takes(TAKES_PATH, open->plan, &open->interval.begin))
+		put_path(pass, open, t->path, t->path_is_empty);
+	if (t)
+		t->path_is_told = false;
 }
 
 void pem_files__free(struct pem_files *files)

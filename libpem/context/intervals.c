@@ -337,7 +337,10 @@ static int begin(struct pem_pass *pass, const struct pem_plan *plan,
 	open->interval.group = plan->group;
 	open->keys = pem_plan__keys(plan, record);
 	open->name = pem_plan__name(plan, record);
-	open->interval.file = plan->descriptor_calls ? pem_files__of(pass, plan, record) : NULL;
+	open->is_on_descriptor = false;
+	open->interval.file = NULL;
+	if (plan->call_kinds)
+		pem_files__begin(pass, open);
 	if (keep(pass, open))
 		return -ENOMEM;
 	if (plan->system_call.bytes && pass->thread)

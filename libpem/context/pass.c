@@ -277,6 +277,9 @@ static int take_record(struct pem_pass *pass, const struct pem_plan *plan,
 	case PEM_MEANS_DESCRIPTOR_NAME:
 		pem_files__learn(pass, plan, record);
 		return 0;
+	case PEM_MEANS_CALL_PATH:
+		pem_files__learn_path(pass, plan, record);
+		return 0;
 	case PEM_MEANS_INTERVAL_BEGIN:
 	case PEM_MEANS_INTERVAL_END:
 		return pem_intervals__record(pass, plan, record);

@@ -63,7 +63,11 @@ struct pem_plan {
 	struct pem_number_at process, thread, previous_thread, parent, state;
 	struct pem_number_at address, old_address, size, code;
 	struct pem_number_at system_call, descriptor;
-	uint64_t *descriptor_calls; /* a bit for each call that takes one; NULL: none does */
+	/*
+	 * Of a begin of system calls: a bit for each that takes a descriptor, and then for each
+	 * that takes a path. NULL: it is none.
+	 */
+	uint64_t *call_kinds;
 };
 
 struct pem_plans {
@@ -193,6 +197,10 @@ struct pem_life_thread {
 	struct pem_open **open; /* its open intervals of scope 'thread', the oldest first */
 	uint32_t open_count, open_capacity;
 	uint32_t phase_count; /* of these */
+	struct pem_pass_file *path; /* of the call that it begins next; NULL: unknown */
+	uint32_t path_call; /* number of that call */
+	bool path_is_told, path_is_empty;
+	uint64_t path_clock; /* when it was said */
 	struct pem_life_thread *waker; /* said by 'thread-waking' since it blocked */
 	uint64_t since_clock; /* of the state */
 };
@@ -210,6 +218,7 @@ struct pem_open {
 	struct pem_open *older_phase, *newer_phase, *older_of_all, *newer_of_all;
 	struct pem_open *next_named, *previous_named;
 	uint64_t named_list;
+	bool is_on_descriptor; /* a call that could take a path, and is on its descriptor's file */
 	struct pem_phase_list *phase_list; /* that it was put in; NULL: in none */
 	struct pem_open *allocated; /* the next of all that were ever allocated */
 	uint32_t data_capacity;
@@ -366,12 +375,14 @@ struct pem_files {
 
 /* Work out which system calls of the plan's event take a descriptor. Returns 0 or -ENOMEM. */
 int pem_files__plan(struct pem_plan *plan);
+/* Learn from a record of meaning call-path. Without memory the file is unknown. */
+void pem_files__learn_path(struct pem_pass *pass, const struct pem_plan *plan,
+			   const struct pem_record *record);
 /* Learn from a record of meaning descriptor-name. Without memory the file is unknown. */
 void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
 		      const struct pem_record *record);
-/* The file that the system call of a begin is on. NULL: unknown, or it is on none. */
-const struct pem_pass_file *pem_files__of(const struct pem_pass *pass, const struct pem_plan *plan,
-					  const struct pem_record *record);
+/* A system call begins: find the file that it is on. */
+void pem_files__begin(struct pem_pass *pass, struct pem_open *open);
 void pem_files__free(struct pem_files *files);
 
 /* --- the pass --- */

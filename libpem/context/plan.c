@@ -133,7 +133,7 @@ void pem_plans__free(struct pem_plans *plans)
 	size_t i;
 
 	for (i = 0; plans->entries && i < plans->entry_count; i++)
-		free(plans->entries[i].descriptor_calls);
+		free(plans->entries[i].call_kinds);
 	free(plans->entries);
 	free(plans->groups);
 }

@@ -102,6 +102,33 @@ def a_closed_descriptor_is_no_file():
 
 
 @test
+def calls_that_take_a_path():
+    "a call that takes a path is on it as the program gave it, with a folder's descriptor before it or none; fstat is on the file"
+    folder = tmp()
+    program = ("import os; D = %r; fd = os.open(D + '/made', os.O_CREAT | os.O_RDWR)\n"
+               "for i in range(7): os.fstat(fd)\n"
+               "for i in range(5): os.access(D + '/made', os.R_OK)\n"
+               "here = os.open(D, os.O_RDONLY)\n"
+               "for i in range(3): os.stat('made', dir_fd=here)\n"
+               "for i in range(4):\n try: os.unlink(D + '/missing')\n except OSError: pass\n"
+               "os.rename(D + '/made', D + '/moved')") % folder
+    calls = calls_of(recorded("%s -c \"%s\"" % (sys.executable, program)))
+
+    def on(path):
+        rows = [c for c in calls if c.get("file") == path]
+        return {c["call"]: (c["count"], c["failed"]) for c in rows}
+
+    made = on(folder + "/made")
+    opened = made.get("openat", made.get("open"))
+    equal(opened, (1, 0), "opened: %r" % made)
+    equal(made.get("newfstatat", made.get("fstat")), (7, 0), "fstat: %r" % made)
+    equal(made.get("access", made.get("faccessat", made.get("faccessat2"))), (5, 0), "access: %r" % made)
+    equal(next(iter(on("made").values()), None), (3, 0), "stat in a folder: %r" % on("made"))
+    equal(next(iter(on(folder + "/missing").values()), None), (4, 4), "unlink of what is not there")
+    assert any(call.startswith("rename") for call in made), made
+
+
+@test
 def what_failed_is_counted():
     "calls that returned an error are told apart from those that did not"
     calls = calls_of(recorded("cat /no/such/file_1 /no/such/file_2 2>/dev/null; true"))

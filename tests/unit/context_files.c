@@ -4,7 +4,7 @@
  */
 #include "context_fixture.h"
 
-enum { CALL_READ, CALL_WRITE, CALL_GETPID };
+enum { CALL_READ, CALL_WRITE, CALL_GETPID, CALL_OPENAT, CALL_UNLINK };
 
 /* A kernel's packet of CPU 0, on which thread 51 of process 50 runs. */
 static void begin_packet(void)
@@ -115,6 +115,87 @@ static void after_a_loss_a_file_is_told_again(void **state)
 	end_pass();
 }
 
+static void a_call_is_on_the_file_of_its_path(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_pair(T(10), EVENT_SYSTEM_CALL, CALL_OPENAT, 3);
+	packet_text(T(11), EVENT_PATH, CALL_OPENAT, "/etc/passwd");
+	packet_pair(T(12), EVENT_RESULT, 0, 4);
+	packet_text(T(13), EVENT_PATH, CALL_UNLINK, "old"); /* told before the begin */
+	packet_pair(T(14), EVENT_SYSTEM_CALL, CALL_UNLINK, 0);
+	packet_pair(T(15), EVENT_RESULT, 0, 0);
+	packet_pair(T(16), EVENT_SYSTEM_CALL, CALL_UNLINK, 0); /* of this one nothing was told */
+	packet_pair(T(17), EVENT_RESULT, 0, 0);
+	packet_text(T(18), EVENT_PATH, CALL_OPENAT, "?"); /* it could not be read */
+	packet_pair(T(19), EVENT_SYSTEM_CALL, CALL_OPENAT, 3);
+	packet_pair(T(20), EVENT_RESULT, 0, 5);
+	end_packet();
+	start_pass();
+	expect_file(12, "/etc/passwd");
+	expect_file(15, "old");
+	expect_file(17, NULL);
+	expect_file(20, NULL);
+	end_pass();
+}
+
+static void a_path_is_of_the_call_that_it_was_told_for(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_PATH, CALL_UNLINK, "old");
+	packet_pair(T(11), EVENT_SYSTEM_CALL, CALL_GETPID, 0); /* its begin was not recorded */
+	packet_pair(T(12), EVENT_RESULT, 0, 0);
+	packet_pair(T(13), EVENT_SYSTEM_CALL, CALL_UNLINK, 0);
+	packet_pair(T(14), EVENT_RESULT, 0, 0);
+	packet_pair(T(15), EVENT_SYSTEM_CALL, CALL_UNLINK, 0);
+	packet_leave(T(16), 51, 1, 50, 52);
+	packet_text(T(17), EVENT_PATH, CALL_UNLINK, "other"); /* of another thread */
+	packet_leave(T(18), 52, 1, 50, 51);
+	packet_text(T(19), EVENT_PATH, CALL_OPENAT, "not this"); /* of another call */
+	packet_pair(T(20), EVENT_RESULT, 0, 0);
+	packet_text(T(21), EVENT_PATH, CALL_OPENAT, "lost");
+	end_packet();
+	packet_next(&packet, T(30));
+	packet.header.events_discarded = 1;
+	packet_leave(T(30), 0, 0, 50, 51);
+	packet_pair(T(31), EVENT_SYSTEM_CALL, CALL_OPENAT, 3);
+	packet_pair(T(32), EVENT_RESULT, 0, 0);
+	end_packet();
+	start_pass();
+	expect_file(14, NULL);
+	expect_file(20, NULL);
+	expect_file(32, NULL);
+	end_pass();
+}
+
+/* As of fstat of the C library, which calls newfstatat. */
+static void a_call_with_an_empty_path_is_on_its_descriptor(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, 3, "/etc/passwd");
+	packet_pair(T(11), EVENT_SYSTEM_CALL, CALL_OPENAT, 3);
+	packet_text(T(12), EVENT_PATH, CALL_OPENAT, "");
+	packet_pair(T(13), EVENT_RESULT, 0, 0);
+	packet_text(T(14), EVENT_PATH, CALL_OPENAT, "");
+	packet_pair(T(15), EVENT_SYSTEM_CALL, CALL_OPENAT, 3);
+	packet_pair(T(16), EVENT_RESULT, 0, 0);
+	packet_pair(T(17), EVENT_SYSTEM_CALL, CALL_OPENAT, 4);
+	packet_text(T(18), EVENT_PATH, CALL_OPENAT, "");
+	packet_text(T(19), EVENT_FILE, 4, "/etc/group"); /* told for this call */
+	packet_pair(T(20), EVENT_RESULT, 0, 0);
+	packet_pair(T(21), EVENT_SYSTEM_CALL, CALL_OPENAT, 3); /* of a folder, and some path */
+	packet_pair(T(22), EVENT_RESULT, 0, 0);
+	end_packet();
+	start_pass();
+	expect_file(13, "/etc/passwd");
+	expect_file(16, "/etc/passwd");
+	expect_file(20, "/etc/group");
+	expect_file(22, NULL);
+	end_pass();
+}
+
 static const char *arguments_of(uint32_t pid)
 {
 	size_t i = pem_pass__process_count(pass);
@@ -197,6 +278,9 @@ int main(void)
 		TEST(a_file_told_directly_behind_the_begin),
 		TEST(a_descriptor_is_of_one_process),
 		TEST(after_a_loss_a_file_is_told_again),
+		TEST(a_call_is_on_the_file_of_its_path),
+		TEST(a_path_is_of_the_call_that_it_was_told_for),
+		TEST(a_call_with_an_empty_path_is_on_its_descriptor),
 		TEST(a_process_has_the_arguments_of_its_exec),
 		TEST(a_name_that_the_program_says_is_no_exec),
 		TEST(arguments_are_unknown_after_an_exec_in_a_loss),

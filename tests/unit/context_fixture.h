@@ -34,7 +34,7 @@ enum {
 	EVENT_ANSWER,
 	EVENT_STAGE,
 	EVENT_STAGE_END,
-	EVENT_SYSTEM_CALL, /* 0 read and 1 write of a descriptor, 2 getpid */
+	EVENT_SYSTEM_CALL, /* 0 read, 1 write of a descriptor, 2 getpid, 3 openat, 4 unlink */
 	EVENT_RESULT,
 	EVENT_FILE,
 	EVENT_START, /* process, thread, parent */
@@ -46,6 +46,7 @@ enum {
 	EVENT_ANY_JOB_END,
 	EVENT_INTERRUPT, /* of the CPU */
 	EVENT_INTERRUPT_END,
+	EVENT_PATH, /* call, path */
 };
 
 #define FIELD(name, type, role, at)                                                                \
@@ -89,9 +90,10 @@ static const char context_model[] =
 	"field\tname\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n"
 	"event\t00000212\tOS::T::Enter\tOS\tT\tEnter\t1\tdetail\tinterval-begin"
 	"\tOS::T\tthread\ttracepoint\ts:e\t24\t24\t2\t0\t\t\t\n"
-	"field\tnumber\tuint32\t-\t10\tsystem-call\t8\t1\t\tenum\t3\t\n"
+	"field\tnumber\tuint32\t-\t10\tsystem-call\t8\t1\t\tenum\t5\t\n"
 	"label\t0000000000000000\tread\t\nlabel\t0000000000000001\twrite\t\n"
-	"label\t0000000000000002\tgetpid\t\n"
+	"label\t0000000000000002\tgetpid\t\nlabel\t0000000000000003\topenat\t\n"
+	"label\t0000000000000004\tunlink\t\n"
 	FIELD("argument", "uint64", "descriptor", "16")
 	PAIR("00000213", "OS", "Leave2", "interval-end", "OS::T", "thread", "-", "value")
 	"event\t00000214\tOS::T::File\tOS\tT\tFile\t1\tdetail\tdescriptor-name"
@@ -115,7 +117,11 @@ static const char context_model[] =
 	PAIR("0000021a", "APP", "JobEnd", "interval-end", "APP::Jobs", "process", "-", "name")
 	PAIR("0000021b", "APP", "AnyJobEnd", "interval-end", "APP::Jobs", "process", "-", "-")
 	PAIR("0000021c", "OS", "Interrupt", "interval-begin", "OS::Irq", "cpu", "-", "-")
-	PAIR("0000021d", "OS", "InterruptEnd", "interval-end", "OS::Irq", "cpu", "-", "-");
+	PAIR("0000021d", "OS", "InterruptEnd", "interval-end", "OS::Irq", "cpu", "-", "-")
+	"event\t0000021e\tOS::T::Path\tOS\tT\tPath\t1\tdetail\tcall-path"
+	"\t\t-\ttracepoint\ts:p\t12\t48\t2\t0\t\t\t\n"
+	FIELD("number", "int32", "system-call", "8")
+	"field\tpath\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n";
 /* clang-format on */
 
 /* Give a trace this model. more: further lines of .pem/run. */

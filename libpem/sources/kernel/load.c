@@ -220,8 +220,8 @@ static bool takes_void(const struct pem_source *source, unsigned index)
 	return arguments && strstr(arguments, "const void *");
 }
 
-/* Set a bit for each system call of this machine whose first argument is a descriptor. */
-static void name_descriptor_calls(struct pem_kconfig *config)
+/* Set a bit for each system call of this machine that takes a descriptor or a path. */
+static void name_calls(struct pem_kconfig *config)
 {
 	static const struct pem_label calls[] = {
 #include "system_calls.h"
@@ -229,9 +229,15 @@ static void name_descriptor_calls(struct pem_kconfig *config)
 	size_t i;
 
 	for (i = 0; i < PEM_ARRAY_SIZE(calls); i++) {
-		if (calls[i].value < PEM_KCALLS_MAX && pem_call__takes_descriptor(calls[i].name))
-			config->descriptor_calls[calls[i].value / 64] |= 1ull
-									 << calls[i].value % 64;
+		uint64_t bit = 1ull << calls[i].value % 64;
+		int argument = pem_call__path_argument(calls[i].name);
+
+		if (calls[i].value >= PEM_KCALLS_MAX)
+			continue;
+		if (pem_call__takes_descriptor(calls[i].name))
+			config->descriptor_calls[calls[i].value / 64] |= bit;
+		if (argument >= 0)
+			config->path_calls[argument][calls[i].value / 64] |= bit;
 	}
 }
 
@@ -249,7 +255,7 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 		return -ENOMEM;
 	config->ring_mask = ring_bytes - 1;
 	config->tree = source->root ? source->no_follow ? PEM_KTREE_ALONE : PEM_KTREE_FOLLOW : 0;
-	name_descriptor_calls(config);
+	name_calls(config);
 	config->no_reading = pem_kernel__no_reading();
 	config->by_process = source->by_process;
 	for (i = 0; i < source->common.demand_count; i++) {

@@ -131,10 +131,12 @@ struct pem_kconfig {
 	struct pem_distribution zeros; /* A program copies it to begin a distribution */
 	/* A bit for each system call by number: its first argument is a file descriptor */
 	uint64_t descriptor_calls[PEM_KCALLS_MAX / 64];
+	/* The same: its first, or its second argument is a path */
+	uint64_t path_calls[2][PEM_KCALLS_MAX / 64];
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) ==
 			  24 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX +
-				  sizeof(struct pem_distribution) + PEM_KCALLS_MAX / 8,
+				  sizeof(struct pem_distribution) + 3 * PEM_KCALLS_MAX / 8,
 		  "the programs' constants have no gaps");
 
 /*
