@@ -227,8 +227,11 @@ int cli_finish_output(int status);
 struct cli_metrics {
 	const struct pem_model *model;
 	double seconds; /* in which it was counted */
-	/* What a term came to: a number of events, or the sum of a field. NAN: it is unknown. */
-	double (*value)(const struct pem_metric_term *term, const void *arg);
+	/*
+	 * What a term of a metric came to: a number of events, or the sum of a field. metric: its
+	 * number in the model. NAN: it is unknown.
+	 */
+	double (*value)(const struct pem_metric_term *term, size_t metric, const void *arg);
 	/* The mean ns of a metric of times, by its number in the model. NULL: they are unknown. */
 	double (*between)(size_t metric, const void *arg);
 	const void *arg;
@@ -240,8 +243,10 @@ void cli_metrics__columns(struct cli_table *table);
 /* Add a row for each metric whose value is known. of: text of a column before; NULL: there is none.
  */
 void cli_metrics__rows(const struct cli_metrics *metrics, struct cli_table *table, const char *of);
-/* The same as an array, which may be empty. The caller owns it. */
-struct json_object *cli_metrics__json(const struct cli_metrics *metrics);
+/*
+ * The same as an array, which may be empty. is_brief: names and values alone. The caller owns it.
+ */
+struct json_object *cli_metrics__json(const struct cli_metrics *metrics, bool is_brief);
 
 /* --- lists of names (names.c) --- */
 

@@ -12,8 +12,9 @@ static double value_of(const struct cli_metrics *metrics, size_t number)
 
 	if (m->form == PEM_METRIC_BETWEEN)
 		return metrics->between != NULL ? metrics->between(number, metrics->arg) : NAN;
-	of = metrics->value(&m->of, metrics->arg);
-	to = m->form == PEM_METRIC_RATE ? metrics->seconds : metrics->value(&m->to, metrics->arg);
+	of = metrics->value(&m->of, number, metrics->arg);
+	to = m->form == PEM_METRIC_RATE ? metrics->seconds
+					: metrics->value(&m->to, number, metrics->arg);
 	if (m->form == PEM_METRIC_DIFFERENCE)
 		return of - to;
 	return to > 0 ? of / to : NAN;
@@ -68,7 +69,7 @@ void cli_metrics__rows(const struct cli_metrics *metrics, struct cli_table *tabl
 	}
 }
 
-struct json_object *cli_metrics__json(const struct cli_metrics *metrics)
+struct json_object *cli_metrics__json(const struct cli_metrics *metrics, bool is_brief)
 {
 	struct json_object *array = json_object_new_array(), *entry;
 	const struct pem_metric *m;
@@ -79,9 +80,11 @@ struct json_object *cli_metrics__json(const struct cli_metrics *metrics)
 		entry = json_object_new_object();
 		cli_json__text(entry, "metric", m->name);
 		json_object_object_add(entry, "value", json_object_new_double(value));
+		json_object_array_add(array, entry);
+		if (is_brief)
+			continue;
 		cli_json__text(entry, "unit", m->form == PEM_METRIC_BETWEEN ? "ns" : m->unit);
 		cli_json__text(entry, "description", m->description);
-		json_object_array_add(array, entry);
 	}
 	return array;
 }

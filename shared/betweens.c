@@ -25,6 +25,10 @@ struct between {
 struct pem_betweens {
 	const struct pem_trace *trace;
 	struct pem_doubt doubt;
+	size_t losses; /* that were looked at for those without an end */
+	struct pem_number_map open_at; /* key: process, or 0; value: index in open_ns */
+	uint64_t *open_ns; /* since when records of it are lost: the stream has none behind */
+	size_t open_count, open_capacity;
 	size_t count;
 	struct between all[];
 };
@@ -69,7 +73,49 @@ void pem_betweens__free(struct pem_betweens *b)
 		pem_number_map__free(&b->all[i].at);
 		free(b->all[i].from_ns);
 	}
+	pem_number_map__free(&b->open_at);
+	free(b->open_ns);
 	free(b);
+}
+
+/* Whose records a loss is of: a process, or the kernel and counters. */
+static uint64_t loser_of(uint32_t source, uint32_t pid)
+{
+	return pem_doubt__source(source) == PEM_DOUBT_PROGRAMS ? (uint64_t)pid << 1 | 1 : 0;
+}
+
+/* Note the losses behind which their streams have no more records. Returns 0 or -ENOMEM. */
+static int note_open_losses(struct pem_betweens *b)
+{
+	struct pem_trace_loss loss = {.size = sizeof(loss)};
+	size_t known = pem_trace__loss_count(b->trace);
+	uint32_t *at;
+
+	for (; b->losses < known; b->losses++) {
+		if (pem_trace__loss(b->trace, b->losses, &loss) < 0 || loss.end_ns != UINT64_MAX)
+			continue;
+		at = pem_number_map__at(&b->open_at, loser_of(loss.source, loss.pid));
+		if (at == NULL || pem_grow(&b->open_ns, sizeof(*b->open_ns), b->open_count + 1,
+					   &b->open_capacity) < 0)
+			return -ENOMEM;
+		if (*at == UINT32_MAX) {
+			b->open_ns[b->open_count] = UINT64_MAX;
+			*at = (uint32_t)b->open_count++;
+		}
+		if (loss.begin_ns < b->open_ns[*at])
+			b->open_ns[*at] = loss.begin_ns;
+	}
+	return 0;
+}
+
+/* Were records of the record's process, or of the kernel, lost before it, and none came behind? */
+static bool is_behind_a_loss(const struct pem_betweens *b, const struct pem_record *record)
+{
+	uint32_t own = pem_number_map__value(&b->open_at, loser_of(PEM_PACKET_USER, record->pid));
+	uint32_t kernel = pem_number_map__value(&b->open_at, 0);
+
+	return (own != UINT32_MAX && b->open_ns[own] < record->time_ns) ||
+	       (kernel != UINT32_MAX && b->open_ns[kernel] < record->time_ns);
 }
 
 /* Where the thread's time began. NULL: no memory. */
@@ -108,7 +154,8 @@ static int take(const struct pem_betweens *b, struct between *m, const struct pe
 	if (b->doubt.until_ns[m->from] > sure_ns)
 		sure_ns = b->doubt.until_ns[m->from];
 	if (record->event == m->to) {
-		if (*from_ns != NO_TIME && *from_ns <= record->time_ns && *from_ns >= sure_ns)
+		if (*from_ns != NO_TIME && *from_ns <= record->time_ns && *from_ns >= sure_ns &&
+		    !is_behind_a_loss(b, record))
 			*ns = record->time_ns - *from_ns;
 		*from_ns = NO_TIME;
 	}
@@ -129,6 +176,7 @@ int pem_betweens__record(struct pem_betweens *b, const struct pem_record *record
 	if (b->count == 0)
 		return 0;
 	pem_doubt__note(&b->doubt, b->trace);
+	rc = note_open_losses(b);
 	for (i = 0; rc == 0 && i < b->count; i++) {
 		struct between *m = &b->all[i];
 

@@ -6,8 +6,10 @@
  * that all have one hash, and a look-up would walk through all of them. So each table draws a
  * multiplier when it is made: multiply-shift hashing (Dietzfelbinger, Hagerup, Katajainen,
  * Penttonen, A Reliable Randomized Algorithm for the Closest-Pair Problem, 1997). Two different
- * keys share one of n entries with a probability of at most 2/n. Nothing that a user sees may
- * depend on the order of a table.
+ * keys share one of n entries with a probability of at most 2/n. With linear probing, runs of keys
+ * may then be expected to be as long as the square root of their number at most (Patrascu and
+ * Thorup, On the k-Independence Required by Linear Probing and Minwise Independence, 2010). Nothing
+ * that a user sees may depend on the order of a table.
  */
 #ifndef PEM_SHARED_HASH_H
 #define PEM_SHARED_HASH_H

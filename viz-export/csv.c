@@ -118,7 +118,7 @@ static const char *make_fit(const struct csv *csv, char *text)
  * Semicolons and tabs separate cells in some spreadsheets. So the text after one must not begin a
  * formula either.
  */
-static void put_text(const struct csv *csv, const char *text)
+static void put_text(struct csv *csv, const char *text)
 {
 	const char *mark = is_formula(text) ? "'" : "", *c;
 	char *fit = NULL;
@@ -126,7 +126,8 @@ static void put_text(const struct csv *csv, const char *text)
 
 	if (!is_fit(csv, text)) {
 		fit = strdup(text);
-		text = fit ? make_fit(csv, fit) : "?";
+		csv->no_memory |= !fit;
+		text = fit ? make_fit(csv, fit) : "";
 	}
 	if (!strpbrk(text, ",\"\r\n;\t")) {
 		fputs_unlocked(mark, out);

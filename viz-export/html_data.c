@@ -17,8 +17,6 @@
 #define MEMORY_CELLS (16u << 20) /* bins x series */
 #define PAGE_CELLS 700000u /* maximum of written bins; each takes a few bytes */
 #define BINS_MIN 32u
-/* Times between events have cells of so many metrics and processes: 12 MB. */
-#define BETWEENS_MAX 256u
 #define PROGRESS_EVERY 65536u
 
 /* --- processes with series of their own --- */
@@ -325,17 +323,20 @@ static int add_between(void *arg, size_t metric, uint64_t ns)
 	struct pem_html_data *data = arg;
 	uint32_t process = process_of(data, data->record->pid);
 	uint64_t bin = data->record->time_ns / data->coarse_ns;
-	struct pem_html_cell **cells;
+	struct pem_html_cell **all, **cells;
 
-	cells = &data->between_cells[metric * (PEM_HTML_PROCESSES_MAX + 1) + process];
-	if (!*cells && data->between_used == BETWEENS_MAX)
+	if (metric >= PEM_HTML_BETWEENS_MAX)
 		return 0;
-	if (!*cells) {
+	all = data->between_cells + metric * PEM_HTML_BETWEEN_TABLES;
+	cells = &all[process];
+	if (!*cells && data->between_used == PEM_HTML_BETWEENS_MAX)
+		cells = &all[PEM_HTML_BETWEEN_TABLES - 1];
+	else
+		data->between_used += !*cells;
+	if (!*cells)
 		*cells = calloc(data->coarse_count, sizeof(**cells));
-		if (!*cells)
-			return -ENOMEM;
-		data->between_used++;
-	}
+	if (!*cells)
+		return -ENOMEM;
 	pem_html_cell__add(&(*cells)[bin < data->coarse_count ? bin : data->coarse_count - 1],
 			   (double)ns);
 	return 0;
@@ -463,6 +464,7 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 static int prepare(struct pem_html_data *data, const struct pem_trace *trace)
 {
 	int err = choose_processes(data);
+	size_t metrics;
 
 	if (!err)
 		err = make_series(data);
@@ -472,8 +474,9 @@ static int prepare(struct pem_html_data *data, const struct pem_trace *trace)
 		return err;
 	data->coarse_count = (data->bin_count + 1) / 2;
 	data->coarse_ns = 2 * data->bin_ns;
-	data->between_count =
-		pem_model__metric_count(pem_trace__model(trace)) * (PEM_HTML_PROCESSES_MAX + 1);
+	metrics = pem_model__metric_count(pem_trace__model(trace));
+	data->between_count = (metrics < PEM_HTML_BETWEENS_MAX ? metrics : PEM_HTML_BETWEENS_MAX) *
+			      PEM_HTML_BETWEEN_TABLES;
 	data->betweens = pem_betweens__new(trace);
 	data->between_cells = calloc(data->between_count + 1, sizeof(*data->between_cells));
 	if (!data->betweens || !data->between_cells)

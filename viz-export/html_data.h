@@ -23,6 +23,11 @@
 /* Used as a pid: all processes without a series of their own. */
 #define PEM_HTML_OTHERS 0xffffffffu
 
+/* Times between events are kept of so many metrics, and of so many processes in all: 25 MB. */
+#define PEM_HTML_BETWEENS_MAX 256u
+/* A metric's tables: one for each process, and one for those for which there was no room. */
+#define PEM_HTML_BETWEEN_TABLES (PEM_HTML_PROCESSES_MAX + 2)
+
 struct pem_html_phase {
 	uint64_t begin_ns;
 	uint64_t end_ns;
@@ -88,12 +93,12 @@ struct pem_html_data {
 	struct pem_html_counters *counters;
 	struct pem_betweens *betweens;
 	/*
-	 * Times between events: for each metric of the model and each process the coarse bins, by
-	 * the time of the second event. NULL: there are none.
+	 * Times between events: for each metric of the model PEM_HTML_BETWEEN_TABLES tables of
+	 * coarse bins, by the time of the second event. NULL: there are none.
 	 */
 	struct pem_html_cell **between_cells;
-	size_t between_count; /* metrics of the model times processes */
-	size_t between_used; /* that are not NULL */
+	size_t between_count; /* of between_cells */
+	size_t between_used; /* tables of one process */
 	const struct pem_record *record; /* that is being added */
 };
 

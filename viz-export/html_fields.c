@@ -103,6 +103,10 @@ uint32_t pem_html_fields__fold(const struct pem_html_data *data)
 								     (size_t)n * data->coarse_count,
 							     data->coarse_count, fold);
 		}
+		for (i = 0; i < data->between_count; i++)
+			if (data->between_cells[i])
+				used += pem_html_cells__used(data->between_cells[i],
+							     data->coarse_count, fold);
 		if (used <= CELLS_WRITTEN_MAX || fold >= data->coarse_count)
 			return fold;
 	}

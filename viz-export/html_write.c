@@ -278,17 +278,19 @@ static void write_term(FILE *out, const char *key, const struct pem_metric_term 
 /* Of a metric of times: the cells of each process that has some. */
 static void write_times(FILE *out, const struct pem_html_data *data, size_t metric, uint32_t fold)
 {
-	uint32_t process;
+	uint32_t i;
 	int more = 0;
 
 	fputs(",\"times\":[", out);
-	for (process = 0; process <= PEM_HTML_PROCESSES_MAX; process++) {
+	for (i = 0; metric < PEM_HTML_BETWEENS_MAX && i < PEM_HTML_BETWEEN_TABLES; i++) {
 		const struct pem_html_cell *cells =
-			data->between_cells[metric * (PEM_HTML_PROCESSES_MAX + 1) + process];
+			data->between_cells[metric * PEM_HTML_BETWEEN_TABLES + i];
 
 		if (!cells)
 			continue;
-		fprintf(out, "%s{\"process\":%" PRIu32 ",", more++ ? "," : "", process);
+		/* Those of several processes are of none that can be chosen. */
+		fprintf(out, "%s{\"process\":%" PRId32 ",", more++ ? "," : "",
+			i < PEM_HTML_BETWEEN_TABLES - 1 ? (int32_t)i : -1);
 		pem_html_cells__write(out, "cells", cells, data->coarse_count, fold, 1);
 		fputc('}', out);
 	}

@@ -6,6 +6,7 @@
 #include <pem/context.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -150,6 +151,29 @@ static struct report_thread *thread_of(struct report *report, struct counting *c
 	return thread;
 }
 
+static void add_so_far(struct report_event *e, uint64_t value, double value_f)
+{
+	if (!report_event__is_float(e))
+		e->so_far.u += value;
+	else if (isfinite(value_f))
+		e->so_far.f += value_f;
+}
+
+/*
+ * Add what a counter has grown by. It counts from 0 on, unless it was running before the records
+ * that a flight recorder still has: then nothing is known of what it counted before its first. A
+ * value that falls is another counter's, as of a thread whose number is used again.
+ */
+static void count_growth(struct report_event *e, const struct pem_record *record,
+			 const struct report_counter *before, bool is_known)
+{
+	uint64_t value = pem_record__u64(record, (unsigned int)e->field);
+	double value_f = pem_record__f64(record, (unsigned int)e->field);
+
+	if (is_known && value_f >= before->last_f)
+		add_so_far(e, value - before->last, value_f - before->last_f);
+}
+
 /*
  * A counter only grows, for each process, thread and CPU that it counts. Keep its last value for
  * each.
@@ -165,20 +189,23 @@ static int keep_counter(struct report *report, struct counting *c, uint32_t even
 	uint64_t key = (((uint64_t)record->pid << 32 | record->tid) * 0x9e3779b97f4a7c15ull) ^
 		       ((uint64_t)record->cpu << 32 | event);
 	uint32_t *at = pem_number_map__at(&c->counter_at, key);
+	struct report_counter *before;
+	bool is_new;
 
 	if (at == NULL)
 		return -ENOMEM;
-	if (*at == UINT32_MAX) {
+	is_new = *at == UINT32_MAX;
+	if (is_new) {
 		if (pem_grow(&report->counters, sizeof(*report->counters),
 			     report->counter_count + 1, &report->counter_capacity) < 0)
 			return -ENOMEM;
 		report->counters[report->counter_count] = (struct report_counter){.event = event};
 		*at = (uint32_t)report->counter_count++;
 	}
-	report->events[event].counted +=
-		pem_record__f64(record, field) - report->counters[*at].last_f;
-	report->counters[*at].last = pem_record__u64(record, field);
-	report->counters[*at].last_f = pem_record__f64(record, field);
+	before = &report->counters[*at];
+	count_growth(&report->events[event], record, before, !is_new || report->info->ran_ns == 0);
+	before->last = pem_record__u64(record, field);
+	before->last_f = pem_record__f64(record, field);
 	return 0;
 }
 
@@ -188,7 +215,8 @@ static void add_to_sum(struct report_event *e, uint64_t value, double value_f)
 	enum pem_type type = e->event->fields[e->field].type;
 
 	e->total_f += value_f;
-	if (type == PEM_TYPE_FLOAT32 || type == PEM_TYPE_FLOAT64)
+	add_so_far(e, value, value_f);
+	if (report_event__is_float(e))
 		return;
 	if (type < PEM_TYPE_INT8 || type > PEM_TYPE_INT64) {
 		e->overflowed |= value > UINT64_MAX - e->total;

@@ -132,6 +132,8 @@ static void phases_json(const struct report *r, struct cli_json_stream *json)
 			if (p->inside[e].count != 0)
 				cli_json__count(events, r->events[r->occurred[e]].event->name,
 						p->inside[e].count);
+		if (p->is_partial)
+			cli_json__flag(entry, "partial", true);
 		json_object_object_add(entry, "events", events);
 		json_object_object_add(entry, "metrics", report_metrics__json(r, p));
 		cli_json_stream__add(json, NULL, entry);

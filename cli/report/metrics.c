@@ -81,47 +81,43 @@ struct scope {
 	const struct report_phase *phase; /* NULL: the whole trace */
 };
 
-/* The event of a term, or NULL: it is not in the trace, or in part only. */
-static const struct report_event *event_of_term(const struct report *r,
-						const struct pem_metric_term *term)
+static double value_in_phase(const struct report_phase *phase, const struct report_event *e,
+			     bool is_count)
 {
-	const struct pem_model *model = pem_trace__model(r->trace);
-	const struct report_event *e = NULL;
-	size_t i;
-
-	for (i = 0; i < pem_model__metric_count(model); i++) {
-		const struct pem_metric *m = pem_model__metric(model, i);
-
-		if (term == &m->of || term == &m->to)
-			e = term == &m->of ? r->metrics->all[i].of : r->metrics->all[i].to;
-	}
-	return e != NULL && !report__is_partial(r, e) ? e : NULL;
-}
-
-static double value_in_phase(const struct scope *scope, const struct report_event *e, bool is_count)
-{
-	const struct report_phase *phase = scope->phase;
 	size_t at = e->occurred_at;
+	union report_amount sum;
+	enum pem_type type;
 
+	if (phase->is_partial)
+		return NAN;
 	if (at == 0 || at > phase->counted)
-		return at != 0 && scope->r->phases_partial ? NAN : 0;
-	return is_count ? (double)phase->inside[at - 1].count : phase->inside[at - 1].sum;
+		return 0;
+	if (is_count)
+		return (double)phase->inside[at - 1].count;
+	sum = phase->inside[at - 1].sum;
+	type = e->event->fields[e->field].type;
+	if (report_event__is_float(e))
+		return sum.f;
+	return type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64 ? (double)(int64_t)sum.u
+							       : (double)sum.u;
 }
 
-static double value_of(const struct pem_metric_term *term, const void *arg)
+static double value_of(const struct pem_metric_term *term, size_t metric, const void *arg)
 {
 	const struct scope *scope = arg;
-	const struct report_event *e = event_of_term(scope->r, term);
+	const struct pem_metric *m = pem_model__metric(pem_trace__model(scope->r->trace), metric);
+	const struct report_event *e;
 	bool is_count = *term->field == '\0';
 
-	if (e == NULL)
+	e = term == &m->of ? scope->r->metrics->all[metric].of : scope->r->metrics->all[metric].to;
+	if (e == NULL || report__is_partial(scope->r, e))
 		return NAN;
 	if (!is_count &&
 	    (e->value == VALUE_NONE || strcmp(e->event->fields[e->field].name, term->field) != 0 ||
 	     (e->value == VALUE_LAST && e->event->meaning != PEM_MEANS_COUNTER)))
 		return NAN;
 	if (scope->phase != NULL)
-		return value_in_phase(scope, e, is_count);
+		return value_in_phase(scope->phase, e, is_count);
 	if (is_count)
 		return (double)e->count;
 	return e->event->fields[e->field].type >= PEM_TYPE_FLOAT32 || e->value == VALUE_SUM
@@ -197,5 +193,5 @@ struct json_object *report_metrics__json(const struct report *r, const struct re
 	struct scope scope = {.r = r, .phase = phase};
 	struct cli_metrics metrics = metrics_of(&scope);
 
-	return cli_metrics__json(&metrics);
+	return cli_metrics__json(&metrics, phase != NULL);
 }

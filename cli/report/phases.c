@@ -24,6 +24,7 @@
 struct open_phase {
 	uint32_t phase; /* index in report->phases */
 	uint64_t begin_ns;
+	bool is_uncounted; /* there was no room for what lies within */
 	size_t count; /* events that had occurred */
 	struct report_inside inside[]; /* of each of them, up to the begin */
 };
@@ -32,7 +33,7 @@ struct report_open {
 	struct pem_intervals *intervals; /* the data of an interval is a struct open_phase */
 	struct pem_number_map
 		by_name; /* key: hash of the name; value: first index in report->phases */
-	size_t count; /* counts of all phases together */
+	size_t count; /* counts of all phases, and of the open ones, together */
 };
 
 struct report_open *report_open__new(void)
@@ -108,22 +109,26 @@ static struct report_inside inside_of(const struct report *report, size_t i)
 {
 	const struct report_event *e = &report->events[report->occurred[i]];
 
-	return (struct report_inside){
-		e->count, e->event->meaning == PEM_MEANS_COUNTER ? e->counted : e->total_f};
+	return (struct report_inside){e->count, e->so_far};
 }
 
 static int begin(struct report_open *open, struct report *report, const struct pem_record *record)
 {
 	uint32_t phase = phase_of(open, report, pem_interval__name(record));
 	struct open_phase *o;
-	size_t i;
+	bool is_uncounted;
+	size_t i, count;
 
 	if (phase == UINT32_MAX)
 		return -ENOMEM;
-	o = malloc(sizeof(*o) + report->occurred_count * sizeof(o->inside[0]));
+	is_uncounted = open->count + report->occurred_count > COUNTS_MAX;
+	count = is_uncounted ? 0 : report->occurred_count;
+	o = malloc(sizeof(*o) + count * sizeof(o->inside[0]));
 	if (o == NULL)
 		return -ENOMEM;
-	o->count = report->occurred_count;
+	o->is_uncounted = is_uncounted;
+	o->count = count;
+	open->count += count;
 	for (i = 0; i < o->count; i++)
 		o->inside[i] = inside_of(report, i);
 	o->phase = phase;
@@ -131,8 +136,10 @@ static int begin(struct report_open *open, struct report *report, const struct p
 	if (record->time_ns < report->phases[phase].first_ns)
 		report->phases[phase].first_ns = record->time_ns;
 	o = pem_intervals__begin(open->intervals, record, o);
-	if (o != NULL)
+	if (o != NULL) {
 		report->phases[o->phase].unfinished++;
+		open->count -= o->count;
+	}
 	free(o);
 	return 0;
 }
@@ -146,7 +153,7 @@ static int widen(struct report_open *open, struct report *report, struct report_
 	if (more == 0)
 		return 0;
 	if (open->count + more > COUNTS_MAX) {
-		report->phases_partial = true;
+		phase->is_partial = true;
 		return 0;
 	}
 	inside = reallocarray(phase->inside, report->occurred_count, sizeof(*inside));
@@ -159,25 +166,45 @@ static int widen(struct report_open *open, struct report *report, struct report_
 	return 0;
 }
 
+/* Add what lay within an instance. Returns 0 or -ENOMEM. */
+static int add_inside(struct report_open *open, struct report *report, struct report_phase *phase,
+		      const struct open_phase *o)
+{
+	static const struct report_inside none;
+	int rc = widen(open, report, phase);
+	size_t i;
+
+	for (i = 0; i < phase->counted; i++) {
+		const struct report_event *e = &report->events[report->occurred[i]];
+		const struct report_inside *begin = i < o->count ? &o->inside[i] : &none;
+		struct report_inside end = inside_of(report, i);
+
+		phase->inside[i].count += end.count - begin->count;
+		if (e->value != VALUE_NONE && report_event__is_float(e))
+			phase->inside[i].sum.f += end.sum.f - begin->sum.f;
+		else
+			phase->inside[i].sum.u += end.sum.u - begin->sum.u;
+	}
+	return rc;
+}
+
 static int close_phase(struct report_open *open, struct report *report, struct open_phase *o,
 		       uint64_t end_ns)
 {
 	struct report_phase *phase = &report->phases[o->phase];
 	uint64_t ns = end_ns > o->begin_ns ? end_ns - o->begin_ns : 0;
-	int rc = widen(open, report, phase);
-	size_t i;
+	int rc = 0;
 
-	for (i = 0; i < phase->counted; i++) {
-		struct report_inside end = inside_of(report, i);
-
-		phase->inside[i].count += end.count - (i < o->count ? o->inside[i].count : 0);
-		phase->inside[i].sum += end.sum - (i < o->count ? o->inside[i].sum : 0);
-	}
+	if (o->is_uncounted)
+		phase->is_partial = true;
+	else
+		rc = add_inside(open, report, phase, o);
 	cli_sum__add(&phase->total_ns, ns);
 	if (ns < phase->least_ns)
 		phase->least_ns = ns;
 	if (ns > phase->most_ns)
 		phase->most_ns = ns;
+	open->count -= o->count;
 	free(o);
 	return rc;
 }

@@ -281,12 +281,14 @@ static void print_phases(const struct report *r, size_t most)
 	struct cli_table *table;
 	bool several = false;
 	char events[256];
-	size_t i;
+	size_t i, partial = 0;
 
 	if (r->phase_count == 0 && r->ends_without_begin == 0)
 		return;
 	for (i = 0; i < r->phase_count; i++)
 		several |= r->phases[i].times + r->phases[i].unfinished > 1;
+	for (i = 0; i < r->phase_count; i++)
+		partial += r->phases[i].is_partial;
 	table = cli_table__new(stdout);
 	cli_table__column(table, "PHASE", CLI_LEFT);
 	cli_table__column(table, "TIMES", CLI_RIGHT);
@@ -311,8 +313,9 @@ static void print_phases(const struct report *r, size_t most)
 	cli_table__print(table);
 	if (r->phase_count > most)
 		printf("and %s more (--by phase)\n", cli_count(r->phase_count - most));
-	if (r->phases_partial)
-		puts("Some events inside are not counted: there are too many names of phases.");
+	if (partial != 0)
+		printf("The events inside are not all counted of %s names: there are too many\n",
+		       cli_count(partial));
 	if (r->ends_without_begin != 0)
 		printf("%s ends of phases had no begin in this trace\n",
 		       cli_count(r->ends_without_begin));

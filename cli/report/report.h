@@ -35,6 +35,12 @@ enum { LAYER_APP, LAYER_OS, LAYER_HW, LAYER_CPO, LAYER_OTHER, LAYERS };
 /* How the values of an event become one number for the whole trace. */
 enum report_value { VALUE_NONE, VALUE_SUM, VALUE_LAST };
 
+/* An amount of an event's value. Differences of u are right even if it began again at 0. */
+union report_amount {
+	uint64_t u;
+	double f; /* if the field is a floating one */
+};
+
 struct report_event {
 	const struct pem_event *event;
 	unsigned int layer;
@@ -53,7 +59,7 @@ struct report_event {
 	bool overflowed; /* the sum passed a limit; total is the limit */
 	uint64_t summed; /* number of values in the sum */
 	uint64_t failed; /* allocations that got no memory; their sizes are not summed */
-	double counted; /* of a counter: the sum of its last values so far */
+	union report_amount so_far; /* sum of the values, or what a counter counted, until now */
 	uint32_t occurred_at; /* index in report->occurred + 1; 0: it did not occur */
 };
 
@@ -82,7 +88,7 @@ struct report_thread {
 /* Of one event, within phases. */
 struct report_inside {
 	uint64_t count; /* records */
-	double sum; /* of the field that holds the event's value; of a counter: what it counted */
+	union report_amount sum; /* as report_event.so_far, of what was within */
 };
 
 /* All phases of one name. */
@@ -95,6 +101,8 @@ struct report_phase {
 	/* Of the first counted events of report->occurred. */
 	struct report_inside *inside;
 	size_t counted;
+	bool is_partial; /* some events within are not counted: there are too many names and events
+			  */
 };
 
 /* The last value of one counter for one process, thread or CPU. */
@@ -126,8 +134,6 @@ struct report {
 	size_t thread_count, thread_capacity;
 	struct report_phase *phases;
 	size_t phase_count, phase_capacity;
-	/* Some events within phases are not counted: there are too many names and events. */
-	bool phases_partial;
 	struct report_counter *counters;
 	size_t counter_count, counter_capacity;
 	struct report_page_samples *samples;
@@ -151,6 +157,14 @@ struct report {
 };
 
 extern const char *const report_layers[LAYERS];
+
+/* Is the event's value, which it has, a floating one? */
+static inline bool report_event__is_float(const struct report_event *e)
+{
+	enum pem_type type = e->event->fields[e->field].type;
+
+	return type == PEM_TYPE_FLOAT32 || type == PEM_TYPE_FLOAT64;
+}
 
 /*
  * Read the whole trace. sites may be set before; they belong to the report then. Returns a status;

@@ -235,20 +235,21 @@ const char *report_waits__sentence(const struct report *r)
 	if (wait == NULL)
 		return cli_format("%.60s ran %.30s of %.30s",
 				  report_times__thread_words(t, busy->thread->number),
-				  cli_duration(busy->ns[PEM_THREAD_RUNNING]), cli_duration(ran_ns));
+				  cli_sum__duration(busy->ns[PEM_THREAD_RUNNING]),
+				  cli_duration(ran_ns));
 	object = object_words(t, wait);
 	if (busy == NULL)
 		return cli_format("%.60s was blocked %.30s of %.30s in %.60s%s%.140s",
 				  report_times__thread_words(t, wait->thread),
-				  cli_duration(wait->total_ns), cli_duration(ran_ns),
+				  cli_sum__duration(wait->total_ns), cli_duration(ran_ns),
 				  reason_words(t, wait), *object != '\0' ? ", on " : "", object);
 	return cli_format(
 		"%.60s was blocked %.30s of %.30s in %.60s%s%.140s, each time until %.60s "
 		"woke it, which ran %.30s",
-		report_times__thread_words(t, wait->thread), cli_duration(wait->total_ns),
+		report_times__thread_words(t, wait->thread), cli_sum__duration(wait->total_ns),
 		cli_duration(ran_ns), reason_words(t, wait), *object != '\0' ? ", on " : "", object,
 		report_times__thread_words(t, wait->waker),
-		cli_duration(busy->ns[PEM_THREAD_RUNNING]));
+		cli_sum__duration(busy->ns[PEM_THREAD_RUNNING]));
 }
 
 /* --- JSON --- */

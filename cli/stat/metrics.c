@@ -28,12 +28,13 @@ static double value_in(const struct stat *s, const struct stat_group *group,
 	return v->is_float ? v->sum_f : v->is_signed ? (double)(int64_t)v->sum : (double)v->sum;
 }
 
-static double value_of(const struct pem_metric_term *term, const void *arg)
+static double value_of(const struct pem_metric_term *term, size_t metric, const void *arg)
 {
 	const struct stat *s = arg;
 	unsigned int g;
 	size_t i;
 
+	(void)metric;
 	for (g = 0; g < STAT_GROUPS; g++)
 		for (i = 0; i < s->groups[g].count; i++) {
 			const struct pem_statistic *v = &s->groups[g].now[i];
@@ -68,5 +69,5 @@ struct json_object *stat_metrics__json(const struct stat *s, uint64_t ns)
 {
 	struct cli_metrics metrics = metrics_of(s, ns);
 
-	return cli_metrics__json(&metrics);
+	return cli_metrics__json(&metrics, false);
 }

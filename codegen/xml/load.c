@@ -484,19 +484,6 @@ static xmlDoc *parse_bytes(struct pem_spec_set *set, const char *path, struct pe
 	return doc;
 }
 
-/* Locations count the file's own bytes, and generated text is UTF-8. So the file must be UTF-8. */
-static int is_utf8(struct pem_spec_set *set, const char *path, const xmlDoc *doc)
-{
-	struct pem_spec_location at = {1, 1};
-
-	if (!doc->encoding || !xmlStrcasecmp(doc->encoding, (const xmlChar *)"UTF-8") ||
-	    !xmlStrcasecmp(doc->encoding, (const xmlChar *)"US-ASCII"))
-		return 1;
-	pem_spec_set__error(set, path, at, "the file's encoding is '%.40s': expected UTF-8",
-			    (const char *)doc->encoding);
-	return 0;
-}
-
 void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const char *bytes,
 			      size_t count)
 {
@@ -523,14 +510,15 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 				    "the file holds NUL bytes: expected a spec as UTF-8 text");
 		return;
 	}
+	if (!pem_xml__is_utf8(set, spec->path, bytes, count))
+		return;
 	pem_text__init(&text, bytes, count);
 	doc = pem_xml__is_crowded(set, spec->path, &text) ? NULL
 							  : parse_bytes(set, spec->path, &text);
 	if (doc) {
 		doc->_private = &text;
 		root = xmlDocGetRootElement(doc);
-		if (is_utf8(set, spec->path, doc) && pem_validate(set, spec->path, doc) == 0 &&
-		    root)
+		if (pem_validate(set, spec->path, doc) == 0 && root)
 			read_spec(spec, root);
 		xmlFreeDoc(doc);
 	}

@@ -50,6 +50,8 @@ struct pem_spec_location pem_location__line(const xmlNode *node, int line);
  * line where the parser failed. Notes an error in the set. Returns 0 if there is no such mistake.
  */
 int pem_xml__explain(struct pem_spec_set *set, const char *path, struct pem_text *text, int line);
+/* Is the file UTF-8, as far as its first bytes tell? If not, an error was noted. */
+int pem_xml__is_utf8(struct pem_spec_set *set, const char *path, const char *bytes, size_t count);
 /* Has an element so many attributes that parsing takes long? Then an error was noted. */
 int pem_xml__is_crowded(struct pem_spec_set *set, const char *path, struct pem_text *text);
 

@@ -11,7 +11,9 @@
 #include <ctype.h>
 #include <stdlib.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #define ATTRIBUTES_MAX 64u
 
@@ -383,4 +385,49 @@ int pem_xml__is_crowded(struct pem_spec_set *set, const char *path, struct pem_t
 				    "as many",
 				    CROWD_MAX);
 	return 1;
+}
+
+/* --- other encodings --- */
+
+/*
+ * The encoding that a file says it has, or seems to have. NULL: none, or UTF-8. word: of 256 bytes.
+ * The parser would take the same bytes for other characters then.
+ */
+static const char *other_encoding(const char *bytes, size_t count, char *word)
+{
+	char *end, *name;
+
+	if (count > 3 && !memcmp(bytes, "\x4c\x6f\xa7\x94", 4)) /* "<?xm" */
+		return "EBCDIC";
+	if (count > 2 && !memcmp(bytes, "\xef\xbb\xbf", 3)) {
+		bytes += 3;
+		count -= 3;
+	}
+	snprintf(word, 256, "%.*s", (int)(count < 256 ? count : 255), bytes);
+	if (strncmp(word, "<?xml", 5) != 0)
+		return NULL;
+	end = strstr(word, "?>");
+	if (!end)
+		return "in a line too long";
+	*end = '\0';
+	name = strstr(word, "encoding");
+	if (!name)
+		return NULL;
+	name += strcspn(name, "'\"");
+	name += *name != '\0';
+	name[strcspn(name, "'\"")] = '\0';
+	return strcasecmp(name, "UTF-8") && strcasecmp(name, "US-ASCII") ? name : NULL;
+}
+
+/* Locations count the file's own bytes, and generated text is UTF-8. So the file must be UTF-8. */
+int pem_xml__is_utf8(struct pem_spec_set *set, const char *path, const char *bytes, size_t count)
+{
+	struct pem_spec_location at = {1, 1};
+	char word[256];
+	const char *encoding = other_encoding(bytes, count, word);
+
+	if (encoding)
+		pem_spec_set__error(set, path, at, "the file's encoding is '%.40s': expected UTF-8",
+				    encoding);
+	return !encoding;
 }

@@ -12,9 +12,9 @@
  *	                   <------ empty batches ------
  *
  * filled and taken count batches and run free. Batch i is the thread's while i >= filled, and the
- * caller's while taken <= i < filled. The lock protects both counts, so that a batch's content
- *needs no other order. A side that waits is woken when half of the batches are its own: a wake-up
- *for each batch would take longer than the batch.
+ * caller's while taken <= i < filled. The lock protects both counts, so a batch's content needs no
+ * other order. A side that waits is woken when half of the batches are its own: a wake-up for each
+ * batch would take longer than the batch.
  *
  * Where a thread can't be had, the caller fills each batch itself.
  */
@@ -135,7 +135,8 @@ static void fill_batch(struct pem_ahead *ahead, struct batch *batch)
 
 	batch->bytes = batch->loss_count = 0;
 	batch->rc = 1;
-	while (batch->bytes + ENTRY_BYTES_MOST <= BATCH_BYTES) {
+	while (batch->bytes + ENTRY_BYTES_MOST <= BATCH_BYTES &&
+	       !__atomic_load_n(&ahead->stop, __ATOMIC_RELAXED)) {
 		const struct pem_event_info *info;
 
 		losses = batch->loss_count;
@@ -200,15 +201,19 @@ static void *read_ahead(void *arg)
 static struct batch *take_batch(struct pem_ahead *ahead)
 {
 	struct batch *batch = &ahead->batches[ahead->taken % BATCHES];
+	int cancelled;
 
 	if (!ahead->has_thread) {
 		fill_batch(ahead, batch);
 		return batch;
 	}
+	/* A caller that is cancelled here would keep the lock, which closing the trace needs. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelled);
 	pthread_mutex_lock(&ahead->lock);
 	while (ahead->filled == ahead->taken)
 		pthread_cond_wait(&ahead->can_take, &ahead->lock);
 	pthread_mutex_unlock(&ahead->lock);
+	pthread_setcancelstate(cancelled, NULL);
 	return batch;
 }
 
@@ -242,7 +247,7 @@ static void stop_thread(struct pem_ahead *ahead)
 	if (!ahead->has_thread)
 		return;
 	pthread_mutex_lock(&ahead->lock);
-	ahead->stop = true;
+	__atomic_store_n(&ahead->stop, true, __ATOMIC_RELAXED);
 	pthread_cond_signal(&ahead->can_fill);
 	pthread_mutex_unlock(&ahead->lock);
 	pthread_join(ahead->thread, NULL);
@@ -337,12 +342,21 @@ int pem_ahead__next(struct pem_ahead *ahead, struct pem_record *record, struct p
 
 /* --- life --- */
 
+/* The kernel refuses a set that lacks room for all CPUs that there may be. */
 static bool has_one_cpu(void)
 {
-	cpu_set_t set;
+	cpu_set_t *set;
+	int cpus, count = 0;
 
-	/* More CPUs than fit into the set are more than one. */
-	return !sched_getaffinity(0, sizeof(set), &set) && CPU_COUNT(&set) < 2;
+	for (cpus = 1024; !count && cpus <= 1 << 20; cpus *= 2) {
+		set = CPU_ALLOC((size_t)cpus);
+		if (!set)
+			return true;
+		if (!sched_getaffinity(0, CPU_ALLOC_SIZE((size_t)cpus), set))
+			count = CPU_COUNT_S(CPU_ALLOC_SIZE((size_t)cpus), set);
+		CPU_FREE(set);
+	}
+	return count < 2;
 }
 
 int pem_trace__read_ahead(struct pem_trace *trace)
@@ -350,7 +364,7 @@ int pem_trace__read_ahead(struct pem_trace *trace)
 	struct pem_ahead *ahead;
 	int rc;
 
-	if (trace->started)
+	if (trace->started || trace->is_followed)
 		return -EBUSY;
 	if (trace->ahead || has_one_cpu())
 		return trace->ahead != NULL;

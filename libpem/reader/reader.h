@@ -175,7 +175,7 @@ size_t pem_trace__losses(const struct pem_trace *trace, const struct pem_loss **
 /* For the context stage (libpem/context). They do not block. */
 size_t pem_trace__stream_count(const struct pem_trace *trace);
 /* The number of windows that pem_trace__losses returns, as long as the trace is open. */
-const size_t *pem_trace__known_losses(const struct pem_trace *trace);
+const size_t *pem_trace__known_losses(struct pem_trace *trace);
 const struct pem_event_table *pem_trace__events(const struct pem_trace *trace);
 /* Index into its entries of the current record's event. There is a current record. */
 size_t pem_trace__event_entry(const struct pem_trace *trace);
@@ -307,6 +307,7 @@ struct pem_trace {
 	struct pem_stream **heap;
 	size_t heap_count;
 	bool started;
+	bool is_followed; /* somebody has the address of the number of known losses */
 	struct pem_losses losses;
 	/*
 	 * Members for the time: nanoseconds at the last whole second passed, and 2^-64 parts of a

@@ -428,8 +428,9 @@ size_t pem_trace__losses(const struct pem_trace *trace, const struct pem_loss **
 	return known->count;
 }
 
-const size_t *pem_trace__known_losses(const struct pem_trace *trace)
+const size_t *pem_trace__known_losses(struct pem_trace *trace)
 {
+	trace->is_followed = true;
 	return &losses_of(trace)->count;
 }
 

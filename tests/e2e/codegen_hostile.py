@@ -112,6 +112,11 @@ def attributes_of_an_element_are_bounded():
     err = refuse("<spec>\n<!-- <e %s/> -->\n<event %s/></spec>" % (many, many), "more than 256 attributes")
     assert re.search(r":3:1: error: ", err) and len(err.splitlines()) == 1, err
     refuse(spec("".join(event("B%d" % i) for i in range(300))).replace("name='", "name=", 1), "has no quotes")
+    # In another encoding the same bytes would be other characters: the parser is not asked what they are.
+    head = "<?xml version='1.0' encoding='%s'?>\n"
+    refuse((head % "IBM1047" + "<spec %s/>" % many).encode("cp037"), "encoding is 'EBCDIC': expected UTF-8")
+    refuse(head.replace("?>", " " * 300 + "?>") % "UTF-7" + "<spec/>", "expected UTF-8")
+    refuse(head % "UTF-7" + "<spec %s/>" % many.replace("'", "+ACI-"), "encoding is 'UTF-7': expected UTF-8")
 
 
 @test

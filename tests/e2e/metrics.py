@@ -120,6 +120,42 @@ def metrics_of_phases():
 
 
 @test
+def counters_of_phases():
+    "what a counter counted before the first record of a flight recording is unknown; a value that falls is another counter's"
+    for ran_ns, readings, expected in ((0, (1000, 1050), 1050.0), (10 ** 9, (10 ** 12, 10 ** 12 + 50), 50.0),
+                                       (0, (10 ** 9, 100, 130), 10 ** 9 + 30.0)):
+        trace = by_hand()
+        if ran_ns:
+            trace.run["ran_ns"] = ran_ns
+        trace.add("APP::Work::Begin", 1000, [b"x"])
+        trace.add("APP::Test::Sale", 1500, [100])
+        for i, value in enumerate(readings):
+            trace.add("HW::Test::Cycles", 2000 + i, [value])
+        trace.add("APP::Work::End", 3000, [b"x"])
+        folder = os.path.join(tmp(), "trace")
+        trace.write(folder)
+        (phase,) = json.loads(run([PEM, "report", "--json", folder])[1])["phases"]
+        equal({m["metric"]: m["value"] for m in phase["metrics"]}["APP::Test::Effort"], expected, "of %r" % (readings,))
+
+
+@test
+def sums_of_phases_are_exact():
+    "what was summed before a phase takes no digits from the sum within it"
+    trace = by_hand()
+    trace.add("APP::Test::Sale", 10, [1 << 60])
+    for i in range(16):
+        trace.add("APP::Test::Sale", 20 + i, [(1 << 64) - 1])
+    trace.add("APP::Work::Begin", 1000, [b"x"])
+    for i, cents in enumerate((100, 301)):
+        trace.add("APP::Test::Sale", 2000 + i, [cents])
+    trace.add("APP::Work::End", 3000, [b"x"])
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    (phase,) = json.loads(run([PEM, "report", "--json", folder])[1])["phases"]
+    equal(phase["metrics"][0], {"metric": "APP::Test::Price", "value": 200.5}, "price")
+
+
+@test
 def times_between_events():
     "a time goes from the last first event to the next second one in the same thread"
     trace = by_hand()

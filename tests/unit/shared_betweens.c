@@ -87,6 +87,30 @@ static void none_goes_across_a_loss(void **state)
 	assert_int_equal(times[0], 100);
 }
 
+/* A thread has a stream for each depth of events within events. */
+static void none_ends_behind_a_loss_without_an_end(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_USER, 70, 71, PEM_NO_CPU, T(1000));
+	packet_simple(&packet, T(1000), 1);
+	packet_write(&packet, &fixture, "u_70_0");
+	packet_next(&packet, T(2000));
+	packet.header.events_discarded = 1; /* and no record: the stream ends so */
+	packet_write(&packet, &fixture, "u_70_0");
+	packet_new(&packet, PEM_PACKET_USER, 70, 71, PEM_NO_CPU, T(1000));
+	packet.header.stream_instance_id = 1;
+	ends(T(5000));
+	packet_write(&packet, &fixture, "u_70_1");
+	packet_new(&packet, PEM_PACKET_USER, 80, 81, PEM_NO_CPU, T(1000));
+	packet.header.stream_instance_id = 2;
+	packet_simple(&packet, T(6000), 1); /* another process has lost nothing */
+	ends(T(6100));
+	packet_write(&packet, &fixture, "u_80_0");
+	find_times();
+	assert_int_equal(time_count, 1);
+	assert_int_equal(times[0], 100);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -94,6 +118,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(from_the_last_first_event_to_the_next_second_one),
 		TEST(none_goes_across_a_loss),
+		TEST(none_ends_behind_a_loss_without_an_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -198,7 +198,10 @@ uint64_t pem_trace__torn_packets(const struct pem_trace *trace);
  */
 int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct pem_error *error);
 
-/* Go back to before the first record. Returns 0; -ENOMEM. Does not block. */
+/*
+ * Go back to before the first record. Returns 0; -ENOMEM. Does not block, unless the trace is read
+ * ahead: then it waits until the thread is done with its file.
+ */
 int pem_trace__rewind(struct pem_trace *trace);
 
 /*
