@@ -100,4 +100,10 @@ struct pem_model_block *pem_model__parse(const char *text, size_t bytes, const c
 					 struct pem_error *error);
 void pem_model_block__free(struct pem_model_block *block);
 
+/*
+ * counter_names.c: is the event a counter that perf, libpfm4 or a vendor calls so? Case, '-' and
+ * '_' do not matter. A name may begin with that of libpfm4's table and '::'.
+ */
+int pem_event__is_counter(const struct pem_event *event, const char *name);
+
 #endif

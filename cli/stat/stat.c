@@ -16,7 +16,8 @@ enum { OPT_BUDGET = 256, OPT_HISTOGRAM, OPT_TOP, OPT_VARIANCE, OPT_WHERE };
 
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
-	 "Events to count: names or patterns. Default: all stub and kernel events, and the "
+	 "Events to count: names or patterns; counters also as perf, libpfm4 or the vendor "
+	 "calls them. Default: all stub and kernel events, and the "
 	 "counters "
 	 "that can be had here."},
 	{'f', "field", "FIELD",
@@ -289,6 +290,8 @@ const struct cli_verb cli_stat = {
 		    "frequent\n"
 		    "pem stat -e 'Malloc where size > 4096,Free' -- ls -R /usr\n"
 		    "                            large requests only, tested where they happen\n"
+		    "pem stat -e instructions,cycles,dtlb-misses -- ./program\n"
+		    "                            counters of the processor, as perf calls them\n"
 		    "pem stat -e 'OS::*' -i 1000 -- make\n"
 		    "                            the operating system's events, second by second\n"
 		    "pem stat -p 4711 -i 1000\n"

@@ -200,6 +200,9 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 	cli_json__count(object, "version", v->event->version);
 	cli_json__text(object, "layer", v->event->layer);
 	cli_json__flag(object, "available", v->unavailable == 0);
+	/* What was not counted has no number, not even 0. */
+	if (v->unavailable != 0)
+		return object;
 	cli_json__count(object, "count", v->count);
 	if (v->is_partial)
 		cli_json__flag(object, "partial", true);

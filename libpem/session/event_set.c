@@ -195,6 +195,24 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 }
 
 /*
+ * The usual level of the counters that perf or libpfm4 call so: what they count may have further
+ * events of a finer level, which count the same. PEM_LEVEL_DEBUG: there are none.
+ */
+static uint8_t level_of_counters(const struct pem_model *model, const char *name)
+{
+	uint8_t level = PEM_LEVEL_DEBUG;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		const struct pem_event *event = pem_model__event(model, i);
+
+		if (event->level < level && pem_event__is_counter(event, name))
+			level = event->level;
+	}
+	return level;
+}
+
+/*
  * Add the events that a pattern chooses. A pattern with a wildcard in a place takes the events that
  * exist here: those in found, if they were searched. Returns how many it chooses.
  */
@@ -203,13 +221,15 @@ static size_t add_matches(struct pem_event_set *set, const char *pattern,
 {
 	const struct pem_model *model = set->session->model;
 	size_t i, count = pem_model__count(model), matches = 0;
+	uint8_t counters = level_of_counters(model, pattern);
 	const struct pem_event *event;
 
 	if (any_level(pattern) > set->any_level)
 		set->any_level = any_level(pattern);
 	for (i = 0; i < count; i++) {
 		event = pem_model__event(model, i);
-		if (!chooses(pattern, event) || (found->count && !pem_found__has(found, event)))
+		if (!chooses(pattern, event) || (found->count && !pem_found__has(found, event)) ||
+		    (event->level > counters && pem_event__is_counter(event, pattern)))
 			continue;
 		matches++;
 		if (!contains(set, event))

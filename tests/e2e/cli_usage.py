@@ -249,7 +249,7 @@ def list_by_words():
         found, err = names(pattern)
         assert err == "" and {n.split("::")[1] for n in found} == {"Block"}, (pattern, found, err)
     for words, wanted in ((["block"], "OS::Block::Issue"), (["os::block::*"], "OS::Block::Issue"),
-                          (["cachemisses"], "HW::HWPerf::CacheMisses"), (["DISK"], "HW::Software::MajorFaults"),
+                          (["cachemiss"], "HW::HWPerf::CacheMisses"), (["DISK"], "HW::Software::MajorFaults"),
                           (["huge", "page"], "OS::HugePage::Collapse"), (["Huge page"], "OS::HugePage::Collapse"),
                           (["page_fault_user"], "OS::Mem::PageFault"), (["os", "fault"], "OS::Mem::PageFault")):
         found, err = names(*words)

@@ -282,6 +282,54 @@ static void survives_every_truncation(void **state)
 	pem_model__free(model);
 }
 
+static void counters_have_the_names_of_perf_and_vendors(void **state)
+{
+	static const char text[] =
+		"pem-model\t2\n"
+		"event\t00000301\tHW::HWPerf::DataTLBMisses\tHW\tHWPerf\tDataTLBMisses\t1\tinfo"
+		"\tcounter\t\t-\tperf\tperf::PERF_COUNT_HW_CACHE_DTLB:READ:MISS|arm_n1::L1D_TLB_"
+		"REFILL\t16\t16\t1\t0\t\t\ta counter\n"
+		"field\tvalue\tuint64\t-\t10\tvalue\t8\t1\tmisses\t-\t0\tso far\n";
+	static const char *const names[] = {
+		"dtlb_misses",
+		"dTLB-misses",
+		"l1d-tlb-refill",
+		"L1D_TLB_REFILL",
+		"arm_n1::L1D_TLB_REFILL",
+		"datatlbmisses",
+		"perf::PERF_COUNT_HW_CACHE_DTLB:READ:MISS",
+	};
+	static const char *const others[] = {
+		"dtlb",
+		"dtlb-misse",
+		"dtlb-missess",
+		"n1::L1D_TLB_REFILL",
+		"arm_n2::L1D_TLB_REFILL",
+		"l1d",
+		"-",
+		"_",
+		"",
+		"::",
+		"perf::",
+	};
+	struct pem_model *model = new_model(text);
+	const struct pem_event *e = pem_model__by_id(model, 0x301);
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (!pem_event__matches(e, names[i]))
+			fail_msg("%s", names[i]);
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (pem_event__matches(e, others[i]))
+			fail_msg("%s", others[i]);
+	pem_model__free(model);
+	model = new_model(fixture_model); /* an event of the kernel is no counter */
+	assert_false(pem_event__matches(pem_model__by_id(model, EVENT_FAULT), "page-fault"));
+	assert_false(pem_event__matches(pem_model__by_id(model, EVENT_FAULT), "pagefault"));
+	pem_model__free(model);
+}
+
 static void matches_patterns(void **state)
 {
 	struct pem_model *model = new_model(fixture_model);
@@ -388,6 +436,7 @@ int main(void)
 		cmocka_unit_test(accepts_the_good_twin_of_the_bad_texts),
 		cmocka_unit_test(refuses_a_nul_byte),
 		cmocka_unit_test(survives_every_truncation),
+		cmocka_unit_test(counters_have_the_names_of_perf_and_vendors),
 		cmocka_unit_test(matches_patterns),
 		cmocka_unit_test(measures_records),
 		cmocka_unit_test(knows_its_catalogue),

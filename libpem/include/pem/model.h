@@ -130,8 +130,11 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
  *	a whole name, or CLASS::SPECIFIER, with * and ?: 'OS::*', 'Mem::*', '*Fault'
  *	PATTERN@2		only events of version 2
  *	a tracepoint or probe that events come from: 'sched:*', 'fentry:vfs_read'
+ *	a counter as perf, libpfm4 or the vendor call it: 'instructions', 'dTLB-load-misses',
+ *			'INST_RETIRED', 'arm_n1::INST_RETIRED'; its case, '-' and '_' do not matter
  *
- * Upper and lower case differ, except in the layer. 'usdt:PATH:NAME' matches every provider.
+ * Upper and lower case differ, except in the layer and of counters. 'usdt:PATH:NAME' matches every
+ *provider.
  */
 int pem_event__matches(const struct pem_event *event, const char *pattern);
 
