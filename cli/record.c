@@ -63,6 +63,9 @@ static const struct cli_option options[] = {
 	 "With each recorded event of the kernel, and at context switches, what these counters "
 	 "hold: "
 	 "of pem list hw (Instructions,Cycles), or libpfm4's. At most 8; needs pem.ko."},
+	{'F', "frequency", "HZ",
+	 "Sample where programs are so often a second, on each CPU that they run on: "
+	 "HW::HWPerf::HPMsAndPC, also where -e does not name it. Default: 199."},
 	{OPT_PAGES, "pages", "INTERVAL[,REGION]",
 	 "Record OS::Pages::*, or those of them that -e names: how often they look at memory, and "
 	 "by "
@@ -148,6 +151,21 @@ static int set_page_sampling(const struct cli_verb *verb, struct record *r,
 	return CLI_DONE;
 }
 
+#define SAMPLES_EVENT "HW::HWPerf::HPMsAndPC"
+#define FREQUENCY_MAX_HZ 1000000u
+
+static int parse_frequency(const struct cli_verb *verb, struct record *r)
+{
+	uint64_t hz;
+
+	if (cli_parse_number(optarg, FREQUENCY_MAX_HZ, &hz) < 0 || hz == 0)
+		return cli_usage_error(verb, "-F %s is no number of samples a second, 1 to %u",
+				       optarg, FREQUENCY_MAX_HZ);
+	r->session.sample_hz = (uint32_t)hz;
+	r->patterns.also[2] = SAMPLES_EVENT;
+	return 0;
+}
+
 static int parse_options(const struct cli_verb *verb, struct record *r, int argc, char **argv)
 {
 	int code, rc = 0;
@@ -193,6 +211,9 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 		case OPT_COUNTERS:
 			r->patterns.also[0] = PEM_COUNTERS_EVENT;
 			r->counters = optarg;
+			break;
+		case 'F':
+			rc = parse_frequency(verb, r);
 			break;
 		case OPT_PAGES:
 			rc = parse_pages(verb, r);
@@ -510,7 +531,8 @@ const struct cli_verb cli_record = {
 	.summary = "run a command and record every layer to a trace",
 	.usage = "record [-e EV,...] [--where PREDICATE] [-o DIR] [--no-libc] [--overwrite] "
 		 "[--buffer SIZE] [--budget "
-		 "SHARE] [--counters NAME,...] [--pages INTERVAL[,REGION]] [--trigger WHEN] [-q] "
+		 "SHARE] [-F HZ] [--counters NAME,...] [--pages INTERVAL[,REGION]] [--trigger "
+		 "WHEN] [-q] "
 		 "[-a] -- COMMAND [ARG...]\n"
 		 "record [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND as it is, nothing to recompile, and records it and its descendants: "
@@ -538,6 +560,8 @@ const struct cli_verb cli_record = {
 		"written\n"
 		"pem record -e 'ext4:*,usdt:/usr/bin/python3:function__*' -- python3 job.py\n"
 		"                            tracepoints and static probes, in no spec\n"
+		"pem record -F 1000 -- ./server\n"
+		"                            all events, and where its CPU time goes, more finely\n"
 		"pem record -e 'Syscall::*' --counters Instructions -- ./server\n"
 		"                            what each system call had cost the processor\n"
 		"pem record -e 'OS::Pages::*' --pages 50ms,64K -p 4711\n"

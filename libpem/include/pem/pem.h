@@ -183,6 +183,11 @@ struct pem_session_options {
 	 * look-up more.
 	 */
 	int by_process;
+	/*
+	 * How often samples (HW::HWPerf::HPMsAndPC) are taken of each CPU that a program runs on, a
+	 * second. 0: 199. The kernel has a limit: kernel.perf_event_max_sample_rate.
+	 */
+	uint32_t sample_hz;
 };
 
 /*

@@ -126,7 +126,8 @@ struct sampler_request {
 	pid_t pid; /* -1: the machine */
 	/* Start at the process's exec instead of at sampler__start. */
 	int on_exec;
-	uint32_t buffer_bytes; /* of each CPU's ring; 0: 128 KiB */
+	uint32_t hz; /* samples a second; 0: 199 */
+	uint32_t buffer_bytes; /* of each CPU's ring; 0: 128 KiB, or what that many samples need */
 	unsigned first_stream; /* CPU i writes the stream "c_<first_stream + i>" */
 	const char *const *members; /* names of counters that each sample reads, too */
 	size_t member_count;

@@ -122,7 +122,7 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 		       const struct sampler_request *request, int *with_read)
 {
 	attr->freq = 1;
-	attr->sample_freq = SAMPLE_RATE_HZ;
+	attr->sample_freq = request->hz ? request->hz : SAMPLE_RATE_HZ;
 	attr->disabled = 1;
 	attr->enable_on_exec = (unsigned)request->on_exec & 1u;
 	prepare(attr, *with_read);
@@ -157,11 +157,16 @@ static void open_members(struct cpu_ring *ring, const struct sampler_request *re
 	}
 }
 
-static int map_ring(struct cpu_ring *ring, uint32_t buffer_bytes)
+static int map_ring(struct cpu_ring *ring, const struct sampler_request *request)
 {
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), data_bytes = page_bytes;
+	size_t wanted = request->buffer_bytes;
 
-	while (data_bytes * 2 <= (buffer_bytes ? buffer_bytes : DEFAULT_BUFFER_BYTES))
+	/* Rings are drained some ten times a second; a sample takes 48 bytes, and 8 a counter. */
+	if (!wanted)
+		wanted = request->hz * 16ull > DEFAULT_BUFFER_BYTES ? request->hz * 16ull
+								    : DEFAULT_BUFFER_BYTES;
+	while (data_bytes * 2 <= wanted)
 		data_bytes *= 2;
 	ring->map_bytes = page_bytes + data_bytes;
 	ring->page = mmap(NULL, ring->map_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
@@ -187,7 +192,7 @@ static int open_cpu(struct sampler *sampler, struct cpu_ring *ring,
 	if (with_read)
 		open_members(ring, request, most);
 	sampler->values = with_read ? ring->member_count + 1 : 0;
-	return map_ring(ring, request->buffer_bytes);
+	return map_ring(ring, request);
 }
 
 static int open_cpus(struct sampler *sampler, const struct sampler_request *request, long cpus,
@@ -213,6 +218,20 @@ static int open_cpus(struct sampler *sampler, const struct sampler_request *requ
 	return sampler->ring_count ? 0 : -ENODEV;
 }
 
+/* The kernel's limit. UINT32_MAX: it is unknown. */
+static uint32_t max_rate_hz(void)
+{
+	FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
+	unsigned limit = UINT32_MAX;
+
+	if (!file)
+		return UINT32_MAX;
+	if (fscanf(file, "%u", &limit) != 1)
+		limit = UINT32_MAX;
+	fclose(file);
+	return limit;
+}
+
 int sampler__open(struct sampler **out, const struct sampler_request *request,
 		  struct pem_error *error)
 {
@@ -235,6 +254,13 @@ int sampler__open(struct sampler **out, const struct sampler_request *request,
 	rc = counter__encode_clock(request->event->source_name, &clock);
 	if (rc == 0)
 		rc = open_cpus(sampler, request, cpus, &clock);
+	if (rc == -EINVAL && request->hz > max_rate_hz()) {
+		counter__set_error(error,
+				   "can't be sampled %u times a second: this kernel allows %u; "
+				   "sysctl kernel.perf_event_max_sample_rate raises it",
+				   request->hz, max_rate_hz());
+		goto fail;
+	}
 	if (rc < 0) {
 		counter__explain(request->event->source_name, &clock, rc, error);
 		goto fail;
