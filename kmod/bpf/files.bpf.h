@@ -162,6 +162,8 @@ pem_arguments(const struct task_struct *task)
 /* Loops are bpf_loop()'s: the verifier walks a loop's body once, whatever the rounds. */
 
 static const char pem_cut_text[] SEC(".rodata.texts") = "...";
+static const char pem_unread_text[] SEC(".rodata.texts") = "?";
+static const char pem_descriptor_text[] SEC(".rodata.texts") = "(descriptor)";
 static const char pem_pipe_text[] SEC(".rodata.texts") = "pipe:[%lu]";
 static const char pem_socket_text[] SEC(".rodata.texts") = "socket:[%lu]";
 
@@ -320,15 +322,18 @@ __attribute__((unused)) PEM_INLINE void pem_put_file_path(uint8_t *to, uint32_t 
 
 /*
  * A path in the program's memory. It is "?" where the program has not touched that memory yet: a
- * BPF program can't wait for it. max is PEM_PATH_BYTES.
+ * BPF program can't wait for it. An empty one is told in words, since babeltrace2 2.0 shows an
+ * empty text as that of the event before. max is PEM_PATH_BYTES.
  */
 __attribute__((unused)) PEM_INLINE void pem_put_user_path(uint8_t *to, uint32_t max,
 							  struct pem_user_path from)
 {
-	if (bpf_probe_read_user_str(to, max, (const void *)from.path) >= 0)
-		return;
-	to[0] = '?';
-	to[1] = '\0';
+	long bytes = bpf_probe_read_user_str(to, max, (const void *)from.path);
+
+	if (bytes < 0)
+		bpf_probe_read_kernel_str(to, sizeof(pem_unread_text), pem_unread_text);
+	else if (bytes <= 1)
+		bpf_probe_read_kernel_str(to, sizeof(pem_descriptor_text), pem_descriptor_text);
 }
 
 struct pem_arguments_walk {

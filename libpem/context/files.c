@@ -199,21 +199,23 @@ void pem_files__learn_path(struct pem_pass *pass, const struct pem_plan *plan,
 	struct pem_open *open = t && t->open_count ? t->open[t->open_count - 1] : NULL;
 	struct pem_pass_file *file;
 	const char *path;
+	bool is_empty;
 
 	if (!t || plan->name < 0 || record->event->fields[plan->name].type != PEM_TYPE_STRING)
 		return;
 	path = pem_record__string(record, (unsigned)plan->name);
-	file = *path && strcmp(path, "?") != 0 ? file_of(pass, path) : NULL;
+	is_empty = strcmp(path, "(descriptor)") == 0;
+	file = *path && !is_empty && strcmp(path, "?") != 0 ? file_of(pass, path) : NULL;
 	if (open && takes(TAKES_PATH, open->plan, &open->interval.begin) &&
 	    (uint32_t)pem_number__load(open->plan->system_call, open->interval.begin.data) ==
 		    call) {
-		put_path(pass, open, file, !*path);
+		put_path(pass, open, file, is_empty);
 		return;
 	}
 	t->path = file;
 	t->path_call = call;
 	t->path_is_told = true;
-	t->path_is_empty = !*path;
+	t->path_is_empty = is_empty;
 	t->path_clock = record->clock;
 }
 

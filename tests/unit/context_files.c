@@ -176,13 +176,13 @@ static void a_call_with_an_empty_path_is_on_its_descriptor(void **state)
 	begin_packet();
 	packet_text(T(10), EVENT_FILE, 3, "/etc/passwd");
 	packet_pair(T(11), EVENT_SYSTEM_CALL, CALL_OPENAT, 3);
-	packet_text(T(12), EVENT_PATH, CALL_OPENAT, "");
+	packet_text(T(12), EVENT_PATH, CALL_OPENAT, "(descriptor)");
 	packet_pair(T(13), EVENT_RESULT, 0, 0);
-	packet_text(T(14), EVENT_PATH, CALL_OPENAT, "");
+	packet_text(T(14), EVENT_PATH, CALL_OPENAT, "(descriptor)");
 	packet_pair(T(15), EVENT_SYSTEM_CALL, CALL_OPENAT, 3);
 	packet_pair(T(16), EVENT_RESULT, 0, 0);
 	packet_pair(T(17), EVENT_SYSTEM_CALL, CALL_OPENAT, 4);
-	packet_text(T(18), EVENT_PATH, CALL_OPENAT, "");
+	packet_text(T(18), EVENT_PATH, CALL_OPENAT, "(descriptor)");
 	packet_text(T(19), EVENT_FILE, 4, "/etc/group"); /* told for this call */
 	packet_pair(T(20), EVENT_RESULT, 0, 0);
 	packet_pair(T(21), EVENT_SYSTEM_CALL, CALL_OPENAT, 3); /* of a folder, and some path */

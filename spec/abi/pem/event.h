@@ -100,8 +100,8 @@ enum pem_meaning {
 	PEM_MEANS_DESCRIPTOR_NAME,
 	/*
 	 * 'call-path': the system call of role 'system-call' that the current thread begins takes
-	 * the path of role 'name'; "": it is on the file of its descriptor instead; "?": it is not
-	 * known. The record lies directly before or behind the call's begin.
+	 * the path of role 'name'; "(descriptor)": it is on the file of its descriptor instead;
+	 * "?": it is not known. The record lies directly before or behind the call's begin.
 	 */
 	PEM_MEANS_CALL_PATH,
 	PEM_MEANING_COUNT
