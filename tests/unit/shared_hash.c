@@ -82,12 +82,43 @@ static void joined_numbers_depend_on_their_order(void **state)
 	assert_int_not_equal(a, b);
 }
 
+static void texts_have_hashes_of_their_own(void **state)
+{
+	static const char *const texts[] = {
+		"",
+		"a",
+		"b",
+		"ab",
+		"abcdefg",
+		"abcdefgh",
+		"abcdefghi",
+		"bbcdefgh",
+		"abcdefgi",
+		"abcdefghabcdefgh",
+		"abcdefghabcdefgi",
+		"/usr/include/linux/a.h",
+		"/usr/include/linux/b.h",
+	};
+	size_t i, k, n = sizeof(texts) / sizeof(texts[0]);
+
+	(void)state;
+	for (i = 0; i < n; i++)
+		for (k = 0; k < i; k++)
+			assert_int_not_equal(pem_hash__text(PEM_HASH_START, texts[i]),
+					     pem_hash__text(PEM_HASH_START, texts[k]));
+	assert_int_not_equal(pem_hash__text(pem_hash__text(PEM_HASH_START, "ab"), "c"),
+			     pem_hash__text(pem_hash__text(PEM_HASH_START, "a"), "bc"));
+	assert_int_not_equal(pem_hash__text(pem_hash__text(PEM_HASH_START, "a"), ""),
+			     pem_hash__text(PEM_HASH_START, "a"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keys_that_differ_in_high_bits_are_spread),
 		cmocka_unit_test(keys_that_a_known_multiplier_puts_together_are_spread),
 		cmocka_unit_test(joined_numbers_depend_on_their_order),
+		cmocka_unit_test(texts_have_hashes_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
