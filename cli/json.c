@@ -50,9 +50,9 @@ static void put_line(unsigned int depth, FILE *out)
 }
 
 /*
- * Write JSON, indented to a depth, with escapes for DEL and for characters beyond ASCII. They occur
- * only in strings, where an escape has the same meaning. A terminal must not interpret DEL, U+0080
- * to U+009F, U+2028 to U+202E, U+2066 to U+2069.
+ * Write JSON, indented to a depth, with escapes for what a terminal would obey. json-c itself
+ * escapes no DEL and nothing beyond ASCII. Such characters occur only in strings, where an escape
+ * has the same meaning.
  */
 static void put_escaped(const char *json, unsigned int depth, FILE *out)
 {
@@ -68,11 +68,9 @@ static void put_escaped(const char *json, unsigned int depth, FILE *out)
 		}
 		n = pem_utf8_bytes(p, PEM_UTF8_BYTES_MAX);
 		n += n == 0;
-		c = n == 1   ? p[0]
-		    : n == 2 ? (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu)
-			     : (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
-		if (n < 4 && ((c >= 0x7f && c < 0xa0) || (c >= 0x2028 && c <= 0x202e) ||
-			      (c >= 0x2066 && c <= 0x2069)))
+		c = pem_utf8_point(p, n);
+		/* Of C0 only json-c's own ends of lines are left. */
+		if (c >= 0x20 && pem_is_control(c))
 			fprintf(out, "\\u%04x", c);
 		else
 			for (i = 0; i < n; i++)

@@ -1,26 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* set.c - makes and frees a set of specs, and keeps the errors found in it */
 #include "model.h"
+#include "text.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* Errors quote the file. Bytes that could break the line or control a terminal become '?'. */
-static void make_printable(char *text)
-{
-	unsigned char *p = (unsigned char *)text;
-
-	for (; *p; p++) {
-		if (*p < 0x20 || *p == 0x7f)
-			*p = '?';
-		else if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0) /* U+0080 to U+009F */
-			p[0] = p[1] = '?';
-		else if (p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) ||
-					  (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9)))
-			p[0] = p[1] = p[2] = '?'; /* U+2028 to U+202E, U+2066 to U+2069 */
-	}
-}
 
 static void note(struct pem_spec_set *set, const char *path, struct pem_spec_location at,
 		 int is_warning, const char *format, va_list ap)
@@ -45,7 +30,7 @@ static void note(struct pem_spec_set *set, const char *path, struct pem_spec_loc
 			     PEM_SPEC_ERRORS_MAX, is_warning ? "warnings" : "errors");
 	if (r < 0)
 		error->text = pem_xstrdup("out of memory");
-	make_printable(error->text);
+	pem_make_printable(error->text); /* it quotes the file */
 	set->error_count++;
 	set->warning_count += is_warning != 0;
 }

@@ -89,9 +89,9 @@ static int parser_line(struct parser *p, char **line)
 		    *s < 0x7f)
 			continue;
 		n = pem_utf8_bytes(s, PEM_UTF8_BYTES_MAX);
-		if (!n || (*s != '\t' && n == 1 && pem_is_control(s, n)))
+		if (!n || (*s != '\t' && n == 1 && pem_is_control((uint8_t)*s)))
 			return parser_say(p, "byte %#04x has no place in a line", (uint8_t)*s);
-		if (n > 1 && pem_is_control(s, n))
+		if (n > 1 && pem_is_control(pem_utf8_point(s, n)))
 			memset(s, '?', n);
 	}
 	if (s != newline)

@@ -37,12 +37,6 @@ void pem_copy_text(char *to, size_t bytes, const char *from);
 bool pem_read_name(const char *path, char name[PEM_NAME_BYTES]);
 bool pem_process_name(uint32_t pid, char name[PEM_NAME_BYTES]);
 
-/*
- * Return whether a sequence of bytes bytes is a control character, ends a line, or changes the
- * direction of text.
- */
-bool pem_is_control(const char *text, unsigned bytes);
-
 /* The numbers of the requests to a pidfd. */
 enum pem_namespace { PEM_NAMESPACE_MOUNT = 3, PEM_NAMESPACE_PID = 5 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * text.h - functions on texts that several programs use: is a text UTF-8, how similar are two words
+ * text.h - functions on texts that several programs use: is a text UTF-8, may a terminal be shown
+ * it, how similar are two words
  */
 #ifndef PEM_SHARED_TEXT_H
 #define PEM_SHARED_TEXT_H
@@ -33,6 +34,50 @@ static inline unsigned pem_utf8_bytes(const void *text, size_t left)
 			return 0;
 	}
 	return n;
+}
+
+/* Returns the code point of a UTF-8 sequence of this many bytes. Async-signal-safe. */
+static inline uint32_t pem_utf8_point(const void *text, unsigned bytes)
+{
+	const uint8_t *s = (const uint8_t *)text;
+	uint32_t point = bytes == 1 ? s[0] : s[0] & (0x7fu >> bytes);
+	unsigned i;
+
+	for (i = 1; i < bytes; i++)
+		point = point << 6 | (s[i] & 0x3fu);
+	return point;
+}
+
+/*
+ * Returns whether a code point is a control character (C0, DEL, C1), ends a line, or changes the
+ * direction of text. A terminal takes control characters for commands. Async-signal-safe.
+ */
+static inline int pem_is_control(uint32_t point)
+{
+	return point < 0x20 || (point >= 0x7f && point < 0xa0) ||
+	       (point >= 0x2028 && point <= 0x202e) || (point >= 0x2066 && point <= 0x2069);
+}
+
+/*
+ * Makes a text fit to be shown to a person, in place: each byte of a control character, and each
+ * byte that is no UTF-8, becomes '?'. A terminal that does not use UTF-8 takes a single byte for a
+ * command: 0x9b begins the same sequences as ESC [. Returns text. Async-signal-safe.
+ */
+static inline char *pem_make_printable(char *text)
+{
+	char *s = text;
+	unsigned n;
+
+	while (*s) {
+		n = pem_utf8_bytes(s, PEM_UTF8_BYTES_MAX);
+		if (n && !pem_is_control(pem_utf8_point(s, n))) {
+			s += n;
+			continue;
+		}
+		for (n += !n; n; n--)
+			*s++ = '?';
+	}
+	return text;
 }
 
 #define PEM_EDIT_DISTANCE_MAX 128u

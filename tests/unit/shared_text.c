@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shared_text.c - what is UTF-8, and how far a word is from another
+ * shared_text.c - what is UTF-8, what a terminal obeys, and how far a word is from another
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -37,7 +37,23 @@ static void code_points_are_read(void **state)
 			fail_msg("U+%04X is read as %u bytes", point, pem_utf8_bytes(text, n));
 		if (n > 1 && pem_utf8_bytes(text, n - 1) != 0)
 			fail_msg("U+%04X is read beyond what is left", point);
+		if (pem_utf8_point(text, n) != point)
+			fail_msg("U+%04X is taken for another", point);
 	}
+}
+
+static void controls_are_known(void **state)
+{
+	static const uint32_t ends[] = {0, 0x1f, 0x7f, 0x80, 0x9f, 0x2028, 0x202e, 0x2066, 0x2069};
+	uint32_t point, count = 0;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		assert_true(pem_is_control(ends[i]));
+	for (point = 0; point <= 0x10ffff; point++)
+		count += (uint32_t)pem_is_control(point);
+	assert_int_equal(count, 0x20 + 1 + 0x20 + 7 + 4);
 }
 
 /* Of all texts of two bytes and two continuations, as many are UTF-8 as there are code points. */
@@ -123,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(code_points_are_read),
 		cmocka_unit_test(nothing_else_is_read),
+		cmocka_unit_test(controls_are_known),
 		cmocka_unit_test(sequences_that_end_are_none),
 		cmocka_unit_test(distances),
 		cmocka_unit_test(long_words_are_far),
