@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_json.c - JSON text that is safe inside an HTML script element
+ * html_json.c - JSON text that is safe inside an HTML script element, and on a terminal
  *
- * Text comes from traces and is hostile. Plain numbers are written directly to the file.
+ * Text comes from traces and is hostile. An escape is the same text to who reads the JSON. Plain
+ * numbers are written directly to the file.
  */
 #include "html_json.h"
 #include "text.h"
@@ -11,9 +12,9 @@
 #include <math.h>
 #include <string.h>
 
-static int needs_escape(unsigned char c)
+static int needs_escape(uint32_t c)
 {
-	return c < 0x20 || c == 0x7f || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' ||
+	return pem_is_control(c) || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' ||
 	       c == '\'';
 }
 
@@ -24,13 +25,14 @@ void pem_json__string(FILE *out, const char *text, size_t bytes_max)
 
 	fputc('"', out);
 	while (left) {
-		size_t bytes = pem_utf8_bytes(at, left);
+		unsigned bytes = pem_utf8_bytes(at, left);
+		uint32_t point = bytes ? pem_utf8_point(at, bytes) : 0;
 
 		if (bytes == 0) {
 			fputs("\\ufffd", out);
 			bytes = 1;
-		} else if (bytes == 1 && needs_escape(at[0])) {
-			fprintf(out, "\\u%04x", at[0]);
+		} else if (needs_escape(point)) {
+			fprintf(out, "\\u%04x", point); /* such characters have no more digits */
 		} else {
 			fwrite(at, 1, bytes, out);
 		}

@@ -5,7 +5,7 @@ import os
 import re
 import shutil
 
-from tap import PEM, SAN, equal, run, run_all, skip, test, tmp
+from tap import BUILD, PEM, SAN, equal, run, run_all, skip, test, tmp
 from trace_files import Trace
 
 # A clear screen and a colour, by the single byte 0x9b and by U+009B; a tab; and "txt" read from right to left.
@@ -47,9 +47,8 @@ def a_programs_name():
     shown([PEM, "stat", "--", program + b"x"], status=127, cwd=folder)
 
 
-@test
-def strings_of_a_trace():
-    "names of phases, processes and threads, and what a trace says of its run, are shown so, and JSON is JSON that has them"
+def hostile_trace():
+    """The folder of a trace whose every text is hostile."""
     said = HOSTILE.replace(b"\t", b"").decode("utf-8", "surrogateescape")
     trace = Trace(command="ran " + said, host=said)
     trace.gaps.append((said, "because of " + said))
@@ -63,11 +62,27 @@ def strings_of_a_trace():
     trace.add(end, 5, [HOSTILE])
     folder = os.path.join(tmp(), "trace")
     trace.write(folder)
+    return folder
+
+
+@test
+def strings_of_a_trace():
+    "names of phases, processes and threads, and what a trace says of its run, are shown so, and JSON is JSON that has them"
+    folder = hostile_trace()
     for more in [], ["--by", "process"], ["--by", "thread"]:
         text = shown([PEM, "report", *more, folder])
     assert "2J" in text, text
     report = json.loads(shown([PEM, "report", "--json", folder]))
     assert "2J" in json.dumps(report["processes"]), report
+
+
+@test
+def strings_of_a_page():
+    "a page on standard output has no such characters either"
+    if not os.path.exists(os.path.join(BUILD, "lib", "pem", "export-html.so")):
+        skip("export-html.so was not built: dygraphs is missing (package libjs-dygraphs)")
+    page = shown([PEM, "export", "--to", "html", hostile_trace(), "-o", "-"])
+    assert r"\ufffd2J\u009b31m\u0009\u202etxt" in page, "the page lacks the phase"
 
 
 @test
