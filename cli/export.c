@@ -195,7 +195,7 @@ static int export_trace(const struct cli_verb *verb, const struct pem_exporter *
 	cli_progress__end(&progress);
 	pem_trace__close(trace);
 	if (rc < 0)
-		return cli_error(rc == -EINVAL                   ? CLI_WRONG_INPUT
+		return cli_error(rc == -EINVAL || rc == -E2BIG   ? CLI_WRONG_INPUT
 				 : rc == -EACCES || rc == -EROFS ? CLI_NOT_HERE
 								 : CLI_FAILED,
 				 "%s", *error.text != '\0' ? error.text : strerror(-rc));
@@ -253,11 +253,15 @@ const struct cli_verb cli_export = {
 		"(since the trace's start), layer, event, pid, tid, cpu and process; what is "
 		"unknown is empty. Then comes a column for each name that a field of an event in "
 		"the trace has, in which events share fields of one name; a field called like one "
-		"of the first columns is field_NAME, such as field_pid. Numbers are plain, in the "
+		"of the first columns is field_NAME, such as field_pid. A trace that needs more "
+		"than 2000 columns is refused: sqlite3 would not import it. Numbers are plain, in "
+		"the "
 		"unit that pem list -v EVENT tells; values with labels are their names, addresses "
 		"and other fields of base 16 are 0x..., a list is its elements parted by blanks. A "
 		"text that a spreadsheet would take for a formula, as it begins with =, +, - or @, "
-		"has an apostrophe in front, and so has one that begins with an apostrophe.",
+		"has an apostrophe in front, and so has one that begins with an apostrophe. Of "
+		"what a terminal would obey each byte is \\xNN. So is a byte that is no UTF-8, and "
+		"a backslash in front of an x is \\x5c.",
 	.examples =
 		"pem export --list           formats there are\n"
 		"pem export --to html pem-trace-sqlite3-1\n"

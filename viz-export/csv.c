@@ -7,32 +7,33 @@
  * The columns are: clock, time_ns, layer, event, pid, tid, cpu, process; then one per field name of
  * the events that occur in the trace, in the order of the model. Events that share a field's name
  * share its column. A field named like one of the first columns becomes field_NAME. A cell is empty
- * if its value is unknown or if the row's event lacks the field. Fields with base 16 are printed as
- * 0x..., values with labels as their names, and a list as its elements, separated by spaces. If the
- * trace names the elements, as of counters read at an event, each is NAME=VALUE. Quoting is that of
- * RFC 4180, and lines end with \n.
+ * if its value is unknown or if the row's event lacks the field. A trace that needs more than
+ * COLUMNS_MAX columns is refused, because each row has a cell for each column, and sqlite3 would
+ * not import the table.
  *
- * Texts come from the observed programs, and the table may be opened in a spreadsheet. So a text
- * that a spreadsheet would take for a formula gets an apostrophe in front. A text that begins with
- * an apostrophe gets another one. A reader that removes the first apostrophe of a text has the
- * original text. Numbers never get an apostrophe.
+ * Fields with base 16 are printed as 0x..., values with labels as their names, and a list as its
+ * elements, separated by spaces. If the trace names the elements, as of counters read at an event,
+ * each is NAME=VALUE. Quoting is that of RFC 4180, and lines end with \n.
  *
- * Whoever prints the table sends its texts to a terminal. So control characters, and bytes that are
- * no UTF-8, are question marks. Tabs and ends of lines stay in a file, but not on a terminal.
+ * Texts come from the observed programs, and the table may be opened in a spreadsheet or shown on a
+ * terminal. So a text that a spreadsheet would take for a formula gets an apostrophe in front. A
+ * text that begins with an apostrophe gets another one. Numbers never get an apostrophe. Each byte
+ * of a character that a terminal would obey (shared/text.h), and each byte that is no UTF-8, is
+ * written as \xNN, with two hexadecimal digits. So is a backslash in front of an x: \x5c. Tabs and
+ * newlines stay what they are, in quotes. The original text is what a reader has who removes the
+ * first character if it is an apostrophe, and then replaces each \xNN by the byte NN.
  */
 #define _GNU_SOURCE
 #include "output.h"
-#include "grow.h"
-#include "hash.h"
-#include "number_map.h"
+#include "text.h"
 
 #include <pem/export.h>
 
 #include <errno.h>
+#include <search.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define PROGRESS_RECORDS 65536
 
@@ -40,27 +41,34 @@ static const char *const first_columns[] = {"clock", "time_ns", "layer", "event"
 					    "pid",   "tid",     "cpu",   "process"};
 #define FIRST_COLUMNS (sizeof(first_columns) / sizeof(first_columns[0]))
 
-#define COLUMNS_MAX 4096u /* a row has a comma for each */
+/* sqlite3 imports tables of at most 2000 columns, unless it was built otherwise. */
+#define COLUMNS_MAX 2000u
+#define FIELD_COLUMNS_MAX (COLUMNS_MAX - FIRST_COLUMNS)
 
-/* Where an event shows its fields. */
-struct event_cells {
-	struct cell {
-		uint32_t column;
-		uint32_t field;
-	} * cells; /* by rising column */
-	unsigned count; /* 0: it has no fields, or does not occur */
+/* A field of a row's event, and the column that shows it. */
+struct cell {
+	uint16_t column; /* index in csv.columns */
+	uint16_t field; /* index in the event's fields */
+};
+
+/* What the rows of an event show. */
+struct layout {
+	const struct pem_event *event;
+	struct cell *cells; /* in the order of columns; as many as the event has fields */
+	bool occurs; /* The trace has a record of the event. */
 };
 
 struct csv {
 	struct pem_trace *trace;
 	const struct pem_model *model;
 	FILE *out;
-	const char **columns; /* names of the fields' columns */
-	size_t column_count, column_capacity;
-	struct pem_number_map column_at; /* key: hash of the name; value: index in columns */
-	struct pem_number_map event_at; /* key: event id; value: index in the model */
-	struct event_cells *events; /* by index in the model */
-	bool is_terminal;
+	struct layout *layouts; /* of the model's events, in the order of their ids */
+	size_t layout_count;
+	/* Names of the fields' columns. The last element is for the first name that is too much. */
+	const char *columns[FIELD_COLUMNS_MAX + 1];
+	size_t column_count;
+	void *by_name; /* tree (tsearch) of pointers into columns */
+	char commas[COLUMNS_MAX];
 	struct pem_export_options options;
 	bool no_memory; /* no memory for a cell */
 };
@@ -76,7 +84,7 @@ static bool is_formula(const char *text)
 						 "\xef\xbc\xa0"};
 	size_t i;
 
-	if (*text && strchr("=+-@\t\r\n'", *text))
+	if (*text && strchr("=+-@\t\n'", *text))
 		return true;
 	for (i = 0; i < sizeof(full_width) / sizeof(full_width[0]); i++) {
 		if (strncmp(text, full_width[i], 3) == 0)
@@ -85,65 +93,61 @@ static bool is_formula(const char *text)
 	return false;
 }
 
-/* May all of the text be shown as it is? Texts beyond ASCII are looked at by make_fit. */
-static bool is_fit(const struct csv *csv, const char *text)
+/* Does the character of a text need an escape? bytes: its length, 0 if it is no UTF-8. */
+static bool needs_escape(const char *text, unsigned bytes)
 {
-	const unsigned char *c = (const unsigned char *)text;
-
-	while ((*c >= 0x20 && *c < 0x7f) ||
-	       (!csv->is_terminal && (*c == '\t' || *c == '\n' || *c == '\r')))
-		c++;
-	return *c == '\0';
+	if (*text == '\t' || *text == '\n')
+		return false;
+	return !bytes || pem_is_control(pem_utf8_point(text, bytes)) ||
+	       (text[0] == '\\' && text[1] == 'x');
 }
 
-/* Make each control character, but of a file's tabs and ends of lines, a question mark. */
-static const char *make_fit(const struct csv *csv, char *text)
+/* Of a character of several bytes the second one is no UTF-8 by itself. */
+static void put_escaped(FILE *out, const char *text)
 {
-	char *part = text, *end, kept;
+	unsigned bytes;
 
-	if (csv->is_terminal)
-		return pem_printable(text);
-	for (;; part = end + 1) {
-		end = part + strcspn(part, "\t\n\r");
-		kept = *end;
-		*end = '\0';
-		pem_printable(part);
-		*end = kept;
-		if (kept == '\0')
-			return text;
+	for (; *text; text += bytes) {
+		bytes = pem_utf8_bytes(text, PEM_UTF8_BYTES_MAX);
+		if (needs_escape(text, bytes)) {
+			fprintf(out, "\\x%02x", (unsigned char)*text);
+			bytes = 1;
+			continue;
+		}
+		if (*text == '"')
+			putc_unlocked('"', out);
+		fwrite_unlocked(text, 1, bytes, out);
 	}
+}
+
+static bool is_plain(const char *text)
+{
+	for (; *text >= ' ' && *text < 0x7f && !strchr(",\";\\", *text); text++)
+		;
+	return !*text;
 }
 
 /*
  * Semicolons and tabs separate cells in some spreadsheets. So the text after one must not begin a
  * formula either.
  */
-static void put_text(struct csv *csv, const char *text)
+static void put_text(FILE *out, const char *text)
 {
-	const char *mark = is_formula(text) ? "'" : "", *c;
-	char *fit = NULL;
-	FILE *out = csv->out;
+	const char *mark = is_formula(text) ? "'" : "";
+	bool quoted;
 
-	if (!is_fit(csv, text)) {
-		fit = strdup(text);
-		csv->no_memory |= !fit;
-		text = fit ? make_fit(csv, fit) : "";
-	}
-	if (!strpbrk(text, ",\"\r\n;\t")) {
+	if (is_plain(text)) {
 		fputs_unlocked(mark, out);
 		fputs_unlocked(text, out);
-		free(fit);
 		return;
 	}
-	putc_unlocked('"', out);
+	quoted = strpbrk(text, ",\"\n;\t");
+	if (quoted)
+		putc_unlocked('"', out);
 	fputs_unlocked(mark, out);
-	for (c = text; *c; c++) {
-		if (*c == '"')
-			putc_unlocked('"', out);
-		putc_unlocked(*c, out);
-	}
-	putc_unlocked('"', out);
-	free(fit);
+	put_escaped(out, text);
+	if (quoted)
+		putc_unlocked('"', out);
 }
 
 static void put_unsigned(FILE *out, uint64_t value, unsigned base)
@@ -207,13 +211,14 @@ static void put_number(FILE *out, enum pem_type type, unsigned base, const void 
 	}
 }
 
-/* Print the kth of comma-separated names, and '='. Prints nothing if there is none. */
-static void put_element_name(FILE *out, const char *names, uint32_t k)
+/* Print the first of comma-separated names, and '='. Returns the others. */
+static const char *put_element_name(FILE *out, const char *names)
 {
-	for (; k && *names; k--)
-		names += strcspn(names, ",") + (names[strcspn(names, ",")] == ',');
+	size_t length = strcspn(names, ",");
+
 	if (*names)
-		fprintf(out, "%.*s=", (int)strcspn(names, ","), names);
+		fprintf(out, "%.*s=", (int)length, names);
+	return names + length + (names[length] == ',');
 }
 
 /* names: of the elements; "": they have no names */
@@ -226,7 +231,7 @@ static void put_list(FILE *out, const struct pem_record *record, unsigned i, con
 	for (k = 0; k < count; k++) {
 		if (k)
 			putc_unlocked(' ', out);
-		put_element_name(out, names, k);
+		names = put_element_name(out, names);
 		put_number(out, field->element_type, field->base,
 			   (const uint8_t *)elements + k * pem_type__bytes(field->element_type));
 	}
@@ -246,7 +251,7 @@ static void put_named_list(struct csv *csv, const struct pem_record *record, uns
 	}
 	csv->no_memory |= !text;
 	if (text && !csv->no_memory)
-		put_text(csv, text);
+		put_text(csv->out, text);
 	free(text);
 }
 
@@ -259,9 +264,9 @@ static void put_field(struct csv *csv, const struct pem_record *record, unsigned
 	char words[256];
 
 	if (field->label_count && pem_record__words(record, i, words, sizeof(words)))
-		put_text(csv, words);
+		put_text(out, words);
 	else if (field->type == PEM_TYPE_STRING)
-		put_text(csv, pem_record__string(record, i));
+		put_text(out, pem_record__string(record, i));
 	else if (field->type != PEM_TYPE_LIST && field->type != PEM_TYPE_ARRAY)
 		put_number(out, field->type, field->base, record->data + field->offset);
 	else if (*names)
@@ -283,14 +288,22 @@ static bool is_first_column(const char *name)
 	return false;
 }
 
-/* The event's index in the model. */
-static size_t event_index(const struct csv *csv, const struct pem_event *event)
+static int compare_ids(const void *a, const void *b)
 {
-	return pem_number_map__value(&csv->event_at, event->id);
+	const struct layout *x = a, *y = b;
+
+	return x->event->id < y->event->id ? -1 : x->event->id > y->event->id;
 }
 
-/* Read the trace once to find which events occur: seen[i] for event i of the model. */
-static int find_events(struct csv *csv, bool *seen, struct pem_error *error)
+static struct layout *layout_of(const struct csv *csv, const struct pem_event *event)
+{
+	struct layout wanted = {.event = event};
+
+	return bsearch(&wanted, csv->layouts, csv->layout_count, sizeof(wanted), compare_ids);
+}
+
+/* Read the trace once to find which events occur. */
+static int find_events(struct csv *csv, struct pem_error *error)
 {
 	const struct pem_event *last = NULL;
 	struct pem_record record = {.size = sizeof(record)};
@@ -298,95 +311,102 @@ static int find_events(struct csv *csv, bool *seen, struct pem_error *error)
 
 	while ((rc = pem_trace__next(csv->trace, &record, error)) > 0) {
 		if (record.event != last)
-			seen[event_index(csv, record.event)] = true;
+			layout_of(csv, record.event)->occurs = true;
 		last = record.event;
 	}
 	return rc ? rc : pem_trace__rewind(csv->trace);
 }
 
-/* Find the column of a name, or make it. Returns its index, or -ENOMEM. */
-static long column_of(struct csv *csv, const char *name)
+static int compare_names(const void *a, const void *b)
 {
-	uint64_t key = pem_hash__text(PEM_HASH_START, name);
-	uint32_t *at;
-
-	/* Names of one hash have keys that follow each other. */
-	while ((at = pem_number_map__at(&csv->column_at, key++)) && *at != UINT32_MAX)
-		if (strcmp(csv->columns[*at], name) == 0)
-			return *at;
-	if (!at || pem_grow(&csv->columns, sizeof(*csv->columns), csv->column_count + 1,
-			    &csv->column_capacity))
-		return -ENOMEM;
-	*at = (uint32_t)csv->column_count;
-	csv->columns[csv->column_count] = name;
-	return (long)csv->column_count++;
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static int by_column(const void *a, const void *b)
+/* Find the column of a name, or add one. Returns its index, -E2BIG with error, or -ENOMEM. */
+static int column_of(struct csv *csv, const char *name, struct pem_error *error)
 {
-	const struct cell *x = a, *y = b;
+	const char **candidate = &csv->columns[csv->column_count];
+	const char ***found;
 
-	return x->column < y->column ? -1 : x->column > y->column;
+	*candidate = name;
+	found = tsearch(candidate, &csv->by_name, compare_names);
+	if (!found)
+		return -ENOMEM;
+	if (*found != candidate)
+		return (int)(*found - csv->columns);
+	if (csv->column_count < FIELD_COLUMNS_MAX)
+		return (int)csv->column_count++;
+	if (error)
+		snprintf(error->text, sizeof(error->text),
+			 "the events of the trace have fields of more than %zu names, and a table "
+			 "has at most %u columns: record fewer events (pem record -e), or choose "
+			 "another format",
+			 FIELD_COLUMNS_MAX, COLUMNS_MAX);
+	return -E2BIG;
 }
 
-/* Give each field of an event its column. */
-static int add_columns(struct csv *csv, struct event_cells *of, const struct pem_event *event)
+static int compare_columns(const void *a, const void *b)
 {
-	unsigned i;
+	return ((const struct cell *)a)->column - ((const struct cell *)b)->column;
+}
 
-	of->cells = calloc(event->field_count + 1, sizeof(*of->cells));
-	if (!of->cells)
+/* Lay out the rows of an event. */
+static int add_columns(struct csv *csv, struct layout *layout, struct pem_error *error)
+{
+	const struct pem_event *event = layout->event;
+	int column;
+	uint16_t i;
+
+	layout->cells = calloc(event->field_count + 1u, sizeof(*layout->cells));
+	if (!layout->cells)
 		return -ENOMEM;
-	of->count = event->field_count;
-	for (i = 0; i < of->count; i++) {
-		long column = column_of(csv, event->fields[i].name);
-
+	for (i = 0; i < event->field_count; i++) {
+		column = column_of(csv, event->fields[i].name, error);
 		if (column < 0)
-			return (int)column;
-		of->cells[i] = (struct cell){(uint32_t)column, i};
+			return column;
+		layout->cells[i] = (struct cell){.column = (uint16_t)column, .field = i};
 	}
-	qsort(of->cells, of->count, sizeof(*of->cells), by_column);
-	return 0;
-}
-
-static int number_events(struct csv *csv)
-{
-	size_t i;
-
-	for (i = 0; i < pem_model__count(csv->model); i++) {
-		uint32_t *at =
-			pem_number_map__at(&csv->event_at, pem_model__event(csv->model, i)->id);
-
-		if (!at)
-			return -ENOMEM;
-		*at = (uint32_t)i;
-	}
+	qsort(layout->cells, event->field_count, sizeof(*layout->cells), compare_columns);
 	return 0;
 }
 
 static int lay_out(struct csv *csv, struct pem_error *error)
 {
-	size_t n = pem_model__count(csv->model), i;
-	bool *seen = calloc(n + 1, sizeof(*seen));
-	int rc = -ENOMEM;
+	struct layout *layout;
+	size_t i;
+	int rc;
 
-	csv->events = calloc(n + 1, sizeof(*csv->events));
-	if (seen && csv->events)
-		rc = number_events(csv);
-	if (!rc)
-		rc = find_events(csv, seen, error);
-	for (i = 0; i < n && !rc; i++)
-		if (seen[i])
-			rc = add_columns(csv, &csv->events[i], pem_model__event(csv->model, i));
-	free(seen);
-	if (rc || csv->column_count <= COLUMNS_MAX)
-		return rc;
-	if (error)
-		snprintf(error->text, sizeof(error->text),
-			 "the trace's events have %zu different fields, and a table has at most %u "
-			 "columns for them; record fewer events (-e), or export to perfetto",
-			 csv->column_count, COLUMNS_MAX);
-	return -E2BIG;
+	memset(csv->commas, ',', sizeof(csv->commas));
+	csv->layouts = calloc(pem_model__count(csv->model) + 1, sizeof(*csv->layouts));
+	if (!csv->layouts)
+		return -ENOMEM;
+	csv->layout_count = pem_model__count(csv->model);
+	for (i = 0; i < csv->layout_count; i++)
+		csv->layouts[i].event = pem_model__event(csv->model, i);
+	qsort(csv->layouts, csv->layout_count, sizeof(*csv->layouts), compare_ids);
+	rc = find_events(csv, error);
+	for (i = 0; i < csv->layout_count && !rc; i++) {
+		layout = layout_of(csv, pem_model__event(csv->model, i));
+		if (layout->occurs)
+			rc = add_columns(csv, layout, error);
+	}
+	return rc;
+}
+
+/* The tree's elements are csv's. */
+static void keep(void *element)
+{
+	(void)element;
+}
+
+static void free_layouts(struct csv *csv)
+{
+	size_t i;
+
+	tdestroy(csv->by_name, keep);
+	for (i = 0; i < csv->layout_count; i++)
+		free(csv->layouts[i].cells);
+	free(csv->layouts);
 }
 
 /* --- rows --- */
@@ -410,32 +430,38 @@ static void put_known(FILE *out, uint32_t value, uint32_t unknown)
 		put_unsigned(out, value, 10);
 }
 
-static void put_row(struct csv *csv, const struct pem_record *record, const struct event_cells *of)
+static void put_commas(const struct csv *csv, size_t count)
+{
+	fwrite_unlocked(csv->commas, 1, count, csv->out);
+}
+
+static void put_row(struct csv *csv, const struct pem_record *record, const struct cell *cells)
 {
 	const char *names = strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0
 				    ? pem_trace__info(csv->trace)->counters
 				    : "";
-	const struct cell *cell = of->cells, *end = cell + of->count;
 	FILE *out = csv->out;
-	size_t c;
+	size_t at = 0; /* fields' columns that have been begun */
+	unsigned i;
 
 	put_unsigned(out, record->clock, 10);
 	putc_unlocked(',', out);
 	put_unsigned(out, record->time_ns, 10);
 	putc_unlocked(',', out);
-	put_text(csv, record->event->layer);
+	put_text(out, record->event->layer);
 	putc_unlocked(',', out);
-	put_text(csv, record->event->name);
+	put_text(out, record->event->name);
 	put_known(out, record->pid, 0);
 	put_known(out, record->tid, 0);
 	put_known(out, record->cpu, PEM_NO_CPU);
 	putc_unlocked(',', out);
-	put_text(csv, pem_trace__process_name(csv->trace, record->pid));
-	for (c = 0; c < csv->column_count; c++) {
-		putc_unlocked(',', out);
-		if (cell < end && cell->column == c)
-			put_field(csv, record, cell++->field, names);
+	put_text(out, pem_trace__process_name(csv->trace, record->pid));
+	for (i = 0; i < record->event->field_count; i++) {
+		put_commas(csv, cells[i].column + 1u - at);
+		at = cells[i].column + 1u;
+		put_field(csv, record, cells[i].field, names);
 	}
+	put_commas(csv, csv->column_count - at);
 	putc_unlocked('\n', out);
 }
 
@@ -444,14 +470,14 @@ static int put_rows(struct csv *csv, struct pem_error *error)
 	uint64_t done = 0, total = pem_trace__total_balance(csv->trace).delivered;
 	const struct pem_event *last = NULL;
 	struct pem_record record = {.size = sizeof(record)};
-	size_t i = 0;
+	const struct cell *cells = NULL;
 	int rc;
 
 	while ((rc = pem_trace__next(csv->trace, &record, error)) > 0) {
 		if (record.event != last)
-			i = event_index(csv, record.event);
+			cells = layout_of(csv, record.event)->cells;
 		last = record.event;
-		put_row(csv, &record, &csv->events[i]);
+		put_row(csv, &record, cells);
 		if (csv->no_memory)
 			return -ENOMEM;
 		if (++done % PROGRESS_RECORDS)
@@ -470,7 +496,6 @@ static int csv_run(struct pem_trace *trace, const char *path,
 {
 	struct csv csv = {.trace = trace};
 	struct pem_output output;
-	size_t i;
 	int rc;
 
 	rc = pem_export__options(&csv.options, options, error);
@@ -481,7 +506,6 @@ static int csv_run(struct pem_trace *trace, const char *path,
 	if (rc)
 		return rc;
 	csv.out = output.file;
-	csv.is_terminal = isatty(fileno(output.file)) == 1;
 	rc = pem_trace__rewind(trace);
 	if (!rc)
 		rc = lay_out(&csv, error);
@@ -492,12 +516,7 @@ static int csv_run(struct pem_trace *trace, const char *path,
 	if (rc == -ENOMEM && error)
 		snprintf(error->text, sizeof(error->text), "no memory to export the trace");
 	rc = pem_output__finish(&output, rc, error);
-	for (i = 0; csv.events && i < pem_model__count(csv.model); i++)
-		free(csv.events[i].cells);
-	free(csv.events);
-	free(csv.columns);
-	pem_number_map__free(&csv.column_at);
-	pem_number_map__free(&csv.event_at);
+	free_layouts(&csv);
 	return rc;
 }
 

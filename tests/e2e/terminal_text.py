@@ -74,6 +74,7 @@ def strings_of_a_trace():
     assert "2J" in text, text
     report = json.loads(shown([PEM, "report", "--json", folder]))
     assert "2J" in json.dumps(report["processes"]), report
+    assert r"\x9b2J\xc2\x9b31m" in shown([PEM, "export", "--to", "csv", folder, "-o", "-"]), "a table lacks the phase"
 
 
 @test

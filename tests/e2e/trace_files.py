@@ -11,6 +11,7 @@ Not here: tests; recording. The format: spec/abi/pem/{abi,event}.h and libpem/in
 """
 import os
 import struct
+from collections import Counter
 
 NO_CPU = 0xFFFFFFFF
 HZ = 1_000_000_000  # so that the clock counts nanoseconds
@@ -86,9 +87,9 @@ class Trace:
         run += ["cost=" + "\t".join(map(str, cost)) for cost in self.costs]
         run += ["gap=" + "\t".join(gap) for gap in self.gaps]
         self._write(folder, ".pem/run", "\n".join(run) + "\n")
-        lines = ["producer\t1\tprogram"]
+        lines, counts = ["producer\t1\tprogram"], Counter(r[1] for r in self.records)
         for name in self.model:
-            seen, lost = self.count(name), self.discarded.get(name, 0)
+            seen, lost = counts[name], self.discarded.get(name, 0)
             lines.append("event\t%08x\t%d\t%d\t%d\t0" % (event_id(name), seen + lost, seen, lost))
         self._write(folder, ".pem/balance", "\n".join(lines + ["end"]) + "\n")
         self._write(folder, "metadata", "/* CTF 1.8 */\n")
