@@ -97,11 +97,15 @@ const char *cli_colour(FILE *out, enum cli_colour colour);
 unsigned int cli_width(FILE *out);
 /* Is the width known, from a terminal or from the variable COLUMNS? */
 bool cli_has_width(FILE *out);
+/* Print a text that is not pem's own. Each byte that a terminal would obey becomes '?'. */
+void cli_put_text(FILE *out, const char *text);
+/* Print a text like cli_put_text, as one word of a shell command: quoted if it needs that. */
+void cli_put_word(FILE *out, const char *text);
 /* Columns that UTF-8 text takes. */
 size_t cli_columns(const char *text);
 /*
- * Print text in lines of at most width columns. The first line continues at column; the others
- * start after indent spaces.
+ * Print text like cli_put_text, in lines of at most width columns. The first line continues at
+ * column; the others start after indent spaces.
  */
 void cli_wrap(FILE *out, const char *text, unsigned int indent, unsigned int column,
 	      unsigned int width);
@@ -112,11 +116,6 @@ const char *cli_signed(int64_t value);
 const char *cli_decimal(double value); /* 1,234.5 */
 const char *cli_duration(uint64_t ns); /* 12.3 ms */
 const char *cli_bytes(uint64_t bytes); /* 12.3 MiB */
-/*
- * A text as one word that a shell takes for it, to be shown in a command that the user may copy.
- * Control characters are '?'. The caller frees it. NULL: no memory.
- */
-char *cli_shell_word(const char *text);
 /* Add to a sum that stays at UINT64_MAX once it would pass it. */
 static inline void cli_sum__add(uint64_t *sum, uint64_t value)
 {

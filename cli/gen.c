@@ -30,8 +30,9 @@ static const struct cli_option options[] = {
 };
 
 /*
- * How to build a program with the result. %o is the folder, %i the include flag for pem's headers,
- * %e the variable for them, %p the provider, %l what links with libpem.
+ * How to build a program with the result. %o is the folder as a word of a command, %f the folder in
+ * a text, %i the include flag for pem's headers, %e the variable for them, %p the provider, %l what
+ * links with libpem.
  */
 struct language {
 	const char *name;
@@ -55,7 +56,7 @@ static const struct language languages[] = {
 	{"python", "python", "nothing to build: import pem_%p",
 	 "env PYTHONPATH=%o python3 program.py"},
 	{"rust", "rust",
-	 "%ecargo build, with pem_%p = { path = \"%o/pem_%p\" } under [dependencies] of Cargo.toml",
+	 "%ecargo build, with pem_%p = { path = \"%f/pem_%p\" } under [dependencies] of Cargo.toml",
 	 "target/debug/PROGRAM"},
 };
 
@@ -154,48 +155,68 @@ static const char *include_folder(void)
 	return "";
 }
 
+/* Print a folder as a word of a command, behind the beginning of that word. */
+static void put_before(const char *beginning, const char *folder)
+{
+	fputs(beginning, stdout);
+	cli_put_word(stdout, folder);
+}
+
 /* Flags to compile and link with libpem: of the installed one, or of this build tree. */
 static void print_libpem_flags(void)
 {
 	static const char tree[] = "/spec/abi";
 	const char *include = include_folder();
 	size_t n = strlen(include), m = strlen(tree);
-	char folder[PATH_MAX], lib[PATH_MAX];
+	char folder[PATH_MAX], lib[PATH_MAX], headers[PATH_MAX + sizeof("/libpem/include")];
 
 	if (n < m || strcmp(include + n - m, tree) != 0 ||
 	    cli_program_folder(folder, sizeof(folder)) < 0 ||
-	    realpath(cli_format("%s/../lib", folder), lib) == NULL)
+	    realpath(cli_format("%s/../lib", folder), lib) == NULL) {
 		fputs(" $(pkg-config --cflags --libs libpem)", stdout);
-	else
-		printf(" -I%.*s/libpem/include -I%s -L%s -lpem -Wl,-rpath,%s", (int)(n - m),
-		       include, include, lib, lib);
+		return;
+	}
+	snprintf(headers, sizeof(headers), "%.*s/libpem/include", (int)(n - m), include);
+	put_before(" -I", headers);
+	put_before(" -I", include);
+	put_before(" -L", lib);
+	put_before(" -lpem -Wl,-rpath,", lib);
+}
+
+static void print_part(char part, const char *output, const char *provider)
+{
+	const char *include = include_folder();
+
+	if (part == 'o') {
+		cli_put_word(stdout, output);
+	} else if (part == 'f') {
+		cli_put_text(stdout, output);
+	} else if (part == 'i' && *include != '\0') {
+		put_before(" -I", include);
+	} else if (part == 'e' && *include != '\0') {
+		put_before("PEM_INCLUDE=", include);
+		putchar(' ');
+	} else if (part == 'l') {
+		print_libpem_flags();
+	} else if (part == 'p') {
+		fputs(provider, stdout);
+	}
 }
 
 static void print_form(const char *title, const char *form, const char *output,
 		       const char *provider)
 {
-	const char *include = include_folder();
-
 	fputs(title, stdout);
 	for (; *form != '\0'; form++) {
-		if (form[0] != '%')
+		if (*form != '%')
 			putchar(*form);
-		else if (*++form == 'o')
-			fputs(output, stdout);
-		else if (*form == 'i')
-			printf("%s%s", *include != '\0' ? " -I" : "", include);
-		else if (*form == 'e')
-			printf("%s%s%s", *include != '\0' ? "PEM_INCLUDE=" : "", include,
-			       *include != '\0' ? " " : "");
-		else if (*form == 'l')
-			print_libpem_flags();
 		else
-			fputs(provider, stdout);
+			print_part(*++form, output, provider);
 	}
 	putchar('\n');
 }
 
-/* output: as a word for the shell. names has the lines "provider NAME" and "file NAME". */
+/* names has the lines "provider NAME" and "file NAME". */
 static void tell(const struct language *chosen, const char *output, char *names)
 {
 	char *line, *provider = NULL;
@@ -207,8 +228,10 @@ static void tell(const struct language *chosen, const char *output, char *names)
 			provider = line + 9;
 		if (strncmp(line, "file ", 5) != 0)
 			continue;
-		if (files < 4)
-			printf("%s%s/%s", files != 0 ? " " : "", output, line + 5);
+		if (files < 4) {
+			put_before(files != 0 ? " " : "", output);
+			printf("/%s", line + 5);
+		}
 		files++;
 	}
 	if (files > 4)
@@ -224,9 +247,9 @@ static void tell(const struct language *chosen, const char *output, char *names)
 static int generate(const struct language *chosen, const char *output, char **files, int count,
 		    bool quiet)
 {
-	char *names = NULL, *shown = cli_shell_word(output);
 	struct cli_words words = {0};
 	int status = CLI_FAILED, i;
+	char *names = NULL;
 
 	if (!cli_words__add(&words, "--names") || !cli_words__add(&words, "--backend") ||
 	    !cli_words__add(&words, chosen->backend) || !cli_words__add(&words, "-o") ||
@@ -236,10 +259,9 @@ static int generate(const struct language *chosen, const char *output, char **fi
 		if (!cli_words__add(&words, files[i]))
 			goto end;
 	status = cli_codegen__read(&words, &names, NULL);
-	if (status == CLI_DONE && !quiet && shown != NULL)
-		tell(chosen, shown, names);
+	if (status == CLI_DONE && !quiet)
+		tell(chosen, output, names);
 end:
-	free(shown);
 	cli_words__free(&words);
 	free(names);
 	return status;

@@ -141,12 +141,16 @@ static int summarize(const struct snapshot *s, const struct pem_recorder *r, con
 				 error.text);
 	info = pem_trace__info(trace);
 	balance = pem_trace__total_balance(trace);
-	if (s->json)
+	if (s->json) {
 		print_json(r, path, info, &balance);
-	else
-		printf("%s: the last %s of %s, %s events; next: pem report %s\n", path,
-		       cli_duration(info->duration_ns), command_name(r),
-		       cli_count(balance.delivered), path);
+	} else {
+		cli_put_text(stdout, path);
+		printf(": the last %s of ", cli_duration(info->duration_ns));
+		cli_put_text(stdout, command_name(r));
+		printf(", %s events; next: pem report ", cli_count(balance.delivered));
+		cli_put_word(stdout, path);
+		putchar('\n');
+	}
 	pem_trace__close(trace);
 	return cli_finish_output(CLI_DONE);
 }

@@ -5,6 +5,7 @@
  * Numbers for programs go through json.c and are never rounded.
  */
 #include "cli.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -94,6 +95,47 @@ void cli_log(enum pem_log_level level, const char *text, void *arg)
 		cli_say("%s", text);
 }
 
+/* Print the first byte of a text, or its first character if it has several. Returns its bytes. */
+static unsigned int put_character(FILE *out, const char *text)
+{
+	unsigned int bytes = pem_utf8_bytes(text, PEM_UTF8_BYTES_MAX);
+
+	if (bytes == 0 || pem_is_control(pem_utf8_point(text, bytes))) {
+		/* Of a character of several bytes the second one is no UTF-8 by itself. */
+		fputc('?', out);
+		return 1;
+	}
+	fwrite(text, 1, bytes, out);
+	return bytes;
+}
+
+void cli_put_text(FILE *out, const char *text)
+{
+	while (*text != '\0')
+		text += put_character(out, text);
+}
+
+void cli_put_word(FILE *out, const char *text)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789_@%+=:,./-";
+
+	if (*text != '\0' && text[strspn(text, plain)] == '\0') {
+		fputs(text, out);
+		return;
+	}
+	fputc('\'', out);
+	while (*text != '\0') {
+		if (*text == '\'') {
+			fputs("'\\''", out);
+			text++;
+		} else {
+			text += put_character(out, text);
+		}
+	}
+	fputc('\'', out);
+}
+
 const char *cli_colour(FILE *out, enum cli_colour colour)
 {
 	static const char *const sequences[] = {
@@ -179,7 +221,8 @@ void cli_wrap(FILE *out, const char *text, unsigned int indent, unsigned int col
 			column = indent;
 			fresh = true;
 		}
-		fprintf(out, "%s%s", fresh ? "" : " ", word);
+		fputs(fresh ? "" : " ", out);
+		cli_put_text(out, word);
 		column += (unsigned int)cli_columns(word) + !fresh;
 		fresh = false;
 	}
@@ -268,30 +311,6 @@ const char *cli_bytes(uint64_t bytes)
 		i++;
 	}
 	return cli_format("%.*f %s", i == 0 || value >= 100 ? 0 : 1, value, units[i]);
-}
-
-char *cli_shell_word(const char *text)
-{
-	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-				    "_./:=@%+,-";
-	char *word, *at;
-
-	if (*text != '\0' && text[strspn(text, plain)] == '\0')
-		return strdup(text);
-	/* Each apostrophe becomes four characters. */
-	word = malloc(4 * strlen(text) + 3);
-	if (word == NULL)
-		return NULL;
-	at = word;
-	*at++ = '\'';
-	for (; *text != '\0'; text++) {
-		if (*text == '\'')
-			at = stpcpy(at, "'\\''");
-		else
-			*at++ = *text;
-	}
-	strcpy(at, "'");
-	return pem_printable(word);
 }
 
 const char *cli_sum__duration(uint64_t sum_ns)

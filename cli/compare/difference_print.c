@@ -67,8 +67,11 @@ static void print_side(const struct compare_differences *d, unsigned int side)
 		const struct compare_series *s = &d->sides[side].runs[i];
 		const char *losses = compare_series__losses(s);
 
-		printf("%c  %s, %s%s%s\n", "AB"[side], s -> directory, cli_duration(s->end_ns),
-		       *s -> info -> command != '\0' ? " of " : "", s->info->command);
+		printf("%c  ", "AB"[side]);
+		cli_put_text(stdout, s->directory);
+		printf(", %s%s", cli_duration(s->end_ns), *s->info->command != '\0' ? " of " : "");
+		cli_put_text(stdout, s->info->command);
+		putchar('\n');
 		if (losses != NULL)
 			sentence(cli_format("   %s", losses));
 	}

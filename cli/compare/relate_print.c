@@ -146,7 +146,8 @@ void compare_relations__print(const struct compare_relations *r)
 	const char *losses = compare_series__losses(&r->series);
 	size_t i;
 
-	printf("%s, %s in windows of %s\n", r->series.directory, cli_duration(r->series.end_ns),
+	cli_put_text(stdout, r->series.directory);
+	printf(", %s in windows of %s\n", cli_duration(r->series.end_ns),
 	       cli_duration(r->series.window_ns));
 	if (losses != NULL)
 		sentence(cli_format("%s.", losses));

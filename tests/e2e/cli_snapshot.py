@@ -114,6 +114,17 @@ def names_its_folder():
 
 
 @test
+def shows_its_folder():
+    "the folder that -o names is shown, not obeyed, and the next command has it in quotes"
+    folder = tmp()
+    recorder, env = flight(folder, IDLE)
+    rc, out, err = run([PEM, "snapshot", "-o", "it's \x1b[2J"], env=env, cwd=folder)
+    end(recorder)
+    equal((rc, err), (0, ""), "status and errors")
+    assert out.startswith("it's ?[2J: the last ") and out.endswith("; next: pem report 'it'\\''s ?[2J'\n"), out
+
+
+@test
 def none_runs():
     "without a flight recorder, the error says how to start one; a plain recording is none"
     folder = tmp()

@@ -7,7 +7,7 @@ Not here: whether it takes less than five minutes; the commands together take a 
 import os
 import re
 
-from tap import BUILD, ROOT, need, equal, run, run_all, test, tmp
+from tap import BUILD, PEM, ROOT, need, equal, run, run_all, test, tmp
 
 with open(os.path.join(ROOT, "docs/describe-events.md"), encoding="utf-8") as page:
     PAGE = page.read()
@@ -52,6 +52,22 @@ def from_nothing_to_a_recorded_event():
     assert "pem: 1,000 events in " in err, err
     out, err = walk(folder, section(4))
     assert re.search(r"APP::Bakery::Baked +1,000 ", out), out
+
+
+@test
+def a_folder_whose_name_needs_quotes():
+    "the commands that pem gen prints are right for a folder with blanks and an apostrophe in its name"
+    need("cc")
+    folder = tmp()
+    walk(folder, section(1))
+    with open(folder + "/program.c", "w", encoding="utf-8") as f:
+        f.write('#include "bakery.h"\nint main(void) { return 0; }\n')
+    rc, out, err = run([PEM, "gen", "bakery.xml", "-o", "the baker's own"], cwd=folder)
+    equal((rc, err), (0, ""), "gen")
+    rc, said, err = run(["sh", "-ec", re.search(r"^build with: +(.*)$", out, re.M).group(1)], cwd=folder)
+    equal((rc, said, err), (0, "", ""), "build")
+    rc, said, _ = run(["sh", "-ec", "cat " + re.search(r"^wrote: +(.*)$", out, re.M).group(1)], cwd=folder)
+    assert rc == 0 and "bakery" in said, out
 
 
 @test

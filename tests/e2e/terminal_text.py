@@ -14,7 +14,7 @@ CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def shown(command, status=0, **more):
-    """What a command prints, in which a terminal must find nothing to obey: bytes that are no UTF-8 are none either."""
+    """What a command prints, in which a terminal must find nothing to obey, nor bytes that are no UTF-8. status: None: any."""
     rc, out, err = run(command, binary=True, **more)
     for what, text in ("standard output", out), ("standard error", err):
         try:
@@ -22,8 +22,48 @@ def shown(command, status=0, **more):
         except UnicodeDecodeError as error:
             raise AssertionError("%s of %r is no UTF-8: %s" % (what, command[1:3], error)) from None
         assert not found, "%s of %r: %r" % (what, command[1:3], text[max(found.start() - 40, 0):][:80])
-    equal(rc, status, "status of %r (%r)" % (command[1:3], err))
+    if status is not None:
+        equal(rc, status, "status of %r (%r)" % (command[1:3], err))
     return out.decode()
+
+
+SPEC = ("<spec provider='shop' description='d'><event name='APP::Shop::Sale' description='d'><layerId value='APP'/>"
+        "<classId value='Shop'/><specifier value='%s'/></event></spec>")
+
+
+@test
+def words_of_the_command_line():
+    "every verb shows a hostile word, option, file or folder that it was given without obeying it"
+    folder = tmp()
+    verbs = re.findall(r"^  pem ([\w-]+) ", shown([PEM]), re.M)
+    assert "gen" in verbs and "diff" in verbs, verbs
+    verbs.remove("gen")  # pem-codegen says what is wrong with a file
+    for words in [[], *([verb] for verb in verbs), ["spec", "import"], ["page-size", "show"], ["page-size", "forget"]]:
+        for word in HOSTILE, b"--" + HOSTILE, b"-\x1b":
+            shown([PEM, *words, word], None, cwd=folder, env={"PEM_DB": folder + "/db"})
+
+
+@test
+def names_of_files():
+    "names of specs, of folders for stubs and of traces are shown so"
+    folder = os.fsencode(tmp())
+    good = os.path.join(folder, b"good" + HOSTILE + b".xml")
+    with open(good, "w", encoding="utf-8") as f:
+        f.write(SPEC % "Sale")
+    for more in [], ["--agent"], *(["--lang", lang] for lang in ("c++", "fortran", "java", "python", "rust")):
+        text = shown([PEM, "gen", *more, good, "-o", os.path.join(folder, HOSTILE)])
+        assert "/?2J??31m????txt'" in text or "/?2J??31m????txt/" in text, text
+    trace = Trace()
+    one = trace.event("APP::Test::One", fields=[("value", "uint64", "-")])
+    for i in range(100):
+        trace.add(one, i * 1000, [i])
+    traces = [os.path.join(folder, name + HOSTILE) for name in (b"a", b"b")]
+    for path in traces:
+        trace.write(os.fsdecode(path))
+    assert "a?2J" in shown([PEM, "diff", *traces], None), "the traces are not named"
+    assert "a?2J" in shown([PEM, "report", "--correlate", traces[0]], None), "the trace is not named"
+    for path in traces:
+        shown([PEM, "export", "--to", "csv", path], cwd=folder)
 
 
 @test

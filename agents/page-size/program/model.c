@@ -170,11 +170,13 @@ static int print_mappings(const struct page_plan *plan, const struct page_reques
 
 	if (request->mapping_count)
 		printf("\nMappings that were asked for (simulated):\n");
-	for (i = 0; !status && i < request->mapping_count; i++) {
+	for (i = 0; i < request->mapping_count; i++) {
 		status = weigh(plan, request->mappings[i], &mapping, &saved_ns, &error_ns);
-		if (!status)
-			printf("  %s  %5.1f %%\n", request->mappings[i],
-			       plan__percent(plan, saved_ns));
+		if (status)
+			break;
+		printf("  ");
+		cli_put_text(stdout, request->mappings[i]);
+		printf("  %5.1f %%\n", plan__percent(plan, saved_ns));
 	}
 	return status;
 }

@@ -149,6 +149,16 @@ static void print_sources(uint32_t sources)
 	printf(".\n");
 }
 
+/* command: NULL: any */
+static void print_nothing_known(const char *command)
+{
+	printf("Nothing is known%s", command ? " of " : "");
+	cli_put_text(stdout, command ? command : "");
+	printf(". Begin with: pem page-size run -- ");
+	cli_put_word(stdout, command ? command : "COMMAND");
+	printf("\n");
+}
+
 static int print_listing(struct listing *listing, const struct page_request *request)
 {
 	if (request->html && !listing->shown) {
@@ -168,10 +178,7 @@ static int print_listing(struct listing *listing, const struct page_request *req
 			       "is measured, of all of them together.\n");
 			page_machine__print_missing();
 		} else {
-			printf("Nothing is known%s%s. Begin with: pem page-size run -- %s\n",
-			       request->words[0] ? " of " : "",
-			       request->words[0] ? request->words[0] : "",
-			       request->words[0] ? request->words[0] : "COMMAND");
+			print_nothing_known(request->words[0]);
 		}
 		print_sources(listing->sources);
 		if (listing->excluded)
@@ -263,7 +270,8 @@ int page_forget(const struct page_request *request)
 	pem_database__close(database);
 	if (rc < 0)
 		return cli_fail((int)rc, &error);
-	printf("%s directive%s of %s forgotten; the next run observes it anew.\n",
-	       cli_count((uint64_t)rc), rc == 1 ? "" : "s", request->words[0]);
+	printf("%s directive%s of ", cli_count((uint64_t)rc), rc == 1 ? "" : "s");
+	cli_put_text(stdout, request->words[0]);
+	printf(" forgotten; the next run observes it anew.\n");
 	return cli_finish_output(CLI_DONE);
 }
