@@ -349,14 +349,17 @@ static bool read_models(struct loading *l, char *text)
 /* Print the errors of one file: all unchanged, or the first one in a warning. */
 static void say_errors(struct loading *l, const struct cli_spec_file *file, const char *errors)
 {
-	size_t n = strlen(file->path), count = 0, first_length = 0;
+	size_t n, count = 0, first_length = 0;
 	const char *line, *first = NULL;
-	char shown[2048];
+	char shown[2048], path[PATH_MAX];
 
+	/* pem-codegen prints paths in this form, too. */
+	snprintf(path, sizeof(path), "%s", file->path);
+	n = strlen(pem_printable(path));
 	for (line = errors; *line != '\0'; line += strcspn(line, "\n") + 1) {
 		size_t length = strcspn(line, "\n");
 
-		if (strncmp(line, file->path, n) == 0 && line[n] == ':' &&
+		if (strncmp(line, path, n) == 0 && line[n] == ':' &&
 		    memmem(line, length, ": error: ", 9) != NULL) {
 			if (file->origin == CLI_SPEC_PATH) {
 				snprintf(shown, sizeof(shown), "%.*s", (int)length, line);

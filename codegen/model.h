@@ -269,7 +269,7 @@ void pem_spec_set__layout(struct pem_spec_set *set);
 void pem_spec_set__sort_errors(struct pem_spec_set *set);
 /*
  * Print all errors, and warnings if asked, sorted by file, line and column: FILE:LINE:COLUMN:
- * error: TEXT.
+ * error: TEXT. They are fit for a terminal, so FILE may differ from the file's name.
  */
 void pem_spec_set__print_errors(struct pem_spec_set *set, int warnings, FILE *out);
 void pem_spec_set__free(struct pem_spec_set *set);

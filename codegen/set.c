@@ -95,6 +95,7 @@ void pem_spec_set__sort_errors(struct pem_spec_set *set)
 void pem_spec_set__print_errors(struct pem_spec_set *set, int warnings, FILE *out)
 {
 	const struct pem_spec_error *error;
+	char *path;
 	size_t i;
 
 	pem_spec_set__sort_errors(set);
@@ -102,7 +103,9 @@ void pem_spec_set__print_errors(struct pem_spec_set *set, int warnings, FILE *ou
 		error = &set->errors[i];
 		if (error->is_warning && !warnings)
 			continue;
-		fputs(error->path, out);
+		path = pem_make_printable(pem_xstrdup(error->path));
+		fputs(path, out);
+		free(path);
 		if (error->at.line > 0)
 			fprintf(out, ":%d", error->at.line);
 		if (error->at.line > 0 && error->at.column > 0)

@@ -2,6 +2,7 @@
 /* util.c - words, hashes, names and memory for all stages of codegen */
 #include "model.h"
 #include "model_words.h"
+#include "text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -159,13 +160,13 @@ char *pem_snake_case(const char *name)
 
 void pem_complain(FILE *out, const char *format, ...)
 {
+	char text[8192]; /* two paths: no memory may be left for more */
 	va_list ap;
 
 	va_start(ap, format);
-	fprintf(out, "%s: error: ", program_invocation_short_name);
-	vfprintf(out, format, ap);
-	fputc('\n', out);
+	vsnprintf(text, sizeof(text), format, ap);
 	va_end(ap);
+	fprintf(out, "%s: error: %s\n", program_invocation_short_name, pem_make_printable(text));
 }
 
 void *pem_xrealloc(void *old, size_t count, size_t size)

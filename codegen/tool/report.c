@@ -5,19 +5,28 @@
  * Not here: errors for people and their editors (set.c).
  */
 #include "report.h"
+#include "text.h"
 
 #include <stdlib.h>
 
+/* A file's name may have bytes that are no UTF-8, which JSON can't say, and what terminals obey. */
 static void put_json_text(FILE *out, const char *text)
 {
+	unsigned bytes;
+
 	fputc('"', out);
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
+	for (; *text; text += bytes) {
+		bytes = pem_utf8_bytes(text, PEM_UTF8_BYTES_MAX);
+		if (!bytes) {
+			fputs("\\ufffd", out);
+			bytes = 1;
+		} else if (*text == '"' || *text == '\\') {
 			fprintf(out, "\\%c", *text);
-		else if ((unsigned char)*text < 0x20 || *text == 0x7f)
-			fprintf(out, "\\u%04x", (unsigned)*text);
-		else
-			fputc(*text, out);
+		} else if (pem_is_control(pem_utf8_point(text, bytes))) {
+			fprintf(out, "\\u%04x", pem_utf8_point(text, bytes));
+		} else {
+			fwrite(text, 1, bytes, out);
+		}
 	}
 	fputc('"', out);
 }

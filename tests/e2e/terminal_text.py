@@ -5,12 +5,18 @@ import os
 import re
 import shutil
 
-from tap import BUILD, PEM, SAN, equal, run, run_all, skip, test, tmp
+from tap import BUILD, CODEGEN, PEM, SAN, equal, run, run_all, skip, test, tmp
 from trace_files import Trace
 
 # A clear screen and a colour, by the single byte 0x9b and by U+009B; a tab; and "txt" read from right to left.
 HOSTILE = b"\x9b2J\xc2\x9b31m\t\xe2\x80\xaetxt"
 CONTROLS = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def shown_errors(command, **more):
+    """Standard error of a command that fails with status 1, checked as in shown."""
+    shown(command, 1, **more)
+    return run(command, **more)[2]
 
 
 def shown(command, status=0, **more):
@@ -33,26 +39,33 @@ SPEC = ("<spec provider='shop' description='d'><event name='APP::Shop::Sale' des
 
 @test
 def words_of_the_command_line():
-    "every verb shows a hostile word, option, file or folder that it was given without obeying it"
+    "every verb, and pem-codegen, shows a hostile word, option, file or folder that it was given without obeying it"
     folder = tmp()
     verbs = re.findall(r"^  pem ([\w-]+) ", shown([PEM]), re.M)
     assert "gen" in verbs and "diff" in verbs, verbs
-    verbs.remove("gen")  # pem-codegen says what is wrong with a file
-    for words in [[], *([verb] for verb in verbs), ["spec", "import"], ["page-size", "show"], ["page-size", "forget"]]:
+    for words in [[], *([verb] for verb in verbs), ["spec", "check"], ["spec", "import"], ["page-size", "show"], ["page-size", "forget"]]:
         for word in HOSTILE, b"--" + HOSTILE, b"-\x1b":
             shown([PEM, *words, word], None, cwd=folder, env={"PEM_DB": folder + "/db"})
+    for words in [HOSTILE], [b"--" + HOSTILE], ["--check", b"--against"], ["--backend", HOSTILE, "-o", "."]:
+        shown([CODEGEN, *words], 1, cwd=folder)
 
 
 @test
 def names_of_files():
-    "names of specs, of folders for stubs and of traces are shown so"
+    "names of specs, of folders for stubs and of traces are shown so, also in lists of mistakes"
     folder = os.fsencode(tmp())
-    good = os.path.join(folder, b"good" + HOSTILE + b".xml")
-    with open(good, "w", encoding="utf-8") as f:
-        f.write(SPEC % "Sale")
+    good, bad = os.path.join(folder, b"good" + HOSTILE + b".xml"), os.path.join(folder, b"bad" + HOSTILE + b"\n.xml")
+    for path, word in (good, "Sale"), (bad, "Sole"):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(SPEC % word)
     for more in [], ["--agent"], *(["--lang", lang] for lang in ("c++", "fortran", "java", "python", "rust")):
         text = shown([PEM, "gen", *more, good, "-o", os.path.join(folder, HOSTILE)])
         assert "/?2J??31m????txt'" in text or "/?2J??31m????txt/" in text, text
+    assert "bad?2J" in shown_errors([PEM, "spec", "check", bad]), "no mistake is shown"
+    mistakes = json.loads(shown([PEM, "spec", "check", "--json", bad], 1))
+    assert mistakes[0]["file"].endswith("bad\ufffd2J\u009b31m\t\u202etxt\n.xml"), mistakes
+    said = shown_errors([PEM, "list", "Sale"], env={"PEM_SPEC_PATH": os.fsdecode(bad)})
+    assert re.search(r"bad\?2J.*\.xml:1:\d+: error: ", said), said
     trace = Trace()
     one = trace.event("APP::Test::One", fields=[("value", "uint64", "-")])
     for i in range(100):
