@@ -104,10 +104,12 @@ static const struct {
 	{"field", "description", free_text},
 };
 
+#define CHILDREN_MAX 6 /* kinds of children of one element */
+
 /* Which elements may be children of which. */
 static const struct {
 	const char *parent;
-	const char *children[7];
+	const char *children[CHILDREN_MAX + 1];
 	int needed; /* this number of the first children must exist */
 	unsigned many; /* a bit for each child that may occur more than once */
 	int ordered; /* the children must be in this order */
@@ -125,8 +127,13 @@ static const struct {
 	{"fields", {"field"}, 0, 1, 0},
 };
 
-#define ORDER_TOLD (1u << 31)
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Children of an element that were read so far. */
+struct children {
+	xmlNode *first[CHILDREN_MAX]; /* the first one of each kind, in the order of the row */
+	int order_told; /* a child in the wrong order was reported */
+};
 
 struct validation {
 	struct pem_spec_set *set;
@@ -134,6 +141,15 @@ struct validation {
 	const xmlNode *last_node; /* of the last error about an attribute's value */
 	char last_attribute[48];
 };
+
+/*
+ * Are there so many errors that no further one is shown? Then its location is not searched, and its
+ * words are not made: each can take as long as the file.
+ */
+static int is_full(const struct validation *v)
+{
+	return v->set->error_count - v->set->warning_count > PEM_SPEC_ERRORS_MAX;
+}
 
 static const char *expected_value(const char *element, const char *attribute)
 {
@@ -263,6 +279,8 @@ static void on_schema_error(void *data, pem_xml_error *error)
 	if (node && node->type == XML_ATTRIBUTE_NODE)
 		node = node->parent;
 	damage(node);
+	if (is_full(v))
+		return;
 	if (node && sscanf(text, "Element '%47[^']', attribute '%47[^']'", element, attribute) == 2)
 		attribute_error(v, node, element, attribute);
 	else if (node && sscanf(text, "Element '%47[^']': The attribute '%47[^']' is required",
@@ -319,26 +337,32 @@ static struct pem_spec_location location_of_text(const xmlNode *node)
 	return line < parent.line ? parent : pem_location__line(node, line);
 }
 
+/* The first element read so far that should come after a child of kind i. NULL: none. */
+static xmlNode *first_after(const struct children *seen, int i)
+{
+	while (++i < CHILDREN_MAX)
+		if (seen->first[i])
+			return seen->first[i];
+	return NULL;
+}
+
 /*
  * Move a child that comes too late to its correct position, so that it is not reported as missing.
- * Reported once for each parent.
+ * Reported once for each parent. before: the element to move it in front of.
  */
-static void put_in_location(struct validation *v, size_t row, xmlNode *node, int i, unsigned *seen)
+static void put_in_location(struct validation *v, size_t row, xmlNode *node, xmlNode *before,
+			    struct children *seen)
 {
-	xmlNode *before = node->parent->children;
 	char known[128];
 
-	if (!(*seen & ORDER_TOLD)) {
+	if (!seen->order_told) {
 		name_children(row, known, sizeof(known));
 		pem_spec_set__error(v->set, v->path, pem_location__node(node),
 				    "<%s> stands too late in <%s>: expected the order %s",
 				    node->name, (const char *)node->parent->name, known);
 	}
-	*seen |= ORDER_TOLD;
-	while (before && (before->type != XML_ELEMENT_NODE || child_index(row, before) <= i))
-		before = before->next;
-	if (before)
-		xmlAddPrevSibling(before, node);
+	seen->order_told = 1;
+	xmlAddPrevSibling(before, node);
 }
 
 /* Report an element that parents of this row can't have. */
@@ -360,14 +384,12 @@ static void strange_element(struct validation *v, size_t row, const xmlNode *nod
 	free(meant);
 }
 
-/*
- * May the node stay below a parent of this row? If not, the error is noted. seen has a bit for each
- * child.
- */
-static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *seen)
+/* May the node stay below a parent of this row? If not, the error is noted. */
+static int belongs(struct validation *v, size_t row, xmlNode *node, struct children *seen)
 {
 	const char *parent = (const char *)node->parent->name;
 	char known[128] = "nothing";
+	xmlNode *before;
 	int i;
 
 	if (node->type == XML_COMMENT_NODE || node->type == XML_PI_NODE)
@@ -377,23 +399,29 @@ static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *se
 	if (node->type != XML_ELEMENT_NODE) {
 		if (is_blank(node->content))
 			return 1;
-		pem_spec_set__error(v->set, v->path, location_of_text(node),
-				    "<%s> holds text: expected %s", parent, known);
+		if (!is_full(v))
+			pem_spec_set__error(v->set, v->path, location_of_text(node),
+					    "<%s> holds text: expected %s", parent, known);
 		return 0;
 	}
 	i = row < COUNT(structure) ? child_index(row, node) : -1;
 	if (i < 0) {
-		strange_element(v, row, node, known);
+		if (!is_full(v))
+			strange_element(v, row, node, known);
 		return 0;
 	}
-	if (!(structure[row].many & 1u << i) && *seen & 1u << i) {
-		pem_spec_set__error(v->set, v->path, pem_location__node(node),
-				    "a second <%s> in <%s>: expected one", node->name, parent);
+	if (!(structure[row].many & 1u << i) && seen->first[i]) {
+		if (!is_full(v))
+			pem_spec_set__error(v->set, v->path, pem_location__node(node),
+					    "a second <%s> in <%s>: expected one", node->name,
+					    parent);
 		return 0;
 	}
-	if (structure[row].ordered && (*seen & ~ORDER_TOLD) >> i > 1)
-		put_in_location(v, row, node, i, seen);
-	*seen |= 1u << i;
+	before = structure[row].ordered ? first_after(seen, i) : NULL;
+	if (before)
+		put_in_location(v, row, node, before, seen);
+	if (!seen->first[i])
+		seen->first[i] = node;
 	return 1;
 }
 
@@ -404,7 +432,7 @@ static int belongs(struct validation *v, size_t row, xmlNode *node, unsigned *se
 static void prune(struct validation *v, xmlNode *parent)
 {
 	xmlNode *node, *next;
-	unsigned seen = 0;
+	struct children seen = {0};
 	size_t row = row_of(parent);
 
 	for (node = parent->children; node; node = next) {

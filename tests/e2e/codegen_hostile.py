@@ -143,10 +143,25 @@ def mistakes_are_counted_not_hoarded():
     labels = "".join("<label name='l%d' value='%d'/>" % (i, i + 256) for i in range(1000))
     wide = "<fields>" + "".join("<field name='f%d' type='uint8' enum='E'/>" % i for i in range(60)) + "</fields>"
     for text in (spec("".join(same % i for i in range(15)) + event("B")),
+                 spec(event("B", "<b/>x" * 150000)),
                  spec("<enum name='E'><label name='x' value='0'/></enum>" * 19000 + event("B")),
                  spec("<enum name='E'>" + labels + "</enum>" + "".join(event("B%d" % i, wide) for i in range(200)))):
         err = refuse(text, "more than 1000 errors: those after them are not shown")
         equal(len(err.splitlines()), 1001, "errors shown")
+
+
+@test
+def late_children_are_moved_at_once():
+    "thousands of children that stand too late are put in order, each without a look at the others"
+    late = "<source> stands too late in <event>"
+    few, many = (refuse(spec(event("B", "<fields/><!-- -->" + "<source/>" * n)), late).splitlines() for n in (2, 60000))
+    equal([line for line in many if late in line], [line for line in few if late in line], "what is late")
+    equal(len(few), 3, "mistakes, with two sources without a type")  # and none that something is missing
+    sources = "<source type='usdt' name='a:b' binary='c'/>", "<source type='usdt' name='c:d' binary='c'/>"
+    kinds = ("<fields/>", *sources, "<meaning value='interval-begin' group='APP::A' scope='thread'/>", "<specifier value='B'/>",
+             "<classId value='A'/>", "<layerId value='APP'/>")
+    err = refuse(spec("<event name='APP::A::B' description='d'>%s</event>" % "<!-- -->".join(kinds)), late)
+    equal(len(err.splitlines()), 1, "mistakes of children in reverse")
 
 
 @test
