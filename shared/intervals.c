@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* intervals.c - keeps begins in their order until their ends come (contract: intervals.h) */
+/*
+ * intervals.c - keeps begins in their order until their ends come (contract: intervals.h)
+ *
+ * A trace may begin intervals without end, so that each end is compared with as many as are kept.
+ * What is compared is therefore worked out before, and what is the same for all records of an event
+ * once for the event. The oldest interval is forgotten by moving on: the array has room for twice
+ * as many, and its contents move back when it is full.
+ */
 #include "intervals.h"
 #include "hash.h"
 
@@ -7,18 +14,30 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ROOM (2 * PEM_INTERVALS_OPEN_MAX)
+#define KINDS 64 /* events whose kind is remembered */
+
+/* What an event says of its records. */
+struct kind {
+	const struct pem_event *event;
+	uint64_t group; /* hash */
+	bool has_name; /* It has a field with role 'name'. */
+	bool ends_elsewhere; /* It may end an interval of another thread. */
+};
+
 struct open_interval {
-	const struct pem_event *event; /* event of the record that began it */
-	uint64_t group; /* hash of the event's group: most are other ones */
-	bool is_named; /* the event has names */
 	uint64_t key; /* pem_record__key */
-	uint64_t name; /* hash of its name; names with equal hashes count as one name */
+	/* Hashes. Groups or names with equal hashes count as one. */
+	uint64_t group, name;
 	void *data;
+	bool has_name; /* The event that began it has a field with role 'name'. */
 };
 
 struct pem_intervals {
+	size_t first; /* index of the oldest; the others follow by age */
 	size_t count;
-	struct open_interval open[PEM_INTERVALS_OPEN_MAX]; /* the oldest first */
+	struct open_interval open[ROOM];
+	struct kind kinds[KINDS]; /* by the event's id: the last event that has come there */
 };
 
 struct pem_intervals *pem_intervals__new(void)
@@ -54,58 +73,74 @@ const char *pem_interval__name(const struct pem_record *record)
 	return colon ? colon + 1 : *event->group ? event->group : event->class_name;
 }
 
-/* Forget the interval at an index. Returns its data. */
-static void *remove_at(struct pem_intervals *intervals, size_t at)
+/* Of marks each comes from a process of its own. So they may end elsewhere. */
+static const struct kind *kind_of(struct pem_intervals *intervals, const struct pem_event *event)
 {
-	struct open_interval *interval = &intervals->open[at];
+	struct kind *kind = &intervals->kinds[event->id % KINDS];
+
+	if (kind->event == event)
+		return kind;
+	kind->event = event;
+	kind->group = pem_hash__text(PEM_HASH_START, event->group);
+	kind->has_name = has(event, PEM_ROLE_NAME);
+	kind->ends_elsewhere =
+		event->scope == PEM_SCOPE_THREAD && kind->has_name && !has(event, PEM_ROLE_KEY);
+	return kind;
+}
+
+/* Forget the interval that has so many older ones. Returns its data. */
+static void *remove_at(struct pem_intervals *intervals, size_t older)
+{
+	struct open_interval *oldest = &intervals->open[intervals->first];
+	struct open_interval *interval = oldest + older;
+	size_t newer = --intervals->count - older;
 	void *data = interval->data;
 
-	intervals->count--;
-	memmove(interval, interval + 1, (intervals->count - at) * sizeof(*interval));
+	if (older < newer) {
+		memmove(oldest + 1, oldest, older * sizeof(*interval));
+		intervals->first++;
+	} else {
+		memmove(interval, interval + 1, newer * sizeof(*interval));
+	}
 	return data;
 }
 
 void *pem_intervals__begin(struct pem_intervals *intervals, const struct pem_record *record,
 			   void *data)
 {
-	void *first = NULL;
+	const struct kind *kind = kind_of(intervals, record->event);
+	void *oldest = NULL;
 
 	if (intervals->count == PEM_INTERVALS_OPEN_MAX)
-		first = remove_at(intervals, 0);
-	intervals->open[intervals->count++] = (struct open_interval){
-		.event = record->event,
-		.group = pem_hash__text(PEM_HASH_START, record->event->group),
-		.is_named = has(record->event, PEM_ROLE_NAME),
+		oldest = remove_at(intervals, 0);
+	if (intervals->first + intervals->count == ROOM) {
+		memmove(intervals->open, &intervals->open[intervals->first],
+			intervals->count * sizeof(intervals->open[0]));
+		intervals->first = 0;
+	}
+	intervals->open[intervals->first + intervals->count++] = (struct open_interval){
 		.key = pem_record__key(record, PEM_ROLE_ADDRESS),
+		.group = kind->group,
 		.name = pem_hash__text(PEM_HASH_START, pem_interval__name(record)),
-		.data = data};
-	return first;
-}
-
-/* May the event end an interval of another thread? Each mark comes from a process of its own. */
-static bool may_end_elsewhere(const struct pem_event *event)
-{
-	return event->scope == PEM_SCOPE_THREAD && has(event, PEM_ROLE_NAME) &&
-	       !has(event, PEM_ROLE_KEY);
+		.data = data,
+		.has_name = kind->has_name};
+	return oldest;
 }
 
 void *pem_intervals__end(struct pem_intervals *intervals, const struct pem_record *record)
 {
 	uint64_t key = pem_record__key(record, PEM_ROLE_ADDRESS);
+	const struct kind *kind = kind_of(intervals, record->event);
 	uint64_t name = pem_hash__text(PEM_HASH_START, pem_interval__name(record));
-	uint64_t group = pem_hash__text(PEM_HASH_START, record->event->group);
-	bool is_named = has(record->event, PEM_ROLE_NAME);
-	bool elsewhere = may_end_elsewhere(record->event);
 	size_t i, found = SIZE_MAX;
 
 	for (i = intervals->count; i-- > 0;) {
-		const struct open_interval *o = &intervals->open[i];
+		const struct open_interval *o = &intervals->open[intervals->first + i];
 		bool same_name = o->name == name;
 
-		if (o->key != key && !(elsewhere && same_name && found == SIZE_MAX))
+		if (o->key != key && !(kind->ends_elsewhere && same_name && found == SIZE_MAX))
 			continue;
-		if (o->group != group || strcmp(o->event->group, record->event->group) != 0 ||
-		    (!same_name && is_named && o->is_named))
+		if (o->group != kind->group || (!same_name && kind->has_name && o->has_name))
 			continue;
 		found = i;
 		if (o->key == key)

@@ -16,7 +16,10 @@
 /* Maximum of open intervals. A trace may begin intervals without end. */
 #define PEM_INTERVALS_OPEN_MAX 4096u
 
-/* Intervals that have begun and not ended. Not thread-safe. */
+/*
+ * Intervals that have begun and not ended. Not thread-safe. The events of its records are valid as
+ * long as the set.
+ */
 struct pem_intervals;
 
 /* Make an empty set of intervals. NULL: no memory. */

@@ -34,3 +34,7 @@ $(PERFETTO_PB).c $(PERFETTO_PB).h &: viz-export/perfetto.proto
 $(B)/obj/gen/viz-export/perfetto.pb-c.o: $(PERFETTO_PB).c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(PROTOBUF_CFLAGS) -I$(B)/gen/viz-export -c $< -o $@
+
+# html is in page/build.mk; what of it a test tries:
+$(B)/tests/html_lanes: $(call objects,$(addprefix viz-export/,html_lanes.c html_rows.c \
+  html_cells.c html_json.c))

@@ -9,12 +9,9 @@
 
 /* In memory, of all threads: 128 MB. */
 #define SLICES_MAX (4u << 20)
-/*
- * Lanes with slices. When there are so many, half of them are dropped, the least busy ones: but
- * none of the newest threads, which had no time yet.
- */
-#define HELD_MAX 1024u
+/* Of so many threads, the newest ones, no lane is dropped. */
 #define NEWEST 256u
+_Static_assert(NEWEST < PEM_HTML_LANES_HELD_MAX / 2, "drop_half drops none");
 /* On the page: some 20 bytes each. */
 #define SLICES_WRITTEN_MAX 400000u
 #define MESSAGES_WRITTEN_MAX 8000u
@@ -25,6 +22,7 @@ void pem_html_lanes__init(struct pem_html_lanes *lanes, uint32_t bins, uint64_t 
 	lanes->rows.bins = bins;
 	lanes->rows.bin_ns = bin_ns;
 	lanes->rows.room = SLICES_MAX;
+	lanes->dropped.index = PEM_HTML_NOTHING;
 	pem_html_row__init(&lanes->messages, 1);
 }
 
@@ -46,22 +44,15 @@ static size_t free_rows(struct pem_html_lane *lane)
 	return room;
 }
 
-static void free_lane(struct pem_html_lane *lane)
-{
-	if (!lane)
-		return;
-	free_rows(lane);
-	free(lane);
-}
-
 void pem_html_lanes__free(struct pem_html_lanes *lanes)
 {
-	size_t i;
+	uint32_t i;
 
-	for (i = 0; i < lanes->count; i++)
-		free_lane(lanes->lane[i]);
+	for (i = 0; i < lanes->held_count; i++) {
+		free_rows(lanes->held[i]);
+		free(lanes->held[i]);
+	}
 	free(lanes->lane);
-	free(lanes->held);
 	pem_html_row__free(&lanes->messages);
 	memset(lanes, 0, sizeof(*lanes));
 }
@@ -79,17 +70,20 @@ static int busiest_first(const void *a, const void *b)
 /* Make room for lanes of more threads. */
 static void drop_half(struct pem_html_lanes *lanes)
 {
-	struct pem_html_lane **held = lanes->held;
-	size_t i, kept = HELD_MAX / 2;
+	uint32_t i, kept = PEM_HTML_LANES_HELD_MAX / 2;
 
-	qsort(held, lanes->held_count, sizeof(*held), busiest_first);
+	qsort(lanes->held, lanes->held_count, sizeof(lanes->held[0]), busiest_first);
 	for (i = kept; i < lanes->held_count; i++) {
-		if (held[i]->thread->number + NEWEST >= lanes->count) {
-			held[kept++] = held[i];
+		struct pem_html_lane *lane = lanes->held[i];
+
+		if (lane->thread->number + NEWEST >= lanes->count) {
+			lanes->held[kept++] = lane;
 			continue;
 		}
-		lanes->rows.room += (int64_t)free_rows(held[i]);
-		held[i]->is_dropped = 1;
+		lanes->rows.room += (int64_t)free_rows(lane);
+		lanes->lane[lane->thread->number] = &lanes->dropped;
+		lanes->dropped_count++;
+		free(lane);
 	}
 	lanes->held_count = kept;
 }
@@ -110,11 +104,8 @@ static struct pem_html_lane *lane_of(struct pem_html_lanes *lanes,
 	}
 	if (lanes->lane[number])
 		return lanes->lane[number];
-	if (lanes->held_count >= HELD_MAX)
+	if (lanes->held_count == PEM_HTML_LANES_HELD_MAX)
 		drop_half(lanes);
-	if (pem_grow(&lanes->held, sizeof(*lanes->held), lanes->held_count + 1,
-		     &lanes->held_capacity))
-		return NULL;
 	lane = calloc(1, sizeof(*lane));
 	if (!lane)
 		return NULL;
@@ -141,15 +132,15 @@ int pem_html_lanes__span(struct pem_html_lanes *lanes, const struct pem_span *sp
 	if (!span->thread || span->end_ns <= span->begin_ns)
 		return 0;
 	lane = lane_of(lanes, span->thread);
-	if (!lane)
-		return -ENOMEM;
+	if (!lane || lane == &lanes->dropped)
+		return lane ? 0 : -ENOMEM;
 	slice.kind = span->state - PEM_THREAD_RUNNING;
 	if (span->waker)
 		slice.extra = span->waker->number;
 	if (span->state == PEM_THREAD_RUNNING)
 		lane->busy_ns += span->end_ns - span->begin_ns;
 	lane->state_ns[span->state] += span->end_ns - span->begin_ns;
-	return lane->is_dropped ? 0 : pem_html_row__add(&lane->states, &lanes->rows, &slice);
+	return pem_html_row__add(&lane->states, &lanes->rows, &slice);
 }
 
 int pem_html_lanes__interval(struct pem_html_lanes *lanes, const struct pem_ended *ended,
@@ -168,8 +159,8 @@ int pem_html_lanes__interval(struct pem_html_lanes *lanes, const struct pem_ende
 	if (slice.end_ns < slice.begin_ns)
 		slice.end_ns = slice.begin_ns;
 	lane = lane_of(lanes, interval->thread);
-	if (!lane)
-		return -ENOMEM;
+	if (!lane || lane == &lanes->dropped)
+		return lane ? 0 : -ENOMEM;
 	if (interval->depth >= PEM_HTML_LANE_DEPTH) {
 		lane->too_deep++;
 		return 0;
@@ -178,8 +169,6 @@ int pem_html_lanes__interval(struct pem_html_lanes *lanes, const struct pem_ende
 		slice.extra = interval->file->number;
 	if (interval->depth == 0)
 		lane->busy_ns += slice.end_ns - slice.begin_ns;
-	if (lane->is_dropped)
-		return 0;
 	if (!lane->depth[interval->depth]) {
 		lane->depth[interval->depth] = malloc(sizeof(struct pem_html_row));
 		if (!lane->depth[interval->depth])
@@ -243,29 +232,21 @@ static void sum_processes(struct pem_html_lanes *lanes)
 	}
 }
 
-static int choose(struct pem_html_lanes *lanes)
+static void choose(struct pem_html_lanes *lanes)
 {
-	struct pem_html_lane **all = calloc(lanes->count + 1, sizeof(struct pem_html_lane *));
-	size_t i, count = 0, dropped = 0;
+	uint32_t i, busy = 0;
 
-	if (!all)
-		return -ENOMEM;
 	/* A thread that only slept through the trace shows nothing. */
-	for (i = 0; i < lanes->count; i++)
-		if (lanes->lane[i] && lanes->lane[i]->is_dropped)
-			dropped++;
-		else if (lanes->lane[i] && lanes->lane[i]->busy_ns)
-			all[count++] = lanes->lane[i];
-	qsort(all, count, sizeof(*all), busiest_first);
-	for (i = 0; i < count && i < PEM_HTML_LANES_MAX; i++)
-		lanes->chosen[lanes->chosen_count++] = all[i];
-	lanes->left_out = (uint32_t)(count + dropped - lanes->chosen_count);
-	free(all);
+	qsort(lanes->held, lanes->held_count, sizeof(lanes->held[0]), busiest_first);
+	while (busy < lanes->held_count && lanes->held[busy]->busy_ns)
+		busy++;
+	for (i = 0; i < busy && i < PEM_HTML_LANES_MAX; i++)
+		lanes->chosen[lanes->chosen_count++] = lanes->held[i];
+	lanes->left_out = busy + lanes->dropped_count - lanes->chosen_count;
 	sum_processes(lanes);
 	qsort(lanes->chosen, lanes->chosen_count, sizeof(*lanes->chosen), by_process);
 	for (i = 0; i < lanes->chosen_count; i++)
-		lanes->chosen[i]->index = (uint32_t)i;
-	return 0;
+		lanes->chosen[i]->index = i;
 }
 
 static int limit_lane(struct pem_html_lane *lane, const struct pem_html_rows *rows,
@@ -298,8 +279,9 @@ int pem_html_lanes__finish(struct pem_html_lanes *lanes)
 {
 	uint32_t per_bin, i;
 	size_t left;
-	int err = choose(lanes);
+	int err = 0;
 
+	choose(lanes);
 	for (per_bin = PEM_HTML_ROW_SLICES; !err; per_bin /= 2) {
 		left = 0;
 		for (i = 0; !err && i < lanes->chosen_count; i++)

@@ -14,6 +14,11 @@
 
 #define PEM_HTML_LANES_MAX 64u
 #define PEM_HTML_LANE_DEPTH 10u
+/*
+ * Lanes with slices. When there are so many, half of them are dropped, the least busy ones: but
+ * none of the newest threads, which had no time yet.
+ */
+#define PEM_HTML_LANES_HELD_MAX 1024u
 
 struct pem_html_lane {
 	const struct pem_pass_thread *thread;
@@ -23,8 +28,7 @@ struct pem_html_lane {
 	uint64_t process_ran_ns, process_busy_ns; /* of its process's lanes together */
 	uint64_t state_ns[PEM_THREAD_STATES];
 	uint64_t too_deep; /* intervals below the deepest row */
-	/* Its slices were given up: it may not be on the page. */
-	uint32_t is_dropped;
+	uint32_t reserved;
 	uint32_t index; /* on the page; PEM_HTML_NOTHING: it has none */
 };
 
@@ -32,8 +36,10 @@ struct pem_html_lanes {
 	struct pem_html_rows rows;
 	struct pem_html_lane **lane; /* by the thread's number; NULL: nothing is known of it */
 	size_t count, capacity;
-	struct pem_html_lane **held; /* lanes that are not dropped */
-	size_t held_count, held_capacity;
+	struct pem_html_lane dropped; /* stands for each lane that was dropped, and has nothing */
+	uint32_t dropped_count;
+	uint32_t held_count;
+	struct pem_html_lane *held[PEM_HTML_LANES_HELD_MAX]; /* the others, in any order */
 	struct pem_html_row messages; /* what, extra: number of the sending, receiving thread */
 	struct pem_html_lane *chosen[PEM_HTML_LANES_MAX]; /* in the order of the page */
 	uint32_t chosen_count;

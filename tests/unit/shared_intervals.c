@@ -10,6 +10,7 @@
 
 #include "shared/intervals.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -151,6 +152,17 @@ static void groups_are_kept_apart(void **state)
 	assert_ptr_equal(end("One", "", 11, 0), &a);
 }
 
+/* Their ids are alike in the bits by which kinds of events are remembered. */
+static void events_are_kept_apart(void **state)
+{
+	(void)state;
+	begin("Mark", "x", 11, 0, &a);
+	assert_null(end("Two", "", 11, 0));
+	begin("Two", "", 11, 0, &b);
+	assert_ptr_equal(end("Mark", "x", 22, 0), &a);
+	assert_ptr_equal(end("Two", "", 11, 0), &b);
+}
+
 static void ends_need_not_repeat_a_name(void **state)
 {
 	(void)state;
@@ -205,6 +217,103 @@ static void first_of_too_many_gives_way(void **state)
 	assert_null(pem_intervals__take(intervals));
 }
 
+static void each_first_of_too_many_gives_way(void **state)
+{
+	static char datas[3 * PEM_INTERVALS_OPEN_MAX];
+	const size_t count = sizeof(datas);
+	struct pem_record r;
+	char *oldest;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < count; i++) {
+		r = record("Mark", "Begin", "x", 11, 0);
+		oldest = pem_intervals__begin(intervals, &r, &datas[i]);
+		assert_ptr_equal(oldest, i < PEM_INTERVALS_OPEN_MAX
+						 ? NULL
+						 : &datas[i - PEM_INTERVALS_OPEN_MAX]);
+	}
+	for (i = count; i-- > count - PEM_INTERVALS_OPEN_MAX;)
+		assert_ptr_equal(end("Mark", "x", 11, 0), &datas[i]);
+	assert_null(end("Mark", "x", 11, 0));
+}
+
+/* --- a plain list that does the same --- */
+
+struct plain {
+	const char *class;
+	char name;
+	uint32_t tid;
+	void *data;
+};
+
+static struct {
+	struct plain open[PEM_INTERVALS_OPEN_MAX];
+	size_t count;
+} list;
+
+static void *list_remove(size_t at)
+{
+	void *data = list.open[at].data;
+
+	list.count--;
+	memmove(&list.open[at], &list.open[at + 1], (list.count - at) * sizeof(list.open[0]));
+	return data;
+}
+
+static void *list_begin(struct plain interval)
+{
+	void *oldest = list.count == PEM_INTERVALS_OPEN_MAX ? list_remove(0) : NULL;
+
+	list.open[list.count++] = interval;
+	return oldest;
+}
+
+/* End the latest one of its thread, or of any thread. */
+static void *list_end(struct plain wanted, bool any_thread)
+{
+	size_t i;
+
+	for (i = list.count; i-- > 0;) {
+		const struct plain *o = &list.open[i];
+
+		if (strcmp(o->class, wanted.class) == 0 && o->name == wanted.name &&
+		    (any_thread || o->tid == wanted.tid))
+			return list_remove(i);
+	}
+	return any_thread || strcmp(wanted.class, "Mark") != 0 ? NULL : list_end(wanted, true);
+}
+
+static void a_plain_list_does_the_same(void **state)
+{
+	static const char *const classes[] = {"Mark", "Keyed", "Process"};
+	char *data = NULL, name[2] = "";
+	struct plain one;
+	struct pem_record r;
+	uint32_t i, random = 1;
+
+	(void)state;
+	for (i = 0; i < 60000; i++) {
+		random = random * 1664525u + 1013904223u;
+		one = (struct plain){.class = classes[random >> 8 & 1 ? 0 : random % 3],
+				     .name = (char)('a' + (random >> 10) % 5),
+				     .tid = 10 * (1 + (random >> 16) % 7),
+				     .data = ++data};
+		name[0] = one.name;
+		/* At first there are more begins than ends, until the set is full; then fewer. */
+		if ((random >> 24) % 8 < (i < 30000 ? 6u : 3u)) {
+			r = record(one.class, "Begin", name, one.tid, 0);
+			assert_ptr_equal(pem_intervals__begin(intervals, &r, one.data),
+					 list_begin(one));
+		} else {
+			assert_ptr_equal(end(one.class, name, one.tid, 0), list_end(one, false));
+		}
+	}
+	while (list.count > 0)
+		assert_ptr_equal(pem_intervals__take(intervals), list_remove(list.count - 1));
+	assert_null(pem_intervals__take(intervals));
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -215,10 +324,13 @@ int main(void)
 		TEST(keys_are_closed_by_their_threads),
 		TEST(only_marks_of_threads_end_elsewhere),
 		TEST(groups_are_kept_apart),
+		TEST(events_are_kept_apart),
 		TEST(ends_need_not_repeat_a_name),
 		TEST(begins_need_not_have_a_name),
 		TEST(names_come_from_records_or_groups),
 		TEST(first_of_too_many_gives_way),
+		TEST(each_first_of_too_many_gives_way),
+		TEST(a_plain_list_does_the_same),
 	};
 
 	return cmocka_run_group_tests_name("shared_intervals", tests, NULL, NULL);
