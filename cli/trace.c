@@ -37,7 +37,7 @@ struct pem_trace *cli_trace__open(const char *directory, int *status)
 	}
 	if (trace != NULL) {
 		say_unwritten(directory, pem_trace__info(trace));
-		pem_trace__read_ahead(trace); /* Without it, it is read as well. */
+		pem_trace__read_ahead(trace); /* An error leaves the trace as it was. */
 	} else
 		*status = cli_error(cli_status_of_errno(errno), "%s",
 				    *error.text != '\0' ? error.text : strerror(errno));

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define NO_TIME UINT64_MAX
 #define THREADS_MAX 65536u /* of each metric */
@@ -33,16 +32,6 @@ struct pem_betweens {
 	struct between all[];
 };
 
-static const struct pem_event *event_of(const struct pem_model *model, const char *name)
-{
-	size_t i;
-
-	for (i = 0; i < pem_model__count(model); i++)
-		if (strcmp(pem_model__event(model, i)->name, name) == 0)
-			return pem_model__event(model, i);
-	return NULL;
-}
-
 struct pem_betweens *pem_betweens__new(const struct pem_trace *trace)
 {
 	const struct pem_model *model = pem_trace__model(trace);
@@ -56,9 +45,10 @@ struct pem_betweens *pem_betweens__new(const struct pem_trace *trace)
 		const struct pem_metric *m = pem_model__metric(model, i);
 
 		if (m->form == PEM_METRIC_BETWEEN)
-			b->all[b->count++] = (struct between){.number = i,
-							      .of = event_of(model, m->of.event),
-							      .to = event_of(model, m->to.event)};
+			b->all[b->count++] =
+				(struct between){.number = i,
+						 .of = pem_model__by_name(model, m->of.event),
+						 .to = pem_model__by_name(model, m->to.event)};
 	}
 	return b;
 }

@@ -28,8 +28,8 @@ struct counting {
 	struct pem_number_map event_at; /* key: event id; value: index in events */
 	struct pem_number_map process_at; /* key: pid; value: index in processes */
 	struct pem_number_map thread_at; /* key: pid and tid; value: index in threads */
-	struct pem_number_map
-		counter_at; /* key: event and what it counts; value: index in counters */
+	/* key: event and what it counts; value: index in counters */
+	struct pem_number_map counter_at;
 	struct report_open *open;
 };
 

@@ -31,8 +31,8 @@ struct open_phase {
 
 struct report_open {
 	struct pem_intervals *intervals; /* the data of an interval is a struct open_phase */
-	struct pem_number_map
-		by_name; /* key: hash of the name; value: first index in report->phases */
+	/* key: hash of the name; value: first index in report->phases */
+	struct pem_number_map by_name;
 	size_t count; /* counts of all phases, and of the open ones, together */
 };
 
