@@ -57,6 +57,7 @@ static void choose_value(struct report_event *e)
 	int size = pem_event__field_by_role(e->event, PEM_ROLE_SIZE);
 	int value = pem_event__field_by_role(e->event, PEM_ROLE_VALUE);
 
+	e->field = size >= 0 ? size : value;
 	/* Where objects lie is no amount. What a call returned last tells nothing. */
 	if (e->event->meaning == PEM_MEANS_OBJECT ||
 	    (e->event->meaning == PEM_MEANS_INTERVAL_END && size < 0 && value >= 0 &&
@@ -64,10 +65,8 @@ static void choose_value(struct report_event *e)
 		return;
 	if (size >= 0 || (value >= 0 && is_amount(e->event, value))) {
 		e->value = VALUE_SUM;
-		e->field = size >= 0 ? size : value;
 	} else if (value >= 0) {
 		e->value = VALUE_LAST;
-		e->field = value;
 	}
 }
 
@@ -153,6 +152,8 @@ static struct report_thread *thread_of(struct report *report, struct counting *c
 
 static void add_so_far(struct report_event *e, uint64_t value, double value_f)
 {
+	if (isfinite(value_f))
+		e->sum_f += value_f;
 	if (!report_event__is_float(e))
 		e->so_far.u += value;
 	else if (isfinite(value_f))
@@ -233,13 +234,14 @@ static int count_value(struct report *report, struct counting *c, uint32_t event
 {
 	struct report_event *e = &report->events[event];
 
-	if (e->value == VALUE_NONE)
+	if (e->field < 0)
 		return 0;
 	if (e->value == VALUE_LAST && record->event->meaning == PEM_MEANS_COUNTER)
 		return keep_counter(report, c, event, record);
-	if (e->value == VALUE_LAST) {
+	if (e->value != VALUE_SUM) {
 		e->total = pem_record__u64(record, (unsigned int)e->field);
 		e->total_f = pem_record__f64(record, (unsigned int)e->field);
+		add_so_far(e, e->total, e->total_f);
 	} else if (cli_allocation__failed(record, e->result, e->field)) {
 		e->failed++;
 	} else if (pem_record__f64(record, (unsigned int)e->field) >= 0) {
@@ -300,6 +302,22 @@ static const struct recent_thread *find_thread(struct report *report, struct cou
 	return recent;
 }
 
+static bool is_of_phase(const struct report_event *e)
+{
+	return (e->layer == LAYER_APP || e->layer == LAYER_CPO) &&
+	       e->event->level <= PEM_LEVEL_INFO;
+}
+
+static bool begins_phase(const struct report_event *e)
+{
+	return e->event->meaning == PEM_MEANS_INTERVAL_BEGIN && is_of_phase(e);
+}
+
+static bool ends_phase(const struct report_event *e)
+{
+	return e->event->meaning == PEM_MEANS_INTERVAL_END && is_of_phase(e);
+}
+
 static int count_record(struct report *report, struct counting *c, const struct pem_record *record)
 {
 	const struct recent_thread *of;
@@ -311,6 +329,9 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	if (find_event(c, record->event, &event) < 0)
 		return -ENOMEM;
 	e = &report->events[event];
+	/* Neither the begin nor the end of a phase lies within it. */
+	if (ends_phase(e) && report_open__end(c->open, report, record) < 0)
+		return -ENOMEM;
 	if (e->count++ == 0) {
 		report->occurred[report->occurred_count++] = event;
 		e->occurred_at = (uint32_t)report->occurred_count;
@@ -334,11 +355,7 @@ static int count_record(struct report *report, struct counting *c, const struct 
 
 	if (count_value(report, c, event, record) < 0)
 		return -ENOMEM;
-	if ((record->event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
-	     record->event->meaning == PEM_MEANS_INTERVAL_END) &&
-	    (e->layer == LAYER_APP || e->layer == LAYER_CPO) &&
-	    record->event->level <= PEM_LEVEL_INFO &&
-	    report_open__record(c->open, report, record) < 0)
+	if (begins_phase(e) && report_open__begin(c->open, report, record) < 0)
 		return -ENOMEM;
 	if (e->sample != SAMPLE_NONE &&
 	    report_page_samples__record(report->samples, e->sample, report, record) < 0)

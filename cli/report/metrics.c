@@ -113,16 +113,15 @@ static double value_of(const struct pem_metric_term *term, size_t metric, const 
 	if (e == NULL || report__is_partial(scope->r, e))
 		return NAN;
 	if (!is_count &&
-	    (e->value == VALUE_NONE || strcmp(e->event->fields[e->field].name, term->field) != 0 ||
-	     (e->value == VALUE_LAST && e->event->meaning != PEM_MEANS_COUNTER)))
+	    (e->field < 0 || strcmp(e->event->fields[e->field].name, term->field) != 0))
 		return NAN;
 	if (scope->phase != NULL)
 		return value_in_phase(scope->phase, e, is_count);
 	if (is_count)
 		return (double)e->count;
-	return e->event->fields[e->field].type >= PEM_TYPE_FLOAT32 || e->value == VALUE_SUM
-		       ? e->total_f
-		       : (double)e->total;
+	if (e->event->meaning != PEM_MEANS_COUNTER)
+		return e->sum_f;
+	return report_event__is_float(e) ? e->total_f : (double)e->total;
 }
 
 static double between(size_t metric, const void *arg)

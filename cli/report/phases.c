@@ -112,7 +112,8 @@ static struct report_inside inside_of(const struct report *report, size_t i)
 	return (struct report_inside){e->count, e->so_far};
 }
 
-static int begin(struct report_open *open, struct report *report, const struct pem_record *record)
+int report_open__begin(struct report_open *open, struct report *report,
+		       const struct pem_record *record)
 {
 	uint32_t phase = phase_of(open, report, pem_interval__name(record));
 	struct open_phase *o;
@@ -180,7 +181,7 @@ static int add_inside(struct report_open *open, struct report *report, struct re
 		struct report_inside end = inside_of(report, i);
 
 		phase->inside[i].count += end.count - begin->count;
-		if (e->value != VALUE_NONE && report_event__is_float(e))
+		if (e->field >= 0 && report_event__is_float(e))
 			phase->inside[i].sum.f += end.sum.f - begin->sum.f;
 		else
 			phase->inside[i].sum.u += end.sum.u - begin->sum.u;
@@ -209,14 +210,11 @@ static int close_phase(struct report_open *open, struct report *report, struct o
 	return rc;
 }
 
-int report_open__record(struct report_open *open, struct report *report,
-			const struct pem_record *record)
+int report_open__end(struct report_open *open, struct report *report,
+		     const struct pem_record *record)
 {
-	struct open_phase *o;
+	struct open_phase *o = pem_intervals__end(open->intervals, record);
 
-	if (record->event->meaning == PEM_MEANS_INTERVAL_BEGIN)
-		return begin(open, report, record);
-	o = pem_intervals__end(open->intervals, record);
 	if (o == NULL) {
 		report->ends_without_begin++;
 		return 0;

@@ -48,7 +48,11 @@ struct report_event {
 	uint64_t count; /* records read */
 	struct pem_balance balance; /* as recorded */
 	enum report_value value;
-	int field; /* index of the field that holds the value */
+	/*
+	 * Index of the field whose values are summed for metrics, and that holds the value if there
+	 * is one; -1: none.
+	 */
+	int field;
 	int result; /* see cli_allocation__result */
 	/*
 	 * The sum, or the last value. A counter's last values are summed over all that it counted.
@@ -59,6 +63,7 @@ struct report_event {
 	bool overflowed; /* the sum passed a limit; total is the limit */
 	uint64_t summed; /* number of values in the sum */
 	uint64_t failed; /* allocations that got no memory; their sizes are not summed */
+	double sum_f; /* as so_far, but it does not begin again at 0 */
 	union report_amount so_far; /* sum of the values, or what a counter counted, until now */
 	uint32_t occurred_at; /* index in report->occurred + 1; 0: it did not occur */
 };
@@ -314,9 +319,14 @@ struct report_open;
 /* State of the phases that are still open. NULL: no memory. */
 struct report_open *report_open__new(void);
 void report_open__free(struct report_open *open);
-/* Handle an event that begins or ends an interval of the application. Returns 0 or -ENOMEM. */
-int report_open__record(struct report_open *open, struct report *report,
-			const struct pem_record *record);
+/*
+ * Handle an event that begins a phase, after it was counted, or that ends one, before it is. Return
+ * 0 or -ENOMEM.
+ */
+int report_open__begin(struct report_open *open, struct report *report,
+		       const struct pem_record *record);
+int report_open__end(struct report_open *open, struct report *report,
+		     const struct pem_record *record);
 /* End all open phases at the end of the trace. Returns 0 or -ENOMEM. */
 int report_open__finish(struct report_open *open, struct report *report, uint64_t end_ns);
 

@@ -17,6 +17,8 @@
 #define ROWS_MOST 20u /* unless the user asks for them */
 /* The sentence needs: of the recording's time, the share that one thread ran or was blocked. */
 #define SENTENCE_SHARE 0.6
+/* It tells that the thread waited for a CPU for this share of the time that it ran. */
+#define QUEUED_SHARE 0.1
 
 /* --- collecting --- */
 
@@ -141,6 +143,17 @@ static const struct report_wait **sorted(const struct report_times *t)
 	return rows;
 }
 
+/* Does the trace say who wakes threads? */
+static bool has_wakers(const struct report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->occurred_count; i++)
+		if (r->events[r->occurred[i]].event->meaning == PEM_MEANS_THREAD_WAKING)
+			return true;
+	return false;
+}
+
 void report_waits__print(const struct report *r, enum report_by by)
 {
 	size_t i, most = by == REPORT_WAIT ? SIZE_MAX : ROWS_MOST;
@@ -171,6 +184,8 @@ void report_waits__print(const struct report *r, enum report_by by)
 	}
 	report__heading("Waits");
 	cli_table__print(table);
+	if (!has_wakers(r))
+		puts("Who ended a wait was not recorded: pem record -e app,os,hw,Waking does.");
 	free(rows);
 }
 
@@ -219,6 +234,16 @@ static const struct report_wait *long_wait(const struct report_times *t, uint64_
 	return best;
 }
 
+/* "" unless the thread waited for a CPU for a large part of the time that it ran. */
+static const char *queued_words(const struct report_thread_time *busy)
+{
+	uint64_t queued_ns = busy->ns[PEM_THREAD_RUNNABLE];
+
+	if ((double)queued_ns < QUEUED_SHARE * (double)busy->ns[PEM_THREAD_RUNNING])
+		return "";
+	return cli_format(" and waited %.30s for a CPU", cli_sum__duration(queued_ns));
+}
+
 const char *report_waits__sentence(const struct report *r)
 {
 	const struct report_times *t = r->times;
@@ -233,10 +258,10 @@ const char *report_waits__sentence(const struct report *r)
 	if (busy == NULL && wait == NULL)
 		return "";
 	if (wait == NULL)
-		return cli_format("%.60s ran %.30s of %.30s",
+		return cli_format("%.60s ran %.30s of %.30s%.60s",
 				  report_times__thread_words(t, busy->thread->number),
 				  cli_sum__duration(busy->ns[PEM_THREAD_RUNNING]),
-				  cli_duration(ran_ns));
+				  cli_duration(ran_ns), queued_words(busy));
 	object = object_words(t, wait);
 	if (busy == NULL)
 		return cli_format("%.60s was blocked %.30s of %.30s in %.60s%s%.140s",
@@ -245,11 +270,11 @@ const char *report_waits__sentence(const struct report *r)
 				  reason_words(t, wait), *object != '\0' ? ", on " : "", object);
 	return cli_format(
 		"%.60s was blocked %.30s of %.30s in %.60s%s%.140s, each time until %.60s "
-		"woke it, which ran %.30s",
+		"woke it, which ran %.30s%.60s",
 		report_times__thread_words(t, wait->thread), cli_sum__duration(wait->total_ns),
 		cli_duration(ran_ns), reason_words(t, wait), *object != '\0' ? ", on " : "", object,
 		report_times__thread_words(t, wait->waker),
-		cli_sum__duration(busy->ns[PEM_THREAD_RUNNING]));
+		cli_sum__duration(busy->ns[PEM_THREAD_RUNNING]), queued_words(busy));
 }
 
 /* --- JSON --- */

@@ -27,27 +27,48 @@ static int is_amount(const struct pem_spec_field *field)
 	       pem_type__size(field->type);
 }
 
+static const struct pem_spec_field *field_of(const struct pem_spec_event *event, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < event->field_count; i++)
+		if (event->fields[i].name && !strcmp(event->fields[i].name, name))
+			return &event->fields[i];
+	return NULL;
+}
+
 static void check_term(const struct check *c, const struct pem_spec_metric *metric,
 		       const char *attribute, const char *term)
 {
 	const struct pem_spec_event *event = find_event(c->set, term);
 	const char *point = strchr(term, '.');
+	const struct pem_spec_field *field;
 	size_t i;
 
 	/* An event of another file, such as one of the catalogue, is found when a trace is read. */
 	if (!event || !point)
 		return;
-	for (i = 0; i < event->field_count; i++) {
-		if (event->fields[i].name && !strcmp(event->fields[i].name, point + 1)) {
-			if (!is_amount(&event->fields[i]))
-				ERROR(c, metric->at,
-				      "%s='%s': the field is no amount: expected one of role "
-				      "'size' or 'value' that is a number",
-				      attribute, term);
-			return;
-		}
+	field = field_of(event, point + 1);
+	if (!field) {
+		ERROR(c, metric->at, "%s='%s': the event has no field of this name", attribute,
+		      term);
+		return;
 	}
-	ERROR(c, metric->at, "%s='%s': the event has no field of this name", attribute, term);
+	if (!is_amount(field)) {
+		ERROR(c, metric->at,
+		      "%s='%s': the field is no amount: expected one of role 'size' or 'value' "
+		      "that is a number",
+		      attribute, term);
+		return;
+	}
+	if (field->role == PEM_ROLE_SIZE)
+		return;
+	for (i = 0; i < event->field_count; i++)
+		if (event->fields[i].role == PEM_ROLE_SIZE)
+			ERROR(c, metric->at,
+			      "%s='%s': of an event that has a size only that is summed: expected "
+			      "'%s'",
+			      attribute, term, event->fields[i].name);
 }
 
 static void check_name(const struct check *c, const struct pem_spec_metric *metric)

@@ -199,12 +199,14 @@ int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
 
 /*
  * Who wakes a thread. A thread that makes system calls, and is in none, does not: an interrupt does
- * that came while it ran.
+ * that came while it ran. An ended thread is in none either, but its end wakes who waits for it.
  */
 static struct pem_life_thread *waker_of(struct pem_life_thread *t)
 {
 	uint32_t i = t ? t->open_count : 0;
 
+	if (t && t->thread.state == PEM_THREAD_ENDED)
+		return t;
 	while (i-- > 0)
 		if (t->open[i]->plan->system_call.bytes)
 			return t;

@@ -120,6 +120,49 @@ def metrics_of_phases():
 
 
 @test
+def a_metric_of_values_that_are_no_sizes():
+    "a field of role value is summed for metrics, of the whole trace and of phases, though its last value is shown"
+    trace = Trace(duration_ns=10 ** 9)
+    for which in ("Begin", "End"):
+        trace.event("APP::Work::" + which, "interval-" + which.lower(), [("name", "string", "name")], group="APP::Work")
+    trace.event("APP::Test::Step", "-", [("error", "int64", "value")])
+    trace.event("APP::Test::Call", "interval-begin", [], group="APP::Test::Call")
+    trace.event("APP::Test::Return", "interval-end", [("answer", "uint32", "value")], group="APP::Test::Call")
+    trace.metric("APP::Test::Error", "ratio", ("APP::Test::Step", "error"), ("APP::Test::Step", ""), "units")
+    trace.metric("APP::Test::Answer", "ratio", ("APP::Test::Return", "answer"), ("APP::Test::Return", ""), "answers")
+    trace.add("APP::Test::Step", 500, [-30])
+    trace.add("APP::Work::Begin", 1000, [b"x"])
+    for i, error in enumerate((5, -3, 7)):
+        trace.add("APP::Test::Step", 2000 + i, [error])
+    trace.add("APP::Test::Call", 2100)
+    trace.add("APP::Test::Return", 2200, [42])
+    trace.add("APP::Work::End", 3000, [b"x"])
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    report = json.loads(run([PEM, "report", "--json", folder])[1])
+    equal({m["metric"]: m["value"] for m in report["metrics"]}, {"APP::Test::Error": -21 / 4, "APP::Test::Answer": 42.0}, "of the trace")
+    phase = next(p for p in report["phases"] if p["name"] == "x")
+    equal({m["metric"]: m["value"] for m in phase["metrics"]}, {"APP::Test::Error": 3.0, "APP::Test::Answer": 42.0}, "of the phase")
+
+
+@test
+def a_phase_s_own_begin_and_end_do_not_lie_within_it():
+    "a metric of begins and ends of phases counts those of phases within, and neither of the phase's own"
+    trace = by_hand()
+    trace.metric("APP::Test::Open", "difference", ("APP::Work::Begin", ""), ("APP::Work::End", ""), "phases")
+    trace.metric("APP::Test::Begun", "difference", ("APP::Work::Begin", ""), ("APP::Test::Paid", ""), "phases")
+    for i, (which, name) in enumerate((("Begin", b"outer"), ("Begin", b"inner"), ("End", b"inner"), ("End", b"outer"))):
+        trace.add("APP::Work::" + which, 1000 + i, [name])
+    trace.add("APP::Test::Paid", 2000)
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    phases = {p["name"]: {m["metric"]: m["value"] for m in p["metrics"]}
+              for p in json.loads(run([PEM, "report", "--json", folder])[1])["phases"]}
+    equal({name: (m["APP::Test::Open"], m["APP::Test::Begun"]) for name, m in phases.items()},
+          {"outer": (0.0, 1.0), "inner": (0.0, 0.0)}, "phases")
+
+
+@test
 def counters_of_phases():
     "what a counter counted before the first record of a flight recording is unknown; a value that falls is another counter's"
     for ran_ns, readings, expected in ((0, (1000, 1050), 1050.0), (10 ** 9, (10 ** 12, 10 ** 12 + 50), 50.0),
@@ -236,6 +279,14 @@ def wrong_declarations():
         rc, out, err = checked(line % words)[1]
         equal(rc, 1, "status of %s (%s)" % (words, out))
         assert expected in err and "oven.xml:11" in err, (words, err)
+    path = checked("")[0]
+    with open(path, encoding="utf-8") as spec:
+        text = spec.read().replace("role='size' description='weight of the bread'/>", "role='size' description='weight of the bread'/>"
+                                   "<field name='price' type='uint32' unit='cents' role='value' description='what it is sold for'/>")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(text.replace("</spec>", line % ("M", "ratio", "APP::Oven::Bread.price", " to='APP::Oven::Bread'") + "</spec>"))
+    rc, _, err = run([PEM, "spec", "check", path])
+    assert rc == 1 and "expected 'grams'" in err, err
     rc, _, err = checked(line % ("M", "rate", "APP::Oven::Loaf", "") * 2)[1]
     assert rc == 1 and "a second metric 'APP::Oven::M'" in err, err
 

@@ -4,7 +4,9 @@ import json
 import os
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
+from trace_files import KERNEL as FROM_KERNEL, Trace
 
+MS = 1_000_000
 KERNEL = "OS::Syscall,OS::Sched::Switch,OS::Sched::Waking,OS::Sched::Wakeup,OS::Process"
 MUTEX = """#include <pthread.h>
 #include <unistd.h>
@@ -125,6 +127,37 @@ def no_sentence_where_nothing_dominates():
     found = report(trace)
     assert any(w.get("interval", "").startswith("OS::Syscall wait") and w["total_ns"] > 100e6 for w in found["waits"]), found["waits"]
     assert "mostly" not in found["info"], found["info"]["mostly"]
+
+
+@test
+def a_busy_thread_that_waited_for_a_cpu():
+    "of the thread that ran for most of the time the report's head says, too, that others had its CPU meanwhile"
+    t = Trace(duration_ns=10 * MS, machine_cpu_ns=10 * MS)
+    switch = t.event("OS::Sched::Switch", "sets-thread", [("pid", "uint32", "process"), ("tid", "uint32", "thread"),
+                                                        ("previous", "uint32", "previous-thread"), ("state", "uint32", "state")])
+    for at, tid, before, state in ((0, 7, 0, 0), (4, 8, 7, 0), (7, 7, 8, 1), (10, 0, 7, 0)):
+        t.add(switch, at * MS, [tid, tid, before, state], pid=0, cpu=0, source=FROM_KERNEL)
+    folder = os.path.join(tmp(), "trace")
+    t.write(folder)
+    mostly = report(folder)["info"]["mostly"]
+    assert mostly.endswith("7 ran 7.00 ms of 10.00 ms and waited 3.00 ms for a CPU"), mostly
+
+
+@test
+def how_to_learn_who_ended_a_wait():
+    "a recording without OS::Sched::Waking tells in its waits how to have who ended each"
+    for events, has_hint in ((KERNEL, False), (KERNEL.replace("OS::Sched::Waking,", ""), True)):
+        out = run([PEM, "report", "--by", "wait", recorded(events, "sleep", "0.01")])[1]
+        equal("-e app,os,hw,Waking" in out, has_hint, out)
+
+
+@test
+def an_ended_child_ended_the_wait_for_it():
+    "who waits for a process is woken by its end, which comes after the last call of the process"
+    found = report(recorded(KERNEL, "sh", "-c", "sleep 0.05; true"))
+    pids = {p["name"]: p["pid"] for p in found["processes"]}
+    waits = [w for w in found["waits"] if w.get("interval") == "OS::Syscall wait4" and w.get("pid") == pids["sh"]]
+    assert pids["sleep"] in {w.get("waker_pid") for w in waits}, (pids, waits)
 
 
 run_all()

@@ -17,7 +17,7 @@ NO_CPU = 0xFFFFFFFF
 HZ = 1_000_000_000  # so that the clock counts nanoseconds
 START = 5_000_000_000
 USER, KERNEL, COUNTER = 0, 1, 2
-FORMATS = {"uint32": "I", "uint64": "Q", "float64": "d"}
+FORMATS = {"uint32": "I", "int64": "q", "uint64": "Q", "float64": "d"}
 
 
 def event_id(name):

@@ -59,6 +59,26 @@ static void a_thread_that_is_in_no_system_call_wakes_nobody(void **state)
 }
 
 /* The recording has switches of its own threads only. */
+/* The end is told before the kernel wakes who waits for it, and the call of it is over by then. */
+static void a_thread_that_has_ended_wakes_who_waits_for_it(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, 50, 51);
+	packet_pair(T(21), EVENT_SYSTEM_CALL, 1, 3);
+	packet_pair(T(22), EVENT_EXIT, 51, 0);
+	packet_pair(T(25), EVENT_WAKING, 50, 0);
+	packet_pair(T(26), EVENT_RUNNABLE, 50, 0);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(26);
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 20, 26);
+	assert_non_null(around.spans[0].waker);
+	assert_int_equal(around.spans[0].waker->tid, 51);
+	end_pass();
+}
+
 static void nothing_is_said_of_threads_that_are_not_observed(void **state)
 {
 	(void)state;
@@ -196,6 +216,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(a_thread_runs_waits_and_sleeps),
 		TEST(a_thread_that_is_in_no_system_call_wakes_nobody),
+		TEST(a_thread_that_has_ended_wakes_who_waits_for_it),
 		TEST(nothing_is_said_of_threads_that_are_not_observed),
 		TEST(a_loss_ends_what_is_known),
 		TEST(a_user_record_is_on_its_threads_cpu),
