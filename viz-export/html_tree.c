@@ -9,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 24u /* of a recursion, deeper calls are in the node for all others */
+#define DEPTH_MAX 24u /* of a recursion; deeper calls are in joined nodes */
 #define CELLS_WRITTEN_MAX 160000u
 #define NAME_BYTES 120u
-/* The last nodes are left for those that stand for all others, one of each process. */
-#define NODES_FOR_OTHERS 32u
+#define OTHERS "all others"
+/* The last nodes are left for joined ones, and the very last one for names without a node. */
+#define NODES_FOR_JOINED 256u
 
 int pem_html_tree__init(struct pem_html_tree *tree, uint32_t bins, uint64_t bin_ns)
 {
@@ -88,14 +89,34 @@ static uint32_t make(struct pem_html_tree *tree, struct pem_html_node node, cons
 	return tree->count++;
 }
 
-static uint32_t others(struct pem_html_tree *tree, uint32_t process)
+/*
+ * The node of a name, for intervals of all processes that have no node of their own. The time of
+ * one that lies within another interval is in that one's, too.
+ */
+static uint32_t join(struct pem_html_tree *tree, const char *group, const char *name,
+		     bool is_nested)
 {
-	struct pem_html_node node = {
-		.group = "", .parent = PEM_HTML_NO_NODE, .process = process, .hash = process};
-	uint32_t i = find(tree, node.hash, node.parent, process, "", "all others");
+	struct pem_html_node node = {.group = group,
+				     .parent = PEM_HTML_NO_NODE,
+				     .process = PEM_HTML_NO_PROCESS,
+				     .is_nested = is_nested};
+	uint32_t i;
 
-	tree->merged++;
-	return i != PEM_HTML_NO_NODE ? i : make(tree, node, "all others");
+	tree->joined++;
+	node.hash = pem_hash__text(pem_hash__text(PEM_HASH_START, group), name) + is_nested;
+	i = find(tree, node.hash, node.parent, node.process, group, name);
+	if (i != PEM_HTML_NO_NODE)
+		return i;
+	if (tree->count + 1 < PEM_HTML_NODES_MAX)
+		return make(tree, node, name);
+	/* Of no name and no process: in no table that claims to be exact. */
+	tree->nameless++;
+	node = (struct pem_html_node){.group = "",
+				      .parent = PEM_HTML_NO_NODE,
+				      .process = PEM_HTML_NO_PROCESS,
+				      .is_nested = true};
+	i = find(tree, node.hash, node.parent, node.process, "", OTHERS);
+	return i != PEM_HTML_NO_NODE ? i : make(tree, node, OTHERS);
 }
 
 uint32_t pem_html_tree__begin(struct pem_html_tree *tree, const struct pem_interval *interval,
@@ -118,8 +139,8 @@ uint32_t pem_html_tree__begin(struct pem_html_tree *tree, const struct pem_inter
 	node.depth = node.parent == PEM_HTML_NO_NODE ? 0 : tree->node[node.parent].depth + 1;
 	i = find(tree, node.hash, node.parent, process, node.group, name);
 	if (i == PEM_HTML_NO_NODE) {
-		if (tree->count + NODES_FOR_OTHERS >= PEM_HTML_NODES_MAX || node.depth >= DEPTH_MAX)
-			i = others(tree, process);
+		if (tree->count + NODES_FOR_JOINED >= PEM_HTML_NODES_MAX || node.depth >= DEPTH_MAX)
+			i = join(tree, node.group, name, interval->outer != NULL);
 		else
 			i = make(tree, node, name);
 	}
@@ -199,9 +220,9 @@ void pem_html_tree__write(FILE *out, const struct pem_html_tree *tree)
 	uint32_t i, fold = choose_fold(tree);
 
 	fprintf(out,
-		"\"tree\":{\"bin_ns\":%" PRIu64 ",\"bins\":%" PRIu32 ",\"merged\":%" PRIu64
-		",\"nodes\":[",
-		tree->bin_ns * fold, (tree->bins + fold - 1) / fold, tree->merged);
+		"\"tree\":{\"bin_ns\":%" PRIu64 ",\"bins\":%" PRIu32 ",\"joined\":%" PRIu64
+		",\"nameless\":%" PRIu64 ",\"nodes\":[",
+		tree->bin_ns * fold, (tree->bins + fold - 1) / fold, tree->joined, tree->nameless);
 	for (i = 0; i < tree->count; i++) {
 		const struct pem_html_node *node = &tree->node[i];
 
@@ -210,10 +231,11 @@ void pem_html_tree__write(FILE *out, const struct pem_html_tree *tree)
 		fputc(',', out);
 		pem_json__key_string(out, "group", node->group, NAME_BYTES);
 		fprintf(out,
-			",\"parent\":%" PRId32 ",\"process\":%" PRIu32 ",\"count\":%" PRIu64
-			",\"unknown\":%" PRIu64 ",",
+			",\"parent\":%" PRId32 ",\"process\":%" PRId32
+			",\"nested\":%d,\"count\":%" PRIu64 ",\"unknown\":%" PRIu64 ",",
 			node->parent == PEM_HTML_NO_NODE ? -1 : (int32_t)node->parent,
-			node->process, node->count, node->unknown);
+			node->process == PEM_HTML_NO_PROCESS ? -1 : (int32_t)node->process,
+			node->is_nested, node->count, node->unknown);
 		pem_html_cells__write(out, "durations", node->durations, tree->bins, fold, 1);
 		fputc(',', out);
 		pem_html_times__write(out, "time", node->time_ns, tree->bins, fold);

@@ -4,7 +4,8 @@
  *
  * Each node has durations by the bin in which the interval ended, and the time that its intervals
  * took of each bin. The page makes strips of durations, the table of intervals and the flame graph
- * of them.
+ * of them. Where there is no more room, or nesting is too deep, intervals of one name share a
+ * joined node.
  */
 #ifndef PEM_HTML_TREE_H
 #define PEM_HTML_TREE_H
@@ -13,16 +14,21 @@
 
 #include <pem/context.h>
 
+#include <stdbool.h>
+
 #define PEM_HTML_NODES_MAX 1024u
 #define PEM_HTML_NO_NODE UINT32_MAX
+#define PEM_HTML_NO_PROCESS UINT32_MAX /* of several processes */
 #define PEM_HTML_RECENT 512u
 
 struct pem_html_node {
 	char *name;
-	const char *group; /* group of its events; "": it stands for all that have no node */
+	const char *group; /* group of its events; "": it stands for intervals of any name */
 	uint64_t hash;
 	uint32_t parent; /* PEM_HTML_NO_NODE: none */
-	uint32_t process; /* index of the page's process */
+	/* Index of the page's process. PEM_HTML_NO_PROCESS: it is joined, of all processes. */
+	uint32_t process;
+	bool is_nested; /* joined: its intervals lie within others, whose time theirs is, too */
 	uint32_t depth;
 	uint64_t count; /* intervals that ended */
 	uint64_t unknown; /* intervals whose end is unknown or not in the trace */
@@ -38,7 +44,8 @@ struct pem_html_tree {
 	uint64_t bin_ns;
 	/* The node found last for a hash: most intervals have one of a few. */
 	uint32_t recent[PEM_HTML_RECENT];
-	uint64_t merged; /* intervals that are in nodes for all others */
+	uint64_t joined; /* intervals in joined nodes */
+	uint64_t nameless; /* of these, intervals in the node for any name */
 };
 
 /* Make an empty tree. Returns 0 or -ENOMEM. */

@@ -177,6 +177,8 @@ static inline bool report_event__is_float(const struct report_event *e)
  */
 int report__collect(struct report *report, const char *directory);
 void report__free(struct report *report);
+/* Set the totals, and whether they account for every event (balance.c). After the whole trace. */
+void report__weigh(struct report *report);
 /* Why the trace does not balance, or "" if it does. */
 const char *report__verdict(const struct report *report);
 /* Was the event recorded only to find the process and thread of kernel records? */

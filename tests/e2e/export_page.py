@@ -246,6 +246,38 @@ def bounded():
 
 
 @test
+def many_nestings():
+    "calls of more programs and nestings than the page has room for keep their names: the table by name is exact"
+    t = Trace(duration_ns=4_000 * MS)
+    events = {}
+    for kind in ("Work", "Step"):
+        for which in ("Begin", "End"):
+            events[kind + which] = t.event("APP::Shop::%s%s" % (kind, which), "interval-" + which.lower(), [("name", "string", "name")],
+                                           group="APP::Shop::" + kind)
+    for pid in range(1, 41):
+        at = pid * 90 * MS
+        for i in range(30):
+            name = b"work %d" % i
+            t.add(events["WorkBegin"], at, [name], pid=pid)
+            t.add(events["StepBegin"], at + MS // 2, [b"step"], pid=pid)
+            t.add(events["StepEnd"], at + MS, [b"step"], pid=pid)
+            t.add(events["WorkEnd"], at + 2 * MS, [name], pid=pid)
+            at += 2 * MS
+    b = show(exported(t)[1])
+    rows = intervals(b)
+    equal(rows["step"], (1200, 600 * MS), "steps")
+    equal([rows["work %d" % i] for i in (0, 29)], [(40, 80 * MS)] * 2, "works")
+    more = b.script("return document.querySelector('#interval-more').textContent")
+    assert "Not told" not in more, more
+    root = b.script("return document.querySelector('#flame-note').textContent")
+    assert root.replace("\u202f", " ").replace("\u00a0", " ").startswith("Time of threads in intervals, 2.4 s in all"), root
+    choose_process(b, "40")
+    more = b.script("return document.querySelector('#interval-more').textContent")
+    assert "Not told by process: " in more, more
+    quiet(b)
+
+
+@test
 def search():
     "any field, interval and a metric of two others is found by its name and added"
     b = show(exported(shop())[1])

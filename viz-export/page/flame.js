@@ -50,12 +50,12 @@ class Flame {
 		const processes = new Map(), made = [];
 		this.tree.nodes.forEach((node, i) => {
 			const time = this.times[i][end] - this.times[i][first];
-			if (time < 0.5 || model.process !== ALL && node.process !== model.process)
+			if (time < 0.5 || node.nested || model.process !== ALL && node.process !== model.process)
 				return;
 			let parent = node.parent >= 0 ? made[node.parent] : null;
 			if (!parent) {
 				if (!processes.has(node.process)) {
-					const name = model.processName(this.processes[node.process]);
+					const name = node.process < 0 ? "several processes" : model.processName(this.processes[node.process]);
 					processes.set(node.process, { name, time: 0, children: [], key: `process ${node.process}`, isProcess: true });
 					root.children.push(processes.get(node.process));
 				}
@@ -148,7 +148,11 @@ class Flame {
 			...[Format.count(row.count), Format.duration(row.time), row.count ? Format.duration(row.sum / row.count) : "\u2013",
 				row.count ? Format.duration(row.greatest) : "\u2013"].map(text => make("td", { class: "n", text })));
 		}));
-		find("#interval-more").textContent = rows.length > TABLE_ROWS ? `${Format.count(rows.length - TABLE_ROWS)} more took less time.` : "";
+		// What has no process of its own is in no table of one process.
+		const missing = model.process === ALL ? this.tree.nameless : this.tree.joined;
+		find("#interval-more").textContent = [rows.length > TABLE_ROWS && `${Format.count(rows.length - TABLE_ROWS)} more took less time.`,
+			missing && `Not told by ${model.process === ALL ? "name" : "process"}: ${Format.count(missing)} intervals of the whole run.`]
+			.filter(Boolean).join(" ");
 	}
 
 	#at(event) {
