@@ -146,6 +146,16 @@ def counters_are_the_commands():
 
 
 @test
+def counters_reach_the_program_s_end():
+    "the last value of a counter is that of the program's end, be the program ever so short"
+    available("HW::Software::PageFaults")
+    _, trace, _ = record(["/bin/echo", "hello"], "-e", "HW::Software::PageFaults")
+    _, r, _ = report(trace)
+    (faults,) = [e["last"] for e in r["per_event"] if e["name"] == "HW::Software::PageFaults"]
+    assert faults > 60, "%d page faults, though starting a program takes more" % faults
+
+
+@test
 def a_process_is_called_what_it_became():
     "after exec a process has its new name, also where no kernel event tells of it"
     _, trace, err = record(["bash", "-c", "exec python3 -c pass"], "-e", "APP::Libc::Malloc")

@@ -365,6 +365,29 @@ static void a_process_is_counted_while_enabled_and_from_reset(void **state)
 	ops->close(source);
 }
 
+/* A session ends logging before it drains for the last time. */
+static void what_was_counted_when_logging_ended_is_written(void **state)
+{
+	struct pem_source_event want = {.event = event("HW::Software::PageFaults"),
+					.context = {.pid = (uint32_t)getpid()},
+					.action = LOG};
+	struct pem_source *source = open_source(0, &want, 1);
+	uint64_t records;
+
+	(void)state;
+	assert_int_equal(ops->drain(source, &sink, 1), 0);
+	touch(PAGES);
+	assert_int_equal(ops->set_action(source, 0, PEM_ACTION(0, 0, 0, 0, 2)), 0);
+	touch(10 * PAGES);
+	records = seen.records;
+	assert_int_equal(ops->drain(source, &sink, 1), 0);
+	assert_int_equal(seen.records, records + 1);
+	assert_in_range(seen.last_value, PAGES, 2 * PAGES);
+	assert_int_equal(ops->drain(source, &sink, 1), 0);
+	assert_int_equal(seen.records, records + 1);
+	ops->close(source);
+}
+
 static void threads_started_later_are_counted(void **state)
 {
 	struct pem_source_event want = {.event = event("HW::Software::PageFaults"),
@@ -437,6 +460,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(what_the_sink_refuses_stays_produced),
 		cmocka_unit_test(samples_hold_thread_and_counters),
 		cmocka_unit_test(a_process_is_counted_while_enabled_and_from_reset),
+		cmocka_unit_test(what_was_counted_when_logging_ended_is_written),
 		cmocka_unit_test(threads_started_later_are_counted),
 		cmocka_unit_test(a_process_that_is_gone_is_said),
 	};

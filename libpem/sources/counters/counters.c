@@ -17,7 +17,7 @@
  *
  * Threads: set_action and read_statistic make read system calls, and synchronous callbacks may call
  * them. A session makes one such call at a time. drain may run at the same time, because it uses
- * only 'last' and 'written'.
+ * only 'last', 'written' and what 'is_owed' hands to it.
  */
 #include "counters.h"
 
@@ -50,6 +50,9 @@ struct counter {
 	 */
 	uint64_t last;
 	uint64_t written;
+	/* What the counter had counted when logging it ended: the last record to be written. */
+	uint64_t owed;
+	int is_owed; /* atomic: hands 'owed' to drain */
 };
 
 struct pem_source {
@@ -423,7 +426,11 @@ static int counters_set_action(struct pem_source *source, size_t i, uint64_t act
 	if (PEM_ACTION_EPOCH(old) != PEM_ACTION_EPOCH(action))
 		counter->accumulated = 0;
 	counter->base = value;
+	__atomic_store_n(&counter->owed, value, __ATOMIC_RELAXED); /* MG orders it */
 	__atomic_store_n(&counter->action, action, __ATOMIC_RELAXED); /* alone: orders nothing */
+	if (PEM_ACTION_FLAGS(old) & ~PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG)
+		/* MG: the value is there */
+		__atomic_store_n(&counter->is_owed, 1, __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -461,6 +468,25 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
+/* Read what is to be logged of the counter. Returns 1; 0: nothing; -errno. */
+static int read_logged(struct counter *counter, uint64_t *value)
+{
+	uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
+	int rc;
+
+	if (counter->error || counter->sampler)
+		return 0;
+	/* mg: the value is there */
+	if (__atomic_exchange_n(&counter->is_owed, 0, __ATOMIC_ACQUIRE)) {
+		*value = __atomic_load_n(&counter->owed, __ATOMIC_RELAXED);
+		return 1;
+	}
+	if (!(PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG))
+		return 0;
+	rc = read_value(counter, value);
+	return rc < 0 ? rc : 1;
+}
+
 /*
  * Write one record for each logged counter, all with one time. Continues after a failure. Returns
  * the first failure.
@@ -476,13 +502,8 @@ static int sample_counters(struct pem_source *source, const struct pem_source_si
 	packet->record_count = 0;
 	for (i = 0; i < source->count; i++) {
 		struct counter *counter = &source->counters[i];
-		uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
-
-		if (counter->error || counter->sampler ||
-		    !(PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG))
-			continue;
-		rc = read_value(counter, &value);
-		if (rc < 0) {
+		rc = read_logged(counter, &value);
+		if (rc <= 0) {
 			result = result ? result : rc;
 			continue;
 		}
@@ -541,39 +562,11 @@ static int counters_balance(struct pem_source *source, size_t i, struct pem_bala
 	return 0;
 }
 
-/* --- which events can be delivered --- */
-
-static int counters_can_deliver(const struct pem_event *event, struct pem_error *reason)
-{
-	struct sample_layout layout;
-	struct perf_event_attr attr;
-	int rc;
-
-	if (event->source_kind == PEM_SOURCE_PERF) {
-		rc = counter__encode(event->source_name, &attr);
-	} else if (event->source_kind == PEM_SOURCE_SAMPLE) {
-		if (sample__layout(event, &layout) < 0) {
-			counter__set_error(reason,
-					   "has fields that a sample can't fill; it needs pc");
-			return 0;
-		}
-		rc = counter__encode_clock(event->source_name, &attr);
-	} else {
-		return -ENOENT;
-	}
-	if (rc == 0)
-		rc = counter__try(&attr);
-	if (rc == 0)
-		return 1;
-	counter__explain(event->source_name, &attr, rc, reason);
-	return 0;
-}
-
 __attribute__((visibility("default"))) const struct pem_source_ops pem_source = {
 	.size = sizeof(struct pem_source_ops),
 	.abi_version = PEM_SOURCE_ABI_VERSION,
 	.name = "counters",
-	.can_deliver = counters_can_deliver,
+	.can_deliver = counter__can_deliver,
 	.open = counters_open,
 	.start = counters_start,
 	.set_action = counters_set_action,

@@ -55,6 +55,8 @@ void counter__explain(const char *names, const struct perf_event_attr *attr, int
 int counter__encode_clock(const char *names, struct perf_event_attr *attr);
 /* Open a counter on the calling thread and close it again. Returns 0, or the -errno of opening. */
 int counter__try(struct perf_event_attr *attr);
+/* As pem_source_ops.can_deliver. */
+int counter__can_deliver(const struct pem_event *event, struct pem_error *reason);
 
 /*
  * Scale the value of a counter that ran only a part of the time it was enabled to all of this time
