@@ -4,11 +4,13 @@
  * them
  *
  *	pem_events.bpf.h        a program for each alternative of each event, included by
- *				kmod/bpf/pem.bpf.c, whose inlines it calls. All programs are in one
- *				section, because libbpf is slow to open an object with hundreds.
+ *				kmod/bpf/pem.bpf.c, whose inlines it calls; and one for all events
+ *				of a tracepoint that has several. All programs are in one section,
+ *				because libbpf is slow to open an object with hundreds.
  *	pem_kernel_events.h     struct pem_kernel_event (libpem/sources/kernel/base/base.h) for each
- *				event, and a hash table by id; struct pem_kernel_static for each
- *				event of a static probe
+ *				event, and a hash table by id; struct pem_kernel_joint for each
+ *				program of several events; struct pem_kernel_static for each event
+ *				of a static probe
  *
  * A field's `from` is an expression over the tracepoint's arguments. clang checks that it compiles,
  * and the verifier checks that it may run. Not here: the ring, targets and filters, which are
@@ -28,11 +30,20 @@ static const char *const hooks[] = {"sched_switch", "sched_process_fork"};
 #define HOOK_COUNT (sizeof(hooks) / sizeof(hooks[0]))
 #define NO_HOOK HOOK_COUNT
 
+/* An event whose program may be part of one for all events of its tracepoint. */
+struct member {
+	const struct pem_spec_event *event;
+	unsigned index;
+	int is_put;
+};
+
 struct emitter {
 	FILE *programs;
 	FILE *table;
 	unsigned index; /* the index of the next event in the table */
 	int hooked[HOOK_COUNT]; /* an event's program is the hook's */
+	struct member *members;
+	size_t member_count;
 };
 
 /* Find the hook of the event's tracepoint if no event has it yet, or NO_HOOK. */
@@ -159,9 +170,9 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 	/* Another tracepoint has other arguments than the hook's, so it gets no hook. */
 	if (hook != NO_HOOK && strcmp(hooks[hook], tracepoint))
 		hook = NO_HOOK;
-	fprintf(f, "\n/* %s */\nSEC(\"tp_btf\")\nint ", event->name);
+	fprintf(f, "\n/* %s */\nPEM_INLINE int ", event->name);
 	put_program_name(f, event, source);
-	fprintf(f, "(unsigned long long *pem_ctx)\n{\n");
+	fprintf(f, "_body(unsigned long long *pem_ctx)\n{\n");
 	fprintf(f, "\tuint64_t pem_value = 0, pem_key = 0;\n"
 		   "\tstruct pem_kevent pem_e;\n"
 		   "\tuint8_t *pem_record;\n\n");
@@ -178,7 +189,70 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 	put_predicate(out, event, source, hook);
 	pem_tracepoint__put_statistic(f, event, source);
 	put_log(f, event, source);
+	fprintf(f, "\treturn 0;\n}\n\nSEC(\"tp_btf\")\nint ");
+	put_program_name(f, event, source);
+	fprintf(f, "(unsigned long long *pem_ctx)\n{\n\treturn ");
+	put_program_name(f, event, source);
+	fprintf(f, "_body(pem_ctx);\n}\n");
+}
+
+/* --- one program for the events of a tracepoint --- */
+
+static void add_member(struct emitter *out, const struct pem_spec_event *event, size_t hook)
+{
+	if (hook != NO_HOOK || event->source_count != 1)
+		return;
+	out->members = pem_xgrow(out->members, out->member_count, sizeof(*out->members));
+	out->members[out->member_count++] = (struct member){.event = event, .index = out->index};
+}
+
+static int are_of_one(const struct member *a, const struct member *b)
+{
+	const char *x = a->event->sources[0].arguments, *y = b->event->sources[0].arguments;
+
+	return !strcmp(a->event->sources[0].name, b->event->sources[0].name) &&
+	       !strcmp(x ? x : "", y ? y : "");
+}
+
+/*
+ * Print the program of all members from this one on that are of its tracepoint. An event that is
+ * not joined is a constant of the program, so the verifier removes it.
+ */
+static void put_joint(struct emitter *out, size_t first)
+{
+	struct member *m = &out->members[first], *end = out->members + out->member_count, *next;
+	FILE *f = out->programs;
+
+	for (next = m + 1; next < end && !are_of_one(m, next);)
+		next++;
+	if (m->is_put || next == end)
+		return;
+	fprintf(f,
+		"\n/* %s */\nSEC(\"tp_btf\")\nint pem_joint_%u(unsigned long long *pem_ctx)\n{\n",
+		m->event->sources[0].name, m->index);
+	fprintf(out->table, "\t{ .program = \"pem_joint_%u\", .events = (const uint16_t[]){ ",
+		m->index);
+	for (next = m; next < end; next++) {
+		if (!are_of_one(m, next))
+			continue;
+		next->is_put = 1;
+		fprintf(f, "\tif (pem_config.joined[%u])\n\t\t", next->index);
+		put_program_name(f, next->event, 0);
+		fprintf(f, "_body(pem_ctx);\n");
+		fprintf(out->table, "%u, ", next->index);
+	}
 	fprintf(f, "\treturn 0;\n}\n");
+	fprintf(out->table, "UINT16_MAX } },\n");
+}
+
+static void put_joints(struct emitter *out)
+{
+	size_t i;
+
+	fprintf(out->table, "static const struct pem_kernel_joint pem_kernel_joints[] = {\n");
+	for (i = 0; i < out->member_count; i++)
+		put_joint(out, i);
+	fprintf(out->table, "\t{ .program = NULL },\n};\n");
 }
 
 static void put_alternatives(FILE *f, const struct pem_spec_event *event)
@@ -386,6 +460,7 @@ static void emit(const struct pem_spec_set *set, struct pem_output *output)
 		for (i = 0; i < event->source_count; i++)
 			put_program(&out, event, i, hook);
 		put_row(&out, event, hook != NO_HOOK);
+		add_member(&out, event, hook);
 		ids = pem_xgrow(ids, out.index, sizeof(*ids));
 		ids[out.index++] = event->id;
 	}
@@ -398,12 +473,14 @@ static void emit(const struct pem_spec_set *set, struct pem_output *output)
 		"#define PEM_KERNEL_SWITCH_THREAD_OFFSET %uu\n",
 		out.index, offset_of(sets_thread, PEM_ROLE_PROCESS),
 		offset_of(sets_thread, PEM_ROLE_THREAD));
+	put_joints(&out);
 	put_index(&out, ids, count);
 	put_statics(out.table, set);
 	fprintf(out.programs,
 		"\n_Static_assert(%u <= PEM_KRING_EVENTS_MAX, \"a slot for each kernel event\");\n",
 		out.index);
 	free(ids);
+	free(out.members);
 }
 
 const struct pem_backend pem_backend_bpf = {

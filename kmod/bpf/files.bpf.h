@@ -55,14 +55,11 @@ PEM_INLINE uint64_t pem_mix(uint64_t hash, uint64_t word)
 /* The file of a descriptor of the current process. NULL: none. */
 PEM_INLINE struct file *pem_file_of(uint32_t descriptor)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
-	struct file **files, *file = NULL;
+	struct fdtable *table = bpf_get_current_task_btf()->files->fdt;
+	struct file *file = NULL;
 
-	if (descriptor >= BPF_CORE_READ(table, max_fds))
-		return NULL;
-	files = BPF_CORE_READ(table, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), files + descriptor);
+	if (descriptor < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor);
 	return file;
 }
 

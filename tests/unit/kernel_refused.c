@@ -102,6 +102,55 @@ static void the_others_go_on_without_it(void **state)
 	pem_source.close(source);
 }
 
+/* Of one tracepoint: the kernel refuses their common program, and then that of one of them. */
+static void one_of_a_tracepoint_is_refused_alone(void **state)
+{
+	static const char *const names[] = {"OS::Refused::Begun", "OS::Refused::Wrong",
+					    "OS::Refused::Switch"};
+	struct pem_statistic value = {.size = sizeof(value)};
+	struct pem_source *source;
+	struct pem_event events[3];
+
+	(void)state;
+	source = open_events(events, names, 3);
+	assert_true(source->is_single);
+	assert_int_equal(pem_source.read_statistic(source, 0, &value), 0);
+	assert_int_equal(pem_source.read_statistic(source, 1, &value), -ENOTSUP);
+	assert_non_null(strstr(said, "OS::Refused::Wrong: the kernel refuses"));
+	assert_null(strstr(said, "OS::Refused::Begun: the kernel refuses"));
+	pem_source.close(source);
+}
+
+static void one_program_serves_a_tracepoint(void **state)
+{
+	static const char *const names[] = {"OS::Refused::Exit", "OS::Refused::Failed",
+					    "OS::Refused::Switch"};
+	struct pem_statistic all = {.size = sizeof(all)}, failed = {.size = sizeof(failed)};
+	int exit = -1, other = -1, i;
+	struct pem_source *source;
+	struct pem_event events[3];
+
+	(void)state;
+	source = open_events(events, names, 3);
+	exit = pem_kernel__find(events[0].id);
+	other = pem_kernel__find(events[1].id);
+	assert_true(source->programs[exit].is_joined && source->programs[other].is_joined);
+	assert_non_null(source->programs[exit].link);
+	assert_null(source->programs[other].link);
+	for (i = 0; i < 100; i++)
+		syscall(i % 4 ? SYS_getppid : SYS_close, -1);
+	assert_int_equal(pem_source.read_statistic(source, 0, &all), 0);
+	assert_int_equal(pem_source.read_statistic(source, 1, &failed), 0);
+	assert_in_range(all.count, 100, 130);
+	assert_in_range(failed.count, 25, 30);
+	source->programs[exit].misses = 7; /* as if the kernel had refused that many runs */
+	pem_source__share_misses(source);
+	assert_int_equal(source->programs[other].misses, 7);
+	pem_source__fail_joined(source, (unsigned)exit, -EPERM);
+	assert_int_equal(pem_source.read_statistic(source, 1, &failed), -EPERM);
+	pem_source.close(source);
+}
+
 static int take_in(void *arg, const struct pem_event *event)
 {
 	struct pem_error error;
@@ -150,6 +199,8 @@ int main(void)
 		cmocka_unit_test(an_assembled_program_costs_its_own_event),
 		cmocka_unit_test(the_next_alternative_serves_instead),
 		cmocka_unit_test(the_others_go_on_without_it),
+		cmocka_unit_test(one_of_a_tracepoint_is_refused_alone),
+		cmocka_unit_test(one_program_serves_a_tracepoint),
 	};
 	struct pem_error reason;
 

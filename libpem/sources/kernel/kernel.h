@@ -4,6 +4,7 @@
  *
  *	source.c   the plugin: demands, statistics, balance
  *	load.c     BPF object: opened, sized, loaded, attached, stopped
+ *	joint.c    one program for several events of a tracepoint
  *	drain.c    rings -> packets
  *	processes.c  statistics by process
  */
@@ -34,6 +35,21 @@ void pem_source__unload(struct pem_source *source);
 int pem_source__drain_rings(struct pem_source *source, const struct pem_source_sink *sink);
 /* Are all rings read to their end? */
 bool pem_source__is_drained(const struct pem_source *source);
+
+/* --- joint.c --- */
+
+/*
+ * Of the programs that are chosen, replace those of one tracepoint by one. The first of its events
+ * has it as its program. Returns 0, or -errno with error.
+ */
+int pem_source__join(struct pem_source *source, struct pem_error *error);
+/* If this is a program of several events, which the kernel refuses, join none from now on. */
+bool pem_source__refuse_joint(struct pem_source *source, const char *program);
+/* The program of the event at this index can't be attached: mark those that it serves as well. */
+void pem_source__fail_joined(struct pem_source *source, unsigned index, int error);
+/* Runs that the kernel refused are those of all events of the program. */
+void pem_source__share_misses(struct pem_source *source);
+
 /* --- processes.c --- */
 
 /* each_process of struct pem_source_ops. */

@@ -107,6 +107,7 @@ static int skip_event(struct pem_source *source, unsigned index, struct pem_erro
 	unsigned i;
 
 	source->programs[index].program = NULL;
+	source->programs[index].is_joined = false;
 	for (i = 0; i < event->alternative_count; i++) {
 		program = bpf_object__find_program_by_name(source->object,
 							   event->alternatives[i].program);
@@ -189,6 +190,8 @@ static bool go_on_without(struct pem_source *source, const struct said *said)
 	struct pem_kernel_program *chosen;
 	unsigned i;
 
+	if (pem_source__refuse_joint(source, said->program))
+		return true;
 	for (i = 0; said->program[0] && i < pem_kernel__event_count(); i++) {
 		event = pem_kernel__event(i);
 		chosen = &source->programs[i];
@@ -258,6 +261,8 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	name_calls(config);
 	config->no_reading = pem_kernel__no_reading();
 	config->by_process = source->by_process;
+	for (i = 0; i < pem_kernel__event_count(); i++)
+		config->joined[i] = source->programs[i].is_joined;
 	for (i = 0; i < source->common.demand_count; i++) {
 		demand = &source->common.demands[i];
 		if (demand->error || demand->index >= pem_kernel__event_count())
@@ -382,6 +387,8 @@ static int load_once(struct pem_source *source, uint32_t ring_bytes, struct pem_
 	if (!source->object)
 		return -errno;
 	rc = choose_programs(source, error);
+	if (!rc)
+		rc = pem_source__join(source, error);
 	if (rc)
 		return rc;
 	rc = size_maps(source, ring_bytes);
@@ -458,6 +465,7 @@ static int attach_one(struct pem_source *source, unsigned i, struct pem_error *e
 				      tracepoint, strerror(-rc));
 	if (demand)
 		demand->error = rc;
+	pem_source__fail_joined(source, i, rc);
 	pem_source__log(source, PEM_LOG_WARNING, "%s: can't attach to the tracepoint %s: %s",
 			event->name ? event->name : "kernel", tracepoint, strerror(-rc));
 	return 0;
@@ -527,6 +535,7 @@ void pem_source__detach(struct pem_source *source)
 		if (source->programs[i].program)
 			source->programs[i].misses = misses_of(source->programs[i].program);
 	}
+	pem_source__share_misses(source);
 	pem_source__count_probe_misses(source);
 }
 

@@ -133,10 +133,12 @@ struct pem_kconfig {
 	uint64_t descriptor_calls[PEM_KCALLS_MAX / 64];
 	/* The same: its first, or its second argument is a path */
 	uint64_t path_calls[2][PEM_KCALLS_MAX / 64];
+	uint8_t joined[PEM_KRING_EVENTS_MAX]; /* not 0: the event's joint program serves it */
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) ==
 			  24 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX +
-				  sizeof(struct pem_distribution) + 3 * PEM_KCALLS_MAX / 8,
+				  sizeof(struct pem_distribution) + 3 * PEM_KCALLS_MAX / 8 +
+				  PEM_KRING_EVENTS_MAX,
 		  "the programs' constants have no gaps");
 
 /*

@@ -85,6 +85,17 @@ struct pem_kernel_event {
 	const struct pem_kernel_tail *tail;
 };
 
+/*
+ * One program for several events of a tracepoint: a further program takes as long as what it does,
+ * for the kernel calls a single one directly and several by a list. It serves those of the events
+ * that are in pem_kconfig.joined.
+ */
+struct pem_kernel_joint {
+	const char *program; /* NULL: the list's end */
+	const uint16_t *events; /* indexes; UINT16_MAX: the end */
+};
+const struct pem_kernel_joint *pem_kernel__joints(void);
+
 /* One of the static probes that can raise an event of a spec. */
 struct pem_kernel_static_source {
 	const char *probe; /* "provider:name" */
@@ -145,6 +156,7 @@ struct pem_kernel_program {
 	uint64_t misses; /* runs that the kernel refused; final after detaching */
 	uint32_t refused; /* a bit for each alternative that did not load */
 	uint8_t alternative; /* the alternative that program is for */
+	bool is_joined; /* it has no program of its own: a joint program serves it */
 };
 
 /* The state of draining one CPU's ring. */
@@ -189,6 +201,7 @@ struct pem_source {
 	pid_t root;
 	bool no_follow;
 	bool by_process;
+	bool is_single; /* the kernel refuses programs of several events */
 	bool forgets; /* the session is a flight recorder */
 	uint64_t told_ns; /* when what is told once was last told again for it */
 	struct pem_kernel_processes *processes; /* processes.c; NULL: none were asked for yet */

@@ -18,6 +18,11 @@ const struct pem_kernel_event *pem_kernel__event(unsigned index)
 	return index < PEM_KERNEL_EVENT_COUNT ? &pem_kernel_events[index] : NULL;
 }
 
+const struct pem_kernel_joint *pem_kernel__joints(void)
+{
+	return pem_kernel_joints;
+}
+
 /*
  * This is called for each drained record. The generated hash table is at least twice as long as the
  * table of events.
