@@ -11,10 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_MOST 100u
+#define ROWS_MOST 40u /* of one event */
 
 struct function {
 	uint32_t event; /* index in the report's events */
+	bool is_sample; /* of the CPU: it says where the time went */
 	const char *name; /* of a site; NULL: unknown */
 	const char *object; /* path; NULL: unknown */
 	bool is_kernel;
@@ -27,10 +28,12 @@ struct functions {
 	uint64_t *of_event; /* records by event, to tell shares */
 };
 
-static void describe(const struct report_sites *s, const struct report_site *site,
-		     struct function *f)
+static void describe(const struct report *r, const struct report_site *site, struct function *f)
 {
+	const struct report_sites *s = r->sites;
+
 	f->event = site->event;
+	f->is_sample = r->events[site->event].event->meaning == PEM_MEANS_SAMPLE;
 	f->name = site->name_count != 0 ? site->names[site->name_count - 1].function : NULL;
 	f->object = site->object != NO_OBJECT ? s->objects[site->object].path : NULL;
 	/* Linux: the upper half of all addresses is the kernel's. */
@@ -55,7 +58,7 @@ static int by_identity(const void *a, const void *b)
 	return order != 0 ? order : compare_text(x->name, y->name);
 }
 
-/* Of one event together, the event with most records first, then by what the event is about. */
+/* Samples first. Of one event together, the event with most records first, then by its bytes. */
 static const uint64_t *sort_of_event;
 
 static int by_weight(const void *a, const void *b)
@@ -63,6 +66,8 @@ static int by_weight(const void *a, const void *b)
 	const struct function *x = a, *y = b;
 	uint64_t i = sort_of_event[x->event], j = sort_of_event[y->event];
 
+	if (x->is_sample != y->is_sample)
+		return x->is_sample ? -1 : 1;
 	if (i != j)
 		return i < j ? 1 : -1;
 	if (x->event != y->event)
@@ -109,7 +114,7 @@ static bool collect(struct functions *f, const struct report *r)
 					 .bytes = s->sites[i].bytes,
 					 .live = s->sites[i].live,
 					 .live_bytes = s->sites[i].live_bytes};
-		describe(s, &s->sites[i], row);
+		describe(r, &s->sites[i], row);
 		f->of_event[row->event] += row->count;
 	}
 	join(f);
@@ -150,7 +155,7 @@ void report_functions__print(const struct report *r)
 {
 	struct cli_table *table = cli_table__new(stdout);
 	struct functions f = {0};
-	size_t i;
+	size_t i, of_event = 0, left_out = 0;
 
 	cli_table__column(table, "EVENTS", CLI_RIGHT);
 	cli_table__column(table, "SHARE", CLI_RIGHT);
@@ -161,12 +166,17 @@ void report_functions__print(const struct report *r)
 	cli_table__column(table, "FUNCTION", CLI_LEFT);
 	if (!collect(&f, r))
 		f.count = 0;
-	for (i = 0; i < f.count && i < ROWS_MOST; i++) {
+	for (i = 0; i < f.count; i++) {
 		const struct function *row = &f.rows[i];
 		double share = f.of_event[row->event] != 0
 				       ? 100.0 * (double)row->count / (double)f.of_event[row->event]
 				       : 0;
 
+		of_event = i != 0 && f.rows[i - 1].event == row->event ? of_event + 1 : 0;
+		if (of_event >= ROWS_MOST) {
+			left_out++;
+			continue;
+		}
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_count(row->count));
 		cli_table__cell(table, cli_format("%.1f %%", share));
@@ -178,8 +188,8 @@ void report_functions__print(const struct report *r)
 	}
 	report__heading("Functions");
 	cli_table__print(table);
-	if (f.count > ROWS_MOST)
-		printf("and %s more (--json)\n", cli_count(f.count - ROWS_MOST));
+	if (left_out != 0)
+		printf("and %s more (--json)\n", cli_count(left_out));
 	report_sites__print_notes(r->sites,
 				  "No event of the trace says where it was in the code. Samples "
 				  "do (HW::HWPerf::HPMsAndPC), and calls of the C library, such "

@@ -109,6 +109,31 @@ def what_is_live_at_the_end():
     assert "LIVE" in text and any("116 KiB" in line and line.endswith("leak") for line in text.splitlines()), text
 
 
+MANY = "#include <stdlib.h>\nstatic void *volatile kept;\n" + "".join(
+    "static __attribute__((noinline)) void at%d(void) { kept = malloc(%d); free(kept); }\n" % (i, i + 1) for i in range(60)) + """
+int main(void)
+{
+	for (volatile int i = 0; i < 300000000; i++)
+		;
+	for (int i = 0; i < 100; i++) {
+""" + "".join("		at%d();\n" % i for i in range(60)) + "	}\n	return 0;\n}\n"
+
+
+@test
+def samples_come_first():
+    "functions that allocate often leave room for those that take the CPU's time, and tell how many are left out"
+    trace = recorded("HW::HWPerf::HPMsAndPC,APP::Libc::Malloc,APP::Loader::Object", built("many", MANY))
+    rows = functions(trace)
+    if not any("HPMsAndPC" in row["event"] for row in rows):
+        skip("no sample was taken")
+    assert "HPMsAndPC" in rows[0]["event"], rows[0]
+    text = run([PEM, "report", "--by", "function", trace])[1]
+    lines = [line for line in text.splitlines() if "APP::Libc::Malloc" in line]
+    equal(len(lines), 40, "rows of an event")
+    left_out = sum(1 for row in rows if row["event"] == "APP::Libc::Malloc") - 40
+    assert "and %d more" % (left_out + max(0, sum(1 for row in rows if "HPMsAndPC" in row["event"]) - 40)) in text, text
+
+
 @test
 def frees_that_were_not_recorded():
     "where an event that ends blocks was not recorded, nothing is said to be live"
