@@ -268,7 +268,7 @@ struct cli_patterns {
 	char **where;
 	size_t count;
 	const char *all_where; /* predicate of all events; NULL: none */
-	const char *also[3]; /* further events, added to those of the patterns; NULL: none */
+	const char *also[4]; /* further events, added to those of the patterns; NULL: none */
 };
 /*
  * Add the patterns of a comma-separated list. Returns 0, -EINVAL if the list is empty, or -ENOMEM.
@@ -283,6 +283,13 @@ void cli_patterns__free(struct cli_patterns *patterns);
 struct pem_event_set *cli_choose_events(struct pem_session *session,
 					const struct cli_patterns *patterns, bool samples,
 					struct pem_error *error);
+/*
+ * As cli_choose_events(), of a recording. pages: the samples of pages are added if no event of them
+ * is named. Where samples of the CPU are taken, what lies in memory is added: without it they are
+ * of no function.
+ */
+struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_patterns *patterns,
+					bool pages, struct pem_error *error);
 
 /*
  * Does this command exist? Returns CLI_DONE with its path in file; or CLI_NOT_FOUND or

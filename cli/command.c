@@ -15,6 +15,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define PAGES_EVENTS "OS::Pages::*"
+#define OBJECT_EVENT "APP::Loader::Object"
+
 /* --- events --- */
 
 /* Split "PATTERN where PREDICATE". */
@@ -145,6 +148,44 @@ struct pem_event_set *cli_choose_events(struct pem_session *session,
 	struct pem_event_set *set = choose_events(session, patterns, samples, error);
 
 	return set == NULL || bind_predicates(set, patterns, error) < 0 ? NULL : set;
+}
+
+static bool samples_pages(const struct pem_event_set *set)
+{
+	size_t i;
+
+	for (i = 0; i < pem_event_set__count(set); i++)
+		if (pem_event__matches(pem_event_set__event(set, i), PAGES_EVENTS))
+			return true;
+	return false;
+}
+
+static bool has_meaning(const struct pem_event_set *set, enum pem_meaning meaning)
+{
+	size_t i;
+
+	for (i = 0; i < pem_event_set__count(set); i++)
+		if (pem_event_set__event(set, i)->meaning == meaning)
+			return true;
+	return false;
+}
+
+struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_patterns *patterns,
+					bool pages, struct pem_error *error)
+{
+	struct pem_event_set *set = cli_choose_events(session, patterns, true, error);
+
+	if (set == NULL)
+		return NULL;
+	if (pages && !samples_pages(set))
+		patterns->also[1] = PAGES_EVENTS;
+	if (patterns->all_where == NULL && has_meaning(set, PEM_MEANS_SAMPLE) &&
+	    !has_meaning(set, PEM_MEANS_OBJECT))
+		patterns->also[3] = OBJECT_EVENT;
+	if (patterns->also[1] == NULL && patterns->also[3] == NULL)
+		return set;
+	pem_event_set__free(set);
+	return cli_choose_events(session, patterns, true, error);
 }
 
 /* --- the command --- */

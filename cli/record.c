@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PAGES_EVENTS "OS::Pages::*"
 #define CHUNK_BYTES 8192u
 #define BUFFER_LEAST (8 * CHUNK_BYTES)
 #define BUFFER_MOST (1ull << 34)
@@ -434,33 +433,11 @@ static int record(struct record *r, struct pem_session *session, struct pem_log 
 	return status;
 }
 
-static bool samples_pages(const struct pem_event_set *set)
-{
-	size_t i;
-
-	for (i = 0; i < pem_event_set__count(set); i++)
-		if (pem_event__matches(pem_event_set__event(set, i), PAGES_EVENTS))
-			return true;
-	return false;
-}
-
-/* --pages is about certain events. If the user asked for none of them, all of them are added. */
-static struct pem_event_set *choose(struct record *r, struct pem_session *session,
-				    struct pem_error *error)
-{
-	struct pem_event_set *set = cli_choose_events(session, &r->patterns, true, error);
-
-	if (set == NULL || r->pages_interval_us == 0 || samples_pages(set))
-		return set;
-	pem_event_set__free(set);
-	r->patterns.also[1] = PAGES_EVENTS;
-	return cli_choose_events(session, &r->patterns, true, error);
-}
-
 static int open_log(struct record *r, struct pem_session *session, struct pem_log **log)
 {
 	struct pem_error error = {{0}};
-	struct pem_event_set *set = choose(r, session, &error);
+	struct pem_event_set *set =
+		cli_choose_logged(session, &r->patterns, r->pages_interval_us != 0, &error);
 	int status;
 
 	*log = NULL;
