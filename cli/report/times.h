@@ -133,7 +133,9 @@ const char *report_times__title(const struct report_interval *interval);
 int report_messages__add(struct report_times *times, const struct pem_record *record,
 			 const struct pem_partner *partner);
 void report_messages__free(struct report_times *times);
-/* Name and number of a thread. "": it is unknown. */
+/* The thread's own name. "": it has none but its process's. */
+const char *report_times__own_name(const struct pem_pass_thread *thread);
+/* Names of process and thread, and the number of the thread. "": it is unknown. */
 const char *report_times__thread_words(const struct report_times *times, uint32_t thread);
 /* Add an interval of a lock, which took so long. Returns 0 or -ENOMEM. */
 int report_locks__add(struct report_times *times, uint32_t interval,

@@ -77,6 +77,16 @@ static const char *process_words(const struct report_times *t, const struct pem_
 	return report_times__process_words(t, process, process->name);
 }
 
+const char *report_times__own_name(const struct pem_pass_thread *thread)
+{
+	const char *process = thread->process != NULL ? thread->process->name : "";
+	const char *slash = strrchr(process, '/');
+
+	/* The kernel's names of threads have 15 bytes, those of programs may be paths. */
+	return strncmp(slash != NULL ? slash + 1 : process, thread->name, 15) != 0 ? thread->name
+										   : "";
+}
+
 const char *report_times__title(const struct report_interval *interval)
 {
 	const char *space = strchr(interval->name, ' ');
@@ -113,6 +123,7 @@ static void print_threads(const struct report_times *t, size_t most)
 	cli_table__column(table, "PID", CLI_RIGHT);
 	cli_table__column(table, "TID", CLI_RIGHT);
 	cli_table__column(table, "PROCESS", CLI_LEFT);
+	cli_table__column(table, "THREAD", CLI_LEFT);
 	cli_table__column(table, "RAN", CLI_RIGHT);
 	cli_table__column(table, "FOR A CPU", CLI_RIGHT);
 	cli_table__column(table, "BLOCKED", CLI_RIGHT);
@@ -126,6 +137,7 @@ static void print_threads(const struct report_times *t, size_t most)
 					       : "?");
 		cli_table__cell(table, cli_format("%u", thread->tid));
 		cli_table__cell(table, process_words(t, thread));
+		cli_table__cell(table, report_times__own_name(thread));
 		cli_table__cell(table, cli_sum__duration(rows[i]->ns[PEM_THREAD_RUNNING]));
 		cli_table__cell(table, cli_sum__duration(rows[i]->ns[PEM_THREAD_RUNNABLE]));
 		cli_table__cell(table, cli_sum__duration(rows[i]->ns[PEM_THREAD_BLOCKED]));
@@ -210,6 +222,8 @@ static void threads_json(const struct report_times *t, struct cli_json_stream *j
 		cli_json__count(entry, "tid", row->thread->tid);
 		cli_json__text(entry, "process",
 			       row->thread->process != NULL ? row->thread->process->name : "");
+		if (row->thread->name[0] != '\0')
+			cli_json__text(entry, "thread", row->thread->name);
 		cli_json__count(entry, "running_ns", row->ns[PEM_THREAD_RUNNING]);
 		cli_json__count(entry, "runnable_ns", row->ns[PEM_THREAD_RUNNABLE]);
 		cli_json__count(entry, "blocked_ns", row->ns[PEM_THREAD_BLOCKED]);

@@ -104,7 +104,9 @@ const char *report_times__thread_words(const struct report_times *t, uint32_t nu
 		return "";
 	if (thread->process == NULL || thread->process->name[0] == '\0')
 		return cli_format("? %u", thread->tid);
-	return cli_format("%.40s %u", thread->process->name, thread->tid);
+	return cli_format("%.40s%s%s %u", thread->process->name,
+			  *report_times__own_name(thread) != '\0' ? "/" : "",
+			  report_times__own_name(thread), thread->tid);
 }
 
 static const char *object_words(const struct report_times *t, const struct report_wait *row)

@@ -2,6 +2,7 @@
 """report_waits: who waited for whom, in what and on what, of real programs; and the sentence at the report's head"""
 import json
 import os
+import re
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 from trace_files import KERNEL as FROM_KERNEL, Trace
@@ -32,14 +33,18 @@ int main(void)
 """
 
 
-def mutex():
-    """A program of two threads that hold one mutex in turn, 10 times."""
+def built(name, source):
     need("gcc")
-    program = os.path.join(tmp(), "mutex")
+    program = os.path.join(tmp(), name)
     with open(program + ".c", "w", encoding="ascii") as out:
-        out.write(MUTEX)
+        out.write(source)
     equal(run(["gcc", "-O1", "-pthread", "-o", program, program + ".c"])[0], 0, "gcc")
     return program
+
+
+def mutex():
+    """A program of two threads that hold one mutex in turn, 10 times."""
+    return built("mutex", MUTEX)
 
 
 def recorded(events, *command):
@@ -149,6 +154,36 @@ def how_to_learn_who_ended_a_wait():
     for events, has_hint in ((KERNEL, False), (KERNEL.replace("OS::Sched::Waking,", ""), True)):
         out = run([PEM, "report", "--by", "wait", recorded(events, "sleep", "0.01")])[1]
         equal("-e app,os,hw,Waking" in out, has_hint, out)
+
+
+NAMED = """#define _GNU_SOURCE
+#include <pthread.h>
+#include <unistd.h>
+static void *work(void *unused)
+{
+	pthread_setname_np(pthread_self(), "baker");
+	usleep(20000);
+	return unused;
+}
+int main(void)
+{
+	pthread_t thread;
+	pthread_create(&thread, NULL, work, NULL);
+	return pthread_join(thread, NULL);
+}
+"""
+
+
+@test
+def threads_are_told_by_their_names():
+    "a thread with a name of its own is told by it, beside its process's"
+    trace = recorded(KERNEL + ",APP::Libc", built("named", NAMED))
+    text = run([PEM, "report", "--by", "wait", trace])[1]
+    assert re.search(r"^named/baker \d+ .*clock_nanosleep", text, re.M), text
+    assert re.search(r"^named \d+ .*ThreadJoin +named/baker", text, re.M), text
+    text = run([PEM, "report", "--by", "state", trace])[1]
+    assert re.search(r"^ *\d+ +\d+ +named +baker ", text, re.M), text
+    equal({t.get("thread") for t in report(trace)["thread_states"]}, {"named", "baker"}, "names")
 
 
 @test
