@@ -19,23 +19,50 @@
 #define SENTENCE_SHARE 0.6
 /* It tells that the thread waited for a CPU for this share of the time that it ran. */
 #define QUEUED_SHARE 0.1
+#define OBJECT_BYTES 64u /* more than a lock or condition variable of any C library has */
 
 /* --- collecting --- */
 
+/* Is the call one that waits for a word of memory, in an object that the interval is about? */
+static bool waits_for_object(const struct pem_interval *call, const struct pem_interval *of)
+{
+	int argument = pem_event__field_by_role(call->begin.event, PEM_ROLE_DESCRIPTOR);
+	const struct pem_event *event = of->begin.event;
+	uint64_t word, object;
+	unsigned int i;
+
+	if (argument < 0 || strncmp(pem_interval__title(call), "futex", 5) != 0)
+		return false;
+	word = pem_record__u64(&call->begin, (unsigned int)argument);
+	for (i = 0; i < event->field_count; i++) {
+		if (event->fields[i].type != PEM_TYPE_ADDRESS)
+			continue;
+		object = pem_record__u64(&of->begin, i);
+		if (word >= object && word - object < OBJECT_BYTES)
+			return true;
+	}
+	return false;
+}
+
 /*
  * What the thread waited in: the interval around the wait. If that is a system call within another
- * interval, such as futex in the wait for a mutex, the other one says more.
+ * interval, such as futex in the wait for a mutex, the other one says more. But a thread that holds
+ * a lock may wait for anything.
  */
 static const struct pem_interval *reason_of(const struct pem_interval *interval)
 {
 	const struct pem_interval *outer = interval != NULL ? interval->outer : NULL;
+	const struct pem_event *event = outer != NULL ? outer->begin.event : NULL;
+	int key;
 
-	if (outer != NULL &&
-	    pem_event__field_by_role(interval->begin.event, PEM_ROLE_SYSTEM_CALL) >= 0 &&
-	    !pem_event__is_phase(outer->begin.event) &&
-	    pem_event__field_by_role(outer->begin.event, PEM_ROLE_KEY) >= 0)
-		return outer;
-	return interval;
+	if (outer == NULL || pem_event__is_phase(event) ||
+	    pem_event__field_by_role(interval->begin.event, PEM_ROLE_SYSTEM_CALL) < 0)
+		return interval;
+	key = pem_event__field_by_role(event, PEM_ROLE_KEY);
+	if (key < 0 ||
+	    (event->fields[key].type == PEM_TYPE_ADDRESS && !waits_for_object(interval, outer)))
+		return interval;
+	return outer;
 }
 
 /* Address of the lock that an interval is about; 0: it is about none. */

@@ -101,6 +101,9 @@ def a_thread_waits_for_a_lock():
     found = report(recorded(KERNEL + ",APP::Lock", mutex()))
     waits = [w for w in found["waits"] if w.get("interval", "").startswith("APP::Lock::MutexWait")]
     equal(len({w["lock"] for w in waits}), 1, "locks (%s)" % found["waits"])
+    others = {w["interval"] for w in found["waits"] if "interval" in w and "ThreadJoin" not in w["interval"]} - {waits[0]["interval"]}
+    equal({name.split()[0] for name in others} - {"OS::Syscall"}, set(), "what was held during a wait is no wait: %r" % others)
+    assert "OS::Syscall clock_nanosleep" in others, others
     wakers = {w["waker_tid"] for w in waits if "waker_tid" in w}
     assert wakers and wakers <= {t["tid"] for t in found["thread_states"]}, waits
     equal([w for w in waits if w.get("waker_tid") == w["tid"]], [], "threads that woke themselves")
