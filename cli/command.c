@@ -160,14 +160,22 @@ static bool samples_pages(const struct pem_event_set *set)
 	return false;
 }
 
-static bool has_meaning(const struct pem_event_set *set, enum pem_meaning meaning)
+/* Does the set have samples of the CPU that can be had, but not what lies in memory? */
+static bool lacks_objects(struct pem_session *session, const struct pem_event_set *set)
 {
+	bool lacks = false;
 	size_t i;
 
-	for (i = 0; i < pem_event_set__count(set); i++)
-		if (pem_event_set__event(set, i)->meaning == meaning)
-			return true;
-	return false;
+	for (i = 0; i < pem_event_set__count(set); i++) {
+		const struct pem_event *event = pem_event_set__event(set, i);
+
+		if (event->meaning == PEM_MEANS_OBJECT)
+			return false;
+		lacks |= event->meaning == PEM_MEANS_SAMPLE &&
+			 pem_event__field_by_role(event, PEM_ROLE_CODE) >= 0 &&
+			 pem_session__can_deliver(session, event, NULL) == 1;
+	}
+	return lacks;
 }
 
 struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_patterns *patterns,
@@ -179,8 +187,7 @@ struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_
 		return NULL;
 	if (pages && !samples_pages(set))
 		patterns->also[1] = PAGES_EVENTS;
-	if (patterns->all_where == NULL && has_meaning(set, PEM_MEANS_SAMPLE) &&
-	    !has_meaning(set, PEM_MEANS_OBJECT))
+	if (patterns->all_where == NULL && lacks_objects(session, set))
 		patterns->also[3] = OBJECT_EVENT;
 	if (patterns->also[1] == NULL && patterns->also[3] == NULL)
 		return set;

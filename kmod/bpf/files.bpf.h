@@ -4,10 +4,11 @@
  *
  * A system call's record has a descriptor's number. An event of the file tells once what that is:
  * before, or directly behind, the first call on it, and again when the descriptor has become
- * another file, or none: then with an empty path. pem_files_told remembers what has been told: a
- * word for each descriptor, of a hash of process, descriptor, file and inode. An epoch is hashed,
- * too. User space raises it when a consumer of the records may have missed what was told, and all
- * is told again.
+ * another file, or none: then with an empty path. Of calls that take a path without a slash in
+ * front it tells the folder in which that path begins; PEM_AT_FDCWD is the process's current
+ * folder. pem_files_told remembers what has been told: a word for each descriptor, of a hash of
+ * process, descriptor, file and inode. An epoch is hashed, too. User space raises it when a
+ * consumer of the records may have missed what was told, and all is told again.
  *
  * Two descriptors may have the same word. Then each tells again after the other. So nothing is
  * claimed that is false, unless two hashes of 64 bits are equal, or a file was freed and another
@@ -23,6 +24,7 @@
 #define PEM_PATH_STEPS 24u /* names and mounts */
 #define PEM_ARGUMENTS_BYTES 256u
 
+#define PEM_AT_FDCWD ((uint32_t)-100)
 #define PEM_S_IFMT 0170000u
 #define PEM_S_IFIFO 0010000u
 #define PEM_S_IFSOCK 0140000u
@@ -52,15 +54,31 @@ PEM_INLINE uint64_t pem_mix(uint64_t hash, uint64_t word)
 	return hash ^ hash >> 29;
 }
 
-/* The file of a descriptor of the current process. NULL: none. */
-PEM_INLINE struct file *pem_file_of(uint32_t descriptor)
+/*
+ * Find the event's file: that of a descriptor of the current process, or its current folder.
+ * Returns what differs between two files that the descriptor is one after the other; 0: it is none.
+ */
+PEM_INLINE uint64_t pem_find_file(struct pem_kevent *e)
 {
-	struct fdtable *table = bpf_get_current_task_btf()->files->fdt;
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct fs_struct *fs;
+	struct dentry *folder;
+	struct fdtable *table;
 	struct file *file = NULL;
 
-	if (descriptor < table->max_fds)
-		bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor);
-	return file;
+	if (e->descriptor == PEM_AT_FDCWD) {
+		fs = BPF_CORE_READ(task, fs);
+		folder = BPF_CORE_READ(fs, pwd.dentry);
+		e->path_at = (uint64_t)__builtin_preserve_access_index(&fs->pwd);
+		e->inode = BPF_CORE_READ(folder, d_inode);
+		return (uint64_t)folder;
+	}
+	table = task->files->fdt;
+	if (e->descriptor < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + e->descriptor);
+	e->path_at = (uint64_t)__builtin_preserve_access_index(&file->f_path);
+	e->inode = BPF_CORE_READ(file, f_inode); /* NULL without a file */
+	return (uint64_t)file;
 }
 
 /* Is an argument of the call a path? argument: 0 or 1. */
@@ -72,48 +90,51 @@ PEM_INLINE bool pem_is_path_call(uint32_t argument, uint64_t number)
 }
 
 /*
- * Is this call on a descriptor's file? second: its second argument. Those that take a folder's
- * descriptor and a path are on that descriptor's file if the path is empty, as fstat of the C
- * library is.
+ * Does this call depend on a descriptor, its first argument: because it is on that descriptor's
+ * file, as fstat of the C library is, too (its path is empty), or because its path begins there?
  */
-PEM_INLINE bool pem_is_descriptor_call(uint64_t second, uint64_t number)
+PEM_INLINE bool pem_is_on_descriptor(struct pem_kevent *e, uint64_t first, uint64_t second,
+				     uint64_t number)
 {
-	char first = 1;
+	bool is_path = pem_is_path_call(0, number);
+	char slash = '/';
 
 	if (number >= PEM_KCALLS_MAX)
 		return false;
+	e->descriptor = is_path ? PEM_AT_FDCWD : (uint32_t)first;
 	if (pem_config.descriptor_calls[number / 64 & (PEM_KCALLS_MAX / 64 - 1)] >> (number & 63) &
 	    1)
 		return true;
-	return pem_is_path_call(1, number) &&
-	       !bpf_probe_read_user(&first, sizeof(first), (const void *)second) && !first;
+	if (!is_path && !pem_is_path_call(1, number))
+		return false;
+	bpf_probe_read_user(&slash, sizeof(slash), (const void *)(is_path ? first : second));
+	return slash != '/';
 }
 
-/* Is this call on a file that has not been told yet? */
-__attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint32_t descriptor,
+/* Is this call on a file, or in a folder, that has not been told yet? */
+__attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint64_t first,
 						     uint64_t second, uint64_t number)
 {
-	uint64_t thread = bpf_get_current_pid_tgid();
-	uint64_t hash = pem_mix(pem_mix(0, thread >> 32), descriptor), mark;
-	struct file *file;
-	uint32_t index = hash >> 40 & (PEM_FILES_TOLD - 1);
-	uint64_t last;
+	uint64_t thread = bpf_get_current_pid_tgid(), hash, file, mark, last;
+	uint32_t index;
 
-	if (pem_config.no_reading || !pem_is_descriptor_call(second, number))
+	if (pem_config.no_reading || !pem_is_on_descriptor(e, first, second, number))
 		return false;
-	file = pem_file_of(descriptor);
-	e->file = file;
-	mark = pem_mix(hash, (uint64_t)file);
-	mark = pem_mix(mark, (uint64_t)BPF_CORE_READ(file, f_inode)); /* 0 without a file */
+	file = pem_find_file(e);
+	hash = pem_mix(pem_mix(0, thread >> 32), e->descriptor);
+	index = hash >> 40 & (PEM_FILES_TOLD - 1);
+	mark = pem_mix(pem_mix(hash, file), (uint64_t)e->inode);
 	mark = pem_mix(mark, PEM_LOAD(pem_control.told_epoch)) | 1;
 	e->told = bpf_map_lookup_elem(&pem_files_told, &index);
 	if (!e->told)
 		return false;
 	last = PEM_LOAD(*e->told);
 	/* That a descriptor has no file is told only where another file may have been told. */
-	if (last == mark || !((uint64_t)file | last))
+	if (last == mark || !(file | last))
 		return false;
 	e->told_mark = mark;
+	if (!file)
+		e->path_at = 0;
 	/* A record that is lost has told nothing. Without a record the event is only counted. */
 	if (!(e->flags & PEM_ACTION_LOG))
 		PEM_STORE(*e->told, mark);
@@ -135,12 +156,16 @@ __attribute__((unused)) PEM_INLINE struct pem_user_path pem_call_path(const stru
 	return (struct pem_user_path){e->path};
 }
 
-/* The inode of the event's file. */
+/* The inode of the event's file; NULL: it has none. */
 __attribute__((unused)) PEM_INLINE struct inode *pem_inode(const struct pem_kevent *e)
 {
-	struct file *file = e->file;
+	return e->inode;
+}
 
-	return BPF_CORE_READ(file, f_inode);
+/* The descriptor that the event's file is. */
+__attribute__((unused)) PEM_INLINE uint32_t pem_descriptor(const struct pem_kevent *e)
+{
+	return e->descriptor;
 }
 
 __attribute__((unused)) PEM_INLINE struct pem_file_path pem_file_path(struct pem_kevent *e)
@@ -168,10 +193,10 @@ static const char pem_socket_text[] SEC(".rodata.texts") = "socket:[%lu]";
  * What is in no folder, as /proc/PID/fd shows it: pipe:[1234], socket:[77], or its own name, which
  * is "/" for the root.
  */
-PEM_INLINE void pem_put_nameless(uint8_t *to, struct file *file)
+PEM_INLINE void pem_put_nameless(uint8_t *to, struct path *path)
 {
-	uint32_t kind = BPF_CORE_READ(file, f_inode, i_mode) & PEM_S_IFMT;
-	__u64 number = BPF_CORE_READ(file, f_inode, i_ino);
+	uint32_t kind = BPF_CORE_READ(path, dentry, d_inode, i_mode) & PEM_S_IFMT;
+	__u64 number = BPF_CORE_READ(path, dentry, d_inode, i_ino);
 
 	if (kind == PEM_S_IFIFO)
 		bpf_snprintf((char *)to, PEM_PATH_BYTES, pem_pipe_text, &number, sizeof(number));
@@ -179,7 +204,7 @@ PEM_INLINE void pem_put_nameless(uint8_t *to, struct file *file)
 		bpf_snprintf((char *)to, PEM_PATH_BYTES, pem_socket_text, &number, sizeof(number));
 	else
 		bpf_probe_read_kernel_str(to, PEM_PATH_BYTES,
-					  BPF_CORE_READ(file, f_path.dentry, d_name.name));
+					  BPF_CORE_READ(path, dentry, d_name.name));
 }
 
 /* The way from a file's name up to the root of its mount namespace. */
@@ -281,24 +306,24 @@ struct pem_path_field {
 };
 
 /*
- * Write the path of a file. Of one that is too long or too deep, the end behind "...". This is a
+ * Write a path. Of one that is too long or too deep, the end behind "...". This is a
  * global function, as pem_take_more() is: the verifier walks it once, not for each way to the call.
  */
-__attribute__((noinline)) uint32_t pem_write_path(struct pem_path_field *field, uint64_t file_at)
+__attribute__((noinline)) uint32_t pem_write_path(struct pem_path_field *field, uint64_t path_at)
 {
-	struct file *file = (struct file *)file_at;
-	struct pem_walk walk = {.dentry = BPF_CORE_READ(file, f_path.dentry),
-				.point = BPF_CORE_READ(file, f_path.mnt),
+	struct path *path = (struct path *)path_at;
+	struct pem_walk walk = {.dentry = BPF_CORE_READ(path, dentry),
+				.point = BPF_CORE_READ(path, mnt),
 				.bytes = 4,
 				.is_cut = 1};
 
-	if (!field || !file)
+	if (!field || !path)
 		return 0;
 	walk.to = field->text;
 	bpf_loop(PEM_PATH_STEPS, pem_step, &walk, 0);
 	pem_hide_walk(&walk);
 	if (!walk.count && !walk.is_cut) {
-		pem_put_nameless(walk.to, file);
+		pem_put_nameless(walk.to, path);
 		return 0;
 	}
 	if (walk.is_cut &&
@@ -314,7 +339,7 @@ __attribute__((unused)) PEM_INLINE void pem_put_file_path(uint8_t *to, uint32_t 
 {
 	(void)max;
 	PEM_STORE(*from.e->told, from.e->told_mark);
-	pem_write_path((struct pem_path_field *)to, (uint64_t)from.e->file);
+	pem_write_path((struct pem_path_field *)to, from.e->path_at);
 }
 
 /*
@@ -371,5 +396,13 @@ __attribute__((unused)) PEM_INLINE void pem_put_arguments(uint8_t *to, uint32_t 
 	walk.bytes = bytes;
 	bpf_loop(PEM_ARGUMENTS_BYTES, pem_space, &walk, 0);
 }
+
+/* A string is copied from the kernel, or is what a function here stands for. */
+#define pem_string(to, max, from)                                                                  \
+	_Generic((from), struct pem_file_path                                                      \
+		 : pem_put_file_path, struct pem_arguments                                         \
+		 : pem_put_arguments, struct pem_user_path                                         \
+		 : pem_put_user_path, default                                                      \
+		 : pem_put_string)(to, max, from)
 
 #endif

@@ -65,9 +65,11 @@ struct pem_kevent {
 	uint32_t index;
 	uint64_t shared; /* The program may be preempted on its CPU by another run of itself. */
 	/* Of an event of a file: files.bpf.h. */
-	struct file *file;
+	uint64_t path_at; /* of its struct path; 0: the descriptor is no file */
+	struct inode *inode;
 	uint64_t *told;
 	uint64_t told_mark, path; /* path: address in the program's memory */
+	uint32_t descriptor;
 };
 
 #define PEM_TASK_DEAD 0x80 /* TASK_DEAD in the kernel's sched.h */
@@ -584,14 +586,6 @@ __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, c
 }
 
 #include "files.bpf.h"
-
-/* A string is copied from the kernel, or is what a function of files.bpf.h stands for. */
-#define pem_string(to, max, from)                                                                  \
-	_Generic((from), struct pem_file_path                                                      \
-		 : pem_put_file_path, struct pem_arguments                                         \
-		 : pem_put_arguments, struct pem_user_path                                         \
-		 : pem_put_user_path, default                                                      \
-		 : pem_put_string)(to, max, from)
 
 #include "pem_events.bpf.h"
 

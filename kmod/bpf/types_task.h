@@ -38,6 +38,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct signal_struct *signal;
 	struct mm_struct *mm;
+	struct fs_struct *fs;
 	struct files_struct *files;
 	char comm[16];
 };

@@ -8,7 +8,9 @@
  * again.
  *
  * A call that takes a path is on the file of that path. It is told with each such call (meaning
- * 'call-path'), directly before its begin or behind it.
+ * 'call-path'), directly before its begin or behind it. A path without a slash in front begins in
+ * the folder that the call's descriptor is, or in the current folder of the process, which is told
+ * as one more descriptor.
  */
 #include "pass.h"
 #include "grow.h"
@@ -20,6 +22,7 @@
 #include <stdlib.h>
 
 #define FILES_MAX 1000000u /* more are unknown: some 250 MB of names */
+#define AT_CURRENT ((uint32_t)-100) /* AT_FDCWD */
 
 /* What a descriptor of a process is. */
 struct pem_descriptor {
@@ -31,13 +34,14 @@ struct pem_descriptor {
 
 #define WORDS (PEM_CALLS_MAX / 64) /* of one kind's bits */
 
-enum kind { TAKES_DESCRIPTOR, TAKES_PATH, KINDS };
+enum kind { TAKES_DESCRIPTOR, TAKES_PATH, TAKES_FOLDER, KINDS };
 
 int pem_files__plan(struct pem_plan *plan)
 {
 	int at = pem_event__field_by_role(plan->event, PEM_ROLE_SYSTEM_CALL);
 	const struct pem_field *field;
 	unsigned i;
+	int argument;
 
 	if (at < 0 || plan->meaning != PEM_MEANS_INTERVAL_BEGIN)
 		return 0;
@@ -52,8 +56,11 @@ int pem_files__plan(struct pem_plan *plan)
 			continue;
 		if (plan->descriptor.bytes && pem_call__takes_descriptor(field->labels[i].name))
 			plan->call_kinds[TAKES_DESCRIPTOR * WORDS + call / 64] |= bit;
-		if (pem_call__path_argument(field->labels[i].name) >= 0)
+		argument = pem_call__path_argument(field->labels[i].name);
+		if (argument >= 0)
 			plan->call_kinds[TAKES_PATH * WORDS + call / 64] |= bit;
+		if (argument == 1)
+			plan->call_kinds[TAKES_FOLDER * WORDS + call / 64] |= bit;
 	}
 	return 0;
 }
@@ -133,6 +140,11 @@ static struct pem_descriptor *add(struct pem_pass *pass, const struct pem_life_p
 	return d;
 }
 
+static uint32_t descriptor_of(const struct pem_open *open)
+{
+	return (uint32_t)pem_number__load(open->plan->descriptor, open->interval.begin.data);
+}
+
 /* The system call that the record was made for, if it has begun: the thread's innermost interval.
  */
 static void name_begun_call(struct pem_pass *pass, uint32_t number, struct pem_pass_file *file)
@@ -143,7 +155,7 @@ static void name_begun_call(struct pem_pass *pass, uint32_t number, struct pem_p
 	if (open &&
 	    (open->is_on_descriptor ||
 	     takes(TAKES_DESCRIPTOR, open->plan, &open->interval.begin)) &&
-	    (uint32_t)pem_number__load(open->plan->descriptor, open->interval.begin.data) == number)
+	    descriptor_of(open) == number)
 		open->interval.file = file;
 }
 
@@ -168,27 +180,56 @@ void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
 	name_begun_call(pass, number, d->file);
 }
 
-/* The file of the descriptor that a system call's begin has. NULL: it is unknown. */
+/* The file of a descriptor as a system call begins. NULL: it is unknown. */
 static const struct pem_pass_file *file_of_descriptor(const struct pem_pass *pass,
-						      const struct pem_open *open)
+						      const struct pem_open *open, uint32_t number)
 {
 	const struct pem_descriptor *d;
 
 	if (!open->process || !open->plan->descriptor.bytes)
 		return NULL;
-	d = find(pass, open->process,
-		 (uint32_t)pem_number__load(open->plan->descriptor, open->interval.begin.data));
+	d = find(pass, open->process, number);
 	return d && d->told_clock >= pass->kernel_loss ? d->file : NULL;
 }
 
 /* --- paths --- */
 
-/* Say which path a call has that has begun. */
-static void put_path(const struct pem_pass *pass, struct pem_open *open, struct pem_pass_file *file,
+/* The file of a path that begins in a folder. An unknown folder is told as "?". */
+static struct pem_pass_file *file_in(struct pem_pass *pass, const struct pem_pass_file *folder,
+				     const char *path)
+{
+	const char *base = folder ? folder->path : "?";
+	char text[sizeof(folder->path) + sizeof(folder->path)];
+	size_t bytes, most = sizeof(folder->path) - 1;
+
+	while (!strncmp(path, "./", 2))
+		path += 2 + strspn(path + 2, "/");
+	if (!*path || !strcmp(path, "."))
+		return file_of(pass, base);
+	bytes = (size_t)snprintf(text, sizeof(text), "%s%s%s", base,
+				 base[strlen(base) - 1] == '/' ? "" : "/", path);
+	if (bytes <= most)
+		return file_of(pass, text);
+	memcpy(text + bytes - most, "...", 3);
+	return file_of(pass, text + bytes - most);
+}
+
+/* Say which path a call has that has begun. told: the path as the program gave it; NULL: unknown.
+ */
+static void put_path(struct pem_pass *pass, struct pem_open *open, struct pem_pass_file *told,
 		     bool is_empty)
 {
+	bool has_folder = takes(TAKES_FOLDER, open->plan, &open->interval.begin);
+	const struct pem_pass_file *folder =
+		file_of_descriptor(pass, open, has_folder ? descriptor_of(open) : AT_CURRENT);
+
 	open->is_on_descriptor = is_empty;
-	open->interval.file = is_empty ? file_of_descriptor(pass, open) : file;
+	if (is_empty)
+		open->interval.file = folder;
+	else if (!told || *told->path == '/')
+		open->interval.file = told;
+	else
+		open->interval.file = file_in(pass, folder, told->path);
 }
 
 void pem_files__learn_path(struct pem_pass *pass, const struct pem_plan *plan,
@@ -226,7 +267,7 @@ void pem_files__begin(struct pem_pass *pass, struct pem_open *open)
 	struct pem_life_thread *t = open->thread;
 
 	if (takes(TAKES_DESCRIPTOR, open->plan, &open->interval.begin))
-		open->interval.file = file_of_descriptor(pass, open);
+		open->interval.file = file_of_descriptor(pass, open, descriptor_of(open));
 	else if (t && t->path_is_told && t->path_call == call &&
 		 t->path_clock >= pass->kernel_loss &&
 		 takes(TAKES_PATH, open->plan, &open->interval.begin))

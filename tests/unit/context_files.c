@@ -133,9 +133,86 @@ static void a_call_is_on_the_file_of_its_path(void **state)
 	end_packet();
 	start_pass();
 	expect_file(12, "/etc/passwd");
-	expect_file(15, "old");
+	expect_file(15, "?/old"); /* in a folder that was not told */
 	expect_file(17, NULL);
 	expect_file(20, NULL);
+	end_pass();
+}
+
+/* A call, what is told of it, and its end. */
+static void add_call(int n, uint32_t call, uint32_t descriptor, const char *path)
+{
+	packet_pair(T(n), EVENT_SYSTEM_CALL, call, descriptor);
+	packet_text(T(n + 1), EVENT_PATH, call, path);
+	packet_pair(T(n + 2), EVENT_RESULT, 0, 0);
+}
+
+static void a_path_begins_in_a_folder(void **state)
+{
+	static char deep[101] = "", expected[128];
+
+	(void)state;
+	memset(deep, 'd', sizeof(deep) - 1);
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, 3, "/usr/share");
+	packet_text(T(11), EVENT_FILE, (uint32_t)-100, "/home/ada");
+	add_call(20, CALL_OPENAT, 3, "doc/copyright");
+	add_call(30, CALL_OPENAT, (uint32_t)-100, "doc/copyright");
+	add_call(40, CALL_UNLINK, 3, ".//old"); /* its argument is no descriptor */
+	add_call(50, CALL_OPENAT, 3, "/etc/passwd");
+	add_call(60, CALL_OPENAT, 3, ".");
+	packet_text(T(70), EVENT_FILE, (uint32_t)-100, "/");
+	add_call(71, CALL_OPENAT, (uint32_t)-100, "boot");
+	packet_text(T(80), EVENT_FILE, 3, ""); /* closed */
+	add_call(81, CALL_OPENAT, 3, "doc");
+	packet_text(T(90), EVENT_FILE, 3, "/a/folder/with/a/long/name");
+	add_call(91, CALL_OPENAT, 3, deep);
+	end_packet();
+	start_pass();
+	expect_file(22, "/usr/share/doc/copyright");
+	expect_file(32, "/home/ada/doc/copyright");
+	expect_file(42, "/home/ada/old");
+	expect_file(52, "/etc/passwd");
+	expect_file(62, "/usr/share");
+	expect_file(73, "/boot");
+	expect_file(83, "?/doc");
+	snprintf(expected, sizeof(expected), "/a/folder/with/a/long/name/%s", deep);
+	assert_int_equal(strlen(expected), 127);
+	expect_file(93, expected);
+	end_pass();
+}
+
+static void of_a_path_too_long_the_end_is_told(void **state)
+{
+	char deep[121] = "", expected[130];
+
+	(void)state;
+	memset(deep, 'd', sizeof(deep) - 1);
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, 3, "/usr/share");
+	add_call(20, CALL_OPENAT, 3, deep);
+	end_packet();
+	start_pass();
+	/* 127 bytes in all. */
+	snprintf(expected, sizeof(expected), "...are/%s", deep);
+	assert_int_equal(strlen(expected), 127);
+	expect_file(22, expected);
+	end_pass();
+}
+
+static void a_folder_is_forgotten_with_a_loss(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, (uint32_t)-100, "/home/ada");
+	end_packet();
+	packet_next(&packet, T(15));
+	packet.header.events_discarded = 1;
+	packet_leave(T(18), 0, 0, 50, 51);
+	add_call(20, CALL_OPENAT, (uint32_t)-100, "mail");
+	end_packet();
+	start_pass();
+	expect_file(22, "?/mail");
 	end_pass();
 }
 
@@ -279,6 +356,9 @@ int main(void)
 		TEST(a_descriptor_is_of_one_process),
 		TEST(after_a_loss_a_file_is_told_again),
 		TEST(a_call_is_on_the_file_of_its_path),
+		TEST(a_path_begins_in_a_folder),
+		TEST(of_a_path_too_long_the_end_is_told),
+		TEST(a_folder_is_forgotten_with_a_loss),
 		TEST(a_path_is_of_the_call_that_it_was_told_for),
 		TEST(a_call_with_an_empty_path_is_on_its_descriptor),
 		TEST(a_process_has_the_arguments_of_its_exec),

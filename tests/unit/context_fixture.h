@@ -97,9 +97,9 @@ static const char context_model[] =
 	FIELD("argument", "uint64", "descriptor", "16")
 	PAIR("00000213", "OS", "Leave2", "interval-end", "OS::T", "thread", "-", "value")
 	"event\t00000214\tOS::T::File\tOS\tT\tFile\t1\tdetail\tdescriptor-name"
-	"\t\t-\ttracepoint\ts:f\t12\t48\t2\t0\t\t\t\n"
+	"\t\t-\ttracepoint\ts:f\t12\t144\t2\t0\t\t\t\n"
 	FIELD("descriptor", "int32", "descriptor", "8")
-	"field\tpath\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n"
+	"field\tpath\tstring\t-\t10\tname\t0\t128\t\t-\t0\t\n"
 	"event\t00000215\tOS::T::Start\tOS\tT\tStart\t1\tdetail\tthread-start"
 	"\t\t-\ttracepoint\ts:s\t20\t24\t3\t0\t\t\t\n"
 	FIELD("pid", "uint32", "process", "8") FIELD("tid", "uint32", "thread", "12")
@@ -119,9 +119,9 @@ static const char context_model[] =
 	PAIR("0000021c", "OS", "Interrupt", "interval-begin", "OS::Irq", "cpu", "-", "-")
 	PAIR("0000021d", "OS", "InterruptEnd", "interval-end", "OS::Irq", "cpu", "-", "-")
 	"event\t0000021e\tOS::T::Path\tOS\tT\tPath\t1\tdetail\tcall-path"
-	"\t\t-\ttracepoint\ts:p\t12\t48\t2\t0\t\t\t\n"
+	"\t\t-\ttracepoint\ts:p\t12\t144\t2\t0\t\t\t\n"
 	FIELD("number", "int32", "system-call", "8")
-	"field\tpath\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n";
+	"field\tpath\tstring\t-\t10\tname\t0\t128\t\t-\t0\t\n";
 /* clang-format on */
 
 /* Give a trace this model. more: further lines of .pem/run. */
@@ -171,7 +171,7 @@ static inline void packet_phase(uint64_t clock, uint32_t id, const char *name)
 /* A number and a text: what a descriptor is, or a process's name or arguments. */
 static inline void packet_text(uint64_t clock, uint32_t id, uint32_t number, const char *text)
 {
-	uint8_t body[36] = {0};
+	uint8_t body[160] = {0};
 
 	memcpy(body, &number, sizeof(number));
 	memcpy(body + 4, text, strlen(text) + 1);

@@ -96,7 +96,9 @@ struct pem_pass_file {
 	uint32_t number; /* from 0 on, in the order in which the pass meets them */
 	/*
 	 * The end of the path behind "..." if it has more than 127 bytes. As it was when the
-	 * descriptor was first used. Of what has no path, what it is: "pipe:[77]".
+	 * descriptor was first used. Of what has no path, what it is: "pipe:[77]". A path as a
+	 * program gave it is that behind its folder's; "?/": the folder is unknown. ".." stays in
+	 * it.
 	 */
 	char path[128];
 };
