@@ -175,6 +175,17 @@ char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *by
 	return fd < 0 ? NULL : pem_read_descriptor(fd, limit, bytes);
 }
 
+bool pem_boot_id(char *text)
+{
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+	bool known = f && fgets(text, PEM_BOOT_ID_BYTES, f);
+
+	if (f)
+		fclose(f);
+	text[known ? strcspn(text, "\n") : 0] = '\0';
+	return known;
+}
+
 int pem_write_all(int fd, const void *data, size_t bytes)
 {
 	const char *from = data;

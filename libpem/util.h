@@ -79,6 +79,11 @@ char *pem_read_file(int directory_fd, const char *name, size_t limit, size_t *by
 /* As pem_read_file, for an open file, from its beginning. fd is closed. */
 char *pem_read_descriptor(int fd, size_t limit, size_t *bytes);
 
+/* The kernel's name of this boot, of 36 characters. Returns whether it is known; else text is "".
+ */
+#define PEM_BOOT_ID_BYTES 40 /* with its NUL */
+bool pem_boot_id(char *text);
+
 /* Write all bytes, through short writes and EINTR. Returns 0, or -errno. */
 int pem_write_all(int fd, const void *data, size_t bytes);
 

@@ -131,14 +131,14 @@ static void free_functions(struct functions *f)
 
 static const char *name_words(const struct function *f)
 {
-	return f->name != NULL ? f->name : f->is_kernel ? "(kernel)" : "?";
+	return f->name != NULL ? f->name : "?";
 }
 
 static const char *object_words(const struct function *f)
 {
 	const char *slash = f->object != NULL ? strrchr(f->object, '/') : NULL;
 
-	return slash != NULL ? slash + 1 : "";
+	return f->is_kernel ? "(kernel)" : slash != NULL ? slash + 1 : "";
 }
 
 static bool lacks_names(const struct functions *f)

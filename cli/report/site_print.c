@@ -61,6 +61,9 @@ static void print_troubles(const struct report_sites *s)
 					    cli_count(object->count), object->trouble),
 				 4, 0, cli_width(stdout));
 	}
+	if (s->kernel_trouble != NULL)
+		cli_wrap(stdout, cli_format("(kernel): %.200s.", s->kernel_trouble), 0, 0,
+			 cli_width(stdout));
 	if (s->left_out != 0)
 		printf("%s programs and libraries were left out: one process had too many\n",
 		       cli_count(s->left_out));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * sites.h - where events of a trace were in the code: what sites.c collects, site_names.c names,
- * site_print.c prints, and functions.c sums up by function
+ * sites.h - where events of a trace were in the code: what sites.c collects, site_names.c and
+ * kernel_names.c name, site_print.c prints, and functions.c sums up by function
  */
 #ifndef PEM_CLI_REPORT_SITES_H
 #define PEM_CLI_REPORT_SITES_H
@@ -56,6 +56,7 @@ struct report_sites {
 	struct report_site *sites;
 	size_t count, capacity;
 	bool samples; /* also where samples were, which are no call sites */
+	const char *kernel_trouble; /* why the kernel's functions have no names, or NULL */
 	uint64_t left_out; /* objects beyond the most that a process may have */
 	struct pem_number_map object_at; /* key: hash of build id and path */
 	struct pem_number_map space_at; /* key: pid */
@@ -64,7 +65,9 @@ struct report_sites {
 
 /* Print what is missing in the names. nothing: the text for a trace without any site. */
 void report_sites__print_notes(const struct report_sites *sites, const char *nothing);
-/* Name all sites. Returns 0 or -ENOMEM. */
+/* Name all sites in objects. Returns 0 or -ENOMEM. */
 int report_sites__name(struct report_sites *sites);
+/* Name all sites in the kernel, if that is known (kernel_names.c). Returns 0 or -ENOMEM. */
+int report_sites__name_kernel(struct report_sites *sites, const struct pem_trace_info *info);
 
 #endif

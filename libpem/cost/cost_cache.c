@@ -101,18 +101,11 @@ static void read_processor(char *name, size_t bytes)
 /* Make the line of what must be equal for costs to be equal: pem, boot, kernel, processor. */
 static bool read_key(char *key, size_t bytes)
 {
-	char boot[64], processor[128];
+	char boot[PEM_BOOT_ID_BYTES], processor[128];
 	struct utsname system;
-	bool known;
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
 
-	if (!f)
+	if (!pem_boot_id(boot) || uname(&system))
 		return false;
-	known = fgets(boot, sizeof(boot), f) && !uname(&system);
-	fclose(f);
-	if (!known)
-		return false;
-	boot[strcspn(boot, "\n")] = 0;
 	read_processor(processor, sizeof(processor));
 	snprintf(key, bytes, "%s %s %.64s%s", pem_version(), boot, system.release, processor);
 	return true;

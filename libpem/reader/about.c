@@ -193,6 +193,8 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		return copy_text(info->context_events, sizeof(info->context_events), value);
 	if (strcmp(key, "host") == 0)
 		return copy_text(info->host, sizeof(info->host), value);
+	if (strcmp(key, "boot_id") == 0)
+		return copy_text(info->boot_id, sizeof(info->boot_id), value);
 	if (strcmp(key, "version") == 0)
 		return copy_text(info->version, sizeof(info->version), value);
 	if (strcmp(key, "snapshot") == 0)

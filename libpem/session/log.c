@@ -52,6 +52,7 @@ static void start_info(struct pem_session *s, struct pem_log *log)
 	snprintf(info->version, sizeof(info->version), "%s", pem_version());
 	if (gethostname(info->host, sizeof(info->host) - 1))
 		snprintf(info->host, sizeof(info->host), "unknown");
+	pem_boot_id(info->boot_id);
 }
 
 static bool logs_kernel(const struct pem_log *log)

@@ -24,6 +24,8 @@ int pem_trace_writer__write_run(struct pem_trace_writer *w, const struct pem_tra
 	if (!f)
 		return -errno;
 	fprintf(f, "command=%s\nhost=%s\nversion=%s\n", info->command, info->host, info->version);
+	if (info->boot_id[0])
+		fprintf(f, "boot_id=%s\n", info->boot_id);
 	if (info->command_pid)
 		fprintf(f, "command_process=%u\t%s\n", info->command_pid, info->command_name);
 	if (info->context_events[0])

@@ -2,6 +2,7 @@
 """report_functions: which function the CPU was in, and which one allocated what is live at the end"""
 import json
 import os
+import re
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 
@@ -108,6 +109,43 @@ def what_is_live_at_the_end():
     equal(sum(s["live_bytes"] for s in sites if any(n.get("function") == "leak" for n in s["names"])), 119000, "by site")
     text = run([PEM, "report", "--by", "function", trace])[1]
     assert "LIVE" in text and any("116 KiB" in line and line.endswith("leak") for line in text.splitlines()), text
+
+
+def kernel_functions():
+    """Names of the kernel's functions; skips where they can't be seen."""
+    with open("/proc/kallsyms", encoding="utf-8") as f:
+        lines = [line.split() for line in f]
+    if not any(int(line[0], 16) for line in lines):
+        skip("the kernel hides where its functions lie")
+    return {line[2] for line in lines if line[1] in "tTwW"}
+
+
+@test
+def functions_of_the_kernel():
+    "samples within the kernel are of its functions, but of none where it was booted since"
+    known = kernel_functions()
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-F", "2000", "-e", "HW::HWPerf::HPMsAndPC", "-o", trace, "--",
+                      "dd", "if=/dev/zero", "of=/dev/null", "bs=1M", "count=4000", "status=none"])
+    if rc == 2:
+        skip("not recorded here: " + err.splitlines()[-1])
+    equal(rc, 0, err)
+    rows = [row for row in functions(trace) if row["kernel"]]
+    if not rows:
+        skip("no sample was in the kernel")
+    named = [row for row in rows if row.get("function")]
+    assert sum(row["count"] for row in named) > 0.9 * sum(row["count"] for row in rows), rows
+    equal({row["function"].split(" ")[0] for row in named} - known, set(), "functions that the kernel has not")
+    text = run([PEM, "report", "--by", "function", trace])[1]
+    assert re.search(r"\(kernel\) +%s$" % re.escape(named[0]["function"]), text, re.M) and "(kernel):" not in text, text
+    path = os.path.join(trace, ".pem", "run")
+    with open(path, encoding="utf-8") as f:
+        about = f.read()
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(re.sub("boot_id=.", "boot_id=x", about))
+    equal([row for row in functions(trace) if row["kernel"] and row.get("function")], [], "after another boot")
+    text = run([PEM, "report", "--by", "function", trace])[1]
+    assert "(kernel): the kernel's functions lie elsewhere since it was booted" in text, text
 
 
 MANY = "#include <stdlib.h>\nstatic void *volatile kept;\n" + "".join(

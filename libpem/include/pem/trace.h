@@ -145,6 +145,8 @@ struct pem_trace_info {
 	 * their order; "": none.
 	 */
 	char counters[512];
+	/* The boot of the machine that was recorded, as the kernel calls it. "": unknown. */
+	char boot_id[40];
 };
 
 /* --- a trace --- */
