@@ -138,7 +138,11 @@ static const char *object_words(const struct function *f)
 {
 	const char *slash = f->object != NULL ? strrchr(f->object, '/') : NULL;
 
-	return f->is_kernel ? "(kernel)" : slash != NULL ? slash + 1 : "";
+	if (f->is_kernel)
+		return "(kernel)";
+	if (f->object == NULL && f->name != NULL)
+		return "(jit)";
+	return slash != NULL ? slash + 1 : "";
 }
 
 static bool lacks_names(const struct functions *f)

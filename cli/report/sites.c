@@ -406,6 +406,8 @@ int report_sites__finish(struct report_sites *s, const struct report *report)
 		rc = report_sites__name(s);
 	if (rc == 0)
 		rc = report_sites__name_kernel(s, report->info);
+	if (rc == 0)
+		rc = report_sites__name_jit(s, report->info);
 	if (rc == 0 && s->count != 0)
 		qsort(s->sites, s->count, sizeof(*s->sites), more);
 	return rc;

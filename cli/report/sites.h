@@ -69,5 +69,7 @@ void report_sites__print_notes(const struct report_sites *sites, const char *not
 int report_sites__name(struct report_sites *sites);
 /* Name all sites in the kernel, if that is known (kernel_names.c). Returns 0 or -ENOMEM. */
 int report_sites__name_kernel(struct report_sites *sites, const struct pem_trace_info *info);
+/* Name sites in code that programs made, where they left a list (jit_names.c). 0 or -ENOMEM. */
+int report_sites__name_jit(struct report_sites *sites, const struct pem_trace_info *info);
 
 #endif

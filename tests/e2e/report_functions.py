@@ -148,6 +148,57 @@ def functions_of_the_kernel():
     assert "(kernel): the kernel's functions lie elsewhere since it was booted" in text, text
 
 
+JIT = """#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+/* mov $0x20000000, %ecx; 1: dec %rcx; jnz 1b; ret */
+static const uint8_t loop[] = {0xb9, 0, 0, 0, 0x20, 0x48, 0xff, 0xc9, 0x75, 0xfb, 0xc3};
+int main(void)
+{
+	uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char name[64];
+	FILE *f;
+	if (code == MAP_FAILED)
+		return 77;
+	memcpy(code + 64, loop, sizeof(loop));
+	snprintf(name, sizeof(name), "/tmp/perf-%d.map", getpid());
+	f = fopen(name, "w");
+	fprintf(f, "%lx 40 before\\n%lx 40 stale\\nno line\\n%lx 40 LazyCompile:*spin app.js:7\\n%lx 40 behind\\n", (long)code,
+		(long)code + 64, (long)code + 64, (long)code + 128);
+	fclose(f);
+	puts(name);
+	fflush(stdout);
+	((void (*)(void))(code + 64))();
+	return 0;
+}
+"""
+
+
+@test
+def functions_that_the_program_made():
+    "code that a program compiles as it runs is named by the list that it leaves for perf; an older list is another process's"
+    if os.uname().machine != "x86_64":
+        skip("the loop is code of x86-64")
+    trace = os.path.join(tmp(), "trace")
+    rc, out, err = run([PEM, "record", "-q", "-e", "HW::HWPerf::HPMsAndPC", "-o", trace, "--", built("jit", JIT)])
+    if rc in (2, 77):
+        skip("not recorded here: " + err)
+    equal(rc, 0, err)
+    path = out.strip()
+    try:
+        rows = functions(trace)
+        made = [row["count"] for row in rows if row.get("function") == "LazyCompile:*spin app.js:7"]
+        assert len(made) == 1 and made[0] > 0.5 * sum(row["count"] for row in rows), rows
+        text = run([PEM, "report", "--by", "function", trace])[1]
+        assert re.search(r"\(jit\) +LazyCompile:\*spin app.js:7$", text, re.M), text
+        os.utime(path, (1, 1))
+        equal([row for row in functions(trace) if (row.get("function") or "").startswith("Lazy")], [], "with an older list")
+    finally:
+        os.unlink(path)
+
+
 MANY = "#include <stdlib.h>\nstatic void *volatile kept;\n" + "".join(
     "static __attribute__((noinline)) void at%d(void) { kept = malloc(%d); free(kept); }\n" % (i, i + 1) for i in range(60)) + """
 int main(void)

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+/* symbol_list.c - functions by the addresses where they lie (contract: symbol_list.h) */
+#include "symbol_list.h"
+#include "grow.h"
+#include "sites.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Data lies between functions, too: what is further behind a function's begin is not of it. */
+#define FUNCTION_BYTES_MAX (1u << 18)
+#define TEXT_BYTES_MAX (1u << 30)
+
+int symbol_list__add(struct symbol_list *l, uint64_t start, uint64_t bytes, const char *name)
+{
+	size_t name_bytes = strlen(name) + 1;
+
+	if (l->text_bytes + name_bytes > TEXT_BYTES_MAX ||
+	    pem_grow(&l->list, sizeof(*l->list), l->count + 1, &l->capacity) < 0 ||
+	    pem_grow(&l->text, 1, l->text_bytes + name_bytes, &l->text_capacity) < 0)
+		return -ENOMEM;
+	l->list[l->count] = (struct symbol){.start = start,
+					    .bytes = bytes,
+					    .order = (uint32_t)l->count,
+					    .name = (uint32_t)l->text_bytes};
+	l->count++;
+	memcpy(l->text + l->text_bytes, name, name_bytes);
+	l->text_bytes += name_bytes;
+	return 0;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct symbol *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return (x->order > y->order) - (x->order < y->order);
+}
+
+void symbol_list__sort(struct symbol_list *l)
+{
+	if (l->count != 0)
+		qsort(l->list, l->count, sizeof(*l->list), by_start);
+}
+
+/* NULL: there is none. */
+static const char *name_at(const struct symbol_list *l, uint64_t address)
+{
+	size_t low = 0, high = l->count, middle;
+	const struct symbol *found;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (l->list[middle].start <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (low == 0)
+		return NULL;
+	found = &l->list[low - 1];
+	if (address - found->start >= (found->bytes != 0 ? found->bytes : FUNCTION_BYTES_MAX))
+		return NULL;
+	return l->text + found->name;
+}
+
+int symbol_list__name(const struct symbol_list *l, struct report_site *site)
+{
+	/* The offset is behind the sampled instruction. */
+	const char *name = name_at(l, site->offset - 1);
+
+	if (name == NULL)
+		return 0;
+	site->names = calloc(1, sizeof(*site->names));
+	if (site->names == NULL)
+		return -ENOMEM;
+	site->name_count = 1;
+	site->names[0].function = strdup(name);
+	if (site->names[0].function == NULL)
+		return -ENOMEM;
+	pem_printable(site->names[0].function);
+	return 0;
+}
+
+void symbol_list__free(struct symbol_list *l)
+{
+	free(l->list);
+	free(l->text);
+	*l = (struct symbol_list){0};
+}
