@@ -268,7 +268,7 @@ struct cli_patterns {
 	char **where;
 	size_t count;
 	const char *all_where; /* predicate of all events; NULL: none */
-	const char *also[4]; /* further events, added to those of the patterns; NULL: none */
+	const char *also[5]; /* further events, added to those of the patterns; NULL: none */
 };
 /*
  * Add the patterns of a comma-separated list. Returns 0, -EINVAL if the list is empty, or -ENOMEM.

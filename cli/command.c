@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 #define PAGES_EVENTS "OS::Pages::*"
-#define OBJECT_EVENT "APP::Loader::Object"
+/* Either is enough; programs and machines have one, the other, or both. */
+#define OBJECT_EVENTS "APP::Loader::Object", "HW::HWPerf::Map"
 
 /* --- events --- */
 
@@ -181,6 +182,7 @@ static bool lacks_objects(struct pem_session *session, const struct pem_event_se
 struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_patterns *patterns,
 					bool pages, struct pem_error *error)
 {
+	static const char *const objects[] = {OBJECT_EVENTS};
 	struct pem_event_set *set = cli_choose_events(session, patterns, true, error);
 
 	if (set == NULL)
@@ -188,7 +190,7 @@ struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_
 	if (pages && !samples_pages(set))
 		patterns->also[1] = PAGES_EVENTS;
 	if (patterns->all_where == NULL && lacks_objects(session, set))
-		patterns->also[3] = OBJECT_EVENT;
+		memcpy(&patterns->also[3], objects, sizeof(objects));
 	if (patterns->also[1] == NULL && patterns->also[3] == NULL)
 		return set;
 	pem_event_set__free(set);

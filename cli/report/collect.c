@@ -318,7 +318,8 @@ static bool ends_phase(const struct report_event *e)
 	return e->event->meaning == PEM_MEANS_INTERVAL_END && is_of_phase(e);
 }
 
-static int count_record(struct report *report, struct counting *c, const struct pem_record *record)
+static int count_record(struct report *report, struct counting *c, const struct pem_record *record,
+			const struct pem_around *around)
 {
 	const struct recent_thread *of;
 	struct report_process *process;
@@ -362,7 +363,8 @@ static int count_record(struct report *report, struct counting *c, const struct 
 		return -ENOMEM;
 	if (e->layer == LAYER_CPO && report_detail__record(report, record) < 0)
 		return -ENOMEM;
-	if (report->sites != NULL && report_sites__record(report->sites, e, event, record) < 0)
+	if (report->sites != NULL &&
+	    report_sites__record(report->sites, e, event, record, around->process) < 0)
 		return -ENOMEM;
 	if (report_metrics__record(report->metrics, record) < 0)
 		return -ENOMEM;
@@ -394,7 +396,7 @@ static int read_records(struct report *report, struct counting *c)
 		}
 		if (rc < 0)
 			break;
-		rc = count_record(report, c, &record);
+		rc = count_record(report, c, &record, &around);
 		if (rc < 0)
 			break;
 		if (++n == total / 10)

@@ -227,12 +227,13 @@ void report_page_samples__json(const struct report *report, struct cli_json_stre
 
 /* --- where events were in the code (sites.c, site_print.c, functions.c) --- */
 
+struct pem_pass_process;
 /* samples: also where samples were, not only call sites. NULL: no memory. */
 struct report_sites *report_sites__new(bool samples);
 void report_sites__free(struct report_sites *sites);
-/* Count a record of the report's event with an index. Returns 0 or -ENOMEM. */
+/* Count a record of the report's event with an index, of a process. Returns 0 or -ENOMEM. */
 int report_sites__record(struct report_sites *sites, const struct report_event *e, uint32_t event,
-			 const struct pem_record *record);
+			 const struct pem_record *record, const struct pem_pass_process *process);
 /* Name and sort the sites, after the last record. Returns 0 or -ENOMEM. */
 int report_sites__finish(struct report_sites *sites, const struct report *report);
 void report_sites__print(const struct report *report);
@@ -244,7 +245,6 @@ void report_functions__json(const struct report *report, struct cli_json_stream 
 /* --- where time went: states of threads, and intervals (times.c, times_print.c) --- */
 
 struct pem_pass;
-struct pem_pass_process;
 struct pem_around;
 /* Begin the report's pass over its trace. Returns 0 or -ENOMEM. */
 int report_times__new(struct report *report);

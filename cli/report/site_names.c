@@ -41,12 +41,18 @@ static bool copy(const char *text, char **to)
 	return *to != NULL;
 }
 
-static int name_site(struct report_site *site, struct pem_object *object)
+static int name_site(struct report_site *site, struct pem_object *object, bool is_by_file)
 {
 	struct pem_name names[SITE_NAMES_MAX];
-	/* The offset is behind the call. */
-	unsigned int i, count = pem_object__find(object, site->offset - 1, names, SITE_NAMES_MAX);
+	unsigned int i, count;
+	uint64_t offset;
 
+	/* The offset is behind the call. */
+	if (is_by_file && pem_object__offset(object, site->offset - 1, &offset) == 0)
+		site->offset = offset + 1;
+	else if (is_by_file)
+		return 0;
+	count = pem_object__find(object, site->offset - 1, names, SITE_NAMES_MAX);
 	if (count == 0)
 		return 0;
 	site->names = calloc(count, sizeof(*site->names));
@@ -86,7 +92,7 @@ int report_sites__name(struct report_sites *s)
 			opened = open_object(&s->objects[last]);
 		}
 		if (opened != NULL)
-			rc = name_site(&s->sites[i], opened);
+			rc = name_site(&s->sites[i], opened, s->objects[last].is_by_file);
 	}
 	pem_object__close(opened);
 	return rc;

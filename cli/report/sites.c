@@ -50,9 +50,11 @@ static uint64_t number_of(const char *build_id)
 }
 
 /* Returns the object's number in the table, or -ENOMEM. */
-static int64_t object_of(struct report_sites *s, const char *path, const char *build_id)
+static int64_t object_of(struct report_sites *s, const char *path, const char *build_id,
+			 bool is_by_file)
 {
-	uint64_t key = hash(hash(HASH_START, path, strlen(path) + 1), build_id, strlen(build_id));
+	uint64_t key = hash(hash(HASH_START + is_by_file, path, strlen(path) + 1), build_id,
+			    strlen(build_id));
 	uint32_t *at = pem_number_map__at(&s->object_at, key);
 	struct report_object *object;
 
@@ -69,6 +71,7 @@ static int64_t object_of(struct report_sites *s, const char *path, const char *b
 		return -ENOMEM;
 	snprintf(object->build_id, sizeof(object->build_id), "%s", build_id);
 	object->number = number_of(object->build_id);
+	object->is_by_file = is_by_file;
 	*at = (uint32_t)s->object_count++;
 	return *at;
 }
@@ -142,6 +145,7 @@ static int take_object(struct report_sites *s, const struct pem_record *record)
 	int path = pem_event__field_by_role(event, PEM_ROLE_NAME);
 	int base = pem_event__field_by_role(event, PEM_ROLE_VALUE);
 	int id = pem_event__field_by_role(event, PEM_ROLE_KEY);
+	int offset = base < 0 ? pem_event__field(event, "offset") : -1;
 	struct report_mapping mapping;
 	struct report_space *space;
 	const char *name, *build_id = NULL;
@@ -155,14 +159,18 @@ static int take_object(struct report_sites *s, const struct pem_record *record)
 	mapping.start = pem_record__u64(record, (unsigned int)address);
 	mapping.end = mapping.start + pem_record__u64(record, (unsigned int)size);
 	mapping.base = base >= 0 ? pem_record__u64(record, (unsigned int)base) : mapping.start;
+	/* The kernel tells where in the file a mapping begins. */
+	if (offset >= 0)
+		mapping.base = mapping.start - pem_record__u64(record, (unsigned int)offset);
 	/* What has no path is no file: the kernel's vdso. */
 	if (mapping.end <= mapping.start || name == NULL || *name != '/')
 		return 0;
 	space = space_of(s, record->pid);
-	object = object_of(s, name, build_id != NULL ? build_id : "");
+	object = object_of(s, name, build_id != NULL ? build_id : "", offset >= 0);
 	if (space == NULL || object < 0)
 		return -ENOMEM;
 	mapping.object = (uint32_t)object;
+	s->has_maps |= offset >= 0;
 	return map_object(s, space, &mapping);
 }
 
@@ -183,6 +191,30 @@ static struct report_site *site_of(struct report_sites *s, struct pem_number_map
 		*at = (uint32_t)s->count++;
 	}
 	return &s->sites[*at];
+}
+
+/* Generations of processes that were forked and run the same program. */
+#define FORKS_MAX 16u
+
+/*
+ * What lies in memory of a process. One that was forked, and has begun no other program since, has
+ * what its parent has.
+ */
+static const struct report_space *memory_of(struct report_sites *s, uint32_t pid,
+					    const struct pem_pass_process *process)
+{
+	const struct report_space *space = space_of(s, pid);
+	unsigned int i;
+
+	if (space == NULL || space->count != 0 || !s->has_maps)
+		return space;
+	for (i = 0; i < FORKS_MAX && process != NULL && process->parent != NULL; i++) {
+		process = process->parent;
+		space = space_of(s, process->pid);
+		if (space == NULL || space->count != 0)
+			return space;
+	}
+	return space_of(s, pid);
 }
 
 static void locate(const struct report_space *space, uint64_t address, struct report_site *site)
@@ -206,10 +238,10 @@ static int call_site(const struct pem_event *event)
 }
 
 int report_sites__record(struct report_sites *s, const struct report_event *e, uint32_t event,
-			 const struct pem_record *record)
+			 const struct pem_record *record, const struct pem_pass_process *process)
 {
 	struct report_site like = {.event = event, .pid = record->pid}, *site;
-	struct report_space *space;
+	const struct report_space *space;
 	uint64_t address;
 	int field;
 
@@ -220,7 +252,7 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 		field = pem_event__field_by_role(e->event, PEM_ROLE_CODE);
 	if (field < 0)
 		return 0;
-	space = space_of(s, record->pid);
+	space = memory_of(s, record->pid, process);
 	if (space == NULL)
 		return -ENOMEM;
 	address = pem_record__u64(record, (unsigned int)field);

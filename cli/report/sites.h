@@ -16,6 +16,7 @@ struct report_object {
 	char *path;
 	char build_id[65]; /* "": it has none */
 	uint64_t number; /* as in page-size's sites; 0: unknown */
+	bool is_by_file; /* offsets of its sites are places in the file, until it is named */
 	uint64_t count; /* records of its sites */
 	char *trouble; /* why it has no names, or NULL */
 };
@@ -55,6 +56,7 @@ struct report_sites {
 	size_t space_count, space_capacity;
 	struct report_site *sites;
 	size_t count, capacity;
+	bool has_maps; /* the kernel tells what is mapped: of each exec, but of no fork */
 	bool samples; /* also where samples were, which are no call sites */
 	const char *kernel_trouble; /* why the kernel's functions have no names, or NULL */
 	uint64_t left_out; /* objects beyond the most that a process may have */

@@ -286,9 +286,10 @@ static void check_sources(const struct check *c)
 	if (event->source_kind == PEM_SOURCE_PERF)
 		check_counter(c);
 	if (event->source_kind == PEM_SOURCE_SAMPLE && !event->is_damaged &&
-	    event->meaning != PEM_MEANS_SAMPLE)
+	    event->meaning != PEM_MEANS_SAMPLE && event->meaning != PEM_MEANS_OBJECT)
 		ERROR(c, event->at,
-		      "an event of source 'perf-sample' has meaning '%s': expected 'sample'",
+		      "an event of source 'perf-sample' has meaning '%s': expected 'sample' or "
+		      "'object'",
 		      pem_word__meaning(event->meaning));
 }
 

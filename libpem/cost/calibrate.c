@@ -294,7 +294,8 @@ enum pem_cost_kind pem_event__cost_kind(const struct pem_event *event)
 	case PEM_SOURCE_STUB:
 		return PEM_COST_USER;
 	case PEM_SOURCE_SAMPLE:
-		return PEM_COST_SAMPLE;
+		/* That a file is mapped is told beside samples, and takes no timer. */
+		return event->meaning == PEM_MEANS_SAMPLE ? PEM_COST_SAMPLE : PEM_COST_NONE;
 	case PEM_SOURCE_USDT:
 		return PEM_COST_UPROBE;
 	case PEM_SOURCE_PROBE:

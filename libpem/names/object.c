@@ -8,6 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SEGMENTS_MAX 32u /* linkers make 2 to 6 */
+
+/* Bytes of the file that lie in memory. */
+struct pem_segment {
+	uint64_t file_offset, bytes, address;
+};
+
 struct pem_object {
 	struct pem_object_file file;
 	char *debug_folders; /* as libdwfl has them */
@@ -18,6 +25,8 @@ struct pem_object {
 	GElf_Addr symbol_bias, debug_bias;
 	struct pem_symbols symbols;
 	struct pem_units units;
+	struct pem_segment segments[SEGMENTS_MAX];
+	unsigned int segment_count;
 };
 
 /* libdwfl takes what is open already, and closes it. */
@@ -33,6 +42,36 @@ static int give_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Ad
 	object->file.fd = -1;
 	object->file.elf = NULL;
 	return fd;
+}
+
+/* Does the file have debug information alone? Its code then takes no bytes. */
+static bool is_debug_file(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+
+	while ((section = elf_nextscn(elf, section)) != NULL)
+		if (gelf_getshdr(section, &header) != NULL && header.sh_flags & SHF_EXECINSTR)
+			return header.sh_type == SHT_NOBITS;
+	return false;
+}
+
+/*
+ * Keep where the file's bytes lie in memory. A debug file has the headers of its object, and other
+ * places.
+ */
+static void keep_segments(struct pem_object *object)
+{
+	Elf *elf = object->file.elf;
+	GElf_Phdr segment;
+	size_t count, i;
+
+	if (is_debug_file(elf) || elf_getphdrnum(elf, &count) != 0)
+		return;
+	for (i = 0; i < count && i < INT_MAX && object->segment_count < SEGMENTS_MAX; i++)
+		if (gelf_getphdr(elf, (int)i, &segment) != NULL && segment.p_type == PT_LOAD)
+			object->segments[object->segment_count++] = (struct pem_segment){
+				segment.p_offset, segment.p_filesz, segment.p_vaddr};
 }
 
 /* The addresses that the object's segments take. */
@@ -86,6 +125,7 @@ static int start_dwfl(struct pem_object *object, struct pem_error *error)
 	(void)dwfl_errno();
 	if (extent(object->file.elf, &low, &high) != 0)
 		return damaged(object, error);
+	keep_segments(object);
 	dwfl_report_begin(object->dwfl);
 	object->module = dwfl_report_module(object->dwfl, object->file.path, low, high);
 	if (object->module == NULL || dwfl_report_end(object->dwfl, NULL, NULL) != 0)
@@ -169,6 +209,21 @@ size_t pem_object__build_id(const struct pem_object *object, const uint8_t **bui
 {
 	*build_id = object->file.identity.build_id;
 	return object->file.identity.build_id_bytes;
+}
+
+int pem_object__offset(const struct pem_object *object, uint64_t file_offset, uint64_t *offset)
+{
+	unsigned int i;
+
+	for (i = 0; i < object->segment_count; i++) {
+		const struct pem_segment *s = &object->segments[i];
+
+		if (file_offset >= s->file_offset && file_offset - s->file_offset < s->bytes) {
+			*offset = file_offset - s->file_offset + s->address;
+			return 0;
+		}
+	}
+	return -ENOENT;
 }
 
 /* Where the unit's lines say that an instruction comes from. */

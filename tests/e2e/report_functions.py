@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 
@@ -109,6 +110,60 @@ def what_is_live_at_the_end():
     equal(sum(s["live_bytes"] for s in sites if any(n.get("function") == "leak" for n in s["names"])), 119000, "by site")
     text = run([PEM, "report", "--by", "function", trace])[1]
     assert "LIVE" in text and any("116 KiB" in line and line.endswith("leak") for line in text.splitlines()), text
+
+
+FORKS = """#include <sys/wait.h>
+#include <unistd.h>
+static volatile long sum;
+static __attribute__((noinline)) void in_child(void)
+{
+	for (long i = 0; i < 300000000; i++)
+		sum += i;
+}
+int main(void)
+{
+	if (fork() == 0) {
+		in_child();
+		_exit(0);
+	}
+	wait(NULL);
+	return 0;
+}
+"""
+
+
+def sampled(*arguments):
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-F", "1000", "-o", trace, *arguments])
+    if rc == 2:
+        skip("not recorded here: " + err.splitlines()[-1])
+    equal(rc, 0, err)
+    rows = [row for row in functions(trace) if "HPMsAndPC" in row["event"]]
+    if sum(row["count"] for row in rows) < 20:
+        skip("too few samples")
+    return rows
+
+
+def share(rows, function):
+    return sum(row["count"] for row in rows if row.get("function") == function) / sum(row["count"] for row in rows)
+
+
+@test
+def programs_without_pem_in_them():
+    "samples of a static program, of its forked child, and of one without adapters are named by what the kernel says is mapped"
+    program = built("forks", FORKS)
+    equal(run(["gcc", "-O1", "-static", "-o", program, program + ".c"])[0], 0, "gcc -static")
+    assert share(sampled("--", program), "in_child") > 0.8, "static"
+    rows = sampled("--no-libc", "-e", "HW::HWPerf::HPMsAndPC", "--", built("spin", SPIN))
+    assert share(rows, "hot") > 0.8, rows
+
+
+@test
+def programs_that_run_already():
+    "what a program had mapped before it was attached to is known, too"
+    with subprocess.Popen([built("spin", SPIN.replace("tv_sec++", "tv_sec += 2"))]) as process:
+        rows = sampled("-p", str(process.pid))
+    assert share(rows, "hot") > 0.8, rows
 
 
 def kernel_functions():

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,11 +212,102 @@ static void values_counted_part_of_the_time_are_scaled(void **state)
 	assert_int_equal(sample.values[0], 400);
 }
 
+/* A mapping of a file whose name takes bytes in the record, a multiple of 8. */
+static void put_map(struct fixture *f, const char *name, size_t bytes, uint16_t misc, uint8_t id)
+{
+	struct perf_event_header header = {
+		.type = PERF_RECORD_MMAP2, .misc = misc, .size = (uint16_t)(72 + bytes + 16)};
+	uint32_t ids[2] = {11, 12}, protection[2] = {5, 2};
+	uint64_t place[3] = {0x7000, 0x3000, 0x2000}, time = 88;
+	uint8_t build_id[24] = {id};
+	char text[400] = "";
+
+	memset(build_id + 4, 0xab, 20);
+	snprintf(text, sizeof(text), "%s", name);
+	put(f, &header, sizeof(header));
+	put(f, ids, 8);
+	put(f, place, 24);
+	put(f, build_id, 24);
+	put(f, protection, 8);
+	put(f, text, bytes);
+	put(f, ids, 8);
+	put(f, &time, 8);
+}
+
+static void what_is_mapped_comes_out_among_samples(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	f->ring.tells_maps = 1;
+	put_map(f, "/bin/true", 16, PERF_RECORD_MISC_MMAP_BUILD_ID, 20);
+	put_sample(f, 0x1000, 1, 1);
+	put_map(f, "//anon", 8, 0, 0);
+	put_map(f, "[vdso]", 8, 0, 0);
+	put_map(f, "/bin/false", 16, 0, 20); /* device and inode, no build id */
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_MAP);
+	assert_string_equal(f->ring.map.path, "/bin/true");
+	assert_int_equal(f->ring.map.pid, 11);
+	assert_int_equal(f->ring.map.tid, 12);
+	assert_int_equal(f->ring.map.address, 0x7000);
+	assert_int_equal(f->ring.map.length, 0x3000);
+	assert_int_equal(f->ring.map.offset, 0x2000);
+	assert_int_equal(f->ring.map.time_ns, 88);
+	assert_int_equal(f->ring.map.build_id_bytes, 20);
+	assert_int_equal(f->ring.map.build_id[19], 0xab);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_SAMPLE);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_MAP);
+	assert_string_equal(f->ring.map.path, "/bin/false");
+	assert_int_equal(f->ring.map.build_id_bytes, 0);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 0);
+	assert_int_equal(f->ring.lost, 0);
+}
+
+static void what_is_mapped_is_passed_over_where_nobody_asked(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	put_map(f, "/bin/true", 16, 0, 0);
+	put_sample(f, 0x1000, 1, 1);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_SAMPLE);
+}
+
+static void of_a_path_too_long_the_beginning_is_kept(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_sample sample;
+	char name[321];
+
+	memset(name, 'd', sizeof(name));
+	name[0] = '/';
+	name[320] = 0;
+	f->ring.tells_maps = 1;
+	put_map(f, name, 320, PERF_RECORD_MISC_MMAP_BUILD_ID, 255); /* that id has no such length */
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_MAP);
+	assert_int_equal(strlen(f->ring.map.path), sizeof(f->ring.map.path) - 1);
+	assert_int_equal(f->ring.map.build_id_bytes, 0);
+}
+
+static void a_mapping_too_short_ends_it(void **state)
+{
+	struct fixture *f = *state;
+
+	f->ring.tells_maps = 1;
+	put_header(f, PERF_RECORD_MMAP2, 80);
+	f->head = f->ring.tail + 80;
+	assert_damaged(f);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		TEST(what_is_mapped_comes_out_among_samples),
+		TEST(what_is_mapped_is_passed_over_where_nobody_asked),
+		TEST(of_a_path_too_long_the_beginning_is_kept),
+		TEST(a_mapping_too_short_ends_it),
 		TEST(samples_come_out_in_order),
 		TEST(a_record_across_the_end_is_whole),
 		TEST(lost_records_are_counted_and_others_passed_over),

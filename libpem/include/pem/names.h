@@ -95,6 +95,13 @@ size_t pem_object__build_id(const struct pem_object *object, const uint8_t **bui
 unsigned int pem_object__find(struct pem_object *object, uint64_t offset, struct pem_name *names,
 			      unsigned int max);
 
+/*
+ * Turn a place in the object's file, as the kernel tells mappings, into an offset as
+ * pem_object__find takes it, by the object's segments. *offset is written on success. -ENOENT: no
+ * segment of code or data has that place, or only a debug file was found, which has other places.
+ */
+int pem_object__offset(const struct pem_object *object, uint64_t file_offset, uint64_t *offset);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

@@ -139,7 +139,7 @@ class TraceInfo(ctypes.Structure):
                 ("context_events", c_char * 256), ("snapshot", c_char * 160), ("ran_ns", c_uint64),
                 ("reduced_count", c_uint32), ("reduced", Reduced * 64),
                 ("predicate_count", c_uint32), ("predicates_more", c_uint32), ("predicates", Predicate * 64),
-                ("machine_cpu_ns", c_uint64), ("counters", c_char * 512)]
+                ("machine_cpu_ns", c_uint64), ("counters", c_char * 512), ("boot_id", c_char * 40)]
 
 
 class Recorder(Sized):

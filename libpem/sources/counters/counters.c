@@ -2,7 +2,8 @@
 /*
  * counters.c - the counters source: hardware and software counters through perf_event_open
  *
- * Not here: names and reasons (encode.c), samples of the program counter (sampler.c).
+ * Not here: names and reasons (encode.c), whose threads a counter is opened on (open.c), samples of
+ * the program counter (sampler.c).
  *
  * A counter of the observed command is opened on it before its exec. The exec enables the counter,
  * and all descendants inherit it. A counter with a context is opened on that thread, or on each
@@ -19,9 +20,8 @@
  * them. A session makes one such call at a time. drain may run at the same time, because it uses
  * only 'last', 'written' and what 'is_owed' hands to it.
  */
-#include "counters.h"
+#include "open.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,174 +31,8 @@
 #include <unistd.h>
 
 #define SAMPLE_INTERVAL_NS 10000000ull
-#define THREADS_MAX 4096u
-#define SCAN_PASSES 8
-
-struct counter {
-	const struct pem_event *event;
-	struct pem_context context;
-	uint64_t action; /* PEM_ACTION; atomic because drain reads it */
-	int error; /* 0, or the -errno why it can't be delivered */
-	uint32_t pid; /* the process that its records are about; 0: the machine */
-	uint16_t value_offset;
-	int *fds;
-	size_t fd_count;
-	struct sampler *sampler; /* for a SAMPLE event, which has no fds */
-	uint64_t base, accumulated; /* of the statistic */
-	/*
-	 * The greatest value written. A counter only grows, but scaling may make a reading smaller.
-	 */
-	uint64_t last;
-	uint64_t written;
-	/* What the counter had counted when logging it ended: the last record to be written. */
-	uint64_t owed;
-	int is_owed; /* atomic: hands 'owed' to drain */
-};
-
-struct pem_source {
-	pid_t root;
-	int root_runs;
-	int no_follow;
-	void (*log)(enum pem_log_level level, const char *text, void *arg);
-	void *log_arg;
-	uint64_t last_sample_ns;
-	uint64_t refused; /* records that the sink refused */
-	size_t count;
-	struct counter counters[];
-};
 
 /* --- opening --- */
-
-static int add_fd(struct counter *counter, int fd)
-{
-	int *grown;
-
-	if (fd < 0)
-		return fd;
-	grown = realloc(counter->fds, (counter->fd_count + 1) * sizeof(*grown));
-	if (!grown) {
-		close(fd);
-		return -ENOMEM;
-	}
-	counter->fds = grown;
-	counter->fds[counter->fd_count++] = fd;
-	return 0;
-}
-
-static int is_known(const pid_t *known, size_t count, pid_t tid)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		if (known[i] == tid)
-			return 1;
-	return 0;
-}
-
-/*
- * Open the counter on each thread of a process that is not yet in known. Returns how many were
- * opened, or -errno.
- */
-static int open_new_threads(struct counter *counter, struct perf_event_attr *attr, int cpu,
-			    pid_t *known, size_t *known_count)
-{
-	char path[48];
-	struct dirent *entry;
-	int rc, added = 0;
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%u/task", counter->pid);
-	tasks = opendir(path);
-	if (!tasks)
-		return errno == ENOENT ? -ESRCH : -errno;
-	while ((entry = readdir(tasks)) && *known_count < THREADS_MAX) {
-		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
-
-		if (tid <= 0 || is_known(known, *known_count, tid))
-			continue;
-		rc = add_fd(counter, counter__open(attr, tid, cpu, -1));
-		if (rc == -ESRCH) /* the thread has ended meanwhile */
-			continue;
-		if (rc < 0) {
-			added = rc;
-			break;
-		}
-		known[(*known_count)++] = tid;
-		added++;
-	}
-	closedir(tasks);
-	return added;
-}
-
-/*
- * Threads may start during the search, so it is repeated until no new thread is found. Threads that
- * start later inherit the counter, and so do processes if follow is set.
- */
-static int open_process(struct counter *counter, struct perf_event_attr *attr, int cpu, int follow)
-{
-	pid_t *known = calloc(THREADS_MAX, sizeof(*known));
-	size_t known_count = 0;
-	int rc = 1, pass;
-
-	if (!known)
-		return -ENOMEM;
-	attr->inherit = 1;
-	attr->inherit_thread = !follow;
-	for (pass = 0; rc > 0 && pass < SCAN_PASSES; pass++) {
-		rc = open_new_threads(counter, attr, cpu, known, &known_count);
-		if (rc == -EINVAL && attr->inherit_thread && !known_count) {
-			/* Before Linux 5.13 child processes are counted, too. */
-			attr->inherit_thread = 0;
-			rc = 1;
-		}
-	}
-	free(known);
-	if (rc >= 0 && !known_count)
-		return -ESRCH;
-	return rc < 0 ? rc : 0;
-}
-
-static int open_machine(struct counter *counter, struct perf_event_attr *attr)
-{
-	long cpus = sysconf(_SC_NPROCESSORS_CONF), i;
-	int rc;
-
-	for (i = 0; i < cpus; i++) {
-		rc = add_fd(counter, counter__open(attr, -1, (int)i, -1));
-		if (rc < 0 && rc != -ENODEV)
-			return rc;
-	}
-	return counter->fd_count ? 0 : -ENODEV;
-}
-
-static int open_counter(struct pem_source *source, struct counter *counter,
-			struct perf_event_attr *attr)
-{
-	const struct pem_context *context = &counter->context;
-	int cpu = context->one_cpu ? (int)context->cpu : -1;
-
-	attr->disabled = 1;
-	attr->read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
-	counter->pid = context->pid;
-	if (context->tid != PEM_ANY)
-		return add_fd(counter, counter__open(attr, (pid_t)context->tid, cpu, -1));
-	if (context->pid != PEM_ANY && context->pid != (uint32_t)source->root)
-		return open_process(counter, attr, cpu, 0);
-	if (source->root && source->root_runs) {
-		counter->pid = (uint32_t)source->root;
-		return open_process(counter, attr, cpu, !source->no_follow);
-	}
-	if (source->root) {
-		counter->pid = (uint32_t)source->root;
-		attr->inherit = 1;
-		attr->inherit_thread = source->no_follow != 0;
-		attr->enable_on_exec = 1;
-		return add_fd(counter, counter__open(attr, source->root, cpu, -1));
-	}
-	if (cpu >= 0)
-		return add_fd(counter, counter__open(attr, -1, cpu, -1));
-	return open_machine(counter, attr);
-}
 
 /*
  * Has the process that the counter observes not called exec yet? The exec then enables the counter.
@@ -234,13 +68,29 @@ static int open_value(struct pem_source *source, struct counter *counter, struct
 	counter->value_offset = (uint16_t)offset;
 	rc = counter__encode(counter->event->source_name, &attr);
 	if (rc == 0)
-		rc = open_counter(source, counter, &attr);
+		rc = counter__open_all(source, counter, &attr);
 	if (rc == -ESRCH)
 		counter__set_error(error, "can't be counted: process %u or thread %u is gone",
 				   counter->context.pid, counter->context.tid);
 	else if (rc < 0)
 		counter__explain(counter->event->source_name, &attr, rc, error);
 	return rc;
+}
+
+static int is_of_maps(const struct pem_event *event)
+{
+	return event->source_kind == PEM_SOURCE_SAMPLE && event->meaning == PEM_MEANS_OBJECT;
+}
+
+/* The sampler that tells what is mapped: the first one. NULL: there is none. */
+static struct sampler *sampler_of_maps(const struct pem_source *source)
+{
+	size_t i;
+
+	for (i = 0; i < source->count; i++)
+		if (source->counters[i].sampler)
+			return source->counters[i].sampler;
+	return NULL;
 }
 
 static int open_sampler(struct pem_source *source, const struct pem_source_config *config,
@@ -259,6 +109,9 @@ static int open_sampler(struct pem_source *source, const struct pem_source_confi
 		if (config->events[i].event->source_kind == PEM_SOURCE_PERF)
 			members[request.member_count++] = config->events[i].event->source_name;
 	request.members = members;
+	for (i = 0; i < config->event_count && !sampler_of_maps(source); i++)
+		if (is_of_maps(config->events[i].event))
+			request.map_event = config->events[i].event;
 	request.pid = request.on_exec || (source->root_runs && !context->pid) ? source->root
 		      : context->tid                                          ? (pid_t)context->tid
 		      : context->pid                                          ? (pid_t)context->pid
@@ -285,27 +138,52 @@ static void close_counter(struct counter *counter)
 	counter->sampler = NULL;
 }
 
+/* Say why the counter can't be had. */
+static void refuse(const struct pem_source *source, struct counter *counter, const char *reason)
+{
+	char text[sizeof(((struct pem_error *)0)->text) + 256];
+
+	close_counter(counter);
+	snprintf(text, sizeof(text), "%s: %s", counter->event->name, reason);
+	tell(source, PEM_LOG_WARNING, text);
+}
+
 static void open_one(struct pem_source *source, const struct pem_source_config *config, size_t i)
 {
 	struct counter *counter = &source->counters[i];
 	struct pem_error error;
-	char text[sizeof(error.text) + 256];
 
 	counter->event = config->events[i].event;
 	counter->context = config->events[i].context;
 	counter->action = config->events[i].action;
+	counter->is_of_maps = is_of_maps(counter->event);
 	snprintf(error.text, sizeof(error.text), "can't be counted");
+	if (counter->is_of_maps)
+		return;
 	if (counter->event->source_kind == PEM_SOURCE_PERF)
 		counter->error = open_value(source, counter, &error);
 	else if (counter->event->source_kind == PEM_SOURCE_SAMPLE)
 		counter->error = open_sampler(source, config, counter, &error);
 	else
 		counter->error = -ENOENT;
-	if (counter->error == 0)
-		return;
-	close_counter(counter);
-	snprintf(text, sizeof(text), "%s: %s", counter->event->name, error.text);
-	tell(source, PEM_LOG_WARNING, text);
+	if (counter->error)
+		refuse(source, counter, error.text);
+}
+
+/* What is mapped is told beside samples. */
+static void open_maps(struct pem_source *source)
+{
+	size_t i;
+
+	for (i = 0; i < source->count; i++) {
+		struct counter *counter = &source->counters[i];
+
+		if (!counter->is_of_maps || sampler_of_maps(source))
+			continue;
+		counter->error = -ENOTSUP;
+		refuse(source, counter,
+		       "is told beside samples: ask for HW::HWPerf::HPMsAndPC, too");
+	}
 }
 
 static void counters_close(struct pem_source *source)
@@ -344,6 +222,7 @@ static int counters_open(const struct pem_source_config *config, struct pem_sour
 	source->count = config->event_count;
 	for (i = 0; i < source->count; i++)
 		open_one(source, config, i);
+	open_maps(source);
 	*out = source;
 	return 0;
 }
@@ -392,8 +271,13 @@ static int read_value(const struct counter *counter, uint64_t *value)
 }
 
 /* Read the number that the statistic counts: the counter's value, or the number of samples. */
-static int read_total(const struct counter *counter, uint64_t *value)
+static int read_total(const struct pem_source *source, const struct counter *counter,
+		      uint64_t *value)
 {
+	if (counter->is_of_maps) {
+		*value = sampler__maps(sampler_of_maps(source));
+		return 0;
+	}
 	if (!counter->sampler)
 		return read_value(counter, value);
 	*value = sampler__produced(counter->sampler);
@@ -418,7 +302,7 @@ static int counters_set_action(struct pem_source *source, size_t i, uint64_t act
 	if (counter->error)
 		return counter->error;
 	old = counter->action;
-	rc = read_total(counter, &value);
+	rc = read_total(source, counter, &value);
 	if (rc < 0)
 		return rc;
 	if (PEM_ACTION_FLAGS(old) & PEM_ACTION_STAT)
@@ -446,7 +330,7 @@ static int counters_read_statistic(struct pem_source *source, size_t i,
 	counter = &source->counters[i];
 	if (counter->error)
 		return counter->error;
-	rc = read_total(counter, &value);
+	rc = read_total(source, counter, &value);
 	if (rc < 0)
 		return rc;
 	memset(statistic, 0, sizeof(*statistic));
@@ -474,7 +358,7 @@ static int read_logged(struct counter *counter, uint64_t *value)
 	uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
 	int rc;
 
-	if (counter->error || counter->sampler)
+	if (counter->error || counter->sampler || counter->is_of_maps)
 		return 0;
 	/* mg: the value is there */
 	if (__atomic_exchange_n(&counter->is_owed, 0, __ATOMIC_ACQUIRE)) {
@@ -523,24 +407,43 @@ static int sample_counters(struct pem_source *source, const struct pem_source_si
 	return result ? result : rc;
 }
 
+/* Is what a ring has by now to be logged: from now on, or until logging has ended just now? */
+static int is_logged(struct counter *counter)
+{
+	uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
+	/* mg: the value is there */
+	int was_logged = __atomic_exchange_n(&counter->is_owed, 0, __ATOMIC_ACQUIRE);
+
+	return was_logged || PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG;
+}
+
+static int logs_maps(struct pem_source *source)
+{
+	int logs = 0;
+	size_t i;
+
+	for (i = 0; i < source->count; i++)
+		logs |= source->counters[i].is_of_maps && is_logged(&source->counters[i]);
+	return logs;
+}
+
 static int counters_drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
 {
 	uint64_t now = monotonic_ns();
-	int rc, result = 0;
+	int rc, result = 0, log_maps;
 	size_t i;
 
 	if (final || now - source->last_sample_ns >= SAMPLE_INTERVAL_NS) {
 		source->last_sample_ns = now;
 		result = sample_counters(source, sink);
 	}
+	log_maps = logs_maps(source);
 	for (i = 0; i < source->count; i++) {
 		struct counter *counter = &source->counters[i];
-		uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
 
 		if (!counter->sampler)
 			continue;
-		rc = sampler__drain(counter->sampler, sink,
-				    (PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG) != 0, final);
+		rc = sampler__drain(counter->sampler, sink, is_logged(counter), log_maps, final);
 		result = result ? result : rc;
 	}
 	return result;
@@ -555,6 +458,8 @@ static int counters_balance(struct pem_source *source, size_t i, struct pem_bala
 	counter = &source->counters[i];
 	memset(balance, 0, sizeof(*balance));
 	balance->produced = counter->written;
+	if (counter->is_of_maps && !counter->error)
+		balance->produced = sampler__maps(sampler_of_maps(source));
 	if (counter->sampler) {
 		balance->produced = sampler__produced(counter->sampler);
 		balance->discarded = sampler__discarded(counter->sampler);

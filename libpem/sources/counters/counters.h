@@ -74,6 +74,10 @@ static inline uint64_t counter__scale(uint64_t value, uint64_t enabled, uint64_t
 
 /* --- ring.c --- */
 
+#ifndef PERF_RECORD_MISC_MMAP_BUILD_ID /* since Linux 5.12 */
+#define PERF_RECORD_MISC_MMAP_BUILD_ID (1 << 14)
+#endif
+
 #define RING_VALUES_MAX 8u
 
 struct ring_sample {
@@ -82,6 +86,16 @@ struct ring_sample {
 	uint64_t time_ns;
 	uint32_t value_count;
 	uint64_t values[RING_VALUES_MAX];
+};
+
+/* A file's code that was mapped. */
+struct ring_map {
+	uint32_t pid, tid;
+	uint64_t time_ns;
+	uint64_t address, length, offset;
+	uint8_t build_id_bytes; /* 0: unknown */
+	uint8_t build_id[20];
+	char path[256]; /* the beginning of one that is too long */
 };
 
 /*
@@ -94,14 +108,41 @@ struct ring {
 	uint64_t tail;
 	uint64_t lost; /* samples of PERF_RECORD_LOST, plus 1 for each unreadable part */
 	int has_read; /* samples end with PERF_SAMPLE_READ of a group */
+	int tells_maps; /* ring__next returns RING_MAP, too */
+	struct ring_map map; /* of the last RING_MAP */
 };
 
+enum { RING_SAMPLE = 1, RING_MAP = 2 };
+
 /*
- * Parse the next sample between ring->tail and head. Returns 1 with *sample filled; 0 when tail has
- * reached head; -EINVAL if the ring is damaged. On -EINVAL everything up to head is skipped and
- * counted as one lost sample.
+ * Parse the next sample, or what was mapped, between ring->tail and head. Returns RING_SAMPLE with
+ * *sample filled; RING_MAP with ring->map filled; 0 when tail has reached head; -EINVAL if the ring
+ * is damaged. On -EINVAL everything up to head is skipped and counted as one lost sample.
  */
 int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample);
+
+/* --- maps.c --- */
+
+#define MAP_RECORD_BYTES_MAX 512u
+
+/* Where the event that tells what is mapped has its fields; strings follow the fixed ones. */
+struct map_layout {
+	uint16_t address, length, offset;
+	uint16_t fixed_bytes;
+	uint32_t path_max;
+};
+/* Fill layout from an event. Returns 0, or -ENOTSUP if the event has other fields. */
+int map__layout(const struct pem_event *event, struct map_layout *layout);
+/*
+ * Write a record behind its header. record has room for MAP_RECORD_BYTES_MAX. Returns its bytes,
+ * header included.
+ */
+size_t map__put(const struct map_layout *layout, const struct ring_map *map, uint8_t *record);
+/*
+ * Call take for the code of each file that a process has mapped; pid -1: all processes. What the
+ * user may not see is left out. time_ns is 0, and the build id unknown. Blocks on files.
+ */
+void maps__each(pid_t pid, void (*take)(void *arg, const struct ring_map *map), void *arg);
 
 /* --- sampler.c --- */
 
@@ -125,6 +166,7 @@ struct sample_layout {
 int sample__layout(const struct pem_event *event, struct sample_layout *layout);
 struct sampler_request {
 	const struct pem_event *event;
+	const struct pem_event *map_event; /* to tell what is mapped as well; NULL: not wanted */
 	pid_t pid; /* -1: the machine */
 	/* Start at the process's exec instead of at sampler__start. */
 	int on_exec;
@@ -140,10 +182,14 @@ int sampler__open(struct sampler **sampler, const struct sampler_request *reques
 		  struct pem_error *error);
 int sampler__start(struct sampler *sampler);
 /*
- * Move samples to the sink. If log is 0, the samples are dropped. If final is set, sampling stops
- * first. The function continues after a failure. It returns 0 or the -errno of the first failure.
+ * Move samples, and what was mapped, to the sink. If log or log_maps is 0, these are dropped. If
+ * final is set, sampling stops first. The function continues after a failure. It returns 0 or the
+ * -errno of the first failure.
  */
-int sampler__drain(struct sampler *sampler, const struct pem_source_sink *sink, int log, int final);
+int sampler__drain(struct sampler *sampler, const struct pem_source_sink *sink, int log,
+		   int log_maps, int final);
+/* Records of what was mapped that were made. Those that the kernel lost count as samples. */
+uint64_t sampler__maps(const struct sampler *sampler);
 uint64_t sampler__produced(const struct sampler *sampler);
 uint64_t sampler__discarded(const struct sampler *sampler);
 /*

@@ -7,15 +7,16 @@
 int counter__can_deliver(const struct pem_event *event, struct pem_error *reason)
 {
 	struct sample_layout layout;
+	struct map_layout map_layout;
 	struct perf_event_attr attr;
 	int rc;
 
 	if (event->source_kind == PEM_SOURCE_PERF) {
 		rc = counter__encode(event->source_name, &attr);
 	} else if (event->source_kind == PEM_SOURCE_SAMPLE) {
-		if (sample__layout(event, &layout) < 0) {
-			counter__set_error(reason,
-					   "has fields that a sample can't fill; it needs pc");
+		if (event->meaning == PEM_MEANS_OBJECT ? map__layout(event, &map_layout) < 0
+						       : sample__layout(event, &layout) < 0) {
+			counter__set_error(reason, "has fields that a sample can't fill");
 			return 0;
 		}
 		rc = counter__encode_clock(event->source_name, &attr);

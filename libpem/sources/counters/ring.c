@@ -60,6 +60,55 @@ static int parse_sample(const struct ring *ring, const uint8_t *from, const uint
 	return 0;
 }
 
+/* What a PERF_RECORD_MMAP2 has before the file's name (perf_event_open(2)). */
+struct map_head {
+	struct perf_event_header header;
+	uint32_t pid, tid;
+	uint64_t address, length, offset;
+	uint8_t build_id_bytes, reserved[3];
+	uint8_t build_id[20]; /* without one: device and inode */
+	uint32_t protection, flags;
+};
+PEM_STATIC_ASSERT(sizeof(struct map_head) == 72, "the kernel's layout");
+
+/* And behind it: sample_id of PERF_SAMPLE_TID and PERF_SAMPLE_TIME. */
+struct map_tail {
+	uint32_t pid, tid;
+	uint64_t time_ns;
+};
+
+/* Returns RING_MAP; 0: it is no file's code; -EINVAL. */
+static int parse_map(struct ring *ring, const struct perf_event_header *header)
+{
+	struct ring_map *map = &ring->map;
+	struct map_head head;
+	struct map_tail tail;
+	uint64_t bytes;
+
+	if (header->size < sizeof(head) + sizeof(tail))
+		return -EINVAL;
+	copy_out(ring, ring->tail, &head, sizeof(head));
+	copy_out(ring, ring->tail + header->size - sizeof(tail), &tail, sizeof(tail));
+	memset(map, 0, sizeof(*map));
+	map->pid = head.pid;
+	map->tid = head.tid;
+	map->time_ns = tail.time_ns;
+	map->address = head.address;
+	map->length = head.length;
+	map->offset = head.offset;
+	if (header->misc & PERF_RECORD_MISC_MMAP_BUILD_ID &&
+	    head.build_id_bytes <= sizeof(map->build_id)) {
+		map->build_id_bytes = head.build_id_bytes;
+		memcpy(map->build_id, head.build_id, sizeof(map->build_id));
+	}
+	bytes = header->size - sizeof(head) - sizeof(tail);
+	if (bytes > sizeof(map->path) - 1)
+		bytes = sizeof(map->path) - 1;
+	copy_out(ring, ring->tail + sizeof(head), map->path, bytes);
+	/* Other memory is called "//anon", "[vdso]" and so on. */
+	return map->path[0] == '/' && map->path[1] != '/' ? RING_MAP : 0;
+}
+
 static int damaged(struct ring *ring, uint64_t head)
 {
 	ring->tail = head;
@@ -73,6 +122,7 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 	uint8_t record[RECORD_BYTES_MAX];
 	uint64_t lost[2]; /* holds id, number */
 	const uint8_t *from, *end;
+	int rc;
 
 	while (ring->tail != head) {
 		if (head - ring->tail > ring->data_bytes || head - ring->tail < sizeof(header))
@@ -81,6 +131,15 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 		if (header.size < sizeof(header) || header.size % 8 ||
 		    header.size > head - ring->tail)
 			return damaged(ring, head);
+		if (header.type == PERF_RECORD_MMAP2 && ring->tells_maps) {
+			rc = parse_map(ring, &header);
+			if (rc < 0)
+				return damaged(ring, head);
+			ring->tail += header.size;
+			if (rc)
+				return rc;
+			continue;
+		}
 		if (header.type != PERF_RECORD_SAMPLE && header.type != PERF_RECORD_LOST) {
 			ring->tail += header.size;
 			continue;
@@ -92,7 +151,8 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 		end = record + header.size;
 		ring->tail += header.size;
 		if (header.type == PERF_RECORD_SAMPLE)
-			return parse_sample(ring, from, end, sample) ? damaged(ring, head) : 1;
+			return parse_sample(ring, from, end, sample) ? damaged(ring, head)
+								     : RING_SAMPLE;
 		if (take(&from, end, lost, sizeof(lost)))
 			return damaged(ring, head);
 		ring->lost += lost[1];

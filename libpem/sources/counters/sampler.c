@@ -58,8 +58,12 @@ struct cpu_ring {
 struct sampler {
 	const struct pem_event *event;
 	struct sample_layout layout;
+	const struct pem_event *map_event; /* NULL: what is mapped is not told */
+	struct map_layout map_layout;
+	pid_t pid;
+	int tells_present; /* what is mapped already is still to be told */
 	unsigned values;
-	uint64_t written;
+	uint64_t written, maps; /* maps: of these, records of the map event */
 	unsigned ring_count;
 	struct cpu_ring rings[];
 };
@@ -103,6 +107,15 @@ int sample__layout(const struct pem_event *event, struct sample_layout *layout)
 	return 0;
 }
 
+/* Let the ring have what is mapped, too, as soon as the event is enabled. */
+static void tell_maps(struct perf_event_attr *attr, int with_build_id)
+{
+	attr->mmap = 1; /* of code alone */
+	attr->mmap2 = 1;
+	attr->sample_id_all = 1;
+	attr->build_id = (unsigned)with_build_id & 1u;
+}
+
 static void prepare(struct perf_event_attr *attr, int with_read)
 {
 	attr->inherit = 1;
@@ -117,7 +130,10 @@ static void prepare(struct perf_event_attr *attr, int with_read)
 	}
 }
 
-/* Open the leader. Clears with_read if the kernel can't combine it with inheritance. */
+/*
+ * Open the leader. Clears with_read if the kernel can't combine it with inheritance. Before Linux
+ * 5.12 the kernel tells no build ids.
+ */
 static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 		       const struct sampler_request *request, int *with_read)
 {
@@ -125,6 +141,8 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 	attr->sample_freq = request->hz ? request->hz : SAMPLE_RATE_HZ;
 	attr->disabled = 1;
 	attr->enable_on_exec = (unsigned)request->on_exec & 1u;
+	if (request->map_event)
+		tell_maps(attr, 1);
 	prepare(attr, *with_read);
 	ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
 	if (ring->fd == -EINVAL && *with_read) {
@@ -132,6 +150,11 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 		prepare(attr, 0);
 		ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
 	}
+	if (ring->fd == -EINVAL && attr->build_id) {
+		tell_maps(attr, 0);
+		ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
+	}
+	ring->ring.tells_maps = request->map_event != NULL;
 	return ring->fd < 0 ? ring->fd : 0;
 }
 
@@ -246,7 +269,12 @@ int sampler__open(struct sampler **out, const struct sampler_request *request,
 	if (!sampler)
 		return -ENOMEM;
 	sampler->event = request->event;
+	sampler->map_event = request->map_event;
+	sampler->pid = request->pid;
+	sampler->tells_present = request->map_event && !request->on_exec;
 	rc = sample__layout(request->event, &sampler->layout);
+	if (!rc && request->map_event)
+		rc = map__layout(request->map_event, &sampler->map_layout);
 	if (rc < 0) {
 		counter__set_error(error, "has fields that a sample can't fill; it needs pc");
 		goto fail;
@@ -303,15 +331,15 @@ static int flush(struct sampler *sampler, struct cpu_ring *ring, struct builder 
 	return rc;
 }
 
-static void begin(struct cpu_ring *ring, struct builder *builder, const struct ring_sample *sample,
+static void begin(struct cpu_ring *ring, struct builder *builder, uint32_t pid, uint32_t tid,
 		  uint64_t clock)
 {
 	struct pem_packet *packet = (struct pem_packet *)builder->bytes;
 
 	memset(packet, 0, sizeof(*packet));
 	packet->timestamp_begin = clock;
-	packet->pid = sample->pid;
-	packet->tid = sample->tid;
+	packet->pid = pid;
+	packet->tid = tid;
 	packet->cpu = ring->cpu;
 	packet->source = PEM_PACKET_COUNTER;
 	builder->at = builder->end = PEM_PACKET_HEADER_BYTES;
@@ -352,59 +380,113 @@ static void append(const struct sampler *sampler, struct cpu_ring *ring, struct 
 }
 
 /*
- * Does a sample need a new packet? It does if it is of another thread, if there is no room, or if
+ * Does a record need a new packet? It does if it is of another thread, if there is no room, or if
  * its clock is too far from the last one for 32 bits.
  */
-static int is_apart(const struct sampler *sampler, const struct cpu_ring *ring,
-		    const struct builder *builder, const struct ring_sample *sample, uint64_t clock)
+static int is_apart(const struct cpu_ring *ring, const struct builder *builder, uint32_t pid,
+		    uint32_t tid, uint32_t max_bytes, uint64_t clock)
 {
 	const struct pem_packet *packet = (const struct pem_packet *)builder->bytes;
 
-	return packet->pid != sample->pid || packet->tid != sample->tid ||
-	       builder->at + sampler->event->max_bytes > sizeof(builder->bytes) ||
+	return !packet->record_count || packet->pid != pid || packet->tid != tid ||
+	       builder->at + max_bytes > sizeof(builder->bytes) ||
 	       clock - ring->last_clock > UINT32_MAX / 2;
 }
 
-static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
-		     const struct pem_source_sink *sink, int log)
-{
+/* One CPU's records on their way into packets. */
+struct draining {
+	struct sampler *sampler;
+	struct cpu_ring *ring;
+	const struct pem_source_sink *sink;
 	struct builder builder;
-	struct pem_packet *packet = (struct pem_packet *)builder.bytes;
+	int result; /* the first -errno of the sink */
+};
+
+/* Make room for a record. Returns its clock. */
+static uint64_t make_room(struct draining *d, uint32_t pid, uint32_t tid, uint64_t time_ns,
+			  uint32_t max_bytes)
+{
+	uint64_t clock = d->sink->clock_at(d->sink->arg, time_ns);
+	int rc;
+
+	if (clock < d->ring->last_clock)
+		clock = d->ring->last_clock;
+	if (!is_apart(d->ring, &d->builder, pid, tid, max_bytes, clock))
+		return clock;
+	rc = flush(d->sampler, d->ring, &d->builder, d->sink);
+	d->result = d->result ? d->result : rc;
+	begin(d->ring, &d->builder, pid, tid, clock);
+	return clock;
+}
+
+static void take_sample(struct draining *d, const struct ring_sample *sample)
+{
+	uint64_t clock = make_room(d, sample->pid, sample->tid, sample->time_ns,
+				   d->sampler->event->max_bytes);
+
+	append(d->sampler, d->ring, &d->builder, sample, clock);
+}
+
+static void take_map(struct draining *d, const struct ring_map *map)
+{
+	struct pem_packet *packet = (struct pem_packet *)d->builder.bytes;
+	struct pem_record_header header = {.event_id = d->sampler->map_event->id};
+	uint64_t clock = make_room(d, map->pid, map->tid, map->time_ns, MAP_RECORD_BYTES_MAX);
+	uint8_t *record = (uint8_t *)d->builder.bytes + d->builder.at;
+
+	header.clock_low = (uint32_t)clock;
+	memcpy(record, &header, sizeof(header));
+	d->builder.end = d->builder.at + (uint32_t)map__put(&d->sampler->map_layout, map, record);
+	d->builder.at = (d->builder.end + 7u) & ~7u;
+	packet->record_count++;
+	d->ring->last_clock = clock;
+	d->sampler->maps++;
+}
+
+static void take_present(void *arg, const struct ring_map *map)
+{
+	struct ring_map now = *map;
+	struct timespec time;
+
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	now.time_ns = (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
+	take_map(arg, &now);
+}
+
+static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
+		     const struct pem_source_sink *sink, int log, int log_maps)
+{
+	struct draining d = {.sampler = sampler, .ring = ring, .sink = sink};
 	/*
 	 * linux: pairs with the kernel's store of data_head after the records below it After the
 	 * records before it.
 	 */
 	uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
 	struct ring_sample sample;
-	int rc, result = 0;
+	int rc;
 
-	packet->record_count = 0;
 	while ((rc = ring__next(&ring->ring, head, &sample)) > 0) {
-		uint64_t clock;
-
-		if (!log)
-			continue;
-		clock = sink->clock_at(sink->arg, sample.time_ns);
-		if (clock < ring->last_clock)
-			clock = ring->last_clock;
-		if (!packet->record_count || is_apart(sampler, ring, &builder, &sample, clock)) {
-			rc = flush(sampler, ring, &builder, sink);
-			result = result ? result : rc;
-			begin(ring, &builder, &sample, clock);
-		}
-		append(sampler, ring, &builder, &sample, clock);
+		if (rc == RING_MAP && log_maps)
+			take_map(&d, &ring->ring.map);
+		else if (rc == RING_SAMPLE && log)
+			take_sample(&d, &sample);
 	}
-	result = result ? result : rc;
-	rc = flush(sampler, ring, &builder, sink);
+	d.result = d.result ? d.result : rc;
+	if (log_maps && sampler->tells_present) {
+		sampler->tells_present = 0;
+		maps__each(sampler->pid, take_present, &d);
+	}
+	rc = flush(sampler, ring, &d.builder, sink);
 	/*
 	 * linux: pairs with the kernel's load of data_tail before it overwrites Before it
 	 * overwrites what was read.
 	 */
 	__atomic_store_n(&ring->page->data_tail, ring->ring.tail, __ATOMIC_RELEASE);
-	return result ? result : rc;
+	return d.result ? d.result : rc;
 }
 
-int sampler__drain(struct sampler *sampler, const struct pem_source_sink *sink, int log, int final)
+int sampler__drain(struct sampler *sampler, const struct pem_source_sink *sink, int log,
+		   int log_maps, int final)
 {
 	int rc, result = 0;
 	unsigned i;
@@ -413,7 +495,7 @@ int sampler__drain(struct sampler *sampler, const struct pem_source_sink *sink, 
 		if (final &&
 		    ioctl(sampler->rings[i].fd, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP))
 			result = result ? result : -errno;
-		rc = drain_cpu(sampler, &sampler->rings[i], sink, log);
+		rc = drain_cpu(sampler, &sampler->rings[i], sink, log, log_maps);
 		result = result ? result : rc;
 	}
 	return result;
@@ -431,7 +513,12 @@ uint64_t sampler__discarded(const struct sampler *sampler)
 
 uint64_t sampler__produced(const struct sampler *sampler)
 {
-	return sampler->written + sampler__discarded(sampler);
+	return sampler->written - sampler->maps + sampler__discarded(sampler);
+}
+
+uint64_t sampler__maps(const struct sampler *sampler)
+{
+	return sampler->maps;
 }
 
 unsigned sampler__values(const struct sampler *sampler)

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * maps.c - the event that says where files' code lies: what processes have mapped, and its records
+ *
+ * Not here: what is mapped later, which the kernel tells beside samples (ring.c).
+ */
+#include "counters.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int is_word(const struct pem_field *field)
+{
+	return field->type == PEM_TYPE_UINT64 || field->type == PEM_TYPE_ADDRESS;
+}
+
+int map__layout(const struct pem_event *event, struct map_layout *layout)
+{
+	struct map_layout found = {.fixed_bytes = event->fixed_bytes};
+	unsigned i, strings = 0;
+
+	for (i = 0; i < event->field_count; i++) {
+		const struct pem_field *field = &event->fields[i];
+
+		if (!strcmp(field->name, "address") && is_word(field))
+			found.address = field->offset;
+		else if (!strcmp(field->name, "length") && is_word(field))
+			found.length = field->offset;
+		else if (!strcmp(field->name, "offset") && is_word(field))
+			found.offset = field->offset;
+		else if (field->type != PEM_TYPE_STRING || strings > 1 ||
+			 strcmp(field->name, strings++ ? "path" : "buildId") != 0 ||
+			 field->max_count < 2 * sizeof(((struct ring_map *)0)->build_id) + 1)
+			return -ENOTSUP;
+	}
+	if (!found.address || !found.length || !found.offset || strings != 2 ||
+	    event->max_bytes > MAP_RECORD_BYTES_MAX)
+		return -ENOTSUP;
+	found.path_max = event->fields[event->field_count - 1].max_count;
+	*layout = found;
+	return 0;
+}
+
+size_t map__put(const struct map_layout *layout, const struct ring_map *map, uint8_t *record)
+{
+	size_t at = layout->fixed_bytes, bytes = strlen(map->path);
+	unsigned i;
+
+	memset(record + sizeof(struct pem_record_header), 0,
+	       layout->fixed_bytes - sizeof(struct pem_record_header));
+	memcpy(record + layout->address, &map->address, 8);
+	memcpy(record + layout->length, &map->length, 8);
+	memcpy(record + layout->offset, &map->offset, 8);
+	for (i = 0; i < map->build_id_bytes; i++, at += 2) {
+		record[at] = (uint8_t) "0123456789abcdef"[map->build_id[i] >> 4];
+		record[at + 1] = (uint8_t) "0123456789abcdef"[map->build_id[i] & 15];
+	}
+	record[at++] = 0;
+	if (bytes > layout->path_max - 1)
+		bytes = layout->path_max - 1;
+	memcpy(record + at, map->path, bytes);
+	record[at + bytes] = 0;
+	return at + bytes + 1;
+}
+
+/* A line of /proc/PID/maps (proc(5)). Returns whether it is of a file's code. */
+static int parse_line(const char *line, struct ring_map *map)
+{
+	uint64_t end;
+	char rights[8];
+	int path = 0;
+
+	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &map->address, &end,
+		   rights, &map->offset, &path) != 4 ||
+	    !path || rights[2] != 'x' || line[path] != '/' || end <= map->address)
+		return 0;
+	map->length = end - map->address;
+	snprintf(map->path, sizeof(map->path), "%.*s", (int)strcspn(line + path, "\n"),
+		 line + path);
+	return 1;
+}
+
+static void each_of_process(pid_t pid, void (*take)(void *arg, const struct ring_map *map),
+			    void *arg)
+{
+	struct ring_map map = {.pid = (uint32_t)pid, .tid = (uint32_t)pid};
+	char path[32], *line = NULL;
+	size_t room = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
+	f = fopen(path, "re");
+	while (f && getline(&line, &room, f) > 0)
+		if (parse_line(line, &map))
+			take(arg, &map);
+	free(line);
+	if (f)
+		fclose(f);
+}
+
+void maps__each(pid_t pid, void (*take)(void *arg, const struct ring_map *map), void *arg)
+{
+	struct dirent *entry;
+	DIR *processes;
+
+	if (pid > 0) {
+		each_of_process(pid, take, arg);
+		return;
+	}
+	processes = opendir("/proc");
+	while (processes && (entry = readdir(processes))) {
+		pid_t one = (pid_t)strtol(entry->d_name, NULL, 10);
+
+		if (one > 0)
+			each_of_process(one, take, arg);
+	}
+	if (processes)
+		closedir(processes);
+}
