@@ -109,7 +109,9 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 	struct pem_event_set *set;
 	const char **names;
 
-	names = calloc(count + patterns->count + 4, sizeof(*names));
+	names = calloc(count + patterns->count +
+			       sizeof(patterns->also) / sizeof(patterns->also[0]) + 1,
+		       sizeof(*names));
 	if (names == NULL) {
 		snprintf(error->text, sizeof(error->text), "no memory for %zu events", count);
 		return NULL;

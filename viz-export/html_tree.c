@@ -13,8 +13,9 @@
 #define CELLS_WRITTEN_MAX 160000u
 #define NAME_BYTES 120u
 #define OTHERS "all others"
-/* The last nodes are left for joined ones, and the very last one for names without a node. */
+/* The last nodes are left for joined ones, and the very last for names without a node. */
 #define NODES_FOR_JOINED 256u
+#define NODES_FOR_NAMELESS 2u /* nested or not */
 
 int pem_html_tree__init(struct pem_html_tree *tree, uint32_t bins, uint64_t bin_ns)
 {
@@ -107,16 +108,21 @@ static uint32_t join(struct pem_html_tree *tree, const char *group, const char *
 	i = find(tree, node.hash, node.parent, node.process, group, name);
 	if (i != PEM_HTML_NO_NODE)
 		return i;
-	if (tree->count + 1 < PEM_HTML_NODES_MAX)
+	if (tree->count + NODES_FOR_NAMELESS < PEM_HTML_NODES_MAX)
 		return make(tree, node, name);
 	/* Of no name and no process: in no table that claims to be exact. */
 	tree->nameless++;
-	node = (struct pem_html_node){.group = "",
-				      .parent = PEM_HTML_NO_NODE,
-				      .process = PEM_HTML_NO_PROCESS,
-				      .is_nested = true};
+	node.group = "";
+	node.hash = is_nested;
 	i = find(tree, node.hash, node.parent, node.process, "", OTHERS);
 	return i != PEM_HTML_NO_NODE ? i : make(tree, node, OTHERS);
+}
+
+static uint32_t set_node(const struct pem_interval *interval, uint32_t i)
+{
+	if (i != PEM_HTML_NO_NODE)
+		pem_interval__set_user(interval, 0, i + 1ull);
+	return i;
 }
 
 uint32_t pem_html_tree__begin(struct pem_html_tree *tree, const struct pem_interval *interval,
@@ -130,6 +136,10 @@ uint32_t pem_html_tree__begin(struct pem_html_tree *tree, const struct pem_inter
 
 	if (interval->outer && interval->outer->user[0])
 		node.parent = (uint32_t)interval->outer->user[0] - 1;
+	/* What lies in an interval of a joined node is in no place of its own, either. */
+	if (node.parent != PEM_HTML_NO_NODE &&
+	    tree->node[node.parent].process == PEM_HTML_NO_PROCESS)
+		return set_node(interval, join(tree, node.group, name, true));
 	/* A thread belongs to one process, but a damaged trace may say otherwise. */
 	if (node.parent != PEM_HTML_NO_NODE && tree->node[node.parent].process != process)
 		node.parent = PEM_HTML_NO_NODE;
@@ -144,9 +154,7 @@ uint32_t pem_html_tree__begin(struct pem_html_tree *tree, const struct pem_inter
 		else
 			i = make(tree, node, name);
 	}
-	if (i != PEM_HTML_NO_NODE)
-		pem_interval__set_user(interval, 0, i + 1ull);
-	return i;
+	return set_node(interval, i);
 }
 
 static uint32_t bin_of(const struct pem_html_tree *tree, uint64_t time_ns)

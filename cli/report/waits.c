@@ -287,18 +287,18 @@ const char *report_waits__sentence(const struct report *r)
 	if (busy == NULL && wait == NULL)
 		return "";
 	if (wait == NULL)
-		return cli_format("%.60s ran %.30s of %.30s%.60s",
+		return cli_format("%.90s ran %.30s of %.30s%.60s",
 				  report_times__thread_words(t, busy->thread->number),
 				  cli_sum__duration(busy->ns[PEM_THREAD_RUNNING]),
 				  cli_duration(ran_ns), queued_words(busy));
 	object = object_words(t, wait);
 	if (busy == NULL)
-		return cli_format("%.60s was blocked %.30s of %.30s in %.60s%s%.140s",
+		return cli_format("%.90s was blocked %.30s of %.30s in %.60s%s%.140s",
 				  report_times__thread_words(t, wait->thread),
 				  cli_sum__duration(wait->total_ns), cli_duration(ran_ns),
 				  reason_words(t, wait), *object != '\0' ? ", on " : "", object);
 	return cli_format(
-		"%.60s was blocked %.30s of %.30s in %.60s%s%.140s, each time until %.60s "
+		"%.90s was blocked %.30s of %.30s in %.60s%s%.140s, each time until %.90s "
 		"woke it, which ran %.30s%.60s",
 		report_times__thread_words(t, wait->thread), cli_sum__duration(wait->total_ns),
 		cli_duration(ran_ns), reason_words(t, wait), *object != '\0' ? ", on " : "", object,

@@ -197,16 +197,25 @@ int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
 	return rc;
 }
 
+/* Does the end of a thread wake the other one: in its process, or in the one that started that? */
+static bool waits_for_end(const struct pem_life_thread *sleeper,
+			  const struct pem_life_thread *ended)
+{
+	return sleeper->process && ended->process &&
+	       (sleeper->process == ended->process || sleeper->process == ended->process->parent);
+}
+
 /*
  * Who wakes a thread. A thread that makes system calls, and is in none, does not: an interrupt does
  * that came while it ran. An ended thread is in none either, but its end wakes who waits for it.
  */
-static struct pem_life_thread *waker_of(struct pem_life_thread *t)
+static struct pem_life_thread *waker_of(struct pem_life_thread *t,
+					const struct pem_life_thread *sleeper)
 {
 	uint32_t i = t ? t->open_count : 0;
 
 	if (t && t->thread.state == PEM_THREAD_ENDED)
-		return t;
+		return waits_for_end(sleeper, t) ? t : NULL;
 	while (i-- > 0)
 		if (t->open[i]->plan->system_call.bytes)
 			return t;
@@ -228,7 +237,7 @@ int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 		return -ENOMEM;
 	if (plan->meaning == PEM_MEANS_THREAD_WAKING) {
 		if (t->thread.state == PEM_THREAD_BLOCKED && !t->waker)
-			t->waker = waker_of(pass->thread);
+			t->waker = waker_of(pass->thread, t);
 		return 0;
 	}
 	/*

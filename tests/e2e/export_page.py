@@ -278,6 +278,33 @@ def many_nestings():
 
 
 @test
+def calls_in_joined_ones():
+    "time is counted once, however deep a recursion, and however many calls around others have no room of their own"
+    t = Trace(duration_ns=3_000 * MS)
+    begin = t.event("APP::Shop::WorkBegin", "interval-begin", [("name", "string", "name")], group="APP::Shop::Work")
+    end = t.event("APP::Shop::WorkEnd", "interval-end", [("name", "string", "name")], group="APP::Shop::Work")
+    for i in range(60):
+        t.add(begin, i * MS, [b"deep"], pid=7)
+    for i in range(60):
+        t.add(end, (100 + i) * MS, [b"deep"], pid=7)
+    t.add(begin, 200 * MS, [b"step"], pid=7)
+    t.add(end, 201 * MS, [b"step"], pid=7)
+    for i in range(800):
+        at = (300 + 3 * i) * MS
+        for which, after, name in ((begin, 0, b"work %d" % i), (begin, MS // 2, b"step"), (end, 3 * MS // 2, b"step"), (end, 2 * MS, b"work %d" % i)):
+            t.add(which, at + after, [name], pid=7)
+    b = show(exported(t)[1])
+    note = b.script("return document.querySelector('#flame-note').textContent").replace("\u202f", " ").replace("\u00a0", " ")
+    assert note.startswith("Time of threads in intervals, 1.76 s in all"), note
+    rows = intervals(b)
+    equal((rows["step"], rows["deep"][0]), ((801, 801 * MS), 60), "in the table")
+    assert "Not told by name: " in b.script("return document.querySelector('#interval-more').textContent"), "more names than there is room for"
+    nodes = data(b)["tree"]["nodes"]
+    equal([n["count"] for n in nodes if n["name"] == "step" and n["parent"] < 0 and not n["nested"]], [1], "outermost steps")
+    quiet(b)
+
+
+@test
 def search():
     "any field, interval and a metric of two others is found by its name and added"
     b = show(exported(shop())[1])

@@ -79,6 +79,34 @@ static void a_thread_that_has_ended_wakes_who_waits_for_it(void **state)
 	end_pass();
 }
 
+/* It takes a while to end, and a timer may go off meanwhile. */
+static void a_thread_that_has_ended_wakes_no_stranger(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_start(T(11), 60, 60, 50);
+	packet_leave(T(12), 50, 0, 60, 60);
+	packet_leave(T(20), 60, 1, 50, 50);
+	packet_start(T(21), 70, 70, 50);
+	packet_leave(T(22), 50, 1, 70, 70);
+	packet_pair(T(23), EVENT_EXIT, 70, 0);
+	packet_pair(T(25), EVENT_WAKING, 60, 0);
+	packet_pair(T(26), EVENT_RUNNABLE, 60, 0);
+	packet_pair(T(27), EVENT_WAKING, 50, 0); /* which started it */
+	packet_pair(T(28), EVENT_RUNNABLE, 50, 0);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(26);
+	expect_span(0, 60, PEM_THREAD_BLOCKED, 20, 26);
+	assert_null(around.spans[0].waker);
+	go_to(28);
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 22, 28);
+	assert_non_null(around.spans[0].waker);
+	assert_int_equal(around.spans[0].waker->tid, 70);
+	end_pass();
+}
+
 static void nothing_is_said_of_threads_that_are_not_observed(void **state)
 {
 	(void)state;
@@ -217,6 +245,7 @@ int main(void)
 		TEST(a_thread_runs_waits_and_sleeps),
 		TEST(a_thread_that_is_in_no_system_call_wakes_nobody),
 		TEST(a_thread_that_has_ended_wakes_who_waits_for_it),
+		TEST(a_thread_that_has_ended_wakes_no_stranger),
 		TEST(nothing_is_said_of_threads_that_are_not_observed),
 		TEST(a_loss_ends_what_is_known),
 		TEST(a_user_record_is_on_its_threads_cpu),

@@ -372,17 +372,21 @@ static void what_was_counted_when_logging_ended_is_written(void **state)
 					.context = {.pid = (uint32_t)getpid()},
 					.action = LOG};
 	struct pem_source *source = open_source(0, &want, 1);
-	uint64_t records;
+	uint64_t records, clock;
 
 	(void)state;
 	assert_int_equal(ops->drain(source, &sink, 1), 0);
 	touch(PAGES);
 	assert_int_equal(ops->set_action(source, 0, PEM_ACTION(0, 0, 0, 0, 2)), 0);
 	touch(10 * PAGES);
+	/* Other changes of the session come, too, before the drain. */
+	assert_int_equal(ops->set_action(source, 0, PEM_ACTION(0, 0, 0, 0, 3)), 0);
+	clock = pem_clock();
 	records = seen.records;
 	assert_int_equal(ops->drain(source, &sink, 1), 0);
 	assert_int_equal(seen.records, records + 1);
 	assert_in_range(seen.last_value, PAGES, 2 * PAGES);
+	assert_true(seen.last_clock[0] < clock);
 	assert_int_equal(ops->drain(source, &sink, 1), 0);
 	assert_int_equal(seen.records, records + 1);
 	ops->close(source);

@@ -310,11 +310,13 @@ static int counters_set_action(struct pem_source *source, size_t i, uint64_t act
 	if (PEM_ACTION_EPOCH(old) != PEM_ACTION_EPOCH(action))
 		counter->accumulated = 0;
 	counter->base = value;
-	__atomic_store_n(&counter->owed, value, __ATOMIC_RELAXED); /* MG orders it */
 	__atomic_store_n(&counter->action, action, __ATOMIC_RELAXED); /* alone: orders nothing */
-	if (PEM_ACTION_FLAGS(old) & ~PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG)
+	if (PEM_ACTION_FLAGS(old) & ~PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG) {
+		__atomic_store_n(&counter->owed, value, __ATOMIC_RELAXED); /* MG orders both */
+		__atomic_store_n(&counter->owed_clock, pem_clock(), __ATOMIC_RELAXED);
 		/* MG: the value is there */
 		__atomic_store_n(&counter->is_owed, 1, __ATOMIC_RELEASE);
+	}
 	return 0;
 }
 
@@ -352,18 +354,41 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-/* Read what is to be logged of the counter. Returns 1; 0: nothing; -errno. */
-static int read_logged(struct counter *counter, uint64_t *value)
+/*
+ * Find which counters owe a reading of when logging them ended. Returns the last clock of these, at
+ * which all are written; 0: there are none.
+ */
+static uint64_t take_owed(struct pem_source *source)
+{
+	uint64_t clock = 0, its;
+	size_t i;
+
+	for (i = 0; i < source->count; i++) {
+		struct counter *counter = &source->counters[i];
+
+		counter->writes_owed = 0;
+		if (counter->error || counter->sampler || counter->is_of_maps)
+			continue;
+		/* mg: the value is there */
+		counter->writes_owed = __atomic_exchange_n(&counter->is_owed, 0, __ATOMIC_ACQUIRE);
+		its = __atomic_load_n(&counter->owed_clock, __ATOMIC_RELAXED);
+		if (counter->writes_owed && its > clock)
+			clock = its;
+	}
+	return clock;
+}
+
+/* Read what is to be written of the counter. Returns 1; 0: nothing; -errno. */
+static int read_logged(const struct counter *counter, int owed, uint64_t *value)
 {
 	uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
 	int rc;
 
 	if (counter->error || counter->sampler || counter->is_of_maps)
 		return 0;
-	/* mg: the value is there */
-	if (__atomic_exchange_n(&counter->is_owed, 0, __ATOMIC_ACQUIRE)) {
+	if (owed) {
 		*value = __atomic_load_n(&counter->owed, __ATOMIC_RELAXED);
-		return 1;
+		return counter->writes_owed;
 	}
 	if (!(PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG))
 		return 0;
@@ -372,21 +397,23 @@ static int read_logged(struct counter *counter, uint64_t *value)
 }
 
 /*
- * Write one record for each logged counter, all with one time. Continues after a failure. Returns
- * the first failure.
+ * Write one record for each logged counter, or for each that owes one, all with one time. Continues
+ * after a failure. Returns the first failure.
  */
-static int sample_counters(struct pem_source *source, const struct pem_source_sink *sink)
+static int write_readings(struct pem_source *source, const struct pem_source_sink *sink, int owed,
+			  uint64_t clock)
 {
 	struct reading_builder builder;
 	struct pem_packet *packet = (struct pem_packet *)builder.bytes;
-	uint64_t clock = pem_clock(), value;
+	uint64_t value;
 	int rc, result = 0;
 	size_t i;
 
 	packet->record_count = 0;
 	for (i = 0; i < source->count; i++) {
 		struct counter *counter = &source->counters[i];
-		rc = read_logged(counter, &value);
+
+		rc = read_logged(counter, owed, &value);
 		if (rc <= 0) {
 			result = result ? result : rc;
 			continue;
@@ -404,6 +431,15 @@ static int sample_counters(struct pem_source *source, const struct pem_source_si
 		counter->written++;
 	}
 	rc = reading_builder__flush(&builder, clock, sink, &source->refused);
+	return result ? result : rc;
+}
+
+static int sample_counters(struct pem_source *source, const struct pem_source_sink *sink)
+{
+	uint64_t owed_clock = take_owed(source);
+	int rc = owed_clock ? write_readings(source, sink, 1, owed_clock) : 0, result = rc;
+
+	rc = write_readings(source, sink, 0, pem_clock());
 	return result ? result : rc;
 }
 

@@ -22,9 +22,10 @@ struct counter {
 	 */
 	uint64_t last;
 	uint64_t written;
-	/* What the counter had counted when logging it ended: the last record to be written. */
-	uint64_t owed;
-	int is_owed; /* atomic: hands 'owed' to drain */
+	/* What the counter had counted when logging it ended, and when: the last record. */
+	uint64_t owed, owed_clock;
+	int is_owed; /* atomic: hands these to drain */
+	int writes_owed; /* drain is about to write it */
 };
 
 struct pem_source {
