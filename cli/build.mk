@@ -93,3 +93,5 @@ $(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c inst
 $(B)/tests/compare_collect: $(call objects,$(addprefix cli/compare/,collect.c series.c instances.c \
   losses.c derived.c) $(addprefix cli/,trace.c text.c progress.c) \
   $(addprefix shared/,intervals.c number_map.c betweens.c))
+# The kernel's functions by its list: tests/unit/report_symbols.c.
+$(B)/tests/report_symbols: $(call objects,cli/report/kernel_names.c cli/report/symbol_list.c)

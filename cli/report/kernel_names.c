@@ -4,11 +4,13 @@
  *
  * The kernel lies elsewhere after each boot, and its modules each time they are loaded. So its list
  * holds for traces of this boot alone. An address is in the function that begins before it and
- * nearest to it.
+ * nearest to it, if the next one is of the same module: behind a module's last function, and where
+ * BPF programs were, something else may have lain. BPF programs come and go, so none is named.
  */
 #include "sites.h"
 #include "symbol_list.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +21,28 @@ static bool is_of_kernel(const struct report_site *site)
 {
 	/* Linux: the upper half of all addresses is the kernel's. */
 	return site->object == NO_OBJECT && site->offset >> 63 != 0;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t bytes = strlen(text), end_bytes = strlen(end);
+
+	return bytes >= end_bytes && strcmp(text + bytes - end_bytes, end) == 0;
+}
+
+/* Is it a label of the linker, or the padding before a function? */
+static bool is_label(const char *name)
+{
+	static const char *const labels[] = {"_text",      "_stext",     "_etext",
+					     "_sinittext", "_einittext", "__init_begin"};
+	size_t i;
+
+	for (i = 0; i < sizeof(labels) / sizeof(labels[0]); i++)
+		if (strcmp(name, labels[i]) == 0)
+			return true;
+	return strncmp(name, "__pfx_", 6) == 0 ||
+	       (strncmp(name, "__", 2) == 0 &&
+		(ends_with(name, "text_start") || ends_with(name, "text_end")));
 }
 
 /* Take a line such as "ffffffff81000000 T _text" or "ffffffffc0123000 t f<TAB>[module]". */
@@ -35,23 +59,54 @@ static int take_line(struct symbol_list *list, char *line)
 	tab = strchr(name, '\t');
 	if (tab != NULL)
 		*tab = ' ';
-	return symbol_list__add(list, address, 0, name);
+	return is_label(name) || ends_with(name, " [bpf]")
+		       ? 0
+		       : symbol_list__add(list, address, 0, name);
+}
+
+/* " [module]", or "" of what is in the kernel itself. */
+static const char *module_of(const struct symbol_list *list, const struct symbol *symbol)
+{
+	const char *space = strchr(list->text + symbol->name, ' ');
+
+	return space != NULL ? space : "";
+}
+
+/* A function reaches up to the next one of its module. */
+static void bound(struct symbol_list *list)
+{
+	struct symbol *symbol = list->list, *next, *end = list->list + list->count;
+
+	for (; symbol < end; symbol++) {
+		for (next = symbol + 1; next < end && next->start == symbol->start; next++)
+			;
+		symbol->bytes = 1;
+		if (next < end && strcmp(module_of(list, symbol), module_of(list, next)) == 0)
+			symbol->bytes = next->start - symbol->start;
+	}
+}
+
+int report_kernel__read(FILE *f, struct symbol_list *list)
+{
+	char *line = NULL;
+	size_t room = 0;
+	int rc = 0;
+
+	while (rc == 0 && getline(&line, &room, f) > 0)
+		rc = take_line(list, line);
+	free(line);
+	symbol_list__sort(list);
+	bound(list);
+	return rc;
 }
 
 static int read_list(struct symbol_list *list)
 {
 	FILE *f = fopen(LIST, "re");
-	char *line = NULL;
-	size_t room = 0;
-	int rc = 0;
+	int rc = f != NULL ? report_kernel__read(f, list) : 0;
 
-	if (f == NULL)
-		return 0;
-	while (rc == 0 && getline(&line, &room, f) > 0)
-		rc = take_line(list, line);
-	fclose(f);
-	free(line);
-	symbol_list__sort(list);
+	if (f != NULL)
+		fclose(f);
 	return rc;
 }
 

@@ -45,8 +45,7 @@ void symbol_list__sort(struct symbol_list *l)
 		qsort(l->list, l->count, sizeof(*l->list), by_start);
 }
 
-/* NULL: there is none. */
-static const char *name_at(const struct symbol_list *l, uint64_t address)
+const char *symbol_list__at(const struct symbol_list *l, uint64_t address)
 {
 	size_t low = 0, high = l->count, middle;
 	const struct symbol *found;
@@ -61,7 +60,8 @@ static const char *name_at(const struct symbol_list *l, uint64_t address)
 	if (low == 0)
 		return NULL;
 	found = &l->list[low - 1];
-	if (address - found->start >= (found->bytes != 0 ? found->bytes : FUNCTION_BYTES_MAX))
+	if (address - found->start >=
+	    (found->bytes < FUNCTION_BYTES_MAX ? found->bytes : FUNCTION_BYTES_MAX))
 		return NULL;
 	return l->text + found->name;
 }
@@ -69,7 +69,7 @@ static const char *name_at(const struct symbol_list *l, uint64_t address)
 int symbol_list__name(const struct symbol_list *l, struct report_site *site)
 {
 	/* The offset is behind the sampled instruction. */
-	const char *name = name_at(l, site->offset - 1);
+	const char *name = symbol_list__at(l, site->offset - 1);
 
 	if (name == NULL)
 		return 0;

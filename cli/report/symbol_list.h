@@ -8,12 +8,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 struct report_site;
 
 struct symbol {
 	uint64_t start;
-	uint64_t bytes; /* 0: up to the next one */
+	uint64_t bytes;
 	uint32_t order; /* of two that begin at one address the later one counts */
 	uint32_t name; /* offset in symbol_list.text */
 };
@@ -30,11 +31,16 @@ struct symbol_list {
 int symbol_list__add(struct symbol_list *list, uint64_t start, uint64_t bytes, const char *name);
 /* After the last symbol was added. */
 void symbol_list__sort(struct symbol_list *list);
+/* The symbol that an address is in; NULL: none. The list is sorted, and keeps the text. */
+const char *symbol_list__at(const struct symbol_list *list, uint64_t address);
 /*
  * Name a site by the symbol that its address is in, if there is one. The list is sorted. Returns 0
  * or -ENOMEM.
  */
 int symbol_list__name(const struct symbol_list *list, struct report_site *site);
 void symbol_list__free(struct symbol_list *list);
+
+/* Read what /proc/kallsyms has; list is empty (kernel_names.c). Returns 0 or -ENOMEM. */
+int report_kernel__read(FILE *f, struct symbol_list *list);
 
 #endif
