@@ -99,6 +99,12 @@ static const char *const of_folder_and_path[] = {
 	"statx",     "unlinkat",  "utimensat",
 };
 
+/* The same: the path may be empty (AT_EMPTY_PATH; readlinkat without it). */
+static const char *const of_empty_path[] = {
+	"execveat",   "faccessat2", "fchmodat2",  "fchownat", "linkat",    "name_to_handle_at",
+	"newfstatat", "open_tree",  "readlinkat", "statx",    "utimensat",
+};
+
 /* In the order of strcmp(). */
 static const char *const of_bytes[] = {
 	"copy_file_range",
@@ -140,6 +146,11 @@ static bool is_in(const char *name, const char *const *names, size_t count)
 bool pem_call__takes_descriptor(const char *name)
 {
 	return is_in(name, of_descriptor, COUNT(of_descriptor));
+}
+
+bool pem_call__takes_empty_path(const char *name)
+{
+	return is_in(name, of_empty_path, COUNT(of_empty_path));
 }
 
 int pem_call__path_argument(const char *name)

@@ -12,6 +12,8 @@
 bool pem_call__takes_descriptor(const char *name);
 /* Which argument is the path of the file that it is on: 0, 1, or -1: none. */
 int pem_call__path_argument(const char *name);
+/* Is it on its first argument, a descriptor, where the path behind that is empty? */
+bool pem_call__takes_empty_path(const char *name);
 /* Is what it returns, if it is not an error, how many bytes it has moved? */
 bool pem_call__returns_bytes(const char *name);
 

@@ -12,7 +12,8 @@
  *
  * Two descriptors may have the same word. Then each tells again after the other. So nothing is
  * claimed that is false, unless two hashes of 64 bits are equal, or a file was freed and another
- * one of the same inode, by another name, came to lie at the same address.
+ * one of the same inode, by another name, came to lie at the same address, or a folder above was
+ * renamed since.
  */
 #ifndef PEM_FILES_BPF_H
 #define PEM_FILES_BPF_H
@@ -55,30 +56,33 @@ PEM_INLINE uint64_t pem_mix(uint64_t hash, uint64_t word)
 }
 
 /*
- * Find the event's file: that of a descriptor of the current process, or its current folder.
- * Returns what differs between two files that the descriptor is one after the other; 0: it is none.
+ * Find the current folder of the thread. Returns what differs between two that it is one after the
+ * other: also if one is renamed, or the same one on another mount.
  */
-PEM_INLINE uint64_t pem_find_file(struct pem_kevent *e)
+PEM_INLINE uint64_t pem_find_folder(struct pem_kevent *e)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
-	struct fs_struct *fs;
-	struct dentry *folder;
-	struct fdtable *table;
+	struct fs_struct *fs = BPF_CORE_READ(task, fs);
+	struct dentry *folder = BPF_CORE_READ(fs, pwd.dentry);
+	uint64_t what;
+
+	e->mount = BPF_CORE_READ(fs, pwd.mnt);
+	e->dentry = folder;
+	e->inode = BPF_CORE_READ(folder, d_inode);
+	what = pem_mix((uint64_t)e->mount, (uint64_t)folder);
+	what = pem_mix(what, (uint64_t)BPF_CORE_READ(folder, d_parent));
+	return pem_mix(what, BPF_CORE_READ(folder, d_name.hash)) | 1;
+}
+
+/* The file of a descriptor of the current process. NULL: none. */
+PEM_INLINE struct file *pem_file_of(uint32_t descriptor)
+{
+	struct fdtable *table = bpf_get_current_task_btf()->files->fdt;
 	struct file *file = NULL;
 
-	if (e->descriptor == PEM_AT_FDCWD) {
-		fs = BPF_CORE_READ(task, fs);
-		folder = BPF_CORE_READ(fs, pwd.dentry);
-		e->path_at = (uint64_t)__builtin_preserve_access_index(&fs->pwd);
-		e->inode = BPF_CORE_READ(folder, d_inode);
-		return (uint64_t)folder;
-	}
-	table = task->files->fdt;
-	if (e->descriptor < table->max_fds)
-		bpf_probe_read_kernel(&file, sizeof(file), table->fd + e->descriptor);
-	e->path_at = (uint64_t)__builtin_preserve_access_index(&file->f_path);
-	e->inode = BPF_CORE_READ(file, f_inode); /* NULL without a file */
-	return (uint64_t)file;
+	if (descriptor < table->max_fds)
+		bpf_probe_read_kernel(&file, sizeof(file), table->fd + descriptor);
+	return file;
 }
 
 /* Is an argument of the call a path? argument: 0 or 1. */
@@ -107,34 +111,47 @@ PEM_INLINE bool pem_is_on_descriptor(struct pem_kevent *e, uint64_t first, uint6
 		return true;
 	if (!is_path && !pem_is_path_call(1, number))
 		return false;
-	bpf_probe_read_user(&slash, sizeof(slash), (const void *)(is_path ? first : second));
-	return slash != '/';
+	return !bpf_probe_read_user(&slash, sizeof(slash),
+				    (const void *)(is_path ? first : second)) &&
+	       slash != '/';
 }
 
 /* Is this call on a file, or in a folder, that has not been told yet? */
 __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint64_t first,
 						     uint64_t second, uint64_t number)
 {
-	uint64_t thread = bpf_get_current_pid_tgid(), hash, file, mark, last;
+	uint64_t thread = bpf_get_current_pid_tgid(), hash, what, mark, last;
+	struct file *file = NULL;
 	uint32_t index;
+	bool is_folder;
 
 	if (pem_config.no_reading || !pem_is_on_descriptor(e, first, second, number))
 		return false;
-	file = pem_find_file(e);
-	hash = pem_mix(pem_mix(0, thread >> 32), e->descriptor);
+	/* Descriptors are those of the process; threads may have a current folder each. */
+	is_folder = e->descriptor == PEM_AT_FDCWD;
+	if (is_folder) {
+		what = pem_find_folder(e);
+	} else {
+		file = pem_file_of(e->descriptor);
+		e->inode = BPF_CORE_READ(file, f_inode); /* NULL without a file */
+		what = (uint64_t)file;
+	}
+	hash = pem_mix(pem_mix(0, is_folder ? thread : thread >> 32), e->descriptor);
 	index = hash >> 40 & (PEM_FILES_TOLD - 1);
-	mark = pem_mix(pem_mix(hash, file), (uint64_t)e->inode);
+	mark = pem_mix(pem_mix(hash, what), (uint64_t)e->inode);
 	mark = pem_mix(mark, PEM_LOAD(pem_control.told_epoch)) | 1;
 	e->told = bpf_map_lookup_elem(&pem_files_told, &index);
 	if (!e->told)
 		return false;
 	last = PEM_LOAD(*e->told);
 	/* That a descriptor has no file is told only where another file may have been told. */
-	if (last == mark || !(file | last))
+	if (last == mark || !(what | last))
 		return false;
 	e->told_mark = mark;
-	if (!file)
-		e->path_at = 0;
+	if (!is_folder) {
+		e->mount = BPF_CORE_READ(file, f_path.mnt);
+		e->dentry = BPF_CORE_READ(file, f_path.dentry);
+	}
 	/* A record that is lost has told nothing. Without a record the event is only counted. */
 	if (!(e->flags & PEM_ACTION_LOG))
 		PEM_STORE(*e->told, mark);
@@ -193,18 +210,17 @@ static const char pem_socket_text[] SEC(".rodata.texts") = "socket:[%lu]";
  * What is in no folder, as /proc/PID/fd shows it: pipe:[1234], socket:[77], or its own name, which
  * is "/" for the root.
  */
-PEM_INLINE void pem_put_nameless(uint8_t *to, struct path *path)
+PEM_INLINE void pem_put_nameless(uint8_t *to, struct dentry *dentry)
 {
-	uint32_t kind = BPF_CORE_READ(path, dentry, d_inode, i_mode) & PEM_S_IFMT;
-	__u64 number = BPF_CORE_READ(path, dentry, d_inode, i_ino);
+	uint32_t kind = BPF_CORE_READ(dentry, d_inode, i_mode) & PEM_S_IFMT;
+	__u64 number = BPF_CORE_READ(dentry, d_inode, i_ino);
 
 	if (kind == PEM_S_IFIFO)
 		bpf_snprintf((char *)to, PEM_PATH_BYTES, pem_pipe_text, &number, sizeof(number));
 	else if (kind == PEM_S_IFSOCK)
 		bpf_snprintf((char *)to, PEM_PATH_BYTES, pem_socket_text, &number, sizeof(number));
 	else
-		bpf_probe_read_kernel_str(to, PEM_PATH_BYTES,
-					  BPF_CORE_READ(path, dentry, d_name.name));
+		bpf_probe_read_kernel_str(to, PEM_PATH_BYTES, BPF_CORE_READ(dentry, d_name.name));
 }
 
 /* The way from a file's name up to the root of its mount namespace. */
@@ -309,21 +325,21 @@ struct pem_path_field {
  * Write a path. Of one that is too long or too deep, the end behind "...". This is a
  * global function, as pem_take_more() is: the verifier walks it once, not for each way to the call.
  */
-__attribute__((noinline)) uint32_t pem_write_path(struct pem_path_field *field, uint64_t path_at)
+__attribute__((noinline)) uint32_t pem_write_path(struct pem_path_field *field, uint64_t dentry,
+						  uint64_t mount)
 {
-	struct path *path = (struct path *)path_at;
-	struct pem_walk walk = {.dentry = BPF_CORE_READ(path, dentry),
-				.point = BPF_CORE_READ(path, mnt),
+	struct pem_walk walk = {.dentry = (struct dentry *)dentry,
+				.point = (struct vfsmount *)mount,
 				.bytes = 4,
 				.is_cut = 1};
 
-	if (!field || !path)
+	if (!field || !dentry)
 		return 0;
 	walk.to = field->text;
 	bpf_loop(PEM_PATH_STEPS, pem_step, &walk, 0);
 	pem_hide_walk(&walk);
 	if (!walk.count && !walk.is_cut) {
-		pem_put_nameless(walk.to, path);
+		pem_put_nameless(walk.to, (struct dentry *)dentry);
 		return 0;
 	}
 	if (walk.is_cut &&
@@ -339,7 +355,8 @@ __attribute__((unused)) PEM_INLINE void pem_put_file_path(uint8_t *to, uint32_t 
 {
 	(void)max;
 	PEM_STORE(*from.e->told, from.e->told_mark);
-	pem_write_path((struct pem_path_field *)to, from.e->path_at);
+	pem_write_path((struct pem_path_field *)to, (uint64_t)from.e->dentry,
+		       (uint64_t)from.e->mount);
 }
 
 /*

@@ -65,7 +65,8 @@ struct pem_kevent {
 	uint32_t index;
 	uint64_t shared; /* The program may be preempted on its CPU by another run of itself. */
 	/* Of an event of a file: files.bpf.h. */
-	uint64_t path_at; /* of its struct path; 0: the descriptor is no file */
+	struct vfsmount *mount; /* With 'dentry' its path; NULL: the descriptor is no file. */
+	struct dentry *dentry;
 	struct inode *inode;
 	uint64_t *told;
 	uint64_t told_mark, path; /* path: address in the program's memory */

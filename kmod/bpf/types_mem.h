@@ -52,6 +52,7 @@ struct super_block {
 };
 
 struct qstr {
+	u32 hash;
 	u32 len;
 	const unsigned char *name;
 };

@@ -34,7 +34,7 @@ struct pem_descriptor {
 
 #define WORDS (PEM_CALLS_MAX / 64) /* of one kind's bits */
 
-enum kind { TAKES_DESCRIPTOR, TAKES_PATH, TAKES_FOLDER, KINDS };
+enum kind { TAKES_DESCRIPTOR, TAKES_PATH, TAKES_FOLDER, MAY_BE_EMPTY, KINDS };
 
 int pem_files__plan(struct pem_plan *plan)
 {
@@ -61,6 +61,8 @@ int pem_files__plan(struct pem_plan *plan)
 			plan->call_kinds[TAKES_PATH * WORDS + call / 64] |= bit;
 		if (argument == 1)
 			plan->call_kinds[TAKES_FOLDER * WORDS + call / 64] |= bit;
+		if (pem_call__takes_empty_path(field->labels[i].name))
+			plan->call_kinds[MAY_BE_EMPTY * WORDS + call / 64] |= bit;
 	}
 	return 0;
 }
@@ -107,21 +109,24 @@ static struct pem_pass_file *file_of(struct pem_pass *pass, const char *path)
 
 /* --- descriptors --- */
 
-static uint64_t key_of(const struct pem_life_process *p, uint32_t number)
+/* Descriptors are those of a process; threads may have a current folder each. */
+static uint64_t key_of(const struct pem_life_process *p, const struct pem_life_thread *t,
+		       uint32_t number)
 {
-	return (p->process.number + 1ull) << 32 | number;
+	if (number == AT_CURRENT)
+		return t ? 1ull << 63 | (t->thread.number + 1ull) << 32 | number : 0;
+	return p ? (p->process.number + 1ull) << 32 | number : 0;
 }
 
-static struct pem_descriptor *find(const struct pem_pass *pass, const struct pem_life_process *p,
-				   uint32_t number)
+/* key 0: of nothing that is known. */
+static struct pem_descriptor *find(const struct pem_pass *pass, uint64_t key)
 {
-	void **first = pem_keys__find(&pass->files.by_descriptor, key_of(p, number));
+	void **first = key ? pem_keys__find(&pass->files.by_descriptor, key) : NULL;
 
 	return first ? *first : NULL;
 }
 
-static struct pem_descriptor *add(struct pem_pass *pass, const struct pem_life_process *p,
-				  uint32_t number)
+static struct pem_descriptor *add(struct pem_pass *pass, uint64_t key)
 {
 	struct pem_files *files = &pass->files;
 	struct pem_descriptor *d;
@@ -131,7 +136,7 @@ static struct pem_descriptor *add(struct pem_pass *pass, const struct pem_life_p
 		pass->unknown.left_out++;
 		return NULL;
 	}
-	first = pem_keys__at(&files->by_descriptor, key_of(p, number));
+	first = pem_keys__at(&files->by_descriptor, key);
 	d = first ? calloc(1, sizeof(*d)) : NULL;
 	if (!d)
 		return NULL;
@@ -163,15 +168,15 @@ void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
 		      const struct pem_record *record)
 {
 	uint32_t number = (uint32_t)pem_number__load(plan->descriptor, record->data);
+	uint64_t key = key_of(pass->process, pass->thread, number);
 	struct pem_descriptor *d;
 	const char *path;
 
-	if (!pass->process || plan->name < 0 ||
-	    record->event->fields[plan->name].type != PEM_TYPE_STRING)
+	if (!key || plan->name < 0 || record->event->fields[plan->name].type != PEM_TYPE_STRING)
 		return;
-	d = find(pass, pass->process, number);
+	d = find(pass, key);
 	if (!d)
-		d = add(pass, pass->process, number);
+		d = add(pass, key);
 	if (!d)
 		return;
 	path = pem_record__string(record, (unsigned)plan->name);
@@ -186,9 +191,9 @@ static const struct pem_pass_file *file_of_descriptor(const struct pem_pass *pas
 {
 	const struct pem_descriptor *d;
 
-	if (!open->process || !open->plan->descriptor.bytes)
+	if (!open->plan->descriptor.bytes)
 		return NULL;
-	d = find(pass, open->process, number);
+	d = find(pass, key_of(open->process, open->thread, number));
 	return d && d->told_clock >= pass->kernel_loss ? d->file : NULL;
 }
 
@@ -223,9 +228,10 @@ static void put_path(struct pem_pass *pass, struct pem_open *open, struct pem_pa
 	const struct pem_pass_file *folder =
 		file_of_descriptor(pass, open, has_folder ? descriptor_of(open) : AT_CURRENT);
 
-	open->is_on_descriptor = is_empty;
+	/* Of other calls an empty path is no file: they fail. */
+	open->is_on_descriptor = is_empty && takes(MAY_BE_EMPTY, open->plan, &open->interval.begin);
 	if (is_empty)
-		open->interval.file = folder;
+		open->interval.file = open->is_on_descriptor ? folder : NULL;
 	else if (!told || *told->path == '/')
 		open->interval.file = told;
 	else

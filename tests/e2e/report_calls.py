@@ -131,6 +131,28 @@ def calls_that_take_a_path():
 
 
 @test
+def a_current_folder_that_changes_its_name():
+    "a renamed current folder, and one that is the same on another mount, are told anew; threads with a folder each have their own"
+    folder = tmp()
+    program = ("import os, ctypes, threading; D = %r; os.mkdir(D + '/old'); os.chdir(D + '/old'); os.access('one', 0)\n"
+               "os.rename(D + '/old', D + '/new'); os.access('two', 0)\n"
+               "libc = ctypes.CDLL(None)\n"
+               "libc.unshare(0x20000); os.mkdir(D + '/on')\n"
+               "if libc.mount((D + '/new').encode(), (D + '/on').encode(), None, 4096, None) == 0:\n"
+               " os.chdir(D + '/on'); os.access('three', 0); os.chdir('/'); libc.umount2((D + '/on').encode(), 2)\n"
+               "def work(where):\n"
+               " libc.unshare(0x200); os.chdir(where); barrier.wait()\n"
+               " for i in range(300): os.access('x', 0)\n"
+               "barrier = threading.Barrier(2)\n"
+               "for t in [threading.Thread(target=work, args=[w]) for w in ('/usr', '/etc')]: t.start()") % folder
+    calls = [c for c in calls_of(recorded("%s -c \"%s\"" % (sys.executable, program))) if "access" in c["call"]]
+    found = {c["file"]: c["count"] for c in calls if "file" in c}
+    equal((found.get(folder + "/old/one"), found.get(folder + "/new/two")), (1, 1), "a renamed folder: %r" % found)
+    assert "three" not in str(found) or found.get(folder + "/on/three") == 1, found
+    equal((found.get("/usr/x"), found.get("/etc/x")), (300, 300), "of two threads: %r" % found)
+
+
+@test
 def what_failed_is_counted():
     "calls that returned an error are told apart from those that did not"
     calls = calls_of(recorded("cat /no/such/file_1 /no/such/file_2 2>/dev/null; true"))

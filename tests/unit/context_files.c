@@ -4,7 +4,7 @@
  */
 #include "context_fixture.h"
 
-enum { CALL_READ, CALL_WRITE, CALL_GETPID, CALL_OPENAT, CALL_UNLINK };
+enum { CALL_READ, CALL_WRITE, CALL_GETPID, CALL_OPENAT, CALL_UNLINK, CALL_FSTATAT };
 
 /* A kernel's packet of CPU 0, on which thread 51 of process 50 runs. */
 static void begin_packet(void)
@@ -252,17 +252,17 @@ static void a_call_with_an_empty_path_is_on_its_descriptor(void **state)
 	(void)state;
 	begin_packet();
 	packet_text(T(10), EVENT_FILE, 3, "/etc/passwd");
-	packet_pair(T(11), EVENT_SYSTEM_CALL, CALL_OPENAT, 3);
-	packet_text(T(12), EVENT_PATH, CALL_OPENAT, "(descriptor)");
+	packet_pair(T(11), EVENT_SYSTEM_CALL, CALL_FSTATAT, 3);
+	packet_text(T(12), EVENT_PATH, CALL_FSTATAT, "(descriptor)");
 	packet_pair(T(13), EVENT_RESULT, 0, 0);
-	packet_text(T(14), EVENT_PATH, CALL_OPENAT, "(descriptor)");
-	packet_pair(T(15), EVENT_SYSTEM_CALL, CALL_OPENAT, 3);
+	packet_text(T(14), EVENT_PATH, CALL_FSTATAT, "(descriptor)");
+	packet_pair(T(15), EVENT_SYSTEM_CALL, CALL_FSTATAT, 3);
 	packet_pair(T(16), EVENT_RESULT, 0, 0);
-	packet_pair(T(17), EVENT_SYSTEM_CALL, CALL_OPENAT, 4);
-	packet_text(T(18), EVENT_PATH, CALL_OPENAT, "(descriptor)");
+	packet_pair(T(17), EVENT_SYSTEM_CALL, CALL_FSTATAT, 4);
+	packet_text(T(18), EVENT_PATH, CALL_FSTATAT, "(descriptor)");
 	packet_text(T(19), EVENT_FILE, 4, "/etc/group"); /* told for this call */
 	packet_pair(T(20), EVENT_RESULT, 0, 0);
-	packet_pair(T(21), EVENT_SYSTEM_CALL, CALL_OPENAT, 3); /* of a folder, and some path */
+	packet_pair(T(21), EVENT_SYSTEM_CALL, CALL_FSTATAT, 3); /* of a folder, and some path */
 	packet_pair(T(22), EVENT_RESULT, 0, 0);
 	end_packet();
 	start_pass();
@@ -270,6 +270,48 @@ static void a_call_with_an_empty_path_is_on_its_descriptor(void **state)
 	expect_file(16, "/etc/passwd");
 	expect_file(20, "/etc/group");
 	expect_file(22, NULL);
+	end_pass();
+}
+
+/* They fail. */
+static void other_calls_with_an_empty_path_are_on_no_file(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, 3, "/usr");
+	packet_text(T(11), EVENT_FILE, (uint32_t)-100, "/home/ada");
+	add_call(20, CALL_OPENAT, 3, "(descriptor)");
+	add_call(30, CALL_UNLINK, 0, "(descriptor)");
+	add_call(40, CALL_FSTATAT, (uint32_t)-100, "(descriptor)");
+	end_packet();
+	start_pass();
+	expect_file(22, NULL);
+	expect_file(32, NULL);
+	expect_file(42, "/home/ada");
+	end_pass();
+}
+
+static void threads_may_have_a_folder_each(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, (uint32_t)-100, "/usr");
+	packet_text(T(11), EVENT_FILE, 3, "/etc");
+	add_call(20, CALL_OPENAT, (uint32_t)-100, "mine");
+	packet_leave(T(30), 51, 1, 50, 52);
+	add_call(31, CALL_OPENAT, (uint32_t)-100, "unknown");
+	packet_text(T(40), EVENT_FILE, (uint32_t)-100, "/var");
+	add_call(41, CALL_OPENAT, (uint32_t)-100, "its");
+	add_call(51, CALL_OPENAT, 3, "ours");
+	packet_leave(T(60), 52, 1, 50, 51);
+	add_call(61, CALL_OPENAT, (uint32_t)-100, "mine");
+	end_packet();
+	start_pass();
+	expect_file(22, "/usr/mine");
+	expect_file(33, "?/unknown");
+	expect_file(43, "/var/its");
+	expect_file(53, "/etc/ours");
+	expect_file(63, "/usr/mine");
 	end_pass();
 }
 
@@ -361,6 +403,8 @@ int main(void)
 		TEST(a_folder_is_forgotten_with_a_loss),
 		TEST(a_path_is_of_the_call_that_it_was_told_for),
 		TEST(a_call_with_an_empty_path_is_on_its_descriptor),
+		TEST(other_calls_with_an_empty_path_are_on_no_file),
+		TEST(threads_may_have_a_folder_each),
 		TEST(a_process_has_the_arguments_of_its_exec),
 		TEST(a_name_that_the_program_says_is_no_exec),
 		TEST(arguments_are_unknown_after_an_exec_in_a_loss),

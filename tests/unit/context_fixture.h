@@ -34,7 +34,7 @@ enum {
 	EVENT_ANSWER,
 	EVENT_STAGE,
 	EVENT_STAGE_END,
-	EVENT_SYSTEM_CALL, /* 0 read, 1 write of a descriptor, 2 getpid, 3 openat, 4 unlink */
+	EVENT_SYSTEM_CALL, /* 0 read, 1 write, 2 getpid, 3 openat, 4 unlink, 5 newfstatat */
 	EVENT_RESULT,
 	EVENT_FILE,
 	EVENT_START, /* process, thread, parent */
@@ -90,10 +90,10 @@ static const char context_model[] =
 	"field\tname\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n"
 	"event\t00000212\tOS::T::Enter\tOS\tT\tEnter\t1\tdetail\tinterval-begin"
 	"\tOS::T\tthread\ttracepoint\ts:e\t24\t24\t2\t0\t\t\t\n"
-	"field\tnumber\tuint32\t-\t10\tsystem-call\t8\t1\t\tenum\t5\t\n"
+	"field\tnumber\tuint32\t-\t10\tsystem-call\t8\t1\t\tenum\t6\t\n"
 	"label\t0000000000000000\tread\t\nlabel\t0000000000000001\twrite\t\n"
 	"label\t0000000000000002\tgetpid\t\nlabel\t0000000000000003\topenat\t\n"
-	"label\t0000000000000004\tunlink\t\n"
+	"label\t0000000000000004\tunlink\t\nlabel\t0000000000000005\tnewfstatat\t\n"
 	FIELD("argument", "uint64", "descriptor", "16")
 	PAIR("00000213", "OS", "Leave2", "interval-end", "OS::T", "thread", "-", "value")
 	"event\t00000214\tOS::T::File\tOS\tT\tFile\t1\tdetail\tdescriptor-name"

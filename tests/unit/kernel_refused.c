@@ -37,7 +37,7 @@ static struct pem_source *open_events(struct pem_event *events, const char *cons
 				      size_t count)
 {
 	struct pem_source_config config = {.size = sizeof(config), .log = on_log};
-	struct pem_source_event wanted[3];
+	struct pem_source_event wanted[6];
 	struct pem_error error = {""};
 	struct pem_source *source;
 	const struct pem_kernel_event *row;
@@ -106,14 +106,21 @@ static void the_others_go_on_without_it(void **state)
 static void one_of_a_tracepoint_is_refused_alone(void **state)
 {
 	static const char *const names[] = {"OS::Refused::Begun", "OS::Refused::Wrong",
-					    "OS::Refused::Switch"};
+					    "OS::Refused::Exit",  "OS::Refused::Failed",
+					    "OS::Refused::Third", "OS::Refused::Switch"};
 	struct pem_statistic value = {.size = sizeof(value)};
 	struct pem_source *source;
-	struct pem_event events[3];
+	struct pem_event events[6];
+	int begun;
 
 	(void)state;
-	source = open_events(events, names, 3);
-	assert_true(source->is_single);
+	source = open_events(events, names, 6);
+	/* Those that are left share one again, and other tracepoints never lost theirs. */
+	begun = pem_kernel__find(events[0].id);
+	assert_true(source->programs[begun].is_joined);
+	assert_true(source->programs[pem_kernel__find(events[4].id)].is_joined);
+	assert_true(source->programs[pem_kernel__find(events[2].id)].is_joined);
+	assert_non_null(strstr(said, "sched:sched_process_exec: the kernel refuses one program"));
 	assert_int_equal(pem_source.read_statistic(source, 0, &value), 0);
 	assert_int_equal(pem_source.read_statistic(source, 1, &value), -ENOTSUP);
 	assert_non_null(strstr(said, "OS::Refused::Wrong: the kernel refuses"));

@@ -47,16 +47,17 @@ int pem_source__join(struct pem_source *source, struct pem_error *error)
 {
 	const struct pem_kernel_joint *joint;
 	struct bpf_program *program;
+	uint32_t bit = 1;
 	int rc = 0;
 
-	for (joint = pem_kernel__joints(); !rc && joint->program; joint++) {
+	for (joint = pem_kernel__joints(); !rc && joint->program; joint++, bit <<= 1) {
 		program = bpf_object__find_program_by_name(source->object, joint->program);
 		if (!program)
 			return pem_error__set(error, -EINVAL,
 					      "the BPF object has no program %s: build pem anew",
 					      joint->program);
 		bpf_program__set_autoload(program, false);
-		if (!source->is_single && wanted_of(source, joint) > 1)
+		if (bit && !(source->joints_refused & bit) && wanted_of(source, joint) > 1)
 			rc = join(source, joint, program);
 	}
 	return rc ? pem_error__set(error, rc, "a tracepoint can't be looked up: %s", strerror(-rc))
@@ -66,11 +67,31 @@ int pem_source__join(struct pem_source *source, struct pem_error *error)
 bool pem_source__refuse_joint(struct pem_source *source, const char *program)
 {
 	const struct pem_kernel_joint *joint;
+	uint32_t bit = 1;
 
-	for (joint = pem_kernel__joints(); joint->program; joint++)
-		if (!strcmp(joint->program, program))
-			return source->is_single = true;
+	for (joint = pem_kernel__joints(); joint->program; joint++, bit <<= 1) {
+		if (strcmp(joint->program, program) != 0)
+			continue;
+		source->joints_refused |= bit;
+		pem_source__log(source, PEM_LOG_INFO,
+				"%s: the kernel refuses one program for all of its events; each "
+				"gets its own",
+				pem_kernel__event(joint->events[0])->alternatives[0].tracepoint);
+		return true;
+	}
 	return false;
+}
+
+void pem_source__rejoin(struct pem_source *source, unsigned index)
+{
+	const struct pem_kernel_joint *joint;
+	uint32_t bit = 1;
+	unsigned i;
+
+	for (joint = pem_kernel__joints(); joint->program; joint++, bit <<= 1)
+		for (i = 0; joint->events[i] != UINT16_MAX; i++)
+			if (joint->events[i] == index)
+				source->joints_refused &= ~bit;
 }
 
 /* The joint program that serves the event at this index. NULL: none does. */

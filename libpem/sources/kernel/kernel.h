@@ -43,8 +43,13 @@ bool pem_source__is_drained(const struct pem_source *source);
  * has it as its program. Returns 0, or -errno with error.
  */
 int pem_source__join(struct pem_source *source, struct pem_error *error);
-/* If this is a program of several events, which the kernel refuses, join none from now on. */
+/*
+ * If this is a program of several events, which the kernel refuses: load one for each of its
+ * events, to find which one it is. Returns whether it is such a program.
+ */
 bool pem_source__refuse_joint(struct pem_source *source, const char *program);
+/* The program of the event at this index is refused for good: the others may be joined again. */
+void pem_source__rejoin(struct pem_source *source, unsigned index);
 /* The program of the event at this index can't be attached: mark those that it serves as well. */
 void pem_source__fail_joined(struct pem_source *source, unsigned index, int error);
 /* Runs that the kernel refused are those of all events of the program. */

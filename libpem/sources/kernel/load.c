@@ -207,6 +207,7 @@ static bool go_on_without(struct pem_source *source, const struct said *said)
 		if (is_context(source, i))
 			return false;
 		pem_source__demand_of(source, i)->error = -ENOTSUP;
+		pem_source__rejoin(source, i);
 		return true;
 	}
 	return false;

@@ -201,7 +201,7 @@ struct pem_source {
 	pid_t root;
 	bool no_follow;
 	bool by_process;
-	bool is_single; /* the kernel refuses programs of several events */
+	uint32_t joints_refused; /* a bit for each program of several events, see joint.c */
 	bool forgets; /* the session is a flight recorder */
 	uint64_t told_ns; /* when what is told once was last told again for it */
 	struct pem_kernel_processes *processes; /* processes.c; NULL: none were asked for yet */
