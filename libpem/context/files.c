@@ -205,14 +205,18 @@ static struct pem_pass_file *file_in(struct pem_pass *pass, const struct pem_pas
 {
 	const char *base = folder ? folder->path : "?";
 	char text[sizeof(folder->path) + sizeof(folder->path)];
-	size_t bytes, most = sizeof(folder->path) - 1;
+	size_t bytes = strlen(base), most = sizeof(folder->path) - 1, path_bytes;
 
 	while (!strncmp(path, "./", 2))
 		path += 2 + strspn(path + 2, "/");
 	if (!*path || !strcmp(path, "."))
 		return file_of(pass, base);
-	bytes = (size_t)snprintf(text, sizeof(text), "%s%s%s", base,
-				 base[strlen(base) - 1] == '/' ? "" : "/", path);
+	memcpy(text, base, bytes);
+	if (base[bytes - 1] != '/')
+		text[bytes++] = '/';
+	path_bytes = strlen(path); /* both are those of files, so they fit */
+	memcpy(text + bytes, path, path_bytes + 1);
+	bytes += path_bytes;
 	if (bytes <= most)
 		return file_of(pass, text);
 	memcpy(text + bytes - most, "...", 3);
