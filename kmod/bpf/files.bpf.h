@@ -70,7 +70,7 @@ PEM_INLINE uint64_t pem_find_folder(struct pem_kevent *e)
 	e->dentry = folder;
 	e->inode = BPF_CORE_READ(folder, d_inode);
 	what = pem_mix((uint64_t)e->mount, (uint64_t)folder);
-	what = pem_mix(what, (uint64_t)BPF_CORE_READ(folder, d_parent));
+	/* The name's hash is of the folder above, too. */
 	return pem_mix(what, BPF_CORE_READ(folder, d_name.hash)) | 1;
 }
 

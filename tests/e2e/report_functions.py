@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
+from trace_files import Trace
 
 SPIN = """#include <time.h>
 static volatile unsigned long sum;
@@ -159,6 +161,29 @@ def programs_without_pem_in_them():
 
 
 @test
+def a_forked_process_has_its_parents_memory():
+    "but only where the kernel would have told that it began another program; else nothing is known of it"
+    for has_maps in (False, True):
+        t = Trace(duration_ns=10 ** 9)
+        t.event("APP::Test::Object", "object", [("address", "uint64", "address"), ("length", "uint64", "size"), ("base", "uint64", "value"),
+                                                ("path", "string", "name")])
+        t.event("HW::Test::Map", "object", [("address", "uint64", "address"), ("length", "uint64", "size"), ("offset", "uint64", "-"),
+                                            ("path", "string", "name")])
+        t.event("OS::Test::Start", "thread-start", [("pid", "uint32", "process"), ("tid", "uint32", "thread"), ("parent", "uint32", "parent")])
+        t.event("HW::Test::Sample", "sample", [("pc", "uint64", "code")])
+        t.add("APP::Test::Object", 1000, [0x10000, 0x10000, 0x10000, b"/no/such/program"], pid=7)
+        if has_maps:
+            t.add("HW::Test::Map", 2000, [0x40000, 0x1000, 0x3000, b"/no/such/library"], pid=7)
+        t.add("OS::Test::Start", 3000, [8, 8, 7], pid=7)
+        t.add("HW::Test::Sample", 4000, [0x10500], pid=8)
+        t.add("HW::Test::Sample", 5000, [0x10500], pid=7)
+        folder = os.path.join(tmp(), "trace")
+        t.write(folder)
+        found = sorted((row.get("object", ""), row["count"]) for row in functions(folder))
+        equal(found, [("/no/such/program", 2)] if has_maps else [("", 1), ("/no/such/program", 1)], "with maps: %r" % has_maps)
+
+
+@test
 def programs_that_run_already():
     "what a program had mapped before it was attached to is known, too"
     with subprocess.Popen([built("spin", SPIN.replace("tv_sec++", "tv_sec += 2"))]) as process:
@@ -248,6 +273,11 @@ def functions_that_the_program_made():
         assert len(made) == 1 and made[0] > 0.5 * sum(row["count"] for row in rows), rows
         text = run([PEM, "report", "--by", "function", trace])[1]
         assert re.search(r"\(jit\) +LazyCompile:\*spin app.js:7$", text, re.M), text
+        if os.geteuid() == 0 and shutil.which("setpriv"):
+            equal(run(["chmod", "-R", "a+rX", os.path.dirname(trace)])[0], 0, "chmod")
+            rc, out, err = run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", PEM, "report", "--by", "function", "--json", trace])
+            if rc == 0:  # who may read the trace
+                assert "LazyCompile" not in out, "another user's list"
         os.utime(path, (1, 1))
         equal([row for row in functions(trace) if (row.get("function") or "").startswith("Lazy")], [], "with an older list")
     finally:

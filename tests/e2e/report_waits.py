@@ -109,6 +109,36 @@ def a_thread_waits_for_a_lock():
     equal([w for w in waits if w.get("waker_tid") == w["tid"]], [], "threads that woke themselves")
 
 
+HOLDS = """#define _GNU_SOURCE
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static struct {
+	pthread_mutex_t lock;
+	char between[4096];
+	int word;
+} s = {PTHREAD_MUTEX_INITIALIZER};
+int main(void)
+{
+	const struct timespec time = {.tv_nsec = 30000000};
+	pthread_mutex_lock(&s.lock);
+	syscall(SYS_futex, &s.word, FUTEX_WAIT, 0, &time);
+	pthread_mutex_unlock(&s.lock);
+	return 0;
+}
+"""
+
+
+@test
+def a_wait_for_something_else_while_a_lock_is_held():
+    "a thread that holds a mutex and waits for another word of memory waits in futex, and not in that mutex"
+    found = report(recorded(KERNEL + ",APP::Lock", built("holds", HOLDS)))
+    waits = {w["interval"] for w in found["waits"] if "interval" in w and w["longest_ns"] > 20e6}
+    equal(waits, {"OS::Syscall futex"}, "waits")
+
+
 @test
 def a_sentence_where_one_thing_took_the_time():
     "a program that slept nearly all of the time: the report's head says so, in what and how long"
