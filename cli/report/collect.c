@@ -474,6 +474,16 @@ int report__collect(struct report *report, const char *directory)
 	return CLI_DONE;
 }
 
+bool report__has(const struct report *report, enum pem_meaning meaning)
+{
+	size_t i;
+
+	for (i = 0; i < report->occurred_count; i++)
+		if (report->events[report->occurred[i]].event->meaning == meaning)
+			return true;
+	return false;
+}
+
 bool report__is_context(const struct report *report, const struct report_event *event)
 {
 	const char *name = event->event->name, *at = report->info->context_events;

@@ -56,17 +56,6 @@ static const char *unmeasured(const struct pem_trace_info *info, char *text, siz
 	return text;
 }
 
-/* Were the files of system calls looked for? */
-static bool finds_files(const struct report *r)
-{
-	size_t i;
-
-	for (i = 0; i < r->occurred_count; i++)
-		if (r->events[r->occurred[i]].event->meaning == PEM_MEANS_DESCRIPTOR_NAME)
-			return true;
-	return false;
-}
-
 /* A duration for people. "?": it is more than possible. */
 static const char *duration(double ns)
 {
@@ -147,9 +136,13 @@ void report_cost__print(const struct report *r)
 			 has_kind(info, "process-start")
 				 ? ""
 				 : "what loading pem into each process costs, ",
-			 finds_files(r) ? "finding the files of system calls (some 100 ns each), "
-					: "",
-			 finds_files(r) || !has_kind(info, "process-start") ? "and " : "",
+			 report__has(r, PEM_MEANS_DESCRIPTOR_NAME)
+				 ? "finding the files of system calls (some 100 ns each), "
+				 : "",
+			 report__has(r, PEM_MEANS_DESCRIPTOR_NAME) ||
+					 !has_kind(info, "process-start")
+				 ? "and "
+				 : "",
 			 report_detail__excess(r, sum * 100 / (double)base));
 	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
 }

@@ -4,8 +4,8 @@
  *
  * A runtime that compiles (Node.js with --perf-basic-prof, CPython 3.12 with -X perf, and others)
  * writes a line "START BYTES NAME" for each function, numbers in hexadecimal, to /tmp/perf-PID.map
- * (Linux, tools/perf/Documentation/jit-interface.txt). The file stays behind. Its owner may write
- * what it likes, so it is read with care, and its names are only printed.
+ * (Linux, tools/perf/Documentation/jit-interface.txt). The file stays behind. Only a file of
+ * the user who reads the trace is taken, and its names are only printed.
  */
 #include "sites.h"
 #include "symbol_list.h"
@@ -38,9 +38,9 @@ static FILE *open_list(uint32_t pid, const struct pem_trace_info *info)
 
 	if (fd < 0)
 		return NULL;
-	/* Another user's list could say anything of this user's process. */
+	/* Another user's list could say anything of a process, to root as well. */
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > LIST_BYTES_MAX ||
-	    (geteuid() != 0 && st.st_uid != geteuid()) ||
+	    st.st_uid != geteuid() ||
 	    (info->command[0] != '\0' &&
 	     (uint64_t)st.st_mtim.tv_sec + 1 < info->start_time_ns / 1000000000)) {
 		close(fd);

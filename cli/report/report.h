@@ -177,6 +177,8 @@ static inline bool report_event__is_float(const struct report_event *e)
  */
 int report__collect(struct report *report, const char *directory);
 void report__free(struct report *report);
+/* Has an event of this meaning occurred? */
+bool report__has(const struct report *report, enum pem_meaning meaning);
 /* Set the totals, and whether they account for every event (balance.c). After the whole trace. */
 void report__weigh(struct report *report);
 /* Why the trace does not balance, or "" if it does. */

@@ -172,17 +172,6 @@ static const struct report_wait **sorted(const struct report_times *t)
 	return rows;
 }
 
-/* Does the trace say who wakes threads? */
-static bool has_wakers(const struct report *r)
-{
-	size_t i;
-
-	for (i = 0; i < r->occurred_count; i++)
-		if (r->events[r->occurred[i]].event->meaning == PEM_MEANS_THREAD_WAKING)
-			return true;
-	return false;
-}
-
 void report_waits__print(const struct report *r, enum report_by by)
 {
 	size_t i, most = by == REPORT_WAIT ? SIZE_MAX : ROWS_MOST;
@@ -213,7 +202,7 @@ void report_waits__print(const struct report *r, enum report_by by)
 	}
 	report__heading("Waits");
 	cli_table__print(table);
-	if (!has_wakers(r))
+	if (!report__has(r, PEM_MEANS_THREAD_WAKING))
 		puts("Who ended a wait was not recorded: pem record -e app,os,hw,Waking does.");
 	free(rows);
 }

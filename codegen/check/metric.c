@@ -66,8 +66,8 @@ static void check_term(const struct check *c, const struct pem_spec_metric *metr
 	for (i = 0; i < event->field_count; i++)
 		if (event->fields[i].role == PEM_ROLE_SIZE)
 			ERROR(c, metric->at,
-			      "%s='%s': of an event that has a size only that is summed: expected "
-			      "'%s'",
+			      "%s='%s': the event has a size, and no other field of it is "
+			      "summed: expected '%s'",
 			      attribute, term, event->fields[i].name);
 }
 

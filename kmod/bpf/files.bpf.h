@@ -5,7 +5,7 @@
  * A system call's record has a descriptor's number. An event of the file tells once what that is:
  * before, or directly behind, the first call on it, and again when the descriptor has become
  * another file, or none: then with an empty path. Of calls that take a path without a slash in
- * front it tells the folder in which that path begins; PEM_AT_FDCWD is the process's current
+ * front it tells the folder in which that path begins; PEM_AT_FDCWD is the thread's current
  * folder. pem_files_told remembers what has been told: a word for each descriptor, of a hash of
  * process, descriptor, file and inode. An epoch is hashed, too. User space raises it when a
  * consumer of the records may have missed what was told, and all is told again.

@@ -9,7 +9,7 @@
  *
  * A call that takes a path is on the file of that path. It is told with each such call (meaning
  * 'call-path'), directly before its begin or behind it. A path without a slash in front begins in
- * the folder that the call's descriptor is, or in the current folder of the process, which is told
+ * the folder that the call's descriptor is, or in the current folder of the thread, which is told
  * as one more descriptor.
  */
 #include "pass.h"

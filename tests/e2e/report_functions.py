@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 from trace_files import Trace
@@ -189,6 +190,29 @@ def programs_that_run_already():
     with subprocess.Popen([built("spin", SPIN.replace("tv_sec++", "tv_sec += 2"))]) as process:
         rows = sampled("-p", str(process.pid))
     assert share(rows, "hot") > 0.8, rows
+
+
+@test
+def the_maps_of_other_users_are_not_read():
+    "for all processes, what those of the same user have mapped is read; another user could make the reader wait"
+    if os.geteuid() != 0 or not shutil.which("setpriv"):
+        skip("needs root and setpriv")
+    source = SPIN.replace("tv_sec++", "tv_sec += 3")
+    os.chmod(tmp(), 0o755)
+    mine, other = built("mine", source), built("other", source)
+    as_other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", other]
+    with subprocess.Popen([mine]) as first, subprocess.Popen(as_other) as second:
+        try:
+            time.sleep(0.3)
+            rows = sampled("-a", "-e", "HW::HWPerf::HPMsAndPC", "--", "sleep", "0.8")
+            running = first.poll() is None and second.poll() is None
+        finally:
+            first.kill()
+            second.kill()
+    if not running:
+        skip("a program ended too early")
+    objects = {os.path.basename(row.get("object", "")) for row in rows}
+    assert "mine" in objects and "other" not in objects, objects
 
 
 def kernel_functions():

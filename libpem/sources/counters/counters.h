@@ -139,8 +139,9 @@ int map__layout(const struct pem_event *event, struct map_layout *layout);
  */
 size_t map__put(const struct map_layout *layout, const struct ring_map *map, uint8_t *record);
 /*
- * Call take for the code of each file that a process has mapped; pid -1: all processes. What the
- * user may not see is left out. time_ns is 0, and the build id unknown. Blocks on files.
+ * Call take for the code of each file that a process has mapped; pid -1: that all processes of this
+ * user have. Others' are left out, since they could make the reader wait. time_ns is 0, and the
+ * build id unknown. Blocks on files.
  */
 void maps__each(pid_t pid, void (*take)(void *arg, const struct ring_map *map), void *arg);
 

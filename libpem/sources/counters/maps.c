@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int is_word(const struct pem_field *field)
 {
@@ -84,6 +85,28 @@ static int parse_line(const char *line, struct ring_map *map)
 	return 1;
 }
 
+/*
+ * Do all user ids of a process equal this one's? Opening its maps waits for an exec, and reading
+ * them for its memory's lock: another user may make both wait for ever (docs/security.md).
+ */
+static int is_own(pid_t pid)
+{
+	char path[32], line[128];
+	unsigned id[4], i, own = (unsigned)geteuid();
+	int found = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	f = fopen(path, "re");
+	while (f && !found && fgets(line, sizeof(line), f))
+		found = sscanf(line, "Uid: %u %u %u %u", &id[0], &id[1], &id[2], &id[3]) == 4;
+	if (f)
+		fclose(f);
+	for (i = 0; found && i < 4; i++)
+		found = id[i] == own;
+	return found;
+}
+
 static void each_of_process(pid_t pid, void (*take)(void *arg, const struct ring_map *map),
 			    void *arg)
 {
@@ -115,7 +138,7 @@ void maps__each(pid_t pid, void (*take)(void *arg, const struct ring_map *map), 
 	while (processes && (entry = readdir(processes))) {
 		pid_t one = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (one > 0)
+		if (one > 0 && is_own(one))
 			each_of_process(one, take, arg);
 	}
 	if (processes)

@@ -63,7 +63,7 @@ struct sampler {
 	pid_t pid;
 	int tells_present; /* what is mapped already is still to be told */
 	unsigned values;
-	uint64_t written, maps; /* maps: of these, records of the map event */
+	uint64_t samples, maps; /* records made */
 	unsigned ring_count;
 	struct cpu_ring rings[];
 };
@@ -311,8 +311,7 @@ int sampler__start(struct sampler *sampler)
 }
 
 /* Give a filled packet to the sink and empty it. */
-static int flush(struct sampler *sampler, struct cpu_ring *ring, struct builder *builder,
-		 const struct pem_source_sink *sink)
+static int flush(struct cpu_ring *ring, struct builder *builder, const struct pem_source_sink *sink)
 {
 	struct pem_packet *packet = (struct pem_packet *)builder->bytes;
 	uint64_t records = packet->record_count;
@@ -324,7 +323,6 @@ static int flush(struct sampler *sampler, struct cpu_ring *ring, struct builder 
 	packet->content_size = (uint64_t)builder->end * 8;
 	packet->events_discarded = ring->ring.lost + ring->refused;
 	rc = sink->write(sink->arg, ring->stream, packet, builder->end);
-	sampler->written += records;
 	if (rc < 0)
 		ring->refused += records;
 	packet->record_count = 0;
@@ -413,7 +411,7 @@ static uint64_t make_room(struct draining *d, uint32_t pid, uint32_t tid, uint64
 		clock = d->ring->last_clock;
 	if (!is_apart(d->ring, &d->builder, pid, tid, max_bytes, clock))
 		return clock;
-	rc = flush(d->sampler, d->ring, &d->builder, d->sink);
+	rc = flush(d->ring, &d->builder, d->sink);
 	d->result = d->result ? d->result : rc;
 	begin(d->ring, &d->builder, pid, tid, clock);
 	return clock;
@@ -425,6 +423,7 @@ static void take_sample(struct draining *d, const struct ring_sample *sample)
 				   d->sampler->event->max_bytes);
 
 	append(d->sampler, d->ring, &d->builder, sample, clock);
+	d->sampler->samples++;
 }
 
 static void take_map(struct draining *d, const struct ring_map *map)
@@ -456,7 +455,7 @@ static void take_present(void *arg, const struct ring_map *map)
 static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
 		     const struct pem_source_sink *sink, int log, int log_maps)
 {
-	struct draining d = {.sampler = sampler, .ring = ring, .sink = sink};
+	struct draining d; /* its packet is filled from begin() on */
 	/*
 	 * linux: pairs with the kernel's store of data_head after the records below it After the
 	 * records before it.
@@ -465,6 +464,11 @@ static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
 	struct ring_sample sample;
 	int rc;
 
+	d.sampler = sampler;
+	d.ring = ring;
+	d.sink = sink;
+	d.result = 0;
+	((struct pem_packet *)d.builder.bytes)->record_count = 0;
 	while ((rc = ring__next(&ring->ring, head, &sample)) > 0) {
 		if (rc == RING_MAP && log_maps)
 			take_map(&d, &ring->ring.map);
@@ -476,7 +480,7 @@ static int drain_cpu(struct sampler *sampler, struct cpu_ring *ring,
 		sampler->tells_present = 0;
 		maps__each(sampler->pid, take_present, &d);
 	}
-	rc = flush(sampler, ring, &d.builder, sink);
+	rc = flush(ring, &d.builder, sink);
 	/*
 	 * linux: pairs with the kernel's load of data_tail before it overwrites Before it
 	 * overwrites what was read.
@@ -513,7 +517,7 @@ uint64_t sampler__discarded(const struct sampler *sampler)
 
 uint64_t sampler__produced(const struct sampler *sampler)
 {
-	return sampler->written - sampler->maps + sampler__discarded(sampler);
+	return sampler->samples + sampler__discarded(sampler);
 }
 
 uint64_t sampler__maps(const struct sampler *sampler)
