@@ -45,11 +45,8 @@ CLI_SHARED += $(call objects,$(DATABASE_SRC))
 else
 CLI_SRC := $(filter-out cli/db/% cli/page_size.c,$(CLI_SRC))
 endif
-# Names of call sites. What is left out without libdw is said in libpem/names.
-ifneq ($(HAVE_LIBDW),)
-CFLAGS_cli_report_site_names := -DPEM_REPORT_HAS_NAMES
+# Names of code. What is left out without libdw is said in libpem/names.
 CLI_SHARED += $(call objects,$(NAMES_SRC))
-endif
 CLI_OBJ := $(call objects,$(CLI_SRC))
 
 ifneq ($(HAVE_JSON),)
@@ -93,5 +90,3 @@ $(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c inst
 $(B)/tests/compare_collect: $(call objects,$(addprefix cli/compare/,collect.c series.c instances.c \
   losses.c derived.c) $(addprefix cli/,trace.c text.c progress.c) \
   $(addprefix shared/,intervals.c number_map.c betweens.c))
-# The kernel's functions by its list: tests/unit/report_symbols.c.
-$(B)/tests/report_symbols: $(call objects,cli/report/kernel_names.c cli/report/symbol_list.c)

@@ -19,25 +19,31 @@ struct function {
 	const char *name; /* of a site; NULL: unknown */
 	const char *object; /* path; NULL: unknown */
 	bool is_kernel;
+	uint32_t location; /* of the code; of one of them that were joined */
 	uint64_t count, bytes, live, live_bytes;
+	uint64_t total; /* samples in it and in what it called */
+	uint64_t last_stack; /* that was counted in total: index + 1 */
 };
 
 struct functions {
 	struct function *rows;
 	size_t count, capacity;
 	uint64_t *of_event; /* records by event, to tell shares */
+	bool has_callers; /* there are samples with more than one function */
 };
 
-static void describe(const struct report *r, const struct report_site *site, struct function *f)
+static struct function describe(const struct report *r, uint32_t event, uint32_t location)
 {
-	const struct report_sites *s = r->sites;
+	const struct pem_code *code = r->sites->code;
+	const struct pem_code_location *at = pem_code__location(code, location);
+	struct function f = {.event = event, .location = location, .is_kernel = at->is_kernel};
 
-	f->event = site->event;
-	f->is_sample = r->events[site->event].event->meaning == PEM_MEANS_SAMPLE;
-	f->name = site->name_count != 0 ? site->names[site->name_count - 1].function : NULL;
-	f->object = site->object != NO_OBJECT ? s->objects[site->object].path : NULL;
-	/* Linux: the upper half of all addresses is the kernel's. */
-	f->is_kernel = site->object == NO_OBJECT && site->offset >> 63 != 0;
+	f.is_sample = r->events[event].event->meaning == PEM_MEANS_SAMPLE;
+	if (at->name_count != 0)
+		f.name = at->names[at->name_count - 1].function;
+	if (at->object != PEM_CODE_NONE)
+		f.object = pem_code__object(code, at->object)->path;
+	return f;
 }
 
 static int compare_text(const char *a, const char *b)
@@ -76,31 +82,98 @@ static int by_weight(const void *a, const void *b)
 		return x->bytes < y->bytes ? 1 : -1;
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
 	return by_identity(a, b);
 }
 
-static void join(struct functions *f)
+/* Join rows of one function. Returns 0 or -ENOMEM. row_at: key: event, location. */
+static int join(struct functions *f, struct pem_number_map *row_at)
 {
 	size_t i, n = 0;
 
 	qsort(f->rows, f->count, sizeof(*f->rows), by_identity);
 	for (i = 0; i < f->count; i++) {
-		if (n != 0 && by_identity(&f->rows[n - 1], &f->rows[i]) == 0) {
-			f->rows[n - 1].count += f->rows[i].count;
-			cli_sum__add(&f->rows[n - 1].bytes, f->rows[i].bytes);
-			f->rows[n - 1].live += f->rows[i].live;
-			cli_sum__add(&f->rows[n - 1].live_bytes, f->rows[i].live_bytes);
+		const struct function *row = &f->rows[i];
+		uint32_t *at =
+			pem_number_map__at(row_at, (uint64_t)row->event << 32 | row->location);
+
+		if (at == NULL)
+			return -ENOMEM;
+		if (n == 0 || by_identity(&f->rows[n - 1], row) != 0) {
+			f->rows[n++] = *row;
 		} else {
-			f->rows[n++] = f->rows[i];
+			f->rows[n - 1].count += row->count;
+			cli_sum__add(&f->rows[n - 1].bytes, row->bytes);
+			f->rows[n - 1].live += row->live;
+			cli_sum__add(&f->rows[n - 1].live_bytes, row->live_bytes);
 		}
+		*at = (uint32_t)n - 1;
 	}
 	f->count = n;
+	return 0;
+}
+
+/* Make a row, without any record, for each function that called a sampled one. 0 or -ENOMEM. */
+static int add_callers(struct functions *f, const struct report *r)
+{
+	const struct report_sites *s = r->sites;
+	struct pem_number_map seen = {0};
+	int rc = 0;
+	size_t i;
+
+	for (i = 0; rc == 0 && i < s->stack_count; i++) {
+		uint32_t event = s->stacks[i].event;
+		uint32_t node = pem_code__caller(s->code, s->stacks[i].node);
+
+		for (; rc == 0 && node != PEM_CODE_NONE; node = pem_code__caller(s->code, node)) {
+			uint32_t location = pem_code__node_location(s->code, node);
+			uint32_t *at = pem_number_map__at(&seen, (uint64_t)event << 32 | node);
+
+			f->has_callers = true;
+			if (at == NULL ||
+			    pem_grow(&f->rows, sizeof(*f->rows), f->count + 1, &f->capacity) < 0)
+				rc = -ENOMEM;
+			else if (*at != UINT32_MAX)
+				break; /* and so are its callers */
+			else
+				f->rows[f->count++] = describe(r, event, location);
+			if (at != NULL)
+				*at = 0;
+		}
+	}
+	pem_number_map__free(&seen);
+	return rc;
+}
+
+/* Count each stack once in each function that it has. */
+static void add_totals(struct functions *f, const struct report_sites *s,
+		       const struct pem_number_map *row_at)
+{
+	size_t i;
+
+	for (i = 0; i < s->stack_count; i++) {
+		uint32_t node = s->stacks[i].node;
+
+		for (; node != PEM_CODE_NONE; node = pem_code__caller(s->code, node)) {
+			uint32_t at = pem_number_map__value(
+				row_at, (uint64_t)s->stacks[i].event << 32 |
+						pem_code__node_location(s->code, node));
+
+			if (at == UINT32_MAX || f->rows[at].last_stack == i + 1)
+				continue;
+			f->rows[at].total += s->stacks[i].count;
+			f->rows[at].last_stack = i + 1;
+		}
+	}
 }
 
 /* Returns false if there is no memory. Free it in both cases. */
 static bool collect(struct functions *f, const struct report *r)
 {
 	const struct report_sites *s = r->sites;
+	struct pem_number_map row_at = {0};
+	bool is_complete;
 	size_t i;
 
 	f->of_event = calloc(r->event_count + 1, sizeof(*f->of_event));
@@ -110,17 +183,20 @@ static bool collect(struct functions *f, const struct report *r)
 	for (i = 0; i < s->count; i++) {
 		struct function *row = &f->rows[f->count++];
 
-		*row = (struct function){.count = s->sites[i].count,
-					 .bytes = s->sites[i].bytes,
-					 .live = s->sites[i].live,
-					 .live_bytes = s->sites[i].live_bytes};
-		describe(r, &s->sites[i], row);
+		*row = describe(r, s->sites[i].event, s->sites[i].location);
+		row->count = s->sites[i].count;
+		row->bytes = s->sites[i].bytes;
+		row->live = s->sites[i].live;
+		row->live_bytes = s->sites[i].live_bytes;
 		f->of_event[row->event] += row->count;
 	}
-	join(f);
+	is_complete = add_callers(f, r) == 0 && join(f, &row_at) == 0;
+	if (is_complete)
+		add_totals(f, s, &row_at);
+	pem_number_map__free(&row_at);
 	sort_of_event = f->of_event;
 	qsort(f->rows, f->count, sizeof(*f->rows), by_weight);
-	return true;
+	return is_complete;
 }
 
 static void free_functions(struct functions *f)
@@ -155,27 +231,32 @@ static bool lacks_names(const struct functions *f)
 	return false;
 }
 
+static const char *share_of(const struct functions *f, const struct function *row, uint64_t count)
+{
+	uint64_t all = f->of_event[row->event];
+
+	return cli_format("%.1f %%", all != 0 ? 100.0 * (double)count / (double)all : 0);
+}
+
 void report_functions__print(const struct report *r)
 {
 	struct cli_table *table = cli_table__new(stdout);
 	struct functions f = {0};
 	size_t i, of_event = 0, left_out = 0;
 
+	if (!collect(&f, r))
+		f.count = 0;
 	cli_table__column(table, "EVENTS", CLI_RIGHT);
 	cli_table__column(table, "SHARE", CLI_RIGHT);
+	if (f.has_callers)
+		cli_table__column(table, "WITH CALLED", CLI_RIGHT);
 	cli_table__column(table, "BYTES", CLI_RIGHT);
 	cli_table__column(table, "LIVE", CLI_RIGHT);
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "OBJECT", CLI_LEFT);
 	cli_table__column(table, "FUNCTION", CLI_LEFT);
-	if (!collect(&f, r))
-		f.count = 0;
 	for (i = 0; i < f.count; i++) {
 		const struct function *row = &f.rows[i];
-		double share = f.of_event[row->event] != 0
-				       ? 100.0 * (double)row->count / (double)f.of_event[row->event]
-				       : 0;
-
 		of_event = i != 0 && f.rows[i - 1].event == row->event ? of_event + 1 : 0;
 		if (of_event >= ROWS_MOST) {
 			left_out++;
@@ -183,7 +264,9 @@ void report_functions__print(const struct report *r)
 		}
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_count(row->count));
-		cli_table__cell(table, cli_format("%.1f %%", share));
+		cli_table__cell(table, share_of(&f, row, row->count));
+		if (f.has_callers)
+			cli_table__cell(table, row->is_sample ? share_of(&f, row, row->total) : "");
 		cli_table__cell(table, row->bytes != 0 ? cli_sum__bytes(row->bytes) : "");
 		cli_table__cell(table, row->live != 0 ? cli_sum__bytes(row->live_bytes) : "");
 		cli_table__cell(table, cli_event_name(r->events[row->event].event));
@@ -228,6 +311,8 @@ void report_functions__json(const struct report *r, struct cli_json_stream *json
 		cli_json__flag(entry, "kernel", row->is_kernel);
 		cli_json__count(entry, "count", row->count);
 		cli_json__count(entry, "of", f.of_event[row->event]);
+		if (row->is_sample)
+			cli_json__count(entry, "total", row->total);
 		cli_json__count(entry, "bytes", row->bytes);
 		cli_json__count(entry, "live", row->live);
 		cli_json__count(entry, "live_bytes", row->live_bytes);

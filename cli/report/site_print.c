@@ -6,14 +6,13 @@
 #include <string.h>
 
 /* The text of a site as agents have it: OBJECT+OFFSET. */
-static const char *key_of(const struct report_sites *s, const struct report_site *site)
+static const char *key_of(const struct pem_code_object *object,
+			  const struct pem_code_location *location)
 {
-	uint64_t object = s->objects[site->object].number;
-
-	if (object == 0)
-		return cli_format("+%llx", (unsigned long long)site->offset);
-	return cli_format("%016llx+%llx", (unsigned long long)object,
-			  (unsigned long long)site->offset);
+	if (object->number == 0)
+		return cli_format("+%llx", (unsigned long long)location->offset);
+	return cli_format("%016llx+%llx", (unsigned long long)object->number,
+			  (unsigned long long)location->offset);
 }
 
 static const char *base_of(const char *path)
@@ -23,10 +22,10 @@ static const char *base_of(const char *path)
 	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-static const char *function_of(const struct report_site *site)
+static const char *function_of(const struct pem_code_location *site)
 {
 	const char *function = site->name_count != 0 ? site->names[0].function : NULL;
-	const struct report_site_name *outer;
+	const struct pem_code_name *outer;
 
 	if (function == NULL)
 		return "?";
@@ -36,37 +35,44 @@ static const char *function_of(const struct report_site *site)
 	return function;
 }
 
-static const char *line_of(const struct report_sites *s, const struct report_site *site)
+static const char *line_of(const struct pem_code *code, const struct pem_code_location *site)
 {
-	const struct report_site_name *name = site->names;
+	const struct pem_code_name *name = site->names;
 
 	if (site->name_count != 0 && name->file != NULL)
 		return cli_format("%.200s:%u", base_of(name->file), name->line);
-	if (site->object != NO_OBJECT)
-		return cli_format("%.200s+%llx", base_of(s->objects[site->object].path),
+	if (site->object != PEM_CODE_NONE)
+		return cli_format("%.200s+%llx",
+				  base_of(pem_code__object(code, site->object)->path),
 				  (unsigned long long)site->offset);
 	return cli_format("process %u, 0x%llx", site->pid, (unsigned long long)site->offset);
 }
 
 static void print_troubles(const struct report_sites *s)
 {
-	size_t i;
+	const char *kernel = pem_code__kernel_trouble(s->code);
+	uint64_t left_out = pem_code__left_out(s->code);
+	uint32_t i;
 
-	for (i = 0; i < s->object_count; i++) {
-		const struct report_object *object = &s->objects[i];
+	for (i = 0; i < pem_code__object_count(s->code); i++) {
+		const char *trouble = pem_code__object(s->code, i)->trouble;
 
-		if (object->trouble != NULL && object->count != 0)
+		if (trouble != NULL && s->of_object[i] != 0)
 			cli_wrap(stdout,
 				 cli_format("No names for %s events: %.400s",
-					    cli_count(object->count), object->trouble),
+					    cli_count(s->of_object[i]), trouble),
 				 4, 0, cli_width(stdout));
 	}
-	if (s->kernel_trouble != NULL)
-		cli_wrap(stdout, cli_format("(kernel): %.200s.", s->kernel_trouble), 0, 0,
-			 cli_width(stdout));
-	if (s->left_out != 0)
+	if (kernel != NULL)
+		cli_wrap(stdout, cli_format("(kernel): %.200s.", kernel), 0, 0, cli_width(stdout));
+	if (left_out != 0)
 		printf("%s programs and libraries were left out: one process had too many\n",
-		       cli_count(s->left_out));
+		       cli_count(left_out));
+}
+
+static bool is_unknown(const struct pem_code_location *location)
+{
+	return location->object == PEM_CODE_NONE && !location->is_kernel;
 }
 
 /* Is there a process with sites of which nothing is known? */
@@ -75,7 +81,7 @@ static bool lacks_objects(const struct report_sites *s)
 	size_t i;
 
 	for (i = 0; i < s->count; i++)
-		if (s->sites[i].object == NO_OBJECT && s->sites[i].offset >> 63 == 0)
+		if (is_unknown(pem_code__location(s->code, s->sites[i].location)))
 			return true;
 	return false;
 }
@@ -84,7 +90,7 @@ void report_sites__print_notes(const struct report_sites *s, const char *nothing
 {
 	if (s->count == 0)
 		cli_wrap(stdout, nothing, 0, 0, cli_width(stdout));
-	else if (s->object_count == 0)
+	else if (pem_code__object_count(s->code) == 0)
 		puts("No names: the trace lacks APP::Loader::Object, which says where programs and "
 		     "libraries lay. Name it with -e, too.");
 	else if (lacks_objects(s))
@@ -107,14 +113,15 @@ void report_sites__print(const struct report *r)
 	cli_table__column(table, "FUNCTION", CLI_LEFT);
 	for (i = 0; i < s->count; i++) {
 		const struct report_site *site = &s->sites[i];
+		const struct pem_code_location *at = pem_code__location(s->code, site->location);
 
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_count(site->count));
 		cli_table__cell(table, site->bytes != 0 ? cli_sum__bytes(site->bytes) : "");
 		cli_table__cell(table, site->live != 0 ? cli_sum__bytes(site->live_bytes) : "");
 		cli_table__cell(table, cli_event_name(r->events[site->event].event));
-		cli_table__cell(table, line_of(s, site));
-		cli_table__cell(table, function_of(site));
+		cli_table__cell(table, line_of(s->code, at));
+		cli_table__cell(table, function_of(at));
 	}
 	cli_table__print(table);
 	report_sites__print_notes(s,
@@ -122,7 +129,7 @@ void report_sites__print(const struct report *r)
 				  "library do, such as APP::Libc::Malloc.");
 }
 
-static struct json_object *names_json(const struct report_site *site)
+static struct json_object *names_json(const struct pem_code_location *site)
 {
 	struct json_object *array = json_object_new_array();
 	uint32_t i;
@@ -141,6 +148,16 @@ static struct json_object *names_json(const struct report_site *site)
 	return array;
 }
 
+static void object_json(struct json_object *entry, const struct pem_code_object *object,
+			const struct pem_code_location *location)
+{
+	cli_json__text(entry, "site", key_of(object, location));
+	cli_json__text(entry, "object", object->path);
+	cli_json__text(entry, "build_id", object->build_id);
+	if (object->trouble != NULL)
+		cli_json__text(entry, "no_names", object->trouble);
+}
+
 void report_sites__json(const struct report *r, struct cli_json_stream *json)
 {
 	const struct report_sites *s = r->sites;
@@ -149,6 +166,7 @@ void report_sites__json(const struct report *r, struct cli_json_stream *json)
 	cli_json_stream__open(json, "sites", '[');
 	for (i = 0; i < s->count; i++) {
 		const struct report_site *site = &s->sites[i];
+		const struct pem_code_location *at = pem_code__location(s->code, site->location);
 		struct json_object *entry = json_object_new_object();
 
 		cli_json__text(entry, "event", r->events[site->event].event->name);
@@ -156,17 +174,14 @@ void report_sites__json(const struct report *r, struct cli_json_stream *json)
 		cli_json__count(entry, "bytes", site->bytes);
 		cli_json__count(entry, "live", site->live);
 		cli_json__count(entry, "live_bytes", site->live_bytes);
-		if (site->object != NO_OBJECT) {
-			cli_json__text(entry, "site", key_of(s, site));
-			cli_json__text(entry, "object", s->objects[site->object].path);
-			cli_json__text(entry, "build_id", s->objects[site->object].build_id);
-			if (s->objects[site->object].trouble != NULL)
-				cli_json__text(entry, "no_names", s->objects[site->object].trouble);
+		if (at->object != PEM_CODE_NONE) {
+			object_json(entry, pem_code__object(s->code, at->object), at);
 		} else {
-			cli_json__count(entry, "pid", site->pid);
-			cli_json__count(entry, "address", site->offset);
+			if (!at->is_kernel)
+				cli_json__count(entry, "pid", at->pid);
+			cli_json__count(entry, "address", at->offset);
 		}
-		json_object_object_add(entry, "names", names_json(site));
+		json_object_object_add(entry, "names", names_json(at));
 		cli_json_stream__add(json, NULL, entry);
 	}
 	cli_json_stream__close(json, ']');

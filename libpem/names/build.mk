@@ -1,14 +1,20 @@
 # SPDX-License-Identifier: MIT
 # libpem-names.so.1: names of code, by elfutils. Apart from libpem, which is preloaded and needs no
-# other library.
+# other library. Without elfutils objects have no names, and whoever asks is told.
 
-ifneq ($(HAVE_LIBDW),)
 NAMES_SRC := $(wildcard libpem/names/*.c)
+ifneq ($(HAVE_LIBDW),)
+NAMES_SRC := $(filter-out %/absent.c,$(NAMES_SRC))
+else
+NAMES_SRC := $(filter-out $(addprefix %/,file.c functions.c object.c spans.c symbols.c units.c),$(NAMES_SRC))
+$(info names of code in pem report: of the kernel alone (libdw-dev is missing))
+endif
+NAMES_OBJ := $(call objects,$(NAMES_SRC) shared/number_map.c)
 NAMES_MAP := libpem/names/libpem-names.map
 LIBPEM_NAMES := $(B)/lib/libpem-names.so
 ALL += $(LIBPEM_NAMES) $(B)/lib/libpem-names.a
 
-$(B)/lib/libpem-names.so.1: $(call objects,$(NAMES_SRC)) $(NAMES_MAP) $(LIBPEM)
+$(B)/lib/libpem-names.so.1: $(NAMES_OBJ) $(NAMES_MAP) $(LIBPEM)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' \
 	  -Wl,--version-script=$(NAMES_MAP) $(filter %.o,$^) -L$(@D) -lpem $(LIBDW_LIBS) -ldl -lpthread
@@ -16,19 +22,24 @@ $(B)/lib/libpem-names.so.1: $(call objects,$(NAMES_SRC)) $(NAMES_MAP) $(LIBPEM)
 $(LIBPEM_NAMES): $(B)/lib/libpem-names.so.1
 	$(Q)ln -sf $(<F) $@
 
-$(B)/lib/libpem-names.a: $(call objects,$(NAMES_SRC))
+$(B)/lib/libpem-names.a: $(NAMES_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+# The kernel's functions by its list: tests/unit/kernel_names.c.
+$(B)/tests/kernel_names: $(NAMES_OBJ)
+$(B)/tests/kernel_names: private TEST_LIBS += $(LIBDW_LIBS)
+# What lies where in memory: tests/unit/code.c.
+$(B)/tests/code: $(NAMES_OBJ)
+$(B)/tests/code: private TEST_LIBS += $(LIBDW_LIBS)
+ifneq ($(HAVE_LIBDW),)
 NAMES_TESTS := $(addprefix $(B)/tests/,names names_spans)
-$(NAMES_TESTS): $(call objects,$(NAMES_SRC) agents/page-size/sites/site.c)
+$(NAMES_TESTS): $(NAMES_OBJ) $(call objects,agents/page-size/sites/site.c)
 $(NAMES_TESTS): private TEST_LIBS += $(LIBDW_LIBS)
 # For the end-to-end tests and the benchmark.
 tests: $(B)/programs/name_code
-$(B)/programs/name_code: tests/programs/name_code.c $(call objects,$(NAMES_SRC)) $(B)/lib/libpem.a
+$(B)/programs/name_code: tests/programs/name_code.c $(NAMES_OBJ) $(B)/lib/libpem.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $(filter %.c %.o,$^) $(TEST_LINK) $(LIBDW_LIBS) \
 	  -ldl -lpthread
-else
-  $(info not built: libpem-names.so and names of code in pem report (libdw-dev is missing))
 endif

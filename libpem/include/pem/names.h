@@ -71,6 +71,7 @@ struct pem_object;
  *	ENOENT	there is no such file
  *	ESTALE	the file at path was built again since, and no other was found
  *	ENOEXEC	it is not an ELF file, or it is damaged
+ *	EOPNOTSUPP	libpem-names was built without libdw
  *	ENOMEM, and what open(2) returns
  */
 struct pem_object *pem_object__open(const struct pem_object_query *query, struct pem_error *error);

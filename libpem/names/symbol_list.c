@@ -1,8 +1,8 @@
-// SPDX-License-Identifier: MIT
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /* symbol_list.c - functions by the addresses where they lie (contract: symbol_list.h) */
 #include "symbol_list.h"
+#include "code_map.h"
 #include "grow.h"
-#include "sites.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -66,22 +66,16 @@ const char *symbol_list__at(const struct symbol_list *l, uint64_t address)
 	return l->text + found->name;
 }
 
-int symbol_list__name(const struct symbol_list *l, struct report_site *site)
+int symbol_list__name(const struct symbol_list *l, struct code_location *location)
 {
-	/* The offset is behind the sampled instruction. */
-	const char *name = symbol_list__at(l, site->offset - 1);
+	/* The offset is behind the instruction. */
+	const char *name = symbol_list__at(l, location->told.offset - 1);
+	struct code_name *names;
 
-	if (name == NULL)
+	if (!name)
 		return 0;
-	site->names = calloc(1, sizeof(*site->names));
-	if (site->names == NULL)
-		return -ENOMEM;
-	site->name_count = 1;
-	site->names[0].function = strdup(name);
-	if (site->names[0].function == NULL)
-		return -ENOMEM;
-	pem_printable(site->names[0].function);
-	return 0;
+	names = code__make_names(location, 1);
+	return names ? code__copy(name, &names->function) : -ENOMEM;
 }
 
 void symbol_list__free(struct symbol_list *l)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* report_symbols.c - functions of the kernel by its list: what is one, and how far it reaches */
-#include "cli/report/symbol_list.h"
+/* kernel_names.c - functions of the kernel by its list: what is one, and how far it reaches */
+#include "libpem/names/symbol_list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static void expect(uint64_t address, const char *name)
 	const char *found;
 
 	assert_non_null(f);
-	assert_int_equal(report_kernel__read(f, &list), 0);
+	assert_int_equal(kernel_names__read(f, &list), 0);
 	found = symbol_list__at(&list, address);
 	if (!name != !found || (name && strcmp(name, found)))
 		fail_msg("%llx: '%s'", (unsigned long long)address, found ? found : "nothing");

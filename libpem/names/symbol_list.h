@@ -1,16 +1,16 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * symbol_list.h - functions by the addresses where they lie, for code that is in no object: the
  * kernel's (kernel_names.c), and what programs make as they run (jit_names.c)
  */
-#ifndef PEM_CLI_REPORT_SYMBOL_LIST_H
-#define PEM_CLI_REPORT_SYMBOL_LIST_H
+#ifndef PEM_SYMBOL_LIST_H
+#define PEM_SYMBOL_LIST_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-struct report_site;
+struct code_location;
 
 struct symbol {
 	uint64_t start;
@@ -34,13 +34,13 @@ void symbol_list__sort(struct symbol_list *list);
 /* The symbol that an address is in; NULL: none. The list is sorted, and keeps the text. */
 const char *symbol_list__at(const struct symbol_list *list, uint64_t address);
 /*
- * Name a site by the symbol that its address is in, if there is one. The list is sorted. Returns 0
- * or -ENOMEM.
+ * Name a location by the symbol that its address is in, if there is one. The list is sorted.
+ * Returns 0 or -ENOMEM.
  */
-int symbol_list__name(const struct symbol_list *list, struct report_site *site);
+int symbol_list__name(const struct symbol_list *list, struct code_location *location);
 void symbol_list__free(struct symbol_list *list);
 
 /* Read what /proc/kallsyms has; list is empty (kernel_names.c). Returns 0 or -ENOMEM. */
-int report_kernel__read(FILE *f, struct symbol_list *list);
+int kernel_names__read(FILE *f, struct symbol_list *list);
 
 #endif

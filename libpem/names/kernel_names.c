@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * kernel_names.c - functions of the kernel, by /proc/kallsyms of the boot that was recorded
  *
@@ -7,7 +7,7 @@
  * nearest to it, if the next one is of the same module: behind a module's last function, and where
  * BPF programs were, something else may have lain. BPF programs come and go, so none is named.
  */
-#include "sites.h"
+#include "code_map.h"
 #include "symbol_list.h"
 
 #include <stdio.h>
@@ -16,12 +16,6 @@
 
 #define LIST "/proc/kallsyms"
 #define BOOT "/proc/sys/kernel/random/boot_id"
-
-static bool is_of_kernel(const struct report_site *site)
-{
-	/* Linux: the upper half of all addresses is the kernel's. */
-	return site->object == NO_OBJECT && site->offset >> 63 != 0;
-}
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -86,7 +80,7 @@ static void bound(struct symbol_list *list)
 	}
 }
 
-int report_kernel__read(FILE *f, struct symbol_list *list)
+int kernel_names__read(FILE *f, struct symbol_list *list)
 {
 	char *line = NULL;
 	size_t room = 0;
@@ -103,7 +97,7 @@ int report_kernel__read(FILE *f, struct symbol_list *list)
 static int read_list(struct symbol_list *list)
 {
 	FILE *f = fopen(LIST, "re");
-	int rc = f != NULL ? report_kernel__read(f, list) : 0;
+	int rc = f != NULL ? kernel_names__read(f, list) : 0;
 
 	if (f != NULL)
 		fclose(f);
@@ -125,28 +119,28 @@ static bool is_this_boot(const struct pem_trace_info *info)
 	return is_same;
 }
 
-int report_sites__name_kernel(struct report_sites *sites, const struct pem_trace_info *info)
+int code__name_kernel(struct pem_code *code, const struct pem_trace_info *info)
 {
 	struct symbol_list list = {0};
 	size_t i, first = 0;
 	int rc = 0;
 
-	while (first < sites->count && !is_of_kernel(&sites->sites[first]))
+	while (first < code->location_count && !code->locations[first].told.is_kernel)
 		first++;
-	if (first == sites->count)
+	if (first == code->location_count)
 		return 0;
-	if (!is_this_boot(info)) {
-		sites->kernel_trouble = "the kernel's functions lie elsewhere since it was booted: "
-					"report where and before it is booted again";
+	if (!info || !is_this_boot(info)) {
+		code->kernel_trouble = "the kernel's functions lie elsewhere since it was booted: "
+				       "report where and before it is booted again";
 		return 0;
 	}
 	rc = read_list(&list);
 	if (rc == 0 && list.count == 0)
-		sites->kernel_trouble = "this user may not see where the kernel's functions lie "
-					"(sysctl kernel.kptr_restrict; root may)";
-	for (i = first; rc == 0 && i < sites->count; i++)
-		if (is_of_kernel(&sites->sites[i]))
-			rc = symbol_list__name(&list, &sites->sites[i]);
+		code->kernel_trouble = "this user may not see where the kernel's functions lie "
+				       "(sysctl kernel.kptr_restrict; root may)";
+	for (i = first; rc == 0 && i < code->location_count; i++)
+		if (code->locations[i].told.is_kernel)
+			rc = symbol_list__name(&list, &code->locations[i]);
 	symbol_list__free(&list);
 	return rc;
 }

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: MIT
+// SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * jit_names.c - code that programs made as they ran, by the list that they leave for perf
  *
@@ -7,7 +7,7 @@
  * (Linux, tools/perf/Documentation/jit-interface.txt). The file stays behind. Only a file of
  * the user who reads the trace is taken, and its names are only printed.
  */
-#include "sites.h"
+#include "code_map.h"
 #include "symbol_list.h"
 
 #include <errno.h>
@@ -20,9 +20,10 @@
 #define LIST_BYTES_MAX (128u << 20)
 #define SYMBOLS_MAX (2u << 20) /* 64 MiB */
 
-static bool is_of_program(const struct report_site *site)
+static bool is_of_program(const struct code_location *location)
 {
-	return site->object == NO_OBJECT && site->offset >> 63 == 0 && site->name_count == 0;
+	return location->told.object == PEM_CODE_NONE && !location->told.is_kernel &&
+	       !location->told.name_count;
 }
 
 /*
@@ -31,11 +32,13 @@ static bool is_of_program(const struct report_site *site)
  */
 static FILE *open_list(uint32_t pid, const struct pem_trace_info *info)
 {
-	int fd = open(cli_format("/tmp/perf-%u.map", pid),
-		      O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
+	char path[40];
 	struct stat st;
 	FILE *f;
+	int fd;
 
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
 	if (fd < 0)
 		return NULL;
 	/* Another user's list could say anything of a process, to root as well. */
@@ -69,7 +72,7 @@ static int take_line(struct symbol_list *list, char *line)
 	return symbol_list__add(list, start, bytes, end + 1);
 }
 
-static int name_process(struct report_sites *s, uint32_t pid, const struct pem_trace_info *info)
+static int name_process(struct pem_code *code, uint32_t pid, const struct pem_trace_info *info)
 {
 	struct symbol_list list = {0};
 	char *line = NULL;
@@ -77,16 +80,16 @@ static int name_process(struct report_sites *s, uint32_t pid, const struct pem_t
 	int rc = 0;
 	FILE *f = open_list(pid, info);
 
-	if (f == NULL)
+	if (!f)
 		return 0;
 	while (rc == 0 && list.count < SYMBOLS_MAX && getline(&line, &room, f) > 0)
 		rc = take_line(&list, line);
 	fclose(f);
 	free(line);
 	symbol_list__sort(&list);
-	for (i = 0; rc == 0 && i < s->count; i++)
-		if (s->sites[i].pid == pid && is_of_program(&s->sites[i]))
-			rc = symbol_list__name(&list, &s->sites[i]);
+	for (i = 0; rc == 0 && i < code->location_count; i++)
+		if (code->locations[i].told.pid == pid && is_of_program(&code->locations[i]))
+			rc = symbol_list__name(&list, &code->locations[i]);
 	symbol_list__free(&list);
 	return rc;
 }
@@ -98,21 +101,24 @@ static int by_number(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int report_sites__name_jit(struct report_sites *s, const struct pem_trace_info *info)
+int code__name_jit(struct pem_code *code, const struct pem_trace_info *info)
 {
-	uint32_t *pids = calloc(s->count + 1, sizeof(*pids));
+	uint32_t *pids;
 	size_t i, count = 0;
 	int rc = 0;
 
-	if (pids == NULL)
+	if (!info)
+		return 0;
+	pids = calloc(code->location_count + 1, sizeof(*pids));
+	if (!pids)
 		return -ENOMEM;
-	for (i = 0; i < s->count; i++)
-		if (is_of_program(&s->sites[i]))
-			pids[count++] = s->sites[i].pid;
+	for (i = 0; i < code->location_count; i++)
+		if (is_of_program(&code->locations[i]))
+			pids[count++] = code->locations[i].told.pid;
 	qsort(pids, count, sizeof(*pids), by_number);
 	for (i = 0; rc == 0 && i < count; i++)
 		if (i == 0 || pids[i] != pids[i - 1])
-			rc = name_process(s, pids[i], info);
+			rc = name_process(code, pids[i], info);
 	free(pids);
 	return rc;
 }

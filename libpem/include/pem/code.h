@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * code.h - names the code of a trace: which program or library lay where in each process, what an
+ * address of it is called, and which stacks of calls there were
+ *
+ * Give each record that says what lies in memory to pem_code__map, and each address that matters
+ * to pem_code__locate or pem_code__stack, in the order of the trace. Then name all at once with
+ * pem_code__name. Link with libpem-names.
+ *
+ *	address --> location (object and offset) --> names, innermost inlined function first
+ *	stack of addresses --> node of a tree, whose parent is the caller
+ *
+ * An address is told "behind": of a call that is the return address, of a sampled instruction its
+ * address plus 1.
+ *
+ * Files and traces are hostile input. For one thread at a time. Nothing here is async-signal-safe.
+ * pem_code__name blocks while it reads files; the rest does not block.
+ */
+#ifndef PEM_CODE_H
+#define PEM_CODE_H
+
+#include <pem/context.h>
+#include <pem/trace.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+#pragma GCC visibility push(default)
+
+#define PEM_CODE_NONE UINT32_MAX
+/* Nodes that pem_code__stack makes at most. */
+#define PEM_CODE_NODES_MAX (4u << 20)
+
+struct pem_code;
+
+/* A program or library that lay in memory of some process. */
+struct pem_code_object {
+	const char *path;
+	const char *build_id; /* in hexadecimal; "": unknown */
+	/*
+	 * The first eight bytes of the build id, the first byte the most significant; or as struct
+	 * pem_object_query says, once it was named. 0: unknown.
+	 */
+	uint64_t number;
+	const char *trouble; /* why it has no names, or NULL */
+};
+
+/* What an instruction is called. */
+struct pem_code_name {
+	const char *function; /* printable; NULL: unknown */
+	const char *file; /* printable; NULL: unknown */
+	uint32_t line; /* 0: unknown */
+};
+
+/* One place in the code. Its names are there after pem_code__name. */
+struct pem_code_location {
+	uint32_t object; /* index; PEM_CODE_NONE: offset is an address in memory */
+	uint32_t pid; /* of the first process that was there */
+	uint64_t offset; /* in the object's addresses, behind the instruction */
+	uint32_t is_kernel; /* an address of the kernel */
+	uint32_t name_count;
+	const struct pem_code_name *names; /* innermost first */
+};
+
+/* Returns NULL without memory. The caller frees it. */
+struct pem_code *pem_code__new(void);
+/* NULL does nothing. */
+void pem_code__free(struct pem_code *code);
+
+/*
+ * Take a record of an event whose meaning is PEM_MEANS_OBJECT; fields of others are not looked at.
+ * Returns 0 or -ENOMEM.
+ */
+int pem_code__map(struct pem_code *code, const struct pem_record *record);
+/*
+ * The number of the location of an address in a process. process: where the pass over the trace is,
+ * for what a forked process has of its parent; NULL: unknown. Returns the number, or -ENOMEM.
+ */
+int64_t pem_code__locate(struct pem_code *code, uint32_t pid,
+			 const struct pem_pass_process *process, uint64_t address_behind);
+/*
+ * The node of a stack. addresses[0] is behind the sampled instruction, the others are return
+ * addresses, callers last. One tree is of all processes. Stacks are cut at the sampled end once
+ * there are PEM_CODE_NODES_MAX nodes. Returns the node, or -ENOMEM; count of 0: -EINVAL.
+ */
+int64_t pem_code__stack(struct pem_code *code, uint32_t pid, const struct pem_pass_process *process,
+			const uint64_t *addresses, size_t count);
+
+/*
+ * Locate again what was met before its object was told, and name all locations. info: of the trace,
+ * to tell whether the kernel and the processes are those of this machine; NULL: they are not.
+ * Returns 0 or -ENOMEM.
+ */
+int pem_code__name(struct pem_code *code, const struct pem_trace_info *info);
+
+/* --- what there is. Pointers are valid until code changes --- */
+
+size_t pem_code__object_count(const struct pem_code *code);
+const struct pem_code_object *pem_code__object(const struct pem_code *code, uint32_t object);
+size_t pem_code__location_count(const struct pem_code *code);
+/* A number that pem_code__locate returned is valid for good. */
+const struct pem_code_location *pem_code__location(const struct pem_code *code, uint32_t location);
+/*
+ * The number of the first location with the same object and offset. It is another one only after
+ * pem_code__name, for what was met before its object was told.
+ */
+uint32_t pem_code__same(const struct pem_code *code, uint32_t location);
+size_t pem_code__node_count(const struct pem_code *code);
+/* The caller's node, which is a smaller number; PEM_CODE_NONE: this is the outermost one. */
+uint32_t pem_code__caller(const struct pem_code *code, uint32_t node);
+uint32_t pem_code__node_location(const struct pem_code *code, uint32_t node);
+/* Why the kernel's functions have no names, or NULL. */
+const char *pem_code__kernel_trouble(const struct pem_code *code);
+/* Mappings that were left out, since their process had too many; stacks that were cut. */
+uint64_t pem_code__left_out(const struct pem_code *code);
+uint64_t pem_code__cut(const struct pem_code *code);
+
+#pragma GCC visibility pop
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* absent.c - pem/names.h of a pem that was built without libdw: no object has names */
+#include <pem/names.h>
+
+#include <errno.h>
+#include <stdio.h>
+
+struct pem_object *pem_object__open(const struct pem_object_query *query, struct pem_error *error)
+{
+	(void)query;
+	if (error)
+		snprintf(error->text, sizeof(error->text),
+			 "this pem was built without libdw, which reads names");
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+void pem_object__close(struct pem_object *object)
+{
+	(void)object;
+}
+
+const char *pem_object__path(const struct pem_object *object)
+{
+	(void)object;
+	return "";
+}
+
+uint64_t pem_object__number(const struct pem_object *object)
+{
+	(void)object;
+	return 0;
+}
+
+size_t pem_object__build_id(const struct pem_object *object, const uint8_t **build_id)
+{
+	(void)object;
+	*build_id = NULL;
+	return 0;
+}
+
+unsigned int pem_object__find(struct pem_object *object, uint64_t offset, struct pem_name *names,
+			      unsigned int max)
+{
+	(void)object, (void)offset, (void)names, (void)max;
+	return 0;
+}
+
+int pem_object__offset(const struct pem_object *object, uint64_t file_offset, uint64_t *offset)
+{
+	(void)object, (void)file_offset, (void)offset;
+	return -ENOENT;
+}

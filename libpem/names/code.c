@@ -1,0 +1,409 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * code.c - what lies in memory of a trace's processes, and locations of addresses there
+ *
+ * Not here: names (code_names.c, kernel_names.c, jit_names.c), stacks (stacks.c).
+ */
+#include "code_map.h"
+#include "grow.h"
+#include "hash.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Programs have some hundreds at most. */
+#define MAPPINGS_MAX 4096u
+/* Generations of processes that were forked and run the same program. */
+#define FORKS_MAX 16u
+
+struct pem_code *pem_code__new(void)
+{
+	struct pem_code *code = calloc(1, sizeof(*code));
+
+	if (!code)
+		return NULL;
+	code->recent = calloc(CODE_RECENT, sizeof(*code->recent));
+	code->multiplier = pem_hash__multiplier();
+	code->generation = 1;
+	if (!code->recent) {
+		pem_code__free(code);
+		return NULL;
+	}
+	return code;
+}
+
+static void free_names(struct code_location *location)
+{
+	struct code_name *names = (struct code_name *)location->told.names;
+	uint32_t i;
+
+	for (i = 0; i < location->told.name_count; i++) {
+		free(names[i].function);
+		free(names[i].file);
+	}
+	free(names);
+}
+
+void pem_code__free(struct pem_code *code)
+{
+	size_t i;
+
+	if (!code)
+		return;
+	for (i = 0; i < code->object_count; i++) {
+		free(code->objects[i].path);
+		free(code->objects[i].trouble);
+	}
+	for (i = 0; i < code->space_count; i++)
+		free(code->spaces[i].mappings);
+	for (i = 0; i < code->location_count; i++)
+		free_names(&code->locations[i]);
+	free(code->objects);
+	free(code->spaces);
+	free(code->locations);
+	free(code->nodes);
+	free(code->recent);
+	pem_number_map__free(&code->object_at);
+	pem_number_map__free(&code->space_at);
+	pem_number_map__free(&code->location_at);
+	pem_number_map__free(&code->node_at);
+	free(code);
+}
+
+/* --- memory --- */
+
+static int digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The first eight bytes of a build id, the first byte the most significant. */
+static uint64_t number_of(const char *build_id)
+{
+	uint64_t number = 0;
+	unsigned i;
+
+	for (i = 0; i < 16 && digit(build_id[i]) >= 0; i++)
+		number |= (uint64_t)digit(build_id[i]) << (60 - 4 * i);
+	return number;
+}
+
+static int is_object(const struct code_object *object, const char *path, const char *build_id,
+		     bool is_by_file)
+{
+	return object->is_by_file == is_by_file && !strcmp(object->path, path) &&
+	       !strncmp(object->build_id, build_id, sizeof(object->build_id) - 1);
+}
+
+/* Returns the object's number, or -ENOMEM. */
+static int64_t object_of(struct pem_code *code, const char *path, const char *build_id,
+			 bool is_by_file)
+{
+	uint64_t key = pem_hash__text(pem_hash__text(PEM_HASH_START + is_by_file, path), build_id);
+	struct code_object *object;
+	uint32_t *at;
+
+	/* Another object may have the same hash. */
+	while ((at = pem_number_map__at(&code->object_at, key)) && *at != PEM_CODE_NONE) {
+		if (is_object(&code->objects[*at], path, build_id, is_by_file))
+			return *at;
+		key++;
+	}
+	if (!at || pem_grow(&code->objects, sizeof(*code->objects), code->object_count + 1,
+			    &code->object_capacity) < 0)
+		return -ENOMEM;
+	object = &code->objects[code->object_count];
+	*object = (struct code_object){.path = strdup(path), .is_by_file = is_by_file};
+	if (!object->path)
+		return -ENOMEM;
+	snprintf(object->build_id, sizeof(object->build_id), "%s", build_id);
+	object->told.number = number_of(object->build_id);
+	*at = (uint32_t)code->object_count++;
+	return *at;
+}
+
+static struct code_space *space_of(struct pem_code *code, uint32_t pid)
+{
+	uint32_t *at = pem_number_map__at(&code->space_at, pid);
+
+	if (!at)
+		return NULL;
+	if (*at == PEM_CODE_NONE) {
+		if (pem_grow(&code->spaces, sizeof(*code->spaces), code->space_count + 1,
+			     &code->space_capacity) < 0)
+			return NULL;
+		code->spaces[code->space_count] = (struct code_space){0};
+		*at = (uint32_t)code->space_count++;
+	}
+	return &code->spaces[*at];
+}
+
+/* How many mappings end at an address or before it. */
+static size_t first_behind(const struct code_space *space, uint64_t address)
+{
+	size_t low = 0, high = space->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (space->mappings[middle].end <= address)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static const struct code_mapping *mapping_at(const struct code_space *space, uint64_t address)
+{
+	size_t i = first_behind(space, address);
+
+	return i < space->count && space->mappings[i].start <= address ? &space->mappings[i] : NULL;
+}
+
+/* Put a mapping in place of those that it overlaps. Returns 0 or -ENOMEM. */
+static int map_object(struct pem_code *code, struct code_space *space,
+		      const struct code_mapping *mapping)
+{
+	size_t from = first_behind(space, mapping->start), to = from;
+
+	while (to < space->count && space->mappings[to].start < mapping->end)
+		to++;
+	if (from == to && space->count == MAPPINGS_MAX) {
+		code->left_out++;
+		return 0;
+	}
+	if (pem_grow(&space->mappings, sizeof(*space->mappings), space->count + 1,
+		     &space->capacity) < 0)
+		return -ENOMEM;
+	memmove(space->mappings + from + 1, space->mappings + to,
+		(space->count - to) * sizeof(*space->mappings));
+	space->mappings[from] = *mapping;
+	space->count = space->count + 1 - (to - from);
+	code->generation++;
+	return 0;
+}
+
+int pem_code__map(struct pem_code *code, const struct pem_record *record)
+{
+	const struct pem_event *event = record->event;
+	int address = pem_event__field_by_role(event, PEM_ROLE_ADDRESS);
+	int size = pem_event__field_by_role(event, PEM_ROLE_SIZE);
+	int path = pem_event__field_by_role(event, PEM_ROLE_NAME);
+	int base = pem_event__field_by_role(event, PEM_ROLE_VALUE);
+	int id = pem_event__field_by_role(event, PEM_ROLE_KEY);
+	int offset = base < 0 ? pem_event__field(event, "offset") : -1;
+	const char *name, *build_id = NULL;
+	struct code_mapping mapping;
+	struct code_space *space;
+	int64_t object;
+
+	if (address < 0 || size < 0 || path < 0)
+		return 0;
+	name = pem_record__string(record, (unsigned)path);
+	if (id >= 0)
+		build_id = pem_record__string(record, (unsigned)id);
+	mapping.start = pem_record__u64(record, (unsigned)address);
+	mapping.end = mapping.start + pem_record__u64(record, (unsigned)size);
+	mapping.base = base >= 0 ? pem_record__u64(record, (unsigned)base) : mapping.start;
+	/* The kernel tells where in the file a mapping begins. */
+	if (offset >= 0)
+		mapping.base = mapping.start - pem_record__u64(record, (unsigned)offset);
+	/* What has no path is no file: the kernel's vdso. */
+	if (mapping.end <= mapping.start || !name || *name != '/')
+		return 0;
+	space = space_of(code, record->pid);
+	object = object_of(code, name, build_id ? build_id : "", offset >= 0);
+	if (!space || object < 0)
+		return -ENOMEM;
+	mapping.object = (uint32_t)object;
+	code->has_maps |= offset >= 0;
+	return map_object(code, space, &mapping);
+}
+
+/*
+ * What lies in memory of a process. One that was forked, and has begun no other program since, has
+ * what its parent has. NULL: no memory.
+ */
+static const struct code_space *memory_of(struct pem_code *code, uint32_t pid,
+					  const struct pem_pass_process *process)
+{
+	const struct code_space *space = space_of(code, pid);
+	unsigned i;
+
+	if (!space || space->count || !code->has_maps)
+		return space;
+	for (i = 0; i < FORKS_MAX && process && process->parent; i++) {
+		process = process->parent;
+		space = space_of(code, process->pid);
+		if (!space || space->count)
+			return space;
+	}
+	return space_of(code, pid);
+}
+
+/* --- locations --- */
+
+static void find_object(const struct code_space *space, uint64_t behind,
+			struct pem_code_location *location)
+{
+	const struct code_mapping *mapping = mapping_at(space, behind - 1);
+
+	location->object = mapping ? mapping->object : PEM_CODE_NONE;
+	location->offset = mapping ? behind - mapping->base : behind;
+	/* Linux: the upper half of all addresses is the kernel's. */
+	location->is_kernel = !mapping && (behind - 1) >> 63;
+}
+
+static int is_same(const struct pem_code_location *a, const struct pem_code_location *b)
+{
+	return a->object == b->object && a->offset == b->offset &&
+	       (a->object != PEM_CODE_NONE || a->is_kernel || a->pid == b->pid);
+}
+
+/* Where the map has the first location like this one; PEM_CODE_NONE there: none yet. NULL: memory.
+ */
+static uint32_t *entry_of(struct pem_code *code, const struct pem_code_location *like)
+{
+	uint64_t key = pem_hash__join(0, code->multiplier, like->object);
+	uint32_t *at;
+
+	if (like->object == PEM_CODE_NONE && !like->is_kernel)
+		key = pem_hash__join(key, code->multiplier, like->pid);
+	key = pem_hash__join(key, code->multiplier, like->offset);
+	while ((at = pem_number_map__at(&code->location_at, key)) && *at != PEM_CODE_NONE &&
+	       !is_same(&code->locations[*at].told, like))
+		key++;
+	return at;
+}
+
+static int64_t location_of(struct pem_code *code, const struct pem_code_location *like)
+{
+	uint32_t *at = entry_of(code, like);
+
+	if (!at)
+		return -ENOMEM;
+	if (*at != PEM_CODE_NONE)
+		return *at;
+	if (code->location_count >= PEM_CODE_NONE ||
+	    pem_grow(&code->locations, sizeof(*code->locations), code->location_count + 1,
+		     &code->location_capacity) < 0)
+		return -ENOMEM;
+	*at = (uint32_t)code->location_count;
+	code->locations[code->location_count] = (struct code_location){.told = *like, .same = *at};
+	code->location_count++;
+	return *at;
+}
+
+int64_t pem_code__locate(struct pem_code *code, uint32_t pid,
+			 const struct pem_pass_process *process, uint64_t behind)
+{
+	uint64_t key = (behind ^ (uint64_t)pid << 40) * 0x9e3779b97f4a7c15ull;
+	struct code_recent *recent = &code->recent[key >> 32 & (CODE_RECENT - 1)];
+	struct pem_code_location like = {.pid = pid};
+	const struct code_space *space;
+	int64_t location;
+
+	if (recent->address == behind && recent->pid == pid &&
+	    recent->generation == code->generation)
+		return recent->location;
+	space = memory_of(code, pid, process);
+	if (!space)
+		return -ENOMEM;
+	find_object(space, behind, &like);
+	location = location_of(code, &like);
+	if (location >= 0)
+		*recent = (struct code_recent){.address = behind,
+					       .pid = pid,
+					       .location = (uint32_t)location,
+					       .generation = code->generation};
+	return location;
+}
+
+/* Locate what was met before its object was told. Returns 0 or -ENOMEM. */
+static int locate_late(struct pem_code *code)
+{
+	uint32_t *at;
+	size_t i;
+
+	for (i = 0; i < code->location_count; i++) {
+		struct code_location *location = &code->locations[i];
+		struct pem_code_location now = location->told;
+		struct code_space *space;
+
+		if (now.object != PEM_CODE_NONE || now.is_kernel || now.name_count)
+			continue;
+		space = space_of(code, now.pid);
+		if (!space)
+			return -ENOMEM;
+		find_object(space, now.offset, &now);
+		if (now.object == PEM_CODE_NONE)
+			continue;
+		location->told = now;
+		at = entry_of(code, &now);
+		if (!at)
+			return -ENOMEM;
+		if (*at == PEM_CODE_NONE)
+			*at = (uint32_t)i;
+		location->same = *at;
+	}
+	/* Addresses have other locations now. */
+	code->generation++;
+	return 0;
+}
+
+int pem_code__name(struct pem_code *code, const struct pem_trace_info *info)
+{
+	int rc = locate_late(code);
+
+	if (!rc)
+		rc = code__name_objects(code);
+	if (!rc)
+		rc = code__name_kernel(code, info);
+	return rc ? rc : code__name_jit(code, info);
+}
+
+/* --- what there is --- */
+
+size_t pem_code__object_count(const struct pem_code *code)
+{
+	return code->object_count;
+}
+
+const struct pem_code_object *pem_code__object(const struct pem_code *code, uint32_t i)
+{
+	struct code_object *object = &code->objects[i];
+
+	/* The array may have moved since. */
+	object->told.path = object->path;
+	object->told.build_id = object->build_id;
+	object->told.trouble = object->trouble;
+	return &object->told;
+}
+
+size_t pem_code__location_count(const struct pem_code *code)
+{
+	return code->location_count;
+}
+
+const struct pem_code_location *pem_code__location(const struct pem_code *code, uint32_t i)
+{
+	return &code->locations[code->locations[i].same].told;
+}
+
+uint32_t pem_code__same(const struct pem_code *code, uint32_t location)
+{
+	return code->locations[location].same;
+}
+
+const char *pem_code__kernel_trouble(const struct pem_code *code)
+{
+	return code->kernel_trouble;
+}
+
+uint64_t pem_code__left_out(const struct pem_code *code)
+{
+	return code->left_out;
+}

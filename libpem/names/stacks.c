@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* stacks.c - a tree of stacks: nodes are locations in their caller's node (contract: pem/code.h) */
+#include "code_map.h"
+#include "grow.h"
+
+#include <errno.h>
+
+/*
+ * The node of a location in its caller's node. Returns it; -ENOMEM; -ENOSPC: there are too many. An
+ * outermost one is always made, so that each stack has a node.
+ */
+static int64_t node_of(struct pem_code *code, uint32_t caller, uint32_t location)
+{
+	uint32_t *at = pem_number_map__at(&code->node_at, (uint64_t)caller << 32 | location);
+
+	if (!at)
+		return -ENOMEM;
+	if (*at != PEM_CODE_NONE)
+		return *at;
+	if (code->node_count >= PEM_CODE_NODES_MAX && caller != PEM_CODE_NONE)
+		return -ENOSPC;
+	if (pem_grow(&code->nodes, sizeof(*code->nodes), code->node_count + 1,
+		     &code->node_capacity) < 0)
+		return -ENOMEM;
+	code->nodes[code->node_count] = (struct code_node){caller, location};
+	*at = (uint32_t)code->node_count++;
+	return *at;
+}
+
+int64_t pem_code__stack(struct pem_code *code, uint32_t pid, const struct pem_pass_process *process,
+			const uint64_t *addresses, size_t count)
+{
+	uint32_t node = PEM_CODE_NONE;
+
+	if (!count)
+		return -EINVAL;
+	while (count--) {
+		int64_t location = pem_code__locate(code, pid, process, addresses[count]);
+		int64_t next = location < 0 ? location : node_of(code, node, (uint32_t)location);
+
+		if (next == -ENOSPC) {
+			code->cut++;
+			return node;
+		}
+		if (next < 0)
+			return -ENOMEM;
+		node = (uint32_t)next;
+	}
+	return node;
+}
+
+size_t pem_code__node_count(const struct pem_code *code)
+{
+	return code->node_count;
+}
+
+uint32_t pem_code__caller(const struct pem_code *code, uint32_t node)
+{
+	return code->nodes[node].caller;
+}
+
+uint32_t pem_code__node_location(const struct pem_code *code, uint32_t node)
+{
+	return code->locations[code->nodes[node].location].same;
+}
+
+uint64_t pem_code__cut(const struct pem_code *code)
+{
+	return code->cut;
+}
