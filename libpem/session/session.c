@@ -261,7 +261,7 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 		return NULL;
 	}
 	pem_session__set_page_sampling(s, 100000, 2u << 20);
-	result = options ? PEM_READ_SIZED(pem_session_options, &s->options, options, sample_hz,
+	result = options ? PEM_READ_SIZED(pem_session_options, &s->options, options, by_process,
 					  error)
 			 : 0;
 	if (result)

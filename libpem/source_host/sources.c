@@ -176,6 +176,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 					   .pages_region_bytes = s->sources->pages_region_bytes,
 					   .by_process = s->options.by_process,
 					   .sample_hz = s->options.sample_hz,
+					   .sample_stacks = s->options.sample_stacks,
 					   .forgets = s->options.overwrite,
 					   .log = say_from_source,
 					   .log_arg = s};

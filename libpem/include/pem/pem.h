@@ -161,6 +161,18 @@ enum pem_log_level {
 	PEM_LOG_PROGRESS
 };
 
+/* Which callers samples have (struct pem_session_options). */
+enum pem_stacks {
+	PEM_STACKS_NONE,
+	/* Of the program as frame pointers tell: only of code that was compiled with them. */
+	PEM_STACKS_FRAMES,
+	/*
+	 * Of the program by its unwind tables, which the recorder reads. A sample then takes 8 KiB
+	 * of the kernel's buffer, and what calls are further up the stack than that is not told.
+	 */
+	PEM_STACKS_TABLES
+};
+
 struct pem_session_options {
 	size_t size; /* of this struct; 0: as in version 0.2.0 */
 	/*
@@ -188,6 +200,8 @@ struct pem_session_options {
 	 * second. 0: 199. The kernel has a limit: kernel.perf_event_max_sample_rate.
 	 */
 	uint32_t sample_hz;
+	uint32_t sample_stacks; /* enum pem_stacks: whether samples have their callers, and how */
+	uint32_t reserved;
 };
 
 /*

@@ -100,6 +100,7 @@ static int open_sampler(struct pem_source *source, const struct pem_source_confi
 	struct sampler_request request = {.event = counter->event,
 					  .on_exec = waits_for_exec(source, counter),
 					  .hz = config->sample_hz,
+					  .stacks = config->sample_stacks,
 					  .buffer_bytes = config->buffer_bytes,
 					  .first_stream = 1};
 	const char *members[RING_VALUES_MAX];

@@ -80,12 +80,24 @@ static inline uint64_t counter__scale(uint64_t value, uint64_t enabled, uint64_t
 
 #define RING_VALUES_MAX 8u
 
+/* The kernel tells no more of a stack, unless kernel.perf_event_max_stack was raised. */
+#define RING_CALLERS_MAX 127u
+/* A record's size is 16 bits wide. */
+#define RING_RECORD_BYTES_MAX 65536u
+
 struct ring_sample {
 	uint64_t ip;
 	uint32_t pid, tid;
 	uint64_t time_ns;
 	uint32_t value_count;
 	uint64_t values[RING_VALUES_MAX];
+	/*
+	 * Return addresses, innermost first. Of the instruction at which the program entered the
+	 * kernel, its address plus 1: behind its begin, too.
+	 */
+	uint32_t caller_count;
+	uint64_t callers[RING_CALLERS_MAX];
+	uint64_t record[RING_RECORD_BYTES_MAX / 8]; /* as the kernel wrote it */
 };
 
 /* A file's code that was mapped. */
@@ -108,6 +120,7 @@ struct ring {
 	uint64_t tail;
 	uint64_t lost; /* samples of PERF_RECORD_LOST, plus 1 for each unreadable part */
 	int has_read; /* samples end with PERF_SAMPLE_READ of a group */
+	int has_callers; /* samples have a PERF_SAMPLE_CALLCHAIN */
 	int tells_maps; /* ring__next returns RING_MAP, too */
 	struct ring_map map; /* of the last RING_MAP */
 };
@@ -155,9 +168,9 @@ struct sampler;
  */
 struct sample_layout {
 	uint16_t pc, pid, tid, cpu;
-	uint16_t list; /* of the list's length */
+	uint16_t values, callers; /* where these lists have their lengths */
 	uint16_t fixed_bytes;
-	uint32_t list_max;
+	uint32_t values_max, callers_max;
 };
 
 /*
@@ -172,6 +185,7 @@ struct sampler_request {
 	/* Start at the process's exec instead of at sampler__start. */
 	int on_exec;
 	uint32_t hz; /* samples a second; 0: 199 */
+	uint32_t stacks; /* enum pem_stacks */
 	uint32_t buffer_bytes; /* of each CPU's ring; 0: 128 KiB, or what that many samples need */
 	unsigned first_stream; /* CPU i writes the stream "c_<first_stream + i>" */
 	const char *const *members; /* names of counters that each sample reads, too */

@@ -11,10 +11,8 @@
 #include "counters.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
-
-/* More than the largest sample that this source asks for: 8 + 8 + 8 + 8 + 24 + 8 * 8 bytes. */
-#define RECORD_BYTES_MAX 256u
 
 static void copy_out(const struct ring *ring, uint64_t position, void *to, uint64_t bytes)
 {
@@ -37,27 +35,57 @@ static int take(const uint8_t **from, const uint8_t *end, void *to, size_t bytes
 	return 0;
 }
 
-static int parse_sample(const struct ring *ring, const uint8_t *from, const uint8_t *end,
-			struct ring_sample *sample)
+/*
+ * Take a PERF_SAMPLE_CALLCHAIN: addresses in the kernel, and in the program, each behind a mark.
+ * The first one is the sampled instruction itself.
+ */
+static int take_callers(const uint8_t **from, const uint8_t *end, struct ring_sample *sample)
+{
+	uint64_t count, address, is_first = 1, is_entry = 0;
+
+	if (take(from, end, &count, 8) || count > (size_t)(end - *from) / 8)
+		return -EINVAL;
+	while (count--) {
+		memcpy(&address, *from, 8);
+		*from += 8;
+		if (address >= PERF_CONTEXT_MAX) {
+			is_entry = !is_first && address == PERF_CONTEXT_USER;
+			continue;
+		}
+		if (!is_first && sample->caller_count < RING_CALLERS_MAX)
+			sample->callers[sample->caller_count++] = address + is_entry;
+		is_first = is_entry = 0;
+	}
+	return 0;
+}
+
+/* Take what PERF_SAMPLE_READ has of a group. */
+static int take_values(const uint8_t **from, const uint8_t *end, struct ring_sample *sample)
 {
 	uint64_t group[3]; /* holds number of values, time enabled, time running */
 	uint32_t i;
 
-	memset(sample, 0, sizeof(*sample));
-	if (take(&from, end, &sample->ip, 8) || take(&from, end, &sample->pid, 4) ||
-	    take(&from, end, &sample->tid, 4) || take(&from, end, &sample->time_ns, 8))
-		return -EINVAL;
-	if (!ring->has_read)
-		return 0;
-	if (take(&from, end, group, sizeof(group)) || group[0] > RING_VALUES_MAX)
+	if (take(from, end, group, sizeof(group)) || group[0] > RING_VALUES_MAX)
 		return -EINVAL;
 	for (i = 0; i < group[0]; i++) {
-		if (take(&from, end, &sample->values[i], 8))
+		if (take(from, end, &sample->values[i], 8))
 			return -EINVAL;
 		sample->values[i] = counter__scale(sample->values[i], group[1], group[2]);
 	}
 	sample->value_count = (uint32_t)group[0];
 	return 0;
+}
+
+static int parse_sample(const struct ring *ring, const uint8_t *from, const uint8_t *end,
+			struct ring_sample *sample)
+{
+	memset(sample, 0, offsetof(struct ring_sample, record));
+	if (take(&from, end, &sample->ip, 8) || take(&from, end, &sample->pid, 4) ||
+	    take(&from, end, &sample->tid, 4) || take(&from, end, &sample->time_ns, 8))
+		return -EINVAL;
+	if (ring->has_read && take_values(&from, end, sample))
+		return -EINVAL;
+	return ring->has_callers ? take_callers(&from, end, sample) : 0;
 }
 
 /* What a PERF_RECORD_MMAP2 has before the file's name (perf_event_open(2)). */
@@ -119,7 +147,6 @@ static int damaged(struct ring *ring, uint64_t head)
 int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 {
 	struct perf_event_header header;
-	uint8_t record[RECORD_BYTES_MAX];
 	uint64_t lost[2]; /* holds id, number */
 	const uint8_t *from, *end;
 	int rc;
@@ -144,11 +171,9 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 			ring->tail += header.size;
 			continue;
 		}
-		if (header.size > sizeof(record))
-			return damaged(ring, head);
-		copy_out(ring, ring->tail, record, header.size);
-		from = record + sizeof(header);
-		end = record + header.size;
+		copy_out(ring, ring->tail, sample->record, header.size);
+		from = (const uint8_t *)sample->record + sizeof(header);
+		end = (const uint8_t *)sample->record + header.size;
 		ring->tail += header.size;
 		if (header.type == PERF_RECORD_SAMPLE)
 			return parse_sample(ring, from, end, sample) ? damaged(ring, head)

@@ -74,6 +74,26 @@ struct builder {
 	uint32_t at, end; /* at: where the next record begins; end: where the last one ended */
 };
 
+static int is_number(const struct pem_field *field, enum pem_type type, const char *name,
+		     enum pem_role role)
+{
+	return field->type == type && (!strcmp(field->name, name) || (role && field->role == role));
+}
+
+/* Lists: callers, and values under any other name. Returns 0 or -ENOTSUP. */
+static int list_layout(const struct pem_field *field, struct sample_layout *layout)
+{
+	int is_callers = !strcmp(field->name, "callers");
+	uint16_t *at = is_callers ? &layout->callers : &layout->values;
+
+	/* They are written in this order. */
+	if (field->element_type != PEM_TYPE_UINT64 || *at || (!is_callers && layout->callers))
+		return -ENOTSUP;
+	*at = field->offset;
+	*(is_callers ? &layout->callers_max : &layout->values_max) = field->max_count;
+	return 0;
+}
+
 int sample__layout(const struct pem_event *event, struct sample_layout *layout)
 {
 	struct sample_layout found = {.fixed_bytes = event->fixed_bytes};
@@ -82,24 +102,17 @@ int sample__layout(const struct pem_event *event, struct sample_layout *layout)
 	for (i = 0; i < event->field_count; i++) {
 		const struct pem_field *field = &event->fields[i];
 
-		if (field->type == PEM_TYPE_STRING)
+		if (field->type == PEM_TYPE_STRING ||
+		    (field->type == PEM_TYPE_LIST && list_layout(field, &found)))
 			return -ENOTSUP;
-		if (field->type == PEM_TYPE_LIST) {
-			if (found.list || field->element_type != PEM_TYPE_UINT64)
-				return -ENOTSUP;
-			found.list = field->offset;
-			found.list_max = field->max_count;
-		} else if (field->type == PEM_TYPE_UINT64 && !strcmp(field->name, "pc")) {
+		if (is_number(field, PEM_TYPE_UINT64, "pc", PEM_ROLE_NONE))
 			found.pc = field->offset;
-		} else if (field->type == PEM_TYPE_UINT32 &&
-			   (!strcmp(field->name, "pid") || field->role == PEM_ROLE_PROCESS)) {
+		else if (is_number(field, PEM_TYPE_UINT32, "pid", PEM_ROLE_PROCESS))
 			found.pid = field->offset;
-		} else if (field->type == PEM_TYPE_UINT32 &&
-			   (!strcmp(field->name, "tid") || field->role == PEM_ROLE_THREAD)) {
+		else if (is_number(field, PEM_TYPE_UINT32, "tid", PEM_ROLE_THREAD))
 			found.tid = field->offset;
-		} else if (field->type == PEM_TYPE_UINT32 && !strcmp(field->name, "cpu")) {
+		else if (is_number(field, PEM_TYPE_UINT32, "cpu", PEM_ROLE_NONE))
 			found.cpu = field->offset;
-		}
 	}
 	if (!found.pc || event->max_bytes > PACKET_BYTES - PEM_PACKET_HEADER_BYTES)
 		return -ENOTSUP;
@@ -116,13 +129,15 @@ static void tell_maps(struct perf_event_attr *attr, int with_build_id)
 	attr->build_id = (unsigned)with_build_id & 1u;
 }
 
-static void prepare(struct perf_event_attr *attr, int with_read)
+static void prepare(struct perf_event_attr *attr, uint32_t stacks, int with_read)
 {
 	attr->inherit = 1;
 	attr->use_clockid = 1;
 	attr->clockid = CLOCK_MONOTONIC;
 	attr->sample_type = PERF_SAMPLE_IP | PERF_SAMPLE_TID | PERF_SAMPLE_TIME;
 	attr->read_format = 0;
+	if (stacks)
+		attr->sample_type |= PERF_SAMPLE_CALLCHAIN;
 	if (with_read) {
 		attr->sample_type |= PERF_SAMPLE_READ;
 		attr->read_format = PERF_FORMAT_GROUP | PERF_FORMAT_TOTAL_TIME_ENABLED |
@@ -143,11 +158,11 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 	attr->enable_on_exec = (unsigned)request->on_exec & 1u;
 	if (request->map_event)
 		tell_maps(attr, 1);
-	prepare(attr, *with_read);
+	prepare(attr, request->stacks, *with_read);
 	ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
 	if (ring->fd == -EINVAL && *with_read) {
 		*with_read = 0;
-		prepare(attr, 0);
+		prepare(attr, request->stacks, 0);
 		ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
 	}
 	if (ring->fd == -EINVAL && attr->build_id) {
@@ -155,6 +170,7 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 		ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
 	}
 	ring->ring.tells_maps = request->map_event != NULL;
+	ring->ring.has_callers = request->stacks != PEM_STACKS_NONE;
 	return ring->fd < 0 ? ring->fd : 0;
 }
 
@@ -173,11 +189,23 @@ static void open_members(struct cpu_ring *ring, const struct sampler_request *re
 
 		if (counter__encode(request->members[i], &attr) < 0)
 			continue;
-		prepare(&attr, 1);
+		prepare(&attr, PEM_STACKS_NONE, 1);
 		fd = counter__open(&attr, request->pid, (int)ring->cpu, ring->fd);
 		if (fd >= 0)
 			ring->members[ring->member_count++] = fd;
 	}
+}
+
+/*
+ * Rings are drained some ten times a second, so they have room for a quarter of a second. A sample
+ * takes 48 bytes, and 8 a counter or caller.
+ */
+static size_t default_bytes(const struct sampler_request *request)
+{
+	uint64_t sample_bytes = request->stacks == PEM_STACKS_NONE ? 64 : 512;
+	uint64_t bytes = request->hz * sample_bytes / 4;
+
+	return bytes > DEFAULT_BUFFER_BYTES ? bytes : DEFAULT_BUFFER_BYTES;
 }
 
 static int map_ring(struct cpu_ring *ring, const struct sampler_request *request)
@@ -185,10 +213,8 @@ static int map_ring(struct cpu_ring *ring, const struct sampler_request *request
 	size_t page_bytes = (size_t)sysconf(_SC_PAGESIZE), data_bytes = page_bytes;
 	size_t wanted = request->buffer_bytes;
 
-	/* Rings are drained some ten times a second; a sample takes 48 bytes, and 8 a counter. */
 	if (!wanted)
-		wanted = request->hz * 16ull > DEFAULT_BUFFER_BYTES ? request->hz * 16ull
-								    : DEFAULT_BUFFER_BYTES;
+		wanted = default_bytes(request);
 	while (data_bytes * 2 <= wanted)
 		data_bytes *= 2;
 	ring->map_bytes = page_bytes + data_bytes;
@@ -204,8 +230,8 @@ static int open_cpu(struct sampler *sampler, struct cpu_ring *ring,
 		    const struct sampler_request *request, const struct perf_event_attr *clock)
 {
 	struct perf_event_attr attr = *clock;
-	uint32_t most = sampler->layout.list_max < RING_VALUES_MAX ? sampler->layout.list_max
-								   : RING_VALUES_MAX;
+	uint32_t most = sampler->layout.values_max < RING_VALUES_MAX ? sampler->layout.values_max
+								     : RING_VALUES_MAX;
 	int rc, with_read = most > 0;
 
 	rc = open_leader(ring, &attr, request, &with_read);
@@ -343,6 +369,23 @@ static void begin(struct cpu_ring *ring, struct builder *builder, uint32_t pid, 
 	builder->at = builder->end = PEM_PACKET_HEADER_BYTES;
 }
 
+/* Write a list behind its record's bytes. Returns the record's bytes. */
+static uint32_t put_list(uint8_t *record, uint32_t bytes, uint16_t length_at,
+			 const uint64_t *elements, uint32_t count)
+{
+	if (!length_at)
+		return bytes;
+	bytes = (bytes + 7u) & ~7u;
+	memcpy(record + length_at, &count, 4);
+	memcpy(record + bytes, elements, (size_t)count * 8);
+	return bytes + count * 8;
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
 static void append(const struct sampler *sampler, struct cpu_ring *ring, struct builder *builder,
 		   const struct ring_sample *sample, uint64_t clock)
 {
@@ -351,11 +394,9 @@ static void append(const struct sampler *sampler, struct cpu_ring *ring, struct 
 	uint8_t *record = (uint8_t *)builder->bytes + builder->at;
 	struct pem_record_header header = {.clock_low = (uint32_t)clock,
 					   .event_id = sampler->event->id};
-	uint32_t count =
-		sample->value_count < layout->list_max ? sample->value_count : layout->list_max;
-	uint32_t tail = (layout->fixed_bytes + 7u) & ~7u;
+	uint32_t bytes = layout->fixed_bytes;
 
-	memset(record, 0, tail);
+	memset(record, 0, (bytes + 7u) & ~7u);
 	memcpy(record, &header, sizeof(header));
 	memcpy(record + layout->pc, &sample->ip, 8);
 	if (layout->pid)
@@ -364,14 +405,11 @@ static void append(const struct sampler *sampler, struct cpu_ring *ring, struct 
 		memcpy(record + layout->tid, &sample->tid, 4);
 	if (layout->cpu)
 		memcpy(record + layout->cpu, &ring->cpu, 4);
-	if (layout->list) {
-		memcpy(record + layout->list, &count, 4);
-		memcpy(record + tail, sample->values, (size_t)count * 8);
-	} else {
-		tail = layout->fixed_bytes;
-		count = 0;
-	}
-	builder->end = builder->at + tail + count * 8;
+	bytes = put_list(record, bytes, layout->values, sample->values,
+			 least(sample->value_count, layout->values_max));
+	bytes = put_list(record, bytes, layout->callers, sample->callers,
+			 least(sample->caller_count, layout->callers_max));
+	builder->end = builder->at + bytes;
 	builder->at = (builder->end + 7u) & ~7u;
 	packet->record_count++;
 	ring->last_clock = clock;
