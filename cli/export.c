@@ -268,6 +268,8 @@ const struct cli_verb cli_export = {
 		"                            pem-trace-sqlite3-1.html, a page that opens offline\n"
 		"pem export --to perfetto pem-trace-sqlite3-1 -o run.pftrace\n"
 		"                            for ui.perfetto.dev\n"
+		"pem export --to folded pem-trace-sqlite3-1 -o - | flamegraph.pl > run.svg\n"
+		"                            stacks of samples, as other tools take them\n"
 		"babeltrace2 pem-trace-sqlite3-1\n"
 		"                            needs no export: a trace is CTF as it is",
 	.options = options,

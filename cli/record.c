@@ -172,6 +172,19 @@ static int parse_frequency(const struct cli_verb *verb, struct record *r)
 	return 0;
 }
 
+static int parse_snapshots(const struct cli_verb *verb, struct record *r, int code)
+{
+	if (code == OPT_INTERVAL && cli_parse_number(optarg, 1000000, &r->triggers.interval_s) < 0)
+		return cli_usage_error(verb, "--snapshot-interval %s is no number of seconds",
+				       optarg);
+	if (code == OPT_SNAPSHOTS &&
+	    (cli_parse_number(optarg, CLI_SNAPSHOTS_MAX, &r->triggers.keep) < 0 ||
+	     r->triggers.keep == 0))
+		return cli_usage_error(verb, "--snapshots %s is no number from 1 to %d", optarg,
+				       CLI_SNAPSHOTS_MAX);
+	return 0;
+}
+
 static void take_stacks(struct record *r, enum pem_stacks stacks)
 {
 	r->session.sample_stacks = stacks;
@@ -218,18 +231,8 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 			rc = cli_triggers__add(&r->triggers, verb, optarg);
 			break;
 		case OPT_SNAPSHOTS:
-			if (cli_parse_number(optarg, CLI_SNAPSHOTS_MAX, &r->triggers.keep) < 0 ||
-			    r->triggers.keep == 0)
-				rc = cli_usage_error(verb,
-						     "--snapshots %s is no number from 1 to %d",
-						     optarg, CLI_SNAPSHOTS_MAX);
-			break;
 		case OPT_INTERVAL:
-			if (cli_parse_number(optarg, 1000000, &r->triggers.interval_s) < 0)
-				rc = cli_usage_error(verb,
-						     "--snapshot-interval %s is no number of "
-						     "seconds",
-						     optarg);
+			rc = parse_snapshots(verb, r, code);
 			break;
 		case OPT_COUNTERS:
 			r->patterns.also[0] = PEM_COUNTERS_EVENT;

@@ -342,6 +342,16 @@ static int add_between(void *arg, size_t metric, uint64_t ns)
 	return 0;
 }
 
+static int add_sample(struct pem_html_data *data, const struct pem_record *record,
+		      const struct pem_around *around)
+{
+	uint64_t bin = record->time_ns / data->coarse_ns;
+
+	return pem_samples__record(
+		&data->samples, record, around->process, (uint16_t)process_of(data, record->pid),
+		(uint16_t)(bin < data->coarse_count ? bin : data->coarse_count - 1));
+}
+
 static int add(struct pem_html_data *data, const struct pem_record *record,
 	       const struct pem_around *around)
 {
@@ -358,6 +368,8 @@ static int add(struct pem_html_data *data, const struct pem_record *record,
 		pem_html_fields__add(data, series, record);
 	data->record = record;
 	if (pem_betweens__record(data->betweens, record, add_between, data))
+		return -ENOMEM;
+	if (pem_samples__wants(record->event) && add_sample(data, record, around))
 		return -ENOMEM;
 	return add_around(data, record, around);
 }
@@ -453,6 +465,9 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 		err = add_around(data, NULL, &around);
 	if (!err)
 		err = pem_html_lanes__finish(&data->lanes);
+	if (!err)
+		err = pem_samples__finish(&data->samples, pem_trace__info(trace),
+					  PEM_HTML_STACKS_MAX);
 	if (err)
 		say_what_failed(error, err);
 	pem_html_tree__finish(&data->tree);
@@ -498,6 +513,8 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 	data->pairs = pem_html_pairs__new();
 	data->counters = pem_html_counters__new();
 	err = pem_html_phases__init(&data->phases);
+	if (!err)
+		err = pem_samples__init(&data->samples);
 	if (!err && (!data->pairs || !data->counters))
 		err = -ENOMEM;
 	if (err) {
@@ -534,6 +551,7 @@ void pem_html_data__free(struct pem_html_data *data)
 	pem_html_phases__free(&data->phases);
 	pem_html_lanes__free(&data->lanes);
 	pem_html_tree__free(&data->tree);
+	pem_samples__free(&data->samples);
 	pem_pass__free(data->pass);
 	memset(data, 0, sizeof(*data));
 }

@@ -11,6 +11,7 @@
 #include "betweens.h"
 #include "html_lanes.h"
 #include "html_tree.h"
+#include "samples.h"
 
 #include <pem/export.h>
 
@@ -19,6 +20,7 @@
 #define PEM_HTML_BINS_MAX 4000u
 #define PEM_HTML_PROCESSES_MAX 24u
 #define PEM_HTML_PHASES_MAX 5000u
+#define PEM_HTML_STACKS_MAX 4000u /* nodes of the tree of samples */
 #define PEM_HTML_NAME_BYTES 64u
 /* Used as a pid: all processes without a series of their own. */
 #define PEM_HTML_OTHERS 0xffffffffu
@@ -89,6 +91,7 @@ struct pem_html_data {
 	struct pem_html_lanes lanes;
 	uint64_t series_without_fields; /* memory did not go so far */
 	struct pem_pass *pass; /* owns the threads and files of lanes */
+	struct pem_samples samples; /* by process and coarse bin */
 	struct pem_html_pairs *pairs;
 	struct pem_html_counters *counters;
 	struct pem_betweens *betweens;
@@ -132,6 +135,11 @@ void pem_html_fields__add(struct pem_html_data *data, struct pem_html_series *se
 			  const struct pem_record *record);
 /* How many bins of fields are one on the page. */
 uint32_t pem_html_fields__fold(const struct pem_html_data *data);
+
+/* --- html_samples.c --- */
+
+/* Write "samples":{...}. */
+void pem_html_samples__write(FILE *out, const struct pem_html_data *data);
 
 /* --- html_counters.c --- */
 

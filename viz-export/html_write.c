@@ -374,6 +374,8 @@ void pem_html__write(FILE *out, const struct pem_html_data *data, struct pem_tra
 	fputs(",\n", out);
 	pem_html_tree__write(out, &data->tree);
 	fputs(",\n", out);
+	pem_html_samples__write(out, data);
+	fputs(",\n", out);
 	pem_html_lanes__write(out, &data->lanes, data->pass);
 	fputs("}\n", out);
 }

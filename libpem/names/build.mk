@@ -29,9 +29,6 @@ $(B)/lib/libpem-names.a: $(NAMES_OBJ)
 # The kernel's functions by its list: tests/unit/kernel_names.c.
 $(B)/tests/kernel_names: $(NAMES_OBJ)
 $(B)/tests/kernel_names: private TEST_LIBS += $(LIBDW_LIBS)
-# What lies where in memory: tests/unit/code.c.
-$(B)/tests/code: $(NAMES_OBJ)
-$(B)/tests/code: private TEST_LIBS += $(LIBDW_LIBS)
 ifneq ($(HAVE_LIBDW),)
 NAMES_TESTS := $(addprefix $(B)/tests/,names names_spans)
 $(NAMES_TESTS): $(NAMES_OBJ) $(call objects,agents/page-size/sites/site.c)

@@ -28,11 +28,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		memcpy(memory, data + sizeof(word), bytes < RING_BYTES ? bytes : RING_BYTES);
 		ring.has_read = word & 1;
 		ring.tells_maps = word >> 15 & 1;
+		ring.has_callers = word >> 14 & 1;
 		ring.tail = UINT64_MAX - (word >> 16) + 1; /* so that positions wrap, too */
 		head = ring.tail + (word >> 1 & 0x1fff);
 		while ((rc = ring__next(&ring, head, &sample)) > 0)
 			if (rc == RING_SAMPLE
-				    ? sample.value_count > RING_VALUES_MAX
+				    ? sample.value_count > RING_VALUES_MAX ||
+					      sample.caller_count > RING_CALLERS_MAX
 				    : !memchr(ring.map.path, 0, sizeof(ring.map.path)) ||
 					      ring.map.build_id_bytes > sizeof(ring.map.build_id))
 				abort();

@@ -156,7 +156,7 @@ static void a_record_longer_than_what_is_there_ends_it(void **state)
 	assert_damaged(f);
 }
 
-static void a_record_longer_than_any_of_ours_ends_it(void **state)
+static void a_record_longer_than_its_sample_ends_it(void **state)
 {
 	struct fixture *f = *state;
 	uint8_t zeros[400] = {0};
@@ -210,6 +210,98 @@ static void values_counted_part_of_the_time_are_scaled(void **state)
 	memcpy(f->data + 40, times, sizeof(times)); /* behind header, ip, ids, time, nr */
 	assert_int_equal(ring__next(&f->ring, f->head, &sample), 1);
 	assert_int_equal(sample.values[0], 400);
+}
+
+/* A sample whose stack has words of a callchain, and claims to have claimed of them. */
+static void put_stack(struct fixture *f, const uint64_t *words, uint64_t count, uint64_t claimed)
+{
+	uint64_t ip = 0x1000, time = 77;
+	uint32_t ids[2] = {11, 12};
+
+	f->ring.has_read = 0;
+	f->ring.has_callers = 1;
+	put_header(f, PERF_RECORD_SAMPLE, (uint16_t)(8 + 8 + 8 + 8 + 8 + count * 8));
+	put(f, &ip, 8);
+	put(f, ids, 8);
+	put(f, &time, 8);
+	put(f, &claimed, 8);
+	put(f, words, count * 8);
+}
+
+static void callers_are_those_behind_the_instruction(void **state)
+{
+	static const uint64_t words[] = {PERF_CONTEXT_USER, 0x1000, 0x2000, 0x3000};
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	put_stack(f, words, 4, 4);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_SAMPLE);
+	assert_int_equal(sample.caller_count, 2);
+	assert_int_equal(sample.callers[0], 0x2000);
+	assert_int_equal(sample.callers[1], 0x3000);
+}
+
+static void where_the_program_entered_the_kernel_is_a_caller(void **state)
+{
+	static const uint64_t words[] = {PERF_CONTEXT_KERNEL,
+					 0xffffffff81000000,
+					 0xffffffff82000000,
+					 PERF_CONTEXT_USER,
+					 0x2000,
+					 0x3000};
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	put_stack(f, words, 6, 6);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_SAMPLE);
+	assert_int_equal(sample.caller_count, 3);
+	assert_int_equal(sample.callers[0], 0xffffffff82000000);
+	/* An instruction, and no return address: behind its begin. */
+	assert_int_equal(sample.callers[1], 0x2001);
+	assert_int_equal(sample.callers[2], 0x3000);
+}
+
+static void a_stack_without_callers(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	put_stack(f, NULL, 0, 0);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_SAMPLE);
+	assert_int_equal(sample.caller_count, 0);
+}
+
+static void more_callers_than_the_record_holds_end_it(void **state)
+{
+	static const uint64_t words[] = {PERF_CONTEXT_USER, 0x1000};
+	struct fixture *f = *state;
+
+	put_stack(f, words, 2, 3);
+	assert_damaged(f);
+}
+
+static void fewer_callers_than_the_record_holds_end_it(void **state)
+{
+	static const uint64_t words[] = {PERF_CONTEXT_USER, 0x1000};
+	struct fixture *f = *state;
+
+	put_stack(f, words, 2, UINT64_MAX / 8 + 2);
+	assert_damaged(f);
+}
+
+static void more_callers_than_a_sample_has_room_for_are_left_out(void **state)
+{
+	static uint8_t data[4096];
+	struct fixture *f = *state;
+	struct ring_sample sample;
+	struct perf_event_header header = {.type = PERF_RECORD_SAMPLE, .size = 8 + 32 + 200 * 8};
+	uint64_t count = 200;
+
+	memcpy(data, &header, sizeof(header));
+	memcpy(data + 32, &count, 8);
+	f->ring = (struct ring){.data = data, .data_bytes = sizeof(data), .has_callers = 1};
+	assert_int_equal(ring__next(&f->ring, header.size, &sample), RING_SAMPLE);
+	assert_int_equal(sample.caller_count, RING_CALLERS_MAX);
 }
 
 /* A mapping of a file whose name takes bytes in the record, a multiple of 8. */
@@ -313,12 +405,18 @@ int main(void)
 		TEST(lost_records_are_counted_and_others_passed_over),
 		TEST(a_record_of_no_length_ends_it),
 		TEST(a_record_longer_than_what_is_there_ends_it),
-		TEST(a_record_longer_than_any_of_ours_ends_it),
+		TEST(a_record_longer_than_its_sample_ends_it),
 		TEST(a_head_further_than_the_ring_is_long_ends_it),
 		TEST(more_values_than_the_record_holds_end_it),
 		TEST(more_values_than_we_ask_for_end_it),
 		TEST(a_lost_record_cut_short_ends_it),
 		TEST(values_counted_part_of_the_time_are_scaled),
+		TEST(callers_are_those_behind_the_instruction),
+		TEST(where_the_program_entered_the_kernel_is_a_caller),
+		TEST(a_stack_without_callers),
+		TEST(more_callers_than_the_record_holds_end_it),
+		TEST(fewer_callers_than_the_record_holds_end_it),
+		TEST(more_callers_than_a_sample_has_room_for_are_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

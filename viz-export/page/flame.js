@@ -1,25 +1,112 @@
 // SPDX-License-Identifier: MIT
 // flame.js - the intervals of the time in view: a flame graph (roots on top) by process and nesting, and a table by name.
 // Times are of the bins in view, exact; counts and durations are of intervals that ended in them.
+// FlameGraph draws any tree of nodes { name, key, parent, children, value }; samples.js has another one.
 "use strict";
 
 const FLAME_ROW = 18;
 const FLAME_DEPTH = 26;
 const TABLE_ROWS = 40;
 
+// One canvas. texts: of(node), what stands in a box; lines(node, share, own), what a pointer over it is told; colour(node), of one
+// whose key is a number: [colour, ink].
+class FlameGraph {
+	constructor(view, canvas, texts, depth = FLAME_DEPTH) {
+		Object.assign(this, { view, canvas, texts, depth });
+		this.focus = null; // key of a node that fills the width; null: all
+		this.#connect();
+	}
+
+	#find(node, key) {
+		return node.key === key ? node : node.children.map(child => this.#find(child, key)).find(Boolean) || null;
+	}
+
+	// label: what the picture is, for those who hear it.
+	draw(root, label) {
+		this.root = root;
+		this.label = label;
+		const top = this.focus === null ? root : this.#find(root, this.focus) || root;
+		const width = this.canvas.parentElement.clientWidth;
+		this.boxes = [];
+		this.#place(top, 0, width, 0, root.value || 1);
+		const rows = this.boxes.reduce((most, box) => Math.max(most, box.row), 0) + 1;
+		const context = prepare(this.canvas, width, rows * FLAME_ROW + 2);
+		for (const box of this.boxes)
+			this.#box(context, box);
+		this.canvas.setAttribute("aria-label", `${label}: ${root.children.map(child => this.texts.of(child)).join(", ")}`);
+	}
+
+	#place(node, x, width, row, all) {
+		if (width < 0.5 || row >= this.depth)
+			return;
+		this.boxes.push({ node, x, width, row, share: node.value / all });
+		const inner = node.children.reduce((sum, child) => sum + child.value, 0);
+		const scale = width / Math.max(node.value, inner, 1);
+		for (const child of node.children) {
+			this.#place(child, x, child.value * scale, row + 1, all);
+			x += child.value * scale;
+		}
+	}
+
+	#box(context, { node, x, width, row }) {
+		const [colour, ink] = typeof node.key === "number" ? this.texts.colour(node) : [this.view.colours.rest, this.view.colours.text];
+		const y = row * FLAME_ROW + 1;
+		context.fillStyle = colour;
+		context.fillRect(x, y, Math.max(0.5, width - (width > 3 ? 1 : 0)), FLAME_ROW - 1);
+		const text = fitText(context, this.texts.of(node), width - 8);
+		if (text) {
+			context.fillStyle = ink;
+			context.fillText(text, x + 4, y + FLAME_ROW / 2);
+		}
+	}
+
+	#at(event) {
+		const row = Math.floor((event.offsetY - 1) / FLAME_ROW);
+		return (this.boxes || []).find(box => box.row === row && event.offsetX >= box.x && event.offsetX < box.x + box.width) || null;
+	}
+
+	#connect() {
+		const tip = find("#tip");
+		this.canvas.addEventListener("pointermove", event => {
+			const box = this.#at(event);
+			tip.hidden = !box;
+			this.canvas.style.cursor = box ? "pointer" : "";
+			if (!box)
+				return;
+			const own = box.node.value - box.node.children.reduce((sum, child) => sum + child.value, 0);
+			tip.replaceChildren(make("strong", { text: box.node.name }),
+				...this.texts.lines(box.node, box.share, Math.max(0, own)).map(text => make("span", { text })));
+			tip.style.left = `${Math.min(event.clientX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8)}px`;
+			tip.style.top = `${event.clientY + 16}px`;
+		});
+		this.canvas.addEventListener("pointerleave", () => tip.hidden = true);
+		this.canvas.addEventListener("click", event => {
+			const box = this.#at(event);
+			if (!box)
+				return;
+			// The topmost leads back up.
+			this.focus = box.row > 0 ? box.node.key : box.node.parent ? box.node.parent.key : null;
+			this.draw(this.root, this.label);
+		});
+	}
+}
+
 class Flame {
 	constructor(view) {
 		this.view = view;
 		const { tree, processes } = view.model.raw;
 		this.tree = tree;
-		this.canvas = find("#flame canvas");
 		this.section = find("#intervals");
 		this.section.hidden = !tree.nodes.length;
-		this.focus = null; // a node of the flame graph; null: all
+		this.graph = new FlameGraph(view, find("#flame canvas"), {
+			of: node => `${node.name}  ${Format.duration(node.value)}`,
+			lines: (node, share, own) => [`${Format.duration(node.value)}, ${Format.percent(share)} of all`,
+				typeof node.key === "number" ? `itself ${Format.duration(own)}` : ""],
+			colour: node => Colours.of(node.name),
+		});
 		this.processes = processes;
 		this.times = tree.nodes.map(node => this.#sums(node.time));
 		this.cells = tree.nodes.map(() => null);
-		this.#connect();
 	}
 
 	#sums(packed) {
@@ -46,7 +133,7 @@ class Flame {
 	#build() {
 		const { low, high, model } = this.view;
 		const [first, end] = binsOf(low, high, this.tree.bin_ns, this.tree.bins);
-		const root = { name: "all intervals", time: 0, children: [], key: "all" };
+		const root = { name: "all intervals", value: 0, children: [], key: "all" };
 		const processes = new Map(), made = [];
 		this.tree.nodes.forEach((node, i) => {
 			const time = this.times[i][end] - this.times[i][first];
@@ -56,67 +143,30 @@ class Flame {
 			if (!parent) {
 				if (!processes.has(node.process)) {
 					const name = node.process < 0 ? "several processes" : model.processName(this.processes[node.process]);
-					processes.set(node.process, { name, time: 0, children: [], key: `process ${node.process}`, isProcess: true });
+					processes.set(node.process, { name, value: 0, children: [], key: `process ${node.process}`, isProcess: true });
 					root.children.push(processes.get(node.process));
 				}
 				parent = processes.get(node.process);
-				parent.time += time;
-				root.time += time;
+				parent.value += time;
+				root.value += time;
 			}
-			made[i] = { name: node.name, group: node.group, time, children: [], key: i, parent };
+			made[i] = { name: node.name, group: node.group, value: time, children: [], key: i, parent };
 			parent.children.push(made[i]);
 		});
-		const sort = node => node.children.sort((a, b) => b.time - a.time).forEach(sort);
+		const sort = node => node.children.sort((a, b) => b.value - a.value).forEach(sort);
 		sort(root);
 		return root;
-	}
-
-	#find(node, key) {
-		return node.key === key ? node : node.children.map(child => this.#find(child, key)).find(Boolean) || null;
 	}
 
 	draw() {
 		if (this.section.hidden)
 			return;
-		const root = this.#build();
-		const top = this.focus === null ? root : this.#find(root, this.focus) || root;
-		const width = this.canvas.parentElement.clientWidth;
-		this.boxes = [];
-		this.#place(top, 0, width, 0, root.time || 1);
-		const rows = this.boxes.reduce((most, box) => Math.max(most, box.row), 0) + 1;
-		const context = prepare(this.canvas, width, rows * FLAME_ROW + 2);
-		for (const box of this.boxes)
-			this.#box(context, box);
-		const { tree, view } = this;
+		const root = this.#build(), { tree, view } = this;
+		this.graph.draw(root, "Flame graph");
 		const [first, end] = binsOf(view.low, view.high, tree.bin_ns, tree.bins);
-		find("#flame-note").textContent = root.time ? `Time of threads in intervals, ${Format.duration(root.time)} in all, over ` +
+		find("#flame-note").textContent = root.value ? `Time of threads in intervals, ${Format.duration(root.value)} in all, over ` +
 			`${Format.duration((end - first) * tree.bin_ns)} (whole bins of ${Format.duration(tree.bin_ns)}).` : "No interval is in view.";
-		this.canvas.setAttribute("aria-label", `Flame graph: ${root.children.map(p => `${p.name} ${Format.duration(p.time)}`).join(", ")}`);
 		this.#table(first, end);
-	}
-
-	#place(node, x, width, row, all) {
-		if (width < 0.5 || row >= FLAME_DEPTH)
-			return;
-		this.boxes.push({ node, x, width, row, share: node.time / all });
-		const inner = node.children.reduce((sum, child) => sum + child.time, 0);
-		const scale = width / Math.max(node.time, inner, 1);
-		for (const child of node.children) {
-			this.#place(child, x, child.time * scale, row + 1, all);
-			x += child.time * scale;
-		}
-	}
-
-	#box(context, { node, x, width, row }) {
-		const [colour, ink] = typeof node.key === "number" ? Colours.of(node.name) : [this.view.colours.rest, this.view.colours.text];
-		const y = row * FLAME_ROW + 1;
-		context.fillStyle = colour;
-		context.fillRect(x, y, Math.max(0.5, width - (width > 3 ? 1 : 0)), FLAME_ROW - 1);
-		const text = fitText(context, `${node.name}  ${Format.duration(node.time)}`, width - 8);
-		if (text) {
-			context.fillStyle = ink;
-			context.fillText(text, x + 4, y + FLAME_ROW / 2);
-		}
 	}
 
 	#table(first, end) {
@@ -153,35 +203,5 @@ class Flame {
 		find("#interval-more").textContent = [rows.length > TABLE_ROWS && `${Format.count(rows.length - TABLE_ROWS)} more took less time.`,
 			missing && `Not told by ${model.process === ALL ? "name" : "process"}: ${Format.count(missing)} intervals of the whole run.`]
 			.filter(Boolean).join(" ");
-	}
-
-	#at(event) {
-		const row = Math.floor((event.offsetY - 1) / FLAME_ROW);
-		return (this.boxes || []).find(box => box.row === row && event.offsetX >= box.x && event.offsetX < box.x + box.width) || null;
-	}
-
-	#connect() {
-		const tip = find("#tip");
-		this.canvas.addEventListener("pointermove", event => {
-			const box = this.#at(event);
-			tip.hidden = !box;
-			this.canvas.style.cursor = box ? "pointer" : "";
-			if (!box)
-				return;
-			const own = box.node.time - box.node.children.reduce((sum, child) => sum + child.time, 0);
-			tip.replaceChildren(make("strong", { text: box.node.name }), make("span", { text: `${Format.duration(box.node.time)}, ` +
-				`${Format.percent(box.share)} of all` }), make("span", { text: typeof box.node.key === "number" ? `itself ${Format.duration(Math.max(0, own))}` : "" }));
-			tip.style.left = `${Math.min(event.clientX + 14, document.documentElement.clientWidth - tip.offsetWidth - 8)}px`;
-			tip.style.top = `${event.clientY + 16}px`;
-		});
-		this.canvas.addEventListener("pointerleave", () => tip.hidden = true);
-		this.canvas.addEventListener("click", event => {
-			const box = this.#at(event);
-			if (!box)
-				return;
-			// The topmost leads back up.
-			this.focus = box.row > 0 ? box.node.key : box.node.parent ? box.node.parent.key : null;
-			this.draw();
-		});
 	}
 }

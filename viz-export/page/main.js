@@ -42,6 +42,7 @@ function start() {
 	const phases = new Phases(view);
 	const lanes = new Lanes(view);
 	const flame = new Flame(view);
+	const samples = new Samples(view);
 	const table = new EventTable(view);
 	const chooser = new Chooser(model, () => {
 		strips.show(chooser.chosen);
@@ -57,6 +58,7 @@ function start() {
 				return; // the next change calls again
 			strips.drawRest();
 			flame.draw();
+			samples.draw();
 			table.draw();
 		});
 	};
@@ -68,6 +70,7 @@ function start() {
 		phases.draw(strips.area);
 		lanes.draw(strips.area);
 		flame.draw();
+		samples.draw();
 		table.draw();
 	};
 	overview.show(fillOverview(model));

@@ -85,7 +85,9 @@ static int parse_sample(const struct ring *ring, const uint8_t *from, const uint
 		return -EINVAL;
 	if (ring->has_read && take_values(&from, end, sample))
 		return -EINVAL;
-	return ring->has_callers ? take_callers(&from, end, sample) : 0;
+	if (ring->has_callers && take_callers(&from, end, sample))
+		return -EINVAL;
+	return from == end ? 0 : -EINVAL;
 }
 
 /* What a PERF_RECORD_MMAP2 has before the file's name (perf_event_open(2)). */

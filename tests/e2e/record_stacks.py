@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: MIT
+"""record_stacks: samples with the calls that led there: by frame pointers and by unwind tables, in report, folded stacks and page"""
+import json
+import os
+import re
+
+from html_page import export, show
+from tap import PEM, equal, need, run, run_all, skip, test, tmp
+
+# Half of the time in hot below inner, half in it below outer; 0.6 s in all.
+CHAIN = """#include <stdlib.h>
+#include <time.h>
+#define CALLED __attribute__((noinline, noclone))
+static volatile unsigned long sum;
+static CALLED void rest(void)
+{
+	sum++;
+}
+static CALLED void hot(void)
+{
+	for (int i = 0; i < 300000; i++)
+		sum += i;
+	rest(); /* what calls none has no frame of its own */
+	sum++;
+}
+static CALLED void inner(void)
+{
+	hot();
+	sum++;
+}
+static CALLED int compare(const void *a, const void *b)
+{
+	hot();
+	return *(const int *)a - *(const int *)b;
+}
+static CALLED void outer(void)
+{
+	int two[2] = {2, 1};
+	inner();
+	qsort(two, 2, sizeof(two[0]), compare);
+	sum++;
+}
+int main(void)
+{
+	struct timespec now, end;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+	end.tv_nsec += 600000000;
+	do {
+		outer();
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+	} while ((now.tv_sec - end.tv_sec) * 1000000000l + now.tv_nsec - end.tv_nsec < 0);
+	return 0;
+}
+"""
+
+
+FRAMES = "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"
+
+
+def built(*flags):
+    need("gcc")
+    source, program = os.path.join(tmp(), "chain.c"), os.path.join(tmp(), "chain")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(CHAIN)
+    rc, _, err = run(["gcc", "-O2", *flags, "-o", program, source])
+    equal(rc, 0, "compiler (%s)" % err)
+    return program
+
+
+def recorded(program, *options):
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-F", "1000", "-e", "HPMsAndPC", *options, "-o", trace, "--", program])
+    equal(rc, 0, "status (%s)" % err)
+    told = json.loads(run([PEM, "report", "--json", trace])[1])
+    equal(told["info"]["balanced"], True, "balanced: %s" % told["info"]["verdict"])
+    if not any(e["count"] for e in told["per_event"]):
+        skip("no samples here: %s" % told["gaps"])
+    return trace
+
+
+def folded(trace):
+    """{stack: samples}"""
+    rc, out, err = run([PEM, "export", "--to", "folded", "-o", "-", trace])
+    equal(rc, 0, "status (%s)" % err)
+    return {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in out.splitlines()}
+
+
+def share(stacks, pattern):
+    """Of the samples of the program's own code, those whose stack matches."""
+    all_of = sum(n for stack, n in stacks.items() if ";main" in stack or re.search(pattern, stack))
+    return sum(n for stack, n in stacks.items() if re.search(pattern, stack)) / (all_of or 1)
+
+
+def check_calls(trace):
+    stacks = folded(trace)
+    assert sum(stacks.values()) > 300, stacks
+    by_inner, by_sort = share(stacks, "main;outer;inner;hot"), share(stacks, "main;outer;.*qsort.*;compare;hot")
+    assert 0.35 < by_inner < 0.65 and 0.35 < by_sort < 0.65, (by_inner, by_sort, stacks)
+
+
+@test
+def by_frame_pointers():
+    "--call-graph fp: of a program with frame pointers, the calls in their proportions"
+    trace = recorded(built(*FRAMES), "--call-graph", "fp")
+    stacks = folded(trace)
+    # The C library has none, so that its callback's caller is not told.
+    assert share(stacks, "main;outer;inner;hot") > 0.3 and share(stacks, "compare;hot") > 0.3, stacks
+
+
+@test
+def a_function_with_what_it_called():
+    "pem report --by function tells for each function the samples in it and in what it called"
+    trace = recorded(built(*FRAMES), "--call-graph", "fp")
+    rows = {row["function"]: row for row in json.loads(run([PEM, "report", "--by", "function", "--json", trace])[1])["functions"]
+            if "function" in row and "chain" in row.get("object", "")}
+    assert rows["hot"]["count"] > 0.8 * rows["hot"]["of"] and rows["hot"]["total"] >= rows["hot"]["count"], rows["hot"]
+    assert rows["inner"]["count"] < 0.1 * rows["inner"]["total"], rows["inner"]
+    assert rows["main"]["total"] > 0.3 * rows["main"]["of"] and rows["main"]["count"] < 10, rows["main"]
+    text = run([PEM, "report", "--by", "function", trace])[1]
+    assert "WITH CALLED" in text and re.search(r"% .* main\b", text), text
+
+
+@test
+def without_stacks():
+    "without -g a sample is one function, and the report has no column of what was called"
+    trace = recorded(built())
+    assert all(stack.count(";") <= 1 for stack in folded(trace)), folded(trace)
+    assert "WITH CALLED" not in run([PEM, "report", "--by", "function", trace])[1]
+
+
+@test
+def flame_graph_of_samples():
+    "the page draws samples as a flame graph, and its table is the report's"
+    trace = recorded(built(*FRAMES), "--call-graph", "fp")
+    rows = {row["function"]: row for row in json.loads(run([PEM, "report", "--by", "function", "--json", trace])[1])["functions"]
+            if "function" in row and "chain" in row.get("object", "")}
+    b = show(export(trace, os.path.join(tmp(), "page.html")))
+    table = {name: (own, total) for name, own, total in b.script(
+        "return [...document.querySelectorAll('#sample-table tbody tr')].map(e => "
+        "[e.dataset.name, Number(e.dataset.own), Number(e.dataset.total)]);")}
+    for name in ("hot", "inner", "main"):
+        equal(table[name], (rows[name]["count"], rows[name]["total"]), name)
+    b.script("document.querySelector('#stacks').scrollIntoView()")
+    x, y, width, _ = b.box("#stacks canvas")
+    b.mouse([("move", x + width / 4, y + 18 + 9)])
+    told = b.script("return document.querySelector('#tip').textContent")
+    assert re.search(r"chain \(\d+\)\d+ samples, ", told), told
+
+
+@test
+def no_samples():
+    "folded stacks of a trace without samples: what to record"
+    trace = os.path.join(tmp(), "trace")
+    run([PEM, "record", "-q", "-e", "Malloc", "-o", trace, "--", "ls", "/"])
+    rc, out, err = run([PEM, "export", "--to", "folded", "-o", "-", trace])
+    assert rc != 0 and out == "" and "record with -g" in err, (rc, out, err)
+
+
+@test
+def a_misspelt_way():
+    "--call-graph knows fp and dwarf"
+    rc, _, err = run([PEM, "record", "--call-graph", "lbr", "--", "true"])
+    equal(rc, 1, "status")
+    assert "there are fp and dwarf" in err, err
+
+
+run_all()

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * html_samples.c - writes samples by stack as data of the page
+ *
+ * "functions" are [name, object, of the kernel], "nodes" [parent, function, bins]: bins has for
+ * each bin with samples of the node itself the number of empty ones before it, and their number. A
+ * node without a parent (-1) is a process's, and its function is the number of that.
+ */
+#include "html_data.h"
+#include "html_json.h"
+
+#include <inttypes.h>
+
+#define TEXT_BYTES 256u
+
+static void write_functions(FILE *out, const struct pem_samples *samples)
+{
+	size_t i;
+
+	fputs("\"functions\":[", out);
+	for (i = 0; i < samples->function_count; i++) {
+		const struct pem_samples_function *function = &samples->functions[i];
+
+		fputs(i ? ",\n[" : "\n[", out);
+		pem_json__string(out, function->name, TEXT_BYTES);
+		fputc(',', out);
+		pem_json__string(out, function->object, TEXT_BYTES);
+		fprintf(out, ",%d]", function->is_kernel);
+	}
+	fputs("],\n", out);
+}
+
+void pem_html_samples__write(FILE *out, const struct pem_html_data *data)
+{
+	const struct pem_samples *samples = &data->samples;
+	const struct pem_samples_entry *entry = samples->entries;
+	const struct pem_samples_entry *end = entry + samples->entry_count;
+	uint32_t node, next;
+
+	fprintf(out,
+		"\"samples\":{\"count\":%" PRIu64 ",\"bin_ns\":%" PRIu64 ",\"bins\":%" PRIu32 ",",
+		samples->count, data->coarse_ns, data->coarse_count);
+	write_functions(out, samples);
+	fputs("\"nodes\":[", out);
+	for (node = 0; node < samples->node_count; node++) {
+		const struct pem_samples_node *n = &samples->nodes[node];
+
+		fprintf(out, "%s[%" PRId32 ",%" PRIu32 ",[", node ? ",\n" : "\n",
+			n->parent == PEM_SAMPLES_NONE ? -1 : (int32_t)n->parent, n->function);
+		for (next = 0; entry < end && entry->node == node; entry++) {
+			fprintf(out, "%s%" PRIu32 ",%" PRIu64, next ? "," : "", entry->bin - next,
+				entry->count);
+			next = entry->bin + 1u;
+		}
+		fputs("]]", out);
+	}
+	fputs("]}", out);
+}

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// samples.js - where the CPU was in the time in view: a flame graph of samples (roots on top) by process and calls, and a table by
+// function. Its data are written by viz-export/html_samples.c.
+"use strict";
+
+const STACK_DEPTH = 64;
+
+class Samples {
+	constructor(view) {
+		this.view = view;
+		const { samples, processes } = view.model.raw;
+		Object.assign(this, { samples, processes });
+		this.section = find("#samples");
+		this.section.hidden = !samples.count;
+		this.colours = Samples.#coloursOf(samples);
+		this.sums = samples.nodes.map(([, , packed]) => Samples.#sums(packed));
+		// Calls are known if a node of a function has a parent that is one, too.
+		this.hasCalls = samples.nodes.some(([parent]) => parent >= 0 && samples.nodes[parent][0] >= 0);
+		const share = value => `${Format.count(value)} sample${value === 1 ? "" : "s"}`;
+		this.graph = new FlameGraph(view, find("#stacks canvas"), {
+			of: node => node.name,
+			lines: (node, part, own) => [node.object, `${share(node.value)}, ${Format.percent(part)} of all`,
+				typeof node.key === "number" ? `itself ${share(own)}` : ""],
+			colour: node => this.colours.get(node.object),
+		}, STACK_DEPTH);
+	}
+
+	// A colour for each program and library, those in which most samples are first.
+	static #coloursOf({ nodes, functions }) {
+		const weights = new Map(functions.map(([, object]) => [object, 0]));
+		for (const [parent, number, packed] of nodes)
+			for (let i = 1; parent >= 0 && i < packed.length; i += 2)
+				weights.set(functions[number][1], weights.get(functions[number][1]) + packed[i]);
+		return new Map([...weights].sort((a, b) => b[1] - a[1]).map(([object], i) => [object, PALETTE[i % PALETTE.length]]));
+	}
+
+	// Of a node's samples: [first bin, samples before it], ... as two arrays.
+	static #sums(packed) {
+		const bins = [], before = [0];
+		for (let i = 0, at = 0; i + 1 < packed.length; i += 2) {
+			at += packed[i];
+			bins.push(at++);
+			before.push(before[before.length - 1] + packed[i + 1]);
+		}
+		return { bins, before };
+	}
+
+	// Samples in bins first to end (not included).
+	static #between({ bins, before }, first, end) {
+		const index = bin => {
+			let low = 0, high = bins.length;
+			while (low < high) {
+				const middle = low + high >> 1;
+				if (bins[middle] < bin)
+					low = middle + 1;
+				else
+					high = middle;
+			}
+			return low;
+		};
+		return before[index(end)] - before[index(first)];
+	}
+
+	#build() {
+		const { view: { low, high, model }, samples } = this;
+		const [first, end] = binsOf(low, high, samples.bin_ns, samples.bins);
+		const root = { name: "all samples", object: "", value: 0, children: [], key: "all" };
+		const made = samples.nodes.map(([parent, number], i) => parent < 0 ?
+			{ name: model.processName(this.processes[number]), object: "", key: `process ${number}`, process: number, own: 0, value: 0, children: [] } :
+			{ name: samples.functions[number][0], object: samples.functions[number][1], number, key: i, own: 0, value: 0, children: [] });
+		for (let i = made.length - 1; i >= 0; i--) { // parents have smaller numbers
+			const node = made[i], parent = samples.nodes[i][0];
+			node.own = Samples.#between(this.sums[i], first, end);
+			node.value += node.own;
+			if (parent < 0 && model.process !== ALL && node.process !== model.process || !node.value)
+				continue;
+			node.parent = parent < 0 ? root : made[parent];
+			node.parent.value += node.value;
+			node.parent.children.push(node);
+		}
+		const sort = node => node.children.sort((a, b) => b.value - a.value).forEach(sort);
+		sort(root);
+		return root;
+	}
+
+	draw() {
+		if (this.section.hidden)
+			return;
+		const root = this.#build();
+		this.graph.draw(root, "Flame graph of samples");
+		find("#stacks-note").textContent = !root.value ? "No sample is in view." :
+			`${Format.count(root.value)} samples of the CPU in view` + (this.hasCalls ? ", by the calls that led there." :
+				". Record with -g to see the calls that led there.");
+		this.#table(root);
+	}
+
+	#table(root) {
+		const rows = new Map();
+		const visit = (node, above) => {
+			const known = rows.get(node.number) || { own: 0, total: 0 };
+			if (node.number !== undefined) {
+				known.own += node.own;
+				known.total += above.has(node.number) ? 0 : node.value; // a recursion counts once
+				rows.set(node.number, known);
+			}
+			const inner = node.number === undefined || above.has(node.number) ? above : new Set(above).add(node.number);
+			node.children.forEach(child => visit(child, inner));
+		};
+		visit(root, new Set());
+		const sorted = [...rows].sort(([, a], [, b]) => b.own - a.own || b.total - a.total);
+		find("#sample-table tbody").replaceChildren(...sorted.slice(0, TABLE_ROWS).map(([number, { own, total }]) => {
+			const [name, object] = this.samples.functions[number];
+			const colour = this.colours.get(object)[0];
+			const swatch = make("span", { class: "swatch" });
+			swatch.style.background = colour;
+			return make("tr", { "data-name": name, "data-own": own, "data-total": total }, make("th", { scope: "row" }, swatch,
+				make("span", { text: name }), make("small", { text: object })),
+			...[Format.count(own), Format.percent(own / root.value), Format.percent(total / root.value)].map(text => make("td", { class: "n", text })));
+		}));
+		find("#sample-more").textContent = sorted.length > TABLE_ROWS ? `${Format.count(sorted.length - TABLE_ROWS)} more functions have less.` : "";
+	}
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/* samples.c - samples by stack of functions (contract: samples.h) */
+#include "samples.h"
+#include "grow.h"
+#include "hash.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CALLERS_MAX 512u
+
+int pem_samples__init(struct pem_samples *samples)
+{
+	memset(samples, 0, sizeof(*samples));
+	samples->code = pem_code__new();
+	return samples->code ? 0 : -ENOMEM;
+}
+
+void pem_samples__free(struct pem_samples *samples)
+{
+	size_t i;
+
+	for (i = 0; i < samples->function_count; i++) {
+		free(samples->functions[i].name);
+		free(samples->functions[i].object);
+	}
+	free(samples->functions);
+	free(samples->nodes);
+	free(samples->entries);
+	pem_number_map__free(&samples->entry_at);
+	pem_code__free(samples->code);
+	memset(samples, 0, sizeof(*samples));
+}
+
+/* --- as the trace is read --- */
+
+/* Samples that a clock took, and not another event. */
+static bool is_sample(const struct pem_event *event)
+{
+	return event->meaning == PEM_MEANS_SAMPLE && event->source_kind == PEM_SOURCE_SAMPLE &&
+	       pem_event__field_by_role(event, PEM_ROLE_CODE) >= 0;
+}
+
+bool pem_samples__wants(const struct pem_event *event)
+{
+	return event->meaning == PEM_MEANS_OBJECT || is_sample(event);
+}
+
+static int count_stack(struct pem_samples *samples, uint32_t node, uint16_t group, uint16_t bin)
+{
+	uint64_t key = (uint64_t)node << 32 | (uint64_t)group << 16 | bin;
+	uint32_t *at = pem_number_map__at(&samples->entry_at, key);
+
+	if (!at)
+		return -ENOMEM;
+	if (*at == PEM_SAMPLES_NONE) {
+		if (pem_grow(&samples->entries, sizeof(*samples->entries), samples->entry_count + 1,
+			     &samples->entry_capacity) < 0)
+			return -ENOMEM;
+		*at = (uint32_t)samples->entry_count;
+		samples->entries[samples->entry_count++] =
+			(struct pem_samples_entry){node, group, bin, 0};
+	}
+	samples->entries[*at].count++;
+	samples->count++;
+	return 0;
+}
+
+int pem_samples__record(struct pem_samples *samples, const struct pem_record *record,
+			const struct pem_pass_process *process, uint16_t group, uint16_t bin)
+{
+	const struct pem_event *event = record->event;
+	int field = pem_event__field(event, "callers");
+	uint64_t addresses[1 + CALLERS_MAX];
+	const void *callers = NULL;
+	uint32_t count = 0;
+	int64_t node;
+
+	if (event->meaning == PEM_MEANS_OBJECT)
+		return pem_code__map(samples->code, record);
+	if (field >= 0 && event->fields[field].type == PEM_TYPE_LIST &&
+	    event->fields[field].element_type == PEM_TYPE_UINT64)
+		count = pem_record__list(record, (unsigned)field, &callers);
+	if (count > CALLERS_MAX)
+		count = CALLERS_MAX;
+	if (count)
+		memcpy(addresses + 1, callers, count * sizeof(addresses[0]));
+	addresses[0] =
+		pem_record__u64(record, (unsigned)pem_event__field_by_role(event, PEM_ROLE_CODE)) +
+		1;
+	node = pem_code__stack(samples->code, record->pid, process, addresses, 1 + (size_t)count);
+	return node < 0 ? -ENOMEM : count_stack(samples, (uint32_t)node, group, bin);
+}
+
+/* --- the tree of functions --- */
+
+/* While the tree is made. */
+struct making {
+	struct pem_samples *samples;
+	struct pem_number_map function_at; /* key: hash of object and name */
+	struct pem_number_map location_at; /* key: location and inlined name: its function */
+	struct pem_number_map node_at; /* key: parent, function */
+	uint32_t more; /* the function "(more)" */
+};
+
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+/* The function with this object and name, a new one if there is none. Returns it or -ENOMEM. */
+static int64_t function_of(struct making *m, const char *object, const char *name, bool is_kernel)
+{
+	struct pem_samples *s = m->samples;
+	uint64_t key = pem_hash__text(pem_hash__text(PEM_HASH_START + is_kernel, object), name);
+	struct pem_samples_function *function;
+	uint32_t *at;
+
+	/* Another function may have the same hash. */
+	for (; (at = pem_number_map__at(&m->function_at, key)) && *at != PEM_SAMPLES_NONE; key++) {
+		function = &s->functions[*at];
+		if (function->is_kernel == is_kernel && !strcmp(function->name, name) &&
+		    !strcmp(function->object, object))
+			return *at;
+	}
+	if (!at || pem_grow(&s->functions, sizeof(*s->functions), s->function_count + 1,
+			    &s->function_capacity) < 0)
+		return -ENOMEM;
+	function = &s->functions[s->function_count];
+	function->name = strdup(name);
+	function->object = strdup(object);
+	function->is_kernel = is_kernel;
+	if (!function->name || !function->object) {
+		free(function->name);
+		free(function->object);
+		return -ENOMEM;
+	}
+	*at = (uint32_t)s->function_count++;
+	return *at;
+}
+
+/* The function of a location, i of those that were inlined into each other there. */
+static int64_t function_at(struct making *m, uint32_t location, uint32_t i)
+{
+	const struct pem_code_location *at = pem_code__location(m->samples->code, location);
+	const char *object = at->is_kernel ? "[kernel]" : "", *name = NULL;
+	char no_name[128] = "[unknown]";
+	uint32_t *known = pem_number_map__at(&m->location_at, (uint64_t)location << 8 | (i & 0xff));
+	int64_t function;
+
+	if (!known)
+		return -ENOMEM;
+	if (*known != PEM_SAMPLES_NONE)
+		return *known;
+	if (at->object != PEM_CODE_NONE)
+		object = pem_code__object(m->samples->code, at->object)->path;
+	if (i < at->name_count)
+		name = at->names[i].function;
+	if (!name && at->is_kernel) {
+		snprintf(no_name, sizeof(no_name), "[kernel]");
+	} else if (!name && *object) {
+		snprintf(no_name, sizeof(no_name), "[%.100s]", base_of(object));
+		pem_printable(no_name);
+	}
+	function = function_of(m, object, name ? name : no_name, at->is_kernel != 0);
+	if (function < 0)
+		return function;
+	m->samples->functions[function].is_nameless = !name;
+	*known = (uint32_t)function;
+	return function;
+}
+
+static int64_t node_of(struct making *m, uint32_t parent, uint32_t function)
+{
+	struct pem_samples *s = m->samples;
+	uint32_t *at = pem_number_map__at(&m->node_at, (uint64_t)parent << 32 | function);
+
+	if (!at)
+		return -ENOMEM;
+	if (*at != PEM_SAMPLES_NONE)
+		return *at;
+	if (pem_grow(&s->nodes, sizeof(*s->nodes), s->node_count + 1, &s->node_capacity) < 0)
+		return -ENOMEM;
+	s->nodes[s->node_count] = (struct pem_samples_node){.parent = parent, .function = function};
+	*at = (uint32_t)s->node_count++;
+	return *at;
+}
+
+/* Is the node one of this function, which has no name? */
+static bool is_in(const struct pem_samples *s, uint32_t node, uint32_t function)
+{
+	return s->functions[function].is_nameless && s->nodes[node].function == function &&
+	       s->nodes[node].parent != PEM_SAMPLES_NONE;
+}
+
+/* Go down from a node by the functions of a location, outermost first. */
+static int64_t descend(struct making *m, int64_t node, uint32_t location)
+{
+	uint32_t count = pem_code__location(m->samples->code, location)->name_count, i;
+	int64_t function;
+
+	for (i = count ? count : 1; node >= 0 && i-- > 0;) {
+		function = function_at(m, location, i);
+		if (function < 0)
+			return function;
+		if (!is_in(m->samples, (uint32_t)node, (uint32_t)function))
+			node = node_of(m, (uint32_t)node, (uint32_t)function);
+	}
+	return node;
+}
+
+/* The tree's node of a stack of addresses, and of a group. */
+static int64_t node_of_stack(struct making *m, uint32_t leaf, uint16_t group)
+{
+	const struct pem_code *code = m->samples->code;
+	uint32_t path[1 + CALLERS_MAX], depth = 0;
+	int64_t node = node_of(m, PEM_SAMPLES_NONE, group);
+
+	for (; leaf != PEM_CODE_NONE && depth <= CALLERS_MAX; leaf = pem_code__caller(code, leaf))
+		path[depth++] = pem_code__node_location(code, leaf);
+	while (depth-- > 0 && node >= 0)
+		node = descend(m, node, path[depth]);
+	return node;
+}
+
+static int by_node_and_bin(const void *a, const void *b)
+{
+	const struct pem_samples_entry *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return (x->bin > y->bin) - (x->bin < y->bin);
+}
+
+/* Sort entries, join those of one node and bin, and add up. */
+static void add_up(struct pem_samples *s)
+{
+	size_t i, used = 0;
+
+	if (s->entry_count)
+		qsort(s->entries, s->entry_count, sizeof(*s->entries), by_node_and_bin);
+	for (i = 0; i < s->entry_count; i++) {
+		if (used && !by_node_and_bin(&s->entries[used - 1], &s->entries[i]))
+			s->entries[used - 1].count += s->entries[i].count;
+		else
+			s->entries[used++] = s->entries[i];
+	}
+	s->entry_count = used;
+	for (i = 0; i < s->node_count; i++)
+		s->nodes[i].own = s->nodes[i].total = 0;
+	for (i = 0; i < used; i++)
+		s->nodes[s->entries[i].node].own += s->entries[i].count;
+	for (i = s->node_count; i-- > 0;) { /* parents have smaller numbers */
+		s->nodes[i].total += s->nodes[i].own;
+		if (s->nodes[i].parent != PEM_SAMPLES_NONE)
+			s->nodes[s->nodes[i].parent].total += s->nodes[i].total;
+	}
+}
+
+/* The least total of which there are at most nodes_max nodes. */
+static uint64_t least_total(const struct pem_samples *s, size_t nodes_max)
+{
+	uint64_t least = 1;
+	size_t i, count;
+
+	do {
+		least *= 2;
+		for (i = count = 0; i < s->node_count; i++)
+			count += s->nodes[i].total >= least ||
+				 s->nodes[i].parent == PEM_SAMPLES_NONE;
+		/* Each may have a node for the rest. */
+	} while (2 * count > nodes_max && least < UINT64_MAX / 2);
+	return least;
+}
+
+/* Keep larger nodes alone. Returns 0 or -ENOMEM. */
+static int prune(struct making *m, size_t nodes_max)
+{
+	struct pem_samples *s = m->samples;
+	uint64_t least = least_total(s, nodes_max);
+	size_t i, count = s->node_count;
+	struct pem_samples_node *old = s->nodes;
+	uint32_t *now = calloc(count + 1, sizeof(*now));
+	int64_t node = 0;
+
+	if (!now)
+		return -ENOMEM;
+	s->nodes = NULL;
+	s->node_count = s->node_capacity = 0;
+	pem_number_map__free(&m->node_at);
+	m->node_at = (struct pem_number_map){0};
+	for (i = 0; node >= 0 && i < count; i++) {
+		uint32_t parent = old[i].parent, above;
+		bool is_root = parent == PEM_SAMPLES_NONE;
+
+		above = is_root ? PEM_SAMPLES_NONE : now[parent];
+		if (is_root || old[i].total >= least)
+			node = node_of(m, above, old[i].function);
+		else if (s->nodes[above].function == m->more &&
+			 s->nodes[above].parent != PEM_SAMPLES_NONE)
+			node = above;
+		else
+			node = node_of(m, above, m->more);
+		now[i] = (uint32_t)node;
+	}
+	for (i = 0; node >= 0 && i < s->entry_count; i++)
+		s->entries[i].node = now[s->entries[i].node];
+	free(old);
+	free(now);
+	if (node < 0)
+		return -ENOMEM;
+	add_up(s);
+	return 0;
+}
+
+static int make_tree(struct making *m, size_t nodes_max)
+{
+	struct pem_samples *s = m->samples;
+	int64_t more = function_of(m, "", "(more)", false), node;
+	size_t i;
+
+	if (more < 0)
+		return -ENOMEM;
+	m->more = (uint32_t)more;
+	for (i = 0; i < s->entry_count; i++) {
+		node = node_of_stack(m, s->entries[i].node, s->entries[i].group);
+		if (node < 0)
+			return -ENOMEM;
+		s->entries[i].node = (uint32_t)node;
+	}
+	add_up(s);
+	return nodes_max && s->node_count > nodes_max ? prune(m, nodes_max) : 0;
+}
+
+int pem_samples__finish(struct pem_samples *samples, const struct pem_trace_info *info,
+			size_t nodes_max)
+{
+	struct making making = {.samples = samples};
+	int rc = pem_code__name(samples->code, info);
+
+	if (!rc)
+		rc = make_tree(&making, nodes_max);
+	pem_number_map__free(&making.function_at);
+	pem_number_map__free(&making.location_at);
+	pem_number_map__free(&making.node_at);
+	return rc;
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * samples.h - where the CPU's time went: samples by stack of functions
+ *
+ * Samples are counted by stack of addresses (pem/code.h) as the trace is read. In the end these
+ * become a tree of functions with a root for each group, such as a process. A function is that of
+ * symbols or debug information; one that was inlined has a node of its own. Calls in a row that
+ * have no name, and are in one object, are one node.
+ *
+ * Not here: formats.
+ */
+#ifndef PEM_EXPORT_SAMPLES_H
+#define PEM_EXPORT_SAMPLES_H
+
+#include "number_map.h"
+
+#include <pem/code.h>
+
+#include <stdbool.h>
+
+#define PEM_SAMPLES_NONE UINT32_MAX
+
+/* Samples with one stack in one bin of time. */
+struct pem_samples_entry {
+	uint32_t node; /* of the code; after pem_samples__finish: of the tree */
+	uint16_t group, bin;
+	uint64_t count;
+};
+
+struct pem_samples_function {
+	char *name; /* "[libc.so.6]" of what has no name, "[unknown]" */
+	char *object; /* path; "[kernel]", "" of what is in none */
+	bool is_kernel;
+	bool is_nameless;
+};
+
+struct pem_samples_node {
+	uint32_t parent; /* a smaller number; PEM_SAMPLES_NONE: it is a group's root */
+	uint32_t function; /* of a root: the group */
+	uint64_t own, total; /* samples in it; and in what it called */
+};
+
+struct pem_samples {
+	struct pem_code *code;
+	uint64_t count; /* samples taken */
+	struct pem_samples_entry *entries; /* in the end by node and bin */
+	size_t entry_count, entry_capacity;
+	struct pem_samples_function *functions;
+	size_t function_count, function_capacity;
+	struct pem_samples_node *nodes;
+	size_t node_count, node_capacity;
+	struct pem_number_map entry_at; /* key: node, group, bin */
+};
+
+/* Start empty. Returns 0 or -ENOMEM. Free it in both cases. */
+int pem_samples__init(struct pem_samples *samples);
+void pem_samples__free(struct pem_samples *samples);
+/* Is it a record that pem_samples__record takes? */
+bool pem_samples__wants(const struct pem_event *event);
+/* Take a sample, or what says where code lies. Returns 0 or -ENOMEM. */
+int pem_samples__record(struct pem_samples *samples, const struct pem_record *record,
+			const struct pem_pass_process *process, uint16_t group, uint16_t bin);
+/*
+ * Name all, and make the tree; info is of the trace. nodes_max: of small nodes, samples then count
+ * for a node "(more)" of their parent until there are no more of both; 0: no limit. Blocks on
+ * files. Returns 0 or -ENOMEM.
+ */
+int pem_samples__finish(struct pem_samples *samples, const struct pem_trace_info *info,
+			size_t nodes_max);
+
+#endif
