@@ -268,13 +268,30 @@ struct cli_patterns {
 	char **where;
 	size_t count;
 	const char *all_where; /* predicate of all events; NULL: none */
-	const char *also[5]; /* further events, added to those of the patterns; NULL: none */
+	const char *also[6]; /* further events, added to those of the patterns; NULL: none */
+	/* Of patterns as COUNTERS@PATTERN, which are a PATTERN above, too (counted.c). */
+	char *counters; /* names, separated by commas; NULL: there are none */
+	struct cli_names counted; /* the patterns */
 };
 /*
  * Add the patterns of a comma-separated list. Returns 0, -EINVAL if the list is empty, or -ENOMEM.
  */
 int cli_patterns__add(struct cli_patterns *patterns, const char *list);
 void cli_patterns__free(struct cli_patterns *patterns);
+
+/* Add a name, or several with commas, to a list unless it has it. Returns 0 or -ENOMEM. */
+int cli_counted__add(char **list, const char *names);
+/*
+ * Take "COUNTERS@" off a pattern's text, if it has it, with a + between counters, or the name of a
+ * metric of two counters. Returns 0; -EINVAL: one of both is missing; -ENOMEM.
+ */
+int cli_counted__take(struct cli_patterns *patterns, char *text);
+/*
+ * Let threads read these counters at these events. Prints why it can't be done here, and goes on. A
+ * status.
+ */
+int cli_counted__set(struct pem_session *session, const struct cli_patterns *patterns);
+
 /*
  * Make the set of events that the patterns name. Without patterns it has all stub and kernel events
  * and the counters that are available here, each up to level info. samples: include periodic

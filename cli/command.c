@@ -26,6 +26,7 @@ static int add_pattern(struct cli_patterns *patterns, char *text)
 {
 	char *where = strstr(text, " where "), *end;
 	char **texts, **wheres;
+	int rc;
 
 	if (where != NULL) {
 		for (end = where; end > text && end[-1] == ' '; end--)
@@ -35,6 +36,9 @@ static int add_pattern(struct cli_patterns *patterns, char *text)
 	}
 	if (*text == '\0')
 		return -EINVAL;
+	rc = cli_counted__take(patterns, text);
+	if (rc < 0)
+		return rc;
 	texts = reallocarray(patterns->text, patterns->count + 1, sizeof(*texts));
 	if (texts != NULL)
 		patterns->text = texts;
@@ -73,6 +77,8 @@ void cli_patterns__free(struct cli_patterns *patterns)
 		free(patterns->text[i]);
 	free(patterns->text);
 	free(patterns->where);
+	free(patterns->counters);
+	cli_names__free(&patterns->counted);
 	*patterns = (struct cli_patterns){0};
 }
 

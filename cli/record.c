@@ -91,7 +91,6 @@ struct record {
 	bool made;
 	bool no_libc;
 	bool quiet;
-	const char *counters; /* counters to read at events; NULL: none */
 	uint32_t pages_interval_us; /* 0: the module's default */
 	uint64_t pages_region_bytes;
 	double budget; /* share of the observed programs' CPU time; 0: none */
@@ -148,7 +147,8 @@ static int set_page_sampling(const struct cli_verb *verb, struct record *r,
 {
 	struct pem_error error = {{0}};
 
-	if (r->counters != NULL && pem_session__set_counters(session, r->counters, &error) < 0)
+	if (r->patterns.counters != NULL &&
+	    pem_session__set_counters(session, r->patterns.counters, &error) < 0)
 		return cli_usage_error(verb, "--counters: %s", error.text);
 	if (r->pages_interval_us != 0 &&
 	    pem_session__set_page_sampling(session, r->pages_interval_us, r->pages_region_bytes) <
@@ -236,7 +236,8 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 			break;
 		case OPT_COUNTERS:
 			r->patterns.also[0] = PEM_COUNTERS_EVENT;
-			r->counters = optarg;
+			if (cli_counted__add(&r->patterns.counters, optarg) < 0)
+				rc = cli_error(CLI_FAILED, "no memory for names of counters");
 			break;
 		case 'F':
 			rc = parse_frequency(verb, r);
@@ -478,7 +479,9 @@ static int open_log(struct record *r, struct pem_session *session, struct pem_lo
 		return cli_error(errno == ENOENT ? CLI_WRONG_INPUT : cli_status_of_errno(errno),
 				 "%s", error.text);
 	r->events = set;
-	status = make_folder(r);
+	status = cli_counted__set(session, &r->patterns);
+	if (status == CLI_DONE)
+		status = make_folder(r);
 	if (status == CLI_DONE) {
 		*log = pem_session__register_log(session, set, NULL, r->path, &error);
 		if (*log == NULL) {

@@ -125,6 +125,11 @@ uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uin
 
 bool pem_rules__need_parts(const struct pem_rule *const *rules, uint32_t count)
 {
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		if (rules[i]->flags & PEM_RULE_COUNTERS)
+			return true;
 	return count > 1 || (count && PEM_RULE_CELL(rules[0]->flags) &&
 			     PEM_ACTION_FLAGS(rules[0]->action) & PEM_ACTION_STAT);
 }

@@ -186,6 +186,13 @@ struct pem_source_ops {
 			    void (*function)(const struct pem_statistic *part, uint32_t pid,
 					     uint32_t cpu, const char *program, void *arg),
 			    void *arg);
+	/*
+	 * Say how perf_event_open takes a counter that a program's thread is to read by itself.
+	 * names: as pem_source_config.counters has one. 0, or -errno with error, a sentence without
+	 * a subject: also where threads can't read it. NULL: this source knows no counters.
+	 */
+	int (*encode_counter)(const char *names, struct pem_counter *counter,
+			      struct pem_error *error);
 };
 
 #endif

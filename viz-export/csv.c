@@ -437,9 +437,11 @@ static void put_commas(const struct csv *csv, size_t count)
 
 static void put_row(struct csv *csv, const struct pem_record *record, const struct cell *cells)
 {
-	const char *names = strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0
-				    ? pem_trace__info(csv->trace)->counters
-				    : "";
+	const char *names =
+		strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0 ||
+				strcmp(record->event->name, PEM_THREAD_COUNTERS_EVENT) == 0
+			? pem_trace__info(csv->trace)->counters
+			: "";
 	FILE *out = csv->out;
 	size_t at = 0; /* fields' columns that have been begun */
 	unsigned i;

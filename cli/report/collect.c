@@ -384,7 +384,9 @@ static int read_records(struct report *report, struct counting *c)
 	for (;;) {
 		rc = pem_pass__next(report_times__pass(report), &record, &around, &error);
 		if (rc != -ENOMEM &&
-		    report_times__add(report->times, rc == 1 ? &record : NULL, &around) < 0)
+		    (report_times__add(report->times, rc == 1 ? &record : NULL, &around) < 0 ||
+		     report_counted__record(report->counted, rc == 1 ? &record : NULL, &around) <
+			     0))
 			rc = -ENOMEM;
 		if (rc == 0)
 			break;
@@ -444,7 +446,10 @@ int report__collect(struct report *report, const char *directory)
 	report->duration_ns = report->info->duration_ns;
 	c.open = report_open__new();
 	report->samples = report_page_samples__new(report->info);
-	rc = c.open != NULL && report->samples != NULL ? prepare_events(report, &c) : -ENOMEM;
+	report->counted = report_counted__new(report->info);
+	rc = c.open != NULL && report->samples != NULL && report->counted != NULL
+		     ? prepare_events(report, &c)
+		     : -ENOMEM;
 	if (rc == 0)
 		rc = report_times__new(report);
 	if (rc == 0) {
@@ -455,6 +460,8 @@ int report__collect(struct report *report, const char *directory)
 		rc = read_records(report, &c);
 	if (rc == 0)
 		rc = report_times__finish(report->times);
+	if (rc == 0)
+		rc = report_counted__finish(report->counted);
 	if (rc == 0 && report->sites != NULL)
 		rc = report_sites__finish(report->sites, report);
 	if (rc == 0)
@@ -506,6 +513,7 @@ void report__free(struct report *report)
 	free(report->phases);
 	free(report->occurred);
 	report_page_samples__free(report->samples);
+	report_counted__free(report->counted);
 	report_sites__free(report->sites);
 	report_times__free(report->times);
 	report_metrics__free(report->metrics);

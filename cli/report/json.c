@@ -270,6 +270,7 @@ void report__print_json(const struct report *r)
 	report_times__json(r, &json);
 	report_calls__json(r, &json);
 	report_page_samples__json(r, &json);
+	report_counted__json(r, &json);
 	cli_json_stream__add(&json, "cost", report_cost__json(r));
 	report_detail__json(r, &json);
 	cli_json_stream__add(&json, "predicates", predicates_json(r));

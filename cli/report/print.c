@@ -442,6 +442,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	report_calls__print(r, by);
 	report_messages__print(r, by);
 	report_page_samples__print(r);
+	report_counted__print(r);
 	print_balance(r, order);
 	report__heading("Cost of observing");
 	report_cost__print(r);

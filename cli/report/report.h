@@ -142,6 +142,7 @@ struct report {
 	struct report_counter *counters;
 	size_t counter_count, counter_capacity;
 	struct report_page_samples *samples;
+	struct report_counted *counted;
 	enum report_key pair[2]; /* of REPORT_PAIR */
 	bool has_pair;
 	struct report_sites *sites; /* NULL: nobody asked for them */
@@ -214,6 +215,20 @@ const char *report_detail__excess(const struct report *report, double percent);
 void report_detail__print(const struct report *report);
 void report_detail__json(const struct report *report, struct cli_json_stream *json);
 
+/* --- counted.c: what threads' counters counted, in intervals and between events --- */
+
+struct pem_around;
+/* NULL: no memory. */
+struct report_counted *report_counted__new(const struct pem_trace_info *info);
+void report_counted__free(struct report_counted *counted);
+/* record NULL: there is none. Returns 0 or -ENOMEM. */
+int report_counted__record(struct report_counted *counted, const struct pem_record *record,
+			   const struct pem_around *around);
+/* After the last record. Returns 0 or -ENOMEM. */
+int report_counted__finish(struct report_counted *counted);
+void report_counted__print(const struct report *report);
+void report_counted__json(const struct report *report, struct cli_json_stream *json);
+
 /* --- what pem.ko sampled (pages.c) --- */
 
 enum report_page_sample { SAMPLE_NONE, SAMPLE_COUNTERS, SAMPLE_REGION, SAMPLE_PASS };
@@ -247,7 +262,6 @@ void report_functions__json(const struct report *report, struct cli_json_stream 
 /* --- where time went: states of threads, and intervals (times.c, times_print.c) --- */
 
 struct pem_pass;
-struct pem_around;
 /* Begin the report's pass over its trace. Returns 0 or -ENOMEM. */
 int report_times__new(struct report *report);
 void report_times__free(struct report_times *times);

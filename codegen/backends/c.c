@@ -55,7 +55,8 @@ static const char text_helper[] =
 static const char constructor[] =
 	"/* Registers once per program or library, however many files include this. Without "
 	"libpem: does nothing. */\n"
-	"__attribute__((weak, visibility(\"hidden\"), constructor)) void pem_attach_%1$s(void);\n"
+	"__attribute__((weak, visibility(\"hidden\") PEM_CONSTRUCTOR)) void "
+	"pem_attach_%1$s(void);\n"
 	"void pem_attach_%1$s(void)\n"
 	"{\n"
 	"\tint (*pem_register)(struct pem_provider *) = 0;\n"
@@ -70,7 +71,7 @@ static const char constructor[] =
 	"\tmemcpy(&pem_register, &pem_symbol, sizeof(pem_register));\n"
 	"\tpem_register(&pem_provider_%1$s);\n"
 	"}\n\n"
-	"__attribute__((weak, visibility(\"hidden\"), destructor)) void pem_detach_%1$s(void);\n"
+	"__attribute__((weak, visibility(\"hidden\") PEM_DESTRUCTOR)) void pem_detach_%1$s(void);\n"
 	"void pem_detach_%1$s(void)\n"
 	"{\n"
 	"\tvoid (*pem_unregister)(struct pem_provider *) = 0;\n"

@@ -45,6 +45,8 @@ struct pem_demand {
 	const struct pem_predicate *predicate;
 	unsigned bound; /* handles that chose the demand */
 	bool log, statistic, callback;
+	/* Of the event, kept in its first demand: threads read counters when it is logged. */
+	bool counters;
 	/* A handle for it is registered, enabled or not. A source opens all that may be wanted. */
 	bool want_log, want_statistic, want_async;
 	/*

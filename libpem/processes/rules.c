@@ -107,6 +107,7 @@ static void add_rule(struct pem_session *s, const struct pem_demand *demand, uin
 	rule->distribution = demand->distribution;
 	rule->action = action;
 	rule->flags = flags | PEM_RULE_OF_CELL(demand->cell) |
+		      (demand->first->counters ? PEM_RULE_COUNTERS : 0) |
 		      (is_callback_only(s, demand->first) ? PEM_RULE_CALLBACK_ONLY : 0);
 }
 

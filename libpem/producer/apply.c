@@ -166,6 +166,20 @@ static void set_further(struct pem_joined *joined, uint32_t event_index,
 	__atomic_store_n(&joined->further_of[event_index], cells, __ATOMIC_RELEASE);
 }
 
+static void set_counted(struct pem_joined *joined, uint32_t event_index,
+			const struct pem_rule *const *rules, uint32_t count)
+{
+	uint64_t *word = &joined->counted[event_index / 64], bit = 1ull << event_index % 64;
+	uint32_t i;
+
+	for (i = 0; i < count && !(rules[i]->flags & PEM_RULE_COUNTERS); i++)
+		;
+	if (i < count)
+		__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
+}
+
 /* Store an event's own filter for stubs and for the library. at is the event's action word. */
 static void set_filter(struct pem_provider *provider, uint32_t i, unsigned session_index,
 		       uint64_t *at, const struct pem_filter *filter)
@@ -229,6 +243,7 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 		__atomic_store_n(action, 0, __ATOMIC_RELAXED);
 		return;
 	}
+	set_counted(joined, event_index, rules, count);
 	if (several)
 		set_further(joined, event_index, rules, count);
 	set_filter(provider, i, session_index, action, filter);

@@ -377,11 +377,17 @@ static void deliver_parts(struct pem_thread_full *thread, unsigned session_index
 		from = &joined->further[i];
 		try_part(&d, &from->action, &from->filter, &from->event_index, i);
 	}
-	if (d.wanted & PEM_ACTION_LOG && writer_of(&d))
+	if (d.wanted & PEM_ACTION_LOG && writer_of(&d)) {
+		if (__atomic_load_n(&joined->counted[event_index / 64], __ATOMIC_RELAXED) >>
+			    event_index % 64 &
+		    1)
+			pem_counters__log(thread, session_index, d.writer, incarnation,
+					  pem_process.event_id[event_index]);
 		pem_log_record(session_index, d.writer, event_index, thread->shared.tid, record,
 			       bytes);
-	else
+	} else {
 		d.lost |= d.wanted & PEM_ACTION_LOG;
+	}
 	if (d.lost)
 		count_lost(session_index, event_index, d.lost, incarnation);
 	/* jb */

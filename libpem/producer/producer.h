@@ -144,6 +144,8 @@ struct pem_joined {
 	uint64_t own_action[PEM_PROCESS_EVENTS_MAX];
 	uint64_t further_of[PEM_PROCESS_EVENTS_MAX];
 	struct pem_part further[PEM_FURTHER_CELLS];
+	/* With PEM_ACTION_MORE: a bit for each event before which counters are logged. */
+	uint64_t counted[PEM_PROCESS_EVENTS_MAX / 64];
 	struct pem_sync_callback callback[PEM_CALLBACKS_MAX];
 	uint32_t callback_count;
 };
@@ -162,6 +164,7 @@ struct pem_thread_full {
 	/* The callback whose function the thread is in, or NULL. */
 	const struct pem_sync_callback *in_callback;
 	struct pem_thread_full *next_free;
+	struct pem_thread_counters *counters; /* NULL: none (counters.c) */
 };
 
 struct pem_process {
@@ -382,6 +385,15 @@ bool pem_writer__ring(unsigned session_index, const struct pem_writer *writer,
 /* log_record.c: log a record, or count it as discarded. The record's header is written here. */
 void pem_log_record(unsigned session_index, struct pem_writer *writer, uint32_t event_index,
 		    uint32_t tid, const uint8_t *record, uint32_t bytes);
+
+/*
+ * counters.c: log what the thread's counters hold, for an event of this id that is logged next.
+ * Opens them at the first such event of the thread.
+ */
+void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
+		       struct pem_writer *writer, uint32_t incarnation, uint32_t event_id);
+/* The thread has ended. */
+void pem_counters__close(struct pem_thread_full *thread);
 
 /* accumulate.c: add a record's field to a cell's statistic, as the action says. */
 void pem_accumulate(struct pem_cell *cell, uint64_t action, const uint8_t *record, uint32_t bytes);

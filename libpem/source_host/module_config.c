@@ -7,6 +7,7 @@
  */
 #include "core/core.h"
 #include "source_host/source_host.h"
+#include "model_internal.h"
 #include "util.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ static const char *counter_source(const struct pem_session *s, const char *name,
 	for (i = 0; i < pem_model__count(s->model); i++) {
 		event = pem_model__event(s->model, i);
 		if (event->source_kind == PEM_SOURCE_PERF &&
-		    (!strcasecmp(name, event->specifier) || !strcmp(name, event->name))) {
+		    (!strcasecmp(name, event->specifier) || !strcmp(name, event->name) ||
+		     pem_event__is_counter(event, name))) {
 			*shown = event->specifier;
 			return event->source_name;
 		}

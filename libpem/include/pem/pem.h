@@ -717,6 +717,18 @@ int pem_session__set_counters(struct pem_session *session, const char *names,
 			      struct pem_error *error);
 
 /*
+ * Let threads read the counters of pem_session__set_counters at each event of a set that a program
+ * raises and that is logged: HW::HWPerf::HPMsInThread has their values, in front of the event's
+ * record. A thread reads its own counters, in the processor, without a system call. Call it before
+ * anything is enabled; enable HW::HWPerf::HPMsInThread, too. Of a counter that can't be had here
+ * the session's log function is told why. 0, or -errno with error: -EINVAL: no counters are named;
+ * -ENOENT: the set has no events of programs; -ENOTSUP: threads can read none of the counters here.
+ * May block on files.
+ */
+int pem_session__count_at(struct pem_session *session, const struct pem_event_set *set,
+			  struct pem_error *error);
+
+/*
  * Set how often pem.ko samples page tables and free memory (OS::Pages), in microseconds, and the
  * size of a region in bytes. The defaults are 100000 us and 2 MiB. Call it before anything is
  * enabled. 0; -EINVAL: an interval below 1000 us, or a region that is no power of two from 4096 to

@@ -39,6 +39,8 @@ struct pem_trace;
  * The event that has a list of counters' values. pem_trace_info.counters has the counters' names.
  */
 #define PEM_COUNTERS_EVENT "HW::HWPerf::HPMsAtEvent"
+/* As PEM_COUNTERS_EVENT, of the thread that raises an event. */
+#define PEM_THREAD_COUNTERS_EVENT "HW::HWPerf::HPMsInThread"
 
 struct pem_record {
 	size_t size; /* of this struct */

@@ -517,4 +517,5 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.balance = counters_balance,
 	.close = counters_close,
 	.knows_counter = counter__knows,
+	.encode_counter = counter__encode_for_threads,
 };

@@ -58,6 +58,10 @@ int counter__try(struct perf_event_attr *attr);
 /* As pem_source_ops.can_deliver. */
 int counter__can_deliver(const struct pem_event *event, struct pem_error *reason);
 
+/* As pem_source_ops.encode_counter (threads.c). */
+int counter__encode_for_threads(const char *names, struct pem_counter *counter,
+				struct pem_error *error);
+
 /*
  * Scale the value of a counter that ran only a part of the time it was enabled to all of this time
  * (perf_event_open(2)). A result that does not fit becomes the greatest value.

@@ -419,16 +419,32 @@ struct pem_rule {
 	uint64_t action;
 	/* With PEM_RULE_ANY_EVENT: the highest enum pem_level that counts; 0: all count. */
 	uint32_t max_level;
-	uint32_t flags; /* PEM_RULE_CALLBACK_ONLY, PEM_RULE_OF_LOG, PEM_RULE_CELL */
+	/* PEM_RULE_CALLBACK_ONLY, PEM_RULE_OF_LOG, PEM_RULE_COUNTERS, PEM_RULE_CELL */
+	uint32_t flags;
 };
 /* For recovery: callbacks alone take, or took, records of the event. The log takes none. */
 #define PEM_RULE_CALLBACK_ONLY 1u
 /* For recovery: the log takes the event's records of the rule's context that pass its tests. */
 #define PEM_RULE_OF_LOG 2u
+/* Before each record that is logged the thread logs what its counters hold. */
+#define PEM_RULE_COUNTERS 4u
 /* Bits 8-15 of flags: 0, the event's own cell; else 1 and the index of a further one. */
 #define PEM_RULE_CELL(flags) ((flags) >> 8 & 0xffu)
 #define PEM_RULE_OF_CELL(cell) ((uint32_t)(cell) << 8)
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
+
+/*
+ * A counter that threads read at events, as perf_event_open takes it. The file "counters" of a
+ * session directory has an array of them, if a rule has PEM_RULE_COUNTERS.
+ */
+#define PEM_COUNTERS_MAX 8u
+struct pem_counter {
+	uint32_t type;
+	uint32_t flags; /* PEM_COUNTER_NO_KERNEL */
+	uint64_t config, config1, config2;
+};
+#define PEM_COUNTER_NO_KERNEL 1u /* this user may count its own code alone */
+PEM_STATIC_ASSERT(sizeof(struct pem_counter) == 32, "a counter is 32 bytes");
 
 /* Why a program that a recorded one starts can't be recorded. */
 enum pem_unobserved {

@@ -85,6 +85,13 @@ struct pem_provider {
 #define PEM_PAGE_LINKAGE weak,
 #endif
 
+/* A provider registers itself as its program or library is loaded. libpem's own one does so later.
+ */
+#ifndef PEM_CONSTRUCTOR
+#define PEM_CONSTRUCTOR , constructor
+#define PEM_DESTRUCTOR , destructor
+#endif
+
 #define PEM_EVENT_CAPACITY(count) (((count) + 63u) & ~63u)
 
 /*

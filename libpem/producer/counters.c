@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * counters.c - what a thread's counters hold when it raises an event: HW::HWPerf::HPMsInThread
+ *
+ * A session's file "counters" says which ones. A thread opens them at its first event that wants
+ * them, for itself alone, and maps the page of each. Then it closes the descriptors: the program
+ * has as many as before, and none of ours is left for a child. Reading takes no system call: the
+ * page says which register the counter is in (struct perf_event_mmap_page, linux/perf_event.h), and
+ * the processor lets the thread read it. What the kernel counts in software is asked for by a
+ * system call that needs no descriptor.
+ *
+ * A counter that can't be had, or has no register just then, is marked as missing in the record.
+ * In a child of fork the pages are not mapped, and its threads have a new state, without counters.
+ */
+/* The provider is registered when a session first wants counters, and never leaves. */
+#define PEM_CONSTRUCTOR
+#define PEM_DESTRUCTOR
+#include "producer/producer.h"
+#include "producer/rights.h"
+
+#include <stubs/hw_thread.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/perf_event.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* A session's counters in one thread. */
+struct opened {
+	uint32_t incarnation; /* 0: not opened */
+	uint32_t count;
+	struct pem_counter counter[PEM_COUNTERS_MAX];
+	const struct perf_event_mmap_page *page[PEM_COUNTERS_MAX]; /* NULL: none */
+};
+
+struct pem_thread_counters {
+	struct opened session[PEM_SESSIONS_MAX];
+};
+
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* --- reading --- */
+
+/* Read a register of the performance monitoring unit, by the number that the kernel gave it. */
+static inline uint64_t read_register(uint32_t index)
+{
+#if defined(__x86_64__)
+	uint32_t low, high;
+
+	__asm__ __volatile__("rdpmc" : "=a"(low), "=d"(high) : "c"(index));
+	return (uint64_t)high << 32 | low;
+#elif defined(__aarch64__)
+	uint64_t value;
+
+	if (index == 31) {
+		__asm__ __volatile__("mrs %0, pmccntr_el0" : "=r"(value));
+		return value;
+	}
+	switch (index) {
+#define EVENT_COUNTER(n)                                                                           \
+	case n:                                                                                    \
+		__asm__ __volatile__("mrs %0, pmevcntr" #n "_el0" : "=r"(value));                  \
+		return value;
+		EVENT_COUNTER(0)
+		EVENT_COUNTER(1)
+		EVENT_COUNTER(2)
+		EVENT_COUNTER(3)
+		EVENT_COUNTER(4)
+		EVENT_COUNTER(5)
+		EVENT_COUNTER(6)
+		EVENT_COUNTER(7)
+		EVENT_COUNTER(8)
+		EVENT_COUNTER(9)
+		EVENT_COUNTER(10)
+		EVENT_COUNTER(11)
+		EVENT_COUNTER(12)
+		EVENT_COUNTER(13)
+		EVENT_COUNTER(14)
+		EVENT_COUNTER(15)
+#undef EVENT_COUNTER
+	}
+	return 0;
+#else
+	(void)index;
+	return 0;
+#endif
+}
+
+/*
+ * Read a counter by its page. False: it is in no register just now. The kernel changes the page
+ * only while this thread does not run, so the loop ends: the algorithm is that of
+ * linux/perf_event.h.
+ */
+static inline bool read_page(const struct perf_event_mmap_page *page, uint64_t *value)
+{
+	uint32_t sequence, index, width;
+	uint64_t count, counted;
+
+	do {
+		sequence = __atomic_load_n(&page->lock, __ATOMIC_RELAXED);
+		PEM_BARRIER();
+		index = page->index;
+		count = (uint64_t)page->offset;
+		width = page->pmc_width;
+		if (!page->cap_user_rdpmc || !index || !width || width > 64)
+			return false;
+		counted = read_register(index - 1) << (64 - width);
+		count += (uint64_t)((int64_t)counted >> (64 - width));
+		PEM_BARRIER();
+	} while (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) != sequence);
+	*value = count;
+	return true;
+}
+
+/* Ask the kernel for what it counts of this thread in software. False: this is not known so. */
+static bool read_software(uint64_t config, uint64_t *value)
+{
+	struct rusage usage;
+	struct timespec time;
+
+	if (pem_restricted())
+		return false;
+	if (config == PERF_COUNT_SW_TASK_CLOCK || config == PERF_COUNT_SW_CPU_CLOCK) {
+		if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time))
+			return false;
+		*value = (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
+		return true;
+	}
+	if (getrusage(RUSAGE_THREAD, &usage))
+		return false;
+	switch (config) {
+	case PERF_COUNT_SW_PAGE_FAULTS:
+		*value = (uint64_t)usage.ru_minflt + (uint64_t)usage.ru_majflt;
+		return true;
+	case PERF_COUNT_SW_PAGE_FAULTS_MIN:
+		*value = (uint64_t)usage.ru_minflt;
+		return true;
+	case PERF_COUNT_SW_PAGE_FAULTS_MAJ:
+		*value = (uint64_t)usage.ru_majflt;
+		return true;
+	case PERF_COUNT_SW_CONTEXT_SWITCHES:
+		*value = (uint64_t)usage.ru_nvcsw + (uint64_t)usage.ru_nivcsw;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Returns a bit for each counter that can't be read. */
+static uint32_t read_all(const struct opened *opened, uint64_t values[PEM_COUNTERS_MAX])
+{
+	uint32_t missing = 0, i;
+
+	for (i = 0; i < opened->count; i++) {
+		values[i] = 0;
+		if (opened->page[i] ? !read_page(opened->page[i], &values[i])
+				    : opened->counter[i].type != PERF_TYPE_SOFTWARE ||
+					      !read_software(opened->counter[i].config, &values[i]))
+			missing |= 1u << i;
+	}
+	return missing;
+}
+
+/* --- opening --- */
+
+static int open_counter(const struct pem_counter *counter, int group)
+{
+	struct perf_event_attr attr = {.size = sizeof(attr),
+				       .type = counter->type,
+				       .config = counter->config,
+				       .config1 = counter->config1,
+				       .config2 = counter->config2};
+	int fd;
+
+#if defined(__aarch64__)
+	attr.config1 |= 2; /* may be read by the program (since Linux 5.17) */
+#endif
+	attr.exclude_hv = 1;
+	attr.exclude_kernel = counter->flags & PEM_COUNTER_NO_KERNEL;
+	fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, group, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0 && (errno == EACCES || errno == EPERM) && !attr.exclude_kernel) {
+		attr.exclude_kernel = 1;
+		fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, group, PERF_FLAG_FD_CLOEXEC);
+	}
+	return fd;
+}
+
+/*
+ * Open what is in hardware, as one group, so that all count at the same times. The mapping of its
+ * page keeps a counter open.
+ */
+static void open_all(struct opened *opened)
+{
+	int fds[PEM_COUNTERS_MAX], leader = -1;
+	void *page;
+	uint32_t i;
+
+	for (i = 0; i < opened->count; i++) {
+		fds[i] = -1;
+		opened->page[i] = NULL;
+		if (opened->counter[i].type == PERF_TYPE_SOFTWARE)
+			continue;
+		fds[i] = open_counter(&opened->counter[i], leader);
+		if (fds[i] < 0 && leader >= 0) /* more than there are registers */
+			fds[i] = open_counter(&opened->counter[i], -1);
+		if (fds[i] < 0)
+			continue;
+		if (leader < 0)
+			leader = fds[i];
+		page = mmap(NULL, page_bytes(), PROT_READ, MAP_SHARED, fds[i], 0);
+		opened->page[i] = page != MAP_FAILED ? page : NULL;
+	}
+	for (i = 0; i < opened->count; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+/*
+ * Read the session's file. Returns how many counters it names; 0: it has none, or can't be read.
+ * The folder has been checked: it is the one of the page that this process maps.
+ */
+static uint32_t read_names(unsigned session_index, struct pem_counter *counters)
+{
+	static char path[sizeof(pem_process.joined[0].directory) + sizeof("/counters")];
+	const struct pem_joined *joined = &pem_process.joined[session_index];
+	struct stat folder, st;
+	ssize_t got = -1;
+	int fd;
+
+	if (!pem_process__lock())
+		return 0;
+	strcpy(path, joined->directory);
+	strcat(path, "/config");
+	if (!stat(path, &folder) && (uint64_t)folder.st_ino == joined->inode &&
+	    (uint64_t)folder.st_dev == joined->device) {
+		strcpy(path + strlen(joined->directory), "/counters");
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		if (fd >= 0) {
+			if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == folder.st_uid)
+				got = read(fd, counters, PEM_COUNTERS_MAX * sizeof(*counters));
+			close(fd);
+		}
+	}
+	pem_process__unlock();
+	return got > 0 ? (uint32_t)((size_t)got / sizeof(*counters)) : 0;
+}
+
+static void close_all(struct opened *opened)
+{
+	uint32_t i;
+
+	for (i = 0; i < opened->count; i++)
+		if (opened->page[i])
+			munmap((void *)opened->page[i], page_bytes());
+	memset(opened, 0, sizeof(*opened));
+}
+
+/* The thread's counters in a session, opened now if need be. NULL: it has none. */
+static struct opened *opened_in(struct pem_thread_full *thread, unsigned session_index,
+				uint32_t incarnation)
+{
+	struct opened *opened;
+	void *memory;
+
+	if (thread->counters && thread->counters->session[session_index].incarnation == incarnation)
+		return &thread->counters->session[session_index];
+	if (pem_restricted() || pem_rights__may_be_filtered())
+		return NULL;
+	if (!pem_provider_hw_thread.registered && pem_provider_register(&pem_provider_hw_thread))
+		return NULL;
+	if (!thread->counters) {
+		memory = mmap(NULL, sizeof(*thread->counters), PROT_READ | PROT_WRITE,
+			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (memory == MAP_FAILED)
+			return NULL;
+		thread->counters = memory;
+	}
+	opened = &thread->counters->session[session_index];
+	close_all(opened);
+	opened->count = read_names(session_index, opened->counter);
+	open_all(opened);
+	opened->incarnation = incarnation;
+	return opened;
+}
+
+void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
+		       struct pem_writer *writer, uint32_t incarnation, uint32_t event_id)
+{
+	const struct opened *opened = opened_in(thread, session_index, incarnation);
+	union {
+		struct pem_hw_perf_hpms_in_thread_record record;
+		uint64_t words[3 + PEM_COUNTERS_MAX];
+	} u = {.words = {0}};
+	uint64_t values[PEM_COUNTERS_MAX];
+	uint32_t missing;
+
+	if (!opened || !opened->count)
+		return;
+	missing = read_all(opened, values);
+	pem_put_hw_perf_hpms_in_thread((uint8_t *)&u, event_id, (uint8_t)missing, opened->count,
+				       values);
+	pem_log_record(session_index, writer, pem_provider_hw_thread.event_base, thread->shared.tid,
+		       (const uint8_t *)&u, 24 + opened->count * 8);
+}
+
+void pem_counters__close(struct pem_thread_full *thread)
+{
+	unsigned i;
+
+	if (!thread->counters || pem_restricted())
+		return;
+	for (i = 0; i < PEM_SESSIONS_MAX; i++)
+		close_all(&thread->counters->session[i]);
+	munmap(thread->counters, sizeof(*thread->counters));
+	thread->counters = NULL;
+}

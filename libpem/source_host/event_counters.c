@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * event_counters.c - counters that threads read at events of programs
+ *
+ * A source knows how the kernel calls a counter. The session's file "counters" says so to programs,
+ * whose threads open them (producer/counters.c).
+ */
+#include "core/core.h"
+#include "core/demand.h"
+#include "source_host/source_host.h"
+#include "util.h"
+
+#include <pem/trace.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Returns 0, or -errno with error. */
+static int encode(struct pem_session *s, const char *names, struct pem_counter *counter,
+		  struct pem_error *error)
+{
+	const struct pem_source_plugin *plugin;
+
+	pem_session__load_plugins(s);
+	for (plugin = s->sources->plugins; plugin; plugin = plugin->next)
+		if (plugin->ops->size >= offsetof(struct pem_source_ops, encode_counter) +
+						 sizeof(plugin->ops->encode_counter) &&
+		    plugin->ops->encode_counter)
+			return plugin->ops->encode_counter(names, counter, error);
+	return pem_error__set(
+		error, -ENOTSUP,
+		"can't be counted: pem was built without libpfm4, which names counters");
+}
+
+/* Append a name to a list with commas, which has room. */
+static void append(char *list, const char *name)
+{
+	if (*list)
+		strcat(list, ",");
+	strcat(list, name);
+}
+
+/*
+ * Keep those of the session's counters that threads can read here, and say why they can't read the
+ * others. Returns how many there are, or -ENOMEM.
+ */
+static int encode_all(struct pem_session *s, struct pem_counter counters[PEM_COUNTERS_MAX])
+{
+	char *sources = s->sources->counters, *shown = s->sources->counter_names;
+	char *kept = calloc(1, strlen(sources) + 1), *kept_shown = calloc(1, strlen(shown) + 1);
+	struct pem_error why;
+	char *name, *called;
+	int count = 0;
+
+	if (!kept || !kept_shown) {
+		free(kept);
+		free(kept_shown);
+		return -ENOMEM;
+	}
+	while ((name = strsep(&sources, ",")) && (called = strsep(&shown, ","))) {
+		if (encode(s, name, &counters[count], &why)) {
+			pem_session__say(s, PEM_LOG_WARNING, "%s %s", called, why.text);
+			continue;
+		}
+		append(kept, name);
+		append(kept_shown, called);
+		if (++count == (int)PEM_COUNTERS_MAX)
+			break;
+	}
+	free(s->sources->counters);
+	free(s->sources->counter_names);
+	s->sources->counters = kept;
+	s->sources->counter_names = kept_shown;
+	return count;
+}
+
+static int write_file(const struct pem_session *s, const struct pem_counter *counters, int count,
+		      struct pem_error *error)
+{
+	size_t bytes = (size_t)count * sizeof(*counters);
+	int fd = openat(s->directory_fd, "counters",
+			O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	ssize_t written = fd >= 0 ? write(fd, counters, bytes) : -1;
+	int err = errno;
+
+	if (fd >= 0)
+		close(fd);
+	if (written == (ssize_t)bytes)
+		return 0;
+	return pem_error__set(error, written < 0 ? -err : -ENOSPC, "cannot write in '%s': %s",
+			      s->directory, strerror(written < 0 ? err : ENOSPC));
+}
+
+/* Mark the demands of the set's events. Returns how many programs raise, or -ENOMEM. */
+static int mark(struct pem_session *s, const struct pem_event_set *set)
+{
+	struct pem_demand *demand;
+	size_t i;
+	int marked = 0;
+
+	for (i = 0; i < set->count; i++) {
+		if (set->events[i]->source_kind != PEM_SOURCE_STUB ||
+		    !strcmp(set->events[i]->name, PEM_THREAD_COUNTERS_EVENT))
+			continue;
+		demand = pem_session__demand(s, set->events[i]);
+		if (!demand)
+			return -ENOMEM;
+		demand->counters = true;
+		marked++;
+	}
+	return marked;
+}
+
+int pem_session__count_at(struct pem_session *s, const struct pem_event_set *set,
+			  struct pem_error *error)
+{
+	struct pem_counter counters[PEM_COUNTERS_MAX];
+	int rc, count;
+
+	memset(counters, 0, sizeof(counters));
+	pem_session__lock(s);
+	if (!s->sources->counters) {
+		rc = pem_error__set(error, -EINVAL, "no counters are named");
+		goto out;
+	}
+	count = encode_all(s, counters);
+	rc = count < 0 ? count : count ? mark(s, set) : -ENOTSUP;
+	if (rc > 0)
+		rc = write_file(s, counters, count, error);
+	else if (!rc)
+		rc = pem_error__set(error, -ENOENT,
+				    "none of these events is raised by a program: for events of "
+				    "the kernel there is --counters");
+	else if (rc == -ENOTSUP)
+		pem_error__set(error, rc, "threads can read none of the counters here");
+	else
+		pem_error__set(error, rc, "out of memory");
+out:
+	pem_session__unlock(s);
+	return rc;
+}
