@@ -1,7 +1,16 @@
 # SPDX-License-Identifier: MIT
 # source-counters.so: hardware and software counters through perf_event_open, named by libpfm4.
 
-COUNTERS_OBJ := $(call objects,$(wildcard libpem/sources/counters/*.c))
+# Callers of samples need elfutils, on machines that unwind.c knows.
+UNWIND_HERE := $(and $(HAVE_LIBDW),$(filter x86_64-% aarch64-%,$(MACHINE)))
+UNWIND_LIBS := $(if $(UNWIND_HERE),$(LIBDW_LIBS))
+UNWIND_SRC := $(addprefix libpem/sources/counters/, \
+  $(if $(UNWIND_HERE),unwind.c unwind_stack.c unwind_files.c,unwind_none.c))
+COUNTERS_OBJ := $(call objects,$(UNWIND_SRC) \
+  $(filter-out libpem/sources/counters/unwind%,$(wildcard libpem/sources/counters/*.c)))
+ifeq ($(HAVE_LIBDW),)
+$(info counters source: no callers of samples, elfutils is missing (libdw-dev))
+endif
 
 ifneq ($(HAVE_PFM),)
 ALL += $(B)/lib/pem/source-counters.so
@@ -11,6 +20,11 @@ endif
 
 $(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ) $(SOURCE_MAP)
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PLUGIN) $(LINKED) $(PFM_LIBS) -lpthread
+	$(Q)$(LINK_PLUGIN) $(LINKED) $(PFM_LIBS) $(UNWIND_LIBS) -lpthread
 
 $(B)/tests/counters_ring $(B)/fuzz/counters_ring: $(B)/obj/libpem/sources/counters/ring.o
+
+# Without frame pointers, also under sanitizers.
+CFLAGS_tests_unit_counters_unwind := -O2 -fomit-frame-pointer
+$(B)/tests/counters_unwind: $(call objects,$(UNWIND_SRC) libpem/sources/counters/maps.c)
+$(B)/tests/counters_unwind: private TEST_LIBS += $(UNWIND_LIBS)
