@@ -25,6 +25,7 @@ $(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ) $(SOURCE_MAP)
 $(B)/tests/counters_ring $(B)/fuzz/counters_ring: $(B)/obj/libpem/sources/counters/ring.o
 
 # Without frame pointers, also under sanitizers.
-CFLAGS_tests_unit_counters_unwind := -O2 -fomit-frame-pointer
-$(B)/tests/counters_unwind: $(call objects,$(UNWIND_SRC) libpem/sources/counters/maps.c)
-$(B)/tests/counters_unwind: private TEST_LIBS += $(UNWIND_LIBS)
+UNWIND_TESTS := counters_unwind counters_unwind_hostile
+$(foreach name,$(UNWIND_TESTS),$(eval CFLAGS_tests_unit_$(name) := -O2 -fomit-frame-pointer))
+$(UNWIND_TESTS:%=$(B)/tests/%): $(call objects,$(UNWIND_SRC) libpem/sources/counters/maps.c)
+$(UNWIND_TESTS:%=$(B)/tests/%): private TEST_LIBS += $(UNWIND_LIBS)

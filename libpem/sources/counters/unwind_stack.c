@@ -153,11 +153,7 @@ static bool give_registers(Dwfl_Thread *thread, void *arg)
 	for (i = 0; i < REGISTERS; i++)
 		words[i] = strip(stack->sample->registers[index_of(i)]);
 	dwfl_thread_state_register_pc(thread, words[DWARF_REGISTERS]);
-#if defined(__x86_64__)
-	return dwfl_thread_state_registers(thread, 0, REGISTERS, words);
-#else
 	return dwfl_thread_state_registers(thread, 0, DWARF_REGISTERS, words);
-#endif
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
