@@ -4,6 +4,7 @@
 
 #include <elf.h>
 #include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 
 #define COPIES 300u
@@ -12,6 +13,8 @@ static void pipes_and_folders_are_no_code(void **state)
 {
 	struct unwinder *unwinder = open_trusting();
 	char folder[] = "/tmp/pem-unwind-XXXXXX";
+	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	struct inotify_event opened;
 	struct taken *taken = need_one();
 	struct ring_map map = *own_code();
 
@@ -22,8 +25,12 @@ static void pipes_and_folders_are_no_code(void **state)
 	callers_of(unwinder, taken, map.pid);
 	strcat(map.path, "/pipe");
 	assert_int_equal(mkfifo(map.path, 0600), 0);
+	assert_int_equal(inotify_add_watch(watch, map.path, IN_OPEN), 1);
 	assert_int_equal(unwinder__map(unwinder, &map), 0);
-	callers_of(unwinder, taken, map.pid); /* returns */
+	callers_of(unwinder, taken, map.pid);
+	/* Not even opened. */
+	assert_int_equal(read(watch, &opened, sizeof(opened)), -1);
+	close(watch);
 	unlink(map.path);
 	rmdir(folder);
 	strcpy(map.path, "/dev/zero");
@@ -123,7 +130,7 @@ static void garbage_ends(void **state)
 	srand(1);
 	for (i = 0; i < 5000; i++) {
 		uint64_t callers[CALLERS_MAX + 1];
-		unsigned max = 1 + (unsigned)rand() % CALLERS_MAX;
+		unsigned max = 1 + (unsigned)rand() % CALLERS_MAX, count;
 
 		*bad = *taken;
 		bad->sample.registers = bad->registers;
@@ -136,34 +143,53 @@ static void garbage_ends(void **state)
 			memcpy(bad->stack + (unsigned)rand() % (STACK_BYTES / 8) * 8, &word, 8);
 		}
 		callers[max] = 77;
-		assert_in_range(unwinder__unwind(unwinder, &bad->sample, callers, max), 0, max);
+		count = unwinder__unwind(unwinder, &bad->sample, callers, max);
+		assert_in_range(count, 0, max);
 		assert_int_equal(callers[max], 77);
+		while (count--)
+			assert_in_range(callers[count], 4096, (1ull << 56) - 1);
 	}
 	free(bad);
 	unwinder__close(unwinder);
 }
 
+/*
+ * A frame that is its own caller's, and two that are each other's: of code without call frame
+ * information (from 0), and of code whose call frame information counts from the frame pointer.
+ */
+static void assert_circle_ends(struct unwinder *unwinder, struct taken *taken, uint64_t pc,
+			       unsigned frames)
+{
+	uint64_t stack_pointer = taken->registers[STACK_POINTER], callers[CALLERS_MAX], frame[2];
+
+	taken->registers[PC] = pc;
+	taken->registers[FRAME_POINTER] = stack_pointer + 64;
+	frame[0] = stack_pointer + 64 + (frames - 1) * 64;
+	frame[1] = pc;
+	memcpy(taken->stack + 64, frame, sizeof(frame));
+	frame[0] = stack_pointer + 64;
+	memcpy(taken->stack + 128, frame, sizeof(frame));
+	assert_in_range(unwinder__unwind(unwinder, &taken->sample, callers, CALLERS_MAX), 0,
+			frames);
+}
+
 static void frame_pointers_in_a_circle_end(void **state)
 {
-	struct unwinder *unwinder = open_trusting();
-	uint64_t frame[2], callers[CALLERS_MAX];
-	struct taken *taken = need_one();
-	unsigned i;
+	struct unwinder *unwinder;
+	uint64_t caller = 0;
+	unsigned from = 0, frames;
+	struct taken *taken;
 
 	(void)state;
-	/* In code of no file: a frame that is its own caller's; two that are each other's. */
-	for (i = 0; i < 2; i++) {
-		uint64_t stack_pointer = taken->registers[STACK_POINTER];
-
-		taken->registers[PC] = 0x10000;
-		taken->registers[FRAME_POINTER] = stack_pointer + 64;
-		frame[0] = stack_pointer + 64 + (uint64_t)i * 64;
-		frame[1] = 0x10000;
-		memcpy(taken->stack + 64, frame, sizeof(frame));
-		frame[0] = stack_pointer + 64;
-		memcpy(taken->stack + 128, frame, sizeof(frame));
-		assert_in_range(unwinder__unwind(unwinder, &taken->sample, callers, CALLERS_MAX), 0,
-				2);
+	need_samples(keep_frames);
+	unwinder = open_trusting();
+	taken = spinning(&from);
+	assert_non_null(taken);
+	assert_int_equal(unwinder__unwind(unwinder, &taken->sample, &caller, 1), 1);
+	assert_true(is_in_keep_frame(caller - 1));
+	for (frames = 1; frames <= 2; frames++) {
+		assert_circle_ends(unwinder, taken, 0x10000, frames);
+		assert_circle_ends(unwinder, taken, caller, frames);
 	}
 	unwinder__close(unwinder);
 }

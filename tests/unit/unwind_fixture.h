@@ -61,6 +61,7 @@ RANGE(spin)
 RANGE(compare)
 RANGE(handle)
 RANGE(tell_time)
+RANGE(keep_frame)
 RANGE(one)
 RANGE(two)
 RANGE(three)
@@ -138,6 +139,16 @@ OWN(handle) static void handle(int number)
 	work += (uint64_t)number;
 }
 
+/* It has a frame pointer, for its stack is of any size. */
+OWN(keep_frame) static void keep_frame(unsigned bytes)
+{
+	volatile char *room = __builtin_alloca(bytes);
+
+	room[0] = 1;
+	spin(100000000);
+	work += (uint64_t)room[0];
+}
+
 OWN(tell_time) static uint64_t tell_time(unsigned rounds)
 {
 	struct timespec time = {0};
@@ -161,6 +172,11 @@ static inline void be_interrupted(void)
 
 	sigaction(SIGALRM, &action, NULL);
 	raise(SIGALRM);
+}
+
+static inline void keep_frames(void)
+{
+	keep_frame(64 + (unsigned)work % 2);
 }
 
 static inline void ask_for_time(void)
@@ -305,12 +321,17 @@ static inline int tear_down(void **state)
 	return 0;
 }
 
-static inline void need_samples(void (*function)(void))
+static inline void need_unwinding(void)
 {
 	if (!unwind__registers()) {
 		print_message("this build can't unwind\n");
 		skip();
 	}
+}
+
+static inline void need_samples(void (*function)(void))
+{
+	need_unwinding();
 	if (sampling.fd < 0) {
 		print_message("perf_event_open: %s\n", strerror(sampling.why));
 		skip();
@@ -324,9 +345,11 @@ static inline void need_samples(void (*function)(void))
 
 static inline struct unwinder *open_unwinder(struct unwinder_options options)
 {
-	struct unwinder *unwinder = unwinder__open(&options);
+	struct unwinder *unwinder;
 	unsigned i;
 
+	need_unwinding();
+	unwinder = unwinder__open(&options);
 	assert_non_null(unwinder);
 	for (i = 0; i < sampling.map_count; i++)
 		assert_int_equal(unwinder__map(unwinder, &sampling.maps[i]), 0);
