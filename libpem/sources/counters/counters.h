@@ -8,6 +8,7 @@
  *	sampler.c	periodic samples of the program counter: opens and drains one ring per CPU
  *	reading_builder.c	packets of counter readings
  *	ring.c		parses perf's ring. It makes no system call, so tests give it hostile bytes.
+ *	unwind*.c	callers of sampled instructions (unwind.h)
  *
  * Not here: anything of libpem. The plugin uses only structures of public headers, and no symbol of
  * libpem.
