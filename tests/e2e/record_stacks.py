@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import subprocess
+import time
 
 from html_page import export, show
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
@@ -67,9 +69,9 @@ def built(*flags):
     return program
 
 
-def recorded(program, *options):
+def recorded(program, *options, arguments=()):
     trace = os.path.join(tmp(), "trace")
-    rc, _, err = run([PEM, "record", "-q", "-F", "1000", "-e", "HPMsAndPC", *options, "-o", trace, "--", program])
+    rc, _, err = run([PEM, "record", "-q", "-F", "1000", "-e", "HPMsAndPC", *options, "-o", trace, "--", program, *arguments])
     equal(rc, 0, "status (%s)" % err)
     told = json.loads(run([PEM, "report", "--json", trace])[1])
     equal(told["info"]["balanced"], True, "balanced: %s" % told["info"]["verdict"])
@@ -105,6 +107,71 @@ def by_frame_pointers():
     stacks = folded(trace)
     # The C library has none, so that its callback's caller is not told.
     assert share(stacks, "main;outer;inner;hot") > 0.3 and share(stacks, "compare;hot") > 0.3, stacks
+
+
+@test
+def by_unwind_tables():
+    "-g: of a program as compilers make it, and through the C library, the calls in their proportions"
+    check_calls(recorded(built("-fno-optimize-sibling-calls"), "-g"))
+
+
+@test
+def of_what_a_program_starts():
+    "-g: a child that runs on, and one that begins another program, have the calls of their own memory"
+    program = built("-fno-optimize-sibling-calls")
+    trace = recorded("sh", "-g", arguments=["-c", '%s & (exec %s) ; wait' % (program, program)])
+    stacks = folded(trace)
+    assert sum(n for stack, n in stacks.items() if stack.startswith("chain;")) > 600, stacks
+    check_calls(trace)
+
+
+@test
+def of_a_program_that_runs():
+    "-g with -p: all threads that it has are sampled, by what lay in memory before"
+    source, program = os.path.join(tmp(), "threads.c"), os.path.join(tmp(), "threads")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(CHAIN.replace("int main(void)", "static void *chain(void *arg)").replace("return 0;", "return arg;") +
+                  "#include <pthread.h>\nint main(void)\n{\n\tpthread_t t;\n\tpthread_create(&t, NULL, chain, NULL);\n"
+                  "\tpthread_join(t, NULL);\n\treturn 0;\n}\n")
+    need("gcc")
+    equal(run(["gcc", "-O2", "-fno-optimize-sibling-calls", "-o", program, source, "-lpthread"])[0], 0, "compiler")
+    trace = os.path.join(tmp(), "trace")
+    with subprocess.Popen([program]) as child:
+        time.sleep(0.1)
+        rc, _, err = run([PEM, "record", "-q", "-F", "1000", "-g", "-e", "HPMsAndPC", "-o", trace, "-p", str(child.pid)])
+    equal(rc, 0, "status (%s)" % err)
+    stacks = folded(trace)
+    assert sum(n for stack, n in stacks.items() if re.search("chain;outer;inner;hot", stack)) > 0.3 * sum(stacks.values()), stacks
+    assert sum(stacks.values()) > 100, stacks
+
+
+@test
+def the_kernel_and_what_entered_it():
+    "-g: a sample in the kernel has the kernel's callers, and those of the system call's caller"
+    source, program = os.path.join(tmp(), "reader.c"), os.path.join(tmp(), "reader")
+    with open(source, "w", encoding="ascii") as out:
+        out.write("""#include <fcntl.h>
+#include <unistd.h>
+static char bytes[1 << 20];
+static __attribute__((noinline, noclone)) long reads(int fd)
+{
+	long sum = 0;
+	for (int i = 0; i < 4000; i++)
+		sum += pread(fd, bytes, sizeof(bytes), 0);
+	return sum;
+}
+int main(void)
+{
+	return reads(open("/dev/zero", O_RDONLY)) == 0;
+}
+""")
+    need("gcc")
+    equal(run(["gcc", "-O2", "-o", program, source])[0], 0, "compiler")
+    stacks = folded(recorded(program, "-g"))
+    if os.geteuid() != 0 or not any("_[k]" in stack for stack in stacks):
+        skip("this user may not see the kernel's functions, or sample it: %s" % stacks)
+    inside = sum(n for stack, n in stacks.items() if re.search(r"main;.*;.*pread.*;.*_\[k\];", stack))
+    assert inside > 0.7 * sum(stacks.values()), stacks
 
 
 @test

@@ -304,6 +304,117 @@ static void more_callers_than_a_sample_has_room_for_are_left_out(void **state)
 	assert_int_equal(sample.caller_count, RING_CALLERS_MAX);
 }
 
+/* A sample with two registers and bytes of stack, of which used were copied. */
+static void put_registers(struct fixture *f, uint64_t abi, uint64_t bytes, uint64_t used)
+{
+	uint64_t words[3] = {0x1000, 0, 77}, registers[2] = {5, 6}, stack[8] = {7, 8};
+
+	f->ring.has_read = 0;
+	f->ring.register_count = 2;
+	put_header(f, PERF_RECORD_SAMPLE,
+		   (uint16_t)(8 + 24 + 8 + (abi ? 16 : 0) + 8 + bytes + (bytes ? 8 : 0)));
+	put(f, words, sizeof(words));
+	put(f, &abi, 8);
+	if (abi)
+		put(f, registers, 16);
+	put(f, &bytes, 8);
+	put(f, stack, bytes < sizeof(stack) ? bytes : sizeof(stack));
+	if (bytes)
+		put(f, &used, 8);
+}
+
+static void registers_and_stack_are_told(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	put_registers(f, PERF_SAMPLE_REGS_ABI_64, 32, 16);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_SAMPLE);
+	assert_int_equal(sample.abi, PERF_SAMPLE_REGS_ABI_64);
+	assert_int_equal(sample.registers[1], 6);
+	assert_int_equal(sample.stack_bytes, 16);
+	assert_int_equal(sample.stack[8], 8);
+}
+
+static void a_thread_of_the_kernel_has_no_stack(void **state)
+{
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	put_registers(f, PERF_SAMPLE_REGS_ABI_NONE, 0, 0);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_SAMPLE);
+	assert_int_equal(sample.abi, PERF_SAMPLE_REGS_ABI_NONE);
+	assert_int_equal(sample.stack_bytes, 0);
+}
+
+static void more_stack_than_was_copied_ends_it(void **state)
+{
+	struct fixture *f = *state;
+
+	put_registers(f, PERF_SAMPLE_REGS_ABI_64, 32, 33);
+	assert_damaged(f);
+}
+
+static void a_stack_longer_than_the_record_ends_it(void **state)
+{
+	struct fixture *f = *state;
+	uint64_t bytes = 4096;
+
+	put_registers(f, PERF_SAMPLE_REGS_ABI_64, 32, 16);
+	memcpy(f->data + 8 + 24 + 8 + 16, &bytes, 8);
+	assert_damaged(f);
+}
+
+static void put_task(struct fixture *f, uint32_t type, const uint32_t ids[4], uint16_t misc)
+{
+	struct perf_event_header header = {.type = type, .misc = misc, .size = 8 + 16 + 8 + 8 + 8};
+	uint64_t times[3] = {99, 0, 99}; /* its own, and sample_id */
+
+	put(f, &header, sizeof(header));
+	put(f, ids, 16);
+	put(f, times, sizeof(times));
+}
+
+static void what_changes_memory_is_told(void **state)
+{
+	static const uint32_t child[] = {21, 11, 21, 11}, thread[] = {11, 11, 12, 11};
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	f->ring.register_count = 2;
+	put_task(f, PERF_RECORD_FORK, thread, 0);
+	put_task(f, PERF_RECORD_FORK, child, 0);
+	put_task(f, PERF_RECORD_COMM, child, 0); /* it changed its name alone */
+	put_task(f, PERF_RECORD_COMM, child, PERF_RECORD_MISC_COMM_EXEC);
+	put_task(f, PERF_RECORD_EXIT, thread, 0);
+	put_task(f, PERF_RECORD_EXIT, child, 0);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_TASK);
+	assert_int_equal(f->ring.task.pid, 21);
+	assert_int_equal(f->ring.task.parent, 11);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_TASK);
+	assert_int_equal(f->ring.task.pid, 21);
+	assert_int_equal(f->ring.task.parent, 0);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_TASK);
+	assert_int_equal(f->ring.task.parent, 0);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 0);
+}
+
+static void the_time_of_what_comes_next(void **state)
+{
+	static const uint32_t child[] = {21, 11, 21, 11};
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	f->ring.register_count = 2;
+	assert_int_equal(ring__time_ns(&f->ring, f->head), 0);
+	put_task(f, PERF_RECORD_FORK, child, 0);
+	put_registers(f, PERF_SAMPLE_REGS_ABI_64, 32, 16);
+	assert_int_equal(ring__time_ns(&f->ring, f->head), 99);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_TASK);
+	assert_int_equal(ring__time_ns(&f->ring, f->head), 77);
+	assert_int_equal(ring__time_ns(&f->ring, f->head - 8), 0); /* cut */
+}
+
 /* A mapping of a file whose name takes bytes in the record, a multiple of 8. */
 static void put_map(struct fixture *f, const char *name, size_t bytes, uint16_t misc, uint8_t id)
 {
@@ -412,6 +523,12 @@ int main(void)
 		TEST(a_lost_record_cut_short_ends_it),
 		TEST(values_counted_part_of_the_time_are_scaled),
 		TEST(callers_are_those_behind_the_instruction),
+		TEST(registers_and_stack_are_told),
+		TEST(a_thread_of_the_kernel_has_no_stack),
+		TEST(more_stack_than_was_copied_ends_it),
+		TEST(a_stack_longer_than_the_record_ends_it),
+		TEST(what_changes_memory_is_told),
+		TEST(the_time_of_what_comes_next),
 		TEST(where_the_program_entered_the_kernel_is_a_caller),
 		TEST(a_stack_without_callers),
 		TEST(more_callers_than_the_record_holds_end_it),

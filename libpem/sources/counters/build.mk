@@ -4,10 +4,9 @@
 # Callers of samples need elfutils, on machines that unwind.c knows.
 UNWIND_HERE := $(and $(HAVE_LIBDW),$(filter x86_64-% aarch64-%,$(MACHINE)))
 UNWIND_LIBS := $(if $(UNWIND_HERE),$(LIBDW_LIBS))
-UNWIND_SRC := $(addprefix libpem/sources/counters/, \
-  $(if $(UNWIND_HERE),unwind.c unwind_stack.c unwind_files.c,unwind_none.c))
-COUNTERS_OBJ := $(call objects,$(UNWIND_SRC) \
-  $(filter-out libpem/sources/counters/unwind%,$(wildcard libpem/sources/counters/*.c)))
+UNWIND_SRC := $(addprefix libpem/sources/counters/unwind/, \
+  $(if $(UNWIND_HERE),unwind.c stack.c files.c,none.c))
+COUNTERS_OBJ := $(call objects,$(UNWIND_SRC) $(wildcard libpem/sources/counters/*.c))
 ifeq ($(HAVE_LIBDW),)
 $(info counters source: no callers of samples, elfutils is missing (libdw-dev))
 endif

@@ -117,6 +117,8 @@ static int open_sampler(struct pem_source *source, const struct pem_source_confi
 		      : context->tid                                          ? (pid_t)context->tid
 		      : context->pid                                          ? (pid_t)context->pid
 									      : -1;
+	request.all_threads =
+		request.pid > 0 && !request.on_exec && request.pid != (pid_t)context->tid;
 	for (i = 0; i < source->count; i++) /* each sampled event has its own stream numbers */
 		if (source->counters[i].sampler)
 			request.first_stream += (unsigned)sysconf(_SC_NPROCESSORS_CONF);

@@ -8,7 +8,7 @@
  *	sampler.c	periodic samples of the program counter: opens and drains one ring per CPU
  *	reading_builder.c	packets of counter readings
  *	ring.c		parses perf's ring. It makes no system call, so tests give it hostile bytes.
- *	unwind*.c	callers of sampled instructions (unwind.h)
+ *	unwind/		callers of sampled instructions (unwind/unwind.h)
  *
  * Not here: anything of libpem. The plugin uses only structures of public headers, and no symbol of
  * libpem.
@@ -102,10 +102,15 @@ struct ring_sample {
 	 */
 	uint32_t caller_count;
 	uint64_t callers[RING_CALLERS_MAX];
+	/* With has_stack: registers and stack of the program, as struct unwind_sample has them. */
+	uint32_t abi; /* PERF_SAMPLE_REGS_ABI_* */
+	uint32_t stack_bytes;
+	const uint64_t *registers;
+	const uint8_t *stack;
 	uint64_t record[RING_RECORD_BYTES_MAX / 8]; /* as the kernel wrote it */
 };
 
-/* A file's code that was mapped. */
+/* Code that was mapped. */
 struct ring_map {
 	uint32_t pid, tid;
 	uint64_t time_ns;
@@ -113,6 +118,13 @@ struct ring_map {
 	uint8_t build_id_bytes; /* 0: unknown */
 	uint8_t build_id[20];
 	char path[256]; /* the beginning of one that is too long */
+	int is_file; /* 0: the kernel's vdso, or memory without a file */
+};
+
+/* What a process did to its memory. */
+struct ring_task {
+	uint32_t pid;
+	uint32_t parent; /* it was forked by this one; 0: it has ended, or called exec */
 };
 
 /*
@@ -127,17 +139,25 @@ struct ring {
 	int has_read; /* samples end with PERF_SAMPLE_READ of a group */
 	int has_callers; /* samples have a PERF_SAMPLE_CALLCHAIN */
 	int tells_maps; /* ring__next returns RING_MAP, too */
+	unsigned register_count; /* samples have so many, and a stack; 0: they have not */
 	struct ring_map map; /* of the last RING_MAP */
+	struct ring_task task; /* of the last RING_TASK */
 };
 
-enum { RING_SAMPLE = 1, RING_MAP = 2 };
+enum { RING_SAMPLE = 1, RING_MAP = 2, RING_TASK = 3 };
 
 /*
  * Parse the next sample, or what was mapped, between ring->tail and head. Returns RING_SAMPLE with
- * *sample filled; RING_MAP with ring->map filled; 0 when tail has reached head; -EINVAL if the ring
- * is damaged. On -EINVAL everything up to head is skipped and counted as one lost sample.
+ * *sample filled; RING_MAP with ring->map filled; with register_count RING_TASK with ring->task
+ * filled; 0 when tail has reached head; -EINVAL if the ring is damaged. On -EINVAL everything up to
+ * head is skipped and counted as one lost sample.
  */
 int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample);
+/*
+ * The time of the record that ring__next looks at first. 0: there is none, or it is damaged. Needs
+ * sample_id_all with PERF_SAMPLE_TID and PERF_SAMPLE_TIME.
+ */
+uint64_t ring__time_ns(const struct ring *ring, uint64_t head);
 
 /* --- maps.c --- */
 
@@ -157,9 +177,9 @@ int map__layout(const struct pem_event *event, struct map_layout *layout);
  */
 size_t map__put(const struct map_layout *layout, const struct ring_map *map, uint8_t *record);
 /*
- * Call take for the code of each file that a process has mapped; pid -1: that all processes of this
- * user have. Others' are left out, since they could make the reader wait. time_ns is 0, and the
- * build id unknown. Blocks on files.
+ * Call take for the code of each file that a process has mapped, and for its vdso; pid -1: that all
+ * processes of this user have. Others' are left out, since they could make the reader wait. time_ns
+ * is 0, and the build id unknown. Blocks on files.
  */
 void maps__each(pid_t pid, void (*take)(void *arg, const struct ring_map *map), void *arg);
 
@@ -187,6 +207,7 @@ struct sampler_request {
 	const struct pem_event *event;
 	const struct pem_event *map_event; /* to tell what is mapped as well; NULL: not wanted */
 	pid_t pid; /* -1: the machine */
+	int all_threads; /* of a process that runs already, those that it has, too */
 	/* Start at the process's exec instead of at sampler__start. */
 	int on_exec;
 	uint32_t hz; /* samples a second; 0: 199 */

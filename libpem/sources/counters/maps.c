@@ -68,7 +68,7 @@ size_t map__put(const struct map_layout *layout, const struct ring_map *map, uin
 	return at + bytes + 1;
 }
 
-/* A line of /proc/PID/maps (proc(5)). Returns whether it is of a file's code. */
+/* A line of /proc/PID/maps (proc(5)). Returns whether it is of a file's code, or of the vdso. */
 static int parse_line(const char *line, struct ring_map *map)
 {
 	uint64_t end;
@@ -77,8 +77,10 @@ static int parse_line(const char *line, struct ring_map *map)
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &map->address, &end,
 		   rights, &map->offset, &path) != 4 ||
-	    !path || rights[2] != 'x' || line[path] != '/' || end <= map->address)
+	    !path || rights[2] != 'x' || end <= map->address ||
+	    (line[path] != '/' && strncmp(line + path, "[vdso]", 6) != 0))
 		return 0;
+	map->is_file = line[path] == '/';
 	map->length = end - map->address;
 	snprintf(map->path, sizeof(map->path), "%.*s", (int)strcspn(line + path, "\n"),
 		 line + path);

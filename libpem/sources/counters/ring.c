@@ -76,6 +76,40 @@ static int take_values(const uint8_t **from, const uint8_t *end, struct ring_sam
 	return 0;
 }
 
+/* Pass over bytes, which are then at *at. Returns 0, or -EINVAL if the record is too short. */
+static int pass(const uint8_t **from, const uint8_t *end, uint64_t bytes, const void **at)
+{
+	if ((uint64_t)(end - *from) < bytes)
+		return -EINVAL;
+	*at = *from;
+	*from += bytes;
+	return 0;
+}
+
+/* Take PERF_SAMPLE_REGS_USER and PERF_SAMPLE_STACK_USER. */
+static int take_stack(const struct ring *ring, const uint8_t **from, const uint8_t *end,
+		      struct ring_sample *sample)
+{
+	uint64_t abi, bytes, used = 0;
+	const void *at;
+
+	if (take(from, end, &abi, 8))
+		return -EINVAL;
+	sample->abi = (uint32_t)abi;
+	if (abi != PERF_SAMPLE_REGS_ABI_NONE) {
+		if (pass(from, end, ring->register_count * 8ull, &at))
+			return -EINVAL;
+		sample->registers = at;
+	}
+	if (take(from, end, &bytes, 8) || bytes % 8 || pass(from, end, bytes, &at))
+		return -EINVAL;
+	sample->stack = at;
+	if (bytes && (take(from, end, &used, 8) || used > bytes))
+		return -EINVAL;
+	sample->stack_bytes = (uint32_t)used;
+	return 0;
+}
+
 static int parse_sample(const struct ring *ring, const uint8_t *from, const uint8_t *end,
 			struct ring_sample *sample)
 {
@@ -86,6 +120,8 @@ static int parse_sample(const struct ring *ring, const uint8_t *from, const uint
 	if (ring->has_read && take_values(&from, end, sample))
 		return -EINVAL;
 	if (ring->has_callers && take_callers(&from, end, sample))
+		return -EINVAL;
+	if (ring->register_count && take_stack(ring, &from, end, sample))
 		return -EINVAL;
 	return from == end ? 0 : -EINVAL;
 }
@@ -136,7 +172,64 @@ static int parse_map(struct ring *ring, const struct perf_event_header *header)
 		bytes = sizeof(map->path) - 1;
 	copy_out(ring, ring->tail + sizeof(head), map->path, bytes);
 	/* Other memory is called "//anon", "[vdso]" and so on. */
-	return map->path[0] == '/' && map->path[1] != '/' ? RING_MAP : 0;
+	map->is_file = map->path[0] == '/' && map->path[1] != '/';
+	return map->is_file || ring->register_count ? RING_MAP : 0;
+}
+
+/* A PERF_RECORD_FORK or PERF_RECORD_EXIT (perf_event_open(2)). */
+struct task_record {
+	struct perf_event_header header;
+	uint32_t pid, parent, tid, parent_tid;
+	uint64_t time_ns;
+};
+
+/* Returns RING_TASK; 0: of a thread, or of its name; -EINVAL. */
+static int parse_task(struct ring *ring, const struct perf_event_header *header)
+{
+	struct task_record record = {.pid = 0};
+	int is_of_process;
+
+	if (header->type == PERF_RECORD_COMM) {
+		if (header->size < sizeof(*header) + 8)
+			return -EINVAL;
+		copy_out(ring, ring->tail, &record, sizeof(*header) + 8);
+		ring->task = (struct ring_task){.pid = record.pid};
+		return header->misc & PERF_RECORD_MISC_COMM_EXEC ? RING_TASK : 0;
+	}
+	if (header->size < sizeof(record))
+		return -EINVAL;
+	copy_out(ring, ring->tail, &record, sizeof(record));
+	ring->task = (struct ring_task){.pid = record.pid};
+	is_of_process = record.pid == record.tid;
+	if (header->type == PERF_RECORD_FORK) {
+		ring->task.parent = record.parent;
+		is_of_process = record.pid != record.parent;
+	}
+	return is_of_process ? RING_TASK : 0;
+}
+
+static int is_task(uint32_t type)
+{
+	return type == PERF_RECORD_FORK || type == PERF_RECORD_EXIT || type == PERF_RECORD_COMM;
+}
+
+/* Behind each record but a sample: sample_id, which ends in the time. */
+uint64_t ring__time_ns(const struct ring *ring, uint64_t head)
+{
+	/* Behind a sample's header, ip and ids. */
+	uint64_t at = 8 + 8 + 8, time_ns;
+	struct perf_event_header header;
+
+	if (head - ring->tail > ring->data_bytes || head - ring->tail < sizeof(header))
+		return 0;
+	copy_out(ring, ring->tail, &header, sizeof(header));
+	if (header.type != PERF_RECORD_SAMPLE)
+		at = header.size - sizeof(time_ns);
+	if (header.size > head - ring->tail || header.size < 16 ||
+	    header.size < at + sizeof(time_ns))
+		return 0;
+	copy_out(ring, ring->tail + at, &time_ns, sizeof(time_ns));
+	return time_ns;
 }
 
 static int damaged(struct ring *ring, uint64_t head)
@@ -160,8 +253,10 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 		if (header.size < sizeof(header) || header.size % 8 ||
 		    header.size > head - ring->tail)
 			return damaged(ring, head);
-		if (header.type == PERF_RECORD_MMAP2 && ring->tells_maps) {
-			rc = parse_map(ring, &header);
+		if ((header.type == PERF_RECORD_MMAP2 && ring->tells_maps) ||
+		    (is_task(header.type) && ring->register_count)) {
+			rc = header.type == PERF_RECORD_MMAP2 ? parse_map(ring, &header)
+							      : parse_task(ring, &header);
 			if (rc < 0)
 				return damaged(ring, head);
 			ring->tail += header.size;

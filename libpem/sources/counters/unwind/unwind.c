@@ -3,7 +3,7 @@
  * unwind.c - the callers of sampled instructions: the processes that are sampled, and what they
  * have mapped
  *
- * Not here: opening files (unwind_files.c), walking up a stack (unwind_stack.c).
+ * Not here: opening files (files.c), walking up a stack (stack.c).
  *
  *	unwinder ---- processes, by pid
  *			  |

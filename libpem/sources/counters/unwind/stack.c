@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * unwind_stack.c - walks up the copied stack of a sample with libdwfl
+ * stack.c - walks up the copied stack of a sample with libdwfl
  *
  * Not here: which modules libdwfl knows (unwind.c). Nor an unwinder: that is libdwfl's.
  *
@@ -10,7 +10,7 @@
  *				further up than the one before.
  *	expressions		libdwfl's limit of steps, a limit of reads, and of CPU time
  *
- * unwind.c has limits of mappings and processes, unwind_files.c those of files.
+ * unwind.c has limits of mappings and processes, files.c those of files.
  */
 #include "unwind.h"
 
@@ -78,7 +78,7 @@ static uint64_t strip(uint64_t word)
 }
 
 #else
-#error "unwind_none.c is for this machine"
+#error "none.c is for this machine"
 #endif
 
 /* libdwfl's numbers of registers but the program counter. */
@@ -96,6 +96,11 @@ static Elf64_Ehdr head = {
 uint64_t unwind__registers(void)
 {
 	return REGISTER_MASK;
+}
+
+uint64_t unwind__pc(const uint64_t *registers)
+{
+	return registers[index_of(REGISTERS - 1)];
 }
 
 struct Elf *unwind_stack__machine(void)

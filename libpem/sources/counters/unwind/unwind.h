@@ -4,9 +4,9 @@
  * its stack
  *
  *	unwind.c	the processes that are sampled, and what they have mapped
- *	unwind_stack.c	walks up the copied stack with libdwfl
- *	unwind_files.c	opens files of code, and shares them among processes
- *	unwind_none.c	in their stead where elfutils is missing
+ *	stack.c	walks up the copied stack with libdwfl
+ *	files.c	opens files of code, and shares them among processes
+ *	none.c	in their stead where elfutils is missing
  *
  * Not here: opening perf events, parsing their ring (ring.c).
  *
@@ -19,7 +19,7 @@
 #ifndef UNWIND_H
 #define UNWIND_H
 
-#include "counters.h"
+#include "sources/counters/counters.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -80,6 +80,8 @@ struct unwinder;
  * machine.
  */
 uint64_t unwind__registers(void);
+/* The program counter of a sample's registers. */
+uint64_t unwind__pc(const uint64_t *registers);
 /*
  * Returns an unwinder, to be closed with unwinder__close; or NULL with errno ENOMEM, or ENOTSUP
  * where the build can't unwind. options NULL means those of zeros.
@@ -112,7 +114,7 @@ const struct unwinder_counts *unwinder__counts(const struct unwinder *unwinder);
 struct Elf;
 struct Dwfl;
 
-/* --- unwind_stack.c: for unwind.c alone --- */
+/* --- stack.c: for unwind.c alone --- */
 
 /* A sample being unwound. libdwfl's questions about a process are answered from it. */
 struct unwind_stack {
@@ -136,7 +138,7 @@ unsigned unwind_stack__walk(struct unwind_stack *stack, struct Dwfl *dwfl,
 			    const struct unwind_sample *sample, uint64_t *callers, unsigned max,
 			    bool *is_slow);
 
-/* --- unwind_files.c: for unwind.c alone --- */
+/* --- files.c: for unwind.c alone --- */
 
 struct unwind_files;
 /* An open file of code. */

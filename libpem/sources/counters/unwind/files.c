@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * unwind_files.c - opens files of code for unwinding, and shares them among processes
+ * files.c - opens files of code for unwinding, and shares them among processes
  *
  * Not here: which process has mapped which file, and unwinding (unwind.c).
  *
