@@ -18,9 +18,10 @@ import shutil
 import subprocess
 import tempfile
 
-from guest import kernels
-from guest.assemble import Failed, Guest
+from guest.assemble import Guest
 from guest.machine import MARK, Machine
+from lab import kernels
+from lab.cross import Failed
 from measure import Missing
 
 PACKAGE = "lttng-modules-dkms"

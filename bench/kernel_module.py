@@ -22,7 +22,7 @@ from measure import BUILD, HERE, Missing, heading, report, wanted
 
 ROOT = os.path.dirname(BUILD)
 os.environ["B"] = BUILD
-sys.path.insert(0, os.path.join(ROOT, "tests"))
+sys.path[:0] = [os.path.join(ROOT, "tests"), ROOT]
 from guest_peers import KERNEL, TRACER, LttngModules, console, make_guest  # noqa: E402
 
 LOG, DISABLED = "kernel/module_log2_insns", "kernel/module_disabled_insns"

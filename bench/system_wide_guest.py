@@ -23,7 +23,7 @@ from measure import BUILD, HERE, Missing, PEM, QUICK, heading, report, wanted
 
 ROOT = os.path.dirname(BUILD)
 os.environ["B"] = BUILD
-sys.path.insert(0, os.path.join(ROOT, "tests"))
+sys.path[:0] = [os.path.join(ROOT, "tests"), ROOT]
 from guest_peers import KERNEL, LttngModules, console, make_guest  # noqa: E402
 
 ROUNDS = 1 if QUICK else 3

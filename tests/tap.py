@@ -17,7 +17,7 @@ A test program looks like this and emits TAP 13:
 	run_all()
 
 A test fails by raising anything (assert, equal); it skips by calling skip(reason), at any point. By hand:
-PYTHONPATH=tests B=build python3 tests/e2e/NAME.py
+PYTHONPATH=tests:. B=build python3 tests/e2e/NAME.py
 """
 import atexit
 import os

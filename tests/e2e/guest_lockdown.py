@@ -5,8 +5,8 @@ import os
 import subprocess
 import sys
 
-from guest import kernels
 from guest.machine import Machine
+from lab import kernels
 from tap import ROOT, equal, run_all, skip, test
 
 LIMIT_S = 300  # a fetch

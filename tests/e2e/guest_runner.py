@@ -7,9 +7,10 @@ import tempfile
 import threading
 import time
 
-from guest import assemble, emulators, kernels, machine
+from guest import assemble, emulators, machine
 from guest.machine import Machine
 from guest.suite import Program, Tap, Turn, attend_all, run_suite
+from lab import kernels
 from tap import equal, run_all, skip, test, tmp
 
 LIMIT_S = 300  # a fetch

@@ -5,7 +5,7 @@ import glob
 import os
 import re
 
-from guest import kernels
+from lab import kernels
 from tap import ROOT, equal, run, run_all, test
 
 TURNS = 12

@@ -7,10 +7,11 @@ Not here: which tests run in it (suite.py).
 import fcntl
 import glob
 import os
-import subprocess
 
-from guest import kernels, python
-from guest.image import Image
+from guest import python
+from lab import kernels
+from lab.cross import make, parts
+from lab.image import Image
 from tap import BUILD, ROOT
 
 HERE = os.path.join(ROOT, "tests", "guest")
@@ -18,10 +19,6 @@ PEM = "/pem"  # the tree, in the guest
 WITHOUT_MODULE = "/guest/without-module"  # plugins that leave the kernel to BPF, for PEM_PLUGIN_PATH
 USERS = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"
 GROUPS = "root:x:0:\ntracing:x:900:\nnogroup:x:65534:\n"
-
-
-class Failed(Exception):
-    """Something could not be built; the message says what the builder said."""
 
 
 class Guest:
@@ -33,26 +30,9 @@ class Guest:
         self.build = os.path.join(BUILD, self.kernel.machine) if self.kernel.foreign else BUILD
         os.makedirs(self.work, exist_ok=True)
 
-    def make(self, *arguments, env=None):
-        """Run make in this tree; Failed if it does."""
-        changed = dict({k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "SAN"))}, **env or {})
-        done = subprocess.run(["make", "-j2", "--no-print-directory", *arguments], cwd=ROOT, env=changed, text=True,
-                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
-        if done.returncode:
-            raise Failed("make %s: status %d\n%s" % (" ".join(arguments), done.returncode, done.stdout[-3000:]))
-
     def cross_build(self, units):
         """Build what runs in a foreign guest: pem, its libraries and plugins, these unit tests, and those of tests/guest."""
-        root, triple = self.kernel.root, self.kernel.triple
-        lib = os.path.join(root, "usr", "lib", triple, "pkgconfig")
-        os.makedirs(self.build, exist_ok=True)
-        # Another kernel of the same machine shares the folder.
-        with open(os.path.join(self.build, "lock"), "w", encoding="ascii") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            # Nobody debugs there.
-            self.make("guest-parts", "B=" + self.build, "CFLAGS=-O2", "CC=%s-gcc --sysroot=%s" % (triple, root),
-                      "AR=%s-ar" % triple, "SYSROOT=" + root, "PEM_CODEGEN=" + os.path.join(BUILD, "bin", "pem-codegen"),
-                      "GUEST_UNITS=" + " ".join(units), env={"PKG_CONFIG_LIBDIR": lib, "PKG_CONFIG_SYSROOT_DIR": root})
+        parts(self.kernel, self.build, os.path.join(BUILD, "bin", "pem-codegen"), units)
 
     def kernel_module(self, target, variable, name):
         """Build a module for this kernel with one of make's targets, in the folder that a variable says; that folder."""
@@ -62,8 +42,8 @@ class Guest:
         with open(os.path.join(self.work, name + ".lock"), "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             # What only a debugger reads takes a third of the compiler's time, and of the guest's to load it.
-            self.make(target, "B=" + BUILD, "%s=%s" % (variable, folder), "KDIR=" + self.kernel.headers, "KCFLAGS=-g0",
-                      "CONFIG_DEBUG_INFO_BTF_MODULES=", *cross)
+            make(target, "B=" + BUILD, "%s=%s" % (variable, folder), "KDIR=" + self.kernel.headers, "KCFLAGS=-g0",
+                 "CONFIG_DEBUG_INFO_BTF_MODULES=", *cross)
         return folder
 
     def module(self):

@@ -2,7 +2,7 @@
 """
 emulators.py - the emulator that a guest runs on: this system's, or one that is fetched where that is too old
 
-Not here: how it is called (machine.py), the kernels (kernels.py).
+Not here: how it is called (machine.py), the kernels (lab/kernels.py).
 
 QEMU before 8.1 reads the instructions that it translates without a lock. What another of the guest's CPUs writes there at that
 moment, as Linux does whenever it switches a tracepoint or a static key, is lost for good. A CPU that met the breakpoint which
@@ -24,7 +24,7 @@ import re
 import shutil
 import subprocess
 
-from guest import kernels
+from lab import kernels
 
 SINCE = 8, 1
 BINARY = "./usr/bin/%s"

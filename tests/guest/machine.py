@@ -2,7 +2,7 @@
 """
 machine.py - boots a guest under QEMU and takes apart what it says on its console
 
-Not here: what is in the guest (image.py, init), what its words mean for a test (suite.py).
+Not here: what is in the guest (assemble.py, init), what its words mean for a test (suite.py).
 
 The accelerator is always TCG: a guest behaves the same wherever the tests run, also where there is no KVM. It gives each of
 the guest's CPUs a thread, if it is new enough to do that right (emulators.py).

@@ -14,7 +14,7 @@ import os
 import shutil
 import subprocess
 
-from guest.image import Missing
+from lab.image import Missing
 from tap import ROOT
 
 # What a Python loads without being asked, or only when it is used for the first time.

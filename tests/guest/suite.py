@@ -35,9 +35,11 @@ import sys
 import threading
 import time
 
-from guest import assemble, kernels, python
-from guest.image import Missing
+from guest import assemble, python
 from guest.machine import MARK, Machine
+from lab import kernels
+from lab.cross import Failed
+from lab.image import Missing
 from results import Results
 from tap import BUILD, ROOT
 
@@ -333,7 +335,7 @@ def run_suite(name, word=""):
         if machine.remark:
             print("# %s: %s" % (name, machine.remark))
         attend_all(machines, waiting, tap)
-    except (assemble.Failed, Missing) as why:
+    except (Failed, Missing) as why:
         tap.result("everything for the guest is built", str(why).splitlines())
     finally:
         if image:

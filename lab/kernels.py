@@ -2,7 +2,7 @@
 """
 kernels.py - the kernels that guests boot, fetched through the system's package manager into a cache
 
-Not here: what is built for them (image.py), how they are booted (machine.py).
+Not here: what is built for them (cross.py, image.py), how tests boot them (tests/guest/machine.py).
 
 apt gets a configuration and a state of its own in the cache, with the sources of this system's Debian archive and
 keyring: neither the system's package lists nor its packages change, and no root is needed. What is fetched is kept,

@@ -2,7 +2,7 @@
 """
 image.py - the file system that a guest starts with: a cpio archive, written without root and the same each time
 
-Not here: what tests need (suite.py), what the guest does with it (init).
+Not here: what is in it (the script build, and for tests tests/guest/assemble.py), what the guest does with it (init).
 
 A program brings the libraries it is linked with. The archive is not compressed: the emulated machine would take
 longer to unpack it than to copy it.
