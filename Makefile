@@ -63,7 +63,7 @@ include libpem/build.mk
 include $(sort $(wildcard libpem/*/build.mk libpem/sources/*/build.mk))
 include $(addsuffix /build.mk,cli viz-export viz-export/page examples)
 include $(sort $(wildcard agents/page-size/*/build.mk))
-include $(addsuffix /build.mk,tests tests/programs tests/zoo bench tools)
+include $(addsuffix /build.mk,lab tests tests/programs tests/zoo bench tools)
 endif
 
 # Who may include whom: -I flags per folder.
@@ -109,7 +109,9 @@ help:
 	  'make demo     record a real program and show every layer on one timeline' \
 	  'make kmod     compile the kernel module (KDIR=folder of kernel headers)' \
 	  'make kmod-install  install it, with its sources for DKMS and a udev rule (DESTDIR=)' \
-	  'make check    run the tests, in some minutes (T=word: only tests named so;' \
+	  'make lab      make the emulated machine that pem lab boots (fetches a kernel); make install-lab' \
+  '              puts it beside an installed pem' \
+  'make check    run the tests, in some minutes (T=word: only tests named so;' \
 	  '              SAN=1 or thread: under sanitizers)' \
 	  'make check-all  run those that take long, too: all guests, models, stress' \
 	  'make kill-test  kill recorder or program at random 1,000 times (TIMES); each trace balances' \
