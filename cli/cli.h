@@ -16,6 +16,7 @@
 
 #include <json-c/json.h>
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -57,7 +58,7 @@ struct cli_verb {
 
 extern const struct cli_verb cli_launch, cli_list, cli_record, cli_stat, cli_report, cli_export,
 	cli_doctor, cli_mark, cli_gen, cli_spec, cli_snapshot, cli_top, cli_db, cli_page_size,
-	cli_diff;
+	cli_diff, cli_lab;
 
 #define CLI_OPTION_BAD '?'
 /*
@@ -402,6 +403,24 @@ bool cli_allocation__failed(const struct pem_record *record, int result, int siz
 bool cli_gap__sentence(const struct pem_trace_info *info, uint32_t i, char *text, size_t bytes);
 /* A sentence if the trace may lack more gaps than it tells of. Else NULL. */
 const char *cli_gaps__rest(const struct pem_trace_info *info);
+
+/* --- the machine that pem lab boots (lab_place.c) --- */
+
+#define CLI_LAB_EMULATOR "qemu-system-aarch64"
+
+struct cli_lab_place {
+	char folder[PATH_MAX]; /* where it is, or would be */
+	char kernel[PATH_MAX], image[PATH_MAX]; /* the image is its file system */
+	char *list; /* the paths in it, one a line */
+};
+/*
+ * Find the machine and the emulator. Returns 0, or -ENOENT with a sentence that says what would
+ * mend it. cli_lab_place__free frees it in both cases.
+ */
+int cli_lab_place__find(struct cli_lab_place *place, struct pem_error *error);
+/* Is there a file at this path of its file system? */
+bool cli_lab_place__has(const struct cli_lab_place *place, const char *path);
+void cli_lab_place__free(struct cli_lab_place *place);
 
 /* --- plugins, and what lies beside this program (plugin.c) --- */
 
