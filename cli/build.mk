@@ -90,3 +90,5 @@ $(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c inst
 $(B)/tests/compare_collect: $(call objects,$(addprefix cli/compare/,collect.c series.c instances.c \
   losses.c derived.c) $(addprefix cli/,trace.c text.c progress.c) \
   $(addprefix shared/,intervals.c number_map.c betweens.c))
+# What comes out of the lab: tests/unit/lab_extract.c, tests/fuzz/lab_extract.c.
+$(B)/tests/lab_extract $(B)/fuzz/lab_extract: $(call objects,cli/lab/extract.c)

@@ -5,12 +5,14 @@
  * Not here: where it is put (lab.c). Every header is copied once and checked before it is used.
  * Folders are opened one by one below the given one, and no link is ever followed or made.
  */
-#include "lab.h"
+#include "extract.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdarg.h>
-#include <stddef.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -8,6 +8,7 @@
  * the script (machine.c); the trace that it sends back is unpacked beside its name (extract.c) and
  * renamed when it is complete.
  */
+#include "extract.h"
 #include "lab.h"
 
 #include <errno.h>

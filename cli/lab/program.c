@@ -261,7 +261,7 @@ int lab_program__take(struct lab_load *load, const char *command)
 				 "named with a path, such as ./%s, go along",
 				 command, command);
 	}
-	if (cli_lab_place__has(&load->place, command) && access(command, F_OK) < 0)
+	if (cli_lab_place__has(&load->place, command))
 		return CLI_DONE;
 	file = lab_load__add(load, command, &status);
 	if (file == NULL)
