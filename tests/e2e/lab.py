@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: MIT
+"""lab: programs in the emulated machine of pem lab, counted and recorded alike in every run"""
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
+from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, start, test, tmp
+
+LIMIT_S = 300  # a fetch, and a build for another machine
+LONG_S = 20
+# The lab is built by the build without sanitizers: that of tests/run.
+PLAIN = os.path.abspath(os.path.join(ROOT, os.environ.get("PLAIN") or "build")) if SAN else BUILD
+COMPILER = "aarch64-linux-gnu-gcc"
+# Two instructions a round, and nothing else that depends on the argument. Then it prints, and ends with the second argument.
+LOOP = r"""
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv)
+{
+	unsigned long n = argc > 1 ? (unsigned long)atoi(argv[1]) * 1000000ul : 1;
+
+	__asm__ volatile("1: subs %0, %0, #1\n\tb.ne 1b" : "+r"(n) : : "cc");
+	fwrite("out\0\xff\n", 1, 6, stdout);
+	fprintf(stderr, "err\n");
+	return argc > 2 ? atoi(argv[2]) : 0;
+}
+"""
+# One boot: counts of three runs of the loop, each by a pem of its own.
+COUNTS = "for n in 1 2 3; do pem stat -q --json -e UserInstructions,instructions,cycles -- ./loop $n 2>/dev/null; done"
+
+
+@functools.lru_cache(None)
+def lab():
+    """The folder of the machine, which is made, and None; or None and why it can't be had here."""
+    need("qemu-system-aarch64", COMPILER)
+    rc, out, err = run(["make", "-C", ROOT, "--no-print-directory", "lab", "B=" + PLAIN], timeout=280,
+                       env={"SAN": None, "MAKEFLAGS": None})
+    if "lab/build: " in err and "Error 2" in err:  # it can't be made here
+        return None, next(line for line in err.splitlines() if line.startswith("lab/build: "))
+    equal(rc, 0, "status of make lab (%s)" % (out + err)[-2000:])
+    return os.path.join(PLAIN, "lab", "aarch64"), None
+
+
+def pem_lab(*words, status=0, cwd=None, **more):
+    """Standard output and error of pem lab, binary."""
+    folder, why = lab()
+    if why:
+        skip(why)
+    rc, out, err = run([PEM, "lab", *words], env={"PEM_LAB": folder}, cwd=cwd, timeout=120, binary=True, **more)
+    equal(rc, status, "status (%s)" % err.decode("utf-8", "replace")[-1000:])
+    return out, err
+
+
+def program(folder, source=LOOP, name="loop", options=("-static",)):
+    """A program for the lab."""
+    need(COMPILER)
+    with open(os.path.join(folder, name + ".c"), "w", encoding="utf-8") as text:
+        text.write(source)
+    subprocess.run([COMPILER, "-O2", "-o", name, name + ".c", *options], cwd=folder, check=True)
+    return os.path.join(folder, name)
+
+
+def files(folder):
+    """The content of all files below a folder, by their names."""
+    found = {}
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with open(os.path.join(where, name), "rb") as data:
+                found[os.path.relpath(os.path.join(where, name), folder)] = data.read()
+    return found
+
+
+@test
+def counts_are_exact():
+    "a million rounds more are two million instructions more, exactly; without the kernel's there are fewer than with them"
+    folder = tmp()
+    program(folder)
+    # Each pem's own output comes behind what the loop prints.
+    out, _ = pem_lab("--file", "loop", "stat", "-q", "-e", "cs", "--", "sh", "-c", COUNTS, cwd=folder)
+    decoder, found, text = json.JSONDecoder(), [], out.decode("utf-8", "replace")
+    for match in re.finditer(r"^\{", text, re.MULTILINE):
+        events = decoder.raw_decode(text[match.start():])[0]["events"]
+        found.append({event["name"].rsplit("::", 1)[1]: event["count"] for event in events})
+    equal(len(found), 3, "objects in " + text[-2000:])
+    user = [counts["UserInstructions"] for counts in found]
+    equal([user[1] - user[0], user[2] - user[1]], [2000000, 2000000], "differences of %r" % user)
+    assert 2000000 < user[0] < 2100000, user
+    for counts in found:
+        assert counts["UserInstructions"] < counts["Instructions"] < 1.5 * counts["UserInstructions"], counts
+        equal(counts["Cycles"], 2 * counts["Instructions"], "cycles of 1 ns, at two an instruction")
+
+
+@test
+def two_runs_are_the_same():
+    "output, errors and status pass through; two runs make the same trace to the byte, which balances and names the lab"
+    folder = tmp()
+    program(folder)
+    said = []
+    for name in ("a", "b"):
+        out, err = pem_lab("-o", name, "--", "./loop", "1", "7", cwd=folder, status=7)
+        equal(out, b"out\0\xff\n", "standard output")
+        assert b"\nerr\n" in b"\n" + err and ("pem report %s\n" % name).encode() in err, err
+        said.append(err.replace(b"pem report " + name.encode(), b"pem report"))
+    equal(said[0], said[1], "what is said")
+    equal(sorted(os.listdir(folder)), ["a", "b", "loop", "loop.c"], "files that are left")
+    first, second = files(folder + "/a"), files(folder + "/b")
+    equal(sorted(first), sorted(second), "files of the traces")
+    equal([name for name in first if first[name] != second[name]], [], "files that differ")
+    rc, out, err = run([PEM, "report", "--json", folder + "/a"])
+    equal(rc, 0, "status of report (%s)" % err)
+    rc, out, err = run([PEM, "report", folder + "/a"])
+    equal(rc, 0, "status of report (%s)" % err)
+    assert "on pem-lab by pem" in out and "HW::HWPerf::Instructions" in out and "OS::Syscall::Enter" in out, out
+
+
+@test
+def what_cannot_run_there():
+    "a program for this machine, one whose library is missing, a text: a sentence that names what would mend it, and no boot"
+    folder = tmp()
+    program(folder, "int extra(void) { return 0; }", "libextra.so", ("-shared", "-fPIC", "-Wl,-soname,libextra.so"))
+    program(folder, "int extra(void); int main(void) { return extra(); }", "needs", ("-L.", "-lextra"))
+    with open(folder + "/text", "w", encoding="ascii") as text:
+        text.write("no program\n")
+    with open(folder + "/script", "w", encoding="ascii") as text:
+        text.write("#!/usr/bin/perl\n")
+    for name in ("text", "script"):
+        os.chmod(folder + "/" + name, 0o755)
+    shutil.copy(PEM, folder + "/native")
+    # Whatever an ELF file says of itself may be wrong.
+    with open(folder + "/needs", "rb") as data:
+        whole = data.read()
+    with open(folder + "/short", "wb") as data:
+        data.write(whole[:100])
+    os.chmod(folder + "/short", 0o755)
+    for command, words, status in ((["./native"], ["./native is a program for", "aarch64-linux-gnu-gcc -O2 -static"], 126),
+                                   (["./needs"], ["needs the library libextra.so", "--file"], 126),
+                                   (["./short"], ["./short is broken off"], 126),
+                                   (["./text"], ["./text is neither"], 126),
+                                   (["./script"], ["/usr/bin/perl", "--file"], 126),
+                                   (["needs"], ["./needs"], 127), (["./nowhere"], ["./nowhere"], 127)):
+        _, err = pem_lab("--", *command, cwd=folder, status=status)
+        for word in words:
+            assert word in err.decode(), (word, err)
+        assert not [name for name in os.listdir(folder) if name.startswith("pem-trace")], os.listdir(folder)
+
+
+@test
+def a_signal_leaves_nothing():
+    "a signal ends the emulator, and neither a trace nor a temporary file is left"
+    folder, scratch = tmp(), tmp()
+    place, why = lab()
+    if why:
+        skip(why)
+    child = start([PEM, "lab", "--", "sh", "-c", "while :; do :; done"], env={"PEM_LAB": place, "TMPDIR": scratch}, cwd=folder,
+                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    children = "/proc/%d/task/%d/children" % (child.pid, child.pid)
+    deadline, emulator = time.monotonic() + 30, ""
+    while not emulator and time.monotonic() < deadline:
+        with open(children, encoding="ascii") as text:
+            emulator = text.read().strip()
+        time.sleep(0.05)
+    assert emulator, "no emulator was started"
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    equal(child.returncode, 130, "status (%s)" % err)
+    assert not os.path.exists("/proc/" + emulator), "the emulator lives"
+    equal((os.listdir(folder), os.listdir(scratch)), ([], []), "files that are left")
+
+
+@test
+def wrong_usage():
+    "what is missing or makes no sense there is said, with status 1; a lab that is not there, with status 2"
+    for command, word in ((["lab"], "no command"), (["lab", "./x"], "pem lab -- ./x"), (["lab", "stat", "-p", "1", "--", "x"], "--pid"),
+                          (["lab", "-o", "t", "stat", "--", "x"], "-o"), (["lab", "--cpus", "0", "--", "x"], "--cpus"),
+                          (["lab", "record", "--trigger", "x", "--", "x"], "--trigger")):
+        rc, _, err = run([PEM, *command])
+        equal(rc, 1, " ".join(command))
+        assert word in err, (word, err)
+    rc, _, err = run([PEM, "lab", "--", "true"], env={"PEM_LAB": "/nowhere"})
+    equal(rc, 2, "status")
+    assert "make lab" in err and "/nowhere" in err, err
+
+
+run_all()
