@@ -404,23 +404,23 @@ bool cli_gap__sentence(const struct pem_trace_info *info, uint32_t i, char *text
 /* A sentence if the trace may lack more gaps than it tells of. Else NULL. */
 const char *cli_gaps__rest(const struct pem_trace_info *info);
 
-/* --- the machine that pem lab boots (lab_place.c) --- */
+/* --- the machine that pem lab boots (lab_parts.c) --- */
 
 #define CLI_LAB_EMULATOR "qemu-system-aarch64"
 
-struct cli_lab_place {
+struct cli_lab_parts {
 	char folder[PATH_MAX]; /* where it is, or would be */
 	char kernel[PATH_MAX], image[PATH_MAX]; /* the image is its file system */
 	char *list; /* the paths in it, one a line */
 };
 /*
  * Find the machine and the emulator. Returns 0, or -ENOENT with a sentence that says what would
- * mend it. cli_lab_place__free frees it in both cases.
+ * mend it. cli_lab_parts__free frees it in both cases.
  */
-int cli_lab_place__find(struct cli_lab_place *place, struct pem_error *error);
+int cli_lab_parts__find(struct cli_lab_parts *parts, struct pem_error *error);
 /* Is there a file at this path of its file system? */
-bool cli_lab_place__has(const struct cli_lab_place *place, const char *path);
-void cli_lab_place__free(struct cli_lab_place *place);
+bool cli_lab_parts__has(const struct cli_lab_parts *parts, const char *path);
+void cli_lab_parts__free(struct cli_lab_parts *parts);
 
 /* --- plugins, and what lies beside this program (plugin.c) --- */
 

@@ -356,6 +356,19 @@ static void check_preload(struct doctor *doctor)
 			    "%s is missing", path);
 }
 
+static void check_lab(struct doctor *doctor)
+{
+	struct cli_lab_parts parts;
+	struct pem_error error = {{0}};
+
+	if (cli_lab_parts__find(&parts, &error) == 0)
+		doctor__add(doctor, "lab", DOCTOR_OK, NULL, "%s", parts.folder);
+	else
+		doctor__add(doctor, "lab", DOCTOR_LIMITED,
+			    "pem lab needs it, to count in an emulated machine", "%s", error.text);
+	cli_lab_parts__free(&parts);
+}
+
 /* Read the first line that a tool prints about its version. False: the tool is missing. */
 static bool tool_version(const char *command, char *line, size_t bytes)
 {
@@ -414,5 +427,6 @@ void doctor__pem(struct doctor *doctor)
 	check_delivery(doctor);
 	check_preload(doctor);
 	check_exporters(doctor);
+	check_lab(doctor);
 	check_tools(doctor);
 }

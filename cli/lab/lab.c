@@ -318,7 +318,7 @@ static int make_image(const struct lab *lab)
 		rc = script == NULL || out == NULL ? -ENOMEM : 0;
 	}
 	if (rc == 0)
-		rc = copy_image(lab->load.place.image, out);
+		rc = copy_image(lab->load.parts.image, out);
 	if (rc == 0)
 		rc = put_load(lab, script, out);
 	if (out != NULL && fclose(out) != 0 && rc == 0)
@@ -417,7 +417,7 @@ static int run_lab(struct lab *lab)
 		status = make_folder(lab);
 	if (status != CLI_DONE)
 		return status;
-	m->kernel = lab->load.place.kernel;
+	m->kernel = lab->load.parts.kernel;
 	m->image = make_image(lab);
 	status = m->image >= 0 ? lab_machine__run(m) : CLI_FAILED;
 	/* Without a trace there is a sentence of the pem in the lab, and its status. */
@@ -448,11 +448,11 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	lab->machine = (struct lab_machine){
 		.cpus = 1, .memory_mib = MEMORY_MIB, .shift = 1, .image = -1, .back = -1};
 	status = parse(lab, argc, argv);
-	if (status == CLI_DONE && cli_lab_place__find(&lab->load.place, &error) < 0)
+	if (status == CLI_DONE && cli_lab_parts__find(&lab->load.parts, &error) < 0)
 		status = cli_error(CLI_NOT_HERE, "%s", error.text);
 	if (status == CLI_DONE)
 		status = run_lab(lab);
-	cli_lab_place__free(&lab->load.place);
+	cli_lab_parts__free(&lab->load.parts);
 	cli_names__free(&lab->files);
 	cli_names__free(&lab->words);
 	free(lab);
@@ -467,9 +467,9 @@ const struct cli_verb cli_lab = {
 	.text = "Boots an arm64 machine under QEMU and runs pem record or pem stat in it: with "
 		"counters, as root, with every event of the kernel, and the same to the "
 		"instruction in every run. Time there counts instructions: it compares runs, and "
-		"says little of a real processor. The command has an empty standard input, and of "
-		"your files itself and those of --file. What lies in no path of yours is "
-		"busybox's.",
+		"says little of a real processor. The command has an empty standard input, and no "
+		"file of "
+		"yours but itself and those of --file. The other commands there are busybox's.",
 	.examples =
 		"aarch64-linux-gnu-gcc -O2 -static loop.c -o loop\n"
 		"                            a program for the lab\n"

@@ -22,7 +22,7 @@ struct lab_file {
 
 /* What goes along into the lab. */
 struct lab_load {
-	struct cli_lab_place place;
+	struct cli_lab_parts parts;
 	char cwd[PATH_MAX]; /* of pem, and of the command in the lab */
 	struct lab_file files[LAB_FILES_MAX];
 	size_t count;

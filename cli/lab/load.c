@@ -73,7 +73,7 @@ struct lab_file *lab_load__add(struct lab_load *load, const char *source, int *s
 		cli_error(0, "the path of %s is too long", source);
 		return NULL;
 	}
-	if (lab_path__is_hidden(file->path) || cli_lab_place__has(&load->place, file->path)) {
+	if (lab_path__is_hidden(file->path) || cli_lab_parts__has(&load->parts, file->path)) {
 		cli_error(0, "the lab has a %s of its own: put yours elsewhere", file->path);
 		return NULL;
 	}

@@ -95,8 +95,8 @@ static bool has_library(const struct lab_load *load, const char *name)
 	const char *slash;
 	size_t i;
 
-	if (cli_lab_place__has(&load->place, cli_format("/lib/%s", name)) ||
-	    cli_lab_place__has(&load->place, cli_format("/usr/lib/%s", name)))
+	if (cli_lab_parts__has(&load->parts, cli_format("/lib/%s", name)) ||
+	    cli_lab_parts__has(&load->parts, cli_format("/usr/lib/%s", name)))
 		return true;
 	for (i = 0; i < load->count; i++) {
 		slash = strrchr(load->files[i].path, '/');
@@ -110,7 +110,7 @@ static bool has_file(const struct lab_load *load, const char *path)
 {
 	size_t i;
 
-	if (cli_lab_place__has(&load->place, path))
+	if (cli_lab_parts__has(&load->parts, path))
 		return true;
 	for (i = 0; i < load->count; i++)
 		if (strcmp(load->files[i].path, path) == 0)
@@ -205,7 +205,7 @@ static int check_script(const struct lab_load *load, const char *source, char *t
 	path[n] = '\0';
 	if (strcmp(path, "/usr/bin/env") == 0 && *name != '\0') {
 		name[strcspn(name, " \t")] = '\0';
-		if (cli_lab_place__has(&load->place, cli_format("/bin/%s", name)))
+		if (cli_lab_parts__has(&load->parts, cli_format("/bin/%s", name)))
 			return CLI_DONE;
 		path = name;
 	}
@@ -249,7 +249,7 @@ int lab_program__take(struct lab_load *load, const char *command)
 	int status;
 
 	if (strchr(command, '/') == NULL) {
-		if (cli_lab_place__has(&load->place, cli_format("/bin/%s", command)))
+		if (cli_lab_parts__has(&load->parts, cli_format("/bin/%s", command)))
 			return CLI_DONE;
 		if (access(command, F_OK) == 0)
 			return cli_error(CLI_NOT_FOUND,
@@ -261,7 +261,7 @@ int lab_program__take(struct lab_load *load, const char *command)
 				 "named with a path, such as ./%s, go along",
 				 command, command);
 	}
-	if (cli_lab_place__has(&load->place, command))
+	if (cli_lab_parts__has(&load->parts, command))
 		return CLI_DONE;
 	file = lab_load__add(load, command, &status);
 	if (file == NULL)

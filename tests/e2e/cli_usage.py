@@ -9,7 +9,8 @@ import sys
 from preload import compile_program
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
 
-VERBS = ("list", "record", "stat", "report", "diff", "export", "doctor", "mark", "gen", "spec", "snapshot", "db", "page-size")
+VERBS = ("list", "record", "stat", "report", "diff", "export", "doctor", "mark", "gen", "spec", "snapshot", "lab", "db",
+         "page-size")
 
 
 def fails(command, status, *words, **more):

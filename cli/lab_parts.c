@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * lab_place.c - finds the machine that pem lab boots: its kernel, its file system, the emulator
+ * lab_parts.c - finds the machine that pem lab boots: its kernel, its file system, the emulator
  *
  * Not here: booting it (lab/).
  */
@@ -55,33 +55,33 @@ static char *read_list(const char *path)
 }
 
 /* Set the paths of the files. False: a path is too long. */
-static bool set_paths(struct cli_lab_place *place)
+static bool set_paths(struct cli_lab_parts *parts)
 {
-	const char *folder = place->folder;
-	const size_t bytes = sizeof(place->kernel);
+	const char *folder = parts->folder;
+	const size_t bytes = sizeof(parts->kernel);
 
-	return (size_t)snprintf(place->kernel, bytes, "%s/vmlinuz", folder) < bytes &&
-	       (size_t)snprintf(place->image, bytes, "%s/initramfs.cpio", folder) < bytes;
+	return (size_t)snprintf(parts->kernel, bytes, "%s/vmlinuz", folder) < bytes &&
+	       (size_t)snprintf(parts->image, bytes, "%s/initramfs.cpio", folder) < bytes;
 }
 
-int cli_lab_place__find(struct cli_lab_place *place, struct pem_error *error)
+int cli_lab_parts__find(struct cli_lab_parts *parts, struct pem_error *error)
 {
 	const char *own = getenv("PEM_LAB");
 	char list[PATH_MAX];
 
-	memset(place, 0, sizeof(*place));
+	memset(parts, 0, sizeof(*parts));
 	if (own != NULL && *own != '\0')
-		snprintf(place->folder, sizeof(place->folder), "%s", own);
+		snprintf(parts->folder, sizeof(parts->folder), "%s", own);
 	else
-		cli_library_file(FOLDER, place->folder, sizeof(place->folder));
-	if (!set_paths(place) || access(place->kernel, R_OK) < 0 ||
-	    access(place->image, R_OK) < 0 ||
-	    (size_t)snprintf(list, sizeof(list), "%s/files", place->folder) >= sizeof(list)) {
+		cli_library_file(FOLDER, parts->folder, sizeof(parts->folder));
+	if (!set_paths(parts) || access(parts->kernel, R_OK) < 0 ||
+	    access(parts->image, R_OK) < 0 ||
+	    (size_t)snprintf(list, sizeof(list), "%s/files", parts->folder) >= sizeof(list)) {
 		snprintf(error->text, sizeof(error->text),
 			 "the lab's machine is not in %.300s: 'make lab' in pem's sources makes "
 			 "it, 'make install-lab' puts it beside an installed pem, and PEM_LAB "
 			 "names another folder",
-			 place->folder);
+			 parts->folder);
 		return -ENOENT;
 	}
 	if (!in_path(CLI_LAB_EMULATOR)) {
@@ -90,22 +90,22 @@ int cli_lab_place__find(struct cli_lab_place *place, struct pem_error *error)
 					  "qemu-system-arm");
 		return -ENOENT;
 	}
-	place->list = read_list(list);
-	if (place->list != NULL)
+	parts->list = read_list(list);
+	if (parts->list != NULL)
 		return 0;
 	snprintf(error->text, sizeof(error->text), "cannot read %.300s: %s", list, strerror(errno));
 	return -ENOENT;
 }
 
-bool cli_lab_place__has(const struct cli_lab_place *place, const char *path)
+bool cli_lab_parts__has(const struct cli_lab_parts *parts, const char *path)
 {
 	const char *line = cli_format("\n%s\n", path);
 
-	return strstr(place->list, line) != NULL;
+	return strstr(parts->list, line) != NULL;
 }
 
-void cli_lab_place__free(struct cli_lab_place *place)
+void cli_lab_parts__free(struct cli_lab_parts *parts)
 {
-	free(place->list);
-	place->list = NULL;
+	free(parts->list);
+	parts->list = NULL;
 }
