@@ -24,6 +24,8 @@
 #define MEMORY_LEAST_MIB 256u
 #define MEMORY_MOST_MIB 65536u
 #define MEMORY_MIB 1024u
+/* The user's files get this part of it: they lie there twice while the kernel unpacks them. */
+#define FILES_SHARE 4u
 #define SHIFT_MOST 10u
 #define LIMIT_MOST_S 1000000u
 #define MEMBERS_MOST 100000u /* files of a trace */
@@ -205,7 +207,14 @@ static int load_files(struct lab *lab)
 		if (lab_load__add(load, lab->files.names[i], &status) == NULL)
 			return status == CLI_NOT_FOUND ? CLI_WRONG_INPUT : status;
 	status = lab_program__take(load, lab->command[0]);
-	return status == CLI_DONE ? lab_program__check_all(load) : status;
+	if (status == CLI_DONE)
+		status = lab_program__check_all(load);
+	if (status == CLI_DONE && load->bytes > (lab->machine.memory_mib << 20) / FILES_SHARE)
+		status = cli_error(CLI_WRONG_INPUT,
+				   "files of %s do not fit into a memory of %s MiB, of which they "
+				   "get a quarter: give more with --memory",
+				   cli_bytes(load->bytes), cli_count(lab->machine.memory_mib));
+	return status;
 }
 
 /* Write a text as one word of a shell's. */

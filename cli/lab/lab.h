@@ -26,6 +26,7 @@ struct lab_load {
 	char cwd[PATH_MAX]; /* of pem, and of the command in the lab */
 	struct lab_file files[LAB_FILES_MAX];
 	size_t count;
+	uint64_t bytes; /* of all files */
 };
 
 /* --- files that go along (load.c) --- */

@@ -79,6 +79,7 @@ struct lab_file *lab_load__add(struct lab_load *load, const char *source, int *s
 	}
 	file->source = source;
 	load->count++;
+	load->bytes += (uint64_t)st.st_size;
 	*status = CLI_DONE;
 	return file;
 }

@@ -27,6 +27,7 @@
 #define OUTPUT_MOST (16ull << 30) /* of each file that the emulator writes */
 #define WORDS_MAX 64
 #define PROGRESS_PATIENCE_NS 2000000000ull
+#define PROGRESS_REFRESH_NS 200000000ull
 #define CONSOLE_TAIL 1200
 
 /* What the machine writes: ports 1 to 4 as the lab's init has them, and the kernel's console. */
@@ -39,7 +40,7 @@ struct run {
 	uint64_t passed_on[2]; /* bytes of OUT and ERR */
 	bool is_quiet; /* Something was printed on the terminal that progress would spoil. */
 	bool has_begun; /* The script runs. */
-	uint64_t start_ns;
+	uint64_t start_ns, shown_ns; /* the latter of progress, since the start */
 };
 
 int lab_temporary(void)
@@ -217,12 +218,13 @@ static void read_words(struct run *run)
 	}
 }
 
-static void show_progress(const struct run *run)
+static void show_progress(struct run *run)
 {
 	uint64_t ns = cli_now_ns() - run->start_ns;
 
-	if (run->is_quiet || ns < PROGRESS_PATIENCE_NS)
+	if (run->is_quiet || ns < PROGRESS_PATIENCE_NS || ns - run->shown_ns < PROGRESS_REFRESH_NS)
 		return;
+	run->shown_ns = ns;
 	cli_progress__show(cli_format("pem: %s, %u s",
 				      run->has_begun ? "running in the lab" : "the lab boots",
 				      (unsigned int)(ns / 1000000000u)));

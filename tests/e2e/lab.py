@@ -81,7 +81,7 @@ def counts_are_exact():
     folder = tmp()
     program(folder)
     # Each pem's own output comes behind what the loop prints.
-    out, _ = pem_lab("--file", "loop", "stat", "-q", "-e", "cs", "--", "sh", "-c", COUNTS, cwd=folder)
+    out, _ = pem_lab("--file", "../%s/./loop" % os.path.basename(folder), "stat", "-q", "-e", "cs", "--", "sh", "-c", COUNTS, cwd=folder)
     decoder, found, text = json.JSONDecoder(), [], out.decode("utf-8", "replace")
     for match in re.finditer(r"^\{", text, re.MULTILINE):
         events = decoder.raw_decode(text[match.start():])[0]["events"]
@@ -131,6 +131,10 @@ def what_cannot_run_there():
     for name in ("text", "script"):
         os.chmod(folder + "/" + name, 0o755)
     shutil.copy(PEM, folder + "/native")
+    with open(folder + "/large", "wb") as data:
+        data.truncate(65 << 20)
+    _, err = pem_lab("--memory", "256", "--file", "large", "--", "true", cwd=folder, status=1)
+    assert b"--memory" in err, err
     # Whatever an ELF file says of itself may be wrong.
     with open(folder + "/needs", "rb") as data:
         whole = data.read()
@@ -177,6 +181,7 @@ def wrong_usage():
     "what is missing or makes no sense there is said, with status 1; a lab that is not there, with status 2"
     for command, word in ((["lab"], "no command"), (["lab", "./x"], "pem lab -- ./x"), (["lab", "stat", "-p", "1", "--", "x"], "--pid"),
                           (["lab", "-o", "t", "stat", "--", "x"], "-o"), (["lab", "--cpus", "0", "--", "x"], "--cpus"),
+                          (["lab", "--memory", "255", "--", "x"], "--memory"),
                           (["lab", "record", "--trigger", "x", "--", "x"], "--trigger")):
         rc, _, err = run([PEM, *command])
         equal(rc, 1, " ".join(command))
