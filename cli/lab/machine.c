@@ -20,6 +20,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -281,6 +282,14 @@ static void print_console(const struct run *run)
 	}
 }
 
+/* Has the file system of the temporary files no room? The emulator drops what it cannot write. */
+static bool is_full(const struct run *run)
+{
+	struct statvfs fs;
+
+	return fstatvfs(run->fd[OUT], &fs) == 0 && fs.f_blocks != 0 && fs.f_bavail == 0;
+}
+
 static int explain(const struct run *run)
 {
 	const struct lab_machine *m = run->machine;
@@ -288,6 +297,10 @@ static int explain(const struct run *run)
 	if (m->stopped_by != 0)
 		return cli_error(128 + m->stopped_by, "stopped by a signal (%s)",
 				 strsignal(m->stopped_by));
+	if (is_full(run))
+		return cli_error(CLI_FAILED,
+				 "no room is left for temporary files, and output of the "
+				 "lab is lost: name another folder in TMPDIR");
 	if (m->has_ended)
 		return CLI_DONE;
 	if (m->is_over_limit)
