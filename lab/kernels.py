@@ -29,7 +29,7 @@ XZ = b"\xfd7zXZ\0"
 IMAGE_MEMBERS = ["./boot/vmlinuz-*"] + ["./lib/modules/*/%s.ko*" % name for name in MODULES]
 # What a foreign machine's programs are built and run with.
 ROOT_PACKAGES = ("busybox-static", "libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev", "libpfm4-dev", "libjson-c-dev",
-                 "libncurses-dev", "libcmocka-dev", "libprotobuf-c-dev", "libstdc++6", "libgomp1")
+                 "libncurses-dev", "libcmocka-dev", "libprotobuf-c-dev", "libdw-dev", "libstdc++6", "libgomp1")
 
 
 class Unavailable(Exception):
