@@ -110,25 +110,22 @@ static inline bool read_page(const struct perf_event_mmap_page *page, uint64_t *
 		PEM_BARRIER();
 		index = page->index;
 		count = (uint64_t)page->offset;
-		width = page->pmc_width;
-		if (!page->cap_user_rdpmc || !index || !width || width > 64)
+		width = page->pmc_width & 63; /* of 64 bits: 0, and both shifts below are by 0 */
+		if (__builtin_expect(!index, 0))
 			return false;
-		counted = read_register(index - 1) << (64 - width);
-		count += (uint64_t)((int64_t)counted >> (64 - width));
+		counted = read_register(index - 1) << (-width & 63);
+		count += (uint64_t)((int64_t)counted >> (-width & 63));
 		PEM_BARRIER();
 	} while (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) != sequence);
 	*value = count;
 	return true;
 }
 
-/* Ask the kernel for what it counts of this thread in software. False: this is not known so. */
-static bool read_software(uint64_t config, uint64_t *value)
+static bool ask_kernel(uint64_t config, uint64_t *value)
 {
 	struct rusage usage;
 	struct timespec time;
 
-	if (pem_restricted())
-		return false;
 	if (config == PERF_COUNT_SW_TASK_CLOCK || config == PERF_COUNT_SW_CPU_CLOCK) {
 		if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time))
 			return false;
@@ -155,16 +152,28 @@ static bool read_software(uint64_t config, uint64_t *value)
 	}
 }
 
-/* Returns a bit for each counter that can't be read. */
-static uint32_t read_all(const struct opened *opened, uint64_t values[PEM_COUNTERS_MAX])
+/* Ask the kernel for what it counts of this thread in software. False: it can't be known so. */
+static __attribute__((noinline)) bool read_software(const struct pem_counter *counter,
+						    uint64_t *value)
+{
+	int saved_errno = errno;
+	bool is_known = counter->type == PERF_TYPE_SOFTWARE && !pem_restricted() &&
+			ask_kernel(counter->config, value);
+
+	errno = saved_errno;
+	return is_known;
+}
+
+/* Returns a bit for each counter that can't be read. Keeps errno. */
+static inline uint32_t read_all(const struct opened *opened, uint64_t values[PEM_COUNTERS_MAX])
 {
 	uint32_t missing = 0, i;
 
 	for (i = 0; i < opened->count; i++) {
+		if (__builtin_expect(opened->page[i] && read_page(opened->page[i], &values[i]), 1))
+			continue;
 		values[i] = 0;
-		if (opened->page[i] ? !read_page(opened->page[i], &values[i])
-				    : opened->counter[i].type != PERF_TYPE_SOFTWARE ||
-					      !read_software(opened->counter[i].config, &values[i]))
+		if (opened->page[i] || !read_software(&opened->counter[i], &values[i]))
 			missing |= 1u << i;
 	}
 	return missing;
@@ -194,6 +203,20 @@ static int open_counter(const struct pem_counter *counter, int group)
 	return fd;
 }
 
+/* Map the page of a counter. NULL: it can't be had, or the thread may not read the counter. */
+static const struct perf_event_mmap_page *map_page(int fd)
+{
+	const struct perf_event_mmap_page *page =
+		mmap(NULL, page_bytes(), PROT_READ, MAP_SHARED, fd, 0);
+
+	if (page == MAP_FAILED)
+		return NULL;
+	if (page->cap_user_rdpmc)
+		return page;
+	munmap((void *)page, page_bytes());
+	return NULL;
+}
+
 /*
  * Open what is in hardware, as one group, so that all count at the same times. The mapping of its
  * page keeps a counter open.
@@ -201,7 +224,6 @@ static int open_counter(const struct pem_counter *counter, int group)
 static void open_all(struct opened *opened)
 {
 	int fds[PEM_COUNTERS_MAX], leader = -1;
-	void *page;
 	uint32_t i;
 
 	for (i = 0; i < opened->count; i++) {
@@ -216,8 +238,7 @@ static void open_all(struct opened *opened)
 			continue;
 		if (leader < 0)
 			leader = fds[i];
-		page = mmap(NULL, page_bytes(), PROT_READ, MAP_SHARED, fds[i], 0);
-		opened->page[i] = page != MAP_FAILED ? page : NULL;
+		opened->page[i] = map_page(fds[i]);
 	}
 	for (i = 0; i < opened->count; i++)
 		if (fds[i] >= 0)
@@ -310,6 +331,84 @@ void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
 				       values);
 	pem_log_record(session_index, writer, pem_provider_hw_thread.event_base, thread->shared.tid,
 		       (const uint8_t *)&u, 24 + opened->count * 8);
+}
+
+/* As memcpy, see copy() in log_record.c. */
+static inline void copy_words(uint8_t *to, const uint8_t *from, uint32_t bytes)
+{
+	uint32_t i;
+
+	for (i = 0; i + 8 <= bytes; i += 8) {
+		__builtin_memcpy(to + i, from + i, 8);
+		PEM_BARRIER();
+	}
+	for (; i < bytes; i++) {
+		to[i] = from[i];
+		PEM_BARRIER();
+	}
+}
+
+/* Log the reading, and the event behind it. The writer has room for both. */
+static inline void log_both(struct pem_writer *w, const struct opened *opened,
+			    const struct pem_provider *provider, uint32_t index, uint64_t now,
+			    const uint8_t *record, uint32_t bytes)
+{
+	struct pem_hw_perf_hpms_in_thread_record *reading = (void *)w->cursor;
+	uint32_t event_id = provider->event_ids[index];
+
+	reading->eventId = event_id;
+	reading->counterValues_count = opened->count;
+	memset(&reading->counterValues_count + 1, 0, 4);
+	/* missing, and its padding */
+	*(uint32_t *)(void *)&reading->missing =
+		read_all(opened, (uint64_t *)(void *)(w->cursor + 24));
+	pem_ring_commit(w, &w->cells[pem_provider_hw_thread.event_base], now,
+			PEM_EVENT_HW_PERF_HPMS_IN_THREAD_ID, 24 + opened->count * 8);
+	copy_words(w->cursor + sizeof(struct pem_record_header),
+		   record + sizeof(struct pem_record_header),
+		   bytes - (uint32_t)sizeof(struct pem_record_header));
+	pem_ring_commit(w, &w->cells[provider->event_base + index], now, event_id, bytes);
+}
+
+bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const void *record,
+			  uint32_t bytes)
+{
+	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
+	const uint8_t *enable = (const uint8_t *)provider->page + sizeof(struct pem_control_header);
+	const uint64_t *actions =
+		(const uint64_t *)(enable + PEM_EVENT_CAPACITY(provider->event_count));
+	uint32_t bits = __atomic_load_n(&enable[index], __ATOMIC_RELAXED);
+	uint32_t event = provider->event_base + index, session;
+	const struct opened *opened;
+	struct pem_writer *w;
+	uint64_t action, now;
+	bool logged;
+
+	if (!bits || bits & (bits - 1) || thread->shared.depth != PEM_DEPTH_IDLE ||
+	    !thread->counters)
+		return false;
+	session = (uint32_t)__builtin_ctz(bits);
+	/* uf */
+	action = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX + session], __ATOMIC_ACQUIRE);
+	w = &thread->shared.writer[session];
+	opened = &thread->counters->session[session];
+	if (PEM_ACTION_FLAGS(action) != (PEM_ACTION_LOG | PEM_ACTION_MORE) ||
+	    __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED) != PEM_ACTION_INCARNATION(action) ||
+	    opened->incarnation != PEM_ACTION_INCARNATION(action) || !opened->count ||
+	    !(__atomic_load_n(&pem_process.joined[session].counted_plainly[event / 64],
+			      __ATOMIC_RELAXED) >>
+		      event % 64 &
+	      1))
+		return false;
+	thread->shared.depth = PEM_DEPTH_IDLE + 1;
+	PEM_BARRIER();
+	now = pem_clock();
+	logged = pem_ring_reserve(w, now, 24 + opened->count * 8 + ((bytes + 7) & ~7u)) != NULL;
+	if (logged)
+		log_both(w, opened, provider, index, now, record, bytes);
+	PEM_BARRIER();
+	thread->shared.depth--;
+	return logged;
 }
 
 void pem_counters__close(struct pem_thread_full *thread)

@@ -465,6 +465,8 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	uint64_t action;
 	unsigned session_index;
 
+	if (pem_counters__notify(provider, index, record, bytes))
+		return;
 	thread = pem_thread__get();
 	/* ug */
 	bits = __atomic_load_n(&enable[index], __ATOMIC_ACQUIRE);

@@ -146,6 +146,8 @@ struct pem_joined {
 	struct pem_part further[PEM_FURTHER_CELLS];
 	/* With PEM_ACTION_MORE: a bit for each event before which counters are logged. */
 	uint64_t counted[PEM_PROCESS_EVENTS_MAX / 64];
+	/* Those of them that are only logged, whatever their fields and thread. */
+	uint64_t counted_plainly[PEM_PROCESS_EVENTS_MAX / 64];
 	struct pem_sync_callback callback[PEM_CALLBACKS_MAX];
 	uint32_t callback_count;
 };
@@ -392,6 +394,12 @@ void pem_log_record(unsigned session_index, struct pem_writer *writer, uint32_t 
  */
 void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
 		       struct pem_writer *writer, uint32_t incarnation, uint32_t event_id);
+/*
+ * The quick way of an event that is only logged, with counters, in a thread that has opened them.
+ * False: it needs the general way, and nothing was done.
+ */
+bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const void *record,
+			  uint32_t bytes);
 /* The thread has ended. */
 void pem_counters__close(struct pem_thread_full *thread);
 
