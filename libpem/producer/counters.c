@@ -31,10 +31,21 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of struct pem_hw_perf_hpms_in_thread_record up to the values. */
+#define READING_BYTES 24u
+PEM_STATIC_ASSERT(offsetof(struct pem_hw_perf_hpms_in_thread_record, eventId) == 8 &&
+			  offsetof(struct pem_hw_perf_hpms_in_thread_record, missing) == 12 &&
+			  offsetof(struct pem_hw_perf_hpms_in_thread_record, counterValues_count) ==
+				  16,
+		  "log_both() writes words");
+
 /* A session's counters in one thread. */
 struct opened {
+	/* The action word of events that the quick way serves; 0: not known yet. */
+	uint64_t action;
 	uint32_t incarnation; /* 0: not opened */
 	uint32_t count;
+	uint32_t record_bytes; /* of a reading */
 	struct pem_counter counter[PEM_COUNTERS_MAX];
 	const struct perf_event_mmap_page *page[PEM_COUNTERS_MAX]; /* NULL: none */
 };
@@ -50,6 +61,13 @@ static size_t page_bytes(void)
 
 /* --- reading --- */
 
+/* Those that read_register knows. */
+#if defined(__x86_64__)
+#define REGISTERS_MAX 0x80000000u /* with a bit for those that always count the same */
+#else
+#define REGISTERS_MAX 32u
+#endif
+
 /* Read a register of the performance monitoring unit, by the number that the kernel gave it. */
 static inline uint64_t read_register(uint32_t index)
 {
@@ -61,11 +79,8 @@ static inline uint64_t read_register(uint32_t index)
 #elif defined(__aarch64__)
 	uint64_t value;
 
-	if (index == 31) {
-		__asm__ __volatile__("mrs %0, pmccntr_el0" : "=r"(value));
-		return value;
-	}
-	switch (index) {
+	/* The compiler makes a table of 32 cases. */
+	switch (index & 31) {
 #define EVENT_COUNTER(n)                                                                           \
 	case n:                                                                                    \
 		__asm__ __volatile__("mrs %0, pmevcntr" #n "_el0" : "=r"(value));                  \
@@ -86,9 +101,26 @@ static inline uint64_t read_register(uint32_t index)
 		EVENT_COUNTER(13)
 		EVENT_COUNTER(14)
 		EVENT_COUNTER(15)
+		EVENT_COUNTER(16)
+		EVENT_COUNTER(17)
+		EVENT_COUNTER(18)
+		EVENT_COUNTER(19)
+		EVENT_COUNTER(20)
+		EVENT_COUNTER(21)
+		EVENT_COUNTER(22)
+		EVENT_COUNTER(23)
+		EVENT_COUNTER(24)
+		EVENT_COUNTER(25)
+		EVENT_COUNTER(26)
+		EVENT_COUNTER(27)
+		EVENT_COUNTER(28)
+		EVENT_COUNTER(29)
+		EVENT_COUNTER(30)
 #undef EVENT_COUNTER
+	default:
+		__asm__ __volatile__("mrs %0, pmccntr_el0" : "=r"(value));
+		return value;
 	}
-	return 0;
 #else
 	(void)index;
 	return 0;
@@ -111,7 +143,7 @@ static inline bool read_page(const struct perf_event_mmap_page *page, uint64_t *
 		index = page->index;
 		count = (uint64_t)page->offset;
 		width = page->pmc_width & 63; /* of 64 bits: 0, and both shifts below are by 0 */
-		if (__builtin_expect(!index, 0))
+		if (__builtin_expect(index - 1 >= REGISTERS_MAX, 0)) /* 0: it is in none */
 			return false;
 		counted = read_register(index - 1) << (-width & 63);
 		count += (uint64_t)((int64_t)counted >> (-width & 63));
@@ -165,7 +197,7 @@ static __attribute__((noinline)) bool read_software(const struct pem_counter *co
 }
 
 /* Returns a bit for each counter that can't be read. Keeps errno. */
-static inline uint32_t read_all(const struct opened *opened, uint64_t values[PEM_COUNTERS_MAX])
+static __attribute__((noinline)) uint32_t read_all(const struct opened *opened, uint64_t values[PEM_COUNTERS_MAX])
 {
 	uint32_t missing = 0, i;
 
@@ -309,14 +341,15 @@ static struct opened *opened_in(struct pem_thread_full *thread, unsigned session
 	close_all(opened);
 	opened->count = read_names(session_index, opened->counter);
 	open_all(opened);
+	opened->record_bytes = READING_BYTES + opened->count * 8;
 	opened->incarnation = incarnation;
 	return opened;
 }
 
 void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
-		       struct pem_writer *writer, uint32_t incarnation, uint32_t event_id)
+		       struct pem_writer *writer, uint64_t action, uint32_t event_id)
 {
-	const struct opened *opened = opened_in(thread, session_index, incarnation);
+	struct opened *opened = opened_in(thread, session_index, PEM_ACTION_INCARNATION(action));
 	union {
 		struct pem_hw_perf_hpms_in_thread_record record;
 		uint64_t words[3 + PEM_COUNTERS_MAX];
@@ -326,11 +359,13 @@ void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
 
 	if (!opened || !opened->count)
 		return;
+	if (PEM_ACTION_FLAGS(action) == (PEM_ACTION_LOG | PEM_ACTION_MORE))
+		opened->action = action;
 	missing = read_all(opened, values);
 	pem_put_hw_perf_hpms_in_thread((uint8_t *)&u, event_id, (uint8_t)missing, opened->count,
 				       values);
 	pem_log_record(session_index, writer, pem_provider_hw_thread.event_base, thread->shared.tid,
-		       (const uint8_t *)&u, 24 + opened->count * 8);
+		       (const uint8_t *)&u, opened->record_bytes);
 }
 
 /* As memcpy, see copy() in log_record.c. */
@@ -348,26 +383,57 @@ static inline void copy_words(uint8_t *to, const uint8_t *from, uint32_t bytes)
 	}
 }
 
-/* Log the reading, and the event behind it. The writer has room for both. */
-static inline void log_both(struct pem_writer *w, const struct opened *opened,
-			    const struct pem_provider *provider, uint32_t index, uint64_t now,
+static inline void count_one(struct pem_writer *w, uint32_t event_index)
+{
+	struct pem_cell *cell = &w->cells[event_index];
+
+	/* Only this lane's thread writes the cell. */
+	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELAXED);
+}
+
+/*
+ * Publish a reading of reading_bytes, whose fields are there, and the event behind it, as two calls
+ * of pem_ring_commit would: both at once.
+ */
+static inline void commit_both(struct pem_writer *w, const struct pem_provider *provider,
+			       uint32_t index, uint64_t now, uint32_t reading_bytes, uint32_t bytes)
+{
+	struct pem_record_header *reading = (void *)w->cursor;
+	struct pem_record_header *event = (void *)(w->cursor + reading_bytes);
+
+	reading->clock_low = event->clock_low = (uint32_t)now;
+	reading->event_id = PEM_EVENT_HW_PERF_HPMS_IN_THREAD_ID;
+	event->event_id = provider->event_ids[index];
+	w->cursor = (uint8_t *)event + ((bytes + 7) & ~7u);
+	w->last_clock = now;
+	w->record_count += 2;
+	/* RA */
+	__atomic_store_n(&w->packet->content_size,
+			 (uint64_t)((uint8_t *)event + bytes - (uint8_t *)w->packet) * 8,
+			 __ATOMIC_RELEASE);
+	count_one(w, pem_provider_hw_thread.event_base);
+	count_one(w, provider->event_base + index);
+}
+
+/* Log both. Returns false if the writer's chunk has no room. */
+static inline bool log_both(struct pem_writer *w, const struct opened *opened,
+			    const struct pem_provider *provider, uint32_t index,
 			    const uint8_t *record, uint32_t bytes)
 {
-	struct pem_hw_perf_hpms_in_thread_record *reading = (void *)w->cursor;
-	uint32_t event_id = provider->event_ids[index];
+	uint32_t reading_bytes = opened->record_bytes;
+	uint64_t now = pem_clock(), missing;
+	uint64_t *to = (void *)pem_ring_reserve(w, now, reading_bytes + ((bytes + 7) & ~7u));
 
-	reading->eventId = event_id;
-	reading->counterValues_count = opened->count;
-	memset(&reading->counterValues_count + 1, 0, 4);
-	/* missing, and its padding */
-	*(uint32_t *)(void *)&reading->missing =
-		read_all(opened, (uint64_t *)(void *)(w->cursor + 24));
-	pem_ring_commit(w, &w->cells[pem_provider_hw_thread.event_base], now,
-			PEM_EVENT_HW_PERF_HPMS_IN_THREAD_ID, 24 + opened->count * 8);
-	copy_words(w->cursor + sizeof(struct pem_record_header),
+	if (__builtin_expect(!to, 0))
+		return false;
+	missing = read_all(opened, to + 3);
+	to[1] = missing << 32 | provider->event_ids[index];
+	to[2] = opened->count;
+	copy_words((uint8_t *)to + reading_bytes + sizeof(struct pem_record_header),
 		   record + sizeof(struct pem_record_header),
 		   bytes - (uint32_t)sizeof(struct pem_record_header));
-	pem_ring_commit(w, &w->cells[provider->event_base + index], now, event_id, bytes);
+	commit_both(w, provider, index, now, reading_bytes, bytes);
+	return true;
 }
 
 bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const void *record,
@@ -377,24 +443,24 @@ bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const v
 	const uint8_t *enable = (const uint8_t *)provider->page + sizeof(struct pem_control_header);
 	const uint64_t *actions =
 		(const uint64_t *)(enable + PEM_EVENT_CAPACITY(provider->event_count));
-	uint32_t bits = __atomic_load_n(&enable[index], __ATOMIC_RELAXED);
-	uint32_t event = provider->event_base + index, session;
+	uint32_t bits = __atomic_load_n(&enable[index], __ATOMIC_RELAXED), session, event;
 	const struct opened *opened;
 	struct pem_writer *w;
-	uint64_t action, now;
+	uint64_t action;
 	bool logged;
 
-	if (!bits || bits & (bits - 1) || thread->shared.depth != PEM_DEPTH_IDLE ||
-	    !thread->counters)
+	/* The depth of a thread without a state of its own is 0. */
+	if (thread->shared.depth != PEM_DEPTH_IDLE || !thread->counters || !bits ||
+	    bits & (bits - 1))
 		return false;
 	session = (uint32_t)__builtin_ctz(bits);
 	/* uf */
 	action = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX + session], __ATOMIC_ACQUIRE);
 	w = &thread->shared.writer[session];
 	opened = &thread->counters->session[session];
-	if (PEM_ACTION_FLAGS(action) != (PEM_ACTION_LOG | PEM_ACTION_MORE) ||
-	    __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED) != PEM_ACTION_INCARNATION(action) ||
-	    opened->incarnation != PEM_ACTION_INCARNATION(action) || !opened->count ||
+	event = provider->event_base + index;
+	if (action != opened->action ||
+	    __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED) != opened->incarnation ||
 	    !(__atomic_load_n(&pem_process.joined[session].counted_plainly[event / 64],
 			      __ATOMIC_RELAXED) >>
 		      event % 64 &
@@ -402,10 +468,7 @@ bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const v
 		return false;
 	thread->shared.depth = PEM_DEPTH_IDLE + 1;
 	PEM_BARRIER();
-	now = pem_clock();
-	logged = pem_ring_reserve(w, now, 24 + opened->count * 8 + ((bytes + 7) & ~7u)) != NULL;
-	if (logged)
-		log_both(w, opened, provider, index, now, record, bytes);
+	logged = log_both(w, opened, provider, index, record, bytes);
 	PEM_BARRIER();
 	thread->shared.depth--;
 	return logged;

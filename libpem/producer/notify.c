@@ -345,12 +345,12 @@ static void try_part(struct delivery *d, const uint64_t *action,
 
 /*
  * Deliver an event to each part of its rules. Each part is tested by itself. A record that several
- * parts want is logged once. flags are those of the event's action word.
+ * parts want is logged once. action is the event's word.
  */
 static void deliver_parts(struct pem_thread_full *thread, unsigned session_index, unsigned depth,
-			  uint32_t event_index, uint32_t flags, uint32_t incarnation,
-			  uint8_t *record, uint32_t bytes)
+			  uint32_t event_index, uint64_t action, uint8_t *record, uint32_t bytes)
 {
+	uint32_t flags = PEM_ACTION_FLAGS(action), incarnation = PEM_ACTION_INCARNATION(action);
 	struct delivery d;
 	struct pem_joined *joined = &pem_process.joined[session_index];
 	struct pem_session_page *counts;
@@ -381,7 +381,7 @@ static void deliver_parts(struct pem_thread_full *thread, unsigned session_index
 		if (__atomic_load_n(&joined->counted[event_index / 64], __ATOMIC_RELAXED) >>
 			    event_index % 64 &
 		    1)
-			pem_counters__log(thread, session_index, d.writer, incarnation,
+			pem_counters__log(thread, session_index, d.writer, action,
 					  pem_process.event_id[event_index]);
 		pem_log_record(session_index, d.writer, event_index, thread->shared.tid, record,
 			       bytes);
@@ -418,8 +418,7 @@ static void deliver(struct pem_thread_full *thread, unsigned session_index, unsi
 		return;
 	}
 	if (flags & PEM_ACTION_MORE) {
-		deliver_parts(thread, session_index, depth, event_index, flags,
-			      PEM_ACTION_INCARNATION(action), record, bytes);
+		deliver_parts(thread, session_index, depth, event_index, action, record, bytes);
 		return;
 	}
 	if (flags & PEM_ACTION_FILTER && !passes(filter, thread->shared.tid, record, bytes))
@@ -452,7 +451,8 @@ static void deliver(struct pem_thread_full *thread, unsigned session_index, unsi
 		call_back(joined, thread, event_index, record, bytes);
 }
 
-void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
+static __attribute__((noinline)) void notify_all(struct pem_provider *provider, uint32_t index,
+						 void *record, uint32_t bytes)
 {
 	const struct pem_control_header *page = provider->page;
 	const uint8_t *enable = (const uint8_t *)(page + 1);
@@ -465,8 +465,6 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	uint64_t action;
 	unsigned session_index;
 
-	if (pem_counters__notify(provider, index, record, bytes))
-		return;
 	thread = pem_thread__get();
 	/* ug */
 	bits = __atomic_load_n(&enable[index], __ATOMIC_ACQUIRE);
@@ -502,4 +500,10 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	if (__builtin_expect(depth != 0, 0) && thread)
 		pem_thread__begin(thread, depth, outer);
 	errno = saved_errno;
+}
+
+void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
+{
+	if (!pem_counters__notify(provider, index, record, bytes))
+		notify_all(provider, index, record, bytes);
 }

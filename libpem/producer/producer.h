@@ -393,7 +393,7 @@ void pem_log_record(unsigned session_index, struct pem_writer *writer, uint32_t 
  * Opens them at the first such event of the thread.
  */
 void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
-		       struct pem_writer *writer, uint32_t incarnation, uint32_t event_id);
+		       struct pem_writer *writer, uint64_t action, uint32_t event_id);
 /*
  * The quick way of an event that is only logged, with counters, in a thread that has opened them.
  * False: it needs the general way, and nothing was done.
