@@ -136,7 +136,7 @@ bool pem_rules__need_parts(const struct pem_rule *const *rules, uint32_t count)
 
 uint64_t pem_rules__action(const struct pem_rule *const *rules, uint32_t count)
 {
-	uint32_t flags = PEM_ACTION_MORE, i;
+	uint32_t flags = PEM_ACTION_MORE, type = 0, i;
 
 	if (!count)
 		return 0;
@@ -145,5 +145,8 @@ uint64_t pem_rules__action(const struct pem_rule *const *rules, uint32_t count)
 	for (i = 0; i < count; i++)
 		flags |= PEM_ACTION_FLAGS(rules[i]->action) &
 			 (PEM_ACTION_LOG | PEM_ACTION_STAT | PEM_ACTION_CALLBACK | PEM_ACTION_WAKE);
-	return PEM_ACTION(flags, PEM_NO_FIELD, 0, 0, PEM_ACTION_EPOCH(rules[0]->action));
+	/* A rule with PEM_RULE_COUNTERS alone needs parts even if it is the only one. */
+	if (count == 1 && PEM_ACTION_FLAGS(rules[0]->action) == PEM_ACTION_LOG)
+		type = PEM_ACTION_COUNTED;
+	return PEM_ACTION(flags, PEM_NO_FIELD, type, 0, PEM_ACTION_EPOCH(rules[0]->action));
 }

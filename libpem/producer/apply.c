@@ -166,22 +166,18 @@ static void set_further(struct pem_joined *joined, uint32_t event_index,
 	__atomic_store_n(&joined->further_of[event_index], cells, __ATOMIC_RELEASE);
 }
 
-static void set_bit(uint64_t *words, uint32_t i, bool on)
-{
-	if (on)
-		__atomic_fetch_or(&words[i / 64], 1ull << i % 64, __ATOMIC_RELAXED);
-	else
-		__atomic_fetch_and(&words[i / 64], ~(1ull << i % 64), __ATOMIC_RELAXED);
-}
-
 static void set_counted(struct pem_joined *joined, uint32_t event_index,
 			const struct pem_rule *const *rules, uint32_t count)
 {
+	uint64_t *word = &joined->counted[event_index / 64], bit = 1ull << event_index % 64;
 	uint32_t i;
 
 	for (i = 0; i < count && !(rules[i]->flags & PEM_RULE_COUNTERS); i++)
 		;
-	set_bit(joined->counted, event_index, i < count);
+	if (i < count)
+		__atomic_fetch_or(word, bit, __ATOMIC_RELAXED);
+	else
+		__atomic_fetch_and(word, ~bit, __ATOMIC_RELAXED);
 }
 
 /* Store an event's own filter for stubs and for the library. at is the event's action word. */
@@ -247,8 +243,6 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 		__atomic_store_n(action, 0, __ATOMIC_RELAXED);
 		return;
 	}
-	/* A thread that sees the new action sees this bit gone: UF below. */
-	set_bit(joined->counted_plainly, event_index, false);
 	set_counted(joined, event_index, rules, count);
 	if (several)
 		set_further(joined, event_index, rules, count);
@@ -263,8 +257,6 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 			 __ATOMIC_RELEASE);
 	if (!several)
 		__atomic_store_n(&joined->further_of[event_index], 0, __ATOMIC_RELAXED);
-	set_bit(joined->counted_plainly, event_index,
-		several && count == 1 && !filter && PEM_ACTION_FLAGS(own) == PEM_ACTION_LOG);
 	/* UG */
 	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);
 }

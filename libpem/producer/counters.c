@@ -197,15 +197,18 @@ static __attribute__((noinline)) bool read_software(const struct pem_counter *co
 }
 
 /* Returns a bit for each counter that can't be read. Keeps errno. */
-static __attribute__((noinline)) uint32_t read_all(const struct opened *opened, uint64_t values[PEM_COUNTERS_MAX])
+static __attribute__((noinline)) uint32_t read_all(const struct opened *opened, uint64_t *values)
 {
+	const struct perf_event_mmap_page *const *page = opened->page;
+	uint64_t *const end = values + opened->count;
 	uint32_t missing = 0, i;
 
-	for (i = 0; i < opened->count; i++) {
-		if (__builtin_expect(opened->page[i] && read_page(opened->page[i], &values[i]), 1))
+	for (; values < end; values++, page++) {
+		if (__builtin_expect(*page && read_page(*page, values), 1))
 			continue;
-		values[i] = 0;
-		if (opened->page[i] || !read_software(&opened->counter[i], &values[i]))
+		*values = 0;
+		i = (uint32_t)(page - opened->page);
+		if (*page || !read_software(&opened->counter[i], values))
 			missing |= 1u << i;
 	}
 	return missing;
@@ -359,7 +362,8 @@ void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
 
 	if (!opened || !opened->count)
 		return;
-	if (PEM_ACTION_FLAGS(action) == (PEM_ACTION_LOG | PEM_ACTION_MORE))
+	if (PEM_ACTION_FLAGS(action) == (PEM_ACTION_LOG | PEM_ACTION_MORE) &&
+	    PEM_ACTION_TYPE(action) == PEM_ACTION_COUNTED)
 		opened->action = action;
 	missing = read_all(opened, values);
 	pem_put_hw_perf_hpms_in_thread((uint8_t *)&u, event_id, (uint8_t)missing, opened->count,
@@ -443,7 +447,7 @@ bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const v
 	const uint8_t *enable = (const uint8_t *)provider->page + sizeof(struct pem_control_header);
 	const uint64_t *actions =
 		(const uint64_t *)(enable + PEM_EVENT_CAPACITY(provider->event_count));
-	uint32_t bits = __atomic_load_n(&enable[index], __ATOMIC_RELAXED), session, event;
+	uint32_t bits = __atomic_load_n(&enable[index], __ATOMIC_RELAXED), session;
 	const struct opened *opened;
 	struct pem_writer *w;
 	uint64_t action;
@@ -458,13 +462,8 @@ bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const v
 	action = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX + session], __ATOMIC_ACQUIRE);
 	w = &thread->shared.writer[session];
 	opened = &thread->counters->session[session];
-	event = provider->event_base + index;
 	if (action != opened->action ||
-	    __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED) != opened->incarnation ||
-	    !(__atomic_load_n(&pem_process.joined[session].counted_plainly[event / 64],
-			      __ATOMIC_RELAXED) >>
-		      event % 64 &
-	      1))
+	    __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED) != opened->incarnation)
 		return false;
 	thread->shared.depth = PEM_DEPTH_IDLE + 1;
 	PEM_BARRIER();

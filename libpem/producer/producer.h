@@ -146,8 +146,6 @@ struct pem_joined {
 	struct pem_part further[PEM_FURTHER_CELLS];
 	/* With PEM_ACTION_MORE: a bit for each event before which counters are logged. */
 	uint64_t counted[PEM_PROCESS_EVENTS_MAX / 64];
-	/* Those of them that are only logged, whatever their fields and thread. */
-	uint64_t counted_plainly[PEM_PROCESS_EVENTS_MAX / 64];
 	struct pem_sync_callback callback[PEM_CALLBACKS_MAX];
 	uint32_t callback_count;
 };

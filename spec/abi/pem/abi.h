@@ -138,6 +138,11 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 /* Several rules apply: the process's parts say what each asks for, the other flags what any does.
  */
 #define PEM_ACTION_MORE 0x80u
+/*
+ * With PEM_ACTION_MORE and PEM_ACTION_LOG alone, in place of the field's type: the event has one
+ * rule, which logs each with a reading of the thread's counters before it.
+ */
+#define PEM_ACTION_COUNTED 1u
 #define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
 #define PEM_ACTION_FIELD(a) ((uint32_t)((a) >> 8) & 0xffu)
 #define PEM_ACTION_TYPE(a) ((uint32_t)((a) >> 16) & 0xfu)
