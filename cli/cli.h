@@ -287,6 +287,8 @@ int cli_counted__add(char **list, const char *names);
  * metric of two counters. Returns 0; -EINVAL: one of both is missing; -ENOMEM.
  */
 int cli_counted__take(struct cli_patterns *patterns, char *text);
+/* Of a verb that records nothing: a status if there are such patterns. Prints why. */
+int cli_counted__refuse(const struct cli_verb *verb, const struct cli_patterns *patterns);
 /*
  * Let threads read these counters at these events. Prints why it can't be done here, and goes on. A
  * status.

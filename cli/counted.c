@@ -11,8 +11,8 @@
 
 /* What stands for several counters. */
 static const char *const short_names[][2] = {
-	{"ipc", "Cycles+Instructions"},
-	{"cpi", "Cycles+Instructions"},
+	{"ipc", "Cycles,Instructions"},
+	{"cpi", "Cycles,Instructions"},
 };
 
 /* Is the name one of a list with commas? */
@@ -40,23 +40,35 @@ int cli_counted__add(char **list, const char *name)
 	return 0;
 }
 
+/* Add one name, or those that it stands for. Returns 0, -EINVAL or -ENOMEM. */
+static int add_name(struct cli_patterns *patterns, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(short_names) / sizeof(short_names[0]); i++)
+		if (strcasecmp(name, short_names[i][0]) == 0)
+			name = short_names[i][1];
+	return *name != '\0' ? cli_counted__add(&patterns->counters, name) : -EINVAL;
+}
+
 /* Add names with a + between them. Returns 0, -EINVAL or -ENOMEM. */
 static int add_names(struct cli_patterns *patterns, const char *text)
 {
-	char *copy, *rest, *name;
-	size_t i;
-	int rc = 0;
+	char *copy = strdup(text), *rest = copy, *name;
+	int rc = copy != NULL ? 0 : -ENOMEM;
 
-	for (i = 0; i < sizeof(short_names) / sizeof(short_names[0]); i++)
-		if (strcasecmp(text, short_names[i][0]) == 0)
-			text = short_names[i][1];
-	rest = copy = strdup(text);
-	if (copy == NULL)
-		return -ENOMEM;
 	while (rc == 0 && (name = strsep(&rest, "+")) != NULL)
-		rc = *name != '\0' ? cli_counted__add(&patterns->counters, name) : -EINVAL;
+		rc = add_name(patterns, name);
 	free(copy);
 	return rc;
+}
+
+int cli_counted__refuse(const struct cli_verb *verb, const struct cli_patterns *patterns)
+{
+	if (patterns->counted.count == 0)
+		return 0;
+	return cli_usage_error(verb, "COUNTERS@%s: counters are read at events by pem record alone",
+			       patterns->counted.names[0]);
 }
 
 int cli_counted__take(struct cli_patterns *patterns, char *text)

@@ -34,9 +34,11 @@ static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
 	 "Events to record: names or patterns ('OS::*', 'Sched', '*Fault'), a layer (os): its "
 	 "usual events; or places that no spec describes: tracepoints ('sched:*'), functions "
-	 "(fentry:vfs_read, uprobe:PATH:FUNCTION), static probes (usdt:PATH:NAME). Default: all "
-	 "usual stub and "
-	 "kernel events, and the counters that can be had here."},
+	 "(fentry:vfs_read, uprobe:PATH:FUNCTION), static probes (usdt:PATH:NAME). "
+	 "COUNTERS@PATTERN: events of a program at which its threads read counters, as in "
+	 "ipc@phase "
+	 "or page-faults+task-clock@Malloc. Default: all usual stub and kernel events, and the "
+	 "counters that can be had here."},
 	{'o', "output", "DIR",
 	 "The trace's folder, which must not exist or be empty. Default: pem-trace-COMMAND-N "
 	 "here."},
@@ -149,7 +151,10 @@ static int set_page_sampling(const struct cli_verb *verb, struct record *r,
 
 	if (r->patterns.counters != NULL &&
 	    pem_session__set_counters(session, r->patterns.counters, &error) < 0)
-		return cli_usage_error(verb, "--counters: %s", error.text);
+		return cli_usage_error(verb, "%s: %s",
+				       r->patterns.also[0] != NULL ? "--counters"
+								   : "-e COUNTERS@EVENT",
+				       error.text);
 	if (r->pages_interval_us != 0 &&
 	    pem_session__set_page_sampling(session, r->pages_interval_us, r->pages_region_bytes) <
 		    0)
@@ -577,6 +582,8 @@ const struct cli_verb cli_record = {
 		"                            all events, and where its CPU time goes, more finely\n"
 		"pem record -g -e HPMsAndPC -- ./server\n"
 		"                            only where its CPU time goes, by stacks of calls\n"
+		"pem record -e ipc@phase -- ./server\n"
+		"                            cycles and instructions of each phase, by thread\n"
 		"pem record -e 'Syscall::*' --counters Instructions -- ./server\n"
 		"                            what each system call had cost the processor\n"
 		"pem record -e 'OS::Pages::*' --pages 50ms,64K -p 4711\n"

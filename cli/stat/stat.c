@@ -232,6 +232,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	const char *program = file;
 	int status = parse(verb, &s, argc, argv);
 
+	if (status == CLI_DONE)
+		status = cli_counted__refuse(verb, &s.patterns);
 	if (status == CLI_DONE && s.command[0] == NULL)
 		program = cli_attach__program(&s.attach, file, sizeof(file));
 	else if (status == CLI_DONE)

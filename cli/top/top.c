@@ -330,6 +330,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	char program[PATH_MAX], *no_command[] = {NULL};
 	int status = parse(verb, &r, argc, argv);
 
+	if (status == CLI_DONE)
+		status = cli_counted__refuse(verb, &r.top.patterns);
 	if (status == CLI_DONE && r.command != NULL)
 		status = cli_command__check(r.command[0], program, sizeof(program));
 	if (status == CLI_DONE && !r.once)

@@ -95,6 +95,59 @@ def counts_are_exact():
         equal(counts["Cycles"], 2 * counts["Instructions"], "cycles of 1 ns, at two an instruction")
 
 
+# Calls in known proportions: below three a third as long as below one; and phases of known instructions.
+CALLS = r"""
+#include <stubs/phase.h>
+#include <stdlib.h>
+#define CALLED __attribute__((noinline, noclone))
+static CALLED void spin(unsigned long rounds)
+{
+	__asm__ volatile("1: subs %0, %0, #1\n\tb.ne 1b" : "+r"(rounds) : : "cc");
+	__asm__ volatile("");
+}
+static CALLED void one(void) { spin(3000000); __asm__ volatile(""); }
+static CALLED int three(const void *a, const void *b) { spin(9000000); return (int)(a < b); }
+int main(void)
+{
+	int i, two[2] = {2, 1};
+
+	for (i = 0; i < 4; i++) {
+		pem_notify_phase_begin("one");
+		one();
+		pem_notify_phase_end("one");
+		pem_notify_phase_begin("three");
+		qsort(two, 2, sizeof(two[0]), three);
+		pem_notify_phase_end("three");
+	}
+	return 0;
+}
+"""
+
+
+@test
+def phases_and_stacks():
+    "each phase has its instructions, read by the thread; samples have the right callers in the right proportion"
+    folder = tmp()
+    root = os.path.join(os.environ.get("GUEST_CACHE") or os.path.expanduser("~/.cache/pem/guests"), "root-aarch64")
+    lab()
+    program(folder, CALLS, "calls", ("--sysroot=" + root, "-I", ROOT + "/spec/abi", "-I", PLAIN + "/gen", "-ldl"))
+    pem_lab("-o", "t", "record", "-g", "-F", "2000", "-e", "HPMsAndPC,UserInstructions+UserCycles@phase", "--", "./calls", cwd=folder)
+    rc, out, err = run([PEM, "report", "--json", folder + "/t"])
+    equal(rc, 0, "status of report (%s)" % err)
+    told = json.loads(out)
+    equal(told["info"]["balanced"], True, "balanced")
+    rows = {row["interval"]: row for row in told["counted"] if "tid" not in row}
+    for name, rounds in (("one", 12000000), ("three", 36000000)):
+        equal(rows[name]["known"]["UserInstructions"], 4, "readings of " + name)
+        assert 0 <= rows[name]["sum"]["UserInstructions"] - 2 * rounds < 40000, rows[name]
+    rc, out, err = run([PEM, "export", "--to", "folded", "-o", "-", folder + "/t"])
+    equal(rc, 0, "status of export (%s)" % err)
+    stacks = {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in out.splitlines()}
+    first, third = (sum(n for stack, n in stacks.items() if re.search(way, stack)) for way in (";main;one;spin", ";main;.*three;spin"))
+    assert first > 20 and 2.5 < third / first < 3.5, stacks
+    assert first + third > 0.8 * sum(stacks.values()), stacks
+
+
 @test
 def two_runs_are_the_same():
     "output, errors and status pass through; two runs make the same trace to the byte, which balances and names the lab"
