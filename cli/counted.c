@@ -78,8 +78,11 @@ int cli_counted__take(struct cli_patterns *patterns, char *text)
 	char *pattern = text + before + 1;
 	int rc;
 
-	if (text[before] != '@' || (memchr(text, ':', before) != NULL &&
-				    strncmp(text, "HW::", 4) != 0 && strstr(text, "::") == NULL))
+	/* NAME@2 is version 2 of an event. */
+	if (text[before] != '@' ||
+	    (*pattern != '\0' && strspn(pattern, "0123456789") == strlen(pattern)) ||
+	    (memchr(text, ':', before) != NULL && strncmp(text, "HW::", 4) != 0 &&
+	     strstr(text, "::") == NULL))
 		return 0;
 	if (before == 0 || *pattern == '\0')
 		return -EINVAL;

@@ -45,8 +45,7 @@ static const struct cli_option options[] = {
 	CLI_ATTACH_OPTIONS,
 	{OPT_WHERE, "where", "PREDICATE",
 	 "Only events whose fields pass, as in 'size > 4096 && site != 0': all events of -e must "
-	 "have "
-	 "them. For one pattern: -e 'PATTERN where PREDICATE'."},
+	 "have them. For one pattern: -e 'PATTERN where PREDICATE'."},
 	{OPT_NO_LIBC, "no-libc", NULL,
 	 "Do not preload the adapters that show the C library, OpenMP, MPI and SQLite."},
 	{OPT_OVERWRITE, "overwrite", NULL,
@@ -56,18 +55,16 @@ static const struct cli_option options[] = {
 	{OPT_TRIGGER, "trigger", "WHEN",
 	 "With --overwrite, write a snapshot when an event happens ('EVENT', 'EVENT where "
 	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "
-	 "> "
-	 "N', and sum, min, max). May be given several times. SIGUSR2 does it, too."},
+	 "> N', and sum, min, max). May be given several times. SIGUSR2 does it, too."},
 	{OPT_SNAPSHOTS, "snapshots", "N", "Keep only the last N of these. Default: all."},
 	{OPT_INTERVAL, "snapshot-interval", "SECONDS",
 	 "At most one for triggers in so many seconds. Default: 10."},
 	{OPT_COUNTERS, "counters", "NAME,...",
 	 "With each recorded event of the kernel, and at context switches, what these counters "
-	 "hold: "
-	 "of pem list hw (Instructions,Cycles), or libpfm4's. At most 8; needs pem.ko."},
+	 "hold: of pem list hw (Instructions,Cycles), or libpfm4's. At most 8; needs pem.ko."},
 	{'F', "frequency", "HZ",
 	 "Sample where programs are so often a second, on each CPU that they run on: "
-	 "HW::HWPerf::HPMsAndPC, also where -e does not name it. Default: 199."},
+	 "HW::HWPerf::HPMsAndPC, also if -e does not name it. Default: 199."},
 	{'g', "stacks", NULL,
 	 "Samples tell which calls led there, by the programs' unwind tables: pem report --by "
 	 "function, and a flame graph in the HTML page."},
@@ -198,12 +195,11 @@ static void take_stacks(struct record *r, enum pem_stacks stacks)
 
 static int parse_call_graph(const struct cli_verb *verb, struct record *r)
 {
-	if (strcmp(optarg, "fp") == 0)
-		take_stacks(r, PEM_STACKS_FRAMES);
-	else if (strcmp(optarg, "dwarf") == 0)
-		take_stacks(r, PEM_STACKS_TABLES);
-	else
+	bool is_fp = strcmp(optarg, "fp") == 0;
+
+	if (!is_fp && strcmp(optarg, "dwarf") != 0)
 		return cli_usage_error(verb, "--call-graph %s: there are fp and dwarf", optarg);
+	take_stacks(r, is_fp ? PEM_STACKS_FRAMES : PEM_STACKS_TABLES);
 	return 0;
 }
 

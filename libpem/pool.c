@@ -2,6 +2,8 @@
 /* pool.c - the checks before a pool file is used, and where its parts lie */
 #include "pool.h"
 
+#include <pem/counted.h>
+
 #include <errno.h>
 
 bool pem_pool_geometry__valid(const struct pem_pool_geometry *g)

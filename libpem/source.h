@@ -13,6 +13,7 @@
 
 #include "context.h"
 
+#include <pem/counted.h>
 #include <pem/pem.h>
 
 #include <stdbool.h>

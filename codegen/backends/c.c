@@ -53,9 +53,10 @@ static const char text_helper[] =
 	"#endif\n\n";
 
 static const char constructor[] =
+	"#ifndef PEM_REGISTERS_ITSELF\n"
 	"/* Registers once per program or library, however many files include this. Without "
 	"libpem: does nothing. */\n"
-	"__attribute__((weak, visibility(\"hidden\") PEM_CONSTRUCTOR)) void "
+	"__attribute__((weak, visibility(\"hidden\"), constructor)) void "
 	"pem_attach_%1$s(void);\n"
 	"void pem_attach_%1$s(void)\n"
 	"{\n"
@@ -71,7 +72,7 @@ static const char constructor[] =
 	"\tmemcpy(&pem_register, &pem_symbol, sizeof(pem_register));\n"
 	"\tpem_register(&pem_provider_%1$s);\n"
 	"}\n\n"
-	"__attribute__((weak, visibility(\"hidden\") PEM_DESTRUCTOR)) void pem_detach_%1$s(void);\n"
+	"__attribute__((weak, visibility(\"hidden\"), destructor)) void pem_detach_%1$s(void);\n"
 	"void pem_detach_%1$s(void)\n"
 	"{\n"
 	"\tvoid (*pem_unregister)(struct pem_provider *) = 0;\n"
@@ -84,7 +85,8 @@ static const char constructor[] =
 	"\t\treturn;\n"
 	"\tmemcpy(&pem_unregister, &pem_symbol, sizeof(pem_unregister));\n"
 	"\tpem_unregister(&pem_provider_%1$s);\n"
-	"}\n\n";
+	"}\n"
+	"#endif\n\n";
 
 static void put_record_struct(FILE *f, const struct pem_spec_event *event)
 {

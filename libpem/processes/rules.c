@@ -11,6 +11,8 @@
 #include "producer/producer.h"
 #include "util.h"
 
+#include <pem/counted.h>
+
 #include <string.h>
 #include <unistd.h>
 

@@ -9,6 +9,8 @@
 #include "membership.h"
 #include "producer/producer.h"
 
+#include <pem/counted.h>
+
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>

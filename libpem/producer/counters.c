@@ -5,7 +5,7 @@
  * A session's file "counters" says which ones. A thread opens them at its first event that wants
  * them, for itself alone, and maps the page of each. Then it closes the descriptors: the program
  * has as many as before, and none of ours is left for a child. Reading takes no system call: the
- * page says which register the counter is in (struct perf_event_mmap_page, linux/perf_event.h), and
+ * page says which register the counter is in (struct perf_event_mmap_page), and
  * the processor lets the thread read it. What the kernel counts in software is asked for by a
  * system call that needs no descriptor.
  *
@@ -13,10 +13,11 @@
  * In a child of fork the pages are not mapped, and its threads have a new state, without counters.
  */
 /* The provider is registered when a session first wants counters, and never leaves. */
-#define PEM_CONSTRUCTOR
-#define PEM_DESTRUCTOR
+#define PEM_REGISTERS_ITSELF
 #include "producer/producer.h"
 #include "producer/rights.h"
+
+#include <pem/counted.h>
 
 #include <stubs/hw_thread.h>
 
@@ -130,7 +131,7 @@ static inline uint64_t read_register(uint32_t index)
 /*
  * Read a counter by its page. False: it is in no register just now. The kernel changes the page
  * only while this thread does not run, so the loop ends: the algorithm is that of
- * linux/perf_event.h.
+ * the kernel's header of perf events.
  */
 static inline bool read_page(const struct perf_event_mmap_page *page, uint64_t *value)
 {
@@ -290,15 +291,17 @@ static uint32_t read_names(unsigned session_index, struct pem_counter *counters)
 	const struct pem_joined *joined = &pem_process.joined[session_index];
 	struct stat folder, st;
 	ssize_t got = -1;
+	size_t length;
 	int fd;
 
 	if (!pem_process__lock())
 		return 0;
-	strcpy(path, joined->directory);
-	strcat(path, "/config");
+	length = strlen(joined->directory);
+	memcpy(path, joined->directory, length);
+	memcpy(path + length, "/config", sizeof("/config"));
 	if (!stat(path, &folder) && (uint64_t)folder.st_ino == joined->inode &&
 	    (uint64_t)folder.st_dev == joined->device) {
-		strcpy(path + strlen(joined->directory), "/counters");
+		memcpy(path + length, "/counters", sizeof("/counters"));
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 		if (fd >= 0) {
 			if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == folder.st_uid)
@@ -349,8 +352,8 @@ static struct opened *opened_in(struct pem_thread_full *thread, unsigned session
 	return opened;
 }
 
-void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
-		       struct pem_writer *writer, uint64_t action, uint32_t event_id)
+void pem_counted__log(struct pem_thread_full *thread, unsigned session_index,
+		      struct pem_writer *writer, uint64_t action, uint32_t event_id)
 {
 	struct opened *opened = opened_in(thread, session_index, PEM_ACTION_INCARNATION(action));
 	union {
@@ -440,8 +443,8 @@ static inline bool log_both(struct pem_writer *w, const struct opened *opened,
 	return true;
 }
 
-bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const void *record,
-			  uint32_t bytes)
+bool pem_counted__notify(struct pem_provider *provider, uint32_t index, const void *record,
+			 uint32_t bytes)
 {
 	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
 	const uint8_t *enable = (const uint8_t *)provider->page + sizeof(struct pem_control_header);
@@ -473,7 +476,7 @@ bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const v
 	return logged;
 }
 
-void pem_counters__close(struct pem_thread_full *thread)
+void pem_counted__close(struct pem_thread_full *thread)
 {
 	unsigned i;
 

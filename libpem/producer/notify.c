@@ -381,8 +381,8 @@ static void deliver_parts(struct pem_thread_full *thread, unsigned session_index
 		if (__atomic_load_n(&joined->counted[event_index / 64], __ATOMIC_RELAXED) >>
 			    event_index % 64 &
 		    1)
-			pem_counters__log(thread, session_index, d.writer, action,
-					  pem_process.event_id[event_index]);
+			pem_counted__log(thread, session_index, d.writer, action,
+					 pem_process.event_id[event_index]);
 		pem_log_record(session_index, d.writer, event_index, thread->shared.tid, record,
 			       bytes);
 	} else {
@@ -504,6 +504,6 @@ static __attribute__((noinline)) void notify_all(struct pem_provider *provider, 
 
 void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
 {
-	if (!pem_counters__notify(provider, index, record, bytes))
+	if (!pem_counted__notify(provider, index, record, bytes))
 		notify_all(provider, index, record, bytes);
 }

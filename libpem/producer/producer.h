@@ -390,16 +390,16 @@ void pem_log_record(unsigned session_index, struct pem_writer *writer, uint32_t 
  * counters.c: log what the thread's counters hold, for an event of this id that is logged next.
  * Opens them at the first such event of the thread.
  */
-void pem_counters__log(struct pem_thread_full *thread, unsigned session_index,
-		       struct pem_writer *writer, uint64_t action, uint32_t event_id);
+void pem_counted__log(struct pem_thread_full *thread, unsigned session_index,
+		      struct pem_writer *writer, uint64_t action, uint32_t event_id);
 /*
  * The quick way of an event that is only logged, with counters, in a thread that has opened them.
  * False: it needs the general way, and nothing was done.
  */
-bool pem_counters__notify(struct pem_provider *provider, uint32_t index, const void *record,
-			  uint32_t bytes);
+bool pem_counted__notify(struct pem_provider *provider, uint32_t index, const void *record,
+			 uint32_t bytes);
 /* The thread has ended. */
-void pem_counters__close(struct pem_thread_full *thread);
+void pem_counted__close(struct pem_thread_full *thread);
 
 /* accumulate.c: add a record's field to a cell's statistic, as the action says. */
 void pem_accumulate(struct pem_cell *cell, uint64_t action, const uint8_t *record, uint32_t bytes);

@@ -117,7 +117,7 @@ static void thread_exit(void *arg)
 	starting = 1;
 	pem_thread_current = &pem_thread_none;
 	release_writers(thread);
-	pem_counters__close(thread);
+	pem_counted__close(thread);
 	if (pem_process__lock()) {
 		give_back(thread);
 		pem_process__unlock();
@@ -213,7 +213,7 @@ static void take_back_from_dead(void)
 			    errno != ESRCH)
 				continue;
 			release_writers(thread);
-			pem_counters__close(thread);
+			pem_counted__close(thread);
 			give_back(thread);
 		}
 	}

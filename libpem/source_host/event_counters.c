@@ -10,6 +10,7 @@
 #include "source_host/source_host.h"
 #include "util.h"
 
+#include <pem/counted.h>
 #include <pem/trace.h>
 
 #include <errno.h>

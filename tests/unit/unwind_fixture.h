@@ -8,6 +8,7 @@
 #ifndef UNWIND_FIXTURE_H
 #define UNWIND_FIXTURE_H
 
+#include "sources/counters/counters.h"
 #include "sources/counters/unwind/unwind.h"
 
 #include <asm/perf_regs.h>

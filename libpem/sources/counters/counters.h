@@ -18,6 +18,9 @@
 
 #include "source.h"
 
+#include "sources/counters/unwind/mapping.h"
+
+#include <pem/counted.h>
 #include <pem/clock.h>
 
 #include <linux/perf_event.h>
@@ -108,17 +111,6 @@ struct ring_sample {
 	const uint64_t *registers;
 	const uint8_t *stack;
 	uint64_t record[RING_RECORD_BYTES_MAX / 8]; /* as the kernel wrote it */
-};
-
-/* Code that was mapped. */
-struct ring_map {
-	uint32_t pid, tid;
-	uint64_t time_ns;
-	uint64_t address, length, offset;
-	uint8_t build_id_bytes; /* 0: unknown */
-	uint8_t build_id[20];
-	char path[256]; /* the beginning of one that is too long */
-	int is_file; /* 0: the kernel's vdso, or memory without a file */
 };
 
 /* What a process did to its memory. */

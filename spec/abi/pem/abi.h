@@ -138,11 +138,6 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 /* Several rules apply: the process's parts say what each asks for, the other flags what any does.
  */
 #define PEM_ACTION_MORE 0x80u
-/*
- * With PEM_ACTION_MORE and PEM_ACTION_LOG alone, in place of the field's type: the event has one
- * rule, which logs each with a reading of the thread's counters before it.
- */
-#define PEM_ACTION_COUNTED 1u
 #define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
 #define PEM_ACTION_FIELD(a) ((uint32_t)((a) >> 8) & 0xffu)
 #define PEM_ACTION_TYPE(a) ((uint32_t)((a) >> 16) & 0xfu)
@@ -424,32 +419,16 @@ struct pem_rule {
 	uint64_t action;
 	/* With PEM_RULE_ANY_EVENT: the highest enum pem_level that counts; 0: all count. */
 	uint32_t max_level;
-	/* PEM_RULE_CALLBACK_ONLY, PEM_RULE_OF_LOG, PEM_RULE_COUNTERS, PEM_RULE_CELL */
-	uint32_t flags;
+	uint32_t flags; /* PEM_RULE_CALLBACK_ONLY, PEM_RULE_OF_LOG, PEM_RULE_CELL; counted.h */
 };
 /* For recovery: callbacks alone take, or took, records of the event. The log takes none. */
 #define PEM_RULE_CALLBACK_ONLY 1u
 /* For recovery: the log takes the event's records of the rule's context that pass its tests. */
 #define PEM_RULE_OF_LOG 2u
-/* Before each record that is logged the thread logs what its counters hold. */
-#define PEM_RULE_COUNTERS 4u
 /* Bits 8-15 of flags: 0, the event's own cell; else 1 and the index of a further one. */
 #define PEM_RULE_CELL(flags) ((flags) >> 8 & 0xffu)
 #define PEM_RULE_OF_CELL(cell) ((uint32_t)(cell) << 8)
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
-
-/*
- * A counter that threads read at events, as perf_event_open takes it. The file "counters" of a
- * session directory has an array of them, if a rule has PEM_RULE_COUNTERS.
- */
-#define PEM_COUNTERS_MAX 8u
-struct pem_counter {
-	uint32_t type;
-	uint32_t flags; /* PEM_COUNTER_NO_KERNEL */
-	uint64_t config, config1, config2;
-};
-#define PEM_COUNTER_NO_KERNEL 1u /* this user may count its own code alone */
-PEM_STATIC_ASSERT(sizeof(struct pem_counter) == 32, "a counter is 32 bytes");
 
 /* Why a program that a recorded one starts can't be recorded. */
 enum pem_unobserved {

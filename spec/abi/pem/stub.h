@@ -85,12 +85,10 @@ struct pem_provider {
 #define PEM_PAGE_LINKAGE weak,
 #endif
 
-/* A provider registers itself as its program or library is loaded. libpem's own one does so later.
+/*
+ * A file that defines PEM_REGISTERS_ITSELF before it includes a provider's header gets no
+ * constructor and destructor: it calls pem_provider_register itself.
  */
-#ifndef PEM_CONSTRUCTOR
-#define PEM_CONSTRUCTOR , constructor
-#define PEM_DESTRUCTOR , destructor
-#endif
 
 #define PEM_EVENT_CAPACITY(count) (((count) + 63u) & ~63u)
 

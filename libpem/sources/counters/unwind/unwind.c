@@ -18,6 +18,7 @@
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -19,7 +19,7 @@
 #ifndef UNWIND_H
 #define UNWIND_H
 
-#include "sources/counters/counters.h"
+#include "mapping.h"
 
 #include <stdbool.h>
 #include <stddef.h>
