@@ -5,7 +5,7 @@
 
 BENCHES := notify handles threads callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling symbolize page_size page_size_programs names \
-  page_size_machine page_size_loop page_size_hooks
+  page_size_machine page_size_loop page_size_hooks read4
 BENCH_C := notify handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -16,7 +16,7 @@ $(B)/gen/bench_stubs/bench.h: bench/bench.xml $(PEM_CODEGEN)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(@D) $<
 	@touch $@
 
-BENCH_STUBS := notify.c threads.c raise.c stub.c call_back.c attach_first.c
+BENCH_STUBS := notify.c threads.c raise.c read4.c stub.c call_back.c attach_first.c
 $(call objects,$(addprefix bench/,$(BENCH_STUBS))): $(B)/gen/bench_stubs/bench.h
 
 # The loops of stub in other languages; C's symbols once, for Fortran and Rust.
@@ -88,6 +88,12 @@ $(B)/bench/calls: $(B)/obj/bench/bench.o
 $(B)/bench/raise $(B)/bench/timed $(B)/bench/calls: $(B)/bench/%: $(B)/obj/bench/%.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) -ldl -lpthread
+
+# read4 also compiles read4.c for the lab's machine.
+$(B)/bench/read4: $(B)/bench/read4_native
+$(B)/bench/read4_native: $(B)/obj/bench/read4.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $< -ldl -lpthread
 
 # These two run programs in a guest of this machine's kind; the counter that they read is x86-64's.
 ifneq ($(filter x86_64-%,$(MACHINE)),)
