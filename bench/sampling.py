@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-sampling - what it costs to be sampled 1,000 times a second: hw/sampling_slowdown
+sampling - what 1,000 samples a second cost a program, and whoever takes them
 
-	hw/sampling_slowdown	percent that xz takes longer, as CPU time of its own, sampled by the timer (cpu-clock); beside perf record
-				of the same rate. Samples have the instruction's address, process, thread and time.
+	hw/sampling_slowdown		where the program is
+	hw/sampling_stacks_slowdown	which calls led there, by unwind tables: -g, beside perf record --call-graph dwarf
+	hw/sampling_fp_slowdown		the same by frame pointers: --call-graph fp, beside perf record --call-graph fp (its -g)
+	..._recorder_cpu		CPU time that each recorder takes itself, for a second of the program's
 
-Plain, observed by pem and observed by perf, in turn. What each recorder itself takes is not in it.
+'xz -9' compresses a file of Python's: CPU time of the program alone, observed by nobody, observed by pem and observed by perf, in turn.
+What each recorder itself takes is not in the slowdown: it is what it and all that it started took, without the program. pem
+unwinds as it records; perf writes the stacks' bytes, and unwinds when it reports.
 """
 import os
 import shutil
@@ -14,44 +18,74 @@ import statistics
 import subprocess
 import sys
 
-from measure import Folder, PEM, QUICK, balance, heading, report, wanted
+from measure import Folder, PEM, QUICK, balance, heading, recorder_cpu_ns, report, wanted
 
 ROUNDS = 1 if QUICK else 7
 BYTES = 200_000 if QUICK else 40_000_000
-CASE = "hw/sampling_slowdown"
 HZ = 1000
+# Of each case: what pem and perf take for it.
+CASES = {
+    "hw/sampling_slowdown": ((), ()),
+    "hw/sampling_stacks_slowdown": (("-g",), ("--call-graph", "dwarf")),
+    "hw/sampling_fp_slowdown": (("--call-graph", "fp"), ("--call-graph", "fp")),
+}
 
 
 def cpu_s(*command):
-    """CPU time of the program under the command, which prints it itself."""
+    """(CPU time of the program under the command, that of all else that the command took)."""
     timed = ["bash", "-c", 'xz -9 -T1 -c "$0" > /dev/null; times', command[-1]]
-    done = subprocess.run([*command[:-1], *timed], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
-    if done.returncode:
+    process = subprocess.Popen([*command[:-1], *timed], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
+    said = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = status
+    if status:
         sys.exit("sampling: '%s' failed" % " ".join(command[:-1]))
-    lines = [line for line in done.stdout.splitlines() if line.count("m") == 2 and line.endswith("s")]
-    return sum(60 * float(part.split("m")[0]) + float(part.split("m")[1][:-1]) for part in lines[-1].split())
+    lines = [line for line in said.splitlines() if line.count("m") == 2 and line.endswith("s")]
+    # Of the shell, and of its child.
+    shell, program = (sum(60 * float(part.split("m")[0]) + float(part.split("m")[1][:-1]) for part in line.split()) for line in lines)
+    return program, max(0, usage.ru_utime + usage.ru_stime - shell - program)
+
+
+def once(case, folder, data, result):
+    """Take a round's figures of a case: what cpu_s tells of pem and of perf, and pem's own count."""
+    pem_words, perf_words = CASES[case]
+    trace, perf_data = folder.fresh("trace"), os.path.join(folder.path, "perf.data")
+    result["pem"].append(cpu_s(PEM, "record", "-q", "-F", str(HZ), "-e", "HW::HWPerf::HPMsAndPC", *pem_words, "--no-libc", "-o", trace,
+                               "--", data))
+    result["own"].append(recorder_cpu_ns(trace) / 1e9)
+    result["samples"] = balance(trace)[1]
+    if shutil.which("perf"):
+        result["perf"].append(cpu_s("perf", "record", "-q", "-F", str(HZ), "-e", "cpu-clock", *perf_words, "-o", perf_data, "--", data))
+        os.unlink(perf_data)
+
+
+def tell(case, result, plain):
+    least = statistics.median(plain)
+    peer = " ".join(("perf record",) + CASES[case][1])
+    report("sampling", case, "%", [100 * (program / least - 1) for program, _ in result["pem"]], peer,
+           [100 * (program / least - 1) for program, _ in result["perf"]], digits=2,
+           note="%d samples of %.2f s" % (result["samples"], least))
+    report("sampling", case.replace("slowdown", "recorder_cpu"), "ms/s", [1e3 * rest / least for _, rest in result["pem"]], peer,
+           [1e3 * rest / least for _, rest in result["perf"]], digits=2,
+           note="pem's own count %.2f" % (1e3 * statistics.median(result["own"]) / least))
 
 
 def main():
-    if not wanted(CASE):
+    cases = wanted(*CASES)
+    if not cases:
         return
     heading("sampling", "%d samples a second" % HZ)
     with Folder() as folder:
         data = folder.fresh("data")
         with open(data, "wb") as out, open(sys.executable, "rb") as program:
             out.write((program.read() * (1 + BYTES // os.path.getsize(sys.executable)))[:BYTES])
-        plain, ours, theirs, count = [], [], [], 0
-        has_perf = shutil.which("perf") is not None
+        plain, results = [], {case: {"pem": [], "perf": [], "own": []} for case in cases}
         for _ in range(ROUNDS):
-            plain.append(cpu_s(data))
-            trace = folder.fresh("trace")
-            ours.append(cpu_s(PEM, "record", "-q", "-F", str(HZ), "-e", "HW::HWPerf::HPMsAndPC", "--no-libc", "-o", trace, "--", data))
-            count = balance(trace)[1]
-            if has_perf:
-                theirs.append(cpu_s("perf", "record", "-q", "-F", str(HZ), "-e", "cpu-clock", "-o", folder.fresh("perf.data"), "--", data))
-        least = statistics.median(plain)
-        report("sampling", CASE, "%", [100 * (s / least - 1) for s in ours], "perf record",
-               [100 * (s / least - 1) for s in theirs], digits=2, note="%d samples of %.2f s" % (count, least))
+            plain.append(cpu_s(data)[0])
+            for case in cases:
+                once(case, folder, data, results[case])
+        for case in cases:
+            tell(case, results[case], plain)
 
 
 if __name__ == "__main__":
