@@ -89,6 +89,12 @@ $(B)/bench/raise $(B)/bench/timed $(B)/bench/calls: $(B)/bench/%: $(B)/obj/bench
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) -ldl -lpthread
 
+$(B)/bench/symbolize: $(B)/bench/stacked
+CFLAGS_bench_stacked := -fno-omit-frame-pointer -fno-optimize-sibling-calls
+$(B)/bench/stacked: $(B)/obj/bench/stacked.o
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $<
+
 # read4 also compiles read4.c for the lab's machine.
 $(B)/bench/read4: $(B)/bench/read4_native
 $(B)/bench/read4_native: $(B)/obj/bench/read4.o
