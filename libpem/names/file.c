@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define FOLDERS "/usr/lib/debug"
@@ -97,18 +99,30 @@ static bool is_asked_for(const struct pem_identity *found, const struct pem_obje
 	return query->number == 0 || found->number == query->number;
 }
 
-/* A pipe or a device would block, or do something. */
+/*
+ * A pipe or a device would block, or do something, and a file of /proc is of whichever process has
+ * the number: they are not even opened.
+ */
 static int open_regular(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd, handle = open(path, O_PATH | O_CLOEXEC);
+	char self[32];
 	struct stat about;
+	struct statfs where;
 
-	if (fd < 0)
+	if (handle < 0)
 		return -errno;
-	if (fstat(fd, &about) == 0 && S_ISREG(about.st_mode))
-		return fd;
-	close(fd);
-	return -ENOEXEC;
+	if (fstat(handle, &about) < 0 || !S_ISREG(about.st_mode) || fstatfs(handle, &where) < 0 ||
+	    (uint64_t)where.f_type == PROC_SUPER_MAGIC) {
+		close(handle);
+		return -ENOEXEC;
+	}
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
+	fd = open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	if (fd < 0)
+		fd = -errno;
+	close(handle);
+	return fd;
 }
 
 /* Returns 0; -ESTALE: it is another object; or another -errno. */

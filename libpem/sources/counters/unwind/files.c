@@ -84,11 +84,45 @@ static int open_path(const char *path, bool may_wait)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* Does a FUSE server have the mount? Asking the file system itself would wait for the server. */
-static bool is_served(uint64_t mount)
+/*
+ * What keeps files on disks or in memory. Opening a file of another kind can wait for somebody, and
+ * one of /proc can be anybody's: a program's root folder decides which path the kernel tells.
+ */
+static const char *const local_types[] = {
+	"ext2",    "ext3",  "ext4",     "xfs", "btrfs",  "f2fs",     "zfs",     "tmpfs", "ramfs",
+	"overlay", "erofs", "bcachefs", "jfs", "rootfs", "squashfs", "iso9660", "aufs"};
+/* What a user may have named a program on as well. */
+static const char *const remote_types[] = {"nfs",      "nfs4", "cifs",  "smb3",   "ceph", "9p",
+					   "virtiofs", "fuse", "afs",   "lustre", "gfs2", "fuseblk",
+					   "vboxsf",   "vfat", "exfat", "ntfs3"};
+
+static bool is_among(const char *const *types, size_t count, const char *type, size_t bytes)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (strlen(types[i]) == bytes && !strncmp(types[i], type, bytes))
+			return true;
+	return false;
+}
+
+static bool is_storage(const char *type, bool may_wait)
+{
+	size_t bytes = strcspn(type, " .\n"); /* fuse.NAME */
+
+	return is_among(local_types, sizeof(local_types) / sizeof(local_types[0]), type, bytes) ||
+	       (may_wait && is_among(remote_types, sizeof(remote_types) / sizeof(remote_types[0]),
+				     type, bytes));
+}
+
+/*
+ * May files of the mount be opened? The list of mounts says what it is: asking the file system
+ * itself may wait.
+ */
+static bool may_open(uint64_t mount, bool may_wait)
 {
 	FILE *mounts = fopen("/proc/self/mountinfo", "re");
-	bool found = false, served = true;
+	bool found = false, may = false;
 	char *line = NULL;
 	size_t room = 0;
 
@@ -97,12 +131,12 @@ static bool is_served(uint64_t mount)
 
 		found = strtoull(line, NULL, 10) == mount;
 		if (found && type)
-			served = !strncmp(type + 3, "fuse", 4);
+			may = is_storage(type + 3, may_wait);
 	}
 	free(line);
 	if (mounts)
 		fclose(mounts);
-	return served;
+	return may;
 }
 
 static bool may_read(const struct unwind_files *files, const struct statx *about)
@@ -138,7 +172,8 @@ static int open_found(const struct unwind_files *files, int handle, const struct
 	char self[32];
 
 	/* Linux before 5.8 tells no mount. */
-	if (!files->trusts_files && about->stx_mask & STATX_MNT_ID && is_served(about->stx_mnt_id))
+	if (about->stx_mask & STATX_MNT_ID ? !may_open(about->stx_mnt_id, files->trusts_files)
+					   : !files->trusts_files)
 		return -1;
 	snprintf(self, sizeof(self), "/proc/self/fd/%d", handle);
 	return open(self, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -224,7 +259,7 @@ static int read_frames(struct unwind_file *file, uint64_t most)
 	Dwarf_CFI *frames;
 
 	file->bytes = frame_bytes(file);
-	if (file->bytes > most)
+	if (file->bytes > most || unwind_frames__check(file->elf) < 0)
 		return -ENOEXEC;
 	frames = dwarf_getcfi_elf(file->elf);
 	if (!frames)

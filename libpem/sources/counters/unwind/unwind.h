@@ -6,6 +6,7 @@
  *	unwind.c	the processes that are sampled, and what they have mapped
  *	stack.c	walks up the copied stack with libdwfl
  *	files.c	opens files of code, and shares them among processes
+ *	frames.c	whether libdw may follow what a file says of its calls
  *	none.c	in their stead where elfutils is missing
  *
  * Not here: opening perf events, parsing their ring (ring.c).
@@ -139,6 +140,11 @@ unsigned unwind_stack__walk(struct unwind_stack *stack, struct Dwfl *dwfl,
 			    bool *is_slow);
 
 /* --- files.c: for unwind.c alone --- */
+
+/* --- frames.c: for files.c alone --- */
+
+/* Returns 0; -ENOEXEC: libdw could take all memory or time over it; -ENOMEM. */
+int unwind_frames__check(struct Elf *elf);
 
 struct unwind_files;
 /* An open file of code. */
