@@ -18,6 +18,8 @@
 #define PAGES_EVENTS "OS::Pages::*"
 /* Either is enough; programs and machines have one, the other, or both. */
 #define OBJECT_EVENTS "APP::Loader::Object", "HW::HWPerf::Map"
+/* A child has what its parent has in memory. */
+#define FORK_EVENT "OS::Process::Fork"
 
 /* --- events --- */
 
@@ -197,8 +199,10 @@ struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_
 		return NULL;
 	if (pages && !samples_pages(set))
 		patterns->also[1] = PAGES_EVENTS;
-	if (patterns->all_where == NULL && lacks_objects(session, set))
+	if (patterns->all_where == NULL && lacks_objects(session, set)) {
 		memcpy(&patterns->also[3], objects, sizeof(objects));
+		patterns->also[6] = FORK_EVENT;
+	}
 	if (patterns->also[1] == NULL && patterns->also[3] == NULL)
 		return set;
 	pem_event_set__free(set);

@@ -20,7 +20,7 @@
 #define PEM_HTML_BINS_MAX 4000u
 #define PEM_HTML_PROCESSES_MAX 24u
 #define PEM_HTML_PHASES_MAX 5000u
-#define PEM_HTML_STACKS_MAX 4000u /* nodes of the tree of samples */
+#define PEM_HTML_STACKS_MAX 20000u /* nodes of the tree of samples */
 #define PEM_HTML_NAME_BYTES 64u
 /* Used as a pid: all processes without a series of their own. */
 #define PEM_HTML_OTHERS 0xffffffffu

@@ -261,19 +261,26 @@ static void add_up(struct pem_samples *s)
 	}
 }
 
-/* The least total of which there are at most nodes_max nodes. */
+static int by_total_descending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+/* The least total of nodes that are kept: with one for the rest of each there are nodes_max. */
 static uint64_t least_total(const struct pem_samples *s, size_t nodes_max)
 {
-	uint64_t least = 1;
-	size_t i, count;
+	uint64_t *totals = calloc(s->node_count + 1, sizeof(*totals)), least = 0;
+	size_t i;
 
-	do {
-		least *= 2;
-		for (i = count = 0; i < s->node_count; i++)
-			count += s->nodes[i].total >= least ||
-				 s->nodes[i].parent == PEM_SAMPLES_NONE;
-		/* Each may have a node for the rest. */
-	} while (2 * count > nodes_max && least < UINT64_MAX / 2);
+	for (i = 0; totals && i < s->node_count; i++)
+		totals[i] = s->nodes[i].total;
+	if (totals) {
+		qsort(totals, s->node_count, sizeof(*totals), by_total_descending);
+		least = totals[nodes_max / 2] + 1;
+	}
+	free(totals);
 	return least;
 }
 
@@ -287,8 +294,10 @@ static int prune(struct making *m, size_t nodes_max)
 	uint32_t *now = calloc(count + 1, sizeof(*now));
 	int64_t node = 0;
 
-	if (!now)
+	if (!now || !least) {
+		free(now);
 		return -ENOMEM;
+	}
 	s->nodes = NULL;
 	s->node_count = s->node_capacity = 0;
 	pem_number_map__free(&m->node_at);

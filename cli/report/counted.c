@@ -279,7 +279,7 @@ int report_counted__record(struct report_counted *c, const struct pem_record *re
 		return rc;
 	if (around->begun != NULL)
 		rc = keep_begin(c, around->begun, &thread->now);
-	else if (!is_interval)
+	else if (!is_interval && thread->before.event_id != 0)
 		rc = add(c, record->event->name, false, record->pid, record->tid, &thread->before,
 			 &thread->now);
 	thread->now.is_new = false;
@@ -414,9 +414,8 @@ void report_counted__print(const struct report *r)
 	cli_table__print(table);
 	if (is_partial)
 		cli_wrap(stdout,
-			 "* and ?: a counter could not be read each time: in a child before its "
-			 "first event, or where counters share registers. Of an event that is no "
-			 "interval, what the thread counted since its event before.",
+			 "* and ?: a counter could not be read each time: more were asked for than "
+			 "the processor has registers for.",
 			 0, 0, cli_width(stdout));
 	if (i < c->row_count)
 		printf("and %s more (--json)\n", cli_count(c->row_count - i));

@@ -116,6 +116,7 @@ void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
 			 "their names pem knows",
 			 (unsigned long long)s->processes->refusals_more);
 	}
+	pem_session__note_counters(s, info);
 	pem_session__note_rights(s, info);
 	if (s->sources->late_targets && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
 		gap = &info->gaps[info->gap_count++];

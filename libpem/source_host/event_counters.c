@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,6 +45,19 @@ static void append(char *list, const char *name)
 	strcat(list, name);
 }
 
+/* Say why a counter can't be read, now and in the trace. */
+static void refuse(struct pem_session *s, const char *name, const char *reason)
+{
+	struct pem_session_sources *sources = s->sources;
+	char text[sizeof(sources->refused_counters[0])];
+
+	snprintf(text, sizeof(text), "%.60s %.160s", name, reason);
+	pem_session__say(s, PEM_LOG_WARNING, "%s", text);
+	if (sources->refused_counter_count < PEM_ARRAY_SIZE(sources->refused_counters))
+		memcpy(sources->refused_counters[sources->refused_counter_count++], text,
+		       sizeof(text));
+}
+
 /*
  * Keep those of the session's counters that threads can read here, and say why they can't read the
  * others. Returns how many there are, or -ENOMEM.
@@ -63,7 +77,7 @@ static int encode_all(struct pem_session *s, struct pem_counter counters[PEM_COU
 	}
 	while ((name = strsep(&sources, ",")) && (called = strsep(&shown, ","))) {
 		if (encode(s, name, &counters[count], &why)) {
-			pem_session__say(s, PEM_LOG_WARNING, "%s %s", called, why.text);
+			refuse(s, called, why.text);
 			continue;
 		}
 		append(kept, name);
@@ -113,6 +127,20 @@ static int mark(struct pem_session *s, const struct pem_event_set *set)
 		marked++;
 	}
 	return marked;
+}
+
+void pem_session__note_counters(const struct pem_session *s, struct pem_trace_info *info)
+{
+	struct pem_trace_gap *gap;
+	unsigned i;
+
+	for (i = 0;
+	     i < s->sources->refused_counter_count && info->gap_count < PEM_ARRAY_SIZE(info->gaps);
+	     i++) {
+		gap = &info->gaps[info->gap_count++];
+		pem_copy_text(gap->source, sizeof(gap->source), "counters");
+		pem_copy_text(gap->reason, sizeof(gap->reason), s->sources->refused_counters[i]);
+	}
 }
 
 int pem_session__count_at(struct pem_session *s, const struct pem_event_set *set,

@@ -89,7 +89,15 @@ struct pem_session_sources {
 	char *counter_names;
 	uint32_t pages_interval_us;
 	uint64_t pages_region_bytes;
+	/* Why threads can't read counters that were asked for (event_counters.c). */
+	char refused_counters[8][232];
+	unsigned refused_counter_count;
 };
+
+/* --- event_counters.c --- */
+
+/* Add the counters that threads can't read to the trace's gaps. */
+void pem_session__note_counters(const struct pem_session *session, struct pem_trace_info *info);
 
 /* --- plugins.c --- */
 

@@ -117,6 +117,8 @@ class Samples {
 				make("span", { text: name }), make("small", { text: object })),
 			...[Format.count(own), Format.percent(own / root.value), Format.percent(total / root.value)].map(text => make("td", { class: "n", text })));
 		}));
-		find("#sample-more").textContent = sorted.length > TABLE_ROWS ? `${Format.count(sorted.length - TABLE_ROWS)} more functions have less.` : "";
+		const more = this.samples.functions.some(([name, object]) => name === "(more)" && !object);
+		find("#sample-more").textContent = (more ? "(more): calls with few samples each, for which the page has no room; " +
+			"pem report --by function has them. " : "") + (sorted.length > TABLE_ROWS ? `${Format.count(sorted.length - TABLE_ROWS)} more functions have less.` : "");
 	}
 }

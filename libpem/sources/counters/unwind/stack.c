@@ -32,6 +32,8 @@
 
 #define MACHINE EM_X86_64
 #define REGISTERS 17u
+/* The program counter is one of DWARF's: the linker's tables of its stubs (.plt) ask for it. */
+#define GIVEN_REGISTERS REGISTERS
 /*
  * All integer registers, for frames may be counted from any: code that aligns its stack uses r10,
  * and that of OpenSSL rax and r11.
@@ -59,6 +61,7 @@ static uint64_t strip(uint64_t word)
 
 #define MACHINE EM_AARCH64
 #define REGISTERS 33u
+#define GIVEN_REGISTERS (REGISTERS - 1)
 #define REGISTER_MASK (((uint64_t)1 << REGISTERS) - 1)
 #define STACK_POINTER PERF_REG_ARM64_SP
 
@@ -81,7 +84,7 @@ static uint64_t strip(uint64_t word)
 #error "none.c is for this machine"
 #endif
 
-/* libdwfl's numbers of registers but the program counter. */
+/* Where give_registers() has the program counter: behind DWARF's others. */
 #define DWARF_REGISTERS (REGISTERS - 1)
 
 /* Of no file: says which machine's registers libdwfl shall restore. */
@@ -158,7 +161,7 @@ static bool give_registers(Dwfl_Thread *thread, void *arg)
 	for (i = 0; i < REGISTERS; i++)
 		words[i] = strip(stack->sample->registers[index_of(i)]);
 	dwfl_thread_state_register_pc(thread, words[DWARF_REGISTERS]);
-	return dwfl_thread_state_registers(thread, 0, DWARF_REGISTERS, words);
+	return dwfl_thread_state_registers(thread, 0, GIVEN_REGISTERS, words);
 }
 
 static const Dwfl_Thread_Callbacks thread_callbacks = {
