@@ -18,7 +18,7 @@
 
 #include <stdbool.h>
 
-#define PEM_SOURCE_ABI_VERSION 6u
+#define PEM_SOURCE_ABI_VERSION 7u
 
 /* One event that the session wants from the source. */
 struct pem_source_event {
@@ -92,8 +92,8 @@ struct pem_source_config {
 	uint64_t pages_region_bytes;
 	int by_process; /* 1: keep statistics by process, for each_process */
 	uint32_t sample_hz; /* of events of PEM_SOURCE_SAMPLE; 0: 199 */
-	uint32_t sample_stacks; /* enum pem_stacks */
 	int forgets; /* 1: the session keeps only the last records, as a flight recorder does */
+	uint32_t sample_stacks; /* enum pem_stacks */
 };
 
 struct pem_source_ops {

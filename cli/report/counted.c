@@ -266,6 +266,9 @@ int report_counted__record(struct report_counted *c, const struct pem_record *re
 
 	if (c->counters == 0)
 		return 0;
+	/* A row of thread 0 is that of all. */
+	if (record != NULL && record->tid == 0)
+		record = NULL;
 	if (record != NULL && strcmp(record->event->name, PEM_THREAD_COUNTERS_EVENT) == 0)
 		return take_reading(c, record);
 	if (record != NULL)
@@ -373,6 +376,17 @@ static bool is_only_thread(const struct report_counted *c, size_t i)
 	       (i + 1 == c->row_count || c->rows[i + 1].tid == 0);
 }
 
+/* Could the counter be read at all? */
+static bool is_known(const struct report_counted *c, size_t counter)
+{
+	size_t i;
+
+	for (i = 0; i < c->row_count; i++)
+		if (c->rows[i].of[counter] != 0)
+			return true;
+	return false;
+}
+
 void report_counted__print(const struct report *r)
 {
 	const struct report_counted *c = r->counted;
@@ -386,7 +400,8 @@ void report_counted__print(const struct report *r)
 	cli_table__column(table, "AT", CLI_LEFT);
 	cli_table__column(table, "TIMES", CLI_RIGHT);
 	for (k = 0; k < c->counters; k++)
-		cli_table__column(table, c->counter[k], CLI_RIGHT);
+		if (is_known(c, k))
+			cli_table__column(table, c->counter[k], CLI_RIGHT);
 	if (ipc)
 		cli_table__column(table, "IPC", CLI_RIGHT);
 	for (i = 0; i < c->row_count && shown < ROWS_MOST; i++) {
@@ -401,6 +416,8 @@ void report_counted__print(const struct report *r)
 					     : cli_format("  thread %u of %u", row->tid, row->pid));
 		cli_table__cell(table, cli_count(row->times));
 		for (k = 0; k < c->counters; k++) {
+			if (!is_known(c, k))
+				continue;
 			cli_table__cell(table, value_words(c, row, k));
 			is_partial |= row->of[k] != row->times;
 		}
@@ -415,7 +432,7 @@ void report_counted__print(const struct report *r)
 	if (is_partial)
 		cli_wrap(stdout,
 			 "* and ?: a counter could not be read each time: more were asked for than "
-			 "the processor has registers for.",
+			 "the processor has registers for, or it was in a child of vfork.",
 			 0, 0, cli_width(stdout));
 	if (i < c->row_count)
 		printf("and %s more (--json)\n", cli_count(c->row_count - i));

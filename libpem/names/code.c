@@ -186,6 +186,34 @@ static int map_object(struct pem_code *code, struct code_space *space,
 	return 0;
 }
 
+/*
+ * A process has the memory of a program that it just began (parent 0), or a copy of its parent's.
+ * Returns 0 or -ENOMEM.
+ */
+static int renew(struct pem_code *code, uint32_t pid, uint32_t parent)
+{
+	const struct code_space *from;
+	struct code_space *space = space_of(code, parent);
+
+	/* Both are in one array, which grows. */
+	if (!space || !space_of(code, pid))
+		return -ENOMEM;
+	space = space_of(code, pid);
+	from = space_of(code, parent);
+	space->is_told = true;
+	space->count = 0;
+	code->generation++;
+	if (!parent || from == space)
+		return 0;
+	if (pem_grow(&space->mappings, sizeof(*space->mappings), from->count + 1,
+		     &space->capacity) < 0)
+		return -ENOMEM;
+	if (from->count)
+		memcpy(space->mappings, from->mappings, from->count * sizeof(*space->mappings));
+	space->count = from->count;
+	return 0;
+}
+
 int pem_code__map(struct pem_code *code, const struct pem_record *record)
 {
 	const struct pem_event *event = record->event;
@@ -211,6 +239,10 @@ int pem_code__map(struct pem_code *code, const struct pem_record *record)
 	/* The kernel tells where in the file a mapping begins. */
 	if (offset >= 0)
 		mapping.base = mapping.start - pem_record__u64(record, (unsigned)offset);
+	if (offset >= 0 && name && !*name && !mapping.start &&
+	    pem_record__u64(record, (unsigned)size) == UINT64_MAX)
+		return renew(code, record->pid,
+			     (uint32_t)pem_record__u64(record, (unsigned)offset));
 	/* What has no path is no file: the kernel's vdso. */
 	if (mapping.end <= mapping.start || !name || *name != '/')
 		return 0;
@@ -233,12 +265,12 @@ static const struct code_space *memory_of(struct pem_code *code, uint32_t pid,
 	const struct code_space *space = space_of(code, pid);
 	unsigned i;
 
-	if (!space || space->count || !code->has_maps)
+	if (!space || space->count || space->is_told || !code->has_maps)
 		return space;
 	for (i = 0; i < FORKS_MAX && process && process->parent; i++) {
 		process = process->parent;
 		space = space_of(code, process->pid);
-		if (!space || space->count)
+		if (!space || space->count || space->is_told)
 			return space;
 	}
 	return space_of(code, pid);

@@ -47,6 +47,7 @@ struct code_mapping {
 struct code_space {
 	struct code_mapping *mappings; /* by rising start; they do not overlap */
 	size_t count, capacity;
+	bool is_told; /* it is not its parent's, even if nothing is mapped */
 };
 
 struct code_node {

@@ -11,6 +11,9 @@
  *
  * A counter that can't be had, or has no register just then, is marked as missing in the record.
  * In a child of fork the pages are not mapped, and its threads have a new state, without counters.
+ * A signal handler may fork in the middle of a reading, and return in the child: there are pages of
+ * zeros there then, which say that the counter is in no register. A child of a bare system call has
+ * none, and must not return so.
  */
 /* The provider is registered when a session first wants counters, and never leaves. */
 #define PEM_REGISTERS_ITSELF
@@ -47,12 +50,14 @@ struct opened {
 	uint32_t incarnation; /* 0: not opened */
 	uint32_t count;
 	uint32_t record_bytes; /* of a reading */
+	uint32_t tid;
 	struct pem_counter counter[PEM_COUNTERS_MAX];
 	const struct perf_event_mmap_page *page[PEM_COUNTERS_MAX]; /* NULL: none */
 };
 
 struct pem_thread_counters {
 	struct opened session[PEM_SESSIONS_MAX];
+	bool is_opening; /* a signal handler's event must not begin again */
 };
 
 static size_t page_bytes(void)
@@ -154,18 +159,24 @@ static inline bool read_page(const struct perf_event_mmap_page *page, uint64_t *
 	return true;
 }
 
-static bool ask_kernel(uint64_t config, uint64_t *value)
+/*
+ * The calls are made as such: a program may have functions of these names. In a child of vfork they
+ * would tell of the child, whose events are in its parent's lane.
+ */
+static bool ask_kernel(uint64_t config, uint32_t tid, uint64_t *value)
 {
 	struct rusage usage;
 	struct timespec time;
 
+	if ((uint32_t)syscall(SYS_gettid) != tid)
+		return false;
 	if (config == PERF_COUNT_SW_TASK_CLOCK || config == PERF_COUNT_SW_CPU_CLOCK) {
-		if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time))
+		if (syscall(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &time))
 			return false;
 		*value = (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
 		return true;
 	}
-	if (getrusage(RUSAGE_THREAD, &usage))
+	if (syscall(SYS_getrusage, RUSAGE_THREAD, &usage))
 		return false;
 	switch (config) {
 	case PERF_COUNT_SW_PAGE_FAULTS:
@@ -186,12 +197,12 @@ static bool ask_kernel(uint64_t config, uint64_t *value)
 }
 
 /* Ask the kernel for what it counts of this thread in software. False: it can't be known so. */
-static __attribute__((noinline)) bool read_software(const struct pem_counter *counter,
+static __attribute__((noinline)) bool read_software(const struct pem_counter *counter, uint32_t tid,
 						    uint64_t *value)
 {
 	int saved_errno = errno;
 	bool is_known = counter->type == PERF_TYPE_SOFTWARE && !pem_restricted() &&
-			ask_kernel(counter->config, value);
+			!pem_rights__took_filter() && ask_kernel(counter->config, tid, value);
 
 	errno = saved_errno;
 	return is_known;
@@ -209,7 +220,7 @@ static __attribute__((noinline)) uint32_t read_all(const struct opened *opened, 
 			continue;
 		*values = 0;
 		i = (uint32_t)(page - opened->page);
-		if (*page || !read_software(&opened->counter[i], values))
+		if (*page || !read_software(&opened->counter[i], opened->tid, values))
 			missing |= 1u << i;
 	}
 	return missing;
@@ -265,7 +276,8 @@ static void open_all(struct opened *opened)
 	for (i = 0; i < opened->count; i++) {
 		fds[i] = -1;
 		opened->page[i] = NULL;
-		if (opened->counter[i].type == PERF_TYPE_SOFTWARE)
+		if (opened->counter[i].type == PERF_TYPE_SOFTWARE ||
+		    opened->counter[i].type == PEM_COUNTER_NONE)
 			continue;
 		fds[i] = open_counter(&opened->counter[i], leader);
 		if (fds[i] < 0 && leader >= 0) /* more than there are registers */
@@ -323,33 +335,70 @@ static void close_all(struct opened *opened)
 	memset(opened, 0, sizeof(*opened));
 }
 
-/* The thread's counters in a session, opened now if need be. NULL: it has none. */
+static bool has_provider(void)
+{
+	/* RP, rp: an event_base that is read behind this is there */
+	return __atomic_load_n(&pem_provider_hw_thread.registered, __ATOMIC_ACQUIRE) ||
+	       !pem_provider_register(&pem_provider_hw_thread);
+}
+
+static struct pem_thread_counters *make_counters(struct pem_thread_full *thread)
+{
+	void *memory;
+
+	if (thread->counters)
+		return thread->counters;
+	memory = mmap(NULL, sizeof(*thread->counters), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (memory != MAP_FAILED)
+		thread->counters = memory;
+	return thread->counters;
+}
+
+/* Open a session's counters. incarnation is set last: only then they are used. */
+static void open_session(struct opened *opened, unsigned session_index, uint32_t incarnation,
+			 uint32_t tid)
+{
+	close_all(opened);
+	opened->count = read_names(session_index, opened->counter);
+	if (!opened->count) /* not now: the process lock is another thread's, or the file is gone */
+		return;
+	open_all(opened);
+	opened->tid = tid;
+	opened->record_bytes = READING_BYTES + opened->count * 8;
+	PEM_BARRIER();
+	opened->incarnation = incarnation;
+}
+
+/*
+ * The thread's counters in a session, opened now if need be. NULL: it has none. Where a filter may
+ * forbid opening them that is not tried again.
+ */
 static struct opened *opened_in(struct pem_thread_full *thread, unsigned session_index,
 				uint32_t incarnation)
 {
-	struct opened *opened;
-	void *memory;
+	struct pem_thread_counters *counters = thread->counters;
 
-	if (thread->counters && thread->counters->session[session_index].incarnation == incarnation)
-		return &thread->counters->session[session_index];
-	if (pem_restricted() || pem_rights__may_be_filtered())
+	if (counters && counters->session[session_index].incarnation == incarnation)
+		return &counters->session[session_index];
+	if (thread->counters_refused[session_index] == incarnation)
 		return NULL;
-	if (!pem_provider_hw_thread.registered && pem_provider_register(&pem_provider_hw_thread))
+	if (pem_rights__has_filter()) {
+		thread->counters_refused[session_index] = (uint8_t)incarnation;
 		return NULL;
-	if (!thread->counters) {
-		memory = mmap(NULL, sizeof(*thread->counters), PROT_READ | PROT_WRITE,
-			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-		if (memory == MAP_FAILED)
-			return NULL;
-		thread->counters = memory;
 	}
-	opened = &thread->counters->session[session_index];
-	close_all(opened);
-	opened->count = read_names(session_index, opened->counter);
-	open_all(opened);
-	opened->record_bytes = READING_BYTES + opened->count * 8;
-	opened->incarnation = incarnation;
-	return opened;
+	counters = has_provider() ? make_counters(thread) : NULL;
+	if (!counters || counters->is_opening)
+		return NULL;
+	counters->is_opening = true;
+	PEM_BARRIER();
+	open_session(&counters->session[session_index], session_index, incarnation,
+		     thread->shared.tid);
+	PEM_BARRIER();
+	counters->is_opening = false;
+	return counters->session[session_index].incarnation == incarnation
+		       ? &counters->session[session_index]
+		       : NULL;
 }
 
 void pem_counted__log(struct pem_thread_full *thread, unsigned session_index,
@@ -474,6 +523,22 @@ bool pem_counted__notify(struct pem_provider *provider, uint32_t index, const vo
 	PEM_BARRIER();
 	thread->shared.depth--;
 	return logged;
+}
+
+void pem_counted__after_fork(struct pem_thread_full *thread)
+{
+	unsigned i, k;
+
+	if (!thread->counters || pem_restricted())
+		return;
+	for (i = 0; i < PEM_SESSIONS_MAX; i++) {
+		const struct opened *opened = &thread->counters->session[i];
+
+		for (k = 0; k < opened->count; k++)
+			if (opened->page[k])
+				(void)!mmap((void *)opened->page[k], page_bytes(), PROT_READ,
+					    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	}
 }
 
 void pem_counted__close(struct pem_thread_full *thread)

@@ -313,7 +313,8 @@ int pem_provider_register(struct pem_provider *provider)
 	note_events(provider); /* the provider is on the list by now */
 	first = !pem_process.control;
 	pem_process__publish_provider(provider);
-	provider->registered = 1;
+	/* RP */
+	__atomic_store_n(&provider->registered, 1, __ATOMIC_RELEASE);
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
 		pem_process__join_offered(session_index);
 		if (pem_process.joined[session_index].state != PEM_JOINED_NOT)

@@ -165,6 +165,8 @@ struct pem_thread_full {
 	const struct pem_sync_callback *in_callback;
 	struct pem_thread_full *next_free;
 	struct pem_thread_counters *counters; /* NULL: none (counters.c) */
+	/* Incarnation of the session whose counters a filter may forbid; 0: none */
+	uint8_t counters_refused[PEM_SESSIONS_MAX];
 };
 
 struct pem_process {
@@ -398,6 +400,8 @@ void pem_counted__log(struct pem_thread_full *thread, unsigned session_index,
  */
 bool pem_counted__notify(struct pem_provider *provider, uint32_t index, const void *record,
 			 uint32_t bytes);
+/* In a child of fork: its memory of this thread of its parent can be read. */
+void pem_counted__after_fork(struct pem_thread_full *thread);
 /* The thread has ended. */
 void pem_counted__close(struct pem_thread_full *thread);
 

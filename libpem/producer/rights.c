@@ -326,6 +326,9 @@ static void count_filtered(void)
 	}
 }
 
+/* A thread of this process is about to take a filter, or has taken one. */
+static bool took_filter;
+
 enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *program, bool all_threads)
 {
 	enum pem_filter_effect effect = PEM_FILTER_NONE;
@@ -338,6 +341,8 @@ enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *progra
 	if (!read_program(program, &filter) || !is_own_process())
 		goto out;
 	effect = PEM_FILTER_HARMLESS;
+	/* none: the filter is installed by a system call after it */
+	__atomic_store_n(&took_filter, true, __ATOMIC_SEQ_CST);
 	refused = pem_seccomp__refused(filter.filter, filter.len);
 	if (!refused)
 		goto out;
@@ -493,6 +498,16 @@ bool pem_rights__notice_filter(void)
 			 __ATOMIC_SEQ_CST);
 	count_filtered();
 	return true;
+}
+
+bool pem_rights__took_filter(void)
+{
+	return __atomic_load_n(&took_filter, __ATOMIC_RELAXED);
+}
+
+bool pem_rights__has_filter(void)
+{
+	return pem_restricted() || pem_rights__took_filter() || read_status("\nSeccomp:") != 0;
 }
 
 bool pem_rights__may_be_filtered(void)

@@ -104,6 +104,13 @@ bool pem_rights__notice_filter(void);
  * Async-signal-safe.
  */
 PEM_RIGHTS_EXPORT bool pem_rights__may_be_filtered(void);
+/* Did a thread of this process take a filter that pem was told of, also a harmless one? */
+bool pem_rights__took_filter(void);
+/*
+ * Is that so, or does this thread have any filter? For system calls that filters were not tried
+ * with. Reads /proc.
+ */
+bool pem_rights__has_filter(void);
 
 /* --- programs that this one starts; sessions: bit i is joined[i]; all async-signal-safe --- */
 

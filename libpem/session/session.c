@@ -264,6 +264,10 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 	result = options ? PEM_READ_SIZED(pem_session_options, &s->options, options, by_process,
 					  error)
 			 : 0;
+	if (!result && (s->options.sample_stacks > PEM_STACKS_TABLES || s->options.reserved))
+		result = pem_error__set(error, -EINVAL,
+					"struct pem_session_options: sample_stacks is no enum "
+					"pem_stacks, or reserved is not 0");
 	if (result)
 		goto fail;
 	result = pem_model__add_catalogue(s->model, error);

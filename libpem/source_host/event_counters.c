@@ -37,14 +37,6 @@ static int encode(struct pem_session *s, const char *names, struct pem_counter *
 		"can't be counted: pem was built without libpfm4, which names counters");
 }
 
-/* Append a name to a list with commas, which has room. */
-static void append(char *list, const char *name)
-{
-	if (*list)
-		strcat(list, ",");
-	strcat(list, name);
-}
-
 /* Say why a counter can't be read, now and in the trace. */
 static void refuse(struct pem_session *s, const char *name, const char *reason)
 {
@@ -59,37 +51,30 @@ static void refuse(struct pem_session *s, const char *name, const char *reason)
 }
 
 /*
- * Keep those of the session's counters that threads can read here, and say why they can't read the
- * others. Returns how many there are, or -ENOMEM.
+ * Find how the session's counters are opened, in the order of their names, which the trace has. Of
+ * those that threads can't read here it is said why. Returns how many there are, -ENOTSUP: none can
+ * be read, or -ENOMEM.
  */
 static int encode_all(struct pem_session *s, struct pem_counter counters[PEM_COUNTERS_MAX])
 {
-	char *sources = s->sources->counters, *shown = s->sources->counter_names;
-	char *kept = calloc(1, strlen(sources) + 1), *kept_shown = calloc(1, strlen(shown) + 1);
+	char *sources = strdup(s->sources->counters), *shown = strdup(s->sources->counter_names);
+	char *source_rest = sources, *shown_rest = shown, *name, *called;
+	int count = 0, usable = 0, rc = sources && shown ? 0 : -ENOMEM;
 	struct pem_error why;
-	char *name, *called;
-	int count = 0;
 
-	if (!kept || !kept_shown) {
-		free(kept);
-		free(kept_shown);
-		return -ENOMEM;
-	}
-	while ((name = strsep(&sources, ",")) && (called = strsep(&shown, ","))) {
+	while (!rc && count < (int)PEM_COUNTERS_MAX && (name = strsep(&source_rest, ",")) &&
+	       (called = strsep(&shown_rest, ","))) {
 		if (encode(s, name, &counters[count], &why)) {
+			counters[count] = (struct pem_counter){.type = PEM_COUNTER_NONE};
 			refuse(s, called, why.text);
-			continue;
+		} else {
+			usable++;
 		}
-		append(kept, name);
-		append(kept_shown, called);
-		if (++count == (int)PEM_COUNTERS_MAX)
-			break;
+		count++;
 	}
-	free(s->sources->counters);
-	free(s->sources->counter_names);
-	s->sources->counters = kept;
-	s->sources->counter_names = kept_shown;
-	return count;
+	free(sources);
+	free(shown);
+	return rc ? rc : usable ? count : -ENOTSUP;
 }
 
 static int write_file(const struct pem_session *s, const struct pem_counter *counters, int count,
@@ -156,7 +141,7 @@ int pem_session__count_at(struct pem_session *s, const struct pem_event_set *set
 		goto out;
 	}
 	count = encode_all(s, counters);
-	rc = count < 0 ? count : count ? mark(s, set) : -ENOTSUP;
+	rc = count < 0 ? count : mark(s, set);
 	if (rc > 0)
 		rc = write_file(s, counters, count, error);
 	else if (!rc)

@@ -160,6 +160,99 @@ def counters_that_are_not_here():
     assert rows and all(list(row) == ["PageFaults"] for row in rows), rows
 
 
+FILTER = r"""#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+static void *volatile kept;
+static void *raise_some(void *arg)
+{
+	for (int i = 0; i < 100; i++) {
+		kept = malloc(100);
+		free(kept);
+	}
+	return arg;
+}
+int main(int argc, char **argv)
+{
+	unsigned int number = argc > 1 ? (unsigned int)atoi(argv[1]) : 0;
+	struct sock_filter kill[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+				     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, number, 0, 1),
+				     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+	struct sock_fprog program = {4, kill};
+	pthread_t thread;
+
+	raise_some(NULL);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0))
+		return 1;
+	raise_some(NULL);
+	pthread_create(&thread, NULL, raise_some, NULL);
+	pthread_join(thread, NULL);
+	puts("alive");
+	return 0;
+}
+"""
+VFORK = r"""#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void *volatile kept;
+int main(void)
+{
+	char *p = mmap(NULL, 5000 * 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	madvise(p, 5000 * 4096, MADV_NOHUGEPAGE);
+	kept = malloc(10);
+	for (int i = 0; i < 5000; i++)
+		p[i * 4096] = 1;
+	kept = malloc(10);
+	for (int i = 0; i < 10; i++) {
+		if (vfork() == 0) {
+			kept = malloc(10);
+			_exit(0);
+		}
+		wait(NULL);
+		kept = malloc(10);
+	}
+	return 0;
+}
+"""
+
+
+def built(name, text):
+    need("gcc")
+    source, path = os.path.join(tmp(), name + ".c"), os.path.join(tmp(), name)
+    with open(source, "w", encoding="ascii") as out:
+        out.write(text)
+    rc, _, err = run(["gcc", "-O1", "-o", path, source, "-lpthread"])
+    equal(rc, 0, "compiler (%s)" % err)
+    return path
+
+
+@test
+def filters_of_system_calls():
+    "a program whose filter kills for what reading counters takes is not killed"
+    path = built("filter", FILTER)
+    for number in ({"x86_64": (98, 228, 298, 186), "aarch64": (165, 113, 241, 178)}[os.uname().machine]):
+        if run([path, str(number)])[0]:
+            continue  # it makes the call itself
+        trace = os.path.join(tmp(), "trace-%d" % number)
+        rc, out, err = run([PEM, "record", "-q", "-e", "PageFaults+TaskClock@APP::Libc::Malloc", "-o", trace, "--", path, str(number)])
+        equal((rc, out), (0, "alive\n"), "status and output with %d (%s)" % (number, err))
+
+
+@test
+def a_child_of_vfork():
+    "what a child of vfork counts is not its parent's"
+    trace, _, _ = record("-q", "-e", "PageFaults@APP::Libc::Malloc", "--", built("vfork", VFORK))
+    rows = [row for row in report(trace)["counted"] if "tid" not in row]
+    assert 5000 <= rows[0]["sum"]["PageFaults"] < 5100, rows
+
+
 @test
 def wrong_words():
     "misspelt counters, empty sides and events of the kernel are refused with what would do; stat has no such events"

@@ -145,6 +145,110 @@ def of_a_program_that_runs():
     assert sum(stacks.values()) > 100, stacks
 
 
+BURN = """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+static __attribute__((noinline, noclone)) void burn(double seconds)
+{
+	struct timespec begin, now;
+	volatile unsigned long sum = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		for (int i = 0; i < 100000; i++)
+			sum += (unsigned long)i;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((double)(now.tv_sec - begin.tv_sec) + (double)(now.tv_nsec - begin.tv_nsec) / 1e9 < seconds);
+}
+static void *burn_in_thread(void *arg)
+{
+	burn(0.5);
+	return arg;
+}
+static void burn_elsewhere(const char *at)
+{
+	static const unsigned char code[] = {0xff, 0xcf, 0x75, 0xfc, 0xc3}; /* dec edi; jnz; ret */
+	struct timespec begin, now;
+	void *p = mmap((void *)strtoul(at, NULL, 16), 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+
+	if (p == MAP_FAILED)
+		exit(77);
+	memcpy(p, code, sizeof(code));
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		((void (*)(int))p)(1000000);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while ((double)(now.tv_sec - begin.tv_sec) + (double)(now.tv_nsec - begin.tv_nsec) / 1e9 < 0.5);
+}
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+	char at[32];
+
+	if (!strcmp(argv[1], "thread")) {
+		pthread_create(&thread, NULL, burn_in_thread, NULL);
+		pthread_exit(NULL);
+	}
+	if (!strcmp(argv[1], "exec")) {
+		snprintf(at, sizeof(at), "%lx", (unsigned long)dlsym(RTLD_DEFAULT, "qsort") & ~4095ul);
+		execl("/proc/self/exe", argv[0], "there", at, NULL);
+	}
+	if (argc > 2)
+		burn_elsewhere(argv[2]);
+	else if (!fork()) {
+		if (!dlopen("libutil.so.1", RTLD_NOW))
+			dlopen("libm.so.6", RTLD_NOW);
+		burn(0.5);
+		_exit(0);
+	}
+	wait(NULL);
+	return 0;
+}
+"""
+
+
+def burnt(way):
+    """Stacks of a program that burns 0.5 s one way."""
+    need("gcc")
+    source, program = os.path.join(tmp(), "burner.c"), os.path.join(tmp(), "burner")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(BURN)
+    equal(run(["gcc", "-O1", "-o", program, source, "-ldl", "-lpthread"])[0], 0, "compiler")
+    return folded(recorded(program, "-g", arguments=[way]))
+
+
+@test
+def a_child_that_loads_a_library():
+    "a forked child that maps one more file still has what its parent had"
+    stacks = burnt("fork")
+    assert share(stacks, ";main;burn") > 0.9 and sum(stacks.values()) > 200, stacks
+
+
+@test
+def a_thread_that_outlives_main():
+    "the end of the first thread is not the process's: others keep their calls"
+    stacks = burnt("thread")
+    assert share(stacks, "start_thread;burn_in_thread;burn") > 0.9 and sum(stacks.values()) > 200, stacks
+
+
+@test
+def memory_of_an_exec():
+    "after an exec nothing is named by what the program before had there"
+    if os.uname().machine != "x86_64":
+        skip("its code is x86-64's")
+    stacks = burnt("exec")
+    unknown = sum(n for stack, n in stacks.items() if stack.endswith("[unknown]"))
+    assert unknown > 200 and not any("sort" in stack for stack in stacks), stacks
+
+
 @test
 def the_kernel_and_what_entered_it():
     "-g: a sample in the kernel has the kernel's callers, and those of the system call's caller"

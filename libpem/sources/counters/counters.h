@@ -113,10 +113,11 @@ struct ring_sample {
 	uint64_t record[RING_RECORD_BYTES_MAX / 8]; /* as the kernel wrote it */
 };
 
-/* What a process did to its memory. */
+/* A process has other memory. */
 struct ring_task {
 	uint32_t pid;
-	uint32_t parent; /* it was forked by this one; 0: it has ended, or called exec */
+	uint32_t parent; /* it was forked by this one; 0: it called exec */
+	uint64_t time_ns;
 };
 
 /*
@@ -130,7 +131,7 @@ struct ring {
 	uint64_t lost; /* samples of PERF_RECORD_LOST, plus 1 for each unreadable part */
 	int has_read; /* samples end with PERF_SAMPLE_READ of a group */
 	int has_callers; /* samples have a PERF_SAMPLE_CALLCHAIN */
-	int tells_maps; /* ring__next returns RING_MAP, too */
+	int tells_maps; /* ring__next returns RING_MAP and RING_TASK, too */
 	unsigned register_count; /* samples have so many, and a stack; 0: they have not */
 	struct ring_map map; /* of the last RING_MAP */
 	struct ring_task task; /* of the last RING_TASK */
@@ -140,9 +141,9 @@ enum { RING_SAMPLE = 1, RING_MAP = 2, RING_TASK = 3 };
 
 /*
  * Parse the next sample, or what was mapped, between ring->tail and head. Returns RING_SAMPLE with
- * *sample filled; RING_MAP with ring->map filled; with register_count RING_TASK with ring->task
- * filled; 0 when tail has reached head; -EINVAL if the ring is damaged. On -EINVAL everything up to
- * head is skipped and counted as one lost sample.
+ * *sample filled; RING_MAP with ring->map filled; RING_TASK with ring->task filled; 0 when tail has
+ * reached head; -EINVAL if the ring is damaged. On -EINVAL everything up to head is skipped and
+ * counted as one lost sample.
  */
 int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample);
 /*

@@ -176,41 +176,38 @@ static int parse_map(struct ring *ring, const struct perf_event_header *header)
 	return map->is_file || ring->register_count ? RING_MAP : 0;
 }
 
-/* A PERF_RECORD_FORK or PERF_RECORD_EXIT (perf_event_open(2)). */
-struct task_record {
+/* A PERF_RECORD_FORK (perf_event_open(2)). */
+struct fork_record {
 	struct perf_event_header header;
 	uint32_t pid, parent, tid, parent_tid;
 	uint64_t time_ns;
 };
 
-/* Returns RING_TASK; 0: of a thread, or of its name; -EINVAL. */
+/* Returns RING_TASK; 0: a thread was started, or named; -EINVAL. */
 static int parse_task(struct ring *ring, const struct perf_event_header *header)
 {
-	struct task_record record = {.pid = 0};
-	int is_of_process;
+	struct fork_record record = {.pid = 0};
+	uint64_t time_ns;
 
-	if (header->type == PERF_RECORD_COMM) {
-		if (header->size < sizeof(*header) + 8)
-			return -EINVAL;
-		copy_out(ring, ring->tail, &record, sizeof(*header) + 8);
-		ring->task = (struct ring_task){.pid = record.pid};
-		return header->misc & PERF_RECORD_MISC_COMM_EXEC ? RING_TASK : 0;
-	}
-	if (header->size < sizeof(record))
-		return -EINVAL;
-	copy_out(ring, ring->tail, &record, sizeof(record));
-	ring->task = (struct ring_task){.pid = record.pid};
-	is_of_process = record.pid == record.tid;
 	if (header->type == PERF_RECORD_FORK) {
-		ring->task.parent = record.parent;
-		is_of_process = record.pid != record.parent;
+		if (header->size < sizeof(record))
+			return -EINVAL;
+		copy_out(ring, ring->tail, &record, sizeof(record));
+		ring->task = (struct ring_task){record.pid, record.parent, record.time_ns};
+		return record.pid != record.parent ? RING_TASK : 0;
 	}
-	return is_of_process ? RING_TASK : 0;
+	/* PERF_RECORD_COMM: header, pid, tid, the name; and sample_id, which ends in the time. */
+	if (header->size < sizeof(*header) + 8 + sizeof(time_ns))
+		return -EINVAL;
+	copy_out(ring, ring->tail, &record, sizeof(*header) + 4);
+	copy_out(ring, ring->tail + header->size - sizeof(time_ns), &time_ns, sizeof(time_ns));
+	ring->task = (struct ring_task){record.pid, 0, time_ns};
+	return header->misc & PERF_RECORD_MISC_COMM_EXEC ? RING_TASK : 0;
 }
 
 static int is_task(uint32_t type)
 {
-	return type == PERF_RECORD_FORK || type == PERF_RECORD_EXIT || type == PERF_RECORD_COMM;
+	return type == PERF_RECORD_FORK || type == PERF_RECORD_COMM;
 }
 
 /* Behind each record but a sample: sample_id, which ends in the time. */
@@ -253,8 +250,8 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 		if (header.size < sizeof(header) || header.size % 8 ||
 		    header.size > head - ring->tail)
 			return damaged(ring, head);
-		if ((header.type == PERF_RECORD_MMAP2 && ring->tells_maps) ||
-		    (is_task(header.type) && ring->register_count)) {
+		if (ring->tells_maps &&
+		    (header.type == PERF_RECORD_MMAP2 || is_task(header.type))) {
 			rc = header.type == PERF_RECORD_MMAP2 ? parse_map(ring, &header)
 							      : parse_task(ring, &header);
 			if (rc < 0)

@@ -42,6 +42,9 @@ static void tell_maps(struct perf_event_attr *attr, int with_build_id)
 {
 	attr->mmap = 1; /* of code alone */
 	attr->mmap2 = 1;
+	attr->task = 1; /* a child has what its parent has */
+	attr->comm = 1;
+	attr->comm_exec = 1; /* and a program what it begins with */
 	attr->build_id = (unsigned)with_build_id & 1u;
 }
 
@@ -60,9 +63,6 @@ static void prepare(struct perf_event_attr *attr, uint32_t stacks, int with_read
 		attr->sample_regs_user = unwind__registers();
 		attr->sample_stack_user = STACK_BYTES;
 		attr->exclude_callchain_user = 1;
-		attr->task = 1;
-		attr->comm = 1;
-		attr->comm_exec = 1;
 	}
 	if (with_read) {
 		attr->sample_type |= PERF_SAMPLE_READ;
@@ -231,10 +231,14 @@ static int open_unwinder(struct sampler *sampler, const struct sampler_request *
 	sampler->unwinder = unwinder__open(&options);
 	if (sampler->unwinder)
 		return 0;
+	if (errno == ENOMEM) {
+		counter__set_error(error, "can't have the callers of samples: no memory");
+		return -ENOMEM;
+	}
 	counter__set_error(error, "can't have the callers of samples: pem was built without "
 				  "elfutils, which reads unwind tables; --call-graph fp follows "
 				  "frame pointers");
-	return -errno;
+	return -ENOTSUP;
 }
 
 int sampler__open(struct sampler **out, const struct sampler_request *request,
@@ -288,7 +292,7 @@ fail:
 	return rc;
 }
 
-int sampler__start(struct sampler *sampler)
+static int enable(struct sampler *sampler)
 {
 	unsigned i;
 	size_t k;
@@ -300,6 +304,15 @@ int sampler__start(struct sampler *sampler)
 		if (ioctl(sampler->threads[k].fd, PERF_EVENT_IOC_ENABLE, 0) < 0)
 			return -errno;
 	return 0;
+}
+
+int sampler__start(struct sampler *sampler)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	sampler->start_ns = (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+	return enable(sampler);
 }
 
 uint64_t sampler__discarded(const struct sampler *sampler)

@@ -58,6 +58,7 @@ struct sampler {
 	struct unwinder *unwinder; /* NULL: stacks are not unwound here */
 	struct sampled_thread *threads; /* one for each thread and CPU */
 	size_t thread_count;
+	uint64_t start_ns; /* when it was started; 0: by an exec */
 	uint64_t samples, maps; /* records made */
 	struct ring_sample sample; /* the last one */
 	unsigned ring_count;

@@ -55,25 +55,40 @@ static void take_map(struct draining *d, struct cpu_ring *ring, const struct rin
 		note(d, sampler__put_map(d->sampler, ring, d->sink, map));
 }
 
-static void take_task(struct unwinder *unwinder, const struct ring_task *task)
+/* Memory that is new is told as a mapping of all addresses, without a path (spec/hw/perf.xml). */
+static void take_task(struct draining *d, struct cpu_ring *ring, const struct ring_task *task)
 {
-	if (!unwinder)
-		return;
-	if (task->parent)
+	struct unwinder *unwinder = d->sampler->unwinder;
+	struct ring_map all = {.pid = task->pid,
+			       .tid = task->pid,
+			       .time_ns = task->time_ns,
+			       .length = UINT64_MAX,
+			       .offset = task->parent};
+
+	if (unwinder && task->parent)
 		unwinder__fork(unwinder, task->pid, task->parent);
-	else
+	else if (unwinder)
 		unwinder__forget(unwinder, task->pid);
+	if (d->log_maps)
+		note(d, sampler__put_map(d->sampler, ring, d->sink, &all));
 }
 
+/* What lay in memory as sampling began. */
 static void take_present(void *arg, const struct ring_map *map)
 {
 	struct draining *d = arg;
-	struct ring_map now = *map;
-	struct timespec time;
+	struct ring_map present = *map;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
-	now.time_ns = (uint64_t)time.tv_sec * 1000000000ull + (uint64_t)time.tv_nsec;
-	take_map(d, &d->sampler->rings[0], &now);
+	present.time_ns = d->sampler->start_ns;
+	take_map(d, &d->sampler->rings[0], &present);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
 static void find_next(struct cpu_ring *ring)
@@ -91,7 +106,7 @@ static void take_next(struct draining *d, struct cpu_ring *ring)
 	if (rc == RING_MAP) {
 		take_map(d, ring, &ring->ring.map);
 	} else if (rc == RING_TASK) {
-		take_task(sampler->unwinder, &ring->ring.task);
+		take_task(d, ring, &ring->ring.task);
 	} else if (rc == RING_SAMPLE && d->log) {
 		if (sampler->unwinder)
 			unwind(sampler->unwinder, &sampler->sample);
@@ -101,7 +116,11 @@ static void take_next(struct draining *d, struct cpu_ring *ring)
 	find_next(ring);
 }
 
-static struct cpu_ring *earliest(struct sampler *sampler)
+/*
+ * The ring whose next record is the earliest; NULL: none is before the limit. What other CPUs wrote
+ * before may not have been seen behind it.
+ */
+static struct cpu_ring *earliest(struct sampler *sampler, uint64_t limit_ns)
 {
 	struct cpu_ring *found = NULL;
 	unsigned i;
@@ -109,7 +128,7 @@ static struct cpu_ring *earliest(struct sampler *sampler)
 	for (i = 0; i < sampler->ring_count; i++) {
 		struct cpu_ring *ring = &sampler->rings[i];
 
-		if (ring->next_ns != UINT64_MAX && (!found || ring->next_ns < found->next_ns))
+		if (ring->next_ns < limit_ns && (!found || ring->next_ns < found->next_ns))
 			found = ring;
 	}
 	return found;
@@ -120,12 +139,14 @@ int sampler__drain(struct sampler *sampler, const struct pem_source_sink *sink, 
 {
 	struct draining d = {.sampler = sampler, .sink = sink, .log = log, .log_maps = log_maps};
 	struct cpu_ring *ring;
+	uint64_t limit_ns;
 	unsigned i;
 	size_t k;
 
 	for (k = 0; final && k < sampler->thread_count; k++)
 		if (ioctl(sampler->threads[k].fd, PERF_EVENT_IOC_DISABLE, 0))
 			note(&d, -errno);
+	limit_ns = final ? UINT64_MAX : now_ns();
 	for (i = 0; i < sampler->ring_count; i++) {
 		ring = &sampler->rings[i];
 		if (final && ioctl(ring->fd, PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP))
@@ -141,7 +162,7 @@ int sampler__drain(struct sampler *sampler, const struct pem_source_sink *sink, 
 		sampler->tells_present = 0;
 		maps__each(sampler->pid, take_present, &d);
 	}
-	while ((ring = earliest(sampler)))
+	while ((ring = earliest(sampler, limit_ns)))
 		take_next(&d, ring);
 	for (i = 0; i < sampler->ring_count; i++) {
 		ring = &sampler->rings[i];

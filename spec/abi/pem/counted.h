@@ -29,6 +29,7 @@ struct pem_counter {
 	uint32_t flags; /* PEM_COUNTER_NO_KERNEL */
 	uint64_t config, config1, config2;
 };
+#define PEM_COUNTER_NONE 0xffffffffu /* a type: threads can't read this one */
 #define PEM_COUNTER_NO_KERNEL 1u /* this user may count its own code alone */
 PEM_STATIC_ASSERT(sizeof(struct pem_counter) == 32, "a counter is 32 bytes");
 
