@@ -136,10 +136,12 @@ static bool is_plain(const char *name, size_t bytes)
  */
 static int descend(const struct extraction *x, char *path, char **last)
 {
-	int at = dup(x->folder), next;
+	int at = fcntl(x->folder, F_DUPFD_CLOEXEC, 0), next;
 	unsigned int depth = 0;
 	char *slash;
 
+	if (at < 0)
+		return refuse(x, -errno, "no further descriptor can be had");
 	while (at >= 0 && (slash = strchr(path, '/')) != NULL) {
 		*slash = '\0';
 		if (!is_plain(path, strlen(path)) || ++depth >= DEPTH_MOST) {

@@ -396,12 +396,16 @@ static int take_back(struct lab *lab)
 	rc = fd >= 0 ? lab_extract(lab->machine.back, fd, &limits, why, sizeof(why)) : -errno;
 	if (fd < 0)
 		snprintf(why, sizeof(why), "%s", strerror(-rc));
-	if (rc >= 0 && fchmod(fd, st.st_mode & 0777) < 0)
+	if (rc >= 0 && fchmod(fd, st.st_mode & 0777) < 0) {
 		rc = -errno;
+		snprintf(why, sizeof(why), "%s", strerror(errno));
+	}
 	if (fd >= 0)
 		close(fd);
-	if (rc >= 0 && is_to_end())
+	if (rc >= 0 && is_to_end()) {
 		rc = -EINTR;
+		snprintf(why, sizeof(why), "%s", strerror(EINTR));
+	}
 	if (rc >= 0 && rename(fresh, lab->path) < 0) {
 		rc = -errno;
 		snprintf(why, sizeof(why), "%s", strerror(errno));

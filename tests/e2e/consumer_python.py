@@ -160,12 +160,13 @@ def what_the_module_looks_at():
         with pemapi.Session() as session:
             session.set_counters("ContextSwitches", "MinorFaults")
             session.set_page_sampling(1000, 4096)
-            for wrong in (lambda: session.set_counters("ContextSwitches", "", "MinorFaults"), lambda: session.set_page_sampling(1000, 5000)):
+            session.count_at(session.events("APP::Phase::*"))
+            for wrong in (lambda: session.count_at(session.events("OS::Sched::Switch")), lambda: session.set_counters("ContextSwitches", "", "MinorFaults"), lambda: session.set_page_sampling(1000, 5000)):
                 try:
                     wrong()
                 except pemapi.Error as error:
                     print(error.errno)
-        """), "22\n22\n", "output")
+        """), "2\n22\n22\n", "output")
 
 
 @test

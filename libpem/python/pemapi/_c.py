@@ -178,6 +178,7 @@ FUNCTIONS = {
     "pem_session__add_model": (c_int, _handle, _text, c_size_t, _text, _error),
     "pem_session__add_probes": (c_int, _handle, _text, _error),
     "pem_session__set_counters": (c_int, _handle, _text, _error),
+    "pem_session__count_at": (c_int, _handle, _handle, _error),
     "pem_session__set_page_sampling": (c_int, _handle, c_uint32, c_uint64),
     "pem_session__attach": (c_int, _handle, POINTER(Context), _error),
     "pem_session__processes": (c_int, _handle, POINTER(Owner), c_size_t),

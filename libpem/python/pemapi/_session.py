@@ -331,6 +331,14 @@ class Session:
         why = _c.Error()
         _check(lib.pem_session__set_counters(self._c(), ",".join(names).encode(), why), why)
 
+    def count_at(self, events):
+        """
+        Have threads of programs read the counters of set_counters() at each logged event of a set of events: values of
+        HW::HWPerf::HPMsInThread, in front of the event. Before anything is enabled; log that event, too.
+        """
+        why = _c.Error()
+        _check(lib.pem_session__count_at(self._c(), events._handle, why), why)
+
     def set_page_sampling(self, interval_us, region_bytes):
         """
         How often pem.ko looks at page tables and free memory (OS::Pages), from 1000 us on, and by what regions of memory: a power
