@@ -158,8 +158,7 @@ def what_the_module_looks_at():
     "counters and page sampling are set as in C, and refused as there"
     equal(python("""
         with pemapi.Session() as session:
-            session.set_counters("ContextSwitches", "MinorFaults")
-            session.set_page_sampling(1000, 4096)
+            session.set_counters("ContextSwitches", "MinorFaults"), session.set_page_sampling(1000, 4096)
             session.count_at(session.events("APP::Phase::*"))
             for wrong in (lambda: session.count_at(session.events("OS::Sched::Switch")), lambda: session.set_counters("ContextSwitches", "", "MinorFaults"), lambda: session.set_page_sampling(1000, 5000)):
                 try:

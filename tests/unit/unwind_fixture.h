@@ -49,7 +49,12 @@
 #endif
 
 /* Each function has a section of its own, so that its end is known. */
-#define OWN(name) __attribute__((noinline, noclone, used, section("unwind_" #name)))
+#if defined(__clang__)
+#define NOT_COPIED noinline /* clang makes no copies of functions */
+#else
+#define NOT_COPIED noinline, noclone
+#endif
+#define OWN(name) __attribute__((NOT_COPIED, used, section("unwind_" #name)))
 #define RANGE(name)                                                                                \
 	extern const char __start_unwind_##name[], __stop_unwind_##name[];                         \
 	static inline int is_in_##name(uint64_t address)                                           \
