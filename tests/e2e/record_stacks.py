@@ -56,6 +56,7 @@ int main(void)
 """
 
 
+LONG_S = 13
 FRAMES = "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"
 
 
