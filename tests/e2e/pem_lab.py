@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""lab: programs in the emulated machine of pem lab, counted and recorded alike in every run"""
+"""pem_lab: programs in the emulated machine of pem lab, counted and recorded alike in every run"""
 import functools
 import json
 import os
