@@ -151,6 +151,12 @@ static bool believe_records(struct pem_balance *b)
 	return true;
 }
 
+/* Are its records readings of counters, which have a cost of their own (cost/calibrate.c)? */
+static bool is_reading(const struct pem_event_entry *e)
+{
+	return e->event && !strcmp(e->event->name, PEM_THREAD_COUNTERS_EVENT);
+}
+
 /* Are all of an event's records callback-only? */
 static bool is_callback_only(const struct pem_session *s, const struct pem_event_entry *e)
 {
@@ -211,6 +217,8 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 			is_false |= believe_records(b);
 		s->log->produced += b->produced;
 		s->log->overwritten += b->overwritten;
+		if (is_reading(e))
+			s->log->readings += b->produced;
 		/* An event that never happened is not listed. */
 		if (!b->produced && !b->discarded)
 			continue;

@@ -24,6 +24,7 @@
 #include "core/core.h"
 #include "core/demand.h"
 #include "cost/cost.h"
+#include "producer/producer.h"
 #include "source_host/source_host.h"
 #include "writer/log.h"
 #include "model_internal.h"
@@ -45,6 +46,7 @@
 #define KERNEL_EVENTS 2000
 #define RING_BYTES (256u << 10)
 #define NO_SOURCE "-"
+#define READING "reading" /* of counters, at an event: the ledger's word for it */
 
 static double least(const double *values, size_t count)
 {
@@ -266,9 +268,13 @@ static struct pem_cost measure_function(struct pem_session *s, const char *kind)
 /* --- all kinds --- */
 
 static const char *const kind_names[PEM_COST_KINDS] = {
-	[PEM_COST_USER] = "user",     [PEM_COST_KERNEL] = "kernel",
-	[PEM_COST_UPROBE] = "uprobe", [PEM_COST_URETPROBE] = "uretprobe",
+	[PEM_COST_USER] = "user",
+	[PEM_COST_KERNEL] = "kernel",
+	[PEM_COST_UPROBE] = "uprobe",
+	[PEM_COST_URETPROBE] = "uretprobe",
 	[PEM_COST_SAMPLE] = "sample",
+	[PEM_COST_SAMPLE_FRAMES] = "sample-fp",
+	[PEM_COST_SAMPLE_TABLES] = "sample-dwarf",
 };
 
 /*
@@ -278,7 +284,7 @@ static const char *const kind_names[PEM_COST_KINDS] = {
 static void name_kind(char *text, size_t bytes, unsigned kind, bool stat)
 {
 	snprintf(text, bytes, "%s%s", kind_names[kind],
-		 kind == PEM_COST_SAMPLE ? ""
+		 kind >= PEM_COST_SAMPLE ? ""
 		 : stat                  ? "-stat"
 					 : "-log");
 }
@@ -288,14 +294,17 @@ static bool starts(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-enum pem_cost_kind pem_event__cost_kind(const struct pem_event *event)
+enum pem_cost_kind pem_session__cost_kind(const struct pem_session *s,
+					  const struct pem_event *event)
 {
 	switch (event->source_kind) {
 	case PEM_SOURCE_STUB:
 		return PEM_COST_USER;
 	case PEM_SOURCE_SAMPLE:
 		/* That a file is mapped is told beside samples, and takes no timer. */
-		return event->meaning == PEM_MEANS_SAMPLE ? PEM_COST_SAMPLE : PEM_COST_NONE;
+		return event->meaning == PEM_MEANS_SAMPLE
+			       ? PEM_COST_SAMPLE + s->options.sample_stacks
+			       : PEM_COST_NONE;
 	case PEM_SOURCE_USDT:
 		return PEM_COST_UPROBE;
 	case PEM_SOURCE_PROBE:
@@ -317,7 +326,7 @@ uint32_t pem_session__cost_kinds(const struct pem_session *s)
 	size_t i;
 
 	for (i = 0; i < s->demand_count; i++) {
-		kind = pem_event__cost_kind(s->demands[i].event);
+		kind = pem_session__cost_kind(s, s->demands[i].event);
 		for (demand = &s->demands[i]; demand; demand = demand->next) {
 			if ((demand->want_log || demand->want_statistic) && kind != PEM_COST_NONE)
 				kinds |= 1u << kind;
@@ -352,7 +361,7 @@ static struct pem_cost measure_kind(struct pem_session *s, unsigned kind,
 		cost = measure_function(s, kind_names[kind]);
 		break;
 	default:
-		cost.log_ns = pem_sample_ns();
+		cost.log_ns = pem_sample_ns((enum pem_stacks)(kind - PEM_COST_SAMPLE));
 		break;
 	}
 	return (struct pem_cost){rounded(cost.log_ns), rounded(cost.stat_ns)};
@@ -378,6 +387,16 @@ static uint32_t unknown_of(const struct pem_costs *costs, uint32_t kinds,
 	return unknown;
 }
 
+/* Measure once what the session's counters cost at an event. */
+static void measure_reading(struct pem_session *s)
+{
+	const struct pem_session_sources *sources = s->sources;
+
+	if (s->cost->reading_ns <= 0 && sources->thread_counter_count)
+		s->cost->reading_ns = rounded(cycles_to_ns(pem_counted__reading_cycles(
+			sources->thread_counters, sources->thread_counter_count)));
+}
+
 const struct pem_costs *pem_session__measure(struct pem_session *s, uint32_t kinds)
 {
 	const struct pem_source_ops *kernel =
@@ -386,6 +405,7 @@ const struct pem_costs *pem_session__measure(struct pem_session *s, uint32_t kin
 	uint32_t unknown;
 	unsigned i;
 
+	measure_reading(s);
 	kinds |= 1u << PEM_COST_USER;
 	/*
 	 * A kind that was tried once in this session is not tried again: it could not be measured.
@@ -453,6 +473,9 @@ void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
 		if (kinds >> i & 1)
 			add_kind(costs, info, i, false);
 	}
+	if (s->sources->thread_counter_count)
+		add_cost(info->costs, &info->cost_count, PEM_ARRAY_SIZE(info->costs), READING,
+			 s->cost->reading_ns);
 }
 
 void pem_session__calibrate_start(struct pem_session *s, struct pem_trace_info *info, bool adapters)
@@ -476,7 +499,7 @@ void pem_session__count_costs(struct pem_session *s, struct pem_trace_info *info
 	size_t i, k;
 
 	for (i = 0; i < s->demand_count; i++) {
-		kind = pem_event__cost_kind(s->demands[i].event);
+		kind = pem_session__cost_kind(s, s->demands[i].event);
 		if (kind != PEM_COST_NONE)
 			count[kind] += s->demands[i].delivered + s->demands[i].lost +
 				       s->demands[i].overwritten;
@@ -486,6 +509,8 @@ void pem_session__count_costs(struct pem_session *s, struct pem_trace_info *info
 		if (!strcmp(info->costs[i].kind, "process-start"))
 			info->costs[i].count =
 				__atomic_load_n(&s->page->pools_ready, __ATOMIC_RELAXED);
+		if (!strcmp(info->costs[i].kind, READING))
+			info->costs[i].count = s->log->readings;
 		for (k = 0; k < PEM_COST_KINDS; k++) {
 			name_kind(name, sizeof(name), (unsigned)k, false);
 			if (!strcmp(info->costs[i].kind, name))

@@ -8,6 +8,7 @@
 #ifndef PEM_COST_H
 #define PEM_COST_H
 
+#include <pem/pem.h>
 #include <pem/trace.h>
 
 #include <stdbool.h>
@@ -55,7 +56,10 @@ enum pem_cost_kind {
 	PEM_COST_KERNEL, /* a tracepoint, pem.ko, a function of the kernel */
 	PEM_COST_UPROBE, /* an instruction of a program: functions' entries, static probes */
 	PEM_COST_URETPROBE, /* functions' returns */
-	PEM_COST_SAMPLE, /* a timer's interrupt */
+	/* A timer's interrupt. In the order of enum pem_stacks. */
+	PEM_COST_SAMPLE,
+	PEM_COST_SAMPLE_FRAMES, /* with callers, by frame pointers */
+	PEM_COST_SAMPLE_TABLES, /* with a copy of the stack */
 	PEM_COST_KINDS,
 	PEM_COST_NONE = PEM_COST_KINDS /* counters, which the recorder reads in its own time */
 };
@@ -77,11 +81,17 @@ struct pem_session_cost {
 	struct pem_detail_state *detail; /* of the overhead budget; NULL: none was ever set */
 	struct pem_costs costs; /* zero: not measured */
 	uint32_t costs_tried; /* bits of the kinds that were asked for */
+	/*
+	 * What it takes a thread to read the session's counters at an event, without the record. 0:
+	 * not measured, or it reads none. Not remembered: each session may have other counters.
+	 */
+	double reading_ns;
 };
 
 /* --- calibrate.c --- */
 
-enum pem_cost_kind pem_event__cost_kind(const struct pem_event *event);
+enum pem_cost_kind pem_session__cost_kind(const struct pem_session *session,
+					  const struct pem_event *event);
 /* Return a bit for each kind of which an event is wanted, logged or counted. */
 uint32_t pem_session__cost_kinds(const struct pem_session *session);
 
@@ -117,8 +127,8 @@ double pem_start_ns(bool adapters);
 
 /* --- sample_cost.c --- */
 
-/* Measure by how much the interrupt of a sample delays the sampled thread. */
-double pem_sample_ns(void);
+/* Measure by how much the interrupt of a sample with such stacks delays the sampled thread. */
+double pem_sample_ns(enum pem_stacks stacks);
 
 /* --- cost_cache.c --- */
 

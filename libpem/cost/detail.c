@@ -314,22 +314,30 @@ static bool tells_context(const struct pem_event *event)
 static void present(struct pem_session *s, const struct pem_demand *demand,
 		    const struct pem_costs *costs)
 {
-	enum pem_cost_kind kind = pem_event__cost_kind(demand->event);
+	enum pem_cost_kind kind = pem_session__cost_kind(s, demand->event);
 	bool kernel = pem_event__is_of_kernel(demand->event);
 	struct counted *c = counted_of(s, demand);
 	struct pem_budget_event *e = &c->event;
+	double log_ns;
 
 	e->wanted = is_logged(demand)    ? PEM_DETAIL_LOG
 		    : is_counted(demand) ? PEM_DETAIL_STATISTICS
 					 : PEM_DETAIL_OFF;
-	/* Counters: nothing happens in the programs. */
-	if (demand->event->source_kind != PEM_SOURCE_STUB && !kernel)
+	/*
+	 * Counters: nothing happens in the programs. A reading of counters comes and goes with the
+	 * event at which they are read, and that pays for it.
+	 */
+	if ((demand->event->source_kind != PEM_SOURCE_STUB && !kernel) ||
+	    !strcmp(demand->event->name, PEM_THREAD_COUNTERS_EVENT))
 		e->wanted = PEM_DETAIL_OFF;
 	e->detail = e->wanted < demand->detail ? e->wanted : demand->detail;
 	e->tells_context = tells_context(demand->event);
 	e->needs_context = kernel && !e->tells_context;
 	c->since.is_kept = counting(demand->first)->statistic;
-	pem_budget__price(e, &c->since, kind == PEM_COST_NONE ? 0 : costs->each[kind].log_ns,
+	log_ns = kind == PEM_COST_NONE ? 0 : costs->each[kind].log_ns;
+	if (demand->counters)
+		log_ns += s->cost->reading_ns + costs->each[PEM_COST_USER].log_ns;
+	pem_budget__price(e, &c->since, log_ns,
 			  kind == PEM_COST_NONE ? 0 : costs->each[kind].stat_ns);
 	memset(&c->since, 0, sizeof(c->since));
 }
@@ -422,7 +430,7 @@ static void note_reduced(struct pem_session *s, struct pem_trace_info *info)
 
 	for (i = 0; i < s->demand_count; i++) {
 		demand = &s->demands[i];
-		kind = pem_event__cost_kind(demand->event);
+		kind = pem_session__cost_kind(s, demand->event);
 		if (kind != PEM_COST_NONE)
 			counted[kind] +=
 				counted_of(s, demand)->only + counted_of(s, demand)->further;

@@ -90,7 +90,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	struct pem_log *log = s->log;
 	struct pem_trace_writer *recording = log->writer;
 	struct pem_trace_info info = log->info;
-	uint64_t delivered, produced, overwritten;
+	uint64_t delivered, produced, overwritten, readings;
 	int result;
 
 	pem_session__scan_producers(s);
@@ -100,6 +100,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	delivered = log->delivered;
 	produced = log->produced;
 	overwritten = log->overwritten;
+	readings = log->readings;
 	pem_copy_text(info.snapshot, sizeof(info.snapshot), cause ? cause : "asked for");
 	log->writer = pem_trace_writer__new(directory, log->model, &info, error);
 	if (!log->writer) {
@@ -116,6 +117,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	log->delivered = delivered;
 	log->produced = produced;
 	log->overwritten = overwritten;
+	log->readings = readings;
 	/* Draining the copies may have described new events to the snapshot only. */
 	pem_trace_writer__model_changed(recording);
 	return result;

@@ -20,8 +20,6 @@
 #include "producer/producer.h"
 #include "producer/rights.h"
 
-#include <pem/counted.h>
-
 #include <stubs/hw_thread.h>
 
 #include <errno.h>
@@ -42,6 +40,10 @@ PEM_STATIC_ASSERT(offsetof(struct pem_hw_perf_hpms_in_thread_record, eventId) ==
 			  offsetof(struct pem_hw_perf_hpms_in_thread_record, counterValues_count) ==
 				  16,
 		  "log_both() writes words");
+
+/* Readings that are timed to find what one costs; the fastest round counts. */
+#define COST_ROUNDS 9
+#define COST_READINGS 50
 
 /* A session's counters in one thread. */
 struct opened {
@@ -523,6 +525,27 @@ bool pem_counted__notify(struct pem_provider *provider, uint32_t index, const vo
 	PEM_BARRIER();
 	thread->shared.depth--;
 	return logged;
+}
+
+double pem_counted__reading_cycles(const struct pem_counter *counters, uint32_t count)
+{
+	struct opened opened = {.count = count, .tid = (uint32_t)syscall(SYS_gettid)};
+	uint64_t values[PEM_COUNTERS_MAX], start, took, least = UINT64_MAX;
+	int round, i;
+
+	if (count > PEM_COUNTERS_MAX)
+		return 0;
+	memcpy(opened.counter, counters, count * sizeof(*counters));
+	open_all(&opened);
+	for (round = 0; round < COST_ROUNDS; round++) {
+		start = pem_clock();
+		for (i = 0; i < COST_READINGS; i++)
+			read_all(&opened, values);
+		took = pem_clock() - start;
+		least = took < least ? took : least;
+	}
+	close_all(&opened);
+	return (double)least / COST_READINGS;
 }
 
 void pem_counted__after_fork(struct pem_thread_full *thread)

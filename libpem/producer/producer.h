@@ -30,6 +30,7 @@
 #include "pool.h"
 #include "producer/seccomp.h"
 
+#include <pem/counted.h>
 #include <pem/predicate.h>
 #include <pem/stub.h>
 #include <pem/trace.h>
@@ -402,6 +403,11 @@ bool pem_counted__notify(struct pem_provider *provider, uint32_t index, const vo
 			 uint32_t bytes);
 /* In a child of fork: its memory of this thread of its parent can be read. */
 void pem_counted__after_fork(struct pem_thread_full *thread);
+/*
+ * What it takes this thread to read these counters once, in cycles of pem_clock. Opens and closes
+ * them. Blocks for some tenths of a millisecond.
+ */
+double pem_counted__reading_cycles(const struct pem_counter *counters, uint32_t count);
 /* The thread has ended. */
 void pem_counted__close(struct pem_thread_full *thread);
 

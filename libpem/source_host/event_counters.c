@@ -77,7 +77,7 @@ static int encode_all(struct pem_session *s, struct pem_counter counters[PEM_COU
 	return rc ? rc : usable ? count : -ENOTSUP;
 }
 
-static int write_file(const struct pem_session *s, const struct pem_counter *counters, int count,
+static int write_file(struct pem_session *s, const struct pem_counter *counters, int count,
 		      struct pem_error *error)
 {
 	size_t bytes = (size_t)count * sizeof(*counters);
@@ -88,8 +88,11 @@ static int write_file(const struct pem_session *s, const struct pem_counter *cou
 
 	if (fd >= 0)
 		close(fd);
-	if (written == (ssize_t)bytes)
+	if (written == (ssize_t)bytes) {
+		memcpy(s->sources->thread_counters, counters, bytes);
+		s->sources->thread_counter_count = (uint32_t)count;
 		return 0;
+	}
 	return pem_error__set(error, written < 0 ? -err : -ENOSPC, "cannot write in '%s': %s",
 			      s->directory, strerror(written < 0 ? err : ENOSPC));
 }

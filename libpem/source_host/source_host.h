@@ -92,6 +92,9 @@ struct pem_session_sources {
 	/* Why threads can't read counters that were asked for (event_counters.c). */
 	char refused_counters[8][232];
 	unsigned refused_counter_count;
+	/* The counters that threads read at events, as the session's file has them. */
+	struct pem_counter thread_counters[PEM_COUNTERS_MAX];
+	uint32_t thread_counter_count;
 };
 
 /* --- event_counters.c --- */

@@ -50,6 +50,7 @@ struct pem_log {
 	 * Counts of user records. produced and overwritten are of producers that are accounted for.
 	 */
 	uint64_t delivered, produced, overwritten;
+	uint64_t readings; /* of produced: readings of counters at events */
 	/* Where it takes events. */
 	struct pem_context context;
 	/*

@@ -57,11 +57,11 @@ int main(void)
 """
 
 
-def program():
+def program(text=PHASES):
     need("gcc")
     source, path = os.path.join(tmp(), "phases.c"), os.path.join(tmp(), "phases")
     with open(source, "w", encoding="ascii") as out:
-        out.write(PHASES)
+        out.write(text)
     rc, _, err = run(["gcc", "-O2", "-I", ROOT + "/spec/abi", "-I", BUILD + "/gen", "-o", path, source, "-ldl", "-lpthread"])
     equal(rc, 0, "compiler (%s)" % err)
     return path
@@ -102,6 +102,53 @@ def phases_of_threads():
     assert threads["main"][1] != threads["thread"][1] and threads["child"][0] != threads["main"][0], threads
     text = run([PEM, "report", trace])[1]
     assert "Counted by threads" in text and "PageFaults" in text, text
+
+
+# For a second of CPU time, phases of some microseconds.
+SHORT = r"""#include <stubs/phase.h>
+#include <time.h>
+int main(void)
+{
+	while (clock() < CLOCKS_PER_SEC)
+		for (int i = 0; i < 100; i++) {
+			pem_notify_phase_begin("short");
+			for (volatile int k = 0; k < 1000; k++)
+				;
+			pem_notify_phase_end("short");
+		}
+	return 0;
+}
+"""
+
+
+@test
+def what_readings_cost():
+    "the ledger has the readings, and what each takes: a reading by system call more than a record"
+    trace, _, err = record("-q", "-e", "page-faults@phase", "--", program())
+    if "PageFaults" in err:
+        skip(err)
+    told = report(trace)
+    kinds = {kind["kind"]: kind for kind in told["cost"]["kinds"]}
+    readings = next(event["count"] for event in told["per_event"] if event["name"] == READING)
+    equal(kinds["reading"]["count"], readings, "readings in the ledger")
+    assert kinds["reading"]["ns_each"] > kinds["user-log"]["ns_each"] > 0, kinds
+
+
+@test
+def a_budget_has_readings_in_it():
+    "of a budget that plain phases keep, phases with counters are counted instead of logged, and take no readings then"
+    need("gcc")
+    path = program(SHORT)
+    budget = ("-q", "--budget", "15%")
+    plain, counted = (report(record(*budget, "-e", events, "--", path)[0]) for events in ("Phase*", "page-faults+task-clock+cs@phase"))
+    if not any(event["name"] == READING for event in counted["per_event"]):
+        skip("nothing is counted here: %s" % counted["gaps"])
+    equal(plain["detail"]["reduced"], [], "reduced of plain phases")
+    reduced = {event["event"]: event for event in counted["detail"]["reduced"]}
+    equal(sorted(reduced), ["APP::Phase::Begin", "APP::Phase::End"], "reduced of counted phases")
+    logged = {event["name"]: event["count"] for event in counted["per_event"]}
+    equal(logged[READING], logged["APP::Phase::Begin"] + logged["APP::Phase::End"], "readings of logged phases")
+    equal(counted["info"]["balanced"], True, "balanced")
 
 
 @test

@@ -101,10 +101,18 @@ def check_calls(trace):
     assert 0.35 < by_inner < 0.65 and 0.35 < by_sort < 0.65, (by_inner, by_sort, stacks)
 
 
+def has_cost(trace, name):
+    """The ledger has the samples, as such ones."""
+    told = json.loads(run([PEM, "report", "--json", trace])[1])
+    counts = {kind["kind"]: kind["count"] for kind in told["cost"]["kinds"] if kind["kind"].startswith("sample")}
+    equal(counts, {name: sum(e["count"] for e in told["per_event"] if e["name"] == "HW::HWPerf::HPMsAndPC")}, "samples in the ledger")
+
+
 @test
 def by_frame_pointers():
     "--call-graph fp: of a program with frame pointers, the calls in their proportions"
     trace = recorded(built(*FRAMES), "--call-graph", "fp")
+    has_cost(trace, "sample-fp")
     stacks = folded(trace)
     # The C library has none, so that its callback's caller is not told.
     assert share(stacks, "main;outer;inner;hot") > 0.3 and share(stacks, "compare;hot") > 0.3, stacks
@@ -113,7 +121,9 @@ def by_frame_pointers():
 @test
 def by_unwind_tables():
     "-g: of a program as compilers make it, and through the C library, the calls in their proportions"
-    check_calls(recorded(built("-fno-optimize-sibling-calls"), "-g"))
+    trace = recorded(built("-fno-optimize-sibling-calls"), "-g")
+    check_calls(trace)
+    has_cost(trace, "sample-dwarf")
 
 
 @test

@@ -304,7 +304,8 @@ struct pem_event_cost {
 	/*
 	 * "user-log" and "user-stat": a stub logs or counts the event. "kernel-log" and
 	 * "kernel-stat": a tracepoint does. "uprobe-log" and so on: a function or static probe of a
-	 * program. "uretprobe-log" and so on: a function's return. "sample": a timer.
+	 * program. "uretprobe-log" and so on: a function's return. "sample": a timer;
+	 * "sample-fp": with callers by frame pointers; "sample-dwarf": with a copy of the stack.
 	 */
 	char kind[24];
 	double ns_each; /* nanoseconds */
