@@ -5,9 +5,9 @@
  * A session's file "counters" says which ones. A thread opens them at its first event that wants
  * them, for itself alone, and maps the page of each. Then it closes the descriptors: the program
  * has as many as before, and none of ours is left for a child. Reading takes no system call: the
- * page says which register the counter is in (struct perf_event_mmap_page), and
- * the processor lets the thread read it. What the kernel counts in software is asked for by a
- * system call that needs no descriptor.
+ * page says which register the counter is in (struct perf_event_mmap_page), and the processor lets
+ * the thread read it. What the kernel counts in software is asked for by a system call that needs
+ * no descriptor.
  *
  * A counter that can't be had, or has no register just then, is marked as missing in the record.
  * In a child of fork the pages are not mapped, and its threads have a new state, without counters.
@@ -17,6 +17,7 @@
  */
 /* The provider is registered when a session first wants counters, and never leaves. */
 #define PEM_REGISTERS_ITSELF
+#include "producer/counters.h"
 #include "producer/producer.h"
 #include "producer/rights.h"
 
@@ -33,34 +34,9 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of struct pem_hw_perf_hpms_in_thread_record up to the values. */
-#define READING_BYTES 24u
-PEM_STATIC_ASSERT(offsetof(struct pem_hw_perf_hpms_in_thread_record, eventId) == 8 &&
-			  offsetof(struct pem_hw_perf_hpms_in_thread_record, missing) == 12 &&
-			  offsetof(struct pem_hw_perf_hpms_in_thread_record, counterValues_count) ==
-				  16,
-		  "log_both() writes words");
-
 /* Readings that are timed to find what one costs; the fastest round counts. */
 #define COST_ROUNDS 9
 #define COST_READINGS 50
-
-/* A session's counters in one thread. */
-struct opened {
-	/* The action word of events that the quick way serves; 0: not known yet. */
-	uint64_t action;
-	uint32_t incarnation; /* 0: not opened */
-	uint32_t count;
-	uint32_t record_bytes; /* of a reading */
-	uint32_t tid;
-	struct pem_counter counter[PEM_COUNTERS_MAX];
-	const struct perf_event_mmap_page *page[PEM_COUNTERS_MAX]; /* NULL: none */
-};
-
-struct pem_thread_counters {
-	struct opened session[PEM_SESSIONS_MAX];
-	bool is_opening; /* a signal handler's event must not begin again */
-};
 
 static size_t page_bytes(void)
 {
@@ -68,98 +44,6 @@ static size_t page_bytes(void)
 }
 
 /* --- reading --- */
-
-/* Those that read_register knows. */
-#if defined(__x86_64__)
-#define REGISTERS_MAX 0x80000000u /* with a bit for those that always count the same */
-#else
-#define REGISTERS_MAX 32u
-#endif
-
-/* Read a register of the performance monitoring unit, by the number that the kernel gave it. */
-static inline uint64_t read_register(uint32_t index)
-{
-#if defined(__x86_64__)
-	uint32_t low, high;
-
-	__asm__ __volatile__("rdpmc" : "=a"(low), "=d"(high) : "c"(index));
-	return (uint64_t)high << 32 | low;
-#elif defined(__aarch64__)
-	uint64_t value;
-
-	/* The compiler makes a table of 32 cases. */
-	switch (index & 31) {
-#define EVENT_COUNTER(n)                                                                           \
-	case n:                                                                                    \
-		__asm__ __volatile__("mrs %0, pmevcntr" #n "_el0" : "=r"(value));                  \
-		return value;
-		EVENT_COUNTER(0)
-		EVENT_COUNTER(1)
-		EVENT_COUNTER(2)
-		EVENT_COUNTER(3)
-		EVENT_COUNTER(4)
-		EVENT_COUNTER(5)
-		EVENT_COUNTER(6)
-		EVENT_COUNTER(7)
-		EVENT_COUNTER(8)
-		EVENT_COUNTER(9)
-		EVENT_COUNTER(10)
-		EVENT_COUNTER(11)
-		EVENT_COUNTER(12)
-		EVENT_COUNTER(13)
-		EVENT_COUNTER(14)
-		EVENT_COUNTER(15)
-		EVENT_COUNTER(16)
-		EVENT_COUNTER(17)
-		EVENT_COUNTER(18)
-		EVENT_COUNTER(19)
-		EVENT_COUNTER(20)
-		EVENT_COUNTER(21)
-		EVENT_COUNTER(22)
-		EVENT_COUNTER(23)
-		EVENT_COUNTER(24)
-		EVENT_COUNTER(25)
-		EVENT_COUNTER(26)
-		EVENT_COUNTER(27)
-		EVENT_COUNTER(28)
-		EVENT_COUNTER(29)
-		EVENT_COUNTER(30)
-#undef EVENT_COUNTER
-	default:
-		__asm__ __volatile__("mrs %0, pmccntr_el0" : "=r"(value));
-		return value;
-	}
-#else
-	(void)index;
-	return 0;
-#endif
-}
-
-/*
- * Read a counter by its page. False: it is in no register just now. The kernel changes the page
- * only while this thread does not run, so the loop ends: the algorithm is that of
- * the kernel's header of perf events.
- */
-static inline bool read_page(const struct perf_event_mmap_page *page, uint64_t *value)
-{
-	uint32_t sequence, index, width;
-	uint64_t count, counted;
-
-	do {
-		sequence = __atomic_load_n(&page->lock, __ATOMIC_RELAXED);
-		PEM_BARRIER();
-		index = page->index;
-		count = (uint64_t)page->offset;
-		width = page->pmc_width & 63; /* of 64 bits: 0, and both shifts below are by 0 */
-		if (__builtin_expect(index - 1 >= REGISTERS_MAX, 0)) /* 0: it is in none */
-			return false;
-		counted = read_register(index - 1) << (-width & 63);
-		count += (uint64_t)((int64_t)counted >> (-width & 63));
-		PEM_BARRIER();
-	} while (__atomic_load_n(&page->lock, __ATOMIC_RELAXED) != sequence);
-	*value = count;
-	return true;
-}
 
 /*
  * The calls are made as such: a program may have functions of these names. In a child of vfork they
@@ -211,14 +95,15 @@ static __attribute__((noinline)) bool read_software(const struct pem_counter *co
 }
 
 /* Returns a bit for each counter that can't be read. Keeps errno. */
-static __attribute__((noinline)) uint32_t read_all(const struct opened *opened, uint64_t *values)
+static __attribute__((noinline)) uint32_t read_all(const struct pem_opened *opened,
+						   uint64_t *values)
 {
 	const struct perf_event_mmap_page *const *page = opened->page;
 	uint64_t *const end = values + opened->count;
 	uint32_t missing = 0, i;
 
 	for (; values < end; values++, page++) {
-		if (__builtin_expect(*page && read_page(*page, values), 1))
+		if (__builtin_expect(*page && pem_read_page(*page, values), 1))
 			continue;
 		*values = 0;
 		i = (uint32_t)(page - opened->page);
@@ -270,7 +155,7 @@ static const struct perf_event_mmap_page *map_page(int fd)
  * Open what is in hardware, as one group, so that all count at the same times. The mapping of its
  * page keeps a counter open.
  */
-static void open_all(struct opened *opened)
+static void open_all(struct pem_opened *opened)
 {
 	int fds[PEM_COUNTERS_MAX], leader = -1;
 	uint32_t i;
@@ -327,7 +212,7 @@ static uint32_t read_names(unsigned session_index, struct pem_counter *counters)
 	return got > 0 ? (uint32_t)((size_t)got / sizeof(*counters)) : 0;
 }
 
-static void close_all(struct opened *opened)
+static void close_all(struct pem_opened *opened)
 {
 	uint32_t i;
 
@@ -358,7 +243,7 @@ static struct pem_thread_counters *make_counters(struct pem_thread_full *thread)
 }
 
 /* Open a session's counters. incarnation is set last: only then they are used. */
-static void open_session(struct opened *opened, unsigned session_index, uint32_t incarnation,
+static void open_session(struct pem_opened *opened, unsigned session_index, uint32_t incarnation,
 			 uint32_t tid)
 {
 	close_all(opened);
@@ -367,7 +252,8 @@ static void open_session(struct opened *opened, unsigned session_index, uint32_t
 		return;
 	open_all(opened);
 	opened->tid = tid;
-	opened->record_bytes = READING_BYTES + opened->count * 8;
+	opened->event_index = pem_provider_hw_thread.event_base;
+	opened->record_bytes = PEM_READING_BYTES + opened->count * 8;
 	PEM_BARRIER();
 	opened->incarnation = incarnation;
 }
@@ -376,8 +262,8 @@ static void open_session(struct opened *opened, unsigned session_index, uint32_t
  * The thread's counters in a session, opened now if need be. NULL: it has none. Where a filter may
  * forbid opening them that is not tried again.
  */
-static struct opened *opened_in(struct pem_thread_full *thread, unsigned session_index,
-				uint32_t incarnation)
+static struct pem_opened *opened_in(struct pem_thread_full *thread, unsigned session_index,
+				    uint32_t incarnation)
 {
 	struct pem_thread_counters *counters = thread->counters;
 
@@ -403,10 +289,20 @@ static struct opened *opened_in(struct pem_thread_full *thread, unsigned session
 		       : NULL;
 }
 
+static bool has_all_pages(const struct pem_opened *opened)
+{
+	uint32_t i;
+
+	for (i = 0; i < opened->count && opened->page[i]; i++)
+		;
+	return i == opened->count;
+}
+
 void pem_counted__log(struct pem_thread_full *thread, unsigned session_index,
 		      struct pem_writer *writer, uint64_t action, uint32_t event_id)
 {
-	struct opened *opened = opened_in(thread, session_index, PEM_ACTION_INCARNATION(action));
+	struct pem_opened *opened =
+		opened_in(thread, session_index, PEM_ACTION_INCARNATION(action));
 	union {
 		struct pem_hw_perf_hpms_in_thread_record record;
 		uint64_t words[3 + PEM_COUNTERS_MAX];
@@ -417,7 +313,7 @@ void pem_counted__log(struct pem_thread_full *thread, unsigned session_index,
 	if (!opened || !opened->count)
 		return;
 	if (PEM_ACTION_FLAGS(action) == (PEM_ACTION_LOG | PEM_ACTION_MORE) &&
-	    PEM_ACTION_TYPE(action) == PEM_ACTION_COUNTED)
+	    PEM_ACTION_TYPE(action) == PEM_ACTION_COUNTED && has_all_pages(opened))
 		opened->action = action;
 	missing = read_all(opened, values);
 	pem_put_hw_perf_hpms_in_thread((uint8_t *)&u, event_id, (uint8_t)missing, opened->count,
@@ -426,110 +322,9 @@ void pem_counted__log(struct pem_thread_full *thread, unsigned session_index,
 		       (const uint8_t *)&u, opened->record_bytes);
 }
 
-/* As memcpy, see copy() in log_record.c. */
-static inline void copy_words(uint8_t *to, const uint8_t *from, uint32_t bytes)
-{
-	uint32_t i;
-
-	for (i = 0; i + 8 <= bytes; i += 8) {
-		__builtin_memcpy(to + i, from + i, 8);
-		PEM_BARRIER();
-	}
-	for (; i < bytes; i++) {
-		to[i] = from[i];
-		PEM_BARRIER();
-	}
-}
-
-static inline void count_one(struct pem_writer *w, uint32_t event_index)
-{
-	struct pem_cell *cell = &w->cells[event_index];
-
-	/* Only this lane's thread writes the cell. */
-	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELAXED);
-}
-
-/*
- * Publish a reading of reading_bytes, whose fields are there, and the event behind it, as two calls
- * of pem_ring_commit would: both at once.
- */
-static inline void commit_both(struct pem_writer *w, const struct pem_provider *provider,
-			       uint32_t index, uint64_t now, uint32_t reading_bytes, uint32_t bytes)
-{
-	struct pem_record_header *reading = (void *)w->cursor;
-	struct pem_record_header *event = (void *)(w->cursor + reading_bytes);
-
-	reading->clock_low = event->clock_low = (uint32_t)now;
-	reading->event_id = PEM_EVENT_HW_PERF_HPMS_IN_THREAD_ID;
-	event->event_id = provider->event_ids[index];
-	w->cursor = (uint8_t *)event + ((bytes + 7) & ~7u);
-	w->last_clock = now;
-	w->record_count += 2;
-	/* RA */
-	__atomic_store_n(&w->packet->content_size,
-			 (uint64_t)((uint8_t *)event + bytes - (uint8_t *)w->packet) * 8,
-			 __ATOMIC_RELEASE);
-	count_one(w, pem_provider_hw_thread.event_base);
-	count_one(w, provider->event_base + index);
-}
-
-/* Log both. Returns false if the writer's chunk has no room. */
-static inline bool log_both(struct pem_writer *w, const struct opened *opened,
-			    const struct pem_provider *provider, uint32_t index,
-			    const uint8_t *record, uint32_t bytes)
-{
-	uint32_t reading_bytes = opened->record_bytes;
-	uint64_t now = pem_clock(), missing;
-	uint64_t *to = (void *)pem_ring_reserve(w, now, reading_bytes + ((bytes + 7) & ~7u));
-
-	if (__builtin_expect(!to, 0))
-		return false;
-	missing = read_all(opened, to + 3);
-	to[1] = missing << 32 | provider->event_ids[index];
-	to[2] = opened->count;
-	copy_words((uint8_t *)to + reading_bytes + sizeof(struct pem_record_header),
-		   record + sizeof(struct pem_record_header),
-		   bytes - (uint32_t)sizeof(struct pem_record_header));
-	commit_both(w, provider, index, now, reading_bytes, bytes);
-	return true;
-}
-
-bool pem_counted__notify(struct pem_provider *provider, uint32_t index, const void *record,
-			 uint32_t bytes)
-{
-	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
-	const uint8_t *enable = (const uint8_t *)provider->page + sizeof(struct pem_control_header);
-	const uint64_t *actions =
-		(const uint64_t *)(enable + PEM_EVENT_CAPACITY(provider->event_count));
-	uint32_t bits = __atomic_load_n(&enable[index], __ATOMIC_RELAXED), session;
-	const struct opened *opened;
-	struct pem_writer *w;
-	uint64_t action;
-	bool logged;
-
-	/* The depth of a thread without a state of its own is 0. */
-	if (thread->shared.depth != PEM_DEPTH_IDLE || !thread->counters || !bits ||
-	    bits & (bits - 1))
-		return false;
-	session = (uint32_t)__builtin_ctz(bits);
-	/* uf */
-	action = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX + session], __ATOMIC_ACQUIRE);
-	w = &thread->shared.writer[session];
-	opened = &thread->counters->session[session];
-	if (action != opened->action ||
-	    __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED) != opened->incarnation)
-		return false;
-	thread->shared.depth = PEM_DEPTH_IDLE + 1;
-	PEM_BARRIER();
-	logged = log_both(w, opened, provider, index, record, bytes);
-	PEM_BARRIER();
-	thread->shared.depth--;
-	return logged;
-}
-
 double pem_counted__reading_cycles(const struct pem_counter *counters, uint32_t count)
 {
-	struct opened opened = {.count = count, .tid = (uint32_t)syscall(SYS_gettid)};
+	struct pem_opened opened = {.count = count, .tid = (uint32_t)syscall(SYS_gettid)};
 	uint64_t values[PEM_COUNTERS_MAX], start, took, least = UINT64_MAX;
 	int round, i;
 
@@ -555,7 +350,7 @@ void pem_counted__after_fork(struct pem_thread_full *thread)
 	if (!thread->counters || pem_restricted())
 		return;
 	for (i = 0; i < PEM_SESSIONS_MAX; i++) {
-		const struct opened *opened = &thread->counters->session[i];
+		const struct pem_opened *opened = &thread->counters->session[i];
 
 		for (k = 0; k < opened->count; k++)
 			if (opened->page[k])

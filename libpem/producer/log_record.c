@@ -153,24 +153,6 @@ static void count_restricted(unsigned session)
 		__atomic_fetch_add(&counts->lost_filtered, 1, __ATOMIC_RELAXED);
 }
 
-/*
- * As memcpy, but never a call of it: ThreadSanitizer, in a program that was built with it, sees
- * such a call and does not see how threads hand chunks on. It would report a race of ours.
- */
-static void copy(uint8_t *to, const uint8_t *from, uint32_t bytes)
-{
-	uint32_t i, whole = bytes & ~(uint32_t)7;
-
-	for (i = 0; i < whole; i += 8) {
-		__builtin_memcpy(to + i, from + i, 8);
-		__asm__ volatile("" ::: "memory"); /* or the compiler makes a call of the loop */
-	}
-	for (; i < bytes; i++) {
-		to[i] = from[i];
-		__asm__ volatile("" ::: "memory");
-	}
-}
-
 void pem_log_record(unsigned session, struct pem_writer *w, uint32_t event_index, uint32_t tid,
 		    const uint8_t *record, uint32_t bytes)
 {
@@ -200,7 +182,8 @@ void pem_log_record(unsigned session, struct pem_writer *w, uint32_t event_index
 		__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELAXED);
 		return;
 	}
-	copy(to + sizeof(struct pem_record_header), record + sizeof(struct pem_record_header),
-	     bytes - sizeof(struct pem_record_header));
+	pem_copy_record(to + sizeof(struct pem_record_header),
+			record + sizeof(struct pem_record_header),
+			bytes - sizeof(struct pem_record_header));
 	pem_ring_commit(w, cell, now, pem_process.event_id[event_index], bytes);
 }

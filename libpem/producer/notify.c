@@ -451,8 +451,7 @@ static void deliver(struct pem_thread_full *thread, unsigned session_index, unsi
 		call_back(joined, thread, event_index, record, bytes);
 }
 
-static __attribute__((noinline)) void notify_all(struct pem_provider *provider, uint32_t index,
-						 void *record, uint32_t bytes)
+void pem_notify_all(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
 {
 	const struct pem_control_header *page = provider->page;
 	const uint8_t *enable = (const uint8_t *)(page + 1);
@@ -500,10 +499,4 @@ static __attribute__((noinline)) void notify_all(struct pem_provider *provider, 
 	if (__builtin_expect(depth != 0, 0) && thread)
 		pem_thread__begin(thread, depth, outer);
 	errno = saved_errno;
-}
-
-void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
-{
-	if (!pem_counted__notify(provider, index, record, bytes))
-		notify_all(provider, index, record, bytes);
 }

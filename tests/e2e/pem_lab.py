@@ -124,13 +124,59 @@ int main(void)
 """
 
 
+def raising(folder, source, name):
+    """A program for the lab that raises phases."""
+    root = os.path.join(os.environ.get("GUEST_CACHE") or os.path.expanduser("~/.cache/pem/guests"), "root-aarch64")
+    lab()
+    return program(folder, source, name, ("--sysroot=" + root, "-I", ROOT + "/spec/abi", "-I", PLAIN + "/gen", "-ldl"))
+
+
+# Phases with names of three lengths, so that a chunk ends with any room, and many of them.
+MANY = r"""
+#include <stubs/phase.h>
+int main(void)
+{
+	static const char *const names[] = {"m", "many", "many of these phases"};
+	int i;
+
+	for (i = 0; i < 30000; i++) {
+		pem_notify_phase_begin(names[i % 3]);
+		pem_notify_phase_end(names[i % 3]);
+	}
+	return 0;
+}
+"""
+
+
+@test
+def readings_fill_chunks():
+    "of many readings with their events none is lost where there is room, and what a flight recorder overwrites is counted"
+    folder = tmp()
+    raising(folder, MANY, "many")
+    for options, lossy in ((("--buffer", "64M"), False), (("--buffer", "256K", "--overwrite"), True)):
+        trace = folder + ("/lossy" if lossy else "/whole")
+        pem_lab("-o", os.path.basename(trace), "record", *options, "-e", "UserInstructions+UserCycles@phase", "--", "./many", cwd=folder)
+        rc, out, err = run([PEM, "report", "--json", trace])
+        equal(rc, 0, "status of report (%s)" % err)
+        told = json.loads(out)
+        equal(told["info"]["balanced"], True, "balanced: %s" % told["info"]["verdict"])
+        equal((told["info"]["torn_packets"], told["info"]["damaged_places"]), (0, 0), "damage")
+        balance = {e["name"]: e["balance"] for e in told["per_event"]}
+        equal({name: b["produced"] for name, b in balance.items()},
+              {"HW::HWPerf::HPMsInThread": 60000, "APP::Phase::Begin": 30000, "APP::Phase::End": 30000}, "produced")
+        equal(any(b["overwritten"] for b in balance.values()), lossy, "overwritten %r" % balance)
+        if not lossy:
+            rows = {row["interval"]: row for row in told["counted"] if "tid" not in row}
+            for name in ("m", "many", "many of these phases"):
+                equal(rows[name]["known"], {"UserInstructions": 10000, "UserCycles": 10000}, "readings of " + name)
+                assert 150 < rows[name]["sum"]["UserInstructions"] / 10000 < 500, rows[name]
+
+
 @test
 def phases_and_stacks():
     "each phase has its instructions, read by the thread; samples have the right callers in the right proportion"
     folder = tmp()
-    root = os.path.join(os.environ.get("GUEST_CACHE") or os.path.expanduser("~/.cache/pem/guests"), "root-aarch64")
-    lab()
-    program(folder, CALLS, "calls", ("--sysroot=" + root, "-I", ROOT + "/spec/abi", "-I", PLAIN + "/gen", "-ldl"))
+    raising(folder, CALLS, "calls")
     pem_lab("-o", "t", "record", "-g", "-F", "2000", "-e", "HPMsAndPC,UserInstructions+UserCycles@phase", "--", "./calls", cwd=folder)
     rc, out, err = run([PEM, "report", "--json", folder + "/t"])
     equal(rc, 0, "status of report (%s)" % err)

@@ -78,14 +78,21 @@ struct pem_ring {
 };
 
 /*
- * Reserve room for a record of bytes bytes at clock now. Returns the record's address. NULL: the
- * writer has no chunk, the chunk has no room, or the last record is 2^32 clock ticks old or older.
+ * Is there room for a record of bytes bytes at clock now? 0: the writer has no chunk, the chunk has
+ * no room, or the last record is 2^32 clock ticks old or older.
+ */
+PEM_INLINE int pem_ring_has_room(const struct pem_writer *w, uint64_t now, uint32_t bytes)
+{
+	return (uint64_t)(w->end - w->cursor) >= bytes && !((now - w->last_clock) >> 32);
+}
+
+/*
+ * Reserve room for a record of bytes bytes at clock now. Returns the record's address. NULL: there
+ * is none.
  */
 PEM_INLINE uint8_t *pem_ring_reserve(const struct pem_writer *w, uint64_t now, uint32_t bytes)
 {
-	if ((uint64_t)(w->end - w->cursor) < bytes || (now - w->last_clock) >> 32)
-		return (uint8_t *)0;
-	return w->cursor;
+	return pem_ring_has_room(w, now, bytes) ? w->cursor : (uint8_t *)0;
 }
 
 /*

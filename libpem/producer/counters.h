@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * counters.h - the counters that a thread reads at events, and how it reads one by its page
+ *
+ *	counters.c		opens them, and reads them for any event
+ *	counters_quick.c	the same at an event that is only logged, in a thread that has them
+ *open
+ */
+#ifndef PEM_PRODUCER_COUNTERS_H
+#define PEM_PRODUCER_COUNTERS_H
+
+#include <pem/counted.h>
+#include <pem/stub.h>
+
+#include <linux/perf_event.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A session's counters in one thread. */
+struct pem_opened {
+	/* The action word of events that the quick way serves; 0: not known yet, or none. */
+	uint64_t action;
+	uint64_t count;
+	uint32_t incarnation; /* 0: not opened */
+	uint32_t record_bytes; /* of a reading */
+	uint32_t tid;
+	uint32_t event_index; /* of readings, among the writer's cells */
+	const struct perf_event_mmap_page *page[PEM_COUNTERS_MAX]; /* NULL: none */
+	struct pem_counter counter[PEM_COUNTERS_MAX];
+};
+
+struct pem_thread_counters {
+	struct pem_opened session[PEM_SESSIONS_MAX];
+	bool is_opening; /* a signal handler's event must not begin again */
+};
+
+/* Bytes of a reading's record up to its values (struct pem_hw_perf_hpms_in_thread_record). */
+#define PEM_READING_BYTES 24u
+
+/* Those that pem_read_register knows. */
+#if defined(__x86_64__)
+#define PEM_REGISTERS_MAX 0x80000000u /* with a bit for those that always count the same */
+#else
+#define PEM_REGISTERS_MAX 32u
+#endif
+#if defined(__ARM_FEATURE_BTI_DEFAULT)
+#define PEM_LANDING "bti j\n\tnop\n\t" /* where a guarded jump may land */
+#define PEM_LANDING_SHIFT "4" /* of the bytes of one case */
+#else
+#define PEM_LANDING ""
+#define PEM_LANDING_SHIFT "3"
+#endif
+
+/*
+ * Read a register of the performance monitoring unit, by the number that the kernel gave it less 1:
+ * below PEM_REGISTERS_MAX.
+ */
+static inline uint64_t pem_read_register(uint32_t index)
+{
+#if defined(__x86_64__)
+	uint32_t low, high;
+
+	__asm__ __volatile__("rdpmc" : "=a"(low), "=d"(high) : "c"(index));
+	return (uint64_t)high << 32 | low;
+#elif defined(__aarch64__)
+	uint64_t value;
+
+	/*
+	 * The number of a register is part of the instruction that reads it: jump to the one of
+	 * 32, each with a branch behind it. The last one is the counter of cycles.
+	 */
+	__asm__ __volatile__(
+		"adr %0, 1f\n\t"
+		"add %0, %0, %1, lsl #" PEM_LANDING_SHIFT "\n\t"
+		"br %0\n"
+		"1:\n\t"
+		".irp n, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, "
+		"19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30\n\t" PEM_LANDING
+		"mrs %0, pmevcntr\\n\\()_el0\n\t"
+		"b 2f\n\t"
+		".endr\n\t" PEM_LANDING "mrs %0, pmccntr_el0\n"
+		"2:"
+		: "=&r"(value)
+		: "r"((uint64_t)index));
+	return value;
+#else
+	(void)index;
+	return 0;
+#endif
+}
+
+/*
+ * Read a counter by its page. False: it is in no register just now. The kernel changes the page
+ * only while this thread does not run, so the loop ends: the algorithm is that of
+ * the kernel's header of perf events.
+ */
+static inline bool pem_read_page(const volatile struct perf_event_mmap_page *page, uint64_t *value)
+{
+	uint32_t sequence, index, width;
+	uint64_t count, counted;
+
+	do {
+		sequence = page->lock;
+		PEM_BARRIER();
+		index = page->index;
+		count = (uint64_t)page->offset;
+		width = page->pmc_width & 63; /* of 64 bits: 0, and both shifts below are by 0 */
+		if (__builtin_expect(index - 1 >= PEM_REGISTERS_MAX, 0)) /* 0: it is in none */
+			return false;
+		counted = pem_read_register(index - 1) << (-width & 63);
+		count += (uint64_t)((int64_t)counted >> (-width & 63));
+		PEM_BARRIER();
+	} while (page->lock != sequence);
+	*value = count;
+	return true;
+}
+
+#endif
