@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CALLERS_MAX 512u
-
 int pem_samples__init(struct pem_samples *samples)
 {
 	memset(samples, 0, sizeof(*samples));
@@ -71,26 +69,11 @@ static int count_stack(struct pem_samples *samples, uint32_t node, uint16_t grou
 int pem_samples__record(struct pem_samples *samples, const struct pem_record *record,
 			const struct pem_pass_process *process, uint16_t group, uint16_t bin)
 {
-	const struct pem_event *event = record->event;
-	int field = pem_event__field(event, "callers");
-	uint64_t addresses[1 + CALLERS_MAX];
-	const void *callers = NULL;
-	uint32_t count = 0;
 	int64_t node;
 
-	if (event->meaning == PEM_MEANS_OBJECT)
+	if (record->event->meaning == PEM_MEANS_OBJECT)
 		return pem_code__map(samples->code, record);
-	if (field >= 0 && event->fields[field].type == PEM_TYPE_LIST &&
-	    event->fields[field].element_type == PEM_TYPE_UINT64)
-		count = pem_record__list(record, (unsigned)field, &callers);
-	if (count > CALLERS_MAX)
-		count = CALLERS_MAX;
-	if (count)
-		memcpy(addresses + 1, callers, count * sizeof(addresses[0]));
-	addresses[0] =
-		pem_record__u64(record, (unsigned)pem_event__field_by_role(event, PEM_ROLE_CODE)) +
-		1;
-	node = pem_code__stack(samples->code, record->pid, process, addresses, 1 + (size_t)count);
+	node = pem_code__sample(samples->code, record, process);
 	return node < 0 ? -ENOMEM : count_stack(samples, (uint32_t)node, group, bin);
 }
 
@@ -217,10 +200,11 @@ static int64_t descend(struct making *m, int64_t node, uint32_t location)
 static int64_t node_of_stack(struct making *m, uint32_t leaf, uint16_t group)
 {
 	const struct pem_code *code = m->samples->code;
-	uint32_t path[1 + CALLERS_MAX], depth = 0;
+	uint32_t path[1 + PEM_CODE_CALLERS_MAX], depth = 0;
 	int64_t node = node_of(m, PEM_SAMPLES_NONE, group);
 
-	for (; leaf != PEM_CODE_NONE && depth <= CALLERS_MAX; leaf = pem_code__caller(code, leaf))
+	for (; leaf != PEM_CODE_NONE && depth <= PEM_CODE_CALLERS_MAX;
+	     leaf = pem_code__caller(code, leaf))
 		path[depth++] = pem_code__node_location(code, leaf);
 	while (depth-- > 0 && node >= 0)
 		node = descend(m, node, path[depth]);

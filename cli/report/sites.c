@@ -10,7 +10,6 @@
 #include <string.h>
 
 /* Of a stack; the kernel tells 127 at most. */
-#define CALLERS_MAX 512u
 
 struct report_sites *report_sites__new(bool samples)
 {
@@ -49,22 +48,11 @@ static struct report_site *site_of(struct report_sites *s, uint32_t event, int64
 
 /* Count a sample's stack. Returns 0 or -ENOMEM. */
 static int take_stack(struct report_sites *s, uint32_t event, const struct pem_record *record,
-		      const struct pem_pass_process *process, uint64_t behind)
+		      const struct pem_pass_process *process)
 {
-	uint64_t addresses[1 + CALLERS_MAX] = {behind};
-	int field = pem_event__field(record->event, "callers");
-	const void *callers = NULL;
-	uint32_t count = 0, *at;
-	int64_t node;
+	int64_t node = pem_code__sample(s->code, record, process);
+	uint32_t *at;
 
-	if (field >= 0 && record->event->fields[field].type == PEM_TYPE_LIST &&
-	    record->event->fields[field].element_type == PEM_TYPE_UINT64)
-		count = pem_record__list(record, (unsigned int)field, &callers);
-	if (count > CALLERS_MAX)
-		count = CALLERS_MAX;
-	if (count != 0)
-		memcpy(addresses + 1, callers, count * sizeof(addresses[0]));
-	node = pem_code__stack(s->code, record->pid, process, addresses, 1 + (size_t)count);
 	if (node < 0)
 		return -ENOMEM;
 	at = pem_number_map__at(&s->stack_at, (uint64_t)event << 32 | (uint64_t)node);
@@ -116,7 +104,7 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 	site->count++;
 	if (e->value == VALUE_SUM && strcmp(e->event->fields[e->field].unit, "bytes") == 0)
 		cli_sum__add(&site->bytes, pem_record__u64(record, (unsigned int)e->field));
-	return is_sample ? take_stack(s, event, record, process, behind) : 0;
+	return is_sample ? take_stack(s, event, record, process) : 0;
 }
 
 static const struct report_sites *sort_of;

@@ -26,9 +26,9 @@ $(B)/lib/libpem-names.a: $(NAMES_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
-# The kernel's functions by its list: tests/unit/kernel_names.c.
-$(B)/tests/kernel_names: $(NAMES_OBJ)
-$(B)/tests/kernel_names: private TEST_LIBS += $(LIBDW_LIBS)
+# The kernel's functions by its list, and where code lies: these tests need no elfutils.
+$(B)/tests/kernel_names $(B)/tests/names_code: $(NAMES_OBJ)
+$(B)/tests/kernel_names $(B)/tests/names_code: private TEST_LIBS += $(LIBDW_LIBS)
 ifneq ($(HAVE_LIBDW),)
 NAMES_TESTS := $(addprefix $(B)/tests/,names names_spans)
 $(NAMES_TESTS): $(NAMES_OBJ) $(call objects,agents/page-size/sites/site.c)

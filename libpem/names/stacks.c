@@ -49,6 +49,29 @@ int64_t pem_code__stack(struct pem_code *code, uint32_t pid, const struct pem_pa
 	return node;
 }
 
+int64_t pem_code__sample(struct pem_code *code, const struct pem_record *record,
+			 const struct pem_pass_process *process)
+{
+	const struct pem_event *event = record->event;
+	int pc = pem_event__field_by_role(event, PEM_ROLE_CODE);
+	int list = pem_event__field(event, "callers");
+	uint64_t addresses[1 + PEM_CODE_CALLERS_MAX];
+	const void *callers = NULL;
+	uint32_t count = 0;
+
+	if (pc < 0)
+		return -EINVAL;
+	addresses[0] = pem_record__u64(record, (unsigned)pc) + 1;
+	if (list >= 0 && event->fields[list].type == PEM_TYPE_LIST &&
+	    event->fields[list].element_type == PEM_TYPE_UINT64)
+		count = pem_record__list(record, (unsigned)list, &callers);
+	if (count > PEM_CODE_CALLERS_MAX)
+		count = PEM_CODE_CALLERS_MAX;
+	if (count)
+		memcpy(addresses + 1, callers, count * sizeof(addresses[0]));
+	return pem_code__stack(code, record->pid, process, addresses, 1 + (size_t)count);
+}
+
 size_t pem_code__node_count(const struct pem_code *code)
 {
 	return code->node_count;

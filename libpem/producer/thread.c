@@ -284,8 +284,8 @@ out:
 
 void pem_thread__after_fork(void)
 {
-	/* The state of a thread that has none is no struct pem_thread_full, and its tid is 0. */
-	if (pem_thread_current->tid || pem_thread_current != &pem_thread_none)
+	/* The state of a thread that has none is no struct pem_thread_full. */
+	if (pem_thread_current != &pem_thread_none)
 		pem_counted__after_fork((struct pem_thread_full *)pem_thread_current);
 	pem_thread_current = &pem_thread_none;
 	starting = 0;

@@ -413,6 +413,26 @@ static void the_time_of_what_comes_next(void **state)
 	assert_int_equal(ring__time_ns(&f->ring, f->head - 8), 0); /* cut */
 }
 
+static void a_record_that_is_too_short_has_no_time(void **state)
+{
+	static const uint32_t types[] = {PERF_RECORD_SAMPLE, PERF_RECORD_MMAP2};
+	struct fixture *f = *state;
+	uint16_t size, least;
+	uint64_t word;
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		least = i ? 16 : 32;
+		for (size = 0; size <= least; size++) {
+			f->ring.tail = f->head = 0;
+			put_header(f, types[i], size);
+			for (word = 1; word <= 7; word++)
+				put(f, &word, sizeof(word));
+			assert_int_equal(ring__time_ns(&f->ring, f->head) != 0, size == least);
+		}
+	}
+}
+
 /* A mapping of a file whose name takes bytes in the record, a multiple of 8. */
 static void put_map(struct fixture *f, const char *name, size_t bytes, uint16_t misc, uint8_t id)
 {
@@ -527,6 +547,7 @@ int main(void)
 		TEST(a_stack_longer_than_the_record_ends_it),
 		TEST(what_changes_memory_is_told),
 		TEST(the_time_of_what_comes_next),
+		TEST(a_record_that_is_too_short_has_no_time),
 		TEST(where_the_program_entered_the_kernel_is_a_caller),
 		TEST(a_stack_without_callers),
 		TEST(more_callers_than_the_record_holds_end_it),

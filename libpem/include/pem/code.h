@@ -31,8 +31,10 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 #define PEM_CODE_NONE UINT32_MAX
-/* Nodes that pem_code__stack makes at most. */
+/* Nodes that pem_code__stack makes at most, but for outermost ones. */
 #define PEM_CODE_NODES_MAX (4u << 20)
+/* Callers of a sample that pem_code__sample takes, innermost first. */
+#define PEM_CODE_CALLERS_MAX 512u
 
 struct pem_code;
 
@@ -84,10 +86,18 @@ int64_t pem_code__locate(struct pem_code *code, uint32_t pid,
 /*
  * The node of a stack. addresses[0] is behind the sampled instruction, the others are return
  * addresses, callers last. One tree is of all processes. Stacks are cut at the sampled end once
- * there are PEM_CODE_NODES_MAX nodes. Returns the node, or -ENOMEM; count of 0: -EINVAL.
+ * there are PEM_CODE_NODES_MAX nodes; the outermost caller always has one. Returns the node, or
+ * -ENOMEM; count of 0: -EINVAL.
  */
 int64_t pem_code__stack(struct pem_code *code, uint32_t pid, const struct pem_pass_process *process,
 			const uint64_t *addresses, size_t count);
+/*
+ * The node of a sample: a record with a field of the role PEM_ROLE_CODE, the sampled instruction,
+ * and maybe a list "callers" of return addresses, innermost first. As pem_code__stack; -EINVAL: the
+ * record has no such field.
+ */
+int64_t pem_code__sample(struct pem_code *code, const struct pem_record *record,
+			 const struct pem_pass_process *process);
 
 /*
  * Locate again what was met before its object was told, and name all locations. info: of the trace,
