@@ -19,6 +19,7 @@ struct function {
 	const char *name; /* of a site; NULL: unknown */
 	const char *object; /* path; NULL: unknown */
 	bool is_kernel;
+	bool is_cut; /* stands for callers that are not known */
 	uint32_t location; /* of the code; of one of them that were joined */
 	uint64_t count, bytes, live, live_bytes;
 	uint64_t total; /* samples in it and in what it called */
@@ -41,6 +42,7 @@ static struct function describe(const struct report *r, uint32_t event, uint32_t
 	f.is_sample = r->events[event].event->meaning == PEM_MEANS_SAMPLE;
 	if (at->name_count != 0)
 		f.name = at->names[at->name_count - 1].function;
+	f.is_cut = at->object == PEM_CODE_NONE && at->offset == PEM_CALLERS_CUT;
 	if (at->object != PEM_CODE_NONE)
 		f.object = pem_code__object(code, at->object)->path;
 	return f;
@@ -216,7 +218,7 @@ static const char *object_words(const struct function *f)
 
 	if (f->is_kernel)
 		return "(kernel)";
-	if (f->object == NULL && f->name != NULL)
+	if (f->object == NULL && f->name != NULL && !f->is_cut)
 		return "(jit)";
 	return slash != NULL ? slash + 1 : "";
 }

@@ -286,7 +286,7 @@ static void find_object(const struct code_space *space, uint64_t behind,
 	location->object = mapping ? mapping->object : PEM_CODE_NONE;
 	location->offset = mapping ? behind - mapping->base : behind;
 	/* Linux: the upper half of all addresses is the kernel's. */
-	location->is_kernel = !mapping && (behind - 1) >> 63;
+	location->is_kernel = !mapping && behind && (behind - 1) >> 63;
 }
 
 static int is_same(const struct pem_code_location *a, const struct pem_code_location *b)
@@ -386,10 +386,31 @@ static int locate_late(struct pem_code *code)
 	return 0;
 }
 
+/* Name what stands for callers that are not known. Returns 0 or -ENOMEM. */
+static int name_cut(struct pem_code *code)
+{
+	size_t i;
+
+	for (i = 0; i < code->location_count; i++) {
+		struct code_location *location = &code->locations[i];
+		struct code_name *names;
+
+		if (location->told.object != PEM_CODE_NONE ||
+		    location->told.offset != PEM_CALLERS_CUT || location->same != i)
+			continue;
+		names = code__make_names(location, 1);
+		if (!names || code__copy("[cut off]", &names->function))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int pem_code__name(struct pem_code *code, const struct pem_trace_info *info)
 {
 	int rc = locate_late(code);
 
+	if (!rc)
+		rc = name_cut(code);
 	if (!rc)
 		rc = code__name_objects(code);
 	if (!rc)

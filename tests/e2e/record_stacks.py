@@ -302,6 +302,48 @@ def a_function_with_what_it_called():
     assert "WITH CALLED" in text and re.search(r"% .* main\b", text), text
 
 
+# Calls so many of itself, each with a frame of some 200 bytes, and then works.
+DEEP = r"""
+#include <stdlib.h>
+#include <string.h>
+static volatile long x;
+__attribute__((noinline)) static long deep(int n)
+{
+	volatile char frame[200];
+
+	memset((void *)frame, n, sizeof(frame));
+	for (long i = 0; !n && i < 300000000; i++)
+		x += i;
+	return n ? deep(n - 1) + frame[3] : x;
+}
+int main(int argc, char **argv) { return deep(argc > 1 ? atoi(argv[1]) : 0) == 3; }
+"""
+
+
+@test
+def of_a_deep_stack():
+    "-g: a stack that is deeper than what the kernel copies ends in [cut off], and one that is not does not"
+    source, program = os.path.join(tmp(), "deep.c"), os.path.join(tmp(), "deep")
+    with open(source, "w", encoding="ascii") as out:
+        out.write(DEEP)
+    equal(run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", program, source])[0], 0, "compiler")
+    for depth, outermost in (("5", "_start"), ("100", "[cut off]")):
+        trace = os.path.join(tmp(), "trace" + depth)
+        rc, _, err = run([PEM, "record", "-q", "-g", "-e", "HW::HWPerf::HPMsAndPC", "-o", trace, "--", program, depth])
+        equal(rc, 0, "status (%s)" % err)
+        rc, out, err = run([PEM, "export", "--to", "folded", "-o", "-", trace])
+        equal(rc, 0, "status of export (%s)" % err)
+        counts = {}
+        for line in out.splitlines():
+            stack, _, count = line.rpartition(" ")
+            if stack.endswith(";deep"):
+                counts[stack.split(";")[1]] = counts.get(stack.split(";")[1], 0) + int(count)
+        equal(list(counts), [outermost], "outermost callers at depth %s in %s" % (depth, out[:2000]))
+        text = run([PEM, "report", "--by", "function", trace])[1]
+        equal("[cut off]" in text, depth == "100", "told in the report: " + text)
+        assert "(jit)" not in text, text
+
+
 @test
 def without_stacks():
     "without -g a sample is one function, and the report has no column of what was called"

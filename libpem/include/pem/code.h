@@ -92,7 +92,8 @@ int64_t pem_code__locate(struct pem_code *code, uint32_t pid,
 int64_t pem_code__stack(struct pem_code *code, uint32_t pid, const struct pem_pass_process *process,
 			const uint64_t *addresses, size_t count);
 /*
- * The node of a sample: a record with a field of the role PEM_ROLE_CODE, the sampled instruction,
+ * The node of a sample, whose outermost function is "[cut off]" if its callers end in
+ * PEM_CALLERS_CUT: a record with a field of the role PEM_ROLE_CODE, the sampled instruction,
  * and maybe a list "callers" of return addresses, innermost first. As pem_code__stack; -EINVAL: the
  * record has no such field.
  */

@@ -41,6 +41,8 @@ struct pem_trace;
 #define PEM_COUNTERS_EVENT "HW::HWPerf::HPMsAtEvent"
 /* As PEM_COUNTERS_EVENT, of the thread that raises an event. */
 #define PEM_THREAD_COUNTERS_EVENT "HW::HWPerf::HPMsInThread"
+/* The last of a sample's callers, if there are others further out that are not known. */
+#define PEM_CALLERS_CUT 0u
 
 struct pem_record {
 	size_t size; /* of this struct */

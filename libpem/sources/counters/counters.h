@@ -108,6 +108,7 @@ struct ring_sample {
 	/* With has_stack: registers and stack of the program, as struct unwind_sample has them. */
 	uint32_t abi; /* PERF_SAMPLE_REGS_ABI_* */
 	uint32_t stack_bytes;
+	int stack_is_partial; /* the kernel copied as much as it was asked for: there is more */
 	const uint64_t *registers;
 	const uint8_t *stack;
 	uint64_t record[RING_RECORD_BYTES_MAX / 8]; /* as the kernel wrote it */

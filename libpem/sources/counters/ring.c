@@ -107,6 +107,7 @@ static int take_stack(const struct ring *ring, const uint8_t **from, const uint8
 	if (bytes && (take(from, end, &used, 8) || used > bytes))
 		return -EINVAL;
 	sample->stack_bytes = (uint32_t)used;
+	sample->stack_is_partial = bytes && used == bytes;
 	return 0;
 }
 

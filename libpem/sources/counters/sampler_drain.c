@@ -35,7 +35,8 @@ static void unwind(struct unwinder *unwinder, struct ring_sample *sample)
 				   .abi = sample->abi,
 				   .registers = sample->registers,
 				   .stack = sample->stack,
-				   .stack_bytes = sample->stack_bytes};
+				   .stack_bytes = sample->stack_bytes,
+				   .is_partial = sample->stack_is_partial};
 	uint32_t count = sample->caller_count;
 
 	if (sample->abi != PERF_SAMPLE_REGS_ABI_64)
@@ -43,8 +44,13 @@ static void unwind(struct unwinder *unwinder, struct ring_sample *sample)
 	/* Linux: the upper half of all addresses is the kernel's. */
 	if (sample->ip >> 63 && count < RING_CALLERS_MAX)
 		sample->callers[count++] = unwind__pc(sample->registers) + 1;
-	sample->caller_count = count + unwinder__unwind(unwinder, &of, sample->callers + count,
-							RING_CALLERS_MAX - count);
+	if (count < RING_CALLERS_MAX) {
+		count += unwinder__unwind(unwinder, &of, sample->callers + count,
+					  RING_CALLERS_MAX - 1 - count);
+		if (unwinder__was_cut(unwinder))
+			sample->callers[count++] = PEM_CALLERS_CUT;
+	}
+	sample->caller_count = count;
 }
 
 static void take_map(struct draining *d, struct cpu_ring *ring, const struct ring_map *map)

@@ -142,8 +142,10 @@ static bool read_stack(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *a
 
 	(void)dwfl;
 	if (stack->reads >= READS_MAX || sample->stack_bytes < sizeof(*word) ||
-	    from > sample->stack_bytes - sizeof(*word))
+	    from > sample->stack_bytes - sizeof(*word)) {
+		stack->is_cut |= sample->is_partial && from >> 63 == 0;
 		return false;
+	}
 	stack->reads++;
 	if (address > stack->top)
 		stack->top = address;
@@ -192,8 +194,12 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	/* Neither the first page nor the kernel's half holds code of a process. */
 	if (pc < 4096 || pc >> 56)
 		return DWARF_CB_ABORT;
+	if (stack->count == stack->max) {
+		stack->is_cut = true;
+		return DWARF_CB_ABORT;
+	}
 	stack->callers[stack->count++] = pc + was_interrupted;
-	return stack->count < stack->max ? DWARF_CB_OK : DWARF_CB_ABORT;
+	return DWARF_CB_OK;
 }
 
 int unwind_stack__attach(struct unwind_stack *stack, struct Dwfl *dwfl, struct Elf *machine,

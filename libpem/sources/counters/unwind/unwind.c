@@ -66,6 +66,7 @@ struct unwinder {
 	Elf *machine; /* for which a Dwfl is */
 	uint64_t now;
 	unsigned process_count, ready_count;
+	bool was_cut; /* the last sample's callers */
 	struct process *buckets[BUCKETS];
 };
 
@@ -400,6 +401,7 @@ unsigned unwinder__unwind(struct unwinder *unwinder, const struct unwind_sample 
 	unsigned count = 0;
 	bool is_slow = false;
 
+	unwinder->was_cut = false;
 	max = max < UNWIND_CALLERS_MAX ? max : UNWIND_CALLERS_MAX;
 	if (!max)
 		return 0;
@@ -408,6 +410,7 @@ unsigned unwinder__unwind(struct unwinder *unwinder, const struct unwind_sample 
 		if (!prepare(unwinder, process))
 			count = unwind_stack__walk(&process->stack, process->dwfl, sample, callers,
 						   max, &is_slow);
+		unwinder->was_cut = count && process->stack.is_cut;
 	}
 	if (is_slow) {
 		process->slow++;
@@ -418,6 +421,11 @@ unsigned unwinder__unwind(struct unwinder *unwinder, const struct unwind_sample 
 	else
 		unwinder->counts.failed++;
 	return count;
+}
+
+bool unwinder__was_cut(const struct unwinder *unwinder)
+{
+	return unwinder->was_cut;
 }
 
 const struct unwinder_counts *unwinder__counts(const struct unwinder *unwinder)

@@ -72,6 +72,7 @@ struct unwind_sample {
 	 */
 	const uint8_t *stack;
 	size_t stack_bytes;
+	bool is_partial; /* there was more of the stack than the kernel copies */
 };
 
 struct unwinder;
@@ -110,6 +111,11 @@ void unwinder__forget(struct unwinder *unwinder, uint32_t pid);
  */
 unsigned unwinder__unwind(struct unwinder *unwinder, const struct unwind_sample *sample,
 			  uint64_t *callers, unsigned max);
+/*
+ * Are callers of the last sample missing, since they lie beyond the part of the stack that was
+ * copied, or are more than max?
+ */
+bool unwinder__was_cut(const struct unwinder *unwinder);
 const struct unwinder_counts *unwinder__counts(const struct unwinder *unwinder);
 
 struct Elf;
@@ -123,6 +129,7 @@ struct unwind_stack {
 	uint64_t *callers;
 	unsigned max, count, frames;
 	unsigned reads;
+	bool is_cut; /* there are callers further out */
 	uint64_t top; /* the highest address read so far */
 	uint64_t last_top; /* and when the last frame came */
 	uint64_t cpu_ns_end;
@@ -134,7 +141,10 @@ struct Elf *unwind_stack__machine(void);
  */
 int unwind_stack__attach(struct unwind_stack *stack, struct Dwfl *dwfl, struct Elf *machine,
 			 uint32_t pid);
-/* As unwinder__unwind. is_slow: it took more CPU time than a sample may. */
+/*
+ * As unwinder__unwind. is_slow: it took more CPU time than a sample may. stack->is_cut tells
+ * whether there are further callers.
+ */
 unsigned unwind_stack__walk(struct unwind_stack *stack, struct Dwfl *dwfl,
 			    const struct unwind_sample *sample, uint64_t *callers, unsigned max,
 			    bool *is_slow);
