@@ -259,6 +259,13 @@ static void print_events(const struct report *r, const size_t *order)
 
 #define PHASES_MOST 50u /* unless the user asks for them */
 
+/* Is it a reading of counters, which is made for the event behind it? */
+static bool is_reading(const struct pem_event *event)
+{
+	return strcmp(event->name, PEM_COUNTERS_EVENT) == 0 ||
+	       strcmp(event->name, PEM_THREAD_COUNTERS_EVENT) == 0;
+}
+
 static void phase_events(const struct report *r, const struct report_phase *phase, char *text,
 			 size_t bytes)
 {
@@ -266,8 +273,11 @@ static void phase_events(const struct report *r, const struct report_phase *phas
 	unsigned int layer;
 	size_t i, used = 0;
 
-	for (i = 0; i < phase->counted; i++)
-		by_layer[r->events[r->occurred[i]].layer] += phase->inside[i].count;
+	for (i = 0; i < phase->counted; i++) {
+		const struct report_event *e = &r->events[r->occurred[i]];
+
+		by_layer[e->layer] += is_reading(e->event) ? 0 : phase->inside[i].count;
+	}
 	text[0] = '\0';
 	for (layer = 0; layer < LAYERS && used < bytes; layer++)
 		if (by_layer[layer] != 0)

@@ -102,6 +102,8 @@ def phases_of_threads():
     assert threads["main"][1] != threads["thread"][1] and threads["child"][0] != threads["main"][0], threads
     text = run([PEM, "report", trace])[1]
     assert "Counted by threads" in text and "PageFaults" in text, text
+    phases = text[text.index("\nPhases\n"):]
+    assert "HW" not in phases[:phases.index("\n\n")], "readings are no events inside: " + phases
 
 
 # For a second of CPU time, phases of some microseconds.
