@@ -15,6 +15,7 @@
 
 #include <pem/counted.h>
 #include <pem/pem.h>
+#include <pem/trace.h>
 
 #include <stdbool.h>
 
@@ -94,6 +95,14 @@ struct pem_source_config {
 	uint32_t sample_hz; /* of events of PEM_SOURCE_SAMPLE; 0: 199 */
 	int forgets; /* 1: the session keeps only the last records, as a flight recorder does */
 	uint32_t sample_stacks; /* enum pem_stacks */
+	/*
+	 * Observe the processes in this version 2 control group, now and later (pem_cgroup_id).
+	 * root is then one of them, or 0. 0: see root.
+	 */
+	uint64_t cgroup;
+	/* What the counters of each of these count should be counted at the same times. */
+	const struct pem_metric *const *metrics; /* valid while the source opens */
+	size_t metric_count;
 };
 
 struct pem_source_ops {
@@ -194,6 +203,13 @@ struct pem_source_ops {
 	 */
 	int (*encode_counter)(const char *names, struct pem_counter *counter,
 			      struct pem_error *error);
+	/*
+	 * Were the values of config.events[i] estimated so far? 1: fill estimate, but for its
+	 * event. 0: no, they were counted. -EBUSY: it was not counted at all, and reason says why,
+	 * in a sentence without a subject. NULL: this source estimates nothing.
+	 */
+	int (*estimate)(struct pem_source *source, size_t i, struct pem_trace_estimate *estimate,
+			struct pem_error *reason);
 };
 
 #endif

@@ -13,6 +13,7 @@
 #include "util.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,6 +143,26 @@ static bool parse_reduced(struct pem_trace_info *info, char *value)
 	return copy_text(reduced->event, sizeof(reduced->event), value);
 }
 
+static bool parse_estimate(struct pem_trace_info *info, char *value)
+{
+	char *enabled = split(value, '\t'), *running = enabled ? split(enabled, '\t') : NULL;
+	char *together = running ? split(running, '\t') : NULL;
+	char *error = together ? split(together, '\t') : NULL;
+	struct pem_trace_estimate *estimate = &info->estimates[info->estimate_count];
+	uint64_t most = 0;
+
+	if (!error || info->estimate_count == PEM_ARRAY_SIZE(info->estimates) ||
+	    !parse_u64(enabled, &estimate->enabled_ns) ||
+	    !parse_u64(running, &estimate->running_ns) || !estimate->running_ns ||
+	    estimate->running_ns >= estimate->enabled_ns ||
+	    !parse_u32(together, &estimate->together) ||
+	    (strcmp(error, "unknown") && !parse_u64(error, &most)))
+		return false;
+	estimate->error = strcmp(error, "unknown") ? (double)most : NAN;
+	info->estimate_count++;
+	return copy_text(estimate->event, sizeof(estimate->event), value);
+}
+
 static bool parse_predicate(struct pem_trace_info *info, char *value)
 {
 	char *text = split(value, '\t');
@@ -209,6 +230,8 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		return parse_cost(info, value);
 	if (strcmp(key, "reduced") == 0)
 		return parse_reduced(info, value);
+	if (strcmp(key, "estimate") == 0)
+		return parse_estimate(info, value);
 	if (strcmp(key, "predicate") == 0)
 		return parse_predicate(info, value);
 	if (strcmp(key, "predicates_more") == 0)

@@ -35,6 +35,14 @@ static bool is_any(const struct pem_context *c)
 	       !c->cgroup && !c->program[0];
 }
 
+/* Is the session's only target a control group, as a whole? */
+static bool is_group_alone(const struct pem_session *s, const struct pem_context *c)
+{
+	return c->cgroup && c->pid == PEM_ANY && c->tid == PEM_ANY && !c->one_cpu &&
+	       !c->in_namespace && !c->program[0] && s->processes->target_count == 1 &&
+	       !s->command.pid;
+}
+
 static int check_process(uint32_t pid, struct pem_error *error)
 {
 	char path[32], name[PEM_NAME_BYTES];
@@ -141,6 +149,7 @@ static int observe(struct pem_session *s, const struct pem_context *who, struct 
 {
 	int before = s->sources->instance_count, result;
 
+	s->sources->cgroup = is_group_alone(s, who) ? who->cgroup : 0;
 	if (is_any(who))
 		s->sources->whole_machine = geteuid() == 0;
 	else if (!s->sources->root)

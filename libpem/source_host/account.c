@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* account.c - note in the trace what sources delivered and lost, and what could not be observed */
+/*
+ * account.c - note in the trace what sources delivered and lost, and what could not be observed,
+ * and why
+ */
 #include "core/binding.h"
 #include "core/clock_sync.h"
 #include "core/core.h"
@@ -14,9 +17,72 @@
 #include "util.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Does a text contain this name as a whole word, and not only as the beginning of a longer name? */
+static bool names(const char *text, const char *name)
+{
+	const char *found = *name ? strstr(text, name) : NULL;
+
+	return found && !strchr("_.+", found[strlen(name)] ? found[strlen(name)] : ' ') &&
+	       !isalnum((unsigned char)found[strlen(name)]);
+}
+
+void pem_session__say_from_source(enum pem_log_level level, const char *text, void *arg)
+{
+	struct pem_session *s = arg;
+	size_t i;
+
+	for (i = 0; level <= PEM_LOG_WARNING && i < s->sources->opening_count; i++) {
+		if (names(text, s->sources->opening[i]->event->source_name) ||
+		    names(text, s->sources->opening[i]->event->name))
+			pem_copy_text(s->sources->opening[i]->reason,
+				      sizeof(s->sources->opening[i]->reason), text);
+	}
+	pem_session__say(s, level, "%s", text);
+}
+
+static bool never_counted(const struct pem_session *s, const struct pem_demand *demand,
+			  struct pem_error *reason)
+{
+	struct pem_trace_estimate ignored;
+	const struct pem_instance *instance;
+	struct pem_error why;
+
+	if (demand->instance < 0)
+		return false;
+	instance = &s->sources->instances[demand->instance];
+	if (!instance->ops->estimate ||
+	    instance->ops->estimate(instance->source, demand->instance_index, &ignored, &why) !=
+		    -EBUSY)
+		return false;
+	pem_error__set(reason, 0, "%s: %s", demand->event->name, why.text);
+	return true;
+}
+
+bool pem_session__refusal(const struct pem_session *s, const struct pem_event *event,
+			  struct pem_error *reason)
+{
+	const struct pem_demand *demand;
+	size_t i;
+
+	for (i = 0; i < s->demand_count && s->demands[i].event != event; i++)
+		;
+	if (i == s->demand_count)
+		return false;
+	for (demand = &s->demands[i]; demand; demand = demand->next) {
+		if (demand->unavailable) {
+			pem_error__set(reason, 0, "%s", demand->reason);
+			return true;
+		}
+		if (never_counted(s, demand, reason))
+			return true;
+	}
+	return false;
+}
 
 void pem_session__count_sources(struct pem_session *s, struct pem_balance *counted)
 {
@@ -75,6 +141,46 @@ void pem_session__account_sources(struct pem_session *s, const struct pem_balanc
 	}
 	free(entries);
 	free(asked);
+}
+
+static void add_gap(struct pem_trace_info *info, const char *source, const char *name,
+		    const char *reason)
+{
+	struct pem_trace_gap *gap;
+
+	if (info->gap_count == PEM_ARRAY_SIZE(info->gaps))
+		return;
+	gap = &info->gaps[info->gap_count++];
+	pem_copy_text(gap->source, sizeof(gap->source), source);
+	snprintf(gap->reason, sizeof(gap->reason), "%.80s: %.148s", name, reason);
+}
+
+void pem_session__note_estimates(struct pem_session *s, struct pem_trace_info *info)
+{
+	const struct pem_instance *instance;
+	const struct pem_demand *demand;
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		struct pem_trace_estimate estimate = {.event = ""};
+		struct pem_error reason = {""};
+		int rc;
+
+		demand = pem_demand__of_log(&s->demands[i]);
+		if (!demand || demand->instance < 0)
+			continue;
+		instance = &s->sources->instances[demand->instance];
+		rc = instance->ops->estimate
+			     ? instance->ops->estimate(instance->source, demand->instance_index,
+						       &estimate, &reason)
+			     : 0;
+		if (rc == -EBUSY)
+			add_gap(info, instance->ops->name, demand->event->name, reason.text);
+		if (rc != 1 || info->estimate_count == PEM_ARRAY_SIZE(info->estimates))
+			continue;
+		pem_copy_text(estimate.event, sizeof(estimate.event), demand->event->name);
+		info->estimates[info->estimate_count++] = estimate;
+	}
 }
 
 void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)

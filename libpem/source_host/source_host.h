@@ -71,6 +71,8 @@ struct pem_session_sources {
 	/* The session was attached to root: sources do not wait for an exec. */
 	bool root_runs;
 	bool whole_machine;
+	/* The control group that is the session's only target; 0: there is none. */
+	uint64_t cgroup;
 	/*
 	 * If the sources do not observe the whole machine: root and other processes, with what they
 	 * start.
@@ -129,6 +131,14 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *sessio
 int pem_session__knows_counter(struct pem_session *session, const char *name,
 			       struct pem_error *error);
 
+/* --- account.c --- */
+
+/*
+ * The log function of a source; arg is the session. A source returns only a number where it cannot
+ * open an event. So its warnings while it opens are kept as the reason.
+ */
+void pem_session__say_from_source(enum pem_log_level level, const char *text, void *arg);
+
 /* --- sources.c --- */
 
 /*
@@ -136,6 +146,9 @@ int pem_session__knows_counter(struct pem_session *session, const char *name,
  * demands.
  */
 int pem_session__open_sources(struct pem_session *session, struct pem_error *error);
+
+/* Does a demand want a source that can be opened now, and has none? */
+bool pem_session__awaits_source(const struct pem_session *session);
 
 void pem_session__update_sources(struct pem_session *session);
 void pem_session__drain_sources(struct pem_session *session, bool final);
@@ -159,7 +172,10 @@ void pem_session__close_sources(struct pem_session *session);
 /* Add gaps to a trace: events that their source can't deliver, by reason. */
 void pem_session__note_gaps(struct pem_session *session, struct pem_trace_info *info);
 
-/* Did the session fail to get an event? True: reason says why. */
+/* Add to a trace which counters were estimated, and as gaps those that never counted. */
+void pem_session__note_estimates(struct pem_session *session, struct pem_trace_info *info);
+
+/* Did the session fail to get an event, so far? True: reason says why. */
 bool pem_session__refusal(const struct pem_session *session, const struct pem_event *event,
 			  struct pem_error *reason);
 

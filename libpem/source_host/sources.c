@@ -28,33 +28,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-/* Does a text contain this name as a whole word, and not only as the beginning of a longer name? */
-static bool names(const char *text, const char *name)
-{
-	const char *found = *name ? strstr(text, name) : NULL;
-
-	return found && !strchr("_.+", found[strlen(name)] ? found[strlen(name)] : ' ') &&
-	       !isalnum((unsigned char)found[strlen(name)]);
-}
-
-/*
- * The log function of a source. A source returns only a number where it cannot open an event. So
- * its warnings while it opens are kept as the reason.
- */
-static void say_from_source(enum pem_log_level level, const char *text, void *arg)
-{
-	struct pem_session *s = arg;
-	size_t i;
-
-	for (i = 0; level <= PEM_LOG_WARNING && i < s->sources->opening_count; i++) {
-		if (names(text, s->sources->opening[i]->event->source_name) ||
-		    names(text, s->sources->opening[i]->event->name))
-			pem_copy_text(s->sources->opening[i]->reason,
-				      sizeof(s->sources->opening[i]->reason), text);
-	}
-	pem_session__say(s, level, "%s", text);
-}
-
 static void mark_unavailable(struct pem_demand *demand, int code, const char *source,
 			     const char *reason)
 {
@@ -155,6 +128,17 @@ static void mark_refused(struct pem_instance *instance, struct pem_demand **dema
 	}
 }
 
+/* The metrics of a model, which the caller frees. NULL: no memory. */
+static const struct pem_metric **metrics_of(const struct pem_model *model)
+{
+	size_t i, count = pem_model__metric_count(model);
+	const struct pem_metric **metrics = calloc(count + 1, sizeof(*metrics));
+
+	for (i = 0; metrics && i < count; i++)
+		metrics[i] = pem_model__metric(model, i);
+	return metrics;
+}
+
 /*
  * Open an instance of a plugin for a list of demands. A demand that the plugin cannot serve is
  * marked with the reason; if the plugin fails, all are.
@@ -178,8 +162,11 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 					   .sample_hz = s->options.sample_hz,
 					   .sample_stacks = s->options.sample_stacks,
 					   .forgets = s->options.overwrite,
-					   .log = say_from_source,
+					   .cgroup = s->sources->cgroup,
+					   .metric_count = pem_model__metric_count(s->model),
+					   .log = pem_session__say_from_source,
 					   .log_arg = s};
+	const struct pem_metric **metrics = NULL;
 	int result = -EMFILE;
 	size_t i;
 
@@ -187,8 +174,9 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 	if (s->sources->instance_count == PEM_INSTANCES_MAX)
 		goto fail;
 	instance->events = calloc(count, sizeof(*instance->events));
+	config.metrics = metrics = metrics_of(s->model);
 	result = -ENOMEM;
-	if (!instance->events)
+	if (!instance->events || !metrics)
 		goto fail;
 	for (i = 0; i < count; i++)
 		fill_source_event(&instance->events[i], demands[i]);
@@ -217,9 +205,11 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 	}
 	s->sources->instance_count++;
 	mark_refused(instance, demands, count);
+	free(metrics);
 	return;
 fail:
 	s->sources->opening_count = 0;
+	free(metrics);
 	free(instance->events);
 	for (i = 0; i < count; i++)
 		mark_unavailable(demands[i], result, ops->name, error.text);
@@ -266,23 +256,11 @@ static void choose_again(struct pem_session *s, const struct pem_source_plugin *
 				 next->name, count, plugin->ops->name);
 }
 
-bool pem_session__refusal(const struct pem_session *s, const struct pem_event *event,
-			  struct pem_error *reason)
+/* The counters source observes a control group without knowing its processes. */
+static bool counts_group(const struct pem_session *s, const struct pem_event *event)
 {
-	const struct pem_demand *demand;
-	size_t i;
-
-	for (i = 0; i < s->demand_count && s->demands[i].event != event; i++)
-		;
-	if (i == s->demand_count)
-		return false;
-	for (demand = &s->demands[i]; demand; demand = demand->next) {
-		if (demand->unavailable) {
-			pem_error__set(reason, 0, "%s", demand->reason);
-			return true;
-		}
-	}
-	return false;
+	return s->sources->cgroup &&
+	       (event->source_kind == PEM_SOURCE_PERF || event->source_kind == PEM_SOURCE_SAMPLE);
 }
 
 static bool wants_source(const struct pem_session *s, const struct pem_demand *demand)
@@ -290,7 +268,8 @@ static bool wants_source(const struct pem_session *s, const struct pem_demand *d
 	return demand->event->source_kind != PEM_SOURCE_STUB &&
 	       (demand->want_log || demand->want_statistic || demand->want_async) &&
 	       demand->instance < 0 && !demand->unavailable &&
-	       (s->sources->root || s->sources->whole_machine || demand->context.pid != PEM_ANY);
+	       (s->sources->root || s->sources->whole_machine || demand->context.pid != PEM_ANY ||
+		counts_group(s, demand->event));
 }
 
 /*
@@ -334,6 +313,20 @@ static size_t gather(const struct pem_source_plugin *plugin, const struct choice
 			group[count++] = choices[i].demand;
 	}
 	return count;
+}
+
+bool pem_session__awaits_source(const struct pem_session *s)
+{
+	const struct pem_demand *demand;
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		for (demand = &s->demands[i]; demand; demand = demand->next) {
+			if (wants_source(s, demand))
+				return true;
+		}
+	}
+	return false;
 }
 
 int pem_session__open_sources(struct pem_session *s, struct pem_error *error)

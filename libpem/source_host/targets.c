@@ -227,7 +227,7 @@ void pem_session__note_target(struct pem_session *s, uint32_t pid)
 		return;
 	add_found(s, pid, s->sources->has_searched);
 	/* The first target: its sources are opened at the next search. */
-	if (!s->sources->instance_count)
+	if (pem_session__awaits_source(s))
 		s->sources->next_targets_ns = 1;
 }
 
@@ -238,7 +238,7 @@ void pem_session__update_targets(struct pem_session *s)
 		return;
 	s->sources->next_targets_ns = pem_monotonic_ns() + SEARCH_NS;
 	pem_session__find_targets(s);
-	if (s->sources->root && !s->sources->instance_count && wants_sources(s)) {
+	if (s->sources->root && pem_session__awaits_source(s)) {
 		pem_session__open_sources(s, NULL);
 		pem_session__update_sources(s);
 	}

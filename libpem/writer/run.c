@@ -10,8 +10,20 @@
 #include "util.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+/* The error is rounded up. One that is unknown, or greater than any count, is written as such. */
+static void put_estimate(FILE *f, const struct pem_trace_estimate *e)
+{
+	fprintf(f, "estimate=%s\t%llu\t%llu\t%u\t", e->event, (unsigned long long)e->enabled_ns,
+		(unsigned long long)e->running_ns, e->together);
+	if (e->error >= 0 && e->error < 0x1p63)
+		fprintf(f, "%llu\n", (unsigned long long)ceil(e->error));
+	else
+		fprintf(f, "unknown\n");
+}
 
 int pem_trace_writer__write_run(struct pem_trace_writer *w, const struct pem_trace_info *info)
 {
@@ -58,6 +70,8 @@ int pem_trace_writer__write_run(struct pem_trace_writer *w, const struct pem_tra
 	for (i = 0; i < info->predicate_count; i++)
 		fprintf(f, "predicate=%s\t%s\n", info->predicates[i].event,
 			info->predicates[i].text);
+	for (i = 0; i < info->estimate_count; i++)
+		put_estimate(f, &info->estimates[i]);
 	if (info->predicates_more)
 		fprintf(f, "predicates_more=%u\n", info->predicates_more);
 	if (fclose(f)) {

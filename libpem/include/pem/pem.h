@@ -392,6 +392,24 @@ struct pem_statistic {
 	double sum_f, min_f, max_f, mean;
 	/* of all values, not of a sample; 0 unless PEM_STATISTIC_VARIANCE is kept */
 	double variance;
+	/*
+	 * Of a counter: the time in which what it counts could happen, and in which it counted. If
+	 * running_ns is less, the hardware was shared: counted is what it counted, and count and
+	 * sum are estimates for all of enabled_ns. If it never counted, unavailable is -EBUSY. Of
+	 * other events these are 0.
+	 */
+	uint64_t enabled_ns, running_ns, counted;
+	/*
+	 * Of an estimate: with 95 % the true sum is at most so far from it, if the times in which
+	 * the counter ran were like the others. NAN: too few times are known. 0: no estimate.
+	 */
+	double error;
+	/*
+	 * Counters with the same number, other than 0, were counted at the same times, so that the
+	 * ratio of their sums is that of these times.
+	 */
+	uint32_t together;
+	uint32_t reserved; /* 0 */
 };
 
 /*

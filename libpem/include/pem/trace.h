@@ -100,6 +100,18 @@ struct pem_trace_predicate {
 	char text[384]; /* as written; a text that was cut ends in "..." */
 };
 
+/*
+ * A counter that counted only for a part of the time, since the hardware was shared: the values of
+ * its records are estimates. Members as in struct pem_statistic.
+ */
+struct pem_trace_estimate {
+	char event[128];
+	uint64_t enabled_ns, running_ns;
+	double error; /* of the last value; NAN: unknown */
+	uint32_t together;
+	uint32_t reserved; /* 0 */
+};
+
 struct pem_trace_info {
 	char command[512]; /* "" when no command was run */
 	char host[65];
@@ -151,6 +163,8 @@ struct pem_trace_info {
 	char counters[512];
 	/* The boot of the machine that was recorded, as the kernel calls it. "": unknown. */
 	char boot_id[40];
+	uint32_t estimate_count;
+	struct pem_trace_estimate estimates[64];
 };
 
 /* --- a trace --- */

@@ -79,7 +79,8 @@ class SessionOptions(Sized):
 class Statistic(Sized):
     _fields_ = [("size", c_size_t), ("event", c_void_p), ("unavailable", c_int), ("is_partial", c_int), ("count", c_uint64),
                 ("is_signed", c_int), ("is_float", c_int), ("sum", c_uint64), ("min", c_uint64), ("max", c_uint64), ("sum_f", c_double),
-                ("min_f", c_double), ("max_f", c_double), ("mean", c_double), ("variance", c_double)]
+                ("min_f", c_double), ("max_f", c_double), ("mean", c_double), ("variance", c_double), ("enabled_ns", c_uint64),
+                ("running_ns", c_uint64), ("counted", c_uint64), ("error", c_double), ("together", c_uint32), ("reserved", c_uint32)]
 
 
 class SourceState(Sized):
@@ -131,6 +132,11 @@ class Predicate(ctypes.Structure):
     _fields_ = [("event", c_char * 128), ("text", c_char * 384)]
 
 
+class Estimate(ctypes.Structure):
+    _fields_ = [("event", c_char * 128), ("enabled_ns", c_uint64), ("running_ns", c_uint64), ("error", c_double), ("together", c_uint32),
+                ("reserved", c_uint32)]
+
+
 class TraceInfo(ctypes.Structure):
     _fields_ = [("command", c_char * 512), ("host", c_char * 65), ("version", c_char * 32), ("start_time_ns", c_uint64),
                 ("start_clock", c_uint64), ("duration_ns", c_uint64), ("clock_hz", c_uint64),
@@ -140,7 +146,8 @@ class TraceInfo(ctypes.Structure):
                 ("context_events", c_char * 256), ("snapshot", c_char * 160), ("ran_ns", c_uint64),
                 ("reduced_count", c_uint32), ("reduced", Reduced * 64),
                 ("predicate_count", c_uint32), ("predicates_more", c_uint32), ("predicates", Predicate * 64),
-                ("machine_cpu_ns", c_uint64), ("counters", c_char * 512), ("boot_id", c_char * 40)]
+                ("machine_cpu_ns", c_uint64), ("counters", c_char * 512), ("boot_id", c_char * 40),
+                ("estimate_count", c_uint32), ("estimates", Estimate * 64)]
 
 
 class Recorder(Sized):
@@ -156,7 +163,7 @@ STRUCTURES = {
     "pem_async_options": AsyncOptions,
     "pem_callback_counts": CallbackCounts, "pem_run_options": RunOptions, "pem_balance": Balance,
     "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
-    "pem_trace_predicate": Predicate,
+    "pem_trace_predicate": Predicate, "pem_trace_estimate": Estimate,
     "pem_trace_info": TraceInfo, "pem_recorder": Recorder,
 }
 

@@ -19,9 +19,12 @@ endif
 
 $(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ) $(SOURCE_MAP)
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PLUGIN) $(LINKED) $(PFM_LIBS) $(UNWIND_LIBS) -lpthread
+	$(Q)$(LINK_PLUGIN) $(LINKED) $(PFM_LIBS) $(UNWIND_LIBS) -lpthread -lm
 
 $(B)/tests/counters_ring $(B)/fuzz/counters_ring: $(B)/obj/libpem/sources/counters/ring.o
+
+$(B)/tests/counters_estimate: $(B)/obj/libpem/sources/counters/estimate.o
+$(B)/tests/counters_groups: $(B)/obj/libpem/sources/counters/groups.o
 
 # Without frame pointers, also under sanitizers.
 UNWIND_TESTS := counters_unwind counters_unwind_hostile

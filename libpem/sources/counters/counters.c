@@ -2,23 +2,13 @@
 /*
  * counters.c - the counters source: hardware and software counters through perf_event_open
  *
- * Not here: names and reasons (encode.c), whose threads a counter is opened on (open.c), samples of
- * the program counter (sampler.c).
+ * Not here: names and reasons (encode.c), which counters are opened together and on whose threads
+ * (open.c), reading them (readings.c), samples of the program counter (sampler.c).
  *
  * A counter of the observed command is opened on it before its exec. The exec enables the counter,
  * and all descendants inherit it. A counter with a context is opened on that thread, or on each
- * thread of that process, or per CPU. It then runs until it is closed. The code here decides
- * whether it counts for a statistic:
- *
- *	statistic = accumulated + (enabled ? reading - base : 0)
- *
- * So enabling, disabling and resetting cost one read, and no counter is opened again. If the kernel
- * had to share the hardware among too many events, a reading is scaled by time enabled / time
- * running.
- *
- * Threads: set_action and read_statistic make read system calls, and synchronous callbacks may call
- * them. A session makes one such call at a time. drain may run at the same time, because it uses
- * only 'last', 'written' and what 'is_owed' hands to it.
+ * thread of that process, or per CPU. It then runs until it is closed; readings.c decides whether
+ * it counts for a statistic.
  */
 #include "open.h"
 
@@ -27,63 +17,16 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
-#define SAMPLE_INTERVAL_NS 10000000ull
-
 /* --- opening --- */
-
-/*
- * Has the process that the counter observes not called exec yet? The exec then enables the counter.
- */
-static int waits_for_exec(const struct pem_source *source, const struct counter *counter)
-{
-	return source->root && !source->root_runs && counter->context.tid == PEM_ANY &&
-	       (counter->context.pid == PEM_ANY || counter->context.pid == (uint32_t)source->root);
-}
-
-static int find_value(const struct pem_event *event)
-{
-	unsigned i;
-
-	for (i = 0; i < event->field_count; i++)
-		if (event->fields[i].type == PEM_TYPE_UINT64 &&
-		    (event->fields[i].role == PEM_ROLE_VALUE ||
-		     !strcmp(event->fields[i].name, "value")))
-			return event->fields[i].offset;
-	return -1;
-}
-
-static int open_value(struct pem_source *source, struct counter *counter, struct pem_error *error)
-{
-	struct perf_event_attr attr;
-	int offset = find_value(counter->event), rc;
-
-	if (offset < 0 || counter->event->fixed_bytes != counter->event->max_bytes ||
-	    counter->event->max_bytes > 256) {
-		counter__set_error(error, "needs a uint64 field with role 'value', and no lists");
-		return -ENOTSUP;
-	}
-	counter->value_offset = (uint16_t)offset;
-	rc = counter__encode(counter->event->source_name, &attr);
-	if (rc == 0)
-		rc = counter__open_all(source, counter, &attr);
-	if (rc == -ESRCH)
-		counter__set_error(error, "can't be counted: process %u or thread %u is gone",
-				   counter->context.pid, counter->context.tid);
-	else if (rc < 0)
-		counter__explain(counter->event->source_name, &attr, rc, error);
-	return rc;
-}
 
 static int is_of_maps(const struct pem_event *event)
 {
 	return event->source_kind == PEM_SOURCE_SAMPLE && event->meaning == PEM_MEANS_OBJECT;
 }
 
-/* The sampler that tells what is mapped: the first one. NULL: there is none. */
-static struct sampler *sampler_of_maps(const struct pem_source *source)
+struct sampler *counters__sampler_of_maps(const struct pem_source *source)
 {
 	size_t i;
 
@@ -98,7 +41,8 @@ static int open_sampler(struct pem_source *source, const struct pem_source_confi
 {
 	const struct pem_context *context = &counter->context;
 	struct sampler_request request = {.event = counter->event,
-					  .on_exec = waits_for_exec(source, counter),
+					  .cgroup_fd = source->cgroup_fd,
+					  .on_exec = counter__waits_for_exec(source, counter),
 					  .hz = config->sample_hz,
 					  .stacks = config->sample_stacks,
 					  .buffer_bytes = config->buffer_bytes,
@@ -110,7 +54,7 @@ static int open_sampler(struct pem_source *source, const struct pem_source_confi
 		if (config->events[i].event->source_kind == PEM_SOURCE_PERF)
 			members[request.member_count++] = config->events[i].event->source_name;
 	request.members = members;
-	for (i = 0; i < config->event_count && !sampler_of_maps(source); i++)
+	for (i = 0; i < config->event_count && !counters__sampler_of_maps(source); i++)
 		if (is_of_maps(config->events[i].event))
 			request.map_event = config->events[i].event;
 	request.pid = request.on_exec || (source->root_runs && !context->pid) ? source->root
@@ -133,10 +77,7 @@ static void tell(const struct pem_source *source, enum pem_log_level level, cons
 
 static void close_counter(struct counter *counter)
 {
-	while (counter->fd_count)
-		close(counter->fds[--counter->fd_count]);
-	free(counter->fds);
-	counter->fds = NULL;
+	counter__close_fds(counter);
 	sampler__close(counter->sampler);
 	counter->sampler = NULL;
 }
@@ -151,26 +92,47 @@ static void refuse(const struct pem_source *source, struct counter *counter, con
 	tell(source, PEM_LOG_WARNING, text);
 }
 
-static void open_one(struct pem_source *source, const struct pem_source_config *config, size_t i)
+static void prepare(struct pem_source *source, const struct pem_source_config *config, size_t i)
 {
 	struct counter *counter = &source->counters[i];
-	struct pem_error error;
 
 	counter->event = config->events[i].event;
 	counter->context = config->events[i].context;
 	counter->action = config->events[i].action;
 	counter->is_of_maps = is_of_maps(counter->event);
+	counter__set_rate_error(counter);
+}
+
+/* Open what is no counter. */
+static void open_other(struct pem_source *source, const struct pem_source_config *config,
+		       struct counter *counter)
+{
+	struct pem_error error;
+
 	snprintf(error.text, sizeof(error.text), "can't be counted");
 	if (counter->is_of_maps)
 		return;
-	if (counter->event->source_kind == PEM_SOURCE_PERF)
-		counter->error = open_value(source, counter, &error);
-	else if (counter->event->source_kind == PEM_SOURCE_SAMPLE)
-		counter->error = open_sampler(source, config, counter, &error);
-	else
-		counter->error = -ENOENT;
+	counter->error = counter->event->source_kind == PEM_SOURCE_SAMPLE
+				 ? open_sampler(source, config, counter, &error)
+				 : -ENOENT;
 	if (counter->error)
 		refuse(source, counter, error.text);
+}
+
+/* With a control group as the target there is no root: its processes come and go. */
+static int find_cgroup(struct pem_source *source, const struct pem_source_config *config,
+		       struct pem_error *error)
+{
+	if (!config->cgroup)
+		return 0;
+	source->root = 0;
+	source->cgroup_fd = cgroup__open(config->cgroup);
+	if (source->cgroup_fd >= 0)
+		return 0;
+	counter__set_error(error,
+			   "the control group %llu is not below /sys/fs/cgroup; it may be gone",
+			   (unsigned long long)config->cgroup);
+	return source->cgroup_fd;
 }
 
 /* What is mapped is told beside samples. */
@@ -181,7 +143,7 @@ static void open_maps(struct pem_source *source)
 	for (i = 0; i < source->count; i++) {
 		struct counter *counter = &source->counters[i];
 
-		if (!counter->is_of_maps || sampler_of_maps(source))
+		if (!counter->is_of_maps || counters__sampler_of_maps(source))
 			continue;
 		counter->error = -ENOTSUP;
 		refuse(source, counter,
@@ -197,6 +159,8 @@ static void counters_close(struct pem_source *source)
 		return;
 	for (i = 0; i < source->count; i++)
 		close_counter(&source->counters[i]);
+	if (source->cgroup_fd >= 0)
+		close(source->cgroup_fd);
 	free(source);
 }
 
@@ -205,6 +169,7 @@ static int counters_open(const struct pem_source_config *config, struct pem_sour
 {
 	struct pem_source *source;
 	size_t i;
+	int rc;
 
 	if (config->size < sizeof(*config) || config->event_count > PEM_RULES_MAX) {
 		counter__set_error(error,
@@ -217,6 +182,7 @@ static int counters_open(const struct pem_source_config *config, struct pem_sour
 		counter__set_error(error, "no memory for %zu counters", config->event_count);
 		return -ENOMEM;
 	}
+	source->cgroup_fd = -1;
 	source->root = config->root;
 	source->root_runs = config->root_runs;
 	source->no_follow = config->no_follow;
@@ -224,7 +190,17 @@ static int counters_open(const struct pem_source_config *config, struct pem_sour
 	source->log_arg = config->log_arg;
 	source->count = config->event_count;
 	for (i = 0; i < source->count; i++)
-		open_one(source, config, i);
+		prepare(source, config, i);
+	rc = find_cgroup(source, config, error);
+	if (!rc)
+		rc = counters__open_values(source, config, refuse);
+	if (rc) {
+		counters_close(source);
+		return rc;
+	}
+	for (i = 0; i < source->count; i++)
+		if (source->counters[i].event->source_kind != PEM_SOURCE_PERF)
+			open_other(source, config, &source->counters[i]);
 	open_maps(source);
 	*out = source;
 	return 0;
@@ -238,9 +214,9 @@ static int counters_start(struct pem_source *source, struct pem_error *error)
 		struct counter *counter = &source->counters[i];
 		int rc = 0;
 
-		if (counter->error || waits_for_exec(source, counter))
+		if (counter->error || counter__waits_for_exec(source, counter))
 			continue;
-		for (k = 0; rc == 0 && k < counter->fd_count; k++)
+		for (k = 0; rc == 0 && counter->is_leader && k < counter->fd_count; k++)
 			if (ioctl(counter->fds[k], PERF_EVENT_IOC_ENABLE, 0) < 0)
 				rc = -errno;
 		if (rc == 0 && counter->sampler)
@@ -254,197 +230,7 @@ static int counters_start(struct pem_source *source, struct pem_error *error)
 	return 0;
 }
 
-/* --- readings --- */
-
-/* Read the sum of all descriptors, scaled. Returns 0 or -errno. */
-static int read_value(const struct counter *counter, uint64_t *value)
-{
-	uint64_t sum = 0, reading[3]; /* value, time enabled, time running */
-	size_t i;
-
-	for (i = 0; i < counter->fd_count; i++) {
-		ssize_t got = read(counter->fds[i], reading, sizeof(reading));
-
-		if (got != (ssize_t)sizeof(reading))
-			return got < 0 ? -errno : -EIO;
-		sum += counter__scale(reading[0], reading[1], reading[2]);
-	}
-	*value = sum;
-	return 0;
-}
-
-/* Read the number that the statistic counts: the counter's value, or the number of samples. */
-static int read_total(const struct pem_source *source, const struct counter *counter,
-		      uint64_t *value)
-{
-	if (counter->is_of_maps) {
-		*value = sampler__maps(sampler_of_maps(source));
-		return 0;
-	}
-	if (!counter->sampler)
-		return read_value(counter, value);
-	*value = sampler__produced(counter->sampler);
-	return 0;
-}
-
-/* Scaling may make a reading smaller than the base. The difference is then 0. */
-static uint64_t since(uint64_t value, uint64_t base)
-{
-	return value > base ? value - base : 0;
-}
-
-static int counters_set_action(struct pem_source *source, size_t i, uint64_t action)
-{
-	struct counter *counter;
-	uint64_t old, value;
-	int rc;
-
-	if (i >= source->count)
-		return -EINVAL;
-	counter = &source->counters[i];
-	if (counter->error)
-		return counter->error;
-	old = counter->action;
-	rc = read_total(source, counter, &value);
-	if (rc < 0)
-		return rc;
-	if (PEM_ACTION_FLAGS(old) & PEM_ACTION_STAT)
-		counter->accumulated += since(value, counter->base);
-	if (PEM_ACTION_EPOCH(old) != PEM_ACTION_EPOCH(action))
-		counter->accumulated = 0;
-	counter->base = value;
-	__atomic_store_n(&counter->action, action, __ATOMIC_RELAXED); /* alone: orders nothing */
-	if (PEM_ACTION_FLAGS(old) & ~PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG) {
-		__atomic_store_n(&counter->owed, value, __ATOMIC_RELAXED); /* MG orders both */
-		__atomic_store_n(&counter->owed_clock, pem_clock(), __ATOMIC_RELAXED);
-		/* MG: the value is there */
-		__atomic_store_n(&counter->is_owed, 1, __ATOMIC_RELEASE);
-	}
-	return 0;
-}
-
-static int counters_read_statistic(struct pem_source *source, size_t i,
-				   struct pem_statistic *statistic)
-{
-	struct counter *counter;
-	uint64_t value;
-	int rc;
-
-	if (i >= source->count)
-		return -EINVAL;
-	counter = &source->counters[i];
-	if (counter->error)
-		return counter->error;
-	rc = read_total(source, counter, &value);
-	if (rc < 0)
-		return rc;
-	memset(statistic, 0, sizeof(*statistic));
-	statistic->event = counter->event;
-	statistic->count = counter->accumulated;
-	if (PEM_ACTION_FLAGS(counter->action) & PEM_ACTION_STAT)
-		statistic->count += since(value, counter->base);
-	statistic->sum = statistic->count;
-	return 0;
-}
-
-/* --- packets --- */
-
-static uint64_t monotonic_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
-}
-
-/*
- * Find which counters owe a reading of when logging them ended. Returns the last clock of these, at
- * which all are written; 0: there are none.
- */
-static uint64_t take_owed(struct pem_source *source)
-{
-	uint64_t clock = 0, its;
-	size_t i;
-
-	for (i = 0; i < source->count; i++) {
-		struct counter *counter = &source->counters[i];
-
-		counter->writes_owed = 0;
-		if (counter->error || counter->sampler || counter->is_of_maps)
-			continue;
-		/* mg: the value is there */
-		counter->writes_owed = __atomic_exchange_n(&counter->is_owed, 0, __ATOMIC_ACQUIRE);
-		its = __atomic_load_n(&counter->owed_clock, __ATOMIC_RELAXED);
-		if (counter->writes_owed && its > clock)
-			clock = its;
-	}
-	return clock;
-}
-
-/* Read what is to be written of the counter. Returns 1; 0: nothing; -errno. */
-static int read_logged(const struct counter *counter, int owed, uint64_t *value)
-{
-	uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
-	int rc;
-
-	if (counter->error || counter->sampler || counter->is_of_maps)
-		return 0;
-	if (owed) {
-		*value = __atomic_load_n(&counter->owed, __ATOMIC_RELAXED);
-		return counter->writes_owed;
-	}
-	if (!(PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG))
-		return 0;
-	rc = read_value(counter, value);
-	return rc < 0 ? rc : 1;
-}
-
-/*
- * Write one record for each logged counter, or for each that owes one, all with one time. Continues
- * after a failure. Returns the first failure.
- */
-static int write_readings(struct pem_source *source, const struct pem_source_sink *sink, int owed,
-			  uint64_t clock)
-{
-	struct reading_builder builder;
-	struct pem_packet *packet = (struct pem_packet *)builder.bytes;
-	uint64_t value;
-	int rc, result = 0;
-	size_t i;
-
-	packet->record_count = 0;
-	for (i = 0; i < source->count; i++) {
-		struct counter *counter = &source->counters[i];
-
-		rc = read_logged(counter, owed, &value);
-		if (rc <= 0) {
-			result = result ? result : rc;
-			continue;
-		}
-		if (value > counter->last)
-			counter->last = value;
-		if (!packet->record_count || packet->pid != counter->pid ||
-		    builder.at + counter->event->max_bytes > sizeof(builder.bytes)) {
-			rc = reading_builder__flush(&builder, clock, sink, &source->refused);
-			result = result ? result : rc;
-			reading_builder__begin(&builder, counter->pid, clock);
-		}
-		reading_builder__append(&builder, counter->event, counter->value_offset,
-					counter->last, clock);
-		counter->written++;
-	}
-	rc = reading_builder__flush(&builder, clock, sink, &source->refused);
-	return result ? result : rc;
-}
-
-static int sample_counters(struct pem_source *source, const struct pem_source_sink *sink)
-{
-	uint64_t owed_clock = take_owed(source);
-	int rc = owed_clock ? write_readings(source, sink, 1, owed_clock) : 0, result = rc;
-
-	rc = write_readings(source, sink, 0, pem_clock());
-	return result ? result : rc;
-}
+/* --- draining --- */
 
 /* Is what a ring has by now to be logged: from now on, or until logging has ended just now? */
 static int is_logged(struct counter *counter)
@@ -468,15 +254,9 @@ static int logs_maps(struct pem_source *source)
 
 static int counters_drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
 {
-	uint64_t now = monotonic_ns();
-	int rc, result = 0, log_maps;
+	int rc, result = counters__sample(source, sink, final), log_maps = logs_maps(source);
 	size_t i;
 
-	if (final || now - source->last_sample_ns >= SAMPLE_INTERVAL_NS) {
-		source->last_sample_ns = now;
-		result = sample_counters(source, sink);
-	}
-	log_maps = logs_maps(source);
 	for (i = 0; i < source->count; i++) {
 		struct counter *counter = &source->counters[i];
 
@@ -498,12 +278,19 @@ static int counters_balance(struct pem_source *source, size_t i, struct pem_bala
 	memset(balance, 0, sizeof(*balance));
 	balance->produced = counter->written;
 	if (counter->is_of_maps && !counter->error)
-		balance->produced = sampler__maps(sampler_of_maps(source));
+		balance->produced = sampler__maps(counters__sampler_of_maps(source));
 	if (counter->sampler) {
 		balance->produced = sampler__produced(counter->sampler);
 		balance->discarded = sampler__discarded(counter->sampler);
 	}
 	return 0;
+}
+
+/* A process that came into the observed control group. */
+static int counters_add_target(struct pem_source *source, pid_t pid)
+{
+	(void)pid;
+	return source->cgroup_fd >= 0 ? 0 : -ENOTSUP;
 }
 
 __attribute__((visibility("default"))) const struct pem_source_ops pem_source = {
@@ -513,11 +300,13 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.can_deliver = counter__can_deliver,
 	.open = counters_open,
 	.start = counters_start,
-	.set_action = counters_set_action,
-	.read_statistic = counters_read_statistic,
+	.set_action = counters__set_action,
+	.read_statistic = counters__read_statistic,
 	.drain = counters_drain,
+	.add_target = counters_add_target,
 	.balance = counters_balance,
 	.close = counters_close,
 	.knows_counter = counter__knows,
 	.encode_counter = counter__encode_for_threads,
+	.estimate = counters__estimate,
 };

@@ -2,8 +2,9 @@
 /*
  * counters.h - the counters source: what its files share
  *
- *	counters.c	the plugin's operations: which events can be had, statistics, packets of
- *			counter values
+ *	counters.c	the plugin's operations (open.h: what its own files share)
+ *	estimate.c	totals of counters that shared the hardware, and their errors
+ *	groups.c	which counters are counted together
  *	encode.c	libpfm4 names to perf_event_open, and sentences for the errors of it
  *	sampler.c	periodic samples of the program counter: opens and drains one ring per CPU
  *	reading_builder.c	packets of counter readings
@@ -18,6 +19,7 @@
 
 #include "source.h"
 
+#include "sources/counters/estimate.h"
 #include "sources/counters/unwind/mapping.h"
 
 #include <pem/counted.h>
@@ -46,12 +48,20 @@ int counter__knows(const char *name, struct pem_error *error);
  * kernel is left out.
  */
 int counter__open(struct perf_event_attr *attr, pid_t pid, int cpu, int group);
+/* With pid -1 and a folder of a control group: on that CPU, for the processes in the group alone.
+ */
+int counter__open_on(int cgroup_fd, struct perf_event_attr *attr, pid_t pid, int cpu, int group);
 /*
  * Explain why counter__encode or counter__open failed with err. The sentence has no subject, such
  * as "can't be counted: ...".
  */
 void counter__explain(const char *names, const struct perf_event_attr *attr, int err,
 		      struct pem_error *reason);
+/*
+ * Explain why a counter that was opened never ran. The sentence is as that of counter__explain, and
+ * names the NMI watchdog if that has a counter.
+ */
+void counter__explain_busy(struct pem_error *reason);
 /*
  * Fill attr with the clock of a SAMPLE event: the event's own counter, or the CPU clock if no PMU
  * counts it. Returns 0 or -errno.
@@ -65,20 +75,6 @@ int counter__can_deliver(const struct pem_event *event, struct pem_error *reason
 /* As pem_source_ops.encode_counter (threads.c). */
 int counter__encode_for_threads(const char *names, struct pem_counter *counter,
 				struct pem_error *error);
-
-/*
- * Scale the value of a counter that ran only a part of the time it was enabled to all of this time
- * (perf_event_open(2)). A result that does not fit becomes the greatest value.
- */
-static inline uint64_t counter__scale(uint64_t value, uint64_t enabled, uint64_t running)
-{
-	unsigned __int128 scaled;
-
-	if (!running || running >= enabled)
-		return value;
-	scaled = (unsigned __int128)value * enabled / running;
-	return scaled > UINT64_MAX ? UINT64_MAX : (uint64_t)scaled;
-}
 
 /* --- ring.c --- */
 
@@ -200,7 +196,8 @@ int sample__layout(const struct pem_event *event, struct sample_layout *layout);
 struct sampler_request {
 	const struct pem_event *event;
 	const struct pem_event *map_event; /* to tell what is mapped as well; NULL: not wanted */
-	pid_t pid; /* -1: the machine */
+	pid_t pid; /* -1: the machine, or the control group */
+	int cgroup_fd; /* -1: none */
 	int all_threads; /* of a process that runs already, those that it has, too */
 	/* Start at the process's exec instead of at sampler__start. */
 	int on_exec;

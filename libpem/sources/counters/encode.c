@@ -90,9 +90,11 @@ int counter__encode(const char *names, struct perf_event_attr *attr)
 	return first.size ? 0 : -ENOENT;
 }
 
-static int perf_open(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
+static int perf_open(int cgroup_fd, struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 {
-	long fd = syscall(SYS_perf_event_open, attr, pid, cpu, group, PERF_FLAG_FD_CLOEXEC);
+	const int in_cgroup = cgroup_fd >= 0 && pid == -1;
+	long fd = syscall(SYS_perf_event_open, attr, in_cgroup ? cgroup_fd : pid, cpu, group,
+			  PERF_FLAG_FD_CLOEXEC | (in_cgroup ? PERF_FLAG_PID_CGROUP : 0));
 
 	return fd < 0 ? -errno : (int)fd;
 }
@@ -108,14 +110,19 @@ static int happens_in_kernel(const struct perf_event_attr *attr)
 		attr->config == PERF_COUNT_SW_CPU_MIGRATIONS);
 }
 
-int counter__open(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
+int counter__open_on(int cgroup_fd, struct perf_event_attr *attr, pid_t pid, int cpu, int group)
 {
-	int fd = perf_open(attr, pid, cpu, group);
+	int fd = perf_open(cgroup_fd, attr, pid, cpu, group);
 
 	if ((fd != -EACCES && fd != -EPERM) || attr->exclude_kernel || happens_in_kernel(attr))
 		return fd;
 	attr->exclude_kernel = 1;
-	return perf_open(attr, pid, cpu, group);
+	return perf_open(cgroup_fd, attr, pid, cpu, group);
+}
+
+int counter__open(struct perf_event_attr *attr, pid_t pid, int cpu, int group)
+{
+	return counter__open_on(-1, attr, pid, cpu, group);
 }
 
 int counter__try(struct perf_event_attr *attr)
@@ -168,11 +175,11 @@ int counter__encode_clock(const char *names, struct perf_event_attr *attr)
 	return counter__encode("perf::CPU-CLOCK", attr);
 }
 
-/* Read kernel.perf_event_paranoid. Returns 0 or -errno. The value only goes into a sentence. */
-static int paranoid_level(int *level)
+/* Read a sysctl of the kernel. Returns 0 or -errno. The value only goes into a sentence. */
+static int kernel_setting(const char *path, int *level)
 {
 	char text[16];
-	int fd = open("/proc/sys/kernel/perf_event_paranoid", O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	ssize_t got;
 
 	if (fd < 0)
@@ -190,7 +197,7 @@ static void explain_refusal(const struct perf_event_attr *attr, struct pem_error
 {
 	int level = 0;
 
-	if (paranoid_level(&level) < 0 || level <= 1) {
+	if (kernel_setting("/proc/sys/kernel/perf_event_paranoid", &level) < 0 || level <= 1) {
 		counter__set_error(reason, "can't be counted: the kernel or a container's seccomp "
 					   "filter refuses perf_event_open; run with CAP_PERFMON, "
 					   "or allow it there");
@@ -278,6 +285,22 @@ static const char *maker_of(const char *name)
 	return NULL;
 }
 
+/* Has libpfm4 a table for this machine's processor? */
+static int knows_processor(void)
+{
+	pfm_pmu_info_t info;
+	int pmu;
+
+	for (pmu = PFM_PMU_NONE; pmu < PFM_PMU_MAX; pmu++) {
+		memset(&info, 0, sizeof(info));
+		info.size = sizeof(info);
+		if (pfm_get_pmu_info((pfm_pmu_t)pmu, &info) == PFM_SUCCESS && info.is_present &&
+		    info.type == PFM_PMU_TYPE_CORE)
+			return 1;
+	}
+	return 0;
+}
+
 /* Explain why no name can be encoded: one is misspelt, or all belong to other processors. */
 static void explain_unknown(const char *names, struct pem_error *reason)
 {
@@ -300,11 +323,35 @@ static void explain_unknown(const char *names, struct pem_error *reason)
 			snprintf(makers + strlen(makers), sizeof(makers) - strlen(makers), "%s%s",
 				 makers[0] ? ", " : "", maker ? maker : name);
 	}
+	if (pfm_state == PFM_SUCCESS && !knows_processor()) {
+		counter__set_error(reason,
+				   "can't be counted: libpfm4 does not know this processor, and so "
+				   "not its names; a newer libpfm4 may, and the kernel's own "
+				   "counters, such as cycles and instructions, can be counted");
+		return;
+	}
 	counter__set_error(
 		reason,
 		"can't be counted: only some processors of %s have it, and this is none of them, "
 		"as far as libpfm4 knows",
 		makers);
+}
+
+/* What gives counters back that the kernel itself has. "": it has none. */
+static const char *watchdog_words(void)
+{
+	int on = 0;
+
+	return kernel_setting("/proc/sys/kernel/nmi_watchdog", &on) < 0 || on != 1
+		       ? ""
+		       : "; the kernel's NMI watchdog has one: sysctl kernel.nmi_watchdog=0 "
+			 "frees it";
+}
+
+void counter__explain_busy(struct pem_error *reason)
+{
+	counter__set_error(reason, "the hardware counters were others' all the time%s",
+			   watchdog_words());
 }
 
 void counter__explain(const char *names, const struct perf_event_attr *attr, int err,
@@ -336,7 +383,18 @@ void counter__explain(const char *names, const struct perf_event_attr *attr, int
 			counter__set_error(reason, "can't be counted: this machine's performance "
 						   "monitoring unit has no such event");
 		return;
+	case EINVAL:
+	case EBUSY:
+		if (attr->type == PERF_TYPE_SOFTWARE)
+			break;
+		counter__set_error(
+			reason,
+			"can't be counted: the kernel finds no counter of this processor "
+			"for it%s",
+			watchdog_words());
+		return;
 	default:
-		counter__set_error(reason, "can't be counted: %s", strerror(-err));
+		break;
 	}
+	counter__set_error(reason, "can't be counted: %s", strerror(-err));
 }

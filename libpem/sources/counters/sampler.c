@@ -88,15 +88,17 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 	if (tells_maps)
 		tell_maps(attr, 1);
 	prepare(attr, request->stacks, *with_read);
-	ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
+	ring->fd = counter__open_on(request->cgroup_fd, attr, request->pid, (int)ring->cpu, -1);
 	if (ring->fd == -EINVAL && *with_read) {
 		*with_read = 0;
 		prepare(attr, request->stacks, 0);
-		ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
+		ring->fd = counter__open_on(request->cgroup_fd, attr, request->pid, (int)ring->cpu,
+					    -1);
 	}
 	if (ring->fd == -EINVAL && attr->build_id) {
 		tell_maps(attr, 0);
-		ring->fd = counter__open(attr, request->pid, (int)ring->cpu, -1);
+		ring->fd = counter__open_on(request->cgroup_fd, attr, request->pid, (int)ring->cpu,
+					    -1);
 	}
 	ring->ring.tells_maps = tells_maps;
 	ring->ring.register_count =
@@ -122,7 +124,8 @@ static void open_members(struct cpu_ring *ring, const struct sampler_request *re
 		if (counter__encode(request->members[i], &attr) < 0)
 			continue;
 		prepare(&attr, PEM_STACKS_NONE, 1);
-		fd = counter__open(&attr, request->pid, (int)ring->cpu, ring->fd);
+		fd = counter__open_on(request->cgroup_fd, &attr, request->pid, (int)ring->cpu,
+				      ring->fd);
 		if (fd >= 0)
 			ring->members[ring->member_count++] = fd;
 	}
