@@ -221,6 +221,34 @@ void cli_json__print(struct json_object *object, FILE *out, bool one_line);
  */
 int cli_finish_output(int status);
 
+/* --- counters that counted for a part of the time (estimate.c) --- */
+
+/* Members as in struct pem_statistic. All zero is no estimate. */
+struct cli_estimate {
+	uint64_t enabled_ns, running_ns;
+	double error;
+	uint32_t together;
+};
+
+/* Is the value scaled to a time in which it was not counted? */
+bool cli_estimate__is(const struct cli_estimate *estimate);
+/* The share of the time in which it was counted, of 1. */
+double cli_estimate__share(const struct cli_estimate *estimate);
+/* Were two counters, one of which at least is an estimate, counted at different times? */
+bool cli_estimate__are_apart(const struct cli_estimate *a, const struct cli_estimate *b);
+/* The error of a value, as "+-1.2 %", or "unknown". */
+const char *cli_estimate__error(const struct cli_estimate *estimate, uint64_t value);
+/* Add it to the object of a value; nothing if it is no estimate. error null: it is unknown. */
+void cli_estimate__json(struct json_object *object, const struct cli_estimate *estimate);
+/*
+ * How a counter was estimated in an interval, between two readings of its statistic, and what it
+ * counted there. running_ns 0: it was not counted there. The whole's error is that of its mean
+ * rate, times the root of enabled * (enabled - running). The rate of a part of the time is known
+ * from fewer windows: its error is greater by the root of running / (running in this part).
+ */
+struct cli_estimate cli_estimate__between(const struct pem_statistic *before,
+					  const struct pem_statistic *now, uint64_t *count);
+
 /* --- metrics that specs declare (metric.c) --- */
 
 /* What a verb counted, for the metrics of a model. */
@@ -234,8 +262,12 @@ struct cli_metrics {
 	double (*value)(const struct pem_metric_term *term, size_t metric, const void *arg);
 	/* The mean ns of a metric of times, by its number in the model. NULL: they are unknown. */
 	double (*between)(size_t metric, const void *arg);
+	/* How the value of a term was counted. NULL: none was estimated. */
+	struct cli_estimate (*estimate)(const struct pem_metric_term *term, size_t metric,
+					const void *arg);
 	const void *arg;
 };
+
 /* Is the value of any metric known? */
 bool cli_metrics__any(const struct cli_metrics *metrics);
 /* Add the columns of metrics to a table. */

@@ -20,6 +20,44 @@ static double value_of(const struct cli_metrics *metrics, size_t number)
 	return to > 0 ? of / to : NAN;
 }
 
+/* How the two sides of a metric were counted. */
+struct sides {
+	struct cli_estimate of, to;
+};
+
+static struct sides sides_of(const struct cli_metrics *metrics, size_t number)
+{
+	const struct pem_metric *m = pem_model__metric(metrics->model, number);
+	struct sides sides = {{0}, {0}};
+
+	if (metrics->estimate == NULL || m->form == PEM_METRIC_BETWEEN)
+		return sides;
+	sides.of = metrics->estimate(&m->of, number, metrics->arg);
+	if (m->form != PEM_METRIC_RATE)
+		sides.to = metrics->estimate(&m->to, number, metrics->arg);
+	return sides;
+}
+
+static bool is_estimate(const struct sides *sides)
+{
+	return cli_estimate__is(&sides->of) || cli_estimate__is(&sides->to);
+}
+
+static const char *sides_words(const struct sides *sides)
+{
+	if (cli_estimate__are_apart(&sides->of, &sides->to))
+		return " (estimated: not counted at the same times)";
+	return is_estimate(sides) ? " (estimated)" : "";
+}
+
+static void add_sides(struct json_object *entry, const struct sides *sides)
+{
+	if (!is_estimate(sides))
+		return;
+	cli_json__flag(entry, "estimate", true);
+	cli_json__flag(entry, "same_times", !cli_estimate__are_apart(&sides->of, &sides->to));
+}
+
 /* The next metric from *i on whose value is known, and behind it *i. NULL: there is none. */
 static const struct pem_metric *next_known(const struct cli_metrics *metrics, size_t *i,
 					   double *value)
@@ -55,6 +93,7 @@ void cli_metrics__rows(const struct cli_metrics *metrics, struct cli_table *tabl
 
 	while ((m = next_known(metrics, &i, &value)) != NULL) {
 		bool is_time = m->form == PEM_METRIC_BETWEEN;
+		struct sides sides = sides_of(metrics, i - 1);
 
 		cli_table__row(table, CLI_PLAIN);
 		if (of != NULL)
@@ -62,10 +101,10 @@ void cli_metrics__rows(const struct cli_metrics *metrics, struct cli_table *tabl
 		cli_table__cell(table, m->name);
 		cli_table__cell(table,
 				is_time ? cli_duration((uint64_t)value) : cli_decimal(value));
-		cli_table__cell(table,
-				is_time ? ""
-					: cli_format("%.40s%s", m->unit,
-						     m->form == PEM_METRIC_RATE ? "/s" : ""));
+		cli_table__cell(table, is_time ? ""
+					       : cli_format("%.40s%s%s", m->unit,
+							    m->form == PEM_METRIC_RATE ? "/s" : "",
+							    sides_words(&sides)));
 	}
 }
 
@@ -77,9 +116,12 @@ struct json_object *cli_metrics__json(const struct cli_metrics *metrics, bool is
 	size_t i = 0;
 
 	while ((m = next_known(metrics, &i, &value)) != NULL) {
+		struct sides sides = sides_of(metrics, i - 1);
+
 		entry = json_object_new_object();
 		cli_json__text(entry, "metric", m->name);
 		json_object_object_add(entry, "value", json_object_new_double(value));
+		add_sides(entry, &sides);
 		json_object_array_add(array, entry);
 		if (is_brief)
 			continue;

@@ -141,8 +141,10 @@ static void phases_json(const struct report *r, struct cli_json_stream *json)
 	cli_json_stream__close(json, ']');
 }
 
-static void add_value(struct json_object *object, const struct report_event *e)
+static void add_value(struct json_object *object, const struct report *r,
+		      const struct report_event *e)
 {
+	struct cli_estimate estimate = report__estimate(r, e);
 	const struct pem_field *field;
 	const char *key = e->value == VALUE_SUM ? "sum" : "last";
 
@@ -157,6 +159,7 @@ static void add_value(struct json_object *object, const struct report_event *e)
 		json_object_object_add(object, key, json_object_new_int64((int64_t)e->total));
 	else
 		cli_json__count(object, key, e->total);
+	cli_estimate__json(object, &estimate);
 	if (e->overflowed)
 		cli_json__flag(object, "overflowed", true);
 	if (e->value == VALUE_SUM && e->summed != 0)
@@ -182,7 +185,7 @@ static struct json_object *per_event_json(const struct report *r)
 		cli_json__text(entry, "layer", e->event->layer);
 		cli_json__count(entry, "count", e->count);
 		add_rate(entry, r, e->count);
-		add_value(entry, e);
+		add_value(entry, r, e);
 		if (report__is_context(r, e))
 			cli_json__flag(entry, "context", true);
 		json_object_object_add(entry, "balance", balance_json(&e->balance));

@@ -124,6 +124,17 @@ static double value_of(const struct pem_metric_term *term, size_t metric, const 
 	return report_event__is_float(e) ? e->total_f : (double)e->total;
 }
 
+static struct cli_estimate estimate_of(const struct pem_metric_term *term, size_t metric,
+				       const void *arg)
+{
+	const struct scope *scope = arg;
+	const struct pem_metric *m = pem_model__metric(pem_trace__model(scope->r->trace), metric);
+	const struct report_event *e = term == &m->of ? scope->r->metrics->all[metric].of
+						      : scope->r->metrics->all[metric].to;
+
+	return e != NULL ? report__estimate(scope->r, e) : (struct cli_estimate){0};
+}
+
 static double between(size_t metric, const void *arg)
 {
 	const struct scope *scope = arg;
@@ -143,6 +154,7 @@ static struct cli_metrics metrics_of(const struct scope *scope)
 				    .seconds = (double)ns / 1e9,
 				    .value = value_of,
 				    .between = between,
+				    .estimate = estimate_of,
 				    .arg = scope};
 }
 

@@ -105,7 +105,21 @@ static const char *sum_words(const struct report_event *e, const struct pem_fiel
 			  cli_quantity((uint64_t)(mean + 0.5), field->unit), failed);
 }
 
-static const char *value_of(const struct report_event *e)
+/* A counter's last value. */
+static const char *counter_words(const struct report *r, const struct report_event *e,
+				 const char *unit)
+{
+	struct cli_estimate estimate = report__estimate(r, e);
+	const char *value = cli_quantity(e->total, unit);
+
+	if (!cli_estimate__is(&estimate))
+		return cli_format("reached %.60s", value);
+	return cli_format("reached ~%.60s (%s, error %s)", value,
+			  cli_percent(cli_estimate__share(&estimate)),
+			  cli_estimate__error(&estimate, e->total));
+}
+
+static const char *value_of(const struct report *r, const struct report_event *e)
 {
 	const struct pem_field *field;
 	const char *word;
@@ -124,6 +138,8 @@ static const char *value_of(const struct report_event *e)
 		return cli_format("%s %s %.20s", word, cli_decimal(e->total_f), field->unit);
 	if (field->type >= PEM_TYPE_INT8 && field->type <= PEM_TYPE_INT64)
 		return cli_format("%s %s %.20s", word, cli_signed((int64_t)e->total), field->unit);
+	if (e->event->meaning == PEM_MEANS_COUNTER)
+		return counter_words(r, e, field->unit);
 	return cli_format("%s %.60s", word, cli_quantity(e->total, field->unit));
 }
 
@@ -133,7 +149,7 @@ static const char *value_of(const struct report_event *e)
  */
 static const char *value_words(const struct report *r, const struct report_event *e)
 {
-	const char *text = value_of(e);
+	const char *text = value_of(r, e);
 
 	return e->event->meaning == PEM_MEANS_COUNTER && *text != '\0' &&
 			       r->info->machine_cpu_ns != 0
@@ -161,6 +177,7 @@ static bool layer_is_partial(const struct report *r, unsigned int layer)
 
 static void print_bound(const struct report *r)
 {
+	report_estimate__print(r);
 	if (layer_is_partial(r, LAYERS))
 		cli_wrap(stdout,
 			 r->info->reduced_count == 0

@@ -207,6 +207,10 @@ bool report__is_reduced(const struct report *report, const struct report_event *
  * lower bounds.
  */
 bool report__is_partial(const struct report *report, const struct report_event *event);
+/* How the values of a counter were counted (estimate.c). All zero: it is no estimate. */
+struct cli_estimate report__estimate(const struct report *report, const struct report_event *event);
+/* Say below the events what an estimate is, if there is one. */
+void report_estimate__print(const struct report *report);
 /*
  * A sentence about a cost of observing that is above the budget. "": the budget was kept, or there
  * was none.

@@ -7,6 +7,7 @@
  */
 #include "stat.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define NAME_MOST 44
@@ -25,7 +26,15 @@ struct came {
 	uint64_t count; /* for a counter: its increase */
 	uint64_t sum;
 	double sum_f, mean;
+	struct cli_estimate estimate;
 };
+
+/* Was the counter wanted, and never counted in the interval? */
+static bool was_not_counted(const struct came *c)
+{
+	return c->now->unavailable == -EBUSY ||
+	       (c->estimate.running_ns == 0 && c->estimate.enabled_ns != 0);
+}
 
 /* False: the event is not available here, or nothing was counted. */
 static bool take(const struct stat *s, const struct stat_group *group, size_t i, struct came *c)
@@ -33,7 +42,7 @@ static bool take(const struct stat *s, const struct stat_group *group, size_t i,
 	memset(c, 0, sizeof(*c));
 	c->now = &group->now[i];
 	c->before = &group->before[i];
-	if (c->now->event == NULL || c->now->unavailable != 0)
+	if (c->now->event == NULL || (c->now->unavailable != 0 && c->now->unavailable != -EBUSY))
 		return false;
 	c->is_counter = stat_is_counter(group, c->now->event);
 	c->with_field = group->with_field;
@@ -43,8 +52,10 @@ static bool take(const struct stat *s, const struct stat_group *group, size_t i,
 		   : c->now->is_signed ? (double)(int64_t)c->sum
 				       : (double)c->sum;
 	c->count = c->is_counter ? c->sum : c->now->count - c->before->count;
+	if (c->is_counter && c->now->enabled_ns != 0)
+		c->estimate = cli_estimate__between(c->before, c->now, &c->count);
 	c->mean = c->count != 0 ? c->sum_f / (double)c->count : 0;
-	return c->count != 0 || s->show_all;
+	return c->count != 0 || s->show_all || was_not_counted(c);
 }
 
 static double per_second(double value, uint64_t ns)
@@ -59,7 +70,12 @@ static struct json_object *came_json(const struct came *c, uint64_t ns)
 	struct json_object *object = json_object_new_object();
 
 	cli_json__text(object, "name", c->now->event->name);
+	if (was_not_counted(c)) { /* what was not counted has no number */
+		cli_json__flag(object, "counted", false);
+		return object;
+	}
 	cli_json__count(object, "count", c->count);
+	cli_estimate__json(object, &c->estimate);
 	cli_json__real(object, "rate_hz", per_second((double)c->count, ns));
 	if (*c->unit != '\0')
 		cli_json__text(object, "unit", c->unit);
@@ -128,13 +144,22 @@ static void print_line(const struct stat *s, const struct came *c, double at_s, 
 	bool is_time = strcmp(c->unit, "ns") == 0;
 	const char *rate = c->count != 0 ? cli_rate(c->count, ns) : "0/s";
 
+	if (was_not_counted(c)) {
+		fprintf(s->out, "%*.3f  %-*s %*s\n", WIDTH_TIME, at_s, (int)s->name_width,
+			cli_event_name(c->now->event), WIDTH_COUNT, "not counted");
+		return;
+	}
 	/* Time counted per second is the load of a number of CPUs. */
 	if (c->is_counter && is_time)
 		rate = cli_percent(per_second((double)c->count, ns) / 1e9);
 	fprintf(s->out, "%*.3f  %-*s %*s %*s", WIDTH_TIME, at_s, (int)s->name_width,
 		cli_event_name(c->now->event), WIDTH_COUNT,
-		c->is_counter ? cli_quantity(c->count, c->unit) : cli_count(c->count), WIDTH_RATE,
-		rate);
+		cli_format("%s%s", cli_estimate__is(&c->estimate) ? "~" : "",
+			   c->is_counter ? cli_quantity(c->count, c->unit) : cli_count(c->count)),
+		WIDTH_RATE, rate);
+	if (cli_estimate__is(&c->estimate))
+		fprintf(s->out, "  (%s, error %s)", cli_percent(cli_estimate__share(&c->estimate)),
+			cli_estimate__error(&c->estimate, c->count));
 	if (c->with_field)
 		fprintf(s->out, " %*s %*s %*s", WIDTH_SUM, sum_of(c), WIDTH_RATE,
 			cli_format("%s/s", amount(per_second(c->sum_f, ns), c->unit)), WIDTH_MEAN,

@@ -28,27 +28,50 @@ static double value_in(const struct stat *s, const struct stat_group *group,
 	return v->is_float ? v->sum_f : v->is_signed ? (double)(int64_t)v->sum : (double)v->sum;
 }
 
-static double value_of(const struct pem_metric_term *term, size_t metric, const void *arg)
+/* The statistic of a term, and its group. NULL: the event was not counted. */
+static const struct pem_statistic *find(const struct stat *s, const struct pem_metric_term *term,
+					const struct stat_group **group)
 {
-	const struct stat *s = arg;
 	unsigned int g;
 	size_t i;
 
-	(void)metric;
 	for (g = 0; g < STAT_GROUPS; g++)
 		for (i = 0; i < s->groups[g].count; i++) {
 			const struct pem_statistic *v = &s->groups[g].now[i];
 
+			*group = &s->groups[g];
 			if (v->event != NULL && strcmp(v->event->name, term->event) == 0)
-				return value_in(s, &s->groups[g], v, term);
+				return v;
 		}
-	return NAN;
+	return NULL;
+}
+
+static double value_of(const struct pem_metric_term *term, size_t metric, const void *arg)
+{
+	const struct stat_group *group;
+	const struct pem_statistic *v = find(arg, term, &group);
+
+	(void)metric;
+	return v != NULL ? value_in(arg, group, v, term) : NAN;
+}
+
+static struct cli_estimate estimate_of(const struct pem_metric_term *term, size_t metric,
+				       const void *arg)
+{
+	const struct stat_group *group;
+	const struct pem_statistic *v = find(arg, term, &group);
+
+	(void)metric;
+	return v != NULL ? stat_estimate(v) : (struct cli_estimate){0};
 }
 
 static struct cli_metrics metrics_of(const struct stat *s, uint64_t ns)
 {
-	return (struct cli_metrics){
-		.model = s->model, .seconds = (double)ns / 1e9, .value = value_of, .arg = s};
+	return (struct cli_metrics){.model = s->model,
+				    .seconds = (double)ns / 1e9,
+				    .value = value_of,
+				    .estimate = estimate_of,
+				    .arg = s};
 }
 
 void stat_metrics__print(const struct stat *s, uint64_t ns)

@@ -59,6 +59,12 @@ const char *stat_unit(const struct stat *s, const struct stat_group *group,
 /* Is the event a counter? Its sum counts then, not how often it occurs. */
 bool stat_is_counter(const struct stat_group *group, const struct pem_event *event);
 
+/* How the statistic was counted; of an event that is no counter, all zero. */
+static inline struct cli_estimate stat_estimate(const struct pem_statistic *v)
+{
+	return (struct cli_estimate){v->enabled_ns, v->running_ns, v->error, v->together};
+}
+
 /* --- metrics of specs (metrics.c) --- */
 
 /* Print a table of the metrics that can be worked out of what was counted in ns; or nothing. */

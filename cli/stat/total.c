@@ -2,6 +2,7 @@
 /* total.c - the output of pem stat at the end: a table by layer, or a JSON object */
 #include "stat.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define LAYERS 5
@@ -66,6 +67,22 @@ bool stat_sum_is_known(const struct pem_statistic *v)
 	return most <= limit / v->count;
 }
 
+static void counter_cells(const struct stat *s, const struct pem_statistic *v, uint64_t ns,
+			  const char *unit, struct cli_table *table)
+{
+	struct cli_estimate estimate = stat_estimate(v);
+	bool is_estimate = cli_estimate__is(&estimate);
+
+	cli_table__cell(table, cli_format("%s%s", is_estimate ? "~" : "",
+					  number(v, v->sum, v->sum_f, unit)));
+	cli_table__cell(table,
+			strcmp(unit, "ns") == 0 || s->field != NULL ? "" : cli_rate(v->sum, ns));
+	if (!is_estimate)
+		return;
+	cli_table__cell(table, cli_percent(cli_estimate__share(&estimate)));
+	cli_table__cell(table, cli_estimate__error(&estimate, v->sum));
+}
+
 static void table_row(const struct stat *s, const struct stat_group *group,
 		      const struct pem_statistic *v, uint64_t ns, struct cli_table *table)
 {
@@ -75,20 +92,19 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 	cli_table__row(table, CLI_PLAIN);
 	cli_table__cell(table, cli_format("  %s", cli_event_name(v->event)));
 	if (v->unavailable != 0) {
-		cli_table__cell(table, "not here");
+		cli_table__cell(table, v->unavailable == -EBUSY ? "not counted" : "not here");
 		return;
 	}
 	if (counter) {
-		cli_table__cell(table, number(v, v->sum, v->sum_f, unit));
-		cli_table__cell(table, strcmp(unit, "ns") == 0 || s->field != NULL
-					       ? ""
-					       : cli_rate(v->sum, ns));
+		counter_cells(s, v, ns, unit, table);
 		return;
 	}
 	cli_table__cell(table, cli_format("%s%s", v->is_partial ? ">" : "", cli_count(v->count)));
 	cli_table__cell(table, s->field == NULL ? cli_rate(v->count, ns) : "");
 	if (!group->with_field || v->count == 0)
 		return;
+	cli_table__cell(table, "");
+	cli_table__cell(table, "");
 	known = stat_sum_is_known(v);
 	cli_table__cell(table, known ? number(v, v->sum, v->sum_f, unit) : "unknown");
 	cli_table__cell(table, number(v, v->min, v->min_f, unit));
@@ -155,6 +171,21 @@ static bool any_partial(const struct stat *s)
 	return false;
 }
 
+static bool any_estimate(const struct stat *s)
+{
+	unsigned int g;
+	size_t i;
+
+	for (g = 0; g < STAT_GROUPS; g++)
+		for (i = 0; i < s->groups[g].count; i++) {
+			struct cli_estimate e = stat_estimate(&s->groups[g].now[i]);
+
+			if (cli_estimate__is(&e))
+				return true;
+		}
+	return false;
+}
+
 static void print_table(const struct stat *s, uint64_t ns)
 {
 	struct cli_table *table = cli_table__new(s->out);
@@ -165,6 +196,8 @@ static void print_table(const struct stat *s, uint64_t ns)
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "COUNT", CLI_RIGHT);
 	cli_table__column(table, "RATE", CLI_RIGHT);
+	cli_table__column(table, "COUNTED", CLI_RIGHT);
+	cli_table__column(table, "ERROR", CLI_RIGHT);
 	cli_table__column(table, "SUM", CLI_RIGHT);
 	cli_table__column(table, "LEAST", CLI_RIGHT);
 	cli_table__column(table, "MOST", CLI_RIGHT);
@@ -187,6 +220,12 @@ static void print_table(const struct stat *s, uint64_t ns)
 				    "of counting below %s of the program's CPU time",
 				    cli_percent(s->budget)),
 			 0, 0, cli_width(s->out));
+	if (any_estimate(s))
+		cli_wrap(s->out,
+			 "~ is an estimate: there are more counters than the processor has, and "
+			 "they took turns. COUNTED is the share of the time in which it was "
+			 "counted, ERROR what the rest may differ with 95 %",
+			 0, 0, cli_width(s->out));
 	stat_metrics__print(s, ns);
 }
 
@@ -195,6 +234,7 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 {
 	const struct pem_statistic *v = &group->now[i];
 	struct json_object *object = json_object_new_object();
+	struct cli_estimate estimate = stat_estimate(v);
 
 	cli_json__text(object, "name", v->event->name);
 	cli_json__count(object, "version", v->event->version);
@@ -204,6 +244,7 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 	if (v->unavailable != 0)
 		return object;
 	cli_json__count(object, "count", v->count);
+	cli_estimate__json(object, &estimate);
 	if (v->is_partial)
 		cli_json__flag(object, "partial", true);
 	if (!group->with_field && !stat_is_counter(group, v->event))
