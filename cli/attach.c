@@ -45,10 +45,44 @@ static int add_pids(struct cli_attach *a, const struct cli_verb *verb, const cha
 	}
 }
 
+static int add_cgroup(struct cli_attach *a, const struct cli_verb *verb, const char *path)
+{
+	struct pem_context *context = add(a, verb);
+	uint64_t root;
+	int rc;
+
+	if (context == NULL)
+		return -CLI_WRONG_INPUT;
+	rc = pem_cgroup_id(path, &context->cgroup);
+	if (rc == 0)
+		return 1;
+	if (pem_cgroup_id("", &root) < 0)
+		return -cli_error(CLI_NOT_HERE,
+				  "--cgroup %s: control groups of version 2 are not mounted in "
+				  "/sys/fs/cgroup or /sys/fs/cgroup/unified: mount -t cgroup2 "
+				  "cgroup2 /sys/fs/cgroup/unified",
+				  path);
+	if (rc == -ENOENT)
+		return -cli_usage_error(verb, "there is no control group %s%s", path,
+					*path == '/' ? "" : " below /sys/fs/cgroup");
+	return -cli_usage_error(verb, "--cgroup %s is no version 2 control group: %s", path,
+				strerror(-rc));
+}
+
+/* Counters of a group are its own, and a session has one set of them. */
+static bool has_group_beside_others(const struct cli_attach *a)
+{
+	size_t i;
+
+	for (i = 0; i < a->count; i++)
+		if (a->contexts[i].cgroup != 0 && a->count > 1)
+			return true;
+	return false;
+}
+
 int cli_attach__option(struct cli_attach *a, const struct cli_verb *verb, int code)
 {
 	struct pem_context *context;
-	int rc;
 
 	switch (code) {
 	case 'p':
@@ -65,15 +99,7 @@ int cli_attach__option(struct cli_attach *a, const struct cli_verb *verb, int co
 		snprintf(context->program, sizeof(context->program), "%s", optarg);
 		return 1;
 	case CLI_OPT_CGROUP:
-		context = add(a, verb);
-		if (context == NULL)
-			return -CLI_WRONG_INPUT;
-		rc = pem_cgroup_id(optarg, &context->cgroup);
-		if (rc != 0)
-			return -cli_usage_error(verb,
-						"--cgroup %s is no version 2 control group: %s",
-						optarg, strerror(-rc));
-		return 1;
+		return add_cgroup(a, verb, optarg);
 	case CLI_OPT_NO_FOLLOW:
 		a->no_follow = true;
 		return 1;
@@ -85,6 +111,9 @@ int cli_attach__option(struct cli_attach *a, const struct cli_verb *verb, int co
 int cli_attach__check(struct cli_attach *a, const struct cli_verb *verb, bool has_command)
 {
 	a->beside_command = has_command;
+	if (has_group_beside_others(a))
+		return cli_usage_error(verb, "--cgroup observes one group: take it, or the others; "
+					     "two observers at once do both");
 	if (!has_command || a->count == 0 || (a->all && a->count == 1))
 		return CLI_DONE;
 	return cli_usage_error(verb, "a command, or what runs already: take one; two observers at "

@@ -125,7 +125,7 @@ static int find_cgroup(struct pem_source *source, const struct pem_source_config
 {
 	if (!config->cgroup)
 		return 0;
-	source->root = 0;
+	source->root = source->root_runs = 0;
 	source->cgroup_fd = cgroup__open(config->cgroup);
 	if (source->cgroup_fd >= 0)
 		return 0;

@@ -232,6 +232,25 @@ static int find_value(const struct pem_event *event)
 	return -1;
 }
 
+/* Explain why a control group can't be counted. Returns 0: it is not because it is a group. */
+static int explain_cgroup(const struct perf_event_attr *attr, int rc, struct pem_error *error)
+{
+	struct perf_event_attr alone = *attr;
+
+	if (rc == -EACCES || rc == -EPERM) {
+		counter__set_error(error, "can't be counted of a control group by this user: "
+					  "sysctl kernel.perf_event_paranoid=0 lets all users, "
+					  "CAP_PERFMON this one");
+		return 1;
+	}
+	if ((rc != -ENOENT && rc != -EBADF && rc != -EINVAL) || counter__try(&alone) < 0)
+		return 0;
+	counter__set_error(error, "can't be counted of a control group: the kernel was built "
+				  "without CONFIG_CGROUP_PERF, or counts groups of version 1 (a "
+				  "mounted hierarchy has perf_event)");
+	return 1;
+}
+
 static void fail(const struct pem_source *source, struct counter *counter,
 		 const struct perf_event_attr *attr, int rc, refuse_function *refuse)
 {
@@ -241,7 +260,7 @@ static void fail(const struct pem_source *source, struct counter *counter,
 	if (rc == -ESRCH)
 		counter__set_error(&error, "can't be counted: process %u or thread %u is gone",
 				   counter->context.pid, counter->context.tid);
-	else
+	else if (source->cgroup_fd < 0 || !explain_cgroup(attr, rc, &error))
 		counter__explain(counter->event->source_name, attr, rc, &error);
 	refuse(source, counter, error.text);
 }
