@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
 """pem_lab: programs in the emulated machine of pem lab, counted and recorded alike in every run"""
-import functools
 import json
 import os
 import re
@@ -9,60 +8,13 @@ import signal
 import subprocess
 import time
 
-from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, start, test, tmp
+from labs import PLAIN, lab, pem_lab, program
+from tap import PEM, ROOT, equal, run, run_all, skip, start, test, tmp
 
 LIMIT_S = 300  # a fetch, and a build for another machine
 LONG_S = 20
-# The lab is built by the build without sanitizers: that of tests/run.
-PLAIN = os.path.abspath(os.path.join(ROOT, os.environ.get("PLAIN") or "build")) if SAN else BUILD
-COMPILER = "aarch64-linux-gnu-gcc"
-# Two instructions a round, and nothing else that depends on the argument. Then it prints, and ends with the second argument.
-LOOP = r"""
-#include <stdio.h>
-#include <stdlib.h>
-int main(int argc, char **argv)
-{
-	unsigned long n = argc > 1 ? (unsigned long)atoi(argv[1]) * 1000000ul : 1;
-
-	__asm__ volatile("1: subs %0, %0, #1\n\tb.ne 1b" : "+r"(n) : : "cc");
-	fwrite("out\0\xff\n", 1, 6, stdout);
-	fprintf(stderr, "err\n");
-	return argc > 2 ? atoi(argv[2]) : 0;
-}
-"""
 # One boot: counts of three runs of the loop, each by a pem of its own.
 COUNTS = "for n in 1 2 3; do pem stat -q --json -e UserInstructions,instructions,cycles -- ./loop $n 2>/dev/null; done"
-
-
-@functools.lru_cache(None)
-def lab():
-    """The folder of the machine, which is made, and None; or None and why it can't be had here."""
-    need("qemu-system-aarch64", COMPILER)
-    rc, out, err = run(["make", "-C", ROOT, "--no-print-directory", "lab", "B=" + PLAIN], timeout=280,
-                       env={"SAN": None, "MAKEFLAGS": None})
-    if "lab/build: " in err and "Error 2" in err:  # it can't be made here
-        return None, next(line for line in err.splitlines() if line.startswith("lab/build: "))
-    equal(rc, 0, "status of make lab (%s)" % (out + err)[-2000:])
-    return os.path.join(PLAIN, "lab", "aarch64"), None
-
-
-def pem_lab(*words, status=0, cwd=None, **more):
-    """Standard output and error of pem lab, binary."""
-    folder, why = lab()
-    if why:
-        skip(why)
-    rc, out, err = run([PEM, "lab", *words], env={"PEM_LAB": folder}, cwd=cwd, timeout=120, binary=True, **more)
-    equal(rc, status, "status (%s)" % err.decode("utf-8", "replace")[-1000:])
-    return out, err
-
-
-def program(folder, source=LOOP, name="loop", options=("-static",)):
-    """A program for the lab."""
-    need(COMPILER)
-    with open(os.path.join(folder, name + ".c"), "w", encoding="utf-8") as text:
-        text.write(source)
-    subprocess.run([COMPILER, "-O2", "-o", name, name + ".c", *options], cwd=folder, check=True)
-    return os.path.join(folder, name)
 
 
 def files(folder):

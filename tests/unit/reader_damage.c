@@ -414,6 +414,12 @@ static void says_what_is_wrong_with_what_a_trace_says(void **state)
 		"clock_hz=1000\ncost=user-log\t1\n",
 		"clock_hz=1000\ncost=user-log\t1,5\t3\n",
 		"clock_hz=1000\ngap=counters\n",
+		"clock_hz=1000\nestimate=e\t9\t3\t1\n",
+		"clock_hz=1000\nestimate=e\t9\t9\t1\t5\n", /* it counted all the time */
+		"clock_hz=1000\nestimate=e\t9\t0\t1\t5\n", /* it never counted */
+		"clock_hz=1000\nestimate=e\t9\t3\t1\tnan\n",
+		"clock_hz=1000\nestimate=e\t9\t3\t1\t-5\n",
+		"clock_hz=1000\nestimate=e\t9\t3\t4294967296\t5\n",
 	};
 	static const char *const balances[] = {
 		"nonsense\nend\n",
@@ -427,7 +433,7 @@ static void says_what_is_wrong_with_what_a_trace_says(void **state)
 		"producer\t1\tname\nevent\t00000104\t5\t5\t0\t-1\nend\n",
 		"producer\t1\tname\nevent\t00000104\t5\t5\t0\t0\t0\nend\n",
 	};
-	char gaps[1024] = "clock_hz=1000\n";
+	char gaps[1024] = "clock_hz=1000\n", estimates[2048] = "clock_hz=1000\n";
 	size_t i;
 
 	(void)state;
@@ -439,6 +445,10 @@ static void says_what_is_wrong_with_what_a_trace_says(void **state)
 		strcat(gaps, "gap=a\tb\n");
 	fixture_text(&fixture, ".pem/run", gaps);
 	refuses_to_open(EINVAL, "line 18");
+	for (i = 0; i < 65; i++)
+		strcat(estimates, "estimate=e\t9\t3\t1\tunknown\n");
+	fixture_text(&fixture, ".pem/run", estimates);
+	refuses_to_open(EINVAL, "line 66");
 	fixture_write(&fixture, ".pem/run", "clock_hz=1\n\0\n", 13, "w");
 	refuses_to_open(EINVAL, "no text");
 	fixture_text(&fixture, ".pem/run", "clock_hz=1000\n");
