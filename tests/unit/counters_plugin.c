@@ -305,6 +305,44 @@ static void a_command_and_its_children_are_counted_to_the_end(void **state)
 	ops->close(source);
 }
 
+static void the_kernels_counters_are_no_estimates(void **state)
+{
+	struct pem_source_event want = {
+		.event = event("HW::Software::PageFaults"), .context = {.pid = 0}, .action = LOG};
+	struct pem_source *source = record("touch", "2000", &want, 1, 0);
+	struct pem_trace_estimate estimate = {.event = ""};
+	struct pem_statistic value = {0};
+	struct pem_error reason = {""};
+
+	(void)state;
+	assert_int_equal(ops->read_statistic(source, 0, &value), 0);
+	assert_true(value.enabled_ns > 0);
+	assert_int_equal(value.enabled_ns, value.running_ns);
+	assert_int_equal(value.counted, value.count);
+	assert_true(value.error == 0);
+	assert_int_equal(value.together, 0);
+	assert_int_equal(ops->estimate(source, 0, &estimate, &reason), 0);
+	ops->close(source);
+}
+
+static void a_group_that_is_not_there_is_said(void **state)
+{
+	struct pem_source_event want = {.event = event("HW::Software::PageFaults"),
+					.action = STAT(1)};
+	struct pem_source_config config = {.size = sizeof(config),
+					   .events = &want,
+					   .event_count = 1,
+					   .cgroup = UINT64_MAX - 1,
+					   .log = complain};
+	struct pem_source *source = NULL;
+	struct pem_error error = {""};
+
+	(void)state;
+	assert_int_equal(ops->open(&config, &source, &error), -ENOENT);
+	assert_null(source);
+	assert_non_null(strstr(error.text, "control group"));
+}
+
 static void what_the_sink_refuses_stays_produced(void **state)
 {
 	struct pem_source_event want = {
@@ -461,6 +499,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(events_of_other_sources_are_left_to_them),
 		cmocka_unit_test(a_missing_pmu_is_said_and_the_rest_goes_on),
 		cmocka_unit_test(a_command_and_its_children_are_counted_to_the_end),
+		cmocka_unit_test(the_kernels_counters_are_no_estimates),
+		cmocka_unit_test(a_group_that_is_not_there_is_said),
 		cmocka_unit_test(what_the_sink_refuses_stays_produced),
 		cmocka_unit_test(samples_hold_thread_and_counters),
 		cmocka_unit_test(a_process_is_counted_while_enabled_and_from_reset),

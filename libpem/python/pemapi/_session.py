@@ -90,12 +90,17 @@ class Statistic:
     """
     An event's values so far: count, and of the attribute sum, min, max, mean and variance (0 without). unavailable: None, or
     why its source can't deliver it.
+
+    A counter that ran for running_ns of enabled_ns is an estimate of this error (NaN: unknown); those of one number in together,
+    other than 0, were counted at the same times.
     """
-    __slots__ = ("event", "unavailable", "count", "sum", "min", "max", "mean", "variance")
+    __slots__ = ("event", "unavailable", "count", "sum", "min", "max", "mean", "variance", "enabled_ns", "running_ns", "error",
+                 "together")
 
     def __init__(self, c, event):
         self.event, self.count, self.mean, self.variance = event, c.count, c.mean, c.variance
         self.unavailable = os.strerror(-c.unavailable) if c.unavailable else None
+        self.enabled_ns, self.running_ns, self.error, self.together = c.enabled_ns, c.running_ns, c.error, c.together
         if c.is_float:
             self.sum, self.min, self.max = c.sum_f, c.min_f, c.max_f
         else:
