@@ -149,6 +149,10 @@ static int observe(struct pem_session *s, const struct pem_context *who, struct 
 {
 	int before = s->sources->instance_count, result;
 
+	if (s->sources->cgroup && before)
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "counters count the control group that was attached to first, and "
+				 "none of what is attached to beside it");
 	s->sources->cgroup = is_group_alone(s, who) ? who->cgroup : 0;
 	if (is_any(who))
 		s->sources->whole_machine = geteuid() == 0;

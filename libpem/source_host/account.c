@@ -143,44 +143,72 @@ void pem_session__account_sources(struct pem_session *s, const struct pem_balanc
 	free(asked);
 }
 
-static void add_gap(struct pem_trace_info *info, const char *source, const char *name,
-		    const char *reason)
+/* Counters that never counted: one gap for all of them. */
+struct idle_counters {
+	char source[sizeof(((struct pem_trace_gap *)0)->source)];
+	char names[104]; /* of the first ones */
+	size_t used, count, unnamed;
+	struct pem_error reason;
+};
+
+static void add_idle(struct idle_counters *idle, const char *name, const char *source)
+{
+	size_t bytes = strlen(name) + 2;
+
+	idle->count++;
+	pem_copy_text(idle->source, sizeof(idle->source), source);
+	if (idle->unnamed || idle->used + bytes >= sizeof(idle->names)) {
+		idle->unnamed++;
+		return;
+	}
+	snprintf(idle->names + idle->used, sizeof(idle->names) - idle->used, "%s%s",
+		 idle->used ? ", " : "", name);
+	idle->used = strlen(idle->names);
+}
+
+static void note_idle(const struct idle_counters *idle, struct pem_trace_info *info)
 {
 	struct pem_trace_gap *gap;
+	char more[40] = "";
 
-	if (info->gap_count == PEM_ARRAY_SIZE(info->gaps))
+	if (!idle->count || info->gap_count == PEM_ARRAY_SIZE(info->gaps))
 		return;
+	if (idle->unnamed)
+		snprintf(more, sizeof(more), " and %zu others", idle->unnamed);
 	gap = &info->gaps[info->gap_count++];
-	pem_copy_text(gap->source, sizeof(gap->source), source);
-	snprintf(gap->reason, sizeof(gap->reason), "%.80s: %.148s", name, reason);
+	memcpy(gap->source, idle->source, sizeof(gap->source));
+	snprintf(gap->reason, sizeof(gap->reason), "%s%s: %.*s", idle->names, more,
+		 (int)(sizeof(gap->reason) - sizeof(idle->names) - sizeof(more)),
+		 idle->reason.text);
 }
 
 void pem_session__note_estimates(struct pem_session *s, struct pem_trace_info *info)
 {
+	struct idle_counters idle = {.names = ""};
 	const struct pem_instance *instance;
 	const struct pem_demand *demand;
 	size_t i;
+	int rc;
 
 	for (i = 0; i < s->demand_count; i++) {
 		struct pem_trace_estimate estimate = {.event = ""};
-		struct pem_error reason = {""};
-		int rc;
 
 		demand = pem_demand__of_log(&s->demands[i]);
 		if (!demand || demand->instance < 0)
 			continue;
 		instance = &s->sources->instances[demand->instance];
-		rc = instance->ops->estimate
-			     ? instance->ops->estimate(instance->source, demand->instance_index,
-						       &estimate, &reason)
-			     : 0;
+		if (!instance->ops->estimate)
+			continue;
+		rc = instance->ops->estimate(instance->source, demand->instance_index, &estimate,
+					     &idle.reason);
 		if (rc == -EBUSY)
-			add_gap(info, instance->ops->name, demand->event->name, reason.text);
+			add_idle(&idle, demand->event->name, instance->ops->name);
 		if (rc != 1 || info->estimate_count == PEM_ARRAY_SIZE(info->estimates))
 			continue;
 		pem_copy_text(estimate.event, sizeof(estimate.event), demand->event->name);
 		info->estimates[info->estimate_count++] = estimate;
 	}
+	note_idle(&idle, info);
 }
 
 void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)
