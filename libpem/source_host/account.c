@@ -146,7 +146,7 @@ void pem_session__account_sources(struct pem_session *s, const struct pem_balanc
 /* Counters that never counted: one gap for all of them. */
 struct idle_counters {
 	char source[sizeof(((struct pem_trace_gap *)0)->source)];
-	char names[104]; /* of the first ones */
+	char names[64]; /* of the first ones */
 	size_t used, count, unnamed;
 	struct pem_error reason;
 };
@@ -173,8 +173,10 @@ static void note_idle(const struct idle_counters *idle, struct pem_trace_info *i
 
 	if (!idle->count || info->gap_count == PEM_ARRAY_SIZE(info->gaps))
 		return;
-	if (idle->unnamed)
+	if (idle->unnamed && idle->used)
 		snprintf(more, sizeof(more), " and %zu others", idle->unnamed);
+	else if (idle->unnamed)
+		snprintf(more, sizeof(more), "%zu counters", idle->unnamed);
 	gap = &info->gaps[info->gap_count++];
 	memcpy(gap->source, idle->source, sizeof(gap->source));
 	snprintf(gap->reason, sizeof(gap->reason), "%s%s: %.*s", idle->names, more,

@@ -337,15 +337,18 @@ static void explain_unknown(const char *names, struct pem_error *reason)
 		makers);
 }
 
-/* What gives counters back that the kernel itself has. "": it has none. */
+/*
+ * What gives counters back that the kernel itself has. "": it has none. Where the watchdog is on,
+ * it may be one that uses a CPU's neighbours instead of a counter.
+ */
 static const char *watchdog_words(void)
 {
 	int on = 0;
 
 	return kernel_setting("/proc/sys/kernel/nmi_watchdog", &on) < 0 || on != 1
 		       ? ""
-		       : "; the kernel's NMI watchdog has one: sysctl kernel.nmi_watchdog=0 "
-			 "frees it";
+		       : "; the kernel's NMI watchdog may have one: sysctl "
+			 "kernel.nmi_watchdog=0 frees it";
 }
 
 void counter__explain_busy(struct pem_error *reason)
