@@ -128,6 +128,23 @@ static void a_metric_of_too_many_counters_is_parted(void **state)
 		assert_int_equal(items[i].group, i / 2);
 }
 
+/* What was asked for together is counted together where it fits, though another group has room. */
+static void neighbours_stay_together(void **state)
+{
+	struct group_item items[7] = {{0}};
+
+	(void)state;
+	have(4, 4);
+	groups__part(items, 7);
+	groups__join(items, 7, 0, 1);
+	groups__join(items, 7, 0, 2);
+	groups__join(items, 7, 3, 4);
+	assert_int_equal(plan(items, 7), 2);
+	assert_int_equal(items[2].group, 0);
+	assert_int_equal(items[5].group, items[3].group);
+	assert_int_equal(items[6].group, items[3].group);
+}
+
 static void contexts_are_never_mixed(void **state)
 {
 	struct group_item items[6] = {{0}};
@@ -242,6 +259,7 @@ int main(void)
 		cmocka_unit_test(counters_of_a_metric_are_together),
 		cmocka_unit_test(metrics_that_share_a_counter_are_together),
 		cmocka_unit_test(a_metric_of_too_many_counters_is_parted),
+		cmocka_unit_test(neighbours_stay_together),
 		cmocka_unit_test(contexts_are_never_mixed),
 		cmocka_unit_test(what_the_kernel_keeps_makes_groups_smaller),
 		cmocka_unit_test(counters_that_others_have_just_now_prove_nothing),

@@ -57,15 +57,16 @@ static int add_to(struct planning *p, uint32_t group, const size_t *more, size_t
 	return 1;
 }
 
-/* Add items to one of the last groups, or to a new one. Returns whether they fit. */
+/*
+ * Add items to one of the last groups, or to a new one. The last one comes first, as it has those
+ * that were asked for just before. Returns whether they fit.
+ */
 static int add(struct planning *p, const size_t *more, size_t count)
 {
-	uint32_t group = p->first_group;
+	uint32_t tries, group = p->group_count;
 
-	if (p->group_count - group > LAST_GROUPS)
-		group = p->group_count - LAST_GROUPS;
-	for (; group < p->group_count; group++)
-		if (add_to(p, group, more, count))
+	for (tries = 0; tries < LAST_GROUPS && group > p->first_group; tries++)
+		if (add_to(p, --group, more, count))
 			return 1;
 	if (!add_to(p, p->group_count, more, count))
 		return 0;
