@@ -79,6 +79,9 @@ $(B)/bin/pem: $(CLI_OBJ) $(CLI_SHARED) $(LIBPEM)
 $(B)/tests/log_progress: $(call objects,cli/progress.c cli/text.c)
 # The exit status for an error of libpem: tests/unit/cli_status.c.
 $(B)/tests/cli_status: $(call objects,cli/progress.c cli/text.c)
+# How counters were estimated: tests/unit/cli_estimate.c.
+$(B)/tests/cli_estimate: $(call objects,cli/estimate.c cli/json.c cli/progress.c cli/text.c)
+$(B)/tests/cli_estimate: private TEST_LIBS += $(JSON_LIBS)
 # How pem loads a program's events without enough memory: tests/unit/program_memory.c.
 $(B)/tests/program_memory: $(call objects,cli/program_events.c cli/progress.c cli/text.c)
 # The arithmetic of comparing: tests/unit/compare_stats.c.
