@@ -210,6 +210,10 @@ struct pem_source_ops {
 	 */
 	int (*estimate)(struct pem_source *source, size_t i, struct pem_trace_estimate *estimate,
 			struct pem_error *reason);
+	/* As pem_session__counted_as, without size. NULL: this source counts nothing so. */
+	int (*counted_as)(const struct pem_event *event, struct pem_counted_as *counted_as);
+	/* As pem_session__counter_turns. NULL: this source counts nothing so. */
+	int (*counter_turns)(const struct pem_event *const *events, size_t count, uint32_t *turns);
 };
 
 #endif

@@ -62,6 +62,25 @@ static struct json_object *sources_json(const struct pem_event *event)
 	return sources;
 }
 
+/* null: nothing of this processor. turn is 0 if the event can be counted at any time, or not at
+ * all. */
+static struct json_object *counted_as_json(const struct list_entry *entry)
+{
+	struct json_object *object;
+
+	if (!entry->is_counted)
+		return NULL;
+	object = json_object_new_object();
+	cli_json__text(object, "name", entry->as.name);
+	cli_json__count(object, "type", entry->as.type);
+	cli_json__text(object, "config", cli_format("0x%" PRIx64, entry->as.config));
+	cli_json__flag(object, "takesCounter", entry->as.takes_counter);
+	cli_json__count(object, "counters", entry->as.counters);
+	cli_json__count(object, "fixedCounters", entry->as.fixed_counters);
+	cli_json__count(object, "turn", entry->turn);
+	return object;
+}
+
 static struct json_object *entry_json(const struct list_entry *entry)
 {
 	const struct pem_event *e = entry->event;
@@ -88,6 +107,8 @@ static struct json_object *entry_json(const struct list_entry *entry)
 	cli_json__text(object, "path", entry->path);
 	cli_json__text(object, "availability", list_here(entry));
 	cli_json__text(object, "reason", entry->available ? "" : entry->reason.text);
+	if (entry->is_counter)
+		json_object_object_add(object, "countedAs", counted_as_json(entry));
 	for (i = 0; i < e->field_count; i++)
 		json_object_array_add(fields, field_json(&e->fields[i]));
 	json_object_object_add(object, "fields", fields);

@@ -128,6 +128,32 @@ static bool is_asked_for(const struct pem_event *event, const struct request *re
 	return request->count == 0 || pem_event__matches(event, request->words[0]) == 1;
 }
 
+/* Find what the list's counters are counted as, and in which turns. Returns 0 or -ENOMEM. */
+static int find_counters(struct list *list, struct pem_session *session)
+{
+	const struct pem_event **events = calloc(list->count + 1, sizeof(*events));
+	uint32_t *turns = calloc(list->count + 1, sizeof(*turns));
+	size_t i;
+
+	for (i = 0; events != NULL && turns != NULL && i < list->count; i++) {
+		struct list_entry *entry = &list->entries[i];
+
+		events[i] = entry->event;
+		entry->is_counter = entry->event->source_kind == PEM_SOURCE_PERF;
+		entry->as.size = sizeof(entry->as);
+		entry->is_counted = entry->is_counter &&
+				    pem_session__counted_as(session, events[i], &entry->as) == 0;
+	}
+	list->turns = events != NULL && turns != NULL
+			      ? pem_session__counter_turns(session, events, list->count, turns)
+			      : -ENOMEM;
+	for (i = 0; list->turns > 0 && i < list->count; i++)
+		list->entries[i].turn = turns[i];
+	free(events);
+	free(turns);
+	return list->turns < 0 ? list->turns : 0;
+}
+
 static int collect(struct list *list, struct pem_session *session, const struct request *request)
 {
 	const struct pem_model *model = pem_session__model(session);
@@ -154,7 +180,7 @@ static int collect(struct list *list, struct pem_session *session, const struct 
 		list->count++;
 	}
 	qsort(list->entries, list->count, sizeof(*list->entries), compare_entries);
-	return 0;
+	return find_counters(list, session);
 }
 
 /*

@@ -192,11 +192,14 @@ void list_print_summary(const struct list *list)
 void list_print_rows(const struct list *list)
 {
 	struct cli_table *table = cli_table__new(stdout);
+	bool has_counters = list_has_counters(list);
 	size_t i;
 
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "HERE", CLI_LEFT);
 	cli_table__column(table, "LEVEL", CLI_LEFT);
+	if (has_counters)
+		cli_table__column(table, "COUNTED AS", CLI_LEFT);
 	cli_table__column(table, "WHAT HAPPENED", CLI_LEFT);
 	for (i = 0; i < list->count; i++) {
 		const struct list_entry *entry = &list->entries[i];
@@ -205,12 +208,15 @@ void list_print_rows(const struct list *list)
 		cli_table__cell(table, cli_event_name(entry->event));
 		cli_table__cell(table, list_here(entry));
 		cli_table__cell(table, pem_level__name(entry->event->level));
+		if (has_counters)
+			cli_table__cell(table, list_counted_as(list, entry));
 		cli_table__cell(table,
 				*entry->event->deprecated != '\0'
 					? cli_format("%s (deprecated)", entry->event->description)
 					: entry->event->description);
 	}
 	cli_table__print(table);
+	list_print_counters(list);
 	print_reasons(list, false);
 }
 
@@ -321,6 +327,8 @@ void list_print_fields(const struct list *list)
 		if (e->meaning != 0)
 			print_fact("meaning", meaning_words(e));
 		print_fact("source", source_words(e));
+		if (entry->is_counted)
+			print_fact("counted as", list_counted_fact(entry));
 		if (e->version > 1)
 			print_fact("version", cli_format("%u", e->version));
 		if (*e->since != '\0')

@@ -236,6 +236,47 @@ int pem_session__knows_counter(struct pem_session *session, const char *name,
 	return result;
 }
 
+/* Has the plugin's struct the member? Those that were built before it have not. */
+#define HAS(ops, member)                                                                           \
+	((ops)->size >= offsetof(struct pem_source_ops, member) + sizeof((ops)->member) &&         \
+	 (ops)->member)
+
+int pem_session__counted_as(struct pem_session *session, const struct pem_event *event,
+			    struct pem_counted_as *counted_as)
+{
+	struct pem_counted_as found = {.size = sizeof(found)};
+	const struct pem_source_plugin *plugin;
+	int result = -ENOENT;
+
+	if (pem_sized__check_array(counted_as, 1))
+		return -EINVAL;
+	pem_session__lock(session);
+	pem_session__load_plugins(session);
+	for (plugin = session->sources->plugins; plugin && result; plugin = plugin->next)
+		if (HAS(plugin->ops, counted_as))
+			result = plugin->ops->counted_as(event, &found);
+	pem_session__unlock(session);
+	if (!result)
+		pem_sized__write(counted_as, 0, &found, sizeof(found));
+	return result;
+}
+
+int pem_session__counter_turns(struct pem_session *session, const struct pem_event *const *events,
+			       size_t count, uint32_t *turns)
+{
+	const struct pem_source_plugin *plugin;
+	int result = 0;
+
+	memset(turns, 0, count * sizeof(*turns));
+	pem_session__lock(session);
+	pem_session__load_plugins(session);
+	for (plugin = session->sources->plugins; plugin && !result; plugin = plugin->next)
+		if (HAS(plugin->ops, counter_turns))
+			result = plugin->ops->counter_turns(events, count, turns);
+	pem_session__unlock(session);
+	return result;
+}
+
 int pem_session__sources(struct pem_session *session, struct pem_source_state *states, size_t max)
 {
 	const struct pem_source_plugin *plugin;

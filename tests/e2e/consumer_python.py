@@ -142,19 +142,6 @@ def statistics():
 
 
 @test
-def times_of_counters():
-    "a counter of the kernel has counted all of the time: it is no estimate"
-    equal(python("""
-        with pemapi.Session() as session:
-            stats = session.statistics(session.events("HW::Software::PageFaults"), None, pemapi.Context.this_process())
-            with stats:
-                data = bytearray(4000000)
-                v, = stats.read()
-            print(v.unavailable, v.enabled_ns > 0, v.enabled_ns == v.running_ns, v.error, v.together)
-        """), "None True True 0.0 0\n", "output")
-
-
-@test
 def sources():
     "which sources there are, in the order in which they are asked, and which one delivers an event"
     equal(python("""

@@ -17,6 +17,7 @@ MILLIONS = 200
 # One boot: each object or text is behind its own line.
 WORK = r"""
 say() { echo; echo "== $1"; }
+say list; pem list --json hw
 say alone; pem stat -q --json -e {pairs} -- ./loop {few}
 say few; pem stat -q --json -e {pairs} -- ./loop
 say many; pem stat -q --json -e '{others},{pairs}' -- ./loop {millions}
@@ -61,6 +62,25 @@ def truth():
     """The program's own instructions in the long run: those of a run that was not estimated, and two a round more."""
     few, _ = counted("alone")
     return few["UserInstructions"]["count"] + 2 * (MILLIONS - 20) * 1000000
+
+
+@test
+def which_take_turns():
+    "pem list tells what is counted together: each counter of the processor has a turn, and no turn more than there are counters"
+    events = json.loads(said()["list"])
+    turns = {}
+    for event in events:
+        counted_as = event.get("countedAs")
+        if counted_as and counted_as["takesCounter"]:
+            equal(counted_as["turn"] > 0, event["available"], "turn of " + event["name"])
+            turns.setdefault(counted_as["turn"], []).append(event["specifier"])
+            assert counted_as["counters"] >= 6, counted_as
+    turns.pop(0, None)
+    equal(sorted(turns), list(range(1, len(turns) + 1)), "turns")
+    assert len(turns) > 3 and max(len(names) for names in turns.values()) <= 7, turns
+    names = {event["specifier"]: event["countedAs"]["name"] for event in events if event.get("countedAs")}
+    equal((names["Cycles"], names["UserCycles"], names["SupervisorCalls"]),
+          ("perf::CYCLES", "perf::CYCLES:u", "arm_ac57::EXCEPTION_SVC"), "what is counted")
 
 
 @test

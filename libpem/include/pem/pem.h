@@ -282,6 +282,38 @@ int pem_session__can_deliver(struct pem_session *session, const struct pem_event
 const char *pem_session__source_of(struct pem_session *session, const struct pem_event *event,
 				   struct pem_error *reason);
 
+/* How this machine counts an event of the processor, or of the kernel beside it. */
+struct pem_counted_as {
+	size_t size; /* of this struct */
+	char name[160]; /* what libpfm4 calls it: the first of the event's names that is counted
+			   here */
+	uint64_t config; /* as struct perf_event_attr has it */
+	uint32_t type; /* the same */
+	/* 1: it takes one of the processor's counters while it is counted. */
+	uint32_t takes_counter;
+	/*
+	 * Counters that the processor has for a thread, as libpfm4 tells: for any event, and for
+	 * one event each. 0: unknown. The kernel or a virtual machine may have fewer of them.
+	 */
+	uint32_t counters, fixed_counters;
+};
+
+/*
+ * Find how this machine counts an event, whether this user may count it or not. Returns 0. -ENOENT:
+ * it is not the event of a counter, or this processor has none for it, as far as libpfm4 knows.
+ * -EINVAL: counted_as->size. Opens nothing that lasts.
+ */
+int pem_session__counted_as(struct pem_session *session, const struct pem_event *event,
+			    struct pem_counted_as *counted_as);
+/*
+ * Which of these events does the processor count at the same times, if all of them are counted in a
+ * thread? turns[i] becomes the number of the turn in which event i is, from 1 on; 0: it takes no
+ * counter of the processor, or can't be counted. Returns the number of turns; with 1, all are
+ * counted all the time. Opens nothing that lasts: the kernel is asked, event by event.
+ */
+int pem_session__counter_turns(struct pem_session *session, const struct pem_event *const *events,
+			       size_t count, uint32_t *turns);
+
 /* A source that is installed. */
 struct pem_source_state {
 	size_t size; /* of this struct */

@@ -87,6 +87,11 @@ class SourceState(Sized):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("usable", c_uint32), ("reserved", c_uint32), ("reason", Error)]
 
 
+class CountedAs(Sized):
+    _fields_ = [("size", c_size_t), ("name", c_char * 160), ("config", c_uint64), ("type", c_uint32), ("takes_counter", c_uint32),
+                ("counters", c_uint32), ("fixed_counters", c_uint32)]
+
+
 class Histogram(Sized):
     _fields_ = [("size", c_size_t), ("bucket", c_uint64 * 65)]
 
@@ -159,7 +164,7 @@ class Recorder(Sized):
 STRUCTURES = {
     "pem_error": Error, "pem_label": Label, "pem_field": Field, "pem_event": Event, "pem_record": Record,
     "pem_context": Context, "pem_session_options": SessionOptions, "pem_statistic": Statistic,
-    "pem_source_state": SourceState, "pem_histogram": Histogram, "pem_top": Top, "pem_statistic_owner": Owner,
+    "pem_source_state": SourceState, "pem_counted_as": CountedAs, "pem_histogram": Histogram, "pem_top": Top, "pem_statistic_owner": Owner,
     "pem_async_options": AsyncOptions,
     "pem_callback_counts": CallbackCounts, "pem_run_options": RunOptions, "pem_balance": Balance,
     "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
@@ -186,6 +191,8 @@ FUNCTIONS = {
     "pem_session__add_probes": (c_int, _handle, _text, _error),
     "pem_session__set_counters": (c_int, _handle, _text, _error),
     "pem_session__count_at": (c_int, _handle, _handle, _error),
+    "pem_session__counted_as": (c_int, _handle, c_void_p, POINTER(CountedAs)),
+    "pem_session__counter_turns": (c_int, _handle, POINTER(c_void_p), c_size_t, POINTER(c_uint32)),
     "pem_session__set_page_sampling": (c_int, _handle, c_uint32, c_uint64),
     "pem_session__attach": (c_int, _handle, POINTER(Context), _error),
     "pem_session__processes": (c_int, _handle, POINTER(Owner), c_size_t),

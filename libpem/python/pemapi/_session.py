@@ -27,6 +27,8 @@ Process = namedtuple("Process", "pid program")
 Counts = namedtuple("Counts", "called late lost")
 Source = namedtuple("Source", "name reason")
 Source.__doc__ = "An installed source. reason: None if this user can use it here, or a sentence why not."
+CountedAs = namedtuple("CountedAs", "name type config takes_counter counters fixed_counters")
+CountedAs.__doc__ = "What this machine counts an event as: libpfm4's name, and the members of struct pem_counted_as."
 SOURCES_MAX = 64
 
 
@@ -360,6 +362,26 @@ class Session:
         """Which source delivers the event: "module", "BPF", "counters" or "stub"; None if none does, and why_not says why."""
         name = lib.pem_session__source_of(self._c(), event._address, None)
         return None if name is None else text(name)
+
+    def counted_as(self, event):
+        """What this machine counts the event as; None if it is not the event of a counter, or this processor has none for it."""
+        found = _c.CountedAs()
+        rc = lib.pem_session__counted_as(self._c(), event._address, found)
+        if rc == -errno.ENOENT:
+            return None
+        _check(rc)
+        return CountedAs(text(found.name), found.type, found.config, bool(found.takes_counter), found.counters, found.fixed_counters)
+
+    def counter_turns(self, events):
+        """
+        The turn in which each of the events is counted, if all are counted in one thread: a list of numbers from 1 on; 0: it takes
+        no counter of the processor, or can't be counted.
+        """
+        events = list(events)
+        turns = (ctypes.c_uint32 * max(len(events), 1))()
+        addresses = (ctypes.c_void_p * max(len(events), 1))(*(event._address for event in events))
+        _check(lib.pem_session__counter_turns(self._c(), addresses, len(events), turns))
+        return list(turns)[:len(events)]
 
     def sources(self):
         """The installed sources, in the order in which they are asked for an event."""

@@ -308,5 +308,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.close = counters_close,
 	.knows_counter = counter__knows,
 	.encode_counter = counter__encode_for_threads,
+	.counted_as = counter__counted_as,
+	.counter_turns = counter__turns,
 	.estimate = counters__estimate,
 };

@@ -37,6 +37,12 @@
  * then 0.
  */
 int counter__encode(const char *names, struct perf_event_attr *attr);
+/* As counter__encode. Copies the name that was taken to name. */
+int counter__encode_first(const char *names, struct perf_event_attr *attr, char *name,
+			  size_t name_bytes);
+/* As pem_source_ops.counted_as and counter_turns (counted_as.c). */
+int counter__counted_as(const struct pem_event *event, struct pem_counted_as *counted_as);
+int counter__turns(const struct pem_event *const *events, size_t count, uint32_t *turns);
 /*
  * Does libpfm4 know an event of this name, for this or another processor? Returns 1, or -ENOENT
  * with error.

@@ -71,23 +71,38 @@ static int next_name(const char **names, char name[NAME_BYTES])
 	return 1;
 }
 
-int counter__encode(const char *names, struct perf_event_attr *attr)
+int counter__encode_first(const char *names, struct perf_event_attr *attr, char *taken,
+			  size_t taken_bytes)
 {
 	const int alone = strchr(names, '|') == NULL;
 	struct perf_event_attr first = {0}, tried;
 	char name[NAME_BYTES];
 
+	snprintf(taken, taken_bytes, "%s", "");
 	while (next_name(&names, name)) {
 		if (encode_one(name, attr) < 0)
 			continue;
 		tried = *attr;
-		if (alone || counter__try(&tried) == 0)
+		if (!first.size)
+			snprintf(taken, taken_bytes, "%s", name);
+		if (alone)
 			return 0;
+		if (counter__try(&tried) == 0) {
+			snprintf(taken, taken_bytes, "%s", name);
+			return 0;
+		}
 		if (!first.size)
 			first = *attr;
 	}
 	*attr = first;
 	return first.size ? 0 : -ENOENT;
+}
+
+int counter__encode(const char *names, struct perf_event_attr *attr)
+{
+	char name[NAME_BYTES];
+
+	return counter__encode_first(names, attr, name, sizeof(name));
 }
 
 static int perf_open(int cgroup_fd, struct perf_event_attr *attr, pid_t pid, int cpu, int group)
