@@ -71,6 +71,28 @@ int cli_counted__refuse(const struct cli_verb *verb, const struct cli_patterns *
 			       patterns->counted.names[0]);
 }
 
+/*
+ * May it be names of counters? Places that no spec describes have a colon, too, and may have an @
+ * behind it; a counter has "::", or a colon in front of u, k and h, as in instructions:u.
+ */
+static bool may_be_counters(const char *text, size_t bytes)
+{
+	size_t i = 0;
+
+	while (i < bytes) {
+		if (text[i++] != ':')
+			continue;
+		if (text[i] == ':') {
+			i++;
+			continue;
+		}
+		i += strspn(text + i, "ukh");
+		if (text[i - 1] == ':' || strchr("+@", text[i]) == NULL)
+			return false;
+	}
+	return true;
+}
+
 int cli_counted__take(struct cli_patterns *patterns, char *text)
 {
 	/* Places that no spec describes may have an @ as well, behind a colon. */
@@ -81,8 +103,7 @@ int cli_counted__take(struct cli_patterns *patterns, char *text)
 	/* NAME@2 is version 2 of an event. */
 	if (text[before] != '@' ||
 	    (*pattern != '\0' && strspn(pattern, "0123456789") == strlen(pattern)) ||
-	    (memchr(text, ':', before) != NULL && strncmp(text, "HW::", 4) != 0 &&
-	     strstr(text, "::") == NULL))
+	    !may_be_counters(text, before))
 		return 0;
 	if (before == 0 || *pattern == '\0')
 		return -EINVAL;

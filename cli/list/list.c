@@ -183,16 +183,29 @@ static int collect(struct list *list, struct pem_session *session, const struct 
 	return find_counters(list, session);
 }
 
+/* Does the user ask for probes, SYSTEM:EVENT or KIND:PLACE? These must be searched. */
+static bool names_probes(const struct request *request)
+{
+	const char *colon = request->count == 1 ? strchr(request->words[0], ':') : NULL;
+
+	return colon != NULL && colon != request->words[0] && colon[1] != ':' && colon[1] != '\0';
+}
+
 /*
  * Find events by one or several words. A single word that is neither a layer nor a pattern of any
  * event is searched in the events' descriptions, as several words are.
  */
 static int find(struct list *list, struct pem_session *session, struct request *request)
 {
+	struct pem_error ignored;
 	int rc = 0;
 
 	request->search = request->count > 1;
 	rc = collect(list, session, request);
+	/* It may be a counter that no spec describes. */
+	if (rc == 0 && list->count == 0 && request->count == 1 && !names_probes(request) &&
+	    pem_session__add_probes(session, request->words[0], &ignored) == 1)
+		rc = collect(list, session, request);
 	if (rc == 0 && list->count == 0 && request->count == 1) {
 		request->search = true;
 		rc = collect(list, session, request);
@@ -226,14 +239,6 @@ size_t list_next_source(const struct pem_event *event, const char **p, const cha
 			return n;
 	}
 	return 0;
-}
-
-/* Does the user ask for probes, SYSTEM:EVENT or KIND:PLACE? These must be searched. */
-static bool names_probes(const struct request *request)
-{
-	const char *colon = request->count == 1 ? strchr(request->words[0], ':') : NULL;
-
-	return colon != NULL && colon != request->words[0] && colon[1] != ':' && colon[1] != '\0';
 }
 
 static bool is_known(struct pem_session *session, const char *pattern)

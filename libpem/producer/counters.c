@@ -129,8 +129,10 @@ static int open_counter(const struct pem_counter *counter, int group)
 #endif
 	attr.exclude_hv = 1;
 	attr.exclude_kernel = counter->flags & PEM_COUNTER_NO_KERNEL;
+	attr.exclude_user = (counter->flags & PEM_COUNTER_NO_USER) != 0;
 	fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, group, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0 && (errno == EACCES || errno == EPERM) && !attr.exclude_kernel) {
+	if (fd < 0 && (errno == EACCES || errno == EPERM) && !attr.exclude_kernel &&
+	    !attr.exclude_user) {
 		attr.exclude_kernel = 1;
 		fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, group, PERF_FLAG_FD_CLOEXEC);
 	}

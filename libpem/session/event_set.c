@@ -165,8 +165,20 @@ static bool matches_any(const struct pem_model *model, const char *pattern)
 	return false;
 }
 
+static bool names_counter(const struct pem_model *model, const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		if (pem_event__is_counter(pem_model__event(model, i), name))
+			return true;
+	}
+	return false;
+}
+
 /*
- * Let sources search the events that are named by their place (such as ad-hoc probes). Where no
+ * Let sources search the events that are named by their place (such as ad-hoc probes), and counters
+ * of other names than the model's. Where no
  * source can search, only the events that are known already are left. A place that does not exist
  * is an error, even if an event is known that would come from it. found gets, for each pattern, the
  * events that exist here. Returns 0, or -errno with error.
@@ -179,8 +191,14 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 	size_t i;
 
 	for (i = 0; i < count && !rc; i++) {
-		if (!pem_pattern__is_probe(patterns[i]))
+		if (names_counter(session->model, patterns[i]))
 			continue;
+		if (!pem_pattern__is_probe(patterns[i])) {
+			if (!matches_any(session->model, patterns[i]) &&
+			    pem_session__find_counter(session, patterns[i]) == -ENOMEM)
+				rc = pem_error__set(error, -ENOMEM, "out of memory");
+			continue;
+		}
 		one = pem_session__find_probes(session, patterns[i], &found[i], &why);
 		if (one >= 0)
 			continue;

@@ -98,6 +98,41 @@ static int take(void *arg, const struct pem_event *event)
 	return rc == -ENOMEM ? rc : 0;
 }
 
+/*
+ * Let each source search, or if is_counter is set, those that know counters. Returns the number
+ * found, or -errno with error.
+ */
+static int ask_sources(struct pem_session *session, const char *pattern, bool is_counter,
+		       struct finding *f, struct pem_error *error)
+{
+	const struct pem_source_plugin *plugin;
+	size_t before = pem_model__count(session->model);
+	int rc = -ENOENT, one;
+
+	for (plugin = session->sources->plugins; plugin; plugin = plugin->next) {
+		if (!plugin->ops->find || (is_counter && !plugin->ops->knows_counter))
+			continue;
+		one = plugin->ops->find(pattern, take, f, error);
+		rc = one >= 0 || rc == -ENOENT ? one : rc;
+	}
+	if (session->log && pem_model__count(session->model) != before)
+		pem_log__model_grew(session->log);
+	return rc < 0 ? rc : f->count;
+}
+
+int pem_session__find_counter(struct pem_session *session, const char *name)
+{
+	struct pem_error error;
+	struct finding f = {.session = session, .literal = true, .error = &error};
+	int rc;
+
+	pem_session__lock(session);
+	pem_session__load_plugins(session);
+	rc = ask_sources(session, name, true, &f, &error);
+	pem_session__unlock(session);
+	return rc;
+}
+
 int pem_session__find_probes(struct pem_session *session, const char *pattern,
 			     struct pem_found *found, struct pem_error *error)
 {
@@ -105,9 +140,7 @@ int pem_session__find_probes(struct pem_session *session, const char *pattern,
 			    .literal = !strpbrk(pattern, "*?["),
 			    .found = found,
 			    .error = error};
-	const struct pem_source_plugin *plugin;
-	size_t before;
-	int rc = -ENOENT, one;
+	int rc;
 
 	if (!pem_pattern__is_probe(pattern))
 		return pem_error__set(
@@ -118,25 +151,19 @@ int pem_session__find_probes(struct pem_session *session, const char *pattern,
 			pattern);
 	pem_session__lock(session);
 	pem_session__load_plugins(session);
-	before = pem_model__count(session->model);
 	pem_error__set(error, 0,
 		       "no installed source finds probes such as '%.100s'; build with libbpf, see "
 		       "'make deps'",
 		       pattern);
-	for (plugin = session->sources->plugins; plugin; plugin = plugin->next) {
-		if (!plugin->ops->find)
-			continue;
-		one = plugin->ops->find(pattern, take, &f, error);
-		rc = one >= 0 || rc == -ENOENT ? one : rc;
-	}
-	if (session->log && pem_model__count(session->model) != before)
-		pem_log__model_grew(session->log);
+	rc = ask_sources(session, pattern, false, &f, error);
 	pem_session__unlock(session);
-	return rc < 0 ? rc : f.count;
+	return rc;
 }
 
 int pem_session__add_probes(struct pem_session *session, const char *pattern,
 			    struct pem_error *error)
 {
+	if (!pem_pattern__is_probe(pattern) && pem_session__find_counter(session, pattern) == 1)
+		return 1;
 	return pem_session__find_probes(session, pattern, NULL, error);
 }

@@ -219,5 +219,10 @@ bool pem_found__has(const struct pem_found *found, const struct pem_event *event
  */
 int pem_session__find_probes(struct pem_session *session, const char *pattern,
 			     struct pem_found *found, struct pem_error *error);
+/*
+ * Take a counter that no spec describes into the session's model, if a source knows its name on
+ * this machine. Returns 1, or -errno: -ENOENT if none does.
+ */
+int pem_session__find_counter(struct pem_session *session, const char *name);
 
 #endif

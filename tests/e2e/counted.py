@@ -154,6 +154,15 @@ def a_budget_has_readings_in_it():
 
 
 @test
+def of_the_program_alone():
+    "what a thread can't have read of the program or the kernel alone is refused with a sentence, and the rest is counted"
+    trace, _, err = record("-e", "page-faults:u+page-faults@phase", "--", program())
+    assert "page-faults:u can't be read by a thread" in " ".join(err.split()), err
+    rows = {row["interval"]: row for row in report(trace)["counted"] if "tid" not in row}
+    equal((rows["main"]["known"]["page-faults:u"], rows["main"]["known"]["PageFaults"]), (0, 5), "known of main")
+
+
+@test
 def the_program_is_as_it_was():
     "no descriptor is left in the program, and it ends as it would"
     path = program()

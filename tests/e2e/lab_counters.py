@@ -18,6 +18,7 @@ MILLIONS = 200
 WORK = r"""
 say() { echo; echo "== $1"; }
 say list; pem list --json hw
+say parts; pem stat -q --json -e cycles:k,cycles:u,cycles,arm_ac57::INST_RETIRED,instructions -- ./loop {few}
 say alone; pem stat -q --json -e {pairs} -- ./loop {few}
 say few; pem stat -q --json -e {pairs} -- ./loop
 say many; pem stat -q --json -e '{others},{pairs}' -- ./loop {millions}
@@ -62,6 +63,15 @@ def truth():
     """The program's own instructions in the long run: those of a run that was not estimated, and two a round more."""
     few, _ = counted("alone")
     return few["UserInstructions"]["count"] + 2 * (MILLIONS - 20) * 1000000
+
+
+@test
+def counters_of_no_spec():
+    "of names that libpfm4 has the kernel's and the program's cycles make all, and one event by two names counts the same"
+    events, _ = counted("parts")
+    equal(events["cycles_k"]["count"] + events["UserCycles"]["count"], events["Cycles"]["count"], "cycles %r" % events)
+    equal(events["INST_RETIRED"]["count"], events["Instructions"]["count"], "instructions by two names")
+    assert events["cycles_k"]["count"] > 10000, events
 
 
 @test

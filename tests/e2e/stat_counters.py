@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """stat_counters: counters of the processor and of the kernel, asked for by the names that perf has for them"""
 import json
+import os
 
-from tap import PEM, equal, run, run_all, test
+from tap import PEM, equal, run, run_all, test, tmp
 
 
 def counted(names):
@@ -32,11 +33,41 @@ def the_processors_by_perfs_names():
 
 
 @test
+def names_of_no_spec():
+    "a counter that libpfm4 names is counted, whether a spec describes it or not: page faults in the program and in the kernel make all"
+    found = counted("page-faults:u,page-faults:k,page-faults")
+    equal(sorted(found), ["HW::Pmu::page_faults_k", "HW::Pmu::page_faults_u", "HW::Software::PageFaults"], "events")
+    parts = [found["HW::Pmu::page_faults_" + part]["count"] for part in "uk"]
+    equal(sum(parts), found["HW::Software::PageFaults"]["count"], "page faults of both, %r" % parts)
+    assert parts[0] > 50 and parts[1] > 0, parts
+    found = counted("cycles:k,instructions:u,cs")
+    equal(sorted(found), ["HW::Pmu::cycles_k", "HW::Software::ContextSwitches", "HW::User::UserInstructions"], "events")
+    # A tracepoint is libpfm4's, too, and stays one.
+    rc, out, err = run([PEM, "list", "--json", "sched:sched_switch"])
+    equal((rc, [event["name"] for event in json.loads(out)]), (0, ["OS::Sched::Switch"]), "a tracepoint (%s)" % err)
+
+
+@test
+def of_a_program_that_is_recorded():
+    "a counter of no spec is in the trace with its name and value"
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-o", trace, "-e", "page-faults:u,page-faults", "--", "ls", "/"])
+    equal(rc, 0, "status (%s)" % err)
+    told = json.loads(run([PEM, "report", "--json", trace])[1])
+    equal(sorted(event["name"] for event in told["per_event"]), ["HW::Pmu::page_faults_u", "HW::Software::PageFaults"], "events")
+    equal(told["info"]["balanced"], True, "balanced")
+
+
+@test
 def a_name_that_nobody_has():
     "a misspelt counter is an error that says what is near"
     rc, _, err = run([PEM, "stat", "-e", "instuctions", "--", "true"])
     equal(rc, 1, "status")
     assert "no event matches 'instuctions'" in err and "HW::HWPerf::Instructions" in err, err
+    for name in ("page-faults:x", "no_such_counter", "cycles:"):
+        rc, _, err = run([PEM, "stat", "-e", name, "--", "true"])
+        equal(rc, 1, "status of " + name)
+        assert "'%s'" % name in err, err
 
 
 run_all()

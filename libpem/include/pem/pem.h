@@ -253,6 +253,7 @@ int pem_session__add_model(struct pem_session *session, const char *text, size_t
  *	kprobe:FUNCTION[+OFFSET]  kretprobe:FUNCTION    functions of a kernel with kprobes
  *	uprobe:PATH:FUNCTION[+OFFSET]  uretprobe:PATH:FUNCTION    functions of a program or library
  *	usdt:PATH:[PROVIDER:]NAME                  static probes of a program or library
+ *	NAME[:MODIFIER]...                         a counter, as libpfm4 names it: cycles:k
  *
  * PATH is a file, or a name that is searched as the system searches programs and libraries. Fields
  * are those of the tracepoint's format, the function's parameters (and "ret"), or arg0, arg1 and so

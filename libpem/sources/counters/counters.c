@@ -306,6 +306,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.add_target = counters_add_target,
 	.balance = counters_balance,
 	.close = counters_close,
+	.find = counter__find,
 	.knows_counter = counter__knows,
 	.encode_counter = counter__encode_for_threads,
 	.counted_as = counter__counted_as,

@@ -29,6 +29,8 @@
 
 /* --- encode.c --- */
 
+#define COUNTER_NAME_BYTES 160u /* more than the longest source name in a spec */
+
 /*
  * Fill attr for a libpfm4 event name. It sets no other attributes. names may hold alternatives
  * separated by '|'. The function takes the first one that libpfm4 knows for this processor and that
@@ -40,6 +42,9 @@ int counter__encode(const char *names, struct perf_event_attr *attr);
 /* As counter__encode. Copies the name that was taken to name. */
 int counter__encode_first(const char *names, struct perf_event_attr *attr, char *name,
 			  size_t name_bytes);
+/* As pem_source_ops.find (find.c). It leaves error alone: other sources search, too. */
+int counter__find(const char *pattern, int (*found)(void *arg, const struct pem_event *event),
+		  void *arg, struct pem_error *error);
 /* As pem_source_ops.counted_as and counter_turns (counted_as.c). */
 int counter__counted_as(const struct pem_event *event, struct pem_counted_as *counted_as);
 int counter__turns(const struct pem_event *const *events, size_t count, uint32_t *turns);

@@ -20,7 +20,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define NAME_BYTES 160u /* more than the longest source name in a spec */
+#define NAME_BYTES COUNTER_NAME_BYTES
 
 static pthread_once_t pfm_once = PTHREAD_ONCE_INIT;
 static int pfm_state;
@@ -129,7 +129,8 @@ int counter__open_on(int cgroup_fd, struct perf_event_attr *attr, pid_t pid, int
 {
 	int fd = perf_open(cgroup_fd, attr, pid, cpu, group);
 
-	if ((fd != -EACCES && fd != -EPERM) || attr->exclude_kernel || happens_in_kernel(attr))
+	if ((fd != -EACCES && fd != -EPERM) || attr->exclude_kernel || attr->exclude_user ||
+	    happens_in_kernel(attr))
 		return fd;
 	attr->exclude_kernel = 1;
 	return perf_open(cgroup_fd, attr, pid, cpu, group);

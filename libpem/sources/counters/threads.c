@@ -12,9 +12,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a thread can ask the kernel for without a descriptor (getrusage, clock_gettime). */
+/*
+ * What a thread can ask the kernel for without a descriptor (getrusage, clock_gettime): sums of
+ * program and kernel.
+ */
 static int is_told_of_threads(const struct perf_event_attr *attr)
 {
+	if (attr->exclude_user || attr->exclude_kernel)
+		return 0;
 	return attr->config == PERF_COUNT_SW_TASK_CLOCK ||
 	       attr->config == PERF_COUNT_SW_CPU_CLOCK ||
 	       attr->config == PERF_COUNT_SW_PAGE_FAULTS ||
@@ -84,7 +89,8 @@ int counter__encode_for_threads(const char *names, struct pem_counter *counter,
 		return -EPERM;
 	}
 	*counter = (struct pem_counter){.type = attr.type,
-					.flags = attr.exclude_kernel ? PEM_COUNTER_NO_KERNEL : 0,
+					.flags = (attr.exclude_kernel ? PEM_COUNTER_NO_KERNEL : 0) |
+						 (attr.exclude_user ? PEM_COUNTER_NO_USER : 0),
 					.config = attr.config,
 					.config1 = attr.config1,
 					.config2 = attr.config2};

@@ -26,11 +26,12 @@ extern "C" {
 /* A counter, as perf_event_open takes it. */
 struct pem_counter {
 	uint32_t type;
-	uint32_t flags; /* PEM_COUNTER_NO_KERNEL */
+	uint32_t flags; /* PEM_COUNTER_NO_KERNEL, PEM_COUNTER_NO_USER */
 	uint64_t config, config1, config2;
 };
 #define PEM_COUNTER_NONE 0xffffffffu /* a type: threads can't read this one */
-#define PEM_COUNTER_NO_KERNEL 1u /* this user may count its own code alone */
+#define PEM_COUNTER_NO_KERNEL 1u /* of the program's own code alone */
+#define PEM_COUNTER_NO_USER 2u /* of the kernel's alone */
 PEM_STATIC_ASSERT(sizeof(struct pem_counter) == 32, "a counter is 32 bytes");
 
 #ifdef __cplusplus
