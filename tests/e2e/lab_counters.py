@@ -13,6 +13,8 @@ LONG_S = 20
 # The processor has seven counters. These take six of them, and count something else than the loop.
 OTHERS = "HW::Arm::*Loads*,HW::Arm::*Stores*"
 PAIRS = "UserInstructions,UserCycles,instructions,cycles"
+# The two counters of a metric are asked for first and last.
+MANY = "instructions,%s,UserInstructions,UserCycles,cycles" % OTHERS
 MILLIONS = 200
 # One boot: each object or text is behind its own line.
 WORK = r"""
@@ -21,11 +23,11 @@ say list; pem list --json hw
 say parts; pem stat -q --json -e cycles:k,cycles:u,cycles,arm_ac57::INST_RETIRED,instructions -- ./loop {few}
 say alone; pem stat -q --json -e {pairs} -- ./loop {few}
 say few; pem stat -q --json -e {pairs} -- ./loop
-say many; pem stat -q --json -e '{others},{pairs}' -- ./loop {millions}
-say table; pem stat -q -o - -e '{others},{pairs}' -- ./loop {millions}
-say lines; pem stat -q --json -i 100 -e '{others},{pairs}' -- ./loop {millions}
+say many; pem stat -q --json -e '{many}' -- ./loop {millions}
+say table; pem stat -q -o - -e '{many}' -- ./loop {millions}
+say lines; pem stat -q --json -i 100 -e '{many}' -- ./loop {millions}
 say short; pem stat --json -e 'HW::Arm::*' -- ./loop 2>said; say none; cat said
-say trace; pem record -q -o /tmp/t -e '{others},{pairs}' -- ./loop {millions}; pem report --json /tmp/t
+say trace; pem record -q -o /tmp/t -e '{many}' -- ./loop {millions}; pem report --json /tmp/t
 say report; pem report /tmp/t
 sed -i 's/^\(estimate=HW::HWPerf::Cycles.[0-9]*.[0-9]*.\)[0-9]*/\199/' /tmp/t/.pem/run
 say apart; pem report /tmp/t; pem report --json /tmp/t
@@ -39,7 +41,7 @@ def said():
     """What each part of the work printed, by its name."""
     folder = tmp()
     labs.program(folder)
-    work = WORK.replace("{others}", OTHERS).replace("{pairs}", PAIRS).replace("{millions}", str(MILLIONS)).replace("{few}", "20")
+    work = WORK.replace("{many}", MANY).replace("{pairs}", PAIRS).replace("{millions}", str(MILLIONS)).replace("{few}", "20")
     out, err = labs.pem_lab("--file", "../%s/./loop" % os.path.basename(folder), "stat", "-q", "-e", "cs", "--", "sh", "-c", work, cwd=folder)
     parts = re.split(r"^== (\w+)$", out.decode("utf-8", "replace"), flags=re.MULTILINE)
     found = dict(zip(parts[1::2], parts[2::2]))
