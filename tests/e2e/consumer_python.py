@@ -135,10 +135,10 @@ def statistics():
                     pem_gc.notify_gc_start(i, i * 100)
             pem_gc.notify_gc_start(9, 9)
             v, = stats.read()
-            print(v.event.name, v.count, v.sum, v.min, v.max, v.mean, v.unavailable)
+            print(v.event.name, v.count, v.sum, v.min, v.max, v.mean, v.unavailable, v.enabled_ns, v.running_ns, v.error, v.together)
             stats.reset()
             print(stats.read()[0].count)
-        """), "APP::GC::Start 4 1000 100 400 250.0 None\n0\n", "output")
+        """), "APP::GC::Start 4 1000 100 400 250.0 None 0 0 0.0 0\n0\n", "output")
 
 
 @test
