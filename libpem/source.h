@@ -139,7 +139,10 @@ struct pem_source_ops {
 	 * source can't do this.
 	 */
 	int (*add_target)(struct pem_source *source, pid_t pid);
-	/* Return produced and discarded of config.events[i] so far. */
+	/*
+	 * Return produced and discarded of config.events[i] so far. -errno: it could not be opened,
+	 * and a warning has said why.
+	 */
 	int (*balance)(struct pem_source *source, size_t i, struct pem_balance *balance);
 	void (*close)(struct pem_source *source);
 	/*

@@ -11,6 +11,7 @@ import sys
 import time
 
 from attached import Asked, Observer, numbers
+from stage import as_user
 from tap import PEM, equal, run, run_all, skip, test, tmp
 
 
@@ -159,6 +160,33 @@ def one_group_alone():
     rc, _, err = run([PEM, "stat", "--cgroup", "pem-no-such-group"])
     assert (rc, "there is no control group pem-no-such-group" in err) == (1, True) or (
         rc == 2 and "are not mounted" in err), (rc, err)
+
+
+@test
+def who_may_not_count_groups():
+    "a user without the right is told what would give it, with status 2 where nothing else was asked for"
+    try:
+        with open("/proc/sys/kernel/perf_event_paranoid", encoding="ascii") as level:
+            if os.geteuid() != 0 or int(level.read()) < 1:
+                skip("all users may count whole CPUs here, or this one is not root and can't be another")
+    except FileNotFoundError:
+        skip("this kernel has no perf_event_open")
+    folder = tmp()
+    os.chown(folder, 65534, 65534)
+    os.chmod(folder, 0o700)
+    with group() as path:
+        with subprocess.Popen([*as_user(65534), PEM, "stat", "--cgroup", path, "-e", "page-faults"], stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, env=dict(os.environ, PEM_RUNTIME_DIR=folder)) as pem:
+            said = ""
+            while "until it ends" not in said:
+                line = pem.stderr.readline()
+                assert line, said
+                said += line
+            pem.send_signal(signal.SIGINT)
+            said += pem.communicate(timeout=60)[1]
+        equal(pem.returncode, 2, "status (%s)" % said)
+        assert "none of the events of -e can be had here: HW::Software::PageFaults: can't be counted of a control group" in said, said
+        assert "kernel.perf_event_paranoid=0" in said, said
 
 
 @test

@@ -275,9 +275,11 @@ static int counters_balance(struct pem_source *source, size_t i, struct pem_bala
 	if (i >= source->count)
 		return -EINVAL;
 	counter = &source->counters[i];
+	if (counter->error)
+		return counter->error;
 	memset(balance, 0, sizeof(*balance));
 	balance->produced = counter->written;
-	if (counter->is_of_maps && !counter->error)
+	if (counter->is_of_maps)
 		balance->produced = sampler__maps(counters__sampler_of_maps(source));
 	if (counter->sampler) {
 		balance->produced = sampler__produced(counter->sampler);
