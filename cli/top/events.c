@@ -220,8 +220,10 @@ static void add_part(const struct pem_statistic *part, const struct pem_statisti
 {
 	struct sampling *s = arg;
 	struct top_sample *sample = &s->top->now;
-	const struct top_event *e = &s->top->events[s->event];
+	struct top_event *e = &s->top->events[s->event];
 	struct top_part *p;
+
+	e->is_estimate |= part->running_ns < part->enabled_ns;
 
 	if (part->count == 0 || pem_grow(&sample->parts, sizeof(*sample->parts), sample->count + 1,
 					 &sample->capacity) < 0)

@@ -51,6 +51,8 @@ static void add_numbers(const struct top *top, const struct top_row *row,
 {
 	cli_json__count(object, "count", row->total);
 	cli_json__real(object, "rate_hz", row->rate);
+	if (row->event != TOP_NONE && top->events[row->event].is_estimate)
+		cli_json__flag(object, "estimate", true);
 	if (row->event != TOP_NONE && top->events[row->event].field >= 0) {
 		const struct top_event *e = &top->events[row->event];
 

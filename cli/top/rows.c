@@ -196,9 +196,14 @@ static bool is_counter(const struct top *top, const struct top_row *row)
 	return row->event != TOP_NONE && top->events[row->event].is_counter;
 }
 
+static bool is_estimate(const struct top *top, const struct top_row *row)
+{
+	return row->event != TOP_NONE && top->events[row->event].is_estimate;
+}
+
 /*
  * Compute rates from counts. A count that decreased was registered anew, or belongs to another
- * thread now.
+ * thread now; or it is an estimate, which another interval made smaller.
  */
 static void derive(const struct top *top, const struct top_view *view, struct top_rows *rows)
 {
@@ -210,7 +215,9 @@ static void derive(const struct top *top, const struct top_view *view, struct to
 		unsigned int layer;
 
 		if (row->before > row->total)
-			row->before = row->sum_before = 0;
+			row->before = is_estimate(top, row) ? row->total : 0;
+		if (row->before == 0)
+			row->sum_before = 0;
 		if (seconds > 0) {
 			row->rate = (double)(row->total - row->before) / seconds;
 			row->sum_rate = (row->sum - row->sum_before) / seconds;

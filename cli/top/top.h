@@ -23,6 +23,7 @@ struct top_event {
 	unsigned int layer;
 	int field; /* its attribute, or -1 */
 	bool is_counter; /* its value is a total, not a number of occurrences */
+	bool is_estimate; /* a counter that took turns with others: its value is scaled */
 	bool distribution; /* a histogram is kept */
 	/* Count from earlier handles of the event. */
 	uint64_t base_count;

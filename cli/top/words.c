@@ -67,7 +67,8 @@ const char *top_total(const struct top *top, const struct top_row *row)
 	if (row->unavailable || (row->is_layer && row->total == 0))
 		return "";
 	if (e != NULL && e->is_counter)
-		return amount((double)row->total, top_unit(e));
+		return cli_format("%s%s", e->is_estimate ? "~" : "",
+				  amount((double)row->total, top_unit(e)));
 	return top_number((double)row->total);
 }
 

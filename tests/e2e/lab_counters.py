@@ -32,6 +32,7 @@ say report; pem report /tmp/t
 sed -i 's/^\(estimate=HW::HWPerf::Cycles.[0-9]*.[0-9]*.\)[0-9]*/\199/' /tmp/t/.pem/run
 say apart; pem report /tmp/t; pem report --json /tmp/t
 say lost; pem record -o /tmp/s -e 'HW::Arm::*' -- ./loop 2>/dev/null; pem report /tmp/s
+say top; ./loop {millions} & pem top --once --json -i 300 -e '{many}' -p $!; kill $!
 say end
 """
 
@@ -174,6 +175,14 @@ def a_trace_says_so():
     text = said()["report"]
     assert re.search(r"UserInstructions .*reached ~[\d,]+ instructions \(\d+\.\d %, error \+-", text), text
     assert "~ is an estimate" in text, text
+
+
+@test
+def top_says_so():
+    "pem top marks the counters that take turns"
+    events = objects("top")[0]["events"]
+    marked = [event["name"] for event in events if event.get("estimate")]
+    assert "HW::User::UserInstructions" in marked, events
 
 
 @test
