@@ -343,6 +343,28 @@ struct pem_event_set *cli_choose_events(struct pem_session *session,
 struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_patterns *patterns,
 					bool pages, struct pem_error *error);
 
+/* Does a source read its value from time to time? */
+static inline bool cli_event__is_counter(const struct pem_event *event)
+{
+	return event->source_kind == PEM_SOURCE_PERF || event->source_kind == PEM_SOURCE_SIMULATED;
+}
+
+/* --- a machine that is simulated (hardware.c) --- */
+
+struct cli_hardware {
+	char folder[PATH_MAX]; /* "": there is none */
+	char file[PATH_MAX + 16];
+	char option[PATH_MAX + 32];
+	char **command; /* under Valgrind */
+};
+/*
+ * Read the description of a machine, make the file of its counts, and put Valgrind before the
+ * command. Returns CLI_DONE, or another status after printing a sentence.
+ */
+int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **command);
+/* Remove the file. */
+void cli_hardware__end(struct cli_hardware *hardware);
+
 /*
  * Does this command exist? Returns CLI_DONE with its path in file; or CLI_NOT_FOUND or
  * CLI_NOT_EXECUTABLE after printing a sentence.
@@ -502,6 +524,8 @@ int cli_codegen__exec(struct cli_words *words);
  * status after printing why it could not run.
  */
 int cli_codegen__read(struct cli_words *words, char **out, char **errors);
+/* As cli_codegen__read(), of bytes. Errors go to standard error. */
+int cli_codegen__read_bytes(struct cli_words *words, char **out, size_t *bytes);
 
 /* --- specs that are not built in (specs.c, spec_files.c) --- */
 

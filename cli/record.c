@@ -27,7 +27,8 @@ enum {
 	OPT_INTERVAL,
 	OPT_COUNTERS,
 	OPT_CALL_GRAPH,
-	OPT_PAGES
+	OPT_PAGES,
+	OPT_HARDWARE
 };
 
 static const struct cli_option options[] = {
@@ -78,6 +79,9 @@ static const struct cli_option options[] = {
 	{OPT_BUDGET, "budget", "SHARE",
 	 "Keep the cost of observing below a share of the program's CPU time, such as 1%: the "
 	 "costliest events are only counted, or left out, for a time, and the trace says so."},
+	{OPT_HARDWARE, "hardware", "FILE.xml",
+	 "Run the command on the simulated machine that FILE.xml describes: HW::Simulated::* are "
+	 "what it counts."},
 	{'q', "quiet", NULL, "Say nothing but errors."},
 	{0},
 };
@@ -99,6 +103,8 @@ struct record {
 	/* [0] is NULL without a command. Only attached targets are then recorded. */
 	char **command;
 	struct cli_attach attach;
+	const char *hardware_path; /* description of a simulated machine; NULL: none */
+	struct cli_hardware hardware;
 	char program[PATH_MAX]; /* file of the command */
 };
 
@@ -252,6 +258,9 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 		case OPT_PAGES:
 			rc = parse_pages(verb, r);
 			break;
+		case OPT_HARDWARE:
+			r->hardware_path = optarg;
+			break;
 		case OPT_BUDGET:
 			if (cli_parse_share(optarg, &r->budget) < 0)
 				rc = cli_usage_error(verb, "--budget %s is no share such as 1%%",
@@ -282,6 +291,9 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 	if (rc == 0 && r->triggers.count != 0 && !r->session.overwrite)
 		rc = cli_usage_error(verb, "--trigger writes snapshots of a flight recorder: add "
 					   "--overwrite");
+	if (rc == 0 && r->hardware_path != NULL && (optind == argc || r->attach.count != 0))
+		rc = cli_usage_error(verb, "--hardware needs a command, which it runs: a program "
+					   "that runs already can't be simulated");
 	r->command = argv + optind;
 	cli_attach__name(&r->attach);
 	return rc;
@@ -411,7 +423,8 @@ static int run_command(struct record *r, struct pem_session *session, bool *star
 	int status, rc;
 
 	add_tick(r, &run);
-	rc = cli_run__start(&run, r->command, &run_options, &error);
+	rc = cli_run__start(&run, r->hardware.command != NULL ? r->hardware.command : r->command,
+			    &run_options, &error);
 	*started = rc >= 0;
 	if (rc < 0) {
 		status = rc == -ENOENT                     ? CLI_NOT_FOUND
@@ -508,6 +521,10 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_command__check(r.command[0], r.program, sizeof(r.program));
 	else if (status == CLI_DONE)
 		cli_attach__program(&r.attach, r.program, sizeof(r.program));
+	if (status == CLI_DONE && r.hardware_path != NULL) {
+		status = cli_hardware__start(&r.hardware, r.hardware_path, r.command);
+		r.session.hardware = r.hardware.file;
+	}
 	if (status != CLI_DONE)
 		goto end;
 	cli_descriptors__raise();
@@ -536,6 +553,7 @@ end:
 	pem_event_set__free(r.events);
 	pem_session__close(session);
 	cli_patterns__free(&r.patterns);
+	cli_hardware__end(&r.hardware);
 	cli_attach__free(&r.attach);
 	return status;
 }
@@ -545,7 +563,8 @@ const struct cli_verb cli_record = {
 	.summary = "run a command and record every layer to a trace",
 	.usage = "record [-e EV,...] [--where PREDICATE] [-o DIR] [--no-libc] [--overwrite] "
 		 "[--buffer SIZE] [--budget "
-		 "SHARE] [-F HZ] [-g] [--counters NAME,...] [--pages INTERVAL[,REGION]] [--trigger "
+		 "SHARE] [--hardware FILE.xml] [-F HZ] [-g] [--counters NAME,...] [--pages "
+		 "INTERVAL[,REGION]] [--trigger "
 		 "WHEN] [-q] "
 		 "[-a] -- COMMAND [ARG...]\n"
 		 "record [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",

@@ -132,7 +132,8 @@ static void run_child(const char *path, char **words, int out, int errors)
 	_exit(CLI_FAILED);
 }
 
-int cli_codegen__read(struct cli_words *words, char **out_text, char **errors_text)
+static int read_outputs(struct cli_words *words, char **out_text, size_t *out_bytes,
+			char **errors_text)
 {
 	int out[2] = {-1, -1}, err[2] = {-1, -1}, wait_status = 0, status;
 	struct stream from_out = {.fd = -1}, from_errors = {.fd = -1};
@@ -163,9 +164,22 @@ int cli_codegen__read(struct cli_words *words, char **out_text, char **errors_te
 	while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR)
 		;
 	*out_text = from_out.text != NULL ? from_out.text : strdup("");
+	*out_bytes = from_out.used;
 	if (errors_text != NULL)
 		*errors_text = from_errors.text != NULL ? from_errors.text : strdup("");
 	if (*out_text == NULL || (errors_text != NULL && *errors_text == NULL))
 		return cli_error(CLI_FAILED, "no memory");
 	return WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : CLI_FAILED;
+}
+
+int cli_codegen__read(struct cli_words *words, char **out_text, char **errors_text)
+{
+	size_t bytes;
+
+	return read_outputs(words, out_text, &bytes, errors_text);
+}
+
+int cli_codegen__read_bytes(struct cli_words *words, char **out, size_t *bytes)
+{
+	return read_outputs(words, out, bytes, NULL);
 }

@@ -38,7 +38,12 @@ $(B)/gen/pem_xsd.h: spec/pem.xsd
 	@mkdir -p $(@D)
 	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
 
+$(B)/gen/hardware_xsd.h: spec/hardware.xsd
+	@mkdir -p $(@D)
+	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+
 $(B)/obj/codegen/xml/validate.o: $(B)/gen/pem_xsd.h
+$(B)/obj/codegen/hardware/hardware.o: $(B)/gen/hardware_xsd.h
 
 # So do the looks and the filter of the event reference.
 $(B)/gen/reference.%.h: codegen/backends/reference.%

@@ -103,6 +103,8 @@ struct pem_source_config {
 	/* What the counters of each of these count should be counted at the same times. */
 	const struct pem_metric *const *metrics; /* valid while the source opens */
 	size_t metric_count;
+	/* File of a simulated machine (pem/hardware.h); NULL: there is none. */
+	const char *hardware;
 };
 
 struct pem_source_ops {

@@ -38,8 +38,8 @@ const char *const pem_role_words[] = {
 	"size",        "key",     "cpu",         "code",
 	"old-address", "state",   "system-call", "descriptor",
 };
-const char *const pem_source_words[] = {"stub", "tracepoint", "perf", "perf-sample",
-					"usdt", "module",     "probe"};
+const char *const pem_source_words[] = {"stub", "tracepoint", "perf",  "perf-sample",
+					"usdt", "module",     "probe", "simulated"};
 const char *const pem_level_words[] = {"-", "error", "warning", "info", "detail", "debug"};
 const char *const pem_scope_words[] = {"-", "thread", "process", "cpu", "system"};
 const char *const pem_metric_form_words[] = {"-", "rate", "ratio", "difference", "between"};

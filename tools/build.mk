@@ -56,7 +56,7 @@ install: all
 	$(call put,644,$(PAGE_HOOKS_ARCHIVE),$(libdir))
 	$(call put,644,$(wildcard $(B)/lib/pem/*.so),$(libdir)/pem)
 	$(call put,755,$(B)/lib/pem/pem-confined,$(libdir)/pem)
-	$(call put,755,$(VALGRIND_TOOL) $(VALGRIND_PRELOAD),$(libdir)/pem/valgrind)
+	$(call put,755,$(HARDWARE_TOOL) $(VALGRIND_TOOL) $(VALGRIND_PRELOAD),$(libdir)/pem/valgrind)
 	$(if $(VALGRIND_LINKS),$(Q)cp -df $(VALGRIND_LINKS) '$(libdir)/pem/valgrind')
 	$(call put,644,$(wildcard spec/abi/pem/*.h* libpem/include/pem/*.h*),$(incdir))
 	$(call put,644,$(PYTHON_PARTS:%=$(B)/python/pemapi/%),$(DESTDIR)$(PYTHONDIR)/pemapi)

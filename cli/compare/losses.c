@@ -12,7 +12,7 @@ static enum pem_doubt_source source_of(const struct pem_event *event)
 {
 	if (event->source_kind == PEM_SOURCE_STUB)
 		return PEM_DOUBT_PROGRAMS;
-	return event->source_kind == PEM_SOURCE_PERF || event->source_kind == PEM_SOURCE_SAMPLE
+	return cli_event__is_counter(event) || event->source_kind == PEM_SOURCE_SAMPLE
 		       ? PEM_DOUBT_COUNTERS
 		       : PEM_DOUBT_KERNEL;
 }

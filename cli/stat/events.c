@@ -10,7 +10,7 @@ static unsigned int group_of(const struct stat *s, const struct pem_event *event
 {
 	if (s->field != NULL && pem_event__field(event, s->field) >= 0)
 		return STAT_GROUP_FIELD;
-	return event->source_kind == PEM_SOURCE_PERF ? STAT_GROUP_COUNTER : STAT_GROUP_COUNT;
+	return cli_event__is_counter(event) ? STAT_GROUP_COUNTER : STAT_GROUP_COUNT;
 }
 
 /*
@@ -157,5 +157,5 @@ const char *stat_unit(const struct stat *s, const struct stat_group *group,
 
 bool stat_is_counter(const struct stat_group *group, const struct pem_event *event)
 {
-	return !group->with_field && event->source_kind == PEM_SOURCE_PERF;
+	return !group->with_field && cli_event__is_counter(event);
 }

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPT_BUDGET = 256, OPT_HISTOGRAM, OPT_TOP, OPT_VARIANCE, OPT_WHERE };
+enum { OPT_BUDGET = 256, OPT_HISTOGRAM, OPT_TOP, OPT_VARIANCE, OPT_WHERE, OPT_HARDWARE };
 
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
@@ -45,6 +45,10 @@ static const struct cli_option options[] = {
 	{OPT_BUDGET, "budget", "SHARE",
 	 "Keep the cost of counting below a share of the program's CPU time, such as 1%: the "
 	 "costliest events are not counted for a time, and marked."},
+	{OPT_HARDWARE, "hardware", "FILE.xml",
+	 "Run the command on the simulated machine that FILE.xml describes, and count what it "
+	 "finds "
+	 "in its caches and TLBs: HW::Simulated::*. Under Valgrind, some fifty times slower."},
 	{'q', "quiet", NULL, "Do not say what can't be counted here."},
 	{0},
 };
@@ -94,6 +98,9 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 		case OPT_WHERE:
 			s->patterns.all_where = optarg;
 			break;
+		case OPT_HARDWARE:
+			s->hardware_path = optarg;
+			break;
 		case OPT_BUDGET:
 			if (cli_parse_share(optarg, &s->budget) < 0)
 				rc = cli_usage_error(verb, "--budget %s is no share such as 1%%",
@@ -115,6 +122,9 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 					   "program with -p");
 	if (rc == 0)
 		rc = cli_attach__check(&s->attach, verb, optind != argc);
+	if (rc == 0 && s->hardware_path != NULL && (optind == argc || s->attach.count != 0))
+		rc = cli_usage_error(verb, "--hardware needs a command, which it runs: a program "
+					   "that runs already can't be simulated");
 	s->command = argv + optind;
 	cli_attach__name(&s->attach);
 	return rc;
@@ -172,7 +182,8 @@ static int count_command(struct stat *s, struct pem_session *session)
 	uint64_t ns;
 	int rc, status;
 
-	rc = cli_run__start(&run, s->command, &run_options, &error);
+	rc = cli_run__start(&run, s->hardware.command != NULL ? s->hardware.command : s->command,
+			    &run_options, &error);
 	if (rc < 0)
 		return cli_error(rc == -ENOENT                     ? CLI_NOT_FOUND
 				 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
@@ -238,10 +249,14 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		program = cli_attach__program(&s.attach, file, sizeof(file));
 	else if (status == CLI_DONE)
 		status = cli_command__check(s.command[0], file, sizeof(file));
+	if (status == CLI_DONE && s.hardware_path != NULL)
+		status = cli_hardware__start(&s.hardware, s.hardware_path, s.command);
 	if (status == CLI_DONE)
 		status = open_output(&s);
 	if (status != CLI_DONE)
 		goto end;
+	if (s.hardware_path != NULL)
+		session_options.hardware = s.hardware.file;
 	cli_descriptors__raise();
 	session = pem_session__open(&session_options, &error);
 	if (session == NULL) {
@@ -263,6 +278,7 @@ end:
 	status = close_output(&s, status);
 	pem_session__close(session); /* closes its handles, too */
 	stat_events__free(&s);
+	cli_hardware__end(&s.hardware);
 	cli_attach__free(&s.attach);
 	cli_patterns__free(&s.patterns);
 	return status;
@@ -273,7 +289,7 @@ const struct cli_verb cli_stat = {
 	.summary = "run a command and count its events, without a trace",
 	.usage = "stat [-e EV,...] [--where PREDICATE] [-f FIELD [--histogram] [--top] "
 		 "[--variance]] [-i MS [-z]] "
-		 "[--budget SHARE] [--json] [-o FILE] [-a] -- "
+		 "[--budget SHARE] [--hardware FILE.xml] [--json] [-o FILE] [-a] -- "
 		 "COMMAND [ARG...]\n"
 		 "stat [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND and accumulates, where each event happens, how often it did, and, "

@@ -20,6 +20,8 @@ struct stat_group {
 enum { STAT_GROUP_FIELD, STAT_GROUP_COUNTER, STAT_GROUP_COUNT, STAT_GROUPS };
 
 struct stat {
+	const char *hardware_path; /* description of a simulated machine; NULL: none */
+	struct cli_hardware hardware;
 	const struct pem_model *model; /* the session's */
 	struct cli_patterns patterns;
 	const char *field;

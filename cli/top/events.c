@@ -28,7 +28,7 @@ int top_event__natural_field(const struct pem_event *event)
 	static const enum pem_role roles[] = {PEM_ROLE_SIZE, PEM_ROLE_VALUE};
 	size_t i;
 
-	if (event->source_kind == PEM_SOURCE_PERF || event->meaning == PEM_MEANS_OBJECT)
+	if (cli_event__is_counter(event) || event->meaning == PEM_MEANS_OBJECT)
 		return -1;
 	for (i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
 		int field = pem_event__field_by_role(event, roles[i]);

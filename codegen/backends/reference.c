@@ -307,6 +307,7 @@ const char *reference__origin(const struct pem_spec_event *event)
 		[PEM_SOURCE_SAMPLE] = "the recorder, from samples taken by a clock",
 		[PEM_SOURCE_USDT] = "a static probe (USDT) of a binary",
 		[PEM_SOURCE_MODULE] = "the kernel module, which looks for itself",
+		[PEM_SOURCE_SIMULATED] = "a simulated machine (pem stat --hardware)",
 		[PEM_SOURCE_PROBE] = "a place in the kernel or a binary",
 	};
 
@@ -366,6 +367,8 @@ char *reference__cost(const struct pem_spec_event *event)
 	case PEM_SOURCE_PERF:
 		return pem_xstrdup("no cost per occurrence: hardware or kernel counts anyway; one "
 				   "system call per reading and counter");
+	case PEM_SOURCE_SIMULATED:
+		return pem_xstrdup("the program runs some fifty times slower, under Valgrind");
 	case PEM_SOURCE_SAMPLE:
 		return pem_xstrdup("off: nothing; recorded: an interrupt per sample");
 	case PEM_SOURCE_USDT:

@@ -183,9 +183,10 @@ static void check_counter(const struct check *c)
 	if (c->event->meaning != PEM_MEANS_COUNTER || c->event->field_count != 1 || !value ||
 	    value->type != PEM_TYPE_UINT64)
 		ERROR(c, c->event->at,
-		      "an event of source 'perf' is not a plain counter: expected meaning "
+		      "an event of source '%s' is not a plain counter: expected meaning "
 		      "'counter' and "
-		      "one field, of type 'uint64' and role 'value'");
+		      "one field, of type 'uint64' and role 'value'",
+		      pem_word__source(c->event->source_kind));
 }
 
 static int has_field(const struct pem_spec_event *event, const char *name)
@@ -283,7 +284,7 @@ static void check_sources(const struct check *c)
 
 	for (i = 0; i < event->source_count; i++)
 		check_source(c, &event->sources[i]);
-	if (event->source_kind == PEM_SOURCE_PERF)
+	if (event->source_kind == PEM_SOURCE_PERF || event->source_kind == PEM_SOURCE_SIMULATED)
 		check_counter(c);
 	if (event->source_kind == PEM_SOURCE_SAMPLE && !event->is_damaged &&
 	    event->meaning != PEM_MEANS_SAMPLE && event->meaning != PEM_MEANS_OBJECT)

@@ -2,12 +2,13 @@
 /* main.c - pem-codegen: makes files from event specs */
 #include "backends/backend.h"
 #include "compare.h"
+#include "hardware/hardware.h"
 #include "report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum mode { GENERATE, CHECK, MODELS };
+enum mode { GENERATE, CHECK, MODELS, HARDWARE };
 
 /* A backend to run, and its output folder. */
 struct job {
@@ -38,6 +39,7 @@ static void print_help(void)
 	       "  pem-codegen --check [--against OLD.xml]... [--part] [--strict] [--json] "
 	       "[--summary] FILE.xml...\n"
 	       "  pem-codegen --models FILE.xml...\n"
+	       "  pem-codegen --hardware FILE.xml\n"
 	       "  pem-codegen --backends\n\n"
 	       "  --names      print the providers and the files written\n"
 	       "  --check      report mistakes, write nothing\n"
@@ -47,6 +49,7 @@ static void print_help(void)
 	       "  --json       report as a JSON array\n"
 	       "  --summary    end with how many mistakes there are\n"
 	       "  --models     print what pem needs to record events that it was built without\n"
+	       "  --hardware   print what a simulated machine is, in binary (pem/hardware.h)\n"
 	       "  --backends   print the backends' names\n\n"
 	       "Backends:\n");
 	for (i = 0; pem_backends[i]; i++)
@@ -121,6 +124,8 @@ static int parse_flag(struct arguments *a, const char *word)
 		a->mode = CHECK;
 	else if (!strcmp(word, "--models"))
 		a->mode = MODELS;
+	else if (!strcmp(word, "--hardware"))
+		a->mode = HARDWARE;
 	else if (!strcmp(word, "--part"))
 		a->part = 1;
 	else if (!strcmp(word, "--strict"))
@@ -214,6 +219,8 @@ static int is_complete(const struct arguments *a)
 				     "see --help");
 	else if (a->mode == GENERATE && (!a->directory || !a->directory[0]))
 		pem_complain(stderr, "no output folder was named: expected -o DIR");
+	else if (a->mode == HARDWARE && a->file_count != 1)
+		pem_complain(stderr, "--hardware reads one FILE.xml");
 	else if (a->mode != CHECK && (a->old_count || a->strict || a->json || a->summary))
 		pem_complain(stderr, "--against, --strict, --json and --summary go "
 				     "with --check");
@@ -318,9 +325,25 @@ static int print_models(const struct arguments *a)
 	return status;
 }
 
+static int print_hardware(const struct arguments *a)
+{
+	struct pem_spec_set set = {0};
+	struct pem_hardware hardware;
+	int status = WRONG_INPUT;
+
+	pem_hardware__read(&set, a->files[0], &hardware);
+	pem_spec_set__print_errors(&set, 0, stderr);
+	if (is_sound(&set))
+		status = fwrite(&hardware, sizeof(hardware), 1, stdout) == 1 ? DONE : NOT_WRITTEN;
+	pem_spec_set__free(&set);
+	return status;
+}
+
 static int run(const struct arguments *a)
 {
 	switch (a->mode) {
+	case HARDWARE:
+		return print_hardware(a);
 	case CHECK:
 		return check(a);
 	case MODELS:

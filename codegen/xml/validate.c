@@ -66,7 +66,9 @@ static const struct {
 	 "'descriptor-name' or 'call-path'"},
 	{"meaning", "group", "a name of letters, digits, '_' and ':', 120 in all at most"},
 	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
-	{"source", "type", "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt' or 'module'"},
+	{"source", "type",
+	 "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt', 'module' or '"
+	 "simulated'"},
 	{"source", "name", "letters, digits and any of _ : . = - (120 in all at most)"},
 	{"source", "arguments",
 	 "C parameters of letters, digits, '_', '*', ',' and spaces, 300 in all at most"},

@@ -21,6 +21,7 @@
 #include "producer/producer.h"
 #include "producer/rights.h"
 
+#include <pem/hardware.h>
 #include <stubs/hw_thread.h>
 
 #include <errno.h>
@@ -33,6 +34,13 @@
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#if defined(__has_include)
+#if __has_include(<valgrind/valgrind.h>)
+#include <valgrind/valgrind.h>
+#define PEM_HAS_REQUESTS
+#endif
+#endif
 
 /* Readings that are timed to find what one costs; the fastest round counts. */
 #define COST_ROUNDS 9
@@ -94,6 +102,31 @@ static __attribute__((noinline)) bool read_software(const struct pem_counter *co
 	return is_known;
 }
 
+/*
+ * Ask the tool for Valgrind in which the program runs. False: it runs in none that counts this. No
+ * system call is made, and without Valgrind the request is a few instructions without effect.
+ */
+static bool read_simulated(const struct pem_counter *counter, uint64_t *value)
+{
+#ifdef PEM_HAS_REQUESTS
+	uint64_t answer = VALGRIND_DO_CLIENT_REQUEST_EXPR(0, PEM_SIMULATED_REQUEST, counter->config,
+							  0, 0, 0, 0);
+
+	*value = answer & ~PEM_SIMULATED_ANSWER;
+	return answer & PEM_SIMULATED_ANSWER;
+#else
+	(void)counter;
+	(void)value;
+	return false;
+#endif
+}
+
+static bool read_without_page(const struct pem_counter *counter, uint32_t tid, uint64_t *value)
+{
+	return counter->type == PEM_COUNTER_SIMULATED ? read_simulated(counter, value)
+						      : read_software(counter, tid, value);
+}
+
 /* Returns a bit for each counter that can't be read. Keeps errno. */
 static __attribute__((noinline)) uint32_t read_all(const struct pem_opened *opened,
 						   uint64_t *values)
@@ -107,7 +140,7 @@ static __attribute__((noinline)) uint32_t read_all(const struct pem_opened *open
 			continue;
 		*values = 0;
 		i = (uint32_t)(page - opened->page);
-		if (*page || !read_software(&opened->counter[i], opened->tid, values))
+		if (*page || !read_without_page(&opened->counter[i], opened->tid, values))
 			missing |= 1u << i;
 	}
 	return missing;
@@ -166,6 +199,7 @@ static void open_all(struct pem_opened *opened)
 		fds[i] = -1;
 		opened->page[i] = NULL;
 		if (opened->counter[i].type == PERF_TYPE_SOFTWARE ||
+		    opened->counter[i].type == PEM_COUNTER_SIMULATED ||
 		    opened->counter[i].type == PEM_COUNTER_NONE)
 			continue;
 		fds[i] = open_counter(&opened->counter[i], leader);

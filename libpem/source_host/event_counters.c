@@ -25,13 +25,25 @@ static int encode(struct pem_session *s, const char *names, struct pem_counter *
 		  struct pem_error *error)
 {
 	const struct pem_source_plugin *plugin;
+	struct pem_error said;
+	int rc, refused = 0;
 
 	pem_session__load_plugins(s);
-	for (plugin = s->sources->plugins; plugin; plugin = plugin->next)
-		if (plugin->ops->size >= offsetof(struct pem_source_ops, encode_counter) +
-						 sizeof(plugin->ops->encode_counter) &&
-		    plugin->ops->encode_counter)
-			return plugin->ops->encode_counter(names, counter, error);
+	for (plugin = s->sources->plugins; plugin; plugin = plugin->next) {
+		if (plugin->ops->size < offsetof(struct pem_source_ops, encode_counter) +
+						sizeof(plugin->ops->encode_counter) ||
+		    !plugin->ops->encode_counter)
+			continue;
+		said.text[0] = '\0';
+		rc = plugin->ops->encode_counter(names, counter, &said);
+		if (!rc)
+			return 0;
+		/* A source says nothing of what is another's. */
+		if (*said.text)
+			refused = pem_error__set(error, rc, "%s", said.text);
+	}
+	if (refused)
+		return refused;
 	return pem_error__set(
 		error, -ENOTSUP,
 		"can't be counted: pem was built without libpfm4, which names counters");

@@ -22,6 +22,24 @@
 #define REGION_BYTES_MIN 4096u
 #define REGION_BYTES_MAX (1ull << 40)
 
+/* A counter of the simulated machine. Its name says so: "Simulated::Cycles". */
+static const char *simulated_source(const struct pem_session *s, const char *name,
+				    const char **shown)
+{
+	const struct pem_event *event;
+	size_t i;
+
+	for (i = 0; s->options.hardware && i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (event->source_kind == PEM_SOURCE_SIMULATED &&
+		    (!strcasecmp(name, event->specifier) || !strcmp(name, event->name))) {
+			*shown = event->name + strlen(event->layer) + 2;
+			return event->source_name;
+		}
+	}
+	return NULL;
+}
+
 /*
  * Find a counter in the catalogue, by libpfm4's name or the catalogue's. Returns libpfm4's names
  * for it, and sets *shown to the catalogue's specifier. Returns NULL where the catalogue does not
@@ -93,8 +111,11 @@ static int say_unknown(const struct pem_session *s, const char *name, const char
 static const char *find_counter(struct pem_session *s, const char *name, const char **shown,
 				struct pem_error *error)
 {
-	const char *source = counter_source(s, name, shown);
+	const char *source = simulated_source(s, name, shown);
 	struct pem_error said = {""};
+
+	if (!source)
+		source = counter_source(s, name, shown);
 
 	if (source)
 		return source;

@@ -135,6 +135,12 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
 	int result, refused = 0;
 
 	*name = "pem";
+	if (event->source_kind == PEM_SOURCE_SIMULATED && !s->options.hardware) {
+		pem_error__set(error, 0,
+			       "is counted by a machine that is simulated: describe it with "
+			       "--hardware FILE.xml (pem stat, pem record)");
+		return NULL;
+	}
 	pem_session__load_plugins(s);
 	for (plugin = after ? after->next : s->sources->plugins; plugin; plugin = plugin->next) {
 		reason.text[0] = '\0';

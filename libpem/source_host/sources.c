@@ -163,6 +163,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 					   .sample_stacks = s->options.sample_stacks,
 					   .forgets = s->options.overwrite,
 					   .cgroup = s->sources->cgroup,
+					   .hardware = s->options.hardware,
 					   .metric_count = pem_model__metric_count(s->model),
 					   .log = pem_session__say_from_source,
 					   .log_arg = s};

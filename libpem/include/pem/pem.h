@@ -202,6 +202,12 @@ struct pem_session_options {
 	uint32_t sample_hz;
 	uint32_t sample_stacks; /* enum pem_stacks: whether samples have their callers, and how */
 	uint32_t reserved;
+	/*
+	 * File of a simulated machine (pem/hardware.h), valid as long as the session, for events of
+	 * source 'simulated'. The command runs under the tool for Valgrind that writes it. NULL:
+	 * there is none.
+	 */
+	const char *hardware;
 };
 
 /*

@@ -30,6 +30,8 @@ struct pem_counter {
 	uint64_t config, config1, config2;
 };
 #define PEM_COUNTER_NONE 0xffffffffu /* a type: threads can't read this one */
+/* A type: config is enum pem_simulated, and the tool of pem/hardware.h counts it. */
+#define PEM_COUNTER_SIMULATED 0xfffffffeu
 #define PEM_COUNTER_NO_KERNEL 1u /* of the program's own code alone */
 #define PEM_COUNTER_NO_USER 2u /* of the kernel's alone */
 PEM_STATIC_ASSERT(sizeof(struct pem_counter) == 32, "a counter is 32 bytes");

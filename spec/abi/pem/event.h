@@ -225,6 +225,8 @@ enum pem_source_kind {
 	PEM_SOURCE_MODULE = 5,
 	/* no spec has it: an ad-hoc probe of the kernel or a binary (pem_session__add_probes) */
 	PEM_SOURCE_PROBE = 6,
+	/* 'simulated': a machine that a recorder simulates (pem/hardware.h) counts it */
+	PEM_SOURCE_SIMULATED = 7,
 	PEM_SOURCE_COUNT
 };
 

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+/*
+ * hardware.c - a command on a machine that is simulated: under a tool for Valgrind, which counts
+ * into a file
+ */
+#include "cli.h"
+
+#include <pem/hardware.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TOOL "pem-hardware"
+
+/* Where the tool lies: beside the sources of libpem, from this program's folder. */
+static int find_tool(char *folder, size_t bytes)
+{
+	static const char *const places[] = {"/../lib/pem/valgrind", "/../lib64/pem/valgrind"};
+	char base[PATH_MAX], tool[PATH_MAX + 128];
+	const char *libraries = getenv("PEM_LIBRARY_PATH");
+	size_t i;
+
+	if (cli_program_folder(base, sizeof(base)) < 0)
+		return cli_error(CLI_FAILED, "cannot find this program's folder");
+	for (i = 0; i <= sizeof(places) / sizeof(places[0]); i++) {
+		if (i == 0 && libraries == NULL)
+			continue;
+		if (i == 0)
+			snprintf(folder, bytes, "%s/pem/valgrind", libraries);
+		else
+			snprintf(folder, bytes, "%s%s", base, places[i - 1]);
+		snprintf(tool, sizeof(tool), "%s/" TOOL "-amd64-linux", folder);
+		if (access(tool, X_OK) == 0)
+			return CLI_DONE;
+	}
+	return cli_error(CLI_NOT_HERE,
+			 "there is no tool that simulates hardware: it is built for x86-64 where "
+			 "Valgrind is installed with its libraries (make deps)");
+}
+
+/* Write the machine's description, and room for what is counted. */
+static int write_file(const char *path, const char *machine, size_t bytes)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	bool good = fd >= 0 && write(fd, machine, bytes) == (ssize_t)bytes &&
+		    ftruncate(fd, sizeof(struct pem_hardware_file)) == 0;
+	int error = errno;
+
+	if (fd >= 0)
+		close(fd);
+	return good ? CLI_DONE
+		    : cli_error(cli_status_of_errno(error), "cannot write %s: %s", path,
+				strerror(error));
+}
+
+static int read_machine(struct cli_hardware *hardware, const char *path)
+{
+	struct cli_words words = {0};
+	char *machine = NULL;
+	size_t bytes = 0;
+	int status = CLI_FAILED;
+
+	if (cli_words__add(&words, "--hardware") && cli_words__add(&words, "--") &&
+	    cli_words__add(&words, path))
+		status = cli_codegen__read_bytes(&words, &machine, &bytes);
+	cli_words__free(&words);
+	if (status == CLI_DONE && bytes != sizeof(struct pem_hardware))
+		status = cli_error(CLI_FAILED,
+				   "pem-codegen beside this program is of another version");
+	if (status == CLI_DONE)
+		status = write_file(hardware->file, machine, bytes);
+	free(machine);
+	return status;
+}
+
+static int make_folder(struct cli_hardware *hardware)
+{
+	const char *base = getenv("XDG_RUNTIME_DIR");
+
+	if (base == NULL || *base != '/' || access(base, W_OK) < 0)
+		base = getenv("TMPDIR");
+	if (base == NULL || *base != '/' || access(base, W_OK) < 0)
+		base = "/tmp";
+	snprintf(hardware->folder, sizeof(hardware->folder), "%s/pem-hardware-XXXXXX", base);
+	if (mkdtemp(hardware->folder) == NULL) {
+		hardware->folder[0] = '\0';
+		return cli_error(cli_status_of_errno(errno), "cannot make a folder in %s: %s", base,
+				 strerror(errno));
+	}
+	snprintf(hardware->file, sizeof(hardware->file), "%s/counts", hardware->folder);
+	snprintf(hardware->option, sizeof(hardware->option), "--hardware=%s", hardware->file);
+	return CLI_DONE;
+}
+
+/* Valgrind's own words are left out; what it must say of a program that it can't run stays. */
+static int wrap(struct cli_hardware *hardware, char **command)
+{
+	static char valgrind[] = "valgrind", tool[] = "--tool=" TOOL, quiet[] = "-q",
+		    children[] = "--trace-children=yes", debugger[] = "--vgdb=no",
+		    core[] = "--error-exitcode=0", separator[] = "--";
+	char *words[] = {valgrind,         tool,     quiet, children, debugger, core,
+			 hardware->option, separator};
+	size_t count = 0, own = sizeof(words) / sizeof(words[0]);
+
+	while (command[count] != NULL)
+		count++;
+	hardware->command = calloc(own + count + 1, sizeof(*hardware->command));
+	if (hardware->command == NULL)
+		return cli_error(CLI_FAILED, "no memory");
+	memcpy(hardware->command, words, sizeof(words));
+	memcpy(hardware->command + own, command, count * sizeof(*command));
+	return CLI_DONE;
+}
+
+int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **command)
+{
+	char file[PATH_MAX], folder[PATH_MAX + 64];
+	int status = find_tool(folder, sizeof(folder));
+
+	if (status == CLI_DONE && cli_command__check("valgrind", file, sizeof(file)) != CLI_DONE)
+		status =
+			cli_error(CLI_NOT_HERE, "hardware is simulated under Valgrind: install it");
+	if (status == CLI_DONE)
+		status = make_folder(hardware);
+	if (status == CLI_DONE)
+		status = read_machine(hardware, path);
+	if (status == CLI_DONE)
+		status = wrap(hardware, command);
+	if (status == CLI_DONE && setenv("VALGRIND_LIB", folder, 1) < 0)
+		status = cli_error(CLI_FAILED, "no memory");
+	return status;
+}
+
+void cli_hardware__end(struct cli_hardware *hardware)
+{
+	if (hardware->folder[0] != '\0') {
+		unlink(hardware->file);
+		rmdir(hardware->folder);
+	}
+	free(hardware->command);
+}

@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * simulated.c - the source of what a simulated machine counts: reads the file that the tool writes
+ *
+ * Programs can write the file, too. So each value is loaded once, and only the number of slots is
+ * trusted, which is that of the file's type. Values are made to rise.
+ *
+ * A counter is the sum over all processes that the tool ran. set_action and read_statistic may be
+ * called while drain runs: they use the file alone, and members that drain does not.
+ */
+#include "sources/counters/counters.h"
+
+#include <pem/hardware.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define INTERVAL_NS 10000000ull
+#define PREFIX "simulated::"
+
+static const char *const names[] = {
+	"INSTRUCTIONS",
+	"CYCLES",
+	"LOADS",
+	"STORES",
+	"L1_CODE_MISSES",
+	"L1_DATA_MISSES",
+	"L2_ACCESSES",
+	"L2_MISSES",
+	"L3_ACCESSES",
+	"L3_MISSES",
+	"LAST_LEVEL_MISSES",
+	"CODE_TLB_MISSES",
+	"DATA_TLB_MISSES",
+	"L2_TLB_MISSES",
+	"PAGE_WALKS",
+	"PAGE_WALK_CYCLES",
+};
+PEM_STATIC_ASSERT(sizeof(names) / sizeof(names[0]) == PEM_SIMULATED_COUNT, "a name for each");
+
+struct simulated {
+	const struct pem_event *event;
+	uint32_t number; /* enum pem_simulated */
+	uint32_t value_offset;
+	uint64_t action;
+	uint64_t base, accumulated; /* of the statistic */
+	uint64_t last, written; /* of readings */
+};
+
+struct pem_source {
+	const struct pem_hardware_file *file;
+	pid_t root;
+	uint64_t last_sample_ns, refused;
+	int told_slots;
+	void (*log)(enum pem_log_level level, const char *text, void *arg);
+	void *log_arg;
+	size_t count;
+	struct simulated counters[];
+};
+
+/* reading_builder.c is that of the counters source, whose other functions are not here. */
+static void set_error(struct pem_error *error, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+static void set_error(struct pem_error *error, const char *format, ...)
+{
+	va_list arguments;
+
+	if (!error)
+		return;
+	va_start(arguments, format);
+	vsnprintf(error->text, sizeof(error->text), format, arguments);
+	va_end(arguments);
+}
+
+/* The number of a counter, by its source's name. -ENOENT: it is none of this source's. */
+static int number_of(const char *name)
+{
+	int i;
+
+	if (strncmp(name, PREFIX, strlen(PREFIX)))
+		return -ENOENT;
+	for (i = 0; i < (int)PEM_SIMULATED_COUNT; i++)
+		if (!strcmp(name + strlen(PREFIX), names[i]))
+			return i;
+	return -ENOENT;
+}
+
+/* The index of the field with the counter's value; -1: it has none. */
+static int value_field(const struct pem_event *event)
+{
+	int i;
+
+	for (i = 0; i < (int)event->field_count; i++)
+		if (event->fields[i].role == PEM_ROLE_VALUE &&
+		    event->fields[i].type == PEM_TYPE_UINT64)
+			return i;
+	return -1;
+}
+
+static int can_deliver(const struct pem_event *event, struct pem_error *reason)
+{
+	if (event->source_kind != PEM_SOURCE_SIMULATED)
+		return -ENOENT;
+	if (number_of(event->source_name) >= 0 && value_field(event) >= 0)
+		return 1;
+	set_error(reason, "no simulated machine counts '%.60s'", event->source_name);
+	return 0;
+}
+
+/* --- the file --- */
+
+static const struct pem_hardware_file *map_file(const char *path, struct pem_error *error)
+{
+	const struct pem_hardware_file *file = MAP_FAILED;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	struct stat st;
+
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size == (off_t)sizeof(*file))
+		file = mmap(NULL, sizeof(*file), PROT_READ, MAP_SHARED, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	if (file != MAP_FAILED)
+		return file;
+	set_error(error, "'%.200s' is no file of a simulated machine's counts", path);
+	return NULL;
+}
+
+static uint64_t sum_of(const struct pem_source *source, uint32_t number)
+{
+	uint32_t taken, i;
+	uint64_t sum = 0;
+
+	/* Alone, as each count: a slot that is not filled yet is one of zeroes. */
+	taken = __atomic_load_n(&source->file->hardware.slots_taken, __ATOMIC_RELAXED);
+	if (taken > PEM_HARDWARE_SLOTS)
+		taken = PEM_HARDWARE_SLOTS;
+	for (i = 0; i < taken; i++)
+		sum += __atomic_load_n(&source->file->slots[i].counts[number], __ATOMIC_RELAXED);
+	return sum;
+}
+
+/* --- operations --- */
+
+static void simulated_close(struct pem_source *source)
+{
+	if (!source)
+		return;
+	if (source->file)
+		munmap((void *)source->file, sizeof(*source->file));
+	free(source);
+}
+
+static int simulated_open(const struct pem_source_config *config, struct pem_source **out,
+			  struct pem_error *error)
+{
+	struct pem_source *source;
+	size_t i;
+	int number, value;
+
+	if (config->size < sizeof(*config) || !config->hardware) {
+		set_error(error, "no simulated machine is named: pem stat --hardware FILE.xml");
+		return -EINVAL;
+	}
+	source = calloc(1, sizeof(*source) + config->event_count * sizeof(source->counters[0]));
+	if (!source) {
+		set_error(error, "no memory for %zu counters", config->event_count);
+		return -ENOMEM;
+	}
+	source->root = config->root;
+	source->log = config->log;
+	source->log_arg = config->log_arg;
+	source->count = config->event_count;
+	source->file = map_file(config->hardware, error);
+	if (!source->file) {
+		simulated_close(source);
+		return -EINVAL;
+	}
+	for (i = 0; i < source->count; i++) {
+		source->counters[i].event = config->events[i].event;
+		source->counters[i].action = config->events[i].action;
+		number = number_of(config->events[i].event->source_name);
+		value = value_field(config->events[i].event);
+		if (number < 0 || value < 0) {
+			set_error(error, "%s can't be counted", config->events[i].event->name);
+			simulated_close(source);
+			return -EINVAL;
+		}
+		source->counters[i].number = (uint32_t)number;
+		source->counters[i].value_offset = config->events[i].event->fields[value].offset;
+	}
+	*out = source;
+	return 0;
+}
+
+static int simulated_start(struct pem_source *source, struct pem_error *error)
+{
+	(void)source;
+	(void)error;
+	return 0;
+}
+
+static int simulated_set_action(struct pem_source *source, size_t i, uint64_t action)
+{
+	struct simulated *counter;
+	uint64_t now;
+
+	if (i >= source->count)
+		return -EINVAL;
+	counter = &source->counters[i];
+	now = sum_of(source, counter->number);
+	if (PEM_ACTION_FLAGS(counter->action) & PEM_ACTION_STAT)
+		counter->accumulated += now - counter->base;
+	if (PEM_ACTION_EPOCH(counter->action) != PEM_ACTION_EPOCH(action))
+		counter->accumulated = 0;
+	counter->base = now;
+	__atomic_store_n(&counter->action, action, __ATOMIC_RELAXED); /* alone: orders nothing */
+	return 0;
+}
+
+static int simulated_read_statistic(struct pem_source *source, size_t i,
+				    struct pem_statistic *statistic)
+{
+	const struct simulated *counter;
+	uint64_t value;
+
+	if (i >= source->count)
+		return -EINVAL;
+	counter = &source->counters[i];
+	value = counter->accumulated;
+	if (PEM_ACTION_FLAGS(counter->action) & PEM_ACTION_STAT)
+		value += sum_of(source, counter->number) - counter->base;
+	memset(statistic, 0, sizeof(*statistic));
+	statistic->event = counter->event;
+	statistic->count = statistic->sum = value;
+	return 0;
+}
+
+/* Say once that processes were not counted. */
+static void tell_slots(struct pem_source *source)
+{
+	uint32_t taken = __atomic_load_n(&source->file->hardware.slots_taken, __ATOMIC_RELAXED);
+	char text[160];
+
+	if (source->told_slots || !source->log || taken <= PEM_HARDWARE_SLOTS)
+		return;
+	source->told_slots = 1;
+	snprintf(text, sizeof(text),
+		 "the simulated machine ran %u processes and counts %u: the last ones are not in "
+		 "its counts",
+		 taken, PEM_HARDWARE_SLOTS);
+	source->log(PEM_LOG_WARNING, text, source->log_arg);
+}
+
+static uint64_t monotonic_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
+}
+
+static int simulated_drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
+{
+	uint64_t now_ns = monotonic_ns(), clock = pem_clock(), value;
+	struct reading_builder builder;
+	int rc, result = 0;
+	size_t i;
+
+	if (final)
+		tell_slots(source);
+	if (!final && now_ns - source->last_sample_ns < INTERVAL_NS)
+		return 0;
+	source->last_sample_ns = now_ns;
+	reading_builder__begin(&builder, (uint32_t)source->root, clock);
+	for (i = 0; i < source->count; i++) {
+		struct simulated *counter = &source->counters[i];
+		uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
+
+		if (!(PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG))
+			continue;
+		value = sum_of(source, counter->number);
+		if (value > counter->last)
+			counter->last = value;
+		if (builder.at + counter->event->max_bytes > sizeof(builder.bytes)) {
+			rc = reading_builder__flush(&builder, clock, sink, &source->refused);
+			result = result ? result : rc;
+			reading_builder__begin(&builder, (uint32_t)source->root, clock);
+		}
+		reading_builder__append(&builder, counter->event, counter->value_offset,
+					counter->last, clock);
+		counter->written++;
+	}
+	rc = reading_builder__flush(&builder, clock, sink, &source->refused);
+	return result ? result : rc;
+}
+
+static int simulated_balance(struct pem_source *source, size_t i, struct pem_balance *balance)
+{
+	if (i >= source->count)
+		return -EINVAL;
+	memset(balance, 0, sizeof(*balance));
+	balance->produced = source->counters[i].written;
+	return 0;
+}
+
+static int encode_counter(const char *name, struct pem_counter *counter, struct pem_error *error)
+{
+	int number = number_of(name);
+
+	(void)error;
+	if (number < 0)
+		return number;
+	*counter = (struct pem_counter){.type = PEM_COUNTER_SIMULATED, .config = (uint64_t)number};
+	return 0;
+}
+
+__attribute__((visibility("default"))) const struct pem_source_ops pem_source = {
+	.size = sizeof(struct pem_source_ops),
+	.abi_version = PEM_SOURCE_ABI_VERSION,
+	.name = "simulated",
+	.can_deliver = can_deliver,
+	.open = simulated_open,
+	.start = simulated_start,
+	.set_action = simulated_set_action,
+	.read_statistic = simulated_read_statistic,
+	.drain = simulated_drain,
+	.balance = simulated_balance,
+	.close = simulated_close,
+	.encode_counter = encode_counter,
+};
