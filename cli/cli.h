@@ -362,6 +362,9 @@ struct cli_hardware {
  * command. Returns CLI_DONE, or another status after printing a sentence.
  */
 int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **command);
+/* What is to be run for the command: the command, or with it what simulates. */
+char **cli_hardware__command(const struct cli_hardware *hardware, char **command,
+			     struct pem_run_options *options);
 /* Remove the file. */
 void cli_hardware__end(struct cli_hardware *hardware);
 

@@ -134,8 +134,8 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 		names[n++] = "APP";
 	for (i = 0; patterns->count == 0 && i < count; i++) {
 		const struct pem_event *event = pem_model__event(model, i);
-		bool counter = cli_event__is_counter(event) ||
-			       event->source_kind == PEM_SOURCE_SAMPLE;
+		bool counter =
+			cli_event__is_counter(event) || event->source_kind == PEM_SOURCE_SAMPLE;
 
 		if ((event->source_kind == PEM_SOURCE_SAMPLE && !samples) ||
 		    event->level > PEM_LEVEL_INFO || strcmp(event->layer, "APP") == 0)

@@ -15,24 +15,25 @@
 #include <unistd.h>
 
 #define TOOL "pem-hardware"
+#define RUNNER_WORDS 7u /* before the command */
 
 /* Where the tool lies: beside the sources of libpem, from this program's folder. */
 static int find_tool(char *folder, size_t bytes)
 {
-	static const char *const places[] = {"/../lib/pem/valgrind", "/../lib64/pem/valgrind"};
+	static const char *const folders[] = {"/../lib/pem/valgrind", "/../lib64/pem/valgrind"};
 	char base[PATH_MAX], tool[PATH_MAX + 128];
 	const char *libraries = getenv("PEM_LIBRARY_PATH");
 	size_t i;
 
 	if (cli_program_folder(base, sizeof(base)) < 0)
 		return cli_error(CLI_FAILED, "cannot find this program's folder");
-	for (i = 0; i <= sizeof(places) / sizeof(places[0]); i++) {
+	for (i = 0; i <= sizeof(folders) / sizeof(folders[0]); i++) {
 		if (i == 0 && libraries == NULL)
 			continue;
 		if (i == 0)
 			snprintf(folder, bytes, "%s/pem/valgrind", libraries);
 		else
-			snprintf(folder, bytes, "%s%s", base, places[i - 1]);
+			snprintf(folder, bytes, "%s%s", base, folders[i - 1]);
 		snprintf(tool, sizeof(tool), "%s/" TOOL "-amd64-linux", folder);
 		if (access(tool, X_OK) == 0)
 			return CLI_DONE;
@@ -101,19 +102,28 @@ static int wrap(struct cli_hardware *hardware, char **command)
 {
 	static char valgrind[] = "valgrind", tool[] = "--tool=" TOOL, quiet[] = "-q",
 		    children[] = "--trace-children=yes", debugger[] = "--vgdb=no",
-		    core[] = "--error-exitcode=0", separator[] = "--";
-	char *words[] = {valgrind,         tool,     quiet, children, debugger, core,
-			 hardware->option, separator};
-	size_t count = 0, own = sizeof(words) / sizeof(words[0]);
+		    separator[] = "--";
+	char *words[RUNNER_WORDS] = {valgrind,         tool,     quiet, children, debugger,
+				     hardware->option, separator};
+	size_t count = 0;
 
 	while (command[count] != NULL)
 		count++;
-	hardware->command = calloc(own + count + 1, sizeof(*hardware->command));
+	hardware->command = calloc(RUNNER_WORDS + count + 1, sizeof(*hardware->command));
 	if (hardware->command == NULL)
 		return cli_error(CLI_FAILED, "no memory");
 	memcpy(hardware->command, words, sizeof(words));
-	memcpy(hardware->command + own, command, count * sizeof(*command));
+	memcpy(hardware->command + RUNNER_WORDS, command, count * sizeof(*command));
 	return CLI_DONE;
+}
+
+char **cli_hardware__command(const struct cli_hardware *hardware, char **command,
+			     struct pem_run_options *options)
+{
+	if (hardware->command == NULL)
+		return command;
+	options->runner_words = RUNNER_WORDS;
+	return hardware->command;
 }
 
 int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **command)

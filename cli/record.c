@@ -119,33 +119,6 @@ static int parse_buffer(const struct cli_verb *verb, struct record *r)
 	return 0;
 }
 
-/* Parse "100ms,2M" or "1s": interval and region size. */
-static int parse_pages(const struct cli_verb *verb, struct record *r)
-{
-	char unit[3] = "", end;
-	unsigned number;
-	const char *region = strchr(optarg, ',');
-	uint64_t us = 0;
-	int n = sscanf(optarg, "%6u%2[mus]%c", &number, unit, &end);
-
-	r->pages_region_bytes = 2u << 20;
-	if (n >= 2 && (n == 2 || end == ','))
-		us = strcmp(unit, "us") == 0   ? number
-		     : strcmp(unit, "ms") == 0 ? number * 1000ull
-		     : strcmp(unit, "s") == 0  ? number * 1000000ull
-					       : 0;
-	if (us < 1000 || us > UINT32_MAX)
-		return cli_usage_error(verb,
-				       "--pages %s: expected an interval from 1ms to 1000s, such "
-				       "as 100ms",
-				       optarg);
-	if (region != NULL && cli_parse_bytes(region + 1, &r->pages_region_bytes) < 0)
-		return cli_usage_error(verb, "--pages %s: expected a region's size, such as 2M",
-				       optarg);
-	r->pages_interval_us = (uint32_t)us;
-	return 0;
-}
-
 /* Set up what the kernel module should sample. */
 static int set_page_sampling(const struct cli_verb *verb, struct record *r,
 			     struct pem_session *session)
@@ -256,7 +229,8 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 			rc = parse_call_graph(verb, r);
 			break;
 		case OPT_PAGES:
-			rc = parse_pages(verb, r);
+			rc = record_pages__parse(verb, &r->pages_interval_us,
+						 &r->pages_region_bytes);
 			break;
 		case OPT_HARDWARE:
 			r->hardware_path = optarg;
@@ -419,12 +393,12 @@ static int run_command(struct record *r, struct pem_session *session, bool *star
 					      .preload_libc = !r->no_libc,
 					      .no_follow = r->attach.no_follow};
 	struct cli_run run = {.session = session};
+	char **command = cli_hardware__command(&r->hardware, r->command, &run_options);
 	struct pem_error error = {{0}};
 	int status, rc;
 
 	add_tick(r, &run);
-	rc = cli_run__start(&run, r->hardware.command != NULL ? r->hardware.command : r->command,
-			    &run_options, &error);
+	rc = cli_run__start(&run, command, &run_options, &error);
 	*started = rc >= 0;
 	if (rc < 0) {
 		status = rc == -ENOENT                     ? CLI_NOT_FOUND

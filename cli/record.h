@@ -22,4 +22,7 @@ struct record_end {
  */
 void record_end__say(const struct record_end *end, const struct pem_trace *trace);
 
+/* Parse the argument of --pages, "100ms,2M" or "1s", in optarg. Returns a status. */
+int record_pages__parse(const struct cli_verb *verb, uint32_t *interval_us, uint64_t *region_bytes);
+
 #endif

@@ -53,6 +53,21 @@ static const struct cli_option options[] = {
 	{0},
 };
 
+static int check_options(const struct cli_verb *verb, struct stat *s, bool has_command)
+{
+	if (s->keep != 0 && s->field == NULL)
+		return cli_usage_error(verb,
+				       "a histogram, frequent values and a deviation are of a "
+				       "field: name it with -f");
+	if (!has_command && s->attach.count == 0)
+		return cli_usage_error(verb, "no command to count: put it after --, or attach to a "
+					     "program with -p");
+	if (s->hardware_path != NULL && (!has_command || s->attach.count != 0))
+		return cli_usage_error(verb, "--hardware needs a command, which it runs: a program "
+					     "that runs already can't be simulated");
+	return cli_attach__check(&s->attach, verb, has_command);
+}
+
 static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **argv)
 {
 	int code, rc = 0;
@@ -114,17 +129,8 @@ static int parse(const struct cli_verb *verb, struct stat *s, int argc, char **a
 			rc = rc > 0 ? CLI_DONE : rc < 0 ? -rc : CLI_WRONG_INPUT;
 		}
 	}
-	if (rc == 0 && s->keep != 0 && s->field == NULL)
-		rc = cli_usage_error(verb, "a histogram, frequent values and a deviation are of a "
-					   "field: name it with -f");
-	if (rc == 0 && optind == argc && s->attach.count == 0)
-		rc = cli_usage_error(verb, "no command to count: put it after --, or attach to a "
-					   "program with -p");
 	if (rc == 0)
-		rc = cli_attach__check(&s->attach, verb, optind != argc);
-	if (rc == 0 && s->hardware_path != NULL && (optind == argc || s->attach.count != 0))
-		rc = cli_usage_error(verb, "--hardware needs a command, which it runs: a program "
-					   "that runs already can't be simulated");
+		rc = check_options(verb, s, optind != argc);
 	s->command = argv + optind;
 	cli_attach__name(&s->attach);
 	return rc;
@@ -178,12 +184,12 @@ static int count_command(struct stat *s, struct pem_session *session)
 					      .preload_libc = !s->no_libc,
 					      .no_follow = s->attach.no_follow};
 	struct cli_run run = run_of(s, session);
+	char **command = cli_hardware__command(&s->hardware, s->command, &run_options);
 	struct pem_error error = {{0}};
 	uint64_t ns;
 	int rc, status;
 
-	rc = cli_run__start(&run, s->hardware.command != NULL ? s->hardware.command : s->command,
-			    &run_options, &error);
+	rc = cli_run__start(&run, command, &run_options, &error);
 	if (rc < 0)
 		return cli_error(rc == -ENOENT                     ? CLI_NOT_FOUND
 				 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE

@@ -82,8 +82,8 @@ static void say_attribute(struct reading *r, xmlNode *node, const char *element,
 		return;
 	r->last_node = node;
 	if (strstr(text, "is not allowed"))
-		WRONG(r, xmlGetLineNo(node), "<%s> has no attribute '%s': see man pem-hardware",
-		      element, attribute);
+		WRONG(r, xmlGetLineNo(node), "<%s> has no attribute '%s': see docs/lab.md", element,
+		      attribute);
 	else
 		WRONG(r, xmlGetLineNo(node), "%s='%.40s' of <%s> is not valid: expected %s",
 		      attribute, value ? (const char *)value : "", element,

@@ -139,6 +139,13 @@ static const struct pem_metric **metrics_of(const struct pem_model *model)
 	return metrics;
 }
 
+/* What a source's sentences are about while it opens. */
+static void set_opening(struct pem_session *s, struct pem_demand **demands, size_t count)
+{
+	s->sources->opening = demands;
+	s->sources->opening_count = count;
+}
+
 /*
  * Open an instance of a plugin for a list of demands. A demand that the plugin cannot serve is
  * marked with the reason; if the plugin fails, all are.
@@ -188,8 +195,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 				: (uint32_t)s->sources->instance_count + 1;
 	config.thread_is_told = is_delivered(s, config.sets_thread);
 	config.events = instance->events;
-	s->sources->opening = demands;
-	s->sources->opening_count = count;
+	set_opening(s, demands, count);
 	result = ops->open(&config, &instance->source, &error);
 	if (result)
 		goto fail;

@@ -15,6 +15,8 @@ FOLDERS = (
     (r".*/build\.mk$", {"MIT", "LGPL-2.1-or-later"}),
     (r"spec/abi/pem/(k?ring|kmod|kprobe|layout|predicate|distribution|statistic)\.h$", EITHER),
     (r"agents/page-size/valgrind/", {"GPL-2.0-or-later"}),
+    (r"libpem/sources/simulated/tool/hierarchy\.", {"MIT"}),
+    (r"libpem/sources/simulated/tool/", {"GPL-2.0-or-later"}),
     (r"agents/page-size/hooks/", {"LGPL-2.1-or-later"}),
     (r"kmod/", {"GPL-2.0", "GPL-2.0-only"}),
     (r"libpem/", {"LGPL-2.1-or-later"}),

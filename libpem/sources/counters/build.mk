@@ -6,7 +6,8 @@ UNWIND_HERE := $(and $(HAVE_LIBDW),$(filter x86_64-% aarch64-%,$(MACHINE)))
 UNWIND_LIBS := $(if $(UNWIND_HERE),$(LIBDW_LIBS))
 UNWIND_SRC := $(addprefix libpem/sources/counters/unwind/, \
   $(if $(UNWIND_HERE),unwind.c stack.c files.c frames.c,none.c))
-COUNTERS_OBJ := $(call objects,$(UNWIND_SRC) $(wildcard libpem/sources/counters/*.c))
+COUNTERS_OBJ := $(call objects,$(UNWIND_SRC) $(wildcard libpem/sources/counters/*.c \
+  libpem/sources/readings/*.c))
 ifeq ($(HAVE_LIBDW),)
 $(info counters source: no callers of samples, elfutils is missing (libdw-dev))
 endif

@@ -7,7 +7,6 @@
  *	groups.c	which counters are counted together
  *	encode.c	libpfm4 names to perf_event_open, and sentences for the errors of it
  *	sampler.c	periodic samples of the program counter: opens and drains one ring per CPU
- *	reading_builder.c	packets of counter readings
  *	ring.c		parses perf's ring. It makes no system call, so tests give it hostile bytes.
  *	unwind/		callers of sampled instructions (unwind/unwind.h)
  *
@@ -21,6 +20,7 @@
 
 #include "sources/counters/estimate.h"
 #include "sources/counters/unwind/mapping.h"
+#include "sources/readings/reading_builder.h"
 
 #include <pem/counted.h>
 #include <pem/clock.h>
@@ -244,28 +244,5 @@ void sampler__close(struct sampler *sampler);
 
 void counter__set_error(struct pem_error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/* --- reading_builder.c: packets of counter readings --- */
-
-#define PACKET_RECORDS_BYTES 4096u
-
-struct reading_builder {
-	uint64_t bytes[(PEM_PACKET_HEADER_BYTES + PACKET_RECORDS_BYTES) / 8]; /* aligned */
-	uint32_t at, end; /* at: where the next record begins; end: where the last one ended */
-};
-
-/* Begin a packet about a process. pid 0 means the whole machine. */
-void reading_builder__begin(struct reading_builder *builder, uint32_t pid, uint64_t clock);
-/*
- * Add a record with one value at value_offset. The packet must have room for the event's max_bytes.
- */
-void reading_builder__append(struct reading_builder *builder, const struct pem_event *event,
-			     uint32_t value_offset, uint64_t value, uint64_t clock);
-/*
- * Give the packet to the sink if it has records. Records that the sink refuses are added to
- * *refused. Returns 0 or -errno.
- */
-int reading_builder__flush(struct reading_builder *builder, uint64_t clock,
-			   const struct pem_source_sink *sink, uint64_t *refused);
 
 #endif

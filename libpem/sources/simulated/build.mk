@@ -6,7 +6,7 @@ SIMULATED := libpem/sources/simulated
 ALL += $(B)/lib/pem/source-simulated.so
 
 $(B)/lib/pem/source-simulated.so: $(call objects,$(wildcard $(SIMULATED)/*.c) \
-  libpem/sources/counters/reading_builder.c) $(SOURCE_MAP)
+  libpem/sources/readings/reading_builder.c) $(SOURCE_MAP)
 	$(call say,LINK,$@)
 	$(Q)$(LINK_PLUGIN) $(LINKED)
 

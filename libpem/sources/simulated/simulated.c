@@ -2,14 +2,16 @@
 /*
  * simulated.c - the source of what a simulated machine counts: reads the file that the tool writes
  *
- * Programs can write the file, too. So each value is loaded once, and only the number of slots is
+ * Programs can write the file, too. So each value is loaded once, and only the number of entries is
  * trusted, which is that of the file's type. Values are made to rise.
  *
  * A counter is the sum over all processes that the tool ran. set_action and read_statistic may be
  * called while drain runs: they use the file alone, and members that drain does not.
  */
-#include "sources/counters/counters.h"
+#include "sources/readings/reading_builder.h"
 
+#include <pem/clock.h>
+#include <pem/counted.h>
 #include <pem/hardware.h>
 
 #include <errno.h>
@@ -59,14 +61,13 @@ struct pem_source {
 	const struct pem_hardware_file *file;
 	pid_t root;
 	uint64_t last_sample_ns, refused;
-	int told_slots;
+	int told_processes;
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
 	size_t count;
 	struct simulated counters[];
 };
 
-/* reading_builder.c is that of the counters source, whose other functions are not here. */
 static void set_error(struct pem_error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 static void set_error(struct pem_error *error, const char *format, ...)
@@ -138,12 +139,13 @@ static uint64_t sum_of(const struct pem_source *source, uint32_t number)
 	uint32_t taken, i;
 	uint64_t sum = 0;
 
-	/* Alone, as each count: a slot that is not filled yet is one of zeroes. */
-	taken = __atomic_load_n(&source->file->hardware.slots_taken, __ATOMIC_RELAXED);
-	if (taken > PEM_HARDWARE_SLOTS)
-		taken = PEM_HARDWARE_SLOTS;
+	/* Alone, as each count: an entry that is not filled yet is one of zeroes. */
+	taken = __atomic_load_n(&source->file->hardware.process_count, __ATOMIC_RELAXED);
+	if (taken > PEM_HARDWARE_PROCESSES_MAX)
+		taken = PEM_HARDWARE_PROCESSES_MAX;
 	for (i = 0; i < taken; i++)
-		sum += __atomic_load_n(&source->file->slots[i].counts[number], __ATOMIC_RELAXED);
+		sum += __atomic_load_n(&source->file->processes[i].counts[number],
+				       __ATOMIC_RELAXED);
 	return sum;
 }
 
@@ -244,18 +246,18 @@ static int simulated_read_statistic(struct pem_source *source, size_t i,
 }
 
 /* Say once that processes were not counted. */
-static void tell_slots(struct pem_source *source)
+static void tell_processes(struct pem_source *source)
 {
-	uint32_t taken = __atomic_load_n(&source->file->hardware.slots_taken, __ATOMIC_RELAXED);
+	uint32_t taken = __atomic_load_n(&source->file->hardware.process_count, __ATOMIC_RELAXED);
 	char text[160];
 
-	if (source->told_slots || !source->log || taken <= PEM_HARDWARE_SLOTS)
+	if (source->told_processes || !source->log || taken <= PEM_HARDWARE_PROCESSES_MAX)
 		return;
-	source->told_slots = 1;
+	source->told_processes = 1;
 	snprintf(text, sizeof(text),
 		 "the simulated machine ran %u processes and counts %u: the last ones are not in "
 		 "its counts",
-		 taken, PEM_HARDWARE_SLOTS);
+		 taken, PEM_HARDWARE_PROCESSES_MAX);
 	source->log(PEM_LOG_WARNING, text, source->log_arg);
 }
 
@@ -275,7 +277,7 @@ static int simulated_drain(struct pem_source *source, const struct pem_source_si
 	size_t i;
 
 	if (final)
-		tell_slots(source);
+		tell_processes(source);
 	if (!final && now_ns - source->last_sample_ns < INTERVAL_NS)
 		return 0;
 	source->last_sample_ns = now_ns;

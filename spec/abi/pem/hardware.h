@@ -3,8 +3,8 @@
  * hardware.h - a machine that is simulated: its description, and what was counted
  *
  * A recorder makes the file, and 'pem-codegen --hardware' fills its head from XML. A tool for
- * Valgrind maps it in each process that it runs, takes one slot, and adds nothing else. Only the
- * process of a slot writes it. Readers take whatever the file holds: see pem_hardware__check.
+ * Valgrind maps it in each process that it runs, takes one entry, and adds nothing else. Only the
+ * process of an entry writes it. Readers take whatever the file holds: see pem_hardware__check.
  */
 #ifndef PEM_HARDWARE_H
 #define PEM_HARDWARE_H
@@ -24,7 +24,7 @@ extern "C" {
 /* Of all entries of one cache or TLB: what the simulator needs memory for. */
 #define PEM_HARDWARE_ENTRIES_MAX (1u << 22)
 #define PEM_HARDWARE_CYCLES_MAX 1000000u
-#define PEM_HARDWARE_SLOTS 4096u
+#define PEM_HARDWARE_PROCESSES_MAX 4096u
 
 /* Bits of pem_hardware_part.serves. */
 #define PEM_HARDWARE_CODE 1u
@@ -54,7 +54,8 @@ struct pem_hardware {
 	uint32_t page_shift;
 	uint32_t memory_cycles; /* of an access that no cache answers */
 	uint32_t walk_cycles; /* of a translation that no TLB has */
-	uint32_t slots_taken; /* counts on past PEM_HARDWARE_SLOTS; processes add 1 atomically */
+	uint32_t process_count; /* counts on past PEM_HARDWARE_PROCESSES_MAX; processes add 1
+				   atomically */
 	struct pem_hardware_part caches[PEM_HARDWARE_CACHES_MAX];
 	struct pem_hardware_part tlbs[PEM_HARDWARE_TLBS_MAX];
 };
@@ -82,18 +83,19 @@ enum pem_simulated {
 };
 
 /* What one process, or what it became by exec, has counted. */
-struct pem_simulated_slot {
+struct pem_simulated_process {
 	uint32_t pid;
 	uint32_t reserved;
 	uint64_t counts[PEM_SIMULATED_COUNT];
 };
-PEM_STATIC_ASSERT(sizeof(struct pem_simulated_slot) == 136, "a slot is 136 bytes");
+PEM_STATIC_ASSERT(sizeof(struct pem_simulated_process) == 136, "an entry is 136 bytes");
 
 struct pem_hardware_file {
 	struct pem_hardware hardware;
-	struct pem_simulated_slot slots[PEM_HARDWARE_SLOTS];
+	struct pem_simulated_process processes[PEM_HARDWARE_PROCESSES_MAX];
 };
-PEM_STATIC_ASSERT(offsetof(struct pem_hardware_file, slots) == 544, "slots follow the head");
+PEM_STATIC_ASSERT(offsetof(struct pem_hardware_file, processes) == 544,
+		  "processes follow the head");
 
 /*
  * The client request of Valgrind that reads a counter of the thread, with its number. The answer

@@ -138,8 +138,8 @@ static void count_cache(struct hierarchy *h, uint32_t level, int missed,
 	}
 }
 
-static void look_up(struct hierarchy *h, const struct hierarchy_chain *caches, uint64_t address,
-		    uint32_t bytes, enum pem_simulated first_misses)
+static void reach(struct hierarchy *h, const struct hierarchy_chain *caches, uint64_t address,
+		  uint32_t bytes, enum pem_simulated first_misses)
 {
 	uint32_t i, answers = ask(caches, address, bytes);
 
@@ -158,13 +158,13 @@ static void look_up(struct hierarchy *h, const struct hierarchy_chain *caches, u
 void hierarchy__fetch(struct hierarchy *h, uint64_t address, uint32_t bytes)
 {
 	translate(h, &h->code_tlbs, address, bytes, PEM_SIMULATED_CODE_TLB_MISSES);
-	look_up(h, &h->code, address, bytes, PEM_SIMULATED_L1_CODE_MISSES);
+	reach(h, &h->code, address, bytes, PEM_SIMULATED_L1_CODE_MISSES);
 }
 
 static void refer(struct hierarchy *h, uint64_t address, uint32_t bytes)
 {
 	translate(h, &h->data_tlbs, address, bytes, PEM_SIMULATED_DATA_TLB_MISSES);
-	look_up(h, &h->data, address, bytes, PEM_SIMULATED_L1_DATA_MISSES);
+	reach(h, &h->data, address, bytes, PEM_SIMULATED_L1_DATA_MISSES);
 }
 
 void hierarchy__load(struct hierarchy *h, uint64_t address, uint32_t bytes)

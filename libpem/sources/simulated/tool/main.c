@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* main.c - options, threads, and the slot in the file */
+/* main.c - options, threads, and the entry in the file */
 #include "tool.h"
 
 #include "pub_tool_clreq.h"
@@ -16,7 +16,7 @@ ULong instruction_count;
 
 static const HChar *path;
 static struct pem_hardware_file *file;
-static struct pem_simulated_slot *slot; /* NULL: all are taken, which the file tells */
+static struct pem_simulated_process *entry; /* NULL: all are taken, which the file tells */
 
 struct counts {
 	ULong counts[PEM_SIMULATED_COUNT];
@@ -35,23 +35,23 @@ static ULong count_of(UInt i)
 	return hierarchy.counts[i];
 }
 
-static void take_slot(void)
+static void take_entry(void)
 {
-	/* Alone: orders nothing. Readers take a slot that is not filled yet as one of zeroes. */
-	UInt taken = __atomic_fetch_add(&file->hardware.slots_taken, 1, __ATOMIC_RELAXED);
+	/* Alone: orders nothing. Readers take an entry that is not filled yet as one of zeroes. */
+	UInt taken = __atomic_fetch_add(&file->hardware.process_count, 1, __ATOMIC_RELAXED);
 
-	slot = taken < PEM_HARDWARE_SLOTS ? &file->slots[taken] : NULL;
-	if (slot)
-		slot->pid = VG_(getpid)();
+	entry = taken < PEM_HARDWARE_PROCESSES_MAX ? &file->processes[taken] : NULL;
+	if (entry)
+		entry->pid = VG_(getpid)();
 }
 
 static void publish(void)
 {
 	UInt i;
 
-	for (i = 0; slot && i < PEM_SIMULATED_COUNT; i++)
+	for (i = 0; entry && i < PEM_SIMULATED_COUNT; i++)
 		/* Alone: each count is read by itself. */
-		__atomic_store_n(&slot->counts[i], count_of(i), __ATOMIC_RELAXED);
+		__atomic_store_n(&entry->counts[i], count_of(i), __ATOMIC_RELAXED);
 }
 
 /* --- threads --- */
@@ -101,7 +101,7 @@ static void forked(ThreadId thread)
 	VG_(memset)(threads, 0, VG_N_THREADS * sizeof(*threads));
 	instruction_count = 0;
 	thread_starts(thread, 0);
-	take_slot();
+	take_entry();
 }
 
 /* --- start and end --- */
@@ -161,7 +161,7 @@ static void start(void)
 	bytes = hierarchy__bytes(&hardware);
 	hierarchy__init(&hierarchy, &hardware, VG_(calloc)("hierarchy", 1, bytes));
 	threads = VG_(calloc)("threads", VG_N_THREADS, sizeof(*threads));
-	take_slot();
+	take_entry();
 	VG_(atfork)(NULL, NULL, forked);
 }
 

@@ -2,7 +2,7 @@
 /*
  * tool.h - what the files of the tool for Valgrind share
  *
- *	main.c		options, threads, and the slot in the file (pem/hardware.h)
+ *	main.c		options, threads, and the entry in the file (pem/hardware.h)
  *	instrument.c	makes each superblock call the simulation
  *	hierarchy.c	the simulation
  *

@@ -2,7 +2,7 @@
 /*
  * reading_builder.c - packets of counter readings, laid out as abi.h says
  */
-#include "counters.h"
+#include "reading_builder.h"
 
 #include <string.h>
 
