@@ -163,10 +163,10 @@ def phases_have_their_misses():
     rc, out, err = run([PEM, "report", "--json", trace])
     equal(rc, 0, "status of report (%s)" % err)
     told = json.loads(out)
-    equal(told["trace"]["command"] if "command" in told.get("trace", {}) else told.get("command"), "%s 3" % program, "the command")
     text = json.dumps(told)
     assert "Simulated::L2Misses" in text and "Simulated::L1DataMisses" in text, text[:3000]
     rc, out, _ = run([PEM, "report", trace])
+    assert "valgrind" not in out, "the command is the program's own: " + out
     row = re.search(r"^pass +3 +([\d,]+) +([\d,]+)", out, re.MULTILINE)
     assert row, out
     second, first = (int(cell.replace(",", "")) for cell in row.groups())

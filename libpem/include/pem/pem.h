@@ -814,7 +814,7 @@ struct pem_run_options {
 	 */
 	int preload_libc;
 	int no_follow; /* 1: observe the command alone, and not processes that it starts */
-	/* So many first words of argv run the command and are not its own: the trace has the rest. */
+	/* So many first words of argv run the command: the trace has the rest as its own. */
 	uint32_t runner_words;
 	uint32_t reserved;
 };

@@ -101,6 +101,24 @@ static uint32_t ask(const struct hierarchy_chain *chain, uint64_t address, uint3
 	return i;
 }
 
+/*
+ * Is it in the block that its set used last? Then asking changes nothing. Most accesses are.
+ */
+static inline int is_last_used(const struct hierarchy_chain *chain, uint64_t address,
+			       uint32_t bytes)
+{
+	const struct hierarchy_part *p = chain->parts[0];
+	uint64_t block;
+
+	if (!chain->count)
+		return 1;
+	block = address >> p->part.shift;
+	return p->part.replacement == PEM_HARDWARE_LRU &&
+	       block == (address + bytes - 1) >> p->part.shift &&
+	       p->blocks[(size_t)((uint32_t)block & (p->part.sets - 1)) * p->part.ways] ==
+		       block + 1;
+}
+
 static void translate(struct hierarchy *h, const struct hierarchy_chain *tlbs, uint64_t address,
 		      uint32_t bytes, enum pem_simulated first_misses)
 {
@@ -157,12 +175,16 @@ static void reach(struct hierarchy *h, const struct hierarchy_chain *caches, uin
 
 void hierarchy__fetch(struct hierarchy *h, uint64_t address, uint32_t bytes)
 {
+	if (is_last_used(&h->code_tlbs, address, bytes) && is_last_used(&h->code, address, bytes))
+		return;
 	translate(h, &h->code_tlbs, address, bytes, PEM_SIMULATED_CODE_TLB_MISSES);
 	reach(h, &h->code, address, bytes, PEM_SIMULATED_L1_CODE_MISSES);
 }
 
 static void refer(struct hierarchy *h, uint64_t address, uint32_t bytes)
 {
+	if (is_last_used(&h->data_tlbs, address, bytes) && is_last_used(&h->data, address, bytes))
+		return;
 	translate(h, &h->data_tlbs, address, bytes, PEM_SIMULATED_DATA_TLB_MISSES);
 	reach(h, &h->data, address, bytes, PEM_SIMULATED_L1_DATA_MISSES);
 }
