@@ -170,7 +170,8 @@ def phases_have_their_misses():
     row = re.search(r"^pass +3 +([\d,]+) +([\d,]+)", out, re.MULTILINE)
     assert row, out
     second, first = (int(cell.replace(",", "")) for cell in row.groups())
-    assert LINES <= second <= LINES + 100 and 3 * LINES <= first <= 3 * LINES + 200, row.group(0)
+    # Besides the array: what reading counters needs for the first time.
+    assert LINES <= second <= LINES + 100 and 3 * LINES <= first <= 3 * LINES + 1000, row.group(0)
 
 
 @test
