@@ -355,6 +355,8 @@ struct cli_hardware {
 	char folder[PATH_MAX]; /* "": there is none */
 	char file[PATH_MAX + 16];
 	char option[PATH_MAX + 32];
+	char log[PATH_MAX + 16];
+	char log_option[PATH_MAX + 32];
 	char **command; /* under Valgrind */
 };
 /*

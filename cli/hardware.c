@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define TOOL "pem-hardware"
-#define RUNNER_WORDS 7u /* before the command */
+#define RUNNER_WORDS 8u /* before the command */
 
 /* Where the tool lies: beside the sources of libpem, from this program's folder. */
 static int find_tool(char *folder, size_t bytes)
@@ -93,6 +93,9 @@ static int make_folder(struct cli_hardware *hardware)
 				 strerror(errno));
 	}
 	snprintf(hardware->file, sizeof(hardware->file), "%s/counts", hardware->folder);
+	snprintf(hardware->log, sizeof(hardware->log), "%s/said", hardware->folder);
+	snprintf(hardware->log_option, sizeof(hardware->log_option), "--log-file=%s",
+		 hardware->log);
 	snprintf(hardware->option, sizeof(hardware->option), "--hardware=%s", hardware->file);
 	return CLI_DONE;
 }
@@ -103,7 +106,8 @@ static int wrap(struct cli_hardware *hardware, char **command)
 	static char valgrind[] = "valgrind", tool[] = "--tool=" TOOL, quiet[] = "-q",
 		    children[] = "--trace-children=yes", debugger[] = "--vgdb=no",
 		    separator[] = "--";
-	char *words[RUNNER_WORDS] = {valgrind,         tool,     quiet, children, debugger,
+	char *words[RUNNER_WORDS] = {valgrind,         tool,     quiet,
+				     children,         debugger, hardware->log_option,
 				     hardware->option, separator};
 	size_t count = 0;
 
@@ -145,9 +149,29 @@ int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **
 	return status;
 }
 
+/* Valgrind's reasons why it can't run a program. Its other words are of no use to the user. */
+static void say_reasons(const struct cli_hardware *hardware)
+{
+	FILE *log = fopen(hardware->log, "re");
+	char line[512];
+
+	while (log != NULL && fgets(line, sizeof(line), log) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		if (strncmp(line, "valgrind: ", 10) == 0) {
+			fputs("pem: ", stderr);
+			cli_put_text(stderr, line);
+			fputc('\n', stderr);
+		}
+	}
+	if (log != NULL)
+		fclose(log);
+}
+
 void cli_hardware__end(struct cli_hardware *hardware)
 {
 	if (hardware->folder[0] != '\0') {
+		say_reasons(hardware);
+		unlink(hardware->log);
 		unlink(hardware->file);
 		rmdir(hardware->folder);
 	}

@@ -370,18 +370,16 @@ static void ignore(void *data, hardware_xml_error *error)
 	(void)error;
 }
 
-void pem_hardware__read(struct pem_spec_set *set, const char *path, struct pem_hardware *hardware)
+void pem_hardware__read_bytes(struct pem_spec_set *set, const char *path, const char *bytes,
+			      size_t count, struct pem_hardware *hardware)
 {
 	struct reading r = {.set = set, .path = path, .hardware = hardware};
-	static char bytes[FILE_BYTES_MAX];
-	ssize_t count = read_file(path, bytes, sizeof(bytes));
 	hardware_xml_error *error;
 	xmlDoc *doc;
 
 	memset(hardware, 0, sizeof(*hardware));
-	if (count < 0 || count == sizeof(bytes)) {
-		WRONG(&r, 0, "can't be read: %s",
-		      count < 0 ? strerror((int)-count) : "expected fewer than 65536 bytes");
+	if (count >= FILE_BYTES_MAX) {
+		WRONG(&r, 0, "is too long: expected fewer than %d bytes", FILE_BYTES_MAX);
 		return;
 	}
 	xmlSetStructuredErrorFunc(NULL, (xmlStructuredErrorFunc)ignore);
@@ -398,4 +396,16 @@ void pem_hardware__read(struct pem_spec_set *set, const char *path, struct pem_h
 	}
 	xmlFreeDoc(doc);
 	xmlSetStructuredErrorFunc(NULL, NULL);
+}
+
+void pem_hardware__read(struct pem_spec_set *set, const char *path, struct pem_hardware *hardware)
+{
+	struct reading r = {.set = set, .path = path, .hardware = hardware};
+	static char bytes[FILE_BYTES_MAX];
+	ssize_t count = read_file(path, bytes, sizeof(bytes));
+
+	if (count < 0)
+		WRONG(&r, 0, "can't be read: %s", strerror((int)-count));
+	else
+		pem_hardware__read_bytes(set, path, bytes, (size_t)count, hardware);
 }

@@ -7,7 +7,13 @@
 
 #include <pem/hardware.h>
 
-/* Read a file of the form of hardware.xsd. Errors are noted in the set. */
+/*
+ * Read XML of the form of hardware.xsd. Errors are noted in the set; without one, hardware passes
+ * pem_hardware__check. path: for errors.
+ */
+void pem_hardware__read_bytes(struct pem_spec_set *set, const char *path, const char *bytes,
+			      size_t count, struct pem_hardware *hardware);
+/* The same of a file. */
 void pem_hardware__read(struct pem_spec_set *set, const char *path, struct pem_hardware *hardware);
 
 #endif
