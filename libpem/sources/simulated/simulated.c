@@ -55,6 +55,9 @@ struct simulated {
 	uint64_t action;
 	uint64_t base, accumulated; /* of the statistic */
 	uint64_t last, written; /* of readings */
+	/* When logging ends: what it held then, until drain has written that. */
+	uint64_t owed, owed_clock;
+	int is_owed, writes_owed;
 };
 
 struct pem_source {
@@ -223,6 +226,13 @@ static int simulated_set_action(struct pem_source *source, size_t i, uint64_t ac
 	if (PEM_ACTION_EPOCH(counter->action) != PEM_ACTION_EPOCH(action))
 		counter->accumulated = 0;
 	counter->base = now;
+	if (PEM_ACTION_FLAGS(counter->action) & ~PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG) {
+		/* MG orders both */
+		__atomic_store_n(&counter->owed, now, __ATOMIC_RELAXED);
+		__atomic_store_n(&counter->owed_clock, pem_clock(), __ATOMIC_RELAXED);
+		/* MG: the value is there */
+		__atomic_store_n(&counter->is_owed, 1, __ATOMIC_RELEASE);
+	}
 	__atomic_store_n(&counter->action, action, __ATOMIC_RELAXED); /* alone: orders nothing */
 	return 0;
 }
@@ -269,26 +279,50 @@ static uint64_t monotonic_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000ull + (uint64_t)now.tv_nsec;
 }
 
-static int simulated_drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
+/* Take what counters owe. Returns the last clock of these, at which all are written; 0: none. */
+static uint64_t take_owed(struct pem_source *source)
 {
-	uint64_t now_ns = monotonic_ns(), clock = pem_clock(), value;
-	struct reading_builder builder;
-	int rc, result = 0;
+	uint64_t clock = 0, its;
 	size_t i;
 
-	if (final)
-		tell_processes(source);
-	if (!final && now_ns - source->last_sample_ns < INTERVAL_NS)
-		return 0;
-	source->last_sample_ns = now_ns;
+	for (i = 0; i < source->count; i++) {
+		struct simulated *counter = &source->counters[i];
+
+		/* mg: the value is there */
+		counter->writes_owed = __atomic_exchange_n(&counter->is_owed, 0, __ATOMIC_ACQUIRE);
+		its = __atomic_load_n(&counter->owed_clock, __ATOMIC_RELAXED);
+		if (counter->writes_owed && its > clock)
+			clock = its;
+	}
+	return clock;
+}
+
+/* Is the counter to be written, and with what value? */
+static int is_written(const struct pem_source *source, const struct simulated *counter, int owed,
+		      uint64_t *value)
+{
+	uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
+
+	*value = owed ? __atomic_load_n(&counter->owed, __ATOMIC_RELAXED)
+		      : sum_of(source, counter->number);
+	return owed ? counter->writes_owed : (PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG) != 0;
+}
+
+/* Write one record for each logged counter, or for each that owes one, all with one time. */
+static int write_readings(struct pem_source *source, const struct pem_source_sink *sink, int owed,
+			  uint64_t clock)
+{
+	struct reading_builder builder;
+	int rc, result = 0;
+	uint64_t value;
+	size_t i;
+
 	reading_builder__begin(&builder, (uint32_t)source->root, clock);
 	for (i = 0; i < source->count; i++) {
 		struct simulated *counter = &source->counters[i];
-		uint64_t action = __atomic_load_n(&counter->action, __ATOMIC_RELAXED);
 
-		if (!(PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG))
+		if (!is_written(source, counter, owed, &value))
 			continue;
-		value = sum_of(source, counter->number);
 		if (value > counter->last)
 			counter->last = value;
 		if (builder.at + counter->event->max_bytes > sizeof(builder.bytes)) {
@@ -301,6 +335,23 @@ static int simulated_drain(struct pem_source *source, const struct pem_source_si
 		counter->written++;
 	}
 	rc = reading_builder__flush(&builder, clock, sink, &source->refused);
+	return result ? result : rc;
+}
+
+static int simulated_drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
+{
+	uint64_t now_ns = monotonic_ns(), owed_clock;
+	int rc, result = 0;
+
+	if (final)
+		tell_processes(source);
+	if (!final && now_ns - source->last_sample_ns < INTERVAL_NS)
+		return 0;
+	source->last_sample_ns = now_ns;
+	owed_clock = take_owed(source);
+	if (owed_clock)
+		result = write_readings(source, sink, 1, owed_clock);
+	rc = write_readings(source, sink, 0, pem_clock());
 	return result ? result : rc;
 }
 
