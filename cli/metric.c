@@ -5,6 +5,20 @@
 #include <json-c/json.h>
 #include <math.h>
 
+/* A sum of a quotient. NAN if any of its terms is unknown. */
+static double sum_of(const struct cli_metrics *metrics, size_t number, uint32_t is_divisor)
+{
+	const struct pem_metric *m = pem_model__metric(metrics->model, number);
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < m->part_count; i++)
+		if (m->parts[i].is_divisor == is_divisor)
+			sum += m->parts[i].factor *
+			       metrics->value(&m->parts[i].term, number, metrics->arg);
+	return sum;
+}
+
 static double value_of(const struct cli_metrics *metrics, size_t number)
 {
 	const struct pem_metric *m = pem_model__metric(metrics->model, number);
@@ -12,6 +26,10 @@ static double value_of(const struct cli_metrics *metrics, size_t number)
 
 	if (m->form == PEM_METRIC_BETWEEN)
 		return metrics->between != NULL ? metrics->between(number, metrics->arg) : NAN;
+	if (m->form == PEM_METRIC_QUOTIENT) {
+		to = sum_of(metrics, number, 1);
+		return to > 0 ? sum_of(metrics, number, 0) / to : NAN;
+	}
 	of = metrics->value(&m->of, number, metrics->arg);
 	to = m->form == PEM_METRIC_RATE ? metrics->seconds
 					: metrics->value(&m->to, number, metrics->arg);

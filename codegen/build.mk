@@ -6,7 +6,7 @@
 # pem-codegen leaves files alone whose content stays the same, so one stamp says when it last ran
 # and each file keeps its own time: touching a spec rebuilds only what its change reaches.
 
-CODEGEN_OBJ := $(call objects,$(wildcard codegen/*.c codegen/*/*.c) shared/model_words.c)
+CODEGEN_OBJ := $(call objects,$(wildcard codegen/*.c codegen/*/*.c) shared/model_words.c shared/metric_sum.c)
 # To build for another machine, name one that runs on this: PEM_CODEGEN=build/bin/pem-codegen
 PEM_CODEGEN := $(B)/bin/pem-codegen
 SPECS := $(sort $(wildcard spec/*/*.xml))

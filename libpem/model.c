@@ -169,6 +169,18 @@ static int add_metric(struct pem_model *model, const struct pem_metric *metric)
 	return 1;
 }
 
+/* Does the model have all events that the metric is made of? */
+static bool has_events(const struct pem_model *model, const struct pem_metric *metric)
+{
+	uint32_t i;
+
+	for (i = 0; i < metric->part_count; i++)
+		if (!pem_model__by_name(model, metric->parts[i].term.event))
+			return false;
+	return pem_model__by_name(model, metric->of.event) &&
+	       (!*metric->to.event || pem_model__by_name(model, metric->to.event));
+}
+
 void pem_model__share_metrics(struct pem_model *model, const struct pem_model *from)
 {
 	size_t i;
@@ -176,14 +188,36 @@ void pem_model__share_metrics(struct pem_model *model, const struct pem_model *f
 	for (i = 0; i < from->metric_count; i++) {
 		const struct pem_metric *metric = from->metrics[i];
 
-		if (pem_model__by_name(model, metric->of.event) &&
-		    (!*metric->to.event || pem_model__by_name(model, metric->to.event)))
+		if (has_events(model, metric))
 			add_metric(model, metric);
 	}
 }
 
+/* Write one of a quotient's sums into the cells of a term. */
+static void write_sum(FILE *out, const struct pem_metric *m, uint32_t is_divisor)
+{
+	uint32_t i, written = 0;
+
+	for (i = 0; i < m->part_count; i++) {
+		const struct pem_metric_part *part = &m->parts[i];
+
+		if (part->is_divisor != is_divisor)
+			continue;
+		fprintf(out, "%s%d*%s%s%s", written++ && part->factor > 0 ? "+" : "", part->factor,
+			part->term.event, *part->term.field ? "." : "", part->term.field);
+	}
+	fputs("\t\t", out);
+}
+
 static void write_metric(FILE *out, const struct pem_metric *m)
 {
+	if (m->form == PEM_METRIC_QUOTIENT) {
+		fprintf(out, "metric\t%s\t%s\t", m->name, pem_metric_form_words[m->form]);
+		write_sum(out, m, 0);
+		write_sum(out, m, 1);
+		fprintf(out, "%s\t%s\n", m->unit, m->description);
+		return;
+	}
 	fprintf(out, "metric\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", m->name,
 		pem_metric_form_words[m->form], m->of.event, m->of.field, m->to.event, m->to.field,
 		m->unit, m->description);

@@ -82,6 +82,14 @@ ssize_t pem_model__index(const struct pem_model *model, uint32_t id);
  */
 int pem_model__share(struct pem_model *model, const struct pem_event *event);
 
+/* model_sums.c: is it a name of letters, digits, '_' and ':', such as that of an event? */
+int pem_metric__is_name(const char *name);
+/*
+ * Fill a quotient's parts, and of and to, from its two sums (metric_sum.h). The texts are cut into
+ * the names, and have to live as long as the metric. Returns 0 or -EINVAL.
+ */
+int pem_metric__parse_sums(struct pem_metric *m, char *of, char *to);
+
 /*
  * Add the metrics of another model, which must outlive this one, whose events this model has.
  */

@@ -488,15 +488,6 @@ static void connect(struct pem_model_block *block)
 	}
 }
 
-/* A name of letters, digits, '_' and ':', such as that of an event. */
-static bool is_metric_name(const char *name)
-{
-	return *name && strlen(name) <= 150 &&
-	       strspn(name, "abcdefghijklmnopqrstuvwxyz"
-			    "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-			    "0123456789_:") == strlen(name);
-}
-
 static int parse_metric(struct parser *p)
 {
 	struct pem_model_block *block = p->block;
@@ -523,10 +514,13 @@ static int parse_metric(struct parser *p)
 				 .to = {cell[5], cell[6]},
 				 .unit = cell[7],
 				 .description = cell[8]};
-	if (!is_metric_name(m->name) || !is_metric_name(m->of.event) || !form)
+	if (form == PEM_METRIC_QUOTIENT &&
+	    (*cell[4] || *cell[6] || pem_metric__parse_sums(m, cell[3], cell[5]) < 0))
+		return parser_say(p, "metric '%.60s' has a wrong sum", m->name);
+	if (!pem_metric__is_name(m->name) || !pem_metric__is_name(m->of.event) || !form)
 		return parser_say(p, "metric '%.60s' has no name, form or event", m->name);
 	if ((form == PEM_METRIC_RATE) != !*m->to.event ||
-	    (*m->to.event && !is_metric_name(m->to.event)))
+	    (*m->to.event && !pem_metric__is_name(m->to.event)))
 		return parser_say(p, "metric '%.60s' of form %s is of '%.60s' and '%.60s'", m->name,
 				  pem_metric_form_words[form], m->of.event, m->to.event);
 	return 0;

@@ -42,7 +42,8 @@ const char *const pem_source_words[] = {"stub", "tracepoint", "perf",  "perf-sam
 					"usdt", "module",     "probe", "simulated"};
 const char *const pem_level_words[] = {"-", "error", "warning", "info", "detail", "debug"};
 const char *const pem_scope_words[] = {"-", "thread", "process", "cpu", "system"};
-const char *const pem_metric_form_words[] = {"-", "rate", "ratio", "difference", "between"};
+const char *const pem_metric_form_words[] = {"-",          "rate",    "ratio",
+					     "difference", "between", "quotient"};
 const char *const pem_label_kind_words[] = {"-", "enum", "flags"};
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))

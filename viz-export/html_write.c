@@ -275,6 +275,21 @@ static void write_term(FILE *out, const char *key, const struct pem_metric_term 
 	fputc(']', out);
 }
 
+/* Of a quotient: each term with its factor, and whether it divides. */
+static void write_parts(FILE *out, const struct pem_metric *m)
+{
+	uint32_t i;
+
+	fputs(",\"parts\":[", out);
+	for (i = 0; i < m->part_count; i++) {
+		fprintf(out, "%s{\"factor\":%" PRId32 ",\"divides\":%s", i ? "," : "",
+			m->parts[i].factor, m->parts[i].is_divisor ? "true" : "false");
+		write_term(out, "term", &m->parts[i].term);
+		fputc('}', out);
+	}
+	fputc(']', out);
+}
+
 /* Of a metric of times: the cells of each process that has some. */
 static void write_times(FILE *out, const struct pem_html_data *data, size_t metric, uint32_t fold)
 {
@@ -319,6 +334,8 @@ static void write_metrics(FILE *out, const struct pem_html_data *data,
 		write_term(out, "to", &m->to);
 		if (m->form == PEM_METRIC_BETWEEN)
 			write_times(out, data, i, fold);
+		if (m->form == PEM_METRIC_QUOTIENT)
+			write_parts(out, m);
 		fputc('}', out);
 	}
 	fputs("],\n", out);

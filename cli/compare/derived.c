@@ -67,13 +67,53 @@ static void subtract(struct compare_series *s, size_t metric)
 	m->total = above->total - below->total;
 }
 
+/*
+ * A series of one of a quotient's sums. Returns its index; -1: a term's event has no record, or
+ * there is no room.
+ */
+static long sum_series(struct compare_series *s, const struct pem_metric *metric,
+		       uint32_t is_divisor)
+{
+	const char *name = cli_format("%.150s %s", metric->name, is_divisor ? "below" : "above");
+	size_t of[PEM_METRIC_PARTS_MAX], i;
+	uint32_t k;
+	long at;
+
+	for (k = 0; k < metric->part_count; k++) {
+		of[k] = series_of(s, &metric->parts[k].term);
+		if (of[k] == SIZE_MAX)
+			return -1;
+	}
+	at = compare_series__metric(s, name, COMPARE_SUM, metric->unit, metric->name);
+	if (at < 0 || s->metrics[at].is_context)
+		return at;
+	s->metrics[at].is_context = true;
+	for (k = 0; k < metric->part_count; k++) {
+		const struct compare_metric *term = &s->metrics[of[k]];
+
+		if (metric->parts[k].is_divisor != is_divisor)
+			continue;
+		for (i = 0; i < COMPARE_WINDOWS; i++)
+			s->metrics[at].sum[i] += metric->parts[k].factor * term->sum[i];
+		s->metrics[at].total += metric->parts[k].factor * term->total;
+		s->metrics[at].source = term->source;
+		s->metrics[at].event_id = term->event_id;
+	}
+	return at;
+}
+
 static void derive(struct compare_series *s, const struct pem_metric *metric)
 {
 	bool is_difference = metric->form == PEM_METRIC_DIFFERENCE;
 	size_t above = series_of(s, &metric->of), below;
 	long at;
 
-	if (metric->form == PEM_METRIC_RATE) {
+	if (metric->form == PEM_METRIC_QUOTIENT) {
+		at = sum_series(s, metric, 0);
+		above = at >= 0 ? (size_t)at : SIZE_MAX;
+		at = sum_series(s, metric, 1);
+		below = at >= 0 ? (size_t)at : SIZE_MAX;
+	} else if (metric->form == PEM_METRIC_RATE) {
 		at = seconds_series(s);
 		below = at >= 0 ? (size_t)at : SIZE_MAX;
 	} else {

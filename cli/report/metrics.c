@@ -109,7 +109,9 @@ static double value_of(const struct pem_metric_term *term, size_t metric, const 
 	const struct report_event *e;
 	bool is_count = *term->field == '\0';
 
-	e = term == &m->of ? scope->r->metrics->all[metric].of : scope->r->metrics->all[metric].to;
+	e = term == &m->of   ? scope->r->metrics->all[metric].of
+	    : term == &m->to ? scope->r->metrics->all[metric].to
+			     : event_of(scope->r, term->event);
 	if (e == NULL || report__is_partial(scope->r, e))
 		return NAN;
 	if (!is_count &&

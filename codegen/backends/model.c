@@ -74,6 +74,15 @@ static void put_term(FILE *f, const char *term)
 		term ? term : "", point ? point + 1 : "");
 }
 
+/* Print a sum without its spaces. It takes the cells of a term. */
+static void put_sum(FILE *f, const char *sum)
+{
+	for (; *sum; sum++)
+		if (*sum != ' ')
+			fputc(*sum, f);
+	fputs("\t\t", f);
+}
+
 void pem_put_metrics(FILE *f, const struct pem_spec *spec)
 {
 	size_t i;
@@ -82,8 +91,13 @@ void pem_put_metrics(FILE *f, const struct pem_spec *spec)
 		const struct pem_spec_metric *metric = &spec->metrics[i];
 
 		fprintf(f, "metric\t%s\t%s\t", metric->name, pem_metric_form_words[metric->form]);
-		put_term(f, metric->of);
-		put_term(f, metric->to);
+		if (metric->form == PEM_METRIC_QUOTIENT) {
+			put_sum(f, metric->of);
+			put_sum(f, metric->to);
+		} else {
+			put_term(f, metric->of);
+			put_term(f, metric->to);
+		}
 		fprintf(f, "%s\t%s\n", metric->unit, metric->description);
 	}
 }

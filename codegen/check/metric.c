@@ -2,6 +2,9 @@
 /* metric.c - checks metrics: names, and that what they are made of exists and can be counted */
 #include "check.h"
 
+#include "metric_sum.h"
+
+#include <stdio.h>
 #include <string.h>
 
 /* Find an event by the name in a term, which ends at a point. */
@@ -71,6 +74,44 @@ static void check_term(const struct check *c, const struct pem_spec_metric *metr
 			      attribute, term, event->fields[i].name);
 }
 
+/* A sum of a quotient: its terms and their number. Returns how many there are. */
+static unsigned check_sum(const struct check *c, const struct pem_spec_metric *metric,
+			  const char *attribute, const char *sum)
+{
+	struct pem_metric_sum_term term;
+	unsigned count = 0;
+	char name[256]; /* of a longer one the schema complains */
+	int rc;
+
+	while ((rc = pem_metric_sum__next(&sum, !count, &term)) == 1) {
+		snprintf(name, sizeof(name), "%.*s", (int)term.bytes, term.name);
+		check_term(c, metric, attribute, name);
+		count++;
+	}
+	if (rc < 0)
+		ERROR(c, metric->at,
+		      "%s='' of metric '%s' has no term at '%s': expected an event or a field, "
+		      "with a factor of 1 to %d before a '*' or without one",
+		      attribute, metric->name, sum, PEM_METRIC_FACTOR_MAX);
+	return count;
+}
+
+static void check_quotient(const struct check *c, const struct pem_spec_metric *metric)
+{
+	unsigned count = check_sum(c, metric, "of", metric->of);
+
+	count += check_sum(c, metric, "to", metric->to);
+	if (count > PEM_METRIC_PARTS_MAX)
+		ERROR(c, metric->at, "metric '%s' has %u terms: expected %u at most", metric->name,
+		      count, PEM_METRIC_PARTS_MAX);
+}
+
+/* Is this a sum, and not just a term? */
+static int is_sum(const char *text)
+{
+	return text && strpbrk(text, " +-*") != NULL;
+}
+
 static void check_name(const struct check *c, const struct pem_spec_metric *metric)
 {
 	size_t i;
@@ -101,6 +142,15 @@ static void check_terms(const struct check *c, const struct pem_spec_metric *met
 	if (metric->form == PEM_METRIC_BETWEEN &&
 	    (strchr(metric->of, '.') || strchr(metric->to, '.'))) {
 		ERROR(c, metric->at, "metric '%s' lies between events: expected no fields",
+		      metric->name);
+		return;
+	}
+	if (metric->form == PEM_METRIC_QUOTIENT) {
+		check_quotient(c, metric);
+		return;
+	}
+	if (is_sum(metric->of) || is_sum(metric->to)) {
+		ERROR(c, metric->at, "metric '%s' has a sum: expected form='quotient'",
 		      metric->name);
 		return;
 	}

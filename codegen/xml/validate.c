@@ -76,9 +76,11 @@ static const struct {
 	{"source", "when", expression},
 	{"source", "binary", "the name of a program or library, such as 'libc.so.6'"},
 	{"metric", "name", "LAYER::Class::Specifier, such as 'APP::Shop::Price'"},
-	{"metric", "form", "'rate', 'ratio', 'difference' or 'between'"},
+	{"metric", "form", "'rate', 'ratio', 'difference', 'between' or 'quotient'"},
 	{"metric", "of",
-	 "the name of an event, or of one of its fields behind a point: 'APP::Shop::Sale.cents'"},
+	 "the name of an event, or of one of its fields behind a point: 'APP::Shop::Sale.cents'; "
+	 "of "
+	 "a quotient a sum of such, with whole factors: '4*APP::A::B - APP::C::D'"},
 	{"metric", "to", "as of=''"},
 	{"metric", "unit", "what it is counted in, such as 'bytes' or 'none'"},
 	{"metric", "description", free_text},

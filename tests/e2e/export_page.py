@@ -346,15 +346,17 @@ def declared_metrics():
     t.metric("APP::Shop::Open", "difference", ("APP::Shop::OrderBegin", ""), ("APP::Shop::Send", ""), "orders")
     t.metric("APP::Shop::Missing", "ratio", ("APP::Shop::Returned", ""), (pack, ""), "none")
     t.metric("APP::Shop::Took", "between", (pack, ""), ("APP::Shop::PackEnd", ""), "ns")
+    t.metric("APP::Shop::Part", "quotient", (f"3*{pack}-APP::Shop::OrderBegin", ""), (f"2*{pack}", ""), "parts")
+    t.metric("APP::Shop::Half", "quotient", (f"{pack}-APP::Shop::Returned", ""), (pack, ""), "parts")
     t.metric("APP::Shop::Never", "between", (pack, ""), ("APP::Shop::Returned", ""), "ns")
     b = show(exported(t)[1])
     names = strips(b)
-    wanted = ["APP::Shop::Weight", "APP::Shop::Pace", "APP::Shop::Open", "APP::Shop::Took"]
-    equal([name for name in names if name in wanted + ["APP::Shop::Missing", "APP::Shop::Never"]], wanted, "strips of metrics")
+    wanted = ["APP::Shop::Weight", "APP::Shop::Pace", "APP::Shop::Open", "APP::Shop::Took", "APP::Shop::Part"]
+    equal([name for name in names if name in wanted + ["APP::Shop::Missing", "APP::Shop::Half", "APP::Shop::Never"]], wanted, "strips of metrics")
     charts = b.script("return [...document.querySelectorAll('.strip .chart')].map(e => e.getAttribute('aria-label'))")
     said = [chart for name, chart in zip(names, charts) if name in wanted]
     for chart, end in zip(said, (" 49.5 g on average", " 100 parcels/s on average", " 100 orders/s on average",
-                                " 3\u202fms on average")):
+                                " 3\u202fms on average", " 0.5 parts on average")):
         assert chart.endswith(end), said
     quiet(b)
 

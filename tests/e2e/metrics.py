@@ -120,6 +120,45 @@ def metrics_of_phases():
 
 
 @test
+def a_quotient_of_sums():
+    "a quotient is worked out of all its terms with their factors, of the trace and of phases; one that lacks a term has no value"
+    trace = by_hand()
+    sale, paid, cycles = "APP::Test::Sale", "APP::Test::Paid", "HW::Test::Cycles.value"
+    trace.metric("APP::Test::Share", "quotient", (f"3*{sale}.cents-2*{paid}+{sale}", ""), (f"4*{cycles}", ""), "shares")
+    trace.metric("APP::Test::None", "quotient", (sale, ""), (f"{paid}-APP::Test::Gone", ""), "shares")
+    trace.add("HW::Test::Cycles", 0, [1000])
+    trace.add("APP::Work::Begin", 1000, [b"work"])
+    trace.add(sale, 2000, [10])
+    trace.add(sale, 3000, [20])
+    trace.add(paid, 4000)
+    trace.add("HW::Test::Cycles", 5000, [1050])
+    trace.add("APP::Work::End", 6000, [b"work"])
+    trace.add(paid, 7000)
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    report = json.loads(run([PEM, "report", "--json", folder])[1])
+    values = {m["metric"]: m["value"] for m in report["metrics"]}
+    equal(values["APP::Test::Share"], (3 * 30 - 2 * 2 + 2) / (4 * 1050), "of the trace")
+    assert "APP::Test::None" not in values, values
+    equal({m["metric"]: m["value"] for m in report["phases"][0]["metrics"]}["APP::Test::Share"], (3 * 30 - 2 + 2) / 200, "of the phase")
+    rc, out, err = run([PEM, "diff", "--json", folder, folder])
+    equal((rc, err), (0, ""), "diff")
+    assert "APP::Test::Share" in out, out
+
+
+@test
+def wrong_sums_are_refused():
+    "a sum that has no term where one belongs, too many of them, or that no quotient has, is an error with its line"
+    loaf = "APP::Oven::Loaf"
+    for form, of, words in (("quotient", loaf + " + -" + loaf, "of"), ("quotient", "0*" + loaf, "factor of 1 to 999"),
+                            ("quotient", loaf + ".flour", "no field of this name"),
+                            ("quotient", " + ".join([loaf] * 8), "9 terms: expected 8 at most"),
+                            ("ratio", loaf + " + " + loaf, "expected form='quotient'")):
+        rc, out, err = checked(f"  <metric name='APP::Oven::X' form='{form}' of='{of}' to='{loaf}' description='x'/>\n")[1]
+        assert rc == 1 and words in out + err and "oven.xml:" in out + err, (of, rc, out, err)
+
+
+@test
 def a_metric_of_values_that_are_no_sizes():
     "a field of role value is summed for metrics, of the whole trace and of phases, though its last value is shown"
     trace = Trace(duration_ns=10 ** 9)
@@ -272,7 +311,7 @@ def wrong_declarations():
         (("M", "ratio", "APP::Oven::Loaf.kilos", " to='APP::Oven::Bread'"), "no field of this name"),
         (("M", "between", "APP::Oven::Loaf.grams", " to='APP::Oven::Bread'"), "expected no fields"),
         (("Loaf", "rate", "APP::Oven::Loaf", ""), "an event has the name"),
-        (("M", "sum", "APP::Oven::Loaf", ""), "'rate', 'ratio', 'difference' or 'between'"),
+        (("M", "sum", "APP::Oven::Loaf", ""), "'rate', 'ratio', 'difference', 'between' or 'quotient'"),
         (("M", "rate", "Loaf", ""), "APP::Shop::Sale.cents"),
     )
     for words, expected in cases:

@@ -228,6 +228,22 @@ class DeclaredMetric {
 	}
 }
 
+// A sum of terms with factors divided by another one; each value is of the same time.
+class QuotientMetric extends DeclaredMetric {
+	constructor(declared, parts) {
+		super({ ...declared, form: "ratio" }, parts[0].metric, null);
+		this.parts = parts;
+		this.bin_ns = Math.max(...parts.map(part => part.metric.bin_ns));
+	}
+
+	value(low, high) {
+		const sum = divides => this.parts.filter(part => part.divides === divides).reduce((all, { factor, metric }) =>
+			all + factor * metric.value(low, high) / (metric.scale || 1), 0);
+		const below = sum(true);
+		return below > 0 ? sum(false) / below : NaN;
+	}
+}
+
 const Metrics = {
 	// All that a model has, events first.
 	of(model) {
@@ -252,6 +268,10 @@ const Metrics = {
 		return (model.raw.metrics || []).flatMap(declared => {
 			if (declared.form === "between")
 				return Metrics.times(model, declared);
+			if (declared.form === "quotient") {
+				const parts = declared.parts.map(part => ({ ...part, metric: term(part.term) }));
+				return parts.every(part => part.metric) ? [new QuotientMetric(declared, parts)] : [];
+			}
 			const of = term(declared.of), to = declared.form === "rate" ? null : term(declared.to);
 			return of && to !== undefined ? [new DeclaredMetric(declared, of, to)] : [];
 		});

@@ -150,6 +150,7 @@ enum pem_metric_form {
 	PEM_METRIC_DIFFERENCE, /* 'difference': of minus to */
 	/* 'between': mean time from a record of one event to the next of the other in its thread */
 	PEM_METRIC_BETWEEN,
+	PEM_METRIC_QUOTIENT, /* 'quotient': as 'ratio', of and to being sums: see parts */
 	PEM_METRIC_FORMS
 };
 
@@ -159,13 +160,25 @@ struct pem_metric_term {
 	const char *field; /* its sum, of a counter its growth; "": the number of records */
 };
 
+/* A term of a sum. */
+struct pem_metric_part {
+	struct pem_metric_term term;
+	int32_t factor; /* below 0: it is subtracted */
+	uint32_t is_divisor; /* 1: of the sum that divides; 0: of the one that is divided */
+};
+#define PEM_METRIC_PARTS_MAX 8u
+
 /* A number that is made of what events say. */
 struct pem_metric {
 	const char *name; /* as that of an event */
 	const char *unit; /* "": a plain number */
 	const char *description; /* "" if none */
 	uint32_t form; /* enum pem_metric_form */
-	struct pem_metric_term of, to;
+	struct pem_metric_term of, to; /* of a quotient: the first terms of its sums */
+	/* Of a quotient: all terms of both sums. Else there is none. */
+	uint32_t part_count;
+	uint32_t reserved; /* 0 */
+	struct pem_metric_part parts[PEM_METRIC_PARTS_MAX];
 };
 
 struct pem_label {
