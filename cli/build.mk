@@ -85,6 +85,9 @@ $(B)/tests/cli_metric: private TEST_LIBS += $(JSON_LIBS)
 # How counters were estimated: tests/unit/cli_estimate.c.
 $(B)/tests/cli_estimate: $(call objects,cli/estimate.c cli/json.c cli/progress.c cli/text.c)
 $(B)/tests/cli_estimate: private TEST_LIBS += $(JSON_LIBS)
+# Quotients of sums: tests/unit/cli_topdown.c.
+$(B)/tests/cli_topdown: $(call objects,$(addprefix cli/,metric.c estimate.c json.c progress.c table.c text.c))
+$(B)/tests/cli_topdown: private TEST_LIBS += $(JSON_LIBS)
 # How pem loads a program's events without enough memory: tests/unit/program_memory.c.
 $(B)/tests/program_memory: $(call objects,cli/program_events.c cli/progress.c cli/text.c)
 # The arithmetic of comparing: tests/unit/compare_stats.c.

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define TOPDOWN_EVENTS "HW::TopDown"
 #define PAGES_EVENTS "OS::Pages::*"
 /* Either is enough; programs and machines have one, the other, or both. */
 #define OBJECT_EVENTS "APP::Loader::Object", "HW::HWPerf::Map"
@@ -108,6 +109,57 @@ static int bind_predicates(struct pem_event_set *set, const struct cli_patterns 
 	return -1;
 }
 
+/*
+ * Add the names of the counters that "topdown" stands for: those of its class that libpfm4 knows
+ * for this processor, and cycles. Returns how many there are; 0: this processor has none.
+ */
+static size_t add_topdown(struct pem_session *session, const char **names)
+{
+	const struct pem_model *model = pem_session__model(session);
+	size_t i, n = 0;
+
+	for (i = 0; i < pem_model__count(model); i++) {
+		struct pem_counted_as as = {.size = sizeof(as)};
+		const struct pem_event *event = pem_model__event(model, i);
+
+		if (pem_event__matches(event, TOPDOWN_EVENTS) == 1 &&
+		    pem_session__counted_as(session, event, &as) == 0)
+			names[n++] = event->name;
+	}
+	if (n != 0)
+		names[n++] = "HW::HWPerf::Cycles";
+	return n;
+}
+
+/*
+ * Add the patterns' names. Returns how many there are; 0 with errno and error: "topdown" is among
+ * them, and this processor has no such counters.
+ */
+static size_t add_patterns(struct pem_session *session, const struct cli_patterns *patterns,
+			   const char **names, struct pem_error *error)
+{
+	size_t i, n = 0, found = 0;
+
+	for (i = 0; i < patterns->count; i++) {
+		if (strcmp(patterns->text[i], "topdown") != 0) {
+			names[n++] = patterns->text[i];
+			continue;
+		}
+		if (found != 0)
+			continue;
+		found = add_topdown(session, names + n);
+		n += found;
+		if (found != 0)
+			continue;
+		snprintf(error->text, sizeof(error->text),
+			 "topdown: libpfm4 knows this processor for none of those whose slots pem "
+			 "can count; 'pem list -v TopDown' tells which these are");
+		errno = ENOTSUP;
+		return 0;
+	}
+	return n;
+}
+
 static struct pem_event_set *choose_events(struct pem_session *session,
 					   const struct cli_patterns *patterns, bool samples,
 					   struct pem_error *error)
@@ -127,8 +179,15 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 	for (i = 0; i < sizeof(patterns->also) / sizeof(patterns->also[0]); i++)
 		if (patterns->also[i] != NULL)
 			names[n++] = patterns->also[i];
-	for (i = 0; i < patterns->count; i++)
-		names[n++] = patterns->text[i];
+	if (patterns->count != 0) {
+		size_t added = add_patterns(session, patterns, names + n, error);
+
+		if (added == 0) {
+			free(names);
+			return NULL;
+		}
+		n += added;
+	}
 	/* also events of programs that the catalogue lacks */
 	if (patterns->count == 0)
 		names[n++] = "APP";

@@ -62,6 +62,19 @@ def counters_of_the_processor():
 
 
 @test
+def topdown_stands_for_this_processor_s_counters():
+    "-e topdown counts what libpfm4 knows here of the slots, or says with status 2 that it knows none"
+    known = {event["name"] for event in listed("TopDown") if event.get("countedAs")}
+    rc, out, err = run([PEM, "stat", "--json", "-q", "-e", "topdown", "--", "true"])
+    if not known:
+        equal(rc, 2, err)
+        assert "topdown: libpfm4 knows this processor for none" in err, err
+        return
+    equal({event["name"] for event in json.loads(out)["events"]}, known | {"HW::HWPerf::Cycles"}, "events")
+    equal(len({name.split("::")[2][:4] for name in known}), 1, "families of processors")
+
+
+@test
 def no_counters():
     "events that are no counters have no such column, and null for what no name is of this processor"
     rc, out, err = run([PEM, "list", "OS::Sched::*"])

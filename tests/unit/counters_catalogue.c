@@ -73,9 +73,14 @@ static int is_of_other_architecture(const char *name)
 		"arm_n1::",   "arm_n2::",   "arm_v1::",    "arm_v2::",
 		"arm_ac57::", "arm_ac53::", "arm_a64fx::", "arm_thunderx2::"};
 #else
-	static const char *const others[] = {
-		"ix86arch::", "amd64_fam17h_zen1::", "amd64_fam17h_zen2::", "amd64_fam19h_zen3::",
-		"amd64_fam19h_zen4::"};
+	static const char *const others[] = {"ix86arch::",
+					     "skl::",
+					     "skx::",
+					     "clx::",
+					     "amd64_fam17h_zen1::",
+					     "amd64_fam17h_zen2::",
+					     "amd64_fam19h_zen3::",
+					     "amd64_fam19h_zen4::"};
 #endif
 	size_t i;
 

@@ -292,7 +292,8 @@ static const char *maker_of(const char *name)
 {
 	static const struct {
 		const char *prefix, *maker;
-	} makers[] = {{"amd64_", "AMD"}, {"arm_", "Arm"}, {"ix86arch::", "Intel"}};
+	} makers[] = {{"amd64_", "AMD"},  {"arm_", "Arm"},    {"ix86arch::", "Intel"},
+		      {"skl::", "Intel"}, {"skx::", "Intel"}, {"clx::", "Intel"}};
 	size_t i;
 
 	for (i = 0; i < sizeof(makers) / sizeof(makers[0]); i++)
