@@ -40,7 +40,7 @@ static int parse_sum(struct pem_metric *m, char *text, uint32_t is_divisor)
 	int rc;
 
 	while ((rc = pem_metric_sum__next(&at, m->part_count == first, &term)) == 1) {
-		if (m->part_count == PEM_METRIC_PARTS_MAX)
+		if (m->part_count == PEM_METRIC_PARTS)
 			return -EINVAL;
 		/* The sign behind the term before was needed until now. */
 		if (end)

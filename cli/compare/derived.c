@@ -75,7 +75,7 @@ static long sum_series(struct compare_series *s, const struct pem_metric *metric
 		       uint32_t is_divisor)
 {
 	const char *name = cli_format("%.150s %s", metric->name, is_divisor ? "below" : "above");
-	size_t of[PEM_METRIC_PARTS_MAX], i;
+	size_t of[PEM_METRIC_PARTS], i;
 	uint32_t k;
 	long at;
 

@@ -101,9 +101,9 @@ static void check_quotient(const struct check *c, const struct pem_spec_metric *
 	unsigned count = check_sum(c, metric, "of", metric->of);
 
 	count += check_sum(c, metric, "to", metric->to);
-	if (count > PEM_METRIC_PARTS_MAX)
+	if (count > PEM_METRIC_PARTS)
 		ERROR(c, metric->at, "metric '%s' has %u terms: expected %u at most", metric->name,
-		      count, PEM_METRIC_PARTS_MAX);
+		      count, PEM_METRIC_PARTS);
 }
 
 /* Is this a sum, and not just a term? */

@@ -166,7 +166,7 @@ struct pem_metric_part {
 	int32_t factor; /* below 0: it is subtracted */
 	uint32_t is_divisor; /* 1: of the sum that divides; 0: of the one that is divided */
 };
-#define PEM_METRIC_PARTS_MAX 8u
+#define PEM_METRIC_PARTS 8u
 
 /* A number that is made of what events say. */
 struct pem_metric {
@@ -178,7 +178,7 @@ struct pem_metric {
 	/* Of a quotient: all terms of both sums. Else there is none. */
 	uint32_t part_count;
 	uint32_t reserved; /* 0 */
-	struct pem_metric_part parts[PEM_METRIC_PARTS_MAX];
+	struct pem_metric_part parts[PEM_METRIC_PARTS];
 };
 
 struct pem_label {
