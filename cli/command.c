@@ -132,8 +132,8 @@ static size_t add_topdown(struct pem_session *session, const char **names)
 }
 
 /*
- * Add the patterns' names. Returns how many there are; 0 with errno and error: "topdown" is among
- * them, and this processor has no such counters.
+ * Add the patterns' names, and those that "ipc" and "topdown" stand for. Returns how many there
+ * are; 0 with errno and error: "topdown" is among them, and this processor has no such counters.
  */
 static size_t add_patterns(struct pem_session *session, const struct cli_patterns *patterns,
 			   const char **names, struct pem_error *error)
@@ -141,6 +141,13 @@ static size_t add_patterns(struct pem_session *session, const struct cli_pattern
 	size_t i, n = 0, found = 0;
 
 	for (i = 0; i < patterns->count; i++) {
+		/* As in front of an @, see counted.c. */
+		if (strcmp(patterns->text[i], "ipc") == 0 ||
+		    strcmp(patterns->text[i], "cpi") == 0) {
+			names[n++] = "HW::HWPerf::Cycles";
+			names[n++] = "HW::HWPerf::Instructions";
+			continue;
+		}
 		if (strcmp(patterns->text[i], "topdown") != 0) {
 			names[n++] = patterns->text[i];
 			continue;
@@ -169,7 +176,8 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 	struct pem_event_set *set;
 	const char **names;
 
-	names = calloc(count + patterns->count +
+	/* "topdown" is expanded once, to some of the model's; "ipc" to two each time. */
+	names = calloc(count + 2 * patterns->count +
 			       sizeof(patterns->also) / sizeof(patterns->also[0]) + 1,
 		       sizeof(*names));
 	if (names == NULL) {

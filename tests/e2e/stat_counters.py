@@ -59,6 +59,13 @@ def of_a_program_that_is_recorded():
 
 
 @test
+def short_words():
+    "ipc stands for cycles and instructions, however often it is said"
+    found = counted(",".join(["ipc"] * 3000 + ["cs"]))
+    equal(sorted(found), ["HW::HWPerf::Cycles", "HW::HWPerf::Instructions", "HW::Software::ContextSwitches"], "events")
+
+
+@test
 def a_name_that_nobody_has():
     "a misspelt counter is an error that says what is near"
     rc, _, err = run([PEM, "stat", "-e", "instuctions", "--", "true"])
