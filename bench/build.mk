@@ -121,7 +121,7 @@ $(B)/bench/report: $(B)/bench/read_trace $(B)/bench/raise $(B)/bench/measure.py
 
 $(B)/bench/page_size_loop: $(B)/programs/page_shapes $(B)/bench/page_size_sampled
 $(B)/bench/page_size_sampled: $(B)/obj/bench/page_size_sampled.o \
-  $(call objects,$(wildcard agents/page-size/timer/*.c))
+  $(call objects,$(wildcard agents/page-size/timer/*.c) libpem/names/operand.c)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $^ $(CAPSTONE_LIBS) -lpthread
 

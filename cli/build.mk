@@ -46,7 +46,7 @@ else
 CLI_SRC := $(filter-out cli/db/% cli/page_size.c,$(CLI_SRC))
 endif
 # Names of code. What is left out without libdw is said in libpem/names.
-CLI_SHARED += $(call objects,$(NAMES_SRC))
+CLI_SHARED += $(call objects,$(filter-out %/operand.c,$(NAMES_SRC)))
 CLI_OBJ := $(call objects,$(CLI_SRC))
 
 ifneq ($(HAVE_JSON),)

@@ -46,7 +46,7 @@ LIBDW_LIBS := $(call libs,libdw)
 # Operands of instructions that timer samples find
 HAVE_CAPSTONE := $(call has,capstone)
 CAPSTONE_LIBS := $(call libs,capstone)
-CAPSTONE_CFLAGS := $(if $(HAVE_CAPSTONE),-DPAGE_HAS_CAPSTONE $(call cflags,capstone))
+CAPSTONE_CFLAGS := $(if $(HAVE_CAPSTONE),-DPEM_HAS_CAPSTONE $(call cflags,capstone))
 
 # The database of agents, on servers too
 HAVE_PQ := $(call has,libpq)

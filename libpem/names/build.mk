@@ -17,7 +17,7 @@ ALL += $(LIBPEM_NAMES) $(B)/lib/libpem-names.a
 $(B)/lib/libpem-names.so.1: $(NAMES_OBJ) $(NAMES_MAP) $(LIBPEM)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,-z,now -Wl,-rpath,'$$ORIGIN' \
-	  -Wl,--version-script=$(NAMES_MAP) $(filter %.o,$^) -L$(@D) -lpem $(LIBDW_LIBS) -ldl -lpthread
+	  -Wl,--version-script=$(NAMES_MAP) $(filter %.o,$^) -L$(@D) -lpem $(LIBDW_LIBS) $(CAPSTONE_LIBS) -ldl -lpthread
 
 $(LIBPEM_NAMES): $(B)/lib/libpem-names.so.1
 	$(Q)ln -sf $(<F) $@
@@ -26,17 +26,24 @@ $(B)/lib/libpem-names.a: $(NAMES_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 
+CFLAGS_libpem_names_operand := $(CAPSTONE_CFLAGS)
+ifeq ($(HAVE_CAPSTONE),)
+$(info pem record --mem: no addresses by a timer, capstone is missing (libcapstone-dev))
+endif
+$(B)/tests/operand: $(B)/obj/libpem/names/operand.o
+$(B)/tests/operand: private TEST_LIBS += $(CAPSTONE_LIBS)
+
 # The kernel's functions by its list, and where code lies: these tests need no elfutils.
 $(B)/tests/kernel_names $(B)/tests/names_code: $(NAMES_OBJ)
-$(B)/tests/kernel_names $(B)/tests/names_code: private TEST_LIBS += $(LIBDW_LIBS)
+$(B)/tests/kernel_names $(B)/tests/names_code: private TEST_LIBS += $(LIBDW_LIBS) $(CAPSTONE_LIBS)
 ifneq ($(HAVE_LIBDW),)
 NAMES_TESTS := $(addprefix $(B)/tests/,names names_spans)
 $(NAMES_TESTS): $(NAMES_OBJ) $(call objects,agents/page-size/sites/site.c)
-$(NAMES_TESTS): private TEST_LIBS += $(LIBDW_LIBS)
+$(NAMES_TESTS): private TEST_LIBS += $(LIBDW_LIBS) $(CAPSTONE_LIBS)
 # For the end-to-end tests and the benchmark.
 tests: $(B)/programs/name_code
 $(B)/programs/name_code: tests/programs/name_code.c $(NAMES_OBJ) $(B)/lib/libpem.a
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $(filter %.c %.o,$^) $(TEST_LINK) $(LIBDW_LIBS) \
+	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $(filter %.c %.o,$^) $(TEST_LINK) $(LIBDW_LIBS) $(CAPSTONE_LIBS) \
 	  -ldl -lpthread
 endif

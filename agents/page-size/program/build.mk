@@ -9,7 +9,6 @@ ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON)),)
 ALL += $(B)/bin/pem-page-size
 ifneq ($(HAVE_LIBDW),)
 CFLAGS_agents_page-size_program_names := -DPAGE_HAS_NAMES
-$(B)/bin/pem-page-size: $(LIBPEM_NAMES)
 endif
 
 # Which input is another one, without a run.
@@ -30,8 +29,8 @@ $(B)/tests/page_size_treatment: $(call objects,$(wildcard $(addprefix agents/pag
   $(LIBPEM) $(LIBPEM_AGENT)
 $(B)/tests/page_size_treatment: private TEST_LIBS += $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) $(JSON_LIBS)
 
-$(B)/bin/pem-page-size: $(PAGE_PROGRAM_OBJ) $(LIBPEM) $(LIBPEM_AGENT)
+$(B)/bin/pem-page-size: $(PAGE_PROGRAM_OBJ) $(LIBPEM) $(LIBPEM_AGENT) $(LIBPEM_NAMES)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(PAGE_PROGRAM_OBJ) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) $(if $(HAVE_LIBDW),-lpem-names) \
-	  $(JSON_LIBS) $(CAPSTONE_LIBS) -ldl -lm -lpthread
+	$(Q)$(LINK) $(PAGE_PROGRAM_OBJ) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) -lpem-names \
+	  $(JSON_LIBS) -ldl -lm -lpthread
 endif

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: MIT
 # timer samples of a command: without capstone there are none, and who asks is told.
 
-CFLAGS_agents_page-size_timer_operand := $(CAPSTONE_CFLAGS)
-
-$(B)/tests/page_size_timer: $(call objects,$(wildcard agents/page-size/timer/*.c))
+$(B)/tests/page_size_timer: $(call objects,$(wildcard agents/page-size/timer/*.c) libpem/names/operand.c)
 $(B)/tests/page_size_timer: private TEST_LIBS += $(CAPSTONE_LIBS)
 
 ifeq ($(HAVE_CAPSTONE),)

@@ -2,7 +2,7 @@
 /*
  * timer.c - samples of a command's registers, through one perf ring for each processor
  *
- * Not here: what an instruction does with them (operand.c).
+ * Not here: what an instruction does with them (pem/operand.h).
  *
  * The kernel maps no ring for an event that is inherited and follows its thread from processor to
  * processor, so there is one event for each. They are opened on this thread, count nothing here,
@@ -10,7 +10,8 @@
  */
 #include "timer.h"
 
-#include <asm/perf_regs.h>
+#include <pem/operand.h>
+
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <poll.h>
@@ -36,8 +37,8 @@
 
 struct sample {
 	pid_t pid;
-	struct timer_code code;
-	uint64_t registers[TIMER_REGISTERS];
+	struct pem_code_bytes code;
+	uint64_t registers[PEM_OPERAND_REGISTERS];
 };
 
 struct ring {
@@ -57,16 +58,6 @@ struct timer {
 	struct sample samples[TIMER_SAMPLES_MAX];
 };
 
-#ifdef __x86_64__
-/* In the order of enum timer_register. */
-#define REGISTERS                                                                                  \
-	(0xffull << PERF_REG_X86_AX | 1ull << PERF_REG_X86_IP | 0xffull << PERF_REG_X86_R8)
-#define ABI_64 PERF_SAMPLE_REGS_ABI_64
-#else
-#define REGISTERS 0
-#define ABI_64 ~0ull
-#endif
-
 /* --- the rings --- */
 
 /* What the kernel writes for PERF_SAMPLE_TID | PERF_SAMPLE_REGS_USER. */
@@ -74,7 +65,7 @@ struct record {
 	struct perf_event_header header;
 	uint32_t pid, tid;
 	uint64_t abi;
-	uint64_t registers[TIMER_REGISTERS];
+	uint64_t registers[PEM_OPERAND_REGISTERS];
 };
 
 static size_t ring_bytes(const struct timer *timer)
@@ -90,7 +81,7 @@ static int open_ring(struct timer *timer, struct ring *ring, int processor, uint
 				       .config = PERF_COUNT_SW_CPU_CLOCK,
 				       .sample_period = 1000000000u / rate_hz,
 				       .sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_REGS_USER,
-				       .sample_regs_user = REGISTERS,
+				       .sample_regs_user = pem_operand__registers(),
 				       .disabled = 1,
 				       .enable_on_exec = 1,
 				       .inherit = 1,
@@ -136,12 +127,13 @@ static uint8_t read_bytes(pid_t pid, uint64_t at, void *bytes, size_t count)
 }
 
 /* The pages around one's own may be missing. */
-static void read_code(const struct timer *timer, pid_t pid, uint64_t at, struct timer_code *code)
+static void read_code(const struct timer *timer, pid_t pid, uint64_t at,
+		      struct pem_code_bytes *code)
 {
 	size_t in_page = at % (size_t)timer->page_bytes, left = (size_t)timer->page_bytes - in_page,
-	       before = in_page < TIMER_CODE_BEFORE ? in_page : TIMER_CODE_BEFORE,
-	       after = left < TIMER_INSTRUCTION_MAX ? left : TIMER_INSTRUCTION_MAX;
-	uint8_t *here = code->bytes + TIMER_CODE_BEFORE, bytes[sizeof(code->bytes)];
+	       before = in_page < PEM_OPERAND_CODE_BEFORE ? in_page : PEM_OPERAND_CODE_BEFORE,
+	       after = left < PEM_OPERAND_INSTRUCTION_MAX ? left : PEM_OPERAND_INSTRUCTION_MAX;
+	uint8_t *here = code->bytes + PEM_OPERAND_CODE_BEFORE, bytes[sizeof(code->bytes)];
 	uint8_t got = read_bytes(pid, at - before, bytes, before + after);
 
 	memset(code, 0, sizeof(*code));
@@ -150,7 +142,8 @@ static void read_code(const struct timer *timer, pid_t pid, uint64_t at, struct 
 	memcpy(here - before, bytes, got);
 	code->before = (uint8_t)before;
 	code->after = (uint8_t)after;
-	code->after += read_bytes(pid, at + after, here + after, TIMER_INSTRUCTION_MAX - after);
+	code->after +=
+		read_bytes(pid, at + after, here + after, PEM_OPERAND_INSTRUCTION_MAX - after);
 }
 
 /* The kept ones stay spread evenly over the time of the command. */
@@ -169,14 +162,14 @@ static void take(struct timer *timer, const struct record *record)
 	struct sample *sample;
 
 	/* A process of 32 bits has registers of its own kind. */
-	if (record->abi != ABI_64 || timer->seen++ % timer->stride)
+	if (record->abi != PERF_SAMPLE_REGS_ABI_64 || timer->seen++ % timer->stride)
 		return;
 	if (timer->count == TIMER_SAMPLES_MAX)
 		thin(timer);
 	sample = &timer->samples[timer->count++];
 	sample->pid = (pid_t)record->pid;
 	memcpy(sample->registers, record->registers, sizeof(sample->registers));
-	read_code(timer, sample->pid, sample->registers[TIMER_IP], &sample->code);
+	read_code(timer, sample->pid, sample->registers[PEM_OPERAND_IP], &sample->code);
 }
 
 static void drain(struct timer *timer, struct ring *ring)
@@ -287,13 +280,13 @@ static struct timer *fail(struct timer *timer, int code, struct pem_error *error
 
 struct timer *timer__start(uint32_t rate_hz, struct pem_error *error)
 {
-	struct timer_decoder *decoder = timer_decoder__new();
+	struct pem_decoder *decoder = pem_decoder__new();
 	struct timer *timer;
 	int rc;
 
 	if (!decoder)
 		return fail(NULL, EOPNOTSUPP, error);
-	timer_decoder__free(decoder);
+	pem_decoder__free(decoder);
 	timer = calloc(1, sizeof(*timer));
 	if (!timer)
 		return fail(NULL, ENOMEM, error);
@@ -311,7 +304,7 @@ struct timer *timer__start(uint32_t rate_hz, struct pem_error *error)
 static int by_address(const void *a, const void *b)
 {
 	const struct sample *one = a, *other = b;
-	uint64_t at = one->registers[TIMER_IP], others = other->registers[TIMER_IP];
+	uint64_t at = one->registers[PEM_OPERAND_IP], others = other->registers[PEM_OPERAND_IP];
 
 	if (one->pid != other->pid)
 		return one->pid < other->pid ? -1 : 1;
@@ -320,7 +313,8 @@ static int by_address(const void *a, const void *b)
 
 static void decode(struct timer *timer, struct timer_result *result)
 {
-	struct timer_decoder *decoder = timer_decoder__new();
+	struct pem_decoder *decoder = pem_decoder__new();
+	struct pem_operand operand;
 	size_t i;
 
 	qsort(timer->samples, timer->count, sizeof(timer->samples[0]), by_address);
@@ -331,11 +325,11 @@ static void decode(struct timer *timer, struct timer_result *result)
 		struct timer_address *address = &result->addresses[result->count++];
 
 		address->pid = sample->pid;
-		if (decoder && sample->code.after)
-			timer_decoder__address(decoder, &sample->code, sample->registers,
-					       &address->at);
+		if (decoder && sample->code.after &&
+		    pem_decoder__operand(decoder, &sample->code, sample->registers, &operand))
+			address->at = operand.address;
 	}
-	timer_decoder__free(decoder);
+	pem_decoder__free(decoder);
 }
 
 /* false: it still waits. */
