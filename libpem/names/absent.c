@@ -51,3 +51,15 @@ int pem_object__offset(const struct pem_object *object, uint64_t file_offset, ui
 	(void)object, (void)file_offset, (void)offset;
 	return -ENOENT;
 }
+
+int pem_object__data_offset(const struct pem_object *object, uint64_t file_offset, uint64_t *offset)
+{
+	(void)object, (void)file_offset, (void)offset;
+	return -ENOENT;
+}
+
+int pem_object__find_variable(struct pem_object *object, uint64_t offset, struct pem_name *name)
+{
+	(void)object, (void)offset, (void)name;
+	return 0;
+}

@@ -34,6 +34,15 @@ struct pem_code *pem_code__new(void)
 	return code;
 }
 
+struct pem_code *pem_code__new_data(void)
+{
+	struct pem_code *code = pem_code__new();
+
+	if (code)
+		code->is_data = true;
+	return code;
+}
+
 static void free_names(struct code_location *location)
 {
 	struct code_name *names = (struct code_name *)location->told.names;
@@ -163,12 +172,37 @@ static const struct code_mapping *mapping_at(const struct code_space *space, uin
 	return i < space->count && space->mappings[i].start <= address ? &space->mappings[i] : NULL;
 }
 
+/*
+ * Cut a mapping in two at an address within. A part of data may be mapped again: with other rights,
+ * or with memory of zeros. Returns 0 or -ENOMEM.
+ */
+static int cut_mapping(struct code_space *space, uint64_t address)
+{
+	size_t i = first_behind(space, address);
+
+	if (i == space->count || space->mappings[i].start >= address ||
+	    space->count == MAPPINGS_MAX)
+		return 0;
+	if (pem_grow(&space->mappings, sizeof(*space->mappings), space->count + 1,
+		     &space->capacity) < 0)
+		return -ENOMEM;
+	memmove(space->mappings + i + 1, space->mappings + i,
+		(space->count - i) * sizeof(*space->mappings));
+	space->mappings[i].end = space->mappings[i + 1].start = address;
+	space->count++;
+	return 0;
+}
+
 /* Put a mapping in place of those that it overlaps. Returns 0 or -ENOMEM. */
 static int map_object(struct pem_code *code, struct code_space *space,
 		      const struct code_mapping *mapping)
 {
-	size_t from = first_behind(space, mapping->start), to = from;
+	size_t from, to;
 
+	if (code->is_data &&
+	    (cut_mapping(space, mapping->start) || cut_mapping(space, mapping->end)))
+		return -ENOMEM;
+	from = to = first_behind(space, mapping->start);
 	while (to < space->count && space->mappings[to].start < mapping->end)
 		to++;
 	if (from == to && space->count == MAPPINGS_MAX) {
@@ -214,6 +248,16 @@ static int renew(struct pem_code *code, uint32_t pid, uint32_t parent)
 	return 0;
 }
 
+/* Is it a part of a program or library that its process told as a whole? */
+static bool is_told_whole(const struct pem_code *code, const struct code_space *space,
+			  const struct code_mapping *part, const char *path)
+{
+	const struct code_mapping *whole = code->is_data ? mapping_at(space, part->start) : NULL;
+
+	return whole && part->end <= whole->end && !code->objects[whole->object].is_by_file &&
+	       !strcmp(code->objects[whole->object].path, path);
+}
+
 int pem_code__map(struct pem_code *code, const struct pem_record *record)
 {
 	const struct pem_event *event = record->event;
@@ -244,9 +288,11 @@ int pem_code__map(struct pem_code *code, const struct pem_record *record)
 		return renew(code, record->pid,
 			     (uint32_t)pem_record__u64(record, (unsigned)offset));
 	/* What has no path is no file: the kernel's vdso. */
-	if (mapping.end <= mapping.start || !name || *name != '/')
+	if (mapping.end <= mapping.start || !name || (*name != '/' && !code->is_data))
 		return 0;
 	space = space_of(code, record->pid);
+	if (space && offset >= 0 && is_told_whole(code, space, &mapping, name))
+		return 0;
 	object = object_of(code, name, build_id ? build_id : "", offset >= 0);
 	if (!space || object < 0)
 		return -ENOMEM;
@@ -354,6 +400,19 @@ int64_t pem_code__locate(struct pem_code *code, uint32_t pid,
 	return location;
 }
 
+int pem_code__mapping(struct pem_code *code, uint32_t pid, const struct pem_pass_process *process,
+		      uint64_t address, uint64_t *begin, uint64_t *end)
+{
+	const struct code_space *space = memory_of(code, pid, process);
+	const struct code_mapping *mapping = space ? mapping_at(space, address) : NULL;
+
+	if (!mapping)
+		return space ? 0 : -ENOMEM;
+	*begin = mapping->start;
+	*end = mapping->end;
+	return 1;
+}
+
 /* Locate what was met before its object was told. Returns 0 or -ENOMEM. */
 static int locate_late(struct pem_code *code)
 {
@@ -413,6 +472,8 @@ int pem_code__name(struct pem_code *code, const struct pem_trace_info *info)
 		rc = name_cut(code);
 	if (!rc)
 		rc = code__name_objects(code);
+	if (code->is_data)
+		return rc;
 	if (!rc)
 		rc = code__name_kernel(code, info);
 	return rc ? rc : code__name_jit(code, info);

@@ -74,6 +74,7 @@ struct pem_code {
 	struct code_recent *recent;
 	uint32_t generation; /* counts what changes in memory, from 1 on */
 	uint64_t multiplier; /* of hashes that stand for what is compared (hash.h) */
+	bool is_data; /* locations are of variables, and memory without a file is an object */
 	bool has_maps; /* the kernel tells what is mapped: of each exec, but of no fork */
 	const char *kernel_trouble;
 	uint64_t left_out, cut;

@@ -31,6 +31,12 @@ int code__copy(const char *text, char **to)
 	return text && !*to ? -ENOMEM : 0;
 }
 
+/* Memory without a file has no names. */
+static bool is_file(const char *path)
+{
+	return path[0] == '/' && path[1] != '/';
+}
+
 static struct pem_object *open_object(struct code_object *object)
 {
 	struct pem_object_query query = {.size = sizeof(query), .path = object->path};
@@ -49,6 +55,25 @@ static struct pem_object *open_object(struct code_object *object)
 	else
 		object->told.number = pem_object__number(opened);
 	return opened;
+}
+
+/* The variable that an address is in. Returns 0 or -ENOMEM. */
+static int name_variable(struct code_location *location, struct pem_object *object, bool is_by_file)
+{
+	struct pem_name found;
+	struct code_name *names;
+	uint64_t offset;
+	int rc;
+
+	if (is_by_file && !pem_object__data_offset(object, location->told.offset - 1, &offset))
+		location->told.offset = offset + 1;
+	else if (is_by_file)
+		return 0;
+	rc = pem_object__find_variable(object, location->told.offset - 1, &found);
+	if (rc <= 0)
+		return rc;
+	names = code__make_names(location, 1);
+	return names ? code__copy(found.function, &names->function) : -ENOMEM;
 }
 
 static int name_location(struct code_location *location, struct pem_object *object, bool is_by_file)
@@ -102,10 +127,11 @@ static int name_sorted(struct pem_code *code, struct code_location **sorted, siz
 		if (sorted[i]->told.object != last) {
 			last = sorted[i]->told.object;
 			pem_object__close(opened);
-			opened = open_object(object);
+			opened = is_file(object->path) ? open_object(object) : NULL;
 		}
 		if (opened)
-			rc = name_location(sorted[i], opened, object->is_by_file);
+			rc = code->is_data ? name_variable(sorted[i], opened, object->is_by_file)
+					   : name_location(sorted[i], opened, object->is_by_file);
 	}
 	pem_object__close(opened);
 	return rc;

@@ -91,10 +91,12 @@ struct pem_symbols {
 	struct pem_spans spans;
 };
 
-/* Read the functions of the symbol tables. Returns 0 or -ENOMEM. */
-int pem_symbols__read(struct pem_symbols *symbols, Dwfl_Module *module);
+enum pem_symbol_kind { PEM_SYMBOL_FUNCTIONS, PEM_SYMBOL_VARIABLES };
+
+/* Read the functions, or variables, of the symbol tables. Returns 0 or -ENOMEM. */
+int pem_symbols__read(struct pem_symbols *symbols, Dwfl_Module *module, enum pem_symbol_kind kind);
 void pem_symbols__free(struct pem_symbols *symbols);
-/* The function at an address of the module, or NULL. */
+/* The function or variable at an address of the module, or NULL. */
 struct pem_symbol *pem_symbols__find(const struct pem_symbols *symbols, uint64_t address);
 /* The name of a symbol, in C++ as its source has it. */
 const char *pem_symbol__name(struct pem_symbol *symbol);

@@ -13,6 +13,7 @@
 /* Bytes of the file that lie in memory. */
 struct pem_segment {
 	uint64_t file_offset, bytes, address;
+	uint64_t memory_bytes; /* with those behind the file's, which are zero at first */
 };
 
 struct pem_object {
@@ -24,6 +25,8 @@ struct pem_object {
 	/* What libdwfl adds to the object's addresses: in its symbols, and in DWARF. */
 	GElf_Addr symbol_bias, debug_bias;
 	struct pem_symbols symbols;
+	struct pem_symbols variables;
+	bool has_variables; /* they were asked for */
 	struct pem_units units;
 	struct pem_segment segments[SEGMENTS_MAX];
 	unsigned int segment_count;
@@ -70,8 +73,9 @@ static void keep_segments(struct pem_object *object)
 		return;
 	for (i = 0; i < count && i < INT_MAX && object->segment_count < SEGMENTS_MAX; i++)
 		if (gelf_getphdr(elf, (int)i, &segment) != NULL && segment.p_type == PT_LOAD)
-			object->segments[object->segment_count++] = (struct pem_segment){
-				segment.p_offset, segment.p_filesz, segment.p_vaddr};
+			object->segments[object->segment_count++] =
+				(struct pem_segment){segment.p_offset, segment.p_filesz,
+						     segment.p_vaddr, segment.p_memsz};
 }
 
 /* The addresses that the object's segments take. */
@@ -142,7 +146,7 @@ static int read_all(struct pem_object *object, struct pem_error *error)
 	/* No debug information is no error. */
 	Dwarf *dwarf = dwfl_module_getdwarf(object->module, &object->debug_bias);
 
-	if (pem_symbols__read(&object->symbols, object->module) != 0 ||
+	if (pem_symbols__read(&object->symbols, object->module, PEM_SYMBOL_FUNCTIONS) != 0 ||
 	    (dwarf != NULL && pem_units__read(&object->units, dwarf) != 0))
 		return pem_names__fail(error, ENOMEM, "no memory for the names of " SHOWN,
 				       object->file.path);
@@ -187,6 +191,7 @@ void pem_object__close(struct pem_object *object)
 	if (object == NULL)
 		return;
 	pem_symbols__free(&object->symbols);
+	pem_symbols__free(&object->variables);
 	pem_units__free(&object->units);
 	if (object->dwfl != NULL)
 		dwfl_end(object->dwfl);
@@ -224,6 +229,42 @@ int pem_object__offset(const struct pem_object *object, uint64_t file_offset, ui
 		}
 	}
 	return -ENOENT;
+}
+
+int pem_object__data_offset(const struct pem_object *object, uint64_t file_offset, uint64_t *offset)
+{
+	const struct pem_segment *s, *found = NULL;
+	unsigned int i;
+
+	if (pem_object__offset(object, file_offset, offset) == 0)
+		return 0;
+	/* Memory of zeros is behind a segment's bytes of the file, and in no file. */
+	for (i = 0; i < object->segment_count; i++) {
+		s = &object->segments[i];
+		if (file_offset >= s->file_offset && file_offset - s->file_offset < s->memory_bytes)
+			found = s;
+	}
+	if (found == NULL)
+		return -ENOENT;
+	*offset = file_offset - found->file_offset + found->address;
+	return 0;
+}
+
+int pem_object__find_variable(struct pem_object *object, uint64_t offset, struct pem_name *name)
+{
+	struct pem_symbol *symbol;
+
+	if (!object->has_variables &&
+	    pem_symbols__read(&object->variables, object->module, PEM_SYMBOL_VARIABLES) != 0)
+		return -ENOMEM;
+	object->has_variables = true;
+	symbol = pem_symbols__find(&object->variables, offset + object->symbol_bias);
+	if (symbol == NULL)
+		return 0;
+	*name = (struct pem_name){.function = pem_symbol__name(symbol),
+				  .source = PEM_NAME_SYMBOL,
+				  .start = symbol->start - object->symbol_bias};
+	return 1;
 }
 
 /* Where the unit's lines say that an instruction comes from. */

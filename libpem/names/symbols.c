@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* symbols.c - functions from an object's symbol tables, and what C++ calls them */
+/* symbols.c - functions and variables from an object's symbol tables, and what C++ calls them */
 #include "names.h"
 
 #include <ctype.h>
@@ -99,7 +99,20 @@ static uint64_t section_end(Elf *elf, GElf_Word index, GElf_Addr bias)
 	return header.sh_addr + header.sh_size + bias;
 }
 
-static size_t read_all(struct found *found, Dwfl_Module *module, int total)
+/*
+ * Functions; or variables, which have a size and are not a thread's own: those lie elsewhere.
+ */
+static bool is_wanted(const GElf_Sym *symbol, enum pem_symbol_kind kind)
+{
+	int type = GELF_ST_TYPE(symbol->st_info);
+
+	if (kind == PEM_SYMBOL_VARIABLES)
+		return type == STT_OBJECT && symbol->st_size != 0;
+	return type == STT_FUNC || type == STT_GNU_IFUNC;
+}
+
+static size_t read_all(struct found *found, Dwfl_Module *module, int total,
+		       enum pem_symbol_kind kind)
 {
 	size_t count = 0;
 	int i;
@@ -111,9 +124,8 @@ static size_t read_all(struct found *found, Dwfl_Module *module, int total)
 		Elf *elf;
 		const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, &section,
 							   &elf, &bias);
-		int type = GELF_ST_TYPE(symbol.st_info);
 
-		if (name == NULL || *name == '\0' || (type != STT_FUNC && type != STT_GNU_IFUNC) ||
+		if (name == NULL || *name == '\0' || !is_wanted(&symbol, kind) ||
 		    section == SHN_UNDEF || section == SHN_ABS)
 			continue;
 		found[count++] = (struct found){
@@ -157,7 +169,7 @@ static int keep(struct pem_symbols *symbols, const struct found *found, size_t c
 	return pem_spans__sort(&symbols->spans);
 }
 
-int pem_symbols__read(struct pem_symbols *symbols, Dwfl_Module *module)
+int pem_symbols__read(struct pem_symbols *symbols, Dwfl_Module *module, enum pem_symbol_kind kind)
 {
 	int total = dwfl_module_getsymtab(module), rc;
 	struct found *found;
@@ -168,7 +180,7 @@ int pem_symbols__read(struct pem_symbols *symbols, Dwfl_Module *module)
 	found = calloc((size_t)total, sizeof(*found));
 	if (found == NULL)
 		return -ENOMEM;
-	count = read_all(found, module, total);
+	count = read_all(found, module, total, kind);
 	qsort(found, count, sizeof(*found), compare);
 	symbols->symbols = calloc(count + 1, sizeof(*symbols->symbols));
 	rc = symbols->symbols != NULL ? keep(symbols, found, count) : -ENOMEM;

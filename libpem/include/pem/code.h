@@ -69,12 +69,18 @@ struct pem_code_location {
 
 /* Returns NULL without memory. The caller frees it. */
 struct pem_code *pem_code__new(void);
+/*
+ * The same for data: of locations the names are those of variables, and memory without a file is an
+ * object, too, whose path is what the kernel calls it ("//anon", "[heap]", "[stack]"). Give
+ * pem_code__map also records of HW::HWPerf::DataMap. The address of data is told plus 1, too.
+ */
+struct pem_code *pem_code__new_data(void);
 /* NULL does nothing. */
 void pem_code__free(struct pem_code *code);
 
 /*
- * Take a record of an event whose meaning is PEM_MEANS_OBJECT; fields of others are not looked at.
- * Returns 0 or -ENOMEM.
+ * Take a record of an event that says what lies in memory, by its roles: of meaning
+ * PEM_MEANS_OBJECT, or for data HW::HWPerf::DataMap. Returns 0 or -ENOMEM.
  */
 int pem_code__map(struct pem_code *code, const struct pem_record *record);
 /*
@@ -83,6 +89,12 @@ int pem_code__map(struct pem_code *code, const struct pem_record *record);
  */
 int64_t pem_code__locate(struct pem_code *code, uint32_t pid,
 			 const struct pem_pass_process *process, uint64_t address_behind);
+/*
+ * What is mapped at an address, which is not told "behind". Returns 1 with the mapping's begin and
+ * end; 0: nothing that is known; or -ENOMEM.
+ */
+int pem_code__mapping(struct pem_code *code, uint32_t pid, const struct pem_pass_process *process,
+		      uint64_t address, uint64_t *begin, uint64_t *end);
 /*
  * The node of a stack. addresses[0] is behind the sampled instruction, the others are return
  * addresses, callers last. One tree is of all processes. Stacks are cut at the sampled end once

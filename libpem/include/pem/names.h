@@ -103,6 +103,18 @@ unsigned int pem_object__find(struct pem_object *object, uint64_t offset, struct
  */
 int pem_object__offset(const struct pem_object *object, uint64_t file_offset, uint64_t *offset);
 
+/*
+ * As pem_object__offset, also for memory behind the bytes of the file that a segment has more (of
+ * variables that are zero at first).
+ */
+int pem_object__data_offset(const struct pem_object *object, uint64_t file_offset,
+			    uint64_t *offset);
+/*
+ * Name the variable whose bytes are at an offset in the object's own addresses, by its symbol
+ * tables: name->function is the variable. Returns 1; 0: none is known there; -ENOMEM.
+ */
+int pem_object__find_variable(struct pem_object *object, uint64_t offset, struct pem_name *name);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }
