@@ -287,10 +287,11 @@ static void check_sources(const struct check *c)
 	if (event->source_kind == PEM_SOURCE_PERF || event->source_kind == PEM_SOURCE_SIMULATED)
 		check_counter(c);
 	if (event->source_kind == PEM_SOURCE_SAMPLE && !event->is_damaged &&
-	    event->meaning != PEM_MEANS_SAMPLE && event->meaning != PEM_MEANS_OBJECT)
+	    event->meaning != PEM_MEANS_SAMPLE && event->meaning != PEM_MEANS_OBJECT &&
+	    event->meaning != PEM_MEANS_ACCESS && event->meaning != PEM_MEANS_NOTHING)
 		ERROR(c, event->at,
-		      "an event of source 'perf-sample' has meaning '%s': expected 'sample' or "
-		      "'object'",
+		      "an event of source 'perf-sample' has meaning '%s': expected 'sample', "
+		      "'access', 'object' or none",
 		      pem_word__meaning(event->meaning));
 }
 

@@ -311,6 +311,8 @@ static void put_registers(struct fixture *f, uint64_t abi, uint64_t bytes, uint6
 
 	f->ring.has_read = 0;
 	f->ring.register_count = 2;
+	f->ring.has_stack = 1;
+	f->ring.tells_all_maps = 1;
 	put_header(f, PERF_RECORD_SAMPLE,
 		   (uint16_t)(8 + 24 + 8 + (abi ? 16 : 0) + 8 + bytes + (bytes ? 8 : 0)));
 	put(f, words, sizeof(words));

@@ -312,7 +312,7 @@ static inline int set_up(void **state)
 {
 	(void)state;
 	sampling.taken = calloc(SAMPLES_MAX, sizeof(*sampling.taken));
-	maps__each(getpid(), take_map, NULL);
+	maps__each(getpid(), 0, take_map, NULL);
 	take_vdso();
 	open_event();
 	return 0;

@@ -6,8 +6,9 @@ UNWIND_HERE := $(and $(HAVE_LIBDW),$(filter x86_64-% aarch64-%,$(MACHINE)))
 UNWIND_LIBS := $(if $(UNWIND_HERE),$(LIBDW_LIBS))
 UNWIND_SRC := $(addprefix libpem/sources/counters/unwind/, \
   $(if $(UNWIND_HERE),unwind.c stack.c files.c frames.c,none.c))
+# Of libpem-names it takes what decodes operands.
 COUNTERS_OBJ := $(call objects,$(UNWIND_SRC) $(wildcard libpem/sources/counters/*.c \
-  libpem/sources/readings/*.c))
+  libpem/sources/readings/*.c) libpem/names/operand.c)
 ifeq ($(HAVE_LIBDW),)
 $(info counters source: no callers of samples, elfutils is missing (libdw-dev))
 endif
@@ -20,7 +21,7 @@ endif
 
 $(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ) $(SOURCE_MAP)
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PLUGIN) $(LINKED) $(PFM_LIBS) $(UNWIND_LIBS) -lpthread -lm
+	$(Q)$(LINK_PLUGIN) $(LINKED) $(PFM_LIBS) $(UNWIND_LIBS) $(CAPSTONE_LIBS) -lpthread -lm
 
 $(B)/tests/counters_ring $(B)/fuzz/counters_ring: $(B)/obj/libpem/sources/counters/ring.o
 

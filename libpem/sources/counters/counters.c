@@ -21,17 +21,26 @@
 
 /* --- opening --- */
 
-static int is_of_maps(const struct pem_event *event)
+int counter__is_of_maps(const struct pem_event *event)
 {
-	return event->source_kind == PEM_SOURCE_SAMPLE && event->meaning == PEM_MEANS_OBJECT;
+	return event->source_kind == PEM_SOURCE_SAMPLE &&
+	       (event->meaning == PEM_MEANS_OBJECT || event->meaning == PEM_MEANS_NOTHING);
 }
 
-struct sampler *counters__sampler_of_maps(const struct pem_source *source)
+/* Is it told beside samples of data, or is it one? */
+static int is_of_data(const struct pem_event *event)
+{
+	return event->meaning == PEM_MEANS_ACCESS || event->meaning == PEM_MEANS_NOTHING;
+}
+
+struct sampler *counters__sampler_of_maps(const struct pem_source *source,
+					  const struct pem_event *event)
 {
 	size_t i;
 
 	for (i = 0; i < source->count; i++)
-		if (source->counters[i].sampler)
+		if (source->counters[i].sampler &&
+		    is_of_data(source->counters[i].event) == is_of_data(event))
 			return source->counters[i].sampler;
 	return NULL;
 }
@@ -40,22 +49,27 @@ static int open_sampler(struct pem_source *source, const struct pem_source_confi
 			struct counter *counter, struct pem_error *error)
 {
 	const struct pem_context *context = &counter->context;
+	const int of_data = is_of_data(counter->event);
 	struct sampler_request request = {.event = counter->event,
 					  .cgroup_fd = source->cgroup_fd,
 					  .on_exec = counter__waits_for_exec(source, counter),
 					  .hz = config->sample_hz,
-					  .stacks = config->sample_stacks,
+					  .stacks =
+						  of_data ? PEM_STACKS_NONE : config->sample_stacks,
 					  .buffer_bytes = config->buffer_bytes,
 					  .first_stream = 1};
 	const char *members[RING_VALUES_MAX];
 	size_t i;
 
-	for (i = 0; i < config->event_count && request.member_count < RING_VALUES_MAX; i++)
+	for (i = 0; !of_data && i < config->event_count && request.member_count < RING_VALUES_MAX;
+	     i++)
 		if (config->events[i].event->source_kind == PEM_SOURCE_PERF)
 			members[request.member_count++] = config->events[i].event->source_name;
 	request.members = members;
-	for (i = 0; i < config->event_count && !counters__sampler_of_maps(source); i++)
-		if (is_of_maps(config->events[i].event))
+	for (i = 0; i < config->event_count && !counters__sampler_of_maps(source, counter->event);
+	     i++)
+		if (counter__is_of_maps(config->events[i].event) &&
+		    is_of_data(config->events[i].event) == of_data)
 			request.map_event = config->events[i].event;
 	request.pid = request.on_exec || (source->root_runs && !context->pid) ? source->root
 		      : context->tid                                          ? (pid_t)context->tid
@@ -99,7 +113,7 @@ static void prepare(struct pem_source *source, const struct pem_source_config *c
 	counter->event = config->events[i].event;
 	counter->context = config->events[i].context;
 	counter->action = config->events[i].action;
-	counter->is_of_maps = is_of_maps(counter->event);
+	counter->is_of_maps = counter__is_of_maps(counter->event);
 	counter__set_rate_error(counter);
 }
 
@@ -143,11 +157,14 @@ static void open_maps(struct pem_source *source)
 	for (i = 0; i < source->count; i++) {
 		struct counter *counter = &source->counters[i];
 
-		if (!counter->is_of_maps || counters__sampler_of_maps(source))
+		if (!counter->is_of_maps || counters__sampler_of_maps(source, counter->event))
 			continue;
 		counter->error = -ENOTSUP;
 		refuse(source, counter,
-		       "is told beside samples: ask for HW::HWPerf::HPMsAndPC, too");
+		       is_of_data(counter->event)
+			       ? "is told beside samples of data: ask for HW::HWPerf::DataSample, "
+				 "too"
+			       : "is told beside samples: ask for HW::HWPerf::HPMsAndPC, too");
 	}
 }
 
@@ -242,19 +259,22 @@ static int is_logged(struct counter *counter)
 	return was_logged || PEM_ACTION_FLAGS(action) & PEM_ACTION_LOG;
 }
 
-static int logs_maps(struct pem_source *source)
+static int logs_maps(struct pem_source *source, int of_data)
 {
 	int logs = 0;
 	size_t i;
 
 	for (i = 0; i < source->count; i++)
-		logs |= source->counters[i].is_of_maps && is_logged(&source->counters[i]);
+		logs |= source->counters[i].is_of_maps &&
+			is_of_data(source->counters[i].event) == of_data &&
+			is_logged(&source->counters[i]);
 	return logs;
 }
 
 static int counters_drain(struct pem_source *source, const struct pem_source_sink *sink, int final)
 {
-	int rc, result = counters__sample(source, sink, final), log_maps = logs_maps(source);
+	int rc, result = counters__sample(source, sink, final);
+	int log_maps[2] = {logs_maps(source, 0), logs_maps(source, 1)};
 	size_t i;
 
 	for (i = 0; i < source->count; i++) {
@@ -262,7 +282,8 @@ static int counters_drain(struct pem_source *source, const struct pem_source_sin
 
 		if (!counter->sampler)
 			continue;
-		rc = sampler__drain(counter->sampler, sink, is_logged(counter), log_maps, final);
+		rc = sampler__drain(counter->sampler, sink, is_logged(counter),
+				    log_maps[is_of_data(counter->event)], final);
 		result = result ? result : rc;
 	}
 	return result;
@@ -280,7 +301,8 @@ static int counters_balance(struct pem_source *source, size_t i, struct pem_bala
 	memset(balance, 0, sizeof(*balance));
 	balance->produced = counter->written;
 	if (counter->is_of_maps)
-		balance->produced = sampler__maps(counters__sampler_of_maps(source));
+		balance->produced =
+			sampler__maps(counters__sampler_of_maps(source, counter->event));
 	if (counter->sampler) {
 		balance->produced = sampler__produced(counter->sampler);
 		balance->discarded = sampler__discarded(counter->sampler);

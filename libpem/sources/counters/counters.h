@@ -7,6 +7,7 @@
  *	groups.c	which counters are counted together
  *	encode.c	libpfm4 names to perf_event_open, and sentences for the errors of it
  *	sampler.c	periodic samples of the program counter: opens and drains one ring per CPU
+ *	operands.c	where the data of a timer's samples lie
  *	ring.c		parses perf's ring. It makes no system call, so tests give it hostile bytes.
  *	unwind/		callers of sampled instructions (unwind/unwind.h)
  *
@@ -100,6 +101,16 @@ int counter__encode_for_threads(const char *names, struct pem_counter *counter,
 /* A record's size is 16 bits wide. */
 #define RING_RECORD_BYTES_MAX 65536u
 
+/* Data that the sampled instruction touched: spec/hw/data.xml has the numbers. */
+struct ring_data {
+	uint64_t address; /* 0: none */
+	uint64_t stack_pointer; /* 0: unknown */
+	uint32_t latency; /* cycles; 0: unknown */
+	uint8_t origin, access, source, tlb;
+};
+
+enum { DATA_ORIGIN_NONE, DATA_ORIGIN_COMPUTED, DATA_ORIGIN_MEASURED };
+
 struct ring_sample {
 	uint64_t ip;
 	uint32_t pid, tid;
@@ -118,6 +129,7 @@ struct ring_sample {
 	int stack_is_partial; /* the kernel copied as much as it was asked for: there is more */
 	const uint64_t *registers;
 	const uint8_t *stack;
+	struct ring_data data; /* found in the recorder, or with has_data by the processor */
 	uint64_t record[RING_RECORD_BYTES_MAX / 8]; /* as the kernel wrote it */
 };
 
@@ -140,7 +152,9 @@ struct ring {
 	int has_read; /* samples end with PERF_SAMPLE_READ of a group */
 	int has_callers; /* samples have a PERF_SAMPLE_CALLCHAIN */
 	int tells_maps; /* ring__next returns RING_MAP and RING_TASK, too */
-	unsigned register_count; /* samples have so many, and a stack; 0: they have not */
+	int tells_all_maps; /* also of memory without a file */
+	unsigned register_count; /* samples have so many; 0: they have not */
+	int has_stack; /* behind registers they have a stack */
 	struct ring_map map; /* of the last RING_MAP */
 	struct ring_task task; /* of the last RING_TASK */
 };
@@ -160,6 +174,9 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample);
  */
 uint64_t ring__time_ns(const struct ring *ring, uint64_t head);
 
+/* Does the event tell what is mapped, beside samples of the CPU or of data? (counters.c) */
+int counter__is_of_maps(const struct pem_event *event);
+
 /* --- maps.c --- */
 
 #define MAP_RECORD_BYTES_MAX 512u
@@ -178,11 +195,13 @@ int map__layout(const struct pem_event *event, struct map_layout *layout);
  */
 size_t map__put(const struct map_layout *layout, const struct ring_map *map, uint8_t *record);
 /*
- * Call take for the code of each file that a process has mapped, and for its vdso; pid -1: that all
- * processes of this user have. Others' are left out, since they could make the reader wait. time_ns
- * is 0, and the build id unknown. Blocks on files.
+ * Call take for the code of each file that a process has mapped, and for its vdso; with all for all
+ * its memory. pid -1: that all processes of this user have. Others' are left out, since they could
+ * make the reader wait. time_ns is 0, and the build id unknown. Blocks on files.
  */
-void maps__each(pid_t pid, void (*take)(void *arg, const struct ring_map *map), void *arg);
+void maps__each(pid_t pid, int all, void (*take)(void *arg, const struct ring_map *map), void *arg);
+/* Do all user ids of a process equal this one's, so that reading it waits for nobody else? */
+int maps__is_own(pid_t pid);
 
 /* --- sampler.c --- */
 
@@ -197,6 +216,8 @@ struct sample_layout {
 	uint16_t values, callers; /* where these lists have their lengths */
 	uint16_t fixed_bytes;
 	uint32_t values_max, callers_max;
+	/* A sample of data has all of these. */
+	uint16_t address, stack_pointer, latency, origin, access, source, tlb;
 };
 
 /*
@@ -206,7 +227,8 @@ struct sample_layout {
 int sample__layout(const struct pem_event *event, struct sample_layout *layout);
 struct sampler_request {
 	const struct pem_event *event;
-	const struct pem_event *map_event; /* to tell what is mapped as well; NULL: not wanted */
+	/* To tell what is mapped as well, of code, or beside samples of data of all; NULL: no */
+	const struct pem_event *map_event;
 	pid_t pid; /* -1: the machine, or the control group */
 	int cgroup_fd; /* -1: none */
 	int all_threads; /* of a process that runs already, those that it has, too */
@@ -244,5 +266,22 @@ void sampler__close(struct sampler *sampler);
 
 void counter__set_error(struct pem_error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* --- operands.c: where the data of a timer's samples lie --- */
+
+struct operands;
+
+/*
+ * Decode samples of all that the sampler samples. trusts_processes: their memory may be read, as
+ * they are those that the user named; false: only that of processes of the recorder's user, since
+ * others could make the reader wait. Returns NULL with errno: ENOMEM, or ENOTSUP where the build
+ * can't decode instructions.
+ */
+struct operands *operands__open(int trusts_processes);
+void operands__close(struct operands *operands);
+/* Fill sample->data from its registers, and code that is read from the process. */
+void operands__find(struct operands *operands, struct ring_sample *sample);
+/* What was read of processes may have changed since. */
+void operands__forget(struct operands *operands);
 
 #endif

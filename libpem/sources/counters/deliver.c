@@ -14,8 +14,8 @@ int counter__can_deliver(const struct pem_event *event, struct pem_error *reason
 	if (event->source_kind == PEM_SOURCE_PERF) {
 		rc = counter__encode(event->source_name, &attr);
 	} else if (event->source_kind == PEM_SOURCE_SAMPLE) {
-		if (event->meaning == PEM_MEANS_OBJECT ? map__layout(event, &map_layout) < 0
-						       : sample__layout(event, &layout) < 0) {
+		if (counter__is_of_maps(event) ? map__layout(event, &map_layout) < 0
+					       : sample__layout(event, &layout) < 0) {
 			counter__set_error(reason, "has fields that a sample can't fill");
 			return 0;
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * maps.c - the event that says where files' code lies: what processes have mapped, and its records
+ * maps.c - the events that say what lies in memory: what processes have mapped, and their records
  *
  * Not here: what is mapped later, which the kernel tells beside samples (ring.c).
  */
@@ -68,8 +68,11 @@ size_t map__put(const struct map_layout *layout, const struct ring_map *map, uin
 	return at + bytes + 1;
 }
 
-/* A line of /proc/PID/maps (proc(5)). Returns whether it is of a file's code, or of the vdso. */
-static int parse_line(const char *line, struct ring_map *map)
+/*
+ * A line of /proc/PID/maps (proc(5)). Returns whether it is of a file's code, or of the vdso; with
+ * all, whether it is of memory.
+ */
+static int parse_line(const char *line, int all, struct ring_map *map)
 {
 	uint64_t end;
 	char rights[8];
@@ -77,21 +80,26 @@ static int parse_line(const char *line, struct ring_map *map)
 
 	if (sscanf(line, "%" SCNx64 "-%" SCNx64 " %7s %" SCNx64 " %*s %*s %n", &map->address, &end,
 		   rights, &map->offset, &path) != 4 ||
-	    !path || rights[2] != 'x' || end <= map->address ||
-	    (line[path] != '/' && strncmp(line + path, "[vdso]", 6) != 0))
+	    !path || end <= map->address)
+		return 0;
+	if (!all &&
+	    (rights[2] != 'x' || (line[path] != '/' && strncmp(line + path, "[vdso]", 6) != 0)))
 		return 0;
 	map->is_file = line[path] == '/';
 	map->length = end - map->address;
 	snprintf(map->path, sizeof(map->path), "%.*s", (int)strcspn(line + path, "\n"),
 		 line + path);
+	/* As the kernel tells it beside samples. */
+	if (!*map->path)
+		snprintf(map->path, sizeof(map->path), "//anon");
 	return 1;
 }
 
 /*
- * Do all user ids of a process equal this one's? Opening its maps waits for an exec, and reading
- * them for its memory's lock: another user may make both wait for ever (docs/security.md).
+ * Opening the maps of a process waits for an exec, and reading them for its memory's lock: another
+ * user may make both wait for ever (docs/security.md).
  */
-static int is_own(pid_t pid)
+int maps__is_own(pid_t pid)
 {
 	char path[32], line[128];
 	unsigned id[4], i, own = (unsigned)geteuid();
@@ -109,7 +117,7 @@ static int is_own(pid_t pid)
 	return found;
 }
 
-static void each_of_process(pid_t pid, void (*take)(void *arg, const struct ring_map *map),
+static void each_of_process(pid_t pid, int all, void (*take)(void *arg, const struct ring_map *map),
 			    void *arg)
 {
 	struct ring_map map = {.pid = (uint32_t)pid, .tid = (uint32_t)pid};
@@ -120,28 +128,28 @@ static void each_of_process(pid_t pid, void (*take)(void *arg, const struct ring
 	snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
 	f = fopen(path, "re");
 	while (f && getline(&line, &room, f) > 0)
-		if (parse_line(line, &map))
+		if (parse_line(line, all, &map))
 			take(arg, &map);
 	free(line);
 	if (f)
 		fclose(f);
 }
 
-void maps__each(pid_t pid, void (*take)(void *arg, const struct ring_map *map), void *arg)
+void maps__each(pid_t pid, int all, void (*take)(void *arg, const struct ring_map *map), void *arg)
 {
 	struct dirent *entry;
 	DIR *processes;
 
 	if (pid > 0) {
-		each_of_process(pid, take, arg);
+		each_of_process(pid, all, take, arg);
 		return;
 	}
 	processes = opendir("/proc");
 	while (processes && (entry = readdir(processes))) {
 		pid_t one = (pid_t)strtol(entry->d_name, NULL, 10);
 
-		if (one > 0 && is_own(one))
-			each_of_process(one, take, arg);
+		if (one > 0 && maps__is_own(one))
+			each_of_process(one, all, take, arg);
 	}
 	if (processes)
 		closedir(processes);

@@ -97,6 +97,7 @@ int counters__estimate(struct pem_source *source, size_t i, struct pem_trace_est
 /* Write what counters have counted, some hundred times a second at most. */
 int counters__sample(struct pem_source *source, const struct pem_source_sink *sink, int final);
 /* The sampler that tells what is mapped: the first one. NULL: there is none. */
-struct sampler *counters__sampler_of_maps(const struct pem_source *source);
+struct sampler *counters__sampler_of_maps(const struct pem_source *source,
+					  const struct pem_event *event);
 
 #endif

@@ -60,8 +60,9 @@ static int read_all(const struct pem_source *source, const struct counter *count
 	if (!counter->is_of_maps && !counter->sampler)
 		return read_tally(counter, tally);
 	memset(tally, 0, sizeof(*tally));
-	tally->scaled = counter->sampler ? sampler__produced(counter->sampler)
-					 : sampler__maps(counters__sampler_of_maps(source));
+	tally->scaled = counter->sampler
+				? sampler__produced(counter->sampler)
+				: sampler__maps(counters__sampler_of_maps(source, counter->event));
 	return 0;
 }
 

@@ -86,11 +86,11 @@ static int pass(const uint8_t **from, const uint8_t *end, uint64_t bytes, const 
 	return 0;
 }
 
-/* Take PERF_SAMPLE_REGS_USER and PERF_SAMPLE_STACK_USER. */
-static int take_stack(const struct ring *ring, const uint8_t **from, const uint8_t *end,
-		      struct ring_sample *sample)
+/* Take PERF_SAMPLE_REGS_USER. */
+static int take_registers(const struct ring *ring, const uint8_t **from, const uint8_t *end,
+			  struct ring_sample *sample)
 {
-	uint64_t abi, bytes, used = 0;
+	uint64_t abi;
 	const void *at;
 
 	if (take(from, end, &abi, 8))
@@ -101,6 +101,15 @@ static int take_stack(const struct ring *ring, const uint8_t **from, const uint8
 			return -EINVAL;
 		sample->registers = at;
 	}
+	return 0;
+}
+
+/* Take PERF_SAMPLE_STACK_USER. */
+static int take_stack(const uint8_t **from, const uint8_t *end, struct ring_sample *sample)
+{
+	uint64_t bytes, used = 0;
+	const void *at;
+
 	if (take(from, end, &bytes, 8) || bytes % 8 || pass(from, end, bytes, &at))
 		return -EINVAL;
 	sample->stack = at;
@@ -122,7 +131,9 @@ static int parse_sample(const struct ring *ring, const uint8_t *from, const uint
 		return -EINVAL;
 	if (ring->has_callers && take_callers(&from, end, sample))
 		return -EINVAL;
-	if (ring->register_count && take_stack(ring, &from, end, sample))
+	if (ring->register_count && take_registers(ring, &from, end, sample))
+		return -EINVAL;
+	if (ring->has_stack && take_stack(&from, end, sample))
 		return -EINVAL;
 	return from == end ? 0 : -EINVAL;
 }
@@ -144,7 +155,7 @@ struct map_tail {
 	uint64_t time_ns;
 };
 
-/* Returns RING_MAP; 0: it is no file's code; -EINVAL. */
+/* Returns RING_MAP; 0: it is no file's, and only these are told; -EINVAL. */
 static int parse_map(struct ring *ring, const struct perf_event_header *header)
 {
 	struct ring_map *map = &ring->map;
@@ -174,7 +185,7 @@ static int parse_map(struct ring *ring, const struct perf_event_header *header)
 	copy_out(ring, ring->tail + sizeof(head), map->path, bytes);
 	/* Other memory is called "//anon", "[vdso]" and so on. */
 	map->is_file = map->path[0] == '/' && map->path[1] != '/';
-	return map->is_file || ring->register_count ? RING_MAP : 0;
+	return map->is_file || ring->tells_all_maps ? RING_MAP : 0;
 }
 
 /* A PERF_RECORD_FORK (perf_event_open(2)). */

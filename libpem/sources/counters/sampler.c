@@ -17,6 +17,8 @@
  */
 #include "sampler.h"
 
+#include <pem/operand.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,12 +42,22 @@
 /* Let the ring have what is mapped, too, as soon as the event is enabled. */
 static void tell_maps(struct perf_event_attr *attr, int with_build_id)
 {
-	attr->mmap = 1; /* of code alone */
+	attr->mmap = 1; /* of code; of other memory with mmap_data */
 	attr->mmap2 = 1;
 	attr->task = 1; /* a child has what its parent has */
 	attr->comm = 1;
 	attr->comm_exec = 1; /* and a program what it begins with */
 	attr->build_id = (unsigned)with_build_id & 1u;
+}
+
+/* What a timer has to tell for the data to be found (operands.c). The kernel's are nobody's. */
+static void prepare_data(struct perf_event_attr *attr)
+{
+	attr->sample_type |= PERF_SAMPLE_REGS_USER;
+	attr->sample_regs_user = pem_operand__registers();
+	attr->exclude_kernel = 1;
+	attr->exclude_hv = 1;
+	attr->mmap_data = attr->mmap;
 }
 
 static void prepare(struct perf_event_attr *attr, uint32_t stacks, int with_read)
@@ -76,7 +88,7 @@ static void prepare(struct perf_event_attr *attr, uint32_t stacks, int with_read
  * 5.12 the kernel tells no build ids.
  */
 static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
-		       const struct sampler_request *request, int *with_read)
+		       const struct sampler_request *request, int is_of_data, int *with_read)
 {
 	const int tables = request->stacks == PEM_STACKS_TABLES;
 	const int tells_maps = request->map_event || tables;
@@ -88,6 +100,8 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 	if (tells_maps)
 		tell_maps(attr, 1);
 	prepare(attr, request->stacks, *with_read);
+	if (is_of_data)
+		prepare_data(attr);
 	ring->fd = counter__open_on(request->cgroup_fd, attr, request->pid, (int)ring->cpu, -1);
 	if (ring->fd == -EINVAL && *with_read) {
 		*with_read = 0;
@@ -101,8 +115,9 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 					    -1);
 	}
 	ring->ring.tells_maps = tells_maps;
-	ring->ring.register_count =
-		tables ? (unsigned)__builtin_popcountll(unwind__registers()) : 0;
+	ring->ring.tells_all_maps = tables || is_of_data;
+	ring->ring.register_count = (unsigned)__builtin_popcountll(attr->sample_regs_user);
+	ring->ring.has_stack = tables;
 	ring->ring.has_callers = request->stacks != PEM_STACKS_NONE;
 	ring->attr = *attr;
 	return ring->fd < 0 ? ring->fd : 0;
@@ -137,7 +152,8 @@ static void open_members(struct cpu_ring *ring, const struct sampler_request *re
  */
 static size_t default_bytes(const struct sampler_request *request)
 {
-	uint64_t sample_bytes = request->stacks == PEM_STACKS_NONE     ? 64
+	/* Of data: with 17 registers. */
+	uint64_t sample_bytes = request->stacks == PEM_STACKS_NONE     ? 208
 				: request->stacks == PEM_STACKS_FRAMES ? 512
 								       : 2 * STACK_BYTES;
 	uint64_t bytes = (request->hz ? request->hz : SAMPLE_RATE_HZ) * sample_bytes / 4;
@@ -177,7 +193,7 @@ static int open_cpu(struct sampler *sampler, struct cpu_ring *ring,
 								     : RING_VALUES_MAX;
 	int rc, with_read = most > 0;
 
-	rc = open_leader(ring, &attr, request, &with_read);
+	rc = open_leader(ring, &attr, request, sampler->layout.address != 0, &with_read);
 	if (rc < 0)
 		return rc;
 	ring->ring.has_read = with_read;
@@ -244,6 +260,23 @@ static int open_unwinder(struct sampler *sampler, const struct sampler_request *
 	return -ENOTSUP;
 }
 
+/* Of samples of data. Returns 0, or -errno with error. */
+static int open_operands(struct sampler *sampler, const struct sampler_request *request,
+			 struct pem_error *error)
+{
+	sampler->operands = operands__open(request->pid > 0);
+	if (sampler->operands)
+		return 0;
+	if (errno == ENOMEM) {
+		counter__set_error(error, "can't have the data of samples: no memory");
+		return -ENOMEM;
+	}
+	counter__set_error(error, "can't be had: this processor tells no data addresses, and "
+				  "instructions, from which pem computes them, can be decoded on "
+				  "x86-64 alone, by a pem that was built with capstone");
+	return -ENOTSUP;
+}
+
 int sampler__open(struct sampler **out, const struct sampler_request *request,
 		  struct pem_error *error)
 {
@@ -271,6 +304,11 @@ int sampler__open(struct sampler **out, const struct sampler_request *request,
 	if (rc < 0) {
 		counter__set_error(error, "has fields that a sample can't fill; it needs pc");
 		goto fail;
+	}
+	if (sampler->layout.address) {
+		rc = open_operands(sampler, request, error);
+		if (rc < 0)
+			goto fail;
 	}
 	rc = counter__encode_clock(request->event->source_name, &clock);
 	if (rc == 0)
@@ -363,5 +401,6 @@ void sampler__close(struct sampler *sampler)
 		close(sampler->threads[--sampler->thread_count].fd);
 	free(sampler->threads);
 	unwinder__close(sampler->unwinder);
+	operands__close(sampler->operands);
 	free(sampler);
 }

@@ -56,6 +56,7 @@ struct sampler {
 	int tells_present; /* what is mapped already is still to be told, and to be unwound by */
 	unsigned values;
 	struct unwinder *unwinder; /* NULL: stacks are not unwound here */
+	struct operands *operands; /* NULL: samples are of no data, or the processor tells them */
 	struct sampled_thread *threads; /* one for each thread and CPU */
 	size_t thread_count;
 	uint64_t start_ns; /* when it was started; 0: by an exec */

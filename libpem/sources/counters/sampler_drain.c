@@ -57,7 +57,7 @@ static void take_map(struct draining *d, struct cpu_ring *ring, const struct rin
 {
 	if (d->sampler->unwinder)
 		unwinder__map(d->sampler->unwinder, map); /* without memory: no callers */
-	if (d->log_maps && map->is_file)
+	if (d->log_maps && (map->is_file || d->sampler->layout.address))
 		note(d, sampler__put_map(d->sampler, ring, d->sink, map));
 }
 
@@ -116,6 +116,8 @@ static void take_next(struct draining *d, struct cpu_ring *ring)
 	} else if (rc == RING_SAMPLE && d->log) {
 		if (sampler->unwinder)
 			unwind(sampler->unwinder, &sampler->sample);
+		if (sampler->operands)
+			operands__find(sampler->operands, &sampler->sample);
 		note(d, sampler__put_sample(sampler, ring, d->sink, &sampler->sample));
 	}
 	note(d, rc);
@@ -166,8 +168,10 @@ int sampler__drain(struct sampler *sampler, const struct pem_source_sink *sink, 
 	}
 	if ((log_maps || sampler->unwinder) && sampler->tells_present) {
 		sampler->tells_present = 0;
-		maps__each(sampler->pid, take_present, &d);
+		maps__each(sampler->pid, sampler->layout.address != 0, take_present, &d);
 	}
+	if (sampler->operands)
+		operands__forget(sampler->operands);
 	while ((ring = earliest(sampler, limit_ns)))
 		take_next(&d, ring);
 	for (i = 0; i < sampler->ring_count; i++) {

@@ -30,6 +30,33 @@ static int list_layout(const struct pem_field *field, struct sample_layout *layo
 	return 0;
 }
 
+/* The field of a sample of data; 0: it has no such field. */
+static uint16_t data_field(const struct pem_event *event, const char *name, enum pem_type type)
+{
+	unsigned i;
+
+	for (i = 0; i < event->field_count; i++)
+		if (is_number(&event->fields[i], type, name, PEM_ROLE_NONE))
+			return event->fields[i].offset;
+	return 0;
+}
+
+/* Returns 0, or -ENOTSUP if some of the fields are missing. */
+static int data_layout(const struct pem_event *event, struct sample_layout *layout)
+{
+	layout->address = data_field(event, "address", PEM_TYPE_UINT64);
+	layout->stack_pointer = data_field(event, "stackPointer", PEM_TYPE_UINT64);
+	layout->latency = data_field(event, "latency", PEM_TYPE_UINT32);
+	layout->origin = data_field(event, "origin", PEM_TYPE_UINT8);
+	layout->access = data_field(event, "access", PEM_TYPE_UINT8);
+	layout->source = data_field(event, "source", PEM_TYPE_UINT8);
+	layout->tlb = data_field(event, "tlb", PEM_TYPE_UINT8);
+	return layout->address && layout->stack_pointer && layout->latency && layout->origin &&
+			       layout->access && layout->source && layout->tlb
+		       ? 0
+		       : -ENOTSUP;
+}
+
 int sample__layout(const struct pem_event *event, struct sample_layout *layout)
 {
 	struct sample_layout found = {.fixed_bytes = event->fixed_bytes};
@@ -50,6 +77,8 @@ int sample__layout(const struct pem_event *event, struct sample_layout *layout)
 		else if (is_number(field, PEM_TYPE_UINT32, "cpu", PEM_ROLE_NONE))
 			found.cpu = field->offset;
 	}
+	if (event->meaning == PEM_MEANS_ACCESS && data_layout(event, &found))
+		return -ENOTSUP;
 	if (!found.pc || event->max_bytes > PACKET_BYTES - PEM_PACKET_HEADER_BYTES)
 		return -ENOTSUP;
 	*layout = found;
@@ -107,6 +136,18 @@ static uint32_t least(uint32_t a, uint32_t b)
 	return a < b ? a : b;
 }
 
+static void put_data(uint8_t *record, const struct sample_layout *layout,
+		     const struct ring_data *data)
+{
+	memcpy(record + layout->address, &data->address, 8);
+	memcpy(record + layout->stack_pointer, &data->stack_pointer, 8);
+	memcpy(record + layout->latency, &data->latency, 4);
+	record[layout->origin] = data->origin;
+	record[layout->access] = data->access;
+	record[layout->source] = data->source;
+	record[layout->tlb] = data->tlb;
+}
+
 static void append(const struct sampler *sampler, struct cpu_ring *ring,
 		   const struct ring_sample *sample, uint64_t clock)
 {
@@ -127,6 +168,8 @@ static void append(const struct sampler *sampler, struct cpu_ring *ring,
 		memcpy(record + layout->tid, &sample->tid, 4);
 	if (layout->cpu)
 		memcpy(record + layout->cpu, &ring->cpu, 4);
+	if (layout->address)
+		put_data(record, layout, &sample->data);
 	bytes = put_list(record, bytes, layout->values, sample->values,
 			 least(sample->value_count, layout->values_max));
 	bytes = put_list(record, bytes, layout->callers, sample->callers,
