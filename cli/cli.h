@@ -301,7 +301,7 @@ struct cli_patterns {
 	char **where;
 	size_t count;
 	const char *all_where; /* predicate of all events; NULL: none */
-	const char *also[7]; /* further events, added to those of the patterns; NULL: none */
+	const char *also[12]; /* further events, added to those of the patterns; NULL: none */
 	/* Of patterns as COUNTERS@PATTERN, which are a PATTERN above, too (counted.c). */
 	char *counters; /* names, separated by commas; NULL: there are none */
 	struct cli_names counted; /* the patterns */

@@ -27,6 +27,7 @@ enum {
 	OPT_INTERVAL,
 	OPT_COUNTERS,
 	OPT_CALL_GRAPH,
+	OPT_MEM,
 	OPT_PAGES,
 	OPT_HARDWARE
 };
@@ -65,13 +66,16 @@ static const struct cli_option options[] = {
 	 "hold: of pem list hw (Instructions,Cycles), or libpfm4's. At most 8; needs pem.ko."},
 	{'F', "frequency", "HZ",
 	 "Sample where programs are so often a second, on each CPU that they run on: "
-	 "HW::HWPerf::HPMsAndPC, also if -e does not name it. Default: 199."},
+	 "HW::HWPerf::HPMsAndPC, also if -e does not name it; with --mem, data. Default: 199."},
 	{'g', "stacks", NULL,
 	 "Samples tell which calls led there, by the programs' unwind tables: pem report --by "
 	 "function, and a flame graph in the HTML page."},
 	{OPT_CALL_GRAPH, "call-graph", "fp|dwarf",
 	 "As -g; with fp by frame pointers, at a tenth of the cost, where programs were compiled "
 	 "with -fno-omit-frame-pointer."},
+	{OPT_MEM, "mem", NULL,
+	 "Sample which data programs touch, and record what names them: "
+	 "HW::HWPerf::DataSample, mappings, allocations and releases. pem report --by data."},
 	{OPT_PAGES, "pages", "INTERVAL[,REGION]",
 	 "Record OS::Pages::*, or those of them that -e names: how often they look at memory, and "
 	 "by "
@@ -94,6 +98,7 @@ struct record {
 	bool made;
 	bool no_libc;
 	bool quiet;
+	bool samples_data;
 	uint32_t pages_interval_us; /* 0: the module's default */
 	uint64_t pages_region_bytes;
 	double budget; /* share of the observed programs' CPU time; 0: none */
@@ -141,6 +146,17 @@ static int set_page_sampling(const struct cli_verb *verb, struct record *r,
 #define SAMPLES_EVENT "HW::HWPerf::HPMsAndPC"
 #define FREQUENCY_MAX_HZ 1000000u
 
+/* Samples of data, and what pem report needs to name them. */
+static void take_data(struct record *r)
+{
+	static const char *const events[] = {"HW::HWPerf::DataSample", "HW::HWPerf::DataMap",
+					     "APP::Libc::*alloc", "APP::Libc::Free",
+					     "APP::Loader::Object"};
+
+	r->samples_data = true;
+	memcpy(&r->patterns.also[7], events, sizeof(events));
+}
+
 static int parse_frequency(const struct cli_verb *verb, struct record *r)
 {
 	uint64_t hz;
@@ -149,7 +165,6 @@ static int parse_frequency(const struct cli_verb *verb, struct record *r)
 		return cli_usage_error(verb, "-F %s is no number of samples a second, 1 to %u",
 				       optarg, FREQUENCY_MAX_HZ);
 	r->session.sample_hz = (uint32_t)hz;
-	r->patterns.also[2] = SAMPLES_EVENT;
 	return 0;
 }
 
@@ -228,6 +243,9 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 		case OPT_CALL_GRAPH:
 			rc = parse_call_graph(verb, r);
 			break;
+		case OPT_MEM:
+			take_data(r);
+			break;
 		case OPT_PAGES:
 			rc = record_pages__parse(verb, &r->pages_interval_us,
 						 &r->pages_region_bytes);
@@ -268,6 +286,9 @@ static int parse(const struct cli_verb *verb, struct record *r, int argc, char *
 	if (rc == 0 && r->hardware_path != NULL && (optind == argc || r->attach.count != 0))
 		rc = cli_usage_error(verb, "--hardware needs a command, which it runs: a program "
 					   "that runs already can't be simulated");
+	/* With --mem it is the rate of data samples. */
+	if (r->session.sample_hz != 0 && !r->samples_data)
+		r->patterns.also[2] = SAMPLES_EVENT;
 	r->command = argv + optind;
 	cli_attach__name(&r->attach);
 	return rc;
@@ -537,7 +558,7 @@ const struct cli_verb cli_record = {
 	.summary = "run a command and record every layer to a trace",
 	.usage = "record [-e EV,...] [--where PREDICATE] [-o DIR] [--no-libc] [--overwrite] "
 		 "[--buffer SIZE] [--budget "
-		 "SHARE] [--hardware FILE.xml] [-F HZ] [-g] [--counters NAME,...] [--pages "
+		 "SHARE] [--hardware FILE.xml] [-F HZ] [-g] [--mem] [--counters NAME,...] [--pages "
 		 "INTERVAL[,REGION]] [--trigger "
 		 "WHEN] [-q] "
 		 "[-a] -- COMMAND [ARG...]\n"
@@ -571,6 +592,8 @@ const struct cli_verb cli_record = {
 		"                            all events, and where its CPU time goes, more finely\n"
 		"pem record -g -e HPMsAndPC -- ./server\n"
 		"                            only where its CPU time goes, by stacks of calls\n"
+		"pem record --mem -e DataSample -- ./server\n"
+		"                            only which data it waits for\n"
 		"pem record -e ipc@phase -- ./server\n"
 		"                            cycles and instructions of each phase, by thread\n"
 		"pem record -e 'Syscall::*' --counters Instructions -- ./server\n"

@@ -366,6 +366,8 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	if (report->sites != NULL &&
 	    report_sites__record(report->sites, e, event, record, around->process) < 0)
 		return -ENOMEM;
+	if (report->data != NULL && report_data__record(report->data, report, record, around) < 0)
+		return -ENOMEM;
 	if (report_metrics__record(report->metrics, record) < 0)
 		return -ENOMEM;
 	return 0;
@@ -464,6 +466,8 @@ int report__collect(struct report *report, const char *directory)
 		rc = report_counted__finish(report->counted);
 	if (rc == 0 && report->sites != NULL)
 		rc = report_sites__finish(report->sites, report);
+	if (rc == 0 && report->data != NULL)
+		rc = report_data__finish(report->data, report);
 	if (rc == 0)
 		rc = report_open__finish(c.open, report, report->duration_ns);
 	if (rc == 0) {
@@ -515,6 +519,7 @@ void report__free(struct report *report)
 	report_page_samples__free(report->samples);
 	report_counted__free(report->counted);
 	report_sites__free(report->sites);
+	report_data__free(report->data);
 	report_times__free(report->times);
 	report_metrics__free(report->metrics);
 	free(report->counters);

@@ -269,6 +269,8 @@ void report__print_json(const struct report *r)
 		report_sites__json(r, &json);
 		report_functions__json(r, &json);
 	}
+	if (r->data != NULL)
+		report_data__json(r, &json);
 	cli_json_stream__add(&json, "metrics", report_metrics__json(r, NULL));
 	report_times__json(r, &json);
 	report_calls__json(r, &json);

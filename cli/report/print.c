@@ -453,6 +453,8 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	if (by == REPORT_EVENT)
 		print_events(r, order);
 	report_processes__print(r, by);
+	if (by == REPORT_DATA)
+		report_data__print(r);
 	if (by == REPORT_SITE)
 		report_sites__print(r);
 	if (by == REPORT_FUNCTION)

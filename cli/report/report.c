@@ -11,7 +11,8 @@ enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
 	 "One table only: by layer, process, thread, event, site, state, wait, lock, interval, "
-	 "message, phase, function, file or syscall; or system calls by two of phase, process, "
+	 "message, phase, function, data, file or syscall; or system calls by two of phase, "
+	 "process, "
 	 "thread, syscall and "
 	 "file, as phase,syscall."},
 	{OPT_CORRELATE, "correlate", NULL,
@@ -48,21 +49,14 @@ static int parse_pair(const char *word, enum report_key pair[2])
 static int parse_by(const char *word, enum report_by *by, struct report *report)
 {
 	static const char *const words[] = {
-		[REPORT_LAYER] = "layer",
-		[REPORT_PROCESS] = "process",
-		[REPORT_THREAD] = "thread",
-		[REPORT_EVENT] = "event",
-		[REPORT_SITE] = "site",
-		[REPORT_STATE] = "state",
-		[REPORT_INTERVAL] = "interval",
-		[REPORT_FILE] = "file",
-		[REPORT_SYSCALL] = "syscall",
-		[REPORT_FUNCTION] = "function",
-		[REPORT_WAIT] = "wait",
-		[REPORT_MESSAGE] = "message",
-		[REPORT_LOCK] = "lock",
-		[REPORT_PHASE] = "phase",
-		[REPORT_PAIR] = "",
+		[REPORT_LAYER] = "layer",       [REPORT_PROCESS] = "process",
+		[REPORT_THREAD] = "thread",     [REPORT_EVENT] = "event",
+		[REPORT_SITE] = "site",         [REPORT_STATE] = "state",
+		[REPORT_INTERVAL] = "interval", [REPORT_FILE] = "file",
+		[REPORT_SYSCALL] = "syscall",   [REPORT_FUNCTION] = "function",
+		[REPORT_DATA] = "data",         [REPORT_WAIT] = "wait",
+		[REPORT_MESSAGE] = "message",   [REPORT_LOCK] = "lock",
+		[REPORT_PHASE] = "phase",       [REPORT_PAIR] = "",
 	};
 	unsigned int i;
 
@@ -97,7 +91,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			return cli_usage_error(
 				verb,
 				"--by %s: there is layer, process, thread, event, site, state, "
-				"wait, lock, interval, message, phase, function, file and syscall; "
+				"wait, lock, interval, message, phase, function, data, file and "
+				"syscall; "
 				"and for system calls "
 				"two of phase, process, thread, syscall and file, as phase,syscall",
 				optarg);
@@ -115,6 +110,11 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		report.sites = report_sites__new(by == REPORT_FUNCTION);
 		if (report.sites == NULL)
 			return cli_error(CLI_FAILED, "no memory for call sites");
+	}
+	if (by == REPORT_DATA) {
+		report.data = report_data__new();
+		if (report.data == NULL)
+			return cli_error(CLI_FAILED, "no memory for data structures");
 	}
 	status = report__collect(&report, argv[optind]);
 	if (status == CLI_DONE) {
@@ -162,6 +162,7 @@ const struct cli_verb cli_report = {
 		"pem report --by site TRACE  where memory was allocated, and how much\n"
 		"pem report --by function TRACE\n"
 		"                            where the CPU was, and who allocated what is live\n"
+		"pem report --by data TRACE  which data structures the CPU waited for\n"
 		"pem report --correlate TRACE\n"
 		"                            what goes with long phases and slow calls\n"
 		"pem report --json TRACE | jq .events\n"

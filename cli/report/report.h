@@ -24,6 +24,7 @@ enum report_by {
 	REPORT_WAIT,
 	REPORT_MESSAGE,
 	REPORT_LOCK,
+	REPORT_DATA, /* samples of data, by data structure */
 	REPORT_PHASE, /* the phases alone, which are in every report */
 	REPORT_BY_COUNT
 };
@@ -146,6 +147,7 @@ struct report {
 	enum report_key pair[2]; /* of REPORT_PAIR */
 	bool has_pair;
 	struct report_sites *sites; /* NULL: nobody asked for them */
+	struct report_data *data; /* NULL: nobody asked for it */
 	struct report_times *times;
 	struct report_metrics *metrics;
 	struct report_step *steps;
@@ -245,6 +247,19 @@ int report_page_samples__record(struct report_page_samples *samples, enum report
 void report_page_samples__print(const struct report *report);
 /* Add the members "counters" and "memory". */
 void report_page_samples__json(const struct report *report, struct cli_json_stream *json);
+
+/* --- data.c, data_print.c: data structures that samples of data fell in --- */
+
+/* Returns NULL without memory. */
+struct report_data *report_data__new(void);
+void report_data__free(struct report_data *data);
+/* Handle a record. Returns 0 or -ENOMEM. */
+int report_data__record(struct report_data *data, const struct report *report,
+			const struct pem_record *record, const struct pem_around *around);
+/* Name what was met, at the end of the trace. Returns 0 or -ENOMEM. */
+int report_data__finish(struct report_data *data, const struct report *report);
+void report_data__print(const struct report *report);
+void report_data__json(const struct report *report, struct cli_json_stream *json);
 
 /* --- where events were in the code (sites.c, site_print.c, functions.c) --- */
 

@@ -22,7 +22,7 @@ static const char *base_of(const char *path)
 	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
-static const char *function_of(const struct pem_code_location *site)
+const char *report_site__function(const struct pem_code_location *site)
 {
 	const char *function = site->name_count != 0 ? site->names[0].function : NULL;
 	const struct pem_code_name *outer;
@@ -35,7 +35,7 @@ static const char *function_of(const struct pem_code_location *site)
 	return function;
 }
 
-static const char *line_of(const struct pem_code *code, const struct pem_code_location *site)
+const char *report_site__line(const struct pem_code *code, const struct pem_code_location *site)
 {
 	const struct pem_code_name *name = site->names;
 
@@ -120,8 +120,8 @@ void report_sites__print(const struct report *r)
 		cli_table__cell(table, site->bytes != 0 ? cli_sum__bytes(site->bytes) : "");
 		cli_table__cell(table, site->live != 0 ? cli_sum__bytes(site->live_bytes) : "");
 		cli_table__cell(table, cli_event_name(r->events[site->event].event));
-		cli_table__cell(table, line_of(s->code, at));
-		cli_table__cell(table, function_of(at));
+		cli_table__cell(table, report_site__line(s->code, at));
+		cli_table__cell(table, report_site__function(at));
 	}
 	cli_table__print(table);
 	report_sites__print_notes(s,

@@ -39,4 +39,8 @@ struct report_sites {
 /* Print what is missing in the names. nothing: the text for a trace without any site. */
 void report_sites__print_notes(const struct report_sites *sites, const char *nothing);
 
+/* What a named location is called, and its line. Valid for a few more calls, as cli_format's. */
+const char *report_site__function(const struct pem_code_location *site);
+const char *report_site__line(const struct pem_code *code, const struct pem_code_location *site);
+
 #endif

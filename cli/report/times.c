@@ -19,10 +19,10 @@ int report_times__new(struct report *report)
 	struct pem_error error = {{0}};
 
 	/*
-	 * Blocks take most of a pass's time. Only the report of sites says what is live. Sends that
-	 * nobody receives take memory: 72 MB at most.
+	 * Blocks take most of a pass's time. Only the reports of sites and data ask for them. Sends
+	 * that nobody receives take memory: 72 MB at most.
 	 */
-	if (report->sites == NULL) {
+	if (report->sites == NULL && report->data == NULL) {
 		options.without = PEM_PASS_BLOCKS;
 		options.open_max = 1000000;
 	}
