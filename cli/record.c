@@ -144,29 +144,6 @@ static int set_page_sampling(const struct cli_verb *verb, struct record *r,
 }
 
 #define SAMPLES_EVENT "HW::HWPerf::HPMsAndPC"
-#define FREQUENCY_MAX_HZ 1000000u
-
-/* Samples of data, and what pem report needs to name them. */
-static void take_data(struct record *r)
-{
-	static const char *const events[] = {"HW::HWPerf::DataSample", "HW::HWPerf::DataMap",
-					     "APP::Libc::*alloc", "APP::Libc::Free",
-					     "APP::Loader::Object"};
-
-	r->samples_data = true;
-	memcpy(&r->patterns.also[7], events, sizeof(events));
-}
-
-static int parse_frequency(const struct cli_verb *verb, struct record *r)
-{
-	uint64_t hz;
-
-	if (cli_parse_number(optarg, FREQUENCY_MAX_HZ, &hz) < 0 || hz == 0)
-		return cli_usage_error(verb, "-F %s is no number of samples a second, 1 to %u",
-				       optarg, FREQUENCY_MAX_HZ);
-	r->session.sample_hz = (uint32_t)hz;
-	return 0;
-}
 
 static int parse_snapshots(const struct cli_verb *verb, struct record *r, int code)
 {
@@ -235,7 +212,7 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 				rc = cli_error(CLI_FAILED, "no memory for names of counters");
 			break;
 		case 'F':
-			rc = parse_frequency(verb, r);
+			rc = record_samples__parse_rate(verb, &r->session.sample_hz);
 			break;
 		case 'g':
 			take_stacks(r, PEM_STACKS_TABLES);
@@ -244,11 +221,12 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 			rc = parse_call_graph(verb, r);
 			break;
 		case OPT_MEM:
-			take_data(r);
+			r->samples_data = true;
+			record_samples__take_data(&r->patterns);
 			break;
 		case OPT_PAGES:
-			rc = record_pages__parse(verb, &r->pages_interval_us,
-						 &r->pages_region_bytes);
+			rc = record_samples__parse_pages(verb, &r->pages_interval_us,
+							 &r->pages_region_bytes);
 			break;
 		case OPT_HARDWARE:
 			r->hardware_path = optarg;

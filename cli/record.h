@@ -23,6 +23,11 @@ struct record_end {
 void record_end__say(const struct record_end *end, const struct pem_trace *trace);
 
 /* Parse the argument of --pages, "100ms,2M" or "1s", in optarg. Returns a status. */
-int record_pages__parse(const struct cli_verb *verb, uint32_t *interval_us, uint64_t *region_bytes);
+int record_samples__parse_pages(const struct cli_verb *verb, uint32_t *interval_us,
+				uint64_t *region_bytes);
+/* Parse the argument of -F, samples a second, in optarg. Returns a status. */
+int record_samples__parse_rate(const struct cli_verb *verb, uint32_t *rate_hz);
+/* Ask for samples of data, and for what pem report needs to name them. */
+void record_samples__take_data(struct cli_patterns *patterns);
 
 #endif
