@@ -47,12 +47,16 @@ static struct sides sides_of(const struct cli_metrics *metrics, size_t number)
 {
 	const struct pem_metric *m = pem_model__metric(metrics->model, number);
 	struct sides sides = {{0}, {0}};
+	uint32_t i;
 
 	if (metrics->estimate == NULL || m->form == PEM_METRIC_BETWEEN)
 		return sides;
 	sides.of = metrics->estimate(&m->of, number, metrics->arg);
 	if (m->form != PEM_METRIC_RATE)
 		sides.to = metrics->estimate(&m->to, number, metrics->arg);
+	/* Of many terms, one that was not counted with the first tells more than the others. */
+	for (i = 0; i < m->part_count && !cli_estimate__are_apart(&sides.of, &sides.to); i++)
+		sides.to = metrics->estimate(&m->parts[i].term, number, metrics->arg);
 	return sides;
 }
 

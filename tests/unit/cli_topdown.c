@@ -127,6 +127,52 @@ static void a_share_below_zero_stays_so(void **state)
 	assert_true(known(CLASS "Zen4BadSpeculation", counted) == -0.1);
 }
 
+/* One term in the middle of the sums was counted at other times. */
+static struct cli_estimate one_apart(const struct pem_metric_term *term, size_t metric,
+				     const void *arg)
+{
+	bool is_apart = strcmp(term->event, CLASS "SkylakeRetired") == 0;
+
+	(void)metric;
+	(void)arg;
+	return (struct cli_estimate){
+		.enabled_ns = 100, .running_ns = 50, .together = is_apart ? 2 : 1};
+}
+
+static void a_term_that_was_counted_apart_is_told(void **state)
+{
+	static const struct counted counted[] = {{CYCLES, 1000},
+						 {CLASS "SkylakeNotDelivered", 600},
+						 {CLASS "SkylakeIssued", 2000},
+						 {CLASS "SkylakeRetired", 1800},
+						 {CLASS "SkylakeRecovery", 50},
+						 {NULL, 0}};
+	struct pem_model *model = pem_model__new();
+	struct cli_metrics metrics = {.model = model,
+				      .seconds = 1,
+				      .value = value_of,
+				      .estimate = one_apart,
+				      .arg = counted};
+	struct json_object *array, *value;
+	unsigned apart = 0, same = 0;
+	size_t i;
+
+	(void)state;
+	assert_true(pem_model__add_catalogue(model, NULL) > 0);
+	array = cli_metrics__json(&metrics, true);
+	for (i = 0; i < json_object_array_length(array); i++) {
+		struct json_object *entry = json_object_array_get_idx(array, i);
+
+		assert_true(json_object_object_get_ex(entry, "same_times", &value));
+		*(json_object_get_boolean(value) ? &same : &apart) += 1;
+	}
+	/* Retiring and bad speculation have it, the frontend and the backend have not. */
+	assert_int_equal(apart, 2);
+	assert_int_equal(same, 2);
+	json_object_put(array);
+	pem_model__free(model);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +181,7 @@ int main(void)
 		cmocka_unit_test(without_cycles_there_is_no_share),
 		cmocka_unit_test(a_missing_part_leaves_the_others),
 		cmocka_unit_test(a_share_below_zero_stays_so),
+		cmocka_unit_test(a_term_that_was_counted_apart_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -378,17 +378,27 @@ static void add_counter(struct plan *plan, size_t i, refuse_function *refuse)
 	plan->counters[plan->count++] = i;
 }
 
+/* Join a term's counter with that of the metric's first one, if both are among those wanted. */
+static void join(struct plan *plan, size_t first, const struct pem_metric_term *term)
+{
+	size_t of = term->event ? find_item(plan, term->event) : plan->count;
+
+	if (first < plan->count && of < plan->count)
+		groups__join(plan->items, plan->count, first, of);
+}
+
 static void choose_groups(struct plan *plan, const struct pem_source_config *config)
 {
-	size_t i, of, to;
+	size_t i, k, first;
 
 	groups__part(plan->items, plan->count);
 	for (i = 0; i < config->metric_count; i++) {
-		of = find_item(plan, config->metrics[i]->of.event);
-		to = config->metrics[i]->to.event ? find_item(plan, config->metrics[i]->to.event)
-						  : plan->count;
-		if (of < plan->count && to < plan->count)
-			groups__join(plan->items, plan->count, of, to);
+		const struct pem_metric *metric = config->metrics[i];
+
+		first = find_item(plan, metric->of.event);
+		join(plan, first, &metric->to);
+		for (k = 0; k < metric->part_count && k < PEM_METRIC_PARTS; k++)
+			join(plan, first, &metric->parts[k].term);
 	}
 	plan->group_count = groups__plan(plan->items, plan->count, groups__fit, NULL);
 }
