@@ -325,6 +325,23 @@ static void put_registers(struct fixture *f, uint64_t abi, uint64_t bytes, uint6
 		put(f, &used, 8);
 }
 
+/* As samples of data have them. */
+static void registers_come_without_a_stack(void **state)
+{
+	uint64_t words[6] = {0x1000, 0, 77, PERF_SAMPLE_REGS_ABI_64, 5, 6};
+	struct fixture *f = *state;
+	struct ring_sample sample;
+
+	f->ring.has_read = 0;
+	f->ring.register_count = 2;
+	put_header(f, PERF_RECORD_SAMPLE, 8 + sizeof(words));
+	put(f, words, sizeof(words));
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), RING_SAMPLE);
+	assert_int_equal(sample.registers[1], 6);
+	assert_int_equal(sample.stack_bytes, 0);
+	assert_int_equal(sample.data.address, 0);
+}
+
 static void registers_and_stack_are_told(void **state)
 {
 	struct fixture *f = *state;
@@ -543,6 +560,7 @@ int main(void)
 		TEST(a_lost_record_cut_short_ends_it),
 		TEST(values_counted_part_of_the_time_are_scaled),
 		TEST(callers_are_those_behind_the_instruction),
+		TEST(registers_come_without_a_stack),
 		TEST(registers_and_stack_are_told),
 		TEST(a_thread_of_the_kernel_has_no_stack),
 		TEST(more_stack_than_was_copied_ends_it),

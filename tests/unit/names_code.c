@@ -32,9 +32,10 @@ static const struct pem_event map_event = {.fields = map_fields,
 					   .max_bytes = 96,
 					   .meaning = PEM_MEANS_OBJECT};
 
-static void map(struct pem_code *code, uint32_t pid, uint64_t address, const char *path)
+static void map_of(struct pem_code *code, uint32_t pid, uint64_t address, uint64_t bytes,
+		   const char *path)
 {
-	uint64_t words[12] = {0, address, PAGE, 0};
+	uint64_t words[12] = {0, address, bytes, 0};
 	struct pem_record record = {.size = sizeof(record),
 				    .event = &map_event,
 				    .data = (const uint8_t *)words,
@@ -42,6 +43,17 @@ static void map(struct pem_code *code, uint32_t pid, uint64_t address, const cha
 
 	record.bytes = (uint32_t)(32 + snprintf((char *)&words[4], 64, "%s", path) + 1);
 	assert_int_equal(pem_code__map(code, &record), 0);
+}
+
+static void map(struct pem_code *code, uint32_t pid, uint64_t address, const char *path)
+{
+	map_of(code, pid, address, PAGE, path);
+}
+
+/* In process 1. */
+static void map_bytes(struct pem_code *code, uint64_t address, uint64_t bytes, const char *path)
+{
+	map_of(code, 1, address, bytes, path);
 }
 
 /* The object that an instruction is in, or NULL. */
@@ -89,6 +101,39 @@ static void a_process_has_so_many_mappings(void **state)
 	assert_int_equal(pem_code__left_out(code), 1);
 	assert_string_equal(object_of(code, 1, PAGE), "/two");
 	assert_string_equal(object_of(code, 1, 3 * PAGE), "/one");
+	pem_code__free(code);
+}
+
+/* --- data --- */
+
+static void a_part_of_data_that_is_mapped_again_leaves_the_rest(void **state)
+{
+	struct pem_code *code = pem_code__new_data();
+	uint64_t begin, end;
+
+	(void)state;
+	assert_non_null(code);
+	map_bytes(code, 0x10000, 4 * PAGE, "/one");
+	map_bytes(code, 0x10000 + PAGE, PAGE, "//anon");
+	assert_string_equal(object_of(code, 1, 0x10000), "/one");
+	assert_string_equal(object_of(code, 1, 0x10000 + PAGE), "//anon");
+	assert_string_equal(object_of(code, 1, 0x10000 + 2 * PAGE - 1), "//anon");
+	assert_string_equal(object_of(code, 1, 0x10000 + 2 * PAGE), "/one");
+	assert_int_equal(pem_code__mapping(code, 1, NULL, 0x10000 + PAGE + 8, &begin, &end), 1);
+	assert_int_equal(begin, 0x10000 + PAGE);
+	assert_int_equal(end, 0x10000 + 2 * PAGE);
+	assert_int_equal(pem_code__mapping(code, 1, NULL, 0x10000 + 4 * PAGE, &begin, &end), 0);
+	pem_code__free(code);
+}
+
+static void memory_without_a_file_is_no_code(void **state)
+{
+	struct pem_code *code = pem_code__new();
+
+	(void)state;
+	assert_non_null(code);
+	map_bytes(code, 0x10000, PAGE, "[heap]");
+	assert_null(object_of(code, 1, 0x10000));
 	pem_code__free(code);
 }
 
@@ -209,6 +254,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_address_is_its_process_s),
 		cmocka_unit_test(a_process_has_so_many_mappings),
+		cmocka_unit_test(a_part_of_data_that_is_mapped_again_leaves_the_rest),
+		cmocka_unit_test(memory_without_a_file_is_no_code),
 		cmocka_unit_test(a_sample_has_its_callers_up_to_a_limit),
 		cmocka_unit_test(an_event_without_code_is_no_sample),
 		cmocka_unit_test(a_stack_for_which_there_is_no_room_is_cut),
