@@ -4,8 +4,8 @@
 # $(B)/bench/results.jsonl, and prints tables.
 
 BENCHES := notify handles threads callback attach record memory apps stub managed codegen code_size kernel \
-  kernel_module system_wide system_wide_guest merge report page sampling symbolize page_size page_size_programs names \
-  page_size_machine page_size_loop page_size_hooks read4 simulated
+  kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
+  names page_size_machine page_size_loop page_size_hooks read4 simulated
 BENCH_C := notify handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -114,6 +114,12 @@ $(B)/bench/guest_calls $(B)/bench/guest_pem: $(B)/bench/%: $(B)/obj/bench/%.o
 # callback runs call_back and attach attach_first, which are linked with libpem as consumers are.
 $(B)/bench/attach: $(B)/bench/attach_first $(B)/bench/raise $(B)/bench/measure.py
 $(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
+
+# Where its code and variables lie is the same under Valgrind.
+$(B)/bench/data_samples: $(B)/bench/touched
+$(B)/bench/touched: bench/touched.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D) && $(CC) -O2 -no-pie -fno-pie -o $@ $<
 
 $(B)/bench/merge: $(B)/bench/read_trace
 $(B)/bench/page: $(B)/bench/read_trace $(B)/bench/measure.py
