@@ -311,6 +311,9 @@ static struct pem_opened *opened_in(struct pem_thread_full *thread, unsigned ses
 		thread->counters_refused[session_index] = (uint8_t)incarnation;
 		return NULL;
 	}
+	/* An event that a handler raises in another one: its counters may be being read. */
+	if (thread->shared.depth > PEM_DEPTH_IDLE + 1)
+		return NULL;
 	counters = has_provider() ? make_counters(thread) : NULL;
 	if (!counters || counters->is_opening)
 		return NULL;

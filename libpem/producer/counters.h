@@ -3,8 +3,7 @@
  * counters.h - the counters that a thread reads at events, and how it reads one by its page
  *
  *	counters.c		opens them, and reads them for any event
- *	counters_quick.c	the same at an event that is only logged, in a thread that has them
- *open
+ *	counters_quick.c	the same at an event that is only logged, if they are open
  */
 #ifndef PEM_PRODUCER_COUNTERS_H
 #define PEM_PRODUCER_COUNTERS_H

@@ -96,14 +96,14 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 	    __atomic_load_n(&enable[index], __ATOMIC_RELAXED) != 1)
 		goto general;
 	opened = &thread->counters->session[0];
-	/* uf */
-	if (__atomic_load_n(&actions[index * PEM_SESSIONS_MAX], __ATOMIC_ACQUIRE) !=
-		    opened->action ||
-	    __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED) != opened->incarnation)
-		goto general;
+	/* From here on a signal handler's event opens no counters in place of these (opened_in). */
 	thread->shared.depth = PEM_DEPTH_IDLE + 1;
 	PEM_BARRIER();
-	logged = log_both(w, opened, provider->event_ids[index], record, bytes);
+	/* uf */
+	logged = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX], __ATOMIC_ACQUIRE) ==
+			 opened->action &&
+		 __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED) == opened->incarnation &&
+		 log_both(w, opened, provider->event_ids[index], record, bytes);
 	if (__builtin_expect(logged, 1)) {
 		cells = w->cells;
 		count_one(&cells[opened->event_index]);
