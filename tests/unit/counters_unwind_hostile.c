@@ -11,11 +11,11 @@
 
 static void pipes_and_folders_are_no_code(void **state)
 {
+	struct taken *taken = need_one(); /* first: it may end the test */
 	struct unwinder *unwinder = open_trusting();
 	char folder[] = "/tmp/pem-unwind-XXXXXX";
 	int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	struct inotify_event opened;
-	struct taken *taken = need_one();
 	struct ring_map map = *own_code();
 
 	(void)state;
@@ -66,9 +66,9 @@ static void write_program(const char *path, const uint8_t *program, size_t bytes
 
 static void files_of_others_are_not_read_without_trust(void **state)
 {
+	struct taken *taken = need_one();
 	struct unwinder *unwinder = open_unwinder((struct unwinder_options){0});
 	char path[] = "/tmp/pem-unwind-XXXXXX";
-	struct taken *taken = need_one();
 	struct ring_map map = *own_code();
 	unsigned all = callers_of(unwinder, taken, map.pid);
 	uint8_t *program;

@@ -44,11 +44,13 @@ static void unwind(struct unwinder *unwinder, struct ring_sample *sample)
 	/* Linux: the upper half of all addresses is the kernel's. */
 	if (sample->ip >> 63 && count < RING_CALLERS_MAX)
 		sample->callers[count++] = unwind__pc(sample->registers) + 1;
-	if (count < RING_CALLERS_MAX) {
+	if (count < RING_CALLERS_MAX - 1) {
 		count += unwinder__unwind(unwinder, &of, sample->callers + count,
 					  RING_CALLERS_MAX - 1 - count);
 		if (unwinder__was_cut(unwinder))
 			sample->callers[count++] = PEM_CALLERS_CUT;
+	} else {
+		count = RING_CALLERS_MAX;
 	}
 	sample->caller_count = count;
 }

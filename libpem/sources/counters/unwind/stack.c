@@ -111,6 +111,8 @@ struct Elf *unwind_stack__machine(void)
 	return elf_memory((char *)&head, sizeof(head));
 }
 
+#define STACK_BYTES_MOST (64u << 20) /* more than stacks usually are */
+
 static uint64_t cpu_ns(void)
 {
 	struct timespec time;
@@ -141,9 +143,11 @@ static bool read_stack(Dwfl *dwfl, Dwarf_Addr address, Dwarf_Word *word, void *a
 	uint64_t from = address - sample->registers[STACK_POINTER];
 
 	(void)dwfl;
-	if (stack->reads >= READS_MAX || sample->stack_bytes < sizeof(*word) ||
-	    from > sample->stack_bytes - sizeof(*word)) {
-		stack->is_cut |= sample->is_partial && from >> 63 == 0;
+	if (stack->reads >= READS_MAX)
+		return false;
+	if (sample->stack_bytes < sizeof(*word) || from > sample->stack_bytes - sizeof(*word)) {
+		/* Damaged tables may lead anywhere. */
+		stack->is_cut |= sample->is_partial && from < STACK_BYTES_MOST;
 		return false;
 	}
 	stack->reads++;
@@ -183,8 +187,10 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 
 	if (stack->frames++ == 0)
 		return DWARF_CB_OK;
-	if (stack->frames % FRAMES_TO_CLOCK == 0 && cpu_ns() > stack->cpu_ns_end)
+	if (stack->frames % FRAMES_TO_CLOCK == 0 && cpu_ns() > stack->cpu_ns_end) {
+		stack->is_cut = true;
 		return DWARF_CB_ABORT;
+	}
 	/* A leaf function of aarch64 has its return address in a register. */
 	if (top <= stack->last_top && stack->frames > 2)
 		return DWARF_CB_ABORT;

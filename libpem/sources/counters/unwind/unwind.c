@@ -407,10 +407,11 @@ unsigned unwinder__unwind(struct unwinder *unwinder, const struct unwind_sample 
 		return 0;
 	if (process && sample->abi == PERF_SAMPLE_REGS_ABI_64 && process->slow < SLOW_MAX) {
 		process->used = ++unwinder->now;
-		if (!prepare(unwinder, process))
+		if (!prepare(unwinder, process)) {
 			count = unwind_stack__walk(&process->stack, process->dwfl, sample, callers,
 						   max, &is_slow);
-		unwinder->was_cut = count && process->stack.is_cut;
+			unwinder->was_cut = process->stack.is_cut;
+		}
 	}
 	if (is_slow) {
 		process->slow++;
