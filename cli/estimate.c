@@ -64,6 +64,11 @@ struct cli_estimate cli_estimate__between(const struct pem_statistic *before,
 	}
 	value *= (double)e.enabled_ns / (double)e.running_ns;
 	*count = value < 0x1p63 ? (uint64_t)value : UINT64_MAX;
+	/* Nothing seen: less than 3 in a time as long, with 95 %. */
+	if (now->counted == 0) {
+		e.error = isnan(now->error) ? NAN : 3 * here / (double)e.running_ns;
+		return e;
+	}
 	e.error =
 		now->error * sqrt(here / missed * ((double)e.enabled_ns / (double)now->enabled_ns) *
 				  ((double)now->running_ns / (double)e.running_ns));

@@ -214,8 +214,12 @@ static void derive(const struct top *top, const struct top_view *view, struct to
 		struct top_row *row = &rows->rows[i];
 		unsigned int layer;
 
-		if (row->before > row->total)
-			row->before = is_estimate(top, row) ? row->total : 0;
+		if (row->before > row->total && is_estimate(top, row)) {
+			row->before = row->total;
+			row->sum_before = row->sum;
+		} else if (row->before > row->total) {
+			row->before = 0;
+		}
 		if (row->before == 0)
 			row->sum_before = 0;
 		if (seconds > 0) {

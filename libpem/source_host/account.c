@@ -189,6 +189,7 @@ void pem_session__note_estimates(struct pem_session *s, struct pem_trace_info *i
 	struct idle_counters idle = {.names = ""};
 	const struct pem_instance *instance;
 	const struct pem_demand *demand;
+	unsigned unmarked = 0;
 	size_t i;
 	int rc;
 
@@ -205,12 +206,23 @@ void pem_session__note_estimates(struct pem_session *s, struct pem_trace_info *i
 					     &idle.reason);
 		if (rc == -EBUSY)
 			add_idle(&idle, demand->event->name, instance->ops->name);
+		if (rc == 1 && info->estimate_count == PEM_ARRAY_SIZE(info->estimates))
+			unmarked++;
 		if (rc != 1 || info->estimate_count == PEM_ARRAY_SIZE(info->estimates))
 			continue;
 		pem_copy_text(estimate.event, sizeof(estimate.event), demand->event->name);
 		info->estimates[info->estimate_count++] = estimate;
 	}
 	note_idle(&idle, info);
+	if (unmarked && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
+		struct pem_trace_gap *gap = &info->gaps[info->gap_count++];
+
+		pem_copy_text(gap->source, sizeof(gap->source), "counters");
+		snprintf(gap->reason, sizeof(gap->reason),
+			 "the values of %u more counters are estimates, and not marked: count "
+			 "fewer at a time",
+			 unmarked);
+	}
 }
 
 void pem_session__note_gaps(struct pem_session *s, struct pem_trace_info *info)

@@ -60,6 +60,20 @@ static void an_interval_without_a_turn_has_no_number(void **state)
 	assert_true(isnan(e.error));
 }
 
+/* Less than 3 in a time as long as it ran, with 95 %. */
+static void an_interval_in_which_nothing_was_ever_seen(void **state)
+{
+	struct pem_statistic before = {.enabled_ns = 1000, .running_ns = 500};
+	struct pem_statistic now = {.enabled_ns = 1200, .running_ns = 550, .error = 3};
+	struct cli_estimate e;
+	uint64_t count;
+
+	(void)state;
+	e = cli_estimate__between(&before, &now, &count);
+	assert_int_equal(count, 0);
+	assert_true(fabs(e.error - 3 * 150.0 / 50) < 1e-9);
+}
+
 static void more_than_fits_is_the_greatest(void **state)
 {
 	const struct pem_statistic end = {
@@ -102,6 +116,7 @@ int main(void)
 		cmocka_unit_test(an_interval_is_scaled_by_its_own_times),
 		cmocka_unit_test(an_interval_counted_all_the_time_is_exact),
 		cmocka_unit_test(an_interval_without_a_turn_has_no_number),
+		cmocka_unit_test(an_interval_in_which_nothing_was_ever_seen),
 		cmocka_unit_test(more_than_fits_is_the_greatest),
 		cmocka_unit_test(counters_of_two_groups_are_apart_only_as_estimates),
 		cmocka_unit_test(errors_are_shares_of_the_value),

@@ -69,10 +69,23 @@ static void a_descriptor_that_never_ran_counts_like_the_others(void **state)
 	(void)state;
 	tally__add(&tally, &never);
 	assert_true(tally__never_ran(&tally));
+	assert_int_equal(tally__total(&tally), 0);
 	tally__add(&tally, &ran);
 	assert_false(tally__never_ran(&tally));
 	/* 500 in 5 ms, for 30 ms */
 	assert_int_equal(tally__total(&tally), 3000);
+}
+
+static void few_windows_have_a_wider_interval(void **state)
+{
+	struct windows windows = {.count = WINDOWS_LEAST - 1};
+
+	(void)state;
+	assert_true(isnan(windows__t(&windows)));
+	windows.count = WINDOWS_LEAST;
+	assert_true(fabs(windows__t(&windows) - 2.776) < 1e-9);
+	windows.count = 1000;
+	assert_true(fabs(windows__t(&windows) - 2.1) < 1e-9);
 }
 
 static void what_was_not_enabled_is_a_true_zero(void **state)
@@ -258,6 +271,7 @@ int main(void)
 		cmocka_unit_test(each_descriptor_is_scaled_by_its_own_times),
 		cmocka_unit_test(a_ratio_within_a_group_is_that_of_what_was_counted),
 		cmocka_unit_test(a_descriptor_that_never_ran_counts_like_the_others),
+		cmocka_unit_test(few_windows_have_a_wider_interval),
 		cmocka_unit_test(what_was_not_enabled_is_a_true_zero),
 		cmocka_unit_test(nothing_wraps),
 		cmocka_unit_test(too_few_windows_are_no_error),

@@ -76,19 +76,19 @@ int counter__turns(const struct pem_event *const *events, size_t count, uint32_t
 {
 	struct group_item *items = calloc(count + 1, sizeof(*items));
 	size_t *at = calloc(count + 1, sizeof(*at)), i, used = 0;
-	uint32_t groups = 0;
+	int rc = -ENOMEM;
 
-	for (i = 0; items && at && i < count; i++)
+	if (!items || !at)
+		goto out;
+	for (i = 0; i < count; i++)
 		if (encode(events[i], &items[used].attr) == 0)
 			at[used++] = i;
-	if (items && at) {
-		groups__part(items, used);
-		groups = groups__plan(items, used, groups__fit, NULL);
-		for (i = 0; i < used; i++)
-			turns[at[i]] = items[i].group + 1;
-	}
-	i = items && at;
+	groups__part(items, used);
+	rc = (int)groups__plan(items, used, groups__fit, NULL);
+	for (i = 0; i < used; i++)
+		turns[at[i]] = items[i].group + 1;
+out:
 	free(items);
 	free(at);
-	return i ? (int)groups : -ENOMEM;
+	return rc;
 }

@@ -90,6 +90,18 @@ double windows__rate_error(const struct windows *windows)
 	return squares > 0 ? sqrt(n / (n - 1) * squares) / windows->r : 0;
 }
 
+double windows__t(const struct windows *windows)
+{
+	/* Of 4 degrees of freedom and more, upper quantiles of 97.5 %. */
+	static const double t[] = {2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+				   2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110};
+	const uint64_t least = WINDOWS_LEAST, known = sizeof(t) / sizeof(t[0]);
+
+	if (windows->count < least)
+		return NAN;
+	return windows->count - least < known ? t[windows->count - least] : 2.1;
+}
+
 double estimate__error(const struct tally *tally, double rate_error)
 {
 	double enabled = (double)tally->enabled_ns, running = (double)tally->running_ns;

@@ -81,6 +81,11 @@ void windows__add(struct windows *windows, const struct tally *now);
  * windows' rates divided by n.
  */
 double windows__rate_error(const struct windows *windows);
+/*
+ * Standard errors that are the half width of an interval of 95 %: Student's t for as many degrees
+ * of freedom as there are windows, less 1.
+ */
+double windows__t(const struct windows *windows);
 
 /*
  * The error of a total: the half width of its interval of 95 %, two standard errors. NAN: it is

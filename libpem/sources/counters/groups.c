@@ -146,6 +146,12 @@ static int try_group(const struct group_item *items, const size_t *members, size
 	return rc < 0 ? rc : reading.running_ns != 0;
 }
 
+/* Does the kernel say that there are too few counters? Another failure is told by opening them. */
+static int is_refusal(int rc)
+{
+	return rc == -EINVAL || rc == -ENOSPC || rc == -EBUSY || rc == -EOPNOTSUPP || rc == -ENOENT;
+}
+
 int groups__fit(const struct group_item *items, const size_t *members, size_t count, void *arg)
 {
 	int rc = try_group(items, members, count);
@@ -153,5 +159,7 @@ int groups__fit(const struct group_item *items, const size_t *members, size_t co
 	(void)arg;
 	/* If one alone gets no time either, others have the counters just now: that tells nothing.
 	 */
-	return rc > 0 || (rc == 0 && try_group(items, members, 1) == 0);
+	if (rc < 0)
+		return !is_refusal(rc);
+	return rc > 0 || try_group(items, members, 1) == 0;
 }

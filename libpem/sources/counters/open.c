@@ -337,15 +337,12 @@ struct plan {
 	uint32_t group_count;
 };
 
-/* The index of an event's counter in the plan; plan->count: it is not there. */
-static size_t find_item(const struct plan *plan, const char *event)
+/* Is it the counter of a term's event? */
+static int counts(const struct plan *plan, size_t item, const struct pem_metric_term *term)
 {
-	const struct counter *all = plan->source->counters;
-	size_t i;
+	const struct counter *counter = &plan->source->counters[plan->counters[item]];
 
-	for (i = 0; i < plan->count && strcmp(all[plan->counters[i]].event->name, event); i++)
-		;
-	return i;
+	return !strcmp(counter->event->name, term->event);
 }
 
 /* The number of a context: the index of the first counter that has it. */
@@ -378,27 +375,31 @@ static void add_counter(struct plan *plan, size_t i, refuse_function *refuse)
 	plan->counters[plan->count++] = i;
 }
 
-/* Join a term's counter with that of the metric's first one, if both are among those wanted. */
-static void join(struct plan *plan, size_t first, const struct pem_metric_term *term)
+/* In each context, join a term's counter with that of the metric's first one, if both are wanted.
+ */
+static void join(struct plan *plan, const struct pem_metric_term *first,
+		 const struct pem_metric_term *term)
 {
-	size_t of = term->event ? find_item(plan, term->event) : plan->count;
+	size_t a, b;
 
-	if (first < plan->count && of < plan->count)
-		groups__join(plan->items, plan->count, first, of);
+	for (a = 0; term->event && a < plan->count; a++)
+		for (b = 0; counts(plan, a, first) && b < plan->count; b++)
+			if (counts(plan, b, term) &&
+			    plan->items[a].context == plan->items[b].context)
+				groups__join(plan->items, plan->count, a, b);
 }
 
 static void choose_groups(struct plan *plan, const struct pem_source_config *config)
 {
-	size_t i, k, first;
+	size_t i, k;
 
 	groups__part(plan->items, plan->count);
 	for (i = 0; i < config->metric_count; i++) {
 		const struct pem_metric *metric = config->metrics[i];
 
-		first = find_item(plan, metric->of.event);
-		join(plan, first, &metric->to);
+		join(plan, &metric->of, &metric->to);
 		for (k = 0; k < metric->part_count && k < PEM_METRIC_PARTS; k++)
-			join(plan, first, &metric->parts[k].term);
+			join(plan, &metric->of, &metric->parts[k].term);
 	}
 	plan->group_count = groups__plan(plan->items, plan->count, groups__fit, NULL);
 }

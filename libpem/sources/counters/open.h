@@ -33,7 +33,10 @@ struct counter {
 	int is_of_maps; /* an event that the first sampler tells beside samples; it has neither */
 	struct tally base, accumulated; /* of the statistic */
 	struct windows windows; /* drain's */
-	/* windows__rate_error: the bits of a double. Atomic because drain writes it. */
+	/*
+	 * windows__rate_error for 1 ns of running, in half widths of 95 %: the bits of a double.
+	 * Atomic because drain writes it.
+	 */
 	uint64_t rate_error;
 	/*
 	 * The greatest value written. A counter only grows, but scaling may make a reading smaller.

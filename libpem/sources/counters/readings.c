@@ -102,19 +102,22 @@ int counters__set_action(struct pem_source *source, size_t i, uint64_t action)
 	return 0;
 }
 
-static double rate_error_of(const struct counter *counter)
+/* The error of the mean rate of so much time running, in half widths of 95 % by 2. */
+static double rate_error_of(const struct counter *counter, uint64_t running_ns)
 {
 	/* alone: orders nothing */
 	uint64_t bits = __atomic_load_n(&counter->rate_error, __ATOMIC_RELAXED);
 	double value;
 
 	memcpy(&value, &bits, sizeof(value));
-	return value;
+	return running_ns ? value / sqrt((double)running_ns) : NAN;
 }
 
 void counter__set_rate_error(struct counter *counter)
 {
-	double value = windows__rate_error(&counter->windows);
+	/* So that it can be taken for any part of the time that the windows are a sample of. */
+	double value = windows__rate_error(&counter->windows) * sqrt(counter->windows.r) *
+		       windows__t(&counter->windows) / 2;
 	uint64_t bits;
 
 	memcpy(&bits, &value, sizeof(bits));
@@ -148,7 +151,7 @@ int counters__read_statistic(struct pem_source *source, size_t i, struct pem_sta
 	statistic->counted = all.counted;
 	statistic->enabled_ns = all.enabled_ns;
 	statistic->running_ns = all.running_ns;
-	statistic->error = estimate__error(&all, rate_error_of(counter));
+	statistic->error = estimate__error(&all, rate_error_of(counter, all.running_ns));
 	statistic->together = counter->group;
 	return 0;
 }
@@ -176,7 +179,10 @@ int counters__estimate(struct pem_source *source, size_t i, struct pem_trace_est
 	}
 	estimate->enabled_ns = all.enabled_ns;
 	estimate->running_ns = all.running_ns;
-	estimate->error = estimate__error(&all, rate_error_of(counter));
+	estimate->error = estimate__error(&all, rate_error_of(counter, all.running_ns));
+	/* The last value written may be an earlier one, which was greater. */
+	if (counter->last > tally__total(&all))
+		estimate->error += (double)(counter->last - tally__total(&all));
 	estimate->together = counter->group;
 	return tally__is_estimate(&all);
 }
