@@ -178,10 +178,10 @@ static bool names_counter(const struct pem_model *model, const char *name)
 
 /*
  * Let sources search the events that are named by their place (such as ad-hoc probes), and counters
- * of other names than the model's. Where no
- * source can search, only the events that are known already are left. A place that does not exist
- * is an error, even if an event is known that would come from it. found gets, for each pattern, the
- * events that exist here. Returns 0, or -errno with error.
+ * of other names than the model's. Where no source can search, only the events that are known
+ * already are left. A place that does not exist is an error, even if an event is known that would
+ * come from it. found gets, for each pattern, the events that exist here. Returns 0, or -errno with
+ * error.
  */
 static int find_probes(struct pem_session *session, const char *const *patterns, size_t count,
 		       struct pem_found *found, struct pem_error *error)
@@ -194,15 +194,18 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 		if (names_counter(session->model, patterns[i]))
 			continue;
 		if (!pem_pattern__is_probe(patterns[i])) {
-			if (!matches_any(session->model, patterns[i]) &&
-			    pem_session__find_counter(session, patterns[i]) == -ENOMEM)
-				rc = pem_error__set(error, -ENOMEM, "out of memory");
+			one = matches_any(session->model, patterns[i])
+				      ? 0
+				      : pem_session__find_counter(session, patterns[i], &why);
+			if (one < 0 && one != -ENOENT)
+				rc = pem_error__set(error, one, "%s", why.text);
 			continue;
 		}
 		one = pem_session__find_probes(session, patterns[i], &found[i], &why);
 		if (one >= 0)
 			continue;
-		if (one == -ENOENT || one == -E2BIG || !matches_any(session->model, patterns[i]))
+		if (one == -ENOENT || one == -E2BIG || one == -EOPNOTSUPP ||
+		    !matches_any(session->model, patterns[i]))
 			rc = pem_error__set(error, one, "%s", why.text);
 		else
 			pem_session__say(session, PEM_LOG_WARNING,

@@ -120,15 +120,15 @@ static int ask_sources(struct pem_session *session, const char *pattern, bool is
 	return rc < 0 ? rc : f->count;
 }
 
-int pem_session__find_counter(struct pem_session *session, const char *name)
+int pem_session__find_counter(struct pem_session *session, const char *name,
+			      struct pem_error *error)
 {
-	struct pem_error error;
-	struct finding f = {.session = session, .literal = true, .error = &error};
+	struct finding f = {.session = session, .literal = true, .error = error};
 	int rc;
 
 	pem_session__lock(session);
 	pem_session__load_plugins(session);
-	rc = ask_sources(session, name, true, &f, &error);
+	rc = ask_sources(session, name, true, &f, error);
 	pem_session__unlock(session);
 	return rc;
 }
@@ -163,7 +163,11 @@ int pem_session__find_probes(struct pem_session *session, const char *pattern,
 int pem_session__add_probes(struct pem_session *session, const char *pattern,
 			    struct pem_error *error)
 {
-	if (!pem_pattern__is_probe(pattern) && pem_session__find_counter(session, pattern) == 1)
-		return 1;
+	int rc = pem_pattern__is_probe(pattern)
+			 ? -ENOENT
+			 : pem_session__find_counter(session, pattern, error);
+
+	if (rc != -ENOENT)
+		return rc;
 	return pem_session__find_probes(session, pattern, NULL, error);
 }

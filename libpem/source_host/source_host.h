@@ -221,8 +221,9 @@ int pem_session__find_probes(struct pem_session *session, const char *pattern,
 			     struct pem_found *found, struct pem_error *error);
 /*
  * Take a counter that no spec describes into the session's model, if a source knows its name on
- * this machine. Returns 1, or -errno: -ENOENT if none does.
+ * this machine. Returns 1; -ENOENT if none does; another -errno with error: it can't be one.
  */
-int pem_session__find_counter(struct pem_session *session, const char *name);
+int pem_session__find_counter(struct pem_session *session, const char *name,
+			      struct pem_error *error);
 
 #endif

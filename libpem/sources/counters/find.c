@@ -51,6 +51,16 @@ static void specify(const char *name, char specifier[COUNTER_NAME_BYTES])
 	specifier[at] = '\0';
 }
 
+/* Does the kernel count an event of its own apart for programs and itself? */
+static int has_parts(const struct perf_event_attr *attr)
+{
+	return attr->config == PERF_COUNT_SW_PAGE_FAULTS ||
+	       attr->config == PERF_COUNT_SW_PAGE_FAULTS_MIN ||
+	       attr->config == PERF_COUNT_SW_PAGE_FAULTS_MAJ ||
+	       attr->config == PERF_COUNT_SW_ALIGNMENT_FAULTS ||
+	       attr->config == PERF_COUNT_SW_EMULATION_FAULTS;
+}
+
 int counter__find(const char *pattern, int (*found)(void *arg, const struct pem_event *event),
 		  void *arg, struct pem_error *error)
 {
@@ -75,11 +85,25 @@ int counter__find(const char *pattern, int (*found)(void *arg, const struct pem_
 				  .version = 1};
 	int rc;
 
-	(void)error;
 	/* Tracepoints are libpfm4's, too, and another source's here. */
 	if (!is_name(pattern) || counter__encode_first(pattern, &attr, name, sizeof(name)) < 0 ||
 	    attr.type == PERF_TYPE_TRACEPOINT || attr.type == PERF_TYPE_BREAKPOINT)
 		return -ENOENT;
+	if (attr.type > PERF_TYPE_BREAKPOINT) {
+		counter__set_error(error,
+				   "%.100s is counted for several processors together, such as "
+				   "a package's, and not for a program: pem counts what cores do",
+				   pattern);
+		return -EOPNOTSUPP;
+	}
+	if (attr.type == PERF_TYPE_SOFTWARE && (attr.exclude_user || attr.exclude_kernel) &&
+	    !has_parts(&attr)) {
+		counter__set_error(error,
+				   "%.100s: the kernel does not tell what of it is the "
+				   "program's and what its own; name it without :u and :k",
+				   pattern);
+		return -EOPNOTSUPP;
+	}
 	specify(pattern, specifier);
 	event.description = description_of(pattern);
 	rc = found(arg, &event);
