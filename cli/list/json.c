@@ -62,8 +62,7 @@ static struct json_object *sources_json(const struct pem_event *event)
 	return sources;
 }
 
-/* null: nothing of this processor. turn is 0 if the event can be counted at any time, or not at
- * all. */
+/* null: nothing of this processor. turn 0: it is counted at any time, or not at all. */
 static struct json_object *counted_as_json(const struct list_entry *entry)
 {
 	struct json_object *object;

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a stack; the kernel tells 127 at most. */
-
 struct report_sites *report_sites__new(bool samples)
 {
 	struct report_sites *sites = calloc(1, sizeof(*sites));

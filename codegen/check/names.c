@@ -21,10 +21,11 @@ static const char system_headers[] =
 	" stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings syscall syslog"
 	" termios tgmath threads time uchar unistd utime wchar wctype ";
 static const char own_names[] =
-	" action char counter detail double event events float int16 int32 int64 int8 kmod kprobe "
-	"kring "
+	" action char counter detail double event events float hardware int16 int32 int64 int8 "
+	"kmod "
+	"kprobe kring "
 	"lane len"
-	" lttng packet padded page raise record register rule session stubs unregister"
+	" lttng packet padded page raise record register rule session simulated stubs unregister"
 	" ";
 
 struct use {

@@ -75,12 +75,13 @@ static void say_attribute(struct reading *r, xmlNode *node, const char *element,
 			  const char *attribute, const char *text)
 {
 	const char *expected = expected_of(attribute);
-	xmlChar *value = xmlGetNoNsProp(node, (const xmlChar *)attribute);
+	xmlChar *value;
 
 	/* One wrong value is an error of its form, and again one of its type. */
 	if (expected && r->last_node == node)
 		return;
 	r->last_node = node;
+	value = xmlGetNoNsProp(node, (const xmlChar *)attribute);
 	if (strstr(text, "is not allowed"))
 		WRONG(r, xmlGetLineNo(node), "<%s> has no attribute '%s': see docs/lab.md", element,
 		      attribute);

@@ -392,9 +392,11 @@ static void measure_reading(struct pem_session *s)
 {
 	const struct pem_session_sources *sources = s->sources;
 
-	if (s->cost->reading_ns <= 0 && sources->thread_counter_count)
-		s->cost->reading_ns = rounded(cycles_to_ns(pem_counted__reading_cycles(
-			sources->thread_counters, sources->thread_counter_count)));
+	if (s->cost->reading_tried || !sources->thread_counter_count)
+		return;
+	s->cost->reading_tried = true;
+	s->cost->reading_ns = rounded(cycles_to_ns(pem_counted__reading_cycles(
+		sources->thread_counters, sources->thread_counter_count)));
 }
 
 const struct pem_costs *pem_session__measure(struct pem_session *s, uint32_t kinds)

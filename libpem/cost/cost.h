@@ -86,6 +86,7 @@ struct pem_session_cost {
 	 * not measured, or it reads none. Not remembered: each session may have other counters.
 	 */
 	double reading_ns;
+	bool reading_tried;
 };
 
 /* --- calibrate.c --- */

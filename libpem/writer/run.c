@@ -20,7 +20,10 @@ static void put_estimate(FILE *f, const struct pem_trace_estimate *e)
 	fprintf(f, "estimate=%s\t%llu\t%llu\t%u\t", e->event, (unsigned long long)e->enabled_ns,
 		(unsigned long long)e->running_ns, e->together);
 	if (e->error >= 0 && e->error < 0x1p63)
-		fprintf(f, "%llu\n", (unsigned long long)ceil(e->error));
+		/* Rounded up, without the library of mathematics. */
+		fprintf(f, "%llu\n",
+			(unsigned long long)e->error +
+				(e->error > (double)(unsigned long long)e->error));
 	else
 		fprintf(f, "unknown\n");
 }
