@@ -154,8 +154,3 @@ const char *stat_unit(const struct stat *s, const struct stat_group *group,
 
 	return f >= 0 ? event->fields[f].unit : "";
 }
-
-bool stat_is_counter(const struct stat_group *group, const struct pem_event *event)
-{
-	return !group->with_field && cli_event__is_counter(event);
-}

@@ -44,7 +44,7 @@ static bool take(const struct stat *s, const struct stat_group *group, size_t i,
 	c->before = &group->before[i];
 	if (c->now->event == NULL || (c->now->unavailable != 0 && c->now->unavailable != -EBUSY))
 		return false;
-	c->is_counter = stat_is_counter(group, c->now->event);
+	c->is_counter = cli_event__is_counter(c->now->event);
 	c->with_field = group->with_field;
 	c->unit = c->is_counter || c->with_field ? stat_unit(s, group, c->now->event) : "";
 	c->sum = c->now->sum - c->before->sum;

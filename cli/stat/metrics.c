@@ -11,7 +11,7 @@ static bool has_field(const struct stat *s, const struct stat_group *group,
 {
 	int value = pem_event__field_by_role(event, PEM_ROLE_VALUE);
 
-	if (stat_is_counter(group, event))
+	if (cli_event__is_counter(event))
 		return value >= 0 && strcmp(event->fields[value].name, field) == 0;
 	return group->with_field && s->field != NULL && strcmp(s->field, field) == 0;
 }
@@ -22,7 +22,7 @@ static double value_in(const struct stat *s, const struct stat_group *group,
 	if (v->unavailable != 0 || v->is_partial)
 		return NAN;
 	if (*term->field == '\0')
-		return stat_is_counter(group, v->event) ? NAN : (double)v->count;
+		return cli_event__is_counter(v->event) ? NAN : (double)v->count;
 	if (!has_field(s, group, v->event, term->field) || !stat_sum_is_known(v))
 		return NAN;
 	return v->is_float ? v->sum_f : v->is_signed ? (double)(int64_t)v->sum : (double)v->sum;

@@ -58,8 +58,6 @@ void stat_events__free(struct stat *s);
 /* Unit of the attribute of one of a group's events. */
 const char *stat_unit(const struct stat *s, const struct stat_group *group,
 		      const struct pem_event *event);
-/* Is the event a counter? Its sum counts then, not how often it occurs. */
-bool stat_is_counter(const struct stat_group *group, const struct pem_event *event);
 
 /* How the statistic was counted; of an event that is no counter, all zero. */
 static inline struct cli_estimate stat_estimate(const struct pem_statistic *v)

@@ -87,7 +87,7 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 		      const struct pem_statistic *v, uint64_t ns, struct cli_table *table)
 {
 	const char *unit = stat_unit(s, group, v->event);
-	bool counter = stat_is_counter(group, v->event), known;
+	bool counter = cli_event__is_counter(v->event), known;
 
 	cli_table__row(table, CLI_PLAIN);
 	cli_table__cell(table, cli_format("  %s", cli_event_name(v->event)));
@@ -118,11 +118,10 @@ static void table_row(const struct stat *s, const struct stat_group *group,
  * Events left out are reported in one line. A table of all events that pem knows would hide those
  * that occurred.
  */
-static bool is_left_out(const struct stat *s, const struct stat_group *group,
-			const struct pem_statistic *v)
+static bool is_left_out(const struct stat *s, const struct pem_statistic *v)
 {
 	return !s->show_all && v->count == 0 && v->unavailable == 0 && !v->is_partial &&
-	       !stat_is_counter(group, v->event);
+	       !cli_event__is_counter(v->event);
 }
 
 /* Returns how many events were left out. */
@@ -140,7 +139,7 @@ static size_t layer_rows(const struct stat *s, unsigned int layer, uint64_t ns,
 
 			if (v->event == NULL || layer_of(v->event) != layer)
 				continue;
-			if (is_left_out(s, &s->groups[g], v)) {
+			if (is_left_out(s, v)) {
 				left_out++;
 				continue;
 			}
@@ -247,7 +246,12 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 	cli_estimate__json(object, &estimate);
 	if (v->is_partial)
 		cli_json__flag(object, "partial", true);
-	if (!group->with_field && !stat_is_counter(group, v->event))
+	if (cli_event__is_counter(v->event)) {
+		cli_json__count(object, "sum", v->sum);
+		cli_json__text(object, "unit", stat_unit(s, group, v->event));
+		return object;
+	}
+	if (!group->with_field)
 		return object;
 	if (v->is_float) {
 		cli_json__real(object, "sum", v->sum_f);
@@ -263,7 +267,7 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 		cli_json__count(object, "max", v->max);
 	}
 	cli_json__real(object, "mean", v->mean);
-	if (!stat_is_counter(group, v->event) && !stat_sum_is_known(v))
+	if (!stat_sum_is_known(v))
 		cli_json__flag(object, "may_have_overflowed", true);
 	stat_distribution__json(s, group, i, object);
 	return object;

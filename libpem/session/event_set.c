@@ -176,6 +176,16 @@ static bool names_counter(const struct pem_model *model, const char *name)
 	return false;
 }
 
+/* Is what stands in front of the first colon the name of a counter? */
+static bool names_part(const struct pem_model *model, const char *pattern)
+{
+	char name[NAME_MAX_BYTES];
+
+	return snprintf(name, sizeof(name), "%.*s", (int)strcspn(pattern, ":"), pattern) <
+		       (int)sizeof(name) &&
+	       names_counter(model, name);
+}
+
 /*
  * Let sources search the events that are named by their place (such as ad-hoc probes), and counters
  * of other names than the model's. Where no source can search, only the events that are known
@@ -204,6 +214,12 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 		one = pem_session__find_probes(session, patterns[i], &found[i], &why);
 		if (one >= 0)
 			continue;
+		if (one == -ENOENT && names_part(session->model, patterns[i]))
+			pem_error__set(&why, 0,
+				       "'%.100s': of a counter there are, where the kernel can "
+				       "tell them apart, :u, the program alone, and :k, the kernel "
+				       "alone, behind a name of perf or libpfm4",
+				       patterns[i]);
 		if (one == -ENOENT || one == -E2BIG || one == -EOPNOTSUPP ||
 		    !matches_any(session->model, patterns[i]))
 			rc = pem_error__set(error, one, "%s", why.text);

@@ -76,6 +76,20 @@ def a_name_that_nobody_has():
         equal(rc, 2 if name[-2:] in (":u", ":k") else 1, "status of " + name)
         assert name in err, err
     assert "without :u and :k" in err, err
+    for name in ("cycles:pp", "PageFaults:u", "page-faults:G"):
+        rc, _, err = run([PEM, "stat", "-e", name, "--", "true"])
+        equal(rc, 1, "status of " + name)
+        assert "of a counter there are" in err and "tracepoint" not in err, err
+
+
+@test
+def a_counter_has_no_least_and_most():
+    "with a field or without one, a counter's value is its count, and has a unit"
+    for more in ((), ("-f", "value")):
+        rc, out, err = run([PEM, "stat", "-q", "--json", "-e", "page-faults", *more, "--", "true"])
+        equal(rc, 0, "status (%s)" % err)
+        event, = json.loads(out)["events"]
+        equal((event["unit"], event["count"] == event["sum"] > 0, "min" in event, "mean" in event), ("faults", True, False, False), event)
 
 
 run_all()
