@@ -100,7 +100,7 @@ def compare(where, samples, told):
         objects += (at[0] if at else None) in {name for name, _ in may}
     of = sum(count for name, count in by_structure.items() if name)
     moved = sum(abs(by_structure[name] / of - shares[name] / sum(shares.values())) for name in shares) / 2 if of else 1
-    return dict(zip(CASES, (100 * lines / len(found), 100 * objects / len(found), 100 * (1 - len(found) / len(own)), 100 * moved))), len(own)
+    return dict(zip(CASES, (100 * lines / max(len(found), 1), 100 * objects / max(len(found), 1), 100 * (1 - len(found) / max(len(own), 1)), 100 * moved))), len(own)
 
 
 def main():
