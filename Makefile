@@ -85,17 +85,17 @@ INC_bench := $(INC_tests)
 all: $(ALL)
 guest-parts: $(GUEST_PARTS)
 
-$(B)/obj/codegen/%.o: codegen/%.c
+$(B)/obj/codegen/%.o: codegen/%.c $(FOUND)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_codegen) -c $< -o $@
 
 # Needs nothing that is generated: the generator is linked with some of it.
-$(B)/obj/shared/%.o: shared/%.c
+$(B)/obj/shared/%.o: shared/%.c $(FOUND)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_shared) -c $< -o $@
 
 # Flags of its folder, and of the file: CFLAGS_libpem_producer_direct for libpem/producer/direct.c.
-$(B)/obj/%.o: %.c | $(GENERATED)
+$(B)/obj/%.o: %.c $(FOUND) | $(GENERATED)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_$(firstword $(subst /, ,$*))) $(CFLAGS_$(subst /,_,$*)) -c $< -o $@
 

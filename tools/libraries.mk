@@ -100,3 +100,11 @@ RUSTFLAGS ?= -O
 HAVE_RUST := $(call command,$(RUSTC))
 JDK := $(patsubst %/bin/javac,%,$(realpath $(call command,javac)))
 HAVE_JAVA := $(and $(JDK),$(wildcard $(JDK)/include/jni.h))
+
+# What was found. Objects depend on it: what was compiled without a library is compiled again with it.
+FOUND := $(B)/found
+found_now := $(foreach name,$(sort $(filter HAVE_% %_LIBS LIBBPF_VERSION,$(.VARIABLES))),$(name)=$(strip $($(name))))
+ifneq ($(strip $(file <$(FOUND))),$(strip $(found_now)))
+$(shell mkdir -p $(B))
+$(file >$(FOUND),$(strip $(found_now)))
+endif
