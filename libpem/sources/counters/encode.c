@@ -302,6 +302,18 @@ static const char *maker_of(const char *name)
 	return NULL;
 }
 
+/* Can a processor of this maker be of this architecture? maker may be NULL: unknown. */
+static int is_of_architecture(const char *maker)
+{
+#if defined(__x86_64__)
+	return !maker || strcmp(maker, "Arm") != 0;
+#elif defined(__aarch64__)
+	return !maker || !strcmp(maker, "Arm");
+#else
+	return 1;
+#endif
+}
+
 /* Has libpfm4 a table for this machine's processor? */
 static int knows_processor(void)
 {
@@ -323,9 +335,11 @@ static void explain_unknown(const char *names, struct pem_error *reason)
 {
 	char name[NAME_BYTES], makers[NAME_BYTES] = "";
 	const char *maker, *colons;
+	int may_be_here = 0;
 
 	while (next_name(&names, name)) {
 		maker = maker_of(name);
+		may_be_here |= is_of_architecture(maker);
 		colons = strstr(name, "::");
 		if (!colons || is_present(name, (size_t)(colons - name)) ||
 		    (!maker && strlen(makers) + strlen(name) + 3 > sizeof(makers))) {
@@ -340,7 +354,7 @@ static void explain_unknown(const char *names, struct pem_error *reason)
 			snprintf(makers + strlen(makers), sizeof(makers) - strlen(makers), "%s%s",
 				 makers[0] ? ", " : "", maker ? maker : name);
 	}
-	if (pfm_state == PFM_SUCCESS && !knows_processor()) {
+	if (pfm_state == PFM_SUCCESS && may_be_here && !knows_processor()) {
 		counter__set_error(reason,
 				   "can't be counted: libpfm4 does not know this processor, and so "
 				   "not its names; a newer libpfm4 may, and the kernel's own "
