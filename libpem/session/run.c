@@ -164,12 +164,28 @@ static struct pem_environment *make_environment(struct pem_session *s, char *con
 	return pem_environment__new(s, session, argv[0], options);
 }
 
-/* Copy the options, with defaults for those not given. given may be NULL. */
-static int take_options(struct pem_run_options *options, const struct pem_run_options *given,
-			struct pem_error *error)
+/* Is there a word after so many? */
+static bool has_words(char *const argv[], uint32_t count)
 {
+	uint32_t i;
+
+	for (i = 0; argv[i] && i < count; i++)
+		;
+	return argv[i] != NULL;
+}
+
+/* Copy the options for argv, with defaults for those not given. given may be NULL. */
+static int take_options(struct pem_run_options *options, char *const argv[],
+			const struct pem_run_options *given, struct pem_error *error)
+{
+	int result;
+
 	memset(options, 0, sizeof(*options));
-	return given ? PEM_READ_SIZED(pem_run_options, options, given, no_follow, error) : 0;
+	result = given ? PEM_READ_SIZED(pem_run_options, options, given, no_follow, error) : 0;
+	if (!result && !has_words(argv, options->runner_words))
+		result = pem_error__set(error, -EINVAL, "no command follows its runner's %u words",
+					options->runner_words);
+	return result;
 }
 
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
@@ -180,7 +196,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
 	pid_t child;
 
-	result = take_options(options, given, error);
+	result = take_options(options, argv, given, error);
 	if (result)
 		return result;
 	if (s->command.pid)
@@ -412,7 +428,7 @@ int pem_run__exec(char *const argv[], const struct pem_run_options *given, struc
 {
 	struct pem_environment *environment;
 	struct pem_run_options options;
-	int code = take_options(&options, given, error);
+	int code = take_options(&options, argv, given, error);
 
 	if (code)
 		return code;

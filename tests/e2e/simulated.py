@@ -5,6 +5,7 @@ import json
 import os
 import re
 import subprocess
+import time
 
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
 
@@ -206,6 +207,29 @@ def wrong_machines_are_told_by_line():
         rc, out, err = run([BUILD + "/bin/pem-codegen", "--hardware", folder + "/wrong.xml"])
         equal((rc, out), (1, ""), "status and output of " + text)
         assert re.search(told, err), (told, err)
+
+
+@test
+def a_cut_file_is_told():
+    "a program that cuts the file of counts ends itself and not the recorder, which says so"
+    folder = tmp()
+    program, path = walk(folder), machine(folder)
+    counted(path, program, "1")  # or this is skipped
+    variables = dict(os.environ, TMPDIR=folder, XDG_RUNTIME_DIR="")
+    with subprocess.Popen([PEM, "stat", "-n", "--hardware", path, "-e", "HW::Simulated::*", "--", program, "100000"],
+                          env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as pem:
+        processes = b""
+        while processes.strip(b"\0") == b"" and pem.poll() is None:
+            time.sleep(0.01)
+            for found in glob.glob(folder + "/pem-hardware-*/counts"):
+                with open(found, "rb") as counts:
+                    counts.seek(28)
+                    processes = counts.read(4)
+                if processes.strip(b"\0"):
+                    os.truncate(found, 0)
+        _, err = pem.communicate(timeout=60)
+    assert pem.returncode > 0, "pem ended with %d: %s" % (pem.returncode, err)
+    assert "was cut" in err, err
 
 
 @test

@@ -56,21 +56,21 @@ static double known(const char *name, const struct counted *counted)
 #define CYCLES "HW::HWPerf::Cycles"
 
 /* 1000 cycles of 4 slots: 1800 retired, 2000 + 4 * 50 - 1800 lost, 600 not delivered, 1200 left. */
-static void skylake(void **state)
-{
-	static const struct counted counted[] = {{CYCLES, 1000},
+static const struct counted skylake_counted[] = {{CYCLES, 1000},
 						 {CLASS "SkylakeNotDelivered", 600},
 						 {CLASS "SkylakeIssued", 2000},
 						 {CLASS "SkylakeRetired", 1800},
 						 {CLASS "SkylakeRecovery", 50},
 						 {NULL, 0}};
 
+static void skylake(void **state)
+{
 	(void)state;
-	assert_true(known(CLASS "SkylakeRetiring", counted) == 0.45);
-	assert_true(known(CLASS "SkylakeBadSpeculation", counted) == 0.1);
-	assert_true(known(CLASS "SkylakeFrontendBound", counted) == 0.15);
-	assert_true(known(CLASS "SkylakeBackendBound", counted) == 0.3);
-	assert_true(isnan(known(CLASS "Zen4Retiring", counted)));
+	assert_true(known(CLASS "SkylakeRetiring", skylake_counted) == 0.45);
+	assert_true(known(CLASS "SkylakeBadSpeculation", skylake_counted) == 0.1);
+	assert_true(known(CLASS "SkylakeFrontendBound", skylake_counted) == 0.15);
+	assert_true(known(CLASS "SkylakeBackendBound", skylake_counted) == 0.3);
+	assert_true(isnan(known(CLASS "Zen4Retiring", skylake_counted)));
 }
 
 /* 1000 cycles of 6 slots: 1500 retired of 2100, 900 not delivered, 2400 stalled, 600 another's. */
@@ -141,18 +141,12 @@ static struct cli_estimate one_apart(const struct pem_metric_term *term, size_t 
 
 static void a_term_that_was_counted_apart_is_told(void **state)
 {
-	static const struct counted counted[] = {{CYCLES, 1000},
-						 {CLASS "SkylakeNotDelivered", 600},
-						 {CLASS "SkylakeIssued", 2000},
-						 {CLASS "SkylakeRetired", 1800},
-						 {CLASS "SkylakeRecovery", 50},
-						 {NULL, 0}};
 	struct pem_model *model = pem_model__new();
 	struct cli_metrics metrics = {.model = model,
 				      .seconds = 1,
 				      .value = value_of,
 				      .estimate = one_apart,
-				      .arg = counted};
+				      .arg = skylake_counted};
 	struct json_object *array, *value;
 	unsigned apart = 0, same = 0;
 	size_t i;

@@ -222,6 +222,23 @@ static void options_of_a_later_version(void **state)
 	pem_event_set__free(set);
 }
 
+static void a_runner_without_a_command_is_refused(void **state)
+{
+	struct pem_run_options run = {.size = sizeof(run), .runner_words = 2};
+	char *const command[] = {"env", "-i", NULL}, *const whole[] = {"env", "-i", "true", NULL};
+	struct pem_error error;
+	int status;
+
+	(void)state;
+	assert_int_equal(pem_session__run(session, command, &run, &error), -EINVAL);
+	assert_string_equal(error.text, "no command follows its runner's 2 words");
+	assert_true(pem_session__run(session, whole, &run, &error) > 0);
+	while (!pem_session__poll(session, 100, &status))
+		;
+	run.runner_words = UINT32_MAX;
+	assert_int_equal(pem_session__run(session, whole, &run, &error), -EINVAL);
+}
+
 static void options_of_an_earlier_version(void **state)
 {
 	struct pem_session_options options = {.size = offsetof(struct pem_session_options, log),
@@ -490,6 +507,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(contexts_of_a_later_version, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(options_of_a_later_version, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(options_of_an_earlier_version, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_runner_without_a_command_is_refused, set_up,
+						tear_down),
 		cmocka_unit_test(options_of_exporters),
 		cmocka_unit_test_setup_teardown(room_of_no_size, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(values_in_room_of_a_later_version, set_up,

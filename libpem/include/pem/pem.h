@@ -814,7 +814,10 @@ struct pem_run_options {
 	 */
 	int preload_libc;
 	int no_follow; /* 1: observe the command alone, and not processes that it starts */
-	/* So many first words of argv run the command: the trace has the rest as its own. */
+	/*
+	 * So many first words of argv run the command: the trace has the rest, of one word or more,
+	 * as its own.
+	 */
 	uint32_t runner_words;
 	uint32_t reserved;
 };

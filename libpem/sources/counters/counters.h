@@ -272,12 +272,11 @@ void counter__set_error(struct pem_error *error, const char *format, ...)
 struct operands;
 
 /*
- * Decode samples of all that the sampler samples. trusts_processes: their memory may be read, as
- * they are those that the user named; false: only that of processes of the recorder's user, since
- * others could make the reader wait. Returns NULL with errno: ENOMEM, or ENOTSUP where the build
- * can't decode instructions.
+ * Decode samples of all that the sampler samples. Only memory of processes of the recorder's user
+ * is read, since others could make the reader wait. Returns NULL with errno: ENOMEM, or ENOTSUP
+ * where the build can't decode instructions.
  */
-struct operands *operands__open(int trusts_processes);
+struct operands *operands__open(void);
 void operands__close(struct operands *operands);
 /* Fill sample->data from its registers, and code that is read from the process. */
 void operands__find(struct operands *operands, struct ring_sample *sample);

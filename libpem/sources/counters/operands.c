@@ -35,12 +35,11 @@ struct kept {
 struct operands {
 	struct pem_decoder *decoder;
 	size_t page_bytes;
-	int trusts_processes;
 	struct permission permission;
 	struct kept kept[KEPT];
 };
 
-struct operands *operands__open(int trusts_processes)
+struct operands *operands__open(void)
 {
 	struct operands *operands;
 
@@ -58,7 +57,6 @@ struct operands *operands__open(int trusts_processes)
 		return NULL;
 	}
 	operands->page_bytes = (size_t)sysconf(_SC_PAGESIZE);
-	operands->trusts_processes = trusts_processes;
 	return operands;
 }
 
@@ -78,8 +76,6 @@ void operands__forget(struct operands *operands)
 
 static int may_read(struct operands *operands, uint32_t pid)
 {
-	if (operands->trusts_processes)
-		return 1;
 	if (operands->permission.pid != pid)
 		operands->permission = (struct permission){pid, maps__is_own((pid_t)pid)};
 	return operands->permission.is_given;

@@ -14,7 +14,7 @@
  *
  * Threads: set_action and read_statistic make read system calls, and synchronous callbacks may call
  * them. A session makes one such call at a time. drain may run at the same time, because it uses
- * only 'last', 'written', 'windows' and what 'is_owed' hands to it, and gives away 'rate_error'.
+ * only 'last', 'written', 'windows' and what 'is_owed' hands to it, and publishes 'rate_error'.
  */
 #include "open.h"
 
@@ -66,6 +66,15 @@ static int read_all(const struct pem_source *source, const struct counter *count
 	return 0;
 }
 
+/* Find the counter that was opened as number i. Returns 0; -EINVAL: none; or why it was not. */
+static int take_counter(struct pem_source *source, size_t i, struct counter **counter)
+{
+	if (i >= source->count)
+		return -EINVAL;
+	*counter = &source->counters[i];
+	return (*counter)->error;
+}
+
 int counters__set_action(struct pem_source *source, size_t i, uint64_t action)
 {
 	struct tally now, came;
@@ -73,11 +82,9 @@ int counters__set_action(struct pem_source *source, size_t i, uint64_t action)
 	uint64_t old;
 	int rc;
 
-	if (i >= source->count)
-		return -EINVAL;
-	counter = &source->counters[i];
-	if (counter->error)
-		return counter->error;
+	rc = take_counter(source, i, &counter);
+	if (rc < 0)
+		return rc;
 	old = counter->action;
 	rc = read_all(source, counter, &now);
 	if (rc < 0)
@@ -130,11 +137,9 @@ int counters__read_statistic(struct pem_source *source, size_t i, struct pem_sta
 	struct tally now, all;
 	int rc;
 
-	if (i >= source->count)
-		return -EINVAL;
-	counter = &source->counters[i];
-	if (counter->error)
-		return counter->error;
+	rc = take_counter(source, i, &counter);
+	if (rc < 0)
+		return rc;
 	rc = read_all(source, counter, &now);
 	if (rc < 0)
 		return rc;
@@ -163,11 +168,9 @@ int counters__estimate(struct pem_source *source, size_t i, struct pem_trace_est
 	struct tally all;
 	int rc;
 
-	if (i >= source->count)
-		return -EINVAL;
-	counter = &source->counters[i];
-	if (counter->error)
-		return counter->error;
+	rc = take_counter(source, i, &counter);
+	if (rc < 0)
+		return rc;
 	if (!counter->is_hardware)
 		return 0;
 	rc = read_tally(counter, &all);
@@ -263,12 +266,11 @@ static int write_readings(struct pem_source *source, const struct pem_source_sin
 			  uint64_t clock)
 {
 	struct reading_builder builder;
-	struct pem_packet *packet = (struct pem_packet *)builder.bytes;
 	uint64_t value;
 	int rc, result = 0;
 	size_t i;
 
-	packet->record_count = 0;
+	reading_builder__init(&builder);
 	for (i = 0; i < source->count; i++) {
 		struct counter *counter = &source->counters[i];
 
@@ -279,14 +281,15 @@ static int write_readings(struct pem_source *source, const struct pem_source_sin
 		}
 		if (value > counter->last)
 			counter->last = value;
-		if (!packet->record_count || packet->pid != counter->pid ||
-		    builder.at + counter->event->max_bytes > sizeof(builder.bytes)) {
-			rc = reading_builder__flush(&builder, clock, sink, &source->refused);
-			result = result ? result : rc;
-			reading_builder__begin(&builder, counter->pid, clock);
-		}
-		reading_builder__append(&builder, counter->event, counter->value_offset,
-					counter->last, clock);
+		rc = reading_builder__put(
+			&builder,
+			&(struct counter_reading){.event = counter->event,
+						  .value_offset = counter->value_offset,
+						  .pid = counter->pid,
+						  .value = counter->last,
+						  .clock = clock},
+			sink, &source->refused);
+		result = result ? result : rc;
 		counter->written++;
 	}
 	rc = reading_builder__flush(&builder, clock, sink, &source->refused);

@@ -261,10 +261,9 @@ static int open_unwinder(struct sampler *sampler, const struct sampler_request *
 }
 
 /* Of samples of data. Returns 0, or -errno with error. */
-static int open_operands(struct sampler *sampler, const struct sampler_request *request,
-			 struct pem_error *error)
+static int open_operands(struct sampler *sampler, struct pem_error *error)
 {
-	sampler->operands = operands__open(request->pid > 0);
+	sampler->operands = operands__open();
 	if (sampler->operands)
 		return 0;
 	if (errno == ENOMEM) {
@@ -306,7 +305,7 @@ int sampler__open(struct sampler **out, const struct sampler_request *request,
 		goto fail;
 	}
 	if (sampler->layout.address) {
-		rc = open_operands(sampler, request, error);
+		rc = open_operands(sampler, error);
 		if (rc < 0)
 			goto fail;
 	}

@@ -25,7 +25,12 @@ int reading_builder__flush(struct reading_builder *builder, uint64_t clock,
 	return rc;
 }
 
-void reading_builder__begin(struct reading_builder *builder, uint32_t pid, uint64_t clock)
+void reading_builder__init(struct reading_builder *builder)
+{
+	((struct pem_packet *)builder->bytes)->record_count = 0;
+}
+
+static void begin(struct reading_builder *builder, uint32_t pid, uint64_t clock)
 {
 	struct pem_packet *packet = (struct pem_packet *)builder->bytes;
 
@@ -37,16 +42,32 @@ void reading_builder__begin(struct reading_builder *builder, uint32_t pid, uint6
 	builder->at = builder->end = PEM_PACKET_HEADER_BYTES;
 }
 
-void reading_builder__append(struct reading_builder *builder, const struct pem_event *event,
-			     uint32_t value_offset, uint64_t value, uint64_t clock)
+static void append(struct reading_builder *builder, const struct counter_reading *reading)
 {
+	const struct pem_event *event = reading->event;
 	uint8_t *record = (uint8_t *)builder->bytes + builder->at;
-	struct pem_record_header header = {.clock_low = (uint32_t)clock, .event_id = event->id};
+	struct pem_record_header header = {.clock_low = (uint32_t)reading->clock,
+					   .event_id = event->id};
 
 	memset(record, 0, event->max_bytes);
 	memcpy(record, &header, sizeof(header));
-	memcpy(record + value_offset, &value, sizeof(value));
+	memcpy(record + reading->value_offset, &reading->value, sizeof(reading->value));
 	builder->end = builder->at + event->fixed_bytes;
 	builder->at = (builder->end + 7u) & ~7u;
 	((struct pem_packet *)builder->bytes)->record_count++;
+}
+
+int reading_builder__put(struct reading_builder *builder, const struct counter_reading *reading,
+			 const struct pem_source_sink *sink, uint64_t *refused)
+{
+	const struct pem_packet *packet = (const struct pem_packet *)builder->bytes;
+	int rc = 0;
+
+	if (!packet->record_count || packet->pid != reading->pid ||
+	    builder->at + reading->event->max_bytes > sizeof(builder->bytes)) {
+		rc = reading_builder__flush(builder, reading->clock, sink, refused);
+		begin(builder, reading->pid, reading->clock);
+	}
+	append(builder, reading);
+	return rc;
 }

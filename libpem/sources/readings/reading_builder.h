@@ -12,13 +12,21 @@ struct reading_builder {
 	uint32_t at, end; /* at: where the next record begins; end: where the last one ended */
 };
 
-/* Begin a packet about a process. pid 0 means the whole machine. */
-void reading_builder__begin(struct reading_builder *builder, uint32_t pid, uint64_t clock);
+/* A record with one value at value_offset. pid 0 means the whole machine. */
+struct counter_reading {
+	const struct pem_event *event;
+	uint32_t value_offset, pid;
+	uint64_t value, clock;
+};
+
+/* The builder has no packet. */
+void reading_builder__init(struct reading_builder *builder);
 /*
- * Add a record with one value at value_offset. The packet must have room for the event's max_bytes.
+ * Add a record. A packet is of one process: that of others, and one without room, is flushed first.
+ * Returns 0, or -errno of that; the record is added in any case.
  */
-void reading_builder__append(struct reading_builder *builder, const struct pem_event *event,
-			     uint32_t value_offset, uint64_t value, uint64_t clock);
+int reading_builder__put(struct reading_builder *builder, const struct counter_reading *reading,
+			 const struct pem_source_sink *sink, uint64_t *refused);
 /*
  * Give the packet to the sink if it has records. Records that the sink refuses are added to
  * *refused. Returns 0 or -errno.

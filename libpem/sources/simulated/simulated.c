@@ -2,8 +2,9 @@
 /*
  * simulated.c - the source of what a simulated machine counts: reads the file that the tool writes
  *
- * Programs can write the file, too. So each value is loaded once, and only the number of entries is
- * trusted, which is that of the file's type. Values are made to rise.
+ * Programs can write the file, too, and cut it. So it is read and not mapped, and what is missing
+ * counts as zeroes. Values that fall count as those before: readings never fall, and differences
+ * are never less than 0.
  *
  * A counter is the sum over all processes that the tool ran. set_action and read_statistic may be
  * called while drain runs: they use the file alone, and members that drain does not.
@@ -20,12 +21,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #define INTERVAL_NS 10000000ull
+#define BLOCK_PROCESSES 32u /* entries read at once */
 #define PREFIX "simulated::"
 
 static const char *const names[] = {
@@ -61,10 +62,9 @@ struct simulated {
 };
 
 struct pem_source {
-	const struct pem_hardware_file *file;
+	int fd; /* of a struct pem_hardware_file */
 	pid_t root;
 	uint64_t last_sample_ns, refused;
-	int told_processes;
 	void (*log)(enum pem_log_level level, const char *text, void *arg);
 	void *log_arg;
 	size_t count;
@@ -121,45 +121,100 @@ static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 
 /* --- the file --- */
 
-static const struct pem_hardware_file *map_file(const char *path, struct pem_error *error)
+/* Is it a file of the one size, of which no part was cut? */
+static int is_whole(int fd)
 {
-	const struct pem_hardware_file *file = MAP_FAILED;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	struct stat st;
 
-	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size == (off_t)sizeof(*file))
-		file = mmap(NULL, sizeof(*file), PROT_READ, MAP_SHARED, fd, 0);
+	return !fstat(fd, &st) && S_ISREG(st.st_mode) &&
+	       st.st_size == (off_t)sizeof(struct pem_hardware_file);
+}
+
+static int open_file(const char *path, struct pem_error *error)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd >= 0 && is_whole(fd))
+		return fd;
 	if (fd >= 0)
 		close(fd);
-	if (file != MAP_FAILED)
-		return file;
 	set_error(error, "'%.200s' is no file of a simulated machine's counts", path);
-	return NULL;
+	return -1;
+}
+
+/* How many processes took an entry, or would have: not bounded. */
+static uint32_t processes_of(const struct pem_source *source)
+{
+	const off_t at = offsetof(struct pem_hardware, process_count);
+	uint32_t count;
+
+	return pread(source->fd, &count, sizeof(count), at) == (ssize_t)sizeof(count) ? count : 0;
 }
 
 static uint64_t sum_of(const struct pem_source *source, uint32_t number)
 {
-	uint32_t taken, i;
+	struct pem_simulated_process block[BLOCK_PROCESSES];
+	uint32_t left = processes_of(source), i;
+	off_t at = offsetof(struct pem_hardware_file, processes);
 	uint64_t sum = 0;
+	ssize_t bytes;
 
-	/* Alone, as each count: an entry that is not filled yet is one of zeroes. */
-	taken = __atomic_load_n(&source->file->hardware.process_count, __ATOMIC_RELAXED);
-	if (taken > PEM_HARDWARE_PROCESSES_MAX)
-		taken = PEM_HARDWARE_PROCESSES_MAX;
-	for (i = 0; i < taken; i++)
-		sum += __atomic_load_n(&source->file->processes[i].counts[number],
-				       __ATOMIC_RELAXED);
+	if (left > PEM_HARDWARE_PROCESSES_MAX)
+		left = PEM_HARDWARE_PROCESSES_MAX;
+	while (left) {
+		uint32_t count = left < BLOCK_PROCESSES ? left : BLOCK_PROCESSES;
+
+		memset(block, 0, sizeof(block));
+		bytes = pread(source->fd, block, count * sizeof(block[0]), at);
+		if (bytes <= 0)
+			return sum;
+		for (i = 0; i < count; i++)
+			sum += block[i].counts[number];
+		at += bytes;
+		left -= count;
+		if ((size_t)bytes < count * sizeof(block[0]))
+			return sum;
+	}
 	return sum;
 }
 
+/* What was counted since base. 0: the file's values fell. */
+static uint64_t since(uint64_t now, uint64_t base)
+{
+	return now > base ? now - base : 0;
+}
+
 /* --- operations --- */
+
+/* Say what the counts lack. */
+static void tell_losses(const struct pem_source *source)
+{
+	uint32_t taken = processes_of(source);
+	char text[160];
+
+	if (!is_whole(source->fd))
+		source->log(PEM_LOG_WARNING,
+			    "the file of the simulated machine's counts was cut or grew: a program "
+			    "changed it, and the counts are not to be trusted",
+			    source->log_arg);
+	if (taken <= PEM_HARDWARE_PROCESSES_MAX)
+		return;
+	snprintf(text, sizeof(text),
+		 "the simulated machine ran %u processes and counts %u: the last ones are not in "
+		 "its counts",
+		 taken, PEM_HARDWARE_PROCESSES_MAX);
+	source->log(PEM_LOG_WARNING, text, source->log_arg);
+}
 
 static void simulated_close(struct pem_source *source)
 {
 	if (!source)
 		return;
-	if (source->file)
-		munmap((void *)source->file, sizeof(*source->file));
+	if (source->fd >= 0) {
+		if (source->log)
+			tell_losses(source);
+		close(source->fd);
+	}
 	free(source);
 }
 
@@ -183,8 +238,8 @@ static int simulated_open(const struct pem_source_config *config, struct pem_sou
 	source->log = config->log;
 	source->log_arg = config->log_arg;
 	source->count = config->event_count;
-	source->file = map_file(config->hardware, error);
-	if (!source->file) {
+	source->fd = open_file(config->hardware, error);
+	if (source->fd < 0) {
 		simulated_close(source);
 		return -EINVAL;
 	}
@@ -222,7 +277,7 @@ static int simulated_set_action(struct pem_source *source, size_t i, uint64_t ac
 	counter = &source->counters[i];
 	now = sum_of(source, counter->number);
 	if (PEM_ACTION_FLAGS(counter->action) & PEM_ACTION_STAT)
-		counter->accumulated += now - counter->base;
+		counter->accumulated += since(now, counter->base);
 	if (PEM_ACTION_EPOCH(counter->action) != PEM_ACTION_EPOCH(action))
 		counter->accumulated = 0;
 	counter->base = now;
@@ -248,27 +303,11 @@ static int simulated_read_statistic(struct pem_source *source, size_t i,
 	counter = &source->counters[i];
 	value = counter->accumulated;
 	if (PEM_ACTION_FLAGS(counter->action) & PEM_ACTION_STAT)
-		value += sum_of(source, counter->number) - counter->base;
+		value += since(sum_of(source, counter->number), counter->base);
 	memset(statistic, 0, sizeof(*statistic));
 	statistic->event = counter->event;
 	statistic->count = statistic->sum = value;
 	return 0;
-}
-
-/* Say once that processes were not counted. */
-static void tell_processes(struct pem_source *source)
-{
-	uint32_t taken = __atomic_load_n(&source->file->hardware.process_count, __ATOMIC_RELAXED);
-	char text[160];
-
-	if (source->told_processes || !source->log || taken <= PEM_HARDWARE_PROCESSES_MAX)
-		return;
-	source->told_processes = 1;
-	snprintf(text, sizeof(text),
-		 "the simulated machine ran %u processes and counts %u: the last ones are not in "
-		 "its counts",
-		 taken, PEM_HARDWARE_PROCESSES_MAX);
-	source->log(PEM_LOG_WARNING, text, source->log_arg);
 }
 
 static uint64_t monotonic_ns(void)
@@ -317,7 +356,7 @@ static int write_readings(struct pem_source *source, const struct pem_source_sin
 	uint64_t value;
 	size_t i;
 
-	reading_builder__begin(&builder, (uint32_t)source->root, clock);
+	reading_builder__init(&builder);
 	for (i = 0; i < source->count; i++) {
 		struct simulated *counter = &source->counters[i];
 
@@ -325,13 +364,15 @@ static int write_readings(struct pem_source *source, const struct pem_source_sin
 			continue;
 		if (value > counter->last)
 			counter->last = value;
-		if (builder.at + counter->event->max_bytes > sizeof(builder.bytes)) {
-			rc = reading_builder__flush(&builder, clock, sink, &source->refused);
-			result = result ? result : rc;
-			reading_builder__begin(&builder, (uint32_t)source->root, clock);
-		}
-		reading_builder__append(&builder, counter->event, counter->value_offset,
-					counter->last, clock);
+		rc = reading_builder__put(
+			&builder,
+			&(struct counter_reading){.event = counter->event,
+						  .value_offset = counter->value_offset,
+						  .pid = (uint32_t)source->root,
+						  .value = counter->last,
+						  .clock = clock},
+			sink, &source->refused);
+		result = result ? result : rc;
 		counter->written++;
 	}
 	rc = reading_builder__flush(&builder, clock, sink, &source->refused);
@@ -343,8 +384,6 @@ static int simulated_drain(struct pem_source *source, const struct pem_source_si
 	uint64_t now_ns = monotonic_ns(), owed_clock;
 	int rc, result = 0;
 
-	if (final)
-		tell_processes(source);
 	if (!final && now_ns - source->last_sample_ns < INTERVAL_NS)
 		return 0;
 	source->last_sample_ns = now_ns;
