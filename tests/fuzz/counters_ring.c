@@ -41,6 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		ring.register_count = word & 1 ? 0 : bytes % 20;
 		ring.has_stack = word >> 16 & 1;
 		ring.tells_all_maps = word >> 17 & 1;
+		ring.has_data = word >> 18 & 1;
+		ring.skips_kernel = word >> 19 & 1;
 		ring.tail = UINT64_MAX - (word >> 16) + 1; /* so that positions wrap, too */
 		head = ring.tail + (word >> 1 & 0x1fff);
 		while ((rc = ring__next(&ring, head, &sample)) > 0)

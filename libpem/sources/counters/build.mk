@@ -25,6 +25,8 @@ $(B)/lib/pem/source-counters.so: $(COUNTERS_OBJ) $(SOURCE_MAP)
 
 $(B)/tests/counters_ring $(B)/fuzz/counters_ring: $(B)/obj/libpem/sources/counters/ring.o
 
+$(B)/tests/counters_access: $(call objects,$(addprefix libpem/sources/counters/,access.c ring.c))
+
 $(B)/tests/counters_estimate: $(B)/obj/libpem/sources/counters/estimate.o
 $(B)/tests/counters_groups: $(B)/obj/libpem/sources/counters/groups.o
 
@@ -33,3 +35,7 @@ UNWIND_TESTS := counters_unwind counters_unwind_hostile
 $(foreach name,$(UNWIND_TESTS),$(eval CFLAGS_tests_unit_$(name) := -O2 -fomit-frame-pointer))
 $(UNWIND_TESTS:%=$(B)/tests/%): $(call objects,$(UNWIND_SRC) libpem/sources/counters/maps.c)
 $(UNWIND_TESTS:%=$(B)/tests/%): private TEST_LIBS += $(UNWIND_LIBS)
+
+# With the sampler itself, whose folder of devices it gives.
+$(B)/tests/counters_data: $(COUNTERS_OBJ)
+$(B)/tests/counters_data: private TEST_LIBS += $(UNWIND_LIBS) $(CAPSTONE_LIBS)

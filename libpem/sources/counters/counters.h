@@ -7,9 +7,9 @@
  *	groups.c	which counters are counted together
  *	encode.c	libpfm4 names to perf_event_open, and sentences for the errors of it
  *	sampler.c	periodic samples of the program counter: opens and drains one ring per CPU
- *	operands.c	where the data of a timer's samples lie
  *	ring.c		parses perf's ring. It makes no system call, so tests give it hostile bytes.
  *	unwind/		callers of sampled instructions (unwind/unwind.h)
+ *	data.h		where the data of samples lie
  *
  * Not here: anything of libpem. The plugin uses only structures of public headers, and no symbol of
  * libpem.
@@ -129,7 +129,8 @@ struct ring_sample {
 	int stack_is_partial; /* the kernel copied as much as it was asked for: there is more */
 	const uint64_t *registers;
 	const uint8_t *stack;
-	struct ring_data data; /* found in the recorder, or with has_data by the processor */
+	struct ring_data data; /* with has_data; else found by operands.c */
+	uint64_t data_source; /* with has_data: for access.c */
 	uint64_t record[RING_RECORD_BYTES_MAX / 8]; /* as the kernel wrote it */
 };
 
@@ -151,6 +152,8 @@ struct ring {
 	uint64_t lost; /* samples of PERF_RECORD_LOST, plus 1 for each unreadable part */
 	int has_read; /* samples end with PERF_SAMPLE_READ of a group */
 	int has_callers; /* samples have a PERF_SAMPLE_CALLCHAIN */
+	int has_data; /* samples have PERF_SAMPLE_ADDR, _WEIGHT and _DATA_SRC */
+	int skips_kernel; /* samples of the kernel are passed over */
 	int tells_maps; /* ring__next returns RING_MAP and RING_TASK, too */
 	int tells_all_maps; /* also of memory without a file */
 	unsigned register_count; /* samples have so many; 0: they have not */
@@ -240,6 +243,8 @@ struct sampler_request {
 	unsigned first_stream; /* CPU i writes the stream "c_<first_stream + i>" */
 	const char *const *members; /* names of counters that each sample reads, too */
 	size_t member_count;
+	/* Of samples of data: where the kernel describes this processor's; NULL: PRECISE_DEVICES */
+	const char *devices;
 };
 
 /* Open one ring per CPU. Returns 0, or -errno with error set. The caller closes the sampler. */
@@ -266,21 +271,5 @@ void sampler__close(struct sampler *sampler);
 
 void counter__set_error(struct pem_error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-
-/* --- operands.c: where the data of a timer's samples lie --- */
-
-struct operands;
-
-/*
- * Decode samples of all that the sampler samples. Only memory of processes of the recorder's user
- * is read, since others could make the reader wait. Returns NULL with errno: ENOMEM, or ENOTSUP
- * where the build can't decode instructions.
- */
-struct operands *operands__open(void);
-void operands__close(struct operands *operands);
-/* Fill sample->data from its registers, and code that is read from the process. */
-void operands__find(struct operands *operands, struct ring_sample *sample);
-/* What was read of processes may have changed since. */
-void operands__forget(struct operands *operands);
 
 #endif

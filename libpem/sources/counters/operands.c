@@ -8,7 +8,7 @@
  * rings are drained the next time. A process that ends before its samples are drained takes its
  * code with it: these samples have no address.
  */
-#include "counters.h"
+#include "data.h"
 
 #include <pem/operand.h>
 

@@ -120,12 +120,25 @@ static int take_stack(const uint8_t **from, const uint8_t *end, struct ring_samp
 	return 0;
 }
 
+/* Take PERF_SAMPLE_WEIGHT and PERF_SAMPLE_DATA_SRC. */
+static int take_access(const uint8_t **from, const uint8_t *end, struct ring_sample *sample)
+{
+	uint64_t weight;
+
+	if (take(from, end, &weight, 8) || take(from, end, &sample->data_source, 8))
+		return -EINVAL;
+	sample->data.latency = weight < UINT32_MAX ? (uint32_t)weight : UINT32_MAX;
+	return 0;
+}
+
 static int parse_sample(const struct ring *ring, const uint8_t *from, const uint8_t *end,
 			struct ring_sample *sample)
 {
 	memset(sample, 0, offsetof(struct ring_sample, record));
 	if (take(&from, end, &sample->ip, 8) || take(&from, end, &sample->pid, 4) ||
 	    take(&from, end, &sample->tid, 4) || take(&from, end, &sample->time_ns, 8))
+		return -EINVAL;
+	if (ring->has_data && take(&from, end, &sample->data.address, 8))
 		return -EINVAL;
 	if (ring->has_read && take_values(&from, end, sample))
 		return -EINVAL;
@@ -134,6 +147,8 @@ static int parse_sample(const struct ring *ring, const uint8_t *from, const uint
 	if (ring->register_count && take_registers(ring, &from, end, sample))
 		return -EINVAL;
 	if (ring->has_stack && take_stack(&from, end, sample))
+		return -EINVAL;
+	if (ring->has_data && take_access(&from, end, sample))
 		return -EINVAL;
 	return from == end ? 0 : -EINVAL;
 }
@@ -248,6 +263,12 @@ static int damaged(struct ring *ring, uint64_t head)
 	return -EINVAL;
 }
 
+static int is_passed(const struct ring *ring, const struct perf_event_header *header)
+{
+	return ring->skips_kernel && header->type == PERF_RECORD_SAMPLE &&
+	       (header->misc & PERF_RECORD_MISC_CPUMODE_MASK) != PERF_RECORD_MISC_USER;
+}
+
 int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 {
 	struct perf_event_header header;
@@ -273,7 +294,8 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 				return rc;
 			continue;
 		}
-		if (header.type != PERF_RECORD_SAMPLE && header.type != PERF_RECORD_LOST) {
+		if ((header.type != PERF_RECORD_SAMPLE && header.type != PERF_RECORD_LOST) ||
+		    is_passed(ring, &header)) {
 			ring->tail += header.size;
 			continue;
 		}

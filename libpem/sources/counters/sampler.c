@@ -83,13 +83,23 @@ static void prepare(struct perf_event_attr *attr, uint32_t stacks, int with_read
 	}
 }
 
+static int open_here(const struct sampler *sampler, struct cpu_ring *ring,
+		     struct perf_event_attr *attr, const struct sampler_request *request)
+{
+	ring->fd = precise__open(&sampler->precise, attr, request->cgroup_fd, request->pid,
+				 (int)ring->cpu, ring->beside);
+	return ring->fd;
+}
+
 /*
  * Open the leader. Clears with_read if the kernel can't combine it with inheritance. Before Linux
  * 5.12 the kernel tells no build ids.
  */
-static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
-		       const struct sampler_request *request, int is_of_data, int *with_read)
+static int open_leader(const struct sampler *sampler, struct cpu_ring *ring,
+		       struct perf_event_attr *attr, const struct sampler_request *request,
+		       int *with_read)
 {
+	const int is_of_data = sampler->layout.address != 0;
 	const int tables = request->stacks == PEM_STACKS_TABLES;
 	const int tells_maps = request->map_event || tables;
 
@@ -100,25 +110,26 @@ static int open_leader(struct cpu_ring *ring, struct perf_event_attr *attr,
 	if (tells_maps)
 		tell_maps(attr, 1);
 	prepare(attr, request->stacks, *with_read);
-	if (is_of_data)
+	if (sampler->is_precise)
+		precise__prepare(attr);
+	else if (is_of_data)
 		prepare_data(attr);
-	ring->fd = counter__open_on(request->cgroup_fd, attr, request->pid, (int)ring->cpu, -1);
-	if (ring->fd == -EINVAL && *with_read) {
+	if (open_here(sampler, ring, attr, request) == -EINVAL && *with_read) {
 		*with_read = 0;
 		prepare(attr, request->stacks, 0);
-		ring->fd = counter__open_on(request->cgroup_fd, attr, request->pid, (int)ring->cpu,
-					    -1);
+		open_here(sampler, ring, attr, request);
 	}
 	if (ring->fd == -EINVAL && attr->build_id) {
 		tell_maps(attr, 0);
-		ring->fd = counter__open_on(request->cgroup_fd, attr, request->pid, (int)ring->cpu,
-					    -1);
+		open_here(sampler, ring, attr, request);
 	}
 	ring->ring.tells_maps = tells_maps;
 	ring->ring.tells_all_maps = tables || is_of_data;
 	ring->ring.register_count = (unsigned)__builtin_popcountll(attr->sample_regs_user);
 	ring->ring.has_stack = tables;
 	ring->ring.has_callers = request->stacks != PEM_STACKS_NONE;
+	ring->ring.has_data = sampler->is_precise;
+	ring->ring.skips_kernel = sampler->precise.samples_kernel;
 	ring->attr = *attr;
 	return ring->fd < 0 ? ring->fd : 0;
 }
@@ -193,14 +204,15 @@ static int open_cpu(struct sampler *sampler, struct cpu_ring *ring,
 								     : RING_VALUES_MAX;
 	int rc, with_read = most > 0;
 
-	rc = open_leader(ring, &attr, request, sampler->layout.address != 0, &with_read);
+	rc = open_leader(sampler, ring, &attr, request, &with_read);
 	if (rc < 0)
 		return rc;
 	ring->ring.has_read = with_read;
 	if (with_read)
 		open_members(ring, request, most);
 	sampler->values = with_read ? ring->member_count + 1 : 0;
-	return map_ring(ring, request);
+	rc = map_ring(ring, request);
+	return rc ? rc : sampler__join_ring(ring, ring->beside);
 }
 
 static int open_cpus(struct sampler *sampler, const struct sampler_request *request, long cpus,
@@ -213,7 +225,7 @@ static int open_cpus(struct sampler *sampler, const struct sampler_request *requ
 		struct cpu_ring *ring = &sampler->rings[sampler->ring_count++];
 
 		ring->page = MAP_FAILED;
-		ring->fd = -1;
+		ring->fd = ring->beside[PRECISE_STORES] = ring->beside[PRECISE_LEADER] = -1;
 		ring->cpu = (uint32_t)i;
 		snprintf(ring->stream, sizeof(ring->stream), "c_%u",
 			 request->first_stream + (unsigned)i);
@@ -260,9 +272,20 @@ static int open_unwinder(struct sampler *sampler, const struct sampler_request *
 	return -ENOTSUP;
 }
 
-/* Of samples of data. Returns 0, or -errno with error. */
-static int open_operands(struct sampler *sampler, struct pem_error *error)
+/*
+ * Of samples of data: what samples, in clock, and what tells where they lie. Returns 0, or -errno
+ * with error.
+ */
+static int open_data(struct sampler *sampler, const struct sampler_request *request,
+		     struct perf_event_attr *clock, struct pem_error *error)
 {
+	const char *devices = request->devices ? request->devices : PRECISE_DEVICES;
+
+	if (precise__find(devices, &sampler->precise) == 0) {
+		sampler->is_precise = 1;
+		*clock = sampler->precise.loads;
+		return 0;
+	}
 	sampler->operands = operands__open();
 	if (sampler->operands)
 		return 0;
@@ -304,12 +327,12 @@ int sampler__open(struct sampler **out, const struct sampler_request *request,
 		counter__set_error(error, "has fields that a sample can't fill; it needs pc");
 		goto fail;
 	}
-	if (sampler->layout.address) {
-		rc = open_operands(sampler, error);
+	rc = counter__encode_clock(request->event->source_name, &clock);
+	if (rc == 0 && sampler->layout.address) {
+		rc = open_data(sampler, request, &clock, error);
 		if (rc < 0)
 			goto fail;
 	}
-	rc = counter__encode_clock(request->event->source_name, &clock);
 	if (rc == 0)
 		rc = open_cpus(sampler, request, cpus, &clock);
 	if (rc == 0 && request->all_threads)
@@ -393,6 +416,9 @@ void sampler__close(struct sampler *sampler)
 			munmap(ring->page, ring->map_bytes);
 		for (k = 0; k < ring->member_count; k++)
 			close(ring->members[k]);
+		for (k = 0; k < PRECISE_BESIDE; k++)
+			if (ring->beside[k] >= 0)
+				close(ring->beside[k]);
 		if (ring->fd >= 0)
 			close(ring->fd);
 	}

@@ -12,6 +12,7 @@
 
 #include "counters.h"
 
+#include "data.h"
 #include "unwind/unwind.h"
 
 #define PACKET_BYTES 8192u
@@ -28,6 +29,7 @@ struct cpu_ring {
 	struct perf_event_attr attr; /* as fd was opened */
 	int members[MEMBERS_MAX];
 	unsigned member_count;
+	int beside[PRECISE_BESIDE]; /* of a processor that samples data; -1: none */
 	uint32_t cpu;
 	struct perf_event_mmap_page *page; /* MAP_FAILED: not mapped */
 	size_t map_bytes;
@@ -41,7 +43,8 @@ struct cpu_ring {
 	struct builder builder;
 };
 
-/* An event of a thread that ran before, see sampler_threads.c. */
+/* An event of a thread that ran before, see sampler_threads.c. Events of one group may be several.
+ */
 struct sampled_thread {
 	pid_t tid;
 	int fd;
@@ -57,6 +60,8 @@ struct sampler {
 	unsigned values;
 	struct unwinder *unwinder; /* NULL: stacks are not unwound here */
 	struct operands *operands; /* NULL: samples are of no data, or the processor tells them */
+	struct precise precise; /* zeroes: a timer samples */
+	int is_precise;
 	struct sampled_thread *threads; /* one for each thread and CPU */
 	size_t thread_count;
 	uint64_t start_ns; /* when it was started; 0: by an exec */
@@ -67,6 +72,9 @@ struct sampler {
 };
 
 /* --- sampler_threads.c --- */
+
+/* Let what precise__open had beside an event write into the ring. Returns 0 or -errno. */
+int sampler__join_ring(const struct cpu_ring *ring, const int beside[PRECISE_BESIDE]);
 
 /* Sample all threads of the process, too. Returns 0 or -errno. */
 int sampler__add_threads(struct sampler *sampler);

@@ -120,6 +120,8 @@ static void take_next(struct draining *d, struct cpu_ring *ring)
 			unwind(sampler->unwinder, &sampler->sample);
 		if (sampler->operands)
 			operands__find(sampler->operands, &sampler->sample);
+		else if (sampler->is_precise)
+			access__find(&sampler->sample);
 		note(d, sampler__put_sample(sampler, ring, d->sink, &sampler->sample));
 	}
 	note(d, rc);

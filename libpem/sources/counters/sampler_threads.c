@@ -40,25 +40,39 @@ static int keep(struct sampler *sampler, pid_t tid, int fd)
 	return 0;
 }
 
+int sampler__join_ring(const struct cpu_ring *ring, const int beside[PRECISE_BESIDE])
+{
+	if (beside[PRECISE_STORES] < 0)
+		return 0;
+	return ioctl(beside[PRECISE_STORES], PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ? -errno : 0;
+}
+
 /* Returns 0, also if the thread has ended, or -errno. */
+static int add_to_ring(struct sampler *sampler, const struct cpu_ring *ring, pid_t tid)
+{
+	struct perf_event_attr attr = ring->attr;
+	int beside[PRECISE_BESIDE], rc, kept, i;
+	int fd = precise__open(&sampler->precise, &attr, -1, tid, (int)ring->cpu, beside);
+
+	if (fd < 0)
+		return fd == -ESRCH ? 0 : fd;
+	rc = ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) < 0 ? -errno : 0;
+	if (!rc)
+		rc = sampler__join_ring(ring, beside);
+	kept = keep(sampler, tid, fd);
+	for (i = 0; i < PRECISE_BESIDE; i++)
+		if (beside[i] >= 0 && keep(sampler, tid, beside[i]) < 0)
+			kept = -ENOMEM;
+	return rc ? rc : kept;
+}
+
 static int add_thread(struct sampler *sampler, pid_t tid)
 {
 	unsigned i;
 	int rc = 0;
 
-	for (i = 0; !rc && i < sampler->ring_count; i++) {
-		struct perf_event_attr attr = sampler->rings[i].attr;
-		int fd = counter__open(&attr, tid, (int)sampler->rings[i].cpu, -1);
-
-		if (fd < 0)
-			return fd == -ESRCH ? 0 : fd;
-		if (ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, sampler->rings[i].fd) < 0)
-			rc = -errno;
-		if (rc)
-			close(fd);
-		else
-			rc = keep(sampler, tid, fd);
-	}
+	for (i = 0; !rc && i < sampler->ring_count; i++)
+		rc = add_to_ring(sampler, &sampler->rings[i], tid);
 	return rc;
 }
 
