@@ -5,7 +5,7 @@
 
 BENCHES := notify handles threads callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
-  names page_size_machine page_size_loop page_size_hooks read4 simulated
+  names page_size_machine page_size_loop page_size_hooks read4 simulated insns
 BENCH_C := notify handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -16,7 +16,7 @@ $(B)/gen/bench_stubs/bench.h: bench/bench.xml $(PEM_CODEGEN)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(@D) $<
 	@touch $@
 
-BENCH_STUBS := notify.c threads.c raise.c read4.c stub.c call_back.c attach_first.c
+BENCH_STUBS := stepped.c notify.c threads.c raise.c read4.c stub.c call_back.c attach_first.c
 $(call objects,$(addprefix bench/,$(BENCH_STUBS))): $(B)/gen/bench_stubs/bench.h
 
 # The loops of stub in other languages; C's symbols once, for Fortran and Rust.
@@ -197,7 +197,8 @@ ifneq ($(HAVE_LTTNG),)
 $(B)/bench/notify $(B)/bench/threads $(B)/bench/raise: | $(B)/bench/peer-lttng.so
 endif
 
-$(BENCH_C:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o \
+$(B)/bench/insns: $(B)/bench/stepped
+$(B)/bench/stepped $(BENCH_C:%=$(B)/bench/%): $(B)/bench/%: $(B)/obj/bench/%.o \
   $(call objects,$(addprefix bench/,bench.c flight.c lttng.c lttng_peer.c)) $(LIBPEM)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(filter %.o,$^) $(filter %.a,$^) $(LINK_LIBPEM) $(BENCH_LIBS) -ldl -lpthread

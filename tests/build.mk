@@ -27,7 +27,7 @@ GUEST_PARTS = $(B)/bin/pem $(B)/lib/libpem-libc.so \
 plain:
 	@$(MAKE) --no-print-directory SAN= B=build all
 
-tests: $(UNIT_BIN) $(GUEST_BIN)
+tests: $(UNIT_BIN) $(GUEST_BIN) $(if $(SAN),,$(B)/bench/stepped)
 
 # pem_provider_register by name: stubs find it with dlsym in the program itself.
 TEST_LINK = $(B)/lib/libpem.a -rdynamic -Wl,-u,pem_provider_register

@@ -30,6 +30,9 @@ void pem_c_put_parameters(FILE *f, const struct pem_spec_event *event, const cha
 void pem_c_put_arguments(FILE *f, const struct pem_spec_event *event, const char *before);
 /* The number of parameters. A list is two parameters. */
 size_t pem_c_parameter_count(const struct pem_spec_event *event);
+/* Print pem_on_X, and the functions that it calls (c_paths.c). */
+void pem_c_put_paths(FILE *f, const struct pem_spec_event *event);
+
 /* Print pem_enabled_X, which tells whether expression, a number, is not 0. */
 void pem_c_put_enabled(FILE *f, const struct pem_spec_event *event, const char *expression);
 /* Print a comment, and pem_notify_X up to its opening brace. */

@@ -185,14 +185,12 @@ static void put_raise(FILE *f, const struct pem_spec_event *event, const char *t
 	size_t i;
 
 	fprintf(f,
-		"%1$sconst ::std::uint32_t pem_enable "
-		"=\n%1$s\t__atomic_load_n(&::pem_page_%2$s.enable[%3$u], "
-		"__ATOMIC_RELAXED);\n\n%1$sif (__builtin_expect(pem_enable != 0, "
-		"0))\n%1$s\t%4$s_%5$s(pem_enable",
+		"%1$sif (__builtin_expect(__atomic_load_n(&::pem_page_%2$s.enable[%3$u], "
+		"__ATOMIC_RELAXED) != 0, 0))\n%1$s\t%4$s_%5$s(",
 		tabs, event->spec->provider, event->stub_index,
 		copies ? "::pem::detail::on" : "::pem_on", event->c_name);
 	for (i = 0; i < event->field_count; i++) {
-		fprintf(f, ", ");
+		fprintf(f, "%s", i ? ", " : "");
 		if (copies)
 			fprintf(f, "%s", event->fields[i].c_name);
 		else
@@ -205,14 +203,11 @@ static void put_on(FILE *f, const struct pem_spec_event *event)
 {
 	size_t i;
 
-	fprintf(f,
-		"namespace detail {\n"
-		"[[gnu::noinline]] inline void on_%s(::std::uint32_t pem_enable",
-		event->c_name);
-	put_parameters(f, event, ", ");
-	fprintf(f, ") noexcept\n{\n\t::pem_on_%s(pem_enable", event->c_name);
+	fprintf(f, "namespace detail {\n[[gnu::noinline]] inline void on_%s(", event->c_name);
+	put_parameters(f, event, "");
+	fprintf(f, ") noexcept\n{\n\t::pem_on_%s(", event->c_name);
 	for (i = 0; i < event->field_count; i++) {
-		fprintf(f, ", ");
+		fprintf(f, "%s", i ? ", " : "");
 		put_c_argument(f, &event->fields[i], "", 0);
 	}
 	fprintf(f, ");\n}\n} // namespace detail\n\n");

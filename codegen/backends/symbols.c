@@ -84,7 +84,6 @@ static void put_prototype(FILE *f, const struct pem_spec_event *event, int raise
 
 static void put_argument(FILE *f, const struct pem_spec_field *field, int raise)
 {
-	fprintf(f, ", ");
 	if (field->type == PEM_TYPE_STRING && raise)
 		fprintf(f, "pem_bounded(pem_room_%1$s, %2$uu, %1$s, pem_bytes_%1$s, pem_enable)",
 			field->c_name, field->max_count);
@@ -100,9 +99,11 @@ static void put_on(FILE *f, const struct pem_spec_event *event, int raise)
 {
 	size_t i;
 
-	fprintf(f, "pem_on_%s(%s", event->c_name, raise ? "(uint8_t)pem_enable" : "pem_enable");
-	for (i = 0; i < event->field_count; i++)
+	fprintf(f, "pem_on_%s(", event->c_name);
+	for (i = 0; i < event->field_count; i++) {
+		fprintf(f, "%s", i ? ", " : "");
 		put_argument(f, &event->fields[i], raise);
+	}
 	fprintf(f, ");\n}\n\n");
 }
 
@@ -113,8 +114,8 @@ static void put_call(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, ";\n");
 	put_prototype(f, event, 0);
 	fprintf(f,
-		"\n{\n\tuint32_t pem_enable = __atomic_load_n(&pem_page_%s.enable[%u], "
-		"__ATOMIC_RELAXED);\n\n\tif (__builtin_expect(pem_enable != 0, 0))\n\t\t",
+		"\n{\n\tif (__builtin_expect(__atomic_load_n(&pem_page_%s.enable[%u], "
+		"__ATOMIC_RELAXED) != 0, 0))\n\t\t",
 		event->spec->provider, event->stub_index);
 	put_on(f, event, 0);
 }
@@ -143,6 +144,8 @@ static void put_raise(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "\n{\n");
 	if (put_rooms(f, event))
 		fprintf(f, "\n");
+	else
+		fprintf(f, "\t(void)pem_enable;\n");
 	fprintf(f, "\t");
 	put_on(f, event, 1);
 }

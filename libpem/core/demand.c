@@ -9,6 +9,7 @@
 #include "util.h"
 
 #include <pem/predicate.h>
+#include <pem/stub.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -156,6 +157,9 @@ uint64_t pem_demand__action(const struct pem_demand *demand)
 	}
 	if (demand->context.tid != PEM_ANY || demand->context.one_cpu || demand->predicate)
 		flags |= flags ? PEM_ACTION_FILTER : 0;
+	/* Stubs know this word, and a log is of no field and no epoch. */
+	if (demand->event->source_kind == PEM_SOURCE_STUB && flags == PEM_ACTION_LOG)
+		return PEM_ACTION_LOGGED(0);
 	/*
 	 * The epoch stays when nothing is wanted: a source's statistic belongs to it and can still
 	 * be read.

@@ -449,10 +449,21 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 	return false;
 }
 
-static void forget(struct pem_writer *writer, uint32_t incarnation)
+/* Set the incarnation of a thread's writer, also where the thread's stubs look for it first. */
+static void set_incarnation(struct pem_thread_full *thread, struct pem_writer *writer,
+			    uint32_t incarnation)
+{
+	if (writer == &thread->shared.writer[0])
+		__atomic_store_n(&thread->shared.logged_action,
+				 incarnation ? PEM_ACTION_LOGGED(incarnation) : 0,
+				 __ATOMIC_RELAXED);
+	__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);
+}
+
+static void forget(struct pem_thread_full *thread, struct pem_writer *writer, uint32_t incarnation)
 {
 	if (__atomic_load_n(&writer->incarnation, __ATOMIC_RELAXED) == incarnation)
-		__atomic_store_n(&writer->incarnation, 0, __ATOMIC_RELAXED);
+		set_incarnation(thread, writer, 0);
 }
 
 void pem_thread__forget(unsigned session_index, uint32_t incarnation)
@@ -465,9 +476,10 @@ void pem_thread__forget(unsigned session_index, uint32_t incarnation)
 	for (slab = slabs; slab; slab = slab->next) {
 		for (i = 0; i < slab->used; i++) {
 			thread = thread_at(slab, i);
-			forget(&thread->shared.writer[session_index], incarnation);
+			forget(thread, &thread->shared.writer[session_index], incarnation);
 			for (depth = 1; thread->has_nested && depth < PEM_DEPTHS; depth++)
-				forget(&thread->nested[depth - 1][session_index], incarnation);
+				forget(thread, &thread->nested[depth - 1][session_index],
+				       incarnation);
 		}
 	}
 }
@@ -492,6 +504,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	pem_process__check_consumer(session_index, pem_clock());
 	if (depth)
 		thread->has_nested = true;
+	set_incarnation(thread, writer, 0);
 	clear_writer(writer);
 	has_ring = pem_joined__ring(joined, incarnation, &ring);
 	/* ja */
@@ -513,7 +526,7 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	pem_process__defer_cancellation(&cancel_type);
 	has_lane = claim_lane(joined, &ring, writer, thread->shared.tid);
 	if (has_lane)
-		__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);
+		set_incarnation(thread, writer, incarnation);
 	pthread_setcanceltype(cancel_type, NULL);
 	return has_lane ? writer : NULL;
 }

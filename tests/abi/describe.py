@@ -91,6 +91,15 @@ def grows(description, name):
     return "member %s.size 0 size_t" % name in description or name in ("pem_trace_info", "pem_event")
 
 
+def reserve(description, owner):
+    """Offsets from and to which a struct has bytes called reserved: zeroes, for members to come."""
+    for line in description:
+        member = re.match(r"member %s\.reserved (\d+) uint8_t\[(\d+)\]$" % re.escape(owner), line)
+        if member:
+            return range(int(member[1]), int(member[1]) + int(member[2]))
+    return range(0)
+
+
 def broken(before, now):
     """What a program compiled against the description before can't rely on any more: sentences."""
     before, now = set(before), set(now)
@@ -99,6 +108,10 @@ def broken(before, now):
     for line in sorted(before - now):
         kind, name, value = line.split(" ", 2)
         new = there.get((kind, name))
+        owner, _, member = name.partition(".")
+        kept, left = reserve(before, owner), reserve(now, owner)
+        if member == "reserved" and kept and (not left or (left[0] in kept and left[-1] == kept[-1])):
+            continue
         if not new:
             found.append("%s %s is gone" % (kind, name))
         elif kind != "struct":
@@ -114,7 +127,8 @@ def broken(before, now):
         kind, name, value = line.split(" ", 2)
         owner, _, _ = name.partition(".")
         size = next((int(b.split(" ")[2]) for b in before if b.startswith("struct %s " % owner)), None)
-        if kind == "member" and name not in known and size is not None and int(re.match(r"\d+", value)[0]) < size:
+        at = int(re.match(r"\d+", value)[0]) if kind == "member" else 0
+        if kind == "member" and name not in known and size is not None and at < size and at not in reserve(before, owner):
             found.append("member %s lies inside of what the released struct had: add it at the end" % name)
     return found
 

@@ -132,6 +132,18 @@ def breaks_are_found():
 
 
 @test
+def reserved_bytes_are_for_members_to_come():
+    "a member may take the place of reserved bytes, and of no others"
+    before = ["struct pem_s 24", "member pem_s.a 0 uint64_t", "member pem_s.reserved 8 uint8_t[16]"]
+    for now, count in ((["member pem_s.b 8 uint64_t", "member pem_s.reserved 16 uint8_t[8]"], 0),
+                       (["member pem_s.b 8 uint64_t", "member pem_s.c 16 uint64_t"], 0),
+                       (["member pem_s.b 8 uint64_t", "member pem_s.reserved 16 uint8_t[4]"], 1),
+                       (["member pem_s.b 4 uint32_t", "member pem_s.reserved 8 uint8_t[16]"], 1)):
+        found = describe.broken(before, before[:2] + now)
+        equal(len(found), count, "breaks of %s: %s" % (now, found))
+
+
+@test
 def clang_tells_layouts():
     "a struct's members and an enum's values are read from C"
     need("clang")

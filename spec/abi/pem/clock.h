@@ -15,10 +15,10 @@
 static inline uint64_t pem_clock(void)
 {
 #if defined(__x86_64__)
-	uint32_t low, high;
+	uint64_t low, high; /* the instruction clears their upper halves */
 
 	__asm__ __volatile__("rdtsc" : "=a"(low), "=d"(high));
-	return (uint64_t)high << 32 | low;
+	return high << 32 | low;
 #elif defined(__aarch64__)
 	uint64_t value;
 
@@ -26,6 +26,22 @@ static inline uint64_t pem_clock(void)
 	return value;
 #else
 #error "pem knows the cycle counter of x86-64 and arm64 only: add yours here"
+#endif
+}
+
+/* As pem_clock: return the lower half, and fill the upper one. */
+static inline uint32_t pem_clock_halves(uint32_t *high)
+{
+#if defined(__x86_64__)
+	uint32_t low;
+
+	__asm__ __volatile__("rdtsc" : "=a"(low), "=d"(*high));
+	return low;
+#else
+	uint64_t clock = pem_clock();
+
+	*high = (uint32_t)(clock >> 32);
+	return (uint32_t)clock;
 #endif
 }
 

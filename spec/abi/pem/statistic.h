@@ -86,6 +86,19 @@ PEM_INLINE uint64_t pem_width(uint64_t bits)
 #endif
 
 /*
+ * Add to a word that this thread alone changes, and others read. x86: in one instruction, and in
+ * the order of the program.
+ */
+static inline void pem_add(uint64_t *word, uint64_t value)
+{
+#if defined(__x86_64__) && !defined(__bpf__)
+	__asm__ __volatile__("addq %1, %0" : "+m"(*word) : "er"(value) : "cc", "memory");
+#else
+	PEM_STORE(*word, PEM_LOAD(*word) + value);
+#endif
+}
+
+/*
  * Return the order-preserving key of a signed value, for a cell's min and max. Unsigned comparison
  * of keys orders the values. The key of an unsigned value is the value.
  */
@@ -144,6 +157,26 @@ PEM_INLINE void pem_cell_update(struct pem_cell *cell, uint64_t value, uint64_t 
 
 	pem_cell_put(cell, cell->sum, value, key);
 	pem_cell_end(cell, n);
+}
+
+/*
+ * As pem_cell_update, in fewer instructions. The cell is this thread's, and none of its updates is
+ * unfinished: after a jump out of one (longjmp) pem_cell_update comes first.
+ */
+PEM_INLINE void pem_cell_count(struct pem_cell *cell, uint64_t value, uint64_t key)
+{
+#if defined(__x86_64__) && !defined(__bpf__)
+	/* SA, SB: pem_add keeps the order */
+	pem_add(&cell->stat_begin, 1);
+	pem_add(&cell->sum, value);
+	if (key < cell->min)
+		PEM_STORE(cell->min, key);
+	if (key > cell->max)
+		PEM_STORE(cell->max, key);
+	pem_add(&cell->stat_end, 1);
+#else
+	pem_cell_update(cell, value, key);
+#endif
 }
 
 /* Add one value for tag. If the cell holds another tag's statistic, that is forgotten. */

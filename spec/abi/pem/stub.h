@@ -7,14 +7,19 @@
  * registers, and two functions for each event:
  *
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
- *	pem_on_X(fields)           out of line: pem_event_begin; pem_log_begin, store fields,
- *				   pem_log_commit; or pem_stat_add; between these, if a filter is
- *				   asked for, pem_filter_begin and tests of the fields; or, when
- *				   these decline, fill a record on the stack and call
- *				   provider->notify
+ *	pem_on_X(fields)           out of line: the quick paths, of the first session alone:
+ *				   pem_quick_begin; pem_quick_reserve, store fields,
+ *				   pem_quick_commit; or pem_quick_count and pem_stat_add. Else the
+ *				   general path, of one session: pem_event_begin; pem_log_begin,
+ *				   store fields, pem_log_commit; or pem_stat_add. On both, if a
+ *				   filter is asked for, pem_filter_begin and tests of the fields
+ *				   come first. When these decline: fill a record on the stack and
+ *				   call provider->notify
  *
- * The fast paths serve the common case: one session, one plain action, room in the chunk, and no
- * event of this thread under way. pem_provider.notify (libpem/producer/notify.c) serves all other
+ * These paths serve the common case: one session, one plain action, room in the chunk, and no
+ * event of this thread under way. A quick log compares the whole action with the one that this
+ * thread's lane is for, and the clock by halves: bench/stepped.c counts 40 instructions for two
+ * fields. pem_provider.notify (libpem/producer/notify.c) serves all other
  * cases: the first event of a thread, a full chunk, several sessions, filters of CPUs, callbacks,
  * an event that a signal handler raises in the middle of another.
  *
@@ -34,6 +39,10 @@
 extern "C" {
 #endif
 
+/* The action of an event that one rule logs, without anything else. Stubs compare all of it. */
+#define PEM_ACTION_LOGGED(incarnation)                                                             \
+	PEM_ACTION_OF_INCARNATION(PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1), incarnation)
+
 /*
  * The state of a thread. libpem allocates it at the thread's first event. Until then all threads
  * share one state, whose depth is 0.
@@ -49,7 +58,9 @@ struct pem_thread {
 	/* PEM_DEPTH_IDLE + events under way. Only signal handlers see more than PEM_DEPTH_IDLE. */
 	uint32_t depth;
 	uint32_t tid; /* 0: this state belongs to no thread of this process */
-	uint8_t reserved[56];
+	/* PEM_ACTION_LOGGED of writer[0]'s incarnation. 0: it has no lane, as in version 0.2.0. */
+	uint64_t logged_action;
+	uint8_t reserved[48];
 	uint8_t gap[PEM_THREAD_GAP];
 	struct pem_writer writer[PEM_SESSIONS_MAX]; /* cells is never NULL */
 };
@@ -125,28 +136,130 @@ struct pem_cursor {
 	struct pem_thread *thread;
 	struct pem_writer *writer;
 	struct pem_cell *cell;
-	uint64_t now;
+	uint64_t now; /* on the quick path only its lower half */
 	uint64_t session; /* session index */
 	uint64_t action;
 };
 
+/* Half of a 64-bit clock, which compilers know to be a part of it. */
+typedef uint32_t __attribute__((may_alias)) pem_half;
+enum { PEM_LOW_HALF, PEM_HIGH_HALF };
+
 #define PEM_BARRIER() __asm__ __volatile__("" ::: "memory")
 
+/* --- the quick paths: one session, the first, wants the event in one way --- */
+
 /*
- * Find out what is wanted of an event. enable is not 0, actions are the event's, index is its index
- * in the provider. Returns PEM_ACTION_CHOICE of the action if exactly one session wants the event
- * and no other event is under way in this thread. Else returns 0. If this function or the ones
- * below decline, the caller calls provider->notify.
+ * Find out whether one session alone wants the event, whose bit is the first, and no other event is
+ * under way in this thread. Returns 1 with c->action; 0: the caller takes the general path.
+ */
+PEM_INLINE int pem_quick_begin(struct pem_cursor *c, const struct pem_provider *provider,
+			       const uint8_t *enable, const uint64_t *actions)
+{
+	if (__builtin_expect(__atomic_load_n(enable, __ATOMIC_RELAXED) != 1, 0))
+		return 0;
+	c->thread = pem_thread_self(provider);
+	c->writer = &c->thread->writer[0];
+	if (__builtin_expect(c->thread->depth != PEM_DEPTH_IDLE, 0))
+		return 0;
+	/* uf */
+	c->action = __atomic_load_n(actions, __ATOMIC_ACQUIRE);
+	return 1;
+}
+
+/* The cell of the first session's writer. */
+PEM_INLINE struct pem_cell *pem_quick_cell(const struct pem_cursor *c,
+					   const struct pem_provider *provider, uint32_t index)
+{
+	return (struct pem_cell *)(void *)((uint8_t *)c->writer->cells + provider->cell_offset) +
+	       index;
+}
+
+/* After pem_quick_begin, where pem_quick_logs does not hold: prepare for pem_stat_add. */
+PEM_INLINE void pem_quick_count(struct pem_cursor *c, const struct pem_provider *provider,
+				uint32_t index, struct pem_thread *thread, uint64_t action)
+{
+	c->thread = thread;
+	c->action = action;
+	c->session = 0;
+	c->writer = &thread->writer[0];
+	c->cell = pem_quick_cell(c, provider, index);
+}
+
+/* Is all that the session wants a record in the log, and has the thread a lane there? */
+PEM_INLINE int pem_quick_logs(const struct pem_cursor *c)
+{
+	/* Another thread of the process may forget it: the next event notices. */
+	return c->action == c->thread->logged_action;
+}
+
+/*
+ * After pem_quick_logs: reserve room for a record of bytes bytes at c->record, and raise depth
+ * until pem_quick_commit. Returns 1. Returns 0 if there is no room, or the clock's upper half is
+ * not that of the last record.
+ */
+PEM_INLINE int pem_quick_reserve(struct pem_cursor *c, uint32_t bytes)
+{
+	const pem_half *last = (const pem_half *)&c->writer->last_clock;
+	uint32_t low, high;
+
+	c->thread->depth = PEM_DEPTH_IDLE + 1;
+	PEM_BARRIER();
+	low = pem_clock_halves(&high);
+	c->now = low;
+	c->record = c->writer->cursor;
+	if (__builtin_expect(high == last[PEM_HIGH_HALF] && low >= last[PEM_LOW_HALF] &&
+				     (uintptr_t)c->record + bytes <= (uintptr_t)c->writer->end,
+			     1))
+		return 1;
+	PEM_BARRIER();
+	c->thread->depth--;
+	return 0;
+}
+
+/* As pem_log_commit. */
+PEM_INLINE void pem_quick_commit(struct pem_cursor *c, const struct pem_provider *provider,
+				 uint32_t index, uint32_t event_id, uint32_t bytes)
+{
+	struct pem_record_header *header = (struct pem_record_header *)(void *)c->record;
+	struct pem_writer *w = c->writer;
+
+	header->clock_low = (uint32_t)c->now;
+	header->event_id = event_id;
+	w->cursor = c->record + ((bytes + (PEM_RECORD_ALIGN - 1)) & ~(PEM_RECORD_ALIGN - 1));
+	((pem_half *)&w->last_clock)[PEM_LOW_HALF] = (uint32_t)c->now;
+	w->record_count++;
+	/* RA */
+	__atomic_store_n(&w->packet->content_size,
+			 (uint64_t)(c->record + bytes - (uint8_t *)w->packet) * 8,
+			 __ATOMIC_RELEASE);
+	/* Behind the commit: see pem_ring_commit. */
+	pem_add(&pem_quick_cell(c, provider, index)->produced, 1);
+	PEM_BARRIER();
+	/* Decrement: see pem_log_commit. */
+	c->thread->depth--;
+}
+
+/* --- the general path --- */
+
+/*
+ * Find out what is wanted of an event: enable and actions are the event's, index is its index in
+ * the provider. Returns PEM_ACTION_CHOICE of the action if exactly one session wants the event and
+ * no other event is under way in this thread. Else returns 0. If this function or the ones below
+ * decline, the caller calls provider->notify.
  */
 PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provider *provider,
-				    uint32_t enable, const uint64_t *actions, uint32_t index)
+				    const uint8_t *enable, const uint64_t *actions, uint32_t index)
 {
+	uint32_t sessions = __atomic_load_n(enable, __ATOMIC_RELAXED);
+
 	c->thread = pem_thread_self(provider);
-	c->session = 0;
-	if (__builtin_expect(enable != 1, 0)) { /* A single session usually has the first bit */
-		if (enable & (enable - 1))
+	c->session = c->action = 0;
+	c->cell = (struct pem_cell *)0;
+	if (__builtin_expect(sessions != 1, 0)) { /* A single session usually has the first bit */
+		if (!sessions || sessions & (sessions - 1))
 			return 0;
-		c->session = (uint64_t)__builtin_ctz(enable);
+		c->session = (uint64_t)__builtin_ctz(sessions);
 	}
 	if (__builtin_expect(c->thread->depth != PEM_DEPTH_IDLE, 0))
 		return 0;
@@ -207,7 +320,7 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 		return 0;
 	c->thread->depth = PEM_DEPTH_IDLE + 1;
 	PEM_BARRIER();
-	pem_cell_update(cell, value, key);
+	pem_cell_count(cell, value, key);
 	PEM_BARRIER();
 	c->thread->depth--;
 	__asm__ __volatile__(

@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+insns - what an event costs in instructions, which are the same in every run and on every processor
+
+	notify/log2_insns		an event of two numbers is logged, as notify/log2
+	notify/stat_insns		count, sum, least and greatest of one of them, as notify/stat
+	notify/stat_filtered_insns	the same, in the context of a thread and with a predicate of two tests, which holds
+	notify/filtered_out_insns	the same, but the second test rejects the event
+	notify/disabled_insns		nobody wants the event
+
+From the load of the enable byte to the return to the code that raises the event, counted by stepping through it (stepped.c). What the
+compiler makes of a stub depends on the compiler: it is named.
+"""
+import os
+import subprocess
+import sys
+
+from measure import HERE, heading, report, wanted
+
+CASES = {"notify/%s_insns" % name: name for name in ("disabled", "log2", "stat", "stat_filtered", "filtered_out")}
+
+
+def counted():
+    """(compiler, {name: instructions}); None: not on this machine."""
+    run = subprocess.run([os.path.join(HERE, "stepped")], stdout=subprocess.PIPE, text=True, check=False)
+    if run.returncode == 77:
+        print("insns: %s" % run.stdout.strip())
+        return None
+    if run.returncode:
+        sys.exit("insns: stepped ended with status %d" % run.returncode)
+    compiler, *lines = run.stdout.splitlines()
+    return compiler, {name: int(number) for name, number in (line.split() for line in lines)}
+
+
+def main():
+    cases = wanted(*CASES)
+    if not cases:
+        return
+    found = counted()
+    if found is None:
+        return
+    compiler, numbers = found
+    heading("insns", "instructions of an event, " + compiler)
+    for case in cases:
+        report("insns", case, "instructions", [numbers[CASES[case]]], digits=0, compiler=compiler)
+
+
+main()

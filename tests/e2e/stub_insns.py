@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: MIT
+"""stub_insns: the budget of instructions of an event (bench/stepped.c counts them)"""
+import os
+
+from tap import BUILD, SAN, run, run_all, skip, test
+
+# Of gcc 12; other versions may need one or two more. The disabled stub is a load, a test and a branch everywhere.
+BUDGET = {"disabled": (3, 3), "log2": (40, 44), "stat": (39, 43), "stat_filtered": (87, 95), "filtered_out": (71, 79)}
+
+
+@test
+def events_take_no_more_than_their_budget():
+    "instructions of an event that is disabled, logged, counted, counted where a predicate holds, and rejected"
+    if SAN:
+        skip("sanitizers add instructions")
+    rc, out, err = run([os.path.join(BUILD, "bench", "stepped")])
+    if rc == 77 or "ptrace" in err:
+        skip((out + err).strip())
+    assert rc == 0, err
+    compiler, *lines = out.splitlines()
+    found = {name: int(number) for name, number in (line.split() for line in lines)}
+    allowed = {name: both[compiler != "gcc 12"] for name, both in BUDGET.items()}
+    over = {name: (found[name], allowed[name]) for name in allowed if found[name] > allowed[name]}
+    assert not over, "over the budget (found, allowed) with %s: %s" % (compiler, over)
+
+
+run_all()
