@@ -139,6 +139,16 @@ static void no_two_ratios_share_a_counter(void **state)
 		}
 }
 
+/* 300 lines of 64 bytes in 6000 ns. */
+static void a_bandwidth_is_bytes_by_time(void **state)
+{
+	const struct count counts[] = {
+		{"HW::HWPerf::CacheMisses", 300}, {"HW::Software::TaskClock", 6000}, {NULL, 0}};
+
+	(void)state;
+	assert_true(metric("HW::Cache::MissBandwidth", counts) == 3.2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -147,6 +157,7 @@ int main(void)
 		cmocka_unit_test(without_a_miss_it_is_zero),
 		cmocka_unit_test(a_part_that_was_not_counted_gives_no_number),
 		cmocka_unit_test(no_two_ratios_share_a_counter),
+		cmocka_unit_test(a_bandwidth_is_bytes_by_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
