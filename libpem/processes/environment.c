@@ -134,7 +134,8 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 			   const struct pem_run_options *options, struct variables *v)
 {
 	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
-	bool adapters = options && options->preload_libc;
+	bool preload = !options || !options->no_preload;
+	bool adapters = preload && options && options->preload_libc;
 	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
 	char runtime[PATH_MAX - 128], folder[PATH_MAX], libraries[5 * PATH_MAX] = "",
 								      ompt[PATH_MAX + 32] = "";
@@ -144,7 +145,8 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 	if (!session && !s)
 		session = secure_getenv("PEM_SESSION");
 	v->session = format("PEM_SESSION=%s%s%s", session ? session : "", "", "");
-	if (can_preload(s, program, adapters) && pem_library_folder(folder, sizeof(folder))) {
+	if (preload && can_preload(s, program, adapters) &&
+	    pem_library_folder(folder, sizeof(folder))) {
 		if (!pem_runtime_dir(runtime, sizeof(runtime)))
 			quote_folder(runtime, folder, sizeof(folder));
 		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");

@@ -92,4 +92,13 @@ def a_counter_has_no_least_and_most():
         equal((event["unit"], event["count"] == event["sum"] > 0, "min" in event, "mean" in event), ("faults", True, False, False), event)
 
 
+@test
+def nothing_is_preloaded_for_counters():
+    "the command loads libpem where events of programs are counted, and not for those of the kernel and the processor alone"
+    for names, loaded in (("page-faults", False), ("page-faults,OS::Process::Exec", False), ("page-faults,Malloc", True)):
+        rc, out, err = run([PEM, "stat", "-q", "-o", os.path.join(tmp(), "out"), "-e", names, "--", "sh", "-c", "echo $LD_PRELOAD"])
+        equal(rc, 0, "status (%s)" % err)
+        equal("libpem.so" in out, loaded, "libpem is preloaded for %s: '%s'" % (names, out))
+
+
 run_all()

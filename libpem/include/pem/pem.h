@@ -819,7 +819,12 @@ struct pem_run_options {
 	 * as its own.
 	 */
 	uint32_t runner_words;
-	uint32_t reserved;
+	/*
+	 * 1: preload nothing, whatever preload_libc says. The command, and what it starts, raise no
+	 * events of their own but those of providers that are linked with libpem. For sessions of
+	 * events of the kernel and of the hardware alone.
+	 */
+	uint32_t no_preload;
 };
 
 /*
