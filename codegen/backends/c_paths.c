@@ -328,7 +328,7 @@ static void put_passes(FILE *f, const struct pem_spec_event *event)
 		has_floats(event) ? "" : "_integer");
 }
 
-/* Print the test of an event that may have a filter. */
+/* Print the test of a filter. One of another session than the first is left to libpem. */
 static void put_filter(FILE *f, const struct pem_spec_event *event)
 {
 	fprintf(f,
@@ -352,14 +352,13 @@ static void put_general(FILE *f, const struct pem_spec_event *event)
 	fprintf(f, "static __attribute__((noinline, nothrow, unused)) void pem_general_%s(",
 		event->c_name);
 	put_list(f, event, 1, 0, "");
-	fprintf(f, ")\n{\n\tconst struct pem_filter *pem_filter;\n"
+	fprintf(f, ")\n{\n"
 		   "\tstruct pem_cursor pem_c;\n\tuint32_t pem_choice;\n\n");
 	fprintf(f,
 		"\tpem_choice = pem_event_begin(&pem_c, &pem_provider_%1$s, "
 		"&pem_page_%1$s.enable[%2$u],\n"
 		"\t\t\t\t     pem_page_%1$s.action[%2$u], %2$uu);\n",
 		provider, index);
-	put_filter(f, event);
 	put_log_path(f, event);
 	put_stat_path(f, event);
 	fprintf(f, "pem_else:\n");
@@ -409,8 +408,10 @@ static void put_count(FILE *f, const struct pem_spec_event *event, int filtered)
 		event->field_count ? ", " : "",
 		filtered ? "\tconst struct pem_filter *pem_filter;\n" : "", event->spec->provider,
 		event->stub_index);
-	if (filtered)
+	if (filtered) {
 		put_filter(f, event);
+		put_log_path(f, event);
+	}
 	put_stat_path(f, event);
 	fprintf(f, "pem_else:\n\tpem_general_%s(", event->c_name);
 	put_list(f, event, 0, 0, "");
