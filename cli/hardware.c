@@ -78,13 +78,52 @@ static int read_machine(struct cli_hardware *hardware, const char *path)
 	return status;
 }
 
+/*
+ * May files be made in the folder by their paths? Only if nobody else can put others in their
+ * place: it, and each folder above it, is root's or this user's, and what others may write to keeps
+ * each user's files apart.
+ */
+static bool is_safe(const char *folder)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	char *end;
+
+	if (folder == NULL || *folder != '/' || access(folder, W_OK) < 0 ||
+	    realpath(folder, path) == NULL)
+		return false;
+	for (;;) {
+		if (lstat(*path != '\0' ? path : "/", &st) < 0 || !S_ISDIR(st.st_mode) ||
+		    (st.st_uid != 0 && st.st_uid != geteuid()) ||
+		    ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (st.st_mode & S_ISVTX) == 0))
+			return false;
+		if (*path == '\0')
+			return true;
+		end = strrchr(path, '/');
+		*end = '\0';
+	}
+}
+
+/* Valgrind replaces some words behind a '%' in the names of its files. */
+static void escape(char *to, size_t bytes, const char *from)
+{
+	size_t used = strlen(to);
+
+	for (; *from != '\0' && used + 2 < bytes; from++) {
+		to[used++] = *from;
+		if (*from == '%')
+			to[used++] = '%';
+	}
+	to[used] = '\0';
+}
+
 static int make_folder(struct cli_hardware *hardware)
 {
 	const char *base = getenv("XDG_RUNTIME_DIR");
 
-	if (base == NULL || *base != '/' || access(base, W_OK) < 0)
+	if (!is_safe(base))
 		base = getenv("TMPDIR");
-	if (base == NULL || *base != '/' || access(base, W_OK) < 0)
+	if (!is_safe(base))
 		base = "/tmp";
 	snprintf(hardware->folder, sizeof(hardware->folder), "%s/pem-hardware-XXXXXX", base);
 	if (mkdtemp(hardware->folder) == NULL) {
@@ -94,8 +133,8 @@ static int make_folder(struct cli_hardware *hardware)
 	}
 	snprintf(hardware->file, sizeof(hardware->file), "%s/counts", hardware->folder);
 	snprintf(hardware->log, sizeof(hardware->log), "%s/said", hardware->folder);
-	snprintf(hardware->log_option, sizeof(hardware->log_option), "--log-file=%s",
-		 hardware->log);
+	snprintf(hardware->log_option, sizeof(hardware->log_option), "--log-file=");
+	escape(hardware->log_option, sizeof(hardware->log_option), hardware->log);
 	snprintf(hardware->option, sizeof(hardware->option), "--hardware=%s", hardware->file);
 	return CLI_DONE;
 }
@@ -149,22 +188,31 @@ int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **
 	return status;
 }
 
-/* Valgrind's reasons why it can't run a program. Its other words are of no use to the user. */
+/*
+ * Valgrind's reasons why it can't run a program. Its other words are of no use to the user. The
+ * program could write there, too, or put another file in its place: it makes nobody wait, and is
+ * read as far as Valgrind's own words would go.
+ */
 static void say_reasons(const struct cli_hardware *hardware)
 {
-	FILE *log = fopen(hardware->log, "re");
-	char line[512];
+	int fd = open(hardware->log, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	char text[16384], *rest = text, *line;
+	ssize_t got = 0;
+	struct stat st;
 
-	while (log != NULL && fgets(line, sizeof(line), log) != NULL) {
-		line[strcspn(line, "\n")] = '\0';
-		if (strncmp(line, "valgrind: ", 10) == 0) {
-			fputs("pem: ", stderr);
-			cli_put_text(stderr, line);
-			fputc('\n', stderr);
-		}
+	if (fd < 0)
+		return;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		got = read(fd, text, sizeof(text) - 1);
+	close(fd);
+	text[got > 0 ? got : 0] = '\0';
+	while ((line = strsep(&rest, "\n")) != NULL) {
+		if (strncmp(line, "valgrind: ", 10) != 0)
+			continue;
+		fputs("pem: ", stderr);
+		cli_put_text(stderr, line);
+		fputc('\n', stderr);
 	}
-	if (log != NULL)
-		fclose(log);
 }
 
 void cli_hardware__end(struct cli_hardware *hardware)

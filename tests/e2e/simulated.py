@@ -251,4 +251,46 @@ def examples_are_sound():
         equal((done.returncode, len(done.stdout)), (0, 544), path)
 
 
+def in_folder(base, command, timeout=60):
+    """Simulate a shell's command, with a folder for pem's own files."""
+    return run(["timeout", "-k", "1", str(timeout), PEM, "stat", "-q", "-n", "-o", tmp() + "/out", "--hardware", machine(tmp()),
+                "-e", "HW::Simulated::Loads", "--", "sh", "-c", command], env={"XDG_RUNTIME_DIR": None, "TMPDIR": base}, timeout=timeout + 30)
+
+
+@test
+def a_program_that_replaces_the_log_makes_nobody_wait():
+    "Valgrind's log becomes a FIFO, or a link to what never ends, while the program runs"
+    for made in ("mkfifo $f", "ln -s /dev/zero $f"):
+        base = tmp() + "/base"
+        os.makedirs(base, exist_ok=True)
+        rc, _, err = in_folder(base, "for f in %s/pem-hardware-*/said; do rm $f; %s; done; exit 5" % (base, made))
+        equal(rc, 5, "status with %s (%s)" % (made, err))
+        equal(os.listdir(base), [], "left behind")
+
+
+@test
+def a_folder_may_have_any_name():
+    "a '%' in the temporary folder's path is no word of Valgrind's"
+    base = tmp() + "/d%p-%n"
+    os.mkdir(base)
+    rc, _, err = in_folder(base, "echo %s/pem-hardware-* >&2; exit 5" % base)
+    equal(rc, 5, "status (%s)" % err)
+    assert "XXXXXX" not in err and "*" not in err, err
+
+
+@test
+def a_folder_of_another_user_is_not_used():
+    "root makes no files where another user could put others in their place"
+    if os.geteuid() != 0:
+        skip("another user's folder can be made by root alone")
+    base = tmp() + "/theirs"
+    os.mkdir(base, 0o700)
+    os.chown(base, 65534, 65534)
+    for folder in (base, base + "/below"):
+        os.makedirs(folder, exist_ok=True)
+        rc, _, err = in_folder(folder, "echo %s/* >&2; exit 5" % folder)
+        equal(rc, 5, "status (%s)" % err)
+        assert "pem-hardware" not in err, err
+
+
 run_all()
