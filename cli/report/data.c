@@ -39,21 +39,28 @@ void report_data__free(struct report_data *d)
 	free(d);
 }
 
-/* Is it an event of data samples? Its fields are found once. */
+/* Is it an event of data samples? Its fields are found where another one was before. */
 static bool is_sample(struct report_data *d, const struct pem_event *event)
 {
+	int address, stack_pointer, latency, access, source;
+
 	if (event->source_kind != PEM_SOURCE_SAMPLE || event->meaning != PEM_MEANS_ACCESS)
 		return false;
 	if (event == d->event)
 		return true;
-	d->address = pem_event__field_by_role(event, PEM_ROLE_ADDRESS);
-	d->stack_pointer = pem_event__field(event, "stackPointer");
-	d->latency = pem_event__field(event, "latency");
-	d->access = pem_event__field(event, "access");
-	d->source = pem_event__field(event, "source");
-	if (d->address < 0 || d->stack_pointer < 0 || d->latency < 0 || d->access < 0 ||
-	    d->source < 0)
+	address = pem_event__field_by_role(event, PEM_ROLE_ADDRESS);
+	stack_pointer = pem_event__field(event, "stackPointer");
+	latency = pem_event__field(event, "latency");
+	access = pem_event__field(event, "access");
+	source = pem_event__field(event, "source");
+	/* A damaged trace may have several such events, and some of them without these fields. */
+	if (address < 0 || stack_pointer < 0 || latency < 0 || access < 0 || source < 0)
 		return false;
+	d->address = address;
+	d->stack_pointer = stack_pointer;
+	d->latency = latency;
+	d->access = access;
+	d->source = source;
 	d->event = event;
 	return true;
 }
