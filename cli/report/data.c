@@ -39,7 +39,7 @@ void report_data__free(struct report_data *d)
 	free(d);
 }
 
-/* Is it an event of data samples? Its fields are found where another one was before. */
+/* Is it an event of data samples? Its fields are looked up when the event changes. */
 static bool is_sample(struct report_data *d, const struct pem_event *event)
 {
 	int address, stack_pointer, latency, access, source;

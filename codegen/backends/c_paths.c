@@ -2,13 +2,13 @@
 /*
  * c_paths.c - what a C stub does with an event that somebody wants
  *
- *	pem_put_X		stores the fields of one record, for all paths
- *	pem_slow_X		makes the record on the stack, and passes it to libpem
- *	pem_passes_X		tests a predicate
- *	pem_general_X		one session of any number: tests a predicate; logs into this
- *thread's chunk, or updates a statistic; else pem_slow_X pem_count_X		the first session
- *alone: updates a statistic pem_filtered_X		the same, after it has tested a predicate
- *	pem_on_X		logs for the first session alone; else one of those above
+ *	pem_put_X	stores the fields of one record, for all paths
+ *	pem_slow_X	makes the record on the stack, and passes it to libpem
+ *	pem_passes_X	tests a predicate
+ *	pem_general_X	one session of any number, no predicate: logs, or updates a statistic
+ *	pem_count_X	the first session alone: updates a statistic
+ *	pem_filtered_X	the first session alone: tests a predicate; logs, or updates a statistic
+ *	pem_on_X	logs for the first session alone; else calls one of those above
  *
  * The paths of the first session take the fewest instructions: bench/stepped.c counts them. Not
  * here: the rest of the header (c.c), what these functions call (spec/abi/pem/stub.h).
@@ -328,7 +328,7 @@ static void put_passes(FILE *f, const struct pem_spec_event *event)
 		has_floats(event) ? "" : "_integer");
 }
 
-/* Print the test of a filter. One of another session than the first is left to libpem. */
+/* Print the test of the first session's filter. libpem tests those of other sessions. */
 static void put_filter(FILE *f, const struct pem_spec_event *event)
 {
 	fprintf(f,

@@ -270,6 +270,7 @@ struct pem_thread_full *pem_thread__get(void)
 		goto out;
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
 		clear_writer(&thread->shared.writer[session_index]);
+	thread->shared.logged_action = 0; /* that of the thread which had the structure before */
 	thread->shared.depth = PEM_DEPTH_IDLE;
 	thread->lacks_clock = !pem_rights__has_clock();
 	if (thread->lacks_clock)

@@ -43,8 +43,7 @@ struct cpu_ring {
 	struct builder builder;
 };
 
-/* An event of a thread that ran before, see sampler_threads.c. Events of one group may be several.
- */
+/* A perf event of a thread that ran before. With a group there are several (sampler_threads.c). */
 struct sampled_thread {
 	pid_t tid;
 	int fd;
@@ -62,7 +61,7 @@ struct sampler {
 	struct operands *operands; /* NULL: samples are of no data, or the processor tells them */
 	struct precise precise; /* zeroes: a timer samples */
 	int is_precise;
-	struct sampled_thread *threads; /* one for each thread and CPU */
+	struct sampled_thread *threads; /* of each thread and CPU */
 	size_t thread_count;
 	uint64_t start_ns; /* when it was started; 0: by an exec */
 	uint64_t samples, maps; /* records made */

@@ -9,18 +9,18 @@
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
  *	pem_on_X(fields)           out of line: the quick paths, of the first session alone:
  *				   pem_quick_begin; pem_quick_reserve, store fields,
- *				   pem_quick_commit; or pem_quick_count and pem_stat_add. Else the
- *				   general path, of one session: pem_event_begin; pem_log_begin,
- *				   store fields, pem_log_commit; or pem_stat_add. On both, if a
- *				   filter is asked for, pem_filter_begin and tests of the fields
- *				   come first. When these decline: fill a record on the stack and
- *				   call provider->notify
+ *				   pem_quick_commit; or pem_quick_count and pem_stat_add, before
+ *				   them pem_filter_begin and tests of the fields if a filter is
+ *				   asked for. Else the general path, of one session without a
+ *				   filter: pem_event_begin; pem_log_begin, store fields,
+ *				   pem_log_commit; or pem_stat_add. When these decline: fill a
+ *				   record on the stack and call provider->notify
  *
  * These paths serve the common case: one session, one plain action, room in the chunk, and no
  * event of this thread under way. A quick log compares the whole action with the one that this
  * thread's lane is for, and the clock by halves: bench/stepped.c counts 40 instructions for two
- * fields. pem_provider.notify (libpem/producer/notify.c) serves all other
- * cases: the first event of a thread, a full chunk, several sessions, filters of CPUs, callbacks,
+ * fields. pem_provider.notify (libpem/producer/notify.c) serves all other cases: the first event
+ * of a thread, a full chunk, several sessions, filters of CPUs and of further sessions, callbacks,
  * an event that a signal handler raises in the middle of another.
  *
  * Async-signal-safe. Never blocks, allocates or writes errno, with one exception: in notify, the
