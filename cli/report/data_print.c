@@ -118,7 +118,7 @@ static void print_notes(const struct report_data *d)
 			 "far they are off.",
 			 0, 0, cli_width(stdout));
 	if (left_out != 0)
-		printf("%s mappings were left out: one process had too many\n",
+		printf("%s mappings were left out: a process, or all of them, had too many\n",
 		       cli_count(left_out));
 }
 

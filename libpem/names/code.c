@@ -2,7 +2,8 @@
 /*
  * code.c - what lies in memory of a trace's processes, and locations of addresses there
  *
- * Not here: names (code_names.c, kernel_names.c, jit_names.c), stacks (stacks.c).
+ * Not here: mappings (memory.c), names (code_names.c, kernel_names.c, jit_names.c), stacks
+ * (stacks.c).
  */
 #include "code_map.h"
 #include "grow.h"
@@ -13,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Programs have some hundreds at most. */
-#define MAPPINGS_MAX 4096u
 /* Generations of processes that were forked and run the same program. */
 #define FORKS_MAX 16u
 
@@ -66,7 +65,7 @@ void pem_code__free(struct pem_code *code)
 		free(code->objects[i].trouble);
 	}
 	for (i = 0; i < code->space_count; i++)
-		free(code->spaces[i].mappings);
+		code__share_memory(code, &code->spaces[i], NULL);
 	for (i = 0; i < code->location_count; i++)
 		free_names(&code->locations[i]);
 	free(code->objects);
@@ -149,102 +148,22 @@ static struct code_space *space_of(struct pem_code *code, uint32_t pid)
 	return &code->spaces[*at];
 }
 
-/* How many mappings end at an address or before it. */
-static size_t first_behind(const struct code_space *space, uint64_t address)
-{
-	size_t low = 0, high = space->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (space->mappings[middle].end <= address)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-static const struct code_mapping *mapping_at(const struct code_space *space, uint64_t address)
-{
-	size_t i = first_behind(space, address);
-
-	return i < space->count && space->mappings[i].start <= address ? &space->mappings[i] : NULL;
-}
-
 /*
- * Cut a mapping in two at an address within. A part of data may be mapped again: with other rights,
- * or with memory of zeros. Returns 0 or -ENOMEM.
- */
-static int cut_mapping(struct code_space *space, uint64_t address)
-{
-	size_t i = first_behind(space, address);
-
-	if (i == space->count || space->mappings[i].start >= address ||
-	    space->count == MAPPINGS_MAX)
-		return 0;
-	if (pem_grow(&space->mappings, sizeof(*space->mappings), space->count + 1,
-		     &space->capacity) < 0)
-		return -ENOMEM;
-	memmove(space->mappings + i + 1, space->mappings + i,
-		(space->count - i) * sizeof(*space->mappings));
-	space->mappings[i].end = space->mappings[i + 1].start = address;
-	space->count++;
-	return 0;
-}
-
-/* Put a mapping in place of those that it overlaps. Returns 0 or -ENOMEM. */
-static int map_object(struct pem_code *code, struct code_space *space,
-		      const struct code_mapping *mapping)
-{
-	size_t from, to;
-
-	if (code->is_data &&
-	    (cut_mapping(space, mapping->start) || cut_mapping(space, mapping->end)))
-		return -ENOMEM;
-	from = to = first_behind(space, mapping->start);
-	while (to < space->count && space->mappings[to].start < mapping->end)
-		to++;
-	if (from == to && space->count == MAPPINGS_MAX) {
-		code->left_out++;
-		return 0;
-	}
-	if (pem_grow(&space->mappings, sizeof(*space->mappings), space->count + 1,
-		     &space->capacity) < 0)
-		return -ENOMEM;
-	memmove(space->mappings + from + 1, space->mappings + to,
-		(space->count - to) * sizeof(*space->mappings));
-	space->mappings[from] = *mapping;
-	space->count = space->count + 1 - (to - from);
-	code->generation++;
-	return 0;
-}
-
-/*
- * A process has the memory of a program that it just began (parent 0), or a copy of its parent's.
+ * A process has the memory of a program that it just began (parent 0), or its parent's.
  * Returns 0 or -ENOMEM.
  */
 static int renew(struct pem_code *code, uint32_t pid, uint32_t parent)
 {
-	const struct code_space *from;
 	struct code_space *space = space_of(code, parent);
 
 	/* Both are in one array, which grows. */
 	if (!space || !space_of(code, pid))
 		return -ENOMEM;
 	space = space_of(code, pid);
-	from = space_of(code, parent);
 	space->is_told = true;
-	space->count = 0;
 	code->generation++;
-	if (!parent || from == space)
-		return 0;
-	if (pem_grow(&space->mappings, sizeof(*space->mappings), from->count + 1,
-		     &space->capacity) < 0)
-		return -ENOMEM;
-	if (from->count)
-		memcpy(space->mappings, from->mappings, from->count * sizeof(*space->mappings));
-	space->count = from->count;
+	if (pid != parent || !parent)
+		code__share_memory(code, space, parent ? space_of(code, parent) : NULL);
 	return 0;
 }
 
@@ -252,7 +171,8 @@ static int renew(struct pem_code *code, uint32_t pid, uint32_t parent)
 static bool is_told_whole(const struct pem_code *code, const struct code_space *space,
 			  const struct code_mapping *part, const char *path)
 {
-	const struct code_mapping *whole = code->is_data ? mapping_at(space, part->start) : NULL;
+	const struct code_mapping *whole =
+		code->is_data ? code__mapping_at(space, part->start) : NULL;
 
 	return whole && part->end <= whole->end && !code->objects[whole->object].is_by_file &&
 	       !strcmp(code->objects[whole->object].path, path);
@@ -298,7 +218,7 @@ int pem_code__map(struct pem_code *code, const struct pem_record *record)
 		return -ENOMEM;
 	mapping.object = (uint32_t)object;
 	code->has_maps |= offset >= 0;
-	return map_object(code, space, &mapping);
+	return code__map_object(code, space, &mapping);
 }
 
 /*
@@ -311,12 +231,12 @@ static const struct code_space *memory_of(struct pem_code *code, uint32_t pid,
 	const struct code_space *space = space_of(code, pid);
 	unsigned i;
 
-	if (!space || space->count || space->is_told || !code->has_maps)
+	if (!space || space->memory || space->is_told || !code->has_maps)
 		return space;
 	for (i = 0; i < FORKS_MAX && process && process->parent; i++) {
 		process = process->parent;
 		space = space_of(code, process->pid);
-		if (!space || space->count || space->is_told)
+		if (!space || space->memory || space->is_told)
 			return space;
 	}
 	return space_of(code, pid);
@@ -327,7 +247,7 @@ static const struct code_space *memory_of(struct pem_code *code, uint32_t pid,
 static void find_object(const struct code_space *space, uint64_t behind,
 			struct pem_code_location *location)
 {
-	const struct code_mapping *mapping = mapping_at(space, behind - 1);
+	const struct code_mapping *mapping = code__mapping_at(space, behind - 1);
 
 	location->object = mapping ? mapping->object : PEM_CODE_NONE;
 	location->offset = mapping ? behind - mapping->base : behind;
@@ -404,7 +324,7 @@ int pem_code__mapping(struct pem_code *code, uint32_t pid, const struct pem_pass
 		      uint64_t address, uint64_t *begin, uint64_t *end)
 {
 	const struct code_space *space = memory_of(code, pid, process);
-	const struct code_mapping *mapping = space ? mapping_at(space, address) : NULL;
+	const struct code_mapping *mapping = space ? code__mapping_at(space, address) : NULL;
 
 	if (!mapping)
 		return space ? 0 : -ENOMEM;

@@ -2,7 +2,8 @@
 /*
  * code_map.h - what the files of pem/code.h share
  *
- *	code.c		what lies in memory of each process; locations
+ *	code.c		processes and locations
+ *	memory.c	what lies in memory of each process
  *	code_names.c	names of locations in objects
  *	kernel_names.c	names of the kernel's functions
  *	jit_names.c	names of code that programs made as they ran
@@ -43,11 +44,17 @@ struct code_mapping {
 	uint32_t object;
 };
 
-/* Memory of a process. */
-struct code_space {
+/* Mappings of one process, or of several that were forked and have changed nothing since. */
+struct code_memory {
 	struct code_mapping *mappings; /* by rising start; they do not overlap */
 	size_t count, capacity;
-	bool is_told; /* it is not its parent's, even if nothing is mapped */
+	uint32_t users; /* processes */
+};
+
+/* Memory of a process. */
+struct code_space {
+	struct code_memory *memory; /* NULL: nothing is mapped */
+	bool is_told;		    /* it is not its parent's, even if nothing is mapped */
 };
 
 struct code_node {
@@ -67,6 +74,7 @@ struct pem_code {
 	size_t object_count, object_capacity;
 	struct code_space *spaces;
 	size_t space_count, space_capacity;
+	size_t mapping_count; /* of all memories */
 	struct code_location *locations;
 	size_t location_count, location_capacity;
 	struct code_node *nodes;
@@ -81,6 +89,17 @@ struct pem_code {
 	struct pem_number_map object_at, space_at, location_at, node_at;
 };
 
+/* The mapping that an address is in, or NULL. */
+const struct code_mapping *code__mapping_at(const struct code_space *space, uint64_t address);
+/*
+ * Put a mapping in place of those that it overlaps. Where a process or the trace has too many, it
+ * is counted as left out. Returns 0 or -ENOMEM.
+ */
+int code__map_object(struct pem_code *code, struct code_space *space,
+		     const struct code_mapping *mapping);
+/* A process has another one's memory from now on, or none (NULL). */
+void code__share_memory(struct pem_code *code, struct code_space *space,
+			const struct code_space *from);
 /* Name what is in objects. Returns 0 or -ENOMEM. */
 int code__name_objects(struct pem_code *code);
 /* Name what is in the kernel, if its list is of the recorded boot. Returns 0 or -ENOMEM. */

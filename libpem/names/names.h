@@ -93,7 +93,16 @@ struct pem_symbols {
 
 enum pem_symbol_kind { PEM_SYMBOL_FUNCTIONS, PEM_SYMBOL_VARIABLES };
 
-/* Read the functions, or variables, of the symbol tables. Returns 0 or -ENOMEM. */
+/*
+ * Of an object's symbols, debug symbols of all of Chromium among them. A file of a few KiB can have
+ * more, as a hole of zeros.
+ */
+#define PEM_SYMBOLS_MAX (16 << 20)
+
+/*
+ * Read the functions, or variables, of the symbol tables. Returns 0, -ENOMEM or -EFBIG: there are
+ * more than PEM_SYMBOLS_MAX.
+ */
 int pem_symbols__read(struct pem_symbols *symbols, Dwfl_Module *module, enum pem_symbol_kind kind);
 void pem_symbols__free(struct pem_symbols *symbols);
 /* The function or variable at an address of the module, or NULL. */

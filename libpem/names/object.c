@@ -145,9 +145,12 @@ static int read_all(struct pem_object *object, struct pem_error *error)
 {
 	/* No debug information is no error. */
 	Dwarf *dwarf = dwfl_module_getdwarf(object->module, &object->debug_bias);
+	int rc = pem_symbols__read(&object->symbols, object->module, PEM_SYMBOL_FUNCTIONS);
 
-	if (pem_symbols__read(&object->symbols, object->module, PEM_SYMBOL_FUNCTIONS) != 0 ||
-	    (dwarf != NULL && pem_units__read(&object->units, dwarf) != 0))
+	if (rc == -EFBIG)
+		return pem_names__fail(error, EFBIG, SHOWN " has more than %d symbols",
+				       object->file.path, PEM_SYMBOLS_MAX);
+	if (rc != 0 || (dwarf != NULL && pem_units__read(&object->units, dwarf) != 0))
 		return pem_names__fail(error, ENOMEM, "no memory for the names of " SHOWN,
 				       object->file.path);
 	return 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* symbols.c - functions and variables from an object's symbol tables, and what C++ calls them */
 #include "names.h"
+#include "grow.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -111,10 +112,11 @@ static bool is_wanted(const GElf_Sym *symbol, enum pem_symbol_kind kind)
 	return type == STT_FUNC || type == STT_GNU_IFUNC;
 }
 
-static size_t read_all(struct found *found, Dwfl_Module *module, int total,
-		       enum pem_symbol_kind kind)
+/* Returns how many there are, or -ENOMEM. */
+static ssize_t read_all(struct found **found, Dwfl_Module *module, int total,
+			enum pem_symbol_kind kind)
 {
-	size_t count = 0;
+	size_t count = 0, capacity = 0;
 	int i;
 
 	for (i = 0; i < total; i++) {
@@ -128,7 +130,9 @@ static size_t read_all(struct found *found, Dwfl_Module *module, int total,
 		if (name == NULL || *name == '\0' || !is_wanted(&symbol, kind) ||
 		    section == SHN_UNDEF || section == SHN_ABS)
 			continue;
-		found[count++] = (struct found){
+		if (pem_grow(found, sizeof(**found), count + 1, &capacity) != 0)
+			return -ENOMEM;
+		(*found)[count++] = (struct found){
 			.start = address,
 			.bytes = symbol.st_size,
 			.section_end = symbol.st_size == 0 ? section_end(elf, section, bias) : 0,
@@ -136,7 +140,7 @@ static size_t read_all(struct found *found, Dwfl_Module *module, int total,
 			.is_local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL,
 		};
 	}
-	return count;
+	return (ssize_t)count;
 }
 
 /* A function without a size, of an assembler, reaches to the next one. */
@@ -172,18 +176,21 @@ static int keep(struct pem_symbols *symbols, const struct found *found, size_t c
 int pem_symbols__read(struct pem_symbols *symbols, Dwfl_Module *module, enum pem_symbol_kind kind)
 {
 	int total = dwfl_module_getsymtab(module), rc;
-	struct found *found;
-	size_t count;
+	struct found *found = NULL;
+	ssize_t count;
 
 	if (total <= 0)
 		return 0;
-	found = calloc((size_t)total, sizeof(*found));
-	if (found == NULL)
-		return -ENOMEM;
-	count = read_all(found, module, total, kind);
-	qsort(found, count, sizeof(*found), compare);
-	symbols->symbols = calloc(count + 1, sizeof(*symbols->symbols));
-	rc = symbols->symbols != NULL ? keep(symbols, found, count) : -ENOMEM;
+	if (total > PEM_SYMBOLS_MAX)
+		return -EFBIG;
+	count = read_all(&found, module, total, kind);
+	if (count > 0) {
+		qsort(found, (size_t)count, sizeof(*found), compare);
+		symbols->symbols = calloc((size_t)count, sizeof(*symbols->symbols));
+	}
+	rc = count <= 0         ? (int)count
+	     : symbols->symbols ? keep(symbols, found, (size_t)count)
+				: -ENOMEM;
 	free(found);
 	return rc;
 }

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -238,12 +239,58 @@ static void number_of_headers(void **state)
 	close(fd);
 }
 
+/* A copy of this program whose table of symbols is a hole of so many. */
+static int with_symbols(uint64_t count)
+{
+	int self = open(SELF, O_RDONLY | O_CLOEXEC), fd = memfd_create("symbols", MFD_CLOEXEC);
+	Elf64_Ehdr header;
+	struct stat status;
+	unsigned i;
+
+	assert_int_equal(fstat(self, &status), 0);
+	while (sendfile(fd, self, NULL, (size_t)status.st_size) > 0)
+		;
+	assert_int_equal(pread(fd, &header, sizeof(header), 0), sizeof(header));
+	for (i = 0; i < header.e_shnum; i++) {
+		off_t at = (off_t)(header.e_shoff + i * sizeof(Elf64_Shdr));
+		Elf64_Shdr section;
+
+		assert_int_equal(pread(fd, &section, sizeof(section), at), sizeof(section));
+		if (section.sh_type != SHT_SYMTAB)
+			continue;
+		section.sh_offset = ((uint64_t)status.st_size + 7) & ~7ull;
+		section.sh_size = count * sizeof(Elf64_Sym);
+		section.sh_info = 0;
+		assert_int_equal(pwrite(fd, &section, sizeof(section), at), sizeof(section));
+		assert_int_equal(ftruncate(fd, (off_t)(section.sh_offset + section.sh_size)), 0);
+	}
+	close(self);
+	return fd;
+}
+
+static void a_hole_of_symbols_is_refused(void **state)
+{
+	char path[64];
+	int fd = with_symbols(17u << 20), few = with_symbols(1000);
+
+	(void)state;
+	sprintf(path, "/proc/self/fd/%d", fd);
+	assert_int_equal(refused((struct pem_object_query){.path = path}, "symbols"), EFBIG);
+	sprintf(path, "/proc/self/fd/%d", few);
+	pem_object__close(open_path(path));
+	close(fd);
+	close(few);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(lines_and_inlined_calls), cmocka_unit_test(nothing_is_known),
-		cmocka_unit_test(told_by_build_id),        cmocka_unit_test(what_is_refused),
+		cmocka_unit_test(lines_and_inlined_calls),
+		cmocka_unit_test(nothing_is_known),
+		cmocka_unit_test(told_by_build_id),
+		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(number_of_headers),
+		cmocka_unit_test(a_hole_of_symbols_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

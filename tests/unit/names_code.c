@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#define MAPPINGS_MAX 4096u /* of a process (libpem/names/code.c) */
+#define MAPPINGS_MAX 4096u /* of a process (libpem/names/memory.c) */
 #define PAGE 4096u
 
 /* As HW::HWPerf::Map has its fields. */
@@ -101,6 +101,70 @@ static void a_process_has_so_many_mappings(void **state)
 	assert_int_equal(pem_code__left_out(code), 1);
 	assert_string_equal(object_of(code, 1, PAGE), "/two");
 	assert_string_equal(object_of(code, 1, 3 * PAGE), "/one");
+	pem_code__free(code);
+}
+
+/* --- forks --- */
+
+static void fork_of(struct pem_code *code, uint32_t parent, uint32_t pid)
+{
+	const uint64_t words[5] = {0, 0, UINT64_MAX, parent, 0};
+	struct pem_record record = {.size = sizeof(record),
+				    .event = &map_event,
+				    .data = (const uint8_t *)words,
+				    .bytes = 33,
+				    .pid = pid};
+
+	assert_int_equal(pem_code__map(code, &record), 0);
+}
+
+static void a_forked_process_has_its_parent_s_memory_until_either_changes(void **state)
+{
+	struct pem_code *code = pem_code__new();
+
+	(void)state;
+	assert_non_null(code);
+	map(code, 1, PAGE, "/one");
+	fork_of(code, 1, 2);
+	fork_of(code, 2, 3);
+	map(code, 1, 5 * PAGE, "/parent");
+	map(code, 2, PAGE, "/child");
+	assert_string_equal(object_of(code, 1, PAGE), "/one");
+	assert_string_equal(object_of(code, 1, 5 * PAGE), "/parent");
+	assert_string_equal(object_of(code, 2, PAGE), "/child");
+	assert_null(object_of(code, 2, 5 * PAGE));
+	assert_string_equal(object_of(code, 3, PAGE), "/one");
+	/* Another program. */
+	fork_of(code, 0, 3);
+	assert_null(object_of(code, 3, PAGE));
+	assert_string_equal(object_of(code, 1, PAGE), "/one");
+	pem_code__free(code);
+}
+
+/* Some bytes of a trace make a process, and would make so much memory. */
+static void forked_processes_have_so_many_mappings_of_their_own(void **state)
+{
+	struct pem_code *code = pem_code__new();
+	uint32_t pid, changed = 2;
+	uint64_t i;
+
+	(void)state;
+	assert_non_null(code);
+	for (i = 0; i < MAPPINGS_MAX; i++)
+		map(code, 1, (1 + 2 * i) * PAGE, "/one");
+	for (pid = 2; pid < 100000; pid++)
+		fork_of(code, 1, pid);
+	for (; pem_code__left_out(code) == 0 && changed < pid; changed++)
+		map(code, changed, PAGE, "/two");
+	assert_in_range(changed, 1000, 1100);
+	/* The one that was left out has its parent's. */
+	assert_string_equal(object_of(code, changed - 1, PAGE), "/one");
+	assert_string_equal(object_of(code, changed - 2, PAGE), "/two");
+	/* What is given back is room. */
+	fork_of(code, 0, 2);
+	map(code, changed, PAGE, "/two");
+	assert_string_equal(object_of(code, changed, PAGE), "/two");
+	assert_int_equal(pem_code__left_out(code), 1);
 	pem_code__free(code);
 }
 
@@ -254,6 +318,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_address_is_its_process_s),
 		cmocka_unit_test(a_process_has_so_many_mappings),
+		cmocka_unit_test(a_forked_process_has_its_parent_s_memory_until_either_changes),
+		cmocka_unit_test(forked_processes_have_so_many_mappings_of_their_own),
 		cmocka_unit_test(a_part_of_data_that_is_mapped_again_leaves_the_rest),
 		cmocka_unit_test(memory_without_a_file_is_no_code),
 		cmocka_unit_test(a_sample_has_its_callers_up_to_a_limit),
