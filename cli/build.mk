@@ -79,6 +79,8 @@ $(B)/bin/pem: $(CLI_OBJ) $(CLI_SHARED) $(LIBPEM)
 $(B)/tests/log_progress: $(call objects,cli/progress.c cli/text.c)
 # The exit status for an error of libpem: tests/unit/cli_status.c.
 $(B)/tests/cli_status: $(call objects,cli/progress.c cli/text.c)
+# Where a folder for temporary files is made: tests/unit/cli_temporary.c.
+$(B)/tests/cli_temporary: $(call objects,cli/temporary.c)
 # The values of metrics: tests/unit/cli_metric.c.
 $(B)/tests/cli_metric: $(call objects,$(addprefix cli/,metric.c estimate.c json.c progress.c table.c text.c))
 $(B)/tests/cli_metric: private TEST_LIBS += $(JSON_LIBS)

@@ -371,6 +371,13 @@ char **cli_hardware__command(const struct cli_hardware *hardware, char **command
 void cli_hardware__end(struct cli_hardware *hardware);
 
 /*
+ * Make a folder NAME-XXXXXX for this user alone, in the first of XDG_RUNTIME_DIR, TMPDIR and /tmp
+ * where only root and this user can put others in its place. Returns 0 and its path, which the
+ * caller removes, or -errno and an empty path; -EPERM: all three can be changed by others.
+ */
+int cli_temporary__folder(const char *name, char *path, size_t bytes);
+
+/*
  * Does this command exist? Returns CLI_DONE with its path in file; or CLI_NOT_FOUND or
  * CLI_NOT_EXECUTABLE after printing a sentence.
  */

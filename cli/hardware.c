@@ -78,32 +78,6 @@ static int read_machine(struct cli_hardware *hardware, const char *path)
 	return status;
 }
 
-/*
- * May files be made in the folder by their paths? Only if nobody else can put others in their
- * place: it, and each folder above it, is root's or this user's, and what others may write to keeps
- * each user's files apart.
- */
-static bool is_safe(const char *folder)
-{
-	char path[PATH_MAX];
-	struct stat st;
-	char *end;
-
-	if (folder == NULL || *folder != '/' || access(folder, W_OK) < 0 ||
-	    realpath(folder, path) == NULL)
-		return false;
-	for (;;) {
-		if (lstat(*path != '\0' ? path : "/", &st) < 0 || !S_ISDIR(st.st_mode) ||
-		    (st.st_uid != 0 && st.st_uid != geteuid()) ||
-		    ((st.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (st.st_mode & S_ISVTX) == 0))
-			return false;
-		if (*path == '\0')
-			return true;
-		end = strrchr(path, '/');
-		*end = '\0';
-	}
-}
-
 /* Valgrind replaces some words behind a '%' in the names of its files. */
 static void escape(char *to, size_t bytes, const char *from)
 {
@@ -119,18 +93,21 @@ static void escape(char *to, size_t bytes, const char *from)
 
 static int make_folder(struct cli_hardware *hardware)
 {
-	const char *base = getenv("XDG_RUNTIME_DIR");
+	const char *temporary = getenv("TMPDIR");
+	int rc;
 
-	if (!is_safe(base))
-		base = getenv("TMPDIR");
-	if (!is_safe(base))
-		base = "/tmp";
-	snprintf(hardware->folder, sizeof(hardware->folder), "%s/pem-hardware-XXXXXX", base);
-	if (mkdtemp(hardware->folder) == NULL) {
-		hardware->folder[0] = '\0';
-		return cli_error(cli_status_of_errno(errno), "cannot make a folder in %s: %s", base,
-				 strerror(errno));
-	}
+	if (temporary != NULL && *temporary != '\0' && access(temporary, W_OK | X_OK) < 0)
+		return cli_error(CLI_WRONG_INPUT,
+				 "Valgrind needs a folder for its files, and TMPDIR names %s: %s",
+				 temporary, strerror(errno));
+	rc = cli_temporary__folder("pem-hardware", hardware->folder, sizeof(hardware->folder));
+	if (rc == -EPERM)
+		return cli_error(CLI_NOT_HERE,
+				 "other users can change files in TMPDIR and in /tmp: set TMPDIR "
+				 "to a folder of your own, below such folders");
+	if (rc < 0)
+		return cli_error(cli_status_of_errno(-rc),
+				 "cannot make a folder for temporary files: %s", strerror(-rc));
 	snprintf(hardware->file, sizeof(hardware->file), "%s/counts", hardware->folder);
 	snprintf(hardware->log, sizeof(hardware->log), "%s/said", hardware->folder);
 	snprintf(hardware->log_option, sizeof(hardware->log_option), "--log-file=");

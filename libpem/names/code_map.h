@@ -54,7 +54,7 @@ struct code_memory {
 /* Memory of a process. */
 struct code_space {
 	struct code_memory *memory; /* NULL: nothing is mapped */
-	bool is_told;		    /* it is not its parent's, even if nothing is mapped */
+	bool is_told; /* it is not its parent's, even if nothing is mapped */
 };
 
 struct code_node {

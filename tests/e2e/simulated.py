@@ -293,4 +293,25 @@ def a_folder_of_another_user_is_not_used():
         assert "pem-hardware" not in err, err
 
 
+@test
+def a_folder_that_is_missing_is_told():
+    "Valgrind makes files in TMPDIR, too"
+    for folder in (tmp() + "/missing", "relative"):
+        rc, _, err = in_folder(folder, "exit 5")
+        equal(rc, 1, "status (%s)" % err)
+        assert "TMPDIR names " + folder in err, err
+
+
+@test
+def a_program_has_the_descriptors_that_it_has_without():
+    "Valgrind's log is none that the program finds open, nor one that it started"
+    found = []
+    for words in ((), ("--hardware", machine(tmp()))):
+        rc, out, err = run([PEM, "stat", "-q", "-n", "-o", tmp() + "/out", *words, "-e", "HW::Simulated::Loads", "-e", "APP::Libc::Malloc",
+                            "--", "sh", "-c", "ls /proc/self/fd; exec ls /proc/self/fd"])
+        equal(rc, 0, "status (%s)" % err)
+        found.append([fd for fd in out.split() if int(fd) < 100])
+    equal(found[1], found[0], "descriptors")
+
+
 run_all()

@@ -39,17 +39,20 @@ static FILE *make_file(const char *path)
 
 int page_treatment__begin(struct page_treatment *t, struct pem_error *error)
 {
-	const char *base = getenv("TMPDIR");
+	int rc;
 
 	memset(t, 0, sizeof(*t));
+	rc = cli_temporary__folder("pem-page-size", t->folder, sizeof(t->folder));
 	/* A newline ends a path in the file of directives. */
-	snprintf(t->folder, sizeof(t->folder), "%.2000s/pem-page-size-XXXXXX",
-		 base && *base == '/' && !strchr(base, '\n') ? base : "/tmp");
-	if (!mkdtemp(t->folder)) {
-		int code = fail(error, "a folder can't be made:", t->folder);
-
+	if (rc == 0 && strchr(t->folder, '\n')) {
+		rmdir(t->folder);
 		*t->folder = '\0';
-		return code;
+		rc = -EINVAL;
+	}
+	if (rc != 0) {
+		errno = -rc;
+		return fail(error, "a folder can't be made, of this user alone, in",
+			    "XDG_RUNTIME_DIR, TMPDIR or /tmp");
 	}
 	snprintf(t->directives, sizeof(t->directives), "%s/directives", t->folder);
 	snprintf(t->report, sizeof(t->report), "%s/report", t->folder);

@@ -10,6 +10,10 @@
 extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot, Int fd,
 						      Off64T offset);
 extern Int VG_(safe_fd)(Int oldfd);
+extern Int VG_(fd_hard_limit); /* from here on descriptors are Valgrind's own */
+extern const HChar *VG_(clo_log_fname_unexpanded);
+
+#define LOG_FD_MAX 1024 /* the program was started with fewer open */
 
 struct hierarchy hierarchy;
 ULong instruction_count;
@@ -127,6 +131,27 @@ static void fail(const HChar *what)
 	VG_(exit)(2);
 }
 
+/*
+ * Valgrind keeps its log open twice: as a descriptor of its own, which the program can't use, and
+ * as the lowest that was free, which the program would have found free, too.
+ */
+static void close_log_of_program(void)
+{
+	struct vg_stat log, status;
+	HChar *name;
+	Bool is_open;
+	Int fd;
+
+	if (!VG_(clo_log_fname_unexpanded))
+		return;
+	name = VG_(expand_file_name)("--log-file", VG_(clo_log_fname_unexpanded));
+	is_open = !sr_isError(VG_(stat)(name, &log));
+	for (fd = 3; is_open && fd < LOG_FD_MAX && fd < VG_(fd_hard_limit); fd++)
+		if (!VG_(fstat)(fd, &status) && status.dev == log.dev && status.ino == log.ino)
+			VG_(close)(fd);
+	VG_(free)(name);
+}
+
 static void map_file(void)
 {
 	struct vg_stat status;
@@ -154,6 +179,7 @@ static void start(void)
 	struct pem_hardware hardware;
 	SizeT bytes;
 
+	close_log_of_program();
 	map_file();
 	VG_(memcpy)(&hardware, &file->hardware, sizeof(hardware));
 	if (!pem_hardware__check(&hardware))
