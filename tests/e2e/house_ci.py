@@ -76,17 +76,10 @@ def sanitized_tests():
 
 
 @test
-def threads():
-    "tests by ThreadSanitizer are left out where a kernel's guest takes their time, and nowhere else"
-    for turn in range(TURNS):
-        has_guest = any("guest_" + re.sub(r"\W", "_", name) == program[4:] for name in kernels.KERNELS for program in planned(turn)["ALSO"])
-        equal(planned(turn)["THREADS"], [] if has_guest else ["all"], "turn %d" % turn)
-
-
-@test
-def module():
-    "the kernel module is fuzzed in each third turn"
-    equal([planned(turn)["MODULE"] for turn in range(3)], [["all"], [], []], "turns of the module")
+def every_third_turn():
+    "the kernel module is fuzzed, threads are watched and clang warns, one of these in each turn"
+    for part, third in (("MODULE", 0), ("THREADS", 1), ("CLANG", 2)):
+        equal([planned(turn)[part] for turn in range(3)], [["all"] if turn == third else [] for turn in range(3)], "turns of " + part)
 
 
 @test

@@ -12,7 +12,7 @@ from labs import PLAIN, lab, pem_lab, program
 from tap import PEM, ROOT, equal, run, run_all, skip, start, test, tmp
 
 LIMIT_S = 300  # a fetch, and a build for another machine
-LONG_S = 20
+LONG_S = 100
 # One boot: counts of three runs of the loop, each by a pem of its own.
 COUNTS = "for n in 1 2 3; do pem stat -q --json -e UserInstructions,instructions,cycles -- ./loop $n 2>/dev/null; done"
 
