@@ -301,6 +301,9 @@ enum pem_cost_kind pem_session__cost_kind(const struct pem_session *s,
 	case PEM_SOURCE_STUB:
 		return PEM_COST_USER;
 	case PEM_SOURCE_SAMPLE:
+		/* A sample of data has registers in place of callers. */
+		if (event->meaning == PEM_MEANS_ACCESS)
+			return PEM_COST_SAMPLE;
 		/* That a file is mapped is told beside samples, and takes no timer. */
 		return event->meaning == PEM_MEANS_SAMPLE
 			       ? PEM_COST_SAMPLE + s->options.sample_stacks

@@ -97,7 +97,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 		goto general;
 	opened = &thread->counters->session[0];
 	/* From here on a signal handler's event opens no counters in place of these (opened_in). */
-	thread->shared.depth = PEM_DEPTH_IDLE + 1;
+	thread->shared.depth++;
 	PEM_BARRIER();
 	/* uf */
 	logged = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX], __ATOMIC_ACQUIRE) ==
@@ -110,7 +110,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 		count_one(&cells[provider->event_base + index]);
 	}
 	PEM_BARRIER();
-	/* Decrement, and do not store a constant: see pem_log_commit. */
+	/* Never a constant: see struct pem_thread. */
 	thread->shared.depth--;
 	if (__builtin_expect(logged, 1))
 		return;

@@ -74,6 +74,54 @@ static void accesses_have_their_words(void **state)
 	   "unknown");
 }
 
+#define SNOOPED(snoop_, snoopx_)                                                                   \
+	((union perf_mem_data_src){.mem_snoop = (snoop_), .mem_snoopx = (snoopx_)}.val)
+
+/* From Linux's tables of what Intel's processors tell (arch/x86/events/intel/ds.c). */
+static void a_level_that_was_missed_is_no_source(void **state)
+{
+	const uint64_t load = PERF_MEM_OP_LOAD;
+	const uint64_t hit = PERF_MEM_LVL_HIT, miss = PERF_MEM_LVL_MISS;
+
+	(void)state;
+	/* 0x00 of each */
+	is(ACCESS(load, miss | PERF_MEM_LVL_L3, 3, 0, 0), "load", "unknown", "unknown");
+	is(ACCESS(load, miss, 3, 0, 0), "load", "unknown", "unknown");
+	/* Lion Cove's */
+	is(ACCESS(load, miss | PERF_MEM_LVL_L3, 3, 0, 0) | SNOOPED(PERF_MEM_SNOOP_HITM, 0), "load",
+	   "unknown", "unknown");
+	is(ACCESS(load, hit, 5, 0, 0), "load", "fillBuffer", "unknown");
+	is(ACCESS(load, hit, 6, 0, 0), "load", "other", "unknown");
+	/* 0x0b before Skylake: the number says level 3, and the bits another node's memory. */
+	is(ACCESS(load, hit | PERF_MEM_LVL_REM_RAM1, 3, 1, 0), "load", "remoteMemory", "unknown");
+}
+
+static void a_line_that_another_core_had_is_from_its_cache(void **state)
+{
+	const uint64_t l3 = ACCESS(PERF_MEM_OP_LOAD, PERF_MEM_LVL_HIT | PERF_MEM_LVL_L3, 3, 0, 0);
+
+	(void)state;
+	is(l3 | SNOOPED(PERF_MEM_SNOOP_NONE, 0), "load", "l3", "unknown");
+	is(l3 | SNOOPED(PERF_MEM_SNOOP_MISS, 0), "load", "l3", "unknown");
+	is(l3 | SNOOPED(PERF_MEM_SNOOP_HITM, 0), "load", "remoteCache", "unknown");
+	is(l3 | SNOOPED(0, 1), "load", "remoteCache", "unknown");
+	is(l3 | SNOOPED(0, 2), "load", "remoteCache", "unknown");
+}
+
+static void a_store_has_no_latency(void **state)
+{
+	const uint64_t hit = PERF_MEM_LVL_HIT | PERF_MEM_LVL_L1;
+	struct ring_sample load = {.data_source = ACCESS(PERF_MEM_OP_LOAD, hit, 1, 0, 0)},
+			   store = {.data_source = ACCESS(PERF_MEM_OP_STORE, hit, 1, 0, 0)};
+
+	(void)state;
+	load.data.latency = store.data.latency = 7;
+	access__find(&load);
+	access__find(&store);
+	assert_int_equal(load.data.latency, 7);
+	assert_int_equal(store.data.latency, 0);
+}
+
 static void no_address_is_no_measurement(void **state)
 {
 	struct ring_sample sample = {.data_source =
@@ -167,6 +215,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(accesses_have_their_words),
+		cmocka_unit_test(a_level_that_was_missed_is_no_source),
+		cmocka_unit_test(a_line_that_another_core_had_is_from_its_cache),
+		cmocka_unit_test(a_store_has_no_latency),
 		cmocka_unit_test(no_address_is_no_measurement),
 		cmocka_unit_test(what_is_told_of_data_comes_out),
 		cmocka_unit_test(samples_of_the_kernel_can_be_passed_over),

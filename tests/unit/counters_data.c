@@ -9,6 +9,7 @@
 #include "sources/counters/sampler.h"
 
 #include <pem/model.h>
+#include <pem/operand.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -292,6 +294,35 @@ static void *touch(void *block)
 	return NULL;
 }
 
+/* What the kernel is made to refuse on one CPU, as it does where cores are of two kinds. */
+static struct {
+	int cpu, error; /* error 0: nothing */
+	uint64_t config;
+} refusal;
+
+long __real_syscall(long number, ...);
+long __wrap_syscall(long number, ...);
+
+long __wrap_syscall(long number, ...)
+{
+	const struct perf_event_attr *attr;
+	long words[6];
+	va_list list;
+	int i;
+
+	va_start(list, number);
+	for (i = 0; i < 6; i++)
+		words[i] = va_arg(list, long);
+	va_end(list);
+	memcpy(&attr, &words[0], sizeof(attr));
+	if (number == SYS_perf_event_open && refusal.error && (int)words[2] == refusal.cpu &&
+	    attr->precise_ip && attr->config == refusal.config) {
+		errno = refusal.error;
+		return -1;
+	}
+	return __real_syscall(number, words[0], words[1], words[2], words[3], words[4], words[5]);
+}
+
 static struct sampler *open_sampler(pid_t pid, int on_exec, int all_threads)
 {
 	struct sampler_request request = {.event = event,
@@ -335,6 +366,41 @@ static void observe(int all_threads, void *(*touching)(void *))
 	assert_int_equal(sampler__produced(sampler) - sampler__discarded(sampler), seen.samples);
 	sampler__close(sampler);
 	munmap(block, bytes);
+}
+
+/* Is a timer taken where loads, or stores, are refused on a CPU? */
+static void falls_back(int error, uint64_t config, int told)
+{
+	unsigned before = descriptors();
+	struct sampler *sampler;
+
+	put_processor("event=0x2\n");
+	put("cpu/events/mem-stores", "event=0x5\n");
+	refusal.cpu = 0;
+	refusal.error = error;
+	refusal.config = config;
+	if (!pem_operand__registers())
+		skip();
+	sampler = open_sampler(getpid(), 0, 1);
+	assert_false(sampler->is_precise);
+	assert_non_null(sampler->operands);
+	assert_int_equal(sampler__no_precise(sampler), told);
+	assert_int_equal(sampler__start(sampler), 0);
+	sampler__close(sampler);
+	refusal.error = 0;
+	assert_int_equal(descriptors(), before);
+}
+
+static void where_a_core_lacks_them_a_timer_samples_all(void **state)
+{
+	(void)state;
+	falls_back(ENOENT, 2, -ENODEV);
+}
+
+static void loads_without_stores_of_a_core_are_not_taken_for_all(void **state)
+{
+	(void)state;
+	falls_back(EBUSY, 5, -EBUSY);
 }
 
 static void samples_have_the_addresses_that_were_touched(void **state)
@@ -481,6 +547,8 @@ int main(void)
 		HERE(stores_and_a_leader_are_found),
 		HERE(loads_that_do_not_open_leave_no_descriptor),
 		HERE(a_device_of_its_own_samples_any_instruction),
+		HERE(where_a_core_lacks_them_a_timer_samples_all),
+		HERE(loads_without_stores_of_a_core_are_not_taken_for_all),
 		HERE(samples_have_the_addresses_that_were_touched),
 		HERE(stores_come_in_the_same_ring),
 		HERE(threads_that_run_already_are_sampled),

@@ -77,6 +77,21 @@ static void put_lost(struct fixture *f, uint64_t lost)
 	put(f, words, sizeof(words));
 }
 
+/* Loads and stores at the same time, which the kernel could not tell apart. */
+static void samples_that_the_processor_lost_are_counted(void **state)
+{
+	struct fixture *f = *state;
+	const uint64_t lost = 5;
+	struct ring_sample sample;
+
+	put_header(f, PERF_RECORD_LOST_SAMPLES, 16);
+	put(f, &lost, sizeof(lost));
+	put_lost(f, 2);
+	put_sample(f, 0x1000, 1, 1);
+	assert_int_equal(ring__next(&f->ring, f->head, &sample), 1);
+	assert_int_equal(f->ring.lost, 7);
+}
+
 static void samples_come_out_in_order(void **state)
 {
 	struct fixture *f = *state;
@@ -548,6 +563,7 @@ int main(void)
 		TEST(what_is_mapped_is_passed_over_where_nobody_asked),
 		TEST(of_a_path_too_long_the_beginning_is_kept),
 		TEST(a_mapping_too_short_ends_it),
+		TEST(samples_that_the_processor_lost_are_counted),
 		TEST(samples_come_out_in_order),
 		TEST(a_record_across_the_end_is_whole),
 		TEST(lost_records_are_counted_and_others_passed_over),

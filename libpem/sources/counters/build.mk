@@ -38,4 +38,4 @@ $(UNWIND_TESTS:%=$(B)/tests/%): private TEST_LIBS += $(UNWIND_LIBS)
 
 # With the sampler itself, whose folder of devices it gives.
 $(B)/tests/counters_data: $(COUNTERS_OBJ)
-$(B)/tests/counters_data: private TEST_LIBS += $(UNWIND_LIBS) $(CAPSTONE_LIBS)
+$(B)/tests/counters_data: private TEST_LIBS += $(UNWIND_LIBS) $(CAPSTONE_LIBS) -Wl,--wrap=syscall

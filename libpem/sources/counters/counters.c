@@ -117,6 +117,23 @@ static void prepare(struct pem_source *source, const struct pem_source_config *c
 	counter__set_rate_error(counter);
 }
 
+/* Tell if a timer samples data in place of a processor that could. */
+static void tell_timer(const struct pem_source *source, const struct counter *counter)
+{
+	int error = -sampler__no_precise(counter->sampler);
+	char text[256];
+
+	if (!error || error == ENOENT)
+		return;
+	snprintf(text, sizeof(text),
+		 "%s: the processor's own samples can't be had (%s%s); a timer takes them, and "
+		 "their addresses are approximate",
+		 counter->event->name, strerror(error),
+		 error == EACCES ? ": root may, or sysctl kernel.perf_event_paranoid lets others"
+				 : "");
+	tell(source, PEM_LOG_WARNING, text);
+}
+
 /* Open what is no counter. */
 static void open_other(struct pem_source *source, const struct pem_source_config *config,
 		       struct counter *counter)
@@ -131,6 +148,8 @@ static void open_other(struct pem_source *source, const struct pem_source_config
 				 : -ENOENT;
 	if (counter->error)
 		refuse(source, counter, error.text);
+	else
+		tell_timer(source, counter);
 }
 
 /* With a control group as the target there is no root: its processes come and go. */
@@ -149,6 +168,19 @@ static int find_cgroup(struct pem_source *source, const struct pem_source_config
 	return source->cgroup_fd;
 }
 
+/* Was a sampler refused, of data or of code? */
+static bool lacks_sampler(const struct pem_source *source, bool of_data)
+{
+	size_t i;
+
+	for (i = 0; i < source->count; i++)
+		if (source->counters[i].event->source_kind == PEM_SOURCE_SAMPLE &&
+		    !source->counters[i].is_of_maps && source->counters[i].error &&
+		    is_of_data(source->counters[i].event) == of_data)
+			return true;
+	return false;
+}
+
 /* What is mapped is told beside samples. */
 static void open_maps(struct pem_source *source)
 {
@@ -160,6 +192,11 @@ static void open_maps(struct pem_source *source)
 		if (!counter->is_of_maps || counters__sampler_of_maps(source, counter->event))
 			continue;
 		counter->error = -ENOTSUP;
+		/* Why there are no samples is told already. */
+		if (lacks_sampler(source, is_of_data(counter->event))) {
+			close_counter(counter);
+			continue;
+		}
 		refuse(source, counter,
 		       is_of_data(counter->event)
 			       ? "is told beside samples of data: ask for HW::HWPerf::DataSample, "

@@ -267,6 +267,9 @@ uint64_t sampler__discarded(const struct sampler *sampler);
  * together with inherited samples.
  */
 unsigned sampler__values(const struct sampler *sampler);
+/* Why a timer samples data: -errno; -ENOENT: the processor can't. 0: it does, or none is sampled.
+ */
+int sampler__no_precise(const struct sampler *sampler);
 void sampler__close(struct sampler *sampler);
 
 void counter__set_error(struct pem_error *error, const char *format, ...)

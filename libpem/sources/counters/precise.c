@@ -186,6 +186,12 @@ int precise__open(const struct precise *precise, struct perf_event_attr *attr, i
 		beside[PRECISE_STORES] =
 			counter__open_on(cgroup_fd, &other, pid, cpu, group < 0 ? fd : group);
 	}
+	/* Loads alone would be taken for all that there is. */
+	if (fd >= 0 && precise->stores.size && beside[PRECISE_STORES] < 0) {
+		close(fd);
+		fd = beside[PRECISE_STORES];
+		beside[PRECISE_STORES] = -1;
+	}
 	if (fd < 0 && group >= 0) {
 		close(group);
 		beside[PRECISE_LEADER] = -1;
@@ -210,7 +216,7 @@ static int try(const struct precise *precise)
 	for (i = 0; i < PRECISE_BESIDE; i++)
 		if (beside[i] >= 0)
 			close(beside[i]);
-	return precise->stores.size && beside[PRECISE_STORES] < 0 ? -EBUSY : 0;
+	return 0;
 }
 
 /* As exact as the kernel allows (attr.precise_ip). */

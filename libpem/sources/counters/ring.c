@@ -263,6 +263,27 @@ static int damaged(struct ring *ring, uint64_t head)
 	return -EINVAL;
 }
 
+static int is_loss(uint32_t type)
+{
+	return type == PERF_RECORD_LOST || type == PERF_RECORD_LOST_SAMPLES;
+}
+
+/*
+ * PERF_RECORD_LOST has an id before the number. PERF_RECORD_LOST_SAMPLES is of samples that the
+ * processor took and the kernel could not tell apart: of loads and of stores at the same time.
+ */
+static int take_lost(struct ring *ring, uint32_t type, const uint8_t *from, const uint8_t *end)
+{
+	uint64_t number;
+
+	if (type == PERF_RECORD_LOST && take(&from, end, &number, sizeof(number)))
+		return -EINVAL;
+	if (take(&from, end, &number, sizeof(number)))
+		return -EINVAL;
+	ring->lost += number;
+	return 0;
+}
+
 static int is_passed(const struct ring *ring, const struct perf_event_header *header)
 {
 	return ring->skips_kernel && header->type == PERF_RECORD_SAMPLE &&
@@ -272,7 +293,6 @@ static int is_passed(const struct ring *ring, const struct perf_event_header *he
 int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 {
 	struct perf_event_header header;
-	uint64_t lost[2]; /* holds id, number */
 	const uint8_t *from, *end;
 	int rc;
 
@@ -294,7 +314,7 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 				return rc;
 			continue;
 		}
-		if ((header.type != PERF_RECORD_SAMPLE && header.type != PERF_RECORD_LOST) ||
+		if ((header.type != PERF_RECORD_SAMPLE && !is_loss(header.type)) ||
 		    is_passed(ring, &header)) {
 			ring->tail += header.size;
 			continue;
@@ -306,9 +326,8 @@ int ring__next(struct ring *ring, uint64_t head, struct ring_sample *sample)
 		if (header.type == PERF_RECORD_SAMPLE)
 			return parse_sample(ring, from, end, sample) ? damaged(ring, head)
 								     : RING_SAMPLE;
-		if (take(&from, end, lost, sizeof(lost)))
+		if (take_lost(ring, header.type, from, end))
 			return damaged(ring, head);
-		ring->lost += lost[1];
 	}
 	return 0;
 }

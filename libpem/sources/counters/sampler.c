@@ -83,6 +83,16 @@ static void prepare(struct perf_event_attr *attr, uint32_t stacks, int with_read
 	}
 }
 
+static void prepare_leader(const struct sampler *sampler, struct perf_event_attr *attr,
+			   uint32_t stacks, int with_read)
+{
+	prepare(attr, stacks, with_read);
+	if (sampler->is_precise)
+		precise__prepare(attr);
+	else if (sampler->layout.address)
+		prepare_data(attr);
+}
+
 static int open_here(const struct sampler *sampler, struct cpu_ring *ring,
 		     struct perf_event_attr *attr, const struct sampler_request *request)
 {
@@ -109,14 +119,10 @@ static int open_leader(const struct sampler *sampler, struct cpu_ring *ring,
 	attr->enable_on_exec = (unsigned)request->on_exec & 1u;
 	if (tells_maps)
 		tell_maps(attr, 1);
-	prepare(attr, request->stacks, *with_read);
-	if (sampler->is_precise)
-		precise__prepare(attr);
-	else if (is_of_data)
-		prepare_data(attr);
+	prepare_leader(sampler, attr, request->stacks, *with_read);
 	if (open_here(sampler, ring, attr, request) == -EINVAL && *with_read) {
 		*with_read = 0;
-		prepare(attr, request->stacks, 0);
+		prepare_leader(sampler, attr, request->stacks, 0);
 		open_here(sampler, ring, attr, request);
 	}
 	if (ring->fd == -EINVAL && attr->build_id) {
@@ -202,7 +208,8 @@ static int open_cpu(struct sampler *sampler, struct cpu_ring *ring,
 	struct perf_event_attr attr = *clock;
 	uint32_t most = sampler->layout.values_max < RING_VALUES_MAX ? sampler->layout.values_max
 								     : RING_VALUES_MAX;
-	int rc, with_read = most > 0;
+	/* Beside a processor's samples the group has other members: of stores, say. */
+	int rc, with_read = most > 0 && !sampler->is_precise;
 
 	rc = open_leader(sampler, ring, &attr, request, &with_read);
 	if (rc < 0)
@@ -272,20 +279,64 @@ static int open_unwinder(struct sampler *sampler, const struct sampler_request *
 	return -ENOTSUP;
 }
 
+/* Returns 0 or -errno. */
+static int open_rings(struct sampler *sampler, const struct sampler_request *request, long cpus,
+		      const struct perf_event_attr *clock)
+{
+	int rc = open_cpus(sampler, request, cpus, clock);
+
+	return rc == 0 && request->all_threads ? sampler__add_threads(sampler) : rc;
+}
+
+static void close_rings(struct sampler *sampler)
+{
+	unsigned i, k;
+
+	for (i = 0; i < sampler->ring_count; i++) {
+		struct cpu_ring *ring = &sampler->rings[i];
+
+		if (ring->page != MAP_FAILED)
+			munmap(ring->page, ring->map_bytes);
+		for (k = 0; k < ring->member_count; k++)
+			close(ring->members[k]);
+		for (k = 0; k < PRECISE_BESIDE; k++)
+			if (ring->beside[k] >= 0)
+				close(ring->beside[k]);
+		if (ring->fd >= 0)
+			close(ring->fd);
+		memset(ring, 0, sizeof(*ring));
+	}
+	sampler->ring_count = 0;
+	while (sampler->thread_count)
+		close(sampler->threads[--sampler->thread_count].fd);
+}
+
 /*
- * Of samples of data: what samples, in clock, and what tells where they lie. Returns 0, or -errno
- * with error.
+ * Let the processor itself sample data. Of a processor with cores of two kinds only one may be able
+ * to: then a timer has to sample all. Returns 0 or -errno; -ENOENT: the processor can't.
  */
-static int open_data(struct sampler *sampler, const struct sampler_request *request,
-		     struct perf_event_attr *clock, struct pem_error *error)
+static int open_precise(struct sampler *sampler, const struct sampler_request *request, long cpus)
 {
 	const char *devices = request->devices ? request->devices : PRECISE_DEVICES;
+	int rc = precise__find(devices, &sampler->precise);
 
-	if (precise__find(devices, &sampler->precise) == 0) {
+	if (rc == 0) {
 		sampler->is_precise = 1;
-		*clock = sampler->precise.loads;
-		return 0;
+		rc = open_rings(sampler, request, cpus, &sampler->precise.loads);
+		/* To the caller -ENOENT is a processor without such samples. */
+		rc = rc == -ENOENT ? -ENODEV : rc;
 	}
+	if (rc == 0)
+		return 0;
+	close_rings(sampler);
+	memset(&sampler->precise, 0, sizeof(sampler->precise));
+	sampler->is_precise = 0;
+	return rc;
+}
+
+/* What computes the data of a timer's samples. Returns 0, or -errno with error. */
+static int open_operands(struct sampler *sampler, struct pem_error *error)
+{
 	sampler->operands = operands__open();
 	if (sampler->operands)
 		return 0;
@@ -327,16 +378,17 @@ int sampler__open(struct sampler **out, const struct sampler_request *request,
 		counter__set_error(error, "has fields that a sample can't fill; it needs pc");
 		goto fail;
 	}
-	rc = counter__encode_clock(request->event->source_name, &clock);
-	if (rc == 0 && sampler->layout.address) {
-		rc = open_data(sampler, request, &clock, error);
+	if (sampler->layout.address) {
+		sampler->no_precise = open_precise(sampler, request, cpus);
+		if (sampler->is_precise)
+			goto out;
+		rc = open_operands(sampler, error);
 		if (rc < 0)
 			goto fail;
 	}
+	rc = counter__encode_clock(request->event->source_name, &clock);
 	if (rc == 0)
-		rc = open_cpus(sampler, request, cpus, &clock);
-	if (rc == 0 && request->all_threads)
-		rc = sampler__add_threads(sampler);
+		rc = open_rings(sampler, request, cpus, &clock);
 	if (rc == -EINVAL && request->hz > max_rate_hz()) {
 		counter__set_error(error,
 				   "can't be sampled %u times a second: this kernel allows %u; "
@@ -348,6 +400,7 @@ int sampler__open(struct sampler **out, const struct sampler_request *request,
 		counter__explain(request->event->source_name, &clock, rc, error);
 		goto fail;
 	}
+out:
 	*out = sampler;
 	return 0;
 fail:
@@ -403,27 +456,16 @@ unsigned sampler__values(const struct sampler *sampler)
 	return sampler->values;
 }
 
+int sampler__no_precise(const struct sampler *sampler)
+{
+	return sampler->no_precise;
+}
+
 void sampler__close(struct sampler *sampler)
 {
-	unsigned i, k;
-
 	if (!sampler)
 		return;
-	for (i = 0; i < sampler->ring_count; i++) {
-		struct cpu_ring *ring = &sampler->rings[i];
-
-		if (ring->page != MAP_FAILED)
-			munmap(ring->page, ring->map_bytes);
-		for (k = 0; k < ring->member_count; k++)
-			close(ring->members[k]);
-		for (k = 0; k < PRECISE_BESIDE; k++)
-			if (ring->beside[k] >= 0)
-				close(ring->beside[k]);
-		if (ring->fd >= 0)
-			close(ring->fd);
-	}
-	while (sampler->thread_count)
-		close(sampler->threads[--sampler->thread_count].fd);
+	close_rings(sampler);
 	free(sampler->threads);
 	unwinder__close(sampler->unwinder);
 	operands__close(sampler->operands);

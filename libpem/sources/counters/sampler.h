@@ -61,6 +61,7 @@ struct sampler {
 	struct operands *operands; /* NULL: samples are of no data, or the processor tells them */
 	struct precise precise; /* zeroes: a timer samples */
 	int is_precise;
+	int no_precise; /* sampler__no_precise */
 	struct sampled_thread *threads; /* of each thread and CPU */
 	size_t thread_count;
 	uint64_t start_ns; /* when it was started; 0: by an exec */

@@ -55,7 +55,11 @@ extern "C" {
 #define PEM_THREAD_GAP 65536u
 #define PEM_DEPTH_IDLE 1u
 struct pem_thread {
-	/* PEM_DEPTH_IDLE + events under way. Only signal handlers see more than PEM_DEPTH_IDLE. */
+	/*
+	 * PEM_DEPTH_IDLE + events under way. Only signal handlers see more than PEM_DEPTH_IDLE.
+	 * Stubs add and subtract 1, and never store a constant: a handler may fork in the middle of
+	 * an event, and when the child has ended that event, its wiped depth must not look idle.
+	 */
 	uint32_t depth;
 	uint32_t tid; /* 0: this state belongs to no thread of this process */
 	/* PEM_ACTION_LOGGED of writer[0]'s incarnation. 0: it has no lane, as in version 0.2.0. */
@@ -203,7 +207,7 @@ PEM_INLINE int pem_quick_reserve(struct pem_cursor *c, uint32_t bytes)
 	const pem_half *last = (const pem_half *)&c->writer->last_clock;
 	uint32_t low, high;
 
-	c->thread->depth = PEM_DEPTH_IDLE + 1;
+	c->thread->depth++;
 	PEM_BARRIER();
 	low = pem_clock_halves(&high);
 	c->now = low;
@@ -282,7 +286,7 @@ PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 				     PEM_ACTION_INCARNATION(c->action),
 			     0))
 		return 0;
-	c->thread->depth = PEM_DEPTH_IDLE + 1;
+	c->thread->depth++;
 	PEM_BARRIER();
 	c->now = pem_clock();
 	c->record = pem_ring_reserve(c->writer, c->now, bytes);
@@ -297,10 +301,6 @@ PEM_INLINE void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t
 {
 	pem_ring_commit(c->writer, c->cell, c->now, event_id, bytes);
 	PEM_BARRIER();
-	/*
-	 * Decrement, and do not store a constant: a handler may have forked, and in the child the
-	 * wiped depth must not look idle.
-	 */
 	c->thread->depth--;
 }
 
@@ -318,7 +318,7 @@ PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 				  each access. */
 	if (__builtin_expect(cell->tag != PEM_ACTION_TAG(c->action), 0))
 		return 0;
-	c->thread->depth = PEM_DEPTH_IDLE + 1;
+	c->thread->depth++;
 	PEM_BARRIER();
 	pem_cell_count(cell, value, key);
 	PEM_BARRIER();
