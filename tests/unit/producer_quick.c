@@ -136,12 +136,16 @@ static void a_clock_that_goes_back_begins_a_chunk(void **state)
 {
 	struct pem_log *log = log_ticks();
 	struct pem_writer *w = &pem_thread_current->writer[0];
+	uint64_t future;
 
 	(void)state;
-	do {
-		w->last_clock = pem_clock() + 100000000;
-	} while ((w->last_clock ^ pem_clock()) >> 32);
+	/* The last moment with this upper half, which is no close one. */
+	do
+		future = pem_clock() | UINT32_MAX;
+	while (future - pem_clock() < 1u << 30);
+	w->last_clock = future;
 	assert_true(is_passed_on());
+	assert_int_equal(w->record_count, 1); /* of the new chunk */
 	expect(log, 2);
 }
 
@@ -197,6 +201,58 @@ static void for_two_sessions_it_does(void **state)
 	pem_statistics__unregister(statistics);
 	assert_false(is_passed_on());
 	expect(log, 4);
+	pem_session__close(other);
+}
+
+/* The word of a session that is over would be another one's with the same incarnation. */
+static void after_its_session_no_action_is_known(void **state)
+{
+	struct pem_session *own = session_open(NULL);
+	const struct pem_context context = {.pid = (uint32_t)getpid()};
+	struct pem_log *log = log_to_trace(own, TICK, &context);
+	struct pem_error error = {""};
+
+	(void)state;
+	pem_notify_probe_tick(1, 1);
+	assert_int_not_equal(pem_thread_current->logged_action, 0);
+	assert_int_equal(pem_log__finish(log, &error), 0);
+	pem_session__close(own);
+	assert_int_equal(pem_thread_current->logged_action, 0);
+}
+
+/* Leave an action in a structure; then, in another thread that got it, expect none. */
+static void *one_event(void *arg)
+{
+	const struct pem_thread **used = arg;
+	bool is_second = *used != NULL;
+
+	pem_notify_probe_tick(1, 1);
+	if (is_second)
+		return pem_thread_current == *used && !pem_thread_current->logged_action ? arg
+											 : NULL;
+	*used = pem_thread_current;
+	((struct pem_thread *)pem_thread_current)->logged_action = 77;
+	return arg;
+}
+
+static void a_thread_knows_no_action_of_the_one_before_it(void **state)
+{
+	struct pem_session *other = session_open(NULL);
+	struct pem_log *log = log_ticks(); /* the first session: other's events set no action */
+	struct pem_statistics *statistics = count(other, NULL, NULL);
+	const struct pem_thread *used = NULL;
+	pthread_t thread;
+	void *good;
+	int i;
+
+	(void)state;
+	expect(log, 1);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(pthread_create(&thread, NULL, one_event, &used), 0);
+		assert_int_equal(pthread_join(thread, &good), 0);
+		assert_non_null(good);
+	}
+	pem_statistics__unregister(statistics);
 	pem_session__close(other);
 }
 
@@ -274,6 +330,8 @@ int main(void)
 		HERE(a_clock_that_goes_back_begins_a_chunk),
 		HERE(inside_of_an_event_it_does),
 		HERE(for_two_sessions_it_does),
+		HERE(after_its_session_no_action_is_known),
+		HERE(a_thread_knows_no_action_of_the_one_before_it),
 		HERE(counted_and_logged_it_does),
 		HERE(a_counted_event_does_not_come_to_the_library),
 		HERE(neither_does_one_that_a_predicate_judges),
