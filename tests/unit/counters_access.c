@@ -77,7 +77,7 @@ static void accesses_have_their_words(void **state)
 #define SNOOPED(snoop_, snoopx_)                                                                   \
 	((union perf_mem_data_src){.mem_snoop = (snoop_), .mem_snoopx = (snoopx_)}.val)
 
-/* From Linux's tables of what Intel's processors tell (arch/x86/events/intel/ds.c). */
+/* From Linux's tables of what Intel's processors tell (arch/x86/events/intel). */
 static void a_level_that_was_missed_is_no_source(void **state)
 {
 	const uint64_t load = PERF_MEM_OP_LOAD;

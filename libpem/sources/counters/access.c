@@ -5,7 +5,7 @@
  *
  * The kernel describes an access twice: by newer fields (mem_lvl_num, mem_remote) and by older bits
  * (mem_lvl). Which of them it fills depends on the processor and the kernel's age: see the tables
- * pebs_data_source and their like in Linux's arch/x86/events/intel/ds.c. The newer ones are taken
+ * pebs_data_source and their like in Linux's arch/x86/events/intel. The newer ones are taken
  * where they say something, but a level that was missed is none, and where only the bits tell
  * another node's memory from its cache, they hold.
  */

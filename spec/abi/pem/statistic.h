@@ -173,7 +173,7 @@ PEM_INLINE void pem_cell_count(struct pem_cell *cell, uint64_t value, uint64_t k
 		PEM_STORE(cell->min, key);
 	if (key > cell->max)
 		PEM_STORE(cell->max, key);
-	/* Not 1 more: with a child that a handler forked here, each would add to what both share. */
+	/* Not 1 more: a child that a handler forked here would add 1, too, to what both share. */
 	PEM_STORE(cell->stat_end, PEM_LOAD(cell->stat_begin));
 #else
 	pem_cell_update(cell, value, key);
