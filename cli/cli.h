@@ -312,7 +312,7 @@ struct cli_patterns {
 int cli_patterns__add(struct cli_patterns *patterns, const char *list);
 void cli_patterns__free(struct cli_patterns *patterns);
 
-/* Add a name, or several with commas, to a list unless it has it. Returns 0 or -ENOMEM. */
+/* Add names, with commas between, to a list that lacks them. Returns 0 or -ENOMEM. */
 int cli_counted__add(char **list, const char *names);
 /*
  * Take "COUNTERS@" off a pattern's text, if it has it, with a + between counters, or the name of a
@@ -321,10 +321,7 @@ int cli_counted__add(char **list, const char *names);
 int cli_counted__take(struct cli_patterns *patterns, char *text);
 /* Of a verb that records nothing: a status if there are such patterns. Prints why. */
 int cli_counted__refuse(const struct cli_verb *verb, const struct cli_patterns *patterns);
-/*
- * Let threads read these counters at these events. Prints why it can't be done here, and goes on. A
- * status.
- */
+/* Let threads read these counters at these events. A status. Prints what can't be, and goes on. */
 int cli_counted__set(struct pem_session *session, const struct cli_patterns *patterns);
 
 /*
@@ -360,10 +357,11 @@ struct cli_hardware {
 	char **command; /* under Valgrind */
 };
 /*
- * Read the description of a machine, make the file of its counts, and put Valgrind before the
- * command. Returns CLI_DONE, or another status after printing a sentence.
+ * Make the file of a machine's counts, and put Valgrind before the command. 'instructions' and
+ * 'cycles' are the machine's then. Without patterns those of usual are added. A status; prints why.
  */
-int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **command);
+int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **command,
+			struct cli_patterns *patterns, const char *usual);
 /* What is to be run for the command: the command, or with it what simulates. */
 char **cli_hardware__command(const struct cli_hardware *hardware, char **command,
 			     struct pem_run_options *options);

@@ -146,7 +146,31 @@ char **cli_hardware__command(const struct cli_hardware *hardware, char **command
 	return hardware->command;
 }
 
-int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **command)
+/* What else there is would be Valgrind's: its system calls, its page faults. */
+static int choose(struct cli_patterns *patterns, const char *usual)
+{
+	static const char *const own[][2] = {{"instructions", "HW::Simulated::Instructions"},
+					     {"cycles", "HW::Simulated::Cycles"}};
+	size_t i, k;
+
+	if (patterns->count == 0 && cli_patterns__add(patterns, usual) < 0)
+		return cli_error(CLI_FAILED, "no memory");
+	for (i = 0; i < patterns->count; i++)
+		for (k = 0; k < sizeof(own) / sizeof(own[0]); k++) {
+			char *name = strcasecmp(patterns->text[i], own[k][0]) == 0
+					     ? strdup(own[k][1])
+					     : NULL;
+
+			if (name == NULL)
+				continue;
+			free(patterns->text[i]);
+			patterns->text[i] = name;
+		}
+	return CLI_DONE;
+}
+
+int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **command,
+			struct cli_patterns *patterns, const char *usual)
 {
 	char file[PATH_MAX], folder[PATH_MAX + 64];
 	int status = find_tool(folder, sizeof(folder));
@@ -154,6 +178,8 @@ int cli_hardware__start(struct cli_hardware *hardware, const char *path, char **
 	if (status == CLI_DONE && cli_command__check("valgrind", file, sizeof(file)) != CLI_DONE)
 		status =
 			cli_error(CLI_NOT_HERE, "hardware is simulated under Valgrind: install it");
+	if (status == CLI_DONE)
+		status = choose(patterns, usual);
 	if (status == CLI_DONE)
 		status = make_folder(hardware);
 	if (status == CLI_DONE)

@@ -85,7 +85,7 @@ static const struct cli_option options[] = {
 	 "costliest events are only counted, or left out, for a time, and the trace says so."},
 	{OPT_HARDWARE, "hardware", "FILE.xml",
 	 "Run the command on the simulated machine that FILE.xml describes: HW::Simulated::* are "
-	 "what it counts."},
+	 "what it counts. Without -e record them and the application's events."},
 	{'q', "quiet", NULL, "Say nothing but errors."},
 	{0},
 };
@@ -495,7 +495,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	else if (status == CLI_DONE)
 		cli_attach__program(&r.attach, r.program, sizeof(r.program));
 	if (status == CLI_DONE && r.hardware_path != NULL) {
-		status = cli_hardware__start(&r.hardware, r.hardware_path, r.command);
+		status = cli_hardware__start(&r.hardware, r.hardware_path, r.command, &r.patterns,
+					     "APP,HW::Simulated::*");
 		r.session.hardware = r.hardware.file;
 	}
 	if (status != CLI_DONE)

@@ -45,9 +45,9 @@ static const char *processor_words(const struct pem_counted_as *as)
 	if (as->counters == 0)
 		return "";
 	if (as->fixed_counters == 0)
-		return cli_format(" It has %" PRIu32 " for a thread, as libpfm4 tells.",
+		return cli_format(" The processor has %" PRIu32 " for a thread, as libpfm4 tells.",
 				  as->counters);
-	return cli_format(" It has %" PRIu32 " for any event of a thread and %" PRIu32
+	return cli_format(" The processor has %" PRIu32 " for any event of a thread and %" PRIu32
 			  " for one event each, as libpfm4 tells.",
 			  as->counters, as->fixed_counters);
 }
@@ -70,11 +70,9 @@ void list_print_counters(const struct list *list)
 	if (taking == 0)
 		return;
 	if (counted == 0)
-		text = cli_format("%s takes a counter of the processor, and can't be counted "
-				  "here.%s",
-				  taking == 1 ? "One of these"
-					      : cli_format("Each of %zu of these", taking),
-				  processor_words(as));
+		text = cli_format("%s a counter of the processor, and this machine offers none.",
+				  taking == 1 ? "One of these takes"
+					      : cli_format("%zu of these take", taking));
 	else if (list->turns == 1)
 		text = cli_format("%zu of these take a counter of the processor each. All are "
 				  "counted at the same times.%s",

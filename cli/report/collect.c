@@ -58,8 +58,9 @@ static void choose_value(struct report_event *e)
 	int value = pem_event__field_by_role(e->event, PEM_ROLE_VALUE);
 
 	e->field = size >= 0 ? size : value;
-	/* Where objects lie is no amount. What a call returned last tells nothing. */
-	if (e->event->meaning == PEM_MEANS_OBJECT ||
+	/* Where objects and other memory lie is no amount. What a call returned last tells nothing.
+	 */
+	if (e->event->meaning == PEM_MEANS_OBJECT || e->event->source_kind == PEM_SOURCE_SAMPLE ||
 	    (e->event->meaning == PEM_MEANS_INTERVAL_END && size < 0 && value >= 0 &&
 	     !is_amount(e->event, value)))
 		return;

@@ -240,6 +240,12 @@ static const char *share_of(const struct functions *f, const struct function *ro
 	return cli_format("%.1f %%", all != 0 ? 100.0 * (double)count / (double)all : 0);
 }
 
+/* Was a tenth of the samples in what it called? It may have none of its own. */
+static bool is_large_caller(const struct functions *f, const struct function *row)
+{
+	return row->is_sample && row->total * 10 >= f->of_event[row->event];
+}
+
 void report_functions__print(const struct report *r)
 {
 	struct cli_table *table = cli_table__new(stdout);
@@ -260,7 +266,7 @@ void report_functions__print(const struct report *r)
 	for (i = 0; i < f.count; i++) {
 		const struct function *row = &f.rows[i];
 		of_event = i != 0 && f.rows[i - 1].event == row->event ? of_event + 1 : 0;
-		if (of_event >= ROWS_MOST) {
+		if (of_event >= ROWS_MOST && !is_large_caller(&f, row)) {
 			left_out++;
 			continue;
 		}

@@ -47,8 +47,8 @@ static const struct cli_option options[] = {
 	 "costliest events are not counted for a time, and marked."},
 	{OPT_HARDWARE, "hardware", "FILE.xml",
 	 "Run the command on the simulated machine that FILE.xml describes, and count what it "
-	 "finds "
-	 "in its caches and TLBs: HW::Simulated::*. Under Valgrind, some fifty times slower."},
+	 "finds in its caches and TLBs: HW::Simulated::*, unless -e names other events. Under "
+	 "Valgrind, some fifty times slower."},
 	{'q', "quiet", NULL, "Do not say what can't be counted here."},
 	{0},
 };
@@ -257,7 +257,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	else if (status == CLI_DONE)
 		status = cli_command__check(s.command[0], file, sizeof(file));
 	if (status == CLI_DONE && s.hardware_path != NULL)
-		status = cli_hardware__start(&s.hardware, s.hardware_path, s.command);
+		status = cli_hardware__start(&s.hardware, s.hardware_path, s.command, &s.patterns,
+					     "HW::Simulated::*");
 	if (status == CLI_DONE)
 		status = open_output(&s);
 	if (status != CLI_DONE)

@@ -7,6 +7,7 @@
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
+#include "core/demand.h"
 #include "cost/cost.h"
 #include "dirs/dirs.h"
 #include "flight/flight.h"
@@ -125,6 +126,24 @@ static void note_in_log(struct pem_session *s, const struct pem_context *who)
 	pem_session__calibrate(s, info);
 	pem_log__start_clock(s->log);
 	pem_trace_writer__set_info(s->log->writer, info);
+}
+
+/* Are counters all that the session wants? They need nothing of a program. */
+static bool wants_counters_alone(const struct pem_session *s)
+{
+	const struct pem_demand *demand;
+	bool wants_any = false;
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++)
+		for (demand = &s->demands[i]; demand; demand = demand->next) {
+			if (!demand->want_log && !demand->want_statistic)
+				continue;
+			wants_any = true;
+			if (s->demands[i].event->source_kind != PEM_SOURCE_PERF)
+				return false;
+		}
+	return wants_any;
 }
 
 /* Tell both the log and the caller, which may have no log, that a process will raise nothing. */
@@ -247,7 +266,8 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 				error, -EUSERS,
 				"eight sessions observe process %u already; end one of them",
 				who->pid);
-		else if (!result && who->pid && !pem_session__has_started(who->pid))
+		else if (!result && who->pid && !pem_session__has_started(who->pid) &&
+			 !wants_counters_alone(s))
 			say_silent(s, who->pid, error);
 	}
 	pem_session__unlock(s);
