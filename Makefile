@@ -33,8 +33,8 @@ else
 B ?= build/san
 SAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $(LESS_SEEN)
 endif
-ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE= -fPIC -fvisibility=hidden $(WARNINGS) $(CFLAGS) \
-  $(SAN_FLAGS) -MMD -MP
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE= -fPIC -fvisibility=hidden -ffunction-sections \
+  -fdata-sections $(WARNINGS) $(CFLAGS) $(SAN_FLAGS) -MMD -MP
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) -o $@
 
 Q := $(if $(V),,@)

@@ -16,7 +16,11 @@ LIBPEM := $(B)/lib/libpem.so
 # With libpem in ../lib, in the build tree and installed alike.
 LINK_LIBPEM = -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
 # Libraries that are preloaded or loaded beside it, and plugins of pem's.
-LINK_ADAPTER = $(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,now -Wl,-rpath,'$$ORIGIN'
+# A stub header leaves a provider in each file that includes it: one of them remains in the library.
+# The providers' pages come first and the providers behind them, so that what the loader has to
+# change lies in few pages.
+PACKED := -Wl,--gc-sections -Wl,--sort-section=alignment
+LINK_ADAPTER = $(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,now -Wl,-rpath,'$$ORIGIN' $(PACKED)
 LINK_PLUGIN = $(LINK) -shared -Wl,-z,defs
 # Prerequisites as arguments of theirs; a map lists what is exported.
 LINKED = $(patsubst %.map,-Wl$(comma)--version-script=%.map,$^)
@@ -28,7 +32,7 @@ ALL += $(LIBPEM) $(B)/lib/libpem.a
 
 $(B)/lib/libpem.so.1: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT)) libpem/libpem.map
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete \
+	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete $(PACKED) \
 	  -Wl,--version-script=libpem/libpem.map $(filter %.o,$^) -lpthread -ldl
 
 $(LIBPEM): $(B)/lib/libpem.so.1

@@ -32,19 +32,10 @@ struct wanted {
 	const char *name; /* a version may follow it, after an @ */
 	size_t length; /* length of the name */
 	const char *version; /* NULL: the version that programs are linked with today */
-	uint32_t gnu_hash, hash;
+	uint32_t gnu_hash;
 };
 
-static uint32_t gnu_hash_of(const char *name, size_t length)
-{
-	const uint8_t *c = (const uint8_t *)name, *end = c + length;
-	uint32_t h = 5381;
-
-	for (; c < end; c++)
-		h = h * 33 + *c;
-	return h;
-}
-
+/* Of DT_HASH: System V ABI, "Hash Table". Few objects have no other table. */
 static uint32_t hash_of(const char *name, size_t length)
 {
 	const uint8_t *c = (const uint8_t *)name, *end = c + length;
@@ -58,13 +49,18 @@ static uint32_t hash_of(const char *name, size_t length)
 	return h;
 }
 
+/* A process that starts asks for a hundred names: so a name is read once, for all that is needed.
+ */
 static struct wanted wanted_of(const char *name)
 {
-	const char *at = strchr(name, '@');
-	size_t length = at ? (size_t)(at - name) : strlen(name);
+	const uint8_t *c = (const uint8_t *)name;
+	uint32_t h = 5381;
+	size_t length;
 
-	return (struct wanted){name, length, at ? at + 1 : NULL, gnu_hash_of(name, length),
-			       hash_of(name, length)};
+	for (; *c && *c != '@'; c++)
+		h = h * 33 + *c;
+	length = (size_t)(c - (const uint8_t *)name);
+	return (struct wanted){name, length, *c ? name + length + 1 : NULL, h};
 }
 
 /*
@@ -89,20 +85,28 @@ static bool read_object(struct object *object, Elf64_Addr base, const Elf64_Dyn 
 	memset(object, 0, sizeof(*object));
 	object->base = base;
 	for (d = dynamic; d && d->d_tag != DT_NULL; d++) {
-		const void *table = table_at(base, dynamic, d->d_un.d_ptr);
-
-		if (d->d_tag == DT_SYMTAB)
-			object->symbols = table;
-		else if (d->d_tag == DT_STRTAB)
-			object->strings = table;
-		else if (d->d_tag == DT_VERSYM)
-			object->versions = table;
-		else if (d->d_tag == DT_VERDEF)
-			object->definitions = table;
-		else if (d->d_tag == DT_GNU_HASH)
-			object->gnu_hash = table;
-		else if (d->d_tag == DT_HASH)
-			object->hash = table;
+		switch (d->d_tag) {
+		case DT_SYMTAB:
+			object->symbols = table_at(base, dynamic, d->d_un.d_ptr);
+			break;
+		case DT_STRTAB:
+			object->strings = table_at(base, dynamic, d->d_un.d_ptr);
+			break;
+		case DT_VERSYM:
+			object->versions = table_at(base, dynamic, d->d_un.d_ptr);
+			break;
+		case DT_VERDEF:
+			object->definitions = table_at(base, dynamic, d->d_un.d_ptr);
+			break;
+		case DT_GNU_HASH:
+			object->gnu_hash = table_at(base, dynamic, d->d_un.d_ptr);
+			break;
+		case DT_HASH:
+			object->hash = table_at(base, dynamic, d->d_un.d_ptr);
+			break;
+		default:
+			break;
+		}
 	}
 	return object->symbols && object->strings && (object->gnu_hash || object->hash);
 }
@@ -196,8 +200,8 @@ static uint32_t find_by_hash(const struct object *object, const struct wanted *w
 	if (!bucket_count)
 		return STN_UNDEF;
 	next = &buckets[bucket_count];
-	for (i = buckets[wanted->hash % bucket_count]; i != STN_UNDEF && i < symbol_count;
-	     i = next[i]) {
+	for (i = buckets[hash_of(wanted->name, wanted->length) % bucket_count];
+	     i != STN_UNDEF && i < symbol_count; i = next[i]) {
 		if (is_definition(object, i, wanted))
 			return i;
 	}
@@ -278,23 +282,48 @@ static const struct link_map *first_object(void)
 	return _r_debug.r_map;
 }
 
+/*
+ * The last object that the program was started with, as the first search finds it. It, all before
+ * it and the links between them stay; what dlopen appends may be closed while it is searched.
+ */
+static const struct link_map *last_object;
+
+/* This object; NULL: it is not in the list, or there is none yet. */
+static const struct link_map *own_object(void)
+{
+	const struct link_map *own = first_object(), *last;
+
+	/* The linker gives each object its own _DYNAMIC. Here it is that of this object. */
+	while (own && own->l_ld != _DYNAMIC)
+		own = own->l_next;
+	if (!own || __atomic_load_n(&last_object, __ATOMIC_RELAXED))
+		return own;
+	for (last = own; last->l_next; last = last->l_next)
+		;
+	__atomic_store_n(&last_object, last, __ATOMIC_RELAXED);
+	return own;
+}
+
+/* The object behind one; NULL: that was the last. */
+static const struct link_map *next_object(const struct link_map *map)
+{
+	return map == __atomic_load_n(&last_object, __ATOMIC_RELAXED) ? NULL : map->l_next;
+}
+
 bool pem_elf__find_next(const char *const names[], void *found[], size_t count)
 {
-	const struct link_map *map = first_object();
+	const struct link_map *map = own_object();
 	struct wanted wanted[PEM_ELF_NAMES_MAX];
 	struct object object;
 	size_t i, left = count;
 
-	/* The linker gives each object its own _DYNAMIC. Here it is that of this object. */
-	while (map && map->l_ld != _DYNAMIC)
-		map = map->l_next;
 	if (!map || count > PEM_ELF_NAMES_MAX)
 		return false;
 	for (i = 0; i < count; i++) {
 		wanted[i] = wanted_of(names[i]);
 		found[i] = NULL;
 	}
-	for (map = map->l_next; map && left; map = map->l_next) {
+	for (map = next_object(map); map && left; map = next_object(map)) {
 		if (!read_object(&object, map->l_addr, map->l_ld))
 			continue;
 		for (i = 0; i < count; i++) {
@@ -307,13 +336,38 @@ bool pem_elf__find_next(const char *const names[], void *found[], size_t count)
 	return true;
 }
 
-bool pem_elf__is_defined(const char *name)
+bool pem_elf__find_next_one(const char *name, void **found)
 {
-	const struct link_map *map;
+	const struct link_map *map = own_object();
+	const struct wanted wanted = wanted_of(name);
+	struct object object;
 
+	if (!map)
+		return false;
+	*found = NULL;
+	for (map = next_object(map); map && !*found; map = next_object(map)) {
+		if (read_object(&object, map->l_addr, map->l_ld))
+			*found = find_name(&object, &wanted);
+	}
+	return true;
+}
+
+bool pem_elf__is_defined(const char *const names[], size_t count)
+{
+	struct wanted wanted[PEM_ELF_NAMES_MAX];
+	const struct link_map *map;
+	struct object object;
+	size_t i;
+
+	for (i = 0; i < count && i < PEM_ELF_NAMES_MAX; i++)
+		wanted[i] = wanted_of(names[i]);
 	for (map = first_object(); map; map = map->l_next) {
-		if (pem_elf__find_in(map->l_addr, map->l_ld, name))
-			return true;
+		if (!read_object(&object, map->l_addr, map->l_ld))
+			continue;
+		for (i = 0; i < count && i < PEM_ELF_NAMES_MAX; i++) {
+			if (find_name(&object, &wanted[i]))
+				return true;
+		}
 	}
 	return false;
 }

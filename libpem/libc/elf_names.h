@@ -27,16 +27,18 @@
  * too many names. Nothing was looked up then, and found is unchanged.
  *
  * Any thread may call it at any time, also in a signal handler. The objects that the program was
- * started with stay: the loader does not let the program close them. Objects that dlopen appends
- * meanwhile may or may not be searched.
+ * started with stay: the loader does not let the program close them. Those that dlopen appended
+ * before the first search are searched, too; later ones are not.
  */
 bool pem_elf__find_next(const char *const names[], void *found[], size_t count);
+/* The same for one name. It needs little stack. */
+bool pem_elf__find_next_one(const char *name, void **found);
 
 /*
- * Return whether an object of the loader's list defines the name. The program itself and this
- * object count. Callers and threads: as above.
+ * Return whether an object of the loader's list defines one of the names. The program itself and
+ * this object count. Callers and threads: as above.
  */
-bool pem_elf__is_defined(const char *name);
+bool pem_elf__is_defined(const char *const names[], size_t count);
 
 /*
  * Return the definition in one object; NULL: it has none. base: the number that the loader added to

@@ -75,7 +75,7 @@ extern struct pem_libc_real pem_libc_real;
 #define PEM_LIBC_REAL(name) __atomic_load_n(&pem_libc_real.name, __ATOMIC_RELAXED)
 
 /*
- * Find the definitions of this table and of next.h. Returns false if the loader is not ready. Keeps
+ * Find the definitions of this table. Returns false if the loader is not ready. Keeps
  * errno.
  */
 bool pem_libc_real__find(void);

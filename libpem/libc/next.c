@@ -144,32 +144,18 @@ static long missing(void)
 	return -1;
 }
 
-_Static_assert(PEM_LIBC_NEXT_COUNT <= PEM_ELF_NAMES_MAX, "all are found in one call");
-
-bool pem_libc_next__find_all(void)
-{
-	void *found[PEM_LIBC_NEXT_COUNT];
-	long (*stand_in)(void) = missing;
-	unsigned i;
-
-	if (!pem_elf__find_next(pem_libc_next_names, found, PEM_LIBC_NEXT_COUNT))
-		return false;
-	for (i = 0; i < PEM_LIBC_NEXT_COUNT; i++) {
-		if (!found[i])
-			memcpy(&found[i], &stand_in, sizeof(stand_in));
-		__atomic_store_n(&pem_libc_next[i], found[i], __ATOMIC_RELAXED);
-	}
-	return true;
-}
-
 void *pem_libc_next__first(unsigned index)
 {
 	long (*stand_in)(void) = missing;
 	void *next;
 
-	pem_libc_real__find();
-	next = __atomic_load_n(&pem_libc_next[index], __ATOMIC_RELAXED);
-	if (!next) /* the loader has no list yet, so no definition can be called */
+	/* Without a list of the loader yet no definition can be called. */
+	if (!pem_elf__find_next_one(pem_libc_next_names[index], &next)) {
 		memcpy(&next, &stand_in, sizeof(next));
+		return next;
+	}
+	if (!next)
+		memcpy(&next, &stand_in, sizeof(next));
+	__atomic_store_n(&pem_libc_next[index], next, __ATOMIC_RELAXED);
 	return next;
 }

@@ -2,8 +2,6 @@
 /*
  * next.h - the next definitions of all functions but those of libc.h's struct pem_libc_real
  *
- * real.c finds all of them together.
- *
  * Each wrapper begins with one test: if no session wants its events, or the call is silent, it only
  * passes the call on. So a wrapper that is off costs an indirect call, and a load and test for each
  * of its events.
@@ -144,12 +142,11 @@ extern void *pem_libc_next[PEM_LIBC_NEXT_COUNT];
 extern const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT];
 
 /*
- * Return a definition that is not found yet. Never NULL: if this C library lacks the function, a
- * function that fails takes its part.
+ * Find a definition at its first call: a program calls few of them, and its start need not wait for
+ * all. Never returns NULL: if this C library lacks the function, a function that fails takes its
+ * part. Async-signal-safe, and keeps errno.
  */
 void *pem_libc_next__first(unsigned index);
-/* Find all of them. Returns false if the loader is not ready. */
-bool pem_libc_next__find_all(void);
 
 static inline void *pem_libc_next__get(unsigned index)
 {

@@ -111,10 +111,12 @@ bool pem_libc_real__find(void)
 	void *found[COUNT];
 	size_t i;
 
-	if (!pem_elf__find_next(names, found, COUNT) || !pem_libc_next__find_all())
+	if (!pem_elf__find_next(names, found, COUNT))
 		return false;
 	for (i = 0; i < COUNT; i++)
 		__atomic_store_n(&to[i], found[i] ? found[i] : stand_in[i], __ATOMIC_RELAXED);
+	/* It is passed on by a jump, which needs its address (rights.c). */
+	pem_libc_next__get(PEM_LIBC_NEXT_syscall);
 	return true;
 }
 

@@ -63,13 +63,10 @@ __attribute__((constructor(101))) static void find_libpem(void)
 __attribute__((constructor)) static void find_libraries(void)
 {
 	static const char *const sanitizers[] = {"__asan_init", "__tsan_init", "__msan_init"};
-	size_t i;
 
-	for (i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++) {
-		if (!pem_elf__is_defined(sanitizers[i]))
-			continue;
-		pem_provider_unregister(&pem_provider_libc);
-		pem_provider_unregister(&pem_provider_libc_io);
-		pem_provider_unregister(&pem_provider_libc_lock);
-	}
+	if (!pem_elf__is_defined(sanitizers, sizeof(sanitizers) / sizeof(sanitizers[0])))
+		return;
+	pem_provider_unregister(&pem_provider_libc);
+	pem_provider_unregister(&pem_provider_libc_io);
+	pem_provider_unregister(&pem_provider_libc_lock);
 }

@@ -59,7 +59,9 @@ __attribute__((constructor(101))) static void find_at_start(void)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		if (!pem_elf__find_next(names[i], found, COUNT) || !found[0])
+		/* Most programs have none: one name tells. */
+		if (!pem_elf__find_next(names[i], found, 1) || !found[0] ||
+		    !pem_elf__find_next(names[i], found, COUNT))
 			continue;
 		publish(found);
 		return;

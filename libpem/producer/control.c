@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PAGE 4096u
@@ -82,15 +83,19 @@ static int create_control_file(void)
 	return -1;
 }
 
-/* Map the control file in place of the provider's page, and keep the page's contents. */
-static void map_provider_page(int fd, struct pem_provider *provider, uint64_t offset,
-			      uint32_t entry)
+/*
+ * Map the control file in place of the provider's page, and keep the page's contents. A mapping of
+ * no length is copied, if it is shared (mremap(2)): so the file need not be opened again.
+ */
+static void map_provider_page(struct pem_provider *provider, uint64_t offset, uint32_t entry)
 {
 	struct pem_control_file *control = pem_process.control;
 
+	if (!pem_populate((uint8_t *)control + offset, provider->page_bytes))
+		return;
 	memcpy((uint8_t *)control + offset, provider->page, provider->page_bytes);
-	if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
-		 MAP_SHARED | MAP_FIXED | MAP_POPULATE, fd, (off_t)offset) == MAP_FAILED)
+	if (syscall(SYS_mremap, (uint8_t *)control + offset, 0, provider->page_bytes,
+		    MREMAP_MAYMOVE | MREMAP_FIXED, provider->page) == -1)
 		return;
 	control->provider[entry].offset = offset;
 	control->provider[entry].bytes = provider->page_bytes;
@@ -171,10 +176,9 @@ void pem_process__publish(void)
 	pem_process__note_ids();
 	for (provider = pem_process.providers; provider; provider = provider->next) {
 		if (control->provider_count == PEM_PROVIDERS_MAX ||
-		    offset + provider->page_bytes > bytes ||
-		    !pem_populate((uint8_t *)control + offset, provider->page_bytes))
+		    offset + provider->page_bytes > bytes)
 			break;
-		map_provider_page(fd, provider, offset, control->provider_count);
+		map_provider_page(provider, offset, control->provider_count);
 		offset += provider->page_bytes;
 	}
 	/* none: readers use only parts of the file that CB and PB publish */
@@ -217,7 +221,7 @@ static int find_control_entry(const struct pem_provider *provider, uint64_t *off
 void pem_process__publish_provider(struct pem_provider *provider)
 {
 	uint64_t offset;
-	int fd, entry;
+	int entry;
 
 	if (pem_restricted())
 		return;
@@ -227,14 +231,8 @@ void pem_process__publish_provider(struct pem_provider *provider)
 	}
 	pem_process__note_ids();
 	entry = find_control_entry(provider, &offset);
-	if (entry < 0)
-		return;
-	fd = open(pem_process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return;
-	if (pem_populate((uint8_t *)pem_process.control + offset, provider->page_bytes))
-		map_provider_page(fd, provider, offset, (uint32_t)entry);
-	close(fd);
+	if (entry >= 0)
+		map_provider_page(provider, offset, (uint32_t)entry);
 }
 
 /* Give the child a private page with the contents of the parent's shared page. */

@@ -135,6 +135,9 @@ void pem_joined__make_pool_private(struct pem_joined *joined)
 static void replace(struct pem_joined *joined, struct pem_session_page *page, const char *directory,
 		    uint32_t incarnation)
 {
+	__atomic_store_n(&pem_process.ever_joined,
+			 pem_process.ever_joined | 1u << (joined - pem_process.joined),
+			 __ATOMIC_RELAXED);
 	pem_joined__begin_change(joined);
 	/* JA */
 	__atomic_store_n(&joined->state, PEM_JOINED_NOT, __ATOMIC_RELEASE);
@@ -364,7 +367,8 @@ void pem_process__check_consumer(unsigned session_index, uint64_t now)
 {
 	struct pem_joined *joined = &pem_process.joined[session_index];
 
-	if (__atomic_load_n(&joined->state, __ATOMIC_RELAXED) != PEM_JOINED_POOL ||
+	if (!pem_process__had_session(session_index) ||
+	    __atomic_load_n(&joined->state, __ATOMIC_RELAXED) != PEM_JOINED_POOL ||
 	    now - __atomic_load_n(&joined->checked_at, __ATOMIC_RELAXED) < CONSUMER_CHECK_TICKS ||
 	    !pem_process__lock())
 		return;
@@ -453,6 +457,10 @@ static void inherit(unsigned session_index)
 
 	/* A session was offered to the parent: its contexts say whether it wants the child. */
 	pem_process__join_offered(session_index);
+	if (!pem_process__had_session(session_index)) {
+		entry->contexts = 0;
+		return;
+	}
 	joined->changes &= ~1u; /* a thread of the parent was about to end the change */
 	pem_joined__begin_change(joined);
 	/*

@@ -247,7 +247,8 @@ static void note_events(struct pem_provider *provider)
 		pem_process.event_level[provider->event_base + i] = 0;
 	}
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
-		if (pem_process.joined[session_index].state != PEM_JOINED_POOL)
+		if (!pem_process__had_session(session_index) ||
+		    pem_process.joined[session_index].state != PEM_JOINED_POOL)
 			continue;
 		/* The models are written first: a consumer that finds an id looks for its model. */
 		pem_process__write_models(&pem_process.joined[session_index].pool_file);
@@ -317,6 +318,8 @@ int pem_provider_register(struct pem_provider *provider)
 	__atomic_store_n(&provider->registered, 1, __ATOMIC_RELEASE);
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
 		pem_process__join_offered(session_index);
+		if (!pem_process__had_session(session_index))
+			continue;
 		if (pem_process.joined[session_index].state != PEM_JOINED_NOT)
 			pem_process__apply_to(provider, session_index);
 		pem_process__join_offered(session_index);
@@ -453,7 +456,8 @@ __attribute__((constructor(101))) static void start(void)
 {
 	const char *session = secure_getenv("PEM_SESSION");
 
-	pem_process__find_filter();
+	if (!pem_process.pid)
+		pem_process__find_filter();
 	pem_process.pid = process_id();
 	life.here = 1;
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);

@@ -188,10 +188,22 @@ struct pem_process {
 	struct pem_control_file *control;
 	uint64_t control_bytes;
 	char control_path[PATH_MAX];
+	/*
+	 * Bit i: joined[i] has been a session's. All else there is zero and has not been touched,
+	 * which a process that starts need not do: each has 23 KB. Set under the lock, before
+	 * joined[i].state; read without it, as an older value that the state would show, too.
+	 */
+	uint32_t ever_joined;
 	struct pem_joined joined[PEM_SESSIONS_MAX];
 };
 
 extern struct pem_process pem_process;
+
+/* Has joined[session_index] been a session's? */
+static inline bool pem_process__had_session(unsigned session_index)
+{
+	return __atomic_load_n(&pem_process.ever_joined, __ATOMIC_RELAXED) >> session_index & 1;
+}
 
 static inline void pem_joined__begin_change(struct pem_joined *joined)
 {

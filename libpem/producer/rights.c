@@ -46,6 +46,8 @@ uint32_t pem_process__refused_as_seen(void)
 	unsigned session_index;
 
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
+		if (!pem_process__had_session(session_index))
+			continue;
 		joined = &pem_process.joined[session_index];
 		/* ja */
 		if (__atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) != PEM_JOINED_POOL)

@@ -23,10 +23,11 @@
 /* The page of a session. NULL: there is none, or the session is closed. */
 static struct pem_session_page *live_page(unsigned session_index)
 {
-	/* jb */
-	struct pem_session_page *page =
-		__atomic_load_n(&pem_process.joined[session_index].page, __ATOMIC_ACQUIRE);
+	struct pem_session_page *page = NULL;
 
+	/* jb */
+	if (pem_process__had_session(session_index))
+		page = __atomic_load_n(&pem_process.joined[session_index].page, __ATOMIC_ACQUIRE);
 	/* ja */
 	if (!page ||
 	    __atomic_load_n(&pem_process.joined[session_index].state, __ATOMIC_ACQUIRE) ==

@@ -95,7 +95,9 @@ __attribute__((constructor(101))) static void find_at_start(void)
 {
 	void *found[COUNT];
 
-	if (pem_elf__find_next(names, found, COUNT) && found[0])
+	/* Most programs have none: one name tells. */
+	if (pem_elf__find_next(names, found, 1) && found[0] &&
+	    pem_elf__find_next(names, found, COUNT))
 		publish(found, FOUND_AT_START);
 }
 

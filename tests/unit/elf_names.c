@@ -340,12 +340,21 @@ static void too_many_names_are_refused(void **state)
 	assert_null(found[0]);
 }
 
+static bool is_defined(const char *name)
+{
+	return pem_elf__is_defined(&name, 1);
+}
+
 static void anywhere_includes_this_program(void **state)
 {
+	static const char *const several[] = {"pem_no_such_function", "pem_nor_this", "malloc"};
+
 	(void)state;
-	assert_true(pem_elf__is_defined("pem_provider_register")); /* linked in: -rdynamic */
-	assert_true(pem_elf__is_defined("malloc"));
-	assert_false(pem_elf__is_defined("pem_no_such_function"));
+	assert_true(is_defined("pem_provider_register")); /* linked in: -rdynamic */
+	assert_true(is_defined("malloc"));
+	assert_false(is_defined("pem_no_such_function"));
+	assert_true(pem_elf__is_defined(several, 3));
+	assert_false(pem_elf__is_defined(several, 2));
 }
 
 /* As the rest of the program sees it, nothing happened. */
@@ -356,7 +365,7 @@ static void leaves_no_trace(void **state)
 	(void)state;
 	assert_null(dlsym(RTLD_DEFAULT, "pem_mine_is_missing"));
 	errno = 77;
-	assert_false(pem_elf__is_defined("pem_no_such_function"));
+	assert_false(is_defined("pem_no_such_function"));
 	assert_true(pem_libc_real__find());
 	assert_int_equal(errno, 77);
 	before = dlerror();
