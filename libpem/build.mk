@@ -12,6 +12,12 @@ LIBPEM_SRC := $(wildcard libpem/*.c libpem/producer/*.c libpem/reader/*.c libpem
 LIBPEM_DIRECT := libpem/producer/direct.c
 CFLAGS_libpem_producer_direct := -U_FORTIFY_SOURCE
 LIBPEM_OBJ := $(call objects,$(filter-out $(LIBPEM_DIRECT),$(LIBPEM_SRC))) $(B)/obj/gen/catalogue.o
+# What runs in the middle of a program's events, perhaps in a signal handler, must not ask the loader
+# for a function: their calls go through pointers that the loader fills as the process starts. All
+# else is for consumers, and found when it is called first.
+IN_EVENTS := $(call objects,$(wildcard libpem/producer/*.c) shared/model_words.c \
+  $(patsubst %,libpem/%.c,distribution entry membership model_hash pool printable runtime_dir util))
+$(IN_EVENTS): private ALL_CFLAGS += -fno-plt
 LIBPEM := $(B)/lib/libpem.so
 # With libpem in ../lib, in the build tree and installed alike.
 LINK_LIBPEM = -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
@@ -32,7 +38,7 @@ ALL += $(LIBPEM) $(B)/lib/libpem.a
 
 $(B)/lib/libpem.so.1: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT)) libpem/libpem.map
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,now -Wl,-z,nodelete $(PACKED) \
+	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,lazy -Wl,-z,nodelete $(PACKED) \
 	  -Wl,--version-script=libpem/libpem.map $(filter %.o,$^) -lpthread -ldl
 
 $(LIBPEM): $(B)/lib/libpem.so.1
