@@ -34,19 +34,6 @@ int record_samples__parse_pages(const struct cli_verb *verb, uint32_t *interval_
 
 #define FREQUENCY_MAX_HZ 1000000u
 
-/* The kernel's limit, which it lowers where samples take long. UINT32_MAX: it is unknown. */
-static unsigned kernel_max_hz(void)
-{
-	FILE *file = fopen("/proc/sys/kernel/perf_event_max_sample_rate", "re");
-	unsigned limit;
-
-	if (file == NULL || fscanf(file, "%u", &limit) != 1)
-		limit = UINT32_MAX;
-	if (file != NULL)
-		fclose(file);
-	return limit;
-}
-
 int record_samples__parse_rate(const struct cli_verb *verb, uint32_t *rate_hz)
 {
 	uint64_t hz;
@@ -54,11 +41,6 @@ int record_samples__parse_rate(const struct cli_verb *verb, uint32_t *rate_hz)
 	if (cli_parse_number(optarg, FREQUENCY_MAX_HZ, &hz) < 0 || hz == 0)
 		return cli_usage_error(verb, "-F %s is no number of samples a second, 1 to %u",
 				       optarg, FREQUENCY_MAX_HZ);
-	if (hz > kernel_max_hz())
-		return cli_usage_error(verb,
-				       "-F %s: this kernel allows %u samples a second; sysctl "
-				       "kernel.perf_event_max_sample_rate raises it",
-				       optarg, kernel_max_hz());
 	*rate_hz = (uint32_t)hz;
 	return 0;
 }

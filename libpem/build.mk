@@ -24,8 +24,8 @@ LINK_LIBPEM = -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
 # Libraries that are preloaded or loaded beside it, and plugins of pem's.
 # A stub header leaves a provider in each file that includes it: one of them remains in the library.
 # The providers' pages come first and the providers behind them, so that what the loader has to
-# change lies in few pages.
-PACKED := -Wl,--gc-sections -Wl,--sort-section=alignment
+# change lies in few pages. Code and constants are one mapping, not three.
+PACKED := -Wl,--gc-sections -Wl,--sort-section=alignment -Wl,-z,noseparate-code
 LINK_ADAPTER = $(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,now -Wl,-rpath,'$$ORIGIN' $(PACKED)
 LINK_PLUGIN = $(LINK) -shared -Wl,-z,defs
 # Prerequisites as arguments of theirs; a map lists what is exported.
@@ -39,7 +39,8 @@ ALL += $(LIBPEM) $(B)/lib/libpem.a
 $(B)/lib/libpem.so.1: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT)) libpem/libpem.map
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,lazy -Wl,-z,nodelete $(PACKED) \
-	  -Wl,--version-script=libpem/libpem.map $(filter %.o,$^) -lpthread -ldl
+	  -Wl,--version-script=libpem/libpem.map $(IN_EVENTS) \
+	  $(filter-out $(IN_EVENTS),$(filter %.o,$^)) -lpthread -ldl
 
 $(LIBPEM): $(B)/lib/libpem.so.1
 	$(Q)ln -sf libpem.so.1 $@

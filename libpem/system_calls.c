@@ -11,18 +11,38 @@
  */
 #include "model_internal.h"
 
-static const struct pem_label system_calls[] = {
+#include <pthread.h>
+
+/* Without pointers, which the loader would have to change in every process that raises events. */
+static const struct {
+	char name[30], description[1];
+	uint16_t number;
+} system_calls[] = {
 #include "system_calls.h"
 };
 
 #define COUNT (sizeof(system_calls) / sizeof(system_calls[0]))
+static struct pem_label labels[COUNT];
+
+static void make_labels(void)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT; i++)
+		labels[i] = (struct pem_label){.name = system_calls[i].name,
+					       .description = system_calls[i].description,
+					       .value = system_calls[i].number};
+}
+
 _Static_assert(COUNT > 200 && COUNT <= PEM_MODEL_LABELS_MAX, "a label for each system call");
 
 void pem_model__name_system_calls(struct pem_model *model)
 {
+	static pthread_once_t made = PTHREAD_ONCE_INIT;
 	size_t i;
 	unsigned k;
 
+	pthread_once(&made, make_labels);
 	for (i = 0; i < pem_model__count(model); i++) {
 		const struct pem_event *event = pem_model__event(model, i);
 
@@ -34,7 +54,7 @@ void pem_model__name_system_calls(struct pem_model *model)
 				continue;
 			field->label_kind = PEM_LABELS_ENUM;
 			field->label_count = COUNT;
-			field->labels = system_calls;
+			field->labels = labels;
 		}
 	}
 }

@@ -284,9 +284,10 @@ static const struct link_map *first_object(void)
 
 /*
  * The last object that the program was started with, as the first search finds it. It, all before
- * it and the links between them stay; what dlopen appends may be closed while it is searched.
+ * it and the links between them stay; what dlopen appends may be closed while it is searched. It
+ * lies among variables that the loader has to change anyway.
  */
-static const struct link_map *last_object;
+static const struct link_map *last_object __attribute__((section(".data.last_object")));
 
 /* This object; NULL: it is not in the list, or there is none yet. */
 static const struct link_map *own_object(void)

@@ -162,6 +162,11 @@ HIDDEN int ftruncate(int fd, off_t bytes)
 	return (int)syscall(SYS_ftruncate, fd, bytes);
 }
 
+HIDDEN off_t lseek(int fd, off_t offset, int whence)
+{
+	return syscall(SYS_lseek, fd, offset, whence);
+}
+
 HIDDEN ssize_t read(int fd, void *to, size_t bytes)
 {
 	return syscall(SYS_read, fd, to, bytes);

@@ -232,17 +232,18 @@ static int check_provider(const struct pem_provider *provider)
 	return 0;
 }
 
-static void note_events(struct pem_provider *provider)
+/*
+ * came_again: these are the events of a library that has gone and come again. Its text may be
+ * another now.
+ */
+static void note_events(struct pem_provider *provider, bool came_again)
 {
 	uint32_t *ids, *models, i;
 	unsigned session_index;
 
-	for (i = 0; i < provider->event_count; i++) {
+	for (i = 0; i < provider->event_count; i++)
 		pem_process.event_id[provider->event_base + i] = provider->event_ids[i];
-		/*
-		 * If these are the events of a library that has gone and come again, its text may
-		 * be another now.
-		 */
+	for (i = 0; came_again && i < provider->event_count; i++) {
 		pem_process.event_model[provider->event_base + i] = 0;
 		pem_process.event_level[provider->event_base + i] = 0;
 	}
@@ -279,7 +280,7 @@ int pem_provider_register(struct pem_provider *provider)
 	struct pem_control_header *header = provider->page;
 	int result, saved_errno = errno;
 	unsigned session_index;
-	bool first;
+	bool first, came_again;
 
 	/* A library that does not link with this one may have its constructor run first. */
 	if (!pem_process.pid)
@@ -299,7 +300,8 @@ int pem_provider_register(struct pem_provider *provider)
 	if (result)
 		goto unlock;
 	provider->event_base = find_base(provider);
-	if (provider->event_base == pem_process.event_count)
+	came_again = provider->event_base != pem_process.event_count;
+	if (!came_again)
 		pem_process.event_count += provider->event_count;
 	provider->cell_offset = provider->event_base * sizeof(struct pem_cell);
 	header->abi_version = PEM_ABI_VERSION;
@@ -311,7 +313,7 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->notify = pem_notify;
 	provider->next = pem_process.providers;
 	pem_process.providers = provider;
-	note_events(provider); /* the provider is on the list by now */
+	note_events(provider, came_again); /* the provider is on the list by now */
 	first = !pem_process.control;
 	pem_process__publish_provider(provider);
 	/* RP */

@@ -178,22 +178,22 @@ struct pem_process {
 	 * changes nothing there.
 	 */
 	bool borrows_pages;
-	struct pem_provider *providers;
-	uint32_t event_count;
-	uint32_t event_id[PEM_PROCESS_EVENTS_MAX];
-	/* Hash of the model text that describes the event; 0: not made yet. */
-	uint32_t event_model[PEM_PROCESS_EVENTS_MAX];
-	uint8_t event_level[PEM_PROCESS_EVENTS_MAX]; /* enum pem_level; 0: not looked up yet */
-	char runtime[PATH_MAX - 128]; /* folder of the control file, if there is one */
-	struct pem_control_file *control;
-	uint64_t control_bytes;
-	char control_path[PATH_MAX];
 	/*
 	 * Bit i: joined[i] has been a session's. All else there is zero and has not been touched,
 	 * which a process that starts need not do: each has 23 KB. Set under the lock, before
 	 * joined[i].state; read without it, as an older value that the state would show, too.
 	 */
 	uint32_t ever_joined;
+	struct pem_provider *providers;
+	struct pem_control_file *control;
+	uint64_t control_bytes;
+	uint32_t event_count;
+	uint32_t event_id[PEM_PROCESS_EVENTS_MAX];
+	/* Hash of the model text that describes the event; 0: not made yet. */
+	uint32_t event_model[PEM_PROCESS_EVENTS_MAX];
+	uint8_t event_level[PEM_PROCESS_EVENTS_MAX]; /* enum pem_level; 0: not looked up yet */
+	char runtime[PATH_MAX - 128]; /* folder of the control file, if there is one */
+	char control_path[PATH_MAX];
 	struct pem_joined joined[PEM_SESSIONS_MAX];
 };
 
