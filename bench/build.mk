@@ -5,7 +5,7 @@
 
 BENCHES := notify handles threads callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
-  names page_size_machine page_size_loop page_size_hooks read4 simulated insns
+  names page_size_machine page_size_loop page_size_hooks read4 simulated insns start
 BENCH_C := notify handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
