@@ -87,15 +87,37 @@ static bool is_wanted(const struct pem_session *s, const char *library)
 	return false;
 }
 
-/* Append folder/name to a list of libraries, if this file can be read. */
-static void add_library(char *list, size_t bytes, const char *folder, const char *name)
+/* Append folder/name to a list of libraries. Returns false if this file can't be read. */
+static bool add_library(char *list, size_t bytes, const char *folder, const char *name)
 {
 	size_t used = strlen(list);
 	char path[PATH_MAX + 32];
 
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	if (!access(path, R_OK))
-		snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
+	if (access(path, R_OK))
+		return false;
+	snprintf(list + used, bytes - used, "%s%s", used ? ":" : "", path);
+	return true;
+}
+
+/*
+ * Append that of the C library, and those on demand that are wanted. One library has them all,
+ * which a process loads in less time.
+ */
+static void add_adapters(const struct pem_session *s, char *list, size_t bytes, const char *folder)
+{
+	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
+	const size_t count = sizeof(on_demand) / sizeof(on_demand[0]);
+	size_t i, wanted = 0;
+
+	for (i = 0; i < count; i++)
+		wanted += is_wanted(s, on_demand[i]);
+	if (wanted == count && add_library(list, bytes, folder, "libpem-adapters.so"))
+		return;
+	add_library(list, bytes, folder, "libpem-libc.so");
+	for (i = 0; i < count; i++)
+		if (is_wanted(s, on_demand[i]))
+			add_library(list, bytes, folder, on_demand[i]);
 }
 
 /*
@@ -133,13 +155,11 @@ static bool can_preload(struct pem_session *s, const char *program, bool adapter
 static bool make_variables(struct pem_session *s, const char *session, const char *program,
 			   const struct pem_run_options *options, struct variables *v)
 {
-	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
 	bool preload = !options || !options->no_preload;
 	bool adapters = preload && options && options->preload_libc;
 	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
 	char runtime[PATH_MAX - 128], folder[PATH_MAX], libraries[5 * PATH_MAX] = "",
 								      ompt[PATH_MAX + 32] = "";
-	size_t i;
 
 	/* A session that observes this process goes on in the program. */
 	if (!session && !s)
@@ -151,10 +171,7 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 			quote_folder(runtime, folder, sizeof(folder));
 		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");
 		if (adapters)
-			add_library(libraries, sizeof(libraries), folder, "libpem-libc.so");
-		for (i = 0; adapters && i < sizeof(on_demand) / sizeof(on_demand[0]); i++)
-			if (is_wanted(s, on_demand[i]))
-				add_library(libraries, sizeof(libraries), folder, on_demand[i]);
+			add_adapters(s, libraries, sizeof(libraries), folder);
 		if (adapters && !getenv("OMP_TOOL_LIBRARIES") && is_wanted(s, "libpem-ompt.so"))
 			add_library(ompt, sizeof(ompt), folder, "libpem-ompt.so");
 	}

@@ -62,6 +62,23 @@ def shell():
 
 
 @test
+def all_adapters_in_one():
+    "where the events of all adapters are wanted, one library raises them"
+    need_adapter()
+    need("sqlite3")
+    if not os.path.exists(BUILD + "/lib/libpem-mpi.so"):
+        skip("libpem-mpi.so is not built: mpicc is missing (libopenmpi-dev)")
+    out, events = record(["sh", "-c", "echo $LD_PRELOAD; sqlite3 :memory: 'select 6 * 7'"], "APP::*")
+    equal([os.path.basename(path) for path in out.split("\n")[0].split(":")], ["libpem.so.1", "libpem-adapters.so"], "preloaded")
+    equal(out.split("\n")[1], "42", "what it answers")
+    k = kinds(events)
+    if not k["Open"]:
+        skip("this sqlite3 does not use the shared library libsqlite3")
+    equal(count(events, "APP::Sqlite::StatementBegin", text="select 6 * 7"), 1, "statements")
+    assert k["Malloc"] > 100 and k["Object"] > 4, k
+
+
+@test
 def python_module():
     "python3's module, which loads SQLite for itself alone, works the same and shows locks of others"
     need_adapter()
