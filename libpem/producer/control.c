@@ -27,6 +27,8 @@ PEM_STATIC_ASSERT(PEM_CONTROL_EVENTS == PEM_PROCESS_EVENTS_MAX, "each event has 
 PEM_STATIC_ASSERT(EVENT_ID_BYTES <= PEM_PAGE_ALIGN, "ids end before the providers' pages");
 
 static struct pem_session_entry private_table[PEM_SESSIONS_MAX];
+/* Whose page each entry of the control file is. Two providers may have the same events. */
+static const struct pem_provider *owner_of_entry[PEM_PROVIDERS_MAX];
 
 struct pem_session_entry *pem_process__table(void)
 {
@@ -83,25 +85,62 @@ static int create_control_file(void)
 	return -1;
 }
 
+static void fill_page_head(struct pem_control_header *head, const struct pem_provider *provider)
+{
+	head->abi_version = PEM_ABI_VERSION;
+	head->event_count = provider->event_count;
+	head->event_capacity = PEM_EVENT_CAPACITY(provider->event_count);
+	head->event_base = provider->event_base;
+	strcpy(head->provider, provider->name);
+}
+
 /*
- * Map the control file in place of the provider's page, and keep the page's contents. A mapping of
- * no length is copied, if it is shared (mremap(2)): so the file need not be opened again.
+ * Map the control file in place of the provider's page. A page that was in use keeps its contents.
+ * A new one is not touched, which would copy the library's: its head is written to the file. A
+ * mapping of no length is copied, if it is shared (mremap(2)): so the file need not be opened
+ * again. Returns whether it was mapped.
  */
-static void map_provider_page(struct pem_provider *provider, uint64_t offset, uint32_t entry)
+static bool map_provider_page(struct pem_provider *provider, uint64_t offset, uint32_t entry)
 {
 	struct pem_control_file *control = pem_process.control;
+	uint8_t *shared = (uint8_t *)control + offset;
 
-	if (!pem_populate((uint8_t *)control + offset, provider->page_bytes))
-		return;
-	memcpy((uint8_t *)control + offset, provider->page, provider->page_bytes);
-	if (syscall(SYS_mremap, (uint8_t *)control + offset, 0, provider->page_bytes,
-		    MREMAP_MAYMOVE | MREMAP_FIXED, provider->page) == -1)
-		return;
+	if (!pem_populate(shared, provider->page_bytes))
+		return false;
+	if (provider->registered) {
+		memcpy(shared, provider->page, provider->page_bytes);
+	} else {
+		/* A library that is gone may have had it. */
+		if (entry < control->provider_count)
+			memset(shared, 0, provider->page_bytes);
+		fill_page_head((struct pem_control_header *)shared, provider);
+	}
+	if (syscall(SYS_mremap, shared, 0, provider->page_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+		    provider->page) == -1)
+		return false;
+	owner_of_entry[entry] = provider;
 	control->provider[entry].offset = offset;
 	control->provider[entry].bytes = provider->page_bytes;
 	/* CB */
 	if (entry == control->provider_count)
 		__atomic_store_n(&control->provider_count, entry + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+/* The provider's page in the control file, or the page where it is not there. */
+struct pem_control_header *pem_process__page_of(const struct pem_provider *provider)
+{
+	const struct pem_control_file *control = pem_process.control;
+	struct pem_control_header *head;
+	uint32_t i;
+
+	for (i = 0; control && i < control->provider_count; i++) {
+		head = (void *)((uint8_t *)control + control->provider[i].offset);
+		/* Without events: of a library that was at this address before. */
+		if (owner_of_entry[i] == provider && head->event_count)
+			return head;
+	}
+	return provider->page;
 }
 
 void pem_process__note_ids(void)
@@ -178,7 +217,8 @@ void pem_process__publish(void)
 		if (control->provider_count == PEM_PROVIDERS_MAX ||
 		    offset + provider->page_bytes > bytes)
 			break;
-		map_provider_page(provider, offset, control->provider_count);
+		if (!map_provider_page(provider, offset, control->provider_count))
+			break;
 		offset += provider->page_bytes;
 	}
 	/* none: readers use only parts of the file that CB and PB publish */
@@ -218,21 +258,27 @@ static int find_control_entry(const struct pem_provider *provider, uint64_t *off
 		       : -1;
 }
 
-void pem_process__publish_provider(struct pem_provider *provider)
+/* Returns whether the provider's page is in the control file. */
+static bool publish_provider(struct pem_provider *provider)
 {
 	uint64_t offset;
 	int entry;
 
 	if (pem_restricted())
-		return;
+		return false;
 	if (!pem_process.control) {
 		pem_process__publish();
-		return;
+		return pem_process__page_of(provider) != provider->page;
 	}
 	pem_process__note_ids();
 	entry = find_control_entry(provider, &offset);
-	if (entry >= 0)
-		map_provider_page(provider, offset, (uint32_t)entry);
+	return entry >= 0 && map_provider_page(provider, offset, (uint32_t)entry);
+}
+
+void pem_process__publish_provider(struct pem_provider *provider)
+{
+	if (!publish_provider(provider))
+		fill_page_head(provider->page, provider);
 }
 
 /* Give the child a private page with the contents of the parent's shared page. */

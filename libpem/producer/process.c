@@ -173,11 +173,6 @@ void pem_process__unlock(void)
 
 /* --- control pages --- */
 
-static uint8_t *page_enable(const struct pem_provider *provider)
-{
-	return (uint8_t *)provider->page + sizeof(struct pem_control_header);
-}
-
 static uint64_t page_bytes_needed(uint32_t event_count)
 {
 	uint64_t capacity = PEM_EVENT_CAPACITY(event_count);
@@ -277,7 +272,6 @@ static uint32_t process_id(void)
 
 int pem_provider_register(struct pem_provider *provider)
 {
-	struct pem_control_header *header = provider->page;
 	int result, saved_errno = errno;
 	unsigned session_index;
 	bool first, came_again;
@@ -304,11 +298,6 @@ int pem_provider_register(struct pem_provider *provider)
 	if (!came_again)
 		pem_process.event_count += provider->event_count;
 	provider->cell_offset = provider->event_base * sizeof(struct pem_cell);
-	header->abi_version = PEM_ABI_VERSION;
-	header->event_count = provider->event_count;
-	header->event_capacity = PEM_EVENT_CAPACITY(provider->event_count);
-	header->event_base = provider->event_base;
-	strcpy(header->provider, provider->name);
 	provider->thread_offset = (intptr_t)((uint8_t *)&pem_thread_current - thread_pointer());
 	provider->notify = pem_notify;
 	provider->next = pem_process.providers;
@@ -341,6 +330,7 @@ out:
 
 void pem_provider_unregister(struct pem_provider *provider)
 {
+	struct pem_control_header *head;
 	struct pem_provider **link;
 	int saved_errno = errno;
 
@@ -353,9 +343,11 @@ void pem_provider_unregister(struct pem_provider *provider)
 		}
 	}
 	if (!pem_process.borrows_pages) {
-		memset(page_enable(provider), 0, provider->event_count);
+		/* The library's own mapping may not have been touched yet, and need not be. */
+		head = pem_process__page_of(provider);
+		memset(head + 1, 0, provider->event_count);
 		/* Another provider may get its place in the control file. */
-		((struct pem_control_header *)provider->page)->event_count = 0;
+		head->event_count = 0;
 	}
 	provider->registered = 0;
 	pem_process__unlock();

@@ -358,8 +358,10 @@ struct pem_session_page *pem_counts__make(const char *directory);
 void pem_counts__give_up(struct pem_session_page *counts);
 /* Make sure that the control file exists and holds the providers' pages. Lock held. */
 void pem_process__publish(void);
-/* Make sure of that for one new provider. Lock held. */
+/* Make sure of that for one new provider, and fill the head of its page. Lock held. */
 void pem_process__publish_provider(struct pem_provider *provider);
+/* The provider's page in the control file, or its own where it is not there. Lock held. */
+struct pem_control_header *pem_process__page_of(const struct pem_provider *provider);
 /* Write the ids of all events to the control file, for consumers. Lock held. */
 void pem_process__note_ids(void);
 /*
