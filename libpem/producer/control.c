@@ -94,36 +94,89 @@ static void fill_page_head(struct pem_control_header *head, const struct pem_pro
 	strcpy(head->provider, provider->name);
 }
 
+/* How many of these providers, from the first on, have pages that lie one behind the other. */
+static uint32_t length_of_run(struct pem_provider *const run[], uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 1; i < count; i++) {
+		if ((uint8_t *)run[i]->page != (uint8_t *)run[i - 1]->page + run[i - 1]->page_bytes)
+			break;
+	}
+	return i;
+}
+
+static uint64_t bytes_of_run(struct pem_provider *const run[], uint32_t count)
+{
+	uint64_t bytes = 0;
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		bytes += run[i]->page_bytes;
+	return bytes;
+}
+
+/* Sort providers by the addresses of their pages. */
+static void sort_by_page(struct pem_provider *providers[], uint32_t count)
+{
+	struct pem_provider *moved;
+	uint32_t i, k;
+
+	for (i = 1; i < count; i++) {
+		moved = providers[i];
+		for (k = i; k && (uintptr_t)providers[k - 1]->page > (uintptr_t)moved->page; k--)
+			providers[k] = providers[k - 1];
+		providers[k] = moved;
+	}
+}
+
 /*
- * Map the control file in place of the provider's page. A page that was in use keeps its contents.
- * A new one is not touched, which would copy the library's: its head is written to the file. A
- * mapping of no length is copied, if it is shared (mremap(2)): so the file need not be opened
- * again. Returns whether it was mapped.
+ * Fill a page of the control file. A page that was in use keeps its contents. A new one is not
+ * touched, which would copy the library's: its head is written to the file.
  */
-static bool map_provider_page(struct pem_provider *provider, uint64_t offset, uint32_t entry)
+static void fill_page(uint8_t *shared, const struct pem_provider *provider, bool is_used_again)
+{
+	if (provider->registered) {
+		memcpy(shared, provider->page, provider->page_bytes);
+		return;
+	}
+	/* A library that is gone may have had it. */
+	if (is_used_again)
+		memset(shared, 0, provider->page_bytes);
+	fill_page_head((struct pem_control_header *)shared, provider);
+}
+
+/*
+ * Map the control file in place of the pages of a run of providers, which lie one behind the other.
+ * A mapping of no length is copied, if it is shared (mremap(2)): so the file need not be opened
+ * again. Returns whether they were mapped.
+ */
+static bool map_run(struct pem_provider *const run[], uint32_t count, uint64_t offset,
+		    uint32_t entry)
 {
 	struct pem_control_file *control = pem_process.control;
 	uint8_t *shared = (uint8_t *)control + offset;
+	uint64_t bytes = bytes_of_run(run, count);
+	uint32_t i;
 
-	if (!pem_populate(shared, provider->page_bytes))
+	if (!pem_populate(shared, bytes))
 		return false;
-	if (provider->registered) {
-		memcpy(shared, provider->page, provider->page_bytes);
-	} else {
-		/* A library that is gone may have had it. */
-		if (entry < control->provider_count)
-			memset(shared, 0, provider->page_bytes);
-		fill_page_head((struct pem_control_header *)shared, provider);
+	for (i = 0; i < count; i++) {
+		fill_page(shared, run[i], entry < control->provider_count);
+		shared += run[i]->page_bytes;
 	}
-	if (syscall(SYS_mremap, shared, 0, provider->page_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
-		    provider->page) == -1)
+	if (syscall(SYS_mremap, (uint8_t *)control + offset, 0, bytes,
+		    MREMAP_MAYMOVE | MREMAP_FIXED, run[0]->page) == -1)
 		return false;
-	owner_of_entry[entry] = provider;
-	control->provider[entry].offset = offset;
-	control->provider[entry].bytes = provider->page_bytes;
+	for (i = 0; i < count; i++) {
+		owner_of_entry[entry + i] = run[i];
+		control->provider[entry + i].offset = offset;
+		control->provider[entry + i].bytes = run[i]->page_bytes;
+		offset += run[i]->page_bytes;
+	}
 	/* CB */
 	if (entry == control->provider_count)
-		__atomic_store_n(&control->provider_count, entry + 1, __ATOMIC_RELEASE);
+		__atomic_store_n(&control->provider_count, entry + count, __ATOMIC_RELEASE);
 	return true;
 }
 
@@ -190,8 +243,9 @@ void pem_process__publish(void)
 {
 	uint64_t bytes = PROVIDERS_OFFSET + PEM_PROVIDERS_MAX * (uint64_t)PEM_PAGE_ALIGN * 5,
 		 offset = PROVIDERS_OFFSET;
+	struct pem_provider *all[PEM_PROVIDERS_MAX], *provider;
 	struct pem_control_file *control;
-	struct pem_provider *provider;
+	uint32_t count = 0, i, length;
 	int fd;
 
 	if (pem_restricted() || pem_process.control || !is_at_home() || !pem_process.providers ||
@@ -213,13 +267,16 @@ void pem_process__publish(void)
 	pem_process.control = control;
 	pem_process.control_bytes = bytes;
 	pem_process__note_ids();
-	for (provider = pem_process.providers; provider; provider = provider->next) {
-		if (control->provider_count == PEM_PROVIDERS_MAX ||
-		    offset + provider->page_bytes > bytes)
+	for (provider = pem_process.providers; provider && count < PEM_PROVIDERS_MAX;
+	     provider = provider->next)
+		all[count++] = provider;
+	sort_by_page(all, count);
+	for (i = 0; i < count; i += length) {
+		length = length_of_run(&all[i], count - i);
+		if (offset + bytes_of_run(&all[i], length) > bytes ||
+		    !map_run(&all[i], length, offset, i))
 			break;
-		if (!map_provider_page(provider, offset, control->provider_count))
-			break;
-		offset += provider->page_bytes;
+		offset += bytes_of_run(&all[i], length);
 	}
 	/* none: readers use only parts of the file that CB and PB publish */
 	__atomic_store_n(&control->magic, PEM_CONTROL_MAGIC, __ATOMIC_RELEASE);
@@ -233,10 +290,10 @@ none:
 }
 
 /*
- * Find a place for a provider's page: an entry of the right size whose library is gone, else the
- * next entry. Returns -1 where the file is full.
+ * Find a place for the pages of a run: of one page an entry of the right size whose library is
+ * gone, else the next entries. Returns -1 where the file is full.
  */
-static int find_control_entry(const struct pem_provider *provider, uint64_t *offset)
+static int find_control_entry(struct pem_provider *const run[], uint32_t count, uint64_t *offset)
 {
 	const struct pem_control_file *control = pem_process.control;
 	uint64_t end = PROVIDERS_OFFSET;
@@ -247,38 +304,41 @@ static int find_control_entry(const struct pem_provider *provider, uint64_t *off
 			(const void *)((const uint8_t *)control + control->provider[i].offset);
 
 		*offset = control->provider[i].offset;
-		if (!header->event_count && control->provider[i].bytes == provider->page_bytes)
+		if (!header->event_count && count == 1 &&
+		    control->provider[i].bytes == run[0]->page_bytes)
 			return (int)i;
 		if (*offset + control->provider[i].bytes > end)
 			end = *offset + control->provider[i].bytes;
 	}
 	*offset = end;
-	return i < PEM_PROVIDERS_MAX && end + provider->page_bytes <= pem_process.control_bytes
+	return i + count <= PEM_PROVIDERS_MAX &&
+			       end + bytes_of_run(run, count) <= pem_process.control_bytes
 		       ? (int)i
 		       : -1;
 }
 
-/* Returns whether the provider's page is in the control file. */
-static bool publish_provider(struct pem_provider *provider)
+void pem_process__publish_providers(struct pem_provider *providers[], uint32_t count)
 {
+	uint32_t i, length;
 	uint64_t offset;
 	int entry;
 
-	if (pem_restricted())
-		return false;
-	if (!pem_process.control) {
+	if (!pem_restricted() && pem_process.control) {
+		pem_process__note_ids();
+		sort_by_page(providers, count);
+		for (i = 0; i < count; i += length) {
+			length = length_of_run(&providers[i], count - i);
+			entry = find_control_entry(&providers[i], length, &offset);
+			if (entry >= 0)
+				map_run(&providers[i], length, offset, (uint32_t)entry);
+		}
+	} else {
 		pem_process__publish();
-		return pem_process__page_of(provider) != provider->page;
 	}
-	pem_process__note_ids();
-	entry = find_control_entry(provider, &offset);
-	return entry >= 0 && map_provider_page(provider, offset, (uint32_t)entry);
-}
-
-void pem_process__publish_provider(struct pem_provider *provider)
-{
-	if (!publish_provider(provider))
-		fill_page_head(provider->page, provider);
+	for (i = 0; i < count; i++) {
+		if (pem_process__page_of(providers[i]) == providers[i]->page)
+			fill_page_head(providers[i]->page, providers[i]);
+	}
 }
 
 /* Give the child a private page with the contents of the parent's shared page. */

@@ -6,6 +6,7 @@
  * making pools (pools.c), threads (thread.c), events (notify.c).
  */
 #include "producer/producer.h"
+#include "producer/providers.h"
 #include "producer/rights.h"
 #include "util.h"
 
@@ -270,29 +271,14 @@ static uint32_t process_id(void)
 	return pem_restricted() ? pem_rights__thread_id() : (uint32_t)getpid();
 }
 
-int pem_provider_register(struct pem_provider *provider)
+/* Put a provider on the list, and its events among the process's. Returns 0 or -errno. */
+static int add_provider(struct pem_provider *provider)
 {
-	int result, saved_errno = errno;
-	unsigned session_index;
-	bool first, came_again;
+	int result = check_provider(provider);
+	bool came_again;
 
-	/* A library that does not link with this one may have its constructor run first. */
-	if (!pem_process.pid)
-		pem_process__find_filter();
-	for (session_index = 0; session_index < PEM_SESSIONS_MAX && pem_rights__has_clock();
-	     session_index++)
-		pem_process__check_consumer(session_index, pem_clock());
-	result = -EDEADLK;
-	if (!pem_process__lock())
-		goto out;
-	result = 0;
-	if (provider->registered)
-		goto unlock;
-	if (!pem_process.pid)
-		pem_process.pid = process_id();
-	result = check_provider(provider);
 	if (result)
-		goto unlock;
+		return result;
 	provider->event_base = find_base(provider);
 	came_again = provider->event_base != pem_process.event_count;
 	if (!came_again)
@@ -303,29 +289,80 @@ int pem_provider_register(struct pem_provider *provider)
 	provider->next = pem_process.providers;
 	pem_process.providers = provider;
 	note_events(provider, came_again); /* the provider is on the list by now */
-	first = !pem_process.control;
-	pem_process__publish_provider(provider);
-	/* RP */
-	__atomic_store_n(&provider->registered, 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+/* Let the process's sessions, and those that are offered now, have the providers' events. */
+static void apply_sessions(struct pem_provider *const providers[], uint32_t count)
+{
+	unsigned session_index;
+	uint32_t i;
+
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
 		pem_process__join_offered(session_index);
 		if (!pem_process__had_session(session_index))
 			continue;
-		if (pem_process.joined[session_index].state != PEM_JOINED_NOT)
-			pem_process__apply_to(provider, session_index);
+		for (i = 0; i < count && pem_process.joined[session_index].state != PEM_JOINED_NOT;
+		     i++)
+			pem_process__apply_to(providers[i], session_index);
 		pem_process__join_offered(session_index);
 	}
+}
+
+/* Lock held. Returns 0, or -errno of the first one that can't be registered. */
+static int register_all(struct pem_provider *const providers[], uint32_t count)
+{
+	struct pem_provider *added[PEM_PROVIDERS_MAX];
+	bool first = !pem_process.control;
+	int result = 0, rc;
+	uint32_t i, n = 0;
+
+	if (!pem_process.pid)
+		pem_process.pid = process_id();
+	for (i = 0; i < count && n < PEM_PROVIDERS_MAX; i++) {
+		rc = providers[i]->registered ? 0 : add_provider(providers[i]);
+		if (!rc && !providers[i]->registered)
+			added[n++] = providers[i];
+		result = result ? result : rc;
+	}
+	if (!n)
+		return result;
+	pem_process__publish_providers(added, n);
+	for (i = 0; i < n; i++)
+		/* RP */
+		__atomic_store_n(&added[i]->registered, 1, __ATOMIC_RELEASE);
+	apply_sessions(added, n);
 	/*
 	 * A consumer can find this process from now on. So the process searches the earlier
 	 * sessions now.
 	 */
 	if (first)
 		pem_process__search_sessions();
-unlock:
-	pem_process__unlock();
-out:
+	return result;
+}
+
+int pem_providers__register(struct pem_provider *const providers[], uint32_t count)
+{
+	int result = -EDEADLK, saved_errno = errno;
+	unsigned session_index;
+
+	/* A library that does not link with this one may have its constructor run first. */
+	if (!pem_process.pid)
+		pem_process__find_filter();
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX && pem_rights__has_clock();
+	     session_index++)
+		pem_process__check_consumer(session_index, pem_clock());
+	if (pem_process__lock()) {
+		result = register_all(providers, count);
+		pem_process__unlock();
+	}
 	errno = saved_errno;
 	return result;
+}
+
+int pem_provider_register(struct pem_provider *provider)
+{
+	return pem_providers__register(&provider, 1);
 }
 
 void pem_provider_unregister(struct pem_provider *provider)

@@ -358,8 +358,10 @@ struct pem_session_page *pem_counts__make(const char *directory);
 void pem_counts__give_up(struct pem_session_page *counts);
 /* Make sure that the control file exists and holds the providers' pages. Lock held. */
 void pem_process__publish(void);
-/* Make sure of that for one new provider, and fill the head of its page. Lock held. */
-void pem_process__publish_provider(struct pem_provider *provider);
+/*
+ * Make sure of that for new providers, and fill the heads of their pages. Sorts them. Lock held.
+ */
+void pem_process__publish_providers(struct pem_provider *providers[], uint32_t count);
 /* The provider's page in the control file, or its own where it is not there. Lock held. */
 struct pem_control_header *pem_process__page_of(const struct pem_provider *provider);
 /* Write the ids of all events to the control file, for consumers. Lock held. */

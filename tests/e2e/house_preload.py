@@ -42,7 +42,7 @@ LIBC = {
     "_r_debug": "the loader's list of objects: a variable",
     "dladdr1": "in front of dlopen, which takes the same lock of the loader's next",
     "__chk_fail": "ends the program, where the C library would",
-    "pem_provider_register pem_provider_unregister": BEFORE_MAIN + " and destructors",
+    "pem_provider_register pem_providers__register pem_provider_unregister": BEFORE_MAIN + " and destructors",
     "__environ environ": "a variable",
     "pem_program_file__kind pem_rights__after_filter pem_rights__after_move pem_rights__before_drop pem_rights__before_filter "
     "pem_rights__before_move pem_rights__before_strict pem_rights__count_unobserved pem_rights__given_up "

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* providers.h - for libpem-libc, which registers all of its providers as the process starts */
+#ifndef PEM_PROVIDERS_H
+#define PEM_PROVIDERS_H
+
+#include <pem/abi.h>
+#include <pem/stub.h>
+
+/*
+ * Register several providers, as pem_provider_register does with one. Where their pages lie one
+ * behind the other, that takes the system calls of one. Returns 0, or -errno of the first one that
+ * can't be registered; all others are. The providers must stay until they are unregistered. Takes
+ * the process lock; makes files.
+ */
+__attribute__((visibility("default"))) int
+pem_providers__register(struct pem_provider *const providers[], uint32_t count);
+
+#endif
