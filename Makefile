@@ -18,7 +18,7 @@ CC ?= cc
 # Sanitizers see no less of what is optimized less, and the compiler takes a third less.
 CFLAGS ?= $(if $(SAN),-O1,-O2) -g
 # What the compiler can't tell then, and warns of.
-LESS_SEEN := -Wno-format-truncation -Wno-maybe-uninitialized
+LESS_SEEN := -Wno-unknown-warning-option -Wno-format-truncation -Wno-maybe-uninitialized
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 
