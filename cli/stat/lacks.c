@@ -50,12 +50,16 @@ static void add_gap(struct pem_trace_info *info, const struct pem_error *reason)
 
 static void say(const struct pem_trace_info *info)
 {
+	static const char said[] = "can't be counted: ";
 	char text[4096];
 	uint32_t i;
 
 	for (i = 0; i < info->gap_count; i++)
 		if (cli_gap__sentence(info, i, text, sizeof(text)))
-			cli_say("not counted: %s", text);
+			cli_say("not counted: %s",
+				text + (strncmp(text, said, sizeof(said) - 1) == 0
+						? sizeof(said) - 1
+						: 0));
 }
 
 struct stat_lacks *stat_lacks__find(struct stat *s, struct pem_session *session)

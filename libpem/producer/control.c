@@ -147,9 +147,29 @@ static void fill_page(uint8_t *shared, const struct pem_provider *provider, bool
 }
 
 /*
+ * Map a part of the control file a second time, in place of other memory. A mapping of no length is
+ * copied, if it is shared (mremap(2)): so the file need not be opened again. Valgrind refuses that.
+ */
+static bool map_again(void *place, uint64_t offset, uint64_t bytes)
+{
+	bool mapped;
+	int fd;
+
+	if (syscall(SYS_mremap, (uint8_t *)pem_process.control + offset, 0, bytes,
+		    MREMAP_MAYMOVE | MREMAP_FIXED, place) != -1)
+		return true;
+	fd = open(pem_process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return false;
+	mapped = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		      (off_t)offset) != MAP_FAILED;
+	close(fd);
+	return mapped;
+}
+
+/*
  * Map the control file in place of the pages of a run of providers, which lie one behind the other.
- * A mapping of no length is copied, if it is shared (mremap(2)): so the file need not be opened
- * again. Returns whether they were mapped.
+ * Returns whether they were mapped.
  */
 static bool map_run(struct pem_provider *const run[], uint32_t count, uint64_t offset,
 		    uint32_t entry)
@@ -165,8 +185,7 @@ static bool map_run(struct pem_provider *const run[], uint32_t count, uint64_t o
 		fill_page(shared, run[i], entry < control->provider_count);
 		shared += run[i]->page_bytes;
 	}
-	if (syscall(SYS_mremap, (uint8_t *)control + offset, 0, bytes,
-		    MREMAP_MAYMOVE | MREMAP_FIXED, run[0]->page) == -1)
+	if (!map_again(run[0]->page, offset, bytes))
 		return false;
 	for (i = 0; i < count; i++) {
 		owner_of_entry[entry + i] = run[i];

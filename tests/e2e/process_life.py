@@ -9,7 +9,7 @@ import subprocess
 from probe_trace import check_balance, check_complete, program, record, record_command, report, rows, streams, ticks, told
 from preload import compile_program, count, recorded_by_all
 from preload import record as record_preloaded
-from tap import PEM, SAN, equal, run, run_all, skip, start, test, tmp
+from tap import PEM, SAN, equal, need, run, run_all, skip, start, test, tmp
 
 
 @test
@@ -33,6 +33,24 @@ def fork_waits_for_a_lock():
     "a thread that raises its first event while fork waits for a lock of its own hangs neither, and loses nothing"
     raised = check(program("fork_waits", "stream", 1000))
     equal(sorted(who for _, _, who in raised), [0, 1, 2], "who raised")
+
+
+@test
+def providers_pages_are_the_control_file_s():
+    "consumers reach the switches of a process, also of one that Valgrind runs, which knows fewer system calls"
+    if SAN:
+        skip("a sanitizer's runtime must come before every preloaded library; run without SAN=1")
+    need("valgrind")
+    mapped = {}
+    for runner in ([], ["valgrind", "-q", "--tool=none"]):
+        rc, out, err = run([PEM, "run", "--", *runner, "cat", "/proc/self/maps"])
+        equal(rc, 0, "status, with " + err)
+        # The file as a whole, and its parts in the libraries. Parts side by side are one mapping.
+        ranges = [line.split()[0].split("-") for line in out.splitlines() if "/control-" in line]
+        sizes = sorted(int(end, 16) - int(begin, 16) for begin, end in ranges)
+        mapped[len(runner)] = sum(sizes[:-1])
+        assert len(sizes) > 1, out
+    equal(mapped[3], mapped[0], "bytes of providers' pages")
 
 
 @test
