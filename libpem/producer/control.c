@@ -150,18 +150,18 @@ static void fill_page(uint8_t *shared, const struct pem_provider *provider, bool
  * Map a part of the control file a second time, in place of other memory. A mapping of no length is
  * copied, if it is shared (mremap(2)): so the file need not be opened again. Valgrind refuses that.
  */
-static bool map_again(void *place, uint64_t offset, uint64_t bytes)
+static bool map_again(void *page, uint64_t offset, uint64_t bytes)
 {
 	bool mapped;
 	int fd;
 
 	if (syscall(SYS_mremap, (uint8_t *)pem_process.control + offset, 0, bytes,
-		    MREMAP_MAYMOVE | MREMAP_FIXED, place) != -1)
+		    MREMAP_MAYMOVE | MREMAP_FIXED, page) != -1)
 		return true;
 	fd = open(pem_process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return false;
-	mapped = mmap(place, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+	mapped = mmap(page, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
 		      (off_t)offset) != MAP_FAILED;
 	close(fd);
 	return mapped;
