@@ -154,6 +154,7 @@ static int finish(struct stat *s, struct pem_session *session, uint64_t ns)
 {
 	struct stat_lacks *lacks;
 
+	s->session = session;
 	stat_interval__print(s); /* the last interval, which is short */
 	stat_events__read(s);
 	lacks = stat_lacks__find(s, session);

@@ -20,6 +20,7 @@ struct stat_group {
 enum { STAT_GROUP_FIELD, STAT_GROUP_COUNTER, STAT_GROUP_COUNT, STAT_GROUPS };
 
 struct stat {
+	struct pem_session *session; /* while it is there: from finish() on */
 	const char *hardware_path; /* description of a simulated machine; NULL: none */
 	struct cli_hardware hardware;
 	const struct pem_model *model; /* the session's */

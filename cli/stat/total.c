@@ -234,14 +234,19 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 	const struct pem_statistic *v = &group->now[i];
 	struct json_object *object = json_object_new_object();
 	struct cli_estimate estimate = stat_estimate(v);
+	struct pem_error reason = {{0}};
 
 	cli_json__text(object, "name", v->event->name);
 	cli_json__count(object, "version", v->event->version);
 	cli_json__text(object, "layer", v->event->layer);
 	cli_json__flag(object, "available", v->unavailable == 0);
 	/* What was not counted has no number, not even 0. */
-	if (v->unavailable != 0)
+	if (v->unavailable != 0) {
+		if (s->session != NULL &&
+		    pem_session__can_deliver(s->session, v->event, &reason) != 1)
+			cli_json__text(object, "reason", reason.text);
 		return object;
+	}
 	cli_json__count(object, "count", v->count);
 	cli_estimate__json(object, &estimate);
 	if (v->is_partial)

@@ -117,4 +117,17 @@ def by_the_library():
         """), "None True True 0.0 0\n", "output")
 
 
+@test
+def what_is_missing_has_its_reason():
+    "pem stat --json says why an event can't be counted here, and the sentence says it once"
+    rc, out, err = run([PEM, "stat", "--json", "-e", "instructions,page-faults", "--", "true"])
+    equal(rc, 0, "status (%s)" % err)
+    missing, there = json.loads(out)["events"]
+    if missing["available"]:
+        skip("this machine has counters")
+    assert "performance monitoring unit" in missing["reason"], missing
+    assert "reason" not in there and there["count"] > 0, there
+    equal(err.count("counted"), 1, "how often the sentence says so: " + err)
+
+
 run_all()
