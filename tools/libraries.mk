@@ -104,6 +104,9 @@ HAVE_JAVA := $(and $(JDK),$(wildcard $(JDK)/include/jni.h))
 # What was found. Objects depend on it: what was compiled without a library is compiled again with it.
 FOUND := $(B)/found
 found_now := $(foreach name,$(sort $(filter HAVE_% %_LIBS LIBBPF_VERSION,$(.VARIABLES))),$(name)=$(strip $($(name))))
+# The rules, too: an object that was compiled with other flags is old.
+BUILD_FILES := $(sort Makefile $(wildcard $(foreach depth,* */* */*/* */*/*/*,$(depth)/build.mk) tools/*.mk))
+found_now += RULES=$(firstword $(shell cat $(BUILD_FILES) | cksum)) CFLAGS=$(CFLAGS)
 ifneq ($(strip $(file <$(FOUND))),$(strip $(found_now)))
 $(shell mkdir -p $(B))
 $(file >$(FOUND),$(strip $(found_now)))

@@ -3,7 +3,8 @@
  * attach.c - registers the providers of the C library's adapter, and of others that are linked with
  * it (libpem-adapters.so), as the process starts
  *
- * They are not unregistered: what is preloaded stays, and destructors that run later have events.
+ * Those of the C library are not unregistered: what is preloaded stays, and destructors that run
+ * later have events.
  */
 #include "producer/providers.h"
 

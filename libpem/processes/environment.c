@@ -100,23 +100,97 @@ static bool add_library(char *list, size_t bytes, const char *folder, const char
 	return true;
 }
 
+/* The last part of a list's first entry, which ends at a colon or space. length: of that part. */
+static const char *first_name(const char *list, size_t *length)
+{
+	const char *name = list, *end = list + strcspn(list, ": "), *at;
+
+	for (at = list; at < end; at++)
+		if (*at == '/')
+			name = at + 1;
+	*length = (size_t)(end - name);
+	return name;
+}
+
+/* Does a list of preloaded libraries have one of this name, in whatever folder? */
+static bool has_library(const char *list, const char *wanted)
+{
+	const char *name;
+	size_t length;
+
+	for (; list; list = name[length] ? name + length + 1 : NULL) {
+		name = first_name(list, &length);
+		if (length == strlen(wanted) && !memcmp(name, wanted, length))
+			return true;
+	}
+	return false;
+}
+
+/* Is it the name of a library that make_variables() adds? */
+static bool is_added(const char *name, size_t length)
+{
+	static const char *const names[] = {"libpem.so.1", "libpem-libc.so", "libpem-mpi.so",
+					    "libpem-sqlite.so", "libpem-adapters.so"};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (length == strlen(names[i]) && !memcmp(name, names[i], length))
+			return true;
+	return false;
+}
+
+/*
+ * Append the entries of a list that are not pem's. A pem that runs under another one preloads what
+ * both want once: two adapters would raise each event twice. Returns NULL where memory ran out.
+ */
+static char *join_others(const char *libraries, const char *before)
+{
+	char *list = malloc(strlen(libraries) + strlen(before) + 2);
+	const char *name, *end;
+	size_t length, used;
+
+	if (!list)
+		return NULL;
+	strcpy(list, libraries);
+	for (used = strlen(list); before; before = *end ? end + 1 : NULL) {
+		name = first_name(before, &length);
+		end = name + length;
+		if (end == before || is_added(name, length))
+			continue;
+		if (used)
+			list[used++] = ':';
+		memcpy(list + used, before, (size_t)(end - before));
+		used += (size_t)(end - before);
+		list[used] = 0;
+	}
+	return list;
+}
+
+/* As is_wanted(); also where a pem that this one runs under wants it. */
+static bool is_wanted_here(const struct pem_session *s, const char *before, const char *library)
+{
+	return is_wanted(s, library) || has_library(before, library) ||
+	       has_library(before, "libpem-adapters.so");
+}
+
 /*
  * Append that of the C library, and those on demand that are wanted. One library has them all,
  * which a process loads in less time.
  */
-static void add_adapters(const struct pem_session *s, char *list, size_t bytes, const char *folder)
+static void add_adapters(const struct pem_session *s, const char *before, char *list, size_t bytes,
+			 const char *folder)
 {
 	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
 	const size_t count = sizeof(on_demand) / sizeof(on_demand[0]);
 	size_t i, wanted = 0;
 
 	for (i = 0; i < count; i++)
-		wanted += is_wanted(s, on_demand[i]);
+		wanted += is_wanted_here(s, before, on_demand[i]);
 	if (wanted == count && add_library(list, bytes, folder, "libpem-adapters.so"))
 		return;
 	add_library(list, bytes, folder, "libpem-libc.so");
 	for (i = 0; i < count; i++)
-		if (is_wanted(s, on_demand[i]))
+		if (is_wanted_here(s, before, on_demand[i]))
 			add_library(list, bytes, folder, on_demand[i]);
 }
 
@@ -157,7 +231,9 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 {
 	bool preload = !options || !options->no_preload;
 	bool adapters = preload && options && options->preload_libc;
-	const char *before = getenv("LD_PRELOAD"), *asan = getenv("ASAN_OPTIONS");
+	const char *before = getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "",
+		   *asan = getenv("ASAN_OPTIONS");
+	char *others;
 	char runtime[PATH_MAX - 128], folder[PATH_MAX], libraries[5 * PATH_MAX] = "",
 								      ompt[PATH_MAX + 32] = "";
 
@@ -170,15 +246,18 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 		if (!pem_runtime_dir(runtime, sizeof(runtime)))
 			quote_folder(runtime, folder, sizeof(folder));
 		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");
-		if (adapters)
-			add_adapters(s, libraries, sizeof(libraries), folder);
+		if (adapters || has_library(before, "libpem-libc.so") ||
+		    has_library(before, "libpem-adapters.so"))
+			add_adapters(s, before, libraries, sizeof(libraries), folder);
 		if (adapters && !getenv("OMP_TOOL_LIBRARIES") && is_wanted(s, "libpem-ompt.so"))
 			add_library(ompt, sizeof(ompt), folder, "libpem-ompt.so");
 	}
 	if (ompt[0])
 		v->adapter = format("OMP_TOOL_LIBRARIES=%s%s%s", ompt, "", "");
-	v->preload = format("LD_PRELOAD=%s%s%s", libraries, before && libraries[0] ? ":" : "",
-			    before ? before : "");
+	/* Without libraries of pem's the program has what this process has. */
+	others = libraries[0] ? join_others(libraries, before) : strdup(before);
+	v->preload = others ? format("LD_PRELOAD=%s%s%s", others, "", "") : NULL;
+	free(others);
 	/*
 	 * A program built with AddressSanitizer refuses to start when another library stands before
 	 * its own.

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PAGE 4096u
@@ -131,47 +130,22 @@ static void sort_by_page(struct pem_provider *providers[], uint32_t count)
 }
 
 /*
- * Fill a page of the control file. A page that was in use keeps its contents. A new one is not
- * touched, which would copy the library's: its head is written to the file.
+ * Prepare a page of the control file. A page that was in use keeps its contents. A new one is not
+ * touched, which would copy the library's.
  */
-static void fill_page(uint8_t *shared, const struct pem_provider *provider, bool is_used_again)
+static void keep_page(uint8_t *shared, const struct pem_provider *provider, bool is_used_again)
 {
-	if (provider->registered) {
+	if (provider->registered)
 		memcpy(shared, provider->page, provider->page_bytes);
-		return;
-	}
-	/* A library that is gone may have had it. */
-	if (is_used_again)
+	else if (is_used_again) /* by a library that is gone */
 		memset(shared, 0, provider->page_bytes);
-	fill_page_head((struct pem_control_header *)shared, provider);
-}
-
-/*
- * Map a part of the control file a second time, in place of other memory. A mapping of no length is
- * copied, if it is shared (mremap(2)): so the file need not be opened again. Valgrind refuses that.
- */
-static bool map_again(void *page, uint64_t offset, uint64_t bytes)
-{
-	bool mapped;
-	int fd;
-
-	if (syscall(SYS_mremap, (uint8_t *)pem_process.control + offset, 0, bytes,
-		    MREMAP_MAYMOVE | MREMAP_FIXED, page) != -1)
-		return true;
-	fd = open(pem_process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
-	if (fd < 0)
-		return false;
-	mapped = mmap(page, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
-		      (off_t)offset) != MAP_FAILED;
-	close(fd);
-	return mapped;
 }
 
 /*
  * Map the control file in place of the pages of a run of providers, which lie one behind the other.
- * Returns whether they were mapped.
+ * A consumer finds no events in them before that. Returns whether they were mapped.
  */
-static bool map_run(struct pem_provider *const run[], uint32_t count, uint64_t offset,
+static bool map_run(int fd, struct pem_provider *const run[], uint32_t count, uint64_t offset,
 		    uint32_t entry)
 {
 	struct pem_control_file *control = pem_process.control;
@@ -182,12 +156,16 @@ static bool map_run(struct pem_provider *const run[], uint32_t count, uint64_t o
 	if (!pem_populate(shared, bytes))
 		return false;
 	for (i = 0; i < count; i++) {
-		fill_page(shared, run[i], entry < control->provider_count);
+		keep_page(shared, run[i], entry < control->provider_count);
 		shared += run[i]->page_bytes;
 	}
-	if (!map_again(run[0]->page, offset, bytes))
+	if (mmap(run[0]->page, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
+		 (off_t)offset) == MAP_FAILED)
 		return false;
 	for (i = 0; i < count; i++) {
+		shared = (uint8_t *)control + offset;
+		if (!run[i]->registered)
+			fill_page_head((struct pem_control_header *)shared, run[i]);
 		owner_of_entry[entry + i] = run[i];
 		control->provider[entry + i].offset = offset;
 		control->provider[entry + i].bytes = run[i]->page_bytes;
@@ -293,7 +271,7 @@ void pem_process__publish(void)
 	for (i = 0; i < count; i += length) {
 		length = length_of_run(&all[i], count - i);
 		if (offset + bytes_of_run(&all[i], length) > bytes ||
-		    !map_run(&all[i], length, offset, i))
+		    !map_run(fd, &all[i], length, offset, i))
 			break;
 		offset += bytes_of_run(&all[i], length);
 	}
@@ -336,24 +314,34 @@ static int find_control_entry(struct pem_provider *const run[], uint32_t count, 
 		       : -1;
 }
 
-void pem_process__publish_providers(struct pem_provider *providers[], uint32_t count)
+/* In the control file that there is already. */
+static void publish_more(struct pem_provider *providers[], uint32_t count)
 {
+	int fd = open(pem_process.control_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW), entry;
 	uint32_t i, length;
 	uint64_t offset;
-	int entry;
 
-	if (!pem_restricted() && pem_process.control) {
-		pem_process__note_ids();
-		sort_by_page(providers, count);
-		for (i = 0; i < count; i += length) {
-			length = length_of_run(&providers[i], count - i);
-			entry = find_control_entry(&providers[i], length, &offset);
-			if (entry >= 0)
-				map_run(&providers[i], length, offset, (uint32_t)entry);
-		}
-	} else {
-		pem_process__publish();
+	pem_process__note_ids();
+	if (fd < 0)
+		return;
+	sort_by_page(providers, count);
+	for (i = 0; i < count; i += length) {
+		length = length_of_run(&providers[i], count - i);
+		entry = find_control_entry(&providers[i], length, &offset);
+		if (entry >= 0)
+			map_run(fd, &providers[i], length, offset, (uint32_t)entry);
 	}
+	close(fd);
+}
+
+void pem_process__publish_providers(struct pem_provider *providers[], uint32_t count)
+{
+	uint32_t i;
+
+	if (pem_restricted() || !pem_process.control)
+		pem_process__publish();
+	else
+		publish_more(providers, count);
 	for (i = 0; i < count; i++) {
 		if (pem_process__page_of(providers[i]) == providers[i]->page)
 			fill_page_head(providers[i]->page, providers[i]);

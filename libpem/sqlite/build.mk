@@ -15,8 +15,9 @@ endif
 
 # libpem-adapters.so: all adapters that are preloaded, in one library, for whoever wants them all. A
 # process that starts maps and links one library, not three.
-ADAPTER_OBJ := $(sort $(LIBC_OBJ) $(call objects,$(ELF_SRC) $(MPI_SRC) \
-  $(if $(HAVE_SQLITE),libpem/sqlite/sqlite.c)))
+# In this order: see libpem/libc/build.mk.
+ADAPTER_OBJ := $(filter-out $(LIBC_OBJ),$(call objects,$(ELF_SRC) $(MPI_SRC) \
+  $(if $(HAVE_SQLITE),libpem/sqlite/sqlite.c))) $(LIBC_OBJ)
 # The script of x86-64 names versions alone: what else is exported is marked in the source.
 ADAPTER_MAP := $(if $(filter x86_64-%,$(MACHINE)),$(LIBC_MAP),$(B)/gen/libpem-adapters.map)
 

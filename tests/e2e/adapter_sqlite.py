@@ -6,10 +6,11 @@ Programs with SQLite under libpem-sqlite.so: statements, transactions, rows, loc
 Not here: programs with SQLite linked in statically.
 """
 import collections
+import json
 import os
 
 from preload import count, record
-from tap import BUILD, equal, need, run, run_all, skip, test, tmp
+from tap import PEM, BUILD, equal, need, run, run_all, skip, test, tmp
 
 SCRIPT = """
 pragma journal_mode=wal;
@@ -76,6 +77,23 @@ def all_adapters_in_one():
         skip("this sqlite3 does not use the shared library libsqlite3")
     equal(count(events, "APP::Sqlite::StatementBegin", text="select 6 * 7"), 1, "statements")
     assert k["Malloc"] > 100 and k["Object"] > 4, k
+
+
+@test
+def a_pem_under_another_one():
+    "each wants other adapters: a process has what both want, once, and counts each event once"
+    need_adapter()
+    need("python3")
+    program = "import os, sqlite3; print(os.environ['LD_PRELOAD']); print(sqlite3.connect(':memory:').execute('select 1').fetchall())"
+    for outer in (["run", "--"], ["record", "-q", "-e", "APP::Sqlite::*,Malloc", "-o", tmp() + "/outer", "--"]):
+        trace = tmp() + "/inner"
+        rc, out, err = run([PEM, *outer, PEM, "record", "-q", "-e", "APP::Sqlite::Open", "-o", trace, "--", "python3", "-c", program])
+        equal((rc, out.split("\n")[1]), (0, "[(1,)]"), "status and output, with " + err)
+        names = [os.path.basename(path) for path in out.split("\n")[0].split(":")]
+        equal(len(names), len(set(names)), "preloaded: %s" % names)
+        equal(sum("libc" in name or "adapters" in name for name in names), 1, "preloaded: %s" % names)
+        opened = json.loads(run([PEM, "report", "--json", trace])[1])
+        equal([e["count"] for e in opened["per_event"] if e["name"] == "APP::Sqlite::Open"], [1], "databases opened")
 
 
 @test

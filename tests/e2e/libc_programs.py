@@ -294,6 +294,10 @@ def beside_address_sanitizer():
     options = {"ASAN_OPTIONS": "verify_asan_link_order=0:detect_leaks=0"}
     rc, _, err = run([path], env=dict(PRELOAD, **options))
     equal((rc, err), (0, ""), "exit status and errors")
+    # Either library sees the sanitizer before it raises anything.
+    for patterns in ("APP::Libc::*,APP::Loader::*", "APP::*"):
+        _, events = record([path], patterns)
+        equal([e["event"] for e in events if e["event"].startswith(("APP::Libc", "APP::Loader"))], [], "events of " + patterns)
 
 
 @test
