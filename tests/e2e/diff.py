@@ -140,7 +140,8 @@ def what_was_overwritten_is_no_zero():
     assert b["windows"] / 10 < b["lost_windows"] < b["windows"], b
     tick = rows(result)["APP::Rounds::Tick"]
     equal(tick["verdict"], "alike", tick)
-    assert abs(tick["change"]) < 0.5, tick
+    # The programs' speeds may differ, where the machine is busy. Windows without ticks would be most of them.
+    assert tick["b"] > 0.2 * tick["a"], tick
     assert "run time" not in rows(result), "a flight recorder has no whole run"
 
 
