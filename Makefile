@@ -17,7 +17,7 @@ VERSION := 0.2.0
 CC ?= cc
 # Sanitizers see no less of what is optimized less, and the compiler takes a third less.
 CFLAGS ?= $(if $(SAN),-O1,-O2) -g
-# What the compiler can't tell then, and warns of.
+# Warnings that -O1 gives for correct code. clang lacks two of these options.
 LESS_SEEN := -Wno-unknown-warning-option -Wno-format-truncation -Wno-maybe-uninitialized
 PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib

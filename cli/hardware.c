@@ -146,7 +146,10 @@ char **cli_hardware__command(const struct cli_hardware *hardware, char **command
 	return hardware->command;
 }
 
-/* What else there is would be Valgrind's: its system calls, its page faults. */
+/*
+ * Without patterns take the usual ones: further events would be Valgrind's, its system calls and
+ * page faults. 'instructions' and 'cycles' are the machine's.
+ */
 static int choose(struct cli_patterns *patterns, const char *usual)
 {
 	static const char *const own[][2] = {{"instructions", "HW::Simulated::Instructions"},
@@ -157,12 +160,13 @@ static int choose(struct cli_patterns *patterns, const char *usual)
 		return cli_error(CLI_FAILED, "no memory");
 	for (i = 0; i < patterns->count; i++)
 		for (k = 0; k < sizeof(own) / sizeof(own[0]); k++) {
-			char *name = strcasecmp(patterns->text[i], own[k][0]) == 0
-					     ? strdup(own[k][1])
-					     : NULL;
+			char *name;
 
-			if (name == NULL)
+			if (strcasecmp(patterns->text[i], own[k][0]) != 0)
 				continue;
+			name = strdup(own[k][1]);
+			if (name == NULL)
+				return cli_error(CLI_FAILED, "no memory");
 			free(patterns->text[i]);
 			patterns->text[i] = name;
 		}

@@ -26,8 +26,15 @@ PEM_STATIC_ASSERT(PEM_CONTROL_EVENTS == PEM_PROCESS_EVENTS_MAX, "each event has 
 PEM_STATIC_ASSERT(EVENT_ID_BYTES <= PEM_PAGE_ALIGN, "ids end before the providers' pages");
 
 static struct pem_session_entry private_table[PEM_SESSIONS_MAX];
-/* Whose page each entry of the control file is. Two providers may have the same events. */
-static const struct pem_provider *owner_of_entry[PEM_PROVIDERS_MAX];
+/*
+ * The entries of the control file, as this process made them: a consumer can write to the file. Two
+ * providers may have the same events.
+ */
+static struct {
+	const struct pem_provider *owner; /* NULL: its library is gone */
+	uint64_t offset, bytes;
+} entries[PEM_PROVIDERS_MAX];
+static uint32_t entry_count;
 
 struct pem_session_entry *pem_process__table(void)
 {
@@ -156,7 +163,7 @@ static bool map_run(int fd, struct pem_provider *const run[], uint32_t count, ui
 	if (!pem_populate(shared, bytes))
 		return false;
 	for (i = 0; i < count; i++) {
-		keep_page(shared, run[i], entry < control->provider_count);
+		keep_page(shared, run[i], entry < entry_count);
 		shared += run[i]->page_bytes;
 	}
 	if (mmap(run[0]->page, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
@@ -166,31 +173,52 @@ static bool map_run(int fd, struct pem_provider *const run[], uint32_t count, ui
 		shared = (uint8_t *)control + offset;
 		if (!run[i]->registered)
 			fill_page_head((struct pem_control_header *)shared, run[i]);
-		owner_of_entry[entry + i] = run[i];
+		entries[entry + i].owner = run[i];
+		entries[entry + i].offset = offset;
+		entries[entry + i].bytes = run[i]->page_bytes;
 		control->provider[entry + i].offset = offset;
 		control->provider[entry + i].bytes = run[i]->page_bytes;
 		offset += run[i]->page_bytes;
 	}
+	if (entry < entry_count)
+		return true;
+	entry_count += count;
 	/* CB */
-	if (entry == control->provider_count)
-		__atomic_store_n(&control->provider_count, entry + count, __ATOMIC_RELEASE);
+	__atomic_store_n(&control->provider_count, entry_count, __ATOMIC_RELEASE);
 	return true;
 }
 
-/* The provider's page in the control file, or the page where it is not there. */
-struct pem_control_header *pem_process__page_of(const struct pem_provider *provider)
+/* The provider's entry; entry_count: it has none. */
+static uint32_t entry_of(const struct pem_provider *provider)
 {
-	const struct pem_control_file *control = pem_process.control;
-	struct pem_control_header *head;
-	uint32_t i;
+	uint32_t i = 0;
 
-	for (i = 0; control && i < control->provider_count; i++) {
-		head = (void *)((uint8_t *)control + control->provider[i].offset);
-		/* Without events: of a library that was at this address before. */
-		if (owner_of_entry[i] == provider && head->event_count)
-			return head;
-	}
-	return provider->page;
+	while (i < entry_count && entries[i].owner != provider)
+		i++;
+	return i;
+}
+
+/* The provider's page in the control file, or its own where it is not there. */
+static struct pem_control_header *page_of(const struct pem_provider *provider)
+{
+	uint32_t i = entry_of(provider);
+
+	return pem_process.control && i < entry_count
+		       ? (void *)((uint8_t *)pem_process.control + entries[i].offset)
+		       : provider->page;
+}
+
+void pem_process__give_up_page(const struct pem_provider *provider)
+{
+	struct pem_control_header *head = page_of(provider);
+	uint32_t i = entry_of(provider);
+
+	/* The library's own mapping may not have been touched yet, and need not be. */
+	memset(head + 1, 0, provider->event_count);
+	/* Another provider may get the entry. */
+	head->event_count = 0;
+	if (i < entry_count)
+		entries[i].owner = NULL;
 }
 
 void pem_process__note_ids(void)
@@ -263,6 +291,7 @@ void pem_process__publish(void)
 	fill_head(control);
 	pem_process.control = control;
 	pem_process.control_bytes = bytes;
+	entry_count = 0;
 	pem_process__note_ids();
 	for (provider = pem_process.providers; provider && count < PEM_PROVIDERS_MAX;
 	     provider = provider->next)
@@ -292,20 +321,15 @@ none:
  */
 static int find_control_entry(struct pem_provider *const run[], uint32_t count, uint64_t *offset)
 {
-	const struct pem_control_file *control = pem_process.control;
 	uint64_t end = PROVIDERS_OFFSET;
 	uint32_t i;
 
-	for (i = 0; i < control->provider_count; i++) {
-		const struct pem_control_header *header =
-			(const void *)((const uint8_t *)control + control->provider[i].offset);
-
-		*offset = control->provider[i].offset;
-		if (!header->event_count && count == 1 &&
-		    control->provider[i].bytes == run[0]->page_bytes)
+	for (i = 0; i < entry_count; i++) {
+		*offset = entries[i].offset;
+		if (!entries[i].owner && count == 1 && entries[i].bytes == run[0]->page_bytes)
 			return (int)i;
-		if (*offset + control->provider[i].bytes > end)
-			end = *offset + control->provider[i].bytes;
+		if (*offset + entries[i].bytes > end)
+			end = *offset + entries[i].bytes;
 	}
 	*offset = end;
 	return i + count <= PEM_PROVIDERS_MAX &&
@@ -343,27 +367,21 @@ void pem_process__publish_providers(struct pem_provider *providers[], uint32_t c
 	else
 		publish_more(providers, count);
 	for (i = 0; i < count; i++) {
-		if (pem_process__page_of(providers[i]) == providers[i]->page)
+		if (page_of(providers[i]) == providers[i]->page)
 			fill_page_head(providers[i]->page, providers[i]);
 	}
 }
 
 /* Give the child a private page with the contents of the parent's shared page. */
-static void unshare_page(struct pem_provider *provider, const struct pem_control_file *control)
+static void unshare_page(struct pem_provider *provider)
 {
-	uint32_t i;
+	const struct pem_control_header *shared = page_of(provider);
 
-	for (i = 0; i < control->provider_count; i++) {
-		const struct pem_control_header *shared =
-			(const void *)((const uint8_t *)control + control->provider[i].offset);
-
-		if (!shared->event_count || shared->event_base != provider->event_base)
-			continue;
-		if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
-			memcpy(provider->page, shared, provider->page_bytes);
+	if (shared == provider->page)
 		return;
-	}
+	if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
+		memcpy(provider->page, shared, provider->page_bytes);
 }
 
 /*
@@ -393,7 +411,7 @@ void pem_process__unshare_control(void)
 	pem_process.borrows_pages = pem_restricted();
 	for (provider = pem_process.providers; provider && !pem_process.borrows_pages;
 	     provider = provider->next)
-		unshare_page(provider, control);
+		unshare_page(provider);
 	memcpy(private_table, control->session, sizeof(private_table));
 	free_taken(private_table);
 	if (!pem_process.borrows_pages)

@@ -367,8 +367,7 @@ void pem_process__check_consumer(unsigned session_index, uint64_t now)
 {
 	struct pem_joined *joined = &pem_process.joined[session_index];
 
-	if (!pem_process__had_session(session_index) ||
-	    __atomic_load_n(&joined->state, __ATOMIC_RELAXED) != PEM_JOINED_POOL ||
+	if (__atomic_load_n(&joined->state, __ATOMIC_RELAXED) != PEM_JOINED_POOL ||
 	    now - __atomic_load_n(&joined->checked_at, __ATOMIC_RELAXED) < CONSUMER_CHECK_TICKS ||
 	    !pem_process__lock())
 		return;

@@ -349,9 +349,9 @@ int pem_providers__register(struct pem_provider *const providers[], uint32_t cou
 	/* A library that does not link with this one may have its constructor run first. */
 	if (!pem_process.pid)
 		pem_process__find_filter();
-	for (session_index = 0; session_index < PEM_SESSIONS_MAX && pem_rights__has_clock();
-	     session_index++)
-		pem_process__check_consumer(session_index, pem_clock());
+	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
+		if (pem_process__had_session(session_index) && pem_rights__has_clock())
+			pem_process__check_consumer(session_index, pem_clock());
 	if (pem_process__lock()) {
 		result = register_all(providers, count);
 		pem_process__unlock();
@@ -367,7 +367,6 @@ int pem_provider_register(struct pem_provider *provider)
 
 void pem_provider_unregister(struct pem_provider *provider)
 {
-	struct pem_control_header *head;
 	struct pem_provider **link;
 	int saved_errno = errno;
 
@@ -379,13 +378,8 @@ void pem_provider_unregister(struct pem_provider *provider)
 			break;
 		}
 	}
-	if (!pem_process.borrows_pages) {
-		/* The library's own mapping may not have been touched yet, and need not be. */
-		head = pem_process__page_of(provider);
-		memset(head + 1, 0, provider->event_count);
-		/* Another provider may get its place in the control file. */
-		head->event_count = 0;
-	}
+	if (!pem_process.borrows_pages)
+		pem_process__give_up_page(provider);
 	provider->registered = 0;
 	pem_process__unlock();
 	errno = saved_errno;

@@ -362,8 +362,8 @@ void pem_process__publish(void);
  * Make sure of that for new providers, and fill the heads of their pages. Sorts them. Lock held.
  */
 void pem_process__publish_providers(struct pem_provider *providers[], uint32_t count);
-/* The provider's page in the control file, or its own where it is not there. Lock held. */
-struct pem_control_header *pem_process__page_of(const struct pem_provider *provider);
+/* Switch off a provider's events; consumers find none of it from now on. Lock held. */
+void pem_process__give_up_page(const struct pem_provider *provider);
 /* Write the ids of all events to the control file, for consumers. Lock held. */
 void pem_process__note_ids(void);
 /*

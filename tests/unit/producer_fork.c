@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * producer_fork.c - what the child of a fork makes of its parent's table of sessions
+ * producer_fork.c - what the child of a fork makes of its parent's table of sessions, and a process
+ * of a control file that was changed
  *
  * Not here: whole programs that fork as a recorder sees them (process_life.py).
  */
@@ -52,6 +53,27 @@ static void child_frees_what_a_consumer_was_taking(void **state)
 	free_entries = take_all();
 	assert_int_equal(WEXITSTATUS(status), free_entries + 1);
 	assert_int_equal(pem_process__table()[cell].word, word);
+}
+
+/* A consumer can write to the file. What the process made of it is in its own memory. */
+static void entries_that_a_consumer_changed_are_not_followed(void **state)
+{
+	struct pem_control_file *control, before;
+	uint32_t i;
+
+	(void)state;
+	pem_notify_probe_tick(1, 1);
+	control = pem_process.control;
+	assert_non_null(control);
+	before = *control;
+	for (i = 0; i < PEM_PROVIDERS_MAX; i++)
+		control->provider[i].offset = 1ull << 46;
+	control->provider_count = UINT32_MAX;
+	pem_provider_unregister(&pem_provider_probe);
+	assert_int_equal(pem_provider_register(&pem_provider_probe), 0);
+	assert_true(pem_provider_probe.registered);
+	memcpy(control->provider, before.provider, sizeof(before.provider));
+	control->provider_count = before.provider_count;
 }
 
 /* The end of an event that a handler interrupted and forked in, what it stores set apart. */
@@ -130,6 +152,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			child_that_returns_into_an_event_has_the_next_ones_for_itself, folder_make,
 			folder_remove),
+		cmocka_unit_test_setup_teardown(entries_that_a_consumer_changed_are_not_followed,
+						folder_make, folder_remove),
 		cmocka_unit_test_setup_teardown(child_frees_what_a_consumer_was_taking, folder_make,
 						folder_remove),
 	};
