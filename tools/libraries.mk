@@ -111,3 +111,5 @@ ifneq ($(strip $(file <$(FOUND))),$(strip $(found_now)))
 $(shell mkdir -p $(B))
 $(file >$(FOUND),$(strip $(found_now)))
 endif
+# Make reads a folder once, and may have read $(B) before the file was there: a rule makes it known anyhow.
+$(FOUND): ;
