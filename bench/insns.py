@@ -7,6 +7,8 @@ insns - what an event costs in instructions, which are the same in every run and
 	notify/stat_insns		count, sum, least and greatest of one of them, as notify/stat
 	notify/stat_filtered_insns	the same, in the context of a thread and with a predicate of two tests, which holds
 	notify/filtered_out_insns	the same, but the second test rejects the event
+	notify/stat_wide_insns		as stat_insns, with variance and histogram
+	notify/stat_top_insns		as stat_insns, with the most frequent values, of which there are few
 	notify/disabled_insns		nobody wants the event
 
 From the load of the enable byte to the return to the code that raises the event, counted by stepping through it (stepped.c). What the
@@ -18,7 +20,7 @@ import sys
 
 from measure import HERE, heading, report, wanted
 
-CASES = {"notify/%s_insns" % name: name for name in ("disabled", "log2", "stat", "stat_filtered", "filtered_out")}
+CASES = {"notify/%s_insns" % name: name for name in ("disabled", "log2", "stat", "stat_filtered", "filtered_out", "stat_wide", "stat_top")}
 
 
 def counted():

@@ -74,7 +74,7 @@ static void run_log(uint64_t n)
 
 static void run_stat(uint64_t n)
 {
-	BENCH_LOOP(n, pem_notify_bench_stat(i, ~i))
+	BENCH_LOOP(n, pem_notify_bench_stat(i & 1023, ~i))
 }
 
 static void run_distribution(uint64_t n)

@@ -3,9 +3,10 @@
  * stepped.c - counts the instructions of an event, by stepping through it
  *
  * Prints the compiler, as "gcc 12", and a line "CASE INSTRUCTIONS" for each of disabled, log2,
- * stat, stat_filtered and filtered_out: from the load of the enable byte to the return to the code
- * that raised the event, of an event of two numbers that are in registers. A case is raised some
- * hundred times, and the number is that of most of them: it leaves out a new chunk. Each is exact.
+ * stat, stat_filtered, filtered_out, stat_wide and stat_top: from the load of the enable byte to
+ * the return to the code that raised the event, of an event of two numbers that are in registers. A
+ * case is raised some hundred times, and the number is that of most of them: it leaves out a new
+ * chunk. Each is exact.
  *
  * The child raises the events and observes itself. The parent steps through the child between two
  * labels. x86-64 only: elsewhere it prints the reason, with status 77.
@@ -44,21 +45,23 @@ int main(void)
 #endif
 
 /* Raise an event between two labels, from registers. */
-#define STEPPED(name, event)                                                                       \
+#define STEPPED(name, notify)                                                                      \
 	static ALONE void raise_##name(uint64_t a, uint64_t b)                                     \
 	{                                                                                          \
 		__asm__ __volatile__(".globl begin_" #name "\nbegin_" #name ":"                    \
 				     : "+r"(a), "+r"(b));                                          \
-		pem_notify_bench_##event(a, b);                                                    \
+		notify(a, b);                                                                      \
 		__asm__ __volatile__(".globl end_" #name "\nend_" #name ":");                      \
 	}                                                                                          \
 	extern const char begin_##name[], end_##name[];
 
-STEPPED(disabled, disabled)
-STEPPED(log2, log)
-STEPPED(stat, stat)
-STEPPED(stat_filtered, filtered)
-STEPPED(filtered_out, filtered)
+STEPPED(disabled, pem_notify_bench_disabled)
+STEPPED(log2, pem_notify_bench_log)
+STEPPED(stat, pem_notify_bench_stat)
+STEPPED(stat_filtered, pem_notify_bench_filtered)
+STEPPED(filtered_out, pem_notify_bench_filtered)
+STEPPED(stat_distribution, pem_notify_bench_wide)
+STEPPED(stat_top, pem_notify_bench_top)
 
 static const struct stepped {
 	const char *name;
@@ -71,13 +74,15 @@ static const struct stepped {
 	{"stat", raise_stat, begin_stat, end_stat, 1},
 	{"stat_filtered", raise_stat_filtered, begin_stat_filtered, end_stat_filtered, 1},
 	{"filtered_out", raise_filtered_out, begin_filtered_out, end_filtered_out, 0},
+	{"stat_wide", raise_stat_distribution, begin_stat_distribution, end_stat_distribution, 1},
+	{"stat_top", raise_stat_top, begin_stat_top, end_stat_top, 1},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
 /* --- the child --- */
 
 static struct pem_statistics *count(struct pem_session *session, const char *event,
-				    const char *predicate, struct pem_error *error)
+				    const char *predicate, unsigned keep, struct pem_error *error)
 {
 	struct pem_event_set *set = pem_event_set__new(session, &event, 1, error);
 	struct pem_statistics *statistics = NULL;
@@ -88,6 +93,8 @@ static struct pem_statistics *count(struct pem_session *session, const char *eve
 	if (set && !pem_event_set__where(set, predicate, error))
 		statistics = pem_session__register_statistics(session, set, &here, "a", error);
 	pem_event_set__free(set);
+	if (statistics && keep && pem_statistics__keep(statistics, keep))
+		return NULL;
 	return statistics && !pem_statistics__enable(statistics) ? statistics : NULL;
 }
 
@@ -103,8 +110,11 @@ static int run_child(void)
 		return 1;
 	}
 	if (flight__start(&flight, "APP::Bench::Log", &error) < 0 ||
-	    !count(flight.session, "APP::Bench::Stat", NULL, &error) ||
-	    !count(flight.session, "APP::Bench::Filtered", "a > 4096 && b != 0", &error)) {
+	    !count(flight.session, "APP::Bench::Stat", NULL, 0, &error) ||
+	    !count(flight.session, "APP::Bench::Filtered", "a > 4096 && b != 0", 0, &error) ||
+	    !count(flight.session, "APP::Bench::Wide", NULL,
+		   PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM, &error) ||
+	    !count(flight.session, "APP::Bench::Top", NULL, PEM_STATISTIC_TOP, &error)) {
 		fprintf(stderr, "stepped: %s\n", error.text);
 		return 1;
 	}
@@ -113,7 +123,7 @@ static int run_child(void)
 	for (k = 0; k < CASES; k++) {
 		raise(SIGSTOP);
 		for (i = 0; i < EVENTS; i++)
-			cases[k].raise(i + 4097, cases[k].b);
+			cases[k].raise(4097 + i % 7, cases[k].b);
 	}
 	raise(SIGSTOP);
 	flight__stop(&flight);

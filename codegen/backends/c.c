@@ -133,11 +133,10 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	char *enabled;
 
 	pem_c_put_paths(f, event);
-	enabled = pem_xprintf("__atomic_load_n(&pem_page_%s.enable[%u], __ATOMIC_RELAXED)",
-			      provider, index);
+	enabled = pem_xprintf("pem_is_enabled(&pem_page_%s.enable[%u])", provider, index);
 	pem_c_put_enabled(f, event, enabled);
 	pem_c_begin_notify(f, event);
-	fprintf(f, "\tif (__builtin_expect(%s != 0, 0))\n\t\tpem_on_%s(", enabled, event->c_name);
+	fprintf(f, "\tif (__builtin_expect(%s, 0))\n\t\tpem_on_%s(", enabled, event->c_name);
 	free(enabled);
 	pem_c_put_arguments(f, event, "");
 	fprintf(f, ");\n}\n\n");

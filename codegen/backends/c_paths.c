@@ -215,7 +215,7 @@ static int is_integer(const struct pem_spec_field *field)
 static void put_stat_add(FILE *f, const struct pem_spec_field *field)
 {
 	if (!field)
-		fprintf(f, "pem_stat_add(&pem_c, 0, 0)");
+		fprintf(f, "pem_stat_count(&pem_c)");
 	else if (pem_type__is_signed(field->type))
 		fprintf(f,
 			"pem_stat_add(&pem_c, (uint64_t)(int64_t)%1$s, pem_stat_key_signed(%1$s))",
@@ -235,8 +235,8 @@ static void put_stat_case(FILE *f, const struct pem_spec_field *field, size_t nu
 	fprintf(f, ", 1))\n\t\t\treturn;\n\t\tgoto pem_else;\n\t}\n");
 }
 
-/* Print the paths of statistics: of each integer field, the first one first, and of none. */
-static void put_stat_path(FILE *f, const struct pem_spec_event *event)
+/* Print the paths of all statistics: of each integer field, and of none. */
+static void put_stats(FILE *f, const struct pem_spec_event *event)
 {
 	int likely = 1;
 	size_t i;
@@ -248,6 +248,33 @@ static void put_stat_path(FILE *f, const struct pem_spec_event *event)
 		likely = 0;
 	}
 	put_stat_case(f, NULL, PEM_NO_FIELD, likely);
+}
+
+/* Print the quick path of the statistic of a field, or of none. */
+static void put_quick_stat(FILE *f, const struct pem_spec_event *event, size_t number, int likely)
+{
+	const struct pem_spec_field *field = number == PEM_NO_FIELD ? NULL : &event->fields[number];
+
+	fprintf(f,
+		"\tif (__builtin_expect(pem_quick_counts(&pem_c, &pem_provider_%s, %uu, %zuu), "
+		"%d)) {"
+		"%s%s%s\n\t\tif (__builtin_expect(",
+		event->spec->provider, event->stub_index, number, likely, field ? " /* " : "",
+		field ? field->c_name : "", field ? " */" : "");
+	put_stat_add(f, field);
+	fprintf(f, ", 1))\n\t\t\treturn;\n\t\tgoto pem_else;\n\t}\n");
+}
+
+/* Print the quick paths of statistics: of the first integer field, and of none. */
+static void put_quick_stats(FILE *f, const struct pem_spec_event *event)
+{
+	size_t i;
+
+	for (i = 0; i < event->field_count && !is_integer(&event->fields[i]);)
+		i++;
+	if (i < event->field_count)
+		put_quick_stat(f, event, i, 1);
+	put_quick_stat(f, event, PEM_NO_FIELD, i == event->field_count);
 }
 
 /*
@@ -332,7 +359,7 @@ static void put_passes(FILE *f, const struct pem_spec_event *event)
 static void put_filter(FILE *f, const struct pem_spec_event *event)
 {
 	fprintf(f,
-		"\tif (__builtin_expect(pem_choice & PEM_ACTION_FILTER, 0)) {\n"
+		"\tif (__builtin_expect(pem_choice & PEM_ACTION_FILTER, 1)) {\n"
 		"\t\tpem_filter = pem_filter_begin(&pem_c, pem_filters_%1$s[%2$u]);\n"
 		"\t\tif (!pem_filter_fits(&pem_c, pem_page_%1$s.action[%2$u], pem_filter)) {\n"
 		"\t\t\tif (pem_filter_rejects(&pem_c, pem_page_%1$s.action[%2$u],\n\t\t\t\t\t      "
@@ -360,7 +387,7 @@ static void put_general(FILE *f, const struct pem_spec_event *event)
 		"\t\t\t\t     pem_page_%1$s.action[%2$u], %2$uu);\n",
 		provider, index);
 	put_log_path(f, event);
-	put_stat_path(f, event);
+	put_stats(f, event);
 	fprintf(f, "pem_else:\n");
 	put_slow_call(f, event, "\t");
 	fprintf(f, "}\n\n");
@@ -390,40 +417,63 @@ static void put_quick_log(FILE *f, const struct pem_spec_event *event)
 		event->spec->provider, event->stub_index, event->c_upper, bytes);
 }
 
-/*
- * Print a quick path of a statistic, with a filter or without. They are functions of their own, so
- * that they do not take registers from the log's.
- */
-static void put_count(FILE *f, const struct pem_spec_event *event, int filtered)
+/* Print the head of a function that goes on after pem_quick_begin. */
+static void put_resumed(FILE *f, const struct pem_spec_event *event, const char *name,
+			const char *variables)
 {
-	fprintf(f, "static __attribute__((noinline, nothrow, unused)) void pem_%s_%s(",
-		filtered ? "filtered" : "count", event->c_name);
+	fprintf(f, "static __attribute__((noinline, nothrow, unused)) void pem_%s_%s(", name,
+		event->c_name);
 	if (event->field_count)
 		put_list(f, event, 1, 0, "");
 	fprintf(f,
-		"%sstruct pem_thread *pem_thread, uint64_t pem_action)\n{\n"
-		"\tuint32_t pem_choice = PEM_ACTION_CHOICE(pem_action);\n%s"
+		"%sstruct pem_thread *pem_thread, uint64_t pem_action)\n{\n%s"
 		"\tstruct pem_cursor pem_c;\n\n"
-		"\tpem_quick_count(&pem_c, &pem_provider_%s, %uu, pem_thread, pem_action);\n",
-		event->field_count ? ", " : "",
-		filtered ? "\tconst struct pem_filter *pem_filter;\n" : "", event->spec->provider,
-		event->stub_index);
-	if (filtered) {
-		put_filter(f, event);
-		put_log_path(f, event);
-	}
-	put_stat_path(f, event);
+		"\tpem_quick_resume(&pem_c, pem_thread, pem_action);\n",
+		event->field_count ? ", " : "", variables);
+}
+
+/* Print a call of such a function. */
+static void put_resume(FILE *f, const struct pem_spec_event *event, const char *name)
+{
+	fprintf(f, "\tpem_%s_%s(", name, event->c_name);
+	put_list(f, event, 0, 0, "");
+	fprintf(f, "%spem_c.thread, pem_c.action);\n\treturn;\n", event->field_count ? ", " : "");
+}
+
+static void put_else(FILE *f, const struct pem_spec_event *event)
+{
 	fprintf(f, "pem_else:\n\tpem_general_%s(", event->c_name);
 	put_list(f, event, 0, 0, "");
 	fprintf(f, ");\n}\n\n");
 }
 
-/* Print a call of what put_count has printed. */
-static void put_count_call(FILE *f, const struct pem_spec_event *event, const char *name)
+/* Print the quick path of what is wanted through a filter, and of further fields' statistics. */
+static void put_further(FILE *f, const struct pem_spec_event *event)
 {
-	fprintf(f, "pem_%s_%s(", name, event->c_name);
-	put_list(f, event, 0, 0, "");
-	fprintf(f, "%spem_c.thread, pem_c.action);\n", event->field_count ? ", " : "");
+	put_resumed(f, event, "further",
+		    "\tuint32_t pem_choice = PEM_ACTION_CHOICE(pem_action);\n"
+		    "\tconst struct pem_filter *pem_filter;\n");
+	fprintf(f, "\tpem_c.cell = pem_quick_cell(&pem_c, &pem_provider_%s, %uu);\n",
+		event->spec->provider, event->stub_index);
+	put_filter(f, event);
+	put_log_path(f, event);
+	put_stats(f, event);
+	put_else(f, event);
+}
+
+/*
+ * Print the quick path of the statistic of the first field, and of none, and the short way of what
+ * the library alone does.
+ */
+static void put_count(FILE *f, const struct pem_spec_event *event)
+{
+	put_resumed(f, event, "count", "");
+	put_quick_stats(f, event);
+	fprintf(f, "\tif (pem_quick_is_library_s(&pem_c)) {\n");
+	put_slow_call(f, event, "\t\t");
+	fprintf(f, "\t\treturn;\n\t}\n");
+	put_resume(f, event, "further");
+	put_else(f, event);
 }
 
 /* Print what serves the common cases in the fewest instructions, and passes on all others. */
@@ -439,13 +489,8 @@ static void put_on(FILE *f, const struct pem_spec_event *event)
 		"\t\t\t\t\t      pem_page_%1$s.action[%2$u]), 0))\n\t\tgoto pem_else;\n",
 		event->spec->provider, event->stub_index);
 	put_quick_log(f, event);
-	fprintf(f, "\tif (__builtin_expect(pem_c.action & PEM_ACTION_FILTER, 0))\n\t\t");
-	put_count_call(f, event, "filtered");
-	fprintf(f, "\telse\n\t\t");
-	put_count_call(f, event, "count");
-	fprintf(f, "\treturn;\npem_else:\n\tpem_general_%s(", event->c_name);
-	put_list(f, event, 0, 0, "");
-	fprintf(f, ");\n}\n\n");
+	put_resume(f, event, "count");
+	put_else(f, event);
 }
 
 void pem_c_put_paths(FILE *f, const struct pem_spec_event *event)
@@ -454,7 +499,7 @@ void pem_c_put_paths(FILE *f, const struct pem_spec_event *event)
 	put_slow(f, event);
 	put_passes(f, event);
 	put_general(f, event);
-	put_count(f, event, 0);
-	put_count(f, event, 1);
+	put_further(f, event);
+	put_count(f, event);
 	put_on(f, event);
 }

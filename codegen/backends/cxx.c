@@ -185,8 +185,8 @@ static void put_raise(FILE *f, const struct pem_spec_event *event, const char *t
 	size_t i;
 
 	fprintf(f,
-		"%1$sif (__builtin_expect(__atomic_load_n(&::pem_page_%2$s.enable[%3$u], "
-		"__ATOMIC_RELAXED) != 0, 0))\n%1$s\t%4$s_%5$s(",
+		"%1$sif (__builtin_expect(::pem_is_enabled(&::pem_page_%2$s.enable[%3$u]), 0))\n"
+		"%1$s\t%4$s_%5$s(",
 		tabs, event->spec->provider, event->stub_index,
 		copies ? "::pem::detail::on" : "::pem_on", event->c_name);
 	for (i = 0; i < event->field_count; i++) {
@@ -246,7 +246,7 @@ static void put_notify(FILE *f, const struct pem_spec_event *event)
 	fprintf(f,
 		"}\n\n/// Does anybody want %1$s? For work that only the event needs.\n"
 		"inline bool enabled_%2$s() noexcept\n{\n"
-		"\treturn __atomic_load_n(&::pem_page_%3$s.enable[%4$u], __ATOMIC_RELAXED) != 0;\n"
+		"\treturn ::pem_is_enabled(&::pem_page_%3$s.enable[%4$u]) != 0;\n"
 		"}\n\n",
 		event->name, event->c_name, event->spec->provider, event->stub_index);
 }

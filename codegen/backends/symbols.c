@@ -113,9 +113,7 @@ static void put_call(FILE *f, const struct pem_spec_event *event)
 	put_prototype(f, event, 0);
 	fprintf(f, ";\n");
 	put_prototype(f, event, 0);
-	fprintf(f,
-		"\n{\n\tif (__builtin_expect(__atomic_load_n(&pem_page_%s.enable[%u], "
-		"__ATOMIC_RELAXED) != 0, 0))\n\t\t",
+	fprintf(f, "\n{\n\tif (__builtin_expect(pem_is_enabled(&pem_page_%s.enable[%u]), 0))\n\t\t",
 		event->spec->provider, event->stub_index);
 	put_on(f, event, 0);
 }

@@ -71,8 +71,8 @@ __attribute__((noinline)) int pem_add_distribution(uint32_t index, uint64_t acti
 		 * To the verifier a value that was stored and read back is any number. So it does
 		 * not walk the rest once for each entry.
 		 */
-		PEM_STORE(distribution->reserved[0], pem_distribution_find(distribution, value));
-		at = PEM_LOAD(distribution->reserved[0]) & (PEM_DISTRIBUTION_TOP - 1);
+		PEM_STORE(distribution->top_at, pem_distribution_find(distribution, value));
+		at = PEM_LOAD(distribution->top_at) & (PEM_DISTRIBUTION_TOP - 1);
 		pem_distribution_put_top(&distribution->top[at], value);
 	}
 	return 0;

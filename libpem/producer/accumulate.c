@@ -30,31 +30,6 @@ static uint64_t double_to_bits(double value)
 	return bits;
 }
 
-/*
- * The value of an integer field in a record, sign-extended. Each size has a load of its own: a copy
- * into a larger variable would make the load wait for it.
- */
-static uint64_t load_integer(const uint8_t *at, uint32_t type)
-{
-	uint64_t u64;
-	uint32_t u32;
-	uint16_t u16;
-
-	switch (type_bytes[type]) {
-	case 1:
-		return type >= PEM_TYPE_INT8 ? (uint64_t)(int64_t)(int8_t)*at : *at;
-	case 2:
-		memcpy(&u16, at, sizeof(u16));
-		return type >= PEM_TYPE_INT8 ? (uint64_t)(int64_t)(int16_t)u16 : u16;
-	case 4:
-		memcpy(&u32, at, sizeof(u32));
-		return type >= PEM_TYPE_INT8 ? (uint64_t)(int64_t)(int32_t)u32 : u32;
-	default:
-		memcpy(&u64, at, sizeof(u64));
-		return u64;
-	}
-}
-
 static double load_floating(const uint8_t *at, uint32_t type)
 {
 	double d;
@@ -107,7 +82,7 @@ void pem_accumulate(struct pem_cell *cell, uint64_t action, const uint8_t *recor
 	if (!has_field(action, bytes)) {
 		pem_cell_add(cell, tag, 0, 0);
 	} else if (type <= PEM_TYPE_INT64) {
-		value = load_integer(record + offset, type);
+		value = pem_load_integer(record + offset, type);
 		pem_cell_add(cell, tag, value,
 			     type >= PEM_TYPE_INT8 ? pem_stat_key_signed((int64_t)value) : value);
 	} else {
@@ -196,7 +171,7 @@ bool pem_accumulate_distribution(const struct pem_ring *ring, uint32_t lane, uin
 		d = load_floating(record + PEM_ACTION_OFFSET(action), type);
 		value = double_to_bits(d);
 	} else {
-		value = load_integer(record + PEM_ACTION_OFFSET(action), type);
+		value = pem_load_integer(record + PEM_ACTION_OFFSET(action), type);
 	}
 	if (distribution->tag != tag)
 		pem_distribution_reset(distribution, tag);

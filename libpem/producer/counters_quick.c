@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * counters_quick.c - the entry of stubs that do not log by themselves, and the quick way of an
- * event with counters
+ * counters_quick.c - the quick way of an event with counters
  *
- * The quick way serves an event that one session logs, with counters that are all in registers, in
- * a thread that has opened them and is in no other event. It logs the reading and the event at
- * once. All else goes the general way (notify.c), whose log_record calls pem_counted__log
- * (counters.c).
+ * It serves an event that one session logs, with counters that are all in registers, in a thread
+ * that has opened them and is in no other event. It logs the reading and the event at once. All
+ * else goes the general way (notify.c), whose log_record calls pem_counted__log (counters.c).
  */
 #define PEM_REGISTERS_ITSELF
 #include "producer/counters.h"
@@ -80,28 +78,22 @@ static inline bool log_both(struct pem_writer *w, const struct pem_opened *opene
 	return true;
 }
 
-void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
+void pem_notify_counted(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes,
+			uint64_t action, struct pem_thread_full *thread)
 {
-	struct pem_thread_full *thread = (void *)pem_thread_self(provider);
-	const uint8_t *enable = (const uint8_t *)provider->page + sizeof(struct pem_control_header);
-	const uint64_t *actions =
-		(const uint64_t *)(enable + PEM_EVENT_CAPACITY(provider->event_count));
+	const struct pem_opened *opened = &thread->counters->session[0];
 	struct pem_writer *w = &thread->shared.writer[0];
-	const struct pem_opened *opened;
 	struct pem_cell *cells;
 	bool logged;
 
-	/* The depth of a thread without a state of its own is 0. */
-	if (thread->shared.depth != PEM_DEPTH_IDLE || !thread->counters ||
-	    __atomic_load_n(&enable[index], __ATOMIC_RELAXED) != 1)
-		goto general;
-	opened = &thread->counters->session[0];
-	/* From here on a signal handler's event opens no counters in place of these (opened_in). */
+	/*
+	 * From here on a signal handler's event opens no counters in place of these (opened_in).
+	 * Never a constant: see struct pem_thread.
+	 */
+	PEM_BARRIER();
 	thread->shared.depth++;
 	PEM_BARRIER();
-	/* uf */
-	logged = __atomic_load_n(&actions[index * PEM_SESSIONS_MAX], __ATOMIC_ACQUIRE) ==
-			 opened->action &&
+	logged = action == opened->action &&
 		 __atomic_load_n(&w->incarnation, __ATOMIC_RELAXED) == opened->incarnation &&
 		 log_both(w, opened, provider->event_ids[index], record, bytes);
 	if (__builtin_expect(logged, 1)) {
@@ -110,10 +102,7 @@ void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uin
 		count_one(&cells[provider->event_base + index]);
 	}
 	PEM_BARRIER();
-	/* Never a constant: see struct pem_thread. */
 	thread->shared.depth--;
-	if (__builtin_expect(logged, 1))
-		return;
-general:
-	pem_notify_all(provider, index, record, bytes);
+	if (__builtin_expect(!logged, 0))
+		pem_notify_all(provider, index, record, bytes);
 }

@@ -222,16 +222,20 @@ static bool passes(const struct pem_filter *filter, uint32_t tid, const uint8_t 
 		 pem_tests_pass(pem_filter_tests(filter), filter->test_count, record)));
 }
 
-static void add_distribution(unsigned session_index, const struct pem_writer *w,
-			     uint32_t event_index, const struct pem_filter *filter, uint64_t action,
+static void add_distribution(struct pem_thread_full *thread, unsigned session_index,
+			     const struct pem_writer *w, uint32_t event_index,
+			     const struct pem_filter *filter, uint64_t action,
 			     const uint8_t *record, uint32_t bytes)
 {
 	struct pem_ring ring;
 
-	if (filter && pem_writer__ring(session_index, w, &ring) &&
-	    !pem_accumulate_distribution(&ring, w->lane_index, filter->distribution, action, record,
+	if (!filter || !pem_writer__ring(session_index, w, &ring))
+		return;
+	if (!pem_accumulate_distribution(&ring, w->lane_index, filter->distribution, action, record,
 					 bytes))
 		count_lost(session_index, event_index, PEM_ACTION_STAT, w->incarnation);
+	else if (w == &thread->shared.writer[0])
+		pem_quick_distribution__keep(thread, action, event_index, filter, &ring, bytes);
 }
 
 /* --- an event with several rules --- */
@@ -433,8 +437,8 @@ static void deliver(struct pem_thread_full *thread, unsigned session_index, unsi
 			if (flags & PEM_ACTION_STAT)
 				pem_accumulate(&w->cells[event_index], action, record, bytes);
 			if (flags & PEM_ACTION_STAT && flags & PEM_ACTION_DISTRIBUTION)
-				add_distribution(session_index, w, event_index, filter, action,
-						 record, bytes);
+				add_distribution(thread, session_index, w, event_index, filter,
+						 action, record, bytes);
 			if (flags & PEM_ACTION_LOG)
 				pem_log_record(session_index, w, event_index, thread->shared.tid,
 					       record, bytes);

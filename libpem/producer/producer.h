@@ -28,6 +28,7 @@
 #define PEM_PRODUCER_H
 
 #include "pool.h"
+#include "producer/notify_quick.h"
 #include "producer/seccomp.h"
 
 #include <pem/counted.h>
@@ -166,6 +167,7 @@ struct pem_thread_full {
 	const struct pem_sync_callback *in_callback;
 	struct pem_thread_full *next_free;
 	struct pem_thread_counters *counters; /* NULL: none (counters.c) */
+	struct pem_quick_distribution quick[PEM_QUICK_DISTRIBUTIONS];
 	/* Incarnation of the session whose counters a filter may forbid; 0: none */
 	uint8_t counters_refused[PEM_SESSIONS_MAX];
 };
@@ -458,12 +460,16 @@ bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint3
 bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t tid);
 
 /*
- * counters_quick.c: pem_provider.notify points to this. It handles every event that the inlines of
- * stub.h do not: some with counters itself, the others by pem_notify_all.
+ * notify_quick.c: pem_provider.notify points to this. It handles every event that the inlines of
+ * stub.h do not: some quickly, the others by pem_notify_all.
  */
 void pem_notify(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
 /* notify.c: the same, the general way. */
 void pem_notify_all(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes);
+/* counters_quick.c: the same, of a thread that has counters, in no other event; action: just read
+ */
+void pem_notify_counted(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes,
+			uint64_t action, struct pem_thread_full *thread);
 
 /*
  * May this process make a file of so many bytes? Beyond RLIMIT_FSIZE the kernel would raise SIGXFSZ

@@ -507,6 +507,8 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 		thread->has_nested = true;
 	set_incarnation(thread, writer, 0);
 	clear_writer(writer);
+	if (writer == &thread->shared.writer[0])
+		pem_quick_distribution__forget(thread);
 	has_ring = pem_joined__ring(joined, incarnation, &ring);
 	/* ja */
 	if (!has_ring && __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_RULES) {

@@ -12,6 +12,7 @@
 #include "programs/probe.h"
 #include "session_fixture.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <ucontext.h>
@@ -53,13 +54,16 @@ static void on_step(int signal, siginfo_t *info, void *context)
 			 ", (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::                              \
 				 : "memory", "cc")
 
-/* Raise an event, and act in the middle of it. Returns false if it has no more so many steps. */
-static bool step_through(long step)
+/*
+ * Raise an event with this value, and act in the middle of it. Returns false if it has no more so
+ * many steps.
+ */
+static bool step_through(long step, uint32_t value)
 {
 	steps = 0;
 	at = step;
 	TRAP_FLAG("orq $0x100");
-	pem_notify_probe_tick(1, 1);
+	pem_notify_probe_tick(1, value);
 	TRAP_FLAG("andq $~0x100");
 	return steps > step;
 }
@@ -82,7 +86,7 @@ static int tear_down(void **state)
 	return folder_remove(state);
 }
 
-static struct pem_statistics *count(void)
+static struct pem_statistics *count_with(unsigned keep)
 {
 	struct pem_event_set *set = events(session, TICK);
 	struct pem_error error = {""};
@@ -90,9 +94,16 @@ static struct pem_statistics *count(void)
 		pem_session__register_statistics(session, set, here(), "number", &error);
 
 	assert_non_null(statistics);
+	if (keep)
+		assert_int_equal(pem_statistics__keep(statistics, keep), 0);
 	assert_int_equal(pem_statistics__enable(statistics), 0);
 	pem_event_set__free(set);
 	return statistics;
+}
+
+static struct pem_statistics *count(void)
+{
+	return count_with(0);
 }
 
 static uint64_t counted(struct pem_statistics *statistics)
@@ -152,7 +163,7 @@ static uint64_t act_at_each(void (*what)(void))
 	nested = 0;
 	pem_notify_probe_tick(0, 0); /* the first one is another path */
 	for (; goes_on && step < STEPS_MAX; step++) {
-		goes_on = step_through(step);
+		goes_on = step_through(step, 1);
 		if (is_child) {
 			for (i = 0; i < LATER; i++)
 				pem_notify_probe_tick(5, 5);
@@ -180,6 +191,77 @@ static void an_event_within_another_is_counted_once(void **state)
 
 	(void)state;
 	assert_int_equal(counted(statistics), begun + nested);
+}
+
+static void an_event_within_another_is_in_the_distribution_once(void **state)
+{
+	struct pem_statistics *statistics =
+		count_with(PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM | PEM_STATISTIC_TOP);
+	struct pem_statistic value = {.size = sizeof(value)};
+	struct pem_histogram histogram = {.size = sizeof(histogram)};
+	struct pem_top top[3] = {{.size = sizeof(top[0])}};
+	uint64_t begun = act_at_each(raise_event);
+	double n = (double)(begun + nested), mean;
+
+	(void)state;
+	assert_int_equal(pem_statistics__read(statistics, &value, 1), 1);
+	assert_int_equal(pem_statistics__histogram(statistics, 0, &histogram), 0);
+	assert_int_equal(pem_statistics__top(statistics, 0, top, 3), 3);
+	/* The first event had the value 0, the others 1, and those within them 7. */
+	assert_int_equal(value.count, begun + nested);
+	assert_int_equal(histogram.bucket[0], 1);
+	assert_int_equal(histogram.bucket[1], begun - 1);
+	assert_int_equal(histogram.bucket[3], nested);
+	assert_int_equal(top[0].count + top[1].count + top[2].count, begun + nested);
+	mean = (double)(begun - 1 + 7 * nested) / n;
+	assert_true(fabs(value.variance - ((double)(begun - 1 + 49 * nested) / n - mean * mean)) <
+		    1e-6);
+	pem_statistics__unregister(statistics);
+}
+
+/* Both events are the least or the greatest so far, and the nested one more so. */
+static uint32_t nested_value;
+
+static void raise_value(void)
+{
+	pem_notify_probe_tick(7, nested_value);
+}
+
+static void check_extremes(int direction)
+{
+	struct pem_statistics *statistics = count();
+	struct pem_statistic value = {.size = sizeof(value)};
+	uint32_t outer;
+	uint64_t sum = 1000000;
+	bool goes_on = true;
+	long step = 0;
+
+	act = raise_value;
+	pem_notify_probe_tick(1, 1000000);
+	for (; goes_on && step < STEPS_MAX; step++) {
+		outer = 1000000 + (uint32_t)(direction * (2 * step + 1));
+		nested_value = outer + (uint32_t)direction;
+		goes_on = step_through(step, outer);
+		sum += outer + (goes_on ? nested_value : 0);
+		assert_int_equal(pem_statistics__read(statistics, &value, 1), 1);
+		assert_int_equal(value.sum, sum);
+		assert_int_equal(direction < 0 ? value.min : value.max,
+				 goes_on ? nested_value : outer);
+	}
+	assert_in_range(step, 20, STEPS_MAX - 1);
+	pem_statistics__unregister(statistics);
+}
+
+static void an_event_within_another_keeps_the_greatest_value_and_the_sum(void **state)
+{
+	(void)state;
+	check_extremes(1);
+}
+
+static void an_event_within_another_keeps_the_least_value_and_the_sum(void **state)
+{
+	(void)state;
+	check_extremes(-1);
 }
 
 static void a_fork_within_an_event_adds_none_to_the_parent_s_log(void **state)
@@ -226,6 +308,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		HERE(an_event_within_another_is_logged_once),
 		HERE(an_event_within_another_is_counted_once),
+		HERE(an_event_within_another_is_in_the_distribution_once),
+		HERE(an_event_within_another_keeps_the_greatest_value_and_the_sum),
+		HERE(an_event_within_another_keeps_the_least_value_and_the_sum),
 		HERE(a_fork_within_an_event_adds_none_to_the_parent_s_log),
 		HERE(a_fork_within_an_event_adds_none_to_the_parent_s_count),
 		HERE(after_a_bare_fork_within_an_event_later_ones_are_the_child_s),

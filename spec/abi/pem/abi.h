@@ -233,7 +233,8 @@ struct pem_distribution {
 	 */
 	uint64_t squares[3];
 	uint64_t bucket[PEM_DISTRIBUTION_BUCKETS];
-	uint64_t reserved[7];
+	/* The writer's: a hash of each top value, a byte; the least count; where to look next. */
+	uint64_t top_hash[PEM_DISTRIBUTION_TOP / 8], top_least, top_at, reserved[3];
 	struct pem_distribution_top top[PEM_DISTRIBUTION_TOP];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_distribution, bucket) == 64,

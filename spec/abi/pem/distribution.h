@@ -26,18 +26,22 @@ PEM_INLINE uint64_t pem_distribution_bucket(uint64_t value, uint64_t is_signed)
 	return PEM_WIDTH(bits);
 }
 
-/*
- * Write a square of 128 bits, low word first. It is computed by halves, because BPF has no
- * multiplication to 128 bits.
- */
+/* Write a square of 128 bits, low word first. BPF has no multiplication to 128 bits. */
 PEM_INLINE void pem_distribution_square(uint64_t magnitude, uint64_t square[2])
 {
+#if defined(__SIZEOF_INT128__) && !defined(__bpf__)
+	__extension__ unsigned __int128 product = (unsigned __int128)magnitude * magnitude;
+
+	square[0] = (uint64_t)product;
+	square[1] = (uint64_t)(product >> 64);
+#else
 	uint64_t low = (uint32_t)magnitude, high = magnitude >> 32;
 	uint64_t middle = low * high; /* counts twice, shifted by 32 bits */
 	uint64_t sum = low * low + (middle << 33);
 
 	square[0] = sum;
 	square[1] = high * high + (middle >> 31) + (sum < low * low);
+#endif
 }
 
 PEM_STATIC_ASSERT(!(PEM_DISTRIBUTION_TOP & (PEM_DISTRIBUTION_TOP - 1)),
@@ -67,7 +71,8 @@ PEM_INLINE void pem_distribution_become(struct pem_distribution *distribution, u
 
 /*
  * Add an integer to what the variance needs: the sum of values, sign-extended to 128 bits, and the
- * sum of their squares. is_signed: 0 or 1.
+ * sum of their squares. is_signed: 0 or 1. A square's high word is 2^64 - 2 at most, so it can take
+ * a carry.
  */
 PEM_INLINE void pem_distribution_add_square(struct pem_distribution *distribution, uint64_t value,
 					    uint64_t is_signed)
@@ -83,7 +88,6 @@ PEM_INLINE void pem_distribution_add_square(struct pem_distribution *distributio
 	PEM_STORE(distribution->sum[1], high);
 	pem_distribution_square((value ^ -negative) + negative, square);
 	low = distribution->squares[0] + square[0];
-	/* A square's high word is 2^64 - 2 at most, so it can take the carry. */
 	square[1] += low < square[0];
 	PEM_STORE(distribution->squares[0], low);
 	high = distribution->squares[1] + square[1];
@@ -156,10 +160,67 @@ PEM_INLINE void pem_distribution_put_top(struct pem_distribution_top *top, uint6
 
 #ifndef __bpf__
 
+/* A byte for each of 8 entries: 0x80 where the byte is the hash. Bytes above such a one may be
+ * wrong. */
+static inline uint64_t pem_distribution_match(uint64_t hashes, uint64_t hash)
+{
+	const uint64_t ones = 0x0101010101010101ULL;
+	uint64_t other = hashes ^ hash * ones;
+
+	return (other - ones) & ~other & ones << 7;
+}
+
+/*
+ * Return the index of an entry with the least count. From one to the next the least count seldom
+ * changes, so the search goes on behind the last one, and is once around at most in the mean.
+ */
+static inline uint64_t pem_distribution_least(struct pem_distribution *distribution)
+{
+	const uint64_t last = PEM_DISTRIBUTION_TOP - 1;
+	uint64_t least = distribution->top_least, at = distribution->top_at, i;
+
+	for (i = 0; i < PEM_DISTRIBUTION_TOP; i++, at++)
+		if (distribution->top[at & last].count == least)
+			goto found;
+	least = distribution->top[0].count;
+	at = 0;
+	for (i = 1; i < PEM_DISTRIBUTION_TOP; i++) {
+		if (distribution->top[i].count < least) {
+			least = distribution->top[i].count;
+			at = i;
+		}
+	}
+	distribution->top_least = least;
+found:
+	distribution->top_at = at + 1;
+	return at & last;
+}
+
+/*
+ * Count a value among the most frequent ones. The hashes of all entries are compared at once: one
+ * in 256 other values has the same.
+ */
 static inline void pem_distribution_add_top(struct pem_distribution *distribution, uint64_t value)
 {
-	pem_distribution_put_top(&distribution->top[pem_distribution_find(distribution, value)],
-				 value);
+	uint64_t hash = value * 0x9e3779b97f4a7c15ULL >> 56, found, i;
+	struct pem_distribution_top *top;
+	unsigned word;
+
+	for (word = 0; word < PEM_DISTRIBUTION_TOP / 8; word++) {
+		found = pem_distribution_match(distribution->top_hash[word], hash);
+		for (; found; found &= found - 1) {
+			top = &distribution->top[word * 8 + (unsigned)__builtin_ctzll(found) / 8];
+			if (top->value == value && top->count) {
+				PEM_STORE(top->count, top->count + 1);
+				return;
+			}
+		}
+	}
+	i = pem_distribution_least(distribution);
+	pem_distribution_put_top(&distribution->top[i], value);
+	/* The word, not the byte: the next event loads the word. */
+	distribution->top_hash[i / 8] &= ~(0xffULL << i % 8 * 8);
+	distribution->top_hash[i / 8] |= hash << i % 8 * 8;
 }
 
 static inline void pem_distribution_reset(struct pem_distribution *distribution, uint64_t tag)
@@ -175,6 +236,7 @@ static inline void pem_distribution_reset(struct pem_distribution *distribution,
 		PEM_STORE(distribution->bucket[i], 0);
 	for (i = 0; i < PEM_DISTRIBUTION_TOP; i++)
 		PEM_STORE(distribution->top[i].count, 0);
+	distribution->top_least = distribution->top_at = 0;
 	PEM_STORE(distribution->end, 0);
 	PEM_STORE(distribution->begin, 0);
 	pem_distribution_become(distribution, tag);

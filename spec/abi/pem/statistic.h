@@ -160,23 +160,58 @@ PEM_INLINE void pem_cell_update(struct pem_cell *cell, uint64_t value, uint64_t 
 }
 
 /*
- * As pem_cell_update, in fewer instructions. The cell is this thread's, and none of its updates is
- * unfinished: after a jump out of one (longjmp) pem_cell_update comes first.
+ * Can a signal handler in the middle of pem_cell_count do the same to the cell, and nothing is
+ * lost? Else its thread must be marked meanwhile.
+ */
+#if defined(__x86_64__) && !defined(__bpf__)
+#define PEM_COUNT_NESTS 1
+
+/* Store a new least or greatest key, if it still is one, in steps that no handler interrupts. */
+#define PEM_CELL_STORE(word, key, is_new)                                                          \
+	do {                                                                                       \
+		uint64_t found_ = PEM_LOAD(word);                                                  \
+		while ((key)is_new found_)                                                         \
+			__asm__ __volatile__("cmpxchgq %2, %1\n\tcmove %2, %0"                     \
+					     : "+a"(found_), "+m"(word)                            \
+					     : "r"(key)                                            \
+					     : "cc");                                              \
+	} while (0)
+
+#else
+#define PEM_COUNT_NESTS 0
+#endif
+
+/*
+ * As pem_cell_update, in fewer instructions. A handler that leaves it by longjmp leaves an event
+ * that the next one counts. If a handler begins the cell anew, the interrupted event adds to the
+ * new sum.
  */
 PEM_INLINE void pem_cell_count(struct pem_cell *cell, uint64_t value, uint64_t key)
 {
-#if defined(__x86_64__) && !defined(__bpf__)
+#if PEM_COUNT_NESTS
 	/* SA, SB: pem_add keeps the order */
 	pem_add(&cell->stat_begin, 1);
 	pem_add(&cell->sum, value);
-	if (key < cell->min)
-		PEM_STORE(cell->min, key);
-	if (key > cell->max)
-		PEM_STORE(cell->max, key);
+	if (__builtin_expect(key < cell->min, 0))
+		PEM_CELL_STORE(cell->min, key, <);
+	if (__builtin_expect(key > cell->max, 0))
+		PEM_CELL_STORE(cell->max, key, >);
 	/* Not 1 more: a child that a handler forked here would add 1, too, to what both share. */
 	PEM_STORE(cell->stat_end, PEM_LOAD(cell->stat_begin));
 #else
 	pem_cell_update(cell, value, key);
+#endif
+}
+
+/* As pem_cell_count, for an event of which no field is added up: it has the value 0. */
+PEM_INLINE void pem_cell_count_event(struct pem_cell *cell)
+{
+#if PEM_COUNT_NESTS
+	pem_add(&cell->stat_begin, 1);
+	/* As in pem_cell_count. */
+	PEM_STORE(cell->stat_end, PEM_LOAD(cell->stat_begin));
+#else
+	pem_cell_update(cell, 0, 0);
 #endif
 }
 

@@ -9,19 +9,21 @@
  *	pem_notify_X(fields)       inline: one load of enable[index], a test, a branch
  *	pem_on_X(fields)           out of line: the quick paths, of the first session alone:
  *				   pem_quick_begin; pem_quick_reserve, store fields,
- *				   pem_quick_commit; or pem_quick_count and pem_stat_add, before
- *				   them pem_filter_begin and tests of the fields if a filter is
- *				   asked for. Else the general path, of one session without a
- *				   filter: pem_event_begin; pem_log_begin, store fields,
- *				   pem_log_commit; or pem_stat_add. When these decline: fill a
- *				   record on the stack and call provider->notify
+ *				   pem_quick_commit; or, in pem_count_X, pem_quick_counts and
+ *				   pem_stat_add; or, in pem_further_X, pem_filter_begin and tests
+ *				   of the fields, then either. Else, in pem_general_X, the path
+ *				   of one session without a filter: pem_event_begin;
+ *				   pem_log_begin, store fields, pem_log_commit; or pem_stat_add.
+ *				   When these decline, pem_slow_X: fill a record on the stack and
+ *				   call provider->notify
  *
  * These paths serve the common case: one session, one plain action, room in the chunk, and no
  * event of this thread under way. A quick log compares the whole action with the one that this
- * thread's lane is for, and the clock by halves: bench/stepped.c counts 40 instructions for two
- * fields. pem_provider.notify (libpem/producer/notify.c) serves all other cases: the first event
- * of a thread, a full chunk, several sessions, filters of CPUs and of further sessions, callbacks,
- * an event that a signal handler raises in the middle of another.
+ * thread's lane is for, and the clock by halves: bench/stepped.c counts 38 instructions for two
+ * fields, and 31 for a statistic. pem_provider.notify (libpem/producer/notify_quick.c) serves all
+ *other cases: the first event of a thread, a full chunk, several sessions, filters of CPUs and of
+ *further sessions, callbacks, distributions, an event that a signal handler raises in the middle of
+ *another.
  *
  * Async-signal-safe. Never blocks, allocates or writes errno, with one exception: in notify, the
  * first event of a process or thread maps memory.
@@ -151,6 +153,27 @@ enum { PEM_LOW_HALF, PEM_HIGH_HALF };
 
 #define PEM_BARRIER() __asm__ __volatile__("" ::: "memory")
 
+/*
+ * Does an event's enable byte have a value? It is loaded once. x86: compared where it lies, which
+ * compilers do not do with atomic loads.
+ */
+PEM_INLINE int pem_enable_is(const uint8_t *enable, uint8_t value)
+{
+#if defined(__x86_64__) && defined(__GCC_ASM_FLAG_OUTPUTS__)
+	int is;
+
+	__asm__ __volatile__("cmpb %2, %1" : "=@ccz"(is) : "m"(*enable), "qi"(value));
+	return is;
+#else
+	return __atomic_load_n(enable, __ATOMIC_RELAXED) == value;
+#endif
+}
+
+PEM_INLINE int pem_is_enabled(const uint8_t *enable)
+{
+	return !pem_enable_is(enable, 0);
+}
+
 /* --- the quick paths: one session, the first, wants the event in one way --- */
 
 /*
@@ -160,7 +183,7 @@ enum { PEM_LOW_HALF, PEM_HIGH_HALF };
 PEM_INLINE int pem_quick_begin(struct pem_cursor *c, const struct pem_provider *provider,
 			       const uint8_t *enable, const uint64_t *actions)
 {
-	if (__builtin_expect(__atomic_load_n(enable, __ATOMIC_RELAXED) != 1, 0))
+	if (__builtin_expect(!pem_enable_is(enable, 1), 0))
 		return 0;
 	c->thread = pem_thread_self(provider);
 	c->writer = &c->thread->writer[0];
@@ -179,15 +202,43 @@ PEM_INLINE struct pem_cell *pem_quick_cell(const struct pem_cursor *c,
 	       index;
 }
 
-/* After pem_quick_begin, where pem_quick_logs does not hold: prepare for pem_stat_add. */
-PEM_INLINE void pem_quick_count(struct pem_cursor *c, const struct pem_provider *provider,
-				uint32_t index, struct pem_thread *thread, uint64_t action)
+/*
+ * After pem_quick_begin, in functions of their own, which so take no registers from the log's path:
+ * pem_count_X, which serves the statistic of the first field, and of none, and pem_further_X.
+ */
+PEM_INLINE void pem_quick_resume(struct pem_cursor *c, struct pem_thread *thread, uint64_t action)
 {
 	c->thread = thread;
 	c->action = action;
 	c->session = 0;
 	c->writer = &thread->writer[0];
+}
+
+/*
+ * Does the session want the statistic of this field and nothing else? field: its number, or
+ * PEM_NO_FIELD, which is asked last.
+ */
+PEM_INLINE int pem_quick_counts(struct pem_cursor *c, const struct pem_provider *provider,
+				uint32_t index, uint32_t field)
+{
+	uint32_t choice = (uint32_t)c->action;
+
+	/* Hidden: gcc would compute what both have in common before the first field is asked for.
+	 */
+	if (field == PEM_NO_FIELD)
+		__asm__("" : "+r"(choice));
+	if ((choice & 0xffffu) != (PEM_ACTION_STAT | field << 8))
+		return 0;
 	c->cell = pem_quick_cell(c, provider, index);
+	return 1;
+}
+
+/* Does the library alone do what is wanted, and no filter rejects it here? */
+PEM_INLINE int pem_quick_is_library_s(const struct pem_cursor *c)
+{
+	return !(c->action & PEM_ACTION_FILTER) &&
+	       c->action & (PEM_ACTION_CALLBACK | PEM_ACTION_WAKE | PEM_ACTION_DISTRIBUTION |
+			    PEM_ACTION_CHECK | PEM_ACTION_MORE);
 }
 
 /* Is all that the session wants a record in the log, and has the thread a lane there? */
@@ -305,28 +356,48 @@ PEM_INLINE void pem_log_commit(struct pem_cursor *c, uint32_t event_id, uint32_t
 }
 
 /*
+ * After PEM_ACTION_STAT: can the cell take the event? Returns 0 if it holds the statistic of
+ * another epoch or session. A writer without a lane points to cells that have no tag.
+ */
+PEM_INLINE int pem_stat_fits(const struct pem_cursor *c)
+{
+	return __builtin_expect(c->cell->tag == PEM_ACTION_TAG(c->action), 1) != 0;
+}
+
+/* Mark the thread while its cell changes, where a handler may not change it, too. */
+PEM_INLINE void pem_stat_mark(struct pem_cursor *c, uint32_t change)
+{
+	if (PEM_COUNT_NESTS)
+		return;
+	PEM_BARRIER();
+	c->thread->depth += change;
+	PEM_BARRIER();
+}
+
+/*
  * After PEM_ACTION_STAT: add a value. key: see pem_stat_key_signed(). Returns 1. Returns 0, and
- * does nothing, if the cell holds the statistic of another epoch or session. A writer without a
- * lane points to cells that have no tag.
+ * does nothing, if the cell can't take it.
  */
 PEM_INLINE int pem_stat_add(struct pem_cursor *c, uint64_t value, uint64_t key)
 {
-	struct pem_cell *cell = c->cell;
-
-	__asm__(""
-		: "+r"(cell)); /* Keep the address in one register: clang would add two registers at
-				  each access. */
-	if (__builtin_expect(cell->tag != PEM_ACTION_TAG(c->action), 0))
+	/* Keep the address in one register: clang would add two registers at each access. */
+	__asm__("" : "+r"(c->cell));
+	if (!pem_stat_fits(c))
 		return 0;
-	c->thread->depth++;
-	PEM_BARRIER();
-	pem_cell_count(cell, value, key);
-	PEM_BARRIER();
-	c->thread->depth--;
-	__asm__ __volatile__(
-		""
-		:
-		: "r"(cell)); /* Without this clang jumps to the end of pem_log_commit. */
+	pem_stat_mark(c, 1);
+	pem_cell_count(c->cell, value, key);
+	pem_stat_mark(c, -1u);
+	return 1;
+}
+
+/* As pem_stat_add, of an event of which no field is added up. */
+PEM_INLINE int pem_stat_count(struct pem_cursor *c)
+{
+	if (!pem_stat_fits(c))
+		return 0;
+	pem_stat_mark(c, 1);
+	pem_cell_count_event(c->cell);
+	pem_stat_mark(c, -1u);
 	return 1;
 }
 
