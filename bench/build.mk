@@ -210,9 +210,11 @@ $(B)/bench/peer-lttng.so: $(B)/obj/bench/peer_lttng.o
 bench: $(BENCH_BIN) $(ALL)
 	$(if $(HAVE_LTTNG),,@echo 'no LTTng-UST peer: liblttng-ust-dev and lttng-tools are missing')
 	@rm -f $(B)/bench/results.jsonl $(B)/bench/page-size.jsonl
+	@printf 'processor: ' && bench/processor.py
 	@for b in $(BENCHES); do $(if $(CASE),BENCH_CASE=$(CASE)) \
-	  BENCH_OUT=$(B)/bench/results.jsonl $(B)/bench/$$b || exit; done
+	  BENCH_OUT=$(B)/bench/results.jsonl $(B)/bench/$$b || exit; \
+	  bench/processor.py $(B)/bench/results.jsonl $(B)/bench/page-size.jsonl >$(B)/bench/processor; done
 	@if [ ! -s $(B)/bench/results.jsonl ]; then \
 	  echo "no benchmark has '$(CASE)' in its name; there are:"; \
 	  for b in $(BENCHES); do BENCH_LIST=1 $(B)/bench/$$b; done | sort -u; exit 1; fi
-	@echo 'written to $(B)/bench/results.jsonl'
+	@printf 'written to $(B)/bench/results.jsonl, of ' && cat $(B)/bench/processor
