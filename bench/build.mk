@@ -70,14 +70,14 @@ $(B)/bench/managed: $(B)/bench/python/stub.py $(if $(HAVE_JAVA),$(B)/bench/java/
 $(B)/bench/codegen $(B)/bench/code_size: $(PEM_CODEGEN)
 # These record programs from outside.
 $(B)/bench/record $(B)/bench/memory: $(B)/bench/raise
-$(B)/bench/apps: $(B)/bench/timed
+$(B)/bench/apps: $(B)/bench/timed $(B)/bench/app_programs.py
 
 $(BENCH_PY:%=$(B)/bench/%): $(B)/bench/%: bench/%.py $(B)/bench/measure.py
 	@mkdir -p $(@D)
 	$(Q)$(INSTALL) -m 755 $< $@
 
 PAGE_SIZE_PY := $(addprefix $(B)/bench/page_size_,metrics.py runs.py trial.py workloads.py)
-$(B)/bench/measure.py $(B)/bench/guest_peers.py $(PAGE_SIZE_PY) \
+$(B)/bench/measure.py $(B)/bench/app_programs.py $(B)/bench/guest_peers.py $(PAGE_SIZE_PY) \
   $(B)/bench/page-size/dictionary.py: $(B)/bench/%: bench/%
 	@mkdir -p $(@D)
 	$(Q)$(INSTALL) -m 644 $< $@
