@@ -3,10 +3,10 @@
 # `make bench [CASE=WORD]` runs the cases with this word in their names (all), writes
 # $(B)/bench/results.jsonl, and prints tables.
 
-BENCHES := notify handles threads callback attach record memory apps stub managed codegen code_size kernel \
+BENCHES := notify coarse handles threads callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
   names page_size_machine page_size_loop page_size_hooks read4 simulated insns start
-BENCH_C := notify handles threads stub
+BENCH_C := notify coarse handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
 # bench.xml is not part of the catalogue: its header is made here, apart from the stubs that
@@ -16,7 +16,7 @@ $(B)/gen/bench_stubs/bench.h: bench/bench.xml $(PEM_CODEGEN)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(@D) $<
 	@touch $@
 
-BENCH_STUBS := stepped.c notify.c threads.c raise.c read4.c stub.c call_back.c attach_first.c
+BENCH_STUBS := stepped.c notify.c coarse.c threads.c raise.c read4.c stub.c call_back.c attach_first.c
 $(call objects,$(addprefix bench/,$(BENCH_STUBS))): $(B)/gen/bench_stubs/bench.h
 
 # The loops of stub in other languages; C's symbols once, for Fortran and Rust.
@@ -60,6 +60,7 @@ CFLAGS_bench_stub := $(BENCH_ALIGN) $(if $(HAVE_CXX),-DHAVE_CXX) \
 CFLAGS_bench_notify := $(BENCH_ALIGN) -DLTTNG_VERSION='"$(LTTNG_VERSION)"'
 CFLAGS_bench_threads := $(CFLAGS_bench_notify)
 CFLAGS_bench_handles := $(BENCH_ALIGN)
+CFLAGS_bench_coarse := $(BENCH_ALIGN)
 # What its headers generate has no prototypes.
 CFLAGS_bench_peer_lttng := $(BENCH_ALIGN) -Wno-missing-prototypes -Wno-shadow \
   -Wno-unused-parameter -Wno-strict-prototypes

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 static void tell(enum pem_log_level level, const char *text, void *arg)
@@ -17,13 +18,15 @@ static void tell(enum pem_log_level level, const char *text, void *arg)
 	fprintf(stderr, "bench: pem: %s\n", text);
 }
 
-int flight__start(struct flight *flight, const char *event, struct pem_error *error)
+int flight__start(struct flight *flight, const char *event, uint32_t coarse_clock,
+		  struct pem_error *error)
 {
 	struct pem_session_options options = {.size = sizeof(options),
 					      .chunk_bytes = FLIGHT_CHUNK_BYTES,
 					      .chunk_count = FLIGHT_CHUNK_COUNT,
 					      .overwrite = 1,
-					      .log = tell};
+					      .log = tell,
+					      .coarse_clock = coarse_clock};
 	const struct pem_context here = {.pid = (uint32_t)getpid()};
 
 	memset(flight, 0, sizeof(*flight));
@@ -86,4 +89,20 @@ void flight__stop(struct flight *flight)
 	pem_session__close(flight->session);
 	if (flight->directory[0])
 		nftw(flight->directory, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+int floor_ring__make(struct floor_ring *ring)
+{
+	int fd = memfd_create("pem-bench-floor", MFD_CLOEXEC);
+
+	if (fd < 0 || ftruncate(fd, (off_t)FLIGHT_BYTES) < 0)
+		return -1;
+	ring->start =
+		mmap(NULL, FLIGHT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
+	close(fd);
+	if (ring->start == MAP_FAILED)
+		return -1;
+	ring->next = ring->start;
+	ring->end = ring->start + FLIGHT_BYTES / sizeof(*ring->start);
+	return 0;
 }

@@ -5,6 +5,7 @@ insns - what an event costs in instructions, which are the same in every run and
 
 	notify/log2_insns		an event of two numbers is logged, as notify/log2
 	notify/stat_insns		count, sum, least and greatest of one of them, as notify/stat
+	notify/stat_rising_insns	the same of a value that is the greatest so far each time
 	notify/stat_filtered_insns	the same, in the context of a thread and with a predicate of two tests, which holds
 	notify/filtered_out_insns	the same, but the second test rejects the event
 	notify/stat_wide_insns		as stat_insns, with variance and histogram
@@ -20,7 +21,7 @@ import sys
 
 from measure import HERE, heading, report, wanted
 
-CASES = {"notify/%s_insns" % name: name for name in ("disabled", "log2", "stat", "stat_filtered", "filtered_out", "stat_wide", "stat_top")}
+CASES = {"notify/%s_insns" % name: name for name in ("disabled", "log2", "stat", "stat_rising", "stat_filtered", "filtered_out", "stat_wide", "stat_top")}
 
 
 def counted():

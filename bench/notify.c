@@ -11,6 +11,7 @@
  *							fields
  *	notify/log2_ids	notify/log2 again, beside a peer whose records also have process and
  *			thread, as ours do
+ *	notify/stat_rising	as notify/stat, of a value that is the greatest so far each time
  *	notify/stat_wide	as notify/stat, with variance and histogram
  *	notify/stat_top	as notify/stat, with the most frequent values. Half of the events have one
  *			of 8 values. The others have new values: these search all entries and
@@ -34,7 +35,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,11 +42,7 @@
 #define ROUNDS 15
 #define SLICE_MS 5.0
 
-struct record {
-	uint64_t clock, a, b;
-};
-
-static struct record *floor_next, *floor_start, *floor_end;
+static struct floor_ring ring;
 
 static void run_loop(uint64_t n)
 {
@@ -55,8 +51,7 @@ static void run_loop(uint64_t n)
 
 static void run_floor(uint64_t n)
 {
-	BENCH_LOOP(n, struct record *r = floor_next; r->clock = pem_clock(); r->a = i; r->b = ~i;
-		   floor_next = r + 1 < floor_end ? r + 1 : floor_start)
+	BENCH_LOOP(n, floor_ring__store(&ring, i))
 }
 
 static void run_disabled(uint64_t n)
@@ -75,6 +70,13 @@ static void run_log(uint64_t n)
 static void run_stat(uint64_t n)
 {
 	BENCH_LOOP(n, pem_notify_bench_stat(i & 1023, ~i))
+}
+
+static void run_rising(uint64_t n)
+{
+	static uint64_t value = 1ull << 32;
+
+	BENCH_LOOP(n, pem_notify_bench_stat(value++, ~i))
 }
 
 static void run_distribution(uint64_t n)
@@ -96,23 +98,6 @@ static void run_filtered(uint64_t n)
 static void run_filtered_out(uint64_t n)
 {
 	BENCH_LOOP(n, pem_notify_bench_filtered(i + 4097, 0))
-}
-
-/* Make memory like a pool's: shared, in files on tmpfs, all pages present. */
-static int make_floor(void)
-{
-	int fd = memfd_create("pem-bench-floor", MFD_CLOEXEC);
-
-	if (fd < 0 || ftruncate(fd, (off_t)FLIGHT_BYTES) < 0)
-		return -1;
-	floor_start =
-		mmap(NULL, FLIGHT_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd, 0);
-	close(fd);
-	if (floor_start == MAP_FAILED)
-		return -1;
-	floor_next = floor_start;
-	floor_end = floor_start + FLIGHT_BYTES / sizeof(struct record);
-	return 0;
 }
 
 /* --- pem --- */
@@ -163,7 +148,7 @@ static int enable(struct pem_side *side, struct pem_error *error)
 	};
 	size_t i;
 
-	if (flight__start(&side->flight, "APP::Bench::Log", error) < 0)
+	if (flight__start(&side->flight, "APP::Bench::Log", 0, error) < 0)
 		return -1;
 	for (i = 0; i < sizeof(counted) / sizeof(counted[0]); i++) {
 		*counted[i].statistics =
@@ -223,6 +208,7 @@ enum {
 	LOG,
 	LOG_IDS,
 	STAT,
+	STAT_RISING,
 	STAT_FILTERED,
 	FILTERED_OUT,
 	STAT_DISTRIBUTION,
@@ -242,6 +228,7 @@ int main(void)
 			     "LTTng-UST " LTTNG_VERSION " with vpid and vtid", NULL, "notify/floor",
 			     0},
 		[STAT] = {"notify/stat", run_stat, NULL, NULL, NULL, 0},
+		[STAT_RISING] = {"notify/stat_rising", run_rising, NULL, NULL, "notify/stat", 0},
 		[STAT_FILTERED] = {"notify/stat_filtered", run_filtered,
 				   "LTTng-UST " LTTNG_VERSION ", rejecting", NULL, NULL, 0},
 		[FILTERED_OUT] = {"notify/filtered_out", run_filtered_out,
@@ -275,7 +262,8 @@ int main(void)
 	cases[LOG_IDS].run_peer = lttng.peer.run_log_ids;
 	cases[STAT_FILTERED].run_peer = lttng.peer.run_filtered;
 	cases[FILTERED_OUT].run_peer = lttng.peer.run_filtered;
-	if (make_floor() < 0 || enable(&side, &error) < 0 || check_counts(&side, &error) < 0) {
+	if (floor_ring__make(&ring) < 0 || enable(&side, &error) < 0 ||
+	    check_counts(&side, &error) < 0) {
 		fprintf(stderr, "notify: %s\n", error.text);
 		goto out;
 	}

@@ -3,10 +3,10 @@
  * stepped.c - counts the instructions of an event, by stepping through it
  *
  * Prints the compiler, as "gcc 12", and a line "CASE INSTRUCTIONS" for each of disabled, log2,
- * stat, stat_filtered, filtered_out, stat_wide and stat_top: from the load of the enable byte to
- * the return to the code that raised the event, of an event of two numbers that are in registers. A
- * case is raised some hundred times, and the number is that of most of them: it leaves out a new
- * chunk. Each is exact.
+ * stat, stat_rising, stat_filtered, filtered_out, stat_wide and stat_top: from the load of the
+ * enable byte to the return to the code that raised the event, of an event of two numbers that are
+ * in registers. A case is raised some hundred times, and the number is that of most of them: it
+ * leaves out a new chunk. Each is exact.
  *
  * The child raises the events and observes itself. The parent steps through the child between two
  * labels. x86-64 only: elsewhere it prints the reason, with status 77.
@@ -58,6 +58,7 @@ int main(void)
 STEPPED(disabled, pem_notify_bench_disabled)
 STEPPED(log2, pem_notify_bench_log)
 STEPPED(stat, pem_notify_bench_stat)
+STEPPED(stat_rising, pem_notify_bench_stat)
 STEPPED(stat_filtered, pem_notify_bench_filtered)
 STEPPED(filtered_out, pem_notify_bench_filtered)
 STEPPED(stat_distribution, pem_notify_bench_wide)
@@ -68,14 +69,17 @@ static const struct stepped {
 	void (*raise)(uint64_t a, uint64_t b);
 	const char *begin, *end;
 	uint64_t b;
+	int rises; /* each value is the greatest so far; else few values come again and again */
 } cases[] = {
-	{"disabled", raise_disabled, begin_disabled, end_disabled, 1},
-	{"log2", raise_log2, begin_log2, end_log2, 1},
-	{"stat", raise_stat, begin_stat, end_stat, 1},
-	{"stat_filtered", raise_stat_filtered, begin_stat_filtered, end_stat_filtered, 1},
-	{"filtered_out", raise_filtered_out, begin_filtered_out, end_filtered_out, 0},
-	{"stat_wide", raise_stat_distribution, begin_stat_distribution, end_stat_distribution, 1},
-	{"stat_top", raise_stat_top, begin_stat_top, end_stat_top, 1},
+	{"disabled", raise_disabled, begin_disabled, end_disabled, 1, 0},
+	{"log2", raise_log2, begin_log2, end_log2, 1, 0},
+	{"stat", raise_stat, begin_stat, end_stat, 1, 0},
+	{"stat_rising", raise_stat_rising, begin_stat_rising, end_stat_rising, 1, 1},
+	{"stat_filtered", raise_stat_filtered, begin_stat_filtered, end_stat_filtered, 1, 0},
+	{"filtered_out", raise_filtered_out, begin_filtered_out, end_filtered_out, 0, 0},
+	{"stat_wide", raise_stat_distribution, begin_stat_distribution, end_stat_distribution, 1,
+	 0},
+	{"stat_top", raise_stat_top, begin_stat_top, end_stat_top, 1, 0},
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -109,7 +113,7 @@ static int run_child(void)
 		perror("stepped: ptrace");
 		return 1;
 	}
-	if (flight__start(&flight, "APP::Bench::Log", &error) < 0 ||
+	if (flight__start(&flight, "APP::Bench::Log", 0, &error) < 0 ||
 	    !count(flight.session, "APP::Bench::Stat", NULL, 0, &error) ||
 	    !count(flight.session, "APP::Bench::Filtered", "a > 4096 && b != 0", 0, &error) ||
 	    !count(flight.session, "APP::Bench::Wide", NULL,
@@ -123,7 +127,7 @@ static int run_child(void)
 	for (k = 0; k < CASES; k++) {
 		raise(SIGSTOP);
 		for (i = 0; i < EVENTS; i++)
-			cases[k].raise(4097 + i % 7, cases[k].b);
+			cases[k].raise(cases[k].rises ? 5000 + i : 4097 + i % 7, cases[k].b);
 	}
 	raise(SIGSTOP);
 	flight__stop(&flight);

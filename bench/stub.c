@@ -87,7 +87,7 @@ static int measure(const struct bench *bench)
 	struct pem_error error = {""};
 	int rc = 1;
 
-	if (flight__start(&flight, "APP::Bench::Log", &error) < 0) {
+	if (flight__start(&flight, "APP::Bench::Log", 0, &error) < 0) {
 		fprintf(stderr, "stub: %s\n", error.text);
 		goto out;
 	}

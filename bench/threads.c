@@ -156,7 +156,7 @@ int main(void)
 	lttng_log = lttng.peer.run_log;
 	for (i = 0; lttng_log && i < sizeof(cases) / sizeof(cases[0]); i++)
 		cases[i].run_peer = cases[i].run == run_two ? run_two_peer : run_eight_peer;
-	if (choose_cpus() < 0 || flight__start(&flight, "APP::Bench::Log", &error) < 0 ||
+	if (choose_cpus() < 0 || flight__start(&flight, "APP::Bench::Log", 0, &error) < 0 ||
 	    start_team(&two) < 0 || start_team(&eight) < 0) {
 		fprintf(stderr, "threads: %s\n", error.text);
 		goto out;

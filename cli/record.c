@@ -12,10 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CHUNK_BYTES 8192u
-#define BUFFER_LEAST (8 * CHUNK_BYTES)
-#define BUFFER_MOST (1ull << 34)
-
 enum {
 	OPT_NO_LIBC = 256,
 	OPT_WHERE,
@@ -25,6 +21,7 @@ enum {
 	OPT_TRIGGER,
 	OPT_SNAPSHOTS,
 	OPT_INTERVAL,
+	OPT_CLOCK,
 	OPT_COUNTERS,
 	OPT_CALL_GRAPH,
 	OPT_MEM,
@@ -54,6 +51,9 @@ static const struct cli_option options[] = {
 	 "When a buffer is full, lose its oldest events and not the newest."},
 	{OPT_BUFFER, "buffer", "SIZE",
 	 "Buffer of each recorded process, 64K to 16G. Default: 32M. More loses less."},
+	{OPT_CLOCK, "clock", "cycles|coarse",
+	 "With coarse, events of programs cost less, and their times are good to a microsecond: a "
+	 "thread of pem advances them, which takes a CPU. Default: cycles."},
 	{OPT_TRIGGER, "trigger", "WHEN",
 	 "With --overwrite, write a snapshot when an event happens ('EVENT', 'EVENT where "
 	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "
@@ -112,17 +112,6 @@ struct record {
 	struct cli_hardware hardware;
 	char program[PATH_MAX]; /* file of the command */
 };
-
-static int parse_buffer(const struct cli_verb *verb, struct record *r)
-{
-	uint64_t bytes;
-
-	if (cli_parse_bytes(optarg, &bytes) < 0 || bytes < BUFFER_LEAST || bytes > BUFFER_MOST)
-		return cli_usage_error(verb, "--buffer %s is no size from 64K to 16G", optarg);
-	r->session.chunk_bytes = CHUNK_BYTES;
-	r->session.chunk_count = (uint32_t)(bytes / CHUNK_BYTES);
-	return 0;
-}
 
 /* Set up what the kernel module should sample. */
 static int set_page_sampling(const struct cli_verb *verb, struct record *r,
@@ -197,7 +186,8 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 			r->session.overwrite = 1;
 			break;
 		case OPT_BUFFER:
-			rc = parse_buffer(verb, r);
+		case OPT_CLOCK:
+			rc = record_buffers__parse(verb, code == OPT_CLOCK, &r->session);
 			break;
 		case OPT_TRIGGER:
 			rc = cli_triggers__add(&r->triggers, verb, optarg);
@@ -536,7 +526,7 @@ const struct cli_verb cli_record = {
 	.name = "record",
 	.summary = "run a command and record every layer to a trace",
 	.usage = "record [-e EV,...] [--where PREDICATE] [-o DIR] [--no-libc] [--overwrite] "
-		 "[--buffer SIZE] [--budget "
+		 "[--buffer SIZE] [--clock coarse] [--budget "
 		 "SHARE] [--hardware FILE.xml] [-F HZ] [-g] [--mem] [--counters NAME,...] [--pages "
 		 "INTERVAL[,REGION]] [--trigger "
 		 "WHEN] [-q] "

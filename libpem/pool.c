@@ -8,7 +8,7 @@
 
 bool pem_pool_geometry__valid(const struct pem_pool_geometry *g)
 {
-	if (g->flags & ~(PEM_POOL_OVERWRITE | PEM_POOL_FURTHER))
+	if (g->flags & ~(PEM_POOL_OVERWRITE | PEM_POOL_FURTHER | PEM_POOL_COARSE))
 		return false;
 	if (g->chunk_bytes < 4096 || g->chunk_bytes > 16u << 20 ||
 	    (g->chunk_bytes & (g->chunk_bytes - 1)))

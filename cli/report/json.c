@@ -242,6 +242,8 @@ static struct json_object *info_json(const struct report *r)
 		cli_json__text(object, "mostly", report_waits__sentence(r));
 	cli_json__count(object, "clock_hz", info->clock_hz);
 	cli_json__count(object, "clock_error_ns", info->clock_error_ns);
+	if (info->coarse_late_ns)
+		cli_json__count(object, "coarse_late_ns", info->coarse_late_ns);
 	if (info->exit_status >= 0)
 		cli_json__count(object, "exit_status", (uint64_t)info->exit_status);
 	else

@@ -49,6 +49,15 @@ uint64_t report__ran_ns(const struct report *r)
 	return r->info->duration_ns != 0 ? r->info->duration_ns : r->duration_ns;
 }
 
+/* How exact a coarse clock was in most of the time; "": there was none. */
+static const char *coarse_words(const struct pem_trace_info *info)
+{
+	if (!info->coarse_late_ns || !info->duration_ns)
+		return "";
+	return cli_format(", events of programs within 10 us but for %.2g %% of the time",
+			  100.0 * (double)info->coarse_late_ns / (double)info->duration_ns);
+}
+
 static void print_head(const struct report *r, const char *directory)
 {
 	const struct pem_trace_info *info = r->info;
@@ -81,8 +90,9 @@ static void print_head(const struct report *r, const char *directory)
 				info->snapshot));
 	else if (info->ran_ns != 0)
 		line("Kept", cli_format("%s: what came before was overwritten", reach_words(r)));
-	line("Clock", cli_format("%.3f MHz; sources agree within %s", (double)info->clock_hz / 1e6,
-				 cli_duration(info->clock_error_ns)));
+	line("Clock",
+	     cli_format("%.3f MHz; sources agree within %s%s", (double)info->clock_hz / 1e6,
+			cli_duration(info->clock_error_ns), coarse_words(info)));
 }
 
 /* --- events --- */

@@ -6,9 +6,11 @@
  *	pem_slow_X	makes the record on the stack, and passes it to libpem
  *	pem_passes_X	tests a predicate
  *	pem_general_X	one session of any number, no predicate: logs, or updates a statistic
- *	pem_count_X	the first session alone: updates a statistic
- *	pem_filtered_X	the first session alone: tests a predicate; logs, or updates a statistic
- *	pem_on_X	logs for the first session alone; else calls one of those above
+ *	pem_further_X	the first session alone: tests a predicate; logs, or updates a statistic
+ *	pem_coarse_X	the first session alone, with a coarse clock: logs
+ *	pem_count_X	the first session alone: updates the statistic of the first field, or of
+ *none; else calls one of those above pem_on_X	logs for the first session alone; else calls
+ *pem_count_X or pem_general_X
  *
  * The paths of the first session take the fewest instructions: bench/stepped.c counts them. Not
  * here: the rest of the header (c.c), what these functions call (spec/abi/pem/stub.h).
@@ -359,7 +361,7 @@ static void put_passes(FILE *f, const struct pem_spec_event *event)
 static void put_filter(FILE *f, const struct pem_spec_event *event)
 {
 	fprintf(f,
-		"\tif (__builtin_expect(pem_choice & PEM_ACTION_FILTER, 1)) {\n"
+		"\tif (__builtin_expect((pem_choice & PEM_ACTION_FILTER) != 0, 1)) {\n"
 		"\t\tpem_filter = pem_filter_begin(&pem_c, pem_filters_%1$s[%2$u]);\n"
 		"\t\tif (!pem_filter_fits(&pem_c, pem_page_%1$s.action[%2$u], pem_filter)) {\n"
 		"\t\t\tif (pem_filter_rejects(&pem_c, pem_page_%1$s.action[%2$u],\n\t\t\t\t\t      "
@@ -394,21 +396,22 @@ static void put_general(FILE *f, const struct pem_spec_event *event)
 }
 
 /* Print the quick path of a log. */
-static void put_quick_log(FILE *f, const struct pem_spec_event *event)
+static void put_quick_log(FILE *f, const struct pem_spec_event *event, int is_coarse)
 {
 	char bytes[24] = "pem_bytes";
 
 	if (!event->has_tail)
 		snprintf(bytes, sizeof(bytes), "%uu", event->fixed_bytes);
-	fprintf(f, "\tif (__builtin_expect(pem_quick_logs(&pem_c), 1)) {\n");
+	fprintf(f, "\tif (__builtin_expect(pem_quick_logs%s(&pem_c), 1)) {\n",
+		is_coarse ? "_coarse" : "");
 	declare_lengths(f, event, "\t\t");
 	if (event->has_tail)
 		fprintf(f, "\n");
 	put_measure(f, event, "\t\t");
 	fprintf(f,
-		"\t\tif (__builtin_expect(pem_quick_reserve(&pem_c, %s), 1)) {\n"
+		"\t\tif (__builtin_expect(pem_quick_reserve(&pem_c, %s, %d), 1)) {\n"
 		"\t\t\tpem_put_%s(pem_c.record",
-		bytes, event->c_name);
+		bytes, is_coarse, event->c_name);
 	put_list(f, event, 0, 1, ", ");
 	fprintf(f,
 		");\n\t\t\tpem_quick_commit(&pem_c, &pem_provider_%s, %uu,\n"
@@ -461,6 +464,14 @@ static void put_further(FILE *f, const struct pem_spec_event *event)
 	put_else(f, event);
 }
 
+/* Print the quick path of a log with a coarse clock. */
+static void put_coarse(FILE *f, const struct pem_spec_event *event)
+{
+	put_resumed(f, event, "coarse", "");
+	put_quick_log(f, event, 1);
+	put_else(f, event);
+}
+
 /*
  * Print the quick path of the statistic of the first field, and of none, and the short way of what
  * the library alone does.
@@ -469,7 +480,9 @@ static void put_count(FILE *f, const struct pem_spec_event *event)
 {
 	put_resumed(f, event, "count", "");
 	put_quick_stats(f, event);
-	fprintf(f, "\tif (pem_quick_is_library_s(&pem_c)) {\n");
+	fprintf(f, "\tif (pem_quick_logs_coarse(&pem_c)) {\n");
+	put_resume(f, event, "coarse");
+	fprintf(f, "\t}\n\tif (pem_quick_is_library_s(&pem_c)) {\n");
 	put_slow_call(f, event, "\t\t");
 	fprintf(f, "\t\treturn;\n\t}\n");
 	put_resume(f, event, "further");
@@ -488,7 +501,7 @@ static void put_on(FILE *f, const struct pem_spec_event *event)
 		"\t\t\t\t\t      &pem_page_%1$s.enable[%2$u],\n"
 		"\t\t\t\t\t      pem_page_%1$s.action[%2$u]), 0))\n\t\tgoto pem_else;\n",
 		event->spec->provider, event->stub_index);
-	put_quick_log(f, event);
+	put_quick_log(f, event, 0);
 	put_resume(f, event, "count");
 	put_else(f, event);
 }
@@ -500,6 +513,7 @@ void pem_c_put_paths(FILE *f, const struct pem_spec_event *event)
 	put_passes(f, event);
 	put_general(f, event);
 	put_further(f, event);
+	put_coarse(f, event);
 	put_count(f, event);
 	put_on(f, event);
 }

@@ -47,6 +47,13 @@ void pem_session__say(struct pem_session *session, enum pem_log_level level, con
 	session->options.log(level, text, session->options.log_arg);
 }
 
+uint64_t pem_session__clock_error_ns(const struct pem_session *s)
+{
+	return pem_clock_sync__error_ns(&s->clock) +
+	       (uint64_t)((double)pem_coarse_clock__error_cycles(&s->coarse) * 1e9 /
+			  (double)s->clock.hz);
+}
+
 int pem_session__join_self(struct pem_session *s, struct pem_error *error)
 {
 	if (s->self_index >= 0)

@@ -15,6 +15,7 @@
 #define PEM_CORE_H
 
 #include "core/clock_sync.h"
+#include "core/coarse_clock.h"
 #include "context.h"
 #include "pool.h"
 #include "sized.h"
@@ -114,6 +115,7 @@ struct pem_session {
 	/* This descriptor holds the lock that tells producers that the consumer lives. */
 	int alive_fd;
 	struct pem_clock_sync clock;
+	struct pem_coarse_clock coarse; /* only with options.coarse_clock */
 	struct pem_command command;
 	volatile int interrupted;
 
@@ -167,6 +169,9 @@ void pem_session__lock(struct pem_session *session);
 void pem_session__unlock(struct pem_session *session);
 void pem_session__say(struct pem_session *session, enum pem_log_level level, const char *format,
 		      ...) __attribute__((format(printf, 3, 4)));
+
+/* Return a bound on the error of the clocks that the session's records have, so far. */
+uint64_t pem_session__clock_error_ns(const struct pem_session *session);
 
 /*
  * Join this process to the session, unless it has joined already. Returns 0, or -errno with error,

@@ -82,7 +82,10 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 	info->clock_hz = pem_clock_sync__hz(&s->clock);
 	end = s->command.end_clock ? s->command.end_clock : pem_clock();
 	info->duration_ns = clock_to_ns(end - info->start_clock, info->clock_hz);
-	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
+	info->clock_error_ns = pem_session__clock_error_ns(s);
+	if (s->options.coarse_clock)
+		info->coarse_late_ns =
+			clock_to_ns(pem_coarse_clock__late_cycles(&s->coarse), info->clock_hz) + 1;
 	getrusage(RUSAGE_SELF, &self);
 	info->recorder_cpu_ns = cpu_ns(&self);
 	if (s->command.done) {

@@ -352,7 +352,8 @@ void pem_counted__log(struct pem_thread_full *thread, unsigned session_index,
 	if (!opened || !opened->count)
 		return;
 	if (PEM_ACTION_FLAGS(action) == (PEM_ACTION_LOG | PEM_ACTION_MORE) &&
-	    PEM_ACTION_TYPE(action) == PEM_ACTION_COUNTED && has_all_pages(opened))
+	    PEM_ACTION_TYPE(action) == PEM_ACTION_COUNTED && !writer->coarse &&
+	    has_all_pages(opened))
 		opened->action = action;
 	missing = read_all(opened, values);
 	pem_put_hw_perf_hpms_in_thread((uint8_t *)&u, event_id, (uint8_t)missing, opened->count,

@@ -94,7 +94,7 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 	if (pem_restricted())
 		return claim_ready(joined, ring, w, now, tid, freed);
 	if (ring->overwrite || __atomic_load_n(&joined->full, __ATOMIC_RELAXED))
-		pem_process__check_consumer(session, now);
+		pem_process__check_consumer(session, pem_clock());
 	/*
 	 * No retry where nothing was freed since all chunks were full. In a ring that reclaims
 	 * chunks nobody frees any, and the chunk that was just retired can be claimed.
@@ -136,6 +136,16 @@ static bool claim_whole(unsigned session, const struct pem_ring *ring, struct pe
 	return claimed;
 }
 
+uint64_t pem_writer__clock(unsigned session, const struct pem_writer *w)
+{
+	/* jb */
+	const struct pem_session_page *page =
+		__atomic_load_n(&pem_process.joined[session].page, __ATOMIC_ACQUIRE);
+
+	return w->coarse && page ? __atomic_load_n(&page->coarse_clock, __ATOMIC_RELAXED)
+				 : pem_clock();
+}
+
 bool pem_writer__ring(unsigned session, const struct pem_writer *w, struct pem_ring *ring)
 {
 	return pem_joined__ring(&pem_process.joined[session],
@@ -157,7 +167,7 @@ void pem_log_record(unsigned session, struct pem_writer *w, uint32_t event_index
 		    const uint8_t *record, uint32_t bytes)
 {
 	struct pem_cell *cell = &w->cells[event_index];
-	uint64_t now = pem_clock();
+	uint64_t now = pem_writer__clock(session, w);
 	uint8_t *to = pem_ring_reserve(w, now, bytes);
 	struct pem_lane *lane;
 	struct pem_ring ring;

@@ -10,6 +10,7 @@
 #include "producer/producer.h"
 
 #include <pem/distribution.h>
+#include <pem/record_layout.h>
 
 static struct pem_quick_distribution *entry_of(struct pem_thread_full *thread, uint32_t event_index)
 {
@@ -23,9 +24,12 @@ void pem_quick_distribution__keep(struct pem_thread_full *thread, uint64_t actio
 	const struct pem_writer *w = &thread->shared.writer[0];
 	struct pem_quick_distribution *q = entry_of(thread, event_index);
 	uint32_t type = PEM_ACTION_TYPE(action), word = filter->distribution;
+	uint32_t end = PEM_ACTION_OFFSET(action) + pem_layout_type_bytes(type);
 
+	/* The action comes from shared memory. Without such a field nothing was added. */
 	if (PEM_ACTION_FLAGS(action) != (PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION) ||
-	    type < PEM_TYPE_UINT8 || type > PEM_TYPE_INT64 ||
+	    PEM_ACTION_FIELD(action) == PEM_NO_FIELD || type < PEM_TYPE_UINT8 ||
+	    type > PEM_TYPE_INT64 || end > bytes ||
 	    PEM_DISTRIBUTION_INDEX(word) >= PEM_DISTRIBUTION_COUNT)
 		return;
 	q->action = 0;
@@ -34,8 +38,9 @@ void pem_quick_distribution__keep(struct pem_thread_full *thread, uint64_t actio
 	q->filter = filter;
 	q->cell = &w->cells[event_index];
 	q->distribution = pem_pool__distribution(ring, PEM_DISTRIBUTION_INDEX(word), w->lane_index);
+	q->tag = PEM_DISTRIBUTION_TAG(word, action);
+	q->least_bytes = end;
 	q->incarnation = PEM_ACTION_INCARNATION(action);
-	q->least_bytes = bytes;
 	PEM_BARRIER();
 	q->action = action;
 }
@@ -51,13 +56,14 @@ void pem_quick_distribution__forget(struct pem_thread_full *thread)
 
 /*
  * Is what the thread keeps still the event's? filter: the one that it has since action was loaded.
- * An action names an epoch of a session, so cell and distribution still have their tags.
+ * Another event may have got the distribution, and its tag, a moment before this one lost it.
  */
 static inline bool is_kept(const struct pem_quick_distribution *q, uint64_t action,
 			   const struct pem_filter *filter, uint32_t incarnation, uint32_t bytes)
 {
 	return q->action == action && q->filter == filter && q->incarnation == incarnation &&
-	       bytes >= q->least_bytes;
+	       bytes >= q->least_bytes && q->cell->tag == PEM_ACTION_TAG(action) &&
+	       q->distribution->tag == q->tag;
 }
 
 static inline void add(struct pem_distribution *distribution, uint32_t keep, uint64_t value,
@@ -79,23 +85,28 @@ static void notify_distributed(struct pem_provider *provider, uint32_t index, vo
 	uint32_t type = PEM_ACTION_TYPE(action), incarnation;
 	uint64_t value, is_signed = type >= PEM_TYPE_INT8;
 	const struct pem_filter *filter;
+	bool added;
 
 	/* uh */
 	filter = __atomic_load_n(&provider->filters[index * PEM_SESSIONS_MAX], __ATOMIC_ACQUIRE);
 	incarnation = __atomic_load_n(&thread->shared.writer[0].incarnation, __ATOMIC_RELAXED);
-	if (!is_kept(q, action, filter, incarnation, bytes)) {
-		pem_notify_all(provider, index, record, bytes);
-		return;
-	}
-	value = pem_load_integer((const uint8_t *)record + PEM_ACTION_OFFSET(action), type);
-	/* Never a constant: see struct pem_thread. */
+	/*
+	 * From here on a signal handler's event keeps nothing in place of this. Never a constant:
+	 * see struct pem_thread.
+	 */
 	PEM_BARRIER();
 	thread->shared.depth++;
 	PEM_BARRIER();
-	pem_cell_update(q->cell, value, value ^ is_signed << 63);
-	add(q->distribution, PEM_DISTRIBUTION_KEEP(filter->distribution), value, is_signed);
+	added = is_kept(q, action, filter, incarnation, bytes);
+	if (__builtin_expect(added, 1)) {
+		value = pem_load_integer((const uint8_t *)record + PEM_ACTION_OFFSET(action), type);
+		pem_cell_update(q->cell, value, value ^ is_signed << 63);
+		add(q->distribution, PEM_DISTRIBUTION_KEEP(filter->distribution), value, is_signed);
+	}
 	PEM_BARRIER();
 	thread->shared.depth--;
+	if (__builtin_expect(!added, 0))
+		pem_notify_all(provider, index, record, bytes);
 }
 
 /* Each way is the last call, so that this function saves no registers. */

@@ -24,8 +24,9 @@ struct pem_quick_distribution {
 		*filter; /* names the distribution, which is one event's; tests nothing */
 	struct pem_cell *cell;
 	struct pem_distribution *distribution;
+	uint64_t tag; /* of the distribution */
 	uint32_t incarnation; /* of the session, in whose lane cell and distribution are */
-	uint32_t least_bytes; /* of a record that has the field */
+	uint32_t least_bytes; /* of a record that has the field: the field's end */
 };
 /* A thread keeps the last event of those whose index has the same remainder. */
 #define PEM_QUICK_DISTRIBUTIONS 8u
@@ -65,8 +66,8 @@ static inline uint64_t pem_load_integer(const uint8_t *at, uint32_t type)
 
 /*
  * Keep what the general way found for an event that the first session counts with a distribution
- * and without tests, at the thread's first level. Does nothing for other events. bytes: of its
- * record, which has the field.
+ * and without tests, at the thread's first level. Does nothing for other events, and where a record
+ * of so many bytes has no such field.
  */
 void pem_quick_distribution__keep(struct pem_thread_full *thread, uint64_t action,
 				  uint32_t event_index, const struct pem_filter *filter,

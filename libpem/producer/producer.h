@@ -404,6 +404,11 @@ void pem_thread__forget(unsigned session_index, uint32_t incarnation);
 bool pem_writer__ring(unsigned session_index, const struct pem_writer *writer,
 		      struct pem_ring *ring);
 /*
+ * The clock for a writer's next record: the cycle counter, or the coarse clock of the session that
+ * the entry has now. In the moment in which a session leaves that may be another one's.
+ */
+uint64_t pem_writer__clock(unsigned session_index, const struct pem_writer *writer);
+/*
  * As memcpy, but never a call of it: ThreadSanitizer, in a program that was built with it, sees
  * such a call and does not see how threads hand chunks on. It would report a race of ours.
  */

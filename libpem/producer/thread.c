@@ -271,6 +271,7 @@ struct pem_thread_full *pem_thread__get(void)
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
 		clear_writer(&thread->shared.writer[session_index]);
 	thread->shared.logged_action = 0; /* that of the thread which had the structure before */
+	thread->shared.coarse_action = 0;
 	thread->shared.depth = PEM_DEPTH_IDLE;
 	thread->lacks_clock = !pem_rights__has_clock();
 	if (thread->lacks_clock)
@@ -454,11 +455,29 @@ static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *r
 static void set_incarnation(struct pem_thread_full *thread, struct pem_writer *writer,
 			    uint32_t incarnation)
 {
-	if (writer == &thread->shared.writer[0])
-		__atomic_store_n(&thread->shared.logged_action,
-				 incarnation ? PEM_ACTION_LOGGED(incarnation) : 0,
+	uint64_t logged = incarnation ? PEM_ACTION_LOGGED(incarnation) : 0;
+
+	if (writer == &thread->shared.writer[0]) {
+		__atomic_store_n(&thread->shared.logged_action, writer->coarse ? 0 : logged,
 				 __ATOMIC_RELAXED);
+		__atomic_store_n(&thread->shared.coarse_action, writer->coarse ? logged : 0,
+				 __ATOMIC_RELAXED);
+	}
 	__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);
+}
+
+/* The page stays mapped after its session has left. */
+static void set_clock(struct pem_thread_full *thread, struct pem_writer *writer,
+		      const struct pem_joined *joined)
+{
+	/* jb */
+	const struct pem_session_page *page = __atomic_load_n(&joined->page, __ATOMIC_ACQUIRE);
+
+	writer->coarse =
+		page && __atomic_load_n(&page->pool_flags, __ATOMIC_RELAXED) & PEM_POOL_COARSE ? 1
+											       : 0;
+	if (writer == &thread->shared.writer[0])
+		thread->shared.coarse_clock = writer->coarse ? &page->coarse_clock : NULL;
 }
 
 static void forget(struct pem_thread_full *thread, struct pem_writer *writer, uint32_t incarnation)
@@ -528,8 +547,10 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	/* A thread cancelled in claim_lane() would leave a lane without an owner. */
 	pem_process__defer_cancellation(&cancel_type);
 	has_lane = claim_lane(joined, &ring, writer, thread->shared.tid);
-	if (has_lane)
+	if (has_lane) {
+		set_clock(thread, writer, joined);
 		set_incarnation(thread, writer, incarnation);
+	}
 	pthread_setcanceltype(cancel_type, NULL);
 	return has_lane ? writer : NULL;
 }

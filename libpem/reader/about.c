@@ -199,6 +199,7 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		{"program_cpu_ns", &info->program_cpu_ns},
 		{"ran_ns", &info->ran_ns},
 		{"machine_cpu_ns", &info->machine_cpu_ns},
+		{"coarse_late_ns", &info->coarse_late_ns},
 	};
 	size_t i;
 

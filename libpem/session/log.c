@@ -45,7 +45,7 @@ static void start_info(struct pem_session *s, struct pem_log *log)
 
 	pem_log__start_clock(log);
 	info->clock_hz = pem_clock__hz();
-	info->clock_error_ns = pem_clock_sync__error_ns(&s->clock);
+	info->clock_error_ns = pem_session__clock_error_ns(s);
 	info->exit_status = -1;
 	if (s->sources->counter_names)
 		pem_copy_text(info->counters, sizeof(info->counters), s->sources->counter_names);

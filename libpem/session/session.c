@@ -102,7 +102,8 @@ static uint32_t new_id(void)
 static int make_page(struct pem_session *s, struct pem_error *error)
 {
 	struct pem_pool_geometry geometry = {
-		.flags = PEM_POOL_FURTHER | (s->options.overwrite ? PEM_POOL_OVERWRITE : 0),
+		.flags = PEM_POOL_FURTHER | (s->options.overwrite ? PEM_POOL_OVERWRITE : 0) |
+			 (s->options.coarse_clock ? PEM_POOL_COARSE : 0),
 		.chunk_bytes =
 			s->options.chunk_bytes ? s->options.chunk_bytes : PEM_CHUNK_BYTES_DEFAULT,
 		.chunk_count =
@@ -250,6 +251,18 @@ int pem_session__load_trace_model(struct pem_session *s, const struct pem_model 
 	return pem_session__make_batch(s);
 }
 
+static int start_coarse_clock(struct pem_session *s, struct pem_error *error)
+{
+	int result;
+
+	if (!s->options.coarse_clock)
+		return 0;
+	result = pem_coarse_clock__start(&s->coarse, &s->page->coarse_clock, s->clock.hz);
+	return result ? pem_error__set(error, result, "no thread for the coarse clock: %s",
+				       strerror(-result))
+		      : 0;
+}
+
 struct pem_session *pem_session__open(const struct pem_session_options *options,
 				      struct pem_error *error)
 {
@@ -264,10 +277,11 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 	result = options ? PEM_READ_SIZED(pem_session_options, &s->options, options, by_process,
 					  error)
 			 : 0;
-	if (!result && (s->options.sample_stacks > PEM_STACKS_TABLES || s->options.reserved))
+	if (!result &&
+	    (s->options.sample_stacks > PEM_STACKS_TABLES || s->options.coarse_clock > 1))
 		result = pem_error__set(error, -EINVAL,
 					"struct pem_session_options: sample_stacks is no enum "
-					"pem_stacks, or reserved is not 0");
+					"pem_stacks, or coarse_clock is neither 0 nor 1");
 	if (result)
 		goto fail;
 	result = pem_model__add_catalogue(s->model, error);
@@ -282,6 +296,9 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 	if (result)
 		goto fail;
 	pem_clock_sync__init(&s->clock);
+	result = start_coarse_clock(s, error);
+	if (result)
+		goto fail;
 	return s;
 fail:
 	pem_session__close(s);
@@ -339,6 +356,7 @@ void pem_session__close(struct pem_session *s)
 	pem_runtime__remove(s->directory_fd, s->directory);
 	/* Remove control files that programs left when they were killed or called _exit. */
 	pem_runtime__sweep(s->runtime);
+	pem_coarse_clock__stop(&s->coarse);
 	if (s->page)
 		pem_shared_file__unmap(s->page, sizeof(*s->page));
 	if (s->command.pidfd >= 0)

@@ -57,6 +57,8 @@ int pem_trace_writer__write_run(struct pem_trace_writer *w, const struct pem_tra
 		(unsigned long long)info->clock_hz, (unsigned long long)info->clock_error_ns,
 		(unsigned long long)info->recorder_cpu_ns,
 		(unsigned long long)info->program_cpu_ns);
+	if (info->coarse_late_ns)
+		fprintf(f, "coarse_late_ns=%llu\n", (unsigned long long)info->coarse_late_ns);
 	if (info->counters[0])
 		fprintf(f, "counters=%s\n", info->counters);
 	if (info->machine_cpu_ns)

@@ -94,9 +94,9 @@ def grows(description, name):
 def reserve(description, owner):
     """Offsets from and to which a struct has bytes called reserved: zeroes, for members to come."""
     for line in description:
-        member = re.match(r"member %s\.reserved (\d+) uint(8|64)_t\[(\d+)\]$" % re.escape(owner), line)
+        member = re.match(r"member %s\.reserved (\d+) uint(8|32|64)_t(?:\[(\d+)\])?$" % re.escape(owner), line)
         if member:
-            return range(int(member[1]), int(member[1]) + int(member[2]) // 8 * int(member[3]))
+            return range(int(member[1]), int(member[1]) + int(member[2]) // 8 * int(member[3] or 1))
     return range(0)
 
 

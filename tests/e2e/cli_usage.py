@@ -84,6 +84,7 @@ def missing_words():
     fails(["record", "-e", "A,,B", "--", "true"], 1, "A,,B")
     fails(["record", "--buffer", "1", "--", "true"], 1, "--buffer 1")
     fails(["record", "--buffer", "12Q", "--", "true"], 1, "12Q")
+    fails(["record", "--clock", "fast", "--", "true"], 1, "--clock fast is neither cycles nor coarse")
     fails(["stat"], 1, "command")
     fails(["stat", "-i", "0", "--", "true"], 1, "-i 0")
     fails(["stat", "-i", "86400001", "--", "true"], 1, "from 10 to 86400000")

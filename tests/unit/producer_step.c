@@ -9,6 +9,7 @@
  */
 #include "core/core.h"
 #include "producer/producer.h"
+#include "programs/alike.h"
 #include "programs/probe.h"
 #include "session_fixture.h"
 
@@ -232,7 +233,7 @@ static void check_extremes(int direction)
 	struct pem_statistics *statistics = count();
 	struct pem_statistic value = {.size = sizeof(value)};
 	uint32_t outer;
-	uint64_t sum = 1000000;
+	uint64_t sum = 1000000, raised = 1;
 	bool goes_on = true;
 	long step = 0;
 
@@ -243,7 +244,9 @@ static void check_extremes(int direction)
 		nested_value = outer + (uint32_t)direction;
 		goes_on = step_through(step, outer);
 		sum += outer + (goes_on ? nested_value : 0);
+		raised += 1 + goes_on;
 		assert_int_equal(pem_statistics__read(statistics, &value, 1), 1);
+		assert_int_equal(value.count, raised);
 		assert_int_equal(value.sum, sum);
 		assert_int_equal(direction < 0 ? value.min : value.max,
 				 goes_on ? nested_value : outer);
@@ -262,6 +265,73 @@ static void an_event_within_another_keeps_the_least_value_and_the_sum(void **sta
 {
 	(void)state;
 	check_extremes(-1);
+}
+
+static void an_event_without_a_field_within_another_is_counted_at_once(void **state)
+{
+	struct pem_event_set *set = events(session, TICK);
+	struct pem_statistics *statistics =
+		pem_session__register_statistics(session, set, here(), NULL, NULL);
+	struct pem_statistic value = {.size = sizeof(value)};
+	bool goes_on = true;
+	uint64_t raised = 1;
+	long step = 0;
+
+	(void)state;
+	pem_event_set__free(set);
+	assert_int_equal(pem_statistics__enable(statistics), 0);
+	act = raise_event;
+	pem_notify_probe_tick(1, 1);
+	for (; goes_on && step < STEPS_MAX; step++) {
+		goes_on = step_through(step, 1);
+		raised += 1 + goes_on;
+		assert_int_equal(pem_statistics__read(statistics, &value, 1), 1);
+		assert_int_equal(value.count, raised);
+	}
+	assert_in_range(step, 20, STEPS_MAX - 1);
+	pem_statistics__unregister(statistics);
+}
+
+/* Number0 and Number8 share an entry of what the thread keeps. */
+static void raise_number8(void)
+{
+	pem_notify_alike_number8(1000);
+	nested++;
+}
+
+static void an_event_within_another_leaves_that_its_distribution(void **state)
+{
+	const struct pem_context self = {.pid = (uint32_t)getpid()};
+	struct pem_event_set *set = events(session, "APP::Alike::*");
+	struct pem_statistics *statistics =
+		pem_session__register_statistics(session, set, &self, "number", NULL);
+	struct pem_statistic value[10] = {{.size = sizeof(value[0])}};
+	uint64_t raised = 0;
+	bool goes_on = true;
+	long step = 0;
+
+	(void)state;
+	pem_event_set__free(set);
+	assert_int_equal(pem_statistics__keep(statistics, PEM_STATISTIC_HISTOGRAM), 0);
+	assert_int_equal(pem_statistics__enable(statistics), 0);
+	act = raise_number8;
+	nested = 0;
+	raise_number8();
+	for (; goes_on && step < STEPS_MAX; step++) {
+		pem_notify_alike_number0(1); /* kept again */
+		steps = 0;
+		at = step;
+		TRAP_FLAG("orq $0x100");
+		pem_notify_alike_number0(1);
+		TRAP_FLAG("andq $~0x100");
+		goes_on = steps > step;
+		raised += 2;
+	}
+	assert_in_range(step, 20, STEPS_MAX - 1);
+	assert_int_equal(pem_statistics__read(statistics, value, 10), 10);
+	assert_true(value[0].count == raised && value[0].sum == raised && value[0].max == 1);
+	assert_true(value[8].count == nested && value[8].min == 1000);
+	pem_statistics__unregister(statistics);
 }
 
 static void a_fork_within_an_event_adds_none_to_the_parent_s_log(void **state)
@@ -311,6 +381,8 @@ int main(void)
 		HERE(an_event_within_another_is_in_the_distribution_once),
 		HERE(an_event_within_another_keeps_the_greatest_value_and_the_sum),
 		HERE(an_event_within_another_keeps_the_least_value_and_the_sum),
+		HERE(an_event_without_a_field_within_another_is_counted_at_once),
+		HERE(an_event_within_another_leaves_that_its_distribution),
 		HERE(a_fork_within_an_event_adds_none_to_the_parent_s_log),
 		HERE(a_fork_within_an_event_adds_none_to_the_parent_s_count),
 		HERE(after_a_bare_fork_within_an_event_later_ones_are_the_child_s),

@@ -95,6 +95,33 @@ static void values_below_zero_are_the_least(void **state)
 	pem_session__close(session);
 }
 
+/* A consumer may store any action. No field of it is read that a record does not have. */
+static void fields_behind_the_record_are_not_read(void **state)
+{
+	struct pem_session *session = session_open(NULL);
+	struct pem_statistics *st = counted(session, "APP::Alike::Number0");
+	struct pem_statistic value = {.size = sizeof(value)};
+	uint64_t *action = (uint64_t *)&pem_page_alike.action[0][0], word;
+	const uint32_t offsets[] = {400, 8, 5};
+	size_t i;
+
+	(void)state;
+	pem_notify_alike_number0(0);
+	word = *action;
+	assert_int_equal(PEM_ACTION_FLAGS(word), PEM_ACTION_STAT | PEM_ACTION_DISTRIBUTION);
+	for (i = 0; i < 3; i++) {
+		word = PEM_ACTION(PEM_ACTION_FLAGS(word), 0, PEM_TYPE_UINT64, offsets[i], 0) |
+		       (word & ~0xffffffffULL);
+		*action = word;
+		pem_notify_alike_number0(-1);
+		pem_notify_alike_number0(-1);
+		assert_int_equal(pem_statistics__read(st, &value, 1), 1);
+		assert_int_equal(value.count, 1 + 2 * (i + 1));
+		assert_int_equal(value.sum, 0);
+	}
+	pem_session__close(session);
+}
+
 static void *raise_two_events(void *arg)
 {
 	int i;
@@ -179,6 +206,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_FOLDER(events_of_one_layout_are_counted_apart),
 		IN_FOLDER(values_below_zero_are_the_least),
+		IN_FOLDER(fields_behind_the_record_are_not_read),
 		IN_FOLDER(a_thread_does_not_use_what_another_kept),
 		IN_FOLDER(a_reset_begins_anew),
 		IN_FOLDER(each_of_many_sessions_gets_its_events),

@@ -201,7 +201,13 @@ struct pem_session_options {
 	 */
 	uint32_t sample_hz;
 	uint32_t sample_stacks; /* enum pem_stacks: whether samples have their callers, and how */
-	uint32_t reserved;
+	/*
+	 * 1: events of programs are stamped with a clock that a thread of the session advances each
+	 * microsecond, and not with the cycle counter. An event then costs less; the thread takes a
+	 * CPU. Within a thread the order is known, across threads to the error that the trace
+	 * states.
+	 */
+	uint32_t coarse_clock;
 	/*
 	 * File of a simulated machine (pem/hardware.h), valid as long as the session, for events of
 	 * source 'simulated'. The command runs under the tool for Valgrind that writes it. NULL:

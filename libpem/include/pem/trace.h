@@ -165,6 +165,11 @@ struct pem_trace_info {
 	char boot_id[40];
 	uint32_t estimate_count;
 	struct pem_trace_estimate estimates[64];
+	/*
+	 * With a coarse clock (pem_session_options.coarse_clock): the time in which it was behind
+	 * by more than 10 us, at least 1; 0: events of programs read the cycle counter.
+	 */
+	uint64_t coarse_late_ns;
 };
 
 /* --- a trace --- */

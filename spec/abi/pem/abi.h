@@ -4,10 +4,10 @@
  *
  * Not here: how they are used (ring.h), what a stub does with them (stub.h).
  *
- * Everything here is read by another process, another program version or another language, so types
- * are fixed-width, naturally aligned, padding is explicit and zeroed, and offsets are asserted
- * below. A structure grows at its end only. A reader treats every structure as hostile: it loads a
- * value once, checks it, then uses it.
+ * Everything here is read by another process, program version or language, so types are
+ * fixed-width, naturally aligned, padding is explicit and zeroed, and offsets are asserted below. A
+ * structure grows at its end only. A reader treats each as hostile: it loads a value once, checks
+ * it, then uses it.
  *
  *   session directory (tmpfs)                         one pool file per process and session
  *   +--------------------------+    +---------------------------------------------------------+
@@ -135,8 +135,7 @@ PEM_STATIC_ASSERT(offsetof(struct pem_packet, source) == 100, "source");
 #define PEM_ACTION_DISTRIBUTION 0x20u
 /* A consumer has changed the rules. The process applies them before it uses its filter. */
 #define PEM_ACTION_CHECK 0x40u
-/* Several rules apply: the process's parts say what each asks for, the other flags what any does.
- */
+/* Several rules apply: the process's parts say what each asks for, other flags what any does. */
 #define PEM_ACTION_MORE 0x80u
 #define PEM_ACTION_FLAGS(a) ((uint32_t)(a)&0xffu)
 #define PEM_ACTION_FIELD(a) ((uint32_t)((a) >> 8) & 0xffu)
@@ -277,6 +276,7 @@ PEM_STATIC_ASSERT(sizeof(struct pem_lane) == 64, "a lane is one cache line");
 /* When the pool is full, reclaim the oldest full chunk instead of discarding records. */
 #define PEM_POOL_OVERWRITE 0x1u
 #define PEM_POOL_FURTHER 0x2u /* lanes have further cells */
+#define PEM_POOL_COARSE 0x4u /* records have pem_session_page.coarse_clock as their clock */
 
 /* Further cells of a lane, a page of them: for statistics beyond the first of an event. */
 #define PEM_FURTHER_CELLS 64u
@@ -501,6 +501,7 @@ struct pem_session_page {
 	struct pem_rule rules[PEM_RULES_MAX];
 	struct pem_session_context contexts[PEM_CONTEXTS_MAX];
 	struct pem_test tests[PEM_SESSION_TESTS_MAX];
+	uint64_t coarse_clock; /* with PEM_POOL_COARSE: the consumer advances it */
 };
 #define PEM_SESSION_HEAD_BYTES 208u
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == PEM_SESSION_HEAD_BYTES,

@@ -172,7 +172,8 @@ static inline uint64_t pem_distribution_match(uint64_t hashes, uint64_t hash)
 
 /*
  * Return the index of an entry with the least count. From one to the next the least count seldom
- * changes, so the search goes on behind the last one, and is once around at most in the mean.
+ * changes, so the search goes on behind the last one: 3 to 6 steps for mixed values, and twice
+ * around where each replacement raises it.
  */
 static inline uint64_t pem_distribution_least(struct pem_distribution *distribution)
 {
@@ -198,7 +199,8 @@ found:
 
 /*
  * Count a value among the most frequent ones. The hashes of all entries are compared at once: one
- * in 256 other values has the same.
+ * in 256 other values has the same. A jump out of the middle (longjmp) may leave a value that is
+ * not found by its hash and gets a second entry; readers then take the first that they find.
  */
 static inline void pem_distribution_add_top(struct pem_distribution *distribution, uint64_t value)
 {

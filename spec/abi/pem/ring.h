@@ -55,7 +55,7 @@ struct pem_writer {
 	uint32_t incarnation; /* Incarnation of the lane's session; 0: none */
 	uint32_t chunk_index;
 	uint32_t lane_index; /* 0: none */
-	uint32_t reserved;
+	uint32_t coarse; /* 1: its records have the session's coarse clock */
 };
 
 /*

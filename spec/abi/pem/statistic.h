@@ -172,32 +172,46 @@ PEM_INLINE void pem_cell_update(struct pem_cell *cell, uint64_t value, uint64_t 
 		uint64_t found_ = PEM_LOAD(word);                                                  \
 		while ((key)is_new found_)                                                         \
 			__asm__ __volatile__("cmpxchgq %2, %1\n\tcmove %2, %0"                     \
-					     : "+a"(found_), "+m"(word)                            \
+					     : "+&a"(found_), "+m"(word)                           \
 					     : "r"(key)                                            \
-					     : "cc");                                              \
+					     : "cc", "memory");                                    \
 	} while (0)
 
+/*
+ * Let the updates that were begun be finished. A handler may begin and finish some in the middle.
+ * Not 1 more than before: a child that a handler forked would add 1, too, to what both share.
+ */
+PEM_INLINE void pem_cell_finish(struct pem_cell *cell)
+{
+	uint64_t n;
+
+	/* SB */
+	__asm__ __volatile__("1:\tmovq %2, %0\n\tmovq %0, %1\n\tcmpq %0, %2\n\tjne 1b"
+			     : "=&r"(n), "=m"(cell->stat_end)
+			     : "m"(cell->stat_begin)
+			     : "cc", "memory");
+}
 #else
 #define PEM_COUNT_NESTS 0
 #endif
 
 /*
  * As pem_cell_update, in fewer instructions. A handler that leaves it by longjmp leaves an event
- * that the next one counts. If a handler begins the cell anew, the interrupted event adds to the
- * new sum.
+ * that the next one counts. While a handler interrupts it, a reader may find an event that is
+ * counted and not yet added. If the handler begins the cell anew, the interrupted event still goes
+ * into its sum, least and greatest.
  */
 PEM_INLINE void pem_cell_count(struct pem_cell *cell, uint64_t value, uint64_t key)
 {
 #if PEM_COUNT_NESTS
-	/* SA, SB: pem_add keeps the order */
+	/* SA: pem_add keeps the order */
 	pem_add(&cell->stat_begin, 1);
 	pem_add(&cell->sum, value);
 	if (__builtin_expect(key < cell->min, 0))
 		PEM_CELL_STORE(cell->min, key, <);
 	if (__builtin_expect(key > cell->max, 0))
 		PEM_CELL_STORE(cell->max, key, >);
-	/* Not 1 more: a child that a handler forked here would add 1, too, to what both share. */
-	PEM_STORE(cell->stat_end, PEM_LOAD(cell->stat_begin));
+	pem_cell_finish(cell);
 #else
 	pem_cell_update(cell, value, key);
 #endif
@@ -208,8 +222,7 @@ PEM_INLINE void pem_cell_count_event(struct pem_cell *cell)
 {
 #if PEM_COUNT_NESTS
 	pem_add(&cell->stat_begin, 1);
-	/* As in pem_cell_count. */
-	PEM_STORE(cell->stat_end, PEM_LOAD(cell->stat_begin));
+	pem_cell_finish(cell);
 #else
 	pem_cell_update(cell, 0, 0);
 #endif

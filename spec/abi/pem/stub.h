@@ -20,10 +20,11 @@
  * These paths serve the common case: one session, one plain action, room in the chunk, and no
  * event of this thread under way. A quick log compares the whole action with the one that this
  * thread's lane is for, and the clock by halves: bench/stepped.c counts 38 instructions for two
- * fields, and 31 for a statistic. pem_provider.notify (libpem/producer/notify_quick.c) serves all
- *other cases: the first event of a thread, a full chunk, several sessions, filters of CPUs and of
- *further sessions, callbacks, distributions, an event that a signal handler raises in the middle of
- *another.
+ * fields, and 33 for a statistic. pem_provider.notify (libpem/producer/notify_quick.c) serves the
+ * rest: the first event of a thread, a full chunk, several sessions, filters of CPUs and of further
+ * sessions, callbacks, distributions, an event that a signal handler raises in the middle of
+ * another one. On x86 a handler's event may be counted in the middle of a counted one, which is
+ * not marked in depth: see pem_cell_count.
  *
  * Async-signal-safe. Never blocks, allocates or writes errno, with one exception: in notify, the
  * first event of a process or thread maps memory.
@@ -58,7 +59,8 @@ extern "C" {
 #define PEM_DEPTH_IDLE 1u
 struct pem_thread {
 	/*
-	 * PEM_DEPTH_IDLE + events under way. Only signal handlers see more than PEM_DEPTH_IDLE.
+	 * PEM_DEPTH_IDLE + events under way that no other one may interrupt without a lane of its
+	 * own. Only signal handlers see more than PEM_DEPTH_IDLE.
 	 * Stubs add and subtract 1, and never store a constant: a handler may fork in the middle of
 	 * an event, and when the child has ended that event, its wiped depth must not look idle.
 	 */
@@ -66,7 +68,10 @@ struct pem_thread {
 	uint32_t tid; /* 0: this state belongs to no thread of this process */
 	/* PEM_ACTION_LOGGED of writer[0]'s incarnation. 0: it has no lane, as in version 0.2.0. */
 	uint64_t logged_action;
-	uint8_t reserved[48];
+	/* The same for a session with a coarse clock, and the clock. logged_action is 0 then. */
+	uint64_t coarse_action;
+	const uint64_t *coarse_clock;
+	uint8_t reserved[32];
 	uint8_t gap[PEM_THREAD_GAP];
 	struct pem_writer writer[PEM_SESSIONS_MAX]; /* cells is never NULL */
 };
@@ -233,7 +238,7 @@ PEM_INLINE int pem_quick_counts(struct pem_cursor *c, const struct pem_provider 
 	return 1;
 }
 
-/* Does the library alone do what is wanted, and no filter rejects it here? */
+/* Does the library alone do what is wanted, and is there no filter that may reject it here? */
 PEM_INLINE int pem_quick_is_library_s(const struct pem_cursor *c)
 {
 	return !(c->action & PEM_ACTION_FILTER) &&
@@ -248,19 +253,35 @@ PEM_INLINE int pem_quick_logs(const struct pem_cursor *c)
 	return c->action == c->thread->logged_action;
 }
 
+/* As pem_quick_logs, in a session with a coarse clock. */
+PEM_INLINE int pem_quick_logs_coarse(const struct pem_cursor *c)
+{
+	return c->action == c->thread->coarse_action;
+}
+
+/* As pem_clock_halves, of a clock in memory that another process advances. */
+PEM_INLINE uint32_t pem_coarse_halves(const uint64_t *clock, uint32_t *high)
+{
+	uint64_t now = __atomic_load_n(clock, __ATOMIC_RELAXED);
+
+	*high = (uint32_t)(now >> 32);
+	return (uint32_t)now;
+}
+
 /*
- * After pem_quick_logs: reserve room for a record of bytes bytes at c->record, and raise depth
- * until pem_quick_commit. Returns 1. Returns 0 if there is no room, or the clock's upper half is
- * not that of the last record.
+ * After pem_quick_logs or pem_quick_logs_coarse (is_coarse: 0 or 1): reserve room for a record of
+ * bytes bytes at c->record, and raise depth until pem_quick_commit. Returns 1. Returns 0 if there
+ * is no room, or the clock's upper half is not that of the last record.
  */
-PEM_INLINE int pem_quick_reserve(struct pem_cursor *c, uint32_t bytes)
+PEM_INLINE int pem_quick_reserve(struct pem_cursor *c, uint32_t bytes, int is_coarse)
 {
 	const pem_half *last = (const pem_half *)&c->writer->last_clock;
 	uint32_t low, high;
 
 	c->thread->depth++;
 	PEM_BARRIER();
-	low = pem_clock_halves(&high);
+	low = is_coarse ? pem_coarse_halves(c->thread->coarse_clock, &high)
+			: pem_clock_halves(&high);
 	c->now = low;
 	c->record = c->writer->cursor;
 	if (__builtin_expect(high == last[PEM_HIGH_HALF] && low >= last[PEM_LOW_HALF] &&
@@ -329,12 +350,13 @@ PEM_INLINE uint32_t pem_event_begin(struct pem_cursor *c, const struct pem_provi
 /*
  * After PEM_ACTION_LOG: reserve room for a record of bytes bytes at c->record, and raise depth
  * until pem_log_commit. Returns 1. Returns 0 if there is no room, if the thread has no lane in this
- * session, or if its lane is of an earlier session with this index.
+ * session, if its lane is of an earlier session with this index, or if the clock is coarse.
  */
 PEM_INLINE int pem_log_begin(struct pem_cursor *c, uint32_t bytes)
 {
 	if (__builtin_expect(__atomic_load_n(&c->writer->incarnation, __ATOMIC_RELAXED) !=
-				     PEM_ACTION_INCARNATION(c->action),
+					     PEM_ACTION_INCARNATION(c->action) ||
+				     c->writer->coarse,
 			     0))
 		return 0;
 	c->thread->depth++;

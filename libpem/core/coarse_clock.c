@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * coarse_clock.c - a thread that writes the cycle counter to memory each microsecond
+ *
+ * It sleeps never: a timer comes some 50 microseconds late, and waking costs more than waiting.
+ * Where the kernel gives its CPU to somebody else, the clock stands still, and the trace says for
+ * how long.
+ */
+#include "core/coarse_clock.h"
+
+#include <pem/clock.h>
+
+#include <signal.h>
+#include <sys/prctl.h>
+
+static void pause_cpu(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ __volatile__("yield");
+#endif
+}
+
+/* Only this thread writes these. */
+static void note(struct pem_coarse_clock *clock, uint64_t still_cycles)
+{
+	if (still_cycles > clock->greatest_cycles)
+		__atomic_store_n(&clock->greatest_cycles, still_cycles, __ATOMIC_RELAXED);
+	if (still_cycles > PEM_COARSE_LATE_STEPS * clock->step_cycles)
+		__atomic_store_n(&clock->late_cycles, clock->late_cycles + still_cycles,
+				 __ATOMIC_RELAXED);
+}
+
+static void *advance(void *arg)
+{
+	struct pem_coarse_clock *clock = arg;
+	uint64_t last = *clock->word, now;
+
+	prctl(PR_SET_NAME, "pem-clock");
+	while (!__atomic_load_n(&clock->ends, __ATOMIC_RELAXED)) {
+		now = pem_clock();
+		if (now - last < clock->step_cycles) {
+			pause_cpu();
+			continue;
+		}
+		__atomic_store_n(clock->word, now, __ATOMIC_RELAXED);
+		note(clock, now - last);
+		last = now;
+	}
+	return NULL;
+}
+
+int pem_coarse_clock__start(struct pem_coarse_clock *clock, uint64_t *word, uint64_t hz)
+{
+	sigset_t all, before;
+	int result;
+
+	clock->word = word;
+	clock->ends = false;
+	clock->step_cycles = hz * PEM_COARSE_STEP_NS / 1000000000u;
+	clock->greatest_cycles = clock->step_cycles;
+	clock->late_cycles = 0;
+	__atomic_store_n(word, pem_clock(), __ATOMIC_RELAXED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	result = -pthread_create(&clock->thread, NULL, advance, clock);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	clock->is_running = !result;
+	return result;
+}
+
+void pem_coarse_clock__stop(struct pem_coarse_clock *clock)
+{
+	if (!clock->is_running)
+		return;
+	__atomic_store_n(&clock->ends, true, __ATOMIC_RELAXED);
+	pthread_join(clock->thread, NULL);
+	clock->is_running = false;
+}
+
+uint64_t pem_coarse_clock__late_cycles(const struct pem_coarse_clock *clock)
+{
+	return __atomic_load_n(&clock->late_cycles, __ATOMIC_RELAXED);
+}
+
+uint64_t pem_coarse_clock__error_cycles(const struct pem_coarse_clock *clock)
+{
+	return __atomic_load_n(&clock->greatest_cycles, __ATOMIC_RELAXED);
+}

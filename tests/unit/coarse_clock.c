@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+/*
+ * coarse_clock.c - events that are stamped with a session's coarse clock
+ *
+ * The thread that advances the clock is stopped, and the test advances it.
+ */
+#include "core/core.h"
+#include "producer/producer.h"
+#include "programs/probe.h"
+#include "session_fixture.h"
+
+#include <pthread.h>
+
+#define TICK "APP::Probe::Tick"
+#define EVENTS 3000u
+
+static struct pem_session *coarse_session(void)
+{
+	struct pem_session_options options = {.size = sizeof(options), .coarse_clock = 1};
+	struct pem_session *session = session_open(&options);
+
+	pem_coarse_clock__stop(&session->coarse);
+	return session;
+}
+
+static const struct pem_context *here(void)
+{
+	static struct pem_context context;
+
+	context.pid = (uint32_t)getpid();
+	return &context;
+}
+
+static void finish(struct pem_log *log)
+{
+	struct pem_error error = {""};
+
+	if (pem_log__finish(log, &error))
+		fail_msg("%s", error.text);
+}
+
+/* Check that the trace has count events, each with the clock that its number says. */
+static void check_clocks(uint32_t count, uint64_t first, uint64_t step)
+{
+	struct pem_error error = {""};
+	struct pem_trace *trace = pem_trace__open(trace_path, &error);
+	struct pem_record record = {.size = sizeof(record)};
+	uint32_t found = 0;
+
+	if (!trace)
+		fail_msg("%s", error.text);
+	while (pem_trace__next(trace, &record, &error) == 1) {
+		if (strcmp(record.event->name, TICK) != 0)
+			continue;
+		assert_int_equal(record.clock, first + step * (found / 2));
+		found++;
+	}
+	assert_int_equal(found, count);
+	assert_true(pem_trace__info(trace)->coarse_late_ns > 0);
+	assert_true(pem_trace__info(trace)->clock_error_ns >= PEM_COARSE_STEP_NS);
+	pem_trace__close(trace);
+}
+
+/* Two events at each step: they fill several chunks. */
+static void raise_events(struct pem_session *session, uint64_t first, uint64_t step)
+{
+	uint32_t i;
+
+	for (i = 0; i < EVENTS; i++) {
+		__atomic_store_n(&session->page->coarse_clock, first + step * (i / 2),
+				 __ATOMIC_RELAXED);
+		pem_notify_probe_tick(1, i);
+	}
+}
+
+static void events_have_the_clock_of_memory(void **state)
+{
+	struct pem_session *session = coarse_session();
+	struct pem_log *log = log_to_trace(session, TICK, here());
+	uint64_t first = pem_clock();
+
+	(void)state;
+	raise_events(session, first, 3);
+	finish(log);
+	check_clocks(EVENTS, first, 3);
+	pem_session__close(session);
+}
+
+/* Those of the second session in a process take the library's way. */
+static void events_of_a_second_session_have_it(void **state)
+{
+	struct pem_session *other = session_open(NULL), *session;
+	struct pem_log *log;
+	uint64_t first = pem_clock();
+
+	(void)state;
+	assert_int_equal(pem_session__join_self(other, NULL), 0);
+	session = coarse_session();
+	log = log_to_trace(session, TICK, here());
+	raise_events(session, first, 3);
+	assert_int_equal(session->self_index, 1);
+	finish(log);
+	check_clocks(EVENTS, first, 3);
+	pem_session__close(session);
+	pem_session__close(other);
+}
+
+static void *raise_one(void *arg)
+{
+	(void)arg;
+	pem_notify_probe_tick(2, 2);
+	return NULL;
+}
+
+/* A thread whose first session had a coarse clock reads the counter in the next one. */
+static void a_session_without_one_reads_the_counter(void **state)
+{
+	struct pem_session *session = coarse_session();
+	struct pem_log *log = log_to_trace(session, TICK, here());
+	struct pem_error error = {""};
+	struct pem_record record = {.size = sizeof(record)};
+	struct pem_trace *trace;
+	pthread_t thread;
+	uint64_t before;
+	uint32_t found = 0;
+
+	(void)state;
+	__atomic_store_n(&session->page->coarse_clock, 7, __ATOMIC_RELAXED);
+	pem_notify_probe_tick(1, 1);
+	pem_log__unregister(log);
+	pem_session__close(session);
+	assert_int_equal(folder_remove(state) | folder_make(state), 0);
+	session = session_open(NULL);
+	log = log_to_trace(session, TICK, here());
+	before = pem_clock();
+	pem_notify_probe_tick(1, 1);
+	pem_notify_probe_tick(1, 1);
+	assert_int_equal(pthread_create(&thread, NULL, raise_one, NULL), 0);
+	pthread_join(thread, NULL);
+	finish(log);
+	trace = pem_trace__open(trace_path, &error);
+	assert_non_null(trace);
+	while (pem_trace__next(trace, &record, &error) == 1) {
+		assert_in_range(record.clock, before, pem_clock());
+		found++;
+	}
+	assert_int_equal(found, 3);
+	assert_int_equal(pem_trace__info(trace)->coarse_late_ns, 0);
+	pem_trace__close(trace);
+	pem_session__close(session);
+}
+
+static void the_clock_goes_on(void **state)
+{
+	struct pem_session_options options = {.size = sizeof(options), .coarse_clock = 1};
+	struct pem_session *session = session_open(&options);
+	uint64_t first = __atomic_load_n(&session->page->coarse_clock, __ATOMIC_RELAXED), i;
+
+	(void)state;
+	assert_in_range(first, 1, pem_clock());
+	for (i = 0;
+	     i < 10000 && __atomic_load_n(&session->page->coarse_clock, __ATOMIC_RELAXED) == first;
+	     i++)
+		usleep(1000);
+	assert_in_range(__atomic_load_n(&session->page->coarse_clock, __ATOMIC_RELAXED), first + 1,
+			pem_clock());
+	pem_session__close(session);
+}
+
+static void other_values_are_refused(void **state)
+{
+	struct pem_session_options options = {.size = sizeof(options), .coarse_clock = 2};
+	struct pem_error error = {""};
+
+	(void)state;
+	assert_null(pem_session__open(&options, &error));
+	assert_non_null(strstr(error.text, "coarse_clock"));
+}
+
+#define IN_FOLDER(name) cmocka_unit_test_setup_teardown(name, folder_make, folder_remove)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		IN_FOLDER(events_have_the_clock_of_memory),
+		IN_FOLDER(events_of_a_second_session_have_it),
+		IN_FOLDER(a_session_without_one_reads_the_counter),
+		IN_FOLDER(the_clock_goes_on),
+		IN_FOLDER(other_values_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
