@@ -163,6 +163,13 @@ static int parse_call_graph(const struct cli_verb *verb, struct record *r)
 	return 0;
 }
 
+static int parse_budget(const struct cli_verb *verb, struct record *r)
+{
+	if (cli_parse_share(optarg, &r->budget) < 0)
+		return cli_usage_error(verb, "--budget %s is no share such as 1%%", optarg);
+	return 0;
+}
+
 static int parse_options(const struct cli_verb *verb, struct record *r, int argc, char **argv)
 {
 	int code, rc = 0;
@@ -222,9 +229,7 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 			r->hardware_path = optarg;
 			break;
 		case OPT_BUDGET:
-			if (cli_parse_share(optarg, &r->budget) < 0)
-				rc = cli_usage_error(verb, "--budget %s is no share such as 1%%",
-						     optarg);
+			rc = parse_budget(verb, r);
 			break;
 		case 'q':
 			r->quiet = true;

@@ -25,6 +25,15 @@
 static uint64_t mapped_device, mapped_inode;
 static bool mapped_writable;
 
+/*
+ * A consumer of version 0.2.0 makes pages without the last member. What is mapped of it then lies
+ * in the file's last memory page and reads as zeroes.
+ */
+#define PEM_SESSION_PAGE_LEAST offsetof(struct pem_session_page, coarse_clock)
+PEM_STATIC_ASSERT((PEM_SESSION_PAGE_LEAST - 1) / 4096 ==
+			  (sizeof(struct pem_session_page) - 1) / 4096,
+		  "no access to the page of a session raises SIGBUS");
+
 /* The kernel shows this id for users that a user namespace has no id for. */
 #define OVERFLOW_UID 65534u
 
@@ -77,7 +86,7 @@ static struct pem_session_page *map_session_page(const char *directory)
 		return NULL;
 	page = MAP_FAILED;
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && may_own_page(st.st_uid) &&
-	    (uint64_t)st.st_size >= sizeof(*page))
+	    (uint64_t)st.st_size >= PEM_SESSION_PAGE_LEAST)
 		page = mmap(NULL, sizeof(*page), PROT_READ | (mapped_writable ? PROT_WRITE : 0),
 			    MAP_SHARED, fd, 0);
 	close(fd);

@@ -88,7 +88,7 @@ def describe(library):
 
 def grows(description, name):
     """May later versions of a struct be longer? It begins with its size, or libpem alone allocates it, one by one."""
-    return "member %s.size 0 size_t" % name in description or name in ("pem_trace_info", "pem_event")
+    return "member %s.size 0 size_t" % name in description or name in ("pem_trace_info", "pem_event", "pem_session_page")
 
 
 def reserve(description, owner):
