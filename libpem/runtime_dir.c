@@ -94,9 +94,9 @@ static int make_private_folder(const char *path)
 {
 	struct stat st;
 
-	if (mkdir(path, 0700) && errno != EEXIST)
-		return -errno;
-	if (lstat(path, &st))
+	/* Mostly it is there: looking takes no lock of its parent, which all processes share. */
+	if (lstat(path, &st) &&
+	    (errno != ENOENT || (mkdir(path, 0700) && errno != EEXIST) || lstat(path, &st)))
 		return -errno;
 	return is_private(&st) ? 0 : -EPERM;
 }

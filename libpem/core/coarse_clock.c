@@ -63,7 +63,9 @@ int pem_coarse_clock__start(struct pem_coarse_clock *clock, uint64_t *word, uint
 	clock->late_cycles = 0;
 	__atomic_store_n(word, pem_clock(), __ATOMIC_RELAXED);
 	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
+	/* Another process may truncate the word's file: see fault.c. */
+	sigdelset(&all, SIGBUS);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	result = -pthread_create(&clock->thread, NULL, advance, clock);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	clock->is_running = !result;

@@ -137,15 +137,30 @@ static void sort_by_page(struct pem_provider *providers[], uint32_t count)
 }
 
 /*
- * Prepare a page of the control file. A page that was in use keeps its contents. A new one is not
- * touched, which would copy the library's.
+ * Bytes of a provider's page that stubs and consumers use: head, enable bytes, and the actions of
+ * the events that there are. Often that is one memory page of two.
  */
-static void keep_page(uint8_t *shared, const struct pem_provider *provider, bool is_used_again)
+static uint64_t used_bytes(const struct pem_provider *provider)
 {
+	return sizeof(struct pem_control_header) + PEM_EVENT_CAPACITY(provider->event_count) +
+	       provider->event_count * PEM_SESSIONS_MAX * sizeof(uint64_t);
+}
+
+/*
+ * Make the memory of a page of the control file exist, as far as it is used. A page that was in use
+ * keeps its contents. A new one is not touched, which would copy the library's.
+ */
+static bool prepare_page(uint8_t *shared, const struct pem_provider *provider, bool is_used_again)
+{
+	uint64_t bytes = is_used_again ? provider->page_bytes : used_bytes(provider);
+
+	if (!pem_populate(shared, bytes))
+		return false;
 	if (provider->registered)
-		memcpy(shared, provider->page, provider->page_bytes);
+		memcpy(shared, provider->page, used_bytes(provider));
 	else if (is_used_again) /* by a library that is gone */
-		memset(shared, 0, provider->page_bytes);
+		memset(shared, 0, bytes);
+	return true;
 }
 
 /*
@@ -160,10 +175,9 @@ static bool map_run(int fd, struct pem_provider *const run[], uint32_t count, ui
 	uint64_t bytes = bytes_of_run(run, count);
 	uint32_t i;
 
-	if (!pem_populate(shared, bytes))
-		return false;
 	for (i = 0; i < count; i++) {
-		keep_page(shared, run[i], entry < entry_count);
+		if (!prepare_page(shared, run[i], entry < entry_count))
+			return false;
 		shared += run[i]->page_bytes;
 	}
 	if (mmap(run[0]->page, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd,
@@ -381,7 +395,7 @@ static void unshare_page(struct pem_provider *provider)
 		return;
 	if (mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
-		memcpy(provider->page, shared, provider->page_bytes);
+		memcpy(provider->page, shared, used_bytes(provider));
 }
 
 /*
