@@ -5,6 +5,7 @@ start - what pem adds to a process that starts, does nothing and ends: /bin/true
 
 	process/start		time from the start to the end, beyond that without pem
 	process/start_insns	instructions of the program itself, its loader's included, counted by callgrind: the same in every run
+	process/recorded_insns	the same under 'pem record -e APP': the process joins the session, makes its buffers, and has some events
 	process/start_faults	page faults
 	process/start_calls	system calls, counted by strace
 	process/script		time of a shell script that starts 300 such processes, beyond that without pem, of the whole
@@ -51,8 +52,8 @@ def one(environment):
     return time.perf_counter_ns() - begin, usage.ru_minflt
 
 
-def instructions(environment):
-    said = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM], env=environment,
+def instructions(environment, prefix=()):
+    said = subprocess.run([*prefix, "valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null", PROGRAM], env=environment,
                           stderr=subprocess.PIPE, text=True, check=True).stderr
     return int(re.search(r"Collected : (\d+)", said).group(1))
 
@@ -82,7 +83,8 @@ def put(case, unit, found, peer, floor, digits=0):
 
 
 def main():
-    cases = wanted("process/start", "process/start_insns", "process/start_faults", "process/start_calls", "process/script")
+    cases = wanted("process/start", "process/start_insns", "process/recorded_insns", "process/start_faults", "process/start_calls",
+                   "process/script")
     if not cases:
         return
     with Folder() as folder:
@@ -113,6 +115,9 @@ def main():
                 continue
             found = {way: more(values, others[case]["plain"]) for way, values in others[case].items()}
             put(case, unit, found["pem"], found.get("peer"), found["empty"])
+        if "process/recorded_insns" in cases and shutil.which("valgrind"):
+            recorded = instructions(plain, [PEM, "record", "-q", "-e", "APP", "-o", folder.fresh("trace"), "--"])
+            report("start", "process/recorded_insns", "instructions", [recorded - instructions(plain)], digits=0)
         if "process/script" in cases:
             took = {way: [] for way in ways}
             for _ in range(SCRIPT_ROUNDS):

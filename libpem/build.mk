@@ -16,7 +16,7 @@ LIBPEM_OBJ := $(call objects,$(filter-out $(LIBPEM_DIRECT),$(LIBPEM_SRC))) $(B)/
 # for a function: their calls go through pointers that the loader fills as the process starts. All
 # else is for consumers, and found when it is called first.
 IN_EVENTS := $(call objects,$(wildcard libpem/producer/*.c) shared/model_words.c \
-  $(patsubst %,libpem/%.c,distribution entry membership model_hash pool printable runtime_dir util))
+  $(patsubst %,libpem/%.c,distribution entry membership pool printable runtime_dir util))
 $(IN_EVENTS): private ALL_CFLAGS += -fno-plt
 LIBPEM := $(B)/lib/libpem.so
 # With libpem in ../lib, in the build tree and installed alike.

@@ -7,6 +7,7 @@
 #ifndef PEM_MODEL_INTERNAL_H
 #define PEM_MODEL_INTERNAL_H
 
+#include "model_hash.h"
 #include "model_words.h"
 
 #include <pem/model.h>
@@ -94,12 +95,6 @@ int pem_metric__parse_sums(struct pem_metric *m, char *of, char *to);
  * Add the metrics of another model, which must outlive this one, whose events this model has.
  */
 void pem_model__share_metrics(struct pem_model *model, const struct pem_model *from);
-
-/*
- * Return the hash that names the file of a model text in a session's folder (model_hash.c); never
- * 0. Async-signal-safe.
- */
-uint32_t pem_model__hash(const char *text, size_t bytes);
 
 /*
  * Parse a text into a block, which the caller frees. NULL with errno EINVAL or ENOMEM, and error.

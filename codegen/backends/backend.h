@@ -98,5 +98,7 @@ void pem_put_metrics(FILE *f, const struct pem_spec *spec);
  */
 void pem_put_model_literal(FILE *f, const struct pem_spec *const *specs, size_t count,
 			   int stubs_only);
+/* Return the hash of that text, of a provider's own events: shared/model_hash.h. */
+uint32_t pem_model_text_hash(const struct pem_spec *spec);
 
 #endif

@@ -162,6 +162,22 @@ static void put_page(FILE *f, const struct pem_spec *spec)
 		spec->provider, spec->stub_count, capacity);
 }
 
+/* Print what else a process would find out from the model's text, for who registers it with that.
+ */
+static void put_facts(FILE *f, const struct pem_spec *spec)
+{
+	size_t i;
+	int first = 1;
+
+	fprintf(f, "#define PEM_FACTS_%s 0x%08xu, {", spec->provider, pem_model_text_hash(spec));
+	for (i = 0; i < spec->event_count; i++) {
+		if (spec->events[i].source_kind == PEM_SOURCE_STUB)
+			fprintf(f, "%s%u", first ? " " : ", ", spec->events[i].level);
+		first = first && spec->events[i].source_kind != PEM_SOURCE_STUB;
+	}
+	fprintf(f, " }\n\n");
+}
+
 static void put_provider(FILE *f, const struct pem_spec *spec)
 {
 	const char *name = spec->provider;
@@ -187,6 +203,7 @@ static void put_provider(FILE *f, const struct pem_spec *spec)
 		name);
 	pem_put_model_literal(f, &spec, 1, 1);
 	fprintf(f, "\t\"\";\n#pragma GCC diagnostic pop\n\n");
+	put_facts(f, spec);
 	fprintf(f,
 		"extern __attribute__((weak, visibility(\"hidden\"))) const struct pem_filter\n"
 		"\t*pem_filters_%1$s[%2$u][PEM_SESSIONS_MAX];\n"

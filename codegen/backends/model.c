@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* model.c - the model text of event.h: DIR/catalogue.c, and the text in generated stubs */
 #include "backend.h"
+#include "model_hash.h"
 #include "model_words.h"
 
 #include <stdlib.h>
@@ -102,10 +103,10 @@ void pem_put_metrics(FILE *f, const struct pem_spec *spec)
 	}
 }
 
-void pem_put_model_literal(FILE *f, const struct pem_spec *const *specs, size_t count,
-			   int stubs_only)
+/* Return the text, which the caller frees. */
+static char *model_text(const struct pem_spec *const *specs, size_t count, int stubs_only)
 {
-	char *text = NULL, *line, *end;
+	char *text = NULL;
 	size_t bytes = 0, i, k;
 	FILE *stream = open_memstream(&text, &bytes);
 
@@ -123,6 +124,23 @@ void pem_put_model_literal(FILE *f, const struct pem_spec *const *specs, size_t 
 	for (i = 0; i < count; i++)
 		pem_put_metrics(stream, specs[i]);
 	fclose(stream);
+	return text;
+}
+
+uint32_t pem_model_text_hash(const struct pem_spec *spec)
+{
+	char *text = model_text(&spec, 1, 1);
+	uint32_t hash = pem_model__hash(text, strlen(text));
+
+	free(text);
+	return hash;
+}
+
+void pem_put_model_literal(FILE *f, const struct pem_spec *const *specs, size_t count,
+			   int stubs_only)
+{
+	char *text = model_text(specs, count, stubs_only), *line, *end;
+
 	for (line = text; (end = strchr(line, '\n')) != NULL; line = end + 1) {
 		*end = '\0';
 		fputs("\t\"", f);

@@ -14,17 +14,24 @@
 
 #define PART __attribute__((weak, visibility("hidden")))
 extern struct pem_provider pem_provider_mpi PART, pem_provider_sqlite PART;
+extern const struct pem_provider_facts pem_known_mpi PART, pem_known_sqlite PART;
+
+static const struct pem_provider_facts libc_facts = {PEM_FACTS_libc};
+static const struct pem_provider_facts io_facts = {PEM_FACTS_libc_io};
+static const struct pem_provider_facts lock_facts = {PEM_FACTS_libc_lock};
 
 /* Behind find_libpem (silence.c), and before any constructor that has no number. */
 __attribute__((constructor(102))) static void attach(void)
 {
-	struct pem_provider *providers[5] = {&pem_provider_libc, &pem_provider_libc_io,
-					     &pem_provider_libc_lock};
+	struct pem_known_provider known[5] = {{&pem_provider_libc, &libc_facts},
+					      {&pem_provider_libc_io, &io_facts},
+					      {&pem_provider_libc_lock, &lock_facts}};
 	uint32_t count = 3;
 
 	if (&pem_provider_mpi)
-		providers[count++] = &pem_provider_mpi;
+		known[count++] = (struct pem_known_provider){&pem_provider_mpi, &pem_known_mpi};
 	if (&pem_provider_sqlite)
-		providers[count++] = &pem_provider_sqlite;
-	pem_providers__register(providers, count);
+		known[count++] =
+			(struct pem_known_provider){&pem_provider_sqlite, &pem_known_sqlite};
+	pem_providers__register(known, count);
 }

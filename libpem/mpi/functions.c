@@ -6,9 +6,14 @@
  * libraries do that replace MPI in programs of one process: then by these. The loader does not link
  * them: it would end a process that has none.
  */
+#include "producer/providers.h"
 #include "libc/elf_later.h"
 #include "libc/elf_names.h"
 #include "mpi/mpi_adapter.h"
+
+/* For libc/attach.c, where both are in one library. */
+extern const struct pem_provider_facts pem_known_mpi __attribute__((visibility("hidden")));
+const struct pem_provider_facts pem_known_mpi = {PEM_FACTS_mpi};
 
 struct pem_mpi_functions pem_mpi_functions;
 int pem_mpi_functions_found;

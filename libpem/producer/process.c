@@ -232,16 +232,17 @@ static int check_provider(const struct pem_provider *provider)
  * came_again: these are the events of a library that has gone and come again. Its text may be
  * another now.
  */
-static void note_events(struct pem_provider *provider, bool came_again)
+static void note_events(struct pem_provider *provider, bool came_again,
+			const struct pem_provider_facts *facts)
 {
 	uint32_t *ids, *models, i;
 	unsigned session_index;
 
 	for (i = 0; i < provider->event_count; i++)
 		pem_process.event_id[provider->event_base + i] = provider->event_ids[i];
-	for (i = 0; came_again && i < provider->event_count; i++) {
-		pem_process.event_model[provider->event_base + i] = 0;
-		pem_process.event_level[provider->event_base + i] = 0;
+	for (i = 0; (came_again || facts) && i < provider->event_count; i++) {
+		pem_process.event_model[provider->event_base + i] = facts ? facts->model_hash : 0;
+		pem_process.event_level[provider->event_base + i] = facts ? facts->levels[i] : 0;
 	}
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
 		if (!pem_process__had_session(session_index) ||
@@ -272,7 +273,7 @@ static uint32_t process_id(void)
 }
 
 /* Put a provider on the list, and its events among the process's. Returns 0 or -errno. */
-static int add_provider(struct pem_provider *provider)
+static int add_provider(struct pem_provider *provider, const struct pem_provider_facts *facts)
 {
 	int result = check_provider(provider);
 	bool came_again;
@@ -288,7 +289,7 @@ static int add_provider(struct pem_provider *provider)
 	provider->notify = pem_notify;
 	provider->next = pem_process.providers;
 	pem_process.providers = provider;
-	note_events(provider, came_again); /* the provider is on the list by now */
+	note_events(provider, came_again, facts); /* the provider is on the list by now */
 	return 0;
 }
 
@@ -310,9 +311,9 @@ static void apply_sessions(struct pem_provider *const providers[], uint32_t coun
 }
 
 /* Lock held. Returns 0, or -errno of the first one that can't be registered. */
-static int register_all(struct pem_provider *const providers[], uint32_t count)
+static int register_all(const struct pem_known_provider known[], uint32_t count)
 {
-	struct pem_provider *added[PEM_PROVIDERS_MAX];
+	struct pem_provider *added[PEM_PROVIDERS_MAX], *provider;
 	bool first = !pem_process.control;
 	int result = 0, rc;
 	uint32_t i, n = 0;
@@ -320,9 +321,10 @@ static int register_all(struct pem_provider *const providers[], uint32_t count)
 	if (!pem_process.pid)
 		pem_process.pid = process_id();
 	for (i = 0; i < count && n < PEM_PROVIDERS_MAX; i++) {
-		rc = providers[i]->registered ? 0 : add_provider(providers[i]);
-		if (!rc && !providers[i]->registered)
-			added[n++] = providers[i];
+		provider = known[i].provider;
+		rc = provider->registered ? 0 : add_provider(provider, known[i].facts);
+		if (!rc && !provider->registered)
+			added[n++] = provider;
 		result = result ? result : rc;
 	}
 	if (!n)
@@ -341,7 +343,7 @@ static int register_all(struct pem_provider *const providers[], uint32_t count)
 	return result;
 }
 
-int pem_providers__register(struct pem_provider *const providers[], uint32_t count)
+int pem_providers__register(const struct pem_known_provider providers[], uint32_t count)
 {
 	int result = -EDEADLK, saved_errno = errno;
 	unsigned session_index;
@@ -362,7 +364,9 @@ int pem_providers__register(struct pem_provider *const providers[], uint32_t cou
 
 int pem_provider_register(struct pem_provider *provider)
 {
-	return pem_providers__register(&provider, 1);
+	const struct pem_known_provider known = {provider, NULL};
+
+	return pem_providers__register(&known, 1);
 }
 
 void pem_provider_unregister(struct pem_provider *provider)

@@ -6,6 +6,17 @@
 #include <pem/abi.h>
 #include <pem/stub.h>
 
+/* What pem-codegen knows of a provider: PEM_FACTS_PROVIDER, of its header. */
+struct pem_provider_facts {
+	uint32_t model_hash; /* pem_model__hash of provider->model */
+	uint8_t levels[64]; /* enum pem_level of each event */
+};
+
+struct pem_known_provider {
+	struct pem_provider *provider;
+	const struct pem_provider_facts *facts; /* NULL: they are found in the model's text */
+};
+
 /*
  * Register several providers, as pem_provider_register does with one. Where their pages lie one
  * behind the other, that takes the system calls of one. Returns 0, or -errno of the first one that
@@ -13,6 +24,6 @@
  * the process lock; makes files.
  */
 __attribute__((visibility("default"))) int
-pem_providers__register(struct pem_provider *const providers[], uint32_t count);
+pem_providers__register(const struct pem_known_provider providers[], uint32_t count);
 
 #endif

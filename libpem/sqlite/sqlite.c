@@ -17,6 +17,7 @@
  * Not here: programs with SQLite linked in statically, or with two copies of it; checkpoints by
  * PRAGMA, which SQLite does inside itself.
  */
+#include "producer/providers.h"
 #include <sqlite3.h>
 
 #include "libc/elf_later.h"
@@ -26,6 +27,10 @@
 
 #include <string.h>
 #include <strings.h>
+
+/* For libc/attach.c, where both are in one library. */
+extern const struct pem_provider_facts pem_known_sqlite __attribute__((visibility("hidden")));
+const struct pem_provider_facts pem_known_sqlite = {PEM_FACTS_sqlite};
 
 #define EXPORT __attribute__((visibility("default")))
 #define SITE ((uintptr_t)__builtin_return_address(0))
