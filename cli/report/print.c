@@ -52,10 +52,13 @@ uint64_t report__ran_ns(const struct report *r)
 /* How exact a coarse clock was in most of the time; "": there was none. */
 static const char *coarse_words(const struct pem_trace_info *info)
 {
+	double share;
+
 	if (!info->coarse_late_ns || !info->duration_ns)
 		return "";
-	return cli_format(", events of programs within 10 us but for %.2g %% of the time",
-			  100.0 * (double)info->coarse_late_ns / (double)info->duration_ns);
+	share = 100.0 * (double)info->coarse_late_ns / (double)info->duration_ns;
+	return cli_format(", events of programs within 10 us but for %.1f %% of the time",
+			  share < 100 ? share : 100);
 }
 
 static void print_head(const struct report *r, const char *directory)

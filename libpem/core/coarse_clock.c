@@ -23,13 +23,12 @@ static void pause_cpu(void)
 }
 
 /* Only this thread writes these. */
-static void note(struct pem_coarse_clock *clock, uint64_t still_cycles)
+static void note(struct pem_coarse_clock *clock, uint64_t still)
 {
-	if (still_cycles > clock->greatest_cycles)
-		__atomic_store_n(&clock->greatest_cycles, still_cycles, __ATOMIC_RELAXED);
-	if (still_cycles > PEM_COARSE_LATE_STEPS * clock->step_cycles)
-		__atomic_store_n(&clock->late_cycles, clock->late_cycles + still_cycles,
-				 __ATOMIC_RELAXED);
+	if (still > clock->greatest_cycles)
+		__atomic_store_n(&clock->greatest_cycles, still, __ATOMIC_RELAXED);
+	if (still > PEM_COARSE_LATE_STEPS * clock->step_cycles)
+		__atomic_store_n(&clock->late_cycles, clock->late_cycles + still, __ATOMIC_RELAXED);
 }
 
 static void *advance(void *arg)
@@ -43,6 +42,10 @@ static void *advance(void *arg)
 		if (now - last < clock->step_cycles) {
 			pause_cpu();
 			continue;
+		}
+		if (__atomic_exchange_n(&clock->begins_anew, false, __ATOMIC_RELAXED)) {
+			__atomic_store_n(&clock->greatest_cycles, 0, __ATOMIC_RELAXED);
+			__atomic_store_n(&clock->late_cycles, 0, __ATOMIC_RELAXED);
 		}
 		__atomic_store_n(clock->word, now, __ATOMIC_RELAXED);
 		note(clock, now - last);
@@ -81,12 +84,33 @@ void pem_coarse_clock__stop(struct pem_coarse_clock *clock)
 	clock->is_running = false;
 }
 
+void pem_coarse_clock__begin(struct pem_coarse_clock *clock)
+{
+	__atomic_store_n(&clock->begins_anew, true, __ATOMIC_RELAXED);
+}
+
+/* For how long the word stands still now; 0: it never ran. */
+static uint64_t still_cycles(const struct pem_coarse_clock *clock)
+{
+	uint64_t last = clock->word ? __atomic_load_n(clock->word, __ATOMIC_RELAXED) : 0;
+	uint64_t now = pem_clock();
+
+	/* Counters of two CPUs may differ by a few ticks. */
+	return last && now > last ? now - last : 0;
+}
+
 uint64_t pem_coarse_clock__late_cycles(const struct pem_coarse_clock *clock)
 {
-	return __atomic_load_n(&clock->late_cycles, __ATOMIC_RELAXED);
+	uint64_t still = still_cycles(clock);
+
+	return __atomic_load_n(&clock->late_cycles, __ATOMIC_RELAXED) +
+	       (still > PEM_COARSE_LATE_STEPS * clock->step_cycles ? still : 0);
 }
 
 uint64_t pem_coarse_clock__error_cycles(const struct pem_coarse_clock *clock)
 {
-	return __atomic_load_n(&clock->greatest_cycles, __ATOMIC_RELAXED);
+	uint64_t greatest = __atomic_load_n(&clock->greatest_cycles, __ATOMIC_RELAXED);
+	uint64_t still = still_cycles(clock);
+
+	return still > greatest ? still : greatest;
 }

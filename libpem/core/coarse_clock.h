@@ -17,6 +17,7 @@
 struct pem_coarse_clock {
 	pthread_t thread;
 	bool is_running, ends;
+	bool begins_anew; /* the thread is to forget the times below */
 	uint64_t *word;
 	uint64_t step_cycles;
 	uint64_t greatest_cycles; /* the longest time for which the word stood still */
@@ -29,6 +30,8 @@ struct pem_coarse_clock {
  * __stop. 0, or -errno.
  */
 int pem_coarse_clock__start(struct pem_coarse_clock *clock, uint64_t *word, uint64_t hz);
+/* Forget for how long the word stood still until now. */
+void pem_coarse_clock__begin(struct pem_coarse_clock *clock);
 /* End the thread, if there is one. */
 void pem_coarse_clock__stop(struct pem_coarse_clock *clock);
 /* Return for how long in all the word was behind by more than PEM_COARSE_LATE_STEPS. */

@@ -153,6 +153,8 @@ static int map_page(struct pem_session *s, struct pem_dir *dir, int fd)
 	}
 	memcpy(page, s->page, bytes);
 	page->magic = 0;
+	/* Nobody advances a clock there: other users' memory is not written all the time. */
+	page->pool_flags &= ~PEM_POOL_COARSE;
 	page->pools = page->pools_ready = 0;
 	page->lost = page->lost_statistics = page->lost_filtered = 0;
 	page->refused = page->filtered = 0;

@@ -80,6 +80,8 @@ static struct pem_session_page *make_page(const struct pem_session *s, int folde
 		return NULL;
 	memcpy(page, s->page, sizeof(*page));
 	page->magic = 0;
+	/* Nobody advances a clock there: other users' memory is not written all the time. */
+	page->pool_flags &= ~PEM_POOL_COARSE;
 	page->pools = page->pools_ready = page->wake = 0;
 	page->lost = page->lost_statistics = page->lost_filtered = 0;
 	page->refused = page->filtered = 0;

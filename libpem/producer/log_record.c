@@ -80,6 +80,20 @@ static bool claim_ready(struct pem_joined *joined, const struct pem_ring *ring,
 	return false;
 }
 
+/*
+ * When a chunk of a lane with a coarse clock begins: behind its last record, though the clock may
+ * stand still. A chunk's begin tells whether it was written already (recover.c), and is another
+ * when the chunk has become a later one (pool_copy.c).
+ */
+static uint64_t coarse_begin(const struct pem_ring *ring, const struct pem_writer *w, uint64_t now)
+{
+	struct pem_lane *lane = &ring->lanes[w->lane_index];
+
+	if (w->last_clock > lane->coarse_end)
+		lane->coarse_end = w->last_clock;
+	return now > lane->coarse_end ? now : lane->coarse_end + 1;
+}
+
 /* Claim a new chunk with room for a record of this many bytes. */
 static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
 			uint64_t now, uint32_t tid, uint32_t bytes)
@@ -90,6 +104,8 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 	uint32_t freed = __atomic_load_n(&ring->header->freed, __ATOMIC_ACQUIRE);
 	int64_t index;
 
+	if (w->coarse)
+		now = coarse_begin(ring, w, now);
 	pem_ring_retire(ring, w);
 	if (pem_restricted())
 		return claim_ready(joined, ring, w, now, tid, freed);
@@ -141,9 +157,13 @@ uint64_t pem_writer__clock(unsigned session, const struct pem_writer *w)
 	/* jb */
 	const struct pem_session_page *page =
 		__atomic_load_n(&pem_process.joined[session].page, __ATOMIC_ACQUIRE);
+	uint64_t now;
 
-	return w->coarse && page ? __atomic_load_n(&page->coarse_clock, __ATOMIC_RELAXED)
-				 : pem_clock();
+	if (!w->coarse || !page)
+		return pem_clock();
+	/* A chunk may have begun a little later: see coarse_begin. */
+	now = __atomic_load_n(&page->coarse_clock, __ATOMIC_RELAXED);
+	return now > w->last_clock ? now : w->last_clock;
 }
 
 bool pem_writer__ring(unsigned session, const struct pem_writer *w, struct pem_ring *ring)
@@ -177,8 +197,10 @@ void pem_log_record(unsigned session, struct pem_writer *w, uint32_t event_index
 			return;
 		lane = &ring.lanes[w->lane_index];
 		if (bytes <= ring.chunk_bytes - PEM_PACKET_HEADER_BYTES &&
-		    claim_whole(session, &ring, w, now, tid, bytes))
+		    claim_whole(session, &ring, w, now, tid, bytes)) {
+			now = w->coarse ? w->last_clock : now;
 			to = pem_ring_reserve(w, now, bytes);
+		}
 	}
 	if (!to) {
 		count_restricted(session);

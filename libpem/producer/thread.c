@@ -76,6 +76,8 @@ static void release_writer(struct pem_writer *writer, unsigned session_index, bo
 		return;
 	if (in_event)
 		__atomic_fetch_add(&ring.header->cut_short, 1, __ATOMIC_RELAXED);
+	if (writer->coarse && writer->last_clock > ring.lanes[writer->lane_index].coarse_end)
+		ring.lanes[writer->lane_index].coarse_end = writer->last_clock;
 	pem_ring_retire(&ring, writer);
 	/* LA */
 	__atomic_store_n(&ring.lanes[writer->lane_index].state, PEM_LANE_FREE, __ATOMIC_RELEASE);

@@ -281,10 +281,20 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 {
 	uint64_t last = pem_trace_writer__last_clock(s->log->writer);
 	struct pem_trace_gap *gap;
+	double still;
 
 	if (last > info->start_clock && info->clock_hz)
 		info->duration_ns = (uint64_t)((unsigned __int128)(last - info->start_clock) *
 					       1000000000u / info->clock_hz);
+	/* A coarse clock stands still since the recorder died. */
+	if (s->geometry.flags & PEM_POOL_COARSE && info->clock_hz) {
+		still = ((double)pem_clock() -
+			 (double)__atomic_load_n(&s->page->coarse_clock, __ATOMIC_RELAXED)) *
+			1e9 / (double)info->clock_hz;
+		still = still > 0 ? still : 0;
+		info->coarse_late_ns += (uint64_t)still + 1;
+		info->clock_error_ns += (uint64_t)still;
+	}
 	info->complete = 1;
 	if (info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
 		gap = &info->gaps[info->gap_count++];

@@ -44,6 +44,7 @@ static void start_info(struct pem_session *s, struct pem_log *log)
 	struct pem_trace_info *info = &log->info;
 
 	pem_log__start_clock(log);
+	pem_coarse_clock__begin(&s->coarse);
 	info->clock_hz = pem_clock__hz();
 	info->clock_error_ns = pem_session__clock_error_ns(s);
 	info->exit_status = -1;

@@ -400,6 +400,17 @@ def kill_the_recorder():
 
 
 @test
+def kill_the_recorder_that_advances_a_coarse_clock():
+    "kill -9 on a recorder with --clock coarse: nothing of the program's is lost, and the trace says for how long its clock stood still"
+    trace = killed_recorder("-e", "APP::Libc::*", "--clock", "coarse")
+    rc, r, err = report(trace)
+    equal(rc, 0, "status of report: " + err)
+    equal((r["events"]["discarded"], r["events"]["overwritten"]), (0, 0), "events lost")
+    balanced(trace)
+    assert r["info"]["coarse_late_ns"] > 200_000_000 and r["info"]["clock_error_ns"] > 200_000_000, r["info"]
+
+
+@test
 def kill_the_recorder_of_the_kernel():
     "kill -9 on the recorder of kernel events: the trace opens, and report says that losses are uncounted, status 4"
     _, out, _ = run([PEM, "list", "OS::Mem::PageFault", "--json"])

@@ -22,7 +22,7 @@ static void nonsense_is_refused(void **state)
 	(void)state;
 	REFUSES(magic, 0);
 	REFUSES(abi_version, PEM_ABI_VERSION + 1);
-	REFUSES(flags, 4);
+	REFUSES(flags, 8);
 	REFUSES(chunk_bytes, 0);
 	REFUSES(chunk_bytes, 4095);
 	REFUSES(chunk_bytes, 6000);

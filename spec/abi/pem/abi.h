@@ -188,10 +188,7 @@ struct pem_cell {
 #define PEM_CELL_FLOAT (1ull << 63) /* the sum is a double */
 PEM_STATIC_ASSERT(sizeof(struct pem_cell) == 64, "a cell is one cache line");
 
-/*
- * What a distribution keeps, where an action has PEM_ACTION_DISTRIBUTION. It keeps only the parts
- * that were asked for. See distribution.h.
- */
+/* What a distribution keeps (PEM_ACTION_DISTRIBUTION), of what was asked for: distribution.h. */
 #define PEM_DISTRIBUTION_VARIANCE 1u
 #define PEM_DISTRIBUTION_HISTOGRAM 2u
 #define PEM_DISTRIBUTION_VALUES 4u
@@ -255,7 +252,8 @@ struct pem_lane {
 	uint64_t overwritten;
 	uint32_t distributions; /* bit i: distributions[i] of this lane has memory */
 	uint32_t further; /* 1: the lane's further cells have memory */
-	uint8_t reserved[24];
+	uint64_t coarse_end; /* with PEM_POOL_COARSE: no later packet begins before or with it */
+	uint8_t reserved[16];
 };
 #define PEM_LANE_FREE 0u
 #define PEM_LANE_OWNED 1u
