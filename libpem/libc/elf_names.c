@@ -66,7 +66,9 @@ static struct wanted wanted_of(const char *name)
 /*
  * Return a table's address. The loader adds base to the addresses in the dynamic section, but not
  * if the section is read-only, as in the kernel's own object. A table lies near the section that
- * names it, so the nearer of the two addresses is right.
+ * names it, so the nearer of the two addresses is right, unless the object lies lower than it is
+ * long: then an address that is not below base has base in it. (A base that is "negative" is above
+ * all addresses.)
  */
 static const void *table_at(Elf64_Addr base, const Elf64_Dyn *dynamic, Elf64_Addr value)
 {
@@ -74,7 +76,7 @@ static const void *table_at(Elf64_Addr base, const Elf64_Dyn *dynamic, Elf64_Add
 	Elf64_Addr far = value > section ? value - section : section - value;
 	Elf64_Addr far_moved = moved > section ? moved - section : section - moved;
 
-	return (const void *)(far <= far_moved ? value : moved);
+	return (const void *)(far <= far_moved || value >= base ? value : moved);
 }
 
 /* Read an object's tables. Returns false if it has no table of symbols to search. */

@@ -11,7 +11,7 @@ import platform
 import re
 
 from preload import LIBC, PRELOAD, compile_program, count, need_preload, record, same
-from tap import ROOT, equal, need, run, run_all, test
+from tap import PEM, ROOT, SAN, equal, need, run, run_all, skip, test
 
 # Does a known number of everything, with sizes that nobody else asks for.
 PROGRAM = r"""
@@ -367,6 +367,23 @@ int main(void)
             assert e["address"] not in live, "%s allocated twice, at %s ns" % (e["address"], e["time_ns"])
             live.add(e["address"])
     assert len(events) >= 120000, len(events)
+
+
+@test
+def programs_that_lie_lower_than_they_are_long_start():
+    "a large program under Valgrind, which loads it at an address that is less than its size"
+    need("valgrind")
+    if SAN:
+        skip("a sanitizer's program does not run under Valgrind")
+    path = compile_program("large", r"""
+#include <stdio.h>
+static const char large[8 << 20] = {1};
+int main(int argc, char **argv)
+{
+	return printf("%d\n", large[argc - 1]) != 2;
+}""", flags=())
+    rc, out, err = run([PEM, "run", "--", "valgrind", "-q", "--tool=none", path], timeout=60)
+    equal((rc, out, err), (0, "1\n", ""), "status and output")
 
 
 @test
