@@ -375,7 +375,7 @@ def programs_that_lie_lower_than_they_are_long_start():
     need("valgrind")
     if SAN:
         skip("a sanitizer's program does not run under Valgrind")
-    path = compile_program("large", r"""
+    path = compile_program(r"""
 #include <stdio.h>
 static const char large[8 << 20] = {1};
 int main(int argc, char **argv)
