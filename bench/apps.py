@@ -34,7 +34,7 @@ WRAPPER = "liblttng-ust-libc-wrapper.so"
 ROUNDS = 1 if QUICK else 7
 LIMIT_S = 60  # of one case's rounds
 SLOW_LIMIT_S = 0.3 if QUICK else 15
-INSNS_LIMIT_S = 1 if QUICK else 150  # of one run that counts instructions
+INSNS_LIMIT_S = 1 if QUICK else 400  # of one run that counts instructions
 
 
 def pem(program, folder, events, *options):
