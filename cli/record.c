@@ -52,8 +52,9 @@ static const struct cli_option options[] = {
 	{OPT_BUFFER, "buffer", "SIZE",
 	 "Buffer of each recorded process, 64K to 16G. Default: 32M. More loses less."},
 	{OPT_CLOCK, "clock", "cycles|coarse",
-	 "With coarse, events of programs cost less, and their times are good to a microsecond: a "
-	 "thread of pem advances them, which takes a CPU. Default: cycles."},
+	 "With coarse, where a CPU is to spare, events of programs cost less, and their times are "
+	 "good to a microsecond: a thread of pem advances them, which takes that CPU. Default: "
+	 "cycles."},
 	{OPT_TRIGGER, "trigger", "WHEN",
 	 "With --overwrite, write a snapshot when an event happens ('EVENT', 'EVENT where "
 	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "

@@ -57,7 +57,7 @@ static const char *coarse_words(const struct pem_trace_info *info)
 	if (!info->coarse_late_ns || !info->duration_ns)
 		return "";
 	share = 100.0 * (double)info->coarse_late_ns / (double)info->duration_ns;
-	return cli_format(", events of programs within 10 us but for %.1f %% of the time",
+	return cli_format("; events of programs off by more than 10 us for %.1f %% of the time",
 			  share < 100 ? share : 100);
 }
 

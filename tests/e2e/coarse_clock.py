@@ -23,7 +23,7 @@ def processes_are_recorded_and_the_trace_says_how_exact_it_is():
     assert info["balanced"] and info["read"] > 1000, info
     assert info["clock_error_ns"] >= 1000 and info["coarse_late_ns"] >= 1, info
     rc, out, err = run([PEM, "report", folder + "/coarse"])
-    assert rc == 0 and "events of programs within 10 us" in " ".join(out.split()), out[:1000]
+    assert rc == 0 and "events of programs off by more than 10 us for" in " ".join(out.split()), out[:1000]
     info = recorded(folder + "/cycles", "--clock", "cycles")
     assert info["balanced"] and "coarse_late_ns" not in info, info
 
