@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* record_buffers.c - pem record: the buffers of recorded processes, and the clock of their records
- */
+/* record_buffers.c - pem record: the buffers of recorded processes, and the clock of records */
 #include "record.h"
 
 #include <getopt.h>

@@ -276,11 +276,5 @@ void pem_kmod_add_distribution(const struct pem_ring *ring, const struct pem_kmo
 
 	if (distribution->tag != tag)
 		pem_distribution_reset(distribution, tag);
-	if (keep & PEM_DISTRIBUTION_VARIANCE)
-		pem_distribution_add_square(distribution, value, is_signed);
-	if (keep & PEM_DISTRIBUTION_HISTOGRAM)
-		pem_distribution_add_bucket(distribution,
-					    pem_distribution_bucket(value, is_signed));
-	if (keep & PEM_DISTRIBUTION_VALUES)
-		pem_distribution_add_top(distribution, value);
+	pem_distribution_add(distribution, keep, value, is_signed);
 }

@@ -162,8 +162,7 @@ static void put_page(FILE *f, const struct pem_spec *spec)
 		spec->provider, spec->stub_count, capacity);
 }
 
-/* Print what else a process would find out from the model's text, for who registers it with that.
- */
+/* Print what a process would else have to find out from the model's text. */
 static void put_facts(FILE *f, const struct pem_spec *spec)
 {
 	size_t i;

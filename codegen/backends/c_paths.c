@@ -8,9 +8,10 @@
  *	pem_general_X	one session of any number, no predicate: logs, or updates a statistic
  *	pem_further_X	the first session alone: tests a predicate; logs, or updates a statistic
  *	pem_coarse_X	the first session alone, with a coarse clock: logs
- *	pem_count_X	the first session alone: updates the statistic of the first field, or of
- *none; else calls one of those above pem_on_X	logs for the first session alone; else calls
- *pem_count_X or pem_general_X
+ *	pem_count_X	the first session alone: the statistic of the first field, or of none
+ *	pem_on_X	the first session alone: logs
+ *
+ * Each of the last two calls one of those above it for all else.
  *
  * The paths of the first session take the fewest instructions: bench/stepped.c counts them. Not
  * here: the rest of the header (c.c), what these functions call (spec/abi/pem/stub.h).

@@ -2,9 +2,9 @@
 /*
  * coarse_clock.c - a thread that writes the cycle counter to memory each microsecond
  *
- * It sleeps never: a timer comes some 50 microseconds late, and waking costs more than waiting.
- * Where the kernel gives its CPU to somebody else, the clock stands still, and the trace says for
- * how long.
+ * The thread never sleeps: a timer comes some 50 microseconds late, and waking costs more than
+ * waiting. While the kernel gives its CPU to another thread, the clock stands still. The trace says
+ * for how long.
  */
 #include "core/coarse_clock.h"
 

@@ -39,22 +39,19 @@ static uint8_t level_of(const char *line)
  */
 static void read_levels(const struct pem_provider *provider)
 {
-	static const char start[] = "event\t";
+	static const char start[] = "\nevent\t";
 	uint8_t *levels = &pem_process.event_level[provider->event_base];
-	const char *line;
+	const char *line = provider->model;
 	uint32_t i = 0, id, k;
 
 	memset(levels, PEM_LEVEL_INFO, provider->event_count);
-	/* By lines, which the C library finds faster than words. */
-	for (line = strchr(provider->model, '\n'); line; line = strchr(line, '\n')) {
-		line++;
-		if (strncmp(line, start, sizeof(start) - 1) != 0)
-			continue;
-		id = (uint32_t)strtoul(line + sizeof(start) - 1, NULL, 16);
+	while ((line = strstr(line, start))) {
+		line += sizeof(start) - 1;
+		id = (uint32_t)strtoul(line, NULL, 16);
 		for (k = 0; k < provider->event_count && provider->event_ids[i] != id; k++)
 			i = (i + 1) % provider->event_count;
 		if (k < provider->event_count)
-			levels[i] = level_of(line);
+			levels[i] = level_of(line - 1 - strlen("event"));
 	}
 }
 

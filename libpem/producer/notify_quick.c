@@ -66,18 +66,6 @@ static inline bool is_kept(const struct pem_quick_distribution *q, uint64_t acti
 	       q->distribution->tag == q->tag;
 }
 
-static inline void add(struct pem_distribution *distribution, uint32_t keep, uint64_t value,
-		       uint64_t is_signed)
-{
-	if (keep & PEM_DISTRIBUTION_VARIANCE)
-		pem_distribution_add_square(distribution, value, is_signed);
-	if (keep & PEM_DISTRIBUTION_HISTOGRAM)
-		pem_distribution_add_bucket(distribution,
-					    pem_distribution_bucket(value, is_signed));
-	if (keep & PEM_DISTRIBUTION_VALUES)
-		pem_distribution_add_top(distribution, value);
-}
-
 static void notify_distributed(struct pem_provider *provider, uint32_t index, void *record,
 			       uint32_t bytes, uint64_t action, struct pem_thread_full *thread)
 {
@@ -101,7 +89,8 @@ static void notify_distributed(struct pem_provider *provider, uint32_t index, vo
 	if (__builtin_expect(added, 1)) {
 		value = pem_load_integer((const uint8_t *)record + PEM_ACTION_OFFSET(action), type);
 		pem_cell_update(q->cell, value, value ^ is_signed << 63);
-		add(q->distribution, PEM_DISTRIBUTION_KEEP(filter->distribution), value, is_signed);
+		pem_distribution_add(q->distribution, PEM_DISTRIBUTION_KEEP(filter->distribution),
+				     value, is_signed);
 	}
 	PEM_BARRIER();
 	thread->shared.depth--;

@@ -59,6 +59,12 @@ static struct pem_cell no_cells[PEM_PROCESS_EVENTS_MAX];
 static pthread_key_t exit_key;
 static bool has_exit_key;
 
+/*
+ * What no event's action is: not 0, which a stub finds where the action has gone since it looked at
+ * the enable byte.
+ */
+#define NO_ACTION (~0ULL)
+
 static void clear_writer(struct pem_writer *writer)
 {
 	memset(writer, 0, sizeof(*writer));
@@ -272,8 +278,10 @@ struct pem_thread_full *pem_thread__get(void)
 		goto out;
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
 		clear_writer(&thread->shared.writer[session_index]);
-	thread->shared.logged_action = 0; /* that of the thread which had the structure before */
-	thread->shared.coarse_action = 0;
+	/* Those of the thread which had the structure before. */
+	thread->shared.logged_action = 0;
+	thread->shared.coarse_action = NO_ACTION;
+	thread->shared.coarse_clock = NULL;
 	thread->shared.depth = PEM_DEPTH_IDLE;
 	thread->lacks_clock = !pem_rights__has_clock();
 	if (thread->lacks_clock)
@@ -458,11 +466,12 @@ static void set_incarnation(struct pem_thread_full *thread, struct pem_writer *w
 			    uint32_t incarnation)
 {
 	uint64_t logged = incarnation ? PEM_ACTION_LOGGED(incarnation) : 0;
+	bool is_coarse = incarnation && writer->coarse;
 
 	if (writer == &thread->shared.writer[0]) {
-		__atomic_store_n(&thread->shared.logged_action, writer->coarse ? 0 : logged,
+		__atomic_store_n(&thread->shared.logged_action, is_coarse ? NO_ACTION : logged,
 				 __ATOMIC_RELAXED);
-		__atomic_store_n(&thread->shared.coarse_action, writer->coarse ? logged : 0,
+		__atomic_store_n(&thread->shared.coarse_action, is_coarse ? logged : NO_ACTION,
 				 __ATOMIC_RELAXED);
 	}
 	__atomic_store_n(&writer->incarnation, incarnation, __ATOMIC_RELAXED);

@@ -181,6 +181,28 @@ static void a_session_without_one_reads_the_counter(void **state)
 	pem_session__close(session);
 }
 
+/* A stub may find the event enabled, and its action gone. */
+static void an_event_without_an_action_is_not_logged(void **state)
+{
+	struct pem_session *session = session_open(NULL);
+	struct pem_log *log = log_to_trace(session, TICK, here());
+	uint64_t *action = &pem_page_probe.action[0][0], before, found;
+	struct pem_balance balance;
+
+	(void)state;
+	pem_notify_probe_tick(1, 1);
+	before = *action;
+	*action = 0;
+	pem_notify_probe_tick(1, 2);
+	*action = ~0ULL;
+	pem_notify_probe_tick(1, 3);
+	*action = before;
+	pem_notify_probe_tick(1, 4);
+	finish(log);
+	assert_int_equal(read_trace(TICK, &found, &balance), 2);
+	pem_session__close(session);
+}
+
 static void the_clock_goes_on(void **state)
 {
 	struct pem_session_options options = {.size = sizeof(options), .coarse_clock = 1};
@@ -236,6 +258,7 @@ int main(void)
 		IN_FOLDER(each_chunk_begins_later_than_the_last_one_ends),
 		IN_FOLDER(events_of_a_second_session_have_it),
 		IN_FOLDER(a_session_without_one_reads_the_counter),
+		IN_FOLDER(an_event_without_an_action_is_not_logged),
 		IN_FOLDER(the_clock_goes_on),
 		IN_FOLDER(other_values_are_refused),
 	};

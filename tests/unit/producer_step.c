@@ -145,11 +145,14 @@ static pid_t (*forks)(void);
 static void make_child(void)
 {
 	pid_t child = forks();
+	int status;
 
-	if (!child)
+	if (!child) {
 		is_child = true;
-	else
-		assert_int_equal(waitpid(child, NULL, 0), child);
+		return;
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
 }
 
 /* Act at each instruction of an event in turn. Returns how many events this process began. */
@@ -343,6 +346,20 @@ static void a_fork_within_an_event_adds_none_to_the_parent_s_log(void **state)
 	assert_int_equal(logged(log), act_at_each(make_child));
 }
 
+/* The child finds no coarse clock any more. */
+static void a_fork_within_an_event_with_a_coarse_clock_does_no_harm(void **state)
+{
+	struct pem_session_options options = {.size = sizeof(options), .coarse_clock = 1};
+	struct pem_log *log;
+
+	(void)state;
+	pem_session__close(session);
+	session = session_open(&options);
+	log = log_to_trace(session, TICK, here());
+	forks = fork;
+	assert_int_equal(logged(log), act_at_each(make_child));
+}
+
 static void a_fork_within_an_event_adds_none_to_the_parent_s_count(void **state)
 {
 	struct pem_statistics *statistics = count();
@@ -384,6 +401,7 @@ int main(void)
 		HERE(an_event_without_a_field_within_another_is_counted_at_once),
 		HERE(an_event_within_another_leaves_that_its_distribution),
 		HERE(a_fork_within_an_event_adds_none_to_the_parent_s_log),
+		HERE(a_fork_within_an_event_with_a_coarse_clock_does_no_harm),
 		HERE(a_fork_within_an_event_adds_none_to_the_parent_s_count),
 		HERE(after_a_bare_fork_within_an_event_later_ones_are_the_child_s),
 	};

@@ -225,6 +225,19 @@ static inline void pem_distribution_add_top(struct pem_distribution *distributio
 	distribution->top_hash[i / 8] |= hash << i % 8 * 8;
 }
 
+/* Add an integer to the parts that are kept: PEM_DISTRIBUTION_*. is_signed: 0 or 1. */
+static inline void pem_distribution_add(struct pem_distribution *distribution, uint32_t keep,
+					uint64_t value, uint64_t is_signed)
+{
+	if (keep & PEM_DISTRIBUTION_VARIANCE)
+		pem_distribution_add_square(distribution, value, is_signed);
+	if (keep & PEM_DISTRIBUTION_HISTOGRAM)
+		pem_distribution_add_bucket(distribution,
+					    pem_distribution_bucket(value, is_signed));
+	if (keep & PEM_DISTRIBUTION_VALUES)
+		pem_distribution_add_top(distribution, value);
+}
+
 static inline void pem_distribution_reset(struct pem_distribution *distribution, uint64_t tag)
 {
 	uint32_t i;

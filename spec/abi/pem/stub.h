@@ -68,7 +68,10 @@ struct pem_thread {
 	uint32_t tid; /* 0: this state belongs to no thread of this process */
 	/* PEM_ACTION_LOGGED of writer[0]'s incarnation. 0: it has no lane, as in version 0.2.0. */
 	uint64_t logged_action;
-	/* The same for a session with a coarse clock, and the clock. logged_action is 0 then. */
+	/*
+	 * PEM_ACTION_LOGGED in a session with a coarse clock, where logged_action is ~0; else ~0.
+	 * The clock; NULL: there is none.
+	 */
 	uint64_t coarse_action;
 	const uint64_t *coarse_clock;
 	uint8_t reserved[32];
@@ -228,8 +231,7 @@ PEM_INLINE int pem_quick_counts(struct pem_cursor *c, const struct pem_provider 
 {
 	uint32_t choice = (uint32_t)c->action;
 
-	/* Hidden: gcc would compute what both have in common before the first field is asked for.
-	 */
+	/* Hidden: gcc would compute what both have in common before it asks for the first. */
 	if (field == PEM_NO_FIELD)
 		__asm__("" : "+r"(choice));
 	if ((choice & 0xffffu) != (PEM_ACTION_STAT | field << 8))
@@ -259,10 +261,15 @@ PEM_INLINE int pem_quick_logs_coarse(const struct pem_cursor *c)
 	return c->action == c->thread->coarse_action;
 }
 
-/* As pem_clock_halves, of a clock in memory that another process advances. */
+/*
+ * As pem_clock_halves, of a clock in memory that another process advances. Without a clock the
+ * upper half is one that no record has: a child that a handler forked finds its own wiped.
+ */
 PEM_INLINE uint32_t pem_coarse_halves(const uint64_t *clock, uint32_t *high)
 {
-	uint64_t now = __atomic_load_n(clock, __ATOMIC_RELAXED);
+	uint64_t now = __builtin_expect(clock != (const uint64_t *)0, 1)
+			       ? __atomic_load_n(clock, __ATOMIC_RELAXED)
+			       : ~0ULL;
 
 	*high = (uint32_t)(now >> 32);
 	return (uint32_t)now;
