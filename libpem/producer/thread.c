@@ -557,7 +557,12 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 		return NULL;
 	/* A thread cancelled in claim_lane() would leave a lane without an owner. */
 	pem_process__defer_cancellation(&cancel_type);
-	has_lane = claim_lane(joined, &ring, writer, thread->shared.tid);
+	/*
+	 * Asked again, since a session may have left after the copy: its pool's lanes are all free
+	 * in the private memory, and two threads would write the same one.
+	 */
+	has_lane = claim_lane(joined, &ring, writer, thread->shared.tid) &&
+		   pem_joined__ring(joined, incarnation, &ring);
 	if (has_lane) {
 		set_clock(thread, writer, joined);
 		set_incarnation(thread, writer, incarnation);
