@@ -515,6 +515,22 @@ void pem_thread__forget(unsigned session_index, uint32_t incarnation)
 	}
 }
 
+/*
+ * Has the session left since its ring was copied? Its pool's lanes are all free then, in private
+ * memory full of zeros, and two threads would write the same one. In a child that was forked by a
+ * handler after the copy, the session is still the same: the child ends its parent's event in that
+ * memory, where nobody counts it.
+ */
+static bool has_left(const struct pem_joined *joined, uint32_t incarnation)
+{
+	/* je */
+	if (__atomic_load_n(&joined->changes, __ATOMIC_ACQUIRE) & 1)
+		return true;
+	/* ja: a session that this process itself left has its incarnation still */
+	return __atomic_load_n(&joined->state, __ATOMIC_ACQUIRE) == PEM_JOINED_NOT ||
+	       __atomic_load_n(&joined->incarnation, __ATOMIC_RELAXED) != incarnation;
+}
+
 struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned session_index,
 				      unsigned depth, uint32_t incarnation)
 {
@@ -557,12 +573,8 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 		return NULL;
 	/* A thread cancelled in claim_lane() would leave a lane without an owner. */
 	pem_process__defer_cancellation(&cancel_type);
-	/*
-	 * Asked again, since a session may have left after the copy: its pool's lanes are all free
-	 * in the private memory, and two threads would write the same one.
-	 */
 	has_lane = claim_lane(joined, &ring, writer, thread->shared.tid) &&
-		   pem_joined__ring(joined, incarnation, &ring);
+		   !has_left(joined, incarnation);
 	if (has_lane) {
 		set_clock(thread, writer, joined);
 		set_incarnation(thread, writer, incarnation);
