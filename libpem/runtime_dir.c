@@ -29,8 +29,7 @@
 /* Owner of files of users outside the user namespace, in a kernel's default configuration. */
 #define OVERFLOW_UID 65534u
 
-/* Append text to path at *used. Returns false if it does not fit. */
-static bool append(char *path, size_t bytes, size_t *used, const char *text)
+bool pem_path__append(char *path, size_t bytes, size_t *used, const char *text)
 {
 	size_t length = strlen(text);
 
@@ -41,9 +40,8 @@ static bool append(char *path, size_t bytes, size_t *used, const char *text)
 	return true;
 }
 
-/* Append the last digits of a number; all digits, if digits is 0. */
-static bool append_number(char *path, size_t bytes, size_t *used, uint64_t number, unsigned base,
-			  unsigned digits)
+bool pem_path__append_number(char *path, size_t bytes, size_t *used, uint64_t number, unsigned base,
+			     unsigned digits)
 {
 	char text[24];
 	size_t i = sizeof(text);
@@ -53,7 +51,7 @@ static bool append_number(char *path, size_t bytes, size_t *used, uint64_t numbe
 		text[--i] = "0123456789abcdef"[number % base];
 		number /= base;
 	} while (digits ? sizeof(text) - 1 - i < digits : number != 0);
-	return append(path, bytes, used, text + i);
+	return pem_path__append(path, bytes, used, text + i);
 }
 
 bool pem_is_runtime_name(const char *name, uid_t uid)
@@ -61,8 +59,8 @@ bool pem_is_runtime_name(const char *name, uid_t uid)
 	char usual[24];
 	size_t length = 0;
 
-	append(usual, sizeof(usual), &length, "pem-");
-	append_number(usual, sizeof(usual), &length, uid, 10, 0);
+	pem_path__append(usual, sizeof(usual), &length, "pem-");
+	pem_path__append_number(usual, sizeof(usual), &length, uid, 10, 0);
 	if (strncmp(name, usual, length))
 		return false;
 	name += length;
@@ -135,10 +133,10 @@ static int make_random(int fd, char *name, size_t bytes)
 		if (getrandom(&random, sizeof(random), GRND_NONBLOCK) != sizeof(random))
 			return -EAGAIN;
 		used = 0;
-		if (!append(name, bytes, &used, "pem-") ||
-		    !append_number(name, bytes, &used, geteuid(), 10, 0) ||
-		    !append(name, bytes, &used, "-") ||
-		    !append_number(name, bytes, &used, random, 16, RANDOM_DIGITS))
+		if (!pem_path__append(name, bytes, &used, "pem-") ||
+		    !pem_path__append_number(name, bytes, &used, geteuid(), 10, 0) ||
+		    !pem_path__append(name, bytes, &used, "-") ||
+		    !pem_path__append_number(name, bytes, &used, random, 16, RANDOM_DIGITS))
 			return -ENAMETOOLONG;
 		if (!mkdirat(fd, name, 0700))
 			return 0;
@@ -168,8 +166,9 @@ static int take_other(const char *base, char *path, size_t bytes)
 	}
 	if (!result && !search.name[0])
 		result = -ENOENT;
-	if (!result && (!append(path, bytes, &used, base) || !append(path, bytes, &used, "/") ||
-			!append(path, bytes, &used, search.name)))
+	if (!result && (!pem_path__append(path, bytes, &used, base) ||
+			!pem_path__append(path, bytes, &used, "/") ||
+			!pem_path__append(path, bytes, &used, search.name)))
 		result = -ENAMETOOLONG;
 	close(search.fd);
 	return result;
@@ -178,7 +177,7 @@ static int take_other(const char *base, char *path, size_t bytes)
 /* Make the folder 'pem' in a folder that belongs to this user alone, such as XDG_RUNTIME_DIR. */
 static int take_in(char *path, size_t bytes, size_t used)
 {
-	if (!append(path, bytes, &used, "/pem"))
+	if (!pem_path__append(path, bytes, &used, "/pem"))
 		return -ENAMETOOLONG;
 	return pem_parent_is_trusted(path) ? make_private_folder(path) : -EPERM;
 }
@@ -189,8 +188,8 @@ static int take_in_login(char *path, size_t bytes)
 	size_t used = 0;
 	struct stat st;
 
-	if (!append(path, bytes, &used, "/run/user/") ||
-	    !append_number(path, bytes, &used, geteuid(), 10, 0))
+	if (!pem_path__append(path, bytes, &used, "/run/user/") ||
+	    !pem_path__append_number(path, bytes, &used, geteuid(), 10, 0))
 		return -ENAMETOOLONG;
 	if (lstat(path, &st))
 		return -errno;
@@ -239,8 +238,9 @@ static int take_usual(const char *base, uid_t uid, char *path, size_t bytes)
 {
 	size_t used = 0;
 
-	if (!append(path, bytes, &used, base) || !append(path, bytes, &used, "/pem-") ||
-	    !append_number(path, bytes, &used, uid, 10, 0))
+	if (!pem_path__append(path, bytes, &used, base) ||
+	    !pem_path__append(path, bytes, &used, "/pem-") ||
+	    !pem_path__append_number(path, bytes, &used, uid, 10, 0))
 		return -ENAMETOOLONG;
 	return make_private_folder(path);
 }
@@ -284,11 +284,12 @@ int pem_runtime_dir(char *path, size_t bytes)
 	size_t used = 0, i;
 
 	if (chosen && chosen[0] == '/') {
-		if (!append(path, bytes, &used, chosen))
+		if (!pem_path__append(path, bytes, &used, chosen))
 			return -ENAMETOOLONG;
 		return pem_parent_is_trusted(path) ? make_private_folder(path) : -EPERM;
 	}
-	if (xdg && xdg[0] == '/' && append(path, bytes, &used, xdg) && !take_in(path, bytes, used))
+	if (xdg && xdg[0] == '/' && pem_path__append(path, bytes, &used, xdg) &&
+	    !take_in(path, bytes, used))
 		return 0;
 	result = take_in_login(path, bytes);
 	for (i = 0; result && i < PEM_ARRAY_SIZE(bases); i++)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* runtime_dir.h - names of runtime directories, for searches of other users' directories */
+/* runtime_dir.h - names of runtime directories, and of files in them */
 #ifndef PEM_RUNTIME_DIR_H
 #define PEM_RUNTIME_DIR_H
 
 #include <pem/pem.h>
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /*
  * Return whether name is that of a runtime directory of user uid in /dev/shm or /tmp: pem-UID, or
@@ -21,5 +23,13 @@ bool pem_is_runtime_name(const char *name, uid_t uid);
  * the text while it works, and makes it whole again. Async-signal-safe.
  */
 bool pem_parent_is_trusted(char *path);
+
+/*
+ * Append text to a path of *used bytes, or the last digits of a number; digits 0: all of them.
+ * Return false where it does not fit. Unlike snprintf they touch few pages. Async-signal-safe.
+ */
+bool pem_path__append(char *path, size_t bytes, size_t *used, const char *text);
+bool pem_path__append_number(char *path, size_t bytes, size_t *used, uint64_t number, unsigned base,
+			     unsigned digits);
 
 #endif

@@ -10,6 +10,7 @@
  * gets: the session opens nothing by name.
  */
 #include "confined/confined.h"
+#include "standby_file.h"
 
 #include <pem/abi.h>
 
@@ -335,6 +336,38 @@ static int scan(uid_t owner)
 	return again;
 }
 
+/* --- processes on standby --- */
+
+/* Wake them: see standby_file.h. The session's folder exists, and is locked. */
+static void wake_standby(uid_t owner)
+{
+	int folder =
+		    pem_confined__open_beneath(PEM_CONFINED_FOLDER, ".", O_RDONLY | O_DIRECTORY, 0),
+	    fd;
+	_Alignas(8) static char entries[32768];
+	unsigned names = 0;
+	const char *name;
+	long got, at;
+
+	while (folder >= 0 && names < PEM_CONFINED_NAMES &&
+	       (got = syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0) {
+		for (at = 0; at < got; at += *(uint16_t *)(void *)(entries + at + 16), names++) {
+			name = entries + at + 19;
+			if (!pem_is_standby_name(name))
+				continue;
+			fd = pem_confined__open_beneath(PEM_CONFINED_FOLDER, name,
+							O_RDWR | O_NONBLOCK, 0);
+			if (fd < 0)
+				continue;
+			pem_standby__wake_file(fd, owner);
+			close(fd);
+			unlinkat(PEM_CONFINED_FOLDER, name, 0);
+		}
+	}
+	if (folder >= 0)
+		close(folder);
+}
+
 /* --- what the session asks for --- */
 
 static int is_alive(const char *name)
@@ -484,8 +517,11 @@ int pem_confined__keep(const struct pem_confined_setup *setup)
 	failed.value = result;
 	if (result)
 		pem_confined__reply(&failed, -1);
-	else
+	else {
+		if (setup->wakes)
+			wake_standby(setup->uid);
 		loop(setup->uid);
+	}
 	remove_session(setup);
 	return result ? 1 : 0;
 }

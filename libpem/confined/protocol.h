@@ -40,6 +40,7 @@ struct pem_confined_setup {
 	uint32_t group_count;
 	uint32_t groups[PEM_CONFINED_GROUPS];
 	uint32_t page_bytes; /* keeper: size of the session's page */
+	uint32_t wakes; /* keeper: it wakes the processes on standby */
 	char session[32]; /* keeper: name of the session's directory */
 };
 

@@ -236,6 +236,12 @@ uint32_t pem_dir__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace);
  */
 uint32_t pem_inner_pid(const char *process, unsigned *namespaces);
 
+/*
+ * Return how many seccomp filters a process has. Returns 0 also where the kernel does not count
+ * them (before Linux 5.9).
+ */
+uint32_t pem_filters_of(uint32_t pid);
+
 /* Does a process exist none of whose user ids is this user's? */
 bool pem_is_anothers(uint32_t pid, uid_t owner);
 
@@ -258,6 +264,23 @@ bool pem_runtime__remove(int fd, const char *path);
  * recover at once, too; other sessions after PEM_DEAD_SESSION_KEPT_S.
  */
 void pem_runtime__sweep(const char *runtime);
+
+/* --- standby.c --- */
+
+/*
+ * Wake the processes on standby of the session's own directory: each makes its control file at its
+ * next event (standby_file.h). Keepers do so in other directories. The session's folder must exist.
+ */
+void pem_session__wake_standby(struct pem_session *session);
+
+/*
+ * Are there processes on standby in a user's runtime folder, and may they be woken? If they may
+ * not, the session says which process forbids it. Reads /proc.
+ */
+bool pem_session__may_wake(struct pem_session *session, uid_t owner, int folder_fd);
+
+/* Is a process on standby, or was it not long ago? Reads /proc. */
+bool pem_standby__has(uint32_t pid);
 
 /* --- public.c --- */
 

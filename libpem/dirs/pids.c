@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * pids.c - the pids in this process's pid namespace of processes and threads that live in other pid
- * namespaces
+ * pids.c - what /proc tells of a process: its pid in this process's pid namespace, its owner, its
+ * seccomp filters
  */
 #include "dirs/dirs.h"
 #include "util.h"
@@ -94,4 +94,22 @@ uint32_t pem_dir__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 	if (proc)
 		closedir(proc);
 	return found;
+}
+
+uint32_t pem_filters_of(uint32_t pid)
+{
+	static const char name[] = "Seccomp_filters:";
+	char path[32], line[256];
+	long count = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	file = fopen(path, "re");
+	while (file && fgets(line, sizeof(line), file)) {
+		if (!strncmp(line, name, sizeof(name) - 1))
+			count = strtol(line + sizeof(name) - 1, NULL, 10);
+	}
+	if (file)
+		fclose(file);
+	return count < 0 ? 0 : (uint32_t)(count % 1000000);
 }

@@ -27,7 +27,7 @@ LIBC_MAP := libpem/libc/libpem-libc$(if $(filter x86_64-%,$(MACHINE)),-x86_64).m
 
 $(B)/lib/libpem-libc.so: $(LIBC_OBJ) $(LIBC_MAP) $(B)/lib/libpem.so.1
 	$(call say,LINK,$@)
-	$(Q)$(LINK_ADAPTER) -Wl,-z,defs -Wl,--version-script=$(LIBC_MAP) \
+	$(Q)$(LINK_ADAPTER) -Wl,-z,defs -Wl,-z,nodelete -Wl,--version-script=$(LIBC_MAP) \
 	  $(LIBC_OBJ) $(B)/lib/libpem.so.1 -ldl -lpthread
 
 $(B)/tests/libc_real $(B)/tests/elf_names: \

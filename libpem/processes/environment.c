@@ -7,6 +7,7 @@
  */
 #include "core/core.h"
 #include "core/demand.h"
+#include "dirs/dirs.h"
 #include "processes/processes.h"
 #include "producer/program_file.h"
 #include "runtime_dir.h"

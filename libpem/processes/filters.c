@@ -6,6 +6,7 @@
  * the memory of such a process.
  */
 #include "core/core.h"
+#include "dirs/dirs.h"
 #include "dirs/limits.h"
 #include "processes/processes.h"
 #include "util.h"
@@ -19,24 +20,6 @@
 #define READY_BYTES (2u << 20)
 #define CHECK_FIRST_NS 20000000u /* programs mostly install filters as they start */
 #define CHECK_LAST_NS 1000000000u
-
-uint32_t pem_filters_of(uint32_t pid)
-{
-	static const char name[] = "Seccomp_filters:";
-	char path[32], line[256];
-	long count = 0;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	file = fopen(path, "re");
-	while (file && fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, name, sizeof(name) - 1))
-			count = strtol(line + sizeof(name) - 1, NULL, 10);
-	}
-	if (file)
-		fclose(file);
-	return count < 0 ? 0 : (uint32_t)(count % 1000000);
-}
 
 /*
  * Allocate the first chunks of a pool for its process. The pool is shared memory, so a page

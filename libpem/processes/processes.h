@@ -287,12 +287,6 @@ bool pem_session__set_wake(struct pem_session *session, bool wake);
 /* --- filters.c --- */
 
 /*
- * Return how many seccomp filters a process has. Returns 0 also where the kernel does not count
- * them (before Linux 5.9).
- */
-uint32_t pem_filters_of(uint32_t pid);
-
-/*
  * Check now and then whether a process has a seccomp filter that it did not report as harmless. If
  * so, prepare its pool and mark it as restricted.
  */

@@ -8,6 +8,7 @@
 #include "entry.h"
 #include "producer/producer.h"
 #include "producer/rights.h"
+#include "producer/standby.h"
 #include "runtime_dir.h"
 #include "util.h"
 
@@ -91,7 +92,8 @@ static int create_control_file(void)
 	return -1;
 }
 
-static void fill_page_head(struct pem_control_header *head, const struct pem_provider *provider)
+void pem_process__fill_page_head(struct pem_control_header *head,
+				 const struct pem_provider *provider)
 {
 	head->abi_version = PEM_ABI_VERSION;
 	head->event_count = provider->event_count;
@@ -186,7 +188,7 @@ static bool map_run(int fd, struct pem_provider *const run[], uint32_t count, ui
 	for (i = 0; i < count; i++) {
 		shared = (uint8_t *)control + offset;
 		if (!run[i]->registered)
-			fill_page_head((struct pem_control_header *)shared, run[i]);
+			pem_process__fill_page_head((struct pem_control_header *)shared, run[i]);
 		entries[entry + i].owner = run[i];
 		entries[entry + i].offset = offset;
 		entries[entry + i].bytes = run[i]->page_bytes;
@@ -372,6 +374,13 @@ static void publish_more(struct pem_provider *providers[], uint32_t count)
 	close(fd);
 }
 
+void pem_process__keep_private(const struct pem_provider *provider)
+{
+	if (!pem_restricted() && mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
+				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
+		pem_process__fill_page_head(provider->page, provider);
+}
+
 void pem_process__publish_providers(struct pem_provider *providers[], uint32_t count)
 {
 	uint32_t i;
@@ -382,7 +391,7 @@ void pem_process__publish_providers(struct pem_provider *providers[], uint32_t c
 		publish_more(providers, count);
 	for (i = 0; i < count; i++) {
 		if (page_of(providers[i]) == providers[i]->page)
-			fill_page_head(providers[i]->page, providers[i]);
+			pem_process__fill_page_head(providers[i]->page, providers[i]);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "entry.h"
 #include "membership.h"
 #include "producer/producer.h"
+#include "producer/standby.h"
 #include "util.h"
 
 #include <errno.h>
@@ -321,6 +322,8 @@ int pem_process__join(const char *directory)
 
 	if (strlen(directory) >= sizeof(pem_process.joined[0].directory))
 		return -ENAMETOOLONG;
+	pem_process__begin();
+	pem_standby__leave();
 	if (pem_restricted())
 		return -EPERM;
 	if (!pem_process__lock())
@@ -441,6 +444,32 @@ void pem_process__search_sessions(void)
 		return;
 	pem_visit_folder(fd, check_session, NULL);
 	close(fd);
+}
+
+static void note_live(const char *folder, void *found)
+{
+	char path[sizeof(pem_process.joined[0].directory)];
+
+	if (!*(bool *)found && pem_is_session_name(folder) &&
+	    session_path(path, sizeof(path), folder))
+		*(bool *)found = pem_alive__check(path);
+}
+
+bool pem_process__finds_session(void)
+{
+	bool found = false;
+	struct stat st;
+	int fd;
+
+	/* A file system that counts subdirectories says 2 where there is none. */
+	if (!lstat(pem_process.runtime, &st) && st.st_nlink == 2)
+		return false;
+	fd = open(pem_process.runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return true;
+	pem_visit_folder(fd, note_live, &found);
+	close(fd);
+	return found;
 }
 
 /* --- fork --- */

@@ -8,6 +8,7 @@
 #include "producer/producer.h"
 #include "producer/providers.h"
 #include "producer/rights.h"
+#include "producer/standby.h"
 #include "util.h"
 
 #include <errno.h>
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -47,6 +49,7 @@ static union {
 	uint8_t page[PEM_PAGE_ALIGN];
 } life __attribute__((aligned(PEM_PAGE_ALIGN)));
 static bool wiped_on_fork; /* the kernel zeroes life in a child */
+static bool has_begun;
 
 #define QUIET_TRIES 20000 /* tries of a restricted thread to take the lock: some 0.1 ms */
 /* Tries of any other thread to take the lock from one that forks: a hundred naps, some 10 ms. */
@@ -58,6 +61,28 @@ static void become_child(void);
 bool pem_wipe_on_fork(void *start, size_t bytes)
 {
 	return !pem_restricted() && !madvise(start, bytes, MADV_WIPEONFORK);
+}
+
+/*
+ * The process's id. A restricted process has just started, or is a child of fork. So it has one
+ * thread, with the same id.
+ */
+static uint32_t process_id(void)
+{
+	return pem_restricted() ? pem_rights__thread_id() : (uint32_t)getpid();
+}
+
+void pem_process__begin(void)
+{
+	if (__atomic_load_n(&has_begun, __ATOMIC_RELAXED))
+		return;
+	pem_process__find_filter();
+	if (!pem_process.pid)
+		pem_process.pid = process_id();
+	life.here = 1;
+	if (!pem_restricted())
+		wiped_on_fork = pem_wipe_on_fork(&life, sizeof(life));
+	__atomic_store_n(&has_begun, true, __ATOMIC_RELAXED);
 }
 
 /*
@@ -128,10 +153,12 @@ void pem_process__defer_cancellation(int *type)
 
 bool pem_process__lock(void)
 {
-	bool restricted = pem_restricted();
+	bool restricted;
 	sigset_t mask;
 	int state, type;
 
+	pem_process__begin();
+	restricted = pem_restricted();
 	if (!restricted)
 		hold_signals(&mask);
 	/*
@@ -212,7 +239,7 @@ static uint32_t find_base(const struct pem_provider *provider)
 	return pem_process.event_count;
 }
 
-static int check_provider(const struct pem_provider *provider)
+int pem_process__check_provider(const struct pem_provider *provider)
 {
 	if (provider->abi_version != PEM_ABI_VERSION)
 		return -EPROTO;
@@ -221,7 +248,7 @@ static int check_provider(const struct pem_provider *provider)
 		return -EINVAL;
 	if ((uintptr_t)provider->page % PEM_PAGE_ALIGN || provider->page_bytes % PEM_PAGE_ALIGN ||
 	    provider->page_bytes < page_bytes_needed(provider->event_count) ||
-	    PEM_PAGE_ALIGN % sysconf(_SC_PAGESIZE))
+	    PEM_PAGE_ALIGN % getauxval(AT_PAGESZ))
 		return -EINVAL;
 	if (find_base(provider) + provider->event_count > PEM_PROCESS_EVENTS_MAX)
 		return -ENOSPC;
@@ -263,19 +290,9 @@ static void note_events(struct pem_provider *provider, bool came_again,
 	}
 }
 
-/*
- * The process's id. A restricted process has just started, or is a child of fork. So it has one
- * thread, with the same id.
- */
-static uint32_t process_id(void)
+int pem_process__add_provider(struct pem_provider *provider, const struct pem_provider_facts *facts)
 {
-	return pem_restricted() ? pem_rights__thread_id() : (uint32_t)getpid();
-}
-
-/* Put a provider on the list, and its events among the process's. Returns 0 or -errno. */
-static int add_provider(struct pem_provider *provider, const struct pem_provider_facts *facts)
-{
-	int result = check_provider(provider);
+	int result = pem_process__check_provider(provider);
 	bool came_again;
 
 	if (result)
@@ -318,11 +335,11 @@ static int register_all(const struct pem_known_provider known[], uint32_t count)
 	int result = 0, rc;
 	uint32_t i, n = 0;
 
-	if (!pem_process.pid)
-		pem_process.pid = process_id();
+	/* It may be another: a child of _Fork by a process that had never had the lock. */
+	pem_process.pid = process_id();
 	for (i = 0; i < count && n < PEM_PROVIDERS_MAX; i++) {
 		provider = known[i].provider;
-		rc = provider->registered ? 0 : add_provider(provider, known[i].facts);
+		rc = provider->registered ? 0 : pem_process__add_provider(provider, known[i].facts);
 		if (!rc && !provider->registered)
 			added[n++] = provider;
 		result = result ? result : rc;
@@ -350,7 +367,10 @@ int pem_providers__register(const struct pem_known_provider providers[], uint32_
 
 	/* A library that does not link with this one may have its constructor run first. */
 	if (!pem_process.pid)
-		pem_process__find_filter();
+		pem_process__read_known_filters();
+	else if (pem_standby__enter(providers, count))
+		return 0;
+	pem_standby__leave();
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
 		if (pem_process__had_session(session_index) && pem_rights__has_clock())
 			pem_process__check_consumer(session_index, pem_clock());
@@ -374,7 +394,7 @@ void pem_provider_unregister(struct pem_provider *provider)
 	struct pem_provider **link;
 	int saved_errno = errno;
 
-	if (!provider->registered || !pem_process__lock())
+	if (!provider->registered || pem_standby__forget(provider) || !pem_process__lock())
 		return;
 	for (link = &pem_process.providers; *link; link = &(*link)->next) {
 		if (*link == provider) {
@@ -485,21 +505,17 @@ __attribute__((constructor(101))) static void start(void)
 {
 	const char *session = secure_getenv("PEM_SESSION");
 
-	if (!pem_process.pid)
-		pem_process__find_filter();
-	pem_process.pid = process_id();
-	life.here = 1;
+	pem_process__read_known_filters();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
-	if (pem_restricted())
-		return;
-	wiped_on_fork = pem_wipe_on_fork(&life, sizeof(life));
 	if (session && session[0] == '/')
 		pem_process__join_given(session);
+	else
+		pem_process.pid = (uint32_t)getpid();
 }
 
 __attribute__((destructor(101))) static void finish(void)
 {
-	if (pem_process.control_path[0] && !pem_restricted() &&
+	if (pem_process.control && pem_process.control_path[0] && !pem_restricted() &&
 	    pem_process.pid == (uint32_t)getpid())
 		unlink(pem_process.control_path);
 }

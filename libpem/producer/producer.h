@@ -535,11 +535,18 @@ bool pem_process__has_moved(void);
 bool pem_joined__in_reach(const struct pem_joined *joined);
 /* Return how many filters the process may have that let pem's calls pass; ~0: unknown. */
 uint32_t pem_process__known_filters(void);
+/* Read that number from the variable. Called as the process starts. Makes no system call. */
+void pem_process__read_known_filters(void);
 /*
- * Restrict the process if it has a filter that nobody knows. Called as the process starts, before
- * any other call.
+ * Restrict the process if it has a filter that nobody knows. Called before any call of pem's that a
+ * program's loader does not make.
  */
 void pem_process__find_filter(void);
+/*
+ * Do what must be done once before the process lock is taken. Taking it does so, too. Does nothing
+ * the second time.
+ */
+void pem_process__begin(void);
 /*
  * Reserve what a pool of this process will need while it still can be had. spares: make pools for
  * children: restricted children, or children that can't make a file. ready: make memory for threads

@@ -12,6 +12,7 @@
 
 #include "producer/producer.h"
 #include "producer/seccomp.h"
+#include "producer/standby.h"
 #include "util.h"
 
 #include <errno.h>
@@ -202,6 +203,7 @@ void pem_rights__before_drop(void)
 {
 	int saved_errno = errno;
 
+	pem_standby__leave();
 	make_pools(false, false);
 	__atomic_store_n(&given_up, true, __ATOMIC_RELAXED);
 	errno = saved_errno;
@@ -211,6 +213,7 @@ void pem_rights__before_move(void)
 {
 	int saved_errno = errno;
 
+	pem_standby__leave();
 	make_pools(true, false);
 	__atomic_store_n(&given_up, true, __ATOMIC_RELAXED);
 	errno = saved_errno;
@@ -338,6 +341,7 @@ enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *progra
 	struct sock_fprog filter;
 	uint32_t refused;
 
+	pem_standby__leave();
 	if (pem_restricted())
 		return effect;
 	if (!read_program(program, &filter) || !is_own_process())
@@ -366,6 +370,7 @@ enum pem_filter_effect pem_rights__before_strict(void)
 	enum pem_filter_effect effect = PEM_FILTER_NONE;
 	int saved_errno = errno;
 
+	pem_standby__leave();
 	/* A process that has a filter cannot change to strict mode. */
 	if (!pem_restricted() && is_own_process()) {
 		make_ready();
@@ -470,12 +475,18 @@ void pem_rights__inherit(bool restricted)
  * harmless. If the process has more filters than that, it makes none of pem's calls. Filters are
  * never removed. Linux before 5.9 does not count them.
  */
-void pem_process__find_filter(void)
+void pem_process__read_known_filters(void)
 {
 	const char *said = secure_getenv(PEM_FILTERS_VARIABLE);
-	uint32_t known = said ? (uint32_t)strtoul(said, NULL, 10) : ~0u;
 
-	__atomic_store_n(&known_filters, known, __ATOMIC_RELAXED);
+	__atomic_store_n(&known_filters, said ? (uint32_t)strtoul(said, NULL, 10) : ~0u,
+			 __ATOMIC_RELAXED);
+}
+
+void pem_process__find_filter(void)
+{
+	uint32_t known = pem_process__known_filters();
+
 	if (known != ~0u && read_status("\nSeccomp_filters:") > (long)known)
 		pem_process_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
 }

@@ -252,6 +252,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 	if (!who->pid)
 		s->processes->searches_elsewhere = true;
 	pem_session__publish(s);
+	pem_session__wake_standby(s);
 	for (m = s->processes->members; m; m = m->next)
 		pem_member__ask(s, m);
 	pem_session__scan_producers(s);
@@ -267,7 +268,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 				"eight sessions observe process %u already; end one of them",
 				who->pid);
 		else if (!result && who->pid && !pem_session__has_started(who->pid) &&
-			 !wants_counters_alone(s))
+			 !pem_standby__has(who->pid) && !wants_counters_alone(s))
 			say_silent(s, who->pid, error);
 	}
 	pem_session__unlock(s);

@@ -31,4 +31,4 @@ $(B)/gen/libpem-adapters.map: $(addprefix libpem/,libc/libpem-libc.map mpi/libpe
 # Functions of MPI are those of the program, or there are none.
 $(B)/lib/libpem-adapters.so: $(ADAPTER_OBJ) $(ADAPTER_MAP) $(B)/lib/libpem.so.1
 	$(call say,LINK,$@)
-	$(Q)$(LINK_ADAPTER) -Wl,--version-script=$(ADAPTER_MAP) $(ADAPTER_OBJ) $(B)/lib/libpem.so.1 -ldl -lpthread
+	$(Q)$(LINK_ADAPTER) -Wl,-z,nodelete -Wl,--version-script=$(ADAPTER_MAP) $(ADAPTER_OBJ) $(B)/lib/libpem.so.1 -ldl -lpthread

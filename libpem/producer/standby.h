@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* standby.h - processes that nobody observes, and that have no control file yet */
+#ifndef PEM_PRODUCER_STANDBY_H
+#define PEM_PRODUCER_STANDBY_H
+
+#include "producer/providers.h"
+
+#include <stdbool.h>
+
+/*
+ * Put the process on standby, with these providers as its first ones. False: a session may want the
+ * process, or it can't be on standby; nothing has changed. Called as the process starts, by its
+ * only thread, without the process lock.
+ */
+bool pem_standby__enter(const struct pem_known_provider providers[], uint32_t count);
+
+/*
+ * Make the control file of a process on standby, and join the sessions that want the process. Does
+ * nothing where the process is not on standby. Takes the process lock, and stays on standby where
+ * this thread holds it already. Keeps errno. Async-signal-safe.
+ */
+void pem_standby__leave(void);
+
+/*
+ * Unregister a provider of a process on standby. False: the process is not on standby. The
+ * provider's memory stays: it is used once more when the process leaves. Takes no lock, since each
+ * process that ends comes here.
+ */
+bool pem_standby__forget(struct pem_provider *provider);
+
+bool pem_process__on_standby(void);
+
+/* --- what standby.c needs of control.c, process.c and join.c --- */
+
+/* Fill the head of a provider's page. */
+void pem_process__fill_page_head(struct pem_control_header *head,
+				 const struct pem_provider *provider);
+/* Give a provider an empty private page, if the process may do so. Lock held. */
+void pem_process__keep_private(const struct pem_provider *provider);
+/* Can the provider be registered? Returns 0 or -errno. */
+int pem_process__check_provider(const struct pem_provider *provider);
+/*
+ * Put a provider on the list, and its events among the process's. Lock held, or only one thread.
+ * Returns 0 or -errno.
+ */
+int pem_process__add_provider(struct pem_provider *provider,
+			      const struct pem_provider_facts *facts);
+/* Does any session live in the runtime folder? True also where the folder can't be read. */
+bool pem_process__finds_session(void);
+
+#endif

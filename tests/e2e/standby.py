@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""
+standby.py - programs under pem run that nobody observes: they make no files, and can be observed at any time
+
+What a program of a user's does while another user's program attacks it is tested in attack_folders.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+
+from attached import Asked, control_files, is_served
+from stage import USER, as_user, until, wait_ready
+from tap import BUILD, PEM, equal, run, run_all, skip, start, test, tmp
+
+MALLOC = "APP::Libc::Malloc"
+LIBRARIES = [os.path.join(BUILD, "lib", name) for name in ("libpem.so.1", "libpem-adapters.so")]
+
+
+class Idle(Asked):
+    """A program that was started with pem's libraries and allocates when it is asked to."""
+
+    def __init__(self, folder=None, *arguments):
+        folder = folder or tmp()
+        os.makedirs(os.path.join(folder, "runtime"), mode=0o700, exist_ok=True)
+        super().__init__(folder, command=[os.path.join(BUILD, "programs", "idle"), *arguments], LD_PRELOAD=":".join(LIBRARIES))
+
+    def files(self, of=""):
+        return sorted(name for name in os.listdir(self.runtime) if name.startswith(of))
+
+
+class Counter:
+    """pem stat of allocations of 77 bytes, attached to programs that run."""
+
+    def __init__(self, idle, *target, **env):
+        self.idle = idle
+        self.child = start([PEM, "stat", "--json", "-e", MALLOC, "--where", "size == 77", *target], text=True,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=dict({"PEM_RUNTIME_DIR": idle.runtime}, **env))
+
+    def until_woken(self):
+        def woken():
+            assert self.child.poll() is None, "pem stat ended: " + self.child.stderr.read()
+            return not self.idle.files("standby-")
+        until(woken, "the programs are woken")
+
+    def until_served(self, pid):
+        def served():
+            sessions = self.idle.files("session-")
+            return any(is_served(self.idle, name, session) for session in sessions
+                       for name in control_files(self.idle) if name.startswith("control-%d-" % pid))
+        until(served, "process %d is observed" % pid)
+
+    def end(self):
+        """The count, and standard error."""
+        self.child.send_signal(signal.SIGINT)
+        out, err = self.child.communicate(timeout=60)
+        equal(self.child.returncode, 0, "status (stderr: %s)" % err)
+        event, = [e for e in json.loads(out)["events"] if e["name"] == MALLOC]
+        return event["count"], err
+
+
+@test
+def no_file_of_its_own():
+    "programs that nobody observes share one file, and leave nothing"
+    one = Idle()
+    two = Idle(os.path.dirname(one.runtime))
+    name, = one.files()
+    assert name.startswith("standby-"), name
+    one.ask("keep")
+    one.ask("child 5")
+    one.end()
+    two.end()
+    equal(one.files(), [name], "files after the end")
+
+
+@test
+def observed_when_asked():
+    "pem stat -p wakes such a program, and counts what it does from then on"
+    idle = Idle()
+    counter = Counter(idle, "-p", str(idle.pid))
+    counter.until_woken()
+    idle.ask("alloc 1")
+    counter.until_served(idle.pid)
+    idle.ask("alloc 1000")
+    count, err = counter.end()
+    assert 1000 <= count <= 1001, (count, err)
+    idle.ask("alloc 5")
+    idle.end()
+    equal(idle.files(), [], "files")
+
+
+@test
+def one_wakes_all():
+    "all of the user's programs are woken together, by their next event each; those that start meanwhile need not be"
+    idle = Idle()
+    other = Idle(os.path.dirname(idle.runtime))
+    counter = Counter(idle, "-p", str(idle.pid))
+    counter.until_woken()
+    equal(idle.files("control-%d-" % other.pid), [], "files before the next event")
+    other.ask("alloc 1")
+    equal(len(idle.files("control-%d-" % other.pid)), 1, "files after it")
+    later = Idle(os.path.dirname(idle.runtime))
+    equal(len(idle.files("control-%d-" % later.pid)), 1, "files of one that starts while a session lives")
+    counter.end()
+    afterwards = Idle(os.path.dirname(idle.runtime))
+    equal(len(idle.files("standby-")), 1, "files of one that starts when no session lives any more")
+    for program in (idle, other, later, afterwards):
+        program.end()
+
+
+@test
+def children_too():
+    "a child of fork is on standby as its parent is, and is observed when it is woken"
+    idle = Idle()
+    idle.ask("keep")
+    idle.ask("child 3")
+    equal([name for name in idle.files() if not name.startswith("standby-")], [], "files")
+    counter = Counter(idle, "--program", "idle")
+    counter.until_woken()
+    before = idle.files("control-")
+    idle.ask("child 1")
+    pids = {int(name.split("-")[1]) for name in set(idle.files("control-")) - set(before)}
+    child, = pids - {idle.pid}
+    counter.until_served(child)
+    idle.ask("child 500")
+    count, err = counter.end()
+    assert 500 <= count <= 501, (count, err)
+    idle.end()
+
+
+@test
+def vfork_changes_nothing():
+    "a child of vfork that has the first event after the waking makes no file, and changes nothing of its parent's"
+    first = Idle()
+    name, = first.files()
+    folder = os.path.dirname(first.runtime)
+    idle = Idle(folder, os.path.join(first.runtime, name))
+    idle.child.stdin.write("vfork 3\n")
+    counter = Counter(idle, "-p", str(idle.pid))
+    idle._until_ready()
+    own = [str(process.pid) for process in (idle.child, first.child, counter.child)]
+    equal([name for name in idle.files("control-") if name.split("-")[1] not in own], [], "files of the child")
+    idle.ask("alloc 1")
+    counter.until_served(idle.pid)
+    idle.ask("alloc 100")
+    count, err = counter.end()
+    assert 100 <= count <= 101, (count, err)
+    for program in idle, first:
+        program.end()
+        equal(program.child.returncode, 0, "status")
+
+
+@test
+def bare_fork():
+    "a child of _Fork, of which pem is not told, makes no file in its parent's name"
+    idle = Idle()
+    counter = Counter(idle, "-p", str(idle.pid))
+    counter.until_woken()
+    idle.ask("bare 3")
+    idle.ask("alloc 1")
+    counter.until_served(idle.pid)
+    idle.ask("bare 3")
+    idle.ask("alloc 100")
+    count, err = counter.end()
+    assert 100 <= count <= 104, (count, err)
+    idle.end()
+    equal(idle.child.returncode, 0, "status")
+
+
+@test
+def own_user_given_up():
+    "a program that gives up its user can be observed later: it makes its file before"
+    if os.geteuid():
+        skip("becoming another user needs root")
+    idle = Idle()
+    idle.ask("user %d" % USER)
+    equal(len(idle.files("control-%d-" % idle.pid)), 1, "files")
+    idle.end()
+
+
+@test
+def other_users_programs():
+    "root's session wakes programs of other users, by a helper with their rights"
+    if os.geteuid():
+        skip("acting as several users needs root")
+    folder = tmp()
+    os.chmod(folder, 0o1755)
+    copies = []
+    for path in [*LIBRARIES, os.path.join(BUILD, "programs", "idle")]:
+        copies.append(shutil.copy(path, folder))
+    runtime = os.path.join(folder, "runtime")
+    os.mkdir(runtime, 0o700)
+    os.chown(runtime, USER, USER)
+    child = start(as_user(USER) + ["env", "LD_PRELOAD=" + ":".join(copies[:2]), copies[2]], stdin=subprocess.PIPE,
+                  stdout=subprocess.PIPE, text=True, bufsize=1, cwd="/",
+                  env={"PEM_RUNTIME_DIR": runtime, "XDG_RUNTIME_DIR": None, "PEM_SESSION": None})
+    wait_ready(child)
+    name, = os.listdir(runtime)
+    equal(os.stat(os.path.join(runtime, name)).st_uid, USER, "the file's owner")
+    idle = Idle.__new__(Idle)
+    idle.runtime = runtime
+    counter = Counter(idle, "-p", str(child.pid), PEM_RUNTIME_DIR=os.path.join(folder, "ours"))
+    counter.until_woken()
+    child.stdin.write("alloc 1\n")
+    wait_ready(child)
+    counter.until_served(child.pid)
+    child.stdin.write("alloc 100\n")
+    wait_ready(child)
+    time.sleep(0.2)  # pem stat asks the helper for the program's memory now and then
+    count, err = counter.end()
+    assert 100 <= count <= 101, (count, err)
+    child.stdin.close()
+    equal(child.wait(), 0, "status")
+
+
+@test
+def a_filter_of_its_own():
+    "programs stay as they are where waking would end one that set a seccomp filter without the C library"
+    idle = Idle()
+    idle.ask("filter")
+    counter = Counter(idle, "-p", str(idle.pid))
+    said = counter.child.stderr.readline()
+    assert "seccomp filter that pem was not told of" in said and str(idle.pid) in said, said
+    idle.ask("alloc 10")
+    equal(counter.end()[0], 0, "count")
+    idle.end()
+    equal(idle.child.returncode, 0, "status")
+
+
+@test
+def damaged_files():
+    "whatever lies at the file's name, programs start, and can be observed"
+    idle = Idle()
+    name, = idle.files()
+    path = os.path.join(idle.runtime, name)
+    idle.end()
+
+    def cut():
+        with open(path, "wb") as file:
+            file.write(b"PEMW")
+    damages = [cut, lambda: os.mkfifo(path), lambda: os.mkdir(path), lambda: os.symlink("/etc/passwd", path),
+               lambda: os.symlink(path, path)]
+    for damage in damages:
+        os.rmdir(path) if os.path.isdir(path) and not os.path.islink(path) else os.unlink(path)
+        damage()
+        one = Idle(os.path.dirname(idle.runtime))
+        equal(len(one.files("control-%d-" % one.pid)), 1, "files")
+        counter = Counter(one, "-p", str(one.pid))
+        counter.until_served(one.pid)
+        one.ask("alloc 100")
+        equal(counter.end()[0], 100, "count")
+        one.end()
+        if os.path.isdir(path):
+            continue
+        assert not os.path.lexists(path), "it stays"
+        cut()
+
+
+@test
+def full_file_system():
+    "without room for the file a program starts all the same"
+    if os.geteuid():
+        skip("mounting a file system needs root")
+    folder = tmp()
+    runtime = os.path.join(folder, "runtime")
+    os.mkdir(runtime, 0o700)
+    command = "mount -t tmpfs -o size=8k,mode=700 none %s && exec %s" % (runtime, os.path.join(BUILD, "programs", "idle"))
+    rc, out, err = run(["unshare", "-m", "sh", "-c", command],
+                       env={"PEM_RUNTIME_DIR": runtime, "LD_PRELOAD": ":".join(LIBRARIES)}, input="alloc 10\nbare 1\n")
+    if "unshare" in err or "mount" in err:
+        skip("no file system can be mounted here: " + err.strip())
+    equal((rc, out), (0, "ready\n" * 3), err)
+
+
+run_all()

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+/*
+ * idle.c - allocates when it is asked to, one line of standard input after the other, and does
+ * nothing else; it has no events of its own
+ *
+ *	alloc N		N times 77 bytes
+ *	keep		a child of fork stays, for:
+ *	child N		the child does so
+ *	vfork N		a child of vfork does so, once a file is gone whose path is the argument
+ *	bare N		a child of _Fork does so
+ *	filter		a seccomp filter ends the process if it opens a file; libc is not asked
+ *	user N		the process becomes another user
+ */
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static int kept[2][2]; /* pipes to the child, and back */
+
+static void allocate(unsigned count)
+{
+	void *volatile memory;
+
+	while (count--) {
+		memory = malloc(77);
+		free(memory);
+	}
+}
+
+static void keep(void)
+{
+	unsigned count;
+
+	if (pipe(kept[0]) || pipe(kept[1]))
+		exit(2);
+	if (fork())
+		return;
+	close(kept[0][1]);
+	while (read(kept[0][0], &count, sizeof(count)) == sizeof(count)) {
+		allocate(count);
+		if (write(kept[1][1], &count, sizeof(count)) < 0)
+			break;
+	}
+	_exit(0);
+}
+
+static void ask_child(unsigned count)
+{
+	if (write(kept[0][1], &count, sizeof(count)) < 0 ||
+	    read(kept[1][0], &count, sizeof(count)) != sizeof(count))
+		exit(2);
+}
+
+/* Functions of the C library would be events. */
+static long call(long number, long a, long b, const void *c)
+{
+	long result = -1;
+
+#if defined(__x86_64__)
+	__asm__ __volatile__("syscall"
+			     : "=a"(result)
+			     : "0"(number), "D"(a), "S"(b), "d"(c)
+			     : "rcx", "r11", "memory");
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register const void *x2 __asm__("x2") = c;
+
+	__asm__ __volatile__("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+	result = x0;
+#endif
+	return result;
+}
+
+static void end_child_with(unsigned count, const char *path)
+{
+	while (path && !call(SYS_faccessat, AT_FDCWD, (long)path, NULL))
+		;
+	allocate(count);
+	_exit(0);
+}
+
+static void set_filter(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_openat, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = 4, .filter = code};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+		exit(3);
+}
+
+static void do_it(const char *what, unsigned count, const char *path)
+{
+	int status = 0;
+	pid_t pid = 0;
+
+	if (!strcmp(what, "alloc"))
+		allocate(count);
+	else if (!strcmp(what, "keep"))
+		keep();
+	else if (!strcmp(what, "child"))
+		ask_child(count);
+	else if (!strcmp(what, "vfork") && !(pid = vfork()))
+		end_child_with(count, path);
+	else if (!strcmp(what, "bare") && !(pid = _Fork()))
+		end_child_with(count, NULL);
+	else if (!strcmp(what, "filter"))
+		set_filter();
+	else if (!strcmp(what, "user") && setuid(count))
+		exit(4);
+	if (pid > 0 && (waitpid(pid, &status, 0) < 0 || status))
+		exit(5);
+}
+
+int main(int argc, char **argv)
+{
+	char line[64], what[16];
+	unsigned count;
+
+	/* Their buffers are allocated now. */
+	puts("ready");
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		count = 0;
+		if (sscanf(line, "%15s %u", what, &count) < 1)
+			return 1;
+		do_it(what, count, argc > 1 ? argv[1] : NULL);
+		puts("ready");
+		fflush(stdout);
+	}
+	return 0;
+}
