@@ -7,7 +7,8 @@
 
 #define CHUNK_BYTES 8192u
 #define BUFFER_LEAST (8 * CHUNK_BYTES)
-#define BUFFER_MOST (1ull << 34)
+#define CHUNKS_MOST (1ull << 20) /* see struct pem_session_options */
+#define BUFFER_MOST (2 * CHUNKS_MOST * CHUNK_BYTES)
 
 static int parse_size(const struct cli_verb *verb, struct pem_session_options *session)
 {
@@ -15,8 +16,8 @@ static int parse_size(const struct cli_verb *verb, struct pem_session_options *s
 
 	if (cli_parse_bytes(optarg, &bytes) < 0 || bytes < BUFFER_LEAST || bytes > BUFFER_MOST)
 		return cli_usage_error(verb, "--buffer %s is no size from 64K to 16G", optarg);
-	session->chunk_bytes = CHUNK_BYTES;
-	session->chunk_count = (uint32_t)(bytes / CHUNK_BYTES);
+	session->chunk_bytes = bytes > CHUNKS_MOST * CHUNK_BYTES ? 2 * CHUNK_BYTES : CHUNK_BYTES;
+	session->chunk_count = (uint32_t)(bytes / session->chunk_bytes);
 	return 0;
 }
 

@@ -280,6 +280,13 @@ def a_trace_that_is_taken_away():
 
 
 @test
+def the_largest_buffer():
+    "the largest --buffer of the manual can be had: memory is taken as it is used"
+    rc, _, err = run([PEM, "record", "-q", "-e", "APP", "--buffer", "16G", "-o", os.path.join(tmp(), "trace"), "--", "true"])
+    equal((rc, err), (0, ""), "status, standard error")
+
+
+@test
 def a_small_buffer_loses_and_counts():
     "with the smallest buffer, what is lost is counted, and record says so"
     for more, key in (([], "discarded"), (["--overwrite"], "overwritten")):
