@@ -5,6 +5,7 @@ memory - what recording adds to the memory of a process, with default settings: 
 
 	memory/threads_N	N threads raise events all the time, and a recorder that keeps up writes them to a trace
 	memory/wide_1000	1,000 threads raise events, and pem stat keeps histogram, variance and most frequent values of a field
+	memory/threads_10000	as threads_1000, with --buffer 256M: each thread holds a chunk
 	memory/stopped_1000	as threads_1000, once the recorder has been stopped for so long that all buffers are full
 
 Counted is what the process has to itself (private pages, libraries' too) beyond what the same program has when nobody
@@ -22,11 +23,12 @@ import time
 from measure import Folder, PEM, QUICK, RAISE, beside, children, heading, lttng_version, report, wanted
 
 MIB = float(1 << 20)
-THREADS = (1, 1000)
-BURSTS_HZ = {1: 1000, 1000: 50}  # of 8 events, in each thread
+THREADS = (1, 1000, 10000)
+BURSTS_HZ = {1: 1000, 1000: 50, 10000: 1}  # of 8 events, in each thread
 SETTLE_S = 0.1 if QUICK else 1.5
 ROUNDS = 1 if QUICK else 3
 POOL_BYTES = 32 << 20  # the default
+BUFFERS = {1: [], 1000: [], 10000: ["--buffer", "256M"]}
 PEER = "LTTng-UST " + lttng_version()
 SHARED = re.compile(r"/(pool|control)-|/config$|ust-shm|shm-ust-consumer|lttng-ust")
 
@@ -81,7 +83,7 @@ def alone(threads):
 
 def ours(folder, threads, base, full):
     """(while the recorder keeps up, if asked for once it has stopped): bytes beyond base."""
-    program = Program([PEM, "record", "-q", "-e", "APP", "-o", folder.fresh("trace"), "--"], [], threads)
+    program = Program([PEM, "record", "-q", "-e", "APP", *BUFFERS[threads], "-o", folder.fresh("trace"), "--"], [], threads)
     steady = private_bytes(program.pid)[0] - base + file_bytes(folder.runtime)
     if full:
         os.kill(program.first.pid, signal.SIGSTOP)
@@ -131,7 +133,8 @@ def measure(folder, lttng, threads, case, full_case):
 
 
 def main():
-    chosen = wanted("memory/threads_1", "memory/threads_1000", "memory/stopped_1000", "memory/wide_1000")
+    chosen = wanted("memory/threads_1", "memory/threads_1000", "memory/threads_10000", "memory/stopped_1000",
+                    "memory/wide_1000")
     if not chosen:
         return
     heading("memory", "with default settings; no CPU is chosen")

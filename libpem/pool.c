@@ -15,7 +15,7 @@ bool pem_pool_geometry__valid(const struct pem_pool_geometry *g)
 		return false;
 	if (g->chunk_count < 2 || g->chunk_count > 1u << 20)
 		return false;
-	if (g->lane_count < 2 || g->lane_count > 1u << 16)
+	if (g->lane_count < 2 || g->lane_count > PEM_LANE_COUNT_MAX)
 		return false;
 	return g->event_capacity >= 64 && g->event_capacity <= 1u << 16 &&
 	       !(g->event_capacity % 64);

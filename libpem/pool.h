@@ -18,13 +18,14 @@
  */
 #define PEM_CHUNK_COUNT_DEFAULT 4096u
 #define PEM_LANE_COUNT_DEFAULT 2048u
+#define PEM_LANE_COUNT_MAX 65536u
 #define PEM_EVENT_CAPACITY_DEFAULT 512u
 
 struct pem_pool_geometry {
 	uint32_t flags; /* PEM_POOL_* */
 	uint32_t chunk_bytes; /* a power of two, 4 KiB to 16 MiB */
 	uint32_t chunk_count; /* 2 to 2^20 */
-	uint32_t lane_count; /* 2 to 2^16 */
+	uint32_t lane_count; /* 2 to PEM_LANE_COUNT_MAX */
 	uint32_t event_capacity; /* 64 to 2^16, a multiple of 64 */
 };
 

@@ -99,6 +99,17 @@ static uint32_t new_id(void)
 	return id ? id : 1;
 }
 
+/*
+ * A thread that raises events has a lane and holds a chunk, and others wait for the consumer. So
+ * there is a lane for every other chunk.
+ */
+static uint32_t lane_count(uint32_t chunk_count)
+{
+	if (chunk_count / 2 < PEM_LANE_COUNT_DEFAULT)
+		return PEM_LANE_COUNT_DEFAULT;
+	return chunk_count / 2 < PEM_LANE_COUNT_MAX ? chunk_count / 2 : PEM_LANE_COUNT_MAX;
+}
+
 static int make_page(struct pem_session *s, struct pem_error *error)
 {
 	struct pem_pool_geometry geometry = {
@@ -108,11 +119,11 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 			s->options.chunk_bytes ? s->options.chunk_bytes : PEM_CHUNK_BYTES_DEFAULT,
 		.chunk_count =
 			s->options.chunk_count ? s->options.chunk_count : PEM_CHUNK_COUNT_DEFAULT,
-		.lane_count = PEM_LANE_COUNT_DEFAULT,
 		.event_capacity = PEM_EVENT_CAPACITY_DEFAULT,
 	};
 	int fd, result;
 
+	geometry.lane_count = lane_count(geometry.chunk_count);
 	if (!pem_pool_geometry__valid(&geometry))
 		return pem_error__set(error, -EINVAL,
 				      "%u chunks of %u bytes cannot be a pool: chunks are a power "

@@ -21,6 +21,14 @@ def many_short_threads():
 
 
 @test
+def thousands_at_once():
+    "a buffer with as many chunks again as threads keeps what 3,000 threads raise that all live at once"
+    trace, raised = record(tmp(), program("threads", "crowd", 20, 3000), "--buffer", "64M")
+    equal(len(raised), 3000, "threads")
+    check_complete(trace, raised)
+
+
+@test
 def ticks_of_destructors():
     "events raised by a thread's destructors are not lost"
     trace, raised = record(tmp(), program("threads", "late", 300))

@@ -147,11 +147,43 @@ static int libraries(uint64_t count, char **argv)
 	return 0;
 }
 
+static pthread_barrier_t all_there;
+
+static void *raise_and_stay(void *arg)
+{
+	raise_some(arg);
+	pthread_barrier_wait(&all_there);
+	return NULL;
+}
+
+/* argv[3] threads, which all live at once, each with count ticks. */
+static int crowd(uint64_t count, char **argv)
+{
+	uint64_t threads = strtoul(argv[3], NULL, 10), i, (*what)[3];
+	pthread_t *thread = calloc(threads, sizeof(*thread));
+	pthread_attr_t small;
+
+	what = calloc(threads, sizeof(*what));
+	if (!thread || !what || pthread_attr_init(&small) ||
+	    pthread_attr_setstacksize(&small, 65536) ||
+	    pthread_barrier_init(&all_there, NULL, (unsigned)threads))
+		return 1;
+	for (i = 0; i < threads; i++) {
+		what[i][0] = i + 1;
+		what[i][1] = count;
+		if (pthread_create(&thread[i], &small, raise_and_stay, what[i]))
+			return 1;
+	}
+	for (i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	static const struct probe_mode modes[] = {
-		{"short", short_threads}, {"late", late_threads}, {"signals", signals},
-		{"libraries", libraries}, {NULL, NULL},
+		{"short", short_threads}, {"late", late_threads},   {"signals", signals},
+		{"crowd", crowd},         {"libraries", libraries}, {NULL, NULL},
 	};
 
 	return probe_main(modes, argc, argv);
