@@ -133,20 +133,25 @@ static bool is_held(int fd)
  * A process that may not open the folder tests the lock on the page in it. The consumer locks the
  * page where everybody may open it.
  */
-bool pem_alive__check(const char *directory)
+/* Apart, since most callers never need its stack. */
+static __attribute__((noinline)) bool check_config(const char *directory)
 {
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	char path[PATH_MAX];
 	size_t length;
 
-	if (fd >= 0 || errno != EACCES)
-		return is_held(fd);
 	length = strlen(directory);
 	if (length + sizeof("/config") > sizeof(path))
 		return true;
 	memcpy(path, directory, length);
 	memcpy(path + length, "/config", sizeof("/config"));
 	return is_held(open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+}
+
+bool pem_alive__check(const char *directory)
+{
+	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	return fd >= 0 || errno != EACCES ? is_held(fd) : check_config(directory);
 }
 
 bool pem_alive__check_file(int directory_fd, const char *name)

@@ -88,12 +88,15 @@ static bool is_private(const struct stat *st)
 	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 022);
 }
 
-static int make_private_folder(const char *path)
+/* only_find: return -ENODATA where the folder would have to be made. */
+static int make_private_folder(const char *path, bool only_find)
 {
 	struct stat st;
 
 	/* Mostly it is there: looking takes no lock of its parent, which all processes share. */
-	if (lstat(path, &st) &&
+	if (only_find && lstat(path, &st))
+		return errno == ENOENT ? -ENODATA : -errno;
+	if (!only_find && lstat(path, &st) &&
 	    (errno != ENOENT || (mkdir(path, 0700) && errno != EEXIST) || lstat(path, &st)))
 		return -errno;
 	return is_private(&st) ? 0 : -EPERM;
@@ -175,15 +178,15 @@ static int take_other(const char *base, char *path, size_t bytes)
 }
 
 /* Make the folder 'pem' in a folder that belongs to this user alone, such as XDG_RUNTIME_DIR. */
-static int take_in(char *path, size_t bytes, size_t used)
+static int take_in(char *path, size_t bytes, size_t used, bool only_find)
 {
 	if (!pem_path__append(path, bytes, &used, "/pem"))
 		return -ENAMETOOLONG;
-	return pem_parent_is_trusted(path) ? make_private_folder(path) : -EPERM;
+	return pem_parent_is_trusted(path) ? make_private_folder(path, only_find) : -EPERM;
 }
 
 /* Make it in /run/user/UID. Programs that cron or su starts have no variable that names it. */
-static int take_in_login(char *path, size_t bytes)
+static int take_in_login(char *path, size_t bytes, bool only_find)
 {
 	size_t used = 0;
 	struct stat st;
@@ -193,7 +196,7 @@ static int take_in_login(char *path, size_t bytes)
 		return -ENAMETOOLONG;
 	if (lstat(path, &st))
 		return -errno;
-	return is_private(&st) ? take_in(path, bytes, used) : -EPERM;
+	return is_private(&st) ? take_in(path, bytes, used, only_find) : -EPERM;
 }
 
 /* Read a number of /proc/self/uid_map, and move *at behind it. */
@@ -234,7 +237,7 @@ static uid_t outer_uid(void)
 }
 
 /* Make the folder with a user's usual name. */
-static int take_usual(const char *base, uid_t uid, char *path, size_t bytes)
+static int take_usual(const char *base, uid_t uid, char *path, size_t bytes, bool only_find)
 {
 	size_t used = 0;
 
@@ -242,19 +245,21 @@ static int take_usual(const char *base, uid_t uid, char *path, size_t bytes)
 	    !pem_path__append(path, bytes, &used, "/pem-") ||
 	    !pem_path__append_number(path, bytes, &used, uid, 10, 0))
 		return -ENAMETOOLONG;
-	return make_private_folder(path);
+	return make_private_folder(path, only_find);
 }
 
-static int take_shared(const char *base, char *path, size_t bytes)
+static int take_shared(const char *base, char *path, size_t bytes, bool only_find)
 {
-	int result = take_usual(base, geteuid(), path, bytes);
+	int result = take_usual(base, geteuid(), path, bytes, only_find);
 	uid_t outer;
 
 	if (result != -EPERM)
 		return result;
+	if (only_find)
+		return -ENODATA;
 	outer = outer_uid();
 	if (outer != geteuid())
-		result = take_usual(base, outer, path, bytes);
+		result = take_usual(base, outer, path, bytes, false);
 	return result == -EPERM ? take_other(base, path, bytes) : result;
 }
 
@@ -276,23 +281,33 @@ static const char *variable(const char *name)
 	return NULL;
 }
 
-int pem_runtime_dir(char *path, size_t bytes)
+static int runtime_dir(char *path, size_t bytes, bool only_find)
 {
 	static const char *const bases[] = {"/dev/shm", "/tmp"};
 	const char *chosen = variable("PEM_RUNTIME_DIR"), *xdg = variable("XDG_RUNTIME_DIR");
-	int result;
+	int result = -ENOENT;
 	size_t used = 0, i;
 
 	if (chosen && chosen[0] == '/') {
 		if (!pem_path__append(path, bytes, &used, chosen))
 			return -ENAMETOOLONG;
-		return pem_parent_is_trusted(path) ? make_private_folder(path) : -EPERM;
+		return pem_parent_is_trusted(path) ? make_private_folder(path, only_find) : -EPERM;
 	}
-	if (xdg && xdg[0] == '/' && pem_path__append(path, bytes, &used, xdg) &&
-	    !take_in(path, bytes, used))
-		return 0;
-	result = take_in_login(path, bytes);
-	for (i = 0; result && i < PEM_ARRAY_SIZE(bases); i++)
-		result = take_shared(bases[i], path, bytes);
+	if (xdg && xdg[0] == '/' && pem_path__append(path, bytes, &used, xdg))
+		result = take_in(path, bytes, used, only_find);
+	if (result && result != -ENODATA)
+		result = take_in_login(path, bytes, only_find);
+	for (i = 0; result && result != -ENODATA && i < PEM_ARRAY_SIZE(bases); i++)
+		result = take_shared(bases[i], path, bytes, only_find);
 	return result;
+}
+
+int pem_runtime_dir(char *path, size_t bytes)
+{
+	return runtime_dir(path, bytes, false);
+}
+
+bool pem_runtime_dir__is_there(char *path, size_t bytes)
+{
+	return !runtime_dir(path, bytes, true);
 }

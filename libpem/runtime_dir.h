@@ -25,6 +25,12 @@ bool pem_is_runtime_name(const char *name, uid_t uid);
 bool pem_parent_is_trusted(char *path);
 
 /*
+ * As pem_runtime_dir, but false where the directory would have to be made, or where finding it
+ * takes calls that a program's loader does not make: path is then of no use.
+ */
+bool pem_runtime_dir__is_there(char *path, size_t bytes);
+
+/*
  * Append text to a path of *used bytes, or the last digits of a number; digits 0: all of them.
  * Return false where it does not fit. Unlike snprintf they touch few pages. Async-signal-safe.
  */

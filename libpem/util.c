@@ -86,7 +86,8 @@ struct linux_dirent {
 
 void pem_visit_folder(int fd, void (*visit)(const char *name, void *arg), void *arg)
 {
-	_Alignas(struct linux_dirent) char entries[4096];
+	_Alignas(
+		struct linux_dirent) char entries[1024]; /* a signal handler's stack may be small */
 	const struct linux_dirent *entry;
 	long got, at;
 

@@ -10,7 +10,7 @@
  * gets: the session opens nothing by name.
  */
 #include "confined/confined.h"
-#include "standby_file.h"
+#include "standby_wake.h"
 
 #include <pem/abi.h>
 
@@ -336,38 +336,6 @@ static int scan(uid_t owner)
 	return again;
 }
 
-/* --- processes on standby --- */
-
-/* Wake them: see standby_file.h. The session's folder exists, and is locked. */
-static void wake_standby(uid_t owner)
-{
-	int folder =
-		    pem_confined__open_beneath(PEM_CONFINED_FOLDER, ".", O_RDONLY | O_DIRECTORY, 0),
-	    fd;
-	_Alignas(8) static char entries[32768];
-	unsigned names = 0;
-	const char *name;
-	long got, at;
-
-	while (folder >= 0 && names < PEM_CONFINED_NAMES &&
-	       (got = syscall(SYS_getdents64, folder, entries, sizeof(entries))) > 0) {
-		for (at = 0; at < got; at += *(uint16_t *)(void *)(entries + at + 16), names++) {
-			name = entries + at + 19;
-			if (!pem_is_standby_name(name))
-				continue;
-			fd = pem_confined__open_beneath(PEM_CONFINED_FOLDER, name,
-							O_RDWR | O_NONBLOCK, 0);
-			if (fd < 0)
-				continue;
-			pem_standby__wake_file(fd, owner);
-			close(fd);
-			unlinkat(PEM_CONFINED_FOLDER, name, 0);
-		}
-	}
-	if (folder >= 0)
-		close(folder);
-}
-
 /* --- what the session asks for --- */
 
 static int is_alive(const char *name)
@@ -505,23 +473,25 @@ static void loop(uid_t owner)
 
 int pem_confined__keep(const struct pem_confined_setup *setup)
 {
-	struct pem_confined_reply failed = {.kind = PEM_CONFINED_FAILED};
+	struct pem_confined_reply failed = {.kind = PEM_CONFINED_FAILED},
+				  asleep = {.kind = PEM_CONFINED_ASLEEP};
 	int result = make_session(setup);
 
 	if (!result) {
+		asleep.value = (int32_t)pem_standby__wake(PEM_CONFINED_FOLDER, setup->uid);
+		if (asleep.value && !pem_confined__reply(&asleep, -1))
+			result = -EPIPE;
 		watch_folders();
-		result = pem_confined__allow_only(PEM_CONFINED_FOLDER);
 	}
+	if (!result)
+		result = pem_confined__allow_only(PEM_CONFINED_FOLDER);
 	if (!result)
 		result = pem_confined__filter_calls();
 	failed.value = result;
 	if (result)
 		pem_confined__reply(&failed, -1);
-	else {
-		if (setup->wakes)
-			wake_standby(setup->uid);
+	else
 		loop(setup->uid);
-	}
 	remove_session(setup);
 	return result ? 1 : 0;
 }

@@ -40,7 +40,6 @@ struct pem_confined_setup {
 	uint32_t group_count;
 	uint32_t groups[PEM_CONFINED_GROUPS];
 	uint32_t page_bytes; /* keeper: size of the session's page */
-	uint32_t wakes; /* keeper: it wakes the processes on standby */
 	char session[32]; /* keeper: name of the session's directory */
 };
 
@@ -83,6 +82,8 @@ enum pem_confined_reply_kind {
 	 * several names.
 	 */
 	PEM_CONFINED_REFUSED,
+	/* keeper: processes on standby were not woken; value: what pem_standby__wake returned */
+	PEM_CONFINED_ASLEEP,
 };
 
 struct pem_confined_reply {

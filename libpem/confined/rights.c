@@ -99,12 +99,12 @@ int pem_confined__allow_only(int folder_fd)
 #endif
 
 static const int allowed_calls[] = {
-	SYS_openat2,       SYS_mkdirat,         SYS_unlinkat,        SYS_getdents64,
-	SYS_fstat,         SYS_newfstatat,      SYS_fstatfs,         SYS_read,
-	SYS_pread64,       SYS_pwrite64,        SYS_close,           SYS_sendmsg,
-	SYS_recvmsg,       SYS_recvfrom,        SYS_ppoll,           SYS_fallocate,
-	SYS_flock,         SYS_lseek,           SYS_exit_group,      SYS_rt_sigreturn,
-	SYS_clock_gettime, SYS_clock_nanosleep, SYS_restart_syscall, SYS_statx,
+	SYS_openat2,         SYS_mkdirat,         SYS_unlinkat,     SYS_getdents64,
+	SYS_fstat,           SYS_newfstatat,      SYS_fstatfs,      SYS_read,
+	SYS_pread64,         SYS_close,           SYS_sendmsg,      SYS_recvmsg,
+	SYS_recvfrom,        SYS_ppoll,           SYS_fallocate,    SYS_flock,
+	SYS_lseek,           SYS_exit_group,      SYS_rt_sigreturn, SYS_clock_gettime,
+	SYS_clock_nanosleep, SYS_restart_syscall, SYS_statx,
 };
 #define CALLS (sizeof(allowed_calls) / sizeof(allowed_calls[0]))
 

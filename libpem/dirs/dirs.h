@@ -273,13 +273,10 @@ void pem_runtime__sweep(const char *runtime);
  */
 void pem_session__wake_standby(struct pem_session *session);
 
-/*
- * Are there processes on standby in a user's runtime folder, and may they be woken? If they may
- * not, the session says which process forbids it. Reads /proc.
- */
-bool pem_session__may_wake(struct pem_session *session, uid_t owner, int folder_fd);
+/* Say why a user's processes were not woken. pid: what pem_standby__wake returned. */
+void pem_session__say_asleep(struct pem_session *session, uid_t owner, uint32_t pid);
 
-/* Is a process on standby, or was it not long ago? Reads /proc. */
+/* Is a process on standby, to be woken or woken already? Reads its folder in /proc. */
 bool pem_standby__has(uint32_t pid);
 
 /* --- public.c --- */

@@ -190,7 +190,6 @@ static void add_dir(struct pem_session *s, const struct pem_finder *finder, int 
 		goto close;
 	setup.role = PEM_CONFINED_KEEPER;
 	setup.page_bytes = sizeof(*s->page);
-	setup.wakes = pem_session__may_wake(s, setup.uid, fd);
 	pem_copy_text(dir->folder, sizeof(dir->folder), strrchr(s->directory, '/') + 1);
 	memcpy(setup.session, dir->folder, sizeof(setup.session));
 	dir->number = ++s->dirs->numbers;

@@ -225,6 +225,26 @@ static int offer(struct pem_session *s, struct pem_member *m)
 	return 0;
 }
 
+/*
+ * A process that became another user after it made its control file can't open the session's page:
+ * it does not learn what is wanted. Said once, since a server has many such processes.
+ */
+static void say_given_up(struct pem_session *s, const struct pem_member *m)
+{
+	char name[PEM_NAME_BYTES];
+
+	if (s->processes->given_up_said || !m->pid || !pem_is_anothers(m->pid, m->dir->owner))
+		return;
+	s->processes->given_up_said = true;
+	pem_process_name(m->pid, name);
+	pem_session__say(
+		s, PEM_LOG_WARNING,
+		"process %u (%s) raises no application events here, nor do others like it: "
+		"it became another user before anybody observed it; start it with "
+		"'pem record --' or 'pem stat --'",
+		m->pid, name);
+}
+
 int pem_member__ask(struct pem_session *s, struct pem_member *m)
 {
 	int result;
@@ -239,6 +259,7 @@ int pem_member__ask(struct pem_session *s, struct pem_member *m)
 		result = offer(s, m);
 		if (result)
 			return result;
+		say_given_up(s, m);
 	}
 	pem_session__apply_to(s, m);
 	return 0;

@@ -204,6 +204,8 @@ struct pem_session_processes {
 	uint32_t target_count;
 	/* A target may have processes in further directories. */
 	bool searches_elsewhere;
+	/* Said: a process has become another user. */
+	bool given_up_said;
 	/*
 	 * When to search for the other folders of the process that the session was attached to,
 	 * search_pid; 0: never.

@@ -68,6 +68,20 @@ static bool remove_own(const char *path)
 	return own && !unlink(path);
 }
 
+/* It has this name mostly. Another name of a process that has gone is found by a consumer. */
+void pem_process__remove_former(void)
+{
+	size_t length = strlen(pem_process.runtime), used = length;
+
+	if (pem_path__append(pem_process.runtime, sizeof(pem_process.runtime), &used,
+			     "/control-") &&
+	    pem_path__append_number(pem_process.runtime, sizeof(pem_process.runtime), &used,
+				    pem_process.pid, 10, 0) &&
+	    pem_path__append(pem_process.runtime, sizeof(pem_process.runtime), &used, "-0"))
+		remove_own(pem_process.runtime);
+	pem_process.runtime[length] = 0;
+}
+
 /*
  * Open a new control file of the process, or return -1. Its path is stored in
  * pem_process.control_path.
@@ -77,7 +91,8 @@ static int create_control_file(void)
 	unsigned k;
 	int fd;
 
-	if (!pem_process__find_runtime())
+	/* A process on standby stays where it was found, whatever its variables are now. */
+	if (!pem_process__on_standby() && !pem_process__find_runtime())
 		return -1;
 	for (k = 0; k < 1000; k++) {
 		snprintf(pem_process.control_path, sizeof(pem_process.control_path),
@@ -374,11 +389,13 @@ static void publish_more(struct pem_provider *providers[], uint32_t count)
 	close(fd);
 }
 
-void pem_process__keep_private(const struct pem_provider *provider)
+bool pem_process__keep_private(const struct pem_provider *provider)
 {
-	if (!pem_restricted() && mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED)
-		pem_process__fill_page_head(provider->page, provider);
+	if (pem_restricted() || mmap(provider->page, provider->page_bytes, PROT_READ | PROT_WRITE,
+				     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+		return false;
+	pem_process__fill_page_head(provider->page, provider);
+	return true;
 }
 
 void pem_process__publish_providers(struct pem_provider *providers[], uint32_t count)

@@ -411,9 +411,22 @@ static bool is_target(const struct pem_session_page *page)
 	return false;
 }
 
+static bool is_joined(const char *path)
+{
+	unsigned i;
+
+	for (i = 0; i < PEM_SESSIONS_MAX; i++) {
+		if (pem_process__had_session(i) && pem_process.joined[i].state != PEM_JOINED_NOT &&
+		    !strcmp(pem_process.joined[i].directory, path))
+			return true;
+	}
+	return false;
+}
+
+/* Lock held: in the middle of an event a stack may be too small for a path. */
 static void check_session(const char *folder, void *unused)
 {
-	char path[sizeof(pem_process.joined[0].directory)];
+	static char path[sizeof(pem_process.joined[0].directory)];
 	struct pem_session_page *page;
 
 	(void)unused;
@@ -422,7 +435,7 @@ static void check_session(const char *folder, void *unused)
 	 * recorder's trace can be recovered.
 	 */
 	if (!pem_is_session_name(folder) || !session_path(path, sizeof(path), folder) ||
-	    !pem_alive__check(path))
+	    is_joined(path) || !pem_alive__check(path))
 		return;
 	page = map_session_page(path);
 	if (!page)
@@ -458,13 +471,8 @@ static void note_live(const char *folder, void *found)
 bool pem_process__finds_session(void)
 {
 	bool found = false;
-	struct stat st;
-	int fd;
+	int fd = open(pem_process.runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 
-	/* A file system that counts subdirectories says 2 where there is none. */
-	if (!lstat(pem_process.runtime, &st) && st.st_nlink == 2)
-		return false;
-	fd = open(pem_process.runtime, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0)
 		return true;
 	pem_visit_folder(fd, note_live, &found);

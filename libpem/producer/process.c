@@ -337,6 +337,7 @@ static int register_all(const struct pem_known_provider known[], uint32_t count)
 
 	/* It may be another: a child of _Fork by a process that had never had the lock. */
 	pem_process.pid = process_id();
+	pem_standby__leave_now();
 	for (i = 0; i < count && n < PEM_PROVIDERS_MAX; i++) {
 		provider = known[i].provider;
 		rc = provider->registered ? 0 : pem_process__add_provider(provider, known[i].facts);
@@ -368,8 +369,10 @@ int pem_providers__register(const struct pem_known_provider providers[], uint32_
 	/* A library that does not link with this one may have its constructor run first. */
 	if (!pem_process.pid)
 		pem_process__read_known_filters();
-	else if (pem_standby__enter(providers, count))
+	else if (pem_standby__enter(providers, count)) {
+		errno = saved_errno;
 		return 0;
+	}
 	pem_standby__leave();
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
 		if (pem_process__had_session(session_index) && pem_rights__has_clock())
@@ -427,8 +430,12 @@ static __thread struct {
 static void before_fork(void)
 {
 	int saved_errno = errno;
-	bool locked = pem_process__lock();
+	bool locked;
 
+	/* The child may take a filter and then have its first event. */
+	if (pem_standby__is_woken())
+		pem_standby__leave();
+	locked = pem_process__lock();
 	errno = saved_errno;
 	/* A thread that waits for the lock tries to change the word. */
 	at_fork.lock = locked ? __atomic_load_n(&life.lock, __ATOMIC_RELAXED) | LOCK_FORKS : 0;
@@ -486,6 +493,11 @@ static void become_child(void)
 	if (published)
 		pem_process__publish();
 	life.here = 1;
+}
+
+void pem_process__become_child(void)
+{
+	become_child();
 }
 
 static void after_fork_in_child(void)

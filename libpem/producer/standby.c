@@ -3,10 +3,10 @@
  * standby.c - a process that nobody observes makes no files: it is on standby
  *
  * Such a process shares a file with all others of its user (standby_file.h), which takes the system
- * calls of a library's load, and no page of its own. It leaves when a session wakes it, when it
- * joins one, or when it is about to give up rights that its control file needs. A child of fork is
- * on standby, too. A child of _Fork or clone stays there: it cannot be told from a child of vfork,
- * whose memory is its parent's.
+ * calls of a library's load and no page of its own. Where the file is there already, no other calls
+ * are made: the process may have begun with a seccomp filter. It leaves when a session wakes it,
+ * when it joins one, or when it is about to give up rights that its control file needs. Its
+ * children are on standby, too.
  *
  * Only providers whose facts are known as they are registered (providers.h) can be on standby, and
  * only if they are the first of the process.
@@ -21,15 +21,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/kcmp.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#define OPEN_TRIES 3
+/* 1 where the process has had one thread so far; glibc from 2.32 on. */
+extern char __libc_single_threaded __attribute__((weak));
 
 static bool on_standby;
+static const uint8_t *first_enable; /* of the first provider's page */
+/* Pid of a child that has its parent's memory, or may have. */
+static uint32_t not_ours;
 
 bool pem_process__on_standby(void)
 {
@@ -67,6 +74,8 @@ static void name_file(const struct pem_known_provider known[], uint32_t count, c
 	pem_path__append_number(name, bytes, &used, PEM_ABI_VERSION, 10, 0);
 	pem_path__append(name, bytes, &used, "-");
 	pem_path__append_number(name, bytes, &used, hash, 16, 8);
+	pem_path__append(name, bytes, &used, "-");
+	pem_path__append_number(name, bytes, &used, pem_process__known_filters(), 10, 0);
 }
 
 static uint64_t pages_bytes(const struct pem_known_provider known[], uint32_t count)
@@ -89,7 +98,8 @@ static bool fill_file(int fd, const struct pem_known_provider known[], uint32_t 
 	struct pem_control_header head;
 	uint32_t i;
 
-	if (syscall(SYS_fallocate, fd, 0, 0, offset + pages_bytes(known, count)))
+	if (!pem_file_size_allowed(offset + pages_bytes(known, count)) ||
+	    syscall(SYS_fallocate, fd, 0, 0, offset + pages_bytes(known, count)))
 		return false;
 	for (i = 0; i < count; i++) {
 		memset(&head, 0, sizeof(head));
@@ -108,10 +118,14 @@ static void make_file(const char *name, const struct pem_known_provider known[],
 {
 	int fd = open(pem_process.runtime, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	static char path[PATH_MAX];
+	struct statfs fs;
 	char link[32];
 
 	if (fd < 0)
 		return;
+	/* A folder of a tmpfs has two links, and one for each folder in it. */
+	if (!statfs(pem_process.runtime, &fs) && fs.f_type == TMPFS_MAGIC)
+		syscall(SYS_fchmod, fd, PEM_STANDBY_MODE);
 	snprintf(path, sizeof(path), "%s%s", pem_process.runtime, name);
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	if (fill_file(fd, known, count))
@@ -119,8 +133,11 @@ static void make_file(const char *name, const struct pem_known_provider known[],
 	close(fd);
 }
 
-/* Open the file, by its name behind the runtime folder's. No further memory is touched for that. */
-static int try_to_open(const char *name)
+/*
+ * Open the file, by its name behind the runtime folder's. No further memory is touched for that.
+ * Returns -1 where there is no such file, or none that can be mapped.
+ */
+static int open_file(const char *name, uint64_t bytes, struct stat *st)
 {
 	size_t length = strlen(pem_process.runtime), used = length;
 	int fd = -1;
@@ -128,25 +145,45 @@ static int try_to_open(const char *name)
 	if (pem_path__append(pem_process.runtime, sizeof(pem_process.runtime), &used, name))
 		fd = open(pem_process.runtime, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	pem_process.runtime[length] = 0;
+	if (fd >= 0 && (fstat(fd, st) || !S_ISREG(st->st_mode) || (uint64_t)st->st_size < bytes)) {
+		close(fd);
+		fd = -1;
+	}
 	return fd;
 }
 
-/* Open the file, or make it. Returns -1 where there is none. */
-static int open_file(const struct pem_known_provider known[], uint32_t count)
+/* May a session live in the runtime folder? Cheaply answered. */
+static bool may_have_session(const struct stat *file)
+{
+	struct stat folder;
+
+	return (file->st_mode & 0777) != PEM_STANDBY_MODE || lstat(pem_process.runtime, &folder) ||
+	       folder.st_nlink != 2;
+}
+
+/*
+ * Open the file, or make it, if no session lives. It is opened before sessions are looked for: see
+ * standby_file.h. Returns -1 where the process can't be on standby.
+ */
+static int get_file(const struct pem_known_provider known[], uint32_t count)
 {
 	uint64_t bytes = PEM_PAGE_ALIGN + pages_bytes(known, count);
-	char name[48];
 	struct stat st;
-	unsigned tries;
+	char name[64];
 	int fd = -1;
 
 	name_file(known, count, name, sizeof(name));
-	for (tries = 0; fd < 0 && tries < OPEN_TRIES; tries++) {
-		if (tries)
-			make_file(name, known, count);
-		fd = try_to_open(name);
+	if (pem_runtime_dir__is_there(pem_process.runtime, sizeof(pem_process.runtime)))
+		fd = open_file(name, bytes, &st);
+	if (fd >= 0 && !may_have_session(&st))
+		return fd;
+	pem_process__begin();
+	if (fd < 0 && !pem_restricted() && pem_process__find_runtime() &&
+	    !pem_process__finds_session()) {
+		make_file(name, known, count);
+		fd = open_file(name, bytes, &st);
 	}
-	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode) || (uint64_t)st.st_size < bytes)) {
+	if (fd >= 0 && (pem_restricted() || pem_process__finds_session())) {
 		close(fd);
 		fd = -1;
 	}
@@ -188,6 +225,7 @@ static void add_all(const struct pem_known_provider known[], uint32_t count)
 {
 	uint32_t i;
 
+	first_enable = (const uint8_t *)known[0].provider->page + sizeof(struct pem_control_header);
 	__atomic_store_n(&on_standby, true, __ATOMIC_RELAXED);
 	for (i = 0; i < count; i++) {
 		pem_process__add_provider(known[i].provider, known[i].facts);
@@ -203,7 +241,8 @@ bool pem_standby__enter(const struct pem_known_provider providers[], uint32_t co
 	uint32_t i, k;
 	int fd;
 
-	if (pem_process.providers || pem_process.ever_joined || count > PEM_PROVIDERS_MAX)
+	if (pem_process.providers || pem_process.ever_joined || count > PEM_PROVIDERS_MAX ||
+	    (&__libc_single_threaded && !__libc_single_threaded))
 		return false;
 	for (i = 0; i < count; i++) {
 		moved = providers[i];
@@ -211,20 +250,25 @@ bool pem_standby__enter(const struct pem_known_provider providers[], uint32_t co
 			known[k] = known[k - 1];
 		known[k] = moved;
 	}
-	if (!can_share(known, count) || !pem_process__find_runtime())
+	if (!can_share(known, count))
 		return false;
-	/* The file is opened before sessions are looked for: see standby_file.h. */
-	fd = open_file(known, count);
+	fd = get_file(known, count);
 	if (fd < 0)
 		return false;
-	if (!pem_process__finds_session() &&
-	    mmap(known[0].provider->page, pages_bytes(known, count), PROT_READ,
+	if (mmap(known[0].provider->page, pages_bytes(known, count), PROT_READ,
 		 MAP_SHARED | MAP_FIXED, fd, PEM_PAGE_ALIGN) != MAP_FAILED) {
+		pem_process__remove_former();
 		add_all(known, count);
 		enters = true;
 	}
 	close(fd);
 	return enters;
+}
+
+bool pem_standby__is_woken(void)
+{
+	return pem_process__on_standby() &&
+	       __atomic_load_n(first_enable, __ATOMIC_RELAXED) == PEM_STANDBY_AWAKE;
 }
 
 bool pem_standby__forget(struct pem_provider *provider)
@@ -233,6 +277,36 @@ bool pem_standby__forget(struct pem_provider *provider)
 		return false;
 	__atomic_store_n(&provider->registered, 0, __ATOMIC_RELAXED);
 	return true;
+}
+
+static void ignore(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
+{
+	(void)provider;
+	(void)index;
+	(void)record;
+	(void)bytes;
+}
+
+/* The process can't leave: its woken events do nothing from now on. Lock held. */
+static void stay(void)
+{
+	struct pem_provider *provider;
+
+	for (provider = pem_process.providers; provider; provider = provider->next)
+		provider->notify = ignore;
+}
+
+/*
+ * Put private pages in place of the file's, which nobody may write. Whatever fails afterwards, the
+ * providers have pages of their own then. Lock held.
+ */
+static bool take_pages(void)
+{
+	struct pem_provider *provider = pem_process.providers;
+
+	while (provider && pem_process__keep_private(provider))
+		provider = provider->next;
+	return !provider;
 }
 
 /* Take those off the list that were unregistered meanwhile. Lock held. */
@@ -245,7 +319,6 @@ static void drop_forgotten(void)
 			link = &(*link)->next;
 			continue;
 		}
-		pem_process__keep_private(*link);
 		*link = (*link)->next;
 	}
 }
@@ -255,14 +328,16 @@ static void publish_all(void)
 {
 	struct pem_provider *provider;
 
+	if (!take_pages()) {
+		stay();
+		return;
+	}
 	drop_forgotten();
 	/* Its page is made as that of a new provider: the file's enable bytes are no session's. */
 	for (provider = pem_process.providers; provider; provider = provider->next)
 		provider->registered = 0;
 	pem_process__publish();
 	for (provider = pem_process.providers; provider; provider = provider->next) {
-		if (!pem_process.control)
-			pem_process__keep_private(provider);
 		provider->notify = pem_notify;
 		/* RP */
 		__atomic_store_n(&provider->registered, 1, __ATOMIC_RELEASE);
@@ -271,18 +346,48 @@ static void publish_all(void)
 	pem_process__search_sessions();
 }
 
+/*
+ * Does the memory belong to this process? A child of vfork has its parent's; it changes nothing
+ * there. A child of _Fork or clone, of which no handler of fork was told, has its own. Lock held.
+ */
+static bool owns_memory(void)
+{
+	uint32_t pid;
+	long order;
+
+	if (pem_restricted())
+		return true;
+	pid = (uint32_t)getpid();
+	if (pid == pem_process.pid)
+		return true;
+	order = syscall(SYS_kcmp, pid, pem_process.pid, KCMP_VM, 0, 0);
+	if (order > 0 || (order < 0 && errno == ESRCH)) {
+		pem_process__become_child();
+		return true;
+	}
+	not_ours = pid;
+	return false;
+}
+
 void pem_standby__leave(void)
 {
 	int saved_errno = errno;
 
 	if (!pem_process__on_standby())
 		return;
-	if (pem_process__lock()) {
-		/* A child of vfork changes nothing in its parent's memory. */
-		if (pem_process__on_standby() &&
-		    (pem_restricted() || (uint32_t)getpid() == pem_process.pid))
+	pem_process__begin();
+
+	if ((!not_ours || pem_restricted() || (uint32_t)getpid() != not_ours) &&
+	    pem_process__lock()) {
+		if (pem_process__on_standby() && owns_memory())
 			publish_all();
 		pem_process__unlock();
 	}
 	errno = saved_errno;
+}
+
+void pem_standby__leave_now(void)
+{
+	if (pem_process__on_standby())
+		publish_all();
 }

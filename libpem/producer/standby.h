@@ -29,14 +29,22 @@ void pem_standby__leave(void);
 bool pem_standby__forget(struct pem_provider *provider);
 
 bool pem_process__on_standby(void);
+/* Was the process woken, and has not left yet? */
+bool pem_standby__is_woken(void);
+/* As pem_standby__leave, in a process that is surely no child of vfork. Lock held. */
+void pem_standby__leave_now(void);
 
 /* --- what standby.c needs of control.c, process.c and join.c --- */
 
 /* Fill the head of a provider's page. */
 void pem_process__fill_page_head(struct pem_control_header *head,
 				 const struct pem_provider *provider);
-/* Give a provider an empty private page, if the process may do so. Lock held. */
-void pem_process__keep_private(const struct pem_provider *provider);
+/* Make the process's state its own, in a child that no handler of fork was told of. Lock held. */
+void pem_process__become_child(void);
+/* Remove the control file of the program that this process ran before an exec. */
+void pem_process__remove_former(void);
+/* Give a provider an empty private page. False: the process can't have one. Lock held. */
+bool pem_process__keep_private(const struct pem_provider *provider);
 /* Can the provider be registered? Returns 0 or -errno. */
 int pem_process__check_provider(const struct pem_provider *provider);
 /*
@@ -45,7 +53,10 @@ int pem_process__check_provider(const struct pem_provider *provider);
  */
 int pem_process__add_provider(struct pem_provider *provider,
 			      const struct pem_provider_facts *facts);
-/* Does any session live in the runtime folder? True also where the folder can't be read. */
+/*
+ * Does any session live in the runtime folder? True also where the folder can't be read. Makes
+ * system calls that a program's loader does not make.
+ */
 bool pem_process__finds_session(void);
 
 #endif

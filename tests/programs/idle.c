@@ -10,14 +10,21 @@
  *	bare N		a child of _Fork does so
  *	filter		a seccomp filter ends the process if it opens a file; libc is not asked
  *	user N		the process becomes another user
+ *	signal		a handler of SIGUSR1 does so once, on a stack of 8 KiB
+ *	fill		the process gets as many mappings as it may have
+ *	thread		as filter, for a new thread alone
+ *	clearenv	the process removes its variables
  */
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -104,6 +111,54 @@ static void set_filter(void)
 		exit(3);
 }
 
+static void handle(int number)
+{
+	(void)number;
+	allocate(1);
+}
+
+static void use_small_stack(void)
+{
+	struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK | SA_RESTART};
+	char *memory = mmap(NULL, 16384, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	stack_t stack = {.ss_sp = memory + 8192, .ss_size = 8192};
+
+	if (mprotect(stack.ss_sp, stack.ss_size, PROT_READ | PROT_WRITE) ||
+	    sigaltstack(&stack, NULL) || sigaction(SIGUSR1, &action, NULL))
+		exit(6);
+}
+
+static void fill(void)
+{
+	const int protection[] = {PROT_NONE, PROT_READ};
+	unsigned i = 0;
+
+	while (mmap(NULL, 4096, protection[i++ % 2], MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+	       MAP_FAILED)
+		;
+}
+
+static volatile int is_filtered;
+
+static void *filtered_thread(void *unused)
+{
+	set_filter();
+	is_filtered = 1;
+	while (1)
+		pause();
+	return unused;
+}
+
+static void start_thread(void)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, filtered_thread, NULL))
+		exit(6);
+	while (!is_filtered)
+		usleep(1000);
+}
+
 static void do_it(const char *what, unsigned count, const char *path)
 {
 	int status = 0;
@@ -123,6 +178,14 @@ static void do_it(const char *what, unsigned count, const char *path)
 		set_filter();
 	else if (!strcmp(what, "user") && setuid(count))
 		exit(4);
+	else if (!strcmp(what, "signal"))
+		use_small_stack();
+	else if (!strcmp(what, "fill"))
+		fill();
+	else if (!strcmp(what, "thread"))
+		start_thread();
+	else if (!strcmp(what, "clearenv"))
+		clearenv();
 	if (pid > 0 && (waitpid(pid, &status, 0) < 0 || status))
 		exit(5);
 }
