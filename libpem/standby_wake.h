@@ -32,7 +32,7 @@
 #define PEM_WAKE_NAMES 4096 /* read of a folder */
 #define PEM_WAKE_MAPS (8u << 20) /* bytes read of a process's list of mappings */
 #define PEM_WAKE_S 3 /* seconds; who needs more is not woken */
-#define PEM_WAKE_UNKNOWN (~0u) /* no pid: there were too many processes or files to be sure */
+#define PEM_WAKE_UNKNOWN (~0u) /* no pid: there were too many processes to be sure */
 
 struct pem_standby_scan {
 	uid_t owner;
@@ -181,15 +181,14 @@ static inline uint32_t pem_wake_endangered(struct pem_standby_scan *scan)
 	return !proc || scan->is_unsure ? PEM_WAKE_UNKNOWN : found;
 }
 
+/* Only the files that this finds are woken. */
 static inline void pem_wake_list(struct pem_standby_scan *scan, DIR *folder)
 {
 	struct dirent *entry;
 	unsigned names = 0;
 
-	while ((entry = readdir(folder))) {
-		scan->is_unsure |= names++ == PEM_WAKE_NAMES || scan->count == PEM_WAKE_FILES;
-		if (scan->is_unsure)
-			return;
+	while (names++ < PEM_WAKE_NAMES && scan->count < PEM_WAKE_FILES &&
+	       (entry = readdir(folder))) {
 		if (strncmp(entry->d_name, PEM_STANDBY_NAME, sizeof(PEM_STANDBY_NAME) - 1) ||
 		    strlen(entry->d_name) >= sizeof(scan->name[0]))
 			continue;
@@ -246,7 +245,7 @@ static inline uint32_t pem_standby__wake(int folder_fd, uid_t owner)
 	}
 	pem_wake_list(&scan, folder);
 	closedir(folder);
-	if (scan.count || scan.is_unsure) {
+	if (scan.count) {
 		scan.own_filters = pem_wake_filters("/proc/self/status", owner, &is_owners);
 		endangered = pem_wake_endangered(&scan);
 	}

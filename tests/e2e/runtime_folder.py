@@ -68,10 +68,11 @@ def meets():
     target = start(as_user(UID) + [PEM, "run", "--", "sh", "-c", "while sleep 0.01; do :; done"], env=env(), cwd="/")
     try:
         used = lambda: [os.path.join(base, name) for base in SHARED for name in own_folders(base)
-                        if any(f.startswith("control-%d-" % target.pid) for f in os.listdir(os.path.join(base, name)))]
+                        if any(f.startswith(("control-%d-" % target.pid, "standby-"))
+                               for f in os.listdir(os.path.join(base, name)))]
         until = time.monotonic() + 30
         while not used():
-            assert target.poll() is None and time.monotonic() < until, "the program made no control file"
+            assert target.poll() is None and time.monotonic() < until, "the program made no file"
             time.sleep(0.01)
         found = used()
         seconds, count = 0.5, 0
