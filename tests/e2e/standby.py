@@ -11,6 +11,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 from attached import Asked, control_files, is_served
@@ -242,6 +243,62 @@ def own_user_given_up():
 
 
 @test
+def root_folder_given_up():
+    "so does one that changes its root folder"
+    if os.geteuid():
+        skip("changing the root folder needs root")
+    idle = Idle()
+    idle.ask("root")
+    equal(len(idle.files("control-%d-" % idle.pid)), 1, "files")
+    idle.end()
+
+
+@test
+def filter_of_the_c_library():
+    "and one that asks the C library for a seccomp filter, which ends it for opening a file later"
+    idle = Idle()
+    idle.ask("told")
+    equal(len(idle.files("control-%d-" % idle.pid)), 1, "files")
+    counter = Counter(idle, "-p", str(idle.pid))
+    idle.ask("alloc 10")
+    counter.until_served(idle.pid)
+    idle.ask("alloc 10")
+    counter.end()
+    idle.end()
+    equal(idle.child.returncode, 0, "status")
+
+
+@test
+def filter_of_a_child():
+    "a program that was woken leaves before it forks: its child may take a filter of which pem is not told"
+    first = Idle()
+    name, = first.files()
+    idle = Idle(os.path.dirname(first.runtime), os.path.join(first.runtime, name))
+    idle.child.stdin.write("fork\n")
+    counter = Counter(idle, "-p", str(first.pid))
+    idle._until_ready()
+    counter.end()
+    for program in idle, first:
+        program.end()
+        equal(program.child.returncode, 0, "status")
+
+
+@test
+def folder_in_memory():
+    "in a folder of a tmpfs, where its count of links tells of sessions, a program finds one that lives"
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        idle = Idle(folder)
+        equal([os.stat(os.path.join(idle.runtime, name)).st_mode & 0o777 for name in idle.files()], [0o700], "mode")
+        equal(len(Idle(folder).files()), 1, "files")
+        counter = Counter(idle, "-p", str(idle.pid))
+        counter.until_woken()
+        Idle(folder).ask("alloc 1")  # it makes the file again, and does not use it
+        later = Idle(folder)
+        equal(len(later.files("control-%d-" % later.pid)), 1, "files of one that starts while a session lives")
+        counter.end()
+
+
+@test
 def other_users_programs():
     "root's session wakes programs of other users, by a helper with their rights"
     if os.geteuid():
@@ -288,6 +345,43 @@ def a_filter_of_its_own():
     equal(counter.end()[0], 0, "count")
     idle.end()
     equal(idle.child.returncode, 0, "status")
+
+
+@test
+def filter_that_is_known():
+    "a program that began with as many filters as pem was told of is woken"
+    idle = Limited("filtered", Idle(PEM_FILTERS="0000000001").env["PEM_RUNTIME_DIR"][:-len("/runtime")],
+                   PEM_FILTERS="0000000001")
+    equal(len(idle.files("control-")), 0, "files of its own")
+    counter = Counter(idle, "-p", str(idle.pid))
+    counter.until_woken()
+    idle.ask("alloc 1")
+    counter.until_served(idle.pid)
+    counter.end()
+    idle.end()
+
+
+@test
+def hostile_file():
+    "of a file with wild numbers nothing is written beyond its end, nor at its head"
+    idle = Idle()
+    name, = idle.files()
+    path = os.path.join(idle.runtime, name)
+    places = [(1 << 40, 8), (0, 16), (4096 + 64, 1 << 40), (45056 - 4, 8), ((1 << 64) - 8, 16), (4096 + 64, 8)]
+    head = struct.pack("<IIII", 0x574d4550, 1, 40, 0) + b"".join(struct.pack("<QQ", *place) for place in places)
+    with open(path, "r+b") as file:
+        file.write(head)
+    with open(path, "rb") as held:
+        counter = Counter(idle, "-p", str(idle.pid))
+        counter.until_woken()
+        equal(os.fstat(held.fileno()).st_size, 45056, "size")
+        equal(held.read(len(head)), head, "head")
+        held.seek(4096 + 64)
+        equal(held.read(9), b"\x80" * 8 + b"\0", "what may be written")
+        held.seek(45056 - 4)
+        equal(held.read(), b"\0" * 4, "end")
+    counter.end()
+    idle.end()
 
 
 @test

@@ -9,11 +9,12 @@
  *	vfork N		a child of vfork does so, once a file is gone whose path is the argument
  *	bare N		a child of _Fork does so
  *	filter		a seccomp filter ends the process if it opens a file; libc is not asked
- *	user N		the process becomes another user
- *	signal		a handler of SIGUSR1 does so once, on a stack of 8 KiB
- *	fill		the process gets as many mappings as it may have
- *	thread		as filter, for a new thread alone
- *	clearenv	the process removes its variables
+ *	told		as filter, and libc is asked
+ *	fork		once the file of the argument is gone, a child sets such a filter and
+ *allocates user N		the process becomes another user root		the process changes
+ *its root folder signal		a handler of SIGUSR1 does so once, on a stack of 8 KiB fill
+ *the process gets as many mappings as it may have thread		as filter, for a new thread
+ *alone clearenv	the process removes its variables
  */
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -88,15 +89,21 @@ static long call(long number, long a, long b, const void *c)
 	return result;
 }
 
-static void end_child_with(unsigned count, const char *path)
+static void wait_for_end_of(const char *path)
 {
 	while (path && !call(SYS_faccessat, AT_FDCWD, (long)path, NULL))
 		;
+}
+
+static void end_child_with(unsigned count, const char *path)
+{
+	wait_for_end_of(path);
 	allocate(count);
 	_exit(0);
 }
 
-static void set_filter(void)
+/* Set it by a function that pem sees, or by one that it does not see. */
+static void set_filter(int is_told)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -107,8 +114,22 @@ static void set_filter(void)
 	struct sock_fprog program = {.len = 4, .filter = code};
 
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	if (call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
+	if (is_told ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program)
+		    : call(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program))
 		exit(3);
+}
+
+static pid_t fork_filtered(const char *path)
+{
+	pid_t pid;
+
+	wait_for_end_of(path);
+	pid = fork();
+	if (pid)
+		return pid;
+	set_filter(0);
+	allocate(1);
+	_exit(0);
 }
 
 static void handle(int number)
@@ -142,7 +163,7 @@ static volatile int is_filtered;
 
 static void *filtered_thread(void *unused)
 {
-	set_filter();
+	set_filter(0);
 	is_filtered = 1;
 	while (1)
 		pause();
@@ -174,8 +195,12 @@ static void do_it(const char *what, unsigned count, const char *path)
 		end_child_with(count, path);
 	else if (!strcmp(what, "bare") && !(pid = _Fork()))
 		end_child_with(count, NULL);
-	else if (!strcmp(what, "filter"))
-		set_filter();
+	else if (!strcmp(what, "filter") || !strcmp(what, "told"))
+		set_filter(!strcmp(what, "told"));
+	else if (!strcmp(what, "fork"))
+		pid = fork_filtered(path);
+	else if (!strcmp(what, "root") && chroot("/"))
+		exit(4);
 	else if (!strcmp(what, "user") && setuid(count))
 		exit(4);
 	else if (!strcmp(what, "signal"))
