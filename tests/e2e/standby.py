@@ -290,12 +290,14 @@ def folder_in_memory():
         idle = Idle(folder)
         equal([os.stat(os.path.join(idle.runtime, name)).st_mode & 0o777 for name in idle.files()], [0o700], "mode")
         equal(len(Idle(folder).files()), 1, "files")
-        counter = Counter(idle, "-p", str(idle.pid))
-        counter.until_woken()
-        Idle(folder).ask("alloc 1")  # it makes the file again, and does not use it
+        session = start([PEM, "stat", "-q", "-e", "APP", "-o", os.devnull, "--", "sleep", "60"],
+                        env={"PEM_RUNTIME_DIR": idle.runtime})
+        until(lambda: idle.files("session-"), "the session")
         later = Idle(folder)
-        equal(len(later.files("control-%d-" % later.pid)), 1, "files of one that starts while a session lives")
-        counter.end()
+        equal([len(later.files(name)) for name in ("standby-", "control-%d-" % later.pid)], [1, 1],
+              "files of one that starts while a session lives")
+        os.killpg(session.pid, signal.SIGKILL)
+        session.wait()
 
 
 @test
@@ -528,6 +530,19 @@ def no_more_mappings():
     idle.ask("alloc 10")
     idle.end()
     equal(idle.child.returncode, 0, "status")
+
+
+@test
+def filter_elsewhere():
+    "a program with such a filter in another folder keeps none asleep here"
+    other = Idle()
+    other.ask("filter")
+    idle = Idle()
+    counter = Counter(idle, "-p", str(idle.pid))
+    counter.until_woken()
+    counter.end()
+    for program in other, idle:
+        program.end()
 
 
 @test

@@ -119,12 +119,15 @@ static void set_filter(int is_told)
 		exit(3);
 }
 
+/* As the C library calls it, in daemon() for one: without an event of its own. */
+extern pid_t __fork(void);
+
 static pid_t fork_filtered(const char *path)
 {
 	pid_t pid;
 
 	wait_for_end_of(path);
-	pid = fork();
+	pid = __fork();
 	if (pid)
 		return pid;
 	set_filter(0);
