@@ -17,8 +17,8 @@
  * its processes began with so many seccomp filters that pem knows of (a number; PEM_STANDBY_ANY:
  * they were not told).
  *
- * The mode is 0600, or PEM_STANDBY_MODE where its folder's count of links tells how many folders
- * are in it.
+ * The mode is 0400, or PEM_STANDBY_MODE where its folder's count of links tells how many folders
+ * are in it. Nobody may write, so that no mistake cuts the file off, which would end its processes.
  */
 #ifndef PEM_STANDBY_FILE_H
 #define PEM_STANDBY_FILE_H
@@ -28,7 +28,7 @@
 #define PEM_STANDBY_MAGIC 0x574d4550u /* "PEMW" */
 #define PEM_STANDBY_NAME "standby-"
 #define PEM_STANDBY_ANY (~0u)
-#define PEM_STANDBY_MODE 0700
+#define PEM_STANDBY_MODE 0500
 /*
  * What a session calls a file, at the moment of its removal, whose processes it has woken: their
  * mapping then has this name.

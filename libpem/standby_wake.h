@@ -197,11 +197,27 @@ static inline void pem_wake_list(struct pem_standby_scan *scan, DIR *folder)
 	}
 }
 
+/* Open a standby file to write to it, which its mode allows from now on. Returns -1: there is none.
+ */
+static inline int pem_wake_open(int folder_fd, const char *name, uid_t owner)
+{
+	const int flags = O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+	int fd = openat(folder_fd, name, O_RDONLY | flags);
+	struct stat st;
+	bool is_it;
+
+	if (fd < 0)
+		return -1;
+	is_it = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == owner && !fchmod(fd, 0600);
+	close(fd);
+	return is_it ? openat(folder_fd, name, O_RDWR | flags) : -1;
+}
+
 /*
  * Set the enable bytes of a standby file. The file is hostile: what is read is checked, and only
  * bytes that the file has are written, which it has memory for.
  */
-static inline void pem_wake_file(int fd, uid_t owner)
+static inline void pem_wake_file(int fd)
 {
 	uint8_t awake[PEM_EVENTS_PER_PROVIDER_MAX];
 	struct pem_standby_file file;
@@ -209,7 +225,7 @@ static inline void pem_wake_file(int fd, uid_t owner)
 	struct stat st;
 	uint32_t i;
 
-	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_uid != owner ||
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
 	    pread(fd, &file, sizeof(file), 0) != sizeof(file) || file.magic != PEM_STANDBY_MAGIC)
 		return;
 	size = (uint64_t)st.st_size;
@@ -250,9 +266,9 @@ static inline uint32_t pem_standby__wake(int folder_fd, uid_t owner)
 		endangered = pem_wake_endangered(&scan);
 	}
 	for (i = 0; !endangered && i < scan.count; i++) {
-		fd = openat(folder_fd, scan.name[i], O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+		fd = pem_wake_open(folder_fd, scan.name[i], owner);
 		if (fd >= 0) {
-			pem_wake_file(fd, owner);
+			pem_wake_file(fd);
 			close(fd);
 		}
 		snprintf(woken, sizeof(woken), PEM_WOKEN_NAME "%ld-%s", (long)getpid(),

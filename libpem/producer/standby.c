@@ -116,7 +116,7 @@ static bool fill_file(int fd, const struct pem_known_provider known[], uint32_t 
 /* Make the file, unless another process does so meanwhile. */
 static void make_file(const char *name, const struct pem_known_provider known[], uint32_t count)
 {
-	int fd = open(pem_process.runtime, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int fd = open(pem_process.runtime, O_TMPFILE | O_RDWR | O_CLOEXEC, 0400);
 	static char path[PATH_MAX];
 	struct statfs fs;
 	char link[32];

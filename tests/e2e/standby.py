@@ -71,6 +71,7 @@ def wake(folder):
     """Do what a session does to the file of a folder."""
     name, = [name for name in os.listdir(folder) if name.startswith("standby-")]
     path = os.path.join(folder, name)
+    os.chmod(path, 0o600)
     with open(path, "r+b") as file:
         head = file.read(528)
         for i in range(struct.unpack_from("<I", head, 8)[0]):
@@ -288,7 +289,7 @@ def folder_in_memory():
     "in a folder of a tmpfs, where its count of links tells of sessions, a program finds one that lives"
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
         idle = Idle(folder)
-        equal([os.stat(os.path.join(idle.runtime, name)).st_mode & 0o777 for name in idle.files()], [0o700], "mode")
+        equal([os.stat(os.path.join(idle.runtime, name)).st_mode & 0o777 for name in idle.files()], [0o500], "mode: nobody may write")
         equal(len(Idle(folder).files()), 1, "files")
         session = start([PEM, "stat", "-q", "-e", "APP", "-o", os.devnull, "--", "sleep", "60"],
                         env={"PEM_RUNTIME_DIR": idle.runtime})
@@ -371,6 +372,7 @@ def hostile_file():
     path = os.path.join(idle.runtime, name)
     places = [(1 << 40, 8), (0, 16), (4096 + 64, 1 << 40), (45056 - 4, 8), ((1 << 64) - 8, 16), (4096 + 64, 8)]
     head = struct.pack("<IIII", 0x574d4550, 1, 40, 0) + b"".join(struct.pack("<QQ", *place) for place in places)
+    os.chmod(path, 0o600)
     with open(path, "r+b") as file:
         file.write(head)
     with open(path, "rb") as held:
