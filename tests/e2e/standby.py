@@ -15,6 +15,7 @@ import tempfile
 import time
 
 from attached import Asked, control_files, is_served
+from preload import need_preload
 from stage import USER, as_user, until, wait_ready
 from tap import BUILD, PEM, equal, run, run_all, skip, start, test, tmp
 
@@ -306,6 +307,7 @@ def other_users_programs():
     "root's session wakes programs of other users, by a helper with their rights"
     if os.geteuid():
         skip("acting as several users needs root")
+    need_preload()
     folder = tmp()
     os.chmod(folder, 0o1755)
     copies = []
@@ -489,6 +491,7 @@ def filters_of_each_call():
     "a filter of which pem was not told, and that ends a program for a call that its loader does not make, ends no program"
     if os.uname().machine != "x86_64":
         skip("the numbers of system calls are those of x86-64")
+    need_preload()
 
     def started(name, folder, what):
         rc, out, err = run([sys.executable, "-c", LIMITED, "filtered", ":".join(LIBRARIES),
