@@ -180,8 +180,11 @@ static int get_file(const struct pem_known_provider known[], uint32_t count)
 	pem_process__begin();
 	if (fd < 0 && !pem_restricted() && pem_process__find_runtime() &&
 	    !pem_process__finds_session()) {
-		make_file(name, known, count);
 		fd = open_file(name, bytes, &st);
+		if (fd < 0) {
+			make_file(name, known, count);
+			fd = open_file(name, bytes, &st);
+		}
 	}
 	if (fd >= 0 && (pem_restricted() || pem_process__finds_session())) {
 		close(fd);
@@ -361,7 +364,8 @@ static bool owns_memory(void)
 	if (pid == pem_process.pid)
 		return true;
 	order = syscall(SYS_kcmp, pid, pem_process.pid, KCMP_VM, 0, 0);
-	if (order > 0 || (order < 0 && errno == ESRCH)) {
+	/* A parent that is not there any more is none of vfork, but in another pid namespace. */
+	if (order > 0 || (order < 0 && errno == ESRCH && getppid())) {
 		pem_process__become_child();
 		return true;
 	}
@@ -376,7 +380,6 @@ void pem_standby__leave(void)
 	if (!pem_process__on_standby())
 		return;
 	pem_process__begin();
-
 	if ((!not_ours || pem_restricted() || (uint32_t)getpid() != not_ours) &&
 	    pem_process__lock()) {
 		if (pem_process__on_standby() && owns_memory())
