@@ -131,9 +131,8 @@ static bool is_held(int fd)
 
 /*
  * A process that may not open the folder tests the lock on the page in it. The consumer locks the
- * page where everybody may open it.
+ * page where everybody may open it. A function of its own: few callers need its stack.
  */
-/* Apart, since most callers never need its stack. */
 static __attribute__((noinline)) bool check_config(const char *directory)
 {
 	char path[PATH_MAX];

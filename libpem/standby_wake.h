@@ -189,6 +189,9 @@ static inline void pem_wake_list(struct pem_standby_scan *scan, DIR *folder)
 
 	while (names++ < PEM_WAKE_NAMES && scan->count < PEM_WAKE_FILES &&
 	       (entry = readdir(folder))) {
+		/* Left by a session that was killed before it removed the file. */
+		if (!strncmp(entry->d_name, PEM_WOKEN_NAME, sizeof(PEM_WOKEN_NAME) - 1))
+			unlinkat(dirfd(folder), entry->d_name, 0);
 		if (strncmp(entry->d_name, PEM_STANDBY_NAME, sizeof(PEM_STANDBY_NAME) - 1) ||
 		    strlen(entry->d_name) >= sizeof(scan->name[0]))
 			continue;

@@ -474,12 +474,12 @@ static void loop(uid_t owner)
 int pem_confined__keep(const struct pem_confined_setup *setup)
 {
 	struct pem_confined_reply failed = {.kind = PEM_CONFINED_FAILED},
-				  asleep = {.kind = PEM_CONFINED_ASLEEP};
+				  not_woken = {.kind = PEM_CONFINED_NOT_WOKEN};
 	int result = make_session(setup);
 
 	if (!result) {
-		asleep.value = (int32_t)pem_standby__wake(PEM_CONFINED_FOLDER, setup->uid);
-		if (asleep.value && !pem_confined__reply(&asleep, -1))
+		not_woken.value = (int32_t)pem_standby__wake(PEM_CONFINED_FOLDER, setup->uid);
+		if (not_woken.value && !pem_confined__reply(&not_woken, -1))
 			result = -EPIPE;
 		watch_folders();
 	}

@@ -83,7 +83,7 @@ enum pem_confined_reply_kind {
 	 */
 	PEM_CONFINED_REFUSED,
 	/* keeper: processes on standby were not woken; value: what pem_standby__wake returned */
-	PEM_CONFINED_ASLEEP,
+	PEM_CONFINED_NOT_WOKEN,
 };
 
 struct pem_confined_reply {

@@ -202,8 +202,11 @@ static int hear_keeper(struct pem_session *s, struct pem_dir *dir,
 	case PEM_CONFINED_REFUSED:
 		pem_dir__exceed_to(s, dir, PEM_EXCESS_LINKS, reply->value);
 		return 0;
-	case PEM_CONFINED_ASLEEP:
-		pem_session__say_asleep(s, dir->owner, (uint32_t)reply->value);
+	case PEM_CONFINED_NOT_WOKEN:
+		/* A keeper has its user's rights, and may send more than one. */
+		if (!dir->not_woken_said)
+			pem_session__say_not_woken(s, dir->owner, (uint32_t)reply->value);
+		dir->not_woken_said = true;
 		return 0;
 	case PEM_CONFINED_FAILED:
 		return reply->value < 0 && reply->value > -4096 ? reply->value : -EINVAL;

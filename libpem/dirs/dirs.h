@@ -53,6 +53,7 @@ struct pem_dir {
 	bool is_public;
 	bool over_said; /* said: there are too many files in it */
 	bool full_said; /* said: there was no room for further files in it */
+	bool not_woken_said; /* said: its processes on standby were not woken */
 	/*
 	 * Of a public folder: when it had last changed, if no program had a file in it then. tv_sec
 	 * 0: the folder has to be listed.
@@ -274,9 +275,12 @@ void pem_runtime__sweep(const char *runtime);
 void pem_session__wake_standby(struct pem_session *session);
 
 /* Say why a user's processes were not woken. pid: what pem_standby__wake returned. */
-void pem_session__say_asleep(struct pem_session *session, uid_t owner, uint32_t pid);
+void pem_session__say_not_woken(struct pem_session *session, uid_t owner, uint32_t pid);
 
-/* Is a process on standby, to be woken or woken already? Reads its folder in /proc. */
+/*
+ * Is a process of this user's on standby, to be woken or woken already? Reads its mappings in
+ * /proc, which may wait for the process: not for one of another user.
+ */
 bool pem_standby__has(uint32_t pid);
 
 /* --- public.c --- */

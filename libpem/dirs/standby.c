@@ -31,7 +31,7 @@ bool pem_standby__has(uint32_t pid)
 	return found;
 }
 
-void pem_session__say_asleep(struct pem_session *s, uid_t owner, uint32_t pid)
+void pem_session__say_not_woken(struct pem_session *s, uid_t owner, uint32_t pid)
 {
 	char name[PEM_NAME_BYTES];
 
@@ -59,5 +59,5 @@ void pem_session__wake_standby(struct pem_session *s)
 		own && own->runtime_fd >= 0 ? pem_standby__wake(own->runtime_fd, own->owner) : 0;
 
 	if (pid)
-		pem_session__say_asleep(s, own->owner, pid);
+		pem_session__say_not_woken(s, own->owner, pid);
 }

@@ -68,7 +68,10 @@ static bool remove_own(const char *path)
 	return own && !unlink(path);
 }
 
-/* It has this name mostly. Another name of a process that has gone is found by a consumer. */
+/*
+ * A control file has this name, unless a process of another pid namespace has it. A file that has
+ * another name is removed by a consumer, once its process has ended.
+ */
 void pem_process__remove_former(void)
 {
 	size_t length = strlen(pem_process.runtime), used = length;

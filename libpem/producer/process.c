@@ -56,8 +56,6 @@ static bool has_begun;
 #define FORK_TRIES 6400
 #define LOCK_FORKS (1u << 30) /* no thread id has this bit, nor has pem_rights__thread_id() */
 
-static void become_child(void);
-
 bool pem_wipe_on_fork(void *start, size_t bytes)
 {
 	return !pem_restricted() && !madvise(start, bytes, MADV_WIPEONFORK);
@@ -180,7 +178,7 @@ bool pem_process__lock(void)
 	if (!restricted)
 		signal_mask = mask;
 	if (__builtin_expect(wiped_on_fork && !life.here, 0))
-		become_child();
+		pem_process__become_child();
 	return true;
 }
 
@@ -481,7 +479,7 @@ static void after_fork_in_parent(void)
  * clone comes here with its first event that reaches the library. The parent's threads may have
  * been anywhere when such a child was made.
  */
-static void become_child(void)
+void pem_process__become_child(void)
 {
 	bool published = pem_process.control != NULL;
 
@@ -495,18 +493,13 @@ static void become_child(void)
 	life.here = 1;
 }
 
-void pem_process__become_child(void)
-{
-	become_child();
-}
-
 static void after_fork_in_child(void)
 {
 	int saved_errno = errno;
 
 	life.lock = pem_rights__thread_id();
 	if (!wiped_on_fork || !life.here)
-		become_child();
+		pem_process__become_child();
 	life.lock = 0;
 	if (at_fork.lock)
 		restore_after_fork();

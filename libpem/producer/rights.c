@@ -468,13 +468,6 @@ void pem_rights__inherit(bool restricted)
 		pem_thread_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
 }
 
-/*
- * Decide whether this process began with a filter that nobody knows. The variable says how many
- * known filters there are. The recording program gave its own number: its filters let pem's calls
- * pass, since it makes the same calls. Processes in between have added those that they counted as
- * harmless. If the process has more filters than that, it makes none of pem's calls. Filters are
- * never removed. Linux before 5.9 does not count them.
- */
 void pem_process__read_known_filters(void)
 {
 	const char *said = secure_getenv(PEM_FILTERS_VARIABLE);
@@ -483,6 +476,13 @@ void pem_process__read_known_filters(void)
 			 __ATOMIC_RELAXED);
 }
 
+/*
+ * Decide whether this process began with a filter that nobody knows. The variable says how many
+ * known filters there are. The recording program gave its own number: its filters let pem's calls
+ * pass, since it makes the same calls. Processes in between have added those that they counted as
+ * harmless. If the process has more filters than that, it makes none of pem's calls. Filters are
+ * never removed. Linux before 5.9 does not count them.
+ */
 void pem_process__find_filter(void)
 {
 	uint32_t known = pem_process__known_filters();

@@ -15,6 +15,7 @@
 
 #include "producer/producer.h"
 #include "producer/rights.h"
+#include "model_hash.h"
 #include "runtime_dir.h"
 #include "standby_file.h"
 #include "util.h"
@@ -45,35 +46,23 @@ bool pem_process__on_standby(void)
 
 /* --- the file --- */
 
-static uint32_t hash_bytes(uint32_t hash, const void *bytes, size_t count)
-{
-	const uint8_t *at = bytes;
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		hash = (hash ^ at[i]) * 16777619u; /* FNV-1a */
-	return hash;
-}
-
-/* Name the file of these providers. */
+/* Name the file of these providers. A model has its provider's name and events in it. */
 static void name_file(const struct pem_known_provider known[], uint32_t count, char *name,
 		      size_t bytes)
 {
-	uint32_t hash = 2166136261u, i;
-	const struct pem_provider *p;
+	uint32_t words[2 * PEM_PROVIDERS_MAX], i;
 	size_t used = 0;
 
 	for (i = 0; i < count; i++) {
-		p = known[i].provider;
-		hash = hash_bytes(hash, p->name, strlen(p->name));
-		hash = hash_bytes(hash, &p->event_count, sizeof(p->event_count));
-		hash = hash_bytes(hash, &p->page_bytes, sizeof(p->page_bytes));
-		hash = hash_bytes(hash, &known[i].facts->model_hash, sizeof(uint32_t));
+		words[2 * i] = known[i].facts->model_hash;
+		words[2 * i + 1] = (uint32_t)known[i].provider->page_bytes;
 	}
 	pem_path__append(name, bytes, &used, "/" PEM_STANDBY_NAME);
 	pem_path__append_number(name, bytes, &used, PEM_ABI_VERSION, 10, 0);
 	pem_path__append(name, bytes, &used, "-");
-	pem_path__append_number(name, bytes, &used, hash, 16, 8);
+	pem_path__append_number(name, bytes, &used,
+				pem_model__hash((const char *)words, count * 2 * sizeof(words[0])),
+				16, 8);
 	pem_path__append(name, bytes, &used, "-");
 	pem_path__append_number(name, bytes, &used, pem_process__known_filters(), 10, 0);
 }
@@ -318,11 +307,10 @@ static void drop_forgotten(void)
 	struct pem_provider **link = &pem_process.providers;
 
 	while (*link) {
-		if (__atomic_load_n(&(*link)->registered, __ATOMIC_RELAXED)) {
+		if (__atomic_load_n(&(*link)->registered, __ATOMIC_RELAXED))
 			link = &(*link)->next;
-			continue;
-		}
-		*link = (*link)->next;
+		else
+			*link = (*link)->next;
 	}
 }
 

@@ -39,7 +39,7 @@ void pem_standby__leave_now(void);
 /* Fill the head of a provider's page. */
 void pem_process__fill_page_head(struct pem_control_header *head,
 				 const struct pem_provider *provider);
-/* Make the process's state its own, in a child that no handler of fork was told of. Lock held. */
+/* Make the process's state its own, in a child of fork, _Fork or clone. Lock held. */
 void pem_process__become_child(void);
 /* Remove the control file of the program that this process ran before an exec. */
 void pem_process__remove_former(void);

@@ -149,14 +149,18 @@ static bool wants_counters_alone(const struct pem_session *s)
 /* Tell both the log and the caller, which may have no log, that a process will raise nothing. */
 static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *error)
 {
+	bool is_anothers = pem_is_anothers(pid, geteuid());
 	char name[PEM_NAME_BYTES];
 	struct pem_error why;
 
+	if (!is_anothers && pem_standby__has(pid))
+		return;
 	pem_process_name(pid, name);
 	pem_error__set(&why, 0,
-		       "process %u (%s) raises no application events: it was not started with "
-		       "libpem; start it with 'pem run -- %s'%s",
-		       pid, name, name,
+		       "process %u (%s) raises no application events%s: it was not started with "
+		       "libpem%s; start it with 'pem run -- %s'%s",
+		       pid, name, is_anothers ? " so far" : "",
+		       is_anothers ? ", or had no event yet" : "", name,
 		       pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
 	pem_session__say(s, PEM_LOG_WARNING, "%s", why.text);
 	if (error)
@@ -268,7 +272,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 				"eight sessions observe process %u already; end one of them",
 				who->pid);
 		else if (!result && who->pid && !pem_session__has_started(who->pid) &&
-			 !pem_standby__has(who->pid) && !wants_counters_alone(s))
+			 !wants_counters_alone(s))
 			say_silent(s, who->pid, error);
 	}
 	pem_session__unlock(s);

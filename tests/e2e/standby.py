@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
 standby.py - programs under pem run that nobody observes: they make no files, and can be observed at any time
-
-What a program of a user's does while another user's program attacks it is tested in attack_folders.
 """
 import json
 import os
@@ -103,6 +101,15 @@ class Counter:
                        for name in control_files(self.idle) if name.startswith("control-%d-" % pid))
         until(served, "process %d is observed" % pid)
 
+    def counts_from_now_on(self):
+        """The program is woken, served by its next event, and each later one is counted."""
+        self.until_woken()
+        self.idle.ask("alloc 1")
+        self.until_served(self.idle.pid)
+        self.idle.ask("alloc 1000")
+        count, err = self.end()
+        assert 1000 <= count <= 1001, (count, err)
+
     def end(self):
         """The count, and standard error."""
         self.child.send_signal(signal.SIGINT)
@@ -139,13 +146,7 @@ def exec_leaves_nothing():
 def observed_when_asked():
     "pem stat -p wakes such a program, and counts what it does from then on"
     idle = Idle()
-    counter = Counter(idle, "-p", str(idle.pid))
-    counter.until_woken()
-    idle.ask("alloc 1")
-    counter.until_served(idle.pid)
-    idle.ask("alloc 1000")
-    count, err = counter.end()
-    assert 1000 <= count <= 1001, (count, err)
+    Counter(idle, "-p", str(idle.pid)).counts_from_now_on()
     idle.ask("alloc 5")
     idle.end()
     equal(idle.files(), [], "files")
@@ -358,11 +359,7 @@ def filter_that_is_known():
     idle = Limited("filtered", Idle(PEM_FILTERS="0000000001").env["PEM_RUNTIME_DIR"][:-len("/runtime")],
                    PEM_FILTERS="0000000001")
     equal(len(idle.files("control-")), 0, "files of its own")
-    counter = Counter(idle, "-p", str(idle.pid))
-    counter.until_woken()
-    idle.ask("alloc 1")
-    counter.until_served(idle.pid)
-    counter.end()
+    Counter(idle, "-p", str(idle.pid)).counts_from_now_on()
     idle.end()
 
 
@@ -417,6 +414,18 @@ def damaged_files():
             continue
         assert not os.path.lexists(path), "it stays"
         cut()
+
+
+@test
+def left_by_a_killed_session():
+    "a file that a killed session had not removed yet is removed by the next"
+    idle = Idle()
+    name, = idle.files()
+    with open(os.path.join(idle.runtime, "woken-1-" + name), "wb"):
+        pass
+    Counter(idle, "-p", str(idle.pid)).counts_from_now_on()
+    equal(idle.files("woken-"), [], "files")
+    idle.end()
 
 
 @test
@@ -568,13 +577,7 @@ def changed_variables():
     "a program that has changed its variables is found where it was when it started"
     idle = Idle()
     idle.ask("clearenv")
-    counter = Counter(idle, "-p", str(idle.pid))
-    counter.until_woken()
-    idle.ask("alloc 1")
-    counter.until_served(idle.pid)
-    idle.ask("alloc 100")
-    count, err = counter.end()
-    assert 100 <= count <= 101, (count, err)
+    Counter(idle, "-p", str(idle.pid)).counts_from_now_on()
     idle.end()
 
 
