@@ -5,7 +5,8 @@
 
 BENCHES := notify coarse handles threads callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
-  names page_size_machine page_size_loop page_size_hooks read4 simulated insns start
+  names page_size_machine page_size_loop page_size_hooks read4 simulated insns start \
+  drain
 BENCH_C := notify coarse handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -16,7 +17,8 @@ $(B)/gen/bench_stubs/bench.h: bench/bench.xml $(PEM_CODEGEN)
 	$(Q)$(PEM_CODEGEN) --backend c -o $(@D) $<
 	@touch $@
 
-BENCH_STUBS := stepped.c notify.c coarse.c threads.c raise.c read4.c stub.c call_back.c attach_first.c
+BENCH_STUBS := stepped.c notify.c coarse.c threads.c raise.c read4.c stub.c call_back.c attach_first.c \
+  drained.c
 $(call objects,$(addprefix bench/,$(BENCH_STUBS))): $(B)/gen/bench_stubs/bench.h
 
 # The loops of stub in other languages; C's symbols once, for Fortran and Rust.
@@ -112,6 +114,7 @@ $(B)/bench/guest_calls $(B)/bench/guest_pem: $(B)/bench/%: $(B)/obj/bench/%.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $<
 
+$(B)/bench/drain: $(B)/bench/drained
 # callback runs call_back and attach attach_first, which are linked with libpem as consumers are.
 $(B)/bench/attach: $(B)/bench/attach_first $(B)/bench/raise $(B)/bench/measure.py
 $(B)/bench/callback: $(B)/bench/call_back $(B)/bench/measure.py
@@ -162,7 +165,7 @@ $(PAGE_HOOKED): $(B)/bench/page-size/%-hooks: bench/page-size/%.c bench/page-siz
 $(B)/bench/page_size_hooks: $(PAGE_PROGRAMS) $(PAGE_HOOKED) $(PAGE_SIZE_PY)
 $(B)/bench/page_size_programs: $(PAGE_PROGRAMS) $(B)/bench/page-size/dictionary.py $(PAGE_SIZE_PY)
 
-$(B)/bench/call_back $(B)/bench/attach_first $(B)/bench/read_trace: \
+$(B)/bench/call_back $(B)/bench/attach_first $(B)/bench/read_trace $(B)/bench/drained: \
   $(B)/bench/%: $(B)/obj/bench/%.o $(LIBPEM)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $< $(LINK_LIBPEM) -ldl -lpthread

@@ -7,20 +7,22 @@
 #include "cli.h"
 #include "text.h"
 
+#include <assert.h>
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONS_MAX 24
+#define OPTIONS_MAX 40 /* a verb with more ends at once, with any option */
 #define HELP_COLUMN 24
 
 static size_t option_count(const struct cli_verb *verb)
 {
 	size_t n = 0;
 
-	while (verb->options[n].code != 0 && n < OPTIONS_MAX)
+	while (verb->options[n].code != 0)
 		n++;
+	assert(n <= OPTIONS_MAX);
 	return n;
 }
 

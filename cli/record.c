@@ -16,12 +16,10 @@ enum {
 	OPT_NO_LIBC = 256,
 	OPT_WHERE,
 	OPT_OVERWRITE,
-	OPT_BUFFER,
 	OPT_BUDGET,
 	OPT_TRIGGER,
 	OPT_SNAPSHOTS,
 	OPT_INTERVAL,
-	OPT_CLOCK,
 	OPT_COUNTERS,
 	OPT_CALL_GRAPH,
 	OPT_MEM,
@@ -49,12 +47,15 @@ static const struct cli_option options[] = {
 	 "Do not preload the adapters that show the C library, OpenMP, MPI and SQLite."},
 	{OPT_OVERWRITE, "overwrite", NULL,
 	 "When a buffer is full, lose its oldest events and not the newest."},
-	{OPT_BUFFER, "buffer", "SIZE",
+	{RECORD_BUFFER, "buffer", "SIZE",
 	 "Buffer of each recorded process, 64K to 16G. Default: 32M. More loses less."},
-	{OPT_CLOCK, "clock", "cycles|coarse",
+	{RECORD_CLOCK, "clock", "cycles|coarse",
 	 "With coarse, where a CPU is to spare, events of programs cost less, and their times are "
 	 "good to a microsecond: a thread of pem advances them, which takes that CPU. Default: "
 	 "cycles."},
+	{RECORD_DRAIN_THREADS, "drain-threads", "N",
+	 "At most so many threads of pem move events to the trace, 1 to 64. Default: half as many "
+	 "as there are CPUs, at most 8. They work while much waits."},
 	{OPT_TRIGGER, "trigger", "WHEN",
 	 "With --overwrite, write a snapshot when an event happens ('EVENT', 'EVENT where "
 	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "
@@ -193,9 +194,10 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 		case OPT_OVERWRITE:
 			r->session.overwrite = 1;
 			break;
-		case OPT_BUFFER:
-		case OPT_CLOCK:
-			rc = record_buffers__parse(verb, code == OPT_CLOCK, &r->session);
+		case RECORD_BUFFER:
+		case RECORD_CLOCK:
+		case RECORD_DRAIN_THREADS:
+			rc = record_buffers__parse(verb, code, &r->session);
 			break;
 		case OPT_TRIGGER:
 			rc = cli_triggers__add(&r->triggers, verb, optarg);
@@ -532,8 +534,8 @@ const struct cli_verb cli_record = {
 	.name = "record",
 	.summary = "run a command and record every layer to a trace",
 	.usage = "record [-e EV,...] [--where PREDICATE] [-o DIR] [--no-libc] [--overwrite] "
-		 "[--buffer SIZE] [--clock coarse] [--budget "
-		 "SHARE] [--hardware FILE.xml] [-F HZ] [-g] [--mem] [--counters NAME,...] [--pages "
+		 "[--buffer SIZE] [--clock coarse] [--drain-threads N] [--budget SHARE] "
+		 "[--hardware FILE.xml] [-F HZ] [-g] [--mem] [--counters NAME,...] [--pages "
 		 "INTERVAL[,REGION]] [--trigger "
 		 "WHEN] [-q] "
 		 "[-a] -- COMMAND [ARG...]\n"

@@ -22,8 +22,11 @@ struct record_end {
  */
 void record_end__say(const struct record_end *end, const struct pem_trace *trace);
 
-/* Parse the argument of --clock, or of --buffer, in optarg. Returns a status. */
-int record_buffers__parse(const struct cli_verb *verb, bool is_clock,
+/* Codes of options that record_buffers.c parses. */
+enum { RECORD_BUFFER = 512, RECORD_CLOCK, RECORD_DRAIN_THREADS };
+
+/* Parse such an option's argument, in optarg. Returns a status. */
+int record_buffers__parse(const struct cli_verb *verb, int option,
 			  struct pem_session_options *session);
 /* Parse the argument of --pages, "100ms,2M" or "1s", in optarg. Returns a status. */
 int record_samples__parse_pages(const struct cli_verb *verb, uint32_t *interval_us,

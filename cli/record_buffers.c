@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* record_buffers.c - pem record: the buffers of recorded processes, and the clock of records */
+/* record_buffers.c - pem record: the buffers of recorded processes, the clock of records, and the
+ * threads that move them */
 #include "record.h"
 
 #include <getopt.h>
@@ -8,6 +9,7 @@
 #define CHUNK_BYTES 8192u
 #define BUFFER_LEAST (8 * CHUNK_BYTES)
 #define CHUNKS_MOST (1ull << 20) /* see struct pem_session_options */
+#define THREADS_MOST 64u /* see there */
 #define BUFFER_MOST (2 * CHUNKS_MOST * CHUNK_BYTES)
 
 static int parse_size(const struct cli_verb *verb, struct pem_session_options *session)
@@ -29,8 +31,26 @@ static int parse_clock(const struct cli_verb *verb, struct pem_session_options *
 	return 0;
 }
 
-int record_buffers__parse(const struct cli_verb *verb, bool is_clock,
+static int parse_threads(const struct cli_verb *verb, struct pem_session_options *session)
+{
+	uint64_t count;
+
+	if (cli_parse_number(optarg, THREADS_MOST, &count) || !count)
+		return cli_usage_error(verb, "--drain-threads %s is no number from 1 to 64",
+				       optarg);
+	session->drain_threads = (uint32_t)count;
+	return 0;
+}
+
+int record_buffers__parse(const struct cli_verb *verb, int option,
 			  struct pem_session_options *session)
 {
-	return is_clock ? parse_clock(verb, session) : parse_size(verb, session);
+	switch (option) {
+	case RECORD_BUFFER:
+		return parse_size(verb, session);
+	case RECORD_CLOCK:
+		return parse_clock(verb, session);
+	default:
+		return parse_threads(verb, session);
+	}
 }

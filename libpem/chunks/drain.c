@@ -26,10 +26,13 @@
 
 #include <pem/clock.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+
+/* So many producers are drained together, by several threads. */
+#define WAITING_MOST 64u
 
 void pem_producer__stream(const struct pem_producer *p, uint32_t lane, char *name, size_t bytes)
 {
@@ -112,7 +115,7 @@ static bool keep(struct pem_session *s, struct pem_producer *p, const struct pem
 		 size_t skip, uint32_t tid)
 {
 	if (w->entry->refused) {
-		p->lost[w->entry->event_index]++;
+		__atomic_fetch_add(&p->lost[w->entry->event_index], 1, __ATOMIC_RELAXED);
 		return false;
 	}
 	/* It was counted as callback-only before the log began. */
@@ -120,8 +123,20 @@ static bool keep(struct pem_session *s, struct pem_producer *p, const struct pem
 		return false;
 	if (is_logged(s, p, w->entry, w->base + w->at, w->bytes, w->clock, tid))
 		return true;
-	p->callback_only[w->entry->event_index]++;
+	__atomic_fetch_add(&p->callback_only[w->entry->event_index], 1, __ATOMIC_RELAXED);
 	return false;
+}
+
+/* Make sure that the trace's model has the event of a record. */
+static void describe(struct pem_session *s, struct pem_event_entry *entry)
+{
+	if (__atomic_load_n(&entry->described, __ATOMIC_RELAXED))
+		return;
+	pthread_mutex_lock(&s->chunks->describing);
+	if (!entry->described)
+		pem_log__describe(s->log, entry->event);
+	__atomic_store_n(&entry->described, true, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&s->chunks->describing);
 }
 
 /*
@@ -156,9 +171,7 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 			last = w.clock;
 		if (!keep(s, p, &w, skip, tid))
 			continue;
-		if (!w.entry->described)
-			pem_log__describe(s->log, w.entry->event);
-		w.entry->described = true;
+		describe(s, w.entry);
 		header->event_id = w.entry->event->id;
 		more = 0;
 		step = pem_record_step(w.bytes);
@@ -177,25 +190,17 @@ static void check_records(struct pem_session *s, struct pem_producer *p, struct 
 		w.at += more * step;
 	}
 	if (w.at + w.bytes < content)
-		p->damaged++;
+		__atomic_fetch_add(&p->damaged, 1, __ATOMIC_RELAXED);
 	if (packet->timestamp_begin < floor)
 		packet->timestamp_begin = floor;
 	packet->timestamp_end = last;
 	packet->content_size = (uint64_t)end * 8;
 }
 
-/* Packets of one lane, checked and not yet written: they go to the file in one system call. */
-struct batch {
-	uint32_t lane;
-	size_t used; /* bytes used of session->chunks->batch */
-	size_t last; /* offset of the last packet, if any bytes are used */
-	uint64_t clock; /* clock at which the lane's stream will end */
-	uint64_t records;
-	uint32_t *counts; /* records by event */
-};
-
-static void write_batch(struct pem_session *s, struct pem_producer *p, struct batch *batch)
+static void write_batch(struct pem_session *s, struct pem_producer *p,
+			struct pem_drain_thread *thread)
 {
+	struct pem_batch *batch = &thread->batch;
 	char stream[96];
 	uint64_t began_ns;
 	uint32_t i;
@@ -205,33 +210,34 @@ static void write_batch(struct pem_session *s, struct pem_producer *p, struct ba
 		return;
 	began_ns = pem_monotonic_ns();
 	pem_producer__stream(p, batch->lane, stream, sizeof(stream));
-	result = pem_trace_writer__packets(s->log->writer, stream, s->chunks->batch, batch->used);
-	s->dirs->written_ns += pem_monotonic_ns() - began_ns;
+	result = pem_trace_writer__packets(s->log->writer, stream, batch->memory, batch->used);
+	thread->written_ns += pem_monotonic_ns() - began_ns;
 	for (i = 0; i < p->table_events; i++) {
-		if (result)
-			p->lost[i] += batch->counts[i];
-		else
-			p->delivered[i] += batch->counts[i];
+		if (batch->counts[i])
+			__atomic_fetch_add(result ? &p->lost[i] : &p->delivered[i],
+					   batch->counts[i], __ATOMIC_RELAXED);
+		batch->counts[i] = 0;
 	}
 	if (!result)
-		s->log->delivered += batch->records;
-	memset(batch->counts, 0, p->ring.event_capacity * sizeof(*batch->counts));
+		__atomic_fetch_add(&s->log->delivered, batch->records, __ATOMIC_RELAXED);
 	batch->used = 0;
 	batch->records = 0;
 }
 
 /* Make room for a chunk of a lane. Its packet goes to the end of the batch. */
 static struct pem_packet *next_in_batch(struct pem_session *s, struct pem_producer *p,
-					struct batch *batch, uint32_t lane)
+					struct pem_drain_thread *thread, uint32_t lane)
 {
+	struct pem_batch *batch = &thread->batch;
+
 	if (batch->used &&
-	    (batch->lane != lane || s->chunks->batch_bytes - batch->used < p->ring.chunk_bytes))
-		write_batch(s, p, batch);
+	    (batch->lane != lane || batch->bytes - batch->used < p->ring.chunk_bytes))
+		write_batch(s, p, thread);
 	if (!batch->used) {
 		batch->lane = lane;
 		batch->clock = pem_session__stream_clock(s, p, lane);
 	}
-	return (struct pem_packet *)(s->chunks->batch + batch->used);
+	return (struct pem_packet *)(batch->memory + batch->used);
 }
 
 /* Packets are joined up to this size: a header for each chunk would be a seventieth of a trace. */
@@ -257,9 +263,9 @@ static bool joins(const struct pem_packet *last, const struct pem_packet *packet
  * Put a checked packet with records behind the packets of its lane in the batch. If possible, its
  * records go into the last packet.
  */
-static void append(struct batch *batch, uint8_t *memory, struct pem_packet *packet)
+static void append(struct pem_batch *batch, struct pem_packet *packet)
 {
-	struct pem_packet *last = (struct pem_packet *)(memory + batch->last);
+	struct pem_packet *last = (struct pem_packet *)(batch->memory + batch->last);
 	size_t content = packet->content_size / 8, records = content - PEM_PACKET_HEADER_BYTES;
 	size_t end = batch->used - batch->last, padding;
 
@@ -350,10 +356,10 @@ static uint64_t copy(struct pem_producer *p, struct pem_found_chunk *c, struct p
 
 /* Copy a chunk and free it, then check the copy. */
 static void take(struct pem_session *s, struct pem_producer *p, struct pem_found_chunk *c,
-		 struct batch *batch)
+		 struct pem_drain_thread *thread)
 {
 	const struct pem_ring *ring = &p->ring;
-	struct pem_packet *packet = next_in_batch(s, p, batch, c->lane);
+	struct pem_packet *packet = next_in_batch(s, p, thread, c->lane);
 	uint64_t bytes;
 	uint32_t tid;
 
@@ -373,9 +379,9 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
 	check_records(s, p, packet, bytes, pem_async__callback_only_before(p, c->lane, c->seq),
-		      batch->clock, tid, batch->counts);
+		      thread->batch.clock, tid, thread->batch.counts);
 	if (packet->record_count)
-		append(batch, s->chunks->batch, packet);
+		append(&thread->batch, packet);
 }
 
 /*
@@ -397,55 +403,146 @@ static bool is_over(struct pem_session *s, struct pem_producer *p, uint64_t *beg
 	return at_end ? pem_dir__had_end(s, p->dir) : pem_dir__had_turn(p->dir);
 }
 
-bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, bool final)
+bool pem_drain__run(struct pem_session *s, struct pem_drain *d, size_t from, size_t to,
+		    struct pem_drain_thread *thread)
 {
-	bool any_order = final || p->ring.overwrite, freed = false, over;
-	uint64_t began_ns = pem_dir__begin(s, p->dir);
-	struct batch batch = {0};
-	struct pem_found_chunk *found;
-	size_t count, i;
+	struct pem_producer *p = d->producer;
+	bool over = false, freed = false;
+	struct pem_found_chunk *c;
+	size_t i;
 
+	for (i = from; i < to && !over; i++) {
+		c = &d->found[i];
+		if (c->seq < p->next_seq[c->lane] ||
+		    (!d->any_order && c->seq != p->next_seq[c->lane]))
+			continue;
+		take(s, p, c, thread);
+		freed |= c->full && !p->recovering;
+		over = is_over(s, p, &d->began_ns);
+	}
+	write_batch(s, p, thread);
+	/* RH */
+	if (freed)
+		__atomic_fetch_add(&p->ring.header->freed, 1, __ATOMIC_RELEASE);
+	return !over;
+}
+
+/*
+ * May several threads move the producer's chunks? final: all committed records are moved, and a
+ * process that lives may bring new events meanwhile.
+ */
+static bool is_shared_out(const struct pem_session *s, const struct pem_producer *p, bool final)
+{
+	return !p->dir->number && !s->async && !p->async && !p->recovering && !p->is_copy &&
+	       (!final || p->dead);
+}
+
+/*
+ * Find the chunks of a producer that can be moved now. True: there may be some, and the caller
+ * frees what was found. False: there is nothing to do, or *over: the turn of the producer's
+ * directory.
+ */
+static bool begin(struct pem_session *s, struct pem_producer *p, bool final, struct pem_drain *d,
+		  bool *over)
+{
+	struct pem_found_chunk *less;
+
+	*d = (struct pem_drain){.producer = p,
+				.is_shared_out = is_shared_out(s, p, final),
+				.any_order = final || p->ring.overwrite,
+				.began_ns = pem_dir__begin(s, p->dir)};
+	*over = false;
 	pem_async__collect(s, p, p->dead);
 	if (!pem_session__is_logging(s) || (p->ring.overwrite && !final)) {
-		pem_dir__charge(s, p->dir, began_ns);
-		return true;
+		pem_dir__charge(s, p->dir, d->began_ns);
+		return false;
 	}
 	if (final) {
 		pem_producer__refresh_events(s, p);
 		pem_producer__sum_cells(p);
 	}
-	over = is_over(s, p, &began_ns);
-	if (over)
+	*over = is_over(s, p, &d->began_ns);
+	if (*over)
 		return false;
-	found = malloc(p->ring.chunk_count * sizeof(*found));
-	batch.counts = calloc(p->ring.event_capacity, sizeof(*batch.counts));
-	if (found && batch.counts) {
-		count = pem_producer__find_chunks(p, final, found);
-		/*
-		 * Charge the search. One chunk is taken even if the time is over: a slow search
-		 * would else use up every turn.
-		 */
-		is_over(s, p, &began_ns);
-		/*
-		 * The records of these chunks can't be told apart before their events are
-		 * described. By now it is known which events they may be of.
-		 */
-		if (!final && count && !pem_producer__refresh_events(s, p))
-			count = 0;
-		for (i = 0; i < count && !over; i++) {
-			if (found[i].seq < p->next_seq[found[i].lane] ||
-			    (!any_order && found[i].seq != p->next_seq[found[i].lane]))
-				continue;
-			take(s, p, &found[i], &batch);
-			freed |= found[i].full && !p->recovering;
-			over = is_over(s, p, &began_ns);
-		}
-		write_batch(s, p, &batch);
-		/* RH */
-		if (freed)
-			__atomic_fetch_add(&p->ring.header->freed, 1, __ATOMIC_RELEASE);
-	}
-	free(found);
-	free(batch.counts);
+	d->found = malloc(p->ring.chunk_count * sizeof(*d->found));
+	if (!d->found)
+		return false;
+	d->count = pem_producer__find_chunks(p, final, d->found);
+	less = realloc(d->found, (d->count + 1) * sizeof(*d->found));
+	if (less)
+		d->found = less;
+	/*
+	 * Charge the search. One chunk is taken even if the time is over: a slow search would else
+	 * use up every turn.
+	 */
+	is_over(s, p, &d->began_ns);
+	/*
+	 * The records of these chunks can't be told apart before their events are described. By now
+	 * it is known which events they may be of.
+	 */
+	if (!final && d->count && !pem_producer__refresh_events(s, p))
+		d->count = 0;
+	return true;
+}
+
+bool pem_session__drain_producer(struct pem_session *s, struct pem_producer *p, bool final)
+{
+	struct pem_drain drain;
+	bool over;
+
+	if (!begin(s, p, final, &drain, &over))
+		return !over;
+	over = !pem_session__run_drains(s, &drain, 1);
+	free(drain.found);
 	return !over;
+}
+
+/* Drains of producers that are shared out, until there are enough to begin. */
+struct waiting {
+	struct pem_drain drains[WAITING_MOST];
+	size_t count;
+};
+
+static void run_waiting(struct pem_session *s, struct waiting *waiting)
+{
+	size_t i;
+
+	pem_session__run_drains(s, waiting->drains, waiting->count);
+	for (i = 0; i < waiting->count; i++)
+		free(waiting->drains[i].found);
+	waiting->count = 0;
+}
+
+/* Returns whether nothing was left in the producer's pool. */
+static bool drain_or_wait(struct pem_session *s, struct pem_producer *p, struct waiting *waiting)
+{
+	struct pem_drain *drain = &waiting->drains[waiting->count];
+	bool over;
+
+	if (!is_shared_out(s, p, false))
+		return pem_session__drain_producer(s, p, false);
+	if (begin(s, p, false, drain, &over) && ++waiting->count == WAITING_MOST)
+		run_waiting(s, waiting);
+	return true;
+}
+
+bool pem_session__drain_producers(struct pem_session *s)
+{
+	struct waiting waiting = {.count = 0};
+	struct pem_producer *p;
+	bool all = true;
+	int i;
+
+	s->dirs->turn++;
+	for (i = 0; i < 2; i++) {
+		for (p = s->processes->producers; p; p = p->next) {
+			if (p->turn == s->dirs->turn || (i == 0 && !p->waits))
+				continue;
+			p->turn = s->dirs->turn;
+			p->waits = !drain_or_wait(s, p, &waiting);
+			all &= !p->waits;
+		}
+	}
+	run_waiting(s, &waiting);
+	return all;
 }

@@ -89,20 +89,39 @@ void pem_producer__free_chunk(const struct pem_producer *p, uint32_t index)
 		__atomic_store_n(&ring->header->chunk_hint, index, __ATOMIC_RELAXED);
 }
 
+/* Look for an entry's demand, if it has none. False: the entry's event is unknown. */
+static bool complete_entry(struct pem_session *s, struct pem_event_entry *entry)
+{
+	if (!entry || !entry->event)
+		return false;
+	if (!entry->demand && !entry->refused)
+		entry->demand = pem_session__demand(s, entry->event);
+	return true;
+}
+
 struct pem_event_entry *pem_producer__find_event(struct pem_session *s, struct pem_producer *p,
 						 uint32_t id)
 {
 	struct pem_event_entry *entry = pem_producer__event(p, id);
 
+	if (p->events_fixed)
+		return entry && entry->event ? entry : NULL;
 	if (!entry) {
 		pem_producer__refresh_events(s, p);
 		entry = pem_producer__event(p, id);
 	}
-	if (!entry || !entry->event)
-		return NULL;
-	if (!entry->demand && !entry->refused)
-		entry->demand = pem_session__demand(s, entry->event);
-	return entry;
+	return complete_entry(s, entry) ? entry : NULL;
+}
+
+void pem_producer__fix_events(struct pem_session *s, struct pem_producer *p, bool fixed)
+{
+	uint32_t i;
+
+	for (i = 0; fixed && i < PEM_EVENT_TABLE; i++) {
+		if (p->table[i].id)
+			complete_entry(s, &p->table[i]);
+	}
+	p->events_fixed = fixed;
 }
 
 int pem_event_entry__record_bytes(const struct pem_event_entry *entry, const uint8_t *record,

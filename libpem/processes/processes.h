@@ -145,6 +145,7 @@ struct pem_producer {
 	int cut; /* the pool was cut off while it was read: it holds zeroes */
 	struct pem_event_entry table[PEM_EVENT_TABLE];
 	uint32_t table_events; /* number of ids entered so far */
+	bool events_fixed; /* several threads read the table, and it must not change */
 	/*
 	 * The time (pem_monotonic_ns) since which the model of the next event of the table is
 	 * missing; 0: no model is missing.
@@ -406,6 +407,12 @@ struct pem_event_entry *pem_producer__event(struct pem_producer *producer, uint3
  * model of the next event is still to come.
  */
 bool pem_producer__refresh_events(struct pem_session *session, struct pem_producer *producer);
+/*
+ * fixed: from now on, pem_producer__find_event changes nothing and any thread may call it, since
+ * all events of the table have their demands. Not fixed: from now on, it is as usual.
+ */
+void pem_producer__fix_events(struct pem_session *session, struct pem_producer *producer,
+			      bool fixed);
 
 /* --- pool_copy.c --- */
 

@@ -264,29 +264,6 @@ out:
 
 /* --- while it runs --- */
 
-/*
- * Drain all producers. Each directory has its turn. Producers for which the time of their directory
- * was too short come first in its next turn. Returns false where there are such producers.
- */
-static bool drain_producers(struct pem_session *s)
-{
-	bool all = true;
-	struct pem_producer *p;
-	int i;
-
-	s->dirs->turn++;
-	for (i = 0; i < 2; i++) {
-		for (p = s->processes->producers; p; p = p->next) {
-			if (p->turn == s->dirs->turn || (i == 0 && !p->waits))
-				continue;
-			p->turn = s->dirs->turn;
-			p->waits = !pem_session__drain_producer(s, p, false);
-			all &= !p->waits;
-		}
-	}
-	return all;
-}
-
 static void work(struct pem_session *s, uint64_t now)
 {
 	bool all;
@@ -294,7 +271,7 @@ static void work(struct pem_session *s, uint64_t now)
 	pem_session__begin_turn(s);
 	if (now >= s->chunks->next_scan_ns)
 		pem_session__update_processes(s, now);
-	all = drain_producers(s);
+	all = pem_session__drain_producers(s);
 	s->sources->moved = false;
 	pem_session__drain_sources(s, false);
 	s->sources->woken_in_vain = s->sources->woken && !s->sources->moved;

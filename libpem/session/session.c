@@ -227,6 +227,7 @@ struct pem_session *pem_session__new_empty(void)
 	pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&s->mutex, &attributes);
 	pthread_mutexattr_destroy(&attributes);
+	pthread_mutex_init(&s->chunks->describing, NULL);
 	s->directory_fd = s->command.pidfd = s->flight->serve_fd = s->flight->asking_fd =
 		s->alive_fd = -1;
 	s->self_index = -1;
@@ -237,14 +238,6 @@ struct pem_session *pem_session__new_empty(void)
 		return NULL;
 	}
 	return s;
-}
-
-int pem_session__make_batch(struct pem_session *s)
-{
-	s->chunks->batch_bytes = s->geometry.chunk_bytes > PEM_BATCH_BYTES ? s->geometry.chunk_bytes
-									   : PEM_BATCH_BYTES;
-	s->chunks->batch = malloc(s->chunks->batch_bytes);
-	return s->chunks->batch ? 0 : -ENOMEM;
 }
 
 int pem_session__load_trace_model(struct pem_session *s, const struct pem_model *model,
@@ -259,7 +252,7 @@ int pem_session__load_trace_model(struct pem_session *s, const struct pem_model 
 	if (result < 0)
 		return result;
 	pem_clock_sync__init(&s->clock);
-	return pem_session__make_batch(s);
+	return pem_chunks__begin(s);
 }
 
 static int start_coarse_clock(struct pem_session *s, struct pem_error *error)
@@ -303,7 +296,7 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 		result = make_page(s, error);
 	if (result)
 		goto fail;
-	result = pem_session__make_batch(s);
+	result = pem_chunks__begin(s);
 	if (result)
 		goto fail;
 	pem_clock_sync__init(&s->clock);
@@ -378,7 +371,8 @@ void pem_session__close(struct pem_session *s)
 	free(s->further);
 	free(s->sources->counters);
 	free(s->sources->counter_names);
-	free(s->chunks->batch);
+	pem_chunks__end(s);
+	pthread_mutex_destroy(&s->chunks->describing);
 	pthread_mutex_destroy(&s->mutex);
 	free(s); /* frees the whole_session that begins with it */
 }

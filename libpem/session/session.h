@@ -21,9 +21,6 @@ struct pem_session_turn {
 
 /* --- session.c --- */
 
-/* Make room for batches of the session's chunks. Returns 0, or -ENOMEM. */
-int pem_session__make_batch(struct pem_session *session);
-
 /* Make an empty session, for pem_session__open and pem_trace__recover. NULL with errno. */
 struct pem_session *pem_session__new_empty(void);
 

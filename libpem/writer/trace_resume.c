@@ -242,6 +242,7 @@ struct pem_trace_writer *pem_trace_writer__resume(int trace_fd, int stage_fd,
 		pem_error__set(error, 0, "out of memory");
 		return NULL;
 	}
+	pthread_mutex_init(&w->lock, NULL);
 	w->directory_fd = w->private_fd = w->earlier_fd = -1;
 	w->model = model;
 	w->info = *info;

@@ -82,7 +82,7 @@ void pem_trace_writer__walk(struct pem_trace_writer *writer,
  * Return the clock at the end of a stream's last packet; 0: there is no such stream. __last_clock
  * returns the last one of all streams.
  */
-uint64_t pem_trace_writer__stream_clock(const struct pem_trace_writer *writer, const char *stream);
+uint64_t pem_trace_writer__stream_clock(struct pem_trace_writer *writer, const char *stream);
 uint64_t pem_trace_writer__last_clock(const struct pem_trace_writer *writer);
 /*
  * Functions that take packets and accounts instead of files. Each does what the function of

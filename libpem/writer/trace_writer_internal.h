@@ -3,6 +3,7 @@
 #ifndef PEM_TRACE_WRITER_INTERNAL_H
 #define PEM_TRACE_WRITER_INTERNAL_H
 
+#include <pthread.h>
 #include <stdio.h>
 
 struct pem_packet_store;
@@ -28,6 +29,7 @@ struct pem_stream {
 	uint64_t stated; /* events_discarded of the last packet */
 	uint64_t overwritten; /* events_overwritten of the last packet */
 	uint64_t used; /* tick of the last use: the stream least recently used is closed */
+	bool writing; /* a thread writes packets to it: fd stays open */
 	uint64_t instance; /* stream_instance_id */
 	/* Counts that the earlier stream of this name states. */
 	uint64_t discarded_before, overwritten_before;
@@ -45,16 +47,22 @@ struct pem_trace_writer {
 	const struct pem_model *model;
 	uint8_t uuid[16];
 	struct pem_trace_info info;
-	struct pem_stream *streams;
+	/*
+	 * Protects the members below up to span_clock, and a stream's fd, used and writing. Between
+	 * lock and unlock of a write, the other members of its stream belong to the thread that
+	 * writes.
+	 */
+	pthread_mutex_t lock;
+	struct pem_stream **streams;
 	size_t stream_count, stream_capacity;
-	size_t last_stream;
+	size_t last_stream; /* the stream found last */
 	uint64_t next_instance;
 	unsigned open_count;
 	uint64_t ticks;
 	int failed;
+	uint64_t span_clock; /* clock of the first records since __begin_span; 0: none yet */
 	/* The store that takes packets and accounts instead of files; NULL: none. */
 	const struct pem_packet_store *store;
-	uint64_t span_clock; /* clock of the first records since __begin_span; 0: none yet */
 	FILE *balance; /* memory stream */
 	char *balance_text;
 	size_t balance_bytes;
@@ -64,8 +72,8 @@ struct pem_trace_writer {
 };
 
 /*
- * Find the stream of a name, or make it. The pointer is valid until the next call. NULL: out of
- * memory, or name can't be a stream's name.
+ * Find the stream of a name, or make it. The caller holds the writer's lock. The pointer is valid
+ * as long as the writer. NULL: out of memory, or name can't be a stream's name.
  */
 struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *writer, const char *name);
 

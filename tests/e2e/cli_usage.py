@@ -84,6 +84,8 @@ def missing_words():
     fails(["record", "-e", "A,,B", "--", "true"], 1, "A,,B")
     fails(["record", "--buffer", "1", "--", "true"], 1, "--buffer 1")
     fails(["record", "--buffer", "12Q", "--", "true"], 1, "12Q")
+    for count in ("0", "65", "many"):
+        fails(["record", "--drain-threads", count, "--", "true"], 1, "--drain-threads %s is no number from 1 to 64" % count)
     fails(["record", "--clock", "fast", "--", "true"], 1, "--clock fast is neither cycles nor coarse")
     fails(["stat"], 1, "command")
     fails(["stat", "-i", "0", "--", "true"], 1, "-i 0")

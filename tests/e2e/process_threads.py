@@ -29,6 +29,14 @@ def thousands_at_once():
 
 
 @test
+def several_recording_threads():
+    "several threads of the recorder move what 200 threads raise at full speed: all of it, each thread's in order"
+    trace, raised = record(tmp(), program("threads", "crowd", 10000, 200), "--buffer", "256M", "--drain-threads", "4")
+    equal(len(raised), 200, "threads")
+    check_complete(trace, raised)
+
+
+@test
 def ticks_of_destructors():
     "events raised by a thread's destructors are not lost"
     trace, raised = record(tmp(), program("threads", "late", 300))

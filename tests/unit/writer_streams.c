@@ -394,7 +394,7 @@ static void the_first_failure_is_told(void **state)
 	if (full < 0)
 		skip();
 	assert_int_equal(put("u_1_0_1", 1, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
-	assert_true(dup2(full, writer->streams[0].fd) >= 0);
+	assert_true(dup2(full, writer->streams[0]->fd) >= 0);
 	close(full);
 	assert_int_equal(put("u_1_0_1", 2, PEM_PACKET_HEADER_BYTES + 16, 0), -ENOSPC);
 	assert_int_equal(pem_trace_writer__failed(writer), -ENOSPC);

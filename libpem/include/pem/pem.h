@@ -216,6 +216,11 @@ struct pem_session_options {
 	 * there is none.
 	 */
 	const char *hardware;
+	/*
+	 * How many threads may move records to the log while there are many, 64 at most. 0: half as
+	 * many as there are CPUs, 8 at most. They belong to the session and block all signals.
+	 */
+	uint32_t drain_threads;
 };
 
 /*

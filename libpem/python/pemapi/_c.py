@@ -73,7 +73,8 @@ LogFunction = CFUNCTYPE(None, c_int, c_char_p, c_void_p)
 class SessionOptions(Sized):
     _fields_ = [("size", c_size_t), ("chunk_bytes", c_uint32), ("chunk_count", c_uint32), ("overwrite", c_int),
                 ("progress", c_int), ("log", LogFunction), ("log_arg", c_void_p), ("by_process", c_int),
-                ("sample_hz", c_uint32), ("sample_stacks", c_uint32), ("coarse_clock", c_uint32), ("hardware", c_char_p)]
+                ("sample_hz", c_uint32), ("sample_stacks", c_uint32), ("coarse_clock", c_uint32), ("hardware", c_char_p),
+                ("drain_threads", c_uint32)]
 
 
 class Statistic(Sized):
