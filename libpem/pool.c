@@ -13,7 +13,8 @@ bool pem_pool_geometry__valid(const struct pem_pool_geometry *g)
 	if (g->chunk_bytes < 4096 || g->chunk_bytes > 16u << 20 ||
 	    (g->chunk_bytes & (g->chunk_bytes - 1)))
 		return false;
-	if (g->chunk_count < 2 || g->chunk_count > 1u << 20)
+	if (g->chunk_count < 2 || g->chunk_count > 1u << 20 || g->chunk_limit == 1 ||
+	    g->chunk_limit > g->chunk_count)
 		return false;
 	if (g->lane_count < 2 || g->lane_count > PEM_LANE_COUNT_MAX)
 		return false;
@@ -38,8 +39,8 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring)
 		.lane_count = shared->lane_count,
 		.event_capacity = shared->event_capacity,
 	};
-	geometry = (struct pem_pool_geometry){h.flags, h.chunk_bytes, h.chunk_count, h.lane_count,
-					      h.event_capacity};
+	geometry = (struct pem_pool_geometry){h.flags,      h.chunk_bytes,    h.chunk_count,
+					      h.lane_count, h.event_capacity, 0};
 	if (h.abi_version != PEM_ABI_VERSION || !pem_pool_geometry__valid(&geometry))
 		return -EINVAL;
 	/*

@@ -17,6 +17,8 @@
  * thread that does nothing but raise events.
  */
 #define PEM_CHUNK_COUNT_DEFAULT 4096u
+/* While the consumer can't keep up, and memory allows, such a pool grows to 256 MiB. */
+#define PEM_CHUNK_COUNT_GROWN 32768u
 #define PEM_LANE_COUNT_DEFAULT 2048u
 #define PEM_LANE_COUNT_MAX 65536u
 #define PEM_EVENT_CAPACITY_DEFAULT 512u
@@ -27,7 +29,18 @@ struct pem_pool_geometry {
 	uint32_t chunk_count; /* 2 to 2^20 */
 	uint32_t lane_count; /* 2 to PEM_LANE_COUNT_MAX */
 	uint32_t event_capacity; /* 64 to 2^16, a multiple of 64 */
+	/*
+	 * Chunks that a new pool uses; 0: all. A process with limited address space or file sizes
+	 * makes a pool that has no more.
+	 */
+	uint32_t chunk_limit;
 };
+
+/* Return how many chunks a new pool uses. */
+static inline uint32_t pem_pool_geometry__first_chunks(const struct pem_pool_geometry *g)
+{
+	return g->chunk_limit ? g->chunk_limit : g->chunk_count;
+}
 
 bool pem_pool_geometry__valid(const struct pem_pool_geometry *geometry);
 

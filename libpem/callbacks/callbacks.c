@@ -227,7 +227,7 @@ static struct pem_async *make(struct pem_session *s)
 	a->session = s;
 	a->pid = getpid();
 	a->timer[0] = a->timer[1] = -1;
-	a->limit = (size_t)s->geometry.chunk_bytes * s->geometry.chunk_count;
+	a->limit = (size_t)s->geometry.chunk_bytes * pem_pool_geometry__first_chunks(&s->geometry);
 	a->chunk = malloc(s->geometry.chunk_bytes);
 	if (!a->chunk) {
 		free(a);

@@ -48,6 +48,7 @@ struct pem_session_chunks {
 	pthread_mutex_t describing;
 	/* When to look for new and gone processes next. */
 	uint64_t next_scan_ns;
+	uint64_t next_growth_ns; /* no pool grows before this time: there was no memory */
 };
 
 /* --- drain.c --- */
@@ -95,6 +96,14 @@ void pem_chunks__end(struct pem_session *session);
  * shared out. False: the turn of a directory was over before all was moved.
  */
 bool pem_session__run_drains(struct pem_session *session, struct pem_drain *drains, size_t count);
+
+/* --- grow.c --- */
+
+/*
+ * Let the pool grow if that many full chunks are a large part of it, and memory allows. Blocks on
+ * files of /proc and /sys.
+ */
+void pem_producer__grow(struct pem_session *session, struct pem_producer *producer, size_t full);
 
 /* --- drain.c: streams --- */
 

@@ -464,10 +464,12 @@ static bool begin(struct pem_session *s, struct pem_producer *p, bool final, str
 	*over = is_over(s, p, &d->began_ns);
 	if (*over)
 		return false;
-	d->found = malloc(p->ring.chunk_count * sizeof(*d->found));
+	d->found = malloc(p->chunk_limit * sizeof(*d->found));
 	if (!d->found)
 		return false;
 	d->count = pem_producer__find_chunks(p, final, d->found);
+	if (!final)
+		pem_producer__grow(s, p, d->count);
 	less = realloc(d->found, (d->count + 1) * sizeof(*d->found));
 	if (less)
 		d->found = less;

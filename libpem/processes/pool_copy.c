@@ -170,6 +170,7 @@ static bool make_ring(struct pem_producer *copy, const struct pem_ring *like)
 		return false;
 	copy->bytes = layout.total_bytes;
 	pem_pool__point(memory, &layout, &copy->ring);
+	copy->chunk_limit = layout.chunk_count;
 	return true;
 }
 

@@ -47,7 +47,7 @@ size_t pem_producer__find_chunks(const struct pem_producer *p, bool owned_too,
 	uint32_t i, word, state;
 	size_t count = 0;
 
-	for (i = 0; i < ring->chunk_count; i++) {
+	for (i = 0; i < p->chunk_limit; i++) {
 		/* rb, rd, rf */
 		word = __atomic_load_n(&ring->chunk_state[i], __ATOMIC_ACQUIRE);
 		state = PEM_CHUNK_STATE(word);

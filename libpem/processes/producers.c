@@ -187,9 +187,19 @@ static uint64_t pool_bytes(const struct pem_pool_geometry *g)
 	return h.total_bytes;
 }
 
+/* The bytes of the smallest pool that a process may make. */
+static uint64_t least_pool_bytes(const struct pem_pool_geometry *g)
+{
+	struct pem_pool_geometry least = *g;
+
+	least.chunk_count = pem_pool_geometry__first_chunks(g);
+	return pool_bytes(&least);
+}
+
 static bool has_geometry(const struct pem_ring *ring, const struct pem_pool_geometry *g)
 {
-	return ring->chunk_bytes == g->chunk_bytes && ring->chunk_count == g->chunk_count &&
+	return ring->chunk_bytes == g->chunk_bytes &&
+	       (ring->chunk_count == g->chunk_count || ring->chunk_count == g->chunk_limit) &&
 	       ring->lane_count == g->lane_count && ring->event_capacity == g->event_capacity &&
 	       ring->overwrite == (g->flags & PEM_POOL_OVERWRITE) &&
 	       !ring->further == !(g->flags & PEM_POOL_FURTHER);
@@ -202,20 +212,22 @@ static bool has_geometry(const struct pem_ring *ring, const struct pem_pool_geom
 static int map_pool(struct pem_session *s, struct pem_producer *p, int fd, struct stat *st,
 		    enum pem_excess *excess)
 {
-	uint64_t bytes = pool_bytes(&s->geometry);
+	uint64_t least = least_pool_bytes(&s->geometry), most = pool_bytes(&s->geometry);
 	struct pem_shared_file file;
 	int result = pem_shared_file__check(fd, p->dir->owner, st);
 
 	*excess = PEM_EXCESS_LINKS;
 	if (result)
 		return result == -ENOENT ? -EAGAIN : result;
-	result = pem_shared_file__map(fd, st, PEM_POOL_MAGIC, bytes, bytes, &p->cut, &file);
+	result = pem_shared_file__map(fd, st, PEM_POOL_MAGIC, least, most, &p->cut, &file);
 	*excess = result == -EINVAL ? PEM_EXCESS_GEOMETRY : PEM_EXCESS_MAPPING;
 	if (result)
 		return result;
 	if (!pem_pool__open_ring(file.memory, file.bytes, &p->ring) &&
-	    has_geometry(&p->ring, &s->geometry)) {
+	    has_geometry(&p->ring, &s->geometry) &&
+	    file.bytes == (p->ring.chunk_count == s->geometry.chunk_count ? most : least)) {
 		p->bytes = file.bytes;
+		p->chunk_limit = pem_ring_limit(&p->ring);
 		return 0;
 	}
 	pem_shared_file__unmap(file.memory, file.bytes);
@@ -337,7 +349,9 @@ static struct pem_producer *take_pool(struct pem_session *s, struct pem_dir *dir
 	if (!p) {
 		pem_dir__give_back(s, dir, PEM_RESOURCE_BYTES, bytes);
 		pem_dir__give_back(s, dir, PEM_RESOURCE_POOLS, 1);
+		return NULL;
 	}
+	pem_dir__give_back(s, dir, PEM_RESOURCE_BYTES, bytes - p->bytes);
 	return p;
 }
 

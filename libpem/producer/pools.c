@@ -36,6 +36,13 @@ bool pem_populate(void *start, uint64_t bytes)
 	       errno == EINVAL;
 }
 
+static bool is_unlimited(int resource)
+{
+	struct rlimit limit;
+
+	return getrlimit((__rlimit_resource_t)resource, &limit) || limit.rlim_cur == RLIM_INFINITY;
+}
+
 bool pem_file_size_allowed(uint64_t bytes)
 {
 	struct rlimit limit;
@@ -198,19 +205,39 @@ static bool choose_geometry(const struct pem_session_page *page, struct pem_pool
 		__atomic_load_n(&page->chunk_bytes, __ATOMIC_RELAXED),
 		__atomic_load_n(&page->chunk_count, __ATOMIC_RELAXED),
 		__atomic_load_n(&page->lane_count, __ATOMIC_RELAXED),
-		__atomic_load_n(&page->event_capacity, __ATOMIC_RELAXED)};
+		__atomic_load_n(&page->event_capacity, __ATOMIC_RELAXED),
+		(uint32_t)__atomic_load_n(&page->chunk_limit, __ATOMIC_RELAXED)};
 
 	if (!pem_pool_geometry__valid(&geometry) ||
 	    geometry.event_capacity < PEM_PROCESS_EVENTS_MAX)
 		return false;
+	/* A pool that could grow would take what the program may need. */
+	if (geometry.chunk_limit && (!is_unlimited(RLIMIT_AS) || !is_unlimited(RLIMIT_FSIZE)))
+		geometry.chunk_count = geometry.chunk_limit;
 	*layout = (struct pem_pool_header){.abi_version = PEM_ABI_VERSION,
 					   .flags = geometry.flags,
 					   .chunk_bytes = geometry.chunk_bytes,
 					   .chunk_count = geometry.chunk_count,
 					   .lane_count = geometry.lane_count,
-					   .event_capacity = geometry.event_capacity};
+					   .event_capacity = geometry.event_capacity,
+					   .chunk_limit = geometry.chunk_limit};
 	pem_pool__layout(layout);
 	return true;
+}
+
+/*
+ * Allocate a pool's first bytes: what all threads use, and the states of the chunks that are in
+ * use. The consumer allocates further states (grow.c).
+ */
+static bool populate_head(uint8_t *pool, const struct pem_pool_header *layout)
+{
+	uint32_t used = layout->chunk_limit ? layout->chunk_limit : layout->chunk_count;
+	uint64_t end = layout->lanes_offset + sizeof(struct pem_lane);
+
+	if (used == layout->chunk_count)
+		return pem_populate(pool, end);
+	return pem_populate(pool, layout->chunk_state_offset + used * sizeof(uint32_t)) &&
+	       pem_populate(pool + layout->event_id_offset, end - layout->event_id_offset);
 }
 
 /* Map a new pool file and lay it out, without its magic. Returns 0 or -errno. */
@@ -227,7 +254,7 @@ static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ri
 	h = mmap(NULL, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (h == MAP_FAILED)
 		return -errno;
-	if (!pem_populate(h, layout.lanes_offset + sizeof(struct pem_lane)) ||
+	if (!populate_head((uint8_t *)h, &layout) ||
 	    !pem_populate((uint8_t *)h + layout.cells_offset,
 			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_cell))) {
 		munmap(h, layout.total_bytes);

@@ -116,7 +116,8 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 		__atomic_load_n(&s->page->chunk_bytes, __ATOMIC_RELAXED),
 		__atomic_load_n(&s->page->chunk_count, __ATOMIC_RELAXED),
 		__atomic_load_n(&s->page->lane_count, __ATOMIC_RELAXED),
-		__atomic_load_n(&s->page->event_capacity, __ATOMIC_RELAXED)};
+		__atomic_load_n(&s->page->event_capacity, __ATOMIC_RELAXED),
+		(uint32_t)__atomic_load_n(&s->page->chunk_limit, __ATOMIC_RELAXED)};
 	if (s->page->magic != PEM_SESSION_MAGIC || s->page->abi_version != PEM_ABI_VERSION ||
 	    s->page->consumer_pid != (uint32_t)recorder || !pem_pool_geometry__valid(&s->geometry))
 		return -EINVAL;

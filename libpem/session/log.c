@@ -115,7 +115,8 @@ static void count_overwritten(void *arg, const struct pem_event *event)
 /* Let a flight recorder keep its records in memory: as many bytes as a pool has. */
 static int keep_in_flight(struct pem_session *s, struct pem_log *log)
 {
-	uint64_t chunk = s->geometry.chunk_bytes, bytes = chunk * s->geometry.chunk_count;
+	uint64_t chunk = s->geometry.chunk_bytes,
+		 bytes = chunk * pem_pool_geometry__first_chunks(&s->geometry);
 	int result;
 
 	s->flight->store = pem_flight__new(s->model, bytes < 4 * chunk ? 4 * chunk : bytes,

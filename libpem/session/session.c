@@ -124,6 +124,10 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 	int fd, result;
 
 	geometry.lane_count = lane_count(geometry.chunk_count);
+	if (!s->options.chunk_count && !s->options.overwrite && !s->options.chunk_bytes) {
+		geometry.chunk_limit = geometry.chunk_count;
+		geometry.chunk_count = PEM_CHUNK_COUNT_GROWN;
+	}
 	if (!pem_pool_geometry__valid(&geometry))
 		return pem_error__set(error, -EINVAL,
 				      "%u chunks of %u bytes cannot be a pool: chunks are a power "
@@ -157,6 +161,7 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 	s->page->pool_flags = geometry.flags;
 	s->page->chunk_bytes = geometry.chunk_bytes;
 	s->page->chunk_count = geometry.chunk_count;
+	s->page->chunk_limit = geometry.chunk_limit;
 	s->page->lane_count = geometry.lane_count;
 	s->page->event_capacity = geometry.event_capacity;
 	s->page->consumer_pid = (uint32_t)getpid();

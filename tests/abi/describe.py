@@ -92,12 +92,14 @@ def grows(description, name):
 
 
 def reserve(description, owner):
-    """Offsets from and to which a struct has bytes called reserved: zeroes, for members to come."""
+    """Bytes of a struct that are called reserved, or reserved1 and so on: zeroes, for members to come. By name, offsets from and
+    to which they are."""
+    found = {}
     for line in description:
-        member = re.match(r"member %s\.reserved (\d+) uint(8|32|64)_t(?:\[(\d+)\])?$" % re.escape(owner), line)
+        member = re.match(r"member %s\.(reserved\d*) (\d+) uint(8|32|64)_t(?:\[(\d+)\])?$" % re.escape(owner), line)
         if member:
-            return range(int(member[1]), int(member[1]) + int(member[2]) // 8 * int(member[3] or 1))
-    return range(0)
+            found[member[1]] = range(int(member[2]), int(member[2]) + int(member[3]) // 8 * int(member[4] or 1))
+    return found
 
 
 def broken(before, now):
@@ -109,8 +111,8 @@ def broken(before, now):
         kind, name, value = line.split(" ", 2)
         new = there.get((kind, name))
         owner, _, member = name.partition(".")
-        kept, left = reserve(before, owner), reserve(now, owner)
-        if member == "reserved" and kept and (not left or (left[0] in kept and left[-1] == kept[-1])):
+        kept, left = reserve(before, owner).get(member), reserve(now, owner).get(member)
+        if kept and (not left or (left[0] in kept and left[-1] == kept[-1])):
             continue
         if not new:
             found.append("%s %s is gone" % (kind, name))
@@ -128,7 +130,8 @@ def broken(before, now):
         owner, _, _ = name.partition(".")
         size = next((int(b.split(" ")[2]) for b in before if b.startswith("struct %s " % owner)), None)
         at = int(re.match(r"\d+", value)[0]) if kind == "member" else 0
-        if kind == "member" and name not in known and size is not None and at < size and at not in reserve(before, owner):
+        if kind == "member" and name not in known and size is not None and at < size and \
+                not any(at in kept for kept in reserve(before, owner).values()):
             found.append("member %s lies inside of what the released struct had: add it at the end" % name)
     return found
 

@@ -103,6 +103,25 @@ def file_size_limit_of_the_pool():
 
 
 @test
+def limited_programs_have_small_pools():
+    "a pool that can grow is not made where a program's address space or files are limited, and nothing is lost there"
+    bytes_of = {}
+    for limit in ("true", "ulimit -v 4000000", "ulimit -f 1000000"):
+        folder = tmp()
+        inner = "%s; %s; ls -l $PEM_RUNTIME_DIR/session-*/pool-* | awk '{ print \"pool\", $5 }'" % (
+            limit, quote(program("processes", "plain", 700)))
+        rc, out, err = run(record_command(folder, ["sh", "-c", inner]), {"PEM_RUNTIME_DIR": folder + "/runtime"})
+        equal(rc, 0, "status (stderr: %s)" % err)
+        equal(check_balance(folder + "/trace", 700)["delivered"], 700, "delivered with " + limit)
+        bytes_of[limit] = {int(line.split()[1]) for line in out.splitlines() if line.startswith("pool ")}
+    usual, space, files = bytes_of.values()
+    equal(len(usual), 1, "sizes of pools: %r" % usual)
+    equal(space, files, "sizes of pools with a limit of address space, and of files")
+    more = usual.pop() - space.pop() - ((256 - 32) << 20)
+    assert 0 < more < 1 << 20, "beside chunks there are their states: %d bytes" % more
+
+
+@test
 def file_size_limit_of_anything():
     "so is one that may hardly write a file at all"
     limited("-f 1", "File too large", "ulimit -f")

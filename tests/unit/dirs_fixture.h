@@ -134,7 +134,7 @@ __attribute__((unused)) static void write_file(const struct pem_dir *in, const c
 	close(fd);
 }
 
-static const struct pem_pool_geometry usual = {PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS};
+static const struct pem_pool_geometry usual = {PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS, 0};
 
 /* A pool of some geometry. */
 __attribute__((unused)) static struct pool make_pool(const struct pem_dir *in, unsigned number,

@@ -87,13 +87,13 @@ static void one_dir_leaves_room_for_the_next(void **state)
 static void pools_of_another_geometry_are_refused(void **state)
 {
 	const struct pem_pool_geometry others[] = {
-		{PEM_POOL_OVERWRITE | PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS},
-		{0, CHUNK, CHUNKS, LANES, EVENTS},
-		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES, EVENTS},
-		{PEM_POOL_FURTHER, CHUNK, CHUNKS / 2, LANES, EVENTS},
-		{PEM_POOL_FURTHER, CHUNK, 2 * CHUNKS, LANES, EVENTS},
-		{PEM_POOL_FURTHER, CHUNK, CHUNKS, 2 * LANES, EVENTS},
-		{PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS / 2},
+		{PEM_POOL_OVERWRITE | PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS, 0},
+		{0, CHUNK, CHUNKS, LANES, EVENTS, 0},
+		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES, EVENTS, 0},
+		{PEM_POOL_FURTHER, CHUNK, CHUNKS / 2, LANES, EVENTS, 0},
+		{PEM_POOL_FURTHER, CHUNK, 2 * CHUNKS, LANES, EVENTS, 0},
+		{PEM_POOL_FURTHER, CHUNK, CHUNKS, 2 * LANES, EVENTS, 0},
+		{PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS / 2, 0},
 	};
 	struct pool pool[7];
 	unsigned i;
@@ -113,7 +113,8 @@ static void pools_of_another_geometry_are_refused(void **state)
 		pool_free(&pool[i]);
 }
 
-static const struct pem_pool_geometry wrong = {PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS / 2};
+static const struct pem_pool_geometry wrong = {PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES,
+					       EVENTS / 2,       0};
 
 /* One file: of several, two may share an entry of the table, and are opened again. */
 static void a_refused_file_is_opened_once(void **state)
@@ -195,14 +196,15 @@ static void another_files_entry_refuses_nothing(void **state)
 /* Its size is right, and its head is not: each describes a pool that the file has room for. */
 static void a_head_of_another_geometry_is_refused(void **state)
 {
-	const struct pem_pool_geometry right = {PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES, EVENTS};
+	const struct pem_pool_geometry right = {PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES,
+						EVENTS,           0};
 	const struct pem_pool_geometry heads[] = {
-		{PEM_POOL_FURTHER | PEM_POOL_OVERWRITE, 2 * CHUNK, CHUNKS, LANES, EVENTS},
-		{0, 2 * CHUNK, CHUNKS, LANES, EVENTS},
-		{PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS},
-		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS - 1, LANES, EVENTS},
-		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES - 1, EVENTS},
-		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES, EVENTS - 64},
+		{PEM_POOL_FURTHER | PEM_POOL_OVERWRITE, 2 * CHUNK, CHUNKS, LANES, EVENTS, 0},
+		{0, 2 * CHUNK, CHUNKS, LANES, EVENTS, 0},
+		{PEM_POOL_FURTHER, CHUNK, CHUNKS, LANES, EVENTS, 0},
+		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS - 1, LANES, EVENTS, 0},
+		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES - 1, EVENTS, 0},
+		{PEM_POOL_FURTHER, 2 * CHUNK, CHUNKS, LANES, EVENTS - 64, 0},
 	};
 	struct pem_ring ring;
 	struct pool pool;

@@ -166,6 +166,14 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
 	return 1;
 }
 
+/* Return how many chunks of the pool are in use. */
+static inline uint32_t pem_ring_limit(const struct pem_ring *ring)
+{
+	uint32_t limit = __atomic_load_n(&ring->header->chunk_limit, __ATOMIC_RELAXED);
+
+	return limit && limit < ring->chunk_count ? limit : ring->chunk_count;
+}
+
 /*
  * Find a chunk among the next count chunks, or among all if there are fewer. An overwrite pool is
  * searched in turn, so that the chunk found is the oldest. Another pool is searched from the chunk
@@ -174,10 +182,10 @@ static inline int pem_ring_try(const struct pem_ring *ring, uint32_t i)
  */
 static inline int64_t pem_ring_find_among(const struct pem_ring *ring, uint32_t count)
 {
-	uint32_t tries, i;
+	uint32_t limit = pem_ring_limit(ring), tries, i;
 
-	if (count > ring->chunk_count)
-		count = ring->chunk_count;
+	if (count > limit)
+		count = limit;
 	if (ring->overwrite) {
 		for (tries = 0; tries < count; tries++) {
 			i = __atomic_fetch_add(&ring->header->chunk_hint, 1, __ATOMIC_RELAXED) %
@@ -187,14 +195,14 @@ static inline int64_t pem_ring_find_among(const struct pem_ring *ring, uint32_t 
 		}
 		return -1;
 	}
-	i = __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) % ring->chunk_count;
-	for (tries = 0; tries < count; tries++, i = i + 1 < ring->chunk_count ? i + 1 : 0) {
+	i = __atomic_load_n(&ring->header->chunk_hint, __ATOMIC_RELAXED) % limit;
+	for (tries = 0; tries < count; tries++, i = i + 1 < limit ? i + 1 : 0) {
 		if (pem_ring_try(ring, i)) {
 			__atomic_store_n(&ring->header->chunk_hint, i, __ATOMIC_RELAXED);
 			return i;
 		}
 	}
-	if (count < ring->chunk_count)
+	if (count < limit)
 		__atomic_store_n(&ring->header->chunk_hint, i, __ATOMIC_RELAXED);
 	return -1;
 }
