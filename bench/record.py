@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-record - what recording to a trace takes: notify/record_bytes, notify/sustained
+record - what recording to a trace takes: notify/record_bytes, notify/compressed, notify/sustained
 
 	notify/record_bytes	bytes on disk for an event of two 64-bit fields, packet headers included
+	notify/compressed_bytes	the same with --compress, beside a trace that is not compressed
+	notify/compressed_cpu	the recorder's CPU time for a million of these events, beside the same
 	notify/sustained	share of events that one thread loses to a trace on tmpfs when it raises 20 million a second, default
 				buffers; then the same with the 64 MiB that pem-record(1) names for it (_64M), the recorder's CPU time for
 				a million, and the highest rate without a loss
@@ -74,6 +76,17 @@ def record_bytes(folder, lttng):
            [r.size / (r.raised - r.lost) for r in peer], "%d events" % mine[0].raised)
 
 
+def compressed(folder):
+    plain, packed = [], []
+    for _ in range(min(ROUNDS, 5)):
+        plain.append(ours(folder, RATE_BYTES_HZ, BYTES_EVENTS))
+        packed.append(ours(folder, RATE_BYTES_HZ, BYTES_EVENTS, ["--compress"]))
+    report("record", "notify/compressed_bytes", "bytes", [r.size / (r.raised - r.lost) for r in packed], "as it is",
+           [r.size / (r.raised - r.lost) for r in plain], "an event of two counters: numbers that follow each other")
+    report("record", "notify/compressed_cpu", "ms/million", [r.recorder_ns / r.raised for r in packed], "as it is",
+           [r.recorder_ns / r.raised for r in plain], "CPU time of the recorder")
+
+
 def highest(run):
     """The highest rate in Hz at which run(rate, count) loses nothing, found by halving; and the rate at full speed."""
     full = run(0, int(TARGET_HZ * SECONDS))
@@ -116,7 +129,7 @@ def sustained(folder, lttng):
 
 
 def main():
-    chosen = wanted("notify/record_bytes", "notify/sustained")
+    chosen = wanted("notify/record_bytes", "notify/compressed", "notify/sustained")
     if not chosen:
         return
     heading("record", "program on CPU %d, recorder on CPU %d" % cpus())
@@ -125,6 +138,8 @@ def main():
         try:
             if "notify/record_bytes" in chosen:
                 record_bytes(folder, lttng)
+            if "notify/compressed" in chosen:
+                compressed(folder)
             if "notify/sustained" in chosen:
                 sustained(folder, lttng)
         finally:

@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #define FORMATS_MAX 32
+#define CTF_SUFFIX "-ctf"
 
 enum { OPT_TO = 256, OPT_LIST };
 
@@ -65,6 +66,13 @@ static int visit(const char *path, const char *name, void *arg)
 	return 0;
 }
 
+/* Not a plugin: a trace is CTF, but for what --compress does to it. */
+static const struct pem_exporter ctf = {
+	.name = "ctf",
+	.suffix = CTF_SUFFIX,
+	.description = "a copy that is CTF, of a trace that was recorded with --compress",
+};
+
 static int list_formats(bool json)
 {
 	struct search search = {0};
@@ -78,8 +86,8 @@ static int list_formats(bool json)
 		cli_table__column(table, "SUFFIX", CLI_LEFT);
 		cli_table__column(table, "WHAT", CLI_LEFT);
 	}
-	for (i = 0; i < search.count; i++) {
-		const struct pem_exporter *e = &search.all[i];
+	for (i = 0; i <= search.count; i++) {
+		const struct pem_exporter *e = i == 0 ? &ctf : &search.all[i - 1];
 		struct json_object *object;
 
 		if (table != NULL) {
@@ -99,9 +107,6 @@ static int list_formats(bool json)
 		cli_table__print(table);
 	else
 		cli_json__print(array, stdout, false);
-	if (search.count == 0 && !json)
-		printf("No exporter is installed here; a trace is CTF as it is: babeltrace2 reads "
-		       "it.\n");
 	return cli_finish_output(CLI_DONE);
 }
 
@@ -110,8 +115,6 @@ static int unknown_format(const struct cli_verb *verb, const char *format,
 {
 	const char *near = cli_nearest(format, search->names, search->count);
 
-	if (strcmp(format, "ctf") == 0)
-		return cli_error(CLI_WRONG_INPUT, "a trace is CTF as it is: nothing to export");
 	if (near != NULL)
 		return cli_usage_error(verb, "no format '%s'; did you mean '%s'?", format, near);
 	return cli_usage_error(verb, "no format '%s'; pem export --list shows what there is",
@@ -204,6 +207,37 @@ static int export_trace(const struct cli_verb *verb, const struct pem_exporter *
 	return cli_finish_output(CLI_DONE);
 }
 
+/* Write a copy of a trace that is CTF, whether or not it was compressed: a folder. */
+static int export_ctf(const struct cli_verb *verb, const char *directory, const char *output)
+{
+	struct pem_error error = {{0}};
+	struct pem_trace *trace;
+	char path[PATH_MAX];
+	int rc;
+
+	if (output != NULL)
+		snprintf(path, sizeof(path), "%s", output);
+	else
+		default_output(directory, CTF_SUFFIX, path, sizeof(path));
+	if (strcmp(path, "-") == 0)
+		return cli_usage_error(verb, "a CTF trace is a folder; -o names it");
+	if (lies_in(path, directory))
+		return cli_usage_error(verb,
+				       "%s lies in the trace, all of whose files are its own; -o "
+				       "names a folder elsewhere",
+				       path);
+	trace = cli_trace__open(directory,
+				&rc); /* what a killed recorder left is recovered first */
+	if (trace == NULL)
+		return rc;
+	pem_trace__close(trace);
+	rc = pem_trace__unpack(directory, path, &error);
+	if (rc < 0)
+		return cli_error(cli_status_of_errno(-rc), "%s", error.text);
+	cli_say("wrote %s", path);
+	return CLI_DONE;
+}
+
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
 	const char *format = NULL, *output = NULL;
@@ -231,6 +265,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	if (optind + 1 != argc)
 		return cli_usage_error(verb,
 				       optind == argc ? "no trace given" : "one trace at a time");
+	if (strcmp(format, "ctf") == 0)
+		return export_ctf(verb, argv[optind], output);
 	search.wanted = format;
 	if (cli_exporters__visit(visit, refuse, &search) != 1)
 		return unknown_format(verb, format, &search);
@@ -271,7 +307,11 @@ const struct cli_verb cli_export = {
 		"pem export --to folded pem-trace-sqlite3-1 -o - | flamegraph.pl > run.svg\n"
 		"                            stacks of samples, as other tools take them\n"
 		"babeltrace2 pem-trace-sqlite3-1\n"
-		"                            needs no export: a trace is CTF as it is",
+		"                            needs no export: a trace is CTF as it is, unless it "
+		"was\n"
+		"                            recorded with --compress\n"
+		"pem export --to ctf pem-trace-sqlite3-1\n"
+		"                            pem-trace-sqlite3-1-ctf, which then is",
 	.options = options,
 	.run = run,
 };

@@ -58,6 +58,9 @@ static const struct cli_option options[] = {
 	{RECORD_DRAIN_THREADS, "drain-threads", "N",
 	 "At most so many threads of pem move events to the trace, 1 to 64. Default: half as many "
 	 "as there are CPUs, at most 8. They work while much waits."},
+	{RECORD_COMPRESS, "compress", NULL,
+	 "Compress the trace with zstd. pem reads it as any other; for other tools: pem export "
+	 "--to ctf."},
 	{OPT_TRIGGER, "trigger", "WHEN",
 	 "With --overwrite, write a snapshot when an event happens ('EVENT', 'EVENT where "
 	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "
@@ -196,9 +199,7 @@ static int parse_options(const struct cli_verb *verb, struct record *r, int argc
 		case OPT_OVERWRITE:
 			r->session.overwrite = 1;
 			break;
-		case RECORD_BUFFER:
-		case RECORD_CLOCK:
-		case RECORD_DRAIN_THREADS:
+		case RECORD_BUFFER ... RECORD_COMPRESS:
 			rc = record_buffers__parse(verb, code, &r->session);
 			break;
 		case OPT_TRIGGER:
@@ -536,7 +537,8 @@ const struct cli_verb cli_record = {
 	.name = "record",
 	.summary = "run a command and record every layer to a trace",
 	.usage = "record [-e EV,...] [--where PREDICATE] [-o DIR] [--no-libc] [--overwrite] "
-		 "[--buffer SIZE] [--clock coarse] [--drain-threads N] [--budget SHARE] "
+		 "[--buffer SIZE] [--clock coarse] [--drain-threads N] [--compress] [--budget "
+		 "SHARE] "
 		 "[--hardware FILE.xml] [-F HZ] [-g] [--mem] [--counters NAME,...] [--pages "
 		 "INTERVAL[,REGION]] [--trigger "
 		 "WHEN] [-q] "

@@ -50,6 +50,9 @@ int record_buffers__parse(const struct cli_verb *verb, int option,
 		return parse_size(verb, session);
 	case RECORD_CLOCK:
 		return parse_clock(verb, session);
+	case RECORD_COMPRESS:
+		session->compress = 1;
+		return 0;
 	default:
 		return parse_threads(verb, session);
 	}

@@ -61,6 +61,7 @@ int cli_status_of_errno(int error)
 	case ENODATA: /* and one that lacks what was asked for */
 		return CLI_WRONG_INPUT;
 	case EACCES:
+	case ENOPKG:
 	case EPERM:
 	case EROFS:
 	case ENOSPC:

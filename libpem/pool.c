@@ -13,13 +13,30 @@ bool pem_pool_geometry__valid(const struct pem_pool_geometry *g)
 	if (g->chunk_bytes < 4096 || g->chunk_bytes > 16u << 20 ||
 	    (g->chunk_bytes & (g->chunk_bytes - 1)))
 		return false;
-	if (g->chunk_count < 2 || g->chunk_count > 1u << 20 || g->chunk_limit == 1 ||
+	if (g->chunk_count < 2 || g->chunk_count > 1u << 20 || g->chunk_limit % 8 ||
 	    g->chunk_limit > g->chunk_count)
 		return false;
 	if (g->lane_count < 2 || g->lane_count > PEM_LANE_COUNT_MAX)
 		return false;
 	return g->event_capacity >= 64 && g->event_capacity <= 1u << 16 &&
 	       !(g->event_capacity % 64);
+}
+
+struct pem_pool_geometry pem_pool_geometry__of_page(const struct pem_session_page *page)
+{
+	struct pem_pool_geometry g = {
+		.flags = __atomic_load_n(&page->pool_flags, __ATOMIC_RELAXED),
+		.chunk_bytes = __atomic_load_n(&page->chunk_bytes, __ATOMIC_RELAXED),
+		.chunk_count = __atomic_load_n(&page->chunk_count, __ATOMIC_RELAXED),
+		.lane_count = __atomic_load_n(&page->lane_count, __ATOMIC_RELAXED),
+		.event_capacity = __atomic_load_n(&page->event_capacity, __ATOMIC_RELAXED)};
+	uint64_t most = __atomic_load_n(&page->chunk_most, __ATOMIC_RELAXED);
+
+	if (most) {
+		g.chunk_limit = g.chunk_count;
+		g.chunk_count = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+	}
+	return g;
 }
 
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring)

@@ -30,11 +30,17 @@ struct pem_pool_geometry {
 	uint32_t lane_count; /* 2 to PEM_LANE_COUNT_MAX */
 	uint32_t event_capacity; /* 64 to 2^16, a multiple of 64 */
 	/*
-	 * Chunks that a new pool uses; 0: all. A process with limited address space or file sizes
-	 * makes a pool that has no more.
+	 * Chunks that a new pool uses, a multiple of 8; 0: all. A process with limited address
+	 * space or file sizes makes a pool that has no more.
 	 */
 	uint32_t chunk_limit;
 };
+
+/*
+ * Make a geometry by a session page, which is read once. It may be wrong: see
+ * pem_pool_geometry__valid.
+ */
+struct pem_pool_geometry pem_pool_geometry__of_page(const struct pem_session_page *page);
 
 /* Return how many chunks a new pool uses. */
 static inline uint32_t pem_pool_geometry__first_chunks(const struct pem_pool_geometry *g)

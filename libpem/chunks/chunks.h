@@ -17,6 +17,7 @@ struct pem_session;
 struct pem_drain;
 struct pem_drain_team;
 
+#define PEM_DRAIN_THREADS_MAX 64u
 #define PEM_BATCH_BYTES (256u << 10) /* at least one chunk; half of a second-level cache */
 
 /* Packets of one lane, checked and not yet written: they go to the file in one system call. */
@@ -34,7 +35,6 @@ struct pem_batch {
 /* What a thread that moves chunks has for itself. */
 struct pem_drain_thread {
 	struct pem_batch batch;
-	uint64_t written_ns; /* time spent writing the trace */
 	struct pem_drain_team *team;
 	pthread_t thread; /* not of the session's own */
 };
@@ -43,12 +43,12 @@ struct pem_session_chunks {
 	struct pem_drain_thread own; /* of whichever thread has the session's lock */
 	/* Further threads for moments with much to move; NULL: there has been no such moment. */
 	struct pem_drain_team *team;
-	bool alone; /* no further thread can be started */
+	bool alone; /* there are to be no further threads */
 	/* Guards the log's model, while several threads move chunks. */
 	pthread_mutex_t describing;
 	/* When to look for new and gone processes next. */
 	uint64_t next_scan_ns;
-	uint64_t next_growth_ns; /* no pool grows before this time: there was no memory */
+	uint64_t next_growth_ns; /* no pool grows before this time: the machine had no memory */
 };
 
 /* --- drain.c --- */

@@ -211,7 +211,9 @@ static void write_batch(struct pem_session *s, struct pem_producer *p,
 	began_ns = pem_monotonic_ns();
 	pem_producer__stream(p, batch->lane, stream, sizeof(stream));
 	result = pem_trace_writer__packets(s->log->writer, stream, batch->memory, batch->used);
-	thread->written_ns += pem_monotonic_ns() - began_ns;
+	/* Other threads write only what is of no directory whose time is accounted for. */
+	if (thread == &s->chunks->own)
+		s->dirs->written_ns += pem_monotonic_ns() - began_ns;
 	for (i = 0; i < p->table_events; i++) {
 		if (batch->counts[i])
 			__atomic_fetch_add(result ? &p->lost[i] : &p->delivered[i],
@@ -429,18 +431,19 @@ bool pem_drain__run(struct pem_session *s, struct pem_drain *d, size_t from, siz
 
 /*
  * May several threads move the producer's chunks? final: all committed records are moved, and a
- * process that lives may bring new events meanwhile.
+ * process that lives may bring new events meanwhile. What a flight recorder keeps goes to one
+ * memory.
  */
 static bool is_shared_out(const struct pem_session *s, const struct pem_producer *p, bool final)
 {
 	return !p->dir->number && !s->async && !p->async && !p->recovering && !p->is_copy &&
-	       (!final || p->dead);
+	       !p->ring.overwrite && (!final || p->dead);
 }
 
 /*
- * Find the chunks of a producer that can be moved now. True: there may be some, and the caller
- * frees what was found. False: there is nothing to do, or *over: the turn of the producer's
- * directory.
+ * Find the chunks of a producer that can be moved now. True: the caller moves and then frees what
+ * was found. False: nothing is to be moved; *over says whether the turn of the producer's directory
+ * is over.
  */
 static bool begin(struct pem_session *s, struct pem_producer *p, bool final, struct pem_drain *d,
 		  bool *over)

@@ -9,22 +9,19 @@
  * memory control group that the process is in. It never shrinks; chunks of low numbers are used
  * first.
  *
- * Not here: pools of other users, whose memory is accounted for by pools of the first size; flight
- * recorders, which overwrite; pools of a size that was asked for.
+ * Pools of other users stay as they are, since their memory is accounted for by pools of the first
+ * size, and so do those of flight recorders, and of a size that was asked for.
+ *
+ * Not here: what is free (free_memory.c).
  */
 #include "chunks/chunks.h"
+#include "chunks/free_memory.h"
 #include "core/core.h"
 #include "dirs/dirs.h"
 #include "processes/processes.h"
 #include "util.h"
 
-#include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #ifndef MADV_POPULATE_WRITE
@@ -32,127 +29,7 @@
 #endif
 
 #define FULL_SHARE 4u /* grow if one of so many chunks is full */
-#define FREE_SHARE 8u /* take one of so many free bytes at most */
 #define RETRY_NS 1000000000u /* after a growth that memory did not allow */
-
-/* Read the start of a file as text. False: it can't be read. */
-static bool read_text(const char *path, char *text, size_t bytes)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t length = fd < 0 ? -1 : read(fd, text, bytes - 1);
-
-	if (fd >= 0)
-		close(fd);
-	text[length < 0 ? 0 : length] = 0;
-	return length > 0;
-}
-
-static bool memory_allows(uint64_t bytes)
-{
-	char text[1024], *line;
-
-	if (!read_text("/proc/meminfo", text, sizeof(text)))
-		return false;
-	line = strstr(text, "MemAvailable:");
-	return line &&
-	       strtoull(line + strlen("MemAvailable:"), NULL, 10) * 1024 / FREE_SHARE >= bytes;
-}
-
-static bool file_system_allows(int folder_fd, uint64_t bytes)
-{
-	struct statvfs fs;
-
-	return !fstatvfs(folder_fd, &fs) &&
-	       (uint64_t)fs.f_bavail * fs.f_frsize / FREE_SHARE >= bytes;
-}
-
-/* --- memory control groups --- */
-
-/* How version 1 and version 2 name the files, and where they are mounted. */
-struct group_version {
-	const char *root, *limit, *used;
-};
-
-static const struct group_version version_1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-					       "memory.usage_in_bytes"};
-static const struct group_version version_2[] = {
-	{"/sys/fs/cgroup", "memory.max", "memory.current"},
-	{"/sys/fs/cgroup/unified", "memory.max", "memory.current"}};
-
-/* A group without a limit has the word "max", or no file if memory is not controlled there. */
-static bool group_allows(const struct group_version *v, const char *group, uint64_t bytes)
-{
-	char path[PATH_MAX], text[32];
-	uint64_t limit, used;
-
-	snprintf(path, sizeof(path), "%s%s/%s", v->root, group, v->limit);
-	if (!read_text(path, text, sizeof(text)))
-		return access(path, F_OK) != 0;
-	if (!strncmp(text, "max", 3))
-		return true;
-	limit = strtoull(text, NULL, 10);
-	snprintf(path, sizeof(path), "%s%s/%s", v->root, group, v->used);
-	if (!read_text(path, text, sizeof(text)))
-		return false;
-	used = strtoull(text, NULL, 10);
-	return limit > used && (limit - used) / FREE_SHARE >= bytes;
-}
-
-/*
- * Do a group and all that it is in allow so many bytes? group: a path, which is cut. A group
- * outside this process's cgroup namespace, "/..", is not known.
- */
-static bool groups_allow(const struct group_version *v, char *group, uint64_t bytes)
-{
-	char path[PATH_MAX], *slash;
-
-	if (strstr(group, "/..") ||
-	    snprintf(path, sizeof(path) - 32, "%s%s", v->root, group) >= (int)sizeof(path) - 32 ||
-	    access(path, F_OK))
-		return false;
-	for (;;) {
-		if (!group_allows(v, group, bytes))
-			return false;
-		slash = strrchr(group, '/');
-		if (!slash || !*group)
-			return true;
-		*slash = 0;
-	}
-}
-
-/* Return the path in a line of /proc/PID/cgroup, ended; NULL: there is no such line. */
-static char *path_of(char *lines, const char *controller)
-{
-	char *line = strstr(lines, controller), *path = line ? strchr(line, '/') : NULL;
-
-	if (path)
-		path[strcspn(path, "\n")] = 0;
-	return path;
-}
-
-/* What can't be found out allows nothing. */
-static bool process_groups_allow(uint32_t pid, uint64_t bytes)
-{
-	char name[64], text[4096], *path;
-	size_t i;
-
-	snprintf(name, sizeof(name), "/proc/%u/cgroup", pid);
-	if (!read_text(name, text, sizeof(text)))
-		return false;
-	path = path_of(text, ":memory:");
-	if (path)
-		return groups_allow(&version_1, path, bytes);
-	path = path_of(text, "0::");
-	if (!path)
-		return false;
-	for (i = 0; i < PEM_ARRAY_SIZE(version_2); i++) {
-		if (groups_allow(&version_2[i], path, bytes))
-			return true;
-	}
-	return false;
-}
-
-/* --- growing --- */
 
 /*
  * Allocate the states of chunks from 'from' on, as their owner did for the first ones. Kernels
@@ -167,10 +44,10 @@ static bool populate_states(const struct pem_ring *ring, uint32_t from, uint32_t
 	return !madvise((void *)begin, end - begin, MADV_POPULATE_WRITE);
 }
 
-static bool may_grow(const struct pem_producer *p)
+static bool may_grow(const struct pem_session *s, const struct pem_producer *p)
 {
 	return p->chunk_limit < p->ring.chunk_count && !p->ring.overwrite && !p->dir->number &&
-	       !p->recovering && !p->is_copy;
+	       !p->dead && !p->recovering && !p->is_copy && s->geometry.chunk_limit;
 }
 
 /* Bytes that all pools may take beyond their first size. */
@@ -185,21 +62,30 @@ static uint64_t grown_bytes(const struct pem_session *s)
 	return chunks * s->geometry.chunk_bytes;
 }
 
+/* Does what belongs to the process allow it so many bytes more? */
+static bool process_allows(const struct pem_producer *p, uint64_t bytes)
+{
+	return pem_file_system__allows(p->dir->directory_fd, bytes) &&
+	       pem_process_groups__allow(p->pid, bytes);
+}
+
 void pem_producer__grow(struct pem_session *s, struct pem_producer *p, size_t full)
 {
 	uint64_t now = pem_monotonic_ns(), bytes;
 	uint32_t limit = p->chunk_limit, more = limit;
 
-	if (!may_grow(p) || full < limit / FULL_SHARE || now < s->chunks->next_growth_ns)
+	if (!may_grow(s, p) || full < limit / FULL_SHARE || now < s->chunks->next_growth_ns ||
+	    now < p->next_growth_ns)
 		return;
 	if (more > p->ring.chunk_count - limit)
 		more = p->ring.chunk_count - limit;
 	bytes = (uint64_t)more * p->ring.chunk_bytes;
-	if (!memory_allows(grown_bytes(s) + bytes) ||
-	    !file_system_allows(p->dir->directory_fd, bytes) ||
-	    !process_groups_allow(p->pid, bytes) ||
-	    !populate_states(&p->ring, limit, limit + more)) {
+	if (!pem_memory__allows(grown_bytes(s) + bytes)) {
 		s->chunks->next_growth_ns = now + RETRY_NS;
+		return;
+	}
+	if (!process_allows(p, bytes) || !populate_states(&p->ring, limit, limit + more)) {
+		p->next_growth_ns = now + RETRY_NS;
 		return;
 	}
 	p->chunk_limit = limit + more;

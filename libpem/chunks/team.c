@@ -11,10 +11,12 @@
  * What the threads have in common while they run:
  *   - the producer's table of events and each event's demand: fixed before they start;
  *   - counts of the producer and the log: added up with atomic additions;
+ *   - the producer's next_seq, and the pool's chunks: by lanes, each of which is one thread's;
  *   - the log's model: session->chunks->describing;
  *   - the writer: by its lock, and by streams that are one thread's each.
- * A producer that asynchronous callbacks read, one in another user's directory, whose time is
- * accounted for chunk by chunk, and one that may bring new events meanwhile is not shared out.
+ * Not shared out are producers that asynchronous callbacks read, those of other users' directories,
+ * whose time is accounted for chunk by chunk, those that may bring new events meanwhile, and those
+ * of flight recorders, whose packets go to one memory.
  */
 #include "chunks/chunks.h"
 #include "core/core.h"
@@ -27,8 +29,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
-#define THREADS_MOST 64u
 #define THREADS_BY_CHOICE 8u
 /* Fewer chunks are moved sooner by one thread: others have to wake up first. */
 #define CHUNKS_LEAST 64u
@@ -41,6 +43,7 @@ struct share {
 
 struct pem_drain_team {
 	struct pem_session *session;
+	pid_t pid; /* of the process whose threads they are */
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	/* Protected by lock. */
@@ -117,16 +120,20 @@ static void end_team(struct pem_drain_team *team)
 
 	if (!team)
 		return;
-	pthread_mutex_lock(&team->lock);
-	team->quits = true;
-	pthread_cond_broadcast(&team->changed);
-	pthread_mutex_unlock(&team->lock);
-	for (i = 0; i < team->thread_count; i++) {
-		pthread_join(team->threads[i].thread, NULL);
-		free_batch(&team->threads[i].batch);
+	/* A child of fork has the memory and not the threads, of which one may have held the lock.
+	 */
+	if (team->pid == getpid()) {
+		pthread_mutex_lock(&team->lock);
+		team->quits = true;
+		pthread_cond_broadcast(&team->changed);
+		pthread_mutex_unlock(&team->lock);
+		for (i = 0; i < team->thread_count; i++)
+			pthread_join(team->threads[i].thread, NULL);
+		pthread_cond_destroy(&team->changed);
+		pthread_mutex_destroy(&team->lock);
 	}
-	pthread_cond_destroy(&team->changed);
-	pthread_mutex_destroy(&team->lock);
+	for (i = 0; i < team->thread_count; i++)
+		free_batch(&team->threads[i].batch);
 	free(team->shares);
 	free(team);
 }
@@ -140,15 +147,15 @@ void pem_chunks__end(struct pem_session *s)
 /* How many threads move chunks at most: half of the CPUs, since the programs need some, too. */
 static uint32_t thread_limit(const struct pem_session *s)
 {
-	uint32_t limit = s->options.drain_threads;
 	cpu_set_t cpus;
+	long count;
 
-	if (!limit && !sched_getaffinity(0, sizeof(cpus), &cpus)) {
-		limit = (uint32_t)CPU_COUNT(&cpus) / 2;
-		if (limit > THREADS_BY_CHOICE)
-			limit = THREADS_BY_CHOICE;
-	}
-	return limit < THREADS_MOST ? limit : THREADS_MOST;
+	if (s->options.drain_threads)
+		return s->options.drain_threads;
+	/* The set has room for 1,024 CPUs. */
+	count = sched_getaffinity(0, sizeof(cpus), &cpus) ? sysconf(_SC_NPROCESSORS_ONLN)
+							  : CPU_COUNT(&cpus);
+	return count / 2 < (long)THREADS_BY_CHOICE ? (uint32_t)(count / 2) : THREADS_BY_CHOICE;
 }
 
 /*
@@ -162,10 +169,12 @@ static struct pem_drain_team *start_team(struct pem_session *s)
 	struct pem_drain_thread *t;
 	sigset_t held, before;
 
+	s->chunks->alone = limit < 2;
 	team = limit < 2 ? NULL : calloc(1, sizeof(*team) + (limit - 1) * sizeof(*t));
 	if (!team)
 		return NULL;
 	team->session = s;
+	team->pid = getpid();
 	pthread_mutex_init(&team->lock, NULL);
 	pthread_cond_init(&team->changed, NULL);
 	sigfillset(&held);
@@ -248,8 +257,7 @@ static struct pem_drain_team *team_for(struct pem_session *s, size_t chunks)
 		return NULL;
 	if (!c->team)
 		c->team = start_team(s);
-	c->alone = !c->team;
-	return c->team;
+	return c->team && c->team->pid == getpid() ? c->team : NULL;
 }
 
 bool pem_session__run_drains(struct pem_session *s, struct pem_drain *drains, size_t count)
@@ -271,7 +279,5 @@ bool pem_session__run_drains(struct pem_session *s, struct pem_drain *drains, si
 		for (i = 0; i < count; i++)
 			all &= pem_drain__run(s, &drains[i], 0, drains[i].count, own);
 	}
-	s->dirs->written_ns += own->written_ns;
-	own->written_ns = 0;
 	return all;
 }

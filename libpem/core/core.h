@@ -163,6 +163,7 @@ struct pem_session {
 	struct pem_session_chunks *chunks;
 	struct pem_session_flight *flight;
 	struct pem_session_turn *turn;
+	struct pem_packer *packer; /* NULL: traces are not compressed */
 };
 
 void pem_session__lock(struct pem_session *session);

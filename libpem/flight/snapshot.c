@@ -107,6 +107,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 		log->writer = recording;
 		return -errno;
 	}
+	pem_trace_writer__compress(log->writer, s->packer);
 	pem_trace_writer__copy_names(log->writer, recording);
 	result = write_all(s, &info, counted);
 	if (result)

@@ -131,6 +131,7 @@ struct pem_producer {
 	bool fold_unfinished;
 	struct pem_ring ring;
 	uint32_t chunk_limit; /* chunks of the pool that are in use: what the session has set */
+	uint64_t next_growth_ns; /* the pool does not grow before: its process had no memory */
 	uint64_t bytes;
 	uint64_t *next_seq; /* next sequence number, per lane */
 	uint64_t *delivered; /* records written, per event */

@@ -27,7 +27,7 @@ static uint64_t mapped_device, mapped_inode;
 static bool mapped_writable;
 
 /*
- * A consumer of version 0.2.0 makes pages without the last member. What is mapped of it then lies
+ * A consumer of version 0.2.0 makes pages without the last members. What is mapped of it then lies
  * in the file's last memory page and reads as zeroes.
  */
 #define PEM_SESSION_PAGE_LEAST offsetof(struct pem_session_page, coarse_clock)

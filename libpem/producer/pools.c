@@ -200,13 +200,7 @@ static void fill_header(const struct pem_ring *ring)
 
 static bool choose_geometry(const struct pem_session_page *page, struct pem_pool_header *layout)
 {
-	struct pem_pool_geometry geometry = {
-		__atomic_load_n(&page->pool_flags, __ATOMIC_RELAXED),
-		__atomic_load_n(&page->chunk_bytes, __ATOMIC_RELAXED),
-		__atomic_load_n(&page->chunk_count, __ATOMIC_RELAXED),
-		__atomic_load_n(&page->lane_count, __ATOMIC_RELAXED),
-		__atomic_load_n(&page->event_capacity, __ATOMIC_RELAXED),
-		(uint32_t)__atomic_load_n(&page->chunk_limit, __ATOMIC_RELAXED)};
+	struct pem_pool_geometry geometry = pem_pool_geometry__of_page(page);
 
 	if (!pem_pool_geometry__valid(&geometry) ||
 	    geometry.event_capacity < PEM_PROCESS_EVENTS_MAX)

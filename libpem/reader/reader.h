@@ -102,7 +102,8 @@ struct pem_stream {
 	/* the file */
 	char *name;
 	int directory_fd; /* the trace's */
-	uint64_t file_bytes;
+	struct pem_packed *packed; /* NULL: the file is not compressed */
+	uint64_t file_bytes; /* of a compressed file: as if it were not */
 	uint64_t packet_offset; /* offset of the head's packet */
 	uint64_t next_offset; /* offset of the packet after it */
 	uint8_t *buffer;

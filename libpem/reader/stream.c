@@ -10,6 +10,7 @@
  * that it came from. If a packet is longer than a block, the buffer holds a part of it. So a packet
  * that claims to be long takes no memory, even in a sparse file.
  */
+#include "packed.h"
 #include "reader.h"
 #include "util.h"
 
@@ -51,6 +52,11 @@ static int read_at(struct pem_stream *s, uint8_t *to, size_t bytes, uint64_t off
 
 	if (fd < 0)
 		return -errno;
+	if (s->packed) {
+		n = pem_packed__read(s->packed, fd, to, bytes, offset);
+		close(fd);
+		return (int)n;
+	}
 	while (done < bytes) {
 		n = pread(fd, to + done, bytes - done, (off_t)(offset + done));
 		if (n == 0)
@@ -105,7 +111,8 @@ static const uint8_t *bytes_at(struct pem_stream *s, uint64_t offset, size_t byt
 		want = (size_t)(s->file_bytes - s->buffer_offset - s->filled);
 	n = read_at(s, s->buffer + s->filled, want, s->buffer_offset + s->filled);
 	if (n < 0) {
-		damaged(s, "can't be read (%s)", strerror(-n));
+		damaged(s, "can't be read (%s)",
+			n == -EBADMSG ? "it can't be decompressed" : strerror(-n));
 		return NULL;
 	}
 	s->filled += (size_t)n;
@@ -229,7 +236,7 @@ static int next_packet(struct pem_stream *s)
 	s->beyond = 0;
 	s->record_bytes = 0;
 	if (left < PEM_PACKET_HEADER_BYTES) {
-		s->torn |= left > 0;
+		s->torn |= left > 0 || (s->packed && pem_packed__is_torn(s->packed));
 		return 0;
 	}
 	data = bytes_at(s, s->packet_offset, PEM_PACKET_HEADER_BYTES);
@@ -323,6 +330,7 @@ static int decode(struct pem_stream *s)
 
 void pem_stream__release(struct pem_stream *s)
 {
+	pem_packed__drop(s->packed);
 	free(s->buffer);
 	s->buffer = NULL;
 	s->capacity = s->filled = 0;

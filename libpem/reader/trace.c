@@ -11,6 +11,7 @@
  * stream. This costs one comparison for each record.
  */
 #include "model_internal.h"
+#include "packed.h"
 #include "reader.h"
 #include "util.h"
 
@@ -26,6 +27,8 @@
 /* buffers of all streams together, if blocks can be so small */
 #define BUFFERS_BYTES ((size_t)64 << 20)
 /* 256 MiB for the greatest number of streams */
+/* Blocks of compressed streams that are kept for the next read, of all streams together. */
+#define PACKED_BYTES ((size_t)256 << 20)
 #define BLOCK_BYTES_MIN ((size_t)PEM_RECORD_BYTES_MAX)
 #define BLOCK_BYTES_MAX ((size_t)256 << 10)
 #define NS_PER_S 1000000000u
@@ -53,6 +56,21 @@ static int open_model(struct pem_trace *trace, const char *directory, struct pem
 	return rc < 0 ? rc : 0;
 }
 
+/* Find out whether a stream is compressed. What can't be opened is told when it is read. */
+static int open_packed(int directory_fd, struct pem_stream *s)
+{
+	int fd = openat(directory_fd, s->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	int rc;
+
+	if (fd < 0)
+		return 0;
+	rc = pem_packed__open(fd, s->file_bytes, &s->packed);
+	close(fd);
+	if (!rc && s->packed)
+		s->file_bytes = pem_packed__raw_bytes(s->packed);
+	return rc;
+}
+
 static int add_stream(struct pem_trace *trace, const char *name, size_t *capacity)
 {
 	struct pem_stream *s, *larger;
@@ -78,7 +96,7 @@ static int add_stream(struct pem_trace *trace, const char *name, size_t *capacit
 	if (!s->name)
 		return -ENOMEM;
 	trace->stream_count++;
-	return 0;
+	return open_packed(trace->directory_fd, s);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -118,6 +136,9 @@ static int open_streams(struct pem_trace *trace)
 		trace->streams[i].events = &trace->events;
 		trace->streams[i].uuid = trace->uuid;
 		trace->streams[i].has_uuid = &trace->has_uuid;
+		if (trace->streams[i].packed)
+			pem_packed__keep(trace->streams[i].packed,
+					 PACKED_BYTES / trace->stream_count);
 	}
 	return 0;
 }
@@ -179,7 +200,13 @@ static int open_parts(struct pem_trace *trace, int fd, const char *directory,
 	    pem_event_table__build(&trace->events, trace->model))
 		return -ENOMEM;
 	rc = open_streams(trace);
-	if (rc && rc != -ENOMEM)
+	if (rc == -ENOPKG)
+		pem_error__set(
+			error, rc,
+			"'%.200s' is compressed, and libzstd.so.1 is missing; install package "
+			"libzstd1",
+			directory);
+	else if (rc && rc != -ENOMEM)
 		pem_error__set(error, rc, "the streams of '%.200s' can't be found: %s", directory,
 			       strerror(-rc));
 	return rc ? rc : pem_trace__rewind(trace);
@@ -227,6 +254,7 @@ void pem_trace__close(struct pem_trace *trace)
 	pem_ahead__free(trace->ahead);
 	for (i = 0; i < trace->stream_count; i++) {
 		pem_stream__release(&trace->streams[i]);
+		pem_packed__free(trace->streams[i].packed);
 		free(trace->streams[i].name);
 	}
 	free(trace->streams);

@@ -111,13 +111,7 @@ static int open_session_directory(struct pem_session *s, pid_t recorder)
 	s->page = page;
 	if (pem_fault__watch(s->page, sizeof(*s->page), &s->page_cut))
 		return -ENOSPC;
-	s->geometry = (struct pem_pool_geometry){
-		__atomic_load_n(&s->page->pool_flags, __ATOMIC_RELAXED),
-		__atomic_load_n(&s->page->chunk_bytes, __ATOMIC_RELAXED),
-		__atomic_load_n(&s->page->chunk_count, __ATOMIC_RELAXED),
-		__atomic_load_n(&s->page->lane_count, __ATOMIC_RELAXED),
-		__atomic_load_n(&s->page->event_capacity, __ATOMIC_RELAXED),
-		(uint32_t)__atomic_load_n(&s->page->chunk_limit, __ATOMIC_RELAXED)};
+	s->geometry = pem_pool_geometry__of_page(s->page);
 	if (s->page->magic != PEM_SESSION_MAGIC || s->page->abi_version != PEM_ABI_VERSION ||
 	    s->page->consumer_pid != (uint32_t)recorder || !pem_pool_geometry__valid(&s->geometry))
 		return -EINVAL;
@@ -236,7 +230,7 @@ static void skip_written(struct pem_session *s, struct pem_producer *p)
 	uint32_t i, word, lane;
 	uint64_t seq;
 
-	for (i = 0; i < p->ring.chunk_count; i++) {
+	for (i = 0; i < p->chunk_limit; i++) {
 		/* rb, rd, rf */
 		word = __atomic_load_n(&p->ring.chunk_state[i], __ATOMIC_ACQUIRE);
 		lane = PEM_CHUNK_LANE(word);

@@ -243,6 +243,7 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 		result = -errno;
 		goto fail;
 	}
+	pem_trace_writer__compress(log->writer, session->packer);
 	pem_trace_writer__note_session(log->writer, session->directory);
 	if (session->options.overwrite) {
 		result = keep_in_flight(session, log);

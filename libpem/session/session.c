@@ -25,6 +25,7 @@
 #include "model_internal.h"
 #include "producer/producer.h"
 #include "runtime_dir.h"
+#include "packed.h"
 #include "util.h"
 
 #include <pem/clock.h>
@@ -160,8 +161,8 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 	s->page->contexts[0].cpu = PEM_NO_CPU;
 	s->page->pool_flags = geometry.flags;
 	s->page->chunk_bytes = geometry.chunk_bytes;
-	s->page->chunk_count = geometry.chunk_count;
-	s->page->chunk_limit = geometry.chunk_limit;
+	s->page->chunk_count = pem_pool_geometry__first_chunks(&geometry);
+	s->page->chunk_most = geometry.chunk_limit ? geometry.chunk_count : 0;
 	s->page->lane_count = geometry.lane_count;
 	s->page->event_capacity = geometry.event_capacity;
 	s->page->consumer_pid = (uint32_t)getpid();
@@ -287,10 +288,12 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 					  error)
 			 : 0;
 	if (!result &&
-	    (s->options.sample_stacks > PEM_STACKS_TABLES || s->options.coarse_clock > 1))
+	    (s->options.sample_stacks > PEM_STACKS_TABLES || s->options.coarse_clock > 1 ||
+	     s->options.compress > 1 || s->options.drain_threads > PEM_DRAIN_THREADS_MAX))
 		result = pem_error__set(error, -EINVAL,
 					"struct pem_session_options: sample_stacks is no enum "
-					"pem_stacks, or coarse_clock is neither 0 nor 1");
+					"pem_stacks, coarse_clock or compress is neither 0 nor 1, "
+					"or drain_threads is above 64");
 	if (result)
 		goto fail;
 	result = pem_model__add_catalogue(s->model, error);
@@ -302,6 +305,12 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 	if (result)
 		goto fail;
 	result = pem_chunks__begin(s);
+	if (result)
+		goto fail;
+	if (s->options.compress) {
+		s->packer = pem_packer__new(error);
+		result = s->packer ? 0 : -errno;
+	}
 	if (result)
 		goto fail;
 	pem_clock_sync__init(&s->clock);
@@ -377,6 +386,7 @@ void pem_session__close(struct pem_session *s)
 	free(s->sources->counters);
 	free(s->sources->counter_names);
 	pem_chunks__end(s);
+	pem_packer__free(s->packer);
 	pthread_mutex_destroy(&s->chunks->describing);
 	pthread_mutex_destroy(&s->mutex);
 	free(s); /* frees the whole_session that begins with it */

@@ -3,11 +3,13 @@
  * stream_files.c - packets on their way to the stream files of a trace
  *
  * Several threads may write at once, each to streams of its own (pem_trace_writer__packets). The
- * writer's lock is held while a stream is found and opened, and when its write has ended, but not
- * meanwhile.
+ * writer's lock is held while a stream is found and opened, and when its write has ended. It is
+ * held during writes of single packets, which are few: those of sources, and empty ones.
  *
  * Not here: where packets come from (chunks/, source_host/).
  */
+#include "model_hash.h"
+#include "packed.h"
 #include "writer/trace_writer.h"
 #include "writer/trace_writer_internal.h"
 #include "util.h"
@@ -22,24 +24,19 @@
 
 #define STREAMS_OPEN_MAX 128
 
-/*
- * Find a stream by its name; NULL: there is none. Lanes are drained in the order in which their
- * streams were made, so the next one mostly follows the last one.
- */
+static struct pem_stream **bucket_of(struct pem_trace_writer *w, const char *name)
+{
+	return &w->by_name[pem_model__hash(name, strlen(name)) % PEM_STREAM_BUCKETS];
+}
+
+/* Find a stream by its name; NULL: there is none. The caller holds the lock. */
 static struct pem_stream *find_stream(struct pem_trace_writer *w, const char *name)
 {
-	size_t i, at;
+	struct pem_stream *s = *bucket_of(w, name);
 
-	for (i = 0; i < w->stream_count; i++) {
-		at = w->last_stream + i;
-		if (at >= w->stream_count)
-			at -= w->stream_count;
-		if (!strcmp(w->streams[at]->name, name)) {
-			w->last_stream = at;
-			return w->streams[at];
-		}
-	}
-	return NULL;
+	while (s && strcmp(s->name, name) != 0)
+		s = s->next_by_name;
+	return s;
 }
 
 static bool has_room_for_stream(struct pem_trace_writer *w)
@@ -60,7 +57,7 @@ static bool has_room_for_stream(struct pem_trace_writer *w)
 struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *w, const char *name)
 {
 	const struct pem_earlier_stream *earlier;
-	struct pem_stream *s = find_stream(w, name);
+	struct pem_stream *s = find_stream(w, name), **bucket = bucket_of(w, name);
 
 	if (s || !pem_is_stream_name(name) || !has_room_for_stream(w))
 		return s;
@@ -76,7 +73,8 @@ struct pem_stream *pem_trace_writer__stream(struct pem_trace_writer *w, const ch
 		s->overwritten_before = earlier->overwritten;
 	}
 	s->instance = w->next_instance++;
-	w->last_stream = w->stream_count;
+	s->next_by_name = *bucket;
+	*bucket = s;
 	w->streams[w->stream_count++] = s;
 	return s;
 }
@@ -120,7 +118,7 @@ static int open_stream(struct pem_trace_writer *w, struct pem_stream *s)
 }
 
 /* Write content bytes of a packet and zeros up to size. There are at most 7 zeros. */
-static int write_packet(int fd, const struct pem_packet *packet, size_t content, size_t size)
+static int write_plain(int fd, const struct pem_packet *packet, size_t content, size_t size)
 {
 	static const uint8_t zeros[8];
 	struct iovec parts[] = {{(void *)(uintptr_t)packet, content},
@@ -142,6 +140,41 @@ static int write_packet(int fd, const struct pem_packet *packet, size_t content,
 		done = (ssize_t)content;
 	}
 	return pem_write_all(fd, zeros, size - (size_t)done);
+}
+
+/*
+ * Append whole packets to a stream's file. next: the stream behind them; its count of bytes is made
+ * that of the file. Returns 0, or -errno: a part may have been written.
+ */
+static int write_packed(struct pem_trace_writer *w, const struct pem_stream *s, const void *packets,
+			size_t bytes, struct pem_stream *next)
+{
+	ssize_t written = pem_packer__write(w->packer, s->fd, packets, bytes);
+
+	if (written < 0)
+		return (int)written;
+	next->bytes = s->bytes + (uint64_t)written;
+	return 0;
+}
+
+/* Append a packet of content bytes, and zeros up to size. As write_packed, but for any writer. */
+static int write_packet(struct pem_trace_writer *w, const struct pem_stream *s,
+			const struct pem_packet *packet, size_t content, size_t size,
+			struct pem_stream *next)
+{
+	uint8_t *whole;
+	int result;
+
+	if (!w->packer)
+		return write_plain(s->fd, packet, content, size);
+	whole = malloc(size);
+	if (!whole)
+		return -ENOMEM;
+	memcpy(whole, packet, content);
+	memset(whole + content, 0, size - content);
+	result = write_packed(w, s, whole, size, next);
+	free(whole);
+	return result;
 }
 
 /* A count without what an earlier stream of the lane states: a stream's counts begin at 0. */
@@ -186,17 +219,21 @@ static void note_span(struct pem_trace_writer *w, const struct pem_packet *packe
 		w->span_clock = packet->timestamp_begin;
 }
 
-/* End a write. If it failed, cut the file to its former end, and count the records as lost. */
+/*
+ * End a write. If it failed, cut the file to its former end, and count the records as lost. tried:
+ * the result is that of a write, of which a part may be in the file.
+ */
 static int finish_write(struct pem_trace_writer *w, struct pem_stream *s,
-			const struct pem_stream *next, uint64_t records, int result)
+			const struct pem_stream *next, uint64_t records, bool tried, int result)
 {
 	int cut;
 
 	if (result) {
 		/* If the file can't be cut either, the write's failure stays the one to tell. */
-		cut = s->fd >= 0 && !w->failed ? ftruncate(s->fd, (off_t)s->bytes) : 0;
+		cut = tried ? ftruncate(s->fd, (off_t)s->bytes) : 0;
 		(void)cut;
-		w->failed = result;
+		if (!w->failed)
+			w->failed = result;
 		s->lost += records;
 		return result;
 	}
@@ -216,14 +253,16 @@ static int write_one(struct pem_trace_writer *w, struct pem_stream *s, struct pe
 {
 	size_t content = (packet->content_size + 7) / 8, size = (content + 7) & ~(size_t)7;
 	struct pem_stream next = *s;
+	bool tried;
 	int result;
 
 	finish_header(w, &next, packet, size);
 	note_span(w, packet);
 	result = w->failed ? w->failed : open_stream(w, s);
-	if (!result)
-		result = write_packet(s->fd, packet, content, size);
-	return finish_write(w, s, &next, packet->record_count, result);
+	tried = !result;
+	if (tried)
+		result = write_packet(w, s, packet, content, size, &next);
+	return finish_write(w, s, &next, packet->record_count, tried, result);
 }
 
 /*
@@ -355,6 +394,7 @@ int pem_trace_writer__packets(struct pem_trace_writer *w, const char *name, void
 	struct pem_stream *s, next;
 	size_t at, content, size;
 	uint64_t records;
+	bool tried;
 	int result, wrong = check_packets(packets, bytes, &records);
 
 	if (w->store)
@@ -374,13 +414,15 @@ int pem_trace_writer__packets(struct pem_trace_writer *w, const char *name, void
 		if (!first && packet->record_count)
 			first = packet;
 	}
-	if (!result)
-		result = pem_write_all(s->fd, packets, bytes);
+	tried = !result;
+	if (tried)
+		result = w->packer ? write_packed(w, s, packets, bytes, &next)
+				   : pem_write_all(s->fd, packets, bytes);
 	pthread_mutex_lock(&w->lock);
 	if (first)
 		note_span(w, first);
 	s->writing = false;
-	result = finish_write(w, s, &next, records, result);
+	result = finish_write(w, s, &next, records, tried, result);
 	pthread_mutex_unlock(&w->lock);
 	return result;
 }

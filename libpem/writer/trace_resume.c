@@ -7,6 +7,7 @@
  * (trace_stage.h).
  */
 #include "core/core.h"
+#include "packed.h"
 #include "writer/trace_stage.h"
 #include "writer/trace_writer.h"
 #include "writer/trace_writer_internal.h"
@@ -76,11 +77,37 @@ int pem_stream_file__open(int trace_fd, const char *name, int access, struct sta
 	return -ENOENT;
 }
 
-/* Read the header at an offset. False: it can't be a header of this trace. */
-static bool read_header(int fd, uint64_t offset, const uint8_t uuid[16], struct pem_packet *header)
+/* A stream's bytes, as they were before they were compressed. */
+struct raw_file {
+	int fd;
+	struct pem_packed *packed; /* NULL: they are the file's */
+};
+
+/* Fill in a file; *bytes becomes the stream's. Returns 0, or -errno. */
+static int open_raw(struct raw_file *f, int fd, uint64_t *bytes)
 {
-	return pread(fd, header, sizeof(*header), (off_t)offset) == sizeof(*header) &&
-	       header->magic == PEM_CTF_MAGIC &&
+	int result = pem_packed__open(fd, *bytes, &f->packed);
+
+	f->fd = fd;
+	if (!result && f->packed)
+		*bytes = pem_packed__raw_bytes(f->packed);
+	return result;
+}
+
+/* Returns whether all bytes were read. */
+static bool read_raw(const struct raw_file *f, void *to, size_t bytes, uint64_t offset)
+{
+	ssize_t n = f->packed ? pem_packed__read(f->packed, f->fd, to, bytes, offset)
+			      : pread(f->fd, to, bytes, (off_t)offset);
+
+	return n == (ssize_t)bytes;
+}
+
+/* Read the header at an offset. False: it can't be a header of this trace. */
+static bool read_header(const struct raw_file *f, uint64_t offset, const uint8_t uuid[16],
+			struct pem_packet *header)
+{
+	return read_raw(f, header, sizeof(*header), offset) && header->magic == PEM_CTF_MAGIC &&
 	       !memcmp(header->uuid, uuid, sizeof(header->uuid)) && !(header->content_size % 8) &&
 	       !(header->packet_size % 64) && header->content_size <= header->packet_size &&
 	       header->content_size / 8 >= sizeof(*header) &&
@@ -88,7 +115,8 @@ static bool read_header(int fd, uint64_t offset, const uint8_t uuid[16], struct 
 }
 
 /* Does a header of this trace begin at the offset and go beyond the end of the file? */
-static bool is_cut_header(int fd, uint64_t offset, uint64_t left, const uint8_t uuid[16])
+static bool is_cut_header(const struct raw_file *f, uint64_t offset, uint64_t left,
+			  const uint8_t uuid[16])
 {
 	struct pem_packet whole = {.magic = PEM_CTF_MAGIC}, header;
 	size_t known = offsetof(struct pem_packet, uuid) + sizeof(whole.uuid);
@@ -98,21 +126,20 @@ static bool is_cut_header(int fd, uint64_t offset, uint64_t left, const uint8_t 
 	memcpy(whole.uuid, uuid, sizeof(whole.uuid));
 	if (known > left)
 		known = (size_t)left;
-	return pread(fd, &header, known, (off_t)offset) == (ssize_t)known &&
-	       !memcmp(&header, &whole, known);
+	return read_raw(f, &header, known, offset) && !memcmp(&header, &whole, known);
 }
 
-void pem_stream_file__measure(int fd, uint64_t file_bytes, const uint8_t uuid[16],
-			      struct pem_stream_extent *extent)
+/* Go over the packets of a stream of so many bytes, up to one that is not whole. */
+static void measure(const struct raw_file *f, uint64_t stream_bytes, const uint8_t uuid[16],
+		    struct pem_stream_extent *extent)
 {
 	struct pem_packet header;
 	uint64_t left;
 
-	memset(extent, 0, sizeof(*extent));
 	for (;;) {
-		left = file_bytes - extent->bytes;
-		if (!read_header(fd, extent->bytes, uuid, &header)) {
-			extent->torn = is_cut_header(fd, extent->bytes, left, uuid);
+		left = stream_bytes - extent->bytes;
+		if (!read_header(f, extent->bytes, uuid, &header)) {
+			extent->torn = is_cut_header(f, extent->bytes, left, uuid);
 			return;
 		}
 		if (header.packet_size / 8 > left) {
@@ -125,6 +152,29 @@ void pem_stream_file__measure(int fd, uint64_t file_bytes, const uint8_t uuid[16
 	}
 }
 
+int pem_stream_file__measure(int fd, uint64_t file_bytes, const uint8_t uuid[16],
+			     struct pem_stream_extent *extent)
+{
+	uint64_t stream_bytes = file_bytes;
+	struct raw_file f;
+	int result = open_raw(&f, fd, &stream_bytes);
+
+	memset(extent, 0, sizeof(*extent));
+	if (result)
+		return result;
+	measure(&f, stream_bytes, uuid, extent);
+	extent->whole_bytes = extent->bytes;
+	/* A block is written at once and has whole packets: if the stream is, the last block may be
+	 * cut. */
+	if (f.packed) {
+		extent->whole_bytes = pem_packed__whole_bytes(f.packed);
+		extent->torn = extent->packets && extent->bytes == stream_bytes &&
+			       pem_packed__is_torn(f.packed);
+	}
+	pem_packed__free(f.packed);
+	return 0;
+}
+
 /*
  * Remember a file, if it is a stream of this trace. Returns 0, or -errno: the stream can't be read.
  */
@@ -133,14 +183,14 @@ static int add_earlier(struct pem_trace_writer *w, const char *name)
 	struct pem_stream_extent extent;
 	struct pem_earlier_stream *grown, *s;
 	struct stat st;
-	int fd = pem_stream_file__open(w->earlier_fd, name, O_RDONLY, &st);
+	int fd = pem_stream_file__open(w->earlier_fd, name, O_RDONLY, &st), result;
 
 	if (fd < 0)
 		return fd == -ENOENT || fd == -ELOOP ? 0 : fd;
-	pem_stream_file__measure(fd, (uint64_t)st.st_size, w->uuid, &extent);
+	result = pem_stream_file__measure(fd, (uint64_t)st.st_size, w->uuid, &extent);
 	close(fd);
-	if (!extent.packets)
-		return 0;
+	if (result || !extent.packets)
+		return result;
 	if (w->earlier_count == w->earlier_capacity) {
 		grown = realloc(w->earlier, (w->earlier_capacity * 2 + 16) * sizeof(*grown));
 		if (!grown)
@@ -258,16 +308,17 @@ struct pem_trace_writer *pem_trace_writer__resume(int trace_fd, int stage_fd,
  * Read one packet's content; the caller frees it. NULL: the file has changed since its packets were
  * checked, or out of memory.
  */
-static struct pem_packet *read_packet(int fd, uint64_t offset, const uint8_t uuid[16])
+static struct pem_packet *read_packet(const struct raw_file *f, uint64_t offset,
+				      const uint8_t uuid[16])
 {
 	struct pem_packet header, *packet;
 	size_t content;
 
-	if (!read_header(fd, offset, uuid, &header))
+	if (!read_header(f, offset, uuid, &header))
 		return NULL;
 	content = header.content_size / 8;
 	packet = malloc(content);
-	if (packet && pread(fd, packet, content, (off_t)offset) == (ssize_t)content &&
+	if (packet && read_raw(f, packet, content, offset) &&
 	    !memcmp(packet, &header, sizeof(header)))
 		return packet;
 	free(packet);
@@ -280,25 +331,29 @@ void pem_trace_writer__walk(struct pem_trace_writer *w,
 					const struct pem_packet *packet, size_t content_bytes),
 			    void *arg)
 {
+	const struct pem_earlier_stream *s;
 	struct pem_packet *packet;
+	struct raw_file f;
+	uint64_t at, bytes;
 	struct stat st;
-	uint64_t at;
-	size_t i;
 	int fd;
 
-	for (i = 0; i < w->earlier_count; i++) {
-		if (!wants(arg, w->earlier[i].name))
+	for (s = w->earlier; s < w->earlier + w->earlier_count; s++) {
+		fd = wants(arg, s->name)
+			     ? pem_stream_file__open(w->earlier_fd, s->name, O_RDONLY, &st)
+			     : -1;
+		if (fd < 0)
 			continue;
-		fd = pem_stream_file__open(w->earlier_fd, w->earlier[i].name, O_RDONLY, &st);
-		for (at = 0; fd >= 0 && at < w->earlier[i].bytes;) {
-			packet = read_packet(fd, at, w->uuid);
+		bytes = (uint64_t)st.st_size;
+		for (at = open_raw(&f, fd, &bytes) ? s->bytes : 0; at < s->bytes;) {
+			packet = read_packet(&f, at, w->uuid);
 			if (!packet)
 				break;
-			see(arg, w->earlier[i].name, packet, packet->content_size / 8);
+			see(arg, s->name, packet, packet->content_size / 8);
 			at += packet->packet_size / 8;
 			free(packet);
 		}
-		if (fd >= 0)
-			close(fd);
+		pem_packed__free(f.packed);
+		close(fd);
 	}
 }

@@ -220,8 +220,8 @@ static int cut_stream(int trace_fd, const char *name, const uint8_t uuid[16])
 	if (fd < 0)
 		return 0;
 	if (st.st_uid == geteuid() && st.st_nlink == 1) {
-		pem_stream_file__measure(fd, (uint64_t)st.st_size, uuid, &extent);
-		if (extent.torn && ftruncate(fd, (off_t)extent.bytes))
+		result = pem_stream_file__measure(fd, (uint64_t)st.st_size, uuid, &extent);
+		if (!result && extent.torn && ftruncate(fd, (off_t)extent.whole_bytes))
 			result = -errno;
 	}
 	close(fd);

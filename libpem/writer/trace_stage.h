@@ -46,11 +46,17 @@ int pem_trace__read_uuid(int trace_fd, uint8_t uuid[16]);
 int pem_stream_file__open(int trace_fd, const char *name, int access, struct stat *st);
 
 struct pem_stream_extent {
-	uint64_t bytes, packets; /* whole packets of this trace, from the file's beginning */
-	bool torn; /* the rest of the file is the beginning of one more packet */
+	uint64_t bytes, packets; /* whole packets of this trace, from the stream's beginning */
+	/*
+	 * The rest of the file is the beginning of one more packet, or one more block of a
+	 * compressed file. It begins at whole_bytes of the file.
+	 */
+	bool torn;
+	uint64_t whole_bytes;
 	struct pem_packet last; /* header of the last whole packet, if there is one */
 };
-void pem_stream_file__measure(int fd, uint64_t file_bytes, const uint8_t uuid[16],
-			      struct pem_stream_extent *extent);
+/* Returns 0, or -errno: a compressed file can't be read. */
+int pem_stream_file__measure(int fd, uint64_t file_bytes, const uint8_t uuid[16],
+			     struct pem_stream_extent *extent);
 
 #endif

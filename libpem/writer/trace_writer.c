@@ -169,6 +169,11 @@ void pem_trace_writer__keep_in(struct pem_trace_writer *w, const struct pem_pack
 	w->store = store;
 }
 
+void pem_trace_writer__compress(struct pem_trace_writer *w, struct pem_packer *packer)
+{
+	w->packer = packer;
+}
+
 void pem_trace_writer__begin_span(struct pem_trace_writer *w)
 {
 	w->span_clock = 0;

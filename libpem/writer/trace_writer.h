@@ -16,6 +16,7 @@
 #include <stdbool.h>
 
 struct pem_model;
+struct pem_packer;
 
 struct pem_balance_entry;
 struct pem_trace_writer;
@@ -101,6 +102,9 @@ struct pem_packet_store {
  */
 void pem_trace_writer__keep_in(struct pem_trace_writer *writer,
 			       const struct pem_packet_store *store);
+/* Compress packets from now on. No packet was written before. The packer is borrowed; NULL: none.
+ */
+void pem_trace_writer__compress(struct pem_trace_writer *writer, struct pem_packer *packer);
 /* The trace's records begin now. What was written so far only tells what was before. */
 void pem_trace_writer__begin_span(struct pem_trace_writer *writer);
 /*

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 
+struct pem_packer;
 struct pem_packet_store;
 
 struct pem_flight;
@@ -19,10 +20,13 @@ struct pem_earlier_stream {
 	uint64_t discarded, overwritten; /* as the last whole packet states them */
 };
 
+#define PEM_STREAM_BUCKETS 1024u
+
 struct pem_stream {
+	struct pem_stream *next_by_name;
 	char name[PEM_STREAM_NAME_BYTES];
 	int fd; /* -1: not open now */
-	uint64_t bytes; /* bytes written, all of whole packets */
+	uint64_t bytes; /* bytes of the file, all of whole packets or blocks */
 	uint64_t packets;
 	uint64_t last_clock;
 	uint64_t lost; /* records that could not be written */
@@ -55,12 +59,13 @@ struct pem_trace_writer {
 	pthread_mutex_t lock;
 	struct pem_stream **streams;
 	size_t stream_count, stream_capacity;
-	size_t last_stream; /* the stream found last */
+	struct pem_stream *by_name[PEM_STREAM_BUCKETS];
 	uint64_t next_instance;
 	unsigned open_count;
 	uint64_t ticks;
 	int failed;
 	uint64_t span_clock; /* clock of the first records since __begin_span; 0: none yet */
+	struct pem_packer *packer; /* borrowed; NULL: packets are not compressed */
 	/* The store that takes packets and accounts instead of files; NULL: none. */
 	const struct pem_packet_store *store;
 	FILE *balance; /* memory stream */

@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from probe_trace import check_balance, check_complete, program, record, record_command, report, ticks, told
-from tap import equal, run, run_all, skip, start, test, tmp
+from tap import PEM, equal, run, run_all, skip, start, test, tmp
 
 
 def quote(command):
@@ -100,6 +100,32 @@ def limited(limit, why, mend):
 def file_size_limit_of_the_pool():
     "a program whose file size limit is below its pool's size is unharmed; its events are counted as discarded, and why"
     limited("-f 4096", "File too large", "ulimit -f")
+
+
+@test
+def recovery_where_the_file_system_is_full():
+    "what a killed recorder left in a pool is recovered though the pool's file system is full: unused chunks are not looked at"
+    runtime, folder = tmpfs("24m"), tmp()
+    try:
+        recorder = start(record_command(folder, ["sh", "-c", quote(program("processes", "plain", 700)) + "; echo; exec sleep 60"]),
+                         {"PEM_RUNTIME_DIR": runtime}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        while recorder.stdout.readline().strip():
+            pass
+        child = int(run(["pgrep", "-P", str(recorder.pid)])[1])
+        recorder.kill()
+        recorder.wait(30)
+        os.kill(child, 9)
+        with open(runtime + "/filler", "wb", buffering=0) as filler:
+            try:
+                while filler.write(b"x" * 4096):
+                    pass
+            except OSError:
+                pass
+        rc, _, err = run([PEM, "report", folder + "/trace"], {"PEM_RUNTIME_DIR": runtime})
+        equal(rc, 0, "status of report, which said: " + err)
+        equal(check_balance(folder + "/trace", 700)["delivered"], 700, "delivered")
+    finally:
+        unmount(runtime)
 
 
 @test

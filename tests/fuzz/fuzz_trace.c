@@ -3,13 +3,17 @@
  * fuzz_trace.c - libFuzzer: any bytes as the files of a trace
  *
  * The input is split at '|' marks of four bytes "|PEM" into .pem/run, .pem/balance, stream files
- * and .pem/names; an empty run stands for a valid one, and empty names for none. Records that are
- * handed out are read in full, and followed by a pass.
+ * and .pem/names; an empty run stands for a valid one, and empty names for none. A stream that
+ * begins with 'Z' is what follows, compressed. Records that are handed out are read in full, and
+ * followed by a pass.
  */
 #define _GNU_SOURCE
+#include "packed.h"
 #include "tests/unit/trace_fixture.h"
 
 #include <pem/context.h>
+
+#include <fcntl.h>
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
@@ -104,9 +108,32 @@ static void walk_trace(const char *path)
 }
 
 static struct fixture fixture;
+static struct pem_packer *packer; /* NULL: libzstd is missing */
+
+/* Write a stream file; two blocks if it is to be compressed and long enough. */
+static void write_stream(const char *name, const uint8_t *data, size_t bytes)
+{
+	size_t half = bytes / 16 * 8;
+	char path[512];
+	int fd;
+
+	if (!packer || !bytes || data[0] != 'Z') {
+		fixture_write(&fixture, name, data, bytes, "w");
+		return;
+	}
+	fixture_write(&fixture, name, data, 0, "w");
+	snprintf(path, sizeof(path), "%s/%s", fixture.path, name);
+	fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+	if (fd < 0)
+		abort();
+	pem_packer__write(packer, fd, data + 1, half);
+	pem_packer__write(packer, fd, data + 1 + half, bytes - 1 - half);
+	close(fd);
+}
 
 static void clean(void)
 {
+	pem_packer__free(packer);
 	fixture_free(&fixture);
 }
 
@@ -115,6 +142,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	(void)argc;
 	(void)argv;
 	fixture_new(&fixture);
+	packer = pem_packer__new(NULL);
 	return atexit(clean);
 }
 
@@ -130,8 +158,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 		part = mark ? (size_t)(mark - data) : bytes;
 		if (i == 0 && part == 0)
 			fixture_text(&fixture, names[i], "start_clock=5\nclock_hz=1000000000\n");
-		else
+		else if (names[i][0] == '.')
 			fixture_write(&fixture, names[i], data, part, "w");
+		else
+			write_stream(names[i], data, part);
 		data += part + (mark ? 4 : 0);
 		bytes -= part + (mark ? 4 : 0);
 	}

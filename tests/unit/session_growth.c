@@ -16,6 +16,7 @@
 #include <pem/clock.h>
 
 #include <fcntl.h>
+#include <sys/wait.h>
 
 #define FREE "APP::Libc::Free"
 #define FIRST 64u
@@ -48,10 +49,9 @@ static int tear_down(void **state)
 	return folder_remove(state);
 }
 
-static void make_pool(uint32_t chunks, uint32_t limit)
+static void make_pool(const char *name, uint32_t chunks, uint32_t limit)
 {
-	int fd = openat(session->directory_fd, "pool-1-0", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
-			0600);
+	int fd = openat(session->directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0);
 	pool.bytes = pool_format(NULL, 0, chunks);
@@ -107,7 +107,7 @@ static void chunks_beyond_the_limit_are_not_used(void **state)
 {
 	(void)state;
 	open_session(FIRST);
-	make_pool(MOST, FIRST);
+	make_pool("pool-1-0", MOST, FIRST);
 	assert_int_equal(fill(MOST), FIRST);
 	assert_int_equal(pem_ring_find(&pool.ring), -1);
 	drain();
@@ -120,7 +120,7 @@ static void a_pool_that_is_a_quarter_full_grows(void **state)
 
 	(void)state;
 	open_session(FIRST);
-	make_pool(MOST, FIRST);
+	make_pool("pool-1-0", MOST, FIRST);
 	fill(FIRST / 4 - 1);
 	drain();
 	assert_int_equal(pool.header->chunk_limit, FIRST);
@@ -140,11 +140,53 @@ static void a_pool_that_is_a_quarter_full_grows(void **state)
 	check_complete(FIRST / 4 - 1 + FIRST + 2 * FIRST + MOST);
 }
 
+/* What one process may not have is no reason for others. */
+static void a_process_that_is_gone_keeps_none_from_growing(void **state)
+{
+	struct pool gone;
+	pid_t child = fork();
+
+	(void)state;
+	if (!child)
+		_exit(0);
+	waitpid(child, NULL, 0);
+	open_session(FIRST);
+	make_pool("pool-2-0", MOST, FIRST);
+	pem_session__scan_producers(session); /* the one found last is looked at first */
+	gone = pool;
+	make_pool("pool-1-0", MOST, FIRST);
+	gone.header->pid = (uint32_t)child;
+	fill(FIRST);
+	drain();
+	if (pool.header->chunk_limit == FIRST && session->chunks->next_growth_ns)
+		skip();
+	assert_int_equal(pool.header->chunk_limit, 2 * FIRST);
+	pool_free(&gone);
+}
+
+/* A refusal for the machine's memory holds for a second, for all pools. */
+static void no_pool_grows_before_its_time(void **state)
+{
+	(void)state;
+	open_session(FIRST);
+	make_pool("pool-1-0", MOST, FIRST);
+	session->chunks->next_growth_ns = UINT64_MAX;
+	fill(FIRST);
+	drain();
+	assert_int_equal(pool.header->chunk_limit, FIRST);
+	session->chunks->next_growth_ns = 0;
+	session->processes->producers->next_growth_ns = UINT64_MAX;
+	fill(FIRST);
+	drain();
+	assert_int_equal(pool.header->chunk_limit, FIRST);
+	check_complete(2 * FIRST);
+}
+
 static void a_pool_of_a_size_asked_for_stays(void **state)
 {
 	(void)state;
 	open_session(0);
-	make_pool(MOST, 0);
+	make_pool("pool-1-0", MOST, 0);
 	assert_int_equal(fill(2 * MOST), MOST);
 	drain();
 	assert_int_equal(pool.header->chunk_limit, 0);
@@ -156,7 +198,7 @@ static void a_small_pool_is_taken_and_stays(void **state)
 {
 	(void)state;
 	open_session(FIRST);
-	make_pool(FIRST, FIRST);
+	make_pool("pool-1-0", FIRST, FIRST);
 	assert_int_equal(fill(MOST), FIRST);
 	drain();
 	assert_int_equal(session->processes->producers->ring.chunk_count, FIRST);
@@ -174,7 +216,7 @@ static void wrong_limits_do_no_harm(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		open_session(FIRST);
-		make_pool(MOST, limits[i]);
+		make_pool("pool-1-0", MOST, limits[i]);
 		fill(2 * MOST);
 		drain();
 		assert_non_null(session->processes->producers);
@@ -191,6 +233,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(chunks_beyond_the_limit_are_not_used),
 		TEST(a_pool_that_is_a_quarter_full_grows),
+		TEST(a_process_that_is_gone_keeps_none_from_growing),
+		TEST(no_pool_grows_before_its_time),
 		TEST(a_pool_of_a_size_asked_for_stays),
 		TEST(a_small_pool_is_taken_and_stays),
 		TEST(wrong_limits_do_no_harm),

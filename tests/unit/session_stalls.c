@@ -12,6 +12,12 @@
 #include "dirs/dirs.h"
 #include "dirs/limits.h"
 #include "dirs_fixture.h"
+#include "writer/trace_writer.h"
+#include "writer/trace_writer_internal.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <time.h>
 
 #define MS 1000000ull
 
@@ -194,6 +200,72 @@ static void writing_the_trace_is_no_waiting(void **state)
 	assert_false(is_left_out(dir[1]));
 }
 
+static void *empty_late(void *arg)
+{
+	const struct timespec late = {0, 300 * MS};
+	char bytes[4096];
+	int *ends = arg;
+
+	nanosleep(&late, NULL);
+	while (read(ends[0], bytes, sizeof(bytes)) > 0)
+		;
+	return NULL;
+}
+
+/* Two full chunks of different lanes: the first one is written while the second one waits. */
+static void put_in_two_lanes(struct pool *pool)
+{
+	struct pem_writer w;
+	uint64_t value = 1;
+	uint32_t lane;
+
+	for (lane = 1; lane <= 2; lane++) {
+		w = writer_make(&pool->ring, lane);
+		assert_true(writer_claim(&pool->ring, &w, pem_clock()) >= 0);
+		assert_true(writer_put(&w, pem_clock(), pem_pool__event_ids(&pool->ring)[0], 0,
+				       &value, 12));
+		pem_ring_retire(&pool->ring, &w);
+	}
+}
+
+/* The disk may be slow. What was written of a pool is known when the user's time is next looked at.
+ */
+static void a_slow_disk_is_no_waiting(void **state)
+{
+	struct pool pool = describe_truly(dir[1], 1, model_text("One", "value", "uint32"));
+	struct pem_trace_writer *w = trace_log->writer;
+	static const char full[4096];
+	pthread_t reader;
+	int ends[2];
+	size_t i;
+
+	(void)state;
+	put_in_two_lanes(&pool);
+	scan();
+	assert_int_equal(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
+	while (write(ends[1], full, sizeof(full)) > 0)
+		;
+	fcntl(ends[0], F_SETFL, 0);
+	fcntl(ends[1], F_SETFL, 0);
+	for (i = 0; i < w->stream_count; i++)
+		assert_true(dup2(ends[1], w->streams[i]->fd) >= 0);
+	put_in_two_lanes(&pool);
+	assert_int_equal(pthread_create(&reader, NULL, empty_late, ends), 0);
+	scan();
+	assert_true(session->dirs->written_ns > 200 * MS);
+	assert_int_equal(dir[1]->usage.user->stalls, 0);
+	/* The reader sees the end when no stream has the pipe any more. */
+	for (i = 0; i < w->stream_count; i++) {
+		close(w->streams[i]->fd);
+		w->streams[i]->fd = -1;
+	}
+	w->open_count = 0;
+	close(ends[1]);
+	pthread_join(reader, NULL);
+	close(ends[0]);
+	pool_free(&pool);
+}
+
 static void the_sessions_own_user_stays(void **state)
 {
 	int i;
@@ -214,6 +286,7 @@ int main(void)
 		TEST(a_single_wait_is_forgiven),         TEST(a_twentieth_of_the_time_is_the_users),
 		TEST(short_waits_do_not_count),          TEST(running_is_no_waiting),
 		TEST(writing_the_trace_is_no_waiting),   TEST(the_sessions_own_user_stays),
+		TEST(a_slow_disk_is_no_waiting),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,12 +18,16 @@
 
 #include <pem/clock.h>
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
 #define FREE "APP::Libc::Free"
 #define CHUNKS 128u
-#define RECORDS 20u /* in a chunk */
+#define RECORDS 120u /* in a chunk */
 #define POOLS 3u
 
 static struct pem_session *session;
@@ -32,11 +36,14 @@ static uint32_t free_id;
 static uint64_t next_value[POOLS][LANES];
 static struct pool pools[POOLS];
 
+static uint32_t pool_flags; /* of pools that are made */
+
 static void open_session(uint32_t threads)
 {
 	const struct pem_session_options options = {.size = sizeof(options),
 						    .chunk_bytes = CHUNK,
 						    .chunk_count = CHUNKS,
+						    .overwrite = pool_flags & PEM_POOL_OVERWRITE,
 						    .drain_threads = threads};
 
 	session = session_open(&options);
@@ -50,6 +57,7 @@ static int tear_down(void **state)
 {
 	unsigned i;
 
+	pool_flags = 0;
 	for (i = 0; i < POOLS; i++) {
 		if (pools[i].header)
 			pool_free(&pools[i]);
@@ -68,14 +76,14 @@ static void make_pool(unsigned number)
 	int fd;
 
 	snprintf(name, sizeof(name), "pool-%u-0", number + 1);
-	pool->bytes = pool_format(NULL, 0, CHUNKS);
+	pool->bytes = pool_format(NULL, pool_flags, CHUNKS);
 	fd = openat(session->directory_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, (off_t)pool->bytes), 0);
 	pool->header = mmap(NULL, pool->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_ptr_not_equal(pool->header, MAP_FAILED);
 	close(fd);
-	pool_format(pool->header, 0, CHUNKS);
+	pool_format(pool->header, pool_flags, CHUNKS);
 	pool->header->pid = (uint32_t)getpid();
 	pool->header->start_clock = 1;
 	strcpy(pool->header->comm, "by hand");
@@ -183,17 +191,17 @@ static void lanes_stay_in_order(void **state)
 	(void)state;
 	open_session(4);
 	make_pools();
-	for (turn = 0; turn < 4; turn++) {
+	for (turn = 0; turn < 20; turn++) {
 		fill_all(turn == 1 ? 1 : 8);
 		drain();
 		for (i = 0; i < POOLS; i++)
 			assert_int_equal(busy_chunks(i), 0);
 	}
 	assert_non_null(session->chunks->team);
-	assert_int_equal(check_order(false), POOLS * (LANES - 1) * (8 + 1 + 8 + 8) * RECORDS);
+	assert_int_equal(check_order(false), POOLS * (LANES - 1) * (19 * 8 + 1) * RECORDS);
 	b = balance();
 	assert_int_equal(b.produced, b.delivered);
-	assert_int_equal(b.delivered, POOLS * (LANES - 1) * (8 + 1 + 8 + 8) * RECORDS);
+	assert_int_equal(b.delivered, POOLS * (LANES - 1) * (19 * 8 + 1) * RECORDS);
 }
 
 static void one_lane_is_never_two_threads(void **state)
@@ -315,6 +323,78 @@ static void a_pool_that_is_cut_harms_no_other(void **state)
 	assert_int_equal(check_order(true), 2 * (LANES - 1) * 8 * RECORDS);
 }
 
+/* Files may grow no further in the middle of a batch, whichever thread finds out first. */
+static void no_stream_is_torn_by_a_full_disk(void **state)
+{
+	struct rlimit was, few = {20000, RLIM_INFINITY};
+	struct pem_error error = {""};
+	struct pem_trace *trace;
+
+	(void)state;
+	open_session(4);
+	make_pools();
+	fill_all(8);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	few.rlim_max = was.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	drain();
+	fill_all(8);
+	drain();
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	assert_int_equal(pem_trace_writer__failed(trace_log->writer), -EFBIG);
+	pem_log__finish(trace_log, &error);
+	trace = pem_trace__open(trace_path, &error);
+	assert_non_null(trace);
+	while (pem_trace__next(trace, &(struct pem_record){.size = sizeof(struct pem_record)},
+			       &error) == 1)
+		;
+	assert_int_equal(pem_trace__torn_packets(trace), 0);
+	pem_trace__close(trace);
+}
+
+/* What flight recorders keep goes to one memory, which is one thread's. */
+static void flight_recorders_have_one_thread(void **state)
+{
+	struct pem_producer *p;
+
+	(void)state;
+	pool_flags = PEM_POOL_OVERWRITE;
+	open_session(4);
+	make_pools();
+	fill_all(8);
+	pem_session__scan_producers(session);
+	for (p = session->processes->producers; p; p = p->next) {
+		p->dead = true;
+		pem_session__drain_producer(session, p, true);
+	}
+	assert_null(session->chunks->team);
+}
+
+/* A consumer's child has its session, and none of its threads. */
+static void a_child_can_close_the_session(void **state)
+{
+	int status;
+	pid_t child;
+
+	(void)state;
+	open_session(4);
+	make_pools();
+	fill_all(8);
+	drain();
+	assert_non_null(session->chunks->team);
+	fill_all(8);
+	child = fork();
+	if (!child) {
+		alarm(20);
+		pem_session__drain_producers(session);
+		pem_session__close(session);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, folder_make, tear_down)
@@ -327,6 +407,9 @@ int main(void)
 		TEST(one_thread_is_alone),
 		TEST(damage_stays_in_its_chunk),
 		TEST(full_disk_loses_and_counts),
+		TEST(no_stream_is_torn_by_a_full_disk),
+		TEST(flight_recorders_have_one_thread),
+		TEST(a_child_can_close_the_session),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -400,6 +400,26 @@ static void the_first_failure_is_told(void **state)
 	assert_int_equal(pem_trace_writer__failed(writer), -ENOSPC);
 }
 
+/* What a failed write has left in the file is cut off. */
+static void a_part_of_a_packet_is_cut_off(void **state)
+{
+	struct rlimit was, few;
+	struct stat st;
+
+	(void)state;
+	assert_int_equal(put("u_1_0_1", 1, PEM_PACKET_HEADER_BYTES + 16, 0), 0);
+	assert_int_equal(fstat(writer->streams[0]->fd, &st), 0);
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	few = (struct rlimit){(rlim_t)st.st_size + 20, was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &few), 0);
+	assert_int_equal(put("u_1_0_1", 2, PEM_PACKET_HEADER_BYTES + 16, 0), -EFBIG);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	few.rlim_cur = (rlim_t)st.st_size;
+	assert_int_equal(fstat(writer->streams[0]->fd, &st), 0);
+	assert_int_equal(st.st_size, few.rlim_cur);
+}
+
 /* The C library's is called by this name, unless memory is to be missing. */
 static bool is_out_of_memory;
 
@@ -523,6 +543,7 @@ int main(void)
 		TEST(packets_end_within_a_header),
 		TEST(a_store_gets_whole_packets_only),
 		TEST(the_first_failure_is_told),
+		TEST(a_part_of_a_packet_is_cut_off),
 		TEST(a_writer_without_memory_says_so),
 		TEST(a_failed_write_leaves_whole_packets),
 		TEST(a_folder_in_use_is_refused),

@@ -219,9 +219,15 @@ struct pem_session_options {
 	const char *hardware;
 	/*
 	 * How many threads may move records to the log while there are many, 64 at most. 0: half as
-	 * many as there are CPUs, 8 at most. They belong to the session and block all signals.
+	 * many as there are CPUs, 8 at most. They belong to the session, and block all signals but
+	 * those of faults.
 	 */
 	uint32_t drain_threads;
+	/*
+	 * 1: traces are compressed with libzstd, which must be there (else ENOPKG). Readers of
+	 * pem's take them as any other trace; for others there is pem_trace__unpack.
+	 */
+	uint32_t compress;
 };
 
 /*

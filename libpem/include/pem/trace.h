@@ -198,6 +198,14 @@ void pem_trace__close(struct pem_trace *trace);
  */
 int pem_trace__recover(const char *directory, struct pem_error *error);
 
+/*
+ * Copy a trace to the folder 'to', which must not exist, for readers of CTF that do not know pem:
+ * streams that were compressed (pem_session_options.compress) are as they were before. Returns 0,
+ * or -errno with error, and nothing is left of the copy: -EEXIST; -EINVAL, -ENOENT: no trace;
+ * -EBADMSG: a stream is damaged; -ENOPKG: libzstd is missing. Thread-safe. Blocks on files.
+ */
+int pem_trace__unpack(const char *directory, const char *to, struct pem_error *error);
+
 /* The events that the trace describes. Does not block. */
 const struct pem_model *pem_trace__model(const struct pem_trace *trace);
 

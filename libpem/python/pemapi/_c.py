@@ -74,7 +74,7 @@ class SessionOptions(Sized):
     _fields_ = [("size", c_size_t), ("chunk_bytes", c_uint32), ("chunk_count", c_uint32), ("overwrite", c_int),
                 ("progress", c_int), ("log", LogFunction), ("log_arg", c_void_p), ("by_process", c_int),
                 ("sample_hz", c_uint32), ("sample_stacks", c_uint32), ("coarse_clock", c_uint32), ("hardware", c_char_p),
-                ("drain_threads", c_uint32)]
+                ("drain_threads", c_uint32), ("compress", c_uint32)]
 
 
 class Statistic(Sized):
@@ -239,6 +239,7 @@ FUNCTIONS = {
     "pem_trace__open": (_handle, _text, _error),
     "pem_trace__close": (None, _handle),
     "pem_trace__recover": (c_int, _text, _error),
+    "pem_trace__unpack": (c_int, _text, _text, _error),
     "pem_trace__model": (_handle, _handle),
     "pem_trace__info": (POINTER(TraceInfo), _handle),
     "pem_trace__torn_packets": (c_uint64, _handle),

@@ -346,7 +346,7 @@ struct pem_pool_header {
 	 * pool again only after that.
 	 */
 	uint32_t freed;
-	uint32_t chunk_limit; /* Only so many chunks are used; 0: all. A consumer may raise it. */
+	uint32_t chunk_limit; /* Chunks in use; 0: all. Its consumer may raise it. */
 	uint8_t reserved1[52];
 };
 PEM_STATIC_ASSERT(offsetof(struct pem_pool_header, chunk_hint) == 256,
@@ -501,7 +501,7 @@ struct pem_session_page {
 	struct pem_session_context contexts[PEM_CONTEXTS_MAX];
 	struct pem_test tests[PEM_SESSION_TESTS_MAX];
 	uint64_t coarse_clock; /* with PEM_POOL_COARSE: the consumer advances it */
-	uint64_t chunk_limit; /* of new pools; a pool may also have no more chunks than these */
+	uint64_t chunk_most; /* that a pool has; it uses chunk_count at first. 0: no more */
 };
 #define PEM_SESSION_HEAD_BYTES 208u
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == PEM_SESSION_HEAD_BYTES,
