@@ -48,7 +48,7 @@ static const struct cli_option options[] = {
 	{OPT_OVERWRITE, "overwrite", NULL,
 	 "When a buffer is full, lose its oldest events and not the newest."},
 	{RECORD_BUFFER, "buffer", "SIZE",
-	 "Buffer of each recorded process, 64K to 16G. Default: 32M, and up to 256M where that "
+	 "Buffer of each recorded process, 64K to 16G. Default: 32M, and up to 128M where that "
 	 "loses "
 	 "less and memory allows."},
 	{RECORD_CLOCK, "clock", "cycles|coarse",

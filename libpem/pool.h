@@ -17,8 +17,8 @@
  * thread that does nothing but raise events.
  */
 #define PEM_CHUNK_COUNT_DEFAULT 4096u
-/* While the consumer can't keep up, and memory allows, such a pool grows to 256 MiB. */
-#define PEM_CHUNK_COUNT_GROWN 32768u
+/* While the consumer can't keep up, and memory allows, such a pool grows to 128 MiB. */
+#define PEM_CHUNK_COUNT_GROWN 16384u
 #define PEM_LANE_COUNT_DEFAULT 2048u
 #define PEM_LANE_COUNT_MAX 65536u
 #define PEM_EVENT_CAPACITY_DEFAULT 512u

@@ -4,10 +4,10 @@
  *
  * A pool's file is sparse, and has chunks that nobody uses at first (pem_pool_header.chunk_limit).
  * If a quarter of those in use is full when the session looks, the session doubles their number.
- * The memory is the observed process's, which owes pem nothing. So a pool grows only by an eighth
- * at most of what is free in the machine's memory, in the file system of the pool, and in each
- * memory control group that the process is in. It never shrinks; chunks of low numbers are used
- * first.
+ * The memory is the observed process's, which owes pem nothing. So a pool grows only while all
+ * pools of the session together may take an eighth at most of what is free in the machine's memory,
+ * in the file system of the pool, and in each memory control group that the process is in. It never
+ * shrinks; chunks of low numbers are used first.
  *
  * Pools of other users stay as they are, since their memory is accounted for by pools of the first
  * size, and so do those of flight recorders, and of a size that was asked for.
@@ -50,19 +50,22 @@ static bool may_grow(const struct pem_session *s, const struct pem_producer *p)
 	       !p->dead && !p->recovering && !p->is_copy && s->geometry.chunk_limit;
 }
 
-/* Bytes that all pools may take beyond their first size. */
-static uint64_t grown_bytes(const struct pem_session *s)
+/*
+ * Bytes that all pools may take, whether they have taken them yet or not. Those of other groups and
+ * file systems are counted as well, so that no limit is reached by pools that were allowed to grow
+ * at once.
+ */
+static uint64_t promised_bytes(const struct pem_session *s)
 {
-	uint32_t first = pem_pool_geometry__first_chunks(&s->geometry);
 	const struct pem_producer *p;
 	uint64_t chunks = 0;
 
 	for (p = s->processes->producers; p; p = p->next)
-		chunks += p->chunk_limit > first ? p->chunk_limit - first : 0;
+		chunks += p->chunk_limit;
 	return chunks * s->geometry.chunk_bytes;
 }
 
-/* Does what belongs to the process allow it so many bytes more? */
+/* Does what belongs to the process allow so many bytes? */
 static bool process_allows(const struct pem_producer *p, uint64_t bytes)
 {
 	return pem_file_system__allows(p->dir->directory_fd, bytes) &&
@@ -79,8 +82,8 @@ void pem_producer__grow(struct pem_session *s, struct pem_producer *p, size_t fu
 		return;
 	if (more > p->ring.chunk_count - limit)
 		more = p->ring.chunk_count - limit;
-	bytes = (uint64_t)more * p->ring.chunk_bytes;
-	if (!pem_memory__allows(grown_bytes(s) + bytes)) {
+	bytes = promised_bytes(s) + (uint64_t)more * p->ring.chunk_bytes;
+	if (!pem_memory__allows(bytes)) {
 		s->chunks->next_growth_ns = now + RETRY_NS;
 		return;
 	}

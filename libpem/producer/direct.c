@@ -189,6 +189,11 @@ HIDDEN int munmap(void *address, size_t bytes)
 	return (int)syscall(SYS_munmap, address, bytes);
 }
 
+HIDDEN int mprotect(void *address, size_t bytes, int protection)
+{
+	return (int)syscall(SYS_mprotect, address, bytes, protection);
+}
+
 HIDDEN int madvise(void *address, size_t bytes, int advice)
 {
 	return (int)syscall(SYS_madvise, address, bytes, advice);

@@ -125,7 +125,8 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 		return false;
 	}
 	__atomic_store_n(&joined->full, 0, __ATOMIC_RELAXED);
-	if (!populate_chunk(ring, (uint32_t)index, part)) {
+	if (!pem_joined__open_chunk(joined, ring, (uint32_t)index) ||
+	    !populate_chunk(ring, (uint32_t)index, part)) {
 		pem_ring_give_back(ring, (uint32_t)index);
 		return false;
 	}

@@ -205,8 +205,12 @@ static bool choose_geometry(const struct pem_session_page *page, struct pem_pool
 	if (!pem_pool_geometry__valid(&geometry) ||
 	    geometry.event_capacity < PEM_PROCESS_EVENTS_MAX)
 		return false;
-	/* A pool that could grow would take what the program may need. */
-	if (geometry.chunk_limit && (!is_unlimited(RLIMIT_AS) || !is_unlimited(RLIMIT_FSIZE)))
+	/*
+	 * A pool that could grow would take what the program may need. Where there are seccomp
+	 * filters, or may be, no system call is made beyond those that filters are tried with.
+	 */
+	if (geometry.chunk_limit && (pem_process__known_filters() || !is_unlimited(RLIMIT_AS) ||
+				     !is_unlimited(RLIMIT_FSIZE)))
 		geometry.chunk_count = geometry.chunk_limit;
 	*layout = (struct pem_pool_header){.abi_version = PEM_ABI_VERSION,
 					   .flags = geometry.flags,
@@ -234,6 +238,33 @@ static bool populate_head(uint8_t *pool, const struct pem_pool_header *layout)
 	       pem_populate(pool + layout->event_id_offset, end - layout->event_id_offset);
 }
 
+/*
+ * Take access to chunks that are not in use yet: mlockall(2) then gives them no memory. See
+ * pem_joined__open_chunk.
+ */
+static bool close_chunks(uint8_t *pool, const struct pem_pool_header *layout)
+{
+	uint64_t used = layout->chunks_offset + (uint64_t)layout->chunk_limit * layout->chunk_bytes;
+
+	return !layout->chunk_limit || layout->chunk_limit == layout->chunk_count ||
+	       !mprotect(pool + used, layout->total_bytes - used, PROT_NONE);
+}
+
+bool pem_joined__open_chunk(struct pem_joined *joined, const struct pem_ring *ring, uint32_t index)
+{
+	uint32_t open = __atomic_load_n(&joined->open_chunks, __ATOMIC_RELAXED), limit;
+
+	if (index < open)
+		return true;
+	limit = pem_ring_limit(ring);
+	if (limit <= open || pem_process__known_filters() ||
+	    mprotect(ring->chunks + (uint64_t)open * ring->chunk_bytes,
+		     (uint64_t)(limit - open) * ring->chunk_bytes, PROT_READ | PROT_WRITE))
+		return false;
+	__atomic_store_n(&joined->open_chunks, limit, __ATOMIC_RELAXED);
+	return index < limit;
+}
+
 /* Map a new pool file and lay it out, without its magic. Returns 0 or -errno. */
 static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ring, uint64_t *bytes)
 {
@@ -248,7 +279,7 @@ static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ri
 	h = mmap(NULL, layout.total_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (h == MAP_FAILED)
 		return -errno;
-	if (!populate_head((uint8_t *)h, &layout) ||
+	if (!close_chunks((uint8_t *)h, &layout) || !populate_head((uint8_t *)h, &layout) ||
 	    !pem_populate((uint8_t *)h + layout.cells_offset,
 			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_cell))) {
 		munmap(h, layout.total_bytes);
@@ -268,6 +299,7 @@ static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64
 	pem_joined__set_ring(joined, ring);
 	joined->pool_bytes = bytes;
 	joined->ready_lanes = 0;
+	__atomic_store_n(&joined->open_chunks, pem_ring_limit(ring), __ATOMIC_RELAXED);
 	pem_joined__end_change(joined);
 	fill_header(ring);
 	/* PA: consumers read the pool from here on */

@@ -119,6 +119,7 @@ struct pem_joined {
 	uint64_t checked_at; /* clock when the process last checked that the consumer lives */
 	uint32_t ready_lanes; /* lanes, from lane 1 on, that have all their memory */
 	uint32_t ready_full_at; /* value of freed when no chunk with memory was found */
+	uint32_t open_chunks; /* chunks that the process has access to */
 	bool ready_full;
 	/*
 	 * The process was started in the session, or joined it itself. If not, the session's
@@ -490,11 +491,10 @@ bool pem_file_size_allowed(uint64_t bytes);
 int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, char *path,
 		    size_t bytes);
 
-/*
- * Make the memory of a range of a pool exist. False: the file system is full, and a touch would
- * raise SIGBUS.
- */
+/* Give memory to a range of a pool. False: there is none, and a touch would raise SIGBUS. */
 bool pem_populate(void *start, uint64_t bytes);
+/* Get access to a chunk that the consumer has allowed since the pool was made. False: no access. */
+bool pem_joined__open_chunk(struct pem_joined *joined, const struct pem_ring *ring, uint32_t index);
 
 /* --- rights.c: see rights.h --- */
 

@@ -143,8 +143,22 @@ def limited_programs_have_small_pools():
     usual, space, files = bytes_of.values()
     equal(len(usual), 1, "sizes of pools: %r" % usual)
     equal(space, files, "sizes of pools with a limit of address space, and of files")
-    more = usual.pop() - space.pop() - ((256 - 32) << 20)
+    more = usual.pop() - space.pop() - ((128 - 32) << 20)
     assert 0 < more < 1 << 20, "beside chunks there are their states: %d bytes" % more
+
+
+@test
+def locked_memory():
+    "mlockall gives no memory to chunks that a pool does not use"
+    script = ("import ctypes; print('locked', ctypes.CDLL(None).mlockall(3)); "
+              "print([l.split()[1] for l in open('/proc/self/status') if l.startswith('RssShmem')][0])")
+    folder = tmp()
+    rc, out, err = run([PEM, "record", "-q", "-e", "APP", "-o", folder + "/trace", "--", "python3", "-c", script])
+    equal((rc, err), (0, ""), "status and errors")
+    if "locked 0" not in out:
+        skip("mlockall is not allowed here")
+    shared_mib = int(out.split()[-1]) // 1024
+    assert 32 < shared_mib < 200, "%d MiB of shared memory" % shared_mib
 
 
 @test

@@ -9,6 +9,7 @@
  */
 #include "chunks/chunks.h"
 #include "core/core.h"
+#include "dirs/dirs.h"
 #include "processes/processes.h"
 #include "ring_fixture.h"
 #include "session_fixture.h"
@@ -182,6 +183,31 @@ static void no_pool_grows_before_its_time(void **state)
 	check_complete(2 * FIRST);
 }
 
+/* What all pools may take counts, whether they have taken it or not. */
+static void pools_share_what_is_free(void **state)
+{
+	struct pool other;
+	struct pem_producer *p;
+
+	(void)state;
+	open_session(FIRST);
+	make_pool("pool-2-0", MOST, FIRST);
+	pem_session__scan_producers(session);
+	other = pool;
+	make_pool("pool-1-0", MOST, FIRST);
+	pem_session__scan_producers(session);
+	for (p = session->processes->producers; strcmp(p->name, "2-0") != 0; p = p->next)
+		;
+	p->chunk_limit = ~0u; /* 16 TiB */
+	p->turn = session->dirs->turn + 1; /* it was drained in the next turn already */
+	fill(FIRST);
+	drain();
+	assert_int_equal(pool.header->chunk_limit, FIRST);
+	assert_true(session->chunks->next_growth_ns != 0);
+	p->chunk_limit = FIRST;
+	pool_free(&other);
+}
+
 static void a_pool_of_a_size_asked_for_stays(void **state)
 {
 	(void)state;
@@ -235,6 +261,7 @@ int main(void)
 		TEST(a_pool_that_is_a_quarter_full_grows),
 		TEST(a_process_that_is_gone_keeps_none_from_growing),
 		TEST(no_pool_grows_before_its_time),
+		TEST(pools_share_what_is_free),
 		TEST(a_pool_of_a_size_asked_for_stays),
 		TEST(a_small_pool_is_taken_and_stays),
 		TEST(wrong_limits_do_no_harm),

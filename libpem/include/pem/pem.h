@@ -177,7 +177,7 @@ struct pem_session_options {
 	size_t size; /* of this struct; 0: as in version 0.2.0 */
 	/*
 	 * The pool of each observed process. 0 for the defaults: 8192 bytes a chunk, 4096 chunks,
-	 * and up to 32768 while the session can't keep up and memory allows (man pem-record,
+	 * and up to 16384 while the session can't keep up and memory allows (man pem-record,
 	 * --buffer). Each thread that raises events holds a chunk. So many threads can raise events
 	 * at once: half as many as there are chunks, but 2,047 at least and 65,535 at most.
 	 */
