@@ -15,7 +15,7 @@ from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test
 PLAIN = """_GLOBAL_OFFSET_TABLE_ __gmon_start__ _ITM_deregisterTMCloneTable _ITM_registerTMCloneTable __cxa_finalize
     __errno_location __stack_chk_fail memchr memcmp memcpy memmove memset strchr strcmp strcpy strcspn strlen strncasecmp
     strncmp strnlen strrchr strstr strtoul"""
-SYSTEM_CALLS = """access close flock fstat ftruncate geteuid getpid getppid getrlimit lstat madvise mkdir mmap munmap nanosleep
+SYSTEM_CALLS = """access close flock fstat ftruncate geteuid getpid getppid getrlimit lstat madvise mkdir mmap mprotect munmap nanosleep
     open openat prctl read rename sched_getcpu sched_yield stat statfs syscall unlink write"""
 OF_THIS_THREAD = "pthread_setcancelstate pthread_setcanceltype pthread_sigmask pthread_testcancel sigdelset sigfillset sysconf"
 BEFORE_MAIN = "called in constructors"

@@ -332,6 +332,7 @@ int flock(int fd, int how) OWN(flock, SYS_flock, fd, how)
 int ftruncate(int fd, long n) OWN(ftruncate, SYS_ftruncate, fd, n)
 void *mmap(void *a, unsigned long n, int p, int f, int fd, long o) { calls++; last = "mmap"; return (void *)syscall(SYS_mmap, a, n, p, f, fd, o); }
 int munmap(void *a, unsigned long n) OWN(munmap, SYS_munmap, a, n)
+int mprotect(void *a, unsigned long n, int how) OWN(mprotect, SYS_mprotect, a, n, how)
 int madvise(void *a, unsigned long n, int how) OWN(madvise, SYS_madvise, a, n, how)
 int getpid(void) OWN(getpid, SYS_getpid, 0)
 int getppid(void) OWN(getppid, SYS_getppid, 0)
