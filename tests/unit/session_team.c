@@ -69,9 +69,8 @@ static int tear_down(void **state)
 }
 
 /* A pool in the session's folder; the producer is this process. */
-static void make_pool(unsigned number)
+static void make_pool_at(struct pool *pool, unsigned number)
 {
-	struct pool *pool = &pools[number];
 	char name[32];
 	int fd;
 
@@ -89,6 +88,11 @@ static void make_pool(unsigned number)
 	strcpy(pool->header->comm, "by hand");
 	assert_int_equal(pem_pool__open_ring(pool->header, pool->bytes, &pool->ring), 0);
 	pem_pool__event_ids(&pool->ring)[0] = free_id;
+}
+
+static void make_pool(unsigned number)
+{
+	make_pool_at(&pools[number], number);
 }
 
 /* Full chunks of a lane. The value of each record says which pool, lane and turn it is of. */
@@ -353,6 +357,58 @@ static void no_stream_is_torn_by_a_full_disk(void **state)
 	pem_trace__close(trace);
 }
 
+/* A process that lives may bring new events while its last records are moved. */
+static void the_end_of_a_living_process_has_one_thread(void **state)
+{
+	struct pem_producer *p;
+
+	(void)state;
+	open_session(4);
+	make_pools();
+	fill_all(8);
+	pem_session__scan_producers(session);
+	for (p = session->processes->producers; p; p = p->next)
+		pem_session__drain_producer(session, p, true);
+	assert_null(session->chunks->team);
+	for (p = session->processes->producers; p; p = p->next)
+		p->dead = true;
+	fill_all(8);
+	for (p = session->processes->producers; p; p = p->next)
+		pem_session__drain_producer(session, p, true);
+	assert_non_null(session->chunks->team);
+	assert_int_equal(check_order(false), 2 * POOLS * (LANES - 1) * 8 * RECORDS);
+}
+
+/* More processes than are drained together, each with a few chunks. */
+static void many_processes_are_drained(void **state)
+{
+	static struct pool many[150];
+	struct pem_balance b;
+	unsigned i;
+
+	(void)state;
+	open_session(4);
+	for (i = 0; i < 150; i++) {
+		make_pool_at(&many[i], i);
+		pools[0] = many[i];
+		next_value[0][1] = next_value[0][2] = 0;
+		fill(0, 1, 1);
+		fill(0, 2, 1);
+	}
+	drain();
+	for (i = 0; i < 150; i++) {
+		pools[0] = many[i];
+		assert_int_equal(busy_chunks(0), 0);
+		pool_free(&many[i]);
+	}
+	pools[0].header = NULL;
+	assert_non_null(session->chunks->team);
+	pem_log__finish(trace_log, NULL);
+	b = balance();
+	assert_int_equal(b.delivered, 150 * 2 * RECORDS);
+	assert_int_equal(b.produced, b.delivered);
+}
+
 /* What flight recorders keep goes to one memory, which is one thread's. */
 static void flight_recorders_have_one_thread(void **state)
 {
@@ -408,6 +464,8 @@ int main(void)
 		TEST(damage_stays_in_its_chunk),
 		TEST(full_disk_loses_and_counts),
 		TEST(no_stream_is_torn_by_a_full_disk),
+		TEST(the_end_of_a_living_process_has_one_thread),
+		TEST(many_processes_are_drained),
 		TEST(flight_recorders_have_one_thread),
 		TEST(a_child_can_close_the_session),
 	};
