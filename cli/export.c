@@ -70,7 +70,7 @@ static int visit(const char *path, const char *name, void *arg)
 static const struct pem_exporter ctf = {
 	.name = "ctf",
 	.suffix = CTF_SUFFIX,
-	.description = "a copy that is CTF, of a trace that was recorded with --compress",
+	.description = "a copy of the trace that is not compressed, for any reader of CTF",
 };
 
 static int list_formats(bool json)
@@ -110,11 +110,13 @@ static int list_formats(bool json)
 	return cli_finish_output(CLI_DONE);
 }
 
-static int unknown_format(const struct cli_verb *verb, const char *format,
-			  const struct search *search)
+static int unknown_format(const struct cli_verb *verb, const char *format, struct search *search)
 {
-	const char *near = cli_nearest(format, search->names, search->count);
+	const char *near;
 
+	if (search->count < FORMATS_MAX)
+		search->names[search->count++] = ctf.name;
+	near = cli_nearest(format, search->names, search->count);
 	if (near != NULL)
 		return cli_usage_error(verb, "no format '%s'; did you mean '%s'?", format, near);
 	return cli_usage_error(verb, "no format '%s'; pem export --list shows what there is",

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #define LEVEL 1 /* the quickest: events are much alike, and higher levels gain little */
-/* The greatest packet is 256 MiB, but recorders write less at once. */
-#define RAW_BYTES_MAX (64u << 20)
+/* Bytes of a raw block of a zstd frame, at most (RFC 8878, 3.1.1.2.4). */
+#define STORED_BYTES (128u << 10)
 
 /* --- libzstd: functions of its stable interface --- */
 
@@ -149,6 +149,33 @@ static void give_back_work(struct pem_packer *packer, struct pack_work *work)
 	pthread_mutex_unlock(&packer->lock);
 }
 
+/*
+ * Append bytes as a block that is not compressed, which takes no memory: a frame of raw blocks (RFC
+ * 8878, 3.1.1). Returns the bytes written, or -errno.
+ */
+static ssize_t store(int fd, const uint8_t *raw, size_t bytes)
+{
+	size_t blocks = (bytes + STORED_BYTES - 1) / STORED_BYTES, part, at;
+	uint32_t frame_bytes = (uint32_t)(9 + 3 * blocks + bytes), size = (uint32_t)bytes, block;
+	/* A single segment, whose size takes four bytes. */
+	uint8_t frame[9] = {0x28, 0xB5, 0x2F, 0xFD, 0xA0}, header[3];
+	struct pem_packed_head head = {PEM_PACKED_MAGIC, 8, frame_bytes, size};
+	int result = pem_write_all(fd, &head, sizeof(head));
+
+	memcpy(frame + 5, &size, sizeof(size));
+	if (!result)
+		result = pem_write_all(fd, frame, sizeof(frame));
+	for (at = 0; at < bytes && !result; at += part) {
+		part = bytes - at < STORED_BYTES ? bytes - at : STORED_BYTES;
+		block = (uint32_t)(part << 3) | (at + part == bytes);
+		memcpy(header, &block, sizeof(header)); /* little-endian, as all that pem writes */
+		result = pem_write_all(fd, header, sizeof(header));
+		if (!result)
+			result = pem_write_all(fd, raw + at, part);
+	}
+	return result ? result : (ssize_t)(sizeof(head) + frame_bytes);
+}
+
 ssize_t pem_packer__write(struct pem_packer *packer, int fd, const void *raw, size_t bytes)
 {
 	struct pem_packed_head head = {.magic = PEM_PACKED_MAGIC, .bytes = 8};
@@ -156,16 +183,16 @@ ssize_t pem_packer__write(struct pem_packer *packer, int fd, const void *raw, si
 	size_t packed;
 	int result;
 
-	if (bytes > RAW_BYTES_MAX)
+	if (bytes > PEM_PACKED_RAW_MAX)
 		return -EFBIG;
 	work = take_work(packer, bytes);
 	if (!work)
-		return -ENOMEM;
+		return store(fd, raw, bytes);
 	packed = zstd.compress(work->context, work->out + sizeof(head),
 			       work->capacity - sizeof(head), raw, bytes, LEVEL);
 	if (zstd.is_error(packed)) {
 		give_back_work(packer, work);
-		return -ENOMEM;
+		return store(fd, raw, bytes);
 	}
 	head.packed_bytes = (uint32_t)packed;
 	head.raw_bytes = (uint32_t)bytes;
@@ -187,13 +214,14 @@ struct pem_packed {
 	struct block *blocks;
 	size_t count, capacity;
 	uint64_t file_bytes;
+	bool is_torn, is_damaged; /* what is behind the last whole block */
 	/* The block that is decompressed. */
 	uint8_t *raw;
 	size_t raw_index, raw_bytes, keep_bytes;
 };
 
-/* Returns whether all bytes were read. */
-static bool read_all(int fd, void *to, size_t bytes, uint64_t at)
+/* Read bytes of a file. Returns how many, which are fewer only at its end, or -errno. */
+static ssize_t read_at(int fd, void *to, size_t bytes, uint64_t at)
 {
 	size_t done = 0;
 	ssize_t n;
@@ -202,11 +230,13 @@ static bool read_all(int fd, void *to, size_t bytes, uint64_t at)
 		n = pread(fd, (uint8_t *)to + done, bytes - done, (off_t)(at + done));
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n <= 0)
-			return false;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			break;
 		done += (size_t)n;
 	}
-	return true;
+	return (ssize_t)done;
 }
 
 static bool add_block(struct pem_packed *p, uint64_t at, uint64_t offset)
@@ -224,21 +254,45 @@ static bool add_block(struct pem_packed *p, uint64_t at, uint64_t offset)
 	return true;
 }
 
-/* Can this be the head of a whole block, of which so many bytes are left in the file? */
-static bool is_head(const struct pem_packed_head *head, uint64_t left)
+/* Is this the head of a block, whether or not its frame is whole? */
+static bool is_head(const struct pem_packed_head *head)
 {
-	return head->magic == PEM_PACKED_MAGIC && head->bytes == 8 && head->packed_bytes &&
-	       head->packed_bytes <= left - sizeof(*head) &&
-	       head->raw_bytes >= PEM_PACKET_HEADER_BYTES && head->raw_bytes <= RAW_BYTES_MAX;
+	return head->magic == PEM_PACKED_MAGIC && head->bytes == 8 &&
+	       head->raw_bytes >= PEM_PACKET_HEADER_BYTES &&
+	       head->raw_bytes <= PEM_PACKED_RAW_MAX && head->packed_bytes &&
+	       head->packed_bytes <= zstd.bound(head->raw_bytes);
 }
 
+/* Are these bytes, fewer than a head, the beginning of one? */
+static bool begins_head(const struct pem_packed_head *head, size_t bytes)
+{
+	const struct pem_packed_head whole = {.magic = PEM_PACKED_MAGIC, .bytes = 8};
+	size_t known = offsetof(struct pem_packed_head, packed_bytes);
+
+	return !memcmp(head, &whole, bytes < known ? bytes : known);
+}
+
+/* Find the blocks of a file, and what its end is. */
 static int find_blocks(struct pem_packed *p, int fd)
 {
 	struct pem_packed_head head;
-	uint64_t at = 0, offset = 0;
+	uint64_t at = 0, offset = 0, left;
+	ssize_t n;
 
-	while (p->file_bytes - at >= sizeof(head) && read_all(fd, &head, sizeof(head), at) &&
-	       is_head(&head, p->file_bytes - at)) {
+	for (;;) {
+		left = p->file_bytes - at;
+		n = read_at(fd, &head, left < sizeof(head) ? (size_t)left : sizeof(head), at);
+		if (n < 0)
+			return (int)n;
+		if (n < (ssize_t)sizeof(head)) {
+			p->is_torn = n > 0 && begins_head(&head, (size_t)n);
+			p->is_damaged = n > 0 && !p->is_torn;
+			break;
+		}
+		p->is_damaged = !is_head(&head);
+		p->is_torn = !p->is_damaged && head.packed_bytes > left - sizeof(head);
+		if (p->is_damaged || p->is_torn)
+			break;
 		if (!add_block(p, at + sizeof(head), offset))
 			return -ENOMEM;
 		at += sizeof(head) + head.packed_bytes;
@@ -252,11 +306,13 @@ int pem_packed__open(int fd, uint64_t file_bytes, struct pem_packed **packed)
 {
 	uint32_t magic = 0;
 	struct pem_packed *p;
+	ssize_t n = read_at(fd, &magic, sizeof(magic), 0);
 	int result;
 
 	*packed = NULL;
-	if (file_bytes < sizeof(magic) || !read_all(fd, &magic, sizeof(magic), 0) ||
-	    magic != PEM_PACKED_MAGIC)
+	if (n < 0)
+		return (int)n;
+	if (file_bytes < sizeof(magic) || n < (ssize_t)sizeof(magic) || magic != PEM_PACKED_MAGIC)
 		return 0;
 	if (!has_zstd())
 		return -ENOPKG;
@@ -264,7 +320,7 @@ int pem_packed__open(int fd, uint64_t file_bytes, struct pem_packed **packed)
 	if (!p)
 		return -ENOMEM;
 	p->file_bytes = file_bytes;
-	p->keep_bytes = RAW_BYTES_MAX;
+	p->keep_bytes = PEM_PACKED_RAW_MAX;
 	result = find_blocks(p, fd);
 	if (result)
 		pem_packed__free(p);
@@ -294,7 +350,12 @@ uint64_t pem_packed__whole_bytes(const struct pem_packed *p)
 
 bool pem_packed__is_torn(const struct pem_packed *p)
 {
-	return pem_packed__whole_bytes(p) < p->file_bytes;
+	return p->is_torn;
+}
+
+bool pem_packed__is_damaged(const struct pem_packed *p)
+{
+	return p->is_damaged;
 }
 
 /* The block that an offset below the stream's end is in. */
@@ -312,13 +373,14 @@ static size_t block_of(const struct pem_packed *p, uint64_t offset)
 	return low;
 }
 
-/* Decompress a block into p->raw. Returns 0, or -errno. */
+/* Decompress a block into p->raw. Returns 0, or -errno; -ENODATA: the file has become shorter. */
 static int unpack(struct pem_packed *p, int fd, size_t index)
 {
 	const struct block *block = &p->blocks[index];
 	size_t bytes = (size_t)(block[1].offset - block->offset);
 	size_t packed_bytes = (size_t)(block[1].at - block->at) - sizeof(struct pem_packed_head);
 	uint8_t *packed;
+	ssize_t n = 0;
 	int result = 0;
 
 	if (p->raw && p->raw_index == index)
@@ -328,8 +390,13 @@ static int unpack(struct pem_packed *p, int fd, size_t index)
 	packed = malloc(packed_bytes);
 	if (!p->raw || !packed)
 		result = -ENOMEM;
-	else if (!read_all(fd, packed, packed_bytes, block->at) ||
-		 zstd.decompress(p->raw, bytes, packed, packed_bytes) != bytes)
+	else
+		n = read_at(fd, packed, packed_bytes, block->at);
+	if (n < 0)
+		result = (int)n;
+	else if (!result && (size_t)n < packed_bytes)
+		result = -ENODATA;
+	else if (!result && zstd.decompress(p->raw, bytes, packed, packed_bytes) != bytes)
 		result = -EBADMSG;
 	free(packed);
 	p->raw_index = index;
@@ -354,6 +421,8 @@ ssize_t pem_packed__read(struct pem_packed *p, int fd, void *to, size_t bytes, u
 	while (done < bytes) {
 		index = block_of(p, offset + done);
 		result = unpack(p, fd, index);
+		if (result == -ENODATA)
+			break;
 		if (result)
 			return result;
 		within = offset + done - p->blocks[index].offset;
@@ -363,7 +432,7 @@ ssize_t pem_packed__read(struct pem_packed *p, int fd, void *to, size_t bytes, u
 		memcpy((uint8_t *)to + done, p->raw + within, part);
 		done += part;
 	}
-	if (p->raw_bytes > p->keep_bytes)
+	if (p->raw && p->raw_bytes > p->keep_bytes)
 		pem_packed__drop(p);
 	return (ssize_t)done;
 }

@@ -7,12 +7,12 @@
  *	struct pem_packed_head	a skippable frame of zstd's format
  *	a frame of zstd		packed_bytes long, raw_bytes when it is decompressed
  *
- * 'zstd -dc' makes the stream file of it that would have been written otherwise. The heads let a
- *reader find a block without those before it. Offsets below are those in the raw stream, but for
- *file offsets.
+ * 'zstd -dc' makes the stream file of it that would have been written otherwise. By the heads a
+ * reader finds a block without decompressing those before it. Offsets below are those in the
+ * decompressed stream, unless they are called file offsets.
  *
  * The library libzstd.so.1 is loaded when it is first needed, since libpem is preloaded and needs
- *the C library alone.
+ * only the C library.
  */
 #ifndef PEM_PACKED_H
 #define PEM_PACKED_H
@@ -25,6 +25,8 @@
 #include <sys/types.h>
 
 #define PEM_PACKED_MAGIC 0x184D2A5Eu /* RFC 8878, 3.1.2: skippable frames */
+/* No block has more when it is decompressed: the greatest chunk of a pool has as many. */
+#define PEM_PACKED_RAW_MAX (16u << 20)
 
 struct pem_packed_head {
 	uint32_t magic;
@@ -61,11 +63,13 @@ void pem_packed__free(struct pem_packed *packed);
 /* Bytes of the whole blocks, raw; and the file offset at which the last one ends. */
 uint64_t pem_packed__raw_bytes(const struct pem_packed *packed);
 uint64_t pem_packed__whole_bytes(const struct pem_packed *packed);
-/* Is there something behind the last whole block? */
+/* Behind the last whole block, is there the beginning of one more? Or something else? */
 bool pem_packed__is_torn(const struct pem_packed *packed);
+bool pem_packed__is_damaged(const struct pem_packed *packed);
 /*
- * As pread, in the raw stream. -EBADMSG: a block is damaged. One block is kept decompressed between
- * calls. The caller sees to it that one thread calls this at a time.
+ * As pread, in the decompressed stream. Returns fewer bytes at its end, or where the file has
+ * become shorter; -EBADMSG: a block is damaged; another -errno. One block is kept decompressed
+ * between calls. The caller sees to it that one thread calls this at a time.
  */
 ssize_t pem_packed__read(struct pem_packed *packed, int fd, void *to, size_t bytes,
 			 uint64_t offset);

@@ -44,6 +44,7 @@ struct pem_session_chunks {
 	/* Further threads for moments with much to move; NULL: there has been no such moment. */
 	struct pem_drain_team *team;
 	bool alone; /* there are to be no further threads */
+	uint64_t next_start_ns; /* none is started before: the last try failed */
 	/* Guards the log's model, while several threads move chunks. */
 	pthread_mutex_t describing;
 	/* When to look for new and gone processes next. */

@@ -88,7 +88,8 @@ static bool groups_allow(const char *mounted, const char *group, const struct gr
 	int length = snprintf(path, sizeof(path), "%s%s", mounted, group);
 
 	/* A group outside this process's cgroup namespace, "/..", is not known. */
-	if (length >= (int)sizeof(path) || strstr(group, "/..") || access(path, F_OK))
+	if (length >= (int)sizeof(path) || strstr(group, "/../") ||
+	    (strlen(group) >= 3 && !strcmp(group + strlen(group) - 3, "/..")) || access(path, F_OK))
 		return false;
 	for (;;) {
 		if (!limit_allows(path, files->limit, files->used, bytes) ||

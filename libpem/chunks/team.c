@@ -35,6 +35,7 @@
 /* Fewer chunks are moved sooner by one thread: others have to wake up first. */
 #define CHUNKS_LEAST 64u
 #define SHARE_CHUNKS 16u
+#define RETRY_NS 1000000000u /* after threads could not be started */
 
 struct share {
 	struct pem_drain *drain;
@@ -255,8 +256,10 @@ static struct pem_drain_team *team_for(struct pem_session *s, size_t chunks)
 
 	if (chunks < CHUNKS_LEAST || c->alone)
 		return NULL;
-	if (!c->team)
+	if (!c->team && pem_monotonic_ns() >= c->next_start_ns) {
 		c->team = start_team(s);
+		c->next_start_ns = pem_monotonic_ns() + RETRY_NS;
+	}
 	return c->team && c->team->pid == getpid() ? c->team : NULL;
 }
 

@@ -120,6 +120,7 @@ struct pem_stream {
 	uint8_t *uuid; /* uuid of all packets, once has_uuid is set */
 	bool *has_uuid;
 	bool torn;
+	bool end_told; /* what is behind the last block of a compressed stream was told */
 	struct pem_error damage; /* the error of a PEM_HEAD_DAMAGE */
 };
 

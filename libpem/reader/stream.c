@@ -38,9 +38,9 @@ static __attribute__((format(printf, 2, 3))) int damaged(struct pem_stream *s, c
 	va_end(args);
 	return pem_error__set(
 		&s->damage, -EINVAL,
-		"stream '%.80s', packet at byte %" PRIu64
+		"stream '%.80s', packet at byte %" PRIu64 "%s"
 		": %s; the file was damaged after it was recorded, or pem did not make it",
-		s->name, s->packet_offset, what);
+		s->name, s->packet_offset, s->packed ? " of what is decompressed" : "", what);
 }
 
 static int read_at(struct pem_stream *s, uint8_t *to, size_t bytes, uint64_t offset)
@@ -218,6 +218,23 @@ static size_t part_of(const struct pem_stream *s, uint64_t left, size_t at_least
 	return left > part ? part : (size_t)left;
 }
 
+static int end_torn(struct pem_stream *s, bool torn)
+{
+	s->torn |= torn;
+	return 0;
+}
+
+/* A compressed stream ends: tell what is behind its last whole block, once. */
+static int end_packed(struct pem_stream *s)
+{
+	bool told = s->end_told;
+
+	s->end_told = true;
+	if (pem_packed__is_damaged(s->packed) && !told)
+		return damaged(s, "what follows is no compressed block");
+	return end_torn(s, pem_packed__is_torn(s->packed));
+}
+
 /*
  * Enter the next packet. Returns STREAM_GOES_ON. 0: the stream ends here. -EINVAL: it is damaged.
  */
@@ -236,8 +253,7 @@ static int next_packet(struct pem_stream *s)
 	s->beyond = 0;
 	s->record_bytes = 0;
 	if (left < PEM_PACKET_HEADER_BYTES) {
-		s->torn |= left > 0 || (s->packed && pem_packed__is_torn(s->packed));
-		return 0;
+		return left || !s->packed ? end_torn(s, left > 0) : end_packed(s);
 	}
 	data = bytes_at(s, s->packet_offset, PEM_PACKET_HEADER_BYTES);
 	if (!data)
@@ -395,5 +411,5 @@ void pem_stream__rewind(struct pem_stream *s)
 	s->record_bytes = 0;
 	s->timestamp_end = 0;
 	s->packet_offset = s->next_offset = 0;
-	s->any_packet = s->lost_in_packet = s->starts_loss = false;
+	s->any_packet = s->lost_in_packet = s->starts_loss = s->end_told = false;
 }

@@ -26,9 +26,9 @@
 
 /* buffers of all streams together, if blocks can be so small */
 #define BUFFERS_BYTES ((size_t)64 << 20)
-/* 256 MiB for the greatest number of streams */
 /* Blocks of compressed streams that are kept for the next read, of all streams together. */
 #define PACKED_BYTES ((size_t)256 << 20)
+/* 256 MiB for the greatest number of streams */
 #define BLOCK_BYTES_MIN ((size_t)PEM_RECORD_BYTES_MAX)
 #define BLOCK_BYTES_MAX ((size_t)256 << 10)
 #define NS_PER_S 1000000000u

@@ -2,8 +2,8 @@
 /*
  * unpack.c - a copy of a trace whose streams are not compressed
  *
- * The trace is hostile input: only regular files of its two folders are copied, by their names.
- * 'metadata' comes last, so that a copy that was interrupted is no trace.
+ * The trace is hostile input: only regular files of its two folders are copied, by their names. The
+ * copy is made in a folder beside the one that was asked for, and renamed when it is whole.
  */
 #include "packed.h"
 #include "reader.h"
@@ -12,6 +12,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -25,7 +27,7 @@ struct unpacking {
 	char failed[256]; /* the file that could not be copied */
 };
 
-/* Copy the rest of a file, or a compressed stream as it was. Returns 0, or -errno. */
+/* Copy a file from its beginning, or a compressed stream as it was. Returns 0, or -errno. */
 static int copy_bytes(struct unpacking *u, int from, int to, struct pem_packed *packed)
 {
 	uint64_t at = 0;
@@ -34,11 +36,13 @@ static int copy_bytes(struct unpacking *u, int from, int to, struct pem_packed *
 
 	for (;;) {
 		n = packed ? pem_packed__read(packed, from, u->buffer, COPY_BYTES, at)
-			   : read(from, u->buffer, COPY_BYTES);
+			   : pread(from, u->buffer, COPY_BYTES, (off_t)at);
 		if (n < 0 && !packed && errno == EINTR)
 			continue;
-		if (n <= 0)
-			return !n ? 0 : packed ? (int)n : -errno;
+		if (n < 0)
+			return packed ? (int)n : -errno;
+		if (n == 0)
+			return packed && pem_packed__is_damaged(packed) ? -EBADMSG : 0;
 		result = pem_write_all(to, u->buffer, (size_t)n);
 		if (result)
 			return result;
@@ -46,19 +50,24 @@ static int copy_bytes(struct unpacking *u, int from, int to, struct pem_packed *
 	}
 }
 
-static int copy_file(struct unpacking *u, const char *name)
+/* Copy a regular file. Any other is left out, or refused if the copy needs it. */
+static int copy_file(struct unpacking *u, const char *name, bool needed)
 {
-	int from = openat(u->from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK), to = -1;
 	struct pem_packed *packed = NULL;
+	int from = -1, to = -1, result;
 	struct stat st;
-	int result = 0;
 
-	if (from < 0 || fstat(from, &st))
-		result = -errno;
-	else if (!S_ISREG(st.st_mode))
-		goto out;
-	if (!result && pem_is_stream_name(name))
-		result = pem_packed__open(from, (uint64_t)st.st_size, &packed);
+	pem_copy_text(u->failed, sizeof(u->failed), name);
+	/* Opening a device may already do something. */
+	if (fstatat(u->from, name, &st, AT_SYMLINK_NOFOLLOW))
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return needed ? -EINVAL : 0;
+	from = openat(u->from, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (from < 0)
+		return -errno;
+	result = pem_is_stream_name(name) ? pem_packed__open(from, (uint64_t)st.st_size, &packed)
+					  : 0;
 	if (!result) {
 		to = openat(u->to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
 			    0600);
@@ -66,12 +75,8 @@ static int copy_file(struct unpacking *u, const char *name)
 	}
 	if (to >= 0 && close(to) && !result)
 		result = -errno;
-	if (result)
-		pem_copy_text(u->failed, sizeof(u->failed), name);
-out:
 	pem_packed__free(packed);
-	if (from >= 0)
-		close(from);
+	close(from);
 	return result;
 }
 
@@ -84,42 +89,57 @@ static int copy_files(struct unpacking *u, bool (*take)(const char *name))
 
 	if (!folder)
 		return -errno;
-	while (!result && (entry = readdir(folder))) {
+	while (!result) {
+		errno = 0;
+		entry = readdir(folder);
+		if (!entry) {
+			result = -errno;
+			break;
+		}
 		if (take(entry->d_name))
-			result = copy_file(u, entry->d_name);
+			result = copy_file(u, entry->d_name, false);
 	}
 	closedir(folder);
 	return result;
 }
 
+/* Files of '.pem' that a trace has or may have. */
+static const char *const needed[] = {"model", "run"};
+
 /* A note of the session that records it and space held for it are no part of a trace. */
-static bool is_about(const char *name)
+static bool is_other_about(const char *name)
 {
-	return name[0] != '.' && strcmp(name, "session") != 0 && strcmp(name, "reserve") != 0;
+	return name[0] != '.' && strcmp(name, "session") != 0 && strcmp(name, "reserve") != 0 &&
+	       strcmp(name, needed[0]) != 0 && strcmp(name, needed[1]) != 0;
 }
 
 static int copy_about(struct unpacking *u)
 {
 	struct unpacking about = *u;
-	int result = 0;
+	int result;
+	size_t i;
 
-	about.from = openat(u->from, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	pem_copy_text(u->failed, sizeof(u->failed), ".pem");
 	if (mkdirat(u->to, ".pem", 0700))
-		result = -errno;
+		return -errno;
+	about.from = openat(u->from, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (about.from < 0)
+		return -errno;
 	about.to = openat(u->to, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	if (about.from < 0 || about.to < 0)
-		result = -errno;
+	result = about.to < 0 ? -errno : 0;
+	for (i = 0; i < PEM_ARRAY_SIZE(needed) && !result; i++)
+		result = copy_file(&about, needed[i], true);
 	if (!result)
-		result = copy_files(&about, is_about);
-	pem_copy_text(u->failed, sizeof(u->failed), about.failed);
-	if (about.from >= 0)
-		close(about.from);
+		result = copy_files(&about, is_other_about);
+	if (result && about.failed[0])
+		pem_copy_text(u->failed, sizeof(u->failed), about.failed);
 	if (about.to >= 0)
 		close(about.to);
+	close(about.from);
 	return result;
 }
 
-/* Remove what a failed copy has made. */
+/* Remove what a copy has made, in a folder that is open as fd. */
 static void remove_files(int fd)
 {
 	DIR *folder = pem_list_folder(fd);
@@ -144,51 +164,81 @@ static void remove_copy(int to, const char *path)
 	rmdir(path);
 }
 
-static int copy_trace(struct unpacking *u, const char *to, struct pem_error *error)
+/* Streams come first: the model may grow while a trace is recorded, and has their events then. */
+static int copy_trace(struct unpacking *u)
 {
-	int result = copy_about(u);
+	int result = copy_files(u, pem_is_stream_name);
 
 	if (!result)
-		result = copy_files(u, pem_is_stream_name);
-	if (!result)
-		result = copy_file(u, "metadata");
-	if (!result)
-		return 0;
-	remove_copy(u->to, to);
-	return pem_error__set(
-		error, result, "cannot copy '%.80s' of the trace to '%.200s': %s", u->failed, to,
-		result == -EBADMSG  ? "it is damaged, and can't be decompressed"
-		: result == -ENOPKG ? "libzstd.so.1 is missing; install package libzstd1"
-				    : strerror(-result));
+		result = copy_about(u);
+	return result ? result : copy_file(u, "metadata", true);
 }
 
-int pem_trace__unpack(const char *directory, const char *to, struct pem_error *error)
+static const char *reason(int result)
 {
-	struct unpacking u = {.from = -1, .to = -1};
-	struct pem_trace *trace = pem_trace__open(directory, error);
-	int result;
+	if (result == -EBADMSG)
+		return "it is damaged, and can't be decompressed";
+	if (result == -ENOPKG)
+		return "libzstd.so.1 is missing; install package libzstd1";
+	return result == -EINVAL ? "it is no file" : strerror(-result);
+}
 
-	/* Opening it says whether it is a trace, and why not. */
-	if (!trace)
-		return -errno;
-	pem_trace__close(trace);
-	if (mkdir(to, 0700))
-		return pem_error__set(error, -errno, "cannot make folder '%.200s': %s%s", to,
-				      strerror(errno),
-				      errno == EEXIST ? "; choose another with -o" : "");
-	u.from = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	u.to = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+/* Fill the folder 'part', which is there and empty, and give it its name. */
+static int fill(const char *directory, const char *part, const char *to, struct pem_error *error)
+{
+	struct unpacking u = {.from = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+			      .to = open(part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
+	int result = 0;
+
+	if (u.from < 0 || u.to < 0)
+		result = pem_error__set(error, -errno, "cannot copy '%.200s' to '%.200s': %s",
+					directory, part, strerror(errno));
 	u.buffer = malloc(COPY_BYTES);
-	if (u.from < 0 || u.to < 0 || !u.buffer)
-		result = pem_error__set(error, u.buffer ? -errno : -ENOMEM,
-					"cannot copy '%.200s' to '%.200s': %s", directory, to,
-					u.buffer ? strerror(errno) : "out of memory");
-	else
-		result = copy_trace(&u, to, error);
+	if (!result && !u.buffer)
+		result = pem_error__set(error, -ENOMEM, "out of memory");
+	if (!result) {
+		result = copy_trace(&u);
+		if (result)
+			pem_error__set(error, result,
+				       "cannot copy '%.80s' of the trace to '%.200s': %s", u.failed,
+				       to, reason(result));
+	}
+	if (!result && renameat2(AT_FDCWD, part, AT_FDCWD, to, RENAME_NOREPLACE))
+		result = pem_error__set(error, -errno, "cannot rename '%.200s' to '%.200s': %s",
+					part, to, strerror(errno));
+	if (result && u.to >= 0)
+		remove_copy(u.to, part);
 	free(u.buffer);
 	if (u.from >= 0)
 		close(u.from);
 	if (u.to >= 0)
 		close(u.to);
 	return result;
+}
+
+int pem_trace__unpack(const char *directory, const char *to, struct pem_error *error)
+{
+	struct pem_trace *trace = pem_trace__open(directory, error);
+	char part[PATH_MAX];
+	size_t length = strlen(to);
+	struct stat st;
+
+	/* Opening it says whether it is a trace, and why not. */
+	if (!trace)
+		return -errno;
+	pem_trace__close(trace);
+	while (length > 1 && to[length - 1] == '/')
+		length--;
+	if (snprintf(part, sizeof(part), "%.*s.part-%d", (int)length, to, (int)getpid()) >=
+	    (int)sizeof(part))
+		return pem_error__set(error, -ENAMETOOLONG, "cannot make folder '%.200s': %s", to,
+				      strerror(ENAMETOOLONG));
+	if (!lstat(to, &st))
+		return pem_error__set(error, -EEXIST,
+				      "cannot make folder '%.200s': %s; choose another with -o", to,
+				      strerror(EEXIST));
+	if (mkdir(part, 0700))
+		return pem_error__set(error, -errno, "cannot make folder '%.200s': %s", part,
+				      strerror(errno));
+	return fill(directory, part, to, error);
 }

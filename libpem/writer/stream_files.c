@@ -306,7 +306,8 @@ int pem_trace_writer__packet(struct pem_trace_writer *w, const char *name,
 		return w->store->packet(w->store->arg, name, packet, bytes);
 	pthread_mutex_lock(&w->lock);
 	s = stream_to_write(w, name, &result);
-	if (s && (content > bytes || content < PEM_PACKET_HEADER_BYTES)) {
+	if (s && (content > bytes || content < PEM_PACKET_HEADER_BYTES ||
+		  (w->packer && content > PEM_PACKED_RAW_MAX))) {
 		s->lost += packet->record_count;
 		result = -EINVAL;
 	} else if (s) {
@@ -397,6 +398,8 @@ int pem_trace_writer__packets(struct pem_trace_writer *w, const char *name, void
 	bool tried;
 	int result, wrong = check_packets(packets, bytes, &records);
 
+	if (w->packer && bytes > PEM_PACKED_RAW_MAX)
+		wrong = -EINVAL;
 	if (w->store)
 		return wrong ? wrong : keep_packets(w->store, name, packets, bytes);
 	if (!bytes)

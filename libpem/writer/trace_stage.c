@@ -31,7 +31,8 @@
  *
  * Anyone may have written the trace. So only regular files move, to the trace's own folder, under
  * pem's names. Links are not followed. A stream is cut only if it belongs to the user, has one
- * name, and its torn end has the magic number and uuid of this trace.
+ * name, and its torn end has the magic number and uuid of this trace, or is the beginning of a
+ * block of a compressed stream of this trace.
  */
 #include "writer/trace_stage.h"
 #include "util.h"

@@ -134,6 +134,46 @@ def a_block_that_was_cut_by_the_kill_is_cut_off():
 
 
 @test
+def a_killed_trace_with_damage_is_not_cut():
+    "a block's head that was changed is damage, not the end: recovery cuts nothing, and report does not call it balanced"
+    trace = killed(tmp())
+    name = max(streams(trace), key=lambda n: os.path.getsize(os.path.join(trace, n)))
+    path = os.path.join(trace, name)
+    with open(path, "r+b") as stream:
+        whole = stream.read()
+        second = whole.find(MAGIC, 16)
+        assert second > 0, "one block only"
+        stream.seek(second)
+        stream.write(b"\xff")
+    rc, out, err = run([PEM, "report", "--json", trace], {"PEM_RUNTIME_DIR": os.path.dirname(trace) + "/runtime"})
+    equal(os.path.getsize(path), len(whole), "bytes of the stream")
+    assert rc != 0 and not json.loads(out)["info"]["balanced"], (rc, err)
+    assert "no compressed block" in err + out, err
+    rc, _, err = run([PEM, "export", "--to", "ctf", trace, "-o", trace + "-copy"])
+    assert rc == 1 and name in err and "is damaged" in err, (rc, err)
+
+
+@test
+def an_interrupted_copy_is_no_trace():
+    "what a killed export leaves has another name, and a file of another kind in the place of one that is needed is refused"
+    need("strace")
+    folder = tmp()
+    trace = compressed(folder)
+    for when in 1, 5, 9:
+        run(["strace", "-o", "/dev/null", "-e", "inject=write:signal=KILL:when=%d" % when, PEM, "export", "--to", "ctf", trace,
+             "-o", folder + "/copy"])
+        assert not os.path.exists(folder + "/copy"), "killed at write %d" % when
+    os.symlink("/etc/passwd", trace + "/u_9_9")
+    os.mkfifo(trace + "/u_9_8")
+    equal(streams(copy_of(trace)), [n for n in streams(trace) if not n.startswith("u_9_")], "streams of the copy")
+    os.rename(trace + "/metadata", folder + "/metadata")
+    os.mkdir(trace + "/metadata")
+    rc, _, err = run([PEM, "export", "--to", "ctf", trace, "-o", folder + "/copy"])
+    equal((rc, os.path.exists(folder + "/copy")), (1, False), "status, and whether there is a copy: " + err)
+    assert "metadata" in err, err
+
+
+@test
 def damage_is_told():
     "a changed byte is told with its stream; what is in other blocks is read"
     trace = compressed(tmp())

@@ -14,12 +14,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define BLOCKS 20u
 #define RAW_BYTES 200000u
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
 
 static uint8_t raw[RAW_BYTES], back[RAW_BYTES];
 static uint64_t ends[BLOCKS + 1]; /* offsets in the file at which blocks end */
@@ -118,6 +124,7 @@ static void a_cut_file_has_its_whole_blocks(void **state)
 		assert_int_equal(pem_packed__raw_bytes(packed), expected);
 		assert_int_equal(pem_packed__whole_bytes(packed), ends[whole]);
 		assert_int_equal(pem_packed__is_torn(packed), bytes != ends[whole]);
+		assert_false(pem_packed__is_damaged(packed));
 		pem_packed__free(packed);
 	}
 }
@@ -151,7 +158,8 @@ static void check_refused(size_t member, uint32_t value)
 	assert_int_equal(pwrite(fd, &value, 4, (off_t)(ends[2] + member)), 4);
 	packed = open_file(ends[BLOCKS]);
 	assert_int_equal(pem_packed__raw_bytes(packed), sizes[0] + sizes[1]);
-	assert_true(pem_packed__is_torn(packed));
+	assert_true(pem_packed__is_damaged(packed));
+	assert_false(pem_packed__is_torn(packed));
 	pem_packed__free(packed);
 	assert_int_equal(pwrite(fd, &was, 4, (off_t)(ends[2] + member)), 4);
 }
@@ -168,8 +176,85 @@ static void heads_that_can_not_be_end_the_stream(void **state)
 	check_refused(offsetof(struct pem_packed_head, packed_bytes), ~0u);
 	check_refused(offsetof(struct pem_packed_head, raw_bytes), 0);
 	check_refused(offsetof(struct pem_packed_head, raw_bytes), PEM_PACKET_HEADER_BYTES - 1);
-	check_refused(offsetof(struct pem_packed_head, raw_bytes), (64u << 20) + 1);
+	check_refused(offsetof(struct pem_packed_head, raw_bytes), PEM_PACKED_RAW_MAX + 1);
 	check_refused(offsetof(struct pem_packed_head, raw_bytes), ~0u);
+	/* More than zstd makes of so many bytes, however long the file is. */
+	assert_int_equal(ftruncate(fd, 1ll << 32), 0);
+	ends[BLOCKS] = 1ull << 32;
+	check_refused(offsetof(struct pem_packed_head, packed_bytes), 0xf0000000);
+	check_refused(offsetof(struct pem_packed_head, packed_bytes), 400);
+}
+
+/* What follows the last block is the beginning of one, or anything else. */
+static void a_tail_is_torn_or_damaged(void **state)
+{
+	static const uint8_t head[] = {0x5e, 0x2a, 0x4d, 0x18, 8, 0, 0, 0, 1};
+	struct pem_packed *packed;
+	size_t bytes;
+
+	(void)state;
+	for (bytes = 1; bytes <= sizeof(head); bytes++) {
+		assert_int_equal(ftruncate(fd, (off_t)ends[3]), 0);
+		assert_int_equal(write(fd, head, bytes), bytes);
+		packed = open_file(ends[3] + bytes);
+		assert_true(pem_packed__is_torn(packed) && !pem_packed__is_damaged(packed));
+		pem_packed__free(packed);
+		assert_int_equal(ftruncate(fd, (off_t)ends[3]), 0);
+		assert_int_equal(write(fd, head, bytes - 1), bytes - 1);
+		assert_int_equal(write(fd, "\xff", 1), 1);
+		packed = open_file(ends[3] + bytes);
+		assert_int_equal(pem_packed__is_damaged(packed), bytes <= 8);
+		assert_int_equal(pem_packed__is_torn(packed), bytes > 8);
+		assert_int_equal(pem_packed__whole_bytes(packed), ends[3]);
+		pem_packed__free(packed);
+	}
+}
+
+/* A file that can't be read is not taken for a shorter one. */
+static void failing_reads_are_told(void **state)
+{
+	struct pem_packed *packed = open_file(ends[BLOCKS]), *none;
+	int closed = dup(fd);
+
+	(void)state;
+	close(closed);
+	assert_int_equal(pem_packed__open(closed, 1000, &none), -EBADF);
+	assert_null(none);
+	assert_int_equal(pem_packed__read(packed, closed, back, 10, 0), -EBADF);
+	/* It has become shorter. */
+	assert_int_equal(ftruncate(fd, (off_t)ends[2] + 5), 0);
+	assert_int_equal(pem_packed__read(packed, fd, back, RAW_BYTES, 0), sizes[0] + sizes[1]);
+	assert_memory_equal(back, raw, sizes[0] + sizes[1]);
+	pem_packed__free(packed);
+}
+
+/* Without memory bytes are stored as they are, and any reader of zstd takes them. */
+static void blocks_may_be_stored(void **state)
+{
+	struct pem_packer *packer = pem_packer__new(NULL);
+	struct pem_packed *packed;
+	static uint8_t large[300000], again[300000];
+	struct rlimit was, few;
+	ssize_t written;
+
+	(void)state;
+	if (SANITIZED) {
+		print_message("a sanitizer ends the program where there is no memory\n");
+		skip();
+	}
+	memset(large, 7, sizeof(large));
+	assert_int_equal(ftruncate(fd, 0), 0);
+	assert_int_equal(getrlimit(RLIMIT_AS, &was), 0);
+	few = (struct rlimit){1, was.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_AS, &few), 0);
+	written = pem_packer__write(packer, fd, large, sizeof(large));
+	assert_int_equal(setrlimit(RLIMIT_AS, &was), 0);
+	assert_true(written > (ssize_t)sizeof(large));
+	packed = open_file((uint64_t)written);
+	assert_int_equal(pem_packed__read(packed, fd, again, sizeof(again), 0), sizeof(again));
+	assert_memory_equal(again, large, sizeof(large));
+	pem_packed__free(packed);
+	pem_packer__free(packer);
 }
 
 /* A block that has more or fewer bytes than its head says, or other ones, is damaged; others are
@@ -216,7 +301,7 @@ static void failed_writes_are_told(void **state)
 	if (full >= 0)
 		assert_int_equal(pem_packer__write(packer, full, raw, 1000), -ENOSPC);
 	assert_int_equal(pem_packer__write(packer, -1, raw, 1000), -EBADF);
-	assert_int_equal(pem_packer__write(packer, fd, raw, (64u << 20) + 1), -EFBIG);
+	assert_int_equal(pem_packer__write(packer, fd, raw, PEM_PACKED_RAW_MAX + 1), -EFBIG);
 	pem_packer__free(packer);
 	pem_packer__free(NULL);
 	close(full);
@@ -230,6 +315,9 @@ int main(void)
 		TEST(a_cut_file_has_its_whole_blocks),
 		TEST(other_files_are_not_compressed),
 		TEST(heads_that_can_not_be_end_the_stream),
+		TEST(a_tail_is_torn_or_damaged),
+		TEST(failing_reads_are_told),
+		TEST(blocks_may_be_stored),
 		TEST(damaged_blocks_are_told),
 		TEST(failed_writes_are_told),
 	};
