@@ -13,15 +13,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define OPTIONS_MAX 40 /* a verb with more ends at once, with any option */
+#define OPTIONS_MAX 40 /* a verb with more ends at once, as one does that has a code twice */
 #define HELP_COLUMN 24
 
 static size_t option_count(const struct cli_verb *verb)
 {
 	size_t n = 0;
 
-	while (verb->options[n].code != 0)
-		n++;
+	size_t i;
+
+	for (; verb->options[n].code != 0; n++) {
+		for (i = 0; i < n; i++)
+			assert(verb->options[i].code != verb->options[n].code);
+	}
 	assert(n <= OPTIONS_MAX);
 	return n;
 }

@@ -22,8 +22,8 @@ struct record_end {
  */
 void record_end__say(const struct record_end *end, const struct pem_trace *trace);
 
-/* Codes of options that record_buffers.c parses. */
-enum { RECORD_BUFFER = 512, RECORD_CLOCK, RECORD_DRAIN_THREADS, RECORD_COMPRESS };
+/* Codes of options that record_buffers.c parses; those of attach.h begin at 512. */
+enum { RECORD_BUFFER = 768, RECORD_CLOCK, RECORD_DRAIN_THREADS, RECORD_COMPRESS };
 
 /* Parse such an option's argument, in optarg. Returns a status. */
 int record_buffers__parse(const struct cli_verb *verb, int option,
