@@ -309,8 +309,7 @@ const struct cli_verb cli_export = {
 		"pem export --to folded pem-trace-sqlite3-1 -o - | flamegraph.pl > run.svg\n"
 		"                            stacks of samples, as other tools take them\n"
 		"babeltrace2 pem-trace-sqlite3-1\n"
-		"                            needs no export: a trace is CTF, unless it was "
-		"recorded\n"
+		"                            needs no export: a trace is CTF as it is,\n"
 		"                            unless it was recorded with --compress\n"
 		"pem export --to ctf pem-trace-sqlite3-1\n"
 		"                            pem-trace-sqlite3-1-ctf, which then is",
