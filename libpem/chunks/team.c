@@ -121,8 +121,7 @@ static void end_team(struct pem_drain_team *team)
 
 	if (!team)
 		return;
-	/* A child of fork has the memory and not the threads, of which one may have held the lock.
-	 */
+	/* A child of fork has no such threads, and one of them may have held the lock. */
 	if (team->pid == getpid()) {
 		pthread_mutex_lock(&team->lock);
 		team->quits = true;

@@ -9,7 +9,7 @@ import sys
 
 from page_profile import Profile, STORE
 
-from tap import BUILD, equal, need, run, run_all, skip, start, test, tmp
+from tap import BUILD, SAN, equal, need, run, run_all, skip, start, test, tmp
 
 LONG_S = 28
 
@@ -60,6 +60,11 @@ def call_returns(symbol):
             if re.search(r"call\s.*<%s" % symbol, line) and re.match(r" +[0-9a-f]+:", after)]
 
 
+def not_with_o1():
+    if SAN:
+        skip("a sanitized build compiles this program with -O1: it has other loads and stores than the test counts")
+
+
 @test
 def arrays_are_told_apart_and_counted():
     "each array's site has its bytes and every one of its references"
@@ -95,6 +100,7 @@ def callers_of_a_wrapper_are_told_apart():
 @test
 def chains_are_marked():
     "loads that wait for the one before are marked, and random ones are not"
+    not_with_o1()
     profile = observe([PROGRAM, "chain"])[1]
     site = heap_of(profile, 4096 * 64, 4096 * 64 + 4096)
     assert profile.chained(site) > 0.95 * 100000, profile.chained(site)
@@ -145,6 +151,7 @@ def references_follow_each_other():
 @test
 def a_long_program_keeps_some_windows():
     "a bounded file has windows that are spread evenly over all references"
+    not_with_o1()
     profile = observe([PROGRAM, "arrays"], "--burst=1024", "--keep=131072")[1]
     assert 4 * 1024 <= profile.kept() <= 131072 // 8, profile.kept()
     windows = sorted({burst.at // 1024 for burst in profile.bursts})
