@@ -20,9 +20,9 @@ RAISING, EVENTS = 8, 50_000 if QUICK else 200_000
 CASES = {"recorder/drain_%d" % n: n for n in (1, 2, 4, 8)}
 
 
-def run(threads):
+def run(folder, threads):
     """(elapsed, CPU time) in ms for a million events."""
-    done = subprocess.run([os.path.join(HERE, "drained"), str(threads), str(RAISING), str(EVENTS)],
+    done = subprocess.run([os.path.join(HERE, "drained"), str(threads), str(RAISING), str(EVENTS), folder.fresh("trace")],
                           stdout=subprocess.PIPE, check=True, universal_newlines=True)
     events, elapsed, cpu = map(int, done.stdout.split())
     return elapsed / events, cpu / events
@@ -34,12 +34,12 @@ def main():
         return 0
     heading("drain")
     have = len(os.sched_getaffinity(0))
-    with Folder():
+    with Folder() as folder:
         counts = [n for c, n in CASES.items() if c in cases and n <= have]
         runs = {n: [] for n in {1, *counts}}
         for _ in range(ROUNDS):
             for n in sorted(runs):
-                runs[n].append(run(n))
+                runs[n].append(run(folder, n))
     for n in counts:
         note = "CPU time %.1f ms, %.0f million/s" % (statistics.median(c for _, c in runs[n]),
                                                    1e3 / statistics.median(e for e, _ in runs[n]))

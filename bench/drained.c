@@ -2,10 +2,10 @@
 /*
  * drained.c - how long a session takes to move to its log what many threads raised meanwhile
  *
- *	drained DRAIN_THREADS THREADS COUNT	THREADS threads raise COUNT events each
+ *	drained DRAIN_THREADS THREADS COUNT TRACE	THREADS threads raise COUNT events each
  *
  * The threads end before the session moves anything, so that they take no CPU from it. Prints how
- *many events the session moved to a trace in /dev/shm, in how many ns, and in how many ns of CPU
+ * many events the session moved to the folder TRACE, in how many ns, and in how many ns of CPU
  *time.
  */
 #include "bench/bench.h"
@@ -89,10 +89,10 @@ static int finish(struct pem_log *log, const char *directory, struct pem_balance
 
 int main(int argc, char **argv)
 {
-	unsigned threads = argc == 4 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
+	unsigned threads = argc == 5 ? (unsigned)strtoul(argv[2], NULL, 10) : 0;
 	struct pem_session_options options = {.size = sizeof(options), .chunk_bytes = CHUNK_BYTES};
 	struct pem_error error = {"no log"};
-	char directory[] = "/dev/shm/pem-bench-XXXXXX";
+	const char *directory = argc == 5 ? argv[4] : "";
 	struct pem_session *session = NULL;
 	struct pem_balance balance = {0};
 	uint64_t began, cpu;
@@ -100,16 +100,12 @@ int main(int argc, char **argv)
 	int ended, rc = 1;
 
 	if (!threads || threads > THREADS_MOST) {
-		fprintf(stderr, "drained: usage: drained DRAIN_THREADS THREADS COUNT\n");
+		fprintf(stderr, "drained: usage: drained DRAIN_THREADS THREADS COUNT TRACE\n");
 		return 1;
 	}
 	count = strtoull(argv[3], NULL, 10);
 	options.drain_threads = (uint32_t)strtoul(argv[1], NULL, 10);
 	options.chunk_count = (uint32_t)(threads * (count * 24 / (CHUNK_BYTES - 128) + 8));
-	if (!mkdtemp(directory)) {
-		perror("drained: /dev/shm");
-		return 1;
-	}
 	session = pem_session__open(&options, &error);
 	log = session ? start_log(session, directory, &error) : NULL;
 	if (!log || raise_in_threads(threads))

@@ -94,6 +94,25 @@ static uint64_t coarse_begin(const struct pem_ring *ring, const struct pem_write
 	return now > lane->coarse_end ? now : lane->coarse_end + 1;
 }
 
+/*
+ * Find a chunk that the process has access to; -1: there is none. If it can't get access to more,
+ * it goes on with those that it has.
+ */
+static int64_t find_open(struct pem_joined *joined, const struct pem_ring *ring)
+{
+	int64_t index;
+
+	for (;;) {
+		index = pem_ring_find(ring);
+		if (index < 0 || pem_joined__open_chunk(joined, ring, (uint32_t)index))
+			return index;
+		pem_ring_give_back(ring, (uint32_t)index);
+		__atomic_store_n(&ring->header->chunk_limit,
+				 __atomic_load_n(&joined->open_chunks, __ATOMIC_RELAXED),
+				 __ATOMIC_RELAXED);
+	}
+}
+
 /* Claim a new chunk with room for a record of this many bytes. */
 static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pem_writer *w,
 			uint64_t now, uint32_t tid, uint32_t bytes)
@@ -118,15 +137,14 @@ static bool claim_chunk(unsigned session, const struct pem_ring *ring, struct pe
 	if (!ring->overwrite && __atomic_load_n(&joined->full, __ATOMIC_RELAXED) &&
 	    __atomic_load_n(&joined->full_at, __ATOMIC_RELAXED) == freed)
 		return false;
-	index = pem_ring_find(ring);
+	index = find_open(joined, ring);
 	if (index < 0) {
 		__atomic_store_n(&joined->full_at, freed, __ATOMIC_RELAXED);
 		__atomic_store_n(&joined->full, 1, __ATOMIC_RELAXED);
 		return false;
 	}
 	__atomic_store_n(&joined->full, 0, __ATOMIC_RELAXED);
-	if (!pem_joined__open_chunk(joined, ring, (uint32_t)index) ||
-	    !populate_chunk(ring, (uint32_t)index, part)) {
+	if (!populate_chunk(ring, (uint32_t)index, part)) {
 		pem_ring_give_back(ring, (uint32_t)index);
 		return false;
 	}

@@ -102,6 +102,7 @@ struct pem_stream {
 	/* the file */
 	char *name;
 	int directory_fd; /* the trace's */
+	int open_error; /* -errno: it could not be found out whether the file is compressed */
 	struct pem_packed *packed; /* NULL: the file is not compressed */
 	uint64_t file_bytes; /* of a compressed file: as if it were not */
 	uint64_t packet_offset; /* offset of the head's packet */

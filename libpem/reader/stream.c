@@ -252,6 +252,8 @@ static int next_packet(struct pem_stream *s)
 	s->end = s->record = NULL;
 	s->beyond = 0;
 	s->record_bytes = 0;
+	if (s->open_error && left)
+		return damaged(s, "can't be read (%s)", strerror(-s->open_error));
 	if (left < PEM_PACKET_HEADER_BYTES) {
 		return left || !s->packed ? end_torn(s, left > 0) : end_packed(s);
 	}

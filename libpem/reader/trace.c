@@ -56,7 +56,10 @@ static int open_model(struct pem_trace *trace, const char *directory, struct pem
 	return rc < 0 ? rc : 0;
 }
 
-/* Find out whether a stream is compressed. What can't be opened is told when it is read. */
+/*
+ * Find out whether a stream is compressed. A file that can't be opened or read is told as this
+ * stream's damage: the others are read.
+ */
 static int open_packed(int directory_fd, struct pem_stream *s)
 {
 	int fd = openat(directory_fd, s->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -68,7 +71,10 @@ static int open_packed(int directory_fd, struct pem_stream *s)
 	close(fd);
 	if (!rc && s->packed)
 		s->file_bytes = pem_packed__raw_bytes(s->packed);
-	return rc;
+	if (rc == -ENOPKG || rc == -ENOMEM)
+		return rc;
+	s->open_error = rc;
+	return 0;
 }
 
 static int add_stream(struct pem_trace *trace, const char *name, size_t *capacity)

@@ -208,6 +208,8 @@ static int fill(const char *directory, const char *part, const char *to, struct 
 					part, to, strerror(errno));
 	if (result && u.to >= 0)
 		remove_copy(u.to, part);
+	else if (result)
+		rmdir(part);
 	free(u.buffer);
 	if (u.from >= 0)
 		close(u.from);
