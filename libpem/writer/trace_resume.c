@@ -336,9 +336,11 @@ void pem_trace_writer__walk(struct pem_trace_writer *w,
 	struct raw_file f;
 	uint64_t at, bytes;
 	struct stat st;
+	size_t i;
 	int fd;
 
-	for (s = w->earlier; s < w->earlier + w->earlier_count; s++) {
+	for (i = 0; i < w->earlier_count; i++) {
+		s = &w->earlier[i];
 		fd = wants(arg, s->name)
 			     ? pem_stream_file__open(w->earlier_fd, s->name, O_RDONLY, &st)
 			     : -1;
