@@ -29,14 +29,17 @@ static bool keeps_apart(const char *folder)
 		((st.st_mode & S_ISVTX) != 0 || strcmp(folder, "/") == 0));
 }
 
-/* Resolve a folder's path, and check it and each folder above it. */
+/*
+ * Resolve a folder's path, and check it and each folder above it. No newline: it ends a path in the
+ * files that programs are given.
+ */
 static bool is_safe(const char *folder, char path[PATH_MAX])
 {
 	char above[PATH_MAX];
 	char *end;
 
 	if (folder == NULL || *folder != '/' || access(folder, W_OK) < 0 ||
-	    realpath(folder, path) == NULL)
+	    realpath(folder, path) == NULL || strchr(path, '\n') != NULL)
 		return false;
 	strcpy(above, path);
 	while ((end = strrchr(above, '/')) != NULL && end[1] != '\0') {

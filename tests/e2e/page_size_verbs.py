@@ -151,7 +151,7 @@ def a_folder_with_a_newline():
     folder = home.folder + "/a\nb"
     os.mkdir(folder)
     rc, _, err = run([PEM, "page-size", "apply", "--", *shape("hot-and-cold")],
-                     env={"PEM_DB": home.folder + "/cpo.db", "TMPDIR": folder})
+                     env={"PEM_DB": home.folder + "/cpo.db", "TMPDIR": folder, "XDG_RUNTIME_DIR": None})
     assert rc == 0 and ", with large pages" in err, err
     rc, out, _ = run([PEM, "db", "show", "metric", "--json"], env={"PEM_DB": home.folder + "/cpo.db"})
     assert [m["mean"] for m in json.loads(out) if m["name"] == "large pages"][0] > 0, out

@@ -43,12 +43,6 @@ int page_treatment__begin(struct page_treatment *t, struct pem_error *error)
 
 	memset(t, 0, sizeof(*t));
 	rc = cli_temporary__folder("pem-page-size", t->folder, sizeof(t->folder));
-	/* A newline ends a path in the file of directives. */
-	if (rc == 0 && strchr(t->folder, '\n')) {
-		rmdir(t->folder);
-		*t->folder = '\0';
-		rc = -EINVAL;
-	}
 	if (rc != 0) {
 		errno = -rc;
 		return fail(error, "a folder can't be made, of this user alone, in",
