@@ -68,7 +68,7 @@ bool pem_is_runtime_name(const char *name, uid_t uid)
 			  !name[1 + RANDOM_DIGITS]);
 }
 
-bool pem_parent_is_trusted(char *path)
+static bool parent_is_trusted(char *path, uid_t uid)
 {
 	char *slash = strrchr(path, '/');
 	struct stat st;
@@ -79,13 +79,27 @@ bool pem_parent_is_trusted(char *path)
 	*slash = 0;
 	result = stat(slash == path ? "/" : path, &st);
 	*slash = '/';
-	return !result && (st.st_uid == geteuid() || !st.st_uid ||
+	return !result && (st.st_uid == uid || !st.st_uid ||
 			   (st.st_uid == OVERFLOW_UID && st.st_mode & S_ISVTX));
 }
 
-static bool is_private(const struct stat *st)
+bool pem_parent_is_trusted(char *path)
 {
-	return S_ISDIR(st->st_mode) && st->st_uid == geteuid() && !(st->st_mode & 022);
+	return parent_is_trusted(path, geteuid());
+}
+
+static bool is_private(const struct stat *st, uid_t uid)
+{
+	return S_ISDIR(st->st_mode) && st->st_uid == uid && !(st->st_mode & 022);
+}
+
+/*
+ * This process's user. Who only looks for a folder has just started and asks the kernel for nothing
+ * but files: it has the user that it began with.
+ */
+static uid_t own_uid(bool only_find)
+{
+	return only_find ? (uid_t)getauxval(AT_EUID) : geteuid();
 }
 
 /* only_find: return -ENODATA where the folder would have to be made. */
@@ -99,7 +113,7 @@ static int make_private_folder(const char *path, bool only_find)
 	if (!only_find && lstat(path, &st) &&
 	    (errno != ENOENT || (mkdir(path, 0700) && errno != EEXIST) || lstat(path, &st)))
 		return -errno;
-	return is_private(&st) ? 0 : -EPERM;
+	return is_private(&st, own_uid(only_find)) ? 0 : -EPERM;
 }
 
 struct search {
@@ -114,7 +128,7 @@ static void consider(const char *name, void *arg)
 
 	if (pem_is_runtime_name(name, geteuid()) &&
 	    (!search->name[0] || strcmp(name, search->name) < 0) &&
-	    !fstatat(search->fd, name, &st, AT_SYMLINK_NOFOLLOW) && is_private(&st))
+	    !fstatat(search->fd, name, &st, AT_SYMLINK_NOFOLLOW) && is_private(&st, geteuid()))
 		memcpy(search->name, name, strlen(name) + 1);
 }
 
@@ -188,15 +202,16 @@ static int take_in(char *path, size_t bytes, size_t used, bool only_find)
 /* Make it in /run/user/UID. Programs that cron or su starts have no variable that names it. */
 static int take_in_login(char *path, size_t bytes, bool only_find)
 {
+	const uid_t uid = own_uid(only_find);
 	size_t used = 0;
 	struct stat st;
 
 	if (!pem_path__append(path, bytes, &used, "/run/user/") ||
-	    !pem_path__append_number(path, bytes, &used, geteuid(), 10, 0))
+	    !pem_path__append_number(path, bytes, &used, uid, 10, 0))
 		return -ENAMETOOLONG;
 	if (lstat(path, &st))
 		return -errno;
-	return is_private(&st) ? take_in(path, bytes, used, only_find) : -EPERM;
+	return is_private(&st, uid) ? take_in(path, bytes, used, only_find) : -EPERM;
 }
 
 /* Read a number of /proc/self/uid_map, and move *at behind it. */
@@ -250,7 +265,7 @@ static int take_usual(const char *base, uid_t uid, char *path, size_t bytes, boo
 
 static int take_shared(const char *base, char *path, size_t bytes, bool only_find)
 {
-	int result = take_usual(base, geteuid(), path, bytes, only_find);
+	int result = take_usual(base, own_uid(only_find), path, bytes, only_find);
 	uid_t outer;
 
 	if (result != -EPERM)
@@ -291,7 +306,9 @@ static int runtime_dir(char *path, size_t bytes, bool only_find)
 	if (chosen && chosen[0] == '/') {
 		if (!pem_path__append(path, bytes, &used, chosen))
 			return -ENAMETOOLONG;
-		return pem_parent_is_trusted(path) ? make_private_folder(path, only_find) : -EPERM;
+		return parent_is_trusted(path, own_uid(only_find))
+			       ? make_private_folder(path, only_find)
+			       : -EPERM;
 	}
 	if (xdg && xdg[0] == '/' && pem_path__append(path, bytes, &used, xdg))
 		result = take_in(path, bytes, used, only_find);

@@ -174,6 +174,22 @@ static const char *folders(void)
 	return list ? list : "/bin:/usr/bin";
 }
 
+/*
+ * Does nobody observe this process, and can the program's loader load libraries? Then nothing is
+ * counted and nothing removed, and neither the environment nor /proc need be read, which takes as
+ * long as half the start of a small program. A filter that the program has it finds itself. The
+ * calls are those that its loader makes, too.
+ */
+static bool is_usual_start(const char *program, bool is_searched)
+{
+	enum pem_program_kind kind;
+
+	if (pem_rights__sessions() || pem_rights__restricted() || pem_rights__given_up())
+		return false;
+	kind = pem_program_file__kind(program, is_searched ? folders() : NULL, PEM_PROGRAM_LOADER);
+	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;
+}
+
 size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, bool is_searched,
 			    char *const environment[])
 {
@@ -187,6 +203,10 @@ size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, b
 	if (pem_libc_call__is_silent(0))
 		return 0;
 	saved_errno = errno;
+	if (is_usual_start(program, is_searched)) {
+		errno = saved_errno;
+		return 0;
+	}
 	t.is_filtered = pem_rights__may_be_filtered();
 	/* If the kernel can't be asked, the environment is taken as readable. */
 	if (!t.is_filtered &&
@@ -197,7 +217,8 @@ size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, b
 	t.session = find(environment, "PEM_SESSION=", &index);
 	t.preload = find(environment, VARIABLE, &index);
 	if (!t.is_filtered)
-		t.kind = pem_program_file__kind(program, is_searched ? folders() : NULL);
+		t.kind = pem_program_file__kind(program, is_searched ? folders() : NULL,
+						PEM_PROGRAM_KIND);
 	goes = must_go(&t);
 	count_all(start, &t, goes);
 	errno = saved_errno;

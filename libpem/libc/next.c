@@ -8,10 +8,12 @@
 
 #include "libc/elf_names.h"
 
+#include "early.h"
+
 #include <errno.h>
 #include <string.h>
 
-void *pem_libc_next[PEM_LIBC_NEXT_COUNT];
+void *pem_libc_next[PEM_LIBC_NEXT_COUNT] PEM_EARLY;
 
 const char *const pem_libc_next_names[PEM_LIBC_NEXT_COUNT] = {
 	[PEM_LIBC_NEXT_accept] = "accept",

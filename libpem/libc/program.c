@@ -34,7 +34,12 @@
 
 PEM_LIBC_EXPORT pid_t fork(void)
 {
-	pid_t child = PEM_LIBC_NEXT(fork)();
+	pid_t child;
+
+	/* What most children call is found here once, and not in each of them. */
+	pem_libc_next__get(PEM_LIBC_NEXT_execve);
+	pem_libc_next__get(PEM_LIBC_NEXT__exit);
+	child = PEM_LIBC_NEXT(fork)();
 
 	if (child > 0 && pem_enabled_program_fork())
 		pem_notify_program_fork((uint32_t)child);

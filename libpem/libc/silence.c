@@ -10,13 +10,15 @@
 #include "libc/elf_names.h"
 #include "libc/libc.h"
 
+#include "early.h"
+
 #include "stubs/libc.h"
 #include "stubs/libc_io.h"
 #include "stubs/libc_lock.h"
 
 #include <link.h>
 
-static uintptr_t own_start, own_bytes;
+static uintptr_t own_start PEM_EARLY, own_bytes PEM_EARLY;
 
 int pem_libc_call__is_silent(uintptr_t site)
 {

@@ -12,6 +12,7 @@
  */
 #include "libc/next.h"
 
+#include "early.h"
 #include "producer/rights.h"
 #include "stubs/libc.h"
 
@@ -39,8 +40,8 @@ static struct start starts[64];
  */
 #define KEYS_WITHOUT_MEMORY 32u
 
-static pthread_key_t end_key;
-static bool has_end_key;
+static pthread_key_t end_key PEM_EARLY;
+static bool has_end_key PEM_EARLY;
 
 /* Take an element. NULL: no memory. Keeps errno. */
 static struct start *take_start(void)

@@ -213,7 +213,8 @@ static bool can_preload(struct pem_session *s, const char *program, bool adapter
 	enum pem_program_kind kind = PEM_PROGRAM_USUAL;
 
 	if (program)
-		kind = pem_program_file__kind(program, folders ? folders : "/bin:/usr/bin");
+		kind = pem_program_file__kind(program, folders ? folders : "/bin:/usr/bin",
+					      PEM_PROGRAM_KIND);
 	why = reasons[kind];
 	if (why && s && adapters && is_wanted(s, "libpem-libc.so"))
 		pem_session__say(s, PEM_LOG_WARNING,

@@ -9,6 +9,7 @@
 #include "producer/providers.h"
 #include "producer/rights.h"
 #include "producer/standby.h"
+#include "early.h"
 #include "util.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct pem_process pem_process;
+struct pem_process pem_process __attribute__((aligned(PEM_PAGE_ALIGN)));
 static __thread int cancel_state __attribute__((tls_model("initial-exec")));
 static __thread int cancel_type __attribute__((tls_model("initial-exec")));
 static sigset_t signal_mask; /* of the lock's holder, before it took the lock */
@@ -48,8 +49,8 @@ static union {
 	};
 	uint8_t page[PEM_PAGE_ALIGN];
 } life __attribute__((aligned(PEM_PAGE_ALIGN)));
-static bool wiped_on_fork; /* the kernel zeroes life in a child */
-static bool has_begun;
+static bool wiped_on_fork PEM_EARLY; /* the kernel zeroes life in a child */
+static bool has_begun PEM_EARLY;
 
 #define QUIET_TRIES 20000 /* tries of a restricted thread to take the lock: some 0.1 ms */
 /* Tries of any other thread to take the lock from one that forks: a hundred naps, some 10 ms. */
@@ -68,6 +69,14 @@ bool pem_wipe_on_fork(void *start, size_t bytes)
 static uint32_t process_id(void)
 {
 	return pem_restricted() ? pem_rights__thread_id() : (uint32_t)getpid();
+}
+
+/* The id of a process that has one thread and has just started, or was forked. */
+static uint32_t started_id(void)
+{
+	uint32_t id = pem_process__first_id();
+
+	return id ? id : (uint32_t)getpid();
 }
 
 void pem_process__begin(void)
@@ -253,12 +262,8 @@ int pem_process__check_provider(const struct pem_provider *provider)
 	return 0;
 }
 
-/*
- * came_again: these are the events of a library that has gone and come again. Its text may be
- * another now.
- */
-static void note_events(struct pem_provider *provider, bool came_again,
-			const struct pem_provider_facts *facts)
+void pem_process__note_events(struct pem_provider *provider, bool came_again,
+			      const struct pem_provider_facts *facts)
 {
 	uint32_t *ids, *models, i;
 	unsigned session_index;
@@ -288,13 +293,10 @@ static void note_events(struct pem_provider *provider, bool came_again,
 	}
 }
 
-int pem_process__add_provider(struct pem_provider *provider, const struct pem_provider_facts *facts)
+bool pem_process__list_provider(struct pem_provider *provider)
 {
-	int result = pem_process__check_provider(provider);
 	bool came_again;
 
-	if (result)
-		return result;
 	provider->event_base = find_base(provider);
 	came_again = provider->event_base != pem_process.event_count;
 	if (!came_again)
@@ -304,8 +306,17 @@ int pem_process__add_provider(struct pem_provider *provider, const struct pem_pr
 	provider->notify = pem_notify;
 	provider->next = pem_process.providers;
 	pem_process.providers = provider;
-	note_events(provider, came_again, facts); /* the provider is on the list by now */
-	return 0;
+	return came_again;
+}
+
+/* Lock held. Returns 0 or -errno. */
+static int add_provider(struct pem_provider *provider, const struct pem_provider_facts *facts)
+{
+	int result = pem_process__check_provider(provider);
+
+	if (!result)
+		pem_process__note_events(provider, pem_process__list_provider(provider), facts);
+	return result;
 }
 
 /* Let the process's sessions, and those that are offered now, have the providers' events. */
@@ -338,7 +349,7 @@ static int register_all(const struct pem_known_provider known[], uint32_t count)
 	pem_standby__leave_now();
 	for (i = 0; i < count && n < PEM_PROVIDERS_MAX; i++) {
 		provider = known[i].provider;
-		rc = provider->registered ? 0 : pem_process__add_provider(provider, known[i].facts);
+		rc = provider->registered ? 0 : add_provider(provider, known[i].facts);
 		if (!rc && !provider->registered)
 			added[n++] = provider;
 		result = result ? result : rc;
@@ -423,16 +434,25 @@ static __thread struct {
 	uint32_t lock;
 	int cancel_state, cancel_type;
 	bool signals_held;
+	/* The library's state is as it was when the process came on standby: no lock is taken. */
+	bool is_unchanged;
 } at_fork __attribute__((tls_model("initial-exec")));
 
 static void before_fork(void)
 {
 	int saved_errno = errno;
-	bool locked;
+	bool locked, unchanged;
 
 	/* The child may take a filter and then have its first event. */
 	if (pem_standby__is_woken())
 		pem_standby__leave();
+	unchanged = pem_standby__is_alone() && (!__atomic_load_n(&has_begun, __ATOMIC_RELAXED) ||
+						!__atomic_load_n(&life.lock, __ATOMIC_RELAXED));
+	/* Each page that is written here is copied, in each fork. */
+	if (at_fork.is_unchanged != unchanged)
+		at_fork.is_unchanged = unchanged;
+	if (unchanged)
+		return;
 	locked = pem_process__lock();
 	errno = saved_errno;
 	/* A thread that waits for the lock tries to change the word. */
@@ -465,7 +485,7 @@ static void after_fork_in_parent(void)
 {
 	uint32_t word = at_fork.lock;
 
-	if (!word)
+	if (!word || at_fork.is_unchanged)
 		return;
 	/* KA: nothing is stored where another thread took the lock */
 	__atomic_compare_exchange_n(&life.lock, &word, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
@@ -497,6 +517,10 @@ static void after_fork_in_child(void)
 {
 	int saved_errno = errno;
 
+	if (at_fork.is_unchanged) {
+		__atomic_store_n(&pem_process.pid, started_id(), __ATOMIC_RELAXED);
+		return;
+	}
 	life.lock = pem_rights__thread_id();
 	if (!wiped_on_fork || !life.here)
 		pem_process__become_child();
@@ -515,7 +539,7 @@ __attribute__((constructor(101))) static void start(void)
 	if (session && session[0] == '/')
 		pem_process__join_given(session);
 	else
-		pem_process.pid = (uint32_t)getpid();
+		pem_process.pid = pem_process__had_one_thread() ? started_id() : (uint32_t)getpid();
 }
 
 __attribute__((destructor(101))) static void finish(void)

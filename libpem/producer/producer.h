@@ -191,12 +191,13 @@ struct pem_process {
 	struct pem_control_file *control;
 	uint64_t control_bytes;
 	uint32_t event_count;
+	/* All above, and the folder, lie in one page. */
+	char runtime[PATH_MAX - 128]; /* folder of the control file, if there is one */
+	char control_path[PATH_MAX];
 	uint32_t event_id[PEM_PROCESS_EVENTS_MAX];
 	/* Hash of the model text that describes the event; 0: not made yet. */
 	uint32_t event_model[PEM_PROCESS_EVENTS_MAX];
 	uint8_t event_level[PEM_PROCESS_EVENTS_MAX]; /* enum pem_level; 0: not looked up yet */
-	char runtime[PATH_MAX - 128]; /* folder of the control file, if there is one */
-	char control_path[PATH_MAX];
 	struct pem_joined joined[PEM_SESSIONS_MAX];
 };
 

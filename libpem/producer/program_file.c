@@ -173,7 +173,7 @@ static enum pem_program_kind kind_of_text(const char *path, bool *is_script)
 	return kind;
 }
 
-static enum pem_program_kind kind_of(const char *path)
+static enum pem_program_kind kind_of(const char *path, enum pem_program_question question)
 {
 	enum pem_program_kind kind;
 	bool is_script;
@@ -186,19 +186,21 @@ static enum pem_program_kind kind_of(const char *path)
 		return PEM_PROGRAM_MISSING;
 	kind = kind_of_text(path, &is_script);
 	/* The kernel ignores the set-id bits of a script. */
-	if (kind == PEM_PROGRAM_USUAL && !is_script && is_privileged(path, &st))
+	if (question == PEM_PROGRAM_KIND && kind == PEM_PROGRAM_USUAL && !is_script &&
+	    is_privileged(path, &st))
 		kind = PEM_PROGRAM_PRIVILEGED;
 	return kind;
 }
 
-enum pem_program_kind pem_program_file__kind(const char *name, const char *folders)
+enum pem_program_kind pem_program_file__kind(const char *name, const char *folders,
+					     enum pem_program_question question)
 {
 	enum pem_program_kind kind = PEM_PROGRAM_MISSING;
 	size_t bytes, n;
 	char *path;
 
 	if (!folders || strchr(name, '/'))
-		return kind_of(name);
+		return kind_of(name, question);
 	bytes = strlen(folders) + strlen(name) + 2;
 	if (!*name || bytes > PATH_MAX)
 		return *name ? PEM_PROGRAM_USUAL : PEM_PROGRAM_MISSING;
@@ -209,7 +211,7 @@ enum pem_program_kind pem_program_file__kind(const char *name, const char *folde
 		if (n)
 			path[n] = '/';
 		strcpy(path + n + (n != 0), name);
-		kind = kind_of(path);
+		kind = kind_of(path, question);
 		if (kind != PEM_PROGRAM_MISSING || !folders[n])
 			return kind;
 	}

@@ -14,13 +14,23 @@ enum pem_program_kind {
 	PEM_PROGRAM_PRIVILEGED, /* it gains rights, and its loader ignores preloaded libraries */
 };
 
+/* What is asked of a program's file. */
+enum pem_program_question {
+	PEM_PROGRAM_KIND,
+	/*
+	 * Whether its loader can load libraries: no program is PEM_PROGRAM_PRIVILEGED then. The
+	 * calls are those that loaders make themselves.
+	 */
+	PEM_PROGRAM_LOADER,
+};
+
 /*
  * Find the kind of a program by its file. name: a path, or a name that is looked for in folders, a
- * value of PATH, as execvp does. folders NULL: name is a path in any case. Opens and reads the
- * file, and does no more than that if the file has no set-id bits and the process is root's. A
- * child of vfork and a signal handler may call it. Does not keep errno.
+ * value of PATH, as execvp does. folders NULL: name is a path in any case, which only the kernel
+ * reads. Opens and reads the file, and does no more than that if the file has no set-id bits and
+ * the process is root's. A child of vfork and a signal handler may call it. Does not keep errno.
  */
-PEM_RIGHTS_EXPORT enum pem_program_kind pem_program_file__kind(const char *name,
-							       const char *folders);
+PEM_RIGHTS_EXPORT enum pem_program_kind
+pem_program_file__kind(const char *name, const char *folders, enum pem_program_question question);
 
 #endif

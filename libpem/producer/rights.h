@@ -99,6 +99,11 @@ PEM_RIGHTS_EXPORT uint32_t pem_rights__parent_id(void);
  */
 bool pem_rights__notice_filter(void);
 /*
+ * The id of a process that has one thread and has just started, or was forked, as the C library has
+ * it. 0: not found. Makes no system call.
+ */
+uint32_t pem_process__first_id(void);
+/*
  * Is this thread restricted, or does it have a seccomp filter that pem was not told of? Such a
  * filter may refuse any call. Reads /proc, by calls that a program's loader makes, too.
  * Async-signal-safe.

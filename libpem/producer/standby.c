@@ -15,6 +15,7 @@
 
 #include "producer/producer.h"
 #include "producer/rights.h"
+#include "early.h"
 #include "model_hash.h"
 #include "runtime_dir.h"
 #include "standby_file.h"
@@ -34,14 +35,26 @@
 /* 1 where the process has had one thread so far; glibc from 2.32 on. */
 extern char __libc_single_threaded __attribute__((weak));
 
-static bool on_standby;
-static const uint8_t *first_enable; /* of the first provider's page */
+static bool on_standby PEM_EARLY;
+static const uint8_t *first_enable PEM_EARLY; /* of the first provider's page */
+/* Of the providers, in the order in which they were put on the list. */
+static const struct pem_provider_facts *facts[PEM_PROVIDERS_MAX] PEM_EARLY;
 /* Pid of a child that has its parent's memory, or may have. */
 static uint32_t not_ours;
 
 bool pem_process__on_standby(void)
 {
 	return __atomic_load_n(&on_standby, __ATOMIC_RELAXED);
+}
+
+bool pem_process__had_one_thread(void)
+{
+	return &__libc_single_threaded && __libc_single_threaded;
+}
+
+bool pem_standby__is_alone(void)
+{
+	return pem_process__on_standby() && pem_process__had_one_thread();
 }
 
 /* --- the file --- */
@@ -220,7 +233,9 @@ static void add_all(const struct pem_known_provider known[], uint32_t count)
 	first_enable = (const uint8_t *)known[0].provider->page + sizeof(struct pem_control_header);
 	__atomic_store_n(&on_standby, true, __ATOMIC_RELAXED);
 	for (i = 0; i < count; i++) {
-		pem_process__add_provider(known[i].provider, known[i].facts);
+		/* Their events are noted later: few processes leave. */
+		pem_process__list_provider(known[i].provider);
+		facts[i] = known[i].facts;
 		known[i].provider->notify = notify_first;
 		known[i].provider->registered = 1;
 	}
@@ -301,6 +316,18 @@ static bool take_pages(void)
 	return !provider;
 }
 
+/* The list begins with the provider that was put on it last. Lock held. */
+static void note_all(void)
+{
+	struct pem_provider *provider;
+	uint32_t i = 0;
+
+	for (provider = pem_process.providers; provider; provider = provider->next)
+		i++;
+	for (provider = pem_process.providers; provider; provider = provider->next)
+		pem_process__note_events(provider, false, facts[--i]);
+}
+
 /* Take those off the list that were unregistered meanwhile. Lock held. */
 static void drop_forgotten(void)
 {
@@ -323,6 +350,7 @@ static void publish_all(void)
 		stay();
 		return;
 	}
+	note_all();
 	drop_forgotten();
 	/* Its page is made as that of a new provider: the file's enable bytes are no session's. */
 	for (provider = pem_process.providers; provider; provider = provider->next)

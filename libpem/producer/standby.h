@@ -29,6 +29,10 @@ void pem_standby__leave(void);
 bool pem_standby__forget(struct pem_provider *provider);
 
 bool pem_process__on_standby(void);
+/* Has the process had one thread so far? False where the C library does not tell. */
+bool pem_process__had_one_thread(void);
+/* Is the process on standby, and has it had one thread so far? */
+bool pem_standby__is_alone(void);
 /* Was the process woken, and has not left yet? */
 bool pem_standby__is_woken(void);
 /* As pem_standby__leave, in a process that is surely no child of vfork. Lock held. */
@@ -48,10 +52,17 @@ bool pem_process__keep_private(const struct pem_provider *provider);
 /* Can the provider be registered? Returns 0 or -errno. */
 int pem_process__check_provider(const struct pem_provider *provider);
 /*
- * Put a provider on the list, and its events among the process's. Lock held, or only one thread.
- * Returns 0 or -errno.
+ * Put a provider that was checked on the list, and find the place of its events among the
+ * process's. Returns whether they were there before: a library has gone and come again. Lock held,
+ * or only one thread.
  */
-int pem_process__add_provider(struct pem_provider *provider,
+bool pem_process__list_provider(struct pem_provider *provider);
+/*
+ * Note the events of a provider on the list in the process and in the pools of its sessions. If
+ * they were there before, their text may be another now. facts: NULL where they are not known.
+ * Lock held.
+ */
+void pem_process__note_events(struct pem_provider *provider, bool came_again,
 			      const struct pem_provider_facts *facts);
 /*
  * Does any session live in the runtime folder? True also where the folder can't be read. Makes

@@ -5,6 +5,7 @@
  */
 #include "producer/producer.h"
 #include "producer/rights.h"
+#include "early.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -56,8 +57,8 @@ static struct pem_cell no_cells[PEM_PROCESS_EVENTS_MAX];
  * keys before any constructor. Then the end of a thread is not noticed, and take_back_from_dead()
  * finds its structure.
  */
-static pthread_key_t exit_key;
-static bool has_exit_key;
+static pthread_key_t exit_key PEM_EARLY;
+static bool has_exit_key PEM_EARLY;
 
 /*
  * What no event's action is: not 0, which a stub finds where the action has gone since it looked at

@@ -224,12 +224,20 @@ def without_libraries():
     assert "libpem" not in err, err
 
 
+def unobserved(program, wanted="alone\n"):
+    """What is said where a shell starts the program under a pem run that nobody observes."""
+    rc, out, err = run([PEM, "run", "--", "sh", "-c", program + "; exec " + program], env={"PEM_RUNTIME_DIR": tmp()})
+    equal((rc, out), (0, 2 * wanted), "status and output, with " + err)
+    return err
+
+
 @test
 def other_class():
     "a 32-bit program: no word of the loader, and a sentence where it is the command itself"
     program = compile_program(HELLO, flags=["-m32"])
     err, _ = unrecorded([program])
     assert "32-bit program" in err and "ld.so" not in err, err
+    equal(unobserved(program), "", "what is said where nobody observes")
     err, gaps = unrecorded(["sh", "-c", program + "; true"])
     assert "ld.so" not in err, err
     assert any("taken out of 1 programs" in gap for gap in gaps), gaps
@@ -247,6 +255,7 @@ def other_libc():
         skip("musl-gcc makes no program of it: " + err.splitlines()[0])
     err, _ = unrecorded([folder + "/hello"])
     assert "musl" in err, err
+    equal(unobserved(folder + "/hello"), "", "what is said where nobody observes")
     err, gaps = unrecorded(["sh", "-c", folder + "/hello; true"])
     assert any("taken out of 1 programs" in gap for gap in gaps), gaps
 

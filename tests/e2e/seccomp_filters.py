@@ -210,6 +210,17 @@ def by_exec_unseen():
 
 
 @test
+def while_nobody_observes():
+    "nor does a program that nobody observes end by such a filter, nor its children, nor what it starts"
+    folder = tmp()
+    for how in "raw", "errno-raw", "prctl":
+        for what in "alone", "threads", "fork", "exec":
+            command = [PROGRAM, how, what, "20"]
+            rc, out, err = run([PEM, "run", "--", *command], env={"PEM_RUNTIME_DIR": folder})
+            equal((rc, out), run(command)[:2], "%s %s: status and output, with %s" % (how, what, err))
+
+
+@test
 def by_instructions():
     "a filter that the program sets by instructions of its own is seen from outside"
     result = recorded("raw", "wait", 20)
