@@ -36,6 +36,7 @@ endif
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE= -fPIC -fvisibility=hidden -ffunction-sections \
   -fdata-sections $(WARNINGS) $(CFLAGS) $(SAN_FLAGS) -MMD -MP
 LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) -o $@
+OBJCOPY = $(shell $(CC) -print-prog-name=objcopy)
 
 Q := $(if $(V),,@)
 # $(call say,WORD,FILE) begins a recipe: tells of it, and makes the folder of what it makes.

@@ -3,7 +3,7 @@
 
 ifneq ($(MPI_CFLAGS),)
 MPI_SRC := $(sort $(wildcard libpem/mpi/*.c))
-$(call objects,$(MPI_SRC)): private ALL_CFLAGS += $(MPI_CFLAGS)
+$(call objects,$(MPI_SRC)): private ALL_CFLAGS += -fno-plt $(MPI_CFLAGS)
 ALL += $(B)/lib/libpem-mpi.so
 
 $(B)/lib/libpem-mpi.so: $(call objects,$(MPI_SRC) $(ELF_SRC)) $(B)/lib/libpem.so.1 \

@@ -19,6 +19,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define ALL_ADAPTERS "libpem-adapters.so" /* and libpem (libpem/together) */
+
 /*
  * Replace a folder that has a space or a colon in its name by a symbolic link in the runtime
  * directory. LD_PRELOAD has no quoting. The link is never removed, since processes that outlive the
@@ -131,7 +133,7 @@ static bool has_library(const char *list, const char *wanted)
 static bool is_added(const char *name, size_t length)
 {
 	static const char *const names[] = {"libpem.so.1", "libpem-libc.so", "libpem-mpi.so",
-					    "libpem-sqlite.so", "libpem-adapters.so"};
+					    "libpem-sqlite.so", ALL_ADAPTERS};
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -171,26 +173,28 @@ static char *join_others(const char *libraries, const char *before)
 static bool is_wanted_here(const struct pem_session *s, const char *before, const char *library)
 {
 	return is_wanted(s, library) || has_library(before, library) ||
-	       has_library(before, "libpem-adapters.so");
+	       has_library(before, ALL_ADAPTERS);
 }
 
 /*
- * Append that of the C library, and those on demand that are wanted. One library has them all,
- * which a process loads in less time.
+ * Append libpem and, where adapters are wanted, that of the C library and those on demand. One
+ * library has libpem and all adapters, which a process loads in less time.
  */
-static void add_adapters(const struct pem_session *s, const char *before, char *list, size_t bytes,
-			 const char *folder)
+static void add_libraries(const struct pem_session *s, const char *before, bool adapters,
+			  char *list, size_t bytes, const char *folder)
 {
 	static const char *const on_demand[] = {"libpem-mpi.so", "libpem-sqlite.so"};
 	const size_t count = sizeof(on_demand) / sizeof(on_demand[0]);
 	size_t i, wanted = 0;
 
-	for (i = 0; i < count; i++)
+	for (i = 0; adapters && i < count; i++)
 		wanted += is_wanted_here(s, before, on_demand[i]);
-	if (wanted == count && add_library(list, bytes, folder, "libpem-adapters.so"))
+	if (wanted == count && add_library(list, bytes, folder, ALL_ADAPTERS))
 		return;
-	add_library(list, bytes, folder, "libpem-libc.so");
-	for (i = 0; i < count; i++)
+	add_library(list, bytes, folder, "libpem.so.1");
+	if (adapters)
+		add_library(list, bytes, folder, "libpem-libc.so");
+	for (i = 0; adapters && i < count; i++)
 		if (is_wanted_here(s, before, on_demand[i]))
 			add_library(list, bytes, folder, on_demand[i]);
 }
@@ -247,10 +251,10 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 	    pem_library_folder(folder, sizeof(folder))) {
 		if (!pem_runtime_dir(runtime, sizeof(runtime)))
 			quote_folder(runtime, folder, sizeof(folder));
-		add_library(libraries, sizeof(libraries), folder, "libpem.so.1");
-		if (adapters || has_library(before, "libpem-libc.so") ||
-		    has_library(before, "libpem-adapters.so"))
-			add_adapters(s, before, libraries, sizeof(libraries), folder);
+		add_libraries(s, before,
+			      adapters || has_library(before, "libpem-libc.so") ||
+				      has_library(before, ALL_ADAPTERS),
+			      libraries, sizeof(libraries), folder);
 		if (adapters && !getenv("OMP_TOOL_LIBRARIES") && is_wanted(s, "libpem-ompt.so"))
 			add_library(ompt, sizeof(ompt), folder, "libpem-ompt.so");
 	}

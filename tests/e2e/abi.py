@@ -92,8 +92,8 @@ def each_symbol_is_listed():
             "libpem-page-size.so": "agents/page-size/apply/libpem-page-size.map",
             "libpem-page-size-hooks.so": "agents/page-size/hooks/libpem-page-size-hooks.map"}
     maps.update({"libpem-%s.so" % name: "libpem/%s/libpem-%s.map" % (name, name) for name in ("mpi", "sqlite", "jvm", "ompt")})
-    adapters = [maps["libpem-%s.so" % name] for name in ("libc", "mpi", "sqlite")
-                if os.path.exists(BUILD + "/lib/libpem-%s.so" % name)]
+    adapters = [maps["libpem.so.1"]] + [maps["libpem-%s.so" % name] for name in ("libc", "mpi", "sqlite")
+                                        if os.path.exists(BUILD + "/lib/libpem-%s.so" % name)]
     for path in sorted(glob.glob(BUILD + "/lib/*.so*") + glob.glob(BUILD + "/lib/pem/*.so")):
         name = os.path.basename(path)
         if os.path.islink(path):

@@ -70,13 +70,25 @@ def all_adapters_in_one():
     if not os.path.exists(BUILD + "/lib/libpem-mpi.so"):
         skip("libpem-mpi.so is not built: mpicc is missing (libopenmpi-dev)")
     out, events = record(["sh", "-c", "echo $LD_PRELOAD; sqlite3 :memory: 'select 6 * 7'"], "APP::*")
-    equal([os.path.basename(path) for path in out.split("\n")[0].split(":")], ["libpem.so.1", "libpem-adapters.so"], "preloaded")
+    equal([os.path.basename(path) for path in out.split("\n")[0].split(":")], ["libpem-adapters.so"], "preloaded")
     equal(out.split("\n")[1], "42", "what it answers")
     k = kinds(events)
     if not k["Open"]:
         skip("this sqlite3 does not use the shared library libsqlite3")
     equal(count(events, "APP::Sqlite::StatementBegin", text="select 6 * 7"), 1, "statements")
     assert k["Malloc"] > 100 and k["Object"] > 4, k
+
+
+@test
+def one_libpem():
+    "a program that is linked with libpem finds it in the library that is preloaded: it has one libpem"
+    need_adapter()
+    if not os.path.exists(BUILD + "/lib/libpem-mpi.so"):
+        skip("libpem-mpi.so is not built: mpicc is missing (libopenmpi-dev)")
+    rc, out, err = run([PEM, "run", "--", "sh", "-c", "LD_TRACE_LOADED_OBJECTS=1 exec " + PEM])
+    equal(rc, 0, "status, with " + err)
+    names = [line.split()[0].split("/")[-1] for line in out.splitlines()]
+    equal([name for name in names if name.startswith(("libpem.so", "libpem-adapters"))], ["libpem-adapters.so"], "loaded: " + out)
 
 
 @test

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: MIT
+# libpem-adapters.so: libpem and all adapters that are preloaded, in one library, for whoever wants
+# them all. A process that starts maps and links one library, which takes half the time that two
+# take. It goes by libpem's name (DT_SONAME), so what is linked with libpem finds it there.
+
+TOGETHER := $(B)/obj/libpem/together
+# In this order: see libpem/libc/build.mk.
+ADAPTER_OBJ := $(filter-out $(LIBC_OBJ),$(call objects,$(ELF_SRC) $(MPI_SRC) \
+  $(if $(HAVE_SQLITE),libpem/sqlite/sqlite.c))) $(LIBC_OBJ)
+
+ALL += $(B)/lib/libpem-adapters.so
+
+# libpem as one object. Its hidden functions are its own: it has an open and a mmap (direct.c), and
+# so have the adapters.
+$(TOGETHER)/libpem.o: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT))
+	$(call say,LINK,$@)
+	$(Q)$(CC) -r -nostdlib -o $@ $(IN_EVENTS) $(filter-out $(IN_EVENTS),$^)
+	$(Q)$(OBJCOPY) --localize-hidden $@
+
+# The linker refuses a script with named versions and names without one: what the adapters export is
+# marked in the source instead. LIBC_MAP names versions on x86-64 alone.
+$(TOGETHER)/versions.map: libpem/libpem.map $(filter %-x86_64.map,$(LIBC_MAP))
+	@mkdir -p $(@D)
+	$(Q)sed '/^local:/,/^\t\*;/d' libpem/libpem.map >$@
+	$(Q)cat $(filter-out libpem/libpem.map,$^) </dev/null >>$@
+
+# A program's malloc comes first, for libpem as for all others. Of libpem's own functions there are
+# no others.
+$(TOGETHER)/preemptible.list: libpem/libc/libpem-libc.map
+	@mkdir -p $(@D)
+	$(Q){ echo '{'; sed -n '/^global:/,/^local:/{/:$$/!p}' $<; echo '};'; } >$@
+
+# Functions of MPI are those of the program, or there are none.
+$(B)/lib/libpem-adapters.so: $(TOGETHER)/libpem.o $(ADAPTER_OBJ) \
+  $(TOGETHER)/versions.map $(TOGETHER)/preemptible.list
+	$(call say,LINK,$@)
+	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,lazy -Wl,-z,nodelete $(PACKED) \
+	  -Wl,--version-script=$(TOGETHER)/versions.map -Wl,--dynamic-list=$(TOGETHER)/preemptible.list \
+	  $(filter %/elf_names.o %/real.o %/next.o,$^) \
+	  $(filter-out %/elf_names.o %/real.o %/next.o,$(filter %.o,$^)) -ldl -lpthread
