@@ -18,11 +18,11 @@ $(TOGETHER)/libpem.o: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT))
 	$(Q)$(OBJCOPY) --localize-hidden $@
 
 # The linker refuses a script with named versions and names without one: what the adapters export is
-# marked in the source instead. LIBC_MAP names versions on x86-64 alone.
-$(TOGETHER)/versions.map: libpem/libpem.map $(filter %-x86_64.map,$(LIBC_MAP))
+# marked in the source instead. LIBC_MAP names versions on x86-64 alone. Its oldest one comes first.
+$(TOGETHER)/versions.map: $(filter %-x86_64.map,$(LIBC_MAP)) libpem/libpem.map
 	@mkdir -p $(@D)
-	$(Q)sed '/^local:/,/^\t\*;/d' libpem/libpem.map >$@
-	$(Q)cat $(filter-out libpem/libpem.map,$^) </dev/null >>$@
+	$(Q)cat $(filter-out libpem/libpem.map,$^) </dev/null >$@
+	$(Q)sed '/^local:/,/^\t\*;/d' libpem/libpem.map >>$@
 
 # A program's malloc comes first, for libpem as for all others. Of libpem's own functions there are
 # no others.
