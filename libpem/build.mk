@@ -24,7 +24,7 @@ LINK_LIBPEM = -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
 # Libraries that are preloaded or loaded beside it, and plugins of pem's.
 # A stub header leaves a provider in each file that includes it: one of them remains in the library.
 # Code and constants are one mapping, not three.
-PACKED := -Wl,--gc-sections -Wl,-T,libpem/pages.ld -Wl,-z,noseparate-code
+PACKED := -Wl,--gc-sections -Wl,--sort-section=alignment -Wl,-T,libpem/pages.ld -Wl,-z,noseparate-code
 LINK_ADAPTER = $(LINK) -shared -Wl,-soname,$(@F) -Wl,-z,now -Wl,-rpath,'$$ORIGIN' $(PACKED)
 LINK_PLUGIN = $(LINK) -shared -Wl,-z,defs
 # Prerequisites as arguments of theirs; a map lists what is exported.

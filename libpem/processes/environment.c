@@ -19,7 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ALL_ADAPTERS "libpem-adapters.so" /* and libpem (libpem/together) */
+/* Each has libpem in it (libpem/together): a process loads one library in less time than two. */
+#define ALL_ADAPTERS "libpem-adapters.so"
+#define LIBC_ADAPTER "libpem-preload.so"
 
 /*
  * Replace a folder that has a space or a colon in its name by a symbolic link in the runtime
@@ -132,8 +134,8 @@ static bool has_library(const char *list, const char *wanted)
 /* Is it the name of a library that make_variables() adds? */
 static bool is_added(const char *name, size_t length)
 {
-	static const char *const names[] = {"libpem.so.1", "libpem-libc.so", "libpem-mpi.so",
-					    "libpem-sqlite.so", ALL_ADAPTERS};
+	static const char *const names[] = {"libpem.so.1",   "libpem-libc.so",   LIBC_ADAPTER,
+					    "libpem-mpi.so", "libpem-sqlite.so", ALL_ADAPTERS};
 	size_t i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
@@ -176,10 +178,7 @@ static bool is_wanted_here(const struct pem_session *s, const char *before, cons
 	       has_library(before, ALL_ADAPTERS);
 }
 
-/*
- * Append libpem and, where adapters are wanted, that of the C library and those on demand. One
- * library has libpem and all adapters, which a process loads in less time.
- */
+/* Append libpem and, where adapters are wanted, that of the C library and those on demand. */
 static void add_libraries(const struct pem_session *s, const char *before, bool adapters,
 			  char *list, size_t bytes, const char *folder)
 {
@@ -191,9 +190,7 @@ static void add_libraries(const struct pem_session *s, const char *before, bool 
 		wanted += is_wanted_here(s, before, on_demand[i]);
 	if (wanted == count && add_library(list, bytes, folder, ALL_ADAPTERS))
 		return;
-	add_library(list, bytes, folder, "libpem.so.1");
-	if (adapters)
-		add_library(list, bytes, folder, "libpem-libc.so");
+	add_library(list, bytes, folder, adapters ? LIBC_ADAPTER : "libpem.so.1");
 	for (i = 0; adapters && i < count; i++)
 		if (is_wanted_here(s, before, on_demand[i]))
 			add_library(list, bytes, folder, on_demand[i]);
@@ -253,6 +250,7 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 			quote_folder(runtime, folder, sizeof(folder));
 		add_libraries(s, before,
 			      adapters || has_library(before, "libpem-libc.so") ||
+				      has_library(before, LIBC_ADAPTER) ||
 				      has_library(before, ALL_ADAPTERS),
 			      libraries, sizeof(libraries), folder);
 		if (adapters && !getenv("OMP_TOOL_LIBRARIES") && is_wanted(s, "libpem-ompt.so"))

@@ -238,6 +238,9 @@ static uint32_t find_base(const struct pem_provider *provider)
 {
 	uint32_t base;
 
+	/* Those of a process on standby are its first ones. */
+	if (pem_process__on_standby())
+		return pem_process.event_count;
 	for (base = 0; base + provider->event_count <= pem_process.event_count; base++) {
 		if (!memcmp(&pem_process.event_id[base], provider->event_ids,
 			    provider->event_count * sizeof(provider->event_ids[0])))
@@ -515,12 +518,13 @@ void pem_process__become_child(void)
 
 static void after_fork_in_child(void)
 {
-	int saved_errno = errno;
+	int saved_errno;
 
 	if (at_fork.is_unchanged) {
 		__atomic_store_n(&pem_process.pid, started_id(), __ATOMIC_RELAXED);
 		return;
 	}
+	saved_errno = errno;
 	life.lock = pem_rights__thread_id();
 	if (!wiped_on_fork || !life.here)
 		pem_process__become_child();

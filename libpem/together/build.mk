@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: MIT
-# libpem-adapters.so: libpem and all adapters that are preloaded, in one library, for whoever wants
-# them all. A process that starts maps and links one library, which takes half the time that two
-# take. It goes by libpem's name (DT_SONAME), so what is linked with libpem finds it there.
+# libpem-preload.so: libpem and the adapter of the C library in one library, for most programs.
+# libpem-adapters.so: libpem and all adapters that are preloaded, for whoever wants them all.
+#
+# A process that starts maps and links one library, which takes half the time that two take. Either
+# goes by libpem's name (DT_SONAME), so what is linked with libpem finds it there.
 
 TOGETHER := $(B)/obj/libpem/together
 # In this order: see libpem/libc/build.mk.
 ADAPTER_OBJ := $(filter-out $(LIBC_OBJ),$(call objects,$(ELF_SRC) $(MPI_SRC) \
   $(if $(HAVE_SQLITE),libpem/sqlite/sqlite.c))) $(LIBC_OBJ)
+WITH_LIBPEM := $(B)/lib/libpem-preload.so $(B)/lib/libpem-adapters.so
 
-ALL += $(B)/lib/libpem-adapters.so
+ALL += $(WITH_LIBPEM)
 
 # libpem as one object. Its hidden functions are its own: it has an open and a mmap (direct.c), and
 # so have the adapters.
@@ -30,11 +33,14 @@ $(TOGETHER)/preemptible.list: libpem/libc/libpem-libc.map
 	@mkdir -p $(@D)
 	$(Q){ echo '{'; sed -n '/^global:/,/^local:/{/:$$/!p}' $<; echo '};'; } >$@
 
-# Functions of MPI are those of the program, or there are none.
-$(B)/lib/libpem-adapters.so: $(TOGETHER)/libpem.o $(ADAPTER_OBJ) \
-  $(TOGETHER)/versions.map $(TOGETHER)/preemptible.list
+# What runs first, as a process starts, lies together. Functions of MPI are those of the program, or
+# there are none.
+FIRST := %/elf_names.o %/real.o %/next.o
+$(B)/lib/libpem-preload.so: $(LIBC_OBJ)
+$(B)/lib/libpem-adapters.so: $(ADAPTER_OBJ)
+$(WITH_LIBPEM): $(TOGETHER)/libpem.o $(TOGETHER)/versions.map $(TOGETHER)/preemptible.list
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,lazy -Wl,-z,nodelete $(PACKED) \
 	  -Wl,--version-script=$(TOGETHER)/versions.map -Wl,--dynamic-list=$(TOGETHER)/preemptible.list \
-	  $(filter %/elf_names.o %/real.o %/next.o,$^) \
-	  $(filter-out %/elf_names.o %/real.o %/next.o,$(filter %.o,$^)) -ldl -lpthread
+	  $(filter $(FIRST),$^) $(TOGETHER)/libpem.o \
+	  $(filter-out $(FIRST) $(TOGETHER)/libpem.o,$(filter %.o,$^)) -ldl -lpthread

@@ -92,14 +92,15 @@ def each_symbol_is_listed():
             "libpem-page-size.so": "agents/page-size/apply/libpem-page-size.map",
             "libpem-page-size-hooks.so": "agents/page-size/hooks/libpem-page-size-hooks.map"}
     maps.update({"libpem-%s.so" % name: "libpem/%s/libpem-%s.map" % (name, name) for name in ("mpi", "sqlite", "jvm", "ompt")})
-    adapters = [maps["libpem.so.1"]] + [maps["libpem-%s.so" % name] for name in ("libc", "mpi", "sqlite")
-                                        if os.path.exists(BUILD + "/lib/libpem-%s.so" % name)]
+    with_libpem = {"libpem-preload.so": [maps["libpem.so.1"], maps["libpem-libc.so"]]}
+    with_libpem["libpem-adapters.so"] = with_libpem["libpem-preload.so"] + [
+        maps["libpem-%s.so" % name] for name in ("mpi", "sqlite") if os.path.exists(BUILD + "/lib/libpem-%s.so" % name)]
     for path in sorted(glob.glob(BUILD + "/lib/*.so*") + glob.glob(BUILD + "/lib/pem/*.so")):
         name = os.path.basename(path)
         if os.path.islink(path):
             continue
-        if name == "libpem-adapters.so":
-            equal(names(path), set().union(*map(listed, adapters)), "exported by %s, and listed in %s" % (name, adapters))
+        if name in with_libpem:
+            equal(names(path), set().union(*map(listed, with_libpem[name])), "exported by %s, and listed in its maps" % name)
             continue
         if name.startswith(("source-", "export-")):
             script = "libpem/sources/source.map" if name.startswith("source-") else "viz-export/exporter.map"

@@ -89,6 +89,10 @@ def one_libpem():
     equal(rc, 0, "status, with " + err)
     names = [line.split()[0].split("/")[-1] for line in out.splitlines()]
     equal([name for name in names if name.startswith(("libpem.so", "libpem-adapters"))], ["libpem-adapters.so"], "loaded: " + out)
+    rc, out, err = run([PEM, "record", "-q", "-e", "Malloc", "-o", tmp() + "/t", "--", "sh", "-c", "LD_TRACE_LOADED_OBJECTS=1 exec " + PEM])
+    equal(rc, 0, "status, with " + err)
+    names = [line.split()[0].split("/")[-1] for line in out.splitlines()]
+    equal([name for name in names if name.startswith(("libpem.so", "libpem-preload"))], ["libpem-preload.so"], "loaded: " + out)
 
 
 @test
@@ -103,7 +107,7 @@ def a_pem_under_another_one():
         equal((rc, out.split("\n")[1]), (0, "[(1,)]"), "status and output, with " + err)
         names = [os.path.basename(path) for path in out.split("\n")[0].split(":")]
         equal(len(names), len(set(names)), "preloaded: %s" % names)
-        equal(sum("libc" in name or "adapters" in name for name in names), 1, "preloaded: %s" % names)
+        equal(sum(name in ("libpem-preload.so", "libpem-adapters.so") for name in names), 1, "preloaded: %s" % names)
         opened = json.loads(run([PEM, "report", "--json", trace])[1])
         equal([e["count"] for e in opened["per_event"] if e["name"] == "APP::Sqlite::Open"], [1], "databases opened")
 

@@ -98,7 +98,7 @@ def nothing_is_preloaded_for_counters():
     for names, loaded in (("page-faults", False), ("page-faults,OS::Process::Exec", False), ("page-faults,Malloc", True)):
         rc, out, err = run([PEM, "stat", "-q", "-o", os.path.join(tmp(), "out"), "-e", names, "--", "sh", "-c", "echo $LD_PRELOAD"])
         equal(rc, 0, "status (%s)" % err)
-        equal("libpem.so" in out, loaded, "libpem is preloaded for %s: '%s'" % (names, out))
+        equal("libpem" in out, loaded, "libpem is preloaded for %s: '%s'" % (names, out))
 
 
 run_all()
