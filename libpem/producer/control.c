@@ -91,6 +91,9 @@ void pem_process__remove_former(void)
  */
 static int create_control_file(void)
 {
+	const size_t bytes = sizeof(pem_process.control_path);
+	char *path = pem_process.control_path;
+	size_t used;
 	unsigned k;
 	int fd;
 
@@ -98,12 +101,16 @@ static int create_control_file(void)
 	if (!pem_process__on_standby() && !pem_process__find_runtime())
 		return -1;
 	for (k = 0; k < 1000; k++) {
-		snprintf(pem_process.control_path, sizeof(pem_process.control_path),
-			 "%s/control-%u-%u", pem_process.runtime, pem_process.pid, k);
+		used = 0;
+		if (!pem_path__append(path, bytes, &used, pem_process.runtime) ||
+		    !pem_path__append(path, bytes, &used, "/control-") ||
+		    !pem_path__append_number(path, bytes, &used, pem_process.pid, 10, 0) ||
+		    !pem_path__append(path, bytes, &used, "-") ||
+		    !pem_path__append_number(path, bytes, &used, k, 10, 0))
+			return -1;
 		do
-			fd = open(pem_process.control_path,
-				  O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-		while (fd < 0 && errno == EEXIST && remove_own(pem_process.control_path));
+			fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+		while (fd < 0 && errno == EEXIST && remove_own(path));
 		if (fd >= 0 || errno != EEXIST)
 			return fd;
 	}

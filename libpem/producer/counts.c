@@ -68,8 +68,8 @@ static void leave_name(const char *directory, const char *path, int code)
 
 struct pem_session_page *pem_counts__make(const char *directory)
 {
-	static char path[PATH_MAX + 64];
-	int fd = pem_create_file(directory, "counts", NULL, path, sizeof(path));
+	char *path = pem_process__path;
+	int fd = pem_create_file(directory, "counts", NULL, path, sizeof(pem_process__path));
 	struct pem_session_page *counts = NULL;
 
 	if (fd >= 0) {

@@ -66,12 +66,11 @@ static bool may_own_page(uid_t owner)
 }
 
 /*
- * Map the page of a session, or return NULL. The caller holds the lock, so the path may be static:
- * a stack is too small for it where a signal handler has one of its own.
+ * Map the page of a session, or return NULL. Lock held.
  */
 static struct pem_session_page *map_session_page(const char *directory)
 {
-	static char path[sizeof(pem_process.joined[0].directory) + sizeof("/config")];
+	char *path = pem_process__path;
 	struct pem_session_page *page;
 	size_t length = strlen(directory);
 	struct stat st;

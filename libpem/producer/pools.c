@@ -4,6 +4,7 @@
 #include "model_internal.h"
 #include "producer/producer.h"
 #include "producer/rights.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <errno.h>
@@ -51,6 +52,23 @@ bool pem_file_size_allowed(uint64_t bytes)
 	       limit.rlim_cur >= bytes;
 }
 
+char pem_process__path[PATH_MAX + 64];
+
+/* DIRECTORY/KIND-PID-NUMBER. False: it does not fit. */
+static bool name_file(char *path, size_t bytes, const char *directory, const char *kind,
+		      uint32_t number)
+{
+	size_t used = 0;
+
+	return pem_path__append(path, bytes, &used, directory) &&
+	       pem_path__append(path, bytes, &used, "/") &&
+	       pem_path__append(path, bytes, &used, kind) &&
+	       pem_path__append(path, bytes, &used, "-") &&
+	       pem_path__append_number(path, bytes, &used, pem_process.pid, 10, 0) &&
+	       pem_path__append(path, bytes, &used, "-") &&
+	       pem_path__append_number(path, bytes, &used, number, 10, 0);
+}
+
 int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, char *path,
 		    size_t bytes)
 {
@@ -60,7 +78,8 @@ int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, 
 	for (tries = 0; tries < 100; tries++) {
 		number = numbers ? __atomic_add_fetch(numbers, 1, __ATOMIC_RELAXED)
 				 : (uint32_t)pem_clock();
-		snprintf(path, bytes, "%s/%s-%u-%u", directory, kind, pem_process.pid, number);
+		if (!name_file(path, bytes, directory, kind, number))
+			return -ENAMETOOLONG;
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd >= 0)
 			return fd;
@@ -87,8 +106,8 @@ static int create_pool_file(const struct pem_joined *joined, const char *directo
 	fd = pem_create_file(directory, "pool", pool->is_public ? NULL : &joined->counts->pools,
 			     path, bytes);
 	if (fd >= 0)
-		snprintf(pool->name, sizeof(pool->name), "%s",
-			 path + strlen(directory) + strlen("/pool-"));
+		pem_copy_text(pool->name, sizeof(pool->name),
+			      path + strlen(directory) + strlen("/pool-"));
 	return fd;
 }
 
@@ -112,14 +131,18 @@ static void write_model(const struct pem_pool_file *pool, const char *text, uint
 	 * Static, under the lock: a stack is too small for paths where a signal handler has one of
 	 * its own.
 	 */
-	static char path[PATH_MAX + 64], second[PATH_MAX + 64], temporary[PATH_MAX + 64];
+	static char second[PATH_MAX + 64], temporary[PATH_MAX + 64];
+	const size_t bytes = sizeof(pem_process__path);
+	char *path = pem_process__path;
+	size_t used = 0;
 	int fd, result;
 
-	if (pool->is_public)
-		snprintf(path, sizeof(path), "%s/model-%08x-%u", pool->directory, hash,
-			 (unsigned)geteuid());
-	else
-		snprintf(path, sizeof(path), "%s/model-%08x", pool->directory, hash);
+	if (!pem_path__append(path, bytes, &used, pool->directory) ||
+	    !pem_path__append(path, bytes, &used, "/model-") ||
+	    !pem_path__append_number(path, bytes, &used, hash, 16, 8) ||
+	    (pool->is_public && (!pem_path__append(path, bytes, &used, "-") ||
+				 !pem_path__append_number(path, bytes, &used, geteuid(), 10, 0))))
+		return;
 	if (is_own_model(path) || !pem_file_size_allowed(strlen(text)))
 		return;
 	snprintf(second, sizeof(second), "%s/model-%08x-%s", pool->directory, hash, pool->name);
@@ -309,15 +332,16 @@ static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64
 static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file *pool,
 			  struct pem_ring *ring, uint64_t *bytes)
 {
-	static char path[PATH_MAX + 64];
-	int fd = create_pool_file(joined, joined->directory, pool, path, sizeof(path)), result;
+	const size_t path_bytes = sizeof(pem_process__path);
+	char *path = pem_process__path;
+	int fd = create_pool_file(joined, joined->directory, pool, path, path_bytes), result;
 
 	/*
 	 * A process that has given up its user has no right to the session's folder any more; nor
 	 * has a child of it.
 	 */
 	if (fd == -EACCES && joined->public_directory[0])
-		fd = create_pool_file(joined, joined->public_directory, pool, path, sizeof(path));
+		fd = create_pool_file(joined, joined->public_directory, pool, path, path_bytes);
 	if (fd < 0)
 		return fd;
 	result = map_pool(fd, joined, ring, bytes);

@@ -191,8 +191,8 @@ struct pem_process {
 	struct pem_control_file *control;
 	uint64_t control_bytes;
 	uint32_t event_count;
-	/* All above, and the folder, lie in one page. */
-	char runtime[PATH_MAX - 128]; /* folder of the control file, if there is one */
+	/* Folder of the control file, if there is one. It lies in one page with all above. */
+	char runtime[PATH_MAX - 128];
 	char control_path[PATH_MAX];
 	uint32_t event_id[PEM_PROCESS_EVENTS_MAX];
 	/* Hash of the model text that describes the event; 0: not made yet. */
@@ -202,6 +202,8 @@ struct pem_process {
 };
 
 extern struct pem_process pem_process;
+/* Path of a file that is being opened: a signal handler's stack may be small. Lock held. */
+extern char pem_process__path[PATH_MAX + 64];
 
 /* Has joined[session_index] been a session's? */
 static inline bool pem_process__had_session(unsigned session_index)
@@ -393,10 +395,7 @@ void pem_thread__after_fork(void);
  */
 struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned session_index,
 				      unsigned depth, uint32_t incarnation);
-/*
- * An incarnation comes again in an entry: make sure that no thread's writer there still has that
- * incarnation. Lock held.
- */
+/* No thread's writer keeps an incarnation that comes again in its entry. Lock held. */
 void pem_thread__forget(unsigned session_index, uint32_t incarnation);
 
 /*

@@ -252,6 +252,18 @@ bool pem_rights__given_up(void)
 
 #define STATUS_BYTES 512u /* read at a time, since signal handlers may have small stacks */
 
+/* As strtoul, which touches two pages more of the C library. Blanks may come first. */
+static uint32_t number_in(const char *text)
+{
+	uint32_t number = 0;
+
+	while (*text == ' ' || *text == '\t')
+		text++;
+	for (; *text >= '0' && *text <= '9'; text++)
+		number = number * 10 + (uint32_t)(*text - '0');
+	return number;
+}
+
 /*
  * The number in a line of /proc/thread-self/status; name is "\nNAME:". Returns -1 where there is no
  * such line. The calls have the same form as the loader's.
@@ -279,7 +291,7 @@ static long read_status(const char *name)
 		kept = tail;
 	}
 	close(fd);
-	return line ? (long)strtoul(line + strlen(name), NULL, 10) : -1;
+	return line ? (long)number_in(line + strlen(name)) : -1;
 }
 
 /*
@@ -490,12 +502,8 @@ void pem_rights__inherit(bool restricted)
 void pem_process__read_known_filters(void)
 {
 	const char *said = secure_getenv(PEM_FILTERS_VARIABLE);
-	uint32_t count = 0;
 
-	/* strtoul would touch two pages more of the C library. */
-	for (; said && *said >= '0' && *said <= '9'; said++)
-		count = count * 10 + (uint32_t)(*said - '0');
-	__atomic_store_n(&known_filters, said ? count : ~0u, __ATOMIC_RELAXED);
+	__atomic_store_n(&known_filters, said ? number_in(said) : ~0u, __ATOMIC_RELAXED);
 }
 
 /*
