@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* packed.c - stream files whose packets were compressed: libzstd, blocks written, blocks read */
 #include "packed.h"
+#include "files.h"
 #include "util.h"
 
 #include <dlfcn.h>
@@ -220,25 +221,6 @@ struct pem_packed {
 	size_t raw_index, raw_bytes, keep_bytes;
 };
 
-/* Read bytes of a file. Returns how many, which are fewer only at its end, or -errno. */
-static ssize_t read_at(int fd, void *to, size_t bytes, uint64_t at)
-{
-	size_t done = 0;
-	ssize_t n;
-
-	while (done < bytes) {
-		n = pread(fd, (uint8_t *)to + done, bytes - done, (off_t)(at + done));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			break;
-		done += (size_t)n;
-	}
-	return (ssize_t)done;
-}
-
 static bool add_block(struct pem_packed *p, uint64_t at, uint64_t offset)
 {
 	struct block *larger;
@@ -281,7 +263,7 @@ static int find_blocks(struct pem_packed *p, int fd)
 
 	for (;;) {
 		left = p->file_bytes - at;
-		n = read_at(fd, &head, left < sizeof(head) ? (size_t)left : sizeof(head), at);
+		n = pem_read_at(fd, &head, left < sizeof(head) ? (size_t)left : sizeof(head), at);
 		if (n < 0)
 			return (int)n;
 		if (n < (ssize_t)sizeof(head)) {
@@ -306,7 +288,7 @@ int pem_packed__open(int fd, uint64_t file_bytes, struct pem_packed **packed)
 {
 	uint32_t magic = 0;
 	struct pem_packed *p;
-	ssize_t n = read_at(fd, &magic, sizeof(magic), 0);
+	ssize_t n = pem_read_at(fd, &magic, sizeof(magic), 0);
 	int result;
 
 	*packed = NULL;
@@ -391,7 +373,7 @@ static int unpack(struct pem_packed *p, int fd, size_t index)
 	if (!p->raw || !packed)
 		result = -ENOMEM;
 	else
-		n = read_at(fd, packed, packed_bytes, block->at);
+		n = pem_read_at(fd, packed, packed_bytes, block->at);
 	if (n < 0)
 		result = (int)n;
 	else if (!result && (size_t)n < packed_bytes)

@@ -10,6 +10,7 @@
  * that it came from. If a packet is longer than a block, the buffer holds a part of it. So a packet
  * that claims to be long takes no memory, even in a sparse file.
  */
+#include "files.h"
 #include "packed.h"
 #include "reader.h"
 #include "util.h"
@@ -46,32 +47,14 @@ static __attribute__((format(printf, 2, 3))) int damaged(struct pem_stream *s, c
 static int read_at(struct pem_stream *s, uint8_t *to, size_t bytes, uint64_t offset)
 {
 	int fd = openat(s->directory_fd, s->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	size_t done = 0;
 	ssize_t n;
-	int code;
 
 	if (fd < 0)
 		return -errno;
-	if (s->packed) {
-		n = pem_packed__read(s->packed, fd, to, bytes, offset);
-		close(fd);
-		return (int)n;
-	}
-	while (done < bytes) {
-		n = pread(fd, to + done, bytes - done, (off_t)(offset + done));
-		if (n == 0)
-			break;
-		if (n < 0) {
-			if (errno == EINTR)
-				continue;
-			code = errno;
-			close(fd);
-			return -code;
-		}
-		done += (size_t)n;
-	}
+	n = s->packed ? pem_packed__read(s->packed, fd, to, bytes, offset)
+		      : pem_read_at(fd, to, bytes, offset);
 	close(fd);
-	return (int)done;
+	return (int)n;
 }
 
 /*

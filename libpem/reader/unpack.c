@@ -5,6 +5,7 @@
  * The trace is hostile input: only regular files of its two folders are copied, by their names. The
  * copy is made in a folder beside the one that was asked for, and renamed when it is whole.
  */
+#include "files.h"
 #include "packed.h"
 #include "reader.h"
 #include "util.h"
@@ -188,7 +189,7 @@ static int fill(const char *directory, const char *part, const char *to, struct 
 {
 	struct unpacking u = {.from = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
 			      .to = open(part, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)};
-	int result = 0;
+	int result = 0, moved;
 
 	if (u.from < 0 || u.to < 0)
 		result = pem_error__set(error, -errno, "cannot copy '%.200s' to '%.200s': %s",
@@ -203,9 +204,10 @@ static int fill(const char *directory, const char *part, const char *to, struct 
 				       "cannot copy '%.80s' of the trace to '%.200s': %s", u.failed,
 				       to, reason(result));
 	}
-	if (!result && renameat2(AT_FDCWD, part, AT_FDCWD, to, RENAME_NOREPLACE))
-		result = pem_error__set(error, -errno, "cannot rename '%.200s' to '%.200s': %s",
-					part, to, strerror(errno));
+	moved = result ? 0 : pem_move_without_replacing(AT_FDCWD, part, AT_FDCWD, to);
+	if (moved)
+		result = pem_error__set(error, moved, "cannot rename '%.200s' to '%.200s': %s",
+					part, to, strerror(-moved));
 	if (result && u.to >= 0)
 		remove_copy(u.to, part);
 	else if (result)

@@ -35,6 +35,7 @@
  * block of a compressed stream of this trace.
  */
 #include "writer/trace_stage.h"
+#include "files.h"
 #include "util.h"
 
 #include <dirent.h>
@@ -147,31 +148,17 @@ static int move_closing(int stage_fd, int to_fd, const char *name)
 	return renameat(stage_fd, name, to_fd, name) ? -errno : 0;
 }
 
-static int move_without_replacing(int stage_fd, const char *name, int to_fd, const char *to)
-{
-	struct stat st;
-
-	if (!renameat2(stage_fd, name, to_fd, to, RENAME_NOREPLACE))
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	/* The file system can't check and rename in one step. */
-	if (!fstatat(to_fd, to, &st, AT_SYMLINK_NOFOLLOW))
-		return -EEXIST;
-	return renameat(stage_fd, name, to_fd, to) ? -errno : 0;
-}
-
 static int move_stream(int stage_fd, int trace_fd, const char *name)
 {
 	char to[PEM_STREAM_NAME_BYTES];
 	int result, i;
 
 	pem_copy_text(to, sizeof(to), name);
-	result = move_without_replacing(stage_fd, name, trace_fd, to);
+	result = pem_move_without_replacing(stage_fd, name, trace_fd, to);
 	for (i = 1; result == -EEXIST && i <= NUMBERS_MAX; i++) {
 		if (snprintf(to, sizeof(to), "%s_r%d", name, i) >= (int)sizeof(to))
 			return -ENAMETOOLONG;
-		result = move_without_replacing(stage_fd, name, trace_fd, to);
+		result = pem_move_without_replacing(stage_fd, name, trace_fd, to);
 	}
 	return result;
 }
