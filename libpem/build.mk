@@ -35,7 +35,7 @@ SOURCE_MAP := libpem/sources/source.map
 
 ALL += $(LIBPEM) $(B)/lib/libpem.a
 
-$(B)/lib/libpem.so.1: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT)) libpem/libpem.map
+$(B)/lib/libpem.so.1: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT)) libpem/libpem.map libpem/pages.ld
 	$(call say,LINK,$@)
 	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,defs -Wl,-z,lazy -Wl,-z,nodelete $(PACKED) \
 	  -Wl,--version-script=libpem/libpem.map $(IN_EVENTS) \

@@ -94,12 +94,15 @@ static bool is_private(const struct stat *st, uid_t uid)
 }
 
 /*
- * This process's user. Who only looks for a folder has just started and asks the kernel for nothing
- * but files: it has the user that it began with.
+ * This process's user. Who only looks for a folder asks the kernel for files alone. A process that
+ * began as one user still is that user, or began as root: then it trusts root's files, which it can
+ * open no more. One that began with another effective user may have gone back to the real one.
  */
 static uid_t own_uid(bool only_find)
 {
-	return only_find ? (uid_t)getauxval(AT_EUID) : geteuid();
+	const uid_t first = (uid_t)getauxval(AT_EUID);
+
+	return only_find && first == (uid_t)getauxval(AT_UID) ? first : geteuid();
 }
 
 /* only_find: return -ENODATA where the folder would have to be made. */

@@ -21,7 +21,7 @@ FUZZ_BIN := $(FUZZ_NAMES:%=$(B)/fuzz/%)
 GUEST_BIN := $(if $(HAVE_CMOCKA),$(patsubst %.c,$(B)/%,$(wildcard tests/guest/*.c)))
 # What a guest with another kind of CPU needs of a build for it (make guest-parts). GUEST_UNITS
 # names the unit tests among it. ALL is complete only when it is expanded.
-GUEST_PARTS = $(B)/bin/pem $(B)/lib/libpem-libc.so \
+GUEST_PARTS = $(B)/bin/pem $(B)/lib/libpem-libc.so $(B)/lib/libpem-preload.so \
   $(filter $(B)/lib/libpem.% $(B)/lib/pem/%,$(ALL)) \
   $(GUEST_UNITS:%=$(B)/tests/%) $(GUEST_BIN) $(B)/programs/probed
 

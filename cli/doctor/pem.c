@@ -347,7 +347,7 @@ static void check_preload(struct doctor *doctor)
 {
 	char path[PATH_MAX];
 
-	if (cli_library_file("libpem-libc.so", path, sizeof(path)) == 0)
+	if (cli_library_file("libpem-preload.so", path, sizeof(path)) == 0)
 		doctor__add(doctor, "preload library", DOCTOR_OK, NULL, "%s", path);
 	else
 		doctor__add(doctor, "preload library", DOCTOR_NO,

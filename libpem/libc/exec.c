@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -165,12 +166,18 @@ static void count_all(struct pem_libc_start *start, const struct target *t, bool
 		count(start, t, &sessions, PEM_UNOBSERVED_UNREACHABLE, pem_rights__out_of_reach());
 }
 
-/* Return the folders that execvp searches: PATH, or its default. */
-static const char *folders(void)
+/*
+ * Return the folders that are searched for a program: PATH, or its default. NULL: none. As execvp,
+ * it reads PATH only for a name without a slash: the environment may be unreadable.
+ */
+static const char *folders(const char *program, bool is_searched)
 {
+	const char *list;
 	size_t index;
-	const char *list = find(environ, "PATH=", &index);
 
+	if (!is_searched || strchr(program, '/'))
+		return NULL;
+	list = find(environ, "PATH=", &index);
 	return list ? list : "/bin:/usr/bin";
 }
 
@@ -183,10 +190,14 @@ static const char *folders(void)
 static bool is_usual_start(const char *program, bool is_searched)
 {
 	enum pem_program_kind kind;
+	struct stat st;
 
 	if (pem_rights__sessions() || pem_rights__restricted() || pem_rights__given_up())
 		return false;
-	kind = pem_program_file__kind(program, is_searched ? folders() : NULL, PEM_PROGRAM_LOADER);
+	/* Can the name be read? What is not searched only the kernel reads. */
+	if (is_searched && syscall(SYS_newfstatat, AT_FDCWD, program, &st, 0) && errno == EFAULT)
+		return false;
+	kind = pem_program_file__kind(program, folders(program, is_searched), PEM_PROGRAM_LOADER);
 	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;
 }
 
@@ -217,7 +228,7 @@ size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, b
 	t.session = find(environment, "PEM_SESSION=", &index);
 	t.preload = find(environment, VARIABLE, &index);
 	if (!t.is_filtered)
-		t.kind = pem_program_file__kind(program, is_searched ? folders() : NULL,
+		t.kind = pem_program_file__kind(program, folders(program, is_searched),
 						PEM_PROGRAM_KIND);
 	goes = must_go(&t);
 	count_all(start, &t, goes);

@@ -8,6 +8,7 @@
  * middle of an event.
  */
 #include "libc/libc.h"
+#include "producer/rights.h"
 
 #include "stubs/libc.h"
 
@@ -126,7 +127,9 @@ static int copy_object(struct dl_phdr_info *info, size_t size, void *arg)
 /* The target of a link, ended. Returns its bytes; 0: unknown, or it does not fit. */
 static size_t read_link(const char *link, char *target, size_t bytes)
 {
-	long count = syscall(SYS_readlinkat, AT_FDCWD, link, target, bytes);
+	long count = pem_rights__restricted()
+			     ? -1
+			     : syscall(SYS_readlinkat, AT_FDCWD, link, target, bytes);
 
 	if (count < 0 || (size_t)count >= bytes)
 		count = 0;

@@ -248,6 +248,7 @@ PEM_LIBC_EXPORT void _exit(int status)
 {
 	if (!PEM_LIBC_UNWANTED(pem_enabled_program_exit()))
 		pem_notify_program_exit(status);
+	pem_rights__ends();
 	PEM_LIBC_NEXT(_exit)(status);
 	__builtin_unreachable();
 }

@@ -78,7 +78,8 @@ static void at_end(void *round)
 {
 	if ((uintptr_t)round == 1 && pthread_setspecific(end_key, (void *)2) == 0)
 		return;
-	pem_notify_libc_thread_end(pem_rights__thread_id());
+	if (pem_enabled_libc_thread_end())
+		pem_notify_libc_thread_end(pem_rights__thread_id());
 }
 
 __attribute__((constructor(101))) static void make_end_key(void)
@@ -116,7 +117,8 @@ static void *run(void *given)
 	give_back_start(given);
 	if (has_end_key)
 		pthread_setspecific(end_key, (void *)1);
-	pem_notify_libc_thread_start((uintptr_t)start.routine, pem_rights__thread_id());
+	if (pem_enabled_libc_thread_start())
+		pem_notify_libc_thread_start((uintptr_t)start.routine, pem_rights__thread_id());
 	return has_end_key ? start.routine(start.argument) : call_without_key(&start);
 }
 

@@ -190,7 +190,11 @@ static void add_libraries(const struct pem_session *s, const char *before, bool 
 		wanted += is_wanted_here(s, before, on_demand[i]);
 	if (wanted == count && add_library(list, bytes, folder, ALL_ADAPTERS))
 		return;
-	add_library(list, bytes, folder, adapters ? LIBC_ADAPTER : "libpem.so.1");
+	if (!adapters || !add_library(list, bytes, folder, LIBC_ADAPTER)) {
+		add_library(list, bytes, folder, "libpem.so.1");
+		if (adapters)
+			add_library(list, bytes, folder, "libpem-libc.so");
+	}
 	for (i = 0; adapters && i < count; i++)
 		if (is_wanted_here(s, before, on_demand[i]))
 			add_library(list, bytes, folder, on_demand[i]);

@@ -65,7 +65,11 @@ static bool remove_own(const char *path)
 		      (ssize_t)offsetof(struct pem_control_file, reserved0) &&
 	      head.pid == pem_process.pid && head.pid_namespace == pem_pid_namespace();
 	close(fd);
-	return own && !unlink(path);
+	if (!own)
+		return false;
+	/* A loader does not make the next calls. */
+	pem_process__begin();
+	return !pem_restricted() && (uint32_t)getpid() == head.pid && !unlink(path);
 }
 
 /*

@@ -411,15 +411,15 @@ void pem_provider_unregister(struct pem_provider *provider)
 
 	if (!provider->registered || pem_standby__forget(provider) || !pem_process__lock())
 		return;
-	for (link = &pem_process.providers; *link; link = &(*link)->next) {
-		if (*link == provider) {
-			*link = provider->next;
-			break;
-		}
+	for (link = &pem_process.providers; *link && *link != provider;)
+		link = &(*link)->next;
+	/* The provider of another libpem in this process has its page from there. */
+	if (*link) {
+		*link = provider->next;
+		if (!pem_process.borrows_pages)
+			pem_process__give_up_page(provider);
+		provider->registered = 0;
 	}
-	if (!pem_process.borrows_pages)
-		pem_process__give_up_page(provider);
-	provider->registered = 0;
 	pem_process__unlock();
 	errno = saved_errno;
 }
@@ -454,8 +454,11 @@ static void before_fork(void)
 	/* Each page that is written here is copied, in each fork. */
 	if (at_fork.is_unchanged != unchanged)
 		at_fork.is_unchanged = unchanged;
-	if (unchanged)
+	if (unchanged) {
+		if (at_fork.lock)
+			at_fork.lock = 0;
 		return;
+	}
 	locked = pem_process__lock();
 	errno = saved_errno;
 	/* A thread that waits for the lock tries to change the word. */
@@ -488,7 +491,7 @@ static void after_fork_in_parent(void)
 {
 	uint32_t word = at_fork.lock;
 
-	if (!word || at_fork.is_unchanged)
+	if (!word)
 		return;
 	/* KA: nothing is stored where another thread took the lock */
 	__atomic_compare_exchange_n(&life.lock, &word, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
@@ -520,7 +523,8 @@ static void after_fork_in_child(void)
 {
 	int saved_errno;
 
-	if (at_fork.is_unchanged) {
+	/* Another library's handler of fork may have had an event that woke the process. */
+	if (at_fork.is_unchanged && pem_process__on_standby()) {
 		__atomic_store_n(&pem_process.pid, started_id(), __ATOMIC_RELAXED);
 		return;
 	}
@@ -546,9 +550,14 @@ __attribute__((constructor(101))) static void start(void)
 		pem_process.pid = pem_process__had_one_thread() ? started_id() : (uint32_t)getpid();
 }
 
-__attribute__((destructor(101))) static void finish(void)
+void pem_rights__ends(void)
 {
 	if (pem_process.control && pem_process.control_path[0] && !pem_restricted() &&
 	    pem_process.pid == (uint32_t)getpid())
 		unlink(pem_process.control_path);
+}
+
+__attribute__((destructor(101))) static void finish(void)
+{
+	pem_rights__ends();
 }

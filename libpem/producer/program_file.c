@@ -196,9 +196,13 @@ enum pem_program_kind pem_program_file__kind(const char *name, const char *folde
 					     enum pem_program_question question)
 {
 	enum pem_program_kind kind = PEM_PROGRAM_MISSING;
+	bool is_script;
 	size_t bytes, n;
 	char *path;
 
+	/* An open and a read are what each start needs. */
+	if (!folders && question == PEM_PROGRAM_LOADER)
+		return kind_of_text(name, &is_script);
 	if (!folders || strchr(name, '/'))
 		return kind_of(name, question);
 	bytes = strlen(folders) + strlen(name) + 2;

@@ -18,8 +18,9 @@ enum pem_program_kind {
 enum pem_program_question {
 	PEM_PROGRAM_KIND,
 	/*
-	 * Whether its loader can load libraries: no program is PEM_PROGRAM_PRIVILEGED then. The
-	 * calls are those that loaders make themselves.
+	 * Whether its loader can load libraries: no program is PEM_PROGRAM_PRIVILEGED then, and
+	 * none that is a path PEM_PROGRAM_MISSING. A path is opened, read and closed, and no other
+	 * call is made.
 	 */
 	PEM_PROGRAM_LOADER,
 };

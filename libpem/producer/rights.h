@@ -94,6 +94,12 @@ PEM_RIGHTS_EXPORT uint32_t pem_rights__thread_id(void);
 PEM_RIGHTS_EXPORT uint32_t pem_rights__parent_id(void);
 
 /*
+ * The process ends, perhaps without destructors: remove its control file. A child of vfork may call
+ * it, and a signal handler.
+ */
+PEM_RIGHTS_EXPORT void pem_rights__ends(void);
+
+/*
  * A system call of pem's has failed. Is the reason a seccomp filter that pem was not told of? If
  * so, the process is restricted from now on.
  */

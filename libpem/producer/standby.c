@@ -325,7 +325,8 @@ static void note_all(void)
 	for (provider = pem_process.providers; provider; provider = provider->next)
 		i++;
 	for (provider = pem_process.providers; provider; provider = provider->next)
-		pem_process__note_events(provider, false, facts[--i]);
+		pem_process__note_events(provider, false,
+					 --i < PEM_PROVIDERS_MAX ? facts[i] : NULL);
 }
 
 /* Take those off the list that were unregistered meanwhile. Lock held. */

@@ -13,11 +13,14 @@ WITH_LIBPEM := $(B)/lib/libpem-preload.so $(B)/lib/libpem-adapters.so
 
 ALL += $(WITH_LIBPEM)
 
+# What -flto compiled is no object yet, in which a function could be made local.
+LTO_AS_OBJECT := $(if $(findstring -flto,$(CFLAGS)),$(CFLAGS) -flinker-output=nolto-rel)
+
 # libpem as one object. Its hidden functions are its own: it has an open and a mmap (direct.c), and
 # so have the adapters.
 $(TOGETHER)/libpem.o: $(LIBPEM_OBJ) $(call objects,$(LIBPEM_DIRECT))
 	$(call say,LINK,$@)
-	$(Q)$(CC) -r -nostdlib -o $@ $(IN_EVENTS) $(filter-out $(IN_EVENTS),$^)
+	$(Q)$(CC) $(LTO_AS_OBJECT) -r -nostdlib -o $@ $(IN_EVENTS) $(filter-out $(IN_EVENTS),$^)
 	$(Q)$(OBJCOPY) --localize-hidden $@
 
 # The linker refuses a script with named versions and names without one: what the adapters export is
@@ -33,14 +36,15 @@ $(TOGETHER)/preemptible.list: libpem/libc/libpem-libc.map
 	@mkdir -p $(@D)
 	$(Q){ echo '{'; sed -n '/^global:/,/^local:/{/:$$/!p}' $<; echo '};'; } >$@
 
-# What runs first, as a process starts, lies together. Functions of MPI are those of the program, or
-# there are none.
+# What runs first, as a process starts, lies together.
 FIRST := %/elf_names.o %/real.o %/next.o
+$(B)/lib/libpem-preload.so: private DEFINED := -Wl,-z,defs
 $(B)/lib/libpem-preload.so: $(LIBC_OBJ)
+# Functions of MPI are those of the program, or there are none.
 $(B)/lib/libpem-adapters.so: $(ADAPTER_OBJ)
-$(WITH_LIBPEM): $(TOGETHER)/libpem.o $(TOGETHER)/versions.map $(TOGETHER)/preemptible.list
+$(WITH_LIBPEM): $(TOGETHER)/libpem.o $(TOGETHER)/versions.map $(TOGETHER)/preemptible.list libpem/pages.ld
 	$(call say,LINK,$@)
-	$(Q)$(LINK) -shared -Wl,-soname,libpem.so.1 -Wl,-z,lazy -Wl,-z,nodelete $(PACKED) \
+	$(Q)$(LINK) $(DEFINED) -shared -Wl,-soname,libpem.so.1 -Wl,-z,lazy -Wl,-z,nodelete $(PACKED) \
 	  -Wl,--version-script=$(TOGETHER)/versions.map -Wl,--dynamic-list=$(TOGETHER)/preemptible.list \
 	  $(filter $(FIRST),$^) $(TOGETHER)/libpem.o \
 	  $(filter-out $(FIRST) $(TOGETHER)/libpem.o,$(filter %.o,$^)) -ldl -lpthread

@@ -248,4 +248,29 @@ def jumps_out_of_handlers():
     equal(count(record_preloaded([program], "APP::File::WriteBegin")[1], "APP::File::WriteBegin"), 500, "events after the last jump")
 
 
+# The session's consumer is stopped meanwhile: else it would remove what processes leave that have ended.
+LEAVES = """
+import glob, os, signal
+os.kill(os.getppid(), signal.SIGSTOP)
+for i in range(20):
+    child = os.fork()
+    if not child:
+        os._exit(0)
+    os.waitpid(child, 0)
+found = glob.glob(os.environ["PEM_RUNTIME_DIR"] + "/control-*")
+os.kill(os.getppid(), signal.SIGCONT)
+pids = [path.split("-")[-2] for path in found]
+print([pid for pid in pids if not os.path.exists("/proc/" + pid)], str(os.getpid()) in pids)
+"""
+
+
+@test
+def ends_without_destructors():
+    "a child that ends by _exit leaves no control file"
+    need("python3")
+    rc, out, err = run([PEM, "stat", "-q", "-o", os.devnull, "-e", "Malloc", "--", "python3", "-c", LEAVES],
+                       env={"PEM_RUNTIME_DIR": tmp()})
+    equal((rc, out), (0, "[] True\n"), "status, and files of the dead, with " + err)
+
+
 run_all()

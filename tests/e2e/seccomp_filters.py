@@ -61,6 +61,13 @@ def by_prctl():
 
 
 @test
+def all_events():
+    "and with all events: none is raised by a call that the filter refuses"
+    for what in "alone", "threads", "fork":
+        recorded("prctl", what, 20, "-e", "APP::*")
+
+
+@test
 def without_madvise():
     "one that refuses madvise, too"
     whole("prctl", "no-madvise")
@@ -214,7 +221,7 @@ def while_nobody_observes():
     "nor does a program that nobody observes end by such a filter, nor its children, nor what it starts"
     folder = tmp()
     for how in "raw", "errno-raw", "prctl":
-        for what in "alone", "threads", "fork", "exec":
+        for what in "alone", "threads", "later", "fork", "exec":
             command = [PROGRAM, how, what, "20"]
             rc, out, err = run([PEM, "run", "--", *command], env={"PEM_RUNTIME_DIR": folder})
             equal((rc, out), run(command)[:2], "%s %s: status and output, with %s" % (how, what, err))
