@@ -268,7 +268,6 @@ static const struct call optional_calls[] = {
 	{SYS_linkat,
 	 {(uint64_t)AT_FDCWD, SOME_ADDRESS, (uint64_t)AT_FDCWD, SOME_ADDRESS, AT_SYMLINK_FOLLOW}},
 	{SYS_readlinkat, {(uint64_t)AT_FDCWD, SOME_ADDRESS, SOME_ADDRESS, 256}},
-	{SYS_mprotect, {SOME_ADDRESS, SOME_BYTES, PROT_NONE}},
 	{SYS_prctl, {PR_GET_NAME, SOME_ADDRESS}},
 	{SYS_prctl, {PR_GET_SECCOMP}},
 	{SYS_prctl, {PR_GET_NO_NEW_PRIVS}},

@@ -213,6 +213,19 @@ def what_runs_in_events_is_bound_when_loaded():
 
 
 @test
+def whose_functions():
+    "what libpem and the adapters call in one library: the program's malloc where it has one, and no other libpem's functions"
+    need_plain()
+    need("readelf")
+    for name in "libpem-preload.so", "libpem-adapters.so":
+        rc, out, err = run(["readelf", "-Wr", BUILD + "/lib/" + name])
+        equal(rc, 0, "exit status of readelf, which said: " + err)
+        names = {line.split()[4].split("@")[0] for line in out.splitlines() if len(line.split()) > 4}
+        equal({"malloc", "calloc", "realloc", "free"} - names, set(), name + " calls these of its own")
+        equal([symbol for symbol in names if symbol.startswith("pem_")], [], name + " may call another libpem's")
+
+
+@test
 def adapters_are_bound_when_loaded():
     "nor does any adapter in libpem-adapters.so"
     need_plain()
