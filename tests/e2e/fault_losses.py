@@ -134,7 +134,8 @@ def limited_programs_have_small_pools():
     bytes_of = {}
     for limit in ("true", "ulimit -v 4000000", "ulimit -f 1000000"):
         folder = tmp()
-        inner = "%s; %s; ls -l $PEM_RUNTIME_DIR/session-*/pool-* | awk '{ print \"pool\", $5 }'" % (
+        # A recorder that goes on would remove the pool once the program has ended.
+        inner = "%s; kill -STOP $PPID; %s; ls -l $PEM_RUNTIME_DIR/session-*/pool-* | awk '{ print \"pool\", $5 }'; kill -CONT $PPID" % (
             limit, quote(program("processes", "plain", 700)))
         rc, out, err = run(record_command(folder, ["sh", "-c", inner]), {"PEM_RUNTIME_DIR": folder + "/runtime"})
         equal(rc, 0, "status (stderr: %s)" % err)
