@@ -87,6 +87,19 @@ uint32_t *pem_pool__event_ids(const struct pem_ring *ring)
 	return ring->chunk_state + ring->chunk_count;
 }
 
+uint32_t pem_pool__event_count(const struct pem_ring *ring)
+{
+	const uint32_t *ids = pem_pool__event_ids(ring);
+	uint32_t i;
+
+	for (i = 0; i < ring->event_capacity; i++) {
+		/* pb: the cells of an event have memory before its id is there */
+		if (!__atomic_load_n(&ids[i], __ATOMIC_ACQUIRE))
+			break;
+	}
+	return i;
+}
+
 uint32_t *pem_pool__event_models(const struct pem_ring *ring)
 {
 	return pem_pool__event_ids(ring) + ring->event_capacity;

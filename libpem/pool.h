@@ -89,6 +89,8 @@ struct pem_distribution *pem_pool__distribution(const struct pem_ring *ring, uin
  * mapping.
  */
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);
+/* Return how many events are registered there. Their cells of lane 0 have memory. */
+uint32_t pem_pool__event_count(const struct pem_ring *ring);
 /* Return the hashes of the models that describe these events: uint32_t[event_capacity]. */
 uint32_t *pem_pool__event_models(const struct pem_ring *ring);
 /*

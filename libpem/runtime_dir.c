@@ -54,6 +54,17 @@ bool pem_path__append_number(char *path, size_t bytes, size_t *used, uint64_t nu
 	return pem_path__append(path, bytes, used, text + i);
 }
 
+uint64_t pem_take_number(const char **at)
+{
+	uint64_t number = 0;
+
+	while (**at == ' ' || **at == '\t' || **at == '\n')
+		++*at;
+	for (; **at >= '0' && **at <= '9'; ++*at)
+		number = number * 10 + (uint64_t)(**at - '0');
+	return number;
+}
+
 bool pem_is_runtime_name(const char *name, uid_t uid)
 {
 	char usual[24];
@@ -217,18 +228,6 @@ static int take_in_login(char *path, size_t bytes, bool only_find)
 	return is_private(&st, uid) ? take_in(path, bytes, used, only_find) : -EPERM;
 }
 
-/* Read a number of /proc/self/uid_map, and move *at behind it. */
-static uint64_t take_number(const char **at)
-{
-	uint64_t number = 0;
-
-	while (**at == ' ' || **at == '\n')
-		++*at;
-	for (; **at >= '0' && **at <= '9'; ++*at)
-		number = number * 10 + (uint64_t)(**at - '0');
-	return number;
-}
-
 /* Return this user's number outside the user namespace. If that is not known: the number inside. */
 static uid_t outer_uid(void)
 {
@@ -245,9 +244,9 @@ static uid_t outer_uid(void)
 	close(fd);
 	text[n > 0 ? n : 0] = 0;
 	do {
-		inside = take_number(&at);
-		outside = take_number(&at);
-		count = take_number(&at);
+		inside = pem_take_number(&at);
+		outside = pem_take_number(&at);
+		count = pem_take_number(&at);
 		if (uid >= inside && uid - inside < count)
 			return (uid_t)(outside + uid - inside);
 	} while (count);

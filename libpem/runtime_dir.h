@@ -37,5 +37,10 @@ bool pem_runtime_dir__is_there(char *path, size_t bytes);
 bool pem_path__append(char *path, size_t bytes, size_t *used, const char *text);
 bool pem_path__append_number(char *path, size_t bytes, size_t *used, uint64_t number, unsigned base,
 			     unsigned digits);
+/*
+ * Read a decimal number, with blanks or line ends before it, and move *at behind it. Unlike strtoul
+ * it touches no page of the C library, which costs a process that starts.
+ */
+uint64_t pem_take_number(const char **at);
 
 #endif

@@ -47,16 +47,16 @@ void pem_producer__sum_cells(struct pem_producer *p)
  */
 static uint64_t close_lanes(struct pem_session *s, struct pem_producer *p)
 {
+	uint32_t events = pem_pool__event_count(&p->ring), lane, i;
 	uint64_t overwritten = 0, discarded;
 	char stream[96];
-	uint32_t lane, i;
 
 	for (lane = 0; lane < p->ring.lane_count; lane = pem_producer__next_lane(p, lane)) {
 		const struct pem_lane *l = &p->ring.lanes[lane];
 
 		overwritten += __atomic_load_n(&l->overwritten, __ATOMIC_RELAXED);
 		discarded = __atomic_load_n(&l->discarded, __ATOMIC_RELAXED);
-		for (i = 0; !lane && i < p->ring.event_capacity; i++)
+		for (i = 0; !lane && i < events; i++)
 			discarded += __atomic_load_n(&p->ring.cells[i].discarded, __ATOMIC_RELAXED);
 		pem_producer__stream(p, lane, stream, sizeof(stream));
 		pem_trace_writer__discarded(s->log->writer, stream, discarded, pem_clock());

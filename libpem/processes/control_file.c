@@ -92,7 +92,7 @@ struct pem_member *pem_member__open(struct pem_session *s, struct pem_dir *dir, 
 	return m;
 }
 
-/* The event ids follow the head, which is one page. Returns NULL where they do not fit the file. */
+/* Returns NULL where the event ids do not fit the file. */
 const uint32_t *pem_member__event_ids(const struct pem_member *m)
 {
 	uint64_t offset = __atomic_load_n(&m->control->event_id_offset, __ATOMIC_RELAXED);

@@ -135,14 +135,13 @@ static void copy_chunks(const struct pem_ring *from, struct pem_ring *to)
 static void copy_counts(const struct pem_producer *p, struct pem_ring *to)
 {
 	const struct pem_ring *from = &p->ring;
+	uint32_t events = pem_pool__event_count(from), lane;
 	uint64_t first;
-	uint32_t lane;
 
 	for (lane = 0; lane < from->lane_count; lane = pem_producer__next_lane(p, lane)) {
 		first = (uint64_t)lane * from->event_capacity;
 		to->lanes[lane] = from->lanes[lane];
-		memcpy(&to->cells[first], &from->cells[first],
-		       from->event_capacity * sizeof(*to->cells));
+		memcpy(&to->cells[first], &from->cells[first], events * sizeof(*to->cells));
 	}
 }
 

@@ -189,13 +189,16 @@ static void set_filter(struct pem_provider *provider, uint32_t i, unsigned sessi
 	struct pem_joined *joined = &pem_process.joined[session_index];
 	uint32_t event_index = provider->event_base + i;
 
-	if (filter == joined->filter[event_index])
+	if (!(filter || joined->has_filters) || filter == joined->filter[event_index])
 		return;
+	joined->has_filters = true;
 	/*
 	 * A thread that sees the new filter also sees these bits or a later word: pem_filter_begin.
 	 */
 	__atomic_fetch_or(at, PEM_ACTION_FILTER | PEM_ACTION_CHECK, __ATOMIC_RELAXED);
-	__atomic_fetch_or(&joined->own_action[event_index], PEM_ACTION_CHECK, __ATOMIC_RELAXED);
+	if (joined->has_parts)
+		__atomic_fetch_or(&joined->own_action[event_index], PEM_ACTION_CHECK,
+				  __ATOMIC_RELAXED);
 	/* UH */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	/* UH */
@@ -246,6 +249,7 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 		return;
 	}
 	set_counted(joined, event_index, rules, count);
+	joined->has_parts |= several;
 	if (several)
 		set_further(joined, event_index, rules, count);
 	set_filter(provider, i, session_index, action, filter);
@@ -253,11 +257,12 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 	 * Store it also without further parts: a thread that saw an earlier action word reads it.
 	 */
 	/* UF */
-	__atomic_store_n(&joined->own_action[event_index], own, __ATOMIC_RELEASE);
+	if (joined->has_parts)
+		__atomic_store_n(&joined->own_action[event_index], own, __ATOMIC_RELEASE);
 	/* UF */
 	__atomic_store_n(action, PEM_ACTION_OF_INCARNATION(wanted, joined->incarnation),
 			 __ATOMIC_RELEASE);
-	if (!several)
+	if (!several && joined->has_parts)
 		__atomic_store_n(&joined->further_of[event_index], 0, __ATOMIC_RELAXED);
 	/* UG */
 	__atomic_fetch_or(&page_enable(provider)[i], bit, __ATOMIC_RELEASE);

@@ -19,12 +19,15 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PAGE 4096u
 #define EVENT_ID_BYTES (PEM_CONTROL_EVENTS * sizeof(uint32_t))
-#define PROVIDERS_OFFSET (2 * (uint64_t)PEM_PAGE_ALIGN)
+/* The ids are in the page of the head: each page takes a process that joins some microseconds. */
+#define EVENT_IDS_OFFSET 2048u
+#define PROVIDERS_OFFSET ((uint64_t)PEM_PAGE_ALIGN)
 
 PEM_STATIC_ASSERT(PEM_CONTROL_EVENTS == PEM_PROCESS_EVENTS_MAX, "each event has its id there");
-PEM_STATIC_ASSERT(EVENT_ID_BYTES <= PEM_PAGE_ALIGN, "ids end before the providers' pages");
+PEM_STATIC_ASSERT(sizeof(struct pem_control_file) <= EVENT_IDS_OFFSET,
+		  "the head ends before the ids");
+PEM_STATIC_ASSERT(EVENT_IDS_OFFSET + EVENT_ID_BYTES <= 4096, "one page holds head and ids");
 
 static struct pem_session_entry private_table[PEM_SESSIONS_MAX];
 /*
@@ -42,11 +45,24 @@ struct pem_session_entry *pem_process__table(void)
 	return pem_process.control ? pem_process.control->session : private_table;
 }
 
+uint32_t pem_process__pid_namespace(void)
+{
+	if (!pem_process.pid_namespace)
+		pem_process.pid_namespace = pem_pid_namespace();
+	return pem_process.pid_namespace;
+}
+
+/* The folder was found for this user as the process joined a session, and was not used since. */
+static uid_t runtime_user;
+static bool runtime_is_fresh;
+
 bool pem_process__find_runtime(void)
 {
+	runtime_user = geteuid();
 	if (pem_runtime_dir(pem_process.runtime, sizeof(pem_process.runtime)))
 		pem_process.runtime[0] = 0;
-	return pem_process.runtime[0] != 0;
+	runtime_is_fresh = pem_process.runtime[0] != 0;
+	return runtime_is_fresh;
 }
 
 /*
@@ -63,7 +79,7 @@ static bool remove_own(const char *path)
 		return false;
 	own = read(fd, &head, offsetof(struct pem_control_file, reserved0)) ==
 		      (ssize_t)offsetof(struct pem_control_file, reserved0) &&
-	      head.pid == pem_process.pid && head.pid_namespace == pem_pid_namespace();
+	      head.pid == pem_process.pid && head.pid_namespace == pem_process__pid_namespace();
 	close(fd);
 	if (!own)
 		return false;
@@ -89,28 +105,16 @@ void pem_process__remove_former(void)
 	pem_process.runtime[length] = 0;
 }
 
-/*
- * Open a new control file of the process, or return -1. Its path is stored in
- * pem_process.control_path.
- */
-static int create_control_file(void)
+/* Open a new control file in the runtime folder, or return -1. */
+static int create_in_runtime(void)
 {
-	const size_t bytes = sizeof(pem_process.control_path);
 	char *path = pem_process.control_path;
-	size_t used;
 	unsigned k;
 	int fd;
 
-	/* A process on standby stays where it was found, whatever its variables are now. */
-	if (!pem_process__on_standby() && !pem_process__find_runtime())
-		return -1;
 	for (k = 0; k < 1000; k++) {
-		used = 0;
-		if (!pem_path__append(path, bytes, &used, pem_process.runtime) ||
-		    !pem_path__append(path, bytes, &used, "/control-") ||
-		    !pem_path__append_number(path, bytes, &used, pem_process.pid, 10, 0) ||
-		    !pem_path__append(path, bytes, &used, "-") ||
-		    !pem_path__append_number(path, bytes, &used, k, 10, 0))
+		if (!pem_process__name_file(path, sizeof(pem_process.control_path),
+					    pem_process.runtime, "control", k))
 			return -1;
 		do
 			fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -119,6 +123,20 @@ static int create_control_file(void)
 			return fd;
 	}
 	return -1;
+}
+
+/*
+ * Open a new control file of the process, or return -1. Its path is stored in
+ * pem_process.control_path. A process on standby stays where it was found, whatever its variables
+ * are now.
+ */
+static int create_control_file(void)
+{
+	if (!pem_process__on_standby() && !(runtime_is_fresh && runtime_user == geteuid()) &&
+	    !pem_process__find_runtime())
+		return -1;
+	runtime_is_fresh = false;
+	return create_in_runtime();
 }
 
 void pem_process__fill_page_head(struct pem_control_header *head,
@@ -272,7 +290,7 @@ void pem_process__note_ids(void)
 
 	if (!pem_process.control)
 		return;
-	ids = (uint32_t *)((uint8_t *)pem_process.control + PEM_PAGE_ALIGN);
+	ids = (uint32_t *)((uint8_t *)pem_process.control + EVENT_IDS_OFFSET);
 	/* PB */
 	for (i = 0; i < pem_process.event_count; i++)
 		__atomic_store_n(&ids[i], pem_process.event_id[i], __ATOMIC_RELEASE);
@@ -282,9 +300,9 @@ static void fill_head(struct pem_control_file *control)
 {
 	control->abi_version = PEM_ABI_VERSION;
 	control->pid = pem_process.pid;
-	control->pid_namespace = pem_pid_namespace();
+	control->pid_namespace = pem_process__pid_namespace();
 	control->start_clock = pem_rights__has_clock() ? pem_clock() : 0;
-	control->event_id_offset = PEM_PAGE_ALIGN;
+	control->event_id_offset = EVENT_IDS_OFFSET;
 	memcpy(control->session, private_table, sizeof(private_table));
 }
 
@@ -329,7 +347,7 @@ void pem_process__publish(void)
 	control = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (control == MAP_FAILED)
 		goto unlink;
-	if (!pem_populate(control, PEM_PAGE_ALIGN + EVENT_ID_BYTES)) {
+	if (!pem_populate(control, EVENT_IDS_OFFSET + EVENT_ID_BYTES)) {
 		munmap(control, bytes);
 		goto unlink;
 	}

@@ -4,6 +4,7 @@
 #include "model_internal.h"
 #include "producer/producer.h"
 #include "producer/rights.h"
+#include "producer/standby.h"
 #include "runtime_dir.h"
 #include "util.h"
 
@@ -54,9 +55,8 @@ bool pem_file_size_allowed(uint64_t bytes)
 
 char pem_process__path[PATH_MAX + 64];
 
-/* DIRECTORY/KIND-PID-NUMBER. False: it does not fit. */
-static bool name_file(char *path, size_t bytes, const char *directory, const char *kind,
-		      uint32_t number)
+bool pem_process__name_file(char *path, size_t bytes, const char *directory, const char *kind,
+			    uint32_t number)
 {
 	size_t used = 0;
 
@@ -78,7 +78,7 @@ int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, 
 	for (tries = 0; tries < 100; tries++) {
 		number = numbers ? __atomic_add_fetch(numbers, 1, __ATOMIC_RELAXED)
 				 : (uint32_t)pem_clock();
-		if (!name_file(path, bytes, directory, kind, number))
+		if (!pem_process__name_file(path, bytes, directory, kind, number))
 			return -ENAMETOOLONG;
 		fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (fd >= 0)
@@ -179,9 +179,13 @@ void pem_process__write_models(const struct pem_pool_file *pool)
  */
 static void get_name(char name[PEM_NAME_BYTES])
 {
-	int fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
-	ssize_t n = fd < 0 ? -1 : read(fd, name, PEM_NAME_BYTES);
+	ssize_t n;
+	int fd;
 
+	if (pem_process__had_one_thread() && !prctl(PR_GET_NAME, name))
+		return;
+	fd = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+	n = fd < 0 ? -1 : read(fd, name, PEM_NAME_BYTES);
 	if (fd >= 0)
 		close(fd);
 	/* remove the line end */
@@ -195,7 +199,7 @@ static void get_name(char name[PEM_NAME_BYTES])
 /* Fill the members that are equal in this process and in its children. */
 static void fill_common(struct pem_pool_header *h, const struct pem_joined *joined)
 {
-	h->pid_namespace = pem_pid_namespace();
+	h->pid_namespace = pem_process__pid_namespace();
 	h->session_index = (uint32_t)(joined - pem_process.joined);
 	h->incarnation = joined->incarnation;
 	get_name(h->comm);
@@ -208,7 +212,7 @@ static void fill_header(const struct pem_ring *ring)
 
 	h->pid = pem_process.pid;
 	if (!pem_restricted())
-		h->pid_namespace = pem_pid_namespace();
+		h->pid_namespace = pem_process__pid_namespace();
 	h->parent_pid = pem_process.parent_pid ? pem_process.parent_pid : (uint32_t)getppid();
 	h->contexts = pem_process.joined[h->session_index].contexts;
 	h->start_clock = pem_clock();
@@ -288,8 +292,12 @@ bool pem_joined__open_chunk(struct pem_joined *joined, const struct pem_ring *ri
 	return index < limit;
 }
 
-/* Map a new pool file and lay it out, without its magic. Returns 0 or -errno. */
-static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ring, uint64_t *bytes)
+/*
+ * Map a new pool file and lay it out, without its magic. events: how many cells of lane 0 get
+ * memory now. Returns 0 or -errno.
+ */
+static int map_pool(int fd, const struct pem_joined *joined, uint32_t events, struct pem_ring *ring,
+		    uint64_t *bytes)
 {
 	struct pem_pool_header layout, *h;
 
@@ -303,8 +311,7 @@ static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ri
 	if (h == MAP_FAILED)
 		return -errno;
 	if (!close_chunks((uint8_t *)h, &layout) || !populate_head((uint8_t *)h, &layout) ||
-	    !pem_populate((uint8_t *)h + layout.cells_offset,
-			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_cell))) {
+	    !pem_populate((uint8_t *)h + layout.cells_offset, events * sizeof(struct pem_cell))) {
 		munmap(h, layout.total_bytes);
 		return -ENOSPC;
 	}
@@ -313,6 +320,19 @@ static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ri
 	fill_common(h, joined);
 	*bytes = layout.total_bytes;
 	return 0;
+}
+
+void pem_ring__populate_events(const struct pem_ring *ring, uint32_t first, uint32_t count)
+{
+	uint32_t lane;
+
+	for (lane = 0; lane < ring->lane_count; lane++) {
+		if (lane && !__atomic_load_n(&ring->lanes[lane].tid, __ATOMIC_RELAXED))
+			break; /* no thread has had this one yet, nor one behind it */
+		if (!pem_populate(ring->cells + (uint64_t)lane * ring->event_capacity + first,
+				  count * sizeof(struct pem_cell)))
+			break;
+	}
 }
 
 /* Make a pool the pool of this process. */
@@ -329,8 +349,8 @@ static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64
 	__atomic_store_n(&ring->header->magic, PEM_POOL_MAGIC, __ATOMIC_RELEASE);
 }
 
-static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file *pool,
-			  struct pem_ring *ring, uint64_t *bytes)
+static int make_pool_file(const struct pem_joined *joined, uint32_t events,
+			  struct pem_pool_file *pool, struct pem_ring *ring, uint64_t *bytes)
 {
 	const size_t path_bytes = sizeof(pem_process__path);
 	char *path = pem_process__path;
@@ -344,7 +364,7 @@ static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file 
 		fd = create_pool_file(joined, joined->public_directory, pool, path, path_bytes);
 	if (fd < 0)
 		return fd;
-	result = map_pool(fd, joined, ring, bytes);
+	result = map_pool(fd, joined, events, ring, bytes);
 	close(fd);
 	if (result) {
 		unlink(path);
@@ -419,7 +439,9 @@ static void make_spare(const struct pem_joined *joined, struct spare *spare)
 	if (spare->bytes)
 		munmap(spare->ring.header, spare->bytes);
 	spare->bytes = 0;
-	if (make_pool_file(joined, &spare->file, &spare->ring, &spare->bytes))
+	/* The child may register further events and be unable to make memory for them. */
+	if (make_pool_file(joined, PEM_PROCESS_EVENTS_MAX, &spare->file, &spare->ring,
+			   &spare->bytes))
 		return;
 	spare->incarnation = joined->incarnation;
 	lanes = ready_lanes(&spare->ring, SPARE_LANES);
@@ -482,7 +504,8 @@ static int get_pool(struct pem_joined *joined, unsigned session_index, bool in_r
 	int result = -EACCES;
 
 	if (in_reach)
-		result = make_pool_file(joined, &joined->pool_file, &ring, &bytes);
+		result = make_pool_file(joined, pem_process.event_count, &joined->pool_file, &ring,
+					&bytes);
 	if (!result)
 		adopt(joined, &ring, bytes);
 	else if (!pem_process__take_spare(session_index))

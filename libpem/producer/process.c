@@ -283,6 +283,8 @@ void pem_process__note_events(struct pem_provider *provider, bool came_again,
 			continue;
 		/* The models are written first: a consumer that finds an id looks for its model. */
 		pem_process__write_models(&pem_process.joined[session_index].pool_file);
+		pem_ring__populate_events(&pem_process.joined[session_index].ring,
+					  provider->event_base, provider->event_count);
 		ids = pem_pool__event_ids(&pem_process.joined[session_index].ring);
 		models = pem_pool__event_models(&pem_process.joined[session_index].ring);
 		for (i = 0; i < provider->event_count; i++) {
@@ -511,6 +513,7 @@ void pem_process__become_child(void)
 
 	pem_process.parent_pid = pem_restricted() ? pem_process.pid : 0;
 	__atomic_store_n(&pem_process.pid, process_id(), __ATOMIC_RELAXED);
+	pem_process.pid_namespace = 0; /* it may have one of its own */
 	pem_thread__after_fork();
 	pem_process__unshare_control();
 	pem_process__inherit();
@@ -526,6 +529,8 @@ static void after_fork_in_child(void)
 	/* Another library's handler of fork may have had an event that woke the process. */
 	if (at_fork.is_unchanged && pem_process__on_standby()) {
 		__atomic_store_n(&pem_process.pid, started_id(), __ATOMIC_RELAXED);
+		if (pem_process.pid_namespace) /* the page is not copied otherwise */
+			pem_process.pid_namespace = 0;
 		return;
 	}
 	saved_errno = errno;

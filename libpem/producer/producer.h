@@ -28,6 +28,7 @@
 #define PEM_PRODUCER_H
 
 #include "pool.h"
+#include "producer/pools.h"
 #include "producer/notify_quick.h"
 #include "producer/seccomp.h"
 
@@ -126,8 +127,15 @@ struct pem_joined {
 	 * targets decide whether it is observed.
 	 */
 	bool asked;
-	char directory[PATH_MAX - 64];
-	uint64_t device, inode; /* of the page's file in that folder */
+	/*
+	 * An event has, or had, a filter; several rules. Else filter, or own_action and further_of,
+	 * are zero and not touched: each of their pages takes a process that joins some
+	 * microseconds.
+	 */
+	bool has_filters, has_parts;
+	uint32_t filter_generation; /* generation of the page's rules that filter is made from */
+	uint32_t callback_count;
+	uint64_t device, inode; /* of the page's file in directory */
 	/*
 	 * The folder in which a process without rights to the session's folder makes its pool; "":
 	 * none.
@@ -137,7 +145,9 @@ struct pem_joined {
 	uint64_t contexts;
 	/* Contexts that follow children and that the process which forked this one was in. */
 	uint64_t inherited;
-	uint32_t filter_generation; /* generation of the page's rules that filter is made from */
+	/* With PEM_ACTION_MORE: a bit for each event before which counters are logged. */
+	uint64_t counted[PEM_PROCESS_EVENTS_MAX / 64];
+	char directory[PATH_MAX - 64];
 	const struct pem_filter *filter[PEM_PROCESS_EVENTS_MAX]; /* NULL: none */
 	/*
 	 * For events with PEM_ACTION_MORE: what the rule of an event's own cell asks for, 0: there
@@ -147,10 +157,7 @@ struct pem_joined {
 	uint64_t own_action[PEM_PROCESS_EVENTS_MAX];
 	uint64_t further_of[PEM_PROCESS_EVENTS_MAX];
 	struct pem_part further[PEM_FURTHER_CELLS];
-	/* With PEM_ACTION_MORE: a bit for each event before which counters are logged. */
-	uint64_t counted[PEM_PROCESS_EVENTS_MAX / 64];
-	struct pem_sync_callback callback[PEM_CALLBACKS_MAX];
-	uint32_t callback_count;
+	struct pem_sync_callback callback[PEM_CALLBACKS_MAX]; /* callback_count of them */
 };
 
 /* A thread's structure. Stubs know only the first member. */
@@ -176,6 +183,7 @@ struct pem_thread_full {
 struct pem_process {
 	uint32_t pid;
 	uint32_t parent_pid; /* for a restricted child of fork; 0: the kernel is asked */
+	uint32_t pid_namespace; /* see pem_process__pid_namespace; 0: not asked for yet */
 	/*
 	 * The control file's pages are the parent's, because they could not be copied. This process
 	 * changes nothing there.
@@ -362,6 +370,11 @@ struct pem_session_page *pem_counts__make(const char *directory);
  * in the memory. Lock held.
  */
 void pem_counts__give_up(struct pem_session_page *counts);
+/*
+ * The inode number of this process's pid namespace, or 0. Asks the kernel once, which takes as long
+ * as making a file. Lock held, or only one thread.
+ */
+uint32_t pem_process__pid_namespace(void);
 /* Make sure that the control file exists and holds the providers' pages. Lock held. */
 void pem_process__publish(void);
 /*
@@ -477,25 +490,6 @@ void pem_notify_all(struct pem_provider *provider, uint32_t index, void *record,
 void pem_notify_counted(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes,
 			uint64_t action, struct pem_thread_full *thread);
 
-/*
- * May this process make a file of so many bytes? Beyond RLIMIT_FSIZE the kernel would raise SIGXFSZ
- * in the program.
- */
-bool pem_file_size_allowed(uint64_t bytes);
-
-/*
- * Make a new file "<kind>-<pid>-<number>" in a session's folder. Its path is left in path. numbers:
- * a counter that goes up for each name; NULL: the number comes from the clock, so that nobody knows
- * it before. Returns a descriptor, or -errno.
- */
-int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, char *path,
-		    size_t bytes);
-
-/* Give memory to a range of a pool. False: there is none, and a touch would raise SIGBUS. */
-bool pem_populate(void *start, uint64_t bytes);
-/* Get access to a chunk that the consumer has allowed since the pool was made. False: no access. */
-bool pem_joined__open_chunk(struct pem_joined *joined, const struct pem_ring *ring, uint32_t index);
-
 /* --- rights.c: see rights.h --- */
 
 /*
@@ -547,17 +541,6 @@ void pem_process__find_filter(void);
  * the second time.
  */
 void pem_process__begin(void);
-/*
- * Reserve what a pool of this process will need while it still can be had. spares: make pools for
- * children: restricted children, or children that can't make a file. ready: make memory for threads
- * and chunks to come. Lock held; the session has a pool.
- */
-void pem_process__reserve(unsigned session_index, bool spares, bool ready);
-/*
- * Give this process a pool that its parent reserved for a child. Lock held. Returns 0, or -errno:
- * none is left.
- */
-int pem_process__take_spare(unsigned session_index);
 /* Make this thread's structure, and memory for the structures of other threads. */
 void pem_thread__reserve(void);
 /*

@@ -13,6 +13,7 @@
 #include "producer/producer.h"
 #include "producer/seccomp.h"
 #include "producer/standby.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <errno.h>
@@ -252,25 +253,16 @@ bool pem_rights__given_up(void)
 
 #define STATUS_BYTES 512u /* read at a time, since signal handlers may have small stacks */
 
-/* As strtoul, which touches two pages more of the C library. Blanks may come first. */
-static uint32_t number_in(const char *text)
-{
-	uint32_t number = 0;
-
-	while (*text == ' ' || *text == '\t')
-		text++;
-	for (; *text >= '0' && *text <= '9'; text++)
-		number = number * 10 + (uint32_t)(*text - '0');
-	return number;
-}
-
 /*
- * The number in a line of /proc/thread-self/status; name is "\nNAME:". Returns -1 where there is no
- * such line. The calls have the same form as the loader's.
+ * The number in a line of this thread's status; name is "\nNAME:". Returns -1 where there is no
+ * such line. The calls have the same form as the loader's. The only thread of a process is its
+ * first one, whose path is shorter: the kernel makes two files of /proc less for it.
  */
 static long read_status(const char *name)
 {
-	int fd = open("/proc/thread-self/status", O_RDONLY | O_CLOEXEC);
+	const char *path =
+		pem_process__had_one_thread() ? "/proc/self/status" : "/proc/thread-self/status";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char text[STATUS_BYTES + 1];
 	size_t kept = 0, tail = strlen(name) + 12; /* the length of the line with its number */
 	const char *line = NULL;
@@ -291,7 +283,10 @@ static long read_status(const char *name)
 		kept = tail;
 	}
 	close(fd);
-	return line ? (long)number_in(line + strlen(name)) : -1;
+	if (!line)
+		return -1;
+	line += strlen(name);
+	return (long)pem_take_number(&line);
 }
 
 /*
@@ -503,7 +498,8 @@ void pem_process__read_known_filters(void)
 {
 	const char *said = secure_getenv(PEM_FILTERS_VARIABLE);
 
-	__atomic_store_n(&known_filters, said ? number_in(said) : ~0u, __ATOMIC_RELAXED);
+	__atomic_store_n(&known_filters, said ? (uint32_t)pem_take_number(&said) : ~0u,
+			 __ATOMIC_RELAXED);
 }
 
 /*
