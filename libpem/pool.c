@@ -156,6 +156,23 @@ uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uin
 	return drop_idle(rules, found);
 }
 
+bool pem_rules__may_want(const struct pem_session_page *page, uint32_t count, uint32_t event_id,
+			 uint32_t level)
+{
+	const struct pem_rule *rule;
+	uint32_t i;
+
+	for (i = 0; i < count && i < PEM_RULES_MAX; i++) {
+		rule = &page->rules[i];
+		if (PEM_ACTION_FLAGS(rule->action) &&
+		    (rule->event_id == event_id ||
+		     (rule->event_id == PEM_RULE_ANY_EVENT &&
+		      (!rule->max_level || level <= rule->max_level))))
+			return true;
+	}
+	return false;
+}
+
 bool pem_rules__need_parts(const struct pem_rule *const *rules, uint32_t count)
 {
 	uint32_t i;

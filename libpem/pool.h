@@ -68,6 +68,13 @@ int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
 uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uint64_t contexts,
 			uint32_t event_id, const struct pem_rule *rules[PEM_EVENT_RULES_MAX]);
 
+/*
+ * May one of the first count rules want the event, in whatever context? level: the event's enum
+ * pem_level; 0: unknown.
+ */
+bool pem_rules__may_want(const struct pem_session_page *page, uint32_t count, uint32_t event_id,
+			 uint32_t level);
+
 /* Do these rules of an event need parts (PEM_ACTION_MORE)? One that does not use a further cell
  * needs none. */
 bool pem_rules__need_parts(const struct pem_rule *const *rules, uint32_t count);

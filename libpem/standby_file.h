@@ -17,6 +17,17 @@
  * its processes began with so many seccomp filters that pem knows of (a number; PEM_STANDBY_ANY:
  * they were not told).
  *
+ * A process that is started in a session (PEM_SESSION) is on standby, too, while no other session
+ * lives. Its file has the session in its name, standby-ABI-HASH-PID.NUMBER-FILTERS, and those
+ *events are enabled from the beginning that the session wants. So a process joins the session at
+ *the first of these. When the session wants more events, it enables them in the file, and never
+ *fewer. When it ends, it wakes the processes that are left, and removes the file.
+ *
+ *	maker:    add 1 to standby_files, give the file its name, read the rules' generation again
+ *	session:  change the rules and their generation, read standby_files, look for files
+ *
+ * Both are ordered sequentially: either the session finds the file, or its maker the new rules.
+ *
  * The mode is 0400, or PEM_STANDBY_MODE where its folder's count of links tells how many folders
  * are in it. Nobody may write, so that no mistake cuts the file off, which would end its processes.
  */
@@ -24,6 +35,10 @@
 #define PEM_STANDBY_FILE_H
 
 #include <pem/abi.h>
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
 #define PEM_STANDBY_MAGIC 0x574d4550u /* "PEMW" */
 #define PEM_STANDBY_NAME "standby-"
@@ -48,7 +63,30 @@ struct pem_standby_file {
 	struct {
 		uint64_t offset, bytes;
 	} enable[PEM_PROVIDERS_MAX];
+	/* Of a session's file: the ids of the events, in the order of the enable bytes. */
+	uint32_t event_id[PEM_CONTROL_EVENTS];
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_standby_file) <= 4096, "the head of a standby file is a page");
+
+/*
+ * Is this the name of a file whose processes were started in a session? folder: that session's,
+ * session-PID-NUMBER; NULL: any session's.
+ */
+static inline bool pem_standby_name__is_of(const char *name, const char *folder)
+{
+	const char *tag = strchr(name, '.'), *number;
+
+	if (strncmp(name, PEM_STANDBY_NAME, sizeof(PEM_STANDBY_NAME) - 1) || !tag || !folder)
+		return tag && !folder;
+	while (tag > name && tag[-1] != '-')
+		tag--;
+	folder = strchr(folder, '-');
+	number = folder ? strchr(folder + 1, '-') : NULL;
+	if (!number || strncmp(tag, folder + 1, (size_t)(number - folder - 1)))
+		return false;
+	tag += number - folder - 1;
+	return *tag == '.' && !strncmp(tag + 1, number + 1, strlen(number + 1)) &&
+	       tag[1 + strlen(number + 1)] == '-';
+}
 
 #endif

@@ -181,8 +181,8 @@ static inline uint32_t pem_wake_endangered(struct pem_standby_scan *scan)
 	return !proc || scan->is_unsure ? PEM_WAKE_UNKNOWN : found;
 }
 
-/* Only the files that this finds are woken. */
-static inline void pem_wake_list(struct pem_standby_scan *scan, DIR *folder)
+/* Only the files that this finds are woken. session: as in pem_standby__wake. */
+static inline void pem_wake_list(struct pem_standby_scan *scan, DIR *folder, const char *session)
 {
 	struct dirent *entry;
 	unsigned names = 0;
@@ -193,6 +193,7 @@ static inline void pem_wake_list(struct pem_standby_scan *scan, DIR *folder)
 		if (!strncmp(entry->d_name, PEM_WOKEN_NAME, sizeof(PEM_WOKEN_NAME) - 1))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 		if (strncmp(entry->d_name, PEM_STANDBY_NAME, sizeof(PEM_STANDBY_NAME) - 1) ||
+		    (session && !pem_standby_name__is_of(entry->d_name, session)) ||
 		    strlen(entry->d_name) >= sizeof(scan->name[0]))
 			continue;
 		strcpy(scan->name[scan->count], entry->d_name);
@@ -243,11 +244,12 @@ static inline void pem_wake_file(int fd)
 }
 
 /*
- * Wake the processes on standby of a user's runtime folder. The session's folder is in it by now,
- * and is locked. Returns 0. Returns a process that this might end, or PEM_WAKE_UNKNOWN; then none
- * was woken. May wait for processes of that user.
+ * Wake the processes on standby of a user's runtime folder. session: NULL; or the folder of a
+ * session that ends: wakes those alone that were started in it. A session that begins has its
+ * folder in the runtime folder by now, and has locked it. Returns 0. Returns a process that this
+ * might end, or PEM_WAKE_UNKNOWN; then none was woken. May wait for processes of that user.
  */
-static inline uint32_t pem_standby__wake(int folder_fd, uid_t owner)
+static inline uint32_t pem_standby__wake(int folder_fd, uid_t owner, const char *session)
 {
 	struct pem_standby_scan scan = {.owner = owner, .end_s = pem_wake_now_s() + PEM_WAKE_S};
 	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -262,7 +264,7 @@ static inline uint32_t pem_standby__wake(int folder_fd, uid_t owner)
 			close(fd);
 		return 0;
 	}
-	pem_wake_list(&scan, folder);
+	pem_wake_list(&scan, folder, session);
 	closedir(folder);
 	if (scan.count) {
 		scan.own_filters = pem_wake_filters("/proc/self/status", owner, &is_owners);

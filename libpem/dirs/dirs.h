@@ -274,6 +274,17 @@ void pem_runtime__sweep(const char *runtime);
  */
 void pem_session__wake_standby(struct pem_session *session);
 
+/*
+ * Let the processes that were started in the session, and are on standby, know its rules, which
+ * have changed.
+ */
+void pem_session__update_standby(struct pem_session *session);
+/* The session has ended: wake those that are left, and remove their files. */
+void pem_session__retire_standby(struct pem_session *session);
+/* The same for a session of that folder, in a user's runtime folder. Reads /proc where any are
+ * left. */
+void pem_standby__retire(int runtime_fd, uid_t owner, const char *session);
+
 /* Say why a user's processes were not woken. pid: what pem_standby__wake returned. */
 void pem_session__say_not_woken(struct pem_session *session, uid_t owner, uint32_t pid);
 

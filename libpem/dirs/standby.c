@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * standby.c - processes that nobody observed so far: waking them (standby_wake.h), and saying why
- * they were not
+ * standby.c - processes on standby: waking those that nobody observed so far (standby_wake.h), and
+ * saying why they were not; the files of those that were started in a session
  */
 #include "core/core.h"
 #include "dirs/dirs.h"
+#include "pool.h"
 #include "standby_wake.h"
 #include "util.h"
+
+#include <signal.h>
 
 bool pem_standby__has(uint32_t pid)
 {
@@ -55,9 +58,113 @@ void pem_session__say_not_woken(struct pem_session *s, uid_t owner, uint32_t pid
 void pem_session__wake_standby(struct pem_session *s)
 {
 	struct pem_dir *own = s->dirs->first;
-	uint32_t pid =
-		own && own->runtime_fd >= 0 ? pem_standby__wake(own->runtime_fd, own->owner) : 0;
+	uint32_t pid = own && own->runtime_fd >= 0
+			       ? pem_standby__wake(own->runtime_fd, own->owner, NULL)
+			       : 0;
 
 	if (pid)
 		pem_session__say_not_woken(s, own->owner, pid);
+}
+
+/* --- processes that were started in a session --- */
+
+static const char *folder_of(const struct pem_session *s)
+{
+	const char *slash = strrchr(s->directory, '/');
+
+	return slash ? slash + 1 : s->directory;
+}
+
+/* Enable those events of an open file that a session wants now. The file is hostile: see
+ * pem_wake_file. */
+static void enable_wanted(struct pem_session *s, int fd)
+{
+	static const uint8_t awake = PEM_STANDBY_AWAKE;
+	uint32_t first = 0, count, i, k;
+	struct pem_standby_file file;
+	uint64_t offset, size;
+	struct stat st;
+
+	if (fstat(fd, &st) || pread(fd, &file, sizeof(file), 0) != sizeof(file) ||
+	    file.magic != PEM_STANDBY_MAGIC)
+		return;
+	size = (uint64_t)st.st_size;
+	for (i = 0; i < file.provider_count && i < PEM_PROVIDERS_MAX; i++) {
+		offset = file.enable[i].offset;
+		if (file.enable[i].bytes > PEM_CONTROL_EVENTS - first || offset < sizeof(file) ||
+		    offset > size || file.enable[i].bytes > size - offset)
+			return;
+		count = (uint32_t)file.enable[i].bytes;
+		for (k = 0; k < count; k++) {
+			if (pem_rules__may_want(s->page, s->rule_count, file.event_id[first + k],
+						0))
+				(void)!pwrite(fd, &awake, 1, (off_t)(offset + k));
+		}
+		first += count;
+	}
+}
+
+void pem_session__update_standby(struct pem_session *s)
+{
+	struct pem_dir *own = s->dirs->first;
+	struct dirent *entry;
+	DIR *folder;
+	int fd;
+
+	/* SF, sf: the rules and their generation are stored before this is read (standby_file.h) */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	if (!__atomic_load_n(&s->page->standby_files, __ATOMIC_RELAXED) || !own ||
+	    own->runtime_fd < 0)
+		return;
+	folder = pem_list_folder(own->runtime_fd);
+	while (folder && (entry = readdir(folder))) {
+		if (!pem_standby_name__is_of(entry->d_name, folder_of(s)))
+			continue;
+		fd = pem_wake_open(own->runtime_fd, entry->d_name, own->owner);
+		if (fd < 0)
+			continue;
+		enable_wanted(s, fd);
+		/* Processes that start now take it again. */
+		fchmod(fd, PEM_STANDBY_MODE);
+		close(fd);
+	}
+	if (folder)
+		closedir(folder);
+}
+
+/*
+ * Remove a file that no process maps. Such a file can be leased. A process that opens it at this
+ * moment does not wait, and the signal about it is one that is ignored.
+ */
+static void remove_unused(int folder_fd, const char *name)
+{
+	int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0)
+		return;
+	if (!fcntl(fd, F_SETSIG, SIGURG) && !fcntl(fd, F_SETLEASE, F_WRLCK))
+		unlinkat(folder_fd, name, 0);
+	close(fd);
+}
+
+void pem_standby__retire(int runtime_fd, uid_t owner, const char *session)
+{
+	DIR *folder = runtime_fd < 0 ? NULL : pem_list_folder(runtime_fd);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		if (pem_standby_name__is_of(entry->d_name, session))
+			remove_unused(runtime_fd, entry->d_name);
+	}
+	if (folder)
+		closedir(folder);
+	pem_standby__wake(runtime_fd, owner, session);
+}
+
+void pem_session__retire_standby(struct pem_session *s)
+{
+	const struct pem_dir *own = s->dirs->first;
+
+	if (own && s->page && __atomic_load_n(&s->page->standby_files, __ATOMIC_RELAXED))
+		pem_standby__retire(own->runtime_fd, own->owner, folder_of(s));
 }

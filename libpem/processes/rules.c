@@ -6,6 +6,7 @@
 #include "core/binding.h"
 #include "core/core.h"
 #include "core/demand.h"
+#include "dirs/dirs.h"
 #include "processes/processes.h"
 #include "writer/log.h"
 #include "producer/producer.h"
@@ -183,6 +184,7 @@ static void write_rules(struct pem_session *s)
 	page->test_count = s->test_count;
 	/* UC */
 	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELEASE);
+	pem_session__update_standby(s);
 }
 
 /* The action word for an event in a process; 0: the session does not want the event there. */

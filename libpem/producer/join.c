@@ -24,7 +24,7 @@
 
 /* Device and inode of the page that was mapped last. Under the process lock. */
 static uint64_t mapped_device, mapped_inode;
-static bool mapped_writable;
+static bool mapped_writable, mapped_whole;
 
 /*
  * A consumer of version 0.2.0 makes pages without the last members. What is mapped of it then lies
@@ -94,6 +94,7 @@ static struct pem_session_page *map_session_page(const char *directory)
 		return NULL;
 	mapped_device = (uint64_t)st.st_dev;
 	mapped_inode = (uint64_t)st.st_ino;
+	mapped_whole = (uint64_t)st.st_size >= sizeof(*page);
 	/* ua */
 	if (__atomic_load_n(&page->magic, __ATOMIC_ACQUIRE) == PEM_SESSION_MAGIC &&
 	    page->abi_version == PEM_ABI_VERSION && !page->closed)
@@ -312,6 +313,31 @@ static int join_page(struct pem_session_page *page, const char *directory, bool 
 	joined->word = word;
 	pem_process__apply_rules((unsigned)session_index);
 	return session_index;
+}
+
+struct pem_session_page *pem_process__page_of(const char *folder)
+{
+	static char path[sizeof(pem_process.joined[0].directory)];
+	struct pem_session_page *page =
+		session_path(path, sizeof(path), folder) ? map_session_page(path) : NULL;
+
+	if (page && !(mapped_writable && mapped_whole)) {
+		munmap(page, sizeof(*page));
+		page = NULL;
+	}
+	return page;
+}
+
+void pem_process__join_started(const struct pem_standby_session *session)
+{
+	static char path[sizeof(pem_process.joined[0].directory)];
+	struct pem_session_page *page =
+		session_path(path, sizeof(path), session->folder) ? map_session_page(path) : NULL;
+	int session_index = page ? join_page(page, path, true) : -ENOENT;
+
+	if (session_index >= 0)
+		strcpy(pem_process.joined[session_index].public_directory,
+		       session->public_directory);
 }
 
 int pem_process__join(const char *directory)

@@ -383,7 +383,8 @@ int pem_providers__register(const struct pem_known_provider providers[], uint32_
 	/* A library that does not link with this one may have its constructor run first. */
 	if (!pem_process.pid)
 		pem_process__read_known_filters();
-	else if (pem_standby__enter(providers, count)) {
+	else if (pem_standby__enter(providers, count) ||
+		 (pem_standby__join_deferred() < 0 && pem_standby__enter(providers, count))) {
 		errno = saved_errno;
 		return 0;
 	}
@@ -549,10 +550,17 @@ __attribute__((constructor(101))) static void start(void)
 
 	pem_process__read_known_filters();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+	pem_process.pid = pem_process__had_one_thread() ? started_id() : (uint32_t)getpid();
 	if (session && session[0] == '/')
-		pem_process__join_given(session);
-	else
-		pem_process.pid = pem_process__had_one_thread() ? started_id() : (uint32_t)getpid();
+		pem_standby__defer(session);
+	if (pem_process.providers)
+		pem_standby__join_deferred();
+}
+
+/* Behind attach (libc/attach.c), which knows whether the process can be on standby. */
+__attribute__((constructor(103))) static void join(void)
+{
+	pem_standby__join_deferred();
 }
 
 void pem_rights__ends(void)

@@ -2,11 +2,11 @@
 /*
  * standby.c - a process that nobody observes makes no files: it is on standby
  *
- * Such a process shares a file with all others of its user (standby_file.h), which takes the system
- * calls of a library's load and no page of its own. Where the file is there already, no other calls
- * are made: the process may have begun with a seccomp filter. It leaves when a session wakes it,
- * when it joins one, or when it is about to give up rights that its control file needs. Its
- * children are on standby, too.
+ * Such a process shares a file with all others of its user (standby_file.h, standby_make.c), which
+ * takes the system calls of a library's load and no page of its own. It leaves when a session wakes
+ * it, when it joins one, or when it is about to give up rights that its control file needs. Its
+ * children are on standby, too. So is a process that was started in a session, until it raises an
+ * event that the session wants.
  *
  * Only providers whose facts are known as they are registered (providers.h) can be on standby, and
  * only if they are the first of the process.
@@ -16,20 +16,13 @@
 #include "producer/producer.h"
 #include "producer/rights.h"
 #include "early.h"
-#include "model_hash.h"
-#include "runtime_dir.h"
 #include "standby_file.h"
 #include "util.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/kcmp.h>
-#include <linux/magic.h>
-#include <stdio.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 /* 1 where the process has had one thread so far; glibc from 2.32 on. */
@@ -39,6 +32,9 @@ static bool on_standby PEM_EARLY;
 static const uint8_t *first_enable PEM_EARLY; /* of the first provider's page */
 /* Of the providers, in the order in which they were put on the list. */
 static const struct pem_provider_facts *facts[PEM_PROVIDERS_MAX] PEM_EARLY;
+/* While the process starts: PEM_SESSION's value; NULL: it is not to join one. */
+static const char *deferred PEM_EARLY;
+static struct pem_standby_session session PEM_EARLY;
 /* Pid of a child that has its parent's memory, or may have. */
 static uint32_t not_ours;
 
@@ -57,142 +53,22 @@ bool pem_standby__is_alone(void)
 	return pem_process__on_standby() && pem_process__had_one_thread();
 }
 
-/* --- the file --- */
-
-/* Name the file of these providers. A model has its provider's name and events in it. */
-static void name_file(const struct pem_known_provider known[], uint32_t count, char *name,
-		      size_t bytes)
+const char *pem_standby__session(void)
 {
-	uint32_t words[2 * PEM_PROVIDERS_MAX], i;
-	size_t used = 0;
-
-	for (i = 0; i < count; i++) {
-		words[2 * i] = known[i].facts->model_hash;
-		words[2 * i + 1] = (uint32_t)known[i].provider->page_bytes;
-	}
-	pem_path__append(name, bytes, &used, "/" PEM_STANDBY_NAME);
-	pem_path__append_number(name, bytes, &used, PEM_ABI_VERSION, 10, 0);
-	pem_path__append(name, bytes, &used, "-");
-	pem_path__append_number(name, bytes, &used,
-				pem_model__hash((const char *)words, count * 2 * sizeof(words[0])),
-				16, 8);
-	pem_path__append(name, bytes, &used, "-");
-	pem_path__append_number(name, bytes, &used, pem_process__known_filters(), 10, 0);
+	return pem_process__on_standby() ? session.folder : "";
 }
 
-static uint64_t pages_bytes(const struct pem_known_provider known[], uint32_t count)
+void pem_standby__defer(const char *value)
 {
-	uint64_t bytes = 0;
-	uint32_t i;
-
-	for (i = 0; i < count; i++)
-		bytes += known[i].provider->page_bytes;
-	return bytes;
+	deferred = value;
 }
 
-/* Write a new file that has no name yet. All its memory exists then. */
-static bool fill_file(int fd, const struct pem_known_provider known[], uint32_t count)
+int pem_standby__join_deferred(void)
 {
-	struct pem_standby_file file = {.magic = PEM_STANDBY_MAGIC,
-					.abi_version = PEM_ABI_VERSION,
-					.provider_count = count};
-	uint64_t offset = PEM_PAGE_ALIGN;
-	struct pem_control_header head;
-	uint32_t i;
+	const char *value = deferred;
 
-	if (!pem_file_size_allowed(offset + pages_bytes(known, count)) ||
-	    syscall(SYS_fallocate, fd, 0, 0, offset + pages_bytes(known, count)))
-		return false;
-	for (i = 0; i < count; i++) {
-		memset(&head, 0, sizeof(head));
-		pem_process__fill_page_head(&head, known[i].provider);
-		if (syscall(SYS_pwrite64, fd, &head, sizeof(head), offset) != sizeof(head))
-			return false;
-		file.enable[i].offset = offset + sizeof(head);
-		file.enable[i].bytes = known[i].provider->event_count;
-		offset += known[i].provider->page_bytes;
-	}
-	return syscall(SYS_pwrite64, fd, &file, sizeof(file), 0) == sizeof(file);
-}
-
-/* Make the file, unless another process does so meanwhile. */
-static void make_file(const char *name, const struct pem_known_provider known[], uint32_t count)
-{
-	int fd = open(pem_process.runtime, O_TMPFILE | O_RDWR | O_CLOEXEC, 0400);
-	static char path[PATH_MAX];
-	struct statfs fs;
-	char link[32];
-
-	if (fd < 0)
-		return;
-	/* A folder of a tmpfs has two links, and one for each folder in it. */
-	if (!statfs(pem_process.runtime, &fs) && fs.f_type == TMPFS_MAGIC)
-		syscall(SYS_fchmod, fd, PEM_STANDBY_MODE);
-	snprintf(path, sizeof(path), "%s%s", pem_process.runtime, name);
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	if (fill_file(fd, known, count))
-		(void)!syscall(SYS_linkat, AT_FDCWD, link, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
-	close(fd);
-}
-
-/*
- * Open the file, by its name behind the runtime folder's. No further memory is touched for that.
- * Returns -1 where there is no such file, or none that can be mapped.
- */
-static int open_file(const char *name, uint64_t bytes, struct stat *st)
-{
-	size_t length = strlen(pem_process.runtime), used = length;
-	int fd = -1;
-
-	if (pem_path__append(pem_process.runtime, sizeof(pem_process.runtime), &used, name))
-		fd = open(pem_process.runtime, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	pem_process.runtime[length] = 0;
-	if (fd >= 0 && (fstat(fd, st) || !S_ISREG(st->st_mode) || (uint64_t)st->st_size < bytes)) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
-/* May a session live in the runtime folder? Cheaply answered. */
-static bool may_have_session(const struct stat *file)
-{
-	struct stat folder;
-
-	return (file->st_mode & 0777) != PEM_STANDBY_MODE || lstat(pem_process.runtime, &folder) ||
-	       folder.st_nlink != 2;
-}
-
-/*
- * Open the file, or make it, if no session lives. It is opened before sessions are looked for: see
- * standby_file.h. Returns -1 where the process can't be on standby.
- */
-static int get_file(const struct pem_known_provider known[], uint32_t count)
-{
-	uint64_t bytes = PEM_PAGE_ALIGN + pages_bytes(known, count);
-	struct stat st;
-	char name[64];
-	int fd = -1;
-
-	name_file(known, count, name, sizeof(name));
-	if (pem_runtime_dir__is_there(pem_process.runtime, sizeof(pem_process.runtime)))
-		fd = open_file(name, bytes, &st);
-	if (fd >= 0 && !may_have_session(&st))
-		return fd;
-	pem_process__begin();
-	if (fd < 0 && !pem_restricted() && pem_process__find_runtime() &&
-	    !pem_process__finds_session()) {
-		fd = open_file(name, bytes, &st);
-		if (fd < 0) {
-			make_file(name, known, count);
-			fd = open_file(name, bytes, &st);
-		}
-	}
-	if (fd >= 0 && (pem_restricted() || pem_process__finds_session())) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
+	deferred = NULL;
+	return value ? pem_process__join_given(value) : (int)PEM_SESSIONS_MAX;
 }
 
 /* --- coming and leaving --- */
@@ -259,15 +135,19 @@ bool pem_standby__enter(const struct pem_known_provider providers[], uint32_t co
 	}
 	if (!can_share(known, count))
 		return false;
-	fd = get_file(known, count);
+	fd = deferred ? pem_standby_file__open_of(deferred, known, count, &session)
+		      : pem_standby_file__open(known, count);
 	if (fd < 0)
 		return false;
-	if (mmap(known[0].provider->page, pages_bytes(known, count), PROT_READ,
+	if (mmap(known[0].provider->page, pem_standby_file__bytes(known, count), PROT_READ,
 		 MAP_SHARED | MAP_FIXED, fd, PEM_PAGE_ALIGN) != MAP_FAILED) {
 		pem_process__remove_former();
 		add_all(known, count);
 		enters = true;
+		deferred = NULL;
 	}
+	if (!enters)
+		session.folder[0] = 0;
 	close(fd);
 	return enters;
 }
@@ -363,6 +243,9 @@ static void publish_all(void)
 		__atomic_store_n(&provider->registered, 1, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&on_standby, false, __ATOMIC_RELAXED);
+	if (session.folder[0])
+		pem_process__join_started(&session);
+	session.folder[0] = 0;
 	pem_process__search_sessions();
 }
 

@@ -5,7 +5,22 @@
 
 #include "producer/providers.h"
 
+#include <pem/abi.h>
+
 #include <stdbool.h>
+
+/*
+ * The process starts in a session. value: that of PEM_SESSION; it must stay as it is until
+ * pem_standby__join_deferred. The process joins the session then, unless it has come on standby.
+ */
+void pem_standby__defer(const char *value);
+/*
+ * Join the session that was deferred. Returns its index; -errno; PEM_SESSIONS_MAX: there is none.
+ * Takes the process lock.
+ */
+int pem_standby__join_deferred(void);
+/* The folder of the session that a process on standby was started in; "": none. */
+const char *pem_standby__session(void);
 
 /*
  * Put the process on standby, with these providers as its first ones. False: a session may want the
@@ -38,6 +53,28 @@ bool pem_standby__is_woken(void);
 /* As pem_standby__leave, in a process that is surely no child of vfork. Lock held. */
 void pem_standby__leave_now(void);
 
+/* --- standby_make.c --- */
+
+/* The session that a process on standby was started in. */
+struct pem_standby_session {
+	char folder[sizeof(((struct pem_session_entry *)0)->folder)]; /* "": it was in none */
+	char public_directory[64]; /* as in struct pem_joined */
+};
+
+/*
+ * Open the file for a process that starts in no session, or make it. Returns -1 where a session may
+ * want the process, or there is no such file.
+ */
+int pem_standby_file__open(const struct pem_known_provider known[], uint32_t count);
+/*
+ * The same for a process that was given a session, with PEM_SESSION's value; another session may
+ * not live. session is filled; its folder is "" where the result is -1.
+ */
+int pem_standby_file__open_of(const char *given, const struct pem_known_provider known[],
+			      uint32_t count, struct pem_standby_session *session);
+/* Bytes of the providers' pages in the file. */
+uint64_t pem_standby_file__bytes(const struct pem_known_provider known[], uint32_t count);
+
 /* --- what standby.c needs of control.c, process.c and join.c --- */
 
 /* Fill the head of a provider's page. */
@@ -64,6 +101,14 @@ bool pem_process__list_provider(struct pem_provider *provider);
  */
 void pem_process__note_events(struct pem_provider *provider, bool came_again,
 			      const struct pem_provider_facts *facts);
+/*
+ * Map the page of a session in the runtime folder. NULL: there is none, or it ended, or this
+ * process may not write it, or its consumer is too old for standby. Lock held. The caller unmaps
+ * it.
+ */
+struct pem_session_page *pem_process__page_of(const char *folder);
+/* Join a session that the process was started in, if it is still there. Lock held. */
+void pem_process__join_started(const struct pem_standby_session *session);
 /*
  * Does any session live in the runtime folder? True also where the folder can't be read. Makes
  * system calls that a program's loader does not make.

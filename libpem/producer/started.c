@@ -12,6 +12,8 @@
  */
 #include "producer/producer.h"
 #include "producer/rights.h"
+#include "producer/standby.h"
+#include "runtime_dir.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,8 +22,33 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* The page of a session. NULL: there is none, or the session is closed. */
-static struct pem_session_page *live_page(unsigned session_index)
+/*
+ * The page of the session that a process on standby was started in, which has the session's index
+ * WAITING here. It is mapped when it is needed first, and stays. A child of vfork maps it for its
+ * parent, too.
+ */
+#define WAITING 0u
+static struct pem_session_page *waiting_page(void)
+{
+	static struct pem_session_page *mapped;
+	struct pem_session_page *page = __atomic_load_n(&mapped, __ATOMIC_RELAXED);
+	const char *folder = pem_standby__session();
+
+	if (!page && *folder && pem_process__lock()) {
+		page = mapped ? mapped : pem_process__page_of(folder);
+		__atomic_store_n(&mapped, page, __ATOMIC_RELAXED);
+		pem_process__unlock();
+	}
+	return *folder ? page : NULL;
+}
+
+static bool is_waiting(unsigned session_index)
+{
+	return session_index == WAITING && *pem_standby__session();
+}
+
+/* The page of a session that the process has joined. NULL: there is none. */
+static struct pem_session_page *joined_page(unsigned session_index)
 {
 	struct pem_session_page *page = NULL;
 
@@ -29,17 +56,26 @@ static struct pem_session_page *live_page(unsigned session_index)
 	if (pem_process__had_session(session_index))
 		page = __atomic_load_n(&pem_process.joined[session_index].page, __ATOMIC_ACQUIRE);
 	/* ja */
-	if (!page ||
-	    __atomic_load_n(&pem_process.joined[session_index].state, __ATOMIC_ACQUIRE) ==
-		    PEM_JOINED_NOT ||
-	    __atomic_load_n(&page->closed, __ATOMIC_RELAXED))
-		return NULL;
-	return page;
+	return page && __atomic_load_n(&pem_process.joined[session_index].state,
+				       __ATOMIC_ACQUIRE) != PEM_JOINED_NOT
+		       ? page
+		       : NULL;
+}
+
+/* The page of a session. NULL: there is none, or the session is closed. */
+static struct pem_session_page *live_page(unsigned session_index)
+{
+	struct pem_session_page *page =
+		is_waiting(session_index) ? waiting_page() : joined_page(session_index);
+
+	return page && !__atomic_load_n(&page->closed, __ATOMIC_RELAXED) ? page : NULL;
 }
 
 /* The page on which the process counts a session's losses. NULL: there is none. */
 static struct pem_session_page *counts_of(unsigned session_index)
 {
+	if (is_waiting(session_index))
+		return waiting_page();
 	/* jb */
 	return __atomic_load_n(&pem_process.joined[session_index].counts, __ATOMIC_ACQUIRE);
 }
@@ -60,18 +96,20 @@ uint32_t pem_rights__sessions(void)
  */
 static bool is_given(unsigned session_index)
 {
-	return live_page(session_index) && pem_process.joined[session_index].asked;
+	return live_page(session_index) &&
+	       (is_waiting(session_index) || pem_process.joined[session_index].asked);
 }
 
 uint32_t pem_rights__not_named(const char *value)
 {
-	const struct pem_joined *joined;
 	uint32_t sessions = 0;
+	const char *folder;
 	unsigned session_index;
 
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
-		joined = &pem_process.joined[session_index];
-		if (is_given(session_index) && (!value || !strstr(value, joined->directory)))
+		folder = is_waiting(session_index) ? pem_standby__session()
+						   : pem_process.joined[session_index].directory;
+		if (is_given(session_index) && (!value || !strstr(value, folder)))
 			sessions |= 1u << session_index;
 	}
 	return sessions;
@@ -99,6 +137,18 @@ static bool can_join(const char *directory)
 	return fd >= 0;
 }
 
+/* The same of the session that the process waits for. */
+static bool can_join_in_runtime(void)
+{
+	const char *folder = pem_standby__session();
+	size_t bytes = strlen(pem_process.runtime) + strlen(folder) + 2, used = 0;
+	char *path = __builtin_alloca(bytes);
+
+	return pem_path__append(path, bytes, &used, pem_process.runtime) &&
+	       pem_path__append(path, bytes, &used, "/") &&
+	       pem_path__append(path, bytes, &used, folder) && can_join(path);
+}
+
 uint32_t pem_rights__out_of_reach(void)
 {
 	const struct pem_joined *joined;
@@ -107,6 +157,10 @@ uint32_t pem_rights__out_of_reach(void)
 
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
 		joined = &pem_process.joined[session_index];
+		if (is_waiting(session_index)) {
+			sessions |= live_page(session_index) && !can_join_in_runtime() ? 1u : 0;
+			continue;
+		}
 		if (is_given(session_index) && !can_join(joined->directory) &&
 		    !(joined->public_directory[0] && can_join(joined->public_directory)))
 			sessions |= 1u << session_index;

@@ -363,6 +363,7 @@ void pem_session__close(struct pem_session *s)
 			madvise(producer->ring.header, producer->bytes, MADV_REMOVE);
 		pem_producer__free(producer);
 	}
+	pem_session__retire_standby(s);
 	pem_session__say_excess(s);
 	pem_session__say_unread(s);
 	if (s->page) {

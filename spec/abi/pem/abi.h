@@ -502,6 +502,7 @@ struct pem_session_page {
 	struct pem_test tests[PEM_SESSION_TESTS_MAX];
 	uint64_t coarse_clock; /* with PEM_POOL_COARSE: the consumer advances it */
 	uint64_t chunk_most; /* that a pool has; it uses chunk_count at first. 0: no more */
+	uint64_t standby_files; /* made for this session so far (standby_file.h) */
 };
 #define PEM_SESSION_HEAD_BYTES 208u
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == PEM_SESSION_HEAD_BYTES,
@@ -538,9 +539,7 @@ struct pem_session_entry {
 	uint32_t incarnation;
 	uint32_t consumer_pid;
 	uint32_t session_id; /* The id in the session's page */
-	/*
-	 * Written by the process: the incarnation that it joined last. The next one has to differ.
-	 */
+	/* Written by the process: the incarnation it joined last. The next one has to differ. */
 	uint32_t joined;
 	uint64_t contexts; /* bit i: the consumer found the process in the page's context i */
 	/* The session's folder in the control file's runtime directory; "": it is elsewhere. */
