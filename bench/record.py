@@ -8,12 +8,13 @@ record - what recording to a trace takes: notify/record_bytes, notify/compressed
 	notify/compressed_cpu	the recorder's CPU time for a million of these events, beside the same
 	notify/sustained	share of events that one thread loses to a trace on tmpfs when it raises 20 million a second, default
 				buffers; then the same with the 64 MiB that pem-record(1) names for it (_64M), the recorder's CPU time for
-				a million, and the highest rate without a loss
+				a million, beside what writing the bytes alone takes (_floor), and the highest rate without a loss
 
 'raise' runs under 'pem record' on one CPU, and the recorder on another. The peer is LTTng-UST, its channel as it comes,
 its consumer daemon on that other CPU, in turn with us.
 """
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -102,11 +103,23 @@ def highest(run):
     return low, full.rate_hz()
 
 
+def plain_write_ns(folder, size):
+    """CPU time of writing as many bytes as a trace has to a new file beside it, in pieces of 64 KiB."""
+    _, observer = cpus()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(["taskset", "-c", str(observer), "dd", "if=/dev/zero", "of=" + folder.fresh("plain"), "bs=64K",
+                    "count=%d" % max(1, size >> 16)], stderr=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    os.unlink(folder.fresh("plain"))
+    return 1e9 * (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+
+
 def sustained(folder, lttng):
     count = int(TARGET_HZ * SECONDS)
-    mine, larger, peer = [], [], []
+    mine, larger, peer, floor = [], [], [], []
     for _ in range(ROUNDS):
         mine.append(ours(folder, TARGET_HZ, count))
+        floor.append(plain_write_ns(folder, mine[-1].size) / mine[-1].raised)
         larger.append(ours(folder, TARGET_HZ, count, ["--buffer", "64M"]))
         if lttng:
             peer.append(theirs(lttng, TARGET_HZ, count))
@@ -119,6 +132,7 @@ def sustained(folder, lttng):
     report("record", "notify/sustained_cpu", "ms/million", [r.recorder_ns / r.raised for r in mine], PEER,
            [r.recorder_ns / max(1, r.raised - r.lost) for r in peer],
            "CPU time of the recorder for a million events written")
+    report("record", "notify/sustained_floor", "ms/million", floor, note="dd, as many bytes to a new file beside the trace")
     if QUICK:
         return
     best, full = highest(lambda rate, n: ours(folder, rate, n))
