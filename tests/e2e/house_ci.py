@@ -76,10 +76,18 @@ def sanitized_tests():
 
 
 @test
+def every_second_turn():
+    "there are tests under sanitizers, or fuzzing, in each turn"
+    for part, second in (("SANITIZED", 0), ("FUZZED", 1)):
+        equal([planned(turn)[part] for turn in range(4)], [["all"] if turn % 2 == second else [] for turn in range(4)], "turns of " + part)
+    equal([turn for turn in range(TURNS) if bool(planned(turn)["PART"]) != bool(planned(turn)["SANITIZED"])], [], "parts without tests")
+
+
+@test
 def every_third_turn():
-    "the kernel module is fuzzed, threads are watched and clang warns, one of these in each turn"
-    for part, third in (("MODULE", 0), ("THREADS", 1), ("CLANG", 2)):
-        equal([planned(turn)[part] for turn in range(3)], [["all"] if turn == third else [] for turn in range(3)], "turns of " + part)
+    "the kernel module is fuzzed in turns of fuzzing, threads are watched or clang warns"
+    for part, turns in (("MODULE", (3,)), ("THREADS", (1, 4)), ("CLANG", (2, 5))):
+        equal([turn for turn in range(6) if planned(turn)[part]], list(turns), "turns of " + part)
 
 
 @test
