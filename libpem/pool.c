@@ -93,7 +93,7 @@ uint32_t pem_pool__event_count(const struct pem_ring *ring)
 	uint32_t i;
 
 	for (i = 0; i < ring->event_capacity; i++) {
-		/* pb: the cells of an event have memory before its id is there */
+		/* pb */
 		if (!__atomic_load_n(&ids[i], __ATOMIC_ACQUIRE))
 			break;
 	}
@@ -156,21 +156,19 @@ uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uin
 	return drop_idle(rules, found);
 }
 
-bool pem_rules__may_want(const struct pem_session_page *page, uint32_t count, uint32_t event_id,
-			 uint32_t level)
+uint32_t pem_rules__may_want(const struct pem_session_page *page, uint32_t count, uint32_t event_id,
+			     uint32_t level)
 {
 	const struct pem_rule *rule;
-	uint32_t i;
+	uint32_t flags = 0, i;
 
 	for (i = 0; i < count && i < PEM_RULES_MAX; i++) {
 		rule = &page->rules[i];
-		if (PEM_ACTION_FLAGS(rule->action) &&
-		    (rule->event_id == event_id ||
-		     (rule->event_id == PEM_RULE_ANY_EVENT &&
-		      (!rule->max_level || level <= rule->max_level))))
-			return true;
+		if (rule->event_id == event_id || (rule->event_id == PEM_RULE_ANY_EVENT &&
+						   (!rule->max_level || level <= rule->max_level)))
+			flags |= PEM_ACTION_FLAGS(rule->action);
 	}
-	return false;
+	return flags;
 }
 
 bool pem_rules__need_parts(const struct pem_rule *const *rules, uint32_t count)

@@ -69,11 +69,11 @@ uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uin
 			uint32_t event_id, const struct pem_rule *rules[PEM_EVENT_RULES_MAX]);
 
 /*
- * May one of the first count rules want the event, in whatever context? level: the event's enum
- * pem_level; 0: unknown.
+ * What the first count rules may want of an event, in whatever context: PEM_ACTION_* flags; 0:
+ * nothing. level: the event's enum pem_level; 0: unknown, so that a rule of levels may want it.
  */
-bool pem_rules__may_want(const struct pem_session_page *page, uint32_t count, uint32_t event_id,
-			 uint32_t level);
+uint32_t pem_rules__may_want(const struct pem_session_page *page, uint32_t count, uint32_t event_id,
+			     uint32_t level);
 
 /* Do these rules of an event need parts (PEM_ACTION_MORE)? One that does not use a further cell
  * needs none. */
@@ -96,7 +96,7 @@ struct pem_distribution *pem_pool__distribution(const struct pem_ring *ring, uin
  * mapping.
  */
 uint32_t *pem_pool__event_ids(const struct pem_ring *ring);
-/* Return how many events are registered there. Their cells of lane 0 have memory. */
+/* Return how many events are registered there. */
 uint32_t pem_pool__event_count(const struct pem_ring *ring);
 /* Return the hashes of the models that describe these events: uint32_t[event_capacity]. */
 uint32_t *pem_pool__event_models(const struct pem_ring *ring);

@@ -18,10 +18,11 @@
  * they were not told).
  *
  * A process that is started in a session (PEM_SESSION) is on standby, too, while no other session
- * lives. Its file has the session in its name, standby-ABI-HASH-PID.NUMBER-FILTERS, and those
- *events are enabled from the beginning that the session wants. So a process joins the session at
- *the first of these. When the session wants more events, it enables them in the file, and never
- *fewer. When it ends, it wakes the processes that are left, and removes the file.
+ * lives. Its file has the session's id in its name, standby-ABI-HASH-.ID-FILTERS, and those events
+ *are enabled from the beginning that the session wants. So a process joins the session at the first
+ *of these. When the session wants more events, it enables them in the file, and never fewer. When
+ *it ends, it disables all: the processes that are left wait for a session that wakes them. A file
+ *that no process maps any more is removed by the next session.
  *
  *	maker:    add 1 to standby_files, give the file its name, read the rules' generation again
  *	session:  change the rules and their generation, read standby_files, look for files
@@ -68,25 +69,20 @@ struct pem_standby_file {
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_standby_file) <= 4096, "the head of a standby file is a page");
 
-/*
- * Is this the name of a file whose processes were started in a session? folder: that session's,
- * session-PID-NUMBER; NULL: any session's.
- */
-static inline bool pem_standby_name__is_of(const char *name, const char *folder)
+/* Is this the name of a file whose processes were started in a session? */
+static inline bool pem_standby_name__has_session(const char *name)
 {
-	const char *tag = strchr(name, '.'), *number;
+	return !strncmp(name, PEM_STANDBY_NAME, sizeof(PEM_STANDBY_NAME) - 1) &&
+	       strstr(name, "-.") != NULL;
+}
 
-	if (strncmp(name, PEM_STANDBY_NAME, sizeof(PEM_STANDBY_NAME) - 1) || !tag || !folder)
-		return tag && !folder;
-	while (tag > name && tag[-1] != '-')
-		tag--;
-	folder = strchr(folder, '-');
-	number = folder ? strchr(folder + 1, '-') : NULL;
-	if (!number || strncmp(tag, folder + 1, (size_t)(number - folder - 1)))
-		return false;
-	tag += number - folder - 1;
-	return *tag == '.' && !strncmp(tag + 1, number + 1, strlen(number + 1)) &&
-	       tag[1 + strlen(number + 1)] == '-';
+/* The same of the session of this id. */
+static inline bool pem_standby_name__is_of(const char *name, uint32_t id)
+{
+	char tag[16];
+
+	snprintf(tag, sizeof(tag), "-.%08x-", id);
+	return pem_standby_name__has_session(name) && strstr(name, tag);
 }
 
 #endif

@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PEM_WAKE_FILES 16 /* standby files of a folder */
+#define PEM_WAKE_FILES 64 /* standby files of a folder */
 #define PEM_WAKE_NAMES 4096 /* read of a folder */
 #define PEM_WAKE_MAPS (8u << 20) /* bytes read of a process's list of mappings */
 #define PEM_WAKE_S 3 /* seconds; who needs more is not woken */
@@ -181,8 +181,8 @@ static inline uint32_t pem_wake_endangered(struct pem_standby_scan *scan)
 	return !proc || scan->is_unsure ? PEM_WAKE_UNKNOWN : found;
 }
 
-/* Only the files that this finds are woken. session: as in pem_standby__wake. */
-static inline void pem_wake_list(struct pem_standby_scan *scan, DIR *folder, const char *session)
+/* Only the files that this finds are woken. */
+static inline void pem_wake_list(struct pem_standby_scan *scan, DIR *folder)
 {
 	struct dirent *entry;
 	unsigned names = 0;
@@ -193,7 +193,6 @@ static inline void pem_wake_list(struct pem_standby_scan *scan, DIR *folder, con
 		if (!strncmp(entry->d_name, PEM_WOKEN_NAME, sizeof(PEM_WOKEN_NAME) - 1))
 			unlinkat(dirfd(folder), entry->d_name, 0);
 		if (strncmp(entry->d_name, PEM_STANDBY_NAME, sizeof(PEM_STANDBY_NAME) - 1) ||
-		    (session && !pem_standby_name__is_of(entry->d_name, session)) ||
 		    strlen(entry->d_name) >= sizeof(scan->name[0]))
 			continue;
 		strcpy(scan->name[scan->count], entry->d_name);
@@ -218,10 +217,10 @@ static inline int pem_wake_open(int folder_fd, const char *name, uid_t owner)
 }
 
 /*
- * Set the enable bytes of a standby file. The file is hostile: what is read is checked, and only
- * bytes that the file has are written, which it has memory for.
+ * Set the enable bytes of a standby file to a value. The file is hostile: what is read is checked,
+ * and only bytes that the file has are written, which it has memory for.
  */
-static inline void pem_wake_file(int fd)
+static inline void pem_wake_file(int fd, uint8_t value)
 {
 	uint8_t awake[PEM_EVENTS_PER_PROVIDER_MAX];
 	struct pem_standby_file file;
@@ -233,7 +232,7 @@ static inline void pem_wake_file(int fd)
 	    pread(fd, &file, sizeof(file), 0) != sizeof(file) || file.magic != PEM_STANDBY_MAGIC)
 		return;
 	size = (uint64_t)st.st_size;
-	memset(awake, PEM_STANDBY_AWAKE, sizeof(awake));
+	memset(awake, value, sizeof(awake));
 	for (i = 0; i < file.provider_count && i < PEM_PROVIDERS_MAX; i++) {
 		offset = file.enable[i].offset;
 		bytes = file.enable[i].bytes;
@@ -244,12 +243,11 @@ static inline void pem_wake_file(int fd)
 }
 
 /*
- * Wake the processes on standby of a user's runtime folder. session: NULL; or the folder of a
- * session that ends: wakes those alone that were started in it. A session that begins has its
- * folder in the runtime folder by now, and has locked it. Returns 0. Returns a process that this
- * might end, or PEM_WAKE_UNKNOWN; then none was woken. May wait for processes of that user.
+ * Wake the processes on standby of a user's runtime folder. The session's folder is in it by now,
+ * and is locked. Returns 0. Returns a process that this might end, or PEM_WAKE_UNKNOWN; then none
+ * was woken. May wait for processes of that user.
  */
-static inline uint32_t pem_standby__wake(int folder_fd, uid_t owner, const char *session)
+static inline uint32_t pem_standby__wake(int folder_fd, uid_t owner)
 {
 	struct pem_standby_scan scan = {.owner = owner, .end_s = pem_wake_now_s() + PEM_WAKE_S};
 	int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -264,7 +262,7 @@ static inline uint32_t pem_standby__wake(int folder_fd, uid_t owner, const char 
 			close(fd);
 		return 0;
 	}
-	pem_wake_list(&scan, folder, session);
+	pem_wake_list(&scan, folder);
 	closedir(folder);
 	if (scan.count) {
 		scan.own_filters = pem_wake_filters("/proc/self/status", owner, &is_owners);
@@ -273,7 +271,7 @@ static inline uint32_t pem_standby__wake(int folder_fd, uid_t owner, const char 
 	for (i = 0; !endangered && i < scan.count; i++) {
 		fd = pem_wake_open(folder_fd, scan.name[i], owner);
 		if (fd >= 0) {
-			pem_wake_file(fd);
+			pem_wake_file(fd, PEM_STANDBY_AWAKE);
 			close(fd);
 		}
 		snprintf(woken, sizeof(woken), PEM_WOKEN_NAME "%ld-%s", (long)getpid(),

@@ -478,7 +478,7 @@ int pem_confined__keep(const struct pem_confined_setup *setup)
 	int result = make_session(setup);
 
 	if (!result) {
-		not_woken.value = (int32_t)pem_standby__wake(PEM_CONFINED_FOLDER, setup->uid, NULL);
+		not_woken.value = (int32_t)pem_standby__wake(PEM_CONFINED_FOLDER, setup->uid);
 		if (not_woken.value && !pem_confined__reply(&not_woken, -1))
 			result = -EPIPE;
 		watch_folders();

@@ -279,11 +279,11 @@ void pem_session__wake_standby(struct pem_session *session);
  * have changed.
  */
 void pem_session__update_standby(struct pem_session *session);
-/* The session has ended: wake those that are left, and remove their files. */
+/* The session has ended: those that are left join it no more. */
 void pem_session__retire_standby(struct pem_session *session);
-/* The same for a session of that folder, in a user's runtime folder. Reads /proc where any are
+/* Remove a file of a runtime folder if processes of a session are on standby by it, and none is
  * left. */
-void pem_standby__retire(int runtime_fd, uid_t owner, const char *session);
+void pem_standby__sweep(int runtime_fd, const char *name);
 
 /* Say why a user's processes were not woken. pid: what pem_standby__wake returned. */
 void pem_session__say_not_woken(struct pem_session *session, uid_t owner, uint32_t pid);

@@ -4,7 +4,6 @@
  */
 #include "dirs/dirs.h"
 #include "entry.h"
-#include "standby_file.h"
 #include "util.h"
 
 #include <pem/clock.h>
@@ -354,25 +353,6 @@ static void sweep_session(const char *runtime, const char *name)
 		close(fd);
 }
 
-/* Remove the standby file of a session whose folder is gone: it was killed. */
-static void sweep_standby(int directory_fd, const char *name)
-{
-	char session[64];
-	const char *tag;
-	unsigned pid, number;
-	struct stat st;
-
-	if (!pem_standby_name__is_of(name, NULL))
-		return;
-	for (tag = strchr(name, '.'); tag > name && tag[-1] != '-'; tag--)
-		;
-	if (sscanf(tag, "%u.%u-", &pid, &number) != 2)
-		return;
-	snprintf(session, sizeof(session), "session-%u-%u", pid, number);
-	if (fstatat(directory_fd, session, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT)
-		pem_standby__retire(directory_fd, geteuid(), session);
-}
-
 void pem_runtime__sweep(const char *runtime)
 {
 	struct sweep sweep = {.pid_namespace = pem_pid_namespace()};
@@ -389,7 +369,7 @@ void pem_runtime__sweep(const char *runtime)
 		else if (sscanf(entry->d_name, "control-%d-", &pid) == 1)
 			sweep_control(&sweep, entry->d_name);
 		else
-			sweep_standby(sweep.directory_fd, entry->d_name);
+			pem_standby__sweep(sweep.directory_fd, entry->d_name);
 	}
 	sweep_elsewhere(&sweep);
 	free(sweep.elsewhere);

@@ -58,9 +58,8 @@ void pem_session__say_not_woken(struct pem_session *s, uid_t owner, uint32_t pid
 void pem_session__wake_standby(struct pem_session *s)
 {
 	struct pem_dir *own = s->dirs->first;
-	uint32_t pid = own && own->runtime_fd >= 0
-			       ? pem_standby__wake(own->runtime_fd, own->owner, NULL)
-			       : 0;
+	uint32_t pid =
+		own && own->runtime_fd >= 0 ? pem_standby__wake(own->runtime_fd, own->owner) : 0;
 
 	if (pid)
 		pem_session__say_not_woken(s, own->owner, pid);
@@ -68,11 +67,15 @@ void pem_session__wake_standby(struct pem_session *s)
 
 /* --- processes that were started in a session --- */
 
-static const char *folder_of(const struct pem_session *s)
+static bool follows_children(const struct pem_session *s)
 {
-	const char *slash = strrchr(s->directory, '/');
+	uint32_t i;
 
-	return slash ? slash + 1 : s->directory;
+	for (i = 0; i < s->context_count; i++) {
+		if (s->page->contexts[i].flags & PEM_CONTEXT_FOLLOW)
+			return true;
+	}
+	return false;
 }
 
 /* Enable those events of an open file that a session wants now. The file is hostile: see
@@ -88,6 +91,11 @@ static void enable_wanted(struct pem_session *s, int fd)
 	if (fstat(fd, &st) || pread(fd, &file, sizeof(file), 0) != sizeof(file) ||
 	    file.magic != PEM_STANDBY_MAGIC)
 		return;
+	/* They have to find their ancestors while these live, and join by any event. */
+	if (follows_children(s)) {
+		pem_wake_file(fd, PEM_STANDBY_AWAKE);
+		return;
+	}
 	size = (uint64_t)st.st_size;
 	for (i = 0; i < file.provider_count && i < PEM_PROVIDERS_MAX; i++) {
 		offset = file.enable[i].offset;
@@ -104,27 +112,27 @@ static void enable_wanted(struct pem_session *s, int fd)
 	}
 }
 
-void pem_session__update_standby(struct pem_session *s)
+/* Call visit for each file of the session. */
+static void visit_files(struct pem_session *s, void (*visit)(struct pem_session *s, int fd))
 {
 	struct pem_dir *own = s->dirs->first;
 	struct dirent *entry;
 	DIR *folder;
 	int fd;
 
-	/* SF, sf: the rules and their generation are stored before this is read (standby_file.h) */
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	if (!__atomic_load_n(&s->page->standby_files, __ATOMIC_RELAXED) || !own ||
 	    own->runtime_fd < 0)
 		return;
 	folder = pem_list_folder(own->runtime_fd);
 	while (folder && (entry = readdir(folder))) {
-		if (!pem_standby_name__is_of(entry->d_name, folder_of(s)))
+		if (!pem_standby_name__is_of(entry->d_name, s->page->id))
 			continue;
 		fd = pem_wake_open(own->runtime_fd, entry->d_name, own->owner);
 		if (fd < 0)
 			continue;
-		enable_wanted(s, fd);
-		/* Processes that start now take it again. */
+		visit(s, fd);
+		/* Processes that start now take it again: a file of a session is made in memory
+		 * alone. */
 		fchmod(fd, PEM_STANDBY_MODE);
 		close(fd);
 	}
@@ -132,39 +140,40 @@ void pem_session__update_standby(struct pem_session *s)
 		closedir(folder);
 }
 
-/*
- * Remove a file that no process maps. Such a file can be leased. A process that opens it at this
- * moment does not wait, and the signal about it is one that is ignored.
- */
-static void remove_unused(int folder_fd, const char *name)
+void pem_session__update_standby(struct pem_session *s)
 {
-	int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-
-	if (fd < 0)
-		return;
-	if (!fcntl(fd, F_SETSIG, SIGURG) && !fcntl(fd, F_SETLEASE, F_WRLCK))
-		unlinkat(folder_fd, name, 0);
-	close(fd);
+	/* SF, sf: the rules and their generation are stored before this is read (standby_file.h) */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	visit_files(s, enable_wanted);
 }
 
-void pem_standby__retire(int runtime_fd, uid_t owner, const char *session)
+static void disable(struct pem_session *s, int fd)
 {
-	DIR *folder = runtime_fd < 0 ? NULL : pem_list_folder(runtime_fd);
-	struct dirent *entry;
-
-	while (folder && (entry = readdir(folder))) {
-		if (pem_standby_name__is_of(entry->d_name, session))
-			remove_unused(runtime_fd, entry->d_name);
-	}
-	if (folder)
-		closedir(folder);
-	pem_standby__wake(runtime_fd, owner, session);
+	(void)s;
+	pem_wake_file(fd, 0);
 }
 
 void pem_session__retire_standby(struct pem_session *s)
 {
-	const struct pem_dir *own = s->dirs->first;
+	if (s->page) /* else it was never open */
+		visit_files(s, disable);
+}
 
-	if (own && s->page && __atomic_load_n(&s->page->standby_files, __ATOMIC_RELAXED))
-		pem_standby__retire(own->runtime_fd, own->owner, folder_of(s));
+void pem_standby__sweep(int runtime_fd, const char *name)
+{
+	int fd = pem_standby_name__has_session(name)
+			 ? openat(runtime_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+			 : -1;
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	/*
+	 * A file that no process maps can be leased. A process that opens it at this moment does
+	 * not wait, and the signal about it is one that is ignored.
+	 */
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+	    !fcntl(fd, F_SETSIG, SIGURG) && !fcntl(fd, F_SETLEASE, F_WRLCK))
+		unlinkat(runtime_fd, name, 0);
+	close(fd);
 }

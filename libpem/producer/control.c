@@ -197,7 +197,9 @@ static uint64_t used_bytes(const struct pem_provider *provider)
 
 /*
  * Make the memory of a page of the control file exist, as far as it is used. A page that was in use
- * keeps its contents. A new one is not touched, which would copy the library's.
+ * keeps its contents. A new one is not touched, which would copy the library's; of a process that
+ * leaves standby, it begins with the enable bytes of the standby file: no event passes by
+ * meanwhile.
  */
 static bool prepare_page(uint8_t *shared, const struct pem_provider *provider, bool is_used_again)
 {
@@ -209,6 +211,10 @@ static bool prepare_page(uint8_t *shared, const struct pem_provider *provider, b
 		memcpy(shared, provider->page, used_bytes(provider));
 	else if (is_used_again) /* by a library that is gone */
 		memset(shared, 0, bytes);
+	if (pem_process__on_standby())
+		memcpy(shared + sizeof(struct pem_control_header),
+		       (const uint8_t *)provider->page + sizeof(struct pem_control_header),
+		       provider->event_count);
 	return true;
 }
 
@@ -269,6 +275,11 @@ static struct pem_control_header *page_of(const struct pem_provider *provider)
 	return pem_process.control && i < entry_count
 		       ? (void *)((uint8_t *)pem_process.control + entries[i].offset)
 		       : provider->page;
+}
+
+bool pem_process__is_published(const struct pem_provider *provider)
+{
+	return page_of(provider) != provider->page;
 }
 
 void pem_process__give_up_page(const struct pem_provider *provider)
@@ -476,6 +487,7 @@ void pem_process__unshare_control(void)
 	struct pem_control_file *control = pem_process.control;
 	struct pem_provider *provider;
 
+	runtime_is_fresh = false;
 	if (!control) {
 		free_taken(private_table);
 		return;

@@ -315,26 +315,36 @@ static int join_page(struct pem_session_page *page, const char *directory, bool 
 	return session_index;
 }
 
-struct pem_session_page *pem_process__page_of(const char *folder)
+bool pem_process__map_session(struct pem_standby_session *session)
 {
 	static char path[sizeof(pem_process.joined[0].directory)];
 	struct pem_session_page *page =
-		session_path(path, sizeof(path), folder) ? map_session_page(path) : NULL;
+		session_path(path, sizeof(path), session->folder) ? map_session_page(path) : NULL;
 
 	if (page && !(mapped_writable && mapped_whole)) {
 		munmap(page, sizeof(*page));
 		page = NULL;
 	}
-	return page;
+	session->page = page;
+	session->device = mapped_device;
+	session->inode = mapped_inode;
+	return page != NULL;
 }
 
-void pem_process__join_started(const struct pem_standby_session *session)
+void pem_process__join_started(struct pem_standby_session *session)
 {
 	static char path[sizeof(pem_process.joined[0].directory)];
-	struct pem_session_page *page =
-		session_path(path, sizeof(path), session->folder) ? map_session_page(path) : NULL;
-	int session_index = page ? join_page(page, path, true) : -ENOENT;
+	struct pem_session_page *page = session->page;
+	int session_index;
 
+	session->page = NULL;
+	if (__atomic_load_n(&page->closed, __ATOMIC_RELAXED) ||
+	    !session_path(path, sizeof(path), session->folder))
+		return;
+	mapped_device = session->device;
+	mapped_inode = session->inode;
+	mapped_writable = true;
+	session_index = join_page(page, path, true);
 	if (session_index >= 0)
 		strcpy(pem_process.joined[session_index].public_directory,
 		       session->public_directory);

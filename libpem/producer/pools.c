@@ -214,6 +214,8 @@ static void fill_header(const struct pem_ring *ring)
 	if (!pem_restricted())
 		h->pid_namespace = pem_process__pid_namespace();
 	h->parent_pid = pem_process.parent_pid ? pem_process.parent_pid : (uint32_t)getppid();
+	if (h->parent_pid == h->pid) /* a child of vfork makes its parent's pool */
+		h->parent_pid = 0;
 	h->contexts = pem_process.joined[h->session_index].contexts;
 	h->start_clock = pem_clock();
 	h->filters = pem_process__known_filters();
@@ -292,12 +294,8 @@ bool pem_joined__open_chunk(struct pem_joined *joined, const struct pem_ring *ri
 	return index < limit;
 }
 
-/*
- * Map a new pool file and lay it out, without its magic. events: how many cells of lane 0 get
- * memory now. Returns 0 or -errno.
- */
-static int map_pool(int fd, const struct pem_joined *joined, uint32_t events, struct pem_ring *ring,
-		    uint64_t *bytes)
+/* Map a new pool file and lay it out, without its magic. Returns 0 or -errno. */
+static int map_pool(int fd, const struct pem_joined *joined, struct pem_ring *ring, uint64_t *bytes)
 {
 	struct pem_pool_header layout, *h;
 
@@ -311,7 +309,8 @@ static int map_pool(int fd, const struct pem_joined *joined, uint32_t events, st
 	if (h == MAP_FAILED)
 		return -errno;
 	if (!close_chunks((uint8_t *)h, &layout) || !populate_head((uint8_t *)h, &layout) ||
-	    !pem_populate((uint8_t *)h + layout.cells_offset, events * sizeof(struct pem_cell))) {
+	    !pem_populate((uint8_t *)h + layout.cells_offset,
+			  PEM_PROCESS_EVENTS_MAX * sizeof(struct pem_cell))) {
 		munmap(h, layout.total_bytes);
 		return -ENOSPC;
 	}
@@ -324,12 +323,15 @@ static int map_pool(int fd, const struct pem_joined *joined, uint32_t events, st
 
 void pem_ring__populate_events(const struct pem_ring *ring, uint32_t first, uint32_t count)
 {
-	uint32_t lane;
+	const struct pem_lane *lane;
+	uint32_t i;
 
-	for (lane = 0; lane < ring->lane_count; lane++) {
-		if (lane && !__atomic_load_n(&ring->lanes[lane].tid, __ATOMIC_RELAXED))
+	for (i = 1; i < ring->lane_count; i++) {
+		lane = &ring->lanes[i];
+		if (!__atomic_load_n(&lane->tid, __ATOMIC_RELAXED) &&
+		    __atomic_load_n(&lane->state, __ATOMIC_RELAXED) == PEM_LANE_FREE)
 			break; /* no thread has had this one yet, nor one behind it */
-		if (!pem_populate(ring->cells + (uint64_t)lane * ring->event_capacity + first,
+		if (!pem_populate(ring->cells + (uint64_t)i * ring->event_capacity + first,
 				  count * sizeof(struct pem_cell)))
 			break;
 	}
@@ -349,8 +351,8 @@ static void adopt(struct pem_joined *joined, const struct pem_ring *ring, uint64
 	__atomic_store_n(&ring->header->magic, PEM_POOL_MAGIC, __ATOMIC_RELEASE);
 }
 
-static int make_pool_file(const struct pem_joined *joined, uint32_t events,
-			  struct pem_pool_file *pool, struct pem_ring *ring, uint64_t *bytes)
+static int make_pool_file(const struct pem_joined *joined, struct pem_pool_file *pool,
+			  struct pem_ring *ring, uint64_t *bytes)
 {
 	const size_t path_bytes = sizeof(pem_process__path);
 	char *path = pem_process__path;
@@ -364,7 +366,7 @@ static int make_pool_file(const struct pem_joined *joined, uint32_t events,
 		fd = create_pool_file(joined, joined->public_directory, pool, path, path_bytes);
 	if (fd < 0)
 		return fd;
-	result = map_pool(fd, joined, events, ring, bytes);
+	result = map_pool(fd, joined, ring, bytes);
 	close(fd);
 	if (result) {
 		unlink(path);
@@ -439,9 +441,7 @@ static void make_spare(const struct pem_joined *joined, struct spare *spare)
 	if (spare->bytes)
 		munmap(spare->ring.header, spare->bytes);
 	spare->bytes = 0;
-	/* The child may register further events and be unable to make memory for them. */
-	if (make_pool_file(joined, PEM_PROCESS_EVENTS_MAX, &spare->file, &spare->ring,
-			   &spare->bytes))
+	if (make_pool_file(joined, &spare->file, &spare->ring, &spare->bytes))
 		return;
 	spare->incarnation = joined->incarnation;
 	lanes = ready_lanes(&spare->ring, SPARE_LANES);
@@ -504,8 +504,7 @@ static int get_pool(struct pem_joined *joined, unsigned session_index, bool in_r
 	int result = -EACCES;
 
 	if (in_reach)
-		result = make_pool_file(joined, pem_process.event_count, &joined->pool_file, &ring,
-					&bytes);
+		result = make_pool_file(joined, &joined->pool_file, &ring, &bytes);
 	if (!result)
 		adopt(joined, &ring, bytes);
 	else if (!pem_process__take_spare(session_index))

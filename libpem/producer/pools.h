@@ -30,8 +30,8 @@ int pem_create_file(const char *directory, const char *kind, uint32_t *numbers, 
 /* Give memory to a range of a pool. False: there is none, and a touch would raise SIGBUS. */
 bool pem_populate(void *start, uint64_t bytes);
 /*
- * Give memory to the cells of events that are registered after the pool was made, in lane 0 and in
- * all lanes that a thread has had.
+ * Give memory to the cells of events that are registered after the pool was made, in the lanes that
+ * a thread has had, as far as there is any. Lane 0 has memory for all events.
  */
 void pem_ring__populate_events(const struct pem_ring *ring, uint32_t first, uint32_t count);
 /* Get access to a chunk that the consumer has allowed since the pool was made. False: no access. */

@@ -53,9 +53,9 @@ bool pem_standby__is_alone(void)
 	return pem_process__on_standby() && pem_process__had_one_thread();
 }
 
-const char *pem_standby__session(void)
+const struct pem_standby_session *pem_standby__session(void)
 {
-	return pem_process__on_standby() ? session.folder : "";
+	return pem_process__on_standby() && session.page ? &session : NULL;
 }
 
 void pem_standby__defer(const char *value)
@@ -73,6 +73,22 @@ int pem_standby__join_deferred(void)
 
 /* --- coming and leaving --- */
 
+/*
+ * Count an event of a process that can't join its session now: a signal handler has interrupted it
+ * while it joined.
+ */
+static void count_lost(uint32_t event_id)
+{
+	struct pem_session_page *page = session.page;
+	uint32_t count = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED),
+		 flags = pem_rules__may_want(page, count, event_id, 0);
+
+	if (flags & PEM_ACTION_LOG)
+		__atomic_fetch_add(&page->lost, 1, __ATOMIC_RELAXED);
+	if (flags & PEM_ACTION_STAT)
+		__atomic_fetch_add(&page->lost_statistics, 1, __ATOMIC_RELAXED);
+}
+
 /* As pem_notify, of an event of a process on standby: it was enabled to wake the process. */
 static void notify_first(struct pem_provider *provider, uint32_t index, void *record,
 			 uint32_t bytes)
@@ -80,6 +96,8 @@ static void notify_first(struct pem_provider *provider, uint32_t index, void *re
 	pem_standby__leave();
 	if (!pem_process__on_standby())
 		pem_notify(provider, index, record, bytes);
+	else if (session.page)
+		count_lost(provider->event_ids[index]);
 }
 
 /* Can these providers be on standby? Their pages lie one behind the other. */
@@ -146,8 +164,10 @@ bool pem_standby__enter(const struct pem_known_provider providers[], uint32_t co
 		enters = true;
 		deferred = NULL;
 	}
-	if (!enters)
-		session.folder[0] = 0;
+	if (!enters && session.page) {
+		munmap(session.page, sizeof(*session.page));
+		session.page = NULL;
+	}
 	close(fd);
 	return enters;
 }
@@ -184,14 +204,15 @@ static void stay(void)
 }
 
 /*
- * Put private pages in place of the file's, which nobody may write. Whatever fails afterwards, the
- * providers have pages of their own then. Lock held.
+ * Put private pages in place of the file's, which nobody may write, where the control file's could
+ * not be put there. Lock held.
  */
 static bool take_pages(void)
 {
 	struct pem_provider *provider = pem_process.providers;
 
-	while (provider && pem_process__keep_private(provider))
+	while (provider &&
+	       (pem_process__is_published(provider) || pem_process__keep_private(provider)))
 		provider = provider->next;
 	return !provider;
 }
@@ -222,70 +243,114 @@ static void drop_forgotten(void)
 	}
 }
 
-/* Lock held. */
+static void set_registered(uint32_t value)
+{
+	struct pem_provider *provider;
+
+	for (provider = pem_process.providers; provider; provider = provider->next)
+		/* RP */
+		__atomic_store_n(&provider->registered, value, __ATOMIC_RELEASE);
+}
+
+/*
+ * Events are enabled for no session any more, but for those that the process has joined. The
+ * library has all of them by then.
+ */
+static void end_waking(void)
+{
+	struct pem_provider *provider;
+	uint8_t *enable;
+	uint32_t i;
+
+	for (provider = pem_process.providers; provider; provider = provider->next) {
+		enable = (uint8_t *)provider->page + sizeof(struct pem_control_header);
+		for (i = 0; i < provider->event_count; i++)
+			/* none: an event that still sees it finds no session there */
+			__atomic_fetch_and(&enable[i], (uint8_t)~PEM_STANDBY_AWAKE,
+					   __ATOMIC_RELAXED);
+	}
+}
+
+/*
+ * Until all is done, events of other threads wait for the lock: their enable bytes stay as they are
+ * in the standby file, and lead to notify_first. Lock held.
+ */
 static void publish_all(void)
 {
 	struct pem_provider *provider;
 
+	note_all();
+	drop_forgotten();
+	/* Its page is made as that of a new provider: the file's actions are no session's. */
+	set_registered(0);
+	pem_process__publish();
+	set_registered(1);
 	if (!take_pages()) {
 		stay();
 		return;
 	}
-	note_all();
-	drop_forgotten();
-	/* Its page is made as that of a new provider: the file's enable bytes are no session's. */
-	for (provider = pem_process.providers; provider; provider = provider->next)
-		provider->registered = 0;
-	pem_process__publish();
-	for (provider = pem_process.providers; provider; provider = provider->next) {
-		provider->notify = pem_notify;
-		/* RP */
-		__atomic_store_n(&provider->registered, 1, __ATOMIC_RELEASE);
-	}
-	__atomic_store_n(&on_standby, false, __ATOMIC_RELAXED);
-	if (session.folder[0])
+	if (session.page)
 		pem_process__join_started(&session);
-	session.folder[0] = 0;
 	pem_process__search_sessions();
+	for (provider = pem_process.providers; provider; provider = provider->next)
+		provider->notify = pem_notify;
+	__atomic_store_n(&on_standby, false, __ATOMIC_RELAXED);
+	/* The last session's bit is the same. */
+	if (!pem_process__had_session(PEM_SESSIONS_MAX - 1))
+		end_waking();
 }
 
 /*
- * Does the memory belong to this process? A child of vfork has its parent's; it changes nothing
- * there. A child of _Fork or clone, of which no handler of fork was told, has its own. Lock held.
+ * Whose memory is this? A child of vfork has its parent's. A child of _Fork or clone, of which no
+ * handler of fork was told, has its own. The kernel is asked before the lock is taken: a filter of
+ * which nobody told pem may end the child, and the parent would find its lock held for ever.
  */
-static bool owns_memory(void)
+enum memory { OWN_MEMORY, CHILDS_MEMORY, PARENTS_MEMORY };
+
+static enum memory whose_memory(void)
 {
 	uint32_t pid;
 	long order;
 
 	if (pem_restricted())
-		return true;
+		return OWN_MEMORY;
 	pid = (uint32_t)getpid();
 	if (pid == pem_process.pid)
-		return true;
+		return OWN_MEMORY;
 	order = syscall(SYS_kcmp, pid, pem_process.pid, KCMP_VM, 0, 0);
 	/* A parent that is not there any more is none of vfork, but in another pid namespace. */
-	if (order > 0 || (order < 0 && errno == ESRCH && getppid())) {
-		pem_process__become_child();
-		return true;
-	}
-	not_ours = pid;
-	return false;
+	return order > 0 || (order < 0 && errno == ESRCH && getppid()) ? CHILDS_MEMORY
+								       : PARENTS_MEMORY;
 }
 
+/*
+ * A child of vfork changes nothing in its parent's memory, unless the parent waits for a session:
+ * then it joins for the parent, or its own event would be lost.
+ */
 void pem_standby__leave(void)
 {
 	int saved_errno = errno;
+	enum memory memory;
 
 	if (!pem_process__on_standby())
 		return;
 	pem_process__begin();
-	if ((!not_ours || pem_restricted() || (uint32_t)getpid() != not_ours) &&
-	    pem_process__lock()) {
-		if (pem_process__on_standby() && owns_memory())
-			publish_all();
-		pem_process__unlock();
+	if (not_ours && !pem_restricted() && (uint32_t)getpid() == not_ours)
+		goto out;
+	memory = whose_memory();
+	if (memory == PARENTS_MEMORY && !session.page) {
+		not_ours = (uint32_t)getpid();
+		goto out;
 	}
+	if (!pem_process__lock())
+		goto out;
+	if (pem_process__on_standby()) {
+		if (memory == CHILDS_MEMORY && (uint32_t)getpid() != pem_process.pid)
+			pem_process__become_child();
+		publish_all();
+	}
+	pem_process__unlock();
+out:
 	errno = saved_errno;
 }
 

@@ -19,8 +19,8 @@ void pem_standby__defer(const char *value);
  * Takes the process lock.
  */
 int pem_standby__join_deferred(void);
-/* The folder of the session that a process on standby was started in; "": none. */
-const char *pem_standby__session(void);
+/* The session that a process on standby was started in; NULL: none. */
+const struct pem_standby_session *pem_standby__session(void);
 
 /*
  * Put the process on standby, with these providers as its first ones. False: a session may want the
@@ -57,7 +57,9 @@ void pem_standby__leave_now(void);
 
 /* The session that a process on standby was started in. */
 struct pem_standby_session {
-	char folder[sizeof(((struct pem_session_entry *)0)->folder)]; /* "": it was in none */
+	struct pem_session_page *page; /* mapped; NULL: it was in none */
+	uint64_t device, inode; /* of the page's file */
+	char folder[sizeof(((struct pem_session_entry *)0)->folder)]; /* in the runtime folder */
 	char public_directory[64]; /* as in struct pem_joined */
 };
 
@@ -68,7 +70,7 @@ struct pem_standby_session {
 int pem_standby_file__open(const struct pem_known_provider known[], uint32_t count);
 /*
  * The same for a process that was given a session, with PEM_SESSION's value; another session may
- * not live. session is filled; its folder is "" where the result is -1.
+ * not live. session is filled; it has no page where the result is -1.
  */
 int pem_standby_file__open_of(const char *given, const struct pem_known_provider known[],
 			      uint32_t count, struct pem_standby_session *session);
@@ -84,6 +86,8 @@ void pem_process__fill_page_head(struct pem_control_header *head,
 void pem_process__become_child(void);
 /* Remove the control file of the program that this process ran before an exec. */
 void pem_process__remove_former(void);
+/* Is the provider's page in the control file? Lock held. */
+bool pem_process__is_published(const struct pem_provider *provider);
 /* Give a provider an empty private page. False: the process can't have one. Lock held. */
 bool pem_process__keep_private(const struct pem_provider *provider);
 /* Can the provider be registered? Returns 0 or -errno. */
@@ -102,13 +106,13 @@ bool pem_process__list_provider(struct pem_provider *provider);
 void pem_process__note_events(struct pem_provider *provider, bool came_again,
 			      const struct pem_provider_facts *facts);
 /*
- * Map the page of a session in the runtime folder. NULL: there is none, or it ended, or this
- * process may not write it, or its consumer is too old for standby. Lock held. The caller unmaps
- * it.
+ * Map the page of the session of session->folder, and fill what belongs to it. False: there is
+ * none, or it ended, or this process may not write it, or its consumer is too old for standby. Lock
+ * held, or only one thread.
  */
-struct pem_session_page *pem_process__page_of(const char *folder);
-/* Join a session that the process was started in, if it is still there. Lock held. */
-void pem_process__join_started(const struct pem_standby_session *session);
+bool pem_process__map_session(struct pem_standby_session *session);
+/* Join a session that the process was started in, and give its page away. Lock held. */
+void pem_process__join_started(struct pem_standby_session *session);
 /*
  * Does any session live in the runtime folder? True also where the folder can't be read. Makes
  * system calls that a program's loader does not make.

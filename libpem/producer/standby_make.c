@@ -25,24 +25,11 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-/* session-PID-NUMBER as PID.NUMBER */
-static bool append_tag(char *name, size_t bytes, size_t *used, const char *session)
-{
-	char *from = name + *used, *dash;
-
-	if (!pem_path__append(name, bytes, used, session + strlen("session-")))
-		return false;
-	dash = strchr(from, '-');
-	if (dash)
-		*dash = '.';
-	return dash && pem_path__append(name, bytes, used, "-");
-}
-
 /*
- * Name the file of these providers, and of the session that the process was started in. A model has
- * its provider's name and events in it. False: the session has no usual name.
+ * Name the file of these providers, and of the session that the process was started in; id 0: in
+ * none. A model has its provider's name and events in it.
  */
-static bool name_file(const struct pem_known_provider known[], uint32_t count, const char *session,
+static void name_file(const struct pem_known_provider known[], uint32_t count, uint32_t id,
 		      char *name, size_t bytes)
 {
 	uint32_t words[2 * PEM_PROVIDERS_MAX], i;
@@ -58,10 +45,12 @@ static bool name_file(const struct pem_known_provider known[], uint32_t count, c
 	pem_path__append_number(name, bytes, &used,
 				pem_model__hash((const char *)words, count * 2 * sizeof(words[0])),
 				16, 8);
+	if (id) {
+		pem_path__append(name, bytes, &used, "-.");
+		pem_path__append_number(name, bytes, &used, id, 16, 8);
+	}
 	pem_path__append(name, bytes, &used, "-");
-	if (*session && !append_tag(name, bytes, &used, session))
-		return false;
-	return pem_path__append_number(name, bytes, &used, pem_process__known_filters(), 10, 0);
+	pem_path__append_number(name, bytes, &used, pem_process__known_filters(), 10, 0);
 }
 
 uint64_t pem_standby_file__bytes(const struct pem_known_provider known[], uint32_t count)
@@ -128,6 +117,14 @@ static bool fill_file(int fd, const struct pem_known_provider known[], uint32_t 
 	return syscall(SYS_pwrite64, fd, &file, sizeof(file), 0) == sizeof(file);
 }
 
+/* Only a folder of a tmpfs is sure to have two links, and one for each folder in it. */
+static bool is_in_memory(void)
+{
+	struct statfs fs;
+
+	return !statfs(pem_process.runtime, &fs) && fs.f_type == TMPFS_MAGIC;
+}
+
 /*
  * Make the file, unless another process does so meanwhile. Returns a descriptor, or -1: another
  * process made it, or nobody can.
@@ -137,13 +134,11 @@ static int make_file(const char *name, const struct pem_known_provider known[], 
 {
 	int fd = open(pem_process.runtime, O_TMPFILE | O_RDWR | O_CLOEXEC, 0400);
 	static char path[PATH_MAX];
-	struct statfs fs;
 	char link[32];
 
 	if (fd < 0)
 		return -1;
-	/* A folder of a tmpfs has two links, and one for each folder in it. */
-	if (!statfs(pem_process.runtime, &fs) && fs.f_type == TMPFS_MAGIC)
+	if (is_in_memory())
 		syscall(SYS_fchmod, fd, PEM_STANDBY_MODE);
 	snprintf(path, sizeof(path), "%s%s", pem_process.runtime, name);
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -193,7 +188,7 @@ int pem_standby_file__open(const struct pem_known_provider known[], uint32_t cou
 	char name[64];
 	int fd = -1;
 
-	name_file(known, count, "", name, sizeof(name));
+	name_file(known, count, 0, name, sizeof(name));
 	if (pem_runtime_dir__is_there(pem_process.runtime, sizeof(pem_process.runtime)))
 		fd = open_file(name, bytes, &st);
 	if (fd >= 0 && !may_have_session(&st))
@@ -321,28 +316,23 @@ static void remove_file(const char *name)
 	pem_process.runtime[length] = 0;
 }
 
-/* Make the session's file. Lock held. */
-static void make_session_file(const char *session, const char *name,
+/* Make the session's file. */
+static void make_session_file(struct pem_session_page *page, const char *name,
 			      const struct pem_known_provider known[], uint32_t count)
 {
-	struct pem_session_page *page = pem_process__page_of(session);
-	uint32_t generation;
-	int fd = -1;
-
-	if (!page)
-		return;
 	/* uc */
-	generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
-	if (!(generation & 1) && may_wait(page)) {
-		__atomic_fetch_add(&page->standby_files, 1, __ATOMIC_RELAXED);
-		fd = make_file(name, known, count, page);
-	}
-	if (fd >= 0) {
-		if (!follow_rules(fd, known, count, page, generation))
-			remove_file(name);
-		close(fd);
-	}
-	munmap(page, sizeof(*page));
+	uint32_t generation = __atomic_load_n(&page->generation, __ATOMIC_ACQUIRE);
+	int fd;
+
+	if (generation & 1 || !is_in_memory())
+		return;
+	__atomic_fetch_add(&page->standby_files, 1, __ATOMIC_RELAXED);
+	fd = make_file(name, known, count, page);
+	if (fd < 0)
+		return;
+	if (!follow_rules(fd, known, count, page, generation))
+		remove_file(name);
+	close(fd);
 }
 
 /* Does no session live in the runtime folder but the one? Cheaply answered. */
@@ -354,23 +344,25 @@ static bool is_only_session(const struct stat *file)
 	       folder.st_nlink == 3;
 }
 
-/* As get_file, for a process that was started in a session. */
 int pem_standby_file__open_of(const char *given, const struct pem_known_provider known[],
 			      uint32_t count, struct pem_standby_session *session)
 {
 	uint64_t bytes = PEM_PAGE_ALIGN + pem_standby_file__bytes(known, count);
 	struct stat st;
-	char name[80];
+	char name[64];
 	int fd = -1;
 
-	if (!take_session(given, session) ||
-	    !name_file(known, count, session->folder, name, sizeof(name)))
+	if (!take_session(given, session) || !pem_process__map_session(session))
+		return -1;
+	if (!may_wait(session->page))
 		goto out;
+	name_file(known, count, session->page->id, name, sizeof(name));
 	fd = open_file(name, bytes, &st);
-	if (fd < 0 && pem_process__lock()) {
+	if (fd < 0) {
+		/* A loader does not make the next calls. */
+		pem_process__begin();
 		if (!pem_restricted())
-			make_session_file(session->folder, name, known, count);
-		pem_process__unlock();
+			make_session_file(session->page, name, known, count);
 		fd = open_file(name, bytes, &st);
 	}
 	if (fd >= 0 && !is_only_session(&st)) {
@@ -378,7 +370,9 @@ int pem_standby_file__open_of(const char *given, const struct pem_known_provider
 		fd = -1;
 	}
 out:
-	if (fd < 0)
-		session->folder[0] = 0;
+	if (fd < 0) {
+		munmap(session->page, sizeof(*session->page));
+		session->page = NULL;
+	}
 	return fd;
 }

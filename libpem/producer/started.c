@@ -22,29 +22,19 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/*
- * The page of the session that a process on standby was started in, which has the session's index
- * WAITING here. It is mapped when it is needed first, and stays. A child of vfork maps it for its
- * parent, too.
- */
+/* Here the session that a process on standby was started in has this index. */
 #define WAITING 0u
-static struct pem_session_page *waiting_page(void)
-{
-	static struct pem_session_page *mapped;
-	struct pem_session_page *page = __atomic_load_n(&mapped, __ATOMIC_RELAXED);
-	const char *folder = pem_standby__session();
-
-	if (!page && *folder && pem_process__lock()) {
-		page = mapped ? mapped : pem_process__page_of(folder);
-		__atomic_store_n(&mapped, page, __ATOMIC_RELAXED);
-		pem_process__unlock();
-	}
-	return *folder ? page : NULL;
-}
 
 static bool is_waiting(unsigned session_index)
 {
-	return session_index == WAITING && *pem_standby__session();
+	return session_index == WAITING && pem_standby__session();
+}
+
+static struct pem_session_page *waiting_page(void)
+{
+	const struct pem_standby_session *session = pem_standby__session();
+
+	return session ? session->page : NULL;
 }
 
 /* The page of a session that the process has joined. NULL: there is none. */
@@ -107,7 +97,7 @@ uint32_t pem_rights__not_named(const char *value)
 	unsigned session_index;
 
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
-		folder = is_waiting(session_index) ? pem_standby__session()
+		folder = is_waiting(session_index) ? pem_standby__session()->folder
 						   : pem_process.joined[session_index].directory;
 		if (is_given(session_index) && (!value || !strstr(value, folder)))
 			sessions |= 1u << session_index;
@@ -140,7 +130,7 @@ static bool can_join(const char *directory)
 /* The same of the session that the process waits for. */
 static bool can_join_in_runtime(void)
 {
-	const char *folder = pem_standby__session();
+	const char *folder = pem_standby__session()->folder;
 	size_t bytes = strlen(pem_process.runtime) + strlen(folder) + 2, used = 0;
 	char *path = __builtin_alloca(bytes);
 
