@@ -16,9 +16,9 @@
 extern struct pem_provider pem_provider_mpi PART, pem_provider_sqlite PART;
 extern const struct pem_provider_facts pem_known_mpi PART, pem_known_sqlite PART;
 
-static const struct pem_provider_facts libc_facts = {PEM_FACTS_libc};
-static const struct pem_provider_facts io_facts = {PEM_FACTS_libc_io};
-static const struct pem_provider_facts lock_facts = {PEM_FACTS_libc_lock};
+static const struct pem_provider_facts libc_facts = {PEM_FACTS_libc, PEM_EVENT_LOADER_OBJECT_ID};
+static const struct pem_provider_facts io_facts = {PEM_FACTS_libc_io, 0};
+static const struct pem_provider_facts lock_facts = {PEM_FACTS_libc_lock, 0};
 
 /* Behind find_libpem (silence.c), and before any constructor that has no number. */
 __attribute__((constructor(102))) static void attach(void)

@@ -13,7 +13,7 @@
 
 /* For libc/attach.c, where both are in one library. */
 extern const struct pem_provider_facts pem_known_mpi __attribute__((visibility("hidden")));
-const struct pem_provider_facts pem_known_mpi = {PEM_FACTS_mpi};
+const struct pem_provider_facts pem_known_mpi = {PEM_FACTS_mpi, 0};
 
 struct pem_mpi_functions pem_mpi_functions;
 int pem_mpi_functions_found;

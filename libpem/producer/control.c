@@ -56,13 +56,19 @@ uint32_t pem_process__pid_namespace(void)
 static uid_t runtime_user;
 static bool runtime_is_fresh;
 
-bool pem_process__find_runtime(void)
+void pem_process__found_runtime(void)
 {
 	runtime_user = geteuid();
+	runtime_is_fresh = true;
+}
+
+bool pem_process__find_runtime(void)
+{
 	if (pem_runtime_dir(pem_process.runtime, sizeof(pem_process.runtime)))
 		pem_process.runtime[0] = 0;
-	runtime_is_fresh = pem_process.runtime[0] != 0;
-	return runtime_is_fresh;
+	else
+		pem_process__found_runtime();
+	return pem_process.runtime[0] != 0;
 }
 
 /*

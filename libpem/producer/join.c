@@ -331,7 +331,7 @@ bool pem_process__map_session(struct pem_standby_session *session)
 	return page != NULL;
 }
 
-void pem_process__join_started(struct pem_standby_session *session)
+int pem_process__join_started(struct pem_standby_session *session)
 {
 	static char path[sizeof(pem_process.joined[0].directory)];
 	struct pem_session_page *page = session->page;
@@ -339,8 +339,10 @@ void pem_process__join_started(struct pem_standby_session *session)
 
 	session->page = NULL;
 	if (__atomic_load_n(&page->closed, __ATOMIC_RELAXED) ||
-	    !session_path(path, sizeof(path), session->folder))
-		return;
+	    !session_path(path, sizeof(path), session->folder)) {
+		munmap(page, sizeof(*page));
+		return -ENOENT;
+	}
 	mapped_device = session->device;
 	mapped_inode = session->inode;
 	mapped_writable = true;
@@ -348,6 +350,7 @@ void pem_process__join_started(struct pem_standby_session *session)
 	if (session_index >= 0)
 		strcpy(pem_process.joined[session_index].public_directory,
 		       session->public_directory);
+	return session_index;
 }
 
 int pem_process__join(const char *directory)

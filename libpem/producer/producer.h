@@ -397,6 +397,8 @@ void pem_process__unshare_control(void);
 struct pem_session_entry *pem_process__table(void);
 /* Find out where the runtime folder is now. False: there is none. Lock held. */
 bool pem_process__find_runtime(void);
+/* The folder was found just now, without that function. */
+void pem_process__found_runtime(void);
 
 /* Return this thread's structure, made if need be. NULL: that is impossible here and now. */
 struct pem_thread_full *pem_thread__get(void);

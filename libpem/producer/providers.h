@@ -10,6 +10,8 @@
 struct pem_provider_facts {
 	uint32_t model_hash; /* pem_model__hash of provider->model */
 	uint8_t levels[64]; /* enum pem_level of each event */
+	/* Id of an event that each process raises as it starts; 0: none. */
+	uint32_t at_start;
 };
 
 struct pem_known_provider {

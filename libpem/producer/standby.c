@@ -63,11 +63,36 @@ void pem_standby__defer(const char *value)
 	deferred = value;
 }
 
+static void drop_page(void)
+{
+	if (session.page)
+		munmap(session.page, sizeof(*session.page));
+	session.page = NULL;
+}
+
+/* Join the session whose page is mapped already. */
+static int join_mapped(void)
+{
+	int session_index;
+
+	pem_process__begin();
+	if (pem_restricted() || !pem_process__lock()) {
+		drop_page();
+		return -EPERM;
+	}
+	pem_process__found_runtime();
+	session_index = pem_process__join_started(&session);
+	pem_process__unlock();
+	return session_index;
+}
+
 int pem_standby__join_deferred(void)
 {
 	const char *value = deferred;
 
 	deferred = NULL;
+	if (value && session.page)
+		return join_mapped();
 	return value ? pem_process__join_given(value) : (int)PEM_SESSIONS_MAX;
 }
 
@@ -164,10 +189,8 @@ bool pem_standby__enter(const struct pem_known_provider providers[], uint32_t co
 		enters = true;
 		deferred = NULL;
 	}
-	if (!enters && session.page) {
-		munmap(session.page, sizeof(*session.page));
-		session.page = NULL;
-	}
+	if (!enters)
+		drop_page();
 	close(fd);
 	return enters;
 }

@@ -70,7 +70,8 @@ struct pem_standby_session {
 int pem_standby_file__open(const struct pem_known_provider known[], uint32_t count);
 /*
  * The same for a process that was given a session, with PEM_SESSION's value; another session may
- * not live. session is filled; it has no page where the result is -1.
+ * not live. session is filled. Where the result is -1, and it has a page, the process is to join by
+ * that.
  */
 int pem_standby_file__open_of(const char *given, const struct pem_known_provider known[],
 			      uint32_t count, struct pem_standby_session *session);
@@ -111,8 +112,11 @@ void pem_process__note_events(struct pem_provider *provider, bool came_again,
  * held, or only one thread.
  */
 bool pem_process__map_session(struct pem_standby_session *session);
-/* Join a session that the process was started in, and give its page away. Lock held. */
-void pem_process__join_started(struct pem_standby_session *session);
+/*
+ * Join a session that the process was started in, and give its page away. Returns its index, or
+ * -errno. Lock held.
+ */
+int pem_process__join_started(struct pem_standby_session *session);
 /*
  * Does any session live in the runtime folder? True also where the folder can't be read. Makes
  * system calls that a program's loader does not make.

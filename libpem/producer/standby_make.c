@@ -242,15 +242,23 @@ static bool take_session(const char *given, struct pem_standby_session *session)
 }
 
 /*
- * Can processes join this session later than they start? If a context follows children, a process
- * has to find its ancestors while they live.
+ * Can processes join this session later than they start, and does it save them anything? If a
+ * context follows children, a process has to find its ancestors while they live. If the session
+ * wants an event of each start, all join at once.
  */
-static bool may_wait(const struct pem_session_page *page)
+static bool may_wait(const struct pem_session_page *page, const struct pem_known_provider known[],
+		     uint32_t count)
 {
-	uint32_t count = __atomic_load_n(&page->context_count, __ATOMIC_RELAXED), i;
+	uint32_t contexts = __atomic_load_n(&page->context_count, __ATOMIC_RELAXED),
+		 rules = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED), i;
 
-	for (i = 0; i < count && i < PEM_CONTEXTS_MAX; i++) {
+	for (i = 0; i < contexts && i < PEM_CONTEXTS_MAX; i++) {
 		if (page->contexts[i].flags & PEM_CONTEXT_FOLLOW)
+			return false;
+	}
+	for (i = 0; i < count; i++) {
+		if (known[i].facts->at_start &&
+		    pem_rules__may_want(page, rules, known[i].facts->at_start, 0))
 			return false;
 	}
 	return true;
@@ -354,8 +362,8 @@ int pem_standby_file__open_of(const char *given, const struct pem_known_provider
 
 	if (!take_session(given, session) || !pem_process__map_session(session))
 		return -1;
-	if (!may_wait(session->page))
-		goto out;
+	if (!may_wait(session->page, known, count))
+		return -1;
 	name_file(known, count, session->page->id, name, sizeof(name));
 	fd = open_file(name, bytes, &st);
 	if (fd < 0) {
@@ -368,11 +376,6 @@ int pem_standby_file__open_of(const char *given, const struct pem_known_provider
 	if (fd >= 0 && !is_only_session(&st)) {
 		close(fd);
 		fd = -1;
-	}
-out:
-	if (fd < 0) {
-		munmap(session->page, sizeof(*session->page));
-		session->page = NULL;
 	}
 	return fd;
 }

@@ -30,7 +30,7 @@
 
 /* For libc/attach.c, where both are in one library. */
 extern const struct pem_provider_facts pem_known_sqlite __attribute__((visibility("hidden")));
-const struct pem_provider_facts pem_known_sqlite = {PEM_FACTS_sqlite};
+const struct pem_provider_facts pem_known_sqlite = {PEM_FACTS_sqlite, 0};
 
 #define EXPORT __attribute__((visibility("default")))
 #define SITE ((uintptr_t)__builtin_return_address(0))

@@ -94,7 +94,8 @@ def children_join():
     idle.ask("keep")
     equal(idle.own(), [], "files of the parent")
     child, = pids_of(idle.pid)
-    until(lambda: idle.files("control-%d-" % child), "files of the child")
+    idle.ask("child 1")  # it answers behind its event
+    equal(len(idle.files("control-%d-" % child)), 1, "files of the child")
     equal(idle.counts(), {"APP::Program::ForkChild": 1}, "counts")
 
 
@@ -107,6 +108,14 @@ def without_an_event():
     equal(idle.child.returncode, 0, "status")
     rc, out, err = run([PEM, "report", "--json", idle.out])
     equal((rc, json.loads(out)["events"]["delivered"]), (0, 0), "records, with " + err)
+
+
+@test
+def event_of_each_start():
+    "where the session wants an event that each program raises as it starts, all join at once, and no file is made for waiting"
+    idle = Started("--json", "-e", "APP::Loader::Object")
+    equal((len(idle.own()), idle.files("standby-")), (1, []), "files")
+    idle.counts()
 
 
 @test

@@ -15,12 +15,12 @@ static const struct {
 	const struct pem_provider *provider;
 	struct pem_provider_facts facts;
 } known[] = {
-	{&pem_provider_alike, {PEM_FACTS_alike}},
-	{&pem_provider_libc, {PEM_FACTS_libc}},
-	{&pem_provider_libc_io, {PEM_FACTS_libc_io}},
-	{&pem_provider_libc_lock, {PEM_FACTS_libc_lock}},
-	{&pem_provider_mpi, {PEM_FACTS_mpi}},
-	{&pem_provider_sqlite, {PEM_FACTS_sqlite}},
+	{&pem_provider_alike, {PEM_FACTS_alike, 0}},
+	{&pem_provider_libc, {PEM_FACTS_libc, 0}},
+	{&pem_provider_libc_io, {PEM_FACTS_libc_io, 0}},
+	{&pem_provider_libc_lock, {PEM_FACTS_libc_lock, 0}},
+	{&pem_provider_mpi, {PEM_FACTS_mpi, 0}},
+	{&pem_provider_sqlite, {PEM_FACTS_sqlite, 0}},
 };
 #define KNOWN (sizeof(known) / sizeof(known[0]))
 
