@@ -6,6 +6,7 @@ first event that the session wants, and are found by later sessions
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,11 @@ def end(counter):
     return {e["name"]: e["count"] for e in json.loads(out)["events"]}
 
 
+def run_another(started):
+    """The status of another session, which looks after the runtime folder."""
+    return run([PEM, "stat", "-q", "-o", os.devnull, "-e", FORK, "--", "true"], env={"PEM_RUNTIME_DIR": started.runtime})[0]
+
+
 @test
 def first_event_joins():
     "a program makes no file until it raises an event that the session wants, and that event is counted"
@@ -81,9 +87,16 @@ def first_event_joins():
     idle.ask("alloc 1000")
     equal((idle.own(), len(idle.files("standby-"))), ([], 1), "files before the event")
     idle.ask("keep")
-    equal(len(idle.own()), 1, "files after it")
+    name, = idle.own()
+    with open(os.path.join(idle.runtime, name), "rb") as file:
+        control = file.read()
+    for i in range(struct.unpack_from("<I", control, 12)[0]):
+        offset, = struct.unpack_from("<Q", control, 64 + 16 * i)
+        equal([b for b in control[offset + 64:offset + 64 + struct.unpack_from("<I", control, offset + 4)[0]] if b & 0x80], [],
+              "enable bytes that still wake the program")
     equal(idle.counts(), {FORK: 1}, "counts")
-    equal(os.listdir(idle.runtime), [], "what is left")
+    # The child that it kept may end a moment later.
+    until(lambda: not run_another(idle) and not os.listdir(idle.runtime), "nothing is left by a later session")
 
 
 @test
@@ -184,15 +197,13 @@ def killed_session():
     idle = Started("--json", "-e", FORK)
     os.kill(idle.child.pid, signal.SIGKILL)
     idle.child.wait()
-    later = lambda: equal(run([PEM, "stat", "-q", "-o", os.devnull, "-e", FORK, "--", "true"],
-                              env={"PEM_RUNTIME_DIR": idle.runtime})[0], 0, "status of a later session")
-    later()
+    equal(run_another(idle), 0, "status of a later session")
     equal(len(idle.files("standby-")), 1, "files while the program runs")
     idle.ask("alloc 1")
     equal(idle.own(), [], "files of the program that was left")
     idle.child.stdin.close()
     until(lambda: not os.path.exists("/proc/%d" % idle.pid), "its end")
-    later()
+    equal(run_another(idle), 0, "status of one more")
     equal(os.listdir(idle.runtime), [], "files")
 
 
@@ -305,6 +316,7 @@ extern char **environ;
 int main(int argc, char *argv[])
 {
     char *none[] = {"none", 0}, *volatile memory;
+    int status;
     pid_t pid;
 
     for (int i = 0; i < 3; i++) {
@@ -314,7 +326,8 @@ int main(int argc, char *argv[])
             execve("/no/such/program", none, environ);
             _exit(errno == 2 ? 0 : 1);
         }
-        waitpid(pid, 0, 0);
+        if (waitpid(pid, &status, 0) != pid || status)
+            return 2;
     }
     return 0;
 }"""
