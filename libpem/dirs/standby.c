@@ -115,13 +115,16 @@ static void enable_wanted(struct pem_session *s, int fd)
 /* Call visit for each file of the session. */
 static void visit_files(struct pem_session *s, void (*visit)(struct pem_session *s, int fd))
 {
-	struct pem_dir *own = s->dirs->first;
+	struct pem_dir *own;
 	struct dirent *entry;
 	DIR *folder;
 	int fd;
 
-	if (!__atomic_load_n(&s->page->standby_files, __ATOMIC_RELAXED) || !own ||
-	    own->runtime_fd < 0)
+	if (!__atomic_load_n(&s->page->standby_files, __ATOMIC_RELAXED))
+		return;
+	pem_session__add_session_dir(s);
+	own = s->dirs->first;
+	if (!own || own->runtime_fd < 0)
 		return;
 	folder = pem_list_folder(own->runtime_fd);
 	while (folder && (entry = readdir(folder))) {

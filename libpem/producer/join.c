@@ -25,6 +25,8 @@
 /* Device and inode of the page that was mapped last. Under the process lock. */
 static uint64_t mapped_device, mapped_inode;
 static bool mapped_writable, mapped_whole;
+/* A page that threads without the lock may use: it stays mapped, also where it is not joined. */
+static const struct pem_session_page *kept_page;
 
 /*
  * A consumer of version 0.2.0 makes pages without the last members. What is mapped of it then lies
@@ -279,6 +281,12 @@ static int join_there(int session_index, uint32_t id, bool asked)
 	return session_index;
 }
 
+static void drop_page(struct pem_session_page *page)
+{
+	if (page != kept_page)
+		munmap(page, sizeof(*page));
+}
+
 /*
  * Take an entry of the table and join the page's session there. If the consumer has offered the
  * session meanwhile, join it in the consumer's entry. Lock held. The page belongs to this function.
@@ -296,14 +304,14 @@ static int join_page(struct pem_session_page *page, const char *directory, bool 
 
 	taken = pem_entry__take(table, has_consumer, NULL, "", &word);
 	if (taken < 0) {
-		munmap(page, sizeof(*page));
+		drop_page(page);
 		return taken;
 	}
 	if (strlen(folder) < sizeof(wanted.folder))
 		strcpy(wanted.folder, folder);
 	session_index = pem_entry__offer(table, taken, &word, &wanted, true);
 	if (session_index != taken) {
-		munmap(page, sizeof(*page));
+		drop_page(page);
 		return session_index < 0 ? -EAGAIN
 					 : join_there(session_index, wanted.session_id, asked);
 	}
@@ -331,22 +339,19 @@ bool pem_process__map_session(struct pem_standby_session *session)
 	return page != NULL;
 }
 
-int pem_process__join_started(struct pem_standby_session *session)
+int pem_process__join_started(const struct pem_standby_session *session)
 {
 	static char path[sizeof(pem_process.joined[0].directory)];
-	struct pem_session_page *page = session->page;
 	int session_index;
 
-	session->page = NULL;
-	if (__atomic_load_n(&page->closed, __ATOMIC_RELAXED) ||
-	    !session_path(path, sizeof(path), session->folder)) {
-		munmap(page, sizeof(*page));
+	if (__atomic_load_n(&session->page->closed, __ATOMIC_RELAXED) ||
+	    !session_path(path, sizeof(path), session->folder))
 		return -ENOENT;
-	}
 	mapped_device = session->device;
 	mapped_inode = session->inode;
 	mapped_writable = true;
-	session_index = join_page(page, path, true);
+	kept_page = session->page;
+	session_index = join_page(session->page, path, true);
 	if (session_index >= 0)
 		strcpy(pem_process.joined[session_index].public_directory,
 		       session->public_directory);

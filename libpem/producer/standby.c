@@ -83,6 +83,7 @@ static int join_mapped(void)
 	pem_process__found_runtime();
 	session_index = pem_process__join_started(&session);
 	pem_process__unlock();
+	session.page = NULL; /* else the process would wait for it, should it come on standby */
 	return session_index;
 }
 
@@ -108,10 +109,27 @@ static void count_lost(uint32_t event_id)
 	uint32_t count = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED),
 		 flags = pem_rules__may_want(page, count, event_id, 0);
 
+	if (pem_restricted())
+		__atomic_fetch_add(&page->lost_filtered, 1, __ATOMIC_RELAXED);
 	if (flags & PEM_ACTION_LOG)
 		__atomic_fetch_add(&page->lost, 1, __ATOMIC_RELAXED);
 	if (flags & PEM_ACTION_STAT)
 		__atomic_fetch_add(&page->lost_statistics, 1, __ATOMIC_RELAXED);
+}
+
+static void ignore(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
+{
+	(void)provider;
+	(void)index;
+	(void)record;
+	(void)bytes;
+}
+
+static void lose(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
+{
+	(void)record;
+	(void)bytes;
+	count_lost(provider->event_ids[index]);
 }
 
 /* As pem_notify, of an event of a process on standby: it was enabled to wake the process. */
@@ -206,24 +224,18 @@ bool pem_standby__forget(struct pem_provider *provider)
 	if (!pem_process__on_standby())
 		return false;
 	__atomic_store_n(&provider->registered, 0, __ATOMIC_RELAXED);
+	if (session.page) /* its events are enabled already */
+		__atomic_store_n(&provider->notify, ignore, __ATOMIC_RELAXED);
 	return true;
 }
 
-static void ignore(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
-{
-	(void)provider;
-	(void)index;
-	(void)record;
-	(void)bytes;
-}
-
-/* The process can't leave: its woken events do nothing from now on. Lock held. */
+/* The process can't leave: its woken events are counted as lost, or do nothing. Lock held. */
 static void stay(void)
 {
 	struct pem_provider *provider;
 
 	for (provider = pem_process.providers; provider; provider = provider->next)
-		provider->notify = ignore;
+		provider->notify = session.page ? lose : ignore;
 }
 
 /*
@@ -296,7 +308,8 @@ static void end_waking(void)
 
 /*
  * Until all is done, events of other threads wait for the lock: their enable bytes stay as they are
- * in the standby file, and lead to notify_first. Lock held.
+ * in the standby file, and lead to notify_first. Where no control file can be made, a private page
+ * begins with none enabled, and such events pass by. Lock held.
  */
 static void publish_all(void)
 {
@@ -342,8 +355,11 @@ static enum memory whose_memory(void)
 		return OWN_MEMORY;
 	order = syscall(SYS_kcmp, pid, pem_process.pid, KCMP_VM, 0, 0);
 	/* A parent that is not there any more is none of vfork, but in another pid namespace. */
-	return order > 0 || (order < 0 && errno == ESRCH && getppid()) ? CHILDS_MEMORY
-								       : PARENTS_MEMORY;
+	if (order >= 0 || errno == ESRCH)
+		return order > 0 || (order < 0 && getppid()) ? CHILDS_MEMORY : PARENTS_MEMORY;
+	/* The kernel may not be asked. A child of _Fork has its own id in the C library's memory.
+	 */
+	return pem_process__first_id() == pid ? CHILDS_MEMORY : PARENTS_MEMORY;
 }
 
 /*

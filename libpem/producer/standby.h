@@ -19,7 +19,8 @@ void pem_standby__defer(const char *value);
  * Takes the process lock.
  */
 int pem_standby__join_deferred(void);
-/* The session that a process on standby was started in; NULL: none. */
+/* The session that a process on standby was started in; NULL: none. What it points to never
+ * changes. */
 const struct pem_standby_session *pem_standby__session(void);
 
 /*
@@ -113,10 +114,10 @@ void pem_process__note_events(struct pem_provider *provider, bool came_again,
  */
 bool pem_process__map_session(struct pem_standby_session *session);
 /*
- * Join a session that the process was started in, and give its page away. Returns its index, or
+ * Join a session that the process was started in. Its page stays mapped. Returns its index, or
  * -errno. Lock held.
  */
-int pem_process__join_started(struct pem_standby_session *session);
+int pem_process__join_started(const struct pem_standby_session *session);
 /*
  * Does any session live in the runtime folder? True also where the folder can't be read. Makes
  * system calls that a program's loader does not make.

@@ -25,16 +25,13 @@
 /* Here the session that a process on standby was started in has this index. */
 #define WAITING 0u
 
-static bool is_waiting(unsigned session_index)
+/*
+ * That session; NULL: none. Another thread may make the process join meanwhile. What this points
+ * to, and the page, stay as they are all the same.
+ */
+static const struct pem_standby_session *waiting(unsigned session_index)
 {
-	return session_index == WAITING && pem_standby__session();
-}
-
-static struct pem_session_page *waiting_page(void)
-{
-	const struct pem_standby_session *session = pem_standby__session();
-
-	return session ? session->page : NULL;
+	return session_index == WAITING ? pem_standby__session() : NULL;
 }
 
 /* The page of a session that the process has joined. NULL: there is none. */
@@ -55,8 +52,8 @@ static struct pem_session_page *joined_page(unsigned session_index)
 /* The page of a session. NULL: there is none, or the session is closed. */
 static struct pem_session_page *live_page(unsigned session_index)
 {
-	struct pem_session_page *page =
-		is_waiting(session_index) ? waiting_page() : joined_page(session_index);
+	const struct pem_standby_session *session = waiting(session_index);
+	struct pem_session_page *page = session ? session->page : joined_page(session_index);
 
 	return page && !__atomic_load_n(&page->closed, __ATOMIC_RELAXED) ? page : NULL;
 }
@@ -64,8 +61,10 @@ static struct pem_session_page *live_page(unsigned session_index)
 /* The page on which the process counts a session's losses. NULL: there is none. */
 static struct pem_session_page *counts_of(unsigned session_index)
 {
-	if (is_waiting(session_index))
-		return waiting_page();
+	const struct pem_standby_session *session = waiting(session_index);
+
+	if (session)
+		return session->page;
 	/* jb */
 	return __atomic_load_n(&pem_process.joined[session_index].counts, __ATOMIC_ACQUIRE);
 }
@@ -87,18 +86,19 @@ uint32_t pem_rights__sessions(void)
 static bool is_given(unsigned session_index)
 {
 	return live_page(session_index) &&
-	       (is_waiting(session_index) || pem_process.joined[session_index].asked);
+	       (waiting(session_index) || pem_process.joined[session_index].asked);
 }
 
 uint32_t pem_rights__not_named(const char *value)
 {
+	const struct pem_standby_session *session;
 	uint32_t sessions = 0;
 	const char *folder;
 	unsigned session_index;
 
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
-		folder = is_waiting(session_index) ? pem_standby__session()->folder
-						   : pem_process.joined[session_index].directory;
+		session = waiting(session_index);
+		folder = session ? session->folder : pem_process.joined[session_index].directory;
 		if (is_given(session_index) && (!value || !strstr(value, folder)))
 			sessions |= 1u << session_index;
 	}
@@ -128,9 +128,8 @@ static bool can_join(const char *directory)
 }
 
 /* The same of the session that the process waits for. */
-static bool can_join_in_runtime(void)
+static bool can_join_in_runtime(const char *folder)
 {
-	const char *folder = pem_standby__session()->folder;
 	size_t bytes = strlen(pem_process.runtime) + strlen(folder) + 2, used = 0;
 	char *path = __builtin_alloca(bytes);
 
@@ -141,14 +140,17 @@ static bool can_join_in_runtime(void)
 
 uint32_t pem_rights__out_of_reach(void)
 {
+	const struct pem_standby_session *session;
 	const struct pem_joined *joined;
 	uint32_t sessions = 0;
 	unsigned session_index;
 
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++) {
 		joined = &pem_process.joined[session_index];
-		if (is_waiting(session_index)) {
-			sessions |= live_page(session_index) && !can_join_in_runtime() ? 1u : 0;
+		session = waiting(session_index);
+		if (session) {
+			if (live_page(session_index) && !can_join_in_runtime(session->folder))
+				sessions |= 1u << session_index;
 			continue;
 		}
 		if (is_given(session_index) && !can_join(joined->directory) &&

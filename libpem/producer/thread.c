@@ -238,6 +238,19 @@ static void silence(struct pem_thread_full *thread, bool silent)
 	thread->shared.depth += silent ? PEM_DEPTHS : -PEM_DEPTHS;
 }
 
+/*
+ * This thread's id. In a child of vfork: that of its parent's thread, which goes on with the
+ * structure.
+ */
+static uint32_t own_id(void)
+{
+	uint32_t id = 0;
+
+	if (!pem_restricted() && (uint32_t)getpid() != pem_process.pid)
+		id = pem_process__first_id();
+	return id ? id : pem_rights__thread_id();
+}
+
 struct pem_thread_full *pem_thread__get(void)
 {
 	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
@@ -271,7 +284,7 @@ struct pem_thread_full *pem_thread__get(void)
 		thread = take_new();
 	}
 	if (thread) { /* under the lock: take_back_from_dead reads it */
-		thread->shared.tid = pem_rights__thread_id();
+		thread->shared.tid = own_id();
 		taken++;
 	}
 	pem_process__unlock();

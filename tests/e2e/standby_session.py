@@ -238,7 +238,8 @@ with pemapi.Session() as session:
     before = files()
     idle = Idle(session)
     print(files() - before, end=" ")
-    session.poll(0)
+    if sys.argv[2] != "None":  # it has joined, and is told as others are that have
+        session.poll(0)
     second = session.statistics(session.events("APP::Program::Exit", THREAD), context=eval(sys.argv[3]))
     second.enable()
     idle.ask(b"alloc 5")
