@@ -264,7 +264,7 @@ def instructions(program, prefix, limit_s):
     return total or None
 
 
-# Case: (program that has to be there, maker)
+# Case: (programs that have to be there, maker)
 MAKERS = {"apps/sqlite3": ("sqlite3", make_sqlite), "apps/redis": ("redis-server", make_redis), "apps/xz": ("xz", make_xz),
           "apps/compile": ("gcc", make_compile), "apps/small_files": ("make", make_small_files), "apps/git": ("git", make_git),
-          "apps/python": ("python3", make_python), "apps/pgbench": ("pgbench", make_pgbench), "apps/nginx": ("nginx", make_nginx)}
+          "apps/python": ("python3", make_python), "apps/pgbench": ("pgbench", make_pgbench), "apps/nginx": ("nginx ab", make_nginx)}

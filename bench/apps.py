@@ -146,9 +146,10 @@ def main():
         lttng = beside("apps", folder, OBSERVER_CPU)
         try:
             for case in chosen:
-                tool, make = MAKERS[case]
-                if not shutil.which(tool):
-                    print("%-22s %s is not installed" % (case, tool))
+                tools, make = MAKERS[case]
+                missing = [tool for tool in tools.split() if not shutil.which(tool)]
+                if missing:
+                    print("%-22s %s is not installed" % (case, " nor ".join(missing)))
                     continue
                 try:
                     program = make(folder)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-record - what recording to a trace takes: notify/record_bytes, notify/compressed, notify/sustained
+record - what recording to a trace takes: notify/record_bytes, notify/compressed_bytes, notify/sustained
 
 	notify/record_bytes	bytes on disk for an event of two 64-bit fields, packet headers included
 	notify/compressed_bytes	the same with --compress, beside a trace that is not compressed
@@ -79,7 +79,7 @@ def record_bytes(folder, lttng):
 
 def compressed(folder):
     plain, packed = [], []
-    for _ in range(min(ROUNDS, 5)):
+    for _ in range(ROUNDS):
         plain.append(ours(folder, RATE_BYTES_HZ, BYTES_EVENTS))
         packed.append(ours(folder, RATE_BYTES_HZ, BYTES_EVENTS, ["--compress"]))
     report("record", "notify/compressed_bytes", "bytes", [r.size / (r.raised - r.lost) for r in packed], "as it is",
@@ -143,7 +143,7 @@ def sustained(folder, lttng):
 
 
 def main():
-    chosen = wanted("notify/record_bytes", "notify/compressed", "notify/sustained")
+    chosen = wanted("notify/record_bytes", "notify/compressed_bytes", "notify/sustained")
     if not chosen:
         return
     heading("record", "program on CPU %d, recorder on CPU %d" % cpus())
@@ -152,7 +152,7 @@ def main():
         try:
             if "notify/record_bytes" in chosen:
                 record_bytes(folder, lttng)
-            if "notify/compressed" in chosen:
+            if "notify/compressed_bytes" in chosen:
                 compressed(folder)
             if "notify/sustained" in chosen:
                 sustained(folder, lttng)
