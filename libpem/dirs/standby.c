@@ -134,8 +134,7 @@ static void visit_files(struct pem_session *s, void (*visit)(struct pem_session 
 		if (fd < 0)
 			continue;
 		visit(s, fd);
-		/* Processes that start now take it again: a file of a session is made in memory
-		 * alone. */
+		/* A session's file is made in memory alone, so it had this mode before. */
 		fchmod(fd, PEM_STANDBY_MODE);
 		close(fd);
 	}
@@ -172,8 +171,9 @@ void pem_standby__sweep(int runtime_fd, const char *name)
 	if (fd < 0)
 		return;
 	/*
-	 * A file that no process maps can be leased. A process that opens it at this moment does
-	 * not wait, and the signal about it is one that is ignored.
+	 * A file that no process maps can be leased. A process that opens the leased file does not
+	 * wait: it opens without blocking. The kernel then sends SIGURG here, which does nothing
+	 * unless the program handles it.
 	 */
 	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
 	    !fcntl(fd, F_SETSIG, SIGURG) && !fcntl(fd, F_SETLEASE, F_WRLCK))

@@ -100,8 +100,8 @@ int pem_standby__join_deferred(void)
 /* --- coming and leaving --- */
 
 /*
- * Count an event of a process that can't join its session now: a signal handler has interrupted it
- * while it joined.
+ * Count an event that was raised while the process could not join its session: in a signal handler
+ * that interrupted the joining, or under a filter that refuses pem's calls.
  */
 static void count_lost(uint32_t event_id)
 {

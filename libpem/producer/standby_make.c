@@ -101,6 +101,8 @@ static bool fill_file(int fd, const struct pem_known_provider known[], uint32_t 
 		memset(&start, 0, sizeof(start));
 		pem_process__fill_page_head(&start.head, known[i].provider);
 		bytes = known[i].provider->event_count;
+		if (page && bytes > PEM_CONTROL_EVENTS - events)
+			return false;
 		if (page) {
 			set_wanted(page, &known[i], start.enable);
 			memcpy(&file.event_id[events], known[i].provider->event_ids,
@@ -168,13 +170,16 @@ static int open_file(const char *name, uint64_t bytes, struct stat *st)
 	return fd;
 }
 
-/* May a session live in the runtime folder? Cheaply answered. */
-static bool may_have_session(const struct stat *file)
+/*
+ * Has the runtime folder exactly this number of folders in it? A session has one each. The file's
+ * mode says whether the folder's links count them; where they do not, the answer is false.
+ */
+static bool has_folders(const struct stat *file, unsigned count)
 {
 	struct stat folder;
 
-	return (file->st_mode & 0777) != PEM_STANDBY_MODE || lstat(pem_process.runtime, &folder) ||
-	       folder.st_nlink != 2;
+	return (file->st_mode & 0777) == PEM_STANDBY_MODE && !lstat(pem_process.runtime, &folder) &&
+	       folder.st_nlink == 2 + count;
 }
 
 /*
@@ -191,7 +196,7 @@ int pem_standby_file__open(const struct pem_known_provider known[], uint32_t cou
 	name_file(known, count, 0, name, sizeof(name));
 	if (pem_runtime_dir__is_there(pem_process.runtime, sizeof(pem_process.runtime)))
 		fd = open_file(name, bytes, &st);
-	if (fd >= 0 && !may_have_session(&st))
+	if (fd >= 0 && has_folders(&st, 0))
 		return fd;
 	pem_process__begin();
 	if (fd < 0 && !pem_restricted() && pem_process__find_runtime() &&
@@ -343,15 +348,6 @@ static void make_session_file(struct pem_session_page *page, const char *name,
 	close(fd);
 }
 
-/* Does no session live in the runtime folder but the one? Cheaply answered. */
-static bool is_only_session(const struct stat *file)
-{
-	struct stat folder;
-
-	return (file->st_mode & 0777) == PEM_STANDBY_MODE && !lstat(pem_process.runtime, &folder) &&
-	       folder.st_nlink == 3;
-}
-
 int pem_standby_file__open_of(const char *given, const struct pem_known_provider known[],
 			      uint32_t count, struct pem_standby_session *session)
 {
@@ -373,7 +369,7 @@ int pem_standby_file__open_of(const char *given, const struct pem_known_provider
 			make_session_file(session->page, name, known, count);
 		fd = open_file(name, bytes, &st);
 	}
-	if (fd >= 0 && !is_only_session(&st)) {
+	if (fd >= 0 && !has_folders(&st, 1)) { /* another session may want the process */
 		close(fd);
 		fd = -1;
 	}
