@@ -7,6 +7,7 @@
 #include "cli.h"
 
 #include <getopt.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,11 +83,29 @@ static int help(const char *name)
 	return cli_finish_output(CLI_DONE);
 }
 
+static void keep_size_limit(int number)
+{
+	(void)number;
+}
+
+/*
+ * A file that may not grow further (ulimit -f) is an error that a sentence names, and does not end
+ * pem by SIGXFSZ. exec resets a handler, so commands get the default action.
+ */
+static void catch_size_limit(void)
+{
+	struct sigaction action = {.sa_handler = keep_size_limit, .sa_flags = SA_RESTART}, before;
+
+	if (sigaction(SIGXFSZ, NULL, &before) == 0 && before.sa_handler == SIG_DFL)
+		sigaction(SIGXFSZ, &action, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const struct cli_verb *verb;
 	int rc;
 
+	catch_size_limit();
 	if (argc < 2)
 		return help(NULL);
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {

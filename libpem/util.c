@@ -30,6 +30,17 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 	return code;
 }
 
+void pem_error__advise_space(struct pem_error *error, int code, const char *rest)
+{
+	const char *advice = code == -EFBIG ? "raise the limit on the size of files (ulimit -f)"
+			     : code == -ENOSPC || code == -EDQUOT ? "free some space"
+								  : NULL;
+	size_t used = error ? strlen(error->text) : 0;
+
+	if (error && advice)
+		snprintf(error->text + used, sizeof(error->text) - used, "; %s%s", advice, rest);
+}
+
 void pem_copy_text(char *to, size_t bytes, const char *from)
 {
 	size_t length = strnlen(from, bytes - 1);

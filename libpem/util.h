@@ -27,6 +27,12 @@
 int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/*
+ * Append to the sentence of a failed write, whose result is code, how to make space and then rest.
+ * Nothing is appended if the failure had another cause.
+ */
+void pem_error__advise_space(struct pem_error *error, int code, const char *rest);
+
 /* Copy a text, cut to what fits; always terminated. */
 void pem_copy_text(char *to, size_t bytes, const char *from);
 

@@ -390,12 +390,12 @@ static int find_session(struct recovery *r)
 /* Report a failure before the trace was changed, when all of shared memory is still there. */
 static int cannot_recover(const struct recovery *r, int code, const char *why)
 {
-	bool needs_space = code == -ENOSPC || code == -EDQUOT || code == -EFBIG;
-
-	return pem_error__set(
-		r->error, code, "cannot recover trace '%s': %.300s; nothing is lost%s",
-		r->directory, why,
-		needs_space ? ": free some space and try again" : ", and it can be tried again");
+	pem_error__set(r->error, code,
+		       "cannot recover trace '%s': %.300s; nothing is lost, and it can be tried "
+		       "again",
+		       r->directory, why);
+	pem_error__advise_space(r->error, code, " first");
+	return code;
 }
 
 /* Bring all that is known of the session into the log, and finish the log. */

@@ -427,11 +427,12 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 		pem_trace_writer__note_session(log->writer, NULL);
 		result = pem_trace_writer__failed(log->writer);
 	}
-	if (result)
+	if (result) {
 		pem_error__set(error, result,
-			       "the trace is not whole: %s; what could not be written is counted%s",
-			       strerror(-result),
-			       result == -ENOSPC ? "; free some space and record again" : "");
+			       "the trace is not whole: %s; what could not be written is counted",
+			       strerror(-result));
+		pem_error__advise_space(error, result, " and record again");
+	}
 	log->result = result;
 	log->closed = true;
 	pem_session__unlock(s);

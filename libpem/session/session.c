@@ -151,10 +151,12 @@ static int make_page(struct pem_session *s, struct pem_error *error)
 	if (!result)
 		result = pem_fault__watch(s->page, sizeof(*s->page), &s->page_cut);
 	close(fd);
-	if (result)
-		return pem_error__set(error, result,
-				      "cannot write in '%s': %s; free some space there",
-				      s->directory, strerror(-result));
+	if (result) {
+		pem_error__set(error, result, "cannot write in '%s': %s", s->directory,
+			       strerror(-result));
+		pem_error__advise_space(error, result, "");
+		return result;
+	}
 	s->page->abi_version = PEM_ABI_VERSION;
 	s->geometry = geometry;
 	s->page->context_count = s->context_count = 1;

@@ -148,9 +148,9 @@ struct pem_trace_writer *pem_trace_writer__new(const char *directory, const stru
 		result = pem_trace_writer__write_run(w, info);
 	if (!result)
 		return w;
-	pem_error__set(error, 0, "cannot write in trace directory '%s': %s%s", directory,
-		       strerror(-result),
-		       result == -ENOSPC ? "; free some space or choose another with -o" : "");
+	pem_error__set(error, 0, "cannot write in trace directory '%s': %s", directory,
+		       strerror(-result));
+	pem_error__advise_space(error, result, " or choose another with -o");
 fail:
 	pem_trace_writer__free(w);
 	errno = -result;

@@ -341,7 +341,7 @@ def full_disk():
 
 @test
 def small_files():
-    "with files limited in size nothing is changed and nothing lost, be it an error or the end of the process"
+    "with files limited in size nothing is changed and nothing lost, whatever the limit's signal would do"
     killed = Killed()
     expected, before = killed.counts(), contents(killed.trace)
 
@@ -349,17 +349,11 @@ def small_files():
         signal.signal(signal.SIGXFSZ, action)
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
     for most in (0, 100, 5000):
-        out = subprocess.run([PEM, "report", killed.trace], env=dict(os.environ, **killed.env), stdout=subprocess.DEVNULL,
-                             stderr=subprocess.PIPE, text=True, preexec_fn=lambda: limit(signal.SIG_IGN, most), timeout=60)
-        equal((out.returncode, "free some space" in out.stderr), (4, True), "status of report, and the advice: " + out.stderr)
-        equal(contents(killed.trace), before, "the trace")
-        out = subprocess.run([PEM, "report", killed.trace], env=dict(os.environ, **killed.env), stdout=subprocess.DEVNULL,
-                             stderr=subprocess.PIPE, text=True, preexec_fn=lambda: limit(signal.SIG_DFL, most), timeout=60)
-        equal(out.returncode, -signal.SIGXFSZ, "how report ended: " + out.stderr)
-        after = {n: v for n, v in contents(killed.trace).items() if not n.startswith(".pem/recovery.new")}
-        equal({n: v for n, v in after.items() if n != ".pem"}, {n: v for n, v in before.items() if n != ".pem"}, "the trace")
-        shutil.rmtree(killed.path(".pem", "recovery.new"))
-        before = contents(killed.trace)
+        for action in (signal.SIG_IGN, signal.SIG_DFL):
+            out = subprocess.run([PEM, "report", killed.trace], env=dict(os.environ, **killed.env), stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.PIPE, text=True, preexec_fn=lambda: limit(action, most), timeout=60)
+            equal((out.returncode, "ulimit -f" in out.stderr), (4, True), "status of report, and the advice: " + out.stderr)
+            equal(contents(killed.trace), before, "the trace")
     equal(killed.recovered(), expected, "events")
 
 
