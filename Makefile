@@ -70,16 +70,20 @@ include $(sort $(wildcard agents/page-size/*/build.mk))
 include $(addsuffix /build.mk,lab tests tests/programs tests/zoo bench tools)
 endif
 
+# pem works with a stack of 128 KiB (ulimit -s 128), which its calls share. Frames are larger where
+# less is optimized.
+SMALL_FRAMES := $(if $(filter -O2,$(CFLAGS)),-Wframe-larger-than=24576)
+
 # Who may include whom: -I flags per folder.
 INC_ABI := -Ispec/abi
 INC_PUBLIC := $(INC_ABI) -Ilibpem/include
 INC_SHARED := -Ishared
-INC_shared := $(INC_PUBLIC) $(INC_SHARED)
+INC_shared := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED)
 INC_codegen := $(INC_ABI) $(INC_SHARED) -Icodegen -I$(B)/gen $(XML2_CFLAGS)
-INC_libpem := $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
-INC_viz-export := $(INC_PUBLIC) $(INC_SHARED) -I$(B)/gen/viz-export
-INC_cli := $(INC_PUBLIC) $(INC_SHARED) -Icli -I$(B)/gen -I$(B)/gen/cli $(JSON_CFLAGS)
-INC_agents := $(INC_PUBLIC) $(INC_SHARED) -Iagents/loop -Iagents/page-size -Icli -I$(B)/gen $(JSON_CFLAGS)
+INC_libpem := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
+INC_viz-export := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -I$(B)/gen/viz-export
+INC_cli := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Icli -I$(B)/gen -I$(B)/gen/cli $(JSON_CFLAGS)
+INC_agents := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents/loop -Iagents/page-size -Icli -I$(B)/gen $(JSON_CFLAGS)
 INC_examples := $(INC_PUBLIC) -I$(B)/gen
 INC_tests := $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -Icodegen -Iagents/page-size -I$(B)/gen -I. \
   $(XML2_CFLAGS) $(if $(HAVE_KERNEL_SOURCE),-DPEM_TEST_LIBBPF) \

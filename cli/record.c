@@ -482,8 +482,10 @@ static int open_log(struct record *r, struct pem_session *session, struct pem_lo
 
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
-	struct record r = {.session = {.size = sizeof(r.session), .log = cli_log, .progress = 1},
-			   .triggers = {.interval_s = CLI_SNAPSHOT_INTERVAL_S}};
+	/* Too large for a small stack. */
+	static struct record r = {
+		.session = {.size = sizeof(r.session), .log = cli_log, .progress = 1},
+		.triggers = {.interval_s = CLI_SNAPSHOT_INTERVAL_S}};
 	struct pem_error error = {{0}};
 	struct pem_session *session = NULL;
 	struct pem_log *log;

@@ -98,7 +98,7 @@ static bool read_build_id(Elf *elf, char *text, size_t bytes)
 
 static int hash_file(int fd, char *text, size_t bytes)
 {
-	char block[65536];
+	char block[16384];
 	struct hash hash;
 	off_t at = 0;
 	ssize_t n;

@@ -494,31 +494,37 @@ static void weigh(struct compare_series *s)
 
 int compare_series__read(struct compare_series *s, const char *directory)
 {
-	struct collecting c = {.series = s};
+	struct collecting *c = calloc(1, sizeof(*c)); /* too large for a small stack */
 	void *data;
 	int rc;
 
+	if (c == NULL)
+		return cli_error(CLI_FAILED, "no memory");
+	c->series = s;
 	s->directory = strdup(directory);
 	s->trace = cli_trace__open(directory, &rc);
-	if (s->trace == NULL)
+	if (s->trace == NULL) {
+		free(c);
 		return rc;
+	}
 	s->info = pem_trace__info(s->trace);
-	rc = s->directory != NULL ? prepare(&c) : -ENOMEM;
+	rc = s->directory != NULL ? prepare(c) : -ENOMEM;
 	if (rc == 0)
-		rc = read_records(&c);
+		rc = read_records(c);
 	if (rc == 0) {
 		weigh(s);
 		rc = compare_series__derive(s, pem_trace__model(s->trace));
 	}
-	while (c.intervals != NULL && (data = pem_intervals__take(c.intervals)) != NULL)
+	while (c->intervals != NULL && (data = pem_intervals__take(c->intervals)) != NULL)
 		compare_instances__forget(data);
-	pem_betweens__free(c.betweens);
-	free(c.between_series);
-	pem_intervals__free(c.intervals);
-	pem_number_map__free(&c.event_at);
-	pem_number_map__free(&c.reading_at);
-	free(c.readings);
-	free(c.events);
+	pem_betweens__free(c->betweens);
+	free(c->between_series);
+	pem_intervals__free(c->intervals);
+	pem_number_map__free(&c->event_at);
+	pem_number_map__free(&c->reading_at);
+	free(c->readings);
+	free(c->events);
+	free(c);
 	if (rc < 0)
 		return cli_error(CLI_FAILED, "reading %s failed: %s", directory, strerror(-rc));
 	return CLI_DONE;

@@ -83,7 +83,7 @@ void lab_archive__text(struct lab_archive *archive, const char *path, const char
 /* Append as many bytes of a file. One that became shorter meanwhile is an error. */
 static void put_content(struct lab_archive *archive, int fd, uint64_t bytes)
 {
-	char buffer[65536];
+	char buffer[16384];
 	uint64_t left = bytes;
 
 	while (left != 0) {

@@ -167,7 +167,7 @@ static int descend(const struct extraction *x, char *path, char **last)
 /* Copy a member's content into a file. */
 static int copy(const struct extraction *x, int fd, uint64_t bytes)
 {
-	char buffer[64 * BLOCK];
+	char buffer[32 * BLOCK];
 	uint64_t left = (bytes + BLOCK - 1) / BLOCK * BLOCK;
 
 	while (left != 0) {

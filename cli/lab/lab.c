@@ -266,7 +266,7 @@ static char *make_script(const struct lab *lab)
 /* Copy the lab's file system into out. Returns 0 or -errno. */
 static int copy_image(const char *path, FILE *out)
 {
-	char buffer[65536];
+	char buffer[16384];
 	FILE *in = fopen(path, "re");
 	size_t n;
 	int rc = 0;

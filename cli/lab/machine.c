@@ -188,7 +188,7 @@ static void write_all(int fd, const char *data, size_t bytes)
 /* Pass on what came on a channel since the last call. */
 static void pass_on(struct run *run, int channel, int to)
 {
-	char buffer[65536];
+	char buffer[16384];
 	ssize_t got;
 
 	for (;;) {

@@ -240,7 +240,7 @@ static int close_output(struct stat *s, int status)
 
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
-	struct stat s = {0};
+	static struct stat s; /* too large for a small stack */
 	struct pem_session_options session_options = {.size = sizeof(session_options),
 						      .log = cli_log,
 						      .progress = 1,

@@ -316,16 +316,19 @@ static void sweep_control(struct sweep *sweep, const char *name)
  */
 static bool has_nothing(int directory_fd, const struct stat *folder)
 {
-	struct pem_session_page head;
-	size_t bytes = offsetof(struct pem_session_page, rules);
+	/* Rules, which follow, are not read. The page would not fit on a small stack. */
+	const size_t bytes = offsetof(struct pem_session_page, rules);
+	struct pem_session_page *head;
 	int fd = openat(directory_fd, "config", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 	bool none;
 
 	if (fd < 0)
 		return errno == ENOENT && is_old(folder);
-	none = read(fd, &head, bytes) == (ssize_t)bytes && head.magic == PEM_SESSION_MAGIC &&
-	       head.abi_version == PEM_ABI_VERSION &&
-	       (!head.has_log || (!head.pools && !pem_public__has_pools(directory_fd)));
+	head = malloc(sizeof(*head));
+	none = head && read(fd, head, bytes) == (ssize_t)bytes &&
+	       head->magic == PEM_SESSION_MAGIC && head->abi_version == PEM_ABI_VERSION &&
+	       (!head->has_log || (!head->pools && !pem_public__has_pools(directory_fd)));
+	free(head);
 	close(fd);
 	return none;
 }

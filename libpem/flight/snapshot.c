@@ -89,10 +89,13 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 {
 	struct pem_log *log = s->log;
 	struct pem_trace_writer *recording = log->writer;
-	struct pem_trace_info info = log->info;
+	struct pem_trace_info *info = malloc(sizeof(*info)); /* too large for a small stack */
 	uint64_t delivered, produced, overwritten, readings;
 	int result;
 
+	if (!info)
+		return pem_error__set(error, -ENOMEM, "out of memory");
+	*info = log->info;
 	pem_session__scan_producers(s);
 	pem_session__release_gone(s);
 	pem_session__count_sources(s, counted);
@@ -101,15 +104,17 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	produced = log->produced;
 	overwritten = log->overwritten;
 	readings = log->readings;
-	pem_copy_text(info.snapshot, sizeof(info.snapshot), cause ? cause : "asked for");
-	log->writer = pem_trace_writer__new(directory, log->model, &info, error);
+	pem_copy_text(info->snapshot, sizeof(info->snapshot), cause ? cause : "asked for");
+	log->writer = pem_trace_writer__new(directory, log->model, info, error);
 	if (!log->writer) {
+		result = -errno;
 		log->writer = recording;
-		return -errno;
+		free(info);
+		return result;
 	}
 	pem_trace_writer__compress(log->writer, s->packer);
 	pem_trace_writer__copy_names(log->writer, recording);
-	result = write_all(s, &info, counted);
+	result = write_all(s, info, counted);
 	if (result)
 		pem_error__set(error, result, "the snapshot '%s' is not whole: %s", directory,
 			       strerror(-result));
@@ -119,6 +124,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	log->produced = produced;
 	log->overwritten = overwritten;
 	log->readings = readings;
+	free(info);
 	/* Draining the copies may have described new events to the snapshot only. */
 	pem_trace_writer__model_changed(recording);
 	return result;

@@ -22,6 +22,8 @@
 /* Each has libpem in it (libpem/together): a process loads one library in less time than two. */
 #define ALL_ADAPTERS "libpem-adapters.so"
 #define LIBC_ADAPTER "libpem-preload.so"
+/* Of a list of libraries. */
+#define LIBRARIES_BYTES (5u * PATH_MAX)
 
 /*
  * Replace a folder that has a space or a colon in its name by a symbolic link in the runtime
@@ -240,15 +242,14 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 	bool adapters = preload && options && options->preload_libc;
 	const char *before = getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "",
 		   *asan = getenv("ASAN_OPTIONS");
-	char *others;
-	char runtime[PATH_MAX - 128], folder[PATH_MAX], libraries[5 * PATH_MAX] = "",
-								      ompt[PATH_MAX + 32] = "";
+	char *others, *libraries = calloc(1, LIBRARIES_BYTES);
+	char runtime[PATH_MAX - 128], folder[PATH_MAX], ompt[PATH_MAX + 32] = "";
 
 	/* A session that observes this process goes on in the program. */
 	if (!session && !s)
 		session = secure_getenv("PEM_SESSION");
 	v->session = format("PEM_SESSION=%s%s%s", session ? session : "", "", "");
-	if (preload && can_preload(s, program, adapters) &&
+	if (libraries && preload && can_preload(s, program, adapters) &&
 	    pem_library_folder(folder, sizeof(folder))) {
 		if (!pem_runtime_dir(runtime, sizeof(runtime)))
 			quote_folder(runtime, folder, sizeof(folder));
@@ -256,16 +257,17 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 			      adapters || has_library(before, "libpem-libc.so") ||
 				      has_library(before, LIBC_ADAPTER) ||
 				      has_library(before, ALL_ADAPTERS),
-			      libraries, sizeof(libraries), folder);
+			      libraries, LIBRARIES_BYTES, folder);
 		if (adapters && !getenv("OMP_TOOL_LIBRARIES") && is_wanted(s, "libpem-ompt.so"))
 			add_library(ompt, sizeof(ompt), folder, "libpem-ompt.so");
 	}
 	if (ompt[0])
 		v->adapter = format("OMP_TOOL_LIBRARIES=%s%s%s", ompt, "", "");
 	/* Without libraries of pem's the program has what this process has. */
-	others = libraries[0] ? join_others(libraries, before) : strdup(before);
+	others = !libraries ? NULL : libraries[0] ? join_others(libraries, before) : strdup(before);
 	v->preload = others ? format("LD_PRELOAD=%s%s%s", others, "", "") : NULL;
 	free(others);
+	free(libraries);
 	/*
 	 * A program built with AddressSanitizer refuses to start when another library stands before
 	 * its own.

@@ -12,7 +12,7 @@
 #include "processes/processes.h"
 #include "producer/producer.h"
 
-#include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 /* Ids of events that callbacks want, open-addressed. An id of 0 is free. */
@@ -88,26 +88,28 @@ static void set_in_self(struct id_set *set, uint32_t session_index, bool wake)
 
 bool pem_session__set_wake(struct pem_session *s, bool wake)
 {
-	struct id_set set;
+	struct id_set *set = calloc(1, sizeof(*set)); /* too large for a small stack */
 	const struct pem_producer *p;
 	struct pem_member *m;
 	bool all = true;
 	size_t i;
 
-	memset(&set, 0, sizeof(set));
+	if (!set)
+		return false;
 	for (i = 0; i < s->demand_count; i++) {
 		if (pem_demand__async(&s->demands[i]))
-			*dir(&set, s->demands[i].event->id) = s->demands[i].event->id;
+			*dir(set, s->demands[i].event->id) = s->demands[i].event->id;
 	}
 	for (i = 0; i < s->rule_count; i++) {
-		if (*dir(&set, s->page->rules[i].event_id))
+		if (*dir(set, s->page->rules[i].event_id))
 			set_wake(&s->page->rules[i].action, 0, wake);
 	}
 	if (s->self_index >= 0)
-		set_in_self(&set, (uint32_t)s->self_index, wake);
+		set_in_self(set, (uint32_t)s->self_index, wake);
 	for (m = s->processes->members; m; m = m->next)
-		set_in_member(&set, m, wake);
+		set_in_member(set, m, wake);
 	for (p = s->processes->producers; p; p = p->next)
 		all &= p->member || p->dead || p->pid == (uint32_t)getpid();
+	free(set);
 	return all;
 }

@@ -47,4 +47,14 @@ def the_command_has_the_usual_action():
         equal(bool(int(out.split()[1], 16) >> (signal.SIGXFSZ - 1) & 1), ignored, "SIGXFSZ is ignored in the command")
 
 
+@test
+def a_small_stack():
+    "record, stat, report, diff and export work with a stack of 128 KiB"
+    folder = tmp()
+    for command in (["record", "-o", "t", "--", "true"], ["stat", "--", "true"], ["report", "t"], ["diff", "t", "t"],
+                    ["export", "--to", "html", "t"]):
+        rc, _, err = run(["sh", "-c", 'ulimit -s 128; exec "$@"', "sh", PEM, *command], cwd=folder)
+        equal(rc, 0, "status of %s: %s" % (command[0], err))
+
+
 run_all()

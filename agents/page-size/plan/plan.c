@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BATCH 4096u
+#define BATCH 256u
 /*
  * Of a run whose instructions were not counted: programs refer to memory in a third to a half of
  * them.
