@@ -90,7 +90,13 @@ INC_tests := $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -Icodegen -Iagents/page-size -
   $(if $(HAVE_LIBELF),-DPEM_TEST_LIBELF) $(if $(HAVE_LIBDW),-DPEM_TEST_LIBDW)
 INC_bench := $(INC_tests)
 
-all: $(ALL)
+all: $(B)/complete
+# The list that make install takes. It is as new as the newest file in it.
+all_now := $(ALL:$(B)/%=%)
+.PHONY: all-otherwise
+$(B)/complete: $(ALL) $(if $(subst $(strip $(file <$(B)/complete)),,$(strip $(all_now))),all-otherwise)
+	@printf '%s\n' '$(strip $(all_now))' >$@
+
 guest-parts: $(GUEST_PARTS)
 
 $(B)/obj/codegen/%.o: codegen/%.c $(FOUND)

@@ -24,7 +24,7 @@ GENERATED += $(CODEGEN_STAMP)
 # into the folder of $@.
 in_java = $(PEM_CODEGEN) --backend java -o $(@D)/gen $(1) && \
   $(CC) -std=gnu11 -shared -fPIC $(CFLAGS) $(WARNINGS) $(INC_ABI) -I$(@D)/gen \
-    -isystem $(JDK)/include -isystem $(JDK)/include/linux \
+    $(JDK_CFLAGS) \
     $(@D)/gen/$(2)_jni.c -o $(@D)/libpem_$(2)_java.so -ldl && \
   $(JDK)/bin/javac -Xlint:all -Werror -encoding UTF-8 -sourcepath $(@D)/gen -d $(@D) $(3) && \
   touch $@
@@ -66,7 +66,11 @@ $(CODEGEN_STAMP): $(PEM_CODEGEN) $(SPECS) $(EXAMPLE_SPECS) codegen/build.mk
 
 # Files that come with a stamp, $<. Their rule has this recipe, so that make reads their times after
 # the stamp's recipe ran; one that somebody removed has to be made again.
-with_stamp = @[ -e $@ ] || { rm $<; echo 'make: $@ was removed: make it again' >&2; exit 1; }
+# make -n and -q run it, too: they take a file for changed if its recipe did not run.
+with_stamp = +@[ -e $@ ] || { $(if $(dry_run),:,rm $<); \
+  echo 'make: $@ was removed: make it again' >&2; exit 1; }
+short_flags = $(filter-out --%,$(firstword -$(MAKEFLAGS)))
+dry_run = $(findstring n,$(short_flags))$(findstring q,$(short_flags))
 $(B)/gen/stubs/%.h $(B)/gen/tsdl/%.tsdl: $(CODEGEN_STAMP)
 	$(with_stamp)
 $(B)/gen/catalogue.c $(B)/gen/pem_events.bpf.h $(B)/gen/pem_kernel_events.h: $(CODEGEN_STAMP)

@@ -98,6 +98,6 @@ endif
 
 # The probes of a spec of the tests' own, run in user space by tests/unit/kmod_*.c.
 $(B)/gen/kmod_probes/pem_kmod_events.h: tests/unit/kmod_probes.xml $(PEM_CODEGEN)
-	$(Q)$(PEM_CODEGEN) --backend kmod -o $(@D) $<
+	$(Q)$(PEM_CODEGEN) --backend kmod -o $(@D) $< && touch $@
 $(call objects,$(addprefix tests/unit/kmod_,probes.c targets.c rules.c)): \
   $(B)/gen/kmod_probes/pem_kmod_events.h

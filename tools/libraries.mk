@@ -3,71 +3,76 @@
 #   HAVE_X          1, or nothing
 #   X_CFLAGS X_LIBS what to compile and link with; nothing where it is missing
 # The build.mk of the folder that needs one says what is left out without it.
+#
+# A package can be there in part: mpicc without mpi.h, a library without its headers. So tools/works
+# compiles and links a program for each part, all of them at once.
 
 has = $(shell pkg-config --exists '$(1)' 2>/dev/null && echo 1)
 cflags = $(shell pkg-config --cflags $(1) 2>/dev/null)
 libs = $(shell pkg-config --libs $(1) 2>/dev/null)
 # $(call command,NAME): its path, or nothing
 command = $(shell command -v $(1) 2>/dev/null)
+# $(call ask,NAME,HEADER,FUNCTION or -,FLAGS): a line for tools/works
+ask = $(eval QUESTIONS += '$(1) $(2) $(3) $(4)')
+# $(call works,NAME): 1 if that program compiled
+works = $(if $(filter $(1),$(ANSWERS)),1)
+QUESTIONS :=
 
 # codegen, which reads XML with it
-HAVE_XML2 := $(call has,libxml-2.0)
 XML2_CFLAGS := $(call cflags,libxml-2.0)
 XML2_LIBS := $(call libs,libxml-2.0)
+$(call ask,XML2,libxml/xmlschemas.h,xmlSchemaParse,$(XML2_CFLAGS) $(XML2_LIBS))
 
 # cli, and its screen
-HAVE_JSON := $(call has,json-c)
 JSON_CFLAGS := $(call cflags,json-c)
 JSON_LIBS := $(call libs,json-c)
-SCREEN_NAME := $(firstword $(foreach name,ncursesw ncurses,$(if $(call has,$(name)),$(name))))
-SCREEN_CFLAGS := $(if $(SCREEN_NAME),$(call cflags,$(SCREEN_NAME)))
-SCREEN_LIBS := $(if $(SCREEN_NAME),$(call libs,$(SCREEN_NAME)))
+$(call ask,JSON,json-c/json.h,json_object_new_array,$(JSON_CFLAGS) $(JSON_LIBS))
+$(foreach name,ncursesw ncurses,$(call ask,$(name),curses.h,initscr,$(call cflags,$(name)) $(call libs,$(name))))
 
 # The kernel source and pem spec import
-HAVE_LIBBPF := $(call has,libbpf >= 1.0)
 LIBBPF_VERSION := $(shell pkg-config --modversion libbpf 2>/dev/null)
 LIBBPF_LIBS := $(call libs,libbpf)
-HAVE_LIBELF := $(call has,libelf)
+$(call ask,LIBBPF,bpf/libbpf.h,bpf_object__open_mem,$(call cflags,libbpf) $(LIBBPF_LIBS))
+$(call ask,LIBELF,gelf.h,gelf_getehdr,$(call cflags,libelf) $(call libs,libelf))
 CLANG ?= clang
 HAVE_CLANG_BPF := $(shell echo 'int x;' | \
   $(CLANG) -target bpf -mcpu=v3 -x c -c -o /dev/null - 2>/dev/null && echo 1)
-HAVE_KERNEL_SOURCE := $(if $(HAVE_CLANG_BPF),$(HAVE_LIBBPF))
 LLVM_STRIP := $(call command,llvm-strip)
 
 # Names of counters. No pkg-config knows it.
-HAVE_PFM := $(shell echo 'int main(void) { return pfm_initialize(); }' | \
-  $(CC) -include perfmon/pfmlib_perf_event.h -x c - -o /dev/null -lpfm 2>/dev/null && echo 1)
-PFM_LIBS := $(if $(HAVE_PFM),-lpfm)
+$(call ask,PFM,perfmon/pfmlib_perf_event.h,pfm_initialize,-lpfm)
 
 # Names of code
-HAVE_LIBDW := $(and $(HAVE_LIBELF),$(call has,libdw))
 LIBDW_LIBS := $(call libs,libdw)
+$(call ask,LIBDW,elfutils/libdwfl.h,dwfl_begin,$(call cflags,libdw) $(LIBDW_LIBS))
 
 # Operands of instructions that timer samples find
-HAVE_CAPSTONE := $(call has,capstone)
 CAPSTONE_LIBS := $(call libs,capstone)
-CAPSTONE_CFLAGS := $(if $(HAVE_CAPSTONE),-DPEM_HAS_CAPSTONE $(call cflags,capstone))
+$(call ask,CAPSTONE,capstone/capstone.h,cs_open,$(call cflags,capstone) $(CAPSTONE_LIBS))
 
 # The database of agents, on servers too
-HAVE_PQ := $(call has,libpq)
 PQ_CFLAGS := $(call cflags,libpq)
 PQ_LIBS := $(call libs,libpq)
+$(call ask,PQ,libpq-fe.h,PQconnectStart,$(PQ_CFLAGS) $(PQ_LIBS))
 
 # Adapters; SQLite also for agents
-HAVE_SQLITE := $(call has,sqlite3)
 SQLITE_CFLAGS := $(call cflags,sqlite3)
 SQLITE_LIBS := $(call libs,sqlite3)
+$(call ask,SQLITE,sqlite3.h,sqlite3_open_v2,$(SQLITE_CFLAGS) $(SQLITE_LIBS))
+# The adapter finds the functions of MPI in the program, and needs the header alone.
 MPI_CFLAGS := $(patsubst -I%,-isystem %,$(shell mpicc --showme:compile 2>/dev/null || \
   mpicc -compile_info 2>/dev/null | tr ' ' '\n' | grep '^-I'))
+$(if $(MPI_CFLAGS),$(call ask,MPI,mpi.h,-,$(MPI_CFLAGS)))
 OMPT_HEADER := $(firstword $(wildcard \
   $(addsuffix /include/omp-tools.h,$(shell clang -print-resource-dir 2>/dev/null)) \
   /usr/lib/llvm-*/lib/clang/*/include/omp-tools.h))
+$(if $(OMPT_HEADER),$(call ask,OMPT,omp-tools.h,-,-idirafter $(dir $(OMPT_HEADER))))
 
 # Exporters
-PROTOC_C := $(call command,protoc-c)
-HAVE_PROTOBUF := $(if $(PROTOC_C),$(call has,libprotobuf-c))
+PROTOC_C := $(shell protoc-c --version >/dev/null 2>&1 && echo 1)
 PROTOBUF_CFLAGS := $(call cflags,libprotobuf-c)
 PROTOBUF_LIBS := $(call libs,libprotobuf-c)
+$(call ask,PROTOBUF,protobuf-c/protobuf-c.h,protobuf_c_message_pack,$(PROTOBUF_CFLAGS) $(PROTOBUF_LIBS))
 
 # The tool for Valgrind: its headers and libraries, and the folder of its own tools. They are of this
 # machine, so a compiler for another one can't use them.
@@ -76,40 +81,80 @@ VALGRIND_ARCHIVES := $(shell pkg-config --variable=libdir valgrind 2>/dev/null)/
 VALGRIND_ADDRESS := $(shell pkg-config --variable=valt_load_address valgrind 2>/dev/null)
 VALGRIND_FOLDER := $(patsubst %/default.supp,%,$(firstword $(wildcard $(addsuffix /default.supp, \
   /usr/libexec/valgrind /usr/lib/valgrind $(VALGRIND_ARCHIVES)))))
-HAVE_VALGRIND := $(and $(filter x86_64-%,$(shell $(CC) -dumpmachine)),$(VALGRIND_ADDRESS), \
-  $(VALGRIND_FOLDER),$(wildcard $(addprefix $(VALGRIND_ARCHIVES)/, \
-  libreplacemalloc_toolpreload-amd64-linux.a)))
+$(call ask,VALGRIND,valgrind/pub_tool_basics.h,-,-isystem $(VALGRIND_INCLUDE) -DVGA_amd64=1 -DVGO_linux=1 \
+  -DVGP_amd64_linux=1 -DVGPV_amd64_linux_vanilla=1)
 
 # Tests and benchmarks
-HAVE_CMOCKA := $(call has,cmocka)
-HAVE_LTTNG := $(call has,lttng-ust)
 LTTNG_VERSION := $(or $(shell pkg-config --modversion lttng-ust 2>/dev/null),none)
 LTTNG_LIBS := $(call libs,lttng-ust)
+$(call ask,CMOCKA,cmocka.h,_cmocka_run_group_tests,$(call cflags,cmocka) $(call libs,cmocka))
+$(call ask,LTTNG,lttng/ust-error.h,lttng_ust_strerror,$(call cflags,lttng-ust) $(LTTNG_LIBS))
 
 # Other languages, for examples and tests of what is made for them
 MACHINE := $(shell $(CC) -dumpmachine)
 CXXFLAGS ?= -O2 -g
-HAVE_CXX := $(call command,$(CXX))
 ifeq ($(origin FC),default)
 FC := gfortran
 endif
 FFLAGS ?= -O2 -g
-HAVE_FORTRAN := $(call command,$(FC))
 RUSTC ?= rustc
 RUSTFLAGS ?= -O
-HAVE_RUST := $(call command,$(RUSTC))
 JDK := $(patsubst %/bin/javac,%,$(realpath $(call command,javac)))
-HAVE_JAVA := $(and $(JDK),$(wildcard $(JDK)/include/jni.h))
+JDK_CFLAGS := $(if $(JDK),-isystem $(JDK)/include -isystem $(JDK)/include/linux)
+$(if $(JDK),$(call ask,JAVA,jni.h,-,$(JDK_CFLAGS)) $(call ask,JVMTI,jvmti.h,-,$(JDK_CFLAGS)))
 
-# What was found. Objects depend on it: what was compiled without a library is compiled again with it.
+ANSWERS := $(shell printf '%s\n' $(QUESTIONS) | \
+  CXX='$(CXX)' FC='$(FC)' RUSTC='$(RUSTC)' tools/works $(CC))
+HAVE_XML2 := $(call works,XML2)
+HAVE_JSON := $(call works,JSON)
+SCREEN_NAME := $(firstword $(foreach name,ncursesw ncurses,$(if $(call works,$(name)),$(name))))
+SCREEN_CFLAGS := $(if $(SCREEN_NAME),$(call cflags,$(SCREEN_NAME)))
+SCREEN_LIBS := $(if $(SCREEN_NAME),$(call libs,$(SCREEN_NAME)))
+HAVE_LIBBPF := $(and $(call works,LIBBPF),$(call has,libbpf >= 1.0))
+HAVE_KERNEL_SOURCE := $(if $(HAVE_CLANG_BPF),$(HAVE_LIBBPF))
+HAVE_LIBELF := $(call works,LIBELF)
+HAVE_PFM := $(call works,PFM)
+PFM_LIBS := $(if $(HAVE_PFM),-lpfm)
+HAVE_LIBDW := $(and $(HAVE_LIBELF),$(call works,LIBDW))
+HAVE_CAPSTONE := $(call works,CAPSTONE)
+CAPSTONE_CFLAGS := $(if $(HAVE_CAPSTONE),-DPEM_HAS_CAPSTONE $(call cflags,capstone))
+HAVE_PQ := $(call works,PQ)
+HAVE_SQLITE := $(call works,SQLITE)
+HAVE_MPI := $(call works,MPI)
+HAVE_OMPT := $(call works,OMPT)
+HAVE_PROTOBUF := $(and $(PROTOC_C),$(call works,PROTOBUF))
+HAVE_VALGRIND := $(and $(filter x86_64-%,$(MACHINE)),$(VALGRIND_ADDRESS),$(VALGRIND_FOLDER),\
+  $(wildcard $(VALGRIND_ARCHIVES)/libreplacemalloc_toolpreload-amd64-linux.a),$(call works,VALGRIND))
+HAVE_CMOCKA := $(call works,CMOCKA)
+HAVE_LTTNG := $(call works,LTTNG)
+HAVE_CXX := $(call works,CXX)
+HAVE_FORTRAN := $(call works,FORTRAN)
+HAVE_RUST := $(call works,RUST)
+HAVE_JAVA := $(call works,JAVA)
+HAVE_JVMTI := $(call works,JVMTI)
+# A library that does not work is not linked with.
+LIBDW_LIBS := $(if $(HAVE_LIBDW),$(LIBDW_LIBS))
+CAPSTONE_LIBS := $(if $(HAVE_CAPSTONE),$(CAPSTONE_LIBS))
+
+# What was found. Objects of C depend on it: an object that was compiled without a library, or by
+# other rules, is old. Compilers of other languages change none.
 FOUND := $(B)/found
-found_now := $(foreach name,$(sort $(filter HAVE_% %_LIBS LIBBPF_VERSION,$(.VARIABLES))),$(name)=$(strip $($(name))))
-# The rules, too: an object that was compiled with other flags is old.
-BUILD_FILES := $(sort Makefile $(wildcard $(foreach depth,* */* */*/* */*/*/*,$(depth)/build.mk) tools/*.mk))
-found_now += RULES=$(firstword $(shell cat $(BUILD_FILES) | cksum)) CFLAGS=$(CFLAGS)
-ifneq ($(strip $(file <$(FOUND))),$(strip $(found_now)))
-$(shell mkdir -p $(B))
-$(file >$(FOUND),$(strip $(found_now)))
-endif
-# Make reads a folder once, and may have read $(B) before the file was there: a rule makes it known anyhow.
+FOUND_NAMES := $(filter-out HAVE_CXX HAVE_FORTRAN HAVE_RUST HAVE_JAVA, \
+  $(filter HAVE_% %_LIBS LIBBPF_VERSION,$(.VARIABLES)))
+BUILD_FILES := $(filter-out tools/build.mk,$(sort Makefile tools/libraries.mk \
+  $(wildcard $(foreach depth,* */* */*/* */*/*/*,$(depth)/build.mk))))
+found_now := $(strip $(foreach name,$(sort $(FOUND_NAMES)),$(name)=$(strip $($(name)))) \
+  RULES=$(firstword $(shell cat $(BUILD_FILES) | cksum)) CFLAGS=$(CFLAGS))
+# make install takes a complete build as it is, whoever builds and whoever installs: root often has
+# other commands in PATH and no CFLAGS. CFLAGS of the command line are asked for.
+AS_BUILT := $(and $(if $(filter-out install install-lab,$(or $(MAKECMDGOALS),all)),,1),\
+  $(wildcard $(B)/complete),$(if $(filter command,$(origin CFLAGS)),,1))
+found_same := $(if $(subst $(strip $(file <$(FOUND))),,$(found_now)),,1)
+ifneq ($(AS_BUILT)$(found_same),)
+# Make reads a folder once, and may have read $(B) before the file was there: a rule makes it known.
 $(FOUND): ;
+else
+.PHONY: found-otherwise
+$(FOUND): found-otherwise
+	@mkdir -p $(@D) && printf '%s\n' '$(subst ','\'',$(found_now))' >$@
+endif

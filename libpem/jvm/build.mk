@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # libpem-jvm.so: an agent of Java virtual machines.
 
-ifneq ($(and $(HAVE_JAVA),$(wildcard $(JDK)/include/jvmti.h)),)
-CFLAGS_libpem_jvm_jvm := -isystem $(JDK)/include -isystem $(JDK)/include/linux
+ifneq ($(HAVE_JVMTI),)
+CFLAGS_libpem_jvm_jvm := $(JDK_CFLAGS)
 ALL += $(B)/lib/libpem-jvm.so
 
 $(B)/lib/libpem-jvm.so: $(B)/obj/libpem/jvm/jvm.o $(B)/lib/libpem.so.1 libpem/jvm/libpem-jvm.map

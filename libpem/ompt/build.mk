@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # libpem-ompt.so: an OpenMP runtime loads it, as OMP_TOOL_LIBRARIES says.
 
-ifneq ($(OMPT_HEADER),)
+ifneq ($(HAVE_OMPT),)
 # Behind the compiler's own folders: other headers of clang lie there too.
 CFLAGS_libpem_ompt_ompt := -idirafter $(dir $(OMPT_HEADER))
 ALL += $(B)/lib/libpem-ompt.so

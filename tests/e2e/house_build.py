@@ -1,14 +1,39 @@
 # SPDX-License-Identifier: MIT
-"""house_build: what a library that comes or goes makes old"""
+"""house_build: what is built with the libraries that are there, and what is old"""
 import os
 
-from tap import ROOT, equal, need, run, run_all, test, tmp
+import re
+
+from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+
+QUIET = {"MAKEFLAGS": None, "MAKELEVEL": None, "MFLAGS": None}
+
+
+def text_of(path):
+    with open(path, encoding="utf-8") as text:
+        return text.read()
+
+
+def as_built():
+    """The CFLAGS that the build under test has, for make's command line."""
+    return "CFLAGS=" + text_of(BUILD + "/found").split(" CFLAGS=")[1].strip()
+
+
+def commands_in_front(commands):
+    """PATH with a folder of these commands, text of sh by name, in front of the others."""
+    front = tmp()
+    for name, text in commands.items():
+        path = os.path.join(front, name.replace("_", "-"))
+        with open(path, "w", encoding="utf-8") as out:
+            out.write("#!/bin/sh\n" + text)
+        os.chmod(path, 0o755)
+    return front + ":" + os.environ["PATH"]
 
 
 def make(folder, target, *words):
     """Status of make for one target of a build elsewhere; with -q 1: it is old."""
     path = os.path.join(folder, target)
-    rc, _, err = run(["make", "-s", "B=" + folder, path, *words], cwd=ROOT, env={"MAKEFLAGS": None, "MAKELEVEL": None})
+    rc, _, err = run(["make", "-s", "B=" + folder, path, *words], cwd=ROOT, env=QUIET)
     assert "No rule" not in err, err
     return rc
 
@@ -21,6 +46,65 @@ def library_comes():
     equal(make(folder, "obj/shared/betweens.o", "HAVE_CAPSTONE="), 0, "built without")
     equal(make(folder, "obj/shared/betweens.o", "-q", "HAVE_CAPSTONE="), 0, "again")
     equal(make(folder, "obj/shared/betweens.o", "-q", "HAVE_CAPSTONE=1"), 1, "with it")
+
+
+@test
+def nothing_to_do():
+    "make builds nothing in a tree that is built, and make -n has nothing to show"
+    if SAN:
+        skip("the plain build is asked")
+    need("make")
+    rc, out, err = run(["make", "-n", "B=" + BUILD, as_built(), "all", "tests"], cwd=ROOT, env=QUIET)
+    equal(rc, 0, "exit status of make -n, which said: " + err)
+    found = text_of(BUILD + "/found")
+    built = re.findall(r"printf '  %-8s %s\\n' (\S+ \S+);", out)
+    equal(built, [], "make would build")
+    equal(text_of(BUILD + "/found"), found, "found libraries after make -n")
+    equal(run(["make", "-q", "B=" + BUILD, as_built(), "all", "tests"], cwd=ROOT, env=QUIET)[0], 0, "exit status of make -q")
+
+
+def found_with(**commands):
+    """What make finds with these commands in front of the others: a set of the names that it has, and its words."""
+    folder = tmp()
+    rc, out, err = run(["make", "B=" + folder, "PEM_CODEGEN=false", folder + "/found"], cwd=ROOT,
+                       env=dict(QUIET, PATH=commands_in_front(commands)))
+    equal(rc, 0, "exit status of make, which said: " + err)
+    return set(re.findall(r"\b(HAVE_\w+)=1", text_of(folder + "/found"))), out
+
+
+@test
+def compiler_without_its_header():
+    "an mpicc without mpi.h leaves the adapter of MPI out, and make goes on"
+    need("make", "pkg-config")
+    have, said = found_with(mpicc="echo -I/nowhere/openmpi\n")
+    assert "HAVE_MPI" not in have and "HAVE_XML2" in have, have
+    assert "not built: libpem-mpi.so" in said and "mpi.h is missing" in said, said
+
+
+@test
+def libraries_that_do_not_link():
+    "a library that pkg-config names, and that can't be linked, is left out"
+    need("make", "pkg-config")
+    have, _ = found_with(pkg_config="""for word; do
+	case $word in
+	--libs) echo -lnowhere ;;
+	--cflags) echo -I/usr/include/libxml2 ;;
+	esac
+done
+""")
+    equal(have - {"HAVE_CLANG_BPF", "HAVE_MPI", "HAVE_OMPT", "HAVE_PFM", "HAVE_JVMTI"}, set(), "libraries found")
+
+
+@test
+def packages_that_no_test_needs():
+    "make check T=word as a user, without packages that it would install as root, names them and runs the tests"
+    if SAN:
+        skip("the plain build is asked")
+    need("make")
+    user = commands_in_front({"id": "echo 1000\n", "dpkg-query": ""})
+    rc, out, err = run(["make", "B=" + BUILD, as_built(), "T=no test has this name", "check"], cwd=ROOT, env=dict(QUIET, PATH=user))
+    assert "sudo apt-get install" in err and "going on without these packages" in err, err
+    assert out.endswith("\n0 passed, 0 failed, 0 skipped\n"), out[-500:] + err
 
 
 run_all()

@@ -40,7 +40,7 @@ $(B)/tests/kernel_refused: $(REFUSED)/base/table.o $(REFUSED)/base/object.o \
   $(filter-out $(call kernel_objects,base/table.c base/object.c),$(KERNEL_SOURCE_OBJ))
 
 $(REFUSED)/pem_kernel_events.h: tests/unit/kernel_refused.xml $(PEM_CODEGEN)
-	$(Q)$(PEM_CODEGEN) --backend bpf -o $(@D) $<
+	$(Q)$(PEM_CODEGEN) --backend bpf -o $(@D) $< && touch $@
 $(REFUSED)/pem.bpf.o: kmod/bpf/pem.bpf.c $(wildcard kmod/bpf/*.h) $(REFUSED)/pem_kernel_events.h
 	$(Q)$(CLANG) $(subst -I$(B)/gen,-I$(REFUSED),$(BPF_CFLAGS)) -c $< -o $@
 $(REFUSED)/base/%.o: libpem/sources/kernel/base/%.c $(REFUSED)/pem.bpf.o
