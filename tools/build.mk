@@ -39,26 +39,37 @@ CATALOGUE_STUBS = $(patsubst %,$(B)/gen/stubs/%.h,$(shell \
 MAN_PAGES = $(sort $(wildcard docs/man/*.[1-8]))
 COMPLETIONS = $(sort $(wildcard docs/completion/*))
 
-# Libraries beside libpem.so that programs link with: each NAME.so is a link to NAME.so.1.
-LIBPEM_MORE = $(LIBPEM_AGENT) $(LIBPEM_NAMES)
+# Files that were built: what all made last, and none that an earlier build left.
+BUILT = $(addprefix $(B)/,$(file <$(B)/complete))
+VALGRIND_BUILT = $(filter-out $(B)/lib/pem/valgrind/pem-% %/vgpreload_pem-page-size-amd64-linux.so, \
+  $(call built_in,lib/pem/valgrind,%))
+# $(call built_in,FOLDER,PATTERNS)
+built_in = $(filter $(2),$(foreach file,$(BUILT),$(if $(filter $(B)/$(1)/,$(dir $(file))),$(file))))
+# Libraries that programs link with: each NAME.so is a link to NAME.so.1.
+LIBPEM_MORE = $(filter %-agent.so %-names.so,$(call built_in,lib,%.so))
+# pkg-config's files: of libpem, and of the libraries that were built.
+PC_FILES = libpem/libpem.pc.in $(if $(filter %-agent.so,$(LIBPEM_MORE)),libpem/database/libpem-agent.pc.in) \
+  $(if $(filter %-names.so,$(LIBPEM_MORE)),libpem/names/libpem-names.pc.in) \
+  $(if $(filter %-hooks.so,$(BUILT)),agents/page-size/hooks/pem-page-size-hooks.pc.in)
 
 # $(call put,MODE,FILES,FOLDER): nothing to do without files
 put = $(if $(strip $(2)),$(Q)$(INSTALL) -d '$(3)' && $(INSTALL) -m $(1) $(2) '$(3)')
 
-install: all
-	$(call put,755,$(B)/bin/pem $(B)/bin/pem-codegen,$(bindir))
-	$(call put,644,$(filter-out $(LIBPEM_MORE),$(wildcard $(B)/lib/libpem-*.so)),$(libdir))
+# A complete build is installed as it is: root builds nothing in a user's folder (AS_BUILT in
+# tools/libraries.mk). What depends on PREFIX is made here: pkg-config's files and _place.py.
+install: $(if $(AS_BUILT),$(BUILT),all)
+	$(call put,755,$(call built_in,bin,%),$(bindir))
+	$(call put,644,$(filter-out $(LIBPEM_MORE) %/libpem.so,$(call built_in,lib,%)),$(libdir))
 	$(Q)$(INSTALL) -m 644 $(B)/lib/libpem.so.1 '$(libdir)/libpem.so.$(SO_VERSION)'
 	$(Q)ln -sf libpem.so.$(SO_VERSION) '$(libdir)/libpem.so.1'
 	$(Q)ln -sf libpem.so.1 '$(libdir)/libpem.so'
 	$(Q)for library in $(notdir $(LIBPEM_MORE)); do \
 	  $(INSTALL) -m 644 "$(B)/lib/$$library.1" "$(libdir)/$$library.1" && \
 	  ln -sf "$$library.1" "$(libdir)/$$library" || exit; done
-	$(call put,644,$(PAGE_HOOKS_ARCHIVE),$(libdir))
-	$(call put,644,$(wildcard $(B)/lib/pem/*.so),$(libdir)/pem)
-	$(call put,755,$(B)/lib/pem/pem-confined,$(libdir)/pem)
-	$(call put,755,$(HARDWARE_TOOL) $(VALGRIND_TOOL) $(VALGRIND_PRELOAD),$(libdir)/pem/valgrind)
-	$(if $(VALGRIND_LINKS),$(Q)cp -df $(VALGRIND_LINKS) '$(libdir)/pem/valgrind')
+	$(call put,644,$(call built_in,lib/pem,%.so),$(libdir)/pem)
+	$(call put,755,$(filter-out %.so,$(call built_in,lib/pem,%)),$(libdir)/pem)
+	$(call put,755,$(filter-out $(VALGRIND_BUILT),$(call built_in,lib/pem/valgrind,%)),$(libdir)/pem/valgrind)
+	$(if $(VALGRIND_BUILT),$(Q)cp -df $(VALGRIND_BUILT) '$(libdir)/pem/valgrind')
 	$(call put,644,$(wildcard spec/abi/pem/*.h* libpem/include/pem/*.h*),$(incdir))
 	$(call put,644,$(PYTHON_PARTS:%=$(B)/python/pemapi/%),$(DESTDIR)$(PYTHONDIR)/pemapi)
 	$(Q)$(call python_place,"$(LIBDIR)/libpem.so.1") > '$(DESTDIR)$(PYTHONDIR)/pemapi/_place.py'
@@ -66,12 +77,9 @@ install: all
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
 	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
-	$(Q)for file in libpem/libpem.pc $(if $(LIBPEM_AGENT),libpem/database/libpem-agent.pc) \
-	  $(if $(LIBPEM_NAMES),libpem/names/libpem-names.pc) \
-	  $(if $(PAGE_HOOKS),agents/page-size/hooks/pem-page-size-hooks.pc); do \
+	$(Q)for file in $(PC_FILES); do name=$${file##*/}; name=$${name%.in}; \
 	  sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	    $$file.in > "$(libdir)/pkgconfig/$${file##*/}" && \
-	  chmod 644 "$(libdir)/pkgconfig/$${file##*/}" || exit; done
+	    $$file > "$(libdir)/pkgconfig/$$name" && chmod 644 "$(libdir)/pkgconfig/$$name" || exit; done
 	$(call put,644,$(wildcard $(B)/gen/reference/man/*.7),$(sharedir)/man/man7)
 	$(call put,644,$(wildcard $(B)/gen/reference/html/*.html),$(sharedir)/doc/pem/events)
 	$(Q)for page in $(MAN_PAGES); do \
@@ -80,3 +88,4 @@ install: all
 	$(call put,644,$(filter %/_pem,$(COMPLETIONS)),$(sharedir)/zsh/site-functions)
 	$(call put,644,$(filter %.fish,$(COMPLETIONS)),$(sharedir)/fish/vendor_completions.d)
 	$(if $(DESTDIR),,-$(Q)[ "$$(id -u)" != 0 ] || ldconfig)
+	$(if $(DESTDIR),,@tools/next_step '$(PREFIX)' '$(LIBDIR)' '$(PYTHONDIR)')

@@ -41,7 +41,7 @@ def guide_begins_with_commands():
     "each page of the guide begins with a command of pem's, or with one that runs a consumer"
     for name in GUIDE:
         lines = [line for line in page("docs/%s.md" % name).splitlines() if line and not line.startswith(("<!--", "# "))]
-        assert re.match(r"    (pem |PYTHONPATH=)", lines[0]), (name, lines[0])
+        assert re.match(r"    (pem |python3 )", lines[0]), (name, lines[0])
 
 
 @test

@@ -23,16 +23,21 @@ int main(void)
 AWAY = {"LD_LIBRARY_PATH": None, "PYTHONPATH": None, "B": None, "MAKEFLAGS": None, "MAKELEVEL": None, "MFLAGS": None}
 
 
-def install(prefix, *more):
-    """make install under a fresh DESTDIR; its path."""
+def installed(prefix, *more, destdir=True, **env):
+    """make install, under a fresh DESTDIR or none: this folder, and its output."""
     if SAN:
         skip("a sanitized build is not for installing")
     need("make", "pkg-config")
-    root = tmp()
-    rc, out, err = run(["make", "-C", ROOT, "B=" + BUILD, "DESTDIR=" + root, "PREFIX=" + prefix, *more, "install"],
-                       env=AWAY, timeout=110)
+    root = tmp() if destdir else ""
+    rc, out, err = run(["make", "-C", ROOT, "B=" + BUILD, "DESTDIR=" + root, "PREFIX=" + prefix, *more, "install", "--no-print-directory"],
+                       env=dict(AWAY, **env), timeout=110)
     equal(rc, 0, "exit status of make install, which said: " + out[-2000:] + err[-2000:])
-    return root
+    return root, out
+
+
+def install(prefix, *more):
+    """make install under a fresh DESTDIR; its path."""
+    return installed(prefix, *more)[0]
 
 
 def away(root, libdir):
@@ -55,6 +60,96 @@ def lays_down_every_part():
     equal(os.readlink(root + "/usr/lib/libpem.so"), "libpem.so.1", "libpem.so")
     exporters = [f for f in os.listdir(root + "/usr/lib/pem") if f.startswith("export-")]
     assert exporters, "no exporter in lib/pem"
+    for built, installed in (("bin", "bin"), ("lib", "lib"), ("lib/pem", "lib/pem"), ("lib/pem/valgrind", "lib/pem/valgrind")):
+        missing = set(os.listdir(BUILD + "/" + built)) - set(os.listdir(root + "/usr/" + installed)) - {"lab"}
+        equal(missing, set(), "built in %s and not installed" % built)
+
+
+@test
+def installs_what_is_built():
+    "make install into another PREFIX, by a caller with other commands and CFLAGS, compiles and links nothing"
+    before = {name: os.stat(os.path.join(folder, name)).st_mtime_ns for folder, _, names in os.walk(BUILD + "/lib") for name in names}
+    found = open(BUILD + "/found", encoding="utf-8").read()
+    root, said = installed("/opt/other", PATH="/usr/sbin:/usr/bin:/sbin:/bin", CFLAGS="-O0")
+    equal(re.findall(r"^  [A-Z]+ .*", said, re.MULTILINE), [], "made")
+    after = {name: os.stat(os.path.join(folder, name)).st_mtime_ns for folder, _, names in os.walk(BUILD + "/lib") for name in names}
+    equal(after, before, "times of the built libraries")
+    equal(open(BUILD + "/found", encoding="utf-8").read(), found, "found libraries")
+    with open(root + "/opt/other/lib/pkgconfig/libpem.pc", encoding="utf-8") as text:
+        assert text.read().count("=/opt/other") == 2, "libpem.pc names another place"
+
+
+VERBS = """
+set -e
+pem list APP >list
+pem doctor >doctor
+pem record -q -e 'APP::Libc::*' -o one -- pem mark run phase -- /bin/ls / >/dev/null
+pem record -q -e 'APP::Libc::*' -o two -- /bin/ls / >/dev/null
+pem report one >report
+pem export --to csv one -o one.csv
+pem export --to html one -o one.html
+pem diff one two >diff
+pem stat -o stat -e Malloc -- /bin/ls / >/dev/null
+pem top --once --json -e Malloc -i 50 >top
+pem run -- /bin/true
+pem gen -q --lang c -o gen "$1/share/pem/spec/phase.xml"
+pem spec check "$1/share/pem/spec/phase.xml" >check
+pem record -q --overwrite -e 'APP::Libc::*' -o flight -- pem snapshot -o snapshot
+pem lab --help >lab
+pem db list >db || [ $? = 1 ]
+"""
+
+
+@test
+def each_verb_runs_elsewhere():
+    "each verb of an installed pem runs as another user while the checkout is away"
+    if os.geteuid() != 0:
+        skip("only root can hide the checkout and become another user")
+    root, work = install("/usr/local"), tmp()
+    os.chmod(root, 0o755)
+    os.chmod(work, 0o777)
+    prefix = root + "/usr/local"
+    verbs = VERBS
+    if os.path.exists(BUILD + "/bin/pem-page-size"):
+        verbs += "pem page-size forget nothing >page 2>&1 || [ $? = 1 ]\npem page-size --help >page.help\n"
+    wanted = set(re.findall(r"^  pem (\S+) ", run([prefix + "/bin/pem", "--help"], env=AWAY)[1], re.MULTILINE))
+    used = set(re.findall(r"\bpem ([a-z][a-z-]*)", verbs))
+    equal(wanted - used, set(), "verbs that this test does not run")
+    # A chroot's / is no mount point, which unshare would make private.
+    hide = ["unshare", "-m", "--propagation", "unchanged", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', ROOT]
+    if run(hide + ["true"])[0]:
+        skip("no file system can be mounted here")
+    os.mkdir(work + "/home", 0o777)
+    os.chmod(work + "/home", 0o777)
+    rc, out, err = run(hide + ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--", "sh", "-c", "umask 077; cd \"$2/home\"; " + verbs,
+                               "sh", prefix, work],
+                       env=dict(AWAY, PATH=prefix + "/bin:/usr/bin:/bin", HOME=work + "/home", XDG_RUNTIME_DIR=None, PEM_RUNTIME_DIR=None,
+                                TMPDIR=work + "/home"))
+    equal(rc, 0, "exit status of the verbs, which said: " + out[-1000:] + err[-2000:])
+    for name, word in (("list", "Malloc"), ("report", "phase"), ("one.html", "<html"), ("stat", "Malloc"), ("gen/phase.h", "pem")):
+        with open(work + "/home/" + name, encoding="utf-8") as text:
+            assert word in text.read(), "%s lacks %s" % (name, word)
+
+
+@test
+def next_step():
+    "the lines that make install ends with make a shell find pem, pemapi, libpem and its flags"
+    prefix, work = tmp() + "/pem", tmp()
+    _, said = installed(prefix, destdir=False)
+    lines = [line for line in said.splitlines() if line.startswith("  export ")]
+    assert lines and said.endswith("Next: pem doctor\n"), said
+    with open(ROOT + "/docs/consume.md", encoding="utf-8") as text:
+        page = text.read()
+    for language, name in (("python", "large.py"), ("cpp", "large.cpp")):
+        with open(work + "/" + name, "w", encoding="utf-8") as out:
+            first = re.search(r"^```%s\n(.*?)^```" % language, page, re.MULTILINE | re.DOTALL).group(1)
+            out.write(first.replace("/usr/share", "/usr/include"))
+    commands = ["set -e", *lines, "cd '%s'" % work, "pem --version", "python3 large.py | tail -n 1"]
+    if shutil.which("c++"):
+        commands.append("c++ -std=c++17 large.cpp -o large $(pkg-config --cflags --libs libpem) && ./large | tail -n 1")
+    rc, out, err = run(["sh", "-c", "\n".join(commands)], env=dict(AWAY, PATH="/usr/bin:/bin"))
+    equal(rc, 0, "exit status of these lines, which said: " + err)
+    equal(len(re.findall(r"^\d+ large blocks", out, re.MULTILINE)), 2 if shutil.which("c++") else 1, "examples that counted: " + out)
 
 
 @test
