@@ -22,7 +22,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -32,7 +31,54 @@
 
 #define VARIABLE "LD_PRELOAD="
 #define VARIABLE_BYTES (sizeof(VARIABLE) - 1)
-#define COPY_BYTES_MAX 65536u /* Bytes of a caller's stack, at most: some 8,000 variables */
+#define PATH_BYTES 512u /* of a path on the caller's stack, which may be a signal handler's */
+
+/* --- memory for an environment --- */
+
+#define COPY_WORDS 8192u /* for some 8,000 variables */
+#define COPIES 8u
+
+/*
+ * Memory for a changed environment. It is neither on the caller's stack, which may be small, nor
+ * allocated: a child of vfork would allocate it for its parent, and a filter may refuse to.
+ *
+ * A thread that has one keeps it until its start of a program has returned. A child of vfork does
+ * not return if its start succeeds. Its parent's thread, which has the same thread pointer, then
+ * takes the same copy again.
+ */
+struct pem_libc_copy {
+	uintptr_t owner; /* thread pointer; 0: free */
+	char *words[COPY_WORDS];
+};
+
+static struct pem_libc_copy copies[COPIES];
+
+/* Returns NULL if other threads have all. */
+static struct pem_libc_copy *take_copy(void)
+{
+	uintptr_t self = (uintptr_t)__builtin_thread_pointer(), owner;
+	size_t i;
+
+	for (i = 0; i < COPIES; i++) {
+		if (__atomic_load_n(&copies[i].owner, __ATOMIC_RELAXED) == self)
+			return &copies[i];
+	}
+	for (i = 0; i < COPIES; i++) {
+		owner = 0;
+		/* xe: ACQUIRE pairs with RELEASE in give_back_copy */
+		if (__atomic_compare_exchange_n(&copies[i].owner, &owner, self, 0, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return &copies[i];
+	}
+	return NULL;
+}
+
+static void give_back_copy(struct pem_libc_copy *copy)
+{
+	/* XE */
+	if (copy)
+		__atomic_store_n(&copy->owner, 0, __ATOMIC_RELEASE);
+}
 
 /* --- the libraries in an environment --- */
 
@@ -48,18 +94,14 @@ static int is_own(const char *entry, size_t length)
 	       (entry[i + sizeof(start) - 1] == '.' || entry[i + sizeof(start) - 1] == '-');
 }
 
-/*
- * Return whether this process can open the path. The function takes only the memory that the path
- * needs: signal handlers call execve on their own small stacks.
- */
+/* Return whether this process can open the path. A long one is not tried, and counts as yes. */
 static int can_open(const char *entry, size_t length)
 {
-	char *path;
+	char path[PATH_BYTES];
 	long fd;
 
-	if (length >= PATH_MAX)
+	if (length >= sizeof(path))
 		return 1;
-	path = __builtin_alloca(length + 1);
 	memcpy(path, entry, length);
 	path[length] = 0;
 	/*
@@ -201,58 +243,31 @@ static bool is_usual_start(const char *program, bool is_searched)
 	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;
 }
 
-size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, bool is_searched,
-			    char *const environment[])
+/*
+ * Does the program need another environment? If so, *index is the place of LD_PRELOAD in it.
+ */
+static bool needs_another(struct pem_libc_start *start, const char *program, bool is_searched,
+			  char *const environment[], size_t *index)
 {
 	struct target t = {.name = program, .kind = PEM_PROGRAM_USUAL};
-	size_t index = 0, entries, bytes;
-	int saved_errno;
 	bool goes;
 
-	memset(start, 0, sizeof(*start));
-	/* a thread without thread-local memory has not even errno */
-	if (pem_libc_call__is_silent(0))
-		return 0;
-	saved_errno = errno;
-	if (is_usual_start(program, is_searched)) {
-		errno = saved_errno;
-		return 0;
-	}
+	if (is_usual_start(program, is_searched))
+		return false;
 	t.is_filtered = pem_rights__may_be_filtered();
 	/* If the kernel can't be asked, the environment is taken as readable. */
 	if (!t.is_filtered &&
-	    (!pem_libc_readable__texts(environment) || !pem_libc_readable__text(program))) {
-		errno = saved_errno;
-		return 0;
-	}
-	t.session = find(environment, "PEM_SESSION=", &index);
-	t.preload = find(environment, VARIABLE, &index);
+	    (!pem_libc_readable__texts(environment) || !pem_libc_readable__text(program)))
+		return false;
+	t.session = find(environment, "PEM_SESSION=", index);
+	t.preload = find(environment, VARIABLE, index);
 	if (!t.is_filtered)
 		t.kind = pem_program_file__kind(program, folders(program, is_searched),
 						PEM_PROGRAM_KIND);
 	goes = must_go(&t);
 	count_all(start, &t, goes);
-	errno = saved_errno;
-	if (!goes)
-		return 0;
-	for (entries = index; environment[entries]; entries++)
-		;
-	bytes = (entries + 1) * sizeof(char *) + VARIABLE_BYTES + strlen(t.preload) + 1;
-	return bytes <= COPY_BYTES_MAX ? bytes : 0;
+	return goes;
 }
-
-void pem_libc_exec__failed(const struct pem_libc_start *start)
-{
-	unsigned reason;
-
-	for (reason = 0; reason < PEM_UNOBSERVED_COUNT; reason++) {
-		if (start->sessions[reason])
-			pem_rights__uncount_unobserved(start->sessions[reason],
-						       (enum pem_unobserved)reason);
-	}
-}
-
-/* --- the environment without them --- */
 
 /* Copy the entries that are not pem's. Returns 0 if there are none. */
 static int copy_others(char *to, const char *list)
@@ -274,14 +289,22 @@ static int copy_others(char *to, const char *list)
 	return used != 0;
 }
 
-char **pem_libc_exec__copy(void *memory, char *const environment[])
+/* Copy an environment without pem's libraries. Returns NULL if there is no memory for it. */
+static char **copy_without(struct pem_libc_start *start, char *const environment[], size_t index)
 {
-	char **copy = memory, *text;
-	size_t index = 0, entries, used = 0, i;
-	const char *list = find(environment, VARIABLE, &index);
+	const char *list = environment[index] + VARIABLE_BYTES;
+	size_t entries, used = 0, i;
+	char **copy, *text;
 
 	for (entries = index; environment[entries]; entries++)
 		;
+	if ((entries + 1) * sizeof(char *) + VARIABLE_BYTES + strlen(list) + 1 >
+	    COPY_WORDS * sizeof(char *))
+		return NULL;
+	start->copy = take_copy();
+	if (!start->copy)
+		return NULL;
+	copy = start->copy->words;
 	text = (char *)(copy + entries + 1);
 	memcpy(text, VARIABLE, VARIABLE_BYTES);
 	for (i = 0; i < entries; i++) {
@@ -292,4 +315,34 @@ char **pem_libc_exec__copy(void *memory, char *const environment[])
 	}
 	copy[used] = NULL;
 	return copy;
+}
+
+char *const *pem_libc_exec__begin(struct pem_libc_start *start, const char *program,
+				  bool is_searched, char *const environment[])
+{
+	char **copy = NULL;
+	size_t index = 0;
+	int saved_errno;
+
+	memset(start, 0, sizeof(*start));
+	/* A thread without thread-local memory has not even errno. */
+	if (pem_libc_call__is_silent(0))
+		return environment;
+	saved_errno = errno;
+	if (needs_another(start, program, is_searched, environment, &index))
+		copy = copy_without(start, environment, index);
+	errno = saved_errno;
+	return copy ? copy : environment;
+}
+
+void pem_libc_exec__end(const struct pem_libc_start *start, bool is_started)
+{
+	unsigned reason;
+
+	give_back_copy(start->copy);
+	for (reason = 0; !is_started && reason < PEM_UNOBSERVED_COUNT; reason++) {
+		if (start->sessions[reason])
+			pem_rights__uncount_unobserved(start->sessions[reason],
+						       (enum pem_unobserved)reason);
+	}
 }

@@ -9,33 +9,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A start of a program that is under way: bits of the sessions that have counted it, by reason. */
+struct pem_libc_copy;
+
+/* A start of a program that is under way. */
 struct pem_libc_start {
-	uint8_t sessions[PEM_UNOBSERVED_COUNT];
+	uint8_t sessions[PEM_UNOBSERVED_COUNT]; /* bits of those that have counted it, by reason */
+	struct pem_libc_copy *copy; /* memory of its environment; NULL: it has the caller's */
 };
 
 /*
- * Before a program is started: count it in each session that can't record it. Returns the bytes
- * that pem_libc_exec__copy needs for its environment. 0: the environment can stay as it is, or has
- * more variables than a stack can hold. program: its path; with is_searched its name, which execvp
- * searches. Allocates nothing, so a child of vfork may call it. Keeps errno.
+ * Before a program is started: count it in each session that can't record it. program: its path;
+ * with is_searched its name, which execvp searches. Returns the environment for it: environment
+ * itself, or a copy without pem's libraries. There is no copy of more than some 8,000 variables,
+ * and none while eight other threads have one. Allocates nothing, so a child of vfork may call it.
+ * Takes little of the stack. Keeps errno.
  */
-size_t pem_libc_exec__bytes(struct pem_libc_start *start, const char *program, bool is_searched,
-			    char *const environment[]);
+char *const *pem_libc_exec__begin(struct pem_libc_start *start, const char *program,
+				  bool is_searched, char *const environment[]);
 /*
- * Return a copy of the environment without pem's libraries. It lies in memory, which is aligned for
- * pointers.
+ * The call that was to start it has returned: its environment is not needed any more. If it was not
+ * started, its counts are taken back. Makes no system call, keeps errno.
  */
-char **pem_libc_exec__copy(void *memory, char *const environment[]);
-/* The program was not started: take its counts back. Makes no system call, keeps errno. */
-void pem_libc_exec__failed(const struct pem_libc_start *start);
-
-/* The environment for a program. A copy of it lies in the caller's own stack frame. */
-#define PEM_LIBC_EXEC_ENVIRONMENT(start, program, is_searched, environment)                        \
-	({                                                                                         \
-		size_t bytes_ = pem_libc_exec__bytes(start, program, is_searched, environment);    \
-		bytes_ ? pem_libc_exec__copy(__builtin_alloca(bytes_), environment)                \
-		       : (char **)(environment);                                                   \
-	})
+void pem_libc_exec__end(const struct pem_libc_start *start, bool is_started);
 
 #endif

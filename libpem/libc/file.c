@@ -46,52 +46,52 @@ static int error_of(ssize_t result)
 #define HAS_MODE(flags) ((flags)&O_CREAT || ((flags)&O_TMPFILE) == O_TMPFILE)
 
 /*
- * Return path if the event may read it, else NULL. After EFAULT the kernel could not read it. After
- * EINVAL the kernel may not have tried: it tests the flags first.
+ * Events with a path are raised after the call, from a copy that was made before: an open may wait
+ * until another thread has opened a FIFO's other end, and another thread may see that a name is
+ * there, or gone. It may then free the path.
  */
-static const char *readable(int rc, const char *path)
-{
-	if (rc >= 0 || (errno != EFAULT && errno != EINVAL) || pem_libc_readable__text(path))
-		return path;
-	return NULL;
-}
-
 static int note_open(int fd, int flags, const char *path)
 {
-	pem_notify_file_open(fd, error_of(fd), (uint32_t)flags, readable(fd, path));
+	pem_notify_file_open(fd, error_of(fd), (uint32_t)flags, path);
 	return fd;
 }
 
 PEM_LIBC_EXPORT int open(const char *path, int flags, ...)
 {
+	char text[PEM_LIBC_TEXT_BYTES];
+	const char *known;
 	mode_t mode = 0;
 	va_list more;
-	int fd;
 
 	if (HAS_MODE(flags)) {
 		va_start(more, flags);
 		mode = va_arg(more, mode_t);
 		va_end(more);
 	}
-	fd = PEM_LIBC_NEXT(open)(path, flags, mode);
-	return PEM_LIBC_UNWANTED(pem_enabled_file_open()) ? fd : note_open(fd, flags, path);
+	if (PEM_LIBC_UNWANTED(pem_enabled_file_open()))
+		return PEM_LIBC_NEXT(open)(path, flags, mode);
+	known = pem_libc_readable__copy(text, path);
+	return note_open(PEM_LIBC_NEXT(open)(path, flags, mode), flags, known);
 }
 
 PEM_LIBC_EXPORT int open64(const char *path, int flags, ...) __attribute__((alias("open")));
 
 PEM_LIBC_EXPORT int openat(int folder, const char *path, int flags, ...)
 {
+	char text[PEM_LIBC_TEXT_BYTES];
+	const char *known;
 	mode_t mode = 0;
 	va_list more;
-	int fd;
 
 	if (HAS_MODE(flags)) {
 		va_start(more, flags);
 		mode = va_arg(more, mode_t);
 		va_end(more);
 	}
-	fd = PEM_LIBC_NEXT(openat)(folder, path, flags, mode);
-	return PEM_LIBC_UNWANTED(pem_enabled_file_open()) ? fd : note_open(fd, flags, path);
+	if (PEM_LIBC_UNWANTED(pem_enabled_file_open()))
+		return PEM_LIBC_NEXT(openat)(folder, path, flags, mode);
+	known = pem_libc_readable__copy(text, path);
+	return note_open(PEM_LIBC_NEXT(openat)(folder, path, flags, mode), flags, known);
 }
 
 PEM_LIBC_EXPORT int openat64(int folder, const char *path, int flags, ...)
@@ -99,24 +99,30 @@ PEM_LIBC_EXPORT int openat64(int folder, const char *path, int flags, ...)
 
 PEM_LIBC_EXPORT int __open_2(const char *path, int flags)
 {
-	int fd;
+	char text[PEM_LIBC_TEXT_BYTES];
+	const char *known;
 
 	if (HAS_MODE(flags))
 		__chk_fail();
-	fd = PEM_LIBC_NEXT(open)(path, flags);
-	return PEM_LIBC_UNWANTED(pem_enabled_file_open()) ? fd : note_open(fd, flags, path);
+	if (PEM_LIBC_UNWANTED(pem_enabled_file_open()))
+		return PEM_LIBC_NEXT(open)(path, flags);
+	known = pem_libc_readable__copy(text, path);
+	return note_open(PEM_LIBC_NEXT(open)(path, flags), flags, known);
 }
 
 PEM_LIBC_EXPORT int __open64_2(const char *path, int flags) __attribute__((alias("__open_2")));
 
 PEM_LIBC_EXPORT int __openat_2(int folder, const char *path, int flags)
 {
-	int fd;
+	char text[PEM_LIBC_TEXT_BYTES];
+	const char *known;
 
 	if (HAS_MODE(flags))
 		__chk_fail();
-	fd = PEM_LIBC_NEXT(openat)(folder, path, flags);
-	return PEM_LIBC_UNWANTED(pem_enabled_file_open()) ? fd : note_open(fd, flags, path);
+	if (PEM_LIBC_UNWANTED(pem_enabled_file_open()))
+		return PEM_LIBC_NEXT(openat)(folder, path, flags);
+	known = pem_libc_readable__copy(text, path);
+	return note_open(PEM_LIBC_NEXT(openat)(folder, path, flags), flags, known);
 }
 
 PEM_LIBC_EXPORT int __openat64_2(int folder, const char *path, int flags)
@@ -124,11 +130,13 @@ PEM_LIBC_EXPORT int __openat64_2(int folder, const char *path, int flags)
 
 PEM_LIBC_EXPORT int creat(const char *path, mode_t mode)
 {
-	int fd = PEM_LIBC_NEXT(creat)(path, mode);
+	char text[PEM_LIBC_TEXT_BYTES];
+	const char *known;
 
-	return PEM_LIBC_UNWANTED(pem_enabled_file_open())
-		       ? fd
-		       : note_open(fd, O_CREAT | O_WRONLY | O_TRUNC, path);
+	if (PEM_LIBC_UNWANTED(pem_enabled_file_open()))
+		return PEM_LIBC_NEXT(creat)(path, mode);
+	known = pem_libc_readable__copy(text, path);
+	return note_open(PEM_LIBC_NEXT(creat)(path, mode), O_CREAT | O_WRONLY | O_TRUNC, known);
 }
 
 PEM_LIBC_EXPORT int creat64(const char *path, mode_t mode) __attribute__((alias("creat")));
@@ -310,19 +318,30 @@ PEM_LIBC_EXPORT int fdatasync(int fd)
 
 PEM_LIBC_EXPORT int rename(const char *from, const char *to)
 {
-	int rc = PEM_LIBC_NEXT(rename)(from, to);
+	char from_text[PEM_LIBC_TEXT_BYTES], to_text[PEM_LIBC_TEXT_BYTES];
+	const char *known_from, *known_to;
+	int rc;
 
-	if (!PEM_LIBC_UNWANTED(pem_enabled_file_rename()))
-		pem_notify_file_rename(error_of(rc), readable(rc, from), readable(rc, to));
+	if (PEM_LIBC_UNWANTED(pem_enabled_file_rename()))
+		return PEM_LIBC_NEXT(rename)(from, to);
+	known_from = pem_libc_readable__copy(from_text, from);
+	known_to = pem_libc_readable__copy(to_text, to);
+	rc = PEM_LIBC_NEXT(rename)(from, to);
+	pem_notify_file_rename(error_of(rc), known_from, known_to);
 	return rc;
 }
 
 PEM_LIBC_EXPORT int unlink(const char *path)
 {
-	int rc = PEM_LIBC_NEXT(unlink)(path);
+	char text[PEM_LIBC_TEXT_BYTES];
+	const char *known;
+	int rc;
 
-	if (!PEM_LIBC_UNWANTED(pem_enabled_file_unlink()))
-		pem_notify_file_unlink(error_of(rc), readable(rc, path));
+	if (PEM_LIBC_UNWANTED(pem_enabled_file_unlink()))
+		return PEM_LIBC_NEXT(unlink)(path);
+	known = pem_libc_readable__copy(text, path);
+	rc = PEM_LIBC_NEXT(unlink)(path);
+	pem_notify_file_unlink(error_of(rc), known);
 	return rc;
 }
 

@@ -9,8 +9,9 @@
  *
  * An event may contain memory that the program points to: a path, an iovec, a socket address. The
  * wrapper first asks the kernel whether this memory may be read, because a program may depend on
- * EFAULT. While no session wants its events, a wrapper costs an indirect call, and a load and test
- * for each of its events.
+ * EFAULT. It reads the memory before the call: the call may let another thread free it. While no
+ * session wants its events, a wrapper costs an indirect call, and a load and test for each of its
+ * events.
  *
  *	elf_names.c	finding definitions in the tables of loaded objects
  *	real.c		definitions of struct pem_libc_real; when all definitions are found
@@ -23,6 +24,7 @@
  *	stream.c	fopen, fread, fwrite, fflush, fclose
  *	socket.c	connect, accept, send, recv and the like
  *	program.c	fork, exec, exit, sleep, dlopen
+ *	spawn.c		posix_spawn
  *	exec.c		started programs that can't be observed, and their environment
  *	readable.c	whether memory that the program passes may be read
  *	older.c		older versions of some functions

@@ -9,15 +9,12 @@
  * loader also gives the old versions to libraries that name no version. Such libraries were linked
  * without the C library.
  */
-#include "libc/exec.h"
 #include "libc/next.h"
+#include "libc/spawn.h"
 
-#include "stubs/libc.h"
 #include "stubs/libc_lock.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <spawn.h>
 
 #if defined(__x86_64__)
 
@@ -91,28 +88,13 @@ PEM_LIBC_EXPORT int pem_libc_older__pthread_cond_broadcast(pthread_cond_t *condi
 }
 VERSION(pthread_cond_broadcast);
 
-static int spawned(int rc, pid_t *child, pid_t made, const char *name)
-{
-	if (pem_enabled_program_spawn())
-		pem_notify_program_spawn(rc ? 0 : (uint32_t)made, rc, rc == EFAULT ? NULL : name);
-	if (!rc && child)
-		*child = made;
-	return rc;
-}
-
 PEM_LIBC_EXPORT int pem_libc_older__posix_spawn(pid_t *child, const char *path,
 						const posix_spawn_file_actions_t *actions,
 						const posix_spawnattr_t *attributes,
 						char *const arguments[], char *const environment[])
 {
-	struct pem_libc_start start;
-	pid_t made = 0;
-	int rc = OLDER(posix_spawn)(&made, path, actions, attributes, arguments,
-				    PEM_LIBC_EXEC_ENVIRONMENT(&start, path, false, environment));
-
-	if (rc)
-		pem_libc_exec__failed(&start);
-	return spawned(rc, child, made, path);
+	return pem_libc_spawn(OLDER(posix_spawn), false, child, path, actions, attributes,
+			      arguments, environment);
 }
 VERSION(posix_spawn);
 
@@ -121,14 +103,8 @@ PEM_LIBC_EXPORT int pem_libc_older__posix_spawnp(pid_t *child, const char *name,
 						 const posix_spawnattr_t *attributes,
 						 char *const arguments[], char *const environment[])
 {
-	struct pem_libc_start start;
-	pid_t made = 0;
-	int rc = OLDER(posix_spawnp)(&made, name, actions, attributes, arguments,
-				     PEM_LIBC_EXEC_ENVIRONMENT(&start, name, true, environment));
-
-	if (rc)
-		pem_libc_exec__failed(&start);
-	return spawned(rc, child, made, name);
+	return pem_libc_spawn(OLDER(posix_spawnp), true, child, name, actions, attributes,
+			      arguments, environment);
 }
 VERSION(posix_spawnp);
 

@@ -13,6 +13,7 @@
 #include "libc/exec.h"
 #include "libc/readable.h"
 #include "libc/next.h"
+#include "libc/spawn.h"
 
 #include "producer/rights.h"
 #include "stubs/libc.h"
@@ -20,9 +21,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <link.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -57,7 +56,7 @@ static void exec_begins(const char *path, uintptr_t site)
 /* Called when an exec has failed: one that succeeds does not return. */
 static int exec_failed(const struct pem_libc_start *start, const char *path, uintptr_t site)
 {
-	pem_libc_exec__failed(start);
+	pem_libc_exec__end(start, false);
 	if (pem_enabled_program_exec_fail() && !pem_libc_call__is_silent(site))
 		pem_notify_program_exec_fail(errno, errno == EFAULT ? NULL : path);
 	return -1;
@@ -69,7 +68,7 @@ PEM_LIBC_EXPORT int execve(const char *path, char *const arguments[], char *cons
 
 	exec_begins(path, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execve)
-	(path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, path, false, environment));
+	(path, arguments, pem_libc_exec__begin(&start, path, false, environment));
 	return exec_failed(&start, path, PEM_LIBC_SITE);
 }
 
@@ -79,7 +78,7 @@ PEM_LIBC_EXPORT int execv(const char *path, char *const arguments[])
 
 	exec_begins(path, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execve)
-	(path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, path, false, environ));
+	(path, arguments, pem_libc_exec__begin(&start, path, false, environ));
 	return exec_failed(&start, path, PEM_LIBC_SITE);
 }
 
@@ -89,7 +88,7 @@ PEM_LIBC_EXPORT int execvp(const char *name, char *const arguments[])
 
 	exec_begins(name, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execvpe)
-	(name, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, name, true, environ));
+	(name, arguments, pem_libc_exec__begin(&start, name, true, environ));
 	return exec_failed(&start, name, PEM_LIBC_SITE);
 }
 
@@ -99,12 +98,14 @@ PEM_LIBC_EXPORT int execvpe(const char *name, char *const arguments[], char *con
 
 	exec_begins(name, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execvpe)
-	(name, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, name, true, environment));
+	(name, arguments, pem_libc_exec__begin(&start, name, true, environment));
 	return exec_failed(&start, name, PEM_LIBC_SITE);
 }
 
 #define FD_PATH "/proc/self/fd/"
 #define FD_PATH_BYTES (sizeof(FD_PATH) + 10)
+#define BENEATH_BYTES 512u
+#define BENEATH_PATH_MAX (BENEATH_BYTES - FD_PATH_BYTES - 1)
 
 /* Write the path of a descriptor. Returns the path's end. */
 static char *fd_path(char *path, int fd)
@@ -132,7 +133,7 @@ PEM_LIBC_EXPORT int fexecve(int fd, char *const arguments[], char *const environ
 	fd_path(path, fd);
 	exec_begins(path, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(fexecve)
-	(fd, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, path, false, environment));
+	(fd, arguments, pem_libc_exec__begin(&start, path, false, environment));
 	return exec_failed(&start, path, PEM_LIBC_SITE);
 }
 
@@ -141,22 +142,20 @@ PEM_LIBC_EXPORT int execveat(int folder, const char *path, char *const arguments
 {
 	struct pem_libc_start start;
 	const char *known = path;
-	char *beneath, *end;
+	char beneath[BENEATH_BYTES], *end;
 
-	/* A longer text is no path; the kernel refuses it. */
-	if (folder != AT_FDCWD && pem_libc_readable__text(path) && *path != '/' &&
-	    strnlen(path, PATH_MAX) < PATH_MAX) {
-		beneath = __builtin_alloca(FD_PATH_BYTES + 1 + strlen(path));
+	if (folder != AT_FDCWD && pem_libc_readable__text(path) && *path != '/') {
 		end = fd_path(beneath, folder);
 		if (*path)
 			*end++ = '/';
-		strcpy(end, path);
+		/* A longer path is cut: it then names no program. */
+		end[strnlen(path, BENEATH_PATH_MAX)] = '\0';
+		memcpy(end, path, strnlen(path, BENEATH_PATH_MAX));
 		known = beneath;
 	}
 	exec_begins(known, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execveat)
-	(folder, path, arguments, PEM_LIBC_EXEC_ENVIRONMENT(&start, known, false, environment),
-	 flags);
+	(folder, path, arguments, pem_libc_exec__begin(&start, known, false, environment), flags);
 	return exec_failed(&start, known, PEM_LIBC_SITE);
 }
 
@@ -166,19 +165,8 @@ PEM_LIBC_EXPORT int posix_spawn(pid_t *__restrict child, const char *__restrict 
 				char *const arguments[__restrict],
 				char *const environment[__restrict])
 {
-	struct pem_libc_start start;
-	pid_t made = 0;
-	int rc = PEM_LIBC_NEXT(posix_spawn)(
-		&made, path, actions, attributes, arguments,
-		PEM_LIBC_EXEC_ENVIRONMENT(&start, path, false, environment));
-
-	if (rc)
-		pem_libc_exec__failed(&start);
-	if (pem_enabled_program_spawn())
-		pem_notify_program_spawn(rc ? 0 : (uint32_t)made, rc, rc == EFAULT ? NULL : path);
-	if (!rc && child)
-		*child = made;
-	return rc;
+	return pem_libc_spawn(PEM_LIBC_NEXT(posix_spawn), false, child, path, actions, attributes,
+			      arguments, environment);
 }
 
 PEM_LIBC_EXPORT int posix_spawnp(pid_t *__restrict child, const char *__restrict name,
@@ -187,21 +175,14 @@ PEM_LIBC_EXPORT int posix_spawnp(pid_t *__restrict child, const char *__restrict
 				 char *const arguments[__restrict],
 				 char *const environment[__restrict])
 {
-	struct pem_libc_start start;
-	pid_t made = 0;
-	int rc = PEM_LIBC_NEXT(posix_spawnp)(
-		&made, name, actions, attributes, arguments,
-		PEM_LIBC_EXEC_ENVIRONMENT(&start, name, true, environment));
-
-	if (rc)
-		pem_libc_exec__failed(&start);
-	if (pem_enabled_program_spawn())
-		pem_notify_program_spawn(rc ? 0 : (uint32_t)made, rc, rc == EFAULT ? NULL : name);
-	if (!rc && child)
-		*child = made;
-	return rc;
+	return pem_libc_spawn(PEM_LIBC_NEXT(posix_spawnp), true, child, name, actions, attributes,
+			      arguments, environment);
 }
 
+/*
+ * The kernel writes the state to the caller's variable, which may be no memory at all. It gives the
+ * variable to nobody else, so it may be read after the call.
+ */
 static int wait_enabled(void)
 {
 	return pem_enabled_program_wait_begin() | pem_enabled_program_wait_end();
@@ -215,10 +196,10 @@ PEM_LIBC_EXPORT pid_t waitpid(pid_t child, int *status, int options)
 	if (PEM_LIBC_UNWANTED(wait_enabled()))
 		return PEM_LIBC_NEXT(waitpid)(child, status, options);
 	pem_notify_program_wait_begin(child, (uint32_t)options);
-	changed = PEM_LIBC_NEXT(waitpid)(child, &state, options);
-	if (changed > 0 && status)
-		*status = state;
-	pem_notify_program_wait_end(changed, changed > 0 ? (uint32_t)state : 0);
+	if (!status)
+		status = &state;
+	changed = PEM_LIBC_NEXT(waitpid)(child, status, options);
+	pem_notify_program_wait_end(changed, changed > 0 ? (uint32_t)*status : 0);
 	return changed;
 }
 
@@ -230,10 +211,10 @@ PEM_LIBC_EXPORT pid_t wait(int *status)
 	if (PEM_LIBC_UNWANTED(wait_enabled()))
 		return PEM_LIBC_NEXT(wait)(status);
 	pem_notify_program_wait_begin(-1, 0);
-	changed = PEM_LIBC_NEXT(wait)(&state);
-	if (changed > 0 && status)
-		*status = state;
-	pem_notify_program_wait_end(changed, changed > 0 ? (uint32_t)state : 0);
+	if (!status)
+		status = &state;
+	changed = PEM_LIBC_NEXT(wait)(status);
+	pem_notify_program_wait_end(changed, changed > 0 ? (uint32_t)*status : 0);
 	return changed;
 }
 
@@ -264,7 +245,9 @@ static int sleep_enabled(void)
 
 static uint64_t nanoseconds(const struct timespec *t)
 {
-	return t ? (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec : 0;
+	return t && pem_libc_readable__memory(t, sizeof(*t))
+		       ? (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec
+		       : 0;
 }
 
 PEM_LIBC_EXPORT int nanosleep(const struct timespec *time, struct timespec *left)
@@ -343,11 +326,13 @@ static int depends_on_caller(const char *name, uintptr_t site)
 
 static __attribute__((noinline)) void *open_library(const char *name, int flags)
 {
+	char text[PEM_LIBC_TEXT_BYTES];
+	const char *known = pem_libc_readable__copy(text, name); /* initializers may free it */
 	void *handle;
 
-	pem_notify_loader_open_begin(name, (uint32_t)flags);
+	pem_notify_loader_open_begin(known, (uint32_t)flags);
 	handle = PEM_LIBC_NEXT(dlopen)(name, flags);
-	pem_notify_loader_open_end((uintptr_t)handle, name);
+	pem_notify_loader_open_end((uintptr_t)handle, known);
 	pem_libc_objects__raise();
 	return handle;
 }

@@ -68,7 +68,7 @@ bool pem_libc_readable__text(const char *text)
 {
 	uintptr_t page = NO_PAGE;
 	int saved_errno = errno;
-	bool result = pem_rights__restricted() || is_text(text, &page);
+	bool result = text && (pem_rights__restricted() || is_text(text, &page));
 
 	errno = saved_errno;
 	return result;
@@ -95,6 +95,26 @@ bool pem_libc_readable__memory(const void *from, size_t bytes)
 		result = is_readable(at, &page);
 	errno = saved_errno;
 	return result;
+}
+
+const char *pem_libc_readable__copy(char to[PEM_LIBC_TEXT_BYTES], const char *text)
+{
+	uintptr_t page = NO_PAGE;
+	int saved_errno = errno;
+	bool asks = !pem_rights__restricted();
+	size_t i;
+
+	for (i = 0; text && i < PEM_LIBC_TEXT_BYTES - 1; i++) {
+		if (asks && !is_readable((uintptr_t)text + i, &page))
+			text = NULL;
+		else
+			to[i] = text[i];
+		if (text && !to[i])
+			break;
+	}
+	to[i] = '\0';
+	errno = saved_errno;
+	return text ? to : NULL;
 }
 
 uint64_t pem_libc_readable__parts(const struct iovec *parts, size_t count)

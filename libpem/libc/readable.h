@@ -23,6 +23,13 @@ bool pem_libc_readable__memory(const void *from, size_t bytes);
  * as for execve.
  */
 bool pem_libc_readable__texts(char *const texts[]);
+/* Bytes of a text that an event keeps, and what tells where it is cut. */
+#define PEM_LIBC_TEXT_BYTES 136u
+/*
+ * Copy the beginning of a text, as much as an event keeps of it, for an event after a call that may
+ * let another thread free it. Returns to; NULL: the text can't be read, or is NULL.
+ */
+const char *pem_libc_readable__copy(char to[PEM_LIBC_TEXT_BYTES], const char *text);
 /* Return the sum of the parts' lengths; 0: the kernel does not accept such an array. */
 uint64_t pem_libc_readable__parts(const struct iovec *parts, size_t count);
 

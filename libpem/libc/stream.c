@@ -6,6 +6,7 @@
  * lower cost than an event; files by descriptor (file.c).
  */
 #include "libc/next.h"
+#include "libc/readable.h"
 
 #include "stubs/libc_io.h"
 
@@ -20,14 +21,19 @@ size_t __fread_chk(void *to, size_t room, size_t size, size_t count, FILE *strea
 size_t __fread_unlocked_chk(void *to, size_t room, size_t size, size_t count, FILE *stream);
 void __chk_fail(void) __attribute__((noreturn));
 
+/* The event has copies, as that of open (file.c). */
 PEM_LIBC_EXPORT FILE *fopen(const char *path, const char *access)
 {
-	FILE *stream = PEM_LIBC_NEXT(fopen)(path, access);
+	char path_text[PEM_LIBC_TEXT_BYTES], access_text[PEM_LIBC_TEXT_BYTES];
+	const char *known_path, *known_access;
+	FILE *stream;
 
-	if (!PEM_LIBC_UNWANTED(pem_enabled_stdio_open()))
-		pem_notify_stdio_open((uintptr_t)stream, stream ? 0 : errno,
-				      stream || (errno != EFAULT && errno != EINVAL) ? path : NULL,
-				      access);
+	if (PEM_LIBC_UNWANTED(pem_enabled_stdio_open()))
+		return PEM_LIBC_NEXT(fopen)(path, access);
+	known_path = pem_libc_readable__copy(path_text, path);
+	known_access = pem_libc_readable__copy(access_text, access);
+	stream = PEM_LIBC_NEXT(fopen)(path, access);
+	pem_notify_stdio_open((uintptr_t)stream, stream ? 0 : errno, known_path, known_access);
 	return stream;
 }
 

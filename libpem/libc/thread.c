@@ -29,6 +29,7 @@ struct start {
 	void *(*routine)(void *);
 	void *argument;
 	uint32_t is_taken;
+	uint32_t creator; /* thread id; 0: no session wants it */
 	int restricted; /* the creator's seccomp filter is the thread's too */
 };
 
@@ -118,10 +119,15 @@ static void *run(void *given)
 	if (has_end_key)
 		pthread_setspecific(end_key, (void *)1);
 	if (pem_enabled_libc_thread_start())
-		pem_notify_libc_thread_start((uintptr_t)start.routine, pem_rights__thread_id());
+		pem_notify_libc_thread_start((uintptr_t)start.routine, (uint64_t)pthread_self(),
+					     pem_rights__thread_id(), start.creator);
 	return has_end_key ? start.routine(start.argument) : call_without_key(&start);
 }
 
+/*
+ * *thread is not read after the call: the new thread may have freed it. So the new thread itself
+ * raises its handle.
+ */
 PEM_LIBC_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
 				   void *(*routine)(void *), void *argument)
 {
@@ -132,12 +138,13 @@ PEM_LIBC_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr
 		return PEM_LIBC_REAL(pthread_create)(thread, attributes, routine, argument);
 	start->routine = routine;
 	start->argument = argument;
+	start->creator = pem_enabled_libc_thread_start() ? pem_rights__thread_id() : 0;
 	start->restricted = pem_rights__restricted();
 	rc = PEM_LIBC_REAL(pthread_create)(thread, attributes, run, start);
 	if (rc)
 		give_back_start(start);
 	if (pem_enabled_libc_thread_create())
-		pem_notify_libc_thread_create(rc ? 0 : (uint64_t)*thread, (uintptr_t)routine, rc);
+		pem_notify_libc_thread_create((uintptr_t)routine, rc);
 	return rc;
 }
 

@@ -33,7 +33,9 @@ PRODUCER = {
 LIBC = {
     PLAIN: "memory and text only",
     "syscall": "system calls and nothing else",
-    "pthread_testcancel": "this thread's own state",
+    "pthread_self pthread_sigmask pthread_testcancel": "this thread's own state",
+    "posix_spawnattr_getflags posix_spawnattr_init posix_spawnattr_setflags posix_spawnattr_setsigmask sigfillset":
+        "change a variable of the caller's",
     "pthread_key_create pthread_key_delete dlsym": BEFORE_MAIN,
     "dl_iterate_phdr": "in constructors and destructors, and behind dlopen, which take the same lock of the loader's",
     "pthread_setspecific": "only of keys whose values lie in the thread's own structure",

@@ -18,6 +18,8 @@ PROGRAM = r"""
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #define FAILS(call, code) do { \
 	errno = 0; \
@@ -34,6 +36,7 @@ int main(void)
 	struct msghdr to_nothing = {.msg_iov = (void *)end, .msg_iovlen = 1}, many = {.msg_iov = good, .msg_iovlen = 1u << 30};
 	struct msghdr sound = {.msg_iov = good, .msg_iovlen = 2};
 	struct sockaddr_in *peer = (void *)(end - sizeof(*peer));
+	pid_t child;
 	int pair[2], in, null = open("/dev/null", O_RDWR);
 
 	mprotect(end, 4096, PROT_NONE);
@@ -68,6 +71,15 @@ int main(void)
 	FAILS(connect(in, NULL, sizeof(*peer)), EFAULT);
 	FAILS(connect(in, (void *)end, ~0u), EINVAL);
 	*parts = (struct iovec){text, 4};
+	child = fork();
+	if (!child)
+		_exit(0);
+	FAILS(waitpid(child, (void *)end, 0), EFAULT);
+	child = fork();
+	if (!child)
+		_exit(0);
+	FAILS(wait((void *)end), EFAULT);
+	FAILS(nanosleep((void *)end, NULL), EFAULT);
 	errno = 77;
 	printf("%zd", writev(null, good, 2));
 	printf(" %zd", writev(null, parts, 1));
