@@ -412,8 +412,10 @@ void pem_provider_unregister(struct pem_provider *provider)
 	struct pem_provider **link;
 	int saved_errno = errno;
 
-	if (!provider->registered || pem_standby__forget(provider) || !pem_process__lock())
+	if (!provider->registered || pem_standby__forget(provider) || !pem_process__lock()) {
+		errno = saved_errno;
 		return;
+	}
 	for (link = &pem_process.providers; *link && *link != provider;)
 		link = &(*link)->next;
 	/* The provider of another libpem in this process has its page from there. */
@@ -547,6 +549,7 @@ static void after_fork_in_child(void)
 __attribute__((constructor(101))) static void start(void)
 {
 	const char *session = secure_getenv("PEM_SESSION");
+	int saved_errno = errno;
 
 	pem_process__read_known_filters();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -555,19 +558,26 @@ __attribute__((constructor(101))) static void start(void)
 		pem_standby__defer(session);
 	if (pem_process.providers)
 		pem_standby__join_deferred();
+	errno = saved_errno;
 }
 
 /* Behind attach (libc/attach.c), which knows whether the process can be on standby. */
 __attribute__((constructor(103))) static void join(void)
 {
+	int saved_errno = errno;
+
 	pem_standby__join_deferred();
+	errno = saved_errno;
 }
 
 void pem_rights__ends(void)
 {
+	int saved_errno = errno;
+
 	if (pem_process.control && pem_process.control_path[0] && !pem_restricted() &&
 	    pem_process.pid == (uint32_t)getpid())
 		unlink(pem_process.control_path);
+	errno = saved_errno;
 }
 
 __attribute__((destructor(101))) static void finish(void)

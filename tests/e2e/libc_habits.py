@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: MIT
 """
-libc_habits.py - programs with habits of their own: environments that can't be read, a libpem of their own
+libc_habits.py - programs with habits of their own: environments that can't be read, a libpem of their own,
+errno that nobody sets
 """
 import os
 
-from preload import compile_program, recorded_by_all
-from tap import BUILD, equal, run_all, skip, test
+from preload import compile_program, need_preload, recorded_by_all
+from tap import BUILD, PEM, equal, run, run_all, skip, test, tmp
 
 UNREADABLE = r"""
 #define _GNU_SOURCE
@@ -61,6 +62,42 @@ def exports_a_libpem():
     program = compile_program(EXPORTS, flags=["-rdynamic", "-Ilibpem/include", "-Ispec/abi", "-x", "none", "-Wl,--whole-archive", BUILD + "/lib/libpem.a",
                                               "-Wl,--no-whole-archive", "-lpthread", "-ldl", "-lm"])
     equal(recorded_by_all(program), "hi\n", "what it says")
+
+
+# The first call of a program may fail, and its error be looked for in errno only then.
+STARTS = r"""
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+static int early;
+__attribute__((constructor)) static void begin(void) { early = errno; }
+static void end(void) { printf("%d %d\n", early, errno); }
+int main(void)
+{
+	int at_start = errno;
+
+	atexit(end);
+	printf("%d ", at_start);
+	return 0;
+}
+"""
+
+
+@test
+def errno_at_the_start():
+    "errno is 0 when a program starts, whichever verb of pem starts it, and with each library that is preloaded"
+    need_preload()
+    program = compile_program(STARTS)
+    equal(run([program])[:2], (0, "0 0 0\n"), "alone")
+    for verb in (["record", "-q", "-e", "APP::*"], ["stat", "-e", "APP::*"], ["run"], ["page-size", "run"]):
+        for options in ([], ["--no-libc"]) if verb[0] != "page-size" else ([],):
+            more = options + (["-o", tmp() + "/out"] if verb[0] in ("record", "stat") else [])
+            rc, out, err = run([PEM] + verb + more + ["--", program], env={"PEM_DB": tmp() + "/db"})
+            equal((rc, out), (0, "0 0 0\n"), "under pem %s, with %s" % (" ".join(verb + options), err))
+    for name in sorted(os.listdir(BUILD + "/lib")):
+        if name.startswith("libpem") and name.endswith((".so", ".so.1")):
+            rc, out, err = run([program], env={"LD_PRELOAD": BUILD + "/lib/" + name})
+            equal((rc, out), (0, "0 0 0\n"), "with %s, with %s" % (name, err))
 
 
 run_all()
