@@ -306,8 +306,8 @@ void pem_session__note_rights(struct pem_session *s, struct pem_trace_info *info
 		add_refused(s, info, refused, lost);
 	if (lost)
 		add(info,
-		    "%llu events were lost in programs with a seccomp filter (%u took one) that "
-		    "refuses what recording them needs",
+		    "%llu events were lost in programs with a seccomp filter or syscall user "
+		    "dispatch (%u took one) that refuses what recording them needs",
 		    (unsigned long long)lost, filtered);
 	note_unobserved(s, info);
 }

@@ -254,6 +254,12 @@ static bool needs_another(struct pem_libc_start *start, const char *program, boo
 
 	if (is_usual_start(program, is_searched))
 		return false;
+	/*
+	 * With syscall user dispatch nothing can be found out. The program does not have it, and
+	 * can load the libraries.
+	 */
+	if (pem_rights__restricted() && !pem_rights__filtered())
+		return false;
 	t.is_filtered = pem_rights__may_be_filtered();
 	/* If the kernel can't be asked, the environment is taken as readable. */
 	if (!t.is_filtered &&

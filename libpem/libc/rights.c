@@ -130,11 +130,40 @@ static void after_clock(int option, unsigned long mode, long result)
 		pem_rights__set_clock(true);
 }
 
-/* --- filters --- */
+/* --- filters, and syscall user dispatch --- */
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_OFF 0
+#define PR_SYS_DISPATCH_ON 1
+#endif
+
+/* mode, program: the next arguments of prctl. */
+static enum pem_filter_effect before_prctl(int option, unsigned long mode, unsigned long program)
+{
+	if (has_no_thread())
+		return PEM_FILTER_NONE;
+	if (option == PR_SET_SECCOMP && mode == SECCOMP_MODE_FILTER)
+		return pem_rights__before_filter((const struct sock_fprog *)program, false);
+	if (option == PR_SET_SECCOMP && mode == SECCOMP_MODE_STRICT)
+		return pem_rights__before_strict();
+	if (option == PR_SET_SYSCALL_USER_DISPATCH && mode != PR_SYS_DISPATCH_OFF)
+		return pem_rights__before_dispatch();
+	return PEM_FILTER_NONE;
+}
+
+static void after_prctl(int option, unsigned long mode, enum pem_filter_effect effect, long result)
+{
+	if (effect != PEM_FILTER_NONE)
+		pem_rights__after_filter(effect, !result);
+	if (option == PR_SET_SYSCALL_USER_DISPATCH && mode == PR_SYS_DISPATCH_OFF && !result &&
+	    !has_no_thread())
+		pem_rights__end_dispatch();
+}
 
 PEM_LIBC_EXPORT int prctl(int option, ...)
 {
-	enum pem_filter_effect effect = PEM_FILTER_NONE;
+	enum pem_filter_effect effect;
 	unsigned long a[4];
 	va_list more;
 	int result, i;
@@ -147,17 +176,11 @@ PEM_LIBC_EXPORT int prctl(int option, ...)
 	for (i = 0; i < 4; i++)
 		a[i] = va_arg(more, unsigned long);
 	va_end(more);
-	if (option != PR_SET_SECCOMP || has_no_thread())
-		effect = PEM_FILTER_NONE;
-	else if (a[0] == SECCOMP_MODE_FILTER)
-		effect = pem_rights__before_filter((const struct sock_fprog *)a[1], false);
-	else if (a[0] == SECCOMP_MODE_STRICT)
-		effect = pem_rights__before_strict();
+	effect = before_prctl(option, a[0], a[1]);
 	before_clock(option, a[0]);
 	result = PEM_LIBC_NEXT(prctl)(option, a[0], a[1], a[2], a[3]);
 	after_clock(option, a[0], result);
-	if (effect != PEM_FILTER_NONE)
-		pem_rights__after_filter(effect, !result);
+	after_prctl(option, a[0], effect, result);
 	return result;
 }
 
@@ -180,14 +203,10 @@ static __attribute__((noinline)) long set_filter(long number, long a, long b, lo
 
 	if (has_no_thread())
 		effect = PEM_FILTER_NONE;
-	else if (number == SYS_prctl && b == SECCOMP_MODE_FILTER)
-		effect = pem_rights__before_filter((const struct sock_fprog *)c, false);
-	else if (number == SYS_prctl && b == SECCOMP_MODE_STRICT)
-		effect = pem_rights__before_strict();
-	else if (number == SYS_seccomp && a == SECCOMP_SET_MODE_FILTER)
+	else if (a == SECCOMP_SET_MODE_FILTER)
 		effect = pem_rights__before_filter((const struct sock_fprog *)c,
 						   b & SECCOMP_FILTER_FLAG_TSYNC);
-	else if (number == SYS_seccomp && a == SECCOMP_SET_MODE_STRICT)
+	else if (a == SECCOMP_SET_MODE_STRICT)
 		effect = pem_rights__before_strict();
 	result = next_syscall()(number, a, b, c, d, e, f);
 	/*
@@ -195,19 +214,21 @@ static __attribute__((noinline)) long set_filter(long number, long a, long b, lo
 	 * it is a thread that could not get the filter.
 	 */
 	if (effect != PEM_FILTER_NONE)
-		pem_rights__after_filter(effect, !result || (number == SYS_seccomp && result > 0 &&
-							     b & SECCOMP_FILTER_FLAG_NEW_LISTENER));
+		pem_rights__after_filter(
+			effect, !result || (result > 0 && b & SECCOMP_FILTER_FLAG_NEW_LISTENER));
 	return result;
 }
 
-static __attribute__((noinline)) long set_clock(long number, long a, long b, long c, long d, long e,
-						long f)
+static __attribute__((noinline)) long call_prctl(long number, long a, long b, long c, long d,
+						 long e, long f)
 {
+	enum pem_filter_effect effect = before_prctl((int)a, (unsigned long)b, (unsigned long)c);
 	long result;
 
-	before_clock(PR_SET_TSC, (unsigned long)b);
+	before_clock((int)a, (unsigned long)b);
 	result = next_syscall()(number, a, b, c, d, e, f);
-	after_clock(PR_SET_TSC, (unsigned long)b, result);
+	after_clock((int)a, (unsigned long)b, result);
+	after_prctl((int)a, (unsigned long)b, effect, result);
 	return result;
 }
 
@@ -251,11 +272,7 @@ static __attribute__((noinline)) long watched(long number, long a, long b, long 
 {
 	switch (change_of(number)) {
 	case CHANGES_BY_PRCTL:
-		if ((int)a == PR_SET_TSC)
-			return set_clock(number, a, b, c, d, e, f);
-		if (a != PR_SET_SECCOMP)
-			break;
-		/* fall through */
+		return call_prctl(number, a, b, c, d, e, f);
 	case CHANGES_FILTER:
 		return set_filter(number, a, b, c, d, e, f);
 	case CHANGES_NAMESPACE:

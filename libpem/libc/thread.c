@@ -30,7 +30,7 @@ struct start {
 	void *argument;
 	uint32_t is_taken;
 	uint32_t creator; /* thread id; 0: no session wants it */
-	int restricted; /* the creator's seccomp filter is the thread's too */
+	bool filtered; /* the creator's seccomp filter is the thread's too */
 };
 
 static struct start starts[64];
@@ -44,7 +44,7 @@ static struct start starts[64];
 static pthread_key_t end_key PEM_EARLY;
 static bool has_end_key PEM_EARLY;
 
-/* Take an element. NULL: no memory. Keeps errno. */
+/* Take an element. NULL: there is none, and no memory. Keeps errno. */
 static struct start *take_start(void)
 {
 	int saved_errno = errno;
@@ -60,6 +60,9 @@ static struct start *take_start(void)
 						__ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 			return &starts[i];
 	}
+	/* Without a filter, which the thread would have to be told of, it can start without. */
+	if (pem_rights__restricted() && !pem_rights__filtered())
+		return NULL;
 	start = PEM_LIBC_REAL(mmap)(NULL, sizeof(*start), PROT_READ | PROT_WRITE,
 				    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	errno = saved_errno;
@@ -114,7 +117,7 @@ static void *run(void *given)
 {
 	struct start start = *(struct start *)given;
 
-	pem_rights__inherit(start.restricted);
+	pem_rights__inherit(start.filtered);
 	give_back_start(given);
 	if (has_end_key)
 		pthread_setspecific(end_key, (void *)1);
@@ -139,7 +142,7 @@ PEM_LIBC_EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr
 	start->routine = routine;
 	start->argument = argument;
 	start->creator = pem_enabled_libc_thread_start() ? pem_rights__thread_id() : 0;
-	start->restricted = pem_rights__restricted();
+	start->filtered = pem_rights__filtered();
 	rc = PEM_LIBC_REAL(pthread_create)(thread, attributes, run, start);
 	if (rc)
 		give_back_start(start);

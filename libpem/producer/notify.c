@@ -123,7 +123,7 @@ void pem_process__wake(struct pem_session_page *counts)
 {
 	uint32_t word;
 
-	if (pem_refused() & PEM_SECCOMP_WAKE)
+	if (pem_refused() & (PEM_SECCOMP_WAKE | PEM_SECCOMP_DISPATCH))
 		return;
 	/* WA, wa: the commit comes before this load, see callbacks/thread.c */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);

@@ -529,6 +529,7 @@ static void after_fork_in_child(void)
 {
 	int saved_errno;
 
+	pem_rights__end_dispatch();
 	/* Another library's handler of fork may have had an event that woke the process. */
 	if (at_fork.is_unchanged && pem_process__on_standby()) {
 		__atomic_store_n(&pem_process.pid, started_id(), __ATOMIC_RELAXED);

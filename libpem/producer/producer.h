@@ -495,8 +495,8 @@ void pem_notify_counted(struct pem_provider *provider, uint32_t index, void *rec
 /* --- rights.c: see rights.h --- */
 
 /*
- * The system calls of pem that a filter of this thread, or of all threads, refuses: PEM_SECCOMP_*
- * (seccomp.h).
+ * The system calls of pem that a filter of this thread, or of all threads, refuses, and whether
+ * this thread has syscall user dispatch: PEM_SECCOMP_* (seccomp.h).
  */
 extern __thread uint32_t pem_thread_refused __attribute__((tls_model("initial-exec")));
 extern uint32_t pem_process_refused;
@@ -518,7 +518,7 @@ static inline uint32_t pem_refused(void)
 /* Is pem forbidden to make system calls in this thread? */
 static inline bool pem_restricted(void)
 {
-	return pem_refused() & PEM_SECCOMP_CALLS;
+	return pem_refused() & (PEM_SECCOMP_CALLS | PEM_SECCOMP_DISPATCH);
 }
 
 /* Has the process's root folder or mount namespace changed? Paths may lead elsewhere then. */

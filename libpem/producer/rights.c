@@ -4,9 +4,8 @@
  *
  * Two kinds of rights matter. A process without its user, root folder or namespace can make no more
  * files; its mapped pools still work. A process with a seccomp filter may be allowed no system
- * call. There pem makes none, and uses only memory that is allocated already.
- *
- * Other files: which calls a filter refuses (seccomp.c), pools (pools.c).
+ * call, and so may a thread with syscall user dispatch. There pem makes none, and uses only memory
+ * that is allocated already. Elsewhere: which calls a filter refuses (seccomp.c), pools (pools.c).
  */
 #include "producer/rights.h"
 
@@ -324,10 +323,12 @@ static bool read_program(const struct sock_fprog *program, struct sock_fprog *fi
 /*
  * Does the state in this memory belong to this process? A child of vfork shares its parent's
  * memory, and must change nothing there. pem is not told of a child of clone: taking the lock makes
- * the state the child's.
+ * the state the child's. Unknown, which counts as yes, in a restricted thread.
  */
 static bool is_own_process(void)
 {
+	if (pem_restricted())
+		return true;
 	if (pem_process__lock())
 		pem_process__unlock();
 	return (uint32_t)getpid() == pem_process.pid;
@@ -336,9 +337,11 @@ static bool is_own_process(void)
 /* Make all that later events need, while system calls are still allowed. */
 static void make_ready(void)
 {
-	find_id();
-	make_pools(true, true);
-	pem_thread__reserve();
+	if (!pem_restricted()) {
+		find_id();
+		make_pools(true, true);
+		pem_thread__reserve();
+	}
 }
 
 static void count_filtered(void)
@@ -360,32 +363,43 @@ static void count_filtered(void)
 /* A thread of this process is about to take a filter, or has taken one. */
 static bool took_filter;
 
+/* The calls that a filter refuses: all if it can't be read. False: the kernel will not take it. */
+static bool find_refused(const struct sock_fprog *program, uint32_t *refused)
+{
+	struct sock_fprog filter;
+
+	*refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
+	if (pem_restricted()) /* by syscall user dispatch */
+		return true;
+	if (!read_program(program, &filter) || !is_own_process())
+		return false;
+	*refused = pem_seccomp__refused(filter.filter, filter.len);
+	return true;
+}
+
 enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *program, bool all_threads)
 {
 	enum pem_filter_effect effect = PEM_FILTER_NONE;
 	int saved_errno = errno;
-	struct sock_fprog filter;
 	uint32_t refused;
 
 	pem_standby__leave();
-	if (pem_restricted())
-		return effect;
-	if (!read_program(program, &filter) || !is_own_process())
+	if (pem_rights__filtered() || !find_refused(program, &refused))
 		goto out;
 	effect = PEM_FILTER_HARMLESS;
 	/* none: the filter is installed by a system call after it */
 	__atomic_store_n(&took_filter, true, __ATOMIC_SEQ_CST);
-	refused = pem_seccomp__refused(filter.filter, filter.len);
 	if (!refused)
 		goto out;
 	make_ready();
-	effect = all_threads || read_status("\nThreads:") == 1 ? PEM_FILTER_PROCESS
-							       : PEM_FILTER_THREAD;
+	if (!all_threads && !pem_restricted())
+		all_threads = read_status("\nThreads:") == 1;
+	effect = all_threads ? PEM_FILTER_PROCESS : PEM_FILTER_THREAD;
 	/* none: the filter is installed by a system call after it */
 	if (effect == PEM_FILTER_PROCESS)
 		__atomic_store_n(&pem_process_refused, refused, __ATOMIC_SEQ_CST);
 	else
-		pem_thread_refused = refused;
+		pem_thread_refused |= refused;
 out:
 	errno = saved_errno;
 	return effect;
@@ -398,14 +412,34 @@ enum pem_filter_effect pem_rights__before_strict(void)
 
 	pem_standby__leave();
 	/* A process that has a filter cannot change to strict mode. */
-	if (!pem_restricted() && is_own_process()) {
+	if (!pem_rights__filtered() && is_own_process()) {
 		make_ready();
 		pem_thread__silence(true);
-		pem_thread_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
+		pem_thread_refused |= PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
 		effect = PEM_FILTER_STRICT;
 	}
 	errno = saved_errno;
 	return effect;
+}
+
+enum pem_filter_effect pem_rights__before_dispatch(void)
+{
+	int saved_errno = errno;
+	bool begins;
+
+	pem_standby__leave();
+	begins = !(pem_thread_refused & PEM_SECCOMP_DISPATCH) && is_own_process();
+	if (begins) {
+		make_ready();
+		pem_thread_refused |= PEM_SECCOMP_DISPATCH;
+	}
+	errno = saved_errno;
+	return begins ? PEM_FILTER_DISPATCH : PEM_FILTER_NONE;
+}
+
+void pem_rights__end_dispatch(void)
+{
+	pem_thread_refused &= ~PEM_SECCOMP_DISPATCH;
 }
 
 /* Tell consumers how many filters are known. */
@@ -477,8 +511,10 @@ void pem_rights__after_filter(enum pem_filter_effect effect, bool taken)
 	/* none: nothing is ordered by it */
 	if (effect == PEM_FILTER_PROCESS)
 		__atomic_store_n(&pem_process_refused, 0, __ATOMIC_SEQ_CST);
+	else if (effect == PEM_FILTER_DISPATCH)
+		pem_rights__end_dispatch();
 	else
-		pem_thread_refused = 0;
+		pem_thread_refused &= PEM_SECCOMP_DISPATCH;
 	if (effect == PEM_FILTER_STRICT)
 		pem_thread__silence(false);
 }
@@ -488,9 +524,14 @@ bool pem_rights__restricted(void)
 	return pem_restricted();
 }
 
-void pem_rights__inherit(bool restricted)
+bool pem_rights__filtered(void)
 {
-	if (restricted)
+	return pem_refused() & PEM_SECCOMP_CALLS;
+}
+
+void pem_rights__inherit(bool filtered)
+{
+	if (filtered)
 		pem_thread_refused = PEM_SECCOMP_CALLS | PEM_SECCOMP_WAKE;
 }
 

@@ -6,7 +6,8 @@
  * folder any more. A process with a seccomp filter may be killed for a system call that pem makes.
  * So these functions make what recording needs before that.
  *
- * A thread is restricted when its filter refuses a call that pem may make. From then on pem makes
+ * A thread is restricted when its filter refuses a call that pem may make, and while it has syscall
+ * user dispatch. From then on pem makes
  * no system call in the thread. It gets nothing that does not exist already, and events that need
  * more are counted as lost.
  *
@@ -32,6 +33,7 @@ enum pem_filter_effect {
 	PEM_FILTER_THREAD, /* this thread is restricted */
 	PEM_FILTER_PROCESS, /* all threads are restricted */
 	PEM_FILTER_STRICT, /* this thread is restricted, and may not read the clock either */
+	PEM_FILTER_DISPATCH, /* this thread is restricted, and neither new threads nor children */
 };
 
 /*
@@ -60,7 +62,14 @@ PEM_RIGHTS_EXPORT enum pem_filter_effect pem_rights__before_filter(const struct 
 /* The thread is about to enter strict mode. Not async-signal-safe. */
 PEM_RIGHTS_EXPORT enum pem_filter_effect pem_rights__before_strict(void);
 /*
- * taken: the thread did take the filter. effect: what __before_filter or __before_strict returned.
+ * The thread is about to switch syscall user dispatch on (PR_SET_SYSCALL_USER_DISPATCH). From then
+ * on it is restricted, also while its selector lets calls pass. Not async-signal-safe.
+ */
+PEM_RIGHTS_EXPORT enum pem_filter_effect pem_rights__before_dispatch(void);
+/* It has switched it off, or is the first thread of a child of fork, which does not have it. */
+PEM_RIGHTS_EXPORT void pem_rights__end_dispatch(void);
+/*
+ * taken: the thread did take the filter. effect: the result of the function before.
  */
 PEM_RIGHTS_EXPORT void pem_rights__after_filter(enum pem_filter_effect effect, bool taken);
 
@@ -76,12 +85,14 @@ PEM_RIGHTS_EXPORT void pem_rights__set_clock(bool on);
  */
 bool pem_rights__has_clock(void);
 
-/*
- * Is this thread restricted? A new thread is restricted if the thread that creates it is: the new
- * thread calls pem_rights__inherit.
- */
+/* Is this thread restricted? */
 PEM_RIGHTS_EXPORT bool pem_rights__restricted(void);
-PEM_RIGHTS_EXPORT void pem_rights__inherit(bool restricted);
+/*
+ * Is it restricted by a filter? A new thread is, and the program that the thread becomes, if the
+ * thread is: the new thread calls pem_rights__inherit.
+ */
+PEM_RIGHTS_EXPORT bool pem_rights__filtered(void);
+PEM_RIGHTS_EXPORT void pem_rights__inherit(bool filtered);
 /*
  * Return this thread's id, without a system call if the thread is restricted. Bit 30 is not set,
  * because the word of the process lock uses it.

@@ -11,6 +11,11 @@
 
 #define PEM_SECCOMP_CALLS 1u /* some call other than the next one is refused */
 #define PEM_SECCOMP_WAKE 2u /* waking a consumer (futex) is refused */
+/*
+ * No filter's: the thread has syscall user dispatch, so any call may come to the program's handler
+ * of SIGSYS. Neither a new thread nor a child has it.
+ */
+#define PEM_SECCOMP_DISPATCH 4u
 
 /*
  * An operation of rt_sigprocmask that does not exist. The call then only checks that the mask can

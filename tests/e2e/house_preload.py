@@ -46,8 +46,9 @@ LIBC = {
     "__chk_fail": "ends the program, where the C library would",
     "pem_provider_register pem_providers__register pem_provider_unregister": BEFORE_MAIN + " and destructors",
     "__environ environ": "a variable",
-    "pem_program_file__kind pem_rights__after_filter pem_rights__after_move pem_rights__before_drop pem_rights__before_filter "
-    "pem_rights__before_move pem_rights__before_strict pem_rights__count_unobserved pem_rights__ends pem_rights__given_up "
+    "pem_program_file__kind pem_rights__after_filter pem_rights__after_move pem_rights__before_dispatch pem_rights__before_drop "
+    "pem_rights__before_filter pem_rights__before_move pem_rights__before_strict pem_rights__count_unobserved "
+    "pem_rights__end_dispatch pem_rights__ends pem_rights__filtered pem_rights__given_up "
     "pem_rights__inherit pem_rights__may_be_filtered pem_rights__not_named pem_rights__out_of_reach pem_rights__parent_id "
     "pem_rights__restricted pem_rights__sessions pem_rights__set_clock pem_rights__thread_id pem_rights__uncount_unobserved":
         "libpem's own, as above",

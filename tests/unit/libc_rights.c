@@ -107,6 +107,17 @@ enum pem_filter_effect pem_rights__before_strict(void)
 	return filter_effect;
 }
 
+enum pem_filter_effect pem_rights__before_dispatch(void)
+{
+	tell("dispatch");
+	return filter_effect;
+}
+
+void pem_rights__end_dispatch(void)
+{
+	tell("no-dispatch");
+}
+
 void pem_rights__after_filter(enum pem_filter_effect effect, bool taken)
 {
 	assert_int_equal(effect, filter_effect);
@@ -223,6 +234,22 @@ static void filters_of_all_threads(void **state)
 		       NULL));
 }
 
+static void syscall_user_dispatch(void **state)
+{
+	(void)state;
+	EXPECT(0, "dispatch call taken",
+	       prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, NULL));
+	EXPECT(-1, "dispatch call not-taken",
+	       prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, NULL));
+	EXPECT(0, "dispatch call taken",
+	       syscall(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, NULL));
+	EXPECT(0, "call no-dispatch",
+	       prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0));
+	EXPECT(0, "call no-dispatch",
+	       syscall(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0));
+	EXPECT(-1, "call", prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 1, 0, 0));
+}
+
 static void the_clock(void **state)
 {
 	(void)state;
@@ -292,6 +319,8 @@ static void where_libpem_finds_nothing(void **state)
 	EXPECT_SILENT(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL));
 	EXPECT_SILENT(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL));
 	EXPECT_SILENT(prctl(PR_SET_TSC, PR_TSC_SIGSEGV));
+	EXPECT_SILENT(prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, NULL));
+	EXPECT_SILENT(prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_OFF, 0, 0, 0));
 }
 
 static void the_first_call_of_all(void **state)
@@ -312,6 +341,7 @@ int main(void)
 		cmocka_unit_test(other_namespaces),
 		cmocka_unit_test(filters),
 		cmocka_unit_test(filters_of_all_threads),
+		cmocka_unit_test(syscall_user_dispatch),
 		cmocka_unit_test(the_clock),
 		cmocka_unit_test(all_others_are_passed_on_whole),
 		cmocka_unit_test(watched_ones_are_passed_on_whole),
