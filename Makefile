@@ -72,7 +72,7 @@ endif
 
 # pem works with a stack of 128 KiB (ulimit -s 128), which its calls share. Frames are larger where
 # less is optimized.
-SMALL_FRAMES := $(if $(filter -O2,$(CFLAGS)),-Wframe-larger-than=24576)
+SMALL_FRAMES := $(if $(filter -O2,$(CFLAGS)),-Wframe-larger-than=32768)
 
 # Who may include whom: -I flags per folder.
 INC_ABI := -Ispec/abi

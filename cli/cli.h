@@ -439,6 +439,8 @@ int cli_status_of_wait(int wait_status);
  * without its path. Returns CLI_DONE, or a status after printing a sentence.
  */
 int cli_folder__make(const char *prefix, const char *command, char *path, size_t bytes);
+/* Copy the name of a folder that the user gave. A link to a folder is resolved. */
+void cli_folder__given(const char *given, char *path, size_t bytes);
 /* Remove a folder with everything in it. */
 void cli_folder__remove(const char *path);
 

@@ -6,11 +6,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define FORMATS_MAX 32
 #define CTF_SUFFIX "-ctf"
@@ -20,7 +22,9 @@ enum { OPT_TO = 256, OPT_LIST };
 static const struct cli_option options[] = {
 	{OPT_TO, "to", "FORMAT", "What to write: one of --list."},
 	{'o', "output", "OUT",
-	 "File to write; - is standard output. Default: the trace's name and the format's suffix."},
+	 "File to write; - is standard output. Default: the trace's name and the format's suffix, "
+	 "a "
+	 "regular file of yours in the current folder, which is made or replaced."},
 	{OPT_LIST, "list", NULL, "List the formats there are."},
 	{'j', "json", NULL, "With --list: an array of objects."},
 	{0},
@@ -167,6 +171,43 @@ static bool lies_in(const char *path, const char *directory)
 	return false;
 }
 
+/*
+ * Is the default output not there yet, or a regular file of this user's? Nobody named that file, so
+ * nothing else is replaced. The exporter follows no link and opens no pipe.
+ */
+static int check_default(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || (S_ISREG(st.st_mode) && st.st_uid == geteuid()))
+		return CLI_DONE;
+	return cli_error(CLI_WRONG_INPUT,
+			 "the default output, %s, exists and is %s: name another file with -o",
+			 path, S_ISREG(st.st_mode) ? "another user's" : "not a regular file");
+}
+
+/*
+ * A file that the user named may be a link, a pipe or a device: it becomes standard output, which
+ * the exporter writes to. *to is then "-". A regular file, or a new one, is the exporter's to make.
+ */
+static int open_named(const char *path, const char **to)
+{
+	struct stat st;
+	int fd, rc;
+
+	*to = path;
+	if (strcmp(path, "-") == 0 || lstat(path, &st) < 0 || S_ISREG(st.st_mode))
+		return CLI_DONE;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, 0666);
+	rc = fd < 0 || dup2(fd, STDOUT_FILENO) < 0 ? errno : 0;
+	if (fd >= 0)
+		close(fd);
+	*to = "-";
+	return rc == 0 ? CLI_DONE
+		       : cli_error(cli_status_of_errno(rc), "cannot write '%s': %s", path,
+				   strerror(rc));
+}
+
 static int export_trace(const struct cli_verb *verb, const struct pem_exporter *exporter,
 			const char *directory, const char *output)
 {
@@ -177,6 +218,7 @@ static int export_trace(const struct cli_verb *verb, const struct pem_exporter *
 	struct pem_error error = {{0}};
 	struct pem_trace *trace;
 	char path[PATH_MAX];
+	const char *to;
 	int rc;
 
 	trace = cli_trace__open(directory, &rc);
@@ -195,15 +237,24 @@ static int export_trace(const struct cli_verb *verb, const struct pem_exporter *
 				       "names a file elsewhere",
 				       path);
 	}
+	to = path;
+	rc = output != NULL ? open_named(path, &to) : check_default(path);
+	if (rc != CLI_DONE) {
+		pem_trace__close(trace);
+		return rc;
+	}
 	cli_progress__start(&progress, "exporting");
-	rc = exporter->run(trace, path, &export_options, &error);
+	rc = exporter->run(trace, to, &export_options, &error);
 	cli_progress__end(&progress);
 	pem_trace__close(trace);
+	if (rc < 0 && *error.text == '\0')
+		snprintf(error.text, sizeof(error.text), "%s", strerror(-rc));
 	if (rc < 0)
 		return cli_error(rc == -EINVAL || rc == -E2BIG   ? CLI_WRONG_INPUT
 				 : rc == -EACCES || rc == -EROFS ? CLI_NOT_HERE
 								 : CLI_FAILED,
-				 "%s", *error.text != '\0' ? error.text : strerror(-rc));
+				 "%s%s%s", to != path ? path : "", to != path ? ": " : "",
+				 error.text);
 	if (strcmp(path, "-") != 0)
 		cli_say("wrote %s", path);
 	return cli_finish_output(CLI_DONE);

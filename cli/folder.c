@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -34,6 +35,17 @@ int cli_folder__make(const char *prefix, const char *command, char *path, size_t
 			 "there are 99,999 traces named %s-%s-N here: remove some or name a folder "
 			 "with -o",
 			 prefix, name);
+}
+
+void cli_folder__given(const char *given, char *path, size_t bytes)
+{
+	char *real = NULL;
+	struct stat st;
+
+	if (lstat(given, &st) == 0 && S_ISLNK(st.st_mode))
+		real = realpath(given, NULL);
+	snprintf(path, bytes, "%s", real != NULL ? real : given);
+	free(real);
 }
 
 static int remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)

@@ -288,7 +288,7 @@ static int make_folder(struct record *r)
 		r->made = status == CLI_DONE;
 		return status;
 	}
-	snprintf(r->path, sizeof(r->path), "%s", r->directory);
+	cli_folder__given(r->directory, r->path, sizeof(r->path));
 	if (mkdir(r->path, 0777) == 0) {
 		r->made = true;
 		return CLI_DONE;

@@ -129,16 +129,11 @@ int pem_output__open(struct pem_output *output, const char *path, struct pem_err
 		output->file = stdout;
 		return 0;
 	}
-	/*
-	 * A device or a pipe is written directly, because renaming a file over it would replace it.
-	 */
-	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
-		output->path = strdup(path);
-		output->file = output->path ? fopen(path, "w") : NULL;
-		code = output->file ? 0 : errno;
-	} else {
+	/* A file is only ever made and renamed, so a device, a pipe or a link would be replaced. */
+	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+		code = EEXIST;
+	else
 		code = output_open_file(output, path);
-	}
 	if (!code) {
 		setvbuf(output->file, NULL, _IOFBF, 1 << 18);
 		return 0;

@@ -23,6 +23,7 @@ struct pem_output {
  * Open path for writing. Until the output is finished the file has no name, or, where the file
  * system knows no such files, a temporary name beside path, which SIGINT, SIGTERM, SIGHUP and
  * SIGPIPE remove. '-' is standard output. Returns 0, or -errno with error.
+ * -EEXIST: path is a link, a pipe, or anything else that is not a regular file.
  */
 int pem_output__open(struct pem_output *output, const char *path, struct pem_error *error);
 /*

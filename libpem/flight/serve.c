@@ -113,11 +113,11 @@ static int receive(int socket, char *cause, size_t cause_bytes)
 static void answer(struct pem_session *s, int folder, char *cause)
 {
 	struct pem_error error = {""};
-	char path[40];
+	char path[40]; /* "/." at its end: a link is not accepted as a folder */
 	pid_t pid;
 
 	pem_printable(cause);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/.", folder);
 	if (!pem_session__snapshot(s, path, cause[0] ? cause : NULL, &error))
 		error.text[0] = 0;
 	if (peer_may(s->flight->asking_fd, &pid))
@@ -341,7 +341,7 @@ int pem_recorder__snapshot(const struct pem_recorder *given, const char *directo
 		return result;
 	session = open_session(recorder->session);
 	made = !mkdir(directory, 0700);
-	folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (folder < 0) {
 		result = pem_error__set(error, -errno, "cannot make the folder '%s': %s", directory,
 					strerror(errno));

@@ -50,7 +50,8 @@ static int open_directories(struct pem_trace_writer *w, const char *directory,
 			error, -errno,
 			"cannot make trace directory '%s': %s; choose another with -o", directory,
 			strerror(errno));
-	w->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* Where others may write beside the folder, a link may have taken its place. */
+	w->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (w->directory_fd < 0)
 		return pem_error__set(error, -errno, "cannot open trace directory '%s': %s",
 				      directory, strerror(errno));

@@ -89,6 +89,24 @@ static void folders_of_others_are_left_alone(void **state)
 	assert_int_equal(access(path, F_OK), 0);
 }
 
+/* Where another user may write, a link may have taken the place of a folder that was just made. */
+static void a_link_is_no_folder(void **state)
+{
+	struct pem_event_set *set = events(session, "APP::Probe::Tick");
+	struct pem_error error = {""};
+	char target[128], link[128];
+
+	(void)state;
+	snprintf(target, sizeof(target), "%s/target", folder);
+	snprintf(link, sizeof(link), "%s/link", folder);
+	assert_int_equal(mkdir(target, 0700), 0);
+	assert_int_equal(symlink(target, link), 0);
+	assert_null(pem_session__register_log(session, set, NULL, link, &error));
+	assert_int_equal(rmdir(target), 0);
+	unlink(link);
+	pem_event_set__free(set);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -96,6 +114,7 @@ int main(void)
 		TEST(one_in_a_session),
 		TEST(another_folder_after_a_failure),
 		TEST(folders_of_others_are_left_alone),
+		TEST(a_link_is_no_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,9 +42,10 @@ struct pem_exporter {
 	const char *description; /* one line */
 	const char *suffix; /* suffix of the default output file, with its dot */
 	/*
-	 * Write the whole trace, from its start, to path. '-' is standard output, if the format
-	 * allows it. options may be NULL. On failure no file is left at path. Returns 0, or -errno
-	 * with error set. May block on files.
+	 * Write the whole trace, from its start, to path: a new file, which may replace a regular
+	 * one, never through a link. '-' is standard output, if the format allows it. pem export
+	 * passes it for pipes, devices and links that its user names. options may be NULL. On
+	 * failure no file is left at path. Returns 0, or -errno with error set. May block on files.
 	 */
 	int (*run)(struct pem_trace *trace, const char *path,
 		   const struct pem_export_options *options, struct pem_error *error);

@@ -702,12 +702,12 @@ void pem_callback__unregister(struct pem_callback *callback);
 /* --- logs --- */
 
 /*
- * Register a log of a set's events, in a context. directory is the trace's folder, and must not
- * exist or be empty. A session has one log in its life. NULL with errno and error: EACCES, ENOSPC
- * and others of files; ENOSPC also: PEM_FURTHER_HANDLES_MAX; EEXIST: directory is not empty; EBUSY:
- * the session has had its log, or an asynchronous callback takes records of one of the events in a
- * way that rules a log out (pem_session__register_async_callback); EINVAL: the context. The handle
- * is the session's, until it is unregistered. Blocks on files.
+ * Register a log of a set's events, in a context. directory is the trace's folder, which must not
+ * exist, or is empty and not a link. A session has one log in its life. NULL with errno and error:
+ * EACCES, ENOSPC and others of files; ENOSPC also: PEM_FURTHER_HANDLES_MAX; EEXIST: directory is
+ * not empty; EBUSY: the session has had its log, or an asynchronous callback takes records of one
+ * of the events in a way that rules a log out (pem_session__register_async_callback); EINVAL: the
+ * context. The handle is the session's, until it is unregistered. Blocks on files.
  */
 struct pem_log *pem_session__register_log(struct pem_session *session,
 					  const struct pem_event_set *set,
@@ -773,9 +773,10 @@ int pem_recorders(struct pem_recorder *recorders, size_t max);
 
 /*
  * Have a flight recorder write a snapshot to a directory, and wait for at most timeout_ms. The
- * directory is made, or is empty. The recorder writes it in pem_session__poll(). 0, or -errno with
- * error. -ESRCH: it does not run; -EBUSY: another request waits for its answer, and this one was
- * not made; -ETIMEDOUT: the recorder may still write the snapshot. Takes no lock. Thread-safe.
+ * directory is made, or is empty and not a link. The recorder writes it in pem_session__poll(). 0,
+ * or -errno with error. -ESRCH: it does not run; -EBUSY: another request waits for its answer, and
+ * this one was not made; -ETIMEDOUT: the recorder may still write the snapshot. Takes no lock.
+ * Thread-safe.
  */
 int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *directory,
 			   const char *cause, int timeout_ms, struct pem_error *error);
