@@ -11,6 +11,7 @@ import struct
 import subprocess
 import time
 
+from patience import HANG_S
 from probe_trace import EVENT, program, ticks
 from tap import BUILD, PEM, ROOT, SAN, equal, skip, start, tmp
 
@@ -67,7 +68,7 @@ class Observer:
     def _wait_for_entry(self, asked, of="control-"):
         """It is attached when a process's events are enabled for it."""
         sessions = lambda: [name for name in os.listdir(asked.runtime) if name.startswith("session-%d-" % self.child.pid)]
-        for _ in range(5000):
+        for _ in range(500 * HANG_S):
             found = sessions()
             if self.child.poll() is not None:
                 return

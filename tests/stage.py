@@ -8,6 +8,7 @@ import time
 from types import SimpleNamespace
 
 from attached import LIBPEM, SPEC, control_files, is_served
+from patience import HANG_S
 from probe_trace import EVENT, program
 from tap import PEM, SAN, skip, start, tmp
 
@@ -68,7 +69,7 @@ def tick(child, count):
     wait_ready(child)
 
 
-def until(condition, what, seconds=20):
+def until(condition, what, seconds=HANG_S):
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if condition():

@@ -30,6 +30,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import room
+from patience import Patience
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.abspath(os.path.join(ROOT, os.environ.get("B") or "build"))
@@ -68,6 +69,14 @@ def need(*tools):
             skip("%s is not installed" % tool)
 
 
+def need_mounts():
+    """Skip unless a test can mount file systems in a namespace of its own. In a chroot / is no mount point."""
+    need("unshare", "mount")
+    rc, _, err = run(["unshare", "--mount", "mount", "-t", "tmpfs", "none", tmp()])
+    if rc:
+        skip("no file system can be mounted here: " + err.strip())
+
+
 def equal(got, wanted, what="value"):
     """Fail with both values if they differ."""
     if got != wanted:
@@ -81,12 +90,44 @@ def tmp():
     return folder
 
 
+class Child(subprocess.Popen):
+    """The time limits of wait and communicate are seconds of CPU of this test and its children, or of waiting."""
+
+    spent = None  # why the limit was reached
+    _limited = False
+
+    def _patiently(self, call, timeout):
+        if timeout is None or self._limited:
+            return call(timeout)
+        patience, self._limited = None, True
+        try:
+            while True:
+                try:
+                    return call(min(timeout, 1))
+                except subprocess.TimeoutExpired:
+                    patience = patience or Patience(os.getpid(), timeout)
+                    self.spent = patience.spent()
+                    if self.spent:
+                        raise
+        finally:
+            self._limited = False
+
+    def wait(self, timeout=None):
+        return self._patiently(super().wait, timeout)
+
+    def communicate(self, input=None, timeout=None):
+        def call(limit):
+            # Input is given once: a call that continues another one has none.
+            return subprocess.Popen.communicate(self, None if self._communication_started else input, limit)
+        return self._patiently(call, timeout)
+
+
 def start(command, env=None, **more):
     """
     subprocess.Popen in a process group of its own, which ends with this program. env is added to the
     environment; a value of None removes that variable. more goes to Popen.
     """
-    child = subprocess.Popen(command, env=_environment(env), start_new_session=True, **more)
+    child = Child(command, env=_environment(env), start_new_session=True, **more)
     _groups.add(child.pid)
     return child
 
@@ -94,7 +135,8 @@ def start(command, env=None, **more):
 def run(command, env=None, cwd=None, input=None, timeout=60, binary=False):
     """
     Run a command (a list) to its end: (exit status, stdout, stderr). A status below 0 is minus the signal. Output
-    is text (undecodable bytes replaced) unless binary. Past timeout seconds its group is killed and the test fails.
+    is text (undecodable bytes replaced) unless binary. Past timeout seconds of CPU, or of waiting, its group is killed and
+    the test fails.
     """
     if isinstance(input, str):
         input = input.encode()
@@ -105,8 +147,8 @@ def run(command, env=None, cwd=None, input=None, timeout=60, binary=False):
     except subprocess.TimeoutExpired:
         _kill_group(child.pid)
         out, err = child.communicate()
-        raise CommandTimeout("%s: still running after %g s; stderr: %s" %
-                             (" ".join(map(str, command)), timeout, _text(err)[-500:])) from None
+        raise CommandTimeout("%s: still running after %s; stderr: %s" %
+                             (" ".join(map(str, command)), child.spent, _text(err)[-500:])) from None
     finally:
         _groups.discard(child.pid)
     return (child.returncode, out, err) if binary else (child.returncode, _text(out), _text(err))

@@ -8,11 +8,12 @@ import random
 import time
 
 from attached import Asked, Observer, numbers
+from patience import HANG_S
 from probe_trace import check_balance, ticks
 from tap import PEM, run, run_all, test, tmp
 
 
-def shared(asked, pattern, seconds=10):
+def shared(asked, pattern, seconds=HANG_S):
     """A file of the runtime folder, once it is there."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
@@ -24,7 +25,7 @@ def shared(asked, pattern, seconds=10):
 
 
 def wait_until_mapped(observer, path):
-    for _ in range(2000):
+    for _ in range(200 * HANG_S):
         with open("/proc/%d/maps" % observer.child.pid, encoding="utf-8") as maps:
             if os.path.basename(path) in maps.read():
                 return

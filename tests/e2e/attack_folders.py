@@ -14,7 +14,7 @@ import subprocess
 
 from probe_trace import EVENT, ticks
 from stage import USER, Stage, as_user, interrupt, served, tick, until, wait_ready
-from tap import PEM, equal, need, run, run_all, skip, start, test
+from tap import PEM, equal, need, need_mounts, run, run_all, skip, start, test
 
 LIMIT_S = 240
 RENAME_EXCHANGE = 2
@@ -308,8 +308,8 @@ def name_taken_by_another():
 @test
 def folder_behind_many_others():
     "root finds a user's folder although others have filled /dev/shm with more names than are read of it, and says so"
-    need("unshare")
     stage, uid = Stage(), 60051
+    need_mounts()
     user = " ".join(as_user(uid))
     asked = start(["unshare", "--mount", "sh", "-c", "mount -t tmpfs -o mode=1777 none /dev/shm && exec %s env LD_PRELOAD=%s %s" %
                    (user, stage.library, stage.asked)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+from patience import HANG_S
 from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
 from trace_files import Trace
 
@@ -46,7 +47,7 @@ def unmount(folder):
     subprocess.run(["umount", "-l", folder], capture_output=True)
 
 
-def wait_for(condition, what, seconds=30):
+def wait_for(condition, what, seconds=HANG_S):
     """Poll until condition() is true."""
     end = time.monotonic() + seconds
     while not condition():

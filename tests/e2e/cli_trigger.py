@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 
+from patience import HANG_S
 from tap import PEM, equal, parallel, run, run_all, start, test, tmp
 
 # Asks for a block of each size in turn, and tells after each.
@@ -118,7 +119,7 @@ def a_signal():
     equal(recorder.stdout.readline().strip(), "ready", "the command's line")
     for count in (1, 2):
         recorder.send_signal(signal.SIGUSR2)
-        end = time.monotonic() + 30
+        end = time.monotonic() + HANG_S
         while not os.path.exists(os.path.join(folder, "trace-snapshot-%d" % count, ".pem", "balance")):
             assert time.monotonic() < end, "no snapshot %d" % count
             time.sleep(0.02)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 
+from patience import HANG_S
 from probe_trace import check_complete, program, record
 from tap import PEM, equal, need, run, run_all, start, test, tmp
 
@@ -91,7 +92,7 @@ def killed(folder):
                       "ls -R /usr/share/doc > /dev/null; echo ready; exec sleep 60"], {"PEM_RUNTIME_DIR": folder + "/runtime"},
                      stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     equal(recorder.stdout.readline(), b"ready\n", "what the program says")
-    end = time.monotonic() + 30
+    end = time.monotonic() + HANG_S
     while not os.path.isdir(trace) or not size(trace):
         assert time.monotonic() < end, "no packet was written"
         time.sleep(0.005)

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import time
 
+from patience import HANG_S
 from probe_trace import check_balance, check_complete, program, record, record_command, report, ticks, told
 from tap import PEM, equal, run, run_all, skip, start, test, tmp
 
@@ -240,7 +241,7 @@ def killed_program_counts():
     progress = os.path.join(folder, "progress")
     recorder = start(record_command(folder, program("processes", "for-ever", 1000, progress)),
                      stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + HANG_S
     while not (os.path.exists(progress) and os.path.getsize(progress)):
         assert time.monotonic() < deadline, "the program does not run"
         time.sleep(0.01)

@@ -26,7 +26,7 @@ def all_turns(variable):
     for first in (744, 1001):
         names = [name for turn in range(first, first + TURNS) for name in planned(turn)[variable]]
         sets.append(set(names))
-        if variable != "PART":
+        if variable not in ("PART", "SETTING", "LOAD_PART"):
             equal(len(names), len(set(names)), "names of %s in turns from %d on: %s" % (variable, first, names))
     equal(sets[0], sets[1], variable)
     return sets[0]
@@ -88,6 +88,15 @@ def every_third_turn():
     "the kernel module is fuzzed in turns of fuzzing, threads are watched or clang warns"
     for part, turns in (("MODULE", (3,)), ("THREADS", (1, 4)), ("CLANG", (2, 5))):
         equal([turn for turn in range(6) if planned(turn)[part]], list(turns), "turns of " + part)
+
+
+@test
+def settings():
+    "make check has turns in a container, and each part of it one beside load"
+    equal([planned(turn)["SETTING"] for turn in range(3)], [["load"], ["container"], []], "settings")
+    equal(all_turns("SETTING"), {"load", "container"}, "settings of all turns")
+    parts = all_turns("LOAD_PART")
+    equal(parts, {"%d/%d" % (i, len(parts)) for i in range(len(parts))}, "parts beside load")
 
 
 @test

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """house_runner: tests/run counts what passes, fails, skips, crashes and hangs"""
+import importlib.machinery
 import os
 import shutil
 
@@ -32,7 +33,7 @@ def tree(**programs):
     root = tmp()
     for folder in ("tests/unit", "tests/e2e", "build/tests"):
         os.makedirs(os.path.join(root, folder))
-    for name in ("run", "results.py", "room.py", "tap.py"):
+    for name in ("run", "patience.py", "results.py", "room.py", "tap.py"):
         shutil.copy(os.path.join(ROOT, "tests", name), os.path.join(root, "tests"))
     for name, text in programs.items():
         if text.startswith("#!"):
@@ -46,9 +47,13 @@ def tree(**programs):
     return root
 
 
+# What a caller may have set, and what the runner must not need.
+PLAIN = {"B": None, "T": None, "ALSO": None, "AGAIN": None, "LIMIT_S": None, "PYTHONUNBUFFERED": None}
+
+
 def runner(root, before=(), **env):
     """Run the runner, by a command before it; its status, last line and whole output."""
-    rc, out, err = run([*before, root + "/tests/run"], env=dict({"B": None, "T": None, "ALSO": None, "AGAIN": None, "LIMIT_S": None}, **env))
+    rc, out, err = run([*before, root + "/tests/run"], env=dict(PLAIN, **env))
     equal(err, "", "standard error")
     return rc, out.splitlines()[-1], out
 
@@ -109,6 +114,60 @@ def hang():
 
 
 @test
+def busy():
+    "a test that takes more than its CPU time is killed"
+    rc, last, out = runner(tree(a="#!/bin/sh\necho 1..1\nwhile :; do :; done\n"), LIMIT_S="1")
+    equal((rc, last), (1, "0 passed, 1 failed, 0 skipped"), "status and last line")
+    assert "no result within 1 s of CPU" in out or "no result within 20 s\n" in out, out
+
+
+@test
+def late():
+    "time in which a test wants a CPU, and gets none, is not the test's; time in which it waits is"
+    # A copy of the module, whose clock nobody else reads.
+    patience = importlib.machinery.SourceFileLoader("patience_here", os.path.join(ROOT, "tests/patience.py")).load_module()
+    for awake, cpu_s, wanted in ((True, 0, None), (True, 0.6, "10 s of CPU"), (False, 0, "10 s of waiting, with no CPU wanted")):
+        clock, looks = [0.0], [0]
+
+        def now():
+            return clock[0]
+
+        def look(_):
+            looks[0] += 1
+            return awake, cpu_s * clock[0]
+
+        patience.tree, patience.time = look, type("time", (), {"monotonic": staticmethod(now)})
+        bound, said = patience.Patience(1, 10), None
+        while not said and clock[0] < 100:
+            clock[0] += 1
+            said = bound.spent()
+        equal(said, wanted, "after %d s, %d looks" % (clock[0], looks[0]))
+
+
+INTERRUPTED = """
+import os, signal
+from tap import run_all, test
+
+@test
+def ends():
+    "SIGINT ends a child"
+    child = os.fork()
+    if not child:
+        os.execlp("sh", "sh", "-c", "kill -INT $$; exit 0")
+    assert os.WIFSIGNALED(os.waitpid(child, 0)[1])
+
+run_all()
+"""
+
+
+@test
+def interrupts():
+    "a runner in a shell's background, where SIGINT is ignored, gives tests the signal back"
+    rc, last, out = runner(tree(cases=INTERRUPTED), ["sh", "-c", 'trap "" INT QUIT; exec "$@"', "sh"])
+    equal(last, "1 passed, 0 failed, 0 skipped", "last line of " + out)
+
+
+@test
 def again():
     "with AGAIN a program that fails beside others counts by its second run alone, and is named; without it, by its first"
     once = CASES.replace("import os, signal, time", "import os, signal, time\nfirst = not os.path.exists('ran')\nopen('ran', 'w').close()")
@@ -124,7 +183,7 @@ def again():
 def no_second_chance():
     "a program that crashed, or in which a sanitizer found something, does not run again"
     text = "import os\nprint('1..1', flush=True)\nif not os.path.exists('ran'):\n    open('ran', 'w').close()\n    %s\nprint('ok 1 - x')\n# run_all\n"
-    for first in ("os.kill(os.getpid(), 11)", "print('ERROR: AddressSanitizer: heap-use-after-free'); print('not ok 1 - x'); os._exit(1)"):
+    for first in ("os.kill(os.getpid(), 11)", "print('ERROR: AddressSanitizer: heap-use-after-free\\nnot ok 1 - x', flush=True); os._exit(1)"):
         rc, last, out = runner(tree(crashes=text % first), AGAIN="1")
         equal((rc, last), (1, "0 passed, 1 failed, 0 skipped"), "status and last line of " + first)
         assert "again" not in out, out
@@ -146,7 +205,7 @@ def long_programs():
 
 @test
 def slowest():
-    "so many programs that took longest are listed, longest first, with the CPU time of their children too"
+    "SLOWEST programs that took most CPU time, with that of their children, are listed, and the sum of all"
     busy = """
 import resource, subprocess
 subprocess.run(["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"])
@@ -156,7 +215,7 @@ with open("took", "w") as out:
     root = tree(busy=busy + CASES, idle=CASES, other=CASES)
     listed = [runner(root, SLOWEST=str(n))[2].split("in seconds of CPU:\n")[1].split("\n\n")[0].splitlines() for n in (2, 3)]
     equal([len(lines) for lines in listed], [2, 3], "programs listed")
-    took_s = [float(line.split()[0]) for line in listed[1]]
+    took_s = [float(line.split()[1]) for line in listed[1]]
     equal(took_s, sorted(took_s, reverse=True), "times")
     cpu_s, = [float(line.split()[1]) for line in listed[1] if line.endswith("e2e/busy")]
     with open(root + "/took", encoding="ascii") as text:

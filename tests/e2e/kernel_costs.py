@@ -7,7 +7,7 @@ import shutil
 import tempfile
 
 from probing import PROBED, here, record
-from tap import PEM, equal, run, run_all, skip, test
+from tap import PEM, equal, need_mounts, run, run_all, skip, test
 
 USES = 50
 
@@ -92,6 +92,7 @@ def a_machine_whose_time_was_not_told_at_first_is_no_base():
     here()
     if os.geteuid() != 0:
         skip("only root may observe the whole machine, and mount")
+    need_mounts()
     folder = tempfile.mkdtemp()
     trace = os.path.join(folder, "trace")
     script = 'mount --bind /dev/null /proc/stat && exec "$0" record -a -e PageFault -o "$1" -- umount /proc/stat'

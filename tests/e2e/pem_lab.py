@@ -9,6 +9,7 @@ import subprocess
 import time
 
 from labs import PLAIN, lab, pem_lab, program
+from patience import HANG_S
 from tap import PEM, ROOT, equal, run, run_all, skip, start, test, tmp
 
 LIMIT_S = 300  # a fetch, and a build for another machine
@@ -214,7 +215,7 @@ def a_signal_leaves_nothing():
     child = start([PEM, "lab", "--", "sh", "-c", "while :; do :; done"], env={"PEM_LAB": place, "TMPDIR": scratch}, cwd=folder,
                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     children = "/proc/%d/task/%d/children" % (child.pid, child.pid)
-    deadline, emulator = time.monotonic() + 30, ""
+    deadline, emulator = time.monotonic() + HANG_S, ""
     while not emulator and time.monotonic() < deadline:
         with open(children, encoding="ascii") as text:
             emulator = text.read().strip()

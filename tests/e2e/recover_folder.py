@@ -15,6 +15,7 @@ import struct
 import subprocess
 import time
 
+from patience import HANG_S
 from tap import PEM, equal, run, run_all, skip, start, test, tmp
 
 MAGIC = 0xC1FC1FC1
@@ -32,7 +33,7 @@ class Killed:
         recorder = start([PEM, "record", "-q", "-o", self.trace, "-e", "APP::Libc::*", "--"] + PROGRAM, self.env,
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         equal(recorder.stdout.readline(), b"ready\n", "what the program says")
-        end = time.monotonic() + 30
+        end = time.monotonic() + HANG_S
         while not self.streams():
             assert time.monotonic() < end, "no packet was written"
             time.sleep(0.005)

@@ -17,6 +17,7 @@ import sys
 import time
 import urllib.request
 
+from patience import HANG_S
 from preload import compile_program, need_preload
 from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
 
@@ -355,7 +356,7 @@ def free_port():
 
 
 def wait_for(what, condition, child):
-    end = time.monotonic() + 30
+    end = time.monotonic() + HANG_S
     while time.monotonic() < end:
         if condition():
             return
@@ -481,7 +482,7 @@ def postgresql():
     def ask():
         psql = [binaries + "psql", "-h", "127.0.0.1", "-p", str(port), "-U", "postgres", "-Atc"]
         try:
-            end = time.monotonic() + 30
+            end = time.monotonic() + HANG_S
             while run(psql + ["select 1"])[0] and time.monotonic() < end:
                 time.sleep(0.1)  # it listens before it serves
             equal(run(psql + ["select sum(i) from generate_series(1, 100) i"])[:2], (0, "5050\n"), "answer")

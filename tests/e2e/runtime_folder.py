@@ -8,6 +8,7 @@ import signal
 import stat
 import time
 
+from patience import HANG_S
 from tap import PEM, SAN, equal, need, run, run_all, skip, start, test, tmp
 
 UID, OTHER = 54321, 54322  # nobody's
@@ -70,7 +71,7 @@ def meets():
         used = lambda: [os.path.join(base, name) for base in SHARED for name in own_folders(base)
                         if any(f.startswith(("control-%d-" % target.pid, "standby-"))
                                for f in os.listdir(os.path.join(base, name)))]
-        until = time.monotonic() + 30
+        until = time.monotonic() + HANG_S
         while not used():
             assert target.poll() is None and time.monotonic() < until, "the program made no file"
             time.sleep(0.01)

@@ -9,7 +9,8 @@ import subprocess
 import tempfile
 import time
 
-from tap import PEM, SAN, equal, need, run, run_all, skip, test
+from patience import HANG_S
+from tap import PEM, SAN, equal, need, need_mounts, run, run_all, skip, test
 
 
 def leave(folder, words):
@@ -17,7 +18,7 @@ def leave(folder, words):
     env = dict(os.environ, PEM_RUNTIME_DIR=os.path.join(folder, "runtime"))
     consumer = subprocess.Popen([PEM, *words, "--", "sleep", "60"], env=env, start_new_session=True,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 30
+    until = time.monotonic() + HANG_S
     runtime = env["PEM_RUNTIME_DIR"]
     sessions = lambda: [name for name in (os.listdir(runtime) if os.path.isdir(runtime) else [])
                         if name.startswith("session-") and os.path.exists(os.path.join(runtime, name, "config"))]
@@ -41,7 +42,7 @@ def is_complete(path):
 
 
 def wait_for(condition):
-    until = time.monotonic() + 30
+    until = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < until, "it did not come"
         time.sleep(0.02)
@@ -231,6 +232,7 @@ def hidden_processes():
     need("unshare", "setpriv")
     if os.geteuid() or SAN or not first_namespace():
         skip("needs root in the first pid namespace, and a build that other users can read")
+    need_mounts()
     user = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
     if run([*user, "test", "-x", PEM])[0]:
         skip("%s can't be reached by other users" % PEM)

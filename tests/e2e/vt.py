@@ -14,6 +14,7 @@ import sys
 import termios
 import time
 
+from patience import HANG_S
 from tap import skip
 
 try:
@@ -84,7 +85,7 @@ class Terminal:
     def text(self):
         return "\n".join(self.lines())
 
-    def until(self, condition, what, seconds=20):
+    def until(self, condition, what, seconds=HANG_S):
         """Read until condition(text of the screen) holds; its value."""
         end, alive = time.monotonic() + seconds, True
         while time.monotonic() < end and alive:
@@ -94,7 +95,7 @@ class Terminal:
                 return value
         raise AssertionError("%s: not on the screen after %g s, but this:\n%s" % (what, seconds, self.text()))
 
-    def shows(self, word, seconds=20):
+    def shows(self, word, seconds=HANG_S):
         self.until(lambda text: word in text, "'%s'" % word, seconds)
 
     def press(self, *keys):
@@ -107,7 +108,7 @@ class Terminal:
         self.screen.resize(lines, columns)
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
-    def end(self, seconds=20):
+    def end(self, seconds=HANG_S):
         """Wait for the program's end; its exit status (minus a signal)."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -20,6 +20,8 @@ import time
 import urllib.error
 import urllib.request
 
+from patience import HANG_S
+
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # the standard's name for a reference to an element
 ARGUMENTS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
              "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -82,7 +84,7 @@ class Browser:
         self.driver.stdout.close()
 
     def _port(self):
-        limit = time.monotonic() + 60
+        limit = time.monotonic() + HANG_S
         while time.monotonic() < limit:
             if not select.select([self.driver.stdout], [], [], 1)[0]:
                 continue
@@ -102,7 +104,7 @@ class Browser:
         # The driver is on this machine: no proxy.
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=60) as answer:
+            with opener.open(request, timeout=HANG_S) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             said = json.load(error)["value"]
@@ -128,7 +130,7 @@ class Browser:
         """Run the body of a function in the page; its arguments and its result are JSON."""
         return self._call("POST", "/execute/sync", {"script": text, "args": list(arguments)})
 
-    def wait_for(self, text, what, timeout_s=20):
+    def wait_for(self, text, what, timeout_s=HANG_S):
         """Until a script returns something true, which is returned."""
         limit = time.monotonic() + timeout_s
         while True:

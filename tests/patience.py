@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: MIT
+"""
+patience.py - how long a test may take: by its own CPU time, and by time in which it waits while no CPU is wanted
+
+Not here: tests.
+
+Other programs on the machine make a test late, and use none of its patience: a process that is ready to run and gets no
+CPU is not waiting.
+"""
+import os
+import time
+
+# A wait for an event, in seconds of wall-clock time: only a hang takes as long.
+HANG_S = 600
+# Wall-clock seconds for each second of patience. A program that neither ends nor sleeps, nor gets a CPU, takes as long.
+WALL = 20
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+# Below this share of a CPU, a process that is asleep when it is looked at counts as waiting.
+AWAKE = 0.2
+
+
+def processes():
+    """pid -> (parent, state, seconds of CPU, of itself and of the children that it waited for), of all that can be seen."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/stat" % name, "rb") as text:
+                    words = text.read().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            found[int(name)] = int(words[1]), words[0], sum(map(int, words[11:15])) * TICK_S
+    return found
+
+
+def tree(root):
+    """The process root and its descendants: does one of them want a CPU or a disk, and seconds of CPU in all."""
+    found, below = processes(), {}
+    for pid, (parent, _, _) in found.items():
+        below.setdefault(parent, []).append(pid)
+    members, at = [root] if root in found else [], 0
+    while at < len(members):
+        members += below.get(members[at], ())
+        at += 1
+    return any(found[pid][1] in b"RD" for pid in members), sum(found[pid][2] for pid in members)
+
+
+class Patience:
+    """Of a process and its descendants. spent() is asked every second or so."""
+
+    def __init__(self, root, limit_s):
+        self.root, self.limit_s = root, limit_s
+        self.again()
+
+    def again(self):
+        """The patience is a new one: something came."""
+        self.began = self.seen = time.monotonic()
+        self.cpu_s = self.seen_cpu_s = tree(self.root)[1]
+        self.waited_s = 0.0
+
+    def spent(self):
+        """Why it is over, or None."""
+        awake, cpu_s = tree(self.root)
+        now = time.monotonic()
+        # A process that ended in between takes its time out of the sum.
+        self.cpu_s = min(self.cpu_s, cpu_s)
+        if not awake and cpu_s - self.seen_cpu_s < AWAKE * (now - self.seen):
+            self.waited_s += now - self.seen
+        self.seen, self.seen_cpu_s = now, cpu_s
+        if cpu_s - self.cpu_s > self.limit_s:
+            return "%g s of CPU" % self.limit_s
+        if self.waited_s > self.limit_s:
+            return "%g s of waiting, with no CPU wanted" % self.limit_s
+        if now - self.began > WALL * self.limit_s:
+            return "%g s" % (WALL * self.limit_s)
+        return None
