@@ -42,6 +42,13 @@ $(B)/gen/hardware_xsd.h: spec/hardware.xsd
 	@mkdir -p $(@D)
 	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
 
+# So do the catalogue's specs, by which the checks know its events.
+$(B)/gen/catalogue_specs.h: $(SPECS) codegen/build.mk
+	@mkdir -p $(@D)
+	$(Q)for spec in $(SPECS); do \
+	  echo "{\"$$spec\","; sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $$spec; echo '},'; done > $@
+
+$(B)/obj/codegen/catalogue.o: $(B)/gen/catalogue_specs.h
 $(B)/obj/codegen/xml/validate.o: $(B)/gen/pem_xsd.h
 $(B)/obj/codegen/hardware/hardware.o: $(B)/gen/hardware_xsd.h
 

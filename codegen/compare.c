@@ -6,6 +6,7 @@
  * sources may change at any time, because readers take them from the model that travels with the
  * records.
  */
+#include "catalogue.h"
 #include "compare.h"
 
 #include <stdarg.h>
@@ -406,4 +407,31 @@ void pem_spec_set__compare(struct pem_spec_set *set, const struct pem_spec_set *
 	}
 	free(now.events);
 	free(was.events);
+}
+
+void pem_spec_set__compare_catalogue(struct pem_spec_set *set)
+{
+	int is_sound = set->error_count == set->warning_count;
+	struct pair p = {.set = set};
+	const struct pem_spec *spec;
+	size_t i, k;
+
+	for (i = 0; i < set->count; i++) {
+		spec = &set->specs[i];
+		if (!spec->provider || pem_catalogue__has_file(spec))
+			continue;
+		for (k = 0; k < spec->event_count; k++) {
+			p.now = &spec->events[k];
+			p.was = p.now->name ? pem_catalogue__find(p.now->name, strlen(p.now->name))
+					    : NULL;
+			if (p.was && strcmp(p.was->spec->provider, spec->provider))
+				pem_spec_set__error(
+					set, spec->path, p.now->at,
+					"event '%s' is one of pem's catalogue (" LOCATION
+					"): expected another name",
+					p.now->name, WAS(&p, p.was->at));
+			else if (p.was && is_sound)
+				compare_event(&p);
+		}
+	}
 }

@@ -15,5 +15,11 @@
  * Else providers that set lacks are skipped.
  */
 void pem_spec_set__compare(struct pem_spec_set *set, const struct pem_spec_set *old, int whole);
+/*
+ * Note an error for each event of set that pem's catalogue also has: always if another provider
+ * has it there, else if the two would make records of one identity differ. The set is resolved,
+ * checked and laid out. If it has errors, only names and providers are compared.
+ */
+void pem_spec_set__compare_catalogue(struct pem_spec_set *set);
 
 #endif

@@ -38,7 +38,8 @@ static const char *const c_words[] = {
 	"typeof",    "uint16_t",     "uint32_t",      "uint64_t",  "uint8_t",
 	"uintptr_t", "union",        "unix",          "unsigned",  "using",
 	"virtual",   "void",         "volatile",      "wchar_t",   "while",
-	"xor",       "xor_eq",       "BUFSIZ",        "EOF",
+	"xor",       "xor_eq",       "BUFSIZ",        "EOF",       "NAN",
+	"INFINITY",
 };
 
 static const char *const java_words[] = {

@@ -235,6 +235,8 @@ struct pem_spec_set {
 	struct pem_spec_error *errors; /* errors and warnings */
 	size_t error_count;
 	size_t warning_count; /* how many of them are warnings */
+	/* Other specs exist that a metric may name events of, or these are old ones. */
+	int is_part;
 };
 
 /*

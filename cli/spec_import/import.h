@@ -48,11 +48,10 @@ enum import_match import_select__match(const char *patterns, const char *name);
 /* Find the catalogue's event of this tracepoint, or NULL. */
 const char *import_select__known(const struct pem_model *catalogue, const char *tracepoint);
 /*
- * Take the names of the catalogue's other events, so that no import gets one of them. Returns 0 or
+ * Take the names of the catalogue's events, so that no import gets one of them. Returns 0 or
  * -ENOMEM.
  */
-int import_select__take_names(const struct pem_model *catalogue, const char *patterns,
-			      struct cli_names *names);
+int import_select__take_names(const struct pem_model *catalogue, struct cli_names *names);
 /*
  * Sort and print members of kernel structures as comments. Each name is "struct NAME", a tab, and
  * the declaration.

@@ -39,33 +39,20 @@ enum import_match import_select__match(const char *patterns, const char *name)
 	return found;
 }
 
-/* Visit the sources of a catalogue's event, separated by '|', until a visit returns true. */
-static bool any_source(const struct pem_event *event, const char *argument,
-		       bool (*visit)(const char *source, const char *argument))
+/* Is the tracepoint among the sources of a catalogue's event, which '|' separates? */
+static bool has_source(const struct pem_event *event, const char *tracepoint)
 {
-	char source[256];
+	size_t bytes = strlen(tracepoint), n;
 	const char *p = event->source_name;
-	size_t n;
 
 	if (event->source_kind != PEM_SOURCE_TRACEPOINT)
 		return false;
 	for (; *p != '\0'; p += n + (p[n] == '|')) {
 		n = strcspn(p, "|");
-		snprintf(source, sizeof(source), "%.*s", (int)n, p);
-		if (visit(source, argument))
+		if (n == bytes && strncmp(p, tracepoint, n) == 0)
 			return true;
 	}
 	return false;
-}
-
-static bool is_same(const char *source, const char *tracepoint)
-{
-	return strcmp(source, tracepoint) == 0;
-}
-
-static bool is_named(const char *source, const char *patterns)
-{
-	return import_select__match(patterns, source) == IMPORT_NAMED;
 }
 
 const char *import_select__known(const struct pem_model *catalogue, const char *tracepoint)
@@ -73,13 +60,12 @@ const char *import_select__known(const struct pem_model *catalogue, const char *
 	size_t i;
 
 	for (i = 0; i < pem_model__count(catalogue); i++)
-		if (any_source(pem_model__event(catalogue, i), tracepoint, is_same))
+		if (has_source(pem_model__event(catalogue, i), tracepoint))
 			return pem_model__event(catalogue, i)->name;
 	return NULL;
 }
 
-int import_select__take_names(const struct pem_model *catalogue, const char *patterns,
-			      struct cli_names *names)
+int import_select__take_names(const struct pem_model *catalogue, struct cli_names *names)
 {
 	int rc = 0;
 	size_t i;
@@ -87,7 +73,7 @@ int import_select__take_names(const struct pem_model *catalogue, const char *pat
 	for (i = 0; i < pem_model__count(catalogue) && rc >= 0; i++) {
 		const struct pem_event *event = pem_model__event(catalogue, i);
 
-		if (strncmp(event->name, "OS::", 4) == 0 && !any_source(event, patterns, is_named))
+		if (strncmp(event->name, "OS::", 4) == 0)
 			rc = import_take(names, event->name + 4);
 	}
 	return rc < 0 ? rc : 0;

@@ -387,7 +387,7 @@ static int import_all(struct import *in, const char *pattern)
 				 "no tracepoint is named '%.150s': ls %s shows the systems, and a "
 				 "pattern is SYSTEM:EVENT, such as 'sched:*'",
 				 pattern, in->folder);
-	if (import_select__take_names(in->catalogue, pattern, &in->names) < 0)
+	if (import_select__take_names(in->catalogue, &in->names) < 0)
 		return cli_error(CLI_FAILED, "no memory");
 	each(in, import_event);
 	if (in->failed)

@@ -69,44 +69,6 @@ static void check_meaning(const struct check *c)
 	}
 }
 
-/* Each begin must have an end, each send a receive, each allocation a release, and vice versa. */
-static const uint8_t partners[][2] = {
-	{PEM_MEANS_INTERVAL_BEGIN, PEM_MEANS_INTERVAL_END},
-	{PEM_MEANS_ALLOCATION, PEM_MEANS_RELEASE},
-	{PEM_MEANS_SEND, PEM_MEANS_RECEIVE},
-};
-
-static unsigned partner_of(unsigned meaning)
-{
-	size_t i;
-
-	for (i = 0; i < COUNT(partners); i++) {
-		if (partners[i][0] == meaning)
-			return partners[i][1];
-		if (partners[i][1] == meaning)
-			return partners[i][0];
-	}
-	return PEM_MEANS_NOTHING;
-}
-
-static void check_group(const struct check *c)
-{
-	const struct pem_spec_event *event = c->event;
-	const char *meaning = pem_word__meaning(event->meaning);
-	int belongs = partner_of(event->meaning) != PEM_MEANS_NOTHING;
-
-	if (event->is_damaged)
-		return;
-	if (event->has_scope && !belongs)
-		ERROR(c, event->at,
-		      "scope='' on meaning '%s': expected it only where events belong together",
-		      meaning);
-	if (event->has_group && !belongs && event->meaning != PEM_MEANS_ACCESS)
-		ERROR(c, event->at,
-		      "group='' on meaning '%s': expected it only where events belong together",
-		      meaning);
-}
-
 /* Is the name SYSTEM:NAME? */
 static int is_two_words(const char *name)
 {
@@ -365,77 +327,8 @@ static void check_event(const struct check *c)
 	}
 	check_sources(c);
 	check_meaning(c);
-	check_group(c);
+	pem_check_group(c);
 	pem_check_fields(c);
-}
-
-static size_t count_keys(const struct pem_spec_event *event)
-{
-	size_t i, n = 0;
-
-	for (i = 0; i < event->field_count; i++)
-		n += event->fields[i].role == PEM_ROLE_KEY;
-	return n;
-}
-
-/*
- * Find an event with this meaning in the event's group and scope. An event with as many keys is
- * preferred.
- */
-static const struct pem_spec_event *
-find_partner(const struct pem_spec_set *set, const struct pem_spec_event *event, unsigned meaning)
-{
-	const struct pem_spec_event *other, *found = NULL;
-	size_t i, k;
-
-	for (i = 0; i < set->count; i++) {
-		for (k = 0; k < set->specs[i].event_count; k++) {
-			other = &set->specs[i].events[k];
-			if (other->meaning != meaning || other->scope != event->scope ||
-			    strcmp(other->group, event->group))
-				continue;
-			if (count_keys(other) == count_keys(event))
-				return other;
-			found = other;
-		}
-	}
-	return found;
-}
-
-static void check_partner(const struct check *c)
-{
-	unsigned meaning = partner_of(c->event->meaning);
-	const struct pem_spec_event *partner;
-
-	if (!meaning)
-		return;
-	partner = find_partner(c->set, c->event, meaning);
-	if (!partner)
-		WARN(c, c->event->at,
-		     "no event of meaning '%s' has the group '%s' and scope '%s' of '%s': expected "
-		     "one",
-		     pem_word__meaning(meaning), c->event->group, pem_word__scope(c->event->scope),
-		     c->event->name ? c->event->name : "");
-	else if (count_keys(partner) != count_keys(c->event))
-		WARN(c, c->event->at,
-		     "'%s' has %zu fields of role 'key' and '%s', which belongs to it, has %zu: "
-		     "expected as many, or they never meet",
-		     c->event->name ? c->event->name : "", count_keys(c->event),
-		     partner->name ? partner->name : "", count_keys(partner));
-}
-
-static void check_partners(struct pem_spec_set *set)
-{
-	struct check c = {.set = set};
-	size_t i, k;
-
-	for (i = 0; i < set->count; i++) {
-		c.spec = &set->specs[i];
-		for (k = 0; k < c.spec->event_count && !c.spec->is_damaged; k++) {
-			c.event = &c.spec->events[k];
-			check_partner(&c);
-		}
-	}
 }
 
 /*
@@ -507,5 +400,5 @@ void pem_spec_set__check(struct pem_spec_set *set)
 	}
 	check_providers(set);
 	check_pairs(set);
-	check_partners(set);
+	pem_check_partners(set);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * check.h - what the checks share: check.c for specs and events, labels.c, field.c
+ * check.h - what the checks share: check.c for specs and events, partner.c, labels.c, field.c
  */
 #ifndef PEM_CODEGEN_CHECK_H
 #define PEM_CODEGEN_CHECK_H
@@ -29,6 +29,10 @@ void pem_check_metrics(const struct check *c);
 void pem_check_structs(const struct check *c);
 /* Check an event's source that pem.ko is to observe. */
 void pem_check_module(const struct check *c, const struct pem_spec_source *source);
+/* Check that only events that belong together have a group or scope. */
+void pem_check_group(const struct check *c);
+/* Check of each event that belongs to another one that there is such an event, with its keys. */
+void pem_check_partners(struct pem_spec_set *set);
 /* Do the parentheses and brackets of a C expression pair? */
 int pem_is_balanced(const char *text);
 /* Check an event's fields, each alone and against the other fields. */

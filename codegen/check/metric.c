@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /* metric.c - checks metrics: names, and that what they are made of exists and can be counted */
+#include "catalogue.h"
 #include "check.h"
 
 #include "metric_sum.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Find an event by the name in a term, which ends at a point. */
-static const struct pem_spec_event *find_event(const struct pem_spec_set *set, const char *term)
+/* Find an event of the set by its name, which has this number of bytes. */
+static const struct pem_spec_event *find_event(const struct pem_spec_set *set, const char *event,
+					       size_t bytes)
 {
-	size_t bytes = strcspn(term, "."), i, k;
+	size_t i, k;
 
 	for (i = 0; i < set->count; i++) {
 		for (k = 0; k < set->specs[i].event_count; k++) {
 			const char *name = set->specs[i].events[k].name;
 
-			if (name && strlen(name) == bytes && !memcmp(name, term, bytes))
+			if (name && strlen(name) == bytes && !memcmp(name, event, bytes))
 				return &set->specs[i].events[k];
 		}
 	}
@@ -40,15 +43,44 @@ static const struct pem_spec_field *field_of(const struct pem_spec_event *event,
 	return NULL;
 }
 
+/* Not of a set that is a part: readers of traces find the events. */
+static void no_event(const struct check *c, const struct pem_spec_metric *metric,
+		     const char *attribute, const char *term, size_t bytes)
+{
+	char *name = pem_xprintf("%.*s", (int)bytes, term), *meant;
+	struct pem_suggestion near = {.meant = name};
+	size_t i, k;
+
+	for (i = 0; i < c->set->count; i++) {
+		if (c->set->is_part || c->set->specs[i].is_damaged)
+			goto out;
+		for (k = 0; k < c->set->specs[i].event_count; k++)
+			pem_suggestion__try(&near, c->set->specs[i].events[k].name,
+					    strlen(c->set->specs[i].events[k].name));
+	}
+	pem_catalogue__suggest(&near);
+	meant = pem_suggestion__text(&near, "'", "'");
+	ERROR(c, metric->at,
+	      "%s='%s' of metric '%s': neither the specs given nor pem's catalogue have an event "
+	      "'%s': expected the name of one, or its spec beside this one%s",
+	      attribute, term, metric->name, name, meant);
+	free(meant);
+out:
+	free(name);
+}
+
 static void check_term(const struct check *c, const struct pem_spec_metric *metric,
 		       const char *attribute, const char *term)
 {
-	const struct pem_spec_event *event = find_event(c->set, term);
 	const char *point = strchr(term, '.');
+	size_t bytes = strcspn(term, "."), i;
+	const struct pem_spec_event *event = find_event(c->set, term, bytes);
 	const struct pem_spec_field *field;
-	size_t i;
 
-	/* An event of another file, such as one of the catalogue, is found when a trace is read. */
+	if (!event)
+		event = pem_catalogue__find(term, bytes);
+	if (!event)
+		no_event(c, metric, attribute, term, bytes);
 	if (!event || !point)
 		return;
 	field = field_of(event, point + 1);
@@ -120,7 +152,7 @@ static void check_name(const struct check *c, const struct pem_spec_metric *metr
 		if (c->spec->metrics[i].name && !strcmp(c->spec->metrics[i].name, metric->name))
 			ERROR(c, metric->at, "a second metric '%s': expected another name",
 			      metric->name);
-	if (find_event(c->set, metric->name))
+	if (find_event(c->set, metric->name, strlen(metric->name)))
 		ERROR(c, metric->at, "an event has the name '%s', too: expected another one",
 		      metric->name);
 	if (!metric->description[0])

@@ -21,12 +21,16 @@ static const char system_headers[] =
 	" stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings syscall syslog"
 	" termios tgmath threads time uchar unistd utime wchar wctype ";
 static const char own_names[] =
-	" action char counter detail double event events float hardware int16 int32 int64 int8 "
-	"kmod "
-	"kprobe kring "
-	"lane len"
-	" lttng packet padded page raise record register rule session simulated stubs unregister"
-	" ";
+	" action char counter detail double event events float hardware int16 int32 int64 int8 is "
+	"kmod kprobe kring lane len lttng packet padded page pem raise record register rule "
+	"session simulated stubs unregister visit ";
+/*
+ * Macros of gnu11 on some machine, of C headers and of LTTng's. Probes of other tracers take the
+ * provider's name as an argument of a macro, which expands it.
+ */
+static const char macros[] =
+	" bool do_tracepoint false hppa i386 linux m68k mips sgi sparc static_assert stderr stdin "
+	"stdout sun tracepoint true unix vax ";
 
 struct use {
 	char *name; /* enum_label */
@@ -78,11 +82,48 @@ static size_t collect(const struct pem_spec *spec, struct use **uses)
 	return count;
 }
 
+/* Has a program a name of the event that a module or namespace of this name would hide? */
+static int is_name_of(const char *provider, const struct pem_spec_event *event)
+{
+	size_t bytes = strlen(provider);
+
+	if (!event->c_name)
+		return 0;
+	if (!strncmp(provider, "notify_", 7))
+		return !strcmp(provider + 7, event->c_name);
+	if (!strncmp(provider, "enabled_", 8))
+		return !strcmp(provider + 8, event->c_name);
+	/* A class for an interval bears the name of its begin, or a part of it. */
+	return bytes > 6 && !strcmp(provider + bytes - 6, "_scope") &&
+	       !strncmp(provider, event->c_name, bytes - 6);
+}
+
+static void check_event_names(struct pem_spec_set *set, const struct pem_spec *spec)
+{
+	size_t i;
+
+	for (i = 0; spec->provider && i < spec->event_count; i++) {
+		if (is_name_of(spec->provider, &spec->events[i])) {
+			pem_spec_set__error(set, spec->path, spec->at,
+					    "provider '%s' has the name of a function or class "
+					    "that event '%s' becomes: expected another name",
+					    spec->provider, spec->events[i].name);
+			return;
+		}
+	}
+}
+
 void pem_spec_set__check_provider_name(struct pem_spec_set *set, const struct pem_spec *spec)
 {
 	char *word = pem_xprintf(" %s ", spec->provider ? spec->provider : "");
 
-	if (spec->provider && strstr(system_headers, word))
+	check_event_names(set, spec);
+	if (spec->provider && strstr(macros, word))
+		pem_spec_set__error(set, spec->path, spec->at,
+				    "provider '%s' is a macro of C compilers or headers: "
+				    "expected another name",
+				    spec->provider);
+	else if (spec->provider && strstr(system_headers, word))
 		pem_spec_set__error(set, spec->path, spec->at,
 				    "the header of provider '%s' would hide <%s.h>: expected "
 				    "another name",

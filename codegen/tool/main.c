@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - pem-codegen: makes files from event specs */
 #include "backends/backend.h"
+#include "catalogue.h"
 #include "compare.h"
 #include "hardware/hardware.h"
 #include "report.h"
@@ -241,6 +242,8 @@ static void load(struct pem_spec_set *set, char **files, int count)
 	pem_spec_set__resolve(set);
 	pem_spec_set__check(set);
 	pem_spec_set__layout(set);
+	if (!set->is_part)
+		pem_spec_set__compare_catalogue(set);
 }
 
 static int is_sound(const struct pem_spec_set *set)
@@ -278,7 +281,7 @@ static int generate(const struct arguments *a)
 
 static int check(const struct arguments *a)
 {
-	struct pem_spec_set set = {0}, old = {0};
+	struct pem_spec_set set = {0}, old = {.is_part = 1};
 	int status;
 
 	load(&set, a->files, a->file_count);
@@ -314,6 +317,7 @@ static int print_models(const struct arguments *a)
 	int i, status = DONE;
 
 	for (i = 0; i < a->file_count; i++) {
+		set.is_part = 1;
 		load(&set, &a->files[i], 1);
 		pem_spec_set__print_errors(&set, 0, stderr);
 		if (is_sound(&set))
@@ -363,6 +367,7 @@ int main(int argc, char **argv)
 	free(a.old_files);
 	free(a.jobs);
 	pem_spec_set__cleanup();
+	pem_catalogue__cleanup();
 	if (fflush(stdout) && status == DONE)
 		status = NOT_WRITTEN;
 	return status;

@@ -490,7 +490,6 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 	struct pem_spec *spec = add_spec(set, path);
 	struct pem_spec_location whole = {0, 0}, start = {1, 1};
 	struct pem_text text;
-	xmlNode *root;
 	xmlDoc *doc;
 
 	spec->hash = pem_hash64(bytes, count);
@@ -517,9 +516,8 @@ void pem_spec_set__load_bytes(struct pem_spec_set *set, const char *path, const 
 							  : parse_bytes(set, spec->path, &text);
 	if (doc) {
 		doc->_private = &text;
-		root = xmlDocGetRootElement(doc);
-		if (pem_validate(set, spec->path, doc) == 0 && root)
-			read_spec(spec, root);
+		if (pem_validate(set, spec->path, doc) == 0)
+			read_spec(spec, xmlDocGetRootElement(doc));
 		xmlFreeDoc(doc);
 	}
 	pem_text__free(&text);

@@ -495,11 +495,45 @@ static int run_schema(struct validation *v, xmlDoc *doc)
 	return r;
 }
 
+static int is_part_of_spec(const xmlNode *node)
+{
+	size_t i;
+
+	for (i = 0; structure[0].children[i]; i++) {
+		if (!strcmp((const char *)node->name, structure[0].children[i]))
+			return 1;
+	}
+	return 0;
+}
+
+/*
+ * Put the root into a <spec>, so that the errors in it are found in the same run. No provider has
+ * the name.
+ */
+static xmlNode *wrap(xmlDoc *doc, xmlNode *root)
+{
+	xmlNode *spec = xmlNewDocNode(doc, NULL, (const xmlChar *)"spec", NULL);
+
+	if (!spec)
+		return NULL;
+	xmlNewProp(spec, (const xmlChar *)"provider", (const xmlChar *)"name");
+	xmlDocSetRootElement(doc, spec);
+	xmlAddChild(spec, root);
+	return spec;
+}
+
 int pem_validate(struct pem_spec_set *set, const char *path, xmlDoc *doc)
 {
 	struct validation v = {.set = set, .path = path};
 	xmlNode *root = xmlDocGetRootElement(doc);
 
+	if (root && !root->ns && is_part_of_spec(root)) {
+		pem_spec_set__error(set, path, pem_location__node(root),
+				    "<%s> stands outside of <spec>: put <spec provider='NAME' "
+				    "version='1.0'> before it and </spec> after it",
+				    (const char *)root->name);
+		root = wrap(doc, root);
+	}
 	if (!root || root->ns || strcmp((const char *)root->name, "spec")) {
 		pem_spec_set__error(
 			set, path, pem_location__node(root),

@@ -102,6 +102,21 @@ def missing_parts_are_named():
 
 
 @test
+def a_bare_event_is_wrapped():
+    "an event outside of <spec> is told what goes around it, and with that it is a spec; its own mistakes come in the same run"
+    bare = event("A", "B", "<fields>\n<field name='x' type='uint46' description='d'/></fields>")
+    errors = refuse("<?xml version='1.0'?>\n" + bare)
+    equal(len(errors), 2, "errors")
+    assert errors[0].startswith("s0.xml:2:1: error: <event> stands outside of <spec>: put <spec provider='NAME' version='1.0'> "
+                                "before it"), errors
+    assert errors[1].startswith("s0.xml:3:"), errors
+    folder = tmp()
+    with open(folder + "/s.xml", "w", encoding="utf-8") as f:
+        f.write("<spec provider='name' version='1.0'>" + bare.replace("uint46", "uint64") + "</spec>")
+    equal(run([CODEGEN, "--backend", "c", "-o", folder, folder + "/s.xml"]), (0, "", ""), "wrapped")
+
+
+@test
 def broken_xml_in_our_words():
     "of a file that is no XML the first mistake alone is said, where it begins, with what mends it"
     sound = ("<spec provider='a' description='d'>\n  <event name='APP::A::B' level='info' description='d'>\n"
@@ -190,6 +205,42 @@ def names_must_differ_across_files():
     equal(len(errors), 2, "errors")
     errors = refuse(spec(event("HWPerf", "B") + event("HwPerf", "B")))
     assert "is called 'hw_perf_b' in C, like 'APP::HWPerf::B'" in errors[0], errors
+
+
+@test
+def the_catalogue_is_not_redefined():
+    "an event of pem's catalogue in another spec is refused with its place, without --against, whatever its fields and version are"
+    malloc = event("Libc", "Malloc")
+    for text in (malloc, malloc.replace("<event ", "<event version='7' ")):
+        errors = refuse(spec(text))
+        equal(len(errors), 1, "errors")
+        assert re.search("s0.xml:1:36: error: event 'APP::Libc::Malloc' is one of pem's catalogue .spec/app/libc.xml:\\d+:\\d+.: "
+                         "expected another name", errors[0]), errors
+    errors = refuse(spec(malloc, "libc"))
+    assert "field 'size' (spec/app/libc.xml:" in errors[0] and "expected version='" in errors[0], errors
+    with open(os.path.join(ROOT, "spec/app/libc.xml"), encoding="utf-8") as f:
+        text = f.read()
+    folder = tmp()
+    for changed in (text, text.replace("description='", "description='x "), text.replace("<event name='APP::Libc::Malloc'",
+                                                                                      "<event name='APP::Libc::Malloc' version='9'")):
+        with open(folder + "/s.xml", "w", encoding="utf-8") as f:
+            f.write(changed)
+        equal(run([CODEGEN, "--check", folder + "/s.xml"]), (0, "", ""), "the catalogue's own")
+
+
+@test
+def metrics_of_other_specs_are_found_beside_them():
+    "a metric of an event of another spec is refused if that spec is not given, but the model that pem reads by itself has it"
+    metric = "<metric name='APP::A::M' form='rate' of='APP::B::C' unit='none' description='d'/>"
+    errors = refuse(spec(event("A", "B") + metric))
+    assert "have an event 'APP::B::C': expected the name of one, or its spec beside this one" in errors[0], errors
+    folder = tmp()
+    for name, text in (("a", spec(event("A", "B") + metric)), ("b", spec(event("B", "C"), "b"))):
+        with open(folder + "/%s.xml" % name, "w", encoding="utf-8") as f:
+            f.write(text)
+    equal(run([CODEGEN, "--check", folder + "/a.xml", folder + "/b.xml"]), (0, "", ""), "both")
+    rc, out, err = run([CODEGEN, "--models", folder + "/a.xml"])
+    assert (rc, err) == (0, "") and "APP::A::M" in out, (rc, out, err)
 
 
 @test

@@ -145,6 +145,55 @@ def providers_hide_no_header():
 
 
 @test
+def providers_have_no_name_of_the_headers():
+    "a provider whose generated names pem's headers already have, and 'pem' itself, are refused"
+    folder, rc, err = generate(event("A::B"), "fortran", "zzz")
+    equal((rc, err), (0, ""), "generate")
+    prefixes = set()
+    for name in ("zzz.h", "zzz_symbols.c"):
+        with open(folder + "/" + name) as f:
+            prefixes |= set(re.findall(r"\b((?:pem|PEM)_\w*_)zzz\b", f.read()))
+    assert {"pem_page_", "pem_provider_", "pem_model_"} <= prefixes, prefixes
+    words = {"pem"}
+    for header in (os.path.join(base, name) for base in (ABI + "/pem", ROOT + "/libpem/include/pem") for name in os.listdir(base)):
+        with open(header) as f:
+            for name in re.findall(r"\b(?:pem|PEM)_\w+", f.read()):
+                words |= {name[len(p):] for p in prefixes if name.startswith(p)}
+    words = {w for w in words if re.fullmatch("[a-z][a-z0-9_]{0,14}", w)}
+    assert {"is", "register", "visit"} < words, words
+    for name in sorted(words):
+        refused(event("A::B"), "names that pem's own code has", name)
+
+
+@test
+def providers_are_no_macros():
+    "a provider that a C compiler replaces by something else is refused: LTTng and static probes take its name through macros"
+    need("gcc")
+    names = {"linux", "unix", "true", "tracepoint"}
+    for flags in (["-std=gnu11"], ["-std=gnu11", "-include", "stdbool.h", "-include", "assert.h", "-include", "stdio.h", "-I" + ABI,
+                                   "-include", "pem/stub.h"]):
+        rc, out, err = run(["gcc", *flags, "-dM", "-E", "-x", "c", "/dev/null"])
+        equal(rc, 0, err)
+        names |= {n for n, text in re.findall(r"^#define ([a-z][a-z0-9_]{0,14}) (.*)$", out, re.M) if n != text}
+    for name in sorted(names):
+        refused(event("A::B"), "provider '%s' is a macro" % name, name)
+
+
+@test
+def providers_hide_no_function():
+    "a provider called like a function or class of its events is refused, and one with a similar name compiles"
+    need("gfortran")
+    pair = event("A::Begin", "<meaning value='interval-begin'/>") + event("A::End", "<meaning value='interval-end'/>")
+    for name in ("notify_a_begin", "enabled_a_end", "a_scope"):
+        refused(pair, "provider '%s' has the name of a function or class" % name, name)
+    for name in ("notify_a", "scope", "native"):
+        folder, rc, err = generate(pair, "fortran", name)
+        equal((rc, err), (0, ""), name)
+        rc, _, err = run(["gfortran", "-std=f2008", "-fsyntax-only", "-J", folder, folder + "/" + name + ".f90"])
+        equal(rc, 0, err)
+
+
+@test
 def types_of_labels_differ_in_every_language():
     "two enums that are one type in camel case are refused"
     refused(labels("FooBar", 0) + labels("foo_bar", 0) + event("A::B"), "differs by more than capitals and '_'")

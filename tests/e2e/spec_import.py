@@ -56,7 +56,7 @@ def switch_is_understood():
     source = xml.parse(path).getroot().find("event/source")
     equal(source.get("name"), "sched:sched_switch", "name")
     assert "struct task_struct *prev, struct task_struct *next" in source.get("arguments"), source.attrib
-    got = fields(path, "OS::Sched::Switch")
+    got = fields(path, "OS::Sched::SchedSwitch")  # the catalogue has OS::Sched::Switch
     equal(got["prevPid"]["from"], "prev->pid", "from of prevPid")
     equal((got["nextPid"]["type"], got["nextComm"]["type"], got["nextComm"]["max"]), ("int32", "string", "16"), "types")
 

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "event_id.h"
+#include "catalogue.h"
 #include "model.h"
 
 #include <stdlib.h>
@@ -315,14 +316,49 @@ static void what_is_missing_but_may_be_draws_a_warning(void **state)
 	     "no event of meaning 'interval-end' has the group 'APP::A'");
 }
 
-static void ends_that_can_never_meet_draw_a_warning(void **state)
+/* A begin and an end of one group with these fields. */
+#define PAIR(begin, end)                                                                           \
+	NAMED("APP", "B", "")                                                                      \
+	"<meaning value='interval-begin'/>" FIELDS(begin) "</event>" NAMED(                        \
+		"APP", "E", "") "<meaning value='interval-end'/>" FIELDS(end) "</event>"
+#define KEY(name, type) FIELD(name, type, "role='key'")
+
+static void ends_that_can_never_meet_are_refused(void **state)
 {
 	(void)state;
-	says(NAMED("APP", "B", "") "<meaning value='interval-begin'/>" FIELDS(FIELD(
-		     "k", "uint32",
-		     "role='key'")) "</event>" NAMED("APP", "E",
-						     "") "<meaning value='interval-end'/></event>",
-	     1, "'APP::A::B' has 1 fields of role 'key' and 'APP::A::E'");
+	says(PAIR(KEY("k", "uint32"), ""), 0,
+	     "APP::A::B has key 'k' and APP::A::E (test.xml:1) does not");
+	says(PAIR(KEY("k", "uint32"), KEY("j", "uint32")), 0, "key 'j' (uint32) of 'APP::A::E'");
+	says(PAIR(KEY("k", "uint32"), KEY("k", "int32")), 0, "key 'k' (int32) of 'APP::A::E'");
+	says(PAIR(KEY("k", "uint32") KEY("j", "uint32"), KEY("j", "uint32") KEY("k", "uint32")), 0,
+	     "key 'j' (uint32) of 'APP::A::E' and key 'k' (uint32)");
+}
+
+static void an_end_may_have_several_begins(void **state)
+{
+	struct pem_spec_set set = sound(PAIR(KEY("k", "uint32"), KEY("k", "uint32")) NAMED(
+		"APP", "C",
+		"") "<meaning value='interval-begin'/>" FIELDS(KEY("k", "uint32")) "</event>");
+
+	(void)state;
+	pem_spec_set__free(&set);
+	says(PAIR(KEY("k", "uint32"), KEY("k", "uint32"))
+		     NAMED("APP", "C", "") "<meaning value='interval-begin'/>" FIELDS(
+			     KEY("j", "uint32")) "</event>",
+	     0, "key 'j' (uint32) of 'APP::A::C' and key 'k' (uint32) of 'APP::A::E'");
+}
+
+#define METRIC(of) "<metric name='APP::A::M' form='rate' of='" of "' description='d'/>"
+
+static void a_metric_needs_events_that_exist(void **state)
+{
+	struct pem_spec_set set = sound(EVENT("") METRIC("APP::Libc::Malloc.size"));
+
+	(void)state;
+	pem_spec_set__free(&set);
+	says(EVENT("") METRIC("APP::Libc::Mallco"), 0, "did you mean 'APP::Libc::Malloc'?");
+	says(EVENT("") METRIC("APP::Nowhere::Atall"), 0, "have an event 'APP::Nowhere::Atall'");
+	says(EVENT("") METRIC("APP::Libc::Malloc.bites"), 0, "has no field of this name");
 }
 
 static void a_number_that_needs_no_unit_draws_none(void **state)
@@ -360,11 +396,14 @@ int main(void)
 		cmocka_unit_test(what_belongs_to_nothing_has_no_group),
 		cmocka_unit_test(names_longer_than_fortran_s_are_refused),
 		cmocka_unit_test(what_is_missing_but_may_be_draws_a_warning),
-		cmocka_unit_test(ends_that_can_never_meet_draw_a_warning),
+		cmocka_unit_test(ends_that_can_never_meet_are_refused),
+		cmocka_unit_test(an_end_may_have_several_begins),
+		cmocka_unit_test(a_metric_needs_events_that_exist),
 		cmocka_unit_test(a_number_that_needs_no_unit_draws_none),
 	};
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 
 	pem_spec_set__cleanup();
+	pem_catalogue__cleanup();
 	return failed;
 }
