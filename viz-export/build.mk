@@ -24,10 +24,11 @@ ifneq ($(HAVE_PROTOBUF),)
 ALL += $(B)/lib/pem/export-perfetto.so
 GENERATED += $(PERFETTO_PB).h
 CFLAGS_viz-export_perfetto := $(PROTOBUF_CFLAGS)
+CFLAGS_viz-export_perfetto_fields := $(PROTOBUF_CFLAGS)
 $(B)/lib/pem/export-perfetto.so: EXPORTER_LIBS := $(PROTOBUF_LIBS)
 $(B)/lib/pem/export-perfetto.so: $(B)/obj/gen/viz-export/perfetto.pb-c.o \
-  $(call objects,$(addprefix viz-export/,perfetto.c perfetto_names.c perfetto_tracks.c output.c \
-    output_signals.c))
+  $(call objects,$(addprefix viz-export/,perfetto.c perfetto_fields.c perfetto_names.c \
+    perfetto_tracks.c output.c output_signals.c) shared/intervals.c)
 else
 $(info perfetto: left out, needs libprotobuf-c and protoc-c \
   (packages libprotobuf-c-dev, protobuf-c-compiler))

@@ -7,8 +7,10 @@
  *
  * Each record becomes one packet, which is written at once. The packet that describes a track comes
  * directly before the first packet on it:
- *	interval-begin, interval-end	a slice on the thread's track, named by role 'name', or else
- *					by its class
+ *	interval-begin, interval-end	a slice, named by role 'name', or else by its group: on the
+ *					track of the thread that began it; if its scope is not the
+ *					thread, on a track of its scope and group that no other
+ *slice is on, for such slices may overlap
  *	counter, gauge			a value on a counter track of its process (and CPU)
  *	sets-thread on a CPU		an ftrace sched_switch, which Perfetto shows as the thread
  *					that runs on the CPU
@@ -17,8 +19,10 @@
  * A record without a thread goes to its process's track, else its CPU's, else the machine's.
  */
 #define _GNU_SOURCE
+#include "intervals.h"
 #include "output.h"
 #include "perfetto_arena.h"
+#include "perfetto_fields.h"
 #include "perfetto_names.h"
 #include "perfetto_tracks.h"
 #include "perfetto.pb-c.h"
@@ -34,7 +38,6 @@
 /* Priority of a thread with nice value 0. The specs have no other. */
 #define DEFAULT_PRIORITY 120
 #define NAME_BYTES 64 /* for a process's name, with its NUL and rounding */
-#define WORDS_BYTES 256u /* for labels */
 #define SEQUENCE_ID 1
 #define STATE_CLEARED 1 /* bit of sequence_flags: earlier packets do not matter */
 
@@ -49,6 +52,8 @@ struct perfetto {
 	struct pem_tracks tracks;
 	struct pem_arena arena;
 	struct pem_slice_names names;
+	/* Open slices. The data of each is the uuid of its track. */
+	struct pem_intervals *open;
 	uint8_t *packed;
 	size_t packed_size;
 	bool any_packet;
@@ -70,7 +75,8 @@ static int prepare(struct pem_arena *arena, const struct pem_record *record)
 	for (i = 0; i < record->event->field_count; i++)
 		values += pem_record__list(record, i, &elements);
 	want = values * (sizeof(Annotation) + 2 * sizeof(void *) + 32) + record->bytes +
-	       6 * NAME_BYTES + (16 + WORDS_BYTES) * (size_t)record->event->field_count;
+	       6 * NAME_BYTES +
+	       (16 + PEM_PERFETTO_WORDS_BYTES) * (size_t)record->event->field_count;
 	arena->used = 0;
 	if (want <= arena->size)
 		return 0;
@@ -196,35 +202,72 @@ static uint64_t thread_track(struct perfetto *p, uint32_t pid, uint32_t tid)
 	return uuid;
 }
 
-static uint64_t named_track(struct perfetto *p, const struct pem_track_key *key, char *name)
+/* Describe a track if it is new. parent: a track's uuid, or 0. Returns uuid; 0: no memory. */
+static uint64_t named_track(struct perfetto *p, uint64_t uuid, bool is_new, char *name,
+			    uint64_t parent)
 {
 	TrackDescriptor track = PERFETTO__PROTOS__TRACK_DESCRIPTOR__INIT;
-	bool is_new;
 
 	track.has_uuid = 1;
-	track.uuid = pem_tracks__uuid(&p->tracks, key, &is_new);
+	track.uuid = uuid;
 	track.name = name;
-	if (track.uuid && is_new && put_descriptor(p, &track))
-		return 0;
-	return track.uuid;
+	track.has_parent_uuid = parent != 0;
+	track.parent_uuid = parent;
+	return uuid && is_new && put_descriptor(p, &track) ? 0 : uuid;
 }
 
-/* Find the track of an instant or slice. 0: no memory. */
-static uint64_t record_track(struct perfetto *p, const struct pem_record *record)
+/* Find the track of a CPU, or of the machine if the record has none. 0: no memory. */
+static uint64_t cpu_track(struct perfetto *p, const struct pem_record *record)
 {
 	struct pem_track_key key = {.kind = PEM_TRACK_MACHINE};
 	char name[32] = "Machine";
+	uint64_t uuid;
+	bool is_new;
 
-	if (record->tid)
-		return thread_track(p, record->pid, record->tid);
-	if (record->pid)
-		return process_track(p, record->pid);
 	if (record->cpu != PEM_NO_CPU) {
 		key.kind = PEM_TRACK_CPU;
 		key.a = record->cpu;
 		snprintf(name, sizeof(name), "CPU %u", record->cpu);
 	}
-	return named_track(p, &key, name);
+	uuid = pem_tracks__uuid(&p->tracks, &key, &is_new);
+	return named_track(p, uuid, is_new, name, 0);
+}
+
+/* Find the track of an instant, or of a slice of a thread. 0: no memory. */
+static uint64_t record_track(struct perfetto *p, const struct pem_record *record)
+{
+	if (record->tid)
+		return thread_track(p, record->pid, record->tid);
+	if (record->pid)
+		return process_track(p, record->pid);
+	return cpu_track(p, record);
+}
+
+/*
+ * Find a track without an open slice for a slice of a process, CPU or machine. Perfetto shows
+ * tracks of one name and parent as one. 0: no memory.
+ */
+static uint64_t free_track(struct perfetto *p, const struct pem_record *record)
+{
+	const struct pem_event *event = record->event;
+	struct pem_track_key key = {.kind = PEM_TRACK_SLICES, .a = event->id};
+	uint64_t parent = 0, uuid;
+	bool is_new;
+
+	if (event->scope == PEM_SCOPE_PROCESS && record->pid) {
+		key.b = record->pid;
+		parent = process_track(p, record->pid);
+		if (!parent)
+			return 0;
+	} else if (event->scope == PEM_SCOPE_CPU && record->cpu != PEM_NO_CPU) {
+		key.kind = PEM_TRACK_CPU_SLICES;
+		key.b = record->cpu;
+		parent = cpu_track(p, record);
+		if (!parent)
+			return 0;
+	}
+	uuid = pem_tracks__take(&p->tracks, &key, &is_new);
+	return named_track(p, uuid, is_new, (char *)pem_slice_names__track(event), parent);
 }
 
 static uint64_t counter_track(struct perfetto *p, const struct pem_record *record, const char *unit)
@@ -259,103 +302,6 @@ static uint64_t counter_track(struct perfetto *p, const struct pem_record *recor
 			       ? PERFETTO__PROTOS__COUNTER_DESCRIPTOR__UNIT__UNIT_SIZE_BYTES
 			       : PERFETTO__PROTOS__COUNTER_DESCRIPTOR__UNIT__UNIT_COUNT;
 	return put_descriptor(p, &track) ? 0 : track.uuid;
-}
-
-/* --- fields --- */
-
-static void set_number(Annotation *a, enum pem_type type, unsigned base, const void *data)
-{
-	size_t bytes = pem_type__bytes(type);
-	uint64_t bits = 0;
-	float single;
-
-	memcpy(&bits, data, bytes);
-	switch (type) {
-	case PEM_TYPE_FLOAT32:
-		memcpy(&single, data, sizeof(single));
-		a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_DOUBLE_VALUE;
-		a->double_value = (double)single;
-		return;
-	case PEM_TYPE_FLOAT64:
-		a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_DOUBLE_VALUE;
-		memcpy(&a->double_value, data, sizeof(a->double_value));
-		return;
-	case PEM_TYPE_INT8:
-	case PEM_TYPE_INT16:
-	case PEM_TYPE_INT32:
-	case PEM_TYPE_INT64:
-		a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_INT_VALUE;
-		a->int_value = (int64_t)(bits << (64 - bytes * 8)) >> (64 - bytes * 8);
-		return;
-	default:
-		a->value_case = base == 16 ? PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_POINTER_VALUE
-					   : PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_UINT_VALUE;
-		a->uint_value = bits; /* a union: pointer_value has the same place */
-	}
-}
-
-static int set_list(struct perfetto *p, Annotation *a, const struct pem_record *record, unsigned i)
-{
-	const struct pem_field *field = &record->event->fields[i];
-	const uint8_t *data;
-	const void *elements;
-	uint32_t count = pem_record__list(record, i, &elements), k;
-	Annotation *values = pem_arena__take(&p->arena, count * sizeof(*values));
-
-	a->array_values = pem_arena__take(&p->arena, count * sizeof(*a->array_values));
-	if (!values || !a->array_values)
-		return -ENOMEM;
-	a->n_array_values = count;
-	for (k = 0, data = elements; k < count; k++) {
-		perfetto__protos__debug_annotation__init(&values[k]);
-		set_number(&values[k], field->element_type, field->base,
-			   data + k * pem_type__bytes(field->element_type));
-		a->array_values[k] = &values[k];
-	}
-	return 0;
-}
-
-/* Add all fields except number skip as annotations of the event. */
-static int set_annotations(struct perfetto *p, TrackEvent *e, const struct pem_record *record,
-			   int skip)
-{
-	const struct pem_event *event = record->event;
-	char words[WORDS_BYTES];
-	Annotation *a;
-	unsigned i;
-
-	e->debug_annotations = pem_arena__take(&p->arena, event->field_count * sizeof(a));
-	if (!e->debug_annotations)
-		return -ENOMEM;
-	for (i = 0; i < event->field_count; i++) {
-		if ((int)i == skip)
-			continue;
-		a = pem_arena__take(&p->arena, sizeof(*a));
-		if (!a)
-			return -ENOMEM;
-		perfetto__protos__debug_annotation__init(a);
-		e->debug_annotations[e->n_debug_annotations++] = a;
-		a->name = (char *)event->fields[i].name;
-		if (event->fields[i].type == PEM_TYPE_STRING) {
-			a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_STRING_VALUE;
-			a->string_value = pem_arena__text(&p->arena, pem_record__string(record, i));
-			if (!a->string_value)
-				return -ENOMEM;
-		} else if (event->fields[i].label_count &&
-			   pem_record__words(record, i, words, sizeof(words))) {
-			a->value_case = PERFETTO__PROTOS__DEBUG_ANNOTATION__VALUE_STRING_VALUE;
-			a->string_value = pem_arena__take(&p->arena, sizeof(words));
-			if (!a->string_value)
-				return -ENOMEM;
-			memcpy(a->string_value, words, sizeof(words));
-		} else if (pem_type__bytes(event->fields[i].type)) {
-			set_number(a, event->fields[i].type, event->fields[i].base,
-				   record->data + event->fields[i].offset);
-		} else if (set_list(p, a, record, i)) {
-			return -ENOMEM;
-		}
-	}
-	return 0;
 }
 
 /* --- records --- */
@@ -400,39 +346,81 @@ static char *short_name(const struct pem_event *event)
 	return (char *)event->name + strlen(event->layer) + 2;
 }
 
-static int put_slice_or_instant(struct perfetto *p, const struct pem_record *record)
+/* Set the parts that slices and instants share. category: for the event's categories. */
+static void init_event(TrackEvent *e, const struct pem_event *event, char **category)
 {
-	const struct pem_event *event = record->event;
-	int name = pem_event__field_by_role(event, PEM_ROLE_NAME);
-	TrackEvent e = PERFETTO__PROTOS__TRACK_EVENT__INIT;
-	char *category = (char *)event->layer;
+	perfetto__protos__track_event__init(e);
+	*category = (char *)event->layer;
+	e->n_categories = 1;
+	e->categories = category;
+	e->has_type = 1;
+}
+
+static int put_instant(struct perfetto *p, const struct pem_record *record)
+{
+	char *category;
+	TrackEvent e;
 	int rc;
 
-	e.n_categories = 1;
-	e.categories = &category;
-	e.has_type = 1;
-	if ((event->meaning != PEM_MEANS_INTERVAL_BEGIN &&
-	     event->meaning != PEM_MEANS_INTERVAL_END) ||
-	    event->scope != PEM_SCOPE_THREAD) {
-		e.type = PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_INSTANT;
-		e.name = short_name(event);
-		name = -1;
-	} else {
-		e.type = event->meaning == PEM_MEANS_INTERVAL_BEGIN
-				 ? PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN
-				 : PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_END;
-		if (name >= 0 && event->fields[name].type != PEM_TYPE_STRING)
-			name = -1;
-		e.name = name < 0 ? pem_slice_names__of(&p->names, p->trace, record)
-				  : pem_arena__text(&p->arena,
-						    pem_record__string(record, (unsigned)name));
-		if (name >= 0 && !e.name)
-			return -ENOMEM;
-	}
-	rc = set_annotations(p, &e, record, name);
+	init_event(&e, record->event, &category);
+	e.type = PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_INSTANT;
+	e.name = short_name(record->event);
+	rc = pem_perfetto__annotate(&p->arena, &e, record, -1);
 	if (rc)
 		return rc;
 	e.track_uuid = record_track(p, record);
+	return put_event(p, record, &e);
+}
+
+/* The track of a slice that the record begins. 0: no memory. */
+static uint64_t begin_slice(struct perfetto *p, const struct pem_record *record)
+{
+	bool is_of_thread = record->event->scope == PEM_SCOPE_THREAD;
+	uint64_t uuid = is_of_thread ? record_track(p, record) : free_track(p, record);
+	uint64_t oldest;
+
+	if (!uuid)
+		return 0;
+	oldest = (uintptr_t)pem_intervals__begin(p->open, record, (void *)(uintptr_t)uuid);
+	pem_tracks__release(&p->tracks, oldest);
+	return uuid;
+}
+
+/* The track of the slice that the record ends. 0: it ends none that the trace begins. */
+static uint64_t end_slice(struct perfetto *p, const struct pem_record *record)
+{
+	uint64_t uuid = (uintptr_t)pem_intervals__end(p->open, record);
+
+	pem_tracks__release(&p->tracks, uuid);
+	return uuid;
+}
+
+static int put_slice(struct perfetto *p, const struct pem_record *record)
+{
+	const struct pem_event *event = record->event;
+	int name = pem_event__field_by_role(event, PEM_ROLE_NAME), rc;
+	bool begins = event->meaning == PEM_MEANS_INTERVAL_BEGIN;
+	char *category;
+	TrackEvent e;
+
+	init_event(&e, event, &category);
+	e.type = begins ? PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_BEGIN
+			: PERFETTO__PROTOS__TRACK_EVENT__TYPE__TYPE_SLICE_END;
+	if (begins || !pem_slice_names__is_nameless(&p->names, p->trace, event)) {
+		e.name = pem_arena__text(&p->arena, pem_interval__name(record));
+		if (!e.name)
+			return -ENOMEM;
+	}
+	rc = pem_perfetto__annotate(&p->arena, &e, record, name);
+	if (rc)
+		return rc;
+	if (begins) {
+		e.track_uuid = begin_slice(p, record);
+	} else {
+		e.track_uuid = end_slice(p, record);
+		if (!e.track_uuid)
+			return put_instant(p, record);
+	}
 	return put_event(p, record, &e);
 }
 
@@ -534,10 +522,13 @@ static int put_record(struct perfetto *p, const struct pem_record *record)
 		if (rc)
 			return rc;
 		break;
+	case PEM_MEANS_INTERVAL_BEGIN:
+	case PEM_MEANS_INTERVAL_END:
+		return put_slice(p, record);
 	default:
 		break;
 	}
-	return put_slice_or_instant(p, record);
+	return put_instant(p, record);
 }
 
 static int put_records(struct perfetto *p, const struct pem_export_options *options,
@@ -577,12 +568,14 @@ static int perfetto_run(struct pem_trace *trace, const char *path,
 	if (rc)
 		return rc;
 	p.out = output.file;
-	rc = pem_trace__rewind(trace);
+	p.open = pem_intervals__new();
+	rc = p.open ? pem_trace__rewind(trace) : -ENOMEM;
 	if (!rc)
 		rc = put_records(&p, &options, error);
 	if (rc == -ENOMEM && error)
 		snprintf(error->text, sizeof(error->text), "no memory to export the trace");
 	rc = pem_output__finish(&output, rc, error);
+	pem_intervals__free(p.open);
 	pem_tracks__free(&p.tracks);
 	free(p.arena.memory);
 	free(p.packed);

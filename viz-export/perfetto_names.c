@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* perfetto_names.c - names of slices, by roles and groups (contract: perfetto_names.h) */
+/* perfetto_names.c - names of slices and tracks, by roles and groups (contract: perfetto_names.h)
+ */
 #include "perfetto_names.h"
 
 #include <string.h>
 
-/* Does an event of the end's group begin slices that are named by system calls? */
+static bool has(const struct pem_event *event, enum pem_role role)
+{
+	return pem_event__field_by_role(event, role) >= 0;
+}
+
+/* Does an event of the end's group begin slices that have names of which the end knows nothing? */
 static bool is_nameless(const struct pem_model *model, const struct pem_event *end)
 {
 	size_t i, count = pem_model__count(model);
@@ -14,28 +20,29 @@ static bool is_nameless(const struct pem_model *model, const struct pem_event *e
 
 		if (event->meaning == PEM_MEANS_INTERVAL_BEGIN && event->scope == end->scope &&
 		    strcmp(event->group, end->group) == 0 &&
-		    pem_event__field_by_role(event, PEM_ROLE_SYSTEM_CALL) >= 0)
+		    (has(event, PEM_ROLE_SYSTEM_CALL) ||
+		     (has(event, PEM_ROLE_NAME) && !has(end, PEM_ROLE_NAME))))
 			return true;
 	}
 	return false;
 }
 
-char *pem_slice_names__of(struct pem_slice_names *names, const struct pem_trace *trace,
-			  const struct pem_record *record)
+bool pem_slice_names__is_nameless(struct pem_slice_names *names, const struct pem_trace *trace,
+				  const struct pem_event *end)
 {
-	const struct pem_event *event = record->event;
-	int field = pem_event__field_by_role(event, PEM_ROLE_SYSTEM_CALL);
-	const char *name = NULL;
-
-	if (event->meaning == PEM_MEANS_INTERVAL_END) {
-		if (names->end != event) {
-			names->end = event;
-			names->end_is_nameless = is_nameless(pem_trace__model(trace), event);
-		}
-		return names->end_is_nameless ? NULL : (char *)(uintptr_t)event->class_name;
+	if (names->end != end) {
+		names->end = end;
+		names->is_nameless = is_nameless(pem_trace__model(trace), end);
 	}
-	if (field >= 0)
-		name = pem_field__label(&event->fields[field],
-					(uint64_t)pem_record__i64(record, (unsigned)field));
-	return (char *)(uintptr_t)(name != NULL ? name : event->class_name);
+	return names->is_nameless;
+}
+
+const char *pem_slice_names__track(const struct pem_event *event)
+{
+	size_t bytes = strlen(event->layer);
+
+	if (strncmp(event->group, event->layer, bytes) == 0 &&
+	    strncmp(event->group + bytes, "::", 2) == 0 && event->group[bytes + 2] != '\0')
+		return event->group + bytes + 2;
+	return *event->group != '\0' ? event->group : event->class_name;
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* perfetto_names.h - what slices are called whose events have no text of role 'name' */
+/*
+ * perfetto_names.h - names of slices and of their tracks
+ *
+ * A slice's own name is pem_interval__name of shared/intervals.h.
+ */
 #ifndef PEM_VIZ_EXPORT_PERFETTO_NAMES_H
 #define PEM_VIZ_EXPORT_PERFETTO_NAMES_H
 
@@ -9,18 +13,20 @@
 
 /* All zero at first. */
 struct pem_slice_names {
-	/* The last event that ended a slice, and whether a record begins such slices by name. */
+	/* The last event that was asked for, and the answer. */
 	const struct pem_event *end;
-	bool end_is_nameless;
+	bool is_nameless;
 };
 
 /*
- * The name of a slice that a record of the trace begins or ends: of a system call, its name; else
- * the event's class. NULL: an end of slices that have names, of which its own record has none.
- * Readers of Perfetto's format then end the innermost slice; with another name they would end none.
- * Valid as long as the trace, and not to be changed: messages of protobuf-c have no const.
+ * Does an event that ends slices lack the name that their begins have, such as that of a system
+ * call? Readers of Perfetto's format end the innermost slice for an end without a name; with
+ * another name they would end none.
  */
-char *pem_slice_names__of(struct pem_slice_names *names, const struct pem_trace *trace,
-			  const struct pem_record *record);
+bool pem_slice_names__is_nameless(struct pem_slice_names *names, const struct pem_trace *trace,
+				  const struct pem_event *end);
+
+/* The name of the track of an event's slices: its group without the layer. */
+const char *pem_slice_names__track(const struct pem_event *event);
 
 #endif

@@ -30,6 +30,8 @@ static bool grow(struct pem_tracks *tracks)
 	if (!larger.entries)
 		return false;
 	larger.count = tracks->count;
+	larger.is_taken = tracks->is_taken;
+	larger.taken_size = tracks->taken_size;
 	larger.multiplier = tracks->size ? tracks->multiplier : pem_hash__multiplier();
 	for (i = 0; i < tracks->size; i++) {
 		if (tracks->entries[i].key.kind)
@@ -56,8 +58,47 @@ uint64_t pem_tracks__uuid(struct pem_tracks *tracks, const struct pem_track_key 
 	return tracks->entries[i].uuid;
 }
 
+/* Make is_taken hold all tracks so far. */
+static bool grow_taken(struct pem_tracks *tracks)
+{
+	size_t size = tracks->size + 1; /* more than there are tracks */
+	bool *larger;
+
+	if (tracks->count < tracks->taken_size)
+		return true;
+	larger = realloc(tracks->is_taken, size * sizeof(*larger));
+	if (!larger)
+		return false;
+	memset(larger + tracks->taken_size, 0, (size - tracks->taken_size) * sizeof(*larger));
+	tracks->is_taken = larger;
+	tracks->taken_size = size;
+	return true;
+}
+
+uint64_t pem_tracks__take(struct pem_tracks *tracks, struct pem_track_key *key, bool *is_new)
+{
+	uint64_t uuid;
+
+	for (key->c = 0;; key->c++) {
+		uuid = pem_tracks__uuid(tracks, key, is_new);
+		if (!uuid || !grow_taken(tracks))
+			return 0;
+		if (!tracks->is_taken[uuid])
+			break;
+	}
+	tracks->is_taken[uuid] = true;
+	return uuid;
+}
+
+void pem_tracks__release(struct pem_tracks *tracks, uint64_t uuid)
+{
+	if (uuid < tracks->taken_size)
+		tracks->is_taken[uuid] = false;
+}
+
 void pem_tracks__free(struct pem_tracks *tracks)
 {
 	free(tracks->entries);
+	free(tracks->is_taken);
 	memset(tracks, 0, sizeof(*tracks));
 }

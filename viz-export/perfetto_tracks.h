@@ -17,6 +17,8 @@ enum pem_track_kind {
 	PEM_TRACK_CPU, /* a: cpu */
 	PEM_TRACK_MACHINE,
 	PEM_TRACK_COUNTER, /* a: event id, b: pid or tid, c: cpu */
+	PEM_TRACK_SLICES, /* a: id of the event that begins them, b: pid or 0, c: number */
+	PEM_TRACK_CPU_SLICES, /* a: id of the event that begins them, b: cpu, c: number */
 };
 
 struct pem_track_key {
@@ -31,12 +33,21 @@ struct pem_tracks {
 		uint64_t uuid;
 	} * entries; /* open-addressed, at most half full */
 	size_t size;
-	size_t count;
+	size_t count; /* also the last uuid */
+	bool *is_taken; /* by uuid, up to taken_size */
+	size_t taken_size;
 	uint64_t multiplier; /* of hash.h */
 };
 
 /* Find the uuid of a track. The first use of a track makes it and sets *is_new. 0: no memory. */
 uint64_t pem_tracks__uuid(struct pem_tracks *tracks, const struct pem_track_key *key, bool *is_new);
+/*
+ * Take a track of this kind, a and b that no one has: one of the least c. Returns its uuid and sets
+ * c and *is_new. 0: no memory.
+ */
+uint64_t pem_tracks__take(struct pem_tracks *tracks, struct pem_track_key *key, bool *is_new);
+/* Release a track that was taken. A uuid that was not, and 0, are ignored. */
+void pem_tracks__release(struct pem_tracks *tracks, uint64_t uuid);
 void pem_tracks__free(struct pem_tracks *tracks);
 
 #endif

@@ -128,6 +128,71 @@ def slices_and_instants():
     equal([get(p, "sequence_flags") for p in packets if get(p, "sequence_flags")], ["1"], "cleared once")
 
 
+def pair(trace, group, scope, keys=(), class_name="Srv"):
+    """The begin and the end of intervals of this group and scope."""
+    word = group.split("::")[-1]
+    return [trace.event("APP::%s::%s%s" % (class_name, word, end), "interval-" + end.lower(), [(k, "uint64", "key") for k in keys],
+                        group=group, scope=scope) for end in ("Begin", "End")]
+
+
+def slices(packets):
+    """Type, name, name of the track and pid of its parent, of each event."""
+    known = tracks(packets)
+    found = []
+    for e in events(packets):
+        track = known[get(e, "track_uuid")]
+        parent = known.get(get(track, "parent_uuid"), [])
+        found.append((get(e, "type")[5:], text(e, "name"), text(track, "name"), get(get(parent, "process", []), "pid") or text(parent, "name")))
+    return found
+
+
+@test
+def slices_are_named_by_their_group():
+    "two intervals of one class have slices of two names"
+    trace = Trace()
+    for group in ("APP::Srv::Parse", "APP::Srv::Reply"):
+        for event in pair(trace, group, "thread"):
+            trace.add(event, 10 * len(trace.records), [], pid=3, tid=4)
+    equal([(get(e, "type"), text(e, "name")) for e in events(exported(trace))],
+          [("TYPE_SLICE_" + end, name) for name in ("Parse", "Reply") for end in ("BEGIN", "END")], "slices")
+
+
+@test
+def intervals_of_a_process_are_slices():
+    "intervals of a process, CPU or machine are slices on tracks of their group; those that overlap are on two, which are used again"
+    trace = Trace()
+    begin, end = pair(trace, "APP::Srv::Request", "process", ["order"])
+    cpu = pair(trace, "APP::Irq::Handler", "cpu", class_name="Irq")
+    whole = pair(trace, "APP::Block::Request", "system", ["sector"], class_name="Block")
+    for i, (event, key, tid) in enumerate(((begin, 1, 4), (begin, 2, 4), (end, 1, 5), (begin, 3, 5), (end, 2, 4), (end, 3, 4), (end, 9, 4))):
+        trace.add(event, 10 * i, [key], pid=3, tid=tid)
+    for i in range(2):
+        trace.add(cpu[i], 100 + i, [], pid=0, tid=0, cpu=2, source=KERNEL)
+        trace.add(whole[i], 110 + i, [7], pid=3 + i, tid=3 + i)
+    packets = exported(trace)
+    request = [("SLICE_" + t, "Request", "Srv::Request", "3") for t in ("BEGIN", "BEGIN", "END", "BEGIN", "END", "END")]
+    found = slices(packets)
+    equal(found[:6], request, "of the process")
+    equal(found[6][:2], ("INSTANT", "Srv::RequestEnd"), "an end that ends nothing")
+    equal(sorted(found[7:]), sorted([("SLICE_" + t, *words) for t in ("BEGIN", "END") for words in (
+        ("Handler", "Irq::Handler", "CPU 2"), ("Request", "Block::Request", None))]), "of the CPU and the machine")
+    ids = [get(e, "track_uuid") for e in events(packets)][:6]
+    assert ids[0] == ids[2] == ids[3] == ids[5] and ids[1] == ids[4] != ids[0], ids
+
+
+@test
+def a_phase_may_end_in_another_process():
+    "a phase that pem mark begins in one process and ends in another is one slice, on the track where it began"
+    trace = Trace()
+    begin = trace.event("APP::Phase::Begin", "interval-begin", [("name", "string", "name")])
+    end = trace.event("APP::Phase::End", "interval-end", [("name", "string", "name")])
+    trace.add(begin, 10, [b"load"], pid=5, tid=5)
+    trace.add(end, 20, [b"load"], pid=6, tid=6)
+    first, last = events(exported(trace))
+    equal([(get(e, "type"), text(e, "name")) for e in (first, last)], [("TYPE_SLICE_BEGIN", "load"), ("TYPE_SLICE_END", "load")], "slice")
+    equal(get(first, "track_uuid"), get(last, "track_uuid"), "tracks")
+
+
 @test
 def annotations_of_each_kind():
     "fields become annotations of their type; a text that is no UTF-8 is made readable"
