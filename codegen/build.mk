@@ -74,8 +74,8 @@ $(CODEGEN_STAMP): $(PEM_CODEGEN) $(SPECS) $(EXAMPLE_SPECS) codegen/build.mk
 # Files that come with a stamp, $<. Their rule has this recipe, so that make reads their times after
 # the stamp's recipe ran; one that somebody removed has to be made again.
 # make -n and -q run it, too: they take a file for changed if its recipe did not run.
-with_stamp = +@[ -e $@ ] || { $(if $(dry_run),:,rm $<); \
-  echo 'make: $@ was removed: make it again' >&2; exit 1; }
+with_stamp = +@[ -e $@ ] || $(if $(dry_run),:,{ rm $<; \
+  echo 'make: $@ was removed: make it again' >&2; exit 1; })
 short_flags = $(filter-out --%,$(firstword -$(MAKEFLAGS)))
 dry_run = $(findstring n,$(short_flags))$(findstring q,$(short_flags))
 $(B)/gen/stubs/%.h $(B)/gen/tsdl/%.tsdl: $(CODEGEN_STAMP)

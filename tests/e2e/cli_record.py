@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 
+import probing
 from patience import HANG_S
 from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
 from trace_files import Trace
@@ -507,6 +508,7 @@ def named_and_not_raised():
 @test
 def each_name_that_was_not_raised():
     "of many patterns of which nothing was raised, each is named"
+    probing.here()  # BPF serves static probes
     names = [e["name"] for e in json.loads(run([PEM, "list", "app", "--json"])[1])
              if e["name"].split("::")[1] == "Postgres"]
     assert len(names) > 40, names

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import time
 
+import probing
 from patience import HANG_S
 from tap import PEM, equal, parallel, run, run_all, start, test, tmp
 
@@ -47,6 +48,7 @@ def an_event_with_a_predicate():
 @test
 def an_event_that_is_not_recorded():
     "a trigger's event need not be among those that are recorded"
+    probing.here("OS::Process::Exec")
     folder = tmp()
     found, _ = record(folder, SIZES + ["1000"], "--trigger", "Malloc where size > 0", events="OS::Process")
     equal(found, ["trace-snapshot-1"], "snapshots")
@@ -91,6 +93,7 @@ def a_command_that_pem_started():
 @test
 def one_in_an_interval():
     "triggers in quick succession write one snapshot, and say how many wrote none"
+    probing.here("OS::Process::Exec")
     folder = tmp()
     found, err = record(folder, SIZES + ["1000"] * 6, "--trigger", "OS::Process::Exec")
     equal(found, ["trace-snapshot-1"], "snapshots")

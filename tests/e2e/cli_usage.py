@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 
+import probing
 from preload import compile_program
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
 
@@ -142,6 +143,7 @@ def unknown_counter():
 @test
 def patterns_in_words():
     "-e takes a layer in small letters, and LAYER::Class"
+    probing.here()
     for one, other in (("os", "OS"), ("OS::Sched", "Sched"), ("os::Sched::Sw*", "OS::Sched::Sw*")):
         results = [run([PEM, "stat", "-q", "--json", "-e", word, "--", "true"]) for word in (one, other)]
         equal([rc for rc, _, _ in results], [0, 0], "status: " + results[0][2])
