@@ -3,7 +3,7 @@
 # built alone.
 
 CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
-CLI_SHARED := $(call objects,shared/intervals.c shared/number_map.c shared/betweens.c shared/plugin_folders.c shared/call_kinds.c shared/tracepoint_format.c)
+CLI_SHARED := $(call objects,shared/intervals.c shared/number_map.c shared/betweens.c shared/spec_files.c shared/plugin_folders.c shared/call_kinds.c shared/tracepoint_format.c)
 
 # What pem spec import can read depends on the libraries that are there.
 CLI_IMPORT_LIBS :=
@@ -90,8 +90,6 @@ $(B)/tests/cli_estimate: private TEST_LIBS += $(JSON_LIBS)
 # Quotients of sums: tests/unit/cli_topdown.c.
 $(B)/tests/cli_topdown: $(call objects,$(addprefix cli/,metric.c estimate.c json.c progress.c table.c text.c))
 $(B)/tests/cli_topdown: private TEST_LIBS += $(JSON_LIBS)
-# How pem loads a program's events without enough memory: tests/unit/program_memory.c.
-$(B)/tests/program_memory: $(call objects,cli/program_events.c cli/progress.c cli/text.c)
 # The arithmetic of comparing: tests/unit/compare_stats.c.
 $(B)/tests/compare_stats: $(call objects,cli/compare/stats.c)
 # The windows of a trace: tests/unit/compare_series.c.

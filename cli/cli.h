@@ -325,6 +325,12 @@ int cli_counted__refuse(const struct cli_verb *verb, const struct cli_patterns *
 int cli_counted__set(struct pem_session *session, const struct cli_patterns *patterns);
 
 /*
+ * As pem_event_set__new(). If a pattern matches nothing, error says where the verbs look for
+ * events.
+ */
+struct pem_event_set *cli_event_set__new(struct pem_session *session, const char *const *patterns,
+					 size_t count, struct pem_error *error);
+/*
  * Make the set of events that the patterns name. Without patterns it has all stub and kernel events
  * and the counters that are available here, each up to level info. samples: include periodic
  * samples, which only a log can hold.
@@ -539,48 +545,16 @@ int cli_codegen__read(struct cli_words *words, char **out, char **errors);
 /* As cli_codegen__read(), of bytes. Errors go to standard error. */
 int cli_codegen__read_bytes(struct cli_words *words, char **out, size_t *bytes);
 
-/* --- specs that are not built in (specs.c, spec_files.c) --- */
+/* --- specs that are not built in (specs.c) --- */
 
-/* Where a spec was found. This decides how serious an error in it is. */
+/* Where a spec was found: the origin in a list of files. It decides how serious an error in it is.
+ */
 enum cli_spec_origin {
 	CLI_SPEC_INSTALLED, /* PREFIX/share/pem/spec */
 	CLI_SPEC_PATH, /* PEM_SPEC_PATH */
 	CLI_SPEC_BESIDE, /* the folder of the program to be recorded */
 	CLI_SPEC_HERE, /* the current folder */
 };
-struct cli_spec_file {
-	char *path;
-	enum cli_spec_origin origin;
-	uint64_t device, inode;
-};
-struct cli_spec_files {
-	struct cli_spec_file *files;
-	size_t count;
-	size_t capacity;
-};
-/* Add a file unless the list has it already. Returns 0 or -errno. */
-int cli_spec_files__add(struct cli_spec_files *files, const char *path,
-			enum cli_spec_origin origin);
-/*
- * Add the specs of a folder, sorted by name: files *.xml whose root element is <spec>. depth:
- * levels of folders below it to search. skip: names to leave out, or NULL. Returns 0, the -errno of
- * opening the folder, or -E2BIG if the list is full.
- */
-int cli_spec_files__add_folder(struct cli_spec_files *files, const char *folder, unsigned int depth,
-			       enum cli_spec_origin origin, const char *const *skip);
-void cli_spec_files__free(struct cli_spec_files *files);
-/* The folder with the catalogue's specs of an installation. Returns 0 or -errno. */
-int cli_spec_folder(char *path, size_t bytes);
-
-/*
- * Load the events that a program file and its libraries carry into a session, and add them to
- * carried. Events that contradict others are left out, with a warning unless quiet is set. Returns
- * the number of models found, or -errno with error: those of pem_program__models(). -ENOMEM: also
- * where a model found no memory. Then, and with -E2BIG, the models found before are loaded. error
- * must not be NULL.
- */
-int cli_program_events__load(struct pem_session *session, const char *path,
-			     struct pem_model *carried, bool quiet, struct pem_error *error);
 
 /*
  * Load specs into a session: those installed beside the catalogue; those named by PEM_SPEC_PATH;

@@ -167,6 +167,23 @@ static size_t add_patterns(struct pem_session *session, const struct cli_pattern
 	return n;
 }
 
+struct pem_event_set *cli_event_set__new(struct pem_session *session, const char *const *patterns,
+					 size_t count, struct pem_error *error)
+{
+	struct pem_event_set *set = pem_event_set__new(session, patterns, count, error);
+	int code = errno;
+	char *advice = set == NULL ? strstr(error->text, " events of a program or a spec") : NULL;
+
+	if (advice != NULL) /* which functions of the library add events */
+		snprintf(advice, sizeof(error->text) - (size_t)(advice - error->text),
+			 " 'pem list WORD' searches names and descriptions; specs of your own are "
+			 "found beside the program, in the current folder and by PEM_SPEC_PATH; "
+			 "what a shell or env starts is not searched: name the program itself, or "
+			 "its spec's folder there");
+	errno = code;
+	return set;
+}
+
 static struct pem_event_set *choose_events(struct pem_session *session,
 					   const struct cli_patterns *patterns, bool samples,
 					   struct pem_error *error)
@@ -214,7 +231,7 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 		if (!counter || pem_session__can_deliver(session, event, NULL) == 1)
 			names[n++] = event->name;
 	}
-	set = pem_event_set__new(session, names, n, error);
+	set = cli_event_set__new(session, names, n, error);
 	free(names);
 	return set;
 }

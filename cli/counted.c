@@ -125,7 +125,7 @@ int cli_counted__set(struct pem_session *session, const struct cli_patterns *pat
 
 	if (patterns->counted.count == 0)
 		return CLI_DONE;
-	set = pem_event_set__new(session, (const char *const *)patterns->counted.names,
+	set = cli_event_set__new(session, (const char *const *)patterns->counted.names,
 				 patterns->counted.count, &error);
 	if (set == NULL)
 		return cli_error(errno == ENOENT ? CLI_WRONG_INPUT : cli_status_of_errno(errno),

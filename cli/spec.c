@@ -4,6 +4,7 @@
  * older ones
  */
 #include "cli.h"
+#include "spec_files.h"
 
 #include <errno.h>
 #include <getopt.h>
@@ -44,7 +45,7 @@ static bool is_folder(const char *path)
  */
 static int add(struct check *c, const char *option, const char *path, bool *folder)
 {
-	struct cli_spec_files files = {0};
+	struct pem_spec_files files = {0};
 	int rc, status = CLI_DONE;
 	size_t i;
 
@@ -55,7 +56,7 @@ static int add(struct check *c, const char *option, const char *path, bool *fold
 		return CLI_DONE;
 	}
 	*folder = true;
-	rc = cli_spec_files__add_folder(&files, path, FOLDER_DEPTH, CLI_SPEC_PATH, NULL);
+	rc = pem_spec_files__add_folder(&files, path, FOLDER_DEPTH, CLI_SPEC_PATH, NULL);
 	if (rc < 0)
 		status = cli_error(CLI_WRONG_INPUT, "cannot read the folder %s: %s", path,
 				   strerror(-rc));
@@ -68,7 +69,7 @@ static int add(struct check *c, const char *option, const char *path, bool *fold
 		if ((option != NULL && !cli_words__add(&c->words, option)) ||
 		    !cli_words__add(&c->words, files.files[i].path))
 			status = CLI_FAILED;
-	cli_spec_files__free(&files);
+	pem_spec_files__free(&files);
 	return status;
 }
 

@@ -124,7 +124,7 @@ static int register_in(struct pem_session *session, struct cli_trigger *trigger,
 		       struct pem_error *error)
 {
 	const char *pattern = trigger->event;
-	struct pem_event_set *set = pem_event_set__new(session, &pattern, 1, error);
+	struct pem_event_set *set = cli_event_set__new(session, &pattern, 1, error);
 	int rc = set == NULL ? -errno : 0;
 
 	if (rc == 0 && *trigger->predicate != '\0')

@@ -7,7 +7,7 @@ LIBPEM_ROOMS := core writer dirs processes delivery source_host statistics cost 
   callbacks session recovery
 LIBPEM_SRC := $(wildcard libpem/*.c libpem/producer/*.c libpem/reader/*.c libpem/context/*.c \
   $(LIBPEM_ROOMS:%=libpem/%/*.c)) shared/model_words.c shared/metric_sum.c shared/plugin_folders.c \
-  shared/call_kinds.c
+  shared/call_kinds.c shared/spec_files.c
 # Of the shared library alone: a program linked with libpem.a would get its open and mmap, too.
 LIBPEM_DIRECT := libpem/producer/direct.c
 CFLAGS_libpem_producer_direct := -U_FORTIFY_SOURCE

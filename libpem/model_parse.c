@@ -526,25 +526,42 @@ static int parse_metric(struct parser *p)
 	return 0;
 }
 
-static int parse_text(struct parser *p)
+/* Parse the first line of a model. */
+static int parse_head(struct parser *p)
 {
-	char version[8];
 	char *cell[2], *line;
-	int rc;
+	uint32_t version;
+	int rc = parser_line(p, &line);
 
-	rc = parser_line(p, &line);
 	if (!rc)
 		rc = parser_cells(p, line, cell, 2);
 	if (!rc && strcmp(cell[0], "pem-model") != 0)
 		rc = parser_say(p, "'%.40s' where 'pem-model' belongs", cell[0]);
-	snprintf(version, sizeof(version), "%d", PEM_MODEL_VERSION);
-	if (!rc && strcmp(cell[1], version) != 0)
-		rc = parser_say(p, "version '%.20s' of the format is not %s, the one known here",
-				cell[1], version);
-	while (!rc && p->at < p->end && strncmp(p->at, "metric\t", 7) != 0)
-		rc = parse_event(p);
-	while (!rc && p->at < p->end)
-		rc = parse_metric(p);
+	if (!rc)
+		rc = parse_number(p, "version", cell[1], UINT32_MAX, &version);
+	if (!rc && version != PEM_MODEL_VERSION)
+		rc = parser_say(p, "version '%.20s' of the format is not %d, the one known here",
+				cell[1], PEM_MODEL_VERSION);
+	return rc;
+}
+
+static bool begins(const struct parser *p, const char *word)
+{
+	return strncmp(p->at, word, strlen(word)) == 0;
+}
+
+static int parse_text(struct parser *p)
+{
+	char *line;
+	int rc;
+
+	do {
+		rc = parse_head(p);
+		while (!rc && p->at < p->end && !begins(p, "pem-model\t"))
+			rc = begins(p, "metric\t")     ? parse_metric(p)
+			     : begins(p, "location\t") ? parser_line(p, &line)
+						       : parse_event(p);
+	} while (!rc && p->at < p->end);
 	if (!rc)
 		connect(p->block);
 	return rc;

@@ -48,4 +48,12 @@ int pem_elf_file__each_model(const struct pem_elf_file *file, const char *origin
 int pem_elf_file__each_needed(const struct pem_elf_file *file,
 			      int (*visit)(void *arg, int64_t tag, const char *text), void *arg);
 
+/*
+ * Call visit with each model in the files that a process has mapped as code, its program first, as
+ * pem_program__models() does for a program that does not run. Returns how many models there were.
+ * -ECANCELED: visit ended it. With error: -ESRCH: no such process; -EACCES: another user's, or
+ * protected; -E2BIG: more models or tables than are read; -ENOMEM.
+ */
+int pem_process__models(uint32_t pid, pem_model_visit visit, void *arg, struct pem_error *error);
+
 #endif

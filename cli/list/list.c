@@ -354,6 +354,15 @@ static int say_none(const struct pem_model *model, const struct request *request
 			 near != NULL ? near : "", near != NULL ? "'?" : "", hint_at_file(request));
 }
 
+/* The session says which models are wrong. */
+static int add_carried(void *arg, const char *text, size_t bytes, const char *origin)
+{
+	struct request *request = arg;
+
+	pem_model__add_text(request->carried, text, bytes, origin, NULL);
+	return 0;
+}
+
 /*
  * Load the events of the program. Returns 0 or more models, or a status below 0 after printing a
  * sentence.
@@ -372,7 +381,9 @@ static int load_program(struct pem_session *session, struct request *request)
 	request->carried = pem_model__new();
 	if (request->carried == NULL)
 		return -cli_error(CLI_FAILED, "no memory for the events of a program");
-	rc = cli_program_events__load(session, request->program, request->carried, false, &error);
+	rc = pem_session__describe(session, PEM_ANY, request->program, &error);
+	if (rc >= 0)
+		rc = pem_program__models(request->program, add_carried, request, &error);
 	if (rc < 0)
 		return -cli_error(rc == -EINVAL || rc == -E2BIG ? CLI_WRONG_INPUT
 								: cli_status_of_errno(-rc),
@@ -436,8 +447,11 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	session = pem_session__open(&session_options, &error);
 	if (session == NULL)
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
+	/* Only of the program asked for is it said which events are left out. */
+	quiet = request.program == NULL;
 	if (request.program != NULL)
 		rc = load_program(session, &request);
+	quiet = true;
 	status = rc < 0 ? -rc : cli_specs__load(session, NULL, NULL, NULL, false);
 	rc = 0;
 	if (status == CLI_DONE && names_probes(&request))

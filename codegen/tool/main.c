@@ -49,7 +49,7 @@ static void print_help(void)
 	       "  --strict     warnings are errors\n"
 	       "  --json       report as a JSON array\n"
 	       "  --summary    end with how many mistakes there are\n"
-	       "  --models     print what pem needs to record events that it was built without\n"
+	       "  --models     print a model of each file, as PEMAPI takes it to know the events\n"
 	       "  --hardware   print what a simulated machine is, in binary (pem/hardware.h)\n"
 	       "  --backends   print the backends' names\n\n"
 	       "Backends:\n");
@@ -321,7 +321,7 @@ static int print_models(const struct arguments *a)
 		load(&set, &a->files[i], 1);
 		pem_spec_set__print_errors(&set, 0, stderr);
 		if (is_sound(&set))
-			pem_print_model(&set, i, stdout);
+			pem_print_model(&set, stdout);
 		else
 			status = WRONG_INPUT;
 		pem_spec_set__free(&set);

@@ -81,27 +81,19 @@ void pem_print_names(const struct pem_spec_set *set, const struct pem_output *ge
 		fprintf(out, "file %s\n", pem_output__name(generated, i));
 }
 
-void pem_print_model(const struct pem_spec_set *set, int index, FILE *out)
+void pem_print_model(const struct pem_spec_set *set, FILE *out)
 {
 	const struct pem_spec *spec = &set->specs[0];
 	const struct pem_spec_event *event;
-	char *text = NULL;
-	size_t bytes, i;
-	FILE *f = open_memstream(&text, &bytes);
+	size_t i;
 
-	if (!f)
-		return;
-	fprintf(f, "pem-model\t%d\n", PEM_MODEL_VERSION);
+	fprintf(out, "pem-model\t%d\n", PEM_MODEL_VERSION);
 	for (i = 0; i < spec->event_count; i++)
-		pem_put_model(f, &spec->events[i]);
-	pem_put_metrics(f, spec);
-	if (!fclose(f)) {
-		fprintf(out, "spec\t%d\t%zu\t%zu\n", index, spec->event_count, bytes);
-		for (i = 0; i < spec->event_count; i++) {
-			event = &spec->events[i];
-			fprintf(out, "%08x\t%d\t%d\n", event->id, event->at.line, event->at.column);
-		}
-		fputs(text, out);
+		pem_put_model(out, &spec->events[i]);
+	pem_put_metrics(out, spec);
+	for (i = 0; i < spec->event_count; i++) {
+		event = &spec->events[i];
+		fprintf(out, "location\t%08x\t%d\t%d\n", event->id, event->at.line,
+			event->at.column);
 	}
-	free(text);
 }

@@ -16,11 +16,8 @@ void pem_print_json(struct pem_spec_set *set, FILE *out);
 void pem_print_summary(const struct pem_spec_set *set, FILE *out);
 /* Print the lines "provider NAME" of all specs and "file NAME" of all generated files. */
 void pem_print_names(const struct pem_spec_set *set, const struct pem_output *generated, FILE *out);
-/*
- * Print the model of one spec of a set without errors, as pem reads it: a line "spec INDEX PLACES
- * BYTES", then PLACES lines "ID LINE COLUMN", then BYTES of model text (pem/event.h). Cells are
- * separated by tabs.
+/* Print the model of one spec of a set without errors, with its events' locations (pem/event.h).
  */
-void pem_print_model(const struct pem_spec_set *set, int index, FILE *out);
+void pem_print_model(const struct pem_spec_set *set, FILE *out);
 
 #endif

@@ -36,6 +36,7 @@ struct pem_session_dirs;
 struct pem_session_flight;
 struct pem_session_processes;
 struct pem_session_sources;
+struct pem_session_specs;
 struct pem_session_statistics;
 struct pem_session_turn;
 
@@ -163,6 +164,7 @@ struct pem_session {
 	struct pem_session_chunks *chunks;
 	struct pem_session_flight *flight;
 	struct pem_session_turn *turn;
+	struct pem_session_specs *specs; /* NULL: no specs and programs were given */
 	struct pem_packer *packer; /* NULL: traces are not compressed */
 };
 

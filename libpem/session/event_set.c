@@ -147,10 +147,8 @@ static void explain(const struct pem_model *model, const char *pattern, struct p
 	}
 	suggest(model, pattern, near, sizeof(near));
 	pem_error__set(error, 0,
-		       "no event matches '%.120s'%s 'pem list WORD' searches names and "
-		       "descriptions; specs of your own are found beside the program, in the "
-		       "current folder and by PEM_SPEC_PATH; what a shell or env starts is not "
-		       "searched: name the program itself, or its spec's folder there",
+		       "no event matches '%.120s'%s events of a program or a spec have to be added "
+		       "first: pem_session__describe() and pem_session__add_specs() do",
 		       pattern, near);
 }
 

@@ -383,6 +383,7 @@ void pem_session__close(struct pem_session *s)
 	if (s->command.pidfd >= 0)
 		close(s->command.pidfd);
 	pem_session__forget_predicates(s);
+	pem_session__forget_specs(s);
 	pem_model__free(s->model);
 	free(s->demands);
 	free(s->further);

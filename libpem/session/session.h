@@ -8,12 +8,14 @@
 #include <pem/pem.h>
 #include <pem/model.h>
 
+#include <limits.h>
 #include <stdbool.h>
 
 struct pem_demand;
 struct pem_log;
 struct pem_model;
 struct pem_session;
+struct pem_spec_location;
 
 struct pem_session_turn {
 	uint64_t next_drain_ns;
@@ -27,6 +29,30 @@ struct pem_session *pem_session__new_empty(void);
 /* Fill a session's model from a trace's. */
 int pem_session__load_trace_model(struct pem_session *session, const struct pem_model *model,
 				  struct pem_error *error);
+
+/* --- specs.c --- */
+
+/* Events that a session was given by specs and programs. */
+struct pem_session_specs {
+	struct pem_spec_location *locations; /* of events of specs */
+	size_t location_count, location_capacity;
+	struct pem_model *described; /* events that programs carry */
+	char program[PATH_MAX]; /* the file that the last such events are of */
+};
+
+void pem_session__forget_specs(struct pem_session *session);
+
+/* --- codegen.c --- */
+
+/*
+ * Convert a spec by pem-codegen. *models: what it printed, of *bytes; *errors: its messages. Both
+ * are for free(). Returns 0, also if the spec is wrong; or -errno with error.
+ */
+int pem_codegen__models(const char *file, char **models, size_t *bytes, char **errors,
+			struct pem_error *error);
+
+/* The bytes of an open file, with a NUL after them, for free(). NULL with errno. */
+char *pem_codegen__read_file(int fd, size_t *bytes);
 
 /* --- run.c --- */
 

@@ -271,6 +271,38 @@ int pem_session__add_model(struct pem_session *session, const char *text, size_t
 			   const char *origin, struct pem_error *error);
 
 /*
+ * Add the events of specs, so that sets can name them. path is a file or a folder. A file is a spec
+ * in XML, or has models that 'pem-codegen --models' made. In a folder, and up to four levels below
+ * it, these are the files *.xml whose root element is <spec>.
+ *
+ * Returns events added; identical events that are known already do not count. All failures come
+ * with error. -EINVAL: a spec is wrong, or describes a known event differently; error has the first
+ * mistake and its place. Nothing of that file is added; the other files of a folder are. -EEXIST:
+ * as -EINVAL, and the known event is one that a program was described to have. -ENOENT and others:
+ * path can't be read, or the folder has no spec; -E2BIG: the folder has more than 1,000. -ENOPKG:
+ * pem-codegen is missing, which is started for each spec in XML. Blocks until it ends, about 5 ms a
+ * file.
+ */
+int pem_session__add_specs(struct pem_session *session, const char *path, struct pem_error *error);
+
+/*
+ * Add the events that a program describes itself, so that sets can name them before it raises any.
+ * Give one of both: pid, a process that runs (program NULL), whose program and loaded libraries are
+ * read; or program, the file of a program that need not run (pid PEM_ANY), which is read with the
+ * libraries that it needs, as by pem_program__models(). Stubs of C, C++, Fortran and Rust carry
+ * their descriptions. Those of Python and Java do not: give their specs to
+ * pem_session__add_specs().
+ *
+ * Returns how many events the program describes, known ones included. Events that contradict known
+ * ones are left out, and the session's log function gets a warning for each model. The session
+ * believes the program: describe only programs that may tell it what their events are. -errno with
+ * error: -EINVAL: neither or both were given, or the program is damaged; -ESRCH: no such process;
+ * -EACCES: the process may not be read; others: as pem_program__models(). Blocks on files.
+ */
+int pem_session__describe(struct pem_session *session, uint32_t pid, const char *program,
+			  struct pem_error *error);
+
+/*
  * Add the events of ad-hoc probes, which no spec describes, so that sets can name them. pattern is
  * one of
  *

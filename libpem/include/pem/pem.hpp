@@ -606,6 +606,34 @@ class session
 			impl::check(pem_session__sources(c(), states.data(), states.size()))));
 		return states;
 	}
+	/* Know the events of a model, of specs, or of a program: as in pem.h. */
+	int add_model(std::string_view text, const char *origin)
+	{
+		pem_error why = {};
+
+		return impl::check(
+			pem_session__add_model(c(), text.data(), text.size(), origin, &why), why);
+	}
+	int add_specs(const char *path)
+	{
+		pem_error why = {};
+
+		return impl::check(pem_session__add_specs(c(), path, &why), why);
+	}
+	int describe(const char *program)
+	{
+		pem_error why = {};
+
+		return impl::check(pem_session__describe(c(), PEM_ANY, program, &why), why);
+	}
+	int describe(pid_t process)
+	{
+		pem_error why = {};
+
+		return impl::check(pem_session__describe(c(), static_cast<std::uint32_t>(process),
+							 nullptr, &why),
+				   why);
+	}
 	/*
 	 * Know the events of places that no spec describes; events() does so itself. How many the
 	 * pattern names.

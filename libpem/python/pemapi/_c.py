@@ -189,6 +189,8 @@ FUNCTIONS = {
     "pem_session__source_of": (c_char_p, _handle, c_void_p, _error),
     "pem_session__sources": (c_int, _handle, POINTER(SourceState), c_size_t),
     "pem_session__add_model": (c_int, _handle, _text, c_size_t, _text, _error),
+    "pem_session__add_specs": (c_int, _handle, _text, _error),
+    "pem_session__describe": (c_int, _handle, c_uint32, _text, _error),
     "pem_session__add_probes": (c_int, _handle, _text, _error),
     "pem_session__set_counters": (c_int, _handle, _text, _error),
     "pem_session__count_at": (c_int, _handle, _handle, _error),

@@ -322,6 +322,25 @@ class Session:
         of = EventSet(self, _made(handle, why))
         return of if where is None else of.where(where)
 
+    def add_model(self, model, origin="a model"):
+        """Know the events of a model's text, as pem-codegen --models makes it. How many are new; origin names it in errors."""
+        why, model = _c.Error(), model.encode() if isinstance(model, str) else bytes(model)
+        return _check(lib.pem_session__add_model(self._c(), model, len(model), origin.encode(), why), why)
+
+    def add_specs(self, path):
+        """Know the events of a spec in XML, of a file of models, or of a folder of specs. How many are new."""
+        why = _c.Error()
+        return _check(lib.pem_session__add_specs(self._c(), os.fsencode(path), why), why)
+
+    def describe(self, program):
+        """
+        Know the events that a program describes itself: a process's number, or the file of a program. How many it describes,
+        known ones included.
+        """
+        why, pid = _c.Error(), program if isinstance(program, int) else 0
+        path = None if isinstance(program, int) else os.fsencode(program)
+        return _check(lib.pem_session__describe(self._c(), pid, path, why), why)
+
     def add_probes(self, pattern):
         """
         Know the events of places that no spec describes, such as "sched:*" or "usdt:PATH:NAME"; events() does so itself for

@@ -302,6 +302,11 @@ struct pem_event {
  *		LABEL-KIND	LABELS	DESCRIPTION                (one line; FIELDS of these)
  *	label	VALUE	NAME	DESCRIPTION                      (after its field, LABELS of these)
  *	...                                                               (TSDL-LINES lines of CTF)
+ *	metric	...                                          (after the events, in any number)
+ *	location	ID	LINE	COLUMN  (after the metrics: where an event is in its spec)
+ *
+ * One text may have several models, each with its first line. pem-codegen --models writes
+ *locations; only messages need them.
  *
  * ID has 8 hexadecimal digits, VALUE 16. LEVEL, MEANING, SCOPE, SOURCE, TYPE, ELEMENT-TYPE,
  * LABEL-KIND and ROLE are the spec's words ('-' for none). The other numbers are decimal. An empty

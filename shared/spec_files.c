@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: MIT
-/*
- * spec_files.c - lists of spec files, by name or by folder
- *
- * Not here: what is in them (pem-codegen), which folders pem searches by itself (specs.c).
- */
-#include "cli.h"
+/* spec_files.c - see spec_files.h */
+#include "spec_files.h"
 #include "grow.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,9 +18,9 @@
 #define ENTRIES_MAX 20000u /* entries of a folder that are searched */
 #define FILES_MAX 1000u
 
-int cli_spec_files__add(struct cli_spec_files *files, const char *path, enum cli_spec_origin origin)
+int pem_spec_files__add(struct pem_spec_files *files, const char *path, int origin)
 {
-	struct cli_spec_file *file;
+	struct pem_spec_file *file;
 	struct stat st;
 	size_t i;
 
@@ -46,7 +44,7 @@ int cli_spec_files__add(struct cli_spec_files *files, const char *path, enum cli
 	return 0;
 }
 
-void cli_spec_files__free(struct cli_spec_files *files)
+void pem_spec_files__free(struct pem_spec_files *files)
 {
 	size_t i;
 
@@ -125,61 +123,76 @@ static bool is_folder(int parent, const struct dirent *entry)
 	return fstatat(parent, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* List the folder's specs, and the folders in it if depth allows, sorted. */
-static struct cli_names list_names(DIR *dir, unsigned int depth, const char *const *skip)
+struct names {
+	char **names;
+	size_t count, capacity;
+};
+
+static void free_names(struct names *names)
 {
-	struct cli_names names = {0};
+	while (names->count > 0)
+		free(names->names[--names->count]);
+	free(names->names);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int add_name(struct names *names, const char *name)
+{
+	if (pem_grow(&names->names, sizeof(*names->names), names->count + 1, &names->capacity) < 0)
+		return -ENOMEM;
+	names->names[names->count] = strdup(name);
+	return names->names[names->count] != NULL ? (int)++names->count : -ENOMEM;
+}
+
+/* List the folder's specs, and the folders in it if depth allows, sorted. Returns 0 or -ENOMEM. */
+static int list_names(DIR *dir, unsigned int depth, const char *const *skip, struct names *names)
+{
 	struct dirent *entry;
 	size_t searched = 0;
 
 	while ((entry = readdir(dir)) != NULL && ++searched <= ENTRIES_MAX &&
-	       names.count <= FILES_MAX) {
+	       names->count <= FILES_MAX) {
 		bool folder = depth != 0 && entry->d_name[0] != '.' && is_folder(dirfd(dir), entry);
 
 		if (!folder && (!may_be_spec(entry, skip) || !is_spec(dirfd(dir), entry->d_name)))
 			continue;
-		if (cli_names__add(&names, entry->d_name) < 0)
-			break;
+		if (add_name(names, entry->d_name) < 0)
+			return -ENOMEM;
 	}
-	cli_names__sort(&names);
-	return names;
+	if (names->count > 1)
+		qsort(names->names, names->count, sizeof(*names->names), compare_names);
+	return 0;
 }
 
-int cli_spec_files__add_folder(struct cli_spec_files *files, const char *folder, unsigned int depth,
-			       enum cli_spec_origin origin, const char *const *skip)
+int pem_spec_files__add_folder(struct pem_spec_files *files, const char *folder, unsigned int depth,
+			       int origin, const char *const *skip)
 {
 	DIR *dir = opendir(folder);
-	struct cli_names names;
+	struct names names = {0};
 	char path[PATH_MAX];
-	int rc, result = 0;
+	int rc, result;
 	struct stat st;
 	size_t i;
 
 	if (dir == NULL)
 		return -errno;
-	names = list_names(dir, depth, skip);
+	result = list_names(dir, depth, skip, &names);
 	closedir(dir);
 	for (i = 0; i < names.count; i++) {
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, names.names[i]) >=
 		    sizeof(path))
 			continue;
 		if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
-			rc = cli_spec_files__add_folder(files, path, depth - 1, origin, skip);
+			rc = pem_spec_files__add_folder(files, path, depth - 1, origin, skip);
 		else
-			rc = cli_spec_files__add(files, path, origin);
-		if (rc == -E2BIG)
+			rc = pem_spec_files__add(files, path, origin);
+		if (rc == -E2BIG || rc == -ENOMEM)
 			result = rc;
 	}
-	cli_names__free(&names);
+	free_names(&names);
 	return result;
-}
-
-int cli_spec_folder(char *path, size_t bytes)
-{
-	static const char there[] = "/../share/pem/spec";
-	int rc = cli_program_folder(path, bytes - sizeof(there));
-
-	if (rc == 0)
-		strcat(path, there);
-	return rc;
 }

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: MIT
+"""
+consumer_events: a consumer learns a program's own events from models, specs, files and running processes
+
+Not here: the same by the command (program_events, spec_search).
+"""
+import errno
+import glob
+import os
+import re
+import subprocess
+import sys
+
+from tap import BUILD, CODEGEN, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+
+SPEC = """<spec provider='bakery' description='a bakery'>
+  <event name='APP::Bakery::Baked' description='baked'>
+    <layerId value='APP'/><classId value='Bakery'/><specifier value='Baked'/>
+    <fields>
+      <field name='loaves' type='uint32' description='how many'/>
+    </fields>
+  </event>
+</spec>
+"""
+# Raises ten events for each line that it reads, and answers it.
+PROGRAM = """#include "bakery.h"
+#include <stdio.h>
+int main(void)
+{
+	puts("ready"), fflush(stdout);
+	while (getchar() == '\\n') {
+		for (unsigned i = 0; i < 10; i++)
+			pem_notify_bakery_baked(i);
+		puts("raised"), fflush(stdout);
+	}
+	return 0;
+}
+"""
+EVENT = "APP::Bakery::Baked"
+
+
+def pemapi():
+    if SAN:
+        skip("a library with sanitizers can't be loaded into a plain python3")
+    sys.path.insert(0, BUILD + "/python")
+    import pemapi as module
+    return module
+
+
+def write(path, text):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(text)
+    return path
+
+
+def bakery():
+    """Paths of a spec, and of a program with its stubs in another folder."""
+    need("cc")
+    spec, folder = write(tmp() + "/bakery.xml", SPEC), tmp()
+    rc, _, err = run([PEM, "gen", "-q", spec, "-o", folder])
+    equal((rc, err), (0, ""), "gen")
+    write(folder + "/program.c", PROGRAM)
+    rc, _, err = run(["cc", "-I" + ROOT + "/spec/abi", "program.c", "-o", "program", "-ldl"], cwd=folder)
+    equal((rc, err), (0, ""), "cc")
+    return spec, folder + "/program"
+
+
+def refused(call, code):
+    """The sentence of a call that fails with an errno."""
+    module = pemapi()
+    try:
+        call()
+    except module.Error as error:
+        equal(error.errno, code, "errno of: %s" % error)
+        return str(error)
+    raise AssertionError("not refused")
+
+
+def names(session):
+    return [event.name for event in session.model if "Bakery" in event.name]
+
+
+@test
+def models_of_codegen():
+    "a session takes the models that pem-codegen --models makes, of one spec and of several"
+    spec = write(tmp() + "/bakery.xml", SPEC)
+    rc, one, err = run([CODEGEN, "--models", spec])
+    equal((rc, err), (0, ""), "pem-codegen")
+    rc, two, err = run([CODEGEN, "--models", spec, ROOT + "/examples/shop.xml"])
+    equal((rc, err), (0, ""), "pem-codegen of two")
+    with pemapi().Session() as session:
+        equal(session.add_model(one, "bakery"), 1, "events added")
+        equal(len(session.events(EVENT)), 1, "events found")
+        equal(session.add_model(two, "both"), 3, "events added of both")
+        equal(session.add_specs(write(tmp() + "/both", two)), 0, "events added of a file of models")
+
+
+@test
+def specs():
+    "a session takes a spec, and a folder of specs"
+    spec = write(tmp() + "/bakery.xml", SPEC)
+    with pemapi().Session() as session:
+        equal(session.add_specs(spec), 1, "events added of a file")
+        equal(session.add_specs(os.path.dirname(spec)), 0, "events added of its folder")
+        equal(names(session), [EVENT], "events")
+
+
+@test
+def wrong_specs():
+    "a wrong spec is refused with its place, and the other specs of its folder are taken"
+    folder = tmp()
+    wrong = write(folder + "/a.xml", SPEC.replace("uint32", "uint23"))
+    write(folder + "/b.xml", SPEC)
+    with pemapi().Session() as session:
+        said = refused(lambda: session.add_specs(wrong), errno.EINVAL)
+        assert wrong + ":5:28: error: type='uint23' of <field> is not valid" in said, said
+        equal(names(session), [], "events of the wrong spec")
+        assert wrong in refused(lambda: session.add_specs(folder), errno.EINVAL)
+        equal(names(session), [EVENT], "events of the folder")
+        other = write(tmp() + "/c.xml", SPEC.replace("uint32", "uint64"))
+        said = refused(lambda: session.add_specs(other), errno.EINVAL)
+        assert "%s:2:3: error: event '%s' is not the '%s' of %s:2:3" % (other, EVENT, EVENT, folder + "/b.xml") in said, said
+        assert "'/nowhere'" in refused(lambda: session.add_specs("/nowhere"), errno.ENOENT)
+        assert "no spec in" in refused(lambda: session.add_specs(tmp()), errno.ENOENT)
+
+
+@test
+def a_running_process():
+    "the events of a process that runs are known by name before it raises any, and counted"
+    _, path = bakery()
+    module = pemapi()
+    with subprocess.Popen([PEM, "run", "--", path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process, \
+            module.Session() as session:
+        equal(process.stdout.readline(), "ready\n", "the program")
+        refused(lambda: session.events(EVENT), errno.ENOENT)
+        assert session.describe(process.pid) >= 1
+        events = session.events(EVENT)
+        statistics = session.statistics(events, "loaves")
+        statistics.enable()
+        equal(session.attach(process.pid), 1, "processes")
+        process.stdin.write("\n")
+        process.stdin.flush()
+        equal(process.stdout.readline(), "raised\n", "the program")
+        equal([(v.count, v.sum) for v in statistics.read()], [(10, 45)], "count and sum")
+        process.stdin.close()
+    refused(lambda: module.Session().describe(process.pid), errno.ESRCH)
+
+
+@test
+def a_program_file():
+    "the events of a program's file are known by name; a spec that contradicts them is refused, and told apart"
+    spec, path = bakery()
+    with pemapi().Session() as session:
+        equal(session.describe(path), 1, "events described")
+        equal(session.describe(path), 1, "events described again")
+        equal(names(session), [EVENT], "events")
+        other = write(tmp() + "/c.xml", SPEC.replace("uint32", "uint64"))
+        said = refused(lambda: session.add_specs(other), errno.EEXIST)
+        assert path in said and other + ":2:3" in said, said
+        equal(session.add_specs(spec), 0, "events that its own spec adds")
+        equal(session.describe("/etc/passwd"), 0, "events of a file that is no program")
+        assert "/nowhere" in refused(lambda: session.describe("/nowhere"), errno.ENOENT)
+        assert "process is described, or a program's file" in refused(lambda: session.describe(""), errno.EINVAL)
+
+
+@test
+def verbs_use_the_public_interface():
+    "each verb is compiled with the headers that are installed, and calls functions that programs may call"
+    need("nm")
+    installed = {os.path.basename(p) for pattern in ("spec/abi/pem/*.h", "libpem/include/pem/*.h") for p in glob.glob(ROOT + "/" + pattern)}
+    found = glob.glob(BUILD + "/obj/cli/**/*.d", recursive=True)
+    assert len(found) > 50, found
+    for path in found:
+        with open(path, encoding="utf-8") as text:
+            headers = re.findall(r"(?<=\s)(?:\S*/)?(?:libpem|spec/abi)/\S+\.h\b", text.read())
+        private = [h for h in headers if "/pem/" not in h or os.path.basename(h) not in installed or
+                   not re.search(r"(libpem/include|spec/abi)/pem/[^/]+$", h)]
+        equal(private, [], "headers that %s includes and no program can" % path)
+    rc, out, err = run(["nm", "-D", "--undefined-only", "--with-symbol-versions", PEM])
+    equal(rc, 0, "nm, which said " + err)
+    used = {line.split()[-1] for line in out.splitlines() if " pem_" in line}
+    assert len(used) > 50, used
+    equal(sorted(name for name in used if not re.search(r"@PEM_\d", name)), [], "functions of no public version")
+
+
+run_all()
