@@ -28,6 +28,15 @@ int pem_context__copy(struct pem_context *copy, const struct pem_context *given,
 				      "a context names CPU %u, and its one_cpu is 0: set it to 1 "
 				      "for that CPU alone",
 				      c.cpu);
+	if (c.follow > 1)
+		return pem_error__set(error, -EINVAL,
+				      "a context's follow is %u: it is 1 for processes that 'pid' "
+				      "starts, and 0 for that one alone",
+				      c.follow);
+	if (c.follow && !c.pid)
+		return pem_error__set(error, -EINVAL,
+				      "a context follows a process, and its pid is 0: name the "
+				      "process, or set follow to 0 for all processes");
 	if (!memchr(c.program, 0, sizeof(c.program)))
 		return pem_error__set(
 			error, -EINVAL,

@@ -106,6 +106,8 @@ int pem_cgroup_id(const char *path, uint64_t *found)
 	uint64_t id = 0;
 	size_t i;
 
+	if (!path || !found)
+		return -EINVAL;
 	errno = 0;
 	for (i = 0; !id && i < PEM_ARRAY_SIZE(group_roots); i++) {
 		if (snprintf(whole, sizeof(whole), "%s%s%s", *path == '/' ? "" : group_roots[i],

@@ -59,12 +59,12 @@ void pem_model__free(struct pem_model *model)
 
 size_t pem_model__count(const struct pem_model *model)
 {
-	return model->count;
+	return model ? model->count : 0;
 }
 
 const struct pem_event *pem_model__event(const struct pem_model *model, size_t i)
 {
-	return i < model->count ? model->events[i] : NULL;
+	return model && i < model->count ? model->events[i] : NULL;
 }
 
 ssize_t pem_model__index(const struct pem_model *model, uint32_t id)
@@ -80,7 +80,7 @@ ssize_t pem_model__index(const struct pem_model *model, uint32_t id)
 
 const struct pem_event *pem_model__by_id(const struct pem_model *model, uint32_t id)
 {
-	ssize_t i = pem_model__index(model, id);
+	ssize_t i = model ? pem_model__index(model, id) : -1;
 
 	return i >= 0 ? model->events[i] : NULL;
 }
@@ -102,7 +102,7 @@ static const struct pem_event *find_name(const struct pem_model *model, const ch
 
 const struct pem_event *pem_model__by_name(const struct pem_model *model, const char *name)
 {
-	return find_name(model, name, NULL);
+	return model && name ? find_name(model, name, NULL) : NULL;
 }
 
 static void table_add(uint16_t *table, uint32_t hash, size_t index)
@@ -147,12 +147,12 @@ static void model_truncate(struct pem_model *model, size_t count)
 
 size_t pem_model__metric_count(const struct pem_model *model)
 {
-	return model->metric_count;
+	return model ? model->metric_count : 0;
 }
 
 const struct pem_metric *pem_model__metric(const struct pem_model *model, size_t i)
 {
-	return i < model->metric_count ? model->metrics[i] : NULL;
+	return model && i < model->metric_count ? model->metrics[i] : NULL;
 }
 
 /* Add a metric, unless the model has one of its name, or as many as it can. Returns 1 if added. */
@@ -311,6 +311,9 @@ int pem_model__add_text(struct pem_model *model, const char *text, size_t bytes,
 	size_t i, before = model->count, metrics = 0;
 	int rc = 0;
 
+	if (!model || !text)
+		return pem_error__lacks(error, model ? "text of a model" : "model");
+	origin = origin ? origin : "a model";
 	block = pem_model__parse(text, bytes, origin, error);
 	if (!block)
 		return -errno;

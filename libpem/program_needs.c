@@ -427,9 +427,12 @@ static void free_search(struct search *s)
 
 int pem_program__models(const char *path, pem_model_visit visit, void *arg, struct pem_error *error)
 {
-	struct search *s = calloc(1, sizeof(*s));
+	struct search *s;
 	int result;
 
+	if (!path || !*path || !visit)
+		return pem_error__lacks(error, visit ? "program" : "function to visit models");
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return pem_error__set(error, -ENOMEM, "out of memory");
 	s->path = path;

@@ -323,7 +323,7 @@ static int runtime_dir(char *path, size_t bytes, bool only_find)
 
 int pem_runtime_dir(char *path, size_t bytes)
 {
-	return runtime_dir(path, bytes, false);
+	return path && bytes ? runtime_dir(path, bytes, false) : -EINVAL;
 }
 
 bool pem_runtime_dir__is_there(char *path, size_t bytes)

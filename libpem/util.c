@@ -41,6 +41,11 @@ void pem_error__advise_space(struct pem_error *error, int code, const char *rest
 		snprintf(error->text + used, sizeof(error->text) - used, "; %s%s", advice, rest);
 }
 
+int pem_error__lacks(struct pem_error *error, const char *what)
+{
+	return pem_error__set(error, -EINVAL, "no %s was given", what);
+}
+
 void pem_copy_text(char *to, size_t bytes, const char *from)
 {
 	size_t length = strnlen(from, bytes - 1);

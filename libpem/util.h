@@ -28,6 +28,11 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
 /*
+ * Fail a call that was not given what it needs. what: a noun, such as "session". Returns -EINVAL.
+ */
+int pem_error__lacks(struct pem_error *error, const char *what);
+
+/*
  * Append to the sentence of a failed write, whose result is code, how to make space and then rest.
  * Nothing is appended if the failure had another cause.
  */

@@ -343,7 +343,11 @@ pem_session__register_async_callback(struct pem_session *session, const struct p
 	struct pem_callback *cb;
 	int result;
 
-	result = pem_context__copy(context, given, error);
+	result = pem_event_set__check(session, set, error);
+	if (!result && !function)
+		result = pem_error__lacks(error, "function to call back");
+	if (!result)
+		result = pem_context__copy(context, given, error);
 	if (!result && options)
 		result = PEM_READ_SIZED(pem_async_options, &o, options, max_delay_us, error);
 	if (result) {

@@ -105,6 +105,20 @@ static int compile_all(const struct pem_event_set *set, const char *pattern,
 	return result;
 }
 
+int pem_event_set__check(const struct pem_session *session, const struct pem_event_set *set,
+			 struct pem_error *error)
+{
+	if (!session)
+		return pem_error__lacks(error, "session");
+	if (!set)
+		return pem_error__lacks(error, "set of events");
+	if (set->session != session)
+		return pem_error__set(error, -EINVAL,
+				      "the set of events is another session's: make one of this "
+				      "session");
+	return 0;
+}
+
 int pem_event_set__where_of(struct pem_event_set *set, const char *pattern, const char *predicate,
 			    struct pem_error *error)
 {
@@ -112,6 +126,8 @@ int pem_event_set__where_of(struct pem_event_set *set, const char *pattern, cons
 	struct pem_expression *expression = NULL;
 	int result = -ENOMEM;
 
+	if (!set)
+		return pem_error__lacks(error, "set of events");
 	pem_session__lock(set->session);
 	predicates = calloc(set->count + 1, sizeof(*predicates));
 	if (predicate)
@@ -123,6 +139,8 @@ int pem_event_set__where_of(struct pem_event_set *set, const char *pattern, cons
 	result = expression ? pem_expression__parse(expression, predicate, error) : 0;
 	if (!result)
 		result = compile_all(set, pattern, expression, predicates, error);
+	if (result == -ENOENT)
+		pem_error__set(error, 0, "no event of the set matches '%.200s'", pattern);
 	if (result)
 		goto out;
 	free(set->predicates);
@@ -146,8 +164,9 @@ int pem_event_set__where(struct pem_event_set *set, const char *predicate, struc
 
 const char *pem_event_set__predicate(const struct pem_event_set *set, size_t i)
 {
-	return set->predicates && i < set->count && set->predicates[i] ? set->predicates[i]->text
-								       : NULL;
+	return set && set->predicates && i < set->count && set->predicates[i]
+		       ? set->predicates[i]->text
+		       : NULL;
 }
 
 PEM_STATIC_ASSERT(PEM_FURTHER_HANDLES_MAX == PEM_FURTHER_CELLS,

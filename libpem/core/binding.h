@@ -32,6 +32,12 @@ const struct pem_predicate *pem_session__intern_predicate(struct pem_session *se
 							  const struct pem_test *test,
 							  uint32_t count);
 
+/*
+ * Is there a session, and is the set one of its sets? Returns 0, or -EINVAL with error.
+ */
+int pem_event_set__check(const struct pem_session *session, const struct pem_event_set *set,
+			 struct pem_error *error);
+
 /* What a handle wants of an event. */
 enum pem_use { PEM_USE_STATISTIC, PEM_USE_RECORDS, PEM_USE_CALLBACK };
 

@@ -549,7 +549,7 @@ int pem_session__costs(struct pem_session *session, struct pem_event_cost *out, 
 	size_t count = 0;
 	unsigned i, stat;
 
-	if (pem_sized__check_array(out, max))
+	if (!session || pem_sized__check_array(out, max))
 		return -EINVAL;
 	pem_session__lock(session);
 	costs = *pem_session__measure(session, (1u << PEM_COST_KINDS) - 1);

@@ -66,7 +66,7 @@ int pem_session__set_budget(struct pem_session *s, double share)
 {
 	int result = 0;
 
-	if (!(share >= 0 && share <= 1))
+	if (!s || !(share >= 0 && share <= 1))
 		return -EINVAL;
 	pem_session__lock(s);
 	if (share > 0 && !s->cost->detail) {

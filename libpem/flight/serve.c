@@ -336,6 +336,9 @@ int pem_recorder__snapshot(const struct pem_recorder *given, const char *directo
 	struct pem_recorder own, *recorder = &own;
 	bool made;
 
+	if (!given || !directory || !*directory)
+		return pem_error__lacks(error,
+					given ? "directory for the snapshot" : "flight recorder");
 	result = PEM_READ_SIZED(pem_recorder, recorder, given, trace, error);
 	if (result)
 		return result;

@@ -136,6 +136,8 @@ int pem_session__snapshot(struct pem_session *session, const char *directory, co
 	struct pem_balance *counted;
 	int result;
 
+	if (!session || !directory || !*directory)
+		return pem_error__lacks(error, session ? "directory for the snapshot" : "session");
 	pem_session__lock(session);
 	/* There is room for every demand, because draining may add demands. */
 	counted = calloc(PEM_DEMANDS_MAX, sizeof(*counted));

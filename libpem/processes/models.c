@@ -70,6 +70,8 @@ int pem_session__add_model(struct pem_session *session, const char *text, size_t
 {
 	int added;
 
+	if (!session || !text)
+		return pem_error__lacks(error, session ? "text of a model" : "session");
 	pem_session__lock(session);
 	added = pem_model__add_text(session->model, text, bytes, origin, error);
 	if (added > 0 && session->log)

@@ -239,9 +239,14 @@ struct pem_trace *pem_trace__open_folder(int directory_fd, const char *directory
 
 struct pem_trace *pem_trace__open(const char *directory, struct pem_error *error)
 {
-	int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct pem_trace *trace;
+	int fd;
 
+	if (!directory || !*directory) {
+		errno = -pem_error__lacks(error, "directory of a trace");
+		return NULL;
+	}
+	fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0) {
 		errno = -cannot_open(directory, error);
 		return NULL;

@@ -222,11 +222,15 @@ static int fill(const char *directory, const char *part, const char *to, struct 
 
 int pem_trace__unpack(const char *directory, const char *to, struct pem_error *error)
 {
-	struct pem_trace *trace = pem_trace__open(directory, error);
 	char part[PATH_MAX];
-	size_t length = strlen(to);
+	struct pem_trace *trace;
 	struct stat st;
+	size_t length;
 
+	if (!to || !*to)
+		return pem_error__lacks(error, "directory for the copy");
+	length = strlen(to);
+	trace = pem_trace__open(directory, error);
 	/* Opening it says whether it is a trace, and why not. */
 	if (!trace)
 		return -errno;

@@ -482,8 +482,11 @@ int pem_trace__recover(const char *directory, struct pem_error *error)
 {
 	struct recovery r = {
 		.directory = directory, .trace_fd = -1, .private_fd = -1, .error = error};
-	int result = open_own_trace(&r);
+	int result;
 
+	if (!directory || !*directory)
+		return pem_error__lacks(error, "directory of a trace");
+	result = open_own_trace(&r);
 	if (!result && !pem_stage__is_whole(r.private_fd)) {
 		result = find_session(&r);
 		if (!result)

@@ -235,6 +235,8 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 	int context, result;
 	bool full;
 
+	if (!s)
+		return pem_error__lacks(error, "session");
 	result = pem_context__copy(who, given, error);
 	if (!result)
 		result = check_process(who->pid, error);
@@ -296,7 +298,7 @@ int pem_session__processes(struct pem_session *s, struct pem_statistic_owner *pr
 	const struct pem_member *m;
 	size_t count = 0;
 
-	if (pem_sized__check_array(processes, max))
+	if (!s || pem_sized__check_array(processes, max))
 		return -EINVAL;
 	pem_session__lock(s);
 	for (m = s->processes->members; m; m = m->next) {

@@ -134,7 +134,11 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 	int result;
 	size_t i;
 
-	result = pem_context__copy(context, given, error);
+	result = pem_event_set__check(session, set, error);
+	if (!result && !function)
+		result = pem_error__lacks(error, "function to call back");
+	if (!result)
+		result = pem_context__copy(context, given, error);
 	if (result) {
 		errno = -result;
 		return NULL;
@@ -169,12 +173,14 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 
 void pem_callback__enable(struct pem_callback *callback)
 {
-	set_enabled(callback, 1);
+	if (callback)
+		set_enabled(callback, 1);
 }
 
 void pem_callback__disable(struct pem_callback *callback)
 {
-	set_enabled(callback, 0);
+	if (callback)
+		set_enabled(callback, 0);
 }
 
 int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *out)
@@ -182,7 +188,7 @@ int pem_callback__counts(struct pem_callback *callback, struct pem_callback_coun
 	struct pem_callback_counts counts = {0};
 	size_t i;
 
-	if (pem_sized__check(out))
+	if (!callback || pem_sized__check(out))
 		return -EINVAL;
 	pem_session__lock(callback->session);
 	for (i = 0; !callback->async && i < callback->count; i++)

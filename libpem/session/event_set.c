@@ -273,14 +273,39 @@ static size_t add_matches(struct pem_event_set *set, const char *pattern,
 	return matches;
 }
 
+static int check_patterns(const struct pem_session *session, const char *const *patterns,
+			  size_t count, struct pem_error *error)
+{
+	size_t i;
+
+	if (!session)
+		return pem_error__lacks(error, "session");
+	if (!patterns && count)
+		return pem_error__lacks(error, "pattern of events");
+	for (i = 0; i < count; i++) {
+		if (!patterns[i] || !*patterns[i])
+			return pem_error__set(
+				error, -EINVAL,
+				"pattern %zu of %zu is %s: name an event, a class or a "
+				"layer",
+				i + 1, count, patterns[i] ? "empty" : "NULL");
+	}
+	return 0;
+}
+
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
 					 size_t count, struct pem_error *error)
 {
-	struct pem_found *found = calloc(count + 1, sizeof(*found));
+	struct pem_found *found;
 	struct pem_event_set *set = NULL;
 	size_t i;
-	int rc;
+	int rc = check_patterns(session, patterns, count, error);
 
+	if (rc) {
+		errno = -rc;
+		return NULL;
+	}
+	found = calloc(count + 1, sizeof(*found));
 	pem_session__lock(session);
 	pem_session__load_own_models(session);
 	rc = found ? find_probes(session, patterns, count, found, error)
@@ -324,10 +349,10 @@ void pem_event_set__free(struct pem_event_set *set)
 
 size_t pem_event_set__count(const struct pem_event_set *set)
 {
-	return set->count;
+	return set ? set->count : 0;
 }
 
 const struct pem_event *pem_event_set__event(const struct pem_event_set *set, size_t i)
 {
-	return i < set->count ? set->events[i] : NULL;
+	return set && i < set->count ? set->events[i] : NULL;
 }

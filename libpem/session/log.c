@@ -214,7 +214,11 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 	struct pem_log *log;
 	int result;
 
-	result = pem_context__copy(context, given, error);
+	result = pem_event_set__check(session, set, error);
+	if (!result && (!directory || !*directory))
+		result = pem_error__lacks(error, "directory for the trace");
+	if (!result)
+		result = pem_context__copy(context, given, error);
 	if (!result && session->has_logged)
 		result = pem_error__set(
 			error, -EBUSY,
@@ -306,11 +310,14 @@ static void note_span(struct pem_log *log, bool enabled)
 
 int pem_log__enable(struct pem_log *log)
 {
-	struct pem_session *s = log->session;
+	struct pem_session *s;
 	struct pem_error error;
 	int result = 0;
 	size_t i;
 
+	if (!log)
+		return -EINVAL;
+	s = log->session;
 	pem_session__lock(s);
 	for (i = 0; i < log->count; i++) {
 		log->demands[i]->log = true;
@@ -337,10 +344,13 @@ int pem_log__enable(struct pem_log *log)
 
 void pem_log__disable(struct pem_log *log)
 {
-	struct pem_session *s = log->session;
+	struct pem_session *s;
 	bool was_enabled;
 	size_t i;
 
+	if (!log)
+		return;
+	s = log->session;
 	pem_session__lock(s);
 	for (i = 0; i < s->demand_count; i++)
 		s->demands[i].log = false;
@@ -389,10 +399,13 @@ static void drain_to_end(struct pem_session *s, struct pem_producer *p)
 int pem_log__finish(struct pem_log *log, struct pem_error *error)
 {
 	const struct timespec pause = {0, 2000000};
-	struct pem_session *s = log->session;
+	struct pem_session *s;
 	struct pem_producer *p;
 	int result;
 
+	if (!log)
+		return pem_error__lacks(error, "log");
+	s = log->session;
 	if (log->finished)
 		return log->result;
 	pem_log__disable(log);

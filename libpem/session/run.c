@@ -181,6 +181,8 @@ static int take_options(struct pem_run_options *options, char *const argv[],
 	int result;
 
 	memset(options, 0, sizeof(*options));
+	if (!argv || !argv[0] || !*argv[0])
+		return pem_error__lacks(error, "command");
 	result = given ? PEM_READ_SIZED(pem_run_options, options, given, no_follow, error) : 0;
 	if (!result && !has_words(argv, options->runner_words))
 		result = pem_error__set(error, -EINVAL, "no command follows its runner's %u words",
@@ -196,7 +198,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	int go[2] = {-1, -1}, failed[2] = {-1, -1}, code = 0, result;
 	pid_t child;
 
-	result = take_options(options, argv, given, error);
+	result = s ? take_options(options, argv, given, error) : pem_error__lacks(error, "session");
 	if (result)
 		return result;
 	if (s->command.pid)
@@ -369,10 +371,13 @@ int pem_session__poll(struct pem_session *s, int timeout_ms, int *wait_status)
 		 end = now + (timeout_ms > 0 ? (uint64_t)timeout_ms * 1000000u : 0), until;
 	struct turn turn;
 
+	if (!s)
+		return -EINVAL;
 	for (;;) {
 		turn = take_turn(s, now);
 		if (turn.ended) {
-			*wait_status = turn.wait_status;
+			if (wait_status)
+				*wait_status = turn.wait_status;
 			return 1;
 		}
 		if (__atomic_load_n(&s->interrupted, __ATOMIC_RELAXED))
@@ -388,17 +393,19 @@ int pem_session__poll(struct pem_session *s, int timeout_ms, int *wait_status)
 
 uint64_t pem_session__elapsed_ns(const struct pem_session *s)
 {
-	uint64_t end = s->command.end_clock ? s->command.end_clock : pem_clock();
+	uint64_t end;
 
-	if (!s->command.start_clock)
+	if (!s || !s->command.start_clock)
 		return 0;
+	end = s->command.end_clock ? s->command.end_clock : pem_clock();
 	return (uint64_t)((unsigned __int128)(end - s->command.start_clock) * 1000000000u /
 			  pem_clock__hz());
 }
 
 void pem_session__interrupt(struct pem_session *session)
 {
-	__atomic_store_n(&session->interrupted, 1, __ATOMIC_RELAXED);
+	if (session)
+		__atomic_store_n(&session->interrupted, 1, __ATOMIC_RELAXED);
 }
 
 int pem_run__exec(char *const argv[], const struct pem_run_options *given, struct pem_error *error)

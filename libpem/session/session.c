@@ -398,7 +398,7 @@ void pem_session__close(struct pem_session *s)
 
 const struct pem_model *pem_session__model(const struct pem_session *session)
 {
-	return session->model;
+	return session ? session->model : NULL;
 }
 
 /* --- demands --- */

@@ -22,15 +22,24 @@
 /* Choose the attribute of one event. Returns 0, or -errno with error. */
 static int choose_field(struct pem_demand *demand, const char *attribute, struct pem_error *error)
 {
+	const struct pem_event *event = demand->event;
 	int field = PEM_NO_FIELD;
+	char numbers[256] = "";
+	size_t i, used = 0;
 
 	if (attribute) {
-		field = pem_event__field(demand->event, attribute);
-		if (field < 0 || !pem_type__bytes((enum pem_type)demand->event->fields[field].type))
+		field = pem_event__field(event, attribute);
+		if (field < 0 || !pem_type__bytes((enum pem_type)event->fields[field].type)) {
+			for (i = 0; i < event->field_count && used < sizeof(numbers); i++)
+				if (pem_type__bytes((enum pem_type)event->fields[i].type))
+					used += (size_t)snprintf(
+						numbers + used, sizeof(numbers) - used, "%s%s",
+						used ? ", " : "", event->fields[i].name);
 			return pem_error__set(error, -EINVAL,
-					      "%s has no number named '%s'; 'pem list --json' "
-					      "shows the fields of each event",
-					      demand->event->name, attribute);
+					      "%s has no number named '%.100s': %s%s", event->name,
+					      attribute, used ? "its numbers are " : "it has none",
+					      numbers);
+		}
 	}
 	demand->field = (uint8_t)field;
 	return 0;
@@ -48,6 +57,11 @@ struct pem_statistics *pem_session__register_statistics(struct pem_session *sess
 	int result;
 	size_t i;
 
+	result = pem_event_set__check(session, set, error);
+	if (result) {
+		errno = -result;
+		return NULL;
+	}
 	result = pem_context__copy(context, given, error);
 	if (result) {
 		errno = -result;
@@ -114,6 +128,8 @@ int pem_statistics__enable(struct pem_statistics *st)
 	int result;
 	size_t i;
 
+	if (!st)
+		return -EINVAL;
 	pem_session__lock(st->session);
 	for (i = 0; i < st->count; i++)
 		st->demands[i]->statistic = true;
@@ -131,6 +147,8 @@ void pem_statistics__disable(struct pem_statistics *st)
 {
 	size_t i;
 
+	if (!st)
+		return;
 	pem_session__lock(st->session);
 	for (i = 0; i < st->count; i++)
 		st->demands[i]->statistic = false;
@@ -144,6 +162,8 @@ void pem_statistics__reset(struct pem_statistics *st)
 {
 	size_t i;
 
+	if (!st)
+		return;
 	pem_session__lock(st->session);
 	for (i = 0; i < st->count; i++)
 		st->demands[i]->epoch = (st->demands[i]->epoch + 1) & 0xffffff;
@@ -213,6 +233,8 @@ int pem_statistics__read(struct pem_statistics *st, struct pem_statistic *values
 {
 	size_t i;
 
+	if (!st)
+		return -EINVAL;
 	if (pem_sized__check_array(values, count))
 		return -EINVAL;
 	pem_session__lock(st->session);
@@ -326,11 +348,12 @@ int pem_statistics__each(struct pem_statistics *st, size_t i,
 		.owner = {.size = sizeof(struct pem_statistic_owner), .cpu = PEM_NO_CPU},
 		.function = function,
 		.arg = arg};
-	struct pem_session *s = st->session;
+	struct pem_session *s;
 	int result;
 
-	if (i >= st->count)
+	if (!st || !function || i >= st->count)
 		return -EINVAL;
+	s = st->session;
 	pem_session__lock(s);
 	pem_session__scan_producers(s);
 	caller.demand = st->demands[i];

@@ -5,6 +5,7 @@
  * A source knows how the kernel calls a counter. The session's file "counters" says so to programs,
  * whose threads open them (producer/counters.c).
  */
+#include "core/binding.h"
 #include "core/core.h"
 #include "core/demand.h"
 #include "source_host/source_host.h"
@@ -149,10 +150,15 @@ int pem_session__count_at(struct pem_session *s, const struct pem_event_set *set
 	struct pem_counter counters[PEM_COUNTERS_MAX];
 	int rc, count;
 
+	rc = pem_event_set__check(s, set, error);
+	if (rc)
+		return rc;
 	memset(counters, 0, sizeof(counters));
 	pem_session__lock(s);
 	if (!s->sources->counters) {
-		rc = pem_error__set(error, -EINVAL, "no counters are named");
+		rc = pem_error__set(
+			error, -EINVAL,
+			"no counters are named: pem_session__set_counters() comes first");
 		goto out;
 	}
 	count = encode_all(s, counters);
@@ -161,8 +167,8 @@ int pem_session__count_at(struct pem_session *s, const struct pem_event_set *set
 		rc = write_file(s, counters, count, error);
 	else if (!rc)
 		rc = pem_error__set(error, -ENOENT,
-				    "none of these events is raised by a program: for events of "
-				    "the kernel there is --counters");
+				    "none of these events is raised by a program: at events "
+				    "of the kernel pem.ko reads counters, as they are set");
 	else if (rc == -ENOTSUP)
 		pem_error__set(error, rc, "threads can read none of the counters here");
 	else

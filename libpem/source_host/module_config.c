@@ -146,11 +146,15 @@ static char *append(char *text, const char *name)
 
 int pem_session__set_counters(struct pem_session *s, const char *names, struct pem_error *error)
 {
-	char *copy = strdup(names), *rest = copy, *name, *text = NULL, *shown_all = NULL;
+	char *copy, *rest, *name, *text = NULL, *shown_all = NULL;
 	const char *source, *shown;
 	unsigned count = 0;
-	int rc = copy ? 0 : -ENOMEM;
+	int rc;
 
+	if (!s || !names)
+		return pem_error__lacks(error, s ? "name of a counter" : "session");
+	rest = copy = strdup(names);
+	rc = copy ? 0 : -ENOMEM;
 	while (!rc && (name = strsep(&rest, ","))) {
 		if (!*name)
 			rc = pem_error__set(error, -EINVAL, "counters '%.100s': a name is empty",
@@ -192,7 +196,7 @@ int pem_session__set_counters(struct pem_session *s, const char *names, struct p
 int pem_session__set_page_sampling(struct pem_session *s, uint32_t interval_us,
 				   uint64_t region_bytes)
 {
-	if (interval_us < INTERVAL_US_MIN || region_bytes < REGION_BYTES_MIN ||
+	if (!s || interval_us < INTERVAL_US_MIN || region_bytes < REGION_BYTES_MIN ||
 	    region_bytes > REGION_BYTES_MAX || (region_bytes & (region_bytes - 1)))
 		return -EINVAL;
 	s->sources->pages_interval_us = interval_us;

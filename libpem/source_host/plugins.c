@@ -137,8 +137,8 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
 	*name = "pem";
 	if (event->source_kind == PEM_SOURCE_SIMULATED && !s->options.hardware) {
 		pem_error__set(error, 0,
-			       "is counted by a machine that is simulated: describe it with "
-			       "--hardware FILE.xml (pem stat, pem record)");
+			       "is counted by a machine that is simulated: name its "
+			       "description when the session opens (the option hardware)");
 		return NULL;
 	}
 	pem_session__load_plugins(s);
@@ -205,6 +205,10 @@ const char *pem_session__source_of(struct pem_session *session, const struct pem
 	const struct pem_source_ops *ops;
 	const char *name;
 
+	if (!session || !event) {
+		pem_error__lacks(reason, session ? "event" : "session");
+		return NULL;
+	}
 	if (event->source_kind == PEM_SOURCE_STUB)
 		return can_stub(event, reason) ? "stub" : NULL;
 	pem_session__lock(session);
@@ -254,7 +258,7 @@ int pem_session__counted_as(struct pem_session *session, const struct pem_event 
 	const struct pem_source_plugin *plugin;
 	int result = -ENOENT;
 
-	if (pem_sized__check_array(counted_as, 1))
+	if (!session || !event || pem_sized__check(counted_as))
 		return -EINVAL;
 	pem_session__lock(session);
 	pem_session__load_plugins(session);
@@ -273,7 +277,10 @@ int pem_session__counter_turns(struct pem_session *session, const struct pem_eve
 	const struct pem_source_plugin *plugin;
 	int result = 0;
 
-	memset(turns, 0, count * sizeof(*turns));
+	if (!session || (count && (!events || !turns)))
+		return -EINVAL;
+	if (count)
+		memset(turns, 0, count * sizeof(*turns));
 	pem_session__lock(session);
 	pem_session__load_plugins(session);
 	for (plugin = session->sources->plugins; plugin && !result; plugin = plugin->next)
@@ -288,7 +295,7 @@ int pem_session__sources(struct pem_session *session, struct pem_source_state *s
 	const struct pem_source_plugin *plugin;
 	size_t count = 0;
 
-	if (pem_sized__check_array(states, max))
+	if (!session || pem_sized__check_array(states, max))
 		return -EINVAL;
 	pem_session__lock(session);
 	pem_session__load_plugins(session);

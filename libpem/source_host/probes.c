@@ -163,10 +163,12 @@ int pem_session__find_probes(struct pem_session *session, const char *pattern,
 int pem_session__add_probes(struct pem_session *session, const char *pattern,
 			    struct pem_error *error)
 {
-	int rc = pem_pattern__is_probe(pattern)
-			 ? -ENOENT
-			 : pem_session__find_counter(session, pattern, error);
+	int rc = -ENOENT;
 
+	if (!session || !pattern || !*pattern)
+		return pem_error__lacks(error, session ? "pattern of probes" : "session");
+	if (!pem_pattern__is_probe(pattern))
+		rc = pem_session__find_counter(session, pattern, error);
 	if (rc != -ENOENT)
 		return rc;
 	return pem_session__find_probes(session, pattern, NULL, error);

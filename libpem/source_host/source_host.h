@@ -23,6 +23,8 @@ struct pem_instance {
 	const struct pem_source_ops *ops;
 	struct pem_source *source;
 	bool refused_said; /* the session has said that it refused a target */
+	/* It was opened before any target was known: each of its demands names its process. */
+	bool has_no_targets;
 	struct pem_source_event *events;
 	size_t event_count;
 };

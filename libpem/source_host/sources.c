@@ -190,6 +190,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 		fill_source_event(&instance->events[i], demands[i]);
 	instance->ops = ops;
 	instance->event_count = count;
+	instance->has_no_targets = !config.root && !config.whole_machine && !config.cgroup;
 	config.beside = is_among(config.sets_thread, demands, count)
 				? 0
 				: (uint32_t)s->sources->instance_count + 1;

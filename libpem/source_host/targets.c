@@ -58,10 +58,12 @@ static bool remember(struct pem_session *s, uint32_t pid)
 
 static void add_to(struct pem_session *s, struct pem_instance *instance, uint32_t pid)
 {
-	int result = instance->ops->add_target
-			     ? instance->ops->add_target(instance->source, (pid_t)pid)
-			     : -ENOTSUP;
+	int result;
 
+	if (instance->has_no_targets)
+		return;
+	result = instance->ops->add_target ? instance->ops->add_target(instance->source, (pid_t)pid)
+					   : -ENOTSUP;
 	if (!result || instance->refused_said)
 		return;
 	instance->refused_said = true;

@@ -68,13 +68,14 @@ static bool can_keep(const struct pem_event *event)
 
 int pem_statistics__keep(struct pem_statistics *st, unsigned what)
 {
-	struct pem_session *s = st->session;
+	struct pem_session *s;
 	size_t i, given = 0;
 	int result = 0;
 
-	if (!st->attribute[0] || !what ||
+	if (!st || !st->attribute[0] || !what ||
 	    what & ~(PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM | PEM_STATISTIC_TOP))
 		return -EINVAL;
+	s = st->session;
 	pem_session__lock(s);
 	if (st->was_enabled)
 		result = -EBUSY;
@@ -221,7 +222,7 @@ int pem_statistics__histogram(struct pem_statistics *st, size_t i, struct pem_hi
 	struct pem_distribution_total total;
 	int result;
 
-	if (pem_sized__check(histogram))
+	if (!st || pem_sized__check(histogram))
 		return -EINVAL;
 	pem_session__lock(st->session);
 	result = read_kept(st, i, PEM_STATISTIC_HISTOGRAM, &total);
@@ -240,7 +241,7 @@ int pem_statistics__top(struct pem_statistics *st, size_t i, struct pem_top *top
 	size_t k;
 	int result;
 
-	if (pem_sized__check_array(top, count))
+	if (!st || pem_sized__check_array(top, count))
 		return -EINVAL;
 	pem_session__lock(st->session);
 	result = read_kept(st, i, PEM_STATISTIC_TOP, &total);

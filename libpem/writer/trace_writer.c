@@ -46,10 +46,9 @@ static int open_directories(struct pem_trace_writer *w, const char *directory,
 			    struct pem_error *error)
 {
 	if (mkdir(directory, 0700) && errno != EEXIST)
-		return pem_error__set(
-			error, -errno,
-			"cannot make trace directory '%s': %s; choose another with -o", directory,
-			strerror(errno));
+		return pem_error__set(error, -errno,
+				      "cannot make trace directory '%s': %s; choose another",
+				      directory, strerror(errno));
 	/* Where others may write beside the folder, a link may have taken its place. */
 	w->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (w->directory_fd < 0)
@@ -151,7 +150,7 @@ struct pem_trace_writer *pem_trace_writer__new(const char *directory, const stru
 		return w;
 	pem_error__set(error, 0, "cannot write in trace directory '%s': %s", directory,
 		       strerror(-result));
-	pem_error__advise_space(error, result, " or choose another with -o");
+	pem_error__advise_space(error, result, " or choose another");
 fail:
 	pem_trace_writer__free(w);
 	errno = -result;

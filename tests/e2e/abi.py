@@ -111,6 +111,17 @@ def each_symbol_is_listed():
 
 
 @test
+def nonsense_is_given_to_each_function():
+    "each function of sessions and their handles is called with NULL and nonsense by unit/session_nonsense"
+    with open(ROOT + "/tests/unit/session_nonsense.c", encoding="utf-8") as text:
+        called = set(re.findall(r"\b(pem_\w+)\(", text.read()))
+    wanted = {name for name in listed("libpem/libpem.map")
+              if re.match(r"pem_(session|event_set|statistics|callback|log|recorder|run|trace)(s?|_)_", name) or name == "pem_cgroup_id"}
+    wanted -= {name for name in wanted if re.match(r"pem_trace__(?!open|unpack|recover)", name)} | {"pem_run__drop_capabilities"}
+    equal(wanted - called, set(), "functions that the test does not call")
+
+
+@test
 def breaks_are_found():
     "a function that goes or changes, a member that moves, an enumerator renumbered, a struct that shrinks"
     before = ["function pem_a int (int)", "symbol pem_a PEM_0.2", "enumerator PEM_X 1", "struct pem_s 24",

@@ -224,7 +224,7 @@ def export_refuses_folders_that_are_there():
     folder = tmp()
     trace = compressed(folder)
     os.mkdir(folder + "/there")
-    for to, says in ((folder + "/there", "choose another with -o"), (trace + "/copy", "lies in the trace"), ("-", "is a folder")):
+    for to, says in ((folder + "/there", "choose another"), (trace + "/copy", "lies in the trace"), ("-", "is a folder")):
         rc, _, err = run([PEM, "export", "--to", "ctf", trace, "-o", to])
         equal(rc, 1, "status for %s, which said: %s" % (to, err))
         assert says in err, err

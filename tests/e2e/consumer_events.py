@@ -147,6 +147,27 @@ def a_running_process():
 
 
 @test
+def a_context_before_attach():
+    "statistics of the kernel for a process, enabled before the session attaches to it, count without a warning of that process"
+    module, said = pemapi(), []
+    shell = "read line; for i in 1 2 3 4 5 6 7 8; do (:); done; echo done; read line"
+    with subprocess.Popen(["sh", "-c", shell], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process, \
+            module.Session(log=lambda level, text: said.append(text)) as session:
+        faults = session.events("OS::Mem::PageFault")
+        if session.source_of(faults[0]) is None:
+            skip("the kernel's events are not observed here: %s" % session.why_not(faults[0]))
+        statistics = session.statistics(faults, context=module.Context(pid=process.pid))
+        statistics.enable()
+        session.attach(process.pid)
+        process.stdin.write("\n")
+        process.stdin.flush()
+        equal(process.stdout.readline(), "done\n", "the program")
+        assert statistics.read()[0].count > 0, statistics.read()
+        equal([text for text in said if "are not observed" in text], [], "warnings")
+        process.stdin.close()
+
+
+@test
 def a_program_file():
     "the events of a program's file are known by name; a spec that contradicts them is refused, and told apart"
     spec, path = bakery()

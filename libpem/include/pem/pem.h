@@ -37,6 +37,9 @@
  * returns int or makes something may fail with ENOMEM besides what its comment lists. A function
  * that can't fail returns void or its result.
  *
+ * A NULL that the comment of a function does not accept is EINVAL, with a sentence. A function that
+ * can't fail then does nothing, and returns 0 or NULL.
+ *
  * Structs that the caller allocates
  *
  * They begin with their size, so that they can grow (<pem/sized.h> has the rules). A member that is
@@ -123,8 +126,8 @@ int pem_runtime_dir(char *path, size_t bytes);
  * everywhere, and {.pid = 1} is process 1 on every CPU. Where a function takes a context, NULL
  * stands for {0}.
  *
- * A context that contradicts itself is refused with EINVAL: a cpu without one_cpu, or a program
- * without a NUL.
+ * A context that contradicts itself is refused with EINVAL: a cpu without one_cpu, follow
+ * without a pid, or a program without a NUL.
  */
 struct pem_context {
 	size_t size; /* of this struct; 0: as in version 0.2.0 */

@@ -69,6 +69,8 @@ static inline int pem_sized__check(const void *room)
 {
 	size_t size;
 
+	if (!room)
+		return -EINVAL;
 	memcpy(&size, room, sizeof(size));
 	return size < sizeof(size) || size > PEM_SIZED_MAX || size % sizeof(size) ? -EINVAL : 0;
 }
