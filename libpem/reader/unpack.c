@@ -243,7 +243,7 @@ int pem_trace__unpack(const char *directory, const char *to, struct pem_error *e
 				      strerror(ENAMETOOLONG));
 	if (!lstat(to, &st))
 		return pem_error__set(error, -EEXIST,
-				      "cannot make folder '%.200s': %s; choose another with -o", to,
+				      "cannot make folder '%.200s': %s; choose another", to,
 				      strerror(EEXIST));
 	if (mkdir(part, 0700))
 		return pem_error__set(error, -errno, "cannot make folder '%.200s': %s", part,
