@@ -3,6 +3,7 @@
 import json
 import os
 
+import probing
 from tap import PEM, equal, run, run_all, skip, test, tmp
 
 SAMPLES = "HW::HWPerf::HPMsAndPC"
@@ -33,6 +34,7 @@ def a_rate_of_ones_own():
 @test
 def samples_beside_other_events():
     "-F adds samples to the events that -e names"
+    probing.here()
     count, told = samples("-F", "500", "-e", "OS::Sched::Switch")
     assert count > 20, told["per_event"]
     assert any(e["name"] == "OS::Sched::Switch" for e in told["per_event"]), told["per_event"]

@@ -5,17 +5,17 @@ import json
 import os
 import sys
 
-from tap import PEM, equal, run, run_all, skip, test, tmp
+import probing
+from tap import PEM, equal, run, run_all, test, tmp
 
 EVENTS = "OS::Syscall,OS::Process::Fork,OS::Process::Exec,OS::Process::Arguments,OS::Process::Exit"
 
 
 def recorded(command, events=EVENTS):
     """A trace of a shell command with the events of the kernel, or a skip."""
+    probing.here()
     trace = os.path.join(tmp(), "trace")
     rc, _, err = run([PEM, "record", "-q", "-e", events, "-o", trace, "--", "sh", "-c", command])
-    if rc == 2:
-        skip("no kernel events here: " + err.splitlines()[-1])
     equal(rc, 0, "status of record (stderr: %s)" % err)
     return trace
 
