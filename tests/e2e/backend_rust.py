@@ -10,6 +10,8 @@ import shutil
 from standin import ABI, compiled, disabled_bytes, generate, generate_all, library, played
 from tap import equal, need, run, run_all, skip, test, tmp
 
+LONG_S = 28
+
 PROGRAM = r"""
 use pem_wide::*;
 

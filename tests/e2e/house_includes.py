@@ -126,8 +126,9 @@ def compiles(command, text, suffix):
 
 def headers_alone(compiler, cxx):
     need(compiler, cxx)
-    stubs = ["stubs/" + os.path.basename(p) for p in glob.glob(BUILD + "/gen/stubs/*.h")]
-    todo = [(header, command, suffix) for header in sorted("pem/" + name for name in PUBLIC) + sorted(stubs)
+    # One generator makes all stubs: one is tried alone, and all together.
+    stubs = sorted("stubs/" + os.path.basename(p) for p in glob.glob(BUILD + "/gen/stubs/*.h"))
+    todo = [(header, command, suffix) for header in sorted("pem/" + name for name in PUBLIC) + [stubs[0], ">\n#include <".join(stubs)]
             for command, suffix in (([compiler, "-std=c11"], ".c"), ([compiler, "-std=gnu11"], ".c"), ([cxx, "-std=c++17"], ".cc"))]
     todo += [(header, [cxx, "-std=c++17"] + more, ".cc") for header in ("pem/pem.hpp", "pem/stub.hpp")
              for more in ([], ["-fno-exceptions", "-fno-rtti"], ["-std=c++20", "-Wpedantic", "-Wconversion", "-Wshadow"])]
@@ -143,13 +144,13 @@ def headers_alone(compiler, cxx):
 
 @test
 def headers_alone_gcc():
-    "public headers and stubs compile alone, twice, as C11, gnu11 and C++17 with gcc"
+    "public headers compile alone, twice, and stubs do together, as C11, gnu11 and C++17 with gcc"
     headers_alone("gcc", "g++")
 
 
 @test
 def headers_alone_clang():
-    "public headers and stubs compile alone, twice, as C11, gnu11 and C++17 with clang"
+    "public headers compile alone, twice, and stubs do together, as C11, gnu11 and C++17 with clang"
     headers_alone("clang", "clang++")
 
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT
 """install: what `make install` lays down is enough to run pem and to build against it, away from this tree"""
+import atexit
+import functools
 import os
 import re
 import shlex
 import shutil
+import tempfile
 
 from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
@@ -23,21 +26,24 @@ int main(void)
 AWAY = {"LD_LIBRARY_PATH": None, "PYTHONPATH": None, "B": None, "MAKEFLAGS": None, "MAKELEVEL": None, "MFLAGS": None}
 
 
-def installed(prefix, *more, destdir=True, **env):
-    """make install, under a fresh DESTDIR or none: this folder, and its output."""
+def installed(prefix, *more, root=None, **env):
+    """make install, under the DESTDIR root, or a fresh one: this folder, and its output."""
     if SAN:
         skip("a sanitized build is not for installing")
     need("make", "pkg-config")
-    root = tmp() if destdir else ""
+    root = tmp() if root is None else root
     rc, out, err = run(["make", "-C", ROOT, "B=" + BUILD, "DESTDIR=" + root, "PREFIX=" + prefix, *more, "install", "--no-print-directory"],
                        env=dict(AWAY, **env), timeout=110)
     equal(rc, 0, "exit status of make install, which said: " + out[-2000:] + err[-2000:])
     return root, out
 
 
+@functools.lru_cache(None)
 def install(prefix, *more):
-    """make install under a fresh DESTDIR; its path."""
-    return installed(prefix, *more)[0]
+    """make install under a DESTDIR that tests share, and do not change; its path."""
+    folder = tempfile.mkdtemp(prefix="pem-test-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return installed(prefix, *more, root=folder)[0]
 
 
 def away(root, libdir):
@@ -105,10 +111,10 @@ def each_verb_runs_elsewhere():
     "each verb of an installed pem runs as another user while the checkout is away"
     if os.geteuid() != 0:
         skip("only root can hide the checkout and become another user")
-    root, work = install("/usr/local"), tmp()
+    root, work = install("/usr"), tmp()
     os.chmod(root, 0o755)
     os.chmod(work, 0o777)
-    prefix = root + "/usr/local"
+    prefix = root + "/usr"
     verbs = VERBS
     if os.path.exists(BUILD + "/bin/pem-page-size"):
         verbs += "pem page-size forget nothing >page 2>&1 || [ $? = 1 ]\npem page-size --help >page.help\n"
@@ -136,7 +142,7 @@ def each_verb_runs_elsewhere():
 def next_step():
     "the lines that make install ends with make a shell find pem, pemapi, libpem and its flags"
     prefix, work = tmp() + "/pem", tmp()
-    _, said = installed(prefix, destdir=False)
+    _, said = installed(prefix, root="")
     lines = [line for line in said.splitlines() if line.startswith("  export ")]
     assert lines and said.endswith("Next: pem doctor\n"), said
     with open(ROOT + "/docs/consume.md", encoding="utf-8") as text:
@@ -220,9 +226,9 @@ def installed_stub_compiles():
 @test
 def installed_pem_runs():
     "the installed pem lists events and records a program without the tree"
-    root, work = install("/usr/local"), tmp()
-    env = away(root, "/usr/local/lib")
-    pem = root + "/usr/local/bin/pem"
+    root, work = install("/usr"), tmp()
+    env = away(root, "/usr/lib")
+    pem = root + "/usr/bin/pem"
     rc, out, err = run([pem, "list", "APP"], env=env, cwd=work)
     equal(rc, 0, "pem list, which said: " + err)
     assert "APP::" in out, "no application event listed"
