@@ -4,6 +4,7 @@
  * spoils nothing
  */
 #include "cost/cost.h"
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +59,8 @@ static int remove_folder(void **state)
 	(void)state;
 	for (i = 0; i < sizeof(entries) / sizeof(entries[0]) && !rc; i++) {
 		snprintf(path, sizeof(path), "%s%s", folder, entries[i]);
-		rc = remove(path);
+		/* A test that is skipped leaves nothing. */
+		rc = remove(path) && errno != ENOENT;
 	}
 	return rc;
 }
