@@ -438,18 +438,6 @@ int cli_run__status(const struct cli_run *run);
 void cli_run__explain(const struct cli_run *run, const char *command);
 int cli_status_of_wait(int wait_status);
 
-/* --- folders for traces (folder.c) --- */
-
-/*
- * Make the first free folder PREFIX-COMMAND-N in the current folder. COMMAND is the command's name
- * without its path. Returns CLI_DONE, or a status after printing a sentence.
- */
-int cli_folder__make(const char *prefix, const char *command, char *path, size_t bytes);
-/* Copy the name of a folder that the user gave. A link to a folder is resolved. */
-void cli_folder__given(const char *given, char *path, size_t bytes);
-/* Remove a folder with everything in it. */
-void cli_folder__remove(const char *path);
-
 /* --- traces (trace.c) --- */
 
 /*

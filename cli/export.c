@@ -23,8 +23,7 @@ static const struct cli_option options[] = {
 	{OPT_TO, "to", "FORMAT", "What to write: one of --list."},
 	{'o', "output", "OUT",
 	 "File to write; - is standard output. Default: the trace's name and the format's suffix, "
-	 "a "
-	 "regular file of yours in the current folder, which is made or replaced."},
+	 "a regular file of yours in the current folder, which is made or replaced."},
 	{OPT_LIST, "list", NULL, "List the formats there are."},
 	{'j', "json", NULL, "With --list: an array of objects."},
 	{0},

@@ -49,8 +49,7 @@ static const struct cli_option options[] = {
 	 "When a buffer is full, lose its oldest events and not the newest."},
 	{RECORD_BUFFER, "buffer", "SIZE",
 	 "Buffer of each recorded process, 64K to 16G. Default: 32M, and up to 128M where that "
-	 "loses "
-	 "less and memory allows."},
+	 "loses less and memory allows."},
 	{RECORD_CLOCK, "clock", "cycles|coarse",
 	 "With coarse, where a CPU is to spare, events of programs cost less, and their times are "
 	 "good to a microsecond: a thread of pem advances them, which takes that CPU. Default: "
@@ -65,7 +64,10 @@ static const struct cli_option options[] = {
 	 "With --overwrite, write a snapshot when an event happens ('EVENT', 'EVENT where "
 	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "
 	 "> N', and sum, min, max). May be given several times. SIGUSR2 does it, too."},
-	{OPT_SNAPSHOTS, "snapshots", "N", "Keep only the last N of these. Default: all."},
+	{OPT_SNAPSHOTS, "snapshots", "N",
+	 "Keep only the last N of these, and fewer if they take more than a tenth of the free "
+	 "space. "
+	 "Default: 8."},
 	{OPT_INTERVAL, "snapshot-interval", "SECONDS",
 	 "At most one for triggers in so many seconds. Default: 10."},
 	{OPT_COUNTERS, "counters", "NAME,...",
@@ -85,8 +87,7 @@ static const struct cli_option options[] = {
 	 "HW::HWPerf::DataSample, mappings, allocations and releases. pem report --by data."},
 	{OPT_PAGES, "pages", "INTERVAL[,REGION]",
 	 "Record OS::Pages::*, or those of them that -e names: how often they look at memory, and "
-	 "by "
-	 "what regions. Default: 100ms,2M. Needs pem.ko."},
+	 "by what regions. Default: 100ms,2M. Needs pem.ko."},
 	{OPT_BUDGET, "budget", "SHARE",
 	 "Keep the cost of observing below a share of the program's CPU time, such as 1%: the "
 	 "costliest events are only counted, or left out, for a time, and the trace says so."},
@@ -485,7 +486,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	/* Too large for a small stack. */
 	static struct record r = {
 		.session = {.size = sizeof(r.session), .log = cli_log, .progress = 1},
-		.triggers = {.interval_s = CLI_SNAPSHOT_INTERVAL_S}};
+		.triggers = {.keep = CLI_SNAPSHOTS_KEPT, .interval_s = CLI_SNAPSHOT_INTERVAL_S}};
 	struct pem_error error = {{0}};
 	struct pem_session *session = NULL;
 	struct pem_log *log;

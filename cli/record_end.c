@@ -104,14 +104,16 @@ static const char *loss_advice(const struct pem_trace *trace, uint64_t lost)
 static void say_losses(const struct pem_trace *trace, bool not_written)
 {
 	struct pem_balance b = pem_trace__total_balance(trace);
-	uint64_t lost = b.discarded + b.overwritten;
 
-	if (lost == 0)
+	/* A flight recorder does what it is for. */
+	if (b.overwritten != 0)
+		cli_say("the last events are kept: %s of %s, older ones, were overwritten",
+			cli_count(b.overwritten), cli_count(b.produced));
+	if (b.discarded == 0)
 		return;
 	/* A larger buffer does not help if the disk fails. */
-	cli_say("%s of %s events were lost (%s discarded, %s overwritten)%s%s", cli_count(lost),
-		cli_count(b.produced), cli_count(b.discarded), cli_count(b.overwritten),
-		not_written ? "" : ": ", not_written ? "" : loss_advice(trace, lost));
+	cli_say("%s of %s events were lost%s%s", cli_count(b.discarded), cli_count(b.produced),
+		not_written ? "" : ": ", not_written ? "" : loss_advice(trace, b.discarded));
 }
 
 /* --- what was named and never raised --- */

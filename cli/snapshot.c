@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /* snapshot.c - pem snapshot: makes a running flight recorder write its content as a trace */
 #include "cli.h"
+#include "folder.h"
 
 #include <errno.h>
 #include <getopt.h>

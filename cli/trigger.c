@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define SECOND_NS 1000000000ull
@@ -182,11 +183,9 @@ int cli_triggers__start(struct cli_triggers *t, struct pem_session *session, con
 		.size = sizeof(t->options), .log = cli_log, .progress = 1, .log_arg = &t->quiet};
 	sigemptyset(&action.sa_mask);
 	sigaction(SIGUSR2, &action, NULL);
-	if (t->keep != 0) {
-		t->paths = calloc(t->keep, sizeof(*t->paths));
-		if (t->paths == NULL)
-			return cli_error(CLI_FAILED, "no memory");
-	}
+	t->kept = calloc(t->keep + 1, sizeof(*t->kept));
+	if (t->kept == NULL)
+		return cli_error(CLI_FAILED, "no memory");
 	for (i = 0; i < t->count && status == CLI_DONE; i++)
 		status = register_one(t, &t->triggers[i]);
 	t->judged_ns = cli_now_ns();
@@ -217,18 +216,58 @@ int cli_triggers__attach(struct cli_triggers *t, pid_t command, struct cli_attac
 
 /* --- writing --- */
 
-/* Remember a path. It may replace an older path, whose snapshot is removed. */
+/* Remove the oldest snapshot, unless something in its folder was changed since it was written. */
+static void remove_oldest(struct cli_triggers *t)
+{
+	struct cli_snapshot_kept *oldest = &t->kept[0];
+	bool removed = cli_folder__remove_same(oldest->path, &oldest->folder);
+
+	if (removed && !t->told && !t->quiet)
+		cli_say("removed %s: the last %s snapshots are kept, in at most a tenth of the "
+			"free space; --snapshots sets their number",
+			oldest->path, cli_count(t->keep));
+	t->told |= removed;
+	free(oldest->path);
+	memmove(t->kept, t->kept + 1, --t->kept_count * sizeof(*t->kept));
+}
+
+/*
+ * Remove the oldest snapshots until their number and size, and further bytes, are within the
+ * limits. The newest always stays.
+ */
+static void keep_limits(struct cli_triggers *t, const char *path, uint64_t further_bytes)
+{
+	struct statvfs disk;
+	uint64_t bytes, most;
+	size_t i;
+
+	while (t->kept_count > 1) {
+		for (bytes = 0, i = 0; i < t->kept_count; i++)
+			bytes += t->kept[i].folder.bytes;
+		most = UINT64_MAX;
+		if (statvfs(path, &disk) == 0)
+			most = ((uint64_t)disk.f_bavail * disk.f_frsize + bytes) /
+			       CLI_SNAPSHOTS_SHARE;
+		if (t->kept_count <= t->keep && bytes + further_bytes <= most)
+			return;
+		remove_oldest(t);
+	}
+}
+
+/* Remember a snapshot that was written. Older ones may be removed for it. */
 static void keep(struct cli_triggers *t, const char *path)
 {
-	char **location;
+	struct cli_snapshot_kept *newest = &t->kept[t->kept_count];
 
-	if (t->keep == 0)
+	newest->path = strdup(path);
+	if (newest->path == NULL || cli_folder__measure(path, &newest->folder) < 0) {
+		free(newest->path);
 		return;
-	location = &t->paths[t->written % t->keep];
-	if (*location != NULL)
-		cli_folder__remove(*location);
-	free(*location);
-	*location = strdup(path);
+	}
+	t->kept_count++;
+	if (newest->folder.bytes > t->largest_bytes)
+		t->largest_bytes = newest->folder.bytes;
+	keep_limits(t, path, 0);
 }
 
 /*
@@ -251,13 +290,13 @@ static void write_snapshot(struct cli_triggers *t, const char *cause)
 
 	if (make_folder(t, path, sizeof(path)) != CLI_DONE)
 		return;
+	keep_limits(t, path, t->largest_bytes);
 	if (pem_session__snapshot(t->sessions[0], path, cause, &error) < 0) {
 		cli_error(0, "%s", error.text);
 		cli_folder__remove(path);
 		return;
 	}
 	keep(t, path);
-	t->written++;
 	if (!t->quiet)
 		cli_say("snapshot in %s: %s", path, cause);
 }
@@ -377,7 +416,6 @@ void cli_triggers__end(struct cli_triggers *t)
 
 void cli_triggers__free(struct cli_triggers *t)
 {
-	uint64_t k;
 	size_t i;
 
 	for (i = 0; i < t->count; i++) {
@@ -386,7 +424,7 @@ void cli_triggers__free(struct cli_triggers *t)
 	}
 	for (i = 1; i < CLI_TRIGGER_SESSIONS; i++)
 		pem_session__close(t->sessions[i]);
-	for (k = 0; t->paths != NULL && k < t->keep; k++)
-		free(t->paths[k]);
-	free(t->paths);
+	for (i = 0; i < t->kept_count; i++)
+		free(t->kept[i].path);
+	free(t->kept);
 }

@@ -7,10 +7,14 @@
 #define PEM_CLI_TRIGGER_H
 
 #include "attach.h"
+#include "folder.h"
 
 #define CLI_TRIGGERS_MAX 16
 #define CLI_TRIGGER_SESSIONS 4
 #define CLI_SNAPSHOTS_MAX 1000
+/* Snapshots that are kept by default, and the share of the free space that they may take. */
+#define CLI_SNAPSHOTS_KEPT 8
+#define CLI_SNAPSHOTS_SHARE 10
 #define CLI_SNAPSHOT_INTERVAL_S 10
 
 enum cli_trigger_kind {
@@ -35,12 +39,17 @@ struct cli_trigger {
 	size_t count;
 };
 
+/* A snapshot that was written, so that it can be removed. */
+struct cli_snapshot_kept {
+	char *path;
+	struct cli_folder folder;
+};
+
 /* All zero except for the options: there are no triggers. */
 struct cli_triggers {
 	struct cli_trigger triggers[CLI_TRIGGERS_MAX];
 	size_t count;
-	/* Number of snapshots to keep. 0: all. */
-	uint64_t keep;
+	uint64_t keep; /* number of snapshots to keep, at least 1 */
 	uint64_t interval_s; /* least seconds between two snapshots */
 	/* set when started */
 	/* [0] is the recorder's. The others belong to the triggers. */
@@ -52,8 +61,10 @@ struct cli_triggers {
 	uint64_t judged_ns, written_ns;
 	uint64_t held_back; /* triggers held back since the last snapshot */
 	uint64_t signals_seen;
-	char **paths; /* the snapshots that are kept, in a ring of keep entries */
-	uint64_t written;
+	struct cli_snapshot_kept *kept; /* the oldest first; there is space for keep + 1 */
+	size_t kept_count;
+	uint64_t largest_bytes; /* of a snapshot so far */
+	bool told; /* that older snapshots are removed */
 	unsigned int number; /* number in the name of the last folder */
 };
 

@@ -10,6 +10,7 @@
  */
 #include "extract.h"
 #include "lab.h"
+#include "folder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,7 +8,7 @@ import time
 
 import probing
 from patience import HANG_S
-from tap import PEM, equal, parallel, run, run_all, start, test, tmp
+from tap import PEM, equal, parallel, run, run_all, skip, start, test, tmp
 
 # Asks for a block of each size in turn, and tells after each.
 SIZES = ["sh", "-c", "ls / > /dev/null; for n in $0 $@; do head -c $n /dev/zero > /dev/null; dd if=/dev/zero of=/dev/null "
@@ -131,6 +131,90 @@ def a_signal():
     recorder.wait(30)
     for name in snapshots(folder):
         equal(cause(folder, name), "signal SIGUSR2", "cause")
+
+
+class Signalled:
+    """A flight recorder that writes a snapshot for each signal, into folder/trace-snapshot-N."""
+
+    def __init__(self, folder, *options):
+        self.folder, self.lines = folder, []
+        self.recorder = start([PEM, "record", "--overwrite", "--buffer", "256K", "-e", "Libc", "-o", folder + "/trace", *options,
+                               "--", "sh", "-c", "ls / > /dev/null; echo ready; exec sleep 60"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        equal(self.recorder.stdout.readline().strip(), "ready", "the command's line")
+
+    def snapshot(self, times=1):
+        for _ in range(times):
+            self.recorder.send_signal(signal.SIGUSR2)
+            self.lines.append(self.recorder.stderr.readline())
+            while "snapshot in" not in self.lines[-1]:
+                assert self.lines[-1], "the recorder ended: " + "".join(self.lines)
+                self.lines.append(self.recorder.stderr.readline())
+
+    def end(self):
+        """What pem printed."""
+        self.recorder.send_signal(signal.SIGINT)
+        self.lines += self.recorder.communicate()[1].splitlines(True)
+        return "".join(self.lines)
+
+
+@test
+def few_are_kept_by_default():
+    "without --snapshots the last eight are kept, and the first removal is told"
+    recorder = Signalled(tmp())
+    recorder.snapshot(11)
+    said = recorder.end()
+    equal(snapshots(recorder.folder), ["trace-snapshot-%d" % n for n in range(4, 12)], "snapshots")
+    equal(said.count("removed "), 1, "sentences about removal: " + said)
+
+
+@test
+def few_are_kept_on_a_small_disk():
+    "snapshots take at most a tenth of the free space, but for the last one"
+    disk = tmp()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "pem-test", disk], capture_output=True, text=True)
+    if made.returncode != 0:
+        skip("cannot mount a tmpfs (needs root): " + made.stderr.strip())
+    try:
+        recorder = Signalled(disk)
+        recorder.snapshot(8)
+        recorder.end()
+        found = snapshots(disk)
+        size = sum(os.stat(os.path.join(base, name)).st_blocks * 512 for one in found
+                   for base, _, files in os.walk(os.path.join(disk, one)) for name in files)
+        assert found[-1:] == ["trace-snapshot-8"] and (len(found) == 1 or size <= (16 << 20) / 10), (found, size)
+    finally:
+        subprocess.run(["umount", "-l", disk], capture_output=True)
+
+
+@test
+def what_others_wrote_stays():
+    "a snapshot in which something was changed, or in whose place there is another folder, is not removed"
+    recorder = Signalled(tmp(), "--snapshots", "1")
+    folder = recorder.folder
+    for n in 1, 2, 3, 4, 5:
+        recorder.snapshot()
+        path = "%s/trace-snapshot-%d" % (folder, n)
+        if n == 1:
+            with open(path + "/notes", "w") as file:
+                file.write("mine")
+        elif n == 2:
+            os.rename(path, folder + "/mine")
+            os.mkdir(path)
+        elif n == 3:
+            os.rename(path, folder + "/moved")
+            os.symlink("moved", path)
+    recorder.end()
+    equal(sorted(os.listdir(folder)), ["mine", "moved", "trace"] + ["trace-snapshot-%d" % n for n in (1, 2, 3, 5)], "folders")
+    for path in "trace-snapshot-1/notes", "trace-snapshot-1/metadata", "mine/metadata", "moved/metadata":
+        assert os.path.exists(os.path.join(folder, path)), path
+
+
+@test
+def overwriting_is_no_loss():
+    "the last line of a flight recorder counts overwritten events, and advises no larger buffer"
+    _, err = record(tmp(), ["sh", "-c", "for i in 1 2 3 4 5 6 7 8; do ls -lR /usr/bin > /dev/null; done"], events="Libc")
+    assert "older ones, were overwritten" in err and "lost" not in err and "--buffer" not in err, err
 
 
 @test
