@@ -39,7 +39,11 @@
  * until another thread wants the lock or the CPU. The memory is also held for one slice only, so
  * that it is freed when its process exits.
  */
+#include "pem_kmod_tried.h"
+
+#if PEM_KMOD_HAS_accessed
 #include "sampling.h"
+#include "compat_pages.h"
 
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -49,7 +53,6 @@
 #include <linux/pid.h>
 #include <linux/ptrace.h>
 #include <linux/rcupdate.h>
-#include <linux/sched/coredump.h>
 #include <linux/sched/mm.h>
 #include <linux/sched/signal.h>
 #include <linux/sched/task.h>
@@ -301,6 +304,7 @@ static unsigned long slice(struct pass *pass, struct mm_struct *mm, unsigned lon
 static bool may_read(struct task_struct *task, struct mm_struct *mm)
 {
 	const struct cred *mine = current_cred(), *its;
+	struct user_namespace *user_ns;
 	bool may;
 
 	rcu_read_lock();
@@ -311,8 +315,9 @@ static bool may_read(struct task_struct *task, struct mm_struct *mm)
 	may = may && mine->user_ns == its->user_ns &&
 	      cap_issubset(its->cap_permitted, mine->cap_permitted);
 	may = may || ns_capable(its->user_ns, CAP_SYS_PTRACE);
+	may = may && (pem_is_dumpable(task, mm, &user_ns) || ns_capable(user_ns, CAP_SYS_PTRACE));
 	rcu_read_unlock();
-	return may && (pem_is_dumpable(mm) || ns_capable(mm->user_ns, CAP_SYS_PTRACE));
+	return may;
 }
 
 /*
@@ -524,3 +529,4 @@ void pem_accessed__free(struct pem_kmod_sampling *sampling)
 	list_for_each_entry_safe(of, next, &sampling->accessed, list)
 		forget(sampling, of);
 }
+#endif

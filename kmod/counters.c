@@ -26,6 +26,9 @@
  * the pointers and releases the old counters after an RCU grace period. The lock excludes the
  * worker and close from each other.
  */
+#include "pem_kmod_tried.h"
+
+#if PEM_KMOD_HAS_counters
 #include "sampling.h"
 
 #include <linux/cpu.h>
@@ -332,3 +335,4 @@ void pem_counters__exit(void)
 {
 	cpuhp_remove_multi_state(hotplug_state);
 }
+#endif

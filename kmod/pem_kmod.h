@@ -133,12 +133,10 @@ void pem_switch_fill(uint8_t *record, uint32_t previous_tid, uint32_t pid, uint3
 /*
  * Has a probe the tracepoint's own prototype? The kernel's headers declare a function for each
  * tracepoint that accepts only this prototype. PEM_KMOD_FITS chooses among alternatives by it.
- * PEM_KMOD_CHECK makes the compiler name both prototypes where they differ.
  */
 #define PEM_KMOD_FITS(tracepoint, probe)                                                           \
 	__builtin_types_compatible_p(typeof(&check_trace_callback_type_##tracepoint),              \
 				     void (*)(typeof(&(probe))))
-#define PEM_KMOD_CHECK(tracepoint, probe) check_trace_callback_type_##tracepoint(probe)
 /* What a choice among alternatives results in. */
 #define PEM_KMOD_YES(system, tracepoint, probe) 1
 #define PEM_KMOD_NAME(system, tracepoint, probe) #system ":" #tracepoint

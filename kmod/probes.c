@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * probes.c - the generated probes, compiled and checked against this kernel's tracepoints
+ * probes.c - the generated probes, of which the compiler takes those that fit this kernel's
+ * tracepoints
  *
  * The compiler compares each probe's parameters with the tracepoint's own, if the kernel's headers
- * declare it. Not here: registering probes (attach.c).
+ * declare it. kmod/declared compiles this file first, with PEM_KMOD_TRIED, to find the others. Not
+ * here: registering probes (attach.c).
  */
 #include "pem_kmod.h"
 
 #include "pem_kmod_checks.h"
+#include "pem_kmod_tried.h"
+
+#ifdef PEM_KMOD_TRIED
+#define PEM_KMOD_TRY(tracepoint, fits) static_assert(fits, #tracepoint)
+#endif
 
 /*
  * Specs use these builtins to convert network byte order, because BPF programs have no ntohl().

@@ -11,6 +11,9 @@
  * Not here: pages reserved for hugetlbfs, which any user can read in
  * /sys/devices/system/node/node<N>/hugepages.
  */
+#include "pem_kmod_tried.h"
+
+#if PEM_KMOD_HAS_supply
 #include "sampling.h"
 
 #include <linux/mmzone.h>
@@ -115,3 +118,4 @@ int pem_supply__set(struct pem_kmod_sampling *sampling, const struct pem_kmod_su
 	sampling->supply = supply;
 	return 0;
 }
+#endif

@@ -12,7 +12,8 @@
  *
  * A BPF program finds out at run time what a kernel has. A module is compiled for one kernel. So
  * only the alternatives whose kernel='' fits this kernel are compiled. Of these the compiler takes
- * the first whose parameters are the tracepoint's.
+ * the first whose parameters are the tracepoint's. An event of which none is costs no more than
+ * the event: kmod/declared lists it.
  */
 #include "backend.h"
 #include "tracepoint.h"
@@ -20,9 +21,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Print "5.18-6.7" as a condition of the preprocessor. */
-static void put_condition(FILE *f, const struct pem_spec_source *source)
+/* Print "pem_probe_sched_switch"; from the second alternative on "pem_probe2_sched_switch". */
+static void put_probe_name(FILE *f, const struct pem_spec_event *event, size_t source)
 {
+	fprintf(f, "pem_probe");
+	if (source)
+		fprintf(f, "%zu", source + 1);
+	fprintf(f, "_%s", event->c_name);
+}
+
+/*
+ * Print "5.18-6.7" as a condition of the preprocessor. A probe that this kernel's headers do not
+ * let compile is named by a macro of kmod/declared.
+ */
+static void put_condition(FILE *f, const struct pem_spec_event *event, size_t at)
+{
+	const struct pem_spec_source *source = &event->sources[at];
 	unsigned major, minor;
 	const char *to = source->kernel ? strchr(source->kernel, '-') : NULL;
 
@@ -32,8 +46,12 @@ static void put_condition(FILE *f, const struct pem_spec_source *source)
 		fprintf(f, " PEM_KERNEL_UNTIL(%u, %u) &&", major, minor);
 	if (source->when) /* only BPF programs can tell */
 		fprintf(f, " 0\n");
-	else
-		fprintf(f, " PEM_KMOD_CAN(%s)\n", pem_tracepoint__name(source));
+	else {
+		fprintf(f, " PEM_KMOD_CAN(%s) && !defined(PEM_KMOD_BROKEN_",
+			pem_tracepoint__name(source));
+		put_probe_name(f, event, at);
+		fprintf(f, ")\n");
+	}
 }
 
 /* For sched_switch(preempt, prev, next, ...): print the third argument's name, or the second's. */
@@ -132,15 +150,6 @@ static void put_asks(FILE *f, const struct pem_spec_event *event, size_t source)
 		   "\t\t\treturn;\n\t\t}\n\t}\n");
 }
 
-/* Print "pem_probe_sched_switch"; from the second alternative on "pem_probe2_sched_switch". */
-static void put_probe_name(FILE *f, const struct pem_spec_event *event, size_t source)
-{
-	fprintf(f, "pem_probe");
-	if (source)
-		fprintf(f, "%zu", source + 1);
-	fprintf(f, "_%s", event->c_name);
-}
-
 /* Print what a probe does with an event that is wanted. */
 static void put_end(FILE *f, const struct pem_spec_event *event, size_t source, unsigned index)
 {
@@ -183,7 +192,7 @@ static void put_alternative(FILE *f, const struct pem_spec_event *event, size_t 
 	const char *tracepoint = pem_tracepoint__name(&event->sources[source]);
 
 	fprintf(f, "#if");
-	put_condition(f, &event->sources[source]);
+	put_condition(f, event, source);
 	put_probe(f, event, source, index);
 	fprintf(f,
 		"#define PEM_%zu_%s(what, other) "
@@ -194,11 +203,8 @@ static void put_alternative(FILE *f, const struct pem_spec_event *event, size_t 
 	pem_tracepoint__put_system(f, &event->sources[source]);
 	fprintf(f, ", %s, ", tracepoint);
 	put_probe_name(f, event, source);
-	fprintf(f,
-		"), other)\n#define PEM_HAS_%zu_%s 1\n"
-		"#else\n"
-		"#define PEM_%zu_%s(what, other) other\n#define PEM_HAS_%zu_%s 0\n#endif\n",
-		source + 1, event->c_name, source + 1, event->c_name, source + 1, event->c_name);
+	fprintf(f, "), other)\n#else\n#define PEM_%zu_%s(what, other) other\n#endif\n", source + 1,
+		event->c_name);
 }
 
 /* Print a choice: the first alternative that fits, else `none`. */
@@ -215,30 +221,27 @@ static void put_choice(FILE *f, const struct pem_spec_event *event, const char *
 }
 
 /*
- * Print a check: if an event's tracepoint is declared and none of its alternatives fits, that is an
- * error. If there is a single alternative, the compiler's error shows both lists of parameters.
+ * Print a check that only kmod/declared compiles: it fails if the kernel has one of the event's
+ * tracepoints, and none of the event's probes fits. Only BPF programs know a source with `when`.
  */
 static void put_check(FILE *f, const struct pem_spec_event *event)
 {
+	const char *first = NULL;
 	size_t i;
 
-	if (event->source_count == 1) {
-		fprintf(f,
-			"#if PEM_HAS_1_%s\nstatic inline void pem_check_%s(void)\n{\n"
-			"\tPEM_KMOD_CHECK(%s, pem_probe_%s);\n}\n#endif\n",
-			event->c_name, event->c_name, pem_tracepoint__name(&event->sources[0]),
-			event->c_name);
-		return;
-	}
-	fprintf(f, "#if 0");
-	for (i = 0; i < event->source_count; i++)
+	for (i = 0; i < event->source_count; i++) {
+		if (event->sources[i].when)
+			continue;
+		if (!first)
+			fprintf(f, "#if defined(PEM_KMOD_TRIED) && (0");
+		first = first ? first : pem_tracepoint__name(&event->sources[i]);
 		fprintf(f, " || PEM_KMOD_CAN(%s)", pem_tracepoint__name(&event->sources[i]));
-	fprintf(f, "\nstatic_assert(");
+	}
+	if (!first)
+		return;
+	fprintf(f, ")\nPEM_KMOD_TRY(%s, ", first);
 	put_choice(f, event, "YES", "0");
-	fprintf(f,
-		", \"%s: no alternative has the parameters of this kernel's "
-		"tracepoint\");\n#endif\n",
-		event->name);
+	fprintf(f, ");\n#endif\n");
 }
 
 static void put_event(FILE *f, const struct pem_spec_event *event, unsigned index)
@@ -308,8 +311,8 @@ static void put_emitters(FILE *emit, FILE *events, const struct pem_spec_set *se
 
 	for (at = 0; (event = pem_module__next(set, &at)); index++) {
 		put_emitter(emit, event, index);
-		fprintf(events, "\t{ 0x%08xu, %u, NULL, NULL, true },\n", event->id,
-			event->fixed_bytes);
+		fprintf(events, "\t{ 0x%08xu, %u, NULL, NULL, PEM_KMOD_HAS_%s },\n", event->id,
+			event->fixed_bytes, event->sources[0].name);
 	}
 	fprintf(events, "};\nconst unsigned int pem_kmod_probe_count = %u;\n", index);
 }

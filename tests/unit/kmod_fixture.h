@@ -117,6 +117,7 @@ void pem_counters_read(struct pem_kmod_probe_data *data, uint32_t event_id)
 #define PEM_KMOD_CAN_nowhere 0
 #define PEM_KMOD_CAN_sched_switch 1
 #define PEM_KMOD_CAN_begins 1
+#define PEM_KMOD_HAS_supply 1
 
 struct thing {
 	uint64_t big;
