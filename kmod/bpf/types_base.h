@@ -8,6 +8,9 @@
 
 #include <linux/types.h>
 
+/* A pointer to each CPU's own memory: the kernel's compilers tell its type from others. */
+#define __percpu
+
 typedef __u8 u8;
 typedef __u16 u16;
 typedef __u32 u32;

@@ -11,6 +11,7 @@
 enum compact_priority { PEM_COMPACT_PRIORITY };
 enum compact_result { PEM_COMPACT_RESULT };
 enum migrate_mode { PEM_MIGRATE_MODE };
+enum migrate_reason { PEM_MIGRATE_REASON };
 enum zone_type { PEM_ZONE_TYPE };
 
 struct vm_area_struct {

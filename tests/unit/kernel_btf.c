@@ -121,6 +121,8 @@ static void equal_types_are_equal_however_they_are_spelt(void **state)
 		match("alloc", "unsigned long pfn, unsigned int flags, int pid, enum zone"),
 		PEM_KERNEL_EQUAL);
 	assert_int_equal(match("work", "const char *name, work_func_t function"), PEM_KERNEL_EQUAL);
+	assert_int_equal(match("work", "char __percpu *name, work_func_t function"),
+			 PEM_KERNEL_EQUAL);
 	assert_int_equal(match("none", "void"), PEM_KERNEL_EQUAL);
 	assert_int_equal(match("switch", NULL), PEM_KERNEL_EQUAL);
 }

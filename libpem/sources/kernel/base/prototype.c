@@ -33,7 +33,7 @@ static bool is(const char *word, size_t bytes, const char *text)
 static bool is_qualifier(const char *word, size_t bytes)
 {
 	return is(word, bytes, "const") || is(word, bytes, "volatile") ||
-	       is(word, bytes, "restrict");
+	       is(word, bytes, "restrict") || is(word, bytes, "__percpu");
 }
 
 /* Is this a word of an integer's type? */
