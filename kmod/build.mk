@@ -42,7 +42,7 @@ KMOD_SOURCES := $(wildcard kmod/*.c kmod/*.h) kmod/Kbuild kmod/Makefile kmod/dec
 KMOD_MAKE = $(MAKE) --no-print-directory -C $(KMOD) KDIR=$(KDIR) PEM_GEN=$(KMOD_GEN) \
   PEM_INCLUDES='-I$(KMOD) -I$(CURDIR)/spec/abi -I$(KMOD_GEN)'
 
-.PHONY: kmod kmod-install
+.PHONY: kmod kmod-kernels kmod-install
 kmod: $(GENERATED)
 ifeq ($(wildcard $(KDIR)/Makefile),)
 	@echo 'kmod: no kernel headers in $(or $(KDIR),/lib/modules or /usr/src): install them' \
@@ -54,6 +54,10 @@ else
 	$(call say,KMOD,$(KDIR))
 	+$(Q)$(KMOD_MAKE) modules
 endif
+
+# For each kernel whose headers are installed or can be fetched (lab/kernels.py).
+kmod-kernels: $(GENERATED)
+	$(Q)python3 -B -m lab.modules '$(B)'
 
 # The ring and what probes call, in a module that tries them inside the kernel
 # (tests/guest/ring_module).

@@ -16,12 +16,13 @@ class Failed(Exception):
 
 
 def make(*arguments, env=None):
-    """Run make in this tree; Failed if it does."""
+    """Run make in this tree; all that it said. Failed if it does."""
     changed = dict({k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "SAN"))}, **env or {})
     done = subprocess.run(["make", "-j2", "--no-print-directory", *arguments], cwd=ROOT, env=changed, text=True,
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace")
     if done.returncode:
         raise Failed("make %s: status %d\n%s" % (" ".join(arguments), done.returncode, done.stdout[-3000:]))
+    return done.stdout
 
 
 def parts(kernel, build, codegen, units=()):

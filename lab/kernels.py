@@ -7,6 +7,7 @@ Not here: what is built for them (cross.py, image.py), how tests boot them (test
 apt gets a configuration and a state of its own in the cache, with the sources of this system's Debian archive and
 keyring: neither the system's package lists nor its packages change, and no root is needed. What is fetched is kept,
 so that a run without a network uses what an earlier one fetched; fetch(..., anew=True) looks for newer ones.
+A kernel of a later suite than this system's comes with that suite's compiler (toolchain.py).
 The cache, outside of the build folder so that `make clean` costs no download:
     $GUEST_CACHE, or $XDG_CACHE_HOME/pem/guests, or ~/.cache/pem/guests
         apt-<architecture>/        apt's configuration, lists and downloads under way
@@ -21,12 +22,15 @@ import re
 import shutil
 import subprocess
 
+from lab import toolchain
+
 # Suites in which Debian 12's kernels lie, by the last part of the archive's address.
 SUITES = {"debian": ("bookworm", "bookworm-backports"), "debian-security": ("bookworm-security",)}
+# Suites of which the newest kernel is taken, each with those that its packages need.
+LATER = {"stable": ("trixie",), "backports": ("trixie-backports", "trixie"), "testing": ("testing",), "unstable": ("unstable",)}
 # Modules that tests need, ext4 and jbd2 for their tracepoints, with what they need: everything else is built in.
 MODULES = "loop", "brd", "null_blk", "jbd2", "mbcache", "crc16", "crc32c_generic", "ext4"
 XZ = b"\xfd7zXZ\0"
-IMAGE_MEMBERS = ["./boot/vmlinuz-*"] + ["./lib/modules/*/%s.ko*" % name for name in MODULES]
 # What a foreign machine's programs are built and run with.
 ROOT_PACKAGES = ("busybox-static", "libc6-dev", "libbpf-dev", "libelf-dev", "zlib1g-dev", "libpfm4-dev", "libjson-c-dev",
                  "libncurses-dev", "libcmocka-dev", "libprotobuf-c-dev", "libdw-dev", "libstdc++6", "libgomp1")
@@ -37,11 +41,14 @@ class Unavailable(Exception):
 
 
 class Kernel:
-    """One kernel of the matrix. machine: as `uname -m` says; debian: as Debian calls it; series: of the version."""
+    """
+    One kernel of the matrix. machine: as `uname -m` says; debian: as Debian calls it; series: of the version, or a word for
+    the newest version in one of these suites (names in LATER). boots: it is fetched to be booted, too.
+    """
 
-    def __init__(self, machine, debian, series):
+    def __init__(self, machine, debian, series, suites=(), boots=True):
         self.name = "%s-%s" % (machine, series)
-        self.machine, self.debian, self.series = machine, debian, series
+        self.machine, self.debian, self.series, self.suites, self.boots = machine, debian, series, suites, boots
 
     @property
     def arch(self):
@@ -88,9 +95,24 @@ class Kernel:
         """The folder that `make kmod KDIR=` takes."""
         return os.path.join(self.folder, "usr", "src", "linux-headers-" + self.release)
 
+    @property
+    def build_variables(self):
+        """What changes in make's environment for this kernel."""
+        own = os.path.join(self.folder, "usr", "bin")
+        return {"PATH": own + ":" + os.environ["PATH"]} if self.suites else {}
 
+    @property
+    def build_arguments(self):
+        """What make is told for this kernel."""
+        cross = ["ARCH=" + self.arch, "CROSS_COMPILE=%s-" % self.triple] if self.foreign else []
+        return ["KDIR=" + self.headers, *cross]
+
+
+# Those that guests boot, and those that the module is built for, besides.
 KERNELS = {k.name: k for k in (Kernel("x86_64", "amd64", "6.1"), Kernel("x86_64", "amd64", "6.12"),
-                               Kernel("aarch64", "arm64", "6.1"), Kernel("aarch64", "arm64", "6.12"))}
+                               Kernel("aarch64", "arm64", "6.1"), Kernel("aarch64", "arm64", "6.12"),
+                               Kernel("x86_64", "amd64", "newest", ("backports", "testing", "unstable")))}
+BUILT = {k.name: k for k in [Kernel("x86_64", "amd64", suite, (suite,), boots=False) for suite in LATER]}
 
 
 def cache():
@@ -109,12 +131,12 @@ def output(command):
     return done.stdout
 
 
-def sources():
-    """Lines of a sources.list with this system's Debian archives, turned to the suites of these kernels."""
-    listed = []
+def sources(later=None):
+    """Lines of a sources.list with this system's Debian archives, turned to the suites of these kernels, or of one of LATER."""
+    listed, wanted = [], {"debian": LATER[later]} if later else SUITES
     for line in output(["apt-get", "indextargets", "--format", "$(REPO_URI) $(SIGNED_BY)"]).splitlines():
         address, _, key = line.strip().partition(" ")
-        suites = SUITES.get(address.rstrip("/").rsplit("/", 1)[-1], ())
+        suites = wanted.get(address.rstrip("/").rsplit("/", 1)[-1], ())
         for suite in suites:
             options = "[signed-by=%s] " % key if os.path.isabs(key) else ""
             listed.append("deb %s%s %s main" % (options, address, suite))
@@ -125,11 +147,11 @@ def sources():
 
 
 class Apt:
-    """apt for one architecture, with a state of its own."""
+    """apt for one architecture, with a state of its own. later: a name in LATER."""
 
-    def __init__(self, debian):
-        self.folder = os.path.join(cache(), "apt-" + debian)
-        self.debian = debian
+    def __init__(self, debian, later=None):
+        self.folder = os.path.join(cache(), "apt-" + debian + ("-" + later if later else ""))
+        self.debian, self.later = debian, later
         self.conf = os.path.join(self.folder, "apt.conf")
 
     def update(self):
@@ -148,7 +170,7 @@ class Apt:
                        "#clear DPkg::Post-Invoke;\nAcquire::Retries \"2\";\nAcquire::http::Timeout \"20\";\n"
                        % (self.debian, self.debian))
         with open(os.path.join(self.folder, "sources.list"), "w", encoding="ascii") as text:
-            text.write("\n".join(sources()) + "\n")
+            text.write("\n".join(sources(self.later)) + "\n")
         open(os.path.join(self.folder, "status"), "w", encoding="ascii").close()
         output(["apt-get", "-c", self.conf, "-q", "--error-on=any", "update"])
 
@@ -164,7 +186,7 @@ class Apt:
     def version(self, package, series):
         """Fields of the newest version of a package of this series."""
         for fields in self.fields(package):
-            if fields["Version"].startswith(series + "."):
+            if self.later or fields["Version"].startswith(series + "."):
                 return fields
         raise Unavailable("%s has no version %s in Debian's archive" % (package, series))
 
@@ -206,34 +228,76 @@ def needed(fields, start):
     return found.group(1).rstrip(",")
 
 
+def native():
+    return output(["dpkg", "--print-architecture"]).strip()
+
+
+def newest(kernel):
+    """An updated Apt that knows the newest version of a kernel, and the fields of the package that names it."""
+    best = None
+    for later in kernel.suites or (None,):
+        apt = Apt(kernel.debian, later)
+        apt.update()
+        meta = apt.version("linux-headers-" + kernel.debian, kernel.series)
+        if not best or not subprocess.run(["dpkg", "--compare-versions", meta["Version"], "gt", best[1]["Version"]]).returncode:
+            best = apt, meta
+    return best
+
+
 def fill(kernel, folder):
-    """Fetch a kernel and its headers into a folder."""
-    apt = Apt(kernel.debian)
-    apt.update()
-    native = Apt(output(["dpkg", "--print-architecture"]).strip())
-    if native.debian != apt.debian:
-        native.update()
+    """Fetch a kernel's headers, what compiles with them, and the kernel if it is to boot into a folder."""
+    apt, meta = newest(kernel)
+    own = Apt(native(), apt.later)
+    if own.debian != apt.debian:
+        own.update()
     downloads = os.path.join(folder, "downloads")
-    meta = apt.version("linux-image-" + kernel.debian, kernel.series)
-    version, image = meta["Version"], needed(meta, "linux-image-")
-    release = image[len("linux-image-"):]
-    headers = [f for f in apt.fields("linux-headers-" + release) if f["Version"] == version][0]
+    version, package = meta["Version"], needed(meta, "linux-headers-")
+    release = package[len("linux-headers-"):]
+    headers = [f for f in apt.fields(package) if f["Version"] == version][0]
     common, kbuild = needed(headers, "linux-headers-"), needed(headers, "linux-kbuild-")
     # What runs while a module is compiled, kbuild, is this machine's.
-    parts = [linux + "=" + version for linux in (image, "linux-headers-" + release, common)]
-    for package in apt.download(parts, downloads) + native.download(["%s=%s" % (kbuild, version)], downloads + "/native"):
-        unpack(package, folder, *(IMAGE_MEMBERS if os.path.basename(package).startswith("linux-image") else ()))
-    makefile = os.path.join(folder, "usr", "src", "linux-headers-" + release, "Makefile")
-    with open(makefile, "w", encoding="ascii") as text:
-        text.write("include $(dir $(abspath $(lastword $(MAKEFILE_LIST))))../%s/Makefile\n" % common)
-    os.rename(glob.glob(os.path.join(folder, "boot", "vmlinuz-*"))[0], os.path.join(folder, "vmlinuz"))
-    os.mkdir(os.path.join(folder, "modules"))
-    for path in glob.glob(os.path.join(folder, "lib", "modules", "**", "*.ko*"), recursive=True):
-        os.rename(path, os.path.join(folder, "modules", os.path.basename(path)))
-    for spent in ("boot", "lib", "downloads"):
-        shutil.rmtree(os.path.join(folder, spent))
+    parts = apt.download(["%s=%s" % (linux, version) for linux in (package, common)], downloads)
+    parts += own.download(["%s=%s" % (kbuild, version)], downloads + "/native")
+    if kernel.suites:
+        compiler = "%s-%s" % (re.match(r"gcc-\d+", needed(headers, "gcc-")).group(), kernel.triple.replace("_", "-"))
+        # What a compiler's users link with is no use here.
+        wanted = [name for name in own.closure([compiler, "binutils-" + kernel.triple.replace("_", "-"), kbuild])
+                  if not name.endswith("-data") and not re.match(r"lib\w+san\d", name) and name != kbuild]
+        parts += own.download(wanted, downloads + "/compiler")
+    for path in parts:
+        unpack(path, folder)
+    relocate(os.path.join(folder, "usr", "src", package, "Makefile"))
+    if kernel.suites:
+        toolchain.wrap(folder, os.uname().machine + "-linux-gnu", ("usr/bin", "usr/libexec", "usr/lib/" + kbuild))
+    if kernel.boots:
+        fill_image(apt, release, version, folder)
+    shutil.rmtree(downloads)
     with open(os.path.join(folder, "release"), "w", encoding="ascii") as text:
         text.write(release + "\n")
+
+
+def relocate(makefile):
+    """Let the Makefile of headers find others beside its own folder, in place of /usr/src."""
+    with open(makefile, encoding="utf-8") as text:
+        told = text.read().replace("/usr/src/", "$(pem_headers)/")
+    with open(makefile, "w", encoding="utf-8") as text:
+        text.write("pem_headers := $(dir $(abspath $(lastword $(MAKEFILE_LIST))))..\n" + told)
+
+
+def fill_image(apt, release, version, folder):
+    """Fetch what boots. Later kernels have several packages of it."""
+    image = [f for f in apt.fields("linux-image-" + release) if f["Version"] == version][0]
+    parts = ["linux-image-" + release] + re.findall(r"(?:^|[ ,])(linux-(?:binary|modules)-\S+)", image["Depends"])
+    unpacked = os.path.join(folder, "image")
+    os.mkdir(unpacked)
+    for path in apt.download(["%s=%s" % (part, version) for part in parts], os.path.join(folder, "downloads", "image")):
+        unpack(path, unpacked)
+    os.rename(sorted(glob.glob(os.path.join(unpacked, "**", "vmlinuz*"), recursive=True))[0], os.path.join(folder, "vmlinuz"))
+    os.mkdir(os.path.join(folder, "modules"))
+    for name in MODULES:
+        for path in glob.glob(os.path.join(unpacked, "**", "lib", "modules", "**", name + ".ko*"), recursive=True):
+            os.rename(path, os.path.join(folder, "modules", os.path.basename(path)))
+    shutil.rmtree(unpacked)
 
 
 def fill_root(kernel, folder):
@@ -308,6 +372,7 @@ def fetch(kernel, anew=False):
         fcntl.flock(lock, fcntl.LOCK_EX)
         if kernel.foreign:
             have(kernel.root, lambda folder: fill_root(kernel, folder), " ".join(ROOT_PACKAGES), anew)
-        fetched = have(kernel.folder, lambda folder: fill(kernel, folder), " ".join(IMAGE_MEMBERS), anew)
-        decompress(kernel)
+        fetched = have(kernel.folder, lambda folder: fill(kernel, folder), " ".join(kernel.suites + MODULES), anew)
+        if kernel.boots:
+            decompress(kernel)
         return fetched

@@ -4,6 +4,7 @@ import glob
 import os
 import shutil
 
+from lab import modules
 from tap import BUILD, CODEGEN, ROOT, equal, need, run, run_all, skip, test, tmp
 
 LONG_S = 65
@@ -42,12 +43,9 @@ ENV = {"MAKEFLAGS": None, "MAKELEVEL": None, "SAN": None, "KCFLAGS": "-g0"}
 
 
 def headers():
-    """Folders of installed kernel headers; PEM_TEST_KDIR, parted by colons, adds more."""
+    """Folders of installed kernel headers."""
     need("make", "gcc")
-    found = [f for f in os.environ.get("PEM_TEST_KDIR", "").split(":") if f]
-    for pattern in ("/usr/src/linux-headers-*-amd64", "/usr/src/linux-headers-*-arm64", "/lib/modules/*/build"):
-        found += glob.glob(pattern)
-    found = sorted({os.path.realpath(f) for f in found if os.path.exists(os.path.join(f, "Makefile"))})
+    found = modules.installed()
     if not found:
         skip("no kernel headers are installed: linux-headers-amd64 or linux-headers-arm64 would do")
     return found

@@ -37,13 +37,12 @@ class Guest:
     def kernel_module(self, target, variable, name):
         """Build a module for this kernel with one of make's targets, in the folder that a variable says; that folder."""
         folder = os.path.join(self.work, name)
-        cross = ["ARCH=" + self.kernel.arch, "CROSS_COMPILE=%s-" % self.kernel.triple] if self.kernel.foreign else []
         # Another test's guest with this kernel may need it, too.
         with open(os.path.join(self.work, name + ".lock"), "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             # What only a debugger reads takes a third of the compiler's time, and of the guest's to load it.
-            make(target, "B=" + BUILD, "%s=%s" % (variable, folder), "KDIR=" + self.kernel.headers, "KCFLAGS=-g0",
-                 "CONFIG_DEBUG_INFO_BTF_MODULES=", *cross)
+            make(target, "B=" + BUILD, "%s=%s" % (variable, folder), "KCFLAGS=-g0", "CONFIG_DEBUG_INFO_BTF_MODULES=",
+                 *self.kernel.build_arguments, env=self.kernel.build_variables)
         return folder
 
     def module(self):

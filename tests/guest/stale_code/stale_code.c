@@ -47,9 +47,12 @@ static bool go_on(struct pt_regs *regs, unsigned long at, const u8 *code)
 	s32 distance;
 
 	memcpy(&distance, code + 1, sizeof(distance));
-	if (code[0] == CALL_INSN_OPCODE)
-		int3_emulate_call(regs, at + CALL_INSN_SIZE + distance);
-	else if (code[0] == JMP32_INSN_OPCODE)
+	if (code[0] == CALL_INSN_OPCODE) {
+		/* The kernel's function for a call has different parameters in different kernels.
+		 */
+		int3_emulate_push(regs, at + CALL_INSN_SIZE);
+		int3_emulate_jmp(regs, at + CALL_INSN_SIZE + distance);
+	} else if (code[0] == JMP32_INSN_OPCODE)
 		int3_emulate_jmp(regs, at + JMP32_INSN_SIZE + distance);
 	else if (code[0] == JMP8_INSN_OPCODE)
 		int3_emulate_jmp(regs, at + JMP8_INSN_SIZE + (s8)code[1]);
