@@ -94,6 +94,43 @@ const char *pem_tracepoint__from(const struct pem_spec_event *event, size_t sour
 	return from ? from : "0";
 }
 
+/* Does the expression follow this pointer? One that asks anything asks whether it may. */
+static int follows(const char *from, const struct pem_argument *argument)
+{
+	const char *at = from, *name = argument->text + argument->name_at, *after;
+
+	if (strchr(from, '?') || !memchr(argument->text, '*', argument->bytes))
+		return 0;
+	for (; *at; at++) {
+		if (strncmp(at, name, argument->name_bytes) || (at > from && is_word(at[-1])))
+			continue;
+		after = at + argument->name_bytes;
+		after += strspn(after, " ");
+		if (!strncmp(after, "->", 2))
+			return 1;
+	}
+	return 0;
+}
+
+void pem_tracepoint__put_from(FILE *f, const struct pem_spec_event *event, size_t source,
+			      const struct pem_spec_field *field, const char *type)
+{
+	const char *from = pem_tracepoint__from(event, source, field);
+	const char *arguments = event->sources[source].arguments;
+	struct pem_argument argument;
+	unsigned followed = 0;
+
+	while (pem_prototype__next(&arguments, &argument)) {
+		if (follows(from, &argument))
+			fprintf(f, "%sPEM_HAS(%.*s)", followed++ ? " && " : "(",
+				(int)argument.name_bytes, argument.text + argument.name_at);
+	}
+	fprintf(f, "%s", followed ? " ? " : "");
+	if (type)
+		fprintf(f, "(__force %s)", type);
+	fprintf(f, "(%s)%s", from, !followed ? "" : type ? " : 0)" : " : NULL)");
+}
+
 static int is_number(const struct pem_spec_field *field)
 {
 	return pem_type__size(field->type) && !pem_type__is_float(field->type);
@@ -102,6 +139,7 @@ static int is_number(const struct pem_spec_field *field)
 void pem_tracepoint__put_statistic(FILE *f, const struct pem_spec_event *event, size_t source)
 {
 	const struct pem_spec_field *field;
+	int is_signed;
 	size_t i;
 
 	fprintf(f, "\tif (pem_e.flags & PEM_ACTION_STAT) {\n");
@@ -112,17 +150,12 @@ void pem_tracepoint__put_statistic(FILE *f, const struct pem_spec_event *event, 
 		if (!is_number(field))
 			continue;
 		fprintf(f, "\t\tcase %zu:\n", i);
-		if (pem_type__is_signed(field->type))
-			fprintf(f,
-				"\t\t\tpem_value = (uint64_t)(int64_t)(__force %s)(%s);\n"
-				"\t\t\tpem_key = pem_value ^ (1ULL << 63);\n",
-				pem_type__c(field->type),
-				pem_tracepoint__from(event, source, field));
-		else
-			fprintf(f, "\t\t\tpem_value = pem_key = (__force %s)(%s);\n",
-				pem_type__c(field->type),
-				pem_tracepoint__from(event, source, field));
-		fprintf(f, "\t\t\tbreak;\n");
+		is_signed = pem_type__is_signed(field->type);
+		fprintf(f, "\t\t\tpem_value = %s",
+			is_signed ? "(uint64_t)(int64_t)" : "pem_key = ");
+		pem_tracepoint__put_from(f, event, source, field, pem_type__c(field->type));
+		fprintf(f, ";\n%s\t\t\tbreak;\n",
+			is_signed ? "\t\t\tpem_key = pem_value ^ (1ULL << 63);\n" : "");
 	}
 	if (pem_tracepoint__is_testable(event))
 		fprintf(f, "\t\t}\n");
@@ -154,9 +187,9 @@ void pem_tracepoint__put_word(FILE *f, const struct pem_spec_event *event, size_
 		if (!is_number(field))
 			continue;
 		bytes = pem_type__size(field->type);
-		fprintf(f, "%scase %u: /* %s */\n%s\tpem_word = (uint64_t)(__force %s)(%s)", tabs,
-			field->offset + bytes, field->name, tabs, pem_type__c(field->type),
-			pem_tracepoint__from(event, source, field));
+		fprintf(f, "%scase %u: /* %s */\n%s\tpem_word = (uint64_t)", tabs,
+			field->offset + bytes, field->name, tabs);
+		pem_tracepoint__put_from(f, event, source, field, pem_type__c(field->type));
 		if (bytes < 8)
 			fprintf(f, " << %u", 64 - 8 * bytes);
 		fprintf(f, ";\n%s\tbreak;\n", tabs);
@@ -175,15 +208,17 @@ void pem_tracepoint__put_fixed(FILE *f, const struct pem_spec_event *event, size
 		if (zero_gaps && field->padding)
 			fprintf(f, "\t\tmemset(pem_record + %u, 0, %u);\n",
 				field->offset - field->padding, field->padding);
-		if (is_number(field))
-			fprintf(f, "\t\t*(%s *)(pem_record + %u) = (__force %s)(%s);\n",
-				pem_type__c(field->type), field->offset, pem_type__c(field->type),
-				pem_tracepoint__from(event, source, field));
-		else if (field->type == PEM_TYPE_ARRAY)
-			fprintf(f, "\t\tpem_array(pem_record + %u, %u, %s);\n", field->offset,
-				field->max_count * pem_type__size(field->element_type),
-				pem_tracepoint__from(event, source, field));
-		else if (field->type == PEM_TYPE_LIST && event->source_kind == PEM_SOURCE_MODULE)
+		if (is_number(field)) {
+			fprintf(f, "\t\t*(%s *)(pem_record + %u) = ", pem_type__c(field->type),
+				field->offset);
+			pem_tracepoint__put_from(f, event, source, field, pem_type__c(field->type));
+			fprintf(f, ";\n");
+		} else if (field->type == PEM_TYPE_ARRAY) {
+			fprintf(f, "\t\tpem_array(pem_record + %u, %u, ", field->offset,
+				field->max_count * pem_type__size(field->element_type));
+			pem_tracepoint__put_from(f, event, source, field, NULL);
+			fprintf(f, ");\n");
+		} else if (field->type == PEM_TYPE_LIST && event->source_kind == PEM_SOURCE_MODULE)
 			fprintf(f, "\t\t*(uint32_t *)(pem_record + %u) = %s_count;\n",
 				field->offset, field->name);
 		else if (field->type != PEM_TYPE_STRING)

@@ -78,5 +78,11 @@ void pem_tracepoint__put_switch(FILE *f, const struct pem_spec_event *event);
  */
 const char *pem_tracepoint__from(const struct pem_spec_event *event, size_t source,
 				 const struct pem_spec_field *field);
+/*
+ * Print that expression as a value of this type, or as a pointer if type is NULL. If it follows an
+ * argument, it is 0 where PEM_HAS(argument) is false.
+ */
+void pem_tracepoint__put_from(FILE *f, const struct pem_spec_event *event, size_t source,
+			      const struct pem_spec_field *field, const char *type);
 
 #endif

@@ -137,6 +137,8 @@ void pem_switch_fill(uint8_t *record, uint32_t previous_tid, uint32_t pid, uint3
 #define PEM_KMOD_FITS(tracepoint, probe)                                                           \
 	__builtin_types_compatible_p(typeof(&check_trace_callback_type_##tracepoint),              \
 				     void (*)(typeof(&(probe))))
+/* May a probe follow this argument? A spec's expression asks itself where it may be NULL. */
+#define PEM_HAS(argument) 1
 /* What a choice among alternatives results in. */
 #define PEM_KMOD_YES(system, tracepoint, probe) 1
 #define PEM_KMOD_NAME(system, tracepoint, probe) #system ":" #tracepoint

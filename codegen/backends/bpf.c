@@ -116,8 +116,9 @@ static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
 		field = &event->fields[i];
 		if (field->type != PEM_TYPE_STRING)
 			continue;
-		fprintf(f, "\t\tpem_string(pem_record + %u, %u, %s);\n", tail, field->max_count,
-			pem_tracepoint__from(event, source, field));
+		fprintf(f, "\t\tpem_string(pem_record + %u, %u, ", tail, field->max_count);
+		pem_tracepoint__put_from(f, event, source, field, NULL);
+		fprintf(f, ");\n");
 		tail += field->max_count;
 	}
 	fprintf(f, "\t\tpem_commit(&pem_e, pem_record, 0x%08xu);\n\t}\n", event->id);

@@ -105,10 +105,12 @@ static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
 	pem_tracepoint__put_fixed(f, event, source, 1);
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];
-		if (field->type == PEM_TYPE_STRING)
-			fprintf(f, "\t\tpem_bytes += pem_string(pem_record + pem_bytes, %u, %s);\n",
-				field->max_count, pem_tracepoint__from(event, source, field));
-		else if (field->type == PEM_TYPE_LIST)
+		if (field->type == PEM_TYPE_STRING) {
+			fprintf(f, "\t\tpem_bytes += pem_string(pem_record + pem_bytes, %u, ",
+				field->max_count);
+			pem_tracepoint__put_from(f, event, source, field, NULL);
+			fprintf(f, ");\n");
+		} else if (field->type == PEM_TYPE_LIST)
 			put_list(f, field);
 	}
 	fprintf(f, "\t\tpem_commit(&pem_e, 0x%08xu, pem_bytes);\n\t\t}\n\t}\n", event->id);

@@ -76,6 +76,11 @@ struct pem_kevent {
 #define PEM_TASK_DEAD 0x80 /* TASK_DEAD in the kernel's sched.h */
 
 #define __force /* A word of sparse, which checks only the module. */
+/*
+ * Since 6.14 the verifier takes each argument of a module's tracepoint for one that may be NULL,
+ * which a program has to ask before it follows it.
+ */
+#define PEM_HAS(argument) (argument)
 #include "distribution.bpf.h"
 
 PEM_INLINE struct pem_kring *pem_ring_here(void)
