@@ -63,6 +63,7 @@ static int make_kernel(void **state)
 	u64 = btf__add_int(btf, "unsigned long", 8, 0);
 	boolean = btf__add_typedef(btf, "bool", btf__add_int(btf, "_Bool", 1, BTF_INT_BOOL));
 	task = btf__add_struct(btf, "task_struct", 8);
+	assert_int_equal(btf__add_field(btf, "rcu_read_lock_nesting", s32, 0, 0), 0);
 	tasks = btf__add_ptr(btf, task);
 	state_enum = btf__add_enum(btf, "zone", 4);
 	assert_int_equal(btf__add_enum_value(btf, "ZONE_DMA", 0), 0);
@@ -75,6 +76,7 @@ static int make_kernel(void **state)
 	add_tracepoint(btf, "alloc", (int[]){u64, gfp, pid, state_enum}, 4);
 	add_tracepoint(btf, "work", (int[]){name, function}, 2);
 	add_tracepoint(btf, "none", NULL, 0);
+	add_tracepoint(btf, "sched_set_need_resched_tp", (int[]){tasks, s32, s32}, 3);
 	write_types(btf, "vmlinux");
 	module = btf__new_empty_split(btf);
 	add_tracepoint(module, "of_module",
@@ -236,6 +238,20 @@ static void what_is_missing_is_told_apart_from_what_differs(void **state)
 	assert_non_null(strstr(reason.text, "(long number)"));
 }
 
+static void a_tracepoint_that_programs_call_themselves_is_left_alone(void **state)
+{
+	struct pem_kernel_alternative of[] = {
+		{.tracepoint = "sched:sched_set_need_resched_tp",
+		 .arguments = "struct task_struct *task, int cpu, int tif"},
+	};
+	struct pem_kernel_event event = {.alternatives = of, .alternative_count = 1};
+	struct pem_error reason;
+
+	(void)state;
+	assert_int_equal(pem_kernel__choose_in(kernel, &event, 0, &reason), -ENOENT);
+	assert_non_null(strstr(reason.text, "this kernel would panic: load pem.ko"));
+}
+
 /* As struct bpf_link_info is: a member of a structure without a name, in a union without a name. */
 static void members_are_found_by_their_path(void **state)
 {
@@ -353,6 +369,7 @@ int main(void)
 		cmocka_unit_test(parameters_are_described_as_c),
 		cmocka_unit_test(the_first_equal_alternative_is_taken_else_the_first_that_fits),
 		cmocka_unit_test(what_is_missing_is_told_apart_from_what_differs),
+		cmocka_unit_test(a_tracepoint_that_programs_call_themselves_is_left_alone),
 		cmocka_unit_test(members_are_found_by_their_path),
 		cmocka_unit_test(members_have_types_or_bits),
 		cmocka_unit_test(a_structure_within_itself_has_an_end),

@@ -81,8 +81,23 @@ const struct pem_kernel_btf *pem_kernel__running(struct pem_error *reason)
 }
 
 /*
+ * Would a program at this tracepoint be called again by its own end, until the kernel's stack is
+ * used up and the kernel panics? A kernel with preemptible RCU asks for a switch when a program
+ * leaves its RCU section. Linux 7.3 was seen to die of it. The module's probes have no such
+ * section.
+ */
+static bool is_endless(const struct pem_kernel_btf *kernel, const char *tracepoint)
+{
+	const char *name;
+
+	return !strcmp(tracepoint, "sched:sched_set_need_resched_tp") &&
+	       pem_kernel_btf__has_member(pem_kernel_btf__part(kernel, 0, &name), "task_struct",
+					  "rcu_read_lock_nesting");
+}
+
+/*
  * Write why no alternative of an event fits: none of its tracepoints exists, or an existing one has
- * other parameters.
+ * other parameters or is not safe.
  */
 static void say_why(const struct pem_kernel_btf *kernel, const struct pem_kernel_event *event,
 		    struct pem_error *reason)
@@ -94,6 +109,14 @@ static void say_why(const struct pem_kernel_btf *kernel, const struct pem_kernel
 
 	for (i = 0; i < event->alternative_count; i++) {
 		alternative = &event->alternatives[i];
+		if (is_endless(kernel, alternative->tracepoint) &&
+		    pem_kernel_btf__home(kernel, alternative->tracepoint)) {
+			pem_error__set(reason, 0,
+				       "a BPF program at %s would call itself without end, and "
+				       "this kernel would panic: load pem.ko, which can observe it",
+				       alternative->tracepoint);
+			return;
+		}
 		if (pem_kernel_btf__match(kernel, alternative->tracepoint,
 					  alternative->arguments) == PEM_KERNEL_DIFFERS) {
 			pem_kernel_btf__describe(kernel, alternative->tracepoint, has, sizeof(has));
@@ -122,7 +145,7 @@ int pem_kernel__choose_in(const struct pem_kernel_btf *kernel, const struct pem_
 	unsigned i;
 
 	for (i = 0; i < event->alternative_count; i++) {
-		if (refused >> i & 1)
+		if (refused >> i & 1 || is_endless(kernel, event->alternatives[i].tracepoint))
 			continue;
 		match = pem_kernel_btf__match(kernel, event->alternatives[i].tracepoint,
 					      event->alternatives[i].arguments);
