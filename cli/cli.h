@@ -423,6 +423,11 @@ void cli_run__wait(struct cli_run *run);
 #define CLI_RECORDER_NICE (-10)
 void cli_run__go_first(void);
 /*
+ * Catch signals from now on, before anything is made that only a run finishes. A signal ends what
+ * cli_run__start starts, or what cli_run__watch does.
+ */
+void cli_run__prepare(void);
+/*
  * Catch signals from now on: a signal ends cli_run__watch, or the next call of it. Work that has
  * begun is finished.
  */

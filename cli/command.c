@@ -398,6 +398,11 @@ static void install(struct pem_session *session, int limit)
 	}
 }
 
+void cli_run__prepare(void)
+{
+	install(NULL, 2);
+}
+
 pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_run_options *options,
 		     struct pem_error *error)
 {

@@ -469,6 +469,7 @@ static int open_log(struct record *r, struct pem_session *session, struct pem_lo
 				 "%s", error.text);
 	r->events = set;
 	status = cli_counted__set(session, &r->patterns);
+	cli_run__prepare();
 	if (status == CLI_DONE)
 		status = make_folder(r);
 	if (status == CLI_DONE) {

@@ -322,6 +322,21 @@ def one_signal_is_the_commands():
 
 
 @test
+def a_signal_before_the_command():
+    "a signal that comes as soon as the trace's folder is there leaves a complete trace, or no folder"
+    for number in (signal.SIGINT, signal.SIGTERM):
+        trace = tmp() + "/trace"
+        recorder = start([PEM, "record", "-o", trace, "--", "sleep", "60"], stderr=subprocess.PIPE, text=True)
+        while not os.path.exists(trace):
+            assert recorder.poll() is None, recorder.stderr.read()
+        recorder.send_signal(number)
+        _, err = recorder.communicate(timeout=60)
+        equal(recorder.returncode, 128 + number, "status: " + err)
+        if os.path.exists(trace):
+            balanced(trace)
+
+
+@test
 def a_signal_the_command_handles():
     "a command that handles the signal goes on, and so does the recording"
     recorder, trace = recording(tmp(), ["sh", "-c", 'trap "echo caught; exit 3" TERM; echo ready; '
