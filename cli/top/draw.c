@@ -335,11 +335,16 @@ static void draw_list(struct screen *s)
 	for (i = 0; i < s->list_height && s->first + (size_t)i < s->rows.count; i++)
 		draw_row(s, &s->rows.rows[s->first + (size_t)i], s->list_top + i, columns, set,
 			 name, s->first + (size_t)i == s->selected);
-	if (s->rows.count == 0)
+	if (s->rows.count == 0) {
+		const char *why = top_why_empty(s->top);
+
 		screen_put(s, s->list_top, 0, s->width, CLI_LEFT,
 			   *s->top->filter != '\0'  ? "nothing passes the filter"
 			   : s->top->now.count == 0 ? "no event came yet; z shows all there are"
 						    : "none came");
+		if (why != NULL && *s->top->filter == '\0')
+			screen_put(s, s->list_top + 1, 0, s->width, CLI_LEFT, why);
+	}
 }
 
 /* Scroll so that the marked row is visible. */

@@ -120,7 +120,10 @@ void top_once__print(const struct top *top, bool json)
 {
 	static const struct top_view events = {TOP_BY_EVENT, TOP_NONE, TOP_NONE, TOP_NONE};
 	static const struct top_view processes = {TOP_BY_PROCESS, TOP_NONE, TOP_NONE, TOP_NONE};
+	const char *why = top_why_empty(top);
 
+	if (why != NULL)
+		cli_say("nothing was counted: %s", why);
 	if (json) {
 		print_json(top);
 		return;

@@ -150,6 +150,8 @@ const char *top_sum_rate(const struct top *top, const struct top_row *row);
 const char *top_mean(const struct top *top, const struct top_row *row);
 /* The name of a row: of a layer, an event (without its layer), a process or a thread. */
 const char *top_name(const struct top *top, const struct top_row *row);
+/* Why nothing could be counted, if an event can't be had here. NULL: all can, or some came. */
+const char *top_why_empty(const struct top *top);
 /* The unit of an event's attribute. "": none. */
 const char *top_unit(const struct top_event *event);
 /*

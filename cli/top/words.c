@@ -103,6 +103,19 @@ const char *top_name(const struct top *top, const struct top_row *row)
 	return row->pid == TOP_ENDED ? "(ended)" : row->pid == 0 ? "(kernel)" : "?";
 }
 
+const char *top_why_empty(const struct top *top)
+{
+	struct pem_error error = {{0}};
+	size_t i;
+
+	for (i = 0; i < top->event_count && top->now.count == 0; i++)
+		if (pem_session__can_deliver(top->session, top->events[i].event, &error) != 1 &&
+		    *error.text != '\0')
+			return cli_format("%s: %.400s", cli_event_name(top->events[i].event),
+					  error.text);
+	return NULL;
+}
+
 char *top_showable(char *text)
 {
 	unsigned char *p;

@@ -6,7 +6,7 @@ import re
 import signal
 import termios
 
-from tap import PEM, equal, run, run_all, start, test, tmp
+from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
 from vt import Terminal
 
 # pem top --once leaves its command running: this one ends with the tests.
@@ -296,6 +296,20 @@ def attaches():
         child.wait()
     rc, _, err = run([PEM, "top", "--once", "-p", "4194304"])
     equal(rc, 1, "exit status for a process that is not there")
+
+
+@test
+def an_empty_table_has_a_reason():
+    "an ordinary user, who sees nothing of the kernel, reads why nothing was counted"
+    rc, out, err = run([PEM, "top", "--once", "-a", "-i", "100", "-e", "OS::Sched::Switch"])
+    if os.geteuid() == 0:
+        need("setpriv")
+        rc, out, err = run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", PEM, "top", "--once", "-a", "-i", "100",
+                            "-e", "OS::Sched::Switch"], env={"PEM_RUNTIME_DIR": None, "XDG_RUNTIME_DIR": None})
+    equal(rc, 0, "status: " + err)
+    if "Switch" in out:
+        skip("this user may observe the kernel")
+    assert "nothing was counted: OS::Sched::Switch: " in err, (out, err)
 
 
 @test
