@@ -10,6 +10,7 @@
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct cli_option options[] = {
 	{'j', "json", NULL, "Print an array of objects instead of lines."},
@@ -73,6 +74,38 @@ static void print_lines(struct doctor *doctor)
 	}
 }
 
+/* The state of a check. DOCTOR_NO: there is no such line. */
+static enum doctor_state state_of(const struct doctor *doctor, const char *check)
+{
+	size_t i;
+
+	for (i = 0; i < doctor->count; i++)
+		if (strcmp(doctor->lines[i].check, check) == 0)
+			return doctor->lines[i].state;
+	return DOCTOR_NO;
+}
+
+/* Add a line about everything: what can be recorded. The lines above it tell why, and what helps.
+ */
+static void add_verdict(struct doctor *doctor)
+{
+	static const char *const words[] = {"all", "some", "none"};
+	enum doctor_state programs = state_of(doctor, "stub events"),
+			  kernel = state_of(doctor, "kernel events"),
+			  counters = state_of(doctor, "counter events");
+	bool full = programs == DOCTOR_OK && kernel == DOCTOR_OK && counters == DOCTOR_OK;
+
+	if (state_of(doctor, "runtime folder") == DOCTOR_NO ||
+	    state_of(doctor, "room for buffers") == DOCTOR_NO)
+		doctor__add(doctor, "verdict", DOCTOR_NO, NULL,
+			    "pem can't record here: there is no folder or memory for buffers");
+	else
+		doctor__add(doctor, "verdict", full ? DOCTOR_OK : DOCTOR_LIMITED, NULL,
+			    "pem can record here: %s of the events of programs, %s of the "
+			    "kernel's, %s of the counters",
+			    words[programs], words[kernel], words[counters]);
+}
+
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
 	struct doctor *doctor;
@@ -92,6 +125,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	doctor__machine(doctor);
 	doctor__kernel(doctor);
 	doctor__pem(doctor);
+	add_verdict(doctor);
 	if (json)
 		print_json(doctor);
 	else
@@ -108,9 +142,7 @@ const struct cli_verb cli_doctor = {
 		"memory for "
 		"buffers, what an event costs here, what is installed. One line each: ok, limited "
 		"or no, "
-		"and the next step. "
-		"Nothing is "
-		"changed.",
+		"and the next step. The last line is the verdict. Nothing is changed.",
 	.examples = "pem doctor                  the whole list\n"
 		    "sudo pem doctor             the same with privilege, to compare\n"
 		    "pem doctor --json | jq -r '.[] | select(.state != \"ok\") | .advice'\n"

@@ -296,6 +296,18 @@ def doctor_as_json():
 
 
 @test
+def doctor_has_a_verdict():
+    "doctor's last line sums up what can be recorded, as the lines above it have it"
+    checks = json.loads(run([PEM, "doctor", "--json"])[1])
+    states = {c["check"]: c["state"] for c in checks}
+    words = {"ok": "all", "limited": "some", "no": "none"}
+    equal(checks[-1]["detail"], "pem can record here: %s of the events of programs, %s of the kernel's, %s of the counters" % tuple(
+        words[states[name + " events"]] for name in ("stub", "kernel", "counter")), "verdict")
+    verdict = json.loads(run([PEM, "doctor", "--json"], env={"PEM_RUNTIME_DIR": "/proc/nowhere"})[1])[-1]
+    equal((verdict["check"], verdict["state"]), ("verdict", "no"), "verdict without a runtime folder")
+
+
+@test
 def doctor_says_what_serves_the_kernel():
     "doctor counts kernel events by what serves them, as list has it for each, and says why a source can't be used"
     checks = {c["check"]: c for c in json.loads(run([PEM, "doctor", "--json"])[1])}
