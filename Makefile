@@ -73,6 +73,14 @@ endif
 # pem works with a stack of 128 KiB (ulimit -s 128), which its calls share. Frames are larger where
 # less is optimized.
 SMALL_FRAMES := $(if $(filter -O2,$(CFLAGS)),-Wframe-larger-than=32768)
+# In a program the stack may be a signal handler's, or a small thread's. Joining a session, and finding
+# all functions as a process starts, takes more once (tests/unit/producer_stack.c).
+ADAPTERS_OBJ := $(LIBC_OBJ) $(call objects,libpem/libc/elf_later.c $(MPI_SRC) libpem/sqlite/sqlite.c \
+  libpem/jvm/jvm.c libpem/ompt/ompt.c)
+FRAMES_ONCE := $(call objects,libpem/libc/elf_names.c) $(IN_EVENTS)
+$(filter-out $(FRAMES_ONCE),$(ADAPTERS_OBJ)): private SMALL_FRAMES := \
+  $(if $(SMALL_FRAMES),-Wframe-larger-than=1024 -Walloca)
+$(FRAMES_ONCE): private SMALL_FRAMES := $(if $(SMALL_FRAMES),-Wframe-larger-than=4608 -Walloca)
 
 # Who may include whom: -I flags per folder.
 INC_ABI := -Ispec/abi
@@ -80,7 +88,7 @@ INC_PUBLIC := $(INC_ABI) -Ilibpem/include
 INC_SHARED := -Ishared
 INC_shared := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED)
 INC_codegen := $(INC_ABI) $(INC_SHARED) -Icodegen -I$(B)/gen $(XML2_CFLAGS)
-INC_libpem := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
+INC_libpem = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
 INC_viz-export := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -I$(B)/gen/viz-export
 INC_cli := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Icli -I$(B)/gen -I$(B)/gen/cli $(JSON_CFLAGS)
 INC_agents := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents/loop -Iagents/page-size -Icli -I$(B)/gen $(JSON_CFLAGS)

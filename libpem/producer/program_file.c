@@ -13,7 +13,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/capability.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +26,7 @@
 #include <unistd.h>
 
 #define BLOCK_BYTES 512u /* on the stack, which may be a signal handler's */
+#define PATH_BYTES 512u /* of a program that is searched for, as well */
 #define BLOCKS 8u /* linkers put the loader's name into these */
 
 /* --- gaining rights --- */
@@ -192,31 +192,37 @@ static enum pem_program_kind kind_of(const char *path, enum pem_program_question
 	return kind;
 }
 
+/* The kind of the first program of this name in a list of folders. */
+static enum pem_program_kind search(const char *name, const char *folders,
+				    enum pem_program_question question)
+{
+	enum pem_program_kind kind;
+	char path[PATH_BYTES];
+	size_t bytes = strlen(name) + 1, n;
+
+	for (;; folders += n + 1) {
+		n = strcspn(folders, ":");
+		if (n + 1 + bytes > sizeof(path)) /* longer than is tried: nothing is known */
+			return PEM_PROGRAM_USUAL;
+		memcpy(path, folders, n);
+		if (n)
+			path[n] = '/';
+		memcpy(path + n + (n != 0), name, bytes);
+		kind = kind_of(path, question);
+		if (kind != PEM_PROGRAM_MISSING || !folders[n])
+			return kind;
+	}
+}
+
 enum pem_program_kind pem_program_file__kind(const char *name, const char *folders,
 					     enum pem_program_question question)
 {
-	enum pem_program_kind kind = PEM_PROGRAM_MISSING;
 	bool is_script;
-	size_t bytes, n;
-	char *path;
 
 	/* An open and a read are what each start needs. */
 	if (!folders && question == PEM_PROGRAM_LOADER)
 		return kind_of_text(name, &is_script);
 	if (!folders || strchr(name, '/'))
 		return kind_of(name, question);
-	bytes = strlen(folders) + strlen(name) + 2;
-	if (!*name || bytes > PATH_MAX)
-		return *name ? PEM_PROGRAM_USUAL : PEM_PROGRAM_MISSING;
-	path = __builtin_alloca(bytes);
-	for (;; folders += n + 1) {
-		n = strcspn(folders, ":");
-		memcpy(path, folders, n);
-		if (n)
-			path[n] = '/';
-		strcpy(path + n + (n != 0), name);
-		kind = kind_of(path, question);
-		if (kind != PEM_PROGRAM_MISSING || !folders[n])
-			return kind;
-	}
+	return *name ? search(name, folders, question) : PEM_PROGRAM_MISSING;
 }

@@ -105,37 +105,38 @@ uint32_t pem_rights__not_named(const char *value)
 	return sessions;
 }
 
+#define PATH_BYTES 512u /* on the stack, which may be a signal handler's */
+
 /*
  * Can a program open the session's page as pem does when it joins? In root's public folder other
- * users can only read the page, and make files beside it.
+ * users can only read the page, and make files beside it. parent: the folder that folder is in, or
+ * "". A longer path is not tried, and counts as one that can be opened.
  */
-static bool can_join(const char *directory)
+static bool can_join(const char *parent, const char *folder)
 {
-	size_t length = strlen(directory);
-	char *path = __builtin_alloca(length + sizeof("/config"));
+	char path[PATH_BYTES];
+	size_t used = 0, end;
 	long fd;
 
-	memcpy(path, directory, length);
-	memcpy(path + length, "/config", sizeof("/config"));
+	if ((*parent && !(pem_path__append(path, sizeof(path), &used, parent) &&
+			  pem_path__append(path, sizeof(path), &used, "/"))) ||
+	    !pem_path__append(path, sizeof(path), &used, folder))
+		return true;
+	end = used;
+	if (!pem_path__append(path, sizeof(path), &used, "/config"))
+		return true;
 	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 && errno == EACCES &&
-	    !(syscall(SYS_faccessat, AT_FDCWD, directory, W_OK) && errno == EROFS))
+	if (fd < 0 && errno == EACCES) {
+		path[end] = '\0';
+		if (syscall(SYS_faccessat, AT_FDCWD, path, W_OK) && errno == EROFS)
+			return false;
+		path[end] = '/';
 		fd = syscall(SYS_openat, AT_FDCWD, path,
 			     O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	}
 	if (fd >= 0)
 		syscall(SYS_close, fd);
 	return fd >= 0;
-}
-
-/* The same of the session that the process waits for. */
-static bool can_join_in_runtime(const char *folder)
-{
-	size_t bytes = strlen(pem_process.runtime) + strlen(folder) + 2, used = 0;
-	char *path = __builtin_alloca(bytes);
-
-	return pem_path__append(path, bytes, &used, pem_process.runtime) &&
-	       pem_path__append(path, bytes, &used, "/") &&
-	       pem_path__append(path, bytes, &used, folder) && can_join(path);
 }
 
 uint32_t pem_rights__out_of_reach(void)
@@ -149,12 +150,13 @@ uint32_t pem_rights__out_of_reach(void)
 		joined = &pem_process.joined[session_index];
 		session = waiting(session_index);
 		if (session) {
-			if (live_page(session_index) && !can_join_in_runtime(session->folder))
+			if (live_page(session_index) &&
+			    !can_join(pem_process.runtime, session->folder))
 				sessions |= 1u << session_index;
 			continue;
 		}
-		if (is_given(session_index) && !can_join(joined->directory) &&
-		    !(joined->public_directory[0] && can_join(joined->public_directory)))
+		if (is_given(session_index) && !can_join("", joined->directory) &&
+		    !(joined->public_directory[0] && can_join("", joined->public_directory)))
 			sessions |= 1u << session_index;
 	}
 	return sessions;

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-libc_stacks.py - threads with little stack that start programs which can't be observed
+libc_stacks.py - how much of a program's stack pem takes, and threads with little stack that start programs which can't be
+observed
 
-Not here: how much a start takes (libc_harmless.py), nor a first event (unit/producer_stack.c).
+Not here: a process's first event (unit/producer_stack.c).
 """
-from preload import compile_program, recorded_by_all
-from tap import equal, run_all, test
+import os
+
+from preload import compile_program, need_preload, recorded_by_all
+from tap import PEM, equal, run, run_all, test, tmp
 
 # A filter refuses a call of pem's: pem's libraries are taken out of the environment of each program that is started.
 PROGRAM = r"""
@@ -92,6 +95,70 @@ int main(void)
 def many_variables():
     "a thread of 32 KiB starts programs with 7,000 variables, in a process with a filter that refuses pem's calls"
     equal(recorded_by_all(compile_program(PROGRAM)), "variables 11 libraries\n" * 10, "output")
+
+
+# It has given up rights, so that the libraries of what it starts are looked for. Each call fails.
+STACK = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+#define STACK_BYTES 262144
+#define LONG 3000
+static ucontext_t caller, callee;
+static char stack[STACK_BYTES], path[LONG + 1] = "x/";
+static char *arguments[] = {"x", NULL};
+static int folder;
+static void by_path(void) { execve("/nowhere", arguments, environ); }
+static void by_name(void) { execvp("no-such-program", arguments); }
+static void beneath(void) { execveat(folder, path, arguments, environ, 0); }
+static void opened(void) { close(open(path, O_RDONLY)); }
+static void moved(void) { rename(path, path); }
+static void printed(void) { fopen(path, "r"); }
+int main(void)
+{
+	static void (*const ways[])(void) = {by_path, by_name, beneath, opened, moved, printed};
+	size_t i, way;
+
+	memset(path + 2, 'y', LONG - 2);
+	folder = open("/", O_RDONLY | O_DIRECTORY);
+	free(malloc(1));
+	if (setgid(getgid()))
+		return 3;
+	for (way = 0; way < sizeof(ways) / sizeof(*ways); way++) {
+		ways[way]();
+		memset(stack, 1, sizeof(stack));
+		getcontext(&callee);
+		callee.uc_stack.ss_sp = stack;
+		callee.uc_stack.ss_size = sizeof(stack);
+		callee.uc_link = &caller;
+		makecontext(&callee, ways[way], 0);
+		swapcontext(&caller, &callee);
+		for (i = 0; i < sizeof(stack) && stack[i] == 1; i++)
+			;
+		printf("%zu\n", sizeof(stack) - i);
+	}
+	return 0;
+}"""
+LONG_PATH = ":".join(["/no/such/folder"] * 250)
+
+
+@test
+def bytes_of_stack():
+    "a call that starts a program or opens a file takes at most 2 KiB more of the stack than alone"
+    need_preload()
+    program = compile_program(STACK, flags=["-Wl,-z,now"])
+    env = {"PATH": LONG_PATH + ":" + os.environ["PATH"]}
+    rc, alone, err = run([program], env=env)
+    equal(rc, 0, "status alone, with " + err)
+    rc, out, err = run([PEM, "record", "-q", "-o", tmp() + "/t", "-e", "APP::*", "--", program], env=env)
+    equal(rc, 0, "status recorded, with " + err)
+    more = [int(observed) - int(bare) for observed, bare in zip(out.split(), alone.split())]
+    equal((len(more), [n for n in more if n > 2048]), (6, []), "bytes more, of %r and %r" % (out.split(), alone.split()))
 
 
 run_all()
