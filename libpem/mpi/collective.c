@@ -265,61 +265,75 @@ PEM_MPI_EXPORT int MPI_Exscan(const void *from, void *to, int count, MPI_Datatyp
 
 /* --- without waiting --- */
 
-static int started(int rc, MPI_Comm handle, const MPI_Request *request, uint8_t operation)
+/* Another thread may free the communicator as soon as the operation is under way. */
+static struct pem_mpi_communicator *start(MPI_Comm handle)
 {
-	struct pem_mpi_communicator *c;
+	return pem_enabled_mpi_collective_start() ? pem_mpi_communicator__get(handle) : NULL;
+}
 
-	if (rc || !pem_enabled_mpi_collective_start())
-		return rc;
-	c = pem_mpi_communicator__get(handle);
-	pem_notify_mpi_collective_start(PEM_MPI_NUMBER(*request), c ? c->id : 0, operation);
+static int started(int rc, struct pem_mpi_communicator *c, const MPI_Request *request,
+		   uint8_t operation)
+{
+	if (!rc && pem_enabled_mpi_collective_start())
+		pem_notify_mpi_collective_start(PEM_MPI_NUMBER(*request), c ? c->id : 0, operation);
 	pem_mpi_communicator__put(c);
 	return rc;
 }
 
 PEM_MPI_EXPORT int MPI_Ibarrier(MPI_Comm handle, MPI_Request *request)
 {
-	return started(PEM_MPI(Ibarrier)(handle, request), handle, request,
-		       PEM_MPI_OPERATION_BARRIER);
+	struct pem_mpi_communicator *c = start(handle);
+
+	return started(PEM_MPI(Ibarrier)(handle, request), c, request, PEM_MPI_OPERATION_BARRIER);
 }
 
 PEM_MPI_EXPORT int MPI_Ibcast(void *data, int count, MPI_Datatype type, int root, MPI_Comm handle,
 			      MPI_Request *request)
 {
-	return started(PEM_MPI(Ibcast)(data, count, type, root, handle, request), handle, request,
+	struct pem_mpi_communicator *c = start(handle);
+
+	return started(PEM_MPI(Ibcast)(data, count, type, root, handle, request), c, request,
 		       PEM_MPI_OPERATION_BROADCAST);
 }
 
 PEM_MPI_EXPORT int MPI_Ireduce(const void *from, void *to, int count, MPI_Datatype type,
 			       MPI_Op operator, int root, MPI_Comm handle, MPI_Request *request)
 {
-	return started(PEM_MPI(Ireduce)(from, to, count, type, operator, root, handle, request),
-		       handle, request, PEM_MPI_OPERATION_REDUCE);
+	struct pem_mpi_communicator *c = start(handle);
+
+	return started(PEM_MPI(Ireduce)(from, to, count, type, operator, root, handle, request), c,
+		       request, PEM_MPI_OPERATION_REDUCE);
 }
 
 PEM_MPI_EXPORT int MPI_Iallreduce(const void *from, void *to, int count, MPI_Datatype type,
 				  MPI_Op operator, MPI_Comm handle, MPI_Request *request)
 {
-	return started(PEM_MPI(Iallreduce)(from, to, count, type, operator, handle, request),
-		       handle, request, PEM_MPI_OPERATION_ALLREDUCE);
+	struct pem_mpi_communicator *c = start(handle);
+
+	return started(PEM_MPI(Iallreduce)(from, to, count, type, operator, handle, request), c,
+		       request, PEM_MPI_OPERATION_ALLREDUCE);
 }
 
 PEM_MPI_EXPORT int MPI_Iallgather(const void *from, int send_count, MPI_Datatype send_type,
 				  void *to, int receive_count, MPI_Datatype receive_type,
 				  MPI_Comm handle, MPI_Request *request)
 {
+	struct pem_mpi_communicator *c = start(handle);
+
 	return started(PEM_MPI(Iallgather)(from, send_count, send_type, to, receive_count,
 					   receive_type, handle, request),
-		       handle, request, PEM_MPI_OPERATION_ALLGATHER);
+		       c, request, PEM_MPI_OPERATION_ALLGATHER);
 }
 
 PEM_MPI_EXPORT int MPI_Ialltoall(const void *from, int send_count, MPI_Datatype send_type, void *to,
 				 int receive_count, MPI_Datatype receive_type, MPI_Comm handle,
 				 MPI_Request *request)
 {
+	struct pem_mpi_communicator *c = start(handle);
+
 	return started(PEM_MPI(Ialltoall)(from, send_count, send_type, to, receive_count,
 					  receive_type, handle, request),
-		       handle, request, PEM_MPI_OPERATION_ALLTOALL);
+		       c, request, PEM_MPI_OPERATION_ALLTOALL);
 }
 
 /* --- memory of others --- */

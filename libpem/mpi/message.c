@@ -116,15 +116,15 @@ PEM_MPI_EXPORT int MPI_Rsend(const void *from, int count, MPI_Datatype type, int
 }
 
 /*
- * Before the call the message is shown, because it may arrive before the call returns. The request
- * is shown after the call, because it has no number before.
+ * Before the call the message is shown, because it may arrive before the call returns. The thread
+ * that receives it may then free the type and the communicator, so both are looked at before. The
+ * request is shown after the call, because it has no number before.
  */
-static struct pem_mpi_communicator *start_send(MPI_Comm handle, int count, MPI_Datatype type,
-					       int peer, int tag)
+static struct pem_mpi_communicator *start_send(MPI_Comm handle, uint64_t bytes, int peer, int tag)
 {
 	struct pem_mpi_communicator *c = pem_mpi_communicator__get(handle);
 
-	note_send(c, peer, tag, pem_mpi__bytes(count, type));
+	note_send(c, peer, tag, bytes);
 	return c;
 }
 
@@ -142,37 +142,45 @@ PEM_MPI_EXPORT int MPI_Isend(const void *from, int count, MPI_Datatype type, int
 			     MPI_Comm handle, MPI_Request *request)
 {
 	struct pem_mpi_communicator *c;
+	uint64_t bytes;
+	int rc;
 
 	if (!send_start_enabled())
 		return PEM_MPI(Isend)(from, count, type, peer, tag, handle, request);
-	c = start_send(handle, count, type, peer, tag);
-	return started_send(PEM_MPI(Isend)(from, count, type, peer, tag, handle, request), c,
-			    request, pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_STANDARD);
+	bytes = pem_mpi__bytes(count, type);
+	c = start_send(handle, bytes, peer, tag);
+	rc = PEM_MPI(Isend)(from, count, type, peer, tag, handle, request);
+	return started_send(rc, c, request, bytes, peer, tag, PEM_MPI_MODE_STANDARD);
 }
 
 PEM_MPI_EXPORT int MPI_Ibsend(const void *from, int count, MPI_Datatype type, int peer, int tag,
 			      MPI_Comm handle, MPI_Request *request)
 {
 	struct pem_mpi_communicator *c;
+	uint64_t bytes;
+	int rc;
 
 	if (!send_start_enabled())
 		return PEM_MPI(Ibsend)(from, count, type, peer, tag, handle, request);
-	c = start_send(handle, count, type, peer, tag);
-	return started_send(PEM_MPI(Ibsend)(from, count, type, peer, tag, handle, request), c,
-			    request, pem_mpi__bytes(count, type), peer, tag, PEM_MPI_MODE_BUFFERED);
+	bytes = pem_mpi__bytes(count, type);
+	c = start_send(handle, bytes, peer, tag);
+	rc = PEM_MPI(Ibsend)(from, count, type, peer, tag, handle, request);
+	return started_send(rc, c, request, bytes, peer, tag, PEM_MPI_MODE_BUFFERED);
 }
 
 PEM_MPI_EXPORT int MPI_Issend(const void *from, int count, MPI_Datatype type, int peer, int tag,
 			      MPI_Comm handle, MPI_Request *request)
 {
 	struct pem_mpi_communicator *c;
+	uint64_t bytes;
+	int rc;
 
 	if (!send_start_enabled())
 		return PEM_MPI(Issend)(from, count, type, peer, tag, handle, request);
-	c = start_send(handle, count, type, peer, tag);
-	return started_send(PEM_MPI(Issend)(from, count, type, peer, tag, handle, request), c,
-			    request, pem_mpi__bytes(count, type), peer, tag,
-			    PEM_MPI_MODE_SYNCHRONOUS);
+	bytes = pem_mpi__bytes(count, type);
+	c = start_send(handle, bytes, peer, tag);
+	rc = PEM_MPI(Issend)(from, count, type, peer, tag, handle, request);
+	return started_send(rc, c, request, bytes, peer, tag, PEM_MPI_MODE_SYNCHRONOUS);
 }
 
 /* --- receives --- */
@@ -206,14 +214,21 @@ PEM_MPI_EXPORT int MPI_Recv(void *to, int count, MPI_Datatype type, int peer, in
 PEM_MPI_EXPORT int MPI_Irecv(void *to, int count, MPI_Datatype type, int peer, int tag,
 			     MPI_Comm handle, MPI_Request *request)
 {
-	int rc = PEM_MPI(Irecv)(to, count, type, peer, tag, handle, request);
 	struct pem_mpi_communicator *c;
+	uint64_t bytes;
+	int rc;
 
-	if (rc || !(pem_enabled_mpi_message_receive() | pem_enabled_mpi_receive_start()))
-		return rc;
+	if (!(pem_enabled_mpi_message_receive() | pem_enabled_mpi_receive_start()))
+		return PEM_MPI(Irecv)(to, count, type, peer, tag, handle, request);
+	bytes = pem_mpi__bytes(count, type);
 	c = pem_mpi_communicator__get(handle);
-	pem_notify_mpi_receive_start(PEM_MPI_NUMBER(*request), pem_mpi__bytes(count, type),
-				     c ? c->id : 0, pem_mpi_communicator__world(c, peer),
+	rc = PEM_MPI(Irecv)(to, count, type, peer, tag, handle, request);
+	if (rc) {
+		pem_mpi_communicator__put(c);
+		return rc;
+	}
+	pem_notify_mpi_receive_start(PEM_MPI_NUMBER(*request), bytes, c ? c->id : 0,
+				     pem_mpi_communicator__world(c, peer),
 				     tag == MPI_ANY_TAG ? -1 : tag);
 	pem_mpi_request__add(*request, c);
 	return rc;
@@ -235,11 +250,11 @@ PEM_MPI_EXPORT int MPI_Sendrecv(const void *from, int send_count, MPI_Datatype s
 					 status);
 	world = send_begin(handle, send_count, send_type, receiver, send_tag,
 			   PEM_MPI_MODE_EXCHANGE);
+	c = pem_mpi_communicator__get(handle);
 	if (status == MPI_STATUS_IGNORE)
 		status = &own;
 	rc = PEM_MPI(Sendrecv)(from, send_count, send_type, receiver, send_tag, to, receive_count,
 			       receive_type, sender, receive_tag, handle, status);
-	c = pem_mpi_communicator__get(handle);
 	if (!rc && c)
 		note_receive(c, status);
 	pem_mpi_communicator__put(c);

@@ -224,4 +224,70 @@ def without_names_for_tools():
     equal(same_under_adapter([build("cc", INTERPRETER, "-ldl"), module]), "0 3 0\n", "what it says as a module")
 
 
+# Between the adapter and MPI: frees the communicator at once, as another thread may that has taken part.
+FREES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <mpi.h>
+#include <stdlib.h>
+static MPI_Comm freed[2];
+static void give(MPI_Comm communicator)
+{
+	freed[freed[0] != NULL] = communicator;
+	PMPI_Comm_free(&communicator);
+}
+int PMPI_Comm_get_attr(MPI_Comm communicator, int key, void *value, int *is_there)
+{
+	if (communicator == freed[0] || communicator == freed[1])
+		abort();
+	return ((__typeof__(&PMPI_Comm_get_attr))dlsym(RTLD_NEXT, "PMPI_Comm_get_attr"))(communicator, key, value, is_there);
+}
+int PMPI_Ibarrier(MPI_Comm communicator, MPI_Request *request)
+{
+	int rc = ((int (*)(MPI_Comm, MPI_Request *))dlsym(RTLD_NEXT, "PMPI_Ibarrier"))(communicator, request);
+
+	give(communicator);
+	return rc;
+}
+int PMPI_Irecv(void *to, int count, MPI_Datatype type, int peer, int tag, MPI_Comm communicator, MPI_Request *request)
+{
+	int rc = ((__typeof__(&PMPI_Irecv))dlsym(RTLD_NEXT, "PMPI_Irecv"))(to, count, type, peer, tag, communicator, request);
+
+	give(communicator);
+	return rc;
+}
+"""
+GIVES = r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(void)
+{
+	int value = 42, got = 0;
+	MPI_Request requests[2];
+	MPI_Comm one, other;
+
+	if (MPI_Init(NULL, NULL))
+		return 1;
+	MPI_Comm_dup(MPI_COMM_WORLD, &one);
+	MPI_Comm_dup(MPI_COMM_WORLD, &other);
+	MPI_Isend(&value, 1, MPI_INT, 0, 5, other, &requests[0]);
+	MPI_Irecv(&got, 1, MPI_INT, 0, 5, other, &requests[1]);
+	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+	MPI_Ibarrier(one, &requests[0]);
+	MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+	MPI_Finalize();
+	printf("%d\n", got);
+	return 0;
+}
+"""
+
+
+@test
+def communicator_freed_meanwhile():
+    "a communicator that another thread frees while an operation starts is not asked for anything afterwards"
+    need("mpicc")
+    library = build("mpicc", FREES, "-shared", "-fPIC", "-ldl")
+    equal(same_under_adapter([build("mpicc", GIVES, "-Wl,--no-as-needed", library)]), "42\n", "output")
+
+
 run_all()
