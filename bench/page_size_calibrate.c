@@ -3,15 +3,13 @@
  * page_size_calibrate.c - calibrates this machine, and holds what the model then predicts against
  * what programs measure
  *
- * Use: page_size_calibrate calibrate|check|middle SECONDS. Prints:
+ * Use: page_size_calibrate calibrate|check SECONDS. Prints:
  *
  * of calibrate: sentences on the curves and on what was found, the JSON, and the seconds it took;
  *
  * of check: SHAPE MIB WAITS SMALL LARGE PREDICTED, which are a stream of references, its bytes, the
  * share of accesses that wait, measured ns an access with small and with large pages, and what
  * large pages save of that by simulation in the calibrated geometry.
- *
- * of middle: the same of pages of 64 KiB in place of large ones.
  *
  * Programs of check are not those that the calibration is made of: other loops, other memory.
  */
@@ -232,11 +230,10 @@ static void check_all(const struct page_geometry *geometry, uint32_t large,
 	free(words);
 }
 
-static void check(double seconds, bool is_middle)
+static void check(double seconds)
 {
 	struct page_calibration calibration = calibrate(seconds, NULL);
-	uint32_t size = is_middle ? page_calibration__middle(&calibration)
-				  : calibration.geometry.size_count - 1;
+	uint32_t size = calibration.geometry.size_count - 1;
 	struct arena arenas[2];
 
 	if (!size)
@@ -258,15 +255,15 @@ int main(int argc, char **argv)
 		references = REFERENCES_MAX / 20;
 		rounds = 1;
 	}
-	if (argc == 3 && (!strcmp(argv[1], "check") || !strcmp(argv[1], "middle"))) {
-		check(atof(argv[2]), !strcmp(argv[1], "middle"));
+	if (argc == 3 && !strcmp(argv[1], "check")) {
+		check(atof(argv[2]));
 	} else if (argc == 3 && !strcmp(argv[1], "calibrate")) {
 		calibration = calibrate(atof(argv[2]), say);
 		if (page_calibration__write(&calibration, text, sizeof(text)) < 0)
 			die("the calibration does not fit");
 		printf("%s\n%.1f s\n", text, calibration.seconds);
 	} else {
-		die("use: page_size_calibrate calibrate|check|middle SECONDS");
+		die("use: page_size_calibrate calibrate|check SECONDS");
 	}
 	return 0;
 }

@@ -4,8 +4,6 @@ page_sites.py - programs with known sites, and runs of programs under directives
 
 Not here: tests.
 """
-import contextlib
-import fcntl
 import json
 import os
 import re
@@ -18,10 +16,9 @@ from tap import BUILD, SAN, equal, need, run, skip, tmp
 LIBRARY = BUILD + "/lib/pem/libpem-page-size.so"
 HUGE = 2 << 20
 MIB = 1 << 20
-MIDDLE = 65536
-MIDDLE_ENABLED = "/sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled"
 
-# What the C programs below share: large() is AnonHugePages of the process, in bytes. own(): a large block of an arena
+# What the C programs below share: large() is AnonHugePages of the process, in bytes, once they don't change any more:
+# the library makes large pages by and by, as the program calls it and uses processor time. resident(): bytes. own(): a large block of an arena
 # begins a page, and the C library's does not. (A kernel that gives large pages unasked may give them to both.)
 HEAD = r"""
 #define _GNU_SOURCE
@@ -35,19 +32,41 @@ HEAD = r"""
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #define KEEP __asm__ volatile("" ::: "memory")
 #define SITE __attribute__((noinline, noclone, noipa))
-static long large(void)
+static long rollup(const char *form)
 {
 	FILE *f = fopen("/proc/self/smaps_rollup", "r");
 	char line[200];
 	long kib = -1;
 	while (f && fgets(line, sizeof(line), f))
-		sscanf(line, "AnonHugePages: %ld", &kib);
+		sscanf(line, form, &kib);
 	if (f)
 		fclose(f);
 	return kib * 1024;
+}
+static long resident(void) { return rollup("Rss: %ld"); }
+static long large(void)
+{
+	long was, is = rollup("AnonHugePages: %ld");
+	struct timespec begin, now;
+	if (!getenv("PEM_PAGE_SIZE"))
+		return is;
+	do {
+		was = is;
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+		do {
+			for (int i = 0; i < 1000; i++) {
+				void *volatile p = malloc(1);
+				free(p);
+			}
+			clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+		} while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < 60);
+		is = rollup("AnonHugePages: %ld");
+	} while (is != was);
+	return is;
 }
 static int own(void *p) { return (size_t)p % 4096 == 0; }
 SITE void *hot(size_t n) { void *p = malloc(n); KEEP; return p; }
@@ -65,32 +84,6 @@ def need_large_pages():
                 skip("this kernel gives no large pages: /sys/kernel/mm/transparent_hugepage/enabled is never")
     except OSError:
         skip("this kernel has no transparent large pages")
-
-
-@contextlib.contextmanager
-def middle_pages(value):
-    """
-    The kernel's setting of pages of 64 KiB, for a with-block, one at a time on this machine. A child restores it and holds the
-    lock until then, whatever ends this process.
-    """
-    try:
-        held = open(MIDDLE_ENABLED)
-    except OSError:
-        skip("this kernel has no pages of 64 KiB")
-    with held:
-        if not os.access(MIDDLE_ENABLED, os.W_OK):
-            skip("only root may switch pages of 64 KiB on")
-        fcntl.flock(held, fcntl.LOCK_EX)
-        before = held.read().split("[")[1].split("]")[0]
-        child = subprocess.Popen(["sh", "-c", 'read -r line; echo "$1" >"$2"', "sh", before, MIDDLE_ENABLED],
-                                 stdin=subprocess.PIPE, start_new_session=True, pass_fds=[held.fileno()])
-        try:
-            with open(MIDDLE_ENABLED, "w") as file:
-                file.write(value)
-            yield
-        finally:
-            child.stdin.close()
-            child.wait()
 
 
 def build_id(path):

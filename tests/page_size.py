@@ -18,14 +18,6 @@ MACHINE = ('{"page_calibration":2,"sizes":2,"levels":2,"shifts":[12,21],"entry_s
            '"collapse_ps":[0,100000000],"copy_ps":[1000000,10000000],"supply_bytes":[17179869184,8589934592],'
            '"instruction_fs":300000,"noise_ppm":20000,"calibration_ms":9000}')
 
-# The same with pages of 64 KiB, where large ones reach no farther than small ones, as under a hypervisor that splits them.
-MACHINE_OF_THREE = ('{"page_calibration":2,"sizes":3,"levels":2,"shifts":[12,16,21],"entry_shifts":[0,0,12],'
-                    '"tlb":[[0,0,0,2,[3,64,64,0],[4,64,64,0]],[2000,1000,0,1,[7,1536,12,0]]],'
-                    '"walk_latency_ps":[40000,40000,30000],"walk_throughput_ps":[20000,20000,15000],"window":0,'
-                    '"first_touch_ps":[500000,1000000,50000000],"collapse_ps":[0,0,100000000],"copy_ps":[1000000,1000000,10000000],'
-                    '"supply_bytes":[17179869184,8589934592,8589934592],"instruction_fs":300000,"noise_ppm":20000,'
-                    '"calibration_ms":9000}')
-
 if not os.path.exists(TOOL) or not shutil.which("valgrind"):
     print("1..0 # SKIP there is no Valgrind, or pem was built without its libraries")
     sys.exit(0)

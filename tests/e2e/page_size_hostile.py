@@ -184,6 +184,7 @@ int main(void)
 	}
 	wait(NULL);
 	memset(hot(8 << 20), 1, 8 << 20);
+	large();
 	confine();
 	for (int i = 0; i < 5; i++)
 		memset(hot(8 << 20), 1, 8 << 20);
@@ -290,7 +291,7 @@ def preloaded_allocator():
         equal(made(MADE, after=":" + path)["requests"], 2, "requests with %s behind" % path)
 
 
-FILL = "int main(void) { %s; for (int i = 0; i < 3; i++) memset(hot(4 << 20), 1, 4 << 20); return 0; }"
+FILL = "int main(void) { %s; for (int i = 0; i < 3; i++) memset(hot(4 << 20), 1, 4 << 20); large(); return 0; }"
 
 
 @test

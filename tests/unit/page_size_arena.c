@@ -5,7 +5,6 @@
  * Not here: which requests come to an arena, threads and fork (tests/e2e/page_size_apply.py).
  */
 #include "agents/page-size/apply/arena.h"
-#include "agents/page-size/apply/middle.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -26,12 +25,6 @@ struct block {
 	unsigned char mark;
 };
 
-struct pages {
-	uint64_t granted, most;
-	uint64_t random;
-	uint64_t refused;
-};
-
 static uint64_t random_next(uint64_t *state)
 {
 	*state ^= *state << 13;
@@ -40,58 +33,19 @@ static uint64_t random_next(uint64_t *state)
 	return *state;
 }
 
-/* Any part of what is asked for, up to what is left. */
-static uint64_t grant(void *data, uint64_t bytes)
-{
-	struct pages *pages = data;
-	uint64_t part = random_next(&pages->random) % (bytes / ARENA_CHUNK + 1) * ARENA_CHUNK;
+static uint64_t released_bytes;
 
-	if (part > pages->most - pages->granted)
-		part = pages->most - pages->granted;
-	pages->granted += part;
+static void released(void *data, uintptr_t start, uintptr_t end)
+{
+	assert_null(data);
+	assert_true(start < end && start % ARENA_PAGE == 0 && end % ARENA_PAGE == 0);
+	released_bytes += end - start;
 	errno = ENOSYS;
-	return part;
 }
 
-static uint64_t grant_all(void *data, uint64_t bytes)
+static void open_arena(struct arena *arena, uint64_t limit)
 {
-	struct pages *pages = data;
-
-	pages->granted += bytes;
-	return bytes;
-}
-
-static void before_release(void *data)
-{
-	struct pages *pages = data;
-
-	assert_true(pages->granted > 0);
-}
-
-static void give_back(void *data, uint64_t bytes)
-{
-	struct pages *pages = data;
-
-	assert_true(bytes <= pages->granted);
-	pages->granted -= bytes;
-}
-
-static void refuse(void *data, uint64_t bytes, const char *reason)
-{
-	struct pages *pages = data;
-
-	assert_non_null(reason);
-	pages->refused += bytes;
-	give_back(data, bytes);
-}
-
-static void open_arena(struct arena *arena, struct pages *pages, uint64_t limit)
-{
-	struct arena_pages hooks = {.grant = grant,
-				    .before_release = before_release,
-				    .give_back = give_back,
-				    .refuse = refuse,
-				    .data = pages};
+	struct arena_pages hooks = {.released = released, .colour = 5};
 	/* Addresses that nobody uses. */
 	char *room = mmap(NULL, limit + ARENA_CHUNK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
@@ -107,7 +61,6 @@ static void close_arena(struct arena *arena)
 	munmap((void *)arena->base, arena__bytes(arena));
 	munmap(arena->spans.at, arena->spans.bytes);
 	munmap(arena->map.at, arena->map.bytes);
-	munmap(arena->chunks.at, arena->chunks.bytes);
 }
 
 /* Of the bytes of a block those that are written and compared, whatever its size. */
@@ -179,8 +132,19 @@ static void take(struct arena *arena, struct block *block, uint64_t *random)
 static void resize(struct arena *arena, struct block *block, uint64_t *random)
 {
 	size_t size = random_size(random);
+	unsigned char *moved;
 
 	if (!arena__resize(arena, block->at, size)) {
+		moved = arena__move(arena, block->at, size);
+		if (moved) {
+			assert_int_equal(arena__usable(arena, block->at), 0);
+			block->at = moved;
+			check_marks(block, block->size);
+			block->size = arena__usable(arena, block->at);
+			assert_true(block->size >= size);
+			mark(block);
+			return;
+		}
 		assert_int_equal(arena__usable(arena, block->at), block->size);
 		check_marks(block, block->size);
 		return;
@@ -195,7 +159,6 @@ static void resize(struct arena *arena, struct block *block, uint64_t *random)
 
 static void random_requests(void **state)
 {
-	struct pages pages = {.most = 40ull * ARENA_CHUNK, .random = 88172645463325252ull};
 	struct block *blocks = calloc(BLOCKS, sizeof(*blocks)), *block;
 	uint64_t random = 0x2545f4914f6cdd1dull;
 	struct arena arena;
@@ -203,7 +166,7 @@ static void random_requests(void **state)
 
 	(void)state;
 	assert_non_null(blocks);
-	open_arena(&arena, &pages, 1ull << 30);
+	open_arena(&arena, 1ull << 30);
 	for (i = 0; i < STEPS; i++) {
 		block = &blocks[random_next(&random) % BLOCKS];
 		if (!block->at) {
@@ -216,7 +179,6 @@ static void random_requests(void **state)
 			assert_int_equal(arena__usable(&arena, block->at), 0);
 			block->at = NULL;
 		}
-		assert_int_equal(arena.large_bytes, pages.granted);
 		if (i % 128 == 0) {
 			assert_true(arena__check(&arena));
 			assert_int_equal(arena.block_bytes, in_use(blocks));
@@ -234,12 +196,11 @@ static void random_requests(void **state)
 
 static void what_is_no_block_stays(void **state)
 {
-	struct pages pages = {.random = 1};
 	struct arena arena;
 	char *small, *large;
 
 	(void)state;
-	open_arena(&arena, &pages, 1ull << 28);
+	open_arena(&arena, 1ull << 28);
 	small = arena__alloc(&arena, 100, 16, false);
 	large = arena__alloc(&arena, 1 << 20, 16, false);
 	assert_int_equal(arena__usable(&arena, small + 16), 0);
@@ -259,15 +220,14 @@ static void what_is_no_block_stays(void **state)
 /* A buffer that grows alone does not move, and one that shrinks leaves room for others. */
 static void grows_in_place(void **state)
 {
-	struct pages pages = {.random = 1};
 	struct arena arena;
 	char *buffer, *other;
 	size_t size;
 
 	(void)state;
-	open_arena(&arena, &pages, 1ull << 30);
-	buffer = arena__alloc(&arena, 32768, 16, false);
-	for (size = 65536; size <= 64u << 20; size *= 2)
+	open_arena(&arena, 1ull << 30);
+	buffer = arena__alloc(&arena, 131072, 16, false);
+	for (size = 262144; size <= 64u << 20; size *= 2)
 		assert_true(arena__resize(&arena, buffer, size));
 	assert_true(arena__resize(&arena, buffer, 1 << 20));
 	other = arena__alloc(&arena, 1 << 20, 16, false);
@@ -277,73 +237,95 @@ static void grows_in_place(void **state)
 	close_arena(&arena);
 }
 
-/* Memory that is free for good goes back, and its grant with it; it comes back as zeros. */
+static uint64_t resident_pages(const struct arena *arena)
+{
+	unsigned char there;
+	uint64_t found = 0;
+	uint32_t i;
+
+	for (i = 0; i < arena->mapped; i++)
+		found += !mincore((char *)arena->base + (uint64_t)i * ARENA_PAGE, ARENA_PAGE,
+				  &there) &&
+			 there & 1;
+	return found;
+}
+
+/* Memory that is free goes back, addresses included; it comes back as zeros. */
 static void gives_back(void **state)
 {
-	struct pages pages = {.random = 1};
 	struct arena arena;
-	unsigned char resident, *block;
+	unsigned char *block;
+	uint64_t was;
 
 	(void)state;
-	open_arena(&arena, &pages, 1ull << 30);
-	arena.pages.grant = grant_all;
-	block = arena__alloc(&arena, 256u << 20, 16, false);
-	assert_int_equal(pages.granted, 256u << 20);
-	block[200u << 20] = 1;
+	open_arena(&arena, 1ull << 30);
+	block = arena__alloc(&arena, 64u << 20, 16, false);
+	memset(block, 1, 64u << 20);
+	was = released_bytes;
 	arena__free(&arena, block);
-	assert_in_range(pages.granted, 0, 72u << 20);
-	assert_int_equal(mincore(block + (200u << 20), 4096, &resident), 0);
-	assert_int_equal(resident & 1, 0);
-	block = arena__alloc(&arena, 256u << 20, 16, true);
-	assert_int_equal(block[200u << 20], 0);
-	assert_int_equal(pages.granted, 256u << 20);
-	arena__disown(&arena);
-	assert_int_equal(arena.large_bytes, 0);
+	assert_true(released_bytes - was >= 64u << 20);
+	assert_int_equal(resident_pages(&arena), 0);
+	assert_int_equal(msync(block, ARENA_PAGE, MS_ASYNC), -1); /* nothing is mapped there */
+	block = arena__alloc(&arena, 64u << 20, 16, true);
+	assert_int_equal(block[20u << 20], 0);
 	close_arena(&arena);
 }
 
 /*
- * Of pages of 64 KiB there are no more than the process may have mappings for, or none if the
- * kernel gives none; what is freed counts no more. Each grant is used or given back.
+ * After blocks were freed, in any order, an arena has the pages of those that are left, and at most
+ * 1 MiB, a 32nd and 512 KiB of empty spans more.
  */
-static void middle_pages_have_a_limit(void **state)
+static void has_what_its_blocks_need(void **state)
 {
-	struct pages pages = {.random = 1};
+	enum { COUNT = 1024, BYTES = 100000, LEFT = (BYTES + ARENA_PAGE - 1) / ARENA_PAGE };
+	static unsigned char *blocks[COUNT];
+	uint64_t random = 77, swap, most;
 	struct arena arena;
+	uint32_t order, i, left;
 	unsigned char *block;
-	uint64_t most = 2 * ARENA_CHUNK;
-	uint32_t turn;
 
 	(void)state;
-	open_arena(&arena, &pages, 1ull << 30);
-	arena.pages.grant = grant_all;
-	arena.pages.are_middle = true;
-	middle__init(16);
-	for (turn = 0; turn < 3; turn++) {
-		block = arena__alloc(&arena, 256u << 20, 16, true);
-		assert_non_null(block);
-		memset(block, 1, 256u << 20);
-		assert_int_equal(pages.granted, arena.large_bytes);
-		assert_true(!pages.granted || pages.granted == most);
-		assert_true(pages.refused > 0);
-		arena__free(&arena, block);
-		/* More than the slack: the chunks of the block's end are empty. */
-		assert_true(arena__check(&arena));
+	open_arena(&arena, 1ull << 30);
+	for (order = 0; order < 3; order++) {
+		for (i = 0; i < COUNT; i++) {
+			blocks[i] = arena__alloc(&arena, BYTES, 16, false);
+			memset(blocks[i], 1, BYTES);
+		}
+		for (i = 0; order == 2 && i < COUNT; i++) {
+			swap = random_next(&random) % COUNT;
+			block = blocks[i];
+			blocks[i] = blocks[swap];
+			blocks[swap] = block;
+		}
+		for (i = 0; i < COUNT; i++) {
+			arena__free(&arena, blocks[order == 1 ? COUNT - 1 - i : i]);
+			left = (COUNT - 1 - i) * LEFT;
+			most = left + left / 32 + 256 + 128 + COUNT;
+			if (i % 128 == 127)
+				assert_in_range(resident_pages(&arena), left, most);
+		}
 	}
-	arena__disown(&arena);
-	assert_int_equal(arena.large_bytes, 0);
-	middle__release(pages.granted);
 	close_arena(&arena);
-	/* The next arena finds the same room. */
-	pages = (struct pages){.random = 1};
-	open_arena(&arena, &pages, 1ull << 30);
-	arena.pages.grant = grant_all;
-	arena.pages.are_middle = true;
-	middle__init(0);
-	block = arena__alloc(&arena, 8u << 20, 16, false);
-	assert_non_null(block);
-	assert_int_equal(pages.granted, 0);
-	assert_int_equal(pages.refused, 8u << 20);
+}
+
+/* A large block that can't grow where it is takes its memory along. */
+static void moves_with_its_memory(void **state)
+{
+	struct arena arena;
+	unsigned char *block, *moved;
+
+	(void)state;
+	open_arena(&arena, 1ull << 30);
+	block = arena__alloc(&arena, 30u << 20, 16, false);
+	memset(block, 7, 30u << 20);
+	assert_non_null(arena__alloc(&arena, 1u << 20, 16, false));
+	assert_false(arena__resize(&arena, block, 50u << 20));
+	moved = arena__move(&arena, block, 50u << 20);
+	assert_non_null(moved);
+	assert_int_equal((uintptr_t)moved % ARENA_CHUNK, (uintptr_t)block % ARENA_CHUNK);
+	assert_int_equal(moved[(30u << 20) - 1], 7);
+	assert_int_equal(moved[30u << 20], 0);
+	assert_in_range(resident_pages(&arena), 30u << 8, (30u << 8) + 8);
 	close_arena(&arena);
 }
 
@@ -351,14 +333,12 @@ static void middle_pages_have_a_limit(void **state)
 static void room_is_used_again(void **state)
 {
 	static void *blocks[20000];
-	struct pages pages = {.random = 1};
 	struct arena arena;
 	uint64_t mapped = 0;
 	uint32_t turn, i;
 
 	(void)state;
-	open_arena(&arena, &pages, 1ull << 30);
-	arena.pages.grant = grant_all;
+	open_arena(&arena, 1ull << 30);
 	for (turn = 0; turn < 3; turn++) {
 		for (i = 0; i < 20000; i++)
 			blocks[i] = arena__alloc(&arena, 1 + i % 1000, 16, false);
@@ -370,18 +350,16 @@ static void room_is_used_again(void **state)
 	}
 	assert_int_equal(arena__bytes(&arena), mapped);
 	assert_int_equal(arena.block_bytes, 0);
-	assert_true(pages.granted >= 4 * ARENA_CHUNK);
 	close_arena(&arena);
 }
 
 static void has_a_limit(void **state)
 {
-	struct pages pages = {.random = 1};
 	struct arena arena;
 	void *block;
 
 	(void)state;
-	open_arena(&arena, &pages, 8u << 20);
+	open_arena(&arena, 8u << 20);
 	assert_null(arena__alloc(&arena, (8u << 20) + 1, 16, false));
 	assert_null(arena__alloc(&arena, SIZE_MAX, 16, false));
 	assert_null(arena__alloc(&arena, 16, 16u << 20, false));
@@ -402,7 +380,8 @@ int main(void)
 		cmocka_unit_test(gives_back),
 		cmocka_unit_test(room_is_used_again),
 		cmocka_unit_test(has_a_limit),
-		cmocka_unit_test(middle_pages_have_a_limit),
+		cmocka_unit_test(has_what_its_blocks_need),
+		cmocka_unit_test(moves_with_its_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

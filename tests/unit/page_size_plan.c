@@ -421,7 +421,7 @@ static void pages_are_as_small_as_will_do(void **state)
 
 	(void)state;
 	/* All pages of 64 KiB fit, and what their first walks cost more is next to nothing. */
-	calibration.geometry.first_touch_ns[2] = 1000;
+	calibration.collapse_ns[2] = 1000;
 	plan = plan_of(false, &calibration, UINT64_MAX);
 	assert_int_equal(plan->sites[0].size, 1);
 	assert_int_equal(plan->bytes, 60 * MIB);

@@ -16,12 +16,11 @@
  * budget: bytes of large pages that all processes of the run have together at most. They are added
  * up in a file beside that of the directives, with .account behind its name, which the library
  * makes. report: a file that exists, to which each process appends lines as it gets more large
- * pages, and when it ends or execs; missing: no report. site: page size (4096, 65536, 2097152 or
+ * pages, and when it ends or execs; missing: no report. site: page size (4096, 2097152 or
  * 1073741824, which is served with pages of 2 MiB), least bytes of a request that counts (0: any;
- *of a stack: how deep it grows) and key (../sites/site.h), between tabs. part: the same with the
- *most bytes of large pages that a process has for this site, before its key. A page size of 4096
- *gives the site an arena of its own of small pages. 65536 is served in chunks of 2 MiB, which count
- *in whole (middle.h); the stack has small pages instead.
+ * of a stack: how deep it grows) and key (../sites/site.h), between tabs. part: the same with the
+ * most bytes of large pages that a process has for this site, before its key. A page size of 4096
+ * gives the site an arena of its own of small pages.
  *
  * Words and lines that are unknown, a file that is neither the user's own nor root's or that others
  * may write, and a file of more than 1 MiB make the library do nothing. It says so in the report,
@@ -45,16 +44,13 @@
  *	{"pid": 1, "complete": true}
  *
  * Of several lines of a process and a site the last counts. requests, bytes: what the site asked
- * for in all, and had at one time at most. granted_bytes: of large pages, that it may have now.
- * large_bytes: the most that smaps found in large pages, and of pages of 64 KiB, which smaps does
- * not tell, all that was there and advised; it is asked at the end, and before many are given back.
- * ended: false in a line that is written as what was granted or refused has doubled; what is
- *granted then is not used yet. refused_bytes: of large pages that were not had, for the last
- *reason: "budget", "supply", "limit of the control group", "kernel"; "account": the file beside
- *that of the directives can't be used; "seccomp": the program has given up rights, and what it
- *opens might end it; "signal": a handler interrupted who held a lock; "64 KiB": a sample was no
- *such page, because the kernel has none free, or the administrator switched them off; "mappings":
- *they would take too many of the mappings that a process may have.
+ * for in all, and had at one time at most. granted_bytes, large_bytes: large pages now, and the
+ *most at one time. ended: false in a line that is written before the process ends. refused_bytes:
+ *of large pages that could have been made besides large_bytes and were not, for the last reason:
+ * "budget", "supply", "limit of the control group", "kernel"; "account": the file beside that of
+ *the directives can't be used; "seccomp": the program has given up rights, and what it opens might
+ *end it; "signal": a handler interrupted the thread that held a lock; "mappings": the program has
+ *more mappings than are followed.
  *
  * The process whose parent is the agent, and whatever it executes, says where its sites' data lie.
  *A line with command comes first, and maps says whether sites that map are among them. extent: the

@@ -4,38 +4,47 @@
 
 #include <string.h>
 
-/* Classes: multiples of 16 up to 128, then four for each doubling. */
+/* The least and most blocks of a span of small blocks, but for those that ARENA_BITS limits. */
+#define SPAN_BYTES 65536u
+#define SPAN_BLOCKS_MIN 8u
+/* Spans without a block in use that an arena keeps: of so many pages at most, and in all. */
+#define KEPT_SPAN_PAGES 16u
+#define KEPT_PAGES 128u
+
+/* Classes: multiples of 16 up to 256, then 16 for each doubling: at most a 16th is lost. */
 static uint32_t class_of(size_t size)
 {
 	uint32_t shift;
 
-	if (size <= 128)
+	if (size <= 256)
 		return size ? (uint32_t)(size - 1) / 16 : 0;
-	shift = 63 - (uint32_t)__builtin_clzl(size - 1); /* 7: 129 to 256 */
-	return 8 + (shift - 7) * 4 + (uint32_t)((size - 1) >> (shift - 2) & 3);
+	shift = 63 - (uint32_t)__builtin_clzl(size - 1); /* 8: 257 to 512 */
+	return 16 + (shift - 8) * 16 + ((uint32_t)((size - 1) >> (shift - 4)) & 15);
 }
 
 static uint32_t class_bytes(uint32_t class)
 {
 	uint32_t shift;
 
-	if (class < 8)
+	if (class < 16)
 		return (class + 1) * 16;
-	shift = 7 + (class - 8) / 4;
-	return (1u << shift) + ((class - 8) % 4 + 1) * (1u << (shift - 2));
-}
-
-/* Spans whose blocks fit without much waste, and ARENA_BITS blocks at most. */
-static uint32_t class_pages(uint32_t class)
-{
-	uint32_t bytes = class_bytes(class);
-
-	return bytes <= 128 ? bytes / 8 : bytes <= 8192 ? 16 : 32;
+	shift = 8 + (class - 16) / 16;
+	return (1u << shift) + ((class - 16) % 16 + 1) * (1u << (shift - 4));
 }
 
 static uint32_t class_blocks(uint32_t class)
 {
-	return class_pages(class) * ARENA_PAGE / class_bytes(class);
+	uint32_t blocks = SPAN_BYTES / class_bytes(class);
+
+	if (blocks > ARENA_BITS)
+		return ARENA_BITS;
+	return blocks < SPAN_BLOCKS_MIN ? SPAN_BLOCKS_MIN : blocks;
+}
+
+/* No page is without a block: a large page can't be made while pages are untouched. */
+static uint32_t class_pages(uint32_t class)
+{
+	return (class_blocks(class) * class_bytes(class) + ARENA_PAGE - 1) / ARENA_PAGE;
 }
 
 static void class_link(struct arena *arena, uint32_t n)
@@ -73,7 +82,7 @@ void arena__init(struct arena *arena, uintptr_t base, uint64_t limit,
 
 static uint32_t new_class_span(struct arena *arena, uint32_t class)
 {
-	uint32_t n = runs__take(arena, class_pages(class), 1), i;
+	uint32_t n = runs__take(arena, class_pages(class), 1, false), i;
 	struct arena_span *span;
 
 	if (!n)
@@ -82,6 +91,7 @@ static uint32_t new_class_span(struct arena *arena, uint32_t class)
 	span->state = ARENA_SPAN_SMALL;
 	span->class = (uint8_t) class;
 	span->used = 0;
+	arena->kept += span->pages;
 	memset(span->bits, 0, sizeof(span->bits));
 	for (i = 0; i < span->pages; i++)
 		page_map(arena)[span->page + i] = n;
@@ -104,6 +114,8 @@ static void *alloc_small(struct arena *arena, uint32_t class, bool zero)
 		i++;
 	i = i * 64 + (uint32_t)__builtin_ctzl(~span->bits[i]);
 	span->bits[i / 64] |= 1ull << i % 64;
+	if (!span->used)
+		arena->kept -= span->pages;
 	if (++span->used == class_blocks(class))
 		class_unlink(arena, n);
 	arena->block_bytes += class_bytes(class);
@@ -134,8 +146,8 @@ void *arena__alloc(struct arena *arena, size_t size, size_t alignment, bool zero
 	if (size > arena->limit || alignment > arena->limit)
 		return NULL;
 	pages = (size + ARENA_PAGE - 1) / ARENA_PAGE;
-	n = runs__take_zeroed(arena, (uint32_t)(pages ? pages : 1),
-			      (uint32_t)(aligned ? aligned : 1), zero);
+	n = runs__take(arena, (uint32_t)(pages ? pages : 1), (uint32_t)(aligned ? aligned : 1),
+		       zero);
 	if (!n)
 		return NULL;
 	arena->block_bytes += (uint64_t)span_at(arena, n)->pages * ARENA_PAGE;
@@ -183,11 +195,15 @@ void arena__free(struct arena *arena, void *block)
 	span->bits[index / 64] &= ~(1ull << index % 64);
 	if (span->used-- == class_blocks(span->class))
 		class_link(arena, n);
-	/* The last span of a class stays, lest one block that comes and goes makes it anew. */
-	if (!span->used && (span->next || span->previous)) {
-		class_unlink(arena, n);
-		runs__free(arena, n);
-	}
+	if (span->used)
+		return;
+	arena->kept += span->pages;
+	/* A small span stays, lest one block that comes and goes makes it again and again. */
+	if (span->pages <= KEPT_SPAN_PAGES && arena->kept <= KEPT_PAGES)
+		return;
+	arena->kept -= span->pages;
+	class_unlink(arena, n);
+	runs__free(arena, n);
 }
 
 bool arena__resize(struct arena *arena, void *block, size_t size)
@@ -209,6 +225,24 @@ bool arena__resize(struct arena *arena, void *block, size_t size)
 		return false;
 	arena->block_bytes += ((uint64_t)pages - had) * ARENA_PAGE;
 	return true;
+}
+
+void *arena__move(struct arena *arena, void *block, size_t size)
+{
+	uint32_t index, n = find(arena, block, &index), had, pages;
+
+	if (!n || size > arena->limit || size <= ARENA_SMALL_MAX ||
+	    span_at(arena, n)->state != ARENA_SPAN_LARGE)
+		return NULL;
+	had = span_at(arena, n)->pages;
+	pages = (uint32_t)((size + ARENA_PAGE - 1) / ARENA_PAGE);
+	if (pages < had)
+		return NULL;
+	n = runs__move(arena, n, pages);
+	if (!n)
+		return NULL;
+	arena->block_bytes += ((uint64_t)pages - had) * ARENA_PAGE;
+	return page_address(arena, span_at(arena, n)->page);
 }
 
 size_t arena__usable(const struct arena *arena, const void *block)
@@ -241,8 +275,8 @@ static bool check_small(const struct arena *arena, uint32_t n)
 
 bool arena__check(const struct arena *arena)
 {
-	uint32_t page = 0, used = 0, n, chunk;
-	bool was_free = false;
+	uint32_t page = 0, used = 0, idle = 0, kept = 0, n;
+	uint8_t before = ARENA_SPAN_LARGE;
 
 	for (; page < arena->mapped; page += span_at(arena, n)->pages) {
 		const struct arena_span *span;
@@ -254,19 +288,19 @@ bool arena__check(const struct arena *arena)
 		if (span->page != page || !span->pages ||
 		    page_map(arena)[page + span->pages - 1] != n)
 			return false;
-		if (span->state == ARENA_SPAN_FREE && was_free)
+		if (span->state <= ARENA_SPAN_IDLE && span->state == before)
 			return false;
-		was_free = span->state == ARENA_SPAN_FREE;
-		if (was_free)
+		before = span->state;
+		if (span->state == ARENA_SPAN_IDLE)
+			idle += runs__idle_pages(span->pages);
+		if (span->state <= ARENA_SPAN_IDLE)
 			continue;
 		used += span->pages;
 		if (span->state == ARENA_SPAN_SMALL && !check_small(arena, n))
 			return false;
-		for (chunk = page / ARENA_CHUNK_PAGES;
-		     chunk <= (page + span->pages - 1) / ARENA_CHUNK_PAGES; chunk++) {
-			if (chunk_states(arena)[chunk] == ARENA_CHUNK_EMPTY)
-				return false;
-		}
+		if (span->state == ARENA_SPAN_SMALL && !span->used)
+			kept += span->pages;
 	}
-	return page == arena->mapped && used == arena->used;
+	return page == arena->mapped && used == arena->used && idle == arena->idle &&
+	       kept == arena->kept;
 }

@@ -4,14 +4,15 @@
  *
  * Not here: which requests come to an arena, and how many large pages there may be.
  *
- * The memory of an arena holds blocks and nothing else: what is known about them lies elsewhere, so
- * that large pages hold data only. An arena consists of chunks of 2 MiB. A chunk is empty (no
- * memory behind it: it reads as zeros), large (a large page was granted), middle (pages of 64 KiB
- * were granted) or small.
+ * The memory of an arena holds blocks and nothing else: its bookkeeping lies elsewhere, so that
+ * large pages hold data only.
  *
- * A span is a run of pages of 4 KiB: free, one large block, or small blocks of one size class.
- * Invariants: the spans cover the mapped pages without gap or overlap; two free spans are never
- * neighbours; an empty chunk overlaps free spans only.
+ * A span is a run of pages of 4 KiB: free (addresses without memory), idle (memory that no block
+ * uses), one large block, or small blocks of one size class. Invariants: the spans cover the
+ * arena's pages without gap or overlap; two free spans are never neighbours, nor are two idle ones;
+ * no more than IDLE_PAGES and a 32nd of the used pages are idle after a block was freed, apart from
+ * idle spans of less than RELEASE_PAGES (runs.c). So an arena has little more memory than its
+ * blocks need.
  *
  * One thread at a time may use an arena. Functions keep errno. Nothing here calls an allocator.
  */
@@ -25,12 +26,12 @@
 #define ARENA_PAGE 4096u
 #define ARENA_CHUNK (2u << 20)
 #define ARENA_CHUNK_PAGES (ARENA_CHUNK / ARENA_PAGE)
-#define ARENA_SMALL_MAX 16384u
-#define ARENA_CLASSES 40u
+#define ARENA_SMALL_MAX 65536u
+#define ARENA_CLASSES 144u
 #define ARENA_BINS 32u
 #define ARENA_BITS 512u /* small blocks of a span, at most */
 
-enum arena_span_state { ARENA_SPAN_FREE, ARENA_SPAN_LARGE, ARENA_SPAN_SMALL };
+enum arena_span_state { ARENA_SPAN_FREE, ARENA_SPAN_IDLE, ARENA_SPAN_LARGE, ARENA_SPAN_SMALL };
 
 struct arena_span {
 	uint32_t page, pages;
@@ -48,19 +49,13 @@ struct arena_table {
 };
 
 struct arena_pages {
-	/* How many of so many bytes may be large pages now: a multiple of ARENA_CHUNK. */
-	uint64_t (*grant)(void *data, uint64_t bytes);
-	/* Large pages are released next. */
-	void (*before_release)(void *data);
-	/* So many bytes of large pages are no longer there. */
-	void (*give_back)(void *data, uint64_t bytes);
-	/* So many that were granted the kernel did not give. Only of middle ones this is known. */
-	void (*refuse)(void *data, uint64_t bytes, const char *reason);
-	bool are_middle; /* what is granted is to be of 64 KiB (middle.h) */
+	/* The arena gives the memory between these addresses back to the kernel. NULL: ignored. */
+	void (*released)(void *data, uintptr_t start, uintptr_t end);
 	/*
-	 * A run of more than a chunk that begins with a chunk begins so many pages further on, as
-	 * far as its last chunk has room. So equal offsets in arrays of several arenas are not all
-	 * in the same set of a cache, which large pages would make them.
+	 * A run of more than a chunk that begins with a chunk begins this many pages further on, if
+	 * its last chunk has space. So equal offsets in arrays of several arenas are not all in the
+	 * same set of a cache, which large pages would make them. Less than 16, since these pages
+	 * are holes in a large page.
 	 */
 	uint32_t colour;
 	void *data;
@@ -69,12 +64,12 @@ struct arena_pages {
 struct arena {
 	uintptr_t base; /* a multiple of ARENA_CHUNK */
 	uint64_t limit; /* bytes of addresses */
-	struct arena_pages pages; /* grant NULL: never large */
-	uint32_t mapped; /* pages */
-	uint32_t used; /* pages in spans that are not free */
-	uint32_t peak; /* the most of used */
+	struct arena_pages pages;
+	uint32_t mapped; /* pages, with memory or without */
+	uint32_t used; /* pages of blocks' spans */
+	uint32_t idle; /* pages of idle spans that are large enough to be released */
+	uint32_t kept; /* of used, pages of spans whose small blocks are all free */
 	uint32_t span_count, span_free; /* the list of structures not in use, through next */
-	uint64_t large_bytes; /* granted now, in large pages or middle ones */
 	uint64_t block_bytes; /* of blocks in use */
 	/*
 	 * The program changed mappings of the arena: protected, unmapped or replaced pages of a
@@ -82,18 +77,11 @@ struct arena {
 	 */
 	bool altered;
 	struct arena_table spans; /* struct arena_span; number 0 is none */
-	/* uint32_t: the span of a page; of free and large spans, of the first and last page only */
+	/* uint32_t: the span of a page; of free, idle and large spans, of the first and last only
+	 */
 	struct arena_table map;
-	struct arena_table chunks; /* uint8_t: enum arena_chunk_state */
-	uint32_t bins[ARENA_BINS]; /* free spans of 2^n pages and more */
-	uint32_t classes[ARENA_CLASSES]; /* small spans that have room */
-};
-
-enum arena_chunk_state {
-	ARENA_CHUNK_EMPTY,
-	ARENA_CHUNK_LARGE,
-	ARENA_CHUNK_SMALL,
-	ARENA_CHUNK_MIDDLE,
+	uint32_t bins[2][ARENA_BINS]; /* free and idle spans of 2^n pages and more */
+	uint32_t classes[ARENA_CLASSES]; /* small spans that have space */
 };
 
 /* Nothing is mapped before the first allocation. */
@@ -110,9 +98,12 @@ void arena__free(struct arena *arena, void *block);
 bool arena__resize(struct arena *arena, void *block, size_t size);
 /* Bytes of a block; 0: it is none. */
 size_t arena__usable(const struct arena *arena, const void *block);
-/* The child of a fork: no page is granted any more. What is large stays so until it is written. */
-void arena__disown(struct arena *arena);
-/* Bytes mapped, from base on. */
+/*
+ * Move a large block to where it can have size bytes, with its memory: nothing is copied. NULL: it
+ * is no large block, or there is no such place; nothing changed.
+ */
+void *arena__move(struct arena *arena, void *block, size_t size);
+/* Bytes of addresses that the arena uses, from base on. */
 static inline uint64_t arena__bytes(const struct arena *arena)
 {
 	return (uint64_t)arena->mapped * ARENA_PAGE;

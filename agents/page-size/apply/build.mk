@@ -19,7 +19,6 @@ $(B)/lib/pem/libpem-page-size.so: $(PAGE_APPLY_OBJ) $(PAGE_APPLY_MAP)
 	  -Wl,--version-script=$(PAGE_APPLY_MAP) $(filter %.o,$^) -lgcc_eh -ldl -lpthread
 
 $(B)/tests/page_size_extents: $(call objects,$(PAGE_APPLY_DIR)/extents.c)
-$(B)/tests/page_size_arena: $(call objects,$(addprefix $(PAGE_APPLY_DIR)/,arena.c runs.c \
-  middle.c))
+$(B)/tests/page_size_arena: $(call objects,$(addprefix $(PAGE_APPLY_DIR)/,arena.c runs.c))
 $(B)/fuzz/page_size_directives: \
   $(call objects,$(PAGE_APPLY_DIR)/directives.c agents/page-size/sites/site.c)

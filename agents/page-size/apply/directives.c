@@ -39,8 +39,7 @@ static const char *get_site(struct directives *directives, const char *at, bool 
 		return NULL;
 	at = get_number(at, &to->page_size);
 	if (!at || *at++ != '\t' ||
-	    (to->page_size != 4096 && to->page_size != 65536 && to->page_size != 2u << 20 &&
-	     to->page_size != 1u << 30))
+	    (to->page_size != 4096 && to->page_size != 2u << 20 && to->page_size != 1u << 30))
 		return NULL;
 	at = get_number(at, &to->least);
 	if (!at || *at++ != '\t')

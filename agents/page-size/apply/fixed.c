@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * fixed.c - .data and .bss of objects that the program is started with, and its stack
+ * fixed.c - zeroed data of objects that the program is started with, and its stack
  *
  * Not here: objects that are loaded later.
  */
@@ -9,8 +9,6 @@
 #include "arena.h"
 #include "counts.h"
 #include "extents.h"
-#include "middle.h"
-#include "next.h"
 #include "object.h"
 
 #include <fcntl.h>
@@ -19,20 +17,14 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
-
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
 
 #define RANGES_MAX 64u
 #define STACK_MAX (64u << 20) /* of a stack without a limit */
 #define STACK_KEPT (256u << 10) /* between large pages and the stack's limit */
 
 struct fixed {
-	uintptr_t start, end; /* with large pages */
+	uintptr_t start, end; /* whole chunks */
 	uint32_t directive;
 };
 
@@ -52,106 +44,29 @@ static uintptr_t chunk_down(uintptr_t at)
 	return at / ARENA_CHUNK * ARENA_CHUNK;
 }
 
-/* Of whole chunks those that are granted: where they end. */
-static uintptr_t ask(uint32_t directive, uintptr_t start, uintptr_t end, uint64_t bytes)
+/* Whole chunks between these may have large pages. */
+static void add(uint32_t directive, uintptr_t start, uintptr_t end)
 {
 	struct counts *counts = &counts__all[directive];
-	struct fixed *range = &fixed.ranges[fixed.count];
-	uint64_t granted;
+	uintptr_t first = chunk_up(start), last = chunk_down(end);
 
 	counts->requests++;
-	counts__add(counts, 0, bytes);
-	if (end <= start || fixed.count == RANGES_MAX)
-		return start;
-	granted = counts__ask(counts, end - start, ARENA_CHUNK);
-	if (granted)
-		*range = (struct fixed){start, start + granted, directive};
-	fixed.count += granted != 0;
-	return start + granted;
+	counts__add(counts, 0, end - start);
+	if (last > first && fixed.count < RANGES_MAX)
+		fixed.ranges[fixed.count++] = (struct fixed){first, last, directive};
 }
 
 /* --- data --- */
 
-static bool is_middle(uint32_t directive)
-{
-	return fixed.all->list[directive].page_size == MIDDLE_PAGE;
-}
-
-/* Ask for pages of the directive's size. What the kernel refuses is counted. */
-static void advise(uint32_t directive, uintptr_t start, size_t bytes)
-{
-	const char *reason;
-	size_t got;
-
-	if (!is_middle(directive)) {
-		madvise((void *)start, bytes, MADV_HUGEPAGE);
-		return;
-	}
-	got = middle__advise(start, bytes, &reason);
-	if (got < bytes)
-		counts__refuse(&counts__all[directive], bytes - got, reason);
-}
-
-/* The kernel moves one mapping in a call, and the last page of a chunk may be one of its own. */
-static bool move(uint32_t directive, char *from, uintptr_t to, size_t bytes)
-{
-	size_t at, step, most = is_middle(directive) ? ARENA_CHUNK - ARENA_PAGE : bytes;
-
-	for (at = 0; at < bytes; at += step) {
-		step = is_middle(directive) && at % ARENA_CHUNK ? ARENA_PAGE : most;
-		if (NEXT(mremap)(from + at, step, step, MREMAP_MAYMOVE | MREMAP_FIXED,
-				 (void *)(to + at)) == MAP_FAILED)
-			return false;
-	}
-	return true;
-}
-
 /*
- * Memory that a file is behind has no large pages. So it is replaced by anonymous memory with the
- * same bytes: nobody else runs yet.
+ * A writable segment: its bytes from the file end at filled, zeros follow. The kernel has large
+ * pages for memory without a file only, so what comes from the file keeps small ones.
  */
-static bool replace(uint32_t directive, uintptr_t start, uintptr_t end)
-{
-	size_t bytes = end - start;
-	char *room = NEXT(mmap)(NULL, bytes + ARENA_CHUNK, PROT_READ | PROT_WRITE,
-				MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	char *aligned;
-	bool moved;
-
-	if (room == MAP_FAILED)
-		return false;
-	aligned = (char *)chunk_up((uintptr_t)room);
-	advise(directive, (uintptr_t)aligned, bytes);
-	memcpy(aligned, (const void *)start, bytes);
-	/* At the same place in a chunk, so that the kernel moves whole pages. */
-	moved = move(directive, aligned, start, bytes);
-	if (aligned > room)
-		NEXT(munmap)(room, (size_t)(aligned - room));
-	/* Where some was moved, nothing is left to unmap. */
-	NEXT(munmap)
-	(moved ? aligned + bytes : aligned,
-	 (size_t)(room + ARENA_CHUNK - aligned) + (moved ? 0 : bytes));
-	return moved;
-}
-
-/* A writable segment: its bytes from the file end at filled, zeros follow. */
 static void serve_segment(uint32_t directive, uintptr_t start, uintptr_t filled, uintptr_t end)
 {
-	uintptr_t first = chunk_up(start), last = chunk_down(end), zeros;
+	uintptr_t zeros = (filled + ARENA_PAGE - 1) / ARENA_PAGE * ARENA_PAGE;
 
-	last = ask(directive, first, last, end - start);
-	if (last <= first)
-		return;
-	/* The page where the file ends is still the file's. */
-	zeros = chunk_up((filled + 4095) / 4096 * 4096);
-	if (zeros > last)
-		zeros = last;
-	if (zeros > first && !replace(directive, first, zeros))
-		return;
-	if (zeros < first)
-		zeros = first;
-	if (last > zeros)
-		advise(directive, zeros, last - zeros);
+	add(directive, zeros > start ? zeros : start, end);
 }
 
 static void serve_object(uint32_t directive, const struct dl_phdr_info *info)
@@ -241,15 +156,6 @@ static bool find_stack(uintptr_t *below, uintptr_t *start, uintptr_t *top)
 	return found;
 }
 
-/*
- * The stack grows by a page at a time, and a page never spans what is not there yet. So it is made
- * to grow at once: the kernel writes to its future end, and says so if it can't.
- */
-static bool grow_stack(uintptr_t end)
-{
-	return !syscall(SYS_clock_getres, CLOCK_MONOTONIC, (void *)end);
-}
-
 static void serve_stack(uint32_t directive)
 {
 	uint64_t least = fixed.all->list[directive].least;
@@ -268,15 +174,8 @@ static void serve_stack(uint32_t directive)
 	if (bytes < ARENA_CHUNK + STACK_KEPT || last < bytes)
 		return;
 	bottom = chunk_up((uintptr_t)__builtin_frame_address(0) - bytes + STACK_KEPT);
-	/* The kernel keeps a gap of 1 MiB between the stack and what is below it. */
-	if (bottom < below + ARENA_CHUNK || bottom >= last || bottom >= start)
-		return;
-	last = ask(directive, bottom, last, last - bottom);
-	if (last <= bottom || !grow_stack(bottom - ARENA_PAGE))
-		return;
-	madvise((void *)bottom, last - bottom, MADV_HUGEPAGE);
-	/* The loader has used some of the highest chunk already. Kernels before 6.1 refuse. */
-	madvise((void *)(last - ARENA_CHUNK), ARENA_CHUNK, MADV_COLLAPSE);
+	if (bottom > below && bottom < last)
+		add(directive, bottom, last);
 }
 
 /* --- */
@@ -297,22 +196,20 @@ void fixed__init(const struct directives *directives)
 		dl_iterate_phdr(each_object, NULL);
 }
 
-int fixed__directive(uintptr_t start, uintptr_t end)
+bool fixed__look(uint32_t directive, struct large_look *look)
 {
+	const struct fixed *range = NULL;
 	uint32_t i;
 
 	for (i = 0; i < fixed.count; i++) {
-		if (fixed.ranges[i].start < end && start < fixed.ranges[i].end)
-			return (int)fixed.ranges[i].directive;
+		if (fixed.ranges[i].directive == directive && look->at < fixed.ranges[i].end &&
+		    (!range || fixed.ranges[i].start < range->start))
+			range = &fixed.ranges[i];
 	}
-	return -1;
-}
-
-void fixed__after_fork_child(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < fixed.count; i++)
-		madvise((void *)fixed.ranges[i].start, fixed.ranges[i].end - fixed.ranges[i].start,
-			MADV_NOHUGEPAGE);
+	if (!range)
+		return false;
+	if (look->at < range->start)
+		look->at = range->start;
+	large__look(directive, look, range->end);
+	return true;
 }

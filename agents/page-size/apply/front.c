@@ -7,6 +7,8 @@
  */
 #include "front.h"
 
+#include "look.h"
+
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -27,8 +29,10 @@ void *front__alloc(uint32_t group, uintptr_t site, size_t size, size_t alignment
 
 APPLY_EXPORT void *malloc(size_t size)
 {
-	void *block = front__try(CALL_SITE, size, 16, false);
+	void *block;
 
+	look__call();
+	block = front__try(CALL_SITE, size, 16, false);
 	return block ? block : NEXT(malloc)(size);
 }
 
@@ -37,6 +41,7 @@ APPLY_EXPORT void *calloc(size_t count, size_t size)
 	void *block = NULL;
 	size_t bytes;
 
+	look__call();
 	if (!__builtin_mul_overflow(count, size, &bytes))
 		block = front__try(CALL_SITE, bytes, 16, true);
 	return block ? block : NEXT(calloc)(count, size);
@@ -59,12 +64,15 @@ static void *resize_own(void *old, size_t size)
 	if (!block)
 		return NULL;
 	usable = heap__usable(old);
-	memcpy(block, old, usable < size ? usable : size);
+	heap__copy(block, old, usable < size ? usable : size);
 	heap__free(old);
 	return block;
 }
 
-/* A block of the program's own allocator that grows under a directive moves to its arena. */
+/*
+ * A block of the program's own allocator that grows under a directive moves to its arena, unless it
+ * is so large that two of it for a moment are too much.
+ */
 static void *resize_other(void *old, size_t size, uintptr_t site)
 {
 	uint32_t group = front__group(site);
@@ -75,7 +83,7 @@ static void *resize_other(void *old, size_t size, uintptr_t site)
 		return NULL;
 	if (old) {
 		usable = NEXT(malloc_usable_size)(old);
-		if (usable >= size)
+		if (usable >= size || usable >= ARENA_CHUNK)
 			return NULL;
 	}
 	block = front__alloc(group, site, size, 16, false);
@@ -90,6 +98,7 @@ APPLY_EXPORT void *realloc(void *old, size_t size)
 {
 	void *block;
 
+	look__call();
 	if (heap__owns(old))
 		return resize_own(old, size);
 	block = resize_other(old, size, CALL_SITE);
@@ -113,6 +122,7 @@ APPLY_EXPORT void *reallocarray(void *old, size_t count, size_t size)
 
 APPLY_EXPORT void free(void *block)
 {
+	look__call();
 	if (heap__owns(block))
 		heap__free(block);
 	else

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* After so many bytes free memory and limits are asked again. */
+/* After this many bytes free memory and limits are asked again. */
 #define ASK_AGAIN (16u << 20)
 
 static struct {
@@ -18,7 +18,7 @@ static struct {
 	uint64_t budget;
 	struct account account;
 	uint64_t granted;
-	uint64_t supply, limit; /* what is left of the last answers */
+	uint64_t supply, limit; /* the last answers */
 	uint64_t fresh; /* bytes until they are asked again */
 } grants;
 
@@ -32,7 +32,7 @@ static void ask_again(uint64_t bytes)
 {
 	int state;
 
-	if (bytes <= grants.fresh && bytes <= grants.supply && bytes <= grants.limit)
+	if (bytes <= grants.fresh)
 		return;
 	state = lock__begin_files();
 	grants.supply = supply__memory();
@@ -71,12 +71,14 @@ uint64_t grants__ask(uint64_t bytes, uint64_t unit, const char **reason)
 	if (bytes < asked)
 		*reason = got < 0 ? "account" : "budget";
 	grants.granted += bytes;
-	grants.supply -= bytes;
-	if (grants.limit != UINT64_MAX)
-		grants.limit -= bytes;
 	grants.fresh -= bytes < grants.fresh ? bytes : grants.fresh;
 	lock__release(&grants.lock);
 	return bytes;
+}
+
+void grants__look_again(void)
+{
+	grants.fresh = 0;
 }
 
 void grants__give_back(uint64_t bytes)

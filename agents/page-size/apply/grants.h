@@ -3,7 +3,8 @@
  * grants.h - how many large pages this process may have: by the budget of the run, by the memory
  * that is free, and by the limits of its control groups
  *
- * A grant is a promise that is counted, not memory: pages are taken as the program touches them.
+ * A large page takes the place of small ones (large.h), so a grant is not more memory. But making
+ * one needs its memory for a moment, and large pages are scarce: both are asked for.
  */
 #ifndef PAGE_APPLY_GRANTS_H
 #define PAGE_APPLY_GRANTS_H
@@ -18,6 +19,8 @@ void grants__init(uint64_t budget, const char *path);
  * it is less. Calls no allocator. Changes errno.
  */
 uint64_t grants__ask(uint64_t bytes, uint64_t unit, const char **reason);
+/* Free memory and limits are asked again before the next grant. */
+void grants__look_again(void);
 void grants__give_back(uint64_t bytes);
 /* Around fork: no other thread may change anything between. */
 void grants__before_fork(void);

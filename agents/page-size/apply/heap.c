@@ -3,10 +3,18 @@
 #include "heap.h"
 
 #include "extents.h"
-#include "middle.h"
+#include "large.h"
+#include "look.h"
 
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
 
 /*
  * In the middle of the lower half of 47 or 48 bits, far from what the kernel places by itself:
@@ -24,8 +32,8 @@
 #define COLOURS 128u
 #define COLOUR_STEP 45u
 /* Within a large page the same of a second-level cache, whose ways have up to 32 pages. */
-#define PAGE_COLOURS 32u
-#define PAGE_COLOUR_STEP 13u
+#define PAGE_COLOURS 16u
+#define PAGE_COLOUR_STEP 7u
 
 uintptr_t heap__base;
 uint64_t heap__bytes;
@@ -34,24 +42,10 @@ static struct heap_site sites[PAGE_APPLY_SITES_MAX];
 
 static uint32_t slot_count;
 
-static uint64_t grant(void *data, uint64_t bytes)
+static void released(void *data, uintptr_t start, uintptr_t end)
 {
-	return counts__ask(data, bytes, ARENA_CHUNK);
-}
-
-static void before_release(void *data)
-{
-	counts__before_release(data);
-}
-
-static void give_back(void *data, uint64_t bytes)
-{
-	counts__give_back(data, bytes);
-}
-
-static void refuse(void *data, uint64_t bytes, const char *reason)
-{
-	counts__refuse(data, bytes, reason);
+	(void)data;
+	large__released(start, end);
 }
 
 void heap__init(const struct directives *directives, uint64_t random)
@@ -71,17 +65,9 @@ void heap__init(const struct directives *directives, uint64_t random)
 	heap__base = RANGE_BASE + random % RANDOM_CHUNKS * ARENA_CHUNK;
 	for (i = 0; i < slot_count; i++) {
 		struct heap_site *site = &sites[i];
-		struct arena_pages pages = {.grant = grant,
-					    .before_release = before_release,
-					    .give_back = give_back,
-					    .refuse = refuse,
-					    .are_middle =
-						    directives->list[i].page_size == MIDDLE_PAGE,
-					    .colour = i * PAGE_COLOUR_STEP % PAGE_COLOURS,
-					    .data = &counts__all[i]};
+		struct arena_pages pages = {.released = released,
+					    .colour = i * PAGE_COLOUR_STEP % PAGE_COLOURS};
 
-		if (directives->list[i].page_size == ARENA_PAGE)
-			pages.grant = NULL;
 		arena__init(&site->arena,
 			    heap__base + ((uintptr_t)i << heap__slot_shift) +
 				    (uintptr_t)(i * COLOUR_STEP % COLOURS) * ARENA_CHUNK,
@@ -126,21 +112,25 @@ void heap__altered(uintptr_t start, size_t bytes)
 void *heap__alloc(uint32_t directive, size_t size, size_t alignment, bool zero)
 {
 	struct heap_site *site = &sites[directive];
+	uint32_t used;
 	void *block;
 
 	if (size < site->least || !heap__bytes)
 		return NULL;
 	if (!lock__take(&site->lock))
 		return NULL;
+	used = site->arena.used;
 	block = arena__alloc(&site->arena, size, alignment, zero);
 	if (block) {
 		site->counts->requests++;
 		counts__set(site->counts, site->arena.block_bytes);
 	} else {
-		site->counts->refused += size;
 		site->counts->reason = "kernel";
 	}
+	used = site->arena.used - used;
 	lock__release(&site->lock);
+	if (used)
+		look__grown();
 	return block;
 }
 
@@ -166,6 +156,32 @@ size_t heap__usable(const void *block)
 	return usable;
 }
 
+/* Whole pages of a block that is no longer used, before it is freed. */
+static void drop_pages(uintptr_t start, uintptr_t end)
+{
+	size_t bytes = end / ARENA_PAGE * ARENA_PAGE - start;
+	int saved = errno;
+
+	large__released(start, end);
+	if (syscall(SYS_madvise, start, bytes, MADV_DONTNEED_LOCKED))
+		syscall(SYS_madvise, start, bytes, MADV_DONTNEED);
+	errno = saved;
+}
+
+void heap__copy(void *to, void *from, size_t bytes)
+{
+	uintptr_t start = (uintptr_t)from, drop;
+	size_t at = 0, part;
+
+	for (; at < bytes; at += part) {
+		part = bytes - at < ARENA_CHUNK ? bytes - at : ARENA_CHUNK;
+		memcpy((char *)to + at, (char *)from + at, part);
+		drop = (start + at + ARENA_PAGE - 1) / ARENA_PAGE * ARENA_PAGE;
+		if (bytes > ARENA_CHUNK && drop + ARENA_PAGE <= start + at + part)
+			drop_pages(drop, start + at + part);
+	}
+}
+
 void *heap__resize(void *block, size_t size)
 {
 	struct heap_site *site = site_of(block);
@@ -175,20 +191,40 @@ void *heap__resize(void *block, size_t size)
 	if (!lock__take(&site->lock))
 		return NULL;
 	site->counts->requests++;
-	if (arena__resize(&site->arena, block, size)) {
-		moved = block;
-	} else {
+	moved = block;
+	if (!arena__resize(&site->arena, block, size))
+		moved = arena__move(&site->arena, block, size);
+	if (!moved) {
 		was = arena__usable(&site->arena, block);
 		moved = arena__alloc(&site->arena, size, 16, false);
 	}
 	counts__set(site->counts, site->arena.block_bytes);
 	lock__release(&site->lock);
-	if (!moved || moved == block)
+	look__grown();
+	if (!was || !moved)
 		return moved;
 	/* The block is the caller's: no lock is held while it is copied. */
-	memcpy(moved, block, was < size ? was : size);
+	heap__copy(moved, block, was < size ? was : size);
 	heap__free(block);
 	return moved;
+}
+
+bool heap__look(uint32_t directive, struct large_look *look)
+{
+	struct heap_site *site = &sites[directive];
+	uintptr_t end;
+	bool found;
+
+	if (!heap__bytes || !lock__try(&site->lock))
+		return false;
+	if (look->at < site->arena.base)
+		look->at = site->arena.base;
+	end = site->arena.base + arena__bytes(&site->arena);
+	found = look->at < end;
+	if (found)
+		large__look(directive, look, end);
+	lock__release(&site->lock);
+	return found;
 }
 
 void heap__before_fork(void)
@@ -204,8 +240,6 @@ void heap__after_fork(bool is_child)
 	uint32_t i;
 
 	for (i = 0; i < slot_count; i++) {
-		if (is_child)
-			arena__disown(&sites[i].arena);
 		lock__after_fork(&sites[i].lock, is_child);
 	}
 }

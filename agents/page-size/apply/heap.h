@@ -12,6 +12,7 @@
 
 #include "arena.h"
 #include "counts.h"
+#include "large.h"
 #include "lock.h"
 
 struct heap_site {
@@ -36,6 +37,16 @@ void heap__free(void *block);
 size_t heap__usable(const void *block);
 /* A block of the same arena with the same bytes, as far as they fit; NULL: block is as it was. */
 void *heap__resize(void *block, size_t size);
+/*
+ * Copy the first bytes of a block that is freed next. Memory is taken back as it is copied: what
+ * limits the program's memory does not find it twice.
+ */
+void heap__copy(void *to, void *from, size_t bytes);
+/*
+ * Look at a directive's next chunks from look->at on (look.h). false: there are none, or another
+ * thread, or the one that a handler interrupts, is changing them. Waits for nothing.
+ */
+bool heap__look(uint32_t directive, struct large_look *look);
 bool heap__owns_slow(uintptr_t block);
 /* The program changes mappings in its blocks. Takes no lock. */
 void heap__altered(uintptr_t start, size_t bytes);

@@ -46,6 +46,15 @@ static inline bool lock__take(struct lock *lock)
 	       lock__wait(lock);
 }
 
+/* The same, but false also if another thread holds it. A handler of a signal may call it. */
+static inline bool lock__try(struct lock *lock)
+{
+	uint32_t none = 0;
+
+	return __atomic_compare_exchange_n(&lock->state, &none, 1, false, __ATOMIC_ACQUIRE,
+					   __ATOMIC_RELAXED);
+}
+
 static inline void lock__release(struct lock *lock)
 {
 	if (__atomic_load_n(&lock__forking, __ATOMIC_RELAXED))

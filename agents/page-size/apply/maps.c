@@ -2,11 +2,11 @@
 /*
  * maps.c - mmap, munmap, mremap and mprotect
  *
- * A mapping of a listed site begins at a multiple of 2 MiB, and its whole chunks have large pages,
- * or pages of 64 KiB (middle.h), as far as they are granted. Memory that the program commits in a
- * reservation of its own (MAP_FIXED) stays where it is, and its whole chunks have them; neighbours
- * count as one. MAP_HUGETLB is not used: its pages are taken from a pool that a child's first write
- * after fork, or a control group's limit, may find empty, and then SIGBUS ends the program.
+ * A mapping of a listed site begins at a multiple of 2 MiB, and its whole chunks may become large
+ * pages (large.h). Memory that the program commits in a reservation of its own (MAP_FIXED) stays
+ * where it is; neighbours count as one. MAP_HUGETLB is not used: its pages are taken from a pool
+ * that a child's first write after fork, or a control group's limit, may find empty, and then
+ * SIGBUS ends the program.
  */
 #include "maps.h"
 
@@ -14,25 +14,16 @@
 #include "counts.h"
 #include "extents.h"
 #include "front.h"
-#include "middle.h"
+#include "look.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#ifndef MADV_COLLAPSE
-#define MADV_COLLAPSE 25
-#endif
-#ifndef MADV_POPULATE_WRITE
-#define MADV_POPULATE_WRITE 23
-#endif
-
 struct range {
 	uintptr_t start;
 	size_t bytes;
-	size_t granted;
-	size_t middle; /* of them, advised to be pages of 64 KiB */
 	uint32_t directive;
 };
 
@@ -67,61 +58,7 @@ static size_t whole_chunks(uintptr_t start, uintptr_t end)
 	return last > first ? last - first : 0;
 }
 
-/* Ask for large pages for bytes more: how many were granted. */
-static size_t ask(uint32_t directive, size_t bytes)
-{
-	if (all->list[directive].page_size == ARENA_PAGE || !bytes)
-		return 0;
-	return counts__ask(&counts__all[directive], bytes, ARENA_CHUNK);
-}
-
-/* The kernel moves one mapping in a call: advice must not divide what the program takes for one. */
-static void join(struct range *range)
-{
-	madvise((void *)range->start, range->bytes, MADV_NOHUGEPAGE);
-	middle__release(range->middle);
-	range->middle = 0;
-}
-
-static void advise_middle(struct range *range, uintptr_t first)
-{
-	struct counts *counts = &counts__all[range->directive];
-	const char *reason;
-
-	range->middle = middle__advise(first, range->granted, &reason);
-	if (range->middle < range->granted)
-		counts__refuse(counts, range->granted - range->middle, reason);
-	range->granted = range->middle;
-}
-
-/*
- * Large pages in front as granted, then small ones. If all is granted, the mapping stays one to the
- * kernel, with the rest that fills no chunk.
- *
- * Two parts become one again (join) only if a page was there before they were parted: without one,
- * each later gets a struct anon_vma of its own. So the last page is populated, by the kernel, since
- * the program may have protected it; where that fails, all pages stay small.
- */
-static void advise(struct range *range)
-{
-	bool is_middle = all->list[range->directive].page_size == MIDDLE_PAGE;
-	uintptr_t end = range->start + range->bytes, large = chunk_up(range->start);
-	void *last = (void *)((end - 1) / ARENA_PAGE * ARENA_PAGE);
-
-	if (range->granted && !is_middle && range->granted == whole_chunks(range->start, end)) {
-		madvise((void *)range->start, range->bytes, MADV_HUGEPAGE);
-		return;
-	}
-	join(range);
-	if (!range->granted || madvise(last, ARENA_PAGE, MADV_POPULATE_WRITE))
-		return;
-	if (is_middle)
-		advise_middle(range, large);
-	else
-		madvise((void *)large, range->granted, MADV_HUGEPAGE);
-}
-
-/* Addresses for so many bytes at a multiple of a chunk. */
+/* Addresses for this many bytes at a multiple of a chunk. */
 static void *map_aligned(size_t bytes, int protection, int flags)
 {
 	size_t page = ARENA_PAGE - 1, length = (bytes + page) & ~page;
@@ -178,8 +115,7 @@ static void *serve(uint32_t directive, size_t bytes, int protection, int flags)
 
 	if (bytes < all->list[directive].least || bytes > SIZE_MAX / 2)
 		return MAP_FAILED;
-	/* Pages that are populated before the advice would be small. */
-	start = map_aligned(bytes, protection, flags & ~MAP_POPULATE);
+	start = map_aligned(bytes, protection, flags);
 	if (start == MAP_FAILED) {
 		errno = saved;
 		return MAP_FAILED;
@@ -193,17 +129,12 @@ static void *serve(uint32_t directive, size_t bytes, int protection, int flags)
 	counts__add(counts, 0, bytes);
 	range = (struct range){.start = (uintptr_t)start, .bytes = bytes, .directive = directive};
 	note_extent(&range);
-	if (maps.count < MAPS_MAX) {
-		range.granted = ask(directive, whole_chunks(0, bytes));
-		advise(&range);
+	if (maps.count < MAPS_MAX)
 		add(&range);
-	} else {
-		counts->refused += whole_chunks(0, bytes);
-		counts->reason = "kernel";
-	}
+	else
+		counts->reason = "mappings";
 	lock__release(&maps.lock);
-	if (flags & MAP_POPULATE)
-		madvise(start, bytes, MADV_POPULATE_WRITE);
+	look__grown();
 	errno = saved;
 	return start;
 }
@@ -224,27 +155,7 @@ static struct range *find(uintptr_t start, uintptr_t end)
 	return NULL;
 }
 
-/* New memory within a mapping has its advice: to the kernel the two are one, as without advice. */
-static void advise_replaced(uintptr_t start, size_t bytes)
-{
-	struct range *range;
-	int saved = errno;
-
-	if (!lock__take(&maps.lock))
-		return;
-	range = find(start, start + bytes);
-	if (range)
-		advise(range);
-	lock__release(&maps.lock);
-	errno = saved;
-}
-
-static bool is_all_granted(const struct range *range)
-{
-	return range->granted == whole_chunks(range->start, range->start + range->bytes);
-}
-
-/* What the site has had before these addresses, all in large pages; NULL: nothing. */
+/* What the site has had before these addresses; NULL: nothing. */
 static struct range *find_before(uint32_t directive, uintptr_t start)
 {
 	uint32_t i;
@@ -252,26 +163,10 @@ static struct range *find_before(uint32_t directive, uintptr_t start)
 	for (i = 0; i < maps.count; i++) {
 		struct range *range = &maps.ranges[i];
 
-		if (range->start + range->bytes == start && range->directive == directive &&
-		    is_all_granted(range))
+		if (range->start + range->bytes == start && range->directive == directive)
 			return range;
 	}
 	return NULL;
-}
-
-/* The range before has more now. Its last bytes, which filled no chunk, may be in small pages. */
-static void extend(struct range *range, size_t bytes)
-{
-	uintptr_t end = range->start + range->bytes;
-	uintptr_t rest = end / ARENA_CHUNK * ARENA_CHUNK;
-
-	range->bytes += bytes;
-	range->granted +=
-		ask(range->directive, whole_chunks(range->start, end + bytes) - range->granted);
-	advise(range);
-	if (!range->middle && rest >= chunk_up(range->start) && rest < end &&
-	    rest + ARENA_CHUNK <= chunk_up(range->start) + range->granted)
-		madvise((void *)rest, ARENA_CHUNK, MADV_COLLAPSE);
 }
 
 static void forget(uintptr_t start, uintptr_t end);
@@ -294,22 +189,20 @@ static void commit(uint32_t directive, uintptr_t start, size_t bytes)
 		counts->requests++;
 		counts__add(counts, 0, bytes);
 	}
-	if (before) {
-		extend(before, bytes);
-	} else if (whole && maps.count < MAPS_MAX) {
-		range.granted = ask(directive, whole);
-		advise(&range);
+	if (before)
+		before->bytes += bytes;
+	else if (whole && maps.count < MAPS_MAX)
 		add(&range);
-	} else if (whole) {
-		counts->refused += whole;
-		counts->reason = "kernel";
-	}
+	else if (whole)
+		counts->reason = "mappings";
 	lock__release(&maps.lock);
+	if (before || whole)
+		look__grown();
 	errno = saved;
 }
 
-/* The program takes memory back that it had committed, and keeps the addresses. */
-static void decommit(uintptr_t start, uintptr_t end)
+/* The program puts other memory at addresses of a site. */
+static void replace(uintptr_t start, uintptr_t end)
 {
 	int saved = errno;
 
@@ -318,19 +211,6 @@ static void decommit(uintptr_t start, uintptr_t end)
 	forget(start, end);
 	lock__release(&maps.lock);
 	errno = saved;
-}
-
-/* What becomes of addresses that the program has given other memory. */
-static void replaced(int directive, uintptr_t start, size_t bytes, int protection)
-{
-	if (directive >= 0)
-		commit((uint32_t)directive, start, bytes);
-	else if (!__atomic_load_n(&maps.count, __ATOMIC_RELAXED))
-		return;
-	else if (!(protection & PROT_WRITE) && bytes >= ARENA_CHUNK)
-		decommit(start, start + bytes);
-	else
-		advise_replaced(start, bytes);
 }
 
 APPLY_EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t at)
@@ -352,9 +232,10 @@ APPLY_EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, 
 		return NEXT(mmap)(address, bytes, protection, flags, fd, at);
 	heap__alter(address, bytes);
 	start = NEXT(mmap)(address, bytes, protection, flags, fd, at);
-	if (start != MAP_FAILED &&
-	    (flags & (MAP_PRIVATE | MAP_ANONYMOUS)) == (MAP_PRIVATE | MAP_ANONYMOUS))
-		replaced(found, (uintptr_t)start, bytes, protection);
+	if (start != MAP_FAILED && found >= 0)
+		commit((uint32_t)found, (uintptr_t)start, bytes);
+	else if (start != MAP_FAILED && __atomic_load_n(&maps.count, __ATOMIC_RELAXED))
+		replace((uintptr_t)start, (uintptr_t)start + bytes);
 	return start;
 }
 
@@ -363,19 +244,13 @@ APPLY_EXPORT void *mmap64(void *address, size_t bytes, int protection, int flags
 
 /* --- what becomes of it --- */
 
-/* What is left of a range between these. Returns bytes of large pages that are no more in it. */
-static size_t keep(const struct range *was, uintptr_t start, uintptr_t end)
+static void keep(const struct range *was, uintptr_t start, uintptr_t end)
 {
-	uintptr_t large = chunk_up(was->start) + was->granted;
-	struct range part = {.start = start, .bytes = end - start, .directive = was->directive};
+	const struct range part = {
+		.start = start, .bytes = end - start, .directive = was->directive};
 
-	if (start >= end)
-		return 0;
-	part.granted = whole_chunks(start, large < end ? large : end);
-	part.middle = was->middle ? part.granted : 0;
-	if (maps.count < MAPS_MAX)
-		add(&part); /* else it is noted no more, but its pages stay counted */
-	return part.granted;
+	if (start < end && maps.count < MAPS_MAX)
+		add(&part);
 }
 
 /* These addresses are not the program's any more. */
@@ -383,7 +258,6 @@ static void forget(uintptr_t start, uintptr_t end)
 {
 	struct range *range, was;
 	uintptr_t from, to, was_end;
-	size_t kept;
 
 	while ((range = find(start, end))) {
 		was = *range;
@@ -392,30 +266,25 @@ static void forget(uintptr_t start, uintptr_t end)
 		*range = maps.ranges[maps.count];
 		from = was.start > start ? was.start : start;
 		to = was_end < end ? was_end : end;
-		kept = keep(&was, was.start, from) + keep(&was, to, was_end);
+		keep(&was, was.start, from);
+		keep(&was, to, was_end);
 		counts__add(&counts__all[was.directive], to - from, 0);
-		if (was.granted > kept)
-			counts__give_back(&counts__all[was.directive], was.granted - kept);
-		if (was.middle > kept)
-			middle__release(was.middle - kept);
+		large__released(from, to);
 	}
 }
 
 APPLY_EXPORT int munmap(void *address, size_t bytes)
 {
 	uintptr_t start = (uintptr_t)address, end = start + ((bytes + 4095) & ~(size_t)4095);
-	const struct range *range;
 	int rc, saved = errno;
 
+	look__call();
 	heap__alter(address, bytes);
 	if (!__atomic_load_n(&maps.count, __ATOMIC_RELAXED))
 		return NEXT(munmap)(address, bytes);
 	/* Under the lock, lest another thread gets these addresses before they are forgotten. */
 	if (!lock__take(&maps.lock))
 		return NEXT(munmap)(address, bytes);
-	range = find(start, end);
-	if (range)
-		counts__before_release(&counts__all[range->directive]);
 	rc = NEXT(munmap)(address, bytes);
 	if (!rc) {
 		forget(start, end);
@@ -448,20 +317,12 @@ static void *move_aligned(void *old, size_t old_bytes, size_t bytes)
 /* A mapping that grew is a new one, at a place where large pages fit. */
 static void grown(struct range *range, uintptr_t start, size_t bytes)
 {
-	size_t had = whole_chunks(range->start, range->start + range->bytes);
-	size_t whole = whole_chunks(start, start + bytes);
-
 	counts__add(&counts__all[range->directive], range->bytes, bytes);
+	if (start != range->start)
+		large__released(range->start, range->start + range->bytes);
 	range->bytes = bytes;
-	/* Where the front was granted in part only, the rest stays small. */
-	if (range->granted == had && whole > had)
-		range->granted += ask(range->directive, whole - had);
 	range->start = start;
 	note_extent(range);
-	advise(range);
-	/* The rest that filled no chunk before was used in small pages. */
-	if (range->granted > had)
-		madvise((void *)(chunk_up(start) + had), ARENA_CHUNK, MADV_COLLAPSE);
 }
 
 static void *remap(struct range *range, size_t bytes, int flags)
@@ -469,7 +330,6 @@ static void *remap(struct range *range, size_t bytes, int flags)
 	void *old = (void *)range->start, *start;
 	int saved = errno;
 
-	join(range);
 	start = NEXT(mremap)(old, range->bytes, bytes, flags & ~MREMAP_MAYMOVE);
 	if (start == MAP_FAILED && flags & MREMAP_MAYMOVE) {
 		errno = saved;
@@ -477,14 +337,11 @@ static void *remap(struct range *range, size_t bytes, int flags)
 	}
 	if (start == MAP_FAILED) {
 		saved = errno;
-		advise(range);
 	} else if (bytes < range->bytes) {
 		forget(range->start + bytes, range->start + range->bytes);
-		range = find((uintptr_t)start, (uintptr_t)start + bytes);
-		if (range)
-			advise(range);
 	} else {
 		grown(range, (uintptr_t)start, bytes);
+		look__grown();
 	}
 	errno = saved;
 	return start;
@@ -513,8 +370,6 @@ APPLY_EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, 
 	    !(flags & ~MREMAP_MAYMOVE)) {
 		moved = remap(range, bytes, flags);
 	} else {
-		if (range)
-			join(range);
 		moved = NEXT(mremap)(old, old_bytes, bytes, flags, to);
 		if (moved != MAP_FAILED) {
 			forget(start, start + old_bytes);
@@ -525,17 +380,31 @@ APPLY_EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, 
 	return moved;
 }
 
-/* --- around fork, and for the report --- */
+/* --- */
 
-int maps__directive(uintptr_t start, uintptr_t end)
+bool maps__look(uint32_t directive, struct large_look *look)
 {
-	const struct range *range;
-	int found = -1;
+	uintptr_t chunk = UINTPTR_MAX, end = 0, first;
+	uint32_t i;
 
-	range = find(start, end);
-	if (range)
-		found = (int)range->directive;
-	return found;
+	if (!lock__try(&maps.lock))
+		return false;
+	for (i = 0; i < maps.count; i++) {
+		const struct range *range = &maps.ranges[i];
+
+		first = chunk_up(range->start > look->at ? range->start : look->at);
+		if (range->directive == directive &&
+		    first + ARENA_CHUNK <= range->start + range->bytes && first < chunk) {
+			chunk = first;
+			end = first + whole_chunks(first, range->start + range->bytes);
+		}
+	}
+	if (chunk != UINTPTR_MAX) {
+		look->at = chunk;
+		large__look(directive, look, end);
+	}
+	lock__release(&maps.lock);
+	return chunk != UINTPTR_MAX;
 }
 
 void maps__before_fork(void)
@@ -545,15 +414,5 @@ void maps__before_fork(void)
 
 void maps__after_fork(bool is_child)
 {
-	uint32_t i;
-
-	/* As arena__disown does. */
-	for (i = 0; is_child && i < maps.count; i++) {
-		struct range *range = &maps.ranges[i];
-
-		if (range->granted)
-			madvise((void *)range->start, range->bytes, MADV_NOHUGEPAGE);
-		range->granted = range->middle = 0;
-	}
 	lock__after_fork(&maps.lock, is_child);
 }

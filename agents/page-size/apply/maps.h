@@ -9,6 +9,7 @@
 #define PAGE_APPLY_MAPS_H
 
 #include "directives.h"
+#include "large.h"
 
 #define MAPS_MAX 1024u /* mappings at one time; further ones have small pages */
 
@@ -16,12 +17,8 @@
 extern bool maps__active;
 
 void maps__init(const struct directives *directives);
-/*
- * The directive of the mappings that hold these addresses, or -1. Takes no lock, for a handler of a
- * signal may end the program in the middle of its holder: a mapping that changes meanwhile may be
- * missed.
- */
-int maps__directive(uintptr_t start, uintptr_t end);
+/* As heap__look. */
+bool maps__look(uint32_t directive, struct large_look *look);
 void maps__before_fork(void);
 void maps__after_fork(bool is_child);
 

@@ -85,15 +85,11 @@ void report__error(const char *sentence)
 static void report_site(int fd, const struct directive *directive, const struct counts *counts,
 			bool ended)
 {
+	uint64_t refused = counts->wanted > counts->large ? counts->wanted - counts->large : 0;
 	const char *reason = counts->reason ? counts->reason : "";
-	uint64_t refused = counts->refused;
 	char line[512];
 	int length;
 
-	if (directive->page_size > ARENA_PAGE && !refused && counts->small) {
-		refused = counts->small;
-		reason = "kernel";
-	}
 	length =
 		snprintf(line, sizeof(line),
 			 "{\"pid\": %d, \"site\": \"%s\", \"page_size\": %llu, \"requests\": %llu, "
@@ -166,7 +162,7 @@ static void report_end(int fd)
 
 static bool is_used(const struct counts *counts)
 {
-	return counts->requests || counts->refused;
+	return counts->requests != 0;
 }
 
 static bool is_any_used(void)
@@ -190,7 +186,6 @@ void report__sites(bool goes_on)
 	state = lock__begin_files();
 	fd = open_report(all->report);
 	if (fd >= 0) {
-		counts__measure();
 		for (i = 0; i < all->count; i++) {
 			if (is_used(&counts__all[i]))
 				report_site(fd, &all->list[i], &counts__all[i], true);
@@ -211,11 +206,8 @@ void counts__tell(struct counts *counts)
 
 	if (!apply__active || apply__confined || !all->report[0] || !report__is_process())
 		return;
-	/* What was granted before has been used by now, most likely. */
-	if (counts->told)
-		counts__measure();
-	counts->told = counts->granted + counts->refused;
-	counts->told_refused = counts->refused;
+	counts->told = counts->wanted;
+	counts->told_refused = counts->wanted > counts->large;
 	state = lock__begin_files();
 	fd = open_report(all->report);
 	if (fd >= 0) {

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
 /*
- * runs.c - runs of pages: found by size in bins, merged when free, backed by large pages or small
+ * runs.c - runs of pages: found by size in bins, merged when free or idle
  *
- * Free memory beyond some slack goes back to the kernel in whole chunks, together with the grant
- * of its large pages, so that another site may have them.
+ * A run that is taken gets exactly its own pages, and memory that is idle goes back to the kernel,
+ * addresses included: what limits the program's memory or addresses (control group, RLIMIT_AS,
+ * RLIMIT_DATA, mlockall) finds little more than the program uses.
  */
 #include "runs.h"
-
-#include "middle.h"
 
 #include <errno.h>
 #include <string.h>
@@ -17,7 +16,15 @@
 
 #define TABLE_FIRST 16384u
 #define SEARCH_MAX 64u /* free spans of a bin that are compared */
-#define SLACK_CHUNKS 4u
+/* Idle memory that an arena keeps, so that what comes next needs no call of the kernel. */
+#define IDLE_PAGES 256u
+#define IDLE_SHARE 32u /* of the used pages */
+/* Shorter idle spans stay. A C library's allocator keeps holes of twice this length. */
+#define RELEASE_PAGES 16u
+#define COLOUR_PAGES 16u
+#ifndef MADV_DONTNEED_LOCKED
+#define MADV_DONTNEED_LOCKED 24
+#endif
 
 /* The program's own mmap may be one that this library stands in front of. */
 static void *map_memory(uintptr_t at, size_t bytes, int flags)
@@ -26,17 +33,35 @@ static void *map_memory(uintptr_t at, size_t bytes, int flags)
 			       MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
 }
 
-static bool advise(const struct arena *arena, uint32_t chunk, uint32_t count, int advice)
+/* New memory at pages that have none. */
+static bool give_memory(const struct arena *arena, uint32_t page, uint32_t pages)
 {
-	return !syscall(SYS_madvise, page_address(arena, chunk * ARENA_CHUNK_PAGES),
-			(size_t)count * ARENA_CHUNK, advice);
+	uintptr_t start = (uintptr_t)page_address(arena, page);
+	size_t bytes = (size_t)pages * ARENA_PAGE;
+	void *at = map_memory(start, bytes, MAP_FIXED_NOREPLACE);
+
+	if (at == MAP_FAILED)
+		return false;
+	if ((uintptr_t)at == start)
+		return true;
+	/* The kernel is older than 4.17, and the addresses are taken. */
+	syscall(SYS_munmap, at, bytes);
+	return false;
 }
 
-/* Map pages of the arena anew. false: they are as they were. */
-static bool replace(const struct arena *arena, uint32_t page, uint32_t pages)
+/* Takes the memory of pages away. false: the process has too many mappings, and it is empty. */
+static bool take_memory(const struct arena *arena, uint32_t page, uint32_t pages)
 {
-	return map_memory((uintptr_t)page_address(arena, page), (size_t)pages * ARENA_PAGE,
-			  MAP_FIXED) != MAP_FAILED;
+	uintptr_t start = (uintptr_t)page_address(arena, page);
+	size_t bytes = (size_t)pages * ARENA_PAGE;
+
+	if (arena->pages.released)
+		arena->pages.released(arena->pages.data, start, start + bytes);
+	if (!syscall(SYS_munmap, start, bytes))
+		return true;
+	if (syscall(SYS_madvise, start, bytes, MADV_DONTNEED_LOCKED))
+		syscall(SYS_madvise, start, bytes, MADV_DONTNEED);
+	return false;
 }
 
 static bool table_grow(struct arena_table *table, uint64_t bytes)
@@ -108,12 +133,20 @@ static uint32_t bin_of(uint32_t pages)
 	return 31 - (uint32_t)__builtin_clz(pages);
 }
 
-static void bin_link(struct arena *arena, uint32_t n)
+uint32_t runs__idle_pages(uint32_t pages)
+{
+	return pages < RELEASE_PAGES ? 0 : pages;
+}
+
+/* state: ARENA_SPAN_FREE or ARENA_SPAN_IDLE */
+static void bin_link(struct arena *arena, uint32_t n, enum arena_span_state state)
 {
 	struct arena_span *span = span_at(arena, n);
-	uint32_t *first = &arena->bins[bin_of(span->pages)];
+	uint32_t *first = &arena->bins[state][bin_of(span->pages)];
 
-	span->state = ARENA_SPAN_FREE;
+	span->state = (uint8_t)state;
+	if (state == ARENA_SPAN_IDLE)
+		arena->idle += runs__idle_pages(span->pages);
 	span->previous = 0;
 	span->next = *first;
 	if (*first)
@@ -126,204 +159,106 @@ static void bin_unlink(struct arena *arena, uint32_t n)
 {
 	struct arena_span *span = span_at(arena, n);
 
+	if (span->state == ARENA_SPAN_IDLE)
+		arena->idle -= runs__idle_pages(span->pages);
 	if (span->previous)
 		span_at(arena, span->previous)->next = span->next;
 	else
-		arena->bins[bin_of(span->pages)] = span->next;
+		arena->bins[span->state][bin_of(span->pages)] = span->next;
 	if (span->next)
 		span_at(arena, span->next)->previous = span->previous;
 }
 
-/* The free span before or behind a page; 0: there is none. */
-static uint32_t free_before(const struct arena *arena, uint32_t page)
+/* The span before or after a page, if it is free or idle; 0: it isn't, or there is none. */
+static uint32_t unused_before(const struct arena *arena, uint32_t page)
 {
 	uint32_t n = page ? page_map(arena)[page - 1] : 0;
 
-	return n && span_at(arena, n)->state == ARENA_SPAN_FREE ? n : 0;
+	return n && span_at(arena, n)->state <= ARENA_SPAN_IDLE ? n : 0;
 }
 
-static uint32_t free_behind(const struct arena *arena, uint32_t page)
+static uint32_t unused_after(const struct arena *arena, uint32_t page)
 {
 	uint32_t n = page < arena->mapped ? page_map(arena)[page] : 0;
 
-	return n && span_at(arena, n)->state == ARENA_SPAN_FREE ? n : 0;
+	return n && span_at(arena, n)->state <= ARENA_SPAN_IDLE ? n : 0;
 }
 
-/* Make a span that is in no list a free one, together with free neighbours. Returns its number. */
-static uint32_t merge(struct arena *arena, uint32_t n)
+/*
+ * Make a span that is in no list a free or idle one, together with neighbours of that state.
+ * Returns its number.
+ */
+static uint32_t merge(struct arena *arena, uint32_t n, enum arena_span_state state)
 {
-	uint32_t before = free_before(arena, span_at(arena, n)->page), behind;
+	uint32_t other = unused_before(arena, span_at(arena, n)->page);
 
-	if (before) {
-		bin_unlink(arena, before);
-		span_at(arena, before)->pages += span_at(arena, n)->pages;
+	if (other && span_at(arena, other)->state == state) {
+		bin_unlink(arena, other);
+		span_at(arena, other)->pages += span_at(arena, n)->pages;
 		span_drop(arena, n);
-		n = before;
+		n = other;
 	}
-	behind = free_behind(arena, span_at(arena, n)->page + span_at(arena, n)->pages);
-	if (behind) {
-		bin_unlink(arena, behind);
-		span_at(arena, n)->pages += span_at(arena, behind)->pages;
-		span_drop(arena, behind);
+	other = unused_after(arena, span_at(arena, n)->page + span_at(arena, n)->pages);
+	if (other && span_at(arena, other)->state == state) {
+		bin_unlink(arena, other);
+		span_at(arena, n)->pages += span_at(arena, other)->pages;
+		span_drop(arena, other);
 	}
-	bin_link(arena, n);
+	bin_link(arena, n, state);
 	return n;
 }
 
 /* --- memory --- */
 
-/* Map at least so many pages behind the last. */
-static bool map_more(struct arena *arena, uint64_t pages)
+/* Use at least this many pages more of the arena's addresses. */
+static bool use_more(struct arena *arena, uint64_t pages)
 {
-	uint64_t bytes = (pages * ARENA_PAGE + ARENA_CHUNK - 1) / ARENA_CHUNK * ARENA_CHUNK;
-	uint64_t all = arena__bytes(arena) + bytes;
-	uintptr_t end = arena->base + arena__bytes(arena);
-	void *at;
+	uint64_t all;
 
-	if (all > arena->limit || all / ARENA_PAGE > UINT32_MAX / 2 || !span_room(arena, 4) ||
-	    !table_grow(&arena->map, all / ARENA_PAGE * sizeof(uint32_t)) ||
-	    !table_grow(&arena->chunks, all / ARENA_CHUNK))
+	pages = (pages + ARENA_CHUNK_PAGES - 1) / ARENA_CHUNK_PAGES * ARENA_CHUNK_PAGES;
+	all = arena->mapped + pages;
+	if (all * ARENA_PAGE > arena->limit || all > UINT32_MAX / 2 || !span_room(arena, 6) ||
+	    !table_grow(&arena->map, all * sizeof(uint32_t)))
 		return false;
-	at = map_memory(end, bytes, MAP_FIXED_NOREPLACE);
-	if (at == MAP_FAILED)
-		return false;
-	if ((uintptr_t)at != end) { /* a kernel before 4.17, and the addresses are taken */
-		syscall(SYS_munmap, at, bytes);
-		return false;
-	}
-	memset(chunk_states(arena) + arena->mapped / ARENA_CHUNK_PAGES, ARENA_CHUNK_EMPTY,
-	       bytes / ARENA_CHUNK);
-	pages = bytes / ARENA_PAGE;
 	arena->mapped += (uint32_t)pages;
-	merge(arena, span_new(arena, arena->mapped - (uint32_t)pages, (uint32_t)pages));
+	merge(arena, span_new(arena, arena->mapped - (uint32_t)pages, (uint32_t)pages),
+	      ARENA_SPAN_FREE);
 	return true;
 }
 
-/* The same with an eighth of the arena more, so that small requests seldom call the kernel. */
+/* The same with an eighth of the arena more. Addresses cost nothing. */
 static bool grow(struct arena *arena, uint32_t pages)
 {
-	int saved = errno;
-	bool done = map_more(arena, (uint64_t)pages + arena->mapped / 8) || map_more(arena, pages);
+	return use_more(arena, (uint64_t)pages + arena->mapped / 8) || use_more(arena, pages);
+}
 
-	errno = saved;
+/* An idle span becomes a free one. false: it stays. */
+static bool release(struct arena *arena, uint32_t n)
+{
+	bool done = take_memory(arena, span_at(arena, n)->page, span_at(arena, n)->pages);
+
+	if (done) {
+		bin_unlink(arena, n);
+		merge(arena, n, ARENA_SPAN_FREE);
+	}
 	return done;
 }
 
-/* Pages of 64 KiB, as far as the kernel gives them: for how many chunks from the first on. */
-static uint32_t advise_middle(const struct arena *arena, uint32_t chunk, uint32_t count)
+static void release_idle(struct arena *arena)
 {
-	const char *reason;
-	size_t bytes = (size_t)count * ARENA_CHUNK, got;
+	uint32_t *bins = arena->bins[ARENA_SPAN_IDLE], bin = ARENA_BINS;
 
-	got = middle__advise((uintptr_t)page_address(arena, chunk * ARENA_CHUNK_PAGES), bytes,
-			     &reason);
-	if (got < bytes)
-		arena->pages.refuse(arena->pages.data, bytes - got, reason);
-	return (uint32_t)(got / ARENA_CHUNK);
-}
-
-/* Put memory behind the empty chunks of these: large pages as granted, or small ones. */
-static void fill_chunks(struct arena *arena, uint32_t chunk, uint32_t end)
-{
-	uint8_t *states = chunk_states(arena);
-	uint32_t count, large;
-
-	for (; chunk < end; chunk += count) {
-		for (count = 0; chunk + count < end && states[chunk + count] == ARENA_CHUNK_EMPTY;)
-			count++;
-		if (!count) {
-			count = 1;
-			continue;
+	while (bin-- > bin_of(RELEASE_PAGES)) {
+		while (bins[bin]) {
+			if (!release(arena, bins[bin]))
+				return;
 		}
-		large = 0;
-		if (arena->pages.grant)
-			large = (uint32_t)(arena->pages.grant(arena->pages.data,
-							      (uint64_t)count * ARENA_CHUNK) /
-					   ARENA_CHUNK);
-		if (large && !arena->pages.are_middle)
-			advise(arena, chunk, large, MADV_HUGEPAGE);
-		/* Else the kernel might take large ones, where it does so unasked. */
-		if (arena->pages.are_middle)
-			advise(arena, chunk, count, MADV_NOHUGEPAGE);
-		else if (large < count)
-			advise(arena, chunk + large, count - large, MADV_NOHUGEPAGE);
-		if (large && arena->pages.are_middle)
-			large = advise_middle(arena, chunk, large);
-		arena->large_bytes += (uint64_t)large * ARENA_CHUNK;
-		memset(states + chunk,
-		       arena->pages.are_middle ? ARENA_CHUNK_MIDDLE : ARENA_CHUNK_LARGE, large);
-		memset(states + chunk + large, ARENA_CHUNK_SMALL, count - large);
 	}
-}
-
-static void zero_pages(const struct arena *arena, uint32_t page, uint32_t end)
-{
-	while (page < end) {
-		uint32_t chunk = page / ARENA_CHUNK_PAGES;
-		uint32_t next = (chunk + 1) * ARENA_CHUNK_PAGES;
-
-		if (next > end)
-			next = end;
-		if (chunk_states(arena)[chunk] != ARENA_CHUNK_EMPTY)
-			memset(page_address(arena, page), 0, (size_t)(next - page) * ARENA_PAGE);
-		page = next;
-	}
-}
-
-/* These pages are used from now on. */
-static void fill(struct arena *arena, uint32_t page, uint32_t end, bool zero)
-{
-	int saved = errno;
-
-	if (zero)
-		zero_pages(arena, page, end);
-	fill_chunks(arena, page / ARENA_CHUNK_PAGES, (end - 1) / ARENA_CHUNK_PAGES + 1);
-	arena->used += end - page;
-	if (arena->used > arena->peak)
-		arena->peak = arena->used;
-	errno = saved;
-}
-
-static void empty_chunk(struct arena *arena, uint32_t chunk)
-{
-	uint8_t *state = chunk_states(arena) + chunk;
-
-	/* Small pages first, lest a page be large and not counted for a moment. */
-	advise(arena, chunk, 1, MADV_NOHUGEPAGE);
-	/* The kernel keeps pages that the program has locked. New memory takes their place. */
-	if (!advise(arena, chunk, 1, MADV_DONTNEED) &&
-	    !replace(arena, chunk * ARENA_CHUNK_PAGES, ARENA_CHUNK_PAGES))
-		return;
-	if (*state == ARENA_CHUNK_MIDDLE)
-		middle__release(ARENA_CHUNK);
-	if (*state == ARENA_CHUNK_LARGE || *state == ARENA_CHUNK_MIDDLE) {
-		arena->large_bytes -= ARENA_CHUNK;
-		arena->pages.give_back(arena->pages.data, ARENA_CHUNK);
-	}
-	*state = ARENA_CHUNK_EMPTY;
-}
-
-/* Give whole chunks of a free span back, but for some: those that come next need no new page. */
-static void empty_chunks(struct arena *arena, const struct arena_span *span)
-{
-	uint32_t first = (span->page + ARENA_CHUNK_PAGES - 1) / ARENA_CHUNK_PAGES;
-	uint32_t end = (span->page + span->pages) / ARENA_CHUNK_PAGES, chunk, kept = 0;
-	uint32_t slack = SLACK_CHUNKS + arena->peak / ARENA_CHUNK_PAGES / 4;
-	int saved = errno;
-
-	for (chunk = first; chunk < end; chunk++) {
-		if (chunk_states(arena)[chunk] == ARENA_CHUNK_EMPTY || ++kept <= slack)
-			continue;
-		if (kept == slack + 1 && arena->large_bytes)
-			arena->pages.before_release(arena->pages.data);
-		empty_chunk(arena, chunk);
-	}
-	errno = saved;
 }
 
 /* --- runs --- */
 
-/* The first page of the free span where such a run may begin. */
+/* The first page of the span where such a run may begin. */
 static uint64_t run_start(const struct arena *arena, const struct arena_span *span,
 			  uint32_t aligned)
 {
@@ -339,13 +274,14 @@ static bool run_fits(const struct arena *arena, const struct arena_span *span, u
 }
 
 /* Of the smallest bin with a span that fits, the smallest of those that are compared. */
-static uint32_t run_find(const struct arena *arena, uint32_t pages, uint32_t aligned)
+static uint32_t run_find(const struct arena *arena, enum arena_span_state state, uint32_t pages,
+			 uint32_t aligned)
 {
 	uint32_t bin, n, best = 0, compared;
 
 	for (bin = bin_of(pages); bin < ARENA_BINS && !best; bin++) {
 		compared = 0;
-		for (n = arena->bins[bin]; n && compared < SEARCH_MAX;
+		for (n = arena->bins[state][bin]; n && compared < SEARCH_MAX;
 		     n = span_at(arena, n)->next, compared++) {
 			if (run_fits(arena, span_at(arena, n), pages, aligned) &&
 			    (!best || span_at(arena, n)->pages < span_at(arena, best)->pages))
@@ -355,7 +291,7 @@ static uint32_t run_find(const struct arena *arena, uint32_t pages, uint32_t ali
 	return best;
 }
 
-/* Cut a run out of a free span. What is before and behind it stays free. */
+/* Cut a run out of a free or idle span. What is before and after it stays as it is. */
 static uint32_t run_cut(struct arena *arena, uint32_t n, uint32_t page, uint32_t pages)
 {
 	struct arena_span was = *span_at(arena, n);
@@ -364,7 +300,7 @@ static uint32_t run_cut(struct arena *arena, uint32_t n, uint32_t page, uint32_t
 	bin_unlink(arena, n);
 	if (page > was.page) {
 		span_at(arena, n)->pages = page - was.page;
-		bin_link(arena, n);
+		bin_link(arena, n, was.state);
 		n = span_new(arena, page, pages);
 	}
 	span_at(arena, n)->page = page;
@@ -372,109 +308,142 @@ static uint32_t run_cut(struct arena *arena, uint32_t n, uint32_t page, uint32_t
 	span_at(arena, n)->state = ARENA_SPAN_LARGE;
 	span_mark(arena, n);
 	if (page + pages < end)
-		bin_link(arena, span_new(arena, page + pages, end - page - pages));
+		bin_link(arena, span_new(arena, page + pages, end - page - pages), was.state);
 	return n;
 }
 
-/* How many pages behind its chunk's first page a run begins. It takes no chunk more for that. */
+/* How many pages after its chunk's first page a run begins. It takes no chunk more for that. */
 static uint32_t colour_of(const struct arena *arena, const struct arena_span *span, uint32_t page,
 			  uint32_t pages)
 {
-	uint32_t room = span->page + span->pages - page - pages;
+	uint32_t most = span->page + span->pages - page - pages;
 	uint32_t rest = (ARENA_CHUNK_PAGES - pages % ARENA_CHUNK_PAGES) % ARENA_CHUNK_PAGES;
 
 	if (page % ARENA_CHUNK_PAGES || pages <= ARENA_CHUNK_PAGES)
 		return 0;
-	if (rest < room)
-		room = rest;
-	return arena->pages.colour < room ? arena->pages.colour : room;
+	if (rest < most)
+		most = rest;
+	if (COLOUR_PAGES - 1 < most)
+		most = COLOUR_PAGES - 1;
+	return arena->pages.colour < most ? arena->pages.colour : most;
 }
 
-uint32_t runs__take_zeroed(struct arena *arena, uint32_t pages, uint32_t aligned, bool zero)
-{
-	uint32_t n = run_find(arena, pages, aligned), page;
-
-	if (!n && grow(arena, pages + aligned - 1))
-		n = run_find(arena, pages, aligned);
-	if (!n || !span_room(arena, 2))
-		return 0;
-	page = (uint32_t)run_start(arena, span_at(arena, n), aligned);
-	if (aligned == 1)
-		page += colour_of(arena, span_at(arena, n), page, pages);
-	n = run_cut(arena, n, page, pages);
-	fill(arena, span_at(arena, n)->page, span_at(arena, n)->page + pages, zero);
-	return n;
-}
-
-uint32_t runs__take(struct arena *arena, uint32_t pages, uint32_t aligned)
-{
-	return runs__take_zeroed(arena, pages, aligned, false);
-}
-
-/*
- * The program may have left pages protected, unmapped, or a mapping of a file in their place: what
- * is used next is new memory. false: there is none.
+/* Memory for a run of a free span. What is skipped before it is idle: one mapping holds the chunk.
  */
-static bool restore(struct arena *arena, const struct arena_span *span)
+static uint32_t take_free(struct arena *arena, uint32_t n, uint32_t page, uint32_t skipped,
+			  uint32_t pages)
 {
-	uint32_t chunk = span->page / ARENA_CHUNK_PAGES;
-	uint32_t last = (span->page + span->pages - 1) / ARENA_CHUNK_PAGES;
+	uint32_t run;
+
+	if (!give_memory(arena, page, skipped + pages))
+		return 0;
+	n = run_cut(arena, n, page, skipped + pages);
+	if (!skipped)
+		return n;
+	run = span_new(arena, page + skipped, pages);
+	span_at(arena, run)->state = ARENA_SPAN_LARGE;
+	span_mark(arena, run);
+	span_at(arena, n)->pages = skipped;
+	merge(arena, n, ARENA_SPAN_IDLE);
+	return run;
+}
+
+uint32_t runs__take(struct arena *arena, uint32_t pages, uint32_t aligned, bool zero)
+{
+	uint32_t n = run_find(arena, ARENA_SPAN_IDLE, pages, aligned), page, skipped = 0;
+	bool is_idle = n != 0;
 	int saved = errno;
-	bool done = replace(arena, span->page, span->pages);
 
-	for (; done && chunk <= last; chunk++) {
-		uint8_t state = chunk_states(arena)[chunk];
-
-		advise(arena, chunk, 1,
-		       state == ARENA_CHUNK_LARGE ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-		if (state == ARENA_CHUNK_MIDDLE)
-			syscall(SYS_madvise, page_address(arena, chunk * ARENA_CHUNK_PAGES),
-				ARENA_CHUNK - ARENA_PAGE, MADV_HUGEPAGE);
+	if (!n)
+		n = run_find(arena, ARENA_SPAN_FREE, pages, aligned);
+	if (!n && grow(arena, pages + aligned - 1))
+		n = run_find(arena, ARENA_SPAN_FREE, pages, aligned);
+	if (n && span_room(arena, 4)) {
+		page = (uint32_t)run_start(arena, span_at(arena, n), aligned);
+		if (aligned == 1 && !is_idle)
+			skipped = colour_of(arena, span_at(arena, n), page, pages);
+		n = is_idle ? run_cut(arena, n, page, pages)
+			    : take_free(arena, n, page, skipped, pages);
+	} else {
+		n = 0;
 	}
 	errno = saved;
-	return done;
+	if (!n)
+		return 0;
+	arena->used += pages;
+	if (is_idle && zero)
+		memset(page_address(arena, span_at(arena, n)->page), 0, (size_t)pages * ARENA_PAGE);
+	return n;
 }
 
 void runs__free(struct arena *arena, uint32_t n)
 {
-	/* What can't be restored is never used again. */
-	if (__atomic_load_n(&arena->altered, __ATOMIC_RELAXED) &&
-	    !restore(arena, span_at(arena, n)))
-		return;
-	arena->used -= span_at(arena, n)->pages;
-	n = merge(arena, n);
-	empty_chunks(arena, span_at(arena, n));
+	struct arena_span *span = span_at(arena, n);
+	/*
+	 * The program may have left pages protected, unmapped, or a mapping of a file in their
+	 * place: what is used next is new memory.
+	 */
+	bool is_altered = __atomic_load_n(&arena->altered, __ATOMIC_RELAXED);
+	int saved = errno;
+
+	arena->used -= span->pages;
+	if (is_altered && take_memory(arena, span->page, span->pages)) {
+		merge(arena, n, ARENA_SPAN_FREE);
+	} else if (!is_altered) {
+		merge(arena, n, ARENA_SPAN_IDLE);
+		if (arena->idle > IDLE_PAGES + arena->used / IDLE_SHARE)
+			release_idle(arena);
+	} else {
+		arena->used += span->pages; /* too many mappings: the span is never used again */
+	}
+	errno = saved;
 }
 
 static bool run_extend(struct arena *arena, uint32_t n, uint32_t more)
 {
-	uint32_t end = span_at(arena, n)->page + span_at(arena, n)->pages, behind;
-	uint32_t room = 0;
+	uint32_t end = span_at(arena, n)->page + span_at(arena, n)->pages, behind, has = 0;
+	bool is_idle;
 
-	behind = free_behind(arena, end);
+	if (!span_room(arena, 6))
+		return false;
+	behind = unused_after(arena, end);
 	if (behind)
-		room = span_at(arena, behind)->pages;
-	/* The last one grows with the arena. */
-	if (room < more && end + room == arena->mapped && grow(arena, more - room)) {
-		behind = free_behind(arena, end);
-		room = span_at(arena, behind)->pages;
+		has = span_at(arena, behind)->pages;
+	if (has && has < more && span_at(arena, behind)->state == ARENA_SPAN_IDLE) {
+		if (!release(arena, behind))
+			return false;
+		behind = unused_after(arena, end);
+		has = span_at(arena, behind)->pages;
 	}
-	if (room < more || !span_room(arena, 2))
+	/* The last one grows with the arena. */
+	if (has < more && end + has == arena->mapped && grow(arena, more - has)) {
+		behind = unused_after(arena, end);
+		has = span_at(arena, behind)->pages;
+	}
+	if (has < more)
+		return false;
+	is_idle = span_at(arena, behind)->state == ARENA_SPAN_IDLE;
+	if (!is_idle && !give_memory(arena, end, more))
 		return false;
 	behind = run_cut(arena, behind, end, more);
 	span_drop(arena, behind);
 	span_at(arena, n)->pages += more;
 	span_mark(arena, n);
-	fill(arena, end, end + more, false);
+	arena->used += more;
 	return true;
 }
 
 bool runs__resize(struct arena *arena, uint32_t n, uint32_t pages)
 {
 	uint32_t had = span_at(arena, n)->pages, rest;
+	int saved = errno;
+	bool done;
 
-	if (pages > had)
-		return run_extend(arena, n, pages - had);
+	if (pages > had) {
+		done = run_extend(arena, n, pages - had);
+		errno = saved;
+		return done;
+	}
 	if (pages == had)
 		return true;
 	if (!span_room(arena, 1))
@@ -488,18 +457,59 @@ bool runs__resize(struct arena *arena, uint32_t n, uint32_t pages)
 	return true;
 }
 
-void arena__disown(struct arena *arena)
+/* --- moving --- */
+
+/* A run of addresses without memory, which begins at the same page of a chunk as another. */
+static uint32_t take_addresses(struct arena *arena, uint32_t like, uint32_t pages)
 {
-	uint32_t chunk, count = arena->mapped / ARENA_CHUNK_PAGES;
+	uint32_t offset = like % ARENA_CHUNK_PAGES, n, page;
+
+	n = run_find(arena, ARENA_SPAN_FREE, pages + offset, ARENA_CHUNK_PAGES);
+	if (!n && grow(arena, pages + offset + ARENA_CHUNK_PAGES - 1))
+		n = run_find(arena, ARENA_SPAN_FREE, pages + offset, ARENA_CHUNK_PAGES);
+	if (!n || !span_room(arena, 6))
+		return 0;
+	page = (uint32_t)run_start(arena, span_at(arena, n), ARENA_CHUNK_PAGES) + offset;
+	return run_cut(arena, n, page, pages);
+}
+
+/* false: the pages are of several mappings, or too few addresses are left. */
+static bool move_memory(const struct arena *arena, uint32_t from, uint32_t to, uint32_t had,
+			uint32_t pages)
+{
+	size_t bytes = (size_t)had * ARENA_PAGE;
+
+	if (pages > had && !give_memory(arena, to + had, pages - had))
+		return false;
+	if ((void *)syscall(SYS_mremap, page_address(arena, from), bytes, bytes,
+			    MREMAP_MAYMOVE | MREMAP_FIXED, page_address(arena, to)) != MAP_FAILED)
+		return true;
+	if (pages > had)
+		syscall(SYS_munmap, page_address(arena, to + had),
+			(size_t)(pages - had) * ARENA_PAGE);
+	return false;
+}
+
+uint32_t runs__move(struct arena *arena, uint32_t n, uint32_t pages)
+{
+	uint32_t from = span_at(arena, n)->page, had = span_at(arena, n)->pages, to;
+	uintptr_t start = (uintptr_t)page_address(arena, from);
 	int saved = errno;
 
-	if (!arena->large_bytes)
-		return;
-	advise(arena, 0, count, MADV_NOHUGEPAGE);
-	for (chunk = 0; chunk < count; chunk++) {
-		if (chunk_states(arena)[chunk] != ARENA_CHUNK_EMPTY)
-			chunk_states(arena)[chunk] = ARENA_CHUNK_SMALL;
+	if (__atomic_load_n(&arena->altered, __ATOMIC_RELAXED))
+		return 0;
+	to = take_addresses(arena, from, pages);
+	if (to && !move_memory(arena, from, span_at(arena, to)->page, had, pages)) {
+		merge(arena, to, ARENA_SPAN_FREE);
+		to = 0;
 	}
-	arena->large_bytes = 0;
 	errno = saved;
+	if (!to)
+		return 0;
+	if (arena->pages.released)
+		arena->pages.released(arena->pages.data, start,
+				      start + (uintptr_t)had * ARENA_PAGE);
+	merge(arena, n, ARENA_SPAN_FREE);
+	arena->used += pages - had;
+	return to;
 }

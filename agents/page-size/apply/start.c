@@ -8,11 +8,11 @@
 #include "fixed.h"
 #include "grants.h"
 #include "heap.h"
+#include "large.h"
+#include "look.h"
 #include "maps.h"
-#include "middle.h"
 #include "next.h"
 #include "report.h"
-#include "supply.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -29,6 +29,7 @@ static void before_fork(void)
 
 	heap__before_fork();
 	maps__before_fork();
+	large__before_fork();
 	grants__before_fork();
 	__atomic_store_n(&lock__forking, lock__self(), __ATOMIC_RELAXED);
 	errno = saved;
@@ -42,13 +43,12 @@ static void after_fork(bool is_child)
 	if (is_child) {
 		report__set_process();
 		counts__after_fork_child();
-		middle__after_fork_child();
+		look__after_fork_child();
 	}
 	grants__after_fork(is_child);
+	large__after_fork(is_child);
 	maps__after_fork(is_child);
 	heap__after_fork(is_child);
-	if (is_child)
-		fixed__after_fork_child();
 	errno = saved;
 }
 
@@ -94,17 +94,6 @@ static bool has_heap_sites(void)
 	return i < apply__directives.count;
 }
 
-/* What was granted before anything could be told. */
-static void tell_all(void)
-{
-	uint32_t i;
-
-	for (i = 0; i < apply__directives.count; i++) {
-		if (counts__all[i].granted || counts__all[i].refused)
-			counts__tell(&counts__all[i]);
-	}
-}
-
 static void quick_exit_called(void)
 {
 	report__sites(false);
@@ -115,7 +104,6 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 {
 	const char *path = variable(environment, PAGE_APPLY_VARIABLE);
 	char error[DIRECTIVES_ERROR];
-	uint64_t mappings;
 
 	(void)argc, (void)argv;
 	next__find();
@@ -147,14 +135,12 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 		heap__init(&apply__directives, random_number());
 	else
 		report__error("the program has an allocator of its own: no heap site is served");
-	if (supply__read_number("/proc/sys/vm/max_map_count", "", &mappings))
-		middle__init(mappings);
 	maps__init(&apply__directives);
 	fixed__init(&apply__directives);
 	at_quick_exit(quick_exit_called);
 	apply__active = true;
 	report__begin();
-	tell_all();
+	look__init();
 }
 
 __attribute__((destructor(101))) static void end(void)

@@ -64,17 +64,25 @@ uint64_t supply__memory(void)
 	return available > all / KEPT_SHARE ? (available - all / KEPT_SHARE) * 1024 : 0;
 }
 
+/* A number in a file of reading.group; UINT64_MAX: "max", or no such file: the first group has
+ * none. */
+static uint64_t group_number(const char *root, const char *name)
+{
+	uint64_t number;
+
+	snprintf(reading.path, sizeof(reading.path), "%s%s/%s", root, reading.group, name);
+	return supply__read_number(reading.path, "", &number) ? number : UINT64_MAX;
+}
+
 /* What one control group leaves, reading.group; UINT64_MAX: it has no limit. */
 static uint64_t group_left(const char *root, const char *limit_name, const char *used_name)
 {
-	char *path = reading.path;
-	uint64_t limit, used;
+	uint64_t limit = group_number(root, limit_name), used = group_number(root, used_name);
+	uint64_t high = group_number(root, "memory.high");
 
-	snprintf(path, sizeof(reading.path), "%s%s/%s", root, reading.group, limit_name);
-	if (!supply__read_number(path, "", &limit))
-		return UINT64_MAX; /* "max", or no such file: the first group has none */
-	snprintf(path, sizeof(reading.path), "%s%s/%s", root, reading.group, used_name);
-	if (!supply__read_number(path, "", &used))
+	if (high < limit)
+		limit = high;
+	if (limit == UINT64_MAX || used == UINT64_MAX)
 		return UINT64_MAX;
 	limit -= limit / KEPT_SHARE;
 	return used < limit ? limit - used : 0;

@@ -4,5 +4,5 @@
 
 PAGE_CALIBRATE_OBJ := $(call objects,$(wildcard agents/page-size/calibrate/*.c))
 
-$(addprefix $(B)/tests/,page_size_calibrate page_size_middle page_size_overlap): $(PAGE_CALIBRATE_OBJ) \
+$(addprefix $(B)/tests/,page_size_calibrate page_size_overlap): $(PAGE_CALIBRATE_OBJ) \
   $(call objects,$(wildcard agents/page-size/model/*.c))

@@ -2,15 +2,14 @@
 /*
  * calibrate.c - measures this machine: curves of pages, random accesses, and the kernel's work
  *
- * Four curves say how much the TLB holds. Each is of the time of an access against the number of
+ * Three curves say how much the TLB holds. Each is of the time of an access against the number of
  * places that are visited, one line in each, in random order:
  *
  *	small	small pages
  *	parts	small parts of large pages
  *	large	large pages
- *	middle	small parts of pages of 64 KiB, where the kernel gives them
  *
- * The lines are few enough for the caches, and those of a fifth curve, which lie side by side,
+ * The lines are few enough for the caches, and those of a fourth curve, which lie side by side,
  * show what the caches add. If parts steps where small does, a hypervisor has split the large
  * pages.
  *
@@ -44,9 +43,6 @@
 /* When each part ends, of the time limit; the rest is for a round that takes long. */
 #define CURVES_END 0.2
 #define RANDOM_END 0.7
-/* With pages of 64 KiB: large ones until then, and middle ones until RANDOM_END. */
-#define LARGE_END 0.48
-#define MIDDLE_CURVE_END 0.52
 #define WORK_END 0.8
 #define CHASE_ACCESSES 40000
 /* Measurements that differ by more among themselves say nothing. */
@@ -77,7 +73,6 @@ static const struct {
 	[PARTS] = {(size_t)1 << SMALL_SHIFT, LARGE_SHIFT},
 	[LARGE] = {(size_t)1 << LARGE_SHIFT, LARGE_SHIFT},
 	[NEAR] = {LINE_BYTES, SMALL_SHIFT},
-	[MIDDLE] = {(size_t)1 << SMALL_SHIFT, MIDDLE_SHIFT},
 };
 
 static void measure_point(struct run *run, enum curve curve, size_t point)
@@ -348,7 +343,7 @@ static int begin_other(struct run *run, uint32_t shift)
 	return rc;
 }
 
-static int measure_large(struct run *run, bool has_middle)
+static int measure_large(struct run *run)
 {
 	int rc = begin_other(run, LARGE_SHIFT);
 
@@ -359,8 +354,7 @@ static int measure_large(struct run *run, bool has_middle)
 	shape(run);
 	if (!run->other_shift)
 		return 0;
-	rc = run__measure_savings(
-		run, run->began_s + run->limit_s * (has_middle ? LARGE_END : RANDOM_END));
+	rc = run__measure_savings(run, run->began_s + run->limit_s * RANDOM_END);
 	if (rc < 0)
 		return rc;
 	fit__walks(&run->calibration->geometry, run->savings, run->savings_count);
@@ -368,33 +362,11 @@ static int measure_large(struct run *run, bool has_middle)
 	return 0;
 }
 
-/* The geometry has small and large pages: what lies between is measured as the large ones were. */
-static int measure_middle(struct run *run)
-{
-	struct step small[STEPS_MAX], middle[STEPS_MAX];
-	size_t smalls, count;
-	int rc = begin_other(run, MIDDLE_SHIFT);
-
-	run->calibration->lacks_middle = rc == -ENOTSUP;
-	if (rc < 0)
-		return rc == -ENOTSUP ? 0 : rc;
-	measure_curves(run, run->began_s + run->limit_s * MIDDLE_CURVE_END);
-	smalls = find_steps(run, SMALL, small);
-	count = find_steps(run, MIDDLE, middle);
-	rc = run__measure_savings(run, run->began_s + run->limit_s * RANDOM_END);
-	if (!rc)
-		fit__middle(&run->calibration->geometry, MIDDLE_SHIFT,
-			    entry_shift(small, smalls, middle, count, MIDDLE_SHIFT), run->savings,
-			    run->savings_count);
-	return rc;
-}
-
 /* Each kind of pages in turn: 0, or -errno. */
 static int measure_pages(struct run *run, struct pem_error *error)
 {
 	size_t bytes = run->limit_s < HASTY_S ? ARENA_BYTES_HASTY : ARENA_BYTES;
 	uint64_t room = memory_available() / 8;
-	bool has_middle = page_middle__offered(NULL, 0);
 	int rc;
 
 	while (bytes > ARENA_BYTES_MIN && bytes > room)
@@ -402,9 +374,7 @@ static int measure_pages(struct run *run, struct pem_error *error)
 	rc = arena__init(&run->small, bytes, SMALL_SHIFT);
 	begin_curves(run);
 	if (!rc)
-		rc = measure_large(run, has_middle);
-	if (!rc && has_middle && run->other_shift)
-		rc = measure_middle(run);
+		rc = measure_large(run);
 	arena__free(&run->small);
 	arena__free(&run->other);
 	if (rc < 0)
@@ -421,12 +391,6 @@ static int measure_all(struct run *run, struct pem_error *error)
 	if (rc < 0)
 		return rc;
 	measure_work(run, run->began_s + run->limit_s * WORK_END);
-	/* There were too few of them, or they were switched off meanwhile. */
-	if (page_calibration__middle(calibration) &&
-	    !(calibration->geometry.first_touch_ns[1] > 0)) {
-		page_calibration__drop_middle(calibration);
-		calibration->lacks_middle = true;
-	}
 	describe(run);
 	if (calibration->noise > NOISE_MAX) {
 		fail(error,

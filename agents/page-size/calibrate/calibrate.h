@@ -29,8 +29,6 @@ struct page_calibration {
 	uint64_t supply_bytes[PAGE_SIZES_MAX]; /* of such pages that could be had now, about */
 	double noise; /* relative spread of the measurements: standard deviation by median */
 	double seconds; /* that the calibration took */
-	/* Pages of 64 KiB were offered, and the kernel had too few of them to measure. */
-	bool lacks_middle;
 };
 
 /*
@@ -40,26 +38,13 @@ struct page_calibration {
  * Writes *calibration on success only. Returns 0, or -errno with error: -EINVAL the limit is too
  * short, -ENOMEM, -EAGAIN the machine was too busy for results that agree.
  *
- * Page sizes are 4 KiB and, where the kernel gives them, 2 MiB; with those, 64 KiB where it gives
- * them, too. What walks cost depends on who else
+ * Page sizes are 4 KiB and, if the kernel gives them, 2 MiB. What walks cost depends on who else
  * uses the last cache: on a shared machine it changes from minute to minute, by a factor of 3.
  */
 int page_calibrate(struct page_calibration *calibration, double limit_s,
 		   void (*progress)(const char *sentence, void *arg), void *arg,
 		   struct pem_error *error);
 
-#define PAGE_MIDDLE_SHIFT 16u
-
-/*
- * Does the kernel give pages of 64 KiB to memory that asks for large ones? If not, why is a
- * sentence for people that says what the administrator could do; it may be NULL. Reads some files
- * of /sys.
- */
-bool page_middle__offered(char *why, size_t bytes);
-/* The place of pages of 64 KiB in a calibration; 0: it has none. */
-uint32_t page_calibration__middle(const struct page_calibration *calibration);
-/* Take the pages of 64 KiB out of a calibration. */
-void page_calibration__drop_middle(struct page_calibration *calibration);
 /*
  * What else was measured holds for the machine; the supply is that of the moment. Take it anew.
  * Blocks for reading some files of /proc and /sys.

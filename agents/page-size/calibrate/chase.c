@@ -14,7 +14,6 @@
 #endif
 
 #define SMALL_BYTES ((size_t)1 << SMALL_SHIFT)
-#define MIDDLE_BYTES ((size_t)1 << MIDDLE_SHIFT)
 #define LARGE_BYTES ((size_t)1 << LARGE_SHIFT)
 /* Lines that are visited together: they lie in 64 pages, which any TLB holds. */
 #define GROUP_LINES 4096u
@@ -41,8 +40,6 @@ uint64_t dice_roll(uint64_t *state, uint64_t below)
 
 int arena__map(struct arena *arena, size_t bytes, uint32_t shift)
 {
-	size_t at;
-
 	memset(arena, 0, sizeof(*arena));
 	arena->mapped_bytes = bytes + LARGE_BYTES;
 	arena->mapped = mmap(NULL, arena->mapped_bytes, PROT_READ | PROT_WRITE,
@@ -55,8 +52,6 @@ int arena__map(struct arena *arena, size_t bytes, uint32_t shift)
 	arena->bytes = bytes;
 	/* A kernel without large pages knows neither. */
 	madvise(arena->memory, bytes, shift == LARGE_SHIFT ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-	for (at = 0; shift == MIDDLE_SHIFT && at < bytes; at += LARGE_BYTES)
-		madvise(arena->memory + at, LARGE_BYTES - SMALL_BYTES, MADV_HUGEPAGE);
 	return 0;
 }
 
@@ -67,11 +62,9 @@ int arena__init(struct arena *arena, size_t bytes, uint32_t shift)
 
 	if (rc < 0)
 		return rc;
-	for (i = 0; i < bytes; i += SMALL_BYTES) {
-		if (shift != MIDDLE_SHIFT || i % MIDDLE_BYTES == 0 || !arena__has_page(i, shift))
-			((volatile char *)arena->memory)[i] = 0;
-	}
-	if (shift == SMALL_SHIFT || (shift == MIDDLE_SHIFT && arena__is_resident(arena)))
+	for (i = 0; i < bytes; i += SMALL_BYTES)
+		((volatile char *)arena->memory)[i] = 0;
+	if (shift == SMALL_SHIFT)
 		return 0;
 	if (shift == LARGE_SHIFT && arena__large_bytes(arena) == bytes)
 		return 0;
@@ -87,22 +80,6 @@ void arena__free(struct arena *arena)
 	if (arena->mapped)
 		munmap(arena->mapped, arena->mapped_bytes);
 	memset(arena, 0, sizeof(*arena));
-}
-
-bool arena__is_resident(const struct arena *arena)
-{
-	unsigned char there[LARGE_BYTES / SMALL_BYTES];
-	size_t at, i;
-
-	for (at = 0; at < arena->bytes; at += LARGE_BYTES) {
-		if (mincore(arena->memory + at, LARGE_BYTES, there))
-			return false;
-		for (i = 0; i < sizeof(there); i++) {
-			if (!(there[i] & 1))
-				return false;
-		}
-	}
-	return true;
 }
 
 size_t arena__large_bytes(const struct arena *arena)

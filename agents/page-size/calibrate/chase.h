@@ -14,7 +14,6 @@
 
 #define LINE_BYTES 64u
 #define SMALL_SHIFT 12u
-#define MIDDLE_SHIFT 16u
 #define LARGE_SHIFT 21u
 /* Lines of a list at most. */
 #define CHASE_LINES_MAX 65536u
@@ -27,11 +26,8 @@ struct arena {
 };
 
 /*
- * Map and touch bytes, a multiple of 2 MiB, in pages of 1 << shift: SMALL_SHIFT, MIDDLE_SHIFT or
- * LARGE_SHIFT. 0, -ENOMEM, or -ENOTSUP: the kernel did not give such pages for all of it.
- *
- * Of pages of 1 << MIDDLE_SHIFT the last one of every 2 MiB is missing: small ones are there. Where
- * whole 2 MiB have the same advice, the kernel takes a large page.
+ * Map and touch bytes, a multiple of 2 MiB, in pages of 1 << shift: SMALL_SHIFT or LARGE_SHIFT. 0,
+ * -ENOMEM, or -ENOTSUP: the kernel did not give such pages for all of it.
  */
 int arena__init(struct arena *arena, size_t bytes, uint32_t shift);
 /* The same, not touched. */
@@ -39,19 +35,6 @@ int arena__map(struct arena *arena, size_t bytes, uint32_t shift);
 void arena__free(struct arena *arena);
 /* Bytes of an arena that are in large pages, as smaps has it; 0 if it can't be read. */
 size_t arena__large_bytes(const struct arena *arena);
-/*
- * Is all of an arena there? If only the first byte of each page of 1 << MIDDLE_SHIFT was touched,
- * and each small page of the last of them in 2 MiB, then these pages are what was asked for.
- */
-bool arena__is_resident(const struct arena *arena);
-/* Does a page begin here that arena__map made of this size? */
-static inline bool arena__has_page(size_t at, uint32_t shift)
-{
-	size_t last = ((size_t)1 << LARGE_SHIFT) - ((size_t)1 << MIDDLE_SHIFT);
-
-	return shift != MIDDLE_SHIFT || at % ((size_t)1 << LARGE_SHIFT) < last;
-}
-
 /* The thread's CPU time. */
 double cpu_ns(void);
 /* SplitMix64: a number below the limit. */

@@ -40,15 +40,6 @@ struct sparse_saving {
  */
 void fit__window(struct page_geometry *geometry, const struct sparse_saving *savings, size_t count);
 /*
- * Add pages of a size between those of a geometry that fit__walks has filled, 1 << entry_shift
- * bytes in an entry of the TLB. Their walks, how far the last level of the TLB reaches, and how
- * much of their tables is near, are such that the savings against small pages are near those that
- * were measured. What they save is not all in entries: tables of neighbours are neighbours, under a
- * hypervisor, too. So the reach is an effective one.
- */
-void fit__middle(struct page_geometry *geometry, uint32_t shift, uint32_t entry_shift,
-		 const struct saving *savings, size_t count);
-/*
  * What the geometry predicts for random accesses, each to any of the bytes: the mean cost of
  * one. share: of accesses that wait.
  */

@@ -20,16 +20,12 @@
 
 static double write_each(const struct arena *arena, uint32_t shift, char value)
 {
-	size_t step = (size_t)1 << shift, i, count = 0;
+	size_t step = (size_t)1 << shift, i;
 	double ns = cpu_ns();
 
-	for (i = 0; i < arena->bytes; i += step) {
-		if (!arena__has_page(i, shift))
-			continue;
+	for (i = 0; i < arena->bytes; i += step)
 		((volatile char *)arena->memory)[i] = value;
-		count++;
-	}
-	return (cpu_ns() - ns) / (double)count;
+	return (cpu_ns() - ns) / (double)(arena->bytes / step);
 }
 
 /* Write while a child shares the pages. The child ends when its pipe does, also if we die. */
@@ -59,20 +55,6 @@ static int measure_copy(double *ns, const struct arena *arena, uint32_t shift)
 	return rc;
 }
 
-/* After the first touch of each page: are they of this size? */
-static bool has_pages(const struct arena *arena, uint32_t shift)
-{
-	size_t i;
-
-	if (shift == LARGE_SHIFT)
-		return arena__large_bytes(arena) == arena->bytes;
-	for (i = 0; i < arena->bytes; i += (size_t)1 << SMALL_SHIFT) {
-		if (!arena__has_page(i, shift))
-			((volatile char *)arena->memory)[i] = 1;
-	}
-	return arena__is_resident(arena);
-}
-
 int page_work__measure(struct page_work *work, uint32_t shift)
 {
 	struct arena arena;
@@ -83,7 +65,7 @@ int page_work__measure(struct page_work *work, uint32_t shift)
 	if (rc < 0)
 		return rc;
 	work->first_touch_ns = write_each(&arena, shift, 1);
-	if (!has_pages(&arena, shift)) {
+	if (shift == LARGE_SHIFT && arena__large_bytes(&arena) != arena.bytes) {
 		/* Some or all were small ones. */
 		work->first_touch_ns = 0;
 		rc = -ENOTSUP;

@@ -14,12 +14,11 @@
 /* Updates that are sparse: so many kinds. */
 #define SPARSE_POINTS 2
 
-enum curve { SMALL, PARTS, LARGE, NEAR, MIDDLE, CURVES };
+enum curve { SMALL, PARTS, LARGE, NEAR, CURVES };
 
 struct run {
 	struct page_calibration *calibration;
-	/* Of them, other is of large pages first and of middle ones then: memory is for two. */
-	struct arena small, other;
+	struct arena small, other; /* other: of large pages */
 	uint32_t other_shift;
 	uint64_t dice;
 	double began_s, limit_s;

@@ -209,11 +209,6 @@ static void calibration(struct text *text, struct page_calibration *c)
 	real(text, &c->noise, MICRO);
 	token(text, ",\"calibration_ms\":");
 	real(text, &c->seconds, MILLI);
-	/* Seldom there: a text without it is as old ones are. */
-	if (text->out ? c->lacks_middle : *text->in == ',') {
-		token(text, ",\"lacks_middle\":1");
-		c->lacks_middle = true;
-	}
 	token(text, "}");
 }
 

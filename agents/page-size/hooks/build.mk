@@ -11,7 +11,7 @@ PAGE_HOOKS_MAP := $(PAGE_HOOKS_DIR)/libpem-page-size-hooks.map
 ifneq ($(and $(filter x86_64-%,$(MACHINE)),$(if $(SAN),,plain)),)
 PAGE_HOOKS := $(B)/lib/libpem-page-size-hooks.so
 PAGE_HOOKS_OBJ := $(call objects,$(wildcard $(PAGE_HOOKS_DIR)/*.c) \
-  $(addprefix agents/page-size/,$(addprefix apply/,arena.c end.c front.c lock.c middle.c next.c object.c operators.c \
+  $(addprefix agents/page-size/,$(addprefix apply/,arena.c end.c front.c lock.c next.c object.c operators.c \
   runs.c) profile/ranges.c sites/site.c))
 PAGE_HOOKS_ARCHIVE := $(B)/lib/libpem-page-size-hooks.a
 PAGE_HOOKS_ENTRY := $(addprefix $(B)/obj/hooks-archive/,entry.o atomics.o)

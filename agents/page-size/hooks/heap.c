@@ -8,6 +8,7 @@
  */
 #include "apply/heap.h"
 
+#include "apply/look.h"
 #include "hooks.h"
 
 #include <errno.h>
@@ -205,9 +206,22 @@ void *heap__resize(void *block, size_t size)
 	moved = heap__alloc(heap->context->number, size, 16, false);
 	if (!moved)
 		return NULL;
-	memcpy(moved, block, was < size ? was : size);
+	heap__copy(moved, block, was < size ? was : size);
 	heap__free(block);
 	return moved;
+}
+
+void heap__copy(void *to, void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+}
+
+/* Nobody looks for large pages here. */
+__thread uint32_t look__calls __attribute__((tls_model("initial-exec")));
+
+void look__now(void)
+{
+	look__calls = UINT32_MAX;
 }
 
 /* --- the end, and fork --- */

@@ -49,17 +49,25 @@ static double lookups_ns(const struct page_plan *plan, const struct page_mapping
 	return j < i ? 0 : PLAN_LOOKUP_NS * (double)site->wrapped_calls;
 }
 
+/* Small pages are touched first, also where large ones take their place. */
+static double touches_ns(const struct page_plan *plan, uint32_t site, uint32_t size)
+{
+	const struct page_geometry *geometry = &plan->calibration.geometry;
+	const uint64_t *pages = plan->model_sites.pages[site];
+	double ns = (double)pages[0] * geometry->first_touch_ns[0];
+
+	return size ? ns + (double)pages[size] * plan->calibration.collapse_ns[size] : ns;
+}
+
 /* First touches are counted in whole, and only walks are scaled from what was kept. */
 static double in_whole(const struct page_plan *plan, const struct page_mapping *mapping,
 		       double time_ns)
 {
-	const struct page_geometry *geometry = &plan->calibration.geometry;
 	double cost_ns = time_ns * plan->scale;
 	uint32_t i;
 
 	for (i = 0; i < plan->site_count; i++)
-		cost_ns += (double)plan->model_sites.pages[i][mapping->size[i]] *
-				   geometry->first_touch_ns[mapping->size[i]] +
+		cost_ns += touches_ns(plan, i, mapping->size[i]) +
 			   plan_cost__copies(plan, i, mapping->size[i]) +
 			   lookups_ns(plan, mapping, i) +
 			   (mapping->size[i] ? PLAN_BLOCK_NS * (double)plan->sites[i].calls : 0);

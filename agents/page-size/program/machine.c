@@ -16,18 +16,12 @@ static void progress(const char *sentence, void *arg)
 	cli_progress__show(text);
 }
 
-/* The calibration that a machine's row holds, if it is of all the sizes of pages that there are. */
+/* The calibration that a machine's row holds, if it has one. */
 static bool known(const struct pem_db_machine *machine, struct page_calibration *calibration)
 {
-	if (!machine || !*machine->facts || page_calibration__read(calibration, machine->facts))
-		return false;
-	if (!page_middle__offered(NULL, 0)) {
-		page_calibration__drop_middle(calibration);
-	} else if (calibration->geometry.size_count == 2 && !calibration->lacks_middle) {
-		cli_say("the kernel gives pages of 64 KiB now, which were not measured");
-		return false;
-	}
-	return true;
+	/* An earlier version also measured pages of 64 KiB, which are not used. */
+	return machine && *machine->facts && !page_calibration__read(calibration, machine->facts) &&
+	       calibration->geometry.size_count <= 2;
 }
 
 static int read_file(const char *path, struct page_calibration *calibration,
@@ -162,21 +156,9 @@ static void print_sizes(const struct page_calibration *c)
 	cli_table__print(table);
 }
 
-void page_machine__print_missing(void)
-{
-	char why[256];
-
-	if (!page_middle__offered(why, sizeof(why)))
-		printf("Pages of 64 KiB are not offered: %s.\n", why);
-}
-
-static void print_notes(const struct page_calibration *calibration)
+static void print_notes(void)
 {
 	printf("\n");
-	if (calibration->lacks_middle)
-		printf("Pages of 64 KiB are not offered: the kernel had too few of them.\n");
-	else
-		page_machine__print_missing();
 	printf("Pages of 1 GiB and those of hugetlbfs (MAP_HUGETLB) are never used: with them a "
 	       "fork can end a program by SIGBUS.\n");
 }
@@ -217,6 +199,6 @@ int page_calibrate_verb(const struct page_request *request)
 	if (calibration.geometry.window_instructions > 0)
 		printf("\nWalks overlap within %.0f instructions.\n",
 		       calibration.geometry.window_instructions);
-	print_notes(&calibration);
+	print_notes();
 	return cli_finish_output(CLI_DONE);
 }

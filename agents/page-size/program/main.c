@@ -57,9 +57,7 @@ static struct cli_verb help = {
 		"observes, and model says what it would choose from such a FILE. show says what "
 		"was chosen and what came of it, forget takes it back. Everything is kept in the "
 		"database that pem db shows.\n\n"
-		"What is predicted is simulated and says so; gains of kept sites are measured.\n\n"
-		"Large pages have 2 MiB, or 64 KiB where root has switched those on, as "
-		"calibrate says.",
+		"What is predicted is simulated and says so; gains of kept sites are measured.",
 	.examples = "pem page-size run -- ./app input      the first time: observe\n"
 		    "pem page-size run -- ./app input      from then on: try, compare, keep\n"
 		    "pem page-size validate -- ./app input  until it is decided\n"

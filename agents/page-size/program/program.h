@@ -143,8 +143,6 @@ int page_machine__calibration(const struct page_request *request, struct pem_dat
 			      const struct pem_db_machine *machine,
 			      struct page_calibration *calibration, struct pem_error *error);
 int page_calibrate_verb(const struct page_request *request);
-/* Say which pages this machine could have, if root switched them on. */
-void page_machine__print_missing(void);
 
 /* --- lease.c --- */
 

@@ -176,7 +176,6 @@ static int print_listing(struct listing *listing, const struct page_request *req
 		if (listing->shown) {
 			printf("\nPredicted gains are simulated. That of kept sites, under 'why', "
 			       "is measured, of all of them together.\n");
-			page_machine__print_missing();
 		} else {
 			print_nothing_known(request->words[0]);
 		}

@@ -83,7 +83,8 @@ int page_treatment__add(struct page_treatment *t, const struct pem_db_directive 
 
 	/* The database may hold anything: what is no directive is not passed on. */
 	if (page_site__read(directive->subject, &site) != strlen(directive->subject) ||
-	    !*directive->subject || plan_directive__read(&d, directive->text))
+	    !*directive->subject || plan_directive__read(&d, directive->text) ||
+	    (d.page_size > 4096 && d.page_size < 2u << 20))
 		return -EBADMSG;
 	t->planned_bytes += cost_of(directive);
 	t->share += d.share;
@@ -274,9 +275,7 @@ const char *page_treatment__in_words(const char *reason)
 		{"kernel",
 		 "the kernel gave none: too few were free, or the command protected, locked "
 		 "or forked that memory"},
-		{"64 KiB", "the kernel gave no pages of 64 KiB: pem page-size calibrate says "
-			   "whether they are switched on"},
-		{"mappings", "pages of 64 KiB would take too many of the command's mappings"},
+		{"mappings", "it has more mappings than are followed"},
 		{"limit of the control group", "the control group may have no more memory"},
 		{"account", "the file in which they are counted can't be used"},
 		{"seccomp", "the command has given up rights, and may not count them"},
