@@ -499,4 +499,19 @@ def wrong_words():
         assert rc == 1 and told in err, (words, rc, err)
 
 
+@test
+def a_machine_that_is_not_measured_costs_the_command_nothing():
+    "while the machine can't be measured the command runs alone, as often as that is, and is observed afterwards"
+    home, command = Home(), ["true"]
+    with open(home.folder + "/none.json", "w") as out:
+        out.write("{}")
+    for _ in range(4):
+        rc, _, err = home.run("run", "--machine", home.folder + "/none.json", "--", *command)
+        equal(rc, 0, err)
+        assert "this run is not observed" in err and "holds no calibration" in err and "slower" not in err, err
+    shown = home.run("show", *command)[1]
+    assert "This machine is not measured yet" in shown and "pem page-size calibrate" in shown, shown
+    assert "observing the command" in home.agent(*command)[2]
+
+
 run_all()

@@ -19,6 +19,7 @@ struct page_agent {
 	const struct page_request *request;
 	struct page_observer observer;
 	struct page_treatment treatment;
+	struct page_calibration calibration; /* of an observed run */
 	char profile[PATH_MAX];
 	bool has_directives; /* on trial or kept */
 	uint64_t planned_bytes; /* by these, of large pages */
@@ -41,6 +42,16 @@ static int set_up(struct pem_agent *agent, const struct page_observer *observer)
 	return rc || !observer->words[0] ? rc : pem_agent__wrap(agent, observer->words);
 }
 
+/*
+ * A machine that can't be measured has no model of the command: then it is not observed, which
+ * would make it slower for nothing.
+ */
+static int know_machine(struct pem_agent *agent, struct page_agent *page, struct pem_error *error)
+{
+	return page_machine__calibration(page->request, pem_agent__database(agent),
+					 pem_agent__machine(agent), &page->calibration, error);
+}
+
 static int observe(struct pem_agent *agent, struct pem_session *session, void *arg)
 {
 	struct page_agent *page = arg;
@@ -49,7 +60,9 @@ static int observe(struct pem_agent *agent, struct pem_session *session, void *a
 
 	/* The observer sees more than a session does. */
 	(void)session;
-	rc = page_treatment__begin(&page->treatment, &error);
+	rc = know_machine(agent, page, &error);
+	if (!rc)
+		rc = page_treatment__begin(&page->treatment, &error);
 	if (!rc) {
 		snprintf(page->profile, sizeof(page->profile), "%s/profile",
 			 page->treatment.folder);
@@ -75,24 +88,18 @@ static void show_progress(uint64_t done, uint64_t total, void *arg)
 	cli_progress__update(done, total, arg);
 }
 
-static int make_plan(struct pem_agent *agent, struct page_agent *page, struct page_plan *plan,
-		     struct pem_error *error)
+static int make_plan(struct page_agent *page, struct page_plan *plan, struct pem_error *error)
 {
 	struct page_profile *profile = page_profile__open(page->profile, error);
-	struct page_calibration calibration;
 	struct cli_progress progress;
 	int rc;
 
 	if (!profile)
 		return -errno;
-	rc = page_machine__calibration(page->request, pem_agent__database(agent),
-				       pem_agent__machine(agent), &calibration, error);
-	if (!rc) {
-		cli_progress__start(&progress, "modelling");
-		rc = plan__make(plan, profile, &calibration, page->request->budget_bytes,
-				show_progress, &progress, error);
-		cli_progress__end(&progress);
-	}
+	cli_progress__start(&progress, "modelling");
+	rc = plan__make(plan, profile, &page->calibration, page->request->budget_bytes,
+			show_progress, &progress, error);
+	cli_progress__end(&progress);
 	if (!rc)
 		page_names__fill(plan, profile);
 	page_profile__close(profile);
@@ -239,7 +246,7 @@ static int model(struct pem_agent *agent, struct pem_session *session, void *arg
 	(void)session;
 	if (!plan)
 		return -ENOMEM;
-	rc = make_plan(agent, page, plan, &error);
+	rc = make_plan(page, plan, &error);
 	if (rc)
 		pem_agent__say(agent, PEM_LOG_WARNING, "%s", error.text);
 	else

@@ -149,14 +149,32 @@ static void print_sources(uint32_t sources)
 	printf(".\n");
 }
 
+/* Is there a calibration of this machine? It comes before the first observation. */
+static bool is_machine_known(struct pem_database *database)
+{
+	struct pem_db_application self = {.size = sizeof(self)};
+	struct pem_db_machine machine = {.size = sizeof(machine)}, like = {.size = sizeof(like)};
+	struct pem_error error;
+
+	if (pem_agent__identify("/proc/self/exe", &self, &machine, &error))
+		return false;
+	memcpy(like.fingerprint, machine.fingerprint, sizeof(like.fingerprint));
+	return pem_database__find(database, PEM_DB_MACHINE, &like, &machine, &error) > 0 &&
+	       *machine.facts;
+}
+
 /* command: NULL: any */
-static void print_nothing_known(const char *command)
+static void print_nothing_known(struct pem_database *database, const char *command)
 {
 	printf("Nothing is known%s", command ? " of " : "");
 	cli_put_text(stdout, command ? command : "");
 	printf(". Begin with: pem page-size run -- ");
 	cli_put_word(stdout, command ? command : "COMMAND");
 	printf("\n");
+	if (!is_machine_known(database))
+		printf("This machine is not measured yet, which comes first. If it was too busy "
+		       "for that, "
+		       "measure it when it has less to do: pem page-size calibrate\n");
 }
 
 static int print_listing(struct listing *listing, const struct page_request *request)
@@ -177,7 +195,7 @@ static int print_listing(struct listing *listing, const struct page_request *req
 			printf("\nPredicted gains are simulated. That of kept sites, under 'why', "
 			       "is measured, of all of them together.\n");
 		} else {
-			print_nothing_known(request->words[0]);
+			print_nothing_known(listing->database, request->words[0]);
 		}
 		print_sources(listing->sources);
 		if (listing->excluded)
