@@ -14,7 +14,11 @@
 struct summary {
 	uint64_t runs, kept, tried, withdrawn;
 	int64_t last_ns;
-	double gain; /* of kept directives together */
+	/*
+	 * The greatest of a kept directive. Those of several are not added: each is a share of
+	 * another time, and they may be of different machines.
+	 */
+	double gain;
 };
 
 struct listing {
@@ -44,8 +48,8 @@ static int add_directive(const void *row, void *arg)
 	sum->kept += d->state == PEM_DB_KEPT;
 	sum->tried += d->state == PEM_DB_PROPOSED || d->state == PEM_DB_ON_TRIAL;
 	sum->withdrawn += d->state == PEM_DB_WITHDRAWN;
-	if (d->state == PEM_DB_KEPT)
-		sum->gain += d->gain;
+	if (d->state == PEM_DB_KEPT && (sum->kept == 1 || d->gain > sum->gain))
+		sum->gain = d->gain;
 	return 0;
 }
 

@@ -101,6 +101,17 @@ def merge_adds_what_is_not_there():
 
 
 @test
+def gain_of_several_directives():
+    "the gain of an application is that of its best kept directive, never above 100 %"
+    path = place()
+    best = [dict(DIRECTIVE, id=number, subject=str(number), gain=gain, state=state)
+            for number, gain, state in ((1, 98.7, "kept"), (2, 98.5, "kept"), (3, 99.0, "withdrawn"))]
+    rc, _, err = db(path, "import", "-", input=lines(HEAD, APPLICATION, MACHINE, *best))
+    equal(rc, 0, err)
+    equal(json.loads(db(path, "list", "--json")[1])[0]["gain"], 98.7, "gain")
+
+
+@test
 def tables_for_people():
     "list shows an application with its directives, show a table, or all of one row; an empty one says so"
     path = filled()
