@@ -85,6 +85,16 @@ static bool is_number(const struct pem_field *field)
 }
 
 /*
+ * Is a value what a call returned, such as an address, a descriptor or an error, or an address or
+ * a bit mask? Sums and means of these mean nothing.
+ */
+static bool is_result(const struct pem_event *event, const struct pem_field *field)
+{
+	return field->base == 16 || (event->meaning == PEM_MEANS_INTERVAL_END &&
+				     (*field->unit == '\0' || strcmp(field->unit, "none") == 0));
+}
+
+/*
  * The value of an event: sizes are summed, counters grow, and other values are levels. -1: it has
  * none. *kind is set.
  */
@@ -98,8 +108,8 @@ static int value_of(const struct pem_event *event, enum compare_kind *kind)
 	*kind = COMPARE_SUM;
 	if (size >= 0)
 		return is_number(&event->fields[size]) ? size : -1;
-	if (value < 0 || !is_number(&event->fields[value]) ||
-	    event->fields[value].label_kind != PEM_LABELS_NONE)
+	if (value < 0 || is_result(event, &event->fields[value]) ||
+	    !is_number(&event->fields[value]) || event->fields[value].label_kind != PEM_LABELS_NONE)
 		return -1;
 	if (event->meaning == PEM_MEANS_COUNTER)
 		*kind = COMPARE_GROWTH;
