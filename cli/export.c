@@ -207,8 +207,9 @@ static int open_named(const char *path, const char **to)
 				   strerror(rc));
 }
 
+/* other: another run's trace, or NULL. */
 static int export_trace(const struct cli_verb *verb, const struct pem_exporter *exporter,
-			const char *directory, const char *output)
+			const char *directory, const char *other, const char *output)
 {
 	struct cli_progress progress;
 	struct pem_export_options export_options = {.size = sizeof(export_options),
@@ -224,12 +225,22 @@ static int export_trace(const struct cli_verb *verb, const struct pem_exporter *
 	if (trace == NULL)
 		return rc;
 	export_options.title = pem_trace__info(trace)->command;
+	if (other != NULL) {
+		export_options.other = cli_trace__open(other, &rc);
+		if (export_options.other == NULL) {
+			pem_trace__close(trace);
+			return rc;
+		}
+		export_options.other_title = pem_trace__info(export_options.other)->command;
+	}
 	if (output != NULL)
 		snprintf(path, sizeof(path), "%s", output);
 	else
 		default_output(directory, exporter->suffix != NULL ? exporter->suffix : "", path,
 			       sizeof(path));
-	if (strcmp(path, "-") != 0 && lies_in(path, directory)) {
+	if (strcmp(path, "-") != 0 &&
+	    (lies_in(path, directory) || (other != NULL && lies_in(path, other)))) {
+		pem_trace__close(export_options.other);
 		pem_trace__close(trace);
 		return cli_usage_error(verb,
 				       "%s lies in the trace, all of whose files are its own; -o "
@@ -245,6 +256,7 @@ static int export_trace(const struct cli_verb *verb, const struct pem_exporter *
 	cli_progress__start(&progress, "exporting");
 	rc = exporter->run(trace, to, &export_options, &error);
 	cli_progress__end(&progress);
+	pem_trace__close(export_options.other);
 	pem_trace__close(trace);
 	if (rc < 0 && *error.text == '\0')
 		snprintf(error.text, sizeof(error.text), "%s", strerror(-rc));
@@ -314,29 +326,43 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	if (format == NULL)
 		return cli_usage_error(
 			verb, "--to FORMAT is missing; pem export --list shows the formats");
-	if (optind + 1 != argc)
-		return cli_usage_error(verb,
-				       optind == argc ? "no trace given" : "one trace at a time");
-	if (strcmp(format, "ctf") == 0)
+	if (optind == argc)
+		return cli_usage_error(verb, "no trace given");
+	if (optind + 2 < argc)
+		return cli_usage_error(verb, "more than two traces: give one run, and one to "
+					     "compare it with");
+	if (strcmp(format, "ctf") == 0 && optind + 1 == argc)
 		return export_ctf(verb, argv[optind], output);
 	search.wanted = format;
-	if (cli_exporters__visit(visit, refuse, &search) != 1)
+	if (strcmp(format, "ctf") != 0 && cli_exporters__visit(visit, refuse, &search) != 1)
 		return unknown_format(verb, format, &search);
-	status = export_trace(verb, &search.found, argv[optind], output);
-	dlclose(search.handle);
+	if (optind + 1 < argc && !search.found.takes_other)
+		status = cli_usage_error(verb,
+					 "a file of format '%s' has one run: give one trace, or "
+					 "--to html for two",
+					 format);
+	else
+		status = export_trace(verb, &search.found, argv[optind],
+				      optind + 1 < argc ? argv[optind + 1] : NULL, output);
+	if (search.handle != NULL)
+		dlclose(search.handle);
 	return status;
 }
 
 const struct cli_verb cli_export = {
 	.name = "export",
 	.summary = "write a trace in another format",
-	.usage = "export --to FORMAT TRACE [-o OUT]\nexport --list [--json]",
+	.usage = "export --to FORMAT TRACE [-o OUT]\nexport --to html TRACE OTHER [-o OUT]\n"
+		 "export --list [--json]",
 	.text = "Writes a whole trace in a format that other tools or people read. Each format is "
 		"a "
 		"plugin, export-NAME.so, in the library folder beside libpem or in the folders of "
 		"PEM_PLUGIN_PATH (parted by colons). Folders and files that others may write to "
 		"are "
-		"left out.\n\nCSV has a row per record, and first the columns clock (its cycles), "
+		"left out.\n\nOf two traces the HTML page lays the second run over the first, "
+		"dashed, "
+		"aligned at their starts.\n\nCSV has a row per record, and first the columns clock "
+		"(its cycles), "
 		"time_ns "
 		"(since the trace's start), layer, event, pid, tid, cpu and process; what is "
 		"unknown is empty. Then comes a column for each name that a field of an event in "
@@ -354,6 +380,8 @@ const struct cli_verb cli_export = {
 		"pem export --list           formats there are\n"
 		"pem export --to html pem-trace-sqlite3-1\n"
 		"                            pem-trace-sqlite3-1.html, a page that opens offline\n"
+		"pem export --to html pem-trace-sqlite3-1 pem-trace-sqlite3-2 -o both.html\n"
+		"                            one page of two runs\n"
 		"pem export --to perfetto pem-trace-sqlite3-1 -o run.pftrace\n"
 		"                            for ui.perfetto.dev\n"
 		"pem export --to folded pem-trace-sqlite3-1 -o - | flamegraph.pl > run.svg\n"

@@ -13,33 +13,66 @@
 #include <string.h>
 
 /*
- * The page, with DATA_MARK once at the place of the data: $(B)/gen/viz-export/page.html, see
- * page/build.mk.
+ * The page, with DATA_MARK once at the place of the data, and then OTHER_MARK at that of another
+ * run's: $(B)/gen/viz-export/page.html, see page/build.mk.
  */
 extern const char pem_html_page[] __attribute__((visibility("hidden")));
 extern const char pem_html_page_end[] __attribute__((visibility("hidden")));
 
 #define DATA_MARK "@data@"
+#define OTHER_MARK "@other@"
 
-static int write_page(FILE *out, const struct pem_html_data *data, struct pem_trace *trace,
+/* Write the page up to a mark. Returns the part after the mark. NULL: the page has none. */
+static const char *write_up_to(FILE *out, const char *page, const char *mark)
+{
+	size_t bytes = (size_t)(pem_html_page_end - page);
+	const char *found = memmem(page, bytes, mark, strlen(mark));
+
+	if (!found)
+		return NULL;
+	fwrite(page, 1, (size_t)(found - page), out);
+	return found + strlen(mark);
+}
+
+/* Write another run's data, which are read after those of the first run were freed. */
+static int write_other(FILE *out, const struct pem_export_options *options, struct pem_error *error)
+{
+	struct pem_export_options other = *options;
+	struct pem_html_data data;
+	int err;
+
+	other.title = options->other_title;
+	err = pem_html_data__read(&data, options->other, &other, error);
+	if (!err)
+		pem_html__write(out, &data, options->other, &other);
+	pem_html_data__free(&data);
+	return err;
+}
+
+/* Write the page and free the data. */
+static int write_page(FILE *out, struct pem_html_data *data, struct pem_trace *trace,
 		      const struct pem_export_options *options, struct pem_error *error)
 {
-	size_t bytes = (size_t)(pem_html_page_end - pem_html_page);
-	const char *mark = memmem(pem_html_page, bytes, DATA_MARK, strlen(DATA_MARK));
-	const char *rest;
+	const char *rest = write_up_to(out, pem_html_page, DATA_MARK);
+	int err = 0;
 
-	if (!mark) {
+	if (rest)
+		pem_html__write(out, data, trace, options);
+	pem_html_data__free(data);
+	memset(data, 0, sizeof(*data));
+	if (rest)
+		rest = write_up_to(out, rest, OTHER_MARK);
+	if (!rest) {
 		if (error)
 			snprintf(error->text, sizeof(error->text),
 				 "the page built into export-html.so has no place for data; "
 				 "rebuild it");
 		return -EINVAL;
 	}
-	rest = mark + strlen(DATA_MARK);
-	fwrite(pem_html_page, 1, (size_t)(mark - pem_html_page), out);
-	pem_html__write(out, data, trace, options);
+	if (options->other)
+		err = write_other(out, options, error);
 	fwrite(rest, 1, (size_t)(pem_html_page_end - rest), out);
-	return 0;
+	return err;
 }
 
 static int run(struct pem_trace *trace, const char *path, const struct pem_export_options *given,
@@ -81,4 +114,5 @@ __attribute__((visibility("default"))) const struct pem_exporter pem_exporter = 
 	.description = "one page that opens offline: every layer on one timeline",
 	.suffix = ".html",
 	.run = run,
+	.takes_other = 1,
 };

@@ -35,6 +35,7 @@ function put(name,    path, line, status, lines)
 }
 
 /^@data@$/ { print; marks++; next }
+/^@other@$/ { print; next }
 /^@[A-Za-z0-9_.-]+@$/ { put(substr($0, 2, length($0) - 2)); next }
 { print }
 

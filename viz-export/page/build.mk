@@ -22,7 +22,7 @@ $(info html: left out, needs dygraphs in $(DYGRAPHS_DIR) (package libjs-dygraphs
 endif
 
 # A line '@NAME@' of the template becomes the file NAME, of this folder or the library's; '@data@'
-# stays for the exporter. A part that could end its element early is refused.
+# and '@other@' stay for the exporter. A part that could end its element early is refused.
 $(HTML_GEN)/page.html: viz-export/page/page.html $(HTML_PARTS) viz-export/page/assemble.awk \
   $(DYGRAPHS)
 	$(call say,GEN,$@)

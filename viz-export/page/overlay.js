@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// overlay.js - a second run over this one: another page of pem is opened from a file, and its strips are drawn dashed.
+// overlay.js - a second run over this one: one that the page was made with, or another page of pem that is opened from a
+// file. Its strips are drawn dashed.
 // Both runs are aligned at their start. Of the other page only its data is read; nothing of it runs.
 "use strict";
 
@@ -13,7 +14,11 @@ const Overlay = {
 		const end = begin < 0 ? -1 : text.indexOf(Overlay.END, begin);
 		if (end < 0)
 			throw new Error("it is not a page of pem export --to html");
-		const raw = JSON.parse(text.slice(begin + Overlay.BEGIN.length, end));
+		return Overlay.parse(text.slice(begin + Overlay.BEGIN.length, end));
+	},
+
+	parse(text) {
+		const raw = JSON.parse(text);
 		if (raw.format !== Overlay.FORMAT)
 			throw new Error("another version of pem wrote it: export it again");
 		return raw;
@@ -62,17 +67,23 @@ const Overlay = {
 			note.classList.toggle("failure", Boolean(bad));
 			find("#overlay-off").hidden = Boolean(bad);
 		};
-		const open = async chosen => {
+		const lay = (name, read) => {
 			try {
-				const joined = Overlay.join(model, new Model(Overlay.dataOf(await chosen.text())));
-				say(Overlay.words(model, joined));
+				say(Overlay.words(model, Overlay.join(model, new Model(read()))));
 			} catch (error) {
 				Overlay.leave(model);
-				say(`${chosen.name} can't be laid over this run: ${error.message}.`, true);
+				say(`${name} can't be laid over this run: ${error.message}.`, true);
 			}
 			changed();
 			document.documentElement.dataset.overlay = model.overlay ? "yes" : "no";
 		};
+		const open = async chosen => {
+			const text = await chosen.text();
+			lay(chosen.name, () => Overlay.dataOf(text));
+		};
+		const other = find("#other-data").textContent.trim();
+		if (other)
+			lay("The other run", () => Overlay.parse(other));
 		find("#overlay").addEventListener("click", () => file.click());
 		file.addEventListener("change", () => {
 			if (file.files.length)

@@ -32,6 +32,12 @@ struct pem_export_options {
 	 */
 	void (*progress)(uint64_t done, uint64_t total, void *arg);
 	void *progress_arg;
+	/*
+	 * Another run, which is to be shown beside the trace; NULL: none. Only exporters with
+	 * takes_other get one. other_title is for people; may be NULL.
+	 */
+	struct pem_trace *other;
+	const char *other_title;
 };
 
 struct pem_exporter {
@@ -49,6 +55,8 @@ struct pem_exporter {
 	 */
 	int (*run)(struct pem_trace *trace, const char *path,
 		   const struct pem_export_options *options, struct pem_error *error);
+	uint32_t takes_other; /* not 0: run reads pem_export_options.other */
+	uint32_t reserved2; /* 0 */
 };
 
 /*
