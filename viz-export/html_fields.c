@@ -10,7 +10,10 @@
 #define CELLS_MAX (8u << 20)
 #define CELLS_WRITTEN_MAX 120000u
 
-/* Addresses, numbers of things and times of the clock are no quantities. */
+/*
+ * Addresses, numbers that name things (threads, inodes, errors) and times of the clock are not
+ * quantities. A spec gives a quantity a unit, and such a number none.
+ */
 static int is_quantity(const struct pem_event *event, const struct pem_field *field)
 {
 	int has_series = event->meaning == PEM_MEANS_COUNTER || event->meaning == PEM_MEANS_GAUGE;
@@ -21,7 +24,7 @@ static int is_quantity(const struct pem_event *event, const struct pem_field *fi
 		return 0;
 	if (field->role == PEM_ROLE_VALUE)
 		return !has_series;
-	return field->role == PEM_ROLE_NONE || field->role == PEM_ROLE_SIZE;
+	return field->role == PEM_ROLE_SIZE || (field->role == PEM_ROLE_NONE && *field->unit);
 }
 
 uint32_t pem_html_fields__count(const struct pem_event *event)

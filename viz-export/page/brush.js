@@ -66,7 +66,7 @@ class Overview {
 		this.#funnel(left / 100, right / 100);
 		const step = Math.min(model.bin_ns, (high - low) / 100);
 		Object.assign(find("#timeline").dataset, { lowNs: low, highNs: high });
-		find("#interval").textContent = isWhole ? `Whole run, ${Format.duration(high)}` :
+		find("#interval").title = find("#interval").textContent = isWhole ? `Whole run, ${Format.duration(high)}` :
 			`${Format.moment(low, step, high)} to ${Format.moment(high, step, high)} (${Format.duration(high - low)})`;
 	}
 

@@ -69,7 +69,7 @@ const Correlation = {
 		button.style.setProperty("--r", found && found.r !== undefined ? found.r : 0);
 		button.classList.toggle("against", Boolean(found && found.r < 0));
 		if (!found) {
-			button.replaceChildren(make("span", { class: "r", text: "r" }), make("span", { text: "others with this" }));
+			button.replaceChildren(make("span", { text: "the others are compared with this" }));
 			button.title = `Beside the other strips: their correlation with ${name} over the time in view.`;
 			return;
 		}
@@ -81,7 +81,7 @@ const Correlation = {
 		const sign = value => (value < 0 ? "\u2212" : "+") + Math.abs(value).toFixed(2);
 		const told = found.low * found.high > 0;
 		button.replaceChildren(make("span", { class: "r", text: sign(found.r) }), make("span", { class: "bar" }),
-			make("span", { text: told ? `n ${found.n}` : "chance?" }));
+			make("span", { text: !told ? "may be chance" : found.r < 0 ? "opposite" : "alike" }));
 		button.title = `Correlation with ${name}: r = ${sign(found.r)}, 95 % between ${sign(found.low)} and ${sign(found.high)}, ` +
 			`of ${found.n} bins that are worth ${Math.round(found.independent)} independent ones.` +
 			`${told ? "" : " It may be chance."} It proves no cause. Click to compare all with this strip.`;

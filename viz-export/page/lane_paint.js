@@ -26,11 +26,15 @@ const Colours = {
 	},
 };
 
-// Text cut to a width; "": nothing fits.
+// Text cut to a width; "": nothing fits. The end of a name of an event tells it from others, so that its layer and class go first.
 function fitText(context, text, room) {
 	if (room < 14)
 		return "";
-	if (context.measureText(text).width <= room)
+	const fits = () => context.measureText(text).width <= room;
+	if (/^(\w+::)+\w+$/.test(text))
+		while (!fits() && text.includes("::"))
+			text = text.slice(text.indexOf("::") + 2);
+	if (fits())
 		return text;
 	let low = 0, high = text.length;
 	while (low < high) {

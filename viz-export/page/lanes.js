@@ -40,6 +40,14 @@ class Row {
 		});
 	}
 
+	// Time of all slices together, with those that were left out.
+	get time() {
+		let sum = 0;
+		for (let i = 0; i < this.count; i++)
+			sum += this.end[i] - this.begin[i];
+		return this.rest.reduce((all, rest) => rest.reduce((ns, one) => ns + one, all), sum);
+	}
+
 	// Index of the first slice that may end after a time.
 	firstAfter(time) {
 		let low = 0, high = this.count;
@@ -72,6 +80,7 @@ class Lane {
 			this.depths[depth] = new Row(row, bins);
 		this.name = raw.name || raw.process_name || `thread ${raw.tid}`;
 		this.hasStates = this.states.count > 0;
+		this.busy_ns = raw.running_ns || (this.depths[0] ? this.depths[0].time : 0);
 		this.height = Math.max(LANE_LEAST, (this.hasStates ? STATE_HEIGHT + 2 : 0) + this.depths.length * DEPTH_HEIGHT + 5);
 		this.canvas = make("canvas", { role: "img" });
 		this.about = make("span", { class: "unit" });
@@ -79,6 +88,22 @@ class Lane {
 		this.element = make("div", { class: "row lane", "data-tid": this.tid }, make("div", { class: "rail" }), about,
 			make("div", { class: "plot" }, this.canvas), make("div", { class: "side" }));
 		this.element.style.height = `${this.height}px`;
+	}
+
+	// The innermost intervals of one name in which the thread was blocked for longest. What was left out is not counted.
+	longestWait(nodes) {
+		const waits = new Map();
+		for (let i = 0; i < this.states.count; i++) {
+			if (this.states.kind[i] !== 2)
+				continue;
+			const middle = (this.states.begin[i] + this.states.end[i]) / 2;
+			const within = this.depths.map(row => row ? row.at(middle, 0) : -1);
+			const depth = within.findLastIndex(k => k >= 0);
+			const node = depth < 0 ? null : nodes[this.depths[depth].what[within[depth]]];
+			if (node)
+				waits.set(node.name, (waits.get(node.name) || 0) + this.states.end[i] - this.states.begin[i]);
+		}
+		return [...waits].reduce((best, [name, ns]) => ns > best.ns ? { name, ns } : best, { name: "", ns: 0 });
 	}
 
 	// Where the row of a depth begins, in pixels.
@@ -106,8 +131,8 @@ class Lanes {
 		find("#arrows").addEventListener("change", () => this.draw(this.area));
 		find("#more-lanes").addEventListener("click", () => {
 			this.section.classList.toggle("all");
-			this.placed = false;
 			find("#more-lanes").textContent = this.section.classList.contains("all") ? "Fewer" : "Show all";
+			this.select(this.view.model.process);
 			this.draw(this.area);
 		});
 		this.scrolled = 0;
@@ -121,7 +146,9 @@ class Lanes {
 	select(process) {
 		const { model } = this.view;
 		const chosen = process === ALL ? null : model.raw.processes[process];
-		this.shown = this.lanes.filter(lane => !chosen || (chosen.merged ? !model.pids.has(lane.pid) : lane.pid === chosen.pid));
+		const all = this.lanes.filter(lane => !chosen || (chosen.merged ? !model.pids.has(lane.pid) : lane.pid === chosen.pid));
+		const folded = this.section.classList.contains("all") ? [] : Lanes.#brief(all);
+		this.shown = all.filter(lane => !folded.includes(lane));
 		const parts = [];
 		let last = null;
 		for (const lane of this.shown) {
@@ -133,11 +160,32 @@ class Lanes {
 			last = lane.process;
 			parts.push(lane.element);
 		}
+		if (folded.length)
+			parts.push(Lanes.#foldedRow(folded));
 		this.list.replaceChildren(...parts, this.arrows);
 		this.placed = false;
 		const left = this.raw.left_out;
-		find("#lane-counts").textContent = Format.count(this.shown.length) + (left ? ` busiest of ${Format.count(this.lanes.length + left)}` : "");
+		find("#lane-counts").textContent = Format.count(this.shown.length) + (left ? ` busiest of ${Format.count(this.lanes.length + left)}` :
+			folded.length ? ` of ${Format.count(all.length)}` : "");
 		find("#lane-key").hidden = !this.lanes.some(lane => lane.hasStates);
+	}
+
+	// Lanes of processes that did next to nothing beside the busiest one, such as marks of phases. A few are no trouble.
+	static #brief(lanes) {
+		const busy = new Map();
+		for (const lane of lanes)
+			busy.set(lane.process, (busy.get(lane.process) || 0) + lane.busy_ns);
+		const least = Math.max(0, ...busy.values()) * Lanes.BRIEF;
+		const brief = lanes.filter(lane => busy.get(lane.process) < least);
+		return brief.length > Lanes.BRIEF_FEW ? brief : [];
+	}
+
+	static #foldedRow(lanes) {
+		const processes = new Set(lanes.map(lane => lane.process)).size;
+		const names = [...new Set(lanes.map(lane => lane.raw.process_name).filter(Boolean))];
+		const text = `${Format.count(processes)} short processes${names.length ? ` (${names.slice(0, 3).join(", ")}${names.length > 3 ? ", \u2026" : ""})` : ""}, ` +
+			`each busy for less than ${100 * Lanes.BRIEF}${Format.THIN}% of the busiest one's time: \u201cShow all\u201d has their lanes`;
+		return make("div", { class: "row folded" }, make("div", { class: "rail" }), make("div", { class: "label wide" }, make("span", { text })));
 	}
 
 	#processRow(lane) {
@@ -228,3 +276,5 @@ class Lanes {
 			this.view.setTimes(hit.slices.begin[hit.i], Math.max(hit.slices.end[hit.i], hit.slices.begin[hit.i] + 1));
 	}
 }
+Lanes.BRIEF = 0.01; // of the time of the busiest process
+Lanes.BRIEF_FEW = 3;

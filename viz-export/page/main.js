@@ -41,6 +41,7 @@ function start() {
 	const strips = new Strips(view, find("#strips"), metric => chooser.set(metric, false));
 	const phases = new Phases(view);
 	const lanes = new Lanes(view);
+	showSentence(model, lanes.lanes);
 	const flame = new Flame(view);
 	const samples = new Samples(view);
 	const table = new EventTable(view);

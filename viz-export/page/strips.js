@@ -28,6 +28,7 @@ class Strips {
 		if (!this.strips.length)
 			this.element.prepend(make("p", { class: "empty", text: this.view.model.metrics.length ?
 				"No strip is chosen: press / and choose some." : "No strip: no event was recorded." }));
+		find("#strip-head").hidden = this.strips.length < 2;
 		// The layer's name stands once, at its first strip.
 		this.strips.forEach((strip, i) => {
 			const begins = i === 0 || this.strips[i - 1].metric.layerKey !== strip.metric.layerKey;

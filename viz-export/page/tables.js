@@ -17,6 +17,27 @@ function showHeader(raw) {
 	fact("observation cost", costShare(raw), "fact-cost");
 }
 
+// What most of the time went to: the thread that had most to do. It is hidden if states of threads were not recorded.
+function showSentence(model, lanes) {
+	const work = lane => lane.raw.running_ns + lane.raw.runnable_ns;
+	const busy = lanes.filter(lane => lane.hasStates).sort((a, b) => work(b) - work(a))[0];
+	if (!busy)
+		return;
+	const { running_ns, runnable_ns, blocked_ns } = busy.raw;
+	const span = model.raw.time.span_ns;
+	const known = busy.raw.process_name || busy.raw.name;
+	const parts = [`${known ? `${known} ` : "thread "}${busy.tid} ran ${Format.duration(running_ns)} of ${Format.duration(span)}`];
+	if (runnable_ns >= 0.1 * running_ns)
+		parts.push(`waited ${Format.duration(runnable_ns)} for a CPU`);
+	if (blocked_ns >= 0.1 * span) {
+		const { name, ns } = busy.longestWait(model.raw.tree.nodes);
+		parts.push(`was blocked ${Format.duration(blocked_ns)}` + (ns >= blocked_ns / 2 ? `, ${Format.duration(ns)} of it in ${name}` : ""));
+	}
+	const last = parts.pop();
+	find("#sentence").textContent = `${parts.length ? `${parts.join(", ")} and ` : ""}${last}.`;
+	find("#sentence").hidden = false;
+}
+
 function costOf(raw) {
 	return raw.costs.reduce((sum, cost) => sum + (cost.ns_each || 0) * cost.count, 0);
 }
