@@ -28,6 +28,17 @@ check-all:
 	@tools/deps check
 	@$(MAKE) $(JOBS) --no-print-directory check-all-built
 
+# The reference of PEMAPI for each language, from the headers and the Python module.
+API_PAGES := $(addprefix $(B)/gen/reference/api/,c.md cxx.md python.md)
+ifneq ($(shell command -v python3),)
+ALL += $(API_PAGES)
+else
+$(info the reference pages of PEMAPI are not made: python3 is missing)
+endif
+$(API_PAGES) &: tools/api_pages $(wildcard libpem/include/pem/*.h*) $(wildcard libpem/python/pemapi/*.py)
+	$(call say,GEN,$(B)/gen/reference/api)
+	$(Q)tools/api_pages $(B)/gen/reference/api
+
 bindir = $(DESTDIR)$(PREFIX)/bin
 libdir = $(DESTDIR)$(LIBDIR)
 incdir = $(DESTDIR)$(PREFIX)/include/pem
@@ -82,6 +93,7 @@ install: $(if $(AS_BUILT),$(BUILT),all)
 	    $$file > "$(libdir)/pkgconfig/$$name" && chmod 644 "$(libdir)/pkgconfig/$$name" || exit; done
 	$(call put,644,$(wildcard $(B)/gen/reference/man/*.7),$(sharedir)/man/man7)
 	$(call put,644,$(wildcard $(B)/gen/reference/html/*.html),$(sharedir)/doc/pem/events)
+	$(call put,644,$(wildcard $(API_PAGES)),$(sharedir)/doc/pem/api)
 	$(Q)for page in $(MAN_PAGES); do \
 	  $(INSTALL) -D -m 644 "$$page" "$(sharedir)/man/man$${page##*.}/$${page##*/}" || exit; done
 	$(call put,644,$(filter %/pem,$(COMPLETIONS)),$(sharedir)/bash-completion/completions)

@@ -49,6 +49,32 @@ static void test_statistics()
 	holds(stats.read()[0].count == 0, "a reset statistic is empty");
 }
 
+/* The options, predicates of a part of a set, and costs. */
+static void test_as_in_c()
+{
+	pem::session_options options;
+
+	options.sample_hz = 50;
+	options.sample_stacks = PEM_STACKS_FRAMES;
+	options.by_process = options.progress = true;
+	options.drain_threads = 2;
+	pem::session session(options);
+	pem::event_set set = session.events({"APP::GC::Start", "APP::GC::End"})
+				     .where_of("Start", "heapBytes > 200");
+	std::size_t start = set[0].name == std::string("APP::GC::Start") ? 0 : 1;
+	holds(set.predicate(start) == "heapBytes > 200" && set.predicate(1 - start).empty(),
+	      "a predicate of a part of a set");
+	bool costs_time = false;
+	for (const pem_event_cost &cost : session.costs())
+		costs_time |= cost.kind == std::string("user-log") && cost.ns_each > 0;
+	holds(costs_time, "an event's cost");
+	pem_counted_as counted = {};
+	holds(!session.counted_as(set[0], counted) &&
+		      session.counter_turns(set) == std::vector<std::uint32_t>(2),
+	      "an event of a program takes no counter");
+	holds(!pem::runtime_dir().empty() && pem::clock_hz() > 0, "the library's folder and clock");
+}
+
 /* A process that raises no application events. */
 static void test_silent()
 {
@@ -311,6 +337,7 @@ static void test_recorder(const std::string &folder)
 
 int main(int argc, char **argv)
 {
+	test_as_in_c();
 	test_statistics();
 	test_nowhere_in_particular();
 	test_silent();

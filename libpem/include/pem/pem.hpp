@@ -265,6 +265,11 @@ class record
 			pem_record__words(of_, index, text.data(), text.size() + 1);
 		return text;
 	}
+	/* A key that records which belong together have in common. */
+	std::uint64_t key(pem_role address) const
+	{
+		return pem_record__key(of_, address);
+	}
 	const pem_record &c() const noexcept
 	{
 		return *of_;
@@ -279,6 +284,7 @@ namespace impl
 struct session_state {
 	pem_session *handle = nullptr;
 	std::function<void(pem_log_level, const char *)> log;
+	std::string hardware;
 
 	session_state() = default;
 	session_state(const session_state &) = delete;
@@ -356,6 +362,25 @@ class event_set
 	event_set &&where(const char *predicate) &&
 	{
 		return std::move(where(predicate));
+	}
+	/* Of those of its events that match a pattern. Returns the set. */
+	event_set &where_of(const char *pattern, const char *predicate) &
+	{
+		pem_error why = {};
+
+		impl::check(pem_event_set__where_of(handle_.c(), pattern, predicate, &why), why);
+		return *this;
+	}
+	event_set &&where_of(const char *pattern, const char *predicate) &&
+	{
+		return std::move(where_of(pattern, predicate));
+	}
+	/* The predicate of event i as it was written first, or "". */
+	std::string predicate(std::size_t i) const
+	{
+		const char *text = pem_event_set__predicate(handle_.c(), i);
+
+		return text ? text : "";
 	}
 	pem_event_set *c() const noexcept
 	{
@@ -533,16 +558,59 @@ class log
 	impl::handle<pem_log, pem_log__unregister> handle_;
 };
 
+/* As struct pem_session_options has them. */
 struct session_options {
 	std::uint32_t chunk_bytes = 0, chunk_count = 0; /* 0: the library's default */
 	bool overwrite = false; /* a flight recorder */
 	/* Sentences for people; called from the session's threads. */
 	std::function<void(pem_log_level, const char *)> log;
+	bool progress = false, by_process = false;
+	std::uint32_t sample_hz = 0;
+	pem_stacks sample_stacks = PEM_STACKS_NONE;
+	bool coarse_clock = false;
+	std::string hardware; /* "": there is no simulated machine */
+	std::uint32_t drain_threads = 0;
+	bool compress = false;
 };
 
+/* As struct pem_run_options has them; follow is the contrary of no_follow. */
 struct run_options {
 	bool preload_libc = true, follow = true;
+	std::uint32_t runner_words = 0;
+	bool no_preload = false;
 };
+
+namespace impl
+{
+/* A command and its options, as C takes them. */
+class command
+{
+      public:
+	command(const std::vector<std::string> &words, const run_options &options)
+	{
+		for (const std::string &word : words)
+			argv_.push_back(const_cast<char *>(word.c_str()));
+		argv_.push_back(nullptr);
+		options_.size = sizeof(options_);
+		options_.preload_libc = options.preload_libc;
+		options_.no_follow = !options.follow;
+		options_.runner_words = options.runner_words;
+		options_.no_preload = options.no_preload;
+	}
+	char *const *argv() const
+	{
+		return argv_.data();
+	}
+	const pem_run_options *options() const
+	{
+		return &options_;
+	}
+
+      private:
+	std::vector<char *> argv_;
+	pem_run_options options_ = {};
+};
+} // namespace impl
 
 class session
 {
@@ -557,6 +625,15 @@ class session
 		o.chunk_bytes = options.chunk_bytes;
 		o.chunk_count = options.chunk_count;
 		o.overwrite = options.overwrite;
+		o.progress = options.progress;
+		o.by_process = options.by_process;
+		o.sample_hz = options.sample_hz;
+		o.sample_stacks = options.sample_stacks;
+		o.coarse_clock = options.coarse_clock;
+		o.drain_threads = options.drain_threads;
+		o.compress = options.compress;
+		state_->hardware = std::move(options.hardware);
+		o.hardware = state_->hardware.empty() ? nullptr : state_->hardware.c_str();
 		state_->log = std::move(options.log);
 		if (state_->log) {
 			o.log = [](pem_log_level level, const char *text, void *arg) noexcept {
@@ -653,6 +730,45 @@ class session
 		pem_error why = {};
 
 		impl::check(pem_session__set_counters(c(), names, &why), why);
+	}
+	/* Before anything is enabled, and after set_counters(). */
+	void count_at(const event_set &set)
+	{
+		pem_error why = {};
+
+		impl::check(pem_session__count_at(c(), set.c(), &why), why);
+	}
+	/* How this machine counts an event; false: it is not the event of a counter here. */
+	bool counted_as(const pem_event &event, pem_counted_as &found)
+	{
+		found.size = sizeof(found);
+		int result = pem_session__counted_as(c(), &event, &found);
+
+		if (result != -ENOENT)
+			impl::check(result);
+		return result == 0;
+	}
+	/* The turn in which each event of a set is counted; 0: it takes no counter. */
+	std::vector<std::uint32_t> counter_turns(const event_set &set)
+	{
+		std::vector<const pem_event *> events;
+		std::vector<std::uint32_t> turns(set.size());
+
+		for (std::size_t i = 0; i < set.size(); i++)
+			events.push_back(&set[i]);
+		impl::check(pem_session__counter_turns(c(), events.data(), events.size(),
+						       turns.data()));
+		return turns;
+	}
+	/* What one event of each kind costs on this machine; at most 64 kinds. */
+	std::vector<pem_event_cost> costs()
+	{
+		std::vector<pem_event_cost> all(64);
+
+		all[0].size = sizeof(all[0]);
+		all.resize(static_cast<std::size_t>(
+			impl::check(pem_session__costs(c(), all.data(), all.size()))));
+		return all;
 	}
 	void set_page_sampling(std::uint32_t interval_us, std::uint64_t region_bytes)
 	{
@@ -762,17 +878,10 @@ class session
 	}
 	pid_t run(const std::vector<std::string> &command, run_options options = {})
 	{
-		std::vector<char *> argv;
-		pem_run_options o = {};
+		impl::command of(command, options);
 		pem_error why = {};
 
-		for (const std::string &word : command)
-			argv.push_back(const_cast<char *>(word.c_str()));
-		argv.push_back(nullptr);
-		o.size = sizeof(o);
-		o.preload_libc = options.preload_libc;
-		o.no_follow = !options.follow;
-		return impl::check(pem_session__run(c(), argv.data(), &o, &why), why);
+		return impl::check(pem_session__run(c(), of.argv(), of.options(), &why), why);
 	}
 	/*
 	 * Work for at most timeout_ms. true: the command ended, and *wait_status (as of waitpid) is
@@ -817,6 +926,46 @@ class session
 	}
 	impl::session_owner state_;
 };
+
+/* Replace this process by a command that sessions can attach to later. Returns by throwing alone.
+ */
+[[noreturn]] inline void exec(const std::vector<std::string> &command, run_options options = {})
+{
+	impl::command of(command, options);
+	pem_error why = {};
+
+	impl::fail(-pem_run__exec(of.argv(), of.options(), &why), why.text);
+}
+/* Take pem's own capabilities from programs that this thread starts. */
+inline void drop_capabilities()
+{
+	impl::check(pem_run__drop_capabilities());
+}
+/* The folder in which this user's programs and consumers find each other. */
+inline std::string runtime_dir()
+{
+	std::string path(4096, '\0');
+
+	impl::check(pem_runtime_dir(path.data(), path.size()));
+	path.resize(std::strlen(path.c_str()));
+	return path;
+}
+/* The id of a version 2 control group, for context::in_cgroup(). */
+inline std::uint64_t cgroup_id(const char *path)
+{
+	std::uint64_t id = 0;
+
+	impl::check(pem_cgroup_id(path, &id));
+	return id;
+}
+inline const char *version() noexcept
+{
+	return pem_version();
+}
+inline std::uint64_t clock_hz()
+{
+	return pem_clock__hz();
+}
 
 /* Flight recorders of this user's, in whatever process. */
 inline std::vector<pem_recorder> recorders()
@@ -864,6 +1013,59 @@ class trace
 	std::string_view process_name(std::uint32_t pid) const
 	{
 		return pem_trace__process_name(c(), pid);
+	}
+	std::string_view thread_name(std::uint32_t tid) const
+	{
+		return pem_trace__thread_name(c(), tid);
+	}
+	std::uint64_t torn_packets() const
+	{
+		return pem_trace__torn_packets(c());
+	}
+	pem_balance balance() const
+	{
+		return pem_trace__total_balance(c());
+	}
+	pem_balance balance(const pem_event &event) const
+	{
+		return pem_trace__event_balance(c(), &event);
+	}
+	std::vector<pem_trace_producer> producers() const
+	{
+		std::vector<pem_trace_producer> all;
+
+		for (std::size_t i = 0; i < pem_trace__producer_count(c()); i++)
+			all.push_back(*pem_trace__producer(c(), i));
+		return all;
+	}
+	std::vector<pem_trace_loss> losses() const
+	{
+		std::vector<pem_trace_loss> all(pem_trace__loss_count(c()));
+
+		for (std::size_t i = 0; i < all.size(); i++) {
+			all[i].size = sizeof(all[i]);
+			impl::check(pem_trace__loss(c(), i, &all[i]));
+		}
+		return all;
+	}
+	/* Let another thread read ahead of this one. */
+	void read_ahead()
+	{
+		impl::check(pem_trace__read_ahead(c()));
+	}
+	/* Complete the trace of a recorder that was killed. */
+	static void recover(const char *directory)
+	{
+		pem_error why = {};
+
+		impl::check(pem_trace__recover(directory, &why), why);
+	}
+	/* Copy a trace, with its streams decompressed. */
+	static void unpack(const char *directory, const char *to)
+	{
+		pem_error why = {};
+
+		impl::check(pem_trace__unpack(directory, to, &why), why);
 	}
 	pem_trace *c() const noexcept
 	{

@@ -21,11 +21,12 @@ from ._c import lib as _lib
 from ._model import Error, Event, Field, Record
 from ._recorder import Recorder, recorders
 from ._session import (HISTOGRAM, TOP, VARIANCE, Callback, Context, Counts, EventSet, Log, Part, Process, Session, Source,
-                       Statistic, Statistics)
-from ._trace import Trace
+                       Statistic, Statistics, drop_capabilities, run_exec, runtime_dir)
+from ._trace import Loss, Producer, Trace
 
 __all__ = ["Session", "Context", "EventSet", "Statistics", "Statistic", "Part", "Process", "Source", "Callback", "Counts", "Log",
-           "Trace", "Record", "Event", "Field", "Error", "Recorder", "VARIANCE", "HISTOGRAM", "TOP", "clock_hz", "recorders"]
+           "Trace", "Producer", "Loss", "Record", "Event", "Field", "Error", "Recorder", "VARIANCE", "HISTOGRAM", "TOP", "clock_hz", "recorders",
+           "drop_capabilities", "run_exec", "runtime_dir"]
 
 __version__ = _lib.pem_version().decode()
 

@@ -17,7 +17,8 @@ TYPES = ("none", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32"
          "string", "list", "address", "array")  # enum pem_type
 LETTERS = dict(zip(TYPES, "-BHIQbhiqfd--Q-"))  # of these, the struct module's
 LABELS_ENUM, LABELS_FLAGS = 1, 2
-LOG_LEVELS = ("error", "warning", "info")  # enum pem_log_level
+LOG_LEVELS = ("error", "warning", "info", "progress")  # enum pem_log_level
+STACKS = ("none", "frames", "tables")  # enum pem_stacks
 
 
 class Error(ctypes.Structure):
@@ -93,6 +94,10 @@ class CountedAs(Sized):
                 ("counters", c_uint32), ("fixed_counters", c_uint32)]
 
 
+class EventCost(Sized):
+    _fields_ = [("size", c_size_t), ("kind", c_char * 24), ("ns_each", c_double)]
+
+
 class Histogram(Sized):
     _fields_ = [("size", c_size_t), ("bucket", c_uint64 * 65)]
 
@@ -120,6 +125,15 @@ class RunOptions(Sized):
 
 class Balance(ctypes.Structure):
     _fields_ = [("produced", c_uint64), ("delivered", c_uint64), ("discarded", c_uint64), ("overwritten", c_uint64)]
+
+
+class Producer(ctypes.Structure):
+    _fields_ = [("pid", c_uint32), ("name", c_char * NAME_BYTES), ("balance", Balance), ("start_clock", c_uint64)]
+
+
+class Loss(Sized):
+    _fields_ = [("size", c_size_t), ("begin_ns", c_uint64), ("end_ns", c_uint64), ("pid", c_uint32), ("tid", c_uint32),
+                ("cpu", c_uint32), ("source", c_uint32)]
 
 
 class Cost(ctypes.Structure):
@@ -165,10 +179,10 @@ class Recorder(Sized):
 STRUCTURES = {
     "pem_error": Error, "pem_label": Label, "pem_field": Field, "pem_event": Event, "pem_record": Record,
     "pem_context": Context, "pem_session_options": SessionOptions, "pem_statistic": Statistic,
-    "pem_source_state": SourceState, "pem_counted_as": CountedAs, "pem_histogram": Histogram, "pem_top": Top, "pem_statistic_owner": Owner,
+    "pem_source_state": SourceState, "pem_counted_as": CountedAs, "pem_event_cost": EventCost, "pem_histogram": Histogram, "pem_top": Top, "pem_statistic_owner": Owner,
     "pem_async_options": AsyncOptions,
     "pem_callback_counts": CallbackCounts, "pem_run_options": RunOptions, "pem_balance": Balance,
-    "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
+    "pem_trace_producer": Producer, "pem_trace_loss": Loss, "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
     "pem_trace_predicate": Predicate, "pem_trace_estimate": Estimate,
     "pem_trace_info": TraceInfo, "pem_recorder": Recorder,
 }
@@ -181,11 +195,15 @@ _handle, _error, _text = c_void_p, POINTER(Error), c_char_p
 FUNCTIONS = {
     "pem_version": (c_char_p,),
     "pem_clock__hz": (c_uint64,),
+    "pem_runtime_dir": (c_int, c_char_p, c_size_t),
+    "pem_run__exec": (c_int, POINTER(c_char_p), POINTER(RunOptions), _error),
+    "pem_run__drop_capabilities": (c_int,),
     "pem_cgroup_id": (c_int, _text, POINTER(c_uint64)),
     "pem_session__open": (_handle, POINTER(SessionOptions), _error),
     "pem_session__close": (None, _handle),
     "pem_session__model": (_handle, _handle),
     "pem_session__can_deliver": (c_int, _handle, c_void_p, _error),
+    "pem_session__costs": (c_int, _handle, POINTER(EventCost), c_size_t),
     "pem_session__source_of": (c_char_p, _handle, c_void_p, _error),
     "pem_session__sources": (c_int, _handle, POINTER(SourceState), c_size_t),
     "pem_session__add_model": (c_int, _handle, _text, c_size_t, _text, _error),
@@ -247,6 +265,11 @@ FUNCTIONS = {
     "pem_trace__torn_packets": (c_uint64, _handle),
     "pem_trace__next": (c_int, _handle, POINTER(Record), _error),
     "pem_trace__rewind": (c_int, _handle),
+    "pem_trace__read_ahead": (c_int, _handle),
+    "pem_trace__loss_count": (c_size_t, _handle),
+    "pem_trace__loss": (c_int, _handle, c_size_t, POINTER(Loss)),
+    "pem_trace__producer_count": (c_size_t, _handle),
+    "pem_trace__producer": (POINTER(Producer), _handle, c_size_t),
     "pem_trace__process_name": (c_char_p, _handle, c_uint32),
     "pem_trace__thread_name": (c_char_p, _handle, c_uint32),
     "pem_trace__event_balance": (Balance, _handle, c_void_p),

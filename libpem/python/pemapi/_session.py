@@ -24,12 +24,12 @@ VARIANCE, HISTOGRAM, TOP = 1, 2, 4  # Session.statistics(keep=...)
 Part = namedtuple("Part", "statistic pid tid cpu program")
 Part.__doc__ = "What one thread, or CPU, did of what a statistic counts. pid, tid 0 and cpu None: of none."
 Process = namedtuple("Process", "pid program")
-Counts = namedtuple("Counts", "called late lost")
+Counts = namedtuple("Counts", "called late lost waiting", defaults=(0,))
 Source = namedtuple("Source", "name reason")
 Source.__doc__ = "An installed source. reason: None if this user can use it here, or a sentence why not."
 CountedAs = namedtuple("CountedAs", "name type config takes_counter counters fixed_counters")
 CountedAs.__doc__ = "What this machine counts an event as: libpfm4's name, and the members of struct pem_counted_as."
-SOURCES_MAX = 64
+SOURCES_MAX = COSTS_MAX = 64
 
 
 def _check(result, why=None):
@@ -44,6 +44,31 @@ def _made(handle, why):
         code = ctypes.get_errno()
         raise Error(code, text(why.text) or os.strerror(code))
     return handle
+
+
+def _command(command, preload_libc, follow, runner_words, no_preload):
+    """A command and its options, as C takes them."""
+    words = [os.fsencode(word) for word in command]
+    return (ctypes.c_char_p * (len(words) + 1))(*words), _c.RunOptions(
+        preload_libc=preload_libc, no_follow=not follow, runner_words=runner_words, no_preload=no_preload)
+
+
+def run_exec(command, preload_libc=True, follow=True, runner_words=0, no_preload=False):
+    """Replace this process by a command that sessions can attach to later. It returns by raising Error alone."""
+    argv, options, why = *_command(command, preload_libc, follow, runner_words, no_preload), _c.Error()
+    _check(lib.pem_run__exec(argv, options, why), why)
+
+
+def drop_capabilities():
+    """Take pem's own capabilities from programs that this thread starts."""
+    _check(lib.pem_run__drop_capabilities())
+
+
+def runtime_dir():
+    """The folder in which this user's programs and consumers find each other."""
+    path = ctypes.create_string_buffer(4096)
+    _check(lib.pem_runtime_dir(path, len(path)))
+    return os.fsdecode(path.value)
 
 
 class Context:
@@ -91,17 +116,19 @@ def _where(context):
 class Statistic:
     """
     An event's values so far: count, and of the attribute sum, min, max, mean and variance (0 without). unavailable: None, or
-    why its source can't deliver it.
+    why its source can't deliver it. is_partial: for a time it was not counted, to keep the overhead budget.
 
-    A counter that ran for running_ns of enabled_ns is an estimate of this error (NaN: unknown); those of one number in together,
+    A counter that ran for running_ns of enabled_ns is an estimate of this error (NaN: unknown), and counted is
+    its count in that time; those of one number in together,
     other than 0, were counted at the same times.
     """
-    __slots__ = ("event", "unavailable", "count", "sum", "min", "max", "mean", "variance", "enabled_ns", "running_ns", "error",
-                 "together")
+    __slots__ = ("event", "unavailable", "is_partial", "count", "sum", "min", "max", "mean", "variance", "enabled_ns", "running_ns", "counted",
+                 "error", "together")
 
     def __init__(self, c, event):
         self.event, self.count, self.mean, self.variance = event, c.count, c.mean, c.variance
         self.unavailable = os.strerror(-c.unavailable) if c.unavailable else None
+        self.is_partial, self.counted = bool(c.is_partial), c.counted
         self.enabled_ns, self.running_ns, self.error, self.together = c.enabled_ns, c.running_ns, c.error, c.together
         if c.is_float:
             self.sum, self.min, self.max = c.sum_f, c.min_f, c.max_f
@@ -244,10 +271,10 @@ class Callback(_Handle):
         self._function = function  # C's view of it, which C may call for as long as it is registered
 
     def counts(self):
-        """How an asynchronous callback fared: events called, late and lost."""
+        """How an asynchronous callback fared: events called, late and lost; events that wait for any callback of the session."""
         c = _c.CallbackCounts()
         _check(lib.pem_callback__counts(self._c(), c))
-        return Counts(c.called, c.late, c.lost)
+        return Counts(c.called, c.late, c.lost, c.waiting)
 
 
 class Log(_Handle):
@@ -267,17 +294,19 @@ class Log(_Handle):
 class Session:
     """
     What a consumer opens; 'with' closes it. log: a function of (level, sentence) for what the library has to say, level being
-    'error', 'warning' or 'info'. chunk_bytes, chunk_count, overwrite, by_process: as struct
-    pem_session_options has them.
+    'error', 'warning' or 'info', with progress also 'progress'. sample_stacks: 'none', 'frames' or 'tables'. hardware: a file's
+    path. The others are as struct pem_session_options has them.
     """
 
-    def __init__(self, log=None, chunk_bytes=0, chunk_count=0, overwrite=False, by_process=False):
+    def __init__(self, log=None, chunk_bytes=0, chunk_count=0, overwrite=False, by_process=False, progress=False, sample_hz=0,
+                 sample_stacks="none", coarse_clock=False, hardware=None, drain_threads=0, compress=False):
         why, self._handle, self._handles, self._functions = _c.Error(), None, set(), []
         self._log = _c.LogFunction(lambda level, said, _: log(_c.LOG_LEVELS[level], text(said))) if log else \
             _c.LogFunction()
-        self._options = _c.SessionOptions(chunk_bytes=chunk_bytes,
-                                          chunk_count=chunk_count, overwrite=overwrite, log=self._log,
-                                          by_process=by_process)
+        self._options = _c.SessionOptions(
+            chunk_bytes=chunk_bytes, chunk_count=chunk_count, overwrite=overwrite, log=self._log, by_process=by_process,
+            progress=progress, sample_hz=sample_hz, sample_stacks=_c.STACKS.index(sample_stacks), coarse_clock=coarse_clock,
+            hardware=None if hardware is None else os.fsencode(hardware), drain_threads=drain_threads, compress=compress)
         self._events = Events()
         self._handle = _made(lib.pem_session__open(self._options, why), why)
         self._owner, self._silent = os.getpid(), not log
@@ -402,6 +431,12 @@ class Session:
         _check(lib.pem_session__counter_turns(self._c(), addresses, len(events), turns))
         return list(turns)[:len(events)]
 
+    def costs(self):
+        """What one event of each kind costs on this machine, in nanoseconds: a dict by the kind's name."""
+        costs = _c.EventCost.room(COSTS_MAX)
+        count = _check(lib.pem_session__costs(self._c(), costs, COSTS_MAX))
+        return {text(cost.kind): cost.ns_each for cost in costs[:count]}
+
     def sources(self):
         """The installed sources, in the order in which they are asked for an event."""
         states = _c.SourceState.room(SOURCES_MAX)
@@ -476,11 +511,12 @@ class Session:
                 return [Process(p.pid, text(p.program)) for p in room[:found]]
             n = found
 
-    def run(self, command, preload_libc=True, follow=True):
-        """Start a command (a list of words) under the session. Returns its pid; poll() or wait() then."""
-        words, why = [os.fsencode(word) for word in command], _c.Error()
-        options = _c.RunOptions(preload_libc=preload_libc, no_follow=not follow)
-        argv = (ctypes.c_char_p * (len(words) + 1))(*words)
+    def run(self, command, preload_libc=True, follow=True, runner_words=0, no_preload=False):
+        """
+        Start a command (a list of words) under the session. Returns its pid; poll() or wait() then. follow is the contrary of
+        no_follow; the options are as struct pem_run_options has them.
+        """
+        argv, options, why = *_command(command, preload_libc, follow, runner_words, no_preload), _c.Error()
         return _check(lib.pem_session__run(self._c(), argv, options, why), why)
 
     def poll(self, timeout_ms=100):
@@ -495,6 +531,10 @@ class Session:
         while (status := self.poll()) is None:
             pass
         return status
+
+    def interrupt(self):
+        """End poll() and wait() in every thread, now and later: they raise Error with errno EINTR. The command goes on."""
+        lib.pem_session__interrupt(self._c())
 
     @property
     def elapsed_s(self):

@@ -4,10 +4,14 @@ _trace - reading a trace
 """
 import ctypes
 import os
+from collections import namedtuple
 
 from . import _c
 from ._c import lib
 from ._model import Error, Events, Record, text
+
+Producer = namedtuple("Producer", "pid name balance start_clock")
+Loss = namedtuple("Loss", "begin_ns end_ns pid tid cpu source")
 
 
 class Trace:
@@ -70,6 +74,58 @@ class Trace:
         """produced, delivered, discarded and overwritten, over all events: a dict."""
         c = lib.pem_trace__total_balance(self._open())
         return {name: getattr(c, name) for name, _ in c._fields_}
+
+    def event_balance(self, event):
+        """As balance, of one event."""
+        c = lib.pem_trace__event_balance(self._open(), event._address)
+        return {name: getattr(c, name) for name, _ in c._fields_}
+
+    @property
+    def producers(self):
+        """Who recorded: a Producer each, pid 0 being the kernel or the recorder."""
+        found = []
+        for i in range(lib.pem_trace__producer_count(self._open())):
+            c = lib.pem_trace__producer(self._open(), i).contents
+            balance = {name: getattr(c.balance, name) for name, _ in c.balance._fields_}
+            found.append(Producer(c.pid, text(c.name), balance, c.start_clock))
+        return found
+
+    @property
+    def losses(self):
+        """Times in which records were lost, as far as the trace was read: a Loss each."""
+        found = []
+        for i in range(lib.pem_trace__loss_count(self._open())):
+            c = _c.Loss()
+            if lib.pem_trace__loss(self._open(), i, c) == 0:
+                found.append(Loss(*(getattr(c, name) for name in Loss._fields)))
+        return found
+
+    @property
+    def torn_packets(self):
+        """Packets that were cut, and are left out."""
+        return lib.pem_trace__torn_packets(self._open())
+
+    def read_ahead(self):
+        """Let another thread read ahead of this one."""
+        result = lib.pem_trace__read_ahead(self._open())
+        if result < 0:
+            raise Error(-result, os.strerror(-result))
+
+    @staticmethod
+    def recover(directory):
+        """Complete the trace of a recorder that was killed."""
+        why = _c.Error()
+        result = lib.pem_trace__recover(os.fsencode(directory), why)
+        if result < 0:
+            raise Error(-result, text(why.text))
+
+    @staticmethod
+    def unpack(directory, to):
+        """Copy a trace, with its streams decompressed."""
+        why = _c.Error()
+        result = lib.pem_trace__unpack(os.fsencode(directory), os.fsencode(to), why)
+        if result < 0:
+            raise Error(-result, text(why.text))
 
     @property
     def events(self):
