@@ -171,6 +171,16 @@ static int visit_folder(struct walk *w, const char *folder)
 	return rc;
 }
 
+static int visit_own(struct walk *w)
+{
+	char folder[PATH_MAX];
+
+	if ((size_t)snprintf(folder, sizeof(folder), "%s/pem", w->search->library_folder) >=
+	    sizeof(folder))
+		return 0;
+	return visit_folder(w, folder);
+}
+
 static int visit_chosen(struct walk *w, const char *folders)
 {
 	char *copy = strdup(folders), *rest = copy, *folder;
@@ -182,7 +192,9 @@ static int visit_chosen(struct walk *w, const char *folders)
 		/* The current folder may be anybody's. */
 		if (*folder == '/')
 			rc = visit_folder(w, folder);
-		else if (*folder != '\0')
+		else if (*folder == '\0')
+			rc = visit_own(w);
+		else
 			refuse(w,
 			       "plugins in %s are left out: name the folder in PEM_PLUGIN_PATH by "
 			       "its path from /",
@@ -196,17 +208,12 @@ int pem_plugins__visit(const struct pem_plugin_search *search)
 {
 	struct walk w = {.search = search};
 	const char *chosen = secure_getenv("PEM_PLUGIN_PATH");
-	char folder[PATH_MAX];
 	struct stat st;
-	int rc = 0;
+	int rc;
 
 	if (stat(search->library_folder, &st) == 0)
 		w.library_owner = st.st_uid;
-	if (chosen != NULL && *chosen != '\0')
-		rc = visit_chosen(&w, chosen);
-	else if ((size_t)snprintf(folder, sizeof(folder), "%s/pem", search->library_folder) <
-		 sizeof(folder))
-		rc = visit_folder(&w, folder);
+	rc = chosen != NULL && *chosen != '\0' ? visit_chosen(&w, chosen) : visit_own(&w);
 	free_names(&w.seen);
 	return rc;
 }

@@ -25,7 +25,8 @@ struct pem_plugin_search {
 };
 
 /*
- * Visit the plugins of the folders of PEM_PLUGIN_PATH, which has colons between them. Without this
+ * Visit the plugins of the folders of PEM_PLUGIN_PATH, which has colons between them. An empty
+ * name in it, as in "/mine:", stands for the folder "pem" in library_folder. Without this
  * variable visit those of the folder "pem" in library_folder. A program that has more rights than
  * its user (AT_SECURE) ignores the variable. In each folder the order is that of the names. A
  * folder that does not exist has no plugins. Returns what visit returned, 0, or -ENOMEM. Reads

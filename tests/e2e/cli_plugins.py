@@ -77,6 +77,17 @@ def plugin_of_two_folders():
 
 
 @test
+def an_empty_name_is_the_library_s_folder():
+    "an empty name in PEM_PLUGIN_PATH stands for the library's own folder, so that others are added to it"
+    folder, _ = plugin_folder()
+    own, _ = formats_of("")
+    assert len(own) > 1, own
+    for value in (folder + ":", ":" + folder):
+        formats, err = formats_of(value)
+        equal((sorted(formats), err), (sorted(own), ""), "formats of " + value)
+
+
+@test
 def plugins_that_are_none():
     "a file that is no exporter is passed over with a sentence"
     folder = tmp()

@@ -3,7 +3,7 @@
  * export.h - the plugin interface of exporters
  *
  * An exporter writes a trace in another format. It is a shared object 'export-NAME.so' in the
- * plugin folder (PEM_PLUGIN_PATH, else LIBDIR/pem), which defines one symbol: const struct
+ * plugin folder (PEM_PLUGIN_PATH, else LIBDIR/pem; man pem), which defines one symbol: const struct
  * pem_exporter pem_exporter. viz-export/csv.c is the smallest one.
  *
  * Both structs begin with their size and are read by the rules of <pem/sized.h>: the host reads
