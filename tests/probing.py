@@ -25,6 +25,13 @@ def here(event="OS::Sched::Switch"):
         skip(missing(event))
 
 
+def paths_here():
+    """Skip in a chroot, where the kernel's paths begin with the folder that / is."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
+        if not any(line.split()[4] == "/" for line in mounts):
+            skip("/ is no mount point here, and the kernel's paths begin above it")
+
+
 def record(events, *command, options=()):
     """Record events of a command: the trace's folder, and what the command printed."""
     trace = os.path.join(tmp(), "trace")

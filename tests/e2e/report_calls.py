@@ -33,6 +33,7 @@ def calls_of(trace):
 @test
 def a_call_is_on_its_file():
     "what dd reads and writes is moved from and to its files, to the byte; opened ones by path, and a pipe by its number"
+    probing.paths_here()
     path = os.path.join(tmp(), "written")
     calls = calls_of(recorded("dd if=/dev/zero bs=1000 count=37 status=none | dd of=%s bs=1000 status=none" % path))
     equal(sum(c["moved_bytes"] for c in calls if c["call"] == "write" and c.get("file") == path), 37000, "bytes into it")
@@ -104,6 +105,7 @@ def a_closed_descriptor_is_no_file():
 @test
 def calls_that_take_a_path():
     "a call that takes a path is on that file, be the path in a folder's descriptor or in the current folder; fstat is on the file"
+    probing.paths_here()
     folder = tmp()
     program = ("import os; D = %r; fd = os.open(D + '/made', os.O_CREAT | os.O_RDWR)\n"
                "for i in range(7): os.fstat(fd)\n"
@@ -133,6 +135,7 @@ def calls_that_take_a_path():
 @test
 def a_current_folder_that_changes_its_name():
     "a renamed current folder, and one that is the same on another mount, are told anew; threads with a folder each have their own"
+    probing.paths_here()
     folder = tmp()
     program = ("import os, ctypes, threading; D = %r; os.mkdir(D + '/old'); os.chdir(D + '/old'); os.access('one', 0)\n"
                "os.rename(D + '/old', D + '/new'); os.access('two', 0)\n"

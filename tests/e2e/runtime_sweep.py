@@ -149,7 +149,9 @@ def first_namespace():
 def container(folder, command):
     """A program that is the first process of a pid namespace, and has made its control file; it ends with its input."""
     need("unshare")
-    if os.geteuid() and run(["unshare", "-Urp", "--fork", "true"])[0]:
+    if os.geteuid() == 0:
+        need_mounts()
+    elif run(["unshare", "-Urp", "--fork", "true"])[0]:
         skip("this kernel lets no ordinary user have namespaces")
     child = subprocess.Popen(["unshare", *([] if os.geteuid() == 0 else ["-Ur"]), "--pid", "--fork", "--kill-child", "--mount-proc",
                               PEM, "run", "-n", "--", *command], env=dict(os.environ, PEM_RUNTIME_DIR=folder),
