@@ -26,6 +26,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 
@@ -91,35 +92,42 @@ def tmp():
 
 
 class Child(subprocess.Popen):
-    """The time limits of wait and communicate are seconds of CPU of this test and its children, or of waiting."""
+    """
+    The limits of wait and communicate are seconds of CPU of this test and its children, or of waiting. Past them the
+    child's group is killed.
+    """
 
     spent = None  # why the limit was reached
-    _limited = False
 
     def _patiently(self, call, timeout):
-        if timeout is None or self._limited:
-            return call(timeout)
-        patience, self._limited = None, True
+        over = threading.Event()
+
+        def watch():
+            patience = None
+            while not over.wait(1):
+                patience = patience or Patience(os.getpid(), timeout)
+                self.spent = patience.spent()
+                if self.spent:
+                    _kill_group(self.pid)
+                    return
+
+        watcher = threading.Thread(target=watch, daemon=True)
+        watcher.start()
         try:
-            while True:
-                try:
-                    return call(min(timeout, 1))
-                except subprocess.TimeoutExpired:
-                    patience = patience or Patience(os.getpid(), timeout)
-                    self.spent = patience.spent()
-                    if self.spent:
-                        raise
+            result = call()
         finally:
-            self._limited = False
+            over.set()
+            watcher.join()
+        if self.spent:
+            raise subprocess.TimeoutExpired(self.args, timeout, *(result if isinstance(result, tuple) else ()))
+        return result
 
     def wait(self, timeout=None):
-        return self._patiently(super().wait, timeout)
+        return super().wait() if timeout is None else self._patiently(super().wait, timeout)
 
     def communicate(self, input=None, timeout=None):
-        def call(limit):
-            # Input is given once: a call that continues another one has none.
-            return subprocess.Popen.communicate(self, None if self._communication_started else input, limit)
-        return self._patiently(call, timeout)
+        call = super().communicate
+        return call(input) if timeout is None else self._patiently(lambda: call(input), timeout)
 
 
 def start(command, env=None, **more):
@@ -144,11 +152,9 @@ def run(command, env=None, cwd=None, input=None, timeout=60, binary=False):
                   stdin=subprocess.DEVNULL if input is None else subprocess.PIPE)
     try:
         out, err = child.communicate(input, timeout)
-    except subprocess.TimeoutExpired:
-        _kill_group(child.pid)
-        out, err = child.communicate()
+    except subprocess.TimeoutExpired as late:
         raise CommandTimeout("%s: still running after %s; stderr: %s" %
-                             (" ".join(map(str, command)), child.spent, _text(err)[-500:])) from None
+                             (" ".join(map(str, command)), child.spent, _text(late.stderr)[-500:])) from None
     finally:
         _groups.discard(child.pid)
     return (child.returncode, out, err) if binary else (child.returncode, _text(out), _text(err))

@@ -144,6 +144,20 @@ def late():
         equal(said, wanted, "after %d s, %d looks" % (clock[0], looks[0]))
 
 
+@test
+def much_input():
+    "a command that takes its input slowly has all of it, and one that never ends is killed with a sentence"
+    data = b"x" * (1 << 20)
+    rc, out, _ = run(["sh", "-c", "sleep 1.5; cat | wc -c"], input=data)
+    equal((rc, int(out)), (0, len(data)), "status and bytes")
+    try:
+        run(["sleep", "3600"], timeout=1)
+    except AssertionError as error:
+        assert "sleep 3600: still running after 1 s of waiting" in str(error), error
+    else:
+        raise AssertionError("it was not killed")
+
+
 INTERRUPTED = """
 import os, signal
 from tap import run_all, test
