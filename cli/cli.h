@@ -147,7 +147,8 @@ int cli_parse_number(const char *text, uint64_t max, uint64_t *number);
 
 /* --- tables (table.c) --- */
 
-enum cli_align { CLI_LEFT, CLI_RIGHT };
+/* CLI_CUT: to the left, and cut in the middle where the terminal is too narrow. */
+enum cli_align { CLI_LEFT, CLI_CUT, CLI_RIGHT };
 #define CLI_COLUMNS_MAX 10
 
 struct cli_table;

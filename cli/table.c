@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * table.c - aligned tables whose last column wraps at the terminal's width
+ * table.c - aligned tables as wide as the terminal: the last column wraps, some are cut
  *
  * Cells may hold text of a trace, which any program may have written. So control characters are
  * shown as '?'.
@@ -13,6 +13,7 @@
 
 #define GAP 2
 #define WRAP_LEAST 16 /* a last column narrower than this is not wrapped */
+#define CUT_LEAST 12 /* another column is not made narrower than this */
 
 struct row {
 	enum cli_colour colour;
@@ -81,6 +82,29 @@ void cli_table__cell(struct cli_table *table, const char *text)
 	row->count++;
 }
 
+/* The byte at which a text's column begins. */
+static size_t byte_of(const char *text, size_t column)
+{
+	size_t at = 0;
+
+	for (; text[at] != '\0'; at++)
+		if (((unsigned char)text[at] & 0xc0) != 0x80 && column-- == 0)
+			break;
+	return at;
+}
+
+/* Print a text; of one that is too long only the begin and the end. */
+static void put_cut(FILE *out, const char *text, size_t width)
+{
+	const size_t n = cli_columns(text), begin = (width - 2) / 2, end = width - 2 - begin;
+
+	if (n <= width)
+		fputs(text, out);
+	else
+		fprintf(out, "%.*s..%s", (int)byte_of(text, begin), text,
+			text + byte_of(text, n - end));
+}
+
 static void pad(FILE *out, size_t n)
 {
 	fprintf(out, "%*s", (int)n, "");
@@ -90,7 +114,7 @@ static void print_row(const struct cli_table *table, const char *const *cells, c
 		      enum cli_colour colour)
 {
 	unsigned int i, last = 0;
-	size_t column = 0;
+	size_t column = 0, room;
 
 	for (i = 0; i < table->column_count; i++)
 		if (widths[i] != 0 && cells[i] != NULL && *cells[i] != '\0')
@@ -101,22 +125,28 @@ static void print_row(const struct cli_table *table, const char *const *cells, c
 		const char *text = cells[i] != NULL ? cells[i] : "";
 		size_t n = cli_columns(text);
 
+		n = n < widths[i] ? n : widths[i];
 		if (widths[i] == 0)
 			continue;
 		if (column != 0) {
 			pad(table->out, GAP);
 			column += GAP;
 		}
-		if (i == last && i == table->column_count - 1 && table->align[i] == CLI_LEFT &&
+		if (i == last && i == table->column_count - 1 && table->align[i] != CLI_RIGHT &&
 		    cli_has_width(table->out) && column + WRAP_LEAST <= cli_width(table->out)) {
+			room = cli_width(table->out) - column;
+			if (table->align[i] == CLI_CUT && strcspn(text, " ") > room) {
+				put_cut(table->out, text, room);
+				break;
+			}
 			cli_wrap(table->out, text, (unsigned int)column, (unsigned int)column,
 				 cli_width(table->out));
 			goto end;
 		}
 		if (table->align[i] == CLI_RIGHT)
 			pad(table->out, widths[i] - n);
-		fputs(text, table->out);
-		if (table->align[i] == CLI_LEFT && i != last)
+		put_cut(table->out, text, widths[i]);
+		if (table->align[i] != CLI_RIGHT && i != last)
 			pad(table->out, widths[i] - n);
 		column += widths[i];
 	}
@@ -146,6 +176,31 @@ static void measure(const struct cli_table *table, size_t *widths)
 	}
 }
 
+/* Make columns that may be cut narrower, the widest first, until a row fits into the terminal. */
+static void fit(const struct cli_table *table, size_t *widths)
+{
+	const unsigned int last = table->column_count - 1;
+
+	while (cli_has_width(table->out) && table->column_count != 0) {
+		size_t total = 0, most = CUT_LEAST;
+		unsigned int i, widest = table->column_count;
+
+		for (i = 0; i < table->column_count; i++) {
+			bool wraps = i == last && table->align[i] != CLI_RIGHT;
+			size_t width = wraps && widths[i] > WRAP_LEAST ? WRAP_LEAST : widths[i];
+
+			total += width != 0 ? width + (total != 0 ? GAP : 0) : 0;
+			if (table->align[i] == CLI_CUT && !wraps && width > most) {
+				most = width;
+				widest = i;
+			}
+		}
+		if (total <= cli_width(table->out) || widest == table->column_count)
+			return;
+		widths[widest]--;
+	}
+}
+
 void cli_table__print(struct cli_table *table)
 {
 	size_t widths[CLI_COLUMNS_MAX], r;
@@ -153,6 +208,7 @@ void cli_table__print(struct cli_table *table)
 	bool titles = false;
 
 	measure(table, widths);
+	fit(table, widths);
 	for (i = 0; i < table->column_count; i++)
 		titles |= *table->title[i] != '\0';
 	if (titles && table->row_count != 0)

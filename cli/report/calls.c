@@ -294,7 +294,7 @@ static void print_pair(const struct report *r)
 	size_t i, count;
 
 	rows = rank_rows(t, r->pair, &count);
-	cli_table__column(table, key_titles[first], CLI_LEFT);
+	cli_table__column(table, key_titles[first], CLI_CUT);
 	if (!has_file)
 		cli_table__column(table, key_titles[r->pair[1]], CLI_LEFT);
 	count_columns(table);
@@ -325,7 +325,7 @@ static void print_calls(const struct report_times *t, enum report_by by)
 	cli_table__column(table, "SYSTEM CALL", CLI_LEFT);
 	count_columns(table);
 	if (by != REPORT_ALL)
-		cli_table__column(table, "MOST TIME ON", CLI_LEFT);
+		cli_table__column(table, "MOST TIME ON", CLI_CUT);
 	for (i = 0; rows != NULL && i < count && i < most; i++) {
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, call_name(t, &rows[i]));
@@ -347,7 +347,7 @@ static void print_files(const struct report_times *t, size_t most)
 
 	rows = sum(t, KEY_FILE, KEY_FILE, &count);
 	count_columns(table);
-	cli_table__column(table, "MOST IN", CLI_LEFT);
+	cli_table__column(table, "MOST IN", CLI_CUT);
 	cli_table__column(table, "FILE", CLI_LEFT);
 	for (i = 0; rows != NULL && i < count; i++) {
 		/* The calls on no file are no file. */

@@ -397,7 +397,7 @@ void report_counted__print(const struct report *r)
 	if (c->row_count == 0)
 		return;
 	table = cli_table__new(stdout);
-	cli_table__column(table, "AT", CLI_LEFT);
+	cli_table__column(table, "AT", CLI_CUT);
 	cli_table__column(table, "TIMES", CLI_RIGHT);
 	for (k = 0; k < c->counters; k++)
 		if (is_known(c, k))

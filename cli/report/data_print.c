@@ -135,11 +135,11 @@ void report_data__print(const struct report *r)
 	cli_table__column(table, "STORES", CLI_RIGHT);
 	if (d->measured != 0) {
 		cli_table__column(table, "CYCLES", CLI_RIGHT);
-		cli_table__column(table, "MOST FROM", CLI_LEFT);
+		cli_table__column(table, "MOST FROM", CLI_CUT);
 	}
 	cli_table__column(table, "KIND", CLI_LEFT);
-	cli_table__column(table, "DATA", CLI_LEFT);
-	cli_table__column(table, "FROM", CLI_LEFT);
+	cli_table__column(table, "DATA", CLI_CUT);
+	cli_table__column(table, "FROM", CLI_CUT);
 	for (i = 0; i < d->count && i < ROWS_MOST; i++) {
 		const struct data_row *row = &d->rows[i];
 

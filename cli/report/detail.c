@@ -66,8 +66,8 @@ static void print_steps(const struct report *r)
 
 	cli_table__column(table, "AT", CLI_RIGHT);
 	cli_table__column(table, "EVENT", CLI_LEFT);
-	cli_table__column(table, "FROM", CLI_LEFT);
-	cli_table__column(table, "TO", CLI_LEFT);
+	cli_table__column(table, "FROM", CLI_CUT);
+	cli_table__column(table, "TO", CLI_CUT);
 	cli_table__column(table, "OVERHEAD", CLI_RIGHT);
 	cli_table__column(table, "BUDGET", CLI_RIGHT);
 	for (i = 0; i < r->step_count && i < ROWS_MOST; i++) {

@@ -261,8 +261,8 @@ void report_functions__print(const struct report *r)
 	cli_table__column(table, "BYTES", CLI_RIGHT);
 	cli_table__column(table, "LIVE", CLI_RIGHT);
 	cli_table__column(table, "EVENT", CLI_LEFT);
-	cli_table__column(table, "OBJECT", CLI_LEFT);
-	cli_table__column(table, "FUNCTION", CLI_LEFT);
+	cli_table__column(table, "OBJECT", CLI_CUT);
+	cli_table__column(table, "FUNCTION", CLI_CUT);
 	for (i = 0; i < f.count; i++) {
 		const struct function *row = &f.rows[i];
 		of_event = i != 0 && f.rows[i - 1].event == row->event ? of_event + 1 : 0;

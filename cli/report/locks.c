@@ -135,8 +135,8 @@ void report_locks__print(const struct report *r, enum report_by by)
 	cli_table__column(table, "TOTAL", CLI_RIGHT);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
 	cli_table__column(table, "THREADS", CLI_RIGHT);
-	cli_table__column(table, "IN", CLI_LEFT);
-	cli_table__column(table, "MOSTLY", CLI_LEFT);
+	cli_table__column(table, "IN", CLI_CUT);
+	cli_table__column(table, "MOSTLY", CLI_CUT);
 	for (i = 0; rows != NULL && i < count; i++) {
 		const struct report_lock *sum = &rows[i].sum;
 

@@ -135,7 +135,7 @@ void report_messages__print(const struct report *r, enum report_by by)
 	cli_table__column(table, "99 %", CLI_RIGHT);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
 	cli_table__column(table, "BYTES", CLI_RIGHT);
-	cli_table__column(table, "FROM, TO", CLI_LEFT);
+	cli_table__column(table, "FROM, TO", CLI_CUT);
 	for (i = 0; i < t->message_count; i++) {
 		const struct report_message *row = &t->messages[i];
 

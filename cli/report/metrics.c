@@ -190,7 +190,7 @@ void report_metrics__print_phases(const struct report *r, size_t most)
 			continue;
 		if (table == NULL) {
 			table = cli_table__new(stdout);
-			cli_table__column(table, "PHASE", CLI_LEFT);
+			cli_table__column(table, "PHASE", CLI_CUT);
 			cli_metrics__columns(table);
 		}
 		cli_metrics__rows(&metrics, table, r->phases[i].name);

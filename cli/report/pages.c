@@ -270,7 +270,7 @@ static void print_regions(const struct report *r, struct report_page_samples *sa
 
 	qsort_r(samples->regions, samples->region_count, sizeof(*samples->regions), by_use,
 		samples);
-	cli_table__column(table, "PROCESS", CLI_LEFT);
+	cli_table__column(table, "PROCESS", CLI_CUT);
 	cli_table__column(table, "REGION", CLI_RIGHT);
 	cli_table__column(table, "SIZE", CLI_RIGHT);
 	cli_table__column(table, "PAGES", CLI_RIGHT);

@@ -217,7 +217,7 @@ static void event_columns(struct cli_table *table)
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "COUNT", CLI_RIGHT);
 	cli_table__column(table, "RATE", CLI_RIGHT);
-	cli_table__column(table, "VALUE", CLI_LEFT);
+	cli_table__column(table, "VALUE", CLI_CUT);
 }
 
 /*
@@ -330,7 +330,7 @@ static void print_phases(const struct report *r, size_t most)
 	for (i = 0; i < r->phase_count; i++)
 		partial += r->phases[i].is_partial;
 	table = cli_table__new(stdout);
-	cli_table__column(table, "PHASE", CLI_LEFT);
+	cli_table__column(table, "PHASE", CLI_CUT);
 	cli_table__column(table, "TIMES", CLI_RIGHT);
 	cli_table__column(table, "BEGAN AT", CLI_RIGHT);
 	cli_table__column(table, "TOOK", CLI_RIGHT);

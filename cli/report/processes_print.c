@@ -146,7 +146,7 @@ static void print_processes(const struct report *r, bool is_all)
 		cli_table__column(table, "STARTED", CLI_RIGHT);
 		cli_table__column(table, "PARENT", CLI_RIGHT);
 	}
-	cli_table__column(table, "PROCESS", CLI_LEFT);
+	cli_table__column(table, "PROCESS", CLI_CUT);
 	cli_table__column(table, "THREADS", CLI_RIGHT);
 	layer_columns(table);
 	for (i = 0; p != NULL && i < r->process_count; i++) {
@@ -175,9 +175,9 @@ static void print_threads(const struct report *r)
 
 	cli_table__column(table, "PID", CLI_RIGHT);
 	cli_table__column(table, "TID", CLI_RIGHT);
-	cli_table__column(table, "PROCESS", CLI_LEFT);
+	cli_table__column(table, "PROCESS", CLI_CUT);
 	if (r->names_threads)
-		cli_table__column(table, "THREAD", CLI_LEFT);
+		cli_table__column(table, "THREAD", CLI_CUT);
 	layer_columns(table);
 	for (i = 0; t != NULL && i < r->thread_count; i++) {
 		const struct report_process *process = &r->processes[t[i]->process];

@@ -91,8 +91,11 @@ void report_sites__print_notes(const struct report_sites *s, const char *nothing
 	if (s->count == 0)
 		cli_wrap(stdout, nothing, 0, 0, cli_width(stdout));
 	else if (pem_code__object_count(s->code) == 0)
-		puts("No names: the trace lacks APP::Loader::Object, which says where programs and "
-		     "libraries lay. Name it with -e, too.");
+		cli_wrap(stdout,
+			 "No names: the trace lacks APP::Loader::Object, which says where programs "
+			 "and "
+			 "libraries lay. Name it with -e, too.",
+			 0, 0, cli_width(stdout));
 	else if (lacks_objects(s))
 		puts("Code without an object: its process did not say what lay there.");
 	print_troubles(s);
@@ -109,8 +112,8 @@ void report_sites__print(const struct report *r)
 	cli_table__column(table, "BYTES", CLI_RIGHT);
 	cli_table__column(table, "LIVE", CLI_RIGHT);
 	cli_table__column(table, "EVENT", CLI_LEFT);
-	cli_table__column(table, "LINE", CLI_LEFT);
-	cli_table__column(table, "FUNCTION", CLI_LEFT);
+	cli_table__column(table, "LINE", CLI_CUT);
+	cli_table__column(table, "FUNCTION", CLI_CUT);
 	for (i = 0; i < s->count; i++) {
 		const struct report_site *site = &s->sites[i];
 		const struct pem_code_location *at = pem_code__location(s->code, site->location);

@@ -122,12 +122,12 @@ static void print_threads(const struct report_times *t, size_t most)
 	table = cli_table__new(stdout);
 	cli_table__column(table, "PID", CLI_RIGHT);
 	cli_table__column(table, "TID", CLI_RIGHT);
-	cli_table__column(table, "PROCESS", CLI_LEFT);
-	cli_table__column(table, "THREAD", CLI_LEFT);
+	cli_table__column(table, "PROCESS", CLI_CUT);
+	cli_table__column(table, "THREAD", CLI_CUT);
 	cli_table__column(table, "RAN", CLI_RIGHT);
 	cli_table__column(table, "FOR A CPU", CLI_RIGHT);
 	cli_table__column(table, "BLOCKED", CLI_RIGHT);
-	cli_table__column(table, "BLOCKED MOST", CLI_LEFT);
+	cli_table__column(table, "BLOCKED MOST", CLI_CUT);
 	for (i = 0; i < count && i < most; i++) {
 		const struct pem_pass_thread *thread = rows[i]->thread;
 
@@ -165,7 +165,7 @@ static void print_intervals(const struct report_times *t, bool with_calls, size_
 	for (i = 0; i < count; i++)
 		unknown |= rows[i]->unknown != 0;
 	table = cli_table__new(stdout);
-	cli_table__column(table, "INTERVAL", CLI_LEFT);
+	cli_table__column(table, "INTERVAL", CLI_CUT);
 	cli_table__column(table, "TIMES", CLI_RIGHT);
 	cli_table__column(table, "TOTAL", CLI_RIGHT);
 	cli_table__column(table, "MEAN", CLI_RIGHT);

@@ -183,13 +183,13 @@ void report_waits__print(const struct report *r, enum report_by by)
 		return;
 	rows = sorted(t);
 	table = cli_table__new(stdout);
-	cli_table__column(table, "THREAD", CLI_LEFT);
+	cli_table__column(table, "THREAD", CLI_CUT);
 	cli_table__column(table, "WAITS", CLI_RIGHT);
 	cli_table__column(table, "TOTAL", CLI_RIGHT);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
-	cli_table__column(table, "IN", CLI_LEFT);
-	cli_table__column(table, "WOKEN BY", CLI_LEFT);
-	cli_table__column(table, "ON", CLI_LEFT);
+	cli_table__column(table, "IN", CLI_CUT);
+	cli_table__column(table, "WOKEN BY", CLI_CUT);
+	cli_table__column(table, "ON", CLI_CUT);
 	for (i = 0; rows != NULL && i < t->wait_count && i < most; i++) {
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, report_times__thread_words(t, rows[i]->thread));
@@ -203,7 +203,9 @@ void report_waits__print(const struct report *r, enum report_by by)
 	report__heading("Waits");
 	cli_table__print(table);
 	if (!report__has(r, PEM_MEANS_THREAD_WAKING))
-		puts("Who ended a wait was not recorded: pem record -e app,os,hw,Waking does.");
+		cli_wrap(stdout,
+			 "Who ended a wait was not recorded: pem record -e app,os,hw,Waking does.",
+			 0, 0, cli_width(stdout));
 	free(rows);
 }
 

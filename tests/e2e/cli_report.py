@@ -61,7 +61,7 @@ def numbers_for_people_are_those_for_programs():
 def tables_fit():
     "tables of a report and of stat are at most 80 columns wide"
     _, trace, _ = record(["ls", "-R", "/usr/share/doc"])
-    for by in ([], ["--by", "layer"], ["--by", "process"], ["--by", "thread"], ["--by", "event"]):
+    for by in ([], ["--by", "layer"], ["--by", "process"], ["--by", "thread"], ["--by", "event"], ["--by", "site"], ["--by", "wait"]):
         rc, out, _ = run([PEM, "report", *by, trace], env={"COLUMNS": "80"})
         equal(rc, 0, "status")
         # A file's name, path or pipe:[inode], has no place to break it at.
