@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-/* updates.c - random updates of a table of 128 MiB, each of which waits for the one before: the program that the demo makes quicker */
+/*
+ * updates.c - random updates of a table of 128 MiB, each of which waits for the one before: the
+ * program that the demo makes quicker
+ */
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
