@@ -141,6 +141,12 @@ static void unregister_others(struct seen *s)
 	pem_log__unregister(trace_log);
 }
 
+static void ignore(const struct pem_record *record, void *arg)
+{
+	(void)record;
+	(void)arg;
+}
+
 static void may_unregister_others(void **state)
 {
 	struct raiser r = raiser_start(1);
@@ -151,7 +157,7 @@ static void may_unregister_others(void **state)
 	also_do(unregister_others);
 	floats = events(session, "APP::Types::Floats");
 	others[0] = callback_on("APP::Probe::Tick", NULL, 1000);
-	others[1] = pem_session__register_callback(session, floats, NULL, NULL, NULL, NULL);
+	others[1] = pem_session__register_callback(session, floats, NULL, ignore, NULL, NULL);
 	ticks = events(session, "APP::Probe::Tick");
 	statistic = pem_session__register_statistics(session, ticks, NULL, NULL, NULL);
 	pem_event_set__free(ticks);

@@ -246,6 +246,12 @@ static void who_joins_by_itself_is_told_of_new_rules(void **state)
 	end_joining(s, control);
 }
 
+static void ignore(const struct pem_record *record, void *arg)
+{
+	(void)record;
+	(void)arg;
+}
+
 /* This process is in no more than eight sessions, and the ninth is told so. */
 static void eight_sessions_observe_a_process(void **state)
 {
@@ -266,12 +272,12 @@ static void eight_sessions_observe_a_process(void **state)
 	assert_non_null(strstr(error.text, "eight sessions do already"));
 	error.text[0] = 0;
 	set = events(sessions[i], "APP::Libc::Malloc");
-	assert_null(pem_session__register_callback(sessions[i], set, &here, NULL, NULL, &error));
+	assert_null(pem_session__register_callback(sessions[i], set, &here, ignore, NULL, &error));
 	assert_int_equal(errno, EUSERS);
 	assert_non_null(strstr(error.text, "eight sessions do already"));
 	error.text[0] = 0;
-	assert_null(pem_session__register_async_callback(sessions[i], set, &here, NULL, NULL, NULL,
-							 &error));
+	assert_null(pem_session__register_async_callback(sessions[i], set, &here, ignore, NULL,
+							 NULL, &error));
 	assert_int_equal(errno, EUSERS);
 	assert_non_null(strstr(error.text, "eight sessions do already"));
 	pem_event_set__free(set);
