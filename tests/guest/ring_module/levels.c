@@ -139,6 +139,19 @@ void pem_levels__nest(struct trial *t)
 
 static struct hrtimer timer;
 
+#if PEM_KERNEL_FROM(6, 14)
+static void set_up(struct hrtimer *of, enum hrtimer_restart (*function)(struct hrtimer *))
+{
+	hrtimer_setup(of, function, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+}
+#else
+static void set_up(struct hrtimer *of, enum hrtimer_restart (*function)(struct hrtimer *))
+{
+	hrtimer_init(of, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
+	of->function = function;
+}
+#endif
+
 static enum hrtimer_restart on_timer(struct hrtimer *of)
 {
 	seen[INTERRUPT]++;
@@ -151,8 +164,7 @@ void pem_levels__start_interrupts(struct trial *t)
 {
 	trial = t;
 	seen[INTERRUPT] = 0;
-	hrtimer_init(&timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL_PINNED_HARD);
-	timer.function = on_timer;
+	set_up(&timer, on_timer);
 	hrtimer_start(&timer, ns_to_ktime(PERIOD_NS), HRTIMER_MODE_REL_PINNED_HARD);
 }
 
