@@ -115,6 +115,8 @@ void pem_session__retire(struct pem_session *s, struct pem_producer *p)
 	size_t i;
 
 	pem_async__account(s, p);
+	/* A library that the process loaded late may have brought events that were not read yet. */
+	pem_producer__refresh_events(s, p);
 	for (i = 0; i < s->demand_count; i++) {
 		for (demand = &s->demands[i]; demand; demand = demand->next) {
 			if (demand->want_statistic)
