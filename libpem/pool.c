@@ -147,8 +147,8 @@ uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uin
 		cell = PEM_RULE_CELL(rule->flags);
 		if (rule->event_id == PEM_RULE_ANY_EVENT)
 			any = rule;
-		else if (rule->event_id == event_id && cell < PEM_EVENT_RULES_MAX &&
-			 !has_cell(rules, found, cell))
+		else if (rule->event_id == event_id && cell < PEM_RULE_CELLS_END &&
+			 found < PEM_EVENT_RULES_MAX && !has_cell(rules, found, cell))
 			rules[found++] = rule;
 	}
 	if (!found && any)
@@ -176,7 +176,8 @@ bool pem_rules__need_parts(const struct pem_rule *const *rules, uint32_t count)
 	uint32_t i;
 
 	for (i = 0; i < count; i++)
-		if (rules[i]->flags & PEM_RULE_COUNTERS)
+		if (rules[i]->flags & PEM_RULE_COUNTERS ||
+		    PEM_RULE_CELL(rules[i]->flags) >= PEM_RULE_GATED_CELLS)
 			return true;
 	return count > 1 || (count && PEM_RULE_CELL(rules[0]->flags) &&
 			     PEM_ACTION_FLAGS(rules[0]->action) & PEM_ACTION_STAT);

@@ -5,6 +5,7 @@
 #ifndef PEM_POOL_H
 #define PEM_POOL_H
 
+#include <pem/gate.h>
 #include <pem/layout.h>
 #include <pem/predicate.h>
 
@@ -57,13 +58,16 @@ bool pem_pool_geometry__valid(const struct pem_pool_geometry *geometry);
  */
 int pem_pool__open_ring(void *mapping, uint64_t bytes, struct pem_ring *ring);
 
-/* The rules of one event: one of its own cell, and one of each further cell. */
-#define PEM_EVENT_RULES_MAX (1 + PEM_FURTHER_CELLS)
+/*
+ * The rules of one event: one of its own cell, one of each further cell, and those by which it
+ * opens and closes gates.
+ */
+#define PEM_EVENT_RULES_MAX (1 + PEM_FURTHER_CELLS + 2 * PEM_GATES_MAX)
 
 /*
  * Find the rules that apply to an event, among the first count rules of a page: the first of each
- * cell, in the page's order. Bit i of contexts says that the page's context i holds (membership.h).
- * Returns how many; one alone may be for any event.
+ * cell and of each use of a gate, in the page's order. Bit i of contexts says that the page's
+ * context i holds (membership.h). Returns how many; one alone may be for any event.
  */
 uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uint64_t contexts,
 			uint32_t event_id, const struct pem_rule *rules[PEM_EVENT_RULES_MAX]);
@@ -75,8 +79,10 @@ uint32_t pem_rule__find(const struct pem_session_page *page, uint32_t count, uin
 uint32_t pem_rules__may_want(const struct pem_session_page *page, uint32_t count, uint32_t event_id,
 			     uint32_t level);
 
-/* Do these rules of an event need parts (PEM_ACTION_MORE)? One that does not use a further cell
- * needs none. */
+/*
+ * Do these rules of an event need parts (PEM_ACTION_MORE)? One that uses neither a further cell nor
+ * a gate needs none.
+ */
 bool pem_rules__need_parts(const struct pem_rule *const *rules, uint32_t count);
 
 /* The action word of an event with these rules, without an incarnation; 0: nothing is wanted. */

@@ -246,6 +246,146 @@ static bool take_operator(struct parser *p, struct pem_node *node)
 	return false;
 }
 
+/* --- gates --- */
+
+/* Take a word if it stands here. */
+static bool take_word(struct parser *p, const char *word)
+{
+	skip_spaces(p);
+	if (word_bytes(p) != strlen(word) ||
+	    strncmp(p->expression->text + p->at, word, strlen(word)))
+		return false;
+	p->at += strlen(word);
+	return true;
+}
+
+/* The bytes of a name of an event or a group, 'LAYER::Class::Specifier', that stands here; else 0.
+ */
+static size_t name_bytes(const char *from)
+{
+	size_t n = 0;
+	bool has_colons = false;
+
+	while (is_word(from[n]) || from[n] == ':' || from[n] == '@') {
+		has_colons |= from[n] == ':' && from[n + 1] == ':';
+		n++;
+	}
+	return has_colons && is_letter(from[0]) ? n : 0;
+}
+
+static bool parse_name(struct parser *p, uint16_t *at, uint16_t *bytes)
+{
+	skip_spaces(p);
+	*at = (uint16_t)p->at;
+	*bytes = (uint16_t)name_bytes(p->expression->text + p->at);
+	if (!*bytes)
+		return fail(p, "an event's name, such as APP::Phase::Begin, belongs here");
+	p->at += *bytes;
+	return true;
+}
+
+/* Does a gate stand here? A field may be called 'inside' or 'from', but no name follows it. */
+static bool is_gate(const struct parser *p, const char *word)
+{
+	const char *text = p->expression->text + p->at;
+	size_t n = strlen(word);
+
+	if (word_bytes(p) != n || strncmp(text, word, n))
+		return false;
+	while (is_space(text[n]))
+		n++;
+	return name_bytes(text + n) > 0;
+}
+
+static bool parse_scope(struct parser *p, struct pem_gate_term *gate)
+{
+	if (!take_word(p, "per"))
+		return true;
+	if (take_word(p, "thread"))
+		gate->scope = PEM_SCOPE_THREAD;
+	else if (take_word(p, "process"))
+		gate->scope = PEM_SCOPE_PROCESS;
+	return gate->scope || fail(p, "'thread' or 'process' belongs here");
+}
+
+static bool parse_gate(struct parser *p)
+{
+	struct pem_expression *e = p->expression;
+	struct pem_gate_term *gate = &e->gate[e->gate_count];
+	struct pem_node *node;
+
+	if (e->gate_count == PEM_GATES_MAX)
+		return too_big(p, "gates", PEM_GATES_MAX);
+	node = add_node(p, PEM_NODE_GATE);
+	node->gate = (uint8_t)e->gate_count++;
+	node->field_at = (uint16_t)p->at;
+	memset(gate, 0, sizeof(*gate));
+	gate->is_from = take_word(p, "from");
+	if (!gate->is_from)
+		take_word(p, "inside");
+	if (!parse_name(p, &gate->at, &gate->bytes))
+		return false;
+	if (gate->is_from && !take_word(p, "to"))
+		return fail(p, "'to' and the event at which counting ends belong here");
+	if (gate->is_from && !parse_name(p, &gate->to_at, &gate->to_bytes))
+		return false;
+	return parse_scope(p, gate);
+}
+
+#define NO_NODE UINT32_MAX
+
+/*
+ * Take the gates that are joined to the rest by && out of a tree. Returns the index of the node
+ * that is left, or NO_NODE.
+ */
+static uint32_t take_gates(struct pem_expression *e, uint32_t i)
+{
+	struct pem_node *node = &e->node[i];
+	uint32_t left, right;
+
+	if (node->kind == PEM_NODE_GATE) {
+		e->gate[node->gate].negated = node->negated;
+		return NO_NODE;
+	}
+	if (node->kind != PEM_NODE_AND || node->negated)
+		return i;
+	left = take_gates(e, node->left);
+	right = take_gates(e, node->right);
+	if (left == NO_NODE || right == NO_NODE)
+		return left == NO_NODE ? right : left;
+	node->left = (uint8_t)left;
+	node->right = (uint8_t)right;
+	return i;
+}
+
+/* A gate that is left in the tree below a node. NULL: none is. */
+static const struct pem_node *find_gate(const struct pem_expression *e, uint32_t i)
+{
+	const struct pem_node *node = &e->node[i], *found;
+
+	if (node->kind == PEM_NODE_GATE)
+		return node;
+	if (node->kind == PEM_NODE_COMPARISON)
+		return NULL;
+	found = find_gate(e, node->left);
+	return found ? found : find_gate(e, node->right);
+}
+
+static bool separate_gates(struct parser *p)
+{
+	struct pem_expression *e = p->expression;
+	uint32_t root = take_gates(e, e->node_count - 1);
+	const struct pem_node *left = root == NO_NODE ? NULL : find_gate(e, root);
+
+	e->node_count = root == NO_NODE ? 0 : root + 1;
+	if (!left)
+		return true;
+	p->at = left->field_at;
+	return fail(p, "'inside' and 'from' are joined to the rest by '&&' alone");
+}
+
+/* --- comparisons, and what joins them --- */
+
 /* Parse a comparison. Without OP it tests that the field is not 0. */
 static bool parse_comparison(struct parser *p)
 {
@@ -253,6 +393,8 @@ static bool parse_comparison(struct parser *p)
 	size_t bytes;
 
 	skip_spaces(p);
+	if (is_gate(p, "inside") || is_gate(p, "from"))
+		return parse_gate(p);
 	bytes = word_bytes(p);
 	if (!bytes)
 		return fail(p, "a field's name, '!' or '(' belongs here");
@@ -339,11 +481,13 @@ int pem_expression__parse(struct pem_expression *expression, const char *text,
 		return p.result;
 	}
 	strcpy(expression->text, text);
-	expression->node_count = 0;
+	expression->node_count = expression->gate_count = 0;
 	if (!parse_or(&p))
 		return p.result;
 	skip_spaces(&p);
 	if (here(&p))
 		fail(&p, "a comparison (== != < <= > >=), '&&', '||' or the end belongs here");
+	else
+		separate_gates(&p);
 	return p.result;
 }

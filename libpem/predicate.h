@@ -6,15 +6,19 @@
  *	or:		and { '||' and }
  *	and:		not { '&&' not }
  *	not:		{ '!' } ( '(' or ')' | comparison )
- *	comparison:	FIELD [ '&' BITS ] [ OP VALUE ]
+ *	comparison:	FIELD [ '&' BITS ] [ OP VALUE ] | gate
+ *	gate:		( 'inside' NAME | 'from' NAME 'to' NAME ) [ 'per' ( 'thread' | 'process' ) ]
  *
- * The tests are compiled for one event. Not here: evaluating tests (pem/predicate.h), the callers
- * (pem_event_set__where).
+ * The tests are compiled for one event. A gate is no test of the event's fields: gates are taken
+ *out of the tree, and all of them have to hold beside the tests. So they may be joined to the rest
+ *by
+ * && alone. Not here: evaluating tests (pem/predicate.h), the events of gates (core/gate.h), the
+ * callers (pem_event_set__where).
  */
 #ifndef PEM_LIBPEM_PREDICATE_H
 #define PEM_LIBPEM_PREDICATE_H
 
-#include <pem/abi.h>
+#include <pem/gate.h>
 #include <pem/model.h>
 
 #include <stdbool.h>
@@ -30,7 +34,15 @@ struct pem_operand {
 	uint16_t at, bytes; /* offset and length in the text */
 };
 
-enum pem_node_kind { PEM_NODE_COMPARISON, PEM_NODE_AND, PEM_NODE_OR };
+enum pem_node_kind { PEM_NODE_COMPARISON, PEM_NODE_AND, PEM_NODE_OR, PEM_NODE_GATE };
+
+/* A gate as written: offsets and lengths of names in the text. */
+struct pem_gate_term {
+	bool is_from; /* 'from A to B', else 'inside A' */
+	bool negated;
+	uint8_t scope; /* enum pem_scope; PEM_SCOPE_NONE: that of the events */
+	uint16_t at, bytes, to_at, to_bytes;
+};
 
 struct pem_node {
 	uint8_t kind; /* enum pem_node_kind */
@@ -38,6 +50,7 @@ struct pem_node {
 	uint8_t left, right; /* AND and OR: indexes of nodes before this one */
 	/* the members of a comparison */
 	uint8_t op; /* enum pem_operator */
+	uint8_t gate; /* of a gate: its index */
 	bool has_bits;
 	uint16_t field_at, field_bytes; /* offset and length in the text */
 	struct pem_operand bits, value;
@@ -48,13 +61,16 @@ struct pem_node {
 
 struct pem_expression {
 	char text[PEM_PREDICATE_TEXT_MAX + 1];
-	uint32_t node_count; /* the last one is the root */
-	struct pem_node node[2 * PEM_TESTS_MAX];
+	uint32_t node_count; /* the last one is the root; 0: there are gates alone */
+	struct pem_node node[2 * (PEM_TESTS_MAX + PEM_GATES_MAX)];
+	uint32_t gate_count;
+	struct pem_gate_term gate[PEM_GATES_MAX];
 };
 
 /*
  * Parse a text. Returns 0. -EINVAL with error, which says the column and what may stand there.
- * -E2BIG: more than PEM_TESTS_MAX comparisons, nested too deep, or too long a text.
+ * -E2BIG: more than PEM_TESTS_MAX comparisons or PEM_GATES_MAX gates, nested too deep, or too long
+ * a text.
  */
 int pem_expression__parse(struct pem_expression *expression, const char *text,
 			  struct pem_error *error);
@@ -77,7 +93,8 @@ int pem_expression__range(const struct pem_expression *expression, const struct 
 			  struct pem_error *error);
 
 /*
- * Compile for an event into test[PEM_TESTS_MAX]. Returns the number of tests, at least one. -EINVAL
+ * Compile for an event into test[PEM_TESTS_MAX]. Returns the number of tests; 0: there are gates
+ * alone. -EINVAL
  * with error: the event has no such field, the field can't be tested, or a value means nothing for
  * it.
  */

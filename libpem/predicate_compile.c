@@ -375,9 +375,9 @@ enum verdict { DEPENDS, ALWAYS, NEVER };
 
 struct compiler {
 	const struct pem_expression *e;
-	struct pem_range range[2 * PEM_TESTS_MAX]; /* ranges of the nodes */
-	uint8_t verdict[2 * PEM_TESTS_MAX]; /* negation included */
-	uint8_t size[2 * PEM_TESTS_MAX]; /* tests */
+	struct pem_range range[2 * (PEM_TESTS_MAX + PEM_GATES_MAX)]; /* ranges of the nodes */
+	uint8_t verdict[2 * (PEM_TESTS_MAX + PEM_GATES_MAX)]; /* negation included */
+	uint8_t size[2 * (PEM_TESTS_MAX + PEM_GATES_MAX)]; /* tests */
 	struct pem_test *test;
 };
 
@@ -419,6 +419,8 @@ static int judge(struct compiler *c, const struct pem_event *event, struct pem_e
 
 	for (i = 0; i < c->e->node_count; i++) {
 		node = &c->e->node[i];
+		if (node->kind == PEM_NODE_GATE)
+			continue; /* taken out of the tree */
 		if (node->kind == PEM_NODE_COMPARISON) {
 			result = pem_expression__range(c->e, node, event, &c->range[i], error);
 			if (result)
@@ -483,7 +485,7 @@ int pem_expression__compile(const struct pem_expression *expression, const struc
 	uint32_t root = expression->node_count - 1, i, answer;
 	int result = judge(&c, event, error);
 
-	if (result)
+	if (result || !expression->node_count)
 		return result;
 	if (c.verdict[root] == DEPENDS) {
 		emit(&c, root, 0, PEM_TEST_PASS, PEM_TEST_FAIL);

@@ -33,6 +33,7 @@ struct pem_source_event {
 	const struct pem_test *tests;
 	uint32_t test_count;
 	uint32_t distribution; /* as in keep; 0: nothing */
+	uint32_t gates; /* PEM_GATES() of its predicate (pem/gate.h); 0: none */
 };
 
 /* Where a source writes packets, and how it converts clocks. */
@@ -105,6 +106,7 @@ struct pem_source_config {
 	size_t metric_count;
 	/* File of a simulated machine (pem/hardware.h); NULL: there is none. */
 	const char *hardware;
+	uint32_t session_id; /* as programs know it: pem_session_page.id */
 };
 
 struct pem_source_ops {
@@ -219,6 +221,11 @@ struct pem_source_ops {
 	int (*counted_as)(const struct pem_event *event, struct pem_counted_as *counted_as);
 	/* As pem_session__counter_turns. NULL: this source counts nothing so. */
 	int (*counter_turns)(const struct pem_event *const *events, size_t count, uint32_t *turns);
+	/*
+	 * A process keeps the states of the session's gates at this address of its memory (struct
+	 * pem_gate_slot). Returns 0 or -errno. NULL: the source serves no event with gates.
+	 */
+	int (*set_gates)(struct pem_source *source, pid_t pid, uint64_t address);
 };
 
 #endif

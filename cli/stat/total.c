@@ -121,7 +121,7 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 static bool is_left_out(const struct stat *s, const struct pem_statistic *v)
 {
 	return !s->show_all && v->count == 0 && v->unavailable == 0 && !v->is_partial &&
-	       !cli_event__is_counter(v->event);
+	       v->undecided == 0 && !cli_event__is_counter(v->event);
 }
 
 /* Returns how many events were left out. */
@@ -185,6 +185,25 @@ static bool any_estimate(const struct stat *s)
 	return false;
 }
 
+/* Events that 'inside' or 'from' could not decide on have no place in the table. */
+static void print_undecided(const struct stat *s)
+{
+	unsigned int g;
+	size_t i;
+
+	for (g = 0; g < STAT_GROUPS; g++)
+		for (i = 0; i < s->groups[g].count; i++) {
+			const struct pem_statistic *v = &s->groups[g].now[i];
+
+			if (v->event != NULL && v->undecided != 0)
+				fprintf(s->out,
+					"%s: %s more are not counted, because it is unknown "
+					"whether "
+					"they were inside\n",
+					v->event->name, cli_count(v->undecided));
+		}
+}
+
 static void print_table(const struct stat *s, uint64_t ns)
 {
 	struct cli_table *table = cli_table__new(s->out);
@@ -225,6 +244,7 @@ static void print_table(const struct stat *s, uint64_t ns)
 			 "they took turns. COUNTED is the share of the time in which it was "
 			 "counted, ERROR what the rest may differ with 95 %",
 			 0, 0, cli_width(s->out));
+	print_undecided(s);
 	stat_metrics__print(s, ns);
 }
 
@@ -251,6 +271,8 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 	cli_estimate__json(object, &estimate);
 	if (v->is_partial)
 		cli_json__flag(object, "partial", true);
+	if (v->undecided != 0)
+		cli_json__count(object, "undecided", v->undecided);
 	if (cli_event__is_counter(v->event)) {
 		cli_json__count(object, "sum", v->sum);
 		cli_json__text(object, "unit", stat_unit(s, group, v->event));

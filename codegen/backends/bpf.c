@@ -152,6 +152,16 @@ static void put_predicate(struct emitter *out, const struct pem_spec_event *even
 	fprintf(f, "\t\t\treturn 0;\n\t\t}\n\t}\n");
 }
 
+/* Print the test of the predicate's gates. Hooks are of two threads, so they have none. */
+static void put_gates(struct emitter *out, size_t hook)
+{
+	if (hook == NO_HOOK)
+		fprintf(out->programs,
+			"\tif (pem_config.gates[%1$u] && !pem_gates_pass(&pem_e, %1$u))\n"
+			"\t\treturn 0;\n",
+			out->index);
+}
+
 /* Print "pem_sched_switch"; from the second alternative on "pem2_sched_switch". */
 static void put_program_name(FILE *f, const struct pem_spec_event *event, size_t source)
 {
@@ -188,6 +198,7 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 	if (alternative->when)
 		fprintf(f, "\tif (!(%s))\n\t\treturn 0;\n", alternative->when);
 	put_predicate(out, event, source, hook);
+	put_gates(out, hook);
 	pem_tracepoint__put_statistic(f, event, source);
 	put_log(f, event, source);
 	fprintf(f, "\treturn 0;\n}\n\nSEC(\"tp_btf\")\nint ");

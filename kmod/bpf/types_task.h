@@ -26,6 +26,17 @@ struct thread_info {
 	unsigned int cpu;
 };
 
+/* The thread pointer of a program's thread. */
+struct thread_struct {
+#if defined(__TARGET_ARCH_x86)
+	unsigned long fsbase;
+#elif defined(__TARGET_ARCH_arm64)
+	struct {
+		unsigned long tp_value;
+	} uw;
+#endif
+};
+
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
@@ -41,6 +52,7 @@ struct task_struct {
 	struct fs_struct *fs;
 	struct files_struct *files;
 	char comm[16];
+	struct thread_struct thread;
 };
 
 struct upid {

@@ -8,6 +8,7 @@
 #include "core/binding.h"
 #include "core/core.h"
 #include "core/demand.h"
+#include "core/gate.h"
 #include "predicate.h"
 #include "util.h"
 
@@ -18,13 +19,13 @@
 
 const struct pem_predicate *pem_session__intern_predicate(struct pem_session *s, const char *text,
 							  const struct pem_test *test,
-							  uint32_t count)
+							  uint32_t count, uint32_t gates)
 {
 	size_t bytes = count * sizeof(*test);
 	struct pem_predicate *p;
 
 	for (p = s->predicates; p; p = p->next) {
-		if (p->test_count == count && !memcmp(p->test, test, bytes))
+		if (p->gates == gates && p->test_count == count && !memcmp(p->test, test, bytes))
 			return p;
 	}
 	p = malloc(sizeof(*p) + bytes);
@@ -35,6 +36,7 @@ const struct pem_predicate *pem_session__intern_predicate(struct pem_session *s,
 		free(p);
 		return NULL;
 	}
+	p->gates = gates;
 	p->test_count = count;
 	memcpy(p->test, test, bytes);
 	p->next = s->predicates;
@@ -51,6 +53,8 @@ void pem_session__forget_predicates(struct pem_session *s)
 		free(p->text);
 		free(p);
 	}
+	free(s->gates);
+	s->gates = NULL;
 }
 
 /*
@@ -62,7 +66,8 @@ static int compile_one(const struct pem_event_set *set, const struct pem_event *
 		       const struct pem_predicate **predicate, struct pem_error *error)
 {
 	struct pem_test test[PEM_TESTS_MAX];
-	int n;
+	uint32_t gates;
+	int n, result;
 
 	*predicate = NULL;
 	if (!expression)
@@ -77,8 +82,11 @@ static int compile_one(const struct pem_event_set *set, const struct pem_event *
 	n = pem_expression__compile(expression, event, test, error);
 	if (n < 0)
 		return n;
-	*predicate =
-		pem_session__intern_predicate(set->session, expression->text, test, (uint32_t)n);
+	result = pem_session__find_gates(set->session, event, expression, &gates, error);
+	if (result)
+		return result;
+	*predicate = pem_session__intern_predicate(set->session, expression->text, test,
+						   (uint32_t)n, gates);
 	return *predicate ? 0 : pem_error__set(error, -ENOMEM, "out of memory");
 }
 
@@ -177,6 +185,11 @@ static bool is_free(const struct pem_demand *demand)
 	return !demand->bound && demand->instance < 0 && !demand->want_log && !demand->want_async;
 }
 
+static bool has_gates(const struct pem_predicate *predicate)
+{
+	return predicate && predicate->gates;
+}
+
 /* Synchronous callbacks are this process's, whether the context names it or any process. */
 static bool is_of_this_process(const struct pem_context *context)
 {
@@ -214,8 +227,9 @@ static struct pem_demand *find(struct pem_session *s, struct pem_demand *first,
 		if (!is_free(demand) && fits(demand, context, predicate, use))
 			return demand;
 	}
+	/* Libraries of before gates would take a rule of an event's own cell for one without. */
 	for (demand = first; demand; demand = demand->next) {
-		if (is_free(demand))
+		if (is_free(demand) && !(has_gates(predicate) && demand == first))
 			return demand;
 	}
 	return pem_session__further_demand(s, first);
@@ -281,6 +295,11 @@ int pem_session__bind_event(struct pem_session *s, const struct pem_event *event
 
 	if (!first)
 		return pem_error__set(error, -ENOMEM, "out of memory");
+	if (has_gates(predicate) && use != PEM_USE_STATISTIC)
+		return pem_error__set(error, -ENOTSUP,
+				      "%s: 'inside' and 'from' choose events of statistics alone; "
+				      "take a predicate without them for callbacks and logs",
+				      first->event->name);
 	if (use == PEM_USE_CALLBACK) {
 		wanted.pid = PEM_ANY;
 		wanted.follow = wanted.in_namespace = 0;
@@ -322,15 +341,16 @@ int pem_session__bind(struct pem_session *s, const struct pem_event_set *set, si
 		      const struct pem_context *context, enum pem_use use,
 		      struct pem_demand **demand, struct pem_error *error)
 {
+	const struct pem_predicate *predicate = set->predicates ? set->predicates[i] : NULL;
 	struct pem_demand *first = pem_session__demand(s, set->events[i]);
 	int result = first ? s->hooks->handle_comes(s, first, error)
 			   : pem_error__set(error, -ENOMEM, "out of memory");
 
+	if (!result && has_gates(predicate))
+		result = pem_session__use_gates(s, predicate->gates, error);
 	if (result)
 		return result;
-	return pem_session__bind_event(s, set->events[i],
-				       set->predicates ? set->predicates[i] : NULL, context, use,
-				       demand, error);
+	return pem_session__bind_event(s, set->events[i], predicate, context, use, demand, error);
 }
 
 void pem_demand__note_predicate(const struct pem_demand *demand, struct pem_trace_info *info)

@@ -22,6 +22,7 @@ struct pem_demand;
 struct pem_predicate {
 	struct pem_predicate *next;
 	char *text;
+	uint32_t gates; /* PEM_GATES(); 0: none. Gates are tested by the producer alone. */
 	uint32_t test_count;
 	struct pem_test test[];
 };
@@ -30,7 +31,7 @@ struct pem_predicate {
 const struct pem_predicate *pem_session__intern_predicate(struct pem_session *session,
 							  const char *text,
 							  const struct pem_test *test,
-							  uint32_t count);
+							  uint32_t count, uint32_t gates);
 
 /*
  * Is there a session, and is the set one of its sets? Returns 0, or -EINVAL with error.

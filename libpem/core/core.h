@@ -34,6 +34,7 @@ struct pem_session_chunks;
 struct pem_session_cost;
 struct pem_session_dirs;
 struct pem_session_flight;
+struct pem_session_gates;
 struct pem_session_processes;
 struct pem_session_sources;
 struct pem_session_specs;
@@ -91,6 +92,11 @@ struct pem_session_hooks {
 			    struct pem_error *error);
 	/* processes: a process that raises events itself was found. */
 	void (*process_found)(struct pem_session *session, uint32_t pid);
+	/*
+	 * processes: a process keeps its gates for the session at this address (struct
+	 * pem_gate_slot). pid: as this process sees it.
+	 */
+	void (*gates_found)(struct pem_session *session, uint32_t pid, uint64_t address);
 	/* processes: the session has looked for members. It is time to look for targets, too. */
 	void (*members_scanned)(struct pem_session *session);
 };
@@ -145,6 +151,8 @@ struct pem_session {
 	/* Further ones, by their cell: PEM_FURTHER_CELLS of them. NULL: there was none yet. */
 	struct pem_demand *further;
 	struct pem_predicate *predicates;
+	struct pem_session_gates *gates; /* NULL: there was none yet */
+	uint32_t gates_published; /* bit g: the page has gate g's rules */
 
 	/*
 	 * Handles. A session has one log at most, because pools and sources count from their

@@ -155,7 +155,8 @@ uint64_t pem_demand__action(const struct pem_demand *demand)
 			type = PEM_TYPE_UINT64;
 		offset = demand->event->fields[demand->field].offset;
 	}
-	if (demand->context.tid != PEM_ANY || demand->context.one_cpu || demand->predicate)
+	if (demand->context.tid != PEM_ANY || demand->context.one_cpu ||
+	    (demand->predicate && demand->predicate->test_count))
 		flags |= flags ? PEM_ACTION_FILTER : 0;
 	/* Stubs know this word, and a log is of no field and no epoch. */
 	if (demand->event->source_kind == PEM_SOURCE_STUB && flags == PEM_ACTION_LOG)

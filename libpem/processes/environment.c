@@ -7,6 +7,7 @@
  */
 #include "core/core.h"
 #include "core/demand.h"
+#include "core/gate.h"
 #include "dirs/dirs.h"
 #include "processes/processes.h"
 #include "producer/program_file.h"
@@ -85,11 +86,15 @@ static bool is_wanted(const struct pem_session *s, const char *library)
 		return true;
 	for (i = 0; i < s->demand_count; i++) {
 		demand = &s->demands[i];
-		if (demand->event->source_kind == PEM_SOURCE_STUB &&
-		    !strcmp(demand->event->source_name, library) &&
-		    PEM_ACTION_FLAGS(pem_demand__action(demand)) &
-			    (PEM_ACTION_LOG | PEM_ACTION_STAT))
+		if (demand->event->source_kind != PEM_SOURCE_STUB ||
+		    strcmp(demand->event->source_name, library) != 0)
+			continue;
+		if (pem_session__gates_use(s, demand->event))
 			return true;
+		for (; demand; demand = demand->next)
+			if (PEM_ACTION_FLAGS(pem_demand__action(demand)) &
+			    (PEM_ACTION_LOG | PEM_ACTION_STAT))
+				return true;
 	}
 	return false;
 }
@@ -238,7 +243,7 @@ static bool can_preload(struct pem_session *s, const char *program, bool adapter
 static bool make_variables(struct pem_session *s, const char *session, const char *program,
 			   const struct pem_run_options *options, struct variables *v)
 {
-	bool preload = !options || !options->no_preload;
+	bool preload = !options || !options->no_preload || (s && pem_session__used_gates(s));
 	bool adapters = preload && options && options->preload_libc;
 	const char *before = getenv("LD_PRELOAD") ? getenv("LD_PRELOAD") : "",
 		   *asan = getenv("ASAN_OPTIONS");

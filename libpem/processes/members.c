@@ -245,6 +245,23 @@ static void say_given_up(struct pem_session *s, const struct pem_member *m)
 		m->pid, name);
 }
 
+/*
+ * The process keeps its gates from its next event on, but its memory for them is there already. So
+ * sources can be told of it before.
+ */
+static void note_gates(struct pem_session *s, struct pem_member *m)
+{
+	uint64_t gates = __atomic_load_n(&m->control->gates, __ATOMIC_RELAXED);
+
+	if (m->session_index < 0 || !gates || !m->pid)
+		return;
+	gates += (uint64_t)m->session_index * sizeof(struct pem_gate_states);
+	if (m->gates == gates)
+		return;
+	m->gates = gates;
+	s->hooks->gates_found(s, m->pid, gates);
+}
+
 int pem_member__ask(struct pem_session *s, struct pem_member *m)
 {
 	int result;
@@ -262,6 +279,7 @@ int pem_member__ask(struct pem_session *s, struct pem_member *m)
 		say_given_up(s, m);
 	}
 	pem_session__apply_to(s, m);
+	note_gates(s, m);
 	return 0;
 }
 

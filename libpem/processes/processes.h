@@ -74,6 +74,7 @@ struct pem_member {
 	uint64_t asked_ns; /* when the session last asked whether it is in a target */
 	bool seen; /* the current scan has seen its file */
 	bool full_said;
+	uint64_t gates; /* the address that pem_session_hooks.gates_found was told; 0: none */
 	int cut; /* the control file was cut off while it was read */
 	struct pem_producer *producer; /* NULL: it has made no pool yet */
 	struct pem_member *next, **link; /* list of all members; *link is this member */
@@ -96,6 +97,8 @@ struct pem_producer {
 		 */
 		pid_namespace;
 	uint64_t start_clock; /* when its pool was made */
+	uint64_t
+		gates; /* address of its struct pem_gate_states for the session; 0: it keeps none */
 	/* When filters are checked next, and the time between the last check and the next one. */
 	uint64_t filter_check_ns, filter_pause_ns;
 	uint32_t filters; /* number of filters that are known already; ~0: not known yet */

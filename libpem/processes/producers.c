@@ -7,6 +7,7 @@
  */
 #include "core/core.h"
 #include "core/fault.h"
+#include "core/gate.h"
 #include "core/shared_file.h"
 #include "dirs/dirs.h"
 #include "dirs/limits.h"
@@ -266,6 +267,9 @@ static void read_header(struct pem_producer *p, const char *name)
 	p->start_clock = h->start_clock;
 	p->incarnation = h->incarnation;
 	p->pid_namespace = h->pid_namespace;
+	p->gates = h->gates;
+	if (p->gates)
+		p->gates += (h->session_index % PEM_SESSIONS_MAX) * sizeof(struct pem_gate_states);
 }
 
 /*
@@ -355,6 +359,17 @@ static struct pem_producer *take_pool(struct pem_session *s, struct pem_dir *dir
 	return p;
 }
 
+static void note_gates(struct pem_session *s, const struct pem_producer *p)
+{
+	if (p->gates)
+		s->hooks->gates_found(s, p->pid, p->gates);
+	else if (pem_session__used_gates(s))
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "process %u (%s) uses a libpem of before 'inside' and 'from': "
+				 "statistics with such a predicate lack its events",
+				 p->pid, p->comm);
+}
+
 void pem_session__found_pool(struct pem_session *s, struct pem_dir *dir, const char *name, int fd)
 {
 	struct pem_producer *p = NULL;
@@ -370,6 +385,7 @@ void pem_session__found_pool(struct pem_session *s, struct pem_dir *dir, const c
 	pem_producer__refresh_events(s, p);
 	retire_earlier_images(s, p);
 	s->hooks->process_found(s, p->pid);
+	note_gates(s, p);
 	/* The rules may have changed since the process joined. */
 	if (p->member)
 		pem_member__ask(s, p->member);

@@ -6,6 +6,7 @@
 #include "core/binding.h"
 #include "core/core.h"
 #include "core/demand.h"
+#include "core/gate.h"
 #include "dirs/dirs.h"
 #include "processes/processes.h"
 #include "writer/log.h"
@@ -78,6 +79,14 @@ static bool is_callback_only(const struct pem_session *s, struct pem_demand *fir
 	return s->log && first->async_ever && !pem_log__takes(s->log, first);
 }
 
+/* What names a demand's cell in its rule. */
+static uint32_t cell_of(const struct pem_demand *demand)
+{
+	if (!demand->predicate || !demand->predicate->gates)
+		return demand->cell;
+	return demand->cell - 1u + PEM_RULE_GATED_CELLS;
+}
+
 /* flags: PEM_RULE_OF_LOG, or 0. */
 static void add_rule(struct pem_session *s, const struct pem_demand *demand, uint32_t pid,
 		     uint64_t action, uint32_t flags)
@@ -109,7 +118,8 @@ static void add_rule(struct pem_session *s, const struct pem_demand *demand, uin
 	rule->test_count = demand->predicate ? (uint16_t)demand->predicate->test_count : 0;
 	rule->distribution = demand->distribution;
 	rule->action = action;
-	rule->flags = flags | PEM_RULE_OF_CELL(demand->cell) |
+	rule->max_level = demand->predicate ? demand->predicate->gates : 0;
+	rule->flags = flags | PEM_RULE_OF_CELL(cell_of(demand)) |
 		      (demand->first->counters ? PEM_RULE_COUNTERS : 0) |
 		      (is_callback_only(s, demand->first) ? PEM_RULE_CALLBACK_ONLY : 0);
 }
@@ -134,6 +144,38 @@ static void write_rules_of(struct pem_session *s, const struct pem_demand *deman
 	    (demand->log && demand->first->detail == PEM_DETAIL_OFF) || of_log ||
 	    (!demand->cell && is_callback_only(s, demand->first)))
 		add_rule(s, demand, demand->context.pid, action, of_log ? PEM_RULE_OF_LOG : 0);
+}
+
+/* The rules of events that open, or close, a gate. use: what they do to it. */
+static void write_gate_rules(struct pem_session *s, const struct pem_gate *gate,
+			     const struct pem_event *const *events, size_t count, uint32_t use)
+{
+	size_t i;
+
+	for (i = 0; i < count && s->rule_count < PEM_RULES_MAX; i++)
+		s->page->rules[s->rule_count++] = (struct pem_rule){
+			.event_id = events[i]->id,
+			.action = PEM_ACTION(PEM_ACTION_MORE, PEM_NO_FIELD, 0, 0, 1),
+			.max_level = gate->flags,
+			.flags = PEM_RULE_OF_CELL(use)};
+}
+
+/* They come first: a gate that is not kept would make statistics wrong. */
+static void write_gates(struct pem_session *s)
+{
+	uint32_t used = pem_session__used_gates(s), i;
+	const struct pem_gate *gate;
+
+	for (i = 0; i < PEM_GATES_MAX; i++) {
+		if (!(used >> i & 1))
+			continue;
+		gate = &s->gates->gate[i];
+		write_gate_rules(s, gate, gate->open, gate->open_count,
+				 PEM_RULE_GATE_EVENTS + 2 * i);
+		write_gate_rules(s, gate, gate->close, gate->close_count,
+				 PEM_RULE_GATE_EVENTS + 2 * i + 1);
+	}
+	s->gates_published = used;
 }
 
 /* The rule for events that no handle names: those that an enabled log takes by their level. */
@@ -173,6 +215,7 @@ static void write_rules(struct pem_session *s)
 	/* UB */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	s->rule_count = s->test_count = 0;
+	write_gates(s);
 	for (i = 0; i < s->demand_count; i++) {
 		if (s->demands[i].event->source_kind != PEM_SOURCE_STUB)
 			continue;

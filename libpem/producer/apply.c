@@ -127,14 +127,15 @@ static uint64_t *page_actions(const struct pem_provider *provider)
 
 /* Store what a rule asks for. A thread never uses an action with the filter of another one. */
 static void set_part(struct pem_part *part, uint64_t action, const struct pem_filter *filter,
-		     uint32_t event_index)
+		     uint32_t event_index, uint32_t gates)
 {
-	if (part->filter != filter || part->event_index != event_index) {
+	if (part->filter != filter || part->event_index != event_index || part->gates != gates) {
 		__atomic_fetch_or(&part->action, PEM_ACTION_CHECK, __ATOMIC_RELAXED);
 		/* UH */
 		__atomic_thread_fence(__ATOMIC_RELEASE);
 		__atomic_store_n(&part->event_index, event_index, __ATOMIC_RELAXED);
 		__atomic_store_n(&part->filter, filter, __ATOMIC_RELAXED);
+		__atomic_store_n(&part->gates, gates, __ATOMIC_RELAXED);
 	}
 	/* UF */
 	__atomic_store_n(&part->action, action, __ATOMIC_RELEASE);
@@ -150,10 +151,12 @@ static void set_further(struct pem_joined *joined, uint32_t event_index,
 	const struct pem_filter *filter;
 	uint64_t cells = 0;
 	uint32_t i, cell;
-	bool ok;
+	bool ok, has_gates;
 
 	for (i = 0; i < count; i++) {
 		cell = PEM_RULE_CELL(rules[i]->flags);
+		has_gates = cell >= PEM_RULE_GATED_CELLS;
+		cell -= has_gates ? PEM_RULE_GATED_CELLS - 1 : 0;
 		if (!cell || cell > PEM_FURTHER_CELLS)
 			continue;
 		filter = filter_of(joined->page, rules[i], &ok);
@@ -161,7 +164,7 @@ static void set_further(struct pem_joined *joined, uint32_t event_index,
 			continue;
 		set_part(&joined->further[cell - 1],
 			 PEM_ACTION_OF_INCARNATION(rules[i]->action, joined->incarnation), filter,
-			 event_index);
+			 event_index, has_gates ? rules[i]->max_level : 0);
 		cells |= 1ull << (cell - 1);
 	}
 	/* UJ */
@@ -249,6 +252,7 @@ static void apply_to_event(struct pem_provider *provider, uint32_t i, unsigned s
 		return;
 	}
 	set_counted(joined, event_index, rules, count);
+	pem_gates__apply(session_index, event_index, rules, count, joined->asked);
 	joined->has_parts |= several;
 	if (several)
 		set_further(joined, event_index, rules, count);

@@ -320,6 +320,7 @@ static void fill_head(struct pem_control_file *control)
 	control->pid_namespace = pem_process__pid_namespace();
 	control->start_clock = pem_rights__has_clock() ? pem_clock() : 0;
 	control->event_id_offset = EVENT_IDS_OFFSET;
+	control->gates = (uintptr_t)pem_process_gates;
 	memcpy(control->session, private_table, sizeof(private_table));
 }
 

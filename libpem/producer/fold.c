@@ -38,6 +38,22 @@ static uint64_t add_doubles(uint64_t a, uint64_t b)
 	return a;
 }
 
+/* The events that gates left undecided, see struct pem_cell. */
+static void fold_undecided(struct pem_cell *to, struct pem_cell *from)
+{
+	if (!from->discarded)
+		return;
+	if (to->discarded != from->discarded &&
+	    (!to->discarded || is_later(from->discarded, to->discarded))) {
+		__atomic_store_n(&to->produced, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&to->discarded, from->discarded, __ATOMIC_RELAXED);
+	}
+	if (to->discarded == from->discarded)
+		__atomic_store_n(&to->produced, to->produced + from->produced, __ATOMIC_RELAXED);
+	__atomic_store_n(&from->produced, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&from->discarded, 0, __ATOMIC_RELAXED);
+}
+
 static void fold_cell(struct pem_cell *to, struct pem_cell *from)
 {
 	uint64_t n;
@@ -146,8 +162,10 @@ bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t ti
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	for (i = 0; i < pem_process.event_count; i++)
 		fold_cell(&ring->cells[i], &cells[i]);
-	for (i = 0; has_further(ring, lane) && i < PEM_FURTHER_CELLS; i++)
+	for (i = 0; has_further(ring, lane) && i < PEM_FURTHER_CELLS; i++) {
 		fold_cell(pem_pool__further(ring, 0, i), pem_pool__further(ring, lane, i));
+		fold_undecided(pem_pool__further(ring, 0, i), pem_pool__further(ring, lane, i));
+	}
 	for (i = 0; i < PEM_DISTRIBUTION_COUNT; i++) {
 		if (distributions >> i & 1)
 			fold_distribution(pem_pool__distribution(ring, i, 0),

@@ -175,6 +175,7 @@ static void replace(struct pem_joined *joined, struct pem_session_page *page, co
 	/* JC */
 	__atomic_store_n(&joined->incarnation, incarnation, __ATOMIC_RELEASE);
 	pem_joined__end_change(joined);
+	pem_gates__begin((unsigned)(joined - pem_process.joined));
 	/* CE */
 	__atomic_store_n(&pem_process__table()[joined - pem_process.joined].joined, incarnation,
 			 __ATOMIC_RELEASE);
@@ -560,6 +561,7 @@ static void inherit(unsigned session_index)
 	joined->callback_count = 0; /* the callbacks are the parent's */
 	joined->full = 0;
 	entry->contexts = 0;
+	pem_gates__inherit(session_index);
 	if (joined->state == PEM_JOINED_NOT)
 		return;
 	joined->state = PEM_JOINED_RULES;

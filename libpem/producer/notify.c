@@ -265,7 +265,7 @@ struct delivery {
  */
 static bool read_part(const struct delivery *d, const uint64_t *action,
 		      const struct pem_filter *const *filter, const uint32_t *event_index,
-		      struct pem_part *part)
+		      const uint32_t *gates, struct pem_part *part)
 {
 	int tries;
 
@@ -274,6 +274,7 @@ static bool read_part(const struct delivery *d, const uint64_t *action,
 		part->action = __atomic_load_n(action, __ATOMIC_ACQUIRE);
 		part->filter = __atomic_load_n(filter, __ATOMIC_RELAXED);
 		part->event_index = __atomic_load_n(event_index, __ATOMIC_RELAXED);
+		part->gates = gates ? __atomic_load_n(gates, __ATOMIC_RELAXED) : 0;
 		/* uh */
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
 		if (!(part->action & PEM_ACTION_CHECK) &&
@@ -300,11 +301,21 @@ static struct pem_writer *writer_of(struct delivery *d)
 	return d->writer;
 }
 
+/* Count an event that the gates of a part left undecided. */
+static void add_undecided(struct pem_cell *cell, uint64_t tag)
+{
+	if (cell->discarded != tag) {
+		__atomic_store_n(&cell->produced, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&cell->discarded, tag, __ATOMIC_RELAXED);
+	}
+	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELAXED);
+}
+
 /*
  * Add to a part's statistic: to the event's own cell, or to a further one. Returns false where
  * there is no memory for it.
  */
-static bool add_up(struct delivery *d, const struct pem_part *part, int further)
+static bool add_up(struct delivery *d, const struct pem_part *part, int further, bool is_decided)
 {
 	const struct pem_writer *w = writer_of(d);
 	struct pem_cell *cell;
@@ -317,6 +328,10 @@ static bool add_up(struct delivery *d, const struct pem_part *part, int further)
 		return false;
 	cell = further < 0 ? &w->cells[d->event_index]
 			   : pem_pool__further(&d->ring, w->lane_index, (uint32_t)further);
+	if (!is_decided) {
+		add_undecided(cell, PEM_ACTION_TAG(part->action));
+		return true;
+	}
 	pem_accumulate(cell, part->action, d->record, d->bytes);
 	return !(part->action & PEM_ACTION_DISTRIBUTION) || !part->filter ||
 	       pem_accumulate_distribution(&d->ring, w->lane_index, part->filter->distribution,
@@ -325,23 +340,27 @@ static bool add_up(struct delivery *d, const struct pem_part *part, int further)
 
 static void deliver_part(struct delivery *d, const struct pem_part *part, int further)
 {
-	uint32_t flags = PEM_ACTION_FLAGS(part->action);
+	uint32_t flags = PEM_ACTION_FLAGS(part->action), verdict = PEM_GATE_PASSES;
 
 	if (flags & PEM_ACTION_FILTER &&
 	    !passes(part->filter, d->thread->shared.tid, d->record, d->bytes))
 		return;
+	if (part->gates)
+		verdict = pem_gates__judge(d->session_index, d->thread, part->gates);
+	if (verdict == PEM_GATE_REJECTS)
+		return;
 	d->wanted |= flags & (PEM_ACTION_LOG | PEM_ACTION_CALLBACK);
-	if (flags & PEM_ACTION_STAT && !add_up(d, part, further))
+	if (flags & PEM_ACTION_STAT && !add_up(d, part, further, verdict == PEM_GATE_PASSES))
 		d->lost |= PEM_ACTION_STAT;
 }
 
 static void try_part(struct delivery *d, const uint64_t *action,
 		     const struct pem_filter *const *filter, const uint32_t *event_index,
-		     int further)
+		     const uint32_t *gates, int further)
 {
 	struct pem_part part;
 
-	if (read_part(d, action, filter, event_index, &part))
+	if (read_part(d, action, filter, event_index, gates, &part))
 		deliver_part(d, &part, further);
 	else if (part.action & PEM_ACTION_CHECK)
 		d->lost |= PEM_ACTION_FLAGS(part.action) & (PEM_ACTION_LOG | PEM_ACTION_STAT);
@@ -375,11 +394,11 @@ static void deliver_parts(struct pem_thread_full *thread, unsigned session_index
 	/* uj */
 	cells = __atomic_load_n(&joined->further_of[event_index], __ATOMIC_ACQUIRE);
 	try_part(&d, &joined->own_action[event_index], &joined->filter[event_index], &event_index,
-		 -1);
+		 NULL, -1);
 	for (; cells; cells &= cells - 1) {
 		i = __builtin_ctzll(cells);
 		from = &joined->further[i];
-		try_part(&d, &from->action, &from->filter, &from->event_index, i);
+		try_part(&d, &from->action, &from->filter, &from->event_index, &from->gates, i);
 	}
 	if (d.wanted & PEM_ACTION_LOG && writer_of(&d)) {
 		if (__atomic_load_n(&joined->counted[event_index / 64], __ATOMIC_RELAXED) >>
@@ -402,6 +421,17 @@ static void deliver_parts(struct pem_thread_full *thread, unsigned session_index
 		call_back(joined, thread, event_index, record, bytes);
 }
 
+/* Also an event that can't be delivered opens and closes its gates. */
+static void pass_gates(struct pem_thread_full *thread, unsigned session_index, uint32_t event_index,
+		       uint64_t action)
+{
+	uint32_t incarnation = PEM_ACTION_INCARNATION(action);
+	struct pem_gate_use use = pem_gates__of(session_index, event_index, incarnation);
+
+	if (!pem_gates__change(session_index, thread, use))
+		count_lost(session_index, event_index, PEM_ACTION_STAT, incarnation);
+}
+
 static void deliver(struct pem_thread_full *thread, unsigned session_index, unsigned depth,
 		    uint32_t event_index, const uint64_t *at, uint64_t action, uint8_t *record,
 		    uint32_t bytes)
@@ -418,11 +448,13 @@ static void deliver(struct pem_thread_full *thread, unsigned session_index, unsi
 		filter = filter_of(session_index, event_index, at, &action);
 	flags = PEM_ACTION_FLAGS(action);
 	if (flags & PEM_ACTION_CHECK) {
+		pass_gates(thread, session_index, event_index, action);
 		count_lost(session_index, event_index, flags, PEM_ACTION_INCARNATION(action));
 		return;
 	}
 	if (flags & PEM_ACTION_MORE) {
 		deliver_parts(thread, session_index, depth, event_index, action, record, bytes);
+		pass_gates(thread, session_index, event_index, action);
 		return;
 	}
 	if (flags & PEM_ACTION_FILTER && !passes(filter, thread->shared.tid, record, bytes))
@@ -485,12 +517,14 @@ void pem_notify_all(struct pem_provider *provider, uint32_t index, void *record,
 		session_index = (unsigned)__builtin_ctz(bits);
 		at = &actions[index * PEM_SESSIONS_MAX + session_index];
 		action = __atomic_load_n(at, __ATOMIC_RELAXED);
-		if (depth >= PEM_DEPTHS)
-			count_lost(session_index, provider->event_base + index,
-				   PEM_ACTION_FLAGS(action), PEM_ACTION_INCARNATION(action));
-		else
+		if (depth < PEM_DEPTHS) {
 			deliver(thread, session_index, depth, provider->event_base + index, at,
 				action, record, bytes);
+			continue;
+		}
+		pass_gates(thread, session_index, provider->event_base + index, action);
+		count_lost(session_index, provider->event_base + index, PEM_ACTION_FLAGS(action),
+			   PEM_ACTION_INCARNATION(action));
 	}
 	PEM_BARRIER();
 	/*

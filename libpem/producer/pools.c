@@ -217,6 +217,7 @@ static void fill_header(const struct pem_ring *ring)
 	if (h->parent_pid == h->pid) /* a child of vfork makes its parent's pool */
 		h->parent_pid = 0;
 	h->contexts = pem_process.joined[h->session_index].contexts;
+	h->gates = (uintptr_t)pem_process_gates;
 	h->start_clock = pem_clock();
 	h->filters = pem_process__known_filters();
 	if (name && strlen(name + 1) < sizeof(h->control_name))

@@ -28,6 +28,7 @@
 #define PEM_PRODUCER_H
 
 #include "pool.h"
+#include "producer/gates.h"
 #include "producer/pools.h"
 #include "producer/notify_quick.h"
 #include "producer/seccomp.h"
@@ -65,6 +66,7 @@ struct pem_part {
 	uint64_t action;
 	const struct pem_filter *filter;
 	uint32_t event_index;
+	uint32_t gates; /* PEM_GATES() of its predicate */
 };
 
 struct pem_sync_callback {
@@ -133,6 +135,7 @@ struct pem_joined {
 	 * microseconds.
 	 */
 	bool has_filters, has_parts;
+	bool has_gates; /* rules of gates were applied: see gates.c */
 	uint32_t filter_generation; /* generation of the page's rules that filter is made from */
 	uint32_t callback_count;
 	uint64_t device, inode; /* of the page's file in directory */
@@ -164,6 +167,8 @@ struct pem_joined {
 struct pem_thread_full {
 	struct pem_thread shared;
 	struct pem_writer (*nested)[PEM_SESSIONS_MAX]; /* [PEM_DEPTHS - 1] */
+	/* Its states of gates; NULL: it has changed none. Memory for them, zero until then. */
+	pem_gate_words *gates, *gate_memory;
 	bool has_nested; /* nested has memory: few threads need it, so it is not touched before */
 	bool lacks_clock; /* PR_SET_TSC forbids the clock: events are counted as lost */
 	/*
@@ -479,6 +484,9 @@ bool pem_distribution__exists(const struct pem_ring *ring, uint32_t index, uint3
  * not now, because this thread holds the process lock, or out of memory.
  */
 bool pem_lane__take_over(const struct pem_ring *ring, uint32_t lane, uint32_t tid);
+/* lane.c: give a free lane to the thread's writer. False: there is none, or no memory for it. */
+bool pem_lane__claim(const struct pem_joined *joined, const struct pem_ring *ring,
+		     struct pem_writer *writer, uint32_t tid);
 
 /*
  * notify_quick.c: pem_provider.notify points to this. It handles every event that the inlines of

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /*
- * heads of threads | struct slab | bodies of threads | nested writers of all
+ * heads of threads | struct slab | bodies of threads | nested writers of all | gates of all
  *
  * struct pem_thread says why heads lie apart.
  */
@@ -152,7 +152,8 @@ __attribute__((constructor(101))) static void make_exit_key(void)
 #define NESTED_BYTES (sizeof(struct pem_writer[PEM_DEPTHS - 1][PEM_SESSIONS_MAX]))
 #define SLAB_THREADS (PEM_THREAD_GAP / THREAD_BYTES)
 #define SLAB_BYTES                                                                                 \
-	(PEM_THREAD_GAP + sizeof(struct slab) + SLAB_THREADS * (THREAD_BYTES + NESTED_BYTES))
+	(PEM_THREAD_GAP + sizeof(struct slab) +                                                    \
+	 SLAB_THREADS * (THREAD_BYTES + NESTED_BYTES + sizeof(pem_gate_words)))
 PEM_STATIC_ASSERT(sizeof(struct slab) == offsetof(struct pem_thread, gap),
 		  "a slab's head takes the place of a thread's in front of the first body");
 
@@ -179,6 +180,7 @@ static struct pem_thread_full *take_new(void)
 {
 	struct pem_thread_full *thread;
 	struct slab *slab = slabs;
+	uint8_t *after;
 
 	if (!slab || slab->used == SLAB_THREADS) {
 		slab = reserved ? reserved : new_slab();
@@ -189,12 +191,29 @@ static struct pem_thread_full *take_new(void)
 		slabs = slab;
 	}
 	thread = thread_at(slab, slab->used);
-	/* The nested writers are behind all structures, in pages of their own. */
-	thread->nested = (void *)((uint8_t *)(slab + 1) + SLAB_THREADS * THREAD_BYTES +
-				  slab->used * NESTED_BYTES);
+	/* Nested writers and gates follow all structures, in pages of their own. */
+	after = (uint8_t *)(slab + 1) + SLAB_THREADS * THREAD_BYTES;
+	thread->nested = (void *)(after + slab->used * NESTED_BYTES);
+	thread->gate_memory =
+		(void *)(after + SLAB_THREADS * NESTED_BYTES + slab->used * sizeof(pem_gate_words));
 	slab->used++;
 	structures++;
 	return thread;
+}
+
+/* Make a structure that another thread had as good as new. Lock held. */
+static void clear(struct pem_thread_full *thread)
+{
+	struct pem_writer(*nested)[PEM_SESSIONS_MAX] = thread->nested;
+	pem_gate_words *gate_memory = thread->gate_memory;
+
+	if (thread->has_nested)
+		memset(nested, 0, NESTED_BYTES);
+	if (thread->gates)
+		memset(gate_memory, 0, sizeof(*gate_memory));
+	memset(&thread->shared.writer, 0, BODY_BYTES);
+	thread->nested = nested;
+	thread->gate_memory = gate_memory;
 }
 
 #define SCAN_PART 8u /* of the structures: after so many new threads the next search is made */
@@ -254,7 +273,6 @@ static uint32_t own_id(void)
 struct pem_thread_full *pem_thread__get(void)
 {
 	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
-	struct pem_writer(*nested)[PEM_SESSIONS_MAX];
 	unsigned session_index;
 
 	if (thread->shared.tid)
@@ -275,11 +293,7 @@ struct pem_thread_full *pem_thread__get(void)
 	thread = free_threads;
 	if (thread) {
 		free_threads = thread->next_free;
-		nested = thread->nested;
-		if (thread->has_nested)
-			memset(nested, 0, NESTED_BYTES);
-		memset(&thread->shared.writer, 0, BODY_BYTES);
-		thread->nested = nested;
+		clear(thread);
 	} else {
 		thread = take_new();
 	}
@@ -414,67 +428,6 @@ void pem_thread__set_clock(bool on)
 	silence(thread, !on);
 }
 
-/*
- * Has a lane memory, for a restricted thread that may allocate none? An earlier thread of the lane
- * allocated it.
- */
-static bool is_ready(const struct pem_joined *joined, const struct pem_lane *lane, uint32_t i)
-{
-	uint32_t before = __atomic_load_n(&lane->tid, __ATOMIC_RELAXED);
-
-	return i <= joined->ready_lanes || (before && before != PEM_LANE_NO_MEMORY);
-}
-
-static bool claim_lane(const struct pem_joined *joined, const struct pem_ring *ring,
-		       struct pem_writer *writer, uint32_t tid)
-{
-	bool restricted = pem_restricted();
-	struct pem_cell *cells;
-	uint32_t i, state;
-
-	for (i = 1; i < ring->lane_count; i++) {
-		struct pem_lane *lane = &ring->lanes[i];
-
-		/*
-		 * Consumers read one lane further than those in use. For a lane in use the next one
-		 * has memory already.
-		 */
-		if (restricted && !is_ready(joined, lane, i))
-			return false;
-		if (__atomic_load_n(&lane->state, __ATOMIC_RELAXED) != PEM_LANE_FREE)
-			continue;
-		if (!restricted && ((uintptr_t)(lane + 1) & 4095) == 0 &&
-		    !pem_populate(lane + 1, sizeof(*lane)))
-			return false;
-		state = PEM_LANE_FREE;
-		/* la */
-		if (!__atomic_compare_exchange_n(&lane->state, &state, PEM_LANE_OWNED, 0,
-						 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-			continue;
-		cells = &ring->cells[(uint64_t)i * ring->event_capacity];
-		if (!restricted && !pem_populate(cells, pem_process.event_count * sizeof(*cells))) {
-			/*
-			 * A lane that had a thread keeps that thread's id: consumers read what was
-			 * counted there.
-			 */
-			if (!__atomic_load_n(&lane->tid, __ATOMIC_RELAXED))
-				__atomic_store_n(&lane->tid, PEM_LANE_NO_MEMORY, __ATOMIC_RELAXED);
-			/* LA */
-			__atomic_store_n(&lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
-			return false;
-		}
-		if (!pem_lane__take_over(ring, i, tid)) {
-			/* LA */
-			__atomic_store_n(&lane->state, PEM_LANE_FREE, __ATOMIC_RELEASE);
-			continue;
-		}
-		writer->lane_index = i;
-		writer->cells = cells;
-		return true;
-	}
-	return false;
-}
-
 /* Set the incarnation of a thread's writer, also where the thread's stubs look for it first. */
 static void set_incarnation(struct pem_thread_full *thread, struct pem_writer *writer,
 			    uint32_t incarnation)
@@ -585,9 +538,9 @@ struct pem_writer *pem_thread__writer(struct pem_thread_full *thread, unsigned s
 	}
 	if (!has_ring)
 		return NULL;
-	/* A thread cancelled in claim_lane() would leave a lane without an owner. */
+	/* A thread cancelled in pem_lane__claim() would leave a lane without an owner. */
 	pem_process__defer_cancellation(&cancel_type);
-	has_lane = claim_lane(joined, &ring, writer, thread->shared.tid) &&
+	has_lane = pem_lane__claim(joined, &ring, writer, thread->shared.tid) &&
 		   !has_left(joined, incarnation);
 	if (has_lane) {
 		set_clock(thread, writer, joined);

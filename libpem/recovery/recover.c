@@ -161,7 +161,8 @@ static int take_rule_of_log(struct pem_session *s, const struct pem_rule *rule)
 		return 0;
 	memcpy(tests, &page->tests[rule->test_first], rule->test_count * sizeof(*tests));
 	if (rule->test_count) {
-		demand->predicate = pem_session__intern_predicate(s, "", tests, rule->test_count);
+		demand->predicate =
+			pem_session__intern_predicate(s, "", tests, rule->test_count, 0);
 		if (!demand->predicate)
 			return -ENOMEM;
 	}

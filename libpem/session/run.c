@@ -190,6 +190,14 @@ static int take_options(struct pem_run_options *options, char *const argv[],
 	return result;
 }
 
+static void note_started(struct pem_session *s, pid_t child)
+{
+	s->command.pid = child;
+	/* The child waits: it has raised no event of these gates. */
+	__atomic_store_n(&s->page->gates_at_start, s->gates_published, __ATOMIC_RELAXED);
+	remember_started(child);
+}
+
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		       const struct pem_run_options *given, struct pem_error *error)
 {
@@ -226,8 +234,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	close(failed[1]);
 	failed[1] = -1;
 	pem_session__lock(s);
-	s->command.pid = child;
-	remember_started(child);
+	note_started(s, child);
 	if (options->no_follow)
 		target_alone(s, child);
 	s->command.pidfd = (int)syscall(SYS_pidfd_open, child, 0);

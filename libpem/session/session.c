@@ -196,6 +196,7 @@ static const struct pem_session_hooks hooks = {
 	.dir_added = wake_callbacks,
 	.handle_comes = pem_session__take_by_level,
 	.process_found = pem_session__note_target,
+	.gates_found = pem_session__note_gates,
 	.members_scanned = pem_session__update_targets,
 };
 

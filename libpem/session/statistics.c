@@ -325,7 +325,8 @@ static int each_of_stubs(struct pem_session *s, struct caller *caller)
 	struct pem_producer *p;
 	int count = 0, result = 0;
 
-	if (demand->retired_epoch == demand->epoch && demand->retired.count) {
+	if (demand->retired_epoch == demand->epoch &&
+	    (demand->retired.count || demand->retired.undecided)) {
 		call_for_cpu(&demand->retired, PEM_NO_CPU, caller);
 		count++;
 	}

@@ -189,8 +189,19 @@ bool pem_session__refusal(const struct pem_session *session, const struct pem_ev
  */
 void pem_session__set_root(struct pem_session *session, pid_t pid, bool runs);
 
-/* Let a source that was opened for the root observe all other targets, too. */
+/*
+ * Let a source that was opened for the root observe all other targets, and know where programs keep
+ * their gates.
+ */
 void pem_session__add_targets_to(struct pem_session *session, struct pem_instance *instance);
+
+/* --- gates.c --- */
+
+/* Let sources know where a process keeps its gates: struct pem_session_hooks. */
+void pem_session__note_gates(struct pem_session *session, uint32_t pid, uint64_t address);
+/* Let a source know that of all processes. */
+void pem_session__tell_gates(const struct pem_session *session,
+			     const struct pem_instance *instance);
 
 /*
  * Let the sources observe processes that run already: descendants of targets, and processes of

@@ -47,6 +47,7 @@ static void fill_source_event(struct pem_source_event *e, const struct pem_deman
 	e->distribution = demand->distribution;
 	e->tests = demand->predicate ? demand->predicate->test : NULL;
 	e->test_count = demand->predicate ? demand->predicate->test_count : 0;
+	e->gates = demand->predicate ? demand->predicate->gates : 0;
 }
 
 static const struct pem_event *event_that_sets_thread(const struct pem_session *s)
@@ -146,6 +147,20 @@ static void set_opening(struct pem_session *s, struct pem_demand **demands, size
 	s->sources->opening_count = count;
 }
 
+/* The instance runs: it serves the demands from now on. */
+static void add_instance(struct pem_session *s, struct pem_instance *instance,
+			 struct pem_demand **demands, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		demands[i]->instance = s->sources->instance_count;
+		demands[i]->instance_index = i;
+	}
+	s->sources->instance_count++;
+	mark_refused(instance, demands, count);
+}
+
 /*
  * Open an instance of a plugin for a list of demands. A demand that the plugin cannot serve is
  * marked with the reason; if the plugin fails, all are.
@@ -171,6 +186,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 					   .forgets = s->options.overwrite,
 					   .cgroup = s->sources->cgroup,
 					   .hardware = s->options.hardware,
+					   .session_id = s->id,
 					   .metric_count = pem_model__metric_count(s->model),
 					   .log = pem_session__say_from_source,
 					   .log_arg = s};
@@ -207,12 +223,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 		ops->close(instance->source);
 		goto fail;
 	}
-	for (i = 0; i < count; i++) {
-		demands[i]->instance = s->sources->instance_count;
-		demands[i]->instance_index = i;
-	}
-	s->sources->instance_count++;
-	mark_refused(instance, demands, count);
+	add_instance(s, instance, demands, count);
 	free(metrics);
 	return;
 fail:

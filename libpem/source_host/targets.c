@@ -82,6 +82,7 @@ void pem_session__add_targets_to(struct pem_session *s, struct pem_instance *ins
 		if (s->sources->observed[i].pid != (uint32_t)s->sources->root)
 			add_to(s, instance, s->sources->observed[i].pid);
 	}
+	pem_session__tell_gates(s, instance);
 }
 
 void pem_session__set_root(struct pem_session *s, pid_t pid, bool runs)

@@ -75,6 +75,7 @@ int pem_source_demands__init(struct pem_source *source, const struct pem_source_
 		common->demands[i].context = config->events[i].context;
 		common->demands[i].tests = config->events[i].tests;
 		common->demands[i].test_count = config->events[i].test_count;
+		common->demands[i].gates = config->events[i].gates;
 		atomic_init(&common->demands[i].action, config->events[i].action);
 		atomic_init(&common->demands[i].distribution, config->events[i].distribution);
 		atomic_init(&common->demands[i].index, PEM_NO_INDEX);
@@ -138,6 +139,18 @@ static bool read_cell(struct pem_source *source, struct pem_source_demand *deman
 	return copy->tag == PEM_ACTION_TAG(action) && copy->stat_end;
 }
 
+/* Events that gates left undecided in the action's epoch: see struct pem_cell. */
+static uint64_t undecided_in(struct pem_source *source, struct pem_source_demand *demand,
+			     uint32_t cpu, uint32_t part, uint64_t action)
+{
+	const struct pem_cell *cell = common_of(source)->ops->cell(source, demand, cpu, part);
+
+	if (!demand->gates || !cell ||
+	    __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED) != PEM_ACTION_TAG(action))
+		return 0;
+	return __atomic_load_n(&cell->produced, __ATOMIC_RELAXED);
+}
+
 /* Read one part's distribution if it belongs to the action's epoch. False: there is none. */
 static bool read_distribution(const struct pem_source *source, struct pem_source_demand *demand,
 			      uint32_t cpu, uint32_t part, uint64_t action,
@@ -175,6 +188,7 @@ int pem_source_demands__read(struct pem_source *source, size_t i, struct pem_sta
 		for (part = 0; part < common->ops->parts; part++) {
 			if (read_cell(source, demand, cpu, part, action, &cell))
 				add_cell(&sum, &cell);
+			value->undecided += undecided_in(source, demand, cpu, part, action);
 		}
 	}
 	pem_statistic__fill(value, &sum, action);
@@ -254,7 +268,8 @@ int pem_source_demands__balance(struct pem_source *source, size_t i, struct pem_
 	if (i != common->demand_count || !common->has_thread_event ||
 	    common->demands_thread_event || common->beside)
 		demand = pem_source_demands__get(source, i, &error);
-	if (!error)
+	/* No record is made of an event with gates. */
+	if (!error && !(demand && demand->gates))
 		common->ops->count(source, demand, balance);
 	return error;
 }

@@ -34,6 +34,7 @@ struct pem_source_demand {
 	struct pem_context context;
 	const struct pem_test *tests; /* of its predicate */
 	uint32_t test_count;
+	uint32_t gates; /* PEM_GATES() of its predicate */
 	/* 0, or the -errno that tells why the event can't be delivered */
 	int error;
 	/*

@@ -30,6 +30,9 @@ static void add_variance(struct pem_statistic *to, const struct pem_statistic *f
 
 void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from)
 {
+	uint64_t undecided = to->undecided + from->undecided;
+
+	to->undecided = undecided;
 	if (!from->count)
 		return;
 	if (!to->count) {
@@ -37,6 +40,7 @@ void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *fr
 
 		*to = *from;
 		to->event = event;
+		to->undecided = undecided;
 		return;
 	}
 	add_variance(to, from);

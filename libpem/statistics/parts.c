@@ -6,6 +6,7 @@
  * another thread's lane moves the statistics of that thread to lane 0 (pem_pool_header.fold). A
  * reader that reads at this time begins again.
  */
+#include "core/binding.h"
 #include "core/core.h"
 #include "core/demand.h"
 #include "processes/processes.h"
@@ -80,14 +81,20 @@ static bool read_cell(const struct pem_producer *p, const struct pem_demand *dem
 	uint64_t action =
 		PEM_ACTION_OF_INCARNATION(PEM_ACTION(0, 0, 0, 0, demand->epoch), p->incarnation);
 	const struct pem_cell *from = cell_of(p, demand, lane, cell);
+	uint64_t undecided = 0;
 	struct pem_cell copy;
 
-	if (!from || (!pem_cell_read(from, &copy, CELL_TRIES) && copy.stat_begin == ~0ULL))
+	memset(s, 0, sizeof(*s));
+	if (!from)
 		return false;
-	if ((uint32_t)copy.tag != PEM_ACTION_TAG(action))
-		return false;
-	cell_to_statistic(&copy, demand, s);
-	return s->count != 0;
+	if (demand->predicate && demand->predicate->gates &&
+	    __atomic_load_n(&from->discarded, __ATOMIC_RELAXED) == PEM_ACTION_TAG(action))
+		undecided = __atomic_load_n(&from->produced, __ATOMIC_RELAXED);
+	if ((pem_cell_read(from, &copy, CELL_TRIES) || copy.stat_begin != ~0ULL) &&
+	    (uint32_t)copy.tag == PEM_ACTION_TAG(action))
+		cell_to_statistic(&copy, demand, s);
+	s->undecided = undecided;
+	return s->count || undecided;
 }
 
 /*

@@ -66,6 +66,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 			abort();
 		return 0;
 	}
+	if (count == 0 && expression.gate_count) /* there are gates alone */
+		return 0;
 	if (count == 0 || !pem_tests__valid(test, (uint32_t)count, FIXED_BYTES))
 		abort();
 	if (pem_tests_pass(test, (uint32_t)count, record) !=

@@ -439,6 +439,22 @@ void pem_event_set__free(struct pem_event_set *set);
  *	VALUE:		a decimal, 0x or floating number, or a label ('state == running')
  *	NUMBER:		bits of the field, as a whole number or a label
  *
+ * A comparison may also be a gate, joined to the rest by && alone, for statistics alone:
+ *
+ *	gate:		[!] inside INTERVAL [per thread | per process]
+ *			[!] from EVENT to EVENT [per thread | per process]
+ *
+ * INTERVAL is the name of an event that begins intervals, or the group of such events. The events
+ * of a gate are whole names of events that programs raise. 'inside': as many begins as ends were
+ * not raised yet; 'from': the first event was raised after the second. The opening event is
+ * outside, the closing one inside. The state is each thread's, or the process's; unless it is said, it is as the
+ * interval's scope is, and each thread's for other events. Programs keep it themselves, so that it
+ * is exact for each event, also of the kernel. In a process that runs before the session knows the
+ * gate, the state is unknown until the next event of the gate (in that thread); what happens before
+ * counts in pem_statistic.undecided. So do events of the kernel in a process that raises no event
+ *of the gate, or of which the session does not know yet, and those for which the state could not be
+ * read. After fork a child is outside; after exec a process is outside.
+ *
  * FIELD alone is FIELD != 0. With bits, the result is an unsigned number. && binds tighter than ||.
  * Numbers are compared by value, whatever the field's width and sign. A NaN is unequal to every
  * number, and neither less nor greater. Strings, lists and arrays can't be tested. A pattern such
@@ -447,8 +463,9 @@ void pem_event_set__free(struct pem_event_set *set);
  * set had when it was registered.
  *
  * Returns 0; -EINVAL with error: where the mistake is and what may stand there, or the event that
- * lacks the field; -E2BIG: more than 32 comparisons; -ENOTSUP: a counter. On failure the set is as
- * it was. Does not block.
+ * lacks the field; -E2BIG: more than 32 comparisons, or 8 gates in the session; -ENOTSUP: a
+ *counter, or a gate of an event that can't have one. On failure the set is as it was. Does not
+ *block.
  */
 int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error);
 
@@ -504,6 +521,11 @@ struct pem_statistic {
 	 */
 	uint32_t together;
 	uint32_t reserved; /* 0 */
+	/*
+	 * With 'inside' or 'from' in the predicate: events that are not counted, because nobody
+	 * knew whether they were inside (pem_event_set__where).
+	 */
+	uint64_t undecided;
 };
 
 /*
@@ -878,7 +900,7 @@ struct pem_run_options {
 	/*
 	 * 1: preload nothing, whatever preload_libc says. The command, and what it starts, raise no
 	 * events of their own but those of providers that are linked with libpem. For sessions of
-	 * events of the kernel and of the hardware alone.
+	 * events of the kernel and of the hardware alone. Without effect if a predicate has a gate.
 	 */
 	uint32_t no_preload;
 };

@@ -21,6 +21,8 @@
 int pem_source__load(struct pem_source *source, struct pem_error *error);
 /* Observe one more process and its future children. Returns 0 or -errno. */
 int pem_source__add_target(const struct pem_source *source, pid_t pid);
+/* set_gates of struct pem_source_ops. */
+int pem_source__set_gates(struct pem_source *source, pid_t pid, uint64_t address);
 /*
  * Attach the loaded programs. If the program of an event can't be attached, the event is marked and
  * logged. Returns 0, or -errno with error.

@@ -27,6 +27,7 @@
 #define RING_BYTES_DEFAULT (4u << 20)
 #define RING_BYTES_MIN (2 * PEM_KRING_SLACK_BYTES)
 #define RING_BYTES_MAX (256u << 20)
+#define GATE_PROCESSES_MAX 8192u /* processes whose gates are known, the last ones */
 /* Of all CPUs together, unless the session asks for more. */
 #define RINGS_BYTES_DEFAULT_MAX (256u << 20)
 #define LAST_WORDS_BYTES 400
@@ -262,6 +263,7 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	name_calls(config);
 	config->no_reading = pem_kernel__no_reading();
 	config->by_process = source->by_process;
+	config->session_id = source->session_id;
 	for (i = 0; i < pem_kernel__event_count(); i++)
 		config->joined[i] = source->programs[i].is_joined;
 	for (i = 0; i < source->common.demand_count; i++) {
@@ -270,6 +272,8 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 			continue;
 		if (!config->loads_void && takes_void(source, demand->index))
 			config->loads_void = pem_kernel__loads_void();
+		config->gates[demand->index] = demand->gates;
+		config->has_gates |= demand->gates != 0;
 		if (!demand->test_count)
 			continue;
 		config->predicate[demand->index].first = (uint16_t)used;
@@ -296,17 +300,31 @@ static uint32_t process_entries(const struct pem_source *source)
 	return entries < PEM_KPROCESSES_MIN ? PEM_KPROCESSES_MIN : entries;
 }
 
+static bool has_gates(const struct pem_source *source)
+{
+	size_t i;
+
+	for (i = 0; i < source->common.demand_count; i++) {
+		if (source->common.demands[i].gates)
+			return true;
+	}
+	return false;
+}
+
 static int size_maps(struct pem_source *source, uint32_t ring_bytes)
 {
 	struct bpf_map *rings = bpf_object__find_map_by_name(source->object, "pem_rings");
 	struct bpf_map *distributions =
 		bpf_object__find_map_by_name(source->object, "pem_distributions");
 	struct bpf_map *processes = bpf_object__find_map_by_name(source->object, "pem_processes");
+	struct bpf_map *gates = bpf_object__find_map_by_name(source->object, "pem_gate_memory");
 	int rc;
 
-	if (!rings || !distributions || !processes)
+	if (!rings || !distributions || !processes || !gates)
 		return -EINVAL;
 	rc = bpf_map__set_max_entries(processes, process_entries(source));
+	if (!rc)
+		rc = bpf_map__set_max_entries(gates, has_gates(source) ? GATE_PROCESSES_MAX : 1);
 	if (rc)
 		return rc;
 	rc = set_constants(source, ring_bytes);
@@ -376,6 +394,16 @@ int pem_source__add_target(const struct pem_source *source, pid_t pid)
 	if (!targets)
 		return -EINVAL;
 	return bpf_map__update_elem(targets, &key, sizeof(key), &one, sizeof(one), BPF_ANY);
+}
+
+int pem_source__set_gates(struct pem_source *source, pid_t pid, uint64_t address)
+{
+	struct bpf_map *memory = bpf_object__find_map_by_name(source->object, "pem_gate_memory");
+	uint32_t key = (uint32_t)pid;
+
+	if (!memory || !has_gates(source))
+		return 0;
+	return bpf_map__update_elem(memory, &key, sizeof(key), &address, sizeof(address), BPF_ANY);
 }
 
 static int load_once(struct pem_source *source, uint32_t ring_bytes, struct pem_error *error)

@@ -69,6 +69,10 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 
 	if (!is_ours(event->event))
 		return -ENOENT;
+	if (index < 0 && event->gates)
+		return pem_error__set(error, -ENOTSUP,
+				      "probes know no 'inside' and 'from'; events of the catalogue "
+				      "do");
 	if (index < 0)
 		index = pem_source__take_probe(source, event->event, error);
 	if (index < 0)
@@ -312,6 +316,7 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	source->no_follow = config->no_follow;
 	source->by_process = config->by_process;
 	source->forgets = config->forgets;
+	source->session_id = config->session_id;
 	source->buffer_bytes = config->buffer_bytes;
 	source->context_index = pem_kernel__sets_thread();
 	source->common.has_thread_event = source->context_index >= 0;
@@ -464,6 +469,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.usable = pem_kernel__can_load,
 	.drain = drain,
 	.add_target = add_target,
+	.set_gates = pem_source__set_gates,
 	.balance = pem_source_demands__balance,
 	.close = close_source,
 };

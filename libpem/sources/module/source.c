@@ -153,6 +153,7 @@ static const char *why(int error)
 	       : error == -ESRCH   ? "the process that it is asked for of has ended"
 	       : error == -ENOENT  ? "the module was built without it"
 	       : error == -ENOTSUP ? "this kernel has no tracepoint for it"
+	       : error == -EPROTO  ? "the module knows no 'inside' and 'from', which BPF does"
 				   : strerror(-error);
 }
 
@@ -165,6 +166,8 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 	(void)reason;
 	if (!is_ours(event->event))
 		return -ENOENT;
+	if (event->gates)
+		return -EPROTO;
 	for (j = 0; j < i; j++) {
 		/* there is one cell and one rule per event */
 		if (source->common.demands[j].event == demand->event)

@@ -3,7 +3,6 @@
  * abi.h - what lies in shared memory and on disk: record, packet, control page, pool, session
  *
  * Not here: how they are used (ring.h), what a stub does with them (stub.h).
- *
  * Everything here is read by another process, program version or language, so types are
  * fixed-width, naturally aligned, padding is explicit and zeroed, and offsets are asserted below. A
  * structure grows at its end only. A reader treats each as hostile: it loads a value once, checks
@@ -174,8 +173,8 @@ PEM_STATIC_ASSERT(sizeof(struct pem_control_header) == 64, "control header is 64
  * lane is its only writer. Lane 0 has many writers, which use atomic operations.
  */
 struct pem_cell {
-	uint64_t produced; /* Events raised that this session wants logged */
-	uint64_t discarded; /* of these, discarded: no room */
+	uint64_t produced; /* Events raised that this session wants logged; gate.h: undecided */
+	uint64_t discarded; /* of these, discarded: no room; gate.h: a tag */
 	/* Updates begun. While it equals stat_end, sum, min, max and tag belong together. */
 	uint64_t stat_begin;
 	uint64_t stat_end; /* Updates finished: this is the count */
@@ -327,7 +326,8 @@ struct pem_pool_header {
 	uint32_t restricted;
 	/* Bit i: the process, applying rules, found itself in the session page's context i. */
 	uint64_t contexts;
-	uint8_t reserved2[40];
+	uint64_t gates; /* Address of struct pem_gate_states[PEM_SESSIONS_MAX]; 0: none */
+	uint8_t reserved2[32];
 	uint32_t incarnation; /* incarnation in the process's action words */
 	uint32_t pid_namespace; /* inode number of pid's namespace; 0: unknown */
 	/*
@@ -417,7 +417,7 @@ struct pem_rule {
 	uint32_t test_first; /* Index of the predicate's first test in the page's tests */
 	uint32_t distribution; /* with PEM_ACTION_DISTRIBUTION: PEM_DISTRIBUTION(...) */
 	uint64_t action;
-	/* With PEM_RULE_ANY_EVENT: the highest enum pem_level that counts; 0: all count. */
+	/* With PEM_RULE_ANY_EVENT: the highest enum pem_level that counts; 0: all. Else: gate.h */
 	uint32_t max_level;
 	uint32_t flags; /* PEM_RULE_CALLBACK_ONLY, PEM_RULE_OF_LOG, PEM_RULE_CELL; counted.h */
 };
@@ -425,7 +425,7 @@ struct pem_rule {
 #define PEM_RULE_CALLBACK_ONLY 1u
 /* For recovery: the log takes the event's records of the rule's context that pass its tests. */
 #define PEM_RULE_OF_LOG 2u
-/* Bits 8-15 of flags: 0, the event's own cell; else 1 and the index of a further one. */
+/* Bits 8-15 of flags: 0, the event's own cell; to 64: 1 and a further one's index; else: gate.h. */
 #define PEM_RULE_CELL(flags) ((flags) >> 8 & 0xffu)
 #define PEM_RULE_OF_CELL(cell) ((uint32_t)(cell) << 8)
 PEM_STATIC_ASSERT(sizeof(struct pem_rule) == 32, "a rule is 32 bytes");
@@ -503,6 +503,7 @@ struct pem_session_page {
 	uint64_t coarse_clock; /* with PEM_POOL_COARSE: the consumer advances it */
 	uint64_t chunk_most; /* that a pool has; it uses chunk_count at first. 0: no more */
 	uint64_t standby_files; /* made for this session so far (standby_file.h) */
+	uint64_t gates_at_start; /* bit g: gate g was here before the session's command */
 };
 #define PEM_SESSION_HEAD_BYTES 208u
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == PEM_SESSION_HEAD_BYTES,
@@ -584,7 +585,7 @@ struct pem_control_file {
 	 * last registered one.
 	 */
 	uint64_t event_id_offset;
-	uint64_t reserved[3];
+	uint64_t gates, reserved[2]; /* gates: as in the pool's header */
 	struct {
 		uint64_t offset;
 		uint64_t bytes;

@@ -134,11 +134,14 @@ struct pem_kconfig {
 	/* The same: its first, or its second argument is a path */
 	uint64_t path_calls[2][PEM_KCALLS_MAX / 64];
 	uint8_t joined[PEM_KRING_EVENTS_MAX]; /* not 0: the event's joint program serves it */
+	uint32_t gates[PEM_KRING_EVENTS_MAX]; /* PEM_GATES() of the event's predicate (gate.h) */
+	uint32_t has_gates; /* not 0: an event has gates */
+	uint32_t session_id; /* the session whose gates they are */
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) ==
 			  24 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX +
 				  sizeof(struct pem_distribution) + 3 * PEM_KCALLS_MAX / 8 +
-				  PEM_KRING_EVENTS_MAX,
+				  5 * PEM_KRING_EVENTS_MAX + 8,
 		  "the programs' constants have no gaps");
 
 /*

@@ -201,6 +201,7 @@ struct pem_source {
 	pid_t root;
 	bool no_follow;
 	bool by_process;
+	uint32_t session_id;
 	uint32_t joints_refused; /* a bit for each program of several events, see joint.c */
 	bool forgets; /* the session is a flight recorder */
 	uint64_t told_ns; /* when what is told once was last told again for it */

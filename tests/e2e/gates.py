@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: MIT
+"""gates: statistics 'inside' an interval and 'from' one event 'to' another, exact for programs of known truth"""
+import json
+import os
+import sys
+
+from tap import BUILD, CODEGEN, PEM, ROOT, SAN, equal, run, run_all, skip, start, test, tmp
+
+GATED = os.path.join(BUILD, "programs", "gated")
+BEGIN, END, OPEN, CLOSE = ("APP::Gated::" + name for name in ("Begin", "End", "Open", "Close"))
+INSIDE, OUTSIDE = "inside APP::Gated::Span", "!inside APP::Gated::Span"
+DOOR = "from %s to %s per process" % (OPEN, CLOSE)
+STEP, FAULT = "APP::Gated::Step", "OS::Mem::PageFault"
+REGION = "address >= 0x200000000000 && address < 0x2000186a0000 && "
+HANDLER = "bsse"
+
+
+def api():
+    """The module pemapi, in this very process."""
+    if SAN:
+        skip("a library with sanitizers can't be loaded into a plain python3")
+    if "pemapi" not in sys.modules:
+        folder = tmp()
+        equal(run([CODEGEN, "--backend", "python", "-o", folder, ROOT + "/tests/programs/gated.xml"])[0], 0, "pem-codegen")
+        sys.path[:0] = [os.path.join(BUILD, "python"), folder]
+    import pemapi
+    import pem_gated  # noqa: F401 - so that the session knows the program's events
+    return pemapi
+
+
+def truth(script, rounds=1):
+    """(steps inside, steps outside, faults inside, faults outside) of a thread that follows the script alone."""
+    counts, depth = [0, 0, 0, 0], 0
+    for c in (script * rounds).replace("k", HANDLER):
+        depth += {"b": 1, "e": -1 if depth else 0}.get(c, 0)
+        if c in "st":
+            counts[2 * (c == "t") + (depth == 0)] += 1
+    return counts
+
+
+def statistics(session, *wheres):
+    handles = [session.statistics(session.events(event, where=where)) for event, where in wheres]
+    for handle in handles:
+        handle.enable()
+    return handles
+
+
+def counted(wheres, command, attach=None):
+    """[(count, undecided)] of each statistic over a whole run, and what the program printed."""
+    pemapi = api()
+    with pemapi.Session() as session:
+        handles = statistics(session, *wheres)
+        reader, writer = os.pipe()
+        saved = os.dup(1)
+        os.dup2(writer, 1)
+        try:
+            session.run(command)
+            session.wait()
+        finally:
+            os.dup2(saved, 1)
+            os.close(writer)
+        values = [handle.read()[0] for handle in handles]
+        if any(v.unavailable for v in values):
+            skip("no page faults here: " + next(v.unavailable for v in values if v.unavailable))
+        with os.fdopen(reader) as out:
+            return [(v.count, v.undecided) for v in values], out.read()
+
+
+@test
+def threads_exact():
+    "eight threads: each step counts by its own thread's interval, nested ones included, and none is undecided"
+    script = "sbsbssesessbeesbses"
+    inside, outside, _, _ = truth(script, 500)
+    got, _ = counted([(STEP, INSIDE), (STEP, OUTSIDE), (STEP, None), (STEP, INSIDE + " && number == 3")],
+                     [GATED, "8", "500", script])
+    equal(got, [(8 * inside, 0), (8 * outside, 0), (8 * (inside + outside), 0), (inside, 0)], "steps")
+
+
+@test
+def process_exact():
+    "a door of the process: steps of all threads count while it is open, whichever thread opened it"
+    got, _ = counted([(STEP, DOOR), (STEP, "!" + DOOR)], [GATED, "6", "50", "s|o|ss|c|s|"])
+    equal(got, [(6 * 50 * 2, 0), (6 * 50 * 2, 0)], "steps")
+
+
+@test
+def ends_count_as_in_a_trace():
+    "the event that opens is outside, and the one that closes inside: what comes after the first, up to the second"
+    got, _ = counted([(BEGIN, INSIDE), (END, INSIDE), (OPEN, DOOR), (CLOSE, DOOR)], [GATED, "1", "10", "bbeeosc"])
+    equal(got, [(10, 0), (20, 0), (0, 0), (10, 0)], "begins and ends")
+
+
+@test
+def handlers_exact():
+    "a signal handler in the middle of an interval and outside has its own"
+    script = "skbksees"
+    inside, outside, _, _ = truth(script, 200)
+    got, _ = counted([(STEP, INSIDE), (STEP, OUTSIDE)], [GATED, "4", "200", script])
+    equal(got, [(4 * inside, 0), (4 * outside, 0)], "steps")
+
+
+@test
+def storm_exact():
+    "handlers that come at any instruction, also in the middle of opening and closing, lose no state"
+    script = "sbsbseses"
+    inside, outside, _, _ = truth(script, 20000)
+    got, out = counted([(STEP, INSIDE), (STEP, OUTSIDE)], [GATED, "4", "20000", script, "storm"])
+    handlers = int(out)
+    assert handlers > 0, "no handler ran"
+    equal(got, [(3 * inside + 2 * handlers, 0), (3 * outside, 0)], "steps beside %d handlers" % handlers)
+
+
+@test
+def fork_begins_outside():
+    "a child of fork begins outside, and keeps its own state; the parent's stays"
+    got, _ = counted([(STEP, INSIDE), (STEP, OUTSIDE)], [GATED, "1", "3", "bsFsbsees"])
+    # parent: b s [fork] s b s e e s, child: s b s e e s
+    equal(got, [(3 * (3 + 1), 0), (3 * (1 + 2), 0)], "steps")
+
+
+@test
+def kernel_exact():
+    "page faults count by the thread's interval and by the process's door, read by BPF where they happen"
+    script = "bettbtttbtetet"
+    _, _, inside, outside = truth(script, 100)
+    got, _ = counted([(FAULT, REGION + INSIDE), (FAULT, REGION + OUTSIDE), (FAULT, REGION[:-4])],
+                     [GATED, "4", "100", script])
+    equal(got[2], (4 * (inside + outside), 0), "faults of the region")
+    # Until the session has found the process's memory, faults are undecided, and counted as such.
+    equal(got[0][0] + got[1][0] + got[0][1], 4 * (inside + outside), "faults inside, outside and undecided")
+    assert got[0][0] <= 4 * inside and got[1][0] <= 4 * outside, "more faults than there were: %r" % got
+
+
+@test
+def attached_kernel_exact():
+    "attached to a process that waits: from its next event on each fault is decided, and exactly so"
+    pemapi = api()
+    child = start([PEM, "run", "--", GATED, "1", "1", "s.be" + "." + "tbttett" * 100], stdin=-1, stdout=-1)
+    equal(child.stdout.read(1), b".", "sign of life")
+    with pemapi.Session() as session:
+        handles = statistics(session, (FAULT, REGION + INSIDE), (FAULT, REGION + OUTSIDE), (STEP, INSIDE))
+        session.attach(child.pid)
+        child.stdin.write(b"1")
+        child.stdin.flush()
+        equal(child.stdout.read(1), b".", "second sign")
+        session.poll(100)
+        child.stdin.write(b"1")
+        child.stdin.close()
+        child.wait()
+        values = [handle.read()[0] for handle in handles]
+        if values[0].unavailable:
+            skip("no page faults here: " + values[0].unavailable)
+        equal([(v.count, v.undecided) for v in values], [(200, 0), (300, 0), (0, 0)], "faults")
+
+
+@test
+def stat_preloads_and_prints():
+    "pem stat counts the kernel's events inside an interval of the C library's adapter, and prints the undecided ones"
+    rc, out, err = run([PEM, "stat", "--json", "-e", FAULT + " where inside APP::Loader::OpenBegin", "--",
+                        sys.executable, "-c", "import ctypes; ctypes.CDLL('libm.so.6')"])
+    equal(rc, 0, "exit status (stderr: %s)" % err)
+    event, = json.loads(out)["events"]
+    if not event["available"]:
+        skip("no page faults here: " + event["reason"])
+    # Until the session has found the process, and before its first dlopen, nobody knows.
+    assert event["undecided"] > 0 and "count" in event, event
+
+
+@test
+def open_interval_is_unknown():
+    "attached in the middle of an interval: steps are undecided until its end"
+    pemapi = api()
+    child = start([PEM, "run", "--", GATED, "1", "1", "bs.sssess"], stdin=-1, stdout=-1)
+    equal(child.stdout.read(1), b".", "sign of life")
+    with pemapi.Session() as session:
+        handles = statistics(session, (STEP, INSIDE), (STEP, OUTSIDE))
+        session.attach(child.pid)
+        child.stdin.write(b"1")
+        child.stdin.close()
+        child.wait()
+        values = [handle.read()[0] for handle in handles]
+        equal([(v.count, v.undecided) for v in values], [(0, 3), (2, 3)], "steps")
+
+
+@test
+def reset_starts_anew():
+    "after a reset neither counts nor undecided events of before show"
+    pemapi = api()
+    child = start([PEM, "run", "--", GATED, "1", "1", "bs.ss.ses"], stdin=-1, stdout=-1)
+    equal(child.stdout.read(1), b".", "sign of life")
+    with pemapi.Session() as session:
+        handle, = statistics(session, (STEP, OUTSIDE))
+        session.attach(child.pid)
+        child.stdin.write(b"1")
+        child.stdin.flush()
+        equal(child.stdout.read(1), b".", "second sign")
+        value, = handle.read()
+        equal((value.count, value.undecided), (0, 2), "before")
+        handle.reset()
+        child.stdin.write(b"1")
+        child.stdin.close()
+        child.wait()
+        value, = handle.read()
+        equal((value.count, value.undecided), (1, 1), "after")
+
+
+@test
+def mistakes_are_explained():
+    "a gate in the wrong place, of an unknown name, of an event of the kernel, and too many of them"
+    pemapi = api()
+    with pemapi.Session() as session:
+        def said(event, where):
+            try:
+                session.events(event, where=where)
+            except pemapi.Error as error:
+                return str(error)
+            raise AssertionError("taken: " + where)
+
+        malloc, pause = "APP::Libc::Malloc", "APP::Collector::Pause"
+        assert "'&&' alone" in said(malloc, "size > 3 || inside " + pause)
+        assert "'&&' alone" in said(malloc, "!(size > 3 && inside %s)" % pause)
+        assert "names neither" in said(malloc, "inside APP::Collector::Paus")
+        assert "no event is named" in said(malloc, "from APP::A::B to APP::C::D")
+        assert "'to'" in said(malloc, "from APP::Collector::PauseEnd APP::Collector::PauseBegin")
+        assert "no event of a program" in said(malloc, "inside OS::Syscall::Enter")
+        assert "can't be counted" in said("OS::Sched::Switch", "inside " + pause)
+        assert "two events" in said(malloc, "from {0} to {0}".format("APP::Libc::Malloc"))
+        assert "'thread' or 'process'" in said(malloc, "inside %s per cpu" % pause)
+        for where in ("size > 3 && inside %s && !(inside %s per thread)" % (pause, pause),
+                      "(inside %s && (size > 1 || size == 0))" % pause):
+            session.statistics(session.events(malloc, where=where))
+        try:
+            session.async_callback(session.events(malloc, where="inside " + pause), print)
+            raise AssertionError("a callback with a gate was taken")
+        except pemapi.Error as error:
+            assert "statistics alone" in str(error)
+
+
+run_all()
