@@ -1,192 +1,117 @@
 // SPDX-License-Identifier: MIT
 /*
- * between_collections.c - page faults and cache misses between garbage collections
+ * between_collections.c - page faults of a Java program between and during its garbage collections
  *
  * Figure 4 of the paper on Performance and Environment Monitoring (Cascaval, Duesterwald, Sweeney,
- * Wisniewski, IBM J. R&D 50(2/3), 2006) as a program: a callback on an event of one layer, the
- * application, reads statistics of two other layers, the operating system and the hardware. This
- * program observes itself. It could observe any program that raises APP::GC::Start and
- * APP::GC::End.
+ * Wisniewski, IBM J. R&D 50(2/3), 2006) as a program: statistics of one layer, the operating
+ * system, that count between two events of another layer, the application. In the paper, callbacks
+ * on these events enable and disable the statistics, and so does the observed thread itself. Here
+ * the observed program runs outside, and nothing waits for a callback: the predicate 'from ... to'
+ * is judged where each page fault happens, by a word that the program's own library sets at the two
+ * events.
  *
- *	between_collections [COLLECTIONS [PAGES]]	default: 5 collections, 1000 fresh pages
- *							before each
+ *	between_collections COMMAND [ARGUMENT...]
+ *	between_collections java -agentpath:LIBRARIES/libpem-jvm.so -cp . Program
  *
- * It prints one line for each interval between two collections:
+ * It prints, once the command has ended:
  *
- *	from CLOCK to CLOCK: N page faults, M cache misses
+ *	N collections, F page faults between them, D during them, U unknown
  *
- * Page faults come from the kernel's page fault path, which needs privileges (root, or CAP_BPF and
- * CAP_PERFMON). Without these they come from the kernel's counter HW::Software::PageFaults. It
- * counts the user's own threads for every user, unless kernel.perf_event_paranoid forbids it. If
- * neither is available, the program prints the reason and exits with 2. Cache misses need a
- * processor whose counters are visible. In most virtual machines they are not, and the program
- * prints "n/a".
+ * Unknown are the faults before the first event of a collection, and until this program has learnt
+ * of the Java process. The kernel's event needs privileges (root, or CAP_BPF and CAP_PERFMON).
+ * Without them the program prints the reason and exits with 2; else with the command's status.
  */
-#include "collector.h"
-
 #include <pem/pem.h>
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
+#include <sys/wait.h>
 
-/*
- * The data that the callbacks share. A callback runs in the thread that raises the event, here
- * always this thread.
- */
-struct interval {
-	struct pem_statistics *stats;
-	uint64_t end_of_last; /* clock at the end of the last collection; 0: there was none yet */
-};
+#define FAULT "OS::Mem::PageFault"
+#define BEGIN "APP::Collector::PauseBegin"
+#define END "APP::Collector::PauseEnd"
 
-/* gcEnd in Figure 4: count from here to the next collection. */
-static void gc_end(const struct pem_record *record, void *arg)
+/* Register and enable a statistic over one event. NULL after printing the reason. */
+static struct pem_statistics *count(struct pem_session *session, const char *event,
+				    const char *where)
 {
-	struct interval *interval = arg;
-
-	interval->end_of_last = record->clock;
-	pem_statistics__reset(interval->stats);
-	pem_statistics__enable(interval->stats);
-}
-
-static void print_count(const struct pem_statistic *value, const char *what)
-{
-	if (value->unavailable)
-		printf("n/a %s", what);
-	else
-		printf("%" PRIu64 " %s", value->count, what);
-}
-
-/*
- * gcStart in Figure 4: stop counting first, so that neither the collector nor the printing counts.
- */
-static void gc_start(const struct pem_record *record, void *arg)
-{
-	struct interval *interval = arg;
-	struct pem_statistic values[2] = {{.size = sizeof(values[0])}};
-
-	pem_statistics__disable(interval->stats);
-	if (!interval->end_of_last)
-		return;
-	pem_statistics__read(interval->stats, values, 2);
-	printf("from %" PRIu64 " to %" PRIu64 ": ", interval->end_of_last, record->clock);
-	print_count(&values[0], "page faults, ");
-	print_count(&values[1], "cache misses\n");
-}
-
-/*
- * Make the event set, with page faults first: the kernel's event if this user may have it, else the
- * counter. Prints to standard error what is not available and why. NULL: there are no page faults
- * at all.
- */
-static struct pem_event_set *choose_events(struct pem_session *session)
-{
-	const char *patterns[] = {"OS::Mem::PageFault", "HW::HWPerf::CacheMisses"};
-	struct pem_event_set *set;
-	struct pem_error why;
-	int attempt;
-
-	for (attempt = 0; attempt < 2; attempt++) {
-		set = pem_event_set__new(session, patterns, 2, &why);
-		if (set && pem_session__can_deliver(session, pem_event_set__event(set, 0), &why))
-			break;
-		fprintf(stderr, "no %s: %s\n", patterns[0], why.text);
-		pem_event_set__free(set);
-		set = NULL;
-		patterns[0] = "HW::Software::PageFaults";
-	}
-	if (set && !pem_session__can_deliver(session, pem_event_set__event(set, 1), &why))
-		fprintf(stderr, "no %s: %s\n", patterns[1], why.text);
-	return set;
-}
-
-/* Register and enable a callback on one event of this thread. NULL after printing the reason. */
-static struct pem_callback *call_back_on(struct pem_session *session,
-					 const struct pem_context *context, const char *name,
-					 void (*function)(const struct pem_record *, void *),
-					 struct interval *interval)
-{
-	struct pem_callback *callback = NULL;
+	struct pem_statistics *statistics = NULL;
 	struct pem_event_set *set;
 	struct pem_error why;
 
-	set = pem_event_set__new(session, &name, 1, &why);
-	if (set)
-		callback = pem_session__register_callback(session, set, context, function, interval,
-							  &why);
+	set = pem_event_set__new(session, &event, 1, &why);
+	if (set && !pem_event_set__where(set, where, &why))
+		statistics = pem_session__register_statistics(session, set, NULL, NULL, &why);
 	pem_event_set__free(set); /* a handle keeps what it needs of a set */
-	if (callback)
-		pem_callback__enable(callback);
+	if (statistics)
+		pem_statistics__enable(statistics);
 	else
-		fprintf(stderr, "no callback on %s: %s\n", name, why.text);
-	return callback;
+		fprintf(stderr, "no statistic of %s: %s\n", event, why.text);
+	return statistics;
 }
 
-/* The observed program: allocate, collect, allocate, collect. */
-static int run_program(size_t collections, size_t pages)
+static struct pem_statistic value_of(struct pem_statistics *statistics)
 {
-	struct heap *heap = heap_new((collections + 2) * pages + 1);
-	int result = heap ? 0 : -1;
-	size_t i;
+	struct pem_statistic value = {.size = sizeof(value)};
 
-	for (i = 0; !result && i < collections; i++) {
-		result = heap_allocate(heap, pages);
-		if (!result)
-			result = heap_collect(heap);
+	pem_statistics__read(statistics, &value, 1);
+	return value;
+}
+
+static int is_available(struct pem_session *session)
+{
+	const char *name = FAULT;
+	struct pem_error why = {""};
+	struct pem_event_set *set = pem_event_set__new(session, &name, 1, &why);
+	int available =
+		set && pem_session__can_deliver(session, pem_event_set__event(set, 0), &why) == 1;
+
+	if (!available)
+		fprintf(stderr, "no %s: %s\n", FAULT, why.text);
+	pem_event_set__free(set);
+	return available;
+}
+
+/* Run the command to its end, and print what was counted. Returns the exit status. */
+static int observe(struct pem_session *session, char **command)
+{
+	struct pem_statistics *between = count(session, FAULT, "from " END " to " BEGIN);
+	struct pem_statistics *during = count(session, FAULT, "inside " BEGIN);
+	struct pem_statistics *collections = count(session, BEGIN, NULL);
+	struct pem_error why;
+	int status = 0;
+
+	if (!between || !during || !collections)
+		return 3;
+	if (pem_session__run(session, command, NULL, &why) < 0) {
+		fprintf(stderr, "%s\n", why.text);
+		return 3;
 	}
-	heap_free(heap);
-	return result;
+	while (!pem_session__poll(session, 100, &status))
+		;
+	printf("%" PRIu64 " collections, %" PRIu64 " page faults between them, %" PRIu64
+	       " during them, %" PRIu64 " unknown\n",
+	       value_of(collections).count, value_of(between).count, value_of(during).count,
+	       value_of(during).undecided);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 int main(int argc, char **argv)
 {
-	size_t collections = argc > 1 ? strtoul(argv[1], NULL, 10) : 5;
-	size_t pages = argc > 2 ? strtoul(argv[2], NULL, 10) : 1000;
-	/* The context in Figure 4: any processor, this process, this thread. */
-	struct pem_context context = {0};
-	struct pem_callback *start = NULL, *end = NULL;
-	struct interval interval = {NULL, 0};
 	struct pem_session *session;
-	struct pem_event_set *events;
 	struct pem_error why;
-	int status = 2;
+	int status;
 
-	context.pid = (uint32_t)getpid();
-	context.tid = (uint32_t)gettid();
+	if (argc < 2) {
+		fprintf(stderr, "usage: between_collections COMMAND [ARGUMENT...]\n");
+		return 1;
+	}
 	session = pem_session__open(NULL, &why);
 	if (!session) {
 		fprintf(stderr, "%s\n", why.text);
 		return 3;
 	}
-	events = choose_events(session);
-	if (!events)
-		goto close;
-	status = 3;
-	/*
-	 * Count each event: no attribute is named. The handle is registered, but not enabled: the
-	 * first GC End enables it.
-	 */
-	interval.stats = pem_session__register_statistics(session, events, &context, NULL, &why);
-	if (!interval.stats) {
-		fprintf(stderr, "%s\n", why.text);
-		goto close;
-	}
-	/*
-	 * Enable once now: this opens the sources, so that they are not opened in the first
-	 * interval.
-	 */
-	pem_statistics__enable(interval.stats);
-	pem_statistics__disable(interval.stats);
-	start = call_back_on(session, &context, "APP::GC::Start", gc_start, &interval);
-	end = call_back_on(session, &context, "APP::GC::End", gc_end, &interval);
-	if (start && end && !run_program(collections, pages))
-		status = 0;
-	pem_callback__unregister(start);
-	pem_callback__unregister(end);
-	pem_statistics__unregister(interval.stats);
-close:
-	pem_event_set__free(events);
+	status = is_available(session) ? observe(session, argv + 1) : 2;
 	pem_session__close(session);
 	return status;
 }

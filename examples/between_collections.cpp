@@ -1,115 +1,61 @@
 // SPDX-License-Identifier: MIT
 /*
- * between_collections.cpp - between_collections.c in C++: page faults and cache misses between garbage collections
+ * between_collections.cpp - between_collections.c in C++: page faults of a Java program between and during its garbage
+ * collections
  *
  * Figure 4 of the paper on Performance and Environment Monitoring (Cascaval, Duesterwald, Sweeney, Wisniewski, IBM
- * J. R&D 50(2/3), 2006): a callback on an event of the application reads statistics of the operating system and of
- * the hardware. The C program says what is printed and what privilege it takes; this one prints the same.
+ * J. R&D 50(2/3), 2006). The C program says what is printed and what privilege it takes; this one prints the same.
  */
-extern "C" {
-#include "collector.h"
-}
-
 #include <pem/pem.hpp>
 
-#include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
-#include <optional>
+#include <iostream>
 #include <string>
+#include <sys/wait.h>
+#include <vector>
 
-static const char *const kernel_faults = "OS::Mem::PageFault";
-static const char *const counted_faults = "HW::Software::PageFaults";
-static const char *const misses = "HW::HWPerf::CacheMisses";
+static const char *const fault = "OS::Mem::PageFault";
+static const char *const begin = "APP::Collector::PauseBegin";
+static const char *const in_between =
+	"from APP::Collector::PauseEnd to APP::Collector::PauseBegin";
+static const char *const in_pause = "inside APP::Collector::PauseBegin";
 
-/* Page faults first: the kernel's if this user may have them, else the counter's. What can't be had is said. */
-static std::optional<pem::event_set> choose_events(pem::session &session)
+static int observe(const std::vector<std::string> &command)
 {
-	for (const char *faults : {kernel_faults, counted_faults}) {
-		pem::event_set set = session.events({faults, misses});
-		std::string why;
-
-		if (!session.can_deliver(set[0], &why)) {
-			std::fprintf(stderr, "no %s: %s\n", faults, why.c_str());
-			continue;
-		}
-		if (!session.can_deliver(set[1], &why))
-			std::fprintf(stderr, "no %s: %s\n", misses, why.c_str());
-		return set;
-	}
-	return {};
-}
-
-static void print_count(const pem_statistic &value, const char *what)
-{
-	if (value.unavailable)
-		std::printf("n/a %s", what);
-	else
-		std::printf("%" PRIu64 " %s", value.count, what);
-}
-
-/* The program that is watched: allocate, collect, allocate, collect. */
-static bool run_program(std::size_t collections, std::size_t pages)
-{
-	heap *h = heap_new((collections + 2) * pages + 1);
-	bool good = h != nullptr;
-
-	for (std::size_t i = 0; good && i < collections; i++)
-		good = !heap_allocate(h, pages) && !heap_collect(h);
-	heap_free(h);
-	return good;
-}
-
-static int watch(std::size_t collections, std::size_t pages)
-{
-	/* Figure 4's context: any processor, this process, this thread. */
-	const pem::context here = pem::context::this_thread();
 	pem::session session;
-	std::optional<pem::event_set> events = choose_events(session);
+	pem::event_set faults = session.events({fault});
+	std::string why;
+	int status = 0;
 
-	if (!events)
+	if (!session.can_deliver(faults[0], &why)) {
+		std::cerr << "no " << fault << ": " << why << '\n';
 		return 2;
-	pem::statistics stats = session.register_statistics(*events, here);
-	/* Enabling opens the sources, once: now, and not in the middle of the first interval. */
-	stats.enable();
-	stats.disable();
+	}
+	pem::statistics between = session.register_statistics(faults.where(in_between));
+	pem::statistics during = session.register_statistics(faults.where(in_pause));
+	pem::statistics collections = session.register_statistics(session.events({begin}));
 
-	std::uint64_t end_of_last =
-		0; /* clock at the last collection's end; 0: there was none yet */
-
-	/* Figure 4's gcStart: stop counting first, so that neither the collector nor the printing counts. */
-	pem::callback start = session.register_callback(
-		session.events({"APP::GC::Start"}), here, [&](pem::record record) {
-			stats.disable();
-			if (!end_of_last)
-				return;
-			pem::span<const pem_statistic> values = stats.read();
-
-			std::printf("from %" PRIu64 " to %" PRIu64 ": ", end_of_last,
-				    record.clock());
-			print_count(values[0], "page faults, ");
-			print_count(values[1], "cache misses\n");
-		});
-	/* Figure 4's gcEnd: from here to the next collection, count. */
-	pem::callback end = session.register_callback(session.events({"APP::GC::End"}), here,
-						      [&](pem::record record) {
-							      end_of_last = record.clock();
-							      stats.reset();
-							      stats.enable();
-						      });
-
-	start.enable();
-	end.enable();
-	return run_program(collections, pages) ? 0 : 3;
+	for (pem::statistics *statistics : {&between, &during, &collections})
+		statistics->enable();
+	session.run(command);
+	while (!session.poll(100, &status))
+		;
+	std::cout << collections.read()[0].count << " collections, " << between.read()[0].count
+		  << " page faults between them, " << during.read()[0].count << " during them, "
+		  << during.read()[0].undecided << " unknown\n";
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 int main(int argc, char **argv)
 {
+	if (argc < 2) {
+		std::cerr << "usage: between_collections COMMAND [ARGUMENT...]\n";
+		return 1;
+	}
 	try {
-		return watch(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 5,
-			     argc > 2 ? std::strtoul(argv[2], nullptr, 10) : 1000);
+		return observe({argv + 1, argv + argc});
 	} catch (const pem::error &error) {
-		std::fprintf(stderr, "%s\n", error.what());
+		std::cerr << error.what() << '\n';
 		return 3;
 	}
 }
