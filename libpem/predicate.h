@@ -10,9 +10,8 @@
  *	gate:		( 'inside' NAME | 'from' NAME 'to' NAME ) [ 'per' ( 'thread' | 'process' ) ]
  *
  * The tests are compiled for one event. A gate is no test of the event's fields: gates are taken
- *out of the tree, and all of them have to hold beside the tests. So they may be joined to the rest
- *by
- * && alone. Not here: evaluating tests (pem/predicate.h), the events of gates (core/gate.h), the
+ * out of the tree, and all of them have to hold beside the tests. So they may be joined to the rest
+ * by && alone. Not here: evaluating tests (pem/predicate.h), the events of gates (core/gate.h), the
  * callers (pem_event_set__where).
  */
 #ifndef PEM_LIBPEM_PREDICATE_H

@@ -593,7 +593,6 @@ __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, c
 
 #include "files.bpf.h"
 #include "gates.bpf.h"
-
 #include "pem_events.bpf.h"
 
 #include "probe.bpf.h"

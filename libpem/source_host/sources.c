@@ -147,20 +147,6 @@ static void set_opening(struct pem_session *s, struct pem_demand **demands, size
 	s->sources->opening_count = count;
 }
 
-/* The instance runs: it serves the demands from now on. */
-static void add_instance(struct pem_session *s, struct pem_instance *instance,
-			 struct pem_demand **demands, size_t count)
-{
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		demands[i]->instance = s->sources->instance_count;
-		demands[i]->instance_index = i;
-	}
-	s->sources->instance_count++;
-	mark_refused(instance, demands, count);
-}
-
 /*
  * Open an instance of a plugin for a list of demands. A demand that the plugin cannot serve is
  * marked with the reason; if the plugin fails, all are.
@@ -194,7 +180,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 	int result = -EMFILE;
 	size_t i;
 
-	memset(instance, 0, sizeof(*instance));
+	*instance = (struct pem_instance){.ops = ops, .event_count = count};
 	if (s->sources->instance_count == PEM_INSTANCES_MAX)
 		goto fail;
 	instance->events = calloc(count, sizeof(*instance->events));
@@ -204,8 +190,6 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 		goto fail;
 	for (i = 0; i < count; i++)
 		fill_source_event(&instance->events[i], demands[i]);
-	instance->ops = ops;
-	instance->event_count = count;
 	instance->has_no_targets = !config.root && !config.whole_machine && !config.cgroup;
 	config.beside = is_among(config.sets_thread, demands, count)
 				? 0
@@ -223,7 +207,12 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 		ops->close(instance->source);
 		goto fail;
 	}
-	add_instance(s, instance, demands, count);
+	for (i = 0; i < count; i++) {
+		demands[i]->instance = s->sources->instance_count;
+		demands[i]->instance_index = i;
+	}
+	s->sources->instance_count++;
+	mark_refused(instance, demands, count);
 	free(metrics);
 	return;
 fail:

@@ -447,13 +447,14 @@ void pem_event_set__free(struct pem_event_set *set);
  * INTERVAL is the name of an event that begins intervals, or the group of such events. The events
  * of a gate are whole names of events that programs raise. 'inside': as many begins as ends were
  * not raised yet; 'from': the first event was raised after the second. The opening event is
- * outside, the closing one inside. The state is each thread's, or the process's; unless it is said, it is as the
- * interval's scope is, and each thread's for other events. Programs keep it themselves, so that it
- * is exact for each event, also of the kernel. In a process that runs before the session knows the
- * gate, the state is unknown until the next event of the gate (in that thread); what happens before
- * counts in pem_statistic.undecided. So do events of the kernel in a process that raises no event
- *of the gate, or of which the session does not know yet, and those for which the state could not be
- * read. After fork a child is outside; after exec a process is outside.
+ * outside, the closing one inside. The state is each thread's, or the process's; unless it is said,
+ * it is as the interval's scope is, and each thread's for other events. Programs keep it
+ * themselves, so that it is exact for each event, also of the kernel. In a process that runs before
+ * the session knows the gate, the state is unknown until the next event of the gate (in that
+ * thread); what happens before counts in pem_statistic.undecided. So do events of the kernel in a
+ * process that raises no event of the gate, or of which the session does not know yet, and those
+ * for which the state could not be read. After fork a child is outside; after exec a process is
+ * outside.
  *
  * FIELD alone is FIELD != 0. With bits, the result is an unsigned number. && binds tighter than ||.
  * Numbers are compared by value, whatever the field's width and sign. A NaN is unequal to every
@@ -464,8 +465,8 @@ void pem_event_set__free(struct pem_event_set *set);
  *
  * Returns 0; -EINVAL with error: where the mistake is and what may stand there, or the event that
  * lacks the field; -E2BIG: more than 32 comparisons, or 8 gates in the session; -ENOTSUP: a
- *counter, or a gate of an event that can't have one. On failure the set is as it was. Does not
- *block.
+ * counter, or a gate of an event that can't have one. On failure the set is as it was. Does not
+ * block.
  */
 int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error);
 

@@ -38,7 +38,7 @@
  *			max_level is PEM_GATE_OF_PROCESS and such.
  *
  * In a cell whose statistic has gates, 'produced' counts the events that a gate of unknown state
- *left undecided, and 'discarded' is the PEM_ACTION_TAG() in whose epoch they were.
+ * left undecided, and 'discarded' is the PEM_ACTION_TAG() in whose epoch they were.
  */
 #define PEM_RULE_GATED_CELLS 65u
 #define PEM_RULE_GATE_EVENTS 129u
