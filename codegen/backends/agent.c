@@ -317,7 +317,7 @@ static void put_header(FILE *f, const struct pem_spec_set *set, const struct pem
 
 /* --- PROVIDER_agent.c --- */
 
-/* A number of the event that may be summed, or NULL. */
+/* The number of the event that the program sums, or whose last value it keeps; or NULL. */
 static const struct pem_spec_field *amount(const struct pem_spec_event *event)
 {
 	size_t i;
@@ -333,6 +333,13 @@ static const struct pem_spec_field *amount(const struct pem_spec_event *event)
 	return NULL;
 }
 
+/* The number describes a state, so that a sum of its values tells nothing. */
+static int is_state(const struct pem_spec_event *event)
+{
+	return event->meaning == PEM_MEANS_COUNTER || event->meaning == PEM_MEANS_GAUGE ||
+	       event->meaning == PEM_MEANS_SAMPLE;
+}
+
 static void put_agent_head(FILE *f, const struct pem_spec *spec)
 {
 	fprintf(f,
@@ -343,8 +350,8 @@ static void put_agent_head(FILE *f, const struct pem_spec *spec)
 		" *\tcc -O2 %1$s_agent.c -o %1$s_agent $(pkg-config --cflags --libs libpem)\n"
 		" *\t./%1$s_agent TRACE\n */\n"
 		"#include \"%1$s_trace.h\"\n\n#include <inttypes.h>\n\n"
-		"/* Records of one event. */\nstruct tally {\n\tuint64_t count;\n\tdouble "
-		"sum;\n};\n\n"
+		"/* Records of one event. Of counters, gauges and samples, sum is the last value. */\n"
+		"struct tally {\n\tuint64_t count;\n\tdouble sum;\n};\n\n"
 		"/* Intervals of one kind. */\nstruct durations {\n\tuint64_t count, unknown;\n"
 		"\tuint64_t total_ns, longest_ns;\n};\n\n"
 		"/* What the agent learns from the trace. */\nstruct agent {\n",
@@ -395,7 +402,8 @@ static void put_handler(FILE *f, const struct pem_spec_event *event)
 		"\tagent->%s.count++;\n",
 		event->c_name);
 	if (field)
-		fprintf(f, "\tagent->%s.sum += (double)event->%s;\n", event->c_name, field->c_name);
+		fprintf(f, "\tagent->%s.sum %s (double)event->%s;\n", event->c_name,
+			is_state(event) ? "=" : "+=", field->c_name);
 	fprintf(f, "}\n");
 }
 
@@ -426,7 +434,7 @@ static void put_print(FILE *f, const struct pem_spec *spec)
 
 		fprintf(f, "\tprintf(\"%%-40s %%12\" PRIu64 \"");
 		if (field)
-			fprintf(f, "   %%s %%.0f %%s");
+			fprintf(f, "   %s%%s %%.0f %%s", is_state(event) ? "last " : "");
 		fprintf(f, "\\n\", \"%s\", agent->%s.count", event->name, event->c_name);
 		if (field) {
 			fprintf(f, ", \"%s\", agent->%s.sum, \"", field->name, event->c_name);

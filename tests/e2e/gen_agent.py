@@ -83,6 +83,32 @@ def it_counts_what_the_report_counts():
 
 
 @test
+def a_state_is_not_summed():
+    "of a gauge and of a counter the program prints the last value, of other numbers the sum"
+    folder = tmp()
+    spec = os.path.join(folder, "tank.xml")
+    event = ("<event name='APP::Tank::%s' description='d'><layerId value='APP'/><classId value='Tank'/>"
+             "<specifier value='%s'/>%s<fields><field name='v' type='uint64' role='value'/></fields></event>")
+    with open(spec, "w", encoding="utf-8") as text:
+        text.write("<spec provider='tank' version='1'>" + "".join(event % (name, name, meaning and "<meaning value='%s'/>" % meaning)
+                   for name, meaning in (("Level", "gauge"), ("Turns", "counter"), ("Drops", ""))) + "</spec>")
+    made(spec, folder)
+    program = compiled(folder, "tank")
+    equal(run([PEM, "gen", "-q", "--lang", "c", "-o", folder, spec])[0], 0, "status of gen")
+    source, binary = os.path.join(folder, "fill.c"), os.path.join(folder, "fill")
+    with open(source, "w", encoding="utf-8") as text:
+        text.write('#include "tank.h"\nint main(void) { for (int i = 1; i < 5; i++) { pem_notify_tank_level(10 - i); '
+                   "pem_notify_tank_turns(i); pem_notify_tank_drops(i); } return 0; }\n")
+    equal(run(["gcc", "-g", "-I" + folder, *FLAGS, source, "-o", binary, *LINK])[::2], (0, ""), "compiler")
+    trace = os.path.join(folder, "trace")
+    equal(run([PEM, "record", "-q", "-e", "APP::Tank::*", "-o", trace, "--", binary])[0], 0, "status of record")
+    rc, out, err = run([program, trace])
+    equal((rc, err), (0, ""), "the agent")
+    equal({line.split()[0]: " ".join(line.split()[1:]) for line in out.splitlines()},
+          {"APP::Tank::Level": "4 last v 6", "APP::Tank::Turns": "4 last v 4", "APP::Tank::Drops": "4 v 10"}, "printed")
+
+
+@test
 def handlers_get_values_and_context():
     "a handler that a person has written gets the values of each field, the process and the phase's duration"
     folder, _ = made(SHOP)
