@@ -350,7 +350,7 @@ static void put_agent_head(FILE *f, const struct pem_spec *spec)
 		" *\tcc -O2 %1$s_agent.c -o %1$s_agent $(pkg-config --cflags --libs libpem)\n"
 		" *\t./%1$s_agent TRACE\n */\n"
 		"#include \"%1$s_trace.h\"\n\n#include <inttypes.h>\n\n"
-		"/* Records of one event. Of counters, gauges and samples, sum is the last value. */\n"
+		"/* Records of one event. Of counters, gauges and samples, sum is the last. */\n"
 		"struct tally {\n\tuint64_t count;\n\tdouble sum;\n};\n\n"
 		"/* Intervals of one kind. */\nstruct durations {\n\tuint64_t count, unknown;\n"
 		"\tuint64_t total_ns, longest_ns;\n};\n\n"
