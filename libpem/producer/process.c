@@ -573,11 +573,14 @@ __attribute__((constructor(103))) static void join(void)
 
 void pem_rights__ends(void)
 {
-	int saved_errno = errno;
+	int saved_errno;
 
-	if (pem_process.control && pem_process.control_path[0] && !pem_restricted() &&
-	    pem_process.pid == (uint32_t)getpid())
-		unlink(pem_process.control_path);
+	/* A child of clone, which has another pid, may have no thread-local memory, and no errno. */
+	if (!pem_process.control || !pem_process.control_path[0] || pem_restricted() ||
+	    pem_process.pid != (uint32_t)getpid())
+		return;
+	saved_errno = errno;
+	unlink(pem_process.control_path);
 	errno = saved_errno;
 }
 
