@@ -550,6 +550,11 @@ static bool begins(const struct parser *p, const char *word)
 	return strncmp(p->at, word, strlen(word)) == 0;
 }
 
+static bool is_other_than_event(const struct parser *p)
+{
+	return begins(p, "metric\t") || begins(p, "location\t") || begins(p, "pem-model\t");
+}
+
 static int parse_text(struct parser *p)
 {
 	char *line;
@@ -557,10 +562,10 @@ static int parse_text(struct parser *p)
 
 	do {
 		rc = parse_head(p);
+		while (!rc && p->at < p->end && !is_other_than_event(p))
+			rc = parse_event(p);
 		while (!rc && p->at < p->end && !begins(p, "pem-model\t"))
-			rc = begins(p, "metric\t")     ? parse_metric(p)
-			     : begins(p, "location\t") ? parser_line(p, &line)
-						       : parse_event(p);
+			rc = begins(p, "location\t") ? parser_line(p, &line) : parse_metric(p);
 	} while (!rc && p->at < p->end);
 	if (!rc)
 		connect(p->block);

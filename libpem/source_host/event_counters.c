@@ -168,7 +168,8 @@ int pem_session__count_at(struct pem_session *s, const struct pem_event_set *set
 	else if (!rc)
 		rc = pem_error__set(error, -ENOENT,
 				    "none of these events is raised by a program: at events "
-				    "of the kernel pem.ko reads counters, as they are set");
+				    "of the kernel pem.ko reads the session's counters "
+				    "(pem record: --counters)");
 	else if (rc == -ENOTSUP)
 		pem_error__set(error, rc, "threads can read none of the counters here");
 	else

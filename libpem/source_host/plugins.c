@@ -138,7 +138,8 @@ const struct pem_source_ops *pem_session__find_plugin(struct pem_session *s,
 	if (event->source_kind == PEM_SOURCE_SIMULATED && !s->options.hardware) {
 		pem_error__set(error, 0,
 			       "is counted by a machine that is simulated: name its "
-			       "description when the session opens (the option hardware)");
+			       "description when the session opens (its option hardware; pem "
+			       "stat, pem record: --hardware FILE)");
 		return NULL;
 	}
 	pem_session__load_plugins(s);

@@ -6,6 +6,7 @@
 #include "pool.h"
 
 #include <pem/event.h>
+#include <pem/gate.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,7 +60,7 @@ static void the_first_of_each_cell_applies(void **state)
 static void a_cell_that_no_lane_has_is_passed_over(void **state)
 {
 	(void)state;
-	add(EVENT, 0, PEM_EVENT_RULES_MAX, PEM_ACTION_STAT);
+	add(EVENT, 0, PEM_RULE_CELLS_END, PEM_ACTION_STAT);
 	add(EVENT, 0, PEM_FURTHER_CELLS, PEM_ACTION_STAT);
 	assert_int_equal(find(1), 1);
 	assert_ptr_equal(rules[0], &page.rules[1]);
