@@ -186,7 +186,7 @@ int pem_spec_files__add_folder(struct pem_spec_files *files, const char *folder,
 		if ((size_t)snprintf(path, sizeof(path), "%s/%s", folder, names.names[i]) >=
 		    sizeof(path))
 			continue;
-		if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+		if (depth != 0 && stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 			rc = pem_spec_files__add_folder(files, path, depth - 1, origin, skip);
 		else
 			rc = pem_spec_files__add(files, path, origin);

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,36 +23,68 @@
 
 extern char **environ;
 
-/* Is there such a program, which nobody but root and this user can have put there? */
-static bool is_program(const char *path)
+/*
+ * Can only root, this user and the owner of own change the file or folder? own is code that runs in
+ * this process: its owner can do here what they like.
+ */
+static bool is_trusted(const struct stat *st, const struct stat *own)
+{
+	return (!st->st_uid || st->st_uid == geteuid() || st->st_uid == own->st_uid) &&
+	       !(st->st_mode & S_IWOTH) && (!(st->st_mode & S_IWGRP) || st->st_gid == own->st_gid);
+}
+
+/* Make the path of pem-codegen in a folder. Returns whether it is there, and is trusted. */
+static bool is_program(const char *folder, const struct stat *own, char *path, size_t bytes)
 {
 	struct stat st;
 
-	return !access(path, X_OK) && !stat(path, &st) && S_ISREG(st.st_mode) &&
-	       (!st.st_uid || st.st_uid == geteuid()) && !(st.st_mode & S_IWOTH);
+	return folder[0] == '/' && !stat(folder, &st) && is_trusted(&st, own) &&
+	       snprintf(path, bytes, "%s/pem-codegen", folder) < (int)bytes && !stat(path, &st) &&
+	       S_ISREG(st.st_mode) && is_trusted(&st, own) && !access(path, X_OK);
 }
 
-/* pem-codegen lies beside this program, as for pem itself, or where the library was installed. */
+/* Cut the last name off a path. Returns false if the path has only one. */
+static bool go_up(char *path)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!slash || slash == path)
+		return false;
+	*slash = '\0';
+	return true;
+}
+
+static bool is_called_lib(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && strcmp(slash, "/lib") == 0;
+}
+
+/*
+ * pem-codegen lies in the bin folder beside the library's, which is PREFIX/lib or
+ * PREFIX/lib/TRIPLET, or beside this program, as for pem itself. It is not started with more rights
+ * than the caller of this program has.
+ */
 static bool find_program(char *path, size_t bytes)
 {
-	static const char *const from_library[] = {"/../bin/pem-codegen", "/../../bin/pem-codegen"};
-	char folder[PATH_MAX], *slash;
+	char folder[PATH_MAX], bin[PATH_MAX];
+	struct stat own;
 	ssize_t n;
-	size_t i;
 
-	for (i = 0; pem_library_folder(folder, sizeof(folder)) && i < PEM_ARRAY_SIZE(from_library);
-	     i++) {
-		if (snprintf(path, bytes, "%s%s", folder, from_library[i]) < (int)bytes &&
-		    !access(path, X_OK))
+	if (getauxval(AT_SECURE))
+		return false;
+	if (pem_library_folder(folder, sizeof(folder)) && !stat(folder, &own) && go_up(folder)) {
+		if (is_called_lib(folder))
+			go_up(folder);
+		if (snprintf(bin, sizeof(bin), "%s/bin", folder) < (int)sizeof(bin) &&
+		    is_program(bin, &own, path, bytes))
 			return true;
 	}
 	n = readlink("/proc/self/exe", folder, sizeof(folder) - 1);
 	folder[n > 0 ? n : 0] = '\0';
-	slash = strrchr(folder, '/');
-	if (slash)
-		*slash = '\0';
-	return slash && snprintf(path, bytes, "%s/pem-codegen", folder) < (int)bytes &&
-	       is_program(path);
+	return !stat("/proc/self/exe", &own) && go_up(folder) &&
+	       is_program(folder, &own, path, bytes);
 }
 
 static int add_actions(posix_spawn_file_actions_t *actions, int out, int errors)
@@ -115,7 +148,17 @@ static char *read_all(int fd, size_t *bytes)
 	text = malloc((size_t)st.st_size + 1);
 	while (text && n > 0 && done < (size_t)st.st_size) {
 		n = pread(fd, text + done, (size_t)st.st_size - done, (off_t)done);
-		done += n > 0 ? (size_t)n : 0;
+		if (n < 0 && errno == EINTR)
+			n = 1;
+		else if (n > 0)
+			done += (size_t)n;
+	}
+	if (n < 0) {
+		int saved_errno = errno;
+
+		free(text);
+		errno = saved_errno;
+		return NULL;
 	}
 	if (text)
 		text[done] = '\0';

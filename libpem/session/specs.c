@@ -80,7 +80,8 @@ static int add_locations(struct pem_session_specs *specs, const char *text, cons
 
 	for (line = text; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (sscanf(line, "location\t%8x\t%u\t%u", &location.id, &location.line,
+		if (strncmp(line, "location\t", 9) != 0 ||
+		    sscanf(line, "location\t%8x\t%u\t%u", &location.id, &location.line,
 			   &location.column) != 3)
 			continue;
 		if (pem_grow(&specs->locations, sizeof(location), specs->location_count + 1,

@@ -8,9 +8,11 @@ import errno
 import glob
 import os
 import re
+import shutil
 import subprocess
 import sys
 
+from preload import compile_program
 from tap import BUILD, CODEGEN, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
 SPEC = """<spec provider='bakery' description='a bakery'>
@@ -202,6 +204,40 @@ def verbs_use_the_public_interface():
     used = {line.split()[-1] for line in out.splitlines() if " pem_" in line}
     assert len(used) > 50, used
     equal(sorted(name for name in used if not re.search(r"@PEM_\d", name)), [], "functions of no public version")
+
+
+@test
+def a_generator_of_others_is_not_started():
+    "a pem-codegen beside the library that another user owns, or that others may write, is not started"
+    if os.geteuid() != 0:
+        skip("only root can give a file to another user")
+    folder, program = tmp(), compile_program(r"""
+#include <pem/pem.h>
+#include <stdio.h>
+int main(int count, char **names)
+{
+	struct pem_error why = {{0}};
+	struct pem_session *session = pem_session__open(NULL, &why);
+
+	return session && pem_session__add_specs(session, names[count - 1], &why) >= 0 ? 0 : (puts(why.text), 1);
+}
+""", flags=["-I" + ROOT + "/libpem/include", "-I" + ROOT + "/spec/abi", "-L" + BUILD + "/lib", "-lpem"])
+    for name in ("lib", "bin"):
+        os.mkdir(folder + "/" + name)
+    shutil.copy(BUILD + "/lib/libpem.so.1", folder + "/lib")
+    other = folder + "/bin/pem-codegen"
+    with open(other, "w", encoding="utf-8") as out:
+        out.write("#!/bin/sh\ntouch '%s/started'\nexec '%s' \"$@\"\n" % (folder, CODEGEN))
+    os.chmod(folder, 0o755)
+    for owner, mode, runs in ((0, 0o755, True), (65534, 0o755, False), (0, 0o757, False)):
+        os.chown(other, owner, 0)
+        os.chmod(other, mode)
+        rc, out, err = run([program, ROOT + "/examples/shop.xml"], env={"LD_LIBRARY_PATH": folder + "/lib"})
+        equal((rc == 0, os.path.exists(folder + "/started")), (runs, runs), "owner %d, mode %o: %s%s" % (owner, mode, out, err))
+        if runs:
+            os.unlink(folder + "/started")
+        else:
+            assert "there is no pem-codegen" in out, out
 
 
 run_all()

@@ -368,6 +368,8 @@ class Session:
         Know the events that a program describes itself: a process's number, or the file of a program. How many it describes,
         known ones included.
         """
+        if isinstance(program, int) and (isinstance(program, bool) or not 0 < program < 1 << 32):
+            raise ValueError("%r is not a process's number" % program)
         why, pid = _c.Error(), program if isinstance(program, int) else 0
         path = None if isinstance(program, int) else os.fsencode(program)
         return _check(lib.pem_session__describe(self._c(), pid, path, why), why)
