@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILES_MAX 1024u
@@ -72,12 +73,15 @@ static int read_file(struct search *s, const char *path, const char *origin)
 	return result == -EFBIG || result == -ENOMEM || result == -ECANCELED ? result : 0;
 }
 
-/* The path of a line of /proc/PID/maps whose memory has code. NULL: it has none. */
-static char *mapped_path(char *line)
+/*
+ * The path of a line of /proc/PID/maps whose memory has code, and where the memory lies. NULL: it
+ * has none.
+ */
+static char *mapped_path(char *line, unsigned long *start, unsigned long *end)
 {
 	char rights[5], *path;
 
-	if (sscanf(line, "%*x-%*x %4s", rights) != 1 || rights[2] != 'x')
+	if (sscanf(line, "%lx-%lx %4s", start, end, rights) != 3 || rights[2] != 'x')
 		return NULL;
 	path = strchr(line, '/');
 	if (path)
@@ -85,19 +89,38 @@ static char *mapped_path(char *line)
 	return path;
 }
 
+static bool belongs_to_caller(const char *folder)
+{
+	struct stat st;
+
+	return !stat(folder, &st) && st.st_uid == geteuid();
+}
+
 static int read_mapped(struct search *s, FILE *maps)
 {
 	char path[PATH_MAX + 32], *line = NULL, *mapped, last[PATH_MAX] = "";
 	size_t capacity = 0, lines = 0;
+	unsigned long start, end;
+	bool is_own;
 	int result = 0;
 
+	snprintf(path, sizeof(path), "/proc/%u", s->pid);
+	is_own = belongs_to_caller(path);
+
 	while (!result && ++lines <= LINES_MAX && getline(&line, &capacity, maps) > 0) {
-		mapped = mapped_path(line);
+		mapped = mapped_path(line, &start, &end);
 		if (!mapped || strlen(mapped) >= sizeof(last) || !strcmp(mapped, last))
 			continue;
 		strcpy(last, mapped);
-		/* The process may have another root. */
-		snprintf(path, sizeof(path), "/proc/%u/root%s", s->pid, mapped);
+		/*
+		 * The process may have another root. Another user's is not walked: it may lead
+		 * anywhere. The kernel lets those who may read such a process open the mapped file.
+		 */
+		if (is_own)
+			snprintf(path, sizeof(path), "/proc/%u/root%s", s->pid, mapped);
+		else
+			snprintf(path, sizeof(path), "/proc/%u/map_files/%lx-%lx", s->pid, start,
+				 end);
 		result = read_file(s, path, mapped);
 	}
 	free(line);

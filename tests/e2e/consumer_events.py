@@ -149,6 +149,29 @@ def a_running_process():
 
 
 @test
+def a_process_of_another_user():
+    "root describes another user's process by the files that it has mapped, and follows none of their paths"
+    if os.geteuid() != 0:
+        skip("only root may read another user's process")
+    need("setpriv", "cc")
+    module, folder = pemapi(), os.path.dirname(bakery()[1])
+    source = write(folder + "/library.c", '#include "bakery.h"\nvoid bake(void) { pem_notify_bakery_baked(1); }\n')
+    loader = write(folder + "/loader.c", "#include <stdio.h>\nint main(void) { puts(\"ready\"), fflush(stdout); return getchar(); }\n")
+    include = ["-I" + folder, "-I" + ROOT + "/spec/abi", "-I" + ROOT + "/libpem/include"]
+    for command in (["-shared", "-fPIC", *include, source, "-o", folder + "/liba.so"], [loader, "-o", folder + "/loader"]):
+        equal(run(["cc", "-g", *command])[::2], (0, ""), "cc")
+    os.chmod(folder, 0o755)
+    with subprocess.Popen(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "LD_PRELOAD=" + folder + "/liba.so",
+                           folder + "/loader"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        equal(process.stdout.readline(), "ready\n", "the program")
+        os.unlink(folder + "/liba.so")
+        with module.Session() as session:
+            assert session.describe(process.pid) >= 1
+            assert EVENT in names(session), names(session)
+        process.stdin.close()
+
+
+@test
 def a_context_before_attach():
     "statistics of the kernel for a process, enabled before the session attaches to it, count without a warning of that process"
     module, said = pemapi(), []
