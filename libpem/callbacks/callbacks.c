@@ -156,6 +156,30 @@ static void follow_sources(struct pem_session *s)
 	a->contexts = pem_context_table__new();
 }
 
+/*
+ * No callback is enabled any more: what waits is lost for each one that it was for, and makes room
+ * for the next one. Records of the kernel stay, since they tell which thread runs. The session's
+ * mutex and the async lock are held.
+ */
+static void drop_waiting(struct pem_async *a)
+{
+	struct pem_async_batch *batch = &a->incoming;
+	const struct pem_async_item *item;
+	struct pem_async_callback *cb;
+	uint64_t bits;
+	size_t i;
+
+	for (i = 0; i < batch->count; i++) {
+		item = (const struct pem_async_item *)(batch->bytes + batch->keys[i].at);
+		for (bits = item->callbacks; bits; bits &= bits - 1) {
+			cb = a->callbacks[__builtin_ctzll(bits)];
+			if (cb && batch->keys[i].clock >= cb->born)
+				cb->lost++;
+		}
+	}
+	batch->count = batch->used = batch->wanted = 0;
+}
+
 static void set_bits(struct pem_callback *cb, bool enabled)
 {
 	struct pem_async *a = cb->session->async;
@@ -180,6 +204,8 @@ static void set_bits(struct pem_callback *cb, bool enabled)
 		demand->first->async_ever |= enabled;
 		demand->wake = a->asleep && demand->async;
 	}
+	if (!a->enabled_count && !a->follows_sources)
+		drop_waiting(a);
 	update_thread(a);
 	if (enabled)
 		follow_sources(cb->session);

@@ -73,6 +73,32 @@ static void what_waits_when_it_is_disabled_is_lost(void **state)
 	raiser_end(&r);
 }
 
+/* Its function still runs: the others are lost at once, and leave their room to the next callback.
+ */
+static void what_waits_leaves_at_once(void **state)
+{
+	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 100);
+	struct raiser r = raiser_start(1);
+
+	(void)state;
+	put(&inside, 0);
+	put(&leave, 0);
+	also_do(stay);
+	raise_ticks(&r, 1);
+	wait_until(&inside, 1);
+	raise_ticks(&r, 99);
+	assert_int_equal(counts_of(cb).waiting, 100);
+	pem_callback__disable(cb);
+	assert_int_equal(counts_of(cb).waiting, 1);
+	assert_int_equal(counts_of(cb).lost, 99);
+	put(&leave, 1);
+	while (counts_of(cb).waiting)
+		usleep(100);
+	assert_int_equal(counts_of(cb).called, 1);
+	also_do(NULL);
+	raiser_end(&r);
+}
+
 static void unregister_self(struct seen *s)
 {
 	pem_callback__unregister(s->self);
@@ -474,6 +500,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(may_disable_itself),
 		TEST(what_waits_when_it_is_disabled_is_lost),
+		TEST(what_waits_leaves_at_once),
 		TEST(may_unregister_itself),
 		TEST(what_takes_its_dir_loses_nothing),
 		TEST(may_unregister_others),
