@@ -6,7 +6,7 @@
  *
  * The threads end before the session moves anything, so that they take no CPU from it. Prints how
  * many events the session moved to the folder TRACE, in how many ns, and in how many ns of CPU
- *time.
+ * time.
  */
 #include "bench/bench.h"
 

@@ -5,7 +5,7 @@
  *
  *	read4 insns ROUNDS	The trace tells what each takes (below).
  *	read4 ns ROUNDS		Prints "bare N", "plain N" and "counted N": ns, median of ROUNDS
- *batches.
+ * batches.
  *
  * It is recorded with APP::Bench::Log logged plainly, and APP::Bench::Stat with 4 counters. The
  * latter's readings tell what lies between two of them, exactly. In each round the main thread

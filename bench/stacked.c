@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * stacked.c - a program with deep and varied stacks, for symbolize.py: it makes nested lists,
- *writes them as text, parses the text by recursive descent, and adds up what it reads
+ * writes them as text, parses the text by recursive descent, and adds up what it reads
  *
  *	stacked SECONDS
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
  * touched.c - a program whose data structures data_samples.py looks for: each round touches the
- *same bytes in the same order
+ * same bytes in the same order
  *
  *	touched ROUNDS
  *

@@ -13,16 +13,16 @@
  *	PEM_PAGE_ALIGN      the providers' pages, as in a control file, with all actions 0
  *
  * A file of no session never changes otherwise. It is written before it has a name, so a process
- *finds it whole. The name is standby-ABI-HASH-FILTERS: the hash says which providers the file is
- *for, and its processes began with so many seccomp filters that pem knows of (a number;
- *PEM_STANDBY_ANY: they were not told).
+ * finds it whole. The name is standby-ABI-HASH-FILTERS: the hash says which providers the file is
+ * for, and its processes began with so many seccomp filters that pem knows of (a number;
+ * PEM_STANDBY_ANY: they were not told).
  *
  * A process that is started in a session (PEM_SESSION) is on standby, too, while no other session
  * lives. Its file has the session's id in its name, standby-ABI-HASH-.ID-FILTERS, and the events
  * that the session wants are enabled from the beginning. So a process joins the session at the
- *first of these. When the session wants more events, it enables them in the file, and never fewer.
- *When it ends, it disables all: the processes that are left wait for a session that wakes them. A
- *file that no process maps any more is removed by the next session.
+ * first of these. When the session wants more events, it enables them in the file, and never fewer.
+ * When it ends, it disables all: the processes that are left wait for a session that wakes them. A
+ * file that no process maps any more is removed by the next session.
  *
  *	maker:    add 1 to standby_files, give the file its name, read the rules' generation again
  *	session:  change the rules and their generation, read standby_files, look for files

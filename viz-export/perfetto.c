@@ -10,7 +10,7 @@
  *	interval-begin, interval-end	a slice, named by role 'name', or else by its group: on the
  *					track of the thread that began it; if its scope is not the
  *					thread, on a track of its scope and group that no other
- *slice is on, for such slices may overlap
+ * slice is on, for such slices may overlap
  *	counter, gauge			a value on a counter track of its process (and CPU)
  *	sets-thread on a CPU		an ftrace sched_switch, which Perfetto shows as the thread
  *					that runs on the CPU

@@ -575,7 +575,7 @@ void pem_rights__ends(void)
 {
 	int saved_errno;
 
-	/* A child of clone, which has another pid, may have no thread-local memory, and no errno. */
+	/* A child of clone has another pid. It may have no thread-local memory, so no errno. */
 	if (!pem_process.control || !pem_process.control_path[0] || pem_restricted() ||
 	    pem_process.pid != (uint32_t)getpid())
 		return;

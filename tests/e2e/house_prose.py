@@ -104,6 +104,13 @@ def lines_fit():
 
 
 @test
+def comments_keep_their_space():
+    "a line of a comment begins with a space after its star, which the formatter drops if it joins lines"
+    found = run(["git", "grep", "-nE", r"^ \*[A-Za-z]", "--", "*.c", "*.h", "*.hpp"], cwd=ROOT)[1].splitlines()
+    equal([line for line in found if "agents/page-size" not in line], [], "lines")
+
+
+@test
 def the_formatter_changes_nothing():
     "clang-format leaves every C file as it is"
     need("clang-format")

@@ -10,11 +10,13 @@
  *	bare N		a child of _Fork does so
  *	filter		a seccomp filter ends the process if it opens a file; libc is not asked
  *	told		as filter, and libc is asked
- *	fork		once the file of the argument is gone, a child sets such a filter and
- *allocates user N		the process becomes another user root		the process changes
- *its root folder signal		a handler of SIGUSR1 does so once, on a stack of 8 KiB fill
- *the process gets as many mappings as it may have thread		as filter, for a new thread
- *alone clearenv	the process removes its variables
+ *	fork		as filter, in a child, once the file of the argument is gone
+ *	user N		the process becomes another user
+ *	root		the process changes its root folder
+ *	signal		a handler of SIGUSR1 does so once, on a stack of 8 KiB
+ *	fill		the process gets as many mappings as it may have
+ *	thread		as filter, for a new thread alone
+ *	clearenv	the process removes its variables
  */
 #include <fcntl.h>
 #include <linux/filter.h>

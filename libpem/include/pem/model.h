@@ -134,7 +134,7 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
  *			'INST_RETIRED', 'arm_n1::INST_RETIRED'; its case, '-' and '_' do not matter
  *
  * Upper and lower case differ, except in the layer and of counters. 'usdt:PATH:NAME' matches every
- *provider.
+ * provider.
  */
 int pem_event__matches(const struct pem_event *event, const char *pattern);
 

@@ -306,7 +306,7 @@ struct pem_event {
  *	location	ID	LINE	COLUMN  (after the metrics: where an event is in its spec)
  *
  * One text may have several models, each with its first line. pem-codegen --models writes
- *locations; only messages need them.
+ * locations; only messages need them.
  *
  * ID has 8 hexadecimal digits, VALUE 16. LEVEL, MEANING, SCOPE, SOURCE, TYPE, ELEMENT-TYPE,
  * LABEL-KIND and ROLE are the spec's words ('-' for none). The other numbers are decimal. An empty
