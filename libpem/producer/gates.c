@@ -67,6 +67,9 @@ void pem_gates__begin(unsigned session_index)
 	joined->has_gates = false;
 	/* none: BPF programs read it on this CPU, or at any other time */
 	__atomic_store_n(&states->session_id, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&states->closed, 0, __ATOMIC_RELAXED);
+	/* GT */
+	__atomic_store_n(&states->tag, 0, __ATOMIC_RELEASE);
 	for (i = 0; i < PEM_PROCESS_EVENTS_MAX; i++)
 		__atomic_store_n(&sessions[session_index].uses[i], 0, __ATOMIC_RELAXED);
 	sessions[session_index].known = 0;
@@ -77,30 +80,49 @@ void pem_gates__inherit(unsigned session_index)
 {
 	if (pem_process.joined[session_index].has_gates)
 		fill_states(session_index, pem_process_gates[session_index].session_id,
-			    sessions[session_index].known);
+			    sessions[session_index].known |
+				    pem_process_gates[session_index].closed);
+}
+
+static uint32_t named(uint32_t gates)
+{
+	return (PEM_GATES_INSIDE(gates) | PEM_GATES_OUTSIDE(gates)) & 0xff;
+}
+
+/*
+ * Rules that name gates (bit g: gate g) are applied: those of its events, or of statistics that it
+ * decides. A program that lacks a gate's events has only the second.
+ */
+static void begin_gates(unsigned session_index, uint32_t gates, bool started)
+{
+	struct pem_gate_states *states = &pem_process_gates[session_index];
+	struct pem_joined *joined = &pem_process.joined[session_index];
+
+	if (!joined->has_gates)
+		fill_states(session_index, joined->page->id, 0);
+	joined->has_gates = true;
+	/* The session's own process may be older than its command. */
+	if (started && joined->page->consumer_pid != pem_process.pid)
+		__atomic_fetch_or(&states->closed,
+				  __atomic_load_n(&joined->page->gates_at_start, __ATOMIC_RELAXED) &
+					  gates,
+				  __ATOMIC_RELAXED);
 }
 
 /* A gate's rule is applied for the first time. */
 static void begin_gate(unsigned session_index, uint32_t gate, uint32_t flags, bool started)
 {
-	struct pem_gate_states *states = &pem_process_gates[session_index];
-	struct pem_joined *joined = &pem_process.joined[session_index];
 	uint32_t bit = 1u << gate;
 
-	if (!joined->has_gates)
-		fill_states(session_index, joined->page->id, 0);
-	joined->has_gates = true;
+	begin_gates(session_index, bit, started);
 	if (sessions[session_index].known & bit)
 		return;
 	sessions[session_index].known |= bit;
 	sessions[session_index].counts &= ~bit;
 	sessions[session_index].counts |= flags & PEM_GATE_COUNTS ? bit : 0;
 	if (flags & PEM_GATE_OF_PROCESS)
-		__atomic_fetch_or(&states->of_process, bit, __ATOMIC_RELAXED);
-	/* The session's own process may be older than its command. */
-	if (started && joined->page->consumer_pid != pem_process.pid &&
-	    __atomic_load_n(&joined->page->gates_at_start, __ATOMIC_RELAXED) & bit)
-		__atomic_fetch_or(&states->closed, bit, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&pem_process_gates[session_index].of_process, bit,
+				  __ATOMIC_RELAXED);
 }
 
 void pem_gates__apply(unsigned session_index, uint32_t event_index,
@@ -111,6 +133,8 @@ void pem_gates__apply(unsigned session_index, uint32_t event_index,
 
 	for (i = 0; i < count; i++) {
 		use = PEM_RULE_CELL(rules[i]->flags);
+		if (use >= PEM_RULE_GATED_CELLS && use < PEM_RULE_GATE_EVENTS)
+			begin_gates(session_index, named(rules[i]->max_level), started);
 		if (use < PEM_RULE_GATE_EVENTS || use >= PEM_RULE_CELLS_END)
 			continue;
 		use -= PEM_RULE_GATE_EVENTS;
@@ -214,12 +238,12 @@ enum pem_gate_verdict pem_gates__judge(unsigned session_index, const struct pem_
 				       uint32_t gates)
 {
 	const struct pem_gate_states *states = &pem_process_gates[session_index];
-	uint32_t left = PEM_GATES_INSIDE(gates) | PEM_GATES_OUTSIDE(gates), gate, verdict;
+	uint32_t left = named(gates), gate, verdict;
 	uint32_t of_process = __atomic_load_n(&states->of_process, __ATOMIC_RELAXED);
 	bool is_decided = true;
 	uint64_t word;
 
-	for (left &= 0xff; left; left &= left - 1) {
+	for (; left; left &= left - 1) {
 		gate = (uint32_t)__builtin_ctz(left);
 		word = 0;
 		if (of_process >> gate & 1)

@@ -9,6 +9,7 @@ from tap import BUILD, CODEGEN, PEM, ROOT, SAN, equal, run, run_all, skip, start
 GATED = os.path.join(BUILD, "programs", "gated")
 BEGIN, END, OPEN, CLOSE = ("APP::Gated::" + name for name in ("Begin", "End", "Open", "Close"))
 INSIDE, OUTSIDE = "inside APP::Gated::Span", "!inside APP::Gated::Span"
+ABSENT = "inside APP::Collector::PauseBegin"
 DOOR = "from %s to %s per process" % (OPEN, CLOSE)
 STEP, FAULT = "APP::Gated::Step", "OS::Mem::PageFault"
 REGION = "address >= 0x200000000000 && address < 0x2000186a0000 && "
@@ -180,6 +181,42 @@ def open_interval_is_unknown():
         child.wait()
         values = [handle.read()[0] for handle in handles]
         equal([(v.count, v.undecided) for v in values], [(0, 3), (2, 3)], "steps")
+
+
+@test
+def state_stays_in_its_session():
+    "attached again by another session: the state that the process had in the first one decides no event"
+    pemapi = api()
+    child = start([PEM, "run", "--", GATED, "1", "1", ".bs.ss."], stdin=-1, stdout=-1)
+    equal(child.stdout.read(1), b".", "sign of life")
+    for where, expected in (INSIDE, (1, 0)), (ABSENT, (0, 2)):
+        with pemapi.Session() as session:
+            handle, = statistics(session, (STEP, where))
+            session.attach(child.pid)
+            child.stdin.write(b"1")
+            child.stdin.flush()
+            equal(child.stdout.read(1), b".", "next sign")
+            value, = handle.read()
+            equal((value.count, value.undecided), expected, where)
+    child.stdin.close()
+    child.wait()
+
+
+@test
+def absent_gate_is_unknown_or_closed():
+    "a program that lacks the gate's events is outside if the session started it, and else that is unknown"
+    pemapi = api()
+    got, _ = counted([(STEP, ABSENT), (STEP, "!" + ABSENT)], [GATED, "1", "1", "ss"])
+    equal(got, [(0, 0), (2, 0)], "steps of a command")
+    child = start([PEM, "run", "--", GATED, "1", "1", ".ss"], stdin=-1, stdout=-1)
+    equal(child.stdout.read(1), b".", "sign of life")
+    with pemapi.Session() as session:
+        handles = statistics(session, (STEP, ABSENT), (STEP, "!" + ABSENT))
+        session.attach(child.pid)
+        child.stdin.write(b"1")
+        child.stdin.close()
+        child.wait()
+        equal([(v.count, v.undecided) for v in (handle.read()[0] for handle in handles)], [(0, 2), (0, 2)], "attached")
 
 
 @test

@@ -20,7 +20,7 @@
 #ifndef PEM_GATE_H
 #define PEM_GATE_H
 
-#include <pem/abi.h>
+#include <pem/statistic.h>
 
 #define PEM_GATES_MAX 8u /* of a session */
 
@@ -57,7 +57,8 @@
  */
 struct pem_gate_states {
 	uint32_t session_id; /* pem_session_page.id; 0: no session's */
-	uint32_t tag; /* another each time the process joins a session here */
+	/* Another each time the process joins a session here. 0: no rule named a gate yet. */
+	uint32_t tag;
 	/*
 	 * Bit g: the gate's events were recorded from the process's start on. So a word with
 	 * another tag means closed. Else it means that the state is unknown.
@@ -85,10 +86,10 @@ enum pem_gate_verdict { PEM_GATE_REJECTS, PEM_GATE_PASSES, PEM_GATE_UNDECIDED };
 PEM_INLINE uint32_t pem_gate_judge(const struct pem_gate_states *states, uint32_t gates,
 				   uint32_t gate, uint64_t word)
 {
-	uint32_t bit = 1u << gate, is_open = (uint32_t)word != 0;
+	uint32_t bit = 1u << gate, is_open = (uint32_t)word != 0, tag = PEM_LOAD(states->tag);
 
-	if (word >> 32 != states->tag) {
-		if (!(states->closed & bit))
+	if (!tag || word >> 32 != tag) {
+		if (!(PEM_LOAD(states->closed) & bit))
 			return PEM_GATE_UNDECIDED;
 		is_open = 0;
 	}
