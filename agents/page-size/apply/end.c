@@ -138,10 +138,15 @@ APPLY_EXPORT int execle(const char *path, const char *first, ...)
 	return execve(path, arguments, environment);
 }
 
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#endif
+
 /* What comes before a filter of system calls, by whichever call it is set. */
 static bool is_confining(int option)
 {
-	return option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP;
+	return option == PR_SET_NO_NEW_PRIVS || option == PR_SET_SECCOMP ||
+	       option == PR_SET_SYSCALL_USER_DISPATCH;
 }
 
 APPLY_EXPORT int prctl(int option, ...)

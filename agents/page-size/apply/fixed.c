@@ -196,6 +196,11 @@ void fixed__init(const struct directives *directives)
 		dl_iterate_phdr(each_object, NULL);
 }
 
+bool fixed__is_any(void)
+{
+	return fixed.count;
+}
+
 bool fixed__look(uint32_t directive, struct large_look *look)
 {
 	const struct fixed *range = NULL;

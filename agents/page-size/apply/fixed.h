@@ -11,6 +11,8 @@
 #include "large.h"
 
 void fixed__init(const struct directives *directives);
+/* Is there such memory of listed sites? */
+bool fixed__is_any(void);
 /* As heap__look. */
 bool fixed__look(uint32_t directive, struct large_look *look);
 

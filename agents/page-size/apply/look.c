@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* look.c - the clock, the timer, and a turn through the chunks of each directive */
+/* look.c - the clock, and a turn through the chunks of each directive */
 #include "look.h"
 
 #include "arena.h"
@@ -10,14 +10,12 @@
 #include "maps.h"
 #include "report.h"
 #include "start.h"
+#include "wake.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/auxv.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,17 +28,12 @@
 #define WAIT_MADE 3u
 #define WAIT_NONE 32u
 #define WAIT_MIN_NS 1000000u
-#define TIMER_MIN_NS 10000000u
 /* After this many looks that made nothing, each wait is twice the one before. */
 #define LOOKS_PATIENT 4u
 #define WAIT_MAX_NS UINT64_C(500000000)
-#define STACK_MAX (8u << 20) /* of a stack without a limit */
-#define STACK_LEFT (32u << 10)
 
 __thread uint32_t look__calls __attribute__((tls_model("initial-exec")));
 static __thread uint32_t step __attribute__((tls_model("initial-exec")));
-
-enum timer_state { TIMER_NONE, TIMER_STOPPED, TIMER_SET, TIMER_GONE };
 
 /* One thread at a time looks: whoever has set busy. Only due and grown are read and written by all.
  */
@@ -56,12 +49,6 @@ static struct {
 	uint64_t refused; /* bytes of this directive, in this turn */
 	bool is_left; /* memory of sites that may get large pages yet */
 } look;
-
-static struct {
-	enum timer_state state;
-	timer_t id;
-	uintptr_t stack_low, stack_top; /* of the main thread */
-} timer;
 
 static uint64_t clock_ns(clockid_t clock)
 {
@@ -144,86 +131,6 @@ static uint32_t look_at_some(bool *is_over)
 	return made;
 }
 
-/* --- the timer --- */
-
-/* SIGURG is nobody's but ours, and the main thread takes it. */
-static bool is_signal_free(void (*handler)(int, siginfo_t *, void *))
-{
-	struct sigaction action;
-	sigset_t blocked;
-
-	if (syscall(SYS_gettid) != getpid() || sigaction(SIGURG, NULL, &action) ||
-	    pthread_sigmask(SIG_SETMASK, NULL, &blocked) || sigismember(&blocked, SIGURG))
-		return false;
-	if (action.sa_flags & SA_SIGINFO)
-		return action.sa_sigaction == handler;
-	return action.sa_handler == SIG_DFL;
-}
-
-/* 0: never */
-static void set_timer(uint64_t wait_ns)
-{
-	uint64_t ns = wait_ns < TIMER_MIN_NS ? TIMER_MIN_NS : wait_ns;
-	const struct itimerspec when = {
-		.it_value = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)}};
-
-	if (wait_ns && timer.state == TIMER_STOPPED && !timer_settime(timer.id, 0, &when, NULL))
-		timer.state = TIMER_SET;
-}
-
-static uint64_t look_once(void);
-
-static void expired(int signal, siginfo_t *info, void *context)
-{
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-	int saved = errno;
-
-	(void)signal, (void)context;
-	/* Somebody else's, or a stack of the program's own, which may be small: never again. */
-	if (info->si_code != SI_TIMER || apply__confined || here < timer.stack_low + STACK_LEFT ||
-	    here >= timer.stack_top) {
-		timer.state = TIMER_GONE;
-	} else if (!__atomic_test_and_set(&look.busy, __ATOMIC_ACQUIRE)) {
-		timer.state = TIMER_STOPPED;
-		set_timer(look_once());
-	} else {
-		/* Another thread looks, or this one does. */
-		timer.state = TIMER_STOPPED;
-		set_timer(TIMER_MIN_NS);
-	}
-	errno = saved;
-}
-
-/* In the main thread, the first time that there is something to look at. */
-static void make_timer(void)
-{
-	struct sigaction action = {.sa_sigaction = expired,
-				   .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-	struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGURG};
-
-	timer.state = TIMER_GONE;
-	event._sigev_un._tid = getpid();
-	sigfillset(&action.sa_mask);
-	if (timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &timer.id))
-		return;
-	if (sigaction(SIGURG, &action, NULL)) {
-		timer_delete(timer.id);
-		return;
-	}
-	timer.state = TIMER_STOPPED;
-}
-
-/* The timer expires once: who takes the signal over later gets one at most. */
-static void go_on(uint64_t wait_ns)
-{
-	if (!wait_ns || timer.state == TIMER_SET || timer.state == TIMER_GONE ||
-	    !is_signal_free(expired))
-		return;
-	if (timer.state == TIMER_NONE)
-		make_timer();
-	set_timer(wait_ns);
-}
-
 /* --- a look --- */
 
 static void set_due(uint64_t due)
@@ -267,6 +174,24 @@ static uint64_t look_once(void)
 	return took;
 }
 
+/* A handler of a signal would wait for locks that its own thread holds here. */
+static uint64_t look_unsignalled(void)
+{
+	const uint64_t all = UINT64_MAX;
+	uint64_t was, wait;
+
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &was, sizeof(was));
+	wait = look_once();
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &was, NULL, sizeof(was));
+	return wait;
+}
+
+uint64_t look__expired(void)
+{
+	/* Else another thread looks, or this one does. */
+	return __atomic_test_and_set(&look.busy, __ATOMIC_ACQUIRE) ? WAIT_MIN_NS : look_once();
+}
+
 void look__now(void)
 {
 	uint64_t due = __atomic_load_n(&look.due, __ATOMIC_RELAXED), now;
@@ -285,7 +210,7 @@ void look__now(void)
 	step = 0;
 	look__calls = 0;
 	if (report__is_process() && !__atomic_test_and_set(&look.busy, __ATOMIC_ACQUIRE))
-		go_on(look_once());
+		wake__after(look_unsignalled());
 	errno = saved;
 }
 
@@ -296,12 +221,14 @@ void look__grown(void)
 	if (!look.is_on || __atomic_load_n(&look.grown, __ATOMIC_RELAXED))
 		return;
 	__atomic_store_n(&look.grown, true, __ATOMIC_SEQ_CST);
-	if (__atomic_load_n(&look.due, __ATOMIC_SEQ_CST) == UINT64_MAX)
+	if (__atomic_load_n(&look.due, __ATOMIC_SEQ_CST) == UINT64_MAX) {
 		set_due(0);
+		look__calls = 0;
+	}
 	/* The next look is early, however long there was nothing to make. */
-	if (!__atomic_test_and_set(&look.busy, __ATOMIC_ACQUIRE)) {
+	if (report__is_process() && !__atomic_test_and_set(&look.busy, __ATOMIC_ACQUIRE)) {
 		look.vain = 0;
-		go_on(TIMER_MIN_NS);
+		wake__after(WAIT_MIN_NS);
 		__atomic_clear(&look.busy, __ATOMIC_RELEASE);
 	}
 	errno = saved;
@@ -324,21 +251,18 @@ static bool is_never(void)
 
 void look__init(void)
 {
-	struct rlimit limit;
-
 	if (is_never())
 		return;
-	timer.stack_top = getauxval(AT_RANDOM) & ~(uintptr_t)(ARENA_PAGE - 1);
-	if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur > STACK_MAX)
-		limit.rlim_cur = STACK_MAX;
-	timer.stack_low = timer.stack_top - limit.rlim_cur;
 	begin_directive();
+	set_due(UINT64_MAX);
+	wake__init();
 	look.is_on = true;
-	look__grown();
+	if (fixed__is_any())
+		look__grown();
 }
 
 void look__after_fork_child(void)
 {
 	look.busy = false;
-	timer.state = TIMER_NONE;
+	wake__after_fork_child();
 }

@@ -13,6 +13,8 @@
 #include "maps.h"
 #include "next.h"
 #include "report.h"
+#include "signals.h"
+#include "wake.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -107,6 +109,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 
 	(void)argc, (void)argv;
 	next__find();
+	signals__find();
 	/* A program with more rights than its user does not follow its user's directives. */
 	if (!path || !path[0] || getauxval(AT_SECURE))
 		return;
@@ -163,6 +166,7 @@ int endings__failed(int rc)
 void endings__confine(void)
 {
 	if (apply__active && report__is_process()) {
+		wake__stop();
 		report__sites(true);
 		apply__confined = true;
 	}
