@@ -253,6 +253,65 @@ def limited_addresses():
         equal(Directives(site(path, "grow", "realloc")).run([path, str(limit)]), "done\n", "limit %d" % limit)
 
 
+MAPS = r"""
+SITE char *map(size_t n, int flags)
+{
+	char *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+	KEEP;
+	return p;
+}
+static long status(const char *name)
+{
+	char line[200];
+	FILE *file = fopen("/proc/self/status", "r");
+	long kib = -1;
+	while (file && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, strlen(name)))
+			kib = atol(line + strlen(name));
+	fclose(file);
+	return kib;
+}
+"""
+
+
+@test
+def grown_map_at_limit():
+    "a mapping grows (mremap) as far as RLIMIT_AS lets it alone, if it has to move"
+    path = program(MAPS + r"""
+int main(void)
+{
+	char *table = map(32 << 20, 0);
+	struct rlimit limit;
+	if (table == MAP_FAILED)
+		return 3;
+	table[0] = 1;
+	/* In the way, unless there is something already. */
+	mmap(table + (32 << 20), 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+	limit.rlim_cur = limit.rlim_max = (status("VmSize:") << 10) + (33 << 20); /* for the moment that it is in both places */
+	if (setrlimit(RLIMIT_AS, &limit))
+		return 4;
+	table = mremap(table, 32 << 20, 33 << 20, MREMAP_MAYMOVE);
+	printf("%d\n", table != MAP_FAILED && table[0] == 1);
+	return 0;
+}""")
+    equal(run([path])[:2], (0, "1\n"), "alone")
+    equal(Directives("map " + calls(path, "map", "mmap")[0]).run([path]), "1\n", "with directives")
+
+
+@test
+def filled_map():
+    "a mapping that is filled at once (MAP_POPULATE) never has more memory than its length"
+    path = program(MAPS + r"""
+int main(void)
+{
+	char *table = map(64 << 20, MAP_POPULATE);
+	printf("%d\n", table != MAP_FAILED && status("VmHWM:") - status("VmRSS:") < 1024);
+	return 0;
+}""")
+    equal(run([path])[:2], (0, "1\n"), "alone")
+    equal(Directives("map " + calls(path, "map", "mmap")[0]).run([path]), "1\n", "with directives")
+
+
 def group_folder():
     "A control group below this process's own, and the names of its limit and counter."
     with open("/proc/self/cgroup") as file:

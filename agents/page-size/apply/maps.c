@@ -58,19 +58,34 @@ static size_t whole_chunks(uintptr_t start, uintptr_t end)
 	return last > first ? last - first : 0;
 }
 
-/* Addresses for this many bytes at a multiple of a chunk. */
-static void *map_aligned(size_t bytes, int protection, int flags)
+/* Addresses for this many bytes at a multiple of a chunk. No memory is there, and none is locked.
+ */
+static void *reserve(size_t bytes)
 {
 	size_t page = ARENA_PAGE - 1, length = (bytes + page) & ~page;
 	char *room, *start;
 
-	room = NEXT(mmap)(NULL, length + ARENA_CHUNK, protection, flags, -1, 0);
+	room = NEXT(mmap)(NULL, length + ARENA_CHUNK, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (room == MAP_FAILED)
 		return MAP_FAILED;
 	start = room + (-(uintptr_t)room & (ARENA_CHUNK - 1));
 	if (start > room)
 		NEXT(munmap)(room, (size_t)(start - room));
 	NEXT(munmap)(start + length, (size_t)(room + ARENA_CHUNK - start));
+	return start;
+}
+
+/* The kernel fills the mapping at once if asked to, so it has its length from the first. */
+static void *map_aligned(size_t bytes, int protection, int flags)
+{
+	void *room = reserve(bytes), *start;
+
+	if (room == MAP_FAILED)
+		return MAP_FAILED;
+	start = NEXT(mmap)(room, bytes, protection, flags | MAP_FIXED, -1, 0);
+	if (start == MAP_FAILED)
+		NEXT(munmap)(room, bytes);
 	return start;
 }
 
@@ -304,7 +319,7 @@ APPLY_EXPORT int mprotect(void *address, size_t bytes, int protection)
 /* Move to addresses that large pages fit. */
 static void *move_aligned(void *old, size_t old_bytes, size_t bytes)
 {
-	void *room = map_aligned(bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS), *moved;
+	void *room = reserve(bytes), *moved;
 
 	if (room == MAP_FAILED)
 		return MAP_FAILED;
@@ -334,6 +349,11 @@ static void *remap(struct range *range, size_t bytes, int flags)
 	if (start == MAP_FAILED && flags & MREMAP_MAYMOVE) {
 		errno = saved;
 		start = move_aligned(old, range->bytes, bytes);
+	}
+	/* A limit of addresses may have room for this, and none for what is left over there. */
+	if (start == MAP_FAILED && flags & MREMAP_MAYMOVE) {
+		errno = saved;
+		start = NEXT(mremap)(old, range->bytes, bytes, flags);
 	}
 	if (start == MAP_FAILED) {
 		saved = errno;
