@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -36,48 +37,115 @@
 /* --- memory for an environment --- */
 
 #define COPY_WORDS 8192u /* for some 8,000 variables */
-#define COPIES 8u
+#define PID_UNKNOWN (~0u) /* a filter may refuse to give it */
+#define COPIES 8u /* for starts at once; more are mapped when they are needed */
 
 /*
- * Memory for a changed environment. It is neither on the caller's stack, which may be small, nor
- * allocated: a child of vfork would allocate it for its parent, and a filter may refuse to.
+ * Memory for a changed environment. It is not on the caller's stack, which may be small, and not
+ * from malloc, which may be the program's.
  *
- * A thread that has one keeps it until its start of a program has returned. A child of vfork does
- * not return if its start succeeds. Its parent's thread, which has the same thread pointer, then
- * takes the same copy again.
+ * A thread keeps its copy until its start of a program has returned. Two kinds of copies have the
+ * same owner as a new start. A copy is in use if a signal handler interrupted its start, and the
+ * handler starts a program. It is left over if a child of vfork took it: the child has the thread
+ * pointer of its parent's thread, and does not return if its start succeeds.
+ *
+ * A child of fork does not get back the copies that other threads of its parent had.
  */
 struct pem_libc_copy {
 	uintptr_t owner; /* thread pointer; 0: free */
+	uint32_t pid; /* of the process that took it; 0: not set yet */
+	uintptr_t frame; /* address of the owner's struct pem_libc_start; 0: not set yet */
+	struct pem_libc_copy *next;
 	char *words[COPY_WORDS];
 };
 
 static struct pem_libc_copy copies[COPIES];
 
-/* Returns NULL if other threads have all. */
-static struct pem_libc_copy *take_copy(void)
+/* The last one of the array starts the list of those that were mapped. */
+static struct pem_libc_copy *next_copy(struct pem_libc_copy *copy)
 {
-	uintptr_t self = (uintptr_t)__builtin_thread_pointer(), owner;
-	size_t i;
-
-	for (i = 0; i < COPIES; i++) {
-		if (__atomic_load_n(&copies[i].owner, __ATOMIC_RELAXED) == self)
-			return &copies[i];
-	}
-	for (i = 0; i < COPIES; i++) {
-		owner = 0;
-		/* xe: ACQUIRE pairs with RELEASE in give_back_copy */
-		if (__atomic_compare_exchange_n(&copies[i].owner, &owner, self, 0, __ATOMIC_ACQUIRE,
-						__ATOMIC_RELAXED))
-			return &copies[i];
-	}
-	return NULL;
+	if (copy >= copies && copy < copies + COPIES - 1)
+		return copy + 1;
+	/* xk */
+	return __atomic_load_n(&copy->next, __ATOMIC_ACQUIRE);
 }
 
+/*
+ * Was a copy of this thread left over? A copy in use was taken by this process, or by its parent if
+ * this is a child of vfork. With a filter the kernel can't be asked for these: then a copy whose
+ * start was on a part of the stack that is free now is left over.
+ */
+static bool is_left_over(const struct pem_libc_copy *copy, uintptr_t frame, bool is_filtered)
+{
+	if (!copy->pid || !copy->frame)
+		return false;
+	return is_filtered ? copy->frame <= frame
+			   : copy->pid != (uint32_t)syscall(SYS_getpid) &&
+				     copy->pid != (uint32_t)syscall(SYS_getppid);
+}
+
+/* A signal handler may have given back a copy that was left over, which then has another owner. */
 static void give_back_copy(struct pem_libc_copy *copy)
 {
+	uintptr_t self = (uintptr_t)__builtin_thread_pointer();
+
+	if (!copy)
+		return;
+	copy->pid = 0;
+	copy->frame = 0;
 	/* XE */
-	if (copy)
-		__atomic_store_n(&copy->owner, 0, __ATOMIC_RELEASE);
+	__atomic_compare_exchange_n(&copy->owner, &self, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/* Returns NULL if there is no memory for another one. */
+static struct pem_libc_copy *map_copy(uintptr_t self)
+{
+	struct pem_libc_copy *copy, **list = &copies[COPIES - 1].next;
+	long start = syscall(SYS_mmap, NULL, sizeof(*copy), PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (start == -1)
+		return NULL;
+	copy = (struct pem_libc_copy *)start;
+	copy->owner = self;
+	copy->next = __atomic_load_n(list, __ATOMIC_RELAXED);
+	/* XK: RELEASE pairs with ACQUIRE in next_copy */
+	while (!__atomic_compare_exchange_n(list, &copy->next, copy, 0, __ATOMIC_RELEASE,
+					    __ATOMIC_RELAXED))
+		;
+	return copy;
+}
+
+/* Returns NULL if none is free and no other one can be mapped: a filter may refuse that. */
+static struct pem_libc_copy *find_copy(uintptr_t frame, bool is_filtered)
+{
+	uintptr_t self = (uintptr_t)__builtin_thread_pointer(), owner;
+	struct pem_libc_copy *copy;
+
+	for (copy = copies; copy; copy = next_copy(copy)) {
+		if (__atomic_load_n(&copy->owner, __ATOMIC_RELAXED) == self &&
+		    is_left_over(copy, frame, is_filtered))
+			give_back_copy(copy);
+	}
+	for (copy = copies; copy; copy = next_copy(copy)) {
+		owner = 0;
+		/* xe: ACQUIRE pairs with RELEASE in give_back_copy */
+		if (__atomic_compare_exchange_n(&copy->owner, &owner, self, 0, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return copy;
+	}
+	return is_filtered ? NULL : map_copy(self);
+}
+
+static struct pem_libc_copy *take_copy(uintptr_t frame, bool is_filtered)
+{
+	struct pem_libc_copy *copy = find_copy(frame, is_filtered);
+
+	if (copy) {
+		copy->frame = frame;
+		copy->pid = is_filtered ? PID_UNKNOWN : (uint32_t)syscall(SYS_getpid);
+	}
+	return copy;
 }
 
 /* --- the libraries in an environment --- */
@@ -243,38 +311,6 @@ static bool is_usual_start(const char *program, bool is_searched)
 	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;
 }
 
-/*
- * Does the program need another environment? If so, *index is the place of LD_PRELOAD in it.
- */
-static bool needs_another(struct pem_libc_start *start, const char *program, bool is_searched,
-			  char *const environment[], size_t *index)
-{
-	struct target t = {.name = program, .kind = PEM_PROGRAM_USUAL};
-	bool goes;
-
-	if (is_usual_start(program, is_searched))
-		return false;
-	/*
-	 * With syscall user dispatch nothing can be found out. The program does not have it, and
-	 * can load the libraries.
-	 */
-	if (pem_rights__restricted() && !pem_rights__filtered())
-		return false;
-	t.is_filtered = pem_rights__may_be_filtered();
-	/* If the kernel can't be asked, the environment is taken as readable. */
-	if (!t.is_filtered &&
-	    (!pem_libc_readable__texts(environment) || !pem_libc_readable__text(program)))
-		return false;
-	t.session = find(environment, "PEM_SESSION=", index);
-	t.preload = find(environment, VARIABLE, index);
-	if (!t.is_filtered)
-		t.kind = pem_program_file__kind(program, folders(program, is_searched),
-						PEM_PROGRAM_KIND);
-	goes = must_go(&t);
-	count_all(start, &t, goes);
-	return goes;
-}
-
 /* Copy the entries that are not pem's. Returns 0 if there are none. */
 static int copy_others(char *to, const char *list)
 {
@@ -296,7 +332,8 @@ static int copy_others(char *to, const char *list)
 }
 
 /* Copy an environment without pem's libraries. Returns NULL if there is no memory for it. */
-static char **copy_without(struct pem_libc_start *start, char *const environment[], size_t index)
+static char **copy_without(struct pem_libc_start *start, char *const environment[], size_t index,
+			   bool is_filtered)
 {
 	const char *list = environment[index] + VARIABLE_BYTES;
 	size_t entries, used = 0, i;
@@ -307,7 +344,7 @@ static char **copy_without(struct pem_libc_start *start, char *const environment
 	if ((entries + 1) * sizeof(char *) + VARIABLE_BYTES + strlen(list) + 1 >
 	    COPY_WORDS * sizeof(char *))
 		return NULL;
-	start->copy = take_copy();
+	start->copy = take_copy((uintptr_t)start, is_filtered);
 	if (!start->copy)
 		return NULL;
 	copy = start->copy->words;
@@ -323,20 +360,53 @@ static char **copy_without(struct pem_libc_start *start, char *const environment
 	return copy;
 }
 
+/*
+ * Count the program, and copy its environment if it needs another. Returns NULL if it keeps its
+ * own.
+ */
+static char **another(struct pem_libc_start *start, const char *program, bool is_searched,
+		      char *const environment[])
+{
+	struct target t = {.name = program, .kind = PEM_PROGRAM_USUAL};
+	char **copy = NULL;
+	size_t index = 0;
+
+	if (is_usual_start(program, is_searched))
+		return NULL;
+	/*
+	 * With syscall user dispatch nothing can be found out. The program does not have it, and
+	 * can load the libraries.
+	 */
+	if (pem_rights__restricted() && !pem_rights__filtered())
+		return NULL;
+	t.is_filtered = pem_rights__may_be_filtered();
+	/* If the kernel can't be asked, the environment is taken as readable. */
+	if (!t.is_filtered &&
+	    (!pem_libc_readable__texts(environment) || !pem_libc_readable__text(program)))
+		return NULL;
+	t.session = find(environment, "PEM_SESSION=", &index);
+	t.preload = find(environment, VARIABLE, &index);
+	if (!t.is_filtered)
+		t.kind = pem_program_file__kind(program, folders(program, is_searched),
+						PEM_PROGRAM_KIND);
+	if (must_go(&t))
+		copy = copy_without(start, environment, index, t.is_filtered);
+	count_all(start, &t, copy != NULL);
+	return copy;
+}
+
 char *const *pem_libc_exec__begin(struct pem_libc_start *start, const char *program,
 				  bool is_searched, char *const environment[])
 {
-	char **copy = NULL;
-	size_t index = 0;
 	int saved_errno;
+	char **copy;
 
 	memset(start, 0, sizeof(*start));
 	/* A thread without thread-local memory has not even errno. */
 	if (pem_libc_call__is_silent(0))
 		return environment;
 	saved_errno = errno;
-	if (needs_another(start, program, is_searched, environment, &index))
-		copy = copy_without(start, environment, index);
+	copy = another(start, program, is_searched, environment);
 	errno = saved_errno;
 	return copy ? copy : environment;
 }

@@ -21,8 +21,9 @@ struct pem_libc_start {
  * Before a program is started: count it in each session that can't record it. program: its path;
  * with is_searched its name, which execvp searches. Returns the environment for it: environment
  * itself, or a copy without pem's libraries. There is no copy of more than some 8,000 variables,
- * and none while eight other threads have one. Allocates nothing, so a child of vfork may call it.
- * Takes little of the stack. Keeps errno.
+ * none if there is no memory for it, and none in a thread with a filter while eight other starts
+ * have one. A child of vfork may call it, and a signal handler. Takes little of the stack. Keeps
+ * errno.
  */
 char *const *pem_libc_exec__begin(struct pem_libc_start *start, const char *program,
 				  bool is_searched, char *const environment[]);
