@@ -3,8 +3,8 @@
  * gates.bpf.h - is the thread or process inside an interval now? Read from the program's own memory
  *
  * pem/gate.h describes that memory. It is the program's, so it may hold anything: each read may
- * fail, and the worst that a program can do is to falsify the counts of its own events. What can't
- * be read is unknown, and the event counts as undecided.
+ * fail, and the worst that a program can do is to falsify the counts of programs of its user. What
+ * can't be read is unknown, and the event counts as undecided.
  */
 #ifndef PEM_GATES_BPF_H
 #define PEM_GATES_BPF_H

@@ -361,12 +361,13 @@ static struct pem_producer *take_pool(struct pem_session *s, struct pem_dir *dir
 
 static void note_gates(struct pem_session *s, const struct pem_producer *p)
 {
-	if (p->gates)
+	if (p->gates && p->is_found)
 		s->hooks->gates_found(s, p->pid, p->gates);
-	else if (pem_session__used_gates(s))
+	else if (!p->gates && pem_session__used_gates(s))
 		pem_session__say(s, PEM_LOG_WARNING,
-				 "process %u (%s) uses a libpem of before 'inside' and 'from': "
-				 "statistics with such a predicate lack its events",
+				 "process %u (%s) has an older libpem that does not know 'inside' "
+				 "and 'from': its events are missing from such statistics; rebuild "
+				 "or restart it with this libpem",
 				 p->pid, p->comm);
 }
 

@@ -25,6 +25,8 @@ void pem_session__tell_gates(const struct pem_session *s, const struct pem_insta
 
 	for (m = s->processes->members; m; m = m->next)
 		tell(instance, m->pid, m->gates);
-	for (p = s->processes->producers; p; p = p->next)
-		tell(instance, p->pid, p->gates);
+	for (p = s->processes->producers; p; p = p->next) {
+		if (p->is_found)
+			tell(instance, p->pid, p->gates);
+	}
 }

@@ -10,7 +10,9 @@
 #include "core/core.h"
 #include "dirs/dirs.h"
 #include "processes/processes.h"
+#include "source_host/source_host.h"
 #include "writer/log.h"
+#include "util.h"
 #include "ring_fixture.h"
 #include "session_fixture.h"
 
@@ -373,6 +375,54 @@ static void files_that_are_no_pools(void **state)
 	unlinkat(session->directory_fd, "pool-3-0", AT_REMOVEDIR);
 }
 
+static uint64_t told; /* the addresses of gates that were told, one bit each */
+
+static void note_found(struct pem_session *s, uint32_t pid, uint64_t address)
+{
+	(void)s;
+	assert_int_equal(pid, getpid());
+	told |= address;
+}
+
+static int note_set(struct pem_source *source, pid_t pid, uint64_t address)
+{
+	(void)source;
+	assert_int_equal(pid, getpid());
+	told |= address;
+	return 0;
+}
+
+/* Its number may be that of another process here, whose gates are elsewhere. */
+static void gates_of_a_process_without_a_pid_here_are_not_told(void **state)
+{
+	const struct pem_source_ops ops = {.set_gates = note_set};
+	const struct pem_instance instance = {.ops = &ops};
+	static struct pem_session_hooks hooks;
+	struct pool here = pool_in_session("pool-1-0", 0),
+		    elsewhere = pool_in_session("pool-2-0", 0);
+
+	(void)state;
+	if (!pem_pid_namespace())
+		skip();
+	hooks = *session->hooks;
+	hooks.gates_found = note_found;
+	session->hooks = &hooks;
+	here.header->gates = 0x1000;
+	elsewhere.header->gates = 0x2000;
+	here.header->pid_namespace = pem_pid_namespace();
+	elsewhere.header->pid_namespace = pem_pid_namespace() + 1;
+	told = 0;
+	drain();
+	assert_int_equal(told, 0x1000);
+	told = 0;
+	pem_session__tell_gates(session, &instance);
+	assert_int_equal(told, 0x1000);
+	pem_session__close(session);
+	session = NULL;
+	pool_free(&here);
+	pool_free(&elsewhere);
+}
+
 /* A producer killed between taking a full chunk and counting as overwritten what it held. */
 static void half_reclaimed_chunk_is_accounted_for(void **state)
 {
@@ -473,6 +523,7 @@ int main(void)
 		TEST(clocks_of_the_future_are_not_believed),
 		TEST(one_pool_does_not_harm_another),
 		TEST(files_that_are_no_pools),
+		TEST(gates_of_a_process_without_a_pid_here_are_not_told),
 		TEST(half_reclaimed_chunk_is_accounted_for),
 		TEST(random_damage),
 	};

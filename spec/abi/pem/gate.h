@@ -4,8 +4,8 @@
  *
  * A gate belongs to a session. Events of programs open and close it. The library keeps each gate's
  * state in the program's own memory: one word of the process, or one of each thread. It judges the
- * program's own events by these words, and BPF programs read them for the kernel's events. So a
- * program can only falsify its own counts, and no system call is needed.
+ * program's own events by these words, and BPF programs read them for the kernel's events. So no
+ * system call is needed, and a program can only falsify the counts of programs of its user.
  *
  *	struct pem_gate_states (one for each session index)  struct pem_thread of a thread
  *	+-----------------------------------------+          +----------------------------+
