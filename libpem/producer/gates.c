@@ -199,10 +199,12 @@ static uint64_t *word_of(unsigned session_index, struct pem_thread_full *thread,
 		return NULL;
 	if (!thread->gates) {
 		/*
-		 * The first access makes the page's memory. A page fault that is judged in its
-		 * middle finds that the thread has no words yet.
+		 * The first write makes the page's memory. A page fault that is judged in its
+		 * middle finds that the thread has no words yet. A signal handler may have opened
+		 * the gate since, so the value stays.
 		 */
-		__atomic_store_n(&(*thread->gate_memory)[session_index][gate], 0, __ATOMIC_RELAXED);
+		__atomic_fetch_or(&(*thread->gate_memory)[session_index][gate], 0,
+				  __ATOMIC_RELAXED);
 		PEM_BARRIER();
 		thread->gates = thread->gate_memory;
 	}
