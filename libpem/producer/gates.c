@@ -171,6 +171,10 @@ struct pem_gate_use pem_gates__of(unsigned session_index, uint32_t event_index,
 		       : none;
 }
 
+/*
+ * While it is unknown how often a gate was opened, a closing event leaves it unknown. An opening
+ * one makes it known: what was open before counts no more.
+ */
 static void change(uint64_t *at, uint32_t tag, bool opens, bool counts)
 {
 	uint64_t word = __atomic_load_n(at, __ATOMIC_RELAXED);
@@ -179,6 +183,8 @@ static void change(uint64_t *at, uint32_t tag, bool opens, bool counts)
 	do {
 		if ((int32_t)((uint32_t)(word >> 32) - tag) > 0 && word >> 32)
 			return; /* a later session's */
+		if (counts && !opens && word >> 32 != tag)
+			return;
 		depth = word >> 32 == tag ? (uint32_t)word : 0;
 		if (opens)
 			depth = counts && depth < UINT32_MAX ? depth + 1 : 1;

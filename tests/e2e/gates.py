@@ -169,12 +169,28 @@ def stat_preloads_and_prints():
 
 @test
 def open_interval_is_unknown():
-    "attached in the middle of an interval: steps are undecided until its end"
+    "attached in the middle of intervals in one another: steps are undecided until an interval begins"
     pemapi = api()
-    child = start([PEM, "run", "--", GATED, "1", "1", "bs.sssess"], stdin=-1, stdout=-1)
+    child = start([PEM, "run", "--", GATED, "1", "1", "bbs.sssessesbssess"], stdin=-1, stdout=-1)
     equal(child.stdout.read(1), b".", "sign of life")
     with pemapi.Session() as session:
         handles = statistics(session, (STEP, INSIDE), (STEP, OUTSIDE))
+        session.attach(child.pid)
+        child.stdin.write(b"1")
+        child.stdin.close()
+        child.wait()
+        values = [handle.read()[0] for handle in handles]
+        equal([(v.count, v.undecided) for v in values], [(2, 6), (2, 6)], "steps")
+
+
+@test
+def open_door_is_unknown():
+    "attached while a door is open: steps are undecided until it closes"
+    pemapi = api()
+    child = start([PEM, "run", "--", GATED, "1", "1", "os.ssscss"], stdin=-1, stdout=-1)
+    equal(child.stdout.read(1), b".", "sign of life")
+    with pemapi.Session() as session:
+        handles = statistics(session, (STEP, DOOR), (STEP, "!" + DOOR))
         session.attach(child.pid)
         child.stdin.write(b"1")
         child.stdin.close()
@@ -223,7 +239,7 @@ def absent_gate_is_unknown_or_closed():
 def reset_starts_anew():
     "after a reset neither counts nor undecided events of before show"
     pemapi = api()
-    child = start([PEM, "run", "--", GATED, "1", "1", "bs.ss.ses"], stdin=-1, stdout=-1)
+    child = start([PEM, "run", "--", GATED, "1", "1", "bs.ss.sebes"], stdin=-1, stdout=-1)
     equal(child.stdout.read(1), b".", "sign of life")
     with pemapi.Session() as session:
         handle, = statistics(session, (STEP, OUTSIDE))

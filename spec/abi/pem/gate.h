@@ -53,7 +53,8 @@
 /*
  * A process's state of the gates of one session. A word holds the tag in its high half and
  * in its low half how often the gate was opened and not closed. With another tag the thread, or
- * the process, has raised none of the gate's events since the process joined the session.
+ * the process, has raised none of the gate's events since the process joined the session; of a gate
+ * with PEM_GATE_COUNTS, none that opens it.
  */
 struct pem_gate_states {
 	uint32_t session_id; /* pem_session_page.id; 0: no session's */
