@@ -46,6 +46,17 @@ int pem_error__lacks(struct pem_error *error, const char *what)
 	return pem_error__set(error, -EINVAL, "no %s was given", what);
 }
 
+int pem_error__no_folder(struct pem_error *error, const char *what, const char *path)
+{
+	int code = errno;
+	struct stat st;
+
+	if ((code == ENOTDIR || code == ELOOP) && !lstat(path, &st) && S_ISLNK(st.st_mode))
+		return pem_error__set(error, -code,
+				      "'%s' is a link: give the folder that it leads to", path);
+	return pem_error__set(error, -code, "cannot open %s '%s': %s", what, path, strerror(code));
+}
+
 void pem_copy_text(char *to, size_t bytes, const char *from)
 {
 	size_t length = strnlen(from, bytes - 1);

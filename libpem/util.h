@@ -33,6 +33,12 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
 int pem_error__lacks(struct pem_error *error, const char *what);
 
 /*
+ * Fail with errno, which the opening of a folder left. what: a noun, such as "trace directory".
+ * Returns -errno.
+ */
+int pem_error__no_folder(struct pem_error *error, const char *what, const char *path);
+
+/*
  * Append to the sentence of a failed write, whose result is code, how to make space and then rest.
  * Nothing is appended if the failure had another cause.
  */

@@ -346,8 +346,7 @@ int pem_recorder__snapshot(const struct pem_recorder *given, const char *directo
 	made = !mkdir(directory, 0700);
 	folder = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (folder < 0) {
-		result = pem_error__set(error, -errno, "cannot make the folder '%s': %s", directory,
-					strerror(errno));
+		result = pem_error__no_folder(error, "the snapshot's folder", directory);
 		goto out;
 	}
 	if (!pem_folder_is_empty(folder)) {

@@ -52,8 +52,7 @@ static int open_directories(struct pem_trace_writer *w, const char *directory,
 	/* Where others may write beside the folder, a link may have taken its place. */
 	w->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (w->directory_fd < 0)
-		return pem_error__set(error, -errno, "cannot open trace directory '%s': %s",
-				      directory, strerror(errno));
+		return pem_error__no_folder(error, "trace directory", directory);
 	if (!pem_folder_is_empty(w->directory_fd))
 		return pem_error__set(
 			error, -EEXIST,

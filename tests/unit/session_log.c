@@ -102,6 +102,7 @@ static void a_link_is_no_folder(void **state)
 	assert_int_equal(mkdir(target, 0700), 0);
 	assert_int_equal(symlink(target, link), 0);
 	assert_null(pem_session__register_log(session, set, NULL, link, &error));
+	assert_non_null(strstr(error.text, "is a link: give the folder that it leads to"));
 	assert_int_equal(rmdir(target), 0);
 	unlink(link);
 	pem_event_set__free(set);
