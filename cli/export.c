@@ -250,6 +250,7 @@ static int export_trace(const struct cli_verb *verb, const struct pem_exporter *
 	to = path;
 	rc = output != NULL ? open_named(path, &to) : check_default(path);
 	if (rc != CLI_DONE) {
+		pem_trace__close(export_options.other);
 		pem_trace__close(trace);
 		return rc;
 	}
