@@ -81,6 +81,8 @@ $(B)/tests/log_progress: $(call objects,cli/progress.c cli/text.c)
 $(B)/tests/cli_status: $(call objects,cli/progress.c cli/text.c)
 # Where a folder for temporary files is made: tests/unit/cli_temporary.c.
 $(B)/tests/cli_temporary: $(call objects,cli/temporary.c)
+# Which folders are used and removed: tests/unit/cli_folder.c.
+$(B)/tests/cli_folder: $(call objects,cli/folder.c cli/progress.c cli/text.c)
 # The values of metrics: tests/unit/cli_metric.c.
 $(B)/tests/cli_metric: $(call objects,$(addprefix cli/,metric.c estimate.c json.c progress.c table.c text.c))
 $(B)/tests/cli_metric: private TEST_LIBS += $(JSON_LIBS)

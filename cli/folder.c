@@ -6,7 +6,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -42,15 +41,50 @@ int cli_folder__make(const char *prefix, const char *command, char *path, size_t
 			 prefix, name);
 }
 
-void cli_folder__given(const char *given, char *path, size_t bytes)
+/* Find where a link to a folder leads. Returns 0, or -errno. */
+static int resolve(const char *link, char *path, size_t bytes)
 {
-	char *real = NULL;
+	/* The kernel follows the link, so that it can refuse to: see fs.protected_symlinks. */
+	int fd = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st, named;
+	char name[32];
+	ssize_t n;
+	int rc = 0;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+	n = readlink(name, path, bytes);
+	if (n < 0) {
+		rc = -errno;
+	} else if ((size_t)n >= bytes) {
+		rc = -ENAMETOOLONG;
+	} else {
+		path[n] = '\0';
+		/* The text is no name of the folder if the folder was removed meanwhile. */
+		if (fstat(fd, &st) < 0 || lstat(path, &named) < 0 || st.st_dev != named.st_dev ||
+		    st.st_ino != named.st_ino)
+			rc = -ENOENT;
+	}
+	close(fd);
+	return rc;
+}
+
+int cli_folder__given(const char *given, char *path, size_t bytes)
+{
 	struct stat st;
+	int rc = 0;
 
 	if (lstat(given, &st) == 0 && S_ISLNK(st.st_mode))
-		real = realpath(given, NULL);
-	snprintf(path, bytes, "%s", real != NULL ? real : given);
-	free(real);
+		rc = resolve(given, path, bytes);
+	else if ((size_t)snprintf(path, bytes, "%s", given) >= bytes)
+		rc = -ENAMETOOLONG;
+	if (rc == 0)
+		return CLI_DONE;
+	return cli_error(cli_status_of_errno(-rc),
+			 "cannot use %s as the trace's folder: %s; -o "
+			 "names another",
+			 given, strerror(-rc));
 }
 
 /* Look at an entry of a folder. */
@@ -64,15 +98,16 @@ static void add_entry(struct cli_folder *folder, const struct stat *st)
 }
 
 /*
- * Look at the entries of a folder and below, or remove them. fd is closed. Returns whether all
- * could be looked at.
+ * Look at the entries of a folder and below, or remove them. fd is closed. A folder on another
+ * device is left alone. Returns whether all could be looked at.
  */
-static bool walk(int fd, unsigned int depth, struct cli_folder *folder)
+static bool walk(int fd, unsigned int depth, uint64_t device, struct cli_folder *folder)
 {
 	DIR *directory = fd < 0 ? NULL : fdopendir(fd);
-	bool all = directory != NULL && depth < DEPTH_MOST;
 	struct dirent *entry;
 	struct stat st;
+	bool all = directory != NULL && depth < DEPTH_MOST && fstat(fd, &st) == 0 &&
+		   st.st_dev == device;
 
 	if (directory == NULL && fd >= 0)
 		close(fd);
@@ -81,7 +116,8 @@ static bool walk(int fd, unsigned int depth, struct cli_folder *folder)
 			continue;
 		all = fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 		if (all && S_ISDIR(st.st_mode))
-			all = walk(openat(fd, entry->d_name, FOLDER_FLAGS), depth + 1, folder);
+			all = walk(openat(fd, entry->d_name, FOLDER_FLAGS), depth + 1, device,
+				   folder);
 		if (all && folder != NULL)
 			add_entry(folder, &st);
 		else if (all)
@@ -92,48 +128,77 @@ static bool walk(int fd, unsigned int depth, struct cli_folder *folder)
 	return all;
 }
 
-/* As cli_folder__measure, for an open folder. */
-static int measure(int fd, struct cli_folder *folder)
+/* Open a folder of this user's. Returns a descriptor, or -errno. */
+static int open_own(const char *path, struct stat *st)
+{
+	int fd = open(path, FOLDER_FLAGS), rc;
+
+	if (fd < 0)
+		return -errno;
+	rc = fstat(fd, st) < 0 ? -errno : st->st_uid != geteuid() ? -EPERM : 0;
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
+
+/* Open the folder that was made, if it still has its name. Returns a descriptor, or -errno. */
+static int open_made(const char *path, const struct cli_folder *folder, struct stat *st)
+{
+	int fd = open_own(path, st);
+
+	if (fd < 0 || (st->st_dev == folder->device && st->st_ino == folder->inode))
+		return fd;
+	close(fd);
+	return -ESTALE;
+}
+
+int cli_folder__made(const char *path, struct cli_folder *folder)
 {
 	struct stat st;
+	int fd = open_own(path, &st);
 
-	*folder = (struct cli_folder){0};
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	folder->device = st.st_dev;
-	folder->inode = st.st_ino;
-	add_entry(folder, &st);
-	return walk(openat(fd, ".", FOLDER_FLAGS), 0, folder) ? 0 : -EIO;
+	if (fd < 0)
+		return fd;
+	*folder = (struct cli_folder){.device = st.st_dev, .inode = st.st_ino};
+	close(fd);
+	return 0;
 }
 
 int cli_folder__measure(const char *path, struct cli_folder *folder)
 {
-	int fd = open(path, FOLDER_FLAGS);
-	int rc = measure(fd, folder);
+	struct stat st;
+	int fd = open_made(path, folder, &st);
 
-	if (fd >= 0)
-		close(fd);
-	return rc;
+	if (fd < 0)
+		return fd;
+	folder->bytes = 0;
+	folder->changed = (struct timespec){0};
+	add_entry(folder, &st);
+	return walk(fd, 0, folder->device, folder) ? 0 : -EIO;
 }
 
-void cli_folder__remove(const char *path)
+int cli_folder__remove(const char *path, const struct cli_folder *folder)
 {
-	if (walk(open(path, FOLDER_FLAGS), 0, NULL))
-		rmdir(path);
+	struct stat st;
+	int fd = open_made(path, folder, &st);
+
+	if (fd < 0)
+		return fd;
+	if (!walk(fd, 0, folder->device, NULL))
+		return -EIO;
+	return rmdir(path) < 0 ? -errno : 0;
 }
 
-bool cli_folder__remove_same(const char *path, const struct cli_folder *folder)
+int cli_folder__remove_same(const char *path, const struct cli_folder *folder)
 {
-	struct cli_folder now;
-	int fd = open(path, FOLDER_FLAGS);
-	bool same = measure(fd, &now) == 0 && now.device == folder->device &&
-		    now.inode == folder->inode && now.bytes == folder->bytes &&
-		    now.changed.tv_sec == folder->changed.tv_sec &&
-		    now.changed.tv_nsec == folder->changed.tv_nsec;
+	struct cli_folder now = *folder;
+	int rc = cli_folder__measure(path, &now);
 
-	if (same && walk(fd, 0, NULL))
-		rmdir(path);
-	else if (fd >= 0 && !same)
-		close(fd);
-	return same;
+	if (rc < 0)
+		return rc;
+	if (now.bytes != folder->bytes || now.changed.tv_sec != folder->changed.tv_sec ||
+	    now.changed.tv_nsec != folder->changed.tv_nsec)
+		return -ESTALE;
+	return cli_folder__remove(path, folder);
 }

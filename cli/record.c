@@ -65,8 +65,8 @@ static const struct cli_option options[] = {
 	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "
 	 "> N', and sum, min, max). May be given several times. SIGUSR2 does it, too."},
 	{OPT_SNAPSHOTS, "snapshots", "N",
-	 "Keep only the last N of these, and fewer if they take more than a tenth of the free "
-	 "space. "
+	 "Keep only the last N of these, and fewer if they take more than a tenth of the "
+	 "space that was free at the start. "
 	 "Default: 8."},
 	{OPT_INTERVAL, "snapshot-interval", "SECONDS",
 	 "At most one for triggers in so many seconds. Default: 10."},
@@ -102,8 +102,8 @@ struct record {
 	struct cli_patterns patterns;
 	const char *directory; /* as the user wrote it, or NULL */
 	char path[PATH_MAX]; /* the folder that is used */
-	/* This program made the folder. It removes it if nothing could be recorded. */
-	bool made;
+	bool made; /* by this program, which removes it if nothing could be recorded */
+	struct cli_folder folder;
 	bool no_libc;
 	bool quiet;
 	bool samples_data;
@@ -287,24 +287,24 @@ static int make_folder(struct record *r)
 		/* mkdir decides, so two recorders never share a folder */
 		status = cli_folder__make("pem-trace", name_of(r), r->path, sizeof(r->path));
 		r->made = status == CLI_DONE;
-		return status;
+	} else {
+		status = cli_folder__given(r->directory, r->path, sizeof(r->path));
+		r->made = status == CLI_DONE && mkdir(r->path, 0777) == 0;
+		/* libpem checks whether the folder is empty */
+		if (status == CLI_DONE && !r->made && errno != EEXIST)
+			status = cli_error(cli_status_of_errno(errno),
+					   "cannot make the folder %s for the trace: %s", r->path,
+					   strerror(errno));
 	}
-	cli_folder__given(r->directory, r->path, sizeof(r->path));
-	if (mkdir(r->path, 0777) == 0) {
-		r->made = true;
-		return CLI_DONE;
-	}
-	if (errno == EEXIST) /* libpem checks whether the folder is empty */
-		return CLI_DONE;
-	return cli_error(cli_status_of_errno(errno), "cannot make the folder %s for the trace: %s",
-			 r->path, strerror(errno));
+	r->made = r->made && cli_folder__made(r->path, &r->folder) == 0;
+	return status;
 }
 
 /* Nothing was recorded. Remove the folder, so that no one takes it for a trace. */
 static void discard_folder(const struct record *r)
 {
 	if (r->made)
-		cli_folder__remove(r->path);
+		cli_folder__remove(r->path, &r->folder);
 }
 
 /*

@@ -183,7 +183,7 @@ static int take(struct snapshot *s, const struct pem_recorder *r)
 	int status = CLI_DONE, rc;
 
 	if (s->directory != NULL)
-		cli_folder__given(s->directory, s->path, sizeof(s->path));
+		status = cli_folder__given(s->directory, s->path, sizeof(s->path));
 	else
 		status =
 			cli_folder__make("pem-snapshot", command_name(r), s->path, sizeof(s->path));

@@ -169,6 +169,19 @@ static int register_one(struct cli_triggers *t, struct cli_trigger *trigger)
 	return CLI_DONE;
 }
 
+/*
+ * Find how many bytes the snapshots beside a trace may have. This is decided once: if it followed
+ * the free space, another user who fills the disk would have snapshots removed.
+ */
+static uint64_t limit_of(const char *trace)
+{
+	struct statvfs disk;
+
+	if (statvfs(cli_format("%s/..", trace), &disk) < 0)
+		return UINT64_MAX;
+	return (uint64_t)disk.f_bavail * disk.f_frsize / CLI_SNAPSHOTS_SHARE;
+}
+
 int cli_triggers__start(struct cli_triggers *t, struct pem_session *session, const char *trace,
 			bool quiet)
 {
@@ -179,6 +192,7 @@ int cli_triggers__start(struct cli_triggers *t, struct pem_session *session, con
 	t->sessions[0] = session;
 	t->trace = trace;
 	t->quiet = quiet;
+	t->most_bytes = limit_of(trace);
 	t->options = (struct pem_session_options){
 		.size = sizeof(t->options), .log = cli_log, .progress = 1, .log_arg = &t->quiet};
 	sigemptyset(&action.sa_mask);
@@ -220,13 +234,17 @@ int cli_triggers__attach(struct cli_triggers *t, pid_t command, struct cli_attac
 static void remove_oldest(struct cli_triggers *t)
 {
 	struct cli_snapshot_kept *oldest = &t->kept[0];
-	bool removed = cli_folder__remove_same(oldest->path, &oldest->folder);
+	int rc = cli_folder__remove_same(oldest->path, &oldest->folder);
 
-	if (removed && !t->told && !t->quiet)
+	if (rc == 0 && !t->quiet)
 		cli_say("removed %s: the last %s snapshots are kept, in at most a tenth of the "
-			"free space; --snapshots sets their number",
+			"space that was free at the start; --snapshots sets their number",
 			oldest->path, cli_count(t->keep));
-	t->told |= removed;
+	else if (rc < 0 && rc != -ENOENT && !t->quiet) /* who renamed it knows that it stays */
+		cli_say("%s stays and no longer counts as a snapshot: %s", oldest->path,
+			rc == -ESTALE ? "something in it was changed, or another folder has its "
+					"name"
+				      : strerror(-rc));
 	free(oldest->path);
 	memmove(t->kept, t->kept + 1, --t->kept_count * sizeof(*t->kept));
 }
@@ -235,68 +253,73 @@ static void remove_oldest(struct cli_triggers *t)
  * Remove the oldest snapshots until their number and size, and further bytes, are within the
  * limits. The newest always stays.
  */
-static void keep_limits(struct cli_triggers *t, const char *path, uint64_t further_bytes)
+static void keep_limits(struct cli_triggers *t, uint64_t further_bytes)
 {
-	struct statvfs disk;
-	uint64_t bytes, most;
+	uint64_t bytes;
 	size_t i;
 
 	while (t->kept_count > 1) {
 		for (bytes = 0, i = 0; i < t->kept_count; i++)
 			bytes += t->kept[i].folder.bytes;
-		most = UINT64_MAX;
-		if (statvfs(path, &disk) == 0)
-			most = ((uint64_t)disk.f_bavail * disk.f_frsize + bytes) /
-			       CLI_SNAPSHOTS_SHARE;
-		if (t->kept_count <= t->keep && bytes + further_bytes <= most)
+		if (t->kept_count <= t->keep && bytes + further_bytes <= t->most_bytes)
 			return;
 		remove_oldest(t);
 	}
 }
 
 /* Remember a snapshot that was written. Older ones may be removed for it. */
-static void keep(struct cli_triggers *t, const char *path)
+static void keep(struct cli_triggers *t, const char *path, const struct cli_folder *made)
 {
 	struct cli_snapshot_kept *newest = &t->kept[t->kept_count];
+	int rc;
 
+	newest->folder = *made;
 	newest->path = strdup(path);
-	if (newest->path == NULL || cli_folder__measure(path, &newest->folder) < 0) {
+	rc = newest->path == NULL ? -ENOMEM : cli_folder__measure(path, &newest->folder);
+	if (rc < 0) {
+		if (!t->quiet)
+			cli_say("%s stays and does not count as a snapshot: %s", path,
+				rc == -ESTALE ? "another folder has its name" : strerror(-rc));
 		free(newest->path);
 		return;
 	}
 	t->kept_count++;
 	if (newest->folder.bytes > t->largest_bytes)
 		t->largest_bytes = newest->folder.bytes;
-	keep_limits(t, path, 0);
+	keep_limits(t, 0);
 }
 
 /*
  * Make a folder with the next free number. No number is used twice, even if folders were removed.
  */
-static int make_folder(struct cli_triggers *t, char *path, size_t bytes)
+static int make_folder(struct cli_triggers *t, char *path, size_t bytes, struct cli_folder *folder)
 {
+	int rc;
+
 	do
 		snprintf(path, bytes, "%s-snapshot-%u", t->trace, ++t->number);
-	while (mkdir(path, 0777) < 0 && errno == EEXIST);
-	return access(path, W_OK) == 0 ? CLI_DONE
-				       : cli_error(CLI_FAILED, "no snapshot: cannot make %s: %s",
-						   path, strerror(errno));
+	while ((rc = mkdir(path, 0777)) < 0 && errno == EEXIST);
+	rc = rc < 0 ? -errno : cli_folder__made(path, folder);
+	return rc == 0 ? CLI_DONE
+		       : cli_error(CLI_FAILED, "no snapshot: cannot make %s: %s", path,
+				   strerror(-rc));
 }
 
 static void write_snapshot(struct cli_triggers *t, const char *cause)
 {
 	struct pem_error error = {{0}};
+	struct cli_folder folder;
 	char path[4096];
 
-	if (make_folder(t, path, sizeof(path)) != CLI_DONE)
+	if (make_folder(t, path, sizeof(path), &folder) != CLI_DONE)
 		return;
-	keep_limits(t, path, t->largest_bytes);
+	keep_limits(t, t->largest_bytes);
 	if (pem_session__snapshot(t->sessions[0], path, cause, &error) < 0) {
 		cli_error(0, "%s", error.text);
-		cli_folder__remove(path);
+		cli_folder__remove(path, &folder);
 		return;
 	}
-	keep(t, path);
+	keep(t, path, &folder);
 	if (!t->quiet)
 		cli_say("snapshot in %s: %s", path, cause);
 }

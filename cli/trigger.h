@@ -12,7 +12,10 @@
 #define CLI_TRIGGERS_MAX 16
 #define CLI_TRIGGER_SESSIONS 4
 #define CLI_SNAPSHOTS_MAX 1000
-/* Snapshots that are kept by default, and the share of the free space that they may take. */
+/*
+ * Snapshots that are kept by default, and the share that they may have of the space that is free
+ * when the recording starts.
+ */
 #define CLI_SNAPSHOTS_KEPT 8
 #define CLI_SNAPSHOTS_SHARE 10
 #define CLI_SNAPSHOT_INTERVAL_S 10
@@ -64,7 +67,7 @@ struct cli_triggers {
 	struct cli_snapshot_kept *kept; /* the oldest first; there is space for keep + 1 */
 	size_t kept_count;
 	uint64_t largest_bytes; /* of a snapshot so far */
-	bool told; /* that older snapshots are removed */
+	uint64_t most_bytes; /* of all snapshots */
 	unsigned int number; /* number in the name of the last folder */
 };
 

@@ -386,6 +386,7 @@ static int take_back(struct lab *lab)
 	const struct lab_limits limits = {.bytes = lab->machine.memory_mib << 20,
 					  .members = MEMBERS_MOST};
 	char fresh[PATH_MAX + 16], why[256];
+	struct cli_folder folder;
 	struct stat st;
 	int fd, rc;
 
@@ -393,7 +394,11 @@ static int take_back(struct lab *lab)
 	if (stat(lab->path, &st) < 0 || mkdtemp(fresh) == NULL)
 		return cli_error(CLI_FAILED, "cannot write the trace beside %s: %s", lab->path,
 				 strerror(errno));
-	fd = open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	rc = cli_folder__made(fresh, &folder);
+	if (rc < 0)
+		return cli_error(CLI_FAILED, "cannot write the trace beside %s: %s", lab->path,
+				 strerror(-rc));
+	fd = open(fresh, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	rc = fd >= 0 ? lab_extract(lab->machine.back, fd, &limits, why, sizeof(why)) : -errno;
 	if (fd < 0)
 		snprintf(why, sizeof(why), "%s", strerror(-rc));
@@ -415,7 +420,7 @@ static int take_back(struct lab *lab)
 		lab->made = false;
 		return CLI_DONE;
 	}
-	cli_folder__remove(fresh);
+	cli_folder__remove(fresh, &folder);
 	return rc == -EINTR ? 128 + SIGINT
 			    : cli_error(CLI_FAILED, "the lab's trace is refused: %s", why);
 }

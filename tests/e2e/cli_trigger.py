@@ -160,12 +160,12 @@ class Signalled:
 
 @test
 def few_are_kept_by_default():
-    "without --snapshots the last eight are kept, and the first removal is told"
+    "without --snapshots the last eight are kept, and each removal is told"
     recorder = Signalled(tmp())
     recorder.snapshot(11)
     said = recorder.end()
     equal(snapshots(recorder.folder), ["trace-snapshot-%d" % n for n in range(4, 12)], "snapshots")
-    equal(said.count("removed "), 1, "sentences about removal: " + said)
+    equal(said.count("removed "), 3, "sentences about removal: " + said)
 
 
 @test
@@ -188,6 +188,26 @@ def few_are_kept_on_a_small_disk():
 
 
 @test
+def a_disk_that_others_fill():
+    "snapshots are not removed because something else takes the free space meanwhile"
+    disk = tmp()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "pem-test", disk], capture_output=True, text=True)
+    if made.returncode != 0:
+        skip("cannot mount a tmpfs (needs root): " + made.stderr.strip())
+    try:
+        recorder = Signalled(disk)
+        recorder.snapshot(2)
+        free = os.statvfs(disk)
+        with open(disk + "/other", "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - (8 << 20))
+        recorder.snapshot()
+        said = recorder.end()
+        equal(snapshots(disk), ["trace-snapshot-%d" % n for n in (1, 2, 3)], "snapshots (%s)" % said)
+    finally:
+        subprocess.run(["umount", "-l", disk], capture_output=True)
+
+
+@test
 def what_others_wrote_stays():
     "a snapshot in which something was changed, or in whose place there is another folder, is not removed"
     recorder = Signalled(tmp(), "--snapshots", "1")
@@ -204,7 +224,8 @@ def what_others_wrote_stays():
         elif n == 3:
             os.rename(path, folder + "/moved")
             os.symlink("moved", path)
-    recorder.end()
+    said = recorder.end()
+    equal([said.count("trace-snapshot-%d stays and no longer counts" % n) for n in range(1, 6)], [1, 1, 1, 0, 0], said)
     equal(sorted(os.listdir(folder)), ["mine", "moved", "trace"] + ["trace-snapshot-%d" % n for n in (1, 2, 3, 5)], "folders")
     for path in "trace-snapshot-1/notes", "trace-snapshot-1/metadata", "mine/metadata", "moved/metadata":
         assert os.path.exists(os.path.join(folder, path)), path
