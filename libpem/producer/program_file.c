@@ -192,25 +192,32 @@ static enum pem_program_kind kind_of(const char *path, enum pem_program_question
 	return kind;
 }
 
-/* The kind of the first program of this name in a list of folders. */
+/*
+ * The kind of the first program of this name in a list of folders. Folders with a long path are not
+ * searched: if no other folder has the program, nothing is known of it.
+ */
 static enum pem_program_kind search(const char *name, const char *folders,
 				    enum pem_program_question question)
 {
-	enum pem_program_kind kind;
+	enum pem_program_kind kind, if_missing = PEM_PROGRAM_MISSING;
 	char path[PATH_BYTES];
 	size_t bytes = strlen(name) + 1, n;
 
 	for (;; folders += n + 1) {
 		n = strcspn(folders, ":");
-		if (n + 1 + bytes > sizeof(path)) /* longer than is tried: nothing is known */
-			return PEM_PROGRAM_USUAL;
-		memcpy(path, folders, n);
-		if (n)
-			path[n] = '/';
-		memcpy(path + n + (n != 0), name, bytes);
-		kind = kind_of(path, question);
-		if (kind != PEM_PROGRAM_MISSING || !folders[n])
-			return kind;
+		if (n + 1 + bytes > sizeof(path)) {
+			if_missing = PEM_PROGRAM_USUAL;
+		} else {
+			memcpy(path, folders, n);
+			if (n)
+				path[n] = '/';
+			memcpy(path + n + (n != 0), name, bytes);
+			kind = kind_of(path, question);
+			if (kind != PEM_PROGRAM_MISSING)
+				return kind;
+		}
+		if (!folders[n])
+			return if_missing;
 	}
 }
 

@@ -251,6 +251,8 @@ def static():
     "a program that is linked statically"
     path = compile_program(HELLO, flags=["-static"])
     equal(said(["sh", "-c", path + "; true"]), {STATIC: (1, "program")}, "started by a shell")
+    folders = "PATH=%s:%s" % ("/x" * 300, os.path.dirname(path))
+    equal(said(["env", folders, "program"]), {STATIC: (1, "program")}, "found in PATH, after a folder with a long path")
 
 
 @test
