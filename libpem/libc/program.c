@@ -179,15 +179,15 @@ PEM_LIBC_EXPORT int posix_spawnp(pid_t *__restrict child, const char *__restrict
 			      arguments, environment);
 }
 
-/*
- * The kernel writes the state to the caller's variable, which may be no memory at all. It gives the
- * variable to nobody else, so it may be read after the call.
- */
 static int wait_enabled(void)
 {
 	return pem_enabled_program_wait_begin() | pem_enabled_program_wait_end();
 }
 
+/*
+ * The kernel writes the state to the caller's variable, which may be no memory at all. It gives the
+ * variable to nobody else, so it may be read after the call.
+ */
 PEM_LIBC_EXPORT pid_t waitpid(pid_t child, int *status, int options)
 {
 	pid_t changed;

@@ -3,10 +3,9 @@
  * spawn.c - a program that posix_spawn starts, with its event
  *
  * The C library stores the child's pid in the caller's variable while it blocks signals, so a
- * handler of SIGCHLD finds it there. It does not store it for the event. And once it is stored,
- * another thread may wait for the child and free the variable, so it is not read afterwards. While
- * the event is wanted, the pid goes to a variable here instead, and from there to the caller's
- * before signals are let through.
+ * handler of SIGCHLD finds it there. Once it is stored, another thread may wait for the child and
+ * free the variable, so it is not read afterwards. While the event is wanted, the pid goes to a
+ * variable here instead, and from there to the caller's before signals are let through.
  */
 #include "libc/spawn.h"
 

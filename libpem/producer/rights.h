@@ -7,9 +7,8 @@
  * So these functions make what recording needs before that.
  *
  * A thread is restricted when its filter refuses a call that pem may make, and while it has syscall
- * user dispatch. From then on pem makes
- * no system call in the thread. It gets nothing that does not exist already, and events that need
- * more are counted as lost.
+ * user dispatch. From then on pem makes no system call in the thread. It gets nothing that does not
+ * exist already, and events that need more are counted as lost.
  *
  * All functions keep errno, and any thread may call them, also in a process that has joined no
  * session. The comment of each function that is not async-signal-safe says so.
