@@ -526,7 +526,6 @@ static int parse_metric(struct parser *p)
 	return 0;
 }
 
-/* Parse the first line of a model. */
 static int parse_head(struct parser *p)
 {
 	char *cell[2], *line;
@@ -550,11 +549,6 @@ static bool begins(const struct parser *p, const char *word)
 	return strncmp(p->at, word, strlen(word)) == 0;
 }
 
-static bool is_other_than_event(const struct parser *p)
-{
-	return begins(p, "metric\t") || begins(p, "location\t") || begins(p, "pem-model\t");
-}
-
 static int parse_text(struct parser *p)
 {
 	char *line;
@@ -562,7 +556,8 @@ static int parse_text(struct parser *p)
 
 	do {
 		rc = parse_head(p);
-		while (!rc && p->at < p->end && !is_other_than_event(p))
+		while (!rc && p->at < p->end && !begins(p, "metric\t") &&
+		       !begins(p, "location\t") && !begins(p, "pem-model\t"))
 			rc = parse_event(p);
 		while (!rc && p->at < p->end && !begins(p, "pem-model\t"))
 			rc = begins(p, "location\t") ? parser_line(p, &line) : parse_metric(p);
