@@ -21,6 +21,25 @@ def small_pages():
 
 
 @test
+def refused_by_kernel():
+    "a chunk that the kernel does not make large (MADV_NOHUGEPAGE) keeps no other from it, and is not counted"
+    path = program(r"""
+int main(void)
+{
+	char *table = hot(32 << 20), *first = (char *)(((size_t)table + (2 << 20) - 1) & -(size_t)(2 << 20));
+	if (madvise(first, 2 << 20, MADV_NOHUGEPAGE))
+		return 3;
+	memset(table, 1, 32 << 20);
+	printf("%ld\n", large());
+	return 0;
+}""")
+    directives = Directives("heap " + calls(path, "hot", "malloc")[0])
+    found = int(directives.run([path]))
+    equal(found in (28 * MIB, 30 * MIB), True, "all but one or two are large, %d bytes" % found)
+    equal((directives.line()["large_bytes"], directives.line()["reason"]), (found, "kernel"), "report")
+
+
+@test
 def budget():
     "all large pages together stay within the budget, with forked and with started processes"
     path = program(r"""

@@ -19,7 +19,8 @@ struct counts {
 
 /*
  * By directive. requests, bytes and peak are written under the lock of whoever serves its kind of
- * sites, the others under that of the set of large pages (large.h).
+ * sites; granted and large under that of the set of large pages (large.h); wanted and what was told
+ * by the thread that looks (look.h); reason by any of them.
  */
 extern struct counts counts__all[PAGE_APPLY_SITES_MAX];
 
@@ -66,9 +67,14 @@ static inline uint64_t counts__ask(struct counts *counts, uint64_t bytes, uint64
 	uint64_t granted = grants__ask(bytes, unit, &counts->reason);
 
 	counts->granted += granted;
+	return granted;
+}
+
+/* What is granted is there now. */
+static inline void counts__made(struct counts *counts)
+{
 	if (counts->granted > counts->large)
 		counts->large = counts->granted;
-	return granted;
 }
 
 static inline void counts__give_back(struct counts *counts, uint64_t bytes)

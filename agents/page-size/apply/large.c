@@ -24,6 +24,7 @@
 
 /* Pages of a chunk that may be missing: a large page then takes a 32nd more memory. */
 #define HOLES_MAX 16u
+#define CHUNKS_MAX 32u /* that are made large pages at once */
 #define SET_FIRST 512u /* entries: a page */
 
 /* A hash table with linear probing. An entry is a chunk's address and its directive; 0: none. */
@@ -150,26 +151,30 @@ static uint32_t count_dense(uintptr_t chunk, uintptr_t end, uint32_t most)
 
 /*
  * The kernel waits for every processor in each call, so that it is called once for many chunks. It
- * does not say which of them it failed at. Returns how many from the first on are large pages.
+ * goes on after one that it fails at, and does not say which. Returns a bit for each large page.
  */
 static uint32_t collapse(uintptr_t chunk, uint32_t count)
 {
-	uint32_t done = 0;
+	uint32_t done = 0, i;
 
 	if (!syscall(SYS_madvise, chunk, (size_t)count * ARENA_CHUNK, MADV_COLLAPSE))
-		return count;
-	while (done < count && !syscall(SYS_madvise, chunk + (uint64_t)done * ARENA_CHUNK,
-					(size_t)ARENA_CHUNK, MADV_COLLAPSE))
-		done++;
+		return UINT32_MAX;
+	for (i = 0; i < count; i++) {
+		if (!syscall(SYS_madvise, chunk + (uint64_t)i * ARENA_CHUNK, (size_t)ARENA_CHUNK,
+			     MADV_COLLAPSE))
+			done |= 1u << i;
+	}
 	return done;
 }
 
-/* Make chunks large pages: how many are. */
-static uint32_t make(uint32_t directive, uintptr_t chunk, uint32_t count)
+/* Make chunks large pages: how many are granted. *failed: those of them that are not made. */
+static uint32_t make(uint32_t directive, uintptr_t chunk, uint32_t count, uint32_t *failed)
 {
 	struct counts *counts = &counts__all[directive];
 	uint32_t got, done, i;
 
+	if (count > CHUNKS_MAX)
+		count = CHUNKS_MAX;
 	if (!grow(count)) {
 		counts->reason = "kernel";
 		return 0;
@@ -179,21 +184,26 @@ static uint32_t make(uint32_t directive, uintptr_t chunk, uint32_t count)
 	if (!got)
 		return 0;
 	done = collapse(chunk, got);
-	for (i = 0; i < done; i++)
-		set.entries[find(chunk + (uint64_t)i * ARENA_CHUNK)] =
-			(chunk + (uint64_t)i * ARENA_CHUNK) | directive;
-	set.count += done;
-	if (done < got) {
-		counts__give_back(counts, (uint64_t)(got - done) * ARENA_CHUNK);
+	for (i = 0; i < got; i++, chunk += ARENA_CHUNK) {
+		if (done >> i & 1) {
+			set.entries[find(chunk)] = chunk | directive;
+			set.count++;
+		} else {
+			++*failed;
+		}
+	}
+	if (*failed) {
+		counts__give_back(counts, (uint64_t)*failed * ARENA_CHUNK);
 		counts->reason = "kernel";
 	}
-	return done;
+	counts__made(counts);
+	return got;
 }
 
 static void look_at(uint32_t directive, struct large_look *look, uintptr_t end)
 {
 	const struct counts *counts = &counts__all[directive];
-	uint32_t most = look->most, made;
+	uint32_t most = look->most, got;
 
 	look->result = LARGE_HAD;
 	if (has(look->at))
@@ -207,15 +217,16 @@ static void look_at(uint32_t directive, struct large_look *look, uintptr_t end)
 		look->chunks = 1;
 		return;
 	}
-	made = look->may_ask ? make(directive, look->at, look->chunks) : 0;
-	look->result = made ? LARGE_MADE : LARGE_REFUSED;
-	if (made)
-		look->chunks = made;
+	got = look->may_ask ? make(directive, look->at, look->chunks, &look->failed) : 0;
+	look->result = got ? LARGE_MADE : LARGE_REFUSED;
+	if (got)
+		look->chunks = got;
 }
 
 void large__look(uint32_t directive, struct large_look *look, uintptr_t end)
 {
 	look->chunks = 1;
+	look->failed = 0;
 	look->result = LARGE_HAD;
 	if (lock__try(&set.lock)) {
 		look_at(directive, look, end);

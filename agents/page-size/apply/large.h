@@ -18,7 +18,7 @@
 enum large_result {
 	LARGE_HAD, /* it is a large page already */
 	LARGE_THIN, /* too few of its pages are there, or another process has them, too */
-	LARGE_MADE,
+	LARGE_MADE, /* all but those that failed */
 	LARGE_REFUSED, /* it could be one */
 };
 
@@ -29,6 +29,7 @@ struct large_look {
 	bool may_ask; /* false: what could be a large page is refused */
 	enum large_result result;
 	uint32_t chunks; /* that the result is of */
+	uint32_t failed; /* of these, at which the kernel did */
 };
 
 /* One thread at a time may look, between these. false: the kernel says nothing of pages. */

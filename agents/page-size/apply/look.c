@@ -23,7 +23,7 @@
 #define CALLS_MAX 16u /* between two readings of the clock */
 /* Of one look. A program waits for it as for a page fault, which may take as long for each page. */
 #define LOOK_CHUNKS 256u
-#define LOOK_MADE 16u
+#define LOOK_TRIED 16u
 /* How many times as long as a look took it is until the next. */
 #define WAIT_MADE 3u
 #define WAIT_NONE 32u
@@ -97,7 +97,6 @@ static bool end_directive(void)
 
 static void refuse(uint32_t chunks)
 {
-	look.large.may_ask = false;
 	look.refused += (uint64_t)chunks * ARENA_CHUNK;
 	/* The program may end before the turn does. */
 	counts__want(&counts__all[look.directive], look.refused);
@@ -106,20 +105,26 @@ static void refuse(uint32_t chunks)
 /* Returns how many large pages were made. *is_over: nothing is left to look at. */
 static uint32_t look_at_some(bool *is_over)
 {
-	uint32_t chunks = 0, made = 0;
+	uint32_t chunks = 0, tried = 0, made = 0;
 
 	*is_over = false;
 	if (!look.directive && !look.large.at)
 		__atomic_store_n(&look.grown, false, __ATOMIC_SEQ_CST);
-	while (chunks < LOOK_CHUNKS && made < LOOK_MADE) {
-		look.large.most = LOOK_MADE - made;
+	while (chunks < LOOK_CHUNKS && tried < LOOK_TRIED) {
+		look.large.most = LOOK_TRIED - tried;
 		if (apply__directives.list[look.directive].page_size > ARENA_PAGE &&
 		    look_at_next(look.directive)) {
 			chunks += look.large.chunks;
-			if (look.large.result == LARGE_MADE)
-				made += look.large.chunks;
-			if (look.large.result == LARGE_REFUSED)
+			if (look.large.result == LARGE_MADE) {
+				tried += look.large.chunks;
+				made += look.large.chunks - look.large.failed;
+			}
+			if (look.large.failed)
+				refuse(look.large.failed);
+			if (look.large.result == LARGE_REFUSED) {
+				look.large.may_ask = false;
 				refuse(look.large.chunks);
+			}
 			continue;
 		}
 		if (end_directive())
