@@ -45,15 +45,15 @@
  *
  * Of several lines of a process and a site the last counts. requests, bytes: what the site asked
  * for in all, and had at one time at most. granted_bytes, large_bytes: large pages now, and the
- *most at one time. ended: false in a line that is written before the process ends. refused_bytes:
- *of large pages that could have been made besides large_bytes and were not, for the last reason:
+ * most at one time. ended: false in a line that is written before the process ends. refused_bytes:
+ * of large pages that could have been made besides large_bytes and were not, for the last reason:
  * "budget", "supply", "limit of the control group", "kernel"; "account": the file beside that of
- *the directives can't be used; "seccomp": the program has given up rights, and what it opens might
- *end it; "signal": a handler interrupted the thread that held a lock; "mappings": the program has
- *more mappings than are followed.
+ * the directives can't be used; "seccomp": the program has given up rights, and what it opens might
+ * end it; "signal": a handler interrupted the thread that held a lock; "mappings": the program has
+ * more mappings than are followed.
  *
  * The process whose parent is the agent, and whatever it executes, says where its sites' data lie.
- *A line with command comes first, and maps says whether sites that map are among them. extent: the
+ * A line with command comes first, and maps says whether sites that map are among them. extent: the
  * number of a directive, from 0, whose data are between start and end, if there are any; those of
  * blocks, objects and the stack follow at once, those of mappings, also of some that are gone, as
  * the process ends. A line with complete follows them: without it, not all mappings are known.

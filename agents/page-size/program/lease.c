@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * lease.c - the large pages that treated runs mean to use, so that two agents don't count on the
- *same
+ * lease.c - the large pages that treated runs mean to use: two agents don't count on the same
  *
  * A lease is a row of the database from the start of a treated run to its end. Its resource names
  * this machine since it was booted; many have it together, and its holder's text says how much each
  * means to use:
  *
- *	page-size 4026531836:1234:56789 67108864	pid namespace : process : its start, and
- *bytes
+ *	page-size 4026531836:1234:56789 67108864
+ *
+ * The pid namespace, the process and its start, and bytes.
  *
  * What the processes of a run have already is missing from free memory, so that only the rest of a
  * lease counts. A lease of a process that has ended counts no more, and is removed by whoever finds
