@@ -72,7 +72,7 @@ uint64_t pem_mpi__bytes(int count, MPI_Datatype type)
 {
 	int size = 0;
 
-	if (count <= 0 || PEM_MPI(Type_size)(type, &size) || size <= 0)
+	if (count <= 0 || type == MPI_DATATYPE_NULL || PEM_MPI(Type_size)(type, &size) || size <= 0)
 		return 0;
 	return (uint64_t)count * (uint64_t)size;
 }

@@ -27,6 +27,7 @@
 #pragma weak ompi_mpi_comm_world
 #pragma weak ompi_mpi_comm_null
 #pragma weak ompi_mpi_byte
+#pragma weak ompi_mpi_datatype_null
 #pragma weak ompi_request_null
 
 #include <mpi.h>
@@ -104,7 +105,10 @@ void pem_mpi_communicator__put(struct pem_mpi_communicator *communicator);
  */
 int32_t pem_mpi_communicator__world(const struct pem_mpi_communicator *communicator, int rank);
 
-/* Bytes of count elements; 0 of what is no type. */
+/*
+ * Bytes of count elements; 0 for MPI_DATATYPE_NULL. For another invalid type MPI calls the error
+ * handler of MPI_COMM_WORLD, which usually ends the program.
+ */
 uint64_t pem_mpi__bytes(int count, MPI_Datatype type);
 
 /* Any handle as a number. */

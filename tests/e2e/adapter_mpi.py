@@ -290,4 +290,32 @@ def communicator_freed_meanwhile():
     equal(same_under_adapter([build("mpicc", GIVES, "-Wl,--no-as-needed", library)]), "42\n", "output")
 
 
+NO_TYPE = r"""
+#include <mpi.h>
+#include <stdio.h>
+int main(void)
+{
+	MPI_Request request;
+	MPI_Comm own;
+	int got = 0;
+
+	if (MPI_Init(NULL, NULL))
+		return 1;
+	MPI_Comm_dup(MPI_COMM_WORLD, &own);
+	MPI_Comm_set_errhandler(own, MPI_ERRORS_RETURN);
+	printf("%d\n", MPI_Irecv(&got, 1, MPI_DATATYPE_NULL, 0, 5, own, &request) != MPI_SUCCESS);
+	MPI_Comm_free(&own);
+	MPI_Finalize();
+	return 0;
+}
+"""
+
+
+@test
+def error_without_a_type():
+    "a receive without a type returns its error, if its communicator returns errors"
+    need("mpicc")
+    equal(same_under_adapter([build("mpicc", NO_TYPE)]), "1\n", "output")
+
+
 run_all()
