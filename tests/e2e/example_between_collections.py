@@ -120,7 +120,9 @@ def as_in_a_trace():
         between, during, outside, everything = (s.read()[0] for s in (between, during, outside, everything))
     before, traced_between, traced_during, collections = of_trace(pemapi, folder + "/trace")
     equal(collections, pauses(folder), "collections of the trace, beside those in the JVM's log")
-    equal(during.count + outside.count + during.undecided, everything.count, "page faults of all kinds")
+    # While the session tells BPF of the process, one statistic may judge a fault undecided and the next one know it.
+    missing = everything.count - during.count - outside.count - during.undecided
+    assert abs(missing) <= 4, "page faults of all kinds: %d of %d" % (missing, everything.count)
     equal(before + traced_between + traced_during, everything.count, "page faults of the trace")
     # A fault within the error of the clocks of a collection's begin or end may lie on the other side of it in the trace.
     for name, value, traced in ("between", between, traced_between), ("during", during, traced_during):
