@@ -4,7 +4,7 @@ import json
 import os
 import signal
 
-from tap import BUILD, PEM, equal, run, run_all, test, tmp
+from tap import BUILD, PEM, SAN, equal, run, run_all, skip, test, tmp
 
 
 def limited(limit, *command):
@@ -26,10 +26,12 @@ def no_file_may_grow_at_the_start():
 @test
 def no_file_may_grow_while_recording():
     "a trace that reaches the file size limit is finished, balances, and lists its loss"
+    if SAN:
+        skip("a sanitized recorder may lose too much to reach the limit")
     trace = tmp() + "/t"
     program = os.path.join(BUILD, "programs", "processes")
     rc, _, err = limited("-S -f 1500", PEM, "record", "--buffer", "256K", "-o", trace, "-e", "APP", "--",
-                         "sh", "-c", 'ulimit -S -f unlimited; exec "$0" plain 200000', program)
+                         "sh", "-c", 'ulimit -S -f unlimited; exec "$0" plain 2000000', program)
     equal(rc, 3, "status: " + err)
     assert "not whole: File too large" in err and "ulimit -f" in err, err
     rc, out, err = run([PEM, "report", "--json", trace])
