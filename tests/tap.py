@@ -84,9 +84,9 @@ def equal(got, wanted, what="value"):
         raise AssertionError("%s: got %r, wanted %r" % (what, got, wanted))
 
 
-def tmp():
+def tmp(parent=None):
     """A fresh folder of the running test, removed when the test ends."""
-    folder = tempfile.mkdtemp(prefix="pem-test-")
+    folder = tempfile.mkdtemp(dir=parent, prefix="pem-test-")
     _folders.append(folder)
     return folder
 

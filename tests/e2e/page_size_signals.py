@@ -251,4 +251,20 @@ int main(void)
 }""", "0\n")
 
 
+@test
+def errno_at_the_start():
+    "errno is 0 when a program starts"
+    same(r"""
+#include <errno.h>
+static int early;
+__attribute__((constructor)) static void begin(void) { early = errno; }
+int main(void)
+{
+	int at_start = errno;
+
+	printf("%d %d\n", early, at_start);
+	return 0;
+}""", "0 0\n")
+
+
 run_all()

@@ -79,12 +79,17 @@ def number_of(cell, base, labels):
     return hex(value) if base == 16 else str(value)
 
 
-def rows(trace):
-    """Every record of a trace as pem's reader has it, one dictionary each; numbers for labels."""
+def exported(trace):
+    """The path of a trace's records as CSV."""
     path = trace + ".csv"
     rc, _, err = run([PEM, "export", "--to", "csv", "-o", path, trace])
     equal(rc, 0, "status of pem export (stderr: %s)" % err)
-    with open(path, encoding="utf-8", newline="") as text:
+    return path
+
+
+def rows(trace):
+    """Every record of a trace as pem's reader has it, one dictionary each; numbers for labels."""
+    with open(exported(trace), encoding="utf-8", newline="") as text:
         found = list(csv.DictReader(text))
     labels = labels_of(trace)
     for row in found:
@@ -96,12 +101,18 @@ def rows(trace):
 
 
 def ticks(trace):
-    """{(pid, tid, who): [numbers in order of time]} of a trace."""
+    """{(pid, tid, who): [numbers in order of time]} of a trace. Quicker than rows(): a trace may have a million."""
     found = defaultdict(list)
-    for row in rows(trace):
-        equal(row["event"], EVENT, "event")
-        found[int(row["pid"]), int(row["tid"]), int(row["who"])].append(int(row["number"]))
-    return dict(found)
+    with open(exported(trace), encoding="utf-8", newline="") as text:
+        lines = csv.reader(text)
+        columns = next(lines)
+        # A trace without a record has no columns of fields.
+        event, pid, tid, who, number = [name in columns and columns.index(name) for name in (
+            "event", "pid", "tid", "who", "number")]
+        for line in lines:
+            equal(line[event], EVENT, "event")
+            found[line[pid], line[tid], line[who]].append(int(line[number]))
+    return {tuple(map(int, raiser)): numbers for raiser, numbers in found.items()}
 
 
 def check_complete(trace, raised):

@@ -31,7 +31,7 @@ def thousands_at_once():
 @test
 def several_recording_threads():
     "several threads of the recorder move what 200 threads raise at full speed: all of it, each thread's in order"
-    trace, raised = record(tmp(), program("threads", "crowd", 10000, 200), "--buffer", "256M", "--drain-threads", "4")
+    trace, raised = record(tmp(), program("threads", "crowd", 5000, 200), "--buffer", "256M", "--drain-threads", "4")
     equal(len(raised), 200, "threads")
     check_complete(trace, raised)
 

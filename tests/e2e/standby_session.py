@@ -9,7 +9,6 @@ import signal
 import struct
 import subprocess
 import sys
-import tempfile
 import time
 
 from attached import Asked
@@ -24,7 +23,7 @@ IDLE = os.path.join(BUILD, "programs", "idle")
 
 def runtime_folder():
     """In memory: only there a program knows that no other session lives."""
-    return tempfile.mkdtemp(dir="/dev/shm", prefix="pem-test-")
+    return tmp("/dev/shm")
 
 
 def pids_of(parent):
