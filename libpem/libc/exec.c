@@ -280,12 +280,12 @@ static void count_all(struct pem_libc_start *start, const struct target *t, bool
  * Return the folders that are searched for a program: PATH, or its default. NULL: none. As execvp,
  * it reads PATH only for a name without a slash: the environment may be unreadable.
  */
-static const char *folders(const char *program, bool is_searched)
+static const char *folders(const char *program, enum pem_libc_named named)
 {
 	const char *list;
 	size_t index;
 
-	if (!is_searched || strchr(program, '/'))
+	if (named != PEM_LIBC_BY_NAME || strchr(program, '/'))
 		return NULL;
 	list = find(environ, "PATH=", &index);
 	return list ? list : "/bin:/usr/bin";
@@ -297,17 +297,20 @@ static const char *folders(const char *program, bool is_searched)
  * long as half the start of a small program. A filter that the program has it finds itself. The
  * calls are those that its loader makes, too.
  */
-static bool is_usual_start(const char *program, bool is_searched)
+static bool is_usual_start(const char *program, enum pem_libc_named named)
 {
 	enum pem_program_kind kind;
 	struct stat st;
 
 	if (pem_rights__sessions() || pem_rights__restricted() || pem_rights__given_up())
 		return false;
+	if (named == PEM_LIBC_BENEATH)
+		return true;
 	/* Can the name be read? What is not searched only the kernel reads. */
-	if (is_searched && syscall(SYS_newfstatat, AT_FDCWD, program, &st, 0) && errno == EFAULT)
+	if (named == PEM_LIBC_BY_NAME && syscall(SYS_newfstatat, AT_FDCWD, program, &st, 0) &&
+	    errno == EFAULT)
 		return false;
-	kind = pem_program_file__kind(program, folders(program, is_searched), PEM_PROGRAM_LOADER);
+	kind = pem_program_file__kind(program, folders(program, named), PEM_PROGRAM_LOADER);
 	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;
 }
 
@@ -364,14 +367,14 @@ static char **copy_without(struct pem_libc_start *start, char *const environment
  * Count the program, and copy its environment if it needs another. Returns NULL if it keeps its
  * own.
  */
-static char **another(struct pem_libc_start *start, const char *program, bool is_searched,
+static char **another(struct pem_libc_start *start, const char *program, enum pem_libc_named named,
 		      char *const environment[])
 {
 	struct target t = {.name = program, .kind = PEM_PROGRAM_USUAL};
 	char **copy = NULL;
 	size_t index = 0;
 
-	if (is_usual_start(program, is_searched))
+	if (is_usual_start(program, named))
 		return NULL;
 	/*
 	 * With syscall user dispatch nothing can be found out. The program does not have it, and
@@ -386,9 +389,8 @@ static char **another(struct pem_libc_start *start, const char *program, bool is
 		return NULL;
 	t.session = find(environment, "PEM_SESSION=", &index);
 	t.preload = find(environment, VARIABLE, &index);
-	if (!t.is_filtered)
-		t.kind = pem_program_file__kind(program, folders(program, is_searched),
-						PEM_PROGRAM_KIND);
+	if (!t.is_filtered && named != PEM_LIBC_BENEATH)
+		t.kind = pem_program_file__kind(program, folders(program, named), PEM_PROGRAM_KIND);
 	if (must_go(&t))
 		copy = copy_without(start, environment, index, t.is_filtered);
 	count_all(start, &t, copy != NULL);
@@ -396,7 +398,7 @@ static char **another(struct pem_libc_start *start, const char *program, bool is
 }
 
 char *const *pem_libc_exec__begin(struct pem_libc_start *start, const char *program,
-				  bool is_searched, char *const environment[])
+				  enum pem_libc_named named, char *const environment[])
 {
 	int saved_errno;
 	char **copy;
@@ -406,7 +408,7 @@ char *const *pem_libc_exec__begin(struct pem_libc_start *start, const char *prog
 	if (pem_libc_call__is_silent(0))
 		return environment;
 	saved_errno = errno;
-	copy = another(start, program, is_searched, environment);
+	copy = another(start, program, named, environment);
 	errno = saved_errno;
 	return copy ? copy : environment;
 }

@@ -68,7 +68,7 @@ PEM_LIBC_EXPORT int execve(const char *path, char *const arguments[], char *cons
 
 	exec_begins(path, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execve)
-	(path, arguments, pem_libc_exec__begin(&start, path, false, environment));
+	(path, arguments, pem_libc_exec__begin(&start, path, PEM_LIBC_BY_PATH, environment));
 	return exec_failed(&start, path, PEM_LIBC_SITE);
 }
 
@@ -78,7 +78,7 @@ PEM_LIBC_EXPORT int execv(const char *path, char *const arguments[])
 
 	exec_begins(path, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execve)
-	(path, arguments, pem_libc_exec__begin(&start, path, false, environ));
+	(path, arguments, pem_libc_exec__begin(&start, path, PEM_LIBC_BY_PATH, environ));
 	return exec_failed(&start, path, PEM_LIBC_SITE);
 }
 
@@ -88,7 +88,7 @@ PEM_LIBC_EXPORT int execvp(const char *name, char *const arguments[])
 
 	exec_begins(name, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execvpe)
-	(name, arguments, pem_libc_exec__begin(&start, name, true, environ));
+	(name, arguments, pem_libc_exec__begin(&start, name, PEM_LIBC_BY_NAME, environ));
 	return exec_failed(&start, name, PEM_LIBC_SITE);
 }
 
@@ -98,14 +98,14 @@ PEM_LIBC_EXPORT int execvpe(const char *name, char *const arguments[], char *con
 
 	exec_begins(name, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execvpe)
-	(name, arguments, pem_libc_exec__begin(&start, name, true, environment));
+	(name, arguments, pem_libc_exec__begin(&start, name, PEM_LIBC_BY_NAME, environment));
 	return exec_failed(&start, name, PEM_LIBC_SITE);
 }
 
 #define FD_PATH "/proc/self/fd/"
 #define FD_PATH_BYTES (sizeof(FD_PATH) + 10)
 #define BENEATH_BYTES 512u
-#define BENEATH_PATH_MAX (BENEATH_BYTES - FD_PATH_BYTES - 1)
+#define BENEATH_PATH_MAX (BENEATH_BYTES - FD_PATH_BYTES - 1) /* more than an event keeps */
 
 /* Write the path of a descriptor. Returns the path's end. */
 static char *fd_path(char *path, int fd)
@@ -133,7 +133,7 @@ PEM_LIBC_EXPORT int fexecve(int fd, char *const arguments[], char *const environ
 	fd_path(path, fd);
 	exec_begins(path, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(fexecve)
-	(fd, arguments, pem_libc_exec__begin(&start, path, false, environment));
+	(fd, arguments, pem_libc_exec__begin(&start, path, PEM_LIBC_BY_PATH, environment));
 	return exec_failed(&start, path, PEM_LIBC_SITE);
 }
 
@@ -141,21 +141,27 @@ PEM_LIBC_EXPORT int execveat(int folder, const char *path, char *const arguments
 			     char *const environment[], int flags)
 {
 	struct pem_libc_start start;
+	enum pem_libc_named named = PEM_LIBC_BY_PATH;
 	const char *known = path;
+	size_t length;
 	char beneath[BENEATH_BYTES], *end;
 
 	if (folder != AT_FDCWD && pem_libc_readable__text(path) && *path != '/') {
 		end = fd_path(beneath, folder);
 		if (*path)
 			*end++ = '/';
-		/* A longer path is cut: it then names no program. */
-		end[strnlen(path, BENEATH_PATH_MAX)] = '\0';
-		memcpy(end, path, strnlen(path, BENEATH_PATH_MAX));
+		length = strnlen(path, BENEATH_PATH_MAX);
+		if (path[length])
+			named = PEM_LIBC_BENEATH; /* only the event gets the path that is cut */
+		memcpy(end, path, length);
+		end[length] = '\0';
 		known = beneath;
 	}
 	exec_begins(known, PEM_LIBC_SITE);
 	PEM_LIBC_NEXT(execveat)
-	(folder, path, arguments, pem_libc_exec__begin(&start, known, false, environment), flags);
+	(folder, path, arguments,
+	 pem_libc_exec__begin(&start, named == PEM_LIBC_BENEATH ? path : known, named, environment),
+	 flags);
 	return exec_failed(&start, known, PEM_LIBC_SITE);
 }
 

@@ -72,7 +72,8 @@ int pem_libc_spawn(pem_libc_spawn_call *next, bool is_searched, pid_t *child, co
 	/* Copied here: another thread may wait for the child and free the program's path. */
 	if (is_wanted)
 		known = pem_libc_readable__copy(text, program);
-	environment = pem_libc_exec__begin(&start, program, is_searched, environment);
+	environment = pem_libc_exec__begin(
+		&start, program, is_searched ? PEM_LIBC_BY_NAME : PEM_LIBC_BY_PATH, environment);
 	if (!is_wanted || !child)
 		rc = next(child ? child : &made, program, actions, attributes, arguments,
 			  environment);

@@ -255,6 +255,36 @@ def static():
     equal(said(["env", folders, "program"]), {STATIC: (1, "program")}, "found in PATH, after a folder with a long path")
 
 
+# argv: a folder, a path beneath it
+BENEATH = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    char *arguments[] = {"program", NULL}, *none[] = {NULL};
+    int folder = open(argv[1], O_RDONLY | O_DIRECTORY);
+
+    execveat(folder, argv[2], arguments, argc > 3 ? none : environ, 0);
+    return 9;
+}
+"""
+
+
+@test
+def beneath_a_folder():
+    "a long path beneath a folder is not taken for a shorter one, which another program has"
+    static_program, folder = compile_program(HELLO, flags=["-static"]), tmp()
+    name = "q" * 200
+    for n in range(1, len(name)):
+        os.symlink(static_program, folder + "/" + name[:n])
+    os.symlink(compile_program(HELLO), folder + "/" + name)
+    starter = compile_program(BENEATH)
+    equal(said([starter, folder, "./" * 200 + name]), {}, "with the libraries")
+    equal(said([starter, folder, "./" * 200 + name, "cleared"]), {CLEARED: (1, name[:15])}, "in an empty environment")
+
+
 @test
 def loader():
     "the loader as a program is not taken for one"
