@@ -51,6 +51,9 @@ static struct {
 	__typeof__(&sqlite3_stmt_status) statement_status;
 	__typeof__(&sqlite3_db_status) database_status;
 	__typeof__(&sqlite3_get_autocommit) is_autocommit;
+	__typeof__(&sqlite3_db_mutex) mutex;
+	__typeof__(&sqlite3_mutex_enter) enter; /* SQLite for one thread has no mutexes */
+	__typeof__(&sqlite3_mutex_leave) leave;
 } real;
 
 static const char *const names[] = {
@@ -68,6 +71,9 @@ static const char *const names[] = {
 	"sqlite3_stmt_status",
 	"sqlite3_db_status",
 	"sqlite3_get_autocommit",
+	"sqlite3_db_mutex",
+	"sqlite3_mutex_enter",
+	"sqlite3_mutex_leave",
 };
 #define COUNT (sizeof(names) / sizeof(names[0]))
 _Static_assert(sizeof(real) == COUNT * sizeof(void *), "a name for each");
@@ -135,23 +141,42 @@ static void find_for_open(uintptr_t site)
 
 /* --- connections --- */
 
-static int opened(int rc, const char *path, sqlite3 **database)
+#define PATH_BYTES 136u /* more than an event keeps: it tells that the path is cut */
+
+/*
+ * Open a database, with its event. As soon as the caller's variable has the database, another
+ * thread may free the variable and the path, so neither is read afterwards.
+ */
+static int open_database(const char *path, sqlite3 **database, int flags, const char *vfs,
+			 int has_flags)
 {
-	if (!rc && pem_enabled_sqlite_open())
-		pem_notify_sqlite_open((uintptr_t)*database, path);
+	sqlite3 *made = NULL;
+	size_t length = path ? strnlen(path, PATH_BYTES - 1) : 0;
+	char text[PATH_BYTES];
+	int rc;
+
+	if (length)
+		memcpy(text, path, length);
+	text[length] = '\0';
+	rc = has_flags ? real.open_v2(path, &made, flags, vfs) : real.open(path, &made);
+	if (!rc)
+		pem_notify_sqlite_open((uintptr_t)made, text);
+	*database = made;
 	return rc;
 }
 
 EXPORT int sqlite3_open(const char *path, sqlite3 **database)
 {
 	find_for_open(SITE);
-	return opened(real.open(path, database), path, database);
+	return database && pem_enabled_sqlite_open() ? open_database(path, database, 0, NULL, 0)
+						     : real.open(path, database);
 }
 
 EXPORT int sqlite3_open_v2(const char *path, sqlite3 **database, int flags, const char *vfs)
 {
 	find_for_open(SITE);
-	return opened(real.open_v2(path, database, flags, vfs), path, database);
+	return database && pem_enabled_sqlite_open() ? open_database(path, database, flags, vfs, 1)
+						     : real.open_v2(path, database, flags, vfs);
 }
 
 EXPORT int sqlite3_close(sqlite3 *database)
@@ -242,15 +267,10 @@ static void transaction_end(sqlite3_stmt *statement, uintptr_t database, int rc)
 		pem_notify_sqlite_transaction_commit(database);
 }
 
-EXPORT int sqlite3_step(sqlite3_stmt *statement)
+static int step(sqlite3_stmt *statement, sqlite3 *database)
 {
-	sqlite3 *database;
 	int rc, was_autocommit, is_autocommit;
 
-	find(SITE);
-	if (!statement || !step_enabled())
-		return real.step(statement);
-	database = real.database(statement);
 	was_autocommit = real.is_autocommit(database);
 	if (!real.is_running(statement))
 		pem_notify_sqlite_statement_begin((uintptr_t)statement, (uintptr_t)database,
@@ -267,6 +287,30 @@ EXPORT int sqlite3_step(sqlite3_stmt *statement)
 		pem_notify_sqlite_transaction_begin((uintptr_t)database);
 	else if (!was_autocommit && is_autocommit)
 		transaction_end(statement, (uintptr_t)database, rc);
+	return rc;
+}
+
+/*
+ * Another thread may finalize the statement as soon as it gets the database's mutex. So the mutex,
+ * which a thread can take several times, is held until all events are raised.
+ */
+EXPORT int sqlite3_step(sqlite3_stmt *statement)
+{
+	sqlite3_mutex *mutex = NULL;
+	sqlite3 *database;
+	int rc;
+
+	find(SITE);
+	if (!statement || !step_enabled())
+		return real.step(statement);
+	database = real.database(statement);
+	if (real.mutex && real.enter && real.leave)
+		mutex = real.mutex(database);
+	if (mutex)
+		real.enter(mutex);
+	rc = step(statement, database);
+	if (mutex)
+		real.leave(mutex);
 	return rc;
 }
 

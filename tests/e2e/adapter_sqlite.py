@@ -9,7 +9,7 @@ import collections
 import json
 import os
 
-from preload import count, record
+from preload import compile_program, count, record
 from tap import PEM, BUILD, equal, need, run, run_all, skip, test, tmp
 
 SCRIPT = """
@@ -246,6 +246,117 @@ def library_loaded_again():
                          "APP::Sqlite::*")
     equal(out, "0 77 kept\n" * 3, "what it says")
     equal(kinds(events)["Open"], 3, "databases")
+
+
+# A library between pem and SQLite: another thread takes what it may take, as soon as SQLite's function has returned.
+TAKES = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#define NEXT(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+void *given; /* a page; NULL: none */
+pthread_t taker;
+static sem_t tried;
+int sqlite3_open(const char *path, sqlite3 **to)
+{
+	int rc = NEXT(sqlite3_open)(path, to);
+
+	if (given)
+		munmap(given, 4096);
+	given = NULL;
+	return rc;
+}
+static void *take(void *statement)
+{
+	sqlite3_mutex *mutex = sqlite3_db_mutex(sqlite3_db_handle(statement));
+
+	if (sqlite3_mutex_try(mutex) == SQLITE_OK) {
+		NEXT(sqlite3_finalize)(statement);
+		sqlite3_mutex_leave(mutex);
+		sem_post(&tried);
+	} else {
+		sem_post(&tried);
+		NEXT(sqlite3_finalize)(statement);
+	}
+	return NULL;
+}
+int sqlite3_step(sqlite3_stmt *statement)
+{
+	int rc = NEXT(sqlite3_step)(statement);
+
+	sem_init(&tried, 0, 0);
+	pthread_create(&taker, NULL, take, statement);
+	sem_wait(&tried);
+	return rc;
+}
+"""
+
+# Each block of SQLite's memory has pages of its own, which are gone when it is freed.
+OTHERS_TAKE = r"""
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+extern void *given;
+extern pthread_t taker;
+static size_t *head(void *memory) { return (size_t *)((char *)memory - 64); }
+static void *get(int bytes)
+{
+	size_t *block = mmap(NULL, bytes + 64, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	*block = bytes;
+	return (char *)block + 64;
+}
+static void drop(void *memory) { munmap(head(memory), *head(memory) + 64); }
+static int size(void *memory) { return *head(memory); }
+static int round_up(int bytes) { return (bytes + 7) & ~7; }
+static void *change(void *memory, int bytes)
+{
+	void *other = get(bytes);
+
+	memcpy(other, memory, bytes < size(memory) ? bytes : size(memory));
+	drop(memory);
+	return other;
+}
+static int begin(void *unused) { return 0; }
+static void end(void *unused) {}
+int main(void)
+{
+	sqlite3_mem_methods pages = {get, drop, change, size, round_up, begin, end, NULL};
+	sqlite3_stmt *statement;
+	sqlite3 *database;
+
+	sqlite3_config(SQLITE_CONFIG_MALLOC, &pages);
+	sqlite3_config(SQLITE_CONFIG_LOOKASIDE, 0, 0);
+	given = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	strcpy(given, ":memory:");
+	if (sqlite3_open(given, &database) || sqlite3_prepare_v2(database, "select 1", -1, &statement, NULL))
+		return 1;
+	printf("%d\n", sqlite3_step(statement));
+	pthread_join(taker, NULL);
+	return sqlite3_close(database);
+}
+"""
+
+
+@test
+def taken_by_another_thread():
+    "a program lives whose other thread finalizes a statement, or frees a path, as soon as SQLite lets it"
+    need_adapter()
+    library = compile_program(TAKES, "libtakes.so", ["-shared", "-fPIC", "-ldl"])
+    folder, name = os.path.split(library)
+    program = compile_program(OTHERS_TAKE, flags=["-L" + folder, "-l:" + name, "-Wl,-rpath," + folder, "-l:libsqlite3.so.0"])
+    equal(run([program])[:2], (0, "100\n"), "status and output alone")
+    out, events = record([program], "APP::Sqlite::*")
+    equal(out, "100\n", "output")
+    k = kinds(events)
+    equal((k["StatementBegin"], k["RowFetch"]), (1, 1), "statements and rows")
+    equal(count(events, "APP::Sqlite::Open", path=":memory:"), 1, "databases")
 
 
 @test
