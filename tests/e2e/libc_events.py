@@ -135,6 +135,8 @@ int main(void)
 def cancellation_goes_through():
     "threads cancelled in a read, a condition and a semaphore end as without the library"
     path = compile_program(r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -143,18 +145,37 @@ static pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t c = PTHREAD_COND_INITIALIZER;
 static sem_t s;
 static int fds[2];
+static volatile int begun;
+/* Wait until the thread that began sleeps in the kernel. */
+static void until_it_sleeps(void)
+{
+	char path[64], text[64];
+	int fd, n;
+
+	while (!begun)
+		usleep(100);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/syscall", begun);
+	do {
+		usleep(100);
+		fd = open(path, O_RDONLY);
+		n = fd < 0 ? -1 : pread(fd, text, sizeof(text), 0);
+		close(fd);
+	} while (n > 0 && text[0] == 'r'); /* running */
+	begun = 0;
+}
 static void clean(void *arg) { if (arg) pthread_mutex_unlock(arg); puts("cleaned"); }
-static void *reads(void *arg) { char x; pthread_cleanup_push(clean, 0); read(fds[0], &x, 1); pthread_cleanup_pop(0); return arg; }
+static void *reads(void *arg) { char x; pthread_cleanup_push(clean, 0); begun = gettid(); read(fds[0], &x, 1); pthread_cleanup_pop(0); return arg; }
 static void *waits(void *arg)
 {
 	pthread_mutex_lock(&m);
 	pthread_cleanup_push(clean, &m);
+	begun = gettid();
 	for (;;)
 		pthread_cond_wait(&c, &m);
 	pthread_cleanup_pop(0);
 	return arg;
 }
-static void *sleeps(void *arg) { pthread_cleanup_push(clean, 0); sem_wait(&s); pthread_cleanup_pop(0); return arg; }
+static void *sleeps(void *arg) { pthread_cleanup_push(clean, 0); begun = gettid(); sem_wait(&s); pthread_cleanup_pop(0); return arg; }
 int main(void)
 {
 	void *(*routine[])(void *) = { reads, waits, sleeps }, *result;
@@ -164,7 +185,7 @@ int main(void)
 		return 1;
 	for (int i = 0; i < 3; i++) {
 		pthread_create(&t, NULL, routine[i], NULL);
-		usleep(10000);
+		until_it_sleeps();
 		pthread_cancel(t);
 		pthread_join(t, &result);
 		printf("%d\n", result == PTHREAD_CANCELED);
