@@ -105,7 +105,8 @@ __attribute__((unused)) PEM_INLINE bool pem_gates_pass(struct pem_kevent *e, uin
 		return verdict == PEM_GATE_PASSES;
 	if (e->cell->discarded != tag) {
 		PEM_STORE(e->cell->produced, 0);
-		PEM_STORE(e->cell->discarded, tag);
+		/* SE */
+		PEM_RELEASE(e->cell->discarded, tag);
 	}
 	PEM_STORE(e->cell->produced, e->cell->produced + 1);
 	return false;

@@ -46,7 +46,8 @@ static void fold_undecided(struct pem_cell *to, struct pem_cell *from)
 	if (to->discarded != from->discarded &&
 	    (!to->discarded || is_later(from->discarded, to->discarded))) {
 		__atomic_store_n(&to->produced, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&to->discarded, from->discarded, __ATOMIC_RELAXED);
+		/* SE */
+		__atomic_store_n(&to->discarded, from->discarded, __ATOMIC_RELEASE);
 	}
 	if (to->discarded == from->discarded)
 		__atomic_store_n(&to->produced, to->produced + from->produced, __ATOMIC_RELAXED);

@@ -306,7 +306,8 @@ static void add_undecided(struct pem_cell *cell, uint64_t tag)
 {
 	if (cell->discarded != tag) {
 		__atomic_store_n(&cell->produced, 0, __ATOMIC_RELAXED);
-		__atomic_store_n(&cell->discarded, tag, __ATOMIC_RELAXED);
+		/* SE */
+		__atomic_store_n(&cell->discarded, tag, __ATOMIC_RELEASE);
 	}
 	__atomic_store_n(&cell->produced, cell->produced + 1, __ATOMIC_RELAXED);
 }

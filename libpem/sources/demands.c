@@ -145,8 +145,9 @@ static uint64_t undecided_in(struct pem_source *source, struct pem_source_demand
 {
 	const struct pem_cell *cell = common_of(source)->ops->cell(source, demand, cpu, part);
 
+	/* se */
 	if (!demand->gates || !cell ||
-	    __atomic_load_n(&cell->discarded, __ATOMIC_RELAXED) != PEM_ACTION_TAG(action))
+	    __atomic_load_n(&cell->discarded, __ATOMIC_ACQUIRE) != PEM_ACTION_TAG(action))
 		return 0;
 	return __atomic_load_n(&cell->produced, __ATOMIC_RELAXED);
 }

@@ -87,8 +87,9 @@ static bool read_cell(const struct pem_producer *p, const struct pem_demand *dem
 	memset(s, 0, sizeof(*s));
 	if (!from)
 		return false;
+	/* se */
 	if (demand->predicate && demand->predicate->gates &&
-	    __atomic_load_n(&from->discarded, __ATOMIC_RELAXED) == PEM_ACTION_TAG(action))
+	    __atomic_load_n(&from->discarded, __ATOMIC_ACQUIRE) == PEM_ACTION_TAG(action))
 		undecided = __atomic_load_n(&from->produced, __ATOMIC_RELAXED);
 	if ((pem_cell_read(from, &copy, CELL_TRIES) || copy.stat_begin != ~0ULL) &&
 	    (uint32_t)copy.tag == PEM_ACTION_TAG(action))
