@@ -227,7 +227,7 @@ static struct pem_demand *find(struct pem_session *s, struct pem_demand *first,
 		if (!is_free(demand) && fits(demand, context, predicate, use))
 			return demand;
 	}
-	/* Libraries of before gates would take a rule of an event's own cell for one without. */
+	/* Libraries that know no gates would take a rule of an event's own cell for one without. */
 	for (demand = first; demand; demand = demand->next) {
 		if (is_free(demand) && !(has_gates(predicate) && demand == first))
 			return demand;

@@ -94,7 +94,7 @@ struct pem_session_hooks {
 	void (*process_found)(struct pem_session *session, uint32_t pid);
 	/*
 	 * processes: a process keeps its gates for the session at this address (struct
-	 * pem_gate_slot). pid: as this process sees it.
+	 * pem_gate_states). pid: as this process sees it.
 	 */
 	void (*gates_found)(struct pem_session *session, uint32_t pid, uint64_t address);
 	/* processes: the session has looked for members. It is time to look for targets, too. */

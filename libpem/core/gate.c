@@ -100,11 +100,11 @@ static int check_events(const struct pem_event *const *events, size_t count,
 
 	for (i = 0; i < count; i++) {
 		if (events[i]->source_kind != PEM_SOURCE_STUB)
-			return pem_error__set(
-				error, -ENOTSUP,
-				"%s is no event of a program, and only those open and close what "
-				"'inside' and 'from' name",
-				events[i]->name);
+			return pem_error__set(error, -ENOTSUP,
+					      "%s is not an event of a program, and only those "
+					      "open and close what "
+					      "'inside' and 'from' name",
+					      events[i]->name);
 	}
 	return 0;
 }

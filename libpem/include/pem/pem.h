@@ -524,8 +524,8 @@ struct pem_statistic {
 	uint32_t together;
 	uint32_t reserved; /* 0 */
 	/*
-	 * With 'inside' or 'from' in the predicate: events that are not counted, because nobody
-	 * knew whether they were inside (pem_event_set__where).
+	 * With 'inside' or 'from' in the predicate: events that are not counted, because the
+	 * state of a gate was unknown (pem_event_set__where).
 	 */
 	uint64_t undecided;
 };

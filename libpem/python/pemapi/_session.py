@@ -121,7 +121,7 @@ class Statistic:
     A counter that ran for running_ns of enabled_ns is an estimate of this error (NaN: unknown), and counted is
     its count in that time; those of one number in together,
     other than 0, were counted at the same times. undecided: with 'inside' or 'from' in the predicate, events that are not
-    counted, because nobody knew whether they were inside.
+    counted, because the state of a gate was unknown.
     """
     __slots__ = ("event", "unavailable", "is_partial", "count", "sum", "min", "max", "mean", "variance", "enabled_ns", "running_ns", "counted",
                  "error", "together", "undecided")

@@ -30,7 +30,7 @@
 #define PEM_GATES_OUTSIDE(gates) ((gates) >> 16)
 
 /*
- * PEM_RULE_CELL of a rule, from 65 on, which libraries of before gates leave alone:
+ * PEM_RULE_CELL of a rule, from 65 on, which libraries that know no gates leave alone:
  *
  *	from 65		the further cell of index n - 65, whose statistic has gates. max_level is
  *			PEM_GATES().
@@ -46,9 +46,8 @@
 
 /* What a gate is. */
 #define PEM_GATE_OF_PROCESS 1u /* else each thread has its own state */
-#define PEM_GATE_COUNTS                                                                            \
-	2u /* as often open as it was opened and not closed; else open or closed                   \
-	    */
+/* as often open as it was opened and not closed; else open or closed */
+#define PEM_GATE_COUNTS 2u
 
 /*
  * A process's state of the gates of one session. A word holds the tag in its high half and
