@@ -112,6 +112,13 @@ static void give_back(struct pem_thread_full *thread)
 	free_threads = thread;
 }
 
+static void end(struct pem_thread_full *thread)
+{
+	pem_thread_current = &pem_thread_none;
+	release_writers(thread);
+	pem_counted__close(thread);
+}
+
 static void thread_exit(void *arg)
 {
 	struct pem_thread_full *thread = arg;
@@ -120,19 +127,18 @@ static void thread_exit(void *arg)
 	if (!thread->shared.tid) /* this is a child that raised no event */
 		return;
 	/*
-	 * Signal handlers of this thread find no structure from here on. Their events are counted
-	 * as lost.
+	 * A signal handler that comes before or after this, as later destructors, finds a structure
+	 * or makes one. In between the lock holds signals back.
 	 */
-	starting = 1;
-	pem_thread_current = &pem_thread_none;
-	release_writers(thread);
-	pem_counted__close(thread);
 	if (pem_process__lock()) {
+		end(thread);
 		give_back(thread);
 		pem_process__unlock();
+	} else {
+		starting = 1;
+		end(thread);
+		starting = 0;
 	}
-	starting = 0; /* later destructors of this thread may raise events, which make a new
-			 structure */
 	errno = saved_errno;
 }
 
@@ -270,24 +276,12 @@ static uint32_t own_id(void)
 	return id ? id : pem_rights__thread_id();
 }
 
-struct pem_thread_full *pem_thread__get(void)
+/* The thread's structure, from those of ended threads if there is one. NULL: no memory. Lock held.
+ */
+static struct pem_thread_full *take(void)
 {
-	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
-	unsigned session_index;
+	struct pem_thread_full *thread;
 
-	if (thread->shared.tid)
-		return thread;
-	if (starting)
-		return NULL;
-	starting = 1;
-	PEM_BARRIER();
-	/* A signal handler since the test above may have made a structure. */
-	thread = (struct pem_thread_full *)pem_thread_current;
-	if (thread->shared.tid)
-		goto out;
-	thread = NULL;
-	if (!pem_process__lock())
-		goto out;
 	if (!free_threads && !pem_restricted())
 		take_back_from_dead();
 	thread = free_threads;
@@ -301,9 +295,14 @@ struct pem_thread_full *pem_thread__get(void)
 		thread->shared.tid = own_id();
 		taken++;
 	}
-	pem_process__unlock();
-	if (!thread)
-		goto out;
+	return thread;
+}
+
+/* Lock held. */
+static void begin(struct pem_thread_full *thread)
+{
+	unsigned session_index;
+
 	for (session_index = 0; session_index < PEM_SESSIONS_MAX; session_index++)
 		clear_writer(&thread->shared.writer[session_index]);
 	/* Those of the thread which had the structure before. */
@@ -316,9 +315,30 @@ struct pem_thread_full *pem_thread__get(void)
 		silence(thread, true);
 	if (has_exit_key)
 		pthread_setspecific(exit_key, thread);
+	PEM_BARRIER();
 	pem_thread_current = &thread->shared;
-out:
-	starting = 0;
+}
+
+/*
+ * The lock holds signals back until the structure is complete. A handler that came in the middle
+ * would have none, and its events would be lost.
+ */
+struct pem_thread_full *pem_thread__get(void)
+{
+	struct pem_thread_full *thread = (struct pem_thread_full *)pem_thread_current;
+
+	if (thread->shared.tid)
+		return thread;
+	if (starting || !pem_process__lock())
+		return NULL;
+	/* A signal handler since the test above may have made a structure. */
+	thread = (struct pem_thread_full *)pem_thread_current;
+	if (!thread->shared.tid) {
+		thread = take();
+		if (thread)
+			begin(thread);
+	}
+	pem_process__unlock();
 	return thread;
 }
 

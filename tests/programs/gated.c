@@ -12,12 +12,14 @@
  *	|	wait until all threads are here
  *
  * The pages lie from REGION on. With a fourth argument, the main thread sends signals to the others
- * for as long as they run, and the number of handlers that ran is printed.
+ * for as long as they run, which is until a handler ran, and the number of handlers is printed.
  */
 #include "programs/gated.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +34,7 @@
 static const char H[] = "bsse";
 static unsigned threads, rounds, next_page, handlers, ended;
 static const char *script;
+static bool in_storm; /* with a fourth argument */
 static pthread_barrier_t barrier;
 
 static void follow(const char *at, unsigned number);
@@ -106,6 +109,8 @@ static void *work(void *arg)
 
 	for (round = 0; round < rounds; round++)
 		follow(script, (unsigned)(uintptr_t)arg);
+	while (in_storm && !__atomic_load_n(&handlers, __ATOMIC_RELAXED))
+		sched_yield();
 	__atomic_fetch_add(&ended, 1, __ATOMIC_RELAXED);
 	return NULL;
 }
@@ -120,6 +125,7 @@ int main(int argc, char **argv)
 	threads = (unsigned)atoi(argv[1]);
 	rounds = (unsigned)atoi(argv[2]);
 	script = argv[3];
+	in_storm = argc > 4;
 	if (threads > THREADS_MAX ||
 	    mmap(REGION, 4096ul * PAGES, PROT_READ | PROT_WRITE,
 		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1,
@@ -130,14 +136,14 @@ int main(int argc, char **argv)
 	signal(SIGUSR1, on_signal);
 	for (i = 1; i < threads; i++)
 		pthread_create(&thread[i], NULL, work, (void *)(uintptr_t)(i + 1));
-	if (argc == 4)
+	if (!in_storm)
 		work((void *)1);
-	while (argc > 4 && __atomic_load_n(&ended, __ATOMIC_RELAXED) < threads - 1)
+	while (in_storm && __atomic_load_n(&ended, __ATOMIC_RELAXED) < threads - 1)
 		for (i = 1; i < threads; i++)
 			pthread_kill(thread[i], SIGUSR1);
 	for (i = 1; i < threads; i++)
 		pthread_join(thread[i], NULL);
-	if (argc > 4)
+	if (in_storm)
 		printf("%u\n", handlers);
 	return 0;
 }

@@ -249,6 +249,100 @@ static void a_thread_is_not_cancelled_while_it_has_the_lock(void **state)
 	close(gate[1]);
 }
 
+/* A thread that has come to the lock, which another one has, and what its handler raises. */
+static struct {
+	sem_t ready, go;
+	pid_t tid;
+} waiter;
+
+static void tick_in_handler(int signal)
+{
+	(void)signal;
+	pem_notify_probe_tick(2, 1);
+}
+
+static void *tick_once(void *arg)
+{
+	waiter.tid = gettid();
+	if (arg)
+		pem_notify_probe_tick(1, 1);
+	sem_post(&waiter.ready);
+	sem_wait(&waiter.go);
+	if (!arg)
+		pem_notify_probe_tick(1, 1);
+	return arg;
+}
+
+/* The lock holds signals back, also while a thread waits for it. */
+static void await_held_signals(pid_t tid)
+{
+	unsigned long long blocked = 0;
+	char path[64], line[256];
+	FILE *status;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", tid);
+	while (!(blocked >> (SIGUSR1 - 1) & 1)) {
+		sched_yield();
+		status = fopen(path, "r");
+		assert_non_null(status);
+		while (fgets(line, sizeof(line), status))
+			sscanf(line, "SigBlk: %llx", &blocked);
+		fclose(status);
+	}
+}
+
+/*
+ * Start a thread that ticks once, and send it a signal that it gets when it gives the lock back. It
+ * takes the lock at its first event, or else at its end.
+ */
+static void tick_and_signal(bool at_end)
+{
+	struct sigaction action = {.sa_handler = tick_in_handler}, before;
+	pthread_t thread;
+
+	sigaction(SIGUSR1, &action, &before);
+	sem_init(&waiter.ready, 0, 0);
+	sem_init(&waiter.go, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, tick_once, at_end ? &waiter : NULL), 0);
+	while (sem_wait(&waiter.ready))
+		;
+	assert_true(pem_process__lock());
+	sem_post(&waiter.go);
+	await_held_signals(waiter.tid);
+	pthread_kill(thread, SIGUSR1);
+	pem_process__unlock();
+	pthread_join(thread, NULL);
+	sigaction(SIGUSR1, &before, NULL);
+}
+
+static void no_handler_loses_its_event(bool at_end)
+{
+	struct pem_error error = {""};
+	struct pem_balance balance;
+	uint64_t ticks;
+
+	pem_notify_probe_tick(0, 0); /* makes the pool, which takes the lock */
+	tick_and_signal(at_end);
+	if (pem_log__finish(trace_log, &error))
+		fail_msg("%s", error.text);
+	read_trace(TICK, &ticks, &balance);
+	assert_int_equal(balance.produced, 3);
+	assert_int_equal(balance.discarded, 0);
+	assert_int_equal(ticks, 3);
+}
+
+static void a_handler_at_a_threads_first_event_loses_none(void **state)
+{
+	(void)state;
+	no_handler_loses_its_event(false);
+}
+
+static void a_handler_at_a_threads_end_loses_none(void **state)
+{
+	(void)state;
+	no_handler_loses_its_event(true);
+}
+
 static sem_t one_more, done;
 
 /* One tick, whose chunk it keeps until it may go. */
@@ -314,6 +408,10 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(a_thread_is_not_cancelled_while_it_has_the_lock,
 						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_handler_at_a_threads_first_event_loses_none,
+						set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_handler_at_a_threads_end_loses_none, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(a_full_flight_recorder_goes_on, set_up, tear_down),
 	};
 
