@@ -56,9 +56,12 @@ def nothing_to_do():
     need("make")
     found = text_of(BUILD + "/found")
     words = ["B=" + BUILD, as_built(), "all", "tests"]
-    if run(["make", "-q", *words], cwd=ROOT, env=QUIET)[0]:
-        _, out, _ = run(["make", "-n", *words], cwd=ROOT, env=QUIET)
-        raise AssertionError("make would build %s" % re.findall(r"printf '  %-8s %s\\n' (\S+ \S+);", out))
+    asked = run(["make", "-q", "-d", *words], cwd=ROOT, env=QUIET)
+    if asked[0]:
+        _, out, err = run(["make", "-n", *words], cwd=ROOT, env=QUIET)
+        raise AssertionError("make would build %s: status %d, %s, %s" % (
+            re.findall(r"printf '  %-8s %s\\n' (\S+ \S+);", out)[:10], asked[0], re.findall(r".*Must remake.*|.*is newer than.*", asked[1])[:5],
+            asked[2] + err))
     equal(text_of(BUILD + "/found"), found, "found libraries after make -q")
 
 
