@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * table.c - aligned tables as wide as the terminal: the last column wraps, some are cut
+ * table.c - aligned tables as wide as the terminal: the last column wraps, some are cut, and
+ * columns that still do not fit go onto the next line, those of each row alike
  *
  * Cells may hold text of a trace, which any program may have written. So control characters are
  * shown as '?'.
@@ -14,6 +15,7 @@
 #define GAP 2
 #define WRAP_LEAST 16 /* a last column narrower than this is not wrapped */
 #define CUT_LEAST 12 /* another column is not made narrower than this */
+#define FOLD_INDENT 8 /* of the columns that go onto a row's next line */
 
 struct row {
 	enum cli_colour colour;
@@ -110,6 +112,27 @@ static void pad(FILE *out, size_t n)
 	fprintf(out, "%*s", (int)n, "");
 }
 
+static bool wraps(const struct cli_table *table, unsigned int column)
+{
+	return column == table->column_count - 1 && table->align[column] != CLI_RIGHT;
+}
+
+/* Columns of a line up to the next column's first. A column that does not fit begins a new line. */
+static size_t go_on(const struct cli_table *table, const size_t *widths, unsigned int i, size_t at)
+{
+	size_t least = wraps(table, i) && widths[i] > WRAP_LEAST ? WRAP_LEAST : widths[i];
+
+	if (at == 0)
+		return 0;
+	if (cli_has_width(table->out) && at + GAP + least > cli_width(table->out)) {
+		fputc('\n', table->out);
+		pad(table->out, FOLD_INDENT);
+		return FOLD_INDENT;
+	}
+	pad(table->out, GAP);
+	return at + GAP;
+}
+
 static void print_row(const struct cli_table *table, const char *const *cells, const size_t *widths,
 		      enum cli_colour colour)
 {
@@ -128,12 +151,9 @@ static void print_row(const struct cli_table *table, const char *const *cells, c
 		n = n < widths[i] ? n : widths[i];
 		if (widths[i] == 0)
 			continue;
-		if (column != 0) {
-			pad(table->out, GAP);
-			column += GAP;
-		}
-		if (i == last && i == table->column_count - 1 && table->align[i] != CLI_RIGHT &&
-		    cli_has_width(table->out) && column + WRAP_LEAST <= cli_width(table->out)) {
+		column = go_on(table, widths, i, column);
+		if (wraps(table, i) && cli_has_width(table->out) &&
+		    column + WRAP_LEAST <= cli_width(table->out)) {
 			room = cli_width(table->out) - column;
 			if (table->align[i] == CLI_CUT && strcspn(text, " ") > room) {
 				put_cut(table->out, text, room);
@@ -179,18 +199,16 @@ static void measure(const struct cli_table *table, size_t *widths)
 /* Make columns that may be cut narrower, the widest first, until a row fits into the terminal. */
 static void fit(const struct cli_table *table, size_t *widths)
 {
-	const unsigned int last = table->column_count - 1;
-
 	while (cli_has_width(table->out) && table->column_count != 0) {
 		size_t total = 0, most = CUT_LEAST;
 		unsigned int i, widest = table->column_count;
 
 		for (i = 0; i < table->column_count; i++) {
-			bool wraps = i == last && table->align[i] != CLI_RIGHT;
-			size_t width = wraps && widths[i] > WRAP_LEAST ? WRAP_LEAST : widths[i];
+			size_t width =
+				wraps(table, i) && widths[i] > WRAP_LEAST ? WRAP_LEAST : widths[i];
 
 			total += width != 0 ? width + (total != 0 ? GAP : 0) : 0;
-			if (table->align[i] == CLI_CUT && !wraps && width > most) {
+			if (table->align[i] == CLI_CUT && !wraps(table, i) && width > most) {
 				most = width;
 				widest = i;
 			}
