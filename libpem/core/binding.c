@@ -8,7 +8,6 @@
 #include "core/binding.h"
 #include "core/core.h"
 #include "core/demand.h"
-#include "core/gate.h"
 #include "predicate.h"
 #include "util.h"
 
@@ -19,13 +18,17 @@
 
 const struct pem_predicate *pem_session__intern_predicate(struct pem_session *s, const char *text,
 							  const struct pem_test *test,
-							  uint32_t count, uint32_t gates)
+							  uint32_t count,
+							  const struct pem_named_gates *gates)
 {
+	static const struct pem_named_gates none;
 	size_t bytes = count * sizeof(*test);
 	struct pem_predicate *p;
 
+	gates = gates ? gates : &none;
 	for (p = s->predicates; p; p = p->next) {
-		if (p->gates == gates && p->test_count == count && !memcmp(p->test, test, bytes))
+		if (!memcmp(&p->gates, gates, sizeof(*gates)) && p->test_count == count &&
+		    !memcmp(p->test, test, bytes))
 			return p;
 	}
 	p = malloc(sizeof(*p) + bytes);
@@ -36,7 +39,7 @@ const struct pem_predicate *pem_session__intern_predicate(struct pem_session *s,
 		free(p);
 		return NULL;
 	}
-	p->gates = gates;
+	p->gates = *gates;
 	p->test_count = count;
 	memcpy(p->test, test, bytes);
 	p->next = s->predicates;
@@ -53,8 +56,12 @@ void pem_session__forget_predicates(struct pem_session *s)
 		free(p->text);
 		free(p);
 	}
-	free(s->gates);
-	s->gates = NULL;
+	pem_session__forget_gates(s);
+}
+
+uint32_t pem_predicate__gates(const struct pem_predicate *predicate)
+{
+	return predicate ? pem_gates__mask(&predicate->gates) : 0;
 }
 
 /*
@@ -66,7 +73,7 @@ static int compile_one(const struct pem_event_set *set, const struct pem_event *
 		       const struct pem_predicate **predicate, struct pem_error *error)
 {
 	struct pem_test test[PEM_TESTS_MAX];
-	uint32_t gates;
+	struct pem_named_gates gates;
 	int n, result;
 
 	*predicate = NULL;
@@ -86,7 +93,7 @@ static int compile_one(const struct pem_event_set *set, const struct pem_event *
 	if (result)
 		return result;
 	*predicate = pem_session__intern_predicate(set->session, expression->text, test,
-						   (uint32_t)n, gates);
+						   (uint32_t)n, &gates);
 	return *predicate ? 0 : pem_error__set(error, -ENOMEM, "out of memory");
 }
 
@@ -187,7 +194,7 @@ static bool is_free(const struct pem_demand *demand)
 
 static bool has_gates(const struct pem_predicate *predicate)
 {
-	return predicate && predicate->gates;
+	return predicate && predicate->gates.count;
 }
 
 /* Synchronous callbacks are this process's, whether the context names it or any process. */
@@ -316,6 +323,8 @@ int pem_session__bind_event(struct pem_session *s, const struct pem_event *event
 			PEM_FURTHER_HANDLES_MAX, first->event->name);
 	if (use == PEM_USE_RECORDS)
 		result = check_records(found, &wanted, error);
+	else if (has_gates(predicate))
+		result = pem_session__use_gates(s, &predicate->gates, error);
 	if (result) {
 		if (found->cell && is_free(found))
 			pem_demand__remove_further(found);
@@ -346,8 +355,6 @@ int pem_session__bind(struct pem_session *s, const struct pem_event_set *set, si
 	int result = first ? s->hooks->handle_comes(s, first, error)
 			   : pem_error__set(error, -ENOMEM, "out of memory");
 
-	if (!result && has_gates(predicate))
-		result = pem_session__use_gates(s, predicate->gates, error);
 	if (result)
 		return result;
 	return pem_session__bind_event(s, set->events[i], predicate, context, use, demand, error);

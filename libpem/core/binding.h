@@ -7,6 +7,8 @@
 #ifndef PEM_WHERE_H
 #define PEM_WHERE_H
 
+#include "core/gate.h"
+
 #include <pem/pem.h>
 #include <pem/trace.h>
 
@@ -22,16 +24,22 @@ struct pem_demand;
 struct pem_predicate {
 	struct pem_predicate *next;
 	char *text;
-	uint32_t gates; /* PEM_GATES(); 0: none. Gates are tested by the producer alone. */
+	struct pem_named_gates gates; /* The producer alone tests them. */
 	uint32_t test_count;
 	struct pem_test test[];
 };
 
-/* Return the session's own copy of a predicate, made if need be. NULL: out of memory. */
+/*
+ * Return the session's own copy of a predicate, made if need be. gates NULL: none. NULL: out of
+ * memory.
+ */
 const struct pem_predicate *pem_session__intern_predicate(struct pem_session *session,
 							  const char *text,
 							  const struct pem_test *test,
-							  uint32_t count, uint32_t gates);
+							  uint32_t count,
+							  const struct pem_named_gates *gates);
+/* PEM_GATES() of a predicate that a handle uses. 0: it has none, or there is no predicate. */
+uint32_t pem_predicate__gates(const struct pem_predicate *predicate);
 
 /*
  * Is there a session, and is the set one of its sets? Returns 0, or -EINVAL with error.

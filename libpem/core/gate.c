@@ -102,8 +102,7 @@ static int check_events(const struct pem_event *const *events, size_t count,
 		if (events[i]->source_kind != PEM_SOURCE_STUB)
 			return pem_error__set(error, -ENOTSUP,
 					      "%s is not an event of a program, and only those "
-					      "open and close what "
-					      "'inside' and 'from' name",
+					      "open and close what 'inside' and 'from' name",
 					      events[i]->name);
 	}
 	return 0;
@@ -155,31 +154,41 @@ static int describe(struct pem_session *s, const struct pem_expression *e,
 	return result ? result : choose_scope(gate, term, error);
 }
 
-/* The index of a gate like this one, made if need be. Returns it, or -errno with error. */
-static int intern(struct pem_session *s, const struct pem_gate *gate, struct pem_error *error)
+/* The session's gate like this one, made if need be. NULL: out of memory. */
+static struct pem_gate *intern(struct pem_session *s, const struct pem_gate *gate)
 {
 	struct pem_gate *known;
-	uint32_t i;
 
 	if (!s->gates)
 		s->gates = calloc(1, sizeof(*s->gates));
 	if (!s->gates)
-		return pem_error__set(error, -ENOMEM, "out of memory");
-	for (i = 0; i < s->gates->count; i++) {
-		known = &s->gates->gate[i];
+		return NULL;
+	for (known = s->gates->known; known; known = known->next) {
 		if (known->flags == gate->flags &&
 		    !memcmp(known->open, gate->open, sizeof(gate->open)) &&
 		    !memcmp(known->close, gate->close, sizeof(gate->close)))
-			return (int)i;
+			return known;
 	}
-	if (i == PEM_GATES_MAX)
-		return pem_error__set(
-			error, -E2BIG,
-			"a session has at most %u different 'inside' and 'from'; open "
-			"a second session",
-			PEM_GATES_MAX);
-	s->gates->gate[s->gates->count] = *gate;
-	return (int)s->gates->count++;
+	known = malloc(sizeof(*known));
+	if (!known)
+		return NULL;
+	*known = *gate;
+	known->number = -1;
+	known->next = s->gates->known;
+	s->gates->known = known;
+	return known;
+}
+
+void pem_session__forget_gates(struct pem_session *s)
+{
+	struct pem_gate *gate;
+
+	while (s->gates && (gate = s->gates->known)) {
+		s->gates->known = gate->next;
+		free(gate);
+	}
+	free(s->gates);
+	s->gates = NULL;
 }
 
 static int check_counted(const struct pem_event *event, struct pem_error *error)
@@ -196,14 +205,14 @@ static int check_counted(const struct pem_event *event, struct pem_error *error)
 }
 
 int pem_session__find_gates(struct pem_session *s, const struct pem_event *event,
-			    const struct pem_expression *expression, uint32_t *gates,
+			    const struct pem_expression *expression, struct pem_named_gates *gates,
 			    struct pem_error *error)
 {
-	uint32_t inside = 0, outside = 0, i;
 	struct pem_gate gate;
 	int result;
+	uint32_t i;
 
-	*gates = 0;
+	memset(gates, 0, sizeof(*gates));
 	if (!expression->gate_count)
 		return 0;
 	result = check_counted(event, error);
@@ -211,18 +220,28 @@ int pem_session__find_gates(struct pem_session *s, const struct pem_event *event
 		result = describe(s, expression, &expression->gate[i], &gate, error);
 		if (result)
 			break;
-		result = intern(s, &gate, error);
-		if (result < 0)
-			break;
-		if (expression->gate[i].negated)
-			outside |= 1u << result;
-		else
-			inside |= 1u << result;
-		result = 0;
+		gates->gate[i] = intern(s, &gate);
+		if (!gates->gate[i])
+			return pem_error__set(error, -ENOMEM, "out of memory");
+		gates->negated |= (uint32_t)(expression->gate[i].negated != 0) << i;
+		gates->count++;
 	}
-	if (!result)
-		*gates = PEM_GATES(inside, outside);
 	return result;
+}
+
+uint32_t pem_gates__mask(const struct pem_named_gates *gates)
+{
+	uint32_t inside = 0, outside = 0, i;
+
+	for (i = 0; i < gates->count; i++) {
+		if (gates->gate[i]->number < 0)
+			continue;
+		if (gates->negated >> i & 1)
+			outside |= 1u << gates->gate[i]->number;
+		else
+			inside |= 1u << gates->gate[i]->number;
+	}
+	return PEM_GATES(inside, outside);
 }
 
 /*
@@ -244,20 +263,46 @@ static int come_to(struct pem_session *s, const struct pem_event *const *events,
 	return result;
 }
 
-int pem_session__use_gates(struct pem_session *s, uint32_t gates, struct pem_error *error)
+/* Is there a number for each gate that has none? */
+static int check_room(const struct pem_session *s, const struct pem_named_gates *gates,
+		      struct pem_error *error)
 {
-	uint32_t wanted = PEM_GATES_INSIDE(gates) | PEM_GATES_OUTSIDE(gates), i;
-	struct pem_gate *gate;
-	int result = 0;
+	uint32_t more = 0, i, k;
 
-	for (i = 0; !result && s->gates && i < s->gates->count; i++) {
-		gate = &s->gates->gate[i];
-		if (!(wanted >> i & 1) || gate->used)
+	for (i = 0; i < gates->count; i++) {
+		for (k = 0; k < i && gates->gate[k] != gates->gate[i]; k++)
+			;
+		more += k == i && gates->gate[i]->number < 0;
+	}
+	if (s->gates->count + more <= PEM_GATES_MAX)
+		return 0;
+	return pem_error__set(error, -E2BIG,
+			      "the statistics of a session have at most %u different 'inside' and "
+			      "'from'; open a second session",
+			      PEM_GATES_MAX);
+}
+
+int pem_session__use_gates(struct pem_session *s, const struct pem_named_gates *gates,
+			   struct pem_error *error)
+{
+	int result = check_room(s, gates, error);
+	struct pem_gate *gate;
+	uint32_t i;
+
+	for (i = 0; !result && i < gates->count; i++) {
+		gate = gates->gate[i];
+		if (gate->number >= 0)
 			continue;
 		result = come_to(s, gate->open, gate->open_count, error);
 		if (!result)
 			result = come_to(s, gate->close, gate->close_count, error);
-		gate->used = !result;
+	}
+	for (i = 0; !result && i < gates->count; i++) {
+		gate = gates->gate[i];
+		if (gate->number >= 0)
+			continue;
+		gate->number = (int)s->gates->count;
+		s->gates->gate[s->gates->count++] = gate;
 	}
 	return result;
 }
@@ -280,9 +325,9 @@ bool pem_session__gates_use(const struct pem_session *s, const struct pem_event 
 	uint32_t i;
 
 	for (i = 0; s->gates && i < s->gates->count; i++) {
-		gate = &s->gates->gate[i];
-		if (gate->used && (contains(gate->open, gate->open_count, event) ||
-				   contains(gate->close, gate->close_count, event)))
+		gate = s->gates->gate[i];
+		if (contains(gate->open, gate->open_count, event) ||
+		    contains(gate->close, gate->close_count, event))
 			return true;
 	}
 	return false;
@@ -290,9 +335,5 @@ bool pem_session__gates_use(const struct pem_session *s, const struct pem_event 
 
 uint32_t pem_session__used_gates(const struct pem_session *s)
 {
-	uint32_t used = 0, i;
-
-	for (i = 0; s->gates && i < s->gates->count; i++)
-		used |= (uint32_t)s->gates->gate[i].used << i;
-	return used;
+	return s->gates ? s->gates->count : 0;
 }

@@ -82,7 +82,7 @@ static bool is_callback_only(const struct pem_session *s, struct pem_demand *fir
 /* What names a demand's cell in its rule. */
 static uint32_t cell_of(const struct pem_demand *demand)
 {
-	if (!demand->predicate || !demand->predicate->gates)
+	if (!pem_predicate__gates(demand->predicate))
 		return demand->cell;
 	return demand->cell - 1u + PEM_RULE_GATED_CELLS;
 }
@@ -118,7 +118,7 @@ static void add_rule(struct pem_session *s, const struct pem_demand *demand, uin
 	rule->test_count = demand->predicate ? (uint16_t)demand->predicate->test_count : 0;
 	rule->distribution = demand->distribution;
 	rule->action = action;
-	rule->max_level = demand->predicate ? demand->predicate->gates : 0;
+	rule->max_level = pem_predicate__gates(demand->predicate);
 	rule->flags = flags | PEM_RULE_OF_CELL(cell_of(demand)) |
 		      (demand->first->counters ? PEM_RULE_COUNTERS : 0) |
 		      (is_callback_only(s, demand->first) ? PEM_RULE_CALLBACK_ONLY : 0);
@@ -166,16 +166,14 @@ static void write_gates(struct pem_session *s)
 	uint32_t used = pem_session__used_gates(s), i;
 	const struct pem_gate *gate;
 
-	for (i = 0; i < PEM_GATES_MAX; i++) {
-		if (!(used >> i & 1))
-			continue;
-		gate = &s->gates->gate[i];
+	for (i = 0; i < used; i++) {
+		gate = s->gates->gate[i];
 		write_gate_rules(s, gate, gate->open, gate->open_count,
 				 PEM_RULE_GATE_EVENTS + 2 * i);
 		write_gate_rules(s, gate, gate->close, gate->close_count,
 				 PEM_RULE_GATE_EVENTS + 2 * i + 1);
 	}
-	s->gates_published = used;
+	s->gates_published = (1u << used) - 1;
 }
 
 /* The rule for events that no handle names: those that an enabled log takes by their level. */

@@ -14,8 +14,8 @@ struct pem_gate_states pem_process_gates[PEM_SESSIONS_MAX] __attribute__((aligne
 
 /* What the process knows of the gates of a session. Untouched in a session without gates. */
 static struct {
-	uint32_t known; /* bit g: rules of the gate have been applied */
-	uint32_t counts; /* bit g: PEM_GATE_COUNTS */
+	uint32_t known; /* bit g: rules of the gate have been applied. Under the process lock. */
+	uint32_t counts; /* bit g: PEM_GATE_COUNTS. GU publishes it. */
 	uint16_t uses[PEM_PROCESS_EVENTS_MAX]; /* by event index: opened gates, closed gates << 8 */
 } sessions[PEM_SESSIONS_MAX];
 
@@ -64,7 +64,7 @@ void pem_gates__begin(unsigned session_index)
 
 	if (!joined->has_gates)
 		return;
-	joined->has_gates = false;
+	__atomic_store_n(&joined->has_gates, false, __ATOMIC_RELAXED);
 	/* none: BPF programs read it on this CPU, or at any other time */
 	__atomic_store_n(&states->session_id, 0, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&states->closed, 0, __ATOMIC_RELAXED);
@@ -100,7 +100,7 @@ static void begin_gates(unsigned session_index, uint32_t gates, bool started)
 
 	if (!joined->has_gates)
 		fill_states(session_index, joined->page->id, 0);
-	joined->has_gates = true;
+	__atomic_store_n(&joined->has_gates, true, __ATOMIC_RELAXED);
 	/* The session's own process may be older than its command. */
 	if (started && joined->page->consumer_pid != pem_process.pid)
 		__atomic_fetch_or(&states->closed,
@@ -112,14 +112,15 @@ static void begin_gates(unsigned session_index, uint32_t gates, bool started)
 /* A gate's rule is applied for the first time. */
 static void begin_gate(unsigned session_index, uint32_t gate, uint32_t flags, bool started)
 {
-	uint32_t bit = 1u << gate;
+	uint32_t bit = 1u << gate, counts = sessions[session_index].counts & ~bit;
 
 	begin_gates(session_index, bit, started);
 	if (sessions[session_index].known & bit)
 		return;
 	sessions[session_index].known |= bit;
-	sessions[session_index].counts &= ~bit;
-	sessions[session_index].counts |= flags & PEM_GATE_COUNTS ? bit : 0;
+	/* In one store: other threads read the bits of other gates meanwhile. */
+	__atomic_store_n(&sessions[session_index].counts,
+			 counts | (flags & PEM_GATE_COUNTS ? bit : 0), __ATOMIC_RELAXED);
 	if (flags & PEM_GATE_OF_PROCESS)
 		__atomic_fetch_or(&pem_process_gates[session_index].of_process, bit,
 				  __ATOMIC_RELAXED);
@@ -148,6 +149,9 @@ void pem_gates__apply(unsigned session_index, uint32_t event_index,
 }
 
 /*
+ * An event gets here by an action with PEM_ACTION_MORE, which was released after has_gates was set
+ * (uf in notify.c).
+ *
  * The incarnation is loaded last. If the tag is already that of a later session, so is the
  * incarnation. A word with an earlier tag means nothing to a later session.
  */
@@ -156,7 +160,7 @@ struct pem_gate_use pem_gates__of(unsigned session_index, uint32_t event_index,
 {
 	struct pem_gate_use use, none = {0, 0};
 
-	if (!pem_process.joined[session_index].has_gates)
+	if (!__atomic_load_n(&pem_process.joined[session_index].has_gates, __ATOMIC_RELAXED))
 		return none;
 	/* gu */
 	use.uses = __atomic_load_n(&sessions[session_index].uses[event_index], __ATOMIC_ACQUIRE);
@@ -228,7 +232,10 @@ static bool change_all(unsigned session_index, struct pem_thread_full *thread, u
 		gate = (uint32_t)__builtin_ctz(gates);
 		word = word_of(session_index, thread, gate);
 		if (word)
-			change(word, tag, opens, sessions[session_index].counts >> gate & 1);
+			change(word, tag, opens,
+			       __atomic_load_n(&sessions[session_index].counts, __ATOMIC_RELAXED) >>
+					       gate &
+				       1);
 		all &= word != NULL;
 	}
 	return all;
@@ -242,6 +249,10 @@ bool pem_gates__change(unsigned session_index, struct pem_thread_full *thread,
 	return change_all(session_index, thread, use.uses & 0xff, use.tag, true) && closed;
 }
 
+/*
+ * The part that named the gates was released after their tag and what they are, and acquired before
+ * this (uf in notify.c). So loads need no order of their own.
+ */
 enum pem_gate_verdict pem_gates__judge(unsigned session_index, const struct pem_thread_full *thread,
 				       uint32_t gates)
 {
@@ -257,7 +268,8 @@ enum pem_gate_verdict pem_gates__judge(unsigned session_index, const struct pem_
 		if (of_process >> gate & 1)
 			word = __atomic_load_n(&states->word[gate], __ATOMIC_RELAXED);
 		else if (thread && thread->gates)
-			word = (*thread->gates)[session_index][gate];
+			word = __atomic_load_n(&(*thread->gates)[session_index][gate],
+					       __ATOMIC_RELAXED);
 		verdict = pem_gate_judge(states, gates, gate, word);
 		if (verdict == PEM_GATE_REJECTS)
 			return PEM_GATE_REJECTS;

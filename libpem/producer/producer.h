@@ -135,7 +135,8 @@ struct pem_joined {
 	 * microseconds.
 	 */
 	bool has_filters, has_parts;
-	bool has_gates; /* rules of gates were applied: see gates.c */
+	/* Rules of gates were applied: see gates.c. Changes under the lock, and is read without. */
+	bool has_gates;
 	uint32_t filter_generation; /* generation of the page's rules that filter is made from */
 	uint32_t callback_count;
 	uint64_t device, inode; /* of the page's file in directory */

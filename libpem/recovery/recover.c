@@ -162,7 +162,7 @@ static int take_rule_of_log(struct pem_session *s, const struct pem_rule *rule)
 	memcpy(tests, &page->tests[rule->test_first], rule->test_count * sizeof(*tests));
 	if (rule->test_count) {
 		demand->predicate =
-			pem_session__intern_predicate(s, "", tests, rule->test_count, 0);
+			pem_session__intern_predicate(s, "", tests, rule->test_count, NULL);
 		if (!demand->predicate)
 			return -ENOMEM;
 	}

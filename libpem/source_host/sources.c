@@ -47,7 +47,7 @@ static void fill_source_event(struct pem_source_event *e, const struct pem_deman
 	e->distribution = demand->distribution;
 	e->tests = demand->predicate ? demand->predicate->test : NULL;
 	e->test_count = demand->predicate ? demand->predicate->test_count : 0;
-	e->gates = demand->predicate ? demand->predicate->gates : 0;
+	e->gates = pem_predicate__gates(demand->predicate);
 }
 
 static const struct pem_event *event_that_sets_thread(const struct pem_session *s)

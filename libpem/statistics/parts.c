@@ -88,7 +88,7 @@ static bool read_cell(const struct pem_producer *p, const struct pem_demand *dem
 	if (!from)
 		return false;
 	/* se */
-	if (demand->predicate && demand->predicate->gates &&
+	if (pem_predicate__gates(demand->predicate) &&
 	    __atomic_load_n(&from->discarded, __ATOMIC_ACQUIRE) == PEM_ACTION_TAG(action))
 		undecided = __atomic_load_n(&from->produced, __ATOMIC_RELAXED);
 	if ((pem_cell_read(from, &copy, CELL_TRIES) || copy.stat_begin != ~0ULL) &&
