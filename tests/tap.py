@@ -70,6 +70,18 @@ def need(*tools):
             skip("%s is not installed" % tool)
 
 
+OTHER_USER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+
+def need_reach():
+    """Skip unless root can become another user, and that user can run pem: not in a tree below a closed folder."""
+    need("setpriv")
+    if os.geteuid():
+        skip("needs root to become another user")
+    if run(OTHER_USER + ["test", "-x", PEM])[0]:
+        skip("%s can't be reached by other users" % PEM)
+
+
 def need_mounts():
     """Skip unless a test can mount file systems in a namespace of its own. In a chroot / is no mount point."""
     need("unshare", "mount")

@@ -9,7 +9,7 @@ import time
 
 import probing
 from patience import HANG_S
-from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
+from tap import OTHER_USER, PEM, equal, need, need_reach, run, run_all, skip, start, test, tmp
 from trace_files import Trace
 
 WAITER = ["sh", "-c", "ls -R /usr/share/doc > /dev/null; echo ready; exec sleep 60"]
@@ -139,11 +139,8 @@ def a_path_that_may_not_be_searched():
     os.chmod(folder + "/closed", 0)
     command = ["env", "PATH=%s/closed:/usr/bin:/bin" % folder, PEM, "stat", "--", "pem-no-such-command"]
     if os.geteuid() == 0:
-        need("setpriv")
-        other = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-        if run(other + [PEM, "--version"])[0] != 0:
-            skip("%s can't be reached by other users" % PEM)
-        command = other + command
+        need_reach()
+        command = OTHER_USER + command
     rc, _, err = run(command, env={"PEM_RUNTIME_DIR": None, "XDG_RUNTIME_DIR": None}, cwd="/")
     equal(rc, 127, "status, after " + err)
     assert "command not found" in err, err

@@ -8,7 +8,7 @@ import json
 import os
 
 import probing
-from tap import PEM, SAN, equal, need, run, run_all, skip, test, tmp
+from tap import PEM, SAN, equal, need_reach, run, run_all, skip, test, tmp
 
 BITS = {"perfmon": 1 << 38, "bpf": 1 << 39}
 PROBE = "uprobe:libc.so.6:getenv"
@@ -23,14 +23,10 @@ def user(*capabilities):
 
 
 def here():
-    need("setpriv")
-    if os.geteuid() != 0:
-        skip("needs root to become somebody else with chosen capabilities")
     if SAN:
         skip("a sanitizer's build is not readable to others everywhere")
     probing.here()
-    if run(user() + ["test", "-x", PEM])[0] != 0:
-        skip("%s can't be reached by other users" % PEM)
+    need_reach()
     for capabilities in ((), ("bpf",), ("bpf", "perfmon")):
         rc, out, err = run(user(*capabilities) + ["grep", "^Cap", "/proc/self/status"])
         if rc:

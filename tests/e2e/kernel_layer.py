@@ -11,7 +11,7 @@ import subprocess
 
 from probe_trace import served
 from probing import here
-from tap import PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+from tap import OTHER_USER, PEM, ROOT, SAN, equal, need, need_reach, run, run_all, skip, test, tmp
 
 COUNT = 3000
 TWICE = ("for i in 1 2; do dd if=/dev/zero of=/dev/null bs=1 count=%d status=none & done; wait" %
@@ -145,15 +145,10 @@ def every_call_is_there_once():
 @test
 def without_privilege_it_says_what_would_help():
     "an ordinary user reads why kernel events are missing, and what would mend it"
-    need("setpriv")
-    if os.geteuid() != 0:
-        skip("needs root to become somebody else")
     if SAN:
         skip("a sanitizer's build is not readable to others everywhere")
-    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    if run(nobody + ["test", "-x", PEM])[0] != 0:
-        skip("%s can't be reached by other users" % PEM)
-    rc, out, err = run(nobody + [PEM, "list", "--json", "os"], cwd="/",
+    need_reach()
+    rc, out, err = run(OTHER_USER + [PEM, "list", "--json", "os"], cwd="/",
                        env={"PEM_RUNTIME_DIR": None, "XDG_RUNTIME_DIR": None, "TMPDIR": None})
     equal(rc, 0, "status of list: " + err)
     for event in json.loads(out):

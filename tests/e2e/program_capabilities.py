@@ -6,7 +6,7 @@ import shutil
 import struct
 import sys
 
-from tap import BUILD, PEM, SAN, equal, need, run, run_all, skip, test, tmp
+from tap import BUILD, PEM, SAN, equal, need, need_reach, run, run_all, skip, test, tmp
 
 BPF, PERFMON, NET_BIND = 1 << 39, 1 << 38, 1 << 10
 SHOW = ["grep", "^Cap", "/proc/self/status"]
@@ -24,13 +24,9 @@ def sets(text):
 
 
 def here():
-    need("setpriv")
-    if os.geteuid() != 0:
-        skip("needs root to become somebody else with chosen capabilities")
     if SAN:
         skip("a sanitizer's build is not readable to others everywhere")
-    if run(USER + ["test", "-x", PEM])[0] != 0:
-        skip("%s can't be reached by other users" % PEM)
+    need_reach()
     rc, out, err = run(user("+bpf,+perfmon,+net_bind_service") + SHOW)
     if rc or sets(out)["Amb"] != BPF | PERFMON | NET_BIND:
         skip("setpriv can't hand on capabilities here: " + err)

@@ -9,7 +9,7 @@ import stat
 import time
 
 from patience import HANG_S
-from tap import PEM, SAN, equal, need, run, run_all, skip, start, test, tmp
+from tap import PEM, SAN, equal, need_reach, run, run_all, skip, start, test, tmp
 
 UID, OTHER = 54321, 54322  # nobody's
 SHARED = "/dev/shm", "/tmp"
@@ -39,13 +39,9 @@ def remove_all():
 def with_users(function):
     """Run a test where users can be had and no folder of theirs is there; and leave none."""
     def body():
-        need("setpriv")
-        if os.geteuid() != 0:
-            skip("needs root to become other users")
         if SAN:
             skip("a sanitizer's build is not readable to others everywhere")
-        if run(as_user(UID) + ["test", "-x", PEM])[0] != 0:
-            skip("%s can't be reached by other users" % PEM)
+        need_reach()
         for base in SHARED:
             if not os.path.isdir(base) or os.stat(base).st_mode & 0o1777 != 0o1777:
                 skip("%s is no folder that everybody may write to" % base)

@@ -9,7 +9,7 @@ import re
 import struct
 import xml.etree.ElementTree as xml
 
-from tap import CODEGEN, PEM, equal, need, parallel, run, run_all, skip, test, tmp
+from tap import CODEGEN, OTHER_USER, PEM, equal, need, need_reach, parallel, run, run_all, skip, test, tmp
 from tracefs import need_tracefs
 
 EVENTS = "/sys/kernel/tracing/events"
@@ -140,11 +140,8 @@ def nothing_matches():
 def without_root_it_says_so():
     "an ordinary user reads that tracepoints need root"
     here()
-    need("setpriv")
-    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
-    if run(nobody + ["test", "-x", PEM])[0] != 0:
-        skip("%s can't be reached by other users" % PEM)
-    rc, out, err = run(nobody + [PEM, "spec", "import", "--tracepoint", "sched:*"], cwd="/")
+    need_reach()
+    rc, out, err = run(OTHER_USER + [PEM, "spec", "import", "--tracepoint", "sched:*"], cwd="/")
     equal((rc, out), (2, ""), "status and output")
     assert "root" in err, err
 
