@@ -17,9 +17,11 @@ LIBRARY = BUILD + "/lib/pem/libpem-page-size.so"
 HUGE = 2 << 20
 MIB = 1 << 20
 
-# What the C programs below share: large() is AnonHugePages of the process, in bytes, once they don't change any more:
-# the library makes large pages by and by, as the program calls it and uses processor time. resident(): bytes. own(): a large block of an arena
-# begins a page, and the C library's does not. (A kernel that gives large pages unasked may give them to both.)
+# What the C programs below share. large_from(LEAST): AnonHugePages of the process, in bytes, once there are LEAST of them and
+# they don't change any more. The library makes large pages by and by, as the program calls it and uses processor time, and after
+# each look waits for several times as long as the look took: 5 s of processor time are the limit. large(): the same without a
+# least number, so that there may be more later. resident(): bytes. own(): a large block of an arena begins a page, and the C
+# library's does not. (A kernel that gives large pages unasked may give them to both.)
 HEAD = r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -48,26 +50,31 @@ static long rollup(const char *form)
 	return kib * 1024;
 }
 static long resident(void) { return rollup("Rss: %ld"); }
-static long large(void)
+static long cpu_ms(void)
 {
-	long was, is = rollup("AnonHugePages: %ld");
-	struct timespec begin, now;
+	struct timespec now;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+static long large_from(long least)
+{
+	long was, is = rollup("AnonHugePages: %ld"), first = cpu_ms(), begin;
 	if (!getenv("PEM_PAGE_SIZE"))
 		return is;
 	do {
 		was = is;
-		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+		begin = cpu_ms();
 		do {
 			for (int i = 0; i < 1000; i++) {
 				void *volatile p = malloc(1);
 				free(p);
 			}
-			clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-		} while ((now.tv_sec - begin.tv_sec) * 1000 + (now.tv_nsec - begin.tv_nsec) / 1000000 < 60);
+		} while (cpu_ms() - begin < 60);
 		is = rollup("AnonHugePages: %ld");
-	} while (is != was);
+	} while (is != was || (is < least && cpu_ms() - first < 5000));
 	return is;
 }
+static long large(void) { return large_from(0); }
 static int own(void *p) { return (size_t)p % 4096 == 0; }
 SITE void *hot(size_t n) { void *p = malloc(n); KEEP; return p; }
 SITE void *cold(size_t n) { void *p = malloc(n); KEEP; return p; }

@@ -23,7 +23,7 @@ int main(void)
 {
 	char *a = hot(32 << 20), *b = cold(32 << 20);
 	memset(a, 1, 32 << 20);
-	printf("%ld %d %d\n", large(), (int)((size_t)a % (2 << 20)), own(b));
+	printf("%ld %d %d\n", large_from(32 << 20), (int)((size_t)a % (2 << 20)), own(b));
 	return 0;
 }""")
     key = "heap " + calls(path, "hot", "malloc")[0]
@@ -243,7 +243,7 @@ int main(void)
 		if (p[i] != (char)i)
 			return 1;
 	memset(p, 1, 60 << 20);
-	printf("%d %d\n", moves, large() >= 56 << 20);
+	printf("%d %d\n", moves, large_from(56 << 20) >= 56 << 20);
 	p = realloc(p, 10);
 	free(p);
 	return 0;
@@ -364,7 +364,7 @@ int main(int count, char **arguments)
 		void *(*f)(size_t) = (void *(*)(size_t))dlsym(library, "hot");
 		char *p = f(4 << 20);
 		memset(p, 1, 4 << 20);
-		printf("%ld ", large());
+		printf("%ld ", large_from(4 << 20));
 		free(p);
 		dlclose(library);
 		other = mmap(NULL, 1 << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); /* elsewhere next time */

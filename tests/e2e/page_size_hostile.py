@@ -184,7 +184,7 @@ int main(void)
 	}
 	wait(NULL);
 	memset(hot(8 << 20), 1, 8 << 20);
-	large();
+	large_from(16 << 20);
 	confine();
 	for (int i = 0; i < 5; i++)
 		memset(hot(8 << 20), 1, 8 << 20);
@@ -291,13 +291,13 @@ def preloaded_allocator():
         equal(made(MADE, after=":" + path)["requests"], 2, "requests with %s behind" % path)
 
 
-FILL = "int main(void) { %s; for (int i = 0; i < 3; i++) memset(hot(4 << 20), 1, 4 << 20); large(); return 0; }"
+FILL = "int main(void) { %s; for (int i = 0; i < 3; i++) memset(hot(4 << 20), 1, 4 << 20); large_from(%s); return 0; }"
 
 
 @test
 def file_in_the_way():
     "a file of the user's own that has the name of the account keeps its bytes"
-    path = program(FILL % "")
+    path = program(FILL % ("", "0"))
     directives = directives_of(path)
     account = directives.path + ".account"
     with open(account, "w") as file:
@@ -312,7 +312,7 @@ def file_in_the_way():
 @test
 def umask():
     "a program whose umask keeps itself from its own files has its large pages"
-    path = program(FILL % "umask(0777)", flags=["-include", "sys/stat.h"])
+    path = program(FILL % ("umask(0777)", "12 << 20"), flags=["-include", "sys/stat.h"])
     directives = directives_of(path)
     as_user = []
     if not os.geteuid(): # whom modes don't stop

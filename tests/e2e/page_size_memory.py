@@ -30,7 +30,7 @@ int main(void)
 	if (madvise(first, 2 << 20, MADV_NOHUGEPAGE))
 		return 3;
 	memset(table, 1, 32 << 20);
-	printf("%ld\n", large());
+	printf("%ld\n", large_from(28 << 20));
 	return 0;
 }""")
     directives = Directives("heap " + calls(path, "hot", "malloc")[0])
@@ -47,16 +47,16 @@ static void fill(void) { memset(hot(16 << 20), 1, 16 << 20); }
 int main(int count, char **arguments)
 {
 	int ready[2], done[2], i;
-	long all, more;
+	long all, more, least = atol(getenv("LEAST")); /* of each process, if the budget has it */
 	char word[40] = "";
 	if (count > 1) { /* says what it has and waits */
 		fill();
-		printf("%ld ", large()), fflush(stdout);
+		printf("%ld ", large_from(least)), fflush(stdout);
 		read(atoi(arguments[1]), word, 1);
 		return 0;
 	}
 	fill();
-	large(); /* what children share is not made large */
+	large_from(least); /* what children share is not made large */
 	pipe(ready), pipe(done);
 	for (i = 0; i < 4; i++) {
 		if (!fork()) {
@@ -67,7 +67,7 @@ int main(int count, char **arguments)
 			}
 			all = large();
 			fill();
-			dprintf(ready[1], "%ld ", large() - all);
+			dprintf(ready[1], "%ld ", large_from(all + least) - all);
 			close(done[1]);
 			read(done[0], word, 1);
 			_exit(0);
@@ -91,7 +91,7 @@ int main(int count, char **arguments)
     key = "heap " + calls(path, "hot", "malloc")[0]
     for mib, wanted in ((40, 40), (0, 0), (200, 80)):
         directives = Directives(key, budget=mib * MIB)
-        out = int(directives.run([path]))
+        out = int(directives.run([path], env={"LEAST": 16 * MIB if mib > 80 else 0}))
         assert wanted * MIB - 2 * HUGE < out <= mib * MIB, "%d MiB of %d" % (out // MIB, mib)
         if mib < 80:
             equal({line["reason"] for line in directives.lines() if line["refused_bytes"]}, {"budget"}, "reasons")
@@ -100,7 +100,7 @@ int main(int count, char **arguments)
 @test
 def budget_of_the_dead():
     "what a process had is had by the next, however it ended"
-    path = program("int main(void) { memset(hot(16 << 20), 1, 16 << 20); printf(\"%ld\\n\", large()); fflush(stdout); return raise(9); }",
+    path = program("int main(void) { memset(hot(16 << 20), 1, 16 << 20); printf(\"%ld\\n\", large_from(16 << 20)); fflush(stdout); return raise(9); }",
                    flags=["-include", "signal.h"])
     directives = Directives("heap " + calls(path, "hot", "malloc")[0], budget=20 * MIB)
     for _ in range(3):
@@ -117,7 +117,7 @@ int main(int count, char **arguments)
 	memset(zeroed, 1, sizeof(zeroed));
 	for (int i = 0; i < 24; i++)
 		memset(hot(2 << 20), 1, 2 << 20);
-	large();
+	large_from(40 << 20);
 	kill(getpid(), atoi(arguments[1]));
 	pause();
 	return 0;
@@ -182,7 +182,7 @@ int main(void)
 	memset(a, 1, 64 << 20);
 	free(a);
 	memset(second(40 << 20), 1, 40 << 20);
-	printf("%ld\n", large());
+	printf("%ld\n", large_from(30 << 20));
 	return 0;
 }""")
     directives = Directives(*["heap " + calls(path, name, "malloc")[0] for name in ("hot", "second")], budget=64 * MIB)
@@ -207,7 +207,7 @@ int main(void)
 	for (int i = 0; i < 5; i++)
 		munmap(map(8 * m), 8 * m);
 	memset(map(40 * m), 1, 40 * m);
-	printf("%ld\n", large() / m);
+	printf("%ld\n", large_from(24 * m) / m);
 	return 0;
 }""")
     directives = Directives("map " + calls(path, "map", "mmap")[0], budget=24 * MIB)
@@ -236,20 +236,20 @@ int main(void)
 		check(!munmap(p, 6 * m) && errno == 5);
 	}
 	p = map(7 * m, MAP_POPULATE);
-	printf("%d %ld ", own((char *)((size_t)p % (2 << 20))), large() / m);
+	printf("%d %ld ", own((char *)((size_t)p % (2 << 20))), large_from(6 * m) / m);
 	memset(p, 1, 7 * m);
 	wall = mmap(p + 7 * m, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	p = mremap(p, 7 * m, 20 * m, MREMAP_MAYMOVE);
 	check(p != MAP_FAILED && p[7 * m - 1] == 1 && p[7 * m] == 0 && errno == 5);
 	memset(p, 2, 20 * m);
-	printf("%d %ld ", (int)((size_t)p % (2 << 20)), large() / m);
+	printf("%d %ld ", (int)((size_t)p % (2 << 20)), large_from(20 * m) / m);
 	check(!munmap(p + 4 * m, 4 * m));
 	memset(p, 3, 4 * m), memset(p + 8 * m, 3, 12 * m);
 	check(p[4 * m - 1] == 3 && p[20 * m - 1] == 3);
 	check(!munmap(p, 20 * m));
 	p = map(60 * m, 0);
 	memset(p, 1, 60 * m);
-	printf("%ld\n", large() / m);
+	printf("%ld\n", large_from(34 * m) / m);
 	p = mremap(p, 60 * m, 64 * m, MREMAP_MAYMOVE); /* with large pages in a part only, it is one mapping still */
 	check(p != MAP_FAILED && p[60 * m - 1] == 1);
 	check(mremap(p, 64 * m, 4 * m, 0) == p);
@@ -283,7 +283,7 @@ SITE void other(size_t at, size_t n, int protection)
 		abort();
 	KEEP;
 }
-static void say(void) { printf("%ld ", large() / m); }
+static void say(long least) { printf("%ld ", large_from(least) / m); }
 int main(void)
 {
 	size_t huge = 2 << 20;
@@ -291,7 +291,7 @@ int main(void)
 	room = (char *)(((size_t)room + huge - 1) / huge * huge);
 	commit(0, m); /* no large page fits */
 	memset(room, 1, m);
-	say();
+	say(0);
 	errno = 5;
 	/* Pieces that end in the middle of a large page: where the next begins, they are one. */
 	for (int i = 0; i < 4; i++) {
@@ -303,24 +303,24 @@ int main(void)
 			abort();
 	if (errno != 5)
 		abort();
-	say();
+	say(12 * m);
 	for (int i = 0; i < 50; i++) { /* each time it is given back, so that the budget lasts */
 		commit(32 * m, 8 * m);
 		memset(room + 32 * m, 1, 8 * m);
 		if (i % 2)
 			other(32 * m, 8 * m, PROT_NONE);
 	}
-	say();
+	say(12 * m);
 	other(100 * m, 8 * m, PROT_READ | PROT_WRITE); /* nobody's site */
 	madvise(room + 100 * m, 8 * m, MADV_NOHUGEPAGE);
 	memset(room + 100 * m, 1, 8 * m);
-	say();
+	say(12 * m);
 	commit(64 * m, 40 * m);
 	memset(room + 64 * m, 1, 40 * m);
-	say();
+	say(24 * m);
 	if (mprotect(room + 64 * m, 8 * m, PROT_READ) || munmap(room + 64 * m, 40 * m) || munmap(room, 60 * m))
 		abort();
-	say();
+	say(0);
 	puts("");
 	return 0;
 }""")
@@ -351,16 +351,16 @@ int main(void)
 		_exit(0);
 	}
 	wait(NULL);
-	printf("%ld\n", large() >> 20);
+	printf("%ld\n", large_from(atol(getenv("LEAST"))) >> 20);
 	return zeroed[77777] != 1;
 }""")
     key = "data " + build_id(path)
     directives = Directives(key)
-    out = int(directives.run([path]))
+    out = int(directives.run([path], env={"LEAST": 12 * MIB}))
     assert 12 <= out <= 16, "%d MiB" % out
     equal(directives.lines()[-1]["site"], key, "report")
     assert directives.lines()[-1]["large_bytes"] >= 12 * MIB, directives.lines()
-    assert int(Directives(key, budget=8 * MIB).run([path])) <= 8, "budget"
+    assert int(Directives(key, budget=8 * MIB).run([path], env={"LEAST": 0})) <= 8, "budget"
     small = program("int main(void) { puts(\"small\"); return 0; }")
     equal(Directives("data " + build_id(small)).run([small]), "small\n", "an object with little data")
 
@@ -370,7 +370,7 @@ def stack():
     "the main thread's stack has large pages below where it begins"
     path = program(r"""
 SITE int deep(int n) { volatile char room[100000]; memset((char *)room, n, sizeof(room)); return n ? deep(n - 1) + room[5] : 0; }
-int main(void) { int sum = deep(60); printf("%ld %d\n", large() >> 20, sum); return 0; }""")
+int main(void) { int sum = deep(60); printf("%ld %d\n", large_from(2 << 20) >> 20, sum); return 0; }""")
     directives = Directives("stack")
     large, total = directives.run([path]).split()
     equal(total, str(sum(range(61))), "what the program computes")
@@ -421,12 +421,12 @@ SITE void *second(size_t n) { void *p = malloc(n); KEEP; return p; }
 int main(void)
 {
 	memset(hot(32 << 20), 1, 32 << 20);
-	large();
+	large_from(32 << 20);
 	for (int i = 0; i < 2; i++) {
 		if (!fork()) {
 			if (i)
 				memset(hot(6 << 20), 1, 6 << 20);
-			large();
+			large_from((i ? 38 : 32) << 20);
 			exit(0);
 		}
 		wait(NULL);
