@@ -291,6 +291,54 @@ def preloaded_allocator():
         equal(made(MADE, after=":" + path)["requests"], 2, "requests with %s behind" % path)
 
 
+@test
+def descriptors_closed_meanwhile():
+    "a program that closes all descriptors, and opens files, while the library uses its own keeps these files as they are"
+    path = program(r"""
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+static const char *folder, *when;
+static int mine[8], is_open;
+/* As if another thread did it. */
+static void close_and_open(const char *call)
+{
+	char name[300];
+	if (strcmp(call, when) || is_open++)
+		return;
+	syscall(SYS_close_range, 3, ~0u, 0);
+	for (int i = 0; i < 8; i++) {
+		sprintf(name, "%s/mine-%d", folder, i);
+		mine[i] = open(name, O_RDWR | O_CREAT, 0600);
+	}
+}
+ssize_t pread(int fd, void *to, size_t bytes, off_t at)
+{
+	close_and_open("pread");
+	return syscall(SYS_pread64, fd, to, bytes, at);
+}
+int flock(int fd, int operation)
+{
+	long rc = syscall(SYS_flock, fd, operation);
+	close_and_open("flock");
+	return (int)rc;
+}
+int main(int count, char **arguments)
+{
+	struct stat st;
+	folder = arguments[1], when = arguments[2];
+	memset(hot(16 << 20), 1, 16 << 20);
+	large_from(4 << 20);
+	for (int i = 0; i < 8; i++)
+		if (fstat(mine[i], &st) || st.st_size)
+			return 10 + i;
+	return !is_open;
+}""")
+    for call in ("pread", "flock"):
+        directives = directives_of(path)
+        directives.run([path, directives.folder, call])
+
+
 FILL = "int main(void) { %s; for (int i = 0; i < 3; i++) memset(hot(4 << 20), 1, 4 << 20); large_from(%s); return 0; }"
 
 

@@ -326,19 +326,23 @@ def group_folder():
     return folder, limit
 
 
-def in_group(path, limit_bytes, key=None):
-    "Run a program alone and with directives in a control group with a limit: the line of the report."
+def need_limit(folder, limit, limit_bytes):
+    try:
+        with open(folder + "/" + limit, "w") as file:
+            file.write(str(limit_bytes))
+    except OSError:
+        skip("this control group has no controller of memory")
+
+
+def in_group(path, limit_bytes, key=None, several=False):
+    "Run a program alone and with directives in a control group with a limit: the line of the report, unless there are several."
     folder, limit = group_folder()
     try:
-        try:
-            with open(folder + "/" + limit, "w") as file:
-                file.write(str(limit_bytes))
-        except OSError:
-            skip("this control group has no controller of memory")
+        need_limit(folder, limit, limit_bytes)
         equal(run([path, folder + "/cgroup.procs"])[0], 0, "alone")
         directives = Directives(key or site(path))
         directives.run([path, folder + "/cgroup.procs"])
-        return directives.line()
+        return None if several else directives.line()
     finally:
         os.rmdir(folder)
 
@@ -382,7 +386,67 @@ def small_control_group():
     "no large page is made where the control group has no space for one"
     path = program(FULL.replace("64 << 20", "30 << 20").replace("24 << 20", "1 << 20").replace("48 << 20", "20 << 20"))
     line = in_group(path, 33 * MIB)
-    equal((line["large_bytes"] < 26 * MIB, line["reason"]), (True, "limit of the control group"), "large pages, and why: %s" % line)
+    equal((line["large_bytes"] <= 26 * MIB, line["reason"]), (True, "limit of the control group"), "large pages, and why: %s" % line)
+
+
+@test
+def in_turns():
+    "while one program makes a large page under a limit, no other does"
+    import fcntl
+    folder, limit = group_folder()
+    path = program(FULL)
+    held = []
+    try:
+        need_limit(folder, limit, 104 * MIB)
+        group = folder
+        while group != "/sys/fs": # the program takes its turn in the topmost of these that has a limit
+            held.append(os.open(group, os.O_RDONLY))
+            fcntl.flock(held[-1], fcntl.LOCK_EX)
+            group = os.path.dirname(group)
+        directives = Directives(site(path))
+        directives.run([path, folder + "/cgroup.procs"])
+        line = directives.line()
+        equal((line["large_bytes"], line["reason"]), (0, "limit of the control group"), "large pages, and why")
+    finally:
+        for fd in held:
+            os.close(fd)
+        os.rmdir(folder)
+
+
+@test
+def several_in_a_control_group():
+    "several processes that fill their control group have large pages, and live"
+    path = program(r"""
+int main(int count, char **arguments)
+{
+	FILE *file = fopen(arguments[1], "w");
+	char byte, *a;
+	int ready[2], done[2], status, i;
+	if (!file || fprintf(file, "%d", getpid()) < 0 || fclose(file) || pipe(ready) || pipe(done))
+		return 3;
+	free(hot(1));
+	for (i = 0; i < 6; i++) {
+		if (fork())
+			continue;
+		close(done[1]);
+		a = hot(10 << 20);
+		memset(a, 1, 10 << 20);
+		large();
+		memset(cold(5 << 20), 1, 5 << 20);
+		write(ready[1], "", 1);
+		read(done[0], &byte, 1);
+		_exit(a[12345] != 1);
+	}
+	close(ready[1]);
+	for (i = 0; i < 6 && read(ready[0], &byte, 1) == 1; i++)
+		;
+	close(done[1]);
+	while (wait(&status) > 0)
+		if (status)
+			return 4;
+	return i != 6;
+}""")
+    in_group(path, 98 * MIB, several=True)
 
 
 run_all()

@@ -191,6 +191,29 @@ int main(void)
 
 
 @test
+def given_back_by_advice():
+    "large pages whose memory the program gives back where it is (MADV_DONTNEED) are another site's"
+    path = program(r"""
+SITE void *second(size_t n) { void *p = malloc(n); KEEP; return p; }
+int main(void)
+{
+	char *a = hot(64 << 20);
+	memset(a, 1, 64 << 20);
+	large_from(60 << 20);
+	if (madvise(a, 64 << 20, MADV_DONTNEED))
+		return 3;
+	memset(second(40 << 20), 1, 40 << 20);
+	printf("%ld\n", large_from(30 << 20));
+	a[0] = 1;
+	free(a);
+	return 0;
+}""")
+    directives = Directives(*["heap " + calls(path, name, "malloc")[0] for name in ("hot", "second")], budget=64 * MIB)
+    out = int(directives.run([path]))
+    assert 30 * MIB <= out <= 64 * MIB, out
+
+
+@test
 def given_back_in_part():
     "who gives some of its large pages back has the others still, and the budget holds"
     path = program(r"""

@@ -2,6 +2,7 @@
 /* account.c - reading, adding up and writing the entries */
 #include "account.h"
 
+#include "files.h"
 #include "lock.h"
 #include "supply.h"
 
@@ -36,8 +37,7 @@ static bool take_lock(int fd)
 static int open_locked(const char *path)
 {
 	struct stat st;
-	int fd =
-		open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+	int fd = files__open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
 
 	if (fd < 0)
 		return -1;

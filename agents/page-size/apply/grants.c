@@ -9,9 +9,12 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* After this many bytes free memory and limits are asked again. */
 #define ASK_AGAIN (16u << 20)
+/* With less than this left of a limit, processes take turns. */
+#define TURNS_BELOW (1u << 30)
 
 static struct {
 	struct lock lock;
@@ -20,7 +23,8 @@ static struct {
 	uint64_t granted;
 	uint64_t supply, limit; /* the last answers */
 	uint64_t fresh; /* bytes until they are asked again */
-} grants;
+	int turn; /* a descriptor (supply.h), under the lock of the set of large pages; -1: none */
+} grants = {.turn = -1};
 
 void grants__init(uint64_t budget, const char *path)
 {
@@ -28,7 +32,19 @@ void grants__init(uint64_t budget, const char *path)
 	snprintf(grants.account.path, sizeof(grants.account.path), "%s.account", path);
 }
 
-static void ask_again(uint64_t bytes)
+/* What a limit leaves has been read: if it is little, it is read again in this process's turn. */
+static void take_turn(uint64_t unit)
+{
+	if (grants.limit >= TURNS_BELOW)
+		return;
+	grants.fresh = 0;
+	if (grants.limit < unit)
+		return;
+	grants.turn = supply__begin_turn();
+	grants.limit = grants.turn < 0 ? 0 : supply__limit();
+}
+
+static void ask_again(uint64_t bytes, uint64_t unit)
 {
 	int state;
 
@@ -38,6 +54,7 @@ static void ask_again(uint64_t bytes)
 	grants.supply = supply__memory();
 	grants.limit = supply__limit();
 	grants.fresh = bytes > ASK_AGAIN ? bytes : ASK_AGAIN;
+	take_turn(unit);
 	lock__end_files(state);
 }
 
@@ -61,7 +78,9 @@ uint64_t grants__ask(uint64_t bytes, uint64_t unit, const char **reason)
 	}
 	keep_within(&bytes, grants.budget, unit, "budget", reason);
 	if (bytes)
-		ask_again(bytes);
+		ask_again(bytes, unit);
+	if (grants.turn >= 0 && bytes > unit)
+		bytes = unit;
 	keep_within(&bytes, grants.supply, unit, "supply", reason);
 	keep_within(&bytes, grants.limit, unit, "limit of the control group", reason);
 	asked = bytes;
@@ -73,7 +92,18 @@ uint64_t grants__ask(uint64_t bytes, uint64_t unit, const char **reason)
 	grants.granted += bytes;
 	grants.fresh -= bytes < grants.fresh ? bytes : grants.fresh;
 	lock__release(&grants.lock);
+	if (!bytes)
+		grants__made();
 	return bytes;
+}
+
+void grants__made(void)
+{
+	int turn = grants.turn;
+
+	grants.turn = -1;
+	if (turn >= 0)
+		close(turn);
 }
 
 void grants__look_again(void)

@@ -19,6 +19,12 @@ void grants__init(uint64_t budget, const char *path);
  * it is less. Calls no allocator. Changes errno.
  */
 uint64_t grants__ask(uint64_t bytes, uint64_t unit, const char **reason);
+/*
+ * What was granted last has been made. Under a limit of a control group that leaves little, one
+ * process at a time makes one large page, of all that the limit holds for, and the limit is read
+ * for each: none counts on memory that another takes for a moment.
+ */
+void grants__made(void);
 /* Free memory and limits are asked again before the next grant. */
 void grants__look_again(void);
 void grants__give_back(uint64_t bytes);

@@ -4,6 +4,7 @@
 
 #include "arena.h"
 #include "counts.h"
+#include "files.h"
 #include "lock.h"
 
 #include <errno.h>
@@ -107,31 +108,56 @@ static void drop(uint64_t at)
 
 /* --- */
 
+/* An entry goes. Returns the bytes that are to be given back. */
+static uint64_t forget(uint64_t at)
+{
+	counts__all[set.entries[at] % ARENA_CHUNK].granted -= ARENA_CHUNK;
+	drop(at);
+	return ARENA_CHUNK;
+}
+
+/* Under the lock, so that a child is forked with the descriptor or without it. */
 bool large__begin(void)
 {
-	pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+	if (!lock__try(&set.lock))
+		return false;
+	pagemap = files__open("/proc/self/pagemap", O_RDONLY, 0);
+	lock__release(&set.lock);
 	return pagemap >= 0;
 }
 
 void large__end(void)
 {
-	close(pagemap);
+	bool locked = lock__try(&set.lock);
+	int fd = pagemap;
+
 	pagemap = -1;
+	close(fd);
+	if (locked)
+		lock__release(&set.lock);
 }
 
-/* Is nearly all of a chunk there, and this process's alone? */
-static bool is_dense(uintptr_t chunk)
+static bool read_pages(uintptr_t chunk)
 {
+	return pread(pagemap, pages, sizeof(pages), (off_t)(chunk / ARENA_PAGE * sizeof(*pages))) ==
+	       (ssize_t)sizeof(pages);
+}
+
+/*
+ * Is nearly all of a chunk there? alone: also this process's alone, in memory and without a file.
+ * A chunk that can't be read stays as it was.
+ */
+static bool is_dense(uintptr_t chunk, bool alone)
+{
+	const uint64_t flags = PAGE_PRESENT | PAGE_OF_FILE | PAGE_EXCLUSIVE;
 	uint32_t i, holes = 0;
 
-	if (pread(pagemap, pages, sizeof(pages), (off_t)(chunk / ARENA_PAGE * sizeof(*pages))) !=
-	    (ssize_t)sizeof(pages))
-		return false;
+	if (!read_pages(chunk))
+		return !alone;
 	for (i = 0; i < ARENA_CHUNK_PAGES && holes <= HOLES_MAX; i++) {
 		if (!(pages[i] & (PAGE_PRESENT | PAGE_SWAPPED)))
 			holes++;
-		else if ((pages[i] & (PAGE_PRESENT | PAGE_OF_FILE | PAGE_EXCLUSIVE)) !=
-			 (PAGE_PRESENT | PAGE_EXCLUSIVE))
+		else if (alone && (pages[i] & flags) != (PAGE_PRESENT | PAGE_EXCLUSIVE))
 			return false;
 	}
 	return holes <= HOLES_MAX;
@@ -142,7 +168,7 @@ static uint32_t count_dense(uintptr_t chunk, uintptr_t end, uint32_t most)
 {
 	uint32_t count = 0;
 
-	while (count < most && chunk < end && !has(chunk) && is_dense(chunk)) {
+	while (count < most && chunk < end && !has(chunk) && is_dense(chunk, true)) {
 		count++;
 		chunk += ARENA_CHUNK;
 	}
@@ -184,6 +210,7 @@ static uint32_t make(uint32_t directive, uintptr_t chunk, uint32_t count, uint32
 	if (!got)
 		return 0;
 	done = collapse(chunk, got);
+	grants__made();
 	for (i = 0; i < got; i++, chunk += ARENA_CHUNK) {
 		if (done >> i & 1) {
 			set.entries[find(chunk)] = chunk | directive;
@@ -206,9 +233,13 @@ static void look_at(uint32_t directive, struct large_look *look, uintptr_t end)
 	uint32_t most = look->most, got;
 
 	look->result = LARGE_HAD;
-	if (has(look->at))
+	if (has(look->at) && is_dense(look->at, false))
 		return;
 	look->result = LARGE_THIN;
+	if (has(look->at)) { /* the program has given the pages back (MADV_DONTNEED) */
+		grants__give_back(forget(find(look->at)));
+		return;
+	}
 	/* Nobody wants more than the site's part. */
 	if (counts->most && most > (counts->most - counts->granted) / ARENA_CHUNK)
 		most = (uint32_t)((counts->most - counts->granted) / ARENA_CHUNK);
@@ -235,19 +266,11 @@ void large__look(uint32_t directive, struct large_look *look, uintptr_t end)
 	look->at += (uint64_t)look->chunks * ARENA_CHUNK;
 }
 
-static void forget(uint64_t at)
-{
-	struct counts *counts = &counts__all[set.entries[at] % ARENA_CHUNK];
-
-	drop(at);
-	counts__give_back(counts, ARENA_CHUNK);
-}
-
 void large__released(uintptr_t start, uintptr_t end)
 {
 	uintptr_t chunk = start / ARENA_CHUNK * ARENA_CHUNK;
+	uint64_t at, gone = 0;
 	int saved = errno;
-	uint64_t at;
 
 	if (!__atomic_load_n(&set.count, __ATOMIC_RELAXED) || !lock__take(&set.lock))
 		return;
@@ -255,7 +278,7 @@ void large__released(uintptr_t start, uintptr_t end)
 		for (; chunk < end && set.count; chunk += ARENA_CHUNK) {
 			at = find(chunk);
 			if (set.entries[at])
-				forget(at);
+				gone += forget(at);
 		}
 	} else {
 		/* An entry may move into the place of one that is dropped. */
@@ -263,12 +286,15 @@ void large__released(uintptr_t start, uintptr_t end)
 			if (set.entries[at] &&
 			    set.entries[at] / ARENA_CHUNK >= chunk / ARENA_CHUNK &&
 			    set.entries[at] / ARENA_CHUNK * ARENA_CHUNK < end)
-				forget(at);
+				gone += forget(at);
 			else
 				at++;
 		}
 	}
 	lock__release(&set.lock);
+	/* Once for all of them: the account is a file. */
+	if (gone)
+		grants__give_back(gone);
 	errno = saved;
 }
 
@@ -279,6 +305,10 @@ void large__before_fork(void)
 
 void large__after_fork(bool is_child)
 {
+	if (is_child && pagemap >= 0) { /* another thread was looking */
+		close(pagemap);
+		pagemap = -1;
+	}
 	if (is_child && set.count) {
 		syscall(SYS_munmap, set.entries, set.size * sizeof(uint64_t));
 		set.entries = NULL;

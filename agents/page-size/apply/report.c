@@ -5,6 +5,7 @@
 #include "arena.h"
 #include "counts.h"
 #include "extents.h"
+#include "files.h"
 #include "lock.h"
 #include "maps.h"
 #include "start.h"
@@ -36,7 +37,7 @@ bool report__is_process(void)
 static int open_report(const char *path)
 {
 	struct stat st;
-	int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	int fd = files__open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
 
 	if (fd < 0)
 		return -1;

@@ -2,25 +2,31 @@
 /* supply.c - free memory, limits of control groups, and who lives to have some of it */
 #include "supply.h"
 
+#include "files.h"
+
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 /* A 16th of what there is stays free: of memory, and of a control group's limit. */
 #define KEPT_SHARE 16u
+/* More than any machine has: version 1 of control groups writes "no limit" as such a number. */
+#define LIMIT_MAX (UINT64_C(1) << 60)
 #define DEPTH_MAX 16u /* of control groups whose limits are read */
 
 /* What is read of control groups: a thread's stack may be small. */
 static struct {
 	char groups[4096], group[1024], path[1200];
+	char limited[1200]; /* the folder of the topmost group with a limit */
 } reading;
 
 static ssize_t read_file(const char *path, char *text, size_t bytes)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = files__open(path, O_RDONLY, 0);
 	size_t length = 0;
 	ssize_t got;
 
@@ -82,7 +88,7 @@ static uint64_t group_left(const char *root, const char *limit_name, const char 
 
 	if (high < limit)
 		limit = high;
-	if (limit == UINT64_MAX || used == UINT64_MAX)
+	if (limit > LIMIT_MAX || used == UINT64_MAX)
 		return UINT64_MAX;
 	limit -= limit / KEPT_SHARE;
 	return used < limit ? limit - used : 0;
@@ -97,6 +103,9 @@ static uint64_t groups_left(const char *root, const char *limit_name, const char
 
 	for (depth = 0; depth < DEPTH_MAX; depth++) {
 		left = group_left(root, limit_name, used_name);
+		if (left != UINT64_MAX)
+			snprintf(reading.limited, sizeof(reading.limited), "%s%s/", root,
+				 reading.group);
 		if (left < least)
 			least = left;
 		slash = strrchr(reading.group, '/');
@@ -134,6 +143,17 @@ uint64_t supply__limit(void)
 	return least;
 }
 
+int supply__begin_turn(void)
+{
+	int fd = files__open(reading.limited, O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
 uint64_t supply__started(uint32_t pid)
 {
 	char path[40], text[1024], *at;
@@ -141,7 +161,7 @@ uint64_t supply__started(uint32_t pid)
 	int fd, field;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = files__open(path, O_RDONLY, 0);
 	if (fd < 0)
 		return 0;
 	got = read(fd, text, sizeof(text) - 1);

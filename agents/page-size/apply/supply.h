@@ -15,6 +15,12 @@ uint64_t supply__memory(void);
 /* Bytes that the control groups of this process leave; UINT64_MAX: they have no limit. */
 uint64_t supply__limit(void);
 /*
+ * The turn of one process among those below the topmost limit that supply__limit() read last: a
+ * descriptor, until it is closed. -1: another process has it, or the group's folder can't be
+ * opened.
+ */
+int supply__begin_turn(void);
+/*
  * Read the first number behind a word in the first 511 bytes of a file, such as of /proc. In a file
  * of several lines the word begins a line. false: there is none.
  */

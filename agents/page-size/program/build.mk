@@ -2,7 +2,7 @@
 # pem-page-size, which pem page-size is: the page-size agent's program.
 
 PAGE_PROGRAM_OBJ = $(call objects,$(wildcard $(addprefix agents/page-size/,program/*.c plan/*.c \
-  model/*.c calibrate/*.c sites/*.c profile/*.c timer/*.c apply/supply.c)) $(addprefix cli/,options.c text.c table.c json.c \
+  model/*.c calibrate/*.c sites/*.c profile/*.c timer/*.c apply/files.c apply/supply.c)) $(addprefix cli/,options.c text.c table.c json.c \
   progress.c plugin.c command.c counted.c names.c descriptors.c temporary.c) shared/plugin_folders.c) $(PAGE_SIZE_PAGE)
 
 ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON)),)
@@ -25,7 +25,7 @@ $(B)/tests/page_size_hits: private TEST_LIBS += $(JSON_LIBS)
 # What is made for a run, and what came of it, without a run.
 CFLAGS_tests_unit_page_size_treatment := -Icli $(JSON_CFLAGS)
 $(B)/tests/page_size_treatment: $(call objects,$(wildcard $(addprefix agents/page-size/, \
-  program/treatment.c program/quoting.c plan/text.c sites/*.c apply/supply.c)) cli/plugin.c cli/temporary.c shared/plugin_folders.c) \
+  program/treatment.c program/quoting.c plan/text.c sites/*.c apply/files.c apply/supply.c)) cli/plugin.c cli/temporary.c shared/plugin_folders.c) \
   $(LIBPEM) $(LIBPEM_AGENT)
 $(B)/tests/page_size_treatment: private TEST_LIBS += $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) $(JSON_LIBS)
 
