@@ -7,8 +7,10 @@
 #include "agents/page-size/apply/arena.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -239,14 +241,19 @@ static void grows_in_place(void **state)
 
 static uint64_t resident_pages(const struct arena *arena)
 {
-	unsigned char there;
-	uint64_t found = 0;
-	uint32_t i;
+	static uint64_t entries[ARENA_CHUNK_PAGES];
+	int fd = open("/proc/self/pagemap", O_RDONLY);
+	uint64_t page = arena->base / ARENA_PAGE, found = 0;
+	uint32_t i, j;
 
-	for (i = 0; i < arena->mapped; i++)
-		found += !mincore((char *)arena->base + (uint64_t)i * ARENA_PAGE, ARENA_PAGE,
-				  &there) &&
-			 there & 1;
+	assert_true(fd >= 0);
+	for (i = 0; i < arena->mapped; i += ARENA_CHUNK_PAGES) {
+		assert_int_equal(pread(fd, entries, sizeof(entries), (off_t)((page + i) * 8)),
+				 sizeof(entries));
+		for (j = 0; j < ARENA_CHUNK_PAGES; j++)
+			found += entries[j] >> 62 != 0; /* in memory or swapped */
+	}
+	close(fd);
 	return found;
 }
 
@@ -329,6 +336,57 @@ static void moves_with_its_memory(void **state)
 	close_arena(&arena);
 }
 
+static uint32_t count_mappings(const struct arena *arena)
+{
+	FILE *file = fopen("/proc/self/maps", "r");
+	uint64_t start;
+	uint32_t count = 0;
+	char line[512];
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file)) {
+		start = strtoull(line, NULL, 16);
+		if (start >= arena->base && start < arena->base + arena->limit)
+			count++;
+	}
+	fclose(file);
+	return count;
+}
+
+/* Holes between blocks part mappings, and a process may have few. Their memory goes all the same.
+ */
+static void has_few_mappings(void **state)
+{
+	enum { COUNT = 14000, PAGES = 17, BYTES = PAGES * ARENA_PAGE };
+	static unsigned char *blocks[COUNT];
+	struct arena arena;
+	uint32_t turn, i;
+
+	(void)state;
+	open_arena(&arena, 1ull << 30);
+	for (turn = 0; turn < 2; turn++) {
+		for (i = 0; i < COUNT; i++) {
+			if (turn && i % 2 == 0)
+				continue;
+			blocks[i] = arena__alloc(&arena, BYTES, 16, true);
+			assert_non_null(blocks[i]);
+			assert_int_equal(blocks[i][7], 0);
+			blocks[i][7] = 1;
+		}
+		for (i = 1; i < COUNT; i += 2)
+			arena__free(&arena, blocks[i]);
+		assert_in_range(count_mappings(&arena), 1000, 4200);
+		/* A page of each block that is left, and of idle memory. */
+		assert_in_range(resident_pages(&arena), COUNT / 2,
+				COUNT / 2 + (256 + COUNT / 2 * PAGES / 32) / PAGES + 1);
+		assert_true(arena__check(&arena));
+	}
+	for (i = 0; i < COUNT; i += 2)
+		arena__free(&arena, blocks[i]);
+	assert_int_equal(arena.block_bytes, 0);
+	close_arena(&arena);
+}
+
 /* Blocks of all classes fill what was filled before, and chunks that were used stay for a while. */
 static void room_is_used_again(void **state)
 {
@@ -382,6 +440,7 @@ int main(void)
 		cmocka_unit_test(has_a_limit),
 		cmocka_unit_test(has_what_its_blocks_need),
 		cmocka_unit_test(moves_with_its_memory),
+		cmocka_unit_test(has_few_mappings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,12 +7,12 @@
  * The memory of an arena holds blocks and nothing else: its bookkeeping lies elsewhere, so that
  * large pages hold data only.
  *
- * A span is a run of pages of 4 KiB: free (addresses without memory), idle (memory that no block
- * uses), one large block, or small blocks of one size class. Invariants: the spans cover the
- * arena's pages without gap or overlap; two free spans are never neighbours, nor are two idle ones;
- * no more than IDLE_PAGES and a 32nd of the used pages are idle after a block was freed, apart from
- * idle spans of less than RELEASE_PAGES (runs.c). So an arena has little more memory than its
- * blocks need.
+ * A span is a run of pages of 4 KiB: free (no mapping), empty (a mapping without memory), idle
+ * (memory that no block uses), one large block, or small blocks of one size class. Invariants: the
+ * spans cover the arena's pages without gap or overlap; two free, empty or idle spans are never
+ * neighbours; no more than IDLE_PAGES and a 32nd of the used pages are idle after a block was
+ * freed, apart from idle spans of less than RELEASE_PAGES (runs.c). So an arena has little more
+ * memory than its blocks need.
  *
  * One thread at a time may use an arena. Functions keep errno. Nothing here calls an allocator.
  */
@@ -31,7 +31,13 @@
 #define ARENA_BINS 32u
 #define ARENA_BITS 512u /* small blocks of a span, at most */
 
-enum arena_span_state { ARENA_SPAN_FREE, ARENA_SPAN_IDLE, ARENA_SPAN_LARGE, ARENA_SPAN_SMALL };
+enum arena_span_state {
+	ARENA_SPAN_FREE,
+	ARENA_SPAN_EMPTY,
+	ARENA_SPAN_IDLE,
+	ARENA_SPAN_LARGE,
+	ARENA_SPAN_SMALL
+};
 
 struct arena_span {
 	uint32_t page, pages;
@@ -80,7 +86,7 @@ struct arena {
 	/* uint32_t: the span of a page; of free, idle and large spans, of the first and last only
 	 */
 	struct arena_table map;
-	uint32_t bins[2][ARENA_BINS]; /* free and idle spans of 2^n pages and more */
+	uint32_t bins[3][ARENA_BINS]; /* free, empty and idle spans of 2^n pages and more */
 	uint32_t classes[ARENA_CLASSES]; /* small spans that have space */
 };
 

@@ -19,12 +19,21 @@
 /* Idle memory that an arena keeps, so that what comes next needs no call of the kernel. */
 #define IDLE_PAGES 256u
 #define IDLE_SHARE 32u /* of the used pages */
+/*
+ * Each free span parts the mappings before and after it, and a process may have 65,530 of them by
+ * default (vm.max_map_count). All arenas together have this many at most.
+ */
+#define FREE_SPANS_MAX 4096u
 /* Shorter idle spans stay. A C library's allocator keeps holes of twice this length. */
 #define RELEASE_PAGES 16u
 #define COLOUR_PAGES 16u
+/* A moved run stays a mapping of its own. Shorter ones are copied. */
+#define MOVED_PAGES_MIN 256u
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24
 #endif
+
+static uint32_t free_spans; /* of all arenas */
 
 /* The program's own mmap may be one that this library stands in front of. */
 static void *map_memory(uintptr_t at, size_t bytes, int flags)
@@ -46,21 +55,6 @@ static bool give_memory(const struct arena *arena, uint32_t page, uint32_t pages
 		return true;
 	/* The kernel is older than 4.17, and the addresses are taken. */
 	syscall(SYS_munmap, at, bytes);
-	return false;
-}
-
-/* Takes the memory of pages away. false: the process has too many mappings, and it is empty. */
-static bool take_memory(const struct arena *arena, uint32_t page, uint32_t pages)
-{
-	uintptr_t start = (uintptr_t)page_address(arena, page);
-	size_t bytes = (size_t)pages * ARENA_PAGE;
-
-	if (arena->pages.released)
-		arena->pages.released(arena->pages.data, start, start + bytes);
-	if (!syscall(SYS_munmap, start, bytes))
-		return true;
-	if (syscall(SYS_madvise, start, bytes, MADV_DONTNEED_LOCKED))
-		syscall(SYS_madvise, start, bytes, MADV_DONTNEED);
 	return false;
 }
 
@@ -93,6 +87,13 @@ static bool span_room(struct arena *arena, uint32_t count)
 		arena->span_count = 1;
 	return table_grow(&arena->spans,
 			  (uint64_t)(arena->span_count + count) * sizeof(struct arena_span));
+}
+
+/* For bin_link and bin_unlink: threads use different arenas at a time. */
+static void count_free(enum arena_span_state state, uint32_t more)
+{
+	if (state == ARENA_SPAN_FREE)
+		__atomic_fetch_add(&free_spans, more, __ATOMIC_RELAXED);
 }
 
 static uint32_t span_new(struct arena *arena, uint32_t page, uint32_t pages)
@@ -138,13 +139,14 @@ uint32_t runs__idle_pages(uint32_t pages)
 	return pages < RELEASE_PAGES ? 0 : pages;
 }
 
-/* state: ARENA_SPAN_FREE or ARENA_SPAN_IDLE */
+/* state: ARENA_SPAN_FREE, ARENA_SPAN_EMPTY or ARENA_SPAN_IDLE */
 static void bin_link(struct arena *arena, uint32_t n, enum arena_span_state state)
 {
 	struct arena_span *span = span_at(arena, n);
 	uint32_t *first = &arena->bins[state][bin_of(span->pages)];
 
 	span->state = (uint8_t)state;
+	count_free(state, 1);
 	if (state == ARENA_SPAN_IDLE)
 		arena->idle += runs__idle_pages(span->pages);
 	span->previous = 0;
@@ -159,6 +161,7 @@ static void bin_unlink(struct arena *arena, uint32_t n)
 {
 	struct arena_span *span = span_at(arena, n);
 
+	count_free(span->state, UINT32_MAX);
 	if (span->state == ARENA_SPAN_IDLE)
 		arena->idle -= runs__idle_pages(span->pages);
 	if (span->previous)
@@ -169,7 +172,7 @@ static void bin_unlink(struct arena *arena, uint32_t n)
 		span_at(arena, span->next)->previous = span->previous;
 }
 
-/* The span before or after a page, if it is free or idle; 0: it isn't, or there is none. */
+/* The span before or after a page, if it is free, empty or idle; 0: it isn't, or there is none. */
 static uint32_t unused_before(const struct arena *arena, uint32_t page)
 {
 	uint32_t n = page ? page_map(arena)[page - 1] : 0;
@@ -185,7 +188,7 @@ static uint32_t unused_after(const struct arena *arena, uint32_t page)
 }
 
 /*
- * Make a span that is in no list a free or idle one, together with neighbours of that state.
+ * Make a span that is in no list a free, empty or idle one, together with neighbours of that state.
  * Returns its number.
  */
 static uint32_t merge(struct arena *arena, uint32_t n, enum arena_span_state state)
@@ -232,16 +235,46 @@ static bool grow(struct arena *arena, uint32_t pages)
 	return use_more(arena, (uint64_t)pages + arena->mapped / 8) || use_more(arena, pages);
 }
 
-/* An idle span becomes a free one. false: it stays. */
+static bool is_free(const struct arena *arena, uint32_t n)
+{
+	return n && span_at(arena, n)->state == ARENA_SPAN_FREE;
+}
+
+/*
+ * Takes the memory of a span away, and the mapping unless there would be too many. Returns the new
+ * state; ARENA_SPAN_LARGE: mappings of the program's own may still be there.
+ */
+static enum arena_span_state take_memory(const struct arena *arena, uint32_t n)
+{
+	const struct arena_span *span = span_at(arena, n);
+	uintptr_t start = (uintptr_t)page_address(arena, span->page);
+	size_t bytes = (size_t)span->pages * ARENA_PAGE;
+	bool is_few = __atomic_load_n(&free_spans, __ATOMIC_RELAXED) < FREE_SPANS_MAX ||
+		      is_free(arena, unused_before(arena, span->page)) ||
+		      is_free(arena, unused_after(arena, span->page + span->pages));
+
+	if (arena->pages.released)
+		arena->pages.released(arena->pages.data, start, start + bytes);
+	if (is_few && !syscall(SYS_munmap, start, bytes))
+		return ARENA_SPAN_FREE;
+	if (__atomic_load_n(&arena->altered, __ATOMIC_RELAXED))
+		return map_memory(start, bytes, MAP_FIXED) == MAP_FAILED ? ARENA_SPAN_LARGE
+									 : ARENA_SPAN_EMPTY;
+	if (syscall(SYS_madvise, start, bytes, MADV_DONTNEED_LOCKED))
+		syscall(SYS_madvise, start, bytes, MADV_DONTNEED);
+	return ARENA_SPAN_EMPTY;
+}
+
+/* An idle span becomes a free or empty one. false: it stays. */
 static bool release(struct arena *arena, uint32_t n)
 {
-	bool done = take_memory(arena, span_at(arena, n)->page, span_at(arena, n)->pages);
+	enum arena_span_state state = take_memory(arena, n);
 
-	if (done) {
-		bin_unlink(arena, n);
-		merge(arena, n, ARENA_SPAN_FREE);
-	}
-	return done;
+	if (state == ARENA_SPAN_LARGE)
+		return false;
+	bin_unlink(arena, n);
+	merge(arena, n, state);
+	return true;
 }
 
 static void release_idle(struct arena *arena)
@@ -291,7 +324,7 @@ static uint32_t run_find(const struct arena *arena, enum arena_span_state state,
 	return best;
 }
 
-/* Cut a run out of a free or idle span. What is before and after it stays as it is. */
+/* Cut a run out of a free, empty or idle span. What is before and after it stays as it is. */
 static uint32_t run_cut(struct arena *arena, uint32_t n, uint32_t page, uint32_t pages)
 {
 	struct arena_span was = *span_at(arena, n);
@@ -351,19 +384,22 @@ static uint32_t take_free(struct arena *arena, uint32_t n, uint32_t page, uint32
 uint32_t runs__take(struct arena *arena, uint32_t pages, uint32_t aligned, bool zero)
 {
 	uint32_t n = run_find(arena, ARENA_SPAN_IDLE, pages, aligned), page, skipped = 0;
-	bool is_idle = n != 0;
+	bool is_idle = n != 0, is_mapped;
 	int saved = errno;
 
+	if (!n)
+		n = run_find(arena, ARENA_SPAN_EMPTY, pages, aligned);
+	is_mapped = n != 0;
 	if (!n)
 		n = run_find(arena, ARENA_SPAN_FREE, pages, aligned);
 	if (!n && grow(arena, pages + aligned - 1))
 		n = run_find(arena, ARENA_SPAN_FREE, pages, aligned);
 	if (n && span_room(arena, 4)) {
 		page = (uint32_t)run_start(arena, span_at(arena, n), aligned);
-		if (aligned == 1 && !is_idle)
+		if (aligned == 1 && !is_mapped)
 			skipped = colour_of(arena, span_at(arena, n), page, pages);
-		n = is_idle ? run_cut(arena, n, page, pages)
-			    : take_free(arena, n, page, skipped, pages);
+		n = is_mapped ? run_cut(arena, n, page, pages)
+			      : take_free(arena, n, page, skipped, pages);
 	} else {
 		n = 0;
 	}
@@ -384,25 +420,24 @@ void runs__free(struct arena *arena, uint32_t n)
 	 * place: what is used next is new memory.
 	 */
 	bool is_altered = __atomic_load_n(&arena->altered, __ATOMIC_RELAXED);
+	enum arena_span_state state = ARENA_SPAN_IDLE;
 	int saved = errno;
 
-	arena->used -= span->pages;
-	if (is_altered && take_memory(arena, span->page, span->pages)) {
-		merge(arena, n, ARENA_SPAN_FREE);
-	} else if (!is_altered) {
-		merge(arena, n, ARENA_SPAN_IDLE);
-		if (arena->idle > IDLE_PAGES + arena->used / IDLE_SHARE)
-			release_idle(arena);
-	} else {
-		arena->used += span->pages; /* too many mappings: the span is never used again */
+	if (is_altered)
+		state = take_memory(arena, n);
+	if (state != ARENA_SPAN_LARGE) { /* else the span is never used again */
+		arena->used -= span->pages;
+		merge(arena, n, state);
 	}
+	if (arena->idle > IDLE_PAGES + arena->used / IDLE_SHARE)
+		release_idle(arena);
 	errno = saved;
 }
 
 static bool run_extend(struct arena *arena, uint32_t n, uint32_t more)
 {
 	uint32_t end = span_at(arena, n)->page + span_at(arena, n)->pages, behind, has = 0;
-	bool is_idle;
+	bool is_mapped;
 
 	if (!span_room(arena, 6))
 		return false;
@@ -422,8 +457,8 @@ static bool run_extend(struct arena *arena, uint32_t n, uint32_t more)
 	}
 	if (has < more)
 		return false;
-	is_idle = span_at(arena, behind)->state == ARENA_SPAN_IDLE;
-	if (!is_idle && !give_memory(arena, end, more))
+	is_mapped = span_at(arena, behind)->state != ARENA_SPAN_FREE;
+	if (!is_mapped && !give_memory(arena, end, more))
 		return false;
 	behind = run_cut(arena, behind, end, more);
 	span_drop(arena, behind);
@@ -496,7 +531,7 @@ uint32_t runs__move(struct arena *arena, uint32_t n, uint32_t pages)
 	uintptr_t start = (uintptr_t)page_address(arena, from);
 	int saved = errno;
 
-	if (__atomic_load_n(&arena->altered, __ATOMIC_RELAXED))
+	if (had < MOVED_PAGES_MIN || __atomic_load_n(&arena->altered, __ATOMIC_RELAXED))
 		return 0;
 	to = take_addresses(arena, from, pages);
 	if (to && !move_memory(arena, from, span_at(arena, to)->page, had, pages)) {
