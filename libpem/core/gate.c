@@ -198,9 +198,9 @@ static int check_counted(const struct pem_event *event, struct pem_error *error)
 	     event->meaning != PEM_MEANS_SETS_THREAD && event->meaning != PEM_MEANS_THREAD_START))
 		return 0;
 	return pem_error__set(error, -ENOTSUP,
-			      "%s can't be counted 'inside' or 'from': that goes for events of "
-			      "programs and for those of the kernel's tracepoints in the "
-			      "catalogue that no other thread raises",
+			      "%s can't be counted 'inside' or 'from': only events of programs and "
+			      "tracepoints of the catalogue can, and of those no context switches "
+			      "and starts of threads; take a predicate without them",
 			      event->name);
 }
 

@@ -296,7 +296,7 @@ def mistakes_are_explained():
         assert "no event is named" in said(malloc, "from APP::A::B to APP::C::D")
         assert "'to'" in said(malloc, "from APP::Collector::PauseEnd APP::Collector::PauseBegin")
         assert "not an event of a program" in said(malloc, "inside OS::Syscall::Enter")
-        assert "can't be counted" in said("OS::Sched::Switch", "inside " + pause)
+        assert "no context switches" in said("OS::Sched::Switch", "inside " + pause)
         assert "two events" in said(malloc, "from {0} to {0}".format("APP::Libc::Malloc"))
         assert "'thread' or 'process'" in said(malloc, "inside %s per cpu" % pause)
         for where in ("size > 3 && inside %s && !(inside %s per thread)" % (pause, pause),

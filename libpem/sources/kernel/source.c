@@ -71,8 +71,8 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 		return -ENOENT;
 	if (index < 0 && event->gates)
 		return pem_error__set(error, -ENOTSUP,
-				      "probes know no 'inside' and 'from'; events of the catalogue "
-				      "do");
+				      "probes can't be counted 'inside' or 'from'; events of the "
+				      "catalogue can");
 	if (index < 0)
 		index = pem_source__take_probe(source, event->event, error);
 	if (index < 0)

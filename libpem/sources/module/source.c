@@ -153,7 +153,7 @@ static const char *why(int error)
 	       : error == -ESRCH   ? "the process that it is asked for of has ended"
 	       : error == -ENOENT  ? "the module was built without it"
 	       : error == -ENOTSUP ? "this kernel has no tracepoint for it"
-	       : error == -EPROTO  ? "the module knows no 'inside' and 'from', which BPF does"
+	       : error == -EPROTO  ? "the module can't count 'inside' or 'from', only BPF can"
 				   : strerror(-error);
 }
 
