@@ -9,16 +9,17 @@
 #include <stdlib.h>
 
 #define WORDS (UINT64_C(1) << 24)
+#define PAGE_WORDS 512u /* of 4 KiB: each page is there before the updates begin */
 #define UPDATES 16000000u
 
 int main(void)
 {
-	uint64_t *table = malloc(WORDS * sizeof(*table)), state = 1, sum = 0;
+	uint64_t *table = calloc(WORDS, sizeof(*table)), state = 1, sum = 0;
 	uint32_t i;
 
 	if (!table)
 		return 1;
-	for (i = 0; i < WORDS; i++)
+	for (i = 0; i < WORDS; i += PAGE_WORDS)
 		table[i] = i;
 	for (i = 0; i < UPDATES; i++) {
 		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);

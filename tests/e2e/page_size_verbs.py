@@ -493,7 +493,7 @@ def wrong_words():
                         (("run", "--budget", "x", "--", "true"), "no number of bytes"),
                         (("run", "--limit", "0", "--", "true"), "from 1 to"), (("validate", "-n", "0", "--", "true"), "from 1 to"), (("show", "a", "b"), "one command"),
                         (("profile", "--", "true"), "where to"), (("show", "--html", "x"), "of one command"),
-                        (("show", "--budget", "1M"), "takes no --budget"), (("run", "-o", "x", "--", "true"), "takes no --output"),
+                        (("show", "--budget", "1M"), "takes no --budget"), (("calibrate", "--limit", "1"), "2 s at least"), (("run", "-o", "x", "--", "true"), "takes no --output"),
                         (("show", "true", "--json", "--html", "x"), "one of them")):
         rc, _, err = home.run(*words)
         assert rc == 1 and told in err, (words, rc, err)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#define LIMIT_S 30.0
+#define LIMIT_S 30u
 
 static void progress(const char *sentence, void *arg)
 {
@@ -51,15 +51,16 @@ static int read_file(const char *path, struct page_calibration *calibration,
 }
 
 /* Measure this machine, and keep what was found. */
-static int measure(struct pem_database *database, const struct pem_db_machine *machine,
-		   struct page_calibration *calibration, struct pem_error *error)
+static int measure(uint32_t limit_s, struct pem_database *database,
+		   const struct pem_db_machine *machine, struct page_calibration *calibration,
+		   struct pem_error *error)
 {
 	struct pem_db_machine row;
 	int64_t id;
 	int rc;
 
-	cli_say("measuring this machine's TLBs, for %.0f s at most", LIMIT_S);
-	rc = page_calibrate(calibration, LIMIT_S, progress, NULL, error);
+	cli_say("measuring this machine's TLBs, for %u s at most", limit_s);
+	rc = page_calibrate(calibration, limit_s, progress, NULL, error);
 	cli_progress__clear();
 	if (rc || !database || !machine)
 		return rc;
@@ -86,7 +87,7 @@ int page_machine__calibration(const struct page_request *request, struct pem_dat
 		page_calibration__update_supply(calibration);
 		return 0;
 	}
-	return measure(database, machine, calibration, error);
+	return measure(LIMIT_S, database, machine, calibration, error);
 }
 
 /* --- the verb --- */
@@ -182,7 +183,8 @@ int page_calibrate_verb(const struct page_request *request)
 	database = pem_database__open(NULL, &how, &error);
 	if (!database)
 		return cli_fail(-errno, &error);
-	rc = measure(database, &machine, &calibration, &error);
+	rc = measure(request->limit_s < LIMIT_S ? request->limit_s : LIMIT_S, database, &machine,
+		     &calibration, &error);
 	pem_database__close(database);
 	if (rc)
 		return cli_fail(rc, &error);

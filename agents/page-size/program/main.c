@@ -19,7 +19,8 @@ static const struct cli_option options[] = {
 	 "run, validate, apply, model: large pages may take so much memory at most (64M). "
 	 "Without it: as much as there is."},
 	{'l', "limit", "SECONDS",
-	 "run, validate, apply, profile: observe the first SECONDS of the command (60)."},
+	 "run, validate, apply, profile: observe the first SECONDS of the command (60). calibrate: "
+	 "measure for SECONDS at most (30)."},
 	{'n', "runs", "NUMBER", "validate: run the command so often at most (64)."},
 	{'o', "output", "FILE", "profile: write the profile there, and do not model it."},
 	{'m', "mapping", "DIGITS",
@@ -44,7 +45,7 @@ static struct cli_verb help = {
 		 "page-size model FILE [--budget BYTES] [--mapping DIGITS] [--json]\n"
 		 "page-size show [COMMAND] [--json | --html FILE]\n"
 		 "page-size forget COMMAND\n"
-		 "page-size calibrate [--json]",
+		 "page-size calibrate [--limit SECONDS] [--json]",
 	.text = "The first run of a command is observed: which allocation sites its references to "
 		"memory belong to, and how far apart they are. A model of this machine's TLBs, "
 		"which are measured once, finds the sites that gain by large pages. Later runs "
@@ -102,7 +103,7 @@ static const struct action actions[] = {
 	{"model", "bmMj", false, page_model_verb},
 	{"show", "Hj", false, page_show},
 	{"forget", "", false, page_forget},
-	{"calibrate", "j", false, page_calibrate_verb},
+	{"calibrate", "jl", false, page_calibrate_verb},
 };
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
