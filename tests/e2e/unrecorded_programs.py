@@ -8,7 +8,7 @@ import os
 import struct
 
 from preload import compile_program, need_preload
-from tap import PEM, equal, need, run, run_all, skip, test, tmp
+from tap import PEM, equal, need, need_reach, run, run_all, skip, test, tmp
 
 AS_USER = ["setpriv", "--reuid", "1000", "--regid", "1000", "--clear-groups"]
 USERS_OWN = ["env", "-u", "XDG_RUNTIME_DIR", "-u", "PEM_RUNTIME_DIR", PEM, "record"]
@@ -179,8 +179,7 @@ HELLO = "int main(void) { return 0; }"
 
 
 def need_root():
-    if os.geteuid():
-        skip("makes programs of another user's: needs root")
+    need_reach()
 
 
 def program_for_all():
