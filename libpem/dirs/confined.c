@@ -4,6 +4,7 @@
  */
 #include "core/clock_sync.h"
 #include "core/core.h"
+#include "core/helper.h"
 #include "core/message.h"
 #include "dirs/confined.h"
 #include "util.h"
@@ -11,11 +12,9 @@
 #include <pem/clock.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,63 +24,29 @@
 #include <unistd.h>
 
 #define KILL_NS 10000000u /* time for a killed helper to end */
-/*
- * Copies of descriptors go above the numbers that a helper starts with: these must not be
- * overwritten before they are copied.
- */
-#define DESCRIPTOR_MIN 16
-
-static int add_descriptor(posix_spawn_file_actions_t *actions, int *copies, int fd, int as)
-{
-	if (fd < 0)
-		return -posix_spawn_file_actions_addopen(actions, as, "/dev/null", O_RDONLY, 0);
-	*copies = fcntl(fd, F_DUPFD_CLOEXEC, DESCRIPTOR_MIN);
-	if (*copies < 0)
-		return -errno;
-	return -posix_spawn_file_actions_adddup2(actions, *copies, as);
-}
-
-static int spawn(pid_t *pid, int socket, int folder_fd, int process_fd)
+static int start(pid_t *pid, int socket, int folder_fd, int process_fd)
 {
 	char folder[PATH_MAX - 32], path[PATH_MAX], *const argv[] = {"pem-confined", NULL},
 							   *const environment[] = {NULL};
-	int copies[3] = {-1, -1, -1}, result;
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	size_t i;
+	/* It has to remove afterwards what it made, so it has a session of its own. */
+	const struct pem_helper helper = {
+		.path = path,
+		.argv = argv,
+		.environment = environment,
+		.descriptors = {socket, folder_fd, process_fd},
+		.first = PEM_CONFINED_SOCKET,
+		.has_own_session = true,
+	};
 
 	if (!pem_library_folder(folder, sizeof(folder)))
 		return -ENOENT;
 	snprintf(path, sizeof(path), "%s/pem/pem-confined", folder);
-	result = -posix_spawn_file_actions_init(&actions);
-	if (result)
-		return result;
-	result = -posix_spawnattr_init(&attributes);
-	if (result) {
-		posix_spawn_file_actions_destroy(&actions);
-		return result;
-	}
-	/*
-	 * The helper gets a session of its own. A terminal's ^C ends its whole process group, and a
-	 * helper has to remove afterwards what it made.
-	 */
-	result = -posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-	if (!result)
-		result = add_descriptor(&actions, &copies[0], socket, PEM_CONFINED_SOCKET);
-	if (!result)
-		result = add_descriptor(&actions, &copies[1], folder_fd, PEM_CONFINED_FOLDER);
-	if (!result)
-		result = add_descriptor(&actions, &copies[2], process_fd, PEM_CONFINED_PROCESS);
-	if (!result)
-		result = -posix_spawn(pid, path, &actions, &attributes, argv, environment);
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	for (i = 0; i < PEM_ARRAY_SIZE(copies); i++) {
-		if (copies[i] >= 0)
-			close(copies[i]);
-	}
-	return result;
+	return pem_helper__start(&helper, pid);
 }
+
+_Static_assert(PEM_CONFINED_FOLDER == PEM_CONFINED_SOCKET + 1 &&
+		       PEM_CONFINED_PROCESS == PEM_CONFINED_SOCKET + 2,
+	       "in the order of start()");
 
 struct pem_confined *pem_confined__start(const struct pem_confined_setup *setup, int folder_fd,
 					 int process_fd)
@@ -98,7 +63,7 @@ struct pem_confined *pem_confined__start(const struct pem_confined_setup *setup,
 	helper->socket = ends[0];
 	result = send(ends[0], setup, sizeof(*setup), MSG_NOSIGNAL) == sizeof(*setup) ? 0 : -errno;
 	if (!result)
-		result = spawn(&helper->pid, ends[1], folder_fd, process_fd);
+		result = start(&helper->pid, ends[1], folder_fd, process_fd);
 	close(ends[1]);
 	if (!result)
 		return helper;

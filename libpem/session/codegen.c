@@ -4,24 +4,25 @@
  */
 #define _GNU_SOURCE
 #include "core/core.h"
+#include "core/helper.h"
 #include "session/session.h"
 #include "model_internal.h"
 #include "util.h"
 
 #include <errno.h>
-#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
+#define CODEGEN_WRONG_INPUT 1 /* its exit status if a spec is wrong; 0 if all is well */
 
 /*
  * Can only root, this user and the owner of own change the file or folder? own is code that runs in
@@ -87,48 +88,57 @@ static bool find_program(char *path, size_t bytes)
 	       is_program(folder, &own, path, bytes);
 }
 
-static int add_actions(posix_spawn_file_actions_t *actions, int out, int errors)
-{
-	int result =
-		-posix_spawn_file_actions_addopen(actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+struct run {
+	struct pem_helper helper;
+	pid_t pid;
+	int result;
+};
 
-	if (!result)
-		result = -posix_spawn_file_actions_adddup2(actions, out, STDOUT_FILENO);
-	return result ? result : -posix_spawn_file_actions_adddup2(actions, errors, STDERR_FILENO);
+/*
+ * A thread of its own, whose capabilities change alone: pem-codegen gets none of those that the
+ * caller was given to hand on.
+ */
+static void *start(void *arg)
+{
+	struct run *run = arg;
+
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+	run->result = pem_helper__start(&run->helper, &run->pid);
+	return NULL;
 }
 
 /*
- * Start pem-codegen --models of a file, and wait for its end. Its exit status is not asked for: the
- * program may have another thread that waits for any child. Its outputs tell whether it succeeded.
+ * Run pem-codegen --models of a file to its end. *status: as waitpid has it; 0 also if another
+ * thread of the program, which waits for any child, was told it. Returns 0 or -errno.
  */
-static int run(const char *program, const char *file, int out, int errors)
+static int run(const char *program, const char *file, int out, int errors, int *status)
 {
 	char *const argv[] = {(char *)"pem-codegen", (char *)"--models", (char *)"--",
 			      (char *)(uintptr_t)file, NULL};
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	sigset_t none;
-	pid_t pid;
-	int result = -posix_spawn_file_actions_init(&actions);
+	/* The loader finds libxml2 where it does for the caller. The program reads no variable. */
+	const char *libraries = getenv("LD_LIBRARY_PATH");
+	char *variable = NULL, *environment[] = {NULL, NULL};
+	struct run run = {.helper = {.path = program,
+				     .argv = argv,
+				     .environment = environment,
+				     .descriptors = {-1, out, errors}}};
+	sigset_t all, before;
+	pthread_t thread;
 
-	if (result)
-		return result;
-	result = -posix_spawnattr_init(&attributes);
-	if (result) {
-		posix_spawn_file_actions_destroy(&actions);
-		return result;
-	}
-	sigemptyset(&none);
-	posix_spawnattr_setsigmask(&attributes, &none);
-	posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
-	result = add_actions(&actions, out, errors);
-	if (!result)
-		result = -posix_spawn(&pid, program, &actions, &attributes, argv, environ);
-	while (!result && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	if (libraries && asprintf(&variable, "LD_LIBRARY_PATH=%s", libraries) < 0)
+		return -ENOMEM;
+	environment[0] = variable;
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	run.result = -pthread_create(&thread, NULL, start, &run);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!run.result)
+		pthread_join(thread, NULL);
+	free(variable);
+	*status = 0;
+	while (!run.result && waitpid(run.pid, status, 0) < 0 && errno == EINTR)
 		;
-	posix_spawnattr_destroy(&attributes);
-	posix_spawn_file_actions_destroy(&actions);
-	return result;
+	return run.result;
 }
 
 /* The bytes of a file in memory, with a NUL after them, for free(). NULL with errno. */
@@ -166,11 +176,26 @@ static char *read_all(int fd, size_t *bytes)
 	return text;
 }
 
+/* Say how pem-codegen ended if it failed otherwise than by finding a mistake in the file. */
+static int say_status(int status, const char *program, const char *file, const char *errors,
+		      struct pem_error *error)
+{
+	if (WIFSIGNALED(status))
+		return pem_error__set(error, -EIO,
+				      "%.200s was ended by signal %d as it read '%.200s'", program,
+				      WTERMSIG(status), file);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) <= CODEGEN_WRONG_INPUT)
+		return 0;
+	return pem_error__set(error, -EIO,
+			      "%.150s ended with status %d as it read '%.150s'%s%.150s", program,
+			      WEXITSTATUS(status), file, *errors ? ": " : "", errors);
+}
+
 int pem_codegen__models(const char *file, char **models, size_t *bytes, char **errors,
 			struct pem_error *error)
 {
 	int out = memfd_create("pem-models", MFD_CLOEXEC),
-	    err = memfd_create("pem-errors", MFD_CLOEXEC), result = 0;
+	    err = memfd_create("pem-errors", MFD_CLOEXEC), result = 0, status = 0;
 	char program[PATH_MAX];
 	size_t ignored;
 
@@ -187,7 +212,7 @@ int pem_codegen__models(const char *file, char **models, size_t *bytes, char **e
 	if (out < 0 || err < 0)
 		result = -errno;
 	if (!result)
-		result = run(program, file, out, err);
+		result = run(program, file, out, err, &status);
 	if (!result) {
 		*models = read_all(out, bytes);
 		*errors = *models ? read_all(err, &ignored) : NULL;
@@ -195,6 +220,8 @@ int pem_codegen__models(const char *file, char **models, size_t *bytes, char **e
 	}
 	if (result)
 		pem_error__set(error, result, "cannot run %.200s: %s", program, strerror(-result));
+	else
+		result = say_status(status, program, file, *errors, error);
 out:
 	if (out >= 0)
 		close(out);
@@ -202,7 +229,8 @@ out:
 		close(err);
 	if (result) {
 		free(*models);
-		*models = NULL;
+		free(*errors);
+		*models = *errors = NULL;
 	}
 	return result;
 }

@@ -126,6 +126,64 @@ def wrong_specs():
         assert "no spec in" in refused(lambda: session.add_specs(tmp()), errno.ENOENT)
 
 
+ADD = """import sys
+sys.path.insert(0, sys.argv[1])
+import pemapi
+try:
+    print(pemapi.Session().add_specs(sys.argv[2]))
+except pemapi.Error as error:
+    print(error)
+print([line.split()[1] for line in open("/proc/self/status") if line.startswith("CapAmb")][0])
+"""
+
+
+def with_own_codegen(script, command=(), env=None):
+    """The lines that a consumer prints which adds a spec, while a shell script of this test's stands for pem-codegen."""
+    pemapi()
+    folder, spec = tmp(), write(tmp() + "/bakery.xml", SPEC)
+    os.mkdir(folder + "/lib")
+    os.mkdir(folder + "/bin")
+    os.chmod(write(folder + "/bin/pem-codegen", "#!/bin/sh\n" + script), 0o755)
+    rc, out, err = run([*command, sys.executable, "-c", ADD, BUILD + "/python", spec],
+                       env=dict({"PEM_LIBRARY_PATH": folder + "/lib"}, **env or {}))
+    equal((rc, err), (0, ""), "the consumer")
+    return out.splitlines()
+
+
+@test
+def variables_of_codegen():
+    "pem-codegen gets none of a consumer's variables but the folders of libraries"
+    seen = tmp() + "/seen"
+    said = with_own_codegen("tr '\\0' '\\n' </proc/$$/environ >%s; exec %s \"$@\"\n" % (seen, CODEGEN),
+                            env={"SECRET": "a word", "LD_LIBRARY_PATH": "/nowhere"})
+    equal(said[0], "1", "events added")
+    with open(seen, encoding="utf-8") as f:
+        equal(f.read(), "LD_LIBRARY_PATH=/nowhere\n", "variables")
+
+
+@test
+def capabilities_of_codegen():
+    "pem-codegen gets none of a consumer's ambient capabilities, which the consumer keeps"
+    need("setpriv")
+    given = ["setpriv", "--inh-caps=+net_raw", "--ambient-caps=+net_raw"]
+    if run(given + ["true"])[0]:
+        skip("no capability can be handed on here: needs root")
+    seen = tmp() + "/seen"
+    said = with_own_codegen("grep CapAmb /proc/$$/status >%s; exec %s \"$@\"\n" % (seen, CODEGEN), given)
+    equal((said[0], int(said[1], 16)), ("1", 1 << 13), "events added, and the consumer's capabilities")
+    with open(seen, encoding="utf-8") as f:
+        equal(int(f.read().split()[1], 16), 0, "capabilities of pem-codegen")
+
+
+@test
+def codegen_that_dies():
+    "a consumer is told how pem-codegen ended if it failed"
+    said = with_own_codegen("kill -SEGV $$\n")[0]
+    assert "pem-codegen was ended by signal 11 as it read" in said, said
+    said = with_own_codegen("echo no space >&2; exit 3\n")[0]
+    assert "pem-codegen ended with status 3 as it read" in said and "no space" in said, said
+
+
 @test
 def a_running_process():
     "the events of a process that runs are known by name before it raises any, and counted"
