@@ -167,21 +167,43 @@ static size_t add_patterns(struct pem_session *session, const struct cli_pattern
 	return n;
 }
 
+/* Does no event that is known so far match a pattern, which is not one of probes? */
+static bool is_unknown(struct pem_session *session, const char *pattern)
+{
+	const struct pem_model *model = pem_session__model(session);
+	const char *colon = strchr(pattern, ':');
+	size_t i;
+
+	if (colon != NULL && colon[1] != ':')
+		return false;
+	for (i = 0; i < pem_model__count(model); i++)
+		if (pem_event__matches(pem_model__event(model, i), pattern) != 0)
+			return false;
+	return true;
+}
+
 struct pem_event_set *cli_event_set__new(struct pem_session *session, const char *const *patterns,
 					 size_t count, struct pem_error *error)
 {
 	struct pem_event_set *set = pem_event_set__new(session, patterns, count, error);
 	int code = errno;
-	char *advice = set == NULL ? strstr(error->text, " events of a program or a spec") : NULL;
+	size_t i, end;
 
-	if (advice != NULL) /* which functions of the library add events */
-		snprintf(advice, sizeof(error->text) - (size_t)(advice - error->text),
-			 " 'pem list WORD' searches names and descriptions; specs of your own are "
+	if (set != NULL)
+		return set;
+	for (i = 0; code == ENOENT && i < count; i++)
+		if (is_unknown(session, patterns[i]))
+			break;
+	if (code == ENOENT && i < count) {
+		end = strlen(error->text);
+		snprintf(error->text + end, sizeof(error->text) - end,
+			 ": 'pem list WORD' searches names and descriptions; specs of your own are "
 			 "found beside the program, in the current folder and by PEM_SPEC_PATH; "
-			 "what a shell or env starts is not searched: name the program itself, or "
-			 "its spec's folder there");
+			 "programs that a shell or env starts are not searched: name the program "
+			 "itself, or its spec's folder there");
+	}
 	errno = code;
-	return set;
+	return NULL;
 }
 
 static struct pem_event_set *choose_events(struct pem_session *session,

@@ -148,7 +148,7 @@ static void explain(const struct pem_model *model, const char *pattern, struct p
 	suggest(model, pattern, near, sizeof(near));
 	pem_error__set(error, 0,
 		       "no event matches '%.120s'%s events of a program or a spec have to be added "
-		       "first: pem_session__describe() and pem_session__add_specs() do",
+		       "first",
 		       pattern, near);
 }
 

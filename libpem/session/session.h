@@ -32,12 +32,10 @@ int pem_session__load_trace_model(struct pem_session *session, const struct pem_
 
 /* --- specs.c --- */
 
-/* Events that a session was given by specs and programs. */
+/* Where specs and programs describe the events that a session was given. */
 struct pem_session_specs {
-	struct pem_spec_location *locations; /* of events of specs */
+	struct pem_spec_location *locations;
 	size_t location_count, location_capacity;
-	struct pem_model *described; /* events that programs carry */
-	char program[PATH_MAX]; /* the file that the last such events are of */
 };
 
 void pem_session__forget_specs(struct pem_session *session);

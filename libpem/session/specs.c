@@ -28,10 +28,10 @@
 #define REFUSED_MAX 8u /* models of one program */
 #define HEAD "pem-model\t"
 
-/* Where an event of a spec is described. */
+/* Where an event is described. */
 struct pem_spec_location {
 	uint32_t id;
-	unsigned line, column;
+	unsigned line, column; /* of a spec; line 0: path is of a program or library */
 	char *path;
 };
 
@@ -39,9 +39,7 @@ static struct pem_session_specs *specs_of(struct pem_session *s)
 {
 	if (!s->specs)
 		s->specs = calloc(1, sizeof(*s->specs));
-	if (s->specs && !s->specs->described)
-		s->specs->described = pem_model__new();
-	return s->specs && s->specs->described ? s->specs : NULL;
+	return s->specs;
 }
 
 void pem_session__forget_specs(struct pem_session *s)
@@ -53,23 +51,38 @@ void pem_session__forget_specs(struct pem_session *s)
 	for (i = 0; i < s->specs->location_count; i++)
 		free(s->specs->locations[i].path);
 	free(s->specs->locations);
-	pem_model__free(s->specs->described);
 	free(s->specs);
 	s->specs = NULL;
 }
 
 /* --- locations --- */
 
+/* The first location of an event in specs, or in programs. */
 static const struct pem_spec_location *location_of(const struct pem_session_specs *specs,
-						   size_t first, size_t end, uint32_t id)
+						   size_t first, size_t end, uint32_t id,
+						   bool in_program)
 {
 	size_t i;
 
 	for (i = first; i < end; i++) {
-		if (specs->locations[i].id == id)
+		if (specs->locations[i].id == id && !specs->locations[i].line == in_program)
 			return &specs->locations[i];
 	}
 	return NULL;
+}
+
+/* Copies path. Returns 0 or -ENOMEM. */
+static int add_location(struct pem_session_specs *specs, struct pem_spec_location location,
+			const char *path)
+{
+	if (pem_grow(&specs->locations, sizeof(location), specs->location_count + 1,
+		     &specs->location_capacity))
+		return -ENOMEM;
+	location.path = strdup(path);
+	if (!location.path)
+		return -ENOMEM;
+	specs->locations[specs->location_count++] = location;
+	return 0;
 }
 
 /* Remember the locations that a model text has. Returns 0 or -ENOMEM. */
@@ -82,15 +95,11 @@ static int add_locations(struct pem_session_specs *specs, const char *text, cons
 		line += *line == '\n';
 		if (strncmp(line, "location\t", 9) != 0 ||
 		    sscanf(line, "location\t%8x\t%u\t%u", &location.id, &location.line,
-			   &location.column) != 3)
+			   &location.column) != 3 ||
+		    !location.line)
 			continue;
-		if (pem_grow(&specs->locations, sizeof(location), specs->location_count + 1,
-			     &specs->location_capacity))
+		if (add_location(specs, location, path))
 			return -ENOMEM;
-		location.path = strdup(path);
-		if (!location.path)
-			return -ENOMEM;
-		specs->locations[specs->location_count++] = location;
 	}
 	return 0;
 }
@@ -101,16 +110,14 @@ static void forget_locations(struct pem_session_specs *specs, size_t count)
 		free(specs->locations[--specs->location_count].path);
 }
 
-/* "FILE:2:3", or words where no file is known. */
-static void say_location(const struct pem_session_specs *specs,
-			 const struct pem_spec_location *location, uint32_t id, char *text,
-			 size_t bytes)
+/* "FILE:2:3", "PROGRAM", or words if no file is known. */
+static void say_location(const struct pem_spec_location *location, char *text, size_t bytes)
 {
-	if (location)
+	if (location && location->line)
 		snprintf(text, bytes, "%.180s:%u:%u", location->path, location->line,
 			 location->column);
-	else if (pem_model__by_id(specs->described, id))
-		snprintf(text, bytes, "%.180s", specs->program);
+	else if (location)
+		snprintf(text, bytes, "%.180s", location->path);
 	else
 		snprintf(text, bytes, "the one built into pem");
 }
@@ -125,7 +132,7 @@ static int check(struct pem_session *s, const struct pem_model *model, size_t fi
 		 const char *path, struct pem_error *error)
 {
 	const struct pem_session_specs *specs = s->specs;
-	const struct pem_spec_location *here, *there;
+	const struct pem_spec_location *here, *there, *described;
 	char at[200], of[200];
 	size_t i;
 
@@ -135,16 +142,16 @@ static int check(struct pem_session *s, const struct pem_model *model, size_t fi
 
 		if (!other || pem_event__equal(other, event))
 			continue;
-		here = location_of(specs, first, specs->location_count, event->id);
-		there = location_of(specs, 0, first, event->id);
+		here = location_of(specs, first, specs->location_count, event->id, false);
+		there = location_of(specs, 0, first, event->id, false);
+		described = location_of(specs, 0, first, event->id, true);
 		if (here)
-			say_location(specs, here, event->id, at, sizeof(at));
+			say_location(here, at, sizeof(at));
 		else
 			snprintf(at, sizeof(at), "%.180s", path);
-		say_location(specs, there, event->id, of, sizeof(of));
+		say_location(there ? there : described, of, sizeof(of));
 		return pem_error__set(
-			error,
-			!there && pem_model__by_id(specs->described, event->id) ? -EEXIST : -EINVAL,
+			error, !there && described ? -EEXIST : -EINVAL,
 			"%s: error: event '%s' is not the '%s' of %s: expected another name, "
 			"another version, or the same fields",
 			at, event->name, other->name, of);
@@ -316,10 +323,29 @@ static void refuse(struct describing *d, const char *origin, bool is_bad, const 
 			 d->refused == REFUSED_MAX ? "; its further events are left out" : "");
 }
 
+/* Remember that a file of a program describes the events of a text. Returns 0 or -ENOMEM. */
+static int add_programs_locations(struct pem_session *s, const char *text, size_t bytes,
+				  const char *origin)
+{
+	struct pem_session_specs *specs = specs_of(s);
+	struct pem_model *model = pem_model__new();
+	int result =
+		specs && model ? pem_model__add_text(model, text, bytes, origin, NULL) : -ENOMEM;
+	size_t i;
+
+	for (i = 0; result >= 0 && i < pem_model__count(model); i++) {
+		struct pem_spec_location location = {.id = pem_model__event(model, i)->id};
+
+		if (!location_of(specs, 0, specs->location_count, location.id, true))
+			result = add_location(specs, location, origin);
+	}
+	pem_model__free(model);
+	return result < 0 ? result : 0;
+}
+
 static int add_described(void *arg, const char *text, size_t bytes, const char *origin)
 {
 	struct describing *d = arg;
-	struct pem_session_specs *specs;
 	struct pem_error why = {{0}};
 	bool is_bad;
 	int result;
@@ -332,11 +358,7 @@ static int add_described(void *arg, const char *text, size_t bytes, const char *
 		result = pem_session__add_model(d->session, text, bytes, origin, &why);
 	if (result >= 0) {
 		pem_session__lock(d->session);
-		specs = specs_of(d->session);
-		result = specs ? pem_model__add_text(specs->described, text, bytes, origin, NULL)
-			       : -ENOMEM;
-		if (specs)
-			pem_copy_text(specs->program, sizeof(specs->program), origin);
+		result = add_programs_locations(d->session, text, bytes, origin);
 		pem_session__unlock(d->session);
 	}
 	if (result == -ENOMEM) { /* nothing is wrong with the model */

@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 
+import spec_program
 from preload import compile_program
 from tap import BUILD, CODEGEN, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
@@ -248,6 +249,17 @@ def a_context_before_attach():
         assert statistics.read()[0].count > 0, statistics.read()
         equal([text for text in said if "are not observed" in text], [], "warnings")
         process.stdin.close()
+
+
+@test
+def which_program_file():
+    "a spec that contradicts one of two programs is refused with the path of the program that has the event"
+    _, path = bakery()
+    till = spec_program.build(tmp(), "till", spec_program.FIRST % "paid", "pem_notify_till_paid(1)")
+    with pemapi().Session() as session:
+        equal((session.describe(path), session.describe(till)), (1, 1), "events described")
+        said = refused(lambda: session.add_specs(write(tmp() + "/c.xml", SPEC.replace("uint32", "uint64"))), errno.EEXIST)
+        assert "of %s:" % path in said, said
 
 
 @test

@@ -94,7 +94,7 @@ def beside_the_program():
     os.remove(folder + "/bakery.xml")
     rc, _, err = record(folder, "-e", "Baked", program="true")
     assert rc == 1 and "no event matches 'Baked';" in err and "PEM_SPEC_PATH" in err and "pem list WORD" in err, err
-    assert "what a shell or env starts is not searched" in err, err
+    assert "programs that a shell or env starts are not searched" in err, err
     assert "did you mean" not in err, "nothing is near: " + err
 
 

@@ -419,8 +419,9 @@ int pem_session__costs(struct pem_session *session, struct pem_event_cost *costs
 /*
  * Make a set of the events that match any of count patterns (pem_event__matches). A layer's name
  * alone matches only events up to level 'info'. NULL with errno and error. ENOENT: a pattern
- * matches nothing; error names it and similar names. EPERM and others: a source could not search
- * for a probe. The caller frees the set; handles copy what they need. Blocks as
+ * matches nothing; error names it and similar names. Events of a program or a spec have to be added
+ * first, by pem_session__describe() or pem_session__add_specs(). EPERM and others: a source could
+ * not search for a probe. The caller frees the set; handles copy what they need. Blocks as
  * pem_session__add_probes() for patterns of probes.
  */
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
