@@ -68,7 +68,7 @@ $(CODEGEN_STAMP): $(PEM_CODEGEN) $(SPECS) $(EXAMPLE_SPECS) codegen/build.mk
 	$(Q)$(PEM_CODEGEN) --backend c -o $(B)/gen/stubs $(SPECS) $(EXAMPLE_SPECS)
 	$(Q)$(PEM_CODEGEN) --backend model --backend bpf --backend kmod -o $(B)/gen \
 	  --backend ctf -o $(B)/gen/tsdl --backend man -o $(B)/gen/reference/man \
-	  --backend html -o $(B)/gen/reference/html $(SPECS)
+	  --backend html -o $(B)/gen/reference/html --names $(SPECS) > $(B)/gen/reference.names
 	@touch $@
 
 # Files that come with a stamp, $<. Their rule has this recipe, so that make reads their times after

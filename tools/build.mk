@@ -50,6 +50,9 @@ CATALOGUE_STUBS = $(patsubst %,$(B)/gen/stubs/%.h,$(shell \
 MAN_PAGES = $(sort $(wildcard docs/man/*.[1-8]))
 COMPLETIONS = $(sort $(wildcard docs/completion/*))
 
+# Pages of the event reference: those that the specs make, and none that an earlier build left.
+REFERENCE_PAGES = $(sort $(filter %.7 %.html,$(file <$(B)/gen/reference.names)))
+
 # Files that were built: what all made last, and none that an earlier build left.
 BUILT = $(addprefix $(B)/,$(file <$(B)/complete))
 VALGRIND_BUILT = $(filter-out $(B)/lib/pem/valgrind/pem-% %/vgpreload_pem-page-size-amd64-linux.so, \
@@ -91,9 +94,9 @@ install: $(if $(AS_BUILT),$(BUILT),all)
 	$(Q)for file in $(PC_FILES); do name=$${file##*/}; name=$${name%.in}; \
 	  sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	    $$file > "$(libdir)/pkgconfig/$$name" && chmod 644 "$(libdir)/pkgconfig/$$name" || exit; done
-	$(call put,644,$(wildcard $(B)/gen/reference/man/*.7),$(sharedir)/man/man7)
-	$(call put,644,$(wildcard $(B)/gen/reference/html/*.html),$(sharedir)/doc/pem/events)
-	$(call put,644,$(wildcard $(API_PAGES)),$(sharedir)/doc/pem/api)
+	$(call put,644,$(addprefix $(B)/gen/reference/man/,$(filter %.7,$(REFERENCE_PAGES))),$(sharedir)/man/man7)
+	$(call put,644,$(addprefix $(B)/gen/reference/html/,$(filter %.html,$(REFERENCE_PAGES))),$(sharedir)/doc/pem/events)
+	$(call put,644,$(filter $(API_PAGES),$(BUILT)),$(sharedir)/doc/pem/api)
 	$(Q)for page in $(MAN_PAGES); do \
 	  $(INSTALL) -D -m 644 "$$page" "$(sharedir)/man/man$${page##*.}/$${page##*/}" || exit; done
 	$(call put,644,$(filter %/pem,$(COMPLETIONS)),$(sharedir)/bash-completion/completions)

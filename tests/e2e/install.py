@@ -160,6 +160,22 @@ def next_step():
 
 
 @test
+def pages_of_earlier_builds():
+    "pages of the event reference that an earlier build left are not installed"
+    left = [BUILD + "/gen/reference/" + name for name in ("man/pem-app-left.7", "html/app-left.html")]
+    try:
+        for path in left:
+            open(path, "w", encoding="ascii").close()
+        root, _ = installed("/usr")
+    finally:
+        for path in left:
+            os.remove(path)
+    pages = os.listdir(root + "/usr/share/man/man7") + os.listdir(root + "/usr/share/doc/pem/events")
+    equal(sorted(page for page in pages if "left" in page), [], "pages")
+    assert {"pem-app-libc.7", "app-libc.html", "index.html"} <= set(pages), pages
+
+
+@test
 def stubs_of_examples_stay_home():
     "only the catalogue's stubs are installed"
     root = install("/usr")
