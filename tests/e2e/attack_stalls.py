@@ -35,7 +35,7 @@ def punch(path):
         os.setgroups([])
         os.setresgid(USER, USER, USER)
         os.setresuid(USER, USER, USER)
-        signal.alarm(120)
+        signal.alarm(HANG_S)
         fd, size = os.open(path, os.O_RDWR), os.path.getsize(path)
         for _ in range(MAPPINGS):
             libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, fd, 0)

@@ -11,6 +11,7 @@ import socket
 import struct
 import subprocess
 
+from patience import HANG_S
 from tap import BUILD, equal, run_all, test, tmp
 
 KEEPER = 2
@@ -54,7 +55,7 @@ def take_locks(folder, rounds):
     child = os.fork()
     if child:
         return child
-    signal.alarm(60)  # nobody makes a further session if the test has failed
+    signal.alarm(HANG_S)  # nobody makes a further session if the test has failed
     for i in range(rounds):
         path = os.path.join(folder, "session-1-%d" % i)
         while not os.path.exists(path + ".over"):

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 
+from patience import HANG_S
 from tap import BUILD, equal, need, parallel, run, run_all, skip, test, tmp
 
 NAMER = BUILD + "/programs/name_code"
@@ -260,7 +261,7 @@ def damaged():
         with open(path, "wb") as file:
             file.write(bad)
         result = subprocess.run([NAMER, path, "-", "-"], input="".join("%x\n" % o for o in offsets), capture_output=True, text=True,
-                                timeout=20, errors="replace")
+                                timeout=HANG_S, errors="replace")
         assert result.returncode in (0, 1), "file %d: status %d: %s" % (number, result.returncode, result.stderr)
         if result.returncode == 1:
             assert re.match(r"(ENOEXEC|ESTALE)\t\S.* (is not an ELF file|is damaged)", result.stdout), result.stdout

@@ -412,7 +412,7 @@ int main(int count, char **arguments)
 	for (i = 0; i < forks; i++) {
 		pid_t child = fork();
 		if (!child) {
-			alarm(20); /* a lock that is held for ever */
+			alarm(600); /* a lock that is held for ever */
 			char *p = hot(100000);
 			memset(p, 1, 100000);
 			p = grow(p, 200000);
@@ -460,7 +460,7 @@ static void *work(void *argument) { while (!__atomic_load_n(&ended, __ATOMIC_REL
 int main(void)
 {
 	pthread_t thread;
-	alarm(30);
+	alarm(600);
 	pthread_create(&thread, NULL, work, NULL);
 	for (int i = 0; i < 200; i++) {
 		if (!fork())
@@ -497,7 +497,7 @@ void used(void) { }
 void used(void);
 int main(void)
 {
-	used(), alarm(20);
+	used(), alarm(600);
 	for (int i = 0; i < 20; i++) {
 		if (!fork())
 			_exit(0);

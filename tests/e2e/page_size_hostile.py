@@ -49,7 +49,7 @@ int main(void)
 {
 	pthread_t thread;
 	void *result;
-	alarm(10);
+	alarm(600);
 	pthread_create(&thread, NULL, work, NULL);
 	pthread_join(thread, &result);
 	free(hot(8 << 20));
@@ -213,7 +213,7 @@ static void handle(int number) { count++; HANDLER; }
 int main(void)
 {
 	struct itimerval timer = {{0, 1000}, {0, 1000}};
-	alarm(20);
+	alarm(600);
 	signal(SIGPROF, handle);
 	sigsetjmp(back, 1);
 	setitimer(ITIMER_PROF, &timer, NULL);

@@ -7,6 +7,7 @@ import signal
 import subprocess
 
 from page_size import MACHINE, SHAPES, Home, chosen, shape
+from patience import HANG_S
 from preload import compile_program
 from tap import BUILD, PEM, equal, run, run_all, skip, test
 
@@ -240,10 +241,10 @@ def validate_reads_its_input_again():
         file.write("skipped\nread\n")
         file.seek(0)
         os.lseek(file.fileno(), len("skipped\n"), os.SEEK_SET)
-        done = subprocess.run(words, env=env, stdin=file, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, env=env, stdin=file, capture_output=True, text=True, timeout=HANG_S)
     equal((done.returncode, done.stdout), (0, "read\n" * 3), done.stderr)
     assert "is a pipe" not in done.stderr, done.stderr
-    done = subprocess.run(words, env=env, input="once\n", capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, env=env, input="once\n", capture_output=True, text=True, timeout=HANG_S)
     equal((done.returncode, done.stdout), (0, "once\n"), done.stderr)
     assert "is a pipe" in done.stderr, done.stderr
 

@@ -352,7 +352,7 @@ def small_files():
     for most in (0, 100, 5000):
         for action in (signal.SIG_IGN, signal.SIG_DFL):
             out = subprocess.run([PEM, "report", killed.trace], env=dict(os.environ, **killed.env), stdout=subprocess.DEVNULL,
-                                 stderr=subprocess.PIPE, text=True, preexec_fn=lambda: limit(action, most), timeout=60)
+                                 stderr=subprocess.PIPE, text=True, preexec_fn=lambda: limit(action, most), timeout=HANG_S)
             equal((out.returncode, "ulimit -f" in out.stderr), (4, True), "status of report, and the advice: " + out.stderr)
             equal(contents(killed.trace), before, "the trace")
     equal(killed.recovered(), expected, "events")

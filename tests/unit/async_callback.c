@@ -445,7 +445,7 @@ int main(int argc, char **argv)
 	};
 
 	setenv("PEM_PLUGIN_PATH", plugins, 1);
-	alarm(100); /* what is never called back is waited for */
+	alarm(600); /* what is never called back is waited for */
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,6 +69,6 @@ int main(int argc, char **argv)
 		snprintf(elsewhere, sizeof(elsewhere), "%s/lib", getenv("B"));
 		setenv("PEM_LIBRARY_PATH", elsewhere, 0);
 	}
-	alarm(60);
+	alarm(600);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -514,7 +514,7 @@ int main(void)
 		TEST(all_may_be_used_from_everywhere),
 	};
 
-	alarm(100); /* what is never called back is waited for */
+	alarm(600); /* what is never called back is waited for */
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -269,7 +269,7 @@ int main(void)
 		TEST(a_killed_process_balances, async_set_up),
 	};
 
-	alarm(100); /* what is never called back is waited for */
+	alarm(600); /* what is never called back is waited for */
 	signal(SIGPIPE, SIG_IGN);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

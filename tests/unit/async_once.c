@@ -140,6 +140,6 @@ int main(void)
 						async_set_up, async_tear_down),
 	};
 
-	alarm(60);
+	alarm(600);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

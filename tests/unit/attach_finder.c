@@ -474,6 +474,6 @@ int main(int argc, char **argv)
 	/* The helper lies beside libpem.so, and this program has a libpem of its own. */
 	snprintf(beside, sizeof(beside), "%s/lib", getenv("B") ? getenv("B") : "build");
 	library = getenv("PEM_LIBRARY_PATH") ? getenv("PEM_LIBRARY_PATH") : realpath(beside, NULL);
-	alarm(100);
+	alarm(600);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -357,6 +357,6 @@ int main(void)
 		TEST(kernel_events_cannot_call_back),
 	};
 
-	alarm(60); /* a callback that nobody leaves would wait for ever */
+	alarm(600); /* a callback that nobody leaves would wait for ever */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -442,7 +442,7 @@ static void a_child_can_close_the_session(void **state)
 	fill_all(8);
 	child = fork();
 	if (!child) {
-		alarm(20);
+		alarm(600);
 		pem_session__drain_producers(session);
 		pem_session__close(session);
 		_exit(0);
