@@ -48,7 +48,7 @@ class User(Asked):
 
     def session(self, observer):
         """The folder of an observer's session there, once there is one."""
-        for _ in range(5000):
+        for _ in range(300000):
             found = glob.glob(os.path.join(self.runtime, "session-%d-*" % observer.child.pid))
             if found:
                 return found[0]
@@ -92,7 +92,7 @@ def is_mapped(observer, path):
 
 def wait_for_scan(observer, path):
     """Until the recorder has mapped a file."""
-    for _ in range(2000):
+    for _ in range(120000):
         if is_mapped(observer, path):
             return
         time.sleep(0.005)
@@ -101,7 +101,7 @@ def wait_for_scan(observer, path):
 
 def raise_until_scanned(observer, user):
     """Until the recorder, which has to hear of the user's events first, has mapped a pool of the user's program."""
-    for _ in range(2000):
+    for _ in range(120000):
         user.ask("1")
         if is_mapped(observer, "/pool-%d-" % user.pid):
             return

@@ -246,7 +246,7 @@ def async_callback():
             all = [threading.Thread(target=work) for _ in range(4)]
             for t in all: t.start()
             for t in all: t.join()
-            for _ in range(2000):
+            for _ in range(60000):
                 if callback.counts().called + callback.counts().lost >= 4000:
                     break
                 time.sleep(0.01)
@@ -270,7 +270,7 @@ def async_callback_of_a_command():
             with callback:
                 pid = session.run(["ls", "/"])
                 status = session.wait()
-                for _ in range(500):
+                for _ in range(30000):
                     before = len(sizes)
                     time.sleep(0.02)
                     if before and before == len(sizes):
@@ -290,11 +290,11 @@ def attach():
             with pemapi.Session() as session:
                 stats = session.statistics(session.events("APP::Libc::Malloc"))
                 stats.enable()
-                for _ in range(500):
+                for _ in range(30000):
                     if session.attach(pemapi.Context(pid=int(sys.argv[1]), follow=True)):
                         break
                     time.sleep(0.02)
-                for _ in range(500):
+                for _ in range(30000):
                     session.poll(20)
                     if stats.read()[0].count > 100:
                         break

@@ -96,12 +96,13 @@ def block_requests_end_in_whatever_runs():
     for row in rows_of(trace, "OS::Block::Issue", "OS::Block::Complete"):
         if row["event"] == "OS::Block::Issue":
             underway[row["request"]] = dict(row, left=int(row["bytes"]))
-        elif row["request"] in underway:  # or a thread of the kernel issued it, as it does for a busy disk
+            continue
+        done += int(row["done"])  # also of requests that a thread of the kernel issued, as it does for a busy disk
+        if row["request"] in underway:
             begun = underway[row["request"]]
             equal(row["device"], begun["device"], "device")
             begun["left"] -= int(row["done"])  # a request may be completed in parts
             assert begun["left"] >= 0, "more completed than issued: %r" % begun
-            done += int(row["done"]) if begun["process"] == "dd" and begun["op"] == "write" else 0
             if not begun["left"]:
                 del underway[row["request"]]
     assert done >= writes * size / 2, "%d of %d bytes completed" % (done, writes * size)

@@ -137,7 +137,7 @@ def semaphores_count_users():
     equal(seen(run([PROBED, str(USES)])[1]), 0, "seen when nobody records")
     _, out = record("usdt:%s:work" % PROBED, PROBED, str(USES))
     equal(seen(out), USES, "seen when recorded")
-    for _ in range(100):  # the kernel takes its time to end a probe
+    for _ in range(6000):  # the kernel takes its time to end a probe
         after = seen(run([PROBED, str(USES)])[1])
         if not after:
             break

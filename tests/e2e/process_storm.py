@@ -80,7 +80,7 @@ def recording(letters, *options, ms=0):
     folder = tmp()
     recorder = start(record_command(folder, program("storm", ms, letters, LIBRARY), *options),
                      env={"PEM_RUNTIME_DIR": os.path.join(folder, "runtime")})
-    for _ in range(1000):
+    for _ in range(60000):
         for child in children_of(recorder.pid):
             if executable(child) == "storm":
                 time.sleep(0.1)
@@ -114,7 +114,7 @@ def stopped_recorder():
     "a program whose recorder is stopped goes on, and what finds no room meanwhile is counted"
     recorder, child, folder = recording("ttp", "--buffer", "64K", ms=1500)
     recorder.send_signal(signal.SIGSTOP)
-    for _ in range(200):
+    for _ in range(6000):
         time.sleep(0.1)
         if state(child) == "Z":
             break
