@@ -62,7 +62,7 @@ SQLITE = {
 PAGE_SIZE = {
     PLAIN: "memory and text only",
     "strcpy strtoul strtoull": "memory and text only",
-    "syscall clock_gettime close fchmod flock fstat geteuid getpid getppid getrlimit madvise nanosleep open pread pwrite read write":
+    "syscall clock_gettime close fchmod fcntl flock fstat geteuid getpid getppid getrlimit madvise nanosleep open pread pwrite read write":
         "system calls and nothing else",
     "pthread_sigmask sigaction sigfillset sigismember timer_create timer_delete timer_settime":
         "system calls and nothing else, of a timer that sends a signal to a thread",

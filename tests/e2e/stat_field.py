@@ -12,7 +12,7 @@ KEEP = ["--histogram", "--top", "--variance"]
 def stat(*options, event="APP::Types::Integers", field="u16"):
     """Of the program types, which raises Integers with u16 0, 65535 and 3. Standard output and error."""
     rc, out, err = run([PEM, "stat", "-q", "-e", event, "-f", field, *options, "--", program("types")[0]],
-                       env={"COLUMNS": "80", "PEM_SPEC_PATH": os.path.join(ROOT, "tests/programs")})
+                       env={"COLUMNS": "120", "PEM_SPEC_PATH": os.path.join(ROOT, "tests/programs")})
     equal(rc, 0, "status, after " + err)
     return out, err
 

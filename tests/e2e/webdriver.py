@@ -177,8 +177,10 @@ class Browser:
                            "return [b.x, b.y, b.width, b.height];", selector)
 
     def console(self):
-        """What the console got since the last call: a list of entries with 'level' and 'message'."""
-        return self._call("POST", "/se/log", {"type": "browser"})
+        """
+        What the console got since the last call, but from the browser's own pages: a list of entries with 'level' and 'message'.
+        """
+        return [entry for entry in self._call("POST", "/se/log", {"type": "browser"}) if not entry["message"].startswith("chrome://")]
 
     def screenshot(self, path):
         with open(path, "wb") as out:
