@@ -18,13 +18,13 @@ class Talk:
         self.out.close()
         os.close(self._write)
 
-    def run(self, session, command):
+    def run(self, session, command, **options):
         """Start the command in the session. Once: its ends of the pipes are closed here."""
         saved = [os.dup(0), os.dup(1)]
         os.dup2(self._input, 0)
         os.dup2(self._output, 1)
         try:
-            session.run(command)
+            session.run(command, **options)
         finally:
             for fd, before in enumerate(saved):
                 os.dup2(before, fd)

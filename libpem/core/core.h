@@ -152,7 +152,6 @@ struct pem_session {
 	struct pem_demand *further;
 	struct pem_predicate *predicates;
 	struct pem_session_gates *gates; /* NULL: there was none yet */
-	uint32_t gates_published; /* bit g: the page has gate g's rules */
 
 	/*
 	 * Handles. A session has one log at most, because pools and sources count from their

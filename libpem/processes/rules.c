@@ -173,7 +173,6 @@ static void write_gates(struct pem_session *s)
 		write_gate_rules(s, gate, gate->close, gate->close_count,
 				 PEM_RULE_GATE_EVENTS + 2 * i + 1);
 	}
-	s->gates_published = (1u << used) - 1;
 }
 
 /* The rule for events that no handle names: those that an enabled log takes by their level. */
@@ -225,6 +224,8 @@ static void write_rules(struct pem_session *s)
 	page->test_count = s->test_count;
 	/* UC */
 	__atomic_store_n(&page->generation, ++s->generation, __ATOMIC_RELEASE);
+	/* UK */
+	__atomic_store_n(&page->gates, (1u << pem_session__used_gates(s)) - 1, __ATOMIC_RELEASE);
 	pem_session__update_standby(s);
 }
 

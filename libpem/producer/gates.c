@@ -97,16 +97,15 @@ static void begin_gates(unsigned session_index, uint32_t gates, bool started)
 {
 	struct pem_gate_states *states = &pem_process_gates[session_index];
 	struct pem_joined *joined = &pem_process.joined[session_index];
+	uint32_t recorded = joined->first_gates;
 
 	if (!joined->has_gates)
 		fill_states(session_index, joined->page->id, 0);
 	__atomic_store_n(&joined->has_gates, true, __ATOMIC_RELAXED);
 	/* The session's own process may be older than its command. */
 	if (started && joined->page->consumer_pid != pem_process.pid)
-		__atomic_fetch_or(&states->closed,
-				  __atomic_load_n(&joined->page->gates_at_start, __ATOMIC_RELAXED) &
-					  gates,
-				  __ATOMIC_RELAXED);
+		recorded |= __atomic_load_n(&joined->page->gates_at_start, __ATOMIC_RELAXED);
+	__atomic_fetch_or(&states->closed, recorded & gates, __ATOMIC_RELAXED);
 }
 
 /* A gate's rule is applied for the first time. */

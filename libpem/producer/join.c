@@ -172,6 +172,9 @@ static void replace(struct pem_joined *joined, struct pem_session_page *page, co
 	joined->inherited = 0;
 	joined->asked = false;
 	joined->full = 0;
+	/* uk */
+	joined->first_gates =
+		page && pem_process.begins ? __atomic_load_n(&page->gates, __ATOMIC_ACQUIRE) : 0;
 	/* JC */
 	__atomic_store_n(&joined->incarnation, incarnation, __ATOMIC_RELEASE);
 	pem_joined__end_change(joined);
@@ -472,6 +475,7 @@ static void check_session(const char *folder, void *unused)
 {
 	static char path[sizeof(pem_process.joined[0].directory)];
 	struct pem_session_page *page;
+	int found;
 
 	(void)unused;
 	/*
@@ -484,10 +488,15 @@ static void check_session(const char *folder, void *unused)
 	page = map_session_page(path);
 	if (!page)
 		return;
-	if (pem_entry__find(pem_process__table(), page->id) >= 0 || !is_target(page))
-		munmap(page, sizeof(*page));
-	else
+	found = pem_entry__find(pem_process__table(), page->id);
+	if (found < 0 && is_target(page)) {
 		join_page(page, path, false);
+		return;
+	}
+	munmap(page, sizeof(*page));
+	/* The consumer was first. Join now: see first_gates. */
+	if (found >= 0)
+		pem_process__join_offered((unsigned)found);
 }
 
 /* This does not use readdir, which allocates: in libpem-libc's constructor that is an event. */

@@ -393,7 +393,9 @@ int pem_providers__register(const struct pem_known_provider providers[], uint32_
 		if (pem_process__had_session(session_index) && pem_rights__has_clock())
 			pem_process__check_consumer(session_index, pem_clock());
 	if (pem_process__lock()) {
+		pem_process.begins = !pem_process.control && !pem_process.providers;
 		result = register_all(providers, count);
+		pem_process.begins = false;
 		pem_process__unlock();
 	}
 	errno = saved_errno;

@@ -137,6 +137,7 @@ struct pem_joined {
 	bool has_filters, has_parts;
 	/* Rules of gates were applied: see gates.c. Changes under the lock, and is read without. */
 	bool has_gates;
+	uint32_t first_gates; /* bit g: the rules had gate g before the process raised an event */
 	uint32_t filter_generation; /* generation of the page's rules that filter is made from */
 	uint32_t callback_count;
 	uint64_t device, inode; /* of the page's file in directory */
@@ -201,6 +202,7 @@ struct pem_process {
 	 * joined[i].state; read without it, as an older value that the state would show, too.
 	 */
 	uint32_t ever_joined;
+	bool begins; /* It registers its first provider: it has raised no event. Under the lock. */
 	struct pem_provider *providers;
 	struct pem_control_file *control;
 	uint64_t control_bytes;

@@ -194,7 +194,8 @@ static void note_started(struct pem_session *s, pid_t child)
 {
 	s->command.pid = child;
 	/* The child waits: it has raised no event of these gates. */
-	__atomic_store_n(&s->page->gates_at_start, s->gates_published, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->page->gates_at_start,
+			 __atomic_load_n(&s->page->gates, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 	remember_started(child);
 }
 

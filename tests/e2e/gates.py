@@ -47,7 +47,7 @@ def statistics(session, *wheres):
     return handles
 
 
-def counted(wheres, command, signs=0):
+def counted(wheres, command, signs=0, **options):
     """
     [(count, undecided)] of each statistic over a whole run, and what the program printed. signs: so many threads write a
     dot and wait for a byte. They go on when the session has found the process: reading a statistic looks for it.
@@ -55,7 +55,7 @@ def counted(wheres, command, signs=0):
     pemapi = api()
     with pemapi.Session() as session, Talk() as talk:
         handles = statistics(session, *wheres)
-        talk.run(session, command)
+        talk.run(session, command, **options)
         equal(talk.out.read(signs), "." * signs, "signs of life")
         handles[0].read()
         talk.answer("." * signs)
@@ -217,6 +217,50 @@ def open_door_is_unknown():
         child.wait()
         values = [handle.read()[0] for handle in handles]
         equal([(v.count, v.undecided) for v in values], [(0, 3), (2, 3)], "steps")
+
+
+DECIDED = [(STEP, INSIDE), (STEP, OUTSIDE), (STEP, DOOR), (STEP, "!" + DOOR), (STEP, "!" + ABSENT)]
+DECIDED_SCRIPT = "sbsses|os|c|s"
+DECIDED_COUNTS = [(2, 0), (4, 0), (1, 0), (5, 0), (6, 0)]
+
+
+@test
+def command_alone_is_decided():
+    "of a command that is observed without the processes that it starts, no step is undecided either"
+    got, _ = counted(DECIDED, [GATED, "1", "1", DECIDED_SCRIPT], follow=False)
+    equal(got, DECIDED_COUNTS, "steps")
+
+
+def attached_before(command, **context):
+    """[(count, undecided)] of a program that a shell starts when it was attached to, in a context that the program is in."""
+    pemapi = api()
+    child = start([PEM, "run", "--", "sh", "-c", 'read x; %s "$@"; :' % command, "sh", GATED, "1", "1", DECIDED_SCRIPT],
+                  stdin=-1, stdout=-1)
+    with pemapi.Session() as session:
+        handles = statistics(session, *DECIDED)
+        session.attach(pemapi.Context(**(context if "program" in context else dict(context, pid=child.pid))))
+        child.stdin.write(b"1\n")
+        child.stdin.close()
+        child.wait()
+        return [(value.count, value.undecided) for value, in (handle.read() for handle in handles)]
+
+
+@test
+def later_program_is_decided():
+    "of a program that starts when its name is observed already, no step is undecided"
+    equal(attached_before("", program="gated"), DECIDED_COUNTS, "steps")
+
+
+@test
+def followed_program_is_decided():
+    "nor of a program that an observed process starts"
+    equal(attached_before("", follow=True), DECIDED_COUNTS, "steps")
+
+
+@test
+def executed_program_is_decided():
+    "nor of a program that an observed process becomes"
+    equal(attached_before("exec"), DECIDED_COUNTS, "steps")
 
 
 @test

@@ -450,13 +450,13 @@ void pem_event_set__free(struct pem_event_set *set);
  * not raised yet; 'from': the first event was raised after the second. The opening event is
  * outside, the closing one inside. The state is each thread's, or the process's; unless it is said,
  * it is as the interval's scope is, and each thread's for other events. Programs keep it
- * themselves, so that it is exact for each event, also of the kernel. In a process that runs before
- * the session knows the gate, the state is unknown at first (in each thread): with 'from' until the
- * next event of the gate, with 'inside' until the next begin. Intervals that began before that
- * begin do not count. What happens before counts in pem_statistic.undecided. So do events of the
- * kernel in a process that raises no event of the gate, or of which the session does not know yet,
- * and those for which the state could not be read. After fork a child is outside; after exec a
- * process is outside.
+ * themselves, so that it is exact for each event, also of the kernel. A process that is observed
+ * from its start on, and starts after a handle with the gate was enabled, is outside at first. In
+ * any other, the state is unknown at first (in each thread): with 'from' until the next event of
+ * the gate, with 'inside' until the next begin. Intervals that began before that begin do not
+ * count. Events before it count in pem_statistic.undecided. So do events of the kernel in a process
+ * that raises no event of the gate, or of which the session does not know yet, and those for which
+ * the state could not be read. After fork a child is outside; after exec a process is outside.
  *
  * FIELD alone is FIELD != 0. With bits, the result is an unsigned number. && binds tighter than ||.
  * Numbers are compared by value, whatever the field's width and sign. A NaN is unequal to every
