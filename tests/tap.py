@@ -82,6 +82,11 @@ def need_reach():
         skip("%s can't be reached by other users" % PEM)
 
 
+def runs(tool):
+    """Does this compiler run? One that is only a front of others may need a HOME that it can write."""
+    return shutil.which(tool) and not run([tool, "--version"])[0]
+
+
 def need_mounts():
     """Skip unless a test can mount file systems in a namespace of its own. In a chroot / is no mount point."""
     need("unshare", "mount")

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -306,6 +307,28 @@ static void forget_own_peak(void)
 	}
 }
 
+/*
+ * Wait until the command ends, and leave it a zombie. Returns how long its first thread was ready
+ * to run without a CPU: the second number of /proc/PID/schedstat. 0: unknown.
+ */
+static double wait_and_ask(pid_t pid)
+{
+	unsigned long long waited_ns = 0;
+	siginfo_t ended;
+	char path[64];
+	FILE *file;
+
+	while (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR)
+		;
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", (int)pid);
+	file = fopen(path, "re");
+	if (file && fscanf(file, "%*u %llu", &waited_ns) != 1)
+		waited_ns = 0;
+	if (file)
+		fclose(file);
+	return (double)waited_ns / 1e9;
+}
+
 /* used: by the command and what it waited for; under a session its peak is that of all children. */
 static int wait_for(pid_t pid, struct pem_session *session, struct rusage *used)
 {
@@ -351,8 +374,10 @@ int agent_command__run(struct pem_agent *agent, struct pem_session *session,
 	command = pid;
 	if (pending)
 		kill(pid, pending);
+	agent->end.waited_s = session ? 0 : wait_and_ask(pid);
 	status = wait_for(pid, session, &used);
 	agent->end.seconds = now_s() - began_s;
+	agent->end.waited_s = fmin(agent->end.waited_s, agent->end.seconds);
 	command = 0;
 	restore_signals(&old);
 	agent->end.interrupted = interrupted;

@@ -247,6 +247,7 @@ static int64_t put_end(struct pem_database *db, void *arg)
 	if (pem_database__put(db, PEM_DB_RUN, &agent->run, &agent->error) < 0)
 		return -EIO;
 	pem_agent__note(agent, "wall", "s", end->seconds, PEM_DB_MEASURED);
+	pem_agent__note(agent, "wait for a CPU", "s", end->waited_s, PEM_DB_MEASURED);
 	pem_agent__note(agent, "user", "s", end->user_s, PEM_DB_MEASURED);
 	pem_agent__note(agent, "system", "s", end->system_s, PEM_DB_MEASURED);
 	pem_agent__note(agent, "minor faults", "", (double)end->minor_faults, PEM_DB_MEASURED);

@@ -246,6 +246,7 @@ static void fill_report(const struct pem_agent *agent, enum pem_agent_verdict ve
 		.kept = agent->kept && agent->directive_count,
 		.excluded = agent->excluded,
 		.interrupted = (uint32_t)agent->end.interrupted,
+		.waited = agent->end.waited_s,
 	};
 
 	if (report)

@@ -26,10 +26,17 @@
 struct agent_end {
 	int status; /* exit status, or 128 + the signal */
 	double seconds;
+	double waited_s; /* of these, its first thread was ready to run and had no CPU */
 	double user_s, system_s;
 	long minor_faults, major_faults, peak_kib;
 	int interrupted; /* the signal by which a person ended it; 0: none did */
 };
+
+/* What is compared: the command's time without that in which other programs had its CPU. */
+static inline double agent_end__value(const struct agent_end *end)
+{
+	return end->seconds - end->waited_s;
+}
 
 struct pem_agent {
 	const struct pem_agent_ops *ops;

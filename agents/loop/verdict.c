@@ -40,7 +40,7 @@ static int64_t put_evidence(struct pem_agent *agent, const struct pem_db_directi
 						 .directive = d->id,
 						 .run = agent->run.id,
 						 .role = role,
-						 .value = agent->end.seconds};
+						 .value = agent_end__value(&agent->end)};
 
 	return pem_database__put(agent->database, PEM_DB_EVIDENCE, &evidence, &agent->error);
 }
@@ -200,7 +200,7 @@ enum pem_agent_verdict agent_verdict__judge(struct pem_agent *agent,
 		agent->exclusions++;
 	else
 		agent_verdict__add(agent, &(struct pem_agent_trial){
-						  .value = agent->end.seconds,
+						  .value = agent_end__value(&agent->end),
 						  .treated = agent->purpose == PEM_AGENT_TREATED,
 						  .group = agent_verdict__group(
 							  agent->run.workload, agent->end.status)});

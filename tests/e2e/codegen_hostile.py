@@ -10,7 +10,7 @@ import shutil
 import socket
 import stat
 
-from tap import CODEGEN, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+from tap import CODEGEN, ROOT, SAN, equal, need, run, run_all, runs, skip, test, tmp
 
 EVENT = "<event name='APP::A::%s' description='d'><layerId value='APP'/><classId value='A'/><specifier value='%s'/>%s</event>"
 FIELD = "<fields><field name='%s' type='uint8' unit='none' description='d'/></fields>"
@@ -242,7 +242,7 @@ def compile_with_text(end):
                     ["javac", "-Xlint:all", "-Werror", "-d", folder, folder + "/out/java/pem/a/PemA.java"],
                     ["rustc", "--crate-type", "lib", "--emit", "metadata", "-D", "warnings", "--out-dir", folder,
                      folder + "/out/rust/pem_a/src/lib.rs"]):
-        if shutil.which(command[0]):
+        if runs(command[0]):
             rc, out, err = run(command, cwd=folder, timeout=60)
             assert rc == 0, (command, out + err[:2000])
 

@@ -8,7 +8,7 @@ import builtins
 import os
 import re
 
-from tap import CODEGEN, ROOT, equal, need, run, run_all, test, tmp
+from tap import CODEGEN, ROOT, equal, need, run, run_all, runs, skip, test, tmp
 
 ABI = ROOT + "/spec/abi"
 INTERVALS = ("Wait", "Notify", "For", "System", "String", "Problem", "Misfits", "List", "Enable", "Map", "HashCode", "Text")
@@ -122,7 +122,8 @@ def rust_and_cxx_types_differ():
     for backend, tool, command in (
             ("c++", "g++", ["g++", "-fsyntax-only", "-Wall", "-Werror", "-std=c++17", "-I" + ABI, "-x", "c++", "a.hpp"]),
             ("rust", "rustc", ["rustc", "--crate-type", "lib", "--emit", "metadata", "-D", "warnings", "pem_a/src/lib.rs"])):
-        need(tool)
+        if not runs(tool):
+            skip("%s is not installed, or doesn't run" % tool)
         folder, rc, err = generate(awkward(), backend)
         equal((rc, err), (0, ""), "generate")
         rc, out, err = run(command, cwd=folder, timeout=120)

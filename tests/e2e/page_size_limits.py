@@ -384,7 +384,8 @@ def full_control_group():
 @test
 def small_control_group():
     "no large page is made where the control group has no space for one"
-    path = program(FULL.replace("64 << 20", "30 << 20").replace("24 << 20", "1 << 20").replace("48 << 20", "20 << 20"))
+    path = program(FULL.replace("64 << 20", "30 << 20").replace("24 << 20", "1 << 20").replace("48 << 20", "20 << 20").replace(
+        "large();", "for (int i = 0; i < 10; i++) large();"))
     line = in_group(path, 33 * MIB)
     equal((line["large_bytes"] <= 26 * MIB, line["reason"]), (True, "limit of the control group"), "large pages, and why: %s" % line)
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* agent_evidence.c - which runs of an agent (pem/agent.h) speak for or against its directives */
+#define _GNU_SOURCE
 #include "agent_fixture.h"
+
+#include <sched.h>
 
 static void exclude_treated(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg)
 {
@@ -103,6 +106,45 @@ static void what_a_person_ends_is_no_evidence(void **state)
 	assert_int_equal(counts[PEM_DB_EXCLUDED], 1);
 }
 
+static int take_last(const void *row, void *value)
+{
+	*(double *)value = ((const struct pem_db_evidence *)row)->value;
+	return 0;
+}
+
+static void time_without_a_cpu_is_no_evidence(void **state)
+{
+	struct pem_agent_report report;
+	struct pem_database *db;
+	cpu_set_t before, one;
+	double value = 0;
+	pid_t busy;
+	int status;
+
+	(void)state;
+	/* The command shares one CPU with a busy loop. */
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	CPU_ZERO(&one);
+	CPU_SET((size_t)sched_getcpu(), &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	busy = fork();
+	while (!busy)
+		;
+	run_agent(0, "exit 0", &report);
+	run_agent(0, "i=0; while [ $i -lt 100000 ]; do i=$((i + 1)); done", &report);
+	kill(busy, SIGKILL);
+	assert_int_equal(waitpid(busy, &status, 0), busy);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+	if (access("/proc/self/schedstat", R_OK))
+		skip();
+	assert_true(report.waited > 0 && report.waited < report.seconds);
+	db = pem_database__open(url, NULL, &error);
+	assert_non_null(db);
+	pem_database__each(db, PEM_DB_EVIDENCE, NULL, take_last, &value, &error);
+	pem_database__close(db);
+	assert_true(value > 0 && value == report.seconds - report.waited);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -111,6 +153,7 @@ int main(void)
 		TEST(a_crash_counts_whatever_else_does),
 		TEST(where_directives_can_not_be_had_a_run_is_on_neither_side),
 		TEST(what_a_person_ends_is_no_evidence),
+		TEST(time_without_a_cpu_is_no_evidence),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

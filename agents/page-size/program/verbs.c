@@ -10,12 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/* A larger part of a run's time in which other programs had its CPU is shown. */
+#define WAITED_LEAST 0.05
+
 static void tell(const struct pem_agent_report *report)
 {
 	static const char *const purposes[] = {"without large pages", "observed",
 					       "with large pages",
 					       "without large pages, to compare"};
-	char gain[160] = "";
+	char gain[160] = "", waited[64] = "";
 
 	if (report->treated && report->controls && report->treated + report->controls > 2) {
 		/* An interval that has no end yet is no figure for people. */
@@ -28,8 +31,11 @@ static void tell(const struct pem_agent_report *report)
 			 ": %u run%s with, %u without", report->treated,
 			 report->treated == 1 ? "" : "s", report->controls);
 	}
-	cli_say("run %" PRId64 ", %s: %.3f s%s", report->run, purposes[report->purpose],
-		report->seconds, gain);
+	if (report->waited > WAITED_LEAST * report->seconds)
+		snprintf(waited, sizeof(waited), ", %.3f s of it waiting for a CPU",
+			 report->waited);
+	cli_say("run %" PRId64 ", %s: %.3f s%s%s", report->run, purposes[report->purpose],
+		report->seconds, waited, gain);
 }
 
 /* Refuse what can't be changed. The loop refuses the rest. */

@@ -135,6 +135,11 @@ struct pem_agent_report {
 	uint32_t kept; /* 1: they are kept */
 	uint32_t excluded; /* 1: directives are on trial or kept, and the run is no evidence */
 	uint32_t interrupted; /* the signal by which a person ended the command; 0: none did */
+	/*
+	 * Of seconds: how long the command's first thread was ready to run while other programs had
+	 * the CPUs. Runs are compared by seconds without this time.
+	 */
+	double waited;
 };
 
 /*

@@ -581,10 +581,7 @@ struct pem_control_file {
 	uint64_t start_clock;
 	uint32_t pid_namespace; /* Inode number of pid's namespace; 0: unknown */
 	uint32_t reserved0;
-	/*
-	 * Offset of u32[PEM_CONTROL_EVENTS]: ids of events, by event_base + index; 0 behind the
-	 * last registered one.
-	 */
+	/* Offset of u32[PEM_CONTROL_EVENTS]: ids of events, by event_base + index; 0: no event */
 	uint64_t event_id_offset;
 	uint64_t gates, reserved[2]; /* gates: as in the pool's header */
 	struct {
