@@ -234,9 +234,9 @@ int pem_event__equal(const struct pem_event *a, const struct pem_event *b)
 {
 	unsigned i;
 
-	if (a->id != b->id || strcmp(a->name, b->name) != 0 || a->version != b->version ||
-	    a->fixed_bytes != b->fixed_bytes || a->max_bytes != b->max_bytes ||
-	    a->field_count != b->field_count)
+	if (!a || !b || a->id != b->id || strcmp(a->name, b->name) != 0 ||
+	    a->version != b->version || a->fixed_bytes != b->fixed_bytes ||
+	    a->max_bytes != b->max_bytes || a->field_count != b->field_count)
 		return 0;
 	for (i = 0; i < a->field_count; i++) {
 		if (!field_equal(&a->fields[i], &b->fields[i]))
@@ -308,7 +308,7 @@ int pem_model__add_text(struct pem_model *model, const char *text, size_t bytes,
 			struct pem_error *error)
 {
 	struct pem_model_block *block;
-	size_t i, before = model->count, metrics = 0;
+	size_t i, before = pem_model__count(model), metrics = 0;
 	int rc = 0;
 
 	if (!model || !text)
@@ -381,8 +381,10 @@ char *pem_model__to_text(const struct pem_model *model)
 {
 	char *text = NULL;
 	size_t bytes, i;
-	FILE *out = open_memstream(&text, &bytes);
+	FILE *out = model ? open_memstream(&text, &bytes) : NULL;
 
+	if (!model)
+		errno = EINVAL;
 	if (!out)
 		return NULL;
 	fprintf(out, "pem-model\t%d\n", PEM_MODEL_VERSION);
@@ -402,6 +404,8 @@ int pem_event__field(const struct pem_event *event, const char *name)
 {
 	int i;
 
+	if (!event || !name)
+		return -EINVAL;
 	for (i = 0; i < event->field_count; i++) {
 		if (strcmp(event->fields[i].name, name) == 0)
 			return i;
@@ -413,6 +417,8 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role)
 {
 	int i;
 
+	if (!event)
+		return -EINVAL;
 	for (i = 0; i < event->field_count; i++) {
 		if (event->fields[i].role == role)
 			return i;
@@ -531,10 +537,12 @@ static int matches(const struct pem_event *event, const char *pattern)
 
 int pem_event__matches(const struct pem_event *event, const char *pattern)
 {
-	const char *at = strrchr(pattern, '@');
+	const char *at = pattern ? strrchr(pattern, '@') : NULL;
 	char name[256], *end;
 	unsigned long version;
 
+	if (!event || !pattern)
+		return 0;
 	if (!at || at[1] < '0' || at[1] > '9' || (size_t)(at - pattern) >= sizeof(name))
 		return matches(event, pattern);
 	version = strtoul(at + 1, &end, 10);
@@ -574,7 +582,7 @@ const char *pem_field__label(const struct pem_field *field, uint64_t value)
 {
 	unsigned i;
 
-	if (field->label_kind != PEM_LABELS_ENUM)
+	if (!field || field->label_kind != PEM_LABELS_ENUM)
 		return NULL;
 	/* Most enums count up from 0 without a gap. */
 	if (value < field->label_count && field->labels[value].value == value)

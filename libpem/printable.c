@@ -10,5 +10,5 @@
 
 char *pem_printable(char *text)
 {
-	return pem_make_printable(text);
+	return text ? pem_make_printable(text) : NULL;
 }

@@ -23,12 +23,12 @@ size_t pem_type__bytes(enum pem_type type)
 
 int pem_event__record_bytes(const struct pem_event *event, const uint8_t *data, size_t available)
 {
-	size_t at = event->fixed_bytes, size;
+	size_t at = event ? event->fixed_bytes : 0, size;
 	const struct pem_field *field;
 	const uint8_t *nul;
 	uint32_t count, i;
 
-	if (at > available)
+	if (!event || !data || at > available)
 		return -EINVAL;
 	for (i = 0; i < event->field_count; i++) {
 		field = &event->fields[i];

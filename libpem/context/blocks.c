@@ -349,10 +349,13 @@ int pem_pass__blocks(const struct pem_pass *pass,
 				  const struct pem_block *block),
 		     void *arg)
 {
-	const struct pem_keys *keys = &pass->blocks.by_address;
+	const struct pem_keys *keys;
 	size_t i;
 	int rc = 0;
 
+	if (!pass || !visit)
+		return -EINVAL;
+	keys = &pass->blocks.by_address;
 	for (i = 0; !rc && i < keys->size; i++) {
 		const struct pem_held *held = keys->entries[i].key ? keys->entries[i].first : NULL;
 

@@ -304,10 +304,10 @@ void pem_files__free(struct pem_files *files)
 
 size_t pem_pass__file_count(const struct pem_pass *pass)
 {
-	return pass->files.count;
+	return pass ? pass->files.count : 0;
 }
 
 const struct pem_pass_file *pem_pass__file(const struct pem_pass *pass, size_t number)
 {
-	return number < pass->files.count ? pass->files.all[number] : NULL;
+	return number < pem_pass__file_count(pass) ? pass->files.all[number] : NULL;
 }

@@ -52,9 +52,9 @@ struct pem_pass *pem_pass__new(struct pem_trace *trace, const struct pem_pass_op
 {
 	struct pem_pass_options given = {.size = sizeof(given)};
 	struct pem_pass *pass;
-	int rc = 0;
+	int rc = trace ? 0 : pem_error__lacks(error, "trace");
 
-	if (options)
+	if (!rc && options)
 		rc = PEM_READ_SIZED(pem_pass_options, &given, options, open_max, error);
 	if (rc) {
 		errno = -rc;
@@ -389,6 +389,10 @@ static int next_resized(struct pem_pass *pass, struct pem_record *record, struct
 	struct pem_around whole_around = {.size = sizeof(whole_around)};
 	int rc;
 
+	if (!pass || !record || !around)
+		return pem_error__lacks(error, !pass     ? "pass over a trace"
+					       : !record ? "record"
+							 : "struct pem_around");
 	if (pem_sized__check(record) || pem_sized__check(around))
 		return pem_error__set(error, -EINVAL,
 				      "the record's or the around's size is not set: set it to "
@@ -403,7 +407,8 @@ static int next_resized(struct pem_pass *pass, struct pem_record *record, struct
 int pem_pass__next(struct pem_pass *pass, struct pem_record *record, struct pem_around *around,
 		   struct pem_error *error)
 {
-	if (PEM_UNLIKELY(record->size != sizeof(*record) || around->size != sizeof(*around)))
+	if (PEM_UNLIKELY(!pass || !record || !around || record->size != sizeof(*record) ||
+			 around->size != sizeof(*around)))
 		return next_resized(pass, record, around, error);
 	return next_whole(pass, record, around, error);
 }
@@ -412,51 +417,57 @@ int pem_pass__next(struct pem_pass *pass, struct pem_record *record, struct pem_
 
 size_t pem_pass__process_count(const struct pem_pass *pass)
 {
-	return pass->life.process_count;
+	return pass ? pass->life.process_count : 0;
 }
 
 const struct pem_pass_process *pem_pass__process(const struct pem_pass *pass, size_t number)
 {
-	return number < pass->life.process_count ? &pass->life.processes[number]->process : NULL;
+	return number < pem_pass__process_count(pass) ? &pass->life.processes[number]->process
+						      : NULL;
 }
 
 size_t pem_pass__thread_count(const struct pem_pass *pass)
 {
-	return pass->life.thread_count;
+	return pass ? pass->life.thread_count : 0;
 }
 
 const struct pem_pass_thread *pem_pass__thread(const struct pem_pass *pass, size_t number)
 {
-	return number < pass->life.thread_count ? &pass->life.threads[number]->thread : NULL;
+	return number < pem_pass__thread_count(pass) ? &pass->life.threads[number]->thread : NULL;
 }
 
 void pem_pass_thread__set_user(const struct pem_pass_thread *thread, void *user)
 {
 	/* The pass's own threads are writable; only callers see them const. */
-	((struct pem_pass_thread *)(uintptr_t)thread)->user = user;
+	if (thread)
+		((struct pem_pass_thread *)(uintptr_t)thread)->user = user;
 }
 
 void pem_interval__set_user(const struct pem_interval *interval, unsigned i, uint64_t value)
 {
-	((struct pem_interval *)(uintptr_t)interval)->user[i & 1] = value;
+	if (interval)
+		((struct pem_interval *)(uintptr_t)interval)->user[i & 1] = value;
 }
 
 size_t pem_pass__group_count(const struct pem_pass *pass)
 {
-	return pass->plans.group_count;
+	return pass ? pass->plans.group_count : 0;
 }
 
 const char *pem_pass__group_name(const struct pem_pass *pass, size_t group)
 {
-	return group < pass->plans.group_count ? pass->plans.groups[group] : "";
+	return group < pem_pass__group_count(pass) ? pass->plans.groups[group] : "";
 }
 
 const char *pem_interval__title(const struct pem_interval *interval)
 {
-	const struct pem_event *event = interval->begin.event;
+	const struct pem_event *event = interval ? interval->begin.event : NULL;
 	int field = pem_event__field_by_role(event, PEM_ROLE_NAME);
-	const char *text = "", *colon = strrchr(event->group, ':');
+	const char *text = "", *colon;
 
+	if (!event)
+		return "";
+	colon = strrchr(event->group, ':');
 	if (field >= 0 && event->fields[field].type == PEM_TYPE_STRING)
 		text = pem_record__string(&interval->begin, (unsigned)field);
 	field = field >= 0 ? -1 : pem_event__field_by_role(event, PEM_ROLE_SYSTEM_CALL);
@@ -471,6 +482,6 @@ const char *pem_interval__title(const struct pem_interval *interval)
 
 void pem_pass__unknown(const struct pem_pass *pass, struct pem_pass_unknown *unknown)
 {
-	if (!pem_sized__check(unknown))
+	if (pass && !pem_sized__check(unknown))
 		pem_sized__write(unknown, 0, &pass->unknown, sizeof(pass->unknown));
 }

@@ -11,7 +11,8 @@
 
 int pem_event__is_phase(const struct pem_event *event)
 {
-	return (event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
+	return event &&
+	       (event->meaning == PEM_MEANS_INTERVAL_BEGIN ||
 		event->meaning == PEM_MEANS_INTERVAL_END) &&
 	       event->level <= PEM_LEVEL_INFO &&
 	       (!strcmp(event->layer, "APP") || !strcmp(event->layer, "CPO"));

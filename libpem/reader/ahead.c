@@ -364,6 +364,8 @@ int pem_trace__read_ahead(struct pem_trace *trace)
 	struct pem_ahead *ahead;
 	int rc;
 
+	if (!trace)
+		return -EINVAL;
 	if (trace->started || trace->is_followed)
 		return -EBUSY;
 	if (trace->ahead || has_one_cpu())

@@ -43,7 +43,7 @@ void pem_losses__free(struct pem_losses *losses)
 
 size_t pem_trace__loss_count(const struct pem_trace *trace)
 {
-	return pem_trace__losses(trace, NULL);
+	return trace ? pem_trace__losses(trace, NULL) : 0;
 }
 
 uint64_t pem_trace__ns(const struct pem_trace *trace, uint64_t clock)
@@ -61,7 +61,7 @@ int pem_trace__loss(const struct pem_trace *trace, size_t i, struct pem_trace_lo
 	struct pem_trace_loss found = {.size = sizeof(found)};
 	const struct pem_loss *losses;
 
-	if (pem_sized__check(loss))
+	if (!trace || pem_sized__check(loss))
 		return -EINVAL;
 	if (i >= pem_trace__losses(trace, &losses))
 		return -ENOENT;

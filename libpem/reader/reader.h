@@ -328,6 +328,8 @@ struct pem_trace {
  */
 struct pem_trace *pem_trace__open_folder(int directory_fd, const char *directory,
 					 struct pem_error *error);
+/* Fail because a folder is no trace. Returns -EINVAL. */
+int pem_trace__is_none(const char *directory, struct pem_error *error);
 /* For ahead.c: as pem_trace__next and pem_trace__torn_packets, of the merge. */
 int pem_trace__merge(struct pem_trace *trace, struct pem_record *record, struct pem_error *error);
 uint64_t pem_trace__count_torn(const struct pem_trace *trace);

@@ -20,6 +20,12 @@ struct number {
 	double f;
 };
 
+/* Return whether a record was read and has a field of this number. */
+static inline bool has_field(const struct pem_record *record, unsigned field)
+{
+	return record && record->event && field < record->event->field_count;
+}
+
 static struct number load(const struct pem_record *record, unsigned field)
 {
 	struct number n = {.kind = UNSIGNED};
@@ -28,7 +34,7 @@ static struct number load(const struct pem_record *record, unsigned field)
 	size_t bytes;
 	float single;
 
-	if (field >= record->event->field_count)
+	if (!has_field(record, field))
 		return n;
 	f = &record->event->fields[field];
 	bytes = pem_type__bytes(f->type);
@@ -121,8 +127,7 @@ const char *pem_record__string(const struct pem_record *record, unsigned field)
 {
 	uint32_t count;
 
-	if (field >= record->event->field_count ||
-	    record->event->fields[field].type != PEM_TYPE_STRING)
+	if (!has_field(record, field) || record->event->fields[field].type != PEM_TYPE_STRING)
 		return "";
 	return (const char *)tail(record, field, &count);
 }
@@ -132,8 +137,10 @@ uint32_t pem_record__list(const struct pem_record *record, unsigned field, const
 	const struct pem_field *f;
 	uint32_t count = 0;
 
+	if (!elements)
+		return 0;
 	*elements = NULL;
-	if (field >= record->event->field_count)
+	if (!has_field(record, field))
 		return 0;
 	f = &record->event->fields[field];
 	if (f->type == PEM_TYPE_ARRAY) {
@@ -176,15 +183,15 @@ static uint64_t hash_field(uint64_t hash, const struct pem_record *record, unsig
 
 uint64_t pem_record__key(const struct pem_record *record, enum pem_role address)
 {
-	const struct pem_event *event = record->event;
-	int is_block =
-		event->meaning == PEM_MEANS_ALLOCATION || event->meaning == PEM_MEANS_RELEASE;
+	const struct pem_event *event = record ? record->event : NULL;
 	uint64_t hash = 14695981039346656037ull;
 	uint32_t index[2] = {0, 0};
 	unsigned i, role;
+	int is_block;
 
-	if (event->scope == PEM_SCOPE_NONE)
+	if (!event || event->scope == PEM_SCOPE_NONE)
 		return 0;
+	is_block = event->meaning == PEM_MEANS_ALLOCATION || event->meaning == PEM_MEANS_RELEASE;
 	hash = hash_bytes(hash, event->group, strlen(event->group) + 1);
 	if (event->scope == PEM_SCOPE_THREAD || event->scope == PEM_SCOPE_PROCESS)
 		index[0] = record->pid;
@@ -227,9 +234,11 @@ size_t pem_record__words(const struct pem_record *record, unsigned field, char *
 	size_t used = 0;
 	unsigned i;
 
+	if (!text)
+		bytes = 0;
 	if (bytes)
 		*text = 0;
-	if (field >= record->event->field_count)
+	if (!has_field(record, field))
 		return 0;
 	f = &record->event->fields[field];
 	/* labels of signed fields are sign-extended */
@@ -256,8 +265,11 @@ int pem_trace__next_resized(struct pem_trace *trace, struct pem_record *record,
 			    struct pem_error *error)
 {
 	struct pem_record whole = {.size = sizeof(whole)};
-	int result = pem_sized__check(record);
+	int result;
 
+	if (!trace || !record)
+		return pem_error__lacks(error, trace ? "record" : "trace");
+	result = pem_sized__check(record);
 	if (result)
 		return pem_error__set(error, result,
 				      "the record's size is not set: set it to sizeof(struct "

@@ -156,6 +156,14 @@ static int cannot_open(const char *directory, struct pem_error *error)
 			      strerror(errno));
 }
 
+int pem_trace__is_none(const char *directory, struct pem_error *error)
+{
+	return pem_error__set(error, -EINVAL,
+			      "'%.200s' is no pem trace: a folder with 'metadata' and '.pem/run' "
+			      "in it is (pem record -o makes one)",
+			      directory);
+}
+
 static int open_directory(struct pem_trace *trace, int fd, const char *directory,
 			  struct pem_error *error)
 {
@@ -170,11 +178,7 @@ static int open_directory(struct pem_trace *trace, int fd, const char *directory
 			strerror(EACCES));
 	if (trace->about_fd < 0 || faccessat(trace->about_fd, "run", F_OK, 0) ||
 	    faccessat(trace->directory_fd, "metadata", F_OK, 0))
-		return pem_error__set(error, -EINVAL,
-				      "'%.200s' is no pem trace: a folder with 'metadata' and "
-				      "'.pem/run' in it is "
-				      "(pem record -o makes one)",
-				      directory);
+		return pem_trace__is_none(directory, error);
 	return 0;
 }
 
@@ -429,7 +433,7 @@ int pem_trace__merge(struct pem_trace *trace, struct pem_record *record, struct 
 
 int pem_trace__next(struct pem_trace *trace, struct pem_record *record, struct pem_error *error)
 {
-	if (PEM_UNLIKELY(record->size != sizeof(*record)))
+	if (PEM_UNLIKELY(!trace || !record || record->size != sizeof(*record)))
 		return pem_trace__next_resized(trace, record, error);
 	if (trace->ahead)
 		return pem_ahead__next(trace->ahead, record, error);
@@ -441,6 +445,8 @@ int pem_trace__rewind(struct pem_trace *trace)
 	size_t i;
 	int rc;
 
+	if (!trace)
+		return -EINVAL;
 	rc = trace->ahead ? pem_ahead__rewind(trace->ahead) : 0;
 	for (i = 0; i < trace->stream_count; i++)
 		pem_stream__rewind(&trace->streams[i]);
@@ -492,12 +498,12 @@ size_t pem_trace__stream_count(const struct pem_trace *trace)
 
 const struct pem_model *pem_trace__model(const struct pem_trace *trace)
 {
-	return trace->model;
+	return trace ? trace->model : NULL;
 }
 
 const struct pem_trace_info *pem_trace__info(const struct pem_trace *trace)
 {
-	return &trace->info;
+	return trace ? &trace->info : NULL;
 }
 
 uint64_t pem_trace__count_torn(const struct pem_trace *trace)
@@ -512,6 +518,8 @@ uint64_t pem_trace__count_torn(const struct pem_trace *trace)
 
 uint64_t pem_trace__torn_packets(const struct pem_trace *trace)
 {
+	if (!trace)
+		return 0;
 	return trace->ahead ? pem_ahead__torn(trace->ahead) : pem_trace__count_torn(trace);
 }
 
@@ -522,34 +530,34 @@ static const struct pem_context_table *names_of(const struct pem_trace *trace)
 
 const char *pem_trace__process_name(const struct pem_trace *trace, uint32_t pid)
 {
-	return pem_context_table__name(names_of(trace), pid);
+	return trace ? pem_context_table__name(names_of(trace), pid) : "";
 }
 
 const char *pem_trace__thread_name(const struct pem_trace *trace, uint32_t tid)
 {
-	return pem_context_table__thread_name(names_of(trace), tid);
+	return trace ? pem_context_table__thread_name(names_of(trace), tid) : "";
 }
 
 size_t pem_trace__producer_count(const struct pem_trace *trace)
 {
-	return trace->balances.producer_count;
+	return trace ? trace->balances.producer_count : 0;
 }
 
 const struct pem_trace_producer *pem_trace__producer(const struct pem_trace *trace, size_t i)
 {
-	return i < trace->balances.producer_count ? &trace->balances.producers[i] : NULL;
+	return i < pem_trace__producer_count(trace) ? &trace->balances.producers[i] : NULL;
 }
 
 struct pem_balance pem_trace__event_balance(const struct pem_trace *trace,
 					    const struct pem_event *event)
 {
 	struct pem_balance zero = {0};
-	ssize_t i = pem_model__index(trace->model, event->id);
+	ssize_t i = trace && event ? pem_model__index(trace->model, event->id) : -1;
 
-	return trace->balances.events && i >= 0 ? trace->balances.events[i] : zero;
+	return i >= 0 && trace->balances.events ? trace->balances.events[i] : zero;
 }
 
 struct pem_balance pem_trace__total_balance(const struct pem_trace *trace)
 {
-	return trace->balances.total;
+	return trace ? trace->balances.total : (struct pem_balance){0};
 }

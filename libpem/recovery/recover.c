@@ -347,6 +347,8 @@ static int open_own_trace(struct recovery *r)
 			r->directory, (unsigned)st.st_uid);
 	r->private_fd =
 		openat(r->trace_fd, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	if (r->private_fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+		return pem_trace__is_none(r->directory, r->error);
 	if (r->private_fd < 0 || fstat(r->private_fd, &st))
 		return pem_error__set(r->error, -errno, "cannot open '%s/.pem': %s", r->directory,
 				      strerror(errno));
@@ -364,6 +366,28 @@ static int open_own_trace(struct recovery *r)
 	return 0;
 }
 
+static int refuse_complete(struct recovery *r, const struct pem_trace *trace)
+{
+	if (!pem_trace__info(trace)->complete)
+		return 0;
+	return pem_error__set(r->error, -EALREADY,
+			      "trace '%s' has nothing to recover: it is complete", r->directory);
+}
+
+/* Fail without '.pem/session': a recorder that finishes its trace removes it. */
+static int no_session_file(struct recovery *r, int code)
+{
+	struct pem_trace *trace = pem_trace__open_folder(r->trace_fd, r->directory, r->error);
+	int result = trace ? refuse_complete(r, trace) : -errno;
+
+	pem_trace__close(trace);
+	return result ? result
+		      : pem_error__set(r->error, code,
+				       "trace '%s' has nothing to recover: '.pem/session', which "
+				       "names its recorder, can't be read: %s",
+				       r->directory, strerror(-code));
+}
+
 static int find_session(struct recovery *r)
 {
 	struct pem_session *s = r->session = pem_session__new_empty();
@@ -373,10 +397,7 @@ static int find_session(struct recovery *r)
 		  : -ENOMEM;
 
 	if (result)
-		return pem_error__set(r->error, result,
-				      "trace '%s' has nothing to recover: '.pem/session', which "
-				      "names its recorder, can't be read: %s",
-				      r->directory, strerror(-result));
+		return no_session_file(r, result);
 	result = is_running(recorder) ? -EBUSY : open_session_directory(s, recorder);
 	if (result == -EBUSY)
 		return pem_error__set(r->error, result,
@@ -431,10 +452,8 @@ static int fill_stage(struct recovery *r)
 	int stage_fd = -1, result = trace ? 0 : -errno;
 	struct pem_error why = {""};
 
-	if (!result && pem_trace__info(trace)->complete)
-		result = pem_error__set(r->error, -EALREADY,
-					"trace '%s' has nothing to recover: it is complete",
-					r->directory);
+	if (!result)
+		result = refuse_complete(r, trace);
 	if (!result)
 		result = pem_session__load_trace_model(r->session, pem_trace__model(trace),
 						       r->error);

@@ -36,6 +36,8 @@
  * A pass takes memory for what is open (intervals, messages, blocks), and some 300 bytes for each
  * process and thread that the trace has. What is open is bounded: pem_pass_options.open_max.
  *
+ * Errors, and NULL in place of a pass, a record or an interval, are as in trace.h.
+ *
  * A pass and its trace are used by one thread at a time. No function here is async-signal-safe.
  * Pointers to processes and threads are valid as long as the pass, all others until the next call
  * of pem_pass__next, unless a comment says otherwise.

@@ -14,6 +14,9 @@
  *		printf("%s\n", pem_model__event(model, i)->name);
  *	pem_model__free(model);
  *
+ * Errors are as in pem.h. A NULL that a function's comment does not accept is EINVAL; a function
+ * that can't fail then returns 0 or NULL.
+ *
  * While events are added, one thread at a time may use a model. After that any number of threads
  * may. No function here blocks, or is async-signal-safe, unless its comment says so.
  */
@@ -30,7 +33,7 @@ extern "C" {
 #pragma GCC visibility push(default)
 
 /*
- * What went wrong, as a sentence for a person: what, where, and what would mend it. Functions that
+ * What went wrong, as a sentence for a person: what, where, and the next step. Functions that
  * take one write it on failure only; it may be NULL.
  */
 struct pem_error {

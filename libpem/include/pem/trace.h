@@ -17,6 +17,8 @@
  *	pem_trace__close(trace);
  *
  * Errors are as in pem.h: -errno, or NULL with errno, and a sentence in error, which may be NULL.
+ * So is a NULL that a function's comment does not accept: it is EINVAL. A function that can't fail
+ * then does nothing, and returns 0, "" or NULL. The same holds for a record that was never read.
  *
  * A trace and its records are used by one thread at a time. No function here is async-signal-safe,
  * unless its comment says so. A pointer that a function returns is valid as long as the trace is
@@ -192,9 +194,9 @@ void pem_trace__close(struct pem_trace *trace);
  * their own, records that they alone had taken by then count as discarded.
  *
  * 0, or -errno with error. -EBUSY: it is being recorded or recovered; -EALREADY: it is complete;
- * -EPERM: its folder, or .pem in it, is not the caller's own. If it fails, or if its process is
- * killed, the trace's streams and shared memory are unchanged, and it can be called again. Files in
- * the folder that are not pem's stay. Thread-safe. Blocks on files.
+ * -EPERM: its folder, or .pem in it, is not the caller's own; -EINVAL: it is no trace. If it fails,
+ * or if its process is killed, the trace's streams and shared memory are unchanged, and it can be
+ * called again. Files in the folder that are not pem's stay. Thread-safe. Blocks on files.
  */
 int pem_trace__recover(const char *directory, struct pem_error *error);
 
