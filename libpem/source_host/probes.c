@@ -120,26 +120,36 @@ static int ask_sources(struct pem_session *session, const char *pattern, bool is
 	return rc < 0 ? rc : f->count;
 }
 
+/* A source that finds nothing says why, and another may find the place: error is for a failure. */
+static int fail_search(struct pem_error *error, int rc, const struct pem_error *why)
+{
+	if (rc < 0 && error)
+		*error = *why;
+	return rc;
+}
+
 int pem_session__find_counter(struct pem_session *session, const char *name,
 			      struct pem_error *error)
 {
-	struct finding f = {.session = session, .literal = true, .error = error};
+	struct pem_error why = {""};
+	struct finding f = {.session = session, .literal = true, .error = &why};
 	int rc;
 
 	pem_session__lock(session);
 	pem_session__load_plugins(session);
-	rc = ask_sources(session, name, true, &f, error);
+	rc = ask_sources(session, name, true, &f, &why);
 	pem_session__unlock(session);
-	return rc;
+	return fail_search(error, rc, &why);
 }
 
 int pem_session__find_probes(struct pem_session *session, const char *pattern,
 			     struct pem_found *found, struct pem_error *error)
 {
+	struct pem_error why;
 	struct finding f = {.session = session,
 			    .literal = !strpbrk(pattern, "*?["),
 			    .found = found,
-			    .error = error};
+			    .error = &why};
 	int rc;
 
 	if (!pem_pattern__is_probe(pattern))
@@ -151,13 +161,13 @@ int pem_session__find_probes(struct pem_session *session, const char *pattern,
 			pattern);
 	pem_session__lock(session);
 	pem_session__load_plugins(session);
-	pem_error__set(error, 0,
-		       "no installed source finds probes such as '%.100s'; build with libbpf, see "
-		       "'make deps'",
+	pem_error__set(&why, 0,
+		       "no installed source finds probes such as '%.100s': source-kernel.so does, "
+		       "which is built if libbpf is installed; build and install pem again with it",
 		       pattern);
-	rc = ask_sources(session, pattern, false, &f, error);
+	rc = ask_sources(session, pattern, false, &f, &why);
 	pem_session__unlock(session);
-	return rc;
+	return fail_search(error, rc, &why);
 }
 
 int pem_session__add_probes(struct pem_session *session, const char *pattern,
