@@ -12,7 +12,8 @@
 /*
  * Copy a caller's context. given NULL: the copy restricts nothing. If two contexts mean the same,
  * their copies are equal byte by byte. Returns 0, or -errno with error. -EINVAL: the context
- * contradicts itself. -E2BIG: it sets members that this version does not know.
+ * contradicts itself, or names a CPU that this machine can't have. -ESRCH: no process or thread can
+ * have its number. -E2BIG: it sets members that this version does not know.
  */
 int pem_context__copy(struct pem_context *copy, const struct pem_context *given,
 		      struct pem_error *error);

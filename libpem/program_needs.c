@@ -451,7 +451,7 @@ int pem_program__models(const char *path, pem_model_visit visit, void *arg, stru
 		pem_error__set(error, 0, "out of memory in the search for the models of '%s'",
 			       path);
 	else if (result && result != -ENOEXEC && result != -ECANCELED && result != -E2BIG)
-		pem_error__set(error, 0, "cannot read '%s': %s", path, strerror(-result));
+		pem_error__cannot_read(error, result, path);
 	if (!result)
 		result = s->models;
 	free_search(s);

@@ -46,6 +46,14 @@ int pem_error__lacks(struct pem_error *error, const char *what)
 	return pem_error__set(error, -EINVAL, "no %s was given", what);
 }
 
+int pem_error__cannot_read(struct pem_error *error, int code, const char *path)
+{
+	return pem_error__set(error, code, "cannot read '%.300s': %s%s", path, strerror(-code),
+			      code == -ENOENT || code == -ENOTDIR ? "; check its path"
+			      : code == -EACCES ? "; let this user read it: chmod a+r"
+						: "");
+}
+
 int pem_error__no_folder(struct pem_error *error, const char *what, const char *path)
 {
 	int code = errno;

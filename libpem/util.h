@@ -32,6 +32,9 @@ int pem_error__set(struct pem_error *error, int code, const char *format, ...)
  */
 int pem_error__lacks(struct pem_error *error, const char *what);
 
+/* Fail to read the file that the caller named. Returns code. */
+int pem_error__cannot_read(struct pem_error *error, int code, const char *path);
+
 /*
  * Fail with errno, which the opening of a folder left. what: a noun, such as "trace directory".
  * Returns -errno.

@@ -134,8 +134,9 @@ int pem_event_set__check(const struct pem_session *session, const struct pem_eve
 	return 0;
 }
 
-int pem_event_set__where_of(struct pem_event_set *set, const char *pattern, const char *predicate,
-			    struct pem_error *error)
+/* pattern NULL: all events of the set. */
+static int set_predicate(struct pem_event_set *set, const char *pattern, const char *predicate,
+			 struct pem_error *error)
 {
 	const struct pem_predicate **predicates = NULL;
 	struct pem_expression *expression = NULL;
@@ -174,7 +175,18 @@ out:
 
 int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error)
 {
-	return pem_event_set__where_of(set, NULL, predicate, error);
+	return set_predicate(set, NULL, predicate, error);
+}
+
+int pem_event_set__where_of(struct pem_event_set *set, const char *pattern, const char *predicate,
+			    struct pem_error *error)
+{
+	if (set && !pattern)
+		return pem_error__set(
+			error, -EINVAL,
+			"no pattern of events was given: pem_event_set__where() takes "
+			"all events of the set");
+	return set_predicate(set, pattern, predicate, error);
 }
 
 const char *pem_event_set__predicate(const struct pem_event_set *set, size_t i)

@@ -125,6 +125,8 @@ struct pem_session {
 	struct pem_coarse_clock coarse; /* only with options.coarse_clock */
 	struct pem_command command;
 	volatile int interrupted;
+	/* A handle was enabled: settings that sources read when they open are fixed. */
+	bool was_enabled;
 
 	/*
 	 * The session page. page_cut: it was truncated, so that no process can join any more.

@@ -29,6 +29,7 @@
 
 #define HELPERS_NS 2000000000u
 #define HEAR_MS 1
+#define PF_KTHREAD 0x00200000u /* the kernel's, in field 9 of /proc/PID/stat */
 
 static bool is_any(const struct pem_context *c)
 {
@@ -42,6 +43,25 @@ static bool is_group_alone(const struct pem_session *s, const struct pem_context
 	return c->cgroup && c->pid == PEM_ANY && c->tid == PEM_ANY && !c->one_cpu &&
 	       !c->in_namespace && !c->program[0] && s->processes->target_count == 1 &&
 	       !s->command.pid;
+}
+
+static int check_thread(const struct pem_context *c, struct pem_error *error)
+{
+	char path[48];
+
+	if (c->tid == PEM_ANY)
+		return 0;
+	if (c->pid)
+		snprintf(path, sizeof(path), "/proc/%u/task/%u", c->pid, c->tid);
+	else
+		snprintf(path, sizeof(path), "/proc/%u", c->tid);
+	if (!access(path, F_OK))
+		return 0;
+	if (!c->pid)
+		return pem_error__set(error, -ESRCH, "there is no thread %u", c->tid);
+	return pem_error__set(error, -ESRCH,
+			      "process %u has no thread %u: 'ls /proc/%u/task' shows its threads",
+			      c->pid, c->tid, c->pid);
 }
 
 static int check_process(uint32_t pid, struct pem_error *error)
@@ -146,6 +166,49 @@ static bool wants_counters_alone(const struct pem_session *s)
 	return wants_any;
 }
 
+/* The letter of a process's state as in /proc/PID/stat, and whether it is the kernel's own. */
+static char state_of(uint32_t pid, bool *is_kernels)
+{
+	char path[32], text[512], *end;
+	unsigned flags = 0;
+	char state = '?';
+	FILE *file;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	file = fopen(path, "re");
+	n = file ? fread(text, 1, sizeof(text) - 1, file) : 0;
+	if (file)
+		fclose(file);
+	text[n] = 0;
+	end = strrchr(text, ')'); /* the name's end: a name may have any characters */
+	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %u", &state, &flags) != 2)
+		flags = 0;
+	*is_kernels = flags & PF_KTHREAD;
+	return state;
+}
+
+/* Say of a process that no command line starts why it raises nothing. Returns whether it is one. */
+static bool explain_no_program(uint32_t pid, const char *name, struct pem_error *why)
+{
+	bool is_kernels;
+	char state = state_of(pid, &is_kernels);
+
+	if (is_kernels)
+		pem_error__set(
+			why, 0,
+			"process %u (%s) is a thread of the kernel: it raises no application "
+			"events; name events of the kernel, such as OS::Sched::Switch",
+			pid, name);
+	else if (state == 'Z')
+		pem_error__set(
+			why, 0,
+			"process %u (%s) has ended, and its parent has not waited for it: it "
+			"raises no more events; name a process that runs",
+			pid, name);
+	return is_kernels || state == 'Z';
+}
+
 /* Tell both the log and the caller, which may have no log, that a process will raise nothing. */
 static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *error)
 {
@@ -156,12 +219,14 @@ static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *er
 	if (!is_anothers && pem_standby__has(pid))
 		return;
 	pem_process_name(pid, name);
-	pem_error__set(&why, 0,
-		       "process %u (%s) raises no application events%s: it was not started with "
-		       "libpem%s; start it with 'pem run -- %s'%s",
-		       pid, name, is_anothers ? " so far" : "",
-		       is_anothers ? ", or had no event yet" : "", name,
-		       pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
+	if (!explain_no_program(pid, name, &why))
+		pem_error__set(
+			&why, 0,
+			"process %u (%s) raises no application events%s: it was not started with "
+			"libpem%s; start it with 'pem run -- %s'%s",
+			pid, name, is_anothers ? " so far" : "",
+			is_anothers ? ", or had no event yet" : "", name,
+			pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
 	pem_session__say(s, PEM_LOG_WARNING, "%s", why.text);
 	if (error)
 		*error = why;
@@ -240,6 +305,8 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 	result = pem_context__copy(who, given, error);
 	if (!result)
 		result = check_process(who->pid, error);
+	if (!result)
+		result = check_thread(who, error);
 	if (result)
 		return result;
 	pem_error__set(error, 0, "%s", "");

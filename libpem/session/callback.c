@@ -108,6 +108,7 @@ static void set_enabled(struct pem_callback *cb, uint32_t enabled)
 	size_t i;
 
 	pem_session__lock(cb->session);
+	cb->session->was_enabled |= enabled != 0;
 	if (cb->async) {
 		pem_async__set_enabled(cb, enabled);
 		pem_session__unlock(cb->session);
@@ -154,7 +155,8 @@ pem_session__register_callback(struct pem_session *session, const struct pem_eve
 	if (context->pid != PEM_ANY && context->pid != (uint32_t)getpid())
 		result = pem_error__set(error, -ENOTSUP,
 					"process %u is not this one: a synchronous callback runs "
-					"in the producing thread",
+					"in the producing thread; for other processes, use "
+					"pem_session__register_async_callback()",
 					context->pid);
 	else
 		result = pem_session__join_self(session, error);

@@ -280,8 +280,10 @@ static int check_patterns(const struct pem_session *session, const char *const *
 
 	if (!session)
 		return pem_error__lacks(error, "session");
-	if (!patterns && count)
-		return pem_error__lacks(error, "pattern of events");
+	if (!patterns || !count)
+		return pem_error__set(error, -EINVAL,
+				      "no pattern of events was given: name an event, a class or a "
+				      "layer; '*' takes all");
 	for (i = 0; i < count; i++) {
 		if (!patterns[i] || !*patterns[i])
 			return pem_error__set(

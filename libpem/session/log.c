@@ -317,8 +317,11 @@ int pem_log__enable(struct pem_log *log)
 
 	if (!log)
 		return -EINVAL;
+	if (log->finished)
+		return -EINVAL;
 	s = log->session;
 	pem_session__lock(s);
+	s->was_enabled = true;
 	for (i = 0; i < log->count; i++) {
 		log->demands[i]->log = true;
 		if (log->demands[i]->context.pid == (uint32_t)getpid())

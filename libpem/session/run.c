@@ -98,7 +98,11 @@ static int exec_error(struct pem_error *error, const char *name, int code)
 	if (code == ENOENT)
 		return pem_error__set(error, -ENOENT,
 				      "command '%s' not found; check its name and PATH", name);
-	return pem_error__set(error, -code, "cannot run '%s': %s", name, strerror(code));
+	return pem_error__set(error, -code, "cannot run '%s': %s%s", name, strerror(code),
+			      code == EACCES ? "; name a file that this user may execute"
+			      : code == ENOEXEC
+				      ? "; a script begins with a line such as '#!/bin/sh'"
+				      : "");
 }
 
 /*

@@ -276,6 +276,38 @@ static int start_coarse_clock(struct pem_session *s, struct pem_error *error)
 		      : 0;
 }
 
+static int check_options(const struct pem_session_options *o, struct pem_error *error)
+{
+	const struct {
+		const char *name;
+		uint32_t value, most;
+	} all[] = {
+		{"overwrite", (uint32_t)o->overwrite, 1},
+		{"progress", (uint32_t)o->progress, 1},
+		{"by_process", (uint32_t)o->by_process, 1},
+		{"sample_stacks", o->sample_stacks, PEM_STACKS_TABLES},
+		{"coarse_clock", o->coarse_clock, 1},
+		{"drain_threads", o->drain_threads, PEM_DRAIN_THREADS_MAX},
+		{"compress", o->compress, 1},
+	};
+	size_t i;
+
+	for (i = 0; i < PEM_ARRAY_SIZE(all); i++) {
+		if (all[i].value > all[i].most)
+			return pem_error__set(error, -EINVAL,
+					      "struct pem_session_options: %s is %d: set it to a "
+					      "number from 0 to %u",
+					      all[i].name, (int)all[i].value, all[i].most);
+	}
+	if (o->hardware && access(o->hardware, R_OK))
+		return pem_error__set(error, -errno,
+				      "struct pem_session_options: hardware is '%.200s', which "
+				      "can't be read: %s; name the file that the simulating tool "
+				      "writes (pem/hardware.h), or leave it NULL",
+				      o->hardware, strerror(errno));
+	return 0;
+}
+
 struct pem_session *pem_session__open(const struct pem_session_options *options,
 				      struct pem_error *error)
 {
@@ -290,13 +322,8 @@ struct pem_session *pem_session__open(const struct pem_session_options *options,
 	result = options ? PEM_READ_SIZED(pem_session_options, &s->options, options, by_process,
 					  error)
 			 : 0;
-	if (!result &&
-	    (s->options.sample_stacks > PEM_STACKS_TABLES || s->options.coarse_clock > 1 ||
-	     s->options.compress > 1 || s->options.drain_threads > PEM_DRAIN_THREADS_MAX))
-		result = pem_error__set(error, -EINVAL,
-					"struct pem_session_options: sample_stacks is no enum "
-					"pem_stacks, coarse_clock or compress is neither 0 nor 1, "
-					"or drain_threads is above 64");
+	if (!result)
+		result = check_options(&s->options, error);
 	if (result)
 		goto fail;
 	result = pem_model__add_catalogue(s->model, error);

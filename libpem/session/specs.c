@@ -238,8 +238,7 @@ static int add_file(struct pem_session *s, const char *path, struct pem_error *e
 	size_t bytes;
 
 	if (fd < 0 || fstat(fd, &st)) {
-		result = pem_error__set(error, -errno, "cannot read '%.300s': %s", path,
-					strerror(errno));
+		result = pem_error__cannot_read(error, -errno, path);
 		goto out;
 	}
 	if (!S_ISREG(st.st_mode)) {
@@ -252,8 +251,7 @@ static int add_file(struct pem_session *s, const char *path, struct pem_error *e
 	}
 	text = pem_codegen__read_file(fd, &bytes);
 	result = text ? add_text(s, text, bytes, path, error)
-		      : pem_error__set(error, -errno, "cannot read '%.300s': %s", path,
-				       strerror(errno));
+		      : pem_error__cannot_read(error, -errno, path);
 	free(text);
 out:
 	if (fd >= 0)
@@ -272,7 +270,7 @@ static int add_folder(struct pem_session *s, const char *path, struct pem_error 
 	if (result == -E2BIG)
 		pem_error__set(error, result, "there are too many specs in '%.300s'", path);
 	else if (result)
-		pem_error__set(error, result, "cannot read '%.300s': %s", path, strerror(-result));
+		pem_error__cannot_read(error, result, path);
 	else if (!files.count)
 		result = pem_error__set(error, -ENOENT,
 					"there is no spec in '%.300s': no file *.xml whose root "

@@ -133,7 +133,7 @@ int pem_statistics__enable(struct pem_statistics *st)
 	pem_session__lock(st->session);
 	for (i = 0; i < st->count; i++)
 		st->demands[i]->statistic = true;
-	st->enabled = st->was_enabled = true;
+	st->enabled = st->was_enabled = st->session->was_enabled = true;
 	result = join_if_named(st->session, st->demands, st->count);
 	if (!result)
 		result = pem_session__open_sources(st->session, &error);

@@ -151,6 +151,8 @@ int pem_session__count_at(struct pem_session *s, const struct pem_event_set *set
 	int rc, count;
 
 	rc = pem_event_set__check(s, set, error);
+	if (!rc)
+		rc = pem_session__is_too_late(s, "pem_session__count_at", error);
 	if (rc)
 		return rc;
 	memset(counters, 0, sizeof(counters));

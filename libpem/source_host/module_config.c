@@ -144,6 +144,18 @@ static char *append(char *text, const char *name)
 	return grown;
 }
 
+/* Fail a setting that comes too late. The session's mutex need not be held: nothing resets it. */
+int pem_session__is_too_late(const struct pem_session *s, const char *function,
+			     struct pem_error *error)
+{
+	if (!s->was_enabled)
+		return 0;
+	return pem_error__set(error, -EBUSY,
+			      "a handle of the session was enabled already: call %s() before "
+			      "anything is enabled, or open another session",
+			      function);
+}
+
 int pem_session__set_counters(struct pem_session *s, const char *names, struct pem_error *error)
 {
 	char *copy, *rest, *name, *text = NULL, *shown_all = NULL;
@@ -153,6 +165,9 @@ int pem_session__set_counters(struct pem_session *s, const char *names, struct p
 
 	if (!s || !names)
 		return pem_error__lacks(error, s ? "name of a counter" : "session");
+	rc = pem_session__is_too_late(s, "pem_session__set_counters", error);
+	if (rc)
+		return rc;
 	rest = copy = strdup(names);
 	rc = copy ? 0 : -ENOMEM;
 	while (!rc && (name = strsep(&rest, ","))) {
@@ -199,6 +214,8 @@ int pem_session__set_page_sampling(struct pem_session *s, uint32_t interval_us,
 	if (!s || interval_us < INTERVAL_US_MIN || region_bytes < REGION_BYTES_MIN ||
 	    region_bytes > REGION_BYTES_MAX || (region_bytes & (region_bytes - 1)))
 		return -EINVAL;
+	if (s->was_enabled)
+		return -EBUSY;
 	s->sources->pages_interval_us = interval_us;
 	s->sources->pages_region_bytes = region_bytes;
 	return 0;

@@ -239,4 +239,10 @@ int pem_session__find_probes(struct pem_session *session, const char *pattern,
 int pem_session__find_counter(struct pem_session *session, const char *name,
 			      struct pem_error *error);
 
+/* --- module_config.c --- */
+
+/* Return 0; -EBUSY with error: a handle was enabled before function, a setting, was called. */
+int pem_session__is_too_late(const struct pem_session *session, const char *function,
+			     struct pem_error *error);
+
 #endif

@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -121,6 +123,56 @@ static void of_sessions(void **state)
 	pem_session__interrupt(NULL);
 }
 
+/* Each option that is out of its range is refused by its own name. */
+static void of_options(void **state)
+{
+	const struct {
+		const char *name;
+		struct pem_session_options options;
+	} cases[] = {
+		{"overwrite is 2", {.overwrite = 2}},
+		{"overwrite is -1", {.overwrite = -1}},
+		{"progress is 3", {.progress = 3}},
+		{"by_process is 7", {.by_process = 7}},
+		{"sample_stacks is 77", {.sample_stacks = 77}},
+		{"coarse_clock is 2", {.coarse_clock = 2}},
+		{"drain_threads is 65", {.drain_threads = 65}},
+		{"compress is 2", {.compress = 2}},
+		{"hardware is '/nonexistent.xml'", {.hardware = "/nonexistent.xml"}},
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct pem_session_options options = cases[i].options;
+
+		options.size = sizeof(options);
+		MAKES_NOTHING(pem_session__open(&options, &why));
+		if (!strstr(why.text, cases[i].name))
+			fail_msg("'%s' is not in '%s'", cases[i].name, why.text);
+	}
+}
+
+/* A source that does not know a place says why, and another one finds it. */
+static void of_probes_that_are_found(void **state)
+{
+	static const char *const found[] = {"uprobe:libc.so.6:malloc", "sched:sched_switch"};
+	size_t i, count = 0;
+
+	(void)state;
+	for (i = 0; i < sizeof(found) / sizeof(found[0]); i++) {
+		begin();
+		if (pem_session__add_probes(session, found[i], &why) < 0)
+			continue;
+		count++;
+		assert_string_equal(why.text, "");
+	}
+	if (!count) {
+		print_message("no source of pem's finds probes for this user here\n");
+		skip();
+	}
+}
+
 static void of_events(void **state)
 {
 	static const char text[] = "garbage\n";
@@ -132,6 +184,8 @@ static void of_events(void **state)
 	FAILS(pem_session__add_specs(NULL, "x", &why));
 	FAILS(pem_session__add_specs(session, NULL, &why));
 	FAILS(pem_session__add_specs(session, "", &why));
+	FAILS(pem_session__add_specs(session, "/nowhere", &why));
+	assert_non_null(strstr(why.text, "check its path"));
 	FAILS(pem_session__describe(NULL, 1, NULL, &why));
 	FAILS(pem_session__describe(session, PEM_ANY, NULL, &why));
 	FAILS(pem_session__describe(session, 1, "x", &why));
@@ -182,6 +236,9 @@ static void of_sets(void **state)
 	long_name = bytes;
 	MAKES_NOTHING(pem_event_set__new(NULL, &name, 1, &why));
 	MAKES_NOTHING(pem_event_set__new(session, NULL, 3, &why));
+	MAKES_NOTHING(pem_event_set__new(session, NULL, 0, &why));
+	MAKES_NOTHING(pem_event_set__new(session, &name, 0, &why));
+	assert_non_null(strstr(why.text, "no pattern of events was given"));
 	MAKES_NOTHING(pem_event_set__new(session, &null, 1, &why));
 	MAKES_NOTHING(pem_event_set__new(session, &empty, 1, &why));
 	MAKES_NOTHING(pem_event_set__new(session, &none, 1, &why));
@@ -192,6 +249,8 @@ static void of_sets(void **state)
 	FAILS(pem_event_set__where(set, bytes, &why));
 	FAILS(pem_event_set__where_of(NULL, NULL, NULL, &why));
 	FAILS(pem_event_set__where_of(set, "Free", "size > 1", &why));
+	FAILS(pem_event_set__where_of(set, NULL, "size > 1", &why));
+	assert_non_null(strstr(why.text, "pem_event_set__where()"));
 	pem_event_set__free(NULL);
 	assert_int_equal(pem_event_set__count(NULL), 0);
 	assert_null(pem_event_set__event(NULL, 0));
@@ -205,9 +264,12 @@ static void of_contexts(void **state)
 {
 	struct pem_context cpu = {.cpu = 3}, one_cpu = {.one_cpu = 5}, follow = {.follow = 1},
 			   follows = {.pid = 1, .follow = 7}, small = {.size = 3}, endless,
-			   gone = {.pid = 4000000000u};
-	const struct pem_context *const wrong[] = {&cpu,     &one_cpu, &follow,
-						   &follows, &small,   &endless};
+			   gone = {.pid = 4000000000u}, no_cpu = {.one_cpu = 1, .cpu = 9999},
+			   no_pid = {.pid = 99999999}, no_tid = {.tid = 99999999},
+			   no_thread = {.pid = (uint32_t)getpid(), .tid = 1};
+	const struct pem_context *const wrong[] = {&cpu,     &one_cpu, &follow, &follows, &small,
+						   &endless, &no_cpu,  &no_pid, &no_tid};
+	struct pem_statistics *later;
 	uint64_t id;
 	size_t i;
 
@@ -221,6 +283,15 @@ static void of_contexts(void **state)
 	}
 	FAILS(pem_session__attach(NULL, &gone, &why));
 	FAILS(pem_session__attach(session, &gone, &why));
+	FAILS(pem_session__attach(session, &no_thread, &why));
+	assert_non_null(strstr(why.text, "has no thread 1"));
+	begin();
+	assert_int_equal(pem_session__attach(session, &no_tid, &why), -ESRCH);
+	/* A thread that does not exist yet may start later. */
+	begin();
+	later = pem_session__register_statistics(session, set, &no_thread, NULL, &why);
+	assert_non_null(later);
+	pem_statistics__unregister(later);
 	IS_EINVAL(pem_session__processes(NULL, NULL, 0));
 	IS_EINVAL(pem_session__processes(session, NULL, 3));
 	IS_EINVAL(pem_cgroup_id(NULL, &id));
@@ -317,7 +388,7 @@ static void of_logs_and_recorders(void **state)
 static void of_demands(void **state)
 {
 	char empty[] = "", *no_words[] = {NULL}, *empty_word[] = {empty, NULL},
-	     *nowhere[] = {(char *)"/nowhere/x", NULL};
+	     *nowhere[] = {(char *)"/nowhere/x", NULL}, *folder[] = {(char *)"/tmp", NULL};
 
 	(void)state;
 	FAILS(pem_session__set_counters(NULL, "cycles", &why));
@@ -336,19 +407,85 @@ static void of_demands(void **state)
 	FAILS(pem_session__run(session, no_words, NULL, &why));
 	FAILS(pem_session__run(session, empty_word, NULL, &why));
 	FAILS(pem_session__run(session, nowhere, NULL, &why));
+	FAILS(pem_session__run(other, folder, NULL, &why));
+	assert_non_null(strstr(why.text, "; name a file that this user may execute"));
 	FAILS(pem_run__exec(NULL, NULL, &why));
 	FAILS(pem_run__exec(no_words, NULL, &why));
+}
+
+/* Attaching to a process that no command starts gives no advice to start one. */
+static void of_processes_without_a_program(void **state)
+{
+	struct pem_context ended = {0};
+	siginfo_t info;
+	pid_t child = fork();
+
+	(void)state;
+	if (!child)
+		_exit(0);
+	assert_true(child > 0);
+	assert_int_equal(waitid(P_PID, (id_t)child, &info, WEXITED | WNOWAIT), 0);
+	ended.pid = (uint32_t)child;
+	begin();
+	assert_int_equal(pem_session__attach(session, &ended, &why), 0);
+	assert_non_null(strstr(why.text, "has ended"));
+	assert_null(strstr(why.text, "pem run"));
+	assert_int_equal(waitpid(child, NULL, 0), child);
+}
+
+/* Settings that sources read when they open, and a log that is finished. */
+static void of_late_calls(void **state)
+{
+	struct pem_session *s = pem_session__open(NULL, &why);
+	const char *name = "APP::Libc::Malloc";
+	struct pem_event_set *events = pem_event_set__new(s, &name, 1, &why);
+	struct pem_statistics *st = pem_session__register_statistics(s, events, NULL, NULL, &why);
+	char folder[] = "/tmp/pem-nonsense-XXXXXX", path[64], command[96];
+	struct pem_log *log;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(path, sizeof(path), "%s/trace", folder);
+	log = pem_session__register_log(s, events, NULL, path, &why);
+	assert_int_equal(pem_session__set_page_sampling(s, 100000, 4096), 0);
+	assert_int_equal(pem_statistics__enable(st), 0);
+	pem_statistics__disable(st);
+	FAILS(pem_session__set_counters(s, "Cycles", &why));
+	assert_non_null(strstr(why.text, "before anything is enabled"));
+	FAILS(pem_session__count_at(s, events, &why));
+	assert_non_null(strstr(why.text, "before anything is enabled"));
+	assert_int_equal(pem_session__set_page_sampling(s, 100000, 4096), -EBUSY);
+	assert_int_equal(pem_log__enable(log), 0);
+	assert_int_equal(pem_log__finish(log, &why), 0);
+	IS_EINVAL(pem_log__enable(log));
+	pem_event_set__free(events);
+	pem_session__close(s);
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	assert_int_equal(system(command), 0);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(of_sessions),   cmocka_unit_test(of_events),
-		cmocka_unit_test(of_deliveries), cmocka_unit_test(of_sets),
-		cmocka_unit_test(of_contexts),   cmocka_unit_test(of_statistics),
-		cmocka_unit_test(of_callbacks),  cmocka_unit_test(of_logs_and_recorders),
+		cmocka_unit_test(of_sessions),
+		cmocka_unit_test(of_events),
+		cmocka_unit_test(of_deliveries),
+		cmocka_unit_test(of_sets),
+		cmocka_unit_test(of_contexts),
+		cmocka_unit_test(of_statistics),
+		cmocka_unit_test(of_callbacks),
+		cmocka_unit_test(of_logs_and_recorders),
 		cmocka_unit_test(of_demands),
+		cmocka_unit_test(of_late_calls),
+		cmocka_unit_test(of_processes_without_a_program),
+		cmocka_unit_test(of_options),
+		cmocka_unit_test(of_probes_that_are_found),
 	};
 
+	char sources[512];
+
+	/* Sources lie beside libpem.so, and this program has a libpem of its own. */
+	snprintf(sources, sizeof(sources), "%s/lib", getenv("B") ? getenv("B") : "build");
+	setenv("PEM_LIBRARY_PATH", sources, 0);
 	return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -127,7 +127,9 @@ int pem_runtime_dir(char *path, size_t bytes);
  * stands for {0}.
  *
  * A context that contradicts itself is refused with EINVAL: a cpu without one_cpu, follow
- * without a pid, or a program without a NUL.
+ * without a pid, or a program without a NUL. So is a cpu that this machine can't have. A pid or tid
+ * above Linux's greatest, 4194303, is ESRCH. A process or thread need not exist yet, except for
+ * pem_session__attach().
  */
 struct pem_context {
 	size_t size; /* of this struct; 0: as in version 0.2.0 */
@@ -234,8 +236,9 @@ struct pem_session_options {
 };
 
 /*
- * Open a session; options may be NULL. NULL with errno and error. EINVAL: a pool can't have these
- * options. EACCES, ENOSPC and others: from the runtime directory. The caller closes it. Blocks on
+ * Open a session; options may be NULL. NULL with errno and error. EINVAL: an option is out of its
+ * range, or a pool can't have these options; ENOENT and others: hardware can't be read. EACCES,
+ * ENOSPC and others: from the runtime directory. The caller closes it. Blocks on
  * files.
  *
  * The first session in a process installs a handler of SIGBUS, for good. An observed program may
@@ -418,11 +421,12 @@ int pem_session__costs(struct pem_session *session, struct pem_event_cost *costs
 
 /*
  * Make a set of the events that match any of count patterns (pem_event__matches). A layer's name
- * alone matches only events up to level 'info'. NULL with errno and error. ENOENT: a pattern
- * matches nothing; error names it and similar names. Events of a program or a spec have to be added
- * first, by pem_session__describe() or pem_session__add_specs(). EPERM and others: a source could
- * not search for a probe. The caller frees the set; handles copy what they need. Blocks as
- * pem_session__add_probes() for patterns of probes.
+ * alone matches only events up to level 'info'. NULL with errno and error. EINVAL: count is 0, or a
+ * pattern is empty. ENOENT: a pattern matches nothing; error names it and similar names. Events of
+ * a program or a spec have to be added first, by pem_session__describe() or
+ * pem_session__add_specs(). EPERM and others: a source could not search for a probe. The caller
+ * frees the set; handles copy what they need. Blocks as pem_session__add_probes() for patterns of
+ * probes.
  */
 struct pem_event_set *pem_event_set__new(struct pem_session *session, const char *const *patterns,
 					 size_t count, struct pem_error *error);
@@ -473,7 +477,8 @@ void pem_event_set__free(struct pem_event_set *set);
 int pem_event_set__where(struct pem_event_set *set, const char *predicate, struct pem_error *error);
 
 /*
- * As pem_event_set__where(), for those events of the set that match a pattern. -ENOENT: none does.
+ * As pem_event_set__where(), for those events of the set that match a pattern. -ENOENT: none does;
+ * -EINVAL also: pattern is NULL.
  */
 int pem_event_set__where_of(struct pem_event_set *set, const char *pattern, const char *predicate,
 			    struct pem_error *error);
@@ -776,8 +781,8 @@ struct pem_log *pem_session__register_log(struct pem_session *session,
 
 /*
  * Begin to log. Events that set the thread of the kernel's records are logged too, wanted or not.
- * Returns 0, or -errno of joining this process. May block until sources are open, as
- * pem_statistics__enable().
+ * Returns 0; -errno of joining this process; -EINVAL: the log is finished, and a session has one
+ * log in its life. May block until sources are open, as pem_statistics__enable().
  */
 int pem_log__enable(struct pem_log *log);
 
@@ -848,7 +853,8 @@ int pem_recorder__snapshot(const struct pem_recorder *recorder, const char *dire
  * HW::HWPerf::HPMsAtEvent has their values. Only pem.ko does so (events of source type 'module').
  * names: a list separated by commas. Each name is an event of the catalogue that comes from a
  * counter (its last word is enough, in upper or lower case), or a libpfm4 event. Call it before
- * anything is enabled. 0, or -errno with error. -EINVAL: an empty name; -E2BIG: more than 8;
+ * anything is enabled. 0, or -errno with error. -EBUSY: a handle was enabled already; -EINVAL: an
+ * empty name; -E2BIG: more than 8;
  * -ENOENT: libpfm4 knows no such name, if pem was built with it. Only opening the counters shows
  * whether this machine has them. May block on files.
  */
@@ -860,7 +866,8 @@ int pem_session__set_counters(struct pem_session *session, const char *names,
  * raises and that is logged: HW::HWPerf::HPMsInThread has their values, in front of the event's
  * record. A thread reads its own counters, in the processor, without a system call. Call it before
  * anything is enabled; enable HW::HWPerf::HPMsInThread, too. Of a counter that can't be had here
- * the session's log function is told why. 0, or -errno with error: -EINVAL: no counters are named;
+ * the session's log function is told why. 0, or -errno with error: -EBUSY: a handle was enabled
+ * already; -EINVAL: no counters are named;
  * -ENOENT: the set has no events of programs; -ENOTSUP: threads can read none of the counters here.
  * May block on files.
  */
@@ -870,8 +877,8 @@ int pem_session__count_at(struct pem_session *session, const struct pem_event_se
 /*
  * Set how often pem.ko samples page tables and free memory (OS::Pages), in microseconds, and the
  * size of a region in bytes. The defaults are 100000 us and 2 MiB. Call it before anything is
- * enabled. 0; -EINVAL: an interval below 1000 us, or a region that is no power of two from 4096 to
- * 2^40. Does not block.
+ * enabled. 0; -EBUSY: a handle was enabled already; -EINVAL: an interval below 1000 us, or a region
+ * that is no power of two from 4096 to 2^40. Does not block.
  */
 int pem_session__set_page_sampling(struct pem_session *session, uint32_t interval_us,
 				   uint64_t region_bytes);
@@ -936,11 +943,11 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  * error has a sentence that says so, which the log gets as a warning, too: statistics of
  * application events there stay 0. In all other cases of success error has no text. -ESRCH: no
  * such process; -EPERM: another user's; -EUSERS: eight sessions observe it; -ENOSPC: more than 63
- * contexts in the session; -EINVAL: the context. On failure the session may observe a part of it.
- * Blocks while sources open, some 50 ms, and while
- * the runtime directories of other users and of containers are searched, at most 2 s. It does the
- * work of pem_session__poll() meanwhile, and other threads may use the session. Processes that are
- * found there later are observed too.
+ * contexts in the session; -EINVAL: the context. -ESRCH also: no such thread. On failure the
+ * session may observe a part of it. Blocks while sources open, some 50 ms, and while the runtime
+ * directories of other users and of containers are searched, at most 2 s. It does the work of
+ * pem_session__poll() meanwhile, and other threads may use the session. Processes that are found
+ * there later are observed too.
  */
 int pem_session__attach(struct pem_session *session, const struct pem_context *context,
 			struct pem_error *error);
