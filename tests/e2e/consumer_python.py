@@ -392,6 +392,67 @@ def errors():
 
 
 @test
+def wrong_arguments_are_named():
+    "an argument of another type, or out of its range, is named in a sentence"
+    out = python("""
+        session = pemapi.Session()
+        gc = session.events("APP::GC::Start")
+        def refused(call):
+            try:
+                call()
+            except (TypeError, ValueError, pemapi.Error) as error:
+                print(error)
+            else:
+                print("accepted")
+        refused(lambda: session.run("ls"))
+        refused(lambda: pemapi.Session(sample_stacks="zz"))
+        refused(lambda: pemapi.Session(chunk_bytes=-4))
+        refused(lambda: pemapi.Session(log=3))
+        refused(lambda: session.events())
+        refused(lambda: session.events(None))
+        refused(lambda: session.events("APP::GC::Start", where=3))
+        refused(lambda: session.statistics("APP::GC::Start"))
+        refused(lambda: session.callback(gc, None))
+        refused(lambda: session.async_callback(gc, 3))
+        refused(lambda: session.log("APP", "/nowhere/x"))
+        refused(lambda: pemapi.Context(pid=-1))
+        refused(lambda: session.callback(gc, print, 1))
+        print(session.run(["true"]) > 0 and session.wait())
+        """).splitlines()
+    for line, words in zip(out, (
+            "give a list of words", "sample_stacks is 'zz': it is 'none', 'frames' or 'tables'", "chunk_bytes is -4: it is a number from 0",
+            "function is 3, which can't be called", "no pattern of events was given", "a pattern is None: it is a text", "where is 3: it is a text",
+            "as Session.events('APP::GC::Start') makes it", "function is None, which can't be called", "function is 3, which can't be called",
+            "as Session.events('APP') makes it", "pid is -1", "use Session.async_callback()")):
+        assert words in line, (words, line)
+    equal(out[-1], "0", "a run after all that")
+
+
+@test
+def calls_without_a_sentence_in_c():
+    "calls that give errno alone in C fail with a sentence and its next step"
+    out = python("""
+        session = pemapi.Session()
+        gc = session.events("APP::GC::Start")
+        stats = session.statistics(gc, "heapBytes")
+        log = session.log(gc, sys.argv[1] + "/trace")
+        log.finish()
+        for call in (lambda: session.set_budget(7), lambda: session.set_page_sampling(3, 3), lambda: session.statistics(gc, keep=pemapi.TOP),
+                     stats.histogram, stats.top, lambda: stats.histogram(9), lambda: stats.top(9), log.enable):
+            try:
+                call()
+                print("accepted")
+            except pemapi.Error as error:
+                print(error.errno, error)
+        """, tmp()).splitlines()
+    for line, words in zip(out, ("a share of the programs' CPU time", "an interval of 1000 us or more", "name an attribute",
+                                 "register them with keep=", "register them with keep=", "no event of this number", "no event of this number",
+                                 "the log is finished")):
+        assert words in line, (words, line)
+    equal(len(out), 8, "calls")
+
+
+@test
 def forgotten_session():
     "a program that ends with its session open and callbacks enabled ends well"
     equal(python("""

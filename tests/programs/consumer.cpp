@@ -249,6 +249,36 @@ static void test_errors()
 	holds(code == ENOENT, "a field that is not there is an error");
 }
 
+/* Calls that return errno alone in C throw a sentence with the next step. */
+template <typename F> static bool says(F &&call, int code, const char *words)
+{
+	try {
+		call();
+	} catch (const pem::error &error) {
+		return error.code() == code &&
+		       std::string(error.what()).find(words) != std::string::npos;
+	}
+	return false;
+}
+
+static void test_sentences(const char *directory)
+{
+	pem::session session;
+	pem::event_set set = session.events({"APP::GC::Start"});
+	pem::statistics counts = session.register_statistics(set),
+			sizes = session.register_statistics(set, {}, "heapBytes");
+	pem::log log = session.register_log(set, (std::string(directory) + ".none").c_str());
+
+	log.finish();
+	holds(says([&] { session.set_budget(7); }, EINVAL, "a share of the programs' CPU time") &&
+		      says([&] { session.set_page_sampling(3, 3); }, EINVAL, "1000 us or more") &&
+		      says([&] { counts.keep(PEM_STATISTIC_TOP); }, EINVAL, "name an attribute") &&
+		      says([&] { sizes.histogram(); }, ENODATA, "call keep() before enable()") &&
+		      says([&] { sizes.histogram(9); }, EINVAL, "no event of this number") &&
+		      says([&] { log.enable(); }, EINVAL, "the log is finished"),
+	      "calls that return errno alone in C throw a sentence");
+}
+
 static void test_sources()
 {
 	pem::session session;
@@ -348,6 +378,7 @@ int main(int argc, char **argv)
 	test_errors();
 	test_sources();
 	if (argc > 1) {
+		test_sentences(argv[1]);
 		test_trace(argv[1]);
 		test_recorder(argv[1]);
 	}

@@ -78,6 +78,23 @@ inline int check(int result, const pem_error &why = {})
 		fail(-result, why.text);
 	return result;
 }
+/* For a call that has no pem_error: what an errno of it means, and the next step. */
+struct reason {
+	int code;
+	const char *text;
+};
+inline int check_call(int result, std::initializer_list<reason> reasons)
+{
+	for (const reason &of : reasons)
+		if (result == -of.code)
+			fail(of.code, of.text);
+	return check(result);
+}
+constexpr reason observed_by_eight = {
+	EUSERS, "eight sessions observe this process already: end one of them"};
+constexpr reason no_such_event = {EINVAL, "the set has no event of this number"};
+constexpr reason not_kept = {ENODATA,
+			     "the statistics do not keep this: call keep() before enable()"};
 /* Result of a call that returns NULL with errno. */
 template <typename T> T *check(T *handle, const pem_error &why)
 {
@@ -402,7 +419,7 @@ class statistics
 	statistics() = default; /* of nothing: only to be assigned to */
 	void enable()
 	{
-		impl::check(pem_statistics__enable(c()));
+		impl::check_call(pem_statistics__enable(c()), {impl::observed_by_eight});
 	}
 	void disable()
 	{
@@ -425,7 +442,16 @@ class statistics
 	/* Of PEM_STATISTIC_VARIANCE, _HISTOGRAM, _TOP; before enable. Returns the handle. */
 	statistics &keep(unsigned what)
 	{
-		impl::check(pem_statistics__keep(c(), what));
+		impl::check_call(
+			pem_statistics__keep(c(), what),
+			{{EINVAL, "nothing can be kept: name an attribute when the statistics are "
+				  "registered, and one of PEM_STATISTIC_VARIANCE, _HISTOGRAM and "
+				  "_TOP"},
+			 {EBUSY,
+			  "the statistics were enabled already: call keep() before enable()"},
+			 {ENOTSUP, "all of these events are counters, which keep nothing more"},
+			 {ENOSPC,
+			  "the session keeps more of 16 events already: make a set of fewer"}});
 		return *this;
 	}
 	pem_histogram histogram(std::size_t i = 0)
@@ -433,7 +459,8 @@ class statistics
 		pem_histogram of = {};
 
 		of.size = sizeof(of);
-		impl::check(pem_statistics__histogram(c(), i, &of));
+		impl::check_call(pem_statistics__histogram(c(), i, &of),
+				 {impl::no_such_event, impl::not_kept});
 		return of;
 	}
 	/*
@@ -445,7 +472,8 @@ class statistics
 			room[0].size = sizeof(room[0]);
 		int n = pem_statistics__top(c(), i, room.data(), room.size());
 
-		return {room.data(), static_cast<std::size_t>(impl::check(n))};
+		return {room.data(), static_cast<std::size_t>(impl::check_call(
+					     n, {impl::no_such_event, impl::not_kept}))};
 	}
 	/*
 	 * function(const pem_statistic &part, const pem_statistic_owner &whose) for each thread or
@@ -532,7 +560,11 @@ class log
 	log() = default;
 	void enable()
 	{
-		impl::check(pem_log__enable(c()));
+		impl::check_call(
+			pem_log__enable(c()),
+			{impl::observed_by_eight,
+			 {EINVAL,
+			  "the log is finished, and a session has one: open another session"}});
 	}
 	void disable()
 	{
@@ -772,7 +804,13 @@ class session
 	}
 	void set_page_sampling(std::uint32_t interval_us, std::uint64_t region_bytes)
 	{
-		impl::check(pem_session__set_page_sampling(c(), interval_us, region_bytes));
+		impl::check_call(
+			pem_session__set_page_sampling(c(), interval_us, region_bytes),
+			{{EINVAL,
+			  "page sampling takes an interval of 1000 us or more, and regions of a "
+			  "power of two from 4096 to 2^40 bytes"},
+			 {EBUSY, "a handle of the session was enabled already: call "
+				 "set_page_sampling() before"}});
 	}
 
 	event_set events(std::initializer_list<const char *> patterns)
@@ -846,7 +884,10 @@ class session
 	}
 	void set_budget(double share)
 	{
-		impl::check(pem_session__set_budget(c(), share));
+		impl::check_call(
+			pem_session__set_budget(c(), share),
+			{{EINVAL, "a budget is a share of the programs' CPU time, from 0 (no "
+				  "limit) to 1"}});
 	}
 	/*
 	 * Returns the processes with application events that were found. why_none gets a sentence

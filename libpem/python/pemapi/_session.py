@@ -17,6 +17,8 @@ from collections import namedtuple
 
 from . import _c
 from ._c import lib
+from ._checks import (BUDGET, ENABLE_LOG, KEEP, OBSERVED_BY_EIGHT, READ_KEPT, SAMPLE_PAGES, called, check, made, sentence, text_of,
+                      unsigned)
 from ._model import Error, Events, Record, text
 
 VARIANCE, HISTOGRAM, TOP = 1, 2, 4  # Session.statistics(keep=...)
@@ -32,22 +34,19 @@ CountedAs.__doc__ = "What this machine counts an event as: libpfm4's name, and t
 SOURCES_MAX = COSTS_MAX = 64
 
 
-def _check(result, why=None):
-    if result < 0:
-        sentence = text(why.text) if why is not None else ""
-        raise Error(-result, sentence or os.strerror(-result))
-    return result
-
-
-def _made(handle, why):
-    if not handle:
-        code = ctypes.get_errno()
-        raise Error(code, text(why.text) or os.strerror(code))
-    return handle
+def _events_of(events):
+    """The set of events that a handle takes, as C has it."""
+    if not isinstance(events, EventSet):
+        raise TypeError("events is %r: give a set of events, as Session.events(%s) makes it" % (
+            events, repr(events) if isinstance(events, str) else "'OS::Sched::*'"))
+    return events._handle
 
 
 def _command(command, preload_libc, follow, runner_words, no_preload):
     """A command and its options, as C takes them."""
+    if isinstance(command, (str, bytes)):
+        raise TypeError("the command is %r: give a list of words, as ['ls', '-l']" % (command,))
+    unsigned(runner_words=runner_words)
     words = [os.fsencode(word) for word in command]
     return (ctypes.c_char_p * (len(words) + 1))(*words), _c.RunOptions(
         preload_libc=preload_libc, no_follow=not follow, runner_words=runner_words, no_preload=no_preload)
@@ -56,18 +55,18 @@ def _command(command, preload_libc, follow, runner_words, no_preload):
 def run_exec(command, preload_libc=True, follow=True, runner_words=0, no_preload=False):
     """Replace this process by a command that sessions can attach to later. It returns by raising Error alone."""
     argv, options, why = *_command(command, preload_libc, follow, runner_words, no_preload), _c.Error()
-    _check(lib.pem_run__exec(argv, options, why), why)
+    check(lib.pem_run__exec(argv, options, why), why)
 
 
 def drop_capabilities():
     """Take pem's own capabilities from programs that this thread starts."""
-    _check(lib.pem_run__drop_capabilities())
+    check(lib.pem_run__drop_capabilities())
 
 
 def runtime_dir():
     """The folder in which this user's programs and consumers find each other."""
     path = ctypes.create_string_buffer(4096)
-    _check(lib.pem_runtime_dir(path, len(path)))
+    check(lib.pem_runtime_dir(path, len(path)))
     return os.fsdecode(path.value)
 
 
@@ -84,6 +83,8 @@ class Context:
             if result < 0:
                 raise Error(-result, "no control group %s: %s" % (cgroup, os.strerror(-result)))
             cgroup = found.value
+        unsigned(cpu=cpu or 0, pid=pid, tid=tid, namespace=namespace)
+        unsigned(64, cgroup=cgroup)
         self._c = _c.Context(one_cpu=cpu is not None, cpu=cpu or 0, pid=pid, tid=tid, follow=follow, cgroup=cgroup,
                              in_namespace=namespace, program=program.encode()[:_c.NAME_BYTES - 1])
 
@@ -153,6 +154,7 @@ def _number(bits, is_signed):
 class _Handle:
     """What a session has handed out. It lasts until unregister(), or as long as the session; 'with' enables it meanwhile."""
     _kind = ""
+    _reasons = OBSERVED_BY_EIGHT  # of an enable that fails
 
     def __init__(self, session, handle):
         self._session, self._handle = session, handle
@@ -164,7 +166,7 @@ class _Handle:
         return self._handle
 
     def enable(self):
-        _check(getattr(lib, "pem_%s__enable" % self._kind)(self._c()) or 0)
+        check(getattr(lib, "pem_%s__enable" % self._kind)(self._c()) or 0, reasons=self._reasons)
 
     def disable(self):
         getattr(lib, "pem_%s__disable" % self._kind)(self._c())
@@ -198,11 +200,11 @@ class EventSet:
         Of handles registered with it from now on, the events whose fields pass, as 'size > 4096'; None: all. pattern: of
         those events only that match it. Returns the set.
         """
-        why, predicate = _c.Error(), None if predicate is None else predicate.encode()
+        why, predicate = _c.Error(), None if predicate is None else text_of("where", predicate)
         if pattern is None:
-            _check(lib.pem_event_set__where(self._handle, predicate, why), why)
+            check(lib.pem_event_set__where(self._handle, predicate, why), why)
         else:
-            _check(lib.pem_event_set__where_of(self._handle, pattern.encode(), predicate, why), why)
+            check(lib.pem_event_set__where_of(self._handle, text_of("a pattern", pattern), predicate, why), why)
         return self
 
     def predicate(self, i):
@@ -233,20 +235,24 @@ class Statistics(_Handle):
 
     def read(self):
         """A Statistic for each event of the set."""
-        n = _check(lib.pem_statistics__read(self._c(), self._values, len(self._values)))
+        n = check(lib.pem_statistics__read(self._c(), self._values, len(self._values)))
         return [Statistic(self._values[i], self._events[i]) for i in range(n)]
 
     def histogram(self, i=0):
         """Of event i: a list of 65 counts. [0]: of values up to 0; [n]: from 2**(n-1) to below 2**n."""
         c = _c.Histogram()
-        _check(lib.pem_statistics__histogram(self._c(), i, c))
+        unsigned(i=i)
+        check(lib.pem_statistics__histogram(self._c(), i, c), reasons=READ_KEPT)
         return list(c.bucket)
 
     def top(self, i=0, most=16):
         """Of event i: (value, count, error) of the most frequent values, which came between count - error and count times."""
+        unsigned(i=i, most=most)
+        if i >= len(self._values):
+            raise Error(errno.EINVAL, READ_KEPT[errno.EINVAL])
         room, value = _c.Top.room(most), self._values[i]
         lib.pem_statistics__read(self._c(), self._values, len(self._values))  # tells the type
-        n = _check(lib.pem_statistics__top(self._c(), i, room, most))
+        n = check(lib.pem_statistics__top(self._c(), i, room, most), reasons=READ_KEPT)
         if value.is_float:
             return [(struct.unpack("d", struct.pack("Q", t.value))[0], t.count, t.error) for t in room[:n]]
         return [(_number(t.value, value.is_signed), t.count, t.error) for t in room[:n]]
@@ -260,7 +266,7 @@ class Statistics(_Handle):
             owner = owner.contents
             parts.append(Part(Statistic(c.contents, event), owner.pid, owner.tid,
                               None if owner.cpu == _c.NO_CPU else owner.cpu, text(owner.program)))
-        _check(lib.pem_statistics__each(self._c(), i, add, None))
+        check(lib.pem_statistics__each(self._c(), i, add, None))
         return parts
 
 
@@ -275,17 +281,18 @@ class Callback(_Handle):
     def counts(self):
         """How an asynchronous callback fared: events called, late and lost; events that wait for any callback of the session."""
         c = _c.CallbackCounts()
-        _check(lib.pem_callback__counts(self._c(), c))
+        check(lib.pem_callback__counts(self._c(), c))
         return Counts(c.called, c.late, c.lost, c.waiting)
 
 
 class Log(_Handle):
     _kind = "log"
+    _reasons = ENABLE_LOG
 
     def finish(self):
         """Stop, and complete the trace."""
         why = _c.Error()
-        _check(lib.pem_log__finish(self._c(), why), why)
+        check(lib.pem_log__finish(self._c(), why), why)
 
     def __exit__(self, *_):
         """After 'with' the trace is complete."""
@@ -303,6 +310,11 @@ class Session:
     def __init__(self, log=None, chunk_bytes=0, chunk_count=0, overwrite=False, by_process=False, progress=False, sample_hz=0,
                  sample_stacks="none", coarse_clock=False, hardware=None, drain_threads=0, compress=False):
         why, self._handle, self._handles, self._functions = _c.Error(), None, set(), []
+        unsigned(chunk_bytes=chunk_bytes, chunk_count=chunk_count, sample_hz=sample_hz, drain_threads=drain_threads)
+        if sample_stacks not in _c.STACKS:
+            raise ValueError("sample_stacks is %r: it is 'none', 'frames' or 'tables'" % (sample_stacks,))
+        if log is not None:
+            called(log)
         self._log = _c.LogFunction(lambda level, said, _: log(_c.LOG_LEVELS[level], text(said))) if log else \
             _c.LogFunction()
         self._options = _c.SessionOptions(
@@ -310,7 +322,7 @@ class Session:
             progress=progress, sample_hz=sample_hz, sample_stacks=_c.STACKS.index(sample_stacks), coarse_clock=coarse_clock,
             hardware=None if hardware is None else os.fsencode(hardware), drain_threads=drain_threads, compress=compress)
         self._events = Events()
-        self._handle = _made(lib.pem_session__open(self._options, why), why)
+        self._handle = made(lib.pem_session__open(self._options, why), why)
         self._owner, self._silent = os.getpid(), not log
         _sessions.add(self)
 
@@ -348,20 +360,20 @@ class Session:
 
     def events(self, *patterns, where=None):
         """The set of the events that match any of the patterns, as -e takes them; where: see EventSet.where."""
-        names, why = (ctypes.c_char_p * len(patterns))(*(p.encode() for p in patterns)), _c.Error()
+        names, why = (ctypes.c_char_p * len(patterns))(*(text_of("a pattern", p) for p in patterns)), _c.Error()
         handle = lib.pem_event_set__new(self._c(), names, len(patterns), why)
-        of = EventSet(self, _made(handle, why))
+        of = EventSet(self, made(handle, why))
         return of if where is None else of.where(where)
 
     def add_model(self, model, origin="a model"):
         """Know the events of a model's text, as pem-codegen --models makes it. How many are new; origin names it in errors."""
         why, model = _c.Error(), model.encode() if isinstance(model, str) else bytes(model)
-        return _check(lib.pem_session__add_model(self._c(), model, len(model), origin.encode(), why), why)
+        return check(lib.pem_session__add_model(self._c(), model, len(model), origin.encode(), why), why)
 
     def add_specs(self, path):
         """Know the events of a spec in XML, of a file of models, or of a folder of specs. How many are new."""
         why = _c.Error()
-        return _check(lib.pem_session__add_specs(self._c(), os.fsencode(path), why), why)
+        return check(lib.pem_session__add_specs(self._c(), os.fsencode(path), why), why)
 
     def describe(self, program):
         """
@@ -372,7 +384,7 @@ class Session:
             raise ValueError("%r is not a process's number" % program)
         why, pid = _c.Error(), program if isinstance(program, int) else 0
         path = None if isinstance(program, int) else os.fsencode(program)
-        return _check(lib.pem_session__describe(self._c(), pid, path, why), why)
+        return check(lib.pem_session__describe(self._c(), pid, path, why), why)
 
     def add_probes(self, pattern):
         """
@@ -380,7 +392,7 @@ class Session:
         such patterns. How many the pattern names; an error if none.
         """
         why = _c.Error()
-        return _check(lib.pem_session__add_probes(self._c(), pattern.encode(), why), why)
+        return check(lib.pem_session__add_probes(self._c(), pattern.encode(), why), why)
 
     def set_counters(self, *names):
         """
@@ -388,7 +400,7 @@ class Session:
         HW::HWPerf::HPMsAtEvent. Before anything is enabled.
         """
         why = _c.Error()
-        _check(lib.pem_session__set_counters(self._c(), ",".join(names).encode(), why), why)
+        check(lib.pem_session__set_counters(self._c(), ",".join(names).encode(), why), why)
 
     def count_at(self, events):
         """
@@ -396,14 +408,16 @@ class Session:
         HW::HWPerf::HPMsInThread, in front of the event. Before anything is enabled; log that event, too.
         """
         why = _c.Error()
-        _check(lib.pem_session__count_at(self._c(), events._handle, why), why)
+        check(lib.pem_session__count_at(self._c(), _events_of(events), why), why)
 
     def set_page_sampling(self, interval_us, region_bytes):
         """
         How often pem.ko looks at page tables and free memory (OS::Pages), from 1000 us on, and by what regions of memory: a power
         of two from 4096 on. Before anything is enabled.
         """
-        _check(lib.pem_session__set_page_sampling(self._c(), interval_us, region_bytes))
+        unsigned(interval_us=interval_us)
+        unsigned(64, region_bytes=region_bytes)
+        check(lib.pem_session__set_page_sampling(self._c(), interval_us, region_bytes), reasons=SAMPLE_PAGES)
 
     def why_not(self, event):
         """None if this machine can deliver the event to this user, or a sentence why not."""
@@ -421,7 +435,7 @@ class Session:
         rc = lib.pem_session__counted_as(self._c(), event._address, found)
         if rc == -errno.ENOENT:
             return None
-        _check(rc)
+        check(rc)
         return CountedAs(text(found.name), found.type, found.config, bool(found.takes_counter), found.counters, found.fixed_counters)
 
     def counter_turns(self, events):
@@ -432,33 +446,35 @@ class Session:
         events = list(events)
         turns = (ctypes.c_uint32 * max(len(events), 1))()
         addresses = (ctypes.c_void_p * max(len(events), 1))(*(event._address for event in events))
-        _check(lib.pem_session__counter_turns(self._c(), addresses, len(events), turns))
+        check(lib.pem_session__counter_turns(self._c(), addresses, len(events), turns))
         return list(turns)[:len(events)]
 
     def costs(self):
         """What one event of each kind costs on this machine, in nanoseconds: a dict by the kind's name."""
         costs = _c.EventCost.room(COSTS_MAX)
-        count = _check(lib.pem_session__costs(self._c(), costs, COSTS_MAX))
+        count = check(lib.pem_session__costs(self._c(), costs, COSTS_MAX))
         return {text(cost.kind): cost.ns_each for cost in costs[:count]}
 
     def sources(self):
         """The installed sources, in the order in which they are asked for an event."""
         states = _c.SourceState.room(SOURCES_MAX)
-        count = _check(lib.pem_session__sources(self._c(), states, SOURCES_MAX))
+        count = check(lib.pem_session__sources(self._c(), states, SOURCES_MAX))
         return [Source(text(s.name), None if s.usable else text(s.reason.text)) for s in states[:count]]
 
     def statistics(self, events, attribute=None, context=None, keep=0):
         """Statistics of the events' attribute, or their counts alone. keep: of VARIANCE, HISTOGRAM and TOP."""
         why = _c.Error()
-        handle = lib.pem_session__register_statistics(self._c(), events._handle, _where(context),
-                                                      attribute and attribute.encode(), why)
-        of = Statistics(self, _made(handle, why), events)
+        handle = lib.pem_session__register_statistics(self._c(), _events_of(events), _where(context),
+                                                      None if attribute is None else text_of("attribute", attribute), why)
+        of = Statistics(self, made(handle, why), events)
         if keep:
-            _check(lib.pem_statistics__keep(handle, keep))
+            unsigned(keep=keep)
+            check(lib.pem_statistics__keep(handle, keep), reasons=KEEP)
         return of
 
     def _function(self, function):
         events = self._events
+        called(function)
         return _c.RecordFunction(lambda record, _: function(Record(record.contents, events)))
 
     def callback(self, events, function, context=None):
@@ -468,30 +484,31 @@ class Session:
         (malloc's), nor for such as signal handlers raise. Enable what is returned.
         """
         c, why = self._function(function), _c.Error()
-        handle = lib.pem_session__register_callback(self._c(), events._handle, _where(context), c, None, why)
-        return Callback(self, _made(handle, why), c)
+        handle = lib.pem_session__register_callback(self._c(), _events_of(events), _where(context), c, None, why)
+        return Callback(self, made(handle, why), c)
 
     def async_callback(self, events, function, context=None, max_delay_us=0):
         """Call function on a thread of the session's, in order of time, for events of any observed process and the kernel."""
         c, why = self._function(function), _c.Error()
+        unsigned(64, max_delay_us=max_delay_us)
         options = _c.AsyncOptions(max_delay_us=max_delay_us)
-        handle = lib.pem_session__register_async_callback(self._c(), events._handle, _where(context), c, None, options, why)
-        return Callback(self, _made(handle, why), c)
+        handle = lib.pem_session__register_async_callback(self._c(), _events_of(events), _where(context), c, None, options, why)
+        return Callback(self, made(handle, why), c)
 
     def log(self, events, directory, context=None):
         """Log the events to a trace directory that must not exist, or be empty. One in a session's life."""
         why = _c.Error()
-        handle = lib.pem_session__register_log(self._c(), events._handle, _where(context), os.fsencode(directory), why)
-        return Log(self, _made(handle, why))
+        handle = lib.pem_session__register_log(self._c(), _events_of(events), _where(context), os.fsencode(directory), why)
+        return Log(self, made(handle, why))
 
     def snapshot(self, directory, cause=None):
         """Write what a flight recorder (overwrite) holds now as a trace of its own; cause: a few words noted in it."""
         why = _c.Error()
-        _check(lib.pem_session__snapshot(self._c(), os.fsencode(directory), cause and cause.encode(), why), why)
+        check(lib.pem_session__snapshot(self._c(), os.fsencode(directory), cause and cause.encode(), why), why)
 
     def set_budget(self, share):
         """Keep what the observation costs below a share of the programs' CPU time; 0: no bound."""
-        _check(lib.pem_session__set_budget(self._c(), share))
+        check(lib.pem_session__set_budget(self._c(), share), reasons=BUDGET)
 
     def attach(self, context=None):
         """
@@ -500,9 +517,9 @@ class Session:
         session has no log.
         """
         why = _c.Error()
-        found = _check(lib.pem_session__attach(self._c(), _where(context), why), why)
+        found = check(lib.pem_session__attach(self._c(), _where(context), why), why)
         if not found and why.text and self._silent:
-            warnings.warn(text(why.text), RuntimeWarning, stacklevel=2)
+            warnings.warn(sentence(why), RuntimeWarning, stacklevel=2)
         return found
 
     def processes(self):
@@ -510,7 +527,7 @@ class Session:
         n = 0
         while True:  # more may come between two calls
             room = _c.Owner.room(n)
-            found = _check(lib.pem_session__processes(self._c(), room, n))
+            found = check(lib.pem_session__processes(self._c(), room, n))
             if found <= n:
                 return [Process(p.pid, text(p.program)) for p in room[:found]]
             n = found
@@ -521,12 +538,12 @@ class Session:
         no_follow; the options are as struct pem_run_options has them.
         """
         argv, options, why = *_command(command, preload_libc, follow, runner_words, no_preload), _c.Error()
-        return _check(lib.pem_session__run(self._c(), argv, options, why), why)
+        return check(lib.pem_session__run(self._c(), argv, options, why), why)
 
     def poll(self, timeout_ms=100):
         """Work for at most so long. The command's exit status once it has ended (minus its signal), else None. Call it often."""
         status = ctypes.c_int()
-        if _check(lib.pem_session__poll(self._c(), timeout_ms, status)) == 1:
+        if check(lib.pem_session__poll(self._c(), timeout_ms, status)) == 1:
             return os.waitstatus_to_exitcode(status.value)
         return None
 
