@@ -5,8 +5,10 @@
  */
 #include "cli.h"
 
+#include <ctype.h>
 #include <getopt.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,46 +34,49 @@ static const struct cli_option options[] = {
 /*
  * How to build a program with the result. %o is the folder as a word of a command, %f the folder in
  * a text, %i the include flag for pem's headers, %e the variable for them, %p the provider, %l what
- * links with libpem.
+ * links with libpem. In a call %c is the event: shop_sale, and %C as Java has it: ShopSale.
  */
 struct language {
 	const char *name;
 	const char *backend; /* name of the backend of pem-codegen */
 	const char *build;
+	const char *call; /* of a stub; NULL: there are none */
 	const char *run; /* what to record; NULL: pem can't record its events */
 };
 
 static const struct language languages[] = {
-	{"c", "c", "cc -O2 -I%o%i program.c -o program -ldl", "./program"},
-	{"c++", "c++", "c++ -std=c++17 -O2 -I%o%i program.cpp -o program -ldl", "./program"},
+	{"c", "c", "cc -O2 -I%o%i program.c -o program -ldl", "pem_notify_%c()", "./program"},
+	{"c++", "c++", "c++ -std=c++17 -O2 -I%o%i program.cpp -o program -ldl", "pem_notify_%c()",
+	 "./program"},
 	{"fortran", "fortran",
 	 "cc -O2 -c -I%o%i %o/%p_symbols.c && gfortran -O2 %o/%p.f90 program.f90 %p_symbols.o -o "
 	 "program -ldl",
-	 "./program"},
+	 "pem_notify_%c()", "./program"},
 	{"java", "java",
 	 "cc -O2 -shared -fPIC -I%o%i -I$JAVA_HOME/include -I$JAVA_HOME/include/linux %o/%p_jni.c "
 	 "-o "
 	 "libpem_%p_java.so && javac -d . -sourcepath %o Program.java",
-	 "java -Djava.library.path=. Program"},
-	{"python", "python", "nothing to build: import pem_%p",
+	 "notify%C()", "java -Djava.library.path=. Program"},
+	{"python", "python", "nothing to build: import pem_%p", "pem_%p.notify_%c()",
 	 "env PYTHONPATH=%o python3 program.py"},
 	{"rust", "rust",
 	 "%ecargo build, with pem_%p = { path = \"%f/pem_%p\" } under [dependencies] of Cargo.toml",
-	 "target/debug/PROGRAM"},
+	 "pem_%p::notify_%c()", "target/debug/PROGRAM"},
 };
 
 /* For C: the tracers that the stubs may serve. */
 static const struct language servers[] = {
-	{"pem", "c", "cc -O2 -I%o%i program.c -o program -ldl", "./program"},
-	{"usdt", "usdt", "cc -O2 -I%o%i program.c -o program", NULL},
+	{"pem", "c", "cc -O2 -I%o%i program.c -o program -ldl", "pem_notify_%c()", "./program"},
+	{"usdt", "usdt", "cc -O2 -I%o%i program.c -o program", "pem_notify_%c()", NULL},
 	{"lttng-ust", "lttng-ust",
-	 "cc -O2 -I%o%i program.c %o/%p_lttng.c -o program -llttng-ust -ldl", NULL},
-	{"none", "none", "cc -O2 -I%o program.c -o program", NULL},
+	 "cc -O2 -I%o%i program.c %o/%p_lttng.c -o program -llttng-ust -ldl", "pem_notify_%c()",
+	 NULL},
+	{"none", "none", "cc -O2 -I%o program.c -o program", "pem_notify_%c()", NULL},
 };
 
 /* Not stubs: what reads the events. */
 static const struct language reader = {
-	"agent", "agent", "cc -O2 %o/%p_agent.c -o %p_agent%l && ./%p_agent TRACE", NULL};
+	"agent", "agent", "cc -O2 %o/%p_agent.c -o %p_agent%l && ./%p_agent TRACE", NULL, NULL};
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 static const struct language *find(const struct language *table, size_t count, const char *name)
@@ -216,10 +221,56 @@ static void print_form(const char *title, const char *form, const char *output,
 	putchar('\n');
 }
 
-/* names has the lines "provider NAME" and "file NAME". */
+/* Write a name in capitals of words: ShopSale for shop_sale. */
+static void put_camel(const char *name)
+{
+	bool begins = true;
+
+	for (; *name != '\0'; name++) {
+		if (*name != '_')
+			putchar(begins ? toupper((unsigned char)*name) : *name);
+		begins = *name == '_';
+	}
+}
+
+static void print_call(const char *form, const char *event, const char *provider)
+{
+	for (; *form != '\0'; form++) {
+		if (*form != '%')
+			putchar(*form);
+		else if (*++form == 'C')
+			put_camel(event);
+		else
+			fputs(*form == 'c' ? event : provider, stdout);
+	}
+}
+
+/* names has the lines "provider NAME", "event NAME" and "file NAME". */
+static void print_calls(const struct language *chosen, const char *names, const char *provider)
+{
+	size_t events = 0;
+	char event[256];
+
+	for (; names != NULL && *names != '\0';
+	     names = strchr(names, '\n'), names += names != NULL) {
+		if (sscanf(names, "event %255s", event) != 1)
+			continue;
+		if (events < 4) {
+			fputs(events != 0 ? " " : "call:         ", stdout);
+			print_call(chosen->call, event, provider);
+		}
+		events++;
+	}
+	if (events > 4)
+		printf(" and %zu more", events - 4);
+	if (events != 0)
+		putchar('\n');
+}
+
+/* names is as for print_calls. */
 static void tell(const struct language *chosen, const char *output, char *names)
 {
-	char *line, *provider = NULL;
+	char *line, *provider = NULL, *all = strdup(names);
 	size_t files = 0;
 
 	printf("wrote:        ");
@@ -239,6 +290,9 @@ static void tell(const struct language *chosen, const char *output, char *names)
 	putchar('\n');
 	if (provider == NULL)
 		provider = "PROVIDER";
+	if (chosen->call != NULL && all != NULL)
+		print_calls(chosen, all, provider);
+	free(all);
 	print_form("build with:   ", chosen->build, output, provider);
 	if (chosen->run != NULL)
 		print_form("and record:   pem record -- ", chosen->run, output, provider);
@@ -310,7 +364,8 @@ const struct cli_verb cli_gen = {
 		 "gen --agent [-o DIR] [-q] FILE.xml...",
 	.text = "Makes, for each spec, one function per event in the language of your program, and "
 		"says what was "
-		"written and how to build with it. Call the function where the event happens, and "
+		"written, which functions to call (pem_notify_PROVIDER_EVENT in C) and how to "
+		"build with it. Call the function where the event happens, and "
 		"pem record sees "
 		"it, beside everyone else's. While nobody records, a call costs next to nothing, "
 		"and without pem "

@@ -225,6 +225,12 @@ static void put_stubs(FILE *f, const struct pem_spec *spec)
 	int text = 0;
 	size_t i;
 
+	if (spec->stub_count)
+		fputs("/*\n * A program calls pem_notify_NAME() where the event happens, and may "
+		      "ask "
+		      "pem_enabled_NAME() first.\n * All other functions here are what these two "
+		      "are made of.\n */\n\n",
+		      f);
 	put_page(f, spec);
 	put_provider(f, spec);
 	for (i = 0; i < spec->event_count; i++)

@@ -73,10 +73,17 @@ void pem_print_summary(const struct pem_spec_set *set, FILE *out)
 
 void pem_print_names(const struct pem_spec_set *set, const struct pem_output *generated, FILE *out)
 {
-	size_t i;
+	const struct pem_spec_event *event;
+	size_t i, k;
 
 	for (i = 0; i < set->count; i++)
 		fprintf(out, "provider %s\n", set->specs[i].provider);
+	for (i = 0; i < set->count; i++)
+		for (k = 0; k < set->specs[i].event_count; k++) {
+			event = &set->specs[i].events[k];
+			if (event->source_kind == PEM_SOURCE_STUB)
+				fprintf(out, "event %s\n", event->c_name);
+		}
 	for (i = 0; pem_output__name(generated, i); i++)
 		fprintf(out, "file %s\n", pem_output__name(generated, i));
 }

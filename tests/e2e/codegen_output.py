@@ -124,6 +124,23 @@ def printed_commands_can_be_copied():
 
 
 @test
+def calls_are_named():
+    "pem gen prints the functions that raise the spec's events, and the files have them"
+    for language, name, file in (("c", "pem_notify_hello_greeting", "hello.h"), ("c++", "pem_notify_hello_greeting", "hello.h"),
+                                 ("fortran", "pem_notify_hello_greeting", "hello.f90"), ("java", "notifyHelloGreeting", "pem/hello/PemHello.java"),
+                                 ("python", "notify_hello_greeting", "pem_hello.py"), ("rust", "notify_hello_greeting", "pem_hello/src/lib.rs")):
+        folder = tmp()
+        rc, out, err = run([PEM, "gen", "--lang", language, "-o", folder, os.path.join(ROOT, "examples/hello.xml")])
+        equal(rc, 0, err)
+        call = re.search(r"^call: +(.*)$", out, re.M).group(1)
+        assert name + "()" in call, (language, out)
+        with open(os.path.join(folder, file), encoding="utf-8") as text:
+            assert re.search(r"\b%s\b" % name, text.read()), (language, name)
+    with open(os.path.join(folder, "pem_hello/c/hello.h"), encoding="utf-8") as text:
+        assert "A program calls pem_notify_NAME()" in text.read(), "the header says nothing of what to call"
+
+
+@test
 def full_disk_leaves_no_part():
     "on a full disk the old file stays whole and no temporary file is left"
     need("mount")
