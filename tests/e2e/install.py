@@ -198,7 +198,7 @@ def installed_library_serves_a_program():
     rc, flags, err = run(["pkg-config", "--cflags", "--libs", "libpem"], env=env)
     equal(rc, 0, "pkg-config, which said: " + err)
     for flag in shlex.split(flags):
-        assert flag == "-lpem" or flag[2:].startswith(root + "/opt/pem/"), "libpem.pc leads elsewhere: " + flags
+        assert flag == "-lpem" or flag.startswith("-Wl,") or flag[2:].startswith(root + "/opt/pem/"), "libpem.pc leads elsewhere: " + flags
     with open(work + "/p.c", "w") as text:
         text.write(PROGRAM)
     for compiler in ("gcc", "clang"):
@@ -209,6 +209,25 @@ def installed_library_serves_a_program():
         rc, out, err = run([work + "/p"], env=env, cwd=work)
         equal(rc, 0, "the program, which said: " + err)
         assert re.fullmatch(r"\d+\.\d+\.\d+\n", out), "pem_version() is %r" % out
+
+
+@test
+def a_program_with_stubs_is_linked_with_libpem():
+    "a program that raises events through stubs alone needs libpem after a link with --as-needed, if it takes pkg-config's flags"
+    root, work = install("/opt/pem", "LIBDIR=/opt/pem/lib64"), tmp()
+    env = away(root, "/opt/pem/lib64")
+    rc, flags, err = run(["pkg-config", "--cflags", "--libs", "libpem"], env=env)
+    equal(rc, 0, "pkg-config, which said: " + err)
+    with open(work + "/s.c", "w", encoding="ascii") as text:
+        text.write("#include <pem/stubs/phase.h>\nint main(void) { return 0; }\n")
+    for compiler, linker in (("gcc", ""), ("gcc", "gold"), ("clang", ""), ("clang", "lld")):
+        if not shutil.which(compiler) or linker and not shutil.which("ld." + linker):
+            continue
+        chosen = ["-fuse-ld=" + linker] if linker else []
+        rc, _, err = run([compiler, "-Wl,--as-needed", *chosen, "s.c", "-o", "s"] + shlex.split(flags) + ["-ldl"], env=env, cwd=work)
+        equal(rc, 0, "%s, which said: %s" % (compiler, err))
+        needed = run(["readelf", "-d", "s"], env=AWAY, cwd=work)[1]
+        assert "[libpem.so.1]" in needed, "%s %s left libpem out: %s" % (compiler, linker, needed)
 
 
 @test

@@ -27,7 +27,7 @@
  *	pem_event_set__free(set);
  *	pem_session__close(s);
  *
- * A real program checks what each call returns: examples/watch.c does.
+ * A real program checks what each call returns: share/doc/pem/examples/watch.c does.
  *
  * Errors
  *
@@ -460,7 +460,8 @@ void pem_event_set__free(struct pem_event_set *set);
  * the gate, with 'inside' until the next begin. Intervals that began before that begin do not
  * count. Events before it count in pem_statistic.undecided. So do events of the kernel in a process
  * that raises no event of the gate, or of which the session does not know yet, and those for which
- * the state could not be read. After fork a child is outside; after exec a process is outside.
+ * the state could not be read. The session learns of a process in pem_session__poll(), which has to
+ * run while the process works. After fork a child is outside; after exec a process is outside.
  *
  * FIELD alone is FIELD != 0. With bits, the result is an unsigned number. && binds tighter than ||.
  * Numbers are compared by value, whatever the field's width and sign. A NaN is unequal to every
@@ -934,9 +935,10 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  * context restricts further what the handle gets.
  *
  * A program can raise application events if it was linked with libpem or started with it preloaded
- * ('pem run -- COMMAND'). Other programs have only the kernel's events. A process is observed as
- * soon as it has been told. Events that neither the catalogue nor the caller describes are observed
- * when the process has described them, some milliseconds later.
+ * ('pem run -- COMMAND'). Link with 'pkg-config --libs libpem': -lpem alone is left out by linkers
+ * that get --as-needed, as stubs refer to nothing of it. Other programs have only the kernel's
+ * events. A process is observed as soon as it has been told. Events that neither the catalogue nor
+ * the caller describes are observed when the process has described them, some milliseconds later.
  *
  * Returns how many processes with application events were found, or -errno with error. If it is 0
  * and the context names a process that can raise none, because it was not started with libpem, then
