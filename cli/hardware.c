@@ -39,8 +39,8 @@ static int find_tool(char *folder, size_t bytes)
 			return CLI_DONE;
 	}
 	return cli_error(CLI_NOT_HERE,
-			 "there is no tool that simulates hardware: it is built for x86-64 where "
-			 "Valgrind is installed with its libraries (make deps)");
+			 "there is no tool that simulates hardware: it is built for x86-64 if "
+			 "Valgrind is installed with its libraries");
 }
 
 /* Write the machine's description, and room for what is counted. */

@@ -23,8 +23,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 	execv(path, argv);
 	if (errno == ENOENT)
 		return cli_error(CLI_NOT_HERE,
-				 "there is no %s: it is built with SQLite and libelf at hand "
-				 "(make deps)",
+				 "there is no %s: it is built if SQLite and libelf are installed",
 				 path);
 	return cli_error(CLI_FAILED, "cannot run %s: %s", path, strerror(errno));
 }

@@ -56,8 +56,7 @@ static int find_program(char *path, size_t bytes)
 	strcat(path, "/pem-codegen");
 	if (access(path, X_OK) == 0)
 		return CLI_DONE;
-	return cli_error(CLI_NOT_HERE,
-			 "there is no %s: it is built with libxml2 at hand (make deps)", path);
+	return cli_error(CLI_NOT_HERE, "there is no %s: it is built if libxml2 is installed", path);
 }
 
 int cli_codegen__exec(struct cli_words *words)

@@ -47,6 +47,9 @@ sharedir = $(DESTDIR)$(PREFIX)/share
 # The stubs of the catalogue, not those of examples: named by each spec's provider.
 CATALOGUE_STUBS = $(patsubst %,$(B)/gen/stubs/%.h,$(shell \
   sed -n "s/.*<spec[^>]*provider=['\"]\([^'\"]*\).*/\1/p" $(sort $(wildcard spec/*/*.xml))))
+GUIDES = $(sort $(wildcard docs/*.md))
+# Examples that pages and headers name.
+EXAMPLES = $(sort $(wildcard examples/*.*))
 MAN_PAGES = $(sort $(wildcard docs/man/*.[1-8]))
 COMPLETIONS = $(sort $(wildcard docs/completion/*))
 
@@ -97,6 +100,9 @@ install: $(if $(AS_BUILT),$(BUILT),all)
 	$(call put,644,$(addprefix $(B)/gen/reference/man/,$(filter %.7,$(REFERENCE_PAGES))),$(sharedir)/man/man7)
 	$(call put,644,$(addprefix $(B)/gen/reference/html/,$(filter %.html,$(REFERENCE_PAGES))),$(sharedir)/doc/pem/events)
 	$(call put,644,$(filter $(API_PAGES),$(BUILT)),$(sharedir)/doc/pem/api)
+	$(call put,644,$(GUIDES),$(sharedir)/doc/pem)
+	$(call put,644,$(wildcard docs/pictures/*.png),$(sharedir)/doc/pem/pictures)
+	$(call put,644,$(filter-out %.mk,$(EXAMPLES)),$(sharedir)/doc/pem/examples)
 	$(Q)for page in $(MAN_PAGES); do \
 	  $(INSTALL) -D -m 644 "$$page" "$(sharedir)/man/man$${page##*.}/$${page##*/}" || exit; done
 	$(call put,644,$(filter %/pem,$(COMPLETIONS)),$(sharedir)/bash-completion/completions)

@@ -231,8 +231,8 @@ static int load_driver(struct pem_database *db, struct pem_error *error)
 	db->driver = db->plugin ? dlsym(db->plugin, "pem_db_postgresql") : NULL;
 	if (!db->driver)
 		return pem_db__fail(error, -ENOTSUP,
-				    "databases on servers need %s, which is built with libpq at "
-				    "hand (make deps): %s",
+				    "databases on servers need %s, which is built if libpq is "
+				    "installed: %s",
 				    path, dlerror());
 	return 0;
 }

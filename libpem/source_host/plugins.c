@@ -118,9 +118,9 @@ static void say_nobody(const struct pem_event *event, struct pem_error *error)
 			       "it is built by 'make kmod', and the source with the library");
 	else
 		pem_error__set(error, 0,
-			       "no installed source delivers %s events; build with libbpf and "
-			       "libpfm4, see "
-			       "'make deps'",
+			       "no installed source delivers %s events: sources are built if "
+			       "libbpf and libpfm4 are installed; build and install pem again "
+			       "with them",
 			       pem_source_kind__name((enum pem_source_kind)event->source_kind));
 }
 
@@ -194,8 +194,8 @@ static int can_stub(const struct pem_event *event, struct pem_error *reason)
 		return 1;
 	return pem_error__set(
 		reason, 0,
-		"%s, which raises it, is not in %s: it is built where the headers of what it "
-		"watches are installed ('make deps', then 'make')",
+		"%s, which raises it, is not in %s: it is built if the headers of the library "
+		"that it watches are installed; build and install pem again with them",
 		event->source_name, folder);
 }
 

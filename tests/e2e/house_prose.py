@@ -111,6 +111,13 @@ def comments_keep_their_space():
 
 
 @test
+def man_pages_close_their_quotes():
+    "no line of a man page begins a quotation within a quotation, which man prints with quotes in wrong places"
+    found = run(["git", "grep", "-nE", r"^\.(Ql|Dq|Sq) .* (Ql|Dq|Sq) ", "--", "docs/man"], cwd=ROOT)[1]
+    equal(found, "", "lines")
+
+
+@test
 def the_formatter_changes_nothing():
     "clang-format leaves every C file as it is"
     need("clang-format")

@@ -231,6 +231,32 @@ def a_program_with_stubs_is_linked_with_libpem():
 
 
 @test
+def references_lead_to_installed_files():
+    "headers, man pages and reference pages of an installation name its own guides and examples, and programs no make target"
+    root = install("/usr")
+    named, elsewhere = set(), []
+    for folder in ("include/pem", "share/man/man1", "share/doc/pem/api"):
+        for name in os.listdir(root + "/usr/" + folder):
+            path = "%s/usr/%s/%s" % (root, folder, name)
+            if not os.path.isfile(path):
+                continue
+            with open(path, encoding="utf-8") as text:
+                body = text.read()
+            named |= set(re.findall(r"share/(?:doc/pem|pem/spec)/[\w./-]*\w", body))
+            elsewhere += [(name, found) for found in re.findall(r"(?<![\w/])(?:docs|examples|spec/cpo)/\w[\w./-]*", body)]
+            elsewhere += [(name, found) for found in re.findall(r"of the documentation|make deps", body)]
+    equal(elsewhere, [], "references that lead elsewhere")
+    assert {"share/doc/pem/consume.md", "share/doc/pem/lab.md", "share/doc/pem/examples/watch.c"} <= named, named
+    equal([path for path in sorted(named) if not os.path.exists(root + "/usr/" + path)], [], "named and not installed")
+    for folder in ("bin", "lib", "lib/pem"):
+        for name in os.listdir(root + "/usr/" + folder):
+            path = "%s/usr/%s/%s" % (root, folder, name)
+            if os.path.isfile(path):
+                with open(path, "rb") as data:
+                    assert b"make deps" not in data.read(), name + " advises 'make deps', which an installation does not have"
+
+
+@test
 def an_agent_is_built_from_an_installation():
     "the example agent compiles with pkg-config alone, and runs a command"
     if not os.path.exists(BUILD + "/lib/libpem-agent.so"):

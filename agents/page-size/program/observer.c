@@ -211,7 +211,7 @@ static int find_valgrind(struct page_observer *observer, const char *profile, ui
 
 	if (cli_library_file("pem/valgrind/" TOOL "-amd64-linux", file, sizeof(file)))
 		return refuse(error, "there is no observer here: pem was built without Valgrind's "
-				     "libraries (make deps installs them, then make again)");
+				     "libraries; install them, then build pem again");
 	slash = strrchr(file, '/');
 	*slash = '\0';
 	strcpy(observer->folder, file);

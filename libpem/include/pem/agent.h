@@ -24,8 +24,8 @@
  * a difference of mean logarithms of time is needed, and chance alone exceeds that in at most one
  * of twenty directives, however long it is tried (pem_agent__judge).
  *
- * The loop raises the events CPO::Agent::* (spec/cpo/agent.xml), so that 'pem record' of an agent
- * shows what it did on the timeline of what it did it to.
+ * The loop raises the events CPO::Agent::* (share/pem/spec/agent.xml), so that 'pem record' of an
+ * agent shows what it did on the timeline of what it did it to.
  *
  * What goes wrong with the database or the agent does not harm the command: it runs alone then, and
  * a sentence is logged. Link with libpem-agent. A process has one loop at a time; functions block.
@@ -114,7 +114,7 @@ struct pem_agent_options {
 	uint32_t exec_alone;
 };
 
-/* The enum Verdict of spec/cpo/agent.xml. */
+/* The enum Verdict of share/pem/spec/agent.xml. */
 enum pem_agent_verdict {
 	PEM_AGENT_FASTER,
 	PEM_AGENT_EQUAL,

@@ -165,7 +165,7 @@ struct pem_db_validation {
 	int64_t id;
 	int64_t directive;
 	int64_t at_ns; /* since 1970, UTC */
-	int64_t verdict; /* the enum Verdict of spec/cpo/agent.xml */
+	int64_t verdict; /* the enum Verdict of share/pem/spec/agent.xml */
 	double gain, gain_low, gain_high; /* in % of the time, 95 % interval */
 	int64_t treated, controls; /* how many runs were compared */
 };

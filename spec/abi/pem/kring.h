@@ -38,8 +38,8 @@
  * (its cell) is changed by plain stores. A producer discards its record, and counts it, if it finds
  * no room, or if it loses the race PEM_KRING_TRIES times after the first.
  *
- * Ordering: docs/architecture.md, Barriers. A barrier has the letters of its pair: capital where a
- * value is published, small where it is read.
+ * Ordering: architecture.md (share/doc/pem), Barriers. A barrier has the letters of its pair:
+ * capital where a value is published, small where it is read.
  *
  * Invariants:
  * - tail <= head <= tail + mask + 1.

@@ -21,8 +21,8 @@
  * an overwrite pool a producer may reclaim the chunk meanwhile. The consumer then uses the copy
  * only if the chunk still belongs to that lane and has the same packet_seq_num.
  *
- * Ordering: docs/architecture.md, Barriers. A barrier has the letters of its pair: capital where a
- * value is published, small where it is read.
+ * Ordering: architecture.md (share/doc/pem), Barriers. A barrier has the letters of its pair:
+ * capital where a value is published, small where it is read.
  *
  * Invariants:
  * - Only the owner stores to an OWNED chunk.

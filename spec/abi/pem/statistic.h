@@ -10,8 +10,8 @@
  * changes the cell and in stat_end after it. A reader that finds equal counts in both, and an
  * unchanged tag, has a consistent set.
  *
- * Ordering: docs/architecture.md, Barriers. A barrier has the letters of its pair: capital where a
- * value is published, small where it is read.
+ * Ordering: architecture.md (share/doc/pem), Barriers. A barrier has the letters of its pair:
+ * capital where a value is published, small where it is read.
  */
 #ifndef PEM_STATISTIC_H
 #define PEM_STATISTIC_H
