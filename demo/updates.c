@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * updates.c - random updates of a table of 128 MiB, each of which waits for the one before: the
+ * updates.c - random updates of a table of 64 MiB, each of which waits for the one before: the
  * program that the demo makes quicker
  */
 #include <inttypes.h>
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define WORDS (UINT64_C(1) << 24)
+#define WORDS (UINT64_C(1) << 23)
 #define PAGE_WORDS 512u /* of 4 KiB: each page is there before the updates begin */
-#define UPDATES 16000000u
+#define UPDATES 8000000u
 
 int main(void)
 {
@@ -23,7 +23,7 @@ int main(void)
 		table[i] = i;
 	for (i = 0; i < UPDATES; i++) {
 		state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-		state += table[state >> 40]++;
+		state += table[state >> 41]++;
 	}
 	for (i = 0; i < WORDS; i += 4096)
 		sum += table[i];
