@@ -153,7 +153,9 @@ class Agent:
             function(Run(handle), *arguments)
             return 0
         except Exception as why:  # pylint: disable=broad-except
-            where = traceback.extract_tb(why.__traceback__)[-1]
+            frames = traceback.extract_tb(why.__traceback__)
+            own = [frame for frame in frames if os.path.dirname(frame.filename) != os.path.dirname(__file__)]
+            where = (own or frames)[-1]
             Run(handle).say("%s of %s: %s (%s:%d)" % (function.__name__, self.name, why or type(why).__name__,
                                                       os.path.basename(where.filename), where.lineno), "warning")
             return -5
