@@ -328,7 +328,7 @@ static int add_demands(struct pem_callback *cb, const struct pem_event_set *set,
 			return result;
 		demand->want_async = true;
 		cb->entry[cb->count++].demand = demand;
-		if (context->pid == (uint32_t)getpid())
+		if (pem_context__names_self(context))
 			result = pem_session__join_self(cb->session, error);
 	}
 	return result;

@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* The function begins with an instruction that does nothing: calibrate.c attaches probes to it. */
 __attribute__((patchable_function_entry(1))) const char *pem_version(void)
@@ -52,6 +54,13 @@ uint64_t pem_session__clock_error_ns(const struct pem_session *s)
 	return pem_clock_sync__error_ns(&s->clock) +
 	       (uint64_t)((double)pem_coarse_clock__error_cycles(&s->coarse) * 1e9 /
 			  (double)s->clock.hz);
+}
+
+bool pem_context__names_self(const struct pem_context *context)
+{
+	if (context->pid != PEM_ANY || context->tid == PEM_ANY)
+		return context->pid == (uint32_t)getpid();
+	return !syscall(SYS_tgkill, getpid(), context->tid, 0);
 }
 
 int pem_session__join_self(struct pem_session *s, struct pem_error *error)

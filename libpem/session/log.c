@@ -324,7 +324,7 @@ int pem_log__enable(struct pem_log *log)
 	s->was_enabled = true;
 	for (i = 0; i < log->count; i++) {
 		log->demands[i]->log = true;
-		if (log->demands[i]->context.pid == (uint32_t)getpid())
+		if (pem_context__names_self(&log->demands[i]->context))
 			result = pem_session__join_self(s, NULL);
 	}
 	/*

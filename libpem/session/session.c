@@ -21,6 +21,7 @@
 #include "session/session.h"
 #include "source_host/source_host.h"
 #include "statistics/statistics.h"
+#include "writer/log.h"
 #include "entry.h"
 #include "model_internal.h"
 #include "producer/producer.h"
@@ -354,6 +355,29 @@ fail:
 	return NULL;
 }
 
+static bool was_enabled(const struct pem_session *s)
+{
+	const struct pem_statistics *st;
+	const struct pem_callback *cb;
+
+	for (st = s->statistics->handles; st && !st->was_enabled; st = st->next)
+		;
+	for (cb = s->callbacks; cb && !(cb->async && cb->async->enabled); cb = cb->next)
+		;
+	return st || cb || (s->log && s->log->span_count);
+}
+
+/* Handles were enabled, and no event could come. */
+static void say_unobserved(struct pem_session *s)
+{
+	if (s->command.pid || s->processes->target_count || s->self_index >= 0 || !was_enabled(s))
+		return;
+	pem_session__say(s, PEM_LOG_WARNING,
+			 "the session observed no process: run a command in it, attach it, or, for "
+			 "events of this process, name process %d in a handle's context",
+			 (int)getpid());
+}
+
 void pem_session__close(struct pem_session *s)
 {
 	struct pem_producer *producer;
@@ -362,6 +386,7 @@ void pem_session__close(struct pem_session *s)
 
 	if (!s)
 		return;
+	say_unobserved(s);
 	while (s->callbacks)
 		pem_callback__unregister(s->callbacks);
 	pem_async__free(s->async);

@@ -116,7 +116,7 @@ static int join_if_named(struct pem_session *s, struct pem_demand *const *demand
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		if (demands[i]->context.pid == (uint32_t)getpid())
+		if (pem_context__names_self(&demands[i]->context))
 			return pem_session__join_self(s, NULL);
 	}
 	return 0;

@@ -126,6 +126,14 @@ int pem_runtime_dir(char *path, size_t bytes);
  * everywhere, and {.pid = 1} is process 1 on every CPU. Where a function takes a context, NULL
  * stands for {0}.
  *
+ * The context of a handle chooses among the processes that its session observes: the command of
+ * pem_session__run(), those of pem_session__attach(), and this process. A session observes this
+ * process only if it was attached to its pid, has a synchronous callback, or has enabled a handle
+ * whose context names it: by pid, or by tid without a pid, if it is one of its threads. Until then
+ * no other handle gets events of this process. So a consumer's own events are in no count that did
+ * not ask for them. If handles were enabled and the session observed no process at all, its log
+ * function is told at its close.
+ *
  * A context that contradicts itself is refused with EINVAL: a cpu without one_cpu, follow
  * without a pid, or a program without a NUL. So is a cpu that this machine can't have. A pid or tid
  * above Linux's greatest, 4194303, is ESRCH. A process or thread need not exist yet, except for

@@ -144,7 +144,8 @@ template <typename T> class span
 
 /*
  * Where events count, built up: pem::context().process(pid).on_cpu(0). Unrestricted at first, and
- * as {}.
+ * as {}. A handle gets events of this process only once a context names it (this_process(),
+ * this_thread()), or a synchronous callback is there.
  */
 struct context : pem_context {
 	context() noexcept : pem_context{}

@@ -74,6 +74,8 @@ class Context:
     """
     Where events count; all that is given has to hold. cpu, pid, tid: numbers; follow: with pid, and whatever that process
     starts; program: a process's name; cgroup: a folder below /sys/fs/cgroup, or its id; namespace: an inode number.
+
+    A handle gets events of this process only once a context names it (this_process(), this_thread()) or a callback() is there.
     """
 
     def __init__(self, cpu=None, pid=0, tid=0, follow=False, program="", cgroup=0, namespace=0):
