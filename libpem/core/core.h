@@ -106,6 +106,7 @@ struct pem_command {
 	pid_t pid; /* 0: none */
 	int pidfd;
 	bool done;
+	bool failed; /* it could not be started: pid is that of a child which has ended */
 	int status;
 	uint64_t start_clock, end_clock; /* 0: not yet */
 	struct rusage usage;
@@ -190,9 +191,9 @@ uint64_t pem_session__clock_error_ns(const struct pem_session *session);
  * which may be NULL. -EUSERS: eight sessions observe the process.
  */
 int pem_session__join_self(struct pem_session *session, struct pem_error *error);
-
 /* Does a context name this process: by its pid, or by one of its threads? */
 bool pem_context__names_self(const struct pem_context *context);
+
 /*
  * Find the folder of the libraries that are preloaded or loaded as plugins: PEM_LIBRARY_PATH, else
  * the folder that libpem was loaded from. Writes it to path and returns path, or NULL if it was not

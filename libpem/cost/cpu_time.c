@@ -96,7 +96,7 @@ static size_t list_processes(const struct pem_session *s, uint32_t *pids)
 	const struct pem_member *m;
 	size_t count = 0;
 
-	if (s->command.pid && !s->command.done)
+	if (s->command.pid && !s->command.done && !s->command.failed)
 		pids[count++] = (uint32_t)s->command.pid;
 	if (s->sources->root && s->sources->root != s->command.pid)
 		pids[count++] = (uint32_t)s->sources->root;

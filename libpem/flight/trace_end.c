@@ -94,7 +94,7 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 					    ? WEXITSTATUS(s->command.status)
 					    : 128 + WTERMSIG(s->command.status);
 	}
-	if (!s->command.done && s->command.pid) /* a snapshot */
+	if (!s->command.done && !s->command.failed && s->command.pid) /* a snapshot */
 		info->program_cpu_ns = pem_session__program_cpu_ns(s);
 	if (s->sources->whole_machine)
 		info->machine_cpu_ns = machine_cpu_ns(s->log, info);

@@ -203,6 +203,18 @@ static void note_started(struct pem_session *s, pid_t child)
 	remember_started(child);
 }
 
+/* The child could not become the command, and ends. The session has no command then. */
+static void note_failed(struct pem_session *s)
+{
+	int status;
+
+	pem_session__lock(s);
+	waitpid(s->command.pid, &status, 0);
+	s->command.failed = true;
+	s->command.start_clock = 0;
+	pem_session__unlock(s);
+}
+
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		       const struct pem_run_options *given, struct pem_error *error)
 {
@@ -215,7 +227,12 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	if (result)
 		return result;
 	if (s->command.pid)
-		return pem_error__set(error, -EBUSY, "this session runs a command already");
+		return pem_error__set(error, -EBUSY,
+				      s->command.failed
+					      ? "the command of this session could not be started; "
+						"open a second session for another"
+					      : "this session has had its command; open a second "
+						"session for another");
 	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) {
 		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
 		goto out;
@@ -264,8 +281,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	s->command.start_clock = pem_clock();
 	if (write(go[1], "g", 1) != 1 || read_code(failed[0], &code)) {
 		result = exec_error(error, argv[0], code ? code : EIO);
-		wait4(child, &s->command.status, 0, &s->command.usage);
-		s->command.done = true;
+		note_failed(s);
 	}
 out:
 	pem_environment__free(environment);
@@ -304,7 +320,7 @@ static void note_end(struct pem_session *s)
 /* Returns 1 when the command has ended. */
 static int check_command(struct pem_session *s)
 {
-	if (!s->command.pid || s->command.done)
+	if (!s->command.pid || s->command.failed || s->command.done)
 		return s->command.done;
 	if (wait4(s->command.pid, &s->command.status, WNOHANG, &s->command.usage) ==
 	    s->command.pid) {
@@ -317,6 +333,7 @@ static int check_command(struct pem_session *s)
 /* What a thread that polls has to know of the session while it waits. Several threads may poll. */
 struct turn {
 	bool ended; /* the command has ended */
+	bool in_vain; /* it could not be started, and nothing else is observed */
 	int wait_status;
 	uint64_t next_ns; /* the time when there is work again */
 	/*
@@ -347,9 +364,11 @@ static struct turn take_turn(struct pem_session *s, uint64_t now)
 	if (now >= s->turn->next_drain_ns)
 		work(s, now);
 	turn.ended = check_command(s);
+	turn.in_vain = s->command.failed && !s->processes->target_count && s->self_index < 0;
 	turn.wait_status = s->command.status;
 	turn.fds[0] =
-		(struct pollfd){.fd = s->command.done ? -1 : s->command.pidfd, .events = POLLIN};
+		(struct pollfd){.fd = s->command.done || s->command.failed ? -1 : s->command.pidfd,
+				.events = POLLIN};
 	turn.fd_count = 1;
 	if (!s->sources->woken_in_vain)
 		add_sources(s, &turn);
@@ -394,6 +413,8 @@ int pem_session__poll(struct pem_session *s, int timeout_ms, int *wait_status)
 		}
 		if (__atomic_load_n(&s->interrupted, __ATOMIC_RELAXED))
 			return -EINTR;
+		if (turn.in_vain)
+			return -ECHILD;
 		now = pem_monotonic_ns();
 		if (now >= end)
 			return 0;

@@ -4,7 +4,7 @@ import os
 
 from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
-WANTED = 31  # what tests/programs/consumer.cpp reports
+WANTED = 33  # what tests/programs/consumer.cpp reports
 
 
 def consumer(compiler, *more):

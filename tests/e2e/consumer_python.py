@@ -66,6 +66,20 @@ def options_as_in_c():
 
 
 @test
+def a_command_that_fails_to_start():
+    "a command that could not be started is not waited for, and took no time"
+    equal(python("""
+        with pemapi.Session() as session:
+            for call in lambda: session.run(["pem-no-such-command"]), session.wait, lambda: session.run(["true"]):
+                try:
+                    print(call())
+                except pemapi.Error as error:
+                    print(error.errno, "could not be started" in str(error))
+            print(session.elapsed_s)
+        """), "2 False\n10 True\n16 True\n0.0\n", "output")
+
+
+@test
 def sources():
     "which sources there are, in the order in which they are asked, and which one delivers an event"
     equal(python("""

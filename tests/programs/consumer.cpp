@@ -365,8 +365,35 @@ static void test_recorder(const std::string &folder)
 	      "a recorder writes a snapshot when asked to");
 }
 
+static int code_of_poll(pem::session &session)
+{
+	try {
+		session.poll(1000);
+	} catch (const pem::error &error) {
+		return error.code();
+	}
+	return 0;
+}
+
+static void test_poll()
+{
+	pem::session session, failed;
+	int code = 0;
+
+	try {
+		failed.run({"pem-no-such-command"});
+	} catch (const pem::error &error) {
+		code = error.code();
+	}
+	holds(code == ENOENT && code_of_poll(failed) == ECHILD && failed.elapsed_ns() == 0,
+	      "a command that could not be started is not waited for");
+	session.interrupt();
+	holds(code_of_poll(session) == EINTR, "an interrupted poll differs from time that is up");
+}
+
 int main(int argc, char **argv)
 {
+	test_poll();
 	test_as_in_c();
 	test_statistics();
 	test_nowhere_in_particular();

@@ -930,7 +930,7 @@ struct pem_run_options {
  * descendants. A session has one command in its life. options may be NULL.
  *
  * Returns its pid, or -errno with error. -ENOENT: no such command; -EBUSY: the session has had its
- * command. Blocks while sources open.
+ * command, or a try to start one. Blocks while sources open.
  */
 pid_t pem_session__run(struct pem_session *session, char *const argv[],
 		       const struct pem_run_options *options, struct pem_error *error);
@@ -974,14 +974,15 @@ int pem_session__processes(struct pem_session *session, struct pem_statistic_own
  * Pools fill between calls, so call it again soon.
  *
  * Returns 1: the command ended, and *wait_status is as waitpid() fills it. 0: the time is up (at
- * once, if timeout_ms is 0 or less). -EINTR: the session was interrupted. A session without a
- * command never returns 1.
+ * once, if timeout_ms is 0 or less). -EINTR: the session was interrupted. -ECHILD, at once: the
+ * command could not be started, and the session observes nothing else. A session without a command
+ * never returns 1.
  */
 int pem_session__poll(struct pem_session *session, int timeout_ms, int *wait_status);
 
 /*
- * Wall-clock time in nanoseconds from the command's exec to its end, or to now; 0: none was run.
- * Does not block.
+ * Wall-clock time in nanoseconds from the command's exec to its end, or to now; 0: none was
+ * started. Does not block.
  */
 uint64_t pem_session__elapsed_ns(const struct pem_session *session);
 

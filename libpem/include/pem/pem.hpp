@@ -927,14 +927,21 @@ class session
 	}
 	/*
 	 * Work for at most timeout_ms. true: the command ended, and *wait_status (as of waitpid) is
-	 * set.
+	 * set. false: the time is up. Throws with code EINTR once the session was interrupted, and
+	 * with ECHILD if the command could not be started and nothing else is observed.
 	 */
 	bool poll(int timeout_ms, int *wait_status = nullptr)
 	{
 		int status = 0, result = pem_session__poll(c(), timeout_ms, &status);
 
-		if (result != -EINTR)
-			impl::check(result);
+		if (result == -ECHILD)
+			impl::fail(
+				ECHILD,
+				"the command of this session could not be started; open a second "
+				"session for another");
+		if (result == -EINTR)
+			impl::fail(EINTR, "the session was interrupted");
+		impl::check(result);
 		if (result == 1 && wait_status)
 			*wait_status = status;
 		return result == 1;

@@ -101,6 +101,7 @@ class Context:
 
 
 _ANYWHERE = Context()
+_NO_COMMAND = "the command of this session could not be started; open a second session for another"
 
 
 def _where(context):
@@ -543,11 +544,15 @@ class Session:
         return check(lib.pem_session__run(self._c(), argv, options, why), why)
 
     def poll(self, timeout_ms=100):
-        """Work for at most so long. The command's exit status once it has ended (minus its signal), else None. Call it often."""
+        """
+        Work for at most so long. The command's exit status once it has ended (minus its signal), else None. Call it often.
+        Error with errno EINTR: the session was interrupted; ECHILD: the command could not be started, and nothing else is observed.
+        """
         status = ctypes.c_int()
-        if check(lib.pem_session__poll(self._c(), timeout_ms, status)) == 1:
-            return os.waitstatus_to_exitcode(status.value)
-        return None
+        result = lib.pem_session__poll(self._c(), timeout_ms, status)
+        if result == -errno.ECHILD:
+            raise Error(errno.ECHILD, _NO_COMMAND)
+        return os.waitstatus_to_exitcode(status.value) if check(result) == 1 else None
 
     def wait(self):
         """Work until the command ends. Its exit status, as of poll."""
