@@ -23,7 +23,7 @@ static double value_in(const struct stat *s, const struct stat_group *group,
 		return NAN;
 	if (*term->field == '\0')
 		return cli_event__is_counter(v->event) ? NAN : (double)v->count;
-	if (!has_field(s, group, v->event, term->field) || !stat_sum_is_known(v))
+	if (!has_field(s, group, v->event, term->field) || v->may_have_overflowed)
 		return NAN;
 	return v->is_float ? v->sum_f : v->is_signed ? (double)(int64_t)v->sum : (double)v->sum;
 }

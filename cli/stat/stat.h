@@ -75,11 +75,6 @@ struct json_object *stat_metrics__json(const struct stat *s, uint64_t ns);
 
 /* --- the end of the run (total.c) --- */
 
-/*
- * Programs add up 64 bits. Is it certain that a sum did not pass them? It is where the count times
- * the greatest value fits.
- */
-bool stat_sum_is_known(const struct pem_statistic *v);
 void stat_total__print(const struct stat *s, uint64_t ns);
 
 /* --- what can't be counted (lacks.c) --- */

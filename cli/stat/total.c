@@ -51,22 +51,6 @@ static double root(double square)
 	return guess;
 }
 
-bool stat_sum_is_known(const struct pem_statistic *v)
-{
-	uint64_t most = v->max, limit = UINT64_MAX;
-
-	if (v->is_float || v->count == 0)
-		return true;
-	if (v->is_signed) {
-		uint64_t low = (int64_t)v->min < 0 ? 0 - v->min : v->min;
-		uint64_t high = (int64_t)v->max < 0 ? 0 - v->max : v->max;
-
-		most = low > high ? low : high;
-		limit = INT64_MAX;
-	}
-	return most <= limit / v->count;
-}
-
 static void counter_cells(const struct stat *s, const struct pem_statistic *v, uint64_t ns,
 			  const char *unit, struct cli_table *table)
 {
@@ -105,7 +89,7 @@ static void table_row(const struct stat *s, const struct stat_group *group,
 		return;
 	cli_table__cell(table, "");
 	cli_table__cell(table, "");
-	known = stat_sum_is_known(v);
+	known = !v->may_have_overflowed;
 	cli_table__cell(table, known ? number(v, v->sum, v->sum_f, unit) : "unknown");
 	cli_table__cell(table, number(v, v->min, v->min_f, unit));
 	cli_table__cell(table, number(v, v->max, v->max_f, unit));
@@ -293,9 +277,10 @@ static struct json_object *event_json(const struct stat *s, const struct stat_gr
 		cli_json__count(object, "min", v->min);
 		cli_json__count(object, "max", v->max);
 	}
-	cli_json__real(object, "mean", v->mean);
-	if (!stat_sum_is_known(v))
+	if (v->may_have_overflowed)
 		cli_json__flag(object, "may_have_overflowed", true);
+	else
+		cli_json__real(object, "mean", v->mean);
 	stat_distribution__json(s, group, i, object);
 	return object;
 }

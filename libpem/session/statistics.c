@@ -261,6 +261,7 @@ struct caller {
 	void (*function)(const struct pem_statistic *part, const struct pem_statistic_owner *owner,
 			 void *arg);
 	void *arg;
+	struct pem_statistic all; /* of a source: the parts by process don't have min and max */
 };
 
 static void call_for_thread(const struct pem_statistic *part, uint32_t tid, void *arg)
@@ -294,28 +295,31 @@ static void call_for_process(const struct pem_statistic *part, uint32_t pid, uin
 			     const char *program, void *arg)
 {
 	struct caller *caller = arg;
+	struct pem_statistic copy = *part;
 
 	caller->owner.pid = pid;
 	pem_copy_text(caller->owner.program, sizeof(caller->owner.program), program);
-	call_for_cpu(part, cpu, caller);
+	copy.may_have_overflowed =
+		pem_statistic__may_overflow(&copy, caller->all.min, caller->all.max);
+	call_for_cpu(&copy, cpu, caller);
 }
 
 static int each_of_source(struct pem_session *s, struct caller *caller)
 {
 	const struct pem_instance *instance = &s->sources->instances[caller->demand->instance];
-	struct pem_statistic all = {0};
 	int result;
 
-	if (s->options.by_process && instance->ops->each_process)
+	if (s->options.by_process && instance->ops->each_process &&
+	    !read_source(s, caller->demand, &caller->all))
 		return instance->ops->each_process(instance->source, caller->demand->instance_index,
 						   call_for_process, caller);
 	if (instance->ops->each_statistic)
 		return instance->ops->each_statistic(
 			instance->source, caller->demand->instance_index, call_for_source, caller);
-	result = read_source(s, caller->demand, &all);
-	if (result || !all.count)
+	result = read_source(s, caller->demand, &caller->all);
+	if (result || !caller->all.count)
 		return result;
-	call_for_cpu(&all, PEM_NO_CPU, caller);
+	call_for_cpu(&caller->all, PEM_NO_CPU, caller);
 	return 1;
 }
 

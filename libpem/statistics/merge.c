@@ -5,6 +5,7 @@
 #include "statistics/statistics.h"
 #include "util.h"
 
+#include <math.h>
 #include <string.h>
 
 static double mean_of(const struct pem_statistic *s)
@@ -59,12 +60,31 @@ void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *fr
 	}
 }
 
+static uint64_t magnitude(uint64_t value)
+{
+	return (int64_t)value < 0 ? 0 - value : value;
+}
+
+bool pem_statistic__may_overflow(const struct pem_statistic *s, uint64_t min, uint64_t max)
+{
+	uint64_t most = max, limit = UINT64_MAX;
+
+	if (s->is_float || s->count < 2)
+		return false;
+	if (s->is_signed) {
+		most = magnitude(min) > magnitude(max) ? magnitude(min) : magnitude(max);
+		limit = INT64_MAX;
+	}
+	return most > limit / s->count;
+}
+
 void pem_statistic__finish(struct pem_statistic *value, const struct pem_demand *demand)
 {
 	value->size = sizeof(*value);
 	value->event = demand->event;
 	if (!(PEM_DISTRIBUTION_KEEP(demand->distribution) & PEM_DISTRIBUTION_VARIANCE))
 		value->variance = 0;
+	value->may_have_overflowed |= pem_statistic__may_overflow(value, value->min, value->max);
 	if (value->count)
-		value->mean = mean_of(value);
+		value->mean = value->may_have_overflowed ? NAN : mean_of(value);
 }

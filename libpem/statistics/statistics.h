@@ -36,6 +36,8 @@ struct pem_session_statistics {
 /* --- merge.c --- */
 
 void pem_statistic__add(struct pem_statistic *to, const struct pem_statistic *from);
+/* May the sum of count values from min to max have wrapped? */
+bool pem_statistic__may_overflow(const struct pem_statistic *statistic, uint64_t min, uint64_t max);
 /* Fill in what follows from count and sum. The variance is set to 0 unless the demand keeps it. */
 void pem_statistic__finish(struct pem_statistic *value, const struct pem_demand *demand);
 

@@ -13,6 +13,7 @@
 #include "programs/types.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 
 static struct pem_session *session;
@@ -126,6 +127,58 @@ static void unsigned_and_signed_attributes(void **state)
 	assert_int_equal(value.count, 2);
 	assert_false(value.is_signed);
 	assert_true(value.min == 2 && value.max == UINT64_MAX && value.sum == 1);
+}
+
+static void keep_part(const struct pem_statistic *part, const struct pem_statistic_owner *owner,
+		      void *arg)
+{
+	(void)owner;
+	*(struct pem_statistic *)arg = *part;
+}
+
+static void check_overflow(struct pem_statistics *st, bool expected)
+{
+	struct pem_statistic value = value_of(st), part = {0};
+
+	assert_int_equal(value.may_have_overflowed, expected);
+	assert_int_equal(isnan(value.mean) != 0, expected);
+	assert_int_equal(pem_statistics__each(st, 0, keep_part, &part), 1);
+	assert_int_equal(part.may_have_overflowed, expected);
+	assert_int_equal(isnan(part.mean) != 0, expected);
+}
+
+static void unsigned_sums_that_wrap_are_flagged(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Types::Integers", PEM_ANY, "u64");
+
+	(void)state;
+	pem_statistics__enable(st);
+	integers(0, UINT64_MAX);
+	check_overflow(st, false);
+	integers(0, UINT64_MAX);
+	check_overflow(st, true);
+	pem_statistics__reset(st);
+	integers(0, UINT64_MAX / 2);
+	integers(0, UINT64_MAX / 2);
+	check_overflow(st, false);
+	assert_true(value_of(st).mean == (double)(UINT64_MAX / 2));
+}
+
+static void signed_sums_that_wrap_are_flagged(void **state)
+{
+	struct pem_statistics *st = statistics("APP::Types::Integers", PEM_ANY, "i64");
+
+	(void)state;
+	pem_statistics__enable(st);
+	pem_notify_types_integers(0, 0, 0, 0, 0, INT64_MIN, 0, 0);
+	check_overflow(st, false);
+	pem_notify_types_integers(0, 0, 0, 0, 0, INT64_MIN, 0, 0);
+	check_overflow(st, true);
+	pem_statistics__reset(st);
+	pem_notify_types_integers(0, 0, 0, 0, 0, -3, 0, 0);
+	pem_notify_types_integers(0, 0, 0, 0, 0, -5, 0, 0);
+	check_overflow(st, false);
+	assert_true(value_of(st).mean == -4);
 }
 
 static void floating_attributes(void **state)
@@ -346,6 +399,8 @@ int main(void)
 		TEST(counts_only_while_enabled),
 		TEST(reset_forgets),
 		TEST(unsigned_and_signed_attributes),
+		TEST(unsigned_sums_that_wrap_are_flagged),
+		TEST(signed_sums_that_wrap_are_flagged),
 		TEST(floating_attributes),
 		TEST(threads_add_up),
 		TEST(context_of_one_thread),

@@ -537,7 +537,11 @@ struct pem_statistic {
 	 * ratio of their sums is that of these times.
 	 */
 	uint32_t together;
-	uint32_t reserved; /* 0 */
+	/*
+	 * 1: count times the value that is furthest from 0 passes 64 bits, so the sum may have
+	 * wrapped: it is right modulo 2^64, and mean is NAN. 0: sum and mean are right.
+	 */
+	uint32_t may_have_overflowed;
 	/*
 	 * With 'inside' or 'from' in the predicate: events that are not counted, because the
 	 * state of a gate was unknown (pem_event_set__where).

@@ -82,8 +82,8 @@ class Statistic(Sized):
     _fields_ = [("size", c_size_t), ("event", c_void_p), ("unavailable", c_int), ("is_partial", c_int), ("count", c_uint64),
                 ("is_signed", c_int), ("is_float", c_int), ("sum", c_uint64), ("min", c_uint64), ("max", c_uint64), ("sum_f", c_double),
                 ("min_f", c_double), ("max_f", c_double), ("mean", c_double), ("variance", c_double), ("enabled_ns", c_uint64),
-                ("running_ns", c_uint64), ("counted", c_uint64), ("error", c_double), ("together", c_uint32), ("reserved", c_uint32),
-                ("undecided", c_uint64)]
+                ("running_ns", c_uint64), ("counted", c_uint64), ("error", c_double), ("together", c_uint32),
+                ("may_have_overflowed", c_uint32), ("undecided", c_uint64)]
 
 
 class SourceState(Sized):

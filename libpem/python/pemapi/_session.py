@@ -125,17 +125,17 @@ class Statistic:
     A counter that ran for running_ns of enabled_ns is an estimate of this error (NaN: unknown), and counted is
     its count in that time; those of one number in together,
     other than 0, were counted at the same times. undecided: with 'inside' or 'from' in the predicate, events that are not
-    counted, because the state of a gate was unknown.
+    counted, because the state of a gate was unknown. may_have_overflowed: the sum may have wrapped; mean is then NaN.
     """
     __slots__ = ("event", "unavailable", "is_partial", "count", "sum", "min", "max", "mean", "variance", "enabled_ns", "running_ns", "counted",
-                 "error", "together", "undecided")
+                 "error", "together", "undecided", "may_have_overflowed")
 
     def __init__(self, c, event):
         self.event, self.count, self.mean, self.variance = event, c.count, c.mean, c.variance
         self.unavailable = os.strerror(-c.unavailable) if c.unavailable else None
         self.is_partial, self.counted = bool(c.is_partial), c.counted
         self.enabled_ns, self.running_ns, self.error, self.together = c.enabled_ns, c.running_ns, c.error, c.together
-        self.undecided = c.undecided
+        self.undecided, self.may_have_overflowed = c.undecided, bool(c.may_have_overflowed)
         if c.is_float:
             self.sum, self.min, self.max = c.sum_f, c.min_f, c.max_f
         else:
