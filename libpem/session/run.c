@@ -215,6 +215,16 @@ static void note_failed(struct pem_session *s)
 	pem_session__unlock(s);
 }
 
+static int refuse_second(const struct pem_session *s, struct pem_error *error)
+{
+	return pem_error__set(
+		error, -EBUSY,
+		s->command.failed ? "the command of this session could not be started; open a "
+				    "second session for another"
+				  : "this session has had its command; open a second session for "
+				    "another");
+}
+
 pid_t pem_session__run(struct pem_session *s, char *const argv[],
 		       const struct pem_run_options *given, struct pem_error *error)
 {
@@ -227,12 +237,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	if (result)
 		return result;
 	if (s->command.pid)
-		return pem_error__set(error, -EBUSY,
-				      s->command.failed
-					      ? "the command of this session could not be started; "
-						"open a second session for another"
-					      : "this session has had its command; open a second "
-						"session for another");
+		return refuse_second(s, error);
 	if (pipe2(go, O_CLOEXEC) || pipe2(failed, O_CLOEXEC)) {
 		result = pem_error__set(error, -errno, "cannot make a pipe: %s", strerror(errno));
 		goto out;

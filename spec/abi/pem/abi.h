@@ -503,8 +503,7 @@ struct pem_session_page {
 	uint64_t coarse_clock; /* with PEM_POOL_COARSE: the consumer advances it */
 	uint64_t chunk_most; /* that a pool has; it uses chunk_count at first. 0: no more */
 	uint64_t standby_files; /* made for this session so far (standby_file.h) */
-	uint32_t gates_at_start; /* bit g: gate g was here before the session's command */
-	uint32_t gates; /* bit g: the rules have had gate g since they were published last */
+	uint32_t gates_at_start, gates; /* bit g: gate g is here: before the command; now */
 };
 #define PEM_SESSION_HEAD_BYTES 208u
 PEM_STATIC_ASSERT(offsetof(struct pem_session_page, rules) == PEM_SESSION_HEAD_BYTES,
