@@ -2,27 +2,9 @@
 """consumer_python: the module pemapi, against the library it is over"""
 import os
 import sys
-import textwrap
 
+from consumers import python
 from tap import BUILD, CODEGEN, PEM, ROOT, SAN, equal, need, run, run_all, skip, start, test, tmp
-
-MODULE = os.path.join(BUILD, "python")
-
-
-def python(body, *args, folder=None, env=None, status=0):
-    """Run Python that finds pemapi, and pem_gc and what else is in folder; what it printed."""
-    if SAN:
-        skip("a library with sanitizers can't be loaded into a plain python3")
-    folder = folder or tmp()
-    rc, _, err = run([CODEGEN, "--backend", "python", "-o", folder, ROOT + "/examples/gc.xml"])
-    equal(rc, 0, "exit status of pem-codegen, which said: " + err)
-    program = os.path.join(folder, "program.py")
-    with open(program, "w") as out:
-        out.write("import pemapi, pem_gc, os, sys, threading\n" + textwrap.dedent(body))
-    rc, out, err = run([sys.executable, program, *args],
-                       env=dict({"PYTHONPATH": MODULE + os.pathsep + folder, "LD_LIBRARY_PATH": None}, **(env or {})))
-    equal(rc, status, "exit status, having said: " + err)
-    return out
 
 
 @test
@@ -63,55 +45,6 @@ def options_as_in_c():
             print(error.errno)
         print(os.path.isdir(pemapi.runtime_dir()))
         """), "True\n0\n4\nFalse 0\n22\nTrue\n", "output")
-
-
-@test
-def a_command_that_fails_to_start():
-    "a command that could not be started is not waited for, and took no time"
-    equal(python("""
-        with pemapi.Session() as session:
-            for call in lambda: session.run(["pem-no-such-command"]), session.wait, lambda: session.run(["true"]):
-                try:
-                    print(call())
-                except pemapi.Error as error:
-                    print(error.errno, "could not be started" in str(error))
-            print(session.elapsed_s)
-        """), "2 False\n10 True\n16 True\n0.0\n", "output")
-
-
-@test
-def sums_that_may_have_wrapped():
-    "a sum that may have passed 64 bits is marked, and its mean is not a number"
-    equal(python("""
-        with pemapi.Session() as session:
-            stats = session.statistics(session.events("APP::GC::Start"), "heapBytes", pemapi.Context.this_process())
-            stats.enable()
-            for i in range(2):
-                pem_gc.notify_gc_start(i, (1 << 64) - 1)
-                print(stats.read()[0].may_have_overflowed, stats.read()[0].mean)
-        """), "False 1.8446744073709552e+19\nTrue nan\n", "output")
-
-
-@test
-def kernel_sums_that_may_have_wrapped():
-    "the same of an event of the kernel, together and by process"
-    said = python("""
-        far = "import os; fd = os.memfd_create('far'); [os.lseek(fd, 1 << 62, os.SEEK_SET) for i in range(3)]"
-        with pemapi.Session(by_process=True) as session:
-            stats = session.statistics(session.events("OS::Syscall::Exit", where="result > 0x3fffffffffffffff"), "result")
-            stats.enable()
-            session.run([sys.executable, "-c", far], no_preload=True)
-            session.wait()
-            all, = stats.read()
-            if all.unavailable:
-                print("skip", all.unavailable)
-            else:
-                for value in all, *(part[0] for part in stats.each(0)):
-                    print(value.count, value.may_have_overflowed, value.mean)
-        """)
-    if said.startswith("skip"):
-        skip("no system calls here: " + said[5:])
-    equal(said, "3 True nan\n" * 2, "output")
 
 
 @test
