@@ -289,8 +289,8 @@ void pem_standby__sweep(int runtime_fd, const char *name);
 void pem_session__say_not_woken(struct pem_session *session, uid_t owner, uint32_t pid);
 
 /*
- * Is a process of this user's on standby, to be woken or woken already? Reads its mappings in
- * /proc, which may wait for the process: not for one of another user.
+ * Is a process of this user's on standby, to be woken or woken already, or just leaving it? Reads
+ * its mappings in /proc, which may wait for the process: not for one of another user.
  */
 bool pem_standby__has(uint32_t pid);
 

@@ -11,6 +11,18 @@
 
 #include <signal.h>
 
+/* Is a process making this control file? Consumers take the file once it has its magic number. */
+static bool is_incomplete(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct pem_control_file head;
+	bool is_it = fd >= 0 && pread(fd, &head, sizeof(head), 0) == sizeof(head) && !head.magic;
+
+	if (fd >= 0)
+		close(fd);
+	return is_it;
+}
+
 bool pem_standby__has(uint32_t pid)
 {
 	char path[64], line[512], *slash;
@@ -27,7 +39,8 @@ bool pem_standby__has(uint32_t pid)
 		found = slash &&
 			(!strncmp(slash + 1, PEM_WOKEN_NAME, sizeof(PEM_WOKEN_NAME) - 1) ||
 			 (!strncmp(slash + 1, PEM_STANDBY_NAME, sizeof(PEM_STANDBY_NAME) - 1) &&
-			  !strstr(slash, " (deleted)")));
+			  !strstr(slash, " (deleted)")) ||
+			 (!strncmp(slash + 1, "control-", 8) && is_incomplete(strchr(line, '/'))));
 	}
 	if (file)
 		fclose(file);

@@ -216,8 +216,6 @@ static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *er
 	char name[PEM_NAME_BYTES];
 	struct pem_error why;
 
-	if (!is_anothers && pem_standby__has(pid))
-		return;
 	pem_process_name(pid, name);
 	if (!explain_no_program(pid, name, &why))
 		pem_error__set(
@@ -230,6 +228,30 @@ static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *er
 	pem_session__say(s, PEM_LOG_WARNING, "%s", why.text);
 	if (error)
 		*error = why;
+}
+
+/*
+ * Count the processes of a target that raise events. If it is a process that raises none, say why.
+ * A process that was woken leaves standby at its next event, perhaps while the sources open. So the
+ * files are searched again after its mappings were read: it is found in one of the two places.
+ */
+static int count_target(struct pem_session *s, uint32_t pid, int context, struct pem_error *error)
+{
+	bool is_on_standby, full;
+	int count = count_members(s, context, &full) + (pid == (uint32_t)getpid());
+
+	if (count || !pid)
+		return count;
+	is_on_standby = !pem_is_anothers(pid, geteuid()) && pem_standby__has(pid);
+	pem_session__scan_producers(s);
+	count = count_members(s, context, &full);
+	if (!count && full)
+		return pem_error__set(error, -EUSERS,
+				      "eight sessions observe process %u already; end one of them",
+				      pid);
+	if (!count && !is_on_standby && !pem_session__has_started(pid) && !wants_counters_alone(s))
+		say_silent(s, pid, error);
+	return count;
 }
 
 /* Let the sources observe a target. */
@@ -298,7 +320,6 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 	struct pem_context own, *who = &own;
 	struct pem_member *m;
 	int context, result;
-	bool full;
 
 	if (!s)
 		return pem_error__lacks(error, "session");
@@ -332,18 +353,8 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 	find_elsewhere(s, who->pid);
 	if (!result)
 		result = observe(s, who, error);
-	if (!result) {
-		result = count_members(s, context, &full);
-		result += who->pid == (uint32_t)getpid();
-		if (!result && full && who->pid)
-			result = pem_error__set(
-				error, -EUSERS,
-				"eight sessions observe process %u already; end one of them",
-				who->pid);
-		else if (!result && who->pid && !pem_session__has_started(who->pid) &&
-			 !wants_counters_alone(s))
-			say_silent(s, who->pid, error);
-	}
+	if (!result)
+		result = count_target(s, who->pid, context, error);
 	pem_session__unlock(s);
 	return result;
 }

@@ -2,12 +2,39 @@
 """
 attach.py - observing programs that run already: attach, detach, attach again, several at once
 """
+import json
 import os
+import signal
 import subprocess
 
 from attached import Asked, Observer, environment, numbers
+from preload import compile_program
 from probe_trace import EVENT, check_balance
-from tap import PEM, equal, run, run_all, test, tmp
+from stage import until
+from tap import BUILD, PEM, equal, run, run_all, start, test, tmp
+
+# Before a list of mappings is read, this waits until the file of the variable GO is there.
+MAPS_LATER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+FILE *fopen(const char *path, const char *mode)
+{
+	FILE *(*next)(const char *, const char *) = dlsym(RTLD_NEXT, "fopen");
+
+	if (strstr(path, "/maps")) {
+		close(open(getenv("ASKED"), O_WRONLY | O_CREAT, 0600));
+		while (access(getenv("GO"), F_OK))
+			usleep(1000);
+	}
+	return next(path, mode);
+}
+"""
 
 
 @test
@@ -78,6 +105,29 @@ def ends_with_the_process():
     asked.end()
     equal(observer.child.wait(20), 0, "status")
     equal(numbers(observer.ticks(), asked.pid), [1, 2], "ticks")
+
+
+@test
+def leaves_standby_meanwhile():
+    "a process that raises its first event while pem attaches to it is not said to raise none"
+    folder = tmp()
+    os.mkdir(folder + "/runtime", 0o700)
+    idle = Asked(folder, command=[BUILD + "/programs/idle"], LD_PRELOAD=BUILD + "/lib/libpem-adapters.so")
+    later = compile_program(MAPS_LATER, "later.so", flags=["-shared", "-fPIC", "-ldl"])
+    child = start([PEM, "stat", "--json", "-e", "APP::Libc::Malloc", "--where", "size == 77", "-p", str(idle.pid)],
+                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                  env={"PEM_RUNTIME_DIR": idle.runtime, "LD_PRELOAD": later, "ASKED": folder + "/asked", "GO": folder + "/go"})
+    until(lambda: os.path.exists(folder + "/asked"), "pem reads the mappings")
+    idle.ask("alloc 1")
+    open(folder + "/go", "w", encoding="ascii").close()
+    said = child.stderr.readline()
+    assert "until it ends" in said, said
+    idle.ask("alloc 1000")
+    child.send_signal(signal.SIGINT)
+    out, err = child.communicate()
+    equal((child.returncode, err), (0, ""), "status, and what was said")
+    event, = json.loads(out)["events"]
+    assert 1000 <= event["count"] <= 1001, event
 
 
 @test
