@@ -17,23 +17,19 @@
 #define TOOL "pem-hardware"
 #define RUNNER_WORDS 8u /* before the command */
 
-/* Where the tool lies: beside the sources of libpem, from this program's folder. */
+/* Find the tool's folder: below PEM_LIBRARY_PATH, else beside the sources of libpem. */
 static int find_tool(char *folder, size_t bytes)
 {
-	static const char *const folders[] = {"/../lib/pem/valgrind", "/../lib64/pem/valgrind"};
-	char base[PATH_MAX], tool[PATH_MAX + 128];
-	const char *libraries = getenv("PEM_LIBRARY_PATH");
-	size_t i;
+	char tool[PATH_MAX + 128];
+	const char *libraries = secure_getenv("PEM_LIBRARY_PATH");
 
-	if (cli_program_folder(base, sizeof(base)) < 0)
-		return cli_error(CLI_FAILED, "cannot find this program's folder");
-	for (i = 0; i <= sizeof(folders) / sizeof(folders[0]); i++) {
-		if (i == 0 && libraries == NULL)
-			continue;
-		if (i == 0)
-			snprintf(folder, bytes, "%s/pem/valgrind", libraries);
-		else
-			snprintf(folder, bytes, "%s%s", base, folders[i - 1]);
+	if (libraries != NULL) {
+		snprintf(folder, bytes, "%s/pem/valgrind", libraries);
+		snprintf(tool, sizeof(tool), "%s/" TOOL "-amd64-linux", folder);
+		if (access(tool, X_OK) == 0)
+			return CLI_DONE;
+	}
+	if (cli_library_file("pem/valgrind", folder, bytes) == 0) {
 		snprintf(tool, sizeof(tool), "%s/" TOOL "-amd64-linux", folder);
 		if (access(tool, X_OK) == 0)
 			return CLI_DONE;

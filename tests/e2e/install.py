@@ -85,6 +85,25 @@ def installs_what_is_built():
         assert text.read().count("=/opt/other") == 2, "libpem.pc names another place"
 
 
+def multiarch():
+    """Where Debian has libraries of this machine."""
+    return "/usr/lib/" + run(["cc", "-dumpmachine"])[1].strip()
+
+
+@test
+def simulated_hardware_with_another_libdir():
+    "pem stat --hardware finds its tool with the LIBDIR of a distribution"
+    if not os.path.exists(BUILD + "/lib/pem/valgrind/pem-hardware-amd64-linux"):
+        skip("the tool for Valgrind is not built")
+    root, work = install("/usr", "LIBDIR=" + multiarch()), tmp()
+    with open(work + "/machine.xml", "w", encoding="ascii") as text:
+        text.write("<hardware page='4K' memoryCycles='100' walkCycles='30'>"
+                   "<cache level='1' kind='instruction' size='32K' ways='8' line='64'/>"
+                   "<cache level='1' kind='data' size='32K' ways='8' line='64'/></hardware>")
+    rc, _, err = run([root + "/usr/bin/pem", "stat", "-q", "--hardware", work + "/machine.xml", "--", "true"], env=away(root, multiarch()))
+    assert rc == 0 and "HW::Simulated::Instructions" in err, (rc, err)
+
+
 VERBS = """
 set -e
 pem list APP >list
