@@ -90,7 +90,8 @@ INC_shared := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED)
 INC_codegen := $(INC_ABI) $(INC_SHARED) -Icodegen -I$(B)/gen $(XML2_CFLAGS)
 INC_libpem = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
 INC_viz-export := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -I$(B)/gen/viz-export
-INC_cli := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Icli -I$(B)/gen -I$(B)/gen/cli $(JSON_CFLAGS)
+INC_cli := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Icli -I$(B)/gen -I$(B)/gen/cli $(JSON_CFLAGS) \
+  -DPEM_VERSION='"$(VERSION)"'
 INC_agents := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents/loop -Iagents/page-size -Icli -I$(B)/gen $(JSON_CFLAGS)
 INC_examples := $(INC_PUBLIC) -I$(B)/gen
 INC_tests := $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -Icodegen -Iagents/page-size -I$(B)/gen -I. \

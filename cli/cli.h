@@ -499,6 +499,10 @@ int cli_program_folder(char *path, size_t bytes);
  * -ENOENT. path is set in both cases.
  */
 int cli_library_file(const char *name, char *path, size_t bytes);
+/* Find the folder that libpem was loaded from. Returns 0 or -errno. */
+int cli_library_folder(char *path, size_t bytes);
+/* Say if libpem is of another version than this program (version.c). */
+void cli_version__check(void);
 
 /*
  * Visit each file of the plugin folders that may be an exporter (plugin_folders.h). visit returns 0

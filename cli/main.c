@@ -28,7 +28,7 @@ static void overview(FILE *out)
 	fprintf(out,
 		"pem %s watches a program through application, libraries, operating system\n"
 		"and hardware, on one timeline.\n\n",
-		pem_version());
+		PEM_VERSION);
 	for (i = 0; i < VERBS; i++)
 		fprintf(out, "  %spem %-9s%s %s\n", bold, verbs[i]->name, plain, verbs[i]->summary);
 	fprintf(out,
@@ -106,10 +106,11 @@ int main(int argc, char **argv)
 	int rc;
 
 	catch_size_limit();
+	cli_version__check();
 	if (argc < 2)
 		return help(NULL);
 	if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
-		printf("pem %s\n", pem_version());
+		printf("pem %s\n", PEM_VERSION);
 		return cli_finish_output(CLI_DONE);
 	}
 	if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 ||

@@ -33,8 +33,7 @@ int cli_program_folder(char *path, size_t bytes)
 	return 0;
 }
 
-/* Find the folder that libpem was loaded from. */
-static int library_folder(char *path, size_t bytes)
+int cli_library_folder(char *path, size_t bytes)
 {
 	char resolved[PATH_MAX], *slash;
 	Dl_info info;
@@ -55,7 +54,7 @@ int cli_library_file(const char *name, char *path, size_t bytes)
 	char folder[PATH_MAX];
 
 	/* Never the current folder: anyone's plugins may lie there. */
-	if (library_folder(folder, sizeof(folder)) < 0)
+	if (cli_library_folder(folder, sizeof(folder)) < 0)
 		return -ENOENT;
 	if ((size_t)snprintf(path, bytes, "%s/%s", folder, name) >= bytes)
 		return -ENAMETOOLONG;
@@ -72,7 +71,7 @@ int cli_exporters__visit(int (*visit)(const char *path, const char *name, void *
 						 .refuse = refuse,
 						 .arg = arg};
 
-	if (library_folder(folder, sizeof(folder)) < 0) {
+	if (cli_library_folder(folder, sizeof(folder)) < 0) {
 		refuse("no exporters were found: the folder of libpem is not known; name theirs in "
 		       "PEM_PLUGIN_PATH",
 		       arg);

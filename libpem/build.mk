@@ -19,8 +19,10 @@ IN_EVENTS := $(call objects,$(wildcard libpem/producer/*.c) shared/model_words.c
   $(patsubst %,libpem/%.c,distribution entry membership pool printable runtime_dir util))
 $(IN_EVENTS): private ALL_CFLAGS += -fno-plt
 LIBPEM := $(B)/lib/libpem.so
-# With libpem in ../lib, in the build tree and installed alike.
-LINK_LIBPEM = -L$(B)/lib -lpem -Wl,-rpath,'$$ORIGIN/../lib'
+# A program loads the libpem beside it, in the build tree and installed alike: LIBDIR is chosen after
+# the program was linked, and is one of these folders or one that the loader searches.
+BESIDE := $$ORIGIN/../lib:$$ORIGIN/../lib64:$$ORIGIN/../lib/$(MULTIARCH)
+LINK_LIBPEM = -L$(B)/lib -lpem -Wl,-rpath,'$(BESIDE)'
 # Libraries that are preloaded or loaded beside it, and plugins of pem's.
 # A stub header leaves a provider in each file that includes it: one of them remains in the library.
 # Code and constants are one mapping, not three.

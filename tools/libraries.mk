@@ -92,6 +92,8 @@ $(call ask,LTTNG,lttng/ust-error.h,lttng_ust_strerror,$(call cflags,lttng-ust) $
 
 # Other languages, for examples and tests of what is made for them
 MACHINE := $(shell $(CC) -dumpmachine)
+# What distributions call the folder of this machine's libraries below lib.
+MULTIARCH := $(or $(shell $(CC) -print-multiarch 2>/dev/null),$(MACHINE))
 CXXFLAGS ?= -O2 -g
 ifeq ($(origin FC),default)
 FC := gfortran

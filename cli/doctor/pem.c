@@ -423,7 +423,7 @@ static void check_tools(struct doctor *doctor)
 
 void doctor__pem(struct doctor *doctor)
 {
-	doctor__add(doctor, "pem", DOCTOR_OK, NULL, "version %s", pem_version());
+	doctor__add(doctor, "pem", DOCTOR_OK, NULL, "version %s", PEM_VERSION);
 	check_delivery(doctor);
 	check_preload(doctor);
 	check_exporters(doctor);

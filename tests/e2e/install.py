@@ -8,7 +8,8 @@ import shlex
 import shutil
 import tempfile
 
-from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
+from preload import compile_program
+from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
 PROGRAM = r"""
 #include <pem/pem.h>
@@ -88,6 +89,34 @@ def installs_what_is_built():
 def multiarch():
     """Where Debian has libraries of this machine."""
     return "/usr/lib/" + run(["cc", "-dumpmachine"])[1].strip()
+
+
+@test
+def programs_load_their_own_library():
+    "an installed program loads the libpem of its LIBDIR, which may be lib, lib64 or the machine's folder"
+    need("ldd")
+    for prefix, libdir in (("/usr", "/usr/lib"), ("/opt/pem", "/opt/pem/lib64"), ("/usr", multiarch())):
+        root = install(prefix, "LIBDIR=" + libdir)
+        for program in ("pem", "pem-page-size"):
+            if not os.path.exists(BUILD + "/bin/" + program):
+                continue
+            _, out, err = run(["ldd", root + prefix + "/bin/" + program], env=AWAY)
+            loaded = re.search(r"libpem\.so\.1 => (\S+)", out)
+            assert loaded, out + err
+            equal(os.path.realpath(loaded.group(1)), root + libdir + "/libpem.so.1.0.0", "libpem of %s with LIBDIR=%s" % (program, libdir))
+
+
+@test
+def library_of_another_version():
+    "a program that loads a libpem of another version says so, and tells its own version"
+    other = compile_program('const char *pem_version(void) { return "9.9.9"; }', "other.so", flags=["-shared", "-fPIC"])
+    for program in (PEM, BUILD + "/bin/pem-page-size"):
+        if not os.path.exists(program):
+            continue
+        rc, out, err = run([program, "--help"], env={"LD_PRELOAD": other})
+        equal((rc, "9.9.9" in out), (0, False), "status, and whether the library's version is told as the program's")
+        assert re.match(r"pem: this program is of version \S+, but it has loaded libpem 9\.9\.9 from %s; " % re.escape(os.path.dirname(other)), err), err
+        equal(run([program, "--help"])[2], "", "said with its own library")
 
 
 @test

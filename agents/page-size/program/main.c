@@ -227,6 +227,7 @@ int main(int argc, char **argv)
 	int code;
 
 	catch_size_limit();
+	cli_version__check();
 	if (argc < 2)
 		return page_usage_error(
 			"what is to be done? There is: run, validate, apply, profile, "
