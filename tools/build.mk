@@ -66,7 +66,7 @@ built_in = $(filter $(2),$(foreach file,$(BUILT),$(if $(filter $(B)/$(1)/,$(dir 
 LIBPEM_MORE = $(filter %-agent.so %-names.so,$(call built_in,lib,%.so))
 # pkg-config's files: of libpem, and of the libraries that were built.
 PC_FILES = libpem/libpem.pc.in $(if $(filter %-agent.so,$(LIBPEM_MORE)),libpem/database/libpem-agent.pc.in) \
-  $(if $(filter %-names.so,$(LIBPEM_MORE)),libpem/names/libpem-names.pc.in) \
+  $(if $(filter %-names.so,$(LIBPEM_MORE)),$(NAMES_PC)) \
   $(if $(filter %-hooks.so,$(BUILT)),agents/page-size/hooks/pem-page-size-hooks.pc.in)
 
 # $(call put,MODE,FILES,FOLDER): nothing to do without files

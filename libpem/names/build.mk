@@ -12,7 +12,8 @@ endif
 NAMES_OBJ := $(call objects,$(NAMES_SRC) shared/number_map.c)
 NAMES_MAP := libpem/names/libpem-names.map
 LIBPEM_NAMES := $(B)/lib/libpem-names.so
-ALL += $(LIBPEM_NAMES) $(B)/lib/libpem-names.a
+NAMES_PC := $(B)/gen/libpem-names.pc.in
+ALL += $(LIBPEM_NAMES) $(B)/lib/libpem-names.a $(NAMES_PC)
 
 $(B)/lib/libpem-names.so.1: $(NAMES_OBJ) $(NAMES_MAP) $(LIBPEM)
 	$(call say,LINK,$@)
@@ -25,6 +26,11 @@ $(LIBPEM_NAMES): $(B)/lib/libpem-names.so.1
 $(B)/lib/libpem-names.a: $(NAMES_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+# What the archive needs is what this build found, not what an installer has.
+$(NAMES_PC): libpem/names/libpem-names.pc.in $(FOUND)
+	@mkdir -p $(@D)
+	$(Q)sed 's|@PRIVATE@|$(strip $(if $(HAVE_LIBDW),libdw) $(if $(HAVE_CAPSTONE),capstone))|' $< >$@
 
 CFLAGS_libpem_names_operand := $(CAPSTONE_CFLAGS)
 ifeq ($(HAVE_CAPSTONE),)

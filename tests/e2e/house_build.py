@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """house_build: what is built with the libraries that are there, and what is old"""
 import os
-
 import re
 
 from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
@@ -46,6 +45,18 @@ def library_comes():
     equal(make(folder, "obj/shared/betweens.o", "HAVE_CAPSTONE="), 0, "built without")
     equal(make(folder, "obj/shared/betweens.o", "-q", "HAVE_CAPSTONE="), 0, "again")
     equal(make(folder, "obj/shared/betweens.o", "-q", "HAVE_CAPSTONE=1"), 1, "with it")
+
+
+@test
+def private_libraries():
+    "pkg-config's file of libpem-names lists the libraries that its archive was built with, and no others"
+    need("make")
+    folder = tmp()
+    for words, libraries in ((("HAVE_LIBDW=", "HAVE_CAPSTONE="), ""), (("HAVE_LIBDW=", "HAVE_CAPSTONE=1"), "capstone"),
+                             (("HAVE_LIBDW=1", "HAVE_CAPSTONE=1"), "libdw capstone")):
+        equal(make(folder, "gen/libpem-names.pc.in", *words), 0, "status")
+        told = re.search(r"^Requires\.private: ?(.*)$", text_of(folder + "/gen/libpem-names.pc.in"), re.MULTILINE).group(1)
+        equal(told, libraries, "libraries with " + " ".join(words))
 
 
 @test

@@ -133,6 +133,22 @@ def simulated_hardware_with_another_libdir():
     assert rc == 0 and "HW::Simulated::Instructions" in err, (rc, err)
 
 
+@test
+def private_libraries():
+    "what pkg-config says of an archive is enough to link all of it"
+    root, work = install("/usr"), tmp()
+    with open(work + "/main.c", "w", encoding="ascii") as text:
+        text.write("int main(void) { return 0; }\n")
+    for name in ("libpem", "libpem-names", "libpem-agent"):
+        if not os.path.exists("%s/usr/lib/pkgconfig/%s.pc" % (root, name)):
+            continue
+        rc, flags, err = run(["pkg-config", "--static", "--libs", name], env=away(root, "/usr/lib"))
+        equal(rc, 0, "pkg-config --static %s, which said: %s" % (name, err))
+        flags = re.sub(r"-l(pem\S*)", r"-Wl,--whole-archive -l:lib\1.a -Wl,--no-whole-archive", flags)
+        rc, _, err = run(["cc", "main.c", "-o", "main"] + shlex.split(flags), cwd=work, env=AWAY)
+        equal(rc, 0, "linking with %s, which said: %s" % (flags, err))
+
+
 VERBS = """
 set -e
 pem list APP >list
