@@ -14,6 +14,8 @@
 # this machine has, this file how.
 
 VERSION := 0.2.0
+# The day of this version, for pages that pem-codegen makes.
+RELEASED := 2026-11-23
 CC ?= cc
 # Sanitizers see no less of what is optimized less, and the compiler takes a third less.
 CFLAGS ?= $(if $(SAN),-O1,-O2) -g
@@ -87,7 +89,8 @@ INC_ABI := -Ispec/abi
 INC_PUBLIC := $(INC_ABI) -Ilibpem/include
 INC_SHARED := -Ishared
 INC_shared := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED)
-INC_codegen := $(INC_ABI) $(INC_SHARED) -Icodegen -I$(B)/gen $(XML2_CFLAGS)
+INC_codegen := $(INC_ABI) $(INC_SHARED) -Icodegen -I$(B)/gen $(XML2_CFLAGS) \
+  -DPEM_RELEASED='"$(RELEASED)"'
 INC_libpem = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -I$(B)/gen -DPEM_VERSION='"$(VERSION)"'
 INC_viz-export := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -I$(B)/gen/viz-export
 INC_cli := $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Icli -I$(B)/gen -I$(B)/gen/cli $(JSON_CFLAGS) \

@@ -119,7 +119,7 @@ static void put_head(FILE *f, const char *name)
 	fprintf(f, ".TH \"");
 	put(f, title);
 	/* Names of events are long and must not be broken: ragged lines, no hyphens. */
-	fprintf(f, "\" 7 \"\" \"pem\" \"Events of pem\"\n.nh\n.ad l\n");
+	fprintf(f, "\" 7 \"" PEM_RELEASED "\" \"pem\" \"Events of pem\"\n.nh\n.ad l\n");
 	free(title);
 }
 

@@ -250,4 +250,14 @@ def index_finds_by_meaning():
             assert wanted in found and len(found) < 300, (words, found)
 
 
+@test
+def pages_have_a_date():
+    "each man page of the reference has the date of its version"
+    pages = glob.glob(BUILD + "/gen/reference/man/*.7")
+    assert pages
+    for path in pages:
+        with open(path, encoding="utf-8") as page:
+            assert re.search(r'^\.TH "[^"]*" 7 "\d{4}-\d\d-\d\d" "pem"', page.read(), re.MULTILINE), path
+
+
 run_all()
