@@ -125,8 +125,11 @@ $(B)/obj/%.o: %.c $(FOUND) | $(GENERATED)
 	$(call say,CC,$<)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_$(firstword $(subst /, ,$*))) $(CFLAGS_$(subst /,_,$*)) -c $< -o $@
 
+# A folder that the caller named is removed only if pem was built there.
 clean:
-	rm -rf build
+	$(if $(filter file,$(origin B)),,@[ ! -e '$(B)' ] || [ -e '$(B)/found' ] || { \
+	  echo "make: pem was not built in $(B): it is not removed" >&2; exit 1; })
+	rm -rf '$(B)'
 
 help:
 	@printf '%s\n' \

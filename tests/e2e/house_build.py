@@ -2,6 +2,7 @@
 """house_build: what is built with the libraries that are there, and what is old"""
 import os
 import re
+import shutil
 
 from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
@@ -57,6 +58,26 @@ def private_libraries():
         equal(make(folder, "gen/libpem-names.pc.in", *words), 0, "status")
         told = re.search(r"^Requires\.private: ?(.*)$", text_of(folder + "/gen/libpem-names.pc.in"), re.MULTILINE).group(1)
         equal(told, libraries, "libraries with " + " ".join(words))
+
+
+@test
+def clean_removes_the_build_that_is_named():
+    "make clean B=FOLDER removes this build and no other, and no folder that is no build"
+    need("make")
+    folder = tmp()
+    os.makedirs(folder + "/tools")
+    for name in ("Makefile", "tools/build.mk"):
+        shutil.copy(os.path.join(ROOT, name), os.path.join(folder, name))
+    for name in ("build", "named", "other"):
+        os.mkdir(os.path.join(folder, name))
+    open(folder + "/named/found", "w", encoding="ascii").close()
+    rc, _, err = run(["make", "clean", "B=other"], cwd=folder, env=QUIET)
+    assert rc and "pem was not built in other" in err, (rc, err)
+    rc, _, err = run(["make", "clean", "B=named"], cwd=folder, env=QUIET)
+    equal(rc, 0, "status (%s)" % err)
+    equal(sorted(os.listdir(folder)), ["Makefile", "build", "other", "tools"], "left")
+    equal(run(["make", "clean"], cwd=folder, env=dict(QUIET, B=None))[0], 0, "status without a name")
+    equal(sorted(os.listdir(folder)), ["Makefile", "other", "tools"], "left then")
 
 
 @test
