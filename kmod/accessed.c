@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * accessed.c - which pages of a process were used, by the accessed bits of its page tables
  *

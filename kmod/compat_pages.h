@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * compat_pages.h - what accessed.c needs of the kernel's memory management, which kernels have in
  * different forms

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * counters.c - totals of a CPU's counters, read when another event is raised there. A total counts
  * from when its counter was opened.

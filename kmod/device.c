@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * device.c - /dev/pem: init and exit of the module, and ioctls, which call the functions of other
  * files

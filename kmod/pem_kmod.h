@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * pem_kmod.h - what the module's probes call: is the event wanted, room for a record, its commit,
  * its statistic

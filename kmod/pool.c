@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pool.c - a CPU's pool: its memory, its mapping, CPUs that come online, and polling
  *

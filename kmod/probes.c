@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * probes.c - the generated probes, of which the compiler takes those that fit this kernel's
  * tracepoints

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * record.c - the steps that a probe does rarely: test the target, begin a chunk, write a switch,
  * count a loss

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * supply.c - how many free blocks of each size a memory zone has, from which huge pages can be made
  * without compaction

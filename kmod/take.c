@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * take.c - gives full chunks to the consumer, the oldest first, and takes them back
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * target.c - the target processes of a session: named by ioctl, followed over fork, removed when
  * they are gone

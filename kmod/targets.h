@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * targets.h - the set of a session's target processes: probes read it, and fork, exit and ioctl
  * change it, without a lock

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * ticker.c - periodic samples, taken in a thread that the session's user lends (PEM_KMOD_WORK)
  *

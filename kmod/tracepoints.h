@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * tracepoints.h - tracepoint headers whose name is not the name of their system, and what these
  * headers lack

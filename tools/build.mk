@@ -93,6 +93,7 @@ install: $(if $(AS_BUILT),$(BUILT),all)
 	$(call put,644,$(CATALOGUE_STUBS),$(incdir)/stubs)
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
 	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)
+	$(call put,644,$(wildcard LICENSES/*.txt),$(sharedir)/doc/pem/LICENSES)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
 	$(Q)for file in $(PC_FILES); do name=$${file##*/}; name=$${name%.in}; \
 	  sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * distribution.bpf.h - adds values to distributions (variance, histogram, most frequent values) in
  * the kernel, as pem/distribution.h does in programs

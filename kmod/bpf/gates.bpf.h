@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * gates.bpf.h - is the thread or process inside an interval now? Read from the program's own memory
  *

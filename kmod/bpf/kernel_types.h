@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * kernel_types.h - the members of kernel structures that specs name, relocated at load time (CO-RE)
  *

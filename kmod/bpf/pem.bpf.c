@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0
+// SPDX-License-Identifier: GPL-2.0-only
 /*
  * pem.bpf.c - the kernel layer without a module: target, filters, statistics and the ring
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * probe.bpf.h - the program for events that no spec describes, with gaps that libpem fills at run
  * time (pem/kprobe.h)

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /* types_base.h - names of integer types, and types that all subsystems use (see kernel_types.h) */
 #ifndef PEM_TYPES_BASE_H
 #define PEM_TYPES_BASE_H

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * types_block.h - block devices, the journal of file systems, io_uring (see kernel_types.h)
  */

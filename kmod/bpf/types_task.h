@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0 */
+/* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * types_task.h - threads, signals, interrupts, timers, deferred work, power (see kernel_types.h)
  */

@@ -5,12 +5,12 @@ import re
 
 from tap import ROOT, equal, run, run_all, test
 
-SOURCE = re.compile(r"(\.(c|h|cpp|hpp|f90|rs|java|py|sh|mk|xml|xsd|js|css|html|sql|S|in)|/run|/deps|^Makefile|Kbuild)$")
+SOURCE = re.compile(r"(\.(c|h|cpp|hpp|f90|rs|java|py|sh|mk|xml|xsd|js|css|html|sql|S|in|map|ld|md)|/run|/deps|^Makefile|Kbuild)$")
 SPDX = re.compile(r"SPDX-License-Identifier: ([A-Za-z0-9.+() -]+?)\s*(\*/|-->|$)", re.MULTILINE)
 
 # First match holds. What links into the kernel or with Valgrind's libraries is GPL, what users link is LGPL, what they
 # copy is MIT.
-EITHER = {"MIT OR GPL-2.0", "MIT OR GPL-2.0-only"}
+EITHER = {"MIT OR GPL-2.0-only"}
 FOLDERS = (
     (r".*/build\.mk$", {"MIT", "LGPL-2.1-or-later"}),
     (r"spec/abi/pem/(k?ring|kmod|kprobe|layout|predicate|distribution|statistic)\.h$", EITHER),
@@ -18,11 +18,10 @@ FOLDERS = (
     (r"libpem/sources/simulated/tool/hierarchy\.", {"MIT"}),
     (r"libpem/sources/simulated/tool/", {"GPL-2.0-or-later"}),
     (r"agents/page-size/hooks/", {"LGPL-2.1-or-later"}),
-    (r"kmod/", {"GPL-2.0", "GPL-2.0-only"}),
+    (r"kmod/", {"GPL-2.0-only"}),
     (r"libpem/", {"LGPL-2.1-or-later"}),
     (r"", {"MIT"}),
 )
-SHORT = {"GPL-2.0": "GPL-2.0-only"}
 
 
 def sources():
@@ -57,16 +56,28 @@ def every_source_names_its_licence():
 
 @test
 def folders_keep_to_their_licence():
-    "kmod is GPL-2.0, the tool for Valgrind, too, libpem and the hooks LGPL-2.1-or-later, the ring either, the rest MIT"
+    "kmod is GPL-2.0-only, the tool for Valgrind, too, libpem and the hooks LGPL-2.1-or-later, the ring either, the rest MIT"
     equal([(f, licence(f)) for f in sources() if licence(f) and licence(f) not in allowed(f)], [], "strays")
 
 
 @test
 def every_licence_is_here():
     "the text of every licence named lies in LICENSES/, and no other"
-    named = {SHORT.get(word, word) for f in sources() for word in re.split(r" (?:OR|AND) |[()]", licence(f) or "") if word}
+    named = {word for f in sources() for word in re.split(r" (?:OR|AND) |[()]", licence(f) or "") if word}
     equal(sorted(name[:-4] for name in os.listdir(ROOT + "/LICENSES")),
           sorted(named | {"MIT", "GPL-2.0-only", "GPL-2.0-or-later", "LGPL-2.1-or-later"}), "LICENSES/")
+
+
+@test
+def readme_names_the_exceptions():
+    "the README names, with its licence, each folder that has files under another licence than MIT"
+    with open(ROOT + "/README.md", encoding="utf-8") as text:
+        section = text.read().split("## Licence")[1]
+    told = [(set(re.findall(r"`([a-z-]+(?:/[a-z-]+)*/)`", item)), item) for item in re.split(r"^- ", section, flags=re.MULTILINE)]
+    for path in sources():
+        words = set(re.split(r" OR ", licence(path) or "MIT"))
+        fits = [item for folders, item in told if any(path.startswith(folder) for folder in folders) and all(word in item for word in words)]
+        assert words == {"MIT"} or fits, "%s: %s" % (path, words)
 
 
 run_all()

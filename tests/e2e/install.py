@@ -60,7 +60,7 @@ def lays_down_every_part():
     root = install("/usr")
     for path in ("bin/pem", "bin/pem-codegen", "lib/libpem.so.1.0.0", "lib/libpem-libc.so", "lib/pkgconfig/libpem.pc",
                  "include/pem/pem.h", "include/pem/stub.h", "include/pem/stub.hpp", "include/pem/stubs/libc.h",
-                 "share/pem/spec/pem.xsd", "share/pem/valgrind.supp",
+                 "share/pem/spec/pem.xsd", "share/pem/valgrind.supp", "share/doc/pem/LICENSES/MIT.txt",
                  "share/man/man7/pem-events.7", "share/man/man7/pem-os-sched.7", "share/doc/pem/events/index.html"):
         assert os.path.isfile(root + "/usr/" + path), path + " was not installed"
     equal(os.readlink(root + "/usr/lib/libpem.so.1"), "libpem.so.1.0.0", "libpem.so.1")

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT OR GPL-2.0 */
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * kmod.h - ioctls and mappings of /dev/pem: how user space talks to pem.ko
  *
