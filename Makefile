@@ -103,10 +103,11 @@ INC_tests := $(INC_PUBLIC) $(INC_SHARED) -Ilibpem -Icodegen -Iagents/page-size -
 INC_bench := $(INC_tests)
 
 all: $(B)/complete
-# The list that make install takes. It is as new as the newest file in it.
+# The list that make install takes. It is as new as the newest file in it, and newer than all sources.
 all_now := $(ALL:$(B)/%=%)
 .PHONY: all-otherwise
-$(B)/complete: $(ALL) $(if $(subst $(strip $(file <$(B)/complete)),,$(strip $(all_now))),all-otherwise)
+$(B)/complete: $(ALL) \
+  $(if $(CHANGED_SINCE)$(subst $(strip $(file <$(B)/complete)),,$(strip $(all_now))),all-otherwise)
 	@printf '%s\n' '$(strip $(all_now))' >$@
 
 guest-parts: $(GUEST_PARTS)

@@ -13,7 +13,7 @@ SPECS := $(sort $(wildcard spec/*/*.xml))
 EXAMPLE_SPECS := $(sort $(wildcard examples/*.xml))
 CODEGEN_STAMP := $(B)/gen/.codegen
 
-ifeq ($(filter command line,$(origin PEM_CODEGEN))$(HAVE_XML2),)
+ifeq ($(AS_BUILT)$(filter command line,$(origin PEM_CODEGEN))$(HAVE_XML2),)
   $(error libxml2 is missing, which reads the event specs: run 'make deps' (package libxml2-dev))
 endif
 

@@ -74,7 +74,7 @@ put = $(if $(strip $(2)),$(Q)$(INSTALL) -d '$(3)' && $(INSTALL) -m $(1) $(2) '$(
 
 # A complete build is installed as it is: root builds nothing in a user's folder (AS_BUILT in
 # tools/libraries.mk). What depends on PREFIX is made here: pkg-config's files and _place.py.
-install: $(if $(AS_BUILT),$(BUILT),all)
+install: $(if $(AS_BUILT),,all)
 	$(call put,755,$(call built_in,bin,%),$(bindir))
 	$(call put,644,$(filter-out $(LIBPEM_MORE) %/libpem.so,$(call built_in,lib,%)),$(libdir))
 	$(Q)$(INSTALL) -m 644 $(B)/lib/libpem.so.1 '$(libdir)/libpem.so.$(SO_VERSION)'

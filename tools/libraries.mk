@@ -148,9 +148,13 @@ BUILD_FILES := $(filter-out tools/build.mk,$(sort Makefile tools/libraries.mk \
 found_now := $(strip $(foreach name,$(sort $(FOUND_NAMES)),$(name)=$(strip $($(name)))) \
   RULES=$(firstword $(shell cat $(BUILD_FILES) | cksum)) CFLAGS=$(CFLAGS))
 # make install takes a complete build as it is, whoever builds and whoever installs: root often has
-# other commands in PATH and no CFLAGS. CFLAGS of the command line are asked for.
+# other commands in PATH, other libraries, and no CFLAGS. It builds if a source has changed since
+# then, or if the command line has CFLAGS.
+CHANGED_SINCE := $(if $(wildcard $(B)/complete),$(shell find Makefile tools/*.mk agents cli codegen \
+  examples kmod/bpf libpem shared spec viz-export $(wildcard $(FOUND)) -type f ! -name '*.pyc' \
+  -newer $(B)/complete -print -quit))
 AS_BUILT := $(and $(if $(filter-out install install-lab,$(or $(MAKECMDGOALS),all)),,1),\
-  $(wildcard $(B)/complete),$(if $(filter command,$(origin CFLAGS)),,1))
+  $(wildcard $(B)/complete),$(if $(CHANGED_SINCE),,1),$(if $(filter command,$(origin CFLAGS)),,1))
 found_same := $(if $(subst $(strip $(file <$(FOUND))),,$(found_now)),,1)
 ifneq ($(AS_BUILT)$(found_same),)
 # Make reads a folder once, and may have read $(B) before the file was there: a rule makes it known.

@@ -149,6 +149,34 @@ def private_libraries():
         equal(rc, 0, "linking with %s, which said: %s" % (flags, err))
 
 
+def would_make(build, **env):
+    """The lines that tell of compiling and linking in a dry run of make install from this build."""
+    if SAN:
+        skip("a sanitized build is not for installing")
+    need("make")
+    rc, out, err = run(["make", "-n", "-C", ROOT, "B=" + build, "DESTDIR=/nowhere", "install"], env=dict(AWAY, **env))
+    equal(rc, 0, "exit status of make -n install, which said: " + err[-2000:])
+    return re.findall(r"printf '  %-8s %s\\n' (\S+ \S+);", out)
+
+
+@test
+def installs_with_other_libraries():
+    "make install compiles and links nothing if the installer's pkg-config finds fewer libraries than the builder's, or more"
+    front, fewer = tmp(), tmp()
+    with open(front + "/pkg-config", "w", encoding="ascii") as out:
+        out.write("#!/bin/sh\nexit 1\n")
+    os.chmod(front + "/pkg-config", 0o755)
+    os.mkdir(fewer + "/bin")
+    for name, text in (("complete", "bin/pem\n"), ("found", "HAVE_JSON=1 CFLAGS=-O2 -g\n"), ("bin/pem", "")):
+        with open(fewer + "/" + name, "w", encoding="ascii") as out:
+            out.write(text)
+    os.utime(fewer + "/complete")
+    equal(would_make(BUILD, PATH=front + ":/usr/sbin:/usr/bin:/sbin:/bin")[:10], [], "made if the installer has fewer")
+    equal(would_make(fewer)[:10], [], "made if the installer has more")
+    os.utime(fewer + "/complete", (0, 0))
+    assert "LINK " + fewer + "/bin/pem" in would_make(fewer), "sources that are newer than the build are not built"
+
+
 VERBS = """
 set -e
 pem list APP >list
