@@ -50,6 +50,8 @@ objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 .DEFAULT_GOAL := all
 .PHONY: all guest-parts deps zoo-deps check check-all demo bench install clean help
 .DELETE_ON_ERROR:
+# sed, grep and awk read letters and bytes alike for every caller.
+$(B)/%: export LC_ALL := C
 
 # Each build.mk adds what it builds, and headers that it generates: every object outside of codegen/
 # waits for these (order-only: what a header changes is known to the .d files).

@@ -130,6 +130,21 @@ done
 
 
 @test
+def another_locale():
+    "what sed and grep make of sources is the same in a locale with other letters"
+    need("make", "localedef")
+    folder, locales = tmp(), tmp()
+    made = ["gen/keywords.inc", "gen/libpem/system_calls.h"]
+    if run(["localedef", "-i", "tr_TR", "-f", "UTF-8", locales + "/tr_TR.UTF-8"])[0] > 1:
+        skip("the locale tr_TR can't be made: package locales has its source")
+    rc, _, err = run(["make", "-s", "B=" + folder, *(folder + "/" + name for name in made)], cwd=ROOT,
+                     env=dict(QUIET, LOCPATH=locales, LC_ALL="tr_TR.UTF-8"))
+    equal(rc, 0, "exit status of make, which said: " + err)
+    for name in made:
+        equal(text_of(folder + "/" + name).splitlines(), text_of(BUILD + "/" + name).splitlines(), name)
+
+
+@test
 def packages_that_no_test_needs():
     "make check T=word as a user, without packages that it would install as root, names them and runs the tests"
     if SAN:
