@@ -38,6 +38,7 @@ KDIR ?= $(firstword $(wildcard /lib/modules/$(shell uname -r)/build) \
   $(shell ls -d /usr/src/linux-headers-*-amd64 /usr/src/linux-headers-*-arm64 2>/dev/null | \
     sort -V | tail -n 1))
 KMOD_SOURCES := $(wildcard kmod/*.c kmod/*.h) kmod/Kbuild kmod/Makefile kmod/declared
+KMOD_HEADERS := $(foreach name,events headers emit,'$(KMOD_GEN)/pem_kmod_$(name).h')
 # Its own recipes call the kernel's build, W=1 and C=2 (sparse) reach it.
 KMOD_MAKE = $(MAKE) --no-print-directory -C $(KMOD) KDIR=$(KDIR) PEM_GEN=$(KMOD_GEN) \
   PEM_INCLUDES='-I$(KMOD) -I$(CURDIR)/spec/abi -I$(KMOD_GEN)'
@@ -85,19 +86,19 @@ kmod-stale-code:
 KMOD_SRC := $(DESTDIR)/usr/src/pem-$(VERSION)
 UDEV_RULES ?= /usr/lib/udev/rules.d
 kmod-install: kmod
-	@mkdir -p $(KMOD_SRC)/abi/pem $(DESTDIR)$(UDEV_RULES)
-	install -m 644 $(KMOD_SOURCES) $(KMOD_SRC)
-	install -m 644 $(addprefix $(KMOD_GEN)/pem_kmod_,events.h headers.h emit.h) $(KMOD_SRC)
-	install -m 644 spec/abi/pem/*.h $(KMOD_SRC)/abi/pem
-	sed 's/@VERSION@/$(VERSION)/' kmod/dkms.conf.in >$(KMOD_SRC)/dkms.conf
-	install -m 644 kmod/pem.rules $(DESTDIR)$(UDEV_RULES)/60-pem.rules
+	$(INSTALL) -d '$(KMOD_SRC)/abi/pem' '$(DESTDIR)$(UDEV_RULES)'
+	$(INSTALL) -m 644 $(KMOD_SOURCES) $(KMOD_HEADERS) '$(KMOD_SRC)'
+	$(INSTALL) -m 644 spec/abi/pem/*.h '$(KMOD_SRC)/abi/pem'
+	sed 's/@VERSION@/$(VERSION)/' kmod/dkms.conf.in >'$(KMOD_SRC)/dkms.conf'
+	chmod 644 '$(KMOD_SRC)/dkms.conf'
+	$(INSTALL) -m 644 kmod/pem.rules '$(DESTDIR)$(UDEV_RULES)/60-pem.rules'
 	@getent group tracing >/dev/null || \
 	  echo 'kmod-install: who may use /dev/pem is in the group tracing, which is missing:' \
 	  'groupadd --system tracing' >&2
 ifneq ($(if $(DESTDIR),,$(call command,dkms)),)
 	dkms install -m pem -v $(VERSION) --force
 else
-	+$(KMOD_MAKE) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH=$(abspath $(DESTDIR)))
+	+umask 022 && $(KMOD_MAKE) modules_install $(if $(DESTDIR),INSTALL_MOD_PATH='$(abspath $(DESTDIR))')
 endif
 
 # The probes of a spec of the tests' own, run in user space by tests/unit/kmod_*.c.

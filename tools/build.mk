@@ -89,7 +89,8 @@ install: $(if $(AS_BUILT),,all)
 	$(if $(VALGRIND_BUILT),$(Q)cp -df $(VALGRIND_BUILT) '$(libdir)/pem/valgrind')
 	$(call put,644,$(wildcard spec/abi/pem/*.h* libpem/include/pem/*.h*),$(incdir))
 	$(call put,644,$(PYTHON_PARTS:%=$(B)/python/pemapi/%),$(DESTDIR)$(PYTHONDIR)/pemapi)
-	$(Q)$(call python_place,"$(LIBDIR)/libpem.so.1") > '$(DESTDIR)$(PYTHONDIR)/pemapi/_place.py'
+	$(Q)place='$(DESTDIR)$(PYTHONDIR)/pemapi/_place.py'; \
+	  $(call python_place,"$(LIBDIR)/libpem.so.1") > "$$place" && chmod 644 "$$place"
 	$(call put,644,$(CATALOGUE_STUBS),$(incdir)/stubs)
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
 	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)

@@ -44,7 +44,11 @@ def install(prefix, *more):
     """make install under a DESTDIR that tests share, and do not change; its path."""
     folder = tempfile.mkdtemp(prefix="pem-test-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    return installed(prefix, *more, root=folder)[0]
+    umask = os.umask(0o077)
+    try:
+        return installed(prefix, *more, root=folder)[0]
+    finally:
+        os.umask(umask)
 
 
 def away(root, libdir):
@@ -70,6 +74,39 @@ def lays_down_every_part():
     for built, installed in (("bin", "bin"), ("lib", "lib"), ("lib/pem", "lib/pem"), ("lib/pem/valgrind", "lib/pem/valgrind")):
         missing = set(os.listdir(BUILD + "/" + built)) - set(os.listdir(root + "/usr/" + installed)) - {"lab"}
         equal(missing, set(), "built in %s and not installed" % built)
+
+
+def odd_modes(root):
+    """Folders and files in root, without links, that not everybody can read, or that others can write."""
+    paths = [os.path.join(folder, name) for folder, folders, files in os.walk(root) for name in folders + files]
+    return [path[len(root):] for path in paths if not os.path.islink(path) and os.stat(path).st_mode & 0o777 not in (0o755,) + (0o644,) * os.path.isfile(path)]
+
+
+@test
+def modes_of_installed_files():
+    "everybody can read installed files and folders, and only the owner can write them, if root's umask is 077"
+    equal(odd_modes(install("/usr")), [], "files and folders with other modes")
+
+
+@test
+def modes_of_the_modules_sources():
+    "everybody can read the module's sources and its udev rule after make kmod-install with umask 077"
+    if SAN:
+        skip("a sanitized build is not for installing")
+    need("make")
+    root, kernel = tmp(), tmp()
+    for name in ("kmod", "headers"):
+        os.mkdir(kernel + "/" + name)
+        with open(kernel + "/" + name + "/Makefile", "w", encoding="ascii") as out:
+            out.write("modules_install:\n\t@umask >$(INSTALL_MOD_PATH)/umask\n")
+    rc, out, err = run(["sh", "-c", 'umask 077 && exec make "$@"', "sh", "-C", ROOT, "-o", "kmod", "kmod-install", "B=" + BUILD, "DESTDIR=" + root,
+                        "KMOD=" + kernel + "/kmod", "KDIR=" + kernel + "/headers"], env=AWAY)
+    equal(rc, 0, "exit status of make kmod-install, which said: " + out[-1000:] + err[-1000:])
+    assert os.path.exists(root + "/usr/lib/udev/rules.d/60-pem.rules"), "no udev rule was installed"
+    with open(root + "/umask", encoding="ascii") as text:
+        equal(text.read(), "0022\n", "umask of the kernel's modules_install")
+    os.remove(root + "/umask")
+    equal(odd_modes(root), [], "files and folders with other modes")
 
 
 @test
