@@ -139,7 +139,7 @@ help:
 	  'make deps     find what is missing and install it (root), or print the command that would' \
 	  'make          build into build/; needs no network and no root' \
 	  'make demo     record a real program and show every layer on one timeline' \
-	  'make kmod     compile the kernel module (KDIR=folder of kernel headers)' \
+	  'make kmod     compile the kernel module (KDIR=folder of kernel headers, KMOD=folder to build in)' \
 	  'make kmod-kernels  compile it for each kernel whose headers are installed or can be fetched' \
   'make kmod-install  install it, with its sources for DKMS and a udev rule (DESTDIR=)' \
 	  'make lab      make the emulated machine that pem lab boots (fetches a kernel); make install-lab' \

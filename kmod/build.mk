@@ -30,7 +30,8 @@ $(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)
 	  >&2; exit 1; }
 	$(if $(LLVM_STRIP),$(Q)$(LLVM_STRIP) -g $@)
 
-# --- the module: make kmod [KDIR=folder of the kernel's headers] ---
+# --- the module: make kmod [KDIR=folder of the kernel's headers] [KMOD=folder to build it in] ---
+# All that the kernel's build reads is linked into KMOD, since paths with a space are none for it.
 
 KMOD ?= $(abspath $(B))/kmod
 KMOD_GEN ?= $(abspath $(B))/gen
@@ -40,8 +41,7 @@ KDIR ?= $(firstword $(wildcard /lib/modules/$(shell uname -r)/build) \
 KMOD_SOURCES := $(wildcard kmod/*.c kmod/*.h) kmod/Kbuild kmod/Makefile kmod/declared
 KMOD_HEADERS := $(foreach name,events headers emit,'$(KMOD_GEN)/pem_kmod_$(name).h')
 # Its own recipes call the kernel's build, W=1 and C=2 (sparse) reach it.
-KMOD_MAKE = $(MAKE) --no-print-directory -C $(KMOD) KDIR=$(KDIR) PEM_GEN=$(KMOD_GEN) \
-  PEM_INCLUDES='-I$(KMOD) -I$(CURDIR)/spec/abi -I$(KMOD_GEN)'
+KMOD_MAKE = $(MAKE) --no-print-directory -C $(KMOD) KDIR=$(KDIR)
 
 .PHONY: kmod kmod-kernels kmod-install
 kmod: $(GENERATED)
@@ -49,9 +49,13 @@ ifeq ($(wildcard $(KDIR)/Makefile),)
 	@echo 'kmod: no kernel headers in $(or $(KDIR),/lib/modules or /usr/src): install them' \
 	  '(package linux-headers-amd64 or linux-headers-arm64), or name their folder:' \
 	  'make kmod KDIR=...' >&2; exit 1
+else ifneq ($(words $(KMOD)),1)
+	@echo "kmod: the kernel's build takes no folder with a space in its path, and the module would be" \
+	  'built in $(KMOD): name another folder: make kmod KMOD=...' >&2; exit 1
 else
 	@mkdir -p $(KMOD)
-	@ln -sf $(abspath $(KMOD_SOURCES)) $(KMOD)/
+	@ln -sf $(KMOD_SOURCES:%='$(CURDIR)/%') $(KMOD_HEADERS) $(KMOD)/
+	@ln -sfn '$(CURDIR)/spec/abi' $(KMOD)/abi
 	$(call say,KMOD,$(KDIR))
 	+$(Q)$(KMOD_MAKE) modules
 endif

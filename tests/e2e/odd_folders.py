@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
 """odd_folders: verbs of pem in folders whose names shells and scripts take apart, and with a HOME that can't be written"""
 import os
+import shutil
 
-from tap import PEM, equal, run, run_all, skip, test, tmp
+from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
 
 VERBS = """
 set -e
@@ -49,6 +50,28 @@ def a_home_that_is_read_only():
 def another_language():
     "verbs work in a locale whose letters i and I are no pair"
     verbs(tmp(), LC_ALL=None, LANG="tr_TR.UTF-8")
+
+
+@test
+def the_kernel_module():
+    "make kmod in a checkout whose path has a space asks for KMOD, and gives the kernel's build all of its sources there"
+    need("make")
+    tree, folder, kernel = tmp() + "/a folder", tmp() + "/kmod", tmp()
+    shutil.copytree(ROOT, tree, symlinks=True, ignore=shutil.ignore_patterns("build", ".git", "__pycache__"))
+    with open(kernel + "/Makefile", "w", encoding="ascii") as out:
+        out.write("modules:\n\t@echo $(PEM_INCLUDES) in $(M)\n")
+    command = ["make", "-C", tree, "--no-print-directory", "kmod", "KMOD_GEN=" + BUILD + "/gen", "KDIR=" + kernel]
+    for generated in (BUILD + "/gen/.codegen", BUILD + "/gen/viz-export/perfetto.pb-c.h"):
+        command += ["-o", generated]
+    env = {"B": None, "MAKEFLAGS": None, "MAKELEVEL": None, "MFLAGS": None}
+    rc, _, err = run(command + ["B=" + BUILD, "KMOD=" + tree + "/build/kmod"], env=env)
+    assert rc and "name another folder: make kmod KMOD=" in err, (rc, err)
+    rc, out, err = run(command + ["B=" + BUILD, "KMOD=" + folder], env=env)
+    equal(rc, 0, "exit status of make kmod, which said: " + err)
+    assert "-I%s -I%s/abi in %s\n" % (folder, folder, folder) in out, out
+    equal([name for name in os.listdir(folder) if not os.path.exists(folder + "/" + name)], [], "links that lead nowhere")
+    assert {"Kbuild", "Makefile", "device.c", "pem_kmod_events.h"} <= set(os.listdir(folder)), os.listdir(folder)
+    assert os.path.exists(folder + "/abi/pem/abi.h"), "no pem/abi.h"
 
 
 run_all()
