@@ -3,7 +3,8 @@
 # Two commands for a newcomer: `make demo` and `make check`. `make help` lists the others.
 #
 # Variables:
-#   CC, CFLAGS, V=1 (show commands), B (build folder), PREFIX, LIBDIR, DESTDIR
+#   CC, CPPFLAGS, CFLAGS, LDFLAGS (not of what starts without a C library: tools for Valgrind, BPF)
+#   PKG_CONFIG, V=1 (show commands), B (build folder), PREFIX, LIBDIR, DESTDIR
 #   SAN=1       address and undefined-behaviour sanitizers, in build/san
 #   SAN=thread  data races between threads, in build/tsan
 #   T=word      make check: tests whose name contains it
@@ -36,8 +37,8 @@ B ?= build/san
 SAN_FLAGS := -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer $(LESS_SEEN)
 endif
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE= -fPIC -fvisibility=hidden -ffunction-sections \
-  -fdata-sections $(WARNINGS) $(CFLAGS) $(SAN_FLAGS) -MMD -MP
-LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) -o $@
+  -fdata-sections $(WARNINGS) $(CPPFLAGS) $(CFLAGS) $(SAN_FLAGS) -MMD -MP
+LINK = $(CC) $(CFLAGS) $(SAN_FLAGS) $(LDFLAGS) -o $@
 OBJCOPY = $(shell $(CC) -print-prog-name=objcopy)
 
 Q := $(if $(V),,@)

@@ -7,9 +7,10 @@
 # A package can be there in part: mpicc without mpi.h, a library without its headers. So tools/works
 # compiles and links a program for each part, all of them at once.
 
-has = $(shell pkg-config --exists '$(1)' 2>/dev/null && echo 1)
-cflags = $(shell pkg-config --cflags $(1) 2>/dev/null)
-libs = $(shell pkg-config --libs $(1) 2>/dev/null)
+PKG_CONFIG ?= pkg-config
+has = $(shell $(PKG_CONFIG) --exists '$(1)' 2>/dev/null && echo 1)
+cflags = $(shell $(PKG_CONFIG) --cflags $(1) 2>/dev/null)
+libs = $(shell $(PKG_CONFIG) --libs $(1) 2>/dev/null)
 # $(call command,NAME): its path, or nothing
 command = $(shell command -v $(1) 2>/dev/null)
 # $(call ask,NAME,HEADER,FUNCTION or -,FLAGS): a line for tools/works
@@ -30,7 +31,7 @@ $(call ask,JSON,json-c/json.h,json_object_new_array,$(JSON_CFLAGS) $(JSON_LIBS))
 $(foreach name,ncursesw ncurses,$(call ask,$(name),curses.h,initscr,$(call cflags,$(name)) $(call libs,$(name))))
 
 # The kernel source and pem spec import
-LIBBPF_VERSION := $(shell pkg-config --modversion libbpf 2>/dev/null)
+LIBBPF_VERSION := $(shell $(PKG_CONFIG) --modversion libbpf 2>/dev/null)
 LIBBPF_LIBS := $(call libs,libbpf)
 $(call ask,LIBBPF,bpf/libbpf.h,bpf_object__open_mem,$(call cflags,libbpf) $(LIBBPF_LIBS))
 $(call ask,LIBELF,gelf.h,gelf_getehdr,$(call cflags,libelf) $(call libs,libelf))
@@ -76,16 +77,16 @@ $(call ask,PROTOBUF,protobuf-c/protobuf-c.h,protobuf_c_message_pack,$(PROTOBUF_C
 
 # The tool for Valgrind: its headers and libraries, and the folder of its own tools. They are of this
 # machine, so a compiler for another one can't use them.
-VALGRIND_INCLUDE := $(shell pkg-config --variable=includedir valgrind 2>/dev/null)
-VALGRIND_ARCHIVES := $(shell pkg-config --variable=libdir valgrind 2>/dev/null)/valgrind
-VALGRIND_ADDRESS := $(shell pkg-config --variable=valt_load_address valgrind 2>/dev/null)
+VALGRIND_INCLUDE := $(shell $(PKG_CONFIG) --variable=includedir valgrind 2>/dev/null)
+VALGRIND_ARCHIVES := $(shell $(PKG_CONFIG) --variable=libdir valgrind 2>/dev/null)/valgrind
+VALGRIND_ADDRESS := $(shell $(PKG_CONFIG) --variable=valt_load_address valgrind 2>/dev/null)
 VALGRIND_FOLDER := $(patsubst %/default.supp,%,$(firstword $(wildcard $(addsuffix /default.supp, \
   /usr/libexec/valgrind /usr/lib/valgrind $(VALGRIND_ARCHIVES)))))
 $(call ask,VALGRIND,valgrind/pub_tool_basics.h,-,-isystem $(VALGRIND_INCLUDE) -DVGA_amd64=1 -DVGO_linux=1 \
   -DVGP_amd64_linux=1 -DVGPV_amd64_linux_vanilla=1)
 
 # Tests and benchmarks
-LTTNG_VERSION := $(or $(shell pkg-config --modversion lttng-ust 2>/dev/null),none)
+LTTNG_VERSION := $(or $(shell $(PKG_CONFIG) --modversion lttng-ust 2>/dev/null),none)
 LTTNG_LIBS := $(call libs,lttng-ust)
 $(call ask,CMOCKA,cmocka.h,_cmocka_run_group_tests,$(call cflags,cmocka) $(call libs,cmocka))
 $(call ask,LTTNG,lttng/ust-error.h,lttng_ust_strerror,$(call cflags,lttng-ust) $(LTTNG_LIBS))
@@ -106,7 +107,7 @@ JDK_CFLAGS := $(if $(JDK),-isystem $(JDK)/include -isystem $(JDK)/include/linux)
 $(if $(JDK),$(call ask,JAVA,jni.h,-,$(JDK_CFLAGS)) $(call ask,JVMTI,jvmti.h,-,$(JDK_CFLAGS)))
 
 ANSWERS := $(shell printf '%s\n' $(QUESTIONS) | \
-  CXX='$(CXX)' FC='$(FC)' RUSTC='$(RUSTC)' tools/works $(CC))
+  CXX='$(CXX)' FC='$(FC)' RUSTC='$(RUSTC)' tools/works $(CC) $(CPPFLAGS) $(LDFLAGS))
 HAVE_XML2 := $(call works,XML2)
 HAVE_JSON := $(call works,JSON)
 SCREEN_NAME := $(firstword $(foreach name,ncursesw ncurses,$(if $(call works,$(name)),$(name))))
@@ -146,15 +147,17 @@ FOUND_NAMES := $(filter-out HAVE_CXX HAVE_FORTRAN HAVE_RUST HAVE_JAVA, \
 BUILD_FILES := $(filter-out tools/build.mk,$(sort Makefile tools/libraries.mk \
   $(wildcard $(foreach depth,* */* */*/* */*/*/*,$(depth)/build.mk))))
 found_now := $(strip $(foreach name,$(sort $(FOUND_NAMES)),$(name)=$(strip $($(name)))) \
-  RULES=$(firstword $(shell cat $(BUILD_FILES) | cksum)) CFLAGS=$(CFLAGS))
+  RULES=$(firstword $(shell cat $(BUILD_FILES) | cksum)) \
+  CPPFLAGS=$(CPPFLAGS) LDFLAGS=$(LDFLAGS) CFLAGS=$(CFLAGS))
 # make install takes a complete build as it is, whoever builds and whoever installs: root often has
 # other commands in PATH, other libraries, and no CFLAGS. It builds if a source has changed since
-# then, or if the command line has CFLAGS.
+# then, or if the command line has flags.
 CHANGED_SINCE := $(if $(wildcard $(B)/complete),$(shell find Makefile tools/*.mk agents cli codegen \
   examples kmod/bpf libpem shared spec viz-export $(wildcard $(FOUND)) -type f ! -name '*.pyc' \
   -newer $(B)/complete -print -quit))
 AS_BUILT := $(and $(if $(filter-out install install-lab,$(or $(MAKECMDGOALS),all)),,1),\
-  $(wildcard $(B)/complete),$(if $(CHANGED_SINCE),,1),$(if $(filter command,$(origin CFLAGS)),,1))
+  $(wildcard $(B)/complete),$(if $(CHANGED_SINCE),,1),\
+  $(if $(filter command,$(foreach flags,CPPFLAGS CFLAGS LDFLAGS,$(origin $(flags)))),,1))
 found_same := $(if $(subst $(strip $(file <$(FOUND))),,$(found_now)),,1)
 ifneq ($(AS_BUILT)$(found_same),)
 # Make reads a folder once, and may have read $(B) before the file was there: a rule makes it known.

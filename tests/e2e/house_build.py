@@ -97,13 +97,37 @@ def nothing_to_do():
     equal(text_of(BUILD + "/found"), found, "found libraries after make -q")
 
 
-def found_with(**commands):
+def found_with(*words, **commands):
     """What make finds with these commands in front of the others: a set of the names that it has, and its words."""
     folder = tmp()
-    rc, out, err = run(["make", "B=" + folder, "PEM_CODEGEN=false", folder + "/found"], cwd=ROOT,
+    rc, out, err = run(["make", "B=" + folder, "PEM_CODEGEN=false", folder + "/found", *words], cwd=ROOT,
                        env=dict(QUIET, PATH=commands_in_front(commands)))
     equal(rc, 0, "exit status of make, which said: " + err)
     return set(re.findall(r"\b(HAVE_\w+)=1", text_of(folder + "/found"))), out
+
+
+@test
+def flags_of_the_caller():
+    "CPPFLAGS and LDFLAGS of the environment reach compiler and linker, and what was built with others is old"
+    need("make")
+    folder = tmp()
+    env = dict(QUIET, CPPFLAGS="-DOF_THE_CALLER", LDFLAGS="-Wl,-z,of-the-caller")
+    target = folder + "/lib/pem/pem-confined"
+    rc, out, err = run(["make", "-n", "B=" + folder, target], cwd=ROOT, env=env)
+    equal(rc, 0, "exit status of make -n, which said: " + err)
+    commands = [line for line in out.splitlines() if re.search(r" -o \S*confined", line)]
+    equal([line for line in commands if " -c " in line and env["CPPFLAGS"] not in line], [], "compiled without CPPFLAGS")
+    equal([line for line in commands if " -c " not in line and env["LDFLAGS"] not in line], [], "linked without LDFLAGS")
+    assert len(commands) > 1, out
+    equal(make(BUILD, "obj/shared/betweens.o", "-q", as_built(), "CPPFLAGS=-DOF_THE_CALLER"), 1, "make -q with CPPFLAGS of its own")
+
+
+@test
+def another_pkg_config():
+    "PKG_CONFIG names the pkg-config that is asked for libraries"
+    need("make")
+    have = found_with("PKG_CONFIG=false")[0]
+    equal(have & {"HAVE_XML2", "HAVE_LIBBPF", "HAVE_VALGRIND"}, set(), "libraries found")
 
 
 @test
