@@ -6,9 +6,11 @@
 BPF_OBJ := $(B)/obj/kmod/bpf/pem.bpf.o
 BPF_MACHINE := $(firstword $(subst -, ,$(MACHINE)))
 BPF_ARCH := $(patsubst aarch64%,arm64,$(patsubst x86_64%,x86,$(BPF_MACHINE)))
-# <asm/types.h> lies in the multiarch folder, which gcc can print, and not every clang.
+# <asm/types.h> lies in the multiarch folder, which gcc can print, and not every clang. BTF, which is
+# installed, names sources: by their paths in the checkout, wherever it is.
 BPF_CFLAGS := -target bpf -mcpu=v3 -ffreestanding -O2 -g -std=gnu11 -Wall -Wextra -Werror \
   -D__TARGET_ARCH_$(BPF_ARCH) -Ispec/abi -I$(B)/gen \
+  -ffile-prefix-map=$(B)=build -ffile-prefix-map='$(CURDIR)'=. \
   -idirafter $(SYSROOT)/usr/include/$(BPF_MACHINE)-linux-gnu
 
 ifeq ($(HAVE_CLANG_BPF),)
@@ -22,7 +24,7 @@ endif
 
 # Half of the object is for debuggers, which never read it. BTF, which the kernel reads, stays.
 
-$(BPF_OBJ): kmod/bpf/pem.bpf.c | $(GENERATED)
+$(BPF_OBJ): kmod/bpf/pem.bpf.c $(FOUND) | $(GENERATED)
 	$(call say,BPF,$<)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -c $< -o $@ || { echo 'make: the kernel programs made' \
 	  'from spec/os/*.xml do not compile: a structure or member that a spec names must be' \

@@ -38,9 +38,10 @@ $(PERFETTO_PB).c $(PERFETTO_PB).h &: viz-export/perfetto.proto
 	$(call say,PROTOC,$<)
 	$(Q)protoc-c --proto_path=viz-export --c_out=$(B)/gen/viz-export $<
 
+# Its assertions name its file: not by the path of an absolute B.
 $(B)/obj/gen/viz-export/perfetto.pb-c.o: $(PERFETTO_PB).c
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(PROTOBUF_CFLAGS) -I$(B)/gen/viz-export -c $< -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) -fmacro-prefix-map=$(B)=build $(PROTOBUF_CFLAGS) -I$(B)/gen/viz-export -c $< -o $@
 
 # html is in page/build.mk; what of it a test tries:
 $(B)/tests/html_lanes: $(call objects,$(addprefix viz-export/,html_lanes.c html_rows.c \

@@ -153,6 +153,44 @@ done
     equal(have - {"HAVE_CLANG_BPF", "HAVE_MPI", "HAVE_OMPT", "HAVE_PFM", "HAVE_JVMTI"}, set(), "libraries found")
 
 
+def files_with(words, *paths):
+    """Those of the files that contain one of these words after strip."""
+    found = []
+    for path in paths:
+        stripped = os.path.join(tmp(), "stripped")
+        rc, _, err = run(["strip", "-g", "-o", stripped, path])
+        equal(rc, 0, "exit status of strip, which said: " + err)
+        with open(stripped, "rb") as file:
+            content = file.read()
+        found += [path for word in words if os.fsencode(word) in content]
+    return found
+
+
+@test
+def path_of_the_checkout():
+    "programs and libraries name no folder of the checkout or the build after strip"
+    if SAN:
+        skip("a sanitizer's runtime names sources")
+    need("make", "strip")
+    built = [BUILD + "/" + name for name in text_of(BUILD + "/complete").split() if re.match(r"(bin|lib)/.*", name)]
+    files = [path for path in built if not path.endswith(".a") and not os.path.islink(path)]
+    assert len(files) > 10, files
+    equal(files_with((ROOT + "/", BUILD + "/"), *files), [], "files with paths")
+
+
+@test
+def path_of_an_absolute_build():
+    "messages compiled from generated code name no folder of a build whose B is absolute"
+    need("make", "strip", "protoc-c")
+    folder = tmp()
+    target = folder + "/obj/gen/viz-export/perfetto.pb-c.o"
+    rc, _, err = run(["make", "-s", "B=" + folder, target], cwd=ROOT, env=QUIET)
+    if "No rule" in err:
+        skip("pem was built without libprotobuf-c")
+    equal(rc, 0, "exit status of make, which said: " + err)
+    equal(files_with((folder + "/",), target), [], "files with paths")
+
+
 @test
 def another_locale():
     "what sed and grep make of sources is the same in a locale with other letters"
