@@ -49,7 +49,7 @@ say = @$(if $(V),,printf '  %-8s %s\n' $(1) $(2);) mkdir -p $(@D)
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 .DEFAULT_GOAL := all
-.PHONY: all guest-parts deps zoo-deps check check-all demo bench install clean help
+.PHONY: all guest-parts deps zoo-deps check check-all demo bench install uninstall clean help
 .DELETE_ON_ERROR:
 # sed, grep and awk read letters and bytes alike for every caller.
 $(B)/%: export LC_ALL := C
@@ -60,7 +60,7 @@ ALL :=
 GENERATED :=
 
 # Those that may install packages start make again when they have: only then are libraries found.
-ifeq ($(filter-out deps zoo-deps demo check check-all help clean,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out deps zoo-deps demo check check-all uninstall help clean,$(or $(MAKECMDGOALS),all)),)
 include tools/build.mk
 else
 # In an order in which each finds the variables of those that it needs.
@@ -158,6 +158,6 @@ help:
 	  "make folder-fuzz  hostile users attack root's session through their runtime folders" \
 	  '              (FUZZ_S, FUZZ_SEED)' \
 	  'make bench    measure every claim beside its peer (CASE=WORD: some)' \
-	  'make install  into PREFIX (/usr/local) under DESTDIR'
+	  'make install  into PREFIX (/usr/local) under DESTDIR; make uninstall removes these files'
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

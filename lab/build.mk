@@ -13,3 +13,4 @@ lab: $(PEM_CODEGEN)
 
 install-lab: lab
 	$(call put,644,$(addprefix $(LAB)/,vmlinuz initramfs.cpio files),$(libdir)/pem/lab/aarch64)
+	$(list_kept)

@@ -70,7 +70,15 @@ PC_FILES = libpem/libpem.pc.in $(if $(filter %-agent.so,$(LIBPEM_MORE)),libpem/d
   $(if $(filter %-hooks.so,$(BUILT)),agents/page-size/hooks/pem-page-size-hooks.pc.in)
 
 # $(call put,MODE,FILES,FOLDER): nothing to do without files
-put = $(if $(strip $(2)),$(Q)$(INSTALL) -d '$(3)' && $(INSTALL) -m $(1) $(2) '$(3)')
+put = $(if $(strip $(2)),$(Q)$(INSTALL) -d '$(3)' && $(INSTALL) -m $(1) $(2) '$(3)' && \
+  $(call listed,$(3),$(notdir $(2))))
+# The list of installed files, without DESTDIR, which make uninstall reads. An installation appends to
+# LIST.new; $(list_kept) adds this to the list, which so has the files of earlier versions as well.
+LIST = $(sharedir)/pem/installed
+listed = $(INSTALL) -d '$(sharedir)/pem' && printf '$(1)/%s\n' $(2) >>'$(LIST).new'
+list_kept = $(Q)touch '$(LIST)' && \
+  awk -v root='$(DESTDIR)' 'index($$0, root) == 1 { $$0 = substr($$0, length(root) + 1) } 1' \
+    '$(LIST).new' | sort -u -o '$(LIST)' - '$(LIST)' && chmod 644 '$(LIST)' && rm '$(LIST).new'
 
 # A complete build is installed as it is: root builds nothing in a user's folder (AS_BUILT in
 # tools/libraries.mk). What depends on PREFIX is made here: pkg-config's files and _place.py.
@@ -80,17 +88,21 @@ install: $(if $(AS_BUILT),,all)
 	$(Q)$(INSTALL) -m 644 $(B)/lib/libpem.so.1 '$(libdir)/libpem.so.$(SO_VERSION)'
 	$(Q)ln -sf libpem.so.$(SO_VERSION) '$(libdir)/libpem.so.1'
 	$(Q)ln -sf libpem.so.1 '$(libdir)/libpem.so'
+	$(Q)$(call listed,$(libdir),libpem.so.$(SO_VERSION) libpem.so.1 libpem.so)
 	$(Q)for library in $(notdir $(LIBPEM_MORE)); do \
 	  $(INSTALL) -m 644 "$(B)/lib/$$library.1" "$(libdir)/$$library.1" && \
-	  ln -sf "$$library.1" "$(libdir)/$$library" || exit; done
+	  ln -sf "$$library.1" "$(libdir)/$$library" && \
+	  $(call listed,$(libdir),"$$library.1" "$$library") || exit; done
 	$(call put,644,$(call built_in,lib/pem,%.so),$(libdir)/pem)
 	$(call put,755,$(filter-out %.so,$(call built_in,lib/pem,%)),$(libdir)/pem)
 	$(call put,755,$(filter-out $(VALGRIND_BUILT),$(call built_in,lib/pem/valgrind,%)),$(libdir)/pem/valgrind)
-	$(if $(VALGRIND_BUILT),$(Q)cp -df $(VALGRIND_BUILT) '$(libdir)/pem/valgrind')
+	$(if $(VALGRIND_BUILT),$(Q)cp -df $(VALGRIND_BUILT) '$(libdir)/pem/valgrind' && \
+	  $(call listed,$(libdir)/pem/valgrind,$(notdir $(VALGRIND_BUILT))))
 	$(call put,644,$(wildcard spec/abi/pem/*.h* libpem/include/pem/*.h*),$(incdir))
 	$(call put,644,$(PYTHON_PARTS:%=$(B)/python/pemapi/%),$(DESTDIR)$(PYTHONDIR)/pemapi)
 	$(Q)place='$(DESTDIR)$(PYTHONDIR)/pemapi/_place.py'; \
-	  $(call python_place,"$(LIBDIR)/libpem.so.1") > "$$place" && chmod 644 "$$place"
+	  $(call python_place,"$(LIBDIR)/libpem.so.1") > "$$place" && chmod 644 "$$place" && \
+	  $(call listed,$(DESTDIR)$(PYTHONDIR)/pemapi,_place.py)
 	$(call put,644,$(CATALOGUE_STUBS),$(incdir)/stubs)
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
 	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)
@@ -98,7 +110,8 @@ install: $(if $(AS_BUILT),,all)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
 	$(Q)for file in $(PC_FILES); do name=$${file##*/}; name=$${name%.in}; \
 	  sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
-	    $$file > "$(libdir)/pkgconfig/$$name" && chmod 644 "$(libdir)/pkgconfig/$$name" || exit; done
+	    $$file > "$(libdir)/pkgconfig/$$name" && chmod 644 "$(libdir)/pkgconfig/$$name" && \
+	  $(call listed,$(libdir)/pkgconfig,"$$name") || exit; done
 	$(call put,644,$(addprefix $(B)/gen/reference/man/,$(filter %.7,$(REFERENCE_PAGES))),$(sharedir)/man/man7)
 	$(call put,644,$(addprefix $(B)/gen/reference/html/,$(filter %.html,$(REFERENCE_PAGES))),$(sharedir)/doc/pem/events)
 	$(call put,644,$(filter $(API_PAGES),$(BUILT)),$(sharedir)/doc/pem/api)
@@ -106,9 +119,16 @@ install: $(if $(AS_BUILT),,all)
 	$(call put,644,$(wildcard docs/pictures/*.png),$(sharedir)/doc/pem/pictures)
 	$(call put,644,$(filter-out %.mk,$(EXAMPLES)),$(sharedir)/doc/pem/examples)
 	$(Q)for page in $(MAN_PAGES); do \
-	  $(INSTALL) -D -m 644 "$$page" "$(sharedir)/man/man$${page##*.}/$${page##*/}" || exit; done
+	  section=man$${page##*.} name=$${page##*/}; \
+	  $(INSTALL) -D -m 644 "$$page" "$(sharedir)/man/$$section/$$name" && \
+	  $(call listed,$(sharedir)/man,"$$section/$$name") || exit; done
 	$(call put,644,$(filter %/pem,$(COMPLETIONS)),$(sharedir)/bash-completion/completions)
 	$(call put,644,$(filter %/_pem,$(COMPLETIONS)),$(sharedir)/zsh/site-functions)
 	$(call put,644,$(filter %.fish,$(COMPLETIONS)),$(sharedir)/fish/vendor_completions.d)
+	$(list_kept)
 	$(if $(DESTDIR),,-$(Q)[ "$$(id -u)" != 0 ] || ldconfig)
 	$(if $(DESTDIR),,@tools/next_step '$(PREFIX)' '$(LIBDIR)' '$(PYTHONDIR)')
+
+uninstall:
+	$(Q)tools/uninstall '$(DESTDIR)' '$(LIST)'
+	$(if $(DESTDIR),,-$(Q)[ "$$(id -u)" != 0 ] || ldconfig)

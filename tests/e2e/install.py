@@ -267,6 +267,33 @@ def each_verb_runs_elsewhere():
             assert word in text.read(), "%s lacks %s" % (name, word)
 
 
+def files_in(root):
+    return {os.path.join(folder, name)[len(root):] for folder, folders, files in os.walk(root)
+            for name in files + [name for name in folders if os.path.islink(os.path.join(folder, name))]}
+
+
+@test
+def uninstall():
+    "make uninstall removes all that make install put there, and leaves other files"
+    root = install("/usr")
+    listed = root + "/usr/share/pem/installed"
+    with open(listed, encoding="utf-8") as text:
+        equal(set(text.read().splitlines()), files_in(root) - {"/usr/share/pem/installed"}, "listed files")
+    copy = tmp() + "/a copy"
+    shutil.copytree(root, copy, symlinks=True)
+    cached = copy + next(name for name in files_in(root) if name.endswith("/pemapi/_place.py")).replace("_place.py", "__pycache__")
+    os.mkdir(cached)
+    for path in (copy + "/usr/bin/other", cached + "/_place.pyc"):
+        open(path, "w", encoding="ascii").close()
+    command = ["make", "-C", ROOT, "--no-print-directory", "uninstall", "DESTDIR=" + copy, "PREFIX=/usr"]
+    rc, _, err = run(command, env=AWAY)
+    equal(rc, 0, "exit status of make uninstall, which said: " + err)
+    equal(files_in(copy), {"/usr/bin/other"}, "files left")
+    equal([folder for folder, _, _ in os.walk(copy) if re.search(r"/pem(api)?(/|$)", folder)], [], "folders left")
+    rc, _, err = run(command, env=AWAY)
+    assert rc and "make install, which writes %s/usr/share/pem/installed, was not run with this PREFIX" % copy in err, (rc, err)
+
+
 @test
 def next_step():
     "the lines that make install ends with make a shell find pem, pemapi, libpem and its flags"
