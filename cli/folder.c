@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PLAIN "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+-"
 #define FOLDERS_MOST 99999u
 #define DEPTH_MOST 16u
 #define FOLDER_FLAGS (O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW)
@@ -22,8 +23,9 @@ int cli_folder__make(const char *prefix, const char *command, char *path, size_t
 	char *p;
 
 	snprintf(name, sizeof(name), "%.60s", slash != NULL ? slash + 1 : command);
+	/* The command may be another user's, and shells are to take the name as it is. */
 	for (p = name; *p != '\0'; p++)
-		if (strchr(" \t\n'\"\\$*?[]&;|<>()", *p) != NULL || (unsigned char)*p < 0x20)
+		if (strchr(PLAIN, *p) == NULL && (unsigned char)*p < 0x80)
 			*p = '_';
 	for (n = 1; n <= FOLDERS_MOST; n++) {
 		snprintf(path, bytes, "%s-%s-%u", prefix, name, n);

@@ -209,6 +209,15 @@ static bool explain_no_program(uint32_t pid, const char *name, struct pem_error 
 	return is_kernels || state == 'Z';
 }
 
+/* Can a person copy a process's name onto a command line? Another user may have chosen it. */
+static bool is_plain(const char *name)
+{
+	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				    "0123456789_.+-";
+
+	return *name && !name[strspn(name, plain)];
+}
+
 /* Tell both the log and the caller, which may have no log, that a process will raise nothing. */
 static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *error)
 {
@@ -223,7 +232,8 @@ static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *er
 			"process %u (%s) raises no application events%s: it was not started with "
 			"libpem%s; start it with 'pem run -- %s'%s",
 			pid, name, is_anothers ? " so far" : "",
-			is_anothers ? ", or had no event yet" : "", name,
+			is_anothers ? ", or had no event yet" : "",
+			is_plain(name) ? name : "COMMAND",
 			pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
 	pem_session__say(s, PEM_LOG_WARNING, "%s", why.text);
 	if (error)

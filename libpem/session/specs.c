@@ -90,11 +90,14 @@ static int add_locations(struct pem_session_specs *specs, const char *text, cons
 {
 	struct pem_spec_location location;
 	const char *line;
+	char start[64]; /* sscanf measures the whole string first */
 
 	for (line = text; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, "location\t", 9) != 0 ||
-		    sscanf(line, "location\t%8x\t%u\t%u", &location.id, &location.line,
+		if (strncmp(line, "location\t", 9) != 0)
+			continue;
+		snprintf(start, sizeof(start), "%.*s", (int)strcspn(line, "\n"), line);
+		if (sscanf(start, "location\t%8x\t%u\t%u", &location.id, &location.line,
 			   &location.column) != 3 ||
 		    !location.line)
 			continue;

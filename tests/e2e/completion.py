@@ -4,7 +4,7 @@ import os
 import pty
 import re
 
-from tap import PEM, ROOT, equal, need, run, run_all, test
+from tap import PEM, ROOT, equal, need, run, run_all, test, tmp
 
 SCRIPT = r'source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _pem; echo "${COMPREPLY[@]}"'
 
@@ -37,29 +37,40 @@ def processes():
     equal([word for word in replies("record", "-p", "") if not word.isdigit()], [], "what is no process")
 
 
-def typed(line):
-    """What zsh prints of a line at whose end the tab key is pressed, without what it erased."""
-    need("zsh")
+def typed(command, setup, line, end, folder="/"):
+    """What a shell prints of a line at whose end the tab key is pressed, from what the pattern end finds."""
+    need(command[0])
     pid, terminal = pty.fork()
     if not pid:
+        os.chdir(folder)
         os.environ.update(PATH=os.path.dirname(PEM) + ":" + os.environ["PATH"], TERM="dumb", PS1="")
-        os.execlp("zsh", "zsh", "-f", "-i")
+        os.execlp(command[0], *command)
     shell = os.fdopen(terminal, "r+b", buffering=0)
-    setup = "fpath=(%s/docs/completion $fpath); autoload -Uz compinit; compinit -u -D; echo rea''dy\n" % ROOT
-    for text, end in ((setup, rb"ready"), (line + "\t", rb"\x08[^\x08]*,")):
+    for text, wanted in ((setup + "; echo rea''dy\n", rb"ready"), (line + "\t", end)):
         shell.write(text.encode())
         read = b""
-        while not re.search(end, read):
+        while not re.search(wanted, read):
             read += shell.read(4096)
     shell.close()
     os.waitpid(pid, 0)
-    return re.search(end, read).group()[1:].decode()
+    return re.search(wanted, read).group(1).decode()
 
 
 @test
 def events_in_zsh():
     "zsh completes the last part of an event's name, in small letters"
-    equal(typed("pem record -e mal"), "APP::Libc::Malloc,", "completed")
+    setup = "fpath=(%s/docs/completion $fpath); autoload -Uz compinit; compinit -u -D" % ROOT
+    equal(typed(["zsh", "-f", "-i"], setup, "pem record -e mal", rb"\x08([^\x08]*,)"), "APP::Libc::Malloc,", "completed")
+
+
+@test
+def names_that_a_shell_would_run():
+    "bash quotes what is completed of another user's names"
+    folder = tmp()
+    os.mkdir(folder + "/pem-`id`")
+    found = typed(["bash", "--norc", "--noprofile", "-i"], "bind 'set enable-bracketed-paste off'; . %s/docs/completion/pem" % ROOT,
+                  "pem report pe", rb"report pe(\S+/)", folder)
+    equal(found, "m-\\`id\\`/", "completed")
 
 
 run_all()
