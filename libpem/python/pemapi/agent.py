@@ -54,7 +54,7 @@ class _Report(_c.Sized):
     _fields_ = [("size", c_size_t), ("purpose", c_uint32), ("verdict", c_uint32), ("run", c_int64), ("seconds", c_double),
                 ("gain", c_double), ("gain_low", c_double), ("gain_high", c_double), ("treated", c_uint32),
                 ("controls", c_uint32), ("directives", c_uint32), ("kept", c_uint32), ("excluded", c_uint32),
-                ("interrupted", c_uint32)]
+                ("interrupted", c_uint32), ("waited", c_double)]
 
 # Held against the headers by tests/e2e/consumer_python.py.
 STRUCTURES = {"pem_db_directive": _Directive, "pem_agent_ops": _Ops, "pem_agent_options": _Options, "pem_agent_report": _Report}
@@ -123,11 +123,11 @@ class Run:
 
 
 class Report:
-    """What came of a run: status of the command, purpose, verdict, run, seconds, gain with interval, treated, controls, kept, excluded, interrupted."""
+    """What came of a run: status of the command, purpose, verdict, run, seconds, waited of them for a CPU, gain with interval, treated, controls, kept, excluded, interrupted."""
 
     def __init__(self, status, c):
         self.status, self.purpose, self.verdict = status, PURPOSES[c.purpose], VERDICTS[c.verdict]
-        for name in ("run", "seconds", "gain", "gain_low", "gain_high", "treated", "controls", "directives", "interrupted"):
+        for name in ("run", "seconds", "waited", "gain", "gain_low", "gain_high", "treated", "controls", "directives", "interrupted"):
             setattr(self, name, getattr(c, name))
         self.kept, self.excluded = bool(c.kept), bool(c.excluded)
 
