@@ -65,6 +65,21 @@ int pem_error__no_folder(struct pem_error *error, const char *what, const char *
 	return pem_error__set(error, -code, "cannot open %s '%s': %s", what, path, strerror(code));
 }
 
+int pem_check_owner(int fd, uid_t user, const char *path, struct pem_error *error)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return pem_error__set(error, -errno, "cannot open folder '%s': %s", path,
+				      strerror(errno));
+	if (st.st_uid == user)
+		return 0;
+	return pem_error__set(error, -EPERM,
+			      "folder '%s' belongs to user %u, but user %u records: choose a "
+			      "folder of user %u's",
+			      path, st.st_uid, user, user);
+}
+
 void pem_copy_text(char *to, size_t bytes, const char *from)
 {
 	size_t length = strnlen(from, bytes - 1);
@@ -241,6 +256,8 @@ int pem_write_all(int fd, const void *data, size_t bytes)
 	return 0;
 }
 
+#define NEW_FILE (O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC)
+
 int pem_replace_file(int directory_fd, const char *name, const void *data, size_t bytes)
 {
 	char temporary[300];
@@ -248,8 +265,11 @@ int pem_replace_file(int directory_fd, const char *name, const void *data, size_
 
 	if (snprintf(temporary, sizeof(temporary), "%s.new", name) >= (int)sizeof(temporary))
 		return -ENAMETOOLONG;
-	fd = openat(directory_fd, temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-		    0600);
+	fd = openat(directory_fd, temporary, NEW_FILE, 0600);
+	/* It may be left from a process that was killed, or be what another user made.
+	 */
+	if (fd < 0 && errno == EEXIST && !unlinkat(directory_fd, temporary, 0))
+		fd = openat(directory_fd, temporary, NEW_FILE, 0600);
 	if (fd < 0)
 		return -errno;
 	result = pem_write_all(fd, data, bytes);

@@ -40,6 +40,11 @@ int pem_error__cannot_read(struct pem_error *error, int code, const char *path);
  * Returns -errno.
  */
 int pem_error__no_folder(struct pem_error *error, const char *what, const char *path);
+/*
+ * Check that the folder that fd is open on belongs to the user who records. Another user could put
+ * other files in the place of those that are written there. Returns 0, or -errno with error.
+ */
+int pem_check_owner(int fd, uid_t user, const char *path, struct pem_error *error);
 
 /*
  * Append to the sentence of a failed write, whose result is code, how to make space and then rest.

@@ -329,6 +329,18 @@ static int ask(const struct pem_recorder *r, int fd, int folder, const char *cau
 	return text[0] ? pem_error__set(error, -EIO, "flight recorder %u: %s", r->pid, text) : 0;
 }
 
+/* The recorder checks it, too, but does not know what the folder is called. */
+static int check_folder(int fd, int folder, const char *directory, struct pem_error *error)
+{
+	struct ucred recorder;
+	socklen_t bytes = sizeof(recorder);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &recorder, &bytes))
+		return pem_error__set(error, -errno, "cannot ask whose the recorder is: %s",
+				      strerror(errno));
+	return pem_check_owner(folder, recorder.uid, directory, error);
+}
+
 int pem_recorder__snapshot(const struct pem_recorder *given, const char *directory,
 			   const char *cause, int timeout_ms, struct pem_error *error)
 {
@@ -368,6 +380,8 @@ int pem_recorder__snapshot(const struct pem_recorder *given, const char *directo
 					"flight recorder %u (%s) does not run any more",
 					recorder->pid, recorder->command);
 	else
+		result = check_folder(fd, folder, directory, error);
+	if (!result)
 		result = ask(recorder, fd, folder, cause, timeout_ms, error);
 	/* The folder stays if anything is in it. */
 	if (result && made && result != -ETIMEDOUT)

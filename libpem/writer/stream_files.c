@@ -94,9 +94,26 @@ static struct pem_stream *oldest_stream(struct pem_trace_writer *w)
 	return oldest;
 }
 
+/* Is the file that has the stream's name the one that was made for it? Note a file just made. */
+static int check_file(struct pem_stream *s)
+{
+	struct stat st;
+
+	if (fstat(s->fd, &st))
+		return -errno;
+	if (!s->packets) {
+		s->device = st.st_dev;
+		s->inode = st.st_ino;
+	}
+	/* An inode's number may have been used again. */
+	return s->device == st.st_dev && s->inode == st.st_ino && st.st_uid == geteuid() ? 0
+											 : -ESTALE;
+}
+
 static int open_stream(struct pem_trace_writer *w, struct pem_stream *s)
 {
 	struct pem_stream *oldest;
+	int result;
 
 	s->used = ++w->ticks;
 	if (s->fd >= 0)
@@ -108,11 +125,17 @@ static int open_stream(struct pem_trace_writer *w, struct pem_stream *s)
 		w->open_count--;
 	}
 	s->fd = openat(w->directory_fd, s->name,
-		       O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW |
+		       O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK |
 			       (s->packets ? 0 : O_CREAT | O_EXCL),
 		       0600);
 	if (s->fd < 0)
 		return -errno;
+	result = check_file(s);
+	if (result) {
+		close(s->fd);
+		s->fd = -1;
+		return result;
+	}
 	w->open_count++;
 	return 0;
 }

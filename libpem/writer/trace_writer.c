@@ -45,6 +45,8 @@ bool pem_folder_is_empty(int fd)
 static int open_directories(struct pem_trace_writer *w, const char *directory,
 			    struct pem_error *error)
 {
+	int result;
+
 	if (mkdir(directory, 0700) && errno != EEXIST)
 		return pem_error__set(error, -errno,
 				      "cannot make trace directory '%s': %s; choose another",
@@ -53,6 +55,9 @@ static int open_directories(struct pem_trace_writer *w, const char *directory,
 	w->directory_fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (w->directory_fd < 0)
 		return pem_error__no_folder(error, "trace directory", directory);
+	result = pem_check_owner(w->directory_fd, geteuid(), directory, error);
+	if (result)
+		return result;
 	if (!pem_folder_is_empty(w->directory_fd))
 		return pem_error__set(
 			error, -EEXIST,
@@ -66,7 +71,7 @@ static int open_directories(struct pem_trace_writer *w, const char *directory,
 	if (w->private_fd < 0)
 		return pem_error__set(error, -errno, "cannot open '%s/.pem': %s", directory,
 				      strerror(errno));
-	return 0;
+	return pem_check_owner(w->private_fd, geteuid(), directory, error);
 }
 
 /* Reserve blocks for the closing files. They are given back just before those files are written. */

@@ -26,6 +26,7 @@ struct pem_stream {
 	struct pem_stream *next_by_name;
 	char name[PEM_STREAM_NAME_BYTES];
 	int fd; /* -1: not open now */
+	uint64_t device, inode; /* of the file, since it was made */
 	uint64_t bytes; /* bytes of the file, all of whole packets or blocks */
 	uint64_t packets;
 	uint64_t last_clock;

@@ -234,6 +234,21 @@ def into_a_folder_that_is_not_empty():
 
 
 @test
+def into_a_folder_of_another_user():
+    "root's snapshot goes into no folder of another user, and the recorder is not asked"
+    if os.geteuid() != 0:
+        skip("only root can make a folder of another user")
+    folder = tmp()
+    recorder, env = flight(folder, IDLE)
+    os.mkdir(folder + "/theirs")
+    os.chown(folder + "/theirs", 65533, 65533)
+    _, err = snapshot(env, "-o", folder + "/theirs", status=3)
+    assert "'%s/theirs' belongs to user 65533" % folder in err, err
+    equal(os.listdir(folder + "/theirs"), [], "what is in it")
+    end(recorder)
+
+
+@test
 def of_what_is_attached_to():
     "a flight recorder that is attached is called what its process is called"
     folder = tmp()

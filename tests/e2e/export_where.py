@@ -2,8 +2,9 @@
 """export_where: which files pem export and record write, if another user may choose what their names lead to"""
 import os
 import stat
+import subprocess
 
-from tap import PEM, equal, run, run_all, skip, test, tmp
+from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
 from trace_files import Trace
 
 
@@ -106,6 +107,45 @@ def trace_folder_that_is_a_link():
     os.symlink("real", folder + "/link")
     rc, _, err = run([PEM, "record", "-q", "-e", "APP", "-o", "link", "--", "true"], cwd=folder)
     equal((rc, os.path.exists(folder + "/real/metadata")), (0, True), "status, and the trace: " + err)
+
+
+OTHER = 65533
+
+
+def folder_of_another(name):
+    """A folder of another user's with an empty one in it."""
+    if os.geteuid() != 0:
+        skip("only root can make a folder of another user")
+    folder = tmp()
+    os.mkdir(os.path.join(folder, name))
+    for path in folder, os.path.join(folder, name):
+        os.chown(path, OTHER, OTHER)
+    return folder
+
+
+@test
+def trace_folder_of_another_user():
+    "root records into no empty folder of another user, who could exchange the files there"
+    folder = folder_of_another("theirs")
+    rc, _, err = run([PEM, "record", "-q", "-e", "APP", "-o", "theirs", "--", "touch", "ran"], cwd=folder)
+    assert rc != 0 and "belongs to user 65533" in err and "choose" in err, (rc, err)
+    equal((os.listdir(folder), os.listdir(folder + "/theirs")), (["theirs"], []), "what is there")
+
+
+@test
+def trace_folder_exchanged_once_made():
+    "root records into no folder that another user puts in the place of the one that was made"
+    need("strace")
+    folder = folder_of_another("decoy")
+    racer = start(["setpriv", "--reuid=%d" % OTHER, "--regid=%d" % OTHER, "--clear-groups", "sh", "-c",
+                   "until mv -T pem-trace-true-1 made; do :; done; exec mv -T decoy pem-trace-true-1"], cwd=folder,
+                  stderr=subprocess.DEVNULL)
+    # strace holds pem for a moment after each folder that it makes.
+    rc, _, err = run(["strace", "-qq", "-o", tmp() + "/calls", "-e", "trace=mkdir", "-e", "inject=mkdir:delay_exit=300000",
+                      PEM, "record", "-q", "-e", "APP", "--", "true"], cwd=folder)
+    equal(racer.wait(), 0, "status of the racer")
+    assert rc != 0 and "belongs to user 65533" in err, (rc, err)
+    equal(os.listdir(folder + "/pem-trace-true-1"), [], "in the other user's folder")
 
 
 run_all()
