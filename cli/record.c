@@ -65,8 +65,8 @@ static const struct cli_option options[] = {
 	 "PREDICATE') or was above a threshold in a second ('rate(EVENT) > N', 'mean(EVENT.FIELD) "
 	 "> N', and sum, min, max). May be given several times. SIGUSR2 does it, too."},
 	{OPT_SNAPSHOTS, "snapshots", "N",
-	 "Keep only the last N of these, and fewer if they take more than a tenth of the "
-	 "space that was free at the start. "
+	 "Keep only the last N of these, and fewer if they take more than a tenth of the most "
+	 "space that was free while it ran. "
 	 "Default: 8."},
 	{OPT_INTERVAL, "snapshot-interval", "SECONDS",
 	 "At most one for triggers in so many seconds. Default: 10."},

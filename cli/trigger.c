@@ -170,16 +170,19 @@ static int register_one(struct cli_triggers *t, struct cli_trigger *trigger)
 }
 
 /*
- * Find how many bytes the snapshots beside a trace may have. This is decided once: if it followed
- * the free space, another user who fills the disk would have snapshots removed.
+ * Find how many bytes the snapshots beside a trace may have; bytes are theirs now. The limit only
+ * grows: another user who fills the disk later has no snapshots removed, nor does one who filled it
+ * before the recording and has removed the files since.
  */
-static uint64_t limit_of(const char *trace)
+static void raise_limit(struct cli_triggers *t, uint64_t bytes)
 {
 	struct statvfs disk;
+	uint64_t most = UINT64_MAX;
 
-	if (statvfs(cli_format("%s/..", trace), &disk) < 0)
-		return UINT64_MAX;
-	return (uint64_t)disk.f_bavail * disk.f_frsize / CLI_SNAPSHOTS_SHARE;
+	if (statvfs(cli_format("%s/..", t->trace), &disk) == 0)
+		most = ((uint64_t)disk.f_bavail * disk.f_frsize + bytes) / CLI_SNAPSHOTS_SHARE;
+	if (most > t->most_bytes)
+		t->most_bytes = most;
 }
 
 int cli_triggers__start(struct cli_triggers *t, struct pem_session *session, const char *trace,
@@ -192,7 +195,7 @@ int cli_triggers__start(struct cli_triggers *t, struct pem_session *session, con
 	t->sessions[0] = session;
 	t->trace = trace;
 	t->quiet = quiet;
-	t->most_bytes = limit_of(trace);
+	raise_limit(t, 0);
 	t->options = (struct pem_session_options){
 		.size = sizeof(t->options), .log = cli_log, .progress = 1, .log_arg = &t->quiet};
 	sigemptyset(&action.sa_mask);
@@ -238,7 +241,7 @@ static void remove_oldest(struct cli_triggers *t)
 
 	if (rc == 0 && !t->quiet)
 		cli_say("removed %s: the last %s snapshots are kept, in at most a tenth of the "
-			"space that was free at the start; --snapshots sets their number",
+			"most space that was free so far; --snapshots sets their number",
 			oldest->path, cli_count(t->keep));
 	else if (rc < 0 && rc != -ENOENT && !t->quiet) /* who renamed it knows that it stays */
 		cli_say("%s stays and no longer counts as a snapshot: %s", oldest->path,
@@ -261,6 +264,7 @@ static void keep_limits(struct cli_triggers *t, uint64_t further_bytes)
 	while (t->kept_count > 1) {
 		for (bytes = 0, i = 0; i < t->kept_count; i++)
 			bytes += t->kept[i].folder.bytes;
+		raise_limit(t, bytes);
 		if (t->kept_count <= t->keep && bytes + further_bytes <= t->most_bytes)
 			return;
 		remove_oldest(t);

@@ -13,8 +13,8 @@
 #define CLI_TRIGGER_SESSIONS 4
 #define CLI_SNAPSHOTS_MAX 1000
 /*
- * Snapshots that are kept by default, and the share that they may have of the space that is free
- * when the recording starts.
+ * Snapshots that are kept by default, and the share that they may have of the most space that was
+ * free when one was written or the recording started.
  */
 #define CLI_SNAPSHOTS_KEPT 8
 #define CLI_SNAPSHOTS_SHARE 10
@@ -67,7 +67,7 @@ struct cli_triggers {
 	struct cli_snapshot_kept *kept; /* the oldest first; there is space for keep + 1 */
 	size_t kept_count;
 	uint64_t largest_bytes; /* of a snapshot so far */
-	uint64_t most_bytes; /* of all snapshots */
+	uint64_t most_bytes; /* of all snapshots; it only grows */
 	unsigned int number; /* number in the name of the last folder */
 };
 

@@ -215,6 +215,26 @@ def a_disk_that_others_fill():
 
 
 @test
+def a_disk_that_others_filled_before():
+    "snapshots are not removed because something else took the free space when the recording started"
+    disk = tmp()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=128m", "pem-test", disk], capture_output=True, text=True)
+    if made.returncode != 0:
+        skip("cannot mount a tmpfs (needs root): " + made.stderr.strip())
+    try:
+        free = os.statvfs(disk)
+        with open(disk + "/other", "wb") as file:  # what is left is enough for the trace that begins
+            os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - 1024 * 1024)
+        recorder = Signalled(disk)
+        os.remove(disk + "/other")
+        recorder.snapshot(3)
+        said = recorder.end()
+        equal(snapshots(disk), ["trace-snapshot-%d" % n for n in (1, 2, 3)], "snapshots (%s)" % said)
+    finally:
+        subprocess.run(["umount", "-l", disk], capture_output=True)
+
+
+@test
 def what_others_wrote_stays():
     "a snapshot in which something was changed, or in whose place there is another folder, is not removed"
     recorder = Signalled(tmp(), "--snapshots", "1")
