@@ -12,7 +12,8 @@
 #include <pem/gate.h>
 
 /*
- * By process id: the address of its struct pem_gate_states for this session. A process that has
+ * By process id: the address of its struct pem_gate_states for this session. Only files of the
+ * process's own user tell it, and only while the process lives (members.c). A process that has
  * ended, or has executed another program, leaves its entry, whose memory then has another session's
  * id.
  */

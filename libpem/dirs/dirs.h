@@ -232,6 +232,15 @@ void pem_session__note_unread(const struct pem_session *session, struct pem_trac
 uint32_t pem_dir__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace);
 
 /*
+ * Return a number for the time at which the process started that has this pid now. A later process
+ * with the same pid has another number. 0: no process has the pid.
+ */
+uint64_t pem_start_of(uint32_t pid);
+
+/* The same, of a process of owner's. 0 also if another user than owner has the process. */
+uint64_t pem_dir__start(uid_t owner, uint32_t pid);
+
+/*
  * Return the pid that a process, listed by /proc under this name, has in its own pid namespace.
  * *namespaces: the number of namespaces in which it has a pid. 0: the process has ended.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * pids.c - what /proc tells of a process: its pid in this process's pid namespace, its owner, its
- * seccomp filters
+ * start, its seccomp filters
  */
 #include "dirs/dirs.h"
 #include "util.h"
@@ -45,22 +45,61 @@ uint32_t pem_inner_pid(const char *process, unsigned *namespaces)
  * The owner of the process's folder in /proc is not used: that is root if nobody may read the
  * process. A set-user-ID program still belongs to its former user, too.
  */
-bool pem_is_anothers(uint32_t pid, uid_t owner)
+static bool find_owner(uint32_t pid, uid_t owner, bool *matches)
 {
 	char path[300], line[256];
-	bool found = false, matches = false;
+	bool found = false;
 	unsigned id[4], i;
 	FILE *file;
+
+	*matches = false;
 
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
 	file = fopen(path, "re");
 	while (file && !found && fgets(line, sizeof(line), file))
 		found = sscanf(line, "Uid: %u %u %u %u", &id[0], &id[1], &id[2], &id[3]) == 4;
 	for (i = 0; found && i < 4; i++)
-		matches |= id[i] == owner;
+		*matches |= id[i] == owner;
 	if (file)
 		fclose(file);
-	return found && !matches;
+	return found;
+}
+
+bool pem_is_anothers(uint32_t pid, uid_t owner)
+{
+	bool matches;
+
+	return find_owner(pid, owner, &matches) && !matches;
+}
+
+/* The start is field 22, after the name. The name may contain any character. */
+uint64_t pem_start_of(uint32_t pid)
+{
+	char path[32], line[1024];
+	const char *at = NULL;
+	FILE *file;
+	int field;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	file = fopen(path, "re");
+	if (file && fgets(line, sizeof(line), file))
+		at = strrchr(line, ')');
+	if (file)
+		fclose(file);
+	for (field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) + 1 : 0;
+}
+
+/* The start comes first: the owner is then that of this process, or of a later one. */
+uint64_t pem_dir__start(uid_t owner, uint32_t pid)
+{
+	uint64_t start = pem_start_of(pid);
+	bool matches;
+
+	if (owner != geteuid() && !(find_owner(pid, owner, &matches) && matches))
+		return 0;
+	return start;
 }
 
 uint32_t pem_dir__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)

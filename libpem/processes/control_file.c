@@ -85,6 +85,7 @@ struct pem_member *pem_member__open(struct pem_session *s, struct pem_dir *dir, 
 	}
 	m->pid = pem_dir__pid(dir->owner, __atomic_load_n(&m->control->pid, __ATOMIC_RELAXED),
 			      __atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED));
+	m->started = m->pid ? pem_dir__start(dir->owner, m->pid) : 0;
 	if (m->pid == (uint32_t)getpid()) {
 		pem_member__close(s, m);
 		return NULL;

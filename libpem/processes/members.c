@@ -182,9 +182,30 @@ static bool is_target(const struct pem_session *s, const struct pem_member *m)
 	return false;
 }
 
+/*
+ * Does the process that the file was found for still have the member's pid? Another user's file may
+ * name a pid that nobody has yet, or no longer. A file of the session's own user is believed.
+ */
+static bool has_pid(const struct pem_member *m)
+{
+	if (m->dir->owner == geteuid())
+		return m->pid && (!kill((pid_t)m->pid, 0) || errno != ESRCH);
+	return m->pid && m->started && pem_start_of(m->pid) == m->started;
+}
+
+/* Is this process still its owner's, too? Only then may the file speak of it. */
+static bool may_speak(const struct pem_member *m)
+{
+	return m->started && pem_dir__start(m->dir->owner, m->pid) == m->started;
+}
+
 void pem_member__find_contexts(struct pem_session *s, struct pem_member *m)
 {
-	m->contexts = pem_contexts__holding(s->page, s->context_count, m->pid, m->contexts);
+	uint64_t holding = pem_contexts__holding(s->page, s->context_count, m->pid, m->contexts);
+
+	if (holding != m->contexts && m->dir->owner != geteuid() && !may_speak(m))
+		holding = pem_contexts__holding(s->page, s->context_count, 0, m->contexts);
+	m->contexts = holding;
 	if (pem_member__is_served(m))
 		__atomic_store_n(&m->control->session[m->session_index].contexts, m->contexts,
 				 __ATOMIC_RELAXED);
@@ -233,7 +254,7 @@ static void say_given_up(struct pem_session *s, const struct pem_member *m)
 {
 	char name[PEM_NAME_BYTES];
 
-	if (s->processes->given_up_said || !m->pid || !pem_is_anothers(m->pid, m->dir->owner))
+	if (s->processes->given_up_said || !has_pid(m) || !pem_is_anothers(m->pid, m->dir->owner))
 		return;
 	s->processes->given_up_said = true;
 	pem_process_name(m->pid, name);
@@ -253,10 +274,10 @@ static void note_gates(struct pem_session *s, struct pem_member *m)
 {
 	uint64_t gates = __atomic_load_n(&m->control->gates, __ATOMIC_RELAXED);
 
-	if (m->session_index < 0 || !gates || !m->pid)
+	if (m->session_index < 0 || !gates)
 		return;
 	gates += (uint64_t)m->session_index * sizeof(struct pem_gate_states);
-	if (m->gates == gates)
+	if (m->gates == gates || !may_speak(m))
 		return;
 	m->gates = gates;
 	s->hooks->gates_found(s, m->pid, gates);
@@ -305,7 +326,7 @@ void pem_session__leave_members(struct pem_session *s)
 static bool is_dead(const struct pem_member *m)
 {
 	return m->pid && __atomic_load_n(&m->control->pid_namespace, __ATOMIC_RELAXED) &&
-	       kill((pid_t)m->pid, 0) && errno == ESRCH;
+	       !has_pid(m);
 }
 
 static void say_full(struct pem_session *s, struct pem_member *m)
@@ -326,6 +347,9 @@ static bool ask_again(struct pem_session *s, struct pem_member *m, uint64_t now)
 		pem_dir__remove_control(m->dir, m->name, m->inode);
 		return false;
 	}
+	/* The file does not tell its pid namespace: its process may live in another one. */
+	if (m->dir->owner != geteuid() && !has_pid(m))
+		m->pid = 0;
 	if (!pem_member__is_served(m) && pem_member__ask(s, m))
 		say_full(s, m);
 	return true;

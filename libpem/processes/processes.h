@@ -62,6 +62,8 @@ struct pem_member {
 	struct pem_dir *dir; /* directory of the control file */
 	uint64_t inode; /* inode number of the control file */
 	uint32_t pid; /* its pid in this process's pid namespace; 0: not known */
+	/* pem_dir__start() of the process when the file was found; 0: the owner had none. */
+	uint64_t started;
 	struct pem_control_file *control;
 	uint64_t control_bytes;
 	int session_index; /* the session's index in its table; -1: it has not joined the session */
@@ -109,6 +111,7 @@ struct pem_producer {
 	int pidfd;
 	/* The process's pid is known here: signal 0 tells whether it lives if there is no pidfd. */
 	bool is_found;
+	uint64_t started; /* as of struct pem_member */
 	bool dead;
 	/* The pool was cut off, and the session has said so. */
 	bool cut_said;

@@ -91,6 +91,7 @@ static bool find_process(struct pem_producer *p)
 	p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	p->dead = p->pidfd < 0 && errno == ESRCH;
 	p->is_found = true;
+	p->started = pem_dir__start(p->dir->owner, pid);
 	if (p->pidfd >= 0 && !may_keep(p->pidfd)) {
 		close(p->pidfd);
 		p->pidfd = -1;
@@ -361,7 +362,7 @@ static struct pem_producer *take_pool(struct pem_session *s, struct pem_dir *dir
 
 static void note_gates(struct pem_session *s, const struct pem_producer *p)
 {
-	if (p->gates && p->is_found)
+	if (p->gates && p->started)
 		s->hooks->gates_found(s, p->pid, p->gates);
 	else if (!p->gates && pem_session__used_gates(s))
 		pem_session__say(s, PEM_LOG_WARNING,

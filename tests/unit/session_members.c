@@ -15,9 +15,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
+#include <stddef.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #define NAME "control-1-0"
@@ -184,6 +187,199 @@ static void numbers_of_unknown_namespaces_say_nothing(void **state)
 	pem_session__close(s);
 }
 
+/* --- which process a file may speak of --- */
+
+#define GATES 0x1000 /* what a file tells of gates; as no process of another test does */
+
+static uint32_t told_pid; /* whose gates were told; 0: nobody's */
+
+static void note_gates(struct pem_session *s, uint32_t pid, uint64_t address)
+{
+	(void)s;
+	if (address >= GATES && address < 2 * GATES)
+		told_pid = pid;
+}
+
+/* Open a session of all processes in the folder of a user, where a file tells of a pid's gates. */
+static struct pem_session *session_of(uid_t owner, uint32_t pid)
+{
+	static struct pem_session_hooks hooks;
+	const struct pem_context any = {0};
+	struct pem_session *s = session_open(NULL);
+	struct pem_error error = {""};
+	char path[128];
+	int fd;
+
+	if (pem_session__attach(s, &any, &error) < 0)
+		fail_msg("%s", error.text);
+	make_file(NAME, pid, 0);
+	snprintf(path, sizeof(path), "%s/" NAME, folder);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	assert_true(fd >= 0);
+	assert_int_equal(pwrite(fd, &(uint64_t){GATES}, sizeof(uint64_t),
+				offsetof(struct pem_control_file, gates)),
+			 sizeof(uint64_t));
+	assert_int_equal(fchown(fd, owner, (gid_t)-1), 0);
+	close(fd);
+	told_pid = 0;
+	hooks = *s->hooks;
+	hooks.gates_found = note_gates;
+	s->hooks = &hooks;
+	s->dirs->first->owner = owner;
+	pem_session__lock(s);
+	pem_session__scan_members(s);
+	pem_session__unlock(s);
+	return s;
+}
+
+static void close_session_of(struct pem_session *s)
+{
+	s->dirs->first->owner = geteuid();
+	pem_session__close(s);
+}
+
+/* The member of the test's file. The session is locked. */
+static struct pem_member *member_of_file(struct pem_session *s)
+{
+	struct pem_member *m;
+
+	for (m = s->processes->members; m && (m->dir->number || strcmp(m->name, NAME) != 0);
+	     m = m->next)
+		;
+	assert_non_null(m);
+	return m;
+}
+
+/* Change what the file tells of gates, and its entry, so that the session looks at it again. */
+static void change_gates(struct pem_session *s)
+{
+	struct pem_member *m;
+
+	pem_session__lock(s);
+	m = member_of_file(s);
+	assert_true(m->session_index >= 0);
+	m->control->gates += 8;
+	m->control->session[m->session_index].word += PEM_ENTRY_WORD(0, 1, 0);
+	m->asked_ns = 0; /* long ago */
+	pem_session__scan_members(s);
+	pem_session__unlock(s);
+}
+
+/* A process of a user by this number, which nobody has. Returns 0 if it can't be made here. */
+static pid_t process_by_number(uint32_t pid, uid_t user)
+{
+	pid_t number = (pid_t)pid, child;
+	struct clone_args args = {
+		.exit_signal = SIGCHLD, .set_tid = (uint64_t)(uintptr_t)&number, .set_tid_size = 1};
+	int pipes[2];
+	char byte;
+
+	assert_int_equal(pipe(pipes), 0);
+	child = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (!child) {
+		if (!syscall(SYS_setresuid, user, user, user) && write(pipes[1], "", 1) == 1)
+			pause();
+		_exit(0);
+	}
+	close(pipes[1]);
+	if (child > 0)
+		assert_int_equal(read(pipes[0], &byte, 1), 1);
+	close(pipes[0]);
+	return child > 0 ? child : 0;
+}
+
+static void end_process(pid_t process)
+{
+	kill(process, SIGKILL);
+	assert_int_equal(waitpid(process, NULL, 0), process);
+}
+
+static void gates_of_a_process_are_told_while_it_lives(void **state)
+{
+	pid_t process = idle_process();
+	struct pem_session *s = session_of(geteuid(), (uint32_t)process);
+
+	(void)state;
+	assert_int_equal(told_pid, process);
+	end_process(process);
+	told_pid = 0;
+	change_gates(s);
+	assert_int_equal(told_pid, 0);
+	close_session_of(s);
+}
+
+static void gates_of_a_pid_without_a_process_are_not_told(void **state)
+{
+	struct pem_session *s = session_of(geteuid(), dead_pid());
+
+	(void)state;
+	assert_int_equal(told_pid, 0);
+	change_gates(s);
+	assert_int_equal(told_pid, 0);
+	close_session_of(s);
+}
+
+/*
+ * The session attaches to a process that gets its pid after the file of another user named it. The
+ * file's member is in none of its contexts, and tells nothing of its gates.
+ */
+static void expect_silence_of(struct pem_session *s, uint32_t pid, pid_t process)
+{
+	const struct pem_member *m;
+	uint32_t i, contexts = 0;
+
+	told_pid = 0;
+	change_gates(s);
+	assert_int_equal(told_pid, 0);
+	attach_to(s, process, 0);
+	pem_session__lock(s);
+	m = member_of_file(s);
+	for (i = 1; i < s->context_count; i++) {
+		if (s->page->contexts[i].pid != pid)
+			continue;
+		contexts++;
+		assert_false(m->contexts >> i & 1);
+	}
+	pem_session__unlock(s);
+	assert_true(contexts > 0);
+}
+
+/* before: the user had a process by the number when the file was found. */
+static void claim_number(bool before)
+{
+	uint32_t pid = dead_pid();
+	pid_t process = geteuid() ? 0 : process_by_number(pid, 65533);
+	struct pem_session *s;
+
+	if (!process) {
+		print_message("skipped: only root makes other users' processes, by number\n");
+		skip();
+	}
+	if (!before)
+		end_process(process);
+	s = session_of(65533, pid);
+	assert_int_equal(told_pid, before ? pid : 0);
+	if (before)
+		end_process(process);
+	process = process_by_number(pid, 65534);
+	assert_true(process > 0);
+	expect_silence_of(s, pid, process);
+	end_process(process);
+	close_session_of(s);
+}
+
+static void who_claims_a_pid_before_it_is_given_says_nothing_of_it(void **state)
+{
+	(void)state;
+	claim_number(false);
+}
+
+static void who_had_a_pid_says_nothing_of_the_next_who_has_it(void **state)
+{
+	(void)state;
+	claim_number(true);
+}
+
 /*
  * A process that is about to join the session by itself, in entry 0 of its table; the member, as
  * the session has asked it.
@@ -292,6 +488,10 @@ int main(void)
 		TEST(a_file_is_its_folders_owners),
 		TEST(a_file_of_another_user_is_no_process),
 		TEST(numbers_of_unknown_namespaces_say_nothing),
+		TEST(gates_of_a_process_are_told_while_it_lives),
+		TEST(gates_of_a_pid_without_a_process_are_not_told),
+		TEST(who_claims_a_pid_before_it_is_given_says_nothing_of_it),
+		TEST(who_had_a_pid_says_nothing_of_the_next_who_has_it),
 		TEST(who_joins_by_itself_is_found_by_the_next_look),
 		TEST(who_joins_by_itself_is_told_of_new_rules),
 		TEST(eight_sessions_observe_a_process),
