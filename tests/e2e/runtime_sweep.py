@@ -49,9 +49,10 @@ def wait_for(condition):
 
 
 def ready(folder, words):
-    """Is there what the session would be kept for? A log is nothing before a process has a pool."""
-    pools = [name for _, _, names in os.walk(os.path.join(folder, "runtime")) for name in names if name.startswith("pool-")]
-    return words[0] == "stat" or pools and os.path.exists(os.path.join(folder, "trace", ".pem", "session"))
+    """Is there what the session would be kept for? A log is nothing before a process has a pool, and a pool before its head."""
+    pools = [os.path.join(where, name) for where, _, names in os.walk(os.path.join(folder, "runtime"))
+             for name in names if name.startswith("pool-")]
+    return words[0] == "stat" or any(map(is_complete, pools)) and os.path.exists(os.path.join(folder, "trace", ".pem", "session"))
 
 
 @test

@@ -36,7 +36,7 @@ static void run_backends(const struct pem_spec_set *set, FILE *nowhere)
 	for (i = 0; pem_backends[i]; i++)
 		pem_backends[i]->emit(set, out);
 	pem_print_names(set, out, nowhere);
-	pem_print_model(set, 0, nowhere);
+	pem_print_model(set, nowhere);
 	pem_output__free(out);
 }
 
