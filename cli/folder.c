@@ -63,7 +63,7 @@ static int resolve(const char *link, char *path, size_t bytes)
 		rc = -ENAMETOOLONG;
 	} else {
 		path[n] = '\0';
-		/* The text is no name of the folder if the folder was removed meanwhile. */
+		/* If the folder was removed in between, the text does not name it. */
 		if (fstat(fd, &st) < 0 || lstat(path, &named) < 0 || st.st_dev != named.st_dev ||
 		    st.st_ino != named.st_ino)
 			rc = -ENOENT;

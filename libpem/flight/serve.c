@@ -329,7 +329,7 @@ static int ask(const struct pem_recorder *r, int fd, int folder, const char *cau
 	return text[0] ? pem_error__set(error, -EIO, "flight recorder %u: %s", r->pid, text) : 0;
 }
 
-/* The recorder checks it, too, but does not know what the folder is called. */
+/* The recorder also checks the owner, but does not know the folder's name. */
 static int check_folder(int fd, int folder, const char *directory, struct pem_error *error)
 {
 	struct ucred recorder;

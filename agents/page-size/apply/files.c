@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Within the 64 descriptors of which the kernel has a table for each process from the first. */
+/* Each process has a table for descriptors below 64 from its start. */
 #define LOWEST 48
 
 int files__open(const char *path, int flags, mode_t mode)

@@ -350,7 +350,7 @@ static void *remap(struct range *range, size_t bytes, int flags)
 		errno = saved;
 		start = move_aligned(old, range->bytes, bytes);
 	}
-	/* A limit of addresses may have room for this, and none for what is left over there. */
+	/* RLIMIT_AS may leave space for the block alone, and not for the rest of its mapping. */
 	if (start == MAP_FAILED && flags & MREMAP_MAYMOVE) {
 		errno = saved;
 		start = NEXT(mremap)(old, range->bytes, bytes, flags);

@@ -53,7 +53,7 @@ static bool is_ours(const struct sigaction *action)
 	return action->sa_flags & SA_SIGINFO && action->sa_sigaction == expired;
 }
 
-/* SIGURG is nobody's but ours, and this thread takes it. */
+/* Only this library uses SIGURG, and this thread takes it. */
 static bool is_signal_free(void)
 {
 	struct sigaction action;
@@ -144,7 +144,7 @@ static void set_timer(uint64_t ns)
 		wake.is_set = !timer_settime(wake.id, 0, &when, NULL);
 }
 
-/* A signal that is ignored is not pending any more. The C library would set a flag, too. */
+/* A signal that is ignored is not pending any more. The C library would also set a flag. */
 static void drop_signal(void)
 {
 	static const uint64_t none[8]; /* the kernel's own structure */
