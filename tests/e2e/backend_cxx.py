@@ -10,6 +10,8 @@ import os
 from standin import ABI, compiled, disabled_bytes, generate, generate_all, library, played
 from tap import equal, need, run_all, skip, test, tmp
 
+LONG_S = 13
+
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror", "-I" + ABI]
 
 PROGRAM = r"""

@@ -7,6 +7,8 @@ from probe_trace import EVENT, program, told
 from tap import PEM, ROOT, equal, run, run_all, skip, test, tmp
 from trace_files import Trace
 
+LONG_S = 11
+
 MANY = 200000000
 DETAILS = ["off", "statistics", "log"]
 

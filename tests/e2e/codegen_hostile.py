@@ -12,6 +12,8 @@ import stat
 
 from tap import CODEGEN, ROOT, SAN, equal, need, run, run_all, runs, skip, test, tmp
 
+LONG_S = 10
+
 EVENT = "<event name='APP::A::%s' description='d'><layerId value='APP'/><classId value='A'/><specifier value='%s'/>%s</event>"
 FIELD = "<fields><field name='%s' type='uint8' unit='none' description='d'/></fields>"
 MEMORY_KB = 300 * 1024

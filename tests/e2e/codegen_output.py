@@ -8,6 +8,8 @@ import shutil
 
 from tap import BUILD, CODEGEN, PEM, ROOT, equal, need, parallel, run, run_all, skip, test, tmp
 
+LONG_S = 12
+
 SPECS = sorted(os.path.join(ROOT, "spec", layer, name) for layer in ("app", "cpo", "hw", "os")
                for name in os.listdir(os.path.join(ROOT, "spec", layer)) if name.endswith(".xml"))
 BACKENDS = ("c", "c++", "fortran", "rust", "java", "python", "model", "ctf", "bpf", "man", "html")

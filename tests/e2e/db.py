@@ -13,6 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from postgresql import server
 from tap import BUILD, PEM, ROOT, equal, parallel, run, run_all, skip, start, test, tmp
 
+LONG_S = 11
+
 if not os.path.exists(BUILD + "/lib/libpem-agent.so"):
     print("1..0 # SKIP pem was built without SQLite")
     sys.exit(0)

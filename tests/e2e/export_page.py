@@ -6,6 +6,8 @@ from html_page import choose_process, export, exported, interval, quiet, report,
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 from trace_files import KERNEL, Trace
 
+LONG_S = 12
+
 MS = 1_000_000
 
 

@@ -7,6 +7,8 @@ from html_page import export, exported, interval, quiet, show, strips
 from tap import PEM, equal, run, run_all, test, tmp
 from trace_files import KERNEL, Trace
 
+LONG_S = 11
+
 MS = 1_000_000
 SWITCH = [("prev", "uint32", "previous-thread"), ("prevState", "uint32", "state"), ("pid", "uint32", "process"), ("tid", "uint32", "thread")]
 THIN = "\u202f"

@@ -6,6 +6,8 @@ import shutil
 
 from tap import BUILD, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
+LONG_S = 24
+
 QUIET = {"MAKEFLAGS": None, "MAKELEVEL": None, "MFLAGS": None}
 
 

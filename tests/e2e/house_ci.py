@@ -24,7 +24,8 @@ def all_turns(variable):
     """What eighteen turns in a row run; each name once."""
     sets = []
     for first in (744, 1001):
-        names = [name for turn in range(first, first + TURNS) for name in planned(turn)[variable]]
+        names = [name for turn in range(first, first + TURNS) for name in planned(turn)[variable]
+                 if turn == first or not name.startswith(PLAN.EACH_TURN)]
         sets.append(set(names))
         if variable not in ("PART", "SETTING", "LOAD_PART"):
             equal(len(names), len(set(names)), "names of %s in turns from %d on: %s" % (variable, first, names))
@@ -45,6 +46,15 @@ def long_programs():
             if re.search(r"^LONG_S = ", text.read(), re.MULTILINE):
                 left.add("e2e/" + name[:-3])
     equal(all_turns("ALSO"), left, "programs")
+
+
+@test
+def each_turn():
+    "what each change can break most easily is in all turns"
+    wanted = {name for name in PLAN.long_programs() if name.startswith(PLAN.EACH_TURN)}
+    assert wanted
+    for turn in range(744, 744 + TURNS):
+        assert wanted <= set(planned(turn)["ALSO"]), turn
 
 
 @test

@@ -6,6 +6,8 @@ import re
 
 from tap import BUILD, ROOT, SAN, equal, need, parallel, run, run_all, skip, test, tmp
 
+LONG_S = 17
+
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 FOLDERS = ("spec", "shared", "codegen", "kmod", "libpem", "agents", "viz-export", "cli", "examples", "tests", "bench", "demo")
 ABI = {os.path.basename(p) for p in glob.glob(ROOT + "/spec/abi/pem/*.h")}

@@ -6,6 +6,8 @@ import re
 
 from tap import ROOT, equal, need, parallel, run, run_all, skip, test
 
+LONG_S = 9
+
 TOKEN = re.compile(r"""(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')|"""
                    r"(?P<name>[A-Za-z_]\w*)|(?P<other>.)", re.S)
 FOLDERS = ("spec", "codegen", "kmod", "libpem", "viz-export", "cli", "examples", "tests", "bench")

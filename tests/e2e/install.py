@@ -11,6 +11,8 @@ import tempfile
 from preload import compile_program
 from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
+LONG_S = 28
+
 PROGRAM = r"""
 #include <pem/pem.h>
 #include <pem/stub.h>

@@ -11,6 +11,8 @@ import os
 from page_sites import HUGE, MIB, Directives, calls, program
 from tap import equal, run, run_all, skip, test
 
+LONG_S = 9
+
 # What the library itself takes: its code, its relocated data, and a table or two.
 LIBRARY = 2 * MIB
 

@@ -10,6 +10,8 @@ import os
 from page_sites import HUGE, MIB, Directives, build_id, calls, program
 from tap import equal, need, run, run_all, skip, test
 
+LONG_S = 8
+
 
 @test
 def small_pages():

@@ -9,6 +9,8 @@ from preload import compile_program, need_preload
 from probe_trace import PROGRAMS, check_balance, check_complete, program, record, streams, ticks
 from tap import PEM, equal, need, run, run_all, test, tmp
 
+LONG_S = 12
+
 
 @test
 def many_short_threads():

@@ -11,6 +11,8 @@ import xml.sax.saxutils
 from tap import BUILD, CODEGEN, PEM, ROOT, equal, need, parallel, run, run_all, skip, test, tmp
 from webdriver import Browser, missing
 
+LONG_S = 10
+
 MAN = os.path.join(BUILD, "gen", "reference", "man")
 HTML = os.path.join(BUILD, "gen", "reference", "html")
 

@@ -10,6 +10,8 @@ import time
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 from trace_files import Trace
 
+LONG_S = 11
+
 SPIN = """#include <time.h>
 static volatile unsigned long sum;
 static __attribute__((noinline)) void hot(void)

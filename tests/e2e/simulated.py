@@ -9,6 +9,8 @@ import time
 
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
 
+LONG_S = 12
+
 TOOLS = BUILD + "/lib/pem/valgrind"
 MACHINE = """<hardware page='%s' memoryCycles='100' walkCycles='30'>
   <cache level='1' kind='instruction' size='32K' ways='8' line='64'/>

@@ -12,6 +12,8 @@ import xml.etree.ElementTree as xml
 from tap import CODEGEN, OTHER_USER, PEM, equal, need, need_reach, parallel, run, run_all, skip, test, tmp
 from tracefs import need_tracefs
 
+LONG_S = 9
+
 EVENTS = "/sys/kernel/tracing/events"
 
 

@@ -6,6 +6,8 @@ import re
 from preload import compile_program
 from tap import BUILD, PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 
+LONG_S = 7
+
 RACY = r"""
 #include "shop.h"
 #include <pthread.h>
