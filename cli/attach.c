@@ -204,23 +204,9 @@ void cli_attach__free(struct cli_attach *a)
 	a->count = 0;
 }
 
-/*
- * Can only root and this user put files into the folder of a file? pem must not read specs of
- * another user, as it would in /tmp.
- */
-static bool is_trusted_folder(const char *file)
-{
-	const char *slash = strrchr(file, '/');
-	struct stat st;
-
-	if (slash == NULL || stat(cli_format("%.*s/", (int)(slash - file), file), &st) < 0 ||
-	    (st.st_uid != geteuid() && st.st_uid != 0) || (st.st_mode & S_IWOTH) != 0)
-		return false;
-	return (st.st_mode & S_IWGRP) == 0 || (st.st_uid == geteuid() && st.st_gid == getegid());
-}
-
 const char *cli_attach__program(const struct cli_attach *a, char *path, size_t bytes)
 {
+	const char *slash;
 	ssize_t n;
 
 	if (a->count == 0 || a->contexts[0].pid == 0)
@@ -229,7 +215,8 @@ const char *cli_attach__program(const struct cli_attach *a, char *path, size_t b
 	if (n <= 0)
 		return NULL;
 	path[n] = '\0';
-	if (is_trusted_folder(path))
+	slash = strrchr(path, '/');
+	if (slash != NULL && cli_specs__trusts(cli_format("%.*s/", (int)(slash - path), path)))
 		return path;
 	path[0] = '\0';
 	return NULL;

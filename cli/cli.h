@@ -555,13 +555,18 @@ enum cli_spec_origin {
 };
 
 /*
+ * Can only root, this user, and whoever became root by sudo, put files into a folder? pem must not
+ * read specs that another user left in /tmp. False also if there is no such folder.
+ */
+bool cli_specs__trusts(const char *folder);
+/*
  * Load specs into a session: those installed beside the catalogue; those named by PEM_SPEC_PATH;
  * those in the folder of the program's file (NULL: no program is run) or of the first file among
- * its arguments; those in the current folder. Before them it loads the events that the program
- * carries. Returns CLI_DONE; or a status, after printing a sentence, if a spec named by
- * PEM_SPEC_PATH is wrong. Other wrong specs cause a warning unless quiet is set. Wrong specs of the
- * current folder cause a warning only if one of the patterns asked for matches no event (NULL:
- * always). If there are no such specs, this costs one search of a folder.
+ * its arguments; those in the current folder, if it is trusted. Before them it loads the events
+ * that the program carries. Returns CLI_DONE; or a status, after printing a sentence, if a spec
+ * named by PEM_SPEC_PATH is wrong. Other wrong specs cause a warning unless quiet is set. Wrong
+ * specs of the current folder cause a warning only if one of the patterns asked for matches no
+ * event (NULL: always). If there are no such specs, this costs one search of a folder.
  */
 int cli_specs__load(struct pem_session *session, const char *program, char **argv,
 		    const struct cli_patterns *asked, bool quiet);

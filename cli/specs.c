@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define PATH_DEPTH 4u /* levels of folders below a folder of PEM_SPEC_PATH */
 #define ARGUMENTS 16 /* of a command, searched for a file */
@@ -32,6 +33,19 @@ struct loading {
 };
 
 /* --- which files --- */
+
+bool cli_specs__trusts(const char *folder)
+{
+	const char *sudo = geteuid() == 0 ? secure_getenv("SUDO_UID") : NULL;
+	struct stat st;
+
+	if (stat(folder, &st) < 0 || (st.st_mode & S_IWOTH) != 0)
+		return false;
+	if (st.st_uid != geteuid() && st.st_uid != 0 &&
+	    (sudo == NULL || strcmp(sudo, cli_format("%u", st.st_uid)) != 0))
+		return false;
+	return (st.st_mode & S_IWGRP) == 0 || (st.st_uid == geteuid() && st.st_gid == getegid());
+}
 
 /* The folder with the catalogue's specs of an installation. Returns 0 or -errno. */
 static int spec_folder(char *path, size_t bytes)
@@ -86,7 +100,41 @@ static void name_neighbours(struct pem_spec_files *files, const char *file)
 	pem_spec_files__add_folder(files, *path != '\0' ? path : "/", 0, CLI_SPEC_BESIDE, NULL);
 }
 
-static int name_files(struct pem_spec_files *files, const char *program, char **argv)
+static bool has_file(const struct pem_spec_files *files, const struct pem_spec_file *file)
+{
+	size_t i;
+
+	for (i = 0; i < files->count; i++)
+		if (files->files[i].device == file->device && files->files[i].inode == file->inode)
+			return true;
+	return false;
+}
+
+/*
+ * Compilers put programs elsewhere (target/release, classes), and pem list has no program. So the
+ * current folder is searched, too.
+ */
+static void name_here(struct loading *l, struct pem_spec_files *files)
+{
+	struct pem_spec_files others = {0};
+	size_t i;
+
+	if (cli_specs__trusts(".")) {
+		pem_spec_files__add_folder(files, ".", 0, CLI_SPEC_HERE, NULL);
+		return;
+	}
+	pem_spec_files__add_folder(&others, ".", 0, CLI_SPEC_HERE, NULL);
+	for (i = 0; i < others.count; i++)
+		if (!has_file(files, &others.files[i]))
+			cli_words__add(&l->here,
+				       cli_format("%s: other users can write to this folder; set "
+						  "PEM_SPEC_PATH to read it all the same",
+						  others.files[i].path));
+	pem_spec_files__free(&others);
+}
+
+static int name_files(struct loading *l, struct pem_spec_files *files, const char *program,
+		      char **argv)
 {
 	char folder[PATH_MAX];
 	struct stat st;
@@ -107,11 +155,7 @@ static int name_files(struct pem_spec_files *files, const char *program, char **
 			break;
 		}
 	}
-	/*
-	 * Compilers put programs elsewhere (target/release, classes), and pem list has no program.
-	 * So the current folder is searched, too.
-	 */
-	pem_spec_files__add_folder(files, ".", 0, CLI_SPEC_HERE, NULL);
+	name_here(l, files);
 	return status;
 }
 
@@ -213,7 +257,7 @@ int cli_specs__load(struct pem_session *session, const char *program, char **arg
 	size_t i;
 	int rc;
 
-	l.status = name_files(&files, program, argv);
+	l.status = name_files(&l, &files, program, argv);
 	if (l.status == CLI_DONE && program != NULL)
 		l.status = load_carried(session, program, quiet);
 	for (i = 0; i < files.count && l.status == CLI_DONE; i++) {

@@ -409,7 +409,7 @@ def in_turns():
         directives = Directives(site(path))
         directives.run([path, folder + "/cgroup.procs"])
         line = directives.line()
-        equal((line["large_bytes"], line["reason"]), (0, "limit of the control group"), "large pages, and why")
+        equal((line["large_bytes"], line["reason"]), (0, "turn"), "large pages, and why")
     finally:
         for fd in held:
             os.close(fd)

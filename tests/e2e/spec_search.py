@@ -158,6 +158,29 @@ def current_folder():
 
 
 @test
+def current_folder_of_others():
+    "specs of a current folder that other users can write to are not read, and the sentence names the remedy"
+    folder = bakery()
+    os.chmod(folder, 0o777)
+    rc, _, err = run([PEM, "stat", "-e", "Baked", "--", "true"], cwd=folder)
+    assert rc == 1 and "left out: ./bakery.xml: other users can write to this folder; set PEM_SPEC_PATH" in err, err
+    rc, out, err = run([PEM, "list", "--json", "Baked"], cwd=folder, env={"PEM_SPEC_PATH": "."})
+    equal((rc, err, [e["name"] for e in json.loads(out)]), (0, "", ["APP::Bakery::Baked"]), "list")
+
+
+@test
+def current_folder_of_whom_sudo_made_root():
+    "root reads the specs of a current folder of the user who became root by sudo, and of no other user's"
+    if os.geteuid() != 0:
+        skip("only root can give a folder away")
+    folder = bakery()
+    os.chown(folder, 65534, 65534)
+    for sudo, status in (("65534", 0), ("65533", 1), (None, 1)):
+        rc, _, err = run([PEM, "stat", "-e", "Baked", "--", "true"], cwd=folder, env={"SUDO_UID": sudo})
+        equal(rc, status, "SUDO_UID=%s: %s" % (sudo, err))
+
+
+@test
 def too_many_specs():
     "more specs than pem reads are an error, not events that are missing"
     folder = tmp()

@@ -22,6 +22,7 @@ static struct {
 	struct account account;
 	uint64_t granted;
 	uint64_t supply, limit; /* the last answers */
+	const char *limited_by;
 	uint64_t fresh; /* bytes until they are asked again */
 	int turn; /* a descriptor (supply.h), under the lock of the set of large pages; -1: none */
 } grants = {.turn = -1};
@@ -42,6 +43,7 @@ static void take_turn(uint64_t unit)
 		return;
 	grants.turn = supply__begin_turn();
 	grants.limit = grants.turn < 0 ? 0 : supply__limit();
+	grants.limited_by = grants.turn < 0 ? "turn" : "limit of the control group";
 }
 
 static void ask_again(uint64_t bytes, uint64_t unit)
@@ -53,6 +55,7 @@ static void ask_again(uint64_t bytes, uint64_t unit)
 	state = lock__begin_files();
 	grants.supply = supply__memory();
 	grants.limit = supply__limit();
+	grants.limited_by = "limit of the control group";
 	grants.fresh = bytes > ASK_AGAIN ? bytes : ASK_AGAIN;
 	take_turn(unit);
 	lock__end_files(state);
@@ -82,7 +85,7 @@ uint64_t grants__ask(uint64_t bytes, uint64_t unit, const char **reason)
 	if (grants.turn >= 0 && bytes > unit)
 		bytes = unit;
 	keep_within(&bytes, grants.supply, unit, "supply", reason);
-	keep_within(&bytes, grants.limit, unit, "limit of the control group", reason);
+	keep_within(&bytes, grants.limit, unit, grants.limited_by, reason);
 	asked = bytes;
 	if (bytes)
 		got = account__change(&grants.account, (int64_t)bytes, unit, grants.budget);

@@ -174,7 +174,7 @@ static uint64_t large_bytes(struct json_object *line)
 static uint64_t short_bytes(struct json_object *line)
 {
 	static const char *const passing[] = {"budget", "supply", "limit of the control group",
-					      "kernel", "account"};
+					      "turn",   "kernel", "account"};
 	const char *reason = words_of(line, "reason");
 	size_t i;
 
@@ -277,6 +277,7 @@ const char *page_treatment__in_words(const char *reason)
 		 "or forked that memory"},
 		{"mappings", "it has more mappings than are followed"},
 		{"limit of the control group", "the control group may have no more memory"},
+		{"turn", "another process in the control group was being given some"},
 		{"account", "the file in which they are counted can't be used"},
 		{"seccomp", "the command has given up rights, and may not count them"},
 		{"signal", "a handler of a signal asked for them"}};
