@@ -109,6 +109,18 @@ def what_is_not_there():
         assert says in err, err
 
 
+@test
+def tracepoints_for_the_kernel_only():
+    "a tracepoint without an event in tracefs is refused as such, and not as one that the kernel lacks"
+    here()
+    with open("/sys/kernel/btf/vmlinux", "rb") as types:
+        if b"btf_trace_sched_overutilized_tp" not in types.read():
+            skip("this kernel has no sched_overutilized_tp")
+    rc, _, err = run([PEM, "record", "-e", "sched:sched_overutilized_tp", "--", "true"])
+    equal(rc, 1, "status")
+    assert "'sched:sched_overutilized_tp' has no format in /sys/kernel/tracing/events" in err, err
+
+
 def lacking():
     """Tracepoints of sched that the catalogue has and this kernel lacks, by their events."""
     here()

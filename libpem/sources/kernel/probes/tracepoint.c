@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "probes.h"
 
+#include "kernel_types.h"
 #include "sources/kernel/base/base.h"
 #include "util.h"
 
@@ -261,12 +262,29 @@ static int search_system(struct search *s, const char *system)
 	return rc;
 }
 
+/* Has the kernel a tracepoint of this name, "system:event", of which it describes types only? */
+static bool is_bare(const char *pattern)
+{
+	struct pem_kernel_btf *btf = pem_kernel_btf__open(PEM_KERNEL_BTF_FOLDER);
+	uint32_t proto;
+	bool is = btf && pem_kernel_btf__tracepoint(btf, pattern, &proto);
+
+	pem_kernel_btf__close(btf);
+	return is;
+}
+
 static int say_none(struct search *s, const char *pattern, const char *system, ssize_t systems,
 		    struct pem_probe_near *near)
 {
 	char did_you[160], full[160];
 	const char *said;
 
+	if (strpbrk(pattern, "*?[") == NULL && is_bare(pattern))
+		return pem_error__set(s->error, -ENOENT,
+				      "the tracepoint '%.100s' has no format in "
+				      "/sys/kernel/tracing/events, since it is for code in the "
+				      "kernel only: pem can't tell its fields",
+				      pattern);
 	if (s->near.edits && systems == 1 && strpbrk(system, "*?[") == NULL) {
 		snprintf(full, sizeof(full), "%.30s:%.100s", system, s->near.best);
 		memcpy(s->near.best, full, sizeof(s->near.best) - 1);
