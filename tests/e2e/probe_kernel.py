@@ -145,7 +145,7 @@ def a_wildcard_takes_what_is_there():
     for name, source in lacks.items():
         rc, _, err = run([PEM, "record", "-e", source, "--", "true"])
         equal(rc, 1, "status of %s: %s" % (source, err))
-        assert "this kernel has no tracepoint '%s'" % source in err, err
+        assert "tracepoint '%s'" % source in err, err
         rc, out, err = run([PEM, "list", "--json", source])
         equal(rc, 0, "status of list %s: %s" % (source, err))
         told = {e["name"]: e["reason"] for e in json.loads(out)}

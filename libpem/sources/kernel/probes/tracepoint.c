@@ -283,7 +283,7 @@ static int say_none(struct search *s, const char *pattern, const char *system, s
 		return pem_error__set(s->error, -ENOENT,
 				      "the tracepoint '%.100s' has no format in "
 				      "/sys/kernel/tracing/events, since it is for code in the "
-				      "kernel only: pem can't tell its fields",
+				      "kernel only: of those, pem has what its catalogue names",
 				      pattern);
 	if (s->near.edits && systems == 1 && strpbrk(system, "*?[") == NULL) {
 		snprintf(full, sizeof(full), "%.30s:%.100s", system, s->near.best);
