@@ -10,7 +10,7 @@ import time
 from attached import Asked, Observer, numbers
 from patience import HANG_S
 from probe_trace import check_balance, ticks
-from tap import PEM, run, run_all, test, tmp
+from tap import PEM, equal, run, run_all, test, tmp
 
 
 def shared(asked, pattern, seconds=HANG_S):
@@ -132,7 +132,7 @@ def consumer_killed():
         observer.child.communicate()
     last = Observer(asked, "stat", "-p", str(asked.pid))
     asked.ask("tick 25")
-    assert last.count() == 25
+    equal(last.count(), 25, "ticks")
 
 
 run_all()

@@ -2,6 +2,7 @@
 """
 runtime_sweep.py - what a killed consumer leaves in the runtime folder: nothing once another comes, but what can be recovered
 """
+import glob
 import os
 import signal
 import struct
@@ -16,7 +17,7 @@ from tap import PEM, SAN, equal, need, need_mounts, run, run_all, skip, test
 def leave(folder, words):
     """The session folders that a killed pem leaves, once another has come and gone."""
     env = dict(os.environ, PEM_RUNTIME_DIR=os.path.join(folder, "runtime"))
-    consumer = subprocess.Popen([PEM, *words, "--", "sleep", "60"], env=env, start_new_session=True,
+    consumer = subprocess.Popen([PEM, *words, "--", "sh", "-c", "ls -R /usr/share/doc > /dev/null; sleep 60"], env=env, start_new_session=True,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     until = time.monotonic() + HANG_S
     runtime = env["PEM_RUNTIME_DIR"]
@@ -49,10 +50,10 @@ def wait_for(condition):
 
 
 def ready(folder, words):
-    """Is there what the session would be kept for? A log is nothing before a process has a pool, and a pool before its head."""
+    """Is there what the session would be kept for? A log is nothing before a process has a pool that the recorder has found."""
     pools = [os.path.join(where, name) for where, _, names in os.walk(os.path.join(folder, "runtime"))
              for name in names if name.startswith("pool-")]
-    return words[0] == "stat" or any(map(is_complete, pools)) and os.path.exists(os.path.join(folder, "trace", ".pem", "session"))
+    return words[0] == "stat" or any(map(is_complete, pools)) and glob.glob(os.path.join(folder, "trace", "[a-z]_*"))
 
 
 @test
