@@ -137,6 +137,11 @@ struct pem_spec_source {
 	 * true. Only BPF programs evaluate it, so the module leaves the source out. NULL: always.
 	 */
 	char *when;
+	/*
+	 * Of a tracepoint: the argument, a struct task_struct *, whose thread the event is of.
+	 * NULL: it is of the thread that runs.
+	 */
+	char *of;
 	char *binary; /* of a usdt probe: file or library name; NULL if none */
 	struct pem_spec_from *froms;
 	size_t from_count;

@@ -147,6 +147,7 @@ static void free_source(struct pem_spec_source *source)
 	free(source->arguments);
 	free(source->kernel);
 	free(source->when);
+	free(source->of);
 	free(source->binary);
 }
 

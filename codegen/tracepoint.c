@@ -74,6 +74,19 @@ int pem_tracepoint__is_of_the_system(const struct pem_spec_event *event)
 						    event->meaning == PEM_MEANS_INTERVAL_END);
 }
 
+unsigned pem_tracepoint__of(const struct pem_spec_source *source)
+{
+	const char *arguments = source->arguments;
+	struct pem_argument argument;
+	unsigned at;
+
+	for (at = 0; pem_prototype__next(&arguments, &argument); at++)
+		if (argument.name_bytes == strlen(source->of) &&
+		    !strncmp(argument.text + argument.name_at, source->of, argument.name_bytes))
+			break;
+	return at;
+}
+
 const struct pem_spec_event *pem_tracepoint__next(const struct pem_spec_set *set, size_t *index)
 {
 	return next_of(set, index, PEM_SOURCE_TRACEPOINT);

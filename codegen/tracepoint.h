@@ -45,6 +45,9 @@ const struct pem_spec_event *pem_tracepoint__next(const struct pem_spec_set *set
  */
 int pem_tracepoint__is_of_the_system(const struct pem_spec_event *event);
 
+/* The position, from 0 on, of the argument that an alternative with of='' is of. */
+unsigned pem_tracepoint__of(const struct pem_spec_source *source);
+
 /* As pem_tracepoint__next, for events that a sampler of the module raises. */
 const struct pem_spec_event *pem_module__next(const struct pem_spec_set *set, size_t *index);
 

@@ -180,6 +180,10 @@ bool pem_kmod_here(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 			  const struct pem_kmod_rule *rule, const struct task_struct *prev,
 			  const struct task_struct *next);
+/* As pem_kmod_here(), for an event of a thread that need not be the one that runs. */
+bool pem_kmod_here_of(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
+		      const struct pem_kmod_rule *rule, uint64_t action,
+		      const struct task_struct *task);
 /* Count an event that found no writer. */
 void pem_kmod_no_lane(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu, uint32_t index,
 		      uint32_t flags);
@@ -247,6 +251,11 @@ PEM_INLINE bool pem_here_switch(const struct pem_kevent *e, const struct task_st
 	return pem_kmod_here_switch(e->data, e->cpu, e->rule, prev, next);
 }
 
+PEM_INLINE bool pem_here_of(const struct pem_kevent *e, const struct task_struct *task)
+{
+	return pem_kmod_here_of(e->data, e->cpu, e->rule, e->action, task);
+}
+
 /* End an event that is not wanted after all. */
 PEM_INLINE void pem_reject(const struct pem_kevent *e)
 {
@@ -310,6 +319,26 @@ PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
 			return record;
 	}
 	return pem_kmod_reserve(e->cpu, e->writer, e->cell, e->now, bytes, thread);
+}
+
+/*
+ * As pem_reserve(), for an event of a thread that need not be the one that runs: if that one is not
+ * observed, the record belongs to no thread.
+ */
+PEM_INLINE uint8_t *pem_reserve_of(struct pem_kevent *e, uint32_t bytes)
+{
+	uint64_t thread = 0;
+
+	if (pem_kmod_here(e->data, e->cpu, e->rule, e->action & PEM_KACTION_TREE))
+		return pem_reserve(e, bytes);
+	e->now = pem_clock();
+	return pem_kmod_reserve(e->cpu, e->writer, e->cell, e->now, bytes, thread);
+}
+
+/* For fields of role 'interrupt': 1 if an interrupt raises the event in the thread's place. */
+PEM_INLINE uint8_t pem_interrupt(void)
+{
+	return in_nmi() || in_hardirq() || in_serving_softirq();
 }
 
 /*

@@ -72,6 +72,16 @@ bool pem_kmod_here(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 	       (filter_cpu(rule, cpu) && filter_task(rule, current));
 }
 
+bool pem_kmod_here_of(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
+		      const struct pem_kmod_rule *rule, uint64_t action,
+		      const struct task_struct *task)
+{
+	if ((action & PEM_KACTION_TREE) &&
+	    !pem_targets_have(data->targets, (unsigned long)task->signal))
+		return false;
+	return !(action & PEM_ACTION_FILTER) || (filter_cpu(rule, cpu) && filter_task(rule, task));
+}
+
 bool pem_kmod_here_switch(struct pem_kmod_probe_data *data, struct pem_kmod_cpu *cpu,
 			  const struct pem_kmod_rule *rule, const struct task_struct *prev,
 			  const struct task_struct *next)

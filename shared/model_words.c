@@ -37,6 +37,7 @@ const char *const pem_role_words[] = {
 	"parent",      "name",    "value",       "address",
 	"size",        "key",     "cpu",         "code",
 	"old-address", "state",   "system-call", "descriptor",
+	"interrupt",
 };
 const char *const pem_source_words[] = {"stub", "tracepoint", "perf",  "perf-sample",
 					"usdt", "module",     "probe", "simulated"};

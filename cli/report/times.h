@@ -53,7 +53,8 @@ struct report_call {
 /* Waits of one thread in one interval on one thing, which one thread ended. */
 struct report_wait {
 	uint32_t thread; /* number of the pass */
-	uint32_t waker; /* the same, or NO_THREAD: unknown */
+	uint32_t waker; /* the same, or NO_THREAD: unknown, or not a thread */
+	enum pem_woken_by woken_by;
 	uint32_t interval; /* index, or NO_INTERVAL */
 	uint32_t file; /* number of the pass, or NO_FILE */
 	uint64_t lock; /* address of role 'key'; 0: none */

@@ -81,7 +81,9 @@ static struct report_wait *row_of(struct report_times *t, const struct report_wa
 	uint64_t key = report_mix(report_mix(0, like->thread), like->interval);
 	uint32_t *at = pem_number_map__at(
 		&t->wait_at,
-		report_mix(report_mix(report_mix(key, like->waker), like->file), like->lock));
+		report_mix(report_mix(report_mix(report_mix(key, like->waker), like->woken_by),
+				      like->file),
+			   like->lock));
 
 	if (at == NULL)
 		return NULL;
@@ -95,13 +97,35 @@ static struct report_wait *row_of(struct report_times *t, const struct report_wa
 	return &t->waits[*at];
 }
 
+static bool is_one_of(const char *word, const char *const *words)
+{
+	while (*words != NULL && strcmp(word, *words) != 0)
+		words++;
+	return *words != NULL;
+}
+
+/* What ended a wait in a call. No page fault lets go of what one of these waits for. */
+static enum pem_woken_by woken_by(const char *call, enum pem_woken_by by)
+{
+	static const char *const calls[] = {
+		"accept",       "accept4",       "clock_nanosleep", "connect",   "epoll_pwait",
+		"epoll_pwait2", "epoll_wait",    "futex",           "nanosleep", "pause",
+		"poll",         "ppoll",         "pselect6",        "recvfrom",  "recvmmsg",
+		"recvmsg",      "rt_sigsuspend", "rt_sigtimedwait", "select",    "sendmsg",
+		"sendto",       "wait4",         "waitid",          NULL};
+
+	return by == PEM_WOKEN_INTERRUPT_OR_FAULT && is_one_of(call, calls) ? PEM_WOKEN_INTERRUPT
+									    : by;
+}
+
 int report_waits__add(struct report_times *t, const struct pem_span *span, uint64_t ns)
 {
 	const struct pem_interval *reason = reason_of(span->interval);
 	struct report_wait like = {.thread = span->thread->number,
 				   .interval = NO_INTERVAL,
 				   .file = NO_FILE,
-				   .waker = span->waker != NULL ? span->waker->number : NO_THREAD};
+				   .waker = span->waker != NULL ? span->waker->number : NO_THREAD,
+				   .woken_by = span->woken_by};
 	struct report_wait *row;
 
 	if (reason != NULL) {
@@ -110,6 +134,8 @@ int report_waits__add(struct report_times *t, const struct pem_span *span, uint6
 			return -ENOMEM;
 		like.file = reason->file != NULL ? reason->file->number : NO_FILE;
 		like.lock = lock_of(reason);
+		like.woken_by =
+			woken_by(report_times__title(&t->intervals[like.interval]), span->woken_by);
 	}
 	row = row_of(t, &like);
 	if (row == NULL)
@@ -147,6 +173,25 @@ static const char *reason_words(const struct report_times *t, const struct repor
 {
 	return row->interval != NO_INTERVAL ? report_times__title(&t->intervals[row->interval])
 					    : "no known interval";
+}
+
+static const char *waker_words(const struct report_times *t, const struct report_wait *row)
+{
+	/* Only its timer ends such a call by an interrupt. */
+	static const char *const sleeps[] = {"clock_nanosleep", "nanosleep", NULL};
+
+	switch (row->woken_by) {
+	case PEM_WOKEN_THREAD:
+		return report_times__thread_words(t, row->waker);
+	case PEM_WOKEN_INTERRUPT:
+		return is_one_of(reason_words(t, row), sleeps) ? "its timer" : "an interrupt";
+	case PEM_WOKEN_INTERRUPT_OR_FAULT:
+		return "an interrupt or a page fault";
+	case PEM_WOKEN_OUTSIDE:
+		return "a process outside";
+	default:
+		return "";
+	}
 }
 
 static int longer(const void *a, const void *b)
@@ -197,7 +242,7 @@ void report_waits__print(const struct report *r, enum report_by by)
 		cli_table__cell(table, cli_sum__duration(rows[i]->total_ns));
 		cli_table__cell(table, cli_duration(rows[i]->most_ns));
 		cli_table__cell(table, reason_words(t, rows[i]));
-		cli_table__cell(table, report_times__thread_words(t, rows[i]->waker));
+		cli_table__cell(table, waker_words(t, rows[i]));
 		cli_table__cell(table, object_words(t, rows[i]));
 	}
 	report__heading("Waits");
@@ -299,6 +344,11 @@ const char *report_waits__sentence(const struct report *r)
 
 /* --- JSON --- */
 
+static const char *const woken_by_words[] = {[PEM_WOKEN_THREAD] = "thread",
+					     [PEM_WOKEN_INTERRUPT] = "interrupt",
+					     [PEM_WOKEN_INTERRUPT_OR_FAULT] = "interrupt-or-fault",
+					     [PEM_WOKEN_OUTSIDE] = "outside"};
+
 static void thread_json(struct json_object *entry, const char *pid, const char *tid,
 			const struct pem_pass_thread *thread)
 {
@@ -322,6 +372,8 @@ void report_waits__json(const struct report *r, struct cli_json_stream *json)
 		thread_json(entry, "pid", "tid", pem_pass__thread(t->pass, rows[i]->thread));
 		thread_json(entry, "waker_pid", "waker_tid",
 			    pem_pass__thread(t->pass, rows[i]->waker));
+		if (rows[i]->woken_by != PEM_WOKEN_UNKNOWN)
+			cli_json__text(entry, "woken_by", woken_by_words[rows[i]->woken_by]);
 		if (rows[i]->interval != NO_INTERVAL)
 			cli_json__text(entry, "interval", t->intervals[rows[i]->interval].name);
 		if (rows[i]->file != NO_FILE)

@@ -152,10 +152,13 @@ static void put_predicate(struct emitter *out, const struct pem_spec_event *even
 	fprintf(f, "\t\t\treturn 0;\n\t\t}\n\t}\n");
 }
 
-/* Print the test of the predicate's gates. Hooks are of two threads, so they have none. */
-static void put_gates(struct emitter *out, size_t hook)
+/*
+ * Print the test of the predicate's gates. Hooks are of two threads, and other events of one that
+ * does not run, so they have none.
+ */
+static void put_gates(struct emitter *out, const struct pem_spec_source *source, size_t hook)
 {
-	if (hook == NO_HOOK)
+	if (hook == NO_HOOK && !source->of)
 		fprintf(out->programs,
 			"\tif (pem_config.gates[%1$u] && !pem_gates_pass(&pem_e, %1$u))\n"
 			"\t\treturn 0;\n",
@@ -187,7 +190,12 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 	fprintf(f, "\tuint64_t pem_value = 0, pem_key = 0;\n"
 		   "\tstruct pem_kevent pem_e;\n"
 		   "\tuint8_t *pem_record;\n\n");
-	if (hook == NO_HOOK)
+	if (hook == NO_HOOK && alternative->of)
+		fprintf(f,
+			"\tif (!pem_begin_of(&pem_e, %u, (struct task_struct *)pem_ctx[%u]))\n"
+			"\t\treturn 0;\n",
+			out->index, pem_tracepoint__of(alternative));
+	else if (hook == NO_HOOK)
 		fprintf(f, "\tif (!%s(&pem_e, %u))\n\t\treturn 0;\n",
 			pem_tracepoint__is_of_the_system(event) ? "pem_begin_system" : "pem_begin",
 			out->index);
@@ -198,7 +206,7 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 	if (alternative->when)
 		fprintf(f, "\tif (!(%s))\n\t\treturn 0;\n", alternative->when);
 	put_predicate(out, event, source, hook);
-	put_gates(out, hook);
+	put_gates(out, alternative, hook);
 	pem_tracepoint__put_statistic(f, event, source);
 	put_log(f, event, source);
 	fprintf(f, "\treturn 0;\n}\n\nSEC(\"tp_btf\")\nint ");
@@ -297,10 +305,11 @@ static void put_row(struct emitter *out, const struct pem_spec_event *event, int
 	fprintf(f,
 		"\t  .context = %d,\n"
 		"\t  .sets_thread = %u,\n"
+		"\t  .is_of_another = %u,\n"
 		"\t  .fixed_bytes = %u,\n"
 		"\t  .ring_bytes = %u,\n",
-		is_hook, event->meaning == PEM_MEANS_SETS_THREAD, event->fixed_bytes,
-		event->max_bytes);
+		is_hook, event->meaning == PEM_MEANS_SETS_THREAD, event->sources[0].of != NULL,
+		event->fixed_bytes, event->max_bytes);
 	for (i = 0; i < event->field_count; i++) {
 		if (event->fields[i].type != PEM_TYPE_STRING)
 			continue;

@@ -99,7 +99,8 @@ static void put_log(FILE *f, const struct pem_spec_event *event, size_t source)
 		fprintf(f, "pem_reserve_switch(&pem_e, %u, ", event->max_bytes);
 		put_switch_argument(f, event->sources[source].arguments, 2);
 	} else {
-		fprintf(f, "pem_reserve(&pem_e, %u", event->max_bytes);
+		fprintf(f, "pem_reserve%s(&pem_e, %u", event->sources[source].of ? "_of" : "",
+			event->max_bytes);
 	}
 	fprintf(f, ");\n\n\t\tif (pem_record) {\n");
 	pem_tracepoint__put_fixed(f, event, source, 1);
@@ -142,6 +143,8 @@ static void put_asks(FILE *f, const struct pem_spec_event *event, size_t source)
 		fprintf(f, ", ");
 		put_switch_argument(f, event->sources[source].arguments, 2);
 		fprintf(f, ");\n\n");
+	} else if (event->sources[source].of) {
+		fprintf(f, "pem_here_of(&pem_e, %s);\n\n", event->sources[source].of);
 	} else {
 		fprintf(f, "pem_here(&pem_e);\n\n");
 	}

@@ -162,6 +162,20 @@ static int has_field(const struct pem_spec_event *event, const char *name)
 	return 0;
 }
 
+/* Is the name that of an argument that points to a thread? */
+static int is_thread(const char *arguments, const char *name)
+{
+	static const char type[] = "struct task_struct *";
+	struct pem_argument argument;
+
+	while (pem_prototype__next(&arguments, &argument))
+		if (argument.name_bytes == strlen(name) &&
+		    !strncmp(argument.text + argument.name_at, name, argument.name_bytes))
+			return argument.type_bytes == sizeof(type) - 1 &&
+			       !strncmp(argument.text, type, argument.type_bytes);
+	return 0;
+}
+
 /* Check attributes that only one kind of source may have. */
 static void check_source_attributes(const struct check *c, const struct pem_spec_source *source)
 {
@@ -181,6 +195,12 @@ static void check_source_attributes(const struct check *c, const struct pem_spec
 		ERROR(c, source->at,
 		      "when='%s' has brackets that do not pair: expected a C expression",
 		      source->when);
+	if (source->of && !(source->kind == PEM_SOURCE_TRACEPOINT && source->arguments &&
+			    is_thread(source->arguments, source->of)))
+		ERROR(c, source->at,
+		      "of='%s' is not a thread: expected the name of an argument of type "
+		      "'struct task_struct *'",
+		      source->of);
 	if (source->kind != PEM_SOURCE_USDT && source->binary)
 		ERROR(c, source->at,
 		      "source '%s' has binary='': expected it only with a usdt probe", kind);

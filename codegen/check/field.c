@@ -47,6 +47,7 @@ static const char *expected_of_role(const struct pem_spec_field *field)
 		return is_integer(field->type) ? NULL : "an integer type";
 	case PEM_ROLE_SIZE:
 	case PEM_ROLE_CPU:
+	case PEM_ROLE_INTERRUPT:
 		return is_unsigned(field->type) ? NULL : "an unsigned type";
 	case PEM_ROLE_KEY:
 		return is_integer(field->type) || field->type == PEM_TYPE_ADDRESS ||
@@ -288,6 +289,7 @@ static void check_unit(const struct check *c, const struct pem_spec_field *field
 	case PEM_ROLE_PARENT:
 	case PEM_ROLE_KEY:
 	case PEM_ROLE_CPU:
+	case PEM_ROLE_INTERRUPT:
 		return;
 	default:
 		WARN(c, field->at,

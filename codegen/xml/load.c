@@ -225,6 +225,7 @@ static void read_source(struct pem_spec_event *event, xmlNode *node)
 	source->arguments = attribute(node, "arguments");
 	source->kernel = attribute(node, "kernel");
 	source->when = attribute(node, "when");
+	source->of = attribute(node, "of");
 	source->binary = attribute(node, "binary");
 	source->is_damaged = pem_damage(node) != 0;
 	for (node = next_element(node->children); node; node = next_element(node->next)) {

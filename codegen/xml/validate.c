@@ -74,6 +74,7 @@ static const struct {
 	 "C parameters of letters, digits, '_', '*', ',' and spaces, 300 in all at most"},
 	{"source", "kernel", "a range of kernels, such as '6.8-', '-6.7' or '5.18-6.7'"},
 	{"source", "when", expression},
+	{"source", "of", identifier},
 	{"source", "binary", "the name of a program or library, such as 'libc.so.6'"},
 	{"metric", "name", "LAYER::Class::Specifier, such as 'APP::Shop::Price'"},
 	{"metric", "form", "'rate', 'ratio', 'difference', 'between' or 'quotient'"},
@@ -103,7 +104,7 @@ static const struct {
 	{"field", "role",
 	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address', 'size', "
 	 "'key', "
-	 "'cpu', 'code', 'old-address', 'state', 'system-call' or 'descriptor'"},
+	 "'cpu', 'code', 'old-address', 'state', 'system-call', 'descriptor' or 'interrupt'"},
 	{"field", "from", expression},
 	{"field", "description", free_text},
 };

@@ -63,6 +63,7 @@ struct pem_kevent {
 	uint64_t thread; /* process id << 32 | thread id that the records after it belong to */
 	uint32_t flags;
 	uint32_t index;
+	uint32_t of; /* the process that the event is of; 0: the one that runs */
 	uint64_t shared; /* The program may be preempted on its CPU by another run of itself. */
 	/* Of an event of a file: files.bpf.h. */
 	struct vfsmount *mount; /* With 'dentry' its path; NULL: the descriptor is no file. */
@@ -158,6 +159,7 @@ PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t 
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	e->index = index;
 	e->cell = &e->ring->cells[index];
+	e->of = 0;
 	e->shared = 0;
 	return true;
 }
@@ -165,16 +167,6 @@ PEM_INLINE bool pem_begin_action(struct pem_kevent *e, uint32_t index, uint64_t 
 PEM_INLINE bool pem_begin(struct pem_kevent *e, uint32_t index)
 {
 	return pem_begin_action(e, index, PEM_LOAD(pem_control.action[index]));
-}
-
-/*
- * As pem_begin(), for an interval of scope 'system'. Such an interval begins or ends in any
- * process, so the target is not tested.
- */
-__attribute__((unused)) PEM_INLINE bool pem_begin_system(struct pem_kevent *e, uint32_t index)
-{
-	return pem_begin_action(e, index,
-				PEM_LOAD(pem_control.action[index]) & ~(uint64_t)PEM_KACTION_TREE);
 }
 
 /* --- predicates --- */
@@ -283,6 +275,7 @@ PEM_INLINE bool pem_begin_sched_switch(struct pem_kevent *e, uint32_t index,
 	e->flags = PEM_ACTION_FLAGS(e->action);
 	e->index = index;
 	e->cell = &e->ring->cells[index];
+	e->of = 0;
 	e->shared = 0;
 	e->thread = (uint64_t)(uint32_t)next->tgid << 32 | (uint32_t)next->pid;
 	/*
@@ -323,13 +316,14 @@ PEM_INLINE uint64_t pem_number(struct pem_cell *cell, uint64_t word)
 }
 
 /*
- * Add a value to the part of the process that runs. Where the map has no room for one more, the
- * event is only in the cell. Each entry has one writer on a CPU, as the event's cell has. A global
- * function: pem_add_distribution() says why.
+ * Add a value to the part of a process; of 0: of the one that runs. Where the map has no room for
+ * one more, the event is only in the cell. Each entry has one writer on a CPU, as the event's cell
+ * has. A global function: pem_add_distribution() says why.
  */
-__attribute__((noinline)) int pem_add_process(uint32_t index, uint64_t action, uint64_t value)
+__attribute__((noinline)) int pem_add_process(uint32_t index, uint64_t action, uint64_t value,
+					      uint32_t of)
 {
-	uint64_t key = (uint64_t)index << 32 | bpf_get_current_pid_tgid() >> 32;
+	uint64_t key = (uint64_t)index << 32 | (of ? of : bpf_get_current_pid_tgid() >> 32);
 	struct pem_kprocess *part = bpf_map_lookup_elem(&pem_processes, &key), none = {0};
 
 	if (!part) {
@@ -363,7 +357,7 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 	if (PEM_ACTION_FIELD(e->action) == PEM_NO_FIELD) {
 		PEM_STORE(cell->stat_end, n); /* stat_end is stored before any value */
 		if (pem_config.by_process)
-			pem_add_process(e->index, e->action, 0);
+			pem_add_process(e->index, e->action, 0, e->of);
 		return;
 	}
 	sum = cell->sum;
@@ -372,7 +366,7 @@ PEM_INLINE void pem_stat(struct pem_kevent *e, uint64_t value, uint64_t key)
 	pem_cell_put(cell, sum, value, key);
 	pem_cell_end(cell, n);
 	if (pem_config.by_process)
-		pem_add_process(e->index, e->action, value);
+		pem_add_process(e->index, e->action, value, e->of);
 	if (e->flags & PEM_ACTION_DISTRIBUTION)
 		pem_add_distribution(e->index, e->action, value);
 }
@@ -592,6 +586,7 @@ __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, c
 }
 
 #include "files.bpf.h"
+#include "others.bpf.h"
 #include "gates.bpf.h"
 #include "pem_events.bpf.h"
 

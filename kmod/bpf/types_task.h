@@ -39,6 +39,7 @@ struct thread_struct {
 
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	unsigned int __state;
 	int exit_state; /* not 0: the thread has almost ended */
 	int exit_code;

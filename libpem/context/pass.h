@@ -62,7 +62,7 @@ struct pem_plan {
 	uint8_t keys[PEM_KEYS_MAX]; /* fields of role 'key' */
 	struct pem_number_at process, thread, previous_thread, parent, state;
 	struct pem_number_at address, old_address, size, code;
-	struct pem_number_at system_call, descriptor;
+	struct pem_number_at system_call, descriptor, interrupt;
 	/*
 	 * Of a begin of system calls: a bit for each that takes a descriptor, and then for each
 	 * that takes a path. NULL: it is none.
@@ -201,7 +201,9 @@ struct pem_life_thread {
 	uint32_t path_call; /* number of that call */
 	bool path_is_told, path_is_empty;
 	uint64_t path_clock; /* when it was said */
-	struct pem_life_thread *waker; /* said by 'thread-waking' since it blocked */
+	/* Said by 'thread-waking' since it blocked: */
+	struct pem_life_thread *waker;
+	enum pem_woken_by woken_by;
 	uint64_t since_clock; /* of the state */
 };
 

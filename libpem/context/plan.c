@@ -85,6 +85,7 @@ static void fill(struct pem_plan *plan, const struct pem_event *event)
 	plan->code = number_at(event, PEM_ROLE_CODE);
 	plan->system_call = number_at(event, PEM_ROLE_SYSTEM_CALL);
 	plan->descriptor = number_at(event, PEM_ROLE_DESCRIPTOR);
+	plan->interrupt = number_at(event, PEM_ROLE_INTERRUPT);
 }
 
 /* scopes has a byte for each group. */

@@ -66,6 +66,7 @@ static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_cl
 		.cpu = t->thread.cpu,
 		.begin_ns = t->thread.since_ns,
 		.waker = t->waker ? &t->waker->thread : NULL,
+		.woken_by = t->woken_by,
 	};
 
 	if (span.state == PEM_THREAD_UNKNOWN || span.state == PEM_THREAD_ENDED)
@@ -73,8 +74,10 @@ static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_cl
 	if (!t->process || t->since_clock < t->process->observed_clock)
 		return 0;
 	/* Behind a loss another sleep may have been woken. */
-	if (span.state != PEM_THREAD_BLOCKED || end_clock < pass->now_clock)
+	if (span.state != PEM_THREAD_BLOCKED || end_clock < pass->now_clock) {
 		span.waker = NULL;
+		span.woken_by = PEM_WOKEN_UNKNOWN;
+	}
 	if (end_clock < t->since_clock)
 		return 0;
 	span.end_ns = pem_pass__ns(pass, end_clock);
@@ -122,6 +125,12 @@ void pem_states__doubt(const struct pem_pass *pass, struct pem_life_thread *t)
 	doubt(t, t->kernel_clock, pass->kernel_loss);
 }
 
+static void forget_waker(struct pem_life_thread *t)
+{
+	t->waker = NULL;
+	t->woken_by = PEM_WOKEN_UNKNOWN;
+}
+
 /* The thread gets a CPU. */
 static int run_on(struct pem_pass *pass, struct pem_life_thread *t, uint32_t cpu)
 {
@@ -136,7 +145,7 @@ static int run_on(struct pem_pass *pass, struct pem_life_thread *t, uint32_t cpu
 		rc = leave(pass, t);
 	enter(pass, t, PEM_THREAD_RUNNING);
 	t->thread.cpu = cpu;
-	t->waker = NULL;
+	forget_waker(t);
 	t->kernel_clock = pass->now_clock;
 	t->is_seen = true;
 	return rc;
@@ -154,7 +163,7 @@ static int run_off(struct pem_pass *pass, const struct pem_plan *plan,
 		return 0;
 	if (running->is_known && running->thread == t)
 		rc = say(pass, t, pass->now_clock);
-	t->waker = NULL;
+	forget_waker(t);
 	if (!plan->state.bytes)
 		enter(pass, t, PEM_THREAD_UNKNOWN);
 	else if (pem_number__load(plan->state, record->data))
@@ -206,8 +215,9 @@ static bool waits_for_end(const struct pem_life_thread *sleeper,
 }
 
 /*
- * Who wakes a thread. A thread that makes system calls, and is in none, does not: an interrupt does
- * that came while it ran. An ended thread is in none either, but its end wakes who waits for it.
+ * Who wakes a thread, if the record does not tell interrupts. A thread that makes system calls, and
+ * is in none, does not: an interrupt does that came while it ran. An ended thread is in none
+ * either, but its end wakes who waits for it.
  */
 static struct pem_life_thread *waker_of(struct pem_life_thread *t,
 					const struct pem_life_thread *sleeper)
@@ -220,6 +230,28 @@ static struct pem_life_thread *waker_of(struct pem_life_thread *t,
 		if (t->open[i]->plan->system_call.bytes)
 			return t;
 	return t && t->makes_calls ? NULL : t;
+}
+
+/* Note who wakes the sleeper. The first record counts: a later one wakes nobody. */
+static void note_waker(const struct pem_pass *pass, const struct pem_plan *plan,
+		       const struct pem_record *record, struct pem_life_thread *sleeper)
+{
+	uint64_t interrupt = PEM_INTERRUPT_UNKNOWN;
+
+	if (plan->interrupt.bytes)
+		interrupt = pem_number__load(plan->interrupt, record->data);
+	if (!plan->interrupt.bytes)
+		sleeper->waker = waker_of(pass->thread, sleeper);
+	else if (interrupt == 0)
+		sleeper->waker = pass->thread;
+	if (sleeper->waker)
+		sleeper->woken_by = PEM_WOKEN_THREAD;
+	else if (interrupt == 0)
+		sleeper->woken_by = PEM_WOKEN_OUTSIDE;
+	else if (interrupt != PEM_INTERRUPT_UNKNOWN)
+		sleeper->woken_by = PEM_WOKEN_INTERRUPT;
+	else if (plan->interrupt.bytes)
+		sleeper->woken_by = PEM_WOKEN_INTERRUPT_OR_FAULT;
 }
 
 int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
@@ -236,8 +268,8 @@ int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 	if (!t)
 		return -ENOMEM;
 	if (plan->meaning == PEM_MEANS_THREAD_WAKING) {
-		if (t->thread.state == PEM_THREAD_BLOCKED && !t->waker)
-			t->waker = waker_of(pass->thread, t);
+		if (t->thread.state == PEM_THREAD_BLOCKED && t->woken_by == PEM_WOKEN_UNKNOWN)
+			note_waker(pass, plan, record, t);
 		return 0;
 	}
 	/*

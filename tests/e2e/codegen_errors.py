@@ -300,6 +300,23 @@ def alternatives_of_a_tracepoint_make_sense():
 
 
 @test
+def whom_a_tracepoint_is_of():
+    "of='' names an argument that is a thread, of a tracepoint only"
+    source = "<source type='%s' name='s:e' of='%s'%s/>"
+    for kind, of, arguments in (("tracepoint", "a", " arguments='int a, struct task_struct *b'"),
+                                ("tracepoint", "c", " arguments='int a, struct task_struct *b'"),
+                                ("tracepoint", "b", " arguments='int a, struct task_struct **b'"),
+                                ("perf", "b", "")):
+        errors = refuse(spec(event("A", "B", source % (kind, of, arguments))))
+        assert any("of='%s' is not a thread: expected the name of an argument" % of in line for line in errors), errors
+    path = os.path.join(tmp(), "right.xml")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(spec(event("A", "B", source % ("tracepoint", "b", " arguments='int a, struct task_struct *b'"))))
+    rc, _, err = run([CODEGEN, "--check", path])
+    equal(rc, 0, err)
+
+
+@test
 def a_field_comes_from_one_place():
     "a second <from> for a field of the same source is refused"
     errors = refuse(spec(event("A", "B", "<source type='tracepoint' name='s:e' arguments='int a'><from field='x' value='a'/>"

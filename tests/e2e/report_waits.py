@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import subprocess
 
 import probing
 from tap import PEM, equal, need, run, run_all, test, tmp
@@ -180,6 +181,117 @@ def a_busy_thread_that_waited_for_a_cpu():
     t.write(folder)
     mostly = report(folder)["info"]["mostly"]
     assert mostly.endswith("7 ran 7.00 ms of 10.00 ms and waited 3.00 ms for a CPU"), mostly
+
+
+SLEEPERS = """#include <fcntl.h>
+#include <pthread.h>
+#include <unistd.h>
+static volatile int over;
+static void *reads(void *bytes)
+{
+	int zero = open("/dev/zero", O_RDONLY);
+	while (!over)
+		if (read(zero, bytes, 1 << 20) < 0)
+			break;
+	return NULL;
+}
+static void *sleeps(void *unused)
+{
+	for (int i = 0; i < 300; i++)
+		usleep(1000);
+	return unused;
+}
+int main(void)
+{
+	static char bytes[2][1 << 20];
+	pthread_t readers[2], sleepers[2];
+	for (int i = 0; i < 2; i++)
+		pthread_create(&readers[i], NULL, reads, bytes[i]), pthread_create(&sleepers[i], NULL, sleeps, NULL);
+	for (int i = 0; i < 2; i++)
+		pthread_join(sleepers[i], NULL);
+	over = 1;
+	for (int i = 0; i < 2; i++)
+		pthread_join(readers[i], NULL);
+	return 0;
+}
+"""
+
+
+@test
+def sleeps_are_ended_by_their_timers():
+    "600 sleeps beside two threads in system calls: no thread is said to have ended one, nor another process, and their timers ended 99 %"
+    trace = recorded(KERNEL, built("sleepers", SLEEPERS))
+    ended = {}
+    for wait in report(trace)["waits"]:
+        if wait.get("interval") == "OS::Syscall clock_nanosleep":
+            ended[wait.get("woken_by")] = ended.get(wait.get("woken_by"), 0) + wait["count"]
+    assert ended.get("interrupt", 0) >= 594 and set(ended) <= {"interrupt", None}, ended
+    assert " its timer" in run([PEM, "report", "--by", "wait", trace])[1]
+
+
+OUTSIDE = """#include <stdio.h>
+#include <unistd.h>
+int main(int count, char **arguments)
+{
+	char byte;
+	int fifo = open(arguments[1], 0);
+	for (int i = 0; i < 20; i++)
+		if (read(fifo, &byte, 1) != 1)
+			return 1;
+	return count != 2;
+}
+""".replace("<unistd.h>", "<fcntl.h>\n#include <unistd.h>")
+
+
+@test
+def a_writer_outside_of_the_recording():
+    "a process that is not recorded ends waits of one that is: they are told as ended from outside, and it has no name"
+    fifo = os.path.join(tmp(), "fifo")
+    os.mkfifo(fifo)
+    program = built("outside", OUTSIDE)
+    probing.here()
+    writer = subprocess.Popen(["sh", "-c", 'exec >"$0"; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do printf x; '
+                               'sleep 0.01; done', fifo])
+    found = report(recorded(KERNEL, program, fifo))
+    equal(writer.wait(), 0, "the writer's status")
+    ended = [w for w in found["waits"] if w.get("interval") == "OS::Syscall read" and w.get("woken_by") == "outside"]
+    assert sum(w["count"] for w in ended) >= 15, found["waits"]
+    assert {p["name"] for p in found["processes"]} <= {"outside", ""}, found["processes"]
+
+
+DELAYED = """#include <stdio.h>
+#include <unistd.h>
+int main(void)
+{
+	char text[200];
+	FILE *file;
+	for (int i = 0; i < 100; i++) {
+		usleep(1000);
+		for (volatile long k = 0; k < 300000; k++)
+			;
+	}
+	file = fopen("/proc/self/schedstat", "r");
+	return !file || !fgets(text, sizeof(text), file) || fputs(text, stdout) < 0;
+}
+"""
+
+
+@test
+def time_for_a_cpu_is_not_blocked():
+    "beside two busy loops on its CPU, a program waited for a CPU as long as the kernel's own account says, within 5 %"
+    probing.here()
+    cpu, trace = str(min(os.sched_getaffinity(0))), os.path.join(tmp(), "trace")
+    loops = [subprocess.Popen(["taskset", "-c", cpu, "sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    try:
+        rc, out, err = run([PEM, "record", "-q", "-e", KERNEL, "-o", trace, "--", "taskset", "-c", cpu, built("delayed", DELAYED)])
+    finally:
+        for loop in loops:
+            loop.kill()
+            loop.wait()
+    equal(rc, 0, err)
+    told = sum(row["runnable_ns"] for row in report(trace)["thread_states"])
+    truth = int(out.split()[1])
+    assert abs(told - truth) < 0.05 * truth, (told, truth)
 
 
 @test

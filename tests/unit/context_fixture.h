@@ -47,6 +47,7 @@ enum {
 	EVENT_INTERRUPT, /* of the CPU */
 	EVENT_INTERRUPT_END,
 	EVENT_PATH, /* call, path */
+	EVENT_WAKING_HOW, /* thread; 0: by who runs, 1: by an interrupt, 255: by that or a fault */
 };
 
 #define FIELD(name, type, role, at)                                                                \
@@ -121,7 +122,8 @@ static const char context_model[] =
 	"event\t0000021e\tOS::T::Path\tOS\tT\tPath\t1\tdetail\tcall-path"
 	"\t\t-\ttracepoint\ts:p\t12\t144\t2\t0\t\t\t\n"
 	FIELD("number", "int32", "system-call", "8")
-	"field\tpath\tstring\t-\t10\tname\t0\t128\t\t-\t0\t\n";
+	"field\tpath\tstring\t-\t10\tname\t0\t128\t\t-\t0\t\n"
+	PAIR("0000021f", "OS", "WakingHow", "thread-waking", "", "-", "thread", "interrupt");
 /* clang-format on */
 
 /* Give a trace this model. more: further lines of .pem/run. */

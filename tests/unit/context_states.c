@@ -32,6 +32,62 @@ static void a_thread_runs_waits_and_sleeps(void **state)
 	end_pass();
 }
 
+/* 50 sleeps on CPU 0 beside a thread, and something wakes it: what its span says. */
+static const struct pem_span *woken(uint32_t beside, uint64_t how)
+{
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, beside, beside);
+	packet_pair(T(21), EVENT_SYSTEM_CALL, 1, 3);
+	packet_pair(T(25), EVENT_WAKING_HOW, 50, how);
+	packet_pair(T(26), EVENT_RUNNABLE, 50, 0);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(26);
+	expect_span(0, 50, PEM_THREAD_BLOCKED, 20, 26);
+	return &around.spans[0];
+}
+
+static void a_thread_wakes_another(void **state)
+{
+	const struct pem_span *span = woken(51, 0);
+
+	(void)state;
+	assert_int_equal(span->woken_by, PEM_WOKEN_THREAD);
+	assert_int_equal(span->waker->tid, 51);
+	end_pass();
+}
+
+static void an_interrupt_in_a_system_call_is_not_its_threads(void **state)
+{
+	const struct pem_span *span = woken(51, 1);
+
+	(void)state;
+	assert_int_equal(span->woken_by, PEM_WOKEN_INTERRUPT);
+	assert_null(span->waker);
+	end_pass();
+}
+
+static void what_may_be_a_fault_is_not_called_an_interrupt(void **state)
+{
+	const struct pem_span *span = woken(51, PEM_INTERRUPT_UNKNOWN);
+
+	(void)state;
+	assert_int_equal(span->woken_by, PEM_WOKEN_INTERRUPT_OR_FAULT);
+	assert_null(span->waker);
+	end_pass();
+}
+
+static void a_thread_that_is_not_observed_wakes_from_outside(void **state)
+{
+	const struct pem_span *span = woken(0, 0);
+
+	(void)state;
+	assert_int_equal(span->woken_by, PEM_WOKEN_OUTSIDE);
+	assert_null(span->waker);
+	end_pass();
+}
+
 /* An interrupt came while it ran, and woke somebody. */
 static void a_thread_that_is_in_no_system_call_wakes_nobody(void **state)
 {
@@ -243,6 +299,10 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_thread_runs_waits_and_sleeps),
+		TEST(a_thread_wakes_another),
+		TEST(an_interrupt_in_a_system_call_is_not_its_threads),
+		TEST(what_may_be_a_fault_is_not_called_an_interrupt),
+		TEST(a_thread_that_is_not_observed_wakes_from_outside),
 		TEST(a_thread_that_is_in_no_system_call_wakes_nobody),
 		TEST(a_thread_that_has_ended_wakes_who_waits_for_it),
 		TEST(a_thread_that_has_ended_wakes_no_stranger),

@@ -38,6 +38,9 @@
 #define pem_pin() (preempt_count++)
 #define pem_unpin() (preempt_count--)
 #define raw_cpu_ptr(p) (p)
+#define in_nmi() 0
+#define in_hardirq() 0
+#define in_serving_softirq() 0
 
 typedef struct {
 	int counter;

@@ -138,6 +138,16 @@ struct pem_ended {
 	uint64_t end_ns;
 };
 
+/* What ended a span of state BLOCKED. */
+enum pem_woken_by {
+	PEM_WOKEN_UNKNOWN = 0, /* no record of meaning 'thread-waking' tells */
+	PEM_WOKEN_THREAD, /* another thread, or its end */
+	PEM_WOKEN_INTERRUPT, /* of a timer, a disk, a network, ... */
+	/* An interrupt, or a page fault that let go of memory the thread waited for. */
+	PEM_WOKEN_INTERRUPT_OR_FAULT,
+	PEM_WOKEN_OUTSIDE /* a thread of a process that the recording does not observe */
+};
+
 /* A time during which a thread was in one state. */
 struct pem_span {
 	const struct pem_pass_thread *thread;
@@ -147,11 +157,12 @@ struct pem_span {
 	/* Innermost interval of the thread at the span's end; NULL: none, or unknown */
 	const struct pem_interval *interval;
 	/*
-	 * Of BLOCKED: the thread that woke it, if a record of meaning 'thread-waking' says so. Not
-	 * one whose system calls are recorded and which was in none: an interrupt did it. An
-	 * interrupt in a system call, or in a thread of the kernel, can't be told.
+	 * The thread of PEM_WOKEN_THREAD; else NULL. Traces whose records of meaning
+	 * 'thread-waking' have no field of role 'interrupt' do not tell interrupts in system calls,
+	 * or in threads of the kernel, from these.
 	 */
 	const struct pem_pass_thread *waker;
+	enum pem_woken_by woken_by;
 };
 
 /* The other end of a message. */

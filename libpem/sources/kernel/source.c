@@ -73,6 +73,11 @@ static int take_demand(struct pem_source *source, size_t i, const struct pem_sou
 		return pem_error__set(error, -ENOTSUP,
 				      "probes can't be counted 'inside' or 'from'; events of the "
 				      "catalogue can");
+	if (index >= 0 && event->gates && pem_kernel__event((uint32_t)index)->is_of_another)
+		return pem_error__set(error, -ENOTSUP,
+				      "%s can't be counted 'inside' or 'from': it is of a thread "
+				      "that need not be the one that runs",
+				      event->event->name);
 	if (index < 0)
 		index = pem_source__take_probe(source, event->event, error);
 	if (index < 0)

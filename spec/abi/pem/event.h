@@ -187,6 +187,8 @@ struct pem_label {
 	uint64_t value; /* of a signed field: sign-extended */
 };
 
+#define PEM_INTERRUPT_UNKNOWN 255u
+
 /* What a field is to its event's meaning. Spec: <field role='...'>. */
 enum pem_role {
 	PEM_ROLE_NONE = 0,
@@ -219,6 +221,11 @@ enum pem_role {
 	 * of calls whose first argument is a descriptor.
 	 */
 	PEM_ROLE_DESCRIPTOR,
+	/*
+	 * 'interrupt': 0: the thread that runs raises the event; 1: an interrupt does that came
+	 * while it ran; PEM_INTERRUPT_UNKNOWN
+	 */
+	PEM_ROLE_INTERRUPT,
 	PEM_ROLE_COUNT
 };
 

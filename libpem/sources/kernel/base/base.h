@@ -78,6 +78,7 @@ struct pem_kernel_event {
 	uint8_t alternative_count;
 	/* The program is needed whenever a process tree is the target. */
 	uint8_t context;
+	uint8_t is_of_another; /* It is of a thread that need not be the one that runs. */
 	uint8_t sets_thread; /* It is logged whenever another event is logged. */
 	uint16_t fixed_bytes;
 	uint16_t ring_bytes;
