@@ -265,7 +265,7 @@ int main(void)
 {
 	char text[200];
 	FILE *file;
-	for (int i = 0; i < 100; i++) {
+	for (int i = 0; i < 40; i++) {
 		usleep(1000);
 		for (volatile long k = 0; k < 300000; k++)
 			;
@@ -278,12 +278,13 @@ int main(void)
 
 @test
 def time_for_a_cpu_is_not_blocked():
-    "beside two busy loops on its CPU, a program waited for a CPU as long as the kernel's own account says, within 5 %"
+    "beside two busy loops on its CPU, a program waited for a CPU as long as the kernel's own account says, within 5 % and 10 ms"
     probing.here()
     cpu, trace = str(min(os.sched_getaffinity(0))), os.path.join(tmp(), "trace")
     loops = [subprocess.Popen(["taskset", "-c", cpu, "sh", "-c", "while :; do :; done"]) for _ in range(2)]
     try:
-        rc, out, err = run([PEM, "record", "-q", "-e", KERNEL, "-o", trace, "--", "taskset", "-c", cpu, built("delayed", DELAYED)])
+        rc, out, err = run([PEM, "record", "-q", "-e", KERNEL, "-o", trace, "--", "taskset", "-c", cpu, "nice", "-n", "15",
+                            built("delayed", DELAYED)])
     finally:
         for loop in loops:
             loop.kill()
@@ -291,7 +292,8 @@ def time_for_a_cpu_is_not_blocked():
     equal(rc, 0, err)
     told = sum(row["runnable_ns"] for row in report(trace)["thread_states"])
     truth = int(out.split()[1])
-    assert abs(told - truth) < 0.05 * truth, (told, truth)
+    # The kernel's account begins before the recording does.
+    assert abs(told - truth) < 0.05 * truth + 10 * MS, (told, truth)
 
 
 @test
