@@ -556,7 +556,7 @@ enum cli_spec_origin {
 
 /*
  * Can only root, this user, and whoever became root by sudo, put files into a folder? pem must not
- * read specs that another user left in /tmp. False also if there is no such folder.
+ * read specs that another user put into /tmp. Returns false if the folder can't be examined.
  */
 bool cli_specs__trusts(const char *folder);
 /*

@@ -327,12 +327,10 @@ PEM_INLINE uint8_t *pem_reserve(struct pem_kevent *e, uint32_t bytes)
  */
 PEM_INLINE uint8_t *pem_reserve_of(struct pem_kevent *e, uint32_t bytes)
 {
-	uint64_t thread = 0;
-
 	if (pem_kmod_here(e->data, e->cpu, e->rule, e->action & PEM_KACTION_TREE))
 		return pem_reserve(e, bytes);
 	e->now = pem_clock();
-	return pem_kmod_reserve(e->cpu, e->writer, e->cell, e->now, bytes, thread);
+	return pem_kmod_reserve(e->cpu, e->writer, e->cell, e->now, bytes, 0);
 }
 
 /* For fields of role 'interrupt': 1 if an interrupt raises the event in the thread's place. */

@@ -43,10 +43,12 @@ __attribute__((unused)) PEM_INLINE bool pem_begin_of(struct pem_kevent *e, uint3
 	e->index = index;
 	e->cell = &e->ring->cells[index];
 	e->shared = 0;
+	e->thread = 0;
+	if (!(e->action & PEM_ACTION_LOG))
+		return true; /* only records have a thread */
 	thread = bpf_get_current_pid_tgid();
-	if (e->action & PEM_KACTION_TREE && !pem_context_in(e->ring, thread >> 32))
-		thread = 0;
-	e->thread = thread;
+	if (!(e->action & PEM_KACTION_TREE) || pem_context_in(e->ring, thread >> 32))
+		e->thread = thread;
 	return true;
 }
 
@@ -66,7 +68,7 @@ __attribute__((unused)) PEM_INLINE uint8_t pem_interrupted(struct pem_kevent *e,
 	uint64_t top = pem_number_of(e, index, (uint64_t)regs);
 	uint64_t stack = (uint64_t)BPF_CORE_READ(task, stack);
 
-	/* The idle thread wakes nobody itself. */
+	/* The idle thread itself wakes no thread. */
 	if (at - stack >= top - stack || (uint32_t)bpf_get_current_pid_tgid() == 0)
 		return 1;
 #if defined(__TARGET_ARCH_x86)

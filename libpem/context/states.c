@@ -232,7 +232,8 @@ static struct pem_life_thread *waker_of(struct pem_life_thread *t,
 	return t && t->makes_calls ? NULL : t;
 }
 
-/* Note who wakes the sleeper. The first record counts: a later one wakes nobody. */
+/* Note which thread or interrupt wakes the sleeper. Only its first record since it blocked counts.
+ */
 static void note_waker(const struct pem_pass *pass, const struct pem_plan *plan,
 		       const struct pem_record *record, struct pem_life_thread *sleeper)
 {

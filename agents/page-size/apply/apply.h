@@ -48,10 +48,10 @@
  * most at one time. ended: false in a line that is written before the process ends. refused_bytes:
  * of large pages that could have been made besides large_bytes and were not, for the last reason:
  * "budget", "supply", "limit of the control group", "kernel"; "turn": another process of a control
- * group that is almost full was being given large pages, or kept the lock for it; "account": the
- *file beside that of the directives can't be used; "seccomp": the program has given up rights, and
- *what it opens might end it; "signal": a handler interrupted the thread that held a lock;
- *"mappings": the program has more mappings than are followed.
+ * group that is almost full was being given large pages, or held the lock for it; "account": the
+ * file beside that of the directives can't be used; "seccomp": the program has given up rights, and
+ * opening a file might end it; "signal": a handler interrupted the thread that held a lock;
+ * "mappings": the program has more mappings than are followed.
  *
  * The process whose parent is the agent, and whatever it executes, says where its sites' data lie.
  * A line with command comes first, and maps says whether sites that map are among them. extent: the
