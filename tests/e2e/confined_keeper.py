@@ -26,7 +26,7 @@ class Keeper:
 
     def __init__(self, folder, session):
         self.socket, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(20)
+        self.socket.settimeout(HANG_S)
         self.socket.send(struct.pack("=5I64II32s", KEEPER, 0, os.geteuid(), os.getegid(), 0, *[0] * 64, PAGE_BYTES,
                                      session.encode()))
         opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

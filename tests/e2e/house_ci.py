@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""house_ci: what .ci/run leaves to other turns comes in one of eighteen"""
+"""house_ci: what .ci/run leaves to other turns comes in one of 36"""
 import functools
 import glob
 import importlib.machinery
@@ -9,7 +9,7 @@ import re
 from lab import kernels
 from tap import ROOT, equal, run, run_all, test
 
-TURNS = 18
+TURNS = 36
 # A process of its own for each of forty turns takes half a minute.
 PLAN = importlib.machinery.SourceFileLoader("plan", ROOT + "/.ci/plan").load_module()
 
@@ -21,16 +21,21 @@ def planned(turn):
 
 
 def all_turns(variable):
-    """What eighteen turns in a row run; each name once."""
+    """What 36 turns in a row run; each name once."""
     sets = []
     for first in (744, 1001):
         names = [name for turn in range(first, first + TURNS) for name in planned(turn)[variable]
-                 if turn == first or not name.startswith(PLAN.EACH_TURN)]
-        sets.append(set(names))
+                 if turn == first or not name.startswith(PLAN.EACH_TURN + PLAN.OFTEN)]
+        sets.append(set(names) | often_of(first, variable))
         if variable not in ("PART", "SETTING", "LOAD_PART"):
             equal(len(names), len(set(names)), "names of %s in turns from %d on: %s" % (variable, first, names))
     equal(sets[0], sets[1], variable)
     return sets[0]
+
+
+def often_of(first, variable):
+    """Those of three turns in a row that each third turn runs."""
+    return {name for turn in range(first, first + 3) for name in planned(turn)[variable] if name.startswith(PLAN.OFTEN)}
 
 
 def names_of(pattern):
@@ -55,6 +60,14 @@ def each_turn():
     assert wanted
     for turn in range(744, 744 + TURNS):
         assert wanted <= set(planned(turn)["ALSO"]), turn
+
+
+@test
+def each_third_turn():
+    "a third of what changes break next is in each turn"
+    wanted = {name for name in PLAN.long_programs() if name.startswith(PLAN.OFTEN)}
+    for turn in range(744, 744 + TURNS):
+        equal(often_of(turn, "ALSO"), wanted, "programs of three turns from %d on" % turn)
 
 
 @test
@@ -114,7 +127,7 @@ def it_is_told():
     "CI's plan says what this turn runs, and what is left to which turn"
     rc, out, err = run([ROOT + "/.ci/run", "--plan", "744"])
     equal((rc, err), (0, ""), "status of --plan")
-    for said in ("turn 744 runs these:\n", "left to turn 745:\n", "left to turn 761:\n", "e2e/guest_aarch64_6_1", "chunks.pml",
+    for said in ("turn 744 runs these:\n", "left to turn 745:\n", "left to turn 779:\n", "e2e/guest_aarch64_6_1", "chunks.pml",
                  "stressors"):
         assert said in out, out
     rc, out, err = run([ROOT + "/.ci/plan", "744", "--shell"])
