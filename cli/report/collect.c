@@ -151,14 +151,22 @@ static struct report_thread *thread_of(struct report *report, struct counting *c
 	return thread;
 }
 
+/* value: of the event's type, extended to 64 bits. */
 static void add_so_far(struct report_event *e, uint64_t value, double value_f)
 {
+	enum pem_type type = e->event->fields[e->field].type;
+
 	if (isfinite(value_f))
 		e->sum_f += value_f;
-	if (!report_event__is_float(e))
-		e->so_far.u += value;
-	else if (isfinite(value_f))
+	if (!report_event__is_float(e)) {
+		e->amount.i = (int64_t)value;
+		if (type < PEM_TYPE_INT8 || type > PEM_TYPE_INT64)
+			e->amount.i = value;
+		e->so_far.i += e->amount.i;
+	} else if (isfinite(value_f)) {
+		e->amount.f = value_f;
 		e->so_far.f += value_f;
+	}
 }
 
 /*
@@ -332,7 +340,7 @@ static int count_record(struct report *report, struct counting *c, const struct 
 		return -ENOMEM;
 	e = &report->events[event];
 	/* Neither the begin nor the end of a phase lies within it. */
-	if (ends_phase(e) && report_open__end(c->open, report, record) < 0)
+	if (ends_phase(e) && report_open__end(c->open, report, record, around) < 0)
 		return -ENOMEM;
 	if (e->count++ == 0) {
 		report->occurred[report->occurred_count++] = event;
@@ -355,9 +363,11 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	thread->count++;
 	thread->by_layer[e->layer]++;
 
-	if (count_value(report, c, event, record) < 0)
+	e->threadless += record->pid != 0 && record->tid == 0;
+	memset(&e->amount, 0, sizeof(e->amount));
+	if (count_value(report, c, event, record) < 0 || report_open__count(c->open, e, around) < 0)
 		return -ENOMEM;
-	if (begins_phase(e) && report_open__begin(c->open, report, record) < 0)
+	if (begins_phase(e) && report_open__begin(c->open, report, record, around) < 0)
 		return -ENOMEM;
 	if (e->sample != SAMPLE_NONE &&
 	    report_page_samples__record(report->samples, e->sample, report, record) < 0)

@@ -85,21 +85,16 @@ static double value_in_phase(const struct report_phase *phase, const struct repo
 			     bool is_count)
 {
 	size_t at = e->occurred_at;
-	union report_amount sum;
-	enum pem_type type;
+	const union report_amount *sum;
 
-	if (phase->is_partial)
+	if (phase->is_partial || (phase->is_of_threads && e->threadless != 0))
 		return NAN;
 	if (at == 0 || at > phase->counted)
 		return 0;
 	if (is_count)
 		return (double)phase->inside[at - 1].count;
-	sum = phase->inside[at - 1].sum;
-	type = e->event->fields[e->field].type;
-	if (report_event__is_float(e))
-		return sum.f;
-	return type >= PEM_TYPE_INT8 && type <= PEM_TYPE_INT64 ? (double)(int64_t)sum.u
-							       : (double)sum.u;
+	sum = &phase->inside[at - 1].sum;
+	return report_event__is_float(e) ? sum->f : (double)sum->i;
 }
 
 static double value_of(const struct pem_metric_term *term, size_t metric, const void *arg)

@@ -354,7 +354,8 @@ static void print_phases(const struct report *r, size_t most)
 	if (r->phase_count > most)
 		printf("and %s more (--by phase)\n", cli_count(r->phase_count - most));
 	if (partial != 0)
-		printf("The events inside are not all counted of %s names: there are too many\n",
+		printf("The events inside are not all counted of %s names: there are too many, or "
+		       "their thread is unknown\n",
 		       cli_count(partial));
 	if (r->ends_without_begin != 0)
 		printf("%s ends of phases had no begin in this trace\n",

@@ -8,6 +8,8 @@
 
 #include "cli.h"
 
+struct pem_around;
+
 enum report_by {
 	REPORT_ALL,
 	REPORT_LAYER,
@@ -36,9 +38,9 @@ enum { LAYER_APP, LAYER_OS, LAYER_HW, LAYER_CPO, LAYER_OTHER, LAYERS };
 /* How the values of an event become one number for the whole trace. */
 enum report_value { VALUE_NONE, VALUE_SUM, VALUE_LAST };
 
-/* An amount of an event's value. Differences of u are right even if it began again at 0. */
+/* An amount of an event's value. A sum of 2^64 values of 64 bits fits. */
 union report_amount {
-	uint64_t u;
+	__extension__ __int128 i;
 	double f; /* if the field is a floating one */
 };
 
@@ -64,8 +66,10 @@ struct report_event {
 	bool overflowed; /* the sum passed a limit; total is the limit */
 	uint64_t summed; /* number of values in the sum */
 	uint64_t failed; /* allocations that got no memory; their sizes are not summed */
-	double sum_f; /* as so_far, but it does not begin again at 0 */
+	double sum_f; /* as so_far */
 	union report_amount so_far; /* sum of the values, or what a counter counted, until now */
+	union report_amount amount; /* what the record that is being counted added to so_far */
+	uint64_t threadless; /* records that name a process, but not its thread */
 	uint32_t occurred_at; /* index in report->occurred + 1; 0: it did not occur */
 };
 
@@ -107,8 +111,11 @@ struct report_phase {
 	/* Of the first counted events of report->occurred. */
 	struct report_inside *inside;
 	size_t counted;
-	bool is_partial; /* some events within are not counted: there are too many names and events
-			  */
+	/* Some events within are not counted: there are too many, or it is unknown whose they are.
+	 */
+	bool is_partial;
+	/* An instance counts what its thread raised. Records without a thread may lack. */
+	bool is_of_threads;
 };
 
 /* The last value of one counter for one process, thread or CPU. */
@@ -223,7 +230,6 @@ void report_detail__json(const struct report *report, struct cli_json_stream *js
 
 /* --- counted.c: what threads' counters counted, in intervals and between events --- */
 
-struct pem_around;
 /* NULL: no memory. */
 struct report_counted *report_counted__new(const struct pem_trace_info *info);
 void report_counted__free(struct report_counted *counted);
@@ -361,9 +367,13 @@ void report_open__free(struct report_open *open);
  * 0 or -ENOMEM.
  */
 int report_open__begin(struct report_open *open, struct report *report,
-		       const struct pem_record *record);
+		       const struct pem_record *record, const struct pem_around *around);
 int report_open__end(struct report_open *open, struct report *report,
-		     const struct pem_record *record);
+		     const struct pem_record *record, const struct pem_around *around);
+/* Count a record of an event, and its amount, in the phases that contain it. Returns 0 or -ENOMEM.
+ */
+int report_open__count(struct report_open *open, const struct report_event *e,
+		       const struct pem_around *around);
 /* End all open phases at the end of the trace. Returns 0 or -ENOMEM. */
 int report_open__finish(struct report_open *open, struct report *report, uint64_t end_ns);
 

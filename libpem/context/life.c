@@ -175,6 +175,7 @@ static int start(struct pem_pass *pass, const struct pem_plan *plan,
 				  : record->pid;
 	struct pem_life_thread *t = pem_life__known(pass, tid);
 	struct pem_life_process *p, *above;
+	struct pem_life_thread *starter;
 
 	if (!tid || !pid)
 		return 0;
@@ -191,6 +192,10 @@ static int start(struct pem_pass *pass, const struct pem_plan *plan,
 			return -ENOMEM;
 		p->parent = above;
 		p->process.parent = &above->process;
+		/* The parent raises this event. */
+		starter = record->pid == parent ? pem_life__known(pass, record->tid) : NULL;
+		if (starter && starter->process == above)
+			p->process.starter = &starter->thread;
 		p->process.start_ns = record->time_ns;
 		/* Until exec it has those of its parent, whose exec may be lost. */
 		set_arguments(p, above->arguments_clock >= pass->kernel_loss ? above->arguments

@@ -70,6 +70,8 @@ struct pem_pass_process {
 	 * until the next call of pem_pass__next.
 	 */
 	const char *arguments;
+	const struct pem_pass_thread
+		*starter; /* The parent's thread that started it; NULL: unknown */
 };
 
 enum pem_thread_state {
