@@ -18,7 +18,9 @@
 #define TOPDOWN_EVENTS "HW::TopDown"
 #define PAGES_EVENTS "OS::Pages::*"
 /* Either is enough; programs and machines have one, the other, or both. */
-#define OBJECT_EVENTS "APP::Loader::Object", "HW::HWPerf::Map"
+#define MAP_EVENT "HW::HWPerf::Map"
+/* As programs see it. Only programs that raise other events are asked for it. */
+#define OBJECT_EVENT "APP::Loader::Object"
 /* A child has what its parent has in memory. */
 #define FORK_EVENT "OS::Process::Fork"
 
@@ -206,6 +208,16 @@ struct pem_event_set *cli_event_set__new(struct pem_session *session, const char
 	return NULL;
 }
 
+bool cli_event_set__has_stubs(const struct pem_event_set *set)
+{
+	size_t i;
+
+	for (i = 0; i < pem_event_set__count(set); i++)
+		if (pem_event_set__event(set, i)->source_kind == PEM_SOURCE_STUB)
+			return true;
+	return false;
+}
+
 static struct pem_event_set *choose_events(struct pem_session *session,
 					   const struct cli_patterns *patterns, bool samples,
 					   struct pem_error *error)
@@ -298,7 +310,6 @@ static bool lacks_objects(struct pem_session *session, const struct pem_event_se
 struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_patterns *patterns,
 					bool pages, struct pem_error *error)
 {
-	static const char *const objects[] = {OBJECT_EVENTS};
 	struct pem_event_set *set = cli_choose_events(session, patterns, true, error);
 
 	if (set == NULL)
@@ -306,7 +317,9 @@ struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_
 	if (pages && !samples_pages(set))
 		patterns->also[1] = PAGES_EVENTS;
 	if (patterns->all_where == NULL && lacks_objects(session, set)) {
-		memcpy(&patterns->also[3], objects, sizeof(objects));
+		patterns->also[3] = MAP_EVENT;
+		if (cli_event_set__has_stubs(set))
+			patterns->also[4] = OBJECT_EVENT;
 		patterns->also[6] = FORK_EVENT;
 	}
 	if (patterns->also[1] == NULL && patterns->also[3] == NULL)

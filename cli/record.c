@@ -392,6 +392,8 @@ static int run_command(struct record *r, struct pem_session *session, bool *star
 {
 	struct pem_run_options run_options = {.size = sizeof(run_options),
 					      .preload_libc = !r->no_libc,
+					      .no_preload = !cli_event_set__has_stubs(r->events) &&
+							    !r->triggers.has_stubs,
 					      .no_follow = r->attach.no_follow};
 	struct cli_run run = {.session = session};
 	char **command = cli_hardware__command(&r->hardware, r->command, &run_options);
@@ -544,9 +546,7 @@ const struct cli_verb cli_record = {
 		 "[--buffer SIZE] [--clock coarse] [--drain-threads N] [--compress] [--budget "
 		 "SHARE] "
 		 "[--hardware FILE.xml] [-F HZ] [-g] [--mem] [--counters NAME,...] [--pages "
-		 "INTERVAL[,REGION]] [--trigger "
-		 "WHEN] [-q] "
-		 "[-a] -- COMMAND [ARG...]\n"
+		 "INTERVAL[,REGION]] [--trigger WHEN] [-q] [-a] -- COMMAND [ARG...]\n"
 		 "record [-e EV,...] ... -p PID,... | -a | --program NAME | --cgroup PATH",
 	.text = "Runs COMMAND as it is, nothing to recompile, and records it and its descendants: "
 		"allocations and phases of the application, page faults, context switches, system "

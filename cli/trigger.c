@@ -137,6 +137,7 @@ static int register_in(struct pem_session *session, struct cli_trigger *trigger,
 	}
 	if (rc == 0) {
 		trigger->count = pem_event_set__count(set);
+		trigger->has_stubs = cli_event_set__has_stubs(set);
 		trigger->values = calloc(trigger->count, sizeof(*trigger->values));
 		rc = trigger->values == NULL ? -ENOMEM : 0;
 		if (rc == 0 && trigger->count != 0)
@@ -165,6 +166,7 @@ static int register_one(struct cli_triggers *t, struct cli_trigger *trigger)
 	if (rc < 0)
 		return cli_error(CLI_WRONG_INPUT, "--trigger '%s': %s", trigger->text,
 				 *error.text != '\0' ? error.text : strerror(-rc));
+	t->has_stubs |= trigger->has_stubs;
 	pem_statistics__enable(trigger->statistics);
 	return CLI_DONE;
 }

@@ -40,6 +40,7 @@ struct cli_trigger {
 	struct pem_statistics *statistics;
 	struct pem_statistic *values;
 	size_t count;
+	bool has_stubs;
 };
 
 /* A snapshot that was written, so that it can be removed. */
@@ -62,6 +63,7 @@ struct cli_triggers {
 	bool quiet;
 	/* Time of the last judgement and of the last snapshot; 0: never. */
 	uint64_t judged_ns, written_ns;
+	bool has_stubs; /* programs raise some of the triggers' events */
 	uint64_t held_back; /* triggers held back since the last snapshot */
 	uint64_t signals_seen;
 	struct cli_snapshot_kept *kept; /* the oldest first; there is space for keep + 1 */

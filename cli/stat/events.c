@@ -117,8 +117,7 @@ int stat_events__register(struct stat *s, struct pem_session *session)
 					 s->field);
 		}
 	}
-	for (i = 0; i < pem_event_set__count(all); i++)
-		s->of_programs |= pem_event_set__event(all, i)->source_kind == PEM_SOURCE_STUB;
+	s->has_stubs = cli_event_set__has_stubs(all);
 	for (g = 0; rc == 0 && g < STAT_GROUPS; g++)
 		rc = register_group(s, session, all, g, &error);
 	pem_event_set__free(all);

@@ -183,7 +183,7 @@ static int count_command(struct stat *s, struct pem_session *session)
 {
 	struct pem_run_options run_options = {.size = sizeof(run_options),
 					      .preload_libc = !s->no_libc,
-					      .no_preload = !s->of_programs,
+					      .no_preload = !s->has_stubs,
 					      .no_follow = s->attach.no_follow};
 	struct cli_run run = run_of(s, session);
 	char **command = cli_hardware__command(&s->hardware, s->command, &run_options);

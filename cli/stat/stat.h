@@ -32,7 +32,7 @@ struct stat {
 	double budget; /* share of the programs' CPU time; 0: none */
 	bool json;
 	bool no_libc;
-	bool of_programs; /* some events are raised by programs */
+	bool has_stubs; /* some events are raised by programs */
 	bool quiet;
 	/* [0] is NULL without a command. Only attached targets are then observed. */
 	char **command;

@@ -190,6 +190,7 @@ int top_events__register(struct top *top)
 	if (set == NULL)
 		return cli_error(errno == ENOENT ? CLI_WRONG_INPUT : cli_status_of_errno(errno),
 				 "%s", error.text);
+	top->has_stubs = cli_event_set__has_stubs(set);
 	for (i = 0; rc == 0 && i < pem_event_set__count(set); i++)
 		rc = add_event(top, pem_event_set__event(set, i));
 	pem_event_set__free(set);

@@ -203,7 +203,8 @@ static void say_output(const struct run *r)
 static int start_command(struct run *r)
 {
 	struct pem_run_options run_options = {.size = sizeof(run_options),
-					      .preload_libc = !r->no_libc};
+					      .preload_libc = !r->no_libc,
+					      .no_preload = !r->top.has_stubs};
 	struct pem_error error = {{0}};
 	int saved[3], i, out = open_output(r), in;
 

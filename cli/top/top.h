@@ -87,6 +87,7 @@ struct top {
 	struct top_sample now, before;
 	/* what is shown */
 	enum top_order order;
+	bool has_stubs; /* programs raise some of the events */
 	bool reverse;
 	bool show_zero;
 	bool folded[TOP_LAYERS];

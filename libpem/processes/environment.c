@@ -277,8 +277,8 @@ static bool make_variables(struct pem_session *s, const char *session, const cha
 	 * A program built with AddressSanitizer refuses to start when another library stands before
 	 * its own.
 	 */
-	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan ? ":" : "",
-			 "verify_asan_link_order=0");
+	v->asan = format("ASAN_OPTIONS=%s%s%s", asan ? asan : "", asan && preload ? ":" : "",
+			 preload ? "verify_asan_link_order=0" : "");
 	/*
 	 * This process may have seccomp filters already, as in a container. These filters let pem's
 	 * calls pass, and the variable tells the program how many they are. See producer/rights.c.
@@ -319,7 +319,8 @@ static char **make_environment(const struct variables *v)
 		environment[used++] = v->session;
 	if (v->preload[strlen("LD_PRELOAD=")])
 		environment[used++] = v->preload;
-	environment[used++] = v->asan;
+	if (v->asan[strlen("ASAN_OPTIONS=")])
+		environment[used++] = v->asan;
 	environment[used++] = v->filters;
 	environment[used] = v->adapter;
 	return environment;
