@@ -252,7 +252,7 @@ static int judge_all(struct compare_relations *r)
 		for (k = 0; k < r->targets[i].count; k++)
 			p[n++] = r->targets[i].relations[k].of.p;
 	if (rc == 0)
-		rc = compare__correct(p, q, r->tried);
+		rc = compare__correct_each(p, q, r->tried);
 	for (i = 0, n = 0; rc == 0 && i < r->count; i++) {
 		struct compare_target *t = &r->targets[i];
 

@@ -12,8 +12,8 @@
 #include "series.h"
 #include "stats.h"
 
-/* A relation is claimed if its corrected probability of error is at most this. */
-#define COMPARE_ERROR 0.05
+/* Relations are claimed if the probability that one of them is by chance is at most this. */
+#define COMPARE_ERROR 0.01
 
 enum compare_verdict {
 	COMPARE_SHORT, /* too few independent windows to tell */

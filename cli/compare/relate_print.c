@@ -113,6 +113,12 @@ static void sentence(const char *text)
 	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
 }
 
+/* The weakest relation that is most likely seen. A lag takes half of the error probability. */
+static double detectable(const struct compare_relations *r, const struct compare_target *t)
+{
+	return compare__detectable(t->independent, COMPARE_ERROR / 2 / (double)(r->tried + 1));
+}
+
 static void print_target(const struct compare_relations *r, const struct compare_target *t)
 {
 	size_t claimed = 0, others;
@@ -138,7 +144,7 @@ static void print_target(const struct compare_relations *r, const struct compare
 		sentence(cli_format("%zu %s no relation. A correlation of ranks above %.2f would "
 				    "most likely have been seen.",
 				    others, others == 1 ? "metric shows" : "metrics show",
-				    compare__detectable(t->independent)));
+				    detectable(r, t)));
 }
 
 void compare_relations__print(const struct compare_relations *r)
@@ -229,7 +235,7 @@ static struct json_object *target_json(const struct compare_relations *r,
 	add_real(object, "mean", t->mean);
 	add_real(object, "independent", t->independent);
 	cli_json__flag(object, "too_short", t->independent < COMPARE_INDEPENDENT_MIN);
-	add_real(object, "detectable", compare__detectable(t->independent));
+	add_real(object, "detectable", detectable(r, t));
 	for (i = 0; i < t->count; i++)
 		json_object_array_add(array, relation_json(r, t, &t->relations[i]));
 	json_object_object_add(object, "relations", array);

@@ -313,26 +313,54 @@ void compare__correlate(const struct compare_sequence *a, const struct compare_s
 	judge_parts(a, b, result);
 }
 
-/* By Fisher's transformation: 1.96 for 5 % error, 0.84 for 80 % power. */
-double compare__detectable(double n)
+/* By Fisher's transformation; 0.84 is for 80 % power. */
+double compare__detectable(double n, double error)
 {
-	return n > 3 ? tanh((1.959964 + 0.841621) / sqrt(n - 3)) : 1;
+	return n > 3 ? tanh((compare_t__quantile(error, n - 2) + 0.841621) / sqrt(n - 3)) : 1;
+}
+
+/* Sort the probabilities that are known, and set all q to NAN. NULL: no memory. *known: how many.
+ */
+static struct ranked *sort_known(const double *p, double *q, size_t count, size_t *known)
+{
+	struct ranked *sorted = calloc(count + 1, sizeof(*sorted));
+	size_t i;
+
+	*known = 0;
+	for (i = 0; sorted != NULL && i < count; i++) {
+		q[i] = NAN;
+		if (!isnan(p[i]))
+			sorted[(*known)++] = (struct ranked){p[i], i};
+	}
+	if (sorted != NULL)
+		qsort(sorted, *known, sizeof(*sorted), by_value);
+	return sorted;
+}
+
+int compare__correct_each(const double *p, double *q, size_t count)
+{
+	double most = 0;
+	size_t i, k;
+	struct ranked *sorted = sort_known(p, q, count, &k);
+
+	if (sorted == NULL)
+		return -ENOMEM;
+	for (i = 0; i < k; i++) {
+		most = fmax(most, sorted[i].value * (double)(k - i));
+		q[sorted[i].at] = fmin(1, most);
+	}
+	free(sorted);
+	return 0;
 }
 
 int compare__correct(const double *p, double *q, size_t count)
 {
-	struct ranked *sorted = calloc(count + 1, sizeof(*sorted));
 	double least = 1;
-	size_t i, k = 0;
+	size_t i, k;
+	struct ranked *sorted = sort_known(p, q, count, &k);
 
 	if (sorted == NULL)
 		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		q[i] = NAN;
-		if (!isnan(p[i]))
-			sorted[k++] = (struct ranked){p[i], i};
-	}
-	qsort(sorted, k, sizeof(*sorted), by_value);
 	for (i = k; i-- > 0;) {
 		double value = sorted[i].value * (double)k / (double)(i + 1);
 

@@ -75,6 +75,18 @@ int report_metrics__record(struct report_metrics *m, const struct pem_record *re
 
 /* --- values --- */
 
+/*
+ * Was the event counted, so that no record means none? A counter that counts has records. An event
+ * of a source that could not record all may not have been recorded.
+ */
+static bool is_counted(const struct report *r, const struct report_event *e)
+{
+	if (e->count != 0)
+		return true;
+	return e->event->meaning != PEM_MEANS_COUNTER &&
+	       (e->event->source_kind == PEM_SOURCE_STUB || r->info->gap_count == 0);
+}
+
 /* What metrics are of. */
 struct scope {
 	const struct report *r;
@@ -107,7 +119,7 @@ static double value_of(const struct pem_metric_term *term, size_t metric, const 
 	e = term == &m->of   ? scope->r->metrics->all[metric].of
 	    : term == &m->to ? scope->r->metrics->all[metric].to
 			     : event_of(scope->r, term->event);
-	if (e == NULL || report__is_partial(scope->r, e))
+	if (e == NULL || !is_counted(scope->r, e) || report__is_partial(scope->r, e))
 		return NAN;
 	if (!is_count &&
 	    (e->field < 0 || strcmp(e->event->fields[e->field].name, term->field) != 0))

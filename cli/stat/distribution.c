@@ -5,6 +5,7 @@
 #include "stat.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #define BAR_WIDTH 32
@@ -89,6 +90,17 @@ static void print_histogram(const struct stat *s, const struct pem_statistic *v,
 	cli_table__print(table);
 }
 
+/* How much of all events had the value. It may be known within bounds only. */
+static const char *share_words(const struct pem_statistic *v, const struct pem_top *top)
+{
+	double least = (double)(top->count - top->error) / (double)v->count;
+	double most = (double)top->count / (double)v->count;
+
+	if (top->error == 0)
+		return cli_percent(most);
+	return cli_format("%.1f to %s", 100 * least, cli_percent(fmin(most, 1)));
+}
+
 static void print_top(const struct stat *s, const struct pem_statistic *v,
 		      const struct pem_top *top, int count)
 {
@@ -110,7 +122,7 @@ static void print_top(const struct stat *s, const struct pem_statistic *v,
 		cli_table__cell(table, cli_format("  %s", value_text(field, v, top[i].value)));
 		cli_table__cell(table, cli_count(top[i].count));
 		cli_table__cell(table, cli_count(top[i].count - top[i].error));
-		cli_table__cell(table, cli_percent((double)top[i].count / (double)v->count));
+		cli_table__cell(table, share_words(v, &top[i]));
 	}
 	cli_table__print(table);
 }

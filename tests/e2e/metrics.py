@@ -4,7 +4,7 @@ import json
 import os
 import re
 
-from tap import BUILD, PEM, ROOT, equal, need, run, run_all, test, tmp
+from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
 from trace_files import Trace
 
 SPEC = """<?xml version='1.0' encoding='UTF-8'?>
@@ -117,6 +117,40 @@ def metrics_of_phases():
                    "evening": {"APP::Test::Price": 60.0, "APP::Test::Pace": 30.0, "APP::Test::Effort": 500_000_000 / 3}}, "metrics")
     text = run([PEM, "report", "--by", "phase", folder])[1]
     assert re.search(r"evening +APP::Test::Price +60.00 +cents", text), text
+
+
+@test
+def what_was_not_counted():
+    "a metric of a counter without a reading has no value, in the report, its phases, the page and pem diff; of an event that did not happen it has"
+    trace = by_hand()
+    trace.add("APP::Work::Begin", 1000, [b"work"])
+    trace.add("APP::Test::Sale", 2000, [100])
+    trace.add("APP::Work::End", 6000, [b"work"])
+    trace.metric("APP::Test::Unpaid", "difference", ("APP::Test::Sale", ""), ("APP::Test::Paid", ""), "sales")
+    trace.metric("APP::Test::Share", "quotient", ("64*HW::Test::Cycles.value", ""), ("APP::Test::Sale.cents", ""), "cycles")
+    folder = os.path.join(tmp(), "trace")
+    trace.write(folder)
+    report = json.loads(run([PEM, "report", "--json", folder])[1])
+    known = {"APP::Test::Price", "APP::Test::Pace", "APP::Test::Unpaid"}
+    equal({m["metric"] for m in report["metrics"]}, known, "of the trace")
+    equal({m["metric"] for m in report["phases"][0]["metrics"]}, known, "of the phase")
+    for command in (["report", folder], ["diff", "--json", folder, folder]):
+        out = run([PEM, *command])[1]
+        assert "APP::Test::Price" in out and "APP::Test::Share" not in out and "APP::Test::Effort" not in out, out
+
+
+@test
+def counters_that_can_not_be_counted():
+    "where a counter is not to be had, pem stat and pem report print no metric of it"
+    rc, out, _ = run([PEM, "list", "--json", "HW::HWPerf::CacheMisses"])
+    if rc != 0 or json.loads(out)[0]["available"]:
+        skip("this machine counts cache misses")
+    for events in ("HW::HWPerf::CacheMisses,task-clock", "HW::*"):
+        _, out, _ = run([PEM, "stat", "-q", "--json", "-e", events, "--", "true"])
+        equal([m["metric"] for m in json.loads(out)["metrics"]], [], "stat -e " + events)
+        trace = os.path.join(tmp(), "trace%d" % len(events))
+        run([PEM, "record", "-q", "-e", events, "-o", trace, "--", "true"])
+        equal(json.loads(run([PEM, "report", "--json", trace])[1])["metrics"], [], "report of " + events)
 
 
 @test

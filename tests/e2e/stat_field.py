@@ -2,9 +2,10 @@
 """stat_field: what pem stat says of a field beyond its sum: histogram, frequent values, deviation"""
 import json
 import os
+import re
 
 from probe_trace import program
-from tap import PEM, ROOT, equal, run, run_all, skip, test, tmp
+from tap import PEM, ROOT, equal, need, run, run_all, skip, test, tmp
 
 KEEP = ["--histogram", "--top", "--variance"]
 
@@ -64,6 +65,29 @@ def charts_fit_80_columns():
     equal([line for line in err.splitlines() if len(line) > 80 and " ran for " not in line], [],
           "long lines")
     assert "\x1b" not in err, "colours where there is no terminal"
+
+
+@test
+def a_share_has_bounds():
+    "of more values than are kept, the share of a frequent one is a range that contains the true one; of few it is exact"
+    source = os.path.join(tmp(), "sizes.c")
+    with open(source, "w", encoding="ascii") as out:
+        out.write("#include <stdlib.h>\nint main(void) { for (int i = 0; i < 30000; i++) "
+                  "{ free(malloc(i % 3 ? 5000 + i * 7919 % 997 : 4096)); } return 0; }\n")
+    need("gcc")
+    equal(run(["gcc", "-O0", "-fno-builtin", "-o", source[:-2], source])[0], 0, "gcc")
+    command = [PEM, "stat", "-q", "-e", "APP::Libc::Malloc", "-f", "size", "--top"]
+    _, out, _ = run([*command, "--json", "--", source[:-2]])
+    event = json.loads(out)["events"][0]
+    bounds = {v["value"]: (v["count"] - v["error"], v["count"]) for v in event["top"]}
+    assert bounds[4096][0] <= 10000 <= bounds[4096][1], bounds
+    rows = re.findall(r"^ +([\d.,]+ \w+) +([\d,]+) +([\d,]+) +([\d.<]+)(?: to ([\d.]+))? %$", run([*command, "--", source[:-2]])[2], re.M)
+    assert len(rows) == 10, rows
+    for value, most, least, low, high in rows:
+        most, least = (int(n.replace(",", "")) for n in (most, least))
+        equal(bool(high), most != least, "bounds of " + value)
+        if value == "4.0 KiB":
+            assert float(low) <= 100 * 10000 / event["count"] + 0.05 and 100 * 10000 / event["count"] <= float(high or low) + 0.05, rows
 
 
 @test

@@ -200,8 +200,9 @@ static void little_is_too_little(void **state)
 		x[i] = (double)i;
 	assert_true(correlate(x, x, N, 0).independent < COMPARE_INDEPENDENT_MIN);
 	near(correlate(x, x, N, 0).p, 1, 0);
-	near(compare__detectable(3), 1, 0);
-	near(compare__detectable(103), tanh(0.2801585), 1e-6);
+	near(compare__detectable(3, 0.05), 1, 0);
+	/* 1.9837 is the quantile of Student's distribution with 101 degrees of freedom. */
+	near(compare__detectable(103, 0.05), tanh((1.9837310 + 0.841621) / 10), 1e-6);
 }
 
 static void missing_values_are_left_out(void **state)
@@ -256,6 +257,44 @@ static void corrected_for_many_tries(void **state)
 	near(q[0], 0.0015, 1e-12);
 	near(q[3], 0.0095 * 15 / 4, 1e-12);
 	near(q[15], 1, 0);
+}
+
+static void not_one_of_all_claims_is_wrong(void **state)
+{
+	/* 20 relations that exist, and 10 by chance, in each of 4,000 reports. */
+	enum { REPORTS = 4000, TRUE_ONES = 20, ALL = 30 };
+	double p[ALL], q[ALL];
+	int i, report, wrong = 0, missed = 0, is_wrong;
+
+	(void)state;
+	seed = 8;
+	for (report = 0; report < REPORTS; report++) {
+		for (i = 0; i < ALL; i++)
+			p[i] = i < TRUE_ONES ? 1e-6 : uniform();
+		assert_int_equal(compare__correct_each(p, q, ALL), 0);
+		for (i = 0, is_wrong = 0; i < TRUE_ONES; i++)
+			missed += q[i] > 0.01;
+		for (; i < ALL; i++)
+			is_wrong |= q[i] <= 0.01;
+		wrong += is_wrong;
+	}
+	assert_int_equal(missed, 0);
+	assert_true(wrong <= REPORTS / 50);
+}
+
+static void holm(void **state)
+{
+	/* Multiplied by 4, 3, 2 and 1, and no less than one before. */
+	static const double p[] = {0.03, 0.005, NAN, 0.04, 0.01};
+	double q[5];
+
+	(void)state;
+	assert_int_equal(compare__correct_each(p, q, 5), 0);
+	near(q[1], 0.02, 1e-12);
+	near(q[4], 0.03, 1e-12);
+	near(q[0], 0.06, 1e-12);
+	near(q[3], 0.06, 1e-12);
+	assert_true(isnan(q[2]));
 }
 
 static void estimates(void **state)
@@ -369,6 +408,8 @@ int main(void)
 		cmocka_unit_test(missing_values_are_left_out),
 		cmocka_unit_test(a_relation_that_turns_is_seen_in_the_parts),
 		cmocka_unit_test(corrected_for_many_tries),
+		cmocka_unit_test(not_one_of_all_claims_is_wrong),
+		cmocka_unit_test(holm),
 		cmocka_unit_test(estimates),
 		cmocka_unit_test(changes),
 		cmocka_unit_test(bounds_agree_with_the_test),
