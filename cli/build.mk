@@ -3,7 +3,7 @@
 # built alone.
 
 CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
-CLI_SHARED := $(call objects,shared/intervals.c shared/number_map.c shared/betweens.c shared/spec_files.c shared/plugin_folders.c shared/call_kinds.c shared/tracepoint_format.c)
+CLI_SHARED := $(call objects,shared/intervals.c shared/number_map.c shared/betweens.c shared/spec_files.c shared/plugin_folders.c shared/call_kinds.c shared/sketch.c shared/tracepoint_format.c)
 
 # What pem spec import can read depends on the libraries that are there.
 CLI_IMPORT_LIBS :=
@@ -84,22 +84,22 @@ $(B)/tests/cli_temporary: $(call objects,cli/temporary.c)
 # Which folders are used and removed: tests/unit/cli_folder.c.
 $(B)/tests/cli_folder: $(call objects,cli/folder.c cli/progress.c cli/text.c)
 # The values of metrics: tests/unit/cli_metric.c.
-$(B)/tests/cli_metric: $(call objects,$(addprefix cli/,metric.c estimate.c json.c progress.c table.c text.c))
+$(B)/tests/cli_metric: $(call objects,$(addprefix cli/,metric.c percentiles.c estimate.c json.c progress.c table.c text.c) shared/sketch.c)
 $(B)/tests/cli_metric: private TEST_LIBS += $(JSON_LIBS)
 # How counters were estimated: tests/unit/cli_estimate.c.
 $(B)/tests/cli_estimate: $(call objects,cli/estimate.c cli/json.c cli/progress.c cli/text.c)
 $(B)/tests/cli_estimate: private TEST_LIBS += $(JSON_LIBS)
 # Quotients of sums: tests/unit/cli_topdown.c.
-$(B)/tests/cli_topdown: $(call objects,$(addprefix cli/,metric.c estimate.c json.c progress.c table.c text.c))
+$(B)/tests/cli_topdown: $(call objects,$(addprefix cli/,metric.c percentiles.c estimate.c json.c progress.c table.c text.c) shared/sketch.c)
 $(B)/tests/cli_topdown: private TEST_LIBS += $(JSON_LIBS)
 # The arithmetic of comparing: tests/unit/compare_stats.c.
 $(B)/tests/compare_stats: $(call objects,cli/compare/stats.c)
 # The windows of a trace: tests/unit/compare_series.c.
 $(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c instances.c losses.c derived.c) \
-  cli/text.c cli/progress.c)
+  cli/text.c cli/progress.c shared/sketch.c)
 # The metrics of a trace: tests/unit/compare_collect.c.
 $(B)/tests/compare_collect: $(call objects,$(addprefix cli/compare/,collect.c series.c instances.c \
   losses.c derived.c) $(addprefix cli/,trace.c text.c progress.c) \
-  $(addprefix shared/,intervals.c number_map.c betweens.c))
+  $(addprefix shared/,intervals.c number_map.c betweens.c sketch.c))
 # What comes out of the lab: tests/unit/lab_extract.c, tests/fuzz/lab_extract.c.
 $(B)/tests/lab_extract $(B)/fuzz/lab_extract: $(call objects,cli/lab/extract.c)

@@ -147,9 +147,12 @@ int cli_parse_number(const char *text, uint64_t max, uint64_t *number);
 
 /* --- tables (table.c) --- */
 
-/* CLI_CUT: to the left, and cut in the middle where the terminal is too narrow. */
-enum cli_align { CLI_LEFT, CLI_CUT, CLI_RIGHT };
-#define CLI_COLUMNS_MAX 10
+/*
+ * CLI_CUT: to the left, and cut in the middle if the terminal is too narrow. CLI_SPARE: to the
+ * right, and left out if the terminal is too narrow, the last one first.
+ */
+enum cli_align { CLI_LEFT, CLI_CUT, CLI_RIGHT, CLI_SPARE };
+#define CLI_COLUMNS_MAX 16
 
 struct cli_table;
 /*
@@ -166,6 +169,20 @@ void cli_table__cell(struct cli_table *table, const char *text);
  * nothing.
  */
 void cli_table__print(struct cli_table *table);
+
+/* --- percentiles (percentiles.c) --- */
+
+struct pem_sketch;
+/* Columns P50, P90, P99 and P99.9. In a narrow terminal P99 stays longest. */
+void cli_percentiles__columns(struct cli_table *table);
+/* Their cells, of durations in nanoseconds. most_ns: the greatest one, exactly. */
+void cli_percentiles__durations(const struct pem_sketch *sketch, uint64_t most_ns,
+				struct cli_table *table);
+/* ", p50 8 B, p90 ..." in a unit. "": there are less than two values. */
+const char *cli_percentiles__words(const struct pem_sketch *sketch, const char *unit);
+/* Members p50, p90, p99, p99_9 + suffix: whole numbers up to *most; NULL: floating ones. */
+void cli_percentiles__json(const struct pem_sketch *sketch, const uint64_t *most,
+			   const char *suffix, struct json_object *object);
 
 /* --- progress (progress.c) --- */
 
@@ -263,6 +280,8 @@ struct cli_metrics {
 	double (*value)(const struct pem_metric_term *term, size_t metric, const void *arg);
 	/* The mean ns of a metric of times, by its number in the model. NULL: they are unknown. */
 	double (*between)(size_t metric, const void *arg);
+	/* Its times, of which that is the mean. NULL, as between. */
+	const struct pem_sketch *(*times)(size_t metric, const void *arg);
 	/* How the value of a term was counted. NULL: none was estimated. */
 	struct cli_estimate (*estimate)(const struct pem_metric_term *term, size_t metric,
 					const void *arg);

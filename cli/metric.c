@@ -107,6 +107,14 @@ void cli_metrics__columns(struct cli_table *table)
 	cli_table__column(table, "", CLI_LEFT);
 }
 
+/* A mean says little of times. */
+static const char *times_words(const struct cli_metrics *metrics, size_t number)
+{
+	const char *words = cli_percentiles__words(metrics->times(number, metrics->arg), "ns");
+
+	return *words != '\0' ? cli_format("mean%s", words) : "";
+}
+
 void cli_metrics__rows(const struct cli_metrics *metrics, struct cli_table *table, const char *of)
 {
 	const struct pem_metric *m;
@@ -123,7 +131,7 @@ void cli_metrics__rows(const struct cli_metrics *metrics, struct cli_table *tabl
 		cli_table__cell(table, m->name);
 		cli_table__cell(table,
 				is_time ? cli_duration((uint64_t)value) : cli_decimal(value));
-		cli_table__cell(table, is_time ? ""
+		cli_table__cell(table, is_time ? times_words(metrics, i - 1)
 					       : cli_format("%.40s%s%s", m->unit,
 							    m->form == PEM_METRIC_RATE ? "/s" : "",
 							    sides_words(&sides)));
@@ -147,6 +155,8 @@ struct json_object *cli_metrics__json(const struct cli_metrics *metrics, bool is
 		json_object_array_add(array, entry);
 		if (is_brief)
 			continue;
+		if (m->form == PEM_METRIC_BETWEEN)
+			cli_percentiles__json(metrics->times(i - 1, metrics->arg), NULL, "", entry);
 		cli_json__text(entry, "unit", m->form == PEM_METRIC_BETWEEN ? "ns" : m->unit);
 		cli_json__text(entry, "description", m->description);
 	}

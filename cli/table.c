@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * table.c - aligned tables as wide as the terminal: the last column wraps, some are cut, and
- * columns that still do not fit go onto the next line, those of each row alike
+ * table.c - aligned tables as wide as the terminal: the last column wraps, some are cut, some are
+ * left out, and columns that still do not fit go onto the next line, those of each row alike
  *
  * Cells may hold text of a trace, which any program may have written. So control characters are
  * shown as '?'.
@@ -15,6 +15,7 @@
 #define GAP 2
 #define WRAP_LEAST 16 /* a last column narrower than this is not wrapped */
 #define CUT_LEAST 12 /* another column is not made narrower than this */
+#define CUT_FAIR 24 /* and not narrower than this if columns can be left out instead */
 #define FOLD_INDENT 8 /* of the columns that go onto a row's next line */
 
 struct row {
@@ -112,9 +113,14 @@ static void pad(FILE *out, size_t n)
 	fprintf(out, "%*s", (int)n, "");
 }
 
+static bool is_right(const struct cli_table *table, unsigned int column)
+{
+	return table->align[column] == CLI_RIGHT || table->align[column] == CLI_SPARE;
+}
+
 static bool wraps(const struct cli_table *table, unsigned int column)
 {
-	return column == table->column_count - 1 && table->align[column] != CLI_RIGHT;
+	return column == table->column_count - 1 && !is_right(table, column);
 }
 
 /* Columns of a line up to the next column's first. A column that does not fit begins a new line. */
@@ -163,10 +169,10 @@ static void print_row(const struct cli_table *table, const char *const *cells, c
 				 cli_width(table->out));
 			goto end;
 		}
-		if (table->align[i] == CLI_RIGHT)
+		if (is_right(table, i))
 			pad(table->out, widths[i] - n);
 		put_cut(table->out, text, widths[i]);
-		if (table->align[i] != CLI_RIGHT && i != last)
+		if (!is_right(table, i) && i != last)
 			pad(table->out, widths[i] - n);
 		column += widths[i];
 	}
@@ -196,11 +202,14 @@ static void measure(const struct cli_table *table, size_t *widths)
 	}
 }
 
-/* Make columns that may be cut narrower, the widest first, until a row fits into the terminal. */
-static void fit(const struct cli_table *table, size_t *widths)
+/*
+ * Make columns that may be cut narrower, the widest first and none below a width, until a row fits
+ * into the terminal. Does it?
+ */
+static bool cut(const struct cli_table *table, size_t *widths, size_t least)
 {
-	while (cli_has_width(table->out) && table->column_count != 0) {
-		size_t total = 0, most = CUT_LEAST;
+	for (;;) {
+		size_t total = 0, most = least;
 		unsigned int i, widest = table->column_count;
 
 		for (i = 0; i < table->column_count; i++) {
@@ -213,10 +222,35 @@ static void fit(const struct cli_table *table, size_t *widths)
 				widest = i;
 			}
 		}
-		if (total <= cli_width(table->out) || widest == table->column_count)
-			return;
+		if (total <= cli_width(table->out))
+			return true;
+		if (widest == table->column_count)
+			return false;
 		widths[widest]--;
 	}
+}
+
+/* Make a row fit into the terminal: leave columns out, then cut the others as far as it takes. */
+static void fit(const struct cli_table *table, size_t *widths)
+{
+	unsigned int i = table->column_count;
+	size_t fitting[CLI_COLUMNS_MAX];
+
+	if (!cli_has_width(table->out))
+		return;
+	for (;;) {
+		memcpy(fitting, widths, sizeof(fitting));
+		if (cut(table, fitting, CUT_FAIR))
+			break;
+		while (i > 0 && (table->align[i - 1] != CLI_SPARE || widths[i - 1] == 0))
+			i--;
+		if (i == 0) {
+			cut(table, fitting, CUT_LEAST);
+			break;
+		}
+		widths[i - 1] = 0;
+	}
+	memcpy(widths, fitting, sizeof(fitting));
 }
 
 void cli_table__print(struct cli_table *table)

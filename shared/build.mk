@@ -3,6 +3,7 @@
 # Here is what its tests need.
 
 $(B)/tests/shared_intervals: $(call objects,shared/intervals.c)
+$(B)/tests/shared_sketch: $(call objects,shared/sketch.c)
 $(B)/tests/shared_betweens: $(call objects,shared/betweens.c shared/number_map.c)
 $(B)/tests/shared_format: $(call objects,shared/tracepoint_format.c)
 ifneq ($(HAVE_LIBELF),)

@@ -521,6 +521,8 @@ int compare_series__read(struct compare_series *s, const char *directory)
 	rc = s->directory != NULL ? prepare(c) : -ENOMEM;
 	if (rc == 0)
 		rc = read_records(c);
+	if (rc == 0 && s->has_failed)
+		rc = -ENOMEM;
 	if (rc == 0) {
 		weigh(s);
 		rc = compare_series__derive(s, pem_trace__model(s->trace));
@@ -547,7 +549,7 @@ void compare_series__free(struct compare_series *s)
 	for (i = 0; i < s->metric_count; i++) {
 		free(s->metrics[i].sum);
 		free(s->metrics[i].weight);
-		free(s->metrics[i].histogram);
+		pem_sketch__free(&s->metrics[i].sketch);
 	}
 	free(s->metrics);
 	compare_instances__free(s->instances);

@@ -19,8 +19,6 @@
 #define BLOCKS 16u
 /* A difference is claimed if the expected share of wrong claims is at most this. */
 #define ERROR_MAX 0.05
-/* The 99th percentile of fewer durations is their maximum. */
-#define QUANTILE_MIN 100
 
 /* A metric as it is in one run. */
 struct of_run {
@@ -255,8 +253,12 @@ static int compare_metric(struct compare_differences *d, const struct compare_me
 	return 0;
 }
 
-/* The longest durations, which a mean hides. With one run nothing says how they vary. */
-static int compare_quantile(struct compare_differences *d, const struct compare_metric *m)
+/*
+ * A percentile, which a mean hides. With one run nothing says how it varies. It is that of the
+ * intervals that ended, or of a gauge's values.
+ */
+static int compare_percentile(struct compare_differences *d, const struct compare_metric *m,
+			      const char *title, unsigned int per_mille)
 {
 	double values[SIDES][COMPARE_RUNS_MAX];
 	struct compare_difference *row;
@@ -269,16 +271,27 @@ static int compare_quantile(struct compare_differences *d, const struct compare_
 			const struct compare_series *s = &d->sides[side].runs[i];
 			const struct compare_metric *same = find(s, m);
 
-			if (same == NULL || same->total_weight < QUANTILE_MIN || s->has_losses)
+			/* Of fewer values it is their maximum. */
+			if (same == NULL || same->sketch.count < 1000 / (1000 - per_mille) ||
+			    s->has_losses)
 				return 0;
-			values[side][i] = compare_metric__quantile(same, 0.99);
+			values[side][i] = pem_sketch__percentile(&same->sketch, per_mille);
 		}
-	snprintf(name, sizeof(name), "%.190s, 99 %%", m->name);
+	snprintf(name, sizeof(name), "%.190s, %s", m->name, title);
 	row = add_row(d, name, m->unit, true);
 	if (row == NULL)
 		return -ENOMEM;
 	fill_of_runs(d, row, values, false);
 	return 0;
+}
+
+static int compare_percentiles(struct compare_differences *d, const struct compare_metric *m)
+{
+	int rc = compare_percentile(d, m, "p50", 500);
+
+	rc = rc == 0 ? compare_percentile(d, m, "p90", 900) : rc;
+	rc = rc == 0 ? compare_percentile(d, m, "p99", 990) : rc;
+	return rc == 0 ? compare_percentile(d, m, "p99.9", 999) : rc;
 }
 
 /* Times of whole runs. A flight recorder's snapshot is no whole run. */
@@ -393,8 +406,8 @@ int compare_differences__find(struct compare_differences *d, const char *only)
 				    !is_comparable(d, m))
 					continue;
 				rc = compare_metric(d, m);
-				if (rc == 0 && m->kind == COMPARE_DURATION)
-					rc = compare_quantile(d, m);
+				if (rc == 0 && m->weight != NULL)
+					rc = compare_percentiles(d, m);
 			}
 		}
 	/* The names are cut to what was asked for before the correction for their number. */

@@ -21,14 +21,10 @@ static int allocate(struct compare_metric *m)
 	m->sum = calloc(COMPARE_WINDOWS, sizeof(*m->sum));
 	if (is_weighted(m->kind))
 		m->weight = calloc(COMPARE_WINDOWS, sizeof(*m->weight));
-	if (m->kind == COMPARE_DURATION)
-		m->histogram = calloc(COMPARE_HISTOGRAM, sizeof(*m->histogram));
-	if (m->sum != NULL && (m->weight != NULL || !is_weighted(m->kind)) &&
-	    (m->histogram != NULL || m->kind != COMPARE_DURATION))
+	if (m->sum != NULL && (m->weight != NULL || !is_weighted(m->kind)))
 		return 0;
 	free(m->sum);
 	free(m->weight);
-	free(m->histogram);
 	return -ENOMEM;
 }
 
@@ -93,16 +89,6 @@ void compare_series__reach(struct compare_series *s, uint64_t time_ns)
 	s->window_count = s->end_ns / s->window_ns + 1;
 }
 
-static void add_duration(struct compare_metric *m, double ns)
-{
-	int octave;
-	double part = frexp(ns < 1 ? 1 : ns, &octave); /* 0.5 <= part < 1 */
-	size_t step =
-		(size_t)(octave - 1) * COMPARE_STEPS + (size_t)((part - 0.5) * 2 * COMPARE_STEPS);
-
-	m->histogram[step < COMPARE_HISTOGRAM ? step : COMPARE_HISTOGRAM - 1]++;
-}
-
 void compare_series__add(struct compare_series *s, size_t metric, uint64_t time_ns, double value)
 {
 	struct compare_metric *m = &s->metrics[metric];
@@ -116,10 +102,10 @@ void compare_series__add(struct compare_series *s, size_t metric, uint64_t time_
 	m->sum[window] += value;
 	m->total += value;
 	m->total_weight += 1;
-	if (m->weight != NULL)
-		m->weight[window] += 1;
-	if (m->histogram != NULL)
-		add_duration(m, value);
+	if (m->weight == NULL)
+		return;
+	m->weight[window] += 1;
+	s->has_failed |= pem_sketch__add(&m->sketch, value) < 0;
 }
 
 void compare_series__spread(struct compare_series *s, size_t metric, uint64_t begin_ns,
@@ -195,21 +181,4 @@ size_t compare_series__values(const struct compare_series *s, size_t metric, siz
 		values[n] = lost ? NAN : sum;
 	}
 	return n;
-}
-
-double compare_metric__quantile(const struct compare_metric *m, double share)
-{
-	double wanted = share * m->total_weight, seen = 0;
-	size_t i;
-
-	if (m->histogram == NULL || !(m->total_weight > 0))
-		return NAN;
-	for (i = 0; i < COMPARE_HISTOGRAM - 1; i++) {
-		seen += m->histogram[i];
-		if (seen >= wanted)
-			break;
-	}
-	/* The middle of the step. */
-	return ldexp(1 + ((double)(i % COMPARE_STEPS) + 0.5) / COMPARE_STEPS,
-		     (int)(i / COMPARE_STEPS));
 }

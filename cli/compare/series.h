@@ -16,6 +16,7 @@
 #define PEM_COMPARE_SERIES_H
 
 #include "doubt.h"
+#include "sketch.h"
 
 #include <pem/trace.h>
 
@@ -26,9 +27,6 @@
 #define COMPARE_METRICS_MAX 2048u
 #define COMPARE_PHASES_MAX 32u
 #define COMPARE_INSTANCES_MAX 1024u
-/* Of each octave of durations, a histogram has so many steps: 2 % each. */
-#define COMPARE_STEPS 32u
-#define COMPARE_HISTOGRAM (64u * COMPARE_STEPS)
 
 enum compare_kind {
 	COMPARE_COUNT, /* how many events */
@@ -55,7 +53,7 @@ struct compare_metric {
 	/* For each window. weight is NULL for COUNT, SUM and GROWTH; else the number of values. */
 	double *sum, *weight;
 	double total, total_weight; /* of the whole trace, so far */
-	uint32_t *histogram; /* DURATION: of the whole trace */
+	struct pem_sketch sketch; /* DURATION and LEVEL: of the whole trace */
 };
 
 /* Is a metric a mean of values, not an amount? */
@@ -85,6 +83,7 @@ struct compare_series {
 	uint64_t damaged; /* places that could not be read */
 	bool balanced; /* all events are accounted for */
 	bool has_losses;
+	bool has_failed; /* there was no memory for a value */
 	bool unlocated[PEM_DOUBT_SOURCES]; /* records were lost, and nothing says when */
 };
 
@@ -96,7 +95,10 @@ struct compare_series {
  */
 long compare_series__metric(struct compare_series *series, const char *name, enum compare_kind kind,
 			    const char *unit, const char *origin);
-/* Add a value to a metric at a time. A value that is no finite number is left out. */
+/*
+ * Add a value to a metric at a time. A value that is no finite number is left out. Without memory
+ * the series has_failed.
+ */
 void compare_series__add(struct compare_series *series, size_t metric, uint64_t time_ns,
 			 double value);
 /* Spread an amount evenly over the time from begin_ns to end_ns. */
@@ -113,8 +115,6 @@ void compare_series__reach(struct compare_series *series, uint64_t time_ns);
  */
 size_t compare_series__values(const struct compare_series *series, size_t metric, size_t joined,
 			      double *values);
-/* The duration that a share of all intervals of a metric does not exceed, or NAN. */
-double compare_metric__quantile(const struct compare_metric *metric, double share);
 
 /* --- instances.c --- */
 

@@ -81,7 +81,22 @@ int report_calls__add(struct report_times *t, uint32_t interval, const struct pe
 	if (ns > row->most_ns)
 		row->most_ns = ns;
 	add_result(t, row, record);
-	return 0;
+	return pem_sketch__add(&row->sketch, (double)ns);
+}
+
+static void free_rows(struct report_call *rows, size_t count)
+{
+	size_t i;
+
+	for (i = 0; rows != NULL && i < count; i++)
+		pem_sketch__free(&rows[i].sketch);
+	free(rows);
+}
+
+void report_calls__free(struct report_times *t)
+{
+	free_rows(t->calls, t->call_count);
+	pem_number_map__free(&t->call_at);
 }
 
 /* --- rows for one question --- */
@@ -118,7 +133,7 @@ static int longer(const void *a, const void *b)
 
 /*
  * Sum the rows that agree in two keys, which may be one. The other numbers are those of the row in
- * which most time went. The caller frees the result. NULL: no memory.
+ * which most time went. The caller frees the result by free_rows. NULL: no memory.
  */
 static struct report_call *sum(const struct report_times *t, enum report_key first,
 			       enum report_key second, size_t *count)
@@ -153,6 +168,9 @@ static struct report_call *sum(const struct report_times *t, enum report_key fir
 		row->bytes = before.bytes;
 		cli_sum__add(&row->bytes, call->bytes);
 		row->most_ns = call->most_ns > before.most_ns ? call->most_ns : before.most_ns;
+		row->sketch = before.sketch;
+		if (pem_sketch__merge(&row->sketch, &call->sketch) < 0)
+			break;
 	}
 	if (rows != NULL)
 		qsort(rows, *count, sizeof(*rows), longer);
@@ -185,6 +203,7 @@ static void count_cells(struct cli_table *table, const struct report_call *row)
 	cli_table__cell(table, row->unknown != 0 ? cli_count(row->unknown) : "");
 	cli_table__cell(table, ended ? cli_sum__duration(row->total_ns) : "");
 	cli_table__cell(table, cli_sum__mean_duration(row->total_ns, row->count));
+	cli_percentiles__durations(&row->sketch, row->most_ns, table);
 	cli_table__cell(table, ended ? cli_duration(row->most_ns) : "");
 	cli_table__cell(table, row->bytes != 0 ? cli_sum__bytes(row->bytes) : "");
 }
@@ -196,6 +215,7 @@ static void count_columns(struct cli_table *table)
 	cli_table__column(table, "NO END", CLI_RIGHT);
 	cli_table__column(table, "TOTAL", CLI_RIGHT);
 	cli_table__column(table, "MEAN", CLI_RIGHT);
+	cli_percentiles__columns(table);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
 	cli_table__column(table, "MOVED", CLI_RIGHT);
 }
@@ -251,7 +271,7 @@ static int by_rank(const void *a, const void *b)
 
 /*
  * The rows of a pair: those of one value of the first key together, in the order of their sums. The
- * caller frees the result. NULL: no memory.
+ * caller frees the result by free_ranked. NULL: no memory.
  */
 static struct ranked *rank_rows(const struct report_times *t, const enum report_key *pair,
 				size_t *count)
@@ -277,10 +297,23 @@ static struct ranked *rank_rows(const struct report_times *t, const enum report_
 	}
 	if (ranked != NULL)
 		qsort(ranked, *count, sizeof(*ranked), by_rank);
-	free(groups);
-	free(rows);
+	/* The sketches of rows are those of the result. */
+	if (ranked == NULL)
+		free_rows(rows, *count);
+	else
+		free(rows);
+	free_rows(groups, group_count);
 	pem_number_map__free(&ranks);
 	return ranked;
+}
+
+static void free_ranked(struct ranked *ranked, size_t count)
+{
+	size_t i;
+
+	for (i = 0; ranked != NULL && i < count; i++)
+		pem_sketch__free(&ranked[i].call.sketch);
+	free(ranked);
 }
 
 static void print_pair(const struct report *r)
@@ -311,7 +344,7 @@ static void print_pair(const struct report *r)
 	}
 	report__heading("System calls");
 	cli_table__print(table);
-	free(rows);
+	free_ranked(rows, count);
 }
 
 static void print_calls(const struct report_times *t, enum report_by by)
@@ -336,7 +369,7 @@ static void print_calls(const struct report_times *t, enum report_by by)
 	cli_table__print(table);
 	if (count > most)
 		printf("and %s more (--by syscall)\n", cli_count(count - most));
-	free(rows);
+	free_rows(rows, count);
 }
 
 static void print_files(const struct report_times *t, size_t most)
@@ -362,7 +395,7 @@ static void print_files(const struct report_times *t, size_t most)
 	cli_table__print(table);
 	if (shown > most)
 		printf("and %s more (--by file)\n", cli_count(shown - most));
-	free(rows);
+	free_rows(rows, count);
 }
 
 void report_calls__print(const struct report *r, enum report_by by)
@@ -389,6 +422,7 @@ static struct json_object *entry_json(const struct report_call *row)
 	cli_json__count(entry, "failed", row->errors);
 	cli_json__count(entry, "no_end", row->unknown);
 	cli_json__count(entry, "total_ns", row->total_ns);
+	cli_percentiles__json(&row->sketch, &row->most_ns, "_ns", entry);
 	cli_json__count(entry, "longest_ns", row->most_ns);
 	cli_json__count(entry, "moved_bytes", row->bytes);
 	return entry;
@@ -432,5 +466,5 @@ void report_calls__json(const struct report *r, struct cli_json_stream *json)
 		cli_json_stream__add(json, NULL, entry);
 	}
 	cli_json_stream__close(json, ']');
-	free(rows);
+	free_rows(rows, count);
 }

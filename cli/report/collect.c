@@ -220,14 +220,17 @@ static int keep_counter(struct report *report, struct counting *c, uint32_t even
 }
 
 /* Add to the sum of an event, up to the limits of 64 bits. */
-static void add_to_sum(struct report_event *e, uint64_t value, double value_f)
+static int add_to_sum(struct report_event *e, uint64_t value, double value_f)
 {
 	enum pem_type type = e->event->fields[e->field].type;
 
+	if (isfinite(value_f) && pem_sketch__add(&e->sketch, value_f) < 0)
+		return -ENOMEM;
+	e->summed++;
 	e->total_f += value_f;
 	add_so_far(e, value, value_f);
 	if (report_event__is_float(e))
-		return;
+		return 0;
 	if (type < PEM_TYPE_INT8 || type > PEM_TYPE_INT64) {
 		e->overflowed |= value > UINT64_MAX - e->total;
 		e->total = value > UINT64_MAX - e->total ? UINT64_MAX : e->total + value;
@@ -236,6 +239,7 @@ static void add_to_sum(struct report_event *e, uint64_t value, double value_f)
 		e->overflowed = true;
 		e->total = (uint64_t)((int64_t)value < 0 ? INT64_MIN : INT64_MAX);
 	}
+	return 0;
 }
 
 static int count_value(struct report *report, struct counting *c, uint32_t event,
@@ -255,9 +259,8 @@ static int count_value(struct report *report, struct counting *c, uint32_t event
 		e->failed++;
 	} else if (pem_record__f64(record, (unsigned int)e->field) >= 0) {
 		/* A negative size is an error number, so it is not summed. */
-		e->summed++;
-		add_to_sum(e, pem_record__u64(record, (unsigned int)e->field),
-			   pem_record__f64(record, (unsigned int)e->field));
+		return add_to_sum(e, pem_record__u64(record, (unsigned int)e->field),
+				  pem_record__f64(record, (unsigned int)e->field));
 	}
 	return 0;
 }
@@ -524,7 +527,10 @@ void report__free(struct report *report)
 	for (i = 0; i < report->phase_count; i++) {
 		free(report->phases[i].name);
 		free(report->phases[i].inside);
+		pem_sketch__free(&report->phases[i].sketch);
 	}
+	for (i = 0; i < report->event_count; i++)
+		pem_sketch__free(&report->events[i].sketch);
 	free(report->phases);
 	free(report->occurred);
 	report_page_samples__free(report->samples);

@@ -127,6 +127,7 @@ static void phases_json(const struct report *r, struct cli_json_stream *json)
 		cli_json__count(entry, "begin_ns", p->first_ns);
 		cli_json__count(entry, "duration_ns", p->total_ns);
 		cli_json__count(entry, "shortest_ns", p->least_ns);
+		cli_percentiles__json(&p->sketch, &p->most_ns, "_ns", entry);
 		cli_json__count(entry, "longest_ns", p->most_ns);
 		for (e = 0; e < p->counted; e++)
 			if (p->inside[e].count != 0)
@@ -164,6 +165,7 @@ static void add_value(struct json_object *object, const struct report *r,
 		cli_json__flag(object, "overflowed", true);
 	if (e->value == VALUE_SUM && e->summed != 0)
 		cli_json__real(object, "mean", e->total_f / (double)e->summed);
+	cli_percentiles__json(&e->sketch, NULL, "", object);
 	if (e->value == VALUE_SUM && e->result >= 0)
 		cli_json__count(object, "failed", e->failed);
 }
@@ -240,6 +242,8 @@ static struct json_object *info_json(const struct report *r)
 		cli_json__text(object, "snapshot", info->snapshot);
 	if (*report_waits__sentence(r) != '\0')
 		cli_json__text(object, "mostly", report_waits__sentence(r));
+	/* Every percentile in this object is at most this share of itself off. */
+	cli_json__real(object, "percentile_error", PEM_SKETCH_ERROR);
 	cli_json__count(object, "clock_hz", info->clock_hz);
 	cli_json__count(object, "clock_error_ns", info->clock_error_ns);
 	if (info->coarse_late_ns)

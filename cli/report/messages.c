@@ -10,20 +10,16 @@
 
 #include <errno.h>
 #include <json-c/json.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Steps of the histogram for each doubling of the time: 3 % each. */
-#define STEPS 24u
-#define BINS (64u * STEPS)
-#define ROWS_MAX 1024u /* 6 MB */
+#define ROWS_MAX 1024u
 
 struct report_message {
 	const struct pem_event *send, *receive;
 	uint64_t count, total_ns, most_ns;
 	uint64_t bytes; /* by the send's field of role 'size' */
-	uint32_t *bins; /* of times, on a logarithmic scale */
+	struct pem_sketch sketch; /* of times */
 };
 
 static uint64_t key_of(const struct pem_event *send, const struct pem_event *receive)
@@ -46,19 +42,8 @@ static struct report_message *row_of(struct report_times *t, const struct pem_ev
 		return NULL;
 	row = &t->messages[t->message_count];
 	*row = (struct report_message){.send = send, .receive = receive};
-	row->bins = calloc(BINS, sizeof(*row->bins));
-	if (row->bins == NULL)
-		return NULL;
 	*at = (uint32_t)t->message_count++;
 	return row;
-}
-
-static unsigned bin_of(uint64_t ns)
-{
-	unsigned bin = ns < 2 ? 0 : (unsigned)(log2((double)ns) * STEPS);
-
-	/* The logarithm of what is just below 2^64 is 64. */
-	return bin < BINS ? bin : BINS - 1;
 }
 
 int report_messages__add(struct report_times *t, const struct pem_record *record,
@@ -84,7 +69,8 @@ int report_messages__add(struct report_times *t, const struct pem_record *record
 	row->count++;
 	cli_sum__add(&row->total_ns, ns);
 	row->most_ns = ns > row->most_ns ? ns : row->most_ns;
-	row->bins[bin_of(ns)]++;
+	if (pem_sketch__add(&row->sketch, (double)ns) < 0)
+		return -ENOMEM;
 	if (is_receive)
 		cli_sum__add(&row->bytes, partner->size);
 	else if (size >= 0)
@@ -97,26 +83,9 @@ void report_messages__free(struct report_times *t)
 	size_t i;
 
 	for (i = 0; i < t->message_count; i++)
-		free(t->messages[i].bins);
+		pem_sketch__free(&t->messages[i].sketch);
 	free(t->messages);
 	pem_number_map__free(&t->message_at);
-}
-
-/* The time that a share of the messages did not exceed, to 3 %. */
-static uint64_t quantile(const struct report_message *row, double share)
-{
-	uint64_t rank = (uint64_t)ceil(share * (double)row->count), before = 0;
-	double ns;
-	unsigned i;
-
-	for (i = 0; i < BINS; i++) {
-		before += row->bins[i];
-		if (before < rank)
-			continue;
-		ns = i == 0 ? 1 : exp2((i + 1.0) / STEPS);
-		return ns < (double)row->most_ns ? (uint64_t)ns : row->most_ns;
-	}
-	return row->most_ns;
 }
 
 void report_messages__print(const struct report *r, enum report_by by)
@@ -131,8 +100,7 @@ void report_messages__print(const struct report *r, enum report_by by)
 	table = cli_table__new(stdout);
 	cli_table__column(table, "MESSAGES", CLI_RIGHT);
 	cli_table__column(table, "MEAN", CLI_RIGHT);
-	cli_table__column(table, "HALF", CLI_RIGHT);
-	cli_table__column(table, "99 %", CLI_RIGHT);
+	cli_percentiles__columns(table);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
 	cli_table__column(table, "BYTES", CLI_RIGHT);
 	cli_table__column(table, "FROM, TO", CLI_CUT);
@@ -142,8 +110,7 @@ void report_messages__print(const struct report *r, enum report_by by)
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_count(row->count));
 		cli_table__cell(table, cli_sum__mean_duration(row->total_ns, row->count));
-		cli_table__cell(table, cli_duration(quantile(row, 0.5)));
-		cli_table__cell(table, cli_duration(quantile(row, 0.99)));
+		cli_percentiles__durations(&row->sketch, row->most_ns, table);
 		cli_table__cell(table, cli_duration(row->most_ns));
 		cli_table__cell(table, row->bytes != 0 ? cli_sum__bytes(row->bytes) : "");
 		cli_table__cell(table, cli_format("%s, %s", row->send->name, row->receive->name));
@@ -173,8 +140,7 @@ void report_messages__json(const struct report *r, struct cli_json_stream *json)
 		cli_json__text(entry, "receive", row->receive->name);
 		cli_json__count(entry, "count", row->count);
 		cli_json__count(entry, "total_ns", row->total_ns);
-		cli_json__count(entry, "half_ns", quantile(row, 0.5));
-		cli_json__count(entry, "p99_ns", quantile(row, 0.99));
+		cli_percentiles__json(&row->sketch, &row->most_ns, "_ns", entry);
 		cli_json__count(entry, "longest_ns", row->most_ns);
 		cli_json__count(entry, "bytes", row->bytes);
 		cli_json_stream__add(json, NULL, entry);

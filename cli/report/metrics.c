@@ -11,10 +11,11 @@
 
 struct report_metrics {
 	struct pem_betweens *betweens;
+	size_t count;
 	/* By the number of the metric in the model. */
 	struct {
 		const struct report_event *of, *to; /* of its terms; NULL: not in the trace */
-		uint64_t times;
+		struct pem_sketch times; /* between the two events */
 		double total_ns;
 	} all[];
 };
@@ -39,6 +40,7 @@ struct report_metrics *report_metrics__new(const struct report *r)
 
 	if (m == NULL)
 		return NULL;
+	m->count = count;
 	m->betweens = pem_betweens__new(r->trace);
 	if (m->betweens == NULL) {
 		free(m);
@@ -53,8 +55,12 @@ struct report_metrics *report_metrics__new(const struct report *r)
 
 void report_metrics__free(struct report_metrics *m)
 {
+	size_t i;
+
 	if (m == NULL)
 		return;
+	for (i = 0; i < m->count; i++)
+		pem_sketch__free(&m->all[i].times);
 	pem_betweens__free(m->betweens);
 	free(m);
 }
@@ -63,9 +69,8 @@ static int add_time(void *arg, size_t metric, uint64_t ns)
 {
 	struct report_metrics *m = arg;
 
-	m->all[metric].times++;
 	m->all[metric].total_ns += (double)ns;
-	return 0;
+	return pem_sketch__add(&m->all[metric].times, (double)ns);
 }
 
 int report_metrics__record(struct report_metrics *m, const struct pem_record *record)
@@ -150,9 +155,16 @@ static double between(size_t metric, const void *arg)
 	const struct report_metrics *m = scope->r->metrics;
 
 	/* A time may begin in one phase and end in another. */
-	if (scope->phase != NULL || m->all[metric].times == 0)
+	if (scope->phase != NULL || m->all[metric].times.count == 0)
 		return NAN;
-	return m->all[metric].total_ns / (double)m->all[metric].times;
+	return m->all[metric].total_ns / (double)m->all[metric].times.count;
+}
+
+static const struct pem_sketch *times_of(size_t metric, const void *arg)
+{
+	const struct scope *scope = arg;
+
+	return &scope->r->metrics->all[metric].times;
 }
 
 static struct cli_metrics metrics_of(const struct scope *scope)
@@ -163,6 +175,7 @@ static struct cli_metrics metrics_of(const struct scope *scope)
 				    .seconds = (double)ns / 1e9,
 				    .value = value_of,
 				    .between = between,
+				    .times = times_of,
 				    .estimate = estimate_of,
 				    .arg = scope};
 }

@@ -467,13 +467,18 @@ int report_open__end(struct report_open *open, struct report *report,
 		     const struct pem_record *record, const struct pem_around *around)
 {
 	struct open_phase *o = pem_intervals__end(open->intervals, record);
+	int rc, closed;
+	uint64_t ns;
 
 	if (o == NULL) {
 		report->ends_without_begin++;
 		return 0;
 	}
 	report->phases[o->phase].times++;
-	return close_phase(open, report, o, record->time_ns, around);
+	ns = record->time_ns > o->begin_ns ? record->time_ns - o->begin_ns : 0;
+	rc = pem_sketch__add(&report->phases[o->phase].sketch, (double)ns);
+	closed = close_phase(open, report, o, record->time_ns, around);
+	return rc < 0 ? rc : closed;
 }
 
 int report_open__finish(struct report_open *open, struct report *report, uint64_t end_ns)

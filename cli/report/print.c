@@ -112,10 +112,13 @@ static const char *sum_words(const struct report_event *e, const struct pem_fiel
 	if (e->summed == 0)
 		return failed;
 	if (field->type == PEM_TYPE_FLOAT32 || field->type == PEM_TYPE_FLOAT64)
-		return cli_format("in all %s %.20s, mean %s%s", cli_decimal(e->total_f),
-				  field->unit, cli_decimal(mean), failed);
-	return cli_format("in all %s%.60s, mean %.60s%s", over, cli_quantity(e->total, field->unit),
-			  cli_quantity((uint64_t)(mean + 0.5), field->unit), failed);
+		return cli_format("in all %s %.20s, mean %s%s%s", cli_decimal(e->total_f),
+				  field->unit, cli_decimal(mean),
+				  cli_percentiles__words(&e->sketch, field->unit), failed);
+	return cli_format("in all %s%.60s, mean %.60s%s%s", over,
+			  cli_quantity(e->total, field->unit),
+			  cli_quantity((uint64_t)(mean + 0.5), field->unit),
+			  cli_percentiles__words(&e->sketch, field->unit), failed);
 }
 
 /* A counter's last value. */
@@ -318,6 +321,7 @@ static void phase_events(const struct report *r, const struct report_phase *phas
 
 static void print_phases(const struct report *r, size_t most)
 {
+	static const struct pem_sketch none;
 	struct cli_table *table;
 	bool several = false;
 	char events[256];
@@ -334,6 +338,7 @@ static void print_phases(const struct report *r, size_t most)
 	cli_table__column(table, "TIMES", CLI_RIGHT);
 	cli_table__column(table, "BEGAN AT", CLI_RIGHT);
 	cli_table__column(table, "TOOK", CLI_RIGHT);
+	cli_percentiles__columns(table);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
 	cli_table__column(table, "EVENTS INSIDE", CLI_LEFT);
 	for (i = 0; i < r->phase_count && i < most; i++) {
@@ -346,6 +351,7 @@ static void print_phases(const struct report *r, size_t most)
 		cli_table__cell(table, cli_duration(p->first_ns));
 		cli_table__cell(table, cli_format("%s%s", p->unfinished != 0 ? ">" : "",
 						  cli_sum__duration(p->total_ns)));
+		cli_percentiles__durations(several ? &p->sketch : &none, p->most_ns, table);
 		cli_table__cell(table, several ? cli_duration(p->most_ns) : "");
 		cli_table__cell(table, events);
 	}

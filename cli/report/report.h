@@ -7,6 +7,7 @@
 #define PEM_CLI_REPORT_H
 
 #include "cli.h"
+#include "sketch.h"
 
 struct pem_around;
 
@@ -65,6 +66,7 @@ struct report_event {
 	double total_f; /* as total, but never at a limit */
 	bool overflowed; /* the sum passed a limit; total is the limit */
 	uint64_t summed; /* number of values in the sum */
+	struct pem_sketch sketch; /* of these values */
 	uint64_t failed; /* allocations that got no memory; their sizes are not summed */
 	double sum_f; /* as so_far */
 	union report_amount so_far; /* sum of the values, or what a counter counted, until now */
@@ -108,6 +110,7 @@ struct report_phase {
 	uint64_t unfinished; /* unfinished phases, which count up to the end of the trace */
 	uint64_t first_ns; /* begin of the first phase */
 	uint64_t total_ns, least_ns, most_ns;
+	struct pem_sketch sketch; /* of the durations of ended phases */
 	/* Of the first counted events of report->occurred. */
 	struct report_inside *inside;
 	size_t counted;

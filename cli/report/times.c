@@ -44,20 +44,21 @@ void report_times__free(struct report_times *t)
 
 	if (t == NULL)
 		return;
-	for (i = 0; i < t->interval_count; i++)
+	for (i = 0; i < t->interval_count; i++) {
 		free(t->intervals[i].name);
+		pem_sketch__free(&t->intervals[i].sketch);
+	}
 	free(t->intervals);
 	free(t->blocked);
 	free(t->threads);
 	report_messages__free(t);
-	free(t->calls);
+	report_calls__free(t);
 	free(t->waits);
 	free(t->locks);
 	pem_number_map__free(&t->lock_at);
 	pem_number_map__free(&t->wait_at);
 	pem_number_map__free(&t->process_at);
 	pem_number_map__free(&t->name_at);
-	pem_number_map__free(&t->call_at);
 	pem_number_map__free(&t->interval_at);
 	pem_number_map__free(&t->blocked_at);
 	pem_pass__free(t->pass);
@@ -153,6 +154,8 @@ static int end_interval(struct report_times *t, const struct pem_ended *ended,
 	cli_sum__add(&row->total_ns, ns);
 	if (ns > row->most_ns)
 		row->most_ns = ns;
+	if (pem_sketch__add(&row->sketch, (double)ns) < 0)
+		return -ENOMEM;
 	if (row->lock_field >= 0)
 		return report_locks__add(t, index, ended->interval, ns);
 	return row->is_call ? report_calls__add(t, index, ended, record, phase) : 0;

@@ -7,6 +7,7 @@
 #define PEM_CLI_REPORT_TIMES_H
 
 #include "report.h"
+#include "sketch.h"
 
 #include <pem/context.h>
 
@@ -16,6 +17,7 @@ struct report_interval {
 	uint64_t count; /* intervals of known length */
 	uint64_t unknown; /* those that have begun, and of which no end is known */
 	uint64_t total_ns, most_ns;
+	struct pem_sketch sketch; /* of their durations */
 	/* Time in which their threads were blocked, with no interval inside. */
 	uint64_t blocked_ns;
 	bool is_call; /* a system call */
@@ -42,6 +44,7 @@ struct report_call {
 	uint32_t thread; /* number of the pass, or NO_THREAD */
 	uint32_t phase; /* index of the phase's intervals, or NO_INTERVAL: in none */
 	uint64_t count, total_ns, most_ns;
+	struct pem_sketch sketch; /* of the calls' durations */
 	uint64_t errors; /* of these, calls that failed */
 	uint64_t unknown; /* more calls that began, and of which no end is known */
 	uint64_t bytes; /* that they have moved, of calls that return that */
@@ -130,6 +133,7 @@ report_times__longest(const struct report_times *times, const struct report_thre
 uint32_t report_times__interval(struct report_times *times, const struct pem_interval *interval);
 /* The title of intervals, which is behind their group; or the group's last word. */
 const char *report_times__title(const struct report_interval *interval);
+void report_calls__free(struct report_times *times);
 /* Add a message whose second end the record is. Returns 0 or -ENOMEM. */
 int report_messages__add(struct report_times *times, const struct pem_record *record,
 			 const struct pem_partner *partner);

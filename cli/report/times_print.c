@@ -169,6 +169,7 @@ static void print_intervals(const struct report_times *t, bool with_calls, size_
 	cli_table__column(table, "TIMES", CLI_RIGHT);
 	cli_table__column(table, "TOTAL", CLI_RIGHT);
 	cli_table__column(table, "MEAN", CLI_RIGHT);
+	cli_percentiles__columns(table);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
 	cli_table__column(table, "BLOCKED", CLI_RIGHT);
 	if (unknown)
@@ -181,6 +182,7 @@ static void print_intervals(const struct report_times *t, bool with_calls, size_
 		cli_table__cell(table, cli_count(row->count));
 		cli_table__cell(table, cli_sum__duration(row->total_ns));
 		cli_table__cell(table, cli_sum__mean_duration(row->total_ns, row->count));
+		cli_percentiles__durations(&row->sketch, row->most_ns, table);
 		cli_table__cell(table, cli_duration(row->most_ns));
 		cli_table__cell(table,
 				row->blocked_ns != 0 ? cli_sum__duration(row->blocked_ns) : "");
@@ -251,6 +253,7 @@ static void intervals_json(const struct report_times *t, struct cli_json_stream 
 		cli_json__text(entry, "interval", rows[i]->name);
 		cli_json__count(entry, "count", rows[i]->count);
 		cli_json__count(entry, "total_ns", rows[i]->total_ns);
+		cli_percentiles__json(&rows[i]->sketch, &rows[i]->most_ns, "_ns", entry);
 		cli_json__count(entry, "longest_ns", rows[i]->most_ns);
 		cli_json__count(entry, "blocked_ns", rows[i]->blocked_ns);
 		cli_json__count(entry, "end_unknown", rows[i]->unknown);

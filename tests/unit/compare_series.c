@@ -35,7 +35,7 @@ static int tear_down(void **state)
 	for (i = 0; i < series->metric_count; i++) {
 		free(series->metrics[i].sum);
 		free(series->metrics[i].weight);
-		free(series->metrics[i].histogram);
+		pem_sketch__free(&series->metrics[i].sketch);
 	}
 	free(series->metrics);
 	compare_instances__free(series->instances);
@@ -148,7 +148,7 @@ static void means_and_quantiles(void **state)
 	double values[COMPARE_WINDOWS];
 
 	(void)state;
-	assert_true(isnan(compare_metric__quantile(&series->metrics[m], 0.5)));
+	assert_true(isnan(pem_sketch__percentile(&series->metrics[m].sketch, 500)));
 	for (i = 1; i <= 1000; i++)
 		compare_series__add(series, m, i, (double)(i * 1000));
 	compare_series__add(series, level, 10, -4);
@@ -159,8 +159,10 @@ static void means_and_quantiles(void **state)
 	compare_series__values(series, level, 1, values);
 	near(values[0], -1);
 	assert_true(isnan(values[1]));
-	assert_true(fabs(compare_metric__quantile(&series->metrics[m], 0.5) / 500e3 - 1) < 0.02);
-	assert_true(fabs(compare_metric__quantile(&series->metrics[m], 0.99) / 990e3 - 1) < 0.02);
+	assert_true(fabs(pem_sketch__percentile(&series->metrics[m].sketch, 500) / 500e3 - 1) <
+		    0.008);
+	assert_true(fabs(pem_sketch__percentile(&series->metrics[m].sketch, 990) / 990e3 - 1) <
+		    0.008);
 }
 
 static void instances_take_what_is_inside(void **state)
