@@ -196,7 +196,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 		b->produced -= b->produced > p->callback_only[e->event_index]
 				       ? p->callback_only[e->event_index]
 				       : b->produced;
-		/* These records came between the copy of the counts and the copy of the chunks. */
+		/* A copy may end at a record that its thread had not counted yet (pool_copy.c). */
 		if (p->is_copy && b->produced < b->delivered + b->discarded)
 			b->produced = b->delivered + b->discarded;
 		/*

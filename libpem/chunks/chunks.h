@@ -29,6 +29,7 @@ struct pem_batch {
 	uint32_t lane;
 	uint64_t clock; /* clock at which the lane's stream will end */
 	uint64_t records;
+	uint64_t missing; /* packets of the lane that were not found between others */
 	uint32_t *counts; /* records by event; zeroes in an empty batch */
 };
 

@@ -235,6 +235,8 @@ static struct pem_packet *next_in_batch(struct pem_session *s, struct pem_produc
 	if (batch->used &&
 	    (batch->lane != lane || batch->bytes - batch->used < p->ring.chunk_bytes))
 		write_batch(s, p, thread);
+	if (batch->lane != lane)
+		batch->missing = 0;
 	if (!batch->used) {
 		batch->lane = lane;
 		batch->clock = pem_session__stream_clock(s, p, lane);
@@ -371,6 +373,9 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	bytes = copy(p, c, packet);
 	if (!bytes)
 		return;
+	/* Packets that were reclaimed between others are a loss in the stream there. */
+	if (p->next_seq[c->lane])
+		thread->batch.missing += c->seq - p->next_seq[c->lane];
 	p->next_seq[c->lane] = c->seq + 1;
 	packet->source = PEM_PACKET_USER;
 	packet->cpu = PEM_NO_CPU;
@@ -379,7 +384,8 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	tid = packet->tid;
 	packet->tid = pem_producer__tid(p, tid);
 	packet->events_overwritten =
-		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED);
+		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED) +
+		thread->batch.missing;
 	check_records(s, p, packet, bytes, pem_async__callback_only_before(p, c->lane, c->seq),
 		      thread->batch.clock, tid, thread->batch.counts);
 	if (packet->record_count)
@@ -412,6 +418,8 @@ bool pem_drain__run(struct pem_session *s, struct pem_drain *d, size_t from, siz
 	bool over = false, freed = false;
 	struct pem_found_chunk *c;
 	size_t i;
+
+	thread->batch.missing = 0;
 
 	for (i = from; i < to && !over; i++) {
 		c = &d->found[i];

@@ -2,12 +2,14 @@
 /*
  * pool_copy.c - a private copy of a pool whose process goes on; in the copy no chunk changes
  *
- * The copy is drained and accounted for like a pool at its end (drain.c). Counts are read before
- * chunks, and the counts of overwritten records after them. So the copied number of produced
- * records is never more than delivered, discarded and overwritten together. Records that came in
- * between are the exception: they are delivered, and count as produced too (pem_session__account).
+ * The copy is drained and accounted for like a pool at its end (drain.c). It ends at a cut: for
+ * each lane a place in the chunk that its thread fills, and the counts of what the lane produced
+ * until there. Cuts are made before chunks are copied, and what a chunk holds beyond the cut is
+ * left out. So threads that go on leave no holes, and the counts are those of the records. The
+ * counts of overwritten records are read last, and include some that are in the copy.
  */
 #include "processes/processes.h"
+#include "util.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,19 @@
 #define TRIES 1000
 /* A chunk that changes hands this many times while it is copied holds nothing old. */
 #define RETAKES 4
+/* Tries, if threads overwrite all records before the cut while the chunks are copied. */
+#define LAPS 20
+/*
+ * All lanes together wait so long for moments in which a thread raises nothing while its counts are
+ * copied. The counts of one that never pauses may be those of a few records less.
+ */
+#define QUIET_NS 5000000u
+
+/* The end of a lane's records in the copy. */
+struct cut {
+	uint64_t packets; /* number of packets that the lane had claimed; later ones are left out */
+	uint64_t bits; /* content of the last one; UINT64_MAX: all of it */
+};
 
 static struct pem_packet *chunk_at(const struct pem_ring *ring, uint32_t index)
 {
@@ -104,9 +119,21 @@ static uint32_t settled_word(const struct pem_ring *ring, uint32_t index, unsign
 	return word;
 }
 
-static void copy_chunks(const struct pem_ring *from, struct pem_ring *to)
+/* Leave out what a copied chunk holds beyond the cut. Returns whether anything is left. */
+static bool end_at(struct pem_packet *packet, const struct cut *cut)
+{
+	if (packet->packet_seq_num >= cut->packets)
+		return false;
+	if (packet->packet_seq_num + 1 == cut->packets && packet->content_size > cut->bits)
+		packet->content_size = cut->bits;
+	return packet->content_size / 8 >= PEM_PACKET_HEADER_BYTES;
+}
+
+/* Returns whether there are any records in the copy. */
+static bool copy_chunks(const struct pem_ring *from, struct pem_ring *to, const struct cut *cuts)
 {
 	unsigned tries = TRIES, retakes;
+	bool any = false;
 	uint32_t i, word, state;
 	bool copied;
 
@@ -123,26 +150,73 @@ static void copy_chunks(const struct pem_ring *from, struct pem_ring *to)
 					 : pem_chunk__copy_owned(from, i, PEM_CHUNK_LANE(word),
 								 chunk_at(to, i));
 		}
-		if (copied)
-			to->chunk_state[i] = PEM_CHUNK_WORD(PEM_CHUNK_FULL, PEM_CHUNK_LANE(word));
+		if (!copied || !end_at(chunk_at(to, i), &cuts[PEM_CHUNK_LANE(word)]))
+			continue;
+		to->chunk_state[i] = PEM_CHUNK_WORD(PEM_CHUNK_FULL, PEM_CHUNK_LANE(word));
+		any = true;
 	}
+	return any;
+}
+
+static bool is_filled(const struct pem_ring *ring, uint32_t index, uint32_t lane, uint64_t packet)
+{
+	/* rf */
+	return __atomic_load_n(&ring->chunk_state[index], __ATOMIC_ACQUIRE) ==
+		       PEM_CHUNK_WORD(PEM_CHUNK_OWNED, lane) &&
+	       __atomic_load_n(&chunk_at(ring, index)->packet_seq_num, __ATOMIC_RELAXED) == packet;
 }
 
 /*
- * Copy the lanes that a thread has ever used, and their cells. The counts of overwritten records
- * are copied later.
+ * Where a lane's records end now. *index: the chunk that its thread filled last, and fills now. If
+ * the lane has no such chunk, its last packet is complete.
  */
-static void copy_counts(const struct pem_producer *p, struct pem_ring *to)
+static struct cut end_of(const struct pem_ring *ring, uint32_t lane, uint32_t *index)
+{
+	/* rg */
+	struct cut cut = {__atomic_load_n(&ring->lanes[lane].packet_seq, __ATOMIC_ACQUIRE),
+			  UINT64_MAX};
+	uint32_t i = *index, tries;
+
+	for (tries = 0; cut.packets && tries <= ring->chunk_count; tries++) {
+		if (is_filled(ring, i, lane, cut.packets - 1)) {
+			*index = i;
+			/* ra */
+			cut.bits =
+				__atomic_load_n(&chunk_at(ring, i)->content_size, __ATOMIC_ACQUIRE);
+			break;
+		}
+		i = i + 1 < ring->chunk_count ? i + 1 : 0;
+	}
+	return cut;
+}
+
+/*
+ * Copy the lanes that a thread has ever used, and their cells, and cut each lane. The counts of
+ * overwritten records are copied later. Returns whether a lane has claimed a packet.
+ */
+static bool copy_counts(const struct pem_producer *p, struct pem_ring *to, struct cut *cuts)
 {
 	const struct pem_ring *from = &p->ring;
-	uint32_t events = pem_pool__event_count(from), lane;
-	uint64_t first;
+	uint32_t events = pem_pool__event_count(from), lane, index = 0;
+	uint64_t first, until_ns = pem_monotonic_ns() + QUIET_NS;
+	bool any = false;
+	struct cut before;
 
 	for (lane = 0; lane < from->lane_count; lane = pem_producer__next_lane(p, lane)) {
 		first = (uint64_t)lane * from->event_capacity;
-		to->lanes[lane] = from->lanes[lane];
-		memcpy(&to->cells[first], &from->cells[first], events * sizeof(*to->cells));
+		cuts[lane] = end_of(from, lane, &index);
+		do {
+			before = cuts[lane];
+			to->lanes[lane] = from->lanes[lane];
+			memcpy(&to->cells[first], &from->cells[first], events * sizeof(*to->cells));
+			/* none: a producer stores its count after the commit, without a release */
+			__atomic_thread_fence(__ATOMIC_ACQUIRE);
+			cuts[lane] = end_of(from, lane, &index);
+		} while ((before.packets != cuts[lane].packets || before.bits != cuts[lane].bits) &&
+			 pem_monotonic_ns() < until_ns);
+		any |= cuts[lane].packets != 0;
 	}
+	return any;
 }
 
 static void copy_overwritten(const struct pem_producer *p, struct pem_ring *to)
@@ -176,10 +250,14 @@ static bool make_ring(struct pem_producer *copy, const struct pem_ring *like)
 struct pem_producer *pem_producer__copy(const struct pem_producer *p)
 {
 	struct pem_producer *copy = calloc(1, sizeof(*copy));
-	uint32_t capacity = p->ring.event_capacity;
+	struct cut *cuts = calloc(p->ring.lane_count, sizeof(*cuts));
+	uint32_t capacity = p->ring.event_capacity, tries;
 
-	if (!copy)
+	if (!copy || !cuts) {
+		free(copy);
+		free(cuts);
 		return NULL;
+	}
 	memcpy(copy->name, p->name, sizeof(copy->name));
 	memcpy(copy->file, p->file, sizeof(copy->file));
 	memcpy(copy->comm, p->comm, sizeof(copy->comm));
@@ -197,10 +275,13 @@ struct pem_producer *pem_producer__copy(const struct pem_producer *p)
 	if (!copy->next_seq || !copy->delivered || !copy->lost || !copy->callback_only ||
 	    !copy->produced || !copy->discarded || !make_ring(copy, &p->ring)) {
 		pem_producer__free(copy);
+		free(cuts);
 		return NULL;
 	}
-	copy_counts(p, &copy->ring);
-	copy_chunks(&p->ring, &copy->ring);
+	for (tries = 0; tries < LAPS; tries++)
+		if (!copy_counts(p, &copy->ring, cuts) || copy_chunks(&p->ring, &copy->ring, cuts))
+			break;
+	free(cuts);
 	copy_overwritten(p, &copy->ring);
 	/* Copy the events last, so that the event of every copied record is there. */
 	memcpy(pem_pool__event_ids(&copy->ring), pem_pool__event_ids(&p->ring),

@@ -22,12 +22,10 @@
 static struct pem_session *session;
 static struct pem_log *trace_log;
 
-static int set_up(void **state)
+static int set_up_chunks(void **state, uint32_t count)
 {
-	const struct pem_session_options options = {.size = sizeof(options),
-						    .chunk_bytes = 4096,
-						    .chunk_count = CHUNKS,
-						    .overwrite = 1};
+	const struct pem_session_options options = {
+		.size = sizeof(options), .chunk_bytes = 4096, .chunk_count = count, .overwrite = 1};
 	const struct pem_context self = {.pid = (uint32_t)getpid()};
 
 	if (folder_make(state))
@@ -35,6 +33,17 @@ static int set_up(void **state)
 	session = session_open(&options);
 	trace_log = log_to_trace(session, TICK, &self);
 	return 0;
+}
+
+static int set_up(void **state)
+{
+	return set_up_chunks(state, CHUNKS);
+}
+
+/* More than threads fill while a snapshot is taken. */
+static int set_up_many(void **state)
+{
+	return set_up_chunks(state, 8192);
 }
 
 static int tear_down(void **state)
@@ -95,13 +104,27 @@ static void *raise_ticks(void *arg)
 	return NULL;
 }
 
+/* Does the reader know of a loss directly before this record of a thread? */
+static bool follows_loss(const struct pem_trace *trace, const struct pem_record *record)
+{
+	struct pem_trace_loss loss = {.size = sizeof(loss)};
+	size_t i;
+
+	for (i = 0; i < pem_trace__loss_count(trace); i++) {
+		assert_int_equal(pem_trace__loss(trace, i, &loss), 0);
+		if (loss.tid == record->tid && loss.end_ns == record->time_ns)
+			return true;
+	}
+	return false;
+}
+
 /*
  * The same numbers, one after the other, of each raiser: no record is torn, doubled or out of
- * order.
+ * order, and a hole is a loss. Returns the sum of the last numbers.
  */
-static void check_order(unsigned number)
+static uint64_t check_order(unsigned number)
 {
-	uint64_t last[THREADS + 1] = {0}, who;
+	uint64_t last[THREADS + 1] = {0}, who, next, sum = 0;
 	struct pem_error error = {""};
 	struct pem_record record = {.size = sizeof(record)};
 	struct pem_trace *trace;
@@ -113,10 +136,15 @@ static void check_order(unsigned number)
 	while (pem_trace__next(trace, &record, &error) == 1) {
 		who = pem_record__u64(&record, 0);
 		assert_in_range(who, 1, THREADS);
-		assert_true(pem_record__u64(&record, 1) > last[who]);
-		last[who] = pem_record__u64(&record, 1);
+		next = pem_record__u64(&record, 1);
+		assert_true(next > last[who]);
+		assert_true(!last[who] || next == last[who] + 1 || follows_loss(trace, &record));
+		last[who] = next;
 	}
 	pem_trace__close(trace);
+	for (who = 1; who <= THREADS; who++)
+		sum += last[who];
+	return sum;
 }
 
 /* The pool is written round and round meanwhile. */
@@ -144,6 +172,42 @@ static void balances_under_fire(void **state)
 	for (i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	snapshot(n, &b);
+	assert_int_equal(pem_log__finish(trace_log, NULL), 0);
+}
+
+static void *raise_with_pauses(void *arg)
+{
+	const struct timespec pause = {0, 100000};
+	uint64_t who = (uint64_t)(uintptr_t)arg, number = 0;
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		pem_notify_probe_tick(who, ++number);
+		if (number % 20 == 0)
+			nanosleep(&pause, NULL);
+	}
+	return NULL;
+}
+
+/* Threads go on while their chunks are copied, and pause again and again. */
+static void counts_and_records_end_at_one_place(void **state)
+{
+	pthread_t threads[THREADS];
+	struct pem_balance b;
+	unsigned i, n;
+
+	(void)state;
+	stop = 0;
+	for (i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, raise_with_pauses,
+						(void *)(uintptr_t)(i + 1)),
+				 0);
+	for (n = 0; n < SNAPSHOTS; n++) {
+		snapshot(n, &b);
+		assert_int_equal(check_order(n), b.produced);
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
 	assert_int_equal(pem_log__finish(trace_log, NULL), 0);
 }
 
@@ -197,6 +261,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(leaves_everything_where_it_is),
 		TEST(balances_under_fire),
+		cmocka_unit_test_setup_teardown(counts_and_records_end_at_one_place, set_up_many,
+						tear_down),
 		TEST(begins_with_what_is_left),
 		TEST(is_of_flight_recorders_only),
 	};
