@@ -6,6 +6,7 @@
  * Those of the C library are not unregistered: what is preloaded stays, and destructors that run
  * later have events.
  */
+#include "libc/libc.h"
 #include "producer/providers.h"
 
 #include "stubs/libc.h"
@@ -34,4 +35,24 @@ __attribute__((constructor(102))) static void attach(void)
 		known[count++] =
 			(struct pem_known_provider){&pem_provider_sqlite, &pem_known_sqlite};
 	pem_providers__register(known, count);
+}
+
+#define EARLY(name, event) [PEM_LIBC_REAL_INDEX(name)] = PEM_EVENT_LIBC_##event##_ID
+
+/* Behind join (producer/process.c). */
+__attribute__((constructor(104))) static void lose_early(void)
+{
+	static const uint32_t events[PEM_LIBC_REAL_COUNT] = {
+		EARLY(malloc, MALLOC),         EARLY(calloc, CALLOC),
+		EARLY(realloc, REALLOC),       EARLY(free, FREE),
+		EARLY(posix_memalign, MALLOC), EARLY(aligned_alloc, MALLOC),
+		EARLY(memalign, MALLOC),       EARLY(valloc, MALLOC),
+		EARLY(pvalloc, MALLOC),        EARLY(mmap, MMAP),
+		EARLY(munmap, MUNMAP),         EARLY(pthread_create, THREAD_START),
+	};
+	size_t i;
+
+	for (i = 0; i < PEM_LIBC_REAL_COUNT; i++)
+		if (pem_libc_real__early[i])
+			pem_providers__lose(&pem_provider_libc, events[i], pem_libc_real__early[i]);
 }

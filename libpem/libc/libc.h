@@ -74,6 +74,12 @@ struct pem_libc_real {
 
 extern struct pem_libc_real pem_libc_real;
 
+#define PEM_LIBC_REAL_COUNT (sizeof(struct pem_libc_real) / sizeof(void *))
+#define PEM_LIBC_REAL_INDEX(name) (offsetof(struct pem_libc_real, name) / sizeof(void *))
+
+/* How often each was called before this library's constructors ran. These calls have no events. */
+extern uint32_t pem_libc_real__early[PEM_LIBC_REAL_COUNT];
+
 #define PEM_LIBC_REAL(name) __atomic_load_n(&pem_libc_real.name, __ATOMIC_RELAXED)
 
 /*

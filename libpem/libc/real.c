@@ -7,6 +7,9 @@
  * so the caller may hold a lock of the program's allocator. Two threads may do it at once: both
  * find the same.
  *
+ * The loader runs this library's constructors before all others (-z initfirst), but for one library
+ * that has the same mark and that it loaded later. Calls that came before are counted as lost.
+ *
  * Not here: the wrappers, and how a name is found (elf_names.c).
  */
 #include "libc/next.h"
@@ -16,8 +19,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define COUNT (sizeof(struct pem_libc_real) / sizeof(void *))
-#define INDEX(name) (offsetof(struct pem_libc_real, name) / sizeof(void *))
+#define COUNT PEM_LIBC_REAL_COUNT
+#define INDEX(name) PEM_LIBC_REAL_INDEX(name)
 
 typedef void *__attribute__((may_alias)) any_pointer;
 
@@ -104,10 +107,10 @@ static const struct pem_libc_real missing = {
 	.pthread_create = missing_pthread_create,
 };
 
-bool pem_libc_real__find(void)
+static bool find(struct pem_libc_real *table)
 {
 	const any_pointer *stand_in = (const any_pointer *)&missing;
-	any_pointer *to = (any_pointer *)&pem_libc_real;
+	any_pointer *to = (any_pointer *)table;
 	void *found[COUNT];
 	size_t i;
 
@@ -115,6 +118,13 @@ bool pem_libc_real__find(void)
 		return false;
 	for (i = 0; i < COUNT; i++)
 		__atomic_store_n(&to[i], found[i] ? found[i] : stand_in[i], __ATOMIC_RELAXED);
+	return true;
+}
+
+bool pem_libc_real__find(void)
+{
+	if (!find(&pem_libc_real))
+		return false;
 	/* It is passed on by a jump, which needs its address (rights.c). */
 	pem_libc_next__get(PEM_LIBC_NEXT_syscall);
 	return true;
@@ -131,7 +141,17 @@ __attribute__((constructor(101))) static void find_before_main(void)
 
 /* --- what wrappers call until then; if nothing is found yet, a call fails as documented --- */
 
-#define FOUND(name) (pem_libc_real__find() ? PEM_LIBC_REAL(name) : missing.name)
+/* These calls are passed on by a table of their own, so that each of them is counted. */
+static struct pem_libc_real before_main;
+uint32_t pem_libc_real__early[COUNT];
+
+static bool is_found(size_t index)
+{
+	__atomic_fetch_add(&pem_libc_real__early[index], 1, __ATOMIC_RELAXED);
+	return find(&before_main);
+}
+
+#define FOUND(name) (is_found(INDEX(name)) ? before_main.name : missing.name)
 
 static void *first_malloc(size_t size)
 {

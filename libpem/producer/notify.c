@@ -8,6 +8,8 @@
  * (joined.counts).
  */
 #include "producer/producer.h"
+#include "producer/providers.h"
+#include "producer/standby.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -538,4 +540,36 @@ void pem_notify_all(struct pem_provider *provider, uint32_t index, void *record,
 	if (__builtin_expect(depth != 0, 0) && thread)
 		pem_thread__begin(thread, depth, outer);
 	errno = saved_errno;
+}
+
+static void lose(const struct pem_provider *provider, uint32_t index)
+{
+	const uint8_t *enable =
+		(const uint8_t *)((const struct pem_control_header *)provider->page + 1);
+	const uint64_t *actions =
+		(const uint64_t *)(enable + PEM_EVENT_CAPACITY(provider->event_count));
+	uint32_t bits;
+	uint64_t action;
+
+	if (pem_standby__lose(provider->event_ids[index]))
+		return;
+	/* ug */
+	bits = __atomic_load_n(&enable[index], __ATOMIC_ACQUIRE);
+	for (; bits; bits &= bits - 1) {
+		action = __atomic_load_n(
+			&actions[index * PEM_SESSIONS_MAX + (unsigned)__builtin_ctz(bits)],
+			__ATOMIC_RELAXED);
+		count_lost((unsigned)__builtin_ctz(bits), provider->event_base + index,
+			   PEM_ACTION_FLAGS(action), PEM_ACTION_INCARNATION(action));
+	}
+}
+
+void pem_providers__lose(const struct pem_provider *provider, uint32_t event_id, uint32_t count)
+{
+	uint32_t index = 0;
+
+	while (index < provider->event_count && provider->event_ids[index] != event_id)
+		index++;
+	while (index < provider->event_count && provider->registered && count--)
+		lose(provider, index);
 }

@@ -549,11 +549,16 @@ static void after_fork_in_child(void)
 	errno = saved_errno;
 }
 
-__attribute__((constructor(101))) static void start(void)
+__attribute__((constructor(101))) static void start(int argc, char **argv, char **environment)
 {
-	const char *session = secure_getenv("PEM_SESSION");
+	const char *session;
 	int saved_errno = errno;
 
+	(void)argc, (void)argv;
+	/* The C library sets it in its own constructor, which may run later: to the same. */
+	if (!environ)
+		environ = environment;
+	session = secure_getenv("PEM_SESSION");
 	pem_process__read_known_filters();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	pem_process.pid = pem_process__had_one_thread() ? started_id() : (uint32_t)getpid();

@@ -28,4 +28,11 @@ struct pem_known_provider {
 __attribute__((visibility("default"))) int
 pem_providers__register(const struct pem_known_provider providers[], uint32_t count);
 
+/*
+ * Count events that were not raised since they came before their provider was registered: as lost,
+ * in each session that wants them. Called after the registration, once. Takes no lock.
+ */
+__attribute__((visibility("default"))) void pem_providers__lose(const struct pem_provider *provider,
+								uint32_t event_id, uint32_t count);
+
 #endif

@@ -117,6 +117,15 @@ static void count_lost(uint32_t event_id)
 		__atomic_fetch_add(&page->lost_statistics, 1, __ATOMIC_RELAXED);
 }
 
+bool pem_standby__lose(uint32_t event_id)
+{
+	if (!pem_process__on_standby())
+		return false;
+	if (session.page)
+		count_lost(event_id);
+	return true;
+}
+
 static void ignore(struct pem_provider *provider, uint32_t index, void *record, uint32_t bytes)
 {
 	(void)provider;

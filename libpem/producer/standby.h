@@ -44,6 +44,9 @@ void pem_standby__leave(void);
  */
 bool pem_standby__forget(struct pem_provider *provider);
 
+/* Count an event that nothing raised as lost. False: the process is not on standby. */
+bool pem_standby__lose(uint32_t event_id);
+
 bool pem_process__on_standby(void);
 /* Has the process had one thread so far? False where the C library does not tell. */
 bool pem_process__had_one_thread(void);

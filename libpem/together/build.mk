@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # libpem-preload.so: libpem and the adapter of the C library in one library, for most programs.
 # libpem-adapters.so: libpem and all adapters that are preloaded, for whoever wants them all.
+# Its constructors run before those of other libraries, whose events are recorded (libc/real.c).
 #
 # A process that starts maps and links one library, which takes half the time that two take. Either
 # goes by libpem's name (DT_SONAME), so what is linked with libpem finds it there.
@@ -44,7 +45,8 @@ $(B)/lib/libpem-preload.so: $(LIBC_OBJ)
 $(B)/lib/libpem-adapters.so: $(ADAPTER_OBJ)
 $(WITH_LIBPEM): $(TOGETHER)/libpem.o $(TOGETHER)/versions.map $(TOGETHER)/preemptible.list libpem/pages.ld
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(DEFINED) -shared -Wl,-soname,libpem.so.1 -Wl,-z,lazy -Wl,-z,nodelete $(PACKED) \
+	$(Q)$(LINK) $(DEFINED) -shared -Wl,-soname,libpem.so.1 -Wl,-z,lazy -Wl,-z,initfirst \
+	  -Wl,-z,nodelete $(PACKED) \
 	  -Wl,--version-script=$(TOGETHER)/versions.map -Wl,--dynamic-list=$(TOGETHER)/preemptible.list \
 	  $(filter $(FIRST),$^) $(TOGETHER)/libpem.o \
 	  $(filter-out $(FIRST) $(TOGETHER)/libpem.o,$(filter %.o,$^)) -ldl -lpthread

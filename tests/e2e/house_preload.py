@@ -27,6 +27,7 @@ PRODUCER = {
     "pthread_atfork pthread_key_create pthread_key_delete": BEFORE_MAIN,
     "pthread_setspecific": "only of keys whose values lie in the thread's own structure",
     "secure_getenv": "reads the environment without a lock",
+    "environ": "a variable",
     "getauxval": "reads what the kernel gave the process",
     "snprintf": "numbers and strings into a buffer need neither memory nor a lock",
 }
@@ -44,7 +45,7 @@ LIBC = {
     "_r_debug": "the loader's list of objects: a variable",
     "dladdr1": "in front of dlopen, which takes the same lock of the loader's next",
     "__chk_fail": "ends the program, where the C library would",
-    "pem_provider_register pem_providers__register pem_provider_unregister": BEFORE_MAIN + " and destructors",
+    "pem_provider_register pem_providers__lose pem_providers__register pem_provider_unregister": BEFORE_MAIN + " and destructors",
     "__environ environ": "a variable",
     "pem_program_file__kind pem_rights__after_filter pem_rights__after_move pem_rights__before_dispatch pem_rights__before_drop "
     "pem_rights__before_filter pem_rights__before_move pem_rights__before_strict pem_rights__count_unobserved "
