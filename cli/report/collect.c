@@ -22,12 +22,13 @@ struct counting {
 	const struct pem_event *recent_events[RECENT_MAX];
 	uint32_t recent_event_index[RECENT_MAX];
 	struct recent_thread {
-		uint32_t pid, tid;
+		uint64_t identity;
 		uint32_t process, thread; /* index + 1; process 0: free */
 	} recent_threads[RECENT_MAX];
 	struct pem_number_map event_at; /* key: event id; value: index in events */
-	struct pem_number_map process_at; /* key: pid; value: index in processes */
-	struct pem_number_map thread_at; /* key: pid and tid; value: index in threads */
+	/* key: number of the process in the pass + 1, or 0; value: index in processes */
+	struct pem_number_map process_at;
+	struct pem_number_map thread_at; /* key: identity(); value: index in threads */
 	/* key: event and what it counts; value: index in counters */
 	struct pem_number_map counter_at;
 	struct report_open *open;
@@ -99,9 +100,23 @@ static int prepare_events(struct report *report, struct counting *c)
 	return 0;
 }
 
-static struct report_process *process_of(struct report *report, struct counting *c, uint32_t pid)
+/*
+ * The process and thread of a record, as numbers of the pass. Different processes and threads may
+ * have had one number after the other.
+ */
+static uint64_t identity(const struct pem_around *around)
 {
-	uint32_t *at = pem_number_map__at(&c->process_at, pid);
+	uint64_t process = around->process != NULL ? around->process->number + 1ull : 0;
+	uint64_t thread = around->thread != NULL ? around->thread->number + 1ull : 0;
+
+	return process << 32 | thread;
+}
+
+static struct report_process *process_of(struct report *report, struct counting *c,
+					 const struct pem_around *around)
+{
+	uint32_t *at = pem_number_map__at(&c->process_at, identity(around) >> 32);
+	struct report_process *process;
 
 	if (at == NULL)
 		return NULL;
@@ -109,24 +124,20 @@ static struct report_process *process_of(struct report *report, struct counting 
 		if (pem_grow(&report->processes, sizeof(*report->processes),
 			     report->process_count + 1, &report->process_capacity) < 0)
 			return NULL;
-		memset(&report->processes[report->process_count], 0, sizeof(*report->processes));
-		report->processes[report->process_count].pid = pid;
+		process = &report->processes[report->process_count];
+		memset(process, 0, sizeof(*process));
+		process->process = around->process;
+		process->pid = around->process != NULL ? around->process->pid : 0;
 		*at = (uint32_t)report->process_count++;
 	}
 	return &report->processes[*at];
 }
 
-static void copy_thread_name(struct report *report, struct report_thread *thread)
-{
-	snprintf(thread->name, sizeof(thread->name), "%.15s",
-		 pem_trace__thread_name(report->trace, thread->tid));
-	report->names_threads |= thread->name[0] != '\0';
-}
-
 static struct report_thread *thread_of(struct report *report, struct counting *c,
-				       struct report_process *process, uint32_t tid)
+				       struct report_process *process,
+				       const struct pem_around *around)
 {
-	uint32_t *at = pem_number_map__at(&c->thread_at, (uint64_t)process->pid << 32 | tid);
+	uint32_t *at = pem_number_map__at(&c->thread_at, identity(around));
 	struct report_thread *thread;
 
 	if (at == NULL)
@@ -140,14 +151,14 @@ static struct report_thread *thread_of(struct report *report, struct counting *c
 	thread = &report->threads[*at];
 	memset(thread, 0, sizeof(*thread));
 	thread->process = (uint32_t)(process - report->processes);
-	thread->tid = tid;
-	copy_thread_name(report, thread);
+	thread->thread = around->thread;
+	thread->tid = around->thread != NULL ? around->thread->tid : 0;
 	if (process->threads++ == 0)
 		process->first_thread = *at;
 	else
 		report->threads[process->last_thread].next = *at;
 	process->last_thread = *at;
-	process->nameless |= tid == 0;
+	process->nameless |= thread->tid == 0;
 	return thread;
 }
 
@@ -189,15 +200,15 @@ static void count_growth(struct report_event *e, const struct pem_record *record
  * each.
  */
 static int keep_counter(struct report *report, struct counting *c, uint32_t event,
-			const struct pem_record *record)
+			const struct pem_record *record, const struct pem_around *around)
 {
 	unsigned int field = (unsigned int)report->events[event].field;
 	/*
 	 * Two counters whose keys mix to one number would share a value. The probability is 2^-64
 	 * for a pair.
 	 */
-	uint64_t key = (((uint64_t)record->pid << 32 | record->tid) * 0x9e3779b97f4a7c15ull) ^
-		       ((uint64_t)record->cpu << 32 | event);
+	uint64_t key =
+		(identity(around) * 0x9e3779b97f4a7c15ull) ^ ((uint64_t)record->cpu << 32 | event);
 	uint32_t *at = pem_number_map__at(&c->counter_at, key);
 	struct report_counter *before;
 	bool is_new;
@@ -243,14 +254,14 @@ static int add_to_sum(struct report_event *e, uint64_t value, double value_f)
 }
 
 static int count_value(struct report *report, struct counting *c, uint32_t event,
-		       const struct pem_record *record)
+		       const struct pem_record *record, const struct pem_around *around)
 {
 	struct report_event *e = &report->events[event];
 
 	if (e->field < 0)
 		return 0;
 	if (e->value == VALUE_LAST && record->event->meaning == PEM_MEANS_COUNTER)
-		return keep_counter(report, c, event, record);
+		return keep_counter(report, c, event, record, around);
 	if (e->value != VALUE_SUM) {
 		e->total = pem_record__u64(record, (unsigned int)e->field);
 		e->total_f = pem_record__f64(record, (unsigned int)e->field);
@@ -263,21 +274,6 @@ static int count_value(struct report *report, struct counting *c, uint32_t event
 				  pem_record__f64(record, (unsigned int)e->field));
 	}
 	return 0;
-}
-
-/*
- * A thread has its last name. Its number may be used by another thread later, whose name is then
- * taken.
- */
-static void rename_thread(struct report *report, struct counting *c,
-			  const struct pem_record *record)
-{
-	int field = pem_event__field_by_role(record->event, PEM_ROLE_THREAD);
-	uint64_t tid = field >= 0 ? pem_record__u64(record, (unsigned int)field) : 0;
-	uint32_t *at = pem_number_map__at(&c->thread_at, (uint64_t)record->pid << 32 | tid);
-
-	if (at != NULL && *at != UINT32_MAX)
-		copy_thread_name(report, &report->threads[*at]);
 }
 
 static int find_event(struct counting *c, const struct pem_event *event, uint32_t *index)
@@ -296,20 +292,20 @@ static int find_event(struct counting *c, const struct pem_event *event, uint32_
 }
 
 static const struct recent_thread *find_thread(struct report *report, struct counting *c,
-					       const struct pem_record *record)
+					       const struct pem_around *around)
 {
-	struct recent_thread *recent = &c->recent_threads[record->tid % RECENT_MAX];
+	uint64_t wanted = identity(around);
+	struct recent_thread *recent = &c->recent_threads[wanted % RECENT_MAX];
 	struct report_process *process;
 	struct report_thread *thread;
 
-	if (recent->process != 0 && recent->pid == record->pid && recent->tid == record->tid)
+	if (recent->process != 0 && recent->identity == wanted)
 		return recent;
-	process = process_of(report, c, record->pid);
-	thread = process != NULL ? thread_of(report, c, process, record->tid) : NULL;
+	process = process_of(report, c, around);
+	thread = process != NULL ? thread_of(report, c, process, around) : NULL;
 	if (thread == NULL)
 		return NULL;
-	*recent = (struct recent_thread){record->pid, record->tid,
-					 (uint32_t)(process - report->processes) + 1,
+	*recent = (struct recent_thread){wanted, (uint32_t)(process - report->processes) + 1,
 					 (uint32_t)(thread - report->threads) + 1};
 	return recent;
 }
@@ -354,21 +350,20 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	if (report->duration_ns < record->time_ns)
 		report->duration_ns = record->time_ns;
 
-	of = find_thread(report, c, record);
+	of = find_thread(report, c, around);
 	if (of == NULL)
 		return -ENOMEM;
 	process = &report->processes[of->process - 1];
 	thread = &report->threads[of->thread - 1];
 	process->count++;
 	process->by_layer[e->layer]++;
-	if (record->event->meaning == PEM_MEANS_THREAD_NAME)
-		rename_thread(report, c, record);
 	thread->count++;
 	thread->by_layer[e->layer]++;
 
 	e->threadless += record->pid != 0 && record->tid == 0;
 	memset(&e->amount, 0, sizeof(e->amount));
-	if (count_value(report, c, event, record) < 0 || report_open__count(c->open, e, around) < 0)
+	if (count_value(report, c, event, record, around) < 0 ||
+	    report_open__count(c->open, e, around) < 0)
 		return -ENOMEM;
 	if (begins_phase(e) && report_open__begin(c->open, report, record, around) < 0)
 		return -ENOMEM;
@@ -437,16 +432,23 @@ static void sum_counters(struct report *report)
 	}
 }
 
-/* Give processes the names that they have at the trace's end. */
-static void name_processes(struct report *report)
+/* Give processes and threads the names that they had last. */
+static void name_all(struct report *report)
 {
 	size_t i;
 
 	for (i = 0; i < report->process_count; i++) {
 		struct report_process *p = &report->processes[i];
 
-		snprintf(p->name, sizeof(p->name), "%s",
-			 pem_trace__process_name(report->trace, p->pid));
+		if (p->process != NULL)
+			snprintf(p->name, sizeof(p->name), "%.15s", p->process->name);
+	}
+	for (i = 0; i < report->thread_count; i++) {
+		struct report_thread *t = &report->threads[i];
+
+		if (t->thread != NULL)
+			memcpy(t->name, t->thread->name, sizeof(t->name));
+		report->names_threads |= t->name[0] != '\0';
 	}
 }
 
@@ -486,7 +488,7 @@ int report__collect(struct report *report, const char *directory)
 		rc = report_open__finish(c.open, report, report->duration_ns);
 	if (rc == 0) {
 		sum_counters(report);
-		name_processes(report);
+		name_all(report);
 		report__weigh(report);
 	}
 	report_open__free(c.open);

@@ -38,7 +38,7 @@ struct thread {
 /* What was counted under one name in one thread, or in all. */
 struct counted {
 	char *name;
-	uint32_t pid, tid; /* 0: all */
+	const struct pem_pass_thread *thread; /* NULL: all */
 	uint64_t times;
 	uint64_t sum[COUNTERS_MAX];
 	uint64_t of[COUNTERS_MAX]; /* how often the counter was known */
@@ -52,7 +52,7 @@ struct report_counted {
 	size_t counters;
 	struct thread *threads;
 	size_t thread_count, thread_capacity;
-	struct pem_number_map thread_at; /* key: tid */
+	struct pem_number_map thread_at; /* key: number of the thread in the pass */
 	struct reading *begun; /* of open intervals, whose user[1] is the index + 1 */
 	size_t begun_count, begun_capacity;
 	uint32_t free_begun;
@@ -119,9 +119,9 @@ void report_counted__free(struct report_counted *c)
 }
 
 /* NULL: no memory. */
-static struct thread *thread_of(struct report_counted *c, uint32_t tid)
+static struct thread *thread_of(struct report_counted *c, const struct pem_pass_thread *thread)
 {
-	uint32_t *at = pem_number_map__at(&c->thread_at, tid);
+	uint32_t *at = pem_number_map__at(&c->thread_at, thread->number);
 
 	if (at == NULL)
 		return NULL;
@@ -136,17 +136,17 @@ static struct thread *thread_of(struct report_counted *c, uint32_t tid)
 }
 
 static struct counted *row_of(struct report_counted *c, const char *name, bool is_interval,
-			      uint32_t pid, uint32_t tid)
+			      const struct pem_pass_thread *thread)
 {
 	uint64_t key = pem_hash__text(PEM_HASH_START + is_interval, name) ^
-		       (uint64_t)tid * 0x9e3779b97f4a7c15ull;
+		       (thread != NULL ? thread->number + 1ull : 0) * 0x9e3779b97f4a7c15ull;
 	struct counted *row;
 	uint32_t *at;
 
 	/* Another row may have the same hash. */
 	for (; (at = pem_number_map__at(&c->row_at, key)) != NULL && *at != UINT32_MAX; key++) {
 		row = &c->rows[*at];
-		if (row->tid == tid && row->is_interval == is_interval &&
+		if (row->thread == thread && row->is_interval == is_interval &&
 		    strcmp(row->name, name) == 0)
 			return row;
 	}
@@ -154,18 +154,18 @@ static struct counted *row_of(struct report_counted *c, const char *name, bool i
 	    pem_grow(&c->rows, sizeof(*c->rows), c->row_count + 1, &c->row_capacity) < 0)
 		return NULL;
 	row = &c->rows[c->row_count];
-	*row = (struct counted){
-		.name = strdup(name), .pid = pid, .tid = tid, .is_interval = is_interval};
+	*row = (struct counted){.name = strdup(name), .thread = thread, .is_interval = is_interval};
 	if (row->name == NULL)
 		return NULL;
 	*at = (uint32_t)c->row_count++;
 	return row;
 }
 
-static int add(struct report_counted *c, const char *name, bool is_interval, uint32_t pid,
-	       uint32_t tid, const struct reading *from, const struct reading *to)
+static int add(struct report_counted *c, const char *name, bool is_interval,
+	       const struct pem_pass_thread *thread, const struct reading *from,
+	       const struct reading *to)
 {
-	struct counted *row = row_of(c, name, is_interval, pid, tid);
+	struct counted *row = row_of(c, name, is_interval, thread);
 	size_t i;
 
 	if (row == NULL)
@@ -180,12 +180,13 @@ static int add(struct report_counted *c, const char *name, bool is_interval, uin
 	return 0;
 }
 
-static int take_reading(struct report_counted *c, const struct pem_record *record)
+static int take_reading(struct report_counted *c, const struct pem_record *record,
+			const struct pem_pass_thread *of)
 {
 	int list = pem_event__field(record->event, "counterValues");
 	int missing = pem_event__field(record->event, "missing");
 	int id = pem_event__field(record->event, "eventId");
-	struct thread *thread = thread_of(c, record->tid);
+	struct thread *thread = thread_of(c, of);
 	struct reading *reading;
 	const void *values = NULL;
 	uint32_t n;
@@ -238,7 +239,7 @@ static int end_interval(struct report_counted *c, const struct pem_ended *ended,
 		return 0;
 	if (reading != NULL && ended->outcome == PEM_INTERVAL_ENDED &&
 	    ended->interval->begin.tid == record->tid)
-		rc = add(c, pem_interval__title(ended->interval), true, record->pid, record->tid,
+		rc = add(c, pem_interval__title(ended->interval), true, ended->interval->thread,
 			 &c->begun[i - 1], reading);
 	c->begun[i - 1].next_free = c->free_begun;
 	c->free_begun = i - 1;
@@ -246,9 +247,10 @@ static int end_interval(struct report_counted *c, const struct pem_ended *ended,
 }
 
 /* The reading that belongs to a record; NULL: it has none, or there is no memory. */
-static struct thread *thread_with_reading(struct report_counted *c, const struct pem_record *record)
+static struct thread *thread_with_reading(struct report_counted *c, const struct pem_record *record,
+					  const struct pem_pass_thread *of)
 {
-	uint32_t at = pem_number_map__value(&c->thread_at, record->tid);
+	uint32_t at = pem_number_map__value(&c->thread_at, of->number);
 	struct thread *thread = at != UINT32_MAX ? &c->threads[at] : NULL;
 
 	return thread != NULL && thread->now.is_new && thread->now.event_id == record->event->id
@@ -267,12 +269,12 @@ int report_counted__record(struct report_counted *c, const struct pem_record *re
 	if (c->counters == 0)
 		return 0;
 	/* A row of thread 0 is that of all. */
-	if (record != NULL && record->tid == 0)
+	if (record != NULL && around->thread == NULL)
 		record = NULL;
 	if (record != NULL && strcmp(record->event->name, PEM_THREAD_COUNTERS_EVENT) == 0)
-		return take_reading(c, record);
+		return take_reading(c, record, around->thread);
 	if (record != NULL)
-		thread = thread_with_reading(c, record);
+		thread = thread_with_reading(c, record, around->thread);
 	for (i = 0; rc == 0 && i < around->ended_count; i++) {
 		is_interval |= around->ended[i].interval->user[1] != 0;
 		rc = end_interval(c, &around->ended[i], record,
@@ -283,7 +285,7 @@ int report_counted__record(struct report_counted *c, const struct pem_record *re
 	if (around->begun != NULL)
 		rc = keep_begin(c, around->begun, &thread->now);
 	else if (!is_interval && thread->before.event_id != 0)
-		rc = add(c, record->event->name, false, record->pid, record->tid, &thread->before,
+		rc = add(c, record->event->name, false, around->thread, &thread->before,
 			 &thread->now);
 	thread->now.is_new = false;
 	return rc;
@@ -302,11 +304,14 @@ static int order(const void *a, const void *b)
 	by_name = strcmp(x->name, y->name);
 	if (by_name != 0)
 		return by_name;
-	if ((x->tid == 0) != (y->tid == 0))
-		return x->tid == 0 ? -1 : 1;
+	if ((x->thread == NULL) != (y->thread == NULL))
+		return x->thread == NULL ? -1 : 1;
 	if (x->sum[0] != y->sum[0])
 		return x->sum[0] < y->sum[0] ? 1 : -1;
-	return (x->tid > y->tid) - (x->tid < y->tid);
+	return x->thread != NULL && y->thread != NULL
+		       ? (int)(x->thread->number > y->thread->number) -
+				 (int)(x->thread->number < y->thread->number)
+		       : 0;
 }
 
 int report_counted__finish(struct report_counted *c)
@@ -315,7 +320,7 @@ int report_counted__finish(struct report_counted *c)
 
 	for (i = 0; i < count; i++) {
 		struct counted one = c->rows[i];
-		struct counted *all = row_of(c, one.name, one.is_interval, 0, 0);
+		struct counted *all = row_of(c, one.name, one.is_interval, NULL);
 
 		if (all == NULL)
 			return -ENOMEM;
@@ -372,8 +377,8 @@ static const char *value_words(const struct report_counted *c, const struct coun
 /* Is the row of one thread, where there is no other? */
 static bool is_only_thread(const struct report_counted *c, size_t i)
 {
-	return c->rows[i].tid != 0 && c->rows[i - 1].tid == 0 &&
-	       (i + 1 == c->row_count || c->rows[i + 1].tid == 0);
+	return c->rows[i].thread != NULL && c->rows[i - 1].thread == NULL &&
+	       (i + 1 == c->row_count || c->rows[i + 1].thread == NULL);
 }
 
 /* Could the counter be read at all? */
@@ -385,6 +390,11 @@ static bool is_known(const struct report_counted *c, size_t counter)
 		if (c->rows[i].of[counter] != 0)
 			return true;
 	return false;
+}
+
+static uint32_t pid_of(const struct counted *row)
+{
+	return row->thread->process != NULL ? row->thread->process->pid : 0;
 }
 
 void report_counted__print(const struct report *r)
@@ -411,9 +421,10 @@ void report_counted__print(const struct report *r)
 			continue;
 		shown++;
 		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(
-			table, row->tid == 0 ? cli_format("%.100s", row->name)
-					     : cli_format("  thread %u of %u", row->tid, row->pid));
+		cli_table__cell(table, row->thread == NULL
+					       ? cli_format("%.100s", row->name)
+					       : cli_format("  thread %u of %u", row->thread->tid,
+							    pid_of(row)));
 		cli_table__cell(table, cli_count(row->times));
 		for (k = 0; k < c->counters; k++) {
 			if (!is_known(c, k))
@@ -451,9 +462,9 @@ void report_counted__json(const struct report *r, struct cli_json_stream *json)
 		struct json_object *of = json_object_new_object();
 
 		cli_json__text(entry, row->is_interval ? "interval" : "event", row->name);
-		if (row->tid != 0) {
-			cli_json__count(entry, "pid", row->pid);
-			cli_json__count(entry, "tid", row->tid);
+		if (row->thread != NULL) {
+			cli_json__count(entry, "pid", pid_of(row));
+			cli_json__count(entry, "tid", row->thread->tid);
 		}
 		cli_json__count(entry, "times", row->times);
 		for (k = 0; k < c->counters; k++) {

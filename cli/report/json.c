@@ -99,7 +99,7 @@ static void processes_json(const struct report *r, struct cli_json_stream *json)
 
 		cli_json__count(entry, "pid", p->pid);
 		cli_json__text(entry, "name", p->name);
-		origin_json(entry, report_times__process(r->times, p->pid));
+		origin_json(entry, p->process);
 		cli_json__count(entry, "count", p->count);
 		json_object_object_add(entry, "layers", by_layer_json(r, p->by_layer));
 		cli_json_stream__open(json, NULL, '{');

@@ -110,7 +110,7 @@ static void origin_cells(struct cli_table *table, const struct pem_pass_process 
 static void process_row(const struct report *r, struct cli_table *table, bool is_all,
 			const struct report_process *process)
 {
-	const struct pem_pass_process *known = report_times__process(r->times, process->pid);
+	const struct pem_pass_process *known = process->process;
 
 	cli_table__row(table, CLI_PLAIN);
 	cli_table__cell(table, pid_words(process->pid));

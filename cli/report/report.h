@@ -10,6 +10,8 @@
 #include "sketch.h"
 
 struct pem_around;
+struct pem_pass_process;
+struct pem_pass_thread;
 
 enum report_by {
 	REPORT_ALL,
@@ -76,6 +78,7 @@ struct report_event {
 };
 
 struct report_process {
+	const struct pem_pass_process *process; /* NULL: unknown */
 	uint32_t pid;
 	/* 1: one of its threads stands for records without a thread, such as counters. */
 	uint32_t nameless;
@@ -88,6 +91,7 @@ struct report_process {
 };
 
 struct report_thread {
+	const struct pem_pass_thread *thread; /* NULL: unknown */
 	uint32_t process; /* index of its process */
 	uint32_t tid;
 	char name[16]; /* "" if it is unknown */
@@ -272,7 +276,6 @@ void report_data__json(const struct report *report, struct cli_json_stream *json
 
 /* --- where events were in the code (sites.c, site_print.c, functions.c) --- */
 
-struct pem_pass_process;
 /* samples: also where samples were, not only call sites. NULL: no memory. */
 struct report_sites *report_sites__new(bool samples);
 void report_sites__free(struct report_sites *sites);
@@ -299,11 +302,8 @@ struct pem_pass *report_times__pass(const struct report *report);
  */
 int report_times__add(struct report_times *times, const struct pem_record *record,
 		      const struct pem_around *around);
-/* Index the processes, after the last record. Returns 0 or -ENOMEM. */
+/* Index the processes' names, after the last record. Returns 0 or -ENOMEM. */
 int report_times__finish(struct report_times *times);
-/* The last process of a number. NULL: none is known. */
-const struct pem_pass_process *report_times__process(const struct report_times *times,
-						     uint32_t pid);
 /*
  * A process's name; of several of one name, the beginning of its arguments if they are known.
  * process may be NULL: then name.

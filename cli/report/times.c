@@ -57,7 +57,6 @@ void report_times__free(struct report_times *t)
 	free(t->locks);
 	pem_number_map__free(&t->lock_at);
 	pem_number_map__free(&t->wait_at);
-	pem_number_map__free(&t->process_at);
 	pem_number_map__free(&t->name_at);
 	pem_number_map__free(&t->interval_at);
 	pem_number_map__free(&t->blocked_at);
@@ -234,23 +233,12 @@ int report_times__finish(struct report_times *t)
 
 	for (i = 0; i < pem_pass__process_count(t->pass); i++) {
 		process = pem_pass__process(t->pass, i);
-		at = pem_number_map__at(&t->process_at, process->pid);
-		if (at == NULL)
-			return -ENOMEM;
-		*at = (uint32_t)i;
 		at = pem_number_map__at(&t->name_at, pem_hash__text(PEM_HASH_START, process->name));
 		if (at == NULL)
 			return -ENOMEM;
 		*at = *at == UINT32_MAX ? 1 : *at + 1;
 	}
 	return 0;
-}
-
-const struct pem_pass_process *report_times__process(const struct report_times *t, uint32_t pid)
-{
-	uint32_t number = pem_number_map__value(&t->process_at, pid);
-
-	return number != UINT32_MAX ? pem_pass__process(t->pass, number) : NULL;
 }
 
 const char *report_times__process_words(const struct report_times *t,

@@ -102,7 +102,6 @@ struct report_times {
 	struct report_call *calls;
 	size_t call_count, call_capacity;
 	struct pem_number_map call_at; /* key: hash of what the row is of */
-	struct pem_number_map process_at; /* key: pid; value: number of its last process */
 	struct pem_number_map name_at; /* key: hash of a process's name; value: how many have it */
 	struct pem_number_map interval_at; /* key: hash of group and title */
 	/* Rows of system calls that one event begins, by their numbers: index + 1; 0: not yet. */

@@ -164,6 +164,23 @@ static void set_arguments(struct pem_life_process *p, const char *arguments)
 
 /* --- starts and ends --- */
 
+/*
+ * The process of a thread that starts. A process that starts with it may be known by samplers
+ * alone, which may tell of it shortly before. NULL: no memory.
+ */
+static struct pem_life_process *starting(struct pem_pass *pass, uint32_t pid, bool is_known)
+{
+	void **at = pem_keys__find(&pass->life.by_pid, pid);
+	struct pem_life_process *p = at ? *at : NULL;
+
+	if (is_known)
+		return pem_life__process(pass, pid);
+	if (p && !p->is_seen && p->process.start_ns == PEM_TIME_UNKNOWN &&
+	    p->process.end_ns == PEM_TIME_UNKNOWN)
+		return p;
+	return new_process(pass, pid);
+}
+
 static int start(struct pem_pass *pass, const struct pem_plan *plan,
 		 const struct pem_record *record)
 {
@@ -183,7 +200,7 @@ static int start(struct pem_pass *pass, const struct pem_plan *plan,
 	if (t && t->process && t->process->process.pid == pid &&
 	    t->thread.start_ns != PEM_TIME_UNKNOWN && !t->is_seen)
 		return 0;
-	p = pid == parent ? pem_life__process(pass, pid) : new_process(pass, pid);
+	p = starting(pass, pid, pid == parent);
 	if (!p)
 		return -ENOMEM;
 	if (pid != parent && parent) {
@@ -205,7 +222,8 @@ static int start(struct pem_pass *pass, const struct pem_plan *plan,
 		if (above->observed_clock != UINT64_MAX)
 			p->observed_clock = record->clock;
 	}
-	t = new_thread(pass, p, tid);
+	if (!t || t->process != p || p->is_seen || t->thread.start_ns != PEM_TIME_UNKNOWN)
+		t = new_thread(pass, p, tid);
 	if (!t)
 		return -ENOMEM;
 	t->thread.start_ns = record->time_ns;

@@ -312,8 +312,10 @@ static void describe(struct pem_pass *pass, const struct pem_record *record)
 	around->ended_count = pass->ended_count;
 	around->spans = pass->spans;
 	around->span_count = pass->span_count;
-	if (pass->process)
-		pass->process->last_clock = record->clock;
+	if (!pass->process)
+		return;
+	pass->process->last_clock = record->clock;
+	pass->process->is_seen |= record->source != PEM_PACKET_COUNTER;
 }
 
 static int take(struct pem_pass *pass, const struct pem_record *record)

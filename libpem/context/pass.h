@@ -176,6 +176,7 @@ struct pem_life_process {
 	uint32_t live_threads;
 	uint64_t user_loss; /* end of the last window of its own records */
 	uint64_t last_clock; /* of its last record */
+	bool is_seen; /* it raised a record that is no sampler's */
 	/* Since when all switches of its threads are recorded; UINT64_MAX: it is not known */
 	uint64_t observed_clock;
 	struct pem_phase_list *phases; /* its open phases; NULL: it had none */
