@@ -37,6 +37,14 @@ struct {
 	__uint(max_entries, PEM_FILES_TOLD);
 } pem_files_told SEC(".maps");
 
+/*
+ * A path's field. To the verifier, a write may begin at its last byte and be as long as the field.
+ * There is always as much memory behind it: the ring's slack.
+ */
+struct pem_path_field {
+	uint8_t text[2 * PEM_PATH_BYTES];
+};
+
 /* What a string field is made from. */
 struct pem_file_path {
 	struct pem_kevent *e;
@@ -54,6 +62,8 @@ PEM_INLINE uint64_t pem_mix(uint64_t hash, uint64_t word)
 	hash = (hash ^ word) * 0x9e3779b97f4a7c15ull;
 	return hash ^ hash >> 29;
 }
+
+#include "sockets.bpf.h"
 
 /*
  * Find the current folder of the thread. Returns what differs between two that it is one after the
@@ -117,24 +127,32 @@ PEM_INLINE bool pem_is_on_descriptor(struct pem_kevent *e, uint64_t first, uint6
 }
 
 /* Is this call on a file, or in a folder, that has not been told yet? */
-__attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e, uint64_t first,
-						     uint64_t second, uint64_t number)
+__attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e,
+						     const struct pt_regs *regs, uint64_t number)
 {
 	uint64_t thread = bpf_get_current_pid_tgid(), hash, what, mark, last;
+	struct inode *inode;
 	struct file *file = NULL;
 	uint32_t index;
 	bool is_folder;
 
-	if (pem_config.no_reading || !pem_is_on_descriptor(e, first, second, number))
+	if (pem_config.no_reading || !pem_is_on_descriptor(e, PT_REGS_PARM1_SYSCALL(regs),
+							   PT_REGS_PARM2_SYSCALL(regs), number))
 		return false;
+	e->sock = NULL;
+	e->address = 0;
+	e->address_bytes = 0;
 	/* Descriptors are those of the process; threads may have a current folder each. */
 	is_folder = e->descriptor == PEM_AT_FDCWD;
 	if (is_folder) {
 		what = pem_find_folder(e);
 	} else {
 		file = pem_file_of(e->descriptor);
-		e->inode = BPF_CORE_READ(file, f_inode); /* NULL without a file */
+		inode = BPF_CORE_READ(file, f_inode); /* NULL without a file */
+		e->inode = inode;
 		what = (uint64_t)file;
+		if ((BPF_CORE_READ(inode, i_mode) & PEM_S_IFMT) == PEM_S_IFSOCK)
+			what = pem_mix(what, pem_find_peer(e, file, regs, number));
 	}
 	hash = pem_mix(pem_mix(0, is_folder ? thread : thread >> 32), e->descriptor);
 	index = hash >> 40 & (PEM_FILES_TOLD - 1);
@@ -314,14 +332,6 @@ static long pem_write_name(__u32 round, struct pem_walk *walk)
 }
 
 /*
- * A path's field. To the verifier, a write may begin at its last byte and be as long as the field.
- * There is always as much memory behind it: the ring's slack.
- */
-struct pem_path_field {
-	uint8_t text[2 * PEM_PATH_BYTES];
-};
-
-/*
  * Write a path. Of one that is too long or too deep, the end behind "...". This is a
  * global function, as pem_take_more() is: the verifier walks it once, not for each way to the call.
  */
@@ -355,6 +365,9 @@ __attribute__((unused)) PEM_INLINE void pem_put_file_path(uint8_t *to, uint32_t 
 {
 	(void)max;
 	PEM_STORE(*from.e->told, from.e->told_mark);
+	if (from.e->sock && pem_write_peer((struct pem_path_field *)to, (uint64_t)from.e->sock,
+					   from.e->address, from.e->address_bytes))
+		return;
 	pem_write_path((struct pem_path_field *)to, (uint64_t)from.e->dentry,
 		       (uint64_t)from.e->mount);
 }

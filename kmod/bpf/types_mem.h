@@ -106,6 +106,7 @@ struct file {
 	struct path f_path;
 	struct address_space *f_mapping;
 	errseq_t f_wb_err;
+	void *private_data;
 };
 
 struct fdtable {

@@ -78,11 +78,13 @@ struct neighbour {
 
 struct sock_common {
 	u32 skc_daddr;
+	u32 skc_rcv_saddr;
 	u16 skc_dport;
 	u16 skc_num;
 	unsigned short skc_family;
 	unsigned char skc_state;
 	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
 };
 
 struct request_sock {
@@ -98,6 +100,26 @@ struct sock {
 	int sk_wmem_queued;
 	u16 sk_protocol;
 	int sk_err;
+};
+
+struct socket {
+	struct sock *sk;
+};
+
+struct sockaddr_un {
+	u16 sun_family;
+	char sun_path[108];
+};
+
+struct unix_address {
+	int len; /* of the name, with its family */
+	struct sockaddr_un name[1];
+};
+
+struct unix_sock {
+	struct sock sk;
+	struct unix_address *addr;
+	struct sock *peer;
 };
 
 struct proto {

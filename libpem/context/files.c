@@ -11,17 +11,22 @@
  * 'call-path'), directly before its begin or behind it. A path without a slash in front begins in
  * the folder that the call's descriptor is, or in the current folder of the thread, which is told
  * as one more descriptor.
+ *
+ * A socket's name is its peer's address. The kernel writes IPv6 addresses with all their digits;
+ * here they are as short as elsewhere.
  */
 #include "pass.h"
 #include "grow.h"
 #include "hash.h"
 #include "call_kinds.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define FILES_MAX 1000000u /* more are unknown: some 250 MB of names */
+#define ADDRESS_DIGITS 39u /* eight groups of four, and the colons between */
 #define AT_CURRENT ((uint32_t)-100) /* AT_FDCWD */
 
 /* What a descriptor of a process is. */
@@ -164,11 +169,34 @@ static void name_begun_call(struct pem_pass *pass, uint32_t number, struct pem_p
 		open->interval.file = file;
 }
 
+/* tcp:[0000:...:0001]:80 is tcp:[::1]:80. Returns the path, or what is in text. */
+static const char *with_short_address(const char *path, char text[INET6_ADDRSTRLEN + 64])
+{
+	char digits[ADDRESS_DIGITS + 1], address[INET6_ADDRSTRLEN];
+	const char *begin = strchr(path, '['), *end;
+	struct in6_addr bytes;
+
+	if (*path == '/' || !begin || begin - path > 8)
+		return path;
+	end = strchr(begin, ']');
+	if (!end || end - begin - 1 != ADDRESS_DIGITS || strlen(end) > 32)
+		return path;
+	memcpy(digits, begin + 1, ADDRESS_DIGITS);
+	digits[ADDRESS_DIGITS] = 0;
+	if (inet_pton(AF_INET6, digits, &bytes) != 1 ||
+	    !inet_ntop(AF_INET6, &bytes, address, sizeof(address)))
+		return path;
+	snprintf(text, INET6_ADDRSTRLEN + 64, "%.*s%s%s", (int)(begin + 1 - path), path, address,
+		 end);
+	return text;
+}
+
 void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
 		      const struct pem_record *record)
 {
 	uint32_t number = (uint32_t)pem_number__load(plan->descriptor, record->data);
 	uint64_t key = key_of(pass->process, pass->thread, number);
+	char text[INET6_ADDRSTRLEN + 64];
 	struct pem_descriptor *d;
 	const char *path;
 
@@ -179,7 +207,7 @@ void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
 		d = add(pass, key);
 	if (!d)
 		return;
-	path = pem_record__string(record, (unsigned)plan->name);
+	path = with_short_address(pem_record__string(record, (unsigned)plan->name), text);
 	d->file = *path ? file_of(pass, path) : NULL;
 	d->told_clock = record->clock;
 	name_begun_call(pass, number, d->file);

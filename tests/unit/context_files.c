@@ -56,6 +56,28 @@ static void a_call_is_on_the_file_that_its_descriptor_is(void **state)
 	end_pass();
 }
 
+static void addresses_of_sockets_are_short(void **state)
+{
+	(void)state;
+	begin_packet();
+	packet_text(T(10), EVENT_FILE, 3, "tcp:[0000:0000:0000:0000:0000:0000:0000:0001]:80");
+	packet_pair(T(11), EVENT_SYSTEM_CALL, CALL_READ, 3);
+	packet_pair(T(12), EVENT_RESULT, 0, 1);
+	packet_text(T(13), EVENT_FILE, 3,
+		    "udp:[2001:0db8:0000:0000:0000:0000:0000:0001]:9 (local)");
+	packet_pair(T(14), EVENT_SYSTEM_CALL, CALL_READ, 3);
+	packet_pair(T(15), EVENT_RESULT, 0, 1);
+	packet_text(T(16), EVENT_FILE, 3, "tcp:[zzzz:0000:0000:0000:0000:0000:0000:0001]:80");
+	packet_pair(T(17), EVENT_SYSTEM_CALL, CALL_READ, 3);
+	packet_pair(T(18), EVENT_RESULT, 0, 1);
+	end_packet();
+	start_pass();
+	expect_file(12, "tcp:[::1]:80");
+	expect_file(15, "udp:[2001:db8::1]:9 (local)");
+	expect_file(18, "tcp:[zzzz:0000:0000:0000:0000:0000:0000:0001]:80");
+	end_pass();
+}
+
 static void a_file_told_directly_behind_the_begin(void **state)
 {
 	(void)state;
@@ -394,6 +416,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_call_is_on_the_file_that_its_descriptor_is),
+		TEST(addresses_of_sockets_are_short),
 		TEST(a_file_told_directly_behind_the_begin),
 		TEST(a_descriptor_is_of_one_process),
 		TEST(after_a_loss_a_file_is_told_again),

@@ -231,7 +231,12 @@ static void name_calls(struct pem_kconfig *config)
 	static const struct pem_label calls[] = {
 #include "system_calls.h"
 	};
-	size_t i;
+	static const char *const with_address[PEM_KCALLS_ADDRESS] = {
+		[PEM_KCALL_CONNECT] = "connect",
+		[PEM_KCALL_SENDTO] = "sendto",
+		[PEM_KCALL_SENDMSG] = "sendmsg",
+	};
+	size_t i, k;
 
 	for (i = 0; i < PEM_ARRAY_SIZE(calls); i++) {
 		uint64_t bit = 1ull << calls[i].value % 64;
@@ -239,6 +244,9 @@ static void name_calls(struct pem_kconfig *config)
 
 		if (calls[i].value >= PEM_KCALLS_MAX)
 			continue;
+		for (k = 0; k < PEM_KCALLS_ADDRESS; k++)
+			if (!strcmp(calls[i].name, with_address[k]))
+				config->address_call[k] = calls[i].value;
 		if (pem_call__takes_descriptor(calls[i].name))
 			config->descriptor_calls[calls[i].value / 64] |= bit;
 		if (argument >= 0)

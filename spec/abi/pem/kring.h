@@ -115,6 +115,8 @@ struct pem_kfilter {
 #define PEM_KTREE_FOLLOW 1u /* The target includes processes that its processes start */
 #define PEM_KTREE_ALONE 2u
 #define PEM_KCALLS_MAX 512u
+/* System calls with an address in their arguments that is no descriptor's */
+enum { PEM_KCALL_CONNECT, PEM_KCALL_SENDTO, PEM_KCALL_SENDMSG, PEM_KCALLS_ADDRESS };
 struct pem_kconfig {
 	uint32_t ring_mask;
 	uint32_t tree; /* Not 0: the target is processes. Their ids are in the map pem_targets. */
@@ -137,11 +139,12 @@ struct pem_kconfig {
 	uint32_t gates[PEM_KRING_EVENTS_MAX]; /* PEM_GATES() of the event's predicate (gate.h) */
 	uint32_t has_gates; /* not 0: an event has gates */
 	uint32_t session_id; /* the session whose gates they are */
+	uint64_t address_call[PEM_KCALLS_ADDRESS]; /* the numbers of PEM_KCALL_* */
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) ==
 			  24 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX +
 				  sizeof(struct pem_distribution) + 3 * PEM_KCALLS_MAX / 8 +
-				  5 * PEM_KRING_EVENTS_MAX + 8,
+				  5 * PEM_KRING_EVENTS_MAX + 8 + 8 * PEM_KCALLS_ADDRESS,
 		  "the programs' constants have no gaps");
 
 /*
