@@ -320,6 +320,7 @@ struct cli_patterns {
 	/* The predicate of each pattern, from 'PATTERN where PREDICATE'; NULL: none. */
 	char **where;
 	size_t count;
+	bool and_usual; /* a pattern begins with +: they are added to the usual events */
 	const char *all_where; /* predicate of all events; NULL: none */
 	const char *also[12]; /* further events, added to those of the patterns; NULL: none */
 	/* Of patterns as COUNTERS@PATTERN, which are a PATTERN above, too (counted.c). */
@@ -327,10 +328,16 @@ struct cli_patterns {
 	struct cli_names counted; /* the patterns */
 };
 /*
- * Add the patterns of a comma-separated list. Returns 0, -EINVAL if the list is empty, or -ENOMEM.
+ * Add the patterns of a comma-separated list. A + before a pattern adds the usual events. Returns
+ * 0, -EINVAL if the list is empty, or -ENOMEM.
  */
 int cli_patterns__add(struct cli_patterns *patterns, const char *list);
 void cli_patterns__free(struct cli_patterns *patterns);
+/* Are the verb's usual events chosen? */
+static inline bool cli_patterns__has_usual(const struct cli_patterns *patterns)
+{
+	return patterns->count == 0 || patterns->and_usual;
+}
 
 /* Add names, with commas between, to a list that lacks them. Returns 0 or -ENOMEM. */
 int cli_counted__add(char **list, const char *names);

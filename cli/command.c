@@ -29,10 +29,15 @@
 /* Split "PATTERN where PREDICATE". */
 static int add_pattern(struct cli_patterns *patterns, char *text)
 {
-	char *where = strstr(text, " where "), *end;
+	char *where, *end;
 	char **texts, **wheres;
 	int rc;
 
+	if (*text == '+') {
+		memmove(text, text + 1, strlen(text));
+		patterns->and_usual = true;
+	}
+	where = strstr(text, " where ");
 	if (where != NULL) {
 		for (end = where; end > text && end[-1] == ' '; end--)
 			;
@@ -248,9 +253,9 @@ static struct pem_event_set *choose_events(struct pem_session *session,
 		n += added;
 	}
 	/* also events of programs that the catalogue lacks */
-	if (patterns->count == 0)
+	if (cli_patterns__has_usual(patterns))
 		names[n++] = "APP";
-	for (i = 0; patterns->count == 0 && i < count; i++) {
+	for (i = 0; cli_patterns__has_usual(patterns) && i < count; i++) {
 		const struct pem_event *event = pem_model__event(model, i);
 		bool counter =
 			cli_event__is_counter(event) || event->source_kind == PEM_SOURCE_SAMPLE;

@@ -33,9 +33,8 @@ static const struct cli_option options[] = {
 	 "usual events; or places that no spec describes: tracepoints ('sched:*'), functions "
 	 "(fentry:vfs_read, uprobe:PATH:FUNCTION), static probes (usdt:PATH:NAME). "
 	 "COUNTERS@PATTERN: events of a program at which its threads read counters, as in "
-	 "ipc@phase "
-	 "or page-faults+task-clock@Malloc. Default: all usual stub and kernel events, and the "
-	 "counters that can be had here."},
+	 "ipc@phase or page-faults+task-clock@Malloc. Default: all usual stub and kernel events, "
+	 "and the available counters; +EV adds to them."},
 	{'o', "output", "DIR",
 	 "The trace's folder, which must not exist or be empty. Default: pem-trace-COMMAND-N "
 	 "here."},
@@ -66,8 +65,7 @@ static const struct cli_option options[] = {
 	 "> N', and sum, min, max). May be given several times. SIGUSR2 does it, too."},
 	{OPT_SNAPSHOTS, "snapshots", "N",
 	 "Keep only the last N of these, and fewer if they take more than a tenth of the most "
-	 "space that was free while it ran. "
-	 "Default: 8."},
+	 "space that was free while it ran. Default: 8."},
 	{OPT_INTERVAL, "snapshot-interval", "SECONDS",
 	 "At most one for triggers in so many seconds. Default: 10."},
 	{OPT_COUNTERS, "counters", "NAME,...",
@@ -376,8 +374,10 @@ static int watch(struct record *r, struct pem_session *session)
 static bool has_nothing(const struct record *r, struct pem_session *session,
 			struct pem_error *reason)
 {
-	size_t i, count = r->patterns.count != 0 ? pem_event_set__count(r->events) : 0;
+	size_t i, count = 0;
 
+	if (!cli_patterns__has_usual(&r->patterns))
+		count = pem_event_set__count(r->events);
 	for (i = 0; i < count; i++)
 		if (pem_session__can_deliver(session, pem_event_set__event(r->events, i), reason))
 			return false;

@@ -240,8 +240,8 @@ static struct json_object *info_json(const struct report *r)
 	cli_json__count(object, "ran_ns", report__ran_ns(r));
 	if (*info->snapshot != '\0')
 		cli_json__text(object, "snapshot", info->snapshot);
-	if (*report_waits__sentence(r) != '\0')
-		cli_json__text(object, "mostly", report_waits__sentence(r));
+	if (*report_path__sentence(r) != '\0')
+		cli_json__text(object, "mostly", report_path__sentence(r));
 	/* Every percentile in this object is at most this share of itself off. */
 	cli_json__real(object, "percentile_error", PEM_SKETCH_ERROR);
 	cli_json__count(object, "clock_hz", info->clock_hz);

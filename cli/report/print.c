@@ -83,8 +83,8 @@ static void print_head(const struct report *r, const char *directory)
 	else
 		line("Ran", cli_format("%s%s", cli_duration(ran),
 				       *info->snapshot != '\0' ? " until then" : ""));
-	if (*report_waits__sentence(r) != '\0')
-		line("Mostly", report_waits__sentence(r));
+	if (*report_path__sentence(r) != '\0')
+		line("Mostly", report_path__sentence(r));
 	if (*info->snapshot != '\0')
 		line("Snapshot",
 		     cli_format("%s: %.160s",
@@ -485,6 +485,7 @@ void report__print(const struct report *r, const char *directory, enum report_by
 	print_phases(r, most_phases);
 	if (by == REPORT_ALL || by == REPORT_PHASE)
 		report_metrics__print_phases(r, most_phases);
+	report_path__print(r, by);
 	report_times__print(r, by);
 	report_waits__print(r, by);
 	report_locks__print(r, by);

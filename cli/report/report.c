@@ -10,7 +10,8 @@ enum { OPT_BY = 256, OPT_CORRELATE, OPT_WITH };
 
 static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
-	 "One table only: by layer, process, thread, event, site, state, wait, lock, interval, "
+	 "One table only: by layer, process, thread, event, site, state, path, wait, lock, "
+	 "interval, "
 	 "message, phase, function, data, file or syscall; or system calls by two of phase, "
 	 "process, "
 	 "thread, syscall and "
@@ -49,14 +50,23 @@ static int parse_pair(const char *word, enum report_key pair[2])
 static int parse_by(const char *word, enum report_by *by, struct report *report)
 {
 	static const char *const words[] = {
-		[REPORT_LAYER] = "layer",       [REPORT_PROCESS] = "process",
-		[REPORT_THREAD] = "thread",     [REPORT_EVENT] = "event",
-		[REPORT_SITE] = "site",         [REPORT_STATE] = "state",
-		[REPORT_INTERVAL] = "interval", [REPORT_FILE] = "file",
-		[REPORT_SYSCALL] = "syscall",   [REPORT_FUNCTION] = "function",
-		[REPORT_DATA] = "data",         [REPORT_WAIT] = "wait",
-		[REPORT_MESSAGE] = "message",   [REPORT_LOCK] = "lock",
-		[REPORT_PHASE] = "phase",       [REPORT_PAIR] = "",
+		[REPORT_LAYER] = "layer",
+		[REPORT_PROCESS] = "process",
+		[REPORT_THREAD] = "thread",
+		[REPORT_EVENT] = "event",
+		[REPORT_SITE] = "site",
+		[REPORT_STATE] = "state",
+		[REPORT_INTERVAL] = "interval",
+		[REPORT_FILE] = "file",
+		[REPORT_SYSCALL] = "syscall",
+		[REPORT_FUNCTION] = "function",
+		[REPORT_DATA] = "data",
+		[REPORT_WAIT] = "wait",
+		[REPORT_MESSAGE] = "message",
+		[REPORT_LOCK] = "lock",
+		[REPORT_PHASE] = "phase",
+		[REPORT_PATH] = "path",
+		[REPORT_PAIR] = "",
 	};
 	unsigned int i;
 
@@ -91,7 +101,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			return cli_usage_error(
 				verb,
 				"--by %s: there is layer, process, thread, event, site, state, "
-				"wait, lock, interval, message, phase, function, data, file and "
+				"path, wait, lock, interval, message, phase, function, data, file "
+				"and "
 				"syscall; "
 				"and for system calls "
 				"two of phase, process, thread, syscall and file, as phase,syscall",
@@ -155,6 +166,7 @@ const struct cli_verb cli_report = {
 		"pem report --by interval TRACE\n"
 		"                            how long system calls, locks and other intervals "
 		"took\n"
+		"pem report --by path TRACE  what the command's end waited for, part by part\n"
 		"pem report --by wait TRACE  who waited for whom, in what, on which file\n"
 		"pem report --by syscall TRACE\n"
 		"                            system calls: time, failures, and the file of most\n"

@@ -27,6 +27,7 @@ enum report_by {
 	REPORT_PAIR, /* system calls by two of enum report_key */
 	REPORT_FUNCTION,
 	REPORT_WAIT,
+	REPORT_PATH, /* the command's critical path */
 	REPORT_MESSAGE,
 	REPORT_LOCK,
 	REPORT_DATA, /* samples of data, by data structure */
@@ -321,8 +322,12 @@ void report_waits__json(const struct report *report, struct cli_json_stream *jso
 /* locks.c */
 void report_locks__print(const struct report *report, enum report_by by);
 void report_locks__json(const struct report *report, struct cli_json_stream *json);
-/* What most of the time went to, if one thing did. "": nothing did, or it is unknown. */
-const char *report_waits__sentence(const struct report *report);
+/* path.c */
+void report_path__print(const struct report *report, enum report_by by);
+/* Add the member "critical_path". */
+void report_path__json(const struct report *report, struct cli_json_stream *json);
+/* What the command's time went to, along its critical path. "": it is unknown. */
+const char *report_path__sentence(const struct report *report);
 
 /* --- metrics that specs declare (metrics.c) --- */
 

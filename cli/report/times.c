@@ -15,7 +15,7 @@
 
 int report_times__new(struct report *report)
 {
-	struct pem_pass_options options = {.size = sizeof(options)};
+	struct pem_pass_options options = {.size = sizeof(options), .has_paths = 1};
 	struct pem_error error = {{0}};
 
 	/*
@@ -52,6 +52,7 @@ void report_times__free(struct report_times *t)
 	free(t->blocked);
 	free(t->threads);
 	report_messages__free(t);
+	report_path__free(t->path);
 	report_calls__free(t);
 	free(t->waits);
 	free(t->locks);
@@ -238,7 +239,7 @@ int report_times__finish(struct report_times *t)
 			return -ENOMEM;
 		*at = *at == UINT32_MAX ? 1 : *at + 1;
 	}
-	return 0;
+	return report_path__find(t);
 }
 
 const char *report_times__process_words(const struct report_times *t,

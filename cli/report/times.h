@@ -73,6 +73,7 @@ struct report_lock {
 };
 
 struct report_message; /* messages.c */
+struct report_path; /* path.c */
 
 struct report_thread_time {
 	const struct pem_pass_thread *thread;
@@ -112,6 +113,7 @@ struct report_times {
 	const struct pem_event *end_event;
 	int end_field;
 	struct pem_number_map blocked_at; /* key: thread and interval */
+	struct report_path *path; /* set at the end; path.c */
 };
 
 /* One more word into a hash, which is 0 at first. */
@@ -144,6 +146,17 @@ const char *report_times__thread_words(const struct report_times *times, uint32_
 /* Add an interval of a lock, which took so long. Returns 0 or -ENOMEM. */
 int report_locks__add(struct report_times *times, uint32_t interval,
 		      const struct pem_interval *ended, uint64_t ns);
+/* The interval that a row of waits is about, its object and who ended it. "": none or unknown. */
+const char *report_waits__reason(const struct report_times *times, const struct report_wait *row);
+const char *report_waits__object(const struct report_times *times, const struct report_wait *row);
+const char *report_waits__waker(const struct report_times *times, const struct report_wait *row);
+/* Add the same to an object. */
+struct json_object;
+void report_waits__describe(const struct report_times *times, const struct report_wait *row,
+			    struct json_object *entry);
+/* Find the command's critical path, after the last record. Returns 0 or -ENOMEM. */
+int report_path__find(struct report_times *times);
+void report_path__free(struct report_path *path);
 /* Add a time in which a thread was blocked. Returns 0 or -ENOMEM. */
 int report_waits__add(struct report_times *times, const struct pem_span *span, uint64_t ns);
 /*

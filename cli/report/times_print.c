@@ -266,6 +266,7 @@ static void intervals_json(const struct report_times *t, struct cli_json_stream 
 void report_times__json(const struct report *r, struct cli_json_stream *json)
 {
 	threads_json(r->times, json);
+	report_path__json(r, json);
 	report_waits__json(r, json);
 	report_locks__json(r, json);
 	intervals_json(r->times, json);

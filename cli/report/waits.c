@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * waits.c - who was blocked, in what, and who ended it; and the one sentence that may follow from
- * it
+ * waits.c - who was blocked, in what, and who ended it
  *
  * A wait is a time in which a thread was blocked. What ended it is the thread that woke it, by the
  * kernel's own record (meaning 'thread-waking'): the reader of a pipe, or who gave up a mutex.
@@ -15,10 +14,6 @@
 #include <string.h>
 
 #define ROWS_MOST 20u /* unless the user asks for them */
-/* The sentence needs: of the recording's time, the share that one thread ran or was blocked. */
-#define SENTENCE_SHARE 0.6
-/* It tells that the thread waited for a CPU for this share of the time that it ran. */
-#define QUEUED_SHARE 0.1
 #define OBJECT_BYTES 64u /* more than a lock or condition variable of any C library has */
 
 /* --- collecting --- */
@@ -144,6 +139,7 @@ int report_waits__add(struct report_times *t, const struct pem_span *span, uint6
 	cli_sum__add(&row->total_ns, ns);
 	if (ns > row->most_ns)
 		row->most_ns = ns;
+	pem_path_part__set_user(span->part, (uint64_t)(row - t->waits) + 1);
 	return 0;
 }
 
@@ -162,20 +158,20 @@ const char *report_times__thread_words(const struct report_times *t, uint32_t nu
 			  report_times__own_name(thread), thread->tid);
 }
 
-static const char *object_words(const struct report_times *t, const struct report_wait *row)
+const char *report_waits__object(const struct report_times *t, const struct report_wait *row)
 {
 	if (row->file != NO_FILE)
 		return pem_pass__file(t->pass, row->file)->path;
 	return row->lock != 0 ? cli_format("0x%llx", (unsigned long long)row->lock) : "";
 }
 
-static const char *reason_words(const struct report_times *t, const struct report_wait *row)
+const char *report_waits__reason(const struct report_times *t, const struct report_wait *row)
 {
 	return row->interval != NO_INTERVAL ? report_times__title(&t->intervals[row->interval])
 					    : "no known interval";
 }
 
-static const char *waker_words(const struct report_times *t, const struct report_wait *row)
+const char *report_waits__waker(const struct report_times *t, const struct report_wait *row)
 {
 	/* Only its timer ends such a call by an interrupt. */
 	static const char *const sleeps[] = {"clock_nanosleep", "nanosleep", NULL};
@@ -184,7 +180,8 @@ static const char *waker_words(const struct report_times *t, const struct report
 	case PEM_WOKEN_THREAD:
 		return report_times__thread_words(t, row->waker);
 	case PEM_WOKEN_INTERRUPT:
-		return is_one_of(reason_words(t, row), sleeps) ? "its timer" : "an interrupt";
+		return is_one_of(report_waits__reason(t, row), sleeps) ? "its timer"
+								       : "an interrupt";
 	case PEM_WOKEN_INTERRUPT_OR_FAULT:
 		return "an interrupt or a page fault";
 	case PEM_WOKEN_OUTSIDE:
@@ -241,105 +238,16 @@ void report_waits__print(const struct report *r, enum report_by by)
 		cli_table__cell(table, cli_count(rows[i]->count));
 		cli_table__cell(table, cli_sum__duration(rows[i]->total_ns));
 		cli_table__cell(table, cli_duration(rows[i]->most_ns));
-		cli_table__cell(table, reason_words(t, rows[i]));
-		cli_table__cell(table, waker_words(t, rows[i]));
-		cli_table__cell(table, object_words(t, rows[i]));
+		cli_table__cell(table, report_waits__reason(t, rows[i]));
+		cli_table__cell(table, report_waits__waker(t, rows[i]));
+		cli_table__cell(table, report_waits__object(t, rows[i]));
 	}
 	report__heading("Waits");
 	cli_table__print(table);
 	if (!report__has(r, PEM_MEANS_THREAD_WAKING))
-		cli_wrap(stdout,
-			 "Who ended a wait was not recorded: pem record -e app,os,hw,Waking does.",
+		cli_wrap(stdout, "Who ended a wait was not recorded: pem record -e +Waking does.",
 			 0, 0, cli_width(stdout));
 	free(rows);
-}
-
-/* --- the sentence --- */
-
-/* The thread that ran for longest. NULL: it ran for less than the share. */
-static const struct report_thread_time *runner(const struct report_times *t, uint64_t least_ns)
-{
-	const struct report_thread_time *best = NULL;
-	size_t i;
-
-	for (i = 0; i < t->thread_count; i++)
-		if (t->threads[i].thread != NULL &&
-		    t->threads[i].ns[PEM_THREAD_RUNNING] >= least_ns &&
-		    (best == NULL ||
-		     t->threads[i].ns[PEM_THREAD_RUNNING] > best->ns[PEM_THREAD_RUNNING]))
-			best = &t->threads[i];
-	return best;
-}
-
-/* Waiting for a child says nothing: the child's own time does. */
-static bool waits_for_child(const struct report_times *t, const struct report_wait *row)
-{
-	const char *reason = reason_words(t, row);
-
-	return strncmp(reason, "wait", 4) == 0;
-}
-
-/* The longest wait that lasts for the share, of what ran or of anybody. */
-static const struct report_wait *long_wait(const struct report_times *t, uint64_t least_ns,
-					   const struct pem_pass_thread *waker)
-{
-	const struct report_wait *best = NULL, *row;
-	const struct pem_pass_thread *by;
-	size_t i;
-
-	for (i = 0; i < t->wait_count; i++) {
-		row = &t->waits[i];
-		by = pem_pass__thread(t->pass, row->waker);
-		if (row->total_ns < least_ns || row->interval == NO_INTERVAL ||
-		    waits_for_child(t, row) || (waker != NULL && by != waker))
-			continue;
-		if (best == NULL || row->total_ns > best->total_ns)
-			best = row;
-	}
-	return best;
-}
-
-/* "" unless the thread waited for a CPU for a large part of the time that it ran. */
-static const char *queued_words(const struct report_thread_time *busy)
-{
-	uint64_t queued_ns = busy->ns[PEM_THREAD_RUNNABLE];
-
-	if ((double)queued_ns < QUEUED_SHARE * (double)busy->ns[PEM_THREAD_RUNNING])
-		return "";
-	return cli_format(" and waited %.30s for a CPU", cli_sum__duration(queued_ns));
-}
-
-const char *report_waits__sentence(const struct report *r)
-{
-	const struct report_times *t = r->times;
-	uint64_t ran_ns = report__ran_ns(r), least_ns = (uint64_t)(SENTENCE_SHARE * (double)ran_ns);
-	const struct report_thread_time *busy = ran_ns != 0 ? runner(t, least_ns) : NULL;
-	const struct report_wait *wait;
-	const char *object;
-
-	if (ran_ns == 0)
-		return "";
-	wait = long_wait(t, least_ns, busy != NULL ? busy->thread : NULL);
-	if (busy == NULL && wait == NULL)
-		return "";
-	if (wait == NULL)
-		return cli_format("%.90s ran %.30s of %.30s%.60s",
-				  report_times__thread_words(t, busy->thread->number),
-				  cli_sum__duration(busy->ns[PEM_THREAD_RUNNING]),
-				  cli_duration(ran_ns), queued_words(busy));
-	object = object_words(t, wait);
-	if (busy == NULL)
-		return cli_format("%.90s was blocked %.30s of %.30s in %.60s%s%.140s",
-				  report_times__thread_words(t, wait->thread),
-				  cli_sum__duration(wait->total_ns), cli_duration(ran_ns),
-				  reason_words(t, wait), *object != '\0' ? ", on " : "", object);
-	return cli_format(
-		"%.90s was blocked %.30s of %.30s in %.60s%s%.140s, each time until %.90s "
-		"woke it, which ran %.30s%.60s",
-		report_times__thread_words(t, wait->thread), cli_sum__duration(wait->total_ns),
-		cli_duration(ran_ns), reason_words(t, wait), *object != '\0' ? ", on " : "", object,
-		report_times__thread_words(t, wait->waker),
-		cli_sum__duration(busy->ns[PEM_THREAD_RUNNING]), queued_words(busy));
 }
 
 /* --- JSON --- */
@@ -359,6 +267,20 @@ static void thread_json(struct json_object *entry, const char *pid, const char *
 	cli_json__count(entry, tid, thread->tid);
 }
 
+void report_waits__describe(const struct report_times *t, const struct report_wait *row,
+			    struct json_object *entry)
+{
+	thread_json(entry, "waker_pid", "waker_tid", pem_pass__thread(t->pass, row->waker));
+	if (row->woken_by != PEM_WOKEN_UNKNOWN)
+		cli_json__text(entry, "woken_by", woken_by_words[row->woken_by]);
+	if (row->interval != NO_INTERVAL)
+		cli_json__text(entry, "interval", t->intervals[row->interval].name);
+	if (row->file != NO_FILE)
+		cli_json__text(entry, "file", report_waits__object(t, row));
+	if (row->lock != 0)
+		cli_json__count(entry, "lock", row->lock);
+}
+
 void report_waits__json(const struct report *r, struct cli_json_stream *json)
 {
 	struct json_object *entry;
@@ -370,16 +292,7 @@ void report_waits__json(const struct report *r, struct cli_json_stream *json)
 	for (i = 0; rows != NULL && i < t->wait_count; i++) {
 		entry = json_object_new_object();
 		thread_json(entry, "pid", "tid", pem_pass__thread(t->pass, rows[i]->thread));
-		thread_json(entry, "waker_pid", "waker_tid",
-			    pem_pass__thread(t->pass, rows[i]->waker));
-		if (rows[i]->woken_by != PEM_WOKEN_UNKNOWN)
-			cli_json__text(entry, "woken_by", woken_by_words[rows[i]->woken_by]);
-		if (rows[i]->interval != NO_INTERVAL)
-			cli_json__text(entry, "interval", t->intervals[rows[i]->interval].name);
-		if (rows[i]->file != NO_FILE)
-			cli_json__text(entry, "file", object_words(t, rows[i]));
-		if (rows[i]->lock != 0)
-			cli_json__count(entry, "lock", rows[i]->lock);
+		report_waits__describe(t, rows[i], entry);
 		cli_json__count(entry, "count", rows[i]->count);
 		cli_json__count(entry, "total_ns", rows[i]->total_ns);
 		cli_json__count(entry, "longest_ns", rows[i]->most_ns);

@@ -86,7 +86,7 @@ struct stat_lacks *stat_lacks__find(struct stat *s, struct pem_session *session)
 
 int stat_lacks__say(const struct stat *s, struct stat_lacks *lacks)
 {
-	bool all = lacks != NULL && s->patterns.count != 0 && lacks->asked != 0 &&
+	bool all = lacks != NULL && !cli_patterns__has_usual(&s->patterns) && lacks->asked != 0 &&
 		   lacks->lacking == lacks->asked;
 	int status = CLI_DONE;
 

@@ -18,8 +18,7 @@ static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
 	 "Events to count: names or patterns; counters also as perf, libpfm4 or the vendor "
 	 "calls them. Default: all stub and kernel events, and the "
-	 "counters "
-	 "that can be had here."},
+	 "available counters; +EV adds to them."},
 	{'f', "field", "FIELD",
 	 "Sum, least, greatest and mean of this field, where an event has it."},
 	{OPT_HISTOGRAM, "histogram", NULL,

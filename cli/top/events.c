@@ -149,8 +149,9 @@ static bool is_wanted(const struct top *top, const struct pem_event *event)
 {
 	size_t i;
 
-	if (top->patterns.count == 0)
-		return strcmp(event->layer, "APP") == 0 && event->level <= PEM_LEVEL_INFO;
+	if (cli_patterns__has_usual(&top->patterns) && strcmp(event->layer, "APP") == 0 &&
+	    event->level <= PEM_LEVEL_INFO)
+		return true;
 	for (i = 0; i < top->patterns.count; i++)
 		if (pem_event__matches(event, top->patterns.text[i]))
 			return true;

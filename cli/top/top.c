@@ -21,7 +21,7 @@
 static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
 	 "Events to watch: names or patterns. Default: all stub and kernel events, and the "
-	 "counters that can be had here."},
+	 "available counters; +EV adds to them."},
 	CLI_ATTACH_OPTIONS,
 	{'i', "interval", "MS", "Draw anew each so many milliseconds, from 50 on. Default: 1000."},
 	{'o', "output", "FILE",

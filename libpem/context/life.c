@@ -227,7 +227,7 @@ static int start(struct pem_pass *pass, const struct pem_plan *plan,
 	if (!t)
 		return -ENOMEM;
 	t->thread.start_ns = record->time_ns;
-	return 0;
+	return record->source == PEM_PACKET_KERNEL ? pem_states__start(pass, pass->thread, t) : 0;
 }
 
 static int end(struct pem_pass *pass, const struct pem_plan *plan, const struct pem_record *record)

@@ -64,6 +64,7 @@ struct pem_pass *pem_pass__new(struct pem_trace *trace, const struct pem_pass_op
 	if (pass) {
 		pass->trace = trace;
 		pass->without = given.without;
+		pass->has_paths = given.has_paths != 0;
 		pass->open_max = given.open_max ? given.open_max : OPEN_MAX;
 		rc = make_parts(pass);
 	}
@@ -84,6 +85,7 @@ void pem_pass__free(struct pem_pass *pass)
 	pem_blocks__free(&pass->blocks);
 	pem_files__free(&pass->files);
 	pem_states__free(pass);
+	pem_path__free(pass);
 	pem_life__free(&pass->life);
 	pem_plans__free(&pass->plans);
 	free(pass->streams);

@@ -8,6 +8,7 @@
  *	plan.c       what the model's events mean, worked out once
  *	life.c       processes and threads: who exists, names, starts and ends
  *	states.c     what threads do: running, runnable, blocked
+ *	path.c       the critical path to what they do
  *	intervals.c  open intervals, and which begin an end belongs to
  *	phases.c     which phase a record lies in
  *	messages.c   which send a receive belongs to
@@ -205,6 +206,8 @@ struct pem_life_thread {
 	/* Said by 'thread-waking' since it blocked: */
 	struct pem_life_thread *waker;
 	enum pem_woken_by woken_by;
+	struct pem_path_node *woken_path; /* the waker's path then; NULL: unknown */
+	struct pem_path_node *critical; /* its critical path so far; NULL: none */
 	uint64_t since_clock; /* of the state */
 };
 
@@ -278,11 +281,32 @@ int pem_states__lose(struct pem_pass *pass, uint32_t cpu, uint64_t begin, uint64
  * have run all the time, what it had begun is in doubt.
  */
 void pem_states__doubt(const struct pem_pass *pass, struct pem_life_thread *thread);
+/* The kernel says that a thread started another one. parent may be NULL. Returns 0 or -ENOMEM. */
+int pem_states__start(struct pem_pass *pass, struct pem_life_thread *parent,
+		      struct pem_life_thread *thread);
 /* The thread ends. */
 int pem_states__end(struct pem_pass *pass, struct pem_life_thread *thread);
 /* The trace ends: say the last spans. */
 int pem_states__finish(struct pem_pass *pass);
 void pem_states__free(struct pem_pass *pass);
+
+/* --- path.c; each function that returns int: 0 or -ENOMEM --- */
+
+/* The thread has run until now. */
+int pem_path__run(struct pem_pass *pass, struct pem_life_thread *thread);
+/* A thread that ended had no CPU until now. */
+int pem_path__queue(struct pem_pass *pass, struct pem_life_thread *thread);
+/* A thread that runs wakes one that is blocked. */
+int pem_path__wake(struct pem_pass *pass, struct pem_life_thread *waker,
+		   struct pem_life_thread *sleeper);
+/* The sleeper runs, or it is not known who woke it. */
+void pem_path__forget_wake(struct pem_pass *pass, struct pem_life_thread *sleeper);
+/* A thread that runs starts another one. */
+int pem_path__start(struct pem_pass *pass, struct pem_life_thread *parent,
+		    struct pem_life_thread *child);
+/* The thread's path grows by a span, whose part is filled in. */
+int pem_path__add(struct pem_pass *pass, struct pem_life_thread *thread, struct pem_span *span);
+void pem_path__free(struct pem_pass *pass);
 
 /* --- intervals.c --- */
 
@@ -414,6 +438,8 @@ struct pem_pass {
 	struct pem_files files;
 	uint64_t open_max;
 	uint64_t without; /* bits of enum pem_pass_part */
+	bool has_paths;
+	uint64_t path_parts; /* of all paths */
 	/* losses */
 	const size_t *loss_count; /* the trace's: windows that it knows of */
 	size_t losses_seen;

@@ -82,6 +82,8 @@ static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_cl
 		return 0;
 	span.end_ns = pem_pass__ns(pass, end_clock);
 	span.interval = innermost(t);
+	if (pem_path__add(pass, t, &span))
+		return -ENOMEM;
 	return pem_pass__add_span(pass, &span);
 }
 
@@ -125,8 +127,9 @@ void pem_states__doubt(const struct pem_pass *pass, struct pem_life_thread *t)
 	doubt(t, t->kernel_clock, pass->kernel_loss);
 }
 
-static void forget_waker(struct pem_life_thread *t)
+static void forget_waker(struct pem_pass *pass, struct pem_life_thread *t)
 {
+	pem_path__forget_wake(pass, t);
 	t->waker = NULL;
 	t->woken_by = PEM_WOKEN_UNKNOWN;
 }
@@ -138,14 +141,14 @@ static int run_on(struct pem_pass *pass, struct pem_life_thread *t, uint32_t cpu
 
 	/* It was not to be seen on its CPU for a time: what began before is in doubt. */
 	pem_states__doubt(pass, t);
-	/* A thread that has ended runs once more to leave for good. */
+	t->thread.cpu = cpu;
+	/* A thread that has ended runs on to leave for good. */
 	if (t->thread.state == PEM_THREAD_ENDED)
-		return 0;
+		return pem_path__queue(pass, t);
 	if (t->thread.state != PEM_THREAD_RUNNING)
 		rc = leave(pass, t);
 	enter(pass, t, PEM_THREAD_RUNNING);
-	t->thread.cpu = cpu;
-	forget_waker(t);
+	forget_waker(pass, t);
 	t->kernel_clock = pass->now_clock;
 	t->is_seen = true;
 	return rc;
@@ -160,10 +163,10 @@ static int run_off(struct pem_pass *pass, const struct pem_plan *plan,
 	t->kernel_clock = pass->now_clock;
 	t->thread.cpu = record->cpu;
 	if (t->thread.state == PEM_THREAD_ENDED)
-		return 0;
+		return runs(pass, t) ? pem_path__run(pass, t) : 0;
 	if (running->is_known && running->thread == t)
 		rc = say(pass, t, pass->now_clock);
-	forget_waker(t);
+	forget_waker(pass, t);
 	if (!plan->state.bytes)
 		enter(pass, t, PEM_THREAD_UNKNOWN);
 	else if (pem_number__load(plan->state, record->data))
@@ -234,8 +237,8 @@ static struct pem_life_thread *waker_of(struct pem_life_thread *t,
 
 /* Note which thread or interrupt wakes the sleeper. Only its first record since it blocked counts.
  */
-static void note_waker(const struct pem_pass *pass, const struct pem_plan *plan,
-		       const struct pem_record *record, struct pem_life_thread *sleeper)
+static int note_waker(struct pem_pass *pass, const struct pem_plan *plan,
+		      const struct pem_record *record, struct pem_life_thread *sleeper)
 {
 	uint64_t interrupt = PEM_INTERRUPT_UNKNOWN;
 
@@ -253,6 +256,9 @@ static void note_waker(const struct pem_pass *pass, const struct pem_plan *plan,
 		sleeper->woken_by = PEM_WOKEN_INTERRUPT;
 	else if (plan->interrupt.bytes)
 		sleeper->woken_by = PEM_WOKEN_INTERRUPT_OR_FAULT;
+	if (!sleeper->waker || !runs(pass, sleeper->waker))
+		return 0;
+	return pem_path__wake(pass, sleeper->waker, sleeper);
 }
 
 int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
@@ -269,9 +275,9 @@ int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 	if (!t)
 		return -ENOMEM;
 	if (plan->meaning == PEM_MEANS_THREAD_WAKING) {
-		if (t->thread.state == PEM_THREAD_BLOCKED && t->woken_by == PEM_WOKEN_UNKNOWN)
-			note_waker(pass, plan, record, t);
-		return 0;
+		if (t->thread.state != PEM_THREAD_BLOCKED || t->woken_by != PEM_WOKEN_UNKNOWN)
+			return 0;
+		return note_waker(pass, plan, record, t);
 	}
 	/*
 	 * A thread that is about to sleep can be woken while it still runs. So only a thread that
@@ -324,6 +330,13 @@ int pem_states__lose(struct pem_pass *pass, uint32_t cpu, uint64_t begin, uint64
 	t->thread.since_ns = pem_pass__ns(pass, begin);
 	t->since_clock = begin;
 	return rc;
+}
+
+int pem_states__start(struct pem_pass *pass, struct pem_life_thread *parent,
+		      struct pem_life_thread *t)
+{
+	enter(pass, t, PEM_THREAD_RUNNABLE);
+	return parent && runs(pass, parent) ? pem_path__start(pass, parent, t) : 0;
 }
 
 int pem_states__end(struct pem_pass *pass, struct pem_life_thread *t)

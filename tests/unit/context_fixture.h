@@ -196,10 +196,11 @@ static struct pem_around around = {.size = sizeof(around)};
 
 static inline void start_pass(void)
 {
+	struct pem_pass_options options = {.size = sizeof(options), .has_paths = 1};
 	struct pem_error error = {""};
 
 	trace = open_trace();
-	pass = pem_pass__new(trace, NULL, &error);
+	pass = pem_pass__new(trace, &options, &error);
 	if (!pass)
 		fail_msg("%s", error.text);
 }

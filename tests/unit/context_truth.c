@@ -27,7 +27,7 @@ struct kept {
 
 struct truth_span {
 	uint32_t state, waker;
-	uint64_t begin, end;
+	uint64_t begin, end, woken;
 };
 
 static struct kept records[STREAMS][STEPS * 2];
@@ -35,11 +35,11 @@ static size_t record_count[STREAMS];
 /* By a begin's clock: the clock of its end, 0: none. By a receive's or free's: its send or alloc.
  */
 static uint64_t end_of[STEPS * 4], begin_of[STEPS * 4];
-static size_t pairs, messages, frees, spans_known;
+static size_t pairs, messages, frees, spans_known, path_parts;
 
 static struct sim_thread {
 	uint32_t state, cpu, waker;
-	uint64_t since, call, lock;
+	uint64_t since, woken, call, lock;
 	bool is_first; /* nothing told its state yet */
 	struct truth_span spans[STEPS * 2];
 	size_t span_count;
@@ -92,7 +92,8 @@ static void become(size_t i, uint32_t state)
 
 	/* A thread that was runnable at first is not known to be. */
 	if (!t->is_first) {
-		t->spans[t->span_count++] = (struct truth_span){t->state, t->waker, t->since, now};
+		t->spans[t->span_count++] =
+			(struct truth_span){t->state, t->waker, t->since, now, t->woken};
 		spans_known++;
 	}
 	t->is_first = false;
@@ -143,6 +144,7 @@ static void wake(size_t cpu)
 		return;
 	raise_pair(cpu, EVENT_WAKING, tid_of((size_t)sleeper), 0);
 	threads[sleeper].waker = on_cpu[cpu] >= 0 ? tid_of((size_t)on_cpu[cpu]) : 0;
+	threads[sleeper].woken = now;
 	raise_pair(cpu, EVENT_RUNNABLE, tid_of((size_t)sleeper), 0);
 	become((size_t)sleeper, PEM_THREAD_RUNNABLE);
 }
@@ -232,7 +234,7 @@ static void simulate(void)
 	memset(received, 0, sizeof(received));
 	memset(block_at, 0, sizeof(block_at));
 	memset(on_cpu, -1, sizeof(on_cpu));
-	now = pairs = messages = frees = spans_known = 0;
+	now = pairs = messages = frees = spans_known = path_parts = 0;
 	for (i = 0; i < THREADS; i++) {
 		threads[i].state = PEM_THREAD_RUNNABLE;
 		threads[i].is_first = true;
@@ -278,9 +280,109 @@ static void write_stream(size_t stream, unsigned losses_in_1000)
 	}
 }
 
+/* --- the critical path, by the method that pem does not use: from its end backwards --- */
+
+/* The thread's span that ends at a time, or contains it. NULL: it is not known. */
+static const struct truth_span *span_before(size_t thread, uint64_t at)
+{
+	const struct sim_thread *t = &threads[thread];
+	size_t i;
+
+	for (i = 0; i < t->span_count; i++)
+		if (t->spans[i].begin < at && at <= t->spans[i].end)
+			return &t->spans[i];
+	return NULL;
+}
+
+/* When the path to a thread at a time begins. */
+static uint64_t path_start(size_t thread, uint64_t at)
+{
+	const struct truth_span *span;
+	uint64_t start;
+
+	while ((span = span_before(thread, at)) != NULL) {
+		if (span->state == PEM_THREAD_BLOCKED && at == span->end && span->waker) {
+			start = path_start(span->waker - 100, span->woken);
+			if (start <= span->begin)
+				return start;
+		}
+		at = span->begin;
+	}
+	return at;
+}
+
+/*
+ * Go one part back from a time, which becomes the part's begin, and the thread that of the part
+ * before. Returns the part's state; UNKNOWN: the path begins here.
+ */
+static uint32_t step_back(size_t *thread, uint64_t *at)
+{
+	const struct truth_span *span = span_before(*thread, *at);
+
+	if (!span)
+		return PEM_THREAD_UNKNOWN;
+	if (span->state == PEM_THREAD_BLOCKED && *at == span->end && span->waker &&
+	    path_start(span->waker - 100, span->woken) <= span->begin) {
+		*thread = span->waker - 100;
+		*at = span->woken;
+		return PEM_THREAD_RUNNABLE;
+	}
+	*at = span->begin;
+	return span->state;
+}
+
+static bool is_one(uint32_t state, size_t a, size_t b, uint32_t state_of_b)
+{
+	return state == state_of_b && a == b && state != PEM_THREAD_BLOCKED;
+}
+
 /* --- what the pass says --- */
 
-static size_t claimed_pairs, claimed_messages, claimed_frees, claimed_spans;
+/* Parts of one thread and state are one, whether a wake splits them or not. */
+static const struct pem_path_part *part_before(const struct pem_path_part *part)
+{
+	const struct pem_path_part *before = part->before;
+
+	while (before && is_one(part->state, part->thread->tid, before->thread->tid, before->state))
+		before = before->before;
+	return before;
+}
+
+static void check_path(size_t thread)
+{
+	const struct pem_pass_thread *t = NULL;
+	const struct pem_path_part *part, *before;
+	size_t i, at_thread = thread, of;
+	uint64_t at = now, end;
+	uint32_t state = PEM_THREAD_UNKNOWN;
+
+	for (i = 0; i < pem_pass__thread_count(pass); i++)
+		if (pem_pass__thread(pass, i)->tid == tid_of(thread))
+			t = pem_pass__thread(pass, i);
+	for (part = pem_pass__path(pass, t); part; part = before) {
+		before = part_before(part);
+		end = at;
+		of = at_thread;
+		state = step_back(&at_thread, &at);
+		while (state == PEM_THREAD_RUNNING || state == PEM_THREAD_RUNNABLE) {
+			size_t next_thread = at_thread;
+			uint64_t next = at;
+
+			if (!is_one(state, of, at_thread, step_back(&next_thread, &next)))
+				break;
+			at_thread = next_thread;
+			at = next;
+		}
+		if (part->state != state || part->thread->tid != tid_of(of) || part->end_ns != end)
+			fail_msg("seed %u, path of %u: state %d of %u to %d, not %d of %u to %d",
+				 seed, tid_of(thread), (int)part->state, part->thread->tid,
+				 (int)part->end_ns, (int)state, tid_of(of), (int)end);
+		path_parts++;
+	}
+	assert_int_equal(step_back(&at_thread, &at), PEM_THREAD_UNKNOWN);
+}
+
+static size_t claimed_pairs, claimed_messages, claimed_frees, claimed_spans, claimed_parts;
 
 static void check_span(const struct pem_span *span)
 {
@@ -297,6 +399,49 @@ static void check_span(const struct pem_span *span)
 	if (span->waker)
 		assert_int_equal(span->waker->tid, t->spans[i].waker);
 	claimed_spans += t->spans[i].begin == span->begin_ns && t->spans[i].end == span->end_ns;
+}
+
+/* A part is of what the thread did, as far as that is said. */
+static void check_part(const struct pem_path_part *part)
+{
+	const struct sim_thread *t = &threads[part->thread->tid - 100];
+	const struct pem_path_part *before = part->before;
+	bool is_true = part->state == PEM_THREAD_UNKNOWN, is_hop = false;
+	const struct truth_span *span;
+	size_t i;
+
+	for (i = 0; i < t->span_count; i++) {
+		span = &t->spans[i];
+		is_true = is_true || (span->begin <= part->begin_ns && part->end_ns <= span->end &&
+				      span->state == part->state);
+		/* From its wake on it waits for a CPU. */
+		is_true = is_true ||
+			  (part->state == PEM_THREAD_RUNNABLE &&
+			   span->state == PEM_THREAD_BLOCKED && span->woken == part->begin_ns);
+		is_hop = is_hop ||
+			 (before && span->state == PEM_THREAD_BLOCKED &&
+			  span->woken == before->end_ns && span->waker == before->thread->tid);
+	}
+	if (!is_true || (before && before->thread != part->thread && !is_hop) ||
+	    (before && before->end_ns != part->begin_ns))
+		fail_msg("seed %u: the path has state %d of thread %u from %d to %d", seed,
+			 (int)part->state, part->thread->tid, (int)part->begin_ns,
+			 (int)part->end_ns);
+}
+
+static void check_paths(bool is_whole)
+{
+	const struct pem_path_part *part;
+	size_t i;
+
+	for (i = 0; is_whole && i < THREADS; i++)
+		check_path(i);
+	for (i = 0; i < pem_pass__thread_count(pass); i++)
+		for (part = pem_pass__path(pass, pem_pass__thread(pass, i)); part;
+		     part = part->before) {
+			check_part(part);
+			claimed_parts += part->state != PEM_THREAD_UNKNOWN;
+		}
 }
 
 static void check_end(const struct pem_ended *ended)
@@ -357,7 +502,7 @@ static void walk(unsigned losses_in_1000)
 	for (i = 0; i < STREAMS; i++)
 		write_stream(i, losses_in_1000);
 	start_pass();
-	claimed_pairs = claimed_messages = claimed_frees = claimed_spans = 0;
+	claimed_pairs = claimed_messages = claimed_frees = claimed_spans = claimed_parts = 0;
 	do {
 		rc = pem_pass__next(pass, &record, &around, &error);
 		if (rc < 0)
@@ -372,6 +517,7 @@ static void walk(unsigned losses_in_1000)
 			check_record();
 	} while (rc);
 	assert_int_equal(begun, ended);
+	check_paths(!losses_in_1000);
 	pem_pass__free(pass);
 	pem_trace__close(trace);
 	fixture_free(&fixture);
@@ -387,6 +533,7 @@ static void the_truth_is_recovered_exactly(void **state)
 		simulate();
 		walk(0);
 		assert_true(pairs > 100 && messages > 20 && frees > 20 && spans_known > 200);
+		assert_true(path_parts > 200);
 		assert_int_equal(claimed_pairs, pairs);
 		assert_int_equal(claimed_messages, messages);
 		assert_int_equal(claimed_frees, frees);
@@ -396,7 +543,7 @@ static void the_truth_is_recovered_exactly(void **state)
 
 static void what_is_claimed_beside_losses_is_true(void **state)
 {
-	size_t all_pairs = 0, all_spans = 0, all_frees = 0;
+	size_t all_pairs = 0, all_spans = 0, all_frees = 0, all_parts = 0;
 	unsigned round;
 
 	(void)state;
@@ -407,9 +554,11 @@ static void what_is_claimed_beside_losses_is_true(void **state)
 		all_pairs += claimed_pairs;
 		all_spans += claimed_spans;
 		all_frees += claimed_frees;
+		all_parts += claimed_parts;
 	}
 	/* A pass that claimed nothing would be right, too. */
 	assert_true(all_pairs > 1000 && all_spans > 1000 && all_frees > 100);
+	assert_true(all_parts > 1000);
 }
 
 int main(void)

@@ -150,6 +150,24 @@ enum pem_woken_by {
 	PEM_WOKEN_OUTSIDE /* a thread of a process that the recording does not observe */
 };
 
+/*
+ * A part of a critical path: what it had to wait for at a time. Parts follow each other without a
+ * gap, so their times add up to the path's.
+ */
+struct pem_path_part {
+	/* The part that ended as this one began. NULL: the path begins here. */
+	const struct pem_path_part *before;
+	const struct pem_pass_thread *thread;
+	/*
+	 * What the thread did. RUNNING; RUNNABLE: it waited for a CPU; BLOCKED: it waited for what
+	 * no thread of the trace brought about; UNKNOWN: that was not recorded.
+	 */
+	enum pem_thread_state state;
+	enum pem_woken_by woken_by; /* of state BLOCKED: what ended it */
+	uint64_t begin_ns, end_ns;
+	uint64_t user; /* The caller's, of state BLOCKED. 0 at first. */
+};
+
 /* A time during which a thread was in one state. */
 struct pem_span {
 	const struct pem_pass_thread *thread;
@@ -165,6 +183,11 @@ struct pem_span {
 	 */
 	const struct pem_pass_thread *waker;
 	enum pem_woken_by woken_by;
+	/*
+	 * Of state BLOCKED, if pem_pass_options.has_paths: the part that the wait is in the
+	 * thread's critical path. NULL: its waker's path took the wait's place.
+	 */
+	const struct pem_path_part *part;
 };
 
 /* The other end of a message. */
@@ -226,6 +249,8 @@ struct pem_pass_options {
 	uint64_t open_max;
 	/* Bits of enum pem_pass_part: what the caller does not need, and the pass leaves out. */
 	uint64_t without;
+	/* 1: critical paths, which take some 80 bytes for each of at most open_max parts. */
+	uint64_t has_paths;
 };
 
 /* Counts of what a pass could not tell. All are 0 for a trace of which all is known. */
@@ -272,8 +297,26 @@ const struct pem_pass_file *pem_pass__file(const struct pem_pass *pass, size_t n
 
 /* Change pem_pass_thread.user of a thread of this pass, or of pem_around or pem_span. */
 void pem_pass_thread__set_user(const struct pem_pass_thread *thread, void *user);
+/* Change pem_path_part.user of a span's part. */
+void pem_path_part__set_user(const struct pem_path_part *part, uint64_t value);
 /* Change pem_interval.user[i], i 0 or 1, of an open interval or one that just ended. */
 void pem_interval__set_user(const struct pem_interval *interval, unsigned i, uint64_t value);
+
+/*
+ * The last part of the critical path to a thread's present, as far as spans of it were told: what
+ * the thread had to wait for, back to where the path begins. Where another thread woke it, or
+ * started it, the path goes on in that one. A wait that no thread of the trace ended, or of which
+ * it is unknown, is a part itself. NULL: none, or has_paths is 0. Valid until the next call of
+ * pem_pass__next.
+ */
+const struct pem_path_part *pem_pass__path(const struct pem_pass *pass,
+					   const struct pem_pass_thread *thread);
+
+/*
+ * The same to the end of the command that was recorded: of the thread of its first process that
+ * ended last. NULL: no command was recorded, or its threads were not. Complete at the trace's end.
+ */
+const struct pem_path_part *pem_pass__command_path(const struct pem_pass *pass);
 
 /*
  * Groups that the trace's model has: events of one group and scope that begin and end intervals
