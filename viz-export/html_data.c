@@ -441,7 +441,8 @@ static int count_all(struct pem_html_data *data, struct pem_trace *trace, struct
 static int fill(struct pem_html_data *data, struct pem_trace *trace, struct progress *progress,
 		struct pem_error *error)
 {
-	struct pem_pass_options options = {.size = sizeof(options), .without = PEM_PASS_BLOCKS};
+	struct pem_pass_options options = {
+		.size = sizeof(options), .without = PEM_PASS_BLOCKS, .has_paths = 1};
 	struct pem_record record = {.size = sizeof(record)};
 	struct pem_around around = {.size = sizeof(around)};
 	struct pem_error damage = {""};
@@ -463,6 +464,8 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 	}
 	if (!err)
 		err = add_around(data, NULL, &around);
+	if (!err)
+		err = pem_html_lanes__path(&data->lanes, data->pass);
 	if (!err)
 		err = pem_html_lanes__finish(&data->lanes);
 	if (!err)

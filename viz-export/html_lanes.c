@@ -2,6 +2,7 @@
 /* html_lanes.c - lanes of threads (contract: html_lanes.h) */
 #include "html_lanes.h"
 #include "grow.h"
+#include "number_map.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 _Static_assert(NEWEST < PEM_HTML_LANES_HELD_MAX / 2, "drop_half drops none");
 /* On the page: some 20 bytes each. */
 #define SLICES_WRITTEN_MAX 400000u
-#define MESSAGES_WRITTEN_MAX 8000u
+#define ROW_WRITTEN_MAX 8000u
 
 void pem_html_lanes__init(struct pem_html_lanes *lanes, uint32_t bins, uint64_t bin_ns)
 {
@@ -24,6 +25,7 @@ void pem_html_lanes__init(struct pem_html_lanes *lanes, uint32_t bins, uint64_t 
 	lanes->rows.room = SLICES_MAX;
 	lanes->dropped.index = PEM_HTML_NOTHING;
 	pem_html_row__init(&lanes->messages, 1);
+	pem_html_row__init(&lanes->path, PEM_HTML_KINDS_MAX);
 }
 
 /* Returns how many slices there was room for. */
@@ -54,6 +56,8 @@ void pem_html_lanes__free(struct pem_html_lanes *lanes)
 	}
 	free(lanes->lane);
 	pem_html_row__free(&lanes->messages);
+	pem_html_row__free(&lanes->path);
+	free(lanes->path_sums);
 	memset(lanes, 0, sizeof(*lanes));
 }
 
@@ -194,6 +198,73 @@ int pem_html_lanes__message(struct pem_html_lanes *lanes, const struct pem_recor
 	return pem_html_row__add(&lanes->messages, &lanes->rows, &slice);
 }
 
+/* --- the critical path --- */
+
+static int add_to_sum(struct pem_html_lanes *lanes, struct pem_number_map *at,
+		      const struct pem_path_part *part)
+{
+	uint32_t *index = pem_number_map__at(at, part->thread->number);
+
+	if (!index)
+		return -ENOMEM;
+	if (*index == UINT32_MAX) {
+		if (pem_grow(&lanes->path_sums, sizeof(*lanes->path_sums),
+			     lanes->path_sum_count + 1, &lanes->path_sum_capacity))
+			return -ENOMEM;
+		lanes->path_sums[lanes->path_sum_count] =
+			(struct pem_html_path_sum){.thread = part->thread};
+		*index = (uint32_t)lanes->path_sum_count++;
+	}
+	lanes->path_sums[*index].ns[part->state] += part->end_ns - part->begin_ns;
+	lanes->path_ns += part->end_ns - part->begin_ns;
+	if (part->state == PEM_THREAD_RUNNING || part->state == PEM_THREAD_RUNNABLE ||
+	    part->woken_by != PEM_WOKEN_UNKNOWN)
+		lanes->path_known_ns += part->end_ns - part->begin_ns;
+	return 0;
+}
+
+static uint64_t path_time(const struct pem_html_path_sum *sum)
+{
+	uint64_t ns = 0;
+	unsigned i;
+
+	for (i = 0; i < PEM_THREAD_STATES; i++)
+		ns += sum->ns[i];
+	return ns;
+}
+
+static int longest_first(const void *a, const void *b)
+{
+	uint64_t x = path_time(a), y = path_time(b);
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+int pem_html_lanes__path(struct pem_html_lanes *lanes, const struct pem_pass *pass)
+{
+	const struct pem_path_part *part = pem_pass__command_path(pass);
+	struct pem_number_map at = {0};
+	int err = 0;
+
+	for (; !err && part; part = part->before) {
+		struct pem_html_slice slice = {.begin_ns = part->begin_ns,
+					       .end_ns = part->end_ns,
+					       .what = part->thread->number,
+					       .extra = PEM_HTML_NOTHING,
+					       .event = PEM_HTML_NOTHING,
+					       .kind = part->state - PEM_THREAD_RUNNING};
+
+		err = add_to_sum(lanes, &at, part);
+		if (!err && part->state != PEM_THREAD_UNKNOWN)
+			err = pem_html_row__add(&lanes->path, &lanes->rows, &slice);
+	}
+	pem_number_map__free(&at);
+	if (lanes->path_sum_count)
+		qsort(lanes->path_sums, lanes->path_sum_count, sizeof(*lanes->path_sums),
+		      longest_first);
+	return err;
+}
+
 /* --- what the page gets --- */
 
 /* Threads of one process together, the busiest process first. */
@@ -265,6 +336,21 @@ static int limit_lane(struct pem_html_lane *lane, const struct pem_html_rows *ro
 	return err;
 }
 
+/* A row that the page has once. */
+static int limit_row(struct pem_html_row *row, const struct pem_html_rows *rows)
+{
+	uint32_t per_bin;
+	int err = 0;
+
+	for (per_bin = PEM_HTML_ROW_SLICES; !err; per_bin /= 2) {
+		err = pem_html_row__limit(row, rows, per_bin);
+		if (row->count <= ROW_WRITTEN_MAX || per_bin == 1)
+			break;
+	}
+	pem_html_row__sort(row);
+	return err;
+}
+
 static void sort_lane(struct pem_html_lane *lane)
 {
 	unsigned i;
@@ -289,13 +375,11 @@ int pem_html_lanes__finish(struct pem_html_lanes *lanes)
 		if (left <= SLICES_WRITTEN_MAX || per_bin == 1)
 			break;
 	}
-	for (per_bin = PEM_HTML_ROW_SLICES; !err; per_bin /= 2) {
-		err = pem_html_row__limit(&lanes->messages, &lanes->rows, per_bin);
-		if (lanes->messages.count <= MESSAGES_WRITTEN_MAX || per_bin == 1)
-			break;
-	}
+	if (!err)
+		err = limit_row(&lanes->messages, &lanes->rows);
+	if (!err)
+		err = limit_row(&lanes->path, &lanes->rows);
 	for (i = 0; i < lanes->chosen_count; i++)
 		sort_lane(lanes->chosen[i]);
-	pem_html_row__sort(&lanes->messages);
 	return err;
 }

@@ -41,6 +41,14 @@ struct pem_html_lanes {
 	uint32_t held_count;
 	struct pem_html_lane *held[PEM_HTML_LANES_HELD_MAX]; /* the others, in any order */
 	struct pem_html_row messages; /* what, extra: number of the sending, receiving thread */
+	/* The command's critical path. what: number of the thread; kind: as of states */
+	struct pem_html_row path;
+	struct pem_html_path_sum {
+		const struct pem_pass_thread *thread;
+		uint64_t ns[PEM_THREAD_STATES];
+	} * path_sums; /* of each thread of the path, the longest first */
+	size_t path_sum_count, path_sum_capacity;
+	uint64_t path_ns, path_known_ns;
 	struct pem_html_lane *chosen[PEM_HTML_LANES_MAX]; /* in the order of the page */
 	uint32_t chosen_count;
 	uint32_t left_out; /* threads that have no lane on the page */
@@ -56,6 +64,8 @@ int pem_html_lanes__interval(struct pem_html_lanes *lanes, const struct pem_ende
 /* Add a message whose second end is the record. event: index of the record's event. */
 int pem_html_lanes__message(struct pem_html_lanes *lanes, const struct pem_record *record,
 			    const struct pem_around *around);
+/* Add the command's critical path. Returns 0 or -ENOMEM. */
+int pem_html_lanes__path(struct pem_html_lanes *lanes, const struct pem_pass *pass);
 /* Choose which lanes the page has, and reduce them to what fits. Returns 0 or -ENOMEM. */
 int pem_html_lanes__finish(struct pem_html_lanes *lanes);
 /* Write "lanes":{...}, with the names of files that the slices are on. */

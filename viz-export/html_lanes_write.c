@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define PATH_BYTES 128u
+#define PATH_SUMS_MAX 8u /* threads of the critical path */
 
 /* A thread's number becomes its lane on the page, in a copy of the row. */
 static uint32_t lane_index(const struct pem_html_lanes *lanes, uint32_t number)
@@ -105,6 +106,33 @@ static void write_files(FILE *out, const struct pem_html_lanes *lanes, const str
 	free(written_at);
 }
 
+/* "path":{"ns":n,"known_ns":n,"row":{...},"sums":[{thread, running_ns, ...},...]} */
+static void write_path(FILE *out, const struct pem_html_lanes *lanes)
+{
+	struct pem_html_row row = lanes->path;
+	size_t i;
+
+	for (i = 0; i < row.count; i++)
+		row.slice[i].what = lane_index(lanes, row.slice[i].what);
+	fprintf(out,
+		"\"path\":{\"ns\":%" PRIu64 ",\"known_ns\":%" PRIu64 ",\"row\":", lanes->path_ns,
+		lanes->path_known_ns);
+	pem_html_row__write(out, &row, &lanes->rows);
+	fputs(",\n\"sums\":[", out);
+	for (i = 0; i < lanes->path_sum_count && i < PATH_SUMS_MAX; i++) {
+		const struct pem_html_path_sum *sum = &lanes->path_sums[i];
+
+		fputs(i ? ",{" : "{", out);
+		write_thread(out, sum->thread);
+		fprintf(out,
+			",\"running_ns\":%" PRIu64 ",\"runnable_ns\":%" PRIu64
+			",\"blocked_ns\":%" PRIu64 ",\"unknown_ns\":%" PRIu64 "}",
+			sum->ns[PEM_THREAD_RUNNING], sum->ns[PEM_THREAD_RUNNABLE],
+			sum->ns[PEM_THREAD_BLOCKED], sum->ns[PEM_THREAD_UNKNOWN]);
+	}
+	fputs("]},\n", out);
+}
+
 void pem_html_lanes__write(FILE *out, const struct pem_html_lanes *lanes,
 			   const struct pem_pass *pass)
 {
@@ -115,6 +143,7 @@ void pem_html_lanes__write(FILE *out, const struct pem_html_lanes *lanes,
 		"\"lanes\":{\"bin_ns\":%" PRIu64 ",\"bins\":%" PRIu32 ",\"left_out\":%" PRIu32 ",",
 		lanes->rows.bin_ns, lanes->rows.bins, lanes->left_out);
 	write_files(out, lanes, pass);
+	write_path(out, lanes);
 	fputs("\"list\":[", out);
 	for (i = 0; i < lanes->chosen_count; i++) {
 		fputs(i ? ",\n" : "\n", out);

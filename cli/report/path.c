@@ -342,8 +342,8 @@ void report_path__print(const struct report *r, enum report_by by)
 		cli_table__cell(table, row->wait != NULL ? report_waits__waker(t, row->wait) : "");
 		cli_table__cell(table, row->wait != NULL ? report_waits__object(t, row->wait) : "");
 	}
-	report__heading(cli_format("Critical path: the %.30s that the command's end waited for",
-				   cli_duration(path->end_ns - path->begin_ns)));
+	report__heading(
+		cli_format("Critical path of %.30s", cli_duration(path->end_ns - path->begin_ns)));
 	cli_table__print(table);
 	if (i < path->count)
 		printf("and %s more: pem report --by path\n", cli_count(path->count - i));

@@ -41,7 +41,7 @@ def promised_members():
     rc, out, _ = run([PEM, "report", "--json", trace])
     equal(rc, 0, "status")
     r = json.loads(out)
-    equal(list(r), ["events", "layers", "processes", "phases", "per_event", "metrics", "thread_states", "waits", "locks", "intervals", "messages", "system_calls", "counters", "memory", "counted", "cost", "detail", "predicates", "gaps", "info"],
+    equal(list(r), ["events", "layers", "processes", "phases", "per_event", "metrics", "thread_states", "critical_path", "waits", "locks", "intervals", "messages", "system_calls", "counters", "memory", "counted", "cost", "detail", "predicates", "gaps", "info"],
           "members")
     equal(list(r["events"]), ["produced", "delivered", "discarded", "overwritten"], "events")
 

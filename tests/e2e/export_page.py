@@ -213,7 +213,24 @@ def recorded_lanes():
     assert tip(b).startswith("blocked: ") and "woken by cat" in tip(b), tip(b)
     b.mouse([("move", at, y + 20)])
     assert tip(b).startswith("write: "), tip(b)
+    check_path(b, report(folder + "/trace")["critical_path"], raw["lanes"])
     quiet(b)
+
+
+def check_path(b, wanted, lanes):
+    """The critical path of a pipeline whose reader slept: it has the report's time, and its sleep is where the page shows it."""
+    path = lanes["path"]
+    equal((path["ns"], path["known_ns"]), (wanted["end_ns"] - wanted["begin_ns"], wanted["known_ns"]), "time of the path")
+    drawn = slices(path["row"])
+    equal(sum(s[1] - s[0] for s in drawn), sum(row["total_ns"] for row in wanted["rows"] if row["state"] != "unknown"), "time of its slices")
+    begin, end, lane = max((s[0], s[1], s[2]) for s in drawn if s[5] == 2 and s[1] - s[0] > 200e6)
+    equal(lanes["list"][lane]["process_name"], "sleep", "who slept on the path")
+    low, high = interval(b)
+    x, y, w, _ = b.box(".lane.path canvas")
+    b.mouse([("move", x + ((begin + end) / 2 - low) / (high - low) * w, y + 5)])
+    assert tip(b).startswith("blocked: ") and "sleep, thread" in tip(b) and "Critical path" in tip(b), tip(b)
+    text = b.script("return document.querySelector('#sentence').textContent")
+    assert text.startswith("sleep ") and " was blocked " in text, text
 
 
 @test

@@ -93,7 +93,9 @@ class LanePainter {
 		if (lane.hasStates)
 			this.#states(context, lane.states);
 		lane.depths.forEach((row, depth) => row && this.#intervals(context, row, lane.top(depth)));
-		lane.canvas.setAttribute("aria-label", `Thread ${lane.tid}, ${lane.name}: running ${Format.duration(lane.raw.running_ns)}, ` +
+		if (lane.isPath)
+			this.#owners(context, lane);
+		lane.canvas.setAttribute("aria-label", `${lane.isPath ? "The path" : "Thread"} ${lane.tid}, ${lane.name}: running ${Format.duration(lane.raw.running_ns)}, ` +
 			`waiting for a CPU ${Format.duration(lane.raw.runnable_ns)}, blocked ${Format.duration(lane.raw.blocked_ns)}`);
 	}
 
@@ -184,6 +186,36 @@ class LanePainter {
 			this.#bar(context, row, i, top, height);
 	}
 
+	// Below the critical path: whose it is, where that is the same thread for some pixels.
+	#owners(context, lane) {
+		const { low, high, colours } = this.view, row = lane.states, top = lane.top(0), height = DEPTH_HEIGHT - 1;
+		for (let i = row.firstAfter(low), next; i < row.count && row.begin[i] < high; i = next) {
+			for (next = i + 1; next < row.count && row.what[next] === row.what[i]; next++)
+				;
+			const x = Math.max(0, (row.begin[i] - low) * this.scale), end = Math.min(this.width, (row.end[next - 1] - low) * this.scale);
+			const owner = this.lanes.lanes[row.what[i]];
+			if (end - x < 2 || !owner)
+				continue;
+			context.fillStyle = colours.rest;
+			context.fillRect(x, top, end - x - 1, height);
+			const text = fitText(context, `${owner.name} ${owner.tid}`, end - x - 8);
+			context.fillStyle = colours.text;
+			if (text)
+				context.fillText(text, x + 4, top + height / 2 + 0.5);
+		}
+	}
+
+	// Where the critical path goes from one thread to another.
+	#hops(place, found) {
+		const { path } = this.lanes, { low, high } = this.view, first = found.length;
+		const row = path && path.states;
+		for (let i = row ? Math.max(1, row.firstAfter(low)) : 0; row && i < row.count && row.begin[i] < high && found.length <= first + ARROWS_MAX; i++)
+			if (row.what[i] !== row.what[i - 1] && row.begin[i] === row.end[i - 1] && place.has(row.what[i]) && place.has(row.what[i - 1]))
+				found.push({ from: place.get(row.what[i - 1]), to: place.get(row.what[i]), begin: row.begin[i], end: row.begin[i], hops: true });
+		if (found.length > first + ARROWS_MAX)
+			found.length = first;
+	}
+
 	#bar(context, row, i, top, height) {
 		const { low } = this.view;
 		const x = Math.max(0, (row.begin[i] - low) * this.scale), end = Math.min(this.width, (row.end[i] - low) * this.scale);
@@ -221,19 +253,20 @@ class LanePainter {
 					found.push({ from: place.get(lane.states.extra[i]), to: lane, begin: lane.states.end[i], end: lane.states.end[i], wakes: true });
 		const wakes = found.length - sent;
 		const most = sent > ARROWS_MAX ? [] : found.slice(0, wakes > ARROWS_MAX ? sent : found.length);
+		this.#hops(place, most);
 		arrows.dataset.messages = sent <= ARROWS_MAX ? sent : 0;
 		find("#arrow-counts").textContent = (this.lanes.raw.messages.slices.length ? `${Format.count(sent)} messages in view` +
 			(sent > ARROWS_MAX ? ", too many for arrows" : "") : "") + (wakes > ARROWS_MAX ? " Zoom in for wake-ups." : "");
 		if (!find("#arrows").checked)
 			return;
 		for (const arrow of most)
-			this.#arrow(context, arrow, arrow.wakes ? colours.muted : colours.arrow, low);
+			this.#arrow(context, arrow, arrow.hops ? colours.text : arrow.wakes ? colours.muted : colours.arrow, low);
 	}
 
-	#arrow(context, { from, to, begin, end, wakes }, colour, low) {
+	#arrow(context, { from, to, begin, end, wakes, hops }, colour, low) {
 		if (from === to)
 			return;
-		const middle = lane => lane.y + (wakes && lane.hasStates ? STATE_HEIGHT / 2 + 1 : lane.top(0) + DEPTH_HEIGHT / 2);
+		const middle = lane => lane.y + ((wakes || hops) && lane.hasStates ? STATE_HEIGHT / 2 + 1 : lane.top(0) + DEPTH_HEIGHT / 2);
 		const [x, y, right, below] = [(begin - low) * this.scale, middle(from), (end - low) * this.scale, middle(to)];
 		const angle = Math.atan2(below - y, right - x);
 		context.strokeStyle = context.fillStyle = colour;

@@ -112,6 +112,22 @@ class Lane {
 	}
 }
 
+// The command's critical path, as a lane: what it went through, and below it in which thread.
+class PathLane extends Lane {
+	constructor(raw, bins) {
+		const sums = { running_ns: 0, runnable_ns: 0, blocked_ns: 0 };
+		for (const thread of raw.sums)
+			for (const state of Object.keys(sums))
+				sums[state] += thread[state];
+		super({ tid: 0, pid: 0, name: "Critical path", process: -1, process_name: "", arguments: "What the command's end waited for, back to its start",
+			states: raw.row, depths: [], ...sums }, bins, -1);
+		this.isPath = true;
+		this.height = Math.max(LANE_LEAST, this.top(1) + 3);
+		this.element.classList.add("path");
+		this.about.textContent = Format.duration(raw.ns);
+	}
+}
+
 // All lanes, by process.
 class Lanes {
 	constructor(view) {
@@ -121,6 +137,7 @@ class Lanes {
 		this.nodes = raw.tree.nodes;
 		this.lanes = this.raw.list.map((lane, i) => new Lane(lane, this.raw.bins, i));
 		this.messages = new Row(this.raw.messages, this.raw.bins);
+		this.path = this.raw.path.row.slices.length ? new PathLane(this.raw.path, this.raw.bins) : null;
 		this.section = find("#lanes");
 		this.list = find("#lane-list");
 		this.section.hidden = !this.lanes.length;
@@ -160,12 +177,16 @@ class Lanes {
 			last = lane.process;
 			parts.push(lane.element);
 		}
+		if (this.path && chosen === null) {
+			this.shown.unshift(this.path);
+			parts.unshift(this.path.element);
+		}
 		if (folded.length)
 			parts.push(Lanes.#foldedRow(folded));
 		this.list.replaceChildren(...parts, this.arrows);
 		this.placed = false;
 		const left = this.raw.left_out;
-		find("#lane-counts").textContent = Format.count(this.shown.length) + (left ? ` busiest of ${Format.count(this.lanes.length + left)}` :
+		find("#lane-counts").textContent = Format.count(all.length - folded.length) + (left ? ` busiest of ${Format.count(this.lanes.length + left)}` :
 			folded.length ? ` of ${Format.count(all.length)}` : "");
 		find("#lane-key").hidden = !this.lanes.some(lane => lane.hasStates);
 	}
@@ -228,7 +249,7 @@ class Lanes {
 		const y = clientY - box.top, time = low + (clientX - box.left) / box.width * (high - low);
 		if (time < low || time > high)
 			return null;
-		const inStates = lane.hasStates && y < lane.top(0) - 1;
+		const inStates = lane.isPath || (lane.hasStates && y < lane.top(0) - 1);
 		const depth = Math.floor((y - lane.top(0)) / DEPTH_HEIGHT);
 		const slices = inStates ? lane.states : lane.depths[depth];
 		if (!slices)
@@ -247,6 +268,10 @@ class Lanes {
 				`${Format.count(slices.leftOut)} of this thread are left out`] : inStates ? ["State unknown"] : [];
 		}
 		const length = Format.duration(slices.end[i] - slices.begin[i]);
+		if (lane.isPath) {
+			const on = this.lanes[slices.what[i]];
+			return [`${STATE_NAMES[slices.kind[i]]}: ${length}`, on ? `${on.name}, thread ${on.tid}` : "a thread that has no lane on this page"];
+		}
 		if (inStates) {
 			const waker = this.lanes[slices.extra[i]];
 			const cpu = slices.what[i] >= 0 && slices.what[i] < 0xffffffff && slices.kind[i] === 0 ? ` on CPU ${slices.what[i]}` : "";
@@ -264,7 +289,7 @@ class Lanes {
 		if (!words.length)
 			return;
 		this.tip.replaceChildren(make("strong", { text: words[0] }), ...words.slice(1).map(text => make("span", { text })),
-			make("span", { text: `${hit.lane.name}, thread ${hit.lane.tid}` }));
+			make("span", { text: hit.lane.isPath ? hit.lane.name : `${hit.lane.name}, thread ${hit.lane.tid}` }));
 		this.tip.style.left = `${Math.min(clientX + 14, document.documentElement.clientWidth - this.tip.offsetWidth - 8)}px`;
 		this.tip.style.top = `${clientY + 16}px`;
 	}

@@ -17,8 +17,29 @@ function showHeader(raw) {
 	fact("observation cost", costShare(raw), "fact-cost");
 }
 
-// What most of the time went to: the thread that had most to do. It is hidden if states of threads were not recorded.
+// Of a command whose critical path is known: what its time went to, in the threads that took most of it.
+function pathSentence({ ns, known_ns, sums }) {
+	if (!ns || known_ns < 0.6 * ns)
+		return "";
+	const parts = [];
+	for (const { running_ns, runnable_ns, blocked_ns, process_name, name, tid } of sums.slice(0, 3)) {
+		const states = [[running_ns, "ran", ""], [runnable_ns, "waited", " for a CPU"], [blocked_ns, "was blocked", ""]]
+			.filter(([time]) => time >= 0.05 * ns).sort((a, b) => b[0] - a[0]);
+		states.forEach(([time, verb, reason], i) => parts.push(`${i ? "" : `${process_name || name || "thread"} ${tid} `}${verb} ` +
+			`${Format.duration(time)}${parts.length ? "" : ` of ${Format.duration(ns)}`}${reason}`));
+	}
+	return parts.length ? `${parts.join(", ")}.` : "";
+}
+
+// What most of the time went to: along the critical path, or the thread that had most to do. It is hidden if states of
+// threads were not recorded.
 function showSentence(model, lanes) {
+	const path = pathSentence(model.raw.lanes.path);
+	if (path) {
+		find("#sentence").textContent = path;
+		find("#sentence").hidden = false;
+		return;
+	}
 	const work = lane => lane.raw.running_ns + lane.raw.runnable_ns;
 	const busy = lanes.filter(lane => lane.hasStates).sort((a, b) => work(b) - work(a))[0];
 	if (!busy)
