@@ -49,7 +49,7 @@ say = @$(if $(V),,printf '  %-8s %s\n' $(1) $(2);) mkdir -p $(@D)
 objects = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 .DEFAULT_GOAL := all
-.PHONY: all guest-parts deps zoo-deps check check-all demo bench install uninstall clean help
+.PHONY: all guest-parts deps zoo-deps check check-all truth demo bench install uninstall clean help
 .DELETE_ON_ERROR:
 # sed, grep and awk read letters and bytes alike for every caller.
 $(B)/%: export LC_ALL := C
@@ -60,7 +60,7 @@ ALL :=
 GENERATED :=
 
 # Those that may install packages start make again when they have: only then are libraries found.
-ifeq ($(filter-out deps zoo-deps demo check check-all uninstall help clean,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(filter-out deps zoo-deps demo check check-all truth uninstall help clean,$(or $(MAKECMDGOALS),all)),)
 include tools/build.mk
 else
 # In an order in which each finds the variables of those that it needs.
@@ -148,6 +148,7 @@ help:
   'make check    run the tests, in some minutes (T=word: only tests named so;' \
 	  '              SAN=1 or thread: under sanitizers)' \
 	  'make check-all  run those that take long, too: all guests, models, stress' \
+	  'make truth    compare what pem says with strace, schedstat and programs of known truth' \
 	  'make kill-test  kill recorder or program at random 1,000 times (TIMES); each trace balances' \
 	  'make soak     everything at once for ten minutes (SOAK_S=seconds), with bounded memory' \
 	  'make zoo      run programs that nobody here wrote, plain and watched: nothing may differ' \

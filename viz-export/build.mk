@@ -45,4 +45,4 @@ $(B)/obj/gen/viz-export/perfetto.pb-c.o: $(PERFETTO_PB).c
 
 # html is in page/build.mk; what of it a test tries:
 $(B)/tests/html_lanes: $(call objects,$(addprefix viz-export/,html_lanes.c html_rows.c \
-  html_cells.c html_json.c))
+  html_cells.c html_json.c) shared/number_map.c)
