@@ -6,6 +6,7 @@
  * compiler that knows malloc may change its definition.
  */
 #include "libc/libc.h"
+#include "libc/wrappers.h"
 
 #include "stubs/libc.h"
 
@@ -13,11 +14,18 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+/* Raise an allocation's event; its site is in the first caller that is no wrapper. */
+static inline void allocated(size_t size, const void *block, uintptr_t site)
+{
+	if (__builtin_expect(pem_enabled_libc_malloc(), 0))
+		pem_notify_libc_malloc(size, (uintptr_t)block, pem_libc_caller(site));
+}
+
 PEM_LIBC_EXPORT void *malloc(size_t size)
 {
 	void *block = PEM_LIBC_REAL(malloc)(size);
 
-	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	allocated(size, block, PEM_LIBC_SITE);
 	return block;
 }
 
@@ -28,7 +36,8 @@ PEM_LIBC_EXPORT void *calloc(size_t count, size_t size)
 
 	if (__builtin_mul_overflow(count, size, &bytes))
 		bytes = SIZE_MAX;
-	pem_notify_libc_calloc(bytes, (uintptr_t)block, PEM_LIBC_SITE);
+	if (__builtin_expect(pem_enabled_libc_calloc(), 0))
+		pem_notify_libc_calloc(bytes, (uintptr_t)block, pem_libc_caller(PEM_LIBC_SITE));
 	return block;
 }
 
@@ -42,13 +51,15 @@ static void *resize(void *old, size_t size, uintptr_t site)
 
 	if (size || !old) {
 		block = PEM_LIBC_REAL(realloc)(old, size);
-		pem_notify_libc_realloc((uintptr_t)old, size, (uintptr_t)block, site);
+		if (__builtin_expect(pem_enabled_libc_realloc(), 0))
+			pem_notify_libc_realloc((uintptr_t)old, size, (uintptr_t)block,
+						pem_libc_caller(site));
 		return block;
 	}
 	pem_notify_libc_free((uintptr_t)old);
 	block = PEM_LIBC_REAL(realloc)(old, size);
 	if (block)
-		pem_notify_libc_malloc(size, (uintptr_t)block, site);
+		allocated(size, block, site);
 	return block;
 }
 
@@ -90,7 +101,7 @@ PEM_LIBC_EXPORT int posix_memalign(void **block, size_t alignment, size_t size)
 {
 	int rc = PEM_LIBC_REAL(posix_memalign)(block, alignment, size);
 
-	pem_notify_libc_malloc(size, rc ? 0 : (uintptr_t)*block, PEM_LIBC_SITE);
+	allocated(size, rc ? NULL : *block, PEM_LIBC_SITE);
 	return rc;
 }
 
@@ -98,7 +109,7 @@ PEM_LIBC_EXPORT void *aligned_alloc(size_t alignment, size_t size)
 {
 	void *block = PEM_LIBC_REAL(aligned_alloc)(alignment, size);
 
-	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	allocated(size, block, PEM_LIBC_SITE);
 	return block;
 }
 
@@ -106,7 +117,7 @@ PEM_LIBC_EXPORT void *memalign(size_t alignment, size_t size)
 {
 	void *block = PEM_LIBC_REAL(memalign)(alignment, size);
 
-	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	allocated(size, block, PEM_LIBC_SITE);
 	return block;
 }
 
@@ -114,7 +125,7 @@ PEM_LIBC_EXPORT void *valloc(size_t size)
 {
 	void *block = PEM_LIBC_REAL(valloc)(size);
 
-	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	allocated(size, block, PEM_LIBC_SITE);
 	return block;
 }
 
@@ -122,6 +133,6 @@ PEM_LIBC_EXPORT void *pvalloc(size_t size)
 {
 	void *block = PEM_LIBC_REAL(pvalloc)(size);
 
-	pem_notify_libc_malloc(size, (uintptr_t)block, PEM_LIBC_SITE);
+	allocated(size, block, PEM_LIBC_SITE);
 	return block;
 }

@@ -224,10 +224,14 @@ static void *resolve_indirect(Elf64_Addr resolver)
 #endif
 }
 
+static uint32_t find_symbol(const struct object *object, const struct wanted *wanted)
+{
+	return object->gnu_hash ? find_by_gnu_hash(object, wanted) : find_by_hash(object, wanted);
+}
+
 static void *find_name(const struct object *object, const struct wanted *wanted)
 {
-	uint32_t index =
-		object->gnu_hash ? find_by_gnu_hash(object, wanted) : find_by_hash(object, wanted);
+	uint32_t index = find_symbol(object, wanted);
 	const Elf64_Sym *symbol = &object->symbols[index];
 	Elf64_Addr address;
 
@@ -245,6 +249,22 @@ void *pem_elf__find_in(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *na
 	struct object object;
 
 	return read_object(&object, base, dynamic) ? find_name(&object, &wanted) : NULL;
+}
+
+bool pem_elf__is_function(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *name,
+			  uintptr_t address)
+{
+	struct wanted wanted = wanted_of(name);
+	const Elf64_Sym *symbol;
+	struct object object;
+	uint32_t index;
+
+	if (!read_object(&object, base, dynamic))
+		return false;
+	index = find_symbol(&object, &wanted);
+	symbol = &object.symbols[index];
+	return index != STN_UNDEF && ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+	       address - (base + symbol->st_value) < symbol->st_size;
 }
 
 const char *pem_elf__soname(Elf64_Addr base, const Elf64_Dyn *dynamic)

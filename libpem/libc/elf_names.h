@@ -15,6 +15,7 @@
 #include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #define PEM_ELF_NAMES_MAX 128u /* Names of one call, at most: they are kept on the stack */
 
@@ -45,6 +46,13 @@ bool pem_elf__is_defined(const char *const names[], size_t count);
  * its addresses. dynamic: its dynamic section. The object must not be closed meanwhile.
  */
 void *pem_elf__find_in(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *name);
+
+/*
+ * Is an address in the function that an object defines by this name? Calls nothing. The rest as
+ * above.
+ */
+bool pem_elf__is_function(Elf64_Addr base, const Elf64_Dyn *dynamic, const char *name,
+			  uintptr_t address);
 
 /*
  * Return the name by which others need an object (DT_SONAME); NULL: it has none. The text belongs

@@ -17,6 +17,8 @@
  *	real.c		definitions of struct pem_libc_real; when all definitions are found
  *	next.c		definitions of all other functions
  *	alloc.c		malloc and its kin, free
+ *	wrappers.c	functions that allocate for their callers
+ *	frames.c	from a function to its caller
  *	map.c		mmap, mremap, munmap, brk
  *	thread.c	pthread_create, pthread_join
  *	lock.c		mutexes, reader-writer locks, condition variables, barriers, semaphores

@@ -47,6 +47,8 @@ LIBC = {
     "__chk_fail": "ends the program, where the C library would",
     "pem_provider_register pem_providers__lose pem_providers__register pem_provider_unregister": BEFORE_MAIN + " and destructors",
     "__environ environ": "a variable",
+    "secure_getenv": "reads the environment without a lock; called in a constructor",
+    "_dl_find_object": "lock-free, and safe in handlers of signals",
     "pem_program_file__kind pem_rights__after_filter pem_rights__after_move pem_rights__before_dispatch pem_rights__before_drop "
     "pem_rights__before_filter pem_rights__before_move pem_rights__before_strict pem_rights__count_unobserved "
     "pem_rights__end_dispatch pem_rights__ends pem_rights__filtered pem_rights__given_up "

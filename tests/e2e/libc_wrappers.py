@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+libc_wrappers.py - who allocates, where functions allocate for their callers: operator new, strdup, xmalloc and the like
+
+Not here: sites of calls without such a function (report_sites.py).
+"""
+import collections
+import json
+import os
+import re
+
+from preload import compile_program, need_preload
+from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
+
+EVENTS = ",".join("APP::Libc::" + name for name in "Malloc Calloc Realloc Free".split()) + ",APP::Loader::Object"
+CXX = r"""
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+#define APART __attribute__((noinline))
+struct Node { int k; Node *l, *r; };
+APART Node *build(int d) { return d ? new Node{d, build(d - 1), build(d - 1)} : nullptr; }
+APART int numbers() { std::vector<int> v; for (int i = 0; i < 1000; i++) v.push_back(i); return v[5]; }
+APART char *text() { char *s = nullptr; for (int i = 0; i < 50; i++) { free(s); s = strdup("a text that is copied"); } return s; }
+APART void leak() { for (int i = 0; i < 100; i++) { volatile char *p = (char *)malloc(100); p[0] = 1; } }
+APART double *doubles(int n) { return new double[n]; }
+int main()
+{
+	char *s = text();
+	delete[] doubles(10);
+	leak();
+	int sum = numbers();
+	return !build(5) + !s + (sum != 5);
+}
+"""
+
+
+def by_function(command, env=None):
+    """Calls that allocate, by function, inlined ones under the one that has them."""
+    need_preload()
+    if not os.path.exists(BUILD + "/programs/name_code"):
+        skip("libdw-dev is missing")
+    trace = tmp() + "/trace"
+    rc, _, err = run([PEM, "record", "-q", "-e", EVENTS, "-o", trace, "--"] + command, env=env)
+    equal(rc, 0, "exit status, with " + err)
+    rc, out, err = run([PEM, "report", "--by", "site", "--json", trace])
+    equal(rc, 0, "exit status of the report, with " + err)
+    found = collections.Counter()
+    for site in json.loads(out)["sites"]:
+        found[site["names"][-1]["function"].split("(")[0] if site["names"] else "?"] += site["count"]
+    return found
+
+
+def by_heaptrack(command):
+    """The same of heaptrack. Its names are of frames, of which it leaves out operator new."""
+    need("heaptrack", "heaptrack_print")
+    folder = tmp()
+    rc, out, err = run(["heaptrack", "-o", folder + "/h"] + command)
+    equal(rc, 0, "exit status of heaptrack, with " + out + err)
+    file = [name for name in os.listdir(folder) if name.startswith("h.")][0]
+    rc, out, err = run(["heaptrack_print", "-f", folder + "/" + file, "-F", folder + "/folded", "-p", "0", "-T", "0", "-l", "0",
+                        "--flamegraph-cost-type", "allocations"])
+    equal(rc, 0, "exit status of heaptrack_print, with " + err)
+    with open(folder + "/folded") as lines:
+        return [(stack.split(";"), int(count)) for stack, count in (line.rstrip("\n").rsplit(" ", 1) for line in lines)]
+
+
+@test
+def cxx():
+    "new, new[] and strdup count for the functions that call them, as often as heaptrack tells"
+    program = compile_program(CXX, compiler="g++")
+    found = by_function([program])
+    equal({name: found[name] for name in ("build", "leak", "text", "doubles")},
+          {"build": 31, "leak": 100, "text": 50, "doubles": 1}, "calls by function")
+    grows = sum(count for name, count in found.items() if "vector<" in name)
+    stacks = by_heaptrack([program])
+    for name, count in (("build", 31), ("leak", 100), ("text", 50), ("doubles", 1), ("numbers", grows)):
+        equal(sum(n for frames, n in stacks if any(re.match(r"%s\b" % name, f) for f in frames)), count, "by heaptrack: " + name)
+    assert not {"operator new", "_Znwm", "strdup", "__strdup"} & set(found), found
+
+
+C = r"""
+#include <stdlib.h>
+#include <string.h>
+static void *volatile kept;
+__attribute__((noinline)) static void *%s(size_t size)
+{
+	void *block = malloc(size);
+	if (!block)
+		abort();
+	kept = block;
+	return block;
+}
+__attribute__((noinline)) static char *xstrdup(const char *text)
+{
+	char *copy = %s(strlen(text) + 1);
+	strcpy(copy, text);
+	kept = copy;
+	return copy;
+}
+__attribute__((noinline)) static int caller(void)
+{
+	for (int i = 0; i < 7; i++)
+		kept = %s(10);
+	return kept == NULL;
+}
+__attribute__((noinline)) static int copier(void)
+{
+	for (int i = 0; i < 5; i++)
+		kept = xstrdup("text");
+	return kept == NULL;
+}
+int main(void) { return caller() + copier(); }
+"""
+
+
+@test
+def static_function():
+    "a program's xmalloc counts for its callers, and so does a wrapper that calls it"
+    found = by_function([compile_program(C.replace("%s", "xmalloc"))])
+    equal((found["caller"], found["copier"], found["xmalloc"], found["xstrdup"]), (7, 5, 0, 0), "calls by function")
+
+
+@test
+def named_by_user():
+    "a function that PEM_WRAPPERS names counts for its callers, and alone for itself"
+    program = compile_program(C.replace("%s", "my_alloc"))
+    found = by_function([program])
+    equal((found["caller"], found["copier"], found["my_alloc"]), (0, 0, 12), "calls by function")
+    found = by_function([program], env={"PEM_WRAPPERS": "other,my_al*"})
+    equal((found["caller"], found["copier"], found["my_alloc"]), (7, 5, 0), "calls by function, with the name")
+
+
+@test
+def without_tables():
+    "a wrapper without unwind tables keeps its allocations"
+    found = by_function([compile_program(C.replace("%s", "xmalloc"), flags=["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"])])
+    equal((found["caller"], found["xmalloc"]), (0, 12), "calls by function")
+
+
+@test
+def glib():
+    "g_malloc and g_strdup count for their callers"
+    program = compile_program(r"""
+#include <dlfcn.h>
+#include <stddef.h>
+static void *volatile kept;
+static void *(*allocate)(size_t);
+static char *(*copy)(const char *);
+__attribute__((noinline)) static int blocks(void)
+{
+	for (int i = 0; i < 7; i++)
+		kept = allocate(100);
+	return kept == NULL;
+}
+__attribute__((noinline)) static int texts(void)
+{
+	for (int i = 0; i < 5; i++)
+		kept = copy("text");
+	return kept == NULL;
+}
+int main(void)
+{
+	void *handle = dlopen("libglib-2.0.so.0", RTLD_NOW);
+	if (!handle)
+		return 77;
+	allocate = (void *(*)(size_t))dlsym(handle, "g_malloc");
+	copy = (char *(*)(const char *))dlsym(handle, "g_strdup");
+	return blocks() + texts();
+}
+""", flags=["-ldl"])
+    if run([program])[0] == 77:
+        skip("GLib is missing")
+    found = by_function([program])
+    equal((found["blocks"], found["texts"]), (7, 5), "calls by function")
+
+
+if __name__ == "__main__":
+    run_all()
