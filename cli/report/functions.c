@@ -21,7 +21,7 @@ struct function {
 	bool is_kernel;
 	bool is_cut; /* stands for callers that are not known */
 	uint32_t location; /* of the code; of one of them that were joined */
-	uint64_t count, bytes, live, live_bytes;
+	uint64_t count, bytes, live, live_bytes, temporary, peak; /* as of a site */
 	uint64_t total; /* samples in it and in what it called */
 	uint64_t last_stack; /* that was counted in total: index + 1 */
 };
@@ -108,6 +108,8 @@ static int join(struct functions *f, struct pem_number_map *row_at)
 			f->rows[n - 1].count += row->count;
 			cli_sum__add(&f->rows[n - 1].bytes, row->bytes);
 			f->rows[n - 1].live += row->live;
+			f->rows[n - 1].temporary += row->temporary;
+			cli_sum__add(&f->rows[n - 1].peak, row->peak);
 			cli_sum__add(&f->rows[n - 1].live_bytes, row->live_bytes);
 		}
 		*at = (uint32_t)n - 1;
@@ -189,6 +191,8 @@ static bool collect(struct functions *f, const struct report *r)
 		row->count = s->sites[i].count;
 		row->bytes = s->sites[i].bytes;
 		row->live = s->sites[i].live;
+		row->temporary = s->sites[i].temporary;
+		row->peak = s->sites[i].peak;
 		row->live_bytes = s->sites[i].live_bytes;
 		f->of_event[row->event] += row->count;
 	}
@@ -259,7 +263,9 @@ void report_functions__print(const struct report *r)
 	if (f.has_callers)
 		cli_table__column(table, "WITH CALLED", CLI_RIGHT);
 	cli_table__column(table, "BYTES", CLI_RIGHT);
+	cli_table__column(table, "PEAK", CLI_RIGHT);
 	cli_table__column(table, "LIVE", CLI_RIGHT);
+	cli_table__column(table, "TEMPORARY", CLI_RIGHT);
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "OBJECT", CLI_CUT);
 	cli_table__column(table, "FUNCTION", CLI_CUT);
@@ -276,7 +282,9 @@ void report_functions__print(const struct report *r)
 		if (f.has_callers)
 			cli_table__cell(table, row->is_sample ? share_of(&f, row, row->total) : "");
 		cli_table__cell(table, row->bytes != 0 ? cli_sum__bytes(row->bytes) : "");
+		cli_table__cell(table, row->peak != 0 ? cli_sum__bytes(row->peak) : "");
 		cli_table__cell(table, row->live != 0 ? cli_sum__bytes(row->live_bytes) : "");
+		cli_table__cell(table, row->temporary != 0 ? cli_count(row->temporary) : "");
 		cli_table__cell(table, cli_event_name(r->events[row->event].event));
 		cli_table__cell(table, object_words(row));
 		cli_table__cell(table, name_words(row));
@@ -322,6 +330,8 @@ void report_functions__json(const struct report *r, struct cli_json_stream *json
 		if (row->is_sample)
 			cli_json__count(entry, "total", row->total);
 		cli_json__count(entry, "bytes", row->bytes);
+		cli_json__count(entry, "peak_bytes", row->peak);
+		cli_json__count(entry, "temporary", row->temporary);
 		cli_json__count(entry, "live", row->live);
 		cli_json__count(entry, "live_bytes", row->live_bytes);
 		cli_json_stream__add(json, NULL, entry);

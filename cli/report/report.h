@@ -280,9 +280,9 @@ void report_data__json(const struct report *report, struct cli_json_stream *json
 /* samples: also where samples were, not only call sites. NULL: no memory. */
 struct report_sites *report_sites__new(bool samples);
 void report_sites__free(struct report_sites *sites);
-/* Count a record of the report's event with an index, of a process. Returns 0 or -ENOMEM. */
+/* Count a record of the report's event with an index. Returns 0 or -ENOMEM. */
 int report_sites__record(struct report_sites *sites, const struct report_event *e, uint32_t event,
-			 const struct pem_record *record, const struct pem_pass_process *process);
+			 const struct pem_record *record, const struct pem_around *around);
 /* Name and sort the sites, after the last record. Returns 0 or -ENOMEM. */
 int report_sites__finish(struct report_sites *sites, const struct report *report);
 void report_sites__print(const struct report *report);

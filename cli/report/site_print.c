@@ -110,7 +110,9 @@ void report_sites__print(const struct report *r)
 	report__heading("Call sites");
 	cli_table__column(table, "EVENTS", CLI_RIGHT);
 	cli_table__column(table, "BYTES", CLI_RIGHT);
+	cli_table__column(table, "PEAK", CLI_RIGHT);
 	cli_table__column(table, "LIVE", CLI_RIGHT);
+	cli_table__column(table, "TEMPORARY", CLI_RIGHT);
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "LINE", CLI_CUT);
 	cli_table__column(table, "FUNCTION", CLI_CUT);
@@ -121,7 +123,9 @@ void report_sites__print(const struct report *r)
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, cli_count(site->count));
 		cli_table__cell(table, site->bytes != 0 ? cli_sum__bytes(site->bytes) : "");
+		cli_table__cell(table, site->peak != 0 ? cli_sum__bytes(site->peak) : "");
 		cli_table__cell(table, site->live != 0 ? cli_sum__bytes(site->live_bytes) : "");
+		cli_table__cell(table, site->temporary != 0 ? cli_count(site->temporary) : "");
 		cli_table__cell(table, cli_event_name(r->events[site->event].event));
 		cli_table__cell(table, report_site__line(s->code, at));
 		cli_table__cell(table, report_site__function(at));
@@ -175,6 +179,8 @@ void report_sites__json(const struct report *r, struct cli_json_stream *json)
 		cli_json__text(entry, "event", r->events[site->event].event->name);
 		cli_json__count(entry, "count", site->count);
 		cli_json__count(entry, "bytes", site->bytes);
+		cli_json__count(entry, "peak_bytes", site->peak);
+		cli_json__count(entry, "temporary", site->temporary);
 		cli_json__count(entry, "live", site->live);
 		cli_json__count(entry, "live_bytes", site->live_bytes);
 		if (at->object != PEM_CODE_NONE) {

@@ -67,6 +67,108 @@ static int take_stack(struct report_sites *s, uint32_t event, const struct pem_r
 	return 0;
 }
 
+/* --- blocks that are live --- */
+
+static bool ends_blocks(const struct pem_event *event)
+{
+	return event->meaning == PEM_MEANS_RELEASE ||
+	       (event->meaning == PEM_MEANS_ALLOCATION &&
+		pem_event__field_by_role(event, PEM_ROLE_OLD_ADDRESS) >= 0);
+}
+
+/*
+ * The bytes of a site's blocks change. What they were at a peak is kept when they change next: a
+ * peak would otherwise ask for the bytes of all sites.
+ */
+static void keep_peak(const struct report_sites *s, struct report_site *site)
+{
+	if (site->peaks != s->peaks)
+		site->peak = site->now;
+	site->peaks = s->peaks;
+}
+
+static void grow(struct report_sites *s, struct report_site *site, uint64_t bytes)
+{
+	keep_peak(s, site);
+	site->now += bytes;
+	s->now += bytes;
+	if (s->now > s->most) {
+		s->most = s->now;
+		s->peaks++;
+	}
+}
+
+/* The address of the process's newest block. NULL: no memory. Valid until the next call. */
+static uint64_t *newest_of(struct report_sites *s, const struct pem_pass_process *process)
+{
+	uint32_t *at = pem_number_map__at(&s->newest_at, process->number);
+
+	if (at == NULL)
+		return NULL;
+	if (*at == UINT32_MAX) {
+		if (pem_grow(&s->newest, sizeof(*s->newest), s->newest_count + 1,
+			     &s->newest_capacity) < 0)
+			return NULL;
+		*at = (uint32_t)s->newest_count;
+		s->newest[s->newest_count++] = 0;
+	}
+	return &s->newest[*at];
+}
+
+/* A block of the process ends. Returns 0 or -ENOMEM. */
+static int end_block(struct report_sites *s, const struct pem_pass_process *process,
+		     const struct pem_block *block)
+{
+	uint32_t event = pem_number_map__value(&s->event_at, block->event->id);
+	struct report_site *site;
+	uint64_t *newest;
+
+	if (event == UINT32_MAX || block->code == 0)
+		return 0;
+	newest = newest_of(s, process);
+	site = site_of(s, event, pem_code__locate(s->code, process->pid, process, block->code));
+	if (newest == NULL || site == NULL)
+		return -ENOMEM;
+	if (*newest == block->address) {
+		site->temporary++;
+		*newest = 0;
+	}
+	keep_peak(s, site);
+	site->now -= block->size < site->now ? block->size : site->now;
+	s->now -= block->size < s->now ? block->size : s->now;
+	return 0;
+}
+
+/* Blocks that a record ends. Returns 0 or -ENOMEM. */
+static int end_blocks(struct report_sites *s, const struct pem_event *event,
+		      const struct pem_around *around)
+{
+	const struct pem_block *ended =
+		event->meaning == PEM_MEANS_RELEASE ? around->block : around->old_block;
+
+	return around->process != NULL && ended != NULL ? end_block(s, around->process, ended) : 0;
+}
+
+/* The site allocates. Returns 0 or -ENOMEM. */
+static int begin_block(struct report_sites *s, struct report_site *site,
+		       const struct pem_around *around)
+{
+	const struct pem_block *block = around->block;
+	uint64_t *newest;
+	uint32_t *at;
+
+	if (around->process == NULL || block == NULL)
+		return 0;
+	newest = newest_of(s, around->process);
+	at = pem_number_map__at(&s->event_at, block->event->id);
+	if (newest == NULL || at == NULL)
+		return -ENOMEM;
+	*at = site->event;
+	*newest = block->address;
+	grow(s, site, block->size);
+	return 0;
+}
+
 /* The field that holds the address behind a call, by its name: role 'code' is any code. */
 static int call_site(const struct pem_event *event)
 {
@@ -80,8 +182,9 @@ static int call_site(const struct pem_event *event)
 }
 
 int report_sites__record(struct report_sites *s, const struct report_event *e, uint32_t event,
-			 const struct pem_record *record, const struct pem_pass_process *process)
+			 const struct pem_record *record, const struct pem_around *around)
 {
+	const struct pem_pass_process *process = around->process;
 	bool is_sample = e->event->meaning == PEM_MEANS_SAMPLE;
 	struct report_site *site;
 	uint64_t behind;
@@ -89,6 +192,8 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 
 	if (e->event->meaning == PEM_MEANS_OBJECT)
 		return pem_code__map(s->code, record);
+	if (ends_blocks(e->event) && end_blocks(s, e->event, around) < 0)
+		return -ENOMEM;
 	field = e->layer == LAYER_APP ? call_site(e->event) : -1;
 	if (s->samples && is_sample)
 		field = pem_event__field_by_role(e->event, PEM_ROLE_CODE);
@@ -102,6 +207,8 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 	site->count++;
 	if (e->value == VALUE_SUM && strcmp(e->event->fields[e->field].unit, "bytes") == 0)
 		cli_sum__add(&site->bytes, pem_record__u64(record, (unsigned int)e->field));
+	if (e->event->meaning == PEM_MEANS_ALLOCATION)
+		return begin_block(s, site, around);
 	return is_sample ? take_stack(s, event, record, process) : 0;
 }
 
@@ -149,6 +256,8 @@ static int join(struct report_sites *s)
 		}
 		s->sites[*at].count += site.count;
 		s->sites[*at].live += site.live;
+		s->sites[*at].temporary += site.temporary;
+		cli_sum__add(&s->sites[*at].peak, site.peak);
 		cli_sum__add(&s->sites[*at].bytes, site.bytes);
 		cli_sum__add(&s->sites[*at].live_bytes, site.live_bytes);
 	}
@@ -179,13 +288,6 @@ struct live {
 	const struct report *report;
 	bool *is_known; /* by event: all that ends its blocks was recorded */
 };
-
-static bool ends_blocks(const struct pem_event *event)
-{
-	return event->meaning == PEM_MEANS_RELEASE ||
-	       (event->meaning == PEM_MEANS_ALLOCATION &&
-		pem_event__field_by_role(event, PEM_ROLE_OLD_ADDRESS) >= 0);
-}
 
 /* Was the event recorded each time, also where that cost too much, and whatever its fields? */
 static bool is_recorded(const struct report *report, const char *name)
@@ -272,6 +374,21 @@ static int add_live(void *arg, const struct pem_pass_process *process,
 	return 0;
 }
 
+/* What follows from releases is known if all of them were recorded, and none lost. */
+static void finish_peaks(struct report_sites *s, const struct live *live)
+{
+	bool is_complete = live->report->total.discarded + live->report->total.overwritten == 0;
+	size_t i;
+
+	for (i = 0; i < s->count; i++) {
+		struct report_site *site = &s->sites[i];
+
+		keep_peak(s, site);
+		if (!is_complete || !live->is_known[site->event])
+			site->peak = site->temporary = 0;
+	}
+}
+
 int report_sites__finish(struct report_sites *s, const struct report *report)
 {
 	struct live live = {s, report, find_known(report)};
@@ -279,6 +396,8 @@ int report_sites__finish(struct report_sites *s, const struct report *report)
 			 ? pem_pass__blocks(report_times__pass(report), add_live, &live)
 			 : -ENOMEM;
 
+	if (rc == 0)
+		finish_peaks(s, &live);
 	free(live.is_known);
 	if (rc == 0)
 		rc = pem_code__name(s->code, report->info);
@@ -300,6 +419,9 @@ void report_sites__free(struct report_sites *s)
 	free(s->sites);
 	free(s->stacks);
 	free(s->of_object);
+	free(s->newest);
+	pem_number_map__free(&s->event_at);
+	pem_number_map__free(&s->newest_at);
 	pem_number_map__free(&s->site_at);
 	pem_number_map__free(&s->stack_at);
 	free(s);

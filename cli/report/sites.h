@@ -15,6 +15,10 @@ struct report_site {
 	uint32_t location; /* of the code */
 	uint64_t count, bytes;
 	uint64_t live, live_bytes; /* blocks allocated here that were not released */
+	/* Of them blocks that their process released before it allocated another one. */
+	uint64_t temporary;
+	uint64_t peak; /* bytes of its blocks when those of all sites together were most */
+	uint64_t now, peaks; /* bytes of its blocks, and how many peaks these took part in */
 };
 
 /* Samples with one stack. */
@@ -32,6 +36,12 @@ struct report_sites {
 	size_t stack_count, stack_capacity;
 	uint64_t *of_object; /* records by object, once all are there */
 	bool samples; /* also where samples were, which are no call sites */
+	/* Bytes of all blocks now, the most so far, and how often there were more than before. */
+	uint64_t now, most, peaks;
+	struct pem_number_map event_at; /* of allocations: index of an event, by its id */
+	struct pem_number_map newest_at; /* by process: index in newest */
+	uint64_t *newest; /* a process's last block, if it is not released; 0: none */
+	size_t newest_count, newest_capacity;
 	struct pem_number_map site_at; /* key: event, location */
 	struct pem_number_map stack_at; /* key: event, node */
 };

@@ -39,8 +39,8 @@ int main()
 """
 
 
-def by_function(command, env=None):
-    """Calls that allocate, by function, inlined ones under the one that has them."""
+def recorded_sites(command, env=None):
+    """The call sites of a recorded command."""
     need_preload()
     if not os.path.exists(BUILD + "/programs/name_code"):
         skip("libdw-dev is missing")
@@ -49,24 +49,41 @@ def by_function(command, env=None):
     equal(rc, 0, "exit status, with " + err)
     rc, out, err = run([PEM, "report", "--by", "site", "--json", trace])
     equal(rc, 0, "exit status of the report, with " + err)
+    return json.loads(out)["sites"]
+
+
+def function_of(site):
+    """Inlined functions count under the one that has them."""
+    return site["names"][-1]["function"].split("(")[0] if site["names"] else "?"
+
+
+def by_function(command, env=None):
+    """Calls that allocate, by function."""
     found = collections.Counter()
-    for site in json.loads(out)["sites"]:
-        found[site["names"][-1]["function"].split("(")[0] if site["names"] else "?"] += site["count"]
+    for site in recorded_sites(command, env):
+        found[function_of(site)] += site["count"]
     return found
 
 
-def by_heaptrack(command):
-    """The same of heaptrack. Its names are of frames, of which it leaves out operator new."""
+def by_heaptrack(command, *costs):
+    """For each cost, the stacks of frames, which leave out operator new, and their costs."""
     need("heaptrack", "heaptrack_print")
     folder = tmp()
     rc, out, err = run(["heaptrack", "-o", folder + "/h"] + command)
     equal(rc, 0, "exit status of heaptrack, with " + out + err)
     file = [name for name in os.listdir(folder) if name.startswith("h.")][0]
-    rc, out, err = run(["heaptrack_print", "-f", folder + "/" + file, "-F", folder + "/folded", "-p", "0", "-T", "0", "-l", "0",
-                        "--flamegraph-cost-type", "allocations"])
-    equal(rc, 0, "exit status of heaptrack_print, with " + err)
-    with open(folder + "/folded") as lines:
-        return [(stack.split(";"), int(count)) for stack, count in (line.rstrip("\n").rsplit(" ", 1) for line in lines)]
+    found = {}
+    for cost in costs:
+        rc, out, err = run(["heaptrack_print", "-f", folder + "/" + file, "-F", folder + "/folded", "-p", "0", "-T", "0", "-l", "0",
+                            "--flamegraph-cost-type", cost])
+        equal(rc, 0, "exit status of heaptrack_print, with " + err)
+        with open(folder + "/folded") as lines:
+            found[cost] = [(stack.split(";"), int(count)) for stack, count in (line.rstrip("\n").rsplit(" ", 1) for line in lines)]
+    return found
+
+
+def of(stacks, function):
+    return sum(cost for frames, cost in stacks if any(re.match(r"%s\b" % function, frame) for frame in frames))
 
 
 @test
@@ -77,10 +94,56 @@ def cxx():
     equal({name: found[name] for name in ("build", "leak", "text", "doubles")},
           {"build": 31, "leak": 100, "text": 50, "doubles": 1}, "calls by function")
     grows = sum(count for name, count in found.items() if "vector<" in name)
-    stacks = by_heaptrack([program])
+    stacks = by_heaptrack([program], "allocations")["allocations"]
     for name, count in (("build", 31), ("leak", 100), ("text", 50), ("doubles", 1), ("numbers", grows)):
-        equal(sum(n for frames, n in stacks if any(re.match(r"%s\b" % name, f) for f in frames)), count, "by heaptrack: " + name)
+        equal(of(stacks, name), count, "by heaptrack: " + name)
     assert not {"operator new", "_Znwm", "strdup", "__strdup"} & set(found), found
+
+
+LIFE = r"""
+#include <stdlib.h>
+#define APART __attribute__((noinline))
+static void *volatile kept[300];
+APART static void leaks(void) { for (int i = 0; i < 30; i++) kept[i] = malloc(100); }
+APART static void passes(void) { for (int i = 0; i < 50; i++) { kept[299] = malloc(64); free(kept[299]); } }
+APART static void grows(void)
+{
+	void *volatile block = NULL;
+	for (int i = 1; i <= 40; i++)
+		block = realloc(block, i * 1000);
+	kept[298] = calloc(3, 7);
+	free(block);
+}
+APART static void mounts(void) { for (int i = 100; i < 200; i++) kept[i] = malloc(4000); }
+APART static void falls(void) { for (int i = 100; i < 200; i++) free(kept[i]); }
+APART static void later(void) { kept[297] = malloc(5000); }
+int main(void)
+{
+	leaks();
+	passes();
+	grows();
+	mounts();
+	falls();
+	later();
+	grows();
+	return 0;
+}
+"""
+
+
+@test
+def life():
+    "calls, bytes at the peak, bytes left and temporary blocks of each function are those of heaptrack"
+    program = compile_program(LIFE)
+    mine = collections.defaultdict(collections.Counter)
+    for site in recorded_sites([program]):
+        for key in ("count", "peak_bytes", "live_bytes", "temporary"):
+            mine[function_of(site)][key] += site[key]
+    peer = by_heaptrack([program], "allocations", "peak", "leaked", "temporary")
+    for name in ("leaks", "passes", "grows", "mounts", "later"):
+        theirs = [of(stacks, name) for stacks in peer.values()]
+        equal([mine[name][key] for key in ("count", "peak_bytes", "live_bytes", "temporary")], theirs, name)
+    equal((mine["passes"]["temporary"], mine["leaks"]["live_bytes"], mine["mounts"]["peak_bytes"]), (50, 3000, 400000), "known")
 
 
 C = r"""

@@ -202,8 +202,8 @@ def plain_recording():
     equal(rc, 0, err)
     if not os.path.exists(BUILD + "/programs/name_code"):
         skip("libdw-dev is missing")
-    assert re.search(r"\n +1 +1.0 MiB +1.0 MiB +APP::Libc::Malloc +p.c:14 +inner, in large\n", out), out
-    assert re.search(r"\n +10 +1000 B +1000 B +APP::Libc::Malloc +p.c:10 +small\n", out), out
+    assert re.search(r"\n +1 +1.0 MiB +1.0 MiB +1.0 MiB +APP::Libc::Malloc +p.c:14 +inner, in large\n", out), out
+    assert re.search(r"\n +10 +1000 B +1000 B +1000 B +APP::Libc::Malloc +p.c:10 +small\n", out), out
     equal("sites" in json.loads(run([PEM, "report", "--json", trace])[1]), False, "sites that nobody asked for")
 
 
