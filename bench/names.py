@@ -5,6 +5,7 @@ names - how long a million addresses take to become functions, files and lines
 
     names/distinct   addresses all over a program's code, each of them once, as far as there are so many
     names/repeated   a thousand addresses, a thousand times each, as a trace has its call sites
+    cost/names       what pem record does at its end: it names what a trace has, which is kept with it; no peer does that
 
 Each value is of a million look-ups, with opening the object and reading its debug information. The object is pem, which has
 debug information. Beside it addr2line -f -i -e and eu-addr2line -f -i -e, in turn: they get a share of the addresses, which
@@ -15,6 +16,7 @@ import random
 import re
 import shutil
 import subprocess
+import tempfile
 import time
 
 from measure import BUILD, PEM, QUICK, heading, report, wanted
@@ -22,6 +24,7 @@ from measure import BUILD, PEM, QUICK, heading, report, wanted
 LOOKUPS = 10_000 if QUICK else 1_000_000
 ROUNDS = 1 if QUICK else 5
 NAMER = os.path.join(BUILD, "programs", "name_code")
+KEEPER = os.path.join(BUILD, "programs", "keep_names")
 # Of the addresses, so that a round takes seconds.
 PEERS = {"addr2line": 10, "eu-addr2line": 100}
 
@@ -45,14 +48,28 @@ def theirs_s(tool, offsets):
     return time.monotonic() - begin
 
 
+def keep():
+    """The time that names take at the end of a recording of Python, which calls compilers."""
+    work = "import json, subprocess; [json.dumps(list(range(20000))) for _ in range(60)]; subprocess.run(['gcc', '-x', 'c', '-S', '-o-', '-'], " \
+           "input=b'int main(void) { return 0; }', stdout=subprocess.DEVNULL)"
+    with tempfile.TemporaryDirectory() as folder:
+        trace = os.path.join(folder, "trace")
+        subprocess.run([PEM, "record", "-q", "-g", "-o", trace, "--", "python3", "-c", work], check=True, stdout=subprocess.DEVNULL)
+        ours = [int(subprocess.run([KEEPER, trace], stdout=subprocess.PIPE, text=True, check=True).stdout) / 1e9 for _ in range(ROUNDS)]
+        report("names", "cost/names", "s", ours, kept_bytes=os.path.getsize(trace + "/.pem/code"))
+
+
 def main():
-    cases = wanted("names/distinct", "names/repeated")
+    cases = wanted("names/distinct", "names/repeated", "cost/names")
     if not cases:
         return
     heading("names")
     if not os.path.exists(NAMER):
         print("names: not built: libdw-dev is missing")
         return
+    if "cost/names" in cases:
+        keep()
+        cases = [case for case in cases if case != "cost/names"]
     start, size = code()
     chance = random.Random(1)
     tools = [tool for tool in PEERS if shutil.which(tool)]

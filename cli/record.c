@@ -312,7 +312,7 @@ static void discard_folder(const struct record *r)
 static int summarize(const struct record *r, const struct record_end *end, int status)
 {
 	struct pem_error error = {{0}};
-	struct pem_trace *trace = pem_trace__open(r->path, &error);
+	struct pem_trace *trace = cli_trace__read_back(r->path, &error);
 	struct pem_balance balance;
 
 	if (trace == NULL)

@@ -133,7 +133,7 @@ static void print_json(const struct pem_recorder *r, const char *path,
 static int summarize(const struct snapshot *s, const struct pem_recorder *r, const char *path)
 {
 	struct pem_error error = {{0}};
-	struct pem_trace *trace = pem_trace__open(path, &error);
+	struct pem_trace *trace = cli_trace__read_back(path, &error);
 	const struct pem_trace_info *info;
 	struct pem_balance balance;
 

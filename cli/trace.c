@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: MIT
 /*
  * trace.c - opens a trace for a verb that reads it, and completes the trace of a killed recorder
- * first; what the meaning of a record says
+ * first; what the meaning of a record says; and has names kept with a trace
  */
 #include "cli.h"
 
+#include <pem/code.h>
+
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+/* Reading a trace for addresses to name ends after this long. */
+#define NAMING_MOST_NS 2000000000u
 
 /* Report what the recorder could not write, before anything that was read. */
 static void say_unwritten(const char *directory, const struct pem_trace_info *info)
@@ -18,6 +24,23 @@ static void say_unwritten(const char *directory, const struct pem_trace_info *in
 			cli_say("%s: %s", directory, info->gaps[i].reason);
 }
 
+/* A failure to name code is printed: the trace is whole without names. */
+static void keep_names(const char *directory)
+{
+	struct pem_error error = {{0}};
+
+	/* A server of debug files may take minutes: pem report asks it. */
+	unsetenv("DEBUGINFOD_URLS");
+	if (pem_code__keep(directory, NAMING_MOST_NS, &error) < 0)
+		cli_say("names of functions are not kept with the trace: %s", error.text);
+}
+
+struct pem_trace *cli_trace__read_back(const char *directory, struct pem_error *error)
+{
+	keep_names(directory);
+	return pem_trace__open(directory, error);
+}
+
 struct pem_trace *cli_trace__open(const char *directory, int *status)
 {
 	struct pem_error error = {{0}};
@@ -27,6 +50,8 @@ struct pem_trace *cli_trace__open(const char *directory, int *status)
 	if (trace != NULL && !pem_trace__info(trace)->complete) {
 		pem_trace__close(trace);
 		rc = pem_trace__recover(directory, &error);
+		if (rc == 0)
+			keep_names(directory);
 		if (rc == 0)
 			cli_say("%s: its recorder did not finish; what programs had logged was "
 				"recovered from shared memory",

@@ -127,7 +127,7 @@ static int write_all(struct folded *folded, struct pem_trace *trace, const char 
 		     struct pem_error *error)
 {
 	struct pem_output output;
-	int rc = pem_samples__finish(&folded->samples, pem_trace__info(trace), 0);
+	int rc = pem_samples__finish(&folded->samples, trace, 0);
 	uint32_t i;
 
 	if (!rc && !folded->samples.count) {

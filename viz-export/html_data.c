@@ -469,8 +469,7 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 	if (!err)
 		err = pem_html_lanes__finish(&data->lanes);
 	if (!err)
-		err = pem_samples__finish(&data->samples, pem_trace__info(trace),
-					  PEM_HTML_STACKS_MAX);
+		err = pem_samples__finish(&data->samples, trace, PEM_HTML_STACKS_MAX);
 	if (err)
 		say_what_failed(error, err);
 	pem_html_tree__finish(&data->tree);

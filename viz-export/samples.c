@@ -82,7 +82,7 @@ int pem_samples__record(struct pem_samples *samples, const struct pem_record *re
 /* While the tree is made. */
 struct making {
 	struct pem_samples *samples;
-	struct pem_number_map function_at; /* key: hash of object and name */
+	struct pem_number_map function_at; /* key: hash of object, name and number */
 	struct pem_number_map location_at; /* key: location and inlined name: its function */
 	struct pem_number_map node_at; /* key: parent, function */
 	uint32_t more; /* the function "(more)" */
@@ -95,19 +95,24 @@ static const char *base_of(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* The function with this object and name, a new one if there is none. Returns it or -ENOMEM. */
-static int64_t function_of(struct making *m, const char *object, const char *name, bool is_kernel)
+/*
+ * The function with this object, name and number, a new one if there is none. Returns it or
+ * -ENOMEM.
+ */
+static int64_t function_of(struct making *m, const char *object, const char *name, uint32_t number,
+			   bool is_kernel)
 {
 	struct pem_samples *s = m->samples;
-	uint64_t key = pem_hash__text(pem_hash__text(PEM_HASH_START + is_kernel, object), name);
+	uint64_t key =
+		pem_hash__text(pem_hash__text((PEM_HASH_START ^ number) + is_kernel, object), name);
 	struct pem_samples_function *function;
 	uint32_t *at;
 
 	/* Another function may have the same hash. */
 	for (; (at = pem_number_map__at(&m->function_at, key)) && *at != PEM_SAMPLES_NONE; key++) {
 		function = &s->functions[*at];
-		if (function->is_kernel == is_kernel && !strcmp(function->name, name) &&
-		    !strcmp(function->object, object))
+		if (function->is_kernel == is_kernel && function->number == number &&
+		    !strcmp(function->name, name) && !strcmp(function->object, object))
 			return *at;
 	}
 	if (!at || pem_grow(&s->functions, sizeof(*s->functions), s->function_count + 1,
@@ -116,6 +121,7 @@ static int64_t function_of(struct making *m, const char *object, const char *nam
 	function = &s->functions[s->function_count];
 	function->name = strdup(name);
 	function->object = strdup(object);
+	function->number = number;
 	function->is_kernel = is_kernel;
 	if (!function->name || !function->object) {
 		free(function->name);
@@ -131,6 +137,7 @@ static int64_t function_at(struct making *m, uint32_t location, uint32_t i)
 {
 	const struct pem_code_location *at = pem_code__location(m->samples->code, location);
 	const char *object = at->is_kernel ? "[kernel]" : "", *name = NULL;
+	uint32_t number = PEM_CODE_NONE;
 	char no_name[128] = "[unknown]";
 	uint32_t *known = pem_number_map__at(&m->location_at, (uint64_t)location << 8 | (i & 0xff));
 	int64_t function;
@@ -141,19 +148,19 @@ static int64_t function_at(struct making *m, uint32_t location, uint32_t i)
 		return *known;
 	if (at->object != PEM_CODE_NONE)
 		object = pem_code__object(m->samples->code, at->object)->path;
-	if (i < at->name_count)
+	if (i < at->name_count) {
 		name = at->names[i].function;
+		number = at->names[i].number;
+	}
 	if (!name && at->is_kernel) {
 		snprintf(no_name, sizeof(no_name), "[kernel]");
 	} else if (!name && *object) {
 		snprintf(no_name, sizeof(no_name), "[%.100s]", base_of(object));
 		pem_printable(no_name);
 	}
-	function = function_of(m, object, name ? name : no_name, at->is_kernel != 0);
-	if (function < 0)
-		return function;
-	m->samples->functions[function].is_nameless = !name;
-	*known = (uint32_t)function;
+	function = function_of(m, object, name ? name : no_name, number, at->is_kernel != 0);
+	if (function >= 0)
+		*known = (uint32_t)function;
 	return function;
 }
 
@@ -176,8 +183,8 @@ static int64_t node_of(struct making *m, uint32_t parent, uint32_t function)
 /* Is the node one of this function, which has no name? */
 static bool is_in(const struct pem_samples *s, uint32_t node, uint32_t function)
 {
-	return s->functions[function].is_nameless && s->nodes[node].function == function &&
-	       s->nodes[node].parent != PEM_SAMPLES_NONE;
+	return s->functions[function].number == PEM_CODE_NONE &&
+	       s->nodes[node].function == function && s->nodes[node].parent != PEM_SAMPLES_NONE;
 }
 
 /* Go down from a node by the functions of a location, outermost first. */
@@ -313,7 +320,7 @@ static int prune(struct making *m, size_t nodes_max)
 static int make_tree(struct making *m, size_t nodes_max)
 {
 	struct pem_samples *s = m->samples;
-	int64_t more = function_of(m, "", "(more)", false), node;
+	int64_t more = function_of(m, "", "(more)", PEM_CODE_NONE, false), node;
 	size_t i;
 
 	if (more < 0)
@@ -329,11 +336,11 @@ static int make_tree(struct making *m, size_t nodes_max)
 	return nodes_max && s->node_count > nodes_max ? prune(m, nodes_max) : 0;
 }
 
-int pem_samples__finish(struct pem_samples *samples, const struct pem_trace_info *info,
+int pem_samples__finish(struct pem_samples *samples, const struct pem_trace *trace,
 			size_t nodes_max)
 {
 	struct making making = {.samples = samples};
-	int rc = pem_code__name(samples->code, info);
+	int rc = pem_code__name(samples->code, trace);
 
 	if (!rc)
 		rc = make_tree(&making, nodes_max);

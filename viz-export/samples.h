@@ -30,8 +30,8 @@ struct pem_samples_entry {
 struct pem_samples_function {
 	char *name; /* "[libc.so.6]" of what has no name, "[unknown]" */
 	char *object; /* path; "[kernel]", "" of what is in none */
+	uint32_t number; /* of the code's function; PEM_CODE_NONE: it has no name */
 	bool is_kernel;
-	bool is_nameless;
 };
 
 struct pem_samples_node {
@@ -61,11 +61,11 @@ bool pem_samples__wants(const struct pem_event *event);
 int pem_samples__record(struct pem_samples *samples, const struct pem_record *record,
 			const struct pem_pass_process *process, uint16_t group, uint16_t bin);
 /*
- * Name all, and make the tree; info is of the trace. nodes_max: of small nodes, samples then count
+ * Name all, and make the tree; trace has the samples. nodes_max: of small nodes, samples then count
  * for a node "(more)" of their parent until there are no more of both; 0: no limit. Blocks on
  * files. Returns 0 or -ENOMEM.
  */
-int pem_samples__finish(struct pem_samples *samples, const struct pem_trace_info *info,
+int pem_samples__finish(struct pem_samples *samples, const struct pem_trace *trace,
 			size_t nodes_max);
 
 #endif

@@ -245,11 +245,11 @@ static int more(const void *a, const void *b)
 
 int report_data__finish(struct report_data *d, const struct report *report)
 {
-	int rc = pem_code__name(d->code, report->info);
+	int rc = pem_code__name(d->code, report->trace);
 	size_t i, n = 0;
 
 	if (rc == 0)
-		rc = pem_code__name(d->data, report->info);
+		rc = pem_code__name(d->data, report->trace);
 	if (rc != 0 || d->count == 0)
 		return rc;
 	for (i = 0; i < d->count; i++) {

@@ -17,6 +17,7 @@ struct function {
 	uint32_t event; /* index in the report's events */
 	bool is_sample; /* of the CPU: it says where the time went */
 	const char *name; /* of a site; NULL: unknown */
+	uint32_t number; /* of the function in the code; PEM_CODE_NONE: unknown */
 	const char *object; /* path; NULL: unknown */
 	bool is_kernel;
 	bool is_cut; /* stands for callers that are not known */
@@ -37,11 +38,16 @@ static struct function describe(const struct report *r, uint32_t event, uint32_t
 {
 	const struct pem_code *code = r->sites->code;
 	const struct pem_code_location *at = pem_code__location(code, location);
-	struct function f = {.event = event, .location = location, .is_kernel = at->is_kernel};
+	struct function f = {.event = event,
+			     .location = location,
+			     .number = PEM_CODE_NONE,
+			     .is_kernel = at->is_kernel};
 
 	f.is_sample = r->events[event].event->meaning == PEM_MEANS_SAMPLE;
-	if (at->name_count != 0)
+	if (at->name_count != 0) {
 		f.name = at->names[at->name_count - 1].function;
+		f.number = at->names[at->name_count - 1].number;
+	}
 	f.is_cut = at->object == PEM_CODE_NONE && at->offset == PEM_CALLERS_CUT;
 	if (at->object != PEM_CODE_NONE)
 		f.object = pem_code__object(code, at->object)->path;
@@ -53,7 +59,7 @@ static int compare_text(const char *a, const char *b)
 	return a == NULL || b == NULL ? (a != NULL) - (b != NULL) : strcmp(a, b);
 }
 
-/* By event, object and name. */
+/* By event, object, name and function. Two functions may have one name. */
 static int by_identity(const void *a, const void *b)
 {
 	const struct function *x = a, *y = b;
@@ -63,7 +69,9 @@ static int by_identity(const void *a, const void *b)
 		order = x->is_kernel - y->is_kernel;
 	if (order == 0)
 		order = compare_text(x->object, y->object);
-	return order != 0 ? order : compare_text(x->name, y->name);
+	if (order == 0)
+		order = compare_text(x->name, y->name);
+	return order != 0 ? order : (x->number > y->number) - (x->number < y->number);
 }
 
 /* Samples first. Of one event together, the event with most records first, then by its bytes. */

@@ -51,6 +51,7 @@ const char *report_site__line(const struct pem_code *code, const struct pem_code
 static void print_troubles(const struct report_sites *s)
 {
 	const char *kernel = pem_code__kernel_trouble(s->code);
+	const char *kept = pem_code__kept_trouble(s->code);
 	uint64_t left_out = pem_code__left_out(s->code);
 	uint32_t i;
 
@@ -65,6 +66,8 @@ static void print_troubles(const struct report_sites *s)
 	}
 	if (kernel != NULL)
 		cli_wrap(stdout, cli_format("(kernel): %.200s.", kernel), 0, 0, cli_width(stdout));
+	if (kept != NULL)
+		cli_wrap(stdout, cli_format("%s.", kept), 0, 0, cli_width(stdout));
 	if (left_out != 0)
 		printf("%s programs and libraries were left out: one process had too many\n",
 		       cli_count(left_out));

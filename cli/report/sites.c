@@ -400,7 +400,7 @@ int report_sites__finish(struct report_sites *s, const struct report *report)
 		finish_peaks(s, &live);
 	free(live.is_known);
 	if (rc == 0)
-		rc = pem_code__name(s->code, report->info);
+		rc = pem_code__name(s->code, report->trace);
 	if (rc == 0)
 		rc = join(s);
 	if (rc == 0)

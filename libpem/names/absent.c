@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* absent.c - pem/names.h of a pem that was built without libdw: no object has names */
+#include "segments.h"
+
 #include <pem/names.h>
 
 #include <errno.h>
@@ -61,5 +63,12 @@ int pem_object__data_offset(const struct pem_object *object, uint64_t file_offse
 int pem_object__find_variable(struct pem_object *object, uint64_t offset, struct pem_name *name)
 {
 	(void)object, (void)offset, (void)name;
+	return 0;
+}
+
+size_t pem_object__segments(const struct pem_object *object, const struct pem_segment **segments)
+{
+	(void)object;
+	*segments = NULL;
 	return 0;
 }

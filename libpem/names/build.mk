@@ -6,7 +6,7 @@ NAMES_SRC := $(wildcard libpem/names/*.c)
 ifneq ($(HAVE_LIBDW),)
 NAMES_SRC := $(filter-out %/absent.c,$(NAMES_SRC))
 else
-NAMES_SRC := $(filter-out $(addprefix %/,file.c functions.c object.c spans.c symbols.c units.c),$(NAMES_SRC))
+NAMES_SRC := $(filter-out $(addprefix %/,file.c functions.c object.c scopes.c spans.c symbols.c units.c),$(NAMES_SRC))
 $(info names of code in pem report: of the kernel alone (libdw-dev is missing))
 endif
 NAMES_OBJ := $(call objects,$(NAMES_SRC) shared/number_map.c)
@@ -41,14 +41,16 @@ $(B)/tests/operand: private TEST_LIBS += $(CAPSTONE_LIBS)
 
 # The kernel's functions by its list, and where code lies: these tests need no elfutils.
 $(B)/tests/kernel_names $(B)/tests/names_code: $(NAMES_OBJ)
+$(B)/fuzz/kept_names: $(NAMES_OBJ)
+$(B)/fuzz/kept_names: private TEST_LIBS += $(LIBDW_LIBS) $(CAPSTONE_LIBS)
 $(B)/tests/kernel_names $(B)/tests/names_code: private TEST_LIBS += $(LIBDW_LIBS) $(CAPSTONE_LIBS)
 ifneq ($(HAVE_LIBDW),)
 NAMES_TESTS := $(addprefix $(B)/tests/,names names_spans)
 $(NAMES_TESTS): $(NAMES_OBJ) $(call objects,agents/page-size/sites/site.c)
 $(NAMES_TESTS): private TEST_LIBS += $(LIBDW_LIBS) $(CAPSTONE_LIBS)
 # For the end-to-end tests and the benchmark.
-tests: $(B)/programs/name_code
-$(B)/programs/name_code: tests/programs/name_code.c $(NAMES_OBJ) $(B)/lib/libpem.a
+tests: $(B)/programs/name_code $(B)/programs/keep_names
+$(B)/programs/name_code $(B)/programs/keep_names: $(B)/programs/%: tests/programs/%.c $(NAMES_OBJ) $(B)/lib/libpem.a
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(ALL_CFLAGS) $(INC_tests) -MF $@.d -o $@ $(filter %.c %.o,$^) $(TEST_LINK) $(LIBDW_LIBS) $(CAPSTONE_LIBS) \
 	  -ldl -lpthread

@@ -42,18 +42,6 @@ struct pem_code *pem_code__new_data(void)
 	return code;
 }
 
-static void free_names(struct code_location *location)
-{
-	struct code_name *names = (struct code_name *)location->told.names;
-	uint32_t i;
-
-	for (i = 0; i < location->told.name_count; i++) {
-		free(names[i].function);
-		free(names[i].file);
-	}
-	free(names);
-}
-
 void pem_code__free(struct pem_code *code)
 {
 	size_t i;
@@ -63,11 +51,14 @@ void pem_code__free(struct pem_code *code)
 	for (i = 0; i < code->object_count; i++) {
 		free(code->objects[i].path);
 		free(code->objects[i].trouble);
+		free(code->objects[i].segments);
 	}
+	code__free_kept(code);
 	for (i = 0; i < code->space_count; i++)
 		code__share_memory(code, &code->spaces[i], NULL);
 	for (i = 0; i < code->location_count; i++)
-		free_names(&code->locations[i]);
+		code__free_names(&code->locations[i]);
+	code__free_functions(code);
 	free(code->objects);
 	free(code->spaces);
 	free(code->locations);
@@ -123,7 +114,8 @@ static int64_t object_of(struct pem_code *code, const char *path, const char *bu
 			    &code->object_capacity) < 0)
 		return -ENOMEM;
 	object = &code->objects[code->object_count];
-	*object = (struct code_object){.path = strdup(path), .is_by_file = is_by_file};
+	*object = (struct code_object){
+		.path = strdup(path), .is_by_file = is_by_file, .first_ns = UINT64_MAX};
 	if (!object->path)
 		return -ENOMEM;
 	snprintf(object->build_id, sizeof(object->build_id), "%s", build_id);
@@ -217,6 +209,8 @@ int pem_code__map(struct pem_code *code, const struct pem_record *record)
 	if (!space || object < 0)
 		return -ENOMEM;
 	mapping.object = (uint32_t)object;
+	if (record->time_ns < code->objects[object].first_ns)
+		code->objects[object].first_ns = record->time_ns;
 	code->has_maps |= offset >= 0;
 	return code__map_object(code, space, &mapping);
 }
@@ -378,25 +372,35 @@ static int name_cut(struct pem_code *code)
 		    location->told.offset != PEM_CALLERS_CUT || location->same != i)
 			continue;
 		names = code__make_names(location, 1);
-		if (!names || code__copy("[cut off]", &names->function))
+		if (!names || code__name_text(code, names, "[cut off]") < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-int pem_code__name(struct pem_code *code, const struct pem_trace_info *info)
+int code__name_anew(struct pem_code *code, const struct pem_trace *trace)
 {
+	const struct pem_trace_info *info = trace ? pem_trace__info(trace) : NULL;
 	int rc = locate_late(code);
 
+	code->keeps_segments = !code->kept;
+	code->start_time_ns = info ? info->start_time_ns : 0;
 	if (!rc)
 		rc = name_cut(code);
 	if (!rc)
 		rc = code__name_objects(code);
-	if (code->is_data)
-		return rc;
-	if (!rc)
+	if (!rc && !code->is_data)
 		rc = code__name_kernel(code, info);
-	return rc ? rc : code__name_jit(code, info);
+	if (!rc && !code->is_data)
+		rc = code__name_jit(code, info);
+	return rc ? rc : code__finish_functions(code);
+}
+
+int pem_code__name(struct pem_code *code, const struct pem_trace *trace)
+{
+	int rc = trace ? code__read_kept(code, trace) : 0;
+
+	return rc ? rc : code__name_anew(code, trace);
 }
 
 /* --- what there is --- */
@@ -440,4 +444,9 @@ const char *pem_code__kernel_trouble(const struct pem_code *code)
 uint64_t pem_code__left_out(const struct pem_code *code)
 {
 	return code->left_out;
+}
+
+const char *pem_code__kept_trouble(const struct pem_code *code)
+{
+	return code->kept_trouble[0] ? code->kept_trouble : NULL;
 }

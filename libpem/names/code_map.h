@@ -5,14 +5,18 @@
  *	code.c		processes and locations
  *	memory.c	what lies in memory of each process
  *	code_names.c	names of locations in objects
+ *	code_functions.c	the functions that locations are in
  *	kernel_names.c	names of the kernel's functions
  *	jit_names.c	names of code that programs made as they ran
+ *	code_save.c	names that a trace keeps: named as it was recorded
+ *	code_kept.c	the same, read again
  *	stacks.c	the tree of stacks
  */
 #ifndef PEM_CODE_MAP_H
 #define PEM_CODE_MAP_H
 
 #include "number_map.h"
+#include "segments.h"
 
 #include <pem/code.h>
 
@@ -26,10 +30,31 @@ struct code_object {
 	char build_id[65];
 	/* Offsets of its locations are places in the file, until it is named. */
 	bool is_by_file;
+	/* While names are given: the first object of the same file, told by another event. */
+	uint32_t same;
+	bool is_named; /* its file was looked for */
+	uint64_t first_ns; /* of the trace's time, when it was first mapped */
+	/* Copies of those of its file, while names are kept. */
+	struct pem_segment *segments;
+	size_t segment_count;
 };
 
+/* One layout with struct pem_code_name. */
 struct code_name {
-	char *function, *file;
+	const char *function; /* of the function with that number, once all are named */
+	char *file;
+	uint32_t line;
+	uint32_t number; /* PEM_CODE_NONE: it has no function */
+	uint64_t start; /* as name */
+};
+
+struct code_function {
+	uint32_t object; /* the first one of its file; PEM_CODE_NONE: it is in no file */
+	bool is_kernel;
+	bool is_inlined; /* only copies of it in other functions were met */
+	uint64_t identity; /* of the object, as in struct pem_name */
+	uint64_t start; /* of one that was not inlined */
+	char *name, *file; /* file: where it is declared, or NULL */
 	uint32_t line;
 };
 
@@ -77,16 +102,22 @@ struct pem_code {
 	size_t mapping_count; /* of all memories */
 	struct code_location *locations;
 	size_t location_count, location_capacity;
+	struct code_function *functions;
+	size_t function_count, function_capacity;
 	struct code_node *nodes;
 	size_t node_count, node_capacity;
 	struct code_recent *recent;
 	uint32_t generation; /* counts what changes in memory, from 1 on */
 	uint64_t multiplier; /* of hashes that stand for what is compared (hash.h) */
 	bool is_data; /* locations are of variables, and memory without a file is an object */
+	bool keeps_segments; /* names are for the trace to keep */
+	struct code_kept *kept; /* names that the trace has; NULL: it has none */
+	char kept_trouble[96]; /* why they are not used, or "" */
+	uint64_t start_time_ns; /* of the trace, CLOCK_REALTIME; 0: unknown */
 	bool has_maps; /* the kernel tells what is mapped: of each exec, but of no fork */
 	const char *kernel_trouble;
 	uint64_t left_out, cut;
-	struct pem_number_map object_at, space_at, location_at, node_at;
+	struct pem_number_map object_at, space_at, location_at, node_at, function_at;
 };
 
 /* The mapping that an address is in, or NULL. */
@@ -106,8 +137,48 @@ int code__name_objects(struct pem_code *code);
 int code__name_kernel(struct pem_code *code, const struct pem_trace_info *info);
 /* Name code that programs made, where they left a list. Returns 0 or -ENOMEM. */
 int code__name_jit(struct pem_code *code, const struct pem_trace_info *info);
+/* What a location's offset is of, in names that are kept. */
+enum kept_owner_kind { KEPT_OBJECT, KEPT_KERNEL, KEPT_PROCESS };
+static inline uint64_t kept_owner(enum kept_owner_kind kind, uint32_t number)
+{
+	return (uint64_t)kind << 32 | number;
+}
+
+/* Read the names that a trace keeps, if it does. Returns 0 or -ENOMEM. */
+int code__read_kept(struct pem_code *code, const struct pem_trace *trace);
+void code__free_kept(struct pem_code *code);
+/*
+ * The number of an object among those that are kept, by which it also gets its own number.
+ * PEM_CODE_NONE: it is not one of them; or -ENOMEM.
+ */
+int64_t code__kept_object(struct pem_code *code, struct code_object *object);
+/* Why such an object had no names as it was recorded, or NULL. */
+const char *code__kept_trouble(const struct pem_code *code, uint32_t object);
+/* Turn a place in the file of such an object into its own address. false: it is unknown. */
+bool code__kept_offset(const struct pem_code *code, uint32_t object, uint64_t *offset);
+/*
+ * Give a location the names that are kept for its offset and owner, see kept_owner.
+ * Returns 1; 0: none are; or -ENOMEM.
+ */
+int code__name_kept(struct pem_code *code, struct code_location *location, uint64_t owner);
+/* Are names of the kernel's functions kept? */
+bool code__keeps_kernel(const struct pem_code *code);
+/* As pem_code__name, without the names that the trace keeps. */
+int code__name_anew(struct pem_code *code, const struct pem_trace *trace);
 /* Give a location, which has none, room for names. NULL: no memory. */
 struct code_name *code__make_names(struct code_location *location, uint32_t count);
+void code__free_names(struct code_location *location);
+/*
+ * Give a name its function: the one like this that has been met, or a new one with copies of name
+ * and file, which is NULL if it is unknown. Returns 0 or -ENOMEM.
+ */
+int code__name_function(struct pem_code *code, struct code_name *in,
+			const struct code_function *like, const char *name, const char *file);
+/* The same for code in no file, which has its name alone. */
+int code__name_text(struct pem_code *code, struct code_name *in, const char *name);
+/* After all names were given: print them differently if they differ. Returns 0 or -ENOMEM. */
+int code__finish_functions(struct pem_code *code);
+void code__free_functions(struct pem_code *code);
 /* Copy a text of a file, which can hold anything, so that it can be printed. 0 or -ENOMEM. */
 int code__copy(const char *text, char **to);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* code_names.c - what locations in objects are called in their source (pem/names.h) */
 #include "code_map.h"
+#include "hash.h"
 
 #include <pem/names.h>
 
@@ -10,17 +11,35 @@
 #include <string.h>
 
 /* As told in pem_code_location: the type that others see has const texts. */
-PEM_STATIC_ASSERT(sizeof(struct code_name) == sizeof(struct pem_code_name), "one layout");
+PEM_STATIC_ASSERT(sizeof(struct code_name) == sizeof(struct pem_code_name) &&
+			  offsetof(struct code_name, number) ==
+				  offsetof(struct pem_code_name, number),
+		  "one layout");
 
 struct code_name *code__make_names(struct code_location *location, uint32_t count)
 {
 	struct code_name *names = calloc(count, sizeof(*names));
+	uint32_t i;
 
 	if (!names)
 		return NULL;
+	for (i = 0; i < count; i++)
+		names[i].number = PEM_CODE_NONE;
 	location->told.names = (const struct pem_code_name *)names;
 	location->told.name_count = count;
 	return names;
+}
+
+void code__free_names(struct code_location *location)
+{
+	struct code_name *names = (struct code_name *)location->told.names;
+	uint32_t i;
+
+	for (i = 0; i < location->told.name_count; i++)
+		free(names[i].file);
+	free(names);
+	location->told.names = NULL;
+	location->told.name_count = 0;
 }
 
 int code__copy(const char *text, char **to)
@@ -37,66 +56,96 @@ static bool is_file(const char *path)
 	return path[0] == '/' && path[1] != '/';
 }
 
-static struct pem_object *open_object(struct code_object *object)
+/* When the object was first in memory, as the clock says that files go by; 0: unknown. */
+static uint64_t mapped_ns(const struct pem_code *code, const struct code_object *object)
+{
+	/* The clock may have been adjusted since the trace began, by 500 millionths at most. */
+	uint64_t error_ns = object->first_ns / 1000 + 10000000;
+
+	return code->start_time_ns ? code->start_time_ns + object->first_ns + error_ns : 0;
+}
+
+/* Keep the segments of an object's file, by which the kernel's mappings are understood. */
+static int keep_segments(struct code_object *object, const struct pem_object *opened)
+{
+	const struct pem_segment *segments;
+	size_t count = pem_object__segments(opened, &segments);
+
+	if (!count)
+		return 0;
+	object->segments = calloc(count, sizeof(*segments));
+	if (!object->segments)
+		return -ENOMEM;
+	memcpy(object->segments, segments, count * sizeof(*segments));
+	object->segment_count = count;
+	return 0;
+}
+
+/* kept: the object among those whose names are kept. Returns 0 or -ENOMEM. */
+static int open_object(struct pem_code *code, struct code_object *object, uint32_t kept,
+		       struct pem_object **to)
 {
 	struct pem_object_query query = {.size = sizeof(query), .path = object->path};
 	struct pem_error error = {""};
-	struct pem_object *opened;
+	const char *trouble = error.text;
 	uint8_t id[sizeof(object->build_id) / 2];
 	unsigned byte;
 
+	object->is_named = true;
 	for (; sscanf(object->build_id + 2 * query.build_id_bytes, "%2x", &byte) == 1;
 	     query.build_id_bytes++)
 		id[query.build_id_bytes] = (uint8_t)byte;
 	query.build_id = query.build_id_bytes ? id : NULL;
-	opened = pem_object__open(&query, &error);
-	if (!opened)
-		object->trouble = strdup(error.text);
-	else
-		object->told.number = pem_object__number(opened);
-	return opened;
+	query.mapped_ns = mapped_ns(code, object);
+	*to = pem_object__open(&query, &error);
+	if (*to) {
+		object->told.number = pem_object__number(*to);
+		return code->keeps_segments && object->is_by_file ? keep_segments(object, *to) : 0;
+	}
+	/* What was unknown as it was recorded is so for the reason of that time. */
+	if (kept != PEM_CODE_NONE)
+		trouble = code__kept_trouble(code, kept);
+	free(object->trouble);
+	return code__copy(trouble, &object->trouble);
 }
 
-/* The variable that an address is in. Returns 0 or -ENOMEM. */
-static int name_variable(struct code_location *location, struct pem_object *object, bool is_by_file)
+/* Name the function, or variable, of a location. Returns 0 or -ENOMEM. */
+static int name_function(struct pem_code *code, const struct code_location *location,
+			 struct code_name *in, const struct pem_name *found, bool is_inlined)
 {
-	struct pem_name found;
-	struct code_name *names;
-	uint64_t offset;
-	int rc;
+	struct code_function like = {.object = code->objects[location->told.object].same,
+				     .is_inlined = is_inlined,
+				     .identity = found->identity,
+				     .start = found->start,
+				     .line = found->declared_line};
 
-	if (is_by_file && !pem_object__data_offset(object, location->told.offset - 1, &offset))
-		location->told.offset = offset + 1;
-	else if (is_by_file)
-		return 0;
-	rc = pem_object__find_variable(object, location->told.offset - 1, &found);
-	if (rc <= 0)
-		return rc;
-	names = code__make_names(location, 1);
-	return names ? code__copy(found.function, &names->function) : -ENOMEM;
+	return found->function
+		       ? code__name_function(code, in, &like, found->function, found->declared_in)
+		       : 0;
 }
 
-static int name_location(struct code_location *location, struct pem_object *object, bool is_by_file)
+/* Name what an object that is open has at a location. Returns 0 or -ENOMEM. */
+static int name_location(struct pem_code *code, struct code_location *location,
+			 struct pem_object *object)
 {
 	struct pem_name found[CODE_NAMES_MAX];
-	struct code_name *names;
-	unsigned i, count;
-	uint64_t offset;
-
 	/* The offset is behind the instruction. */
-	if (is_by_file && !pem_object__offset(object, location->told.offset - 1, &offset))
-		location->told.offset = offset + 1;
-	else if (is_by_file)
-		return 0;
-	count = pem_object__find(object, location->told.offset - 1, found, CODE_NAMES_MAX);
-	if (!count)
-		return 0;
-	names = code__make_names(location, count);
+	uint64_t offset = location->told.offset - 1;
+	struct code_name *names;
+	unsigned i;
+	int count = code->is_data ? pem_object__find_variable(object, offset, found)
+				  : (int)pem_object__find(object, offset, found, CODE_NAMES_MAX);
+
+	/* Names that the trace keeps give way to those of debug information that came later. */
+	if (count <= 0 || (location->told.name_count && !found[0].file))
+		return count < 0 ? count : 0;
+	code__free_names(location);
+	names = code__make_names(location, (uint32_t)count);
 	if (!names)
 		return -ENOMEM;
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < (unsigned)count; i++) {
 		names[i].line = found[i].line;
-		if (code__copy(found[i].function, &names[i].function) ||
+		if (name_function(code, location, &names[i], &found[i], i + 1 < (unsigned)count) ||
 		    code__copy(found[i].file, &names[i].file))
 			return -ENOMEM;
 	}
@@ -113,27 +162,88 @@ static int by_object(const void *a, const void *b)
 	return (x->told.offset > y->told.offset) - (x->told.offset < y->told.offset);
 }
 
-/* Name sorted locations. One object is open at a time: their debug information is large. */
+/* The object whose locations are named: one is open at a time, their debug information is large. */
+struct naming {
+	uint32_t object;
+	uint32_t kept; /* among those whose names are kept, or PEM_CODE_NONE */
+	bool was_opened; /* or could not be */
+	struct pem_object *opened; /* NULL: there is none */
+};
+
+static int name_one(struct pem_code *code, struct naming *n, struct code_location *location)
+{
+	struct code_object *object = &code->objects[n->object];
+	uint64_t offset = location->told.offset - 1;
+	bool is_resolved = !object->is_by_file;
+	int rc = 0;
+
+	if (!is_resolved && n->kept != PEM_CODE_NONE && code__kept_offset(code, n->kept, &offset)) {
+		location->told.offset = offset + 1;
+		is_resolved = true;
+	}
+	if (is_resolved && n->kept != PEM_CODE_NONE)
+		rc = code__name_kept(code, location, kept_owner(KEPT_OBJECT, n->kept));
+	if (rc < 0 || (rc > 0 && (code->is_data || location->told.names[0].file)))
+		return rc < 0 ? rc : 0;
+	if (!n->was_opened && is_file(object->path))
+		rc = open_object(code, object, n->kept, &n->opened);
+	n->was_opened = true;
+	if (rc < 0 || !n->opened)
+		return rc < 0 ? rc : 0;
+	if (!is_resolved && (code->is_data ? pem_object__data_offset(n->opened, offset, &offset)
+					   : pem_object__offset(n->opened, offset, &offset)))
+		return 0;
+	location->told.offset = offset + 1;
+	return name_location(code, location, n->opened);
+}
+
 static int name_sorted(struct pem_code *code, struct code_location **sorted, size_t count)
 {
-	struct pem_object *opened = NULL;
-	uint32_t last = PEM_CODE_NONE;
+	struct naming naming = {.object = PEM_CODE_NONE};
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; !rc && i < count; i++) {
-		struct code_object *object = &code->objects[sorted[i]->told.object];
+		uint32_t object = sorted[i]->told.object;
 
-		if (sorted[i]->told.object != last) {
-			last = sorted[i]->told.object;
-			pem_object__close(opened);
-			opened = is_file(object->path) ? open_object(object) : NULL;
+		if (object != naming.object) {
+			int64_t kept = code__kept_object(code, &code->objects[object]);
+
+			pem_object__close(naming.opened);
+			naming = (struct naming){.object = object, .kept = (uint32_t)kept};
+			rc = kept < 0 ? -ENOMEM : 0;
 		}
-		if (opened)
-			rc = code->is_data ? name_variable(sorted[i], opened, object->is_by_file)
-					   : name_location(sorted[i], opened, object->is_by_file);
+		if (!rc)
+			rc = name_one(code, &naming, sorted[i]);
 	}
-	pem_object__close(opened);
+	pem_object__close(naming.opened);
+	return rc;
+}
+
+/* One file is two objects where both the loader and the kernel say that it was mapped. */
+static int join_objects(struct pem_code *code)
+{
+	struct pem_number_map map = {0};
+	int rc = 0;
+	uint32_t i;
+
+	for (i = 0; !rc && i < code->object_count; i++) {
+		const struct code_object *object = &code->objects[i];
+		uint64_t key = pem_hash__text(pem_hash__text(PEM_HASH_START, object->path),
+					      object->build_id);
+		uint32_t *at;
+
+		while ((at = pem_number_map__at(&map, key)) && *at != PEM_CODE_NONE &&
+		       (strcmp(code->objects[*at].path, object->path) != 0 ||
+			strcmp(code->objects[*at].build_id, object->build_id) != 0))
+			key++;
+		if (!at)
+			rc = -ENOMEM;
+		else if (*at == PEM_CODE_NONE)
+			*at = i;
+		code->objects[i].same = at ? *at : i;
+	}
+	pem_number_map__free(&map);
 	return rc;
 }
 
@@ -141,10 +251,12 @@ int code__name_objects(struct pem_code *code)
 {
 	struct code_location **sorted = calloc(code->location_count + 1, sizeof(*sorted));
 	size_t i, count = 0;
-	int rc;
+	int rc = sorted ? join_objects(code) : -ENOMEM;
 
-	if (!sorted)
-		return -ENOMEM;
+	if (rc) {
+		free(sorted);
+		return rc;
+	}
 	for (i = 0; i < code->location_count; i++)
 		if (code->locations[i].told.object != PEM_CODE_NONE && code->locations[i].same == i)
 			sorted[count++] = &code->locations[i];

@@ -125,7 +125,19 @@ static int open_regular(const char *path)
 	return fd;
 }
 
-/* Returns 0; -ESTALE: it is another object; or another -errno. */
+/* Without a build id, any change of the file since it ran may have made it another one. */
+static bool is_changed(int fd, const struct pem_object_query *query)
+{
+	struct stat about;
+
+	if (query->build_id != NULL || query->number != 0 || query->mapped_ns == 0)
+		return false;
+	return fstat(fd, &about) < 0 ||
+	       (uint64_t)about.st_ctim.tv_sec * 1000000000 + (uint64_t)about.st_ctim.tv_nsec >
+		       query->mapped_ns;
+}
+
+/* Returns 0; -ESTALE: it is, or may be, another object; or another -errno. */
 static int try_path(struct pem_object_file *file, const char *path,
 		    const struct pem_object_query *query)
 {
@@ -137,7 +149,7 @@ static int try_path(struct pem_object_file *file, const char *path,
 		return fd;
 	if (elf != NULL && elf_kind(elf) == ELF_K_ELF) {
 		identify(elf, fd, &file->identity);
-		rc = is_asked_for(&file->identity, query) ? 0 : -ESTALE;
+		rc = is_asked_for(&file->identity, query) && !is_changed(fd, query) ? 0 : -ESTALE;
 	}
 	file->path = rc == 0 ? strdup(path) : NULL;
 	if (rc == 0 && file->path == NULL)
@@ -233,6 +245,11 @@ static int say(int rc, const struct pem_object_query *query, struct pem_error *e
 	case 0:
 		return 0;
 	case ESTALE:
+		if (*id == '\0')
+			return pem_names__fail(
+				error, ESTALE,
+				SHOWN " has no build id, and was changed or replaced after it ran",
+				query->path);
 		return pem_names__fail(error, ESTALE,
 				       SHOWN
 				       " was built again since: it is not the one with build id "

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* functions.c - the functions of a unit, with those that were inlined into them */
+/*
+ * functions.c - the functions of a unit, with those that were inlined into them
+ *
+ * Not here: names of functions (scopes.c).
+ */
 #include "names.h"
 
 #include <dwarf.h>
@@ -78,7 +82,7 @@ static bool go(int (*next)(Dwarf_Die *from, Dwarf_Die *to), Dwarf_Die *from, Dwa
 int pem_unit__read(struct pem_unit *unit)
 {
 	Dwarf_Die dies[DEPTH_MAX];
-	uint32_t outer[DEPTH_MAX] = {PEM_NO_FUNCTION};
+	uint32_t outer[DEPTH_MAX] = {PEM_NO_FUNCTION}, scopes[DEPTH_MAX] = {PEM_NO_SCOPE};
 	unsigned int depth = 0;
 	bool is_there = go(dwarf_child, &unit->root, &dies[0]);
 
@@ -86,38 +90,20 @@ int pem_unit__read(struct pem_unit *unit)
 	while (is_there) {
 		int tag = dwarf_tag(&dies[depth]);
 		int64_t function = outer[depth];
+		int64_t scope = pem_scopes__add(unit, &dies[depth], tag, scopes[depth]);
 
 		if (tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine)
 			function = add_function(unit, &dies[depth], tag, outer[depth]);
-		if (function < 0)
+		if (function < 0 || scope < 0)
 			return -ENOMEM;
 		if (may_hold_functions(tag) && depth + 1 < DEPTH_MAX &&
 		    go(dwarf_child, &dies[depth], &dies[depth + 1])) {
 			outer[++depth] = (uint32_t)function;
+			scopes[depth] = (uint32_t)scope;
 			continue;
 		}
 		while (!(is_there = go(dwarf_siblingof, &dies[depth], &dies[depth])) && depth != 0)
 			depth--;
 	}
 	return pem_spans__sort(&unit->spans);
-}
-
-const char *pem_function__name(struct pem_function *function)
-{
-	static const unsigned int attributes[] = {DW_AT_linkage_name, DW_AT_MIPS_linkage_name,
-						  DW_AT_name};
-	Dwarf_Attribute value;
-	size_t i;
-
-	if (function->is_named)
-		return function->name;
-	function->is_named = true;
-	for (i = 0; function->name == NULL && i < 3; i++)
-		function->name = dwarf_formstring(
-			dwarf_attr_integrate(&function->die, attributes[i], &value));
-	if (function->name != NULL)
-		function->demangled = pem_symbols__demangle(function->name);
-	if (function->demangled != NULL)
-		function->name = function->demangled;
-	return function->name;
 }

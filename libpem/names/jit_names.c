@@ -89,7 +89,7 @@ static int name_process(struct pem_code *code, uint32_t pid, const struct pem_tr
 	symbol_list__sort(&list);
 	for (i = 0; rc == 0 && i < code->location_count; i++)
 		if (code->locations[i].told.pid == pid && is_of_program(&code->locations[i]))
-			rc = symbol_list__name(&list, &code->locations[i]);
+			rc = symbol_list__name(&list, code, &code->locations[i]);
 	symbol_list__free(&list);
 	return rc;
 }
@@ -112,9 +112,16 @@ int code__name_jit(struct pem_code *code, const struct pem_trace_info *info)
 	pids = calloc(code->location_count + 1, sizeof(*pids));
 	if (!pids)
 		return -ENOMEM;
-	for (i = 0; i < code->location_count; i++)
-		if (is_of_program(&code->locations[i]))
-			pids[count++] = code->locations[i].told.pid;
+	for (i = 0; rc == 0 && i < code->location_count; i++) {
+		struct code_location *location = &code->locations[i];
+
+		if (is_of_program(location))
+			rc = code__name_kept(code, location,
+					     kept_owner(KEPT_PROCESS, location->told.pid));
+		if (rc == 0 && is_of_program(location))
+			pids[count++] = location->told.pid;
+		rc = rc < 0 ? rc : 0;
+	}
 	qsort(pids, count, sizeof(*pids), by_number);
 	for (i = 0; rc == 0 && i < count; i++)
 		if (i == 0 || pids[i] != pids[i - 1])

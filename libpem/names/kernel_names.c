@@ -119,28 +119,47 @@ static bool is_this_boot(const struct pem_trace_info *info)
 	return is_same;
 }
 
+/* The first location of the kernel that has no kept name, or the count; or -ENOMEM. */
+static ssize_t name_kept(struct pem_code *code)
+{
+	size_t i, first = code->location_count;
+	int rc;
+
+	for (i = code->location_count; i-- > 0;) {
+		if (!code->locations[i].told.is_kernel)
+			continue;
+		rc = code__name_kept(code, &code->locations[i], kept_owner(KEPT_KERNEL, 0));
+		if (rc < 0)
+			return rc;
+		first = rc ? first : i;
+	}
+	return (ssize_t)first;
+}
+
 int code__name_kernel(struct pem_code *code, const struct pem_trace_info *info)
 {
 	struct symbol_list list = {0};
-	size_t i, first = 0;
+	ssize_t first = name_kept(code);
+	size_t i;
 	int rc = 0;
 
-	while (first < code->location_count && !code->locations[first].told.is_kernel)
-		first++;
-	if (first == code->location_count)
-		return 0;
+	if (first < 0 || (size_t)first == code->location_count)
+		return first < 0 ? (int)first : 0;
 	if (!info || !is_this_boot(info)) {
-		code->kernel_trouble = "the kernel's functions lie elsewhere since it was booted: "
-				       "report where and before it is booted again";
+		/* What had no name then, such as a BPF program's code, has none for that reason. */
+		if (!code__keeps_kernel(code))
+			code->kernel_trouble =
+				"the kernel's functions lie elsewhere since it was booted, and "
+				"the trace was recorded without their names";
 		return 0;
 	}
 	rc = read_list(&list);
 	if (rc == 0 && list.count == 0)
 		code->kernel_trouble = "this user may not see where the kernel's functions lie "
 				       "(sysctl kernel.kptr_restrict; root may)";
-	for (i = first; rc == 0 && i < code->location_count; i++)
-		if (code->locations[i].told.is_kernel)
-			rc = symbol_list__name(&list, &code->locations[i]);
+	for (i = (size_t)first; rc == 0 && i < code->location_count; i++)
+		if (code->locations[i].told.is_kernel && !code->locations[i].told.name_count)
+			rc = symbol_list__name(&list, code, &code->locations[i]);
 	symbol_list__free(&list);
 	return rc;
 }

@@ -80,6 +80,8 @@ void pem_spans__free(struct pem_spans *spans);
 
 struct pem_symbol {
 	const char *name;
+	/* Source file of a function that is local to it, as the symbol table has it; or NULL. */
+	const char *file;
 	bool is_named; /* demangled was asked for */
 	char *demangled; /* what name points to then, or NULL */
 	uint64_t start;
@@ -115,19 +117,30 @@ const char *pem_symbol__name(struct pem_symbol *symbol);
  */
 char *pem_symbols__demangle(const char *name);
 
-/* --- debug information (units.c, functions.c) --- */
+/* --- debug information (units.c, functions.c, scopes.c) --- */
 
 #define PEM_NO_FUNCTION UINT32_MAX
+#define PEM_NO_SCOPE UINT32_MAX
 
 /* A function, or one that was inlined into another. */
 struct pem_function {
 	Dwarf_Die die;
-	bool is_named; /* name was asked for */
+	bool is_named; /* the members up to line are set */
+	bool has_linkage; /* name is of its linkage name, so with all scopes */
 	const char *name; /* NULL: it has none */
-	char *demangled; /* what name points to, or NULL: it was not demangled */
+	char *text; /* allocated, and name points to it; or NULL */
+	const char *file; /* where it is declared; NULL: unknown */
+	uint32_t line;
+	uint64_t identity; /* as in struct pem_name */
 	uint64_t start;
 	uint32_t outer; /* the function it was inlined into, or PEM_NO_FUNCTION: it is a function */
 	uint32_t call_file, call_line; /* where, if it was inlined */
+};
+
+/* A namespace, class or function of the source, which may hold functions. */
+struct pem_code_scope {
+	Dwarf_Die die;
+	uint32_t outer; /* index of the scope around it, or PEM_NO_SCOPE */
 };
 
 /* What was compiled at once: a source file with what it includes. */
@@ -137,6 +150,8 @@ struct pem_unit {
 	bool is_read;
 	struct pem_function *functions;
 	size_t function_count, function_capacity;
+	struct pem_code_scope *scopes; /* in the order of the file; none of C */
+	size_t scope_count, scope_capacity;
 	struct pem_spans spans; /* of functions */
 };
 
@@ -154,7 +169,9 @@ void pem_units__free(struct pem_units *units);
 struct pem_unit *pem_units__find(struct pem_units *units, uint64_t address);
 /* Read the functions of a unit. Returns 0 or -ENOMEM. */
 int pem_unit__read(struct pem_unit *unit);
-/* The name of a function's function, or NULL. */
-const char *pem_function__name(struct pem_function *function);
+/* Keep a scope, in the order of the file. Returns its index, outer if C has none, or -ENOMEM. */
+int64_t pem_scopes__add(struct pem_unit *unit, Dwarf_Die *die, int tag, uint32_t outer);
+/* Name a function of a unit, and set its identity. It does nothing the second time. */
+void pem_function__describe(struct pem_unit *unit, struct pem_function *function);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* object.c - an object as libdwfl reads it, and the names of its addresses */
 #include "names.h"
+#include "segments.h"
 
 #include <dwarf.h>
 #include <errno.h>
@@ -9,12 +10,6 @@
 #include <string.h>
 
 #define SEGMENTS_MAX 32u /* linkers make 2 to 6 */
-
-/* Bytes of the file that lie in memory. */
-struct pem_segment {
-	uint64_t file_offset, bytes, address;
-	uint64_t memory_bytes; /* with those behind the file's, which are zero at first */
-};
 
 struct pem_object {
 	struct pem_object_file file;
@@ -219,38 +214,29 @@ size_t pem_object__build_id(const struct pem_object *object, const uint8_t **bui
 	return object->file.identity.build_id_bytes;
 }
 
+size_t pem_object__segments(const struct pem_object *object, const struct pem_segment **segments)
+{
+	*segments = object->segments;
+	return object->segment_count;
+}
+
+static int offset_of(const struct pem_object *object, uint64_t file_offset, bool is_data,
+		     uint64_t *offset)
+{
+	if (!pem_segments__offset(object->segments, object->segment_count, is_data, &file_offset))
+		return -ENOENT;
+	*offset = file_offset;
+	return 0;
+}
+
 int pem_object__offset(const struct pem_object *object, uint64_t file_offset, uint64_t *offset)
 {
-	unsigned int i;
-
-	for (i = 0; i < object->segment_count; i++) {
-		const struct pem_segment *s = &object->segments[i];
-
-		if (file_offset >= s->file_offset && file_offset - s->file_offset < s->bytes) {
-			*offset = file_offset - s->file_offset + s->address;
-			return 0;
-		}
-	}
-	return -ENOENT;
+	return offset_of(object, file_offset, false, offset);
 }
 
 int pem_object__data_offset(const struct pem_object *object, uint64_t file_offset, uint64_t *offset)
 {
-	const struct pem_segment *s, *found = NULL;
-	unsigned int i;
-
-	if (pem_object__offset(object, file_offset, offset) == 0)
-		return 0;
-	/* Memory of zeros is behind a segment's bytes of the file, and in no file. */
-	for (i = 0; i < object->segment_count; i++) {
-		s = &object->segments[i];
-		if (file_offset >= s->file_offset && file_offset - s->file_offset < s->memory_bytes)
-			found = s;
-	}
-	if (found == NULL)
-		return -ENOENT;
-	*offset = file_offset - found->file_offset + found->address;
-	return 0;
+	return offset_of(object, file_offset, true, offset);
 }
 
 int pem_object__find_variable(struct pem_object *object, uint64_t offset, struct pem_name *name)
@@ -266,7 +252,9 @@ int pem_object__find_variable(struct pem_object *object, uint64_t offset, struct
 		return 0;
 	*name = (struct pem_name){.function = pem_symbol__name(symbol),
 				  .source = PEM_NAME_SYMBOL,
-				  .start = symbol->start - object->symbol_bias};
+				  .start = symbol->start - object->symbol_bias,
+				  .declared_in = symbol->file,
+				  .identity = symbol->start - object->symbol_bias};
 	return 1;
 }
 
@@ -305,14 +293,45 @@ static void name_symbol(const struct pem_object *object, uint64_t offset, struct
 	name->function = pem_symbol__name(symbol);
 	name->start = symbol->start - object->symbol_bias;
 	name->source = PEM_NAME_SYMBOL;
+	name->declared_in = symbol->file;
+	name->identity = name->start;
 }
 
 /*
- * The functions of a unit at an address, innermost first. The first name has its line already.
- * bias: what DWARF's addresses have more than the object's.
+ * The name of a function of C++ that is local to its source: debug information has no linkage name
+ * of it, and the symbol at its begin has one, which says for instance which lambda it is. NULL:
+ * there is none.
  */
-static unsigned int name_functions(struct pem_unit *unit, uint64_t address, GElf_Addr bias,
-				   struct pem_name *names, unsigned int max)
+static const char *linkage_name(const struct pem_object *object, uint64_t offset)
+{
+	struct pem_symbol *symbol =
+		pem_symbols__find(&object->symbols, offset + object->symbol_bias);
+
+	if (symbol == NULL || symbol->start != offset + object->symbol_bias)
+		return NULL;
+	(void)pem_symbol__name(symbol);
+	return symbol->demangled;
+}
+
+static void name_function(const struct pem_object *object, struct pem_unit *unit,
+			  struct pem_function *function, struct pem_name *name)
+{
+	const char *linkage = NULL;
+
+	pem_function__describe(unit, function);
+	name->start = function->start - (object->symbol_bias - object->debug_bias);
+	if (!function->has_linkage && function->outer == PEM_NO_FUNCTION)
+		linkage = linkage_name(object, name->start);
+	name->function = linkage != NULL ? linkage : function->name;
+	name->source = name->function != NULL ? PEM_NAME_DEBUG : PEM_NAME_NONE;
+	name->declared_in = function->file;
+	name->declared_line = function->line;
+	name->identity = function->identity;
+}
+
+/* The functions of a unit at an address, innermost first. The first name has its line already. */
+static unsigned int name_functions(const struct pem_object *object, struct pem_unit *unit,
+				   uint64_t address, struct pem_name *names, unsigned int max)
 {
 	uint32_t i = pem_spans__find(&unit->spans, address);
 	unsigned int count = 0;
@@ -320,9 +339,7 @@ static unsigned int name_functions(struct pem_unit *unit, uint64_t address, GElf
 	for (; i != PEM_SPAN_NONE && count < max; i = unit->functions[i].outer) {
 		struct pem_function *function = &unit->functions[i];
 
-		names[count].function = pem_function__name(function);
-		names[count].source = names[count].function ? PEM_NAME_DEBUG : PEM_NAME_NONE;
-		names[count].start = function->start - bias;
+		name_function(object, unit, function, &names[count]);
 		count++;
 		if (function->outer != PEM_NO_FUNCTION && count < max) {
 			names[count] = (struct pem_name){0};
@@ -344,8 +361,7 @@ unsigned int pem_object__find(struct pem_object *object, uint64_t offset, struct
 	names[0] = (struct pem_name){0};
 	if (unit != NULL) {
 		name_line(unit, address, &names[0]);
-		count = name_functions(unit, address, object->symbol_bias - object->debug_bias,
-				       names, max);
+		count = name_functions(object, unit, address, names, max);
 	}
 	if (names[0].function == NULL)
 		name_symbol(object, offset, &names[0]);

@@ -45,7 +45,7 @@ void symbol_list__sort(struct symbol_list *l)
 		qsort(l->list, l->count, sizeof(*l->list), by_start);
 }
 
-const char *symbol_list__at(const struct symbol_list *l, uint64_t address)
+const struct symbol *symbol_list__at(const struct symbol_list *l, uint64_t address)
 {
 	size_t low = 0, high = l->count, middle;
 	const struct symbol *found;
@@ -63,19 +63,26 @@ const char *symbol_list__at(const struct symbol_list *l, uint64_t address)
 	if (address - found->start >=
 	    (found->bytes < FUNCTION_BYTES_MAX ? found->bytes : FUNCTION_BYTES_MAX))
 		return NULL;
-	return l->text + found->name;
+	return found;
 }
 
-int symbol_list__name(const struct symbol_list *l, struct code_location *location)
+int symbol_list__name(const struct symbol_list *l, struct pem_code *code,
+		      struct code_location *location)
 {
 	/* The offset is behind the instruction. */
-	const char *name = symbol_list__at(l, location->told.offset - 1);
+	const struct symbol *symbol = symbol_list__at(l, location->told.offset - 1);
+	struct code_function like = {.object = PEM_CODE_NONE, .is_kernel = true};
 	struct code_name *names;
 
-	if (!name)
+	if (!symbol)
 		return 0;
 	names = code__make_names(location, 1);
-	return names ? code__copy(name, &names->function) : -ENOMEM;
+	if (!names)
+		return -ENOMEM;
+	if (!location->told.is_kernel)
+		return code__name_text(code, names, l->text + symbol->name);
+	like.start = like.identity = symbol->start;
+	return code__name_function(code, names, &like, l->text + symbol->name, NULL);
 }
 
 void symbol_list__free(struct symbol_list *l)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 struct code_location;
+struct pem_code;
 
 struct symbol {
 	uint64_t start;
@@ -31,13 +32,14 @@ struct symbol_list {
 int symbol_list__add(struct symbol_list *list, uint64_t start, uint64_t bytes, const char *name);
 /* After the last symbol was added. */
 void symbol_list__sort(struct symbol_list *list);
-/* The symbol that an address is in; NULL: none. The list is sorted, and keeps the text. */
-const char *symbol_list__at(const struct symbol_list *list, uint64_t address);
+/* The symbol that an address is in; NULL: none. The list is sorted, and keeps it. */
+const struct symbol *symbol_list__at(const struct symbol_list *list, uint64_t address);
 /*
  * Name a location by the symbol that its address is in, if there is one. The list is sorted.
  * Returns 0 or -ENOMEM.
  */
-int symbol_list__name(const struct symbol_list *list, struct code_location *location);
+int symbol_list__name(const struct symbol_list *list, struct pem_code *code,
+		      struct code_location *location);
 void symbol_list__free(struct symbol_list *list);
 
 /* Read what /proc/kallsyms has; list is empty (kernel_names.c). Returns 0 or -ENOMEM. */

@@ -74,6 +74,7 @@ struct found {
 	uint64_t start, bytes;
 	uint64_t section_end;
 	const char *name;
+	const char *file; /* that it is local to; NULL: it is not, or the file is unknown */
 	bool is_local;
 };
 
@@ -117,6 +118,7 @@ static ssize_t read_all(struct found **found, Dwfl_Module *module, int total,
 			enum pem_symbol_kind kind)
 {
 	size_t count = 0, capacity = 0;
+	const char *file = NULL;
 	int i;
 
 	for (i = 0; i < total; i++) {
@@ -127,6 +129,9 @@ static ssize_t read_all(struct found **found, Dwfl_Module *module, int total,
 		const char *name = dwfl_module_getsym_info(module, i, &symbol, &address, &section,
 							   &elf, &bias);
 
+		/* The local symbols of a source file come after the one that names the file. */
+		if (name != NULL && GELF_ST_TYPE(symbol.st_info) == STT_FILE)
+			file = *name != '\0' ? name : NULL;
 		if (name == NULL || *name == '\0' || !is_wanted(&symbol, kind) ||
 		    section == SHN_UNDEF || section == SHN_ABS)
 			continue;
@@ -137,6 +142,7 @@ static ssize_t read_all(struct found **found, Dwfl_Module *module, int total,
 			.bytes = symbol.st_size,
 			.section_end = symbol.st_size == 0 ? section_end(elf, section, bias) : 0,
 			.name = name,
+			.file = GELF_ST_BIND(symbol.st_info) == STB_LOCAL ? file : NULL,
 			.is_local = GELF_ST_BIND(symbol.st_info) == STB_LOCAL,
 		};
 	}
@@ -164,6 +170,7 @@ static int keep(struct pem_symbols *symbols, const struct found *found, size_t c
 
 	for (i = 0; i < count && i < PEM_SPAN_NONE; i++) {
 		symbols->symbols[i].name = found[i].name;
+		symbols->symbols[i].file = found[i].file;
 		symbols->symbols[i].start = found[i].start;
 		symbols->count++;
 		if (pem_spans__add(&symbols->spans, found[i].start, end_of(found, i, count),

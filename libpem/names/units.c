@@ -78,8 +78,9 @@ void pem_units__free(struct pem_units *units)
 		struct pem_unit *unit = &units->units[i];
 
 		for (n = 0; n < unit->function_count; n++)
-			free(unit->functions[n].demangled);
+			free(unit->functions[n].text);
 		free(unit->functions);
+		free(unit->scopes);
 		pem_spans__free(&unit->spans);
 	}
 	free(units->units);

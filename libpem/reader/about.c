@@ -2,7 +2,7 @@
 /*
  * about.c - what a trace says about itself: .pem/run, .pem/balance and .pem/names
  *
- * Not here: the model and the streams.
+ * Not here: the model, the streams, and what .pem/code and .pem/data say.
  *
  * All three are lines of text that may come from anyone. An invalid line means that the trace is
  * damaged. An unknown key comes from a later version and is passed over. Numbers are plain
@@ -16,6 +16,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #define CLOCK_HZ_MAX 1000000000000u
 
@@ -462,4 +464,45 @@ int pem_about__read_names(int directory_fd, struct pem_process_names *names,
 	else
 		*names = n;
 	return rc;
+}
+
+/* --- names of code, which pem/code.h reads --- */
+
+static bool is_kept_name(const char *name)
+{
+	return name && (!strcmp(name, "code") || !strcmp(name, "data"));
+}
+
+int pem_trace__read_kept(const struct pem_trace *trace, const char *name, char **text)
+{
+	size_t bytes;
+	char *found;
+
+	if (!trace || !text || !is_kept_name(name))
+		return -EINVAL;
+	found = pem_read_file(trace->about_fd, name, PEM_ABOUT_BYTES_MAX, &bytes);
+	if (!found)
+		return -errno;
+	if (strlen(found) != bytes) {
+		free(found);
+		return -EINVAL;
+	}
+	*text = found;
+	return 0;
+}
+
+int pem_trace__write_kept(const struct pem_trace *trace, const char *name, const char *text,
+			  size_t bytes)
+{
+	struct stat about;
+
+	if (!trace || !text || !is_kept_name(name))
+		return -EINVAL;
+	if (bytes > PEM_ABOUT_BYTES_MAX)
+		return -EFBIG;
+	if (fstat(trace->about_fd, &about))
+		return -errno;
+	if (about.st_uid != geteuid() || about.st_mode & 022)
+		return -EPERM;
+	return pem_replace_file(trace->about_fd, name, text, bytes);
 }

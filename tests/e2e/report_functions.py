@@ -117,6 +117,105 @@ def what_is_live_at_the_end():
     assert "LIVE" in text and any("116 KiB" in line and line.endswith("leak") for line in text.splitlines()), text
 
 
+# Two files with a function of one name each, of which the first has two thirds of the work.
+HELPER = """static volatile unsigned long sum;
+static __attribute__((noinline)) void helper(void)
+{
+	unsigned long x = sum;
+	for (long i = 0; i < %d; i++)
+		x = x * 6364136223846793005UL + 1;
+	sum = x;
+}
+void %s(void)
+{
+	helper();
+}
+"""
+HELPERS = """void first(void);
+void second(void);
+int main(void)
+{
+	for (int i = 0; i < 100; i++) {
+		first();
+		second();
+	}
+	return 0;
+}
+"""
+# Functions of C++ that are local to their source: they have no linkage name in debug information.
+SCOPES = """#include <stdlib.h>
+static volatile unsigned long sum;
+#define WORK(n) unsigned long x = sum; for (long i = 0; i < (n) * 1000000L; i++) x = x * 6364136223846793005UL + 1; sum = x
+#define APART __attribute__((noinline))
+#define INTO __attribute__((always_inline))
+APART void A() { auto f = []() APART { WORK(40); }; f(); }
+APART void B() { auto f = []() APART { WORK(20); }; f(); }
+APART void C() { auto f = []() INTO { WORK(30); }; auto g = []() INTO { WORK(15); }; f(); g(); }
+namespace { struct S { APART void h() { WORK(40); } INTO void in() { WORK(20); } }; }
+namespace shop { namespace { APART void h() { WORK(20); } } APART void call() { h(); S s; s.in(); } }
+int main() { for (int i = 0; i < 2; i++) { S s; A(); B(); C(); s.h(); shop::call(); } return 0; }
+"""
+
+
+def build_in(folder, compiler, *files, flags=("-O1", "-g")):
+    """Compile files, which are (name, text), as folder/program."""
+    need(compiler)
+    for name, text in files:
+        with open(os.path.join(folder, name), "w", encoding="ascii") as out:
+            out.write(text)
+    rc, _, err = run([compiler, *flags, "-o", "program", *[name for name, _ in files]], cwd=folder)
+    equal(rc, 0, err)
+    return os.path.join(folder, "program")
+
+
+def expect_near(count, total, share, what):
+    """Of a total number of samples, a share is within five standard errors of a binomial distribution."""
+    error = (share * (1 - share) / total) ** 0.5
+    assert abs(count / total - share) < 5 * error + 0.01, "%s: %d of %d samples, expected %.3f" % (what, count, total, share)
+
+
+@test
+def functions_with_one_name():
+    "two static functions with one name are two rows, with their files, by debug information and by symbols alone; so in all exports"
+    for flags in (("-O1", "-g"), ("-O1",)):
+        files = [("a.c", HELPER % (4000000, "first")), ("b.c", HELPER % (2000000, "second")), ("main.c", HELPERS)]
+        rows, trace = sampled_trace("--", build_in(tmp(), "gcc", *files, flags=flags))
+        found = {row["function"]: row["count"] for row in rows if row.get("function", "").startswith("helper")}
+        equal(sorted(found), ["helper (a.c)", "helper (b.c)"], " ".join(flags))
+        expect_near(found["helper (a.c)"], sum(found.values()), 2 / 3, "helper (a.c)")
+        out = os.path.join(tmp(), "folded")
+        equal(run([PEM, "export", "--to", "folded", trace, "-o", out])[0], 0, "folded")
+        with open(out, encoding="utf-8") as lines:
+            stacks = dict(line.rsplit(" ", 1) for line in lines if "helper" in line)
+        equal({stack.rsplit(";", 1)[1]: int(count) for stack, count in stacks.items()}, found, "folded stacks")
+        equal(run([PEM, "export", "--to", "html", trace, "-o", out])[0], 0, "page")
+        with open(out, encoding="utf-8") as page:
+            equal(set(re.findall(r'"(helper[^"]*)","/', page.read())), set(found), "page")
+
+
+@test
+def scopes_of_functions():
+    "functions of C++ that are local to their source have their namespaces and classes, lambdas the function around them; inlined too"
+    for compiler in ("g++", "clang++"):
+        if compiler == "clang++" and not shutil.which(compiler):
+            continue
+        rows, trace = sampled_trace("-g", "--", build_in(tmp(), compiler, ("scopes.cpp", SCOPES)))
+        total = sum(row["count"] for row in rows)
+        names = {row["function"]: row["count"] for row in rows if row["count"] and row.get("function")}
+        for pattern, share in ((r"A\(\)::.*operator\(\)", 40), (r"B\(\)::.*operator\(\)", 20), (r"C\(\)", 45),
+                               (r"\(anonymous namespace\)::S::h\(\)", 40), (r"shop::\(anonymous namespace\)::h\(\)", 20)):
+            found = [name for name in names if re.match(pattern, name)]
+            equal(len(found), 1, "%s, %s among %s" % (compiler, pattern, sorted(names)))
+            expect_near(names[found[0]], total, share / 185, pattern)
+        out = os.path.join(tmp(), "folded")
+        equal(run([PEM, "export", "--to", "folded", trace, "-o", out])[0], 0, "folded")
+        with open(out, encoding="utf-8") as lines:
+            frames = {frame for line in lines for frame in line.rsplit(" ", 1)[0].split(";")}
+        inlined = sorted(frame for frame in frames if re.match(r"C\(\)::.*::operator\(\)", frame))
+        equal(len(inlined), 2, "inlined lambdas of C, by %s, among %s" % (compiler, sorted(frames)))
+        assert any(re.fullmatch(r"\(anonymous namespace\)::S::in(\(\))?", frame) for frame in frames), sorted(frames)
+
+
 FORKS = """#include <sys/wait.h>
 #include <unistd.h>
 static volatile long sum;
@@ -137,7 +236,8 @@ int main(void)
 """
 
 
-def sampled(*arguments):
+def sampled_trace(*arguments):
+    """Record with samples: the rows of functions, and the trace."""
     trace = os.path.join(tmp(), "trace")
     rc, _, err = run([PEM, "record", "-q", "-F", "1000", "-o", trace, *arguments])
     if rc == 2:
@@ -146,7 +246,11 @@ def sampled(*arguments):
     rows = [row for row in functions(trace) if "HPMsAndPC" in row["event"]]
     if sum(row["count"] for row in rows) < 20:
         skip("too few samples")
-    return rows
+    return rows, trace
+
+
+def sampled(*arguments):
+    return sampled_trace(*arguments)[0]
 
 
 def share(rows, function):
@@ -228,7 +332,7 @@ def kernel_functions():
 
 @test
 def functions_of_the_kernel():
-    "samples within the kernel are of its functions, but of none where it was booted since"
+    "samples within the kernel are of its functions, also where it was booted since; of none if the trace then keeps no names"
     known = kernel_functions()
     trace = os.path.join(tmp(), "trace")
     rc, _, err = run([PEM, "record", "-q", "-F", "2000", "-e", "HW::HWPerf::HPMsAndPC", "-o", trace, "--",
@@ -249,7 +353,9 @@ def functions_of_the_kernel():
         about = f.read()
     with open(path, "w", encoding="utf-8") as f:
         f.write(re.sub("boot_id=.", "boot_id=x", about))
-    equal([row for row in functions(trace) if row["kernel"] and row.get("function")], [], "after another boot")
+    equal([row for row in functions(trace) if row["kernel"]], rows, "after another boot")
+    os.unlink(os.path.join(trace, ".pem", "code"))
+    equal([row for row in functions(trace) if row["kernel"] and row.get("function")], [], "after another boot, without the names that were kept")
     text = run([PEM, "report", "--by", "function", trace])[1]
     assert "(kernel): the kernel's functions lie elsewhere since it was booted" in text, text
 
@@ -284,7 +390,7 @@ int main(void)
 
 @test
 def functions_that_the_program_made():
-    "code that a program compiles as it runs is named by the list that it leaves for perf; an older list is another process's"
+    "code that a program compiles as it runs is named by the list that it leaves for perf, which is kept; an older list is another process's"
     if os.uname().machine != "x86_64":
         skip("the loop is code of x86-64")
     trace = os.path.join(tmp(), "trace")
@@ -299,6 +405,12 @@ def functions_that_the_program_made():
         assert len(made) == 1 and made[0] > 0.5 * sum(row["count"] for row in rows), rows
         text = run([PEM, "report", "--by", "function", trace])[1]
         assert re.search(r"\(jit\) +LazyCompile:\*spin app.js:7$", text, re.M), text
+        os.rename(path, path + ".old")
+        equal(functions(trace), rows, "without the list")
+        os.rename(path + ".old", path)
+        # As of a trace that keeps no names.
+        os.unlink(os.path.join(trace, ".pem", "code"))
+        equal(functions(trace), rows, "by the list")
         if os.geteuid() == 0 and shutil.which("setpriv"):
             equal(run(["chmod", "-R", "a+rX", os.path.dirname(trace)])[0], 0, "chmod")
             rc, out, err = run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", PEM, "report", "--by", "function", "--json", trace])

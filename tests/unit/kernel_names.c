@@ -33,11 +33,13 @@ static void expect(uint64_t address, const char *name)
 {
 	struct symbol_list list = {0};
 	FILE *f = fmemopen(kernel, strlen(kernel), "r");
+	const struct symbol *symbol;
 	const char *found;
 
 	assert_non_null(f);
 	assert_int_equal(kernel_names__read(f, &list), 0);
-	found = symbol_list__at(&list, address);
+	symbol = symbol_list__at(&list, address);
+	found = symbol ? list.text + symbol->name : NULL;
 	if (!name != !found || (name && strcmp(name, found)))
 		fail_msg("%llx: '%s'", (unsigned long long)address, found ? found : "nothing");
 	symbol_list__free(&list);

@@ -52,9 +52,18 @@ struct pem_code_object {
 
 /* What an instruction is called. */
 struct pem_code_name {
-	const char *function; /* printable; NULL: unknown */
+	/*
+	 * Printable, with its scopes; if another function of the object that was met has the same
+	 * name, the source file follows in parentheses. NULL: unknown.
+	 */
+	const char *function;
 	const char *file; /* printable; NULL: unknown */
 	uint32_t line; /* 0: unknown */
+	/* Of the function: two names with one number are of one. PEM_CODE_NONE: unknown. */
+	uint32_t number;
+	/* Where the function or variable begins, as the location's offset, but not behind; 0:
+	 * unknown. */
+	uint64_t start;
 };
 
 /* One place in the code. Its names are there after pem_code__name. */
@@ -113,11 +122,19 @@ int64_t pem_code__sample(struct pem_code *code, const struct pem_record *record,
 			 const struct pem_pass_process *process);
 
 /*
- * Locate again what was met before its object was told, and name all locations. info: of the trace,
- * to tell whether the kernel and the processes are those of this machine; NULL: they are not.
- * Returns 0 or -ENOMEM.
+ * Locate again what was met before its object was told, and name all locations: by what the trace
+ * keeps (pem_code__keep), then by files, and by the kernel and processes, if they are those of this
+ * machine and boot. trace: where the records are from; NULL: unknown. Returns 0 or -ENOMEM.
  */
-int pem_code__name(struct pem_code *code, const struct pem_trace_info *info);
+int pem_code__name(struct pem_code *code, const struct pem_trace *trace);
+/*
+ * Name what a finished trace has of code and variables, and keep the names in the trace:
+ * pem_code__name then gives them on any machine. Call it as soon as the recording has ended, for
+ * programs are built again. After limit_ns of reading the trace, later records are left out.
+ * Returns 0, or -errno with error, which may be NULL: -EPERM: the trace is another user's. Blocks
+ * on files.
+ */
+int pem_code__keep(const char *directory, uint64_t limit_ns, struct pem_error *error);
 
 /* --- what there is. Pointers are valid until code changes --- */
 
@@ -137,6 +154,8 @@ uint32_t pem_code__caller(const struct pem_code *code, uint32_t node);
 uint32_t pem_code__node_location(const struct pem_code *code, uint32_t node);
 /* Why the kernel's functions have no names, or NULL. */
 const char *pem_code__kernel_trouble(const struct pem_code *code);
+/* Why the names that the trace keeps are not used, or NULL. */
+const char *pem_code__kept_trouble(const struct pem_code *code);
 /* Mappings that were left out, since their process had too many; stacks that were cut. */
 uint64_t pem_code__left_out(const struct pem_code *code);
 uint64_t pem_code__cut(const struct pem_code *code);

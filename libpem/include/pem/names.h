@@ -40,6 +40,12 @@ struct pem_object_query {
 	uint64_t number;
 	/* Folders of debug files, separated by ':'. NULL: /usr/lib/debug. */
 	const char *debug_folders;
+	/*
+	 * For an object that is asked for by path alone, since it has no build id: when it was in
+	 * memory (CLOCK_REALTIME). A file that was changed, replaced or renamed since is not used.
+	 * 0: unknown.
+	 */
+	uint64_t mapped_ns;
 };
 
 /* Where a name comes from. */
@@ -54,12 +60,23 @@ enum pem_name_source {
  * print them with pem_printable (pem/trace.h).
  */
 struct pem_name {
-	/* Names of C++ are demangled where this machine has libstdc++. NULL: unknown. */
+	/*
+	 * With its namespaces and classes, and the function around a lambda or local class. Names
+	 * of C++ are demangled where this machine has libstdc++. NULL: unknown.
+	 */
 	const char *function;
 	const char *file; /* NULL: unknown */
 	uint32_t line; /* 0: unknown */
 	uint32_t source; /* enum pem_name_source, of function */
 	uint64_t start; /* offset of the function's first instruction; 0: unknown */
+	const char *declared_in; /* the source file that declares the function; NULL: unknown */
+	uint32_t declared_line; /* 0: unknown */
+	uint32_t reserved; /* 0 */
+	/*
+	 * Which function of the object it is: two names with one identity are of one function, even
+	 * if it was inlined, split or cloned; functions with one name have two.
+	 */
+	uint64_t identity;
 };
 
 struct pem_object;
@@ -69,7 +86,8 @@ struct pem_object;
  * have by its build id. The caller closes it. NULL with errno and error:
  *	EINVAL	nothing is asked for, or the build id is empty or longer than 64 bytes
  *	ENOENT	there is no such file
- *	ESTALE	the file at path was built again since, and no other was found
+ *	ESTALE	the file at path was built again since, and no other was found; or it was changed
+ *		since mapped_ns
  *	ENOEXEC	it is not an ELF file, or it is damaged
  *	EOPNOTSUPP	libpem-names was built without libdw
  *	ENOMEM, and what open(2) returns

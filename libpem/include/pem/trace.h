@@ -6,8 +6,9 @@
  *
  * A trace is a directory. It holds CTF 1.8 (metadata and stream files), and .pem/ with what CTF has
  * no room for: 'model' (the events, as text: event.h), 'run' (struct pem_trace_info), 'balance'
- * (struct pem_balance of each producer and event) and 'names'. A trace that is open has one
- * position. This prints when each event happened:
+ * (struct pem_balance of each producer and event), 'names' of processes, and names of code and
+ * variables in 'code' and 'data' (code.h). A trace that is open has one position. This prints when
+ * each event happened:
  *
  *	struct pem_record record = {.size = sizeof(record)};
  *	struct pem_trace *trace = pem_trace__open(directory, &error);
@@ -213,6 +214,19 @@ const struct pem_model *pem_trace__model(const struct pem_trace *trace);
 
 /* What the recorder said about the recording. Does not block. */
 const struct pem_trace_info *pem_trace__info(const struct pem_trace *trace);
+
+/*
+ * Read a file of names that the trace keeps (pem/code.h), "code" or "data". The caller frees *text.
+ * Returns 0; -ENOENT: it keeps none; -EINVAL: it is not a text, or name is another one; -ENOMEM,
+ * and what open(2) returns. Blocks on files.
+ */
+int pem_trace__read_kept(const struct pem_trace *trace, const char *name, char **text);
+/*
+ * Write such a file in place of the one that is there. Returns 0; -EPERM: the trace is another
+ * user's; or another -errno. Blocks on files.
+ */
+int pem_trace__write_kept(const struct pem_trace *trace, const char *name, const char *text,
+			  size_t bytes);
 
 /* How many packets were left out because they are torn. Does not block. */
 uint64_t pem_trace__torn_packets(const struct pem_trace *trace);
