@@ -477,7 +477,7 @@ int report__collect(struct report *report, const char *directory)
 	if (rc == 0)
 		rc = read_records(report, &c);
 	if (rc == 0)
-		rc = report_times__finish(report->times);
+		rc = report_times__finish(report->times, report->trace);
 	if (rc == 0)
 		rc = report_counted__finish(report->counted);
 	if (rc == 0 && report->sites != NULL)

@@ -3,7 +3,8 @@
  * locks.c - intervals of locks, such as waits for a mutex and the time that it was held: by lock
  *
  * A lock is an address in a process: the field of role 'key' of the interval's begin. Programs
- * raise these events themselves. So no event of the kernel is needed.
+ * raise these events themselves. So no event of the kernel is needed. A lock that is a variable of
+ * a program or library, or in one, has its name.
  */
 #include "grow.h"
 #include "times.h"
@@ -15,6 +16,14 @@
 
 /* --- collecting --- */
 
+int64_t report_locks__locate(struct report_times *t, uint64_t lock,
+			     const struct pem_pass_thread *thread)
+{
+	const struct pem_pass_process *process = thread != NULL ? thread->process : NULL;
+
+	return pem_code__locate(t->data, process != NULL ? process->pid : 0, process, lock + 1);
+}
+
 int report_locks__add(struct report_times *t, uint32_t interval, const struct pem_interval *ended,
 		      uint64_t ns)
 {
@@ -23,6 +32,7 @@ int report_locks__add(struct report_times *t, uint32_t interval, const struct pe
 					(unsigned int)t->intervals[interval].lock_field),
 		.interval = interval,
 		.thread = ended->thread != NULL ? ended->thread->number : NO_THREAD};
+	int64_t location = report_locks__locate(t, like.lock, ended->thread);
 	uint64_t key = report_mix(report_mix(report_mix(0, like.lock), interval), like.thread);
 	struct report_lock *row;
 	uint32_t *at;
@@ -32,8 +42,9 @@ int report_locks__add(struct report_times *t, uint32_t interval, const struct pe
 		return 0;
 	}
 	at = pem_number_map__at(&t->lock_at, key);
-	if (at == NULL)
+	if (at == NULL || location < 0)
 		return -ENOMEM;
+	like.location = (uint32_t)location;
 	if (*at == UINT32_MAX) {
 		if (pem_grow(&t->locks, sizeof(*t->locks), t->lock_count + 1, &t->lock_capacity) <
 		    0)
@@ -72,7 +83,8 @@ static int longer(const void *a, const void *b)
 static void add_to(struct row *row, const struct report_lock *lock)
 {
 	if (row->threads++ == 0)
-		row->sum = (struct report_lock){.lock = lock->lock, .interval = lock->interval};
+		row->sum = (struct report_lock){
+			.lock = lock->lock, .location = lock->location, .interval = lock->interval};
 	if (lock->total_ns >= row->thread_ns) {
 		row->thread_ns = lock->total_ns;
 		row->sum.thread = lock->thread;
@@ -114,6 +126,26 @@ static struct row *rows_of(const struct report_times *t, size_t *count)
 	return rows;
 }
 
+const char *report_locks__variable(const struct report_times *t, uint32_t location)
+{
+	const struct pem_code_location *at = pem_code__location(t->data, location);
+	uint64_t within;
+
+	if (at->name_count == 0 || at->names[0].function == NULL)
+		return NULL;
+	within = at->offset - 1 - at->names[0].start;
+	return within == 0 ? cli_format("&%.300s", at->names[0].function)
+			   : cli_format("&%.300s+0x%llx", at->names[0].function,
+					(unsigned long long)within);
+}
+
+const char *report_locks__words(const struct report_times *t, uint64_t lock, uint32_t location)
+{
+	const char *variable = report_locks__variable(t, location);
+
+	return variable != NULL ? variable : cli_format("0x%llx", (unsigned long long)lock);
+}
+
 void report_locks__print(const struct report *r, enum report_by by)
 {
 	const struct report_times *t = r->times;
@@ -124,13 +156,16 @@ void report_locks__print(const struct report *r, enum report_by by)
 	if (by != REPORT_LOCK)
 		return;
 	if (t->lock_count == 0) {
-		printf("\nNo wait for a lock, and no lock held, was recorded: -e APP::Lock records "
-		       "both\n");
+		putchar('\n');
+		cli_wrap(stdout,
+			 "No wait for a lock, and no lock held, was recorded: -e APP::Lock records "
+			 "both",
+			 0, 0, cli_width(stdout));
 		return;
 	}
 	rows = rows_of(t, &count);
 	table = cli_table__new(stdout);
-	cli_table__column(table, "LOCK", CLI_RIGHT);
+	cli_table__column(table, "LOCK", CLI_CUT);
 	cli_table__column(table, "TIMES", CLI_RIGHT);
 	cli_table__column(table, "TOTAL", CLI_RIGHT);
 	cli_table__column(table, "LONGEST", CLI_RIGHT);
@@ -141,7 +176,7 @@ void report_locks__print(const struct report *r, enum report_by by)
 		const struct report_lock *sum = &rows[i].sum;
 
 		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, cli_format("0x%llx", (unsigned long long)sum->lock));
+		cli_table__cell(table, report_locks__words(t, sum->lock, sum->location));
 		cli_table__cell(table, cli_count(sum->count));
 		cli_table__cell(table, cli_sum__duration(sum->total_ns));
 		cli_table__cell(table, cli_duration(sum->most_ns));
@@ -151,6 +186,11 @@ void report_locks__print(const struct report *r, enum report_by by)
 	}
 	report__heading("Locks");
 	cli_table__print(table);
+	if (pem_code__object_count(t->data) == 0)
+		cli_wrap(stdout,
+			 "Locks that are variables have their names if APP::Loader::Object is "
+			 "recorded beside them.",
+			 0, 0, cli_width(stdout));
 	if (t->locks_left_out != 0)
 		printf("and %s intervals of more locks\n", cli_count(t->locks_left_out));
 	free(rows);
@@ -169,6 +209,9 @@ void report_locks__json(const struct report *r, struct cli_json_stream *json)
 		if (rows[i].process != NULL)
 			cli_json__count(entry, "pid", rows[i].process->pid);
 		cli_json__count(entry, "lock", rows[i].sum.lock);
+		if (report_locks__variable(t, rows[i].sum.location) != NULL)
+			cli_json__text(entry, "variable",
+				       report_locks__variable(t, rows[i].sum.location));
 		cli_json__text(entry, "interval", t->intervals[rows[i].sum.interval].name);
 		cli_json__count(entry, "threads", rows[i].threads);
 		cli_json__count(entry, "count", rows[i].sum.count);

@@ -303,8 +303,8 @@ struct pem_pass *report_times__pass(const struct report *report);
  */
 int report_times__add(struct report_times *times, const struct pem_record *record,
 		      const struct pem_around *around);
-/* Index the processes' names, after the last record. Returns 0 or -ENOMEM. */
-int report_times__finish(struct report_times *times);
+/* Index the processes' names, and name locks, after the last record. Returns 0 or -ENOMEM. */
+int report_times__finish(struct report_times *times, struct pem_trace *trace);
 /*
  * A process's name; of several of one name, the beginning of its arguments if they are known.
  * process may be NULL: then name.

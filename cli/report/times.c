@@ -29,8 +29,9 @@ int report_times__new(struct report *report)
 	report->times = calloc(1, sizeof(*report->times));
 	if (report->times == NULL)
 		return -ENOMEM;
+	report->times->data = pem_code__new_data();
 	report->times->pass = pem_pass__new(report->trace, &options, &error);
-	return report->times->pass != NULL ? 0 : -ENOMEM;
+	return report->times->pass != NULL && report->times->data != NULL ? 0 : -ENOMEM;
 }
 
 struct pem_pass *report_times__pass(const struct report *report)
@@ -62,6 +63,7 @@ void report_times__free(struct report_times *t)
 	pem_number_map__free(&t->interval_at);
 	pem_number_map__free(&t->blocked_at);
 	pem_pass__free(t->pass);
+	pem_code__free(t->data);
 	free(t);
 }
 
@@ -219,6 +221,8 @@ int report_times__add(struct report_times *t, const struct pem_record *record,
 		rc = add_span(t, &around->spans[i]);
 	for (i = 0; rc == 0 && i < around->ended_count; i++)
 		rc = end_interval(t, &around->ended[i], record, around->phase);
+	if (rc == 0 && record != NULL && record->event->meaning == PEM_MEANS_OBJECT)
+		rc = pem_code__map(t->data, record);
 	if (rc == 0 && record != NULL && around->partner != NULL)
 		rc = report_messages__add(t, record, around->partner);
 	return rc;
@@ -226,12 +230,14 @@ int report_times__add(struct report_times *t, const struct pem_record *record,
 
 /* --- which process --- */
 
-int report_times__finish(struct report_times *t)
+int report_times__finish(struct report_times *t, struct pem_trace *trace)
 {
 	const struct pem_pass_process *process;
 	uint32_t *at;
 	size_t i;
 
+	if (pem_code__location_count(t->data) != 0 && pem_code__name(t->data, trace) < 0)
+		return -ENOMEM;
 	for (i = 0; i < pem_pass__process_count(t->pass); i++) {
 		process = pem_pass__process(t->pass, i);
 		at = pem_number_map__at(&t->name_at, pem_hash__text(PEM_HASH_START, process->name));

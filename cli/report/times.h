@@ -9,6 +9,8 @@
 #include "report.h"
 #include "sketch.h"
 
+#include <pem/code.h>
+
 #include <pem/context.h>
 
 /* All intervals of one group and title. */
@@ -61,12 +63,14 @@ struct report_wait {
 	uint32_t interval; /* index, or NO_INTERVAL */
 	uint32_t file; /* number of the pass, or NO_FILE */
 	uint64_t lock; /* address of role 'key'; 0: none */
+	uint32_t location; /* of the lock, in report_times.data */
 	uint64_t count, total_ns, most_ns;
 };
 
 /* Intervals of one name and lock in one thread. */
 struct report_lock {
 	uint64_t lock; /* address */
+	uint32_t location; /* the same, in report_times.data */
 	uint32_t interval; /* index */
 	uint32_t thread; /* number of the pass, or NO_THREAD */
 	uint64_t count, total_ns, most_ns;
@@ -96,6 +100,7 @@ struct report_times {
 	size_t lock_count, lock_capacity;
 	uint64_t locks_left_out; /* intervals of locks beyond LOCKS_MAX */
 	struct pem_number_map lock_at; /* key: hash of lock, interval and thread */
+	struct pem_code *data; /* names the variables that locks are */
 	struct report_message *messages;
 	size_t message_count, message_capacity;
 	uint64_t messages_left_out; /* for which there was no row */
@@ -143,6 +148,13 @@ void report_messages__free(struct report_times *times);
 const char *report_times__own_name(const struct pem_pass_thread *thread);
 /* Names of process and thread, and the number of the thread. "": it is unknown. */
 const char *report_times__thread_words(const struct report_times *times, uint32_t thread);
+/* Where a lock is, in times->data, while a thread is about it. Returns it, or -ENOMEM. */
+int64_t report_locks__locate(struct report_times *times, uint64_t lock,
+			     const struct pem_pass_thread *thread);
+/* The variable at a located lock, as "&pool+0x40". NULL: it is in none that is known. */
+const char *report_locks__variable(const struct report_times *times, uint32_t location);
+/* That, or the lock's address. */
+const char *report_locks__words(const struct report_times *times, uint64_t lock, uint32_t location);
 /* Add an interval of a lock, which took so long. Returns 0 or -ENOMEM. */
 int report_locks__add(struct report_times *times, uint32_t interval,
 		      const struct pem_interval *ended, uint64_t ns);

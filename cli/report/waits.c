@@ -122,6 +122,7 @@ int report_waits__add(struct report_times *t, const struct pem_span *span, uint6
 				   .waker = span->waker != NULL ? span->waker->number : NO_THREAD,
 				   .woken_by = span->woken_by};
 	struct report_wait *row;
+	int64_t location;
 
 	if (reason != NULL) {
 		like.interval = report_times__interval(t, reason);
@@ -129,6 +130,10 @@ int report_waits__add(struct report_times *t, const struct pem_span *span, uint6
 			return -ENOMEM;
 		like.file = reason->file != NULL ? reason->file->number : NO_FILE;
 		like.lock = lock_of(reason);
+		location = like.lock != 0 ? report_locks__locate(t, like.lock, span->thread) : 0;
+		if (location < 0)
+			return -ENOMEM;
+		like.location = (uint32_t)location;
 		like.woken_by =
 			woken_by(report_times__title(&t->intervals[like.interval]), span->woken_by);
 	}
@@ -162,7 +167,7 @@ const char *report_waits__object(const struct report_times *t, const struct repo
 {
 	if (row->file != NO_FILE)
 		return pem_pass__file(t->pass, row->file)->path;
-	return row->lock != 0 ? cli_format("0x%llx", (unsigned long long)row->lock) : "";
+	return row->lock != 0 ? report_locks__words(t, row->lock, row->location) : "";
 }
 
 const char *report_waits__reason(const struct report_times *t, const struct report_wait *row)
@@ -279,6 +284,8 @@ void report_waits__describe(const struct report_times *t, const struct report_wa
 		cli_json__text(entry, "file", report_waits__object(t, row));
 	if (row->lock != 0)
 		cli_json__count(entry, "lock", row->lock);
+	if (row->lock != 0 && report_locks__variable(t, row->location) != NULL)
+		cli_json__text(entry, "variable", report_locks__variable(t, row->location));
 }
 
 void report_waits__json(const struct report *r, struct cli_json_stream *json)

@@ -105,6 +105,28 @@ def waits_and_holds_by_lock():
 
 
 @test
+def locks_that_are_variables():
+    "a lock that is a variable, or lies in one, has its name, also after the program was removed; one of the heap has its address"
+    source = """#include <pthread.h>
+#include <stdlib.h>
+pthread_mutex_t counter_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct { char bytes[64]; pthread_mutex_t lock; } pool[2];
+static void hold(pthread_mutex_t *lock) { pthread_mutex_lock(lock); pthread_mutex_unlock(lock); }
+int main(void) { hold(&counter_lock); hold(&pool[0].lock); hold(calloc(1, sizeof(pthread_mutex_t))); return 0; }
+"""
+    program = built("variables", source)
+    trace = recorded("APP::Lock,APP::Loader::Object", program)
+    os.unlink(program)
+    locks = [row for row in report(trace)["locks"] if row["count"] == 1]
+    variables = sorted(row.get("variable", "") for row in locks)
+    equal(variables, ["", "&counter_lock", "&pool+0x40"], "variables of locks: %r" % locks)
+    text = run([PEM, "report", "--by", "lock", trace])[1]
+    heap = next(row["lock"] for row in locks if "variable" not in row)
+    first = {line.split()[0] for line in text.splitlines() if " MutexHold " in line}
+    equal(first, {"&counter_lock", "&pool+0x40", "0x%x" % heap}, "LOCK: %s" % text)
+
+
+@test
 def a_thread_waits_for_a_lock():
     "two threads that share a mutex waited for each other, in the wait for that mutex"
     found = report(recorded(KERNEL + ",APP::Lock", mutex()))
