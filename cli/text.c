@@ -192,6 +192,44 @@ size_t cli_columns(const char *text)
 	return n;
 }
 
+/*
+ * Bytes of the part of a word that fits into columns: up to a sign that paths and names have, if
+ * there is one in its second half.
+ */
+static size_t part_of(const char *word, size_t columns)
+{
+	size_t i, n = 0, end = 0, part = 0;
+
+	for (i = 0; word[i] != '\0' && n <= columns; i++) {
+		if (((unsigned char)word[i] & 0xc0) == 0x80)
+			continue;
+		end = i;
+		if (n > columns / 2 && strchr("/:,-_.", word[i - 1]) != NULL)
+			part = i;
+		n++;
+	}
+	return part != 0 ? part : end;
+}
+
+/* Print a word, on several lines if a terminal's are too short. Returns the column after it. */
+static unsigned int put_word_in(FILE *out, const char *word, unsigned int indent,
+				unsigned int column, unsigned int width)
+{
+	while (cli_has_width(out) && width >= indent + 8 && column < width &&
+	       cli_columns(word) > width - column) {
+		size_t part = part_of(word, width - column);
+
+		if (part == 0)
+			break;
+		cli_put_text(out, cli_format("%.*s", (int)part, word));
+		fprintf(out, "\n%*s", (int)indent, "");
+		word += part;
+		column = indent;
+	}
+	cli_put_text(out, word);
+	return column + (unsigned int)cli_columns(word);
+}
+
 void cli_wrap(FILE *out, const char *text, unsigned int indent, unsigned int column,
 	      unsigned int width)
 {
@@ -223,8 +261,7 @@ void cli_wrap(FILE *out, const char *text, unsigned int indent, unsigned int col
 			fresh = true;
 		}
 		fputs(fresh ? "" : " ", out);
-		cli_put_text(out, word);
-		column += (unsigned int)cli_columns(word) + !fresh;
+		column = put_word_in(out, word, indent, column + !fresh, width);
 		fresh = false;
 	}
 	fputc('\n', out);

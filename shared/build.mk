@@ -2,6 +2,7 @@
 # What several programs are linked with, each with objects of its own: their build.mk says which.
 # Here is what its tests need.
 
+$(B)/tests/cxx_names: $(call objects,shared/cxx_names.c)
 $(B)/tests/shared_intervals: $(call objects,shared/intervals.c)
 $(B)/tests/shared_sketch: $(call objects,shared/sketch.c)
 $(B)/tests/shared_betweens: $(call objects,shared/betweens.c shared/number_map.c)

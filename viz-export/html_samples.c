@@ -6,12 +6,26 @@
  * each bin with samples of the node itself the number of empty ones before it, and their number. A
  * node without a parent (-1) is a process's, and its function is the number of that.
  */
+#include "cxx_names.h"
 #include "html_data.h"
 #include "html_json.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define TEXT_BYTES 256u
+
+/* A name of C++ as people write it. */
+static void write_name(FILE *out, const char *function)
+{
+	char *name = strdup(function);
+
+	if (name)
+		pem_cxx__shorten(name);
+	pem_json__string(out, name ? name : function, TEXT_BYTES);
+	free(name);
+}
 
 static void write_functions(FILE *out, const struct pem_samples *samples)
 {
@@ -22,7 +36,7 @@ static void write_functions(FILE *out, const struct pem_samples *samples)
 		const struct pem_samples_function *function = &samples->functions[i];
 
 		fputs(i ? ",\n[" : "\n[", out);
-		pem_json__string(out, function->name, TEXT_BYTES);
+		write_name(out, function->name);
 		fputc(',', out);
 		pem_json__string(out, function->object, TEXT_BYTES);
 		fprintf(out, ",%d]", function->is_kernel);

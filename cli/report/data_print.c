@@ -118,8 +118,11 @@ static void print_notes(const struct report_data *d)
 			 "far they are off.",
 			 0, 0, cli_width(stdout));
 	if (left_out != 0)
-		printf("%s mappings were left out: a process, or all of them, had too many\n",
-		       cli_count(left_out));
+		cli_wrap(stdout,
+			 cli_format("%s mappings were left out: a process, or all of them, had too "
+				    "many",
+				    cli_count(left_out)),
+			 0, 0, cli_width(stdout));
 }
 
 void report_data__print(const struct report *r)

@@ -221,7 +221,7 @@ static void free_functions(struct functions *f)
 
 static const char *name_words(const struct function *f)
 {
-	return f->name != NULL ? f->name : "?";
+	return f->name != NULL ? report_site__short(f->name) : "?";
 }
 
 static const char *object_words(const struct function *f)
@@ -293,7 +293,7 @@ void report_functions__print(const struct report *r)
 		cli_table__cell(table, row->peak != 0 ? cli_sum__bytes(row->peak) : "");
 		cli_table__cell(table, row->live != 0 ? cli_sum__bytes(row->live_bytes) : "");
 		cli_table__cell(table, row->temporary != 0 ? cli_count(row->temporary) : "");
-		cli_table__cell(table, cli_event_name(r->events[row->event].event));
+		cli_table__cell(table, report_site__event(r->events[row->event].event));
 		cli_table__cell(table, object_words(row));
 		cli_table__cell(table, name_words(row));
 	}

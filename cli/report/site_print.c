@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* site_print.c - call sites as a table and as JSON */
 #include "sites.h"
+#include "cxx_names.h"
 
 #include <json-c/json.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define NAME_COLUMNS 100 /* of a function in a table */
 
 /* The text of a site as agents have it: OBJECT+OFFSET. */
 static const char *key_of(const struct pem_code_object *object,
@@ -22,6 +26,32 @@ static const char *base_of(const char *path)
 	return slash != NULL && slash[1] != '\0' ? slash + 1 : path;
 }
 
+const char *report_site__short(const char *function)
+{
+	char *name = strdup(function);
+	const char *words = function;
+	size_t bytes;
+
+	if (name == NULL)
+		return function;
+	pem_cxx__shorten(name);
+	bytes = strlen(name);
+	/* What is not of ASCII is cut by cli_format alone, so that no character is cut. */
+	words = bytes <= NAME_COLUMNS || cli_columns(name) != bytes
+			? cli_format("%s", name)
+			: cli_format("%.*s..%s", NAME_COLUMNS / 2 - 1, name,
+				     name + bytes - (NAME_COLUMNS / 2 - 1));
+	free(name);
+	return words;
+}
+
+const char *report_site__event(const struct pem_event *event)
+{
+	return event->meaning == PEM_MEANS_SAMPLE && event->source_kind == PEM_SOURCE_SAMPLE
+		       ? "CPU samples"
+		       : cli_event_name(event);
+}
+
 const char *report_site__function(const struct pem_code_location *site)
 {
 	const char *function = site->name_count != 0 ? site->names[0].function : NULL;
@@ -31,8 +61,9 @@ const char *report_site__function(const struct pem_code_location *site)
 		return "?";
 	outer = &site->names[site->name_count - 1];
 	if (site->name_count > 1 && outer->function != NULL)
-		return cli_format("%.200s, in %.200s", function, outer->function);
-	return function;
+		return cli_format("%.150s, in %.150s", report_site__short(function),
+				  report_site__short(outer->function));
+	return report_site__short(function);
 }
 
 const char *report_site__line(const struct pem_code *code, const struct pem_code_location *site)
@@ -69,8 +100,11 @@ static void print_troubles(const struct report_sites *s)
 	if (kept != NULL)
 		cli_wrap(stdout, cli_format("%s.", kept), 0, 0, cli_width(stdout));
 	if (left_out != 0)
-		printf("%s programs and libraries were left out: one process had too many\n",
-		       cli_count(left_out));
+		cli_wrap(stdout,
+			 cli_format("%s programs and libraries were left out: one process had too "
+				    "many",
+				    cli_count(left_out)),
+			 0, 0, cli_width(stdout));
 }
 
 static bool is_unknown(const struct pem_code_location *location)
@@ -100,7 +134,8 @@ void report_sites__print_notes(const struct report_sites *s, const char *nothing
 			 "libraries lay. Name it with -e, too.",
 			 0, 0, cli_width(stdout));
 	else if (lacks_objects(s))
-		puts("Code without an object: its process did not say what lay there.");
+		cli_wrap(stdout, "Code without an object: its process did not say what lay there.",
+			 0, 0, cli_width(stdout));
 	print_troubles(s);
 }
 
@@ -129,7 +164,7 @@ void report_sites__print(const struct report *r)
 		cli_table__cell(table, site->peak != 0 ? cli_sum__bytes(site->peak) : "");
 		cli_table__cell(table, site->live != 0 ? cli_sum__bytes(site->live_bytes) : "");
 		cli_table__cell(table, site->temporary != 0 ? cli_count(site->temporary) : "");
-		cli_table__cell(table, cli_event_name(r->events[site->event].event));
+		cli_table__cell(table, report_site__event(r->events[site->event].event));
 		cli_table__cell(table, report_site__line(s->code, at));
 		cli_table__cell(table, report_site__function(at));
 	}

@@ -49,6 +49,13 @@ struct report_sites {
 /* Print what is missing in the names. nothing: the text for a trace without any site. */
 void report_sites__print_notes(const struct report_sites *sites, const char *nothing);
 
+/*
+ * A function's name for a table: as people write it, and with its middle left out where it is still
+ * long. Valid for a few more calls, as cli_format's.
+ */
+const char *report_site__short(const char *function);
+/* An event's name for a table, by a person's word if it is the CPU's samples. */
+const char *report_site__event(const struct pem_event *event);
 /* What a named location is called, and its line. Valid for a few more calls, as cli_format's. */
 const char *report_site__function(const struct pem_code_location *site);
 const char *report_site__line(const struct pem_code *code, const struct pem_code_location *site);

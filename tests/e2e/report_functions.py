@@ -216,6 +216,41 @@ def scopes_of_functions():
         assert any(re.fullmatch(r"\(anonymous namespace\)::S::in(\(\))?", frame) for frame in frames), sorted(frames)
 
 
+LONG_NAMES = """#include <map>
+#include <string>
+#include <vector>
+typedef std::map<std::string, std::vector<std::string>> index_type;
+__attribute__((noinline)) unsigned long look_up(const index_type &index, std::vector<std::map<std::string, index_type>> &more)
+{
+	unsigned long x = index.size() + more.size();
+	for (long i = 0; i < 300000000; i++)
+		x = x * 6364136223846793005UL + 1;
+	return x;
+}
+int main() { index_type index; std::vector<std::map<std::string, index_type>> more; return look_up(index, more) == 1; }
+"""
+
+
+@test
+def long_names():
+    "tables have names of C++ as people write them, and no row of hundreds of characters; JSON has them in full"
+    rows, trace = sampled_trace("--", build_in(tmp(), "g++", ("long.cpp", LONG_NAMES)))
+    full = [row["function"] for row in rows if "look_up" in row.get("function", "")]
+    assert len(full) == 1 and full[0].count("std::allocator<") > 5, full
+    lines = [line for line in run([PEM, "report", "--by", "function", trace])[1].splitlines() if "look_up" in line]
+    assert len(lines) == 1 and "look_up(std::map<std::string, std::vector<" in lines[0] and len(lines[0]) < 200, lines
+    assert "CPU samples" in lines[0], lines
+
+
+@test
+def narrow_terminals():
+    "in a terminal of 60 columns no line of a report is longer, so that none is broken within a word"
+    trace = sampled_trace("-g", "--", build_in(tmp(), "g++", ("scopes.cpp", SCOPES)))[1]
+    for by in ((), ("--by", "function"), ("--by", "site"), ("--by", "lock"), ("--by", "file"), ("--by", "wait")):
+        text = run(["env", "COLUMNS=60", PEM, "report", *by, trace])[1]
+        equal([line for line in text.splitlines() if len(line) > 60], [], " ".join(by))
+
+
 FORKS = """#include <sys/wait.h>
 #include <unistd.h>
 static volatile long sum;
