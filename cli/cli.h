@@ -480,11 +480,6 @@ int cli_status_of_wait(int wait_status);
  * and a sentence tells so. NULL: failed; a sentence was printed and *status is set.
  */
 struct pem_trace *cli_trace__open(const char *directory, int *status);
-/*
- * Open a trace that was just recorded. Its code is named before, and the names are kept with it.
- * NULL with errno and error. It changes the environment: no other thread may use that.
- */
-struct pem_trace *cli_trace__read_back(const char *directory, struct pem_error *error);
 
 /*
  * The field of an allocation's event that is 0 where no memory was got, by its role; -1: the event

@@ -22,6 +22,15 @@ struct record_end {
  */
 void record_end__say(const struct record_end *end, const struct pem_trace *trace);
 
+/*
+ * Name the code of a trace that was just recorded, and keep the names with it (trace.c). A failure
+ * is printed: the trace is whole without names. It changes the environment, which no other thread
+ * may use then.
+ */
+void cli_trace__keep_names(const char *directory);
+/* The same, and open the trace. NULL with errno and error. */
+struct pem_trace *cli_trace__read_back(const char *directory, struct pem_error *error);
+
 /* Codes of options that record_buffers.c parses; those of attach.h begin at 512. */
 enum { RECORD_BUFFER = 768, RECORD_CLOCK, RECORD_DRAIN_THREADS, RECORD_COMPRESS };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* snapshot.c - pem snapshot: makes a running flight recorder write its content as a trace */
-#include "cli.h"
+#include "record.h"
 #include "folder.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * trace.c - opens a trace for a verb that reads it, and completes the trace of a killed recorder
  * first; what the meaning of a record says; and has names kept with a trace
  */
-#include "cli.h"
+#include "record.h"
 
 #include <pem/code.h>
 
@@ -24,8 +24,7 @@ static void say_unwritten(const char *directory, const struct pem_trace_info *in
 			cli_say("%s: %s", directory, info->gaps[i].reason);
 }
 
-/* A failure to name code is printed: the trace is whole without names. */
-static void keep_names(const char *directory)
+void cli_trace__keep_names(const char *directory)
 {
 	struct pem_error error = {{0}};
 
@@ -37,7 +36,7 @@ static void keep_names(const char *directory)
 
 struct pem_trace *cli_trace__read_back(const char *directory, struct pem_error *error)
 {
-	keep_names(directory);
+	cli_trace__keep_names(directory);
 	return pem_trace__open(directory, error);
 }
 
@@ -51,7 +50,7 @@ struct pem_trace *cli_trace__open(const char *directory, int *status)
 		pem_trace__close(trace);
 		rc = pem_trace__recover(directory, &error);
 		if (rc == 0)
-			keep_names(directory);
+			cli_trace__keep_names(directory);
 		if (rc == 0)
 			cli_say("%s: its recorder did not finish; what programs had logged was "
 				"recovered from shared memory",

@@ -7,6 +7,7 @@
  * once a second, over this second. Triggers that do not fit into the recorder's session, which has
  * at most PEM_FURTHER_HANDLES_MAX that differ, get further sessions.
  */
+#include "record.h"
 #include "trigger.h"
 
 #include <errno.h>
@@ -453,7 +454,9 @@ void cli_triggers__free(struct cli_triggers *t)
 	}
 	for (i = 1; i < CLI_TRIGGER_SESSIONS; i++)
 		pem_session__close(t->sessions[i]);
-	for (i = 0; i < t->kept_count; i++)
+	for (i = 0; i < t->kept_count; i++) {
+		cli_trace__keep_names(t->kept[i].path);
 		free(t->kept[i].path);
+	}
 	free(t->kept);
 }
