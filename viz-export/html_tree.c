@@ -33,6 +33,7 @@ void pem_html_tree__free(struct pem_html_tree *tree)
 	for (i = 0; i < tree->count; i++) {
 		free(tree->node[i].name);
 		free(tree->node[i].durations);
+		pem_sketch__free(&tree->node[i].sketch);
 		free(tree->node[i].time_ns);
 		free(tree->node[i].covers);
 	}
@@ -174,6 +175,7 @@ void pem_html_tree__end(struct pem_html_tree *tree, uint32_t i, const struct pem
 
 	if (ended->outcome == PEM_INTERVAL_ENDED || ended->outcome == PEM_INTERVAL_WITH_THREAD) {
 		pem_html_cell__add(&node->durations[last], (double)(end_ns - begin_ns));
+		pem_sketch__add(&node->sketch, (double)(end_ns - begin_ns));
 		node->count++;
 	} else {
 		node->unknown++;
@@ -223,6 +225,23 @@ static uint32_t choose_fold(const struct pem_html_tree *tree)
 	}
 }
 
+/* Write "sketch":[...]: the greatest value, then of each bin its distance and its count. */
+static void write_sketch(FILE *out, const struct pem_html_node *node)
+{
+	int32_t before = 0;
+	size_t i;
+
+	fprintf(out, ",\"sketch\":[%.0f", node->sketch.most);
+	/* Percentiles of some of the values would be wrong. */
+	for (i = 0; node->sketch.count == node->count && i < node->sketch.bin_count; i++) {
+		const struct pem_sketch_bin *bin = &node->sketch.bins[i];
+
+		fprintf(out, ",%" PRId32 ",%" PRIu64, bin->index - before, bin->count);
+		before = bin->index;
+	}
+	fputc(']', out);
+}
+
 void pem_html_tree__write(FILE *out, const struct pem_html_tree *tree)
 {
 	uint32_t i, fold = choose_fold(tree);
@@ -247,6 +266,7 @@ void pem_html_tree__write(FILE *out, const struct pem_html_tree *tree)
 		pem_html_cells__write(out, "durations", node->durations, tree->bins, fold, 1);
 		fputc(',', out);
 		pem_html_times__write(out, "time", node->time_ns, tree->bins, fold);
+		write_sketch(out, node);
 		fputc('}', out);
 	}
 	fputs("]}", out);

@@ -11,6 +11,7 @@
 #define PEM_HTML_TREE_H
 
 #include "html_cells.h"
+#include "sketch.h"
 
 #include <pem/context.h>
 
@@ -33,6 +34,7 @@ struct pem_html_node {
 	uint64_t count; /* intervals that ended */
 	uint64_t unknown; /* intervals whose end is unknown or not in the trace */
 	struct pem_html_cell *durations; /* ns, of those that ended */
+	struct pem_sketch sketch; /* the same, without those for which there was no memory */
 	double *time_ns; /* of each bin */
 	int32_t *covers; /* change of the number of intervals that cover the whole bin */
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // flame.js - the intervals of the time in view: a flame graph (roots on top) by process and nesting, and a table by name.
-// Times are of the bins in view, exact; counts and durations are of intervals that ended in them.
+// Times are of the bins in view, exact; counts and durations are of intervals that ended in them. Percentiles are of the
+// whole run, to 0.8 %.
 // FlameGraph draws any tree of nodes { name, key, parent, children, value }; samples.js has another one.
 "use strict";
 
@@ -169,8 +170,28 @@ class Flame {
 		this.#table(first, end);
 	}
 
+	// By name: the durations of the whole run. Those of a page by an older exporter are unknown.
+	#runs(process) {
+		if (this.runs && this.runsOf === process)
+			return this.runs;
+		this.runs = new Map();
+		this.runsOf = process;
+		for (const node of this.tree.nodes) {
+			if (process !== ALL && node.process !== process)
+				continue;
+			const key = `${node.group} ${node.name}`;
+			const run = this.runs.get(key) || { count: 0, sketch: new Sketch(), isWhole: false };
+			run.count += node.count;
+			run.sketch.add(node.sketch || []);
+			run.isWhole = run.count > 0 && run.sketch.count === run.count;
+			this.runs.set(key, run);
+		}
+		return this.runs;
+	}
+
 	#table(first, end) {
 		const { model } = this.view;
+		const runs = this.#runs(model.process);
 		const names = new Map();
 		this.tree.nodes.forEach((node, i) => {
 			if (model.process !== ALL && node.process !== model.process)
@@ -182,7 +203,7 @@ class Flame {
 			if (!count && time < 0.5)
 				return;
 			const key = `${node.group} ${node.name}`;
-			const row = names.get(key) || { name: node.name, group: node.group, time: 0, count: 0, sum: 0, greatest: 0 };
+			const row = names.get(key) || { name: node.name, group: node.group, time: 0, count: 0, sum: 0, greatest: 0, run: runs.get(key) };
 			row.time += time;
 			row.count += count;
 			row.sum += sum;
@@ -196,7 +217,8 @@ class Flame {
 			return make("tr", { "data-name": row.name, "data-count": row.count, "data-time": row.time }, make("th", { scope: "row" }, swatch,
 				make("span", { text: row.name }), make("small", { text: row.group === row.name ? "" : row.group })),
 			...[Format.count(row.count), Format.duration(row.time), row.count ? Format.duration(row.sum / row.count) : "\u2013",
-				row.count ? Format.duration(row.greatest) : "\u2013"].map(text => make("td", { class: "n", text })));
+				row.count ? Format.duration(row.greatest) : "\u2013", ...PERCENTILES.map(share => row.run.isWhole ?
+					Format.duration(row.run.sketch.percentile(share)) : "\u2013")].map(text => make("td", { class: "n", text })));
 		}));
 		// What has no process of its own is in no table of one process.
 		const missing = model.process === ALL ? this.tree.nameless : this.tree.joined;
