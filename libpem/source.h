@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-#define PEM_SOURCE_ABI_VERSION 7u
+#define PEM_SOURCE_ABI_VERSION 8u
 
 /* One event that the session wants from the source. */
 struct pem_source_event {
@@ -226,6 +226,13 @@ struct pem_source_ops {
 	 * pem_gate_slot). Returns 0 or -errno. NULL: the source serves no event with gates.
 	 */
 	int (*set_gates)(struct pem_source *source, pid_t pid, uint64_t address);
+	/*
+	 * Return the number of a thread that was started in an inner pid namespace (inode), and had
+	 * the number tid there; 0: it is unknown. uid: of its parent. start_ns: when it started, of
+	 * CLOCK_MONOTONIC. Any thread may call it. NULL: this source knows none.
+	 */
+	uint32_t (*outer_tid)(struct pem_source *source, uint32_t pid_namespace, uint32_t tid,
+			      uint32_t *uid, uint64_t *start_ns);
 };
 
 #endif

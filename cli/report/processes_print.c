@@ -31,7 +31,7 @@ static void layer_cells(const struct report *r, struct cli_table *table, uint64_
 
 static const char *pid_words(uint32_t pid)
 {
-	return pid != 0 ? cli_format("%u", pid) : "?";
+	return pid != 0 && pid < PEM_PID_UNKNOWN ? cli_format("%u", pid) : "?";
 }
 
 /*
@@ -102,9 +102,8 @@ static void origin_cells(struct cli_table *table, const struct pem_pass_process 
 	cli_table__cell(table, known != NULL && known->start_ns != PEM_TIME_UNKNOWN
 				       ? cli_duration(known->start_ns)
 				       : "");
-	cli_table__cell(table, known != NULL && known->parent != NULL
-				       ? cli_format("%u", known->parent->pid)
-				       : "");
+	cli_table__cell(
+		table, known != NULL && known->parent != NULL ? pid_words(known->parent->pid) : "");
 }
 
 static void process_row(const struct report *r, struct cli_table *table, bool is_all,

@@ -86,6 +86,7 @@ struct pem_kevent {
  */
 #define PEM_HAS(argument) (argument)
 #include "distribution.bpf.h"
+#include "inner.bpf.h"
 
 PEM_INLINE struct pem_kring *pem_ring_here(void)
 {
@@ -304,6 +305,7 @@ PEM_INLINE bool pem_begin_sched_process_fork(struct pem_kevent *e, uint32_t inde
 		if (bpf_map_update_elem(&pem_targets, &pid, &one, BPF_ANY))
 			__sync_fetch_and_add(&pem_control.targets_lost, 1);
 	}
+	pem_note_inner(child);
 	return pem_begin(e, index);
 }
 

@@ -54,13 +54,29 @@ struct task_struct {
 	struct files_struct *files;
 	char comm[16];
 	struct thread_struct thread;
+	struct pid *thread_pid;
+	const struct cred *real_cred;
+};
+
+struct cred {
+	struct {
+		unsigned int val;
+	} uid;
+};
+
+struct pid_namespace {
+	struct {
+		unsigned int inum;
+	} ns;
 };
 
 struct upid {
 	int nr;
+	struct pid_namespace *ns;
 };
 
 struct pid {
+	unsigned int level; /* the last of numbers, which is that of the innermost namespace */
 	struct upid numbers[1];
 };
 

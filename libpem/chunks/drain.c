@@ -382,7 +382,7 @@ static void take(struct pem_session *s, struct pem_producer *p, struct pem_found
 	/* pid and tid are those of this pid namespace, whatever the chunk says. */
 	packet->pid = p->pid;
 	tid = packet->tid;
-	packet->tid = pem_producer__tid(p, tid);
+	packet->tid = pem_producer__tid(s, p, c->lane, tid, packet->timestamp_begin);
 	packet->events_overwritten =
 		__atomic_load_n(&ring->lanes[c->lane].overwritten, __ATOMIC_RELAXED) +
 		thread->batch.missing;

@@ -97,6 +97,12 @@ struct pem_session_hooks {
 	 * pem_gate_states). pid: as this process sees it.
 	 */
 	void (*gates_found)(struct pem_session *session, uint32_t pid, uint64_t address);
+	/*
+	 * processes: return the number, in this process's pid namespace, that a thread of an inner
+	 * one had at a clock; 0: it is unknown. tid: as the thread sees it. owner: its user.
+	 */
+	uint32_t (*outer_tid)(struct pem_session *session, uint32_t pid_namespace, uint32_t tid,
+			      uid_t owner, uint64_t clock);
 	/* processes: the session has looked for members. It is time to look for targets, too. */
 	void (*members_scanned)(struct pem_session *session);
 };

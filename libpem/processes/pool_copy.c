@@ -262,18 +262,24 @@ struct pem_producer *pem_producer__copy(const struct pem_producer *p)
 	memcpy(copy->file, p->file, sizeof(copy->file));
 	memcpy(copy->comm, p->comm, sizeof(copy->comm));
 	copy->pid = p->pid;
+	copy->inner_pid = p->inner_pid;
+	copy->pid_namespace = p->pid_namespace;
+	copy->is_inner = p->is_inner;
+	copy->is_found = p->is_found;
 	copy->dir = p->dir;
 	copy->start_clock = p->start_clock;
 	copy->pidfd = -1;
 	copy->is_copy = true;
+	copy->tids = calloc(p->ring.lane_count, sizeof(*copy->tids));
 	copy->next_seq = calloc(p->ring.lane_count, sizeof(*copy->next_seq));
 	copy->delivered = calloc(capacity, sizeof(*copy->delivered));
 	copy->lost = calloc(capacity, sizeof(*copy->lost));
 	copy->callback_only = calloc(capacity, sizeof(*copy->callback_only));
 	copy->produced = calloc(capacity, sizeof(*copy->produced));
 	copy->discarded = calloc(capacity, sizeof(*copy->discarded));
-	if (!copy->next_seq || !copy->delivered || !copy->lost || !copy->callback_only ||
-	    !copy->produced || !copy->discarded || !make_ring(copy, &p->ring)) {
+	if (!copy->tids || !copy->next_seq || !copy->delivered || !copy->lost ||
+	    !copy->callback_only || !copy->produced || !copy->discarded ||
+	    !make_ring(copy, &p->ring)) {
 		pem_producer__free(copy);
 		free(cuts);
 		return NULL;

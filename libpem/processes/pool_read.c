@@ -153,7 +153,15 @@ uint64_t pem_producer__produced(const struct pem_producer *p, uint32_t event_ind
 	return sum;
 }
 
-uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
+uint32_t pem_session__unknown_pid(struct pem_session *s)
+{
+	return PEM_PID_UNKNOWN +
+	       __atomic_fetch_add(&s->processes->unknown_count, 1, __ATOMIC_RELAXED) %
+		       PEM_PID_UNKNOWN;
+}
+
+/* Find a thread of a process that lives. 0: it is gone. */
+static uint32_t living_tid(const struct pem_producer *p, uint32_t tid)
 {
 	char path[300], name[300];
 	struct dirent *entry;
@@ -161,10 +169,6 @@ uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
 	uint32_t found = 0;
 	DIR *tasks;
 
-	if (p->pid == p->inner_pid)
-		return tid;
-	if (tid == p->inner_pid)
-		return p->pid;
 	snprintf(path, sizeof(path), "/proc/%u/task", p->pid);
 	tasks = opendir(path);
 	while (tasks && !found && (entry = readdir(tasks))) {
@@ -174,5 +178,26 @@ uint32_t pem_producer__tid(const struct pem_producer *p, uint32_t tid)
 	}
 	if (tasks)
 		closedir(tasks);
-	return found ? found : tid;
+	return found;
+}
+
+uint32_t pem_producer__tid(struct pem_session *s, struct pem_producer *p, uint32_t lane,
+			   uint32_t tid, uint64_t clock)
+{
+	struct pem_inner_tid *last;
+	uint32_t found = 0;
+
+	if (!p->is_inner)
+		return tid;
+	if (tid == p->inner_pid)
+		return p->pid;
+	last = &p->tids[lane];
+	if (last->outer && last->inner == tid)
+		return last->outer;
+	if (p->is_found)
+		found = living_tid(p, tid);
+	if (!found)
+		found = s->hooks->outer_tid(s, p->pid_namespace, tid, p->dir->owner, clock);
+	*last = (struct pem_inner_tid){tid, found ? found : pem_session__unknown_pid(s)};
+	return last->outer;
 }

@@ -98,6 +98,11 @@ struct pem_producer {
 		 * The pid as the process itself sees it, and the pid namespace in which that holds.
 		 */
 		pid_namespace;
+	bool is_inner; /* that namespace is another one than this process's */
+	/* With is_inner, by lane: the last thread, as the process sees it, and its number here. */
+	struct pem_inner_tid {
+		uint32_t inner, outer;
+	} * tids;
 	uint64_t start_clock; /* when its pool was made */
 	uint64_t
 		gates; /* address of its struct pem_gate_states for the session; 0: it keeps none */
@@ -211,6 +216,7 @@ struct pem_session_processes {
 	struct pem_producer *producers_by_image[PEM_PROCESS_BUCKETS];
 	/* Number of contexts that the session was attached to. */
 	uint32_t target_count;
+	uint32_t unknown_count; /* processes and threads whose numbers are not known */
 	/* A target may have processes in further directories. */
 	bool searches_elsewhere;
 	/* Said: a process has become another user. */
@@ -450,10 +456,14 @@ uint64_t pem_session__cut_user(struct pem_session *session, const struct pem_use
 /* --- pool_read.c --- */
 
 /*
- * Return the number, in this process's pid namespace, of a thread that has tid in its own process's
- * namespace. Returns tid if the thread is gone.
+ * Return the number, in this process's pid namespace, of a lane's thread that has tid in its own
+ * process's namespace. clock: of a record that it raised. If the thread is gone and not known, it
+ * gets a number from PEM_PID_UNKNOWN on.
  */
-uint32_t pem_producer__tid(const struct pem_producer *producer, uint32_t tid);
+uint32_t pem_producer__tid(struct pem_session *session, struct pem_producer *producer,
+			   uint32_t lane, uint32_t tid, uint64_t clock);
+/* A number for a process or thread whose own is not known. Any thread may call it. */
+uint32_t pem_session__unknown_pid(struct pem_session *session);
 
 /*
  * Return the session page's contexts that the process is in, a bit for each: as it says itself, or

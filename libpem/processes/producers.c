@@ -37,6 +37,7 @@ void pem_producer__free(struct pem_producer *p)
 		p->member->producer = NULL;
 	if (p->pidfd >= 0)
 		close(p->pidfd);
+	free(p->tids);
 	free(p->next_seq);
 	free(p->delivered);
 	free(p->lost);
@@ -76,17 +77,23 @@ static bool may_keep(int fd)
 }
 
 /*
- * Find the process of a pool. A container's process has another process id here. Where no id can be
- * found, the process may have ended. Returns false where the pool names a running process of
- * another user.
+ * Find the process of a pool. A container's process has another process id here. If it has ended, a
+ * source may know its id. Otherwise it gets one that no process has. Returns false where the pool
+ * names a running process of another user.
  */
-static bool find_process(struct pem_producer *p)
+static bool find_process(struct pem_session *s, struct pem_producer *p)
 {
 	uint32_t pid = pem_dir__pid(p->dir->owner, p->pid, p->pid_namespace);
 
 	p->inner_pid = p->pid;
-	if (!pid)
-		return p->pid_namespace && p->pid_namespace != pem_pid_namespace();
+	p->is_inner = p->pid_namespace && p->pid_namespace != pem_pid_namespace();
+	if (!pid && p->is_inner)
+		pid = s->hooks->outer_tid(s, p->pid_namespace, p->inner_pid, p->dir->owner,
+					  p->start_clock);
+	if (!pid) {
+		p->pid = p->is_inner ? pem_session__unknown_pid(s) : p->pid;
+		return p->is_inner;
+	}
 	p->pid = pid;
 	p->pidfd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0);
 	p->dead = p->pidfd < 0 && errno == ESRCH;
@@ -246,8 +253,9 @@ static bool make_counts(struct pem_producer *p)
 	p->callback_only = calloc(p->ring.event_capacity, sizeof(*p->callback_only));
 	p->produced = calloc(p->ring.event_capacity, sizeof(*p->produced));
 	p->discarded = calloc(p->ring.event_capacity, sizeof(*p->discarded));
-	return p->next_seq && p->delivered && p->lost && p->callback_only && p->produced &&
-	       p->discarded;
+	p->tids = calloc(p->ring.lane_count, sizeof(*p->tids));
+	return p->tids && p->next_seq && p->delivered && p->lost && p->callback_only &&
+	       p->produced && p->discarded;
 }
 
 static void read_header(struct pem_producer *p, const char *name)
@@ -297,7 +305,7 @@ static struct pem_producer *open_producer(struct pem_session *s, struct pem_dir 
 	}
 	if (!result) {
 		read_header(p, name);
-		if (find_process(p))
+		if (find_process(s, p))
 			return p;
 		result = -EPERM;
 		excess = PEM_EXCESS_PROCESS;

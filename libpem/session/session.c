@@ -198,6 +198,7 @@ static const struct pem_session_hooks hooks = {
 	.handle_comes = pem_session__take_by_level,
 	.process_found = pem_session__note_target,
 	.gates_found = pem_session__note_gates,
+	.outer_tid = pem_session__outer_tid,
 	.members_scanned = pem_session__update_targets,
 };
 

@@ -195,6 +195,10 @@ void pem_session__set_root(struct pem_session *session, pid_t pid, bool runs);
  */
 void pem_session__add_targets_to(struct pem_session *session, struct pem_instance *instance);
 
+/* The number outside of a thread of an inner pid namespace: struct pem_session_hooks. */
+uint32_t pem_session__outer_tid(struct pem_session *session, uint32_t pid_namespace, uint32_t tid,
+				uid_t owner, uint64_t clock);
+
 /* --- gates.c --- */
 
 /* Let sources know where a process keeps its gates: struct pem_session_hooks. */

@@ -260,3 +260,28 @@ bool pem_session__observes_kernel(const struct pem_session *s)
 	}
 	return false;
 }
+
+uint32_t pem_session__outer_tid(struct pem_session *s, uint32_t pid_namespace, uint32_t tid,
+				uid_t owner, uint64_t clock)
+{
+	const struct pem_instance *instance;
+	uint32_t found = 0, uid;
+	uint64_t start_ns;
+	int i;
+
+	for (i = 0; !found && i < s->sources->instance_count; i++) {
+		instance = &s->sources->instances[i];
+		if (!instance->ops->outer_tid)
+			continue;
+		found = instance->ops->outer_tid(instance->source, pid_namespace, tid, &uid,
+						 &start_ns);
+		/*
+		 * A process can't pass for one of another user. A thread that started later has
+		 * only the same number.
+		 */
+		if (found && ((owner != geteuid() && uid != owner) ||
+			      pem_clock_sync__cycles_at(&s->clock, start_ns) > clock))
+			found = 0;
+	}
+	return found;
+}

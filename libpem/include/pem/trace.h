@@ -83,6 +83,13 @@ struct pem_trace_cost {
 	uint64_t count;
 };
 
+/*
+ * Processes and threads of inner pid namespaces have their numbers outside. If such a number could
+ * not be found, because the process was gone, they have numbers from this one on, which no process
+ * has.
+ */
+#define PEM_PID_UNKNOWN 0x40000000u
+
 /* A gap: a source, or some of its events, could not be recorded as wanted. */
 struct pem_trace_gap {
 	char source[24];

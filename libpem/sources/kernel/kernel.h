@@ -23,6 +23,9 @@ int pem_source__load(struct pem_source *source, struct pem_error *error);
 int pem_source__add_target(const struct pem_source *source, pid_t pid);
 /* set_gates of struct pem_source_ops. */
 int pem_source__set_gates(struct pem_source *source, pid_t pid, uint64_t address);
+/* outer_tid of struct pem_source_ops. */
+uint32_t pem_source__outer_tid(struct pem_source *source, uint32_t pid_namespace, uint32_t tid,
+			       uint32_t *uid, uint64_t *start_ns);
 /*
  * Attach the loaded programs. If the program of an event can't be attached, the event is marked and
  * logged. Returns 0, or -errno with error.

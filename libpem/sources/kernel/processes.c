@@ -273,3 +273,18 @@ int pem_source__each_process(struct pem_source *source, size_t i,
 	hand_on_rest(source, i, &to, p->ended[index]);
 	return to.count;
 }
+
+uint32_t pem_source__outer_tid(struct pem_source *source, uint32_t pid_namespace, uint32_t tid,
+			       uint32_t *uid, uint64_t *start_ns)
+{
+	const struct bpf_map *map =
+		bpf_object__find_map_by_name(source->object, "pem_inner_threads");
+	const struct pem_inner_thread inner = {pid_namespace, tid};
+	struct pem_outer_thread outer = {0};
+
+	if (!map || bpf_map__lookup_elem(map, &inner, sizeof(inner), &outer, sizeof(outer), 0))
+		return 0;
+	*uid = outer.uid;
+	*start_ns = outer.start_ns;
+	return outer.tid;
+}

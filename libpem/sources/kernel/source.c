@@ -475,6 +475,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.drain = drain,
 	.add_target = add_target,
 	.set_gates = pem_source__set_gates,
+	.outer_tid = pem_source__outer_tid,
 	.balance = pem_source_demands__balance,
 	.close = close_source,
 };

@@ -156,6 +156,21 @@ struct pem_kprocess {
 	uint64_t count;
 	uint64_t sum;
 };
+/*
+ * The map pem_inner_threads: the number outside of a thread that was started in an inner pid
+ * namespace, by its number there.
+ */
+struct pem_inner_thread {
+	uint32_t pid_namespace; /* inode */
+	uint32_t tid;
+};
+struct pem_outer_thread {
+	uint32_t tid;
+	uint32_t uid; /* of its parent */
+	uint64_t start_ns; /* CLOCK_MONOTONIC */
+};
+#define PEM_KINNER_MAX 16384u /* The map has room for so many, and forgets the oldest. */
+
 #define PEM_KPROCESSES_MIN 2048u
 #define PEM_KPROCESSES_MAX 16384u
 
