@@ -542,6 +542,7 @@ static int put_records(struct perfetto *p, const struct pem_export_options *opti
 		rc = put_record(p, &record);
 		if (rc)
 			return rc;
+		pem_tracks__take_start(&p->tracks, &record);
 		if (++done % PROGRESS_RECORDS)
 			continue;
 		if (options && options->progress)

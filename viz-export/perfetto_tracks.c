@@ -50,12 +50,39 @@ uint64_t pem_tracks__uuid(struct pem_tracks *tracks, const struct pem_track_key 
 	if (tracks->count * 2 >= tracks->size && !grow(tracks))
 		return 0;
 	i = find(tracks, key);
-	if (!tracks->entries[i].key.kind) {
+	if (!tracks->entries[i].uuid) {
 		tracks->entries[i].key = *key;
 		tracks->entries[i].uuid = ++tracks->count;
 		*is_new = true;
 	}
 	return tracks->entries[i].uuid;
+}
+
+/* What has this key from now on is another one: its next use makes a new track. */
+static void forget(struct pem_tracks *tracks, enum pem_track_kind kind, uint32_t a, uint32_t b)
+{
+	const struct pem_track_key key = {.kind = kind, .a = a, .b = b};
+
+	if (tracks->size)
+		tracks->entries[find(tracks, &key)].uuid = 0;
+}
+
+static uint32_t role_value(const struct pem_record *record, enum pem_role role, uint32_t otherwise)
+{
+	int field = pem_event__field_by_role(record->event, role);
+
+	return field >= 0 ? (uint32_t)pem_record__u64(record, (unsigned)field) : otherwise;
+}
+
+void pem_tracks__take_start(struct pem_tracks *tracks, const struct pem_record *record)
+{
+	uint32_t pid = role_value(record, PEM_ROLE_PROCESS, record->pid);
+
+	if (record->event->meaning != PEM_MEANS_THREAD_START)
+		return;
+	forget(tracks, PEM_TRACK_THREAD, pid, role_value(record, PEM_ROLE_THREAD, 0));
+	if (pid != role_value(record, PEM_ROLE_PARENT, record->pid))
+		forget(tracks, PEM_TRACK_PROCESS, pid, 0);
 }
 
 /* Make is_taken hold all tracks so far. */

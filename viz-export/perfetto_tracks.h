@@ -7,6 +7,8 @@
 #ifndef PEM_PERFETTO_TRACKS_H
 #define PEM_PERFETTO_TRACKS_H
 
+#include <pem/trace.h>
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -30,7 +32,7 @@ struct pem_track_key {
 struct pem_tracks {
 	struct {
 		struct pem_track_key key;
-		uint64_t uuid;
+		uint64_t uuid; /* 0: it is forgotten */
 	} * entries; /* open-addressed, at most half full */
 	size_t size;
 	size_t count; /* also the last uuid */
@@ -41,6 +43,11 @@ struct pem_tracks {
 
 /* Find the uuid of a track. The first use of a track makes it and sets *is_new. 0: no memory. */
 uint64_t pem_tracks__uuid(struct pem_tracks *tracks, const struct pem_track_key *key, bool *is_new);
+/*
+ * If the record starts a thread or process, whose number another one may have had, its next use
+ * makes a new track.
+ */
+void pem_tracks__take_start(struct pem_tracks *tracks, const struct pem_record *record);
 /*
  * Take a track of this kind, a and b that no one has: one of the least c. Returns its uuid and sets
  * c and *is_new. 0: no memory.

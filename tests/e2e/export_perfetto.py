@@ -278,6 +278,29 @@ def a_process_takes_its_new_name():
 
 
 @test
+def processes_and_threads_of_one_number():
+    "a process or thread that takes the number of another one has a track of its own"
+    trace = Trace()
+    start = trace.event("OS::Test::Start", "thread-start", [("pid", "uint32", "process"), ("tid", "uint32", "thread"), ("parent", "uint32", "parent")])
+    work = trace.event("APP::Test::Work")
+    for i in range(3):
+        trace.add(start, 100 * i, [7, 7, 1])
+        trace.add(work, 100 * i + 1, pid=7, tid=7)
+        trace.add(start, 100 * i + 2, [7, 8, 7], pid=7, tid=7)
+        trace.add(work, 100 * i + 3, pid=7, tid=8)
+    packets = exported(trace)
+    found = tracks(packets)
+    processes = [u for u, d in found.items() if get(d, "process") and get(get(d, "process"), "pid") == "7"]
+    equal(len(processes), 3, "processes")
+    by_thread = {}
+    for e in events(packets):
+        thread = get(found[get(e, "track_uuid")], "thread")
+        if thread and text(e, "name") == "Test::Work":
+            by_thread.setdefault(get(thread, "tid"), []).append(get(e, "track_uuid"))
+    equal({tid: (len(t), len(set(t))) for tid, t in by_thread.items()}, {"7": (3, 3), "8": (3, 3)}, "tracks of threads")
+
+
+@test
 def names_that_are_no_utf8():
     "a process whose name is no UTF-8, as file names may be, gets one that protobuf takes, wherever it is named"
     trace = Trace()
