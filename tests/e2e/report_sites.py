@@ -154,10 +154,12 @@ def forked():
 
 @test
 def rebuilt_and_gone():
-    "a program that was built again since, or removed, has no names: its sites stay, with the reason"
+    "of a trace that keeps no names, a program that was built again since, or removed, has none: its sites stay, with the reason"
     folder = os.path.realpath(tmp())
     build(folder)
     trace = record(folder)
+    if os.path.exists(trace + "/.pem/code"):
+        os.unlink(trace + "/.pem/code")
     write(folder, "p.c", MAIN.replace("small", "another"))
     equal(run(["gcc", "-g", "-Wl,--build-id", "p.c", "-o", "p", "./linked.so", "-ldl", "-rdynamic"], cwd=folder)[0], 0, "gcc")
 
