@@ -11,7 +11,7 @@
  *					has it; WHY it has no names, or nothing
  *	segment OFFSET BYTES ADDRESS MEMORY	bytes of the last object's file, and in memory
  *	file PATH			a source file
- *	function OBJECT KERNEL INLINED IDENTITY START LINE FILE NAME
+ *	function KERNEL INLINED IDENTITY START LINE FILE NAME
  *	at OWNER OFFSET NAME...		a location, with its names from the innermost outwards
  *
  * OWNER is the number of an object, "k" for the kernel, or "p" and the number of a process; OFFSET
@@ -34,11 +34,6 @@ struct kept_object {
 	size_t first_segment, segment_count;
 };
 
-struct kept_function {
-	struct code_function function; /* its texts are of the file, and object is not set */
-	bool is_in_object;
-};
-
 struct kept_name {
 	uint32_t function, file, line; /* PEM_CODE_NONE: none */
 };
@@ -57,7 +52,7 @@ struct code_kept {
 	size_t segment_count, segment_capacity;
 	const char **files;
 	size_t file_count, file_capacity;
-	struct kept_function *functions;
+	struct code_function *functions; /* their texts are of the file; object is not set */
 	size_t function_count, function_capacity;
 	struct kept_name *names;
 	size_t name_count, name_capacity;
@@ -184,27 +179,24 @@ static int add_file(struct code_kept *k, char *line)
 
 static int add_function(struct code_kept *k, char *line)
 {
-	struct kept_function f = {.is_in_object = false};
+	struct code_function f = {.is_kernel = false};
 	uint64_t is_kernel, is_inlined, number;
-	uint32_t object, file;
+	uint32_t file;
 
-	if (!parse_index(take_field(&line), k->object_count, &object) ||
-	    !take_number(&line, 1, &is_kernel) || !take_number(&line, 1, &is_inlined) ||
-	    !take_number(&line, UINT64_MAX, &f.function.identity) ||
-	    !take_number(&line, UINT64_MAX, &f.function.start) ||
-	    !take_number(&line, UINT32_MAX, &number) ||
+	if (!take_number(&line, 1, &is_kernel) || !take_number(&line, 1, &is_inlined) ||
+	    !take_number(&line, UINT64_MAX, &f.identity) ||
+	    !take_number(&line, UINT64_MAX, &f.start) || !take_number(&line, UINT32_MAX, &number) ||
 	    !parse_index(take_field(&line), k->file_count, &file) || !line || strchr(line, '\t'))
 		return -EINVAL;
 	if (k->function_count >= PEM_CODE_NONE ||
 	    pem_grow(&k->functions, sizeof(*k->functions), k->function_count + 1,
 		     &k->function_capacity))
 		return -ENOMEM;
-	f.is_in_object = object != PEM_CODE_NONE;
-	f.function.is_kernel = is_kernel != 0;
-	f.function.is_inlined = is_inlined != 0;
-	f.function.line = (uint32_t)number;
-	f.function.file = file != PEM_CODE_NONE ? (char *)k->files[file] : NULL;
-	f.function.name = line;
+	f.is_kernel = is_kernel != 0;
+	f.is_inlined = is_inlined != 0;
+	f.line = (uint32_t)number;
+	f.file = file != PEM_CODE_NONE ? (char *)k->files[file] : NULL;
+	f.name = line;
 	k->functions[k->function_count++] = f;
 	return 0;
 }
@@ -405,14 +397,14 @@ int code__name_kept(struct pem_code *code, struct code_location *location, uint6
 	names = code__make_names(location, kept->name_count);
 	for (i = 0; names && !rc && i < kept->name_count; i++) {
 		const struct kept_name *name = &k->names[kept->first_name + i];
-		const struct kept_function *f =
+		const struct code_function *f =
 			name->function != PEM_CODE_NONE ? &k->functions[name->function] : NULL;
-		struct code_function like = f ? f->function : (struct code_function){0};
+		struct code_function like = f ? *f : (struct code_function){0};
 
 		names[i].line = name->line;
 		if (name->file != PEM_CODE_NONE)
 			rc = code__copy(k->files[name->file], &names[i].file);
-		like.object = f && f->is_in_object && location->told.object != PEM_CODE_NONE
+		like.object = location->told.object != PEM_CODE_NONE
 				      ? code->objects[location->told.object].same
 				      : PEM_CODE_NONE;
 		if (!rc && f)

@@ -81,7 +81,10 @@ static int keep_segments(struct code_object *object, const struct pem_object *op
 	return 0;
 }
 
-/* kept: the object among those whose names are kept. Returns 0 or -ENOMEM. */
+/*
+ * Open the file of an object, unless *to is the same file. kept: the object among those whose names
+ * are kept. Returns 0 or -ENOMEM.
+ */
 static int open_object(struct pem_code *code, struct code_object *object, uint32_t kept,
 		       struct pem_object **to)
 {
@@ -97,7 +100,8 @@ static int open_object(struct pem_code *code, struct code_object *object, uint32
 		id[query.build_id_bytes] = (uint8_t)byte;
 	query.build_id = query.build_id_bytes ? id : NULL;
 	query.mapped_ns = mapped_ns(code, object);
-	*to = pem_object__open(&query, &error);
+	if (!*to)
+		*to = pem_object__open(&query, &error);
 	if (*to) {
 		object->told.number = pem_object__number(*to);
 		return code->keeps_segments && object->is_by_file ? keep_segments(object, *to) : 0;
@@ -152,11 +156,16 @@ static int name_location(struct pem_code *code, struct code_location *location,
 	return 0;
 }
 
-static int by_object(const void *a, const void *b)
+/* By file, by object, then by offset. */
+static int by_object(const void *a, const void *b, void *arg)
 {
 	const struct code_location *x = *(struct code_location *const *)a;
 	const struct code_location *y = *(struct code_location *const *)b;
+	const struct pem_code *code = arg;
+	uint32_t i = code->objects[x->told.object].same, j = code->objects[y->told.object].same;
 
+	if (i != j)
+		return i < j ? -1 : 1;
 	if (x->told.object != y->told.object)
 		return x->told.object < y->told.object ? -1 : 1;
 	return (x->told.offset > y->told.offset) - (x->told.offset < y->told.offset);
@@ -197,6 +206,11 @@ static int name_one(struct pem_code *code, struct naming *n, struct code_locatio
 	return name_location(code, location, n->opened);
 }
 
+static bool is_same_file(const struct pem_code *code, uint32_t a, uint32_t b)
+{
+	return a != PEM_CODE_NONE && code->objects[a].same == code->objects[b].same;
+}
+
 static int name_sorted(struct pem_code *code, struct code_location **sorted, size_t count)
 {
 	struct naming naming = {.object = PEM_CODE_NONE};
@@ -209,8 +223,13 @@ static int name_sorted(struct pem_code *code, struct code_location **sorted, siz
 		if (object != naming.object) {
 			int64_t kept = code__kept_object(code, &code->objects[object]);
 
-			pem_object__close(naming.opened);
-			naming = (struct naming){.object = object, .kept = (uint32_t)kept};
+			if (!is_same_file(code, naming.object, object)) {
+				pem_object__close(naming.opened);
+				naming.opened = NULL;
+			}
+			naming.object = object;
+			naming.kept = (uint32_t)kept;
+			naming.was_opened = false;
 			rc = kept < 0 ? -ENOMEM : 0;
 		}
 		if (!rc)
@@ -220,7 +239,10 @@ static int name_sorted(struct pem_code *code, struct code_location **sorted, siz
 	return rc;
 }
 
-/* One file is two objects where both the loader and the kernel say that it was mapped. */
+/*
+ * One file is two objects where both the loader and the kernel say that it was mapped, or where it
+ * has two paths: its build id tells.
+ */
 static int join_objects(struct pem_code *code)
 {
 	struct pem_number_map map = {0};
@@ -228,15 +250,18 @@ static int join_objects(struct pem_code *code)
 	uint32_t i;
 
 	for (i = 0; !rc && i < code->object_count; i++) {
-		const struct code_object *object = &code->objects[i];
-		uint64_t key = pem_hash__text(pem_hash__text(PEM_HASH_START, object->path),
-					      object->build_id);
+		const struct code_object *object = &code->objects[i], *other;
+		const char *id = object->build_id[0] ? object->build_id : object->path;
+		uint64_t key = pem_hash__text(PEM_HASH_START, id);
 		uint32_t *at;
 
-		while ((at = pem_number_map__at(&map, key)) && *at != PEM_CODE_NONE &&
-		       (strcmp(code->objects[*at].path, object->path) != 0 ||
-			strcmp(code->objects[*at].build_id, object->build_id) != 0))
+		while ((at = pem_number_map__at(&map, key)) && *at != PEM_CODE_NONE) {
+			other = &code->objects[*at];
+			if (!strcmp(other->build_id, object->build_id) &&
+			    (object->build_id[0] || !strcmp(other->path, object->path)))
+				break;
 			key++;
+		}
 		if (!at)
 			rc = -ENOMEM;
 		else if (*at == PEM_CODE_NONE)
@@ -260,7 +285,7 @@ int code__name_objects(struct pem_code *code)
 	for (i = 0; i < code->location_count; i++)
 		if (code->locations[i].told.object != PEM_CODE_NONE && code->locations[i].same == i)
 			sorted[count++] = &code->locations[i];
-	qsort(sorted, count, sizeof(struct code_location *), by_object);
+	qsort_r(sorted, count, sizeof(struct code_location *), by_object, code);
 	rc = name_sorted(code, sorted, count);
 	free(sorted);
 	return rc;

@@ -212,11 +212,8 @@ static int put_functions(struct saving *s)
 
 		if (file < 0)
 			return -ENOMEM;
-		fputs("function\t", s->out);
-		put_index(s->out,
-			  f->object != PEM_CODE_NONE ? s->objects[f->object] : PEM_CODE_NONE, "\t");
-		fprintf(s->out, "%d\t%d\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx32 "\t", f->is_kernel,
-			f->is_inlined, f->identity, f->start, f->line);
+		fprintf(s->out, "function\t%d\t%d\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx32 "\t",
+			f->is_kernel, f->is_inlined, f->identity, f->start, f->line);
 		put_index(s->out, file, "\t");
 		fprintf(s->out, "%s\n", f->name);
 	}
