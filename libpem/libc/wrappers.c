@@ -215,20 +215,14 @@ static enum answer is_in_program(uintptr_t base, uintptr_t pc)
 
 /* --- is it a wrapper? --- */
 
-static enum answer find_answer(uintptr_t pc)
+static enum answer find_answer(const struct link_map *object, uintptr_t pc)
 {
-	const struct link_map *object = pem_libc_frame__object(pc);
-	enum answer answer = NO;
 	size_t i;
 
-	if (!object)
-		return NO;
 	for (i = 0; i < KNOWN + own_count; i++)
 		if (pem_elf__is_function(object->l_addr, object->l_ld, name_at(i), pc))
 			return YES;
-	if (object == _r_debug.r_map)
-		answer = is_in_program(object->l_addr, pc);
-	return answer;
+	return object == _r_debug.r_map ? is_in_program(object->l_addr, pc) : NO;
 }
 
 /*
@@ -237,20 +231,30 @@ static enum answer find_answer(uintptr_t pc)
  */
 static uint64_t answers[4096];
 
+/* site was in an object, so that there is code: in the page of the call, which lies before it. */
+static uint64_t entry_of(uintptr_t site)
+{
+	uint64_t code = *(const uint64_t *)((site - 1) & ~(uintptr_t)7);
+
+	return (uint64_t)site << 16 | (code * 0x9e3779b97f4a7c15u >> 48 & ~1u);
+}
+
+/* An address that is in no object, such as one that wrong tables lead to, is not read. */
 static bool is_wrapper(uintptr_t site)
 {
 	uint64_t *at = &answers[(site ^ site >> 12) % (sizeof(answers) / sizeof(answers[0]))];
-	/* In the page of the call, which lies before the site. */
-	uint64_t code = *(const uint64_t *)((site - 1) & ~(uintptr_t)7);
-	uint64_t entry = (uint64_t)site << 16 | (code * 0x9e3779b97f4a7c15u >> 48 & ~1u);
 	uint64_t kept = __atomic_load_n(at, __ATOMIC_RELAXED);
+	const struct link_map *object;
 	enum answer answer;
 
-	if ((kept & ~UINT64_C(1)) == entry)
+	if (kept >> 16 == site && (kept & ~UINT64_C(1)) == entry_of(site))
 		return kept & 1;
-	answer = find_answer(site - 1);
+	object = pem_libc_frame__object(site);
+	if (!object)
+		return false;
+	answer = find_answer(object, site - 1);
 	if (answer != NOT_YET)
-		__atomic_store_n(at, entry | answer, __ATOMIC_RELAXED);
+		__atomic_store_n(at, entry_of(site) | answer, __ATOMIC_RELAXED);
 	return answer == YES;
 }
 
