@@ -87,6 +87,8 @@ static void of_traces(void **state)
 	assert_int_equal(pem_trace__torn_packets(NULL), 0);
 	assert_string_equal(pem_trace__process_name(NULL, 1), "");
 	assert_string_equal(pem_trace__thread_name(NULL, 1), "");
+	assert_int_equal(pem_trace__read_kept(NULL, "code", NULL), -EINVAL);
+	assert_int_equal(pem_trace__write_kept(NULL, "code", "", 0), -EINVAL);
 }
 
 static void of_recovery(void **state)
