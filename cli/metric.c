@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* metric.c - the metrics that specs declare, of what a verb counted: their values, a table, JSON */
-#include "cli.h"
+#include "percentiles.h"
 
 #include <json-c/json.h>
 #include <math.h>

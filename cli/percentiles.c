@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* percentiles.c - the percentiles that stand beside a mean: as columns, in words, in JSON */
-#include "cli.h"
-#include "sketch.h"
+/* percentiles.c - percentiles as columns, in words, in JSON (contract: percentiles.h) */
+#include "percentiles.h"
 
 #include <json-c/json.h>
 

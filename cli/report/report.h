@@ -6,8 +6,7 @@
 #ifndef PEM_CLI_REPORT_H
 #define PEM_CLI_REPORT_H
 
-#include "cli.h"
-#include "sketch.h"
+#include "percentiles.h"
 
 struct pem_around;
 struct pem_pass_process;
