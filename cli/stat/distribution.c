@@ -11,6 +11,19 @@
 #define BAR_WIDTH 32
 #define TOP_SHOWN 10
 #define TOP_MAX 64
+#define BUCKETS 65u /* of a struct pem_histogram */
+
+static const struct {
+	const char *title, *key;
+	unsigned int per_mille;
+} shares[] = {
+	{"p50", "p50", 500}, {"p90", "p90", 900}, {"p99", "p99", 990}, {"p99.9", "p99_9", 999}};
+#define SHARES (sizeof(shares) / sizeof(shares[0]))
+
+static double power_of_two(unsigned int power)
+{
+	return power < 64 ? (double)(UINT64_C(1) << power) : 0x1p64;
+}
 
 static const struct pem_field *field_of(const struct stat *s, const struct pem_event *event)
 {
@@ -61,6 +74,93 @@ static void bucket_row(const struct stat *s, const struct pem_field *field, unsi
 	cli_table__cell(table, bar + BAR_WIDTH - width);
 }
 
+/* --- percentiles: a histogram of powers of two gives their bounds --- */
+
+struct bounds {
+	double from, to;
+};
+
+/*
+ * Find the bounds of the value that a share of all values, in thousandths, does not exceed (of rank
+ * count * share, rounded up). false: they are unknown. Values of 0 and below share a bucket.
+ */
+static bool percentile(const struct pem_statistic *v, const struct pem_histogram *histogram,
+		       unsigned int per_mille, struct bounds *bounds)
+{
+	double least = v->is_float    ? v->min_f
+		       : v->is_signed ? (double)(int64_t)v->min
+				      : (double)v->min;
+	double most = v->is_float    ? v->max_f
+		      : v->is_signed ? (double)(int64_t)v->max
+				     : (double)v->max;
+	uint64_t count = 0, before = 0, rank;
+	unsigned int i;
+
+	for (i = 0; i < BUCKETS; i++)
+		count += histogram->bucket[i];
+	/* Read some events apart, its least and greatest value may be those of others. */
+	if (count == 0 || count != v->count)
+		return false;
+	rank = count / 1000 * per_mille + (count % 1000 * per_mille + 999) / 1000;
+	for (i = 0; before + histogram->bucket[i] < rank; i++)
+		before += histogram->bucket[i];
+	bounds->from = i == 0 ? least : power_of_two(i - 1);
+	bounds->to = i == BUCKETS - 1 ? most : i == 0 ? (v->is_float ? 1 : 0) : power_of_two(i);
+	if (i != 0 && i != BUCKETS - 1 && !v->is_float)
+		bounds->to -= 1;
+	bounds->from = bounds->from < least ? least : bounds->from;
+	bounds->to = bounds->to > most ? most : bounds->to;
+	return true;
+}
+
+static const char *bound_words(const struct pem_field *field, const struct pem_statistic *v,
+			       double value)
+{
+	if (v->is_float || value < 0)
+		return cli_decimal(value);
+	return cli_quantity(value < 0x1p64 ? (uint64_t)value : UINT64_MAX, field->unit);
+}
+
+static void print_percentiles(const struct stat *s, const struct pem_field *field,
+			      const struct pem_statistic *v, const struct pem_histogram *histogram)
+{
+	struct bounds bounds;
+	unsigned int i;
+
+	/* An address is no amount. */
+	if (field->type == PEM_TYPE_ADDRESS || field->base == 16 || field->label_count != 0)
+		return;
+	for (i = 0; i < SHARES && percentile(v, histogram, shares[i].per_mille, &bounds); i++) {
+		const char *from = bound_words(field, v, bounds.from);
+		const char *to = bound_words(field, v, bounds.to);
+
+		if (strcmp(from, to) == 0)
+			fprintf(s->out, "%s%s %s", i != 0 ? ", " : "  ", shares[i].title, from);
+		else
+			fprintf(s->out, "%s%s %s to %s", i != 0 ? ", " : "  ", shares[i].title,
+				from, to);
+	}
+	if (i != 0)
+		fprintf(s->out, "\n");
+}
+
+static void percentiles_json(const struct pem_field *field, const struct pem_statistic *v,
+			     const struct pem_histogram *histogram, struct json_object *object)
+{
+	struct json_object *value;
+	struct bounds bounds;
+	unsigned int i;
+
+	if (field->type == PEM_TYPE_ADDRESS || field->base == 16 || field->label_count != 0)
+		return;
+	for (i = 0; i < SHARES && percentile(v, histogram, shares[i].per_mille, &bounds); i++) {
+		value = json_object_new_object();
+		cli_json__real(value, "from", bounds.from);
+		cli_json__real(value, "to", bounds.to);
+		json_object_object_add(object, shares[i].key, value);
+	}
+}
+
 static void print_histogram(const struct stat *s, const struct pem_statistic *v,
 			    const struct pem_histogram *histogram)
 {
@@ -88,6 +188,7 @@ static void print_histogram(const struct stat *s, const struct pem_statistic *v,
 	for (i = first; i <= last; i++)
 		bucket_row(s, field, i, histogram->bucket[i], most, table);
 	cli_table__print(table);
+	print_percentiles(s, field, v, histogram);
 }
 
 /* How much of all events had the value. It may be known within bounds only. */
@@ -213,8 +314,11 @@ void stat_distribution__json(const struct stat *s, const struct stat_group *grou
 	if (s->keep & PEM_STATISTIC_VARIANCE && group->now[i].unavailable == 0)
 		cli_json__real(object, "variance", group->now[i].variance);
 	if (s->keep & PEM_STATISTIC_HISTOGRAM &&
-	    pem_statistics__histogram(group->statistics, i, &histogram) == 0)
+	    pem_statistics__histogram(group->statistics, i, &histogram) == 0) {
 		json_object_object_add(object, "histogram", histogram_json(&histogram));
+		percentiles_json(field_of(s, group->now[i].event), &group->now[i], &histogram,
+				 object);
+	}
 	if (!(s->keep & PEM_STATISTIC_TOP))
 		return;
 	rc = pem_statistics__top(group->statistics, i, top, TOP_MAX);

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """stat_field: what pem stat says of a field beyond its sum: histogram, frequent values, deviation"""
+import csv
 import json
 import os
 import re
@@ -88,6 +89,32 @@ def a_share_has_bounds():
         equal(bool(high), most != least, "bounds of " + value)
         if value == "4.0 KiB":
             assert float(low) <= 100 * 10000 / event["count"] + 0.05 and 100 * 10000 / event["count"] <= float(high or low) + 0.05, rows
+
+
+@test
+def percentiles_have_bounds():
+    "a histogram gives bounds of percentiles, which hold the value that a recording of the same program has at that rank"
+    source, trace, table = (os.path.join(tmp(), name) for name in ("sizes.c", "trace", "t.csv"))
+    with open(source, "w", encoding="ascii") as out:
+        out.write("#include <stdlib.h>\nint main(void) { for (long i = 0; i < 5000; i++) "
+                  "{ free(malloc(1 + (i * 7919 % 5000) * (i * 7919 % 5000))); } return 0; }\n")
+    need("gcc")
+    equal(run(["gcc", "-O0", "-fno-builtin", "-o", source[:-2], source])[0], 0, "gcc")
+    _, out, err = run([PEM, "stat", "-q", "-e", "APP::Libc::Malloc", "-f", "size", "--histogram", "--json", "--", source[:-2]])
+    event = json.loads(out)["events"][0]
+    equal(run([PEM, "record", "-q", "-e", "APP::Libc::Malloc", "-o", trace, "--", source[:-2]])[0], 0, "record")
+    equal(run([PEM, "export", "--to", "csv", "-o", table, trace])[0], 0, "export")
+    with open(table, encoding="utf-8", newline="") as text:
+        sizes = sorted(int(row["size"]) for row in csv.DictReader(text))
+    equal(event["count"], len(sizes), "allocations of both runs")
+    for key, share in (("p50", 500), ("p90", 900), ("p99", 990), ("p99_9", 999)):
+        exact, bounds = sizes[-(-len(sizes) * share // 1000) - 1], event[key]
+        assert bounds["from"] <= exact <= bounds["to"] < 2 * bounds["from"], (key, exact, bounds)
+    few = json.loads(stat("--json", "--histogram")[0])["events"][0]
+    equal((few["p50"], few["p99"]), ({"from": 2, "to": 3}, {"from": 32768, "to": 65535}), "of 0, 3 and 65535")
+    signed = json.loads(stat("--json", "--histogram", field="i64")[0])["events"][0]
+    equal(signed["p99_9"], {"from": -2 ** 63, "to": 0}, "values of 0 and below share a bucket")
+    assert " p50 2 to 3, p90 32,768 to 65,535" in stat("--histogram")[1], err
 
 
 @test
