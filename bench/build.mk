@@ -6,7 +6,7 @@
 BENCHES := notify coarse handles threads callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
   names page_size_machine page_size_loop page_size_hooks read4 simulated insns start \
-  drain allocation
+  drain allocation wakers
 BENCH_C := notify coarse handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
