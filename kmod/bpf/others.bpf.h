@@ -52,6 +52,10 @@ __attribute__((unused)) PEM_INLINE bool pem_begin_of(struct pem_kevent *e, uint3
 	return true;
 }
 
+/* PF_KTHREAD and PF_EXITING in the kernel's sched.h */
+#define PEM_TASK_KERNEL 0x00200000u
+#define PEM_TASK_ENDS 0x00000004u
+
 /*
  * For fields of role 'interrupt': is the running thread interrupted, so that it does not raise the
  * event itself? 0: no, 1: yes, 255: unknown. The context of a program lies on the stack in use, and
@@ -62,17 +66,18 @@ __attribute__((unused)) PEM_INLINE bool pem_begin_of(struct pem_kevent *e, uint3
 __attribute__((unused)) PEM_INLINE uint8_t pem_interrupted(struct pem_kevent *e, uint32_t index,
 							   unsigned long long *ctx)
 {
-	struct task_struct *task = (struct task_struct *)bpf_get_current_task();
-	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	uint64_t at = pem_number_of(e, index, (uint64_t)ctx);
 	uint64_t top = pem_number_of(e, index, (uint64_t)regs);
-	uint64_t stack = (uint64_t)BPF_CORE_READ(task, stack);
+	uint64_t stack = (uint64_t)task->stack;
 
 	/* The idle thread itself wakes no thread. */
-	if (at - stack >= top - stack || (uint32_t)bpf_get_current_pid_tgid() == 0)
+	if (at - stack >= top - stack || task->pid == 0)
 		return 1;
 #if defined(__TARGET_ARCH_x86)
-	if (BPF_CORE_READ(task, mm) && (int64_t)BPF_CORE_READ(regs, orig_ax) < 0)
+	/* Threads of the kernel have no call. One that ends may have been in none. */
+	if (!(task->flags & (PEM_TASK_KERNEL | PEM_TASK_ENDS)) && (int64_t)regs->orig_ax < 0)
 		return PEM_INTERRUPT_UNKNOWN;
 #endif
 	return 0;

@@ -40,6 +40,7 @@ struct thread_struct {
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
+	unsigned int flags; /* PF_... in the kernel's sched.h */
 	unsigned int __state;
 	int exit_state; /* not 0: the thread has almost ended */
 	int exit_code;
