@@ -61,6 +61,27 @@ static const char *coarse_words(const struct pem_trace_info *info)
 			  share < 100 ? share : 100);
 }
 
+/*
+ * Was the snapshot written for an event, of which it has no record? Of an event with a predicate it
+ * may have other records, and then nothing is said.
+ */
+static bool lacks_trigger(const struct report *r)
+{
+	const char *name = r->info->snapshot + strlen("trigger ");
+	char event[128];
+	size_t i;
+
+	if (strncmp(r->info->snapshot, "trigger ", strlen("trigger ")) != 0)
+		return false;
+	snprintf(event, sizeof(event), "%.*s", (int)strcspn(name, " ;"), name);
+	if (strpbrk(event, "(*?[") != NULL)
+		return false;
+	for (i = 0; i < r->occurred_count; i++)
+		if (strcasestr(r->events[r->occurred[i]].event->name, event) != NULL)
+			return false;
+	return true;
+}
+
 static void print_head(const struct report *r, const char *directory)
 {
 	const struct pem_trace_info *info = r->info;
@@ -87,10 +108,11 @@ static void print_head(const struct report *r, const char *directory)
 		line("Mostly", report_path__sentence(r));
 	if (*info->snapshot != '\0')
 		line("Snapshot",
-		     cli_format("%s: %.160s",
+		     cli_format("%s: %.160s%s",
 				info->ran_ns != 0 ? reach_words(r)
 						  : "all of it, nothing was overwritten yet",
-				info->snapshot));
+				info->snapshot,
+				lacks_trigger(r) ? "; the trigger's own event is not in it" : ""));
 	else if (info->ran_ns != 0)
 		line("Kept", cli_format("%s: what came before was overwritten", reach_words(r)));
 	line("Clock",

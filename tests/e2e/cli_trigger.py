@@ -55,6 +55,9 @@ def an_event_that_is_not_recorded():
     equal(found, ["trace-snapshot-1"], "snapshots")
     rc, out, _ = run([PEM, "report", "--json", os.path.join(folder, found[0])])
     equal([e["name"] for e in json.loads(out)["per_event"] if e["layer"] == "APP"], [], "events of the trigger in the trace")
+    assert "the trigger's own event is not in it" in " ".join(run([PEM, "report", os.path.join(folder, found[0])])[1].split()), "a word"
+    found, _ = record(tmp(), SIZES + ["1000"], "--trigger", "OS::Process::Exec", events="OS::Process")
+    assert "own event is not in it" not in " ".join(run([PEM, "report", os.path.join(tmp(), found[0])])[1].split()), "it is there"
 
 
 @test
