@@ -74,6 +74,17 @@ int pem_tracepoint__is_of_the_system(const struct pem_spec_event *event)
 						    event->meaning == PEM_MEANS_INTERVAL_END);
 }
 
+int pem_tracepoint__is_of_a_call(const struct pem_spec_source *source)
+{
+	return !strcmp(source->name, "raw_syscalls:sys_enter") ||
+	       !strcmp(source->name, "raw_syscalls:sys_exit");
+}
+
+void pem_tracepoint__put_internal(FILE *f, const struct pem_spec_event *event)
+{
+	fprintf(f, "pem_is_internal(&pem_e, regs, %d)", event->meaning == PEM_MEANS_INTERVAL_BEGIN);
+}
+
 unsigned pem_tracepoint__of(const struct pem_spec_source *source)
 {
 	const char *arguments = source->arguments;

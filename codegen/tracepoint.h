@@ -48,6 +48,14 @@ int pem_tracepoint__is_of_the_system(const struct pem_spec_event *event);
 /* The position, from 0 on, of the argument that an alternative with of='' is of. */
 unsigned pem_tracepoint__of(const struct pem_spec_source *source);
 
+/*
+ * Is the alternative of a system call that begins or ends, so that it may be pem's own? Its first
+ * argument is 'struct pt_regs *regs'.
+ */
+int pem_tracepoint__is_of_a_call(const struct pem_spec_source *source);
+/* Print the condition, for BPF and the module: the call is pem's own. */
+void pem_tracepoint__put_internal(FILE *f, const struct pem_spec_event *event);
+
 /* As pem_tracepoint__next, for events that a sampler of the module raises. */
 const struct pem_spec_event *pem_module__next(const struct pem_spec_set *set, size_t *index);
 

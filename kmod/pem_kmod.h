@@ -25,6 +25,7 @@
 
 #include <linux/atomic.h>
 #include <linux/percpu.h>
+#include <linux/ptrace.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/stddef.h>
@@ -390,6 +391,26 @@ static inline uint32_t pem_string(uint8_t *to, uint32_t max, const void *from)
 		}
 	}
 }
+
+#ifdef __KERNEL__
+/*
+ * Is the call that begins or ends with these registers pem's own (pem/internal.h)? Calls of a
+ * loader for pem's libraries are not recognized here.
+ */
+static inline bool pem_is_internal(const struct pem_kevent *e, const struct pt_regs *regs,
+				   bool begins)
+{
+	(void)e;
+	(void)begins;
+#if defined(CONFIG_X86_64)
+	return (regs->bx ^ regs->ip) == PEM_INTERNAL_CALL;
+#elif defined(CONFIG_ARM64)
+	return (regs->regs[15] ^ regs->pc) == PEM_INTERNAL_CALL;
+#else
+	return false;
+#endif
+}
+#endif
 
 /* Copy bytes of the kernel's memory. If they can't be read, all are zero. */
 static inline void pem_array(uint8_t *to, uint32_t bytes, const void *from)

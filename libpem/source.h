@@ -107,6 +107,11 @@ struct pem_source_config {
 	/* File of a simulated machine (pem/hardware.h); NULL: there is none. */
 	const char *hardware;
 	uint32_t session_id; /* as programs know it: pem_session_page.id */
+	/*
+	 * The beginning of the path by which loaders open pem's preloaded libraries. What they do
+	 * for these is no event of the program (pem/internal.h). "": unknown.
+	 */
+	const char *library_path;
 };
 
 struct pem_source_ops {
@@ -233,6 +238,11 @@ struct pem_source_ops {
 	 */
 	uint32_t (*outer_tid)(struct pem_source *source, uint32_t pid_namespace, uint32_t tid,
 			      uint32_t *uid, uint64_t *start_ns);
+	/*
+	 * Return the number of system calls that pem itself made in observed programs so far, by
+	 * pem/internal.h. They are no events. NULL: the source does not tell them apart.
+	 */
+	uint64_t (*internal_calls)(struct pem_source *source);
 };
 
 #endif

@@ -145,6 +145,12 @@ void report_cost__print(const struct report *r)
 				 : "",
 			 report_detail__excess(r, sum * 100 / (double)base));
 	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
+	if (info->internal_calls != 0) {
+		snprintf(text, sizeof(text),
+			 "pem itself made %s system calls in the programs. No table counts them.",
+			 cli_count(info->internal_calls));
+		cli_wrap(stdout, text, 0, 0, cli_width(stdout));
+	}
 }
 
 struct json_object *report_cost__json(const struct report *r)
@@ -180,6 +186,7 @@ struct json_object *report_cost__json(const struct report *r)
 	if (info->machine_cpu_ns != 0)
 		cli_json__count(object, "machine_cpu_ns", info->machine_cpu_ns);
 	cli_json__count(object, "recorder_cpu_ns", info->recorder_cpu_ns);
+	cli_json__count(object, "internal_calls", info->internal_calls);
 	if (base != 0) {
 		cli_json__real(object, "share_percent", sum * 100 / (double)base);
 		cli_json__text(object, "share_of", whose);

@@ -203,6 +203,11 @@ static void put_program(struct emitter *out, const struct pem_spec_event *event,
 		fprintf(f, "\tif (!pem_begin_%s(&pem_e, %u, pem_ctx))\n\t\treturn 0;\n", tracepoint,
 			out->index);
 	put_arguments(f, alternative->arguments);
+	if (pem_tracepoint__is_of_a_call(alternative)) {
+		fprintf(f, "\tif (");
+		pem_tracepoint__put_internal(f, event);
+		fprintf(f, ")\n\t\treturn 0;\n");
+	}
 	if (alternative->when)
 		fprintf(f, "\tif (!(%s))\n\t\treturn 0;\n", alternative->when);
 	put_predicate(out, event, source, hook);

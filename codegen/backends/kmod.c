@@ -179,6 +179,11 @@ static void put_probe(FILE *f, const struct pem_spec_event *event, size_t source
 		"\tif (!%s(&pem_e, pem_data, %u))\n\t\treturn;\n",
 		any ? ", " : "", any ? arguments : "", event->fixed_bytes,
 		pem_tracepoint__is_of_the_system(event) ? "pem_begin_system" : "pem_begin", index);
+	if (pem_tracepoint__is_of_a_call(&event->sources[source])) {
+		fprintf(f, "\tif (unlikely(");
+		pem_tracepoint__put_internal(f, event);
+		fprintf(f, ")) {\n\t\tpem_reject(&pem_e);\n\t\treturn;\n\t}\n");
+	}
 	put_asks(f, event, source);
 	fprintf(f,
 		"\tif (unlikely(pem_e.flags & PEM_KACTION_COUNTERS))\n"

@@ -593,6 +593,7 @@ __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, c
 #include "files.bpf.h"
 #include "others.bpf.h"
 #include "gates.bpf.h"
+#include "internal.bpf.h"
 #include "pem_events.bpf.h"
 
 #include "probe.bpf.h"

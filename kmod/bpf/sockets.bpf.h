@@ -106,7 +106,7 @@ PEM_INLINE uint64_t pem_find_peer(struct pem_kevent *e, struct file *file,
 			pem_read_address(sk, true, &a);
 	} else if (!pem_read_given(e->address, &a) || a.family == PEM_AF_UNIX) {
 		/* Paths may differ in any byte: each such call is told. */
-		what = e->now;
+		what = bpf_ktime_get_ns();
 	}
 	what = pem_mix(what, (uint64_t)a.ipv4 << 32 | (uint32_t)a.port << 16 | a.family);
 	return pem_mix(pem_mix(what, a.ipv6[0]), a.ipv6[1]);

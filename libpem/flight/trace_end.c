@@ -86,6 +86,7 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 	if (s->options.coarse_clock)
 		info->coarse_late_ns =
 			clock_to_ns(pem_coarse_clock__late_cycles(&s->coarse), info->clock_hz) + 1;
+	info->internal_calls = pem_session__internal_calls(s);
 	getrusage(RUSAGE_SELF, &self);
 	info->recorder_cpu_ns = cpu_ns(&self);
 	if (s->command.done) {

@@ -80,8 +80,8 @@ static bool is_left_over(const struct pem_libc_copy *copy, uintptr_t frame, bool
 	if (!copy->pid || !copy->frame)
 		return false;
 	return is_filtered ? copy->frame <= frame
-			   : copy->pid != (uint32_t)syscall(SYS_getpid) &&
-				     copy->pid != (uint32_t)syscall(SYS_getppid);
+			   : copy->pid != (uint32_t)pem_libc_internal_call(SYS_getpid) &&
+				     copy->pid != (uint32_t)pem_libc_internal_call(SYS_getppid);
 }
 
 /* A signal handler may have given back a copy that was left over, which then has another owner. */
@@ -101,8 +101,8 @@ static void give_back_copy(struct pem_libc_copy *copy)
 static struct pem_libc_copy *map_copy(uintptr_t self)
 {
 	struct pem_libc_copy *copy, **list = &copies[COPIES - 1].next;
-	long start = syscall(SYS_mmap, NULL, sizeof(*copy), PROT_READ | PROT_WRITE,
-			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	long start = pem_libc_internal_call(SYS_mmap, NULL, sizeof(*copy), PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (start == -1)
 		return NULL;
@@ -143,7 +143,8 @@ static struct pem_libc_copy *take_copy(uintptr_t frame, bool is_filtered)
 
 	if (copy) {
 		copy->frame = frame;
-		copy->pid = is_filtered ? PID_UNKNOWN : (uint32_t)syscall(SYS_getpid);
+		copy->pid =
+			is_filtered ? PID_UNKNOWN : (uint32_t)pem_libc_internal_call(SYS_getpid);
 	}
 	return copy;
 }
@@ -176,9 +177,9 @@ static int can_open(const char *entry, size_t length)
 	 * Call the kernel directly: a thread must not be cancelled in execve, as it may be in
 	 * openat.
 	 */
-	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = pem_libc_internal_call(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0)
-		syscall(SYS_close, fd);
+		pem_libc_internal_call(SYS_close, fd);
 	return fd >= 0;
 }
 
@@ -307,8 +308,8 @@ static bool is_usual_start(const char *program, enum pem_libc_named named)
 	if (named == PEM_LIBC_BENEATH)
 		return true;
 	/* Can the name be read? What is not searched only the kernel reads. */
-	if (named == PEM_LIBC_BY_NAME && syscall(SYS_newfstatat, AT_FDCWD, program, &st, 0) &&
-	    errno == EFAULT)
+	if (named == PEM_LIBC_BY_NAME &&
+	    pem_libc_internal_call(SYS_newfstatat, AT_FDCWD, program, &st, 0) && errno == EFAULT)
 		return false;
 	kind = pem_program_file__kind(program, folders(program, named), PEM_PROGRAM_LOADER);
 	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;

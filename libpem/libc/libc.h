@@ -31,6 +31,7 @@
  *	readable.c	whether memory that the program passes may be read
  *	older.c		older versions of some functions
  *	rights.c	setuid, chroot, unshare, seccomp and the like, without events
+ *	internal.c		system calls of the wrappers' own
  *	silence.c	when wrappers only pass calls on
  *	objects.c	which programs and libraries lie in memory
  *
@@ -96,6 +97,9 @@ bool pem_libc_real__find(void);
  * thread-local memory the C library did not set up: libpem can find nothing of its own there.
  */
 int pem_libc_call__is_silent(uintptr_t site);
+
+/* As syscall(), for a call that the program did not ask for. Async-signal-safe. */
+long pem_libc_internal_call(long number, ...);
 
 /* Raise an event for each object that was loaded since the last call. Not async-signal-safe. */
 void pem_libc_objects__raise(void);

@@ -127,9 +127,9 @@ static int copy_object(struct dl_phdr_info *info, size_t size, void *arg)
 /* The target of a link, ended. Returns its bytes; 0: unknown, or it does not fit. */
 static size_t read_link(const char *link, char *target, size_t bytes)
 {
-	long count = pem_rights__restricted()
-			     ? -1
-			     : syscall(SYS_readlinkat, AT_FDCWD, link, target, bytes);
+	long count = pem_rights__restricted() ? -1
+					      : pem_libc_internal_call(SYS_readlinkat, AT_FDCWD,
+								       link, target, bytes);
 
 	if (count < 0 || (size_t)count >= bytes)
 		count = 0;

@@ -2,6 +2,7 @@
 /* readable.c - whether memory that a program passes may be read */
 #include "libc/readable.h"
 
+#include "libc/libc.h"
 #include "producer/rights.h"
 
 #include <errno.h>
@@ -21,7 +22,8 @@ static bool ask(uintptr_t at)
 	uintptr_t word = at & ~(uintptr_t)7;
 
 	return word &&
-	       (!syscall(SYS_rt_sigprocmask, -1, word, NULL, sizeof(uint64_t)) || errno != EFAULT);
+	       (!pem_libc_internal_call(SYS_rt_sigprocmask, -1, word, NULL, sizeof(uint64_t)) ||
+		errno != EFAULT);
 }
 
 /*

@@ -10,6 +10,7 @@
 #include "libc/spawn.h"
 
 #include "libc/exec.h"
+#include "libc/libc.h"
 #include "libc/next.h"
 #include "libc/readable.h"
 
@@ -18,6 +19,10 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#define SIGNALS_BYTES 8 /* of the kernel's sets of signals */
 
 /*
  * Change a copy of the attributes so that the child gets this signal mask if the caller names none:
@@ -49,12 +54,13 @@ static int start_child(pem_libc_spawn_call *next, pid_t *made, pid_t *child, con
 	else
 		posix_spawnattr_init(&own);
 	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
+	memset(&before, 0, sizeof(before));
+	pem_libc_internal_call(SYS_rt_sigprocmask, SIG_BLOCK, &all, &before, SIGNALS_BYTES);
 	keep_mask(&own, &before);
 	rc = next(made, program, actions, &own, arguments, environment);
 	if (!rc)
 		*child = *made;
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pem_libc_internal_call(SYS_rt_sigprocmask, SIG_SETMASK, &before, NULL, SIGNALS_BYTES);
 	return rc;
 }
 

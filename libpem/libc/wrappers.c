@@ -16,6 +16,7 @@
 
 #include "libc/elf_names.h"
 #include "libc/frames.h"
+#include "libc/libc.h"
 #include "producer/rights.h"
 
 #include <elf.h>
@@ -177,17 +178,18 @@ static void read_program(uintptr_t base)
 		letters[letters_of(name_at(i)) / 64] |= 1ull << letters_of(name_at(i)) % 64;
 	if (pem_rights__restricted())
 		return;
-	fd = syscall(SYS_openat, AT_FDCWD, "/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	fd = pem_libc_internal_call(SYS_openat, AT_FDCWD, "/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	bytes = syscall(SYS_lseek, fd, 0, SEEK_END);
-	file = bytes > 0 ? (char *)syscall(SYS_mmap, NULL, bytes, PROT_READ, MAP_PRIVATE, fd, 0)
+	bytes = pem_libc_internal_call(SYS_lseek, fd, 0, SEEK_END);
+	file = bytes > 0 ? (char *)pem_libc_internal_call(SYS_mmap, NULL, bytes, PROT_READ,
+							  MAP_PRIVATE, fd, 0)
 			 : MAP_FAILED;
 	if (file != MAP_FAILED) {
 		read_symbols(file, (uint64_t)bytes, base);
-		syscall(SYS_munmap, file, bytes);
+		pem_libc_internal_call(SYS_munmap, file, bytes);
 	}
-	syscall(SYS_close, fd);
+	pem_libc_internal_call(SYS_close, fd);
 }
 
 enum answer { NO, YES, NOT_YET };

@@ -236,6 +236,20 @@ static bool can_preload(struct pem_session *s, const char *program, bool adapter
 	return kind != PEM_PROGRAM_32_BIT && kind != PEM_PROGRAM_MUSL;
 }
 
+void pem_environment__library_path(char path[PEM_LIBRARY_PATH_BYTES + 1])
+{
+	char folder[PATH_MAX], runtime[PATH_MAX - 128];
+
+	path[0] = '\0';
+	if (!pem_library_folder(folder, sizeof(folder)))
+		return;
+	if (!pem_runtime_dir(runtime, sizeof(runtime)))
+		quote_folder(runtime, folder, sizeof(folder));
+	if (snprintf(path, PEM_LIBRARY_PATH_BYTES + 1, "%s/libpem", folder) >
+	    (int)PEM_LIBRARY_PATH_BYTES)
+		path[0] = '\0';
+}
+
 /*
  * session is the folder of the session; NULL: the program is started in no session. Returns false
  * where memory ran out.

@@ -12,6 +12,7 @@
 #include "core/core.h"
 #include "pool.h"
 
+#include <pem/internal.h>
 #include <pem/model.h>
 #include <pem/pem.h>
 
@@ -324,6 +325,11 @@ struct pem_environment *pem_environment__new(struct pem_session *s, const char *
 
 char **pem_environment__variables(const struct pem_environment *environment);
 void pem_environment__free(struct pem_environment *environment);
+/*
+ * The beginning of the path of each library of pem's that LD_PRELOAD names. "": unknown, or it does
+ * not fit.
+ */
+void pem_environment__library_path(char path[PEM_LIBRARY_PATH_BYTES + 1]);
 
 /* --- control_file.c --- */
 

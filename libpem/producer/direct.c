@@ -10,13 +10,19 @@
  * libpem.a does not contain them: a program would be linked with them. Functions that only
  * consumers call are not here.
  */
+#include "internal_call.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -26,37 +32,15 @@
 
 #define HIDDEN __attribute__((visibility("hidden")))
 
-/* --- the call itself: up to six arguments; a result from -4095 to -1 is an error --- */
+/* --- the call itself --- */
 
 long pem_direct_syscall(long number, long a, long b, long c, long d, long e,
 			long f) __asm__("syscall") HIDDEN;
 
 long pem_direct_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-#if defined(__x86_64__)
-	register long r10 __asm__("r10") = d;
-	register long r8 __asm__("r8") = e;
-	register long r9 __asm__("r9") = f;
-	long result;
+	long result = pem_internal_syscall(number, a, b, c, d, e, f);
 
-	__asm__ __volatile__("syscall"
-			     : "=a"(result)
-			     : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
-			     : "rcx", "r11", "memory");
-#elif defined(__aarch64__)
-	register long x8 __asm__("x8") = number;
-	register long result __asm__("x0") = a;
-	register long x1 __asm__("x1") = b;
-	register long x2 __asm__("x2") = c;
-	register long x3 __asm__("x3") = d;
-	register long x4 __asm__("x4") = e;
-	register long x5 __asm__("x5") = f;
-
-	__asm__ __volatile__("svc #0"
-			     : "+r"(result)
-			     : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
-			     : "memory");
-#endif
 	if ((unsigned long)result < -4095ul)
 		return result;
 	errno = (int)-result;
@@ -229,4 +213,31 @@ HIDDEN int nanosleep(const struct timespec *time, struct timespec *left)
 HIDDEN int sched_yield(void)
 {
 	return (int)syscall(SYS_sched_yield);
+}
+
+HIDDEN int prctl(int option, ...)
+{
+	unsigned long a[4];
+	va_list more;
+	int i;
+
+	va_start(more, option);
+	for (i = 0; i < 4; i++)
+		a[i] = va_arg(more, unsigned long);
+	va_end(more);
+	return (int)syscall(SYS_prctl, option, a[0], a[1], a[2], a[3]);
+}
+
+/* As the C library's, which leaves its own two signals alone. */
+HIDDEN int pthread_sigmask(int how, const sigset_t *restrict set, sigset_t *restrict before)
+{
+	uint64_t signals;
+
+	if (set) {
+		memcpy(&signals, set, sizeof(signals));
+		signals &= ~(3ull << (__SIGRTMIN - 1));
+	}
+	return syscall(SYS_rt_sigprocmask, how, set ? &signals : NULL, before, sizeof(signals))
+		       ? errno
+		       : 0;
 }

@@ -202,6 +202,7 @@ static bool parse_member(struct pem_trace_info *info, const char *key, char *val
 		{"ran_ns", &info->ran_ns},
 		{"machine_cpu_ns", &info->machine_cpu_ns},
 		{"coarse_late_ns", &info->coarse_late_ns},
+		{"internal_calls", &info->internal_calls},
 	};
 	size_t i;
 

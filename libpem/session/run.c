@@ -65,6 +65,27 @@ static void note_command(struct pem_session *s, struct pem_trace_info *info, cha
 
 /* --- the child, between fork and exec --- */
 
+/*
+ * Execute the program as execvpe does. Folders of PATH that lack it are searched by pem's own
+ * calls: the command's events begin with the call that succeeds.
+ */
+static void execute(char *const argv[], char **environment)
+{
+	const char *folder = getenv("PATH");
+	char path[PATH_MAX];
+	size_t length;
+
+	for (; folder && *folder && !strchr(argv[0], '/'); folder += length + !!folder[length]) {
+		length = strcspn(folder, ":");
+		if (length && length < sizeof(path) &&
+		    (size_t)snprintf(path, sizeof(path), "%.*s/%s", (int)length, folder, argv[0]) <
+			    sizeof(path) &&
+		    !access(path, X_OK))
+			execve(path, argv, environment);
+	}
+	execvpe(argv[0], argv, environment);
+}
+
 static void run_child(char *const argv[], char **environment, int go_fd, int error_fd)
 {
 	int code;
@@ -74,7 +95,7 @@ static void run_child(char *const argv[], char **environment, int go_fd, int err
 		_exit(127);
 	code = -pem_run__drop_capabilities();
 	if (!code) {
-		execvpe(argv[0], argv, environment);
+		execute(argv, environment);
 		code = errno;
 	}
 	if (write(error_fd, &code, sizeof(code)) != sizeof(code))

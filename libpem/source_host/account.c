@@ -100,6 +100,20 @@ void pem_session__count_sources(struct pem_session *s, struct pem_balance *count
 	}
 }
 
+uint64_t pem_session__internal_calls(const struct pem_session *s)
+{
+	const struct pem_instance *instance;
+	uint64_t calls = 0;
+	int i;
+
+	for (i = 0; i < s->sources->instance_count; i++) {
+		instance = &s->sources->instances[i];
+		if (instance->source && instance->ops->internal_calls)
+			calls += instance->ops->internal_calls(instance->source);
+	}
+	return calls;
+}
+
 /* demand: the log's demand of an event. */
 static struct pem_balance balance_of(const struct pem_demand *demand, struct pem_balance counted,
 				     bool goes_on)

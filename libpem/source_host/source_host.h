@@ -10,6 +10,8 @@
 
 #include "source.h"
 
+#include <pem/internal.h>
+
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -52,6 +54,7 @@ struct pem_found {
 struct pem_session_sources {
 	struct pem_source_plugin *plugins;
 	bool plugins_loaded;
+	char library_path[PEM_LIBRARY_PATH_BYTES + 1]; /* as sources get it */
 	struct pem_instance instances[PEM_INSTANCES_MAX];
 	int instance_count;
 	/* Index of the instance that is being drained. */
@@ -169,6 +172,8 @@ void pem_session__count_records(struct pem_session *session, const struct pem_pa
 
 /* Ask the sources for what they have produced and discarded; counted is by demand. */
 void pem_session__count_sources(struct pem_session *session, struct pem_balance *counted);
+/* System calls of pem's own in observed programs, so far. */
+uint64_t pem_session__internal_calls(const struct pem_session *session);
 
 void pem_session__close_sources(struct pem_session *session);
 /* Add gaps to a trace: events that their source can't deliver, by reason. */

@@ -173,19 +173,19 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 					   .cgroup = s->sources->cgroup,
 					   .hardware = s->options.hardware,
 					   .session_id = s->id,
+					   .library_path = s->sources->library_path,
 					   .metric_count = pem_model__metric_count(s->model),
 					   .log = pem_session__say_from_source,
 					   .log_arg = s};
 	const struct pem_metric **metrics = NULL;
-	int result = -EMFILE;
+	int result = s->sources->instance_count == PEM_INSTANCES_MAX ? -EMFILE : -ENOMEM;
 	size_t i;
 
 	*instance = (struct pem_instance){.ops = ops, .event_count = count};
-	if (s->sources->instance_count == PEM_INSTANCES_MAX)
+	if (result == -EMFILE)
 		goto fail;
 	instance->events = calloc(count, sizeof(*instance->events));
 	config.metrics = metrics = metrics_of(s->model);
-	result = -ENOMEM;
 	if (!instance->events || !metrics)
 		goto fail;
 	for (i = 0; i < count; i++)
@@ -354,6 +354,7 @@ int pem_session__open_sources(struct pem_session *s, struct pem_error *error)
 		free(choices);
 		return pem_error__set(error, -ENOMEM, "out of memory");
 	}
+	pem_environment__library_path(s->sources->library_path);
 	choice_count = choose(s, choices);
 	for (plugin = s->sources->plugins; plugin; plugin = plugin->next) {
 		opened = s->sources->instance_count;

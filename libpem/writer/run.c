@@ -59,6 +59,8 @@ int pem_trace_writer__write_run(struct pem_trace_writer *w, const struct pem_tra
 		(unsigned long long)info->program_cpu_ns);
 	if (info->coarse_late_ns)
 		fprintf(f, "coarse_late_ns=%llu\n", (unsigned long long)info->coarse_late_ns);
+	if (info->internal_calls)
+		fprintf(f, "internal_calls=%llu\n", (unsigned long long)info->internal_calls);
 	if (info->counters[0])
 		fprintf(f, "counters=%s\n", info->counters);
 	if (info->machine_cpu_ns)

@@ -180,6 +180,11 @@ struct pem_trace_info {
 	 * by more than 10 us, at least 1; 0: events of programs read the cycle counter.
 	 */
 	uint64_t coarse_late_ns;
+	/*
+	 * System calls that pem itself made in observed programs. They are no events. 0: none, or
+	 * no system calls were recorded, or by a source that does not tell them apart.
+	 */
+	uint64_t internal_calls;
 };
 
 /* --- a trace --- */

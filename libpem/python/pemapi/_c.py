@@ -168,7 +168,7 @@ class TraceInfo(ctypes.Structure):
                 ("reduced_count", c_uint32), ("reduced", Reduced * 64),
                 ("predicate_count", c_uint32), ("predicates_more", c_uint32), ("predicates", Predicate * 64),
                 ("machine_cpu_ns", c_uint64), ("counters", c_char * 512), ("boot_id", c_char * 40),
-                ("estimate_count", c_uint32), ("estimates", Estimate * 64), ("coarse_late_ns", c_uint64)]
+                ("estimate_count", c_uint32), ("estimates", Estimate * 64), ("coarse_late_ns", c_uint64), ("internal_calls", c_uint64)]
 
 
 class Recorder(Sized):

@@ -7,6 +7,7 @@
  *	joint.c    one program for several events of a tracepoint
  *	drain.c    rings -> packets
  *	processes.c  statistics by process
+ *	internal.c	   system calls of pem's own in programs
  */
 #ifndef PEM_SOURCES_KERNEL_H
 #define PEM_SOURCES_KERNEL_H
@@ -59,6 +60,13 @@ void pem_source__rejoin(struct pem_source *source, unsigned index);
 void pem_source__fail_joined(struct pem_source *source, unsigned index, int error);
 /* Runs that the kernel refused are those of all events of the program. */
 void pem_source__share_misses(struct pem_source *source);
+
+/* --- internal.c --- */
+
+/* Tell programs which calls a loader makes for libraries whose path begins so; "": unknown. */
+void pem_source__name_libraries(struct pem_kconfig *config, const char *path);
+/* internal_calls of struct pem_source_ops. */
+uint64_t pem_source__internal_calls(struct pem_source *source);
 
 /* --- processes.c --- */
 

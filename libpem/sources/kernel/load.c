@@ -272,6 +272,7 @@ static int set_constants(const struct pem_source *source, uint32_t ring_bytes)
 	config->no_reading = pem_kernel__no_reading();
 	config->by_process = source->by_process;
 	config->session_id = source->session_id;
+	pem_source__name_libraries(config, source->library_path);
 	for (i = 0; i < pem_kernel__event_count(); i++)
 		config->joined[i] = source->programs[i].is_joined;
 	for (i = 0; i < source->common.demand_count; i++) {

@@ -322,6 +322,8 @@ static int open_source(const struct pem_source_config *config, struct pem_source
 	source->by_process = config->by_process;
 	source->forgets = config->forgets;
 	source->session_id = config->session_id;
+	if (config->library_path && strlen(config->library_path) < sizeof(source->library_path))
+		strcpy(source->library_path, config->library_path);
 	source->buffer_bytes = config->buffer_bytes;
 	source->context_index = pem_kernel__sets_thread();
 	source->common.has_thread_event = source->context_index >= 0;
@@ -476,6 +478,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.add_target = add_target,
 	.set_gates = pem_source__set_gates,
 	.outer_tid = pem_source__outer_tid,
+	.internal_calls = pem_source__internal_calls,
 	.balance = pem_source_demands__balance,
 	.close = close_source,
 };

@@ -51,6 +51,7 @@
 #define PEM_KRING_H
 
 #include <pem/abi.h>
+#include <pem/internal.h>
 
 /* Events of the catalogue, then ad-hoc probes: their cells take 144 KiB of each CPU's ring. */
 #define PEM_KRING_EVENTS_MAX 2048u
@@ -75,7 +76,8 @@ struct pem_kring {
 	uint64_t logged_thread;
 	uint32_t context; /* PEM_KRING_CONTEXT_*, of process context_pid */
 	uint32_t context_pid;
-	uint32_t reserved0[8];
+	uint64_t internal_calls; /* system calls of pem's own in observed programs (internal.h) */
+	uint32_t reserved0[6];
 	/* the consumer's */
 	uint64_t tail;
 	uint64_t reserved1[7];
@@ -140,11 +142,18 @@ struct pem_kconfig {
 	uint32_t has_gates; /* not 0: an event has gates */
 	uint32_t session_id; /* the session whose gates they are */
 	uint64_t address_call[PEM_KCALLS_ADDRESS]; /* the numbers of PEM_KCALL_* */
+	struct pem_start_calls start_calls;
+	/*
+	 * The beginning of the path of pem's libraries, without NUL. Length 0: none is recognized.
+	 */
+	uint64_t library_path_bytes;
+	uint64_t library_path[PEM_LIBRARY_PATH_BYTES / 8];
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_kconfig) ==
 			  24 + 4 * PEM_KRING_EVENTS_MAX + 40 * PEM_KTESTS_MAX +
 				  sizeof(struct pem_distribution) + 3 * PEM_KCALLS_MAX / 8 +
-				  5 * PEM_KRING_EVENTS_MAX + 8 + 8 * PEM_KCALLS_ADDRESS,
+				  5 * PEM_KRING_EVENTS_MAX + 8 + 8 * PEM_KCALLS_ADDRESS +
+				  sizeof(struct pem_start_calls) + 8 + PEM_LIBRARY_PATH_BYTES,
 		  "the programs' constants have no gaps");
 
 /*
@@ -189,7 +198,7 @@ struct pem_kcontrol {
 	uint32_t logging;
 	uint32_t context_flags; /* Flags that are added to the action of context switches then */
 	uint32_t targets_lost; /* Processes of the target for which the map had no room */
-	uint32_t reserved0;
+	uint32_t starting; /* Processes whose loader maps pem's libraries (the map pem_starts) */
 	uint64_t values_lost; /* Values missing in statistics of probes (kmod/bpf/probe.bpf.h) */
 	uint64_t told_epoch; /* What is told once is told again when it changes (files.bpf.h) */
 	uint32_t reserved[8];

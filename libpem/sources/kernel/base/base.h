@@ -203,6 +203,8 @@ struct pem_source {
 	bool no_follow;
 	bool by_process;
 	uint32_t session_id;
+	char library_path[PEM_LIBRARY_PATH_BYTES +
+			  1]; /* as in struct pem_source_config; "": none */
 	uint32_t joints_refused; /* a bit for each program of several events, see joint.c */
 	bool forgets; /* the session is a flight recorder */
 	uint64_t told_ns; /* when what is told once was last told again for it */

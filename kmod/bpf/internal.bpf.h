@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * internal.bpf.h - is a system call pem's own? pem/internal.h says how it is told
+ *
+ * Part of pem.bpf.c, which includes it. A call of the program's own costs a test of two registers
+ * and a load, unless the loader of some process is mapping pem's libraries.
+ */
+#ifndef PEM_INTERNAL_BPF_H
+#define PEM_INTERNAL_BPF_H
+
+/* By process id: processes that start with pem's libraries, until pem's first call there. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(key_size, 4);
+	__uint(value_size, sizeof(struct pem_start));
+	__uint(max_entries, 8192);
+} pem_starts SEC(".maps");
+
+/* The number of the call that these registers are of. */
+PEM_INLINE uint64_t pem_call_number(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return regs->orig_ax;
+#else
+	return regs->regs[8];
+#endif
+}
+
+PEM_INLINE bool pem_is_marked(struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	return (regs->bx ^ regs->ip) == PEM_INTERNAL_CALL;
+#else
+	return (regs->regs[15] ^ regs->pc) == PEM_INTERNAL_CALL;
+#endif
+}
+
+PEM_INLINE void pem_forget_start(uint32_t pid)
+{
+	if (!bpf_map_delete_elem(&pem_starts, &pid))
+		/* none: a count of entries, which any program may read late */
+		__sync_fetch_and_sub(&pem_control.starting, 1);
+}
+
+/* Does the path at this address begin as those of pem's libraries? */
+PEM_INLINE bool pem_is_library_path(uint64_t at)
+{
+	uint64_t bytes = pem_config.library_path_bytes, i, word, mask;
+
+	if (!bytes)
+		return false;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < PEM_LIBRARY_PATH_BYTES / 8 && i * 8 < bytes; i++) {
+		if (bpf_probe_read_user(&word, sizeof(word), (void *)(at + i * 8)))
+			return false;
+		mask = bytes - i * 8 < 8 ? (1ull << (bytes - i * 8) * 8) - 1 : ~0ull;
+		if ((word ^ pem_config.library_path[i]) & mask)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Is this call one of a loader for pem's libraries? A global function: pem_add_distribution() says
+ * why.
+ */
+__attribute__((noinline)) int pem_is_loaders(uint64_t number, uint64_t a, uint64_t b, uint64_t e)
+{
+	const uint64_t argument[5] = {a, b, 0, 0, e};
+	uint32_t pid = bpf_get_current_pid_tgid() >> 32;
+	struct pem_start begun = {0};
+	struct pem_start *start = bpf_map_lookup_elem(&pem_starts, &pid);
+
+	PEM_STORE(begun.state, PEM_START_LOADS);
+	if (number == pem_config.start_calls.openat && pem_is_library_path(b)) {
+		if (start)
+			start->state = PEM_START_LOADS;
+		else if (!bpf_map_update_elem(&pem_starts, &pid, &begun, BPF_NOEXIST))
+			__sync_fetch_and_add(&pem_control.starting, 1);
+		return 1;
+	}
+	if (start && number == pem_config.start_calls.execve) {
+		pem_forget_start(pid);
+		return 0;
+	}
+	return start && pem_start_owns(start, &pem_config.start_calls, number, argument);
+}
+
+/*
+ * Is the call that begins or ends with these registers pem's own? begins: it is counted, once for
+ * each call.
+ */
+PEM_INLINE bool pem_is_internal(struct pem_kevent *e, struct pt_regs *regs, bool begins)
+{
+	uint64_t number = pem_call_number(regs);
+	bool is_marked = pem_is_marked(regs);
+
+	if (!is_marked &&
+	    !(PEM_LOAD(pem_control.starting) || number == pem_config.start_calls.openat))
+		return false;
+	if (is_marked && PEM_LOAD(pem_control.starting))
+		pem_forget_start(bpf_get_current_pid_tgid() >> 32);
+	if (!is_marked && !pem_is_loaders(number, PT_REGS_PARM1_SYSCALL(regs),
+					  PT_REGS_PARM2_SYSCALL(regs), PT_REGS_PARM5_SYSCALL(regs)))
+		return false;
+	if (begins)
+		pem_count(e, &e->ring->internal_calls);
+	return true;
+}
+
+#endif
