@@ -243,6 +243,11 @@ struct pem_source_ops {
 	 * pem/internal.h. They are no events. NULL: the source does not tell them apart.
 	 */
 	uint64_t (*internal_calls)(struct pem_source *source);
+	/*
+	 * The log is about to end, and all sources still run: write how things stand. Returns 0 or
+	 * -errno. NULL: there is nothing to write.
+	 */
+	int (*end)(struct pem_source *source, const struct pem_source_sink *sink);
 };
 
 #endif

@@ -105,12 +105,27 @@ static void *remove_at(struct pem_intervals *intervals, size_t older)
 	return data;
 }
 
+static bool is_open(const struct pem_intervals *intervals, const struct kind *kind,
+		    const struct pem_record *record)
+{
+	uint64_t key = pem_record__key(record, PEM_ROLE_ADDRESS);
+	size_t i;
+
+	for (i = intervals->count; i-- > 0;)
+		if (intervals->open[intervals->first + i].key == key &&
+		    intervals->open[intervals->first + i].group == kind->group)
+			return true;
+	return false;
+}
+
 void *pem_intervals__begin(struct pem_intervals *intervals, const struct pem_record *record,
 			   void *data)
 {
 	const struct kind *kind = kind_of(intervals, record->event);
 	void *oldest = NULL;
 
+	if (record->event->source_kind == PEM_SOURCE_PROC && is_open(intervals, kind, record))
+		return data;
 	if (intervals->count == PEM_INTERVALS_OPEN_MAX)
 		oldest = remove_at(intervals, 0);
 	if (intervals->first + intervals->count == ROOM) {

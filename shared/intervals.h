@@ -37,7 +37,8 @@ const char *pem_interval__name(const struct pem_record *record);
 /*
  * Open an interval with a record whose event means interval-begin. data belongs to the caller and
  * is not NULL. Returns NULL. If PEM_INTERVALS_OPEN_MAX intervals are open, the oldest of them is
- * forgotten, because it most likely never ends; its data is returned.
+ * forgotten, because it most likely never ends; its data is returned. If the event's source is
+ * 'proc', and the interval is open already, data is returned.
  */
 void *pem_intervals__begin(struct pem_intervals *intervals, const struct pem_record *record,
 			   void *data);

@@ -31,16 +31,17 @@ const char *const pem_meaning_words[] = {
 	"process-arguments",
 	"descriptor-name",
 	"call-path",
+	"thread-state",
 };
 const char *const pem_role_words[] = {
 	"-",           "process", "thread",      "previous-thread",
 	"parent",      "name",    "value",       "address",
 	"size",        "key",     "cpu",         "code",
 	"old-address", "state",   "system-call", "descriptor",
-	"interrupt",
+	"interrupt",   "holder",
 };
-const char *const pem_source_words[] = {"stub", "tracepoint", "perf",  "perf-sample",
-					"usdt", "module",     "probe", "simulated"};
+const char *const pem_source_words[] = {"stub",   "tracepoint", "perf",      "perf-sample", "usdt",
+					"module", "probe",      "simulated", "proc"};
 const char *const pem_level_words[] = {"-", "error", "warning", "info", "detail", "debug"};
 const char *const pem_scope_words[] = {"-", "thread", "process", "cpu", "system"};
 const char *const pem_metric_form_words[] = {"-",          "rate",    "ratio",

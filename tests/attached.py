@@ -13,7 +13,7 @@ import time
 
 from patience import HANG_S
 from probe_trace import EVENT, program, ticks
-from tap import BUILD, PEM, ROOT, SAN, equal, skip, start, tmp
+from tap import BUILD, PEM, ROOT, SAN, equal, run, skip, start, tmp
 
 SPEC = os.path.join(ROOT, "tests", "programs", "probe.xml")
 LIBPEM = os.path.join(BUILD, "lib", "libpem.so.1")
@@ -51,6 +51,33 @@ class Asked:
         self.child.stdin.close()
         self.child.wait()
         self.child.stdout.close()
+
+
+class Recorder:
+    """pem record, attached to what the options name."""
+
+    def __init__(self, *options, events="OS::Syscall::Enter"):
+        self.trace = os.path.join(tmp(), "trace")
+        self.said = []
+        self.child = start([PEM, "record", "-e", events, "-o", self.trace, *options], stderr=subprocess.PIPE, text=True,
+                           env={"PEM_RUNTIME_DIR": os.path.join(tmp(), "run")})
+        self.until("until it ends or you interrupt")
+
+    def until(self, words):
+        for line in self.child.stderr:
+            self.said.append(line)
+            if words in line:
+                return
+        raise AssertionError("record ended: " + "".join(self.said))
+
+    def end(self):
+        """Its report's processes by number."""
+        self.child.send_signal(signal.SIGINT)
+        self.said.append(self.child.stderr.read())
+        equal(self.child.wait(), 0, "status: " + "".join(self.said))
+        rc, out, err = run([PEM, "report", "--json", self.trace])
+        equal(rc, 0, "status of report: " + err)
+        return {p["pid"]: p for p in json.loads(out)["processes"]}
 
 
 class Observer:

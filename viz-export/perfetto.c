@@ -372,8 +372,8 @@ static int put_instant(struct perfetto *p, const struct pem_record *record)
 	return put_event(p, record, &e);
 }
 
-/* The track of a slice that the record begins. 0: no memory. */
-static uint64_t begin_slice(struct perfetto *p, const struct pem_record *record)
+/* The track of a slice that the record begins, or that is open already. 0: no memory. */
+static uint64_t begin_slice(struct perfetto *p, const struct pem_record *record, bool *is_open)
 {
 	bool is_of_thread = record->event->scope == PEM_SCOPE_THREAD;
 	uint64_t uuid = is_of_thread ? record_track(p, record) : free_track(p, record);
@@ -383,6 +383,7 @@ static uint64_t begin_slice(struct perfetto *p, const struct pem_record *record)
 		return 0;
 	oldest = (uintptr_t)pem_intervals__begin(p->open, record, (void *)(uintptr_t)uuid);
 	pem_tracks__release(&p->tracks, oldest);
+	*is_open = oldest == uuid && record->event->source_kind == PEM_SOURCE_PROC;
 	return uuid;
 }
 
@@ -399,7 +400,7 @@ static int put_slice(struct perfetto *p, const struct pem_record *record)
 {
 	const struct pem_event *event = record->event;
 	int name = pem_event__field_by_role(event, PEM_ROLE_NAME), rc;
-	bool begins = event->meaning == PEM_MEANS_INTERVAL_BEGIN;
+	bool begins = event->meaning == PEM_MEANS_INTERVAL_BEGIN, is_open = false;
 	char *category;
 	TrackEvent e;
 
@@ -415,13 +416,13 @@ static int put_slice(struct perfetto *p, const struct pem_record *record)
 	if (rc)
 		return rc;
 	if (begins) {
-		e.track_uuid = begin_slice(p, record);
+		e.track_uuid = begin_slice(p, record, &is_open);
 	} else {
 		e.track_uuid = end_slice(p, record);
 		if (!e.track_uuid)
 			return put_instant(p, record);
 	}
-	return put_event(p, record, &e);
+	return is_open ? 0 : put_event(p, record, &e);
 }
 
 static uint32_t role_value(const struct pem_record *record, enum pem_role role)

@@ -55,7 +55,7 @@ void report_times__free(struct report_times *t)
 	report_messages__free(t);
 	report_path__free(t->path);
 	report_calls__free(t);
-	free(t->waits);
+	report_waits__free(t);
 	free(t->locks);
 	pem_number_map__free(&t->lock_at);
 	pem_number_map__free(&t->wait_at);

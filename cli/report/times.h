@@ -60,6 +60,8 @@ struct report_wait {
 	uint32_t thread; /* number of the pass */
 	uint32_t waker; /* the same, or NO_THREAD: unknown, or not a thread */
 	enum pem_woken_by woken_by;
+	const char *waits_on; /* object that it waits for, of this row; NULL: unknown */
+	uint32_t holder; /* number of the thread that holds it, or NO_THREAD */
 	uint32_t interval; /* index, or NO_INTERVAL */
 	uint32_t file; /* number of the pass, or NO_FILE */
 	uint64_t lock; /* address of role 'key'; 0: none */
@@ -171,6 +173,8 @@ int report_path__find(struct report_times *times);
 void report_path__free(struct report_path *path);
 /* Add a time in which a thread was blocked. Returns 0 or -ENOMEM. */
 int report_waits__add(struct report_times *times, const struct pem_span *span, uint64_t ns);
+/* Free the rows of waits. */
+void report_waits__free(struct report_times *times);
 /*
  * Add a system call that the record ended, or one that has no end. interval: index of its name.
  * Returns 0 or -ENOMEM.

@@ -6,6 +6,7 @@
  * kernel's own record (meaning 'thread-waking'): the reader of a pipe, or who gave up a mutex.
  */
 #include "grow.h"
+#include "hash.h"
 #include "times.h"
 
 #include <errno.h>
@@ -74,11 +75,15 @@ static uint64_t lock_of(const struct pem_interval *interval)
 static struct report_wait *row_of(struct report_times *t, const struct report_wait *like)
 {
 	uint64_t key = report_mix(report_mix(0, like->thread), like->interval);
+	char *waits_on = NULL;
 	uint32_t *at = pem_number_map__at(
 		&t->wait_at,
 		report_mix(report_mix(report_mix(report_mix(key, like->waker), like->woken_by),
 				      like->file),
-			   like->lock));
+			   report_mix(report_mix(like->lock, like->holder),
+				      like->waits_on != NULL
+					      ? pem_hash__text(PEM_HASH_START, like->waits_on)
+					      : 0)));
 
 	if (at == NULL)
 		return NULL;
@@ -86,7 +91,10 @@ static struct report_wait *row_of(struct report_times *t, const struct report_wa
 		if (pem_grow(&t->waits, sizeof(*t->waits), t->wait_count + 1, &t->wait_capacity) <
 		    0)
 			return NULL;
+		if (like->waits_on != NULL && (waits_on = strdup(like->waits_on)) == NULL)
+			return NULL;
 		t->waits[t->wait_count] = *like;
+		t->waits[t->wait_count].waits_on = waits_on;
 		*at = (uint32_t)t->wait_count++;
 	}
 	return &t->waits[*at];
@@ -120,7 +128,10 @@ int report_waits__add(struct report_times *t, const struct pem_span *span, uint6
 				   .interval = NO_INTERVAL,
 				   .file = NO_FILE,
 				   .waker = span->waker != NULL ? span->waker->number : NO_THREAD,
-				   .woken_by = span->woken_by};
+				   .woken_by = span->woken_by,
+				   .waits_on = span->waits_on,
+				   .holder =
+					   span->holder != NULL ? span->holder->number : NO_THREAD};
 	struct report_wait *row;
 	int64_t location;
 
@@ -148,6 +159,15 @@ int report_waits__add(struct report_times *t, const struct pem_span *span, uint6
 	return 0;
 }
 
+void report_waits__free(struct report_times *t)
+{
+	size_t i;
+
+	for (i = 0; i < t->wait_count; i++)
+		free((char *)(uintptr_t)t->waits[i].waits_on);
+	free(t->waits);
+}
+
 /* --- words --- */
 
 const char *report_times__thread_words(const struct report_times *t, uint32_t number)
@@ -167,6 +187,12 @@ const char *report_waits__object(const struct report_times *t, const struct repo
 {
 	if (row->file != NO_FILE)
 		return pem_pass__file(t->pass, row->file)->path;
+	if (row->holder != NO_THREAD)
+		return cli_format("%.90s, held by %.80s",
+				  row->waits_on != NULL ? row->waits_on : "?",
+				  report_times__thread_words(t, row->holder));
+	if (row->waits_on != NULL)
+		return row->waits_on;
 	return row->lock != 0 ? report_locks__words(t, row->lock, row->location) : "";
 }
 
@@ -286,6 +312,9 @@ void report_waits__describe(const struct report_times *t, const struct report_wa
 		cli_json__count(entry, "lock", row->lock);
 	if (row->lock != 0 && report_locks__variable(t, row->location) != NULL)
 		cli_json__text(entry, "variable", report_locks__variable(t, row->location));
+	if (row->waits_on != NULL)
+		cli_json__text(entry, "waits_on", row->waits_on);
+	thread_json(entry, "holder_pid", "holder_tid", pem_pass__thread(t->pass, row->holder));
 }
 
 void report_waits__json(const struct report *r, struct cli_json_stream *json)

@@ -230,6 +230,7 @@ const char *reference__meaning(const struct pem_spec_event *event)
 		[PEM_MEANS_PROCESS_ARGUMENTS] = "the process has these arguments",
 		[PEM_MEANS_DESCRIPTOR_NAME] = "the descriptor is this file from now on",
 		[PEM_MEANS_CALL_PATH] = "the system call takes this path",
+		[PEM_MEANS_THREAD_STATE] = "the recorder found the thread in this state",
 		[PEM_MEANS_INTERVAL_BEGIN] = "an interval begins",
 		[PEM_MEANS_INTERVAL_END] = "an interval ends",
 		[PEM_MEANS_COUNTER] = "a reading of a counter that only grows; its rate is shown",
@@ -309,6 +310,7 @@ const char *reference__origin(const struct pem_spec_event *event)
 		[PEM_SOURCE_MODULE] = "the kernel module, which looks for itself",
 		[PEM_SOURCE_SIMULATED] = "a simulated machine (pem stat --hardware)",
 		[PEM_SOURCE_PROBE] = "a place in the kernel or a binary",
+		[PEM_SOURCE_PROC] = "the recorder, reading /proc as it begins and ends",
 	};
 
 	if (event->source_kind == PEM_SOURCE_STUB && event->source_count &&
@@ -378,6 +380,9 @@ char *reference__cost(const struct pem_spec_event *event)
 	case PEM_SOURCE_MODULE:
 		return pem_xstrdup("off: nothing; recorded: what looking costs, as often as it is "
 				   "asked for");
+	case PEM_SOURCE_PROC:
+		return pem_xstrdup("no cost to the program; the recorder reads some files in /proc "
+				   "for each thread");
 	default:
 		return pem_xstrdup("");
 	}

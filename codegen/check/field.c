@@ -290,6 +290,7 @@ static void check_unit(const struct check *c, const struct pem_spec_field *field
 	case PEM_ROLE_KEY:
 	case PEM_ROLE_CPU:
 	case PEM_ROLE_INTERRUPT:
+	case PEM_ROLE_HOLDER:
 		return;
 	default:
 		WARN(c, field->at,

@@ -63,12 +63,12 @@ static const struct {
 	 "'interval-end', 'counter', 'gauge', 'allocation', 'release', 'sample', 'send', "
 	 "'receive', "
 	 "'access', 'object', 'thread-waking', 'thread-runnable', 'process-arguments', "
-	 "'descriptor-name' or 'call-path'"},
+	 "'descriptor-name', 'call-path' or 'thread-state'"},
 	{"meaning", "group", "a name of letters, digits, '_' and ':', 120 in all at most"},
 	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
 	{"source", "type",
-	 "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt', 'module' or '"
-	 "simulated'"},
+	 "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt', 'module', "
+	 "'simulated' or 'proc'"},
 	{"source", "name", "letters, digits and any of _ : . = - (120 in all at most)"},
 	{"source", "arguments",
 	 "C parameters of letters, digits, '_', '*', ',' and spaces, 300 in all at most"},
@@ -104,7 +104,8 @@ static const struct {
 	{"field", "role",
 	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address', 'size', "
 	 "'key', "
-	 "'cpu', 'code', 'old-address', 'state', 'system-call', 'descriptor' or 'interrupt'"},
+	 "'cpu', 'code', 'old-address', 'state', 'system-call', 'descriptor', 'interrupt' "
+	 "or 'holder'"},
 	{"field", "from", expression},
 	{"field", "description", free_text},
 };

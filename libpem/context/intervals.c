@@ -233,7 +233,7 @@ static uint64_t sure_of(const struct pem_life_thread *t, const struct pem_open *
 {
 	uint64_t begin = open->interval.begin.clock;
 	uint64_t sure =
-		open->interval.begin.source == PEM_PACKET_KERNEL ? t->kernel_sure : t->user_sure;
+		open->interval.begin.source == PEM_PACKET_USER ? t->user_sure : t->kernel_sure;
 
 	return sure > begin ? sure : begin;
 }
@@ -316,11 +316,24 @@ static int keep(struct pem_pass *pass, struct pem_open *open)
 	return rc;
 }
 
+/* Does the thread have an open interval of the plan's group? */
+static bool is_open(const struct pem_life_thread *t, const struct pem_plan *plan)
+{
+	uint32_t i;
+
+	for (i = 0; t && i < t->open_count; i++)
+		if (t->open[i]->interval.group == plan->group)
+			return true;
+	return false;
+}
+
 static int begin(struct pem_pass *pass, const struct pem_plan *plan,
 		 const struct pem_record *record)
 {
 	struct pem_open *open;
 
+	if (plan->is_of_proc && is_open(pass->thread, plan))
+		return 0;
 	if (!pem_pass__is_placed(pass, plan, record) ||
 	    pass->intervals.open_count >= pass->open_max) {
 		pass->unknown.intervals++;

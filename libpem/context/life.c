@@ -25,6 +25,7 @@ void pem_life__free(struct pem_life *life)
 	}
 	for (i = 0; i < life->thread_count; i++) {
 		free(life->threads[i]->open);
+		free(life->threads[i]->waits_on);
 		free(life->threads[i]);
 	}
 	free(life->processes);

@@ -126,7 +126,7 @@ uint64_t pem_pass__loss(const struct pem_pass *pass, enum pem_scope scope, uint3
 			const struct pem_life_process *process,
 			const struct pem_life_thread *thread, uint32_t cpu)
 {
-	bool is_kernel = source == PEM_PACKET_KERNEL;
+	bool is_kernel = source == PEM_PACKET_KERNEL || source == PEM_PACKET_KERNEL_THREAD;
 
 	switch (scope) {
 	case PEM_SCOPE_THREAD:
@@ -270,6 +270,8 @@ static int take_record(struct pem_pass *pass, const struct pem_plan *plan,
 	case PEM_MEANS_THREAD_WAKING:
 	case PEM_MEANS_THREAD_RUNNABLE:
 		return pem_states__wake(pass, plan, record);
+	case PEM_MEANS_THREAD_STATE:
+		return pem_states__found(pass, plan, record);
 	case PEM_MEANS_THREAD_START:
 	case PEM_MEANS_THREAD_END:
 	case PEM_MEANS_PROCESS_NAME:

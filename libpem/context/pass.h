@@ -56,6 +56,7 @@ struct pem_plan {
 	bool shows_observed;
 	bool ends_elsewhere; /* may end an interval that another process began */
 	bool is_named; /* an event of its group has a name */
+	bool is_of_proc; /* the recorder raised it by looking: its interval may be open already */
 	uint32_t group; /* PEM_NONE: matches nothing */
 	uint32_t partners; /* begin events: ends of this group in the model; ends: begins */
 	int16_t name; /* field of role 'name', or -1 */
@@ -63,7 +64,7 @@ struct pem_plan {
 	uint8_t keys[PEM_KEYS_MAX]; /* fields of role 'key' */
 	struct pem_number_at process, thread, previous_thread, parent, state;
 	struct pem_number_at address, old_address, size, code;
-	struct pem_number_at system_call, descriptor, interrupt;
+	struct pem_number_at system_call, descriptor, interrupt, holder;
 	/*
 	 * Of a begin of system calls: a bit for each that takes a descriptor, and then for each
 	 * that takes a path. NULL: it is none.
@@ -195,6 +196,7 @@ struct pem_life_thread {
 	bool is_doubtful; /* there was a loss that its intervals were not checked for */
 	bool entered_in_loss; /* a CPU was losing records when it entered its state */
 	bool makes_calls; /* its system calls are recorded */
+	bool is_ready; /* in state UNKNOWN: it ran or waited for a CPU since since_clock */
 	bool is_seen; /* it raised a record, or was on a CPU */
 	struct pem_open **open; /* its open intervals of scope 'thread', the oldest first */
 	uint32_t open_count, open_capacity;
@@ -209,6 +211,10 @@ struct pem_life_thread {
 	struct pem_path_node *woken_path; /* the waker's path then; NULL: unknown */
 	struct pem_path_node *critical; /* its critical path so far; NULL: none */
 	uint64_t since_clock; /* of the state */
+	/* What it sleeps on, as the recorder found it. waits_on is valid while is_told_why. */
+	bool is_told_why;
+	char *waits_on; /* NULL: unknown */
+	struct pem_life_thread *holder;
 };
 
 /* An interval that is open. */
@@ -274,6 +280,9 @@ int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
 		       const struct pem_record *record);
 int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 		     const struct pem_record *record);
+/* The recorder found the record's thread in a state. Returns 0 or -ENOMEM. */
+int pem_states__found(struct pem_pass *pass, const struct pem_plan *plan,
+		      const struct pem_record *record);
 /* The kernel lost records of a CPU between two clocks. Returns 0 or -ENOMEM. */
 int pem_states__lose(struct pem_pass *pass, uint32_t cpu, uint64_t begin, uint64_t end);
 /*

@@ -86,6 +86,8 @@ static void fill(struct pem_plan *plan, const struct pem_event *event)
 	plan->system_call = number_at(event, PEM_ROLE_SYSTEM_CALL);
 	plan->descriptor = number_at(event, PEM_ROLE_DESCRIPTOR);
 	plan->interrupt = number_at(event, PEM_ROLE_INTERRUPT);
+	plan->holder = number_at(event, PEM_ROLE_HOLDER);
+	plan->is_of_proc = event->source_kind == PEM_SOURCE_PROC;
 }
 
 /* scopes has a byte for each group. */

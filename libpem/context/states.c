@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 /*
  * A trace that lost records more often than this is told as one that lost records all the time from
@@ -82,6 +83,10 @@ static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_cl
 		return 0;
 	span.end_ns = pem_pass__ns(pass, end_clock);
 	span.interval = innermost(t);
+	if (t->is_told_why) {
+		span.waits_on = t->waits_on;
+		span.holder = t->holder ? &t->holder->thread : NULL;
+	}
 	if (pem_path__add(pass, t, &span))
 		return -ENOMEM;
 	return pem_pass__add_span(pass, &span);
@@ -100,6 +105,18 @@ static void enter(struct pem_pass *pass, struct pem_life_thread *t, enum pem_thr
 	t->thread.since_ns = pass->now_ns;
 	t->since_clock = pass->now_clock;
 	t->entered_in_loss = pass->kernel_loss > pass->now_clock;
+	t->is_ready = t->is_told_why = false;
+}
+
+/*
+ * A thread that ran or waited for a CPU as the recorder looked: no switch of it was since, unless
+ * one was lost. So the next one tells which it did.
+ */
+static void settle(struct pem_pass *pass, struct pem_life_thread *t, enum pem_thread_state state)
+{
+	if (t->is_ready && first_loss(pass, t->since_clock) >= pass->now_clock)
+		t->thread.state = state;
+	t->is_ready = false;
 }
 
 /* What the thread has begun is in doubt: it was surely open until a clock, and a loss ended later.
@@ -145,6 +162,7 @@ static int run_on(struct pem_pass *pass, struct pem_life_thread *t, uint32_t cpu
 	/* A thread that has ended runs on to leave for good. */
 	if (t->thread.state == PEM_THREAD_ENDED)
 		return pem_path__queue(pass, t);
+	settle(pass, t, PEM_THREAD_RUNNABLE);
 	if (t->thread.state != PEM_THREAD_RUNNING)
 		rc = leave(pass, t);
 	enter(pass, t, PEM_THREAD_RUNNING);
@@ -158,13 +176,15 @@ static int run_off(struct pem_pass *pass, const struct pem_plan *plan,
 		   const struct pem_record *record, struct pem_life_thread *t)
 {
 	struct pem_running *running = &pass->cpus[record->cpu];
+	bool was_found = t->is_ready;
 	int rc = 0;
 
 	t->kernel_clock = pass->now_clock;
 	t->thread.cpu = record->cpu;
 	if (t->thread.state == PEM_THREAD_ENDED)
 		return runs(pass, t) ? pem_path__run(pass, t) : 0;
-	if (running->is_known && running->thread == t)
+	settle(pass, t, PEM_THREAD_RUNNING);
+	if ((running->is_known && running->thread == t) || was_found)
 		rc = say(pass, t, pass->now_clock);
 	forget_waker(pass, t);
 	if (!plan->state.bytes)
@@ -291,6 +311,43 @@ int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 	return rc;
 }
 
+/* Keep what a thread that sleeps waits for. */
+static int note_reason(struct pem_pass *pass, const struct pem_plan *plan,
+		       const struct pem_record *record, struct pem_life_thread *t)
+{
+	uint32_t holder = (uint32_t)pem_number__load(plan->holder, record->data);
+	const char *object =
+		plan->name < 0 ? NULL : pem_record__string(record, (unsigned)plan->name);
+
+	free(t->waits_on);
+	t->waits_on = object && *object ? strdup(object) : NULL;
+	t->holder = holder ? pem_life__thread(pass, record->pid, holder) : NULL;
+	t->is_told_why = true;
+	return (holder && !t->holder) || (object && *object && !t->waits_on) ? -ENOMEM : 0;
+}
+
+int pem_states__found(struct pem_pass *pass, const struct pem_plan *plan,
+		      const struct pem_record *record)
+{
+	struct pem_life_thread *t = pass->thread;
+	bool sleeps = pem_number__load(plan->state, record->data) != 0;
+
+	if (!t || t->thread.state == PEM_THREAD_ENDED)
+		return 0;
+	/* The recorder looks at threads that it observes. */
+	if (t->process && t->process->observed_clock > record->clock)
+		t->process->observed_clock = record->clock;
+	t->kernel_clock = record->clock;
+	/* Switches that were recorded tell more. */
+	if (t->thread.state == PEM_THREAD_UNKNOWN && !t->is_ready) {
+		enter(pass, t, sleeps ? PEM_THREAD_BLOCKED : PEM_THREAD_UNKNOWN);
+		t->is_ready = !sleeps;
+	}
+	if (!sleeps || t->thread.state != PEM_THREAD_BLOCKED)
+		return 0;
+	return note_reason(pass, plan, record, t);
+}
+
 static int keep_window(struct pem_pass *pass, uint64_t begin)
 {
 	size_t i, n = pass->kernel_window_count;
@@ -341,8 +398,10 @@ int pem_states__start(struct pem_pass *pass, struct pem_life_thread *parent,
 
 int pem_states__end(struct pem_pass *pass, struct pem_life_thread *t)
 {
-	int rc = leave(pass, t);
+	int rc;
 
+	settle(pass, t, PEM_THREAD_RUNNING);
+	rc = leave(pass, t);
 	enter(pass, t, PEM_THREAD_ENDED);
 	return rc;
 }

@@ -79,7 +79,8 @@ static int compile_one(const struct pem_event_set *set, const struct pem_event *
 	*predicate = NULL;
 	if (!expression)
 		return 0;
-	if (event->source_kind != PEM_SOURCE_STUB && !pem_event__is_of_kernel(event))
+	if (event->source_kind != PEM_SOURCE_STUB && event->source_kind != PEM_SOURCE_PROC &&
+	    !pem_event__is_of_kernel(event))
 		return pem_error__set(
 			error, -ENOTSUP,
 			"%s is read from a %s, where nothing can be tested: take it without a "

@@ -67,12 +67,40 @@ static bool logs_kernel(const struct pem_log *log)
 	return false;
 }
 
+/* Does the log take ends of the intervals that an event begins? */
+static bool logs_ends(const struct pem_log *log, const struct pem_event *begin)
+{
+	const struct pem_event *event;
+	size_t i;
+
+	for (i = 0; i < log->count; i++) {
+		event = log->demands[i]->event;
+		if (event->meaning == PEM_MEANS_INTERVAL_END && event->scope == begin->scope &&
+		    !strcmp(event->group, begin->group))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Is the event recorded beside what the log takes of the kernel? Of an interval that began before,
+ * only if its end is.
+ */
+static bool goes_along(const struct pem_log *log, const struct pem_event *event)
+{
+	if (!logs_kernel(log))
+		return false;
+	if (event->source_kind != PEM_SOURCE_PROC)
+		return pem_event__tells_context(event);
+	return event->meaning != PEM_MEANS_INTERVAL_BEGIN || logs_ends(log, event);
+}
+
 static bool may_be_logged(const struct pem_log *log, const struct pem_event *event)
 {
 	size_t i;
 
 	/* See add_context_events. */
-	if (pem_event__tells_context(event) && logs_kernel(log))
+	if (goes_along(log, event))
 		return true;
 	for (i = 0; i < log->count; i++) {
 		if (log->demands[i]->event == event)
@@ -292,6 +320,27 @@ static void add_context_event(struct pem_session *s, struct pem_demand *demand)
 	demand->log = demand->want_log = true;
 }
 
+/*
+ * Kernel records do not name threads and processes, and do not tell what began before. So the
+ * events that tell these are logged, too, even if nobody asked for them. If some of them are not
+ * available, this is then no gap.
+ */
+static void add_context_events(struct pem_session *s, struct pem_log *log)
+{
+	const struct pem_event *event;
+	struct pem_demand *demand;
+	size_t i;
+
+	for (i = 0; i < pem_model__count(s->model); i++) {
+		event = pem_model__event(s->model, i);
+		if (!goes_along(log, event))
+			continue;
+		demand = pem_session__demand(s, event);
+		if (demand && pem_session__can_deliver(s, event, NULL))
+			add_context_event(s, demand);
+	}
+}
+
 /* Begin or end a span in which the log is enabled. */
 static void note_span(struct pem_log *log, bool enabled)
 {
@@ -327,13 +376,7 @@ int pem_log__enable(struct pem_log *log)
 		if (pem_context__names_self(&log->demands[i]->context))
 			result = pem_session__join_self(s, NULL);
 	}
-	/*
-	 * Kernel records do not name threads and processes. So the events that tell these are
-	 * logged too, even if nobody asked for them. If some of them cannot be had, this is then no
-	 * gap.
-	 */
-	if (logs_kernel(log))
-		pem_session__each_context_event(s, add_context_event);
+	add_context_events(s, log);
 	if (!log->enabled)
 		note_span(log, true);
 	log->enabled = true;
@@ -411,6 +454,10 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	s = log->session;
 	if (log->finished)
 		return log->result;
+	pem_session__lock(s);
+	if (log->enabled)
+		pem_session__drain_sources(s, PEM_DRAIN_END);
+	pem_session__unlock(s);
 	pem_log__disable(log);
 	pem_session__lock(s);
 	pem_session__stop_serving(s);
@@ -422,7 +469,7 @@ int pem_log__finish(struct pem_log *log, struct pem_error *error)
 	/* Wait for events that are under way. */
 	if (s->processes->producers)
 		nanosleep(&pause, NULL);
-	pem_session__drain_sources(s, true);
+	pem_session__drain_sources(s, PEM_DRAIN_FINAL);
 	if (s->flight->store) {
 		pem_trace_writer__keep_in(log->writer, NULL);
 		pem_flight__write(s->flight->store, log->writer);

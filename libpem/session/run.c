@@ -329,7 +329,7 @@ static void work(struct pem_session *s, uint64_t now)
 		pem_session__update_processes(s, now);
 	all = pem_session__drain_producers(s);
 	s->sources->moved = false;
-	pem_session__drain_sources(s, false);
+	pem_session__drain_sources(s, PEM_DRAIN_NOW);
 	s->sources->woken_in_vain = s->sources->woken && !s->sources->moved;
 	s->sources->woken = false;
 	pem_session__judge(s, now);

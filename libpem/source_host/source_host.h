@@ -156,7 +156,13 @@ int pem_session__open_sources(struct pem_session *session, struct pem_error *err
 bool pem_session__awaits_source(const struct pem_session *session);
 
 void pem_session__update_sources(struct pem_session *session);
-void pem_session__drain_sources(struct pem_session *session, bool final);
+
+enum pem_drain_stage {
+	PEM_DRAIN_NOW, /* write what has accumulated */
+	PEM_DRAIN_END, /* the log is about to be disabled: write how things stand */
+	PEM_DRAIN_FINAL, /* stop, and write the rest */
+};
+void pem_session__drain_sources(struct pem_session *session, enum pem_drain_stage how);
 /*
  * Account for the sources. counted: by demand, what each source that goes on has produced and
  * discarded. NULL: the sources have stopped and are asked here.

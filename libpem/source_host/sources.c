@@ -563,20 +563,24 @@ static uint64_t sink_clock_at(void *arg, uint64_t monotonic_ns)
 	return pem_clock_sync__cycles_at(&((struct pem_session *)arg)->clock, monotonic_ns);
 }
 
-void pem_session__drain_sources(struct pem_session *s, bool final)
+void pem_session__drain_sources(struct pem_session *s, enum pem_drain_stage how)
 {
 	const struct pem_source_sink sink = {
 		.arg = s, .write = sink_write, .clock_at = sink_clock_at};
+	const struct pem_instance *instance;
 	int i, result;
 
 	pem_clock_sync__update(&s->clock);
 	for (i = 0; i < s->sources->instance_count; i++) {
 		s->sources->draining = i;
-		result = s->sources->instances[i].ops->drain(s->sources->instances[i].source, &sink,
-							     final);
+		instance = &s->sources->instances[i];
+		result = how != PEM_DRAIN_END ? instance->ops->drain(instance->source, &sink,
+								     how == PEM_DRAIN_FINAL)
+			 : instance->ops->end ? instance->ops->end(instance->source, &sink)
+					      : 0;
 		if (result < 0 && s->log && !pem_trace_writer__failed(s->log->writer))
-			pem_session__say(s, PEM_LOG_WARNING, "%s: %s",
-					 s->sources->instances[i].ops->name, strerror(-result));
+			pem_session__say(s, PEM_LOG_WARNING, "%s: %s", instance->ops->name,
+					 strerror(-result));
 	}
 }
 

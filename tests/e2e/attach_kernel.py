@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from attached import Asked, Observer
+from attached import Asked, Observer, Recorder
 from probe_trace import program
 from probing import here
 from tap import PEM, equal, run, run_all, skip, start, test, tmp
@@ -43,31 +43,6 @@ class Reader:
     def end(self):
         self.child.stdin.close()
         self.child.wait()
-
-
-class Recorder:
-    def __init__(self, *options, events=READ):
-        self.trace = os.path.join(tmp(), "trace")
-        self.said = []
-        self.child = start([PEM, "record", "-e", events, "-o", self.trace, *options], stderr=subprocess.PIPE, text=True,
-                           env={"PEM_RUNTIME_DIR": os.path.join(tmp(), "run")})
-        self.until("until it ends or you interrupt")
-
-    def until(self, words):
-        for line in self.child.stderr:
-            self.said.append(line)
-            if words in line:
-                return
-        raise AssertionError("record ended: " + "".join(self.said))
-
-    def end(self):
-        """Its report's processes by number."""
-        self.child.send_signal(signal.SIGINT)
-        self.said.append(self.child.stderr.read())
-        equal(self.child.wait(), 0, "status: " + "".join(self.said))
-        rc, out, err = run([PEM, "report", "--json", self.trace])
-        equal(rc, 0, "status of report: " + err)
-        return {p["pid"]: p for p in json.loads(out)["processes"]}
 
 
 @test

@@ -48,6 +48,8 @@ enum {
 	EVENT_INTERRUPT_END,
 	EVENT_PATH, /* call, path */
 	EVENT_WAKING_HOW, /* thread; 0: by who runs, 1: by an interrupt, 255: by that or a fault */
+	EVENT_FOUND, /* the recorder's: state, holder, object */
+	EVENT_ONGOING, /* the recorder's: a system call */
 };
 
 #define FIELD(name, type, role, at)                                                                \
@@ -123,7 +125,16 @@ static const char context_model[] =
 	"\t\t-\ttracepoint\ts:p\t12\t144\t2\t0\t\t\t\n"
 	FIELD("number", "int32", "system-call", "8")
 	"field\tpath\tstring\t-\t10\tname\t0\t128\t\t-\t0\t\n"
-	PAIR("0000021f", "OS", "WakingHow", "thread-waking", "", "-", "thread", "interrupt");
+	PAIR("0000021f", "OS", "WakingHow", "thread-waking", "", "-", "thread", "interrupt")
+	"event\t00000220\tOS::T::Found\tOS\tT\tFound\t1\tdetail\tthread-state"
+	"\t\t-\tproc\tthread\t16\t144\t3\t0\t\t\t\n"
+	FIELD("state", "uint32", "state", "8") FIELD("holder", "uint32", "holder", "12")
+	"field\tobject\tstring\t-\t10\tname\t0\t128\t\t-\t0\t\n"
+	"event\t00000221\tOS::T::Ongoing\tOS\tT\tOngoing\t1\tdetail\tinterval-begin"
+	"\tOS::T\tthread\tproc\tcall\t24\t24\t2\t0\t\t\t\n"
+	"field\tnumber\tuint32\t-\t10\tsystem-call\t8\t1\t\tenum\t2\t\n"
+	"label\t0000000000000000\tread\t\nlabel\t0000000000000001\twrite\t\n"
+	FIELD("argument", "uint64", "descriptor", "16");
 /* clang-format on */
 
 /* Give a trace this model. more: further lines of .pem/run. */

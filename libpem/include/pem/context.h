@@ -188,6 +188,12 @@ struct pem_span {
 	 * thread's critical path. NULL: its waker's path took the wait's place.
 	 */
 	const struct pem_path_part *part;
+	/*
+	 * Of state BLOCKED, by records of meaning 'thread-state': what the thread waits for, and
+	 * the thread that holds that. NULL: unknown.
+	 */
+	const char *waits_on;
+	const struct pem_pass_thread *holder;
 };
 
 /* The other end of a message. */

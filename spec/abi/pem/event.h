@@ -104,6 +104,12 @@ enum pem_meaning {
 	 * "?": it is not known. The record lies directly before or behind the call's begin.
 	 */
 	PEM_MEANS_CALL_PATH,
+	/*
+	 * 'thread-state': the recorder found the record's thread in the state of role 'state': 0:
+	 * it ran, or waited for a CPU; else it slept. What it sleeps on, if that is known: an
+	 * object of role 'name', which the thread of role 'holder' holds.
+	 */
+	PEM_MEANS_THREAD_STATE,
 	PEM_MEANING_COUNT
 };
 
@@ -209,7 +215,10 @@ enum pem_role {
 	PEM_ROLE_CODE, /* 'code': address of an instruction */
 	/* 'old-address': the block that an allocation ends, as realloc does; 0: none */
 	PEM_ROLE_OLD_ADDRESS,
-	/* 'state': 0: the thread of role 'previous-thread' stays runnable; else it sleeps */
+	/*
+	 * 'state': 0: the thread of role 'previous-thread' stays runnable; else it sleeps. Without
+	 * that role: the record's thread
+	 */
 	PEM_ROLE_STATE,
 	/*
 	 * 'system-call': number of a system call of the recording machine. Models of its catalogue
@@ -226,6 +235,8 @@ enum pem_role {
 	 * while it ran; PEM_INTERRUPT_UNKNOWN
 	 */
 	PEM_ROLE_INTERRUPT,
+	/* 'holder': the thread that holds the object of role 'name'; 0: unknown */
+	PEM_ROLE_HOLDER,
 	PEM_ROLE_COUNT
 };
 
@@ -247,6 +258,12 @@ enum pem_source_kind {
 	PEM_SOURCE_PROBE = 6,
 	/* 'simulated': a machine that a recorder simulates (pem/hardware.h) counts it */
 	PEM_SOURCE_SIMULATED = 7,
+	/*
+	 * 'proc': the recorder reads in /proc how things stand; name: 'thread' or 'call'. An
+	 * interval that began before the recording begins with such an event. It may be one whose
+	 * begin is recorded, too: then it is the same.
+	 */
+	PEM_SOURCE_PROC = 8,
 	PEM_SOURCE_COUNT
 };
 
