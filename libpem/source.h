@@ -248,6 +248,12 @@ struct pem_source_ops {
 	 * -errno. NULL: there is nothing to write.
 	 */
 	int (*end)(struct pem_source *source, const struct pem_source_sink *sink);
+	/*
+	 * Call found with the number of each process that is observed and has not ended, as far as
+	 * the source knows. NULL: it does not follow what processes start.
+	 */
+	void (*each_target)(struct pem_source *source, void (*found)(void *arg, uint32_t pid),
+			    void *arg);
 };
 
 #endif

@@ -101,6 +101,7 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 		info->machine_cpu_ns = machine_cpu_ns(s->log, info);
 	narrow(s, info);
 	pem_session__note_gaps(s, info);
+	pem_session__note_left(s, info);
 	pem_session__note_estimates(s, info);
 	info->complete = 1;
 }

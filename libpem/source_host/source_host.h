@@ -195,6 +195,12 @@ bool pem_session__refusal(const struct pem_session *session, const struct pem_ev
 /* --- targets.c --- */
 
 /*
+ * Add a gap to a trace: the processes that the session's command started, and that go on after it
+ * has ended.
+ */
+void pem_session__note_left(struct pem_session *session, struct pem_trace_info *info);
+
+/*
  * Let the sources observe a process and its future descendants. The process runs already or is
  * about to exec.
  */

@@ -10,15 +10,20 @@
 #include "core/clock_sync.h"
 #include "core/core.h"
 #include "core/demand.h"
+#include "dirs/dirs.h"
 #include "processes/processes.h"
 #include "source_host/source_host.h"
 #include "writer/log.h"
+#include "grow.h"
 #include "membership.h"
+#include "util.h"
 
 #include <pem/clock.h>
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +250,121 @@ void pem_session__update_targets(struct pem_session *s)
 		pem_session__open_sources(s, NULL);
 		pem_session__update_sources(s);
 	}
+}
+
+/* --- processes that go on --- */
+
+#define LEFT_NAMED 3u /* processes that the sentence names */
+
+struct left {
+	const struct pem_session *session;
+	uint32_t *pids;
+	size_t count, capacity;
+};
+
+static void note_one(void *arg, uint32_t pid)
+{
+	struct left *left = arg;
+	size_t i;
+
+	for (i = 0; i < left->count; i++)
+		if (left->pids[i] == pid)
+			return;
+	if (pid == (uint32_t)left->session->command.pid ||
+	    (kill((pid_t)pid, 0) && errno != EPERM) ||
+	    pem_grow(&left->pids, sizeof(*left->pids), left->count + 1, &left->capacity))
+		return;
+	left->pids[left->count++] = pid;
+}
+
+static bool goes_on(const struct pem_producer *p)
+{
+	struct pollfd pollfd = {.fd = p->pidfd, .events = POLLIN};
+
+	return !p->dead && p->pidfd >= 0 && poll(&pollfd, 1, 0) == 0;
+}
+
+/*
+ * Does a process of this user's have the session's folder in its environment? Another user's could
+ * make the reader wait.
+ */
+static bool has_session(const struct pem_session *s, uint32_t pid)
+{
+	char path[48], *word = NULL;
+	bool found = false;
+	size_t room = 0;
+	FILE *file;
+
+	if (pem_is_anothers(pid, geteuid()))
+		return false;
+	snprintf(path, sizeof(path), "/proc/%u/environ", pid);
+	file = fopen(path, "re");
+	while (file && !found && getdelim(&word, &room, 0, file) > 0)
+		found = !strncmp(word, "PEM_SESSION=", 12) &&
+			!strncmp(word + 12, s->directory, strlen(s->directory));
+	free(word);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/* Processes that have raised nothing yet are told by their environment alone. */
+static void search_environments(const struct pem_session *s, struct left *left)
+{
+	struct dirent *entry;
+	uint32_t pid;
+	DIR *proc = opendir("/proc");
+
+	while (proc && (entry = readdir(proc))) {
+		pid = (uint32_t)strtoul(entry->d_name, NULL, 10);
+		if (pid && pid != (uint32_t)getpid() && has_session(s, pid))
+			note_one(left, pid);
+	}
+	if (proc)
+		closedir(proc);
+}
+
+static void describe_left(const struct left *left, struct pem_trace_gap *gap)
+{
+	char name[PEM_NAME_BYTES], names[128] = "";
+	size_t i, used = 0;
+
+	for (i = 0; i < left->count && i < LEFT_NAMED; i++) {
+		if (!pem_process_name(left->pids[i], name))
+			snprintf(name, sizeof(name), "?");
+		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.20s %u",
+					 i ? ", " : "", name, left->pids[i]);
+	}
+	pem_copy_text(gap->source, sizeof(gap->source), "later");
+	snprintf(gap->reason, sizeof(gap->reason),
+		 "%zu %s that the command started still ran when it ended (%s%s): what %s later is "
+		 "in another recording, pem record -p %u",
+		 left->count, left->count == 1 ? "process" : "processes", names,
+		 left->count > LEFT_NAMED ? ", ..." : "", left->count == 1 ? "it does" : "they do",
+		 left->pids[0]);
+}
+
+void pem_session__note_left(struct pem_session *s, struct pem_trace_info *info)
+{
+	const struct pem_instance *instance;
+	struct left left = {.session = s};
+	const struct pem_producer *p;
+	int i;
+
+	if (!s->command.done || s->sources->whole_machine)
+		return;
+	for (i = 0; i < s->sources->instance_count; i++) {
+		instance = &s->sources->instances[i];
+		if (instance->ops->each_target)
+			instance->ops->each_target(instance->source, note_one, &left);
+	}
+	for (p = s->processes->producers; p; p = p->next)
+		if (goes_on(p))
+			note_one(&left, p->pid);
+	search_environments(s, &left);
+	if (left.count && info->gap_count < PEM_ARRAY_SIZE(info->gaps))
+		describe_left(&left, &info->gaps[info->gap_count++]);
+	free(left.pids);
 }
 
 bool pem_session__observes_kernel(const struct pem_session *s)

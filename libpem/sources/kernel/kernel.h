@@ -22,6 +22,8 @@
 int pem_source__load(struct pem_source *source, struct pem_error *error);
 /* Observe one more process and its future children. Returns 0 or -errno. */
 int pem_source__add_target(const struct pem_source *source, pid_t pid);
+void pem_source__each_target(struct pem_source *source, void (*found)(void *arg, uint32_t pid),
+			     void *arg);
 /* set_gates of struct pem_source_ops. */
 int pem_source__set_gates(struct pem_source *source, pid_t pid, uint64_t address);
 /* outer_tid of struct pem_source_ops. */

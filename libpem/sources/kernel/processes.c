@@ -288,3 +288,22 @@ uint32_t pem_source__outer_tid(struct pem_source *source, uint32_t pid_namespace
 	*start_ns = outer.start_ns;
 	return outer.tid;
 }
+
+/* --- which processes are observed --- */
+
+void pem_source__each_target(struct pem_source *source, void (*found)(void *arg, uint32_t pid),
+			     void *arg)
+{
+	const struct bpf_map *targets = bpf_object__find_map_by_name(source->object, "pem_targets");
+	size_t left = targets ? bpf_map__max_entries(targets) : 0;
+	int fd = targets ? bpf_map__fd(targets) : -1;
+	uint32_t pid, before;
+	bool more;
+
+	/* A process that ends meanwhile may begin the list again. So it has an end. */
+	for (more = left && !bpf_map_get_next_key(fd, NULL, &pid); more && left; left--) {
+		found(arg, pid);
+		before = pid;
+		more = !bpf_map_get_next_key(fd, &before, &pid);
+	}
+}

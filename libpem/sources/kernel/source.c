@@ -476,6 +476,7 @@ __attribute__((visibility("default"))) const struct pem_source_ops pem_source = 
 	.usable = pem_kernel__can_load,
 	.drain = drain,
 	.add_target = add_target,
+	.each_target = pem_source__each_target,
 	.set_gates = pem_source__set_gates,
 	.outer_tid = pem_source__outer_tid,
 	.internal_calls = pem_source__internal_calls,
