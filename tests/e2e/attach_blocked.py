@@ -123,14 +123,6 @@ def a_thread_that_sleeps():
 
 
 @test
-def a_thread_that_wakes_in_the_middle():
-    "a call that began before the recording and ends in it counts, as those after it do"
-    blocked, report, _ = recorded(reads=20)
-    calls, = [i for i in report["intervals"] if i["interval"] == CALL + "read"]
-    equal(calls["count"], 20, "reads that ended")
-
-
-@test
 def no_calls_without_their_ends():
     "a recording of switches alone has the threads' states, and no system calls, since it would not see their ends"
     blocked, report, _ = recorded(events="OS::Sched::Switch,OS::Sched::Wakeup")
