@@ -161,6 +161,10 @@ static void of_passes(void **state)
 	assert_int_equal(pem_pass__process_count(NULL), 0);
 	assert_null(pem_pass__process(NULL, 0));
 	assert_int_equal(pem_pass__thread_count(NULL), 0);
+	assert_null(pem_pass__path(NULL, NULL));
+	assert_null(pem_pass__path(pass, NULL));
+	assert_null(pem_pass__command_path(NULL));
+	pem_path_part__set_user(NULL, 1);
 	assert_null(pem_pass__thread(NULL, 0));
 	assert_int_equal(pem_pass__file_count(NULL), 0);
 	assert_null(pem_pass__file(NULL, 0));
