@@ -100,6 +100,7 @@ $(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c inst
 # The metrics of a trace: tests/unit/compare_collect.c.
 $(B)/tests/compare_collect: $(call objects,$(addprefix cli/compare/,collect.c series.c instances.c \
   losses.c derived.c) $(addprefix cli/,trace.c text.c progress.c) \
-  $(addprefix shared/,intervals.c number_map.c betweens.c sketch.c))
+  $(addprefix shared/,intervals.c number_map.c betweens.c sketch.c)) $(NAMES_OBJ)
+$(B)/tests/compare_collect: private TEST_LIBS += $(LIBDW_LIBS) $(CAPSTONE_LIBS)
 # What comes out of the lab: tests/unit/lab_extract.c, tests/fuzz/lab_extract.c.
 $(B)/tests/lab_extract $(B)/fuzz/lab_extract: $(call objects,cli/lab/extract.c)
