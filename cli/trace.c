@@ -8,11 +8,13 @@
 #include <pem/code.h>
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Reading a trace for addresses to name ends after this long. */
 #define NAMING_MOST_NS 2000000000u
+#define NAMING_STACK_BYTES (8u << 20)
 
 /* Report what the recorder could not write, before anything that was read. */
 static void say_unwritten(const char *directory, const struct pem_trace_info *info)
@@ -24,14 +26,35 @@ static void say_unwritten(const char *directory, const struct pem_trace_info *in
 			cli_say("%s: %s", directory, info->gaps[i].reason);
 }
 
-void cli_trace__keep_names(const char *directory)
+static void *keep_names(void *directory)
 {
 	struct pem_error error = {{0}};
 
-	/* A server of debug files may take minutes: pem report asks it. */
-	unsetenv("DEBUGINFOD_URLS");
 	if (pem_code__keep(directory, NAMING_MOST_NS, &error) < 0)
 		cli_say("names of functions are not kept with the trace: %s", error.text);
+	return NULL;
+}
+
+/* libdw puts tables of lines on the stack, and pem works with one of 128 KiB. */
+void cli_trace__keep_names(const char *directory)
+{
+	pthread_attr_t attributes;
+	pthread_t thread;
+	int rc = pthread_attr_init(&attributes);
+
+	/* A server of debug files may take minutes: pem report asks it. */
+	unsetenv("DEBUGINFOD_URLS");
+	if (rc == 0) {
+		rc = pthread_attr_setstacksize(&attributes, NAMING_STACK_BYTES);
+		if (rc == 0)
+			rc = pthread_create(&thread, &attributes, keep_names,
+					    (void *)(uintptr_t)directory);
+		pthread_attr_destroy(&attributes);
+	}
+	if (rc == 0)
+		pthread_join(thread, NULL);
+	else
+		cli_say("names of functions are not kept with the trace: %s", strerror(rc));
 }
 
 struct pem_trace *cli_trace__read_back(const char *directory, struct pem_error *error)

@@ -558,7 +558,7 @@ int pem_intervals__finish(struct pem_pass *pass)
 	return rc ? rc : finish_lists(pass);
 }
 
-void pem_intervals__free(struct pem_pass *pass)
+void pem_open_intervals__free(struct pem_pass *pass)
 {
 	struct pem_open_intervals *all = &pass->intervals;
 	struct pem_open *open;

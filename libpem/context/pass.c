@@ -79,7 +79,7 @@ void pem_pass__free(struct pem_pass *pass)
 {
 	if (!pass)
 		return;
-	pem_intervals__free(pass);
+	pem_open_intervals__free(pass);
 	pem_phases__free(pass);
 	pem_messages__free(&pass->messages);
 	pem_blocks__free(&pass->blocks);

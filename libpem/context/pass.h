@@ -347,7 +347,7 @@ int pem_intervals__doubt(struct pem_pass *pass, struct pem_life_thread *thread);
 int pem_intervals__finish(struct pem_pass *pass);
 /* Give back the intervals that the last record ended. */
 void pem_intervals__release_ended(struct pem_pass *pass);
-void pem_intervals__free(struct pem_pass *pass);
+void pem_open_intervals__free(struct pem_pass *pass);
 
 /* --- phases.c --- */
 

@@ -35,8 +35,8 @@ static struct pem_session *opened(void)
 	return session;
 }
 
-/* However the folder lists its files. */
-static void the_module_is_asked_before_the_others(void **state)
+/* However the folder lists its files. Threads are looked at before the kernel's sources start. */
+static void the_module_is_asked_before_the_kernels_others(void **state)
 {
 	struct pem_source_state states[SOURCES_MAX] = {{.size = sizeof(states[0])}};
 	struct pem_session *session;
@@ -45,12 +45,11 @@ static void the_module_is_asked_before_the_others(void **state)
 	(void)state;
 	session = opened();
 	count = pem_session__sources(session, states, SOURCES_MAX);
-	assert_in_range(count, 1, SOURCES_MAX);
-	assert_string_equal(states[0].name, "module");
-	for (i = 1; i < count; i++) {
-		assert_string_not_equal(states[i].name, "module");
-		assert_true(i == 1 || strcmp(states[i - 1].name, states[i].name) < 0);
-	}
+	assert_in_range(count, 2, SOURCES_MAX);
+	assert_string_equal(states[0].name, "threads");
+	assert_string_equal(states[1].name, "module");
+	for (i = 3; i < count; i++)
+		assert_true(strcmp(states[i - 1].name, states[i].name) < 0);
 	assert_int_equal(pem_session__sources(session, states, 0), 0);
 	pem_session__close(session);
 }
@@ -120,7 +119,7 @@ static void without_a_plugin_the_event_says_what_is_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_module_is_asked_before_the_others),
+		cmocka_unit_test(the_module_is_asked_before_the_kernels_others),
 		cmocka_unit_test(a_source_that_can_not_be_used_says_why),
 		cmocka_unit_test(an_event_has_the_first_source_that_delivers_it),
 		cmocka_unit_test(without_a_plugin_the_event_says_what_is_missing),
