@@ -252,20 +252,23 @@ static void event_columns(struct cli_table *table)
 static void print_context_events(const struct report *r)
 {
 	char text[512] = "";
+	const char *states = "";
 	size_t i, used = 0, count = 0;
 
 	for (i = 0; i < r->event_count && used < sizeof(text); i++) {
 		if (!report__is_context(r, &r->events[i]) || r->events[i].count == 0)
 			continue;
+		if (r->events[i].event->meaning == PEM_MEANS_THREAD_STATE)
+			states = " and what threads did at first";
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
 					 count++ ? ", " : "", r->events[i].event->name);
 	}
 	if (count == 0)
 		return;
 	cli_wrap(stdout,
-		 cli_format("Not asked for, but recorded to tell whose the kernel's records are: "
-			    "%.500s",
-			    text),
+		 cli_format("Not asked for, but recorded to tell whose the kernel's records are"
+			    "%s: %.230s",
+			    states, text),
 		 0, 0, cli_width(stdout));
 }
 

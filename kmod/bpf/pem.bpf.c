@@ -595,7 +595,6 @@ __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, c
 #include "gates.bpf.h"
 #include "internal.bpf.h"
 #include "pem_events.bpf.h"
-
 #include "probe.bpf.h"
 
 char pem_license[] SEC("license") = "GPL";

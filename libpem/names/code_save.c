@@ -319,7 +319,7 @@ static int prepare(struct keeping *k, struct pem_trace *trace)
 int pem_code__keep(const char *directory, uint64_t limit_ns, struct pem_error *error)
 {
 	struct pem_trace *trace = pem_trace__open(directory, error);
-	struct keeping k = {NULL};
+	struct keeping k = {.data = NULL};
 	int rc;
 
 	if (!trace)

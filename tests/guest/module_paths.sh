@@ -29,8 +29,8 @@ record() {
 		pem report --json "$work/$name" >"$work/$name.json" 2>>"$said" &&
 		pem export --to csv "$work/$name" -o "$work/$name.csv" >>"$said" 2>&1
 }
-# by NAME: the producers of a trace
-by() { sed -n 's/^producer\t0\t\([^\t]*\)\t.*/\1/p' "$work/$1/.pem/balance" | sort -u | tr '\n' ' '; }
+# by NAME: the paths by which a trace's kernel events came; what threads did at first comes by neither
+by() { sed -n 's/^producer\t0\t\([^\t]*\)\t.*/\1/p' "$work/$1/.pem/balance" | grep -v '^threads$' | sort -u | tr '\n' ' '; }
 # columns NAME COLUMN..: these of a trace's rows, commas between
 columns() {
 	file=$work/$1.csv

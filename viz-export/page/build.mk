@@ -13,7 +13,7 @@ DYGRAPHS := $(wildcard $(DYGRAPHS_DIR)/dygraph.min.js $(DYGRAPHS_DIR)/dygraph.mi
 
 ifeq ($(words $(DYGRAPHS)),3)
 ALL += $(B)/lib/pem/export-html.so
-$(B)/lib/pem/export-html.so: EXPORTER_LIBS := -lpem-names
+$(B)/lib/pem/export-html.so: EXPORTER_LIBS := -lpem-names -lm
 $(B)/lib/pem/export-html.so: $(B)/obj/gen/viz-export/page.o \
   $(call objects,$(wildcard viz-export/html*.c) $(addprefix viz-export/,samples.c output.c output_signals.c) \
     $(addprefix shared/,model_words.c number_map.c betweens.c cxx_names.c sketch.c)) | $(LIBPEM_NAMES)
