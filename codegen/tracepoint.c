@@ -118,22 +118,25 @@ const char *pem_tracepoint__from(const struct pem_spec_event *event, size_t sour
 	return from ? from : "0";
 }
 
-/* Does the expression follow this pointer? One that asks anything asks whether it may. */
+/* Does the expression follow this pointer, and nowhere ask whether it is NULL, by its bare name? */
 static int follows(const char *from, const struct pem_argument *argument)
 {
-	const char *at = from, *name = argument->text + argument->name_at, *after;
+	const char *at, *name = argument->text + argument->name_at, *after;
+	int is_followed = 0;
 
-	if (strchr(from, '?') || !memchr(argument->text, '*', argument->bytes))
+	if (!memchr(argument->text, '*', argument->bytes))
 		return 0;
-	for (; *at; at++) {
-		if (strncmp(at, name, argument->name_bytes) || (at > from && is_word(at[-1])))
-			continue;
+	for (at = from; *at; at++) {
 		after = at + argument->name_bytes;
+		if (strncmp(at, name, argument->name_bytes) || (at > from && is_word(at[-1])) ||
+		    is_word(*after))
+			continue;
 		after += strspn(after, " ");
-		if (!strncmp(after, "->", 2))
-			return 1;
+		if (strncmp(after, "->", 2))
+			return 0;
+		is_followed = 1;
 	}
-	return 0;
+	return is_followed;
 }
 
 void pem_tracepoint__put_from(FILE *f, const struct pem_spec_event *event, size_t source,
