@@ -4,10 +4,12 @@
  *
  * Not here: reading the trace (libpem), files (output.c).
  *
- * The columns are: clock, time_ns, layer, event, pid, tid, cpu, process; then one per field name of
- * the events that occur in the trace, in the order of the model. Events that share a field's name
- * share its column. A field named like one of the first columns becomes field_NAME. A cell is empty
- * if its value is unknown or if the row's event lacks the field. A trace that needs more than
+ * The columns are: clock, time_ns, layer, event, pid, tid, cpu, process, process_start_ns,
+ * thread_start_ns; then one per field name of the events that occur in the trace, in the order of
+ * the model. A number of a process or thread may name several, one after the other: its start tells
+ * them apart; it is empty if it is unknown or before the recording. Events that share a field's
+ * name share its column. A field named like one of the first columns becomes field_NAME. A cell is
+ * empty if its value is unknown or if the row's event lacks the field. A trace that needs more than
  * COLUMNS_MAX columns is refused, because each row has a cell for each column, and sqlite3 would
  * not import the table.
  *
@@ -27,6 +29,7 @@
 #include "output.h"
 #include "text.h"
 
+#include <pem/context.h>
 #include <pem/export.h>
 
 #include <errno.h>
@@ -37,8 +40,9 @@
 
 #define PROGRESS_RECORDS 65536
 
-static const char *const first_columns[] = {"clock", "time_ns", "layer", "event",
-					    "pid",   "tid",     "cpu",   "process"};
+static const char *const first_columns[] = {
+	"clock",   "time_ns",          "layer",          "event", "pid", "tid", "cpu",
+	"process", "process_start_ns", "thread_start_ns"};
 #define FIRST_COLUMNS (sizeof(first_columns) / sizeof(first_columns[0]))
 
 /* sqlite3 imports tables of at most 2000 columns, unless it was built otherwise. */
@@ -423,7 +427,7 @@ static void put_header(const struct csv *csv)
 	putc('\n', csv->out);
 }
 
-static void put_known(FILE *out, uint32_t value, uint32_t unknown)
+static void put_known(FILE *out, uint64_t value, uint64_t unknown)
 {
 	putc_unlocked(',', out);
 	if (value != unknown)
@@ -435,7 +439,8 @@ static void put_commas(const struct csv *csv, size_t count)
 	fwrite_unlocked(csv->commas, 1, count, csv->out);
 }
 
-static void put_row(struct csv *csv, const struct pem_record *record, const struct cell *cells)
+static void put_row(struct csv *csv, const struct pem_record *record,
+		    const struct pem_around *around, const struct cell *cells)
 {
 	const char *names =
 		strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0 ||
@@ -458,6 +463,10 @@ static void put_row(struct csv *csv, const struct pem_record *record, const stru
 	put_known(out, record->cpu, PEM_NO_CPU);
 	putc_unlocked(',', out);
 	put_text(out, pem_trace__process_name(csv->trace, record->pid));
+	put_known(out, around->process ? around->process->start_ns : PEM_TIME_UNKNOWN,
+		  PEM_TIME_UNKNOWN);
+	put_known(out, around->thread ? around->thread->start_ns : PEM_TIME_UNKNOWN,
+		  PEM_TIME_UNKNOWN);
 	for (i = 0; i < record->event->field_count; i++) {
 		put_commas(csv, cells[i].column + 1u - at);
 		at = cells[i].column + 1u;
@@ -467,19 +476,20 @@ static void put_row(struct csv *csv, const struct pem_record *record, const stru
 	putc_unlocked('\n', out);
 }
 
-static int put_rows(struct csv *csv, struct pem_error *error)
+static int put_rows(struct csv *csv, struct pem_pass *pass, struct pem_error *error)
 {
 	uint64_t done = 0, total = pem_trace__total_balance(csv->trace).delivered;
 	const struct pem_event *last = NULL;
 	struct pem_record record = {.size = sizeof(record)};
+	struct pem_around around = {.size = sizeof(around)};
 	const struct cell *cells = NULL;
 	int rc;
 
-	while ((rc = pem_trace__next(csv->trace, &record, error)) > 0) {
+	while ((rc = pem_pass__next(pass, &record, &around, error)) > 0) {
 		if (record.event != last)
 			cells = layout_of(csv, record.event)->cells;
 		last = record.event;
-		put_row(csv, &record, cells);
+		put_row(csv, &record, &around, cells);
 		if (csv->no_memory)
 			return -ENOMEM;
 		if (++done % PROGRESS_RECORDS)
@@ -491,6 +501,21 @@ static int put_rows(struct csv *csv, struct pem_error *error)
 			break;
 	}
 	return rc < 0 ? rc : 0;
+}
+
+static int put_table(struct csv *csv, struct pem_error *error)
+{
+	struct pem_pass_options options = {.size = sizeof(options),
+					   .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES};
+	struct pem_pass *pass = pem_pass__new(csv->trace, &options, error);
+	int rc;
+
+	if (!pass)
+		return -errno;
+	put_header(csv);
+	rc = put_rows(csv, pass, error);
+	pem_pass__free(pass);
+	return rc;
 }
 
 static int csv_run(struct pem_trace *trace, const char *path,
@@ -511,10 +536,8 @@ static int csv_run(struct pem_trace *trace, const char *path,
 	rc = pem_trace__rewind(trace);
 	if (!rc)
 		rc = lay_out(&csv, error);
-	if (!rc) {
-		put_header(&csv);
-		rc = put_rows(&csv, error);
-	}
+	if (!rc)
+		rc = put_table(&csv, error);
 	if (rc == -ENOMEM && error)
 		snprintf(error->text, sizeof(error->text), "no memory to export the trace");
 	rc = pem_output__finish(&output, rc, error);

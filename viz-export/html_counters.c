@@ -3,8 +3,9 @@
  * html_counters.c - keeps the last value of each counter, to compute the growth of values that only
  * grow
  *
- * A counter is an event of one process, thread, cpu and stream. At most COUNTERS_MAX are followed.
- * Of further counters the records still count, but their growth does not.
+ * A counter is an event of one process, thread (by their numbers in the pass), cpu and stream. At
+ * most COUNTERS_MAX are followed. Of further counters the records still count, but their growth
+ * does not.
  */
 #include "html_data.h"
 #include "hash.h"
@@ -19,7 +20,7 @@
 
 struct counter {
 	const struct pem_event *event; /* NULL: the entry is free */
-	uint32_t pid, tid, cpu, stream;
+	uint32_t process, thread, cpu, stream;
 	uint64_t time_ns;
 	uint64_t value;
 	double value_f;
@@ -45,15 +46,15 @@ void pem_html_counters__free(struct pem_html_counters *counters)
 	free(counters);
 }
 
-/* Find the record's counter, or take a free entry. NULL: there are too many. */
-static struct counter *find(struct pem_html_counters *counters, const struct pem_record *record)
+/* Find the counter of a record, or take a free entry. NULL: there are too many. */
+static struct counter *find(struct pem_html_counters *counters, const struct counter *wanted)
 {
 	uint64_t multiplier = counters->multiplier, key;
 	uint32_t i;
 
-	key = pem_hash__join(0, multiplier, (uint64_t)record->event->id << 32 | record->stream);
-	key = pem_hash__join(key, multiplier, (uint64_t)record->pid << 32 | record->tid);
-	i = (uint32_t)pem_hash__index(key ^ record->cpu, multiplier, ENTRIES);
+	key = pem_hash__join(0, multiplier, (uint64_t)wanted->event->id << 32 | wanted->stream);
+	key = pem_hash__join(key, multiplier, (uint64_t)wanted->process << 32 | wanted->thread);
+	i = (uint32_t)pem_hash__index(key ^ wanted->cpu, multiplier, ENTRIES);
 	for (;; i = (i + 1) % ENTRIES) {
 		struct counter *counter = &counters->entry[i];
 
@@ -62,9 +63,9 @@ static struct counter *find(struct pem_html_counters *counters, const struct pem
 				return NULL;
 			return counter;
 		}
-		if (counter->event == record->event && counter->pid == record->pid &&
-		    counter->tid == record->tid && counter->cpu == record->cpu &&
-		    counter->stream == record->stream)
+		if (counter->event == wanted->event && counter->process == wanted->process &&
+		    counter->thread == wanted->thread && counter->cpu == wanted->cpu &&
+		    counter->stream == wanted->stream)
 			return counter;
 	}
 }
@@ -75,15 +76,16 @@ static int is_float(const struct pem_field *field)
 }
 
 int pem_html_counters__step(struct pem_html_counters *counters, const struct pem_record *record,
-			    unsigned field, double *growth, uint64_t *since_ns)
+			    const struct pem_around *around, unsigned field, double *growth,
+			    uint64_t *since_ns)
 {
 	struct counter now = {.event = record->event,
-			      .pid = record->pid,
-			      .tid = record->tid,
+			      .process = pem_html_number(around->process),
+			      .thread = around->thread ? around->thread->number + 1 : 0,
 			      .cpu = record->cpu,
 			      .stream = record->stream,
 			      .time_ns = record->time_ns};
-	struct counter *last = find(counters, record);
+	struct counter *last = find(counters, &now);
 	int err = 0;
 
 	if (!last)

@@ -18,14 +18,16 @@
 #define PAGE_CELLS 700000u /* maximum of written bins; each takes a few bytes */
 #define BINS_MIN 32u
 #define PROGRESS_EVERY 65536u
+/* Both passes leave out the same, and so number processes alike. */
+#define WITHOUT PEM_PASS_BLOCKS
 
 /* --- processes with series of their own --- */
 
-static int by_pid(const void *a, const void *b)
+static int by_number(const void *a, const void *b)
 {
 	const struct pem_html_process *x = a, *y = b;
 
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
+	return x->number < y->number ? -1 : x->number > y->number;
 }
 
 static int by_count_descending(const void *a, const void *b)
@@ -33,20 +35,20 @@ static int by_count_descending(const void *a, const void *b)
 	const struct pem_html_process *x = a, *y = b;
 
 	/* The entry of other processes comes last, whatever its count. */
-	if ((x->pid == PEM_HTML_OTHERS) != (y->pid == PEM_HTML_OTHERS))
-		return x->pid == PEM_HTML_OTHERS ? 1 : -1;
+	if ((x->number == PEM_HTML_OTHERS) != (y->number == PEM_HTML_OTHERS))
+		return x->number == PEM_HTML_OTHERS ? 1 : -1;
 	if (x->count != y->count)
 		return x->count < y->count ? 1 : -1;
-	return by_pid(a, b);
+	return by_number(a, b);
 }
 
-static uint32_t merge_same_pid(struct pem_html_process *list, uint32_t count)
+static uint32_t merge_same(struct pem_html_process *list, uint32_t count)
 {
 	uint32_t i, used = 0;
 
-	qsort(list, count, sizeof(*list), by_pid);
+	qsort(list, count, sizeof(*list), by_number);
 	for (i = 0; i < count; i++) {
-		if (used && list[used - 1].pid == list[i].pid)
+		if (used && list[used - 1].number == list[i].number)
 			list[used - 1].count += list[i].count;
 		else
 			list[used++] = list[i];
@@ -65,18 +67,18 @@ static int choose_processes(struct pem_html_data *data)
 		return -ENOMEM;
 	for (i = 0; i < pairs->capacity; i++)
 		if (pairs->entry[i].event)
-			list[count++] = (struct pem_html_process){pairs->entry[i].pid,
+			list[count++] = (struct pem_html_process){pairs->entry[i].process,
 								  pairs->entry[i].count};
-	count = merge_same_pid(list, count);
+	count = merge_same(list, count);
 	qsort(list, count, sizeof(*list), by_count_descending);
 	for (i = 0; i < count; i++) {
 		struct pem_html_process *others = &data->processes[PEM_HTML_PROCESSES_MAX];
 
-		if (i < PEM_HTML_PROCESSES_MAX && list[i].pid != PEM_HTML_OTHERS) {
+		if (i < PEM_HTML_PROCESSES_MAX && list[i].number != PEM_HTML_OTHERS) {
 			data->processes[data->process_count++] = list[i];
 			continue;
 		}
-		others->pid = PEM_HTML_OTHERS;
+		others->number = PEM_HTML_OTHERS;
 		others->count += list[i].count;
 		data->merged_count++;
 	}
@@ -88,12 +90,13 @@ static int choose_processes(struct pem_html_data *data)
 	return 0;
 }
 
-static uint32_t process_of(const struct pem_html_data *data, uint32_t pid)
+/* The index of a process that has this pem_html_number. */
+static uint32_t process_of(const struct pem_html_data *data, uint32_t number)
 {
 	uint32_t i;
 
 	for (i = 0; i + 1 < data->process_count; i++)
-		if (data->processes[i].pid == pid)
+		if (data->processes[i].number == number)
 			break;
 	return i;
 }
@@ -114,7 +117,8 @@ static int by_event_and_process(const void *a, const void *b)
 
 static size_t series_index(const struct pem_html_data *data, const struct pem_html_pair *pair)
 {
-	struct pem_html_series key = {.event = pair->event, .process = process_of(data, pair->pid)};
+	struct pem_html_series key = {.event = pair->event,
+				      .process = process_of(data, pair->process)};
 	struct pem_html_series *found =
 		bsearch(&key, data->series, data->series_count, sizeof(key), by_event_and_process);
 
@@ -136,7 +140,7 @@ static int make_series(struct pem_html_data *data)
 		if (!pair->event)
 			continue;
 		series[count].event = pair->event;
-		series[count].process = process_of(data, pair->pid);
+		series[count].process = process_of(data, pair->process);
 		series[count].count = pair->count;
 		count++;
 	}
@@ -253,7 +257,7 @@ static void spread(struct pem_html_data *data, struct pem_html_series *series, d
 }
 
 static void add_value(struct pem_html_data *data, struct pem_html_series *series,
-		      const struct pem_record *record)
+		      const struct pem_record *record, const struct pem_around *around)
 {
 	unsigned field = (unsigned)pem_event__field_by_role(record->event, PEM_ROLE_VALUE);
 	uint64_t since_ns;
@@ -261,7 +265,8 @@ static void add_value(struct pem_html_data *data, struct pem_html_series *series
 	int err;
 
 	if (record->event->meaning == PEM_MEANS_COUNTER) {
-		err = pem_html_counters__step(data->counters, record, field, &value, &since_ns);
+		err = pem_html_counters__step(data->counters, record, around, field, &value,
+					      &since_ns);
 		if (err > 0)
 			spread(data, series, value, since_ns, record->time_ns);
 		else if (err < 0)
@@ -275,6 +280,11 @@ static void add_value(struct pem_html_data *data, struct pem_html_series *series
 		data->bad_values++;
 }
 
+static uint32_t number_of(const struct pem_pass_thread *thread)
+{
+	return pem_html_number(thread ? thread->process : NULL);
+}
+
 static int add_ended(struct pem_html_data *data, const struct pem_ended *ended,
 		     const struct pem_record *record)
 {
@@ -282,7 +292,7 @@ static int add_ended(struct pem_html_data *data, const struct pem_ended *ended,
 
 	if (ended->interval->user[0] == 0)
 		node = pem_html_tree__begin(&data->tree, ended->interval,
-					    process_of(data, ended->interval->begin.pid));
+					    process_of(data, number_of(ended->interval->thread)));
 	if (node == PEM_HTML_NO_NODE)
 		return -ENOMEM;
 	pem_html_tree__end(&data->tree, node, ended);
@@ -309,8 +319,7 @@ static int add_around(struct pem_html_data *data, const struct pem_record *recor
 	if (err || !record)
 		return err;
 	if (around->begun &&
-	    pem_html_tree__begin(&data->tree, around->begun, process_of(data, record->pid)) ==
-		    PEM_HTML_NO_NODE)
+	    pem_html_tree__begin(&data->tree, around->begun, data->process) == PEM_HTML_NO_NODE)
 		return -ENOMEM;
 	if (around->is_unmatched && record->event->meaning == PEM_MEANS_INTERVAL_END &&
 	    strcmp(record->event->layer, "OS") && record->event->level <= PEM_LEVEL_INFO)
@@ -321,14 +330,13 @@ static int add_around(struct pem_html_data *data, const struct pem_record *recor
 static int add_between(void *arg, size_t metric, uint64_t ns)
 {
 	struct pem_html_data *data = arg;
-	uint32_t process = process_of(data, data->record->pid);
 	uint64_t bin = data->record->time_ns / data->coarse_ns;
 	struct pem_html_cell **all, **cells;
 
 	if (metric >= PEM_HTML_BETWEENS_MAX)
 		return 0;
 	all = data->between_cells + metric * PEM_HTML_BETWEEN_TABLES;
-	cells = &all[process];
+	cells = &all[data->process];
 	if (!*cells && data->between_used == PEM_HTML_BETWEENS_MAX)
 		cells = &all[PEM_HTML_BETWEEN_TABLES - 1];
 	else
@@ -348,14 +356,15 @@ static int add_sample(struct pem_html_data *data, const struct pem_record *recor
 	uint64_t bin = record->time_ns / data->coarse_ns;
 
 	return pem_samples__record(
-		&data->samples, record, around->process, (uint16_t)process_of(data, record->pid),
+		&data->samples, record, around->process, (uint16_t)data->process,
 		(uint16_t)(bin < data->coarse_count ? bin : data->coarse_count - 1));
 }
 
 static int add(struct pem_html_data *data, const struct pem_record *record,
 	       const struct pem_around *around)
 {
-	struct pem_html_pair *pair = pem_html_pairs__find(data->pairs, record);
+	uint32_t number = pem_html_number(around->process);
+	struct pem_html_pair *pair = pem_html_pairs__find(data->pairs, record->event, number);
 	struct pem_html_series *series;
 
 	if (!pair)
@@ -363,10 +372,11 @@ static int add(struct pem_html_data *data, const struct pem_record *record,
 	series = &data->series[pair->series];
 	series->bins[bin_of(data, record->time_ns)]++;
 	if (series->values)
-		add_value(data, series, record);
+		add_value(data, series, record, around);
 	if (series->fields)
 		pem_html_fields__add(data, series, record);
 	data->record = record;
+	data->process = process_of(data, number);
 	if (pem_betweens__record(data->betweens, record, add_between, data))
 		return -ENOMEM;
 	if (pem_samples__wants(record->event) && add_sample(data, record, around))
@@ -413,11 +423,16 @@ static void tell(struct progress *progress)
 static int count_all(struct pem_html_data *data, struct pem_trace *trace, struct progress *progress,
 		     struct pem_error *error)
 {
-	struct pem_error damage = {""};
+	struct pem_pass_options options = {.size = sizeof(options), .without = WITHOUT};
+	struct pem_pass *pass = pem_pass__new(trace, &options, error);
 	struct pem_record record = {.size = sizeof(record)};
-	int err = pem_trace__rewind(trace), ret;
+	struct pem_around around = {.size = sizeof(around)};
+	struct pem_error damage = {""};
+	int err = 0, ret;
 
-	while (!err && (ret = pem_trace__next(trace, &record, &damage)) != 0) {
+	if (!pass)
+		return -errno;
+	while (!err && (ret = pem_pass__next(pass, &record, &around, &damage)) != 0) {
 		if (ret == -EINVAL) {
 			note_damage(data, &damage);
 			continue;
@@ -425,14 +440,17 @@ static int count_all(struct pem_html_data *data, struct pem_trace *trace, struct
 		if (ret < 0) {
 			if (error)
 				*error = damage;
+			pem_pass__free(pass);
 			return ret;
 		}
 		data->record_count++;
 		if (record.time_ns > data->span_ns)
 			data->span_ns = record.time_ns;
-		err = pem_html_pairs__count(data->pairs, &record);
+		err = pem_html_pairs__count(data->pairs, record.event,
+					    pem_html_number(around.process));
 		tell(progress);
 	}
+	pem_pass__free(pass);
 	if (err)
 		say_what_failed(error, err);
 	return err;
@@ -442,7 +460,7 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 		struct pem_error *error)
 {
 	struct pem_pass_options options = {
-		.size = sizeof(options), .without = PEM_PASS_BLOCKS, .has_paths = 1};
+		.size = sizeof(options), .without = WITHOUT, .has_paths = 1};
 	struct pem_record record = {.size = sizeof(record)};
 	struct pem_around around = {.size = sizeof(around)};
 	struct pem_error damage = {""};

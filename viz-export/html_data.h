@@ -22,7 +22,7 @@
 #define PEM_HTML_PHASES_MAX 5000u
 #define PEM_HTML_STACKS_MAX 20000u /* nodes of the tree of samples */
 #define PEM_HTML_NAME_BYTES 64u
-/* Used as a pid: all processes without a series of their own. */
+/* Used as a process: all those without a series of their own. */
 #define PEM_HTML_OTHERS 0xffffffffu
 
 /* Times between events are kept of so many metrics, and of so many processes in all: 25 MB. */
@@ -34,6 +34,7 @@ struct pem_html_phase {
 	uint64_t begin_ns;
 	uint64_t end_ns;
 	uint32_t pid; /* 0: the phase belongs to the whole run */
+	uint32_t process; /* pem_html_number of pid's */
 	uint32_t tid;
 	uint32_t is_open; /* its end is unknown, or not in the trace */
 	char name[PEM_HTML_NAME_BYTES];
@@ -62,9 +63,15 @@ struct pem_html_series {
 };
 
 struct pem_html_process {
-	uint32_t pid; /* PEM_HTML_OTHERS: all other processes */
+	uint32_t number; /* pem_html_number; PEM_HTML_OTHERS: all other processes */
 	uint64_t count;
 };
+
+/* The number of a process in a page: that of the pass + 1. 0: it is unknown, or there is none. */
+static inline uint32_t pem_html_number(const struct pem_pass_process *process)
+{
+	return process ? process->number + 1 : 0;
+}
 
 struct pem_html_pairs;
 struct pem_html_counters;
@@ -103,6 +110,7 @@ struct pem_html_data {
 	size_t between_count; /* of between_cells */
 	size_t between_used; /* tables of one process */
 	const struct pem_record *record; /* that is being added */
+	uint32_t process; /* index of its process */
 };
 
 /*
@@ -151,7 +159,8 @@ void pem_html_counters__free(struct pem_html_counters *counters);
  * its first record; -EINVAL if it went backwards or is not a number.
  */
 int pem_html_counters__step(struct pem_html_counters *counters, const struct pem_record *record,
-			    unsigned field, double *growth, uint64_t *since_ns);
+			    const struct pem_around *around, unsigned field, double *growth,
+			    uint64_t *since_ns);
 
 /* --- html_write.c --- */
 

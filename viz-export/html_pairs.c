@@ -37,13 +37,13 @@ void pem_html_pairs__free(struct pem_html_pairs *pairs)
 
 /* Find the pair's entry, or the free entry where it belongs. */
 static struct pem_html_pair *probe(const struct pem_html_pairs *pairs,
-				   const struct pem_event *event, uint32_t pid)
+				   const struct pem_event *event, uint32_t process)
 {
-	uint32_t i = (uint32_t)pem_hash__index((uint64_t)event->id << 32 | pid, pairs->multiplier,
-					       pairs->capacity);
+	uint32_t i = (uint32_t)pem_hash__index((uint64_t)event->id << 32 | process,
+					       pairs->multiplier, pairs->capacity);
 	struct pem_html_pair *entry = pairs->entry;
 
-	while (entry[i].event && (entry[i].event != event || entry[i].pid != pid))
+	while (entry[i].event && (entry[i].event != event || entry[i].process != process))
 		i = (i + 1) & (pairs->capacity - 1);
 	return &entry[i];
 }
@@ -60,20 +60,20 @@ static int pairs_grow(struct pem_html_pairs *pairs)
 		return -ENOMEM;
 	for (i = 0; i < pairs->capacity; i++)
 		if (pairs->entry[i].event)
-			*probe(&larger, pairs->entry[i].event, pairs->entry[i].pid) =
+			*probe(&larger, pairs->entry[i].event, pairs->entry[i].process) =
 				pairs->entry[i];
 	free(pairs->entry);
 	*pairs = larger;
 	return 0;
 }
 
-int pem_html_pairs__count(struct pem_html_pairs *pairs, const struct pem_record *record)
+int pem_html_pairs__count(struct pem_html_pairs *pairs, const struct pem_event *event,
+			  uint32_t process)
 {
-	uint32_t pid = record->pid;
 	struct pem_html_pair *pair;
 	int err;
 
-	if (pairs->last && pairs->last->event == record->event && pairs->last->pid == pid) {
+	if (pairs->last && pairs->last->event == event && pairs->last->process == process) {
 		pairs->last->count++;
 		return 0;
 	}
@@ -82,17 +82,17 @@ int pem_html_pairs__count(struct pem_html_pairs *pairs, const struct pem_record 
 		if (err)
 			return err;
 	}
-	pair = probe(pairs, record->event, pid);
+	pair = probe(pairs, event, process);
 	if (!pair->event && pairs->count >= PAIRS_CROWDED) {
-		pid = PEM_HTML_OTHERS;
-		pair = probe(pairs, record->event, pid);
+		process = PEM_HTML_OTHERS;
+		pair = probe(pairs, event, process);
 	}
 	if (!pair->event) {
 		if (pairs->count == PAIRS_MAX)
 			return -E2BIG;
 		pairs->count++;
-		pair->event = record->event;
-		pair->pid = pid;
+		pair->event = event;
+		pair->process = process;
 	}
 	pair->count++;
 	pairs->last = pair;
@@ -100,15 +100,15 @@ int pem_html_pairs__count(struct pem_html_pairs *pairs, const struct pem_record 
 }
 
 struct pem_html_pair *pem_html_pairs__find(struct pem_html_pairs *pairs,
-					   const struct pem_record *record)
+					   const struct pem_event *event, uint32_t process)
 {
 	struct pem_html_pair *pair = pairs->last;
 
-	if (pair && pair->event == record->event && pair->pid == record->pid)
+	if (pair && pair->event == event && pair->process == process)
 		return pair;
-	pair = probe(pairs, record->event, record->pid);
+	pair = probe(pairs, event, process);
 	if (!pair->event)
-		pair = probe(pairs, record->event, PEM_HTML_OTHERS);
+		pair = probe(pairs, event, PEM_HTML_OTHERS);
 	pairs->last = pair;
 	return pair->event ? pair : NULL;
 }

@@ -7,11 +7,11 @@
 #ifndef PEM_HTML_PAIRS_H
 #define PEM_HTML_PAIRS_H
 
-#include <pem/trace.h>
+#include <pem/context.h>
 
 struct pem_html_pair {
 	const struct pem_event *event; /* NULL: the entry is free */
-	uint32_t pid; /* PEM_HTML_OTHERS: all that came after too many others */
+	uint32_t process; /* pem_html_number; PEM_HTML_OTHERS: all after too many others */
 	uint32_t series; /* The caller's. */
 	uint64_t count;
 };
@@ -28,10 +28,12 @@ struct pem_html_pairs {
 /* Make an empty set. NULL: no memory. */
 struct pem_html_pairs *pem_html_pairs__new(void);
 void pem_html_pairs__free(struct pem_html_pairs *pairs);
-/* Count a record. Returns 0, -ENOMEM, or -E2BIG: there are more kinds than a page can hold. */
-int pem_html_pairs__count(struct pem_html_pairs *pairs, const struct pem_record *record);
-/* Find the pair of a record that was counted. NULL: it was not. */
+/* Count a record of a process. Returns 0, -ENOMEM, or -E2BIG: there are more kinds than a page can
+ * hold. */
+int pem_html_pairs__count(struct pem_html_pairs *pairs, const struct pem_event *event,
+			  uint32_t process);
+/* Find the pair of what was counted. NULL: it was not. */
 struct pem_html_pair *pem_html_pairs__find(struct pem_html_pairs *pairs,
-					   const struct pem_record *record);
+					   const struct pem_event *event, uint32_t process);
 
 #endif

@@ -61,6 +61,7 @@ void pem_html_phases__add(struct pem_html_phases *phases, const struct pem_ended
 	const struct pem_record *begin = &ended->interval->begin;
 	struct pem_html_phase phase = {
 		.begin_ns = begin->time_ns, .pid = begin->pid, .tid = begin->tid};
+	const struct pem_pass_thread *thread = ended->interval->thread;
 
 	/* A damaged clock may go backwards. */
 	phase.end_ns = ended->end_ns > phase.begin_ns ? ended->end_ns : phase.begin_ns;
@@ -71,6 +72,7 @@ void pem_html_phases__add(struct pem_html_phases *phases, const struct pem_ended
 	 */
 	if (ended->outcome == PEM_INTERVAL_ENDED && record && record->pid != phase.pid)
 		phase.pid = phase.tid = 0;
+	phase.process = phase.pid && thread ? pem_html_number(thread->process) : 0;
 	strncpy(phase.name, pem_html__interval_name(ended->interval), sizeof(phase.name) - 1);
 	if (length_ns(&phase) < phases->shortest_ns) {
 		phases->left_out++;

@@ -82,22 +82,25 @@ static void write_costs_and_gaps(FILE *out, const struct pem_trace_info *info)
 	fputs("],\n", out);
 }
 
-static void write_processes(FILE *out, const struct pem_html_data *data, struct pem_trace *trace)
+static void write_processes(FILE *out, const struct pem_html_data *data)
 {
 	uint32_t i;
 
 	fputs("\"processes\":[", out);
 	for (i = 0; i < data->process_count; i++) {
 		const struct pem_html_process *process = &data->processes[i];
-		int rest = process->pid == PEM_HTML_OTHERS;
-		const char *name =
-			rest || !process->pid ? "" : pem_trace__process_name(trace, process->pid);
+		int rest = process->number == PEM_HTML_OTHERS;
+		const struct pem_pass_process *known =
+			rest || !process->number
+				? NULL
+				: pem_pass__process(data->pass, process->number - 1);
 
 		fputs(i ? ",{" : "{", out);
-		pem_json__key_u64(out, "pid", process->pid);
+		pem_json__key_u64(out, "pid", rest ? PEM_HTML_OTHERS : known ? known->pid : 0);
 		fputc(',', out);
-		pem_json__key_string(out, "name", name, TEXT_BYTES);
+		pem_json__key_string(out, "name", known ? known->name : "", TEXT_BYTES);
 		fputc(',', out);
+		fprintf(out, "\"process\":%" PRId64 ",", rest ? -2 : (int64_t)process->number - 1);
 		pem_json__key_u64(out, "merged", rest ? data->merged_count : 0);
 		fputc('}', out);
 	}
@@ -352,9 +355,9 @@ static void write_phases(FILE *out, const struct pem_html_phases *phases)
 
 		fputs(i ? ",\n[" : "\n[", out);
 		pem_json__string(out, phase->name, sizeof(phase->name));
-		fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%s]",
+		fprintf(out, ",%" PRIu64 ",%" PRIu64 ",%" PRIu32 ",%" PRIu32 ",%s,%" PRId64 "]",
 			phase->begin_ns, phase->end_ns, phase->pid, phase->tid,
-			phase->is_open ? "true" : "false");
+			phase->is_open ? "true" : "false", (int64_t)phase->process - 1);
 	}
 	fputs("]}", out);
 }
@@ -384,7 +387,7 @@ void pem_html__write(FILE *out, const struct pem_html_data *data, struct pem_tra
 	pem_json__key_string(out, "damage", data->damage.text, sizeof(data->damage.text));
 	fputs("},\n", out);
 	write_costs_and_gaps(out, info);
-	write_processes(out, data, trace);
+	write_processes(out, data);
 	write_events(out, data, trace);
 	write_metrics(out, data, pem_trace__model(trace));
 	write_phases(out, &data->phases);

@@ -10,7 +10,7 @@ from tap import PEM, ROOT, SAN, equal, need, run, run_all, skip, test, tmp
 from trace_files import KERNEL, NO_CPU, START, USER, Trace, event_id
 
 MIXED = "APP::Test::Mixed"
-FIRST = ["clock", "time_ns", "layer", "event", "pid", "tid", "cpu", "process"]
+FIRST = ["clock", "time_ns", "layer", "event", "pid", "tid", "cpu", "process", "process_start_ns", "thread_start_ns"]
 
 
 def mixed(trace):
@@ -73,7 +73,7 @@ def a_value_of_each_kind():
     equal(rows[3]["list"], "0x0 0x1 0x2", "a list")
     equal(rows[5]["list"], "", "an empty list")
     equal(rows[7]["list"], "0xffffffffffffffff", "the largest number")
-    equal([rows[0][c] for c in FIRST], [str(START), "0", "APP", MIXED, "1", "2", "", "program"], "what all rows have")
+    equal([rows[0][c] for c in FIRST], [str(START), "0", "APP", MIXED, "1", "2", "", "program", "", ""], "what all rows have")
     equal([rows[0][c] for c in ("small", "field_pid", "real", "ratio", "flags")], ["-1", "77", "2.5", "0.1", "0xbeef"],
           "numbers")
     equal([rows[7][c] for c in ("small", "real", "ratio", "flags")], ["-128", "-1e+300", "-0", "0x0"],
@@ -165,17 +165,17 @@ def as_many_columns_as_sqlite_takes():
             trace.add(event, i, range(i, i + 60))
         return trace
 
-    rows, out = export(trace_of(1992))
-    equal(list(rows[-1]), FIRST + ["f%d" % i for i in range(1992)], "columns")
-    equal(list(rows[-1].values())[-43:], [""] + [str(39 + i) for i in range(42)], "the last row's last cells")
+    rows, out = export(trace_of(1990))
+    equal(list(rows[-1]), FIRST + ["f%d" % i for i in range(1990)], "columns")
+    equal(list(rows[-1].values())[-41:], [""] + [str(39 + i) for i in range(40)], "the last row's last cells")
     folder, none = os.path.join(tmp(), "trace"), os.path.join(tmp(), "none.csv")
-    trace_of(1993).write(folder)
+    trace_of(1991).write(folder)
     rc, _, err = run([PEM, "export", "--to", "csv", folder, "-o", none])
     equal(rc, 1, "status of one column more")
-    assert "more than 1992 names" in err and "at most 2000 columns" in err and "pem record -e" in err, err
+    assert "more than 1990 names" in err and "at most 2000 columns" in err and "pem record -e" in err, err
     assert not os.path.exists(none), "a file is left"
     need("sqlite3")
-    rc, text, err = run(["sqlite3", ":memory:"], input=".import --csv %s t\nselect count(*), sum(f1991 = '80') from t;\n" % out)
+    rc, text, err = run(["sqlite3", ":memory:"], input=".import --csv %s t\nselect count(*), sum(f1989 = '78') from t;\n" % out)
     equal((rc, text.strip(), err), (0, "40|1", ""), "sqlite3's answer")
 
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """report_identity: a process is its number and its start: what had one number after the other has a row each"""
+import collections
+import csv
 import json
 import os
 
+from html_page import choose_process, exported, show, shown
 from tap import PEM, equal, run, run_all, test, tmp
 from trace_files import COUNTER, Trace
 
@@ -78,6 +81,35 @@ def a_sampler_that_comes_first():
     life(trace, 10, 7, 7, b"ls", 1)
     found = [(p["name"], p["start_ns"], p["count"], len(p["threads"])) for p in json.loads(report(trace, "--json"))["processes"] if p["pid"] == 7]
     equal(found, [("ls", 10 * MS, 4, 1)], "processes")
+
+
+def three_of_one_number():
+    trace = by_hand()
+    for at, name, works in ((10, b"ls", 1), (20, b"cat", 2), (30, b"echo", 3)):
+        life(trace, at, 7, 7, name, works)
+    return trace
+
+
+@test
+def rows_of_one_number():
+    "the CSV table tells processes and threads of one number apart by their starts"
+    folder, out = os.path.join(tmp(), "trace"), os.path.join(tmp(), "out.csv")
+    three_of_one_number().write(folder)
+    equal(run([PEM, "export", "--to", "csv", folder, "-o", out])[0], 0, "export")
+    with open(out, newline="", encoding="utf-8") as f:
+        rows = [row for row in csv.DictReader(f) if row["event"] == "APP::Test::Work"]
+    equal(collections.Counter((r["pid"], r["process"], r["process_start_ns"], r["thread_start_ns"]) for r in rows),
+          {("7", "ls", str(10 * MS), str(10 * MS)): 1, ("7", "cat", str(20 * MS), str(20 * MS)): 2, ("7", "echo", str(30 * MS), str(30 * MS)): 3}, "rows")
+
+
+@test
+def a_choice_of_one_number():
+    "the page offers each of them, and shows the events of the one that is chosen"
+    b = show(exported(three_of_one_number())[1])
+    values = dict(b.script("return [...document.querySelectorAll('#process option')].map(o => [o.text, o.value])"))
+    for name, works in ("ls", 1), ("cat", 2), ("echo", 3):
+        choose_process(b, values["%s (7)" % name])
+        equal(shown(b, "#events tbody tr")["APP::Test::Work"][0], works, name)
 
 
 run_all()

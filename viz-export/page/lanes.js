@@ -163,7 +163,7 @@ class Lanes {
 	select(process) {
 		const { model } = this.view;
 		const chosen = process === ALL ? null : model.raw.processes[process];
-		const all = this.lanes.filter(lane => !chosen || (chosen.merged ? !model.pids.has(lane.pid) : lane.pid === chosen.pid));
+		const all = this.lanes.filter(lane => !chosen || (chosen.merged ? !model.numbers.has(lane.process) : lane.process === chosen.process));
 		const folded = this.section.classList.contains("all") ? [] : Lanes.#brief(all);
 		this.shown = all.filter(lane => !folded.includes(lane));
 		const parts = [];

@@ -116,10 +116,10 @@ class StateMetric {
 
 	#fill() {
 		const { raw } = this.model;
-		const pid = this.process === ALL ? -1 : raw.processes[this.process].pid;
+		const chosen = this.process === ALL ? null : raw.processes[this.process];
 		const ns = new Float64Array(this.bins);
 		for (const lane of raw.lanes.list)
-			if (pid < 0 || lane.pid === pid)
+			if (!chosen || lane.process === chosen.process)
 				this.#addLane(ns, lane.states);
 		this.sums = new Float64Array(this.bins + 1);
 		for (let i = 0; i < this.bins; i++)

@@ -172,8 +172,9 @@ class Model {
 		this.events.sort((a, b) => a.layerInfo.order - b.layerInfo.order || (a.layer < b.layer ? -1 : a.layer > b.layer) ||
 			(a.class < b.class ? -1 : a.class > b.class) || b.total - a.total);
 		this.metrics = Metrics.of(this);
-		this.phases = raw.phases.list.map(([name, begin, end, pid, tid, open]) => ({ name, begin, end, pid, tid, open }));
-		this.pids = new Set(raw.processes.filter(p => !p.merged).map(p => p.pid));
+		this.phases = raw.phases.list.map(([name, begin, end, pid, tid, open, process]) => ({ name, begin, end, pid, tid, open, process }));
+		// Numbers of processes, each of one: a pid may be several's.
+		this.numbers = new Set(raw.processes.filter(p => !p.merged).map(p => p.process));
 		this.selectPhases();
 	}
 
@@ -192,7 +193,7 @@ class Model {
 		const chosen = this.process === ALL ? null : this.raw.processes[this.process];
 		const ends = [];
 		this.selectedPhases = this.phases.filter(phase => !chosen || !phase.pid ||
-			(chosen.merged ? !this.pids.has(phase.pid) : phase.pid === chosen.pid));
+			(chosen.merged ? !this.numbers.has(phase.process) : phase.process === chosen.process));
 		for (const phase of this.selectedPhases) {
 			let row = ends.findIndex(end => end <= phase.begin);
 			if (row < 0)
