@@ -506,7 +506,8 @@ static int put_rows(struct csv *csv, struct pem_pass *pass, struct pem_error *er
 static int put_table(struct csv *csv, struct pem_error *error)
 {
 	struct pem_pass_options options = {.size = sizeof(options),
-					   .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES};
+					   .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES |
+						      PEM_PASS_INTERVALS};
 	struct pem_pass *pass = pem_pass__new(csv->trace, &options, error);
 	int rc;
 

@@ -18,8 +18,6 @@
 #define PAGE_CELLS 700000u /* maximum of written bins; each takes a few bytes */
 #define BINS_MIN 32u
 #define PROGRESS_EVERY 65536u
-/* Both passes leave out the same, and so number processes alike. */
-#define WITHOUT PEM_PASS_BLOCKS
 
 /* --- processes with series of their own --- */
 
@@ -423,7 +421,10 @@ static void tell(struct progress *progress)
 static int count_all(struct pem_html_data *data, struct pem_trace *trace, struct progress *progress,
 		     struct pem_error *error)
 {
-	struct pem_pass_options options = {.size = sizeof(options), .without = WITHOUT};
+	/* Nothing of it adds a process: both passes number them alike. */
+	struct pem_pass_options options = {.size = sizeof(options),
+					   .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES |
+						      PEM_PASS_INTERVALS};
 	struct pem_pass *pass = pem_pass__new(trace, &options, error);
 	struct pem_record record = {.size = sizeof(record)};
 	struct pem_around around = {.size = sizeof(around)};
@@ -460,7 +461,7 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 		struct pem_error *error)
 {
 	struct pem_pass_options options = {
-		.size = sizeof(options), .without = WITHOUT, .has_paths = 1};
+		.size = sizeof(options), .without = PEM_PASS_BLOCKS, .has_paths = 1};
 	struct pem_record record = {.size = sizeof(record)};
 	struct pem_around around = {.size = sizeof(around)};
 	struct pem_error damage = {""};

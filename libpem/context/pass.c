@@ -286,7 +286,9 @@ static int take_record(struct pem_pass *pass, const struct pem_plan *plan,
 		return 0;
 	case PEM_MEANS_INTERVAL_BEGIN:
 	case PEM_MEANS_INTERVAL_END:
-		return pem_intervals__record(pass, plan, record);
+		return pass->without & PEM_PASS_INTERVALS
+			       ? 0
+			       : pem_intervals__record(pass, plan, record);
 	case PEM_MEANS_ALLOCATION:
 	case PEM_MEANS_RELEASE:
 	case PEM_MEANS_ACCESS:

@@ -102,7 +102,8 @@ static int read_all(struct keeping *k, struct pem_trace *trace, uint64_t limit_n
 		    struct pem_error *error)
 {
 	struct pem_pass_options options = {.size = sizeof(options),
-					   .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES};
+					   .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES |
+						      PEM_PASS_INTERVALS};
 	struct pem_pass *pass = pem_pass__new(trace, &options, error);
 	struct pem_record record = {.size = sizeof(record)};
 	struct pem_around around = {.size = sizeof(around)};

@@ -247,6 +247,7 @@ struct pem_around {
 enum pem_pass_part {
 	PEM_PASS_BLOCKS = 1, /* block, old_block, pem_pass__blocks */
 	PEM_PASS_MESSAGES = 2, /* partner */
+	PEM_PASS_INTERVALS = 4, /* interval, phase, begun, ended; paths need them */
 };
 
 struct pem_pass_options {
