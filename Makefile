@@ -148,7 +148,7 @@ help:
   'make check    run the tests, in some minutes (T=word: only tests named so;' \
 	  '              SAN=1 or thread: under sanitizers)' \
 	  'make check-all  run those that take long, too: all guests, models, stress' \
-	  'make truth    compare what pem says with strace, schedstat and programs of known truth' \
+	  'make truth    compare what pem says with strace, perf, heaptrack, Valgrind, schedstat and known truth' \
 	  'make kill-test  kill recorder or program at random 1,000 times (TIMES); each trace balances' \
 	  'make soak     everything at once for ten minutes (SOAK_S=seconds), with bounded memory' \
 	  'make zoo      run programs that nobody here wrote, plain and watched: nothing may differ' \

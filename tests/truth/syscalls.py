@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """
-internal_calls: system calls that pem makes in a program are none of the program's
+syscalls: system calls that pem makes in a program are none of the program's
 
 strace counts the calls of a program that is not observed, and pem those of the same program recorded with all usual
 events, so that libpem and its adapters are in each process. One difference is the loader's: it allocates its own memory

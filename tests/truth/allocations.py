@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-libc_wrappers.py - who allocates, where functions allocate for their callers: operator new, strdup, xmalloc and the like
+allocations: who allocates, where functions allocate for their callers: operator new, strdup, xmalloc and the like
 
 Not here: sites of calls without such a function (report_sites.py).
 """

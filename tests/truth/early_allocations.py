@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
 """
-libc_early.py - allocations in constructors and destructors of libraries, counted by pem and by Valgrind
+early_allocations: allocations in constructors and destructors of libraries, counted by pem and by Valgrind
 
 Not here: allocations of the program itself (libc_programs.py).
 """
