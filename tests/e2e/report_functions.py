@@ -117,6 +117,14 @@ def what_is_live_at_the_end():
     assert "LIVE" in text and any("116 KiB" in line and line.endswith("leak") for line in text.splitlines()), text
 
 
+@test
+def a_name_for_the_linker():
+    "a function of C has the name of its source, not one that an asm label gives the linker"
+    source = LEAK.replace("static __attribute__((noinline)) void leak(int i)\n", "__attribute__((noinline)) void leak(int i) __asm__(\"__GI_leak\");\nvoid leak(int i)\n")
+    rows = functions(recorded("APP::Libc::Malloc,APP::Libc::Free,APP::Loader::Object", built("leak", source)))
+    equal(sorted({row.get("function") for row in rows} & {"leak", "tidy", "__GI_leak"}), ["leak", "tidy"], "functions")
+
+
 # Two files with a function of one name each, of which the first has two thirds of the work.
 HELPER = """static volatile unsigned long sum;
 static __attribute__((noinline)) void helper(void)
