@@ -50,6 +50,12 @@ struct pem_source_sink {
 	int (*write)(void *arg, const char *name, struct pem_packet *packet, size_t bytes);
 	/* Return the pem_clock() value at a CLOCK_MONOTONIC time. */
 	uint64_t (*clock_at)(void *arg, uint64_t monotonic_ns);
+	/*
+	 * Keep a copy of a file that may be gone when its code is to be named. fd is open for
+	 * reading, and stays the caller's. NULL: there is no need.
+	 */
+	void (*keep_file)(void *arg, const uint8_t *build_id, size_t build_id_bytes, int fd,
+			  uint64_t file_bytes);
 };
 
 struct pem_source;

@@ -106,6 +106,8 @@ char *pem_read_descriptor(int fd, size_t limit, size_t *bytes);
 
 /* The kernel's name of this boot, of 36 characters. Returns whether it is known; else text is "".
  */
+/* Folder in '.pem', while a trace is recorded: copies of files (writer/kept_files.c). */
+#define PEM_KEPT_FILES "files"
 #define PEM_BOOT_ID_BYTES 40 /* with its NUL */
 bool pem_boot_id(char *text);
 

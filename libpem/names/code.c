@@ -385,6 +385,8 @@ int code__name_anew(struct pem_code *code, const struct pem_trace *trace)
 
 	code->keeps_segments = !code->kept;
 	code->start_time_ns = info ? info->start_time_ns : 0;
+	if (!trace || pem_trace__files_kept(trace, code->kept_files, sizeof(code->kept_files)))
+		code->kept_files[0] = '\0';
 	if (!rc)
 		rc = name_cut(code);
 	if (!rc)

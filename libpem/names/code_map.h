@@ -111,6 +111,7 @@ struct pem_code {
 	uint64_t multiplier; /* of hashes that stand for what is compared (hash.h) */
 	bool is_data; /* locations are of variables, and memory without a file is an object */
 	bool keeps_segments; /* names are for the trace to keep */
+	char kept_files[48]; /* pem_trace__files_kept; "": there are none */
 	struct code_kept *kept; /* names that the trace has; NULL: it has none */
 	char kept_trouble[96]; /* why they are not used, or "" */
 	uint64_t start_time_ns; /* of the trace, CLOCK_REALTIME; 0: unknown */

@@ -102,6 +102,10 @@ static int open_object(struct pem_code *code, struct code_object *object, uint32
 	query.mapped_ns = mapped_ns(code, object);
 	if (!*to)
 		*to = pem_object__open(&query, &error);
+	if (!*to && query.build_id && code->kept_files[0]) {
+		query.debug_folders = code->kept_files;
+		*to = pem_object__open(&query, NULL);
+	}
 	if (*to) {
 		object->told.number = pem_object__number(*to);
 		return code->keeps_segments && object->is_by_file ? keep_segments(object, *to) : 0;

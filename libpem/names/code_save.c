@@ -340,6 +340,7 @@ int pem_code__keep(const char *directory, uint64_t limit_ns, struct pem_error *e
 	if (rc && error && !error->text[0])
 		snprintf(error->text, sizeof(error->text), "names are not kept with the trace: %s",
 			 strerror(-rc));
+	(void)pem_trace__drop_kept(trace);
 	pem_code__free(k.code);
 	pem_code__free(k.data);
 	free(k.kinds);

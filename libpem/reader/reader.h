@@ -8,6 +8,7 @@
  *	stream.c    one stream file: packets and records in their order, checked
  *	context.c   who ran where: process and thread of kernel records, names of processes
  *	about.c     .pem/run, .pem/balance and .pem/names
+ *	kept.c      what it keeps for names of code
  *	told.c      names of processes and threads
  *	ahead.c     a thread that merges while the caller handles records
  *	losses.c    times in which streams lost records

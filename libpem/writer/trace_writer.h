@@ -117,6 +117,13 @@ uint64_t pem_trace_writer__span_clock(const struct pem_trace_writer *writer);
  */
 int pem_trace_writer__note_session(struct pem_trace_writer *writer, const char *session_directory);
 
+/*
+ * Keep a copy of a file with this build id, of 2 to 20 bytes, for pem_code__keep (pem/code.h). fd
+ * is open for reading. Returns 0, also if there is one already, or -errno. Blocks on files.
+ */
+int pem_trace_writer__keep_file(struct pem_trace_writer *writer, const uint8_t *build_id,
+				size_t build_id_bytes, int fd, uint64_t file_bytes);
+
 /* Return the failure that stopped the writing of packets (-errno), or 0. */
 int pem_trace_writer__failed(const struct pem_trace_writer *writer);
 

@@ -240,6 +240,14 @@ int pem_trace__read_kept(const struct pem_trace *trace, const char *name, char *
 int pem_trace__write_kept(const struct pem_trace *trace, const char *name, const char *text,
 			  size_t bytes);
 
+/*
+ * The folder of debug files (pem_object_query.debug_folders) in which the recorder kept copies of
+ * files that may be gone. It is valid while the trace is open. Returns 0; -ENOENT: it kept none.
+ */
+int pem_trace__files_kept(const struct pem_trace *trace, char *folder, size_t bytes);
+/* Remove that folder, once names are kept. Returns 0, also if there is none, or -errno. */
+int pem_trace__drop_kept(const struct pem_trace *trace);
+
 /* How many packets were left out because they are torn. Does not block. */
 uint64_t pem_trace__torn_packets(const struct pem_trace *trace);
 

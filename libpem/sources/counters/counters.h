@@ -203,6 +203,14 @@ size_t map__put(const struct map_layout *layout, const struct ring_map *map, uin
  * make the reader wait. time_ns is 0, and the build id unknown. Blocks on files.
  */
 void maps__each(pid_t pid, int all, void (*take)(void *arg, const struct ring_map *map), void *arg);
+/*
+ * Give the sink a copy of a file that a process has mapped, if it may be gone when the recording
+ * ends (mapped_files.c). Blocks on files. files NULL: nothing.
+ */
+struct mapped_files;
+struct mapped_files *mapped_files__new(void);
+void mapped_files__take(struct mapped_files *files, const struct ring_map *map,
+			const struct pem_source_sink *sink);
 /* Do all user ids of a process equal this one's, so that reading it waits for nobody else? */
 int maps__is_own(pid_t pid);
 

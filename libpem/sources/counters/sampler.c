@@ -366,6 +366,7 @@ int sampler__open(struct sampler **out, const struct sampler_request *request,
 	sampler->event = request->event;
 	sampler->map_event = request->map_event;
 	sampler->pid = request->pid;
+	sampler->files = request->map_event ? mapped_files__new() : NULL;
 	sampler->tells_present =
 		(request->map_event || request->stacks == PEM_STACKS_TABLES) && !request->on_exec;
 	rc = open_unwinder(sampler, request, error);
@@ -469,5 +470,6 @@ void sampler__close(struct sampler *sampler)
 	free(sampler->threads);
 	unwinder__close(sampler->unwinder);
 	operands__close(sampler->operands);
+	free(sampler->files);
 	free(sampler);
 }

@@ -55,6 +55,7 @@ struct sampler {
 	const struct pem_event *map_event; /* NULL: what is mapped is not told */
 	struct map_layout map_layout;
 	pid_t pid;
+	struct mapped_files *files; /* NULL: there was no memory */
 	int tells_present; /* what is mapped already is still to be told, and to be unwound by */
 	unsigned values;
 	struct unwinder *unwinder; /* NULL: stacks are not unwound here */

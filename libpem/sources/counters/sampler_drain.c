@@ -57,6 +57,8 @@ static void unwind(struct unwinder *unwinder, struct ring_sample *sample)
 
 static void take_map(struct draining *d, struct cpu_ring *ring, const struct ring_map *map)
 {
+	if (d->log_maps)
+		mapped_files__take(d->sampler->files, map, d->sink);
 	if (d->sampler->unwinder)
 		unwinder__map(d->sampler->unwinder, map); /* without memory: no callers */
 	if (d->log_maps && (map->is_file || d->sampler->layout.address))

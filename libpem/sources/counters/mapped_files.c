@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * mapped_files.c - has files kept that programs have mapped, and that may not be found when the
+ * recording has ended and they are to be named
+ *
+ * A file is not found later if its path leads elsewhere here: the program has another root or other
+ * mounts, or the file was removed already. And one that is younger than an hour, as a test that was
+ * just built, may soon be removed or built again. A descriptor that stays open would keep file
+ * systems busy that the program unmounts: so the sink gets a copy.
+ *
+ * Not here: where copies lie (writer/kept_files.c). Files of other users' processes, for which a
+ * reader might wait; files without a build id, by which a copy is found.
+ */
+#include "counters.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define JUDGED_MAX 1024u /* build ids; further ones are not kept */
+#define YOUNG_S 3600
+#define YOUNG_BYTES_MAX (8u << 20)
+#define FILE_BYTES_MAX (128u << 20)
+#define ALL_BYTES_MAX (512u << 20)
+
+struct mapped_files {
+	uint64_t judged[2 * JUDGED_MAX]; /* the first 8 bytes of build ids; open-addressed */
+	unsigned count;
+	uint64_t bytes; /* that were given to the sink */
+};
+
+struct mapped_files *mapped_files__new(void)
+{
+	return calloc(1, sizeof(struct mapped_files));
+}
+
+/* Is the build id met for the first time? */
+static int is_new(struct mapped_files *files, const struct ring_map *map)
+{
+	uint64_t id;
+	unsigned i;
+
+	memcpy(&id, map->build_id, sizeof(id));
+	for (i = (unsigned)(id % (2 * JUDGED_MAX)); files->judged[i];
+	     i = (i + 1) % (2 * JUDGED_MAX)) {
+		if (files->judged[i] == id)
+			return 0;
+	}
+	if (!id || files->count == JUDGED_MAX)
+		return 0;
+	files->judged[i] = id;
+	files->count++;
+	return 1;
+}
+
+/* Without the right to open what is mapped (CAP_CHECKPOINT_RESTORE) by the process's own root. */
+static int open_mapped(const struct ring_map *map)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
+	char path[96];
+	int root, fd;
+
+	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", map->pid,
+		 (unsigned long long)map->address,
+		 (unsigned long long)(map->address + map->length));
+	fd = open(path, O_PATH | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%u/root", map->pid);
+	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (root < 0)
+		return -errno;
+	fd = (int)syscall(SYS_openat2, root, map->path, &how, sizeof(how));
+	if (fd < 0)
+		fd = -errno;
+	close(root);
+	return fd;
+}
+
+static int may_be_gone(const struct ring_map *map, const struct stat *file)
+{
+	struct timespec now;
+	struct stat here;
+	time_t changed = file->st_mtim.tv_sec > file->st_ctim.tv_sec ? file->st_mtim.tv_sec
+								     : file->st_ctim.tv_sec;
+
+	if (stat(map->path, &here) || here.st_dev != file->st_dev || here.st_ino != file->st_ino)
+		return 1;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return file->st_size <= (off_t)YOUNG_BYTES_MAX && now.tv_sec - changed < YOUNG_S;
+}
+
+void mapped_files__take(struct mapped_files *files, const struct ring_map *map,
+			const struct pem_source_sink *sink)
+{
+	char path[40];
+	struct stat file;
+	int handle, fd;
+
+	if (!files || !sink->keep_file || !map->is_file || map->build_id_bytes < 8 ||
+	    !is_new(files, map) || !maps__is_own((pid_t)map->pid))
+		return;
+	handle = open_mapped(map);
+	if (handle < 0)
+		return;
+	if (!fstat(handle, &file) && S_ISREG(file.st_mode) && file.st_size > 0 &&
+	    file.st_size <= (off_t)FILE_BYTES_MAX &&
+	    files->bytes + (uint64_t)file.st_size <= ALL_BYTES_MAX && may_be_gone(map, &file)) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
+		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+		if (fd >= 0) {
+			files->bytes += (uint64_t)file.st_size;
+			sink->keep_file(sink->arg, map->build_id, map->build_id_bytes, fd,
+					(uint64_t)file.st_size);
+			close(fd);
+		}
+	}
+	close(handle);
+}
