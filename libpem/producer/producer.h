@@ -303,6 +303,11 @@ void pem_process__defer_cancellation(int *type);
  */
 bool pem_wipe_on_fork(void *start, size_t bytes);
 void pem_process__unlock(void);
+/*
+ * The process's id. A restricted process has just started, or is a child of fork. So it has one
+ * thread, with the same id.
+ */
+uint32_t pem_process__id(void);
 
 /*
  * Join the session in a directory: map its page and apply its rules. Returns the session index, or
