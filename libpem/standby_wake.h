@@ -129,10 +129,13 @@ static inline uint32_t pem_wake_known(const struct pem_standby_scan *scan, const
 	return known == PEM_STANDBY_ANY ? scan->own_filters : known;
 }
 
-/* Has a process with so many filters mapped one of the files, and not all of them are known? */
+/*
+ * Is a process with so many filters on standby by one of the files, and not all of the filters are
+ * known? A process that has a control file maps a standby file for its children alone.
+ */
 static inline bool pem_wake_maps(struct pem_standby_scan *scan, uint32_t pid, uint32_t filters)
 {
-	char path[64], line[512], *slash;
+	char path[64], own[32], line[512], *slash;
 	unsigned long long inode;
 	bool is_it = false;
 	size_t bytes = 0;
@@ -140,8 +143,9 @@ static inline bool pem_wake_maps(struct pem_standby_scan *scan, uint32_t pid, ui
 	FILE *file;
 
 	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	snprintf(own, sizeof(own), "control-%u-", pid);
 	file = fopen(path, "re");
-	while (file && !is_it && pem_wake_line(file, line, sizeof(line))) {
+	while (file && pem_wake_line(file, line, sizeof(line))) {
 		bytes += strlen(line);
 		if (bytes > PEM_WAKE_MAPS || pem_wake_now_s() > scan->end_s) {
 			scan->is_unsure = true;
@@ -151,6 +155,10 @@ static inline bool pem_wake_maps(struct pem_standby_scan *scan, uint32_t pid, ui
 		slash = strrchr(line, '/');
 		if (!slash || sscanf(line, "%*s %*s %*s %*s %llu", &inode) != 1)
 			continue;
+		if (!strncmp(slash + 1, own, strlen(own))) {
+			is_it = false;
+			break;
+		}
 		for (i = 0; i < scan->count; i++)
 			is_it |= scan->inode[i] == inode && !strcmp(slash + 1, scan->name[i]) &&
 				 filters > pem_wake_known(scan, scan->name[i]);

@@ -489,6 +489,15 @@ static void free_taken(struct pem_session_entry *table)
 	}
 }
 
+void pem_process__forget_control(struct pem_control_file *parents)
+{
+	runtime_is_fresh = false;
+	memset(private_table, 0, sizeof(private_table));
+	if (!pem_restricted())
+		munmap(parents, pem_process.control_bytes);
+	pem_process.control_path[0] = 0;
+}
+
 void pem_process__unshare_control(void)
 {
 	struct pem_control_file *control = pem_process.control;

@@ -258,7 +258,7 @@ static const char *folder_in_runtime(const char *directory)
 	return slash + 1;
 }
 
-static bool has_consumer(void *arg, const char *folder)
+bool pem_process__has_consumer(void *arg, const char *folder)
 {
 	static char path[sizeof(pem_process.joined[0].directory)];
 
@@ -306,7 +306,7 @@ static int join_page(struct pem_session_page *page, const char *directory, bool 
 	int session_index, taken;
 	uint64_t word;
 
-	taken = pem_entry__take(table, has_consumer, NULL, "", &word);
+	taken = pem_entry__take(table, pem_process__has_consumer, NULL, "", &word);
 	if (taken < 0) {
 		drop_page(page);
 		return taken;

@@ -212,6 +212,7 @@ static __thread struct {
 	bool signals_held;
 	/* The library's state is as it was when the process came on standby: no lock is taken. */
 	bool is_unchanged;
+	bool child_waits; /* the child can begin on standby */
 } at_fork __attribute__((tls_model("initial-exec")));
 
 static void before_fork(void)
@@ -233,11 +234,13 @@ static void before_fork(void)
 		return;
 	}
 	locked = pem_process__lock();
-	errno = saved_errno;
 	/* A thread that waits for the lock tries to change the word. */
 	at_fork.lock = locked ? __atomic_load_n(&life.lock, __ATOMIC_RELAXED) | LOCK_FORKS : 0;
+	errno = saved_errno;
 	if (!locked)
 		return;
+	at_fork.child_waits = wiped_on_fork && pem_standby__before_fork();
+	errno = saved_errno;
 	at_fork.cancel_state = cancel_state;
 	at_fork.cancel_type = cancel_type;
 	at_fork.signals_held = signals_held;
@@ -282,6 +285,10 @@ void pem_process__become_child(void)
 {
 	bool published = pem_process.control != NULL;
 
+	if (pem_standby__start_over()) {
+		life.here = 1;
+		return;
+	}
 	pem_process.parent_pid = pem_restricted() ? pem_process.pid : 0;
 	__atomic_store_n(&pem_process.pid, pem_process__id(), __ATOMIC_RELAXED);
 	pem_process.pid_namespace = 0; /* it may have one of its own */
@@ -306,6 +313,10 @@ static void after_fork_in_child(void)
 		return;
 	}
 	saved_errno = errno;
+	if (at_fork.lock && at_fork.child_waits && pem_standby__begin_child(started_id())) {
+		restore_after_fork();
+		return;
+	}
 	life.lock = pem_rights__thread_id();
 	if (!wiped_on_fork || !life.here)
 		pem_process__become_child();

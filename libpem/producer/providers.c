@@ -184,6 +184,7 @@ int pem_providers__register(const struct pem_known_provider providers[], uint32_
 	int result = -EDEADLK, saved_errno = errno;
 	unsigned session_index;
 
+	pem_standby__note_facts(providers, count);
 	/* A library that does not link with this one may have its constructor run first. */
 	if (!pem_process.pid)
 		pem_process__read_known_filters();

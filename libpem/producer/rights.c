@@ -389,6 +389,7 @@ enum pem_filter_effect pem_rights__before_filter(const struct sock_fprog *progra
 	effect = PEM_FILTER_HARMLESS;
 	/* none: the filter is installed by a system call after it */
 	__atomic_store_n(&took_filter, true, __ATOMIC_SEQ_CST);
+	pem_standby__end_children();
 	if (!refused)
 		goto out;
 	make_ready();

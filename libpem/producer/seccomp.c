@@ -260,6 +260,8 @@ static const struct call optional_calls[] = {
 	{SYS_madvise, {SOME_ADDRESS, SOME_BYTES, MADV_WIPEONFORK}},
 	{SYS_rt_sigprocmask, {(uint64_t)PEM_SECCOMP_NO_OPERATION, SOME_ADDRESS, 0, 8}},
 	{SYS_sched_yield, {0}},
+	{SYS_mremap,
+	 {SOME_ADDRESS, SOME_BYTES, SOME_BYTES, MREMAP_MAYMOVE | MREMAP_FIXED, SOME_ADDRESS}},
 	{SYS_kcmp, {SOME_ID, SOME_ID, KCMP_VM}},
 	{SYS_clock_nanosleep, {0, 0, SOME_ADDRESS}},
 	{SYS_getdents64, {SOME_FD, SOME_ADDRESS, 4096}},

@@ -30,8 +30,9 @@ extern char __libc_single_threaded __attribute__((weak));
 
 static bool on_standby PEM_EARLY;
 static const uint8_t *first_enable PEM_EARLY; /* of the first provider's page */
-/* Of the providers, in the order in which they were put on the list. */
+/* Of the first providers, in the order in which they were put on the list. */
 static const struct pem_provider_facts *facts[PEM_PROVIDERS_MAX] PEM_EARLY;
+static uint32_t fact_count PEM_EARLY;
 /* While the process starts: PEM_SESSION's value; NULL: it is not to join one. */
 static const char *deferred PEM_EARLY;
 static struct pem_standby_session session PEM_EARLY;
@@ -152,6 +153,60 @@ static void notify_first(struct pem_provider *provider, uint32_t index, void *re
 		count_lost(provider->event_ids[index]);
 }
 
+void pem_standby__note_facts(const struct pem_known_provider known[], uint32_t count)
+{
+	uint32_t i;
+
+	if (pem_process.providers || count > PEM_PROVIDERS_MAX)
+		return;
+	for (i = 0; i < count; i++)
+		facts[i] = known[i].facts;
+	fact_count = count;
+}
+
+static void sort_by_page(struct pem_known_provider known[], uint32_t count)
+{
+	struct pem_known_provider moved;
+	uint32_t i, k;
+
+	for (i = 1; i < count; i++) {
+		moved = known[i];
+		for (k = i; k && known[k - 1].provider->page > moved.provider->page; k--)
+			known[k] = known[k - 1];
+		known[k] = moved;
+	}
+}
+
+static bool are_in_one_piece(const struct pem_known_provider known[], uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 1; i < count; i++)
+		if ((uint8_t *)known[i].provider->page !=
+		    (uint8_t *)known[i - 1].provider->page + known[i - 1].provider->page_bytes)
+			return false;
+	return count > 0;
+}
+
+uint32_t pem_standby__providers(struct pem_known_provider known[PEM_PROVIDERS_MAX])
+{
+	struct pem_provider *provider;
+	uint32_t count = 0, i;
+
+	for (provider = pem_process.providers; provider; provider = provider->next)
+		count++;
+	if (count != fact_count)
+		return 0;
+	/* The list begins with the provider that was put on it last. */
+	for (provider = pem_process.providers, i = count; provider; provider = provider->next) {
+		known[--i] = (struct pem_known_provider){provider, facts[i]};
+		if (!facts[i] || !provider->registered)
+			return 0;
+	}
+	sort_by_page(known, count);
+	return are_in_one_piece(known, count) ? count : 0;
+}
+
 /* Can these providers be on standby? Their pages lie one behind the other. */
 static bool can_share(const struct pem_known_provider known[], uint32_t count)
 {
@@ -163,21 +218,22 @@ static bool can_share(const struct pem_known_provider known[], uint32_t count)
 		if (!known[i].facts || known[i].provider->registered ||
 		    pem_process__check_provider(known[i].provider))
 			return false;
-		if (i &&
-		    (uint8_t *)known[i].provider->page != (uint8_t *)known[i - 1].provider->page +
-								  known[i - 1].provider->page_bytes)
-			return false;
 	}
-	return true;
+	return are_in_one_piece(known, count);
 }
 
-/* none: no other thread runs yet */
+/* first: the provider whose page is the first one. none: no other thread runs yet */
+static void begin(const struct pem_provider *first)
+{
+	first_enable = (const uint8_t *)first->page + sizeof(struct pem_control_header);
+	__atomic_store_n(&on_standby, true, __ATOMIC_RELAXED);
+}
+
 static void add_all(const struct pem_known_provider known[], uint32_t count)
 {
 	uint32_t i;
 
-	first_enable = (const uint8_t *)known[0].provider->page + sizeof(struct pem_control_header);
-	__atomic_store_n(&on_standby, true, __ATOMIC_RELAXED);
+	begin(known[0].provider);
 	for (i = 0; i < count; i++) {
 		/* Their events are noted later: few processes leave. */
 		pem_process__list_provider(known[i].provider);
@@ -189,20 +245,15 @@ static void add_all(const struct pem_known_provider known[], uint32_t count)
 
 bool pem_standby__enter(const struct pem_known_provider providers[], uint32_t count)
 {
-	struct pem_known_provider known[PEM_PROVIDERS_MAX], moved;
+	struct pem_known_provider known[PEM_PROVIDERS_MAX];
 	bool enters = false;
-	uint32_t i, k;
 	int fd;
 
 	if (pem_process.providers || pem_process.ever_joined || count > PEM_PROVIDERS_MAX ||
 	    (&__libc_single_threaded && !__libc_single_threaded))
 		return false;
-	for (i = 0; i < count; i++) {
-		moved = providers[i];
-		for (k = i; k && known[k - 1].provider->page > moved.provider->page; k--)
-			known[k] = known[k - 1];
-		known[k] = moved;
-	}
+	memcpy(known, providers, count * sizeof(known[0]));
+	sort_by_page(known, count);
 	if (!can_share(known, count))
 		return false;
 	fd = deferred ? pem_standby_file__open_of(deferred, known, count, &session)
@@ -220,6 +271,19 @@ bool pem_standby__enter(const struct pem_known_provider providers[], uint32_t co
 		drop_page();
 	close(fd);
 	return enters;
+}
+
+void pem_standby__enter_again(const struct pem_standby_session *given)
+{
+	struct pem_provider *provider, *first = pem_process.providers;
+
+	session = *given;
+	for (provider = first; provider; provider = provider->next) {
+		provider->notify = notify_first;
+		if (provider->page < first->page)
+			first = provider;
+	}
+	begin(first);
 }
 
 bool pem_standby__is_woken(void)

@@ -56,6 +56,42 @@ bool pem_standby__is_alone(void);
 bool pem_standby__is_woken(void);
 /* As pem_standby__leave, in a process that is surely no child of vfork. Lock held. */
 void pem_standby__leave_now(void);
+/*
+ * Note the facts of providers that are registered next, if they are the process's first. Each
+ * process that starts comes here.
+ */
+void pem_standby__note_facts(const struct pem_known_provider known[], uint32_t count);
+/*
+ * Fill known with the providers of the process, in the order of their pages, and return how many
+ * there are. 0: some of them cannot be on standby. Lock held.
+ */
+uint32_t pem_standby__providers(struct pem_known_provider known[PEM_PROVIDERS_MAX]);
+
+/* --- standby_fork.c --- */
+
+/*
+ * Prepare for a fork. Returns whether pem_standby__begin_child can put the child on standby. Makes
+ * files at the first fork. Lock held.
+ */
+bool pem_standby__before_fork(void);
+/* Put this new child of fork on standby, as process pid. False: nothing has changed. */
+bool pem_standby__begin_child(uint32_t pid);
+/*
+ * If this process is such a child and has its parent's state still, drop that state, and return
+ * true. The child stays on standby. Lock held.
+ */
+bool pem_standby__start_over(void);
+/*
+ * Children begin on standby no more. Called before the process takes a seccomp filter: sessions
+ * wake none of the processes that map a standby file if one of them has a filter which came later.
+ * Takes the process lock.
+ */
+void pem_standby__end_children(void);
+/*
+ * A child of fork, whose providers' pages are those of the session's standby file, comes on
+ * standby.
+ */
+void pem_standby__enter_again(const struct pem_standby_session *session);
 
 /* --- standby_make.c --- */
 
@@ -79,6 +115,12 @@ int pem_standby_file__open(const struct pem_known_provider known[], uint32_t cou
  */
 int pem_standby_file__open_of(const char *given, const struct pem_known_provider known[],
 			      uint32_t count, struct pem_standby_session *session);
+/*
+ * The same for children of a process that has joined the session of this page. Another session may
+ * live. Lock held.
+ */
+int pem_standby_file__open_for_child(struct pem_session_page *page,
+				     const struct pem_known_provider known[], uint32_t count);
 /* Bytes of the providers' pages in the file. */
 uint64_t pem_standby_file__bytes(const struct pem_known_provider known[], uint32_t count);
 
@@ -89,6 +131,13 @@ void pem_process__fill_page_head(struct pem_control_header *head,
 				 const struct pem_provider *provider);
 /* Make the process's state its own, in a child of fork, _Fork or clone. Lock held. */
 void pem_process__become_child(void);
+/* Unmap the parent's control file. The table of sessions becomes empty. Lock held. */
+void pem_process__forget_control(struct pem_control_file *parents);
+/*
+ * Does the session of this folder in the runtime folder live? Unknown counts as true. arg is not
+ * used. Lock held.
+ */
+bool pem_process__has_consumer(void *arg, const char *folder);
 /* Remove the control file of the program that this process ran before an exec. */
 void pem_process__remove_former(void);
 /* Is the provider's page in the control file? Lock held. */

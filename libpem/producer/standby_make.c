@@ -246,27 +246,33 @@ static bool take_session(const char *given, struct pem_standby_session *session)
 	return pem_is_session_name(session->folder);
 }
 
+/* If a context follows children, a process has to find its ancestors while they live. */
+static bool follows_children(const struct pem_session_page *page)
+{
+	uint32_t contexts = __atomic_load_n(&page->context_count, __ATOMIC_RELAXED), i;
+
+	for (i = 0; i < contexts && i < PEM_CONTEXTS_MAX; i++) {
+		if (page->contexts[i].flags & PEM_CONTEXT_FOLLOW)
+			return true;
+	}
+	return false;
+}
+
 /*
- * Can processes join this session later than they start, and does it save them anything? If a
- * context follows children, a process has to find its ancestors while they live. If the session
- * wants an event of each start, all join at once.
+ * Can processes join this session later than they start, and does it save them anything? If the
+ * session wants an event of each start, all join at once.
  */
 static bool may_wait(const struct pem_session_page *page, const struct pem_known_provider known[],
 		     uint32_t count)
 {
-	uint32_t contexts = __atomic_load_n(&page->context_count, __ATOMIC_RELAXED),
-		 rules = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED), i;
+	uint32_t rules = __atomic_load_n(&page->rule_count, __ATOMIC_RELAXED), i;
 
-	for (i = 0; i < contexts && i < PEM_CONTEXTS_MAX; i++) {
-		if (page->contexts[i].flags & PEM_CONTEXT_FOLLOW)
-			return false;
-	}
 	for (i = 0; i < count; i++) {
 		if (known[i].facts->at_start &&
 		    pem_rules__may_want(page, rules, known[i].facts->at_start, 0))
 			return false;
 	}
-	return true;
+	return !follows_children(page);
 }
 
 /* Write the enable bytes that are set, and no others: the session may set some at the same time. */
@@ -348,30 +354,47 @@ static void make_session_file(struct pem_session_page *page, const char *name,
 	close(fd);
 }
 
+/* Open the session's file, or make it. Returns -1 where there is none. */
+static int open_session_file(struct pem_session_page *page, const struct pem_known_provider known[],
+			     uint32_t count, struct stat *st)
+{
+	uint64_t bytes = PEM_PAGE_ALIGN + pem_standby_file__bytes(known, count);
+	char name[64];
+	int fd;
+
+	name_file(known, count, page->id, name, sizeof(name));
+	fd = open_file(name, bytes, st);
+	if (fd >= 0)
+		return fd;
+	/* A loader does not make the next calls. */
+	pem_process__begin();
+	if (!pem_restricted())
+		make_session_file(page, name, known, count);
+	return open_file(name, bytes, st);
+}
+
 int pem_standby_file__open_of(const char *given, const struct pem_known_provider known[],
 			      uint32_t count, struct pem_standby_session *session)
 {
-	uint64_t bytes = PEM_PAGE_ALIGN + pem_standby_file__bytes(known, count);
 	struct stat st;
-	char name[64];
-	int fd = -1;
+	int fd;
 
 	if (!take_session(given, session) || !pem_process__map_session(session))
 		return -1;
 	if (!may_wait(session->page, known, count))
 		return -1;
-	name_file(known, count, session->page->id, name, sizeof(name));
-	fd = open_file(name, bytes, &st);
-	if (fd < 0) {
-		/* A loader does not make the next calls. */
-		pem_process__begin();
-		if (!pem_restricted())
-			make_session_file(session->page, name, known, count);
-		fd = open_file(name, bytes, &st);
-	}
+	fd = open_session_file(session->page, known, count, &st);
 	if (fd >= 0 && !has_folders(&st, 1)) { /* another session may want the process */
 		close(fd);
 		fd = -1;
 	}
 	return fd;
+}
+
+int pem_standby_file__open_for_child(struct pem_session_page *page,
+				     const struct pem_known_provider known[], uint32_t count)
+{
+	struct stat st;
+
+	return follows_children(page) ? -1 : open_session_file(page, known, count, &st);
 }

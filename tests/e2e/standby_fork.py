@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: MIT
+"""
+standby_fork.py - children of a recorded program: nothing is made for one before its first event, and each event is counted,
+whoever observes the child by then
+"""
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+
+from preload import compile_program, need_preload
+from stage import until
+from tap import BUILD, PEM, equal, need, run, run_all, start, test, tmp
+
+MALLOC = "APP::Libc::Malloc"
+IDLE = os.path.join(BUILD, "programs", "idle")
+# Forks so many children, one after the other, beside so many threads that allocate. Each child allocates so often.
+FORKS = """
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static volatile int stop;
+static void *volatile kept;
+static void allocate(int bytes) { free(kept = malloc(bytes)); }
+static void *work(void *arg) { while (!stop) { void *volatile p = malloc(99); free(p); } return arg; }
+static int start(int count, int level)
+{
+	int status, i;
+	pid_t pid = fork();
+
+	if (pid)
+		return waitpid(pid, &status, 0) != pid || status;
+	for (i = 0; i < count; i++)
+		allocate(77);
+	_exit(level ? start(count, level - 1) : 0);
+}
+int main(int argc, char *argv[])
+{
+	int children = atoi(argv[1]), count = atoi(argv[2]), threads = atoi(argv[3]), i;
+	pthread_t thread[8];
+
+	for (i = 0; i < threads; i++)
+		pthread_create(&thread[i], NULL, work, NULL);
+	for (i = 0; i < children; i++)
+		if (start(count, argc > 4 ? atoi(argv[4]) : 0))
+			return 1;
+	stop = 1;
+	for (i = 0; i < threads; i++)
+		pthread_join(thread[i], NULL);
+	return 0;
+}
+"""
+
+
+def environment():
+    """The runtime folder is in memory: only there programs wait for their first event."""
+    return {"PEM_RUNTIME_DIR": tmp("/dev/shm"), "PEM_SESSION": None, "LD_PRELOAD": None}
+
+
+def counted(forks, *arguments):
+    """The allocations of 77 bytes that pem stat counts, of a program and its children."""
+    rc, out, err = run([PEM, "stat", "-q", "--json", "-e", MALLOC, "--where", "size == 77", "--", forks] +
+                       [str(a) for a in arguments], env=environment())
+    equal(rc, 0, "status, with " + err)
+    return json.loads(out[out.index("{"):])["events"][0]["count"]
+
+
+def calls_of_children(command, env):
+    """The names of each child's system calls by strace, of those that ended first to last."""
+    out = os.path.join(tmp(), "strace")
+    rc, _, err = run(["strace", "-f", "-o", out, *command], env=env)
+    equal(rc, 0, "status beside strace, with " + err)
+    calls = {}
+    with open(out, encoding="utf-8") as file:
+        for line in file:
+            found = re.match(r"(\d+) +(\w+)\(", line)
+            if found:
+                calls.setdefault(int(found[1]), []).append(found[2])
+    return [c for c in calls.values() if c[0] == "set_robust_list" and "execve" not in c and "clone3" not in c]
+
+
+@test
+def silent_child():
+    "a child without an event makes three system calls for pem, from the first child to the last"
+    need_preload()
+    need("strace")
+    forks = compile_program(FORKS)
+    alone = calls_of_children([forks, "5", "0", "0"], {"LD_PRELOAD": None})
+    equal(alone, 5 * [["set_robust_list", "exit_group"]], "calls of children that nobody observes")
+    recorded = calls_of_children([PEM, "record", "-q", "-o", os.path.join(tmp(), "trace"), "--", forks, "5", "0", "0"], environment())
+    wanted = ["set_robust_list", "mremap", "mmap", "rt_sigprocmask", "exit_group"]
+    equal([c for c in recorded if len(c) < 20], 5 * [wanted], "calls of recorded children")
+
+
+@test
+def counts():
+    "all events of children that have some are counted, beside threads that allocate, too"
+    need_preload()
+    forks = compile_program(FORKS)
+    equal(counted(forks, 20, 300, 0), 20 * 300, "of a program with one thread")
+    equal(counted(forks, 20, 300, 4), 20 * 300, "of a program with five")
+
+
+@test
+def grandchildren():
+    "so are those of children's children, whether their parent had an event or not"
+    need_preload()
+    equal(counted(compile_program(FORKS), 5, 100, 0, 2), 3 * 5 * 100, "allocations")
+    forks = compile_program(FORKS.replace("i < count;", "i < (level ? 0 : count);"))
+    equal(counted(forks, 5, 100, 0, 2), 5 * 100, "allocations of the last ones alone")
+
+
+@test
+def balance():
+    "a record of such a program balances, and has a process for each child that had events"
+    need_preload()
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-e", MALLOC, "-o", trace, "--", compile_program(FORKS), "30", "50", "0"],
+                     env=environment())
+    equal(rc, 0, "status, with " + err)
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status of report, with " + err)
+    equal([p["count"] for p in json.loads(out)["processes"]].count(50), 30, "children with 50 events")
+
+
+class Kept:
+    """A recorded program that allocates, and its child, which has had no event."""
+
+    def __init__(self):
+        need_preload()
+        self.env = environment()
+        self.out = os.path.join(tmp(), "out")
+        talk = os.path.join(tmp(), "talk")
+        os.mkfifo(talk)
+        self.both = os.fdopen(os.open(talk, os.O_RDWR), "w", buffering=1, encoding="utf-8")
+        self.child = start([PEM, "stat", "-q", "--json", "-o", self.out, "-e", MALLOC, "--where", "size == 77", "--", "sh", "-c",
+                            "echo $$; exec %s <%s" % (IDLE, talk)], stdout=subprocess.PIPE, text=True, env=self.env)
+        self.pid = int(self.child.stdout.readline())
+        equal(self.child.stdout.readline(), "ready\n", "idle")
+        self.ask("alloc 1")
+        self.ask("keep")
+        with open("/proc/%d/task/%d/children" % (self.pid, self.pid), encoding="utf-8") as f:
+            self.kept = int(f.read())
+        equal(self.files("control-%d-" % self.kept), [], "files of the child")
+
+    def files(self, of):
+        return [n for n in os.listdir(self.env["PEM_RUNTIME_DIR"]) if n.startswith(of)]
+
+    def ask(self, what):
+        self.both.write(what + "\n")
+        equal(self.child.stdout.readline(), "ready\n", what)
+
+    def later(self, *target):
+        """pem stat of what runs already, once it has woken what waits."""
+        counter = start([PEM, "stat", "--json", "-e", MALLOC, "--where", "size == 77", *target], text=True,
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env)
+        until(lambda: not self.files("standby-"), "the file is gone")
+        return counter
+
+    def first(self):
+        """The count of the first session, after its end."""
+        self.both.close()
+        equal(self.child.wait(), 0, "status of the first session")
+        with open(self.out, encoding="utf-8") as f:
+            return json.load(f)["events"][0]["count"]
+
+
+def end(counter):
+    counter.send_signal(signal.SIGINT)
+    out, err = counter.communicate(timeout=60)
+    equal(counter.returncode, 0, "status, with " + err)
+    return json.loads(out)["events"][0]["count"]
+
+
+@test
+def later_session():
+    "a later session that attaches to such a child counts what it does, and the first session counts all"
+    kept = Kept()
+    counter = kept.later("-p", str(kept.kept))
+    kept.ask("child 1")
+    until(lambda: kept.files("control-%d-" % kept.kept), "the child's control file")
+    time.sleep(0.2)
+    kept.ask("child 500")
+    kept.ask("alloc 30")
+    count = end(counter)
+    assert 500 <= count <= 501, count
+    equal(kept.first(), 1 + 1 + 500 + 30, "count of the first session")
+
+
+@test
+def parent_with_a_filter():
+    "a filter of which nobody told pem, in the parent, does not keep later sessions from the child, which has none"
+    kept = Kept()
+    kept.ask("filter")
+    counter = kept.later("-p", str(kept.kept))
+    kept.ask("child 1")
+    until(lambda: kept.files("control-%d-" % kept.kept), "the child's control file")
+    counter.send_signal(signal.SIGINT)
+    _, err = counter.communicate(timeout=60)
+    equal((counter.returncode, "might end it" in err), (0, False), "status, with " + err)
+    equal(kept.first(), 1 + 1, "count of the first session")
+
+
+@test
+def outlives_parent_and_session():
+    "so does a session that comes when the child's parent and its session have ended"
+    need_preload()
+    env = environment()
+    stays = compile_program("""
+        #include <fcntl.h>
+        #include <stdio.h>
+        #include <stdlib.h>
+        #include <unistd.h>
+        static void *volatile kept;
+        int main(int argc, char *argv[])
+        {
+            char c;
+            int i, pid;
+
+            free(kept = malloc(77));
+            pid = fork();
+            if (pid) {
+                printf("%d\\n", pid);
+                return 0;
+            }
+            close(1);
+            close(2);
+            if (open(argv[1], O_RDWR) != 1)
+                _exit(1);
+            while (read(1, &c, 1) == 1 && c != 'e')
+                for (i = 0; i < (c == '1' ? 1 : 500); i++)
+                    free(kept = malloc(77));
+            _exit(0);
+        }""")
+    talk = os.path.join(tmp(), "talk")
+    os.mkfifo(talk)
+    rc, out, err = run([PEM, "stat", "-q", "-o", os.devnull, "-e", MALLOC, "--where", "size == 77", "--", stays, talk], env=env)
+    equal(rc, 0, "status, with " + err)
+    pid = int(out)
+    files = lambda of: [n for n in os.listdir(env["PEM_RUNTIME_DIR"]) if n.startswith(of)]
+    try:
+        equal((len(files("standby-")), files("control-")), (1, []), "files after the session")
+        counter = start([PEM, "stat", "--json", "-e", MALLOC, "--where", "size == 77", "-p", str(pid)], text=True,
+                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+        until(lambda: not files("standby-"), "the file is gone")
+        with open(talk, "w", buffering=1, encoding="utf-8") as ask:
+            ask.write("1")
+            ask.flush()
+            until(lambda: files("control-%d-" % pid), "the child's control file")
+            time.sleep(0.2)
+            ask.write("5")
+            ask.flush()
+            time.sleep(0.2)
+        count = end(counter)
+        assert 500 <= count <= 501, count
+    finally:
+        os.kill(pid, signal.SIGKILL)
+
+
+run_all()
