@@ -229,6 +229,26 @@ int pem_intervals__thread_ends(struct pem_pass *pass, struct pem_life_thread *t)
 	return rc;
 }
 
+void pem_intervals__pass_on(struct pem_life_thread *from, struct pem_life_thread *to)
+{
+	uint32_t i;
+
+	for (i = 0; i < from->open_count; i++)
+		from->open[i]->thread = to;
+	to->open = from->open;
+	to->open_count = from->open_count;
+	to->open_capacity = from->open_capacity;
+	to->phase_count = from->phase_count;
+	to->makes_calls = from->makes_calls;
+	to->is_doubtful = from->is_doubtful;
+	to->user_loss = from->user_loss;
+	to->user_sure = from->user_sure;
+	to->kernel_loss = from->kernel_loss;
+	to->kernel_sure = from->kernel_sure;
+	from->open = NULL;
+	from->open_count = from->open_capacity = from->phase_count = 0;
+}
+
 static uint64_t sure_of(const struct pem_life_thread *t, const struct pem_open *open)
 {
 	uint64_t begin = open->interval.begin.clock;

@@ -231,6 +231,22 @@ static int start(struct pem_pass *pass, const struct pem_plan *plan,
 	return record->source == PEM_PACKET_KERNEL ? pem_states__start(pass, pass->thread, t) : 0;
 }
 
+/* A thread ends. */
+static int end_thread(struct pem_pass *pass, struct pem_life_thread *t)
+{
+	int rc;
+
+	if (t->thread.state == PEM_THREAD_ENDED)
+		return 0;
+	rc = pem_states__end(pass, t);
+	if (!rc)
+		rc = pem_intervals__thread_ends(pass, t);
+	t->thread.end_ns = pass->now_ns;
+	if (t->process && t->process->live_threads)
+		t->process->live_threads--;
+	return rc;
+}
+
 static int end(struct pem_pass *pass, const struct pem_plan *plan, const struct pem_record *record)
 {
 	uint32_t tid = plan->thread.bytes ? (uint32_t)pem_number__load(plan->thread, record->data)
@@ -247,19 +263,43 @@ static int end(struct pem_pass *pass, const struct pem_plan *plan, const struct 
 		return -ENOMEM;
 	if (t->thread.state == PEM_THREAD_ENDED)
 		return 0;
-	rc = pem_states__end(pass, t);
-	if (!rc)
-		rc = pem_intervals__thread_ends(pass, t);
-	t->thread.end_ns = record->time_ns;
+	rc = end_thread(pass, t);
 	if (!t->process)
 		return rc;
 	name_process(pass, t->process);
 	t->process->process.end_ns = record->time_ns;
-	if (t->process->live_threads)
-		t->process->live_threads--;
 	if (!t->process->live_threads)
 		pem_phases__process_ends(t->process);
 	return rc;
+}
+
+/*
+ * A thread that was not the first one of its process has called exec. The kernel ends the others,
+ * and gives this one the number of the first. From here on it is a thread of that number, which
+ * goes on with what the caller had begun.
+ */
+static int exec_by_another(struct pem_pass *pass, struct pem_life_process *p, uint32_t caller_tid,
+			   uint32_t cpu)
+{
+	struct pem_life_thread *caller = pem_life__known(pass, caller_tid), *first, *next;
+	int rc;
+
+	if (caller_tid == p->process.pid || !caller || caller->process != p ||
+	    caller->thread.state == PEM_THREAD_ENDED)
+		return 0;
+	first = pem_life__known(pass, p->process.pid);
+	rc = first && first->process == p ? end_thread(pass, first) : 0;
+	if (rc)
+		return rc;
+	next = new_thread(pass, p, p->process.pid);
+	if (!next)
+		return -ENOMEM;
+	next->thread.start_ns = pass->now_ns;
+	next->is_seen = true;
+	rc = pem_states__pass_on(pass, caller, next, cpu);
+	pem_intervals__pass_on(caller, next);
+	pass->thread = next;
+	return rc ? rc : end_thread(pass, caller);
 }
 
 static int rename_process(struct pem_pass *pass, const struct pem_plan *plan,
@@ -284,7 +324,9 @@ static int rename_process(struct pem_pass *pass, const struct pem_plan *plan,
 	if (!p->is_told || p->arguments_clock < pass->kernel_loss)
 		set_arguments(p, NULL);
 	p->is_told = false;
-	return 0;
+	return exec_by_another(pass, p,
+			       (uint32_t)pem_number__load(plan->previous_thread, record->data),
+			       record->cpu);
 }
 
 static int learn_arguments(struct pem_pass *pass, const struct pem_plan *plan,

@@ -295,6 +295,12 @@ int pem_states__start(struct pem_pass *pass, struct pem_life_thread *parent,
 		      struct pem_life_thread *thread);
 /* The thread ends. */
 int pem_states__end(struct pem_pass *pass, struct pem_life_thread *thread);
+/*
+ * The thread 'from', which calls exec on this CPU, goes on as 'to', which is new. Returns 0 or
+ * -ENOMEM.
+ */
+int pem_states__pass_on(struct pem_pass *pass, struct pem_life_thread *from,
+			struct pem_life_thread *to, uint32_t cpu);
 /* The trace ends: say the last spans. */
 int pem_states__finish(struct pem_pass *pass);
 void pem_states__free(struct pem_pass *pass);
@@ -341,6 +347,8 @@ int pem_intervals__record(struct pem_pass *pass, const struct pem_plan *plan,
 			  const struct pem_record *record);
 /* The thread ended: so do its intervals. Returns 0 or -ENOMEM. */
 int pem_intervals__thread_ends(struct pem_pass *pass, struct pem_life_thread *thread);
+/* The thread 'to', which is new, goes on with all that 'from' has begun. */
+void pem_intervals__pass_on(struct pem_life_thread *from, struct pem_life_thread *to);
 /* Forget the thread's intervals that its losses made doubtful. Returns 0 or -ENOMEM. */
 int pem_intervals__doubt(struct pem_pass *pass, struct pem_life_thread *thread);
 /* The trace ends: all that is open ends as OPEN. Returns 0 or -ENOMEM. */

@@ -406,6 +406,36 @@ int pem_states__end(struct pem_pass *pass, struct pem_life_thread *t)
 	return rc;
 }
 
+int pem_states__pass_on(struct pem_pass *pass, struct pem_life_thread *from,
+			struct pem_life_thread *to, uint32_t cpu)
+{
+	struct pem_running *running = cpu < PEM_CPUS_MAX ? &pass->cpus[cpu] : NULL;
+	struct pem_life_thread *now = running && running->is_known ? running->thread : NULL;
+	int rc;
+
+	/*
+	 * The switch to the new number said that 'from' left its CPU. It did not, but after another
+	 * switch it is not known what it did since.
+	 */
+	if (now && now != from && from->thread.state == PEM_THREAD_RUNNABLE) {
+		from->thread.state = running->since_clock == from->since_clock ? PEM_THREAD_RUNNING
+									       : PEM_THREAD_UNKNOWN;
+		from->thread.cpu = cpu;
+	}
+	rc = leave(pass, from);
+	to->critical = from->critical;
+	from->critical = NULL;
+	to->kernel_clock = pass->now_clock;
+	if (now) {
+		enter(pass, to, PEM_THREAD_RUNNING);
+		to->thread.cpu = cpu;
+		running->thread = to;
+		running->since_clock = pass->now_clock;
+	}
+	from->thread.state = PEM_THREAD_UNKNOWN;
+	return rc;
+}
+
 int pem_states__finish(struct pem_pass *pass)
 {
 	size_t i;

@@ -6,6 +6,7 @@ import os
 import sys
 
 import probing
+from preload import compile_program
 from tap import PEM, equal, run, run_all, test, tmp
 
 EVENTS = "OS::Syscall,OS::Process::Fork,OS::Process::Exec,OS::Process::Arguments,OS::Process::Exit"
@@ -268,6 +269,38 @@ def processes_of_one_name():
     equal({p["parent"] for p in sleeps}, {shell[0]["pid"]}, "parents")
     text = report(trace, "--by", "process")
     assert "sleep 0.02" in text and "STARTED" in text and "PARENT" in text, text
+
+
+@test
+def exec_by_another_thread():
+    "execve by a thread that is not the first of its process is completed, as strace shows it, and what runs then has time"
+    program = compile_program("""
+        #include <pthread.h>
+        #include <unistd.h>
+        static void *work(void *arg)
+        {
+            char *command[] = {"/bin/true", 0};
+
+            usleep(20000);
+            execv(command[0], command);
+            return arg;
+        }
+        int main(void)
+        {
+            pthread_t thread;
+
+            pthread_create(&thread, 0, work, 0);
+            pause();
+            return 1;
+        }""")
+    probing.here()
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-e", EVENTS, "-o", trace, "--", program])
+    equal(rc, 0, "status of record (stderr: %s)" % err)
+    found = json.loads(report(trace, "--json"))
+    equal([(c["count"], c["no_end"]) for c in found["system_calls"] if c["call"] == "execve"], 2 * [(1, 0)], "calls that have ended")
+    first = [t for t in found["thread_states"] if t["tid"] == t["pid"]]
+    equal((len(first), all(t["running_ns"] > 0 for t in first)), (2, True), "threads of the first number: %r" % first)
 
 
 @test

@@ -50,6 +50,7 @@ enum {
 	EVENT_WAKING_HOW, /* thread; 0: by who runs, 1: by an interrupt, 255: by that or a fault */
 	EVENT_FOUND, /* the recorder's: state, holder, object */
 	EVENT_ONGOING, /* the recorder's: a system call */
+	EVENT_EXEC_BY, /* process, the thread that called, name */
 };
 
 #define FIELD(name, type, role, at)                                                                \
@@ -134,7 +135,11 @@ static const char context_model[] =
 	"\tOS::T\tthread\tproc\tcall\t24\t24\t2\t0\t\t\t\n"
 	"field\tnumber\tuint32\t-\t10\tsystem-call\t8\t1\t\tenum\t2\t\n"
 	"label\t0000000000000000\tread\t\nlabel\t0000000000000001\twrite\t\n"
-	FIELD("argument", "uint64", "descriptor", "16");
+	FIELD("argument", "uint64", "descriptor", "16")
+	"event\t00000222\tOS::T::ExecBy\tOS\tT\tExecBy\t1\tdetail\tprocess-name"
+	"\t\t-\ttracepoint\ts:b\t16\t48\t3\t0\t\t\t\n"
+	FIELD("pid", "uint32", "process", "8") FIELD("old", "uint32", "previous-thread", "12")
+	"field\tname\tstring\t-\t10\tname\t0\t32\t\t-\t0\t\n";
 /* clang-format on */
 
 /* Give a trace this model. more: further lines of .pem/run. */

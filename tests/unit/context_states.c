@@ -4,6 +4,8 @@
  */
 #include "context_fixture.h"
 
+#include <stdbool.h>
+
 static void a_thread_runs_waits_and_sleeps(void **state)
 {
 	(void)state;
@@ -294,6 +296,75 @@ static void a_number_used_again_is_another_process(void **state)
 	end_pass();
 }
 
+/*
+ * Thread 51 of process 50 calls exec. The first thread ends, and 51 goes on by its number. Another
+ * process has the CPU in between, if is_interrupted.
+ */
+static void exec_by_another(bool is_interrupted)
+{
+	static const uint8_t body[] = {50, 0, 0, 0, 51, 0, 0, 0, 't', 0};
+
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, 50, 51);
+	packet_pair(T(21), EVENT_SYSTEM_CALL, 3, 0);
+	packet_leave(T(25), 51, 1, 50, 50);
+	packet_pair(T(28), EVENT_EXIT, 50, 0);
+	packet_pair(T(29), EVENT_RUNNABLE, 51, 0);
+	packet_leave(T(30), 50, 0x80, 50, 51);
+	packet_leave(T(40), 51, 0, 50, 50); /* the new number */
+	if (is_interrupted) {
+		packet_leave(T(41), 50, 0, 60, 60);
+		packet_leave(T(45), 60, 0, 50, 50);
+	}
+	packet_add(&packet, T(50), EVENT_EXEC_BY, body, sizeof(body));
+	packet_pair(T(55), EVENT_RESULT, 0, 0);
+	packet_leave(T(60), 50, 1, 0, 0);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+}
+
+static void exec_by_another_thread_goes_on_by_the_first_ones_number(void **state)
+{
+	const struct pem_pass_thread *caller;
+
+	(void)state;
+	exec_by_another(false);
+	go_to(30);
+	caller = around.spans[around.span_count - 1].thread;
+	assert_int_equal(caller->tid, 51);
+	go_to(50);
+	assert_int_equal(around.span_count, 1);
+	expect_span(0, 51, PEM_THREAD_RUNNING, 40, 50);
+	assert_int_equal(caller->state, PEM_THREAD_ENDED);
+	assert_int_equal(caller->end_ns, 50);
+	assert_int_equal(around.thread->tid, 50);
+	assert_int_equal(around.thread->start_ns, 50);
+	go_to(55);
+	assert_int_equal(around.ended_count, 1);
+	assert_int_equal(around.ended[0].outcome, PEM_INTERVAL_ENDED);
+	assert_int_equal(around.ended[0].interval->begin.time_ns, 21);
+	assert_ptr_equal(around.ended[0].interval->thread, caller);
+	go_to(60);
+	assert_int_equal(around.span_count, 1);
+	expect_span(0, 50, PEM_THREAD_RUNNING, 50, 60);
+	assert_ptr_equal(around.spans[0].thread, around.thread);
+	end_pass();
+}
+
+static void what_it_did_in_between_is_unknown_if_it_lost_the_cpu(void **state)
+{
+	(void)state;
+	exec_by_another(true);
+	go_to(50);
+	assert_int_equal(around.span_count, 0);
+	go_to(55);
+	assert_int_equal(around.ended[0].outcome, PEM_INTERVAL_ENDED);
+	go_to(60);
+	expect_span(0, 50, PEM_THREAD_RUNNING, 50, 60);
+	end_pass();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, context_set_up, tear_down)
@@ -311,6 +382,8 @@ int main(void)
 		TEST(a_user_record_is_on_its_threads_cpu),
 		TEST(a_thread_that_has_ended_is_not_blocked),
 		TEST(a_number_used_again_is_another_process),
+		TEST(exec_by_another_thread_goes_on_by_the_first_ones_number),
+		TEST(what_it_did_in_between_is_unknown_if_it_lost_the_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
