@@ -320,6 +320,11 @@ struct cli_patterns {
  */
 int cli_patterns__add(struct cli_patterns *patterns, const char *list);
 void cli_patterns__free(struct cli_patterns *patterns);
+/* The predicate that a pattern's events have to pass; NULL: none. */
+const char *cli_patterns__predicate(const struct cli_patterns *patterns, size_t i);
+/* Bind their predicates to the set that they chose. Returns 0; or -1 with errno: set is freed. */
+int cli_patterns__bind(const struct cli_patterns *patterns, struct pem_event_set *set,
+		       struct pem_error *error);
 /* Are the verb's usual events chosen? */
 static inline bool cli_patterns__has_usual(const struct cli_patterns *patterns)
 {

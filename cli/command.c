@@ -26,96 +26,6 @@
 
 /* --- events --- */
 
-/* Split "PATTERN where PREDICATE". */
-static int add_pattern(struct cli_patterns *patterns, char *text)
-{
-	char *where, *end;
-	char **texts, **wheres;
-	int rc;
-
-	if (*text == '+') {
-		memmove(text, text + 1, strlen(text));
-		patterns->and_usual = true;
-	}
-	where = strstr(text, " where ");
-	if (where != NULL) {
-		for (end = where; end > text && end[-1] == ' '; end--)
-			;
-		*end = '\0';
-		where += sizeof(" where ") - 1;
-	}
-	if (*text == '\0')
-		return -EINVAL;
-	rc = cli_counted__take(patterns, text);
-	if (rc < 0)
-		return rc;
-	texts = reallocarray(patterns->text, patterns->count + 1, sizeof(*texts));
-	if (texts != NULL)
-		patterns->text = texts;
-	wheres = reallocarray(patterns->where, patterns->count + 1, sizeof(*wheres));
-	if (wheres != NULL)
-		patterns->where = wheres;
-	if (texts == NULL || wheres == NULL)
-		return -ENOMEM;
-	texts[patterns->count] = text;
-	wheres[patterns->count++] = where;
-	return 0;
-}
-
-int cli_patterns__add(struct cli_patterns *patterns, const char *list)
-{
-	for (;;) {
-		size_t n = strcspn(list, ",");
-		char *text = strndup(list, n);
-		int rc = text != NULL ? add_pattern(patterns, text) : -ENOMEM;
-
-		if (rc < 0) {
-			free(text);
-			return rc;
-		}
-		if (list[n] == '\0')
-			return 0;
-		list += n + 1;
-	}
-}
-
-void cli_patterns__free(struct cli_patterns *patterns)
-{
-	size_t i;
-
-	for (i = 0; i < patterns->count; i++)
-		free(patterns->text[i]);
-	free(patterns->text);
-	free(patterns->where);
-	free(patterns->counters);
-	cli_names__free(&patterns->counted);
-	*patterns = (struct cli_patterns){0};
-}
-
-/*
- * Bind the predicates of the patterns to the events of the set. Returns 0; or -1 with errno, and
- * the set is freed.
- */
-static int bind_predicates(struct pem_event_set *set, const struct cli_patterns *patterns,
-			   struct pem_error *error)
-{
-	int rc = 0;
-	size_t i;
-
-	if (patterns->all_where != NULL)
-		rc = pem_event_set__where(set, patterns->all_where, error);
-	for (i = 0; rc == 0 && i < patterns->count; i++)
-		if (patterns->where[i] != NULL)
-			rc = pem_event_set__where_of(set, patterns->text[i], patterns->where[i],
-						     error);
-	if (rc == 0)
-		return 0;
-	pem_event_set__free(set);
-	/* The caller takes ENOENT for wrong input. */
-	errno = rc == -EINVAL || rc == -E2BIG || rc == -ENOTSUP ? ENOENT : -rc;
-	return -1;
-}
-
 /*
  * Add the names of the counters that "topdown" stands for: those of its class that libpfm4 knows
  * for this processor, and cycles. Returns how many there are; 0: this processor has none.
@@ -281,7 +191,7 @@ struct pem_event_set *cli_choose_events(struct pem_session *session,
 {
 	struct pem_event_set *set = choose_events(session, patterns, samples, error);
 
-	return set == NULL || bind_predicates(set, patterns, error) < 0 ? NULL : set;
+	return set == NULL || cli_patterns__bind(patterns, set, error) < 0 ? NULL : set;
 }
 
 static bool samples_pages(const struct pem_event_set *set)

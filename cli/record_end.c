@@ -233,11 +233,6 @@ static bool is_unraised(const struct record_end *end, const struct pem_trace *tr
 	return possible && !raised && !said;
 }
 
-static const char *predicate_of(const struct cli_patterns *patterns, size_t i)
-{
-	return patterns->where[i] != NULL ? patterns->where[i] : patterns->all_where;
-}
-
 /* Patterns of which nothing was raised, for one sentence. */
 struct unraised {
 	char text[1024];
@@ -274,9 +269,9 @@ static void say_unraised(const struct record_end *end, const struct pem_trace *t
 		 * Events that do not pass the predicate are not counted, so there may have been
 		 * some.
 		 */
-		if (predicate_of(end->patterns, i) != NULL)
+		if (cli_patterns__predicate(end->patterns, i) != NULL)
 			cli_say("nothing was raised of '%s' that passed '%s'",
-				end->patterns->text[i], predicate_of(end->patterns, i));
+				end->patterns->text[i], cli_patterns__predicate(end->patterns, i));
 		else
 			add_name(&names, end->patterns->text[i]);
 	}

@@ -3,7 +3,8 @@
 import json
 import os
 
-from tap import PEM, run, run_all, test, tmp
+from preload import compile_program, need_preload
+from tap import PEM, equal, run, run_all, test, tmp
 
 
 def counted(*options):
@@ -29,6 +30,47 @@ def a_predicate_of_all():
     events = counted("-f", "size", "-e", "Malloc", "--where", "size < 64 && size != 0")
     malloc = next(iter(events.values()))
     assert malloc["count"] > 0 and 0 < malloc["min"] and malloc["max"] < 64, malloc
+
+
+ALLOCATES = """
+#include <stdlib.h>
+int main(void)
+{
+    void *volatile memory;
+
+    for (int i = 0; i < 100; i++) {
+        memory = malloc(1000000 + i);
+        free(memory);
+    }
+    return 0;
+}
+"""
+
+
+@test
+def several_patterns_of_one_event():
+    "of an event that several patterns name all is taken that one of them asks for, whatever their order"
+    need_preload()
+    program = compile_program(ALLOCATES)
+
+    def count(patterns, *options):
+        rc, out, err = run([PEM, "stat", "-q", "--json", *options, "-e", patterns, "--", program])
+        equal(rc, 0, "status: " + err)
+        return [e["count"] for e in json.loads(out[out.index("{"):])["events"] if e["name"] == "APP::Libc::Malloc"]
+
+    few, large = "Malloc where size == 1000005", "Malloc where size >= 1000090"
+    everything, = count("Malloc")
+    assert everything >= 100, everything
+    equal(count(few), [1], "of one")
+    equal([count(few + ",Malloc"), count("Malloc," + few), count("APP::Libc::*," + few)], 3 * [[everything]], "beside all")
+    equal([count(few + "," + large), count(large + "," + few), count(few + "," + few)], [[11], [11], [1]], "of two")
+    equal(count(few + ",Malloc", "--where", "size >= 1000090"), [11], "beside one of all events")
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-o", trace, "-e", few + "," + large, "--", program])
+    equal(rc, 0, "status of record: " + err)
+    found = json.loads(run([PEM, "report", "--json", trace])[1])
+    equal((found["events"]["delivered"], found["predicates"]),
+          (11, [{"event": "APP::Libc::Malloc", "where": "(size == 1000005) || (size >= 1000090)"}]), "records, and what they passed")
 
 
 @test
