@@ -12,9 +12,12 @@
 #include <stdio.h>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define ID_BYTES_MAX 20u
+/* A copy may take this share of the space that is free, which the trace's records need. */
+#define FREE_SHARE 16u
 
 /* Copy all of a file. Returns 0, or -errno. */
 static int copy(int from, int to, uint64_t bytes)
@@ -31,6 +34,14 @@ static int copy(int from, int to, uint64_t bytes)
 	return 0;
 }
 
+static bool has_space(int folder_fd, uint64_t bytes)
+{
+	struct statvfs space;
+
+	return !fstatvfs(folder_fd, &space) &&
+	       bytes <= (uint64_t)space.f_bavail * space.f_frsize / FREE_SHARE;
+}
+
 static int make_folder(int in, const char *name)
 {
 	return mkdirat(in, name, 0700) && errno != EEXIST ? -errno : 0;
@@ -45,6 +56,8 @@ int pem_trace_writer__keep_file(struct pem_trace_writer *w, const uint8_t *build
 
 	if (bytes < 2 || bytes > ID_BYTES_MAX)
 		return -EINVAL;
+	if (!has_space(w->private_fd, file_bytes))
+		return -ENOSPC;
 	at = sprintf(path, PEM_KEPT_FILES "/.build-id/%02x", build_id[0]);
 	rc = make_folder(w->private_fd, PEM_KEPT_FILES);
 	if (!rc)
