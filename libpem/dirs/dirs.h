@@ -251,6 +251,8 @@ uint32_t pem_inner_pid(const char *process, unsigned *namespaces);
  * them (before Linux 5.9).
  */
 uint32_t pem_filters_of(uint32_t pid);
+/* Has a process more seccomp filters than this one, or is it in strict mode? */
+bool pem_has_filter(uint32_t pid);
 
 /* Does a process exist none of whose user ids is this user's? */
 bool pem_is_anothers(uint32_t pid, uid_t owner);

@@ -135,9 +135,9 @@ uint32_t pem_dir__pid(uid_t owner, uint32_t pid, uint32_t pid_namespace)
 	return found;
 }
 
-uint32_t pem_filters_of(uint32_t pid)
+/* The number in a line of a process's status; name: "NAME:". 0: there is no such line. */
+static uint32_t status_number(uint32_t pid, const char *name)
 {
-	static const char name[] = "Seccomp_filters:";
 	char path[32], line[256];
 	long count = 0;
 	FILE *file;
@@ -145,10 +145,21 @@ uint32_t pem_filters_of(uint32_t pid)
 	snprintf(path, sizeof(path), "/proc/%u/status", pid);
 	file = fopen(path, "re");
 	while (file && fgets(line, sizeof(line), file)) {
-		if (!strncmp(line, name, sizeof(name) - 1))
-			count = strtol(line + sizeof(name) - 1, NULL, 10);
+		if (!strncmp(line, name, strlen(name)))
+			count = strtol(line + strlen(name), NULL, 10);
 	}
 	if (file)
 		fclose(file);
 	return count < 0 ? 0 : (uint32_t)(count % 1000000);
+}
+
+uint32_t pem_filters_of(uint32_t pid)
+{
+	return status_number(pid, "Seccomp_filters:");
+}
+
+bool pem_has_filter(uint32_t pid)
+{
+	return status_number(pid, "Seccomp:") == 1 ||
+	       pem_filters_of(pid) > pem_filters_of((uint32_t)getpid());
 }

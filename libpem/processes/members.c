@@ -267,6 +267,27 @@ static void say_given_up(struct pem_session *s, const struct pem_member *m)
 }
 
 /*
+ * A process that has a seccomp filter may not be able to join: joining opens files. Whether it had
+ * events to join for is not known here. Said once, since a browser has many such processes.
+ */
+static void say_filtered(struct pem_session *s, const struct pem_member *m)
+{
+	if (s->processes->filtered_said || !m->has_filter || m->session_index < 0 ||
+	    __atomic_load_n(&m->control->session[m->session_index].joined, __ATOMIC_RELAXED) ==
+		    m->incarnation ||
+	    !m->was_wanted)
+		return;
+	s->processes->filtered_said = true;
+	pem_session__say(
+		s, PEM_LOG_WARNING,
+		"process %u (%s) has not joined this session, and has a seccomp filter: if it "
+		"raised application events, the filter forbids the calls that joining takes, and "
+		"these events are missing, as are those of others like it; start it with 'pem "
+		"record --' or 'pem stat --', which make all ready before it takes the filter",
+		m->pid, m->comm);
+}
+
+/*
  * The process keeps its gates from its next event on, but its memory for them is there already. So
  * sources can be told of it before.
  */
@@ -298,6 +319,9 @@ int pem_member__ask(struct pem_session *s, struct pem_member *m)
 		if (result)
 			return result;
 		say_given_up(s, m);
+		m->has_filter = m->session_index >= 0 && m->pid && pem_has_filter(m->pid);
+		if (m->has_filter)
+			pem_process_name(m->pid, m->comm);
 	}
 	pem_session__apply_to(s, m);
 	note_gates(s, m);
@@ -309,8 +333,10 @@ void pem_session__leave_members(struct pem_session *s)
 	struct pem_member *m;
 
 	for (m = s->processes->members; m; m = m->next) {
-		if (pem_member__is_served(m))
+		if (pem_member__is_served(m)) {
+			say_filtered(s, m);
 			pem_entry__give_back(&m->control->session[m->session_index], m->word);
+		}
 		m->session_index = -1;
 	}
 	while (s->processes->members)
@@ -352,6 +378,7 @@ static bool ask_again(struct pem_session *s, struct pem_member *m, uint64_t now)
 		m->pid = 0;
 	if (!pem_member__is_served(m) && pem_member__ask(s, m))
 		say_full(s, m);
+	say_filtered(s, m);
 	return true;
 }
 

@@ -78,6 +78,9 @@ struct pem_member {
 	bool seen; /* the current scan has seen its file */
 	bool full_said;
 	uint64_t gates; /* the address that pem_session_hooks.gates_found was told; 0: none */
+	bool was_wanted; /* an event of its was enabled for the session */
+	bool has_filter; /* it had a seccomp filter when the session was offered to it */
+	char comm[PEM_NAME_BYTES]; /* its name then; "": it had no filter */
 	int cut; /* the control file was cut off while it was read */
 	struct pem_producer *producer; /* NULL: it has made no pool yet */
 	struct pem_member *next, **link; /* list of all members; *link is this member */
@@ -220,8 +223,8 @@ struct pem_session_processes {
 	uint32_t unknown_count; /* processes and threads whose numbers are not known */
 	/* A target may have processes in further directories. */
 	bool searches_elsewhere;
-	/* Said: a process has become another user. */
-	bool given_up_said;
+	/* Said: a process has become another user; has a seccomp filter and has not joined. */
+	bool given_up_said, filtered_said;
 	/*
 	 * When to search for the other folders of the process that the session was attached to,
 	 * search_pid; 0: never.

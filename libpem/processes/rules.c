@@ -308,6 +308,7 @@ static void apply_to_page(struct pem_session *s, struct pem_member *m, const uin
 					 __ATOMIC_RELEASE);
 			/* UG */
 			__atomic_fetch_or(&enable[i], bit, __ATOMIC_RELEASE);
+			m->was_wanted = true;
 		} else {
 			/* UG */
 			__atomic_fetch_and(&enable[i], (uint8_t)~bit, __ATOMIC_RELEASE);

@@ -258,7 +258,7 @@ def root_folder_given_up():
 
 @test
 def filter_of_the_c_library():
-    "and one that asks the C library for a seccomp filter, which ends it for opening a file later"
+    "and one that asks the C library for a seccomp filter, which ends it for opening a file later; who attaches is told"
     idle = Idle()
     idle.ask("told")
     equal(len(idle.files("control-%d-" % idle.pid)), 1, "files")
@@ -266,9 +266,27 @@ def filter_of_the_c_library():
     idle.ask("alloc 10")
     counter.until_served(idle.pid)
     idle.ask("alloc 10")
-    counter.end()
+    count, said = counter.end()
+    equal(count, 0, "count")
+    assert "process %d (idle) has not joined" % idle.pid in said and "seccomp filter" in said and "start it with" in said, said
     idle.end()
     equal(idle.child.returncode, 0, "status")
+
+
+@test
+def filter_beside_other_events():
+    "nothing is said of a filter where no event of programs is asked for, nor of a program without one"
+    for event, what in ("HW::Software::PageFaults", "told"), (MALLOC, "alloc 1"):
+        idle = Idle()
+        idle.ask(what)
+        counter = start([PEM, "stat", "-e", event, "-p", str(idle.pid)], text=True, stderr=subprocess.PIPE,
+                        env={"PEM_RUNTIME_DIR": idle.runtime})
+        until(lambda: idle.files("session-"), "the session")
+        time.sleep(0.3)
+        counter.send_signal(signal.SIGINT)
+        _, err = counter.communicate(timeout=60)
+        assert "has not joined" not in err, err
+        idle.end()
 
 
 @test
