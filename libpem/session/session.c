@@ -388,6 +388,9 @@ void pem_session__close(struct pem_session *s)
 	if (!s)
 		return;
 	say_unobserved(s);
+	/* Where there is a log, its trace tells. */
+	if (!s->log)
+		pem_session__say_left(s);
 	while (s->callbacks)
 		pem_callback__unregister(s->callbacks);
 	pem_async__free(s->async);

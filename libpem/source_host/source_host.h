@@ -199,6 +199,8 @@ bool pem_session__refusal(const struct pem_session *session, const struct pem_ev
  * has ended.
  */
 void pem_session__note_left(struct pem_session *session, struct pem_trace_info *info);
+/* As pem_session__note_left, of a session without a trace: tell the log function. */
+void pem_session__say_left(struct pem_session *session);
 
 /*
  * Let the sources observe a process and its future descendants. The process runs already or is

@@ -324,7 +324,8 @@ static void search_environments(const struct pem_session *s, struct left *left)
 		closedir(proc);
 }
 
-static void describe_left(const struct left *left, struct pem_trace_gap *gap)
+/* "2 processes that the command started still ran when it ended (sleep 7, dd 8)" */
+static void describe_left(const struct left *left, char *text, size_t bytes)
 {
 	char name[PEM_NAME_BYTES], names[128] = "";
 	size_t i, used = 0;
@@ -335,35 +336,62 @@ static void describe_left(const struct left *left, struct pem_trace_gap *gap)
 		used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%.20s %u",
 					 i ? ", " : "", name, left->pids[i]);
 	}
-	pem_copy_text(gap->source, sizeof(gap->source), "later");
-	snprintf(gap->reason, sizeof(gap->reason),
-		 "%zu %s that the command started still ran when it ended (%s%s): what %s later is "
-		 "in another recording, pem record -p %u",
+	snprintf(text, bytes, "%zu %s that the command started still ran when it ended (%s%s)",
 		 left->count, left->count == 1 ? "process" : "processes", names,
-		 left->count > LEFT_NAMED ? ", ..." : "", left->count == 1 ? "it does" : "they do",
-		 left->pids[0]);
+		 left->count > LEFT_NAMED ? ", ..." : "");
 }
 
-void pem_session__note_left(struct pem_session *s, struct pem_trace_info *info)
+/* left->pids is the caller's to free. */
+static void find_left(struct pem_session *s, struct left *left)
 {
 	const struct pem_instance *instance;
-	struct left left = {.session = s};
 	const struct pem_producer *p;
 	int i;
 
+	*left = (struct left){.session = s};
 	if (!s->command.done || s->sources->whole_machine)
 		return;
 	for (i = 0; i < s->sources->instance_count; i++) {
 		instance = &s->sources->instances[i];
 		if (instance->ops->each_target)
-			instance->ops->each_target(instance->source, note_one, &left);
+			instance->ops->each_target(instance->source, note_one, left);
 	}
 	for (p = s->processes->producers; p; p = p->next)
 		if (goes_on(p))
-			note_one(&left, p->pid);
-	search_environments(s, &left);
-	if (left.count && info->gap_count < PEM_ARRAY_SIZE(info->gaps))
-		describe_left(&left, &info->gaps[info->gap_count++]);
+			note_one(left, p->pid);
+	search_environments(s, left);
+}
+
+void pem_session__note_left(struct pem_session *s, struct pem_trace_info *info)
+{
+	struct pem_trace_gap *gap = &info->gaps[info->gap_count];
+	struct left left;
+	char text[150];
+
+	find_left(s, &left);
+	if (left.count && info->gap_count < PEM_ARRAY_SIZE(info->gaps)) {
+		info->gap_count++;
+		describe_left(&left, text, sizeof(text));
+		pem_copy_text(gap->source, sizeof(gap->source), "later");
+		snprintf(gap->reason, sizeof(gap->reason),
+			 "%s: what %s later is in another recording, pem record -p %u", text,
+			 left.count == 1 ? "it does" : "they do", left.pids[0]);
+	}
+	free(left.pids);
+}
+
+void pem_session__say_left(struct pem_session *s)
+{
+	struct left left;
+	char text[150];
+
+	find_left(s, &left);
+	if (left.count) {
+		describe_left(&left, text, sizeof(text));
+		pem_session__say(s, PEM_LOG_WARNING,
+				 "%s: what %s later is not counted here; pem stat -p %u counts it",
+				 text, left.count == 1 ? "it does" : "they do", left.pids[0]);
+	}
 	free(left.pids);
 }
 

@@ -53,6 +53,20 @@ def several():
 
 
 @test
+def of_statistics():
+    "pem stat names them as well, and what counts them; with -q it does not"
+    for quiet in False, True:
+        rc, out, err = run([PEM, "stat", *["-q"] * quiet, "-e", "Malloc", "--", "sh", "-c", LEAVES])
+        equal(rc, 0, "status: " + err)
+        pid, = out.split()
+        os.kill(int(pid), signal.SIGKILL)
+        words = "1 process that the command started still ran when it ended (sleep %s)" % pid
+        equal((words in err, "pem stat -p " + pid in err), (not quiet, not quiet), "said: " + err)
+    rc, _, err = run([PEM, "stat", "-e", "Malloc", "--", "sh", "-c", "sleep 0.01 & wait"])
+    equal((rc, "still ran" in err), (0, False), "status, and said: " + err)
+
+
+@test
 def none():
     "a command whose processes have all ended leaves no such sentence"
     err, gaps, _ = left_of("Malloc", "sleep 0.01 & wait")
