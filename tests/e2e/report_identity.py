@@ -112,4 +112,25 @@ def a_choice_of_one_number():
         equal(shown(b, "#events tbody tr")["APP::Test::Work"][0], works, name)
 
 
+@test
+def phases_and_counters_of_one_number():
+    "the page shows the phases of the process that is chosen, and a counter begins again with each of them"
+    trace = three_of_one_number()
+    trace.event("APP::Phase::Begin", "interval-begin", [("name", "string", "name")])
+    trace.event("APP::Phase::End", "interval-end", [("name", "string", "name")])
+    trace.event("HW::Cache::Misses", "counter", [("value", "uint64", "value")], unit="misses")
+    for at in 10, 20, 30:
+        trace.add("APP::Phase::Begin", (at + 1) * MS + 1, [b"works"], pid=7, tid=7)
+        trace.add("APP::Phase::End", (at + 3) * MS - 1, [b"works"], pid=7, tid=7)
+        for i in 1, 2:
+            trace.add("HW::Cache::Misses", (at + i) * MS + 2, [(100 - at) * i], pid=7, tid=7, source=COUNTER)
+    page = exported(trace)[1]
+    with open(page, encoding="utf-8") as f:
+        assert '"bad_values":0' in f.read(), "a counter went backwards"
+    b = show(page)
+    values = dict(b.script("return [...document.querySelectorAll('#process option')].map(o => [o.text, o.value])"))
+    choose_process(b, values["cat (7)"])
+    equal(b.script("const d = document.querySelector('#phases').dataset; return [d.inside, d.total]"), ["1", "1"], "phases of cat")
+
+
 run_all()
