@@ -18,13 +18,13 @@ __attribute__((noinline)) void spends_it_all(void)
 int main(int count, char **arguments)
 {
 	struct timespec now;
-	if (count > 1 && unlink(arguments[1]))
+	if (count == 2 && unlink(arguments[1]))
 		return 1;
 	do {
 		spends_it_all();
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
 	} while (now.tv_sec < 1);
-	return 0;
+	return count > 2 && unlink(arguments[1]);
 }
 """
 
@@ -42,6 +42,7 @@ def spinner(*options):
 def functions(name, *command):
     """The functions of samples of an object of that name, in a trace whose program's file is gone by now."""
     trace = os.path.join(tmp(), "trace")
+    shutil.rmtree(trace, ignore_errors=True)
     rc, _, err = run([PEM, "record", "-q", "-o", trace, "--", *command])
     equal(rc, 0, "status (%s)" % err)
     equal(os.path.exists(os.path.join(trace, ".pem", "files")), False, "copies are left in the trace")
@@ -63,10 +64,11 @@ def mounts():
 
 @test
 def a_program_that_removes_itself():
-    "a program that was just built, and is removed while it runs, has its functions' names"
-    path = spinner()
-    assert "spends_it_all" in functions("spinner", path, path)
-    equal(os.path.exists(path), False, "the program's file is there")
+    "a program that was just built, and removes itself as it begins or as it ends, has its functions' names"
+    for more in [], ["at the end"]:
+        path = spinner()
+        assert "spends_it_all" in functions("spinner", path, path, *more), more
+        equal(os.path.exists(path), False, "the program's file is there")
 
 
 @test
