@@ -31,7 +31,7 @@ static const struct cli_option options[] = {
 	{'e', "events", "EV,...",
 	 "Events to record: names or patterns ('OS::*', 'Sched', '*Fault'), a layer (os): its "
 	 "usual events; or places that no spec describes: tracepoints ('sched:*'), functions "
-	 "(fentry:vfs_read, uprobe:PATH:FUNCTION), static probes (usdt:PATH:NAME). "
+	 "(fentry:vfs_read, uprobe:PATH:FUNCTION or :0xADDRESS), static probes (usdt:PATH:NAME). "
 	 "COUNTERS@PATTERN: events of a program at which its threads read counters, as in "
 	 "ipc@phase or page-faults+task-clock@Malloc. Default: all usual stub and kernel events, "
 	 "and the available counters; +EV adds to them."},

@@ -142,7 +142,7 @@ struct pem_spec_source {
 	 * NULL: it is of the thread that runs.
 	 */
 	char *of;
-	char *binary; /* of a usdt probe: file or library name; NULL if none */
+	char *binary; /* of a usdt or uprobe: file or library name; NULL if none */
 	struct pem_spec_from *froms;
 	size_t from_count;
 	uint8_t kind; /* enum pem_source_kind */

@@ -80,6 +80,8 @@ static int lacks_field(const struct pem_expression *e, const struct pem_node *no
 		       const struct pem_event *event, const char *name, struct pem_error *error)
 {
 	const char *near = near_field(event, name);
+	/* The description of a function lists the parameters that are no fields. */
+	bool is_probe = event->source_kind == PEM_SOURCE_PROBE;
 	char list[160] = "";
 	uint16_t i;
 
@@ -92,8 +94,9 @@ static int lacks_field(const struct pem_expression *e, const struct pem_node *no
 			append_name(list, sizeof(list), event->fields[i].name);
 	}
 	return pem_expression__fail(e, node->field_at, error,
-				    "%s has no field '%.60s'; it has %s%s", event->name, name,
-				    *list ? "" : "none that could be tested", list);
+				    "%s has no field '%.60s'; it has %s%s%s%s", event->name, name,
+				    *list ? "" : "none that could be tested", list,
+				    is_probe ? ": " : "", is_probe ? event->description : "");
 }
 
 static int find_field(const struct pem_expression *e, const struct pem_node *node,

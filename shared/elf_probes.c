@@ -75,20 +75,23 @@ int pem_elf__is_for_here(int fd)
 }
 
 /*
- * Translate an address in a segment with these flags to a file offset. 0: it is in no such segment.
+ * Translate an address in a segment with these flags to a file offset. 0: it is in no such segment,
+ * or is of code that the file does not have.
  */
 static uint64_t location_in_file(const struct binary *b, uint64_t address, uint32_t flags)
 {
 	GElf_Phdr segment;
 	size_t count, i;
+	uint64_t bytes;
 
 	if (elf_getphdrnum(b->elf, &count))
 		return 0;
 	for (i = 0; i < count; i++) {
 		if (!gelf_getphdr(b->elf, (int)i, &segment))
 			return 0;
+		bytes = flags & PF_X ? segment.p_filesz : segment.p_memsz;
 		if (segment.p_type == PT_LOAD && (segment.p_flags & flags) == flags &&
-		    address >= segment.p_vaddr && address - segment.p_vaddr < segment.p_memsz)
+		    address >= segment.p_vaddr && address - segment.p_vaddr < bytes)
 			return address - segment.p_vaddr + segment.p_offset;
 	}
 	return 0;
@@ -96,9 +99,12 @@ static uint64_t location_in_file(const struct binary *b, uint64_t address, uint3
 
 /* --- functions --- */
 
-/* Visit the functions named only, or all functions if only is NULL. */
-static int visit_symbols(const struct binary *b, Elf_Data *data, const GElf_Shdr *header,
-			 const char *only,
+/*
+ * Visit the functions named only, or all functions if only is NULL. symbols: the file that has this
+ * table: the program, or its debug file, where exported functions have their version in their name.
+ */
+static int visit_symbols(const struct binary *b, const struct binary *symbols, Elf_Data *data,
+			 const GElf_Shdr *header, const char *only,
 			 int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg)
 {
 	size_t count = data->d_size / header->sh_entsize;
@@ -114,9 +120,11 @@ static int visit_symbols(const struct binary *b, Elf_Data *data, const GElf_Shdr
 		     GELF_ST_TYPE(entry.st_info) != STT_GNU_IFUNC) ||
 		    entry.st_shndx == SHN_UNDEF)
 			continue;
-		symbol.name = elf_strptr(b->elf, header->sh_link, entry.st_name);
-		if (!symbol.name || !*symbol.name || (only && strcmp(only, symbol.name) != 0))
+		symbol.name = elf_strptr(symbols->elf, header->sh_link, entry.st_name);
+		if (!symbol.name || !*symbol.name || (only && strcmp(only, symbol.name) != 0) ||
+		    (symbols != b && strchr(symbol.name, '@')))
 			continue;
+		symbol.address = entry.st_value;
 		symbol.offset = location_in_file(b, entry.st_value, PF_X);
 		symbol.bytes = entry.st_size;
 		symbol.is_indirect = GELF_ST_TYPE(entry.st_info) == STT_GNU_IFUNC;
@@ -127,30 +135,73 @@ static int visit_symbols(const struct binary *b, Elf_Data *data, const GElf_Shdr
 	return rc;
 }
 
-/* Exported functions come first, then the program's own symbols. A name may be in both. */
-int pem_elf__each_function(int fd, const char *only,
-			   int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg)
+static int visit_tables(const struct binary *b, const struct binary *symbols, uint32_t type,
+			const char *only,
+			int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg)
 {
-	static const uint32_t tables[] = {SHT_DYNSYM, SHT_SYMTAB};
-	struct binary b;
-	Elf_Scn *section;
+	Elf_Scn *section = NULL;
 	GElf_Shdr header;
 	Elf_Data *data;
-	unsigned i;
+	int rc = 0;
+
+	while (!rc && (section = elf_nextscn(symbols->elf, section))) {
+		if (!gelf_getshdr(section, &header) || header.sh_type != type || !header.sh_entsize)
+			continue;
+		data = elf_getdata(section, NULL);
+		if (data && data->d_buf)
+			rc = visit_symbols(b, symbols, data, &header, only, visit, arg);
+	}
+	return rc;
+}
+
+/* Exported functions come first, then the program's own symbols. A name may be in both. */
+int pem_elf__each_function(int fd, int debug_fd, const char *only,
+			   int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg)
+{
+	struct binary b, debug;
 	int rc = open_binary(&b, fd);
 
 	if (rc)
 		return rc;
-	for (i = 0; i < 2 && !rc; i++) {
-		for (section = NULL; !rc && (section = elf_nextscn(b.elf, section));) {
-			if (!gelf_getshdr(section, &header) || header.sh_type != tables[i] ||
-			    !header.sh_entsize)
-				continue;
-			data = elf_getdata(section, NULL);
-			if (data)
-				rc = visit_symbols(&b, data, &header, only, visit, arg);
-		}
+	rc = visit_tables(&b, &b, SHT_DYNSYM, only, visit, arg);
+	if (!rc)
+		rc = visit_tables(&b, &b, SHT_SYMTAB, only, visit, arg);
+	if (!rc && debug_fd >= 0 && !open_binary(&debug, debug_fd)) {
+		rc = visit_tables(&b, &debug, SHT_SYMTAB, only, visit, arg);
+		close_binary(&debug);
 	}
+	close_binary(&b);
+	return rc;
+}
+
+/* Is the address in a section of code? A file without such sections does not tell. */
+static bool is_code(const struct binary *b, uint64_t address)
+{
+	Elf_Scn *section = NULL;
+	GElf_Shdr header;
+	bool any = false;
+
+	while ((section = elf_nextscn(b->elf, section))) {
+		if (!gelf_getshdr(section, &header) || !(header.sh_flags & SHF_EXECINSTR))
+			continue;
+		any = true;
+		if (address >= header.sh_addr && address - header.sh_addr < header.sh_size)
+			return true;
+	}
+	return !any;
+}
+
+int pem_elf__code(int fd, uint64_t address, uint64_t *offset, bool *is_32bit)
+{
+	struct binary b;
+	int rc = open_binary(&b, fd);
+
+	if (rc)
+		return rc;
+	*offset = location_in_file(&b, address, PF_X);
+	*is_32bit = b.word == 4;
+	if (!*offset || !is_code(&b, address))
+		rc = -ENOENT;
 	close_binary(&b);
 	return rc;
 }

@@ -14,6 +14,7 @@
 
 struct pem_elf_symbol {
 	const char *name;
+	uint64_t address; /* as linked */
 	uint64_t offset; /* in the file */
 	uint64_t bytes;
 	/*
@@ -39,12 +40,18 @@ struct pem_elf_note {
 /* Is the program for this machine's kind of CPU? -EXDEV: it is for another kind. */
 int pem_elf__is_for_here(int fd);
 /*
- * Call visit for each function until visit returns other than 0, and return this value. only:
- * functions of this name; NULL: all. A name may come twice: first the exported function, then a
- * local one.
+ * Call visit for each function until visit returns other than 0, and return this value. debug_fd: a
+ * debug file of the program, which has symbols besides the program's own, or -1. only: functions of
+ * this name; NULL: all. A name may come several times: first the exported function, then a local
+ * one, then each again from the debug file.
  */
-int pem_elf__each_function(int fd, const char *only,
+int pem_elf__each_function(int fd, int debug_fd, const char *only,
 			   int (*visit)(void *arg, const struct pem_elf_symbol *symbol), void *arg);
+/*
+ * Find the place in the file of an address in the program's code; is_32bit: as in struct
+ * pem_elf_symbol. -ENOENT: no code is there.
+ */
+int pem_elf__code(int fd, uint64_t address, uint64_t *offset, bool *is_32bit);
 /*
  * Call visit for each location of a static probe, as pem_elf__each_function does. Locations where a
  * probe can't work are skipped: those outside of code, and those whose count of users is not in the

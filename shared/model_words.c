@@ -40,8 +40,9 @@ const char *const pem_role_words[] = {
 	"old-address", "state",   "system-call", "descriptor",
 	"interrupt",   "holder",
 };
-const char *const pem_source_words[] = {"stub",   "tracepoint", "perf",      "perf-sample", "usdt",
-					"module", "probe",      "simulated", "proc"};
+const char *const pem_source_words[] = {"stub", "tracepoint", "perf",  "perf-sample",
+					"usdt", "module",     "probe", "simulated",
+					"proc", "uprobe"};
 const char *const pem_level_words[] = {"-", "error", "warning", "info", "detail", "debug"};
 const char *const pem_scope_words[] = {"-", "thread", "process", "cpu", "system"};
 const char *const pem_metric_form_words[] = {"-",          "rate",    "ratio",

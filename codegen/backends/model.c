@@ -22,13 +22,31 @@ static void put_field(FILE *f, const struct pem_spec_field *field)
 			labels->labels[i].name, labels->labels[i].description);
 }
 
+/* Print the binary and parameters of a uprobe, which need no other table. */
+static void put_uprobe(FILE *f, const struct pem_spec_event *event, size_t source)
+{
+	const struct pem_spec_source *its = &event->sources[source];
+	size_t i;
+
+	fprintf(f, "uprobe:%s:%s(", its->binary, its->name);
+	for (i = 0; i < event->field_count; i++)
+		fprintf(f, "%s%s", i ? "," : "",
+			pem_spec_event__from(event, source, &event->fields[i]));
+	fputc(')', f);
+}
+
 /* Print the alternatives, separated by a character that no name has. */
 static void put_sources(FILE *f, const struct pem_spec_event *event)
 {
 	size_t i;
 
-	for (i = 0; i < event->source_count; i++)
-		fprintf(f, "%s%s", i ? "|" : "", event->sources[i].name);
+	for (i = 0; i < event->source_count; i++) {
+		fputs(i ? "|" : "", f);
+		if (event->source_kind == PEM_SOURCE_UPROBE)
+			put_uprobe(f, event, i);
+		else
+			fputs(event->sources[i].name, f);
+	}
 }
 
 static unsigned count_lines(const char *text)

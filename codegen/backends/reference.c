@@ -310,6 +310,7 @@ const char *reference__origin(const struct pem_spec_event *event)
 		[PEM_SOURCE_MODULE] = "the kernel module, which looks for itself",
 		[PEM_SOURCE_SIMULATED] = "a simulated machine (pem stat --hardware)",
 		[PEM_SOURCE_PROBE] = "a place in the kernel or a binary",
+		[PEM_SOURCE_UPROBE] = "a function of a binary, as it begins",
 		[PEM_SOURCE_PROC] = "the recorder, reading /proc as it begins and ends",
 	};
 
@@ -373,10 +374,12 @@ char *reference__cost(const struct pem_spec_event *event)
 		return pem_xstrdup("the program runs some fifty times slower, under Valgrind");
 	case PEM_SOURCE_SAMPLE:
 		return pem_xstrdup("off: nothing; recorded: an interrupt per sample");
+	case PEM_SOURCE_UPROBE:
 	case PEM_SOURCE_USDT:
-		return pem_xstrdup(
-			"off: one instruction that does nothing; recorded: a trap into the "
-			"kernel at each occurrence");
+		return pem_xprintf("off: %s; recorded: a trap into the kernel at each occurrence",
+				   event->source_kind == PEM_SOURCE_USDT
+					   ? "one instruction that does nothing"
+					   : "nothing");
 	case PEM_SOURCE_MODULE:
 		return pem_xstrdup("off: nothing; recorded: what looking costs, as often as it is "
 				   "asked for");

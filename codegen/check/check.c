@@ -80,6 +80,19 @@ static int is_two_words(const char *name)
 		       strlen(name);
 }
 
+static int is_address(const char *name)
+{
+	size_t digits = strspn(name + 2, "0123456789abcdefABCDEF");
+
+	return digits >= 1 && digits <= 16 && !name[2 + digits];
+}
+
+/* Is the name that of a function, such as "f" or "f.part.0", or an address? */
+static int is_function(const char *name)
+{
+	return *name && !strpbrk(name, ":=-") && (strncmp(name, "0x", 2) || is_address(name));
+}
+
 /* Does the argument have a name? In "int" and "unsigned long" the last word belongs to the type. */
 static int is_named(const struct pem_argument *argument)
 {
@@ -202,9 +215,9 @@ static void check_source_attributes(const struct check *c, const struct pem_spec
 		      "of='%s' is not a thread: expected the name of an argument of type "
 		      "'struct task_struct *'",
 		      source->of);
-	if (source->kind != PEM_SOURCE_USDT && source->binary)
+	if (source->kind != PEM_SOURCE_USDT && source->kind != PEM_SOURCE_UPROBE && source->binary)
 		ERROR(c, source->at,
-		      "source '%s' has binary='': expected it only with a usdt probe", kind);
+		      "source '%s' has binary='': expected it only with a usdt or uprobe", kind);
 	for (i = 0; i < source->from_count && !c->event->is_damaged; i++) {
 		if (source->froms[i].field && !has_field(c->event, source->froms[i].field))
 			ERROR(c, source->froms[i].at,
@@ -247,6 +260,15 @@ static void check_source(const struct check *c, const struct pem_spec_source *so
 			      "a usdt probe lacks binary='': expected the file that has it, such "
 			      "as "
 			      "'libc.so.6'");
+		break;
+	case PEM_SOURCE_UPROBE:
+		if (!is_function(source->name))
+			ERROR(c, source->at,
+			      "uprobe '%s': expected name='FUNCTION' or name='0xADDRESS'",
+			      source->name);
+		if (!source->binary)
+			ERROR(c, source->at,
+			      "a uprobe lacks binary='': expected the file that has the function");
 		break;
 	case PEM_SOURCE_MODULE:
 		pem_check_module(c, source);

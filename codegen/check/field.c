@@ -90,7 +90,13 @@ int pem_is_balanced(const char *text)
 	return depth == 0;
 }
 
-/* A kernel or USDT probe needs an expression for each field, in each alternative. */
+static int is_word(const char *text)
+{
+	return *text && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789_") == strlen(text);
+}
+
+/* A kernel, USDT or uprobe needs an expression for each field, in each alternative. */
 static void check_from(const struct check *c, const struct pem_spec_field *field)
 {
 	unsigned kind = c->event->source_kind;
@@ -101,11 +107,11 @@ static void check_from(const struct check *c, const struct pem_spec_field *field
 		if (c->event->sources[i].is_damaged)
 			return;
 	}
-	if (kind != PEM_SOURCE_TRACEPOINT && kind != PEM_SOURCE_USDT) {
+	if (kind != PEM_SOURCE_TRACEPOINT && kind != PEM_SOURCE_USDT && kind != PEM_SOURCE_UPROBE) {
 		if (field->from)
 			ERROR(c, field->at,
 			      "from='' in an event of source '%s': expected it only with a "
-			      "tracepoint or a usdt probe",
+			      "tracepoint, a usdt probe or a uprobe",
 			      pem_word__source(kind));
 		return;
 	}
@@ -128,6 +134,9 @@ static void check_from(const struct check *c, const struct pem_spec_field *field
 			ERROR(c, field->at,
 			      "from='%s' has brackets that do not pair: expected a C expression",
 			      from);
+		else if (kind == PEM_SOURCE_UPROBE && !is_word(from))
+			ERROR(c, field->at,
+			      "from='%s': expected a parameter's name, or arg0 to arg5", from);
 		/* the error is the same for all alternatives */
 		if (!from || field->from == from)
 			break;

@@ -68,7 +68,7 @@ static const struct {
 	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
 	{"source", "type",
 	 "'stub', 'tracepoint', 'perf', 'perf-sample', 'usdt', 'module', "
-	 "'simulated' or 'proc'"},
+	 "'simulated', 'proc' or 'uprobe'"},
 	{"source", "name", "letters, digits and any of _ : . = - (120 in all at most)"},
 	{"source", "arguments",
 	 "C parameters of letters, digits, '_', '*', ',' and spaces, 300 in all at most"},

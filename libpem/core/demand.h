@@ -123,7 +123,7 @@ static inline bool pem_event__is_of_kernel(const struct pem_event *event)
 {
 	return event->source_kind == PEM_SOURCE_TRACEPOINT ||
 	       event->source_kind == PEM_SOURCE_MODULE || event->source_kind == PEM_SOURCE_USDT ||
-	       event->source_kind == PEM_SOURCE_PROBE;
+	       event->source_kind == PEM_SOURCE_PROBE || event->source_kind == PEM_SOURCE_UPROBE;
 }
 
 /*

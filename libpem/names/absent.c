@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* absent.c - pem/names.h of a pem that was built without libdw: no object has names */
+#include "probing.h"
 #include "segments.h"
 
 #include <pem/names.h>
@@ -71,4 +72,29 @@ size_t pem_object__segments(const struct pem_object *object, const struct pem_se
 	(void)object;
 	*segments = NULL;
 	return 0;
+}
+
+int pem_object__parameters(struct pem_object *object, uint64_t address, struct pem_parameter *list,
+			   unsigned max)
+{
+	(void)object, (void)address, (void)list, (void)max;
+	return -ENOENT;
+}
+
+int pem_object__result(struct pem_object *object, uint64_t address, struct pem_parameter *result)
+{
+	(void)object, (void)address, (void)result;
+	return -ENOENT;
+}
+
+int pem_object__begins(struct pem_object *object, uint64_t address, bool *is_function)
+{
+	(void)object, (void)address, (void)is_function;
+	return -ENOTSUP;
+}
+
+const char *pem_object__debug_path(const struct pem_object *object)
+{
+	(void)object;
+	return NULL;
 }

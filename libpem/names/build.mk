@@ -2,7 +2,8 @@
 # libpem-names.so.1: names of code, by elfutils. Apart from libpem, which is preloaded and needs no
 # other library. Without elfutils objects have no names, and whoever asks is told.
 
-NAMES_SRC := $(wildcard libpem/names/*.c)
+# The kernel source alone has what probing.h adds.
+NAMES_SRC := $(filter-out %/instructions.c %/parameters.c,$(wildcard libpem/names/*.c))
 ifneq ($(HAVE_LIBDW),)
 NAMES_SRC := $(filter-out %/absent.c,$(NAMES_SRC))
 else

@@ -221,6 +221,42 @@ static int by_build_id(struct pem_object_file *file, const struct pem_object_que
 	return rc;
 }
 
+/* The cache's folder, as debuginfod's clients choose it. False: there is none. */
+static bool cache_folder(char *folder, size_t bytes)
+{
+	const char *chosen = secure_getenv("DEBUGINFOD_CACHE_PATH");
+	const char *cache = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+	int length = 0;
+
+	if (chosen != NULL)
+		length = snprintf(folder, bytes, "%s", chosen);
+	else if (cache != NULL)
+		length = snprintf(folder, bytes, "%s/debuginfod_client", cache);
+	else if (home != NULL)
+		length = snprintf(folder, bytes, "%s/.cache/debuginfod_client", home);
+	return length > 0 && (size_t)length < bytes;
+}
+
+int pem_object_file__open_cached(const struct pem_identity *identity, char **path)
+{
+	struct pem_object_query query = {.build_id = identity->build_id,
+					 .build_id_bytes = identity->build_id_bytes};
+	char folder[PATH_MAX], id[2 * PEM_BUILD_ID_MAX + 1], debug[PATH_MAX + sizeof(id) + 16];
+	struct pem_object_file file;
+	int fd;
+
+	if (identity->build_id_bytes == 0 || !cache_folder(folder, sizeof(folder)))
+		return -1;
+	spell(&query, id);
+	snprintf(debug, sizeof(debug), "%s/%s/debuginfo", folder, id);
+	if (try_path(&file, debug, &query) != 0)
+		return -1;
+	fd = file.fd;
+	*path = file.path;
+	elf_end(file.elf);
+	return fd;
+}
+
 static int check(const struct pem_object_query *query, struct pem_error *error)
 {
 	if (query->build_id != NULL &&

@@ -71,8 +71,7 @@ static bool may_hold_functions(int tag)
 	}
 }
 
-/* A child or sibling, if it is behind: a damaged file's may lead in circles. */
-static bool go(int (*next)(Dwarf_Die *from, Dwarf_Die *to), Dwarf_Die *from, Dwarf_Die *to)
+bool pem_die__go(int (*next)(Dwarf_Die *from, Dwarf_Die *to), Dwarf_Die *from, Dwarf_Die *to)
 {
 	Dwarf_Off before = dwarf_dieoffset(from);
 
@@ -84,7 +83,7 @@ int pem_unit__read(struct pem_unit *unit)
 	Dwarf_Die dies[DEPTH_MAX];
 	uint32_t outer[DEPTH_MAX] = {PEM_NO_FUNCTION}, scopes[DEPTH_MAX] = {PEM_NO_SCOPE};
 	unsigned int depth = 0;
-	bool is_there = go(dwarf_child, &unit->root, &dies[0]);
+	bool is_there = pem_die__go(dwarf_child, &unit->root, &dies[0]);
 
 	unit->is_read = true;
 	while (is_there) {
@@ -97,12 +96,13 @@ int pem_unit__read(struct pem_unit *unit)
 		if (function < 0 || scope < 0)
 			return -ENOMEM;
 		if (may_hold_functions(tag) && depth + 1 < DEPTH_MAX &&
-		    go(dwarf_child, &dies[depth], &dies[depth + 1])) {
+		    pem_die__go(dwarf_child, &dies[depth], &dies[depth + 1])) {
 			outer[++depth] = (uint32_t)function;
 			scopes[depth] = (uint32_t)scope;
 			continue;
 		}
-		while (!(is_there = go(dwarf_siblingof, &dies[depth], &dies[depth])) && depth != 0)
+		while (!(is_there = pem_die__go(dwarf_siblingof, &dies[depth], &dies[depth])) &&
+		       depth != 0)
 			depth--;
 	}
 	return pem_spans__sort(&unit->spans);

@@ -3,6 +3,8 @@
 #ifndef PEM_NAMES_INTERNAL_H
 #define PEM_NAMES_INTERNAL_H
 
+#include "segments.h"
+
 #include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <pem/names.h>
@@ -36,6 +38,11 @@ struct pem_object_file {
 int pem_object_file__open(struct pem_object_file *file, const struct pem_object_query *query,
 			  struct pem_error *error);
 void pem_object_file__close(struct pem_object_file *file);
+/*
+ * Open an object's debug file in the cache of debuginfod's clients. Returns a descriptor, with its
+ * path, both for the caller to close and free; or -1.
+ */
+int pem_object_file__open_cached(const struct pem_identity *identity, char **path);
 /* Write a sentence. Returns -code. */
 int pem_names__fail(struct pem_error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -173,5 +180,30 @@ int pem_unit__read(struct pem_unit *unit);
 int64_t pem_scopes__add(struct pem_unit *unit, Dwarf_Die *die, int tag, uint32_t outer);
 /* Name a function of a unit, and set its identity. It does nothing the second time. */
 void pem_function__describe(struct pem_unit *unit, struct pem_function *function);
+/*
+ * Go to a child or sibling (dwarf_child, dwarf_siblingof). False: there is none, or it is not
+ * further on in the file, where a damaged file's may lead in circles.
+ */
+bool pem_die__go(int (*next)(Dwarf_Die *from, Dwarf_Die *to), Dwarf_Die *from, Dwarf_Die *to);
+
+/* --- the object (object.c) --- */
+
+#define PEM_OBJECT_SEGMENTS_MAX 32u /* linkers make 2 to 6 */
+
+struct pem_object {
+	struct pem_object_file file;
+	char *debug_folders; /* as libdwfl has them */
+	Dwfl_Callbacks callbacks;
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+	/* What libdwfl adds to the object's addresses: in its symbols, and in DWARF. */
+	GElf_Addr symbol_bias, debug_bias;
+	struct pem_symbols symbols;
+	struct pem_symbols variables;
+	bool has_variables; /* they were asked for */
+	struct pem_units units;
+	struct pem_segment segments[PEM_OBJECT_SEGMENTS_MAX];
+	unsigned int segment_count;
+};
 
 #endif

@@ -1,31 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* object.c - an object as libdwfl reads it, and the names of its addresses */
 #include "names.h"
-#include "segments.h"
+#include "probing.h"
 
 #include <dwarf.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define SEGMENTS_MAX 32u /* linkers make 2 to 6 */
-
-struct pem_object {
-	struct pem_object_file file;
-	char *debug_folders; /* as libdwfl has them */
-	Dwfl_Callbacks callbacks;
-	Dwfl *dwfl;
-	Dwfl_Module *module;
-	/* What libdwfl adds to the object's addresses: in its symbols, and in DWARF. */
-	GElf_Addr symbol_bias, debug_bias;
-	struct pem_symbols symbols;
-	struct pem_symbols variables;
-	bool has_variables; /* they were asked for */
-	struct pem_units units;
-	struct pem_segment segments[SEGMENTS_MAX];
-	unsigned int segment_count;
-};
 
 /* libdwfl takes what is open already, and closes it. */
 static int give_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
@@ -40,6 +22,21 @@ static int give_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Ad
 	object->file.fd = -1;
 	object->file.elf = NULL;
 	return fd;
+}
+
+/*
+ * Find the debug file: as libdwfl does, then in the cache of debuginfod's clients, where libdwfl
+ * looks only if a server is named. A caller that names folders has these alone.
+ */
+static int find_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
+			   const char *file, const char *link, GElf_Word crc, char **path)
+{
+	struct pem_object *object = *user;
+	int fd = dwfl_standard_find_debuginfo(module, user, name, base, file, link, crc, path);
+
+	return fd >= 0 || object->debug_folders != NULL
+		       ? fd
+		       : pem_object_file__open_cached(&object->file.identity, path);
 }
 
 /* Does the file have debug information alone? Its code then takes no bytes. */
@@ -66,7 +63,8 @@ static void keep_segments(struct pem_object *object)
 
 	if (is_debug_file(elf) || elf_getphdrnum(elf, &count) != 0)
 		return;
-	for (i = 0; i < count && i < INT_MAX && object->segment_count < SEGMENTS_MAX; i++)
+	for (i = 0; i < count && i < INT_MAX && object->segment_count < PEM_OBJECT_SEGMENTS_MAX;
+	     i++)
 		if (gelf_getphdr(elf, (int)i, &segment) != NULL && segment.p_type == PT_LOAD)
 			object->segments[object->segment_count++] =
 				(struct pem_segment){segment.p_offset, segment.p_filesz,
@@ -113,7 +111,7 @@ static int start_dwfl(struct pem_object *object, struct pem_error *error)
 
 	object->callbacks = (Dwfl_Callbacks){
 		.find_elf = give_elf,
-		.find_debuginfo = dwfl_standard_find_debuginfo,
+		.find_debuginfo = find_debug_file,
 		.section_address = dwfl_offline_section_address,
 		.debuginfo_path = &object->debug_folders,
 	};
@@ -201,6 +199,14 @@ void pem_object__close(struct pem_object *object)
 const char *pem_object__path(const struct pem_object *object)
 {
 	return object->file.path;
+}
+
+const char *pem_object__debug_path(const struct pem_object *object)
+{
+	const char *path = NULL;
+
+	dwfl_module_info(object->module, NULL, NULL, NULL, NULL, NULL, NULL, &path);
+	return path;
 }
 
 uint64_t pem_object__number(const struct pem_object *object)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* operand.c - the address of an instruction's operand in memory, by capstone; x86-64 only */
-#include <pem/operand.h>
+#include "decoder.h"
 
 #if defined(__x86_64__) && defined(PEM_HAS_CAPSTONE)
 
@@ -219,6 +219,11 @@ int pem_decoder__operand(struct pem_decoder *decoder, const struct pem_code_byte
 	       find_address(decoder, ip + decoder->instruction->size, registers, operand);
 }
 
+size_t pem_decoder__length(struct pem_decoder *decoder, const uint8_t *code, size_t bytes)
+{
+	return decode(decoder, code, bytes, 0) ? decoder->instruction->size : 0;
+}
+
 uint64_t pem_operand__registers(void)
 {
 	return 0xffull << PERF_REG_X86_AX | 1ull << PERF_REG_X86_IP | 0xffull << PERF_REG_X86_R8;
@@ -241,6 +246,12 @@ int pem_decoder__operand(struct pem_decoder *decoder, const struct pem_code_byte
 			 struct pem_operand *operand)
 {
 	(void)decoder, (void)code, (void)registers, (void)operand;
+	return 0;
+}
+
+size_t pem_decoder__length(struct pem_decoder *decoder, const uint8_t *code, size_t bytes)
+{
+	(void)decoder, (void)code, (void)bytes;
 	return 0;
 }
 

@@ -7,10 +7,10 @@
  * made of.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "libpem/sources/kernel/probes/probes.h"
@@ -67,17 +67,45 @@ static int on_function(void *arg, const struct pem_elf_symbol *symbol)
 	return 0;
 }
 
+static int on_probe(void *arg, struct pem_probe *probe)
+{
+	*(size_t *)arg += probe->field_count;
+	pem_probe__free(probe);
+	return 0;
+}
+
+/* Find functions with their parameters, and what is at an address. */
+static void find_code(const char *path, size_t *count)
+{
+	static const struct {
+		enum pem_probe_kind kind;
+		const char *what;
+	} patterns[] = {
+		{PEM_PROBE_UPROBE, "*"}, {PEM_PROBE_URETPROBE, "*"}, {PEM_PROBE_UPROBE, "0x1176"}};
+	struct pem_error error;
+	char pattern[256];
+	unsigned i;
+
+	for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		snprintf(pattern, sizeof(pattern), "%s:%s", path, patterns[i].what);
+		pem_probe__find_in_binary(patterns[i].kind, pattern, on_probe, count, &error);
+	}
+}
+
 static void read_binary(const uint8_t *data, size_t bytes)
 {
-	int fd = memfd_create("binary", MFD_CLOEXEC);
+	char path[] = "/tmp/pem-fuzz-binary-XXXXXX";
+	int fd = mkostemp(path, O_CLOEXEC);
 	size_t names = 0;
 
 	if (fd < 0)
 		return;
 	if (write(fd, data, bytes) == (ssize_t)bytes) {
 		pem_elf__each_note(fd, on_note, &names);
-		pem_elf__each_function(fd, NULL, on_function, &names);
+		pem_elf__each_function(fd, -1, NULL, on_function, &names);
+		find_code(path, &names);
 	}
+	unlink(path);
 	close(fd);
 }
 

@@ -9,7 +9,7 @@
 PROGRAM_SPECS := $(sort $(wildcard tests/programs/*.xml))
 PROGRAMS := processes filtered probed join pingpong bare_fork storm asked fork_in_join fork_waits \
   threads types rounds gated idle large_heap page_shapes allocates static allocates_static linked \
-  library.so polyglot blocked
+  library.so polyglot blocked functions
 PROGRAMS_STAMP := $(B)/gen/programs/.stamp
 PROGRAM_CC = $(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) $(INC_tests) -MF $@.d -o $@ $<
 
@@ -27,6 +27,10 @@ $(PROGRAMS:%=$(B)/programs/%): $(PROGRAMS_STAMP) | $(GENERATED)
 $(call objects,$(wildcard tests/unit/*.c tests/fuzz/*.c)): | $(PROGRAMS_STAMP)
 $(B)/gen/programs/%.h: $(PROGRAMS_STAMP)
 	$(with_stamp)
+
+# Parameters of functions have names with debug information, and are registers without it.
+$(B)/programs/probed: private ALL_CFLAGS += -g0
+$(B)/programs/functions: private ALL_CFLAGS += -g
 
 $(B)/programs/%: tests/programs/%.c
 	$(call say,LINK,$@)

@@ -191,6 +191,17 @@ static void what_is_named_must_be_there(void **state)
 	     0, "<from> names field 'n', which the event has not");
 }
 
+static void uprobes_name_what_can_be_found(void **state)
+{
+	(void)state;
+	says(EVENT("<source type='uprobe' name='f'/>"), 0, "a uprobe lacks binary=''");
+	says(EVENT("<source type='uprobe' name='a:b' binary='b'/>"), 0, "uprobe 'a:b': expected");
+	says(EVENT("<source type='uprobe' name='0x' binary='b'/>"), 0, "uprobe '0x': expected");
+	says(EVENT("<source type='uprobe' name='f' binary='b'/>" FIELDS(
+		     FIELD("a", "int32", "from='a + 1'"))),
+	     0, "from='a + 1': expected a parameter's name, or arg0 to arg5");
+}
+
 static void structures_in_themselves_are_refused(void **state)
 {
 	(void)state;
@@ -386,6 +397,7 @@ int main(void)
 		cmocka_unit_test(groups_and_scopes_follow_from_the_meaning),
 		cmocka_unit_test(alternatives_take_fields_from_where_they_say),
 		cmocka_unit_test(what_is_named_must_be_there),
+		cmocka_unit_test(uprobes_name_what_can_be_found),
 		cmocka_unit_test(structures_in_themselves_are_refused),
 		cmocka_unit_test(structures_hold_what_has_a_fixed_size),
 		cmocka_unit_test(names_that_meet_once_flattened_are_refused),

@@ -95,13 +95,13 @@ static void functions_are_found(void **state)
 	int fd = copy_of_self(), stopped = 0;
 
 	(void)state;
-	assert_int_equal(pem_elf__each_function(fd, NULL, see_function, &all), 0);
+	assert_int_equal(pem_elf__each_function(fd, -1, NULL, see_function, &all), 0);
 	assert_true(all.count > 10 && all.symbol.offset && all.symbol.bytes);
 	assert_false(all.symbol.is_indirect || all.symbol.is_32bit);
-	assert_int_equal(pem_elf__each_function(fd, "main", see_function, &one), 0);
+	assert_int_equal(pem_elf__each_function(fd, -1, "main", see_function, &one), 0);
 	assert_true(one.count && one.count < 3);
 	assert_int_equal(one.symbol.offset, all.symbol.offset);
-	assert_int_equal(pem_elf__each_function(fd, NULL, stop, &stopped), 42);
+	assert_int_equal(pem_elf__each_function(fd, -1, NULL, stop, &stopped), 42);
 	assert_int_equal(stopped, 1);
 	close(fd);
 }
@@ -115,7 +115,7 @@ static void notes_that_cannot_work_are_passed_over(void **state)
 	assert_int_equal(pem_elf__each_note(fd, see_note, &notes), 0);
 	assert_string_equal(notes.names, "first last ");
 	assert_int_equal(notes.note.semaphore, 0);
-	assert_int_equal(pem_elf__each_function(fd, "main", see_function, &code), 0);
+	assert_int_equal(pem_elf__each_function(fd, -1, "main", see_function, &code), 0);
 	assert_int_equal(notes.note.offset, code.symbol.offset);
 	close(fd);
 }
@@ -158,7 +158,7 @@ static void a_file_may_be_truncated(void **state)
 	struct seen functions = {.fd = copy_of_self()}, notes = {.fd = copy_of_self()};
 
 	(void)state;
-	pem_elf__each_function(functions.fd, NULL, see_function, &functions);
+	pem_elf__each_function(functions.fd, -1, NULL, see_function, &functions);
 	assert_true(functions.count);
 	pem_elf__each_note(notes.fd, see_note, &notes);
 	assert_true(notes.count);

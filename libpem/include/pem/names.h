@@ -7,8 +7,8 @@
  * that has another build id is never used. Link with libpem-names.
  *
  * Debug files are found as other tools find them: below /usr/lib/debug by build id, and by the name
- * that the object itself gives (.gnu_debuglink). Servers of debug files are asked only where the
- * environment's DEBUGINFOD_URLS names some.
+ * that the object itself gives (.gnu_debuglink); and in the cache of debuginfod's clients. Servers
+ * of debug files are asked only where the environment's DEBUGINFOD_URLS names some.
  *
  * Files are hostile input. An object is for one thread at a time; several threads may use one each.
  * Nothing here is async-signal-safe. pem_object__open blocks while it reads files. pem_object__find

@@ -324,12 +324,14 @@ int pem_session__describe(struct pem_session *session, uint32_t pid, const char 
  *	fentry:FUNCTION  fexit:FUNCTION           functions of the kernel by its types, with * and ?
  *	kprobe:FUNCTION[+OFFSET]  kretprobe:FUNCTION    functions of a kernel with kprobes
  *	uprobe:PATH:FUNCTION[+OFFSET]  uretprobe:PATH:FUNCTION    functions of a program or library
+ *	uprobe:PATH:0xADDRESS  uretprobe:PATH:0xADDRESS    code by an address of its symbol table
  *	usdt:PATH:[PROVIDER:]NAME                  static probes of a program or library
  *	NAME[:MODIFIER]...                         a counter, as libpfm4 names it: cycles:k
  *
  * PATH is a file, or a name that is searched as the system searches programs and libraries. Fields
  * are those of the tracepoint's format, the function's parameters (and "ret"), or arg0, arg1 and so
- * on. If an event of the catalogue comes from the tracepoint, the pattern names that event.
+ * on. Parameters of a binary's function need debug information, in the file or in a debug file. If
+ * an event of the catalogue comes from the tracepoint, the pattern names that event.
  * pem_event_set__new() calls this for such patterns itself.
  *
  * Returns how many events the pattern names. -EINVAL: it is no such pattern; -ENOENT: nothing has

@@ -5,9 +5,16 @@
 KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c libpem/sources/kernel/*/*.c \
   libpem/sources/*.c) $(patsubst %,shared/%.c,call_kinds elf_probes kernel_types \
   tracepoint_format))
+# Of libpem-names it takes what finds debug information, and reads code.
+KERNEL_NAMES_SRC := $(addprefix libpem/names/,$(if $(HAVE_LIBDW),file.c functions.c instructions.c \
+  object.c operand.c parameters.c scopes.c segments.c spans.c symbols.c units.c,absent.c))
+ifeq ($(HAVE_LIBDW),)
+$(info kernel source: parameters of functions are registers, and uprobe: takes no address: elfutils is missing (libdw-dev))
+endif
+KERNEL_SOURCE_OBJ += $(call objects,$(KERNEL_NAMES_SRC))
 # libpem has them too, but the plugin is not linked with it.
-KERNEL_SOURCE_SHARED := $(call objects,libpem/util.c libpem/printable.c)
-KERNEL_SOURCE_LIBS := $(LIBBPF_LIBS) -lelf -lz
+KERNEL_SOURCE_SHARED := $(call objects,libpem/util.c libpem/printable.c libpem/sized.c)
+KERNEL_SOURCE_LIBS := $(LIBBPF_LIBS) $(LIBDW_LIBS) $(if $(HAVE_LIBDW),$(CAPSTONE_LIBS)) -lelf -lz
 CFLAGS_libpem_sources_kernel_base_object := -DPEM_BPF_OBJECT='"$(BPF_OBJ)"'
 CFLAGS_libpem_sources_kernel_load := -I$(B)/gen/libpem
 $(B)/obj/libpem/sources/kernel/load.o: $(B)/gen/libpem/system_calls.h
@@ -17,7 +24,7 @@ $(B)/obj/libpem/sources/kernel/base/object.o: $(BPF_OBJ)
 
 $(B)/lib/pem/source-kernel.so: $(KERNEL_SOURCE_OBJ) $(KERNEL_SOURCE_SHARED) $(SOURCE_MAP)
 	$(call say,LINK,$@)
-	$(Q)$(LINK_PLUGIN) $(LINKED) $(KERNEL_SOURCE_LIBS) -lpthread
+	$(Q)$(LINK_PLUGIN) $(LINKED) $(KERNEL_SOURCE_LIBS) -ldl -lpthread
 
 $(B)/tests/kernel_drain $(B)/fuzz/kernel_ring: $(call kernel_objects,drain.c base/table.c) \
   $(call objects,libpem/sources/demands.c)
@@ -31,7 +38,7 @@ $(B)/tests/kernel_btf: $(call kernel_objects,$(addprefix base/,match.c available
 $(B)/tests/kernel_walk: $(call kernel_objects,$(addprefix base/,match.c object.c available.c prototype.c \
   table.c)) $(call objects,shared/kernel_types.c)
 # What texts and files say of probes: the whole source, for its parts know each other.
-$(addprefix $(B)/tests/probe_,text assemble cache descriptors left_behind) \
+$(addprefix $(B)/tests/probe_,text assemble cache damaged descriptors left_behind) \
   $(B)/fuzz/probe_input: $(KERNEL_SOURCE_OBJ)
 
 # The source again, with other programs: tests/unit/kernel_refused.c.

@@ -22,7 +22,8 @@
 static bool is_ours(const struct pem_event *event)
 {
 	return event->source_kind == PEM_SOURCE_TRACEPOINT ||
-	       event->source_kind == PEM_SOURCE_PROBE || event->source_kind == PEM_SOURCE_USDT;
+	       event->source_kind == PEM_SOURCE_PROBE || event->source_kind == PEM_SOURCE_USDT ||
+	       event->source_kind == PEM_SOURCE_UPROBE;
 }
 
 static int can_deliver(const struct pem_event *event, struct pem_error *reason)
@@ -36,8 +37,7 @@ static int can_deliver(const struct pem_event *event, struct pem_error *reason)
 		return 0;
 	index = pem_kernel__find(event->id);
 	if (index < 0) {
-		probe = event->source_kind == PEM_SOURCE_USDT ? pem_probe__of_static(event, reason)
-							      : pem_probe__of_event(event, reason);
+		probe = pem_probe__of_event(event, reason);
 		able = probe && pem_kernel__can_attach(probe->kind, reason);
 		pem_probe__free(probe);
 		return able;

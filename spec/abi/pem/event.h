@@ -264,6 +264,12 @@ enum pem_source_kind {
 	 * begin is recorded, too: then it is the same.
 	 */
 	PEM_SOURCE_PROC = 8,
+	/*
+	 * 'uprobe': a function of a binary begins, or its code comes to an address. Spec: name is
+	 * the function, or 0xADDRESS as linked. Here it is 'uprobe:BINARY:FUNCTION(PARAMETER,...)',
+	 * with the parameter, or register, that each field is.
+	 */
+	PEM_SOURCE_UPROBE = 9,
 	PEM_SOURCE_COUNT
 };
 

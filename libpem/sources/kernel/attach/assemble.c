@@ -307,6 +307,24 @@ static void put_location(struct block *block, const struct pem_argument_location
 		by_number(block, BPF_ADD, BPF_REG_3, location->offset + 4);
 }
 
+/*
+ * A text that could not be read is "(fault)", as perf shows it, and is not taken for an empty one.
+ * A shorter field stays empty.
+ */
+static void put_fault(struct block *block, unsigned at, unsigned room)
+{
+	static const char fault[8] = "(fault)";
+	int64_t word;
+
+	if (room < sizeof(fault))
+		return;
+	memcpy(&word, fault, sizeof(word));
+	/* Jumps over three instructions: the number takes two. */
+	put(block, BPF_JMP | BPF_JSGE | BPF_K, BPF_REG_0, 0, 3, 0);
+	set(block, BPF_REG_1, word);
+	store(block, 8, block->c, at, BPF_REG_1);
+}
+
 static void put_string(struct block *block, const struct pem_assembly *assembly,
 		       const struct pem_probe_field *field, unsigned at)
 {
@@ -319,6 +337,7 @@ static void put_string(struct block *block, const struct pem_assembly *assembly,
 		set(block, BPF_REG_1, 0);
 		store(block, 1, block->c, at, BPF_REG_1);
 		read_into(block, BPF_FUNC_probe_read_user_str, block->c, at, field->max_count);
+		put_fault(block, at, field->max_count);
 		return;
 	}
 	if (location->kind == PEM_LOCATION_BYTES)

@@ -83,8 +83,7 @@ int pem_source__take_probe(struct pem_source *source, const struct pem_event *ev
 		return pem_error__set(error, -ENOSPC,
 				      "a session has room for %u events outside the catalogue",
 				      PEM_KRING_EVENTS_MAX - pem_kernel__event_count());
-	found = event->source_kind == PEM_SOURCE_USDT ? pem_probe__of_static(event, error)
-						      : pem_probe__of_event(event, error);
+	found = pem_probe__of_event(event, error);
 	if (!found)
 		return -ENOENT;
 	if (event->max_bytes > PEM_KRING_SLACK_BYTES) {
@@ -94,7 +93,7 @@ int pem_source__take_probe(struct pem_source *source, const struct pem_event *ev
 				      "room for",
 				      event->source_name, event->max_bytes, PEM_KRING_SLACK_BYTES);
 	}
-	if (event->source_kind != PEM_SOURCE_USDT && !pem_probe__fits(found, event)) {
+	if (!pem_probe__fits(found, event)) {
 		pem_probe__free(found);
 		return pem_error__set(error, -ESTALE,
 				      "%s has other fields here than those it is described with",
@@ -518,6 +517,7 @@ void pem_source__attach_probes(struct pem_source *source)
 			say_not_attached(source, source->probes[i].probe, rc);
 	}
 	pem_source__say_uncounted(source);
+	pem_source__say_left_out(source);
 }
 
 bool pem_source__detach_probes(struct pem_source *source)

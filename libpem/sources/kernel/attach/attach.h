@@ -6,6 +6,7 @@
  *	attach.c        programs loaded, attached, detached
  *	assemble.c      a probe's program: fills the template of kmod/bpf (pem/kprobe.h)
  *	misses.c        events that the kernel did not run programs for
+ *	left_out.c      parameters that are no fields
  *	multi.c         all locations of a program in a binary by one link
  *	descriptors.c   how many descriptors probes take
  *	leave_behind.c  closes many perf events and links without waiting
@@ -66,6 +67,11 @@ void pem_source__say_uncounted(const struct pem_source *source);
  * fentry and fexit do not count: their programs do.
  */
 void pem_source__count_probe_misses(struct pem_source *source);
+
+/* --- left_out.c --- */
+
+/* Log which functions are recorded without some of their parameters, if any are. */
+void pem_source__say_left_out(const struct pem_source *source);
 
 /* --- multi.c --- */
 

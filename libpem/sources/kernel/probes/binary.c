@@ -4,17 +4,21 @@
  * usdt
  *
  *	uprobe:PATH:FUNCTION[+OFFSET]   uretprobe:PATH:FUNCTION   usdt:PATH:[PROVIDER:]NAME
+ *	uprobe:PATH:0xADDRESS           uretprobe:PATH:0xADDRESS
  *
- * The fields of a function are the registers that may hold arguments, because the file does not
- * tell how many arguments there are. A static probe may be at many places, each with other argument
- * locations. All of its places together are one event.
+ * A static probe may be at many places, each with other argument locations. All of its places
+ * together are one event.
+ *
+ * Not here: functions, and instructions by their address (code.c).
  */
 #define _GNU_SOURCE
-#include "elf_probes.h"
-#include "probes.h"
+#include "search.h"
 
+#include "names/probing.h"
 #include "sources/kernel/base/base.h"
 #include "util.h"
+
+#include <pem/names.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,26 +28,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define FUNCTIONS_MAX 500u
-
-struct search {
-	enum pem_probe_kind kind;
-	const char *path; /* the real path */
-	int fd; /* an open descriptor of path */
-	struct stat file; /* fstat of fd */
-	const char *shown; /* the path as the user wrote it */
-	const char *class_name;
-	char *provider, *name; /* patterns; provider "": any provider */
-	uint64_t offset; /* bytes after the function's begin */
-	char plus[32]; /* the offset as the user wrote it, "+0x10"; "": none */
-	bool literal;
-	bool offering; /* nothing was found; similar names are being offered */
-	struct pem_probe **probes;
-	size_t count;
-	struct pem_probe_near near;
-	struct pem_error *error;
-};
 
 /* --- finding a binary --- */
 
@@ -84,29 +68,7 @@ char *pem_binary__path(const char *name)
 
 /* --- probes --- */
 
-static int add_registers(struct pem_probe *probe)
-{
-	bool returns = probe->kind == PEM_PROBE_URETPROBE;
-	struct pem_probe_field *field;
-	unsigned i, n = returns ? 1 : 6;
-	char name[16];
-
-	for (i = 0; i < n; i++) {
-		snprintf(name, sizeof(name), "arg%u", i);
-		field = pem_probe__add_field(probe, returns ? "ret" : name);
-		if (!field)
-			return -ENOMEM;
-		pem_probe_field__set_number(field, 8, false);
-		field->base = 16;
-		field->location = (struct pem_argument_location){
-			.kind = PEM_LOCATION_CONTEXT,
-			.load_bytes = 8,
-			.offset = returns ? pem_register__result() : pem_register__argument(i)};
-	}
-	return 0;
-}
-
-static int add_site(struct pem_probe *probe, const struct pem_probe_site *site)
+int pem_search__add_site(struct pem_probe *probe, const struct pem_probe_site *site)
 {
 	struct pem_probe_site *grown;
 
@@ -120,13 +82,12 @@ static int add_site(struct pem_probe *probe, const struct pem_probe_site *site)
 	return 0;
 }
 
-/* Add a probe of the search's binary to the search. NULL: no memory, or too many probes. */
-static struct pem_probe *add_probe(struct search *s, const char *name, const char *specifier,
-				   const char *description)
+struct pem_probe *pem_search__add_probe(struct pem_search *s, const char *name,
+					const char *specifier, const char *description)
 {
 	struct pem_probe **grown, *probe;
 
-	if (s->count == FUNCTIONS_MAX) {
+	if (s->count == PEM_SEARCH_PROBES_MAX) {
 		errno = E2BIG;
 		return NULL;
 	}
@@ -149,7 +110,7 @@ static struct pem_probe *add_probe(struct search *s, const char *name, const cha
 	return grown[s->count++] = probe;
 }
 
-static struct pem_probe *find_probe(const struct search *s, const char *name)
+struct pem_probe *pem_search__find_probe(const struct pem_search *s, const char *name)
 {
 	size_t i;
 
@@ -158,58 +119,6 @@ static struct pem_probe *find_probe(const struct search *s, const char *name)
 			return s->probes[i];
 	}
 	return NULL;
-}
-
-static int found_function(void *arg, const struct pem_elf_symbol *symbol)
-{
-	bool returns = ((struct search *)arg)->kind == PEM_PROBE_URETPROBE;
-	const struct pem_probe_site *its;
-	struct pem_probe_site site = {0};
-	char name[PATH_MAX + 256], specifier[300], description[400];
-	struct search *s = arg;
-	struct pem_probe *probe;
-	int rc;
-
-	if (!s->name)
-		return 0;
-	if (s->offering) {
-		pem_probe_near__offer(&s->near, symbol->name);
-		return 0;
-	}
-	if (s->literal ? strcmp(s->name, symbol->name) != 0
-		       : fnmatch(s->name, symbol->name, FNM_NOESCAPE) != 0)
-		return 0;
-	if (symbol->is_indirect)
-		return s->literal ? pem_error__set(s->error, -ENOTSUP,
-						   "%s in %s is chosen when the program starts "
-						   "(an indirect function): name the one that is "
-						   "chosen",
-						   symbol->name, s->shown)
-				  : 0;
-	if (s->offset && symbol->bytes && s->offset >= symbol->bytes)
-		return pem_error__set(s->error, -EINVAL, "%s in %s is %llu bytes long",
-				      symbol->name, s->shown, (unsigned long long)symbol->bytes);
-	snprintf(name, sizeof(name), "%s:%s:%.200s%s", pem_probe_kind__word(s->kind), s->shown,
-		 symbol->name, s->plus);
-	site.offset = symbol->offset + s->offset;
-	probe = find_probe(s, name);
-	its = probe ? probe->sites : NULL;
-	/*
-	 * The name may come twice: the function is exported and in the program's own table, too, or
-	 * several static functions have one name.
-	 */
-	if (its)
-		return its[0].offset == site.offset ? 0 : add_site(probe, &site);
-	snprintf(specifier, sizeof(specifier), "%.200s%s%s", symbol->name, s->plus,
-		 returns ? "__return" : "");
-	snprintf(description, sizeof(description), "%s of the function %.200s of %.100s",
-		 returns     ? "return"
-		 : s->offset ? "an instruction"
-			     : "entry",
-		 symbol->name, s->shown);
-	probe = add_probe(s, name, specifier, description);
-	rc = !probe ? -errno : symbol->is_32bit ? 0 : add_registers(probe);
-	return rc ? rc : add_site(probe, &site);
 }
 
 /* --- static probes --- */
@@ -233,7 +142,7 @@ static void merge_argument(struct pem_probe_field *field, int known,
  * For an argument that is a variable: compute its distance from the instruction, which does not
  * depend on where the binary is in memory.
  */
-static int find_variable(const struct search *s, const struct pem_elf_note *note,
+static int find_variable(const struct pem_search *s, const struct pem_elf_note *note,
 			 struct pem_usdt_argument *argument)
 {
 	uint64_t address;
@@ -268,7 +177,7 @@ static int add_argument(struct pem_probe *probe, unsigned i, int known,
  * Read all arguments of a place. An argument that only some places have is not a field, because it
  * would read as 0 at the others.
  */
-static int take_arguments(const struct search *s, struct pem_probe *probe,
+static int take_arguments(const struct pem_search *s, struct pem_probe *probe,
 			  struct pem_probe_site *site, const struct pem_elf_note *note)
 {
 	const char *text = note->arguments;
@@ -299,7 +208,7 @@ static int found_note(void *arg, const struct pem_elf_note *note)
 {
 	struct pem_probe_site site = {.offset = note->offset, .semaphore = note->semaphore};
 	char name[PATH_MAX + 256], specifier[300], description[500];
-	struct search *s = arg;
+	struct pem_search *s = arg;
 	struct pem_probe *probe;
 	int rc;
 
@@ -314,13 +223,13 @@ static int found_note(void *arg, const struct pem_elf_note *note)
 	snprintf(specifier, sizeof(specifier), "%.100s__%.100s", note->provider, note->name);
 	snprintf(description, sizeof(description), "the static probe %.100s of %.100s in %.100s",
 		 note->name, note->provider, s->shown);
-	probe = find_probe(s, name);
+	probe = pem_search__find_probe(s, name);
 	if (!probe)
-		probe = add_probe(s, name, specifier, description);
+		probe = pem_search__add_probe(s, name, specifier, description);
 	if (!probe)
 		return -errno;
 	rc = take_arguments(s, probe, &site, note);
-	return rc ? rc : add_site(probe, &site);
+	return rc ? rc : pem_search__add_site(probe, &site);
 }
 
 /* Remove fields that can't be read at every place. */
@@ -337,8 +246,11 @@ static void drop_unreadable(struct pem_probe *probe)
 
 /* --- searching --- */
 
-/* Parse "PATH:PROVIDER:NAME", "PATH:NAME", "PATH:FUNCTION+OFFSET". A path can't have colons. */
-static int parse(struct search *s, char *rest)
+/*
+ * Parse "PATH:PROVIDER:NAME", "PATH:NAME", "PATH:FUNCTION+OFFSET", "PATH:0xADDRESS". A path can't
+ * have colons.
+ */
+static int parse(struct pem_search *s, char *rest)
 {
 	char *colon = strrchr(rest, ':'), *plus, *end;
 
@@ -355,6 +267,12 @@ static int parse(struct search *s, char *rest)
 		}
 		return *rest ? 0 : -EINVAL;
 	}
+	s->by_address = !strncmp(s->name, "0x", 2);
+	if (s->by_address) {
+		errno = 0;
+		s->address = strtoull(s->name, &end, 16);
+		return errno || *end || end - s->name > 18 ? -EINVAL : 0;
+	}
 	plus = strchr(s->name, '+');
 	if (plus) {
 		pem_copy_text(s->plus, sizeof(s->plus), plus);
@@ -367,7 +285,7 @@ static int parse(struct search *s, char *rest)
 }
 
 /* Report that nothing was found. There are too many functions to list them. */
-static int say_none(struct search *s)
+static int say_none(struct pem_search *s)
 {
 	char did_you[160];
 	const char *near = pem_probe_near__say(&s->near, did_you, sizeof(did_you));
@@ -386,7 +304,7 @@ static int say_none(struct search *s)
 			      s->shown, s->name, s->shown);
 }
 
-static int say_why(struct search *s, int rc)
+static int say_why(struct pem_search *s, int rc)
 {
 
 	switch (rc) {
@@ -402,7 +320,7 @@ static int say_why(struct search *s, int rc)
 		return pem_error__set(s->error, rc,
 				      "that names more than %u probes of %s, or more than %u "
 				      "places of one: expected fewer",
-				      FUNCTIONS_MAX, s->shown, PEM_PROBE_SITES_MAX);
+				      PEM_SEARCH_PROBES_MAX, s->shown, PEM_PROBE_SITES_MAX);
 	case -ENOENT:
 		return say_none(s);
 	case -ENOTSUP:
@@ -413,28 +331,47 @@ static int say_why(struct search *s, int rc)
 	}
 }
 
-static int walk(struct search *s, const char *only)
+static int walk(struct pem_search *s, const char *only)
 {
 	int rc = pem_elf__is_for_here(s->fd);
 
 	if (rc)
 		return rc;
-	return s->kind == PEM_PROBE_USDT ? pem_elf__each_note(s->fd, found_note, s)
-					 : pem_elf__each_function(s->fd, only, found_function, s);
+	if (s->kind == PEM_PROBE_USDT)
+		return pem_elf__each_note(s->fd, found_note, s);
+	return s->by_address ? pem_search__find_address(s)
+			     : pem_elf__each_function(s->fd, s->debug_fd, only,
+						      pem_search__found_function, s);
 }
 
-static int search(struct search *s)
+/* Open what is known of the file besides. Without it functions are found by the file alone. */
+static void open_object(struct pem_search *s)
+{
+	const struct pem_object_query query = {.size = sizeof(query), .path = s->path};
+	struct pem_error ignored;
+	const char *debug;
+
+	s->object = pem_object__open(&query, &ignored);
+	debug = s->object ? pem_object__debug_path(s->object) : NULL;
+	s->debug_fd = debug ? open(debug, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK) : -1;
+}
+
+static int search(struct pem_search *s)
 {
 	int rc;
 
 	s->literal = !strpbrk(s->name, "*?[");
 	s->near.wanted = s->name;
+	s->debug_fd = -1;
 	s->fd = open(s->path, O_RDONLY | O_CLOEXEC);
 	/*
 	 * fstat comes before the file is read: if the file is changed meanwhile, it counts as
 	 * another file.
 	 */
-	rc = s->fd < 0 || fstat(s->fd, &s->file) ? -errno : walk(s, s->literal ? s->name : NULL);
+	rc = s->fd < 0 || fstat(s->fd, &s->file) ? -errno : 0;
+	if (!rc && s->kind != PEM_PROBE_USDT)
+		open_object(s);
+	rc = rc ? rc : walk(s, s->literal ? s->name : NULL);
 	if (!rc && !s->count) {
 		s->offering = true;
 		rc = walk(s, NULL);
@@ -442,13 +379,16 @@ static int search(struct search *s)
 	}
 	if (s->fd >= 0)
 		close(s->fd);
+	if (s->debug_fd >= 0)
+		close(s->debug_fd);
+	pem_object__close(s->object);
 	return rc ? say_why(s, rc) : 0;
 }
 
 int pem_probe__find_in_binary(enum pem_probe_kind kind, const char *rest, pem_probe_found found,
 			      void *arg, struct pem_error *error)
 {
-	struct search s = {.kind = kind, .error = error};
+	struct pem_search s = {.kind = kind, .error = error};
 	char *copy = strdup(rest), *path = NULL;
 	const char *slash;
 	size_t i;
@@ -458,7 +398,9 @@ int pem_probe__find_in_binary(enum pem_probe_kind kind, const char *rest, pem_pr
 		pem_error__set(error, rc,
 			       "'%.100s': expected %s:PATH:%s, PATH being a program or library",
 			       rest, pem_probe_kind__word(kind),
-			       kind == PEM_PROBE_USDT ? "[PROVIDER:]NAME" : "FUNCTION[+OFFSET]");
+			       kind == PEM_PROBE_USDT     ? "[PROVIDER:]NAME"
+			       : kind == PEM_PROBE_UPROBE ? "FUNCTION[+OFFSET] or 0xADDRESS"
+							  : "FUNCTION or 0xADDRESS");
 		goto out;
 	}
 	path = pem_binary__path(copy);

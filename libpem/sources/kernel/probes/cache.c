@@ -109,8 +109,11 @@ static struct pem_probe *copy_of(const struct pem_probe *probe)
 	copy->binary = strdup(probe->binary);
 	copy->file = probe->file;
 	copy->description = strdup(probe->description);
+	copy->trouble = probe->trouble ? strdup(probe->trouble) : NULL;
+	copy->is_32bit = probe->is_32bit;
 	copy->sites = malloc((probe->site_count + 1) * sizeof(*copy->sites));
-	if (!copy->path || !copy->binary || !copy->description || !copy->sites) {
+	if (!copy->path || !copy->binary || !copy->description || !copy->sites ||
+	    (probe->trouble && !copy->trouble)) {
 		pem_probe__free(copy);
 		return NULL;
 	}

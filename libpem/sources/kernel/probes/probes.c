@@ -37,6 +37,7 @@ void pem_probe__free(struct pem_probe *probe)
 	free(probe->class_name);
 	free(probe->specifier);
 	free(probe->description);
+	free(probe->trouble);
 	free(probe->module);
 	free(probe->path);
 	free(probe->binary);
@@ -291,8 +292,13 @@ static int keep_first(void *arg, struct pem_probe *probe)
 
 struct pem_probe *pem_probe__of_event(const struct pem_event *event, struct pem_error *error)
 {
-	struct pem_probe *probe = pem_probe_cache__find(event->source_name);
+	struct pem_probe *probe;
 
+	if (event->source_kind == PEM_SOURCE_USDT)
+		return pem_probe__of_static(event, error);
+	if (event->source_kind == PEM_SOURCE_UPROBE)
+		return pem_probe__of_function(event, error);
+	probe = pem_probe_cache__find(event->source_name);
 	if (!probe && pem_probe__find(event->source_name, keep_first, &probe, error) < 0) {
 		pem_probe__free(probe);
 		return NULL;

@@ -5,8 +5,10 @@
  *	probes.c      patterns, names of events, from a probe to an event's description and back
  *	tracepoint.c  tracepoints, by tracefs
  *	function.c    functions of the kernel, by BTF
- *	binary.c      functions and static probes of programs and libraries
- *	static.c      events of specs that come from static probes
+ *	binary.c      searches in programs and libraries; their static probes
+ *	code.c        their functions and instructions
+ *	parameters.c  the fields of a function, by debug information or registers
+ *	static.c      events of specs that come from static probes and functions of binaries
  *	usdt_argument.c  where a static probe's arguments lie, from the text in its note
  *	format.c      a tracepoint's fields, from its format file
  *	cache.c       keeps the results of searches in binaries
@@ -104,6 +106,8 @@ struct pem_probe {
 	char *name; /* as a pattern names it */
 	char *layer, *class_name, *specifier; /* of the probe's event */
 	char *description;
+	/* Which parameters of a function are no fields, and why; NULL: all are. */
+	char *trouble;
 	struct pem_probe_field fields[PEM_PROBE_FIELDS_MAX];
 	unsigned field_count;
 	/*
@@ -119,6 +123,7 @@ struct pem_probe {
 	uint64_t offset; /* of a kprobe: bytes from the function's begin */
 	struct pem_probe_site *sites; /* in a binary */
 	size_t site_count;
+	bool is_32bit; /* arguments of its functions are in no registers */
 };
 
 void pem_probe__free(struct pem_probe *probe);
@@ -148,15 +153,16 @@ bool pem_probe__is_pattern(const char *pattern);
 typedef int (*pem_probe_found)(void *arg, struct pem_probe *probe);
 int pem_probe__find(const char *pattern, pem_probe_found found, void *arg, struct pem_error *error);
 /*
- * Make the probe that an event's source_name names. The event of that probe must have this event's
- * name. NULL with error.
+ * Make the probe of an event outside the table: the one that source_name names, whose event must
+ * have this event's name, or that of a spec. NULL with error.
  */
 struct pem_probe *pem_probe__of_event(const struct pem_event *event, struct pem_error *error);
 /*
- * Make the probe of a spec's event that comes from static probes, with the event's fields. NULL
- * with reason.
+ * Make the probe of a spec's event that comes from static probes, or from a function or address of
+ * a binary, with the event's fields. NULL with reason.
  */
 struct pem_probe *pem_probe__of_static(const struct pem_event *event, struct pem_error *reason);
+struct pem_probe *pem_probe__of_function(const struct pem_event *event, struct pem_error *reason);
 /*
  * Keep a probe that was found in a binary, so that a later search by name finds it. Takes over the
  * probe, of any kind.
@@ -195,6 +201,18 @@ int pem_probe__find_functions(enum pem_probe_kind kind, const char *rest, pem_pr
 			      void *arg, struct pem_error *error);
 int pem_probe__find_in_binary(enum pem_probe_kind kind, const char *rest, pem_probe_found found,
 			      void *arg, struct pem_error *error);
+/*
+ * Add the fields of the function at an address of an object (names/probing.h): its parameters, or
+ * its result for a uretprobe; registers, if debug information has no function there. Sets trouble.
+ * Returns 0 or -ENOMEM.
+ */
+struct pem_object;
+int pem_probe__add_parameters(struct pem_probe *probe, struct pem_object *object, uint64_t address);
+/* Add the registers that may hold arguments, arg0 and so on, or the result, ret. 0 or -ENOMEM. */
+#define PEM_PROBE_REGISTERS 6u
+int pem_probe__add_registers(struct pem_probe *probe);
+/* Do both have the same fields, and in the same registers? */
+bool pem_probe__has_fields_of(const struct pem_probe *a, const struct pem_probe *b);
 /*
  * Find a binary by a path, or by a name that is searched as the system does. Returns its real path,
  * which the caller frees. NULL: not found.
