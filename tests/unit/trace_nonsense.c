@@ -89,6 +89,8 @@ static void of_traces(void **state)
 	assert_string_equal(pem_trace__thread_name(NULL, 1), "");
 	assert_int_equal(pem_trace__read_kept(NULL, "code", NULL), -EINVAL);
 	assert_int_equal(pem_trace__write_kept(NULL, "code", "", 0), -EINVAL);
+	assert_int_equal(pem_trace__files_kept(NULL, NULL, 0), -EINVAL);
+	assert_int_equal(pem_trace__drop_kept(NULL), -EINVAL);
 }
 
 static void of_recovery(void **state)
