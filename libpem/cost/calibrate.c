@@ -309,6 +309,7 @@ enum pem_cost_kind pem_session__cost_kind(const struct pem_session *s,
 			       ? PEM_COST_SAMPLE + s->options.sample_stacks
 			       : PEM_COST_NONE;
 	case PEM_SOURCE_USDT:
+	case PEM_SOURCE_UPROBE:
 		return PEM_COST_UPROBE;
 	case PEM_SOURCE_PROBE:
 		if (starts(event->source_name, "uretprobe:"))

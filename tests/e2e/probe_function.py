@@ -4,7 +4,6 @@ probe_function: functions of stripped programs, by name and by address; paramete
 
 Not here: functions of programs with symbols and no debug information, and static probes (probe_binary).
 """
-import csv
 import json
 import os
 import re
@@ -221,6 +220,8 @@ def an_event_of_a_spec():
     trace, _ = record("APP::Functions::Named,APP::Functions::Placed", path)
     equal([(row["number"], row["text"]) for row in rows(trace, "APP::Functions::Named")], TARGET, "by name")
     equal([(row["number"],) for row in rows(trace, "APP::Functions::Placed")], [row[:1] for row in TARGET], "by position")
+    _, out, _ = run([PEM, "report", "--json", trace])
+    equal({kind["kind"]: kind["count"] for kind in json.loads(out)["cost"]["kinds"]}.get("uprobe-log"), 10, "that cost a uprobe's")
     for name, says in ("Narrow", "can't hold each value of parameter a"), ("Unknown", "d (a floating-point number)"):
         rc, out, _ = run([PEM, "list", "--json", "APP::Functions::" + name])
         equal(rc, 0, "list")
