@@ -6,7 +6,7 @@
 BENCHES := notify coarse handles threads callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
   names page_size_machine page_size_loop page_size_hooks read4 simulated insns start \
-  drain allocation wakers forks
+  drain allocation wakers forks stated
 BENCH_C := notify coarse handles threads stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -90,6 +90,7 @@ $(B)/bench/raise: $(B)/obj/bench/lttng_peer.o
 $(B)/bench/calls: $(B)/obj/bench/bench.o
 $(B)/bench/allocation: $(B)/bench/allocate
 $(B)/bench/forks: $(B)/bench/forked
+$(B)/bench/stated: $(B)/bench/allocate $(B)/bench/calls $(B)/bench/timed
 $(B)/bench/raise $(B)/bench/timed $(B)/bench/calls $(B)/bench/allocate $(B)/bench/forked: $(B)/bench/%: $(B)/obj/bench/%.o
 	$(call say,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) -ldl -lpthread

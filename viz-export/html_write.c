@@ -67,6 +67,10 @@ static void write_costs_and_gaps(FILE *out, const struct pem_trace_info *info)
 			fputs("\"ns_each\":null", out);
 		fputc(',', out);
 		pem_json__key_u64(out, "count", cost->count);
+		fputc(',', out);
+		pem_json__key_number(out, "least_ns", info->cost_ranges[i].least_ns);
+		fputc(',', out);
+		pem_json__key_number(out, "most_ns", info->cost_ranges[i].most_ns);
 		fputc('}', out);
 	}
 	fputs("],\n\"gaps\":[", out);

@@ -26,6 +26,22 @@ static double sum_of(const struct pem_trace_info *info)
 	return sum;
 }
 
+/* The sum with warm caches, or (most) with cold ones. 0: the recorder did not tell. */
+static double bound_of(const struct pem_trace_info *info, bool most)
+{
+	const struct pem_trace_cost_range *range;
+	double sum = 0;
+	uint32_t i;
+
+	for (i = 0; i < info->cost_count; i++) {
+		range = &info->cost_ranges[i];
+		if (range->most_ns <= 0 && info->costs[i].ns_each > 0)
+			return 0;
+		sum += (most ? range->most_ns : range->least_ns) * (double)info->costs[i].count;
+	}
+	return sum;
+}
+
 static bool has_kind(const struct pem_trace_info *info, const char *kind)
 {
 	uint32_t i;
@@ -62,8 +78,18 @@ static const char *duration(double ns)
 	return ns < 1e18 ? cli_duration((uint64_t)ns) : "?";
 }
 
-static void add_row(struct cli_table *table, const struct pem_trace_cost *c, uint64_t base)
+/* What one can have cost, "14.3 to 30.5 ns". "": it is the same whatever the caches hold. */
+static const char *range(const struct pem_trace_cost_range *range)
 {
+	if (range->most_ns <= range->least_ns)
+		return "";
+	return cli_format("%.1f to %.1f ns", range->least_ns, range->most_ns);
+}
+
+static void add_row(struct cli_table *table, const struct pem_trace_info *info, uint32_t i,
+		    uint64_t base)
+{
+	const struct pem_trace_cost *c = &info->costs[i];
 	double ns = c->ns_each * (double)c->count;
 
 	cli_table__row(table, CLI_PLAIN);
@@ -75,6 +101,7 @@ static void add_row(struct cli_table *table, const struct pem_trace_cost *c, uin
 	}
 	cli_table__cell(table, c->ns_each < 1e4 ? cli_format("%.1f ns", c->ns_each)
 						: cli_duration((uint64_t)c->ns_each));
+	cli_table__cell(table, range(&info->cost_ranges[i]));
 	cli_table__cell(table, duration(ns));
 	cli_table__cell(table, base != 0 ? cli_percent(ns / (double)base) : "");
 }
@@ -89,6 +116,7 @@ static unsigned int print_kinds(const struct pem_trace_info *info, uint64_t base
 	cli_table__column(table, "KIND", CLI_LEFT);
 	cli_table__column(table, "COUNT", CLI_RIGHT);
 	cli_table__column(table, "EACH", CLI_RIGHT);
+	cli_table__column(table, "BETWEEN", CLI_RIGHT);
 	cli_table__column(table, "TOTAL", CLI_RIGHT);
 	cli_table__column(table, strcmp(whose, "machine") == 0 ? "OF MACHINE" : "OF PROGRAM",
 			  CLI_RIGHT);
@@ -96,11 +124,30 @@ static unsigned int print_kinds(const struct pem_trace_info *info, uint64_t base
 		/* None occurred, or no process lived to count them. */
 		if (info->costs[i].count == 0)
 			continue;
-		add_row(table, &info->costs[i], base);
+		add_row(table, info, i, base);
 		rows++;
 	}
 	cli_table__print(table);
 	return rows;
+}
+
+/* The sum's bounds for people, " (62.1 ms to 80.5 ms)". "": unknown. */
+static const char *bounds(const struct pem_trace_info *info)
+{
+	double least = bound_of(info, false), most = bound_of(info, true);
+	char from[32];
+
+	if (most <= least)
+		return "";
+	snprintf(from, sizeof(from), "%s", duration(least));
+	return cli_format(" (%s to %s)", from, duration(most));
+}
+
+/* Is it unknown how often samples were stopped and started with their threads? */
+static bool lacks_switches(const struct report *r)
+{
+	return report__has(r, PEM_MEANS_SAMPLE) && r->info->machine_cpu_ns == 0 &&
+	       !has_kind(r->info, "counted-switch");
 }
 
 void report_cost__print(const struct report *r)
@@ -127,22 +174,17 @@ void report_cost__print(const struct report *r)
 			 cli_duration(info->recorder_cpu_ns));
 	else
 		snprintf(text, sizeof(text),
-			 "In all %s%s, %s%s of the %s's %s of CPU time; the recorder itself used "
-			 "%s. Not in it: %s%s%s%s%s%sthe caches that recording takes.%s",
-			 least ? "at least " : "", duration(sum), least ? "at least " : "",
-			 cli_percent(sum / (double)base), whose, cli_duration(base),
-			 cli_duration(info->recorder_cpu_ns),
+			 "In all %s%s%s, %s%s of the %s's %s of CPU time; the recorder itself used "
+			 "%s. Not in it: %s%s%s%s%sthe caches and the memory's bandwidth that "
+			 "recording takes.%s",
+			 least ? "at least " : "", duration(sum), bounds(info),
+			 least ? "at least " : "", cli_percent(sum / (double)base), whose,
+			 cli_duration(base), cli_duration(info->recorder_cpu_ns),
 			 least ? "what could not be measured (" : "", kinds, least ? "), " : "",
 			 has_kind(info, "process-start")
 				 ? ""
 				 : "what loading pem into each process costs, ",
-			 report__has(r, PEM_MEANS_DESCRIPTOR_NAME)
-				 ? "finding the files of system calls (some 100 ns each), "
-				 : "",
-			 report__has(r, PEM_MEANS_DESCRIPTOR_NAME) ||
-					 !has_kind(info, "process-start")
-				 ? "and "
-				 : "",
+			 lacks_switches(r) ? "what samples cost at each switch of threads, " : "",
 			 report_detail__excess(r, sum * 100 / (double)base));
 	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
 	if (info->internal_calls != 0) {
@@ -173,6 +215,10 @@ struct json_object *report_cost__json(const struct report *r)
 			cli_json__real(entry, "ns_each", c->ns_each);
 		else /* the cost was not measured */
 			json_object_object_add(entry, "ns_each", NULL);
+		if (info->cost_ranges[i].most_ns > 0) {
+			cli_json__real(entry, "least_ns_each", info->cost_ranges[i].least_ns);
+			cli_json__real(entry, "most_ns_each", info->cost_ranges[i].most_ns);
+		}
 		cli_json__count(entry, "count", c->count);
 		cli_json__real(entry, "total_ns", c->ns_each * (double)c->count);
 		json_object_array_add(kinds, entry);
@@ -182,6 +228,10 @@ struct json_object *report_cost__json(const struct report *r)
 	json_object_object_add(object, "kinds", kinds);
 	json_object_object_add(object, "unmeasured", lacking);
 	cli_json__real(object, "total_ns", sum);
+	if (bound_of(info, true) > 0) {
+		cli_json__real(object, "least_total_ns", bound_of(info, false));
+		cli_json__real(object, "most_total_ns", bound_of(info, true));
+	}
 	cli_json__count(object, "program_cpu_ns", info->program_cpu_ns);
 	if (info->machine_cpu_ns != 0)
 		cli_json__count(object, "machine_cpu_ns", info->machine_cpu_ns);

@@ -10,6 +10,7 @@
 #include "core/demand.h"
 #include "chunks/chunks.h"
 #include "core/core.h"
+#include "cost/cost.h"
 #include "delivery/delivery.h"
 #include "dirs/limits.h"
 #include "processes/processes.h"
@@ -159,6 +160,15 @@ static bool is_reading(const struct pem_event_entry *e)
 	return e->event && !strcmp(e->event->name, PEM_THREAD_COUNTERS_EVENT);
 }
 
+/* Count events that have a cost of their own. */
+static void count_special(struct pem_session *s, const struct pem_event_entry *e, uint64_t produced)
+{
+	if (is_reading(e))
+		s->log->readings += produced;
+	if (e->event && pem_session__cost_kind(s, e->event) == PEM_COST_LIBC)
+		s->log->of_libc += produced;
+}
+
 /* Are all of an event's records callback-only? */
 static bool is_callback_only(const struct pem_session *s, const struct pem_event_entry *e)
 {
@@ -219,8 +229,7 @@ void pem_session__account(struct pem_session *s, struct pem_producer *p)
 			is_false |= believe_records(b);
 		s->log->produced += b->produced;
 		s->log->overwritten += b->overwritten;
-		if (is_reading(e))
-			s->log->readings += b->produced;
+		count_special(s, e, b->produced);
 		/* An event that never happened is not listed. */
 		if (!b->produced && !b->discarded)
 			continue;

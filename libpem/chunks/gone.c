@@ -69,6 +69,7 @@ static bool take_leave(struct pem_session *s, struct pem_producer *p)
 		return false;
 	began_ns = pem_dir__begin(s, p->dir);
 	pem_session__account(s, p);
+	pem_session__note_pool(s, p);
 	pem_session__retire(s, p);
 	remove_control(s, p);
 	pem_dir__remove_pool(p->dir, p->file);

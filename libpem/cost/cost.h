@@ -2,8 +2,9 @@
 /*
  * cost.h - what observing costs on this machine, what it has cost, and the budget that limits it
  *
- * calibrate.c measures costs and cost_cache.c remembers them. detail.c counts events and CPU time,
- * has them judged (budget.h), does what the judge says, and records each step.
+ * calibrate.c measures costs by steps.c, libc_cost.c, sample_cost.c and start_cost.c, and
+ * cost_cache.c remembers them. ledger.c states what a recording cost. detail.c counts events and
+ * CPU time, has them judged (budget.h), does what the judge says, and records each step.
  */
 #ifndef PEM_COST_H
 #define PEM_COST_H
@@ -13,10 +14,12 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct pem_detail_state;
 struct pem_producer;
 struct pem_session;
+struct pem_source_ops;
 
 /* --- detail.c --- */
 
@@ -53,7 +56,10 @@ uint64_t pem_machine_cpu_ns(void);
 /* Kinds of events, by how an event is raised. */
 enum pem_cost_kind {
 	PEM_COST_USER, /* a stub */
-	PEM_COST_KERNEL, /* a tracepoint, pem.ko, a function of the kernel */
+	PEM_COST_LIBC, /* a stub in a function that stands in front of the C library's */
+	PEM_COST_SYSCALL, /* entry to or exit from a system call */
+	PEM_COST_PATH, /* the path that a system call was given, or that of its descriptor */
+	PEM_COST_KERNEL, /* another tracepoint, pem.ko, a function of the kernel */
 	PEM_COST_UPROBE, /* an instruction of a program: functions' entries, static probes */
 	PEM_COST_URETPROBE, /* functions' returns */
 	/* A timer's interrupt. In the order of enum pem_stacks. */
@@ -64,16 +70,29 @@ enum pem_cost_kind {
 	PEM_COST_NONE = PEM_COST_KINDS /* counters, which the recorder reads in its own time */
 };
 
-/* What one event costs here, in nanoseconds; 0: not measured. */
+/* What a step takes: in a loop, and after other work has taken the caches. */
+struct pem_step {
+	double warm, cold;
+};
+
+/* What one event costs here, in nanoseconds; 0: not measured. The cold ones are not less. */
 struct pem_cost {
-	double log_ns, stat_ns;
+	double log_ns, stat_ns, cold_log_ns, cold_stat_ns;
+};
+
+/* What counters and samples cost beside their records, in ns. */
+struct pem_counting_cost {
+	uint64_t set; /* a hash of which counters and samples; 0: nothing was measured */
+	double switch_ns, fault_ns, start_ns; /* of a process that is counted; 0: unknown */
 };
 
 struct pem_costs {
 	struct pem_cost each[PEM_COST_KINDS];
 	/* Start of a process: with libpem, and with the adapters, too; 0: not measured. */
 	double start_ns[2];
-	/* Name of the source for which PEM_COST_KERNEL was measured; "": not asked yet. */
+	double page_ns; /* first use of a page of a pool; 0: not measured */
+	struct pem_counting_cost counting; /* of the set that was measured last */
+	/* Name of the source for which the kernel's kinds were measured; "": not asked yet. */
 	char kernel_source[16];
 };
 
@@ -87,6 +106,10 @@ struct pem_session_cost {
 	 */
 	double reading_ns;
 	bool reading_tried;
+	struct pem_counting_cost counting; /* of the counters and samples that this session has */
+	bool counting_tried;
+	double start_ns; /* of each process that the command is, or starts; 0: unknown */
+	uint64_t pool_pages; /* of pools that are gone */
 };
 
 /* --- calibrate.c --- */
@@ -102,15 +125,49 @@ uint32_t pem_session__cost_kinds(const struct pem_session *session);
  */
 const struct pem_costs *pem_session__measure(struct pem_session *session, uint32_t kinds);
 
+/*
+ * Write a kind's name, such as "uprobe-log" or "uprobe-stat". A sample is only logged, so its name
+ * has no ending.
+ */
+void pem_cost__name(char *text, size_t bytes, unsigned kind, bool stat);
+
+/*
+ * Return what an event costs a program that works gap_ns between two of them; less than 0: unknown.
+ * It lies between the cost with warm caches and that with cold ones.
+ */
+double pem_cost__at(double warm_ns, double cold_ns, double gap_ns);
+
+/* Round to picoseconds, so that a measured cost equals the remembered one. */
+double pem_cost__rounded(double ns);
+
+/* --- event_cost.c --- */
+
+/* The source that serves the kernel's tracepoints here. NULL: there is none. */
+const struct pem_source_ops *pem_session__kernel_source(struct pem_session *session);
+
+/*
+ * Measure a kind. kernel: the source above. costs: has the kinds before this one. A cost of 0 could
+ * not be measured.
+ */
+struct pem_cost pem_session__measure_kind(struct pem_session *session, unsigned kind,
+					  const struct pem_source_ops *kernel,
+					  const struct pem_costs *costs);
+
+/* --- counting_cost.c --- */
+
+/*
+ * Find once what the session's counters and samples cost beside their records. Returns whether that
+ * had to be measured.
+ */
+bool pem_session__measure_counting(struct pem_session *session);
+
+/* Measure the first use of a page of a pool, in ns. 0: it can't be measured. */
+double pem_page_ns(void);
+
+/* --- ledger.c --- */
+
 /* Find what each kind of logged event costs here. Fills ns_each of info->costs; counts stay 0. */
 void pem_session__calibrate(struct pem_session *session, struct pem_trace_info *info);
-
-/* Fill in the counts of info->costs, as of now. */
-void pem_session__count_costs(struct pem_session *session, struct pem_trace_info *info);
-
-/* Add what counting costs to info->costs. counted: how many events of each kind were counted. */
-void pem_session__add_stat_costs(struct pem_session *session, struct pem_trace_info *info,
-				 const uint64_t *counted);
 
 /*
  * Add what process starts cost to info->costs: the start of the command and of each process that
@@ -118,6 +175,46 @@ void pem_session__add_stat_costs(struct pem_session *session, struct pem_trace_i
  */
 void pem_session__calibrate_start(struct pem_session *session, struct pem_trace_info *info,
 				  bool adapters);
+
+/* Fill in info->costs as of now, when info has the programs' CPU time. */
+void pem_session__count_costs(struct pem_session *session, struct pem_trace_info *info);
+
+/* Add what counting costs to info->costs. counted: how many events of each kind were counted. */
+void pem_session__add_stat_costs(struct pem_session *session, struct pem_trace_info *info,
+				 const uint64_t *counted);
+
+/* Note how much of its pool a producer used, which is about to go away. */
+void pem_session__note_pool(struct pem_session *session, const struct pem_producer *producer);
+
+/* --- steps.c --- */
+
+/*
+ * Measure a step that a thread takes: count times in a row, in several rounds, and again and again
+ * with cold caches. between (NULL: nothing) is called between rounds. The result is in cycles of
+ * pem_clock().
+ */
+struct pem_step pem_step__measure(void (*step)(void *arg), unsigned count,
+				  void (*between)(void *arg), void *arg);
+
+/* --- exercise.c --- */
+
+/* A run of pem-exercise that has begun, and waits to become that program. */
+struct pem_exercise {
+	pid_t pid;
+	int go, result;
+};
+
+/* Begin a run. word: what the program shall do. false: it can't be run. */
+bool pem_exercise__begin(struct pem_exercise *exercise, const char *word,
+			 char *const environment[]);
+
+/* Let the run go on, and read its result. Returns whether it succeeded with all bytes. */
+bool pem_exercise__end(struct pem_exercise *exercise, void *result, size_t bytes);
+
+/* --- libc_cost.c --- */
+
+/* Measure what a call of malloc or free costs that is recorded, and one that is counted. */
+struct pem_cost pem_libc_cost(void);
 
 /* --- start_cost.c --- */
 

@@ -4,10 +4,10 @@
  * boot or version of pem
  *
  * The first line says what has to be equal for the costs to be valid. The second line has the
- * costs: of each kind logged and counted, of a process's start, and the name of the source that
- * served the kernel's events. A cost that was not measured yet is 0. A process that adds costs
- * holds a lock on the folder, so the costs of two processes that measure at the same time are both
- * kept.
+ * costs: of each kind logged and counted, with warm caches and with cold ones, of a process's
+ * start, of a page of a pool, the name of the source that served the kernel's events, and what a
+ * set of counters costs. A cost that was not measured yet is 0. A process that adds costs holds a
+ * lock on the folder, so the costs of two processes that measure at the same time are both kept.
  */
 #include "cost/cost.h"
 #include "runtime_dir.h"
@@ -17,6 +17,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FILE_NAME "costs"
+#define FILE_NAME "event-costs"
 #define FILE_BYTES_MAX 4096u
 #define KEY_BYTES 384
 /*
@@ -121,18 +122,36 @@ static bool is_cost(double ns)
 	return ns >= 0 && ns < 1e6;
 }
 
+static bool is_possible(const struct pem_cost *each)
+{
+	return is_cost(each->log_ns) && is_cost(each->stat_ns) && is_cost(each->cold_log_ns) &&
+	       is_cost(each->cold_stat_ns);
+}
+
+static bool is_counting(const struct pem_counting_cost *counting)
+{
+	return is_cost(counting->switch_ns) && is_cost(counting->fault_ns) &&
+	       is_start_cost(counting->start_ns);
+}
+
 static bool read_costs(FILE *f, struct pem_costs *costs)
 {
+	struct pem_counting_cost *counting = &costs->counting;
 	unsigned i;
 
 	for (i = 0; i < PEM_COST_KINDS; i++) {
-		if (fscanf(f, "%lf %lf", &costs->each[i].log_ns, &costs->each[i].stat_ns) != 2 ||
-		    !is_cost(costs->each[i].log_ns) || !is_cost(costs->each[i].stat_ns))
+		struct pem_cost *each = &costs->each[i];
+
+		if (fscanf(f, "%lf %lf %lf %lf", &each->log_ns, &each->stat_ns, &each->cold_log_ns,
+			   &each->cold_stat_ns) != 4 ||
+		    !is_possible(each))
 			return false;
 	}
-	return fscanf(f, "%lf %lf %15s", &costs->start_ns[0], &costs->start_ns[1],
-		      costs->kernel_source) == 3 &&
-	       is_start_cost(costs->start_ns[0]) && is_start_cost(costs->start_ns[1]);
+	return fscanf(f, "%lf %lf %lf %15s %" SCNu64 " %lf %lf %lf", &costs->start_ns[0],
+		      &costs->start_ns[1], &costs->page_ns, costs->kernel_source, &counting->set,
+		      &counting->switch_ns, &counting->fault_ns, &counting->start_ns) == 8 &&
+	       is_start_cost(costs->start_ns[0]) && is_start_cost(costs->start_ns[1]) &&
+	       is_cost(costs->page_ns) && is_counting(counting);
 }
 
 static bool load(int folder, const char *key, struct pem_costs *costs)
@@ -180,12 +199,12 @@ static void complete(struct pem_costs *costs)
 	unsigned i;
 
 	for (i = 0; i < PEM_COST_KINDS; i++) {
-		if (!is_cost(costs->each[i].log_ns) || !is_cost(costs->each[i].stat_ns))
-			costs->each[i] = (struct pem_cost){0, 0};
+		if (!is_possible(&costs->each[i]))
+			costs->each[i] = (struct pem_cost){0};
 		if (!known || costs->each[i].log_ns > 0 || other.each[i].log_ns <= 0)
 			continue;
 		costs->each[i] = other.each[i];
-		if (i == PEM_COST_KERNEL)
+		if (i == PEM_COST_SYSCALL || i == PEM_COST_KERNEL)
 			pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source),
 				      other.kernel_source);
 	}
@@ -195,6 +214,14 @@ static void complete(struct pem_costs *costs)
 		if (known && costs->start_ns[i] <= 0)
 			costs->start_ns[i] = other.start_ns[i];
 	}
+	if (!is_cost(costs->page_ns))
+		costs->page_ns = 0;
+	if (!is_counting(&costs->counting))
+		costs->counting = (struct pem_counting_cost){0};
+	if (known && !costs->counting.set)
+		costs->counting = other.counting;
+	if (known && costs->page_ns <= 0)
+		costs->page_ns = other.page_ns;
 	if (!*costs->kernel_source)
 		strcpy(costs->kernel_source, "-");
 }
@@ -218,7 +245,7 @@ static void lock_folder(int fd)
 void pem_costs__store(const struct pem_costs *known)
 {
 	struct pem_costs all = *known, *costs = &all;
-	char key[KEY_BYTES], text[KEY_BYTES + 32 * (2 * PEM_COST_KINDS + 3)];
+	char key[KEY_BYTES], text[KEY_BYTES + 32 * (4 * PEM_COST_KINDS + 8)];
 	unsigned i;
 	int n, fd;
 
@@ -231,10 +258,14 @@ void pem_costs__store(const struct pem_costs *known)
 	complete(costs);
 	n = snprintf(text, sizeof(text), "%s\n", key);
 	for (i = 0; i < PEM_COST_KINDS; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f ",
-			      costs->each[i].log_ns, costs->each[i].stat_ns);
-	n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f %s\n", costs->start_ns[0],
-		      costs->start_ns[1], costs->kernel_source);
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f %.3f %.3f ",
+			      costs->each[i].log_ns, costs->each[i].stat_ns,
+			      costs->each[i].cold_log_ns, costs->each[i].cold_stat_ns);
+	n += snprintf(text + n, sizeof(text) - (size_t)n,
+		      "%.3f %.3f %.3f %s %" PRIu64 " %.3f %.3f %.3f\n", costs->start_ns[0],
+		      costs->start_ns[1], costs->page_ns, costs->kernel_source, costs->counting.set,
+		      costs->counting.switch_ns, costs->counting.fault_ns,
+		      costs->counting.start_ns);
 	pem_replace_file(fd, FILE_NAME, text, (size_t)n);
 	flock(fd,
 	      LOCK_UN); /* a child that another thread forked meanwhile has the descriptor too */

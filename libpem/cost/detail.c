@@ -54,6 +54,8 @@ struct pem_detail_state {
 	double budget;
 	uint64_t next_ns;
 	uint64_t cpu_ns; /* at the last judgement */
+	/* CPU time between two events since then, of programs and of the kernel; -1: unknown. */
+	double gap_ns[2];
 	struct counted counted[PEM_DEMANDS_MAX];
 	/* The sources' statistics at the last judgement: by event, and of further demands. */
 	uint64_t source_statistics[PEM_DEMANDS_MAX], source_further[PEM_FURTHER_CELLS];
@@ -310,6 +312,23 @@ static bool tells_context(const struct pem_event *event)
 	       event->meaning == PEM_MEANS_SETS_THREAD;
 }
 
+/* Find how much the programs work between two events: these are dearer then (ledger.c). */
+static void find_gaps(struct pem_session *s, uint64_t cpu_ns)
+{
+	struct pem_detail_state *d = s->cost->detail;
+	const struct pem_budget_counts *since;
+	uint64_t events[2] = {0, 0};
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		since = &d->counted[i].since;
+		events[pem_event__is_of_kernel(s->demands[i].event)] +=
+			since->logged + since->added;
+	}
+	for (i = 0; i < 2; i++)
+		d->gap_ns[i] = events[i] ? (double)cpu_ns / (double)events[i] : -1;
+}
+
 /* Give the judge a demand's properties, and its count at its present detail. */
 static void present(struct pem_session *s, const struct pem_demand *demand,
 		    const struct pem_costs *costs)
@@ -318,7 +337,8 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 	bool kernel = pem_event__is_of_kernel(demand->event);
 	struct counted *c = counted_of(s, demand);
 	struct pem_budget_event *e = &c->event;
-	double log_ns;
+	double gap_ns = s->cost->detail->gap_ns[kernel], log_ns = 0, stat_ns = 0;
+	const struct pem_cost *cost = kind == PEM_COST_NONE ? NULL : &costs->each[kind];
 
 	e->wanted = is_logged(demand)    ? PEM_DETAIL_LOG
 		    : is_counted(demand) ? PEM_DETAIL_STATISTICS
@@ -334,11 +354,13 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 	e->tells_context = tells_context(demand->event);
 	e->needs_context = kernel && !e->tells_context;
 	c->since.is_kept = counting(demand->first)->statistic;
-	log_ns = kind == PEM_COST_NONE ? 0 : costs->each[kind].log_ns;
+	if (cost) {
+		log_ns = pem_cost__at(cost->log_ns, cost->cold_log_ns, gap_ns);
+		stat_ns = pem_cost__at(cost->stat_ns, cost->cold_stat_ns, gap_ns);
+	}
 	if (demand->counters)
 		log_ns += s->cost->reading_ns + costs->each[PEM_COST_USER].log_ns;
-	pem_budget__price(e, &c->since, log_ns,
-			  kind == PEM_COST_NONE ? 0 : costs->each[kind].stat_ns);
+	pem_budget__price(e, &c->since, log_ns, stat_ns);
 	memset(&c->since, 0, sizeof(c->since));
 }
 
@@ -394,6 +416,7 @@ void pem_session__judge(struct pem_session *s, uint64_t now_ns)
 	if (cpu_ns - d->cpu_ns < CPU_NS_MIN)
 		return;
 	costs = pem_session__measure(s, pem_session__cost_kinds(s));
+	find_gaps(s, cpu_ns - d->cpu_ns);
 	count = s->demand_count;
 	events = calloc(count + 1, sizeof(*events));
 	steps = calloc(2 * count + 1, sizeof(*steps));

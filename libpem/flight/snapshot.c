@@ -90,7 +90,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	struct pem_log *log = s->log;
 	struct pem_trace_writer *recording = log->writer;
 	struct pem_trace_info *info = malloc(sizeof(*info)); /* too large for a small stack */
-	uint64_t delivered, produced, overwritten, readings;
+	uint64_t delivered, produced, overwritten, readings, of_libc;
 	int result;
 
 	if (!info)
@@ -104,6 +104,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	produced = log->produced;
 	overwritten = log->overwritten;
 	readings = log->readings;
+	of_libc = log->of_libc;
 	pem_copy_text(info->snapshot, sizeof(info->snapshot), cause ? cause : "asked for");
 	log->writer = pem_trace_writer__new(directory, log->model, info, error);
 	if (!log->writer) {
@@ -124,6 +125,7 @@ static int write_snapshot(struct pem_session *s, const char *directory, const ch
 	log->produced = produced;
 	log->overwritten = overwritten;
 	log->readings = readings;
+	log->of_libc = of_libc;
 	free(info);
 	/* Draining the copies may have described new events to the snapshot only. */
 	pem_trace_writer__model_changed(recording);

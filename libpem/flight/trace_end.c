@@ -109,7 +109,7 @@ static void finish_info(struct pem_session *s, struct pem_trace_info *info)
 void pem_log__close_account(struct pem_session *s, struct pem_trace_info *info)
 {
 	account_lost(s);
-	pem_session__count_costs(s, info);
 	finish_info(s, info);
+	pem_session__count_costs(s, info);
 	pem_session__account_detail(s, info);
 }

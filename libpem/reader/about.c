@@ -111,10 +111,16 @@ static bool copy_text(char *to, size_t bytes, const char *text)
 static bool parse_cost(struct pem_trace_info *info, char *value)
 {
 	char *ns = split(value, '\t'), *count = ns ? split(ns, '\t') : NULL;
+	char *least = count ? split(count, '\t') : NULL, *most = least ? split(least, '\t') : NULL;
+	struct pem_trace_cost_range *range = &info->cost_ranges[info->cost_count];
 	struct pem_trace_cost *cost = &info->costs[info->cost_count];
 
 	if (!count || info->cost_count == PEM_ARRAY_SIZE(info->costs) ||
 	    !parse_decimal(ns, &cost->ns_each) || !parse_u64(count, &cost->count))
+		return false;
+	/* Older recorders tell no range. */
+	if (least && (!most || !parse_decimal(least, &range->least_ns) ||
+		      !parse_decimal(most, &range->most_ns)))
 		return false;
 	info->cost_count++;
 	return copy_text(cost->kind, sizeof(cost->kind), value);

@@ -121,6 +121,12 @@ void pem_session__load_plugins(struct pem_session *session);
 
 void pem_session__unload_plugins(struct pem_session *session);
 /*
+ * The event that tells which thread runs on a CPU. A recording has it whenever it has an event of
+ * the kernel. NULL: the model has none.
+ */
+const struct pem_event *pem_session__event_that_sets_thread(const struct pem_session *session);
+
+/*
  * Find the first plugin behind after that delivers an event; after NULL: the first of all. NULL:
  * there is none; error says why, and *name is the source that says so.
  */

@@ -50,7 +50,7 @@ static void fill_source_event(struct pem_source_event *e, const struct pem_deman
 	e->gates = pem_predicate__gates(demand->predicate);
 }
 
-static const struct pem_event *event_that_sets_thread(const struct pem_session *s)
+const struct pem_event *pem_session__event_that_sets_thread(const struct pem_session *s)
 {
 	const struct pem_event *event;
 	size_t i;
@@ -162,7 +162,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 					   .no_follow = s->sources->no_follow,
 					   .whole_machine = s->sources->whole_machine,
 					   .event_count = count,
-					   .sets_thread = event_that_sets_thread(s),
+					   .sets_thread = pem_session__event_that_sets_thread(s),
 					   .counters = s->sources->counters,
 					   .pages_interval_us = s->sources->pages_interval_us,
 					   .pages_region_bytes = s->sources->pages_region_bytes,
@@ -238,7 +238,7 @@ struct choice {
 static void choose_again(struct pem_session *s, const struct pem_source_plugin *plugin,
 			 struct choice *choices, size_t choice_count, bool runs)
 {
-	const struct pem_event *sets_thread = event_that_sets_thread(s);
+	const struct pem_event *sets_thread = pem_session__event_that_sets_thread(s);
 	const struct pem_source_ops *next = NULL;
 	struct pem_error ignored;
 	struct pem_demand *demand;

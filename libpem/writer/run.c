@@ -67,8 +67,9 @@ int pem_trace_writer__write_run(struct pem_trace_writer *w, const struct pem_tra
 		fprintf(f, "machine_cpu_ns=%llu\n", (unsigned long long)info->machine_cpu_ns);
 	fprintf(f, "exit_status=%d\ncomplete=%u\n", info->exit_status, info->complete);
 	for (i = 0; i < info->cost_count; i++)
-		fprintf(f, "cost=%s\t%.3f\t%llu\n", info->costs[i].kind, info->costs[i].ns_each,
-			(unsigned long long)info->costs[i].count);
+		fprintf(f, "cost=%s\t%.3f\t%llu\t%.3f\t%.3f\n", info->costs[i].kind,
+			info->costs[i].ns_each, (unsigned long long)info->costs[i].count,
+			info->cost_ranges[i].least_ns, info->cost_ranges[i].most_ns);
 	for (i = 0; i < info->gap_count; i++)
 		fprintf(f, "gap=%s\t%s\n", info->gaps[i].source, info->gaps[i].reason);
 	for (i = 0; i < info->reduced_count; i++)

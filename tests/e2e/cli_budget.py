@@ -89,7 +89,7 @@ def worked(event, work, *options):
 
     _, r, logged, raised = once("whole")
     equal(logged, raised, "events without a budget")
-    logging = sum(k["total_ns"] for k in r["cost"]["kinds"] if k["kind"] in ("user-log", "kernel-log"))
+    logging = sum(k["total_ns"] for k in r["cost"]["kinds"] if k["kind"] in ("user-log", "syscall-log", "kernel-log"))
     whole, exact = 100 * logging / r["cost"]["program_cpu_ns"], 0
     for share in (0.7, 0.6, 0.8, 0.5, 0.9, 0.4, 0.3, 0.2):
         trace, r, logged, raised = once("at-%g" % share, "--budget", "%.6f%%" % (whole * share))

@@ -44,6 +44,26 @@ def functions_of_programs_have_costs_of_their_own():
 
 
 @test
+def each_kind_has_its_events():
+    "functions of the C library, system calls, their paths and other events of the kernel are charged apart, each between its bounds"
+    here()
+    trace, _ = record("APP,OS", "ls", "-R", "/usr/share/doc")
+    report, costs = ledger(trace)
+    calls, paths = count(report, "Syscall::Enter", "Syscall::Exit"), count(report, "Syscall::Path", "Syscall::File")
+    equal(costs["libc-log"][0], count(report, "APP::Libc::", "APP::Loader::"), "functions of the C library, and what its loader loads")
+    equal(costs["syscall-log"][0], calls, "entries and exits of system calls")
+    equal(costs["path-log"][0], paths, "paths of system calls")
+    equal(costs["kernel-log"][0], count(report, "OS::") - calls - paths, "other events of the kernel")
+    assert costs["pool-page"][0], costs
+    for kind in report["cost"]["kinds"]:
+        assert 0 < kind["least_ns_each"] <= kind["ns_each"] <= kind["most_ns_each"], kind
+    cost = report["cost"]
+    assert cost["least_total_ns"] <= cost["total_ns"] <= cost["most_total_ns"], cost
+    out = " ".join(run([PEM, "report", trace])[1].split())
+    assert re.search(r"In all \S+ \S+ \(\S+ \S+ to \S+ \S+\), ", out) and "Not in it: the caches" in out, out
+
+
+@test
 def samples_have_a_cost():
     "what a timer's samples cost is in the ledger, for as many as there were"
     rc, out, _ = run([PEM, "list", "--json", "HPMsAndPC"])
@@ -57,11 +77,11 @@ def samples_have_a_cost():
 
 
 @test
-def counters_take_the_recorders_time():
-    "where only counters were read, the report says in whose time, and no share of 0 ns"
+def counters_cost_at_switches_and_faults():
+    "where only counters were read, the report says what they cost as threads switch, or in whose time they were read, and no share of 0 ns"
     trace, _ = record("PageFaults", "true")
     out = run([PEM, "report", trace])[1]
-    assert "counters are read by the recorder" in " ".join(out.split()), out
+    assert "counted-" in out or "counters are read by the recorder" in " ".join(out.split()), out
     assert "In all 0 ns" not in out, out
 
 

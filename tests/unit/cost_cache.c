@@ -51,7 +51,7 @@ static int new_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	static const char *const entries[] = {"/pem/costs", "/pem", ""};
+	static const char *const entries[] = {"/pem/event-costs", "/pem", ""};
 	char path[128];
 	size_t i;
 	int rc = 0;

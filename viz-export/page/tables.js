@@ -63,6 +63,12 @@ function costOf(raw) {
 	return raw.costs.reduce((sum, cost) => sum + (cost.ns_each || 0) * cost.count, 0);
 }
 
+// Between which bounds the cost lies; null: the recorder did not tell.
+function costRange(raw) {
+	const sum = bound => raw.costs.reduce((total, cost) => total + cost[bound] * cost.count, 0);
+	return sum("most_ns") > sum("least_ns") ? [sum("least_ns"), sum("most_ns")] : null;
+}
+
 function costShare(raw) {
 	if (!raw.costs.length)
 		return "unknown";
@@ -107,10 +113,15 @@ function showCosts(raw) {
 	const base = run.machine_cpu_ns || run.program_cpu_ns;
 	const whose = run.machine_cpu_ns ? "machine" : "program";
 	const parts = [];
+	const range = costRange(raw);
 	if (raw.costs.length)
-		parts.push(`Raising the events took about ${Format.duration(spent)}` + (base ?
+		parts.push(`Raising the events took about ${Format.duration(spent)}` +
+			(range ? ` (${range.map(Format.duration).join(" to ")})` : "") + (base ?
 			`, ${Format.percent(spent / base)} of the ${whose}'s ${Format.duration(base)} of CPU time` : "") +
-			", by the cost of each kind measured on that machine.");
+			", by the cost of each kind measured on that machine. Not in it: " +
+			(raw.costs.some(cost => cost.ns_each === null) ? "kinds without a cost in the table, " : "") +
+			(raw.costs.some(cost => cost.kind === "process-start") ? "" : "what loading pem into each process costs, ") +
+			"the caches and the memory's bandwidth that recording takes.");
 	if (run.recorder_cpu_ns)
 		parts.push(`The recorder itself used ${Format.duration(run.recorder_cpu_ns)} of CPU time, beside the program.`);
 	if (run.clock_error_ns)

@@ -409,13 +409,15 @@ int pem_session__sources(struct pem_session *session, struct pem_source_state *s
 struct pem_event_cost {
 	size_t size; /* of this struct */
 	/*
-	 * "user-log" and "user-stat": a stub logs or counts the event. "kernel-log" and
-	 * "kernel-stat": a tracepoint does. "uprobe-log" and so on: a function or static probe of a
-	 * program. "uretprobe-log" and so on: a function's return. "sample": a timer;
-	 * "sample-fp": with callers by frame pointers; "sample-dwarf": with a copy of the stack.
+	 * "user-log" and "user-stat": a stub logs or counts the event. "libc-log" and so on: a
+	 * function in front of the C library's does. "syscall-log": the entry or the exit of a
+	 * system call, "path-log": a path of one, "kernel-log": another tracepoint. "uprobe-log"
+	 * and so on: a function or static probe of a program. "uretprobe-log" and so on: a
+	 * function's return. "sample": a timer; "sample-fp": with callers by frame pointers;
+	 * "sample-dwarf": with a copy of the stack.
 	 */
 	char kind[24];
-	double ns_each; /* nanoseconds */
+	double ns_each; /* nanoseconds, where pem's code and data are in the caches */
 };
 
 /*

@@ -84,6 +84,14 @@ struct pem_trace_cost {
 };
 
 /*
+ * Bounds between which ns_each of a struct pem_trace_cost lies: with warm caches, and with cold
+ * ones. Both 0: unknown, in a trace of an older recorder.
+ */
+struct pem_trace_cost_range {
+	double least_ns, most_ns;
+};
+
+/*
  * Processes and threads of inner pid namespaces have their numbers outside. If such a number could
  * not be found, because the process was gone, they have numbers from this one on, which no process
  * has.
@@ -185,6 +193,7 @@ struct pem_trace_info {
 	 * no system calls were recorded, or by a source that does not tell them apart.
 	 */
 	uint64_t internal_calls;
+	struct pem_trace_cost_range cost_ranges[16]; /* of costs, in their order */
 };
 
 /* --- a trace --- */

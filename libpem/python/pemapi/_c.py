@@ -141,6 +141,10 @@ class Cost(ctypes.Structure):
     _fields_ = [("kind", c_char * 24), ("ns_each", c_double), ("count", c_uint64)]
 
 
+class CostRange(ctypes.Structure):
+    _fields_ = [("least_ns", c_double), ("most_ns", c_double)]
+
+
 class Gap(ctypes.Structure):
     _fields_ = [("source", c_char * 24), ("reason", c_char * 232)]
 
@@ -168,7 +172,8 @@ class TraceInfo(ctypes.Structure):
                 ("reduced_count", c_uint32), ("reduced", Reduced * 64),
                 ("predicate_count", c_uint32), ("predicates_more", c_uint32), ("predicates", Predicate * 64),
                 ("machine_cpu_ns", c_uint64), ("counters", c_char * 512), ("boot_id", c_char * 40),
-                ("estimate_count", c_uint32), ("estimates", Estimate * 64), ("coarse_late_ns", c_uint64), ("internal_calls", c_uint64)]
+                ("estimate_count", c_uint32), ("estimates", Estimate * 64), ("coarse_late_ns", c_uint64), ("internal_calls", c_uint64),
+                ("cost_ranges", CostRange * 16)]
 
 
 class Recorder(Sized):
@@ -183,7 +188,7 @@ STRUCTURES = {
     "pem_source_state": SourceState, "pem_counted_as": CountedAs, "pem_event_cost": EventCost, "pem_histogram": Histogram, "pem_top": Top, "pem_statistic_owner": Owner,
     "pem_async_options": AsyncOptions,
     "pem_callback_counts": CallbackCounts, "pem_run_options": RunOptions, "pem_balance": Balance,
-    "pem_trace_producer": Producer, "pem_trace_loss": Loss, "pem_trace_cost": Cost, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
+    "pem_trace_producer": Producer, "pem_trace_loss": Loss, "pem_trace_cost": Cost, "pem_trace_cost_range": CostRange, "pem_trace_gap": Gap, "pem_trace_reduced": Reduced,
     "pem_trace_predicate": Predicate, "pem_trace_estimate": Estimate,
     "pem_trace_info": TraceInfo, "pem_recorder": Recorder,
 }
