@@ -17,6 +17,7 @@ from tap import BUILD, PEM, ROOT, SAN, equal, run, skip, start, tmp
 
 SPEC = os.path.join(ROOT, "tests", "programs", "probe.xml")
 LIBPEM = os.path.join(BUILD, "lib", "libpem.so.1")
+LIBRARIES = [os.path.join(BUILD, "lib", "libpem-adapters.so")]
 
 
 class Asked:
@@ -153,3 +154,16 @@ def is_served(asked, name, session):
 def numbers(found, pid):
     """The ticks of a process's raisers together."""
     return sorted(n for raiser, some in found.items() if raiser[0] == pid for n in some)
+
+
+class Idle(Asked):
+    """A program that was started with pem's libraries and allocates when it is asked to."""
+
+    def __init__(self, folder=None, *arguments, **env):
+        folder = folder or tmp()
+        os.makedirs(os.path.join(folder, "runtime"), mode=0o700, exist_ok=True)
+        super().__init__(folder, command=[os.path.join(BUILD, "programs", "idle"), *arguments],
+                         LD_PRELOAD=":".join(LIBRARIES), **env)
+
+    def files(self, of=""):
+        return sorted(name for name in os.listdir(self.runtime) if name.startswith(of))

@@ -304,19 +304,22 @@ static void name_symbol(const struct pem_object *object, uint64_t offset, struct
 }
 
 /*
- * The name of a function of C++ that is local to its source: debug information has no linkage name
- * of it, and the symbol at its begin has one, which says for instance which lambda it is. NULL:
- * there is none.
+ * What the symbol at a function's begin calls it better than debug information. A function of C++
+ * that is local to its source has no linkage name there; the symbol's says for instance which
+ * lambda it is. Of C the linkage name may be one that only a library uses itself (__GI_malloc),
+ * beside which it exports others. NULL: there is none.
  */
-static const char *linkage_name(const struct pem_object *object, uint64_t offset)
+static const char *linkage_name(const struct pem_object *object,
+				const struct pem_function *function, uint64_t offset)
 {
 	struct pem_symbol *symbol =
 		pem_symbols__find(&object->symbols, offset + object->symbol_bias);
+	const char *name;
 
 	if (symbol == NULL || symbol->start != offset + object->symbol_bias)
 		return NULL;
-	(void)pem_symbol__name(symbol);
-	return symbol->demangled;
+	name = pem_symbol__name(symbol);
+	return function->has_linkage ? name : symbol->demangled;
 }
 
 static void name_function(const struct pem_object *object, struct pem_unit *unit,
@@ -326,8 +329,10 @@ static void name_function(const struct pem_object *object, struct pem_unit *unit
 
 	pem_function__describe(unit, function);
 	name->start = function->start - (object->symbol_bias - object->debug_bias);
-	if (!function->has_linkage && function->outer == PEM_NO_FUNCTION)
-		linkage = linkage_name(object, name->start);
+	/* function->text: the linkage name is of C++, and has all scopes */
+	if ((!function->has_linkage || function->text == NULL) &&
+	    function->outer == PEM_NO_FUNCTION)
+		linkage = linkage_name(object, function, name->start);
 	name->function = linkage != NULL ? linkage : function->name;
 	name->source = name->function != NULL ? PEM_NAME_DEBUG : PEM_NAME_NONE;
 	name->declared_in = function->file;

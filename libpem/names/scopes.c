@@ -248,13 +248,9 @@ void pem_function__describe(struct pem_unit *unit, struct pem_function *function
 		function->text = pem_symbols__demangle(linkage);
 	else if (plain != NULL)
 		function->text = with_scopes(unit, function, plain);
-	/* In C it is the linker's name alone: of memcpy, say, one that only the C library uses. */
-	if (function->text != NULL)
-		function->name = function->text;
-	else if (linkage == NULL || (plain != NULL && is_c(&unit->root)))
-		function->name = plain;
-	else
-		function->name = linkage;
+	function->name = function->text != NULL ? function->text
+			 : linkage != NULL      ? linkage
+						: plain;
 	function->file = file_of(unit, function);
 	if (dwarf_decl_line(&function->die, &line) == 0 && line > 0)
 		function->line = (uint32_t)line;

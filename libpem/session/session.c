@@ -379,9 +379,24 @@ static void say_unobserved(struct pem_session *s)
 			 (int)getpid());
 }
 
-void pem_session__close(struct pem_session *s)
+/*
+ * Processes keep their pools until they join another session. Only the memory is released, so no
+ * thread's access fails.
+ */
+static void free_producers(struct pem_session *s)
 {
 	struct pem_producer *producer;
+
+	while ((producer = s->processes->producers)) {
+		s->processes->producers = producer->next;
+		if (producer->ring.header)
+			madvise(producer->ring.header, producer->bytes, MADV_REMOVE);
+		pem_producer__free(producer);
+	}
+}
+
+void pem_session__close(struct pem_session *s)
+{
 	struct pem_demand *demand;
 	size_t i;
 
@@ -412,16 +427,7 @@ void pem_session__close(struct pem_session *s)
 	pem_session__close_sources(s);
 	pem_session__leave_members(s);
 	pem_session__forget_detail(s);
-	while ((producer = s->processes->producers)) {
-		s->processes->producers = producer->next;
-		/*
-		 * Processes keep their pools until they join another session. Only the memory is
-		 * released, so no thread's access fails.
-		 */
-		if (producer->ring.header)
-			madvise(producer->ring.header, producer->bytes, MADV_REMOVE);
-		pem_producer__free(producer);
-	}
+	free_producers(s);
 	pem_session__retire_standby(s);
 	pem_session__say_excess(s);
 	pem_session__say_unread(s);

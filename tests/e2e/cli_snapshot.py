@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """cli_snapshot: flight recorders that write what they hold, are found, are killed, and stay small"""
+import contextlib
 import json
 import os
 import signal
@@ -218,8 +219,12 @@ def resident_kib(pid):
 
 
 def used_bytes(folder):
-    return sum(os.lstat(os.path.join(where, name)).st_blocks * 512
-               for where, _, names in os.walk(folder) for name in names)
+    used = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):  # it was removed meanwhile
+                used += os.lstat(os.path.join(where, name)).st_blocks * 512
+    return used
 
 
 @test

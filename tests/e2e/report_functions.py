@@ -119,8 +119,10 @@ def what_is_live_at_the_end():
 
 @test
 def a_name_for_the_linker():
-    "a function of C has the name of its source, not one that an asm label gives the linker"
-    source = LEAK.replace("static __attribute__((noinline)) void leak(int i)\n", "__attribute__((noinline)) void leak(int i) __asm__(\"__GI_leak\");\nvoid leak(int i)\n")
+    "a function of C that a library calls by a name of its own has the name that it exports"
+    source = LEAK.replace("static __attribute__((noinline)) void leak(int i)\n",
+                          "__attribute__((noinline, visibility(\"hidden\"))) void own(int i) __asm__(\"__GI_leak\");\n"
+                          "void leak(int i) __attribute__((alias(\"__GI_leak\")));\nvoid own(int i)\n")
     rows = functions(recorded("APP::Libc::Malloc,APP::Libc::Free,APP::Loader::Object", built("leak", source)))
     equal(sorted({row.get("function") for row in rows} & {"leak", "tidy", "__GI_leak"}), ["leak", "tidy"], "functions")
 

@@ -12,28 +12,12 @@ import sys
 import tempfile
 import time
 
-from attached import Asked, control_files, is_served
+from attached import LIBRARIES, Asked, Idle, control_files, is_served
 from preload import need_preload
 from stage import USER, as_user, until, wait_ready
 from tap import BUILD, PEM, equal, run, run_all, skip, start, test, tmp
 
 MALLOC = "APP::Libc::Malloc"
-LIBRARIES = [os.path.join(BUILD, "lib", "libpem-adapters.so")]
-
-
-class Idle(Asked):
-    """A program that was started with pem's libraries and allocates when it is asked to."""
-
-    def __init__(self, folder=None, *arguments, **env):
-        folder = folder or tmp()
-        os.makedirs(os.path.join(folder, "runtime"), mode=0o700, exist_ok=True)
-        super().__init__(folder, command=[os.path.join(BUILD, "programs", "idle"), *arguments],
-                         LD_PRELOAD=":".join(LIBRARIES), **env)
-
-    def files(self, of=""):
-        return sorted(name for name in os.listdir(self.runtime) if name.startswith(of))
-
-
 LIMITED = """
 import ctypes, os, resource, signal, struct, sys
 def no_files():

@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,6 +61,22 @@ static int is_new(struct mapped_files *files, const struct ring_map *map)
 	return 1;
 }
 
+/* The program itself, whose file may be removed already. */
+static int open_program(const struct ring_map *map)
+{
+	char link[32], path[PATH_MAX];
+	ssize_t bytes;
+
+	snprintf(link, sizeof(link), "/proc/%u/exe", map->pid);
+	bytes = readlink(link, path, sizeof(path) - 1);
+	if (bytes < 0)
+		return -errno;
+	path[bytes] = '\0';
+	if (strncmp(path, map->path, strlen(map->path)) != 0)
+		return -ENOENT;
+	return open(link, O_PATH | O_CLOEXEC);
+}
+
 /* Without the right to open what is mapped (CAP_CHECKPOINT_RESTORE) by the process's own root. */
 static int open_mapped(const struct ring_map *map)
 {
@@ -79,10 +96,8 @@ static int open_mapped(const struct ring_map *map)
 	if (root < 0)
 		return -errno;
 	fd = (int)syscall(SYS_openat2, root, map->path, &how, sizeof(how));
-	if (fd < 0)
-		fd = -errno;
 	close(root);
-	return fd;
+	return fd >= 0 ? fd : open_program(map);
 }
 
 static int may_be_gone(const struct ring_map *map, const struct stat *file)
