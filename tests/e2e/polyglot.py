@@ -90,7 +90,7 @@ def cell(text, like):
     return float(text) if isinstance(like, float) else int(text, 0)
 
 
-COLUMNS = ("clock", "time_ns", "layer", "event", "pid", "tid", "cpu", "process")
+COLUMNS = ("clock", "time_ns", "layer", "event", "pid", "tid", "cpu", "process", "process_start_ns", "thread_start_ns")
 _rows = {}
 
 

@@ -18,7 +18,7 @@ LINE = re.compile(r"\[(\d+)\] \(\S+\) \S+ (\S+): \{ (.*?) \}, \{ (.*) \}", re.S)
 FIELD = re.compile(r'(\w+) = (?:"((?:[^"\\]|\\.)*)"|\[ (.*?)\]|\( .*? : container = (\S+) \)|([^,\s]+))(?:, |$)', re.S)
 ELEMENT = re.compile(r"\[\d+\] = ([^,\s]+)")
 ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "v": "\v", "f": "\f", "a": "\a", "b": "\b", "e": "\033"}
-COLUMNS = ("clock", "time_ns", "layer", "event", "pid", "tid", "cpu", "process")
+COLUMNS = ("clock", "time_ns", "layer", "event", "pid", "tid", "cpu", "process", "process_start_ns", "thread_start_ns")
 NO_CPU = 0xFFFFFFFF
 
 
