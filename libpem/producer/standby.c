@@ -199,7 +199,8 @@ uint32_t pem_standby__providers(struct pem_known_provider known[PEM_PROVIDERS_MA
 		return 0;
 	/* The list begins with the provider that was put on it last. */
 	for (provider = pem_process.providers, i = count; provider; provider = provider->next) {
-		known[--i] = (struct pem_known_provider){provider, facts[i]};
+		i--;
+		known[i] = (struct pem_known_provider){provider, facts[i]};
 		if (!facts[i] || !provider->registered)
 			return 0;
 	}

@@ -145,7 +145,7 @@ static void a_cost_beyond_reason_is_not_stored(void **state)
 
 static void nothing_is_made_in_another_users_folder(void **state)
 {
-	const struct pem_costs costs = {.each[PEM_COST_USER] = {5, 3}};
+	const struct pem_costs costs = {.each[PEM_COST_USER] = {.log_ns = 5, .stat_ns = 3}};
 	char path[128];
 
 	(void)state;
@@ -162,7 +162,7 @@ static void nothing_is_made_in_another_users_folder(void **state)
 
 static void no_link_of_anothers_is_followed(void **state)
 {
-	const struct pem_costs costs = {.each[PEM_COST_USER] = {5, 3}};
+	const struct pem_costs costs = {.each[PEM_COST_USER] = {.log_ns = 5, .stat_ns = 3}};
 	char real[128], path[160];
 
 	(void)state;
