@@ -116,7 +116,7 @@ function showCosts(raw) {
 	const range = costRange(raw);
 	if (raw.costs.length)
 		parts.push(`Raising the events took about ${Format.duration(spent)}` +
-			(range ? ` (${range.map(Format.duration).join(" to ")})` : "") + (base ?
+			(range ? ` (${range.map(ns => Format.duration(ns)).join(" to ")})` : "") + (base ?
 			`, ${Format.percent(spent / base)} of the ${whose}'s ${Format.duration(base)} of CPU time` : "") +
 			", by the cost of each kind measured on that machine. Not in it: " +
 			(raw.costs.some(cost => cost.ns_each === null) ? "kinds without a cost in the table, " : "") +
