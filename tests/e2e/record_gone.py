@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT
-"""record_gone: functions of programs whose files are not where their paths lead to, or are gone, as the recording ends"""
+"""
+record_gone: functions of programs whose files are not where their paths lead to, or are gone, as the recording ends
+
+Not here: traces that are read on another machine (trace_names.py).
+"""
 import json
 import os
 import shutil
 
+from preload import need_preload
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 
 SPIN = r"""
@@ -30,6 +35,7 @@ int main(int count, char **arguments)
 
 
 def spinner(*options):
+    need_preload()
     need("gcc")
     path = os.path.join(tmp(), "spinner")
     with open(path + ".c", "w", encoding="ascii") as file:

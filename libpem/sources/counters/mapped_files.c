@@ -8,6 +8,8 @@
  * just built, may soon be removed or built again. A descriptor that stays open would keep file
  * systems busy that the program unmounts: so the sink gets a copy.
  *
+ * What is mapped is opened by /proc/PID/map_files, below the process's root, or by /proc/PID/exe.
+ *
  * Not here: where copies lie (writer/kept_files.c). Files of other users' processes, for which a
  * reader might wait; files without a build id, by which a copy is found.
  */
