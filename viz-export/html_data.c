@@ -361,8 +361,8 @@ static int add_sample(struct pem_html_data *data, const struct pem_record *recor
 static int add(struct pem_html_data *data, const struct pem_record *record,
 	       const struct pem_around *around)
 {
-	uint32_t number = pem_html_number(around->process);
-	struct pem_html_pair *pair = pem_html_pairs__find(data->pairs, record->event, number);
+	struct pem_html_pair *pair =
+		pem_html_pairs__find(data->pairs, record->event, pem_html_number(around->process));
 	struct pem_html_series *series;
 
 	if (!pair)
@@ -374,7 +374,7 @@ static int add(struct pem_html_data *data, const struct pem_record *record,
 	if (series->fields)
 		pem_html_fields__add(data, series, record);
 	data->record = record;
-	data->process = process_of(data, number);
+	data->process = series->process;
 	if (pem_betweens__record(data->betweens, record, add_between, data))
 		return -ENOMEM;
 	if (pem_samples__wants(record->event) && add_sample(data, record, around))
