@@ -108,10 +108,17 @@ static bool is_behind_a_loss(const struct pem_betweens *b, const struct pem_reco
 	       (kernel != UINT32_MAX && b->open_ns[kernel] < record->time_ns);
 }
 
-/* Where the thread's time began. NULL: no memory. */
-static uint64_t *time_of(struct between *m, const struct pem_record *record)
+/* Tells the thread from all others; without a pass, from those of its time. */
+static uint64_t key_of(const struct pem_record *record, const struct pem_pass_thread *thread)
 {
-	uint32_t *at = pem_number_map__at(&m->at, (uint64_t)record->pid << 32 | record->tid);
+	return thread != NULL ? 1ull << 63 | thread->number
+			      : (uint64_t)record->pid << 32 | record->tid;
+}
+
+/* Where the time of the thread of this key began. NULL: no memory. */
+static uint64_t *time_of(struct between *m, uint64_t key)
+{
+	uint32_t *at = pem_number_map__at(&m->at, key);
 
 	if (at == NULL)
 		return NULL;
@@ -120,7 +127,7 @@ static uint64_t *time_of(struct between *m, const struct pem_record *record)
 		if (m->count == THREADS_MAX) {
 			pem_number_map__free(&m->at);
 			m->count = 0;
-			return time_of(m, record);
+			return time_of(m, key);
 		}
 		if (pem_grow(&m->from_ns, sizeof(*m->from_ns), m->count + 1, &m->capacity) < 0)
 			return NULL;
@@ -132,10 +139,10 @@ static uint64_t *time_of(struct between *m, const struct pem_record *record)
 
 /* Set *ns to the time that ends with the record, or to NO_TIME. Returns 0 or -ENOMEM. */
 static int take(const struct pem_betweens *b, struct between *m, const struct pem_record *record,
-		uint64_t *ns)
+		uint64_t key, uint64_t *ns)
 {
 	enum pem_doubt_source source = pem_doubt__source(record->source);
-	uint64_t *from_ns = time_of(m, record), sure_ns = b->doubt.until_ns[source];
+	uint64_t *from_ns = time_of(m, key), sure_ns = b->doubt.until_ns[source];
 
 	*ns = NO_TIME;
 	if (from_ns == NULL)
@@ -157,6 +164,7 @@ static int take(const struct pem_betweens *b, struct between *m, const struct pe
 }
 
 int pem_betweens__record(struct pem_betweens *b, const struct pem_record *record,
+			 const struct pem_pass_thread *thread,
 			 int (*found)(void *arg, size_t metric, uint64_t ns), void *arg)
 {
 	uint64_t ns;
@@ -172,7 +180,7 @@ int pem_betweens__record(struct pem_betweens *b, const struct pem_record *record
 
 		if ((record->event != m->of && record->event != m->to) || record->tid == 0)
 			continue;
-		rc = take(b, m, record, &ns);
+		rc = take(b, m, record, key_of(record, thread), &ns);
 		if (rc == 0 && ns != NO_TIME)
 			rc = found(arg, m->number, ns);
 	}

@@ -375,7 +375,7 @@ static int add(struct pem_html_data *data, const struct pem_record *record,
 		pem_html_fields__add(data, series, record);
 	data->record = record;
 	data->process = series->process;
-	if (pem_betweens__record(data->betweens, record, add_between, data))
+	if (pem_betweens__record(data->betweens, record, around->thread, add_between, data))
 		return -ENOMEM;
 	if (pem_samples__wants(record->event) && add_sample(data, record, around))
 		return -ENOMEM;

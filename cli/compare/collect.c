@@ -62,7 +62,9 @@ struct collecting {
 	long counters[COUNTERS_MAX]; /* metrics of the list of counters; -1: none */
 	bool has_counters;
 	enum pem_doubt_source source; /* of the record */
+	struct pem_pass *pass;
 	const struct pem_record *record; /* that is being taken */
+	const struct pem_around *around; /* what the pass knows of it */
 	struct pem_doubt doubt;
 	uint64_t seen[STREAMS_MAX / 64]; /* bits: streams that had a record */
 };
@@ -213,10 +215,13 @@ static int take_reading(struct collecting *c, size_t metric, uint64_t key, uint6
 	return 0;
 }
 
-static uint64_t counter_key(const struct pem_record *record, uint32_t number)
+/* A process or thread that has a number which was used before begins to count from 0. */
+static uint64_t counter_key(const struct pem_around *around, uint32_t cpu, uint32_t number)
 {
-	return (((uint64_t)record->pid << 32 | record->tid) * 0x9e3779b97f4a7c15ull) ^
-	       ((uint64_t)record->cpu << 32 | number);
+	uint64_t process = around->process != NULL ? around->process->number + 1 : 0;
+	uint64_t thread = around->thread != NULL ? around->thread->number + 1 : 0;
+
+	return ((process << 32 | thread) * 0x9e3779b97f4a7c15ull) ^ ((uint64_t)cpu << 32 | number);
 }
 
 /* Name the metrics of the list of counters. */
@@ -248,6 +253,7 @@ static int take_counters(struct collecting *c, const struct pem_record *record)
 {
 	int list = pem_event__field(record->event, "counterValues");
 	int missing = pem_event__field(record->event, "missing");
+	const struct pem_around no_thread = {0};
 	uint64_t mask = missing >= 0 ? pem_record__u64(record, (unsigned int)missing) : 0, value;
 	const void *values;
 	uint32_t n, i;
@@ -257,13 +263,12 @@ static int take_counters(struct collecting *c, const struct pem_record *record)
 		    ? pem_record__list(record, (unsigned int)list, &values)
 		    : 0;
 	for (i = 0; rc == 0 && i < n && i < COUNTERS_MAX; i++) {
-		struct pem_record of_cpu = {.cpu = record->cpu};
-
 		if (mask >> i & 1 || c->counters[i] < 0)
 			continue;
 		memcpy(&value, (const char *)values + i * sizeof(value), sizeof(value));
-		rc = take_reading(c, (size_t)c->counters[i], counter_key(&of_cpu, ~i),
-				  record->time_ns, (double)value, false);
+		rc = take_reading(c, (size_t)c->counters[i],
+				  counter_key(&no_thread, record->cpu, ~i), record->time_ns,
+				  (double)value, false);
 	}
 	return rc;
 }
@@ -359,7 +364,8 @@ static int take_value(struct collecting *c, const struct event_metrics *e,
 	double value = pem_record__f64(record, (unsigned int)e->field);
 
 	if (c->series->metrics[e->value].kind == COMPARE_GROWTH)
-		return take_reading(c, (size_t)e->value, counter_key(record, record->event->id),
+		return take_reading(c, (size_t)e->value,
+				    counter_key(c->around, record->cpu, record->event->id),
 				    record->time_ns, value, c->series->info->ran_ns == 0);
 	/* A negative size is an error number. An allocation that failed took no memory. */
 	if (c->series->metrics[e->value].kind == COMPARE_SUM &&
@@ -427,7 +433,7 @@ static int take_record(struct collecting *c, const struct pem_record *record)
 	if (rc == 0 && strcmp(record->event->name, PEM_COUNTERS_EVENT) == 0)
 		rc = take_counters(c, record);
 	if (rc == 0)
-		rc = pem_betweens__record(c->betweens, record, add_time, c);
+		rc = pem_betweens__record(c->betweens, record, c->around->thread, add_time, c);
 	c->series->read++;
 	return rc;
 }
@@ -436,18 +442,22 @@ static int prepare(struct collecting *c)
 {
 	struct compare_series *s = c->series;
 	const struct pem_model *model = pem_trace__model(s->trace);
+	const struct pem_pass_options options = {.size = sizeof(options),
+						 .without = PEM_PASS_BLOCKS | PEM_PASS_MESSAGES |
+							    PEM_PASS_INTERVALS};
 	size_t i, count = pem_model__count(model);
 
 	s->end_ns = s->info->duration_ns;
 	s->window_ns = s->end_ns != 0 ? s->end_ns / COMPARE_WINDOWS + 1 : WINDOW_NS;
 	s->window_count = s->end_ns / s->window_ns + 1;
 	s->instances = compare_instances__new();
+	c->pass = pem_pass__new(s->trace, &options, NULL);
 	c->intervals = pem_intervals__new();
 	c->betweens = pem_betweens__new(s->trace);
 	c->between_series = calloc(pem_model__metric_count(model) + 1, sizeof(long));
 	c->events = calloc(count + 1, sizeof(*c->events));
-	if (s->instances == NULL || c->intervals == NULL || c->betweens == NULL ||
-	    c->between_series == NULL || c->events == NULL)
+	if (c->pass == NULL || s->instances == NULL || c->intervals == NULL ||
+	    c->betweens == NULL || c->between_series == NULL || c->events == NULL)
 		return -ENOMEM;
 	for (i = 0; i < count; i++) {
 		const struct pem_event *event = pem_model__event(model, i);
@@ -468,14 +478,16 @@ static int prepare(struct collecting *c)
 static int read_records(struct collecting *c)
 {
 	struct pem_record record = {.size = sizeof(record)};
+	struct pem_around around = {.size = sizeof(around)};
 	struct pem_trace *trace = c->series->trace;
 	uint64_t total = pem_trace__total_balance(trace).delivered;
 	struct cli_progress progress;
 	int rc;
 
+	c->around = &around;
 	cli_progress__start(&progress, "reading");
 	for (;;) {
-		rc = pem_trace__next(trace, &record, NULL);
+		rc = pem_pass__next(c->pass, &record, &around, NULL);
 		if (rc == -EINVAL) {
 			c->series->damaged++;
 			continue;
@@ -529,6 +541,7 @@ int compare_series__read(struct compare_series *s, const char *directory)
 	}
 	while (c->intervals != NULL && (data = pem_intervals__take(c->intervals)) != NULL)
 		compare_instances__forget(data);
+	pem_pass__free(c->pass);
 	pem_betweens__free(c->betweens);
 	free(c->between_series);
 	pem_intervals__free(c->intervals);

@@ -377,7 +377,7 @@ static int count_record(struct report *report, struct counting *c, const struct 
 		return -ENOMEM;
 	if (report->data != NULL && report_data__record(report->data, report, record, around) < 0)
 		return -ENOMEM;
-	if (report_metrics__record(report->metrics, record) < 0)
+	if (report_metrics__record(report->metrics, record, around->thread) < 0)
 		return -ENOMEM;
 	return 0;
 }

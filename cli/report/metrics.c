@@ -73,9 +73,10 @@ static int add_time(void *arg, size_t metric, uint64_t ns)
 	return pem_sketch__add(&m->all[metric].times, (double)ns);
 }
 
-int report_metrics__record(struct report_metrics *m, const struct pem_record *record)
+int report_metrics__record(struct report_metrics *m, const struct pem_record *record,
+			   const struct pem_pass_thread *thread)
 {
-	return pem_betweens__record(m->betweens, record, add_time, m);
+	return pem_betweens__record(m->betweens, record, thread, add_time, m);
 }
 
 /* --- values --- */

@@ -334,7 +334,8 @@ const char *report_path__sentence(const struct report *report);
 struct report_metrics *report_metrics__new(const struct report *report);
 void report_metrics__free(struct report_metrics *metrics);
 /* Take a record. Returns 0 or -ENOMEM. */
-int report_metrics__record(struct report_metrics *metrics, const struct pem_record *record);
+int report_metrics__record(struct report_metrics *metrics, const struct pem_record *record,
+			   const struct pem_pass_thread *thread);
 void report_metrics__print(const struct report *report);
 /* Those of the first names of phases, so many at most. */
 void report_metrics__print_phases(const struct report *report, size_t most);

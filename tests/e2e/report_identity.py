@@ -133,4 +133,27 @@ def phases_and_counters_of_one_number():
     equal(b.script("const d = document.querySelector('#phases').dataset; return [d.inside, d.total]"), ["1", "1"], "phases of cat")
 
 
+@test
+def counters_and_times_of_one_number():
+    "pem diff counts what each process counted, and no time goes from one process to the next"
+    traces = []
+    for times in 1, 2:
+        trace = three_of_one_number()
+        trace.event("HW::Cache::Misses", "counter", [("value", "uint64", "value")], unit="misses")
+        trace.event("APP::Test::Rest")
+        trace.metric("APP::Test::Pause", "between", ("APP::Test::Work", ""), ("APP::Test::Rest", ""), "ns")
+        for at, last in (10, 500), (20, 700), (30, 40):
+            for i in 1, 2:
+                trace.add("HW::Cache::Misses", (at + i) * MS + 2, [last * times * i // 2], pid=7, tid=7, source=COUNTER)
+        trace.add("APP::Test::Rest", 22 * MS - 1, pid=7, tid=7)
+        folder = os.path.join(tmp(), "times%d" % times)
+        trace.write(folder)
+        traces.append(folder)
+    rc, out, err = run([PEM, "diff", "--json", *traces])
+    equal((rc, err), (0, ""), "diff")
+    found = {m["metric"]: (round(m["a"]), round(m["b"])) for m in json.loads(out)["metrics"] if m["a"] is not None}
+    equal(found["HW::Cache::Misses"], (1240, 2480), "misses")
+    assert "APP::Test::Pause" not in found, found
+
+
 run_all()

@@ -40,7 +40,7 @@ static void find_times(void)
 	assert_non_null(betweens);
 	time_count = 0;
 	while (pem_trace__next(trace, &record, NULL) == 1)
-		assert_int_equal(pem_betweens__record(betweens, &record, keep, NULL), 0);
+		assert_int_equal(pem_betweens__record(betweens, &record, NULL, keep, NULL), 0);
 	pem_betweens__free(betweens);
 	pem_trace__close(trace);
 }
