@@ -10,6 +10,8 @@ import re
 from standin import ABI, compiled, disabled_bytes, generate, generate_all, library, played
 from tap import equal, need, run, run_all, test, tmp
 
+LONG_S = 8
+
 PROGRAM = r"""
 program wide
   use, intrinsic :: iso_c_binding

@@ -9,6 +9,8 @@ import shutil
 from managed import ABI, LIBPEM, folder, generate, generate_catalogue, recorded, values
 from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
 
+LONG_S = 10
+
 PROGRAM = r"""
 import pem.hard.PemHard;
 import pem.hard.PemHard.Color;

@@ -8,6 +8,8 @@ import sys
 
 from tap import BUILD, PEM, SAN, equal, need, need_reach, run, run_all, skip, test, tmp
 
+LONG_S = 16
+
 BPF, PERFMON, NET_BIND = 1 << 39, 1 << 38, 1 << 10
 SHOW = ["grep", "^Cap", "/proc/self/status"]
 USER = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
