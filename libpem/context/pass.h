@@ -196,6 +196,7 @@ struct pem_life_thread {
 	bool is_doubtful; /* there was a loss that its intervals were not checked for */
 	bool entered_in_loss; /* a CPU was losing records when it entered its state */
 	bool makes_calls; /* its system calls are recorded */
+	bool tells_wakes; /* the trace has records of its wake-ups */
 	bool is_ready; /* in state UNKNOWN: it ran or waited for a CPU since since_clock */
 	bool is_seen; /* it raised a record, or was on a CPU */
 	struct pem_open **open; /* its open intervals of scope 'thread', the oldest first */
@@ -210,7 +211,9 @@ struct pem_life_thread {
 	enum pem_woken_by woken_by;
 	struct pem_path_node *woken_path; /* the waker's path then; NULL: unknown */
 	struct pem_path_node *critical; /* its critical path so far; NULL: none */
-	uint64_t since_clock; /* of the state */
+	uint64_t since_clock; /* of the state; of an ended thread: of what it does to leave */
+	/* What an ended thread does until it leaves its CPU for good. UNKNOWN: it has left. */
+	enum pem_thread_state leaving;
 	/* What it sleeps on, as the recorder found it. waits_on is valid while is_told_why. */
 	bool is_told_why;
 	char *waits_on; /* NULL: unknown */

@@ -58,19 +58,26 @@ static const struct pem_interval *innermost(const struct pem_life_thread *t)
 	return t->open_count ? &t->open[t->open_count - 1]->interval : NULL;
 }
 
+/* What a thread does, also one that has ended and leaves. */
+static enum pem_thread_state does(const struct pem_life_thread *t)
+{
+	return t->thread.state == PEM_THREAD_ENDED ? t->leaving : t->thread.state;
+}
+
 /* Say what the thread did until a clock. */
 static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_clock)
 {
 	struct pem_span span = {
 		.thread = &t->thread,
-		.state = t->thread.state,
+		.state = does(t),
 		.cpu = t->thread.cpu,
-		.begin_ns = t->thread.since_ns,
+		.begin_ns = t->thread.state == PEM_THREAD_ENDED ? pem_pass__ns(pass, t->since_clock)
+								: t->thread.since_ns,
 		.waker = t->waker ? &t->waker->thread : NULL,
 		.woken_by = t->woken_by,
 	};
 
-	if (span.state == PEM_THREAD_UNKNOWN || span.state == PEM_THREAD_ENDED)
+	if (span.state == PEM_THREAD_UNKNOWN)
 		return 0;
 	if (!t->process || t->since_clock < t->process->observed_clock)
 		return 0;
@@ -95,8 +102,7 @@ static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_cl
 /* The thread leaves its state at the record's time. */
 static int leave(struct pem_pass *pass, struct pem_life_thread *t)
 {
-	return say(pass, t,
-		   t->thread.state == PEM_THREAD_RUNNING ? pass->now_clock : sure_until(pass, t));
+	return say(pass, t, does(t) == PEM_THREAD_RUNNING ? pass->now_clock : sure_until(pass, t));
 }
 
 static void enter(struct pem_pass *pass, struct pem_life_thread *t, enum pem_thread_state state)
@@ -106,6 +112,15 @@ static void enter(struct pem_pass *pass, struct pem_life_thread *t, enum pem_thr
 	t->since_clock = pass->now_clock;
 	t->entered_in_loss = pass->kernel_loss > pass->now_clock;
 	t->is_ready = t->is_told_why = false;
+}
+
+/* The ended thread goes on to leave. */
+static void go_on(const struct pem_pass *pass, struct pem_life_thread *t,
+		  enum pem_thread_state leaving)
+{
+	t->leaving = leaving;
+	t->since_clock = pass->now_clock;
+	t->entered_in_loss = pass->kernel_loss > pass->now_clock;
 }
 
 /*
@@ -160,9 +175,19 @@ static int run_on(struct pem_pass *pass, struct pem_life_thread *t, uint32_t cpu
 	pem_states__doubt(pass, t);
 	t->thread.cpu = cpu;
 	/* A thread that has ended runs on to leave for good. */
-	if (t->thread.state == PEM_THREAD_ENDED)
-		return pem_path__queue(pass, t);
+	if (t->thread.state == PEM_THREAD_ENDED) {
+		rc = leave(pass, t);
+		go_on(pass, t, PEM_THREAD_RUNNING);
+		return rc ? rc : pem_path__queue(pass, t);
+	}
 	settle(pass, t, PEM_THREAD_RUNNABLE);
+	/*
+	 * The kernel leaves out one wake-up in some 600 (Linux 6.18; other tracers miss the same
+	 * ones). How long the thread slept and how long it waited for a CPU is unknown then.
+	 */
+	if (t->thread.state == PEM_THREAD_BLOCKED && t->tells_wakes &&
+	    sure_until(pass, t) == pass->now_clock)
+		t->thread.state = PEM_THREAD_UNKNOWN;
 	if (t->thread.state != PEM_THREAD_RUNNING)
 		rc = leave(pass, t);
 	enter(pass, t, PEM_THREAD_RUNNING);
@@ -177,22 +202,27 @@ static int run_off(struct pem_pass *pass, const struct pem_plan *plan,
 {
 	struct pem_running *running = &pass->cpus[record->cpu];
 	bool was_found = t->is_ready;
+	bool is_preempted = plan->state.bytes && !pem_number__load(plan->state, record->data);
 	int rc = 0;
 
 	t->kernel_clock = pass->now_clock;
 	t->thread.cpu = record->cpu;
-	if (t->thread.state == PEM_THREAD_ENDED)
-		return runs(pass, t) ? pem_path__run(pass, t) : 0;
+	if (t->thread.state == PEM_THREAD_ENDED) {
+		if (runs(pass, t))
+			rc = pem_path__run(pass, t);
+		if (!rc)
+			rc = leave(pass, t);
+		go_on(pass, t, is_preempted ? PEM_THREAD_RUNNABLE : PEM_THREAD_UNKNOWN);
+		return rc;
+	}
 	settle(pass, t, PEM_THREAD_RUNNING);
 	if ((running->is_known && running->thread == t) || was_found)
 		rc = say(pass, t, pass->now_clock);
 	forget_waker(pass, t);
 	if (!plan->state.bytes)
 		enter(pass, t, PEM_THREAD_UNKNOWN);
-	else if (pem_number__load(plan->state, record->data))
-		enter(pass, t, PEM_THREAD_BLOCKED);
 	else
-		enter(pass, t, PEM_THREAD_RUNNABLE);
+		enter(pass, t, is_preempted ? PEM_THREAD_RUNNABLE : PEM_THREAD_BLOCKED);
 	return rc;
 }
 
@@ -216,6 +246,8 @@ int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
 	t = running->thread;
 	if (t && t->thread.tid != previous && t->thread.state == PEM_THREAD_RUNNING)
 		enter(pass, t, PEM_THREAD_UNKNOWN);
+	else if (t && t->thread.tid != previous)
+		t->leaving = PEM_THREAD_UNKNOWN;
 	running->thread = NULL;
 	running->is_known = true;
 	running->since_clock = pass->now_clock;
@@ -305,6 +337,7 @@ int pem_states__wake(struct pem_pass *pass, const struct pem_plan *plan,
 	 */
 	if (t->thread.state != PEM_THREAD_BLOCKED)
 		return 0;
+	t->tells_wakes = true;
 	is_known = sure_until(pass, t) == pass->now_clock;
 	rc = leave(pass, t);
 	enter(pass, t, is_known ? PEM_THREAD_RUNNABLE : PEM_THREAD_UNKNOWN);
@@ -381,6 +414,9 @@ int pem_states__lose(struct pem_pass *pass, uint32_t cpu, uint64_t begin, uint64
 	if (!t)
 		return 0;
 	rc = say(pass, t, begin);
+	t->leaving = PEM_THREAD_UNKNOWN;
+	if (t->thread.state == PEM_THREAD_ENDED)
+		return rc;
 	doubt(t, begin, end);
 	t->kernel_clock = begin;
 	t->thread.state = PEM_THREAD_UNKNOWN;
@@ -402,6 +438,9 @@ int pem_states__end(struct pem_pass *pass, struct pem_life_thread *t)
 
 	settle(pass, t, PEM_THREAD_RUNNING);
 	rc = leave(pass, t);
+	/* The kernel takes its memory and files apart before it leaves its CPU. */
+	t->leaving = t->thread.state == PEM_THREAD_RUNNING && runs(pass, t) ? PEM_THREAD_RUNNING
+									    : PEM_THREAD_UNKNOWN;
 	enter(pass, t, PEM_THREAD_ENDED);
 	return rc;
 }
@@ -444,7 +483,8 @@ int pem_states__finish(struct pem_pass *pass)
 	for (i = 0; !rc && i < pass->life.thread_count; i++) {
 		struct pem_life_thread *t = pass->life.threads[i];
 
-		rc = leave(pass, t);
+		if (t->thread.state != PEM_THREAD_ENDED)
+			rc = leave(pass, t);
 	}
 	return rc;
 }

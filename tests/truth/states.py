@@ -28,14 +28,28 @@ static unsigned long long now(clockid_t clock)
 	return t.tv_sec * 1000000000ull + t.tv_nsec;
 }
 
-static void account(unsigned long long at[3])
+static unsigned long long delay(void)
 {
 	FILE *file = fopen("/proc/thread-self/schedstat", "r");
+	unsigned long long ns;
 
-	if (!file || fscanf(file, "%llu %llu", &at[0], &at[1]) != 2)
+	if (!file || fscanf(file, "%*u %llu", &ns) != 1)
 		abort();
 	fclose(file);
-	at[2] = now(CLOCK_MONOTONIC);
+	return ns;
+}
+
+/*
+ * How long the thread ran and waited for a CPU so far, and the time. It waits for no CPU in between. What schedstat says
+ * that it ran is of the last tick.
+ */
+static void account(unsigned long long at[3])
+{
+	do {
+		at[1] = delay();
+		at[0] = now(CLOCK_THREAD_CPUTIME_ID);
+		at[2] = now(CLOCK_MONOTONIC);
+	} while (delay() != at[1]);
 }
 
 /* Work of 0.4 s in pieces, with sleeps between. */
@@ -70,30 +84,71 @@ int main(void)
 }
 """
 
+# A child uses 200 MB in small pages and ends; the parent prints its number and what the kernel says that it ran.
+LARGE = r"""
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define BYTES (200u << 20)
+
+int main(void)
+{
+	struct rusage usage;
+	pid_t child = fork();
+	char *memory;
+
+	if (child == 0) {
+		memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		madvise(memory, BYTES, MADV_NOHUGEPAGE);
+		memset(memory, 1, BYTES);
+		_exit(0);
+	}
+	wait4(child, NULL, 0, &usage);
+	printf("%d %ld\n", child, (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000000 + usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+	return 0;
+}
+"""
+
+
+def built(name, source):
+    """A program of C."""
+    probing.here()
+    need("gcc")
+    path = os.path.join(tmp(), name)
+    with open(path + ".c", "w", encoding="ascii") as out:
+        out.write(source)
+    rc, _, err = run(["gcc", "-O1", "-pthread", "-o", path, path + ".c"])
+    equal(rc, 0, err)
+    return path
+
+
+def recorded(*command):
+    """What the command printed, and by thread: what it did for how long."""
+    trace = tmp() + "/trace"
+    rc, out, err = run([PEM, "record", "-q", "--no-libc", "-e", EVENTS, "-o", trace, "--", *command])
+    equal(rc, 0, "status of record (stderr: %s)" % err)
+    rc, found, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status of report (stderr: %s)" % err)
+    return out, {row["tid"]: row for row in json.loads(found)["thread_states"]}
+
 
 @test
 def states_are_the_kernels():
     "three threads that work and sleep beside a busy loop: what each ran, waited for a CPU and was blocked is the kernel's account"
-    probing.here()
-    need("gcc")
+    work = built("work", WORK)
     if not os.path.exists("/proc/self/schedstat"):
         skip("this kernel was built without CONFIG_SCHED_INFO")
-    folder, cpu = tmp(), str(min(os.sched_getaffinity(0)))
-    with open(folder + "/work.c", "w", encoding="ascii") as out:
-        out.write(WORK)
-    rc, _, err = run(["gcc", "-O1", "-pthread", "-o", folder + "/work", folder + "/work.c"])
-    equal(rc, 0, err)
+    cpu = str(min(os.sched_getaffinity(0)))
     loop = subprocess.Popen(["taskset", "-c", cpu, "sh", "-c", "while :; do :; done"])
     try:
-        rc, out, err = run([PEM, "record", "-q", "--no-libc", "-e", EVENTS, "-o", folder + "/trace", "--", "taskset", "-c", cpu,
-                            folder + "/work"])
+        out, threads = recorded("taskset", "-c", cpu, work)
     finally:
         loop.kill()
         loop.wait()
-    equal(rc, 0, "status of record (stderr: %s)" % err)
-    rc, found, err = run([PEM, "report", "--json", folder + "/trace"])
-    equal(rc, 0, "status of report (stderr: %s)" % err)
-    threads = {row["tid"]: row for row in json.loads(found)["thread_states"]}
     for line in out.splitlines():
         tid, ran, delay, lived = map(int, line.split())
         row = threads[tid]
@@ -101,6 +156,15 @@ def states_are_the_kernels():
         print("# thread %d: %s" % (tid, ", ".join("%s %.4f of the kernel's" % (what, row[what] / ns) for what, ns in truth.items())))
         for what, ns in truth.items():
             assert abs(row[what] - ns) < 0.01 * max(ns, lived / 10), (what, row, truth)
+
+
+@test
+def an_end_is_counted():
+    "a process ran as long as its parent is told, the time included in which the kernel takes its memory apart"
+    out, threads = recorded(built("large", LARGE))
+    child, ran_us = map(int, out.split())
+    print("# %d us ran, %.4f of the kernel's" % (ran_us, threads[child]["running_ns"] / 1000 / ran_us))
+    assert abs(threads[child]["running_ns"] - ran_us * 1000) < 0.01 * ran_us * 1000, (threads[child], ran_us)
 
 
 run_all()

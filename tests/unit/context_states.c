@@ -240,7 +240,7 @@ static void a_user_record_is_on_its_threads_cpu(void **state)
 }
 
 /* The kernel says that a thread ends before it leaves its CPU for the last time. */
-static void a_thread_that_has_ended_is_not_blocked(void **state)
+static void a_thread_that_has_ended_runs_until_it_leaves_for_good(void **state)
 {
 	(void)state;
 	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
@@ -254,15 +254,42 @@ static void a_thread_that_has_ended_is_not_blocked(void **state)
 	start_pass();
 	go_to(20);
 	expect_span(0, 51, PEM_THREAD_RUNNING, 10, 20);
+	go_to(21);
+	expect_span(0, 51, PEM_THREAD_RUNNING, 20, 21);
 	go_to(30);
-	assert_int_equal(around.span_count, 1);
+	assert_int_equal(around.span_count, 2);
+	expect_span(1, 51, PEM_THREAD_RUNNABLE, 21, 30);
 	go_to(31);
-	assert_int_equal(around.span_count, 1);
-	expect_span(0, 50, PEM_THREAD_BLOCKED, 30, 31);
+	assert_int_equal(around.span_count, 2);
+	expect_span(0, 51, PEM_THREAD_RUNNING, 30, 31);
+	assert_int_equal(around.spans[0].thread->end_ns, 20);
+	expect_span(1, 50, PEM_THREAD_BLOCKED, 30, 31);
 	go_to(90);
 	assert_int_equal(pem_pass__next(pass, &record, &around, NULL), 0);
 	assert_int_equal(around.span_count, 1);
 	expect_span(0, 50, PEM_THREAD_BLOCKED, 90, 90);
+	end_pass();
+}
+
+/* 50 sleeps twice, and gets a CPU without a record of its second waking. */
+static void of_a_waking_that_was_not_recorded_the_time_is_unknown(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, 50, 51);
+	packet_pair(T(26), EVENT_RUNNABLE, 50, 0);
+	packet_leave(T(30), 51, 0, 50, 50);
+	packet_leave(T(40), 50, 1, 50, 51);
+	packet_leave(T(50), 51, 0, 50, 50);
+	packet_leave(T(60), 50, 1, 50, 51);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(50);
+	assert_int_equal(around.span_count, 1);
+	expect_span(0, 51, PEM_THREAD_RUNNING, 40, 50);
+	go_to(60);
+	expect_span(0, 50, PEM_THREAD_RUNNING, 50, 60);
 	end_pass();
 }
 
@@ -380,7 +407,8 @@ int main(void)
 		TEST(nothing_is_said_of_threads_that_are_not_observed),
 		TEST(a_loss_ends_what_is_known),
 		TEST(a_user_record_is_on_its_threads_cpu),
-		TEST(a_thread_that_has_ended_is_not_blocked),
+		TEST(a_thread_that_has_ended_runs_until_it_leaves_for_good),
+		TEST(of_a_waking_that_was_not_recorded_the_time_is_unknown),
 		TEST(a_number_used_again_is_another_process),
 		TEST(exec_by_another_thread_goes_on_by_the_first_ones_number),
 		TEST(what_it_did_in_between_is_unknown_if_it_lost_the_cpu),
