@@ -46,13 +46,14 @@ int main(void)
 	long *a = make_a(), *b = make_b(), i;
 	pthread_t thread;
 
+	/* First: what is sampled shortly before the end has no address. */
+	pthread_create(&thread, NULL, on_stack, NULL);
+	pthread_join(thread, NULL);
 	for (i = 0; i < 6; i++) {
 		walk(a, WORDS, 1u << 22);
 		walk(b, WORDS, 1u << 21);
 		walk(table, WORDS, 1u << 21);
 	}
-	pthread_create(&thread, NULL, on_stack, NULL);
-	pthread_join(thread, NULL);
 	free(a);
 	free(b);
 	return own[1];

@@ -324,7 +324,8 @@ def other_events_of_such_a_program():
     found, report = counts(trace)
     equal(list(found), ["APP::Libc::Malloc"], "events")
     assert found["APP::Libc::Malloc"] >= 100, found
-    equal(report["events"]["discarded"], 100, "balance")
+    # It is switched off as soon as it is known that nothing can read it.
+    assert 1 <= report["events"]["discarded"] <= 100, report["events"]
     _, table, _ = run([PEM, "export", "--to", "csv", trace, "-o", "/dev/stdout"])
     assert all(",%d," % (1000 + i) in table for i in range(100)), table[:500]
 
