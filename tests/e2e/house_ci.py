@@ -34,8 +34,8 @@ def all_turns(variable):
 
 
 def often_of(first, variable):
-    """Those of three turns in a row that each third turn runs."""
-    return {name for turn in range(first, first + 3) for name in planned(turn)[variable] if name.startswith(PLAN.OFTEN)}
+    """Those of OFTEN that six turns in a row run."""
+    return {name for turn in range(first, first + len(PLAN.CYCLE)) for name in planned(turn)[variable] if name.startswith(PLAN.OFTEN)}
 
 
 def names_of(pattern):
@@ -64,11 +64,11 @@ def each_turn():
 
 
 @test
-def each_third_turn():
-    "a third of what changes break next is in each turn"
+def often():
+    "what changes break next is in six turns in a row"
     wanted = {name for name in PLAN.long_programs() if name.startswith(PLAN.OFTEN)}
     for turn in range(744, 744 + TURNS):
-        equal(often_of(turn, "ALSO"), wanted, "programs of three turns from %d on" % turn)
+        equal(often_of(turn, "ALSO"), wanted, "programs of six turns from %d on" % turn)
 
 
 @test
@@ -100,27 +100,27 @@ def sanitized_tests():
 
 
 @test
-def every_second_turn():
-    "there are tests under sanitizers, or fuzzing, in each turn"
-    for part, second in (("SANITIZED", 0), ("FUZZED", 1)):
-        equal([planned(turn)[part] for turn in range(4)], [["all"] if turn % 2 == second else [] for turn in range(4)], "turns of " + part)
-    equal([turn for turn in range(TURNS) if bool(planned(turn)["PART"]) != bool(planned(turn)["SANITIZED"])], [], "parts without tests")
+def sanitizers_are_alone():
+    "each second turn runs tests under sanitizers, and no other part that takes long"
+    for turn in range(12):
+        parts = {part for part in PLAN.COST_S if planned(turn).get(part)} | set(planned(turn)["SETTING"])
+        if turn % 2 == 0:
+            equal(parts, {"SANITIZED"}, "parts of turn %d" % turn)
+        else:
+            assert parts and "SANITIZED" not in parts, (turn, parts)
+        equal(bool(planned(turn)["PART"]), turn % 2 == 0, "a part of the tests in turn %d" % turn)
 
 
 @test
-def every_third_turn():
-    "the kernel module is fuzzed in turns of fuzzing, threads are watched or clang warns"
-    for part, turns in (("MODULE", (3,)), ("THREADS", (1, 4)), ("CLANG", (2, 5))):
-        equal([turn for turn in range(6) if planned(turn)[part]], list(turns), "turns of " + part)
-
-
-@test
-def settings():
-    "make check has turns in a container, and each part of it one beside load"
-    equal([planned(turn)["SETTING"] for turn in range(3)], [["load"], ["container"], []], "settings")
-    equal(all_turns("SETTING"), {"load", "container"}, "settings of all turns")
-    parts = all_turns("LOAD_PART")
-    equal(parts, {"%d/%d" % (i, len(parts)) for i in range(len(parts))}, "parts beside load")
+def six_turns():
+    "each part of CI has its turn among six in a row, and each twelfth of make check one beside load among 72"
+    for first in 744, 1001:
+        turns = [planned(turn) for turn in range(first, first + 6)]
+        for part in "SANITIZED", "FUZZED", "MODULE", "THREADS", "CLANG":
+            assert any(turn[part] for turn in turns), part
+        assert all(turn["FUZZED"] for turn in turns if turn["MODULE"]), "the module is fuzzed where there is fuzzing"
+        equal({name for turn in turns for name in turn["SETTING"]}, {"load", "container"}, "settings")
+    equal({name for turn in range(72) for name in planned(turn)["LOAD_PART"]}, {"%d/12" % i for i in range(12)}, "parts beside load")
 
 
 @test
