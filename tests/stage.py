@@ -78,6 +78,13 @@ def until(condition, what, seconds=HANG_S):
     raise AssertionError("not within %d s: %s" % (seconds, what))
 
 
+def until_served(runtime, pid, consumer=None):
+    """Until the events that a session wants of a process are enabled: any session, or that of a consumer."""
+    where, of = SimpleNamespace(runtime=runtime), "session-%d-" % consumer if consumer else "session-"
+    until(lambda: any(is_served(where, name, session) for session in os.listdir(runtime) if session.startswith(of)
+                      for name in control_files(where) if name.startswith("control-%d-" % pid)), "process %d is observed" % pid)
+
+
 def interrupt(child):
     child.send_signal(signal.SIGINT)
     out, err = child.communicate(timeout=60)

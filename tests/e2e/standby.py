@@ -12,9 +12,9 @@ import sys
 import tempfile
 import time
 
-from attached import LIBRARIES, Asked, Idle, control_files, is_served
+from attached import LIBRARIES, Asked, Idle
 from preload import need_preload
-from stage import USER, as_user, until, wait_ready
+from stage import USER, as_user, until, until_served, wait_ready
 from tap import BUILD, PEM, equal, run, run_all, skip, start, test, tmp
 
 MALLOC = "APP::Libc::Malloc"
@@ -79,11 +79,7 @@ class Counter:
         until(woken, "the programs are woken")
 
     def until_served(self, pid):
-        def served():
-            sessions = self.idle.files("session-")
-            return any(is_served(self.idle, name, session) for session in sessions
-                       for name in control_files(self.idle) if name.startswith("control-%d-" % pid))
-        until(served, "process %d is observed" % pid)
+        until_served(self.idle.runtime, pid)
 
     def counts_from_now_on(self):
         """The program is woken, served by its next event, and each later one is counted."""

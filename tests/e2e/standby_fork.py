@@ -8,10 +8,9 @@ import os
 import re
 import signal
 import subprocess
-import time
 
 from preload import compile_program, need_preload
-from stage import until
+from stage import until, until_served
 from tap import BUILD, PEM, equal, need, run, run_all, start, test, tmp
 
 MALLOC = "APP::Libc::Malloc"
@@ -173,8 +172,10 @@ class Kept:
             return json.load(f)["events"][0]["count"]
 
 
-def end(counter):
-    counter.send_signal(signal.SIGINT)
+def end(counter, how=signal.SIGINT):
+    """Its count; how None: the process that it counts ends."""
+    if how:
+        counter.send_signal(how)
     out, err = counter.communicate(timeout=60)
     equal(counter.returncode, 0, "status, with " + err)
     return json.loads(out)["events"][0]["count"]
@@ -186,8 +187,7 @@ def later_session():
     kept = Kept()
     counter = kept.later("-p", str(kept.kept))
     kept.ask("child 1")
-    until(lambda: kept.files("control-%d-" % kept.kept), "the child's control file")
-    time.sleep(0.2)
+    until_served(kept.env["PEM_RUNTIME_DIR"], kept.kept, counter.pid)
     kept.ask("child 500")
     kept.ask("alloc 30")
     count = end(counter)
@@ -254,12 +254,9 @@ def outlives_parent_and_session():
         with open(talk, "w", buffering=1, encoding="utf-8") as ask:
             ask.write("1")
             ask.flush()
-            until(lambda: files("control-%d-" % pid), "the child's control file")
-            time.sleep(0.2)
-            ask.write("5")
-            ask.flush()
-            time.sleep(0.2)
-        count = end(counter)
+            until_served(env["PEM_RUNTIME_DIR"], pid)
+            ask.write("5e")
+        count = end(counter, None)
         assert 500 <= count <= 501, count
     finally:
         os.kill(pid, signal.SIGKILL)

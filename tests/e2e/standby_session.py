@@ -13,7 +13,7 @@ import time
 
 from attached import Asked
 from preload import compile_program, need_preload
-from stage import until
+from stage import until, until_served
 from tap import BUILD, PEM, SAN, equal, run, run_all, skip, start, test, tmp
 
 FORK = "APP::Program::Fork"
@@ -136,8 +136,7 @@ def later_session():
     idle = Started("--json", "-e", FORK)
     counter = later_counter(idle, "-p", str(idle.pid))
     idle.ask("alloc 1")
-    until(idle.own, "the program's control file")
-    time.sleep(0.2)
+    until_served(idle.runtime, idle.pid, counter.pid)
     idle.ask("alloc 500")
     idle.ask("keep")
     count = end(counter)[MALLOC]
@@ -173,19 +172,23 @@ def survives_its_session():
     equal(rc, 0, "status, with " + err)
     pid = int(out)
     files = lambda of: [n for n in os.listdir(runtime) if n.startswith(of)]
+
+    def asked():
+        with open(talk + "s", encoding="utf-8") as answers:
+            return answers.read().count("ready")
+
     with os.fdopen(both, "w", buffering=1, encoding="utf-8") as ask:
         equal((len(files("standby-")), files("control-")), (1, []), "files behind the session")
         ask.write("keep\n")
-        time.sleep(0.2)
+        until(lambda: asked() == 2, "the program has forked")
         equal(files("control-"), [], "files after an event that the session had wanted")
         counter = start([PEM, "stat", "--json", "-e", MALLOC, "--where", "size == 77", "-p", str(pid)], text=True,
                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
         until(lambda: not files("standby-"), "the program is woken")
         ask.write("alloc 1\n")
-        until(lambda: files("control-%d-" % pid), "its control file")
-        time.sleep(0.3)
+        until_served(runtime, pid)
         ask.write("alloc 300\n")
-        time.sleep(0.5)
+        until(lambda: asked() == 4, "the program has allocated")
         count = end(counter)[MALLOC]
         assert 300 <= count <= 301, count
 
