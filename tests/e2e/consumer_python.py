@@ -255,7 +255,7 @@ def async_callback_of_a_command():
                 for _ in range(30000):
                     before = len(sizes)
                     time.sleep(0.02)
-                    if before and before == len(sizes):
+                    if before > 10 and before == len(sizes):
                         break
         print(status, len(sizes) > 10, all(size > 0 for size, _ in sizes), {p for _, p in sizes} == {pid})
         """)

@@ -241,9 +241,9 @@ def the_whole_machine():
     spinner, trace = attached("-a", during=lambda: late.update(comms()))
     calls = signed(trace)
     equal(calls[spinner.pid, spinner.tid], 2 * ROUNDS, "calls")
-    known, stayed = names(trace), set()
+    known, stayed, after = names(trace), set(), comms()
     for who, name in known.items():
-        if who in late and early.get(who, name) == late[who]:
+        if who in late and early.get(who, name) == late[who] == after.get(who):
             # The kernel's own threads may be called by more than 15 letters in /proc, its workers by their work of the moment.
             assert name == late[who][:15] or name.startswith("kworker/"), "name of %r: %r, not %r" % (who, name, late[who])
             stayed.add(who)
