@@ -143,11 +143,31 @@ static const char *bounds(const struct pem_trace_info *info)
 	return cli_format(" (%s to %s)", from, duration(most));
 }
 
-/* Is it unknown how often samples were stopped and started with their threads? */
+/*
+ * Is it unknown how often threads switched and had page faults? The recorder is told by the end of
+ * a command that it ran, together with its CPU time.
+ */
 static bool lacks_switches(const struct report *r)
 {
-	return report__has(r, PEM_MEANS_SAMPLE) && r->info->machine_cpu_ns == 0 &&
-	       !has_kind(r->info, "counted-switch");
+	return r->info->machine_cpu_ns == 0 && r->info->program_cpu_ns == 0 &&
+	       (report__has(r, PEM_MEANS_SAMPLE) || has_kind(r->info, "kernel-log"));
+}
+
+/* What the sum of costs lacks. kinds: those that were not measured; "": none. */
+static void print_lacking(const struct report *r, const char *kinds, char *text, size_t bytes)
+{
+	bool has_starts = has_kind(r->info, "process-start");
+
+	snprintf(text, bytes,
+		 "%s%s%s%s%s%sthe caches and the memory's bandwidth that recording takes.",
+		 *kinds != '\0' ? "what could not be measured (" : "", kinds,
+		 *kinds != '\0' ? "), " : "",
+		 has_starts ? "" : "what loading pem into each process costs, ",
+		 lacks_switches(r)
+			 ? "what observing costs at switches of threads and at page faults, whose "
+			   "number is not known, "
+			 : "",
+		 has_starts ? "what copying pem's memory costs at each fork, " : "");
 }
 
 void report_cost__print(const struct report *r)
@@ -157,9 +177,10 @@ void report_cost__print(const struct report *r)
 	const char *whose;
 	uint64_t base = base_of(info, &whose);
 	unsigned int rows = print_kinds(info, base, whose);
-	char text[1024], kinds[320];
+	char text[1536], kinds[320], lacking[768];
 	bool least = *unmeasured(info, kinds, sizeof(kinds)) != '\0';
 
+	print_lacking(r, kinds, lacking, sizeof(lacking));
 	if (info->recorder_cpu_ns == 0)
 		snprintf(text, sizeof(text), "What the recorder itself used died with it.");
 	else if (rows == 0)
@@ -170,21 +191,15 @@ void report_cost__print(const struct report *r)
 	else if (base == 0)
 		snprintf(text, sizeof(text),
 			 "The recorder itself used %s. What share of the program's CPU time "
-			 "observing took is told where pem ran the program.",
-			 cli_duration(info->recorder_cpu_ns));
+			 "observing took is told where pem ran the program. Not in the table: %s",
+			 cli_duration(info->recorder_cpu_ns), lacking);
 	else
 		snprintf(text, sizeof(text),
 			 "In all %s%s%s, %s%s of the %s's %s of CPU time; the recorder itself used "
-			 "%s. Not in it: %s%s%s%s%sthe caches and the memory's bandwidth that "
-			 "recording takes.%s",
+			 "%s. Not in it: %s%s",
 			 least ? "at least " : "", duration(sum), bounds(info),
 			 least ? "at least " : "", cli_percent(sum / (double)base), whose,
-			 cli_duration(base), cli_duration(info->recorder_cpu_ns),
-			 least ? "what could not be measured (" : "", kinds, least ? "), " : "",
-			 has_kind(info, "process-start")
-				 ? ""
-				 : "what loading pem into each process costs, ",
-			 lacks_switches(r) ? "what samples cost at each switch of threads, " : "",
+			 cli_duration(base), cli_duration(info->recorder_cpu_ns), lacking,
 			 report_detail__excess(r, sum * 100 / (double)base));
 	cli_wrap(stdout, text, 0, 0, cli_width(stdout));
 	if (info->internal_calls != 0) {

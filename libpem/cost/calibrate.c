@@ -18,17 +18,16 @@
 #include <string.h>
 
 #define NO_SOURCE "-"
-/* With as much work between two events, an event costs half way from warm to cold. */
-#define HALF_COLD_NS 600
 
-/* Kinds that are measured with the source that serves the kernel's tracepoints. */
-#define KERNEL_KINDS (1u << PEM_COST_SYSCALL | 1u << PEM_COST_PATH | 1u << PEM_COST_KERNEL)
-
-double pem_cost__at(double warm_ns, double cold_ns, double gap_ns)
+double pem_cost__at(const struct pem_cost *cost, bool stat, double gap_ns)
 {
-	double cold_part = gap_ns < 0 ? 0.5 : gap_ns / (gap_ns + HALF_COLD_NS);
+	double warm = stat ? cost->stat_ns : cost->log_ns;
+	double cold = stat ? cost->cold_stat_ns : cost->cold_log_ns;
+	double beyond = gap_ns - cost->warm_gap_ns, part = 0.5;
 
-	return cold_ns > warm_ns ? warm_ns + cold_part * (cold_ns - warm_ns) : warm_ns;
+	if (gap_ns >= 0)
+		part = beyond > 0 ? beyond / (beyond + cost->half_gap_ns) : 0;
+	return cold > warm ? warm + part * (cold - warm) : warm;
 }
 
 /* As the cache does it. */
@@ -47,6 +46,7 @@ static const char *const kind_names[PEM_COST_KINDS] = {
 	[PEM_COST_LIBC] = "libc",
 	[PEM_COST_SYSCALL] = "syscall",
 	[PEM_COST_PATH] = "path",
+	[PEM_COST_FILE] = "file",
 	[PEM_COST_KERNEL] = "kernel",
 	[PEM_COST_UPROBE] = "uprobe",
 	[PEM_COST_URETPROBE] = "uretprobe",
@@ -89,8 +89,9 @@ enum pem_cost_kind pem_session__cost_kind(const struct pem_session *s,
 	default:
 		if (!pem_event__is_of_kernel(event))
 			return PEM_COST_NONE;
-		if (event->meaning == PEM_MEANS_DESCRIPTOR_NAME ||
-		    event->meaning == PEM_MEANS_CALL_PATH)
+		if (event->meaning == PEM_MEANS_DESCRIPTOR_NAME)
+			return PEM_COST_FILE;
+		if (event->meaning == PEM_MEANS_CALL_PATH)
 			return PEM_COST_PATH;
 		return starts(event->source_name, "raw_syscalls:") ? PEM_COST_SYSCALL
 								   : PEM_COST_KERNEL;
@@ -114,7 +115,7 @@ uint32_t pem_session__cost_kinds(const struct pem_session *s)
 	if (s->log && s->log->of_libc)
 		kinds |= 1u << PEM_COST_LIBC;
 	/* Tracepoints tell which thread runs on a CPU, whatever other kernel events are wanted. */
-	if (kinds & (KERNEL_KINDS | 1u << PEM_COST_UPROBE | 1u << PEM_COST_URETPROBE))
+	if (kinds & (PEM_COST_KERNEL_KINDS | 1u << PEM_COST_UPROBE | 1u << PEM_COST_URETPROBE))
 		kinds |= 1u << PEM_COST_KERNEL;
 	return kinds;
 }
@@ -127,7 +128,7 @@ static void forget_other_source(struct pem_costs *costs, const struct pem_source
 	if (!*costs->kernel_source || (kernel && !strcmp(costs->kernel_source, kernel->name)))
 		return;
 	for (i = 0; i < PEM_COST_KINDS; i++) {
-		if (KERNEL_KINDS >> i & 1)
+		if (PEM_COST_KERNEL_KINDS >> i & 1)
 			costs->each[i] = (struct pem_cost){0};
 	}
 }
@@ -148,14 +149,13 @@ static uint32_t unknown_of(const struct pem_costs *costs, uint32_t kinds)
 const struct pem_costs *pem_session__measure(struct pem_session *s, uint32_t kinds)
 {
 	const struct pem_source_ops *kernel =
-		kinds & KERNEL_KINDS ? pem_session__kernel_source(s) : NULL;
+		kinds & PEM_COST_KERNEL_KINDS ? pem_session__kernel_source(s) : NULL;
 	struct pem_costs *costs = &s->cost->costs;
 	uint32_t unknown;
-	unsigned i;
 
 	kinds |= 1u << PEM_COST_USER;
-	if (kinds >> PEM_COST_PATH & 1) /* measured beside it */
-		kinds |= 1u << PEM_COST_SYSCALL;
+	if (kinds & PEM_COST_KERNEL_KINDS)
+		kinds |= PEM_COST_KERNEL_KINDS;
 	/*
 	 * A kind that was tried once in this session is not tried again: it could not be measured.
 	 */
@@ -165,21 +165,19 @@ const struct pem_costs *pem_session__measure(struct pem_session *s, uint32_t kin
 		return costs;
 	if (unknown_of(costs, kinds) && costs->each[PEM_COST_USER].log_ns <= 0)
 		pem_costs__load(costs);
-	if (kinds & KERNEL_KINDS)
+	if (kinds & PEM_COST_KERNEL_KINDS)
 		forget_other_source(costs, kernel);
 	unknown = unknown_of(costs, kinds);
-	for (i = 0; i < PEM_COST_KINDS; i++) {
-		if (unknown >> i & 1)
-			costs->each[i] = pem_session__measure_kind(s, i, kernel, costs);
-	}
+	pem_session__measure_kinds(s, unknown, kernel, costs);
 	if (unknown && costs->page_ns <= 0)
 		costs->page_ns = pem_cost__rounded(pem_page_ns());
-	if (unknown & KERNEL_KINDS)
+	if (unknown & PEM_COST_KERNEL_KINDS)
 		pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source),
 			      kernel ? kernel->name : NO_SOURCE);
 	else if (!*costs->kernel_source)
 		pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source), NO_SOURCE);
-	if (pem_session__measure_counting(s) || unknown)
+	pem_session__measure_reading(s);
+	if (unknown)
 		pem_costs__store(costs);
 	return costs;
 }

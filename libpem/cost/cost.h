@@ -2,7 +2,7 @@
 /*
  * cost.h - what observing costs on this machine, what it has cost, and the budget that limits it
  *
- * calibrate.c measures costs by steps.c, libc_cost.c, sample_cost.c and start_cost.c, and
+ * calibrate.c measures costs by steps.c, libc_cost.c, sample_cost.c and process_cost.c, and
  * cost_cache.c remembers them. ledger.c states what a recording cost. detail.c counts events and
  * CPU time, has them judged (budget.h), does what the judge says, and records each step.
  */
@@ -58,7 +58,8 @@ enum pem_cost_kind {
 	PEM_COST_USER, /* a stub */
 	PEM_COST_LIBC, /* a stub in a function that stands in front of the C library's */
 	PEM_COST_SYSCALL, /* entry to or exit from a system call */
-	PEM_COST_PATH, /* the path that a system call was given, or that of its descriptor */
+	PEM_COST_PATH, /* the path that a system call was given */
+	PEM_COST_FILE, /* the path of the file that a descriptor is of */
 	PEM_COST_KERNEL, /* another tracepoint, pem.ko, a function of the kernel */
 	PEM_COST_UPROBE, /* an instruction of a program: functions' entries, static probes */
 	PEM_COST_URETPROBE, /* functions' returns */
@@ -70,28 +71,41 @@ enum pem_cost_kind {
 	PEM_COST_NONE = PEM_COST_KINDS /* counters, which the recorder reads in its own time */
 };
 
-/* What a step takes: in a loop, and after other work has taken the caches. */
+/* Kinds that are measured together, with the source that serves the kernel's tracepoints. */
+#define PEM_COST_KERNEL_KINDS                                                                      \
+	(1u << PEM_COST_SYSCALL | 1u << PEM_COST_PATH | 1u << PEM_COST_FILE | 1u << PEM_COST_KERNEL)
+
+struct pem_run_options;
+
+/* What a step takes: in a loop; with other work that it includes; and after much other work. */
 struct pem_step {
-	double warm, cold;
+	double warm, cooler, cold;
 };
 
 /* What one event costs here, in nanoseconds; 0: not measured. The cold ones are not less. */
 struct pem_cost {
 	double log_ns, stat_ns, cold_log_ns, cold_stat_ns;
+	/*
+	 * A program that works no longer than this between two events has warm caches; and how much
+	 * longer one works whose events cost half way from warm to cold.
+	 */
+	double warm_gap_ns, half_gap_ns;
 };
 
-/* What counters and samples cost beside their records, in ns. */
-struct pem_counting_cost {
-	uint64_t set; /* a hash of which counters and samples; 0: nothing was measured */
-	double switch_ns, fault_ns, start_ns; /* of a process that is counted; 0: unknown */
+/*
+ * What a process costs more that is observed by all that a session wants, in ns, beside its events:
+ * at each switch of its threads, at each page fault, and from its start to its end. 0: unknown.
+ */
+struct pem_process_cost {
+	uint64_t set; /* a hash of what was wanted; 0: nothing was measured */
+	double switch_ns, fault_ns, start_ns;
 };
 
 struct pem_costs {
 	struct pem_cost each[PEM_COST_KINDS];
-	/* Start of a process: with libpem, and with the adapters, too; 0: not measured. */
-	double start_ns[2];
 	double page_ns; /* first use of a page of a pool; 0: not measured */
-	struct pem_counting_cost counting; /* of the set that was measured last */
+	double lost_ns; /* an event of a program that finds no room in its pool; 0: not measured */
+	struct pem_process_cost process; /* of the set that was measured last */
 	/* Name of the source for which the kernel's kinds were measured; "": not asked yet. */
 	char kernel_source[16];
 };
@@ -106,9 +120,7 @@ struct pem_session_cost {
 	 */
 	double reading_ns;
 	bool reading_tried;
-	struct pem_counting_cost counting; /* of the counters and samples that this session has */
-	bool counting_tried;
-	double start_ns; /* of each process that the command is, or starts; 0: unknown */
+	struct pem_process_cost process; /* of what this session wants */
 	uint64_t pool_pages; /* of pools that are gone */
 };
 
@@ -132,10 +144,14 @@ const struct pem_costs *pem_session__measure(struct pem_session *session, uint32
 void pem_cost__name(char *text, size_t bytes, unsigned kind, bool stat);
 
 /*
- * Return what an event costs a program that works gap_ns between two of them; less than 0: unknown.
- * It lies between the cost with warm caches and that with cold ones.
+ * Return what an event that is logged (or counted) costs a program that works gap_ns between two of
+ * them; less than 0: unknown. It lies between the cost with warm caches and that with cold ones.
  */
-double pem_cost__at(double warm_ns, double cold_ns, double gap_ns);
+double pem_cost__at(const struct pem_cost *cost, bool stat, double gap_ns);
+
+/* The cost of which these are the costs of a step plain, logged and counted, with its events. */
+struct pem_cost pem_cost__of(struct pem_step plain, struct pem_step logged, struct pem_step counted,
+			     double events);
 
 /* Round to picoseconds, so that a measured cost equals the remembered one. */
 double pem_cost__rounded(double ns);
@@ -146,35 +162,36 @@ double pem_cost__rounded(double ns);
 const struct pem_source_ops *pem_session__kernel_source(struct pem_session *session);
 
 /*
- * Measure a kind. kernel: the source above. costs: has the kinds before this one. A cost of 0 could
+ * Measure these kinds (bits), and write their costs. kernel: the source above. A cost of 0 could
  * not be measured.
  */
-struct pem_cost pem_session__measure_kind(struct pem_session *session, unsigned kind,
-					  const struct pem_source_ops *kernel,
-					  const struct pem_costs *costs);
+void pem_session__measure_kinds(struct pem_session *session, uint32_t kinds,
+				const struct pem_source_ops *kernel, struct pem_costs *costs);
 
-/* --- counting_cost.c --- */
+/* --- process_cost.c --- */
 
 /*
- * Find once what the session's counters and samples cost beside their records. Returns whether that
- * had to be measured.
+ * Find what a process costs that this session observes, beside its events: remembered, or measured
+ * now. started: how the session starts programs; NULL: it starts none. Returns whether it had to be
+ * measured.
  */
-bool pem_session__measure_counting(struct pem_session *session);
+bool pem_session__measure_process(struct pem_session *session,
+				  const struct pem_run_options *started);
+
+/* Find once what reading the session's counters at an event costs. */
+void pem_session__measure_reading(struct pem_session *session);
 
 /* Measure the first use of a page of a pool, in ns. 0: it can't be measured. */
 double pem_page_ns(void);
 
 /* --- ledger.c --- */
 
-/* Find what each kind of logged event costs here. Fills ns_each of info->costs; counts stay 0. */
-void pem_session__calibrate(struct pem_session *session, struct pem_trace_info *info);
-
 /*
- * Add what process starts cost to info->costs: the start of the command and of each process that
- * descends from it.
+ * Find what each kind of logged event costs here, and what processes cost. started: how the session
+ * starts programs; NULL: it starts none. Fills ns_each of info->costs; counts stay 0.
  */
-void pem_session__calibrate_start(struct pem_session *session, struct pem_trace_info *info,
-				  bool adapters);
+void pem_session__calibrate(struct pem_session *session, struct pem_trace_info *info,
+			    const struct pem_run_options *started);
 
 /* Fill in info->costs as of now, when info has the programs' CPU time. */
 void pem_session__count_costs(struct pem_session *session, struct pem_trace_info *info);
@@ -190,38 +207,48 @@ void pem_session__note_pool(struct pem_session *session, const struct pem_produc
 
 /*
  * Measure a step that a thread takes: count times in a row, in several rounds, and again and again
- * with cold caches. between (NULL: nothing) is called between rounds. The result is in cycles of
- * pem_clock().
+ * with colder caches. between (NULL: nothing) is called between rounds. The result is in ns.
  */
 struct pem_step pem_step__measure(void (*step)(void *arg), unsigned count,
 				  void (*between)(void *arg), void *arg);
 
-/* --- exercise.c --- */
+/* --- exercise.c, and exercise/main.c, the program that is run --- */
 
-/* A run of pem-exercise that has begun, and waits to become that program. */
-struct pem_exercise {
-	pid_t pid;
-	int go, result;
+#define PEM_EXERCISE_ALLOCATE 'a' /* a pair of malloc and free */
+#define PEM_EXERCISE_CALL 'c' /* a system call */
+#define PEM_EXERCISE_PATH 'p' /* one that takes a path */
+#define PEM_EXERCISE_OPEN 'o' /* three: another file is opened, used and closed */
+#define PEM_EXERCISE_SWITCH 's' /* to another process */
+#define PEM_EXERCISE_FAULT 'f' /* madvise(), and a page fault */
+#define PEM_EXERCISE_START 'x' /* a process starts, becomes another program, and ends */
+
+struct pem_exercised {
+	struct pem_step step; /* of the first four */
+	/* Of the others: the CPU time of each, and how many there were. */
+	double ns, count;
 };
 
-/* Begin a run. word: what the program shall do. false: it can't be run. */
-bool pem_exercise__begin(struct pem_exercise *exercise, const char *word,
-			 char *const environment[]);
+/* A process that is about to become pem-exercise. */
+struct pem_exercise {
+	pid_t pid; /* 0: it could not be started */
+	int fd;
+};
 
-/* Let the run go on, and read its result. Returns whether it succeeded with all bytes. */
-bool pem_exercise__end(struct pem_exercise *exercise, void *result, size_t bytes);
+bool pem_exercise__begin(struct pem_exercise *exercise, char *const environment[]);
+
+/* Let it do something. It becomes that program with the first such call. Returns success. */
+bool pem_exercise__do(const struct pem_exercise *exercise, char what, struct pem_exercised *done);
+
+/* End the program. One that was not started is left alone. */
+void pem_exercise__end(struct pem_exercise *exercise);
 
 /* --- libc_cost.c --- */
 
-/* Measure what a call of malloc or free costs that is recorded, and one that is counted. */
-struct pem_cost pem_libc_cost(void);
-
-/* --- start_cost.c --- */
-
 /*
- * Measure how much more CPU time a process takes because of libpem; adapters: and of the adapters.
+ * Measure what a call of malloc or free costs that is recorded, one that is counted, and one whose
+ * record is lost.
  */
-double pem_start_ns(bool adapters);
+struct pem_cost pem_libc_cost(double *lost_ns);
 
 /* --- sample_cost.c --- */
 

@@ -4,10 +4,11 @@
  * boot or version of pem
  *
  * The first line says what has to be equal for the costs to be valid. The second line has the
- * costs: of each kind logged and counted, with warm caches and with cold ones, of a process's
- * start, of a page of a pool, the name of the source that served the kernel's events, and what a
- * set of counters costs. A cost that was not measured yet is 0. A process that adds costs holds a
- * lock on the folder, so the costs of two processes that measure at the same time are both kept.
+ * costs: of each kind logged and counted, with warm caches and with cold ones, and how long
+ * programs work between such events; of a page of a pool and of a lost event; the name of the
+ * source that served the kernel's events; and what processes cost that a set of events and counters
+ * observes. A cost that was not measured yet is 0. A process that adds costs holds a lock on the
+ * folder, so the costs of two processes that measure at the same time are both kept.
  */
 #include "cost/cost.h"
 #include "runtime_dir.h"
@@ -27,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FILE_NAME "event-costs"
+#define FILE_NAME "observation-costs"
 #define FILE_BYTES_MAX 4096u
 #define KEY_BYTES 384
 /*
@@ -125,33 +126,34 @@ static bool is_cost(double ns)
 static bool is_possible(const struct pem_cost *each)
 {
 	return is_cost(each->log_ns) && is_cost(each->stat_ns) && is_cost(each->cold_log_ns) &&
-	       is_cost(each->cold_stat_ns);
+	       is_cost(each->cold_stat_ns) && is_cost(each->warm_gap_ns) &&
+	       is_cost(each->half_gap_ns);
 }
 
-static bool is_counting(const struct pem_counting_cost *counting)
+static bool is_process(const struct pem_process_cost *process)
 {
-	return is_cost(counting->switch_ns) && is_cost(counting->fault_ns) &&
-	       is_start_cost(counting->start_ns);
+	return is_cost(process->switch_ns) && is_cost(process->fault_ns) &&
+	       is_start_cost(process->start_ns);
 }
 
 static bool read_costs(FILE *f, struct pem_costs *costs)
 {
-	struct pem_counting_cost *counting = &costs->counting;
+	struct pem_process_cost *process = &costs->process;
 	unsigned i;
 
 	for (i = 0; i < PEM_COST_KINDS; i++) {
 		struct pem_cost *each = &costs->each[i];
 
-		if (fscanf(f, "%lf %lf %lf %lf", &each->log_ns, &each->stat_ns, &each->cold_log_ns,
-			   &each->cold_stat_ns) != 4 ||
+		if (fscanf(f, "%lf %lf %lf %lf %lf %lf", &each->log_ns, &each->stat_ns,
+			   &each->cold_log_ns, &each->cold_stat_ns, &each->warm_gap_ns,
+			   &each->half_gap_ns) != 6 ||
 		    !is_possible(each))
 			return false;
 	}
-	return fscanf(f, "%lf %lf %lf %15s %" SCNu64 " %lf %lf %lf", &costs->start_ns[0],
-		      &costs->start_ns[1], &costs->page_ns, costs->kernel_source, &counting->set,
-		      &counting->switch_ns, &counting->fault_ns, &counting->start_ns) == 8 &&
-	       is_start_cost(costs->start_ns[0]) && is_start_cost(costs->start_ns[1]) &&
-	       is_cost(costs->page_ns) && is_counting(counting);
+	return fscanf(f, "%lf %lf %15s %" SCNu64 " %lf %lf %lf", &costs->page_ns, &costs->lost_ns,
+		      costs->kernel_source, &process->set, &process->switch_ns, &process->fault_ns,
+		      &process->start_ns) == 7 &&
+	       is_cost(costs->page_ns) && is_cost(costs->lost_ns) && is_process(process);
 }
 
 static bool load(int folder, const char *key, struct pem_costs *costs)
@@ -208,20 +210,18 @@ static void complete(struct pem_costs *costs)
 			pem_copy_text(costs->kernel_source, sizeof(costs->kernel_source),
 				      other.kernel_source);
 	}
-	for (i = 0; i < PEM_ARRAY_SIZE(costs->start_ns); i++) {
-		if (!is_start_cost(costs->start_ns[i]))
-			costs->start_ns[i] = 0;
-		if (known && costs->start_ns[i] <= 0)
-			costs->start_ns[i] = other.start_ns[i];
-	}
 	if (!is_cost(costs->page_ns))
 		costs->page_ns = 0;
-	if (!is_counting(&costs->counting))
-		costs->counting = (struct pem_counting_cost){0};
-	if (known && !costs->counting.set)
-		costs->counting = other.counting;
+	if (!is_cost(costs->lost_ns))
+		costs->lost_ns = 0;
+	if (!is_process(&costs->process))
+		costs->process = (struct pem_process_cost){0};
+	if (known && !costs->process.set)
+		costs->process = other.process;
 	if (known && costs->page_ns <= 0)
 		costs->page_ns = other.page_ns;
+	if (known && costs->lost_ns <= 0)
+		costs->lost_ns = other.lost_ns;
 	if (!*costs->kernel_source)
 		strcpy(costs->kernel_source, "-");
 }
@@ -245,7 +245,7 @@ static void lock_folder(int fd)
 void pem_costs__store(const struct pem_costs *known)
 {
 	struct pem_costs all = *known, *costs = &all;
-	char key[KEY_BYTES], text[KEY_BYTES + 32 * (4 * PEM_COST_KINDS + 8)];
+	char key[KEY_BYTES], text[KEY_BYTES + 32 * (6 * PEM_COST_KINDS + 7)];
 	unsigned i;
 	int n, fd;
 
@@ -258,14 +258,14 @@ void pem_costs__store(const struct pem_costs *known)
 	complete(costs);
 	n = snprintf(text, sizeof(text), "%s\n", key);
 	for (i = 0; i < PEM_COST_KINDS; i++)
-		n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f %.3f %.3f ",
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f %.3f %.3f %.3f %.3f ",
 			      costs->each[i].log_ns, costs->each[i].stat_ns,
-			      costs->each[i].cold_log_ns, costs->each[i].cold_stat_ns);
+			      costs->each[i].cold_log_ns, costs->each[i].cold_stat_ns,
+			      costs->each[i].warm_gap_ns, costs->each[i].half_gap_ns);
 	n += snprintf(text + n, sizeof(text) - (size_t)n,
-		      "%.3f %.3f %.3f %s %" PRIu64 " %.3f %.3f %.3f\n", costs->start_ns[0],
-		      costs->start_ns[1], costs->page_ns, costs->kernel_source, costs->counting.set,
-		      costs->counting.switch_ns, costs->counting.fault_ns,
-		      costs->counting.start_ns);
+		      "%.3f %.3f %s %" PRIu64 " %.3f %.3f %.3f\n", costs->page_ns, costs->lost_ns,
+		      costs->kernel_source, costs->process.set, costs->process.switch_ns,
+		      costs->process.fault_ns, costs->process.start_ns);
 	pem_replace_file(fd, FILE_NAME, text, (size_t)n);
 	flock(fd,
 	      LOCK_UN); /* a child that another thread forked meanwhile has the descriptor too */

@@ -355,8 +355,8 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 	e->needs_context = kernel && !e->tells_context;
 	c->since.is_kept = counting(demand->first)->statistic;
 	if (cost) {
-		log_ns = pem_cost__at(cost->log_ns, cost->cold_log_ns, gap_ns);
-		stat_ns = pem_cost__at(cost->stat_ns, cost->cold_stat_ns, gap_ns);
+		log_ns = pem_cost__at(cost, false, gap_ns);
+		stat_ns = pem_cost__at(cost, true, gap_ns);
 	}
 	if (demand->counters)
 		log_ns += s->cost->reading_ns + costs->each[PEM_COST_USER].log_ns;

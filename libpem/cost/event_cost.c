@@ -8,19 +8,22 @@
  * user: a record of two fields into a private ring, by the inlines that stubs use, with the clock
  * read; one value added to a statistic by the same inlines.
  *
- * libc: see libc_cost.c. process-start: see start_cost.c. sample: see sample_cost.c.
+ * libc: see libc_cost.c. sample: see sample_cost.c.
  *
- * syscall, path: a call on a descriptor, and one that takes a path. All events of system calls are
- * wanted, with the files that calls are on. The way of a call through the kernel that has events is
- * a longer one; its entry and its exit have half of that each.
+ * syscall, path, file: a call on a descriptor, one that takes a path, and those that open a file
+ * and close it, in turn. All events of system calls are wanted, with the files that calls are on.
+ * The way of a call through the kernel that has events is a longer one; its entry and its exit have
+ * half of that each. pem-exercise makes these calls: a process of one thread. The paths are its
+ * own.
  *
- * kernel: the entry to a system call alone, for all other events of the kernel.
+ * kernel: all other events of the kernel count as the entry to a system call. What a switch of
+ * threads or a page fault costs more than that stands beside (process_cost.c).
  *
  * uprobe, uretprobe: the same for a function of pem that does nothing. A probe is really attached
  * to it, in this process alone. This takes some ten milliseconds, so it is measured when such an
  * event is wanted for the first time.
  *
- * Not here: what counters cost beside their records (counting_cost.c); which kinds are measured
+ * Not here: what counters cost beside their records (process_cost.c); which kinds are measured
  * when (calibrate.c).
  */
 #include "core/core.h"
@@ -35,36 +38,24 @@
 #include <pem/ring.h>
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #define USER_EVENTS 5000
-#define KERNEL_EVENTS 400
-#define PATH_TRIES 3 /* the cost of a path is a small difference of large ones */
+#define PROBE_EVENTS 200
+#define ROUNDS 3
 #define SYSCALL_EVENTS_MAX 8
 #define DRAIN_NS 100000
 #define RING_BYTES (256u << 10)
-
-static double cycles_to_ns(double cycles)
-{
-	return cycles * 1e9 / (double)pem_clock__hz();
-}
+#define PART_LEAST 0.02 /* of the way from warm to cold: a less one can't be told from none */
 
 /* --- steps --- */
-
-/*
- * A call of the program's own: those that libpem makes by its hidden functions are marked as pem's,
- * and are no events (pem/internal.h).
- */
-static long (*program_call)(long number, ...);
 
 static void do_nothing(void *arg)
 {
@@ -102,23 +93,6 @@ static void add_value(void *arg)
 	r->value++;
 }
 
-static void seek(void *arg)
-{
-	program_call(SYS_lseek, *(int *)arg, 0, SEEK_CUR);
-}
-
-static void ask_for_path(void *arg)
-{
-	(void)arg;
-	program_call(SYS_faccessat, AT_FDCWD, "/dev/null", F_OK);
-}
-
-static void ask_for_parent(void *arg)
-{
-	(void)arg;
-	program_call(SYS_getppid);
-}
-
 /*
  * The function that probes are attached to. It is exported anyway. It begins with an instruction
  * that the kernel does not have to step through (session.c). So do static probes, and functions
@@ -133,27 +107,53 @@ static void call(void *arg)
 	function();
 }
 
-/* What a step takes in ns. */
-static struct pem_step measure(void (*step)(void *), unsigned count, void (*between)(void *),
-			       void *arg)
-{
-	struct pem_step taken = pem_step__measure(step, count, between, arg);
-
-	return (struct pem_step){cycles_to_ns(taken.warm), cycles_to_ns(taken.cold)};
-}
-
 static double more(double with, double without)
 {
 	return with > without ? with - without : 0;
 }
 
-static struct pem_cost cost_of(struct pem_step without, struct pem_step logged,
-			       struct pem_step counted, double events)
+static double greater(double a, double b)
 {
-	return (struct pem_cost){.log_ns = more(logged.warm, without.warm) / events,
-				 .stat_ns = more(counted.warm, without.warm) / events,
-				 .cold_log_ns = more(logged.cold, without.cold) / events,
-				 .cold_stat_ns = more(counted.cold, without.cold) / events};
+	return a > b ? a : b;
+}
+
+/* What one event of a step costs more. It costs no less the colder the caches are. */
+static struct pem_step event_of(struct pem_step step, struct pem_step plain, double events)
+{
+	double warm = more(step.warm, plain.warm) / events;
+	double cooler = greater(warm, more(step.cooler, plain.cooler) / events);
+
+	return (struct pem_step){warm, cooler,
+				 greater(cooler, more(step.cold, plain.cold) / events)};
+}
+
+/*
+ * How much longer than in a loop programs work whose events cost half way from warm to cold: so
+ * that those that cost what was measured work as long as was measured.
+ */
+static double half_gap(double longer_ns, struct pem_step event)
+{
+	double part = event.cold > event.warm
+			      ? (event.cooler - event.warm) / (event.cold - event.warm)
+			      : 1;
+
+	part = part < PART_LEAST ? PART_LEAST : part > 1 - PART_LEAST ? 1 - PART_LEAST : part;
+	return longer_ns * (1 - part) / part;
+}
+
+struct pem_cost pem_cost__of(struct pem_step plain, struct pem_step logged, struct pem_step counted,
+			     double events)
+{
+	const struct pem_step log = event_of(logged, plain, events);
+	const struct pem_step stat = event_of(counted, plain, events);
+	double longer_ns = more(plain.cooler, plain.warm) / events;
+
+	return (struct pem_cost){.log_ns = log.warm,
+				 .stat_ns = stat.warm,
+				 .cold_log_ns = log.cold,
+				 .cold_stat_ns = stat.cold,
+				 .warm_gap_ns = plain.warm / events,
+				 .half_gap_ns = half_gap(longer_ns, log)};
 }
 
 static struct pem_cost user_cost(void)
@@ -165,12 +165,12 @@ static struct pem_cost user_cost(void)
 		return (struct pem_cost){0};
 	r.writer.packet = (struct pem_packet *)r.memory;
 	r.writer.cursor = r.writer.end = r.memory + RING_BYTES;
-	nothing = measure(do_nothing, USER_EVENTS, NULL, NULL);
-	logged = measure(put_record, USER_EVENTS, NULL, &r);
+	nothing = pem_step__measure(do_nothing, USER_EVENTS, NULL, NULL);
+	logged = pem_step__measure(put_record, USER_EVENTS, NULL, &r);
 	memset(&r.cell, 0, sizeof(r.cell));
-	counted = measure(add_value, USER_EVENTS, NULL, &r);
+	counted = pem_step__measure(add_value, USER_EVENTS, NULL, &r);
 	free(r.memory);
-	return cost_of(nothing, logged, counted, 1);
+	return pem_cost__of(nothing, logged, counted, 1);
 }
 
 /* --- events of sources --- */
@@ -226,23 +226,23 @@ const struct pem_source_ops *pem_session__kernel_source(struct pem_session *s)
 								      : NULL;
 }
 
-/* A step, and how it is observed meanwhile. */
+#define STEPS_MAX 3
+
+/* Steps, and how they are observed meanwhile. */
 struct observed {
 	const struct pem_source_ops *ops;
 	const struct pem_event *const *events;
 	size_t event_count;
-	void (*step)(void *arg);
-	void *arg;
+	const char *words; /* of steps that pem-exercise takes; NULL: this process calls call() */
+	struct pem_exercise run; /* with words: the program */
 	struct pem_source *source; /* set while it is open */
 	int ended; /* no further records are to be drained */
 };
 
-static void take_step(void *arg)
-{
-	struct observed *o = arg;
-
-	o->step(o->arg);
-}
+/* What each step takes, by how it is observed. */
+struct taken {
+	struct pem_step plain[STEPS_MAX], logged[STEPS_MAX], counted[STEPS_MAX];
+};
 
 static void drain(struct observed *o)
 {
@@ -283,23 +283,66 @@ static bool start_draining(struct observed *o, pthread_t *thread)
 	return started;
 }
 
-static struct pem_step measure_observed(struct observed *o)
+static double lesser(double a, double b)
 {
-	return measure(take_step, KERNEL_EVENTS, NULL, o);
+	return a < b ? a : b;
 }
 
-/* As above, while records are made, and taken out of the buffer. */
-static struct pem_step measure_logged(struct observed *o)
+static bool measure_step(const struct observed *o, unsigned i, struct pem_step *step)
 {
-	struct pem_step taken = {0, 0};
+	struct pem_exercised done;
+
+	if (!o->words) {
+		*step = pem_step__measure(call, PROBE_EVENTS, NULL, NULL);
+		return true;
+	}
+	if (!pem_exercise__do(&o->run, o->words[i], &done))
+		return false;
+	*step = done.step;
+	return true;
+}
+
+/* Measure the steps in turn. The least of some rounds counts: other load adds time. */
+static bool measure_steps(const struct observed *o, struct pem_step *taken)
+{
+	unsigned count = o->words ? (unsigned)strlen(o->words) : 1, r, i;
+	struct pem_step one;
+
+	for (r = 0; r < ROUNDS; r++) {
+		for (i = 0; i < count; i++) {
+			if (!measure_step(o, i, &one))
+				return false;
+			taken[i].warm = r ? lesser(taken[i].warm, one.warm) : one.warm;
+			taken[i].cooler = r ? lesser(taken[i].cooler, one.cooler) : one.cooler;
+			taken[i].cold = r ? lesser(taken[i].cold, one.cold) : one.cold;
+		}
+	}
+	return true;
+}
+
+/* Measure the steps of a program that nobody observes. */
+static bool measure_plain(struct observed *o, struct pem_step *taken)
+{
+	bool done = !o->words || pem_exercise__begin(&o->run, environ);
+
+	done = done && measure_steps(o, taken);
+	if (o->words)
+		pem_exercise__end(&o->run);
+	return done;
+}
+
+/* Measure them while records are made, and taken out of the buffer. */
+static bool measure_logged(struct observed *o, struct pem_step *taken)
+{
 	pthread_t thread;
+	bool done;
 
 	if (!start_draining(o, &thread))
-		return taken;
-	taken = measure_observed(o);
+		return false;
+	done = measure_steps(o, taken);
 	__atomic_store_n(&o->ended, 1, __ATOMIC_RELAXED);
 	pthread_join(thread, NULL);
-	return taken;
+	return done;
 }
 
 static void set_actions(struct observed *o, uint32_t flags)
@@ -310,17 +353,13 @@ static void set_actions(struct observed *o, uint32_t flags)
 		o->ops->set_action(o->source, i, PEM_ACTION(flags, PEM_NO_FIELD, 0, 0, 1));
 }
 
-/*
- * Measure what a step takes more while events are logged and counted, and divide it by per_step. A
- * cost of 0 could not be measured. s: of whose options samples are.
- */
-static struct pem_cost measure_events(const struct pem_session *s, struct observed *o,
-				      double per_step)
+/* Open the source for the program, or for this process. */
+static bool open_source(const struct pem_session *s, struct observed *o)
 {
 	struct pem_source_event *wanted = calloc(o->event_count + 1, sizeof(*wanted));
 	struct pem_source_config config = {.size = sizeof(config),
-					   .root = getpid(),
-					   .root_runs = 1,
+					   .root = o->words ? o->run.pid : getpid(),
+					   .root_runs = !o->words,
 					   .no_follow = 1,
 					   .sets_thread = pem_session__event_that_sets_thread(s),
 					   .session_id = s->id,
@@ -329,70 +368,76 @@ static struct pem_cost measure_events(const struct pem_session *s, struct observ
 					   .event_count = o->event_count,
 					   .sample_hz = s->options.sample_hz,
 					   .sample_stacks = (uint32_t)s->options.sample_stacks};
-	struct pem_step without, logged = {0}, counted = {0};
+	bool opened = false;
 	size_t i;
 
 	for (i = 0; wanted && i < o->event_count; i++) {
 		wanted[i].event = o->events[i];
 		wanted[i].action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1);
 	}
-	if (!wanted || !o->ops || !o->event_count || o->ops->open(&config, &o->source, NULL)) {
-		free(wanted);
-		return (struct pem_cost){0};
-	}
-	without = measure_observed(o);
-	if (!o->ops->start(o->source, NULL)) {
-		logged = measure_logged(o);
-		set_actions(o, PEM_ACTION_STAT);
-		counted = measure_observed(o);
-	}
-	drain(o);
-	o->ops->close(o->source);
+	if (wanted && o->ops && o->event_count)
+		opened = !o->ops->open(&config, &o->source, NULL);
 	free(wanted);
-	return cost_of(without, logged, counted, per_step);
+	return opened;
 }
 
-/* Measure a call with the events of this source's tracepoints whose names begin so. */
-static struct pem_cost measure_calls(struct pem_session *s, const struct pem_source_ops *ops,
-				     const char *tracepoints, void (*step)(void *), double per_step)
+/*
+ * Measure what the steps take while events are logged and counted, and without. False: it could not
+ * be measured. s: of whose options samples are.
+ */
+static bool measure_events(const struct pem_session *s, struct observed *o, struct taken *taken)
 {
-	const struct pem_event *events[SYSCALL_EVENTS_MAX];
-	int fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	struct observed o = {.ops = ops, .events = events, .step = step, .arg = &fd};
-	struct pem_cost cost;
+	bool done = false;
 
-	*(void **)&program_call = dlsym(RTLD_DEFAULT, "syscall");
-	o.event_count = ops && program_call ? find_events(s, tracepoints, ops, events) : 0;
-	cost = measure_events(s, &o, per_step);
-	if (fd >= 0)
-		close(fd);
-	return cost;
-}
-
-static int by_log_ns(const void *a, const void *b)
-{
-	const struct pem_cost *x = a, *y = b;
-
-	return x->log_ns < y->log_ns ? -1 : x->log_ns > y->log_ns;
-}
-
-/* What the path of a call costs beside the call's entry and exit: the median of some tries. */
-static struct pem_cost measure_path(struct pem_session *s, const struct pem_source_ops *ops,
-				    const struct pem_cost *call_cost)
-{
-	struct pem_cost tries[PATH_TRIES], whole;
-	size_t i;
-
-	for (i = 0; i < PATH_TRIES; i++) {
-		whole = measure_calls(s, ops, "raw_syscalls:", ask_for_path, 1);
-		tries[i] = (struct pem_cost){
-			.log_ns = more(whole.log_ns, 2 * call_cost->log_ns),
-			.stat_ns = more(whole.stat_ns, 2 * call_cost->stat_ns),
-			.cold_log_ns = more(whole.cold_log_ns, 2 * call_cost->cold_log_ns),
-			.cold_stat_ns = more(whole.cold_stat_ns, 2 * call_cost->cold_stat_ns)};
+	if (!o->ops || !o->event_count || !measure_plain(o, taken->plain) ||
+	    (o->words && !pem_exercise__begin(&o->run, environ)))
+		return false;
+	if (open_source(s, o)) {
+		if (!o->ops->start(o->source, NULL) && measure_logged(o, taken->logged)) {
+			set_actions(o, PEM_ACTION_STAT);
+			done = measure_steps(o, taken->counted);
+		}
+		drain(o);
+		o->ops->close(o->source);
 	}
-	qsort(tries, PATH_TRIES, sizeof(*tries), by_log_ns);
-	return tries[PATH_TRIES / 2];
+	if (o->words)
+		pem_exercise__end(&o->run);
+	return done;
+}
+
+/* The cost of what a step has beside these calls, which have two events each, and this path. */
+static struct pem_cost beside(const struct pem_cost *step, const struct pem_cost *call,
+			      unsigned calls, const struct pem_cost *path)
+{
+	return (struct pem_cost){
+		more(step->log_ns, 2 * calls * call->log_ns + path->log_ns),
+		more(step->stat_ns, 2 * calls * call->stat_ns + path->stat_ns),
+		more(step->cold_log_ns, 2 * calls * call->cold_log_ns + path->cold_log_ns),
+		more(step->cold_stat_ns, 2 * calls * call->cold_stat_ns + path->cold_stat_ns),
+		call->warm_gap_ns,
+		call->half_gap_ns};
+}
+
+/* Measure a call on a descriptor, what a path costs beside its call, and what a new file costs. */
+static void measure_calls(struct pem_session *s, const struct pem_source_ops *ops,
+			  struct pem_cost *each)
+{
+	static const struct pem_cost none = {0};
+	const struct pem_event *events[SYSCALL_EVENTS_MAX];
+	static const char words[] = {PEM_EXERCISE_CALL, PEM_EXERCISE_PATH, PEM_EXERCISE_OPEN, 0};
+	struct observed o = {.ops = ops, .events = events, .words = words};
+	struct pem_cost *call_cost = &each[PEM_COST_SYSCALL], *path = &each[PEM_COST_PATH], whole;
+	struct taken t;
+
+	o.event_count = ops ? find_events(s, "raw_syscalls:", ops, events) : 0;
+	if (!measure_events(s, &o, &t))
+		return;
+	*call_cost = pem_cost__of(t.plain[0], t.logged[0], t.counted[0], 2);
+	whole = pem_cost__of(t.plain[1], t.logged[1], t.counted[1], 1);
+	*path = beside(&whole, call_cost, 1, &none);
+	whole = pem_cost__of(t.plain[2], t.logged[2], t.counted[2], 1);
+	each[PEM_COST_FILE] = beside(&whole, call_cost, 3, path);
+	each[PEM_COST_KERNEL] = *call_cost;
 }
 
 /* --- functions of programs --- */
@@ -430,12 +475,13 @@ static struct pem_cost measure_function(struct pem_session *s, const char *kind)
 {
 	struct pem_model *model = pem_model__new();
 	const struct pem_event *event = model ? own_function(s, model, kind) : NULL;
-	struct observed o = {.ops = source_of(s, event),
-			     .events = &event,
-			     .event_count = event ? 1 : 0,
-			     .step = call};
-	struct pem_cost cost = measure_events(s, &o, 1);
+	struct observed o = {
+		.ops = source_of(s, event), .events = &event, .event_count = event ? 1 : 0};
+	struct pem_cost cost = {0};
+	struct taken taken;
 
+	if (measure_events(s, &o, &taken))
+		cost = pem_cost__of(taken.plain[0], taken.logged[0], taken.counted[0], 1);
 	pem_model__free(model);
 	return cost;
 }
@@ -449,38 +495,40 @@ static struct pem_cost measure_sample(unsigned kind)
 	return (struct pem_cost){.log_ns = ns, .cold_log_ns = ns};
 }
 
-struct pem_cost pem_session__measure_kind(struct pem_session *s, unsigned kind,
-					  const struct pem_source_ops *kernel,
-					  const struct pem_costs *costs)
+/* As it is remembered. */
+static struct pem_cost kept(const struct pem_cost *cost)
 {
-	struct pem_cost cost;
+	return (struct pem_cost){pem_cost__rounded(cost->log_ns),
+				 pem_cost__rounded(cost->stat_ns),
+				 pem_cost__rounded(greater(cost->cold_log_ns, cost->log_ns)),
+				 pem_cost__rounded(greater(cost->cold_stat_ns, cost->stat_ns)),
+				 pem_cost__rounded(cost->warm_gap_ns),
+				 pem_cost__rounded(cost->half_gap_ns)};
+}
 
-	switch (kind) {
-	case PEM_COST_USER:
-		cost = user_cost();
-		break;
-	case PEM_COST_LIBC:
-		cost = pem_libc_cost();
-		break;
-	case PEM_COST_SYSCALL:
-		cost = measure_calls(s, kernel, "raw_syscalls:", seek, 2);
-		break;
-	case PEM_COST_PATH:
-		cost = measure_path(s, kernel, &costs->each[PEM_COST_SYSCALL]);
-		break;
-	case PEM_COST_KERNEL:
-		cost = measure_calls(s, kernel, "raw_syscalls:sys_enter", ask_for_parent, 1);
-		break;
-	case PEM_COST_UPROBE:
-	case PEM_COST_URETPROBE:
-		cost = measure_function(s, kind == PEM_COST_UPROBE ? "uprobe" : "uretprobe");
-		break;
-	default:
-		cost = measure_sample(kind);
-		break;
+void pem_session__measure_kinds(struct pem_session *s, uint32_t kinds,
+				const struct pem_source_ops *kernel, struct pem_costs *costs)
+{
+	struct pem_cost *each = costs->each;
+	unsigned i;
+
+	if (kinds >> PEM_COST_USER & 1)
+		each[PEM_COST_USER] = user_cost();
+	if (kinds >> PEM_COST_LIBC & 1)
+		each[PEM_COST_LIBC] = pem_libc_cost(&costs->lost_ns);
+	if (kinds & PEM_COST_KERNEL_KINDS)
+		measure_calls(s, kernel, each);
+	if (kinds >> PEM_COST_UPROBE & 1)
+		each[PEM_COST_UPROBE] = measure_function(s, "uprobe");
+	if (kinds >> PEM_COST_URETPROBE & 1)
+		each[PEM_COST_URETPROBE] = measure_function(s, "uretprobe");
+	for (i = PEM_COST_SAMPLE; i < PEM_COST_KINDS; i++) {
+		if (kinds >> i & 1)
+			each[i] = measure_sample(i);
 	}
-	return (struct pem_cost){
-		pem_cost__rounded(cost.log_ns), pem_cost__rounded(cost.stat_ns),
-		pem_cost__rounded(more(cost.cold_log_ns, cost.log_ns) + cost.log_ns),
-		pem_cost__rounded(more(cost.cold_stat_ns, cost.stat_ns) + cost.stat_ns)};
+	for (i = 0; i < PEM_COST_KINDS; i++) {
+		if (kinds >> i & 1)
+			each[i] = kept(&each[i]);
+	}
+	costs->lost_ns = pem_cost__rounded(costs->lost_ns);
 }

@@ -14,62 +14,58 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void become(const char *path, char *const argv[], char *const environment[], int go,
-		   int result)
+/* Wait until there is something to do. Then become the program, which reads it. */
+static void become(const char *path, char *const environment[], int fd)
 {
+	char name[] = "pem-exercise", byte;
+	char *const argv[] = {name, NULL};
 	sigset_t none;
-	char byte;
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (read(go, &byte, 1) == 1 && dup2(result, STDOUT_FILENO) == STDOUT_FILENO &&
-	    !pem_run__drop_capabilities())
+	if (recv(fd, &byte, 1, MSG_PEEK) == 1 && dup2(fd, STDIN_FILENO) == STDIN_FILENO &&
+	    dup2(fd, STDOUT_FILENO) == STDOUT_FILENO && !pem_run__drop_capabilities())
 		execve(path, argv, environment);
 	_exit(1);
 }
 
-bool pem_exercise__begin(struct pem_exercise *e, const char *word, char *const environment[])
+bool pem_exercise__begin(struct pem_exercise *e, char *const environment[])
 {
-	char folder[PATH_MAX - 32], path[PATH_MAX], name[] = "pem-exercise", what[16];
-	char *const argv[] = {name, what, NULL};
-	int go[2], result[2];
+	char folder[PATH_MAX - 32], path[PATH_MAX];
+	int ends[2];
 
+	e->pid = 0;
 	if (!pem_library_folder(folder, sizeof(folder)))
 		return false;
 	snprintf(path, sizeof(path), "%s/pem/pem-exercise", folder);
-	snprintf(what, sizeof(what), "%s", word);
 	/* A socket: writing to it raises no SIGPIPE if the program has ended. */
-	if (access(path, X_OK) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, go))
+	if (access(path, X_OK) || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return false;
-	if (pipe2(result, O_CLOEXEC)) {
-		close(go[0]);
-		close(go[1]);
-		return false;
-	}
 	e->pid = fork();
 	if (!e->pid) {
-		close(go[1]);
-		become(path, argv, environment, go[0], result[1]);
+		close(ends[1]);
+		become(path, environment, ends[0]);
 	}
-	close(go[0]);
-	close(result[1]);
-	e->go = go[1];
-	e->result = result[0];
+	close(ends[0]);
+	e->fd = ends[1];
 	if (e->pid > 0)
 		return true;
-	close(e->go);
-	close(e->result);
+	e->pid = 0;
+	close(e->fd);
 	return false;
 }
 
-bool pem_exercise__end(struct pem_exercise *e, void *result, size_t bytes)
+bool pem_exercise__do(const struct pem_exercise *e, char what, struct pem_exercised *done)
 {
-	int status = -1;
-	ssize_t n = -1;
+	return send(e->fd, &what, 1, MSG_NOSIGNAL) == 1 &&
+	       recv(e->fd, done, sizeof(*done), MSG_WAITALL) == sizeof(*done);
+}
 
-	if (send(e->go, "g", 1, MSG_NOSIGNAL) == 1)
-		n = read(e->result, result, bytes);
-	close(e->go);
-	close(e->result);
-	return waitpid(e->pid, &status, 0) == e->pid && !status && n == (ssize_t)bytes;
+void pem_exercise__end(struct pem_exercise *e)
+{
+	if (!e->pid)
+		return;
+	close(e->fd);
+	waitpid(e->pid, NULL, 0);
+	e->pid = 0;
 }

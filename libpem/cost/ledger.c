@@ -27,10 +27,11 @@
 struct counts {
 	uint64_t count[PEM_COST_KINDS];
 	double gap_ns[PEM_COST_KINDS];
+	uint64_t lost; /* of programs' events; they are not in count */
 };
 
-static void add_line(struct pem_trace_info *info, const char *kind, struct pem_step each,
-		     double gap_ns, uint64_t count)
+static void add_line(struct pem_trace_info *info, const char *kind, double ns, double least_ns,
+		     double most_ns, uint64_t count)
 {
 	struct pem_trace_cost_range *range = &info->cost_ranges[info->cost_count];
 	struct pem_trace_cost *cost = &info->costs[info->cost_count];
@@ -39,17 +40,17 @@ static void add_line(struct pem_trace_info *info, const char *kind, struct pem_s
 		return;
 	memset(cost, 0, sizeof(*cost));
 	pem_copy_text(cost->kind, sizeof(cost->kind), kind);
-	cost->ns_each = pem_cost__rounded(pem_cost__at(each.warm, each.cold, gap_ns));
+	cost->ns_each = pem_cost__rounded(ns);
 	cost->count = count;
-	range->least_ns = each.warm;
-	range->most_ns = each.cold > each.warm ? each.cold : each.warm;
+	range->least_ns = least_ns;
+	range->most_ns = most_ns > least_ns ? most_ns : least_ns;
 	info->cost_count++;
 }
 
 /* Add a line of a cost that is the same whatever the caches hold. */
 static void add_plain(struct pem_trace_info *info, const char *kind, double ns, uint64_t count)
 {
-	add_line(info, kind, (struct pem_step){ns, ns}, 0, count);
+	add_line(info, kind, ns, ns, ns, count);
 }
 
 /*
@@ -60,13 +61,11 @@ static void add_kind(const struct pem_session *s, struct pem_trace_info *info, u
 		     bool stat, double gap_ns, uint64_t count)
 {
 	const struct pem_cost *cost = &s->cost->costs.each[kind];
-	struct pem_step each = {cost->log_ns, cost->cold_log_ns};
 	char name[sizeof(info->costs[0].kind)];
 
-	if (stat)
-		each = (struct pem_step){cost->stat_ns, cost->cold_stat_ns};
 	pem_cost__name(name, sizeof(name), kind, stat);
-	add_line(info, name, each, gap_ns, count);
+	add_line(info, name, pem_cost__at(cost, stat, gap_ns), stat ? cost->stat_ns : cost->log_ns,
+		 stat ? cost->cold_stat_ns : cost->cold_log_ns, count);
 }
 
 /* --- how often --- */
@@ -98,32 +97,78 @@ static uint64_t pool_pages(const struct pem_session *s)
 	return pages;
 }
 
+/* Processes that raised events. Switches and page faults are those of the command that ended. */
+static uint64_t starts_of(const struct pem_session *s)
+{
+	return __atomic_load_n(&s->page->pools_ready, __ATOMIC_RELAXED);
+}
+
+static uint64_t switches_of(const struct pem_session *s)
+{
+	const struct rusage *usage = &s->command.usage;
+
+	return s->command.done ? (uint64_t)usage->ru_nvcsw + (uint64_t)usage->ru_nivcsw : 0;
+}
+
+static uint64_t faults_of(const struct pem_session *s)
+{
+	const struct rusage *usage = &s->command.usage;
+
+	return s->command.done ? (uint64_t)usage->ru_minflt + (uint64_t)usage->ru_majflt : 0;
+}
+
 static bool is_of_programs(unsigned kind)
 {
 	return kind == PEM_COST_USER || kind == PEM_COST_LIBC;
 }
 
-/*
- * Estimate the CPU time between two events: of what the programs used without the observation,
- * which took as much as its events cost at least.
- */
+/* What observing cost the programs at least, events and all else. */
+static double least_cost(const struct pem_session *s, const struct counts *c)
+{
+	const struct pem_session_cost *cost = s->cost;
+	double sum =
+		(double)pool_pages(s) * cost->costs.page_ns + (double)c->lost * cost->costs.lost_ns;
+	unsigned i;
+
+	for (i = 0; i < PEM_COST_KINDS; i++)
+		sum += (double)c->count[i] * cost->costs.each[i].log_ns;
+	return sum + (double)starts_of(s) * cost->process.start_ns +
+	       (double)switches_of(s) * cost->process.switch_ns +
+	       (double)faults_of(s) * cost->process.fault_ns;
+}
+
+/* Estimate the CPU time between two events: of what the programs used without the observation. */
 static void find_gaps(const struct pem_session *s, const struct pem_trace_info *info,
 		      struct counts *c)
 {
 	double base = (double)(info->machine_cpu_ns ? info->machine_cpu_ns : info->program_cpu_ns);
+	double work = base - least_cost(s, c);
 	uint64_t events[2] = {0, 0};
-	double work = base;
 	unsigned i;
 
-	for (i = 0; i < PEM_COST_KINDS; i++) {
+	for (i = 0; i < PEM_COST_KINDS; i++)
 		events[is_of_programs(i)] += c->count[i];
-		work -= (double)c->count[i] * s->cost->costs.each[i].log_ns;
-	}
 	for (i = 0; i < PEM_COST_KINDS; i++) {
 		c->gap_ns[i] = -1;
 		if (base > 0 && events[is_of_programs(i)])
 			c->gap_ns[i] = work > 0 ? work / (double)events[is_of_programs(i)] : 0;
 	}
+}
+
+/* Count programs' events that found no room in their pool, if the cost of one is known. */
+static void count_lost(const struct pem_session *s, struct counts *c)
+{
+	const struct pem_log *log = s->log;
+
+	if (s->cost->costs.lost_ns > 0 && log->produced > log->delivered + log->overwritten)
+		c->lost = log->produced - log->delivered - log->overwritten;
+}
+
+/* How many of the lost events are of a kind that has this number of events. */
+static uint64_t lost_of(const struct pem_session *s, const struct counts *c, uint64_t produced)
+{
+	return c->lost ? (uint64_t)((double)c->lost * (double)produced / (double)s->log->produced)
+		       : 0;
 }
 
 static void count_events(const struct pem_session *s, struct counts *c)
@@ -138,8 +183,9 @@ static void count_events(const struct pem_session *s, struct counts *c)
 			c->count[kind] += s->demands[i].delivered + s->demands[i].lost +
 					  s->demands[i].overwritten;
 	}
-	c->count[PEM_COST_LIBC] = s->log->of_libc;
-	c->count[PEM_COST_USER] = s->log->produced - s->log->of_libc;
+	count_lost(s, c);
+	c->count[PEM_COST_LIBC] = s->log->of_libc - lost_of(s, c, s->log->of_libc);
+	c->count[PEM_COST_USER] = s->log->produced - c->lost - c->count[PEM_COST_LIBC];
 }
 
 /* --- the account --- */
@@ -147,9 +193,8 @@ static void count_events(const struct pem_session *s, struct counts *c)
 static void add_lines(struct pem_session *s, struct pem_trace_info *info, const struct counts *c)
 {
 	const struct pem_session_cost *cost = s->cost;
-	const struct rusage *usage = &s->command.usage;
+	const struct pem_process_cost *process = &cost->process;
 	uint32_t kinds = pem_session__cost_kinds(s);
-	bool ended = s->command.done;
 	unsigned i;
 
 	info->cost_count = 0;
@@ -159,41 +204,27 @@ static void add_lines(struct pem_session *s, struct pem_trace_info *info, const 
 	}
 	if (s->sources->thread_counter_count)
 		add_plain(info, READING, cost->reading_ns, s->log->readings);
-	if (cost->start_ns > 0)
-		add_plain(info, "process-start", cost->start_ns,
-			  __atomic_load_n(&s->page->pools_ready, __ATOMIC_RELAXED));
 	if (cost->costs.page_ns > 0)
 		add_plain(info, "pool-page", cost->costs.page_ns, pool_pages(s));
-	if (cost->counting.switch_ns > 0)
-		add_plain(info, "counted-switch", cost->counting.switch_ns,
-			  ended ? (uint64_t)usage->ru_nvcsw + (uint64_t)usage->ru_nivcsw : 0);
-	if (cost->counting.fault_ns > 0)
-		add_plain(info, "counted-fault", cost->counting.fault_ns,
-			  ended ? (uint64_t)usage->ru_minflt + (uint64_t)usage->ru_majflt : 0);
-	if (cost->counting.start_ns > 0)
-		add_plain(info, "counted-start", cost->counting.start_ns,
-			  ended ? __atomic_load_n(&s->page->pools_ready, __ATOMIC_RELAXED) : 0);
+	if (c->lost)
+		add_plain(info, "lost", cost->costs.lost_ns, c->lost);
+	if (process->start_ns > 0)
+		add_plain(info, "process-start", process->start_ns, starts_of(s));
+	if (process->switch_ns > 0 && s->command.done)
+		add_plain(info, "switch", process->switch_ns, switches_of(s));
+	if (process->fault_ns > 0 && s->command.done)
+		add_plain(info, "fault", process->fault_ns, faults_of(s));
 }
 
-void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info)
+void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info,
+			    const struct pem_run_options *started)
 {
 	const struct counts none = {.count = {0}};
 
 	pem_session__measure(s, pem_session__cost_kinds(s));
-	/* The costs are written again: a command may be started after targets were attached. */
-	add_lines(s, info, &none);
-}
-
-void pem_session__calibrate_start(struct pem_session *s, struct pem_trace_info *info, bool adapters)
-{
-	double *start_ns = &s->cost->costs.start_ns[adapters];
-	const struct counts none = {.count = {0}};
-
-	if (!*start_ns) {
-		*start_ns = pem_cost__rounded(pem_start_ns(adapters));
+	if (pem_session__measure_process(s, started))
 		pem_costs__store(&s->cost->costs);
-	}
-	s->cost->start_ns = *start_ns;
+	/* The costs are written again: a command may be started after targets were attached. */
 	add_lines(s, info, &none);
 }
 

@@ -24,7 +24,7 @@
 
 #define PERIOD_NS 100000 /* 10 kHz; kernels accept some more before they reduce the rate */
 #define WATCH_NS 100000000
-#define GAPS_MAX 400
+#define GAPS_MAX 200
 #define GAPS_LEAST 20 /* with fewer gaps the result means nothing */
 #define GAP_NS_LEAST 300 /* some ten turns of the loop */
 #define BUFFER_PAGES 16

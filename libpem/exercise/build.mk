@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# pem-exercise: a program that libpem runs to measure what recorded allocations cost. Needs the C
+# pem-exercise: a program that libpem runs to measure what observing costs programs. Needs the C
 # library and nothing else.
 
 EXERCISE_OBJ := $(call objects,$(wildcard libpem/exercise/*.c) libpem/cost/steps.c)

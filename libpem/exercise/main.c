@@ -2,16 +2,17 @@
 /*
  * main.c - pem-exercise: does what programs do that are observed, and measures what that takes
  *
- * "pem-exercise allocate" measures a pair of malloc and free: cycles with warm caches, and with
- * cold ones. "pem-exercise switch" measures CPU time in ns of a switch to another process, of a
- * page fault, and of a process that is started and ends.
+ * It reads letters from its standard input, does what each stands for (cost.h), and writes the
+ * result. libpem runs it plain and observed, in turn (cost/libc_cost.c, cost/process_cost.c). The
+ * C library is used as any program uses it. "pem-exercise nothing" does nothing: it is what starts.
  *
- * libpem runs it plain and observed (cost/libc_cost.c, cost/counting_cost.c), and reads the result,
- * which are doubles, from its standard output. The C library is used as any program uses it.
+ * All is done on one CPU. Times are CPU time, so that other programs take no part in them.
  */
 #define _GNU_SOURCE
 #include "cost/cost.h"
 
+#include <fcntl.h>
+#include <limits.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,10 +22,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PAIRS 3000
-#define ROUNDS 11
-#define STEPS 50
-#define STARTS 4
+#define PAIRS 1400
+#define CALLS 400
+#define OPENS 80
+#define ROUNDS 9
+#define TIMES 40
+#define STARTS 1
+#define BEYOND 2 /* rounds on both sides that do not count */
 
 static void *volatile kept;
 
@@ -36,11 +40,47 @@ static void allocate(void *arg)
 	free(kept);
 }
 
+/* --- system calls --- */
+
+/* This program, and the folder that it is in. */
+static char program[PATH_MAX], folder[PATH_MAX];
+
+static void call(void *arg)
+{
+	lseek(*(int *)arg, 0, SEEK_CUR);
+}
+
+static void ask_for_path(void *arg)
+{
+	(void)arg;
+	access(program, F_OK);
+}
+
+static void open_file(void *arg)
+{
+	unsigned *count = arg;
+	int fd = open((*count)++ % 2 ? program : folder, O_RDONLY | O_CLOEXEC);
+
+	lseek(fd, 0, SEEK_CUR);
+	close(fd);
+}
+
+static bool find_program(void)
+{
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	if (n <= 0)
+		return false;
+	strcpy(folder, program);
+	*strrchr(folder, '/') = 0;
+	return true;
+}
+
 /* --- switches, faults and starts --- */
 
 struct exercise {
 	int there[2], back[2];
-	pid_t other;
+	pid_t other; /* 0: it was not started yet */
 	uint8_t *page;
 };
 
@@ -60,7 +100,7 @@ static double cpu_ns(const struct exercise *e)
 
 	if (getrusage(RUSAGE_CHILDREN, &ended) || clock_getcpuclockid(e->other, &other))
 		return 0;
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + clock_ns(other) +
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + (e->other ? clock_ns(other) : 0) +
 	       (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) * 1e9 +
 	       (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec) * 1e3;
 }
@@ -74,6 +114,7 @@ static void answer(struct exercise *e)
 	_exit(0);
 }
 
+/* To the other process and back: two switches. */
 static void switch_over(struct exercise *e)
 {
 	char byte = 0;
@@ -90,12 +131,17 @@ static void fault(struct exercise *e)
 
 static void start(struct exercise *e)
 {
-	pid_t child = fork();
+	static char name[] = "pem-exercise", what[] = "nothing";
+	char *const argv[] = {name, what, NULL};
+	pid_t child = vfork();
+	int status;
 
 	(void)e;
-	if (!child)
-		_exit(0);
-	if (child < 0 || waitpid(child, NULL, 0) != child)
+	if (!child) {
+		execve(program, argv, environ);
+		_exit(1);
+	}
+	if (child < 0 || waitpid(child, &status, 0) != child || status)
 		_exit(1);
 }
 
@@ -106,57 +152,99 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static double median_ns(void (*step)(struct exercise *), unsigned steps, struct exercise *e)
+/* Take steps; times: in each round. each: how much happens in a step. The mean of most rounds. */
+static struct pem_exercised take(void (*step)(struct exercise *), unsigned times, double each,
+				 struct exercise *e)
 {
-	double rounds[ROUNDS], begin;
+	double rounds[ROUNDS], begin, sum = 0;
 	unsigned r, i;
 
 	for (r = 0; r < ROUNDS; r++) {
 		begin = cpu_ns(e);
-		for (i = 0; i < steps; i++)
+		for (i = 0; i < times; i++)
 			step(e);
-		rounds[r] = (cpu_ns(e) - begin) / steps;
+		rounds[r] = (cpu_ns(e) - begin) / (times * each);
 	}
 	qsort(rounds, ROUNDS, sizeof(*rounds), by_value);
-	return rounds[ROUNDS / 2];
+	for (r = BEYOND; r < ROUNDS - BEYOND; r++)
+		sum += rounds[r];
+	return (struct pem_exercised){.ns = sum / (ROUNDS - 2 * BEYOND),
+				      .count = ROUNDS * times * each};
 }
 
-/* Both processes are bound to one CPU. A switch to and fro is two of them. */
-static int measure_counted(void)
+static void start_other(struct exercise *e)
+{
+	if (pipe(e->there) || pipe(e->back))
+		_exit(1);
+	e->other = fork();
+	if (e->other < 0)
+		_exit(1);
+	close(e->there[e->other ? 0 : 1]);
+	if (!e->other)
+		answer(e);
+}
+
+static void stay_here(void)
 {
 	int cpu = sched_getcpu();
-	struct exercise e;
-	double result[3];
 	cpu_set_t one;
 
 	CPU_ZERO(&one);
 	CPU_SET(cpu < 0 ? 0 : (unsigned)cpu, &one);
-	e.page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
-		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (e.page == MAP_FAILED || sched_setaffinity(0, sizeof(one), &one) || pipe(e.there) ||
-	    pipe(e.back))
-		return 1;
-	e.other = fork();
-	if (e.other < 0)
-		return 1;
-	close(e.there[e.other ? 0 : 1]);
-	if (!e.other)
-		answer(&e);
-	result[0] = median_ns(switch_over, STEPS, &e) / 2;
-	result[1] = median_ns(fault, STEPS, &e);
-	result[2] = median_ns(start, STARTS, &e);
-	return write(STDOUT_FILENO, result, sizeof(result)) != sizeof(result);
+	sched_setaffinity(0, sizeof(one), &one);
+}
+
+static struct pem_exercised exercise(char what, struct exercise *e)
+{
+	static unsigned count;
+	static int fd = -1;
+	struct pem_exercised done = {.ns = 0};
+
+	switch (what) {
+	case PEM_EXERCISE_ALLOCATE:
+		done.step = pem_step__measure(allocate, PAIRS, NULL, &count);
+		return done;
+	case PEM_EXERCISE_CALL:
+		if (fd < 0)
+			fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		done.step = pem_step__measure(call, CALLS, NULL, &fd);
+		return done;
+	case PEM_EXERCISE_PATH:
+		done.step = pem_step__measure(ask_for_path, CALLS, NULL, NULL);
+		return done;
+	case PEM_EXERCISE_OPEN:
+		done.step = pem_step__measure(open_file, OPENS, NULL, &count);
+		return done;
+	case PEM_EXERCISE_SWITCH:
+		if (!e->other)
+			start_other(e);
+		return take(switch_over, TIMES, 2, e);
+	case PEM_EXERCISE_FAULT:
+		return take(fault, TIMES, 1, e);
+	case PEM_EXERCISE_START:
+		return take(start, STARTS, 1, e);
+	default:
+		_exit(1);
+	}
 }
 
 int main(int argc, char **argv)
 {
-	unsigned count = 0;
-	struct pem_step pair;
+	struct exercise e = {.other = 0};
+	struct pem_exercised done;
+	char what;
 
-	if (argc == 2 && !strcmp(argv[1], "switch"))
-		return measure_counted();
-	if (argc != 2 || strcmp(argv[1], "allocate") != 0)
+	if (argc == 2 && !strcmp(argv[1], "nothing"))
+		return 0;
+	stay_here();
+	e.page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (e.page == MAP_FAILED || !find_program())
 		return 1;
-	pair = pem_step__measure(allocate, PAIRS, NULL, &count);
-	return write(STDOUT_FILENO, &pair, sizeof(pair)) != sizeof(pair);
+	while (read(STDIN_FILENO, &what, 1) == 1) {
+		done = exercise(what, &e);
+		if (write(STDOUT_FILENO, &done, sizeof(done)) != sizeof(done))
+			return 1;
+	}
+	return 0;
 }

@@ -143,7 +143,7 @@ static void note_in_log(struct pem_session *s, const struct pem_context *who)
 		command_of(who->pid, info->command, sizeof(info->command));
 		pem_session__describe_flight(s, NULL);
 	}
-	pem_session__calibrate(s, info);
+	pem_session__calibrate(s, info, NULL);
 	pem_log__start_clock(s->log);
 	pem_trace_writer__set_info(s->log->writer, info);
 }

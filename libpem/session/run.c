@@ -289,8 +289,7 @@ pid_t pem_session__run(struct pem_session *s, char *const argv[],
 	if (s->log) {
 		note_command(s, &s->log->info, argv + options->runner_words);
 		pem_session__describe_flight(s, NULL);
-		pem_session__calibrate(s, &s->log->info);
-		pem_session__calibrate_start(s, &s->log->info, options->preload_libc);
+		pem_session__calibrate(s, &s->log->info, options);
 	}
 	/* Before steps that take long. */
 	if (s->cost->detail)

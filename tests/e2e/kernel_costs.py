@@ -4,8 +4,10 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import tempfile
 
+from attached import Recorder
 from probing import PROBED, here, record
 from tap import PEM, equal, need_mounts, run, run_all, skip, test
 
@@ -49,18 +51,39 @@ def each_kind_has_its_events():
     here()
     trace, _ = record("APP,OS", "ls", "-R", "/usr/share/doc")
     report, costs = ledger(trace)
-    calls, paths = count(report, "Syscall::Enter", "Syscall::Exit"), count(report, "Syscall::Path", "Syscall::File")
+    calls, paths, files = (count(report, *names) for names in
+                           (("Syscall::Enter", "Syscall::Exit"), ("Syscall::Path",), ("Syscall::File",)))
     equal(costs["libc-log"][0], count(report, "APP::Libc::", "APP::Loader::"), "functions of the C library, and what its loader loads")
     equal(costs["syscall-log"][0], calls, "entries and exits of system calls")
     equal(costs["path-log"][0], paths, "paths of system calls")
-    equal(costs["kernel-log"][0], count(report, "OS::") - calls - paths, "other events of the kernel")
+    equal(costs["file-log"][0], files, "files of descriptors")
+    equal(costs["kernel-log"][0], count(report, "OS::") - calls - paths - files, "other events of the kernel")
     assert costs["pool-page"][0], costs
     for kind in report["cost"]["kinds"]:
         assert 0 < kind["least_ns_each"] <= kind["ns_each"] <= kind["most_ns_each"], kind
     cost = report["cost"]
     assert cost["least_total_ns"] <= cost["total_ns"] <= cost["most_total_ns"], cost
     out = " ".join(run([PEM, "report", trace])[1].split())
-    assert re.search(r"In all \S+ \S+ \(\S+ \S+ to \S+ \S+\), ", out) and "Not in it: the caches" in out, out
+    assert re.search(r"In all \S+ \S+ \(\S+ \S+ to \S+ \S+\), ", out) and "Not in it: what copying" in out, out
+
+
+@test
+def lost_events_have_a_cost_of_their_own():
+    "an event of a program that found no space in its buffer is charged as lost, and not as a recorded one"
+    trace = os.path.join(tempfile.mkdtemp(), "trace")
+    rc, _, err = run([PEM, "record", "-e", "Libc", "--buffer", "64K", "-o", trace, "--", "python3", "-S", "-c",
+                      "for i in range(400000): bytearray(2000)"])
+    equal(rc, 0, err)
+    costs = ledger(trace)[1]
+    with open(os.path.join(trace, ".pem", "balance")) as file:
+        rows = [line.split("\t") for line in file if line.startswith("event\t")]
+    produced, lost = (sum(int(row[i]) for row in rows) for i in (2, 4))
+    if not lost:
+        skip("the recorder kept up")
+    equal(costs["lost"][0], lost, "lost events")
+    equal(costs["libc-log"][0] + costs["lost"][0], produced, "events of the C library, and lost ones")
+    assert costs["lost"][1], "the cost of a lost one is measured"
+    shutil.rmtree(os.path.dirname(trace))
 
 
 @test
@@ -81,8 +104,24 @@ def counters_cost_at_switches_and_faults():
     "where only counters were read, the report says what they cost as threads switch, or in whose time they were read, and no share of 0 ns"
     trace, _ = record("PageFaults", "true")
     out = run([PEM, "report", trace])[1]
-    assert "counted-" in out or "counters are read by the recorder" in " ".join(out.split()), out
+    assert re.search(r"^(switch|fault|process-start) ", out, re.M) or "counters are read by the recorder" in " ".join(out.split()), out
     assert "In all 0 ns" not in out, out
+
+
+@test
+def switches_of_a_program_that_ran_already_are_said_to_be_missing():
+    "the report of a program that the recorder attached to says that the number of its switches is not known; of a command it does not"
+    here()
+    words = "at switches of threads and at page faults, whose number is not known"
+    program = subprocess.Popen(["sh", "-c", "read line"], stdin=subprocess.PIPE)
+    recorder = Recorder("-p", str(program.pid), events="OS::Syscall::Enter,Sched")
+    program.communicate(b"a line\n")
+    recorder.end()
+    out = " ".join(run([PEM, "report", recorder.trace])[1].split())
+    assert "Not in the table: " in out and words in out, out
+    trace, _ = record("OS::Syscall::Enter,Sched,HPMsAndPC", "sh", "-c", "sleep 0; sleep 0")
+    out = " ".join(run([PEM, "report", trace])[1].split())
+    assert "Not in it: " in out and words not in out, out
 
 
 @test

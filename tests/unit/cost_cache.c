@@ -51,7 +51,7 @@ static int new_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	static const char *const entries[] = {"/pem/event-costs", "/pem", ""};
+	static const char *const entries[] = {"/pem/observation-costs", "/pem", ""};
 	char path[128];
 	size_t i;
 	int rc = 0;
@@ -87,7 +87,7 @@ static void what_another_stored_is_kept(void **state)
 	one.each[PEM_COST_UPROBE].log_ns = 900;
 	other.each[PEM_COST_USER].log_ns = 12;
 	other.each[PEM_COST_SAMPLE].log_ns = 5000;
-	other.start_ns[1] = 7e6;
+	other.lost_ns = 90;
 	pem_costs__store(&one);
 	pem_costs__store(&other);
 	assert_true(pem_costs__load(&found));
@@ -96,7 +96,7 @@ static void what_another_stored_is_kept(void **state)
 	assert_string_equal(found.kernel_source, "BPF");
 	assert_int_equal(found.each[PEM_COST_UPROBE].log_ns, 900);
 	assert_int_equal(found.each[PEM_COST_SAMPLE].log_ns, 5000);
-	assert_int_equal(found.start_ns[1], 7000000);
+	assert_int_equal(found.lost_ns, 90);
 }
 
 static void what_another_is_about_to_store_is_waited_for(void **state)

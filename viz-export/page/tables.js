@@ -107,6 +107,21 @@ function showNotices(raw) {
 		find("#notices").append(list);
 }
 
+// What the sum of costs lacks. The recorder is told how often threads switched by the end of a command that it ran.
+function lackingCosts(raw) {
+	const has = kind => raw.costs.some(cost => cost.kind === kind);
+	const lacking = [];
+	if (raw.costs.some(cost => cost.ns_each === null))
+		lacking.push("kinds without a cost in the table");
+	if (!has("process-start"))
+		lacking.push("what loading pem into each process costs");
+	if (!raw.run.machine_cpu_ns && !raw.run.program_cpu_ns && raw.costs.some(cost => /^(sample|kernel-log)/.test(cost.kind)))
+		lacking.push("what observing costs at switches of threads and at page faults, whose number is not known");
+	if (has("process-start"))
+		lacking.push("what copying pem's memory costs at each fork");
+	return lacking.join(", ") + `${lacking.length ? ", " : ""}the caches and the memory's bandwidth that recording takes.`;
+}
+
 function showCosts(raw) {
 	const run = raw.run;
 	const spent = costOf(raw);
@@ -118,10 +133,7 @@ function showCosts(raw) {
 		parts.push(`Raising the events took about ${Format.duration(spent)}` +
 			(range ? ` (${range.map(ns => Format.duration(ns)).join(" to ")})` : "") + (base ?
 			`, ${Format.percent(spent / base)} of the ${whose}'s ${Format.duration(base)} of CPU time` : "") +
-			", by the cost of each kind measured on that machine. Not in it: " +
-			(raw.costs.some(cost => cost.ns_each === null) ? "kinds without a cost in the table, " : "") +
-			(raw.costs.some(cost => cost.kind === "process-start") ? "" : "what loading pem into each process costs, ") +
-			"the caches and the memory's bandwidth that recording takes.");
+			", by the cost of each kind measured on that machine. Not in it: " + lackingCosts(raw));
 	if (run.recorder_cpu_ns)
 		parts.push(`The recorder itself used ${Format.duration(run.recorder_cpu_ns)} of CPU time, beside the program.`);
 	if (run.clock_error_ns)
