@@ -255,10 +255,10 @@ static uint64_t free_track(struct perfetto *p, const struct pem_record *record)
 	bool is_new;
 
 	if (event->scope == PEM_SCOPE_PROCESS && record->pid) {
-		key.b = record->pid;
 		parent = process_track(p, record->pid);
 		if (!parent)
 			return 0;
+		key.b = (uint32_t)parent;
 	} else if (event->scope == PEM_SCOPE_CPU && record->cpu != PEM_NO_CPU) {
 		key.kind = PEM_TRACK_CPU_SLICES;
 		key.b = record->cpu;
@@ -278,7 +278,6 @@ static uint64_t counter_track(struct perfetto *p, const struct pem_record *recor
 	char name[160], cpu[24] = "";
 	bool is_new;
 
-	key.b = record->pid;
 	key.c = record->cpu;
 	track.has_uuid = 1;
 	if (record->pid) {
@@ -286,6 +285,7 @@ static uint64_t counter_track(struct perfetto *p, const struct pem_record *recor
 		track.has_parent_uuid = 1;
 		if (!track.parent_uuid)
 			return 0;
+		key.b = (uint32_t)track.parent_uuid;
 	}
 	track.uuid = pem_tracks__uuid(&p->tracks, &key, &is_new);
 	if (!track.uuid || !is_new)

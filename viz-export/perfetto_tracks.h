@@ -18,8 +18,8 @@ enum pem_track_kind {
 	PEM_TRACK_THREAD, /* a: pid, or 0, b: tid */
 	PEM_TRACK_CPU, /* a: cpu */
 	PEM_TRACK_MACHINE,
-	PEM_TRACK_COUNTER, /* a: event id, b: pid or tid, c: cpu */
-	PEM_TRACK_SLICES, /* a: id of the event that begins them, b: pid or 0, c: number */
+	PEM_TRACK_COUNTER, /* a: event id, b: the process's track or 0, c: cpu */
+	PEM_TRACK_SLICES, /* a: id of the event that begins them, b: as before, c: number */
 	PEM_TRACK_CPU_SLICES, /* a: id of the event that begins them, b: cpu, c: number */
 };
 

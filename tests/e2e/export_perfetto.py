@@ -301,6 +301,27 @@ def processes_and_threads_of_one_number():
 
 
 @test
+def counters_and_slices_of_one_number():
+    "counters and slices of a process are on its own track, also if it takes the number of another one"
+    trace = Trace()
+    start = trace.event("OS::Test::Start", "thread-start", [("pid", "uint32", "process"), ("tid", "uint32", "thread"), ("parent", "uint32", "parent")])
+    clock = trace.event("HW::Software::TaskClock", "counter", [("value", "uint64", "value")], unit="ns")
+    begin, end = (trace.event("APP::Test::" + word, "interval-" + word.lower(), [("id", "uint32", "key")], group="APP::Test", scope="process")
+                  for word in ("Begin", "End"))
+    for i in range(3):
+        trace.add(start, 100 * i, [7, 7, 1])
+        trace.add(clock, 100 * i + 1, [i], pid=7, tid=0, source=COUNTER)
+        trace.add(begin, 100 * i + 2, [1], pid=7, tid=7)
+        trace.add(end, 100 * i + 3, [1], pid=7, tid=7)
+    packets = exported(trace)
+    found = tracks(packets)
+    for kind in "TYPE_COUNTER", "TYPE_SLICE_BEGIN":
+        parents = [get(found[get(e, "track_uuid")], "parent_uuid") for e in events(packets) if get(e, "type") == kind]
+        equal((len(parents), len(set(parents))), (3, 3), "processes of " + kind)
+        equal({get(get(found[parent], "process"), "pid") for parent in parents}, {"7"}, "their numbers")
+
+
+@test
 def names_that_are_no_utf8():
     "a process whose name is no UTF-8, as file names may be, gets one that protobuf takes, wherever it is named"
     trace = Trace()
