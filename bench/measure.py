@@ -5,6 +5,7 @@ measure.py - what benchmarks in Python share: which cases are asked for, rows an
 Not here: any case. What the environment asks for is in bench.h.
 """
 import ctypes
+import functools
 import glob
 import json
 import os
@@ -40,6 +41,14 @@ def cpus():
     """Two that this process may run on: (for the program, for whoever observes it); the same twice if there is one."""
     allowed = sorted(os.sched_getaffinity(0))
     return allowed[-1], allowed[-2] if len(allowed) > 1 else allowed[-1]
+
+
+@functools.lru_cache
+def uninterrupted():
+    """Words that run a program so that no other interrupts it, where that is allowed and whoever observes it has another CPU."""
+    words = ["chrt", "-f", "1"]
+    allowed = shutil.which("chrt") and cpus()[0] != cpus()[1] and not subprocess.run(words + ["true"], stderr=subprocess.DEVNULL).returncode
+    return words if allowed else []
 
 
 def heading(bench, text=""):

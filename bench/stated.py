@@ -17,19 +17,17 @@ interval has a part between 80 and 120 % of the stated cost, or the stated bound
 The programs allocate (malloc, sqlite3, json, strings, jq), make system calls (dd, find, tar), switch threads (pipe), have page faults
 (faults), start processes (sh), or do little of all that (xz). BENCH_ROUNDS=N: so many rounds, where 15 take too long.
 """
-import functools
 import json
 import os
 import shutil
 import statistics
 import subprocess
 
-from measure import Folder, HERE, PEM, QUICK, cpus, heading, report, wanted
+from measure import Folder, HERE, PEM, QUICK, cpus, heading, report, uninterrupted, wanted
 
 ROUNDS = 1 if QUICK else int(os.environ.get("BENCH_ROUNDS", "15"))
 ROWS, PAIRS, CALLS, PASSES, STARTS = (2000, 20000, 5000, 500, 5) if QUICK else (300000, 4000000, 300000, 40000, 150)
 NAMES = "malloc sqlite3 json strings jq xz dd find tar pipe faults sh".split()
-REAL_TIME = ["chrt", "-f", "1"]
 SQL = ("create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < %d) "
        "insert into t select x, x * 7919 %% 100003 from c; create index i on t(b); select count(*), sum(a) from t where b > 50000;" % ROWS)
 JSON = "import json\nd = [{'k%%d' %% i: [i] * 5} for i in range(%d)]\nfor _ in range(4): json.loads(json.dumps(d))" % (ROWS // 20)
@@ -56,15 +54,8 @@ def commands(folder):
     return {name: words for name, words in found.items() if shutil.which(words[0])}
 
 
-@functools.lru_cache
-def alone():
-    """Words that run a program so that no other interrupts it, where that is allowed and the recorder has another CPU."""
-    allowed = shutil.which("chrt") and cpus()[0] != cpus()[1] and subprocess.run(REAL_TIME + ["true"], stderr=subprocess.DEVNULL).returncode == 0
-    return REAL_TIME if allowed else []
-
-
 def cpu_ms(prefix, words, folder):
-    inner = ["taskset", "-c", str(cpus()[0])] + alone() + [os.path.join(HERE, "timed"), folder.path + "/times"]
+    inner = ["taskset", "-c", str(cpus()[0])] + uninterrupted() + [os.path.join(HERE, "timed"), folder.path + "/times"]
     subprocess.run(prefix + inner + words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     with open(folder.path + "/times", encoding="utf-8") as times:
         return sum(map(int, times.read().split()[1:])) / 1e3
@@ -82,7 +73,7 @@ def recorded(words, folder):
 def stated_ms(cost, key, each):
     """Without the starts of the programs that bind the program and measure it."""
     starts = [kind[each] for kind in cost["kinds"] if kind["kind"] == "process-start"]
-    return (cost[key] - (3 if alone() else 2) * sum(starts)) / 1e6
+    return (cost[key] - (3 if uninterrupted() else 2) * sum(starts)) / 1e6
 
 
 def median_interval(values):

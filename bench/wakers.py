@@ -11,7 +11,7 @@ import re
 import statistics
 import subprocess
 
-from measure import Folder, PEM, QUICK, heading, report, wanted
+from measure import Folder, PEM, QUICK, cpus, heading, report, uninterrupted, wanted
 
 ROUNDS = 3 if QUICK else 15
 PASSES = 2000 if QUICK else 25000
@@ -62,17 +62,23 @@ def build(folder):
     return path
 
 
+def command(program):
+    """On one CPU, and where that is allowed no other program interrupts it."""
+    return ["taskset", "-c", str(cpus()[0])] + uninterrupted() + [program, str(PASSES)]
+
+
 def recorded(folder, program, events):
     """Seconds of CPU of the program, and what its trace has."""
     trace = folder.fresh("trace")
-    subprocess.run([PEM, "record", "-q", "--buffer", "128M", "-e", events, "-o", trace, "--", program, str(PASSES)], check=True)
+    subprocess.run(["taskset", "-c", str(cpus()[1]), PEM, "record", "-q", "--buffer", "128M", "-e", events, "-o", trace, "--",
+                    *command(program)], check=True)
     with open(os.path.join(trace, ".pem", "run"), encoding="utf-8") as said:
         return int(re.search(r"program_cpu_ns=(\d+)", said.read()).group(1)) / 1e9
 
 
 def plain(program):
     before = os.times()
-    subprocess.run([program, str(PASSES)], check=True)
+    subprocess.run(command(program), check=True)
     after = os.times()
     return after.children_user + after.children_system - before.children_user - before.children_system
 
