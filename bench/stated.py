@@ -12,7 +12,8 @@ More processes start below 'pem record', which bind the program and measure it: 
 of events are measured again for each program, before its rounds.
 
 The verdict: 'within 20 %' if the stated cost is from 80 to 120 % of the measured median; else 'not told apart' if the measured median's
-interval has a part between 80 and 120 % of the stated cost, or the stated bounds have one; else 'off'.
+interval has a part between 80 and 120 % of the stated cost, or the stated bounds have one; else 'off', or 'too few rounds' of fewer
+than 6.
 
 The programs allocate (malloc, sqlite3, json, strings, jq), make system calls (dd, find, tar), switch threads (pipe), have page faults
 (faults), start processes (sh), or do little of all that (xz). BENCH_ROUNDS=N: so many rounds, where 15 take too long.
@@ -26,6 +27,7 @@ import subprocess
 from measure import Folder, HERE, PEM, QUICK, cpus, heading, report, uninterrupted, wanted
 
 ROUNDS = 1 if QUICK else int(os.environ.get("BENCH_ROUNDS", "15"))
+ROUNDS_LEAST = 6  # the median lies between the least and the most of fewer with less confidence
 ROWS, PAIRS, CALLS, PASSES, STARTS = (2000, 20000, 5000, 500, 5) if QUICK else (300000, 4000000, 300000, 40000, 150)
 NAMES = "malloc sqlite3 json strings jq xz dd find tar pipe faults sh".split()
 SQL = ("create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < %d) "
@@ -88,7 +90,7 @@ def verdict(measured, low, high, stated, least, most):
         return "within 20 %"
     if min(high, stated / 0.8) >= max(low, stated / 1.2) or min(high, most) >= max(low, least):
         return "not told apart"
-    return "off"
+    return "off" if ROUNDS >= ROUNDS_LEAST else "too few rounds"
 
 
 def measure(case, words, folder):
