@@ -309,7 +309,8 @@ struct cli_patterns {
 	size_t count;
 	bool and_usual; /* a pattern begins with +: they are added to the usual events */
 	const char *all_where; /* predicate of all events; NULL: none */
-	const char *also[12]; /* further events, added to those of the patterns; NULL: none */
+	const char *also[13]; /* further events, added to those of the patterns; NULL: none */
+	bool has_stacks; /* also those that tell the stacks of chosen events */
 	/* Of patterns as COUNTERS@PATTERN, which are a PATTERN above, too (counted.c). */
 	char *counters; /* names, separated by commas; NULL: there are none */
 	struct cli_names counted; /* the patterns */

@@ -21,6 +21,8 @@
 #define MAP_EVENT "HW::HWPerf::Map"
 /* As programs see it. Only programs that raise other events are asked for it. */
 #define OBJECT_EVENT "APP::Loader::Object"
+/* The calls of stacks that allocations name. */
+#define FRAME_EVENT "APP::Stack::Frame"
 /* A child has what its parent has in memory. */
 #define FORK_EVENT "OS::Process::Fork"
 
@@ -204,22 +206,41 @@ static bool samples_pages(const struct pem_event_set *set)
 	return false;
 }
 
+static bool has_objects(const struct pem_event_set *set)
+{
+	size_t i;
+
+	for (i = 0; i < pem_event_set__count(set); i++)
+		if (pem_event_set__event(set, i)->meaning == PEM_MEANS_OBJECT)
+			return true;
+	return false;
+}
+
 /* Does the set have samples of the CPU that can be had, but not what lies in memory? */
 static bool lacks_objects(struct pem_session *session, const struct pem_event_set *set)
 {
 	bool lacks = false;
 	size_t i;
 
-	for (i = 0; i < pem_event_set__count(set); i++) {
+	for (i = 0; i < pem_event_set__count(set) && !has_objects(set); i++) {
 		const struct pem_event *event = pem_event_set__event(set, i);
 
-		if (event->meaning == PEM_MEANS_OBJECT)
-			return false;
 		lacks |= event->meaning == PEM_MEANS_SAMPLE &&
 			 pem_event__field_by_role(event, PEM_ROLE_CODE) >= 0 &&
 			 pem_session__can_deliver(session, event, NULL) == 1;
 	}
 	return lacks;
+}
+
+/* Is the set to have stacks that its events name by a number? */
+static bool wants_frames(const struct cli_patterns *patterns, const struct pem_event_set *set)
+{
+	size_t i;
+
+	for (i = 0; patterns->has_stacks && i < pem_event_set__count(set); i++)
+		if (pem_event__field_by_role(pem_event_set__event(set, i), PEM_ROLE_STACK) >= 0)
+			return true;
+	return false;
 }
 
 struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_patterns *patterns,
@@ -237,7 +258,12 @@ struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_
 			patterns->also[4] = OBJECT_EVENT;
 		patterns->also[6] = FORK_EVENT;
 	}
-	if (patterns->also[1] == NULL && patterns->also[3] == NULL)
+	if (wants_frames(patterns, set)) {
+		patterns->also[12] = FRAME_EVENT;
+		if (patterns->all_where == NULL && !has_objects(set))
+			patterns->also[4] = OBJECT_EVENT;
+	}
+	if (patterns->also[1] == NULL && patterns->also[3] == NULL && patterns->also[12] == NULL)
 		return set;
 	pem_event_set__free(set);
 	return cli_choose_events(session, patterns, true, error);

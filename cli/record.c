@@ -36,8 +36,7 @@ static const struct cli_option options[] = {
 	 "ipc@phase or page-faults+task-clock@Malloc. Default: all usual stub and kernel events, "
 	 "and the available counters; +EV adds to them."},
 	{'o', "output", "DIR",
-	 "The trace's folder, which must not exist or be empty. Default: pem-trace-COMMAND-N "
-	 "here."},
+	 "The trace's folder, which is new or empty. Default: pem-trace-COMMAND-N here."},
 	CLI_ATTACH_OPTIONS,
 	{OPT_WHERE, "where", "PREDICATE",
 	 "Only events whose fields pass, as in 'size > 4096 && site != 0': all events of -e must "
@@ -75,8 +74,8 @@ static const struct cli_option options[] = {
 	 "Sample where programs are so often a second, on each CPU that they run on: "
 	 "HW::HWPerf::HPMsAndPC, also if -e does not name it; with --mem, data. Default: 199."},
 	{'g', "stacks", NULL,
-	 "Samples tell which calls led there, by the programs' unwind tables: pem report --by "
-	 "function, and a flame graph in the HTML page."},
+	 "Samples and allocations tell which calls led there, by the programs' unwind tables: pem "
+	 "report --by stack and --by function, and flame graphs in the HTML page."},
 	{OPT_CALL_GRAPH, "call-graph", "fp|dwarf",
 	 "As -g; with fp by frame pointers, at a tenth of the cost, where programs were compiled "
 	 "with -fno-omit-frame-pointer."},
@@ -156,6 +155,7 @@ static int parse_snapshots(const struct cli_verb *verb, struct record *r, int co
 static void take_stacks(struct record *r, enum pem_stacks stacks)
 {
 	r->session.sample_stacks = stacks;
+	r->patterns.has_stacks = true;
 	r->patterns.also[2] = SAMPLES_EVENT;
 }
 

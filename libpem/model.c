@@ -514,8 +514,8 @@ static int matches(const struct pem_event *event, const char *pattern)
 	const char *class_on = event->name + strlen(event->layer), *rest;
 	size_t n = strlen(event->layer);
 
-	if (pem_event__is_counter(event, pattern))
-		return 1;
+	if (event->level >= PEM_LEVEL_NAMED || pem_event__is_counter(event, pattern))
+		return event->level < PEM_LEVEL_NAMED || !strcmp(pattern, event->name);
 	if (pem_pattern__is_probe(pattern))
 		return (event->source_kind == PEM_SOURCE_TRACEPOINT ||
 			event->source_kind == PEM_SOURCE_PROBE) &&

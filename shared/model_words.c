@@ -32,18 +32,19 @@ const char *const pem_meaning_words[] = {
 	"descriptor-name",
 	"call-path",
 	"thread-state",
+	"frame",
 };
 const char *const pem_role_words[] = {
 	"-",           "process", "thread",      "previous-thread",
 	"parent",      "name",    "value",       "address",
 	"size",        "key",     "cpu",         "code",
 	"old-address", "state",   "system-call", "descriptor",
-	"interrupt",   "holder",
+	"interrupt",   "holder",  "stack",       "outer-stack",
 };
 const char *const pem_source_words[] = {"stub", "tracepoint", "perf",  "perf-sample",
 					"usdt", "module",     "probe", "simulated",
 					"proc", "uprobe"};
-const char *const pem_level_words[] = {"-", "error", "warning", "info", "detail", "debug"};
+const char *const pem_level_words[] = {"-", "error", "warning", "info", "detail", "debug", "named"};
 const char *const pem_scope_words[] = {"-", "thread", "process", "cpu", "system"};
 const char *const pem_metric_form_words[] = {"-",          "rate",    "ratio",
 					     "difference", "between", "quotient"};

@@ -85,11 +85,10 @@ static void put_field(FILE *f, const struct pem_spec *spec, const struct pem_spe
 
 static const char *loglevel(unsigned level)
 {
-	static const char *const words[] = {[PEM_LEVEL_ERROR] = "ERR",
-					    [PEM_LEVEL_WARNING] = "WARNING",
-					    [PEM_LEVEL_INFO] = "INFO",
-					    [PEM_LEVEL_DETAIL] = "DEBUG_PROGRAM",
-					    [PEM_LEVEL_DEBUG] = "DEBUG"};
+	static const char *const words[] = {
+		[PEM_LEVEL_ERROR] = "ERR",   [PEM_LEVEL_WARNING] = "WARNING",
+		[PEM_LEVEL_INFO] = "INFO",   [PEM_LEVEL_DETAIL] = "DEBUG_PROGRAM",
+		[PEM_LEVEL_DEBUG] = "DEBUG", [PEM_LEVEL_NAMED] = "DEBUG"};
 
 	return level < sizeof(words) / sizeof(words[0]) && words[level] ? words[level] : "INFO";
 }

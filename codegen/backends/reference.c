@@ -211,6 +211,8 @@ const char *reference__level(const struct pem_spec_event *event)
 {
 	if (event->level <= PEM_LEVEL_INFO)
 		return "recorded unless a recording names other events";
+	if (event->level == PEM_LEVEL_NAMED)
+		return "recorded only when named in full";
 	return "recorded only when named, in full or by a pattern";
 }
 
@@ -231,6 +233,7 @@ const char *reference__meaning(const struct pem_spec_event *event)
 		[PEM_MEANS_DESCRIPTOR_NAME] = "the descriptor is this file from now on",
 		[PEM_MEANS_CALL_PATH] = "the system call takes this path",
 		[PEM_MEANS_THREAD_STATE] = "the recorder found the thread in this state",
+		[PEM_MEANS_FRAME] = "a stack of calls is this call from that stack",
 		[PEM_MEANS_INTERVAL_BEGIN] = "an interval begins",
 		[PEM_MEANS_INTERVAL_END] = "an interval ends",
 		[PEM_MEANS_COUNTER] = "a reading of a counter that only grows; its rate is shown",

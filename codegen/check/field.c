@@ -49,6 +49,9 @@ static const char *expected_of_role(const struct pem_spec_field *field)
 	case PEM_ROLE_CPU:
 	case PEM_ROLE_INTERRUPT:
 		return is_unsigned(field->type) ? NULL : "an unsigned type";
+	case PEM_ROLE_STACK:
+	case PEM_ROLE_OUTER_STACK:
+		return field->type == PEM_TYPE_UINT64 ? NULL : "'uint64'";
 	case PEM_ROLE_KEY:
 		return is_integer(field->type) || field->type == PEM_TYPE_ADDRESS ||
 				       field->type == PEM_TYPE_STRING

@@ -50,7 +50,7 @@ static const struct {
 	{"label", "description", free_text},
 	{"event", "name", "'LAYER::Class::Specifier', such as 'APP::Libc::Malloc'"},
 	{"event", "version", "a whole number from 1 to 9999"},
-	{"event", "level", "'error', 'warning', 'info', 'detail' or 'debug'"},
+	{"event", "level", "'error', 'warning', 'info', 'detail', 'debug' or 'named'"},
 	{"event", "since", version},
 	{"event", "deprecated", "what to use instead, in 1 to 400 characters"},
 	{"event", "description", free_text},
@@ -63,7 +63,7 @@ static const struct {
 	 "'interval-end', 'counter', 'gauge', 'allocation', 'release', 'sample', 'send', "
 	 "'receive', "
 	 "'access', 'object', 'thread-waking', 'thread-runnable', 'process-arguments', "
-	 "'descriptor-name', 'call-path' or 'thread-state'"},
+	 "'descriptor-name', 'call-path', 'thread-state' or 'frame'"},
 	{"meaning", "group", "a name of letters, digits, '_' and ':', 120 in all at most"},
 	{"meaning", "scope", "'thread', 'process', 'cpu' or 'system'"},
 	{"source", "type",
@@ -104,8 +104,8 @@ static const struct {
 	{"field", "role",
 	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address', 'size', "
 	 "'key', "
-	 "'cpu', 'code', 'old-address', 'state', 'system-call', 'descriptor', 'interrupt' "
-	 "or 'holder'"},
+	 "'cpu', 'code', 'old-address', 'state', 'system-call', 'descriptor', "
+	 "'interrupt', 'holder', 'stack' or 'outer-stack'"},
 	{"field", "from", expression},
 	{"field", "description", free_text},
 };

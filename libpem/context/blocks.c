@@ -282,6 +282,7 @@ static void describe(struct pem_pass *pass, const struct pem_plan *plan,
 		.code = pem_number__load(plan->code, record->data),
 		.event = record->event,
 		.thread = pass->thread ? &pass->thread->thread : NULL,
+		.stack = pem_number__load(plan->stack, record->data),
 	};
 	pass->around->block = block;
 }

@@ -83,6 +83,7 @@ static void fill(struct pem_plan *plan, const struct pem_event *event)
 	plan->old_address = number_at(event, PEM_ROLE_OLD_ADDRESS);
 	plan->size = number_at(event, PEM_ROLE_SIZE);
 	plan->code = number_at(event, PEM_ROLE_CODE);
+	plan->stack = number_at(event, PEM_ROLE_STACK);
 	plan->system_call = number_at(event, PEM_ROLE_SYSTEM_CALL);
 	plan->descriptor = number_at(event, PEM_ROLE_DESCRIPTOR);
 	plan->interrupt = number_at(event, PEM_ROLE_INTERRUPT);

@@ -6,6 +6,7 @@
  * compiler that knows malloc may change its definition.
  */
 #include "libc/libc.h"
+#include "libc/stacks.h"
 #include "libc/wrappers.h"
 
 #include "stubs/libc.h"
@@ -14,11 +15,17 @@
 #include <malloc.h>
 #include <stdlib.h>
 
+static inline uint64_t stack_of(uintptr_t site)
+{
+	return __builtin_expect(pem_enabled_stack_frame(), 0) ? pem_libc_stack(site) : 0;
+}
+
 /* Raise an allocation's event; its site is in the first caller that is no wrapper. */
 static inline void allocated(size_t size, const void *block, uintptr_t site)
 {
 	if (__builtin_expect(pem_enabled_libc_malloc(), 0))
-		pem_notify_libc_malloc(size, (uintptr_t)block, pem_libc_caller(site));
+		pem_notify_libc_malloc(size, (uintptr_t)block, pem_libc_caller(site),
+				       stack_of(site));
 }
 
 PEM_LIBC_EXPORT void *malloc(size_t size)
@@ -37,7 +44,8 @@ PEM_LIBC_EXPORT void *calloc(size_t count, size_t size)
 	if (__builtin_mul_overflow(count, size, &bytes))
 		bytes = SIZE_MAX;
 	if (__builtin_expect(pem_enabled_libc_calloc(), 0))
-		pem_notify_libc_calloc(bytes, (uintptr_t)block, pem_libc_caller(PEM_LIBC_SITE));
+		pem_notify_libc_calloc(bytes, (uintptr_t)block, pem_libc_caller(PEM_LIBC_SITE),
+				       stack_of(PEM_LIBC_SITE));
 	return block;
 }
 
@@ -53,7 +61,7 @@ static void *resize(void *old, size_t size, uintptr_t site)
 		block = PEM_LIBC_REAL(realloc)(old, size);
 		if (__builtin_expect(pem_enabled_libc_realloc(), 0))
 			pem_notify_libc_realloc((uintptr_t)old, size, (uintptr_t)block,
-						pem_libc_caller(site));
+						pem_libc_caller(site), stack_of(site));
 		return block;
 	}
 	pem_notify_libc_free((uintptr_t)old);

@@ -7,7 +7,7 @@ ELF_SRC = libpem/libc/elf_names.c libpem/libc/elf_later.c
 # silence.c behind the others: its constructor runs after theirs. So objects.c is last: what it raises
 # needs silence.c, and its destructor runs before theirs.
 LIBC_OBJ := $(call objects,$(addprefix libpem/libc/,attach.c elf_names.c real.c next.c alloc.c map.c \
-  thread.c frames.c wrappers.c lock.c file.c stream.c socket.c program.c spawn.c readable.c older.c exec.c rights.c internal.c silence.c objects.c))
+  thread.c frames.c wrappers.c stacks.c lock.c file.c stream.c socket.c program.c spawn.c readable.c older.c exec.c rights.c internal.c silence.c objects.c))
 # attach.c registers the providers, not each header. As IN_EVENTS of libpem: bound when loaded.
 $(LIBC_OBJ): private ALL_CFLAGS += -DPEM_REGISTERS_ITSELF -fno-plt
 $(call objects,libpem/libc/elf_later.c): private ALL_CFLAGS += -fno-plt

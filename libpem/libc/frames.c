@@ -16,6 +16,7 @@
 #include <link.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #if defined(__x86_64__) && defined(DLFO_STRUCT_HAS_EH_DBASE)
 
@@ -112,13 +113,15 @@ static size_t form_bytes(unsigned encoding)
 
 /* How a frame ends. Numbers of registers are those of DWARF. */
 enum { BP = 6, SP = 7, RETURN = 16, FRAME_MAX = 1 << 20 };
-enum { KNOWN = 1, BY_BP = 2, BP_SAVED = 4, BP_LOST = 8, BP_SHIFT = 32, CFA_SHIFT = 8 };
+enum { KNOWN = 1, BY_BP = 2, BP_SAVED = 4, BP_LOST = 8, OUTERMOST = 16 };
+enum { CFA_SHIFT = 8, BP_SHIFT = 32 };
 
 struct row {
 	unsigned cfa_register; /* 0: unknown */
 	int64_t cfa;
 	int64_t bp; /* where it is saved, from the frame's end */
 	bool bp_saved, bp_lost, returns;
+	bool is_outermost; /* its return address is undefined, as that of _start */
 };
 
 struct program {
@@ -215,7 +218,9 @@ static bool run_extended(struct program *p, struct reader *r, unsigned op)
 		restore_register(p, take_uleb(r));
 		return true;
 	case 0x07: /* undefined */
-		put_register(row, take_uleb(r), false, 0);
+		number = take_uleb(r);
+		put_register(row, number, false, 0);
+		row->is_outermost |= number == RETURN;
 		return true;
 	case 0x08: /* same_value */
 		same_register(row, take_uleb(r));
@@ -392,7 +397,33 @@ static uintptr_t find_entry(const struct dl_find_object *object, uintptr_t pc)
 	return head + (uintptr_t)(intptr_t)entry[1];
 }
 
-/* The rule of a return address, as one word. Without KNOWN: the caller is unknown. */
+/*
+ * Of a program whose segments do not adjoin, the loader tells only the one that has the code: take
+ * the one that has the tables.
+ */
+static void find_segment(struct dl_find_object *object)
+{
+	const ElfW(Phdr) *segment = (const ElfW(Phdr) *)getauxval(AT_PHDR);
+	const ElfW(Phdr) *end = segment + getauxval(AT_PHNUM);
+	uintptr_t head = (uintptr_t)object->dlfo_eh_frame, start;
+
+	if (object->dlfo_link_map != _r_debug.r_map || !segment ||
+	    (head >= (uintptr_t)object->dlfo_map_start && head < (uintptr_t)object->dlfo_map_end))
+		return;
+	for (; segment < end; segment++) {
+		start = object->dlfo_link_map->l_addr + segment->p_vaddr;
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_R && head >= start &&
+		    head - start < segment->p_filesz) {
+			object->dlfo_map_start = (void *)start;
+			object->dlfo_map_end = (void *)(start + segment->p_filesz);
+		}
+	}
+}
+
+/*
+ * The rule of a return address, as one word. Without KNOWN: the caller is unknown, or there is none
+ * (OUTERMOST).
+ */
 static uint64_t find_rule(uintptr_t pc)
 {
 	struct dl_find_object object;
@@ -401,9 +432,12 @@ static uint64_t find_rule(uintptr_t pc)
 
 	if (!_dl_find_object || _dl_find_object((void *)(pc - 1), &object) || !object.dlfo_eh_frame)
 		return 0;
+	find_segment(&object);
 	entry = find_entry(&object, pc - 1);
-	if (!entry || !read_entry(&object, entry, pc - 1, &row) || !row.returns)
+	if (!entry || !read_entry(&object, entry, pc - 1, &row))
 		return 0;
+	if (!row.returns)
+		return row.is_outermost ? OUTERMOST : 0;
 	if ((row.cfa_register != SP && row.cfa_register != BP) || row.cfa < 8 ||
 	    row.cfa >= FRAME_MAX || row.cfa % 8)
 		return 0;
@@ -441,14 +475,32 @@ static uint64_t rule_of(uintptr_t pc)
 	return rule;
 }
 
+/* Where the frame ends, behind its return address. 0: unknown. */
+static uintptr_t end_of(const struct pem_libc_frame *frame, uint64_t rule)
+{
+	uintptr_t from = rule & BY_BP ? frame->bp : frame->sp;
+	uintptr_t end = from + (uint32_t)rule / (1u << CFA_SHIFT);
+
+	if (!(rule & KNOWN) || !from || end <= frame->sp || end - frame->sp > FRAME_MAX ||
+	    end % 8 || rule >> BP_SHIFT > end - frame->sp)
+		return 0;
+	return end;
+}
+
+bool pem_libc_frame__is_outermost(const struct pem_libc_frame *frame)
+{
+	uint64_t rule = rule_of(frame->pc);
+	uintptr_t end = end_of(frame, rule);
+
+	return rule & OUTERMOST || (end && !*(const uintptr_t *)(end - 8));
+}
+
 bool pem_libc_frame__step(struct pem_libc_frame *frame)
 {
 	uint64_t rule = rule_of(frame->pc);
-	uintptr_t end, from = rule & BY_BP ? frame->bp : frame->sp, saved = rule >> BP_SHIFT;
+	uintptr_t end = end_of(frame, rule), saved = rule >> BP_SHIFT;
 
-	end = from + (uint32_t)rule / (1u << CFA_SHIFT);
-	if (!(rule & KNOWN) || !from || end <= frame->sp || end - frame->sp > FRAME_MAX ||
-	    end % 8 || saved > end - frame->sp || !*(const uintptr_t *)(end - 8))
+	if (!end || !*(const uintptr_t *)(end - 8))
 		return false;
 	frame->pc = *(const uintptr_t *)(end - 8);
 	if (rule & BP_SAVED)
@@ -471,6 +523,12 @@ const struct link_map *pem_libc_frame__object(uintptr_t pc)
 #else
 
 bool pem_libc_frame__step(struct pem_libc_frame *frame)
+{
+	(void)frame;
+	return false;
+}
+
+bool pem_libc_frame__is_outermost(const struct pem_libc_frame *frame)
 {
 	(void)frame;
 	return false;

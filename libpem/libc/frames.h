@@ -30,6 +30,8 @@ struct pem_libc_frame {
 
 /* Go to the caller. False: it is unknown, and the frame is unchanged. Async-signal-safe. */
 bool pem_libc_frame__step(struct pem_libc_frame *frame);
+/* Is it known that the frame has no caller? It is the program's first, or a thread's. As safe. */
+bool pem_libc_frame__is_outermost(const struct pem_libc_frame *frame);
 
 struct link_map;
 

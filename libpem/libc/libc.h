@@ -18,6 +18,7 @@
  *	next.c		definitions of all other functions
  *	alloc.c		malloc and its kin, free
  *	wrappers.c	functions that allocate for their callers
+ *	stacks.c	the stacks of calls that allocations name
  *	frames.c	from a function to its caller
  *	map.c		mmap, mremap, munmap, brk
  *	thread.c	pthread_create, pthread_join

@@ -14,6 +14,7 @@
 #include "libc/readable.h"
 #include "libc/next.h"
 #include "libc/spawn.h"
+#include "libc/stacks.h"
 
 #include "producer/rights.h"
 #include "stubs/libc.h"
@@ -340,6 +341,7 @@ static __attribute__((noinline)) void *open_library(const char *name, int flags)
 	handle = PEM_LIBC_NEXT(dlopen)(name, flags);
 	pem_notify_loader_open_end((uintptr_t)handle, known);
 	pem_libc_objects__raise();
+	pem_libc_stacks__forget();
 	return handle;
 }
 

@@ -68,6 +68,7 @@ void pem_code__free(struct pem_code *code)
 	pem_number_map__free(&code->space_at);
 	pem_number_map__free(&code->location_at);
 	pem_number_map__free(&code->node_at);
+	pem_number_map__free(&code->numbered_at);
 	free(code);
 }
 

@@ -119,6 +119,7 @@ struct pem_code {
 	const char *kernel_trouble;
 	uint64_t left_out, cut;
 	struct pem_number_map object_at, space_at, location_at, node_at, function_at;
+	struct pem_number_map numbered_at; /* nodes. key: hash of a process and a stack's number */
 };
 
 /* The mapping that an address is in, or NULL. */

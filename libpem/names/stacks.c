@@ -2,6 +2,7 @@
 /* stacks.c - a tree of stacks: nodes are locations in their caller's node (contract: pem/code.h) */
 #include "code_map.h"
 #include "grow.h"
+#include "hash.h"
 
 #include <errno.h>
 
@@ -70,6 +71,65 @@ int64_t pem_code__sample(struct pem_code *code, const struct pem_record *record,
 	if (count)
 		memcpy(addresses + 1, callers, count * sizeof(addresses[0]));
 	return pem_code__stack(code, record->pid, process, addresses, 1 + (size_t)count);
+}
+
+/* --- stacks that have numbers --- */
+
+static uint64_t key_of(const struct pem_code *code, uint32_t pid,
+		       const struct pem_pass_process *process, uint64_t stack)
+{
+	uint64_t owner = process ? (uint64_t)process->number + 1 : (uint64_t)pid << 32;
+
+	return pem_hash__join(pem_hash__join(0, code->multiplier, owner), code->multiplier, stack);
+}
+
+uint32_t pem_code__numbered(const struct pem_code *code, uint32_t pid,
+			    const struct pem_pass_process *process, uint64_t stack)
+{
+	return stack ? pem_number_map__value(&code->numbered_at, key_of(code, pid, process, stack))
+		     : PEM_CODE_NONE;
+}
+
+static int64_t add_call(struct pem_code *code, uint32_t pid, const struct pem_pass_process *process,
+			uint32_t outer, uint64_t address)
+{
+	int64_t location = pem_code__locate(code, pid, process, address);
+	int64_t node = location < 0 ? location : node_of(code, outer, (uint32_t)location);
+
+	if (node != -ENOSPC)
+		return node;
+	code->cut++;
+	return outer;
+}
+
+int pem_code__frame(struct pem_code *code, const struct pem_record *record,
+		    const struct pem_pass_process *process)
+{
+	int call = pem_event__field_by_role(record->event, PEM_ROLE_CODE);
+	int stack = pem_event__field_by_role(record->event, PEM_ROLE_STACK);
+	int outer = pem_event__field_by_role(record->event, PEM_ROLE_OUTER_STACK);
+	int64_t node = PEM_CODE_NONE;
+	uint64_t number;
+	uint32_t *at;
+
+	if (call < 0 || stack < 0 || outer < 0)
+		return 0;
+	number = pem_record__u64(record, (unsigned)outer);
+	if (number)
+		node = pem_code__numbered(code, record->pid, process, number);
+	if (number && node == PEM_CODE_NONE)
+		node = add_call(code, record->pid, process, PEM_CODE_NONE, PEM_CALLERS_CUT);
+	if (node >= 0)
+		node = add_call(code, record->pid, process, (uint32_t)node,
+				pem_record__u64(record, (unsigned)call));
+	at = node >= 0 ? pem_number_map__at(&code->numbered_at,
+					    key_of(code, record->pid, process,
+						   pem_record__u64(record, (unsigned)stack)))
+		       : NULL;
+	if (!at)
+		return -ENOMEM;
+	*at = (uint32_t)node;
+	return 0;
 }
 
 size_t pem_code__node_count(const struct pem_code *code)

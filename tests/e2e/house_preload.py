@@ -48,6 +48,7 @@ LIBC = {
     "pem_provider_register pem_providers__lose pem_providers__register pem_provider_unregister": BEFORE_MAIN + " and destructors",
     "__environ environ": "a variable",
     "secure_getenv": "reads the environment without a lock; called in a constructor",
+    "getauxval": "reads what the kernel gave the process",
     "_dl_find_object": "lock-free, and safe in handlers of signals",
     "pem_program_file__kind pem_rights__after_filter pem_rights__after_move pem_rights__before_dispatch pem_rights__before_drop "
     "pem_rights__before_filter pem_rights__before_move pem_rights__before_strict pem_rights__count_unobserved "

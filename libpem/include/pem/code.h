@@ -122,6 +122,20 @@ int64_t pem_code__sample(struct pem_code *code, const struct pem_record *record,
 			 const struct pem_pass_process *process);
 
 /*
+ * Take a record of meaning PEM_MEANS_FRAME: one call of stacks that have numbers. One whose outer
+ * stack was not told, since its record was lost, has the outermost function "[cut off]". process:
+ * as above. Returns 0 or -ENOMEM.
+ */
+int pem_code__frame(struct pem_code *code, const struct pem_record *record,
+		    const struct pem_pass_process *process);
+/*
+ * The node of a stack, by its number in a process, as records so far told it. PEM_CODE_NONE: none
+ * did, or the number is 0.
+ */
+uint32_t pem_code__numbered(const struct pem_code *code, uint32_t pid,
+			    const struct pem_pass_process *process, uint64_t stack);
+
+/*
  * Locate again what was met before its object was told, and name all locations: by what the trace
  * keeps (pem_code__keep), then by files, and by the kernel and processes, if they are those of this
  * machine and boot. trace: where the records are from; NULL: unknown. Returns 0 or -ENOMEM.

@@ -211,6 +211,7 @@ struct pem_block {
 	uint64_t code; /* field of role 'code' of the allocation: who called; 0: it has none */
 	const struct pem_event *event; /* of the allocation */
 	const struct pem_pass_thread *thread; /* that allocated it; NULL: unknown */
+	uint64_t stack; /* field of role 'stack' of the allocation; 0: it has none */
 };
 
 struct pem_around {

@@ -136,6 +136,8 @@ int pem_event__field_by_role(const struct pem_event *event, enum pem_role role);
  *	a counter as perf, libpfm4 or the vendor call it: 'instructions', 'dTLB-load-misses',
  *			'INST_RETIRED', 'arm_n1::INST_RETIRED'; its case, '-' and '_' do not matter
  *
+ * An event of level 'named' matches its whole name alone.
+ *
  * Upper and lower case differ, except in the layer and of counters. 'usdt:PATH:NAME' matches every
  * provider.
  */

@@ -110,6 +110,11 @@ enum pem_meaning {
 	 * object of role 'name', which the thread of role 'holder' holds.
 	 */
 	PEM_MEANS_THREAD_STATE,
+	/*
+	 * 'frame': of the current process, the stack of role 'stack' is a call, which returns to
+	 * role 'code', from the stack of role 'outer-stack'.
+	 */
+	PEM_MEANS_FRAME,
 	PEM_MEANING_COUNT
 };
 
@@ -137,6 +142,7 @@ enum pem_level {
 	PEM_LEVEL_INFO, /* 'info': the default */
 	PEM_LEVEL_DETAIL, /* 'detail': recorded when asked for by name or pattern */
 	PEM_LEVEL_DEBUG, /* 'debug': for those who build the provider */
+	PEM_LEVEL_NAMED, /* 'named': recorded when asked for by its whole name, not by a pattern */
 	PEM_LEVEL_COUNT
 };
 
@@ -237,6 +243,10 @@ enum pem_role {
 	PEM_ROLE_INTERRUPT,
 	/* 'holder': the thread that holds the object of role 'name'; 0: unknown */
 	PEM_ROLE_HOLDER,
+	/* 'stack': number of a stack of calls, which events of meaning 'frame' tell; 0: unknown */
+	PEM_ROLE_STACK,
+	/* 'outer-stack': the stack that a call of meaning 'frame' was made from; 0: none */
+	PEM_ROLE_OUTER_STACK,
 	PEM_ROLE_COUNT
 };
 

@@ -142,7 +142,7 @@ static inline void pem_tsdl_put(FILE *f, const struct pem_event *event)
 	 * LTTng's numbers for levels, by enum pem_level. CTF readers show names for them: error,
 	 * warning, info, system-wide and finest debugging.
 	 */
-	static const uint8_t loglevels[PEM_LEVEL_COUNT] = {0, 3, 4, 6, 7, 14};
+	static const uint8_t loglevels[PEM_LEVEL_COUNT] = {0, 3, 4, 6, 7, 14, 14};
 	size_t i;
 
 	fprintf(f, "event {\n    name = \"%s\";\n    id = %u;\n    loglevel = %u;\n", event->name,
