@@ -58,9 +58,13 @@ static bool is_unmeasured(const struct pem_trace_cost *c)
 	return c->count != 0 && c->ns_each <= 0;
 }
 
+/* What the programs did to find the calls of stacks: no kind has it, as it goes by their depth. */
+#define STACKS "stacks of allocations"
+
 /* The names of these kinds, "uprobe-log, sample". "": the sum has all. */
-static const char *unmeasured(const struct pem_trace_info *info, char *text, size_t bytes)
+static const char *unmeasured(const struct report *r, char *text, size_t bytes)
 {
+	const struct pem_trace_info *info = r->info;
 	size_t used = 0;
 	uint32_t i;
 
@@ -69,6 +73,8 @@ static const char *unmeasured(const struct pem_trace_info *info, char *text, siz
 		if (is_unmeasured(&info->costs[i]) && used < bytes)
 			used += (size_t)snprintf(text + used, bytes - used, "%s%s",
 						 used != 0 ? ", " : "", info->costs[i].kind);
+	if (report__has(r, PEM_MEANS_FRAME) && used < bytes)
+		snprintf(text + used, bytes - used, "%s" STACKS, used != 0 ? ", " : "");
 	return text;
 }
 
@@ -178,7 +184,7 @@ void report_cost__print(const struct report *r)
 	uint64_t base = base_of(info, &whose);
 	unsigned int rows = print_kinds(info, base, whose);
 	char text[1536], kinds[320], lacking[768];
-	bool least = *unmeasured(info, kinds, sizeof(kinds)) != '\0';
+	bool least = *unmeasured(r, kinds, sizeof(kinds)) != '\0';
 
 	print_lacking(r, kinds, lacking, sizeof(lacking));
 	if (info->recorder_cpu_ns == 0)
@@ -240,6 +246,8 @@ struct json_object *report_cost__json(const struct report *r)
 		if (is_unmeasured(c))
 			json_object_array_add(lacking, json_object_new_string(c->kind));
 	}
+	if (report__has(r, PEM_MEANS_FRAME))
+		json_object_array_add(lacking, json_object_new_string(STACKS));
 	json_object_object_add(object, "kinds", kinds);
 	json_object_object_add(object, "unmeasured", lacking);
 	cli_json__real(object, "total_ns", sum);

@@ -22,8 +22,8 @@ struct function {
 	bool is_kernel;
 	bool is_cut; /* stands for callers that are not known */
 	uint32_t location; /* of the code; of one of them that were joined */
-	uint64_t count, bytes, live, live_bytes, temporary, peak; /* as of a site */
-	uint64_t total; /* samples in it and in what it called */
+	struct report_amounts sum;
+	uint64_t total; /* records in it and in what it called; of no stacks 0 */
 	uint64_t last_stack; /* that was counted in total: index + 1 */
 };
 
@@ -31,7 +31,7 @@ struct functions {
 	struct function *rows;
 	size_t count, capacity;
 	uint64_t *of_event; /* records by event, to tell shares */
-	bool has_callers; /* there are samples with more than one function */
+	bool has_callers; /* there are stacks with more than one function */
 };
 
 static struct function describe(const struct report *r, uint32_t event, uint32_t location)
@@ -88,10 +88,10 @@ static int by_weight(const void *a, const void *b)
 		return i < j ? 1 : -1;
 	if (x->event != y->event)
 		return x->event < y->event ? -1 : 1;
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
+	if (x->sum.bytes != y->sum.bytes)
+		return x->sum.bytes < y->sum.bytes ? 1 : -1;
+	if (x->sum.count != y->sum.count)
+		return x->sum.count < y->sum.count ? 1 : -1;
 	if (x->total != y->total)
 		return x->total < y->total ? 1 : -1;
 	return by_identity(a, b);
@@ -113,12 +113,7 @@ static int join(struct functions *f, struct pem_number_map *row_at)
 		if (n == 0 || by_identity(&f->rows[n - 1], row) != 0) {
 			f->rows[n++] = *row;
 		} else {
-			f->rows[n - 1].count += row->count;
-			cli_sum__add(&f->rows[n - 1].bytes, row->bytes);
-			f->rows[n - 1].live += row->live;
-			f->rows[n - 1].temporary += row->temporary;
-			cli_sum__add(&f->rows[n - 1].peak, row->peak);
-			cli_sum__add(&f->rows[n - 1].live_bytes, row->live_bytes);
+			report_amounts__join(&f->rows[n - 1].sum, &row->sum);
 		}
 		*at = (uint32_t)n - 1;
 	}
@@ -126,7 +121,7 @@ static int join(struct functions *f, struct pem_number_map *row_at)
 	return 0;
 }
 
-/* Make a row, without any record, for each function that called a sampled one. 0 or -ENOMEM. */
+/* Make a row, without any record, for each function that called another one. 0 or -ENOMEM. */
 static int add_callers(struct functions *f, const struct report *r)
 {
 	const struct report_sites *s = r->sites;
@@ -174,7 +169,7 @@ static void add_totals(struct functions *f, const struct report_sites *s,
 
 			if (at == UINT32_MAX || f->rows[at].last_stack == i + 1)
 				continue;
-			f->rows[at].total += s->stacks[i].count;
+			f->rows[at].total += s->stacks[i].sum.count;
 			f->rows[at].last_stack = i + 1;
 		}
 	}
@@ -196,13 +191,8 @@ static bool collect(struct functions *f, const struct report *r)
 		struct function *row = &f->rows[f->count++];
 
 		*row = describe(r, s->sites[i].event, s->sites[i].location);
-		row->count = s->sites[i].count;
-		row->bytes = s->sites[i].bytes;
-		row->live = s->sites[i].live;
-		row->temporary = s->sites[i].temporary;
-		row->peak = s->sites[i].peak;
-		row->live_bytes = s->sites[i].live_bytes;
-		f->of_event[row->event] += row->count;
+		row->sum = s->sites[i].sum;
+		f->of_event[row->event] += row->sum.count;
 	}
 	is_complete = add_callers(f, r) == 0 && join(f, &row_at) == 0;
 	if (is_complete)
@@ -252,10 +242,10 @@ static const char *share_of(const struct functions *f, const struct function *ro
 	return cli_format("%.1f %%", all != 0 ? 100.0 * (double)count / (double)all : 0);
 }
 
-/* Was a tenth of the samples in what it called? It may have none of its own. */
+/* Was a tenth of the records in what it called? It may have none of its own. */
 static bool is_large_caller(const struct functions *f, const struct function *row)
 {
-	return row->is_sample && row->total * 10 >= f->of_event[row->event];
+	return row->total * 10 >= f->of_event[row->event];
 }
 
 void report_functions__print(const struct report *r)
@@ -285,14 +275,17 @@ void report_functions__print(const struct report *r)
 			continue;
 		}
 		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, cli_count(row->count));
-		cli_table__cell(table, share_of(&f, row, row->count));
+		cli_table__cell(table, cli_count(row->sum.count));
+		cli_table__cell(table, share_of(&f, row, row->sum.count));
 		if (f.has_callers)
-			cli_table__cell(table, row->is_sample ? share_of(&f, row, row->total) : "");
-		cli_table__cell(table, row->bytes != 0 ? cli_sum__bytes(row->bytes) : "");
-		cli_table__cell(table, row->peak != 0 ? cli_sum__bytes(row->peak) : "");
-		cli_table__cell(table, row->live != 0 ? cli_sum__bytes(row->live_bytes) : "");
-		cli_table__cell(table, row->temporary != 0 ? cli_count(row->temporary) : "");
+			cli_table__cell(table,
+					row->total != 0 ? share_of(&f, row, row->total) : "");
+		cli_table__cell(table, row->sum.bytes != 0 ? cli_sum__bytes(row->sum.bytes) : "");
+		cli_table__cell(table, row->sum.peak != 0 ? cli_sum__bytes(row->sum.peak) : "");
+		cli_table__cell(table,
+				row->sum.live != 0 ? cli_sum__bytes(row->sum.live_bytes) : "");
+		cli_table__cell(table,
+				row->sum.temporary != 0 ? cli_count(row->sum.temporary) : "");
 		cli_table__cell(table, report_site__event(r->events[row->event].event));
 		cli_table__cell(table, object_words(row));
 		cli_table__cell(table, name_words(row));
@@ -333,15 +326,10 @@ void report_functions__json(const struct report *r, struct cli_json_stream *json
 		if (row->object != NULL)
 			cli_json__text(entry, "object", row->object);
 		cli_json__flag(entry, "kernel", row->is_kernel);
-		cli_json__count(entry, "count", row->count);
+		report_amounts__json(entry, &row->sum);
 		cli_json__count(entry, "of", f.of_event[row->event]);
-		if (row->is_sample)
+		if (row->is_sample || row->total != 0)
 			cli_json__count(entry, "total", row->total);
-		cli_json__count(entry, "bytes", row->bytes);
-		cli_json__count(entry, "peak_bytes", row->peak);
-		cli_json__count(entry, "temporary", row->temporary);
-		cli_json__count(entry, "live", row->live);
-		cli_json__count(entry, "live_bytes", row->live_bytes);
 		cli_json_stream__add(json, NULL, entry);
 	}
 	free_functions(&f);

@@ -274,6 +274,7 @@ void report__print_json(const struct report *r)
 	if (r->sites != NULL) {
 		report_sites__json(r, &json);
 		report_functions__json(r, &json);
+		report_stacks__json(r, &json);
 	}
 	if (r->data != NULL)
 		report_data__json(r, &json);

@@ -504,6 +504,8 @@ void report__print(const struct report *r, const char *directory, enum report_by
 		report_sites__print(r);
 	if (by == REPORT_FUNCTION)
 		report_functions__print(r);
+	if (by == REPORT_STACK)
+		report_stacks__print(r);
 	if (by == REPORT_ALL)
 		report_metrics__print(r);
 	most_phases = by == REPORT_PHASE ? SIZE_MAX : PHASES_MOST;

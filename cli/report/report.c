@@ -12,7 +12,7 @@ static const struct cli_option options[] = {
 	{OPT_BY, "by", "WHAT",
 	 "One table only: by layer, process, thread, event, site, state, path, wait, lock, "
 	 "interval, "
-	 "message, phase, function, data, file or syscall; or system calls by two of phase, "
+	 "message, phase, function, stack, data, file or syscall; or system calls by two of phase, "
 	 "process, "
 	 "thread, syscall and "
 	 "file, as phase,syscall."},
@@ -50,23 +50,15 @@ static int parse_pair(const char *word, enum report_key pair[2])
 static int parse_by(const char *word, enum report_by *by, struct report *report)
 {
 	static const char *const words[] = {
-		[REPORT_LAYER] = "layer",
-		[REPORT_PROCESS] = "process",
-		[REPORT_THREAD] = "thread",
-		[REPORT_EVENT] = "event",
-		[REPORT_SITE] = "site",
-		[REPORT_STATE] = "state",
-		[REPORT_INTERVAL] = "interval",
-		[REPORT_FILE] = "file",
-		[REPORT_SYSCALL] = "syscall",
-		[REPORT_FUNCTION] = "function",
-		[REPORT_DATA] = "data",
-		[REPORT_WAIT] = "wait",
-		[REPORT_MESSAGE] = "message",
-		[REPORT_LOCK] = "lock",
-		[REPORT_PHASE] = "phase",
-		[REPORT_PATH] = "path",
-		[REPORT_PAIR] = "",
+		[REPORT_LAYER] = "layer",       [REPORT_PROCESS] = "process",
+		[REPORT_THREAD] = "thread",     [REPORT_EVENT] = "event",
+		[REPORT_SITE] = "site",         [REPORT_STATE] = "state",
+		[REPORT_INTERVAL] = "interval", [REPORT_FILE] = "file",
+		[REPORT_SYSCALL] = "syscall",   [REPORT_FUNCTION] = "function",
+		[REPORT_STACK] = "stack",       [REPORT_DATA] = "data",
+		[REPORT_WAIT] = "wait",         [REPORT_MESSAGE] = "message",
+		[REPORT_LOCK] = "lock",         [REPORT_PHASE] = "phase",
+		[REPORT_PATH] = "path",         [REPORT_PAIR] = "",
 	};
 	unsigned int i;
 
@@ -101,7 +93,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			return cli_usage_error(
 				verb,
 				"--by %s: there is layer, process, thread, event, site, state, "
-				"path, wait, lock, interval, message, phase, function, data, file "
+				"path, wait, lock, interval, message, phase, function, stack, "
+				"data, file "
 				"and "
 				"syscall; "
 				"and for system calls "
@@ -117,8 +110,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		return cli_usage_error(verb, "--by and --correlate are two reports: choose one");
 	if (correlate)
 		return compare__print_correlation(argv[optind], with, json);
-	if (by == REPORT_SITE || by == REPORT_FUNCTION) {
-		report.sites = report_sites__new(by == REPORT_FUNCTION);
+	if (by == REPORT_SITE || by == REPORT_FUNCTION || by == REPORT_STACK) {
+		report.sites = report_sites__new(by != REPORT_SITE, by == REPORT_STACK);
 		if (report.sites == NULL)
 			return cli_error(CLI_FAILED, "no memory for call sites");
 	}
@@ -174,6 +167,8 @@ const struct cli_verb cli_report = {
 		"pem report --by site TRACE  where memory was allocated, and how much\n"
 		"pem report --by function TRACE\n"
 		"                            where the CPU was, and who allocated what is live\n"
+		"pem report --by stack TRACE\n"
+		"                            the stacks of calls that most memory came from\n"
 		"pem report --by data TRACE  which data structures the CPU waited for\n"
 		"pem report --correlate TRACE\n"
 		"                            what goes with long phases and slow calls\n"

@@ -25,6 +25,7 @@ enum report_by {
 	REPORT_SYSCALL,
 	REPORT_PAIR, /* system calls by two of enum report_key */
 	REPORT_FUNCTION,
+	REPORT_STACK,
 	REPORT_WAIT,
 	REPORT_PATH, /* the command's critical path */
 	REPORT_MESSAGE,
@@ -276,8 +277,9 @@ void report_data__json(const struct report *report, struct cli_json_stream *json
 
 /* --- where events were in the code (sites.c, site_print.c, functions.c) --- */
 
-/* samples: also where samples were, not only call sites. NULL: no memory. */
-struct report_sites *report_sites__new(bool samples);
+/* samples: also where samples were, not only call sites. lists_stacks: also in JSON. NULL: no
+ * memory. */
+struct report_sites *report_sites__new(bool samples, bool lists_stacks);
 void report_sites__free(struct report_sites *sites);
 /* Count a record of the report's event with an index. Returns 0 or -ENOMEM. */
 int report_sites__record(struct report_sites *sites, const struct report_event *e, uint32_t event,
@@ -289,6 +291,9 @@ void report_sites__json(const struct report *report, struct cli_json_stream *jso
 /* The same, by function. */
 void report_functions__print(const struct report *report);
 void report_functions__json(const struct report *report, struct cli_json_stream *json);
+/* The same, by stack of calls. */
+void report_stacks__print(const struct report *report);
+void report_stacks__json(const struct report *report, struct cli_json_stream *json);
 
 /* --- where time went: states of threads, and intervals (times.c, times_print.c) --- */
 

@@ -139,6 +139,34 @@ void report_sites__print_notes(const struct report_sites *s, const char *nothing
 	print_troubles(s);
 }
 
+void report_amounts__columns(struct cli_table *table)
+{
+	cli_table__column(table, "EVENTS", CLI_RIGHT);
+	cli_table__column(table, "BYTES", CLI_RIGHT);
+	cli_table__column(table, "PEAK", CLI_RIGHT);
+	cli_table__column(table, "LIVE", CLI_RIGHT);
+	cli_table__column(table, "TEMPORARY", CLI_RIGHT);
+}
+
+void report_amounts__cells(struct cli_table *table, const struct report_amounts *sum)
+{
+	cli_table__cell(table, cli_count(sum->count));
+	cli_table__cell(table, sum->bytes != 0 ? cli_sum__bytes(sum->bytes) : "");
+	cli_table__cell(table, sum->peak != 0 ? cli_sum__bytes(sum->peak) : "");
+	cli_table__cell(table, sum->live != 0 ? cli_sum__bytes(sum->live_bytes) : "");
+	cli_table__cell(table, sum->temporary != 0 ? cli_count(sum->temporary) : "");
+}
+
+void report_amounts__json(struct json_object *entry, const struct report_amounts *sum)
+{
+	cli_json__count(entry, "count", sum->count);
+	cli_json__count(entry, "bytes", sum->bytes);
+	cli_json__count(entry, "peak_bytes", sum->peak);
+	cli_json__count(entry, "temporary", sum->temporary);
+	cli_json__count(entry, "live", sum->live);
+	cli_json__count(entry, "live_bytes", sum->live_bytes);
+}
+
 void report_sites__print(const struct report *r)
 {
 	const struct report_sites *s = r->sites;
@@ -146,11 +174,7 @@ void report_sites__print(const struct report *r)
 	size_t i;
 
 	report__heading("Call sites");
-	cli_table__column(table, "EVENTS", CLI_RIGHT);
-	cli_table__column(table, "BYTES", CLI_RIGHT);
-	cli_table__column(table, "PEAK", CLI_RIGHT);
-	cli_table__column(table, "LIVE", CLI_RIGHT);
-	cli_table__column(table, "TEMPORARY", CLI_RIGHT);
+	report_amounts__columns(table);
 	cli_table__column(table, "EVENT", CLI_LEFT);
 	cli_table__column(table, "LINE", CLI_CUT);
 	cli_table__column(table, "FUNCTION", CLI_CUT);
@@ -159,11 +183,7 @@ void report_sites__print(const struct report *r)
 		const struct pem_code_location *at = pem_code__location(s->code, site->location);
 
 		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, cli_count(site->count));
-		cli_table__cell(table, site->bytes != 0 ? cli_sum__bytes(site->bytes) : "");
-		cli_table__cell(table, site->peak != 0 ? cli_sum__bytes(site->peak) : "");
-		cli_table__cell(table, site->live != 0 ? cli_sum__bytes(site->live_bytes) : "");
-		cli_table__cell(table, site->temporary != 0 ? cli_count(site->temporary) : "");
+		report_amounts__cells(table, &site->sum);
 		cli_table__cell(table, report_site__event(r->events[site->event].event));
 		cli_table__cell(table, report_site__line(s->code, at));
 		cli_table__cell(table, report_site__function(at));
@@ -215,12 +235,7 @@ void report_sites__json(const struct report *r, struct cli_json_stream *json)
 		struct json_object *entry = json_object_new_object();
 
 		cli_json__text(entry, "event", r->events[site->event].event->name);
-		cli_json__count(entry, "count", site->count);
-		cli_json__count(entry, "bytes", site->bytes);
-		cli_json__count(entry, "peak_bytes", site->peak);
-		cli_json__count(entry, "temporary", site->temporary);
-		cli_json__count(entry, "live", site->live);
-		cli_json__count(entry, "live_bytes", site->live_bytes);
+		report_amounts__json(entry, &site->sum);
 		if (at->object != PEM_CODE_NONE) {
 			object_json(entry, pem_code__object(s->code, at->object), at);
 		} else {

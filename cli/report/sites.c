@@ -9,13 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct report_sites *report_sites__new(bool samples)
+struct report_sites *report_sites__new(bool samples, bool lists_stacks)
 {
 	struct report_sites *sites = calloc(1, sizeof(*sites));
 
 	if (sites == NULL)
 		return NULL;
 	sites->samples = samples;
+	sites->lists_stacks = lists_stacks;
 	sites->code = pem_code__new();
 	if (sites->code == NULL) {
 		free(sites);
@@ -44,27 +45,21 @@ static struct report_site *site_of(struct report_sites *s, uint32_t event, int64
 	return &s->sites[*at];
 }
 
-/* Count a sample's stack. Returns 0 or -ENOMEM. */
-static int take_stack(struct report_sites *s, uint32_t event, const struct pem_record *record,
-		      const struct pem_pass_process *process)
+/* Returns the row of a stack, which is new if its count is 0, or NULL. */
+static struct report_stack *stack_of(struct report_sites *s, uint32_t event, uint32_t node)
 {
-	int64_t node = pem_code__sample(s->code, record, process);
-	uint32_t *at;
+	uint32_t *at = pem_number_map__at(&s->stack_at, (uint64_t)event << 32 | node);
 
-	if (node < 0)
-		return -ENOMEM;
-	at = pem_number_map__at(&s->stack_at, (uint64_t)event << 32 | (uint64_t)node);
 	if (at == NULL)
-		return -ENOMEM;
+		return NULL;
 	if (*at == UINT32_MAX) {
 		if (pem_grow(&s->stacks, sizeof(*s->stacks), s->stack_count + 1,
 			     &s->stack_capacity) < 0)
-			return -ENOMEM;
-		*at = (uint32_t)s->stack_count;
-		s->stacks[s->stack_count++] = (struct report_stack){event, (uint32_t)node, 0};
+			return NULL;
+		s->stacks[s->stack_count] = (struct report_stack){.event = event, .node = node};
+		*at = (uint32_t)s->stack_count++;
 	}
-	s->stacks[*at].count++;
-	return 0;
+	return &s->stacks[*at];
 }
 
 /* --- blocks that are live --- */
@@ -80,17 +75,23 @@ static bool ends_blocks(const struct pem_event *event)
  * The bytes of a site's blocks change. What they were at a peak is kept when they change next: a
  * peak would otherwise ask for the bytes of all sites.
  */
-static void keep_peak(const struct report_sites *s, struct report_site *site)
+static void keep_peak(const struct report_sites *s, struct report_amounts *sum)
 {
-	if (site->peaks != s->peaks)
-		site->peak = site->now;
-	site->peaks = s->peaks;
+	if (sum->peaks != s->peaks)
+		sum->peak = sum->now;
+	sum->peaks = s->peaks;
 }
 
-static void grow(struct report_sites *s, struct report_site *site, uint64_t bytes)
+/* A block of a place begins, or ends. stack: the same place, of a stack; NULL: it is unknown. */
+static void grow(struct report_sites *s, struct report_amounts *sum, struct report_amounts *stack,
+		 uint64_t bytes)
 {
-	keep_peak(s, site);
-	site->now += bytes;
+	keep_peak(s, sum);
+	sum->now += bytes;
+	if (stack != NULL) {
+		keep_peak(s, stack);
+		stack->now += bytes;
+	}
 	s->now += bytes;
 	if (s->now > s->most) {
 		s->most = s->now;
@@ -98,8 +99,17 @@ static void grow(struct report_sites *s, struct report_site *site, uint64_t byte
 	}
 }
 
-/* The address of the process's newest block. NULL: no memory. Valid until the next call. */
-static uint64_t *newest_of(struct report_sites *s, const struct pem_pass_process *process)
+static void shrink(struct report_sites *s, struct report_amounts *sum, uint64_t bytes,
+		   bool is_temporary)
+{
+	keep_peak(s, sum);
+	sum->now -= bytes < sum->now ? bytes : sum->now;
+	sum->temporary += is_temporary;
+}
+
+/* What the process allocated last. NULL: no memory. Valid until the next call. */
+static struct report_newest *newest_of(struct report_sites *s,
+				       const struct pem_pass_process *process)
 {
 	uint32_t *at = pem_number_map__at(&s->newest_at, process->number);
 
@@ -110,7 +120,7 @@ static uint64_t *newest_of(struct report_sites *s, const struct pem_pass_process
 			     &s->newest_capacity) < 0)
 			return NULL;
 		*at = (uint32_t)s->newest_count;
-		s->newest[s->newest_count++] = 0;
+		s->newest[s->newest_count++] = (struct report_newest){.is_there = false};
 	}
 	return &s->newest[*at];
 }
@@ -120,21 +130,26 @@ static int end_block(struct report_sites *s, const struct pem_pass_process *proc
 		     const struct pem_block *block)
 {
 	uint32_t event = pem_number_map__value(&s->event_at, block->event->id);
+	uint32_t node = pem_code__numbered(s->code, process->pid, process, block->stack);
+	struct report_stack *stack = NULL;
 	struct report_site *site;
-	uint64_t *newest;
+	struct report_newest *newest;
+	bool is_temporary;
 
 	if (event == UINT32_MAX || block->code == 0)
 		return 0;
 	newest = newest_of(s, process);
 	site = site_of(s, event, pem_code__locate(s->code, process->pid, process, block->code));
-	if (newest == NULL || site == NULL)
+	if (node != PEM_CODE_NONE)
+		stack = stack_of(s, event, node);
+	if (newest == NULL || site == NULL || (node != PEM_CODE_NONE && stack == NULL))
 		return -ENOMEM;
-	if (*newest == block->address) {
-		site->temporary++;
-		*newest = 0;
-	}
-	keep_peak(s, site);
-	site->now -= block->size < site->now ? block->size : site->now;
+	is_temporary = newest->is_there && newest->size == block->size &&
+		       newest->stack == block->stack && newest->code == block->code;
+	newest->is_there = false;
+	shrink(s, &site->sum, block->size, is_temporary);
+	if (stack != NULL)
+		shrink(s, &stack->sum, block->size, is_temporary);
 	s->now -= block->size < s->now ? block->size : s->now;
 	return 0;
 }
@@ -149,12 +164,12 @@ static int end_blocks(struct report_sites *s, const struct pem_event *event,
 	return around->process != NULL && ended != NULL ? end_block(s, around->process, ended) : 0;
 }
 
-/* The site allocates. Returns 0 or -ENOMEM. */
-static int begin_block(struct report_sites *s, struct report_site *site,
+/* The site allocates. stack: its stack, or NULL. Returns 0 or -ENOMEM. */
+static int begin_block(struct report_sites *s, struct report_site *site, struct report_stack *stack,
 		       const struct pem_around *around)
 {
 	const struct pem_block *block = around->block;
-	uint64_t *newest;
+	struct report_newest *newest;
 	uint32_t *at;
 
 	if (around->process == NULL || block == NULL)
@@ -164,8 +179,8 @@ static int begin_block(struct report_sites *s, struct report_site *site,
 	if (newest == NULL || at == NULL)
 		return -ENOMEM;
 	*at = site->event;
-	*newest = block->address;
-	grow(s, site, block->size);
+	*newest = (struct report_newest){true, block->size, block->stack, block->code};
+	grow(s, &site->sum, stack != NULL ? &stack->sum : NULL, block->size);
 	return 0;
 }
 
@@ -181,17 +196,57 @@ static int call_site(const struct pem_event *event)
 	return -1;
 }
 
+static void count(struct report_amounts *sum, const struct report_event *e,
+		  const struct pem_record *record)
+{
+	sum->count++;
+	if (e->value == VALUE_SUM && strcmp(e->event->fields[e->field].unit, "bytes") == 0)
+		cli_sum__add(&sum->bytes, pem_record__u64(record, (unsigned int)e->field));
+}
+
+/*
+ * Count the record's stack, of which the event is a sample's or an allocation's. Returns 0, with
+ * *stack, which is NULL where the record has none; or -ENOMEM.
+ */
+static int count_stack(struct report_sites *s, const struct report_event *e, uint32_t event,
+		       const struct pem_record *record, const struct pem_pass_process *process,
+		       struct report_stack **stack)
+{
+	int field = pem_event__field_by_role(e->event, PEM_ROLE_STACK);
+	uint64_t number = field >= 0 ? pem_record__u64(record, (unsigned int)field) : 0;
+	int64_t node = PEM_CODE_NONE;
+
+	*stack = NULL;
+	if (e->event->meaning == PEM_MEANS_SAMPLE)
+		node = pem_code__sample(s->code, record, process);
+	else if (number != 0)
+		node = pem_code__numbered(s->code, record->pid, process, number);
+	if (node < 0)
+		return -ENOMEM;
+	s->stackless += number != 0 && node == PEM_CODE_NONE;
+	if (node == PEM_CODE_NONE)
+		return 0;
+	*stack = stack_of(s, event, (uint32_t)node);
+	if (*stack == NULL)
+		return -ENOMEM;
+	count(&(*stack)->sum, e, record);
+	return 0;
+}
+
 int report_sites__record(struct report_sites *s, const struct report_event *e, uint32_t event,
 			 const struct pem_record *record, const struct pem_around *around)
 {
 	const struct pem_pass_process *process = around->process;
 	bool is_sample = e->event->meaning == PEM_MEANS_SAMPLE;
+	struct report_stack *stack;
 	struct report_site *site;
 	uint64_t behind;
 	int field;
 
 	if (e->event->meaning == PEM_MEANS_OBJECT)
 		return pem_code__map(s->code, record);
+	if (e->event->meaning == PEM_MEANS_FRAME)
+		return pem_code__frame(s->code, record, process);
 	if (ends_blocks(e->event) && end_blocks(s, e->event, around) < 0)
 		return -ENOMEM;
 	field = e->layer == LAYER_APP ? call_site(e->event) : -1;
@@ -202,14 +257,10 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 	/* A sample is at an instruction, a call site behind one. */
 	behind = pem_record__u64(record, (unsigned int)field) + is_sample;
 	site = site_of(s, event, pem_code__locate(s->code, record->pid, process, behind));
-	if (site == NULL)
+	if (site == NULL || count_stack(s, e, event, record, process, &stack) < 0)
 		return -ENOMEM;
-	site->count++;
-	if (e->value == VALUE_SUM && strcmp(e->event->fields[e->field].unit, "bytes") == 0)
-		cli_sum__add(&site->bytes, pem_record__u64(record, (unsigned int)e->field));
-	if (e->event->meaning == PEM_MEANS_ALLOCATION)
-		return begin_block(s, site, around);
-	return is_sample ? take_stack(s, event, record, process) : 0;
+	count(&site->sum, e, record);
+	return e->event->meaning == PEM_MEANS_ALLOCATION ? begin_block(s, site, stack, around) : 0;
 }
 
 static const struct report_sites *sort_of;
@@ -219,10 +270,10 @@ static int more(const void *a, const void *b)
 	const struct report_site *x = a, *y = b;
 	const struct pem_code_location *i, *j;
 
-	if (x->bytes != y->bytes)
-		return x->bytes < y->bytes ? 1 : -1;
-	if (x->count != y->count)
-		return x->count < y->count ? 1 : -1;
+	if (x->sum.bytes != y->sum.bytes)
+		return x->sum.bytes < y->sum.bytes ? 1 : -1;
+	if (x->sum.count != y->sum.count)
+		return x->sum.count < y->sum.count ? 1 : -1;
 	i = pem_code__location(sort_of->code, x->location);
 	j = pem_code__location(sort_of->code, y->location);
 	if (i->object != j->object)
@@ -232,6 +283,16 @@ static int more(const void *a, const void *b)
 	if (x->event != y->event)
 		return x->event < y->event ? -1 : 1;
 	return (i->pid > j->pid) - (i->pid < j->pid);
+}
+
+void report_amounts__join(struct report_amounts *to, const struct report_amounts *from)
+{
+	to->count += from->count;
+	to->live += from->live;
+	to->temporary += from->temporary;
+	cli_sum__add(&to->peak, from->peak);
+	cli_sum__add(&to->bytes, from->bytes);
+	cli_sum__add(&to->live_bytes, from->live_bytes);
 }
 
 /* Join sites that are one, now that all objects are known. Returns 0 or -ENOMEM. */
@@ -254,12 +315,7 @@ static int join(struct report_sites *s)
 			s->sites[n++] = site;
 			continue;
 		}
-		s->sites[*at].count += site.count;
-		s->sites[*at].live += site.live;
-		s->sites[*at].temporary += site.temporary;
-		cli_sum__add(&s->sites[*at].peak, site.peak);
-		cli_sum__add(&s->sites[*at].bytes, site.bytes);
-		cli_sum__add(&s->sites[*at].live_bytes, site.live_bytes);
+		report_amounts__join(&s->sites[*at].sum, &site.sum);
 	}
 	s->count = n;
 	return 0;
@@ -276,7 +332,7 @@ static int count_objects(struct report_sites *s)
 		uint32_t object = pem_code__location(s->code, s->sites[i].location)->object;
 
 		if (object != PEM_CODE_NONE)
-			s->of_object[object] += s->sites[i].count;
+			s->of_object[object] += s->sites[i].sum.count;
 	}
 	return 0;
 }
@@ -351,12 +407,19 @@ static bool *find_known(const struct report *report)
 	return known;
 }
 
+static void add_block(struct report_amounts *sum, uint64_t bytes)
+{
+	sum->live++;
+	cli_sum__add(&sum->live_bytes, bytes);
+}
+
 static int add_live(void *arg, const struct pem_pass_process *process,
 		    const struct pem_block *block)
 {
 	const struct live *live = arg;
+	struct report_stack *stack = NULL;
 	struct report_site *site;
-	uint32_t event = 0;
+	uint32_t event = 0, node;
 
 	if (block->code == 0 || process == NULL || process->pid == 0)
 		return 0;
@@ -367,26 +430,36 @@ static int add_live(void *arg, const struct pem_pass_process *process,
 		return 0;
 	site = site_of(live->sites, event,
 		       pem_code__locate(live->sites->code, process->pid, NULL, block->code));
-	if (site == NULL)
+	node = pem_code__numbered(live->sites->code, process->pid, process, block->stack);
+	if (node != PEM_CODE_NONE)
+		stack = stack_of(live->sites, event, node);
+	if (site == NULL || (node != PEM_CODE_NONE && stack == NULL))
 		return -ENOMEM;
-	site->live++;
-	cli_sum__add(&site->live_bytes, block->size);
+	add_block(&site->sum, block->size);
+	if (stack != NULL)
+		add_block(&stack->sum, block->size);
 	return 0;
 }
 
 /* What follows from releases is known if all of them were recorded, and none lost. */
-static void finish_peaks(struct report_sites *s, const struct live *live)
+static void finish_peak(const struct report_sites *s, const struct live *live, uint32_t event,
+			struct report_amounts *sum)
 {
 	bool is_complete = live->report->total.discarded + live->report->total.overwritten == 0;
+
+	keep_peak(s, sum);
+	if (!is_complete || !live->is_known[event])
+		sum->peak = sum->temporary = 0;
+}
+
+static void finish_peaks(struct report_sites *s, const struct live *live)
+{
 	size_t i;
 
-	for (i = 0; i < s->count; i++) {
-		struct report_site *site = &s->sites[i];
-
-		keep_peak(s, site);
-		if (!is_complete || !live->is_known[site->event])
-			site->peak = site->temporary = 0;
-	}
+	for (i = 0; i < s->count; i++)
+		finish_peak(s, live, s->sites[i].event, &s->sites[i].sum);
+	for (i = 0; i < s->stack_count; i++)
+		finish_peak(s, live, s->stacks[i].event, &s->stacks[i].sum);
 }
 
 int report_sites__finish(struct report_sites *s, const struct report *report)

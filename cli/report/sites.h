@@ -10,22 +10,37 @@
 
 #include <pem/code.h>
 
-struct report_site {
-	uint32_t event; /* index in the report's events */
-	uint32_t location; /* of the code */
+#include <json-c/json.h>
+
+/* Records of one place, and the blocks that these allocated. */
+struct report_amounts {
 	uint64_t count, bytes;
-	uint64_t live, live_bytes; /* blocks allocated here that were not released */
-	/* Of them blocks that their process released before it allocated another one. */
-	uint64_t temporary;
-	uint64_t peak; /* bytes of its blocks when those of all sites together were most */
+	uint64_t live, live_bytes; /* blocks that were not released */
+	uint64_t temporary; /* blocks that were released next: see report_newest */
+	uint64_t peak; /* bytes of its blocks when those of all places together were most */
 	uint64_t now, peaks; /* bytes of its blocks, and how many peaks these took part in */
 };
 
-/* Samples with one stack. */
+struct report_site {
+	uint32_t event; /* index in the report's events */
+	uint32_t location; /* of the code */
+	struct report_amounts sum;
+};
+
+/*
+ * What a process allocated last. As heaptrack has it, the next release is of a temporary block if
+ * that has the same size and stack, of unknown stacks the same site.
+ */
+struct report_newest {
+	bool is_there; /* nothing was released since */
+	uint64_t size, stack, code;
+};
+
+/* Samples or allocations with one stack. */
 struct report_stack {
 	uint32_t event;
 	uint32_t node; /* of the code */
-	uint64_t count;
+	struct report_amounts sum;
 };
 
 struct report_sites {
@@ -34,17 +49,22 @@ struct report_sites {
 	size_t count, capacity;
 	struct report_stack *stacks;
 	size_t stack_count, stack_capacity;
+	uint64_t stackless; /* allocations whose stack was lost */
 	uint64_t *of_object; /* records by object, once all are there */
 	bool samples; /* also where samples were, which are no call sites */
+	bool lists_stacks; /* each of them, in JSON */
 	/* Bytes of all blocks now, the most so far, and how often there were more than before. */
 	uint64_t now, most, peaks;
 	struct pem_number_map event_at; /* of allocations: index of an event, by its id */
 	struct pem_number_map newest_at; /* by process: index in newest */
-	uint64_t *newest; /* a process's last block, if it is not released; 0: none */
+	struct report_newest *newest;
 	size_t newest_count, newest_capacity;
 	struct pem_number_map site_at; /* key: event, location */
 	struct pem_number_map stack_at; /* key: event, node */
 };
+
+/* Add up the amounts of two places that are one. */
+void report_amounts__join(struct report_amounts *to, const struct report_amounts *from);
 
 /* Print what is missing in the names. nothing: the text for a trace without any site. */
 void report_sites__print_notes(const struct report_sites *sites, const char *nothing);
@@ -56,6 +76,11 @@ void report_sites__print_notes(const struct report_sites *sites, const char *not
 const char *report_site__short(const char *function);
 /* An event's name for a table, by a person's word if it is the CPU's samples. */
 const char *report_site__event(const struct pem_event *event);
+/* Put the cells of a table, and the members of an object, that tell amounts. */
+#define REPORT_AMOUNT_COLUMNS 5u
+void report_amounts__columns(struct cli_table *table);
+void report_amounts__cells(struct cli_table *table, const struct report_amounts *sum);
+void report_amounts__json(struct json_object *entry, const struct report_amounts *sum);
 /* What a named location is called, and its line. Valid for a few more calls, as cli_format's. */
 const char *report_site__function(const struct pem_code_location *site);
 const char *report_site__line(const struct pem_code *code, const struct pem_code_location *site);

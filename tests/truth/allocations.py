@@ -3,13 +3,14 @@
 """
 allocations: who allocates, where functions allocate for their callers: operator new, strdup, xmalloc and the like
 
-Not here: sites of calls without such a function (report_sites.py).
+Not here: sites of calls without such a function (report_sites.py), and all calls of a stack (stacks.py).
 """
 import collections
 import json
 import os
 import re
 
+from heaptrack import by_heaptrack
 from preload import compile_program, need_preload
 from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
 
@@ -62,23 +63,6 @@ def by_function(command, env=None):
     found = collections.Counter()
     for site in recorded_sites(command, env):
         found[function_of(site)] += site["count"]
-    return found
-
-
-def by_heaptrack(command, *costs):
-    """For each cost, the stacks of frames, which leave out operator new, and their costs."""
-    need("heaptrack", "heaptrack_print")
-    folder = tmp()
-    rc, out, err = run(["heaptrack", "-o", folder + "/h"] + command)
-    equal(rc, 0, "exit status of heaptrack, with " + out + err)
-    file = [name for name in os.listdir(folder) if name.startswith("h.")][0]
-    found = {}
-    for cost in costs:
-        rc, out, err = run(["heaptrack_print", "-f", folder + "/" + file, "-F", folder + "/folded", "-p", "0", "-T", "0", "-l", "0",
-                            "--flamegraph-cost-type", cost])
-        equal(rc, 0, "exit status of heaptrack_print, with " + err)
-        with open(folder + "/folded") as lines:
-            found[cost] = [(stack.split(";"), int(count)) for stack, count in (line.rstrip("\n").rsplit(" ", 1) for line in lines)]
     return found
 
 

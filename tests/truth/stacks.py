@@ -1,0 +1,216 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+stacks: all calls that led to each allocation, and what was allocated from each stack of them, beside heaptrack
+
+Not here: the one caller that an allocation counts for (allocations.py).
+"""
+import collections
+import json
+import os
+import re
+
+from heaptrack import by_heaptrack
+from preload import compile_program, need_preload
+from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
+
+EVENTS = "APP::Libc::*alloc,APP::Libc::Free"
+COSTS = {"allocations": "count", "peak": "peak_bytes", "leaked": "live_bytes", "temporary": "temporary"}
+
+
+def plain(function):
+    """A function's name as both tools have it: without arguments of templates, and without the C library's second names."""
+    function = re.sub(r" \([^()]*\)$", "", function)
+    if re.match(r"0x[0-9a-f]+$", function):
+        return "?"
+    while re.search(r"<[^<>]*>", function):
+        function = re.sub(r"<[^<>]*>", "", function)
+    return re.sub(r"^(__GI_)+|^__(?=strdup$|getpwuid_r$)|\.cold$", "", re.sub(r"^(__GI_)+", "", function))
+
+
+def key_of(frames):
+    """A stack's functions, from main or a thread's first on. heaptrack has functions that were inlined in another order."""
+    names = [plain(frame) for frame in frames if frame]
+    names = [name for name in names if not name.startswith("operator new")]
+    first = [i for i, name in enumerate(names) if name in ("main", "thread")]
+    return tuple(sorted(names[first[0]:] if first else names))
+
+
+def recorded(command, *options):
+    """The report of a recorded command's stacks."""
+    need_preload()
+    if not os.path.exists(BUILD + "/programs/name_code"):
+        skip("libdw-dev is missing")
+    trace = tmp() + "/trace"
+    rc, _, err = run([PEM, "record", "-q", "-g", "-e", EVENTS, *options, "-o", trace, "--"] + command)
+    equal(rc, 0, "exit status, with " + err)
+    rc, out, err = run([PEM, "report", "--by", "stack", "--json", trace])
+    equal(rc, 0, "exit status of the report, with " + err)
+    report = json.loads(out)
+    report["stacks"] = [stack for stack in report["stacks"] if stack["event"].startswith("APP::Libc")]  # and not of samples
+    own = [frame for stack in report["stacks"] for frame in stack["frames"] if "/libpem" in frame.get("object", "")]
+    equal(own, [], "frames of pem's own")
+    return report
+
+
+def by_stack(command):
+    """{stack: {cost: sum}}"""
+    found = collections.defaultdict(collections.Counter)
+    for stack in recorded(command)["stacks"]:
+        for cost, member in COSTS.items():
+            found[key_of([frame.get("function", "?") for frame in reversed(stack["frames"])])][cost] += stack[member]
+    return found
+
+
+def same_as_heaptrack(command, functions):
+    """Each stack of functions that match has what heaptrack tells of it. Returns the stacks."""
+    need("heaptrack", "heaptrack_print")
+    mine, theirs = by_stack(command), collections.defaultdict(collections.Counter)
+    for cost, stacks in by_heaptrack(command, *COSTS).items():
+        for frames, count in stacks:
+            theirs[key_of(frames)][cost] += count
+    mine, theirs = ({key: +sums for key, sums in stacks.items() if all(re.match(functions, name) for name in key)} for stacks in (mine, theirs))
+    equal({key: sums for key, sums in mine.items() if theirs.get(key) != sums}, {key: sums for key, sums in theirs.items() if mine.get(key) != sums},
+          "stacks that differ")
+    return mine
+
+
+LIBRARY = r"""
+#include <stdlib.h>
+__attribute__((noinline)) static void *allocate(unsigned long size)
+{
+	void *block = malloc(size);
+	__asm__ volatile("" : "+r"(block));
+	return block;
+}
+void *make(int times, unsigned long size)
+{
+	void *block = NULL;
+	while (times--) {
+		free(block);
+		block = allocate(size);
+	}
+	return block;
+}
+"""
+C = r"""
+#include <pthread.h>
+#include <stdlib.h>
+#define APART __attribute__((noinline, noclone))
+void *make(int times, unsigned long size);
+static void *volatile kept[100];
+static int count;
+APART static void leaf(int size) { kept[count++] = calloc(size, 1); kept[count - 1] = kept[count - 1]; }
+APART static void recurse(int depth)
+{
+	if (depth)
+		recurse(depth - 1);
+	else
+		leaf(10);
+	kept[99] = NULL;
+}
+APART static void grow(void)
+{
+	void *volatile block = NULL;
+	for (int i = 1; i <= 5; i++)
+		block = realloc(block, i * 1000);
+	free(block);
+}
+static void *thread(void *arg)
+{
+	recurse(2);
+	kept[98] = make(4, 50);
+	grow();
+	return arg;
+}
+int main(void)
+{
+	pthread_t id;
+	for (int i = 0; i < 4; i++)
+		recurse(i);
+	kept[97] = make(3, 4000);
+	grow();
+	for (int i = 0; i < 2; i++) {
+		pthread_create(&id, NULL, thread, NULL);
+		pthread_join(id, NULL);
+	}
+	free(kept[97]);
+	return 0;
+}
+"""
+
+
+def program_with_library():
+    library = compile_program(LIBRARY, "libmake.so", ["-shared", "-fPIC"])
+    return compile_program(C, flags=["-xnone", library, "-Wl,-rpath," + os.path.dirname(library)])
+
+
+FUNCTIONS = r"(main|thread|recurse|leaf|make|allocate|grow)$"
+
+
+@test
+def c():
+    "recursion, a library and threads: stacks, calls, bytes at the peak, bytes left and temporary blocks are those that are known"
+    expected = {("main",) + ("recurse",) * (i + 1) + ("leaf",): (1, 10, 10, 0) for i in range(4)}
+    expected[("main", "make", "allocate")] = 3, 4000, 0, 2
+    expected[("main", "grow")] = 5, 0, 0, 5
+    expected[("thread",) + ("recurse",) * 3 + ("leaf",)] = 2, 20, 20, 0
+    expected[("thread", "make", "allocate")] = 8, 100, 100, 6
+    expected[("thread", "grow")] = 10, 5000, 0, 10
+    found = {key: tuple(sums[cost] for cost in COSTS) for key, sums in by_stack([program_with_library()]).items()
+             if all(re.match(FUNCTIONS, name) for name in key)}
+    equal(found, {tuple(sorted(key)): sums for key, sums in expected.items()}, "stacks")
+
+
+@test
+def c_by_heaptrack():
+    "recursion, a library and threads: each stack is as heaptrack tells"
+    equal(len(same_as_heaptrack([program_with_library()], FUNCTIONS)), 9, "stacks")
+
+
+CXX = r"""
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+#define APART __attribute__((noinline))
+struct Node { int k; std::unique_ptr<Node> l, r; Node(int d);  };
+std::unique_ptr<Node> build(int d) { return d ? std::make_unique<Node>(d) : nullptr; }
+APART Node::Node(int d) : k(d), l(build(d - 1)), r(build(d - 1)) {}
+APART void fill(std::map<int, std::string> &map)
+{
+	for (int i = 0; i < 20; i++)
+		map[i % 7] = std::string(30 + i, 'x');
+}
+struct Numbers { int operator()() const { std::vector<int> v; for (int i = 0; i < 1000; i++) v.push_back(i); return v[5]; } };
+template <class F> APART int apply(F f) { return f(); }
+static int *volatile left;
+int main()
+{
+	auto tree = build(4);
+	std::map<int, std::string> map;
+	fill(map);
+	left = new int[100];
+	return apply(Numbers()) != 5;
+}
+"""
+
+
+@test
+def cxx_by_heaptrack():
+    "C++ with functions that were inlined: each stack is as heaptrack tells"
+    found = same_as_heaptrack([compile_program(CXX, compiler="g++")], r"(?!_dl|call_init|\[cut off\])")
+    equal(sum(sums["allocations"] for key, sums in found.items() if "Node::Node(int)" in key), 14, "calls below the tree's root")
+
+
+@test
+def package_by_heaptrack():
+    "sqlite3, of a package: each stack is as heaptrack tells"
+    need("sqlite3")
+    command = ["sqlite3", "-batch", "-init", "/dev/null", ":memory:", "create table t(a); insert into t values (1), (2); select * from t"]
+    found = same_as_heaptrack(command, r"(?!_dl|call_init|\[cut off\])")
+    assert len(found) > 50 and any("sqlite3Malloc" in key for key in found), found
+
+
+if __name__ == "__main__":
+    run_all()
