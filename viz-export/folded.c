@@ -83,7 +83,7 @@ static int read_all(struct folded *folded, struct pem_trace *trace, struct pem_e
 		if (got < 0 && got != -EINVAL) {
 			*error = damage;
 			rc = got;
-		} else if (got == 1 && pem_samples__wants(record.event)) {
+		} else if (got == 1 && pem_samples__wants(&folded->samples, record.event)) {
 			rc = take(folded, &record, &around);
 		}
 		if (++done % PROGRESS_RECORDS == 0 && folded->options.progress)
@@ -159,7 +159,7 @@ static int run(struct pem_trace *trace, const char *path, const struct pem_expor
 		return rc;
 	}
 	error->text[0] = '\0';
-	rc = pem_samples__init(&folded.samples);
+	rc = pem_samples__init(&folded.samples, PEM_SAMPLES_OF_CPU);
 	if (!folded.programs)
 		rc = -ENOMEM;
 	if (!rc)

@@ -348,13 +348,15 @@ static int add_between(void *arg, size_t metric, uint64_t ns)
 	return 0;
 }
 
-static int add_sample(struct pem_html_data *data, const struct pem_record *record,
-		      const struct pem_around *around)
+static int add_sample(struct pem_html_data *data, struct pem_samples *samples,
+		      const struct pem_record *record, const struct pem_around *around)
 {
 	uint64_t bin = record->time_ns / data->coarse_ns;
 
+	if (!pem_samples__wants(samples, record->event))
+		return 0;
 	return pem_samples__record(
-		&data->samples, record, around->process, (uint16_t)data->process,
+		samples, record, around->process, (uint16_t)data->process,
 		(uint16_t)(bin < data->coarse_count ? bin : data->coarse_count - 1));
 }
 
@@ -377,7 +379,8 @@ static int add(struct pem_html_data *data, const struct pem_record *record,
 	data->process = series->process;
 	if (pem_betweens__record(data->betweens, record, around->thread, add_between, data))
 		return -ENOMEM;
-	if (pem_samples__wants(record->event) && add_sample(data, record, around))
+	if (add_sample(data, &data->samples, record, around) ||
+	    add_sample(data, &data->allocations, record, around))
 		return -ENOMEM;
 	return add_around(data, record, around);
 }
@@ -489,6 +492,8 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 		err = pem_html_lanes__finish(&data->lanes);
 	if (!err)
 		err = pem_samples__finish(&data->samples, trace, PEM_HTML_STACKS_MAX);
+	if (!err)
+		err = pem_samples__finish(&data->allocations, trace, PEM_HTML_STACKS_MAX);
 	if (err)
 		say_what_failed(error, err);
 	pem_html_tree__finish(&data->tree);
@@ -535,7 +540,9 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 	data->counters = pem_html_counters__new();
 	err = pem_html_phases__init(&data->phases);
 	if (!err)
-		err = pem_samples__init(&data->samples);
+		err = pem_samples__init(&data->samples, PEM_SAMPLES_OF_CPU);
+	if (!err)
+		err = pem_samples__init(&data->allocations, PEM_SAMPLES_OF_ALLOCATIONS);
 	if (!err && (!data->pairs || !data->counters))
 		err = -ENOMEM;
 	if (err) {
@@ -573,6 +580,7 @@ void pem_html_data__free(struct pem_html_data *data)
 	pem_html_lanes__free(&data->lanes);
 	pem_html_tree__free(&data->tree);
 	pem_samples__free(&data->samples);
+	pem_samples__free(&data->allocations);
 	pem_pass__free(data->pass);
 	memset(data, 0, sizeof(*data));
 }

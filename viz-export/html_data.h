@@ -98,7 +98,7 @@ struct pem_html_data {
 	struct pem_html_lanes lanes;
 	uint64_t series_without_fields; /* memory did not go so far */
 	struct pem_pass *pass; /* owns the threads and files of lanes */
-	struct pem_samples samples; /* by process and coarse bin */
+	struct pem_samples samples, allocations; /* by process and coarse bin */
 	struct pem_html_pairs *pairs;
 	struct pem_html_counters *counters;
 	struct pem_betweens *betweens;
@@ -146,7 +146,7 @@ uint32_t pem_html_fields__fold(const struct pem_html_data *data);
 
 /* --- html_samples.c --- */
 
-/* Write "samples":{...}. */
+/* Write "samples":{...}, and the same of allocations. */
 void pem_html_samples__write(FILE *out, const struct pem_html_data *data);
 
 /* --- html_counters.c --- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * html_samples.c - writes samples by stack as data of the page
+ * html_samples.c - writes samples, and bytes of allocations, by stack as data of the page
  *
  * "functions" are [name, object, of the kernel], "nodes" [parent, function, bins]: bins has for
  * each bin with samples of the node itself the number of empty ones before it, and their number. A
@@ -44,16 +44,15 @@ static void write_functions(FILE *out, const struct pem_samples *samples)
 	fputs("],\n", out);
 }
 
-void pem_html_samples__write(FILE *out, const struct pem_html_data *data)
+static void write_stacks(FILE *out, const struct pem_html_data *data, const char *name,
+			 const struct pem_samples *samples)
 {
-	const struct pem_samples *samples = &data->samples;
 	const struct pem_samples_entry *entry = samples->entries;
 	const struct pem_samples_entry *end = entry + samples->entry_count;
 	uint32_t node, next;
 
-	fprintf(out,
-		"\"samples\":{\"count\":%" PRIu64 ",\"bin_ns\":%" PRIu64 ",\"bins\":%" PRIu32 ",",
-		samples->count, data->coarse_ns, data->coarse_count);
+	fprintf(out, "\"%s\":{\"count\":%" PRIu64 ",\"bin_ns\":%" PRIu64 ",\"bins\":%" PRIu32 ",",
+		name, samples->count, data->coarse_ns, data->coarse_count);
 	write_functions(out, samples);
 	fputs("\"nodes\":[", out);
 	for (node = 0; node < samples->node_count; node++) {
@@ -69,4 +68,11 @@ void pem_html_samples__write(FILE *out, const struct pem_html_data *data)
 		fputs("]]", out);
 	}
 	fputs("]}", out);
+}
+
+void pem_html_samples__write(FILE *out, const struct pem_html_data *data)
+{
+	write_stacks(out, data, "samples", &data->samples);
+	fputs(",\n", out);
+	write_stacks(out, data, "allocations", &data->allocations);
 }

@@ -9,9 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int pem_samples__init(struct pem_samples *samples)
+int pem_samples__init(struct pem_samples *samples, enum pem_samples_of of)
 {
 	memset(samples, 0, sizeof(*samples));
+	samples->of = of;
 	samples->code = pem_code__new();
 	return samples->code ? 0 : -ENOMEM;
 }
@@ -41,12 +42,23 @@ static bool is_sample(const struct pem_event *event)
 	       pem_event__field_by_role(event, PEM_ROLE_CODE) >= 0;
 }
 
-bool pem_samples__wants(const struct pem_event *event)
+static bool is_allocation(const struct pem_event *event)
 {
-	return event->meaning == PEM_MEANS_OBJECT || is_sample(event);
+	return event->meaning == PEM_MEANS_ALLOCATION &&
+	       pem_event__field_by_role(event, PEM_ROLE_STACK) >= 0;
 }
 
-static int count_stack(struct pem_samples *samples, uint32_t node, uint16_t group, uint16_t bin)
+bool pem_samples__wants(const struct pem_samples *samples, const struct pem_event *event)
+{
+	if (event->meaning == PEM_MEANS_OBJECT)
+		return true;
+	if (samples->of == PEM_SAMPLES_OF_CPU)
+		return is_sample(event);
+	return event->meaning == PEM_MEANS_FRAME || is_allocation(event);
+}
+
+static int count_stack(struct pem_samples *samples, uint32_t node, uint16_t group, uint16_t bin,
+		       uint64_t count)
 {
 	uint64_t key = (uint64_t)node << 32 | (uint64_t)group << 16 | bin;
 	uint32_t *at = pem_number_map__at(&samples->entry_at, key);
@@ -61,9 +73,24 @@ static int count_stack(struct pem_samples *samples, uint32_t node, uint16_t grou
 		samples->entries[samples->entry_count++] =
 			(struct pem_samples_entry){node, group, bin, 0};
 	}
-	samples->entries[*at].count++;
-	samples->count++;
+	samples->entries[*at].count += count;
+	samples->count += count;
 	return 0;
+}
+
+/* Bytes of an allocation, by the node of its stack. An allocation that failed has none. */
+static int count_bytes(struct pem_samples *samples, const struct pem_record *record,
+		       const struct pem_pass_process *process, uint16_t group, uint16_t bin)
+{
+	int stack = pem_event__field_by_role(record->event, PEM_ROLE_STACK);
+	int size = pem_event__field_by_role(record->event, PEM_ROLE_SIZE);
+	int address = pem_event__field_by_role(record->event, PEM_ROLE_ADDRESS);
+	uint32_t node = pem_code__numbered(samples->code, record->pid, process,
+					   pem_record__u64(record, (unsigned)stack));
+
+	if (node == PEM_CODE_NONE || !pem_record__u64(record, (unsigned)address))
+		return 0;
+	return count_stack(samples, node, group, bin, pem_record__u64(record, (unsigned)size));
 }
 
 int pem_samples__record(struct pem_samples *samples, const struct pem_record *record,
@@ -73,8 +100,12 @@ int pem_samples__record(struct pem_samples *samples, const struct pem_record *re
 
 	if (record->event->meaning == PEM_MEANS_OBJECT)
 		return pem_code__map(samples->code, record);
+	if (record->event->meaning == PEM_MEANS_FRAME)
+		return pem_code__frame(samples->code, record, process);
+	if (samples->of == PEM_SAMPLES_OF_ALLOCATIONS)
+		return count_bytes(samples, record, process, group, bin);
 	node = pem_code__sample(samples->code, record, process);
-	return node < 0 ? -ENOMEM : count_stack(samples, (uint32_t)node, group, bin);
+	return node < 0 ? -ENOMEM : count_stack(samples, (uint32_t)node, group, bin, 1);
 }
 
 /* --- the tree of functions --- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * samples.h - where the CPU's time went: samples by stack of functions
+ * samples.h - where the CPU's time went: samples by stack of functions; or who allocated: the bytes
+ * that allocations asked for
  *
  * Samples are counted by stack of addresses (pem/code.h) as the trace is read. In the end these
  * become a tree of functions with a root for each group, such as a process. A function is that of
@@ -20,7 +21,10 @@
 
 #define PEM_SAMPLES_NONE UINT32_MAX
 
-/* Samples with one stack in one bin of time. */
+/* What is counted. */
+enum pem_samples_of { PEM_SAMPLES_OF_CPU, PEM_SAMPLES_OF_ALLOCATIONS };
+
+/* Samples, or bytes, with one stack in one bin of time. */
 struct pem_samples_entry {
 	uint32_t node; /* of the code; after pem_samples__finish: of the tree */
 	uint16_t group, bin;
@@ -37,12 +41,13 @@ struct pem_samples_function {
 struct pem_samples_node {
 	uint32_t parent; /* a smaller number; PEM_SAMPLES_NONE: it is a group's root */
 	uint32_t function; /* of a root: the group */
-	uint64_t own, total; /* samples in it; and in what it called */
+	uint64_t own, total; /* samples, or bytes, in it; and in what it called */
 };
 
 struct pem_samples {
+	enum pem_samples_of of;
 	struct pem_code *code;
-	uint64_t count; /* samples taken */
+	uint64_t count; /* samples, or bytes, taken */
 	struct pem_samples_entry *entries; /* in the end by node and bin */
 	size_t entry_count, entry_capacity;
 	struct pem_samples_function *functions;
@@ -53,11 +58,14 @@ struct pem_samples {
 };
 
 /* Start empty. Returns 0 or -ENOMEM. Free it in both cases. */
-int pem_samples__init(struct pem_samples *samples);
+int pem_samples__init(struct pem_samples *samples, enum pem_samples_of of);
 void pem_samples__free(struct pem_samples *samples);
 /* Is it a record that pem_samples__record takes? */
-bool pem_samples__wants(const struct pem_event *event);
-/* Take a sample, or what says where code lies. Returns 0 or -ENOMEM. */
+bool pem_samples__wants(const struct pem_samples *samples, const struct pem_event *event);
+/*
+ * Take a sample, or an allocation whose stack is known, or what says where code lies or what a
+ * stack is. Returns 0 or -ENOMEM.
+ */
 int pem_samples__record(struct pem_samples *samples, const struct pem_record *record,
 			const struct pem_pass_process *process, uint16_t group, uint16_t bin);
 /*

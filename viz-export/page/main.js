@@ -43,7 +43,7 @@ function start() {
 	const lanes = new Lanes(view);
 	showSentence(model, lanes.lanes);
 	const flame = new Flame(view);
-	const samples = new Samples(view);
+	const samples = new Samples(view, STACKS_OF_SAMPLES), allocations = new Samples(view, STACKS_OF_ALLOCATIONS);
 	const table = new EventTable(view);
 	const chooser = new Chooser(model, () => {
 		strips.show(chooser.chosen);
@@ -60,6 +60,7 @@ function start() {
 			strips.drawRest();
 			flame.draw();
 			samples.draw();
+			allocations.draw();
 			table.draw();
 		});
 	};
@@ -72,6 +73,7 @@ function start() {
 		lanes.draw(strips.area);
 		flame.draw();
 		samples.draw();
+		allocations.draw();
 		table.draw();
 	};
 	overview.show(fillOverview(model));

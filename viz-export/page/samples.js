@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: MIT
 // samples.js - where the CPU was in the time in view: a flame graph of samples (roots on top) by process and calls, and a table by
-// function. Its data are written by viz-export/html_samples.c.
+// function; and the same of the bytes that allocations asked for. The data are written by viz-export/html_samples.c.
 "use strict";
 
 const STACK_DEPTH = 64;
 
+// What is drawn: of which data, in which elements of the page, and in which words.
+const STACKS_OF_SAMPLES = {
+	data: "samples", section: "#samples", stacks: "#stacks", note: "#stacks-note", table: "#sample-table", more: "#sample-more",
+	all: "all samples", label: "Flame graph of samples", none: "No sample is in view.",
+	amount: value => `${Format.count(value)} sample${value === 1 ? "" : "s"}`,
+	sentence: (value, hasCalls) => `${Format.count(value)} samples of the CPU in view` +
+		(hasCalls ? ", by the calls that led there." : ". Record with -g to see the calls that led there."),
+};
+const STACKS_OF_ALLOCATIONS = {
+	data: "allocations", section: "#allocations", stacks: "#allocation-stacks", note: "#allocations-note", table: "#allocation-table",
+	more: "#allocation-more", all: "all allocations", label: "Flame graph of allocations", none: "No allocation is in view.",
+	amount: value => `${Format.si(value)}B`,
+	sentence: value => `${Format.si(value)}B were asked for in view, by the calls that led there.`,
+};
+
 class Samples {
-	constructor(view) {
-		this.view = view;
-		const { samples, processes } = view.model.raw;
-		Object.assign(this, { samples, processes });
-		this.section = find("#samples");
+	constructor(view, what) {
+		const samples = view.model.raw[what.data], { processes } = view.model.raw;
+		Object.assign(this, { view, what, samples, processes });
+		this.section = find(what.section);
 		this.section.hidden = !samples.count;
 		this.colours = Samples.#coloursOf(samples);
 		this.sums = samples.nodes.map(([, , packed]) => Samples.#sums(packed));
 		// Calls are known if a node of a function has a parent that is one, too.
 		this.hasCalls = samples.nodes.some(([parent]) => parent >= 0 && samples.nodes[parent][0] >= 0);
-		const share = value => `${Format.count(value)} sample${value === 1 ? "" : "s"}`;
-		this.graph = new FlameGraph(view, find("#stacks canvas"), {
+		const share = what.amount;
+		this.graph = new FlameGraph(view, find(`${what.stacks} canvas`), {
 			of: node => node.name,
 			lines: (node, part, own) => [node.object, `${share(node.value)}, ${Format.percent(part)} of all`,
 				typeof node.key === "number" ? `itself ${share(own)}` : ""],
@@ -64,7 +78,7 @@ class Samples {
 	#build() {
 		const { view: { low, high, model }, samples } = this;
 		const [first, end] = binsOf(low, high, samples.bin_ns, samples.bins);
-		const root = { name: "all samples", object: "", value: 0, children: [], key: "all" };
+		const root = { name: this.what.all, object: "", value: 0, children: [], key: "all" };
 		const made = samples.nodes.map(([parent, number], i) => parent < 0 ?
 			{ name: model.processName(this.processes[number]), object: "", key: `process ${number}`, process: number, own: 0, value: 0, children: [] } :
 			{ name: samples.functions[number][0], object: samples.functions[number][1], number, key: i, own: 0, value: 0, children: [] });
@@ -87,10 +101,8 @@ class Samples {
 		if (this.section.hidden)
 			return;
 		const root = this.#build();
-		this.graph.draw(root, "Flame graph of samples");
-		find("#stacks-note").textContent = !root.value ? "No sample is in view." :
-			`${Format.count(root.value)} samples of the CPU in view` + (this.hasCalls ? ", by the calls that led there." :
-				". Record with -g to see the calls that led there.");
+		this.graph.draw(root, this.what.label);
+		find(this.what.note).textContent = root.value ? this.what.sentence(root.value, this.hasCalls) : this.what.none;
 		this.#table(root);
 	}
 
@@ -108,7 +120,7 @@ class Samples {
 		};
 		visit(root, new Set());
 		const sorted = [...rows].sort(([, a], [, b]) => b.own - a.own || b.total - a.total);
-		find("#sample-table tbody").replaceChildren(...sorted.slice(0, TABLE_ROWS).map(([number, { own, total }]) => {
+		find(`${this.what.table} tbody`).replaceChildren(...sorted.slice(0, TABLE_ROWS).map(([number, { own, total }]) => {
 			const [name, object] = this.samples.functions[number];
 			const colour = this.colours.get(object)[0];
 			const swatch = make("span", { class: "swatch" });
@@ -118,7 +130,7 @@ class Samples {
 			...[Format.count(own), Format.percent(own / root.value), Format.percent(total / root.value)].map(text => make("td", { class: "n", text })));
 		}));
 		const more = this.samples.functions.some(([name, object]) => name === "(more)" && !object);
-		find("#sample-more").textContent = (more ? "(more): calls with few samples each, for which the page has no room; " +
+		find(this.what.more).textContent = (more ? "(more): calls with little each, for which the page has no room; " +
 			"pem report --by function has them. " : "") + (sorted.length > TABLE_ROWS ? `${Format.count(sorted.length - TABLE_ROWS)} more functions have less.` : "");
 	}
 }

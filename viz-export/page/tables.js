@@ -113,6 +113,8 @@ function lackingCosts(raw) {
 	const lacking = [];
 	if (raw.costs.some(cost => cost.ns_each === null))
 		lacking.push("kinds without a cost in the table");
+	if (raw.allocations.count)
+		lacking.push("finding the calls of allocations");
 	if (!has("process-start"))
 		lacking.push("what loading pem into each process costs");
 	if (!raw.run.machine_cpu_ns && !raw.run.program_cpu_ns && raw.costs.some(cost => /^(sample|kernel-log)/.test(cost.kind)))
