@@ -2,7 +2,9 @@
 /*
  * allocate.c - allocates and releases blocks, and prints the CPU time of a pair in nanoseconds
  *
- *	allocate COUNT malloc | xmalloc
+ *	allocate COUNT malloc | xmalloc | deep
+ *
+ * With deep they are made from 20 further calls.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,18 +39,29 @@ static __attribute__((noinline)) void pairs(long count, int wrapped)
 	}
 }
 
+/* Calls itself, and the blocks are those of the innermost call. */
+static __attribute__((noinline)) void descend(int calls, long count, int wrapped)
+{
+	if (calls)
+		descend(calls - 1, count, wrapped);
+	else
+		pairs(count, wrapped);
+	kept = NULL;
+}
+
 int main(int argc, char **argv)
 {
 	long count = argc == 3 ? atol(argv[1]) : 0;
 	double begin;
-	int wrapped;
+	int wrapped, calls;
 
 	if (count <= 0)
 		return 1;
 	wrapped = !strcmp(argv[2], "xmalloc");
-	pairs(1000, wrapped);
+	calls = strcmp(argv[2], "deep") ? 0 : 20;
+	descend(calls, 1000, wrapped);
 	begin = cpu_ns();
-	pairs(count, wrapped);
+	descend(calls, count, wrapped);
 	printf("%.3f\n", (cpu_ns() - begin) / (double)count);
 	return 0;
 }

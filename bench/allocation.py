@@ -5,8 +5,10 @@ allocation - what it costs a program that its allocations are recorded, beside h
 
 	allocation/malloc	what a pair of malloc and free takes more than alone, in CPU time of the thread that calls
 	allocation/xmalloc	the same where the program's xmalloc calls malloc: the site is in xmalloc's caller
+	allocation/stacks	as malloc, with all calls that led there (-g): some six
+	allocation/deep_stacks	the same below 20 further calls
 
-pem records malloc, calloc, realloc and free with the site of each; heaptrack has all stacks of calls. A round runs the program alone, under
+pem records malloc, calloc, realloc and free with the site of each, and with -g all calls; heaptrack has all calls. A round runs the program alone, under
 pem and under heaptrack; pem's recorder has a CPU of its own where there are two.
 """
 import os
@@ -18,7 +20,8 @@ from measure import Folder, HERE, PEM, QUICK, cpus, heading, report, wanted
 ROUNDS = 1 if QUICK else 15
 PAIRS = 100000 if QUICK else 2000000
 EVENTS = "APP::Libc::*alloc,APP::Libc::Free,APP::Loader::Object"
-KINDS = {"allocation/" + kind: kind for kind in ("malloc", "xmalloc")}
+KINDS = {"allocation/malloc": ("malloc", []), "allocation/xmalloc": ("xmalloc", []),
+         "allocation/stacks": ("malloc", ["-g"]), "allocation/deep_stacks": ("deep", ["-g"])}
 
 
 def pair_ns(words, kind, folder):
@@ -37,14 +40,15 @@ def main():
     with Folder() as folder:
         for case in cases:
             ours, theirs, alone = [], [], []
+            kind, options = KINDS[case]
             for _ in range(ROUNDS):
-                alone.append(pair_ns(on_cpu, KINDS[case], folder))
-                recorder = ["taskset", "-c", str(observer), PEM, "record", "-q", "-e", EVENTS, "-o", folder.fresh("trace"), "--"]
-                ours.append(pair_ns(recorder + on_cpu, KINDS[case], folder) - alone[-1])
+                alone.append(pair_ns(on_cpu, kind, folder))
+                recorder = ["taskset", "-c", str(observer), PEM, "record", "-q", *options, "-e", EVENTS, "-o", folder.fresh("trace"), "--"]
+                ours.append(pair_ns(recorder + on_cpu, kind, folder) - alone[-1])
                 if not shutil.which("heaptrack"):
                     continue
                 # It observes the first program alone that it starts.
-                theirs.append(pair_ns(on_cpu + ["heaptrack", "-o", folder.path + "/heap"], KINDS[case], folder) - alone[-1])
+                theirs.append(pair_ns(on_cpu + ["heaptrack", "-o", folder.path + "/heap"], kind, folder) - alone[-1])
                 for name in os.listdir(folder.path):
                     if name.startswith("heap"):
                         os.remove(os.path.join(folder.path, name))
