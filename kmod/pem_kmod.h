@@ -410,6 +410,11 @@ static inline bool pem_is_internal(const struct pem_kevent *e, const struct pt_r
 	return false;
 #endif
 }
+
+static inline const char *pem_comm(const struct task_struct *task)
+{
+	return task->comm;
+}
 #endif
 
 /* Copy bytes of the kernel's memory. If they can't be read, all are zero. */

@@ -55,6 +55,9 @@ struct pem_arguments {
 struct pem_user_path {
 	uint64_t path;
 };
+struct pem_comm {
+	const struct task_struct *task;
+};
 
 /* One round of a multiplicative hash, with Knuth's constant of 64 bits. */
 PEM_INLINE uint64_t pem_mix(uint64_t hash, uint64_t word)
@@ -212,6 +215,11 @@ __attribute__((unused)) PEM_INLINE struct pem_arguments
 pem_arguments(const struct task_struct *task)
 {
 	return (struct pem_arguments){task};
+}
+
+__attribute__((unused)) PEM_INLINE struct pem_comm pem_comm(const struct task_struct *task)
+{
+	return (struct pem_comm){task};
 }
 
 /* --- strings --- */
@@ -427,12 +435,38 @@ __attribute__((unused)) PEM_INLINE void pem_put_arguments(uint8_t *to, uint32_t 
 	bpf_loop(PEM_ARGUMENTS_BYTES, pem_space, &walk, 0);
 }
 
+/*
+ * Copy a kernel string of at most max bytes, including the NUL. A string that can't be read becomes
+ * "". Where the kernel is locked down, no string can be read, and each becomes "?".
+ */
+__attribute__((unused)) PEM_INLINE void pem_put_string(uint8_t *to, uint32_t max, const void *from)
+{
+	if (pem_config.no_reading) {
+		to[0] = '?';
+		to[1] = '\0';
+		return;
+	}
+	bpf_probe_read_kernel_str(to, max, from);
+}
+
+/* A program may load what is in a task itself, also where the kernel is locked down. */
+__attribute__((unused)) PEM_INLINE void pem_put_comm(uint8_t *to, uint32_t max,
+						     struct pem_comm from)
+{
+	(void)max;
+	if (PEM_HAS(from.task))
+		__builtin_memcpy(to, from.task->comm, sizeof(from.task->comm));
+	else
+		to[0] = '\0';
+}
+
 /* A string is copied from the kernel, or is what a function here stands for. */
 #define pem_string(to, max, from)                                                                  \
 	_Generic((from), struct pem_file_path                                                      \
 		 : pem_put_file_path, struct pem_arguments                                         \
 		 : pem_put_arguments, struct pem_user_path                                         \
-		 : pem_put_user_path, default                                                      \
+		 : pem_put_user_path, struct pem_comm                                              \
+		 : pem_put_comm, default                                                           \
 		 : pem_put_string)(to, max, from)
 
 #endif

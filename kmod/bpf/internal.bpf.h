@@ -42,16 +42,55 @@ PEM_INLINE void pem_forget_start(uint32_t pid)
 		__sync_fetch_and_sub(&pem_control.starting, 1);
 }
 
+/* A path, of the call that this CPU is in. */
+struct pem_path_words {
+	uint64_t word[PEM_LIBRARY_PATH_BYTES / 8];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(key_size, 4);
+	__uint(value_size, sizeof(struct pem_path_words));
+	__uint(max_entries, 1);
+} pem_loader_path SEC(".maps");
+
+static const char pem_user_text[] SEC(".rodata.texts") = "%pus";
+
+/*
+ * Where a kernel is locked down, libbpf believes that it has no helper to read a program's memory,
+ * and replaces the call by one that is forbidden. The helper that formats text reads such memory as
+ * well. It exists since 5.13. NULL: the path can't be read.
+ */
+PEM_INLINE const struct pem_path_words *pem_path_formatted(uint64_t at)
+{
+	__u64 pointer = at;
+	uint32_t zero = 0;
+	struct pem_path_words *path = bpf_map_lookup_elem(&pem_loader_path, &zero);
+
+	if (!path || bpf_snprintf((char *)path, sizeof(*path), pem_user_text, &pointer,
+				  sizeof(pointer)) <= 0)
+		return NULL;
+	return path;
+}
+
 /* Does the path at this address begin as those of pem's libraries? */
 PEM_INLINE bool pem_is_library_path(uint64_t at)
 {
 	uint64_t bytes = pem_config.library_path_bytes, i, word, mask;
+	const struct pem_path_words *path = NULL;
 
 	if (!bytes)
 		return false;
+	if (pem_config.no_reading) {
+		path = pem_path_formatted(at);
+		if (!path)
+			return false;
+	}
 #pragma clang loop unroll(disable)
 	for (i = 0; i < PEM_LIBRARY_PATH_BYTES / 8 && i * 8 < bytes; i++) {
-		if (bpf_probe_read_user(&word, sizeof(word), (void *)(at + i * 8)))
+		if (path)
+			word = path->word[i];
+		else if (bpf_probe_read_user(&word, sizeof(word), (void *)(at + i * 8)))
 			return false;
 		mask = bytes - i * 8 < 8 ? (1ull << (bytes - i * 8) * 8) - 1 : ~0ull;
 		if ((word ^ pem_config.library_path[i]) & mask)

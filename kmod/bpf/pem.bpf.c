@@ -575,15 +575,6 @@ pem_function_argument(const unsigned long long *context, uint32_t position)
 	return value;
 }
 
-/*
- * Copy a kernel string of at most max bytes, including the NUL. A string that can't be read becomes
- * "".
- */
-__attribute__((unused)) PEM_INLINE void pem_put_string(uint8_t *to, uint32_t max, const void *from)
-{
-	bpf_probe_read_kernel_str(to, max, from);
-}
-
 /* Copy bytes of the kernel's memory. If they can't be read, all are zero. */
 __attribute__((unused)) PEM_INLINE void pem_array(uint8_t *to, uint32_t bytes, const void *from)
 {

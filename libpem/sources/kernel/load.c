@@ -202,7 +202,8 @@ static bool go_on_without(struct pem_source *source, const struct said *said)
 		chosen->refused |= 1u << chosen->alternative;
 		pem_source__log(source, PEM_LOG_WARNING,
 				"%s: the kernel refuses the program %s: %s",
-				event->name ? event->name : "kernel", said->program, said->last);
+				event->name ? event->name : "kernel", said->program,
+				pem_kernel__refusal(said->last));
 		if (chosen->refused != (1u << event->alternative_count) - 1)
 			return true;
 		if (is_context(source, i))

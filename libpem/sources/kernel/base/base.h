@@ -275,6 +275,8 @@ bool pem_kernel__loads_void(void);
  * confidentiality? The first call tries it.
  */
 bool pem_kernel__no_reading(void);
+/* Why a program was refused: the end of its verifier's log, or what that means. */
+const char *pem_kernel__refusal(const char *log);
 /*
  * The number of a kind of perf events, such as "kprobe". Returns -ENOENT if the kernel has no such
  * kind.

@@ -84,6 +84,14 @@ bool pem_kernel__no_reading(void)
 	return no_reading;
 }
 
+const char *pem_kernel__refusal(const char *log)
+{
+	if (strstr(log, "unknown func") && pem_kernel__no_reading())
+		return "the kernel is locked down (man kernel_lockdown), so that no program reads "
+		       "its memory, where this event's values are";
+	return log;
+}
+
 /* --- probes --- */
 
 static pthread_once_t functions_once = PTHREAD_ONCE_INIT;
