@@ -218,7 +218,7 @@ static enum compare_verdict judge(const struct compare_relation *relation)
 
 	if (c->independent < COMPARE_INDEPENDENT_MIN)
 		return COMPARE_SHORT;
-	if (c->parts_with != 0 && c->parts_against != 0)
+	if (relation->q_turns <= COMPARE_ERROR)
 		return COMPARE_SOMETIMES;
 	if (!(relation->q <= COMPARE_ERROR))
 		return COMPARE_NONE;
@@ -236,7 +236,10 @@ static int by_strength(const void *a, const void *b)
 	return rx < ry ? 1 : rx > ry ? -1 : 0;
 }
 
-/* Correct for the number of relations, of all targets together, and judge each. */
+/*
+ * Correct for the number of claims that could be made, of all targets together, and judge each
+ * relation: that it holds, and that it turns.
+ */
 static int judge_all(struct compare_relations *r)
 {
 	double *p, *q;
@@ -245,19 +248,22 @@ static int judge_all(struct compare_relations *r)
 
 	for (i = 0; i < r->count; i++)
 		r->tried += r->targets[i].count;
-	p = calloc(r->tried + 1, sizeof(*p));
-	q = calloc(r->tried + 1, sizeof(*q));
+	p = calloc(2 * r->tried + 1, sizeof(*p));
+	q = calloc(2 * r->tried + 1, sizeof(*q));
 	rc = p != NULL && q != NULL ? 0 : -ENOMEM;
 	for (i = 0; rc == 0 && i < r->count; i++)
-		for (k = 0; k < r->targets[i].count; k++)
+		for (k = 0; k < r->targets[i].count; k++) {
 			p[n++] = r->targets[i].relations[k].of.p;
+			p[n++] = r->targets[i].relations[k].of.p_turns;
+		}
 	if (rc == 0)
-		rc = compare__correct_each(p, q, r->tried);
+		rc = compare__correct_each(p, q, n);
 	for (i = 0, n = 0; rc == 0 && i < r->count; i++) {
 		struct compare_target *t = &r->targets[i];
 
 		for (k = 0; k < t->count; k++) {
 			t->relations[k].q = q[n++];
+			t->relations[k].q_turns = q[n++];
 			t->relations[k].verdict = judge(&t->relations[k]);
 		}
 		qsort(t->relations, t->count, sizeof(*t->relations), by_strength);

@@ -27,6 +27,7 @@ struct compare_relation {
 	size_t metric;
 	struct compare_correlation of;
 	double q; /* of.p, corrected for the number of relations that were tried */
+	double q_turns; /* of.p_turns, with the same correction */
 	/*
 	 * Of phases: the amount for each second of the instance, with its duration. Of whatever
 	 * comes at a steady rate there is more in an instance that lasts longer; and of what an

@@ -116,7 +116,7 @@ static void sentence(const char *text)
 /* The weakest relation that is most likely seen. A lag takes half of the error probability. */
 static double detectable(const struct compare_relations *r, const struct compare_target *t)
 {
-	return compare__detectable(t->independent, COMPARE_ERROR / 2 / (double)(r->tried + 1));
+	return compare__detectable(t->independent, COMPARE_ERROR / 2 / (double)(2 * r->tried + 1));
 }
 
 static void print_target(const struct compare_relations *r, const struct compare_target *t)
@@ -211,6 +211,7 @@ static struct json_object *relation_json(const struct compare_relations *r,
 	cli_json__count(object, "parts", c->parts);
 	cli_json__count(object, "parts_with", c->parts_with);
 	cli_json__count(object, "parts_against", c->parts_against);
+	add_real(object, "q_turns", relation->q_turns);
 	if (t->phase != NULL && relation->rate.pairs != 0) {
 		add_real(object, "rate_ranks", relation->rate.rho);
 		add_real(object, "rate_p", relation->rate.p);

@@ -242,11 +242,15 @@ static double probability(double rho, double n)
 	return compare_t__p(rho * sqrt((n - 2) / (1 - rho * rho)), n - 2);
 }
 
-/* Judge each part of the series by itself. The threshold is corrected for the number of parts. */
+/*
+ * Judge each part of the series by itself. The threshold is corrected for the number of parts. A
+ * turn takes a part on either side, and the weaker one tells how sure it is.
+ */
 static void judge_parts(const struct compare_sequence *a, const struct compare_sequence *b,
 			struct compare_correlation *result)
 {
 	double share = result->pairs != 0 ? result->independent / (double)result->pairs : 0;
+	double p, with = 1, against = 1;
 	size_t i, pairs;
 
 	for (i = 0; i < COMPARE_PARTS; i++) {
@@ -258,13 +262,16 @@ static void judge_parts(const struct compare_sequence *a, const struct compare_s
 		if (n < COMPARE_INDEPENDENT_MIN || isnan(rho))
 			continue;
 		result->parts++;
-		if (probability(rho, n) > 0.05 / COMPARE_PARTS)
-			continue;
-		if (rho > 0)
-			result->parts_with++;
-		else
-			result->parts_against++;
+		p = probability(rho, n) * COMPARE_PARTS;
+		if (rho > 0) {
+			result->parts_with += p <= 0.05;
+			with = fmin(with, p);
+		} else {
+			result->parts_against += p <= 0.05;
+			against = fmin(against, p);
+		}
 	}
+	result->p_turns = fmax(with, against);
 }
 
 void compare__correlate(const struct compare_sequence *a, const struct compare_sequence *b,
@@ -275,7 +282,7 @@ void compare__correlate(const struct compare_sequence *a, const struct compare_s
 	size_t pairs;
 
 	memset(result, 0, sizeof(*result));
-	result->p = 1;
+	result->p = result->p_turns = 1;
 	result->r = result->rho = NAN;
 	if (a->is_constant || b->is_constant || a->count != b->count)
 		return;

@@ -50,6 +50,11 @@ struct compare_correlation {
 	/* Of the parts of the series that can be judged: how many rise together, how many oppose.
 	 */
 	unsigned int parts, parts_with, parts_against;
+	/*
+	 * Of one part with and one against by chance, whatever holds of all: corrected for the
+	 * number of parts. 1: there are not both.
+	 */
+	double p_turns;
 };
 
 /* With fewer independent windows nothing is said. */

@@ -238,6 +238,28 @@ static void a_relation_that_turns_is_seen_in_the_parts(void **state)
 	assert_int_equal(c.parts_with, 4);
 	assert_int_equal(c.parts_against, 4);
 	assert_true(c.p > 0.05);
+	assert_true(c.p_turns < 1e-6);
+}
+
+static void noise_turns_no_oftener_than_it_is_said_to(void **state)
+{
+	/* Two parts of eight, each at 5 %, are there in some 7 of 10,000 series of noise. */
+	enum { TIMES = 20000, COUNT = 200 };
+	unsigned int i, looks = 0, claimed = 0;
+	struct compare_correlation c;
+	double x[COUNT], y[COUNT];
+
+	(void)state;
+	seed = 9;
+	for (i = 0; i < TIMES; i++) {
+		remember(x, COUNT, 0);
+		remember(y, COUNT, 0);
+		c = correlate(x, y, COUNT, 0);
+		looks += c.parts_with && c.parts_against;
+		claimed += c.p_turns <= 0.001;
+	}
+	assert_true(looks >= 5);
+	assert_true(claimed <= TIMES / 1000);
 }
 
 static void corrected_for_many_tries(void **state)
@@ -407,6 +429,7 @@ int main(void)
 		cmocka_unit_test(little_is_too_little),
 		cmocka_unit_test(missing_values_are_left_out),
 		cmocka_unit_test(a_relation_that_turns_is_seen_in_the_parts),
+		cmocka_unit_test(noise_turns_no_oftener_than_it_is_said_to),
 		cmocka_unit_test(corrected_for_many_tries),
 		cmocka_unit_test(not_one_of_all_claims_is_wrong),
 		cmocka_unit_test(holm),
