@@ -51,7 +51,7 @@ def console(guest, text, files):
     path = os.path.join(guest.work, "bench-%d.sh" % os.getpid())
     with open(path, "w", encoding="ascii") as out:
         out.write(text)
-    image = guest.image([("bench", LIMIT_S, "sh " + guest.place(path))], None, files + [path])
+    image = guest.image([("bench", "sh " + guest.place(path))], None, files + [path])
     machine = Machine(guest.kernel, image, cpus=1, append="nokaslr", icount="shift=0,sleep=off", limit_s=LIMIT_S)
     if machine.missing:
         raise Missing(machine.missing)

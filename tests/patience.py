@@ -8,6 +8,7 @@ Other programs on the machine make a test late, and use none of its patience: a 
 CPU is not waiting.
 """
 import os
+import threading
 import time
 
 # A wait for an event, in seconds of wall-clock time: only a hang takes as long.
@@ -20,7 +21,7 @@ AWAKE = 0.2
 
 
 def processes():
-    """pid -> (parent, state, seconds of CPU, of itself and of the children that it waited for), of all that can be seen."""
+    """pid -> (parent, seconds of CPU, of itself and of the children that it waited for), of all that can be seen."""
     found = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -29,20 +30,39 @@ def processes():
                     words = text.read().rpartition(b")")[2].split()
             except OSError:
                 continue
-            found[int(name)] = int(words[1]), words[0], sum(map(int, words[11:15])) * TICK_S
+            found[int(name)] = int(words[1]), sum(map(int, words[11:15])) * TICK_S
     return found
+
+
+def is_awake(pid):
+    """
+    Does a thread of this process want a CPU or a disk, other than the one that looks? Its first thread may wait for others,
+    as an emulator's does.
+    """
+    try:
+        threads = set(os.listdir("/proc/%d/task" % pid)) - {str(threading.get_native_id())}
+    except OSError:
+        return False  # it has ended
+    for tid in threads:
+        try:
+            with open("/proc/%d/task/%s/stat" % (pid, tid), "rb") as text:
+                if text.read().rpartition(b")")[2].split()[0] in b"RD":
+                    return True
+        except OSError:
+            pass  # the thread has ended
+    return False
 
 
 def tree(root):
     """The process root and its descendants: does one of them want a CPU or a disk, and seconds of CPU in all."""
     found, below = processes(), {}
-    for pid, (parent, _, _) in found.items():
+    for pid, (parent, _) in found.items():
         below.setdefault(parent, []).append(pid)
     members, at = [root] if root in found else [], 0
     while at < len(members):
         members += below.get(members[at], ())
         at += 1
-    return any(found[pid][1] in b"RD" for pid in members), sum(found[pid][2] for pid in members)
+    return any(map(is_awake, members)), sum(found[pid][1] for pid in members)
 
 
 class Patience:

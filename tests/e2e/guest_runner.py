@@ -39,7 +39,7 @@ def told(machines=1, limit_s=180, **options):
     kernel = kernels.KERNELS[KERNEL]
     guest, output = assemble.Guest(KERNEL), io.StringIO()
     listed = programs()
-    image = guest.image([(p.name, p.limit_s, p.command) for p in listed])
+    image = guest.image([(p.name, p.command) for p in listed])
     try:
         with contextlib.redirect_stdout(output):
             tap = Tap("guest")
@@ -145,7 +145,7 @@ def a_guest_that_stands_still():
     "a guest that says nothing for too long is ended long before its time, and says what its CPUs and tasks do"
     booted()
     kernel, guest = kernels.KERNELS[KERNEL], assemble.Guest(KERNEL)
-    image = guest.image([("sleeps", 1000, "sleep 1000")])
+    image = guest.image([("sleeps", "sleep 1000")])
     try:
         still = Machine(kernel, image, limit_s=180)
         for line in still.run():
@@ -153,7 +153,7 @@ def a_guest_that_stands_still():
                 still.silent_s = 0.5
     finally:
         os.unlink(image)
-    equal(still.why, "the guest said nothing for 0.5 s", "why it ended")
+    assert still.why.startswith("the guest said nothing for 0.5 s"), still.why
     report = "\n".join(still.last)
     for said in ("and its emulator took ", "NMI backtrace for cpu 0", "NMI backtrace for cpu 1", "Show Blocked State",
                  "task:sleep ", "do_nanosleep+", "\nCPU#0\nRIP=", "\nCPU#1\nRIP=", "Kernel panic - not syncing: NMI"):
@@ -173,6 +173,9 @@ class Canned:
 
     def cpu_s(self):
         return 0
+
+    def allow(self, limit_s):
+        pass
 
 
 def told_of(lines, why=None):

@@ -59,7 +59,7 @@ class Guest:
 
     def image(self, programs, module=None, files=(), scripts=()):
         """
-        Write the file system; its path. programs: (name, limit in seconds, command for the guest's sh); files: programs
+        Write the file system; its path. programs: (name, command for the guest's sh); files: programs
         and others of this machine, which lie at the same path in the guest, and below /pem if they are of this tree;
         scripts: those of them that a Python runs.
         """
@@ -71,7 +71,7 @@ class Guest:
         image.link("/bin/sh", "busybox")
         image.text("/etc/passwd", USERS)
         image.text("/etc/group", GROUPS)
-        image.text("/guest/programs", "".join("%s\t%d\t%s\n" % program for program in programs))
+        image.text("/guest/programs", "".join("%s\t%s\n" % program for program in programs))
         image.tree(PEM + "/build/bin", os.path.join(self.build, "bin"), lambda name: name == "pem")
         image.tree(PEM + "/build/lib", os.path.join(self.build, "lib"), plain)
         for path in sorted(glob.glob(os.path.join(self.kernel.folder, "modules", "*"))):

@@ -15,6 +15,7 @@ import subprocess
 import time
 
 from guest import emulators, standstill
+from patience import Patience
 
 # Emulator, its package, board, CPU, words for the kernel. Emulated cycle counters agree, which Linux doubts; it panics if
 # a machine with much else to do lets no tick of the timer through in time.
@@ -33,14 +34,17 @@ MARK = "@@"  # starts a line of init's own: see init
 PANICS = ("Kernel panic - not syncing",)
 SOFT_LOCKUPS = ("BUG: soft lockup",)
 PANIC_S = 20
+LOOK_S = 1  # how often patience is looked at
+KILL_ALL = b"i"  # SysRq: SIGKILL to all processes but init
 LAST_LINES, PANIC_LINES = 80, 150
 
 
 class Machine:
     """
     One boot. run() yields lines; afterwards `why` says why it ended early, or is None. limit_s: for all of it; silent_s: for
-    each line of the console; panic_s: for what a kernel says after it panicked; quiet_s: an answer that pauses for so long is
-    over (standstill.py). asks: whoever takes the line MARK + "next" has to tell() a program's number (init).
+    each line of the console: seconds of the emulator's CPU time, or of waiting while it wants none (patience.py), so a busy
+    machine's other programs use none of them. panic_s: for what a kernel says after it panicked; quiet_s: an answer that pauses
+    for so long is over (standstill.py). asks: whoever takes the line MARK + "next" has to tell() a program's number (init).
     """
 
     def __init__(self, kernel, image, cpus=2, memory_mib=1024, append="", icount=None, limit_s=120, silent_s=None, panic_s=PANIC_S,
@@ -48,6 +52,9 @@ class Machine:
         emulator, package, board, cpu, own = EMULATORS[kernel.machine]
         self.missing = None if shutil.which(emulator) else "%s is not installed (package %s)" % (emulator, package)
         self.limit_s, self.silent_s, self.why, self.child = limit_s, silent_s or limit_s, None, None
+        self.cpus = cpus
+        self.whole = self.silence = self.program = None  # patience: with the guest, its next line, what runs in it
+        self.looked, self.heard = 0, False  # when patience was looked at, and whether a line came since
         self.panic_s, self.quiet_s, self.stopped = panic_s, quiet_s, False
         self.last = []  # the console's last lines
         self.rest, self.at_end = b"", False  # of the console: a line that has no end yet
@@ -65,34 +72,54 @@ class Machine:
                                  "-accel", "tcg,thread=" + ("multi" if threads else "single")]
         self.command += ["-icount", icount] if icount else []
 
+    def allow(self, limit_s):
+        """What runs in the guest from now on may take this of each of its CPUs; then it is killed. None: it has ended."""
+        self.program = Patience(self.child.pid, limit_s * self.cpus) if limit_s else None
+
     def run(self):
         """Boot, and yield each line of the console until the guest is off, or its time is up."""
         if self.stopped:
             return
-        deadline, ended, panic = time.monotonic() + self.limit_s, False, None
+        ended, panic, deadline = False, None, None
         self.child = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                       stderr=subprocess.STDOUT)
+        self.whole, self.silence = Patience(self.child.pid, self.limit_s), Patience(self.child.pid, self.silent_s)
         try:
             while not self.at_end:
-                left = max(0, deadline - time.monotonic())
-                lines = self.read(min(left, self.silent_s))
-                if lines is None:
-                    self.why = panic or ("the guest did not end within %g s" % self.limit_s if left <= self.silent_s else
-                                         "the guest said nothing for %g s" % self.silent_s)
-                    if not panic:
-                        yield from self._standstill()
-                    return
-                for line in lines:
+                lines = self.read(min(LOOK_S, self.limit_s, self.silent_s))
+                for line in lines or ():
                     self.last = (self.last + [line])[-(PANIC_LINES if panic else LAST_LINES):]
                     if not panic and any(said in line for said in self.panics_at):
                         panic = "the guest's kernel panicked: " + line
-                        deadline = min(deadline, time.monotonic() + self.panic_s)
+                        deadline = time.monotonic() + self.panic_s
                     ended = ended or line == MARK + "off"
                     yield line
+                self.why = panic if panic and time.monotonic() > deadline else self._over(lines)
+                if self.why:
+                    if not panic:
+                        yield from self._standstill()
+                    return
         finally:
             self.stop()
         if not ended:
             self.why = panic or "the guest stopped before its work was done (status %d)" % self.child.returncode
+
+    def _over(self, lines):
+        """Why the guest has to end, or None. A program that took all that it may is killed, and the guest goes on."""
+        self.heard = self.heard or bool(lines)
+        if self.at_end or time.monotonic() - self.looked < min(LOOK_S, self.limit_s, self.silent_s):
+            return None
+        self.looked, heard, self.heard = time.monotonic(), self.heard, False
+        self.silence.limit_s = self.silent_s
+        if self.program and self.program.spent():
+            self.program = None
+            self.write(standstill.BREAK + KILL_ALL)
+        whole, silence = self.whole.spent(), None
+        if heard:
+            self.silence.again()
+        else:
+            silence = self.silence.spent()
+        return "the guest did not end within " + whole if whole else "the guest said nothing for " + silence if silence else None
 
     def read(self, wait_s):
         """What the console says next: lines, none if one has no end yet; None if it says nothing for so long."""

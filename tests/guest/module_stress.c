@@ -13,8 +13,11 @@
 #include <pthread.h>
 #include <sys/timerfd.h>
 
-/* How long each goes on; a machine that is emulated is kept busy by less. */
-static double work_s = 2;
+/*
+ * How many records each goes on for; a machine that is emulated is kept busy by fewer. The work is
+ * the same however little of its CPUs the machine gets.
+ */
+static uint64_t work = 200000;
 static unsigned turns = 4;
 
 /* --- work for the kernel, on all CPUs --- */
@@ -83,14 +86,6 @@ static void workers_stop(struct workers *w)
 		assert_int_equal(pthread_join(w->thread[--w->count], NULL), 0);
 }
 
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static struct session *recording(uint32_t flags, uint32_t chunks)
 {
 	static const char *const events[] = {SWITCH, ENTER,       EXIT,     WAKEUP,
@@ -104,15 +99,18 @@ static struct session *recording(uint32_t flags, uint32_t chunks)
 	return s;
 }
 
-static void drain_for(struct session *s, double seconds)
+/* Take records until so many more were produced. */
+static void drain_more(struct session *s, uint64_t records)
 {
-	double end = now_s() + seconds;
 	struct pollfd ready = {.fd = s->fd, .events = POLLIN};
+	uint64_t before, produced, discarded;
 
-	while (now_s() < end) {
+	session_counts(s, NULL, &before, &discarded);
+	do {
 		poll(&ready, 1, 50);
 		session_drain(s);
-	}
+		session_counts(s, NULL, &produced, &discarded);
+	} while (produced - before < records);
 }
 
 static uint64_t lost(struct session *s)
@@ -155,10 +153,10 @@ static void interrupts_nest_and_nothing_is_torn(void **state)
 	(void)state;
 	session_start(s);
 	workers_start(&w);
-	drain_for(s, work_s);
-	/* Else this test would test nothing. */
+	drain_more(s, work);
+	/* Otherwise this test would test nothing. */
 	while (!packets_of_lane(s, 2) || s->taken < 10000)
-		drain_for(s, 0.1);
+		drain_more(s, work / 10);
 	workers_stop(&w);
 	session_finish(s);
 	session_counts(s, NULL, &produced, &discarded);
@@ -178,7 +176,7 @@ static void a_small_pool_loses_and_counts(void **state)
 	(void)state;
 	session_start(s);
 	workers_start(&w);
-	drain_for(s, work_s / 2);
+	drain_more(s, work / 2);
 	do_not_drain(s);
 	workers_stop(&w);
 	session_finish(s);
@@ -196,7 +194,7 @@ static void a_flight_recorder_is_read_while_it_writes(void **state)
 	(void)state;
 	session_start(s);
 	workers_start(&w);
-	drain_for(s, work_s / 2);
+	drain_more(s, work / 2);
 	do_not_drain(s); /* the oldest go */
 	workers_stop(&w);
 	session_finish(s);
@@ -214,7 +212,7 @@ static void stopping_and_starting_in_the_middle(void **state)
 	session_start(s);
 	workers_start(&w);
 	for (i = 0; i < 5 * turns; i++) {
-		drain_for(s, 0.02);
+		drain_more(s, work / 100);
 		session_event(s, ENTER, i % 2 ? PEM_ACTION_LOG : 0);
 		session_event(s, SWITCH, i % 3 ? PEM_ACTION_LOG | PEM_ACTION_STAT : 0);
 		if (i % 4 == 0) {
@@ -263,10 +261,10 @@ static void cpus_come_and_go(void **state)
 	session_start(late);
 	workers_start(&w);
 	for (i = 0; i < turns; i++) {
-		drain_for(s, 0.3);
+		drain_more(s, work / 8);
 		session_drain(late);
 		assert_true(set_online(1, false));
-		drain_for(s, 0.1);
+		drain_more(s, work / 16);
 		session_drain(late);
 		assert_true(set_online(1, true));
 	}
@@ -287,8 +285,9 @@ int main(void)
 		cmocka_unit_test(cpus_come_and_go),
 	};
 
+	setlinebuf(stdout); /* a test that does not end shows those before it */
 	if (getenv("PEM_TEST_EMULATED")) {
-		work_s = 1;
+		work = 80000;
 		turns = 2;
 	}
 	return needs_module() ? 77 : cmocka_run_group_tests(tests, NULL, NULL);

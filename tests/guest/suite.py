@@ -13,7 +13,8 @@ To add a test for guests, put a file into tests/guest which prints TAP, or ends 
 was skipped. It finds what tests/guest/run --help lists. A line in its first 30 that contains `guest:` and words may say
 more, and makes a file of tests/e2e a test for guests:
     kernels=GLOB,..   only in these guests, such as x86_64-*; elsewhere it is left out, not skipped
-    limit=S           seconds it may take (180)
+    limit=S           seconds of CPU time that the emulator may take for each CPU of the guest, or wait in while it wants none
+                      (180)
     file=PATH         something else to take along, relative to the tree; may be repeated. tests/guest/ring_module is the
                       module that is made of it, which then lies at build/guest/KERNEL/ring/pem_ring_test.ko
     bpf=GLOB,.. module=GLOB,..  of tests/e2e: only in these guests, served by BPF and by pem.ko; PEM_TEST_SOURCE says by whom
@@ -54,7 +55,7 @@ LIMIT_S = 180
 CHECKED = {"x86_64-6.12": "slub_debug=FZP", "aarch64-6.1": "slub_debug=FZP", "x86_64-6.1": "slub_debug=FZP,kmalloc-cg*"}
 UNENDED = re.compile(r"(.+)(%s(?:end \d+|log .*))$" % MARK)  # where a line of output and init's word about it meet
 MACHINES = 2  # that share the programs of one guest
-GUEST_LIMIT_S = 1200  # of all programs together, on a machine with much else to do
+GUEST_LIMIT_S = 2400  # of all programs together: seconds of the emulator's two CPUs
 SILENT_S = 300  # longer than any program may say nothing: the guest stands still
 
 
@@ -263,12 +264,14 @@ def follow(machine, number, shared, tap, turn):
             if not current.over and rest != current.name:
                 tap.result("%s: it ends" % current.name, ["%s began before" % rest] + machine.last)
             before, current = current, shared.left.pop(rest, boot)
+            machine.allow(current.limit_s)
         elif word == "log":
             current.log.append(rest)
         elif word == "note":
             tap.remark("%s: %s" % (current.name, rest))
         elif word == "end":
             current.over = True
+            machine.allow(None)
             turn.give()
             if current is boot:
                 failure = None if rest == "0" else current.pending[-20:]
@@ -328,7 +331,7 @@ def run_suite(name, word=""):
             tap.result("pem and its tests are built for %s" % kernel.machine)
         for program in waiting:
             program.files = [guest.ring_module() if path == RING_MODULE else path for path in program.files]
-        image = guest.image([(p.name, p.limit_s, p.command) for p in waiting], module,
+        image = guest.image([(p.name, p.command) for p in waiting], module,
                             [path for p in waiting for path in p.files], [p.script for p in waiting if p.script])
         machines = [Machine(kernel, image, append=CHECKED.get(name, ""), limit_s=GUEST_LIMIT_S, silent_s=SILENT_S, asks=True)
                     for _ in range(min(MACHINES, len(waiting)))]
