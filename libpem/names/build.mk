@@ -7,7 +7,7 @@ NAMES_SRC := $(filter-out %/instructions.c %/parameters.c,$(wildcard libpem/name
 ifneq ($(HAVE_LIBDW),)
 NAMES_SRC := $(filter-out %/absent.c,$(NAMES_SRC))
 else
-NAMES_SRC := $(filter-out $(addprefix %/,file.c functions.c object.c scopes.c spans.c symbols.c units.c),$(NAMES_SRC))
+NAMES_SRC := $(filter-out $(addprefix %/,debug_files.c file.c functions.c object.c scopes.c spans.c symbols.c units.c),$(NAMES_SRC))
 $(info names of code in pem report: of the kernel alone (libdw-dev is missing))
 endif
 NAMES_OBJ := $(call objects,$(NAMES_SRC) shared/number_map.c)

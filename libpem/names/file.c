@@ -18,8 +18,6 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define FOLDERS "/usr/lib/debug"
-
 int pem_names__fail(struct pem_error *error, int code, const char *format, ...)
 {
 	va_list args;
@@ -137,9 +135,8 @@ static bool is_changed(int fd, const struct pem_object_query *query)
 		       query->mapped_ns;
 }
 
-/* Returns 0; -ESTALE: it is, or may be, another object; or another -errno. */
-static int try_path(struct pem_object_file *file, const char *path,
-		    const struct pem_object_query *query)
+int pem_object_file__try(struct pem_object_file *file, const char *path,
+			 const struct pem_object_query *query)
 {
 	int fd = open_regular(path), rc = -ENOEXEC;
 	/* Read, not mapped: a file that is cut meanwhile would raise SIGBUS. */
@@ -200,7 +197,7 @@ static int try_folder(struct pem_object_file *file, const char *folder, size_t f
 		    strlen(entry->d_name) >= sizeof(path) - bytes)
 			continue;
 		strcpy(path + bytes, entry->d_name);
-		rc = try_path(file, path, query) == 0 ? 0 : -ENOENT;
+		rc = pem_object_file__try(file, path, query) == 0 ? 0 : -ENOENT;
 	}
 	if (entries != NULL)
 		closedir(entries);
@@ -209,7 +206,8 @@ static int try_folder(struct pem_object_file *file, const char *folder, size_t f
 
 static int by_build_id(struct pem_object_file *file, const struct pem_object_query *query)
 {
-	const char *folder = query->debug_folders != NULL ? query->debug_folders : FOLDERS;
+	const char *folder =
+		query->debug_folders != NULL ? query->debug_folders : PEM_DEBUG_FOLDERS;
 	char id[2 * PEM_BUILD_ID_MAX + 1];
 	int rc = -ENOENT;
 
@@ -249,7 +247,7 @@ int pem_object_file__open_cached(const struct pem_identity *identity, char **pat
 		return -1;
 	spell(&query, id);
 	snprintf(debug, sizeof(debug), "%s/%s/debuginfo", folder, id);
-	if (try_path(&file, debug, &query) != 0)
+	if (pem_object_file__try(&file, debug, &query) != 0)
 		return -1;
 	fd = file.fd;
 	*path = file.path;
@@ -273,7 +271,8 @@ static int check(const struct pem_object_query *query, struct pem_error *error)
 static int say(int rc, const struct pem_object_query *query, struct pem_error *error)
 {
 	char id[2 * PEM_BUILD_ID_MAX + 1] = "";
-	const char *folders = query->debug_folders != NULL ? query->debug_folders : FOLDERS;
+	const char *folders =
+		query->debug_folders != NULL ? query->debug_folders : PEM_DEBUG_FOLDERS;
 
 	if (query->build_id != NULL || query->number != 0)
 		spell(query, id);
@@ -320,7 +319,7 @@ int pem_object_file__open(struct pem_object_file *file, const struct pem_object_
 	if (rc != 0)
 		return rc;
 	elf_version(EV_CURRENT);
-	rc = query->path != NULL ? try_path(file, query->path, query) : -ENOENT;
+	rc = query->path != NULL ? pem_object_file__try(file, query->path, query) : -ENOENT;
 	if (rc == 0 || (query->build_id == NULL && query->number == 0) || rc == -ENOMEM)
 		return say(rc, query, error);
 	return by_build_id(file, query) == 0 ? 0 : say(rc, query, error);

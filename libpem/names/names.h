@@ -12,6 +12,8 @@
 #include <stdbool.h>
 
 #define PEM_BUILD_ID_MAX 64
+/* Where debug files are looked for unless the caller says otherwise. */
+#define PEM_DEBUG_FOLDERS "/usr/lib/debug"
 /* A path in a sentence, whose rest has room. */
 #define SHOWN "%.256s"
 
@@ -38,6 +40,12 @@ struct pem_object_file {
 int pem_object_file__open(struct pem_object_file *file, const struct pem_object_query *query,
 			  struct pem_error *error);
 void pem_object_file__close(struct pem_object_file *file);
+/*
+ * Open a regular file if it is the object that is asked for. Returns 0; -ESTALE: it is, or may be,
+ * another object; or another -errno. The file is set on success.
+ */
+int pem_object_file__try(struct pem_object_file *file, const char *path,
+			 const struct pem_object_query *query);
 /*
  * Open an object's debug file in the cache of debuginfod's clients. Returns a descriptor, with its
  * path, both for the caller to close and free; or -1.
@@ -169,8 +177,8 @@ struct pem_units {
 	struct pem_spans spans; /* of units */
 };
 
-/* Find all units. Returns 0 or -ENOMEM. */
-int pem_units__read(struct pem_units *units, Dwarf *dwarf);
+/* Find all units. from: the file that dwarf is of. Returns 0 or -ENOMEM. */
+int pem_units__read(struct pem_units *units, Dwarf *dwarf, const char *from);
 void pem_units__free(struct pem_units *units);
 /* The unit of an address as DWARF has it, with its functions, or NULL. */
 struct pem_unit *pem_units__find(struct pem_units *units, uint64_t address);
@@ -192,7 +200,12 @@ bool pem_die__go(int (*next)(Dwarf_Die *from, Dwarf_Die *to), Dwarf_Die *from, D
 
 struct pem_object {
 	struct pem_object_file file;
-	char *debug_folders; /* as libdwfl has them */
+	char *debug_folders; /* NULL: PEM_DEBUG_FOLDERS */
+	char *no_folders; /* what libdwfl is told: "" */
+	bool was_asked; /* libdwfl has asked for the debug file */
+	bool is_shared; /* it got a debug file that objects share from a server */
+	struct pem_object_file shared_file; /* with debug information that objects share */
+	Dwarf *shared; /* of that file, or NULL */
 	Dwfl_Callbacks callbacks;
 	Dwfl *dwfl;
 	Dwfl_Module *module;
@@ -205,5 +218,22 @@ struct pem_object {
 	struct pem_segment segments[PEM_OBJECT_SEGMENTS_MAX];
 	unsigned int segment_count;
 };
+
+/* --- debug files (debug_files.c) --- */
+
+/*
+ * Open the debug file of an object, by its build id or by the link that the object has (NULL: none)
+ * with a checksum. Returns a descriptor, with its path, both for the caller to close and free; or
+ * -1.
+ */
+int pem_debug_file__open(const struct pem_object *object, const char *link, uint32_t crc,
+			 char **path);
+/*
+ * Open what the debug information shares with that of other objects (dwz), if it does. from: the
+ * file that dwarf is of. False: it is not found, and dwarf must not be read: elfutils would search.
+ */
+bool pem_debug_file__share(struct pem_object *object, Dwarf *dwarf, const char *from);
+/* May elfutils open what belongs to a unit of split debug information? from: as above. */
+bool pem_debug_file__may_be_split(Dwarf_Die *unit, const char *from);
 
 #endif

@@ -25,18 +25,26 @@ static int give_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Ad
 }
 
 /*
- * Find the debug file: as libdwfl does, then in the cache of debuginfod's clients, where libdwfl
- * looks only if a server is named. A caller that names folders has these alone.
+ * libdwfl asks for the debug file first, and then, or again, for what it shares with others.
+ * Without folders and names it asks servers of debug files alone, if any are named.
  */
 static int find_debug_file(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
 			   const char *file, const char *link, GElf_Word crc, char **path)
 {
 	struct pem_object *object = *user;
-	int fd = dwfl_standard_find_debuginfo(module, user, name, base, file, link, crc, path);
+	bool is_first = !object->was_asked;
+	int fd = -1;
 
-	return fd >= 0 || object->debug_folders != NULL
-		       ? fd
-		       : pem_object_file__open_cached(&object->file.identity, path);
+	(void)file;
+	object->was_asked = true;
+	if (is_first)
+		fd = pem_debug_file__open(object, link, crc, path);
+	if (fd >= 0)
+		return fd;
+	errno = 0;
+	fd = dwfl_standard_find_debuginfo(module, user, name, base, NULL, NULL, 0, path);
+	object->is_shared = !is_first && fd >= 0;
+	return fd;
 }
 
 /* Does the file have debug information alone? Its code then takes no bytes. */
@@ -113,7 +121,7 @@ static int start_dwfl(struct pem_object *object, struct pem_error *error)
 		.find_elf = give_elf,
 		.find_debuginfo = find_debug_file,
 		.section_address = dwfl_offline_section_address,
-		.debuginfo_path = &object->debug_folders,
+		.debuginfo_path = &object->no_folders,
 	};
 	object->dwfl = dwfl_begin(&object->callbacks);
 	if (object->dwfl == NULL)
@@ -138,12 +146,19 @@ static int read_all(struct pem_object *object, struct pem_error *error)
 {
 	/* No debug information is no error. */
 	Dwarf *dwarf = dwfl_module_getdwarf(object->module, &object->debug_bias);
-	int rc = pem_symbols__read(&object->symbols, object->module, PEM_SYMBOL_FUNCTIONS);
+	const char *from = pem_object__debug_path(object);
+	int rc;
+
+	if (from == NULL)
+		from = object->file.path;
+	if (dwarf != NULL && !object->is_shared && !pem_debug_file__share(object, dwarf, from))
+		dwarf = NULL;
+	rc = pem_symbols__read(&object->symbols, object->module, PEM_SYMBOL_FUNCTIONS);
 
 	if (rc == -EFBIG)
 		return pem_names__fail(error, EFBIG, SHOWN " has more than %d symbols",
 				       object->file.path, PEM_SYMBOLS_MAX);
-	if (rc != 0 || (dwarf != NULL && pem_units__read(&object->units, dwarf) != 0))
+	if (rc != 0 || (dwarf != NULL && pem_units__read(&object->units, dwarf, from) != 0))
 		return pem_names__fail(error, ENOMEM, "no memory for the names of " SHOWN,
 				       object->file.path);
 	return 0;
@@ -151,8 +166,9 @@ static int read_all(struct pem_object *object, struct pem_error *error)
 
 static int set_folders(struct pem_object *object, const char *folders, struct pem_error *error)
 {
-	/* "" is the folder of the object itself. */
-	if (folders != NULL && asprintf(&object->debug_folders, ":.debug:%s", folders) < 0)
+	object->no_folders = strdup("");
+	object->debug_folders = folders != NULL ? strdup(folders) : NULL;
+	if (object->no_folders == NULL || (folders != NULL && object->debug_folders == NULL))
 		return pem_names__fail(error, ENOMEM, "no memory to find debug files");
 	return 0;
 }
@@ -166,7 +182,7 @@ struct pem_object *pem_object__open(const struct pem_object_query *query, struct
 		errno = -pem_names__fail(error, ENOMEM, "no memory to open an object");
 		return NULL;
 	}
-	object->file.fd = -1;
+	object->file.fd = object->shared_file.fd = -1;
 	rc = pem_object_file__open(&object->file, query, error);
 	if (rc == 0)
 		rc = set_folders(object, query->debug_folders, error);
@@ -191,8 +207,11 @@ void pem_object__close(struct pem_object *object)
 	pem_units__free(&object->units);
 	if (object->dwfl != NULL)
 		dwfl_end(object->dwfl);
+	dwarf_end(object->shared);
+	pem_object_file__close(&object->shared_file);
 	pem_object_file__close(&object->file);
 	free(object->debug_folders);
+	free(object->no_folders);
 	free(object);
 }
 

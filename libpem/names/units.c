@@ -30,7 +30,7 @@ static int add_ranges(struct pem_units *units, struct pem_unit *unit)
 	return 0;
 }
 
-int pem_units__read(struct pem_units *units, Dwarf *dwarf)
+int pem_units__read(struct pem_units *units, Dwarf *dwarf, const char *from)
 {
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die, split;
@@ -39,9 +39,12 @@ int pem_units__read(struct pem_units *units, Dwarf *dwarf)
 
 	units->dwarf = dwarf;
 	/* A unit that can't be read ends this: those before it are good. */
-	while (dwarf_get_units(dwarf, cu, &cu, NULL, &type, &die, &split) == 0 &&
+	while (dwarf_get_units(dwarf, cu, &cu, NULL, &type, &die, NULL) == 0 &&
 	       units->count < PEM_SPAN_NONE) {
-		bool is_split = type == DW_UT_skeleton && dwarf_tag(&split) == DW_TAG_compile_unit;
+		bool is_split =
+			type == DW_UT_skeleton && pem_debug_file__may_be_split(&die, from) &&
+			dwarf_cu_info(cu, NULL, NULL, NULL, &split, NULL, NULL, NULL) == 0 &&
+			dwarf_tag(&split) == DW_TAG_compile_unit;
 
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue;

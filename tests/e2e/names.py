@@ -180,6 +180,70 @@ def debug_link():
 
 
 @test
+def debug_link_by_checksum():
+    "the debug file of a program without a build id is found by the name in the program if it has the checksum there"
+    folder = tmp()
+    binary = build(folder, "-Wl,--build-id=none")
+    offset = call_to(binary, "malloc")
+    equal(run(["objcopy", "--only-keep-debug", binary, binary + ".debug"])[0], 0, "objcopy")
+    strip(binary, "--strip-all", "--add-gnu-debuglink=" + binary + ".debug")
+    equal(name(binary, [offset])[1], [INLINED], "beside the program")
+    with open(binary + ".debug", "ab") as out:
+        out.write(b"x")
+    equal(name(binary, [offset])[1], [[]], "with another checksum")
+
+
+@test
+def shared_debug_file():
+    "debug information that dwz moved to a file for several programs is found by the path in each, and is not taken from another file"
+    need("dwz")
+    folder = tmp()
+    binaries = [build(folder, text=C + "/* %s */\n" % one, name=one) for one in ("p", "q")]
+    offset = call_to(binaries[0], "malloc")
+    equal(run(["dwz", "-m", folder + "/shared", "-h", *binaries], cwd=folder)[0], 0, "dwz")
+    assert "debugaltlink" in run(["readelf", "-SW", binaries[0]])[1], "nothing is shared"
+    equal(name(binaries[0], [offset])[1], [INLINED], "beside the shared file")
+    shutil.copy(binaries[1], folder + "/shared")
+    equal(name(binaries[0], [offset])[1], [[("allocate", "?", 0, "symbol")]], "beside another file")
+
+
+@test
+def pipes():
+    "a pipe that a program names as its debug file, as one for several programs, or as split debug information is not opened"
+    folder = tmp()
+    pipe = folder + "/pipe"
+    symbol = [("allocate", "?", 0, "symbol")]
+    binary = build(folder, name="linked")
+    offset = call_to(binary, "malloc")
+    shutil.copy(binary, pipe)
+    strip(binary, "--strip-debug", "--add-gnu-debuglink=" + pipe)
+    os.unlink(pipe)
+    os.mkfifo(pipe)
+    equal(name(binary, [offset])[1], [symbol], "debug link")
+    binary = build(folder, name="sharing")
+    with open(folder + "/link", "wb") as out:
+        out.write(pipe.encode() + bytes(1) + bytes(range(20)))
+    strip(binary, "--add-section", ".gnu_debugaltlink=" + folder + "/link")
+    equal(name(binary, [offset])[1], [symbol], "shared")
+    binary = build(folder, "-gsplit-dwarf", name="split")
+    part, = (one for one in os.listdir(folder) if one.endswith(".dwo"))
+    os.unlink(folder + "/" + part)
+    os.mkfifo(folder + "/" + part)
+    equal(name(binary, [offset])[1], [[("allocate", "split.c", 5, "symbol")]], "split")
+
+
+@test
+def split_among_others():
+    "split debug information is not read where other users may exchange it"
+    folder = tmp()
+    binary = build(folder, "-gsplit-dwarf")
+    offset = call_to(binary, "malloc")
+    equal(name(binary, [offset])[1], [INLINED], "in a folder of this user's")
+    os.chmod(folder, 0o777)
+    equal(name(binary, [offset])[1], [[("allocate", "p.c", 5, "symbol")]], "in a folder of all")
+
+
+@test
 def wrong_debug_file():
     "a file in the folder of debug files that has another build id than its name says is not taken"
     folder = tmp()
