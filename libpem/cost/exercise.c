@@ -6,6 +6,7 @@
 #include "cost/cost.h"
 #include "processes/processes.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
@@ -66,6 +67,7 @@ void pem_exercise__end(struct pem_exercise *e)
 	if (!e->pid)
 		return;
 	close(e->fd);
-	waitpid(e->pid, NULL, 0);
+	while (waitpid(e->pid, NULL, 0) < 0 && errno == EINTR)
+		;
 	e->pid = 0;
 }

@@ -170,7 +170,9 @@ static int open_directory(struct pem_trace *trace, int fd, const char *directory
 	trace->directory_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 	if (trace->directory_fd < 0)
 		return cannot_open(directory, error);
-	trace->about_fd = openat(trace->directory_fd, ".pem", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	/* A link could lead into another trace, in which a recovery and kept names are written. */
+	trace->about_fd = openat(trace->directory_fd, ".pem",
+				 O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	if (trace->about_fd < 0 && errno == EACCES)
 		return pem_error__set(
 			error, -EACCES,

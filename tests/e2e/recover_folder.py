@@ -397,4 +397,18 @@ def others_may_write():
     equal(killed.unchanged(), before, "the trace, and shared memory")
 
 
+@test
+def a_link_to_another_trace():
+    "a folder whose .pem leads into another trace is no trace: that one is not recovered by it"
+    killed = Killed()
+    lure = os.path.join(killed.folder, "lure")
+    os.mkdir(lure)
+    shutil.copy(killed.path("metadata"), lure)
+    os.symlink(killed.path(".pem"), os.path.join(lure, ".pem"))
+    before = killed.unchanged()
+    rc, _, err = run([PEM, "report", lure], env=killed.env)
+    equal((rc, "is no pem trace" in err), (1, True), "status of report, and the error: " + err)
+    equal(killed.unchanged(), before, "the other trace, and shared memory")
+
+
 run_all()
