@@ -117,6 +117,16 @@ struct request {
 	bool search; /* search for the words; otherwise the only word is a pattern */
 };
 
+/* Also events that no pattern takes when it says what to record. */
+static bool matches(const struct pem_event *event, const char *pattern)
+{
+	struct pem_event shown = *event;
+
+	if (shown.level == PEM_LEVEL_NAMED)
+		shown.level = PEM_LEVEL_DEBUG;
+	return pem_event__matches(&shown, pattern) == 1;
+}
+
 static bool is_asked_for(const struct pem_event *event, const struct request *request)
 {
 	if (request->layer != NULL && strcasecmp(event->layer, request->layer) != 0)
@@ -125,7 +135,7 @@ static bool is_asked_for(const struct pem_event *event, const struct request *re
 		return false;
 	if (request->search)
 		return list_search(event, request->words, request->count);
-	return request->count == 0 || pem_event__matches(event, request->words[0]) == 1;
+	return request->count == 0 || matches(event, request->words[0]);
 }
 
 /* Find what the list's counters are counted as, and in which turns. Returns 0 or -ENOMEM. */
@@ -247,7 +257,7 @@ static bool is_known(struct pem_session *session, const char *pattern)
 	size_t i;
 
 	for (i = 0; i < pem_model__count(model); i++)
-		if (pem_event__matches(pem_model__event(model, i), pattern) == 1)
+		if (matches(pem_model__event(model, i), pattern))
 			return true;
 	return false;
 }
