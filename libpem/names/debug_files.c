@@ -20,6 +20,16 @@
 #include <unistd.h>
 
 #define PATH_BYTES (2 * PATH_MAX)
+#define CRC_BYTES_MAX ((off_t)1 << 30)
+
+/* Returns whether the text fits. */
+__attribute__((format(printf, 2, 0))) static bool put_path(char path[PATH_BYTES],
+							   const char *format, va_list args)
+{
+	int bytes = vsnprintf(path, PATH_BYTES, format, args);
+
+	return bytes >= 0 && bytes < PATH_BYTES;
+}
 
 /* What a file is searched for by. */
 struct search {
@@ -28,18 +38,25 @@ struct search {
 	struct pem_object_file *found;
 };
 
-/* CRC-32 of IEEE 802.3, as a debug link has it (gdb: Debugging Information in Separate Files). */
+/*
+ * CRC-32 of IEEE 802.3, as a debug link has it (gdb: Debugging Information in Separate Files). A
+ * program may name a sparse file that takes hours to read: no file beyond a bound is read.
+ */
 static bool has_crc(int fd, uint32_t wanted)
 {
 	uint8_t bytes[16384];
 	uint32_t table[256], crc = ~0u, i, bit;
+	struct stat st;
 	ssize_t count;
 	off_t at = 0;
 
+	if (fstat(fd, &st) != 0 || st.st_size > CRC_BYTES_MAX)
+		return false;
 	for (i = 0; i < 256; i++)
 		for (table[i] = i, bit = 0; bit < 8; bit++)
 			table[i] = table[i] >> 1 ^ (table[i] & 1 ? 0xedb88320u : 0);
-	for (; (count = pread(fd, bytes, sizeof(bytes), at)) > 0; at += count)
+	for (; (count = pread(fd, bytes, sizeof(bytes), at)) > 0 && at <= CRC_BYTES_MAX;
+	     at += count)
 		for (i = 0; i < (uint32_t)count; i++)
 			crc = table[(crc ^ bytes[i]) & 0xff] ^ crc >> 8;
 	return count == 0 && ~crc == wanted;
@@ -51,15 +68,14 @@ __attribute__((format(printf, 2, 3))) static bool try_file(const struct search *
 	struct pem_object_query query = {.build_id_bytes = s->identity.build_id_bytes};
 	char path[PATH_BYTES];
 	va_list args;
-	int bytes;
+	bool fits;
 
 	va_start(args, format);
-	bytes = vsnprintf(path, sizeof(path), format, args);
+	fits = put_path(path, format, args);
 	va_end(args);
 	if (query.build_id_bytes != 0)
 		query.build_id = s->identity.build_id;
-	if (bytes < 0 || bytes >= (int)sizeof(path) ||
-	    pem_object_file__try(s->found, path, &query) != 0)
+	if (!fits || pem_object_file__try(s->found, path, &query) != 0)
 		return false;
 	if (query.build_id != NULL || has_crc(s->found->fd, s->crc))
 		return true;
@@ -233,12 +249,12 @@ __attribute__((format(printf, 1, 2))) static bool is_path_held(const char *forma
 {
 	char path[PATH_BYTES];
 	va_list args;
-	int bytes;
+	bool fits;
 
 	va_start(args, format);
-	bytes = vsnprintf(path, sizeof(path), format, args);
+	fits = put_path(path, format, args);
 	va_end(args);
-	return bytes >= 0 && bytes < (int)sizeof(path) && is_held(path);
+	return fits && is_held(path);
 }
 
 static const char *text_of(Dwarf_Die *die, unsigned int name)
