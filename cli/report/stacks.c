@@ -86,7 +86,9 @@ void report_stacks__print(const struct report *r)
 	cli_table__print(table);
 	if (count > STACKS_MOST)
 		printf("and %s more (--json)\n", cli_count(count - STACKS_MOST));
-	if (count == 0)
+	if (order == NULL)
+		cli_wrap(stdout, "No memory to list stacks.", 0, 0, cli_width(stdout));
+	else if (count == 0)
 		cli_wrap(stdout,
 			 "No event of the trace has a stack. Record allocations, or samples of "
 			 "the CPU, with -g.",
@@ -132,12 +134,12 @@ void report_stacks__json(const struct report *r, struct cli_json_stream *json)
 	const struct report_stack **order = sorted(s);
 	size_t i;
 
-	if (!s->lists_stacks) {
+	if (!s->lists_stacks || order == NULL) {
 		free(order);
 		return;
 	}
 	cli_json_stream__open(json, "stacks", '[');
-	for (i = 0; order != NULL && i < s->stack_count; i++) {
+	for (i = 0; i < s->stack_count; i++) {
 		struct json_object *entry = json_object_new_object();
 		struct json_object *frames = json_object_new_array();
 		uint32_t node;

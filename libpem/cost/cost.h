@@ -212,6 +212,9 @@ void pem_session__note_pool(struct pem_session *session, const struct pem_produc
 struct pem_step pem_step__measure(void (*step)(void *arg), unsigned count,
 				  void (*between)(void *arg), void *arg);
 
+/* Return the less of each part of two steps. */
+struct pem_step pem_step__least(struct pem_step a, struct pem_step b);
+
 /* --- exercise.c, and exercise/main.c, the program that is run --- */
 
 #define PEM_EXERCISE_ALLOCATE 'a' /* a pair of malloc and free */

@@ -283,11 +283,6 @@ static bool start_draining(struct observed *o, pthread_t *thread)
 	return started;
 }
 
-static double lesser(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 static bool measure_step(const struct observed *o, unsigned i, struct pem_step *step)
 {
 	struct pem_exercised done;
@@ -312,9 +307,7 @@ static bool measure_steps(const struct observed *o, struct pem_step *taken)
 		for (i = 0; i < count; i++) {
 			if (!measure_step(o, i, &one))
 				return false;
-			taken[i].warm = r ? lesser(taken[i].warm, one.warm) : one.warm;
-			taken[i].cooler = r ? lesser(taken[i].cooler, one.cooler) : one.cooler;
-			taken[i].cold = r ? lesser(taken[i].cold, one.cold) : one.cold;
+			taken[i] = r ? pem_step__least(taken[i], one) : one;
 		}
 	}
 	return true;

@@ -59,11 +59,6 @@ static void end(struct way *way)
 	pem_session__close(way->own);
 }
 
-static double lesser(double a, double b)
-{
-	return a < b ? a : b;
-}
-
 /*
  * Of each part, the least of the rounds: other load adds time. The first round uses a pool
  * up that is not used again.
@@ -73,11 +68,8 @@ static struct pem_step least_ns(const struct way *way)
 	struct pem_step least = way->pairs[1];
 	unsigned i;
 
-	for (i = 2; i < ROUNDS; i++) {
-		least.warm = lesser(least.warm, way->pairs[i].warm);
-		least.cooler = lesser(least.cooler, way->pairs[i].cooler);
-		least.cold = lesser(least.cold, way->pairs[i].cold);
-	}
+	for (i = 2; i < ROUNDS; i++)
+		least = pem_step__least(least, way->pairs[i]);
 	return least;
 }
 
@@ -86,7 +78,7 @@ struct pem_cost pem_libc_cost(double *lost_ns)
 	struct way *ways = calloc(WAYS, sizeof(*ways));
 	struct pem_cost cost = {0};
 	struct pem_exercised done;
-	struct pem_step plain;
+	struct pem_step plain, lost;
 	unsigned i, w;
 
 	*lost_ns = 0;
@@ -104,7 +96,9 @@ struct pem_cost pem_libc_cost(double *lost_ns)
 	}
 	plain = least_ns(&ways[PLAIN]);
 	cost = pem_cost__of(plain, least_ns(&ways[LOGGED]), least_ns(&ways[COUNTED]), 2);
-	*lost_ns = (least_ns(&ways[LOST]).warm - plain.warm) / 2;
+	lost = least_ns(&ways[LOST]);
+	/* A cost less than 0 would make the remembered ones invalid. */
+	*lost_ns = lost.warm > plain.warm ? (lost.warm - plain.warm) / 2 : 0;
 out:
 	/* The last one first: it has the others' descriptors until it becomes pem-exercise. */
 	for (w = WAYS; ways && w--;)

@@ -120,3 +120,10 @@ struct pem_step pem_step__measure(void (*step)(void *arg), unsigned count,
 				 repeated_ns(step, COOLER_STEPS, between, arg, FIRST_LEVEL_BYTES),
 				 cold_ns(step, between, arg)};
 }
+
+struct pem_step pem_step__least(struct pem_step a, struct pem_step b)
+{
+	return (struct pem_step){a.warm < b.warm ? a.warm : b.warm,
+				 a.cooler < b.cooler ? a.cooler : b.cooler,
+				 a.cold < b.cold ? a.cold : b.cold};
+}
