@@ -9,15 +9,20 @@ import sys
 import probing
 from tap import PEM, equal, need, run, run_all, test, tmp
 
-# A server and its clients in one thread: what is sent waits until it is received. It tells which port is whose. No socket
-# is used between being bound and being connected, since strace goes on with the first address that it has found.
+# A server and its clients in one thread: what is sent waits until it is received. It tells which port is whose: each family
+# and each protocol has ports of its own, with the same numbers. No socket is used between being bound and being connected,
+# since strace goes on with the first address that it has found.
 PROGRAM = r"""
 import json, os, socket, sys
 ports = {}
+def called(s, name):
+    host, port = s.getsockname()[:2]
+    kind = "udp" if s.type == socket.SOCK_DGRAM else "tcp"
+    ports["%s:%s:%d" % (kind, "[%s]" % host if ":" in host else host, port)] = name
 def bound(family, kind, host, name):
     s = socket.socket(family, kind)
     s.bind((host, 0))
-    ports[s.getsockname()[1]] = name
+    called(s, name)
     return s
 def talk(family, host, name):
     listener = bound(family, socket.SOCK_STREAM, host, name + "-server")
@@ -25,7 +30,7 @@ def talk(family, host, name):
     for i in range(3):
         client = socket.socket(family, socket.SOCK_STREAM)
         client.connect(listener.getsockname()[:2])
-        ports[client.getsockname()[1]] = name + "-client%d" % i
+        called(client, name + "-client%d" % i)
         server, _ = listener.accept()
         for _ in range(i + 4):
             client.send(b"x" * 10)
@@ -43,7 +48,7 @@ one, two = (bound(socket.AF_INET, socket.SOCK_DGRAM, "127.0.0.1", n) for n in ("
 u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 for i in range(5):
     u.sendto(b"a", one.getsockname())
-    ports[u.getsockname()[1]] = "sender"
+    called(u, "sender")
     u.sendto(b"b", two.getsockname())
     u.sendto(b"c", two.getsockname())
     one.recvfrom(10)
@@ -71,8 +76,8 @@ def program(text, *arguments):
 
 
 def named(name, ports):
-    "A socket's name with what the program calls its ports in place of their numbers."
-    return re.sub(r":(\d+)(?= |$)", lambda m: ":" + ports.get(m[1], m[1]), name)
+    "A socket's name with what the program calls its port in place of the number."
+    return re.sub(r"^(\S+):(\d+)(?= |$)", lambda m: m[1] + ":" + ports.get(m[0], m[2]), name)
 
 
 def recorded(command):
