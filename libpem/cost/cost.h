@@ -101,11 +101,15 @@ struct pem_process_cost {
 	double switch_ns, fault_ns, start_ns;
 };
 
+/* Sets whose costs are remembered. A set that is measured when there are as many drops the last. */
+#define PEM_PROCESS_COSTS 32
+
 struct pem_costs {
 	struct pem_cost each[PEM_COST_KINDS];
 	double page_ns; /* first use of a page of a pool; 0: not measured */
 	double lost_ns; /* an event of a program that finds no room in its pool; 0: not measured */
-	struct pem_process_cost process; /* of the set that was measured last */
+	/* The set that was measured last is the first. After the last one, set is 0. */
+	struct pem_process_cost processes[PEM_PROCESS_COSTS];
 	/* Name of the source for which the kernel's kinds were measured; "": not asked yet. */
 	char kernel_source[16];
 };
@@ -268,5 +272,11 @@ bool pem_costs__load(struct pem_costs *costs);
  * happens.
  */
 void pem_costs__store(const struct pem_costs *costs);
+
+/* What was remembered of a set. NULL: nothing. */
+const struct pem_process_cost *pem_costs__of_set(const struct pem_costs *costs, uint64_t set);
+
+/* Put a set in front of the others, in place of what was remembered of it. */
+void pem_costs__add_set(struct pem_costs *costs, const struct pem_process_cost *process);
 
 #endif

@@ -5,10 +5,11 @@
  *
  * The first line says what has to be equal for the costs to be valid. The second line has the
  * costs: of each kind logged and counted, with warm caches and with cold ones, and how long
- * programs work between such events; of a page of a pool and of a lost event; the name of the
- * source that served the kernel's events; and what processes cost that a set of events and counters
- * observes. A cost that was not measured yet is 0. A process that adds costs holds a lock on the
- * folder, so the costs of two processes that measure at the same time are both kept.
+ * programs work between such events; of a page of a pool and of a lost event; and the name of the
+ * source that served the kernel's events. Each further line has what processes cost that one set of
+ * events and counters observes. A cost that was not measured yet is 0. A process that adds costs
+ * holds a lock on the folder, so the costs of two processes that measure at the same time are both
+ * kept.
  */
 #include "cost/cost.h"
 #include "runtime_dir.h"
@@ -29,8 +30,8 @@
 #include <unistd.h>
 
 #define FILE_NAME "observation-costs"
-#define FILE_BYTES_MAX 4096u
 #define KEY_BYTES 384
+#define TEXT_BYTES_MAX (KEY_BYTES + 32 * (6 * PEM_COST_KINDS + 3 + 4 * PEM_PROCESS_COSTS))
 /*
  * A process holds the lock for a moment. A stopped process must not delay a recording for longer
  * than these tries.
@@ -136,10 +137,48 @@ static bool is_process(const struct pem_process_cost *process)
 	       is_start_cost(process->start_ns);
 }
 
+const struct pem_process_cost *pem_costs__of_set(const struct pem_costs *costs, uint64_t set)
+{
+	unsigned i;
+
+	for (i = 0; i < PEM_PROCESS_COSTS && costs->processes[i].set; i++) {
+		if (costs->processes[i].set == set)
+			return &costs->processes[i];
+	}
+	return NULL;
+}
+
+void pem_costs__add_set(struct pem_costs *costs, const struct pem_process_cost *process)
+{
+	const struct pem_process_cost *known = pem_costs__of_set(costs, process->set);
+	size_t before = known ? (size_t)(known - costs->processes) : PEM_PROCESS_COSTS - 1;
+
+	memmove(&costs->processes[1], &costs->processes[0], before * sizeof(*process));
+	costs->processes[0] = *process;
+}
+
+static bool read_processes(FILE *f, struct pem_process_cost *processes)
+{
+	unsigned i;
+	int n = 4;
+
+	for (i = 0; i < PEM_PROCESS_COSTS && n == 4; i++) {
+		struct pem_process_cost one = {0};
+
+		n = fscanf(f, "%" SCNu64 " %lf %lf %lf", &one.set, &one.switch_ns, &one.fault_ns,
+			   &one.start_ns);
+		if (n == 4 && !(one.set && is_process(&one)))
+			return false;
+		processes[i] = n == 4 ? one : (struct pem_process_cost){0};
+	}
+	return n == 4 || n == EOF;
+}
+
 static bool read_costs(FILE *f, struct pem_costs *costs)
 {
-	struct pem_process_cost *process = &costs->process;
 	unsigned i;
+
+	*costs = (struct pem_costs){0};
 
 	for (i = 0; i < PEM_COST_KINDS; i++) {
 		struct pem_cost *each = &costs->each[i];
@@ -150,10 +189,10 @@ static bool read_costs(FILE *f, struct pem_costs *costs)
 		    !is_possible(each))
 			return false;
 	}
-	return fscanf(f, "%lf %lf %15s %" SCNu64 " %lf %lf %lf", &costs->page_ns, &costs->lost_ns,
-		      costs->kernel_source, &process->set, &process->switch_ns, &process->fault_ns,
-		      &process->start_ns) == 7 &&
-	       is_cost(costs->page_ns) && is_cost(costs->lost_ns) && is_process(process);
+	return fscanf(f, "%lf %lf %15s", &costs->page_ns, &costs->lost_ns, costs->kernel_source) ==
+		       3 &&
+	       is_cost(costs->page_ns) && is_cost(costs->lost_ns) &&
+	       read_processes(f, costs->processes);
 }
 
 static bool load(int folder, const char *key, struct pem_costs *costs)
@@ -164,7 +203,7 @@ static bool load(int folder, const char *key, struct pem_costs *costs)
 	size_t bytes;
 	FILE *f;
 
-	text = pem_read_file(folder, FILE_NAME, FILE_BYTES_MAX, &bytes);
+	text = pem_read_file(folder, FILE_NAME, TEXT_BYTES_MAX, &bytes);
 	end = text ? strchr(text, '\n') : NULL;
 	if (end) {
 		*end = 0;
@@ -190,16 +229,30 @@ bool pem_costs__load(struct pem_costs *costs)
 	return known;
 }
 
+/* Put the sets that are known here in front of those that other processes have stored. */
+static void complete_processes(struct pem_costs *costs, const struct pem_costs *stored)
+{
+	struct pem_costs all = *stored;
+	unsigned i = PEM_PROCESS_COSTS;
+
+	while (i-- > 0) {
+		if (costs->processes[i].set && is_process(&costs->processes[i]))
+			pem_costs__add_set(&all, &costs->processes[i]);
+	}
+	memcpy(costs->processes, all.processes, sizeof(all.processes));
+}
+
 /*
  * Add costs that other processes have stored meanwhile and that are not known here. Drop impossible
  * values: they would make the whole file invalid.
  */
 static void complete(struct pem_costs *costs)
 {
-	struct pem_costs other;
+	struct pem_costs other = {0};
 	bool known = pem_costs__load(&other);
 	unsigned i;
 
+	complete_processes(costs, &other);
 	for (i = 0; i < PEM_COST_KINDS; i++) {
 		if (!is_possible(&costs->each[i]))
 			costs->each[i] = (struct pem_cost){0};
@@ -214,10 +267,6 @@ static void complete(struct pem_costs *costs)
 		costs->page_ns = 0;
 	if (!is_cost(costs->lost_ns))
 		costs->lost_ns = 0;
-	if (!is_process(&costs->process))
-		costs->process = (struct pem_process_cost){0};
-	if (known && !costs->process.set)
-		costs->process = other.process;
 	if (known && costs->page_ns <= 0)
 		costs->page_ns = other.page_ns;
 	if (known && costs->lost_ns <= 0)
@@ -245,7 +294,7 @@ static void lock_folder(int fd)
 void pem_costs__store(const struct pem_costs *known)
 {
 	struct pem_costs all = *known, *costs = &all;
-	char key[KEY_BYTES], text[KEY_BYTES + 32 * (6 * PEM_COST_KINDS + 7)];
+	char key[KEY_BYTES], text[TEXT_BYTES_MAX];
 	unsigned i;
 	int n, fd;
 
@@ -262,10 +311,12 @@ void pem_costs__store(const struct pem_costs *known)
 			      costs->each[i].log_ns, costs->each[i].stat_ns,
 			      costs->each[i].cold_log_ns, costs->each[i].cold_stat_ns,
 			      costs->each[i].warm_gap_ns, costs->each[i].half_gap_ns);
-	n += snprintf(text + n, sizeof(text) - (size_t)n,
-		      "%.3f %.3f %s %" PRIu64 " %.3f %.3f %.3f\n", costs->page_ns, costs->lost_ns,
-		      costs->kernel_source, costs->process.set, costs->process.switch_ns,
-		      costs->process.fault_ns, costs->process.start_ns);
+	n += snprintf(text + n, sizeof(text) - (size_t)n, "%.3f %.3f %s\n", costs->page_ns,
+		      costs->lost_ns, costs->kernel_source);
+	for (i = 0; i < PEM_PROCESS_COSTS && costs->processes[i].set; i++)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, "%" PRIu64 " %.3f %.3f %.3f\n",
+			      costs->processes[i].set, costs->processes[i].switch_ns,
+			      costs->processes[i].fault_ns, costs->processes[i].start_ns);
 	pem_replace_file(fd, FILE_NAME, text, (size_t)n);
 	flock(fd,
 	      LOCK_UN); /* a child that another thread forked meanwhile has the descriptor too */

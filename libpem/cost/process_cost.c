@@ -8,7 +8,7 @@
  * cost more than each alone. So a program switches, faults and starts processes (exercise/main.c)
  * plain, and as it is observed by all that this session wants. Its events of the kernel are charged
  * as the ledger charges them. What it takes beyond that is the cost found here. It is remembered
- * for the set of events and counters that was measured last.
+ * for the sets of events and counters that were measured last.
  */
 #include "core/core.h"
 #include "core/demand.h"
@@ -288,38 +288,40 @@ static double beside_events(const struct pem_costs *costs, struct phase *phases,
 	return more > 0 ? pem_cost__rounded(more) : 0;
 }
 
-static void measure(struct observation *o, struct pem_costs *costs)
+static void measure(struct observation *o, const struct pem_costs *costs,
+		    struct pem_process_cost *process)
 {
 	struct phase phases[PHASES];
 
 	if (!run_plain(phases, 0, ROUNDS / 2) || !run_observed(o, phases) ||
 	    !run_plain(phases, ROUNDS / 2, ROUNDS))
 		return;
-	costs->process.switch_ns = beside_events(costs, phases, SWITCH);
-	costs->process.fault_ns = beside_events(costs, phases, FAULT);
-	costs->process.start_ns = o->started ? beside_events(costs, phases, START) : 0;
+	process->switch_ns = beside_events(costs, phases, SWITCH);
+	process->fault_ns = beside_events(costs, phases, FAULT);
+	process->start_ns = o->started ? beside_events(costs, phases, START) : 0;
 }
 
 bool pem_session__measure_process(struct pem_session *s, const struct pem_run_options *started)
 {
 	struct observation o = {.s = s, .started = started};
-	struct pem_process_cost *known = &s->cost->costs.process;
+	struct pem_process_cost cost = {0};
+	const struct pem_process_cost *known = NULL;
 	bool measured = false;
-	uint64_t set;
 
 	/* Counters of CPUs, and those that are simulated, go on at a switch. */
 	if (s->sources->whole_machine || s->options.hardware)
 		return false;
 	if (find_wanted(&o)) {
-		set = set_of(&o);
-		measured = set && known->set != set;
+		cost.set = set_of(&o);
+		known = pem_costs__of_set(&s->cost->costs, cost.set);
+		measured = cost.set && !known;
 		if (measured) {
-			*known = (struct pem_process_cost){.set = set};
 			if (prepare_start(&o))
-				measure(&o, &s->cost->costs);
+				measure(&o, &s->cost->costs, &cost);
+			pem_costs__add_set(&s->cost->costs, &cost);
 		}
-		if (set)
-			s->cost->process = *known;
+		if (cost.set)
+			s->cost->process = known ? *known : cost;
 	}
 	end_observation(&o);
 	return measured;

@@ -68,6 +68,24 @@ def each_kind_has_its_events():
 
 
 @test
+def sets_of_events_are_remembered_together():
+    "recordings of two sets of events by turns measure once for each what it costs processes"
+    folder = tempfile.mkdtemp()
+
+    def known_after(*options):
+        shutil.rmtree(folder + "/trace", ignore_errors=True)
+        rc, _, err = run([PEM, "record", "-q", "-e", "Malloc", *options, "-o", folder + "/trace", "--", "true"],
+                         env={"XDG_CACHE_HOME": folder})
+        equal(rc, 0, err)
+        with open(folder + "/pem/observation-costs") as costs:
+            return costs.read()
+
+    both = [known_after(*options) for options in ([], ["--no-libc"])][1]
+    equal([known_after(*options) for options in ([], ["--no-libc"])], [both, both], "what is remembered")
+    shutil.rmtree(folder)
+
+
+@test
 def lost_events_have_a_cost_of_their_own():
     "an event of a program that found no space in its buffer is charged as lost, and not as a recorded one"
     trace = os.path.join(tempfile.mkdtemp(), "trace")

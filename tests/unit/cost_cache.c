@@ -143,6 +143,38 @@ static void a_cost_beyond_reason_is_not_stored(void **state)
 	assert_int_equal(found.each[PEM_COST_UPROBE].log_ns, 0);
 }
 
+static void store_set(uint64_t set, double start_ns)
+{
+	struct pem_costs costs = {.kernel_source = "-"};
+
+	pem_costs__add_set(&costs, &(struct pem_process_cost){.set = set, .start_ns = start_ns});
+	pem_costs__store(&costs);
+}
+
+static void the_sets_of_several_sessions_are_kept(void **state)
+{
+	struct pem_costs found;
+	uint64_t set;
+
+	(void)state;
+	for (set = 1; set <= PEM_PROCESS_COSTS; set++)
+		store_set(set, (double)set);
+	store_set(2, 7); /* measured again by a session that knew nothing of it */
+	store_set(3, 1e10);
+	assert_true(pem_costs__load(&found));
+	for (set = 1; set <= PEM_PROCESS_COSTS; set++)
+		assert_int_equal(pem_costs__of_set(&found, set)->start_ns, set == 2 ? 7 : set);
+	store_set(set, 5);
+	store_set(set + 1, 6);
+	assert_true(pem_costs__load(&found));
+	assert_int_equal(pem_costs__of_set(&found, set)->start_ns, 5);
+	assert_int_equal(pem_costs__of_set(&found, set + 1)->start_ns, 6);
+	assert_null(pem_costs__of_set(&found, 1));
+	assert_non_null(pem_costs__of_set(&found, 2)); /* it was measured after 3 */
+	assert_null(pem_costs__of_set(&found, 3));
+	assert_non_null(pem_costs__of_set(&found, 4));
+}
+
 static void nothing_is_made_in_another_users_folder(void **state)
 {
 	const struct pem_costs costs = {.each[PEM_COST_USER] = {.log_ns = 5, .stat_ns = 3}};
@@ -186,6 +218,7 @@ int main(void)
 		TEST(what_another_is_about_to_store_is_waited_for),
 		TEST(who_never_unlocks_the_folder_is_not_waited_for),
 		TEST(a_cost_beyond_reason_is_not_stored),
+		TEST(the_sets_of_several_sessions_are_kept),
 		TEST(nothing_is_made_in_another_users_folder),
 		TEST(no_link_of_anothers_is_followed),
 	};
