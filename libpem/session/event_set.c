@@ -174,6 +174,33 @@ static bool names_counter(const struct pem_model *model, const char *name)
 	return false;
 }
 
+/* Is the pattern this event's whole name, with or without its version? */
+static bool is_name_of(const struct pem_event *event, const char *pattern)
+{
+	size_t n = strlen(event->name);
+
+	return !strncmp(pattern, event->name, n) && (!pattern[n] || pattern[n] == '@') &&
+	       pem_event__matches(event, pattern);
+}
+
+/*
+ * Is the pattern the whole name of an event? Then it chooses no event of another name, and no
+ * counter is called so. A verb names hundreds of events, so they are not searched among counters'
+ * names.
+ */
+static bool names_event(const struct pem_model *model, const char *pattern)
+{
+	size_t i;
+
+	if (pem_pattern__is_probe(pattern))
+		return false;
+	for (i = 0; i < pem_model__count(model); i++) {
+		if (is_name_of(pem_model__event(model, i), pattern))
+			return true;
+	}
+	return false;
+}
+
 /* Is what stands in front of the first colon the name of a counter? */
 static bool names_part(const struct pem_model *model, const char *pattern)
 {
@@ -199,7 +226,8 @@ static int find_probes(struct pem_session *session, const char *const *patterns,
 	size_t i;
 
 	for (i = 0; i < count && !rc; i++) {
-		if (names_counter(session->model, patterns[i]))
+		if (names_event(session->model, patterns[i]) ||
+		    names_counter(session->model, patterns[i]))
 			continue;
 		if (!pem_pattern__is_probe(patterns[i])) {
 			one = matches_any(session->model, patterns[i])
@@ -256,13 +284,16 @@ static size_t add_matches(struct pem_event_set *set, const char *pattern,
 {
 	const struct pem_model *model = set->session->model;
 	size_t i, count = pem_model__count(model), matches = 0;
-	uint8_t counters = level_of_counters(model, pattern);
+	bool is_name = names_event(model, pattern);
+	uint8_t counters = is_name ? PEM_LEVEL_DEBUG : level_of_counters(model, pattern);
 	const struct pem_event *event;
 
 	if (any_level(pattern) > set->any_level)
 		set->any_level = any_level(pattern);
 	for (i = 0; i < count; i++) {
 		event = pem_model__event(model, i);
+		if (is_name && !is_name_of(event, pattern))
+			continue;
 		if (!chooses(pattern, event) || (found->count && !pem_found__has(found, event)) ||
 		    (event->level > counters && pem_event__is_counter(event, pattern)))
 			continue;
