@@ -401,13 +401,11 @@ static void stop(struct pem_source *source)
 /* What was told once is overwritten after a while: each second all that is used is told again. */
 static void tell_each_second(struct pem_source *source)
 {
-	struct timespec now;
 	uint64_t now_ns;
 
 	if (!source->forgets)
 		return;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	now_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	now_ns = pem_kernel__now_ns();
 	if (now_ns - source->told_ns < TELL_EACH_NS)
 		return;
 	source->told_ns = now_ns;

@@ -254,6 +254,9 @@ static inline void pem_source__tell_again(struct pem_source *source)
 		__atomic_fetch_add(&source->control->told_epoch, 1, __ATOMIC_RELAXED);
 }
 
+/* CLOCK_MONOTONIC, in ns. */
+uint64_t pem_kernel__now_ns(void);
+
 /* The progress of long work. It is reported to a user who waits. */
 struct pem_progress {
 	uint64_t start_ns, said_ns; /* 0: nothing was reported yet */

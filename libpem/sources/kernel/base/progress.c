@@ -10,7 +10,7 @@
 #define PATIENCE_NS 2000000000u
 #define PAUSE_NS 200000000u
 
-static uint64_t now_ns(void)
+uint64_t pem_kernel__now_ns(void)
 {
 	struct timespec now;
 
@@ -20,13 +20,13 @@ static uint64_t now_ns(void)
 
 void pem_progress__start(struct pem_progress *progress)
 {
-	*progress = (struct pem_progress){.start_ns = now_ns()};
+	*progress = (struct pem_progress){.start_ns = pem_kernel__now_ns()};
 }
 
 void pem_progress__update(struct pem_progress *progress, const struct pem_source *source,
 			  size_t done, size_t total)
 {
-	uint64_t now = now_ns();
+	uint64_t now = pem_kernel__now_ns();
 
 	if (now - progress->start_ns < PATIENCE_NS || now - progress->said_ns < PAUSE_NS)
 		return;

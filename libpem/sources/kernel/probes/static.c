@@ -19,11 +19,14 @@
 #include <dirent.h>
 #include <glob.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define FOUND_HOLDS_NS 100000000
 
 /*
  * Does the path lead to the file that the process runs? In another mount namespace it does not, nor
@@ -83,16 +86,45 @@ static char *installed(const char *name)
 	return found;
 }
 
+static char *search(const char *name)
+{
+	char *path = running(name);
+
+	if (!path)
+		path = pem_binary__path(name);
+	return path ? path : installed(name);
+}
+
+/*
+ * What was found of a name a moment ago: pem list asks for the same server once for each of its
+ * probes. Without it, each would walk /proc.
+ */
+static struct {
+	char name[64], path[PATH_MAX]; /* path "": there was none */
+	uint64_t until_ns;
+} last;
+static pthread_mutex_t last_lock = PTHREAD_MUTEX_INITIALIZER;
+
 static char *binary_of(const char *name)
 {
+	uint64_t now_ns = pem_kernel__now_ns();
 	char *path;
 
 	if (strchr(name, '/'))
 		return realpath(name, NULL);
-	path = running(name);
-	if (!path)
-		path = pem_binary__path(name);
-	return path ? path : installed(name);
+	/* At exit, or after a fork, another thread may hold the lock for good. */
+	if (strlen(name) >= sizeof(last.name) || pthread_mutex_trylock(&last_lock))
+		return search(name);
+	if (strcmp(last.name, name) != 0 || now_ns >= last.until_ns) {
+		path = search(name);
+		pem_copy_text(last.path, sizeof(last.path), path ? path : "");
+		free(path);
+		strcpy(last.name, name);
+		last.until_ns = pem_kernel__now_ns() + FOUND_HOLDS_NS;
+	}
+	path = *last.path ? strdup(last.path) : NULL;
+	pthread_mutex_unlock(&last_lock);
+	return path;
 }
 
 static int keep(void *arg, struct pem_probe *probe)
