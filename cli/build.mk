@@ -43,7 +43,7 @@ ifneq ($(HAVE_AGENTS),)
 CFLAGS_cli_main += -DPEM_HAS_DATABASE
 CLI_SHARED += $(call objects,$(DATABASE_SRC))
 else
-CLI_SRC := $(filter-out cli/db/% cli/page_size.c,$(CLI_SRC))
+CLI_SRC := $(filter-out cli/db/% cli/agents.c,$(CLI_SRC))
 endif
 # Names of code. What is left out without libdw is said in libpem/names.
 CLI_SHARED += $(call objects,$(filter-out %/operand.c,$(NAMES_SRC)))

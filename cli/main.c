@@ -12,10 +12,11 @@
 #include <string.h>
 
 static const struct cli_verb *const verbs[] = {
-	&cli_record, &cli_stat,      &cli_top, &cli_launch, &cli_report,   &cli_export, &cli_list,
-	&cli_doctor, &cli_mark,      &cli_gen, &cli_spec,   &cli_snapshot, &cli_diff,   &cli_lab,
+	&cli_record, &cli_stat,      &cli_top,     &cli_launch, &cli_report,
+	&cli_export, &cli_list,      &cli_doctor,  &cli_mark,   &cli_gen,
+	&cli_spec,   &cli_snapshot,  &cli_diff,    &cli_lab,
 #ifdef PEM_HAS_DATABASE
-	&cli_db,     &cli_page_size,
+	&cli_db,     &cli_page_size, &cli_explore,
 #endif
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))

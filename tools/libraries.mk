@@ -56,6 +56,15 @@ PQ_CFLAGS := $(call cflags,libpq)
 PQ_LIBS := $(call libs,libpq)
 $(call ask,PQ,libpq-fe.h,PQconnectStart,$(PQ_CFLAGS) $(PQ_LIBS))
 
+# The models of pem explore. XGBoost has no pkg-config file.
+BLAS_CFLAGS := $(call cflags,openblas)
+BLAS_LIBS := $(call libs,openblas)
+NLOPT_LIBS := $(call libs,nlopt)
+$(call ask,BLAS,cblas.h,openblas_set_num_threads,$(BLAS_CFLAGS) $(BLAS_LIBS))
+$(call ask,LAPACKE,lapacke.h,LAPACKE_dpotrf,$(BLAS_CFLAGS) -llapacke $(BLAS_LIBS))
+$(call ask,NLOPT,nlopt.h,nlopt_create,$(call cflags,nlopt) $(NLOPT_LIBS))
+$(call ask,XGBOOST,xgboost/c_api.h,XGBoosterCreate,-lxgboost)
+
 # Adapters; SQLite also for agents
 SQLITE_CFLAGS := $(call cflags,sqlite3)
 SQLITE_LIBS := $(call libs,sqlite3)
@@ -123,6 +132,7 @@ HAVE_CAPSTONE := $(call works,CAPSTONE)
 CAPSTONE_CFLAGS := $(if $(HAVE_CAPSTONE),-DPEM_HAS_CAPSTONE $(call cflags,capstone))
 HAVE_PQ := $(call works,PQ)
 HAVE_SQLITE := $(call works,SQLITE)
+HAVE_EXPLORE := $(and $(call works,BLAS),$(call works,LAPACKE),$(call works,NLOPT),$(call works,XGBOOST))
 HAVE_MPI := $(call works,MPI)
 HAVE_OMPT := $(call works,OMPT)
 HAVE_PROTOBUF := $(and $(PROTOC_C),$(call works,PROTOBUF))

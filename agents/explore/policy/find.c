@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT */
+/* find.c - a policy by its name, or of a file */
+#include "policy/policy.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct pem_explore_policy *const policies[] = {
+	&explore_portfolio_policy, &explore_gaussian_policy, &explore_forest_policy,
+	&explore_latin_policy,     &explore_random_policy,   &explore_grid_policy,
+};
+#define POLICIES (sizeof(policies) / sizeof(policies[0]))
+
+const struct pem_explore_policy *const *explore_policies(size_t *count)
+{
+	*count = POLICIES;
+	return policies;
+}
+
+static int takes_no_record(void *policy, const struct pem_explore_record *record)
+{
+	(void)policy;
+	(void)record;
+	return 0;
+}
+
+static int never(void *policy)
+{
+	(void)policy;
+	return 0;
+}
+
+/* The file stays loaded: its functions are used to the program's end. */
+static int load(const char *path, struct pem_explore_policy *policy, struct pem_error *error)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const struct pem_explore_policy *found;
+
+	if (!handle) {
+		snprintf(error->text, sizeof(error->text), "cannot load the policy %.200s: %.250s",
+			 path, dlerror());
+		return -EINVAL;
+	}
+	found = dlsym(handle, "pem_explore_policy");
+	if (!found)
+		snprintf(error->text, sizeof(error->text),
+			 "%.400s is not a policy: it defines no symbol pem_explore_policy", path);
+	else if (pem_sized__read(policy, sizeof(*policy), found, sizeof(*policy)) ||
+		 policy->abi_version != PEM_EXPLORE_ABI_VERSION)
+		snprintf(error->text, sizeof(error->text),
+			 "%.300s was built for another version of <pem/explore.h> than %u: build "
+			 "it again",
+			 path, PEM_EXPLORE_ABI_VERSION);
+	else if (!policy->name || !policy->begin || !policy->next_config ||
+		 !policy->process_trial || !policy->end)
+		snprintf(error->text, sizeof(error->text),
+			 "%.300s is not a policy: it needs a name, begin, next_config, "
+			 "process_trial and end",
+			 path);
+	else
+		return 0;
+	dlclose(handle);
+	return -EINVAL;
+}
+
+int explore_policy__find(const char *name, struct pem_explore_policy *policy,
+			 struct pem_error *error)
+{
+	size_t i;
+	int rc;
+
+	if (strchr(name, '/')) {
+		rc = load(name, policy, error);
+		if (rc)
+			return rc;
+	} else {
+		for (i = 0; i < POLICIES && strcmp(policies[i]->name, name); i++)
+			;
+		if (i == POLICIES) {
+			snprintf(error->text, sizeof(error->text), "there is no policy '%.100s'",
+				 name);
+			return -ENOENT;
+		}
+		*policy = *policies[i];
+	}
+	if (!policy->process_record)
+		policy->process_record = takes_no_record;
+	if (!policy->stop_run)
+		policy->stop_run = never;
+	if (!policy->is_done)
+		policy->is_done = never;
+	return 0;
+}

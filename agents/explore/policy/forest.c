@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * forest.c - forest: choices by a random forest
+ *
+ * Sequential model-based configuration (Hutter, Hoos and Leyton-Brown, LION 5, 2011): a random
+ * forest of regression trees predicts the logarithm of a configuration's value, and what is
+ * expected to be gained by it is greatest for the next one. XGBoost grows the trees and says in
+ * which leaf of each a configuration lies; a leaf's mean and variance are those of the trials in
+ * it.
+ */
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xgboost/c_api.h>
+
+#define TREES 50u
+#define FIRST 4u /* trials before a model is made */
+#define BY_CHANCE 5u /* one of so many later ones */
+#define CANDIDATES_MAX 20000u
+#define VARIANCE_LEAST 1e-4
+
+struct forest {
+	struct explore_history history;
+	struct explore_candidates candidates;
+	uint64_t seed;
+	size_t columns; /* of a row: one for an ordered parameter, one for each level otherwise */
+	double target; /* the best score */
+	double *scores; /* of the trials */
+	struct leaf *known; /* sums of the trials in each leaf, leaf_limit for each tree */
+	size_t leaf_limit;
+};
+
+struct leaf {
+	double sum, square;
+	uint32_t count;
+};
+
+static size_t columns_of(const struct pem_explore_space *space)
+{
+	size_t columns = 0;
+	uint32_t i;
+
+	for (i = 0; i < space->parameter_count; i++)
+		columns += space->parameters[i].is_ordered ? 1 : space->parameters[i].levels;
+	return columns;
+}
+
+static void encode(const struct pem_explore_space *space, const uint32_t *levels, float *row)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < space->parameter_count; i++) {
+		const struct pem_explore_parameter *parameter = &space->parameters[i];
+
+		if (parameter->is_ordered)
+			*row++ = (float)parameter->places[levels[i]];
+		for (k = 0; !parameter->is_ordered && k < parameter->levels; k++)
+			*row++ = levels[i] == k;
+	}
+}
+
+/* A matrix of count configurations. NULL: it could not be made. */
+static DMatrixHandle matrix_of(const struct forest *forest, const uint32_t *levels, size_t count)
+{
+	const struct pem_explore_space *space = forest->history.space;
+	float *rows = calloc(count * forest->columns + 1, sizeof(*rows));
+	DMatrixHandle matrix = NULL;
+	size_t i;
+
+	if (!rows)
+		return NULL;
+	for (i = 0; i < count; i++)
+		encode(space, levels + i * space->parameter_count, rows + i * forest->columns);
+	if (XGDMatrixCreateFromMat(rows, count, forest->columns, NAN, &matrix))
+		matrix = NULL;
+	free(rows);
+	return matrix;
+}
+
+static int set_options(BoosterHandle booster, uint64_t seed)
+{
+	char text[24];
+	const char *const options[][2] = {
+		{"booster", "gbtree"},  {"tree_method", "exact"},  {"num_parallel_tree", "50"},
+		{"learning_rate", "1"}, {"subsample", "0.8"},      {"colsample_bynode", "0.7"},
+		{"max_depth", "20"},    {"min_child_weight", "1"}, {"lambda", "0"},
+		{"base_score", "0"},    {"nthread", "1"},          {"verbosity", "0"},
+		{"seed", text},
+	};
+	size_t i;
+
+	_Static_assert(TREES == 50, "as num_parallel_tree says");
+	snprintf(text, sizeof(text), "%u", (unsigned int)(seed & INT32_MAX));
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+		if (XGBoosterSetParam(booster, options[i][0], options[i][1]))
+			return -EDOM;
+	}
+	return 0;
+}
+
+/* The leaf of each tree that each row is in. The result is the booster's. NULL: it failed. */
+static const float *leaves_of(BoosterHandle booster, DMatrixHandle matrix, size_t count)
+{
+	const char *config = "{\"type\": 6, \"training\": false, \"iteration_begin\": 0, "
+			     "\"iteration_end\": 0, \"strict_shape\": true}";
+	const bst_ulong *shape;
+	bst_ulong dimensions, cells = 1, i;
+	const float *leaves;
+
+	if (XGBoosterPredictFromDMatrix(booster, matrix, config, &shape, &dimensions, &leaves))
+		return NULL;
+	for (i = 0; i < dimensions; i++)
+		cells *= shape[i];
+	return cells == count * TREES ? leaves : NULL;
+}
+
+/* Scores: logarithms of values, with a mean of 0 and a deviation of 1. */
+static int score(struct forest *forest)
+{
+	const struct explore_history *history = &forest->history;
+	size_t count = history->count, i;
+	double mean = 0, square = 0;
+
+	free(forest->scores);
+	forest->scores = calloc(count, sizeof(*forest->scores));
+	if (!forest->scores)
+		return -ENOMEM;
+	for (i = 0; i < count; i++) {
+		double value = history->values[i];
+
+		forest->scores[i] = history->best > 0    ? log(value)
+				    : history->worst < 0 ? -log(-value)
+							 : value;
+		mean += forest->scores[i] / (double)count;
+	}
+	for (i = 0; i < count; i++)
+		square += pow(forest->scores[i] - mean, 2) / (double)count;
+	forest->target = INFINITY;
+	for (i = 0; i < count; i++) {
+		forest->scores[i] = (forest->scores[i] - mean) / (sqrt(square) + 1e-12);
+		forest->target = fmin(forest->target, forest->scores[i]);
+	}
+	return 0;
+}
+
+/* Sum up the trials in each leaf. */
+static int fill_leaves(struct forest *forest, const float *leaves)
+{
+	size_t cells = forest->history.count * TREES, i;
+
+	forest->leaf_limit = 0;
+	for (i = 0; i < cells; i++) {
+		if (!(leaves[i] >= 0 && leaves[i] < 1e6f))
+			return -EDOM;
+		if ((size_t)leaves[i] >= forest->leaf_limit)
+			forest->leaf_limit = (size_t)leaves[i] + 1;
+	}
+	free(forest->known);
+	forest->known = calloc(forest->leaf_limit * TREES, sizeof(*forest->known));
+	if (!forest->known)
+		return -ENOMEM;
+	for (i = 0; i < cells; i++) {
+		struct leaf *leaf =
+			&forest->known[(i % TREES) * forest->leaf_limit + (size_t)leaves[i]];
+		double value = forest->scores[i / TREES];
+
+		leaf->sum += value;
+		leaf->square += value * value;
+		leaf->count++;
+	}
+	return 0;
+}
+
+/* The expected improvement of a configuration whose leaves these are. */
+static double improvement_of(const struct forest *forest, const float *leaves)
+{
+	double sum = 0, square = 0, within = 0, mean;
+	uint32_t trees = 0, i;
+
+	for (i = 0; i < TREES; i++) {
+		const struct leaf *leaf;
+
+		if (!(leaves[i] >= 0 && (size_t)leaves[i] < forest->leaf_limit))
+			continue;
+		leaf = &forest->known[i * forest->leaf_limit + (size_t)leaves[i]];
+		if (!leaf->count)
+			continue;
+		mean = leaf->sum / leaf->count;
+		sum += mean;
+		square += mean * mean;
+		within += fmax(leaf->square / leaf->count - mean * mean, 0);
+		trees++;
+	}
+	if (!trees)
+		return 0;
+	mean = sum / trees;
+	return explore_improvement(
+		forest->target, mean,
+		sqrt(fmax(within / trees + square / trees - mean * mean, VARIANCE_LEAST)));
+}
+
+/* Write the candidate with the greatest improvement that was not tried. Returns 1 or 0. */
+static int best_of(struct forest *forest, const float *leaves, uint32_t *levels)
+{
+	uint32_t parameters = forest->history.space->parameter_count;
+	double best = -1;
+	size_t i;
+
+	for (i = 0; i < forest->candidates.count; i++) {
+		const uint32_t *candidate = forest->candidates.levels + i * parameters;
+		double improvement = improvement_of(forest, leaves + i * TREES);
+
+		if (!(improvement > best) || explore_history__has(&forest->history, candidate))
+			continue;
+		best = improvement;
+		memcpy(levels, candidate, parameters * sizeof(*levels));
+	}
+	return best >= 0;
+}
+
+/* Grow the trees, and choose. trials and candidates are matrices. */
+static int grow_and_choose(struct forest *forest, BoosterHandle booster, DMatrixHandle trials,
+			   DMatrixHandle candidates, uint32_t *levels)
+{
+	size_t count = forest->history.count, i;
+	float *labels = calloc(count, sizeof(*labels));
+	const float *leaves;
+	int rc = labels ? set_options(booster, forest->seed + count) : -ENOMEM;
+
+	for (i = 0; !rc && i < count; i++)
+		labels[i] = (float)forest->scores[i];
+	if (!rc && (XGDMatrixSetFloatInfo(trials, "label", labels, count) ||
+		    XGBoosterUpdateOneIter(booster, 0, trials)))
+		rc = -EDOM;
+	free(labels);
+	if (rc)
+		return rc;
+	leaves = leaves_of(booster, trials, count);
+	rc = leaves ? fill_leaves(forest, leaves) : -EDOM;
+	if (rc)
+		return rc;
+	leaves = leaves_of(booster, candidates, forest->candidates.count);
+	return leaves ? best_of(forest, leaves, levels) : -EDOM;
+}
+
+static int choose(struct forest *forest, uint32_t *levels)
+{
+	DMatrixHandle trials = NULL, candidates = NULL;
+	BoosterHandle booster = NULL;
+	int rc = score(forest);
+
+	if (!rc)
+		rc = explore_candidates__collect(&forest->candidates, &forest->history,
+						 CANDIDATES_MAX);
+	if (rc)
+		return rc;
+	trials = matrix_of(forest, forest->history.levels, forest->history.count);
+	candidates = matrix_of(forest, forest->candidates.levels, forest->candidates.count);
+	rc = -ENOMEM;
+	if (trials && candidates && !XGBoosterCreate(&trials, 1, &booster))
+		rc = grow_and_choose(forest, booster, trials, candidates, levels);
+	if (booster)
+		XGBoosterFree(booster);
+	if (candidates)
+		XGDMatrixFree(candidates);
+	if (trials)
+		XGDMatrixFree(trials);
+	return rc;
+}
+
+static void end(void *policy)
+{
+	struct forest *forest = policy;
+
+	if (!forest)
+		return;
+	explore_candidates__free(&forest->candidates);
+	explore_history__end(&forest->history);
+	free(forest->scores);
+	free(forest->known);
+	free(forest);
+}
+
+static void *begin(const struct pem_explore_space *space, const struct pem_explore_options *options)
+{
+	struct forest *forest = calloc(1, sizeof(*forest));
+
+	if (!forest)
+		return NULL;
+	forest->seed = options->seed * 1000003;
+	forest->columns = columns_of(space);
+	explore_history__begin(&forest->history, space, options);
+	return forest;
+}
+
+static int next_config(void *policy, uint32_t *levels)
+{
+	struct forest *forest = policy;
+	struct explore_history *history = &forest->history;
+	int rc;
+
+	if (history->count < FIRST || !isfinite(history->best))
+		return explore_history__far(history, levels);
+	if (history->count % BY_CHANCE == 0)
+		return explore_history__draw(history, levels);
+	rc = choose(forest, levels);
+	/* No candidate is left, or no forest grew. */
+	if (rc == 0 || rc == -EDOM)
+		return explore_history__draw(history, levels);
+	return rc;
+}
+
+static int process_trial(void *policy, const struct pem_explore_trial *trial)
+{
+	struct forest *forest = policy;
+
+	return explore_history__add(&forest->history, trial);
+}
+
+const struct pem_explore_policy explore_forest_policy = {
+	.size = sizeof(explore_forest_policy),
+	.abi_version = PEM_EXPLORE_ABI_VERSION,
+	.name = "forest",
+	.summary = "Bayesian optimisation by a random forest",
+	.begin = begin,
+	.next_config = next_config,
+	.process_trial = process_trial,
+	.end = end,
+};

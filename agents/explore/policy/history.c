@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+/* history.c - what was tried, and configurations that were not */
+#include "grow.h"
+#include "policy/policy.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ATTEMPTS 10000u
+#define FAR_DRAWS 300u
+/* Up to so many configurations are searched one by one. */
+#define SEARCHED_MAX (UINT64_C(1) << 22)
+
+void explore_history__begin(struct explore_history *history, const struct pem_explore_space *space,
+			    const struct pem_explore_options *options)
+{
+	*history = (struct explore_history){
+		.space = space, .random = options->seed, .best = INFINITY, .worst = -INFINITY};
+	/* Seeds that are small numbers begin alike otherwise. */
+	history->random = explore_random(&history->random);
+}
+
+void explore_history__end(struct explore_history *history)
+{
+	free(history->levels);
+	free(history->values);
+	free(history->measured);
+	pem_number_map__free(&history->tried);
+}
+
+/* Different for different configurations, but for one pair in 2^64. */
+static uint64_t key_of(const struct pem_explore_space *space, const uint32_t *levels)
+{
+	uint64_t key = 0;
+	uint32_t i;
+
+	for (i = 0; i < space->parameter_count; i++) {
+		key ^= levels[i];
+		key = explore_random(&key);
+	}
+	return key;
+}
+
+bool explore_history__has(const struct explore_history *history, const uint32_t *levels)
+{
+	return pem_number_map__value(&history->tried, key_of(history->space, levels)) != UINT32_MAX;
+}
+
+int explore_history__add(struct explore_history *history, const struct pem_explore_trial *trial)
+{
+	uint32_t parameters = history->space->parameter_count;
+	size_t count = history->count, i;
+	bool measured =
+		trial->outcome == PEM_EXPLORE_MEASURED || trial->outcome == PEM_EXPLORE_STOPPED;
+	uint32_t *known;
+
+	if (pem_grow(&history->levels, sizeof(*history->levels) * parameters, count + 1,
+		     &history->level_capacity) ||
+	    pem_grow(&history->values, sizeof(*history->values), count + 1,
+		     &history->value_capacity) ||
+	    pem_grow(&history->measured, sizeof(*history->measured), count + 1,
+		     &history->measured_capacity))
+		return -ENOMEM;
+	known = pem_number_map__at(&history->tried, key_of(history->space, trial->levels));
+	if (!known)
+		return -ENOMEM;
+	*known = (uint32_t)count;
+	memcpy(history->levels + count * parameters, trial->levels,
+	       parameters * sizeof(*trial->levels));
+	history->measured[count] = measured;
+	if (measured) {
+		history->values[count] = trial->values[0];
+		history->best = fmin(history->best, trial->values[0]);
+		history->worst = fmax(history->worst, trial->values[0]);
+	}
+	history->count++;
+	for (i = 0; i < history->count; i++) {
+		if (!history->measured[i])
+			history->values[i] = isfinite(history->worst) ? history->worst : 0;
+	}
+	return 0;
+}
+
+int explore_history__any(struct explore_history *history, uint32_t *levels)
+{
+	const struct pem_explore_space *space = history->space;
+	uint32_t attempt, i;
+
+	if (!space->count)
+		return 0;
+	if (space->count != UINT64_MAX) {
+		space->at(space, explore_random__below(&history->random, space->count), levels);
+		return 1;
+	}
+	for (attempt = 0; attempt < ATTEMPTS; attempt++) {
+		for (i = 0; i < space->parameter_count; i++)
+			levels[i] = (uint32_t)explore_random__below(&history->random,
+								    space->parameters[i].levels);
+		if (space->allows(space, levels))
+			return 1;
+	}
+	return 0;
+}
+
+/* The first configuration that was not tried, after a random one. */
+static int search(struct explore_history *history, uint32_t *levels)
+{
+	const struct pem_explore_space *space = history->space;
+	uint64_t start, i;
+
+	if (space->count > SEARCHED_MAX)
+		return 0;
+	start = explore_random__below(&history->random, space->count);
+	for (i = 0; i < space->count; i++) {
+		space->at(space, (start + i) % space->count, levels);
+		if (!explore_history__has(history, levels))
+			return 1;
+	}
+	return 0;
+}
+
+int explore_history__draw(struct explore_history *history, uint32_t *levels)
+{
+	uint32_t attempt;
+
+	for (attempt = 0; attempt < 64; attempt++) {
+		if (!explore_history__any(history, levels))
+			return 0;
+		if (!explore_history__has(history, levels))
+			return 1;
+	}
+	return search(history, levels);
+}
+
+/* The smallest distance to a trial: a sum over parameters. */
+static double nearest(const struct explore_history *history, const uint32_t *levels)
+{
+	const struct pem_explore_space *space = history->space;
+	double least = INFINITY;
+	size_t trial;
+	uint32_t i;
+
+	for (trial = 0; trial < history->count; trial++) {
+		const uint32_t *other = explore_history__levels(history, trial);
+		double sum = 0;
+
+		for (i = 0; i < space->parameter_count; i++)
+			sum += explore_distance(&space->parameters[i], levels[i], other[i]);
+		least = fmin(least, sum);
+	}
+	return least;
+}
+
+int explore_history__far(struct explore_history *history, uint32_t *levels)
+{
+	uint32_t parameters = history->space->parameter_count, draw;
+	uint32_t *drawn = calloc(parameters, sizeof(*drawn));
+	double farthest = -1;
+
+	if (!drawn)
+		return -ENOMEM;
+	for (draw = 0; draw < FAR_DRAWS && explore_history__draw(history, drawn); draw++) {
+		double distance = nearest(history, drawn);
+
+		if (distance > farthest) {
+			farthest = distance;
+			memcpy(levels, drawn, parameters * sizeof(*levels));
+		}
+		if (!history->count)
+			break;
+	}
+	free(drawn);
+	return farthest >= 0;
+}

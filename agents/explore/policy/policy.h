@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * policy.h - the policies of pem explore itself
+ *
+ *	history.c	what was tried, and configurations that were not
+ *	plain.c		grid, random, latin: choices that no value changes
+ *	candidates.c	configurations among which a model chooses; expected improvement
+ *	process.c	a Gaussian process: values of configurations that were not tried
+ *	portfolio.c	portfolio, gaussian: choices by Gaussian processes
+ *	forest.c	forest: choices by a random forest
+ *	find.c		a policy by its name, or of a file
+ *
+ * A state belongs to one thread. Nothing here prints.
+ */
+#ifndef EXPLORE_POLICY_H
+#define EXPLORE_POLICY_H
+
+#include <pem/explore.h>
+#include <pem/pem.h>
+
+#include "number_map.h"
+
+#include <stdbool.h>
+
+/* --- random numbers: splitmix64, by Steele, Lea and Flood (OOPSLA 2014) --- */
+
+static inline uint64_t explore_random(uint64_t *state)
+{
+	uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
+
+	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+	return z ^ (z >> 31);
+}
+
+/* A number below limit, which is not 0. */
+static inline uint64_t explore_random__below(uint64_t *state, uint64_t limit)
+{
+	return (uint64_t)(((unsigned __int128)explore_random(state) * limit) >> 64);
+}
+
+/* --- history.c --- */
+
+struct explore_history {
+	const struct pem_explore_space *space;
+	uint64_t random;
+	uint32_t *levels; /* of each trial, one after the other */
+	/* The first objective of each trial. Of one without values: the worst that was measured. */
+	double *values;
+	bool *measured;
+	size_t count, level_capacity, value_capacity, measured_capacity;
+	double best, worst; /* measured; INFINITY, -INFINITY: nothing was */
+	struct pem_number_map tried; /* hashes of configurations */
+};
+
+void explore_history__begin(struct explore_history *history, const struct pem_explore_space *space,
+			    const struct pem_explore_options *options);
+void explore_history__end(struct explore_history *history);
+/* Add a trial. Returns 0 or -ENOMEM. */
+int explore_history__add(struct explore_history *history, const struct pem_explore_trial *trial);
+bool explore_history__has(const struct explore_history *history, const uint32_t *levels);
+static inline const uint32_t *explore_history__levels(const struct explore_history *history,
+						      size_t trial)
+{
+	return history->levels + trial * history->space->parameter_count;
+}
+/* Write any allowed configuration. Returns 1, or 0: none was found. */
+int explore_history__any(struct explore_history *history, uint32_t *levels);
+/* Write an allowed configuration that was not tried. Returns 1, or 0: none was found. */
+int explore_history__draw(struct explore_history *history, uint32_t *levels);
+/* The same, of several draws the one farthest from all that were tried. */
+int explore_history__far(struct explore_history *history, uint32_t *levels);
+/*
+ * How far two levels of a parameter are from each other, from 0 to 1: 1 for any two without an
+ * order.
+ */
+static inline double explore_distance(const struct pem_explore_parameter *parameter, uint32_t a,
+				      uint32_t b)
+{
+	double distance;
+
+	if (a == b)
+		return 0;
+	if (!parameter->is_ordered)
+		return 1;
+	distance = parameter->places[a] - parameter->places[b];
+	return distance < 0 ? -distance : distance;
+}
+
+/* --- candidates.c --- */
+
+struct explore_candidates {
+	uint32_t *levels;
+	size_t count, capacity;
+	bool complete; /* they are the whole space, and stay so */
+};
+
+/*
+ * Collect at most limit configurations among which to choose: all, or random ones and neighbours of
+ * the best trials. Some of them may have been tried. Returns 0 or -ENOMEM.
+ */
+int explore_candidates__collect(struct explore_candidates *candidates,
+				struct explore_history *history, size_t limit);
+void explore_candidates__free(struct explore_candidates *candidates);
+
+/*
+ * By how much a value of that mean and standard deviation is expected to be below target (Jones,
+ * Schonlau and Welch, J. Global Optimization 13, 1998).
+ */
+double explore_improvement(double target, double mean, double deviation);
+
+/* --- process.c --- */
+
+#define EXPLORE_PROCESS_POINTS 300u /* more are not modelled */
+
+/* How values are modelled. */
+struct explore_view {
+	bool ranks; /* by their ranks, as normal scores; else by their logarithms */
+	bool additive; /* a part of the covariance is a sum over parameters, and not their product
+			*/
+	/*
+	 * An improvement counts if it is larger: of logarithms, or of standard deviations with
+	 * ranks.
+	 */
+	double margin;
+};
+
+struct explore_process;
+
+/* Make a model of a space. NULL: no memory. */
+struct explore_process *explore_process__new(const struct pem_explore_space *space,
+					     const struct explore_view *view);
+void explore_process__free(struct explore_process *process);
+/*
+ * Fit the model to a history of at least one trial. Returns 0, -ENOMEM, or -EDOM: the values can't
+ * be modelled.
+ */
+int explore_process__fit(struct explore_process *process, struct explore_history *history);
+/*
+ * Write the expected improvement of each of count configurations over the best trial. levels has
+ * parameter_count members for each.
+ */
+void explore_process__improvements(struct explore_process *process, const uint32_t *levels,
+				   size_t count, double *improvements);
+
+/* --- find.c --- */
+
+extern const struct pem_explore_policy explore_grid_policy, explore_random_policy,
+	explore_latin_policy, explore_forest_policy, explore_gaussian_policy,
+	explore_portfolio_policy;
+
+/* All policies of this program, and how many. */
+const struct pem_explore_policy *const *explore_policies(size_t *count);
+/*
+ * Find a policy by its name, or load the file that name, with a '/', names. The copy is complete:
+ * functions that the policy does not have do nothing. Returns 0, or -errno with error: -ENOENT
+ * there is none of that name, -EINVAL the file is not a policy.
+ */
+int explore_policy__find(const char *name, struct pem_explore_policy *policy,
+			 struct pem_error *error);
+
+#endif

@@ -1,0 +1,357 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * process.c - a Gaussian process: values of configurations that were not tried
+ *
+ * Rasmussen and Williams, Gaussian Processes for Machine Learning (2006), chapters 2 and 5. The
+ * correlation of two configurations is a product over parameters of exp(-weight * distance), and
+ * with an additive part a weighted mean of that and of the mean over parameters. The parameters of
+ * the model are those of the greatest posterior probability; the mean and the variance of the
+ * process are integrated out.
+ */
+#include "policy/policy.h"
+
+#include <cblas.h>
+#include <errno.h>
+#include <lapacke.h>
+#include <math.h>
+#include <nlopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define FITTED 100u /* points by which the model's parameters are found */
+#define SEARCH_STEPS 300
+#define BATCH 64u /* configurations that are predicted together */
+/* Prior normal distributions of the logarithms of weights and of the share of noise. */
+#define WEIGHT_MEAN (-1.0)
+#define WEIGHT_DEVIATION 1.5
+#define NOISE_MEAN (-4.0)
+#define NOISE_DEVIATION 1.0
+#define SHARE_DEVIATION 1.5 /* of the logit of the additive part's share */
+/* Prior of the variance: as if so many values of variance 1 were known. */
+#define VARIANCE_VALUES 2.0
+#define JITTER 1e-8
+
+struct explore_process {
+	const struct pem_explore_space *space;
+	struct explore_view view;
+	uint32_t dimensions; /* of the model's parameters: weights, noise, additive share */
+	double *model;
+	double *weights; /* exp of the model's */
+	double share; /* of the additive part */
+	/* Points: configurations and what is modelled of their values. */
+	const uint32_t *points[EXPLORE_PROCESS_POINTS];
+	double scores[EXPLORE_PROCESS_POINTS];
+	uint32_t count;
+	double *factor; /* Cholesky factor of their correlations, by rows */
+	double residuals[EXPLORE_PROCESS_POINTS]; /* solved by the factor */
+	double mean, variance;
+	double target;
+	double *batch; /* a row for each point, BATCH columns */
+};
+
+struct explore_process *explore_process__new(const struct pem_explore_space *space,
+					     const struct explore_view *view)
+{
+	struct explore_process *process = calloc(1, sizeof(*process));
+	uint32_t i;
+
+	if (!process)
+		return NULL;
+	process->space = space;
+	process->view = *view;
+	process->dimensions = space->parameter_count + 1 + view->additive;
+	process->model = calloc(process->dimensions, sizeof(double));
+	process->weights = calloc(space->parameter_count, sizeof(double));
+	process->factor =
+		calloc((size_t)EXPLORE_PROCESS_POINTS * EXPLORE_PROCESS_POINTS, sizeof(double));
+	process->batch = calloc((size_t)EXPLORE_PROCESS_POINTS * BATCH, sizeof(double));
+	if (!process->model || !process->weights || !process->factor || !process->batch) {
+		explore_process__free(process);
+		return NULL;
+	}
+	for (i = 0; i < space->parameter_count; i++)
+		process->model[i] = WEIGHT_MEAN;
+	process->model[space->parameter_count] = NOISE_MEAN;
+	openblas_set_num_threads(1);
+	return process;
+}
+
+void explore_process__free(struct explore_process *process)
+{
+	if (!process)
+		return;
+	free(process->model);
+	free(process->weights);
+	free(process->factor);
+	free(process->batch);
+	free(process);
+}
+
+static double correlation(const struct explore_process *process, const uint32_t *a,
+			  const uint32_t *b)
+{
+	double sum = 0, parts = 0, whole = 0;
+	uint32_t i;
+
+	for (i = 0; i < process->space->parameter_count; i++) {
+		double distance = process->weights[i] *
+				  explore_distance(&process->space->parameters[i], a[i], b[i]);
+
+		sum += distance;
+		if (process->view.additive) {
+			double part = 1 - exp(-process->weights[i]);
+
+			whole += part;
+			parts += part * (distance > 0 ? exp(-distance) : 1);
+		}
+	}
+	if (!process->view.additive || !(whole > 0))
+		return exp(-sum);
+	return process->share * parts / whole + (1 - process->share) * exp(-sum);
+}
+
+/*
+ * Take the model's parameters, and solve for the points. Returns the logarithm of their posterior
+ * probability, but for a constant; -INFINITY: they are impossible.
+ */
+static double solve(struct explore_process *process, const double *model)
+{
+	uint32_t parameters = process->space->parameter_count, n = process->count, i, k;
+	double ones[EXPLORE_PROCESS_POINTS], *residuals = process->residuals;
+	double square, determinant = 0, prior = 0;
+	double noise = exp(model[parameters]);
+
+	for (i = 0; i < parameters; i++) {
+		process->weights[i] = exp(model[i]);
+		prior += pow((model[i] - WEIGHT_MEAN) / WEIGHT_DEVIATION, 2);
+	}
+	prior += pow((model[parameters] - NOISE_MEAN) / NOISE_DEVIATION, 2);
+	if (process->view.additive) {
+		process->share = 1 / (1 + exp(-model[parameters + 1]));
+		prior += pow(model[parameters + 1] / SHARE_DEVIATION, 2);
+	}
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < i; k++)
+			process->factor[i * n + k] =
+				correlation(process, process->points[i], process->points[k]);
+		process->factor[i * n + i] = 1 + noise + JITTER;
+		ones[i] = 1;
+		residuals[i] = process->scores[i];
+	}
+	if (LAPACKE_dpotrf(LAPACK_ROW_MAJOR, 'L', (lapack_int)n, process->factor, (lapack_int)n))
+		return -INFINITY;
+	cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, process->factor,
+		    (int)n, ones, 1);
+	cblas_dtrsv(CblasRowMajor, CblasLower, CblasNoTrans, CblasNonUnit, (int)n, process->factor,
+		    (int)n, residuals, 1);
+	/* Scores have a mean of 0, which weighs a little. */
+	process->mean = cblas_ddot((int)n, ones, 1, residuals, 1) /
+			(cblas_ddot((int)n, ones, 1, ones, 1) + 0.05);
+	cblas_daxpy((int)n, -process->mean, ones, 1, residuals, 1);
+	square = cblas_ddot((int)n, residuals, 1, residuals, 1);
+	process->variance = (square + VARIANCE_VALUES) / (n + VARIANCE_VALUES);
+	for (i = 0; i < n; i++)
+		determinant += log(process->factor[i * n + i]);
+	return -0.5 * (n + VARIANCE_VALUES) * log(square + VARIANCE_VALUES) - determinant -
+	       0.5 * prior;
+}
+
+static double objective(unsigned int dimensions, const double *model, double *gradient, void *arg)
+{
+	double value = solve(arg, model);
+
+	(void)dimensions;
+	(void)gradient;
+	return isfinite(value) ? value : -1e300;
+}
+
+/* --- scores: what is modelled of values --- */
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The standard normal quantile, by halving: it is called for few values. */
+static double quantile(double probability)
+{
+	double low = -10, high = 10;
+
+	while (high - low > 1e-9) {
+		double middle = (low + high) / 2;
+
+		if (0.5 * erfc(-middle * M_SQRT1_2) < probability)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* Equal values share the middle of their ranks. */
+static void score_ranks(double *scores, size_t count)
+{
+	double *sorted = scores + count; /* the caller's second half */
+	size_t i, first, last;
+
+	memcpy(sorted, scores, count * sizeof(*scores));
+	qsort(sorted, count, sizeof(*sorted), by_value);
+	for (i = 0; i < count; i++) {
+		for (first = 0; sorted[first] < scores[i]; first++)
+			;
+		for (last = first; last < count && sorted[last] == scores[i]; last++)
+			;
+		scores[i] = quantile(((double)first + (double)last) / 2 / (double)count);
+	}
+}
+
+/* Logarithms, where all values have one sign; else the values in units of the best one. */
+static void score_logarithms(double *scores, size_t count)
+{
+	double least = INFINITY, most = -INFINITY, unit;
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		least = fmin(least, scores[i]);
+		most = fmax(most, scores[i]);
+	}
+	unit = fabs(least) > 0 ? fabs(least) : 1;
+	for (i = 0; i < count; i++)
+		scores[i] = least > 0  ? log(scores[i])
+			    : most < 0 ? -log(-scores[i])
+				       : scores[i] / unit;
+}
+
+/* Scores with a mean of 0 and a deviation of 1. Returns the deviation before. */
+static double standardize(double *scores, size_t count)
+{
+	double mean = 0, square = 0, deviation;
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		mean += scores[i] / (double)count;
+	for (i = 0; i < count; i++)
+		square += (scores[i] - mean) * (scores[i] - mean) / (double)count;
+	deviation = sqrt(square) + 1e-12;
+	for (i = 0; i < count; i++)
+		scores[i] = (scores[i] - mean) / deviation;
+	return deviation;
+}
+
+/*
+ * Take points of a history: all, or half of limit the best, and the others at equal distances among
+ * the rest.
+ */
+static void take(struct explore_process *process, const struct explore_history *history,
+		 const double *scores, double *sorted, uint32_t limit)
+{
+	size_t count = history->count, i, rest = 0, taken = 0;
+	double bar = INFINITY, step = 1;
+
+	process->count = 0;
+	if (count > limit) {
+		memcpy(sorted, scores, count * sizeof(*scores));
+		qsort(sorted, count, sizeof(*sorted), by_value);
+		bar = sorted[limit / 2 - 1];
+		step = (double)(count - limit / 2) / (limit - limit / 2);
+	}
+	for (i = 0; i < count && process->count < limit; i++) {
+		bool wanted = scores[i] <= bar && (count <= limit || taken < limit / 2);
+
+		if (wanted)
+			taken++;
+		else
+			wanted = rest++ >= (size_t)((process->count - taken) * step);
+		if (!wanted)
+			continue;
+		process->points[process->count] = explore_history__levels(history, i);
+		process->scores[process->count++] = scores[i];
+	}
+}
+
+static int search(struct explore_process *process)
+{
+	nlopt_opt search = nlopt_create(NLOPT_LN_SBPLX, process->dimensions);
+	double best;
+	nlopt_result result;
+
+	if (!search)
+		return -ENOMEM;
+	nlopt_set_max_objective(search, objective, process);
+	nlopt_set_maxeval(search, SEARCH_STEPS);
+	nlopt_set_ftol_abs(search, 1e-3);
+	nlopt_set_initial_step1(search, 1);
+	result = nlopt_optimize(search, process->model, &best);
+	nlopt_destroy(search);
+	if (result == NLOPT_OUT_OF_MEMORY)
+		return -ENOMEM;
+	return isfinite(best) && best > -1e300 ? 0 : -EDOM;
+}
+
+int explore_process__fit(struct explore_process *process, struct explore_history *history)
+{
+	size_t count = history->count, i;
+	double *scores = calloc(count * 2 + 1, sizeof(*scores)), deviation;
+	int rc;
+
+	if (!scores)
+		return -ENOMEM;
+	memcpy(scores, history->values, count * sizeof(*scores));
+	if (process->view.ranks)
+		score_ranks(scores, count);
+	else
+		score_logarithms(scores, count);
+	deviation = standardize(scores, count);
+	process->target = INFINITY;
+	for (i = 0; i < count; i++)
+		process->target = fmin(process->target, scores[i]);
+	process->target -= process->view.margin / deviation;
+	take(process, history, scores, scores + count, FITTED);
+	rc = search(process);
+	if (!rc) {
+		take(process, history, scores, scores + count, EXPLORE_PROCESS_POINTS);
+		rc = isfinite(solve(process, process->model)) ? 0 : -EDOM;
+	}
+	free(scores);
+	return rc;
+}
+
+static void improve(struct explore_process *process, const uint32_t *levels, size_t count,
+		    double *improvements)
+{
+	uint32_t n = process->count, i;
+	size_t k;
+
+	for (i = 0; i < n; i++) {
+		for (k = 0; k < count; k++)
+			process->batch[i * BATCH + k] =
+				correlation(process, process->points[i],
+					    levels + k * process->space->parameter_count);
+	}
+	cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, (int)n,
+		    (int)count, 1, process->factor, (int)n, process->batch, BATCH);
+	for (k = 0; k < count; k++) {
+		const double *column = process->batch + k;
+		double mean =
+			process->mean + cblas_ddot((int)n, column, BATCH, process->residuals, 1);
+		double variance = process->variance *
+				  (1 + JITTER - cblas_ddot((int)n, column, BATCH, column, BATCH));
+
+		improvements[k] =
+			explore_improvement(process->target, mean, sqrt(fmax(variance, 1e-12)));
+	}
+}
+
+void explore_process__improvements(struct explore_process *process, const uint32_t *levels,
+				   size_t count, double *improvements)
+{
+	size_t done, part;
+
+	for (done = 0; done < count; done += part) {
+		part = count - done < BATCH ? count - done : BATCH;
+		improve(process, levels + done * process->space->parameter_count, part,
+			improvements + done);
+	}
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT */
+/* main.c - pem explore: how a program performs as a function of its settings; verbs and options */
+#include "program/program.h"
+
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TRIALS_MAX 1000000u
+#define SEEDS_MAX 10000u
+
+static const struct cli_option options[] = {
+	{'p', "policy", "NAME",
+	 "Which policy chooses configurations: portfolio (the default), gaussian, forest, latin, "
+	 "random, grid; or ./FILE.so, a policy of your own (pem/explore.h)."},
+	{'b', "budget", "TRIALS", "Make at most TRIALS trials (100)."},
+	{'s', "seeds", "NUMBER", "replay: explore NUMBER times, with seeds 1, 2, ... (1)."},
+	{'M', "maximize", NULL, "The greater a value, the better. Without it: the smaller."},
+	{'j', "json", NULL, "Print JSON."},
+	{0},
+};
+
+/* Its run is never called: this program finds its verb itself. */
+static struct cli_verb help = {
+	.name = "explore",
+	.summary = "find out how a program performs as a function of its settings",
+	.usage = "explore replay SPACE.csv [--policy NAME] [--seeds NUMBER] [--budget TRIALS] "
+		 "[--json]",
+	.text = "An exploration tries configurations of a program, one after the other. A policy "
+		"chooses the next one by what the earlier ones came to, so that good ones are "
+		"found in few trials.\n\n"
+		"replay tries a policy on a space that was measured before: a CSV file with a "
+		"column for each setting and the value of each configuration in the last one. It "
+		"prints the best value after each trial.",
+	.examples = "pem explore replay x264.csv --seeds 21\n"
+		    "                            how many trials does the policy take?\n"
+		    "pem explore replay x264.csv --policy random --seeds 21 --json\n"
+		    "                            beside chance, for a program\n"
+		    "pem explore replay apache.csv --maximize\n"
+		    "                            the values are rates",
+	.options = options,
+};
+
+int explore_usage_error(const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	return cli_usage_error(&help, "%s", text);
+}
+
+struct action {
+	const char *name;
+	const char *options; /* that it takes */
+	int (*act)(const struct explore_request *request);
+};
+
+static const struct action actions[] = {
+	{"replay", "pbsMj", explore_replay},
+};
+#define ACTIONS (sizeof(actions) / sizeof(actions[0]))
+
+static const struct action *find_action(const char *word)
+{
+	const char *names[ACTIONS], *near;
+	size_t i;
+
+	for (i = 0; i < ACTIONS; i++) {
+		if (strcmp(actions[i].name, word) == 0)
+			return &actions[i];
+		names[i] = actions[i].name;
+	}
+	near = cli_nearest(word, names, ACTIONS);
+	if (near)
+		explore_usage_error("pem explore can't '%s'; did you mean '%s'?", word, near);
+	else
+		explore_usage_error("pem explore can't '%s'; it can replay", word);
+	return NULL;
+}
+
+/* Is it an option of this action? False: a sentence was printed. */
+static bool has_option(const struct action *action, int code)
+{
+	const struct cli_option *option = options;
+
+	if (code == CLI_OPTION_BAD || strchr(action->options, code))
+		return true;
+	while (option->code != code)
+		option++;
+	explore_usage_error("%s takes no --%s", action->name, option->name);
+	return false;
+}
+
+/* A number of an option, up to max. False: a sentence was printed. */
+static bool take_number(const char *what, uint64_t max, uint32_t *number)
+{
+	uint64_t value;
+
+	if (cli_parse_number(optarg, max, &value) || !value) {
+		explore_usage_error("'%s' is not a number of %s from 1 to %llu", optarg, what,
+				    (unsigned long long)max);
+		return false;
+	}
+	*number = (uint32_t)value;
+	return true;
+}
+
+static bool take_option(int code, struct explore_request *request)
+{
+	switch (code) {
+	case 'p':
+		request->policy = optarg;
+		return true;
+	case 'b':
+		return take_number("trials", TRIALS_MAX, &request->budget);
+	case 's':
+		return take_number("seeds", SEEDS_MAX, &request->seeds);
+	case 'M':
+		request->maximize = true;
+		return true;
+	case 'j':
+		request->json = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	struct explore_request request = {.policy = "portfolio", .seeds = 1};
+	const struct action *action;
+	int code;
+
+	cli_version__check();
+	if (argc < 2)
+		return explore_usage_error("what is to be done? There is: replay");
+	if (argv[1][0] == '-') {
+		/* --help, or an unknown option. */
+		code = cli_option__next(&help, argc, argv);
+		return code == CLI_OPTION_BAD ? CLI_WRONG_INPUT
+					      : explore_usage_error("options come after the verb");
+	}
+	action = find_action(argv[1]);
+	if (!action)
+		return CLI_WRONG_INPUT;
+	optind = 1;
+	while ((code = cli_option__next(&help, argc - 1, argv + 1)) != -1) {
+		if (!has_option(action, code) || !take_option(code, &request))
+			return CLI_WRONG_INPUT;
+	}
+	request.words = argv + 1 + optind;
+	return action->act(&request);
+}
