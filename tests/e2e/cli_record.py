@@ -12,7 +12,10 @@ from patience import HANG_S
 from tap import OTHER_USER, PEM, equal, need, need_reach, run, run_all, skip, start, test, tmp
 from trace_files import Trace
 
-WAITER = ["sh", "-c", "ls -R /usr/share/doc > /dev/null; echo ready; exec sleep 60"]
+WAITER = ["sh", "-c", "ls -l /usr/share/doc > /dev/null; echo ready; exec sleep 60"]
+LISTER = ["sh", "-c", "ls -R /usr/share/doc > /dev/null; echo ready; exec sleep 60"]
+# Where other events show no more: all of them take ten times as long to begin with.
+SOME = ("-e", "APP")
 
 
 def report(trace):
@@ -92,12 +95,14 @@ def recording(folder, command=None, *options, **more):
 def status_of_the_command():
     "record and stat return the command's status, or 128 and the signal"
     for verb in (["record"], ["stat"]):
+        more = ()
         for command, status in ((["true"], 0), (["false"], 1), (["sh", "-c", "exit 7"], 7),
                                 (["sh", "-c", "exit 255"], 255),
                                 (["sh", "-c", "kill -TERM $$"], 143),
                                 (["sh", "-c", "kill -KILL $$"], 137),
                                 (["sh", "-c", "kill -SEGV $$"], 139)):
-            rc, _, err = run([PEM] + verb + ["-q", "--"] + command, cwd=tmp())
+            rc, _, err = run([PEM, *verb, "-q", *more, "--", *command], cwd=tmp())
+            more = SOME
             equal(rc, status, "%s of %s: %s" % (verb[0], command, err))
             if 128 < status < 255:
                 assert "signal %d" % (status - 128) in err, err
@@ -153,7 +158,7 @@ def a_script_without_a_first_line():
     with open(folder + "/script", "w") as script:
         script.write("echo hello; exit 7\n")
     os.chmod(folder + "/script", 0o755)
-    equal(run([PEM, "record", "-q", "--", "./script"], cwd=folder)[:2], (7, "hello\n"), "status and output")
+    equal(run([PEM, "record", "-q", *SOME, "--", "./script"], cwd=folder)[:2], (7, "hello\n"), "status and output")
 
 
 @test
@@ -163,7 +168,7 @@ def output_of_the_command_is_untouched():
     rc, out, err = run([PEM, "record", "--", "cat"], input="a\nb\n", cwd=folder)
     equal((rc, out), (0, "a\nb\n"), "status and output")
     assert "pem report pem-trace-cat-1" in err, err
-    rc, out, err = run([PEM, "record", "-q", "--", "cat"], input="a\n", cwd=folder)
+    rc, out, err = run([PEM, "record", "-q", *SOME, "--", "cat"], input="a\n", cwd=folder)
     equal((rc, out, err), (0, "a\n", ""), "quiet")
 
 
@@ -175,7 +180,7 @@ def default_folder():
     "without -o each trace gets a folder of its own in the current one"
     folder = tmp()
     for _ in range(3):
-        equal(run([PEM, "record", "-q", "--", "/bin/true"], cwd=folder)[0], 0, "status")
+        equal(run([PEM, "record", "-q", *SOME, "--", "/bin/true"], cwd=folder)[0], 0, "status")
     equal(sorted(os.listdir(folder)), ["pem-trace-true-%d" % n for n in (1, 2, 3)], "folders")
 
 
@@ -256,10 +261,11 @@ def full_disk_while_recording():
 def full_disk_keeps_the_commands_status():
     "a disk that fills up does not hide that the command failed"
     folder = tmp()
-    mounted(folder, "size=2m")  # the model of all events fits, the records do not
+    mounted(folder, "size=512k")  # the model of these events fits, the records do not
     try:
-        rc, _, err = run([PEM, "record", "-o", folder + "/trace", "--", "sh", "-c",
-                          "ls -R /usr/share /usr/lib > /dev/null; exit 7"])
+        rc, _, err = run([PEM, "record", *SOME, "-o", folder + "/trace", "--", "sh", "-c",
+                          "ls -lR /usr/share/doc > /dev/null; exit 7"])
+        assert "No space left" in err or "full" in err, err
         equal(rc, 7, "status: " + err)
     finally:
         unmount(folder)
@@ -273,7 +279,7 @@ def a_trace_that_is_taken_away():
     "a trace that is no longer where it was is a failure, unless the command failed itself"
     for end, status in (("true", 3), ("exit 5", 5)):
         folder = tmp()
-        rc, _, err = run([PEM, "record", "-q", "-o", "t", "--", "sh", "-c", "mv t moved; mkdir t; " + end], cwd=folder)
+        rc, _, err = run([PEM, "record", "-q", *SOME, "-o", "t", "--", "sh", "-c", "mv t moved; mkdir t; " + end], cwd=folder)
         equal(rc, status, "status of " + end)
         assert "the trace in t cannot be read back" in err, err
 
@@ -309,8 +315,8 @@ def a_small_buffer_loses_and_counts():
 @test
 def one_signal_is_the_commands():
     "a SIGTERM to the recorder reaches the command, and the trace is complete"
-    for number in (signal.SIGTERM, signal.SIGINT):
-        recorder, trace = recording(tmp())
+    for number, options in (signal.SIGTERM, ()), (signal.SIGINT, SOME):
+        recorder, trace = recording(tmp(), None, *options)
         ready(recorder)
         recorder.send_signal(number)
         _, err = recorder.communicate(timeout=30)
@@ -321,9 +327,9 @@ def one_signal_is_the_commands():
 @test
 def a_signal_before_the_command():
     "a signal that comes as soon as the trace's folder is there leaves a complete trace, or no folder"
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number, options in (signal.SIGINT, ()), (signal.SIGTERM, SOME):
         trace = tmp() + "/trace"
-        recorder = start([PEM, "record", "-o", trace, "--", "sleep", "60"], stderr=subprocess.PIPE, text=True)
+        recorder = start([PEM, "record", *options, "-o", trace, "--", "sleep", "60"], stderr=subprocess.PIPE, text=True)
         while not os.path.exists(trace):
             assert recorder.poll() is None, recorder.stderr.read()
         recorder.send_signal(number)
@@ -337,7 +343,7 @@ def a_signal_before_the_command():
 def a_signal_the_command_handles():
     "a command that handles the signal goes on, and so does the recording"
     recorder, trace = recording(tmp(), ["sh", "-c", 'trap "echo caught; exit 3" TERM; echo ready; '
-                                        "while :; do sleep 0.05; done"])
+                                        "while :; do sleep 0.05; done"], *SOME)
     ready(recorder)
     recorder.send_signal(signal.SIGTERM)
     out, err = recorder.communicate(timeout=30)
@@ -348,8 +354,8 @@ def a_signal_the_command_handles():
 @test
 def a_second_signal_stops_recording():
     "a second signal ends the recording with a complete trace and leaves the command alone"
-    recorder, trace = recording(tmp(), ["sh", "-c", 'trap "" TERM; ls -R /usr/share/doc > /dev/null; '
-                                        "echo ready; exec sleep 60"])
+    recorder, trace = recording(tmp(), ["sh", "-c", 'trap "" TERM; ls /usr/share/doc > /dev/null; '
+                                        "echo ready; exec sleep 60"], *SOME)
     pid = ready(recorder)
     recorder.send_signal(signal.SIGTERM)
     time.sleep(0.2)
@@ -396,9 +402,9 @@ def kill_the_program_in_full_flight():
     assert e["delivered"] > 1000, e
 
 
-def killed_recorder(*options):
+def killed_recorder(command, *options):
     """Trace whose recorder got kill -9 while its program slept on; the program is ended too."""
-    recorder, trace = recording(tmp(), None, *options)
+    recorder, trace = recording(tmp(), command, *options)
     pid = ready(recorder)
     wait_for(lambda: written(trace) > 0, "the first packets")
     recorder.kill()
@@ -412,7 +418,7 @@ def killed_recorder(*options):
 @test
 def kill_the_recorder():
     "kill -9 on the recorder: the program goes on; report adds what lay in shared memory and accounts for all of it"
-    trace = killed_recorder("-e", "APP::Libc::*")  # and nothing of the kernel's, as static probes would be
+    trace = killed_recorder(WAITER, "-e", "APP::Libc::*")  # and nothing of the kernel's, as static probes would be
     rc, r, err = report(trace)
     equal(rc, 0, "status of report: " + err)
     assert "did not finish" in err, err
@@ -423,7 +429,7 @@ def kill_the_recorder():
 @test
 def kill_the_recorder_that_advances_a_coarse_clock():
     "kill -9 on a recorder with --clock coarse: all that the program logged is accounted for, and the trace says for how long its clock stood still"
-    trace = killed_recorder("-e", "APP::Libc::*", "--clock", "coarse")
+    trace = killed_recorder(LISTER, "-e", "APP::Libc::*", "--clock", "coarse")
     rc, r, err = report(trace)
     equal(rc, 0, "status of report: " + err)
     # What the recorder had taken and not yet written, at most some chunks, is counted as discarded.
@@ -439,7 +445,7 @@ def kill_the_recorder_of_the_kernel():
     for e in json.loads(out):
         if not e["available"]:
             skip(e["reason"])
-    trace = killed_recorder()
+    trace = killed_recorder(WAITER)
     for _ in range(2):
         rc, r, err = report(trace)
         equal(rc, 4, "status of report: " + err)
@@ -477,8 +483,8 @@ def a_recorder_killed_without_a_command():
 def a_program_whose_recorder_died_ends_well():
     "a program whose recorder was killed runs to its end with its own status"
     folder = tmp()
-    recorder, _ = recording(folder, ["sh", "-c", "echo ready; sleep 1; ls -R /usr/share/doc > /dev/null; "
-                                     "echo $? > %s/status" % folder])
+    recorder, _ = recording(folder, ["sh", "-c", "echo ready; sleep 1; ls /usr/share/doc > /dev/null; "
+                                     "echo $? > %s/status" % folder], *SOME)
     ready(recorder)
     recorder.kill()
     recorder.wait(30)
@@ -491,7 +497,7 @@ def a_program_whose_recorder_died_ends_well():
 @test
 def a_recorder_after_a_killed_one():
     "what a killed recorder left behind does not disturb the next one"
-    recorder, _ = recording(tmp())
+    recorder, _ = recording(tmp(), None, *SOME)
     pid = ready(recorder)
     recorder.kill()
     recorder.wait(30)

@@ -82,8 +82,8 @@ def large_pages_have_fewer_faults():
         if "[never]" in file.read():
             skip("the kernel gives no transparent huge pages")
     events = EVENTS + ",OS::Mem::PageFault"
-    small = [record("small%d" % i, 100, i, events=events) for i in range(3)]
-    large = [record("large%d" % i, 100, i, "large", events=events) for i in range(3)]
+    small = [record("small%d" % i, 30, i, events=events) for i in range(3)]
+    large = [record("large%d" % i, 30, i, "large", events=events) for i in range(3)]
     faults = rows(diff(*small, "--", *large))["OS::Mem::PageFault"]
     equal(faults["verdict"], "differs", faults)
     assert faults["change"] < -0.8 and faults["high"] < -0.5, faults
@@ -92,7 +92,7 @@ def large_pages_have_fewer_faults():
 @test
 def limits_have_a_status():
     "--fail-above and --fail-below end with 5 beyond their limits only, and name the metric"
-    both = sides(60, 90)
+    both = sides(6, 9)
     for options, status in ((["--fail-above", "40%"], 5), (["--fail-above", "60%"], 0), (["--fail-below", "1%"], 0)):
         rc, _, err = run([PEM, "diff", "--only", "Rounds::Begin", *options, *both])
         equal(rc, status, err)
@@ -107,10 +107,10 @@ def limits_have_a_status():
 @test
 def a_metric_is_new():
     "an event that comes on one side alone, and was recorded on both, is new; one that was not recorded is left out"
-    found = diff(record("none", 0, 1), record("a60-0", 60, 0))
+    found = diff(record("none", 0, 1), record("a6-0", 6, 0))
     begin = rows(found)["APP::Rounds::Begin"]
     equal((begin["a"], begin["change"]), (0.0, None), begin)
-    result = diff(record("begins", 60, 1, events="APP::Rounds::Begin"), record("a60-0", 60, 0))
+    result = diff(record("begins", 6, 1, events="APP::Rounds::Begin"), record("a6-0", 6, 0))
     assert "APP::Rounds::Tick" not in rows(result) and result["one_sided"] > 0, result
 
 
@@ -163,7 +163,7 @@ def what_calls_return_is_no_metric():
 @test
 def tables_fit():
     "what people read is at most 80 columns wide"
-    both = sides(60, 90)
+    both = sides(6, 9)
     for more in ([], ["--all"], ["--rates"]):
         rc, out, _ = run([PEM, "diff", *more, *both], env={"COLUMNS": "80"})
         equal(rc, 0, "status")
@@ -174,7 +174,7 @@ def tables_fit():
 @test
 def wrong_usage():
     "one trace, three without --, a limit that is no share, a folder that is no trace"
-    trace = record("a60-0", 60, 0)
+    trace = record("a6-0", 6, 0)
     for words in ([trace], [trace, trace, trace], ["--", trace], [trace, "--"], ["--fail-above", "x", trace, trace],
                   [trace, tmp() + "/none"]):
         rc, out, err = run([PEM, "diff", *words])

@@ -28,7 +28,7 @@ int main(int count, char **arguments)
 	do {
 		spends_it_all();
 		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	} while (now.tv_sec < 1);
+	} while (now.tv_sec == 0 && now.tv_nsec < 300000000);
 	return count > 2 && unlink(arguments[1]);
 }
 """

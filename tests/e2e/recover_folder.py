@@ -30,8 +30,9 @@ class Killed:
         self.trace = os.path.join(where or self.folder, "trace")
         self.runtime = os.path.join(self.folder, "runtime")
         self.env = {"PEM_RUNTIME_DIR": self.runtime}
-        recorder = start([PEM, "record", "-q", "-o", self.trace, "-e", "APP::Libc::*", "--"] + PROGRAM, self.env,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        # Small buffers, since they are copied.
+        recorder = start([PEM, "record", "-q", "-o", self.trace, "-e", "APP::Libc::*", "--buffer", "256K", "--"] + PROGRAM,
+                         self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         equal(recorder.stdout.readline(), b"ready\n", "what the program says")
         end = time.monotonic() + HANG_S
         while not self.streams():
