@@ -296,7 +296,7 @@ def a_small_buffer_loses_and_counts():
     "with the smallest buffer, what is lost is counted, and record says so"
     for more, key, words in (([], "discarded", "a larger --buffer"), (["--overwrite"], "overwritten", "were overwritten")):
         trace = tmp() + "/t"
-        rc, _, err = run([PEM, "record", "-e", "APP::*", "--buffer", "64K", *more, "-o", trace, "--",
+        rc, _, err = run([PEM, "record", "-e", "APP::Libc::*", "--buffer", "64K", *more, "-o", trace, "--",
                           "sqlite3", ":memory:",
                           "with recursive c(x) as (select 1 union all select x+1 from c where x < "
                           "300000) select count(hex(randomblob(8))) from c"])
@@ -392,7 +392,7 @@ def kill_the_program_in_full_flight():
     need("sqlite3")
     recorder, trace = recording(tmp(), ["sh", "-c", "echo ready; exec sqlite3 :memory: 'with recursive "
                                         "c(x) as (select 1 union all select x+1 from c) select "
-                                        "count(hex(randomblob(8))) from c'"], "-e", "APP::*")
+                                        "count(hex(randomblob(8))) from c'"], "-e", "APP::Libc::*")
     pid = ready(recorder)
     wait_for(lambda: written(trace) > 1 << 20, "a megabyte of events")
     os.kill(pid, signal.SIGKILL)

@@ -7,7 +7,7 @@ Not here: what is recorded of unmodified programs (libc_programs.py), errno and 
 """
 import glob
 
-from preload import compile_program, count, need_preload, record, recorded_by_all
+from preload import STUBS, compile_program, count, need_preload, record, recorded_by_all
 from tap import PEM, equal, run, run_all, skip, test, tmp
 
 LONG_S = 8
@@ -276,7 +276,7 @@ def beside(package, name):
     for order in (found[0] + ":$LD_PRELOAD", "$LD_PRELOAD:" + found[0]):
         trace = tmp() + "/trace"
         command = ["sh", "-c", 'LD_PRELOAD="%s" exec "$0"' % order, path]
-        got = run([PEM, "record", "-q", "-e", "APP::*", "-o", trace, "--"] + command, timeout=30)
+        got = run([PEM, "record", "-q", "-e", STUBS, "-o", trace, "--"] + command, timeout=30)
         equal(got[:2], alone[:2], "with LD_PRELOAD=%s, which said %s" % (order, got[2]))
         rc, out, err = run([PEM, "report", trace])
         equal(rc, 0, "what pem report says of the balance, with " + out + err)

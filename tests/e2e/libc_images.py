@@ -7,7 +7,7 @@ Not here: exec itself (libc_events.py), attaching (attach*.py).
 """
 import os
 
-from preload import compile_program, need_preload
+from preload import STUBS, compile_program, need_preload
 from tap import PEM, equal, run, run_all, test, tmp
 
 # Each image raises events, so that it has a pool; all of them but the first come while the recorder is stopped.
@@ -60,7 +60,7 @@ def images_found_together():
     need_preload()
     path, folder = compile_program(SOURCE), tmp()
     os.mkdir(folder + "/runtime", 0o700)
-    rc, out, err = run([PEM, "record", "-q", "-e", "APP::*", "-o", folder + "/trace", "--", path], timeout=60,
+    rc, out, err = run([PEM, "record", "-q", "-e", STUBS, "-o", folder + "/trace", "--", path], timeout=60,
                        env={"PEM_RUNTIME_DIR": folder + "/runtime"})
     equal((rc, out), (0, "five pools or more: 1\n1 pool, 1 control file\n"), "status and output, with " + err)
     rc, out, err = run([PEM, "report", folder + "/trace"])

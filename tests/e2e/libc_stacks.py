@@ -8,7 +8,7 @@ Not here: a process's first event (unit/producer_stack.c).
 """
 import os
 
-from preload import compile_program, need_preload, recorded_by_all
+from preload import STUBS, compile_program, need_preload, recorded_by_all
 from tap import PEM, equal, run, run_all, test, tmp
 
 # A filter refuses a call of pem's: pem's libraries are taken out of the environment of each program that is started.
@@ -155,7 +155,7 @@ def bytes_of_stack():
     env = {"PATH": LONG_PATH + ":" + os.environ["PATH"]}
     rc, alone, err = run([program], env=env)
     equal(rc, 0, "status alone, with " + err)
-    rc, out, err = run([PEM, "record", "-q", "-o", tmp() + "/t", "-e", "APP::*", "--", program], env=env)
+    rc, out, err = run([PEM, "record", "-q", "-o", tmp() + "/t", "-e", STUBS, "--", program], env=env)
     equal(rc, 0, "status recorded, with " + err)
     more = [int(observed) - int(bare) for observed, bare in zip(out.split(), alone.split())]
     equal((len(more), [n for n in more if n > 2048]), (6, []), "bytes more, of %r and %r" % (out.split(), alone.split()))
