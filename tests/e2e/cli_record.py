@@ -94,16 +94,15 @@ def recording(folder, command=None, *options, **more):
 @test
 def status_of_the_command():
     "record and stat return the command's status, or 128 and the signal"
-    for verb in (["record"], ["stat"]):
+    for verb in ("record", "stat"):
         more = ()
         for command, status in ((["true"], 0), (["false"], 1), (["sh", "-c", "exit 7"], 7),
-                                (["sh", "-c", "exit 255"], 255),
-                                (["sh", "-c", "kill -TERM $$"], 143),
+                                (["sh", "-c", "exit 255"], 255), (["sh", "-c", "kill -TERM $$"], 143),
                                 (["sh", "-c", "kill -KILL $$"], 137),
                                 (["sh", "-c", "kill -SEGV $$"], 139)):
-            rc, _, err = run([PEM, *verb, "-q", *more, "--", *command], cwd=tmp())
+            rc, _, err = run([PEM, verb, "-q", *more, "--", *command], cwd=tmp())
             more = SOME
-            equal(rc, status, "%s of %s: %s" % (verb[0], command, err))
+            equal(rc, status, "%s of %s: %s" % (verb, command, err))
             if 128 < status < 255:
                 assert "signal %d" % (status - 128) in err, err
 
@@ -342,8 +341,7 @@ def a_signal_before_the_command():
 @test
 def a_signal_the_command_handles():
     "a command that handles the signal goes on, and so does the recording"
-    recorder, trace = recording(tmp(), ["sh", "-c", 'trap "echo caught; exit 3" TERM; echo ready; '
-                                        "while :; do sleep 0.05; done"], *SOME)
+    recorder, trace = recording(tmp(), ["sh", "-c", 'trap "echo caught; exit 3" TERM; echo ready; while :; do sleep 0.05; done'], *SOME)
     ready(recorder)
     recorder.send_signal(signal.SIGTERM)
     out, err = recorder.communicate(timeout=30)
@@ -354,8 +352,7 @@ def a_signal_the_command_handles():
 @test
 def a_second_signal_stops_recording():
     "a second signal ends the recording with a complete trace and leaves the command alone"
-    recorder, trace = recording(tmp(), ["sh", "-c", 'trap "" TERM; ls /usr/share/doc > /dev/null; '
-                                        "echo ready; exec sleep 60"], *SOME)
+    recorder, trace = recording(tmp(), ["sh", "-c", 'trap "" TERM; ls /usr/share/doc > /dev/null; echo ready; exec sleep 60'], *SOME)
     pid = ready(recorder)
     recorder.send_signal(signal.SIGTERM)
     time.sleep(0.2)
@@ -569,7 +566,6 @@ def goes_before_others():
         rc, out, err = run([*words, PEM, "record", "-q", "--no-libc", "-e", "Fork", "-o", tmp() + "/trace", "--", "sh", "-c",
                             nice + waiting + say])
         equal((rc, out, err), (0, expected, ""), "the priorities of recorder and command")
-
 
 
 def lacking(*arguments):

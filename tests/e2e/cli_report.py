@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """cli_report: numbers of report and stat against what a known program did, tampered traces, hostile names"""
+import atexit
+import functools
 import glob
 import json
 import os
@@ -8,6 +10,7 @@ import shutil
 import signal
 import struct
 import sys
+import tempfile
 
 from tap import PEM, equal, need, run, run_all, skip, test, tmp
 
@@ -16,6 +19,16 @@ def record(command, *options):
     trace = tmp() + "/trace"
     rc, _, err = run([PEM, "record", "-q", "-o", trace, *options, "--"] + command)
     return rc, trace, err
+
+
+@functools.cache
+def listing():
+    """A trace with thousands of events, for tests that only read it."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    rc, _, err = run([PEM, "record", "-q", "-o", folder + "/trace", "--", "sh", "-c", "ls -R /usr/share/doc > /dev/null; exit 0"])
+    equal(rc, 0, "status: " + err)
+    return folder + "/trace"
 
 
 def report(trace):
@@ -49,7 +62,7 @@ def promised_members():
 @test
 def numbers_for_people_are_those_for_programs():
     "the table has the same count for each event as the JSON, with thousands separated"
-    _, trace, _ = record(["ls", "-R", "/usr/share/doc"])
+    trace = listing()
     _, r, _ = report(trace)
     rc, out, _ = run([PEM, "report", "--by", "event", trace])
     equal(rc, 0, "status")
@@ -60,7 +73,7 @@ def numbers_for_people_are_those_for_programs():
 @test
 def tables_fit():
     "tables of a report and of stat are at most as wide as the terminal, 80 or 60 columns"
-    _, trace, _ = record(["ls", "-R", "/usr/share/doc"])
+    trace = listing()
     for columns in (80, 60):
         narrow = {"COLUMNS": str(columns)}
         for by in ([], ["--by", "layer"], ["--by", "process"], ["--by", "thread"], ["--by", "event"], ["--by", "site"], ["--by", "wait"]):
@@ -168,8 +181,7 @@ def a_process_is_called_what_it_became():
 @test
 def processes_and_threads():
     "events are those of the processes that raised them, by name"
-    _, trace, err = record(["sh", "-c", "ls -R /usr/share/doc > /dev/null; exit 0"])
-    _, r, _ = report(trace)
+    _, r, _ = report(listing())
     names = [p["name"] for p in r["processes"]]
     assert "ls" in names and "sh" in names, names
     for p in r["processes"]:
@@ -225,7 +237,7 @@ def stat_intervals():
 def a_result_that_has_no_place():
     "stat says that its result could not be written, also when the command failed; that status is the command's"
     for command, status in (("true", 3), ("false", 1)):
-        rc, _, err = run([PEM, "stat", "-q", "-o", "/dev/full", "--", command])
+        rc, _, err = run([PEM, "stat", "-q", "-e", "APP", "-o", "/dev/full", "--", command])
         equal(rc, status, "status of " + command)
         assert "cannot write the result: No space left" in err, err
 
@@ -233,7 +245,7 @@ def a_result_that_has_no_place():
 @test
 def a_lost_stream_is_noticed():
     "a trace that lacks a stream does not balance: status 4 and a sentence, and the rest is shown"
-    rc, trace, err = record(["ls", "-R", "/usr/share/doc"])
+    rc, trace, err = record(["ls", "-R", "/usr/share/doc"], "-e", "APP")
     streams = glob.glob(trace + "/u_*")
     assert streams, os.listdir(trace)
     os.remove(streams[0])
