@@ -33,12 +33,17 @@ struct row {
 	uint64_t count, total_ns, most_ns;
 };
 
-/* Rows of one state and reason, of threads of one name. */
+/* Rows of one state and reason, of threads of one name: first threads of processes, or others. */
 struct group {
 	const struct row *first; /* the longest */
 	uint64_t total_ns;
 	uint32_t threads;
 	bool is_of_one_object;
+};
+
+/* While groups are made: numbers of groups by their keys, and threads that a group has. */
+struct grouping {
+	struct pem_number_map groups, members;
 };
 
 struct report_path {
@@ -102,13 +107,18 @@ static int longer(const void *a, const void *b)
 	return (int)x->state - (int)y->state;
 }
 
+static bool is_first_thread(const struct pem_pass_thread *thread)
+{
+	return thread->process != NULL && thread->process->pid == thread->tid;
+}
+
 static uint64_t group_key(const struct row *row)
 {
 	const struct pem_pass_process *process = row->thread->process;
 	uint64_t key = pem_hash__text(PEM_HASH_START, process != NULL ? process->name : "");
 
 	key = report_mix(pem_hash__text(key, report_times__own_name(row->thread)), row->state);
-	key = report_mix(key, process != NULL && process->pid == row->thread->tid);
+	key = report_mix(key, is_first_thread(row->thread));
 	if (row->wait != NULL)
 		key = report_mix(report_mix(key, row->wait->interval), row->wait->woken_by);
 	return key;
@@ -129,10 +139,10 @@ static int larger(const void *a, const void *b)
 	return longer(x->first, y->first);
 }
 
-/* A group has each row once, so each of its rows is of another thread, object or waker. */
-static int add_to_group(struct report_path *path, struct pem_number_map *at, const struct row *row)
+/* A thread may have several rows of a group: waits on different objects, or for other wakers. */
+static int add_to_group(struct report_path *path, struct grouping *at, const struct row *row)
 {
-	uint32_t *index = pem_number_map__at(at, group_key(row));
+	uint32_t *index = pem_number_map__at(&at->groups, group_key(row)), *member;
 	struct group *group;
 
 	if (index == NULL)
@@ -145,9 +155,13 @@ static int add_to_group(struct report_path *path, struct pem_number_map *at, con
 			(struct group){.first = row, .is_of_one_object = true};
 		*index = (uint32_t)path->group_count++;
 	}
+	member = pem_number_map__at(&at->members, (uint64_t)*index << 32 | row->thread->number);
+	if (member == NULL)
+		return -ENOMEM;
 	group = &path->groups[*index];
 	group->total_ns += row->total_ns;
-	group->threads += group->threads == 0 || row->thread != group->first->thread;
+	group->threads += *member == UINT32_MAX;
+	*member = 0;
 	group->is_of_one_object =
 		group->is_of_one_object && is_on_one_object(row->wait, group->first->wait);
 	return 0;
@@ -155,13 +169,14 @@ static int add_to_group(struct report_path *path, struct pem_number_map *at, con
 
 static int make_groups(struct report_path *path)
 {
-	struct pem_number_map at = {0};
+	struct grouping at = {0};
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; rc == 0 && i < path->count; i++)
 		rc = add_to_group(path, &at, &path->rows[i]);
-	pem_number_map__free(&at);
+	pem_number_map__free(&at.groups);
+	pem_number_map__free(&at.members);
 	if (rc == 0 && path->group_count != 0)
 		qsort(path->groups, path->group_count, sizeof(*path->groups), larger);
 	return rc;
@@ -226,11 +241,11 @@ static const char *who_words(const struct report_times *t, const struct group *g
 
 	if (group->threads == 1)
 		return report_times__thread_words(t, thread->number);
-	return cli_format("%.40s (%.20s threads)",
-			  thread->process != NULL && thread->process->name[0] != '\0'
-				  ? thread->process->name
-				  : "?",
-			  cli_count(group->threads));
+	return cli_format(
+		"%.40s (%.20s %s)",
+		thread->process != NULL && thread->process->name[0] != '\0' ? thread->process->name
+									    : "?",
+		cli_count(group->threads), is_first_thread(thread) ? "processes" : "threads");
 }
 
 /* A group, in a sentence. of: of how much its time is, or "". */
@@ -257,7 +272,7 @@ static const char *group_words(const struct report_times *t, const struct group 
 			  *on != '\0' ? ", on " : "", on, *until != '\0' ? ", until " : "", until);
 }
 
-/* Of a recording without a command: the thread that ran for most of the time. */
+/* Of a recording without a path: the thread that ran for most of the time. */
 static const char *runner_words(const struct report *r)
 {
 	const struct report_times *t = r->times;
@@ -292,7 +307,7 @@ const char *report_path__sentence(const struct report *r)
 	char before[128] = "";
 	size_t i, used = 0;
 
-	if (r->info->command_pid == 0)
+	if (path->count == 0)
 		return runner_words(r);
 	words[0] = '\0';
 	if (share_of(path, path->known_ns) < SENTENCE_KNOWN)
@@ -313,6 +328,28 @@ const char *report_path__sentence(const struct report *r)
 	return words;
 }
 
+/* Say why there is no path. */
+static void explain_no_path(const struct report *r)
+{
+	const struct pem_trace_info *info = r->info;
+
+	putchar('\n');
+	if (r->times->thread_count == 0)
+		cli_wrap(stdout, "No critical path: what threads did was not recorded", 0, 0,
+			 cli_width(stdout));
+	else if (info->command_pid == 0)
+		cli_wrap(stdout,
+			 "No critical path: it leads from the end of a command or of -p's process, "
+			 "and neither was recorded",
+			 0, 0, cli_width(stdout));
+	else
+		cli_wrap(stdout,
+			 cli_format("No critical path: the trace has no end of %.64s, from which "
+				    "it would lead back; --by state has what each thread did",
+				    info->command_name),
+			 0, 0, cli_width(stdout));
+}
+
 void report_path__print(const struct report *r, enum report_by by)
 {
 	const struct report_times *t = r->times;
@@ -320,8 +357,13 @@ void report_path__print(const struct report *r, enum report_by by)
 	size_t i, most = by == REPORT_PATH ? SIZE_MAX : ROWS_MOST;
 	struct cli_table *table;
 
-	if ((by != REPORT_PATH && by != REPORT_ALL) || path->count == 0)
+	if (by != REPORT_PATH && by != REPORT_ALL)
 		return;
+	if (path->count == 0) {
+		if (by == REPORT_PATH)
+			explain_no_path(r);
+		return;
+	}
 	table = cli_table__new(stdout);
 	cli_table__column(table, "SHARE", CLI_RIGHT);
 	cli_table__column(table, "TIME", CLI_RIGHT);

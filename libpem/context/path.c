@@ -243,16 +243,19 @@ const struct pem_path_part *pem_pass__path(const struct pem_pass *pass,
 
 const struct pem_path_part *pem_pass__command_path(const struct pem_pass *pass)
 {
-	uint32_t pid = pass ? pem_trace__info(pass->trace)->command_pid : 0;
+	const struct pem_trace_info *info = pass ? pem_trace__info(pass->trace) : NULL;
 	const struct pem_life_process *command = NULL;
 	const struct pem_life_thread *t, *last = NULL;
 	size_t i;
 
-	if (!pid)
+	if (!info || !info->command_pid)
 		return NULL;
 	for (i = 0; !command && i < pass->life.process_count; i++)
-		if (pass->life.processes[i]->process.pid == pid)
+		if (pass->life.processes[i]->process.pid == info->command_pid)
 			command = pass->life.processes[i];
+	/* Nothing says which thread of a program that goes on its end will wait for. */
+	if (!command || (info->exit_status < 0 && command->live_threads))
+		return NULL;
 	for (i = 0; i < pass->life.thread_count; i++) {
 		t = pass->life.threads[i];
 		if (t->process == command && t->critical &&

@@ -115,6 +115,15 @@ def the_end_of_a_thread():
 
 
 @test
+def a_program_that_goes_on():
+    "what has not ended waits for none of its idle threads: it has no critical path, and the report tells why"
+    blocked, report, trace = recorded()
+    equal(report["critical_path"]["rows"], [], "rows of the path")
+    assert not any("waited" in part.split(",")[0] for part in [report["info"].get("mostly", "")]), report["info"]
+    assert "the trace has no end of blocked" in " ".join(run([PEM, "report", "--by", "path", trace])[1].split())
+
+
+@test
 def a_thread_that_sleeps():
     "a thread that waits for a signal all the time is blocked in that call, on nothing"
     blocked, report, _ = recorded()

@@ -200,7 +200,7 @@ def the_path_goes_on_in_children():
     equal(({row["pid"] for row in sleeps} <= pids, len(sleeps)), (True, 4), "rows of sleeps: %r" % found["critical_path"])
     assert all(row["woken_by"] == "interrupt" and row["total_ns"] > 149e6 for row in sleeps), sleeps
     equal([row for row in path_of(found) if row.get("interval") == "OS::Syscall wait4"], [], "rows of the shell's waits")
-    assert found["info"]["mostly"].startswith("sleep (4 threads) waited "), found["info"]["mostly"]
+    assert found["info"]["mostly"].startswith("sleep (4 processes) waited "), found["info"]["mostly"]
 
 
 @test
@@ -344,6 +344,21 @@ def a_writer_outside_of_the_recording():
     ended = [w for w in found["waits"] if w.get("interval") == "OS::Syscall read" and w.get("woken_by") == "outside"]
     assert sum(w["count"] for w in ended) >= 15, found["waits"]
     assert {p["name"] for p in found["processes"]} <= {"outside", ""}, found["processes"]
+
+
+@test
+def each_thread_counts_once():
+    "two processes that wait for three files each are two in the sentence at the head, not one for each file"
+    fifos = [os.path.join(tmp(), "fifo%d" % i) for i in range(3)]
+    for fifo in fifos:
+        os.mkfifo(fifo)
+    probing.here()
+    writer = subprocess.Popen(["sh", "-c", 'for i in 1 2; do for f; do (exec >"$f"; sleep 0.2; echo x); done; done', "sh"] + fifos)
+    found = report(recorded(KERNEL, "sh", "-c", 'tail -n 1 "$@"; tail -n 1 "$@"', "sh", *fifos))
+    equal(writer.wait(), 0, "the writer's status")
+    rows = [row for row in path_of(found) if row.get("interval") == "OS::Syscall read" and row["total_ns"] > 100e6]
+    assert len(rows) > 2 and len({row["pid"] for row in rows}) == 2, rows
+    assert "tail (2 processes) waited " in found["info"]["mostly"], found["info"]["mostly"]
 
 
 DELAYED = """#include <stdio.h>

@@ -6,6 +6,8 @@
  */
 #include "context_fixture.h"
 
+#include <stdbool.h>
+
 static const struct pem_path_part *last_part;
 
 /* The next part of a path, from its end on. */
@@ -17,6 +19,14 @@ static void expect_part(uint32_t tid, enum pem_thread_state state, int begin, in
 		fail_msg("thread %u, state %d, %d to %d", last_part->thread->tid,
 			 (int)last_part->state, (int)last_part->begin_ns, (int)last_part->end_ns);
 	last_part = last_part->before;
+}
+
+/* The command, process 50, has ended. */
+static int set_up_path(void **state)
+{
+	set_up(state);
+	context_model_of(&fixture, "exit_status=0\n");
+	return 0;
 }
 
 /* Read the whole trace of one CPU. */
@@ -156,6 +166,40 @@ static void a_path_of_too_many_parts_is_unknown_at_its_begin(void **state)
 	end_pass();
 }
 
+/* 51 ends. Then so does 50, or the trace is over. */
+static void read_two_threads(bool both_end)
+{
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_start(T(15), 50, 51, 50);
+	packet_leave(T(20), 50, 1, 50, 51);
+	packet_pair(T(60), EVENT_EXIT, 51, 0);
+	if (both_end)
+		packet_pair(T(70), EVENT_EXIT, 50, 0);
+	read_all(&with_paths);
+}
+
+/* Nothing tells whether its end waits for 50 or for 51. */
+static void a_program_that_goes_on_has_none(void **state)
+{
+	(void)state;
+	context_model_of(&fixture, "");
+	read_two_threads(false);
+	assert_null(last_part);
+	assert_non_null(pem_pass__path(pass, pem_pass__thread(pass, 0)));
+	end_pass();
+}
+
+static void a_program_whose_threads_ended_has_one(void **state)
+{
+	(void)state;
+	context_model_of(&fixture, "");
+	read_two_threads(true);
+	assert_non_null(last_part);
+	assert_int_equal(last_part->thread->tid, 50);
+	end_pass();
+}
+
 static void without_the_option_there_are_no_paths(void **state)
 {
 	(void)state;
@@ -172,13 +216,15 @@ static void without_the_option_there_are_no_paths(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, context_set_up, tear_down)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up_path, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_path_goes_through_who_woke_and_who_started),
 		TEST(a_wait_that_an_interrupt_ended_is_a_part),
 		TEST(a_thread_that_has_ended_runs_on_to_wake_its_parent),
 		TEST(a_waker_of_unknown_past_leaves_the_wait),
 		TEST(a_path_of_too_many_parts_is_unknown_at_its_begin),
+		TEST(a_program_that_goes_on_has_none),
+		TEST(a_program_whose_threads_ended_has_one),
 		TEST(without_the_option_there_are_no_paths),
 	};
 

@@ -321,8 +321,9 @@ const struct pem_path_part *pem_pass__path(const struct pem_pass *pass,
 					   const struct pem_pass_thread *thread);
 
 /*
- * The same to the end of the command that was recorded: of the thread of its first process that
- * ended last. NULL: no command was recorded, or its threads were not. Complete at the trace's end.
+ * The same to the end of the command, or of the first process that was attached to: of its thread
+ * that ended last. NULL: there was none, its threads were not recorded, or it had not ended at the
+ * trace's end, as in a snapshot. Complete at the trace's end.
  */
 const struct pem_path_part *pem_pass__command_path(const struct pem_pass *pass);
 
