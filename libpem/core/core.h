@@ -105,6 +105,8 @@ struct pem_session_hooks {
 			      uid_t owner, uint64_t clock);
 	/* processes: the session has looked for members. It is time to look for targets, too. */
 	void (*members_scanned)(struct pem_session *session);
+	/* source_host: a source is about to start that records what happens from then on. */
+	void (*source_starts)(struct pem_session *session);
 };
 
 /* The program that the session runs or was attached to. */

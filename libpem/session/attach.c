@@ -128,7 +128,8 @@ static void command_of(uint32_t pid, char *text, size_t bytes)
 
 /*
  * Note a target in the log. The trace names the first target, and its time begins with this
- * attachment.
+ * attachment. Where sources have to start, which takes them a while, it begins when the first one
+ * does.
  */
 static void note_in_log(struct pem_session *s, const struct pem_context *who)
 {
@@ -145,7 +146,16 @@ static void note_in_log(struct pem_session *s, const struct pem_context *who)
 	}
 	pem_session__calibrate(s, info, NULL);
 	pem_log__start_clock(s->log);
-	pem_trace_writer__set_info(s->log->writer, info);
+	s->log->awaits_source = true;
+}
+
+/* The sources have started that the session has. */
+static void begin_log(struct pem_session *s)
+{
+	if (!s->log)
+		return;
+	s->log->awaits_source = false;
+	pem_trace_writer__set_info(s->log->writer, &s->log->info);
 }
 
 /* Are counters all that the session wants? They need nothing of a program. */
@@ -349,9 +359,12 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 				      PEM_CONTEXTS_MAX - 1);
 	}
 	s->processes->target_count++;
-	if (who->pid == (uint32_t)getpid())
-		result = pem_session__join_self(s, error);
 	note_in_log(s, who);
+	/* Programs join behind, so that all that is recorded begins at the same time. */
+	result = observe(s, who, error);
+	begin_log(s);
+	if (!result && who->pid == (uint32_t)getpid())
+		result = pem_session__join_self(s, error);
 	pem_session__add_session_dir(s);
 	if (!who->pid)
 		s->processes->searches_elsewhere = true;
@@ -361,8 +374,6 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 		pem_member__ask(s, m);
 	pem_session__scan_producers(s);
 	find_elsewhere(s, who->pid);
-	if (!result)
-		result = observe(s, who, error);
 	if (!result)
 		result = count_target(s, who->pid, context, error);
 	pem_session__unlock(s);

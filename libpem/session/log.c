@@ -39,6 +39,14 @@ void pem_log__start_clock(struct pem_log *log)
 	log->info.start_time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+void pem_session__begin_log(struct pem_session *s)
+{
+	if (!s->log || !s->log->awaits_source)
+		return;
+	s->log->awaits_source = false;
+	pem_log__start_clock(s->log);
+}
+
 static void start_info(struct pem_session *s, struct pem_log *log)
 {
 	struct pem_trace_info *info = &log->info;

@@ -200,6 +200,7 @@ static const struct pem_session_hooks hooks = {
 	.gates_found = pem_session__note_gates,
 	.outer_tid = pem_session__outer_tid,
 	.members_scanned = pem_session__update_targets,
+	.source_starts = pem_session__begin_log,
 };
 
 /* --- life --- */

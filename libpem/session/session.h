@@ -64,6 +64,8 @@ bool pem_session__has_started(uint32_t pid);
 
 /* Begin the trace's time now. */
 void pem_log__start_clock(struct pem_log *log);
+/* The same, of a session whose log waits for a source to start; else nothing. */
+void pem_session__begin_log(struct pem_session *session);
 
 /*
  * A handle comes to the event of a first demand: bind the session's log to the event, too, if the

@@ -147,6 +147,15 @@ static void set_opening(struct pem_session *s, struct pem_demand **demands, size
 	s->sources->opening_count = count;
 }
 
+static int start(struct pem_session *s, struct pem_instance *instance, struct pem_error *error)
+{
+	pem_session__add_targets_to(s, instance);
+	/* What /proc tells is of no time but now. */
+	if (instance->events[0].event->source_kind != PEM_SOURCE_PROC)
+		s->hooks->source_starts(s);
+	return instance->ops->start(instance->source, error);
+}
+
 /*
  * Open an instance of a plugin for a list of demands. A demand that the plugin cannot serve is
  * marked with the reason; if the plugin fails, all are.
@@ -200,8 +209,7 @@ static void open_instance(struct pem_session *s, const struct pem_source_ops *op
 	result = ops->open(&config, &instance->source, &error);
 	if (result)
 		goto fail;
-	pem_session__add_targets_to(s, instance);
-	result = ops->start(instance->source, &error);
+	result = start(s, instance, &error);
 	s->sources->opening_count = 0;
 	if (result) {
 		ops->close(instance->source);

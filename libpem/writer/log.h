@@ -32,6 +32,8 @@ struct pem_log {
 	struct pem_trace_info info;
 	/* The machine's CPU time since boot at the time when the log began; 0: not known. */
 	uint64_t machine_cpu_ns;
+	/* The trace's time begins when a source starts. */
+	bool awaits_source;
 	bool enabled, finished;
 	/* The names of the processes that ran before are in the trace. */
 	bool named;

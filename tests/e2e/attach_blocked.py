@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """attach_blocked: what threads did before a recording of them began: who was blocked all the time, in what, held by whom"""
+import csv
 import json
 import os
 import subprocess
@@ -121,6 +122,16 @@ def a_program_that_goes_on():
     equal(report["critical_path"]["rows"], [], "rows of the path")
     assert not any("waited" in part.split(",")[0] for part in [report["info"].get("mostly", "")]), report["info"]
     assert "the trace has no end of blocked" in " ".join(run([PEM, "report", "--by", "path", trace])[1].split())
+
+
+@test
+def the_time_begins_when_the_kernels_source_does():
+    "the time that the kernel takes to load programs is not the recording's: what was seen of threads before is at its begin"
+    blocked, _, trace = recorded()
+    rc, out, err = run([PEM, "export", "--to", "csv", trace, "-o", "-"])
+    equal(rc, 0, "status of export: " + err)
+    rows = [row for row in csv.DictReader(out.splitlines()) if row["event"] == "OS::Process::ThreadState"]
+    equal(min(int(row["time_ns"]) for row in rows if row["tid"] == str(blocked.tids["first"])), 0, "when it was seen first")
 
 
 @test
