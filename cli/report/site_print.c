@@ -109,7 +109,8 @@ static void print_troubles(const struct report_sites *s)
 
 static bool is_unknown(const struct pem_code_location *location)
 {
-	return location->object == PEM_CODE_NONE && !location->is_kernel;
+	return location->object == PEM_CODE_NONE && !location->is_kernel &&
+	       location->name_count == 0;
 }
 
 /* Is there a process with sites of which nothing is known? */

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define LIST_BYTES_MAX (128u << 20)
@@ -27,9 +28,37 @@ static bool is_of_program(const struct code_location *location)
 }
 
 /*
- * Open the list of a process, if it is one of the recording: the process numbers of a command are
- * given out while it is recorded, so an older file is another process's.
+ * Return the time, in seconds of CLOCK_REALTIME, before which nothing is of a process. A process
+ * that runs tells when it started. Of one that has ended, that it had its number in the recording:
+ * a command's processes get theirs while it is recorded, others had it before.
  */
+static double earliest_time(uint32_t pid, const struct pem_trace_info *info)
+{
+	struct timespec real, boot;
+	unsigned long long ticks = 0;
+	char path[32], text[1024], *end;
+	long hz = sysconf(_SC_CLK_TCK);
+	size_t bytes = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	f = fopen(path, "re");
+	if (f != NULL) {
+		bytes = fread(text, 1, sizeof(text) - 1, f);
+		fclose(f);
+	}
+	text[bytes] = '\0';
+	end = strrchr(text, ')'); /* the name's end: a name may have any characters */
+	if (end == NULL || hz <= 0 ||
+	    sscanf(end + 1, " %*c%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s %llu",
+		   &ticks) != 1)
+		return info->command[0] != '\0' ? (double)info->start_time_ns / 1e9 : 0;
+	clock_gettime(CLOCK_REALTIME, &real);
+	clock_gettime(CLOCK_BOOTTIME, &boot);
+	return (double)(real.tv_sec - boot.tv_sec) + (double)ticks / (double)hz;
+}
+
+/* Open the list of a process, if it is not older than the process. */
 static FILE *open_list(uint32_t pid, const struct pem_trace_info *info)
 {
 	char path[40];
@@ -43,9 +72,7 @@ static FILE *open_list(uint32_t pid, const struct pem_trace_info *info)
 		return NULL;
 	/* Another user's list could say anything of a process, to root as well. */
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > LIST_BYTES_MAX ||
-	    st.st_uid != geteuid() ||
-	    (info->command[0] != '\0' &&
-	     (uint64_t)st.st_mtim.tv_sec + 1 < info->start_time_ns / 1000000000)) {
+	    st.st_uid != geteuid() || (double)st.st_mtim.tv_sec + 2 < earliest_time(pid, info)) {
 		close(fd);
 		return NULL;
 	}
@@ -118,7 +145,9 @@ int code__name_jit(struct pem_code *code, const struct pem_trace_info *info)
 		if (is_of_program(location))
 			rc = code__name_kept(code, location,
 					     kept_owner(KEPT_PROCESS, location->told.pid));
-		if (rc == 0 && is_of_program(location))
+		/* What could be named as the recording ended is kept: a list of now may be
+		 * another's. */
+		if (rc == 0 && !code->kept && is_of_program(location))
 			pids[count++] = location->told.pid;
 		rc = rc < 0 ? rc : 0;
 	}

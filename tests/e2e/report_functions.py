@@ -7,7 +7,9 @@ import shutil
 import subprocess
 import time
 
-from tap import PEM, equal, need, run, run_all, skip, test, tmp
+from attached import Recorder
+from patience import processes
+from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
 from trace_files import Trace
 
 LONG_S = 11
@@ -405,15 +407,17 @@ def functions_of_the_kernel():
     assert "(kernel): the kernel's functions lie elsewhere since it was booted" in text, text
 
 
-JIT = """#include <stdint.h>
+JIT = """#include <poll.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 /* mov $0x20000000, %ecx; 1: dec %rcx; jnz 1b; ret */
 static const uint8_t loop[] = {0xb9, 0, 0, 0, 0x20, 0x48, 0xff, 0xc9, 0x75, 0xfb, 0xc3};
-int main(void)
+int main(int count, char **arguments)
 {
+	struct pollfd end = {.events = POLLIN};
 	uint8_t *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	char name[64];
 	FILE *f;
@@ -427,7 +431,11 @@ int main(void)
 	fclose(f);
 	puts(name);
 	fflush(stdout);
-	((void (*)(void))(code + 64))();
+	if (count > 1 && read(0, name, 1) < 0)
+		return 1;
+	do
+		((void (*)(void))(code + 64))();
+	while (count > 1 && poll(&end, 1, 0) == 0);
 	return 0;
 }
 """
@@ -463,6 +471,41 @@ def functions_that_the_program_made():
                 assert "LazyCompile" not in out, "another user's list"
         os.utime(path, (1, 1))
         equal([row for row in functions(trace) if (row.get("function") or "").startswith("Lazy")], [], "with an older list")
+    finally:
+        os.unlink(path)
+
+
+@test
+def functions_that_the_program_made_before():
+    "a process that made its code long before it was attached to has names for it; not by a list that is older than the process"
+    if os.uname().machine != "x86_64":
+        skip("the loop is code of x86-64")
+    child = start([built("jit", JIT), "again"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    path = child.stdout.readline().strip()
+    try:
+        recorder = Recorder("-p", str(child.pid), events="HW::HWPerf::HPMsAndPC")
+        child.stdin.write("x")
+        child.stdin.flush()
+        ran = processes()[child.pid][1]
+        while processes()[child.pid][1] < ran + 0.5:
+            pass
+        recorder.end()
+        named = lambda: sum(row["count"] for row in functions(recorder.trace) if row.get("function") == "LazyCompile:*spin app.js:7")
+        text = run([PEM, "report", "--by", "function", recorder.trace])[1]
+        if "(jit)" not in text:
+            skip("no sample was taken: " + text)
+        assert "Code without an object" not in text, text
+        # As if the recording had begun an hour later, and kept no names.
+        os.unlink(os.path.join(recorder.trace, ".pem", "code"))
+        with open(os.path.join(recorder.trace, ".pem", "run"), "r+", encoding="utf-8") as info:
+            later = re.sub(r"start_time_ns=(\d+)", lambda found: "start_time_ns=%d" % (int(found.group(1)) + 3600 * 10**9), info.read())
+            info.seek(0)
+            info.write(later)
+        assert named() > 0, "a list of the process, older than the recording"
+        os.utime(path, (1, 1))
+        equal(named(), 0, "by a list that is older than the process")
+        child.stdin.close()
+        equal(child.wait(), 0, "status")
     finally:
         os.unlink(path)
 
