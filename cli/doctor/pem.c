@@ -194,6 +194,8 @@ static void check_sources(struct doctor *doctor, const struct pem_source_state *
 	}
 }
 
+#define COSTS_MAX 64u /* more than libpem has kinds */
+
 /* Add a line for a kind of cost that libpem knows or could not measure. */
 static void add_cost(struct doctor *doctor, const struct pem_event_cost *costs, int count,
 		     const char *kind, const char *check, const char *what)
@@ -203,8 +205,8 @@ static void add_cost(struct doctor *doctor, const struct pem_event_cost *costs, 
 
 	for (i = 0; i < count && strcmp(costs[i].kind, kind) != 0; i++)
 		;
-	if (i == count) {
-		doctor__add(doctor, check, DOCTOR_NO, "what kernel events and BPF say above holds",
+	if (i >= count) {
+		doctor__add(doctor, check, DOCTOR_NO, "the lines above on such events say why",
 			    "not measured: %s can't be had here", what);
 		return;
 	}
@@ -216,8 +218,8 @@ static void add_cost(struct doctor *doctor, const struct pem_event_cost *costs, 
 
 static void check_costs(struct doctor *doctor, struct pem_session *session)
 {
-	struct pem_event_cost costs[16] = {{.size = sizeof(costs[0])}};
-	int count = pem_session__costs(session, costs, 16);
+	struct pem_event_cost costs[COSTS_MAX] = {{.size = sizeof(costs[0])}};
+	int count = pem_session__costs(session, costs, COSTS_MAX);
 
 	add_cost(doctor, costs, count, "user-log", "stub event cost",
 		 "an event that a program or library raises");

@@ -7,6 +7,7 @@ import shutil
 import sys
 
 import probing
+from consumers import python
 from preload import compile_program
 from tap import BUILD, PEM, ROOT, equal, run, run_all, skip, test, tmp
 
@@ -349,6 +350,9 @@ def doctor_says_what_events_cost():
     again = {c["check"]: c for c in json.loads(run([PEM, "doctor", "--json"], env=env)[1])}
     if checks["kernel event cost"]["state"] == "ok":
         equal(again["stub event cost"], checks["stub event cost"], "the costs that are remembered")
+    known = python("with pemapi.Session() as session: print(*session.costs())", env=env).split()
+    for check, kind in (("stub", "user-log"), ("kernel", "kernel-log"), ("uprobe", "uprobe-log"), ("sample", "sample")):
+        equal(checks[check + (" event cost" if kind != "sample" else " cost")]["state"] == "ok", kind in known, "the cost of %s, of %s" % (kind, known))
 
 
 @test
