@@ -18,6 +18,13 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/*
+ * Sections may take this many times what their file takes on its disk, and these bytes more. Debug
+ * information is compressed to a third, some of its sections to a twentieth.
+ */
+#define INFLATED_MOST 32u
+#define INFLATED_FREE ((uint64_t)16 << 20)
+
 int pem_names__fail(struct pem_error *error, int code, const char *format, ...)
 {
 	va_list args;
@@ -135,6 +142,70 @@ static bool is_changed(int fd, const struct pem_object_query *query)
 		       query->mapped_ns;
 }
 
+/*
+ * The bytes that a section has in memory: as in the file, or once it is inflated. A section of the
+ * older form, .zdebug, begins with "ZLIB" and the number.
+ */
+static uint64_t bytes_in_memory(Elf_Scn *section, const GElf_Shdr *header, int fd)
+{
+	uint8_t start[12];
+	uint64_t bytes = 0;
+	GElf_Chdr packed;
+	size_t i;
+
+	if (header->sh_flags & SHF_COMPRESSED)
+		return gelf_getchdr(section, &packed) != NULL ? packed.ch_size : 0;
+	if (header->sh_flags & SHF_ALLOC || header->sh_offset > INT64_MAX ||
+	    pread(fd, start, sizeof(start), (off_t)header->sh_offset) != sizeof(start) ||
+	    memcmp(start, "ZLIB", 4) != 0)
+		return header->sh_size;
+	for (i = 4; i < sizeof(start); i++)
+		bytes = bytes << 8 | start[i];
+	return bytes;
+}
+
+/* libelf reads no section that has no bytes in the file, or some behind the file's end. */
+static bool is_read(const GElf_Shdr *header, uint64_t file_bytes)
+{
+	return header->sh_type != SHT_NOBITS && header->sh_size <= file_bytes &&
+	       header->sh_offset <= file_bytes - header->sh_size;
+}
+
+/*
+ * Would the sections take far more memory than the file takes on its disk? They can lie in holes,
+ * overlap, and be compressed. Sizes in the file come first: to ask for an inflated size, libelf
+ * reads a section.
+ */
+static bool is_inflated(Elf *elf, int fd)
+{
+	uint64_t file_bytes, on_disk, room, sum, bytes;
+	GElf_Shdr header;
+	struct stat about;
+	Elf_Scn *section;
+	int pass;
+
+	if (fstat(fd, &about) < 0)
+		return true;
+	file_bytes = on_disk = (uint64_t)about.st_size;
+	/* Some file systems don't tell how many blocks a file has. */
+	if (about.st_blocks != 0 && (uint64_t)about.st_blocks * 512 < on_disk)
+		on_disk = (uint64_t)about.st_blocks * 512;
+	room = INFLATED_FREE + INFLATED_MOST * on_disk;
+	for (pass = 0; pass < 2; pass++) {
+		section = NULL;
+		sum = 0;
+		while ((section = elf_nextscn(elf, section)) != NULL) {
+			if (gelf_getshdr(section, &header) == NULL || !is_read(&header, file_bytes))
+				continue;
+			bytes = pass == 0 ? header.sh_size : bytes_in_memory(section, &header, fd);
+			if (bytes > room - sum)
+				return true;
+			sum += bytes;
+		}
+	}
+	return false;
+}
+
 int pem_object_file__try(struct pem_object_file *file, const char *path,
 			 const struct pem_object_query *query)
 {
@@ -147,6 +218,8 @@ int pem_object_file__try(struct pem_object_file *file, const char *path,
 	if (elf != NULL && elf_kind(elf) == ELF_K_ELF) {
 		identify(elf, fd, &file->identity);
 		rc = is_asked_for(&file->identity, query) && !is_changed(fd, query) ? 0 : -ESTALE;
+		if (rc == 0 && is_inflated(elf, fd))
+			rc = -EFBIG;
 	}
 	file->path = rc == 0 ? strdup(path) : NULL;
 	if (rc == 0 && file->path == NULL)
@@ -293,6 +366,11 @@ static int say(int rc, const struct pem_object_query *query, struct pem_error *e
 	case ENOEXEC:
 		return pem_names__fail(error, ENOEXEC,
 				       SHOWN " is not an ELF file, or it is damaged", query->path);
+	case EFBIG:
+		return pem_names__fail(error, EFBIG,
+				       "the sections of " SHOWN
+				       " would take far more memory than it has bytes",
+				       query->path);
 	case ENOENT:
 		if (*id == '\0')
 			return pem_names__fail(error, ENOENT, "there is no file " SHOWN,

@@ -6,7 +6,9 @@ import os
 import random
 import re
 import shutil
+import struct
 import subprocess
+import zlib
 
 from patience import HANG_S
 from tap import BUILD, equal, need, parallel, run, run_all, skip, test, tmp
@@ -303,6 +305,48 @@ def as_addr2line():
         equal([(function, str(line or "?")) for function, _, line, _ in our], their, "%x" % offset)
         known += 1
     assert known > 0.95 * len(offsets), "%d of %d have a name" % (known, len(offsets))
+
+
+def section_header(data, wanted):
+    """Where the header of a section lies in a 64-bit file."""
+    table, = struct.unpack_from("<Q", data, 0x28)
+    size, count, names = struct.unpack_from("<HHH", data, 0x3a)
+    texts, = struct.unpack_from("<Q", data, table + names * size + 24)
+    for at in range(table, table + count * size, size):
+        start = texts + struct.unpack_from("<I", data, at)[0]
+        if data[start:data.index(b"\0", start)] == wanted.encode():
+            return at
+    raise AssertionError("no section " + wanted)
+
+
+def compressed(zeros, is_older):
+    """Zeros as a compressed section: SHF_COMPRESSED, or as .zdebug."""
+    head = b"ZLIB" + struct.pack(">Q", zeros) if is_older else struct.pack("<IIQQ", 1, 0, zeros, 1)
+    return head + zlib.compress(bytes(zeros))
+
+
+@test
+def more_memory_than_bytes():
+    "sections that would be inflated a thousand times, or lie in a hole of the file, are not read"
+    folder = tmp()
+    binary = build(folder)
+    offset = call_to(binary, "malloc")
+    with open(binary, "rb") as file:
+        good = file.read()
+    zeros = 64 << 20
+    for kind, add, size in (("flag", compressed(zeros, False), 0), ("older", compressed(zeros, True), 0), ("hole", b"", 1 << 36)):
+        data = bytearray(good)
+        header = section_header(data, ".debug_str")
+        flags, = struct.unpack_from("<Q", data, header + 8)
+        struct.pack_into("<Q", data, header + 8, flags | (0x800 if kind == "flag" else 0))
+        struct.pack_into("<QQ", data, header + 24, len(data), size or len(add))
+        path = os.path.join(folder, kind)
+        with open(path, "wb") as file:
+            file.write(data + add)
+            if size:
+                file.truncate(len(data) + size)
+        rc, said = name(path, [offset])
+        equal((rc, said[0]), (1, "EFBIG"), kind + ": %r" % said)
 
 
 @test
