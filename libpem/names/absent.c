@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* absent.c - pem/names.h of a pem that was built without libdw: no object has names */
+#include "held.h"
 #include "probing.h"
 #include "segments.h"
 
@@ -16,6 +17,12 @@ struct pem_object *pem_object__open(const struct pem_object_query *query, struct
 			 "this pem was built without libdw, which reads names");
 	errno = EOPNOTSUPP;
 	return NULL;
+}
+
+struct pem_object *pem_object__open_held(const struct pem_object_query *query,
+					 struct pem_error *error)
+{
+	return pem_object__open(query, error);
 }
 
 void pem_object__close(struct pem_object *object)

@@ -53,7 +53,8 @@ void pem_code__free(struct pem_code *code)
 		free(code->objects[i].trouble);
 		free(code->objects[i].segments);
 	}
-	code__free_kept(code);
+	code__free_kept(code->kept);
+	free(code->apart.users);
 	for (i = 0; i < code->space_count; i++)
 		code__share_memory(code, &code->spaces[i], NULL);
 	for (i = 0; i < code->location_count; i++)

@@ -302,10 +302,8 @@ static int add_line(struct code_kept *k, char *line, unsigned number)
 	return -EINVAL;
 }
 
-void code__free_kept(struct pem_code *code)
+void code__free_kept(struct code_kept *k)
 {
-	struct code_kept *k = code->kept;
-
 	if (!k)
 		return;
 	free(k->text);
@@ -318,28 +316,45 @@ void code__free_kept(struct pem_code *code)
 	pem_number_map__free(&k->object_at);
 	pem_number_map__free(&k->location_at);
 	free(k);
-	code->kept = NULL;
+}
+
+int code__parse_kept(char *text, struct code_kept **kept, unsigned *number)
+{
+	struct code_kept *k = calloc(1, sizeof(*k));
+	char *line, *end;
+	int rc = 0;
+
+	*number = 0;
+	if (!k) {
+		free(text);
+		return -ENOMEM;
+	}
+	k->multiplier = pem_hash__multiplier();
+	k->text = text;
+	for (line = text; line && !rc && (end = strchr(line, '\n')); line = end + 1) {
+		*end = '\0';
+		rc = add_line(k, line, ++*number);
+	}
+	if (rc || !*number) {
+		code__free_kept(k);
+		k = NULL;
+	}
+	*kept = k;
+	return rc;
 }
 
 int code__read_kept(struct pem_code *code, const struct pem_trace *trace)
 {
-	struct code_kept *k = calloc(1, sizeof(*k));
-	char *line, *end;
-	unsigned number = 0;
-	int rc;
+	char *text = NULL;
+	unsigned number;
+	int rc = pem_trace__read_kept(trace, code->is_data ? "data" : "code", &text);
 
-	if (!k)
-		return -ENOMEM;
-	k->multiplier = pem_hash__multiplier();
-	rc = pem_trace__read_kept(trace, code->is_data ? "data" : "code", &k->text);
-	code->kept = k;
-	for (line = k->text; !rc && (end = strchr(line, '\n')); line = end + 1) {
-		*end = '\0';
-		rc = add_line(k, line, ++number);
+	if (rc) {
+		free(text);
+		return rc == -ENOMEM ? rc : 0;
 	}
 	/* Without them names are looked for in files, as of older traces. */
-	if (rc || !number)
-		code__free_kept(code);
+	rc = code__parse_kept(text, &code->kept, &number);
 	if (rc == -EINVAL)
 		snprintf(code->kept_trouble, sizeof(code->kept_trouble),
 			 "the names that the trace keeps (.pem/%s) are damaged in line %u",
@@ -368,6 +383,14 @@ const char *code__kept_trouble(const struct pem_code *code, uint32_t object)
 	const char *trouble = code->kept->objects[object].trouble;
 
 	return *trouble ? trouble : NULL;
+}
+
+int code__take_segments(const struct pem_code *code, struct code_object *object, uint32_t kept)
+{
+	const struct kept_object *o = &code->kept->objects[kept];
+
+	return code__keep_segments(object, code->kept->segments + o->first_segment,
+				   o->segment_count);
 }
 
 bool code__kept_offset(const struct pem_code *code, uint32_t object, uint64_t *offset)

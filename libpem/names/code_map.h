@@ -5,6 +5,7 @@
  *	code.c		processes and locations
  *	memory.c	what lies in memory of each process
  *	code_names.c	names of locations in objects
+ *	code_apart.c	those in files that other users can change
  *	code_functions.c	the functions that locations are in
  *	kernel_names.c	names of the kernel's functions
  *	jit_names.c	names of code that programs made as they ran
@@ -15,12 +16,15 @@
 #ifndef PEM_CODE_MAP_H
 #define PEM_CODE_MAP_H
 
+#include "apart.h"
 #include "number_map.h"
 #include "segments.h"
 
 #include <pem/code.h>
+#include <pem/names.h>
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #define CODE_NAMES_MAX 8u /* inlined calls that are told of one location */
 
@@ -112,6 +116,8 @@ struct pem_code {
 	bool is_data; /* locations are of variables, and memory without a file is an object */
 	bool keeps_segments; /* names are for the trace to keep */
 	char kept_files[48]; /* pem_trace__files_kept; "": there are none */
+	struct apart apart; /* what naming other users' files took */
+	bool is_apart; /* this is the process that does */
 	struct code_kept *kept; /* names that the trace has; NULL: it has none */
 	char kept_trouble[96]; /* why they are not used, or "" */
 	uint64_t start_time_ns; /* of the trace, CLOCK_REALTIME; 0: unknown */
@@ -148,7 +154,19 @@ static inline uint64_t kept_owner(enum kept_owner_kind kind, uint32_t number)
 
 /* Read the names that a trace keeps, if it does. Returns 0 or -ENOMEM. */
 int code__read_kept(struct pem_code *code, const struct pem_trace *trace);
-void code__free_kept(struct pem_code *code);
+/* Names in that format. text becomes theirs. Returns 0, -EINVAL at line *number, or -ENOMEM. */
+int code__parse_kept(char *text, struct code_kept **kept, unsigned *number);
+void code__free_kept(struct code_kept *kept);
+/*
+ * Write the names in that format: all, or, if object is not PEM_CODE_NONE, those of objects of its
+ * file. Returns 0 or -ENOMEM.
+ */
+int code__write(const struct pem_code *code, FILE *out, uint32_t object);
+/* Keep segments of an object's file. Returns 0 or -ENOMEM. */
+int code__keep_segments(struct code_object *object, const struct pem_segment *segments,
+			size_t count);
+/* The same, of those that are kept. */
+int code__take_segments(const struct pem_code *code, struct code_object *object, uint32_t kept);
 /*
  * The number of an object among those that are kept, by which it also gets its own number.
  * PEM_CODE_NONE: it is not one of them; or -ENOMEM.
@@ -165,6 +183,32 @@ bool code__kept_offset(const struct pem_code *code, uint32_t object, uint64_t *o
 int code__name_kept(struct pem_code *code, struct code_location *location, uint64_t owner);
 /* Are names of the kernel's functions kept? */
 bool code__keeps_kernel(const struct pem_code *code);
+/* The object whose locations are named: one is open at a time, their debug information is large. */
+struct naming {
+	struct code_location **sorted; /* those of one file follow each other */
+	size_t at, count; /* in sorted */
+	uint32_t object; /* PEM_CODE_NONE: none yet */
+	uint32_t kept; /* among those whose names are kept, or PEM_CODE_NONE */
+	bool was_opened; /* or could not be */
+	struct pem_object *opened; /* NULL: there is none */
+	/* Names of this file come from another process. The trace's own names are here meanwhile.
+	 */
+	bool is_apart;
+	struct code_kept *before;
+};
+
+/* Name the locations from n->at on that are in the same file. Returns 0 or -ENOMEM. */
+int code__name_file(struct pem_code *code, struct naming *n);
+/*
+ * Have another process name the locations from n->at on that are in the same file, which holder can
+ * change. n->is_apart is set if it did: code->kept is what it found, until code__end_apart. If it
+ * did not, error says why. Returns 0 or -ENOMEM.
+ */
+int code__begin_apart(struct pem_code *code, struct naming *n, uint32_t holder,
+		      struct pem_error *error);
+/* Take from what it found what is of object n->object as a whole. Returns 0 or -ENOMEM. */
+int code__adopt(struct pem_code *code, struct naming *n);
+void code__end_apart(struct pem_code *code, struct naming *n);
 /* As pem_code__name, without the names that the trace keeps. */
 int code__name_anew(struct pem_code *code, const struct pem_trace *trace);
 /* Give a location, which has none, room for names. NULL: no memory. */

@@ -2,8 +2,7 @@
 /* code_names.c - what locations in objects are called in their source (pem/names.h) */
 #include "code_map.h"
 #include "hash.h"
-
-#include <pem/names.h>
+#include "held.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -65,13 +64,11 @@ static uint64_t mapped_ns(const struct pem_code *code, const struct code_object 
 	return code->start_time_ns ? code->start_time_ns + object->first_ns + error_ns : 0;
 }
 
-/* Keep the segments of an object's file, by which the kernel's mappings are understood. */
-static int keep_segments(struct code_object *object, const struct pem_object *opened)
+/* By segments the kernel's mappings are understood. */
+int code__keep_segments(struct code_object *object, const struct pem_segment *segments,
+			size_t count)
 {
-	const struct pem_segment *segments;
-	size_t count = pem_object__segments(opened, &segments);
-
-	if (!count)
+	if (!count || object->segment_count)
 		return 0;
 	object->segments = calloc(count, sizeof(*segments));
 	if (!object->segments)
@@ -81,40 +78,65 @@ static int keep_segments(struct code_object *object, const struct pem_object *op
 	return 0;
 }
 
-/*
- * Open the file of an object, unless *to is the same file. kept: the object among those whose names
- * are kept. Returns 0 or -ENOMEM.
- */
-static int open_object(struct pem_code *code, struct code_object *object, uint32_t kept,
-		       struct pem_object **to)
+/* Which file an object is. id has space for the bytes of its build id. */
+static struct pem_object_query query_of(const struct pem_code *code,
+					const struct code_object *object, uint8_t *id)
 {
 	struct pem_object_query query = {.size = sizeof(query), .path = object->path};
-	struct pem_error error = {""};
-	const char *trouble = error.text;
-	uint8_t id[sizeof(object->build_id) / 2];
 	unsigned byte;
 
-	object->is_named = true;
 	for (; sscanf(object->build_id + 2 * query.build_id_bytes, "%2x", &byte) == 1;
 	     query.build_id_bytes++)
 		id[query.build_id_bytes] = (uint8_t)byte;
 	query.build_id = query.build_id_bytes ? id : NULL;
 	query.mapped_ns = mapped_ns(code, object);
-	if (!*to)
-		*to = pem_object__open(&query, &error);
-	if (!*to && query.build_id && code->kept_files[0]) {
+	return query;
+}
+
+/*
+ * Open the file of the object, unless n->opened is the same file. One that another user can change
+ * is left to another process. Returns 0 or -ENOMEM.
+ */
+static int open_object(struct pem_code *code, struct naming *n)
+{
+	struct code_object *object = &code->objects[n->object];
+	uint8_t id[sizeof(object->build_id) / 2];
+	struct pem_object_query query = query_of(code, object, id);
+	struct pem_error error = {""};
+	const struct pem_segment *segments;
+	uint32_t holder;
+	size_t count;
+
+	object->is_named = true;
+	if (!n->opened && code->is_apart)
+		n->opened = pem_object__open(&query, &error);
+	else if (!n->opened && pem_path__is_held(object->path, &holder))
+		n->opened = pem_object__open_held(&query, &error);
+	else if (!n->opened && code__begin_apart(code, n, holder, &error) < 0)
+		return -ENOMEM;
+	if (!n->opened && n->is_apart && !object->trouble)
+		return 0;
+	/* A copy is of a file that root or this user owned. */
+	if (!n->opened && query.build_id && code->kept_files[0]) {
+		query.path = NULL;
 		query.debug_folders = code->kept_files;
-		*to = pem_object__open(&query, NULL);
+		n->opened = pem_object__open(&query, NULL);
 	}
-	if (*to) {
-		object->told.number = pem_object__number(*to);
-		return code->keeps_segments && object->is_by_file ? keep_segments(object, *to) : 0;
+	if (n->opened) {
+		free(object->trouble);
+		object->trouble = NULL;
+		object->told.number = pem_object__number(n->opened);
+		count = pem_object__segments(n->opened, &segments);
+		return code->keeps_segments && object->is_by_file
+			       ? code__keep_segments(object, segments, count)
+			       : 0;
 	}
-	/* What was unknown as it was recorded is so for the reason of that time. */
-	if (kept != PEM_CODE_NONE)
-		trouble = code__kept_trouble(code, kept);
+	if (n->is_apart)
+		return 0;
 	free(object->trouble);
-	return code__copy(trouble, &object->trouble);
+	/* What was unknown as it was recorded is so for the reason of that time. */
+	return code__copy(n->kept != PEM_CODE_NONE ? code__kept_trouble(code, n->kept) : error.text,
+			  &object->trouble);
 }
 
 /* Name the function, or variable, of a location. Returns 0 or -ENOMEM. */
@@ -175,19 +197,11 @@ static int by_object(const void *a, const void *b, void *arg)
 	return (x->told.offset > y->told.offset) - (x->told.offset < y->told.offset);
 }
 
-/* The object whose locations are named: one is open at a time, their debug information is large. */
-struct naming {
-	uint32_t object;
-	uint32_t kept; /* among those whose names are kept, or PEM_CODE_NONE */
-	bool was_opened; /* or could not be */
-	struct pem_object *opened; /* NULL: there is none */
-};
-
 static int name_one(struct pem_code *code, struct naming *n, struct code_location *location)
 {
 	struct code_object *object = &code->objects[n->object];
-	uint64_t offset = location->told.offset - 1;
-	bool is_resolved = !object->is_by_file;
+	uint64_t given = location->told.offset, offset = given - 1;
+	bool is_resolved = !object->is_by_file, was_apart = n->is_apart;
 	int rc = 0;
 
 	if (!is_resolved && n->kept != PEM_CODE_NONE && code__kept_offset(code, n->kept, &offset)) {
@@ -198,8 +212,19 @@ static int name_one(struct pem_code *code, struct naming *n, struct code_locatio
 		rc = code__name_kept(code, location, kept_owner(KEPT_OBJECT, n->kept));
 	if (rc < 0 || (rc > 0 && (code->is_data || location->told.names[0].file)))
 		return rc < 0 ? rc : 0;
-	if (!n->was_opened && is_file(object->path))
-		rc = open_object(code, object, n->kept, &n->opened);
+	if (!n->was_opened && is_file(object->path)) {
+		/* Another process resolves the offset itself. */
+		uint64_t resolved = location->told.offset;
+
+		n->was_opened = true;
+		location->told.offset = given;
+		rc = open_object(code, n);
+		if (rc == 0 && n->is_apart && !was_apart) {
+			code__free_names(location);
+			return name_one(code, n, location);
+		}
+		location->told.offset = resolved;
+	}
 	n->was_opened = true;
 	if (rc < 0 || !n->opened)
 		return rc < 0 ? rc : 0;
@@ -210,36 +235,47 @@ static int name_one(struct pem_code *code, struct naming *n, struct code_locatio
 	return name_location(code, location, n->opened);
 }
 
-static bool is_same_file(const struct pem_code *code, uint32_t a, uint32_t b)
+/* Go to an object of the file. Returns 0 or -ENOMEM. */
+static int enter(struct pem_code *code, struct naming *n, uint32_t object)
 {
-	return a != PEM_CODE_NONE && code->objects[a].same == code->objects[b].same;
+	int64_t kept = code__kept_object(code, &code->objects[object]);
+
+	n->object = object;
+	n->kept = (uint32_t)kept;
+	n->was_opened = n->is_apart;
+	return kept < 0 ? -ENOMEM : n->is_apart ? code__adopt(code, n) : 0;
+}
+
+int code__name_file(struct pem_code *code, struct naming *n)
+{
+	uint32_t same = code->objects[n->sorted[n->at]->told.object].same;
+	int rc = 0;
+
+	for (; !rc && n->at < n->count; n->at++) {
+		uint32_t object = n->sorted[n->at]->told.object;
+
+		if (code->objects[object].same != same)
+			break;
+		if (object != n->object)
+			rc = enter(code, n, object);
+		if (!rc)
+			rc = name_one(code, n, n->sorted[n->at]);
+	}
+	return rc;
 }
 
 static int name_sorted(struct pem_code *code, struct code_location **sorted, size_t count)
 {
-	struct naming naming = {.object = PEM_CODE_NONE};
-	size_t i;
+	struct naming naming = {.sorted = sorted, .count = count};
 	int rc = 0;
 
-	for (i = 0; !rc && i < count; i++) {
-		uint32_t object = sorted[i]->told.object;
-
-		if (object != naming.object) {
-			int64_t kept = code__kept_object(code, &code->objects[object]);
-
-			if (!is_same_file(code, naming.object, object)) {
-				pem_object__close(naming.opened);
-				naming.opened = NULL;
-			}
-			naming.object = object;
-			naming.kept = (uint32_t)kept;
-			naming.was_opened = false;
-			rc = kept < 0 ? -ENOMEM : 0;
-		}
-		if (!rc)
-			rc = name_one(code, &naming, sorted[i]);
+	while (!rc && naming.at < count) {
+		naming.object = PEM_CODE_NONE;
+		rc = code__name_file(code, &naming);
+		pem_object__close(naming.opened);
+		naming.opened = NULL;
+		code__end_apart(code, &naming);
 	}
-	pem_object__close(naming.opened);
 	return rc;
 }
 

@@ -134,7 +134,9 @@ static int read_all(struct keeping *k, struct pem_trace *trace, uint64_t limit_n
 struct saving {
 	const struct pem_code *code;
 	FILE *out;
+	uint32_t only; /* write what is of objects of this one's file; PEM_CODE_NONE: all */
 	uint32_t *objects, object_count; /* by the code's number; PEM_CODE_NONE: it is not kept */
+	uint32_t *functions, function_count; /* the same; PEM_CODE_NONE: no location is in it */
 	const char **files;
 	size_t file_count, file_capacity;
 	struct pem_number_map file_at;
@@ -158,7 +160,8 @@ static void put_objects(struct saving *s)
 		const struct code_object *object = &code->objects[i];
 
 		s->objects[i] = PEM_CODE_NONE;
-		if (!object->is_named || !is_plain(object->path) || !is_plain(object->build_id))
+		if (!object->is_named || !is_plain(object->path) || !is_plain(object->build_id) ||
+		    (s->only != PEM_CODE_NONE && object->same != code->objects[s->only].same))
 			continue;
 		s->objects[i] = s->object_count++;
 		fprintf(s->out, "object\t%" PRIx64 "\t%s\t%s\t%s\n", object->told.number,
@@ -203,14 +206,48 @@ static void put_index(FILE *out, int64_t index, const char *end)
 		fprintf(out, "%" PRIx64 "%s", (uint64_t)index, end);
 }
 
+/* Is the location one to write? */
+static bool is_wanted(const struct saving *s, size_t i)
+{
+	const struct code_location *location = &s->code->locations[i];
+	uint32_t object = location->told.object;
+
+	if (location->same != i || !location->told.name_count)
+		return false;
+	return object == PEM_CODE_NONE ? s->only == PEM_CODE_NONE
+				       : s->objects[object] != PEM_CODE_NONE;
+}
+
+/* Find the functions that locations are in. */
+static void mark_functions(struct saving *s)
+{
+	const struct pem_code *code = s->code;
+	size_t i, k;
+
+	memset(s->functions, 0xff, code->function_count * sizeof(*s->functions));
+	for (i = 0; i < code->location_count; i++) {
+		const struct pem_code_location *told = &code->locations[i].told;
+		const struct code_name *names = (const struct code_name *)told->names;
+
+		for (k = 0; is_wanted(s, i) && k < told->name_count; k++)
+			if (names[k].number != PEM_CODE_NONE)
+				s->functions[names[k].number] = 0;
+	}
+}
+
 static int put_functions(struct saving *s)
 {
 	size_t i;
 
+	mark_functions(s);
 	for (i = 0; i < s->code->function_count; i++) {
 		const struct code_function *f = &s->code->functions[i];
-		int64_t file = put_file(s, f->file);
+		int64_t file;
 
+		if (s->functions[i] == PEM_CODE_NONE)
+			continue;
+		s->functions[i] = s->function_count++;
+		file = put_file(s, f->file);
 		if (file < 0)
 			return -ENOMEM;
 		fprintf(s->out, "function\t%d\t%d\t%" PRIx64 "\t%" PRIx64 "\t%" PRIx32 "\t",
@@ -241,7 +278,10 @@ static int put_location(struct saving *s, const struct code_location *location)
 	fprintf(s->out, "\t%" PRIx64, location->told.offset);
 	for (i = 0; i < location->told.name_count; i++) {
 		fputc('\t', s->out);
-		put_index(s->out, names[i].number, ":");
+		put_index(s->out,
+			  names[i].number != PEM_CODE_NONE ? s->functions[names[i].number]
+							   : PEM_CODE_NONE,
+			  ":");
 		put_index(s->out, files[i], ":");
 		fprintf(s->out, "%" PRIx32, names[i].line);
 	}
@@ -251,43 +291,47 @@ static int put_location(struct saving *s, const struct code_location *location)
 
 static int put_all(struct saving *s)
 {
-	const struct pem_code *code = s->code;
 	size_t i;
 	int rc;
 
 	fputs("pem-code 1\n", s->out);
 	put_objects(s);
 	rc = put_functions(s);
-	for (i = 0; !rc && i < code->location_count; i++) {
-		const struct code_location *location = &code->locations[i];
+	for (i = 0; !rc && i < s->code->location_count; i++)
+		if (is_wanted(s, i))
+			rc = put_location(s, &s->code->locations[i]);
+	return rc;
+}
 
-		if (location->same == i && location->told.name_count &&
-		    (location->told.object == PEM_CODE_NONE ||
-		     s->objects[location->told.object] != PEM_CODE_NONE))
-			rc = put_location(s, location);
-	}
+int code__write(const struct pem_code *code, FILE *out, uint32_t object)
+{
+	struct saving s = {.code = code, .out = out, .only = object};
+	int rc = -ENOMEM;
+
+	s.objects = calloc(code->object_count + 1, sizeof(*s.objects));
+	s.functions = calloc(code->function_count + 1, sizeof(*s.functions));
+	if (s.objects && s.functions)
+		rc = put_all(&s);
+	free(s.objects);
+	free(s.functions);
+	free(s.files);
+	pem_number_map__free(&s.file_at);
 	return rc;
 }
 
 /* Write a file of the trace. Returns 0 or -errno. */
 static int save(const struct pem_code *code, struct pem_trace *trace, const char *name)
 {
-	struct saving s = {.code = code};
 	size_t bytes = 0;
 	char *text = NULL;
-	int rc;
+	FILE *out = open_memstream(&text, &bytes);
+	int rc = out ? code__write(code, out, PEM_CODE_NONE) : -ENOMEM;
 
-	s.objects = calloc(code->object_count + 1, sizeof(*s.objects));
-	s.out = open_memstream(&text, &bytes);
-	rc = s.objects && s.out ? put_all(&s) : -ENOMEM;
-	if (s.out && fclose(s.out))
+	if (out && fclose(out))
 		rc = -ENOMEM;
 	if (!rc)
 		rc = pem_trace__write_kept(trace, name, text, bytes);
 	free(text);
-	free(s.objects);
-	free(s.files);
-	pem_number_map__free(&s.file_at);
 	return rc;
 }
 

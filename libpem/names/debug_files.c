@@ -8,9 +8,9 @@
  * other user can exchange what is found there.
  */
 #include "names.h"
+#include "held.h"
 
 #include <dwarf.h>
-#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,6 +35,7 @@ __attribute__((format(printf, 2, 0))) static bool put_path(char path[PATH_BYTES]
 struct search {
 	struct pem_identity identity; /* its build id; build_id_bytes 0: it has none */
 	uint32_t crc; /* of a file without a build id */
+	bool only_held; /* as struct pem_object has it */
 	struct pem_object_file *found;
 };
 
@@ -75,7 +76,8 @@ __attribute__((format(printf, 2, 3))) static bool try_file(const struct search *
 	va_end(args);
 	if (query.build_id_bytes != 0)
 		query.build_id = s->identity.build_id;
-	if (!fits || pem_object_file__try(s->found, path, &query) != 0)
+	if (!fits || (s->only_held && !pem_path__is_held(path, NULL)) ||
+	    pem_object_file__try(s->found, path, &query) != 0)
 		return false;
 	if (query.build_id != NULL || has_crc(s->found->fd, s->crc))
 		return true;
@@ -145,15 +147,14 @@ int pem_debug_file__open(const struct pem_object *object, const char *link, uint
 			 char **path)
 {
 	struct pem_object_file found;
-	const struct search s = {object->file.identity, crc, &found};
+	const struct search s = {object->file.identity, crc, object->only_held, &found};
 	/* A file by an invented name is known by its build id alone. */
 	bool may_link = link != NULL || s.identity.build_id_bytes != 0;
 
 	if (!find_by_id(&s, folders_of(object)) &&
 	    !(may_link && find_by_link(&s, folders_of(object), object->file.path, link)))
-		return object->debug_folders != NULL
-			       ? -1
-			       : pem_object_file__open_cached(&object->file.identity, path);
+		return object->debug_folders != NULL ? -1
+						     : pem_object_file__open_cached(object, path);
 	elf_end(found.elf);
 	*path = found.path;
 	return found.fd;
@@ -181,7 +182,7 @@ static bool find_shared(const struct search *s, const char *folders, const char 
 
 bool pem_debug_file__share(struct pem_object *object, Dwarf *dwarf, const char *from)
 {
-	struct search s = {.found = &object->shared_file};
+	struct search s = {.only_held = object->only_held, .found = &object->shared_file};
 	const void *build_id;
 	const char *name;
 	ssize_t bytes = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &build_id);
@@ -202,49 +203,6 @@ bool pem_debug_file__share(struct pem_object *object, Dwarf *dwarf, const char *
 
 /* --- split debug information --- */
 
-/*
- * Is there, by this path, a regular file or nothing, and can root and this user alone change that?
- * A link that they made is followed by the caller.
- */
-static bool is_held_as_written(const char *path)
-{
-	const char *end = path;
-	char part[PATH_BYTES];
-	bool may_add = false, is_open;
-	struct stat st;
-
-	while (*end != '\0') {
-		end += 1 + strcspn(end + 1, "/");
-		snprintf(part, sizeof(part), "%.*s", (int)(end - path), path);
-		if (lstat(part, &st) != 0)
-			return errno == ENOENT && !may_add;
-		if (st.st_uid != 0 && st.st_uid != geteuid())
-			return false;
-		if (*end == '\0')
-			return S_ISREG(st.st_mode) || S_ISLNK(st.st_mode);
-		is_open = (st.st_mode & S_IWOTH) != 0 ||
-			  ((st.st_mode & S_IWGRP) != 0 && st.st_gid != 0 && st.st_gid != getegid());
-		if (S_ISDIR(st.st_mode) && is_open && (st.st_mode & S_ISVTX) == 0)
-			return false;
-		may_add = S_ISLNK(st.st_mode) || is_open;
-	}
-	return false;
-}
-
-static bool is_held(const char *path)
-{
-	struct stat st;
-	bool held;
-	char *real;
-
-	if (*path != '/' || strlen(path) >= PATH_BYTES || !is_held_as_written(path))
-		return false;
-	real = realpath(path, NULL);
-	held = real != NULL ? is_held_as_written(real) : lstat(path, &st) != 0;
-	free(real);
-	return held;
-}
-
 __attribute__((format(printf, 1, 2))) static bool is_path_held(const char *format, ...)
 {
 	char path[PATH_BYTES];
@@ -254,7 +212,7 @@ __attribute__((format(printf, 1, 2))) static bool is_path_held(const char *forma
 	va_start(args, format);
 	fits = put_path(path, format, args);
 	va_end(args);
-	return fits && is_held(path);
+	return fits && pem_path__is_held(path, NULL);
 }
 
 static const char *text_of(Dwarf_Die *die, unsigned int name)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* file.c - finds the file of an object, and makes sure that it is the one */
 #include "names.h"
+#include "held.h"
 
 #include <pem/sized.h>
 #include <pem/trace.h>
@@ -308,8 +309,9 @@ static bool cache_folder(char *folder, size_t bytes)
 	return length > 0 && (size_t)length < bytes;
 }
 
-int pem_object_file__open_cached(const struct pem_identity *identity, char **path)
+int pem_object_file__open_cached(const struct pem_object *object, char **path)
 {
+	const struct pem_identity *identity = &object->file.identity;
 	struct pem_object_query query = {.build_id = identity->build_id,
 					 .build_id_bytes = identity->build_id_bytes};
 	char folder[PATH_MAX], id[2 * PEM_BUILD_ID_MAX + 1], debug[PATH_MAX + sizeof(id) + 16];
@@ -320,7 +322,8 @@ int pem_object_file__open_cached(const struct pem_identity *identity, char **pat
 		return -1;
 	spell(&query, id);
 	snprintf(debug, sizeof(debug), "%s/%s/debuginfo", folder, id);
-	if (pem_object_file__try(&file, debug, &query) != 0)
+	if ((object->only_held && !pem_path__is_held(debug, NULL)) ||
+	    pem_object_file__try(&file, debug, &query) != 0)
 		return -1;
 	fd = file.fd;
 	*path = file.path;

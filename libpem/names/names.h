@@ -50,7 +50,7 @@ int pem_object_file__try(struct pem_object_file *file, const char *path,
  * Open an object's debug file in the cache of debuginfod's clients. Returns a descriptor, with its
  * path, both for the caller to close and free; or -1.
  */
-int pem_object_file__open_cached(const struct pem_identity *identity, char **path);
+int pem_object_file__open_cached(const struct pem_object *object, char **path);
 /* Write a sentence. Returns -code. */
 int pem_names__fail(struct pem_error *error, int code, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -203,6 +203,8 @@ struct pem_object {
 	char *debug_folders; /* NULL: PEM_DEBUG_FOLDERS */
 	char *no_folders; /* what libdwfl is told: "" */
 	bool was_asked; /* libdwfl has asked for the debug file */
+	/* Debug files that another user can exchange are not used. */
+	bool only_held;
 	bool is_shared; /* it got a debug file that objects share from a server */
 	struct pem_object_file shared_file; /* with debug information that objects share */
 	Dwarf *shared; /* of that file, or NULL */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /* object.c - an object as libdwfl reads it, and the names of its addresses */
 #include "names.h"
+#include "held.h"
 #include "probing.h"
 
 #include <dwarf.h>
@@ -173,7 +174,8 @@ static int set_folders(struct pem_object *object, const char *folders, struct pe
 	return 0;
 }
 
-struct pem_object *pem_object__open(const struct pem_object_query *query, struct pem_error *error)
+static struct pem_object *open_object(const struct pem_object_query *query, bool only_held,
+				      struct pem_error *error)
 {
 	struct pem_object *object = calloc(1, sizeof(*object));
 	int rc;
@@ -183,6 +185,7 @@ struct pem_object *pem_object__open(const struct pem_object_query *query, struct
 		return NULL;
 	}
 	object->file.fd = object->shared_file.fd = -1;
+	object->only_held = only_held;
 	rc = pem_object_file__open(&object->file, query, error);
 	if (rc == 0)
 		rc = set_folders(object, query->debug_folders, error);
@@ -196,6 +199,17 @@ struct pem_object *pem_object__open(const struct pem_object_query *query, struct
 		return NULL;
 	}
 	return object;
+}
+
+struct pem_object *pem_object__open(const struct pem_object_query *query, struct pem_error *error)
+{
+	return open_object(query, false, error);
+}
+
+struct pem_object *pem_object__open_held(const struct pem_object_query *query,
+					 struct pem_error *error)
+{
+	return open_object(query, true, error);
 }
 
 void pem_object__close(struct pem_object *object)

@@ -138,7 +138,9 @@ uint32_t pem_code__numbered(const struct pem_code *code, uint32_t pid,
 /*
  * Locate again what was met before its object was told, and name all locations: by what the trace
  * keeps (pem_code__keep), then by files, and by the kernel and processes, if they are those of this
- * machine and boot. trace: where the records are from; NULL: unknown. Returns 0 or -ENOMEM.
+ * machine and boot. trace: where the records are from; NULL: unknown. Files that another user can
+ * change are read by child processes, each for some seconds at most: they are forked, send SIGCHLD,
+ * and are waited for by their number. Returns 0 or -ENOMEM.
  */
 int pem_code__name(struct pem_code *code, const struct pem_trace *trace);
 /*

@@ -213,6 +213,9 @@ void mapped_files__take(struct mapped_files *files, const struct ring_map *map,
 			const struct pem_source_sink *sink);
 /* Do all user ids of a process equal this one's, so that reading it waits for nobody else? */
 int maps__is_own(pid_t pid);
+/* The same of a process that is open. The caller closes it. Returns it, or -1 with errno. */
+int maps__is_own_at(int process);
+int maps__open_process(pid_t pid);
 
 /* --- sampler.c --- */
 

@@ -10,8 +10,8 @@
  *
  * What is mapped is opened by /proc/PID/map_files, below the process's root, or by /proc/PID/exe.
  *
- * Not here: where copies lie (writer/kept_files.c). Files of other users' processes, for which a
- * reader might wait; files without a build id, by which a copy is found.
+ * Not here: where copies lie (writer/kept_files.c). Files of other users and of their processes,
+ * for which a reader might wait; files without a build id, by which a copy is found.
  */
 #include "counters.h"
 
@@ -64,42 +64,60 @@ static int is_new(struct mapped_files *files, const struct ring_map *map)
 }
 
 /* The program itself, whose file may be removed already. */
-static int open_program(const struct ring_map *map)
+static int open_program(int process, const struct ring_map *map)
 {
-	char link[32], path[PATH_MAX];
-	ssize_t bytes;
+	char path[PATH_MAX];
+	ssize_t bytes = readlinkat(process, "exe", path, sizeof(path) - 1);
 
-	snprintf(link, sizeof(link), "/proc/%u/exe", map->pid);
-	bytes = readlink(link, path, sizeof(path) - 1);
 	if (bytes < 0)
 		return -errno;
 	path[bytes] = '\0';
 	if (strncmp(path, map->path, strlen(map->path)) != 0)
 		return -ENOENT;
-	return open(link, O_PATH | O_CLOEXEC);
+	return openat(process, "exe", O_PATH | O_CLOEXEC);
 }
 
 /* Without the right to open what is mapped (CAP_CHECKPOINT_RESTORE) by the process's own root. */
-static int open_mapped(const struct ring_map *map)
+static int open_mapped(int process, const struct ring_map *map)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC,
 			       .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-	char path[96];
+	char path[64];
 	int root, fd;
 
-	snprintf(path, sizeof(path), "/proc/%u/map_files/%llx-%llx", map->pid,
-		 (unsigned long long)map->address,
+	snprintf(path, sizeof(path), "map_files/%llx-%llx", (unsigned long long)map->address,
 		 (unsigned long long)(map->address + map->length));
-	fd = open(path, O_PATH | O_CLOEXEC);
+	fd = openat(process, path, O_PATH | O_CLOEXEC);
 	if (fd >= 0)
 		return fd;
-	snprintf(path, sizeof(path), "/proc/%u/root", map->pid);
-	root = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	root = openat(process, "root", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
 	fd = (int)syscall(SYS_openat2, root, map->path, &how, sizeof(how));
 	close(root);
-	return fd >= 0 ? fd : open_program(map);
+	return fd >= 0 ? fd : open_program(process, map);
+}
+
+/*
+ * Open the file if it and the process are this user's, or the file root's. The number of the
+ * process may be another one's by now: its folder in /proc is of one process alone.
+ */
+static int open_own(const struct ring_map *map, struct stat *file)
+{
+	int process = maps__open_process((pid_t)map->pid), fd = -1;
+
+	if (process < 0)
+		return -1;
+	if (maps__is_own_at(process))
+		fd = open_mapped(process, map);
+	close(process);
+	if (fd < 0)
+		return -1;
+	if (!fstat(fd, file) && S_ISREG(file->st_mode) &&
+	    (file->st_uid == 0 || file->st_uid == geteuid()))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 static int may_be_gone(const struct ring_map *map, const struct stat *file)
@@ -123,13 +141,12 @@ void mapped_files__take(struct mapped_files *files, const struct ring_map *map,
 	int handle, fd;
 
 	if (!files || !sink->keep_file || !map->is_file || map->build_id_bytes < 8 ||
-	    !is_new(files, map) || !maps__is_own((pid_t)map->pid))
+	    !is_new(files, map))
 		return;
-	handle = open_mapped(map);
+	handle = open_own(map, &file);
 	if (handle < 0)
 		return;
-	if (!fstat(handle, &file) && S_ISREG(file.st_mode) && file.st_size > 0 &&
-	    file.st_size <= (off_t)FILE_BYTES_MAX &&
+	if (file.st_size > 0 && file.st_size <= (off_t)FILE_BYTES_MAX &&
 	    files->bytes + (uint64_t)file.st_size <= ALL_BYTES_MAX && may_be_gone(map, &file)) {
 		snprintf(path, sizeof(path), "/proc/self/fd/%d", handle);
 		fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);

@@ -7,6 +7,7 @@
 #include "counters.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -99,15 +100,15 @@ static int parse_line(const char *line, int all, struct ring_map *map)
  * Opening the maps of a process waits for an exec, and reading them for its memory's lock: another
  * user may make both wait for ever (docs/security.md).
  */
-int maps__is_own(pid_t pid)
+int maps__is_own_at(int process)
 {
-	char path[32], line[128];
+	int fd = openat(process, "status", O_RDONLY | O_CLOEXEC), found = 0;
 	unsigned id[4], i, own = (unsigned)geteuid();
-	int found = 0;
-	FILE *f;
+	FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
+	char line[128];
 
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-	f = fopen(path, "re");
+	if (fd >= 0 && !f)
+		close(fd);
 	while (f && !found && fgets(line, sizeof(line), f))
 		found = sscanf(line, "Uid: %u %u %u %u", &id[0], &id[1], &id[2], &id[3]) == 4;
 	if (f)
@@ -115,6 +116,25 @@ int maps__is_own(pid_t pid)
 	for (i = 0; found && i < 4; i++)
 		found = id[i] == own;
 	return found;
+}
+
+int maps__open_process(pid_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+int maps__is_own(pid_t pid)
+{
+	int process = maps__open_process(pid), is_own = 0;
+
+	if (process >= 0) {
+		is_own = maps__is_own_at(process);
+		close(process);
+	}
+	return is_own;
 }
 
 static void each_of_process(pid_t pid, int all, void (*take)(void *arg, const struct ring_map *map),

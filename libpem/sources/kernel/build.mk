@@ -6,7 +6,7 @@ KERNEL_SOURCE_OBJ := $(call objects,$(wildcard libpem/sources/kernel/*.c libpem/
   libpem/sources/*.c) $(patsubst %,shared/%.c,call_kinds elf_probes kernel_types \
   tracepoint_format))
 # Of libpem-names it takes what finds debug information, and reads code.
-KERNEL_NAMES_SRC := $(addprefix libpem/names/,$(if $(HAVE_LIBDW),debug_files.c file.c functions.c \
+KERNEL_NAMES_SRC := $(addprefix libpem/names/,$(if $(HAVE_LIBDW),debug_files.c file.c functions.c held.c \
   instructions.c object.c operand.c parameters.c scopes.c segments.c spans.c symbols.c units.c,absent.c))
 ifeq ($(HAVE_LIBDW),)
 $(info kernel source: parameters of functions are registers, and uprobe: takes no address: elfutils is missing (libdw-dev))
