@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from attached import Recorder
-from patience import processes
+from patience import tree
 from tap import PEM, equal, need, run, run_all, skip, start, test, tmp
 from trace_files import Trace
 
@@ -486,8 +486,8 @@ def functions_that_the_program_made_before():
         recorder = Recorder("-p", str(child.pid), events="HW::HWPerf::HPMsAndPC")
         child.stdin.write("x")
         child.stdin.flush()
-        ran = processes()[child.pid][1]
-        while processes()[child.pid][1] < ran + 0.5:
+        ran = tree(child.pid)[1]
+        while tree(child.pid)[1] < ran + 0.5:
             pass
         recorder.end()
         named = lambda: sum(row["count"] for row in functions(recorder.trace) if row.get("function") == "LazyCompile:*spin app.js:7")
