@@ -58,7 +58,7 @@ static void encode(const struct pem_explore_space *space, const uint32_t *levels
 		const struct pem_explore_parameter *parameter = &space->parameters[i];
 
 		if (parameter->is_ordered)
-			*row++ = (float)parameter->places[levels[i]];
+			*row++ = (float)parameter->positions[levels[i]];
 		for (k = 0; !parameter->is_ordered && k < parameter->levels; k++)
 			*row++ = levels[i] == k;
 	}

@@ -83,7 +83,7 @@ static inline double explore_distance(const struct pem_explore_parameter *parame
 		return 0;
 	if (!parameter->is_ordered)
 		return 1;
-	distance = parameter->places[a] - parameter->places[b];
+	distance = parameter->positions[a] - parameter->positions[b];
 	return distance < 0 ? -distance : distance;
 }
 

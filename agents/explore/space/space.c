@@ -46,7 +46,7 @@ void explore_space__free(struct explore_space *space)
 		for (k = 0; k < parameter->levels; k++)
 			free((char *)parameter->values[k]);
 		free((void *)parameter->values);
-		free((void *)parameter->places);
+		free((void *)parameter->positions);
 		free((char *)parameter->name);
 	}
 	free(space->rows);
@@ -122,22 +122,22 @@ static int put_in_order(struct value *values, size_t count, const char *name,
 }
 
 /* Where numbers lie between the first and the last. */
-static double *places_of(const struct value *values, size_t count, bool log_scale)
+static double *positions_of(const struct value *values, size_t count, bool log_scale)
 {
-	double *places = calloc(count, sizeof(*places));
+	double *positions = calloc(count, sizeof(*positions));
 	double first, last;
 	size_t i;
 
-	if (!places)
+	if (!positions)
 		return NULL;
 	/* Halves, so that a difference of two finite numbers is finite. */
 	for (i = 0; i < count; i++)
-		places[i] = log_scale ? log(values[i].number) : values[i].number / 2;
-	first = places[0];
-	last = places[count - 1];
+		positions[i] = log_scale ? log(values[i].number) : values[i].number / 2;
+	first = positions[0];
+	last = positions[count - 1];
 	for (i = 0; i < count; i++)
-		places[i] = count > 1 ? (places[i] - first) / (last - first) : 0;
-	return places;
+		positions[i] = count > 1 ? (positions[i] - first) / (last - first) : 0;
+	return positions;
 }
 
 static int fill(struct pem_explore_parameter *parameter, const struct value *values, size_t count)
@@ -186,8 +186,9 @@ int explore_space__add(struct explore_space *space, const char *name, const char
 	space->view.parameter_count++; /* from here on explore_space__free frees it */
 	parameter->name = strdup(name);
 	parameter->is_ordered = (uint32_t)ordered;
-	parameter->places = ordered ? places_of(order, count, log_scale) : NULL;
-	if (fill(parameter, order, count) || !parameter->name || (ordered && !parameter->places)) {
+	parameter->positions = ordered ? positions_of(order, count, log_scale) : NULL;
+	if (fill(parameter, order, count) || !parameter->name ||
+	    (ordered && !parameter->positions)) {
 		free(order);
 		return -ENOMEM;
 	}

@@ -45,7 +45,7 @@ struct pem_explore_parameter {
 	 * Where each level lies on the parameter's scale, from 0 to 1: of a logarithmic one, equal
 	 * ratios are equal distances. NULL: it is not ordered.
 	 */
-	const double *places;
+	const double *positions;
 };
 
 /* The configurations that can be tried. It does not change, and lives until the policy's end. */
