@@ -141,7 +141,9 @@ def replaced_without_a_build_id():
     new = tmp()
     build(new, flags, name="other")
     program = build(folder, flags)
-    trace = record("sh", "-c", "%s & mv %s %s; wait $!" % (program, new + "/program", program))
+    # Once its library is mapped, the program runs.
+    trace = record("sh", "-c", "%s & for i in $(seq 1000); do grep -q libwork /proc/$!/maps && break; done; mv %s %s; wait $!" %
+                   (program, new + "/program", program))
     found = functions(trace)
     assert "spin" not in found and "other" not in found and "work" in found, found
     text = run([PEM, "report", "--by", "function", trace])[1]

@@ -275,7 +275,7 @@ static void a_hole_of_symbols_is_refused(void **state)
 
 	(void)state;
 	sprintf(path, "/proc/self/fd/%d", fd);
-	assert_int_equal(refused((struct pem_object_query){.path = path}, "symbols"), EFBIG);
+	assert_int_equal(refused((struct pem_object_query){.path = path}, "memory"), EFBIG);
 	sprintf(path, "/proc/self/fd/%d", few);
 	pem_object__close(open_path(path));
 	close(fd);
