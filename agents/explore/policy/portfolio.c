@@ -4,7 +4,7 @@
  *
  * No model fits every program. portfolio takes turns between three that err differently: one whose
  * parameters work together, one in which they mostly add up, one that sees ranks alone and looks
- * far; and each fifth trial is a configuration by chance, which bounds how long a wrong model can
+ * far; and each fourth trial is a configuration by chance, which bounds how long a wrong model can
  * hold the exploration. gaussian is the first of the three alone.
  */
 #include "policy/policy.h"
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define FIRST 4u /* trials before a model is made: as far from each other as possible */
-#define BY_CHANCE 5u /* one of so many later ones */
+#define BY_CHANCE 4u /* one of so many later ones */
 #define CANDIDATES_MAX 20000u
 /* Bounds the time of a choice: candidates, times points squared. */
 #define WORK_MAX 4e8
