@@ -23,7 +23,7 @@ AWAKE = 0.2
 
 
 def words_of(pid):
-    """What stands behind the name in a process's /proc/PID/stat. None: it is gone."""
+    """The words after the name in a process's /proc/PID/stat. None: it is gone."""
     try:
         with open("/proc/%d/stat" % pid, "rb") as text:
             return text.read().rpartition(b")")[2].split()

@@ -328,7 +328,7 @@ const char *report_path__sentence(const struct report *r)
 	return words;
 }
 
-/* Say why there is no path. */
+/* Print why there is no path. */
 static void explain_no_path(const struct report *r)
 {
 	const struct pem_trace_info *info = r->info;

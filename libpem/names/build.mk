@@ -45,6 +45,7 @@ $(B)/tests/kernel_names $(B)/tests/names_code: $(NAMES_OBJ)
 $(B)/fuzz/kept_names: $(NAMES_OBJ)
 $(B)/fuzz/kept_names: private TEST_LIBS += $(LIBDW_LIBS) $(CAPSTONE_LIBS)
 $(B)/tests/kernel_names $(B)/tests/names_code: private TEST_LIBS += $(LIBDW_LIBS) $(CAPSTONE_LIBS)
+$(B)/tests/names_apart: $(B)/obj/libpem/names/apart.o
 ifneq ($(HAVE_LIBDW),)
 NAMES_TESTS := $(addprefix $(B)/tests/,names names_spans)
 $(NAMES_TESTS): $(NAMES_OBJ) $(call objects,agents/page-size/sites/site.c)

@@ -165,7 +165,7 @@ static uint64_t bytes_in_memory(Elf_Scn *section, const GElf_Shdr *header, int f
 	return bytes;
 }
 
-/* libelf reads no section that has no bytes in the file, or some behind the file's end. */
+/* libelf reads no section that has no bytes in the file, or some beyond the end of the file. */
 static bool is_read(const GElf_Shdr *header, uint64_t file_bytes)
 {
 	return header->sh_type != SHT_NOBITS && header->sh_size <= file_bytes &&

@@ -50,13 +50,14 @@ static uint32_t server_of(uint64_t mount)
 	size_t room = 0;
 
 	while (mounts != NULL && getline(&line, &room, mounts) > 0) {
-		const char *type = strstr(line, " - fuse"), *option;
+		const char *type = strstr(line, " - fuse"), *options = strrchr(line, ' '), *option;
 
 		if (strtoull(line, NULL, 10) != mount)
 			continue;
-		option = type != NULL ? strstr(type, "user_id=") : NULL;
+		/* The word before the options is the user's own: it may look like one. */
+		option = type != NULL ? strstr(options, ",user_id=") : NULL;
 		if (type != NULL)
-			user = option != NULL ? (uint32_t)strtoul(option + 8, NULL, 10)
+			user = option != NULL ? (uint32_t)strtoul(option + 9, NULL, 10)
 					      : PEM_NOBODY;
 		break;
 	}
@@ -162,7 +163,7 @@ bool pem_path__is_held(const char *path, uint32_t *holder)
 		if (found == FOUND_LINK && !follow(&w))
 			found = FOUND_OTHERS;
 	}
-	/* A file is the end of a path; behind one there is nothing. */
+	/* A file is the end of a path: nothing can follow it. */
 	if (found == FOUND_FILE && w.rest[strspn(w.rest, "/")] != '\0')
 		found = FOUND_NOTHING;
 	if (holder != NULL)

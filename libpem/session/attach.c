@@ -360,7 +360,7 @@ int pem_session__attach(struct pem_session *s, const struct pem_context *given,
 	}
 	s->processes->target_count++;
 	note_in_log(s, who);
-	/* Programs join behind, so that all that is recorded begins at the same time. */
+	/* Programs join after the sources, so that all records begin at the same time. */
 	result = observe(s, who, error);
 	begin_log(s);
 	if (!result && who->pid == (uint32_t)getpid())

@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #define BLOCKS 600u
-#define STEPS 15000u
+#define STEPS 60000u
 
 struct block {
 	unsigned char *at;
