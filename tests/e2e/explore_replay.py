@@ -154,7 +154,7 @@ def files_that_are_no_policies():
         equal((rc, err), (0, ""), "the compiler")
         assert sentence in refused(path, "--policy", folder + "/bad.so"), sentence
     assert "cannot load the policy" in refused(path, "--policy", "./there-is-none.so")
-    assert "there is no policy 'best'" in refused(path, "--policy", "best")
+    assert "the policy 'best' is unknown" in refused(path, "--policy", "best")
 
 
 @test

@@ -79,7 +79,9 @@ int explore_policy__find(const char *name, struct pem_explore_policy *policy,
 		for (i = 0; i < POLICIES && strcmp(policies[i]->name, name); i++)
 			;
 		if (i == POLICIES) {
-			snprintf(error->text, sizeof(error->text), "there is no policy '%.100s'",
+			snprintf(error->text, sizeof(error->text),
+				 "the policy '%.100s' is unknown; pem explore --help has their "
+				 "names",
 				 name);
 			return -ENOENT;
 		}

@@ -3,10 +3,10 @@
  * forest.c - forest: choices by a random forest
  *
  * Sequential model-based configuration (Hutter, Hoos and Leyton-Brown, LION 5, 2011): a random
- * forest of regression trees predicts the logarithm of a configuration's value, and what is
- * expected to be gained by it is greatest for the next one. XGBoost grows the trees and says in
- * which leaf of each a configuration lies; a leaf's mean and variance are those of the trials in
- * it.
+ * forest of regression trees predicts the logarithm of a configuration's value, and the
+ * next configuration is the one of the greatest expected improvement. XGBoost grows the trees and
+ * says in which leaf of each a configuration lies; a leaf's mean and variance are those of the
+ * trials in it.
  */
 #include "policy/policy.h"
 
@@ -20,7 +20,7 @@
 
 #define TREES 50u
 #define FIRST 4u /* trials before a model is made */
-#define BY_CHANCE 5u /* one of so many later ones */
+#define BY_CHANCE 5u /* each fifth later one is left to chance */
 #define CANDIDATES_MAX 20000u
 #define VARIANCE_LEAST 1e-4
 
@@ -119,32 +119,18 @@ static const float *leaves_of(BoosterHandle booster, DMatrixHandle matrix, size_
 	return cells == count * TREES ? leaves : NULL;
 }
 
-/* Scores: logarithms of values, with a mean of 0 and a deviation of 1. */
 static int score(struct forest *forest)
 {
-	const struct explore_history *history = &forest->history;
-	size_t count = history->count, i;
-	double mean = 0, square = 0;
+	size_t count = forest->history.count, i;
 
 	free(forest->scores);
-	forest->scores = calloc(count, sizeof(*forest->scores));
+	forest->scores = calloc(count * 2 + 1, sizeof(*forest->scores));
 	if (!forest->scores)
 		return -ENOMEM;
-	for (i = 0; i < count; i++) {
-		double value = history->values[i];
-
-		forest->scores[i] = history->best > 0    ? log(value)
-				    : history->worst < 0 ? -log(-value)
-							 : value;
-		mean += forest->scores[i] / (double)count;
-	}
-	for (i = 0; i < count; i++)
-		square += pow(forest->scores[i] - mean, 2) / (double)count;
+	explore_scores(&forest->history, false, forest->scores);
 	forest->target = INFINITY;
-	for (i = 0; i < count; i++) {
-		forest->scores[i] = (forest->scores[i] - mean) / (sqrt(square) + 1e-12);
+	for (i = 0; i < count; i++)
 		forest->target = fmin(forest->target, forest->scores[i]);
-	}
 	return 0;
 }
 

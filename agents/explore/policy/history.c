@@ -10,7 +10,7 @@
 
 #define ATTEMPTS 10000u
 #define FAR_DRAWS 300u
-/* Up to so many configurations are searched one by one. */
+/* A larger space is not searched for the configurations that are left. */
 #define SEARCHED_MAX (UINT64_C(1) << 22)
 
 void explore_history__begin(struct explore_history *history, const struct pem_explore_space *space,
@@ -52,6 +52,7 @@ int explore_history__add(struct explore_history *history, const struct pem_explo
 {
 	uint32_t parameters = history->space->parameter_count;
 	size_t count = history->count, i;
+	double worst = history->worst;
 	bool measured =
 		trial->outcome == PEM_EXPLORE_MEASURED || trial->outcome == PEM_EXPLORE_STOPPED;
 	uint32_t *known;
@@ -76,7 +77,10 @@ int explore_history__add(struct explore_history *history, const struct pem_explo
 		history->worst = fmax(history->worst, trial->values[0]);
 	}
 	history->count++;
-	for (i = 0; i < history->count; i++) {
+	history->unmeasured += !measured;
+	/* They count as the worst one, which has changed, or as which the last one counts now. */
+	for (i = history->worst > worst && history->unmeasured ? 0 : count; i < history->count;
+	     i++) {
 		if (!history->measured[i])
 			history->values[i] = isfinite(history->worst) ? history->worst : 0;
 	}

@@ -5,6 +5,7 @@
  *	history.c	what was tried, and configurations that were not
  *	plain.c		grid, random, latin: choices that no value changes
  *	candidates.c	configurations among which a model chooses; expected improvement
+ *	scores.c	values on the scale on which models see them
  *	process.c	a Gaussian process: values of configurations that were not tried
  *	portfolio.c	portfolio, gaussian: choices by Gaussian processes
  *	forest.c	forest: choices by a random forest
@@ -48,6 +49,7 @@ struct explore_history {
 	/* The first objective of each trial. Of one without values: the worst that was measured. */
 	double *values;
 	bool *measured;
+	size_t unmeasured; /* trials without values */
 	size_t count, level_capacity, value_capacity, measured_capacity;
 	double best, worst; /* measured; INFINITY, -INFINITY: nothing was */
 	struct pem_number_map tried; /* hashes of configurations */
@@ -108,6 +110,15 @@ void explore_candidates__free(struct explore_candidates *candidates);
  * Schonlau and Welch, J. Global Optimization 13, 1998).
  */
 double explore_improvement(double target, double mean, double deviation);
+
+/* --- scores.c --- */
+
+/*
+ * Write the scores of a history's trials, with a mean of 0 and a deviation of 1: of their ranks, as
+ * normal scores; else of the logarithms of their values, where all have one sign. scores has space
+ * for twice as many. Returns the deviation before, in logarithms, or in normal scores.
+ */
+double explore_scores(const struct explore_history *history, bool ranks, double *scores);
 
 /* --- process.c --- */
 

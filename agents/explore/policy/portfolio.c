@@ -15,7 +15,7 @@
 #include <string.h>
 
 #define FIRST 4u /* trials before a model is made: as far from each other as possible */
-#define BY_CHANCE 4u /* one of so many later ones */
+#define BY_CHANCE 4u /* each fourth later one is left to chance */
 #define CANDIDATES_MAX 20000u
 /* Bounds the time of a choice: candidates, times points squared. */
 #define WORK_MAX 4e8

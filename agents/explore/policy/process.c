@@ -27,7 +27,7 @@
 #define NOISE_MEAN (-4.0)
 #define NOISE_DEVIATION 1.0
 #define SHARE_DEVIATION 1.5 /* of the logit of the additive part's share */
-/* Prior of the variance: as if so many values of variance 1 were known. */
+/* Prior of the variance: as if this many values of variance 1 were known. */
 #define VARIANCE_VALUES 2.0
 #define JITTER 1e-8
 
@@ -38,7 +38,7 @@ struct explore_process {
 	double *model;
 	double *weights; /* exp of the model's */
 	double share; /* of the additive part */
-	/* Points: configurations and what is modelled of their values. */
+	/* Points: configurations and their scores. */
 	const uint32_t *points[EXPLORE_PROCESS_POINTS];
 	double scores[EXPLORE_PROCESS_POINTS];
 	uint32_t count;
@@ -165,79 +165,13 @@ static double objective(unsigned int dimensions, const double *model, double *gr
 	return isfinite(value) ? value : -1e300;
 }
 
-/* --- scores: what is modelled of values --- */
+/* --- points --- */
 
 static int by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return x < y ? -1 : x > y;
-}
-
-/* The standard normal quantile, by halving: it is called for few values. */
-static double quantile(double probability)
-{
-	double low = -10, high = 10;
-
-	while (high - low > 1e-9) {
-		double middle = (low + high) / 2;
-
-		if (0.5 * erfc(-middle * M_SQRT1_2) < probability)
-			low = middle;
-		else
-			high = middle;
-	}
-	return low;
-}
-
-/* Equal values share the middle of their ranks. */
-static void score_ranks(double *scores, size_t count)
-{
-	double *sorted = scores + count; /* the caller's second half */
-	size_t i, first, last;
-
-	memcpy(sorted, scores, count * sizeof(*scores));
-	qsort(sorted, count, sizeof(*sorted), by_value);
-	for (i = 0; i < count; i++) {
-		for (first = 0; sorted[first] < scores[i]; first++)
-			;
-		for (last = first; last < count && sorted[last] == scores[i]; last++)
-			;
-		scores[i] = quantile(((double)first + (double)last) / 2 / (double)count);
-	}
-}
-
-/* Logarithms, where all values have one sign; else the values in units of the best one. */
-static void score_logarithms(double *scores, size_t count)
-{
-	double least = INFINITY, most = -INFINITY, unit;
-	size_t i;
-
-	for (i = 0; i < count; i++) {
-		least = fmin(least, scores[i]);
-		most = fmax(most, scores[i]);
-	}
-	unit = fabs(least) > 0 ? fabs(least) : 1;
-	for (i = 0; i < count; i++)
-		scores[i] = least > 0  ? log(scores[i])
-			    : most < 0 ? -log(-scores[i])
-				       : scores[i] / unit;
-}
-
-/* Scores with a mean of 0 and a deviation of 1. Returns the deviation before. */
-static double standardize(double *scores, size_t count)
-{
-	double mean = 0, square = 0, deviation;
-	size_t i;
-
-	for (i = 0; i < count; i++)
-		mean += scores[i] / (double)count;
-	for (i = 0; i < count; i++)
-		square += (scores[i] - mean) * (scores[i] - mean) / (double)count;
-	deviation = sqrt(square) + 1e-12;
-	for (i = 0; i < count; i++)
-		scores[i] = (scores[i] - mean) / deviation;
-	return deviation;
 }
 
 /*
@@ -298,12 +232,7 @@ int explore_process__fit(struct explore_process *process, struct explore_history
 
 	if (!scores)
 		return -ENOMEM;
-	memcpy(scores, history->values, count * sizeof(*scores));
-	if (process->view.ranks)
-		score_ranks(scores, count);
-	else
-		score_logarithms(scores, count);
-	deviation = standardize(scores, count);
+	deviation = explore_scores(history, process->view.ranks, scores);
 	process->target = INFINITY;
 	for (i = 0; i < count; i++)
 		process->target = fmin(process->target, scores[i]);

@@ -100,13 +100,15 @@ static int explore_all(struct replay *replay, struct pem_error *error)
 
 static int print_json(const struct replay *replay)
 {
-	struct json_object *top = json_object_new_object();
-	struct json_object *seeds = json_object_new_array();
+	struct cli_json_stream json = {.out = stdout};
 	uint32_t seed, i;
 
-	cli_json__text(top, "policy", replay->policy.name);
-	cli_json__text(top, "metric", replay->table.metric);
-	cli_json__count(top, "configurations", replay->table.space->view.count);
+	cli_json_stream__open(&json, NULL, '{');
+	cli_json_stream__add(&json, "policy", json_object_new_string(replay->policy.name));
+	cli_json_stream__add(&json, "metric", json_object_new_string(replay->table.metric));
+	cli_json_stream__add(&json, "configurations",
+			     json_object_new_uint64(replay->table.space->view.count));
+	cli_json_stream__open(&json, "seeds", '[');
 	for (seed = 0; seed < replay->request->seeds; seed++) {
 		struct json_object *one = json_object_new_object();
 		struct json_object *best = json_object_new_array();
@@ -117,10 +119,10 @@ static int print_json(const struct replay *replay)
 					      replay->best[(size_t)seed * replay->budget + i]));
 		cli_json__count(one, "seed", seed + 1);
 		json_object_object_add(one, "best", best);
-		json_object_array_add(seeds, one);
+		cli_json_stream__add(&json, NULL, one);
 	}
-	json_object_object_add(top, "seeds", seeds);
-	cli_json__print(top, stdout, false);
+	cli_json_stream__close(&json, ']');
+	cli_json_stream__close(&json, '}');
 	return cli_finish_output(CLI_DONE);
 }
 
@@ -221,7 +223,12 @@ static int prepare(struct replay *replay, const char *path, struct pem_error *er
 	replay->levels = calloc(replay->table.space->view.parameter_count, sizeof(uint32_t));
 	replay->best = calloc((size_t)request->seeds * replay->budget, sizeof(double));
 	replay->made = calloc(request->seeds, sizeof(uint32_t));
-	return replay->levels && replay->best && replay->made ? 0 : -ENOMEM;
+	if (replay->levels && replay->best && replay->made)
+		return 0;
+	snprintf(error->text, sizeof(error->text),
+		 "no memory for the best values of %u seeds and %u trials", request->seeds,
+		 replay->budget);
+	return -ENOMEM;
 }
 
 int explore_replay(const struct explore_request *request)
