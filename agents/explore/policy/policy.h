@@ -123,12 +123,14 @@ double explore_scores(const struct explore_history *history, bool ranks, double 
 /* --- process.c --- */
 
 #define EXPLORE_PROCESS_POINTS 300u /* more are not modelled */
+#define EXPLORE_PROCESS_WHOLE 1500u /* of a model of the whole space */
 
 /* How values are modelled. */
 struct explore_view {
 	bool ranks; /* by their ranks, as normal scores; else by their logarithms */
 	bool additive; /* a part of the covariance is a sum over parameters, and not their product
 			*/
+	bool whole; /* the whole space matters, and not its best part above all */
 	/*
 	 * An improvement counts if it is larger: of logarithms, or of standard deviations with
 	 * ranks.
@@ -153,6 +155,14 @@ int explore_process__fit(struct explore_process *process, struct explore_history
  */
 void explore_process__improvements(struct explore_process *process, const uint32_t *levels,
 				   size_t count, double *improvements);
+
+/*
+ * Draw functions that the points allow, and write the score of each at configurations: a row of
+ * draws scores for each configuration. Returns 0, -ENOMEM or -EDOM.
+ */
+int explore_process__draw(const struct explore_process *process,
+			  const uint32_t *const *configurations, size_t count, size_t draws,
+			  double *scores, uint64_t *random);
 
 /* --- find.c --- */
 

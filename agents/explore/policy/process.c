@@ -30,6 +30,7 @@
 /* Prior of the variance: as if this many values of variance 1 were known. */
 #define VARIANCE_VALUES 2.0
 #define JITTER 1e-8
+#define DRAW_JITTER 1e-7
 
 struct explore_process {
 	const struct pem_explore_space *space;
@@ -39,11 +40,12 @@ struct explore_process {
 	double *weights; /* exp of the model's */
 	double share; /* of the additive part */
 	/* Points: configurations and their scores. */
-	const uint32_t *points[EXPLORE_PROCESS_POINTS];
-	double scores[EXPLORE_PROCESS_POINTS];
-	uint32_t count;
+	const uint32_t **points;
+	double *scores;
+	uint32_t count, limit;
 	double *factor; /* Cholesky factor of their correlations, by rows */
-	double residuals[EXPLORE_PROCESS_POINTS]; /* solved by the factor */
+	double *residuals; /* solved by the factor */
+	double *ones; /* the same of ones */
 	double mean, variance;
 	double target;
 	double *batch; /* a row for each point, BATCH columns */
@@ -59,16 +61,21 @@ struct explore_process *explore_process__new(const struct pem_explore_space *spa
 		return NULL;
 	process->space = space;
 	process->view = *view;
+	process->limit = view->whole ? EXPLORE_PROCESS_WHOLE : EXPLORE_PROCESS_POINTS;
 	process->dimensions = space->parameter_count + 1 + view->additive;
 	process->model = calloc(process->dimensions, sizeof(double));
 	process->weights = calloc(space->parameter_count, sizeof(double));
-	process->factor =
-		calloc((size_t)EXPLORE_PROCESS_POINTS * EXPLORE_PROCESS_POINTS, sizeof(double));
-	process->batch = calloc((size_t)EXPLORE_PROCESS_POINTS * BATCH, sizeof(double));
-	if (!process->model || !process->weights || !process->factor || !process->batch) {
+	process->points = calloc(process->limit, sizeof(*process->points));
+	process->scores = calloc((size_t)process->limit * 3, sizeof(double));
+	process->factor = calloc((size_t)process->limit * process->limit, sizeof(double));
+	process->batch = calloc((size_t)process->limit * BATCH, sizeof(double));
+	if (!process->model || !process->weights || !process->points || !process->scores ||
+	    !process->factor || !process->batch) {
 		explore_process__free(process);
 		return NULL;
 	}
+	process->residuals = process->scores + process->limit;
+	process->ones = process->residuals + process->limit;
 	for (i = 0; i < space->parameter_count; i++)
 		process->model[i] = WEIGHT_MEAN;
 	process->model[space->parameter_count] = NOISE_MEAN;
@@ -82,6 +89,8 @@ void explore_process__free(struct explore_process *process)
 		return;
 	free(process->model);
 	free(process->weights);
+	free(process->points);
+	free(process->scores);
 	free(process->factor);
 	free(process->batch);
 	free(process);
@@ -117,7 +126,7 @@ static double correlation(const struct explore_process *process, const uint32_t 
 static double solve(struct explore_process *process, const double *model)
 {
 	uint32_t parameters = process->space->parameter_count, n = process->count, i, k;
-	double ones[EXPLORE_PROCESS_POINTS], *residuals = process->residuals;
+	double *ones = process->ones, *residuals = process->residuals;
 	double square, determinant = 0, prior = 0;
 	double noise = exp(model[parameters]);
 
@@ -174,17 +183,30 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+static void take_point(struct explore_process *process, const struct explore_history *history,
+		       const double *scores, size_t trial)
+{
+	process->points[process->count] = explore_history__levels(history, trial);
+	process->scores[process->count++] = scores[trial];
+}
+
 /*
  * Take points of a history: all, or half of limit the best, and the others at equal distances among
- * the rest.
+ * the rest; for a model of the whole space, any.
  */
-static void take(struct explore_process *process, const struct explore_history *history,
+static void take(struct explore_process *process, struct explore_history *history,
 		 const double *scores, double *sorted, uint32_t limit)
 {
 	size_t count = history->count, i, rest = 0, taken = 0;
 	double bar = INFINITY, step = 1;
 
 	process->count = 0;
+	for (i = 0; i < count && process->view.whole; i++) {
+		if (explore_random__below(&history->random, count - i) < limit - process->count)
+			take_point(process, history, scores, i);
+	}
+	if (process->view.whole)
+		return;
 	if (count > limit) {
 		memcpy(sorted, scores, count * sizeof(*scores));
 		qsort(sorted, count, sizeof(*sorted), by_value);
@@ -198,10 +220,8 @@ static void take(struct explore_process *process, const struct explore_history *
 			taken++;
 		else
 			wanted = rest++ >= (size_t)((process->count - taken) * step);
-		if (!wanted)
-			continue;
-		process->points[process->count] = explore_history__levels(history, i);
-		process->scores[process->count++] = scores[i];
+		if (wanted)
+			take_point(process, history, scores, i);
 	}
 }
 
@@ -240,7 +260,7 @@ int explore_process__fit(struct explore_process *process, struct explore_history
 	take(process, history, scores, scores + count, FITTED);
 	rc = search(process);
 	if (!rc) {
-		take(process, history, scores, scores + count, EXPLORE_PROCESS_POINTS);
+		take(process, history, scores, scores + count, process->limit);
 		rc = isfinite(solve(process, process->model)) ? 0 : -EDOM;
 	}
 	free(scores);
@@ -283,4 +303,73 @@ void explore_process__improvements(struct explore_process *process, const uint32
 		improve(process, levels + done * process->space->parameter_count, part,
 			improvements + done);
 	}
+}
+
+/* --- functions --- */
+
+/* A draw of the standard normal distribution (Box and Muller, 1958). */
+static double draw_normal(uint64_t *random)
+{
+	double radius = (double)((explore_random(random) >> 11) + 1) * 0x1p-53;
+	double angle = (double)(explore_random(random) >> 11) * 0x1p-53;
+
+	return sqrt(-2 * log(radius)) * cos(2 * M_PI * angle);
+}
+
+/*
+ * Write the means at configurations, and into factor that of their covariance, once the points are
+ * known.
+ */
+static int condition(const struct explore_process *process, const uint32_t *const *configurations,
+		     size_t count, double *means, double *factor)
+{
+	int n = (int)process->count, m = (int)count;
+	double *cross = calloc(process->count * count, sizeof(*cross));
+	size_t i, k;
+
+	if (!cross)
+		return -ENOMEM;
+	for (i = 0; i < process->count; i++) {
+		for (k = 0; k < count; k++)
+			cross[i * count + k] =
+				correlation(process, process->points[i], configurations[k]);
+	}
+	for (i = 0; i < count; i++) {
+		means[i] = process->mean;
+		for (k = 0; k <= i; k++)
+			factor[i * count + k] =
+				correlation(process, configurations[i], configurations[k]);
+		factor[i * count + i] += DRAW_JITTER;
+	}
+	cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, n, m, 1,
+		    process->factor, n, cross, m);
+	cblas_dgemv(CblasRowMajor, CblasTrans, n, m, 1, cross, m, process->residuals, 1, 1, means,
+		    1);
+	cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, m, n, -1, cross, m, 1, factor, m);
+	free(cross);
+	return LAPACKE_dpotrf(LAPACK_ROW_MAJOR, 'L', m, factor, m) ? -EDOM : 0;
+}
+
+int explore_process__draw(const struct explore_process *process,
+			  const uint32_t *const *configurations, size_t count, size_t draws,
+			  double *scores, uint64_t *random)
+{
+	double *factor = calloc(count * count, sizeof(*factor));
+	double *means = calloc(count, sizeof(*means));
+	int rc = -ENOMEM;
+	size_t i;
+
+	if (factor && means)
+		rc = condition(process, configurations, count, means, factor);
+	for (i = 0; i < count * draws && !rc; i++)
+		scores[i] = draw_normal(random);
+	if (!rc)
+		cblas_dtrmm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit,
+			    (int)count, (int)draws, sqrt(process->variance), factor, (int)count,
+			    scores, (int)draws);
+	for (i = 0; i < count * draws && !rc; i++)
+		scores[i] += means[i / draws];
+	free(factor);
+	free(means);
+	return rc;
 }

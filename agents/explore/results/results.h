@@ -56,7 +56,7 @@ struct explore_results {
 	 */
 	size_t best;
 	/*
-	 * Index of the trial that the best one is compared with, such as the defaults. Greater than
+	 * Index of the trial that the best one is compared with, such as the defaults. At least
 	 * count: the median of all trials that were measured.
 	 */
 	size_t reference;
