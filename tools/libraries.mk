@@ -56,6 +56,11 @@ PQ_CFLAGS := $(call cflags,libpq)
 PQ_LIBS := $(call libs,libpq)
 $(call ask,PQ,libpq-fe.h,PQconnectStart,$(PQ_CFLAGS) $(PQ_LIBS))
 
+# Settings in JSON and YAML files
+YAML_CFLAGS := $(call cflags,yaml-0.1)
+YAML_LIBS := $(call libs,yaml-0.1)
+$(call ask,YAML,yaml.h,yaml_parser_parse,$(YAML_CFLAGS) $(YAML_LIBS))
+
 # The models of pem explore. XGBoost has no pkg-config file.
 BLAS_CFLAGS := $(call cflags,openblas)
 BLAS_LIBS := $(call libs,openblas)
@@ -131,6 +136,7 @@ HAVE_LIBDW := $(and $(HAVE_LIBELF),$(call works,LIBDW))
 HAVE_CAPSTONE := $(call works,CAPSTONE)
 CAPSTONE_CFLAGS := $(if $(HAVE_CAPSTONE),-DPEM_HAS_CAPSTONE $(call cflags,capstone))
 HAVE_PQ := $(call works,PQ)
+HAVE_YAML := $(call works,YAML)
 HAVE_SQLITE := $(call works,SQLITE)
 HAVE_EXPLORE := $(and $(call works,BLAS),$(call works,LAPACKE),$(call works,NLOPT),$(call works,XGBOOST))
 HAVE_MPI := $(call works,MPI)

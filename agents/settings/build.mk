@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: MIT
+# Settings of programs, servers and the kernel: objects that agents are linked with, and
+# SETTINGS_LIBS. A way whose library is missing says so when it is used.
+
+SETTINGS_OBJ := $(call objects,$(filter-out $(if $(HAVE_PQ),,%/postgres.c) \
+  $(if $(HAVE_YAML),,%/tree.c),\
+  $(wildcard agents/settings/*.c)))
+SETTINGS_LIBS := $(SQLITE_LIBS) $(JSON_LIBS) $(if $(HAVE_PQ),$(PQ_LIBS)) $(if $(HAVE_YAML),$(YAML_LIBS))
+$(SETTINGS_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents/settings \
+  $(JSON_CFLAGS) $(SQLITE_CFLAGS) $(PQ_CFLAGS) $(YAML_CFLAGS)
+$(if $(HAVE_PQ),,$(info not built: settings of PostgreSQL servers (libpq-dev is missing)))
+$(if $(HAVE_YAML),,$(info not built: settings in JSON and YAML files (libyaml-dev is missing)))
+
+# The tests' way to them.
+ifneq ($(and $(HAVE_SQLITE),$(HAVE_JSON)),)
+tests: $(B)/programs/settings
+$(B)/programs/settings: $(B)/obj/tests/programs/settings.o $(SETTINGS_OBJ)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $^ $(SETTINGS_LIBS) -lm
+endif
