@@ -3,7 +3,7 @@
 # built alone.
 
 CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
-CLI_SHARED := $(call objects,shared/intervals.c shared/number_map.c shared/betweens.c shared/spec_files.c shared/plugin_folders.c shared/call_kinds.c shared/cxx_names.c shared/sketch.c shared/tracepoint_format.c)
+CLI_SHARED := $(call objects,shared/intervals.c shared/number_map.c shared/betweens.c shared/spec_files.c shared/plugin_folders.c shared/call_kinds.c shared/cxx_names.c shared/sketch.c shared/tracepoint_format.c shared/student.c)
 
 # What pem spec import can read depends on the libraries that are there.
 CLI_IMPORT_LIBS :=
@@ -93,7 +93,7 @@ $(B)/tests/cli_estimate: private TEST_LIBS += $(JSON_LIBS)
 $(B)/tests/cli_topdown: $(call objects,$(addprefix cli/,metric.c percentiles.c estimate.c json.c progress.c table.c text.c) shared/sketch.c)
 $(B)/tests/cli_topdown: private TEST_LIBS += $(JSON_LIBS)
 # The arithmetic of comparing: tests/unit/compare_stats.c.
-$(B)/tests/compare_stats: $(call objects,cli/compare/stats.c)
+$(B)/tests/compare_stats: $(call objects,cli/compare/stats.c shared/student.c)
 # The windows of a trace: tests/unit/compare_series.c.
 $(B)/tests/compare_series: $(call objects,$(addprefix cli/compare/,series.c instances.c losses.c derived.c) \
   cli/text.c cli/progress.c shared/sketch.c)

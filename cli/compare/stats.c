@@ -1,88 +1,12 @@
 // SPDX-License-Identifier: MIT
 /* stats.c - the arithmetic of comparing (contract: stats.h) */
 #include "stats.h"
+#include "student.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* --- Student's distribution --- */
-
-#define FRACTION_STEPS 300
-#define TINY 1e-300
-
-/*
- * The continued fraction of the incomplete beta function (Abramowitz and Stegun, 26.5.8), by the
- * method of Lentz. It converges fast for x below (a + 1) / (a + b + 2).
- */
-static double beta_fraction(double a, double b, double x)
-{
-	double c = 1, d = 1 - (a + b) * x / (a + 1), f;
-	int m;
-
-	d = 1 / (fabs(d) < TINY ? TINY : d);
-	f = d;
-	for (m = 1; m <= FRACTION_STEPS; m++) {
-		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
-		double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
-		double step;
-
-		d = 1 + even * d;
-		d = 1 / (fabs(d) < TINY ? TINY : d);
-		c = 1 + even / c;
-		c = fabs(c) < TINY ? TINY : c;
-		f *= d * c;
-		d = 1 + odd * d;
-		d = 1 / (fabs(d) < TINY ? TINY : d);
-		c = 1 + odd / c;
-		c = fabs(c) < TINY ? TINY : c;
-		step = d * c;
-		f *= step;
-		if (fabs(step - 1) < 1e-14)
-			break;
-	}
-	return f;
-}
-
-/* The regularized incomplete beta function. */
-static double beta(double a, double b, double x)
-{
-	double front;
-
-	if (x <= 0 || x >= 1)
-		return x <= 0 ? 0 : 1;
-	front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
-	if (x < (a + 1) / (a + b + 2))
-		return front * beta_fraction(a, b, x) / a;
-	return 1 - front * beta_fraction(b, a, 1 - x) / b;
-}
-
-double compare_t__p(double t, double df)
-{
-	if (isnan(t) || !(df > 0))
-		return 1;
-	if (isinf(t))
-		return 0;
-	return beta(df / 2, 0.5, df / (df + t * t));
-}
-
-double compare_t__quantile(double p, double df)
-{
-	double low = 0, high = 1, middle;
-	int i;
-
-	while (compare_t__p(high, df) > p && high < 1e12)
-		high *= 2;
-	for (i = 0; i < 100; i++) {
-		middle = (low + high) / 2;
-		if (compare_t__p(middle, df) > p)
-			low = middle;
-		else
-			high = middle;
-	}
-	return (low + high) / 2;
-}
 
 /* --- series --- */
 
@@ -239,7 +163,7 @@ static double probability(double rho, double n)
 		return 1;
 	if (fabs(rho) >= 1)
 		return 0;
-	return compare_t__p(rho * sqrt((n - 2) / (1 - rho * rho)), n - 2);
+	return pem_student__p(rho * sqrt((n - 2) / (1 - rho * rho)), n - 2);
 }
 
 /*
@@ -323,7 +247,7 @@ void compare__correlate(const struct compare_sequence *a, const struct compare_s
 /* By Fisher's transformation; 0.84 is for 80 % power. */
 double compare__detectable(double n, double error)
 {
-	return n > 3 ? tanh((compare_t__quantile(error, n - 2) + 0.841621) / sqrt(n - 3)) : 1;
+	return n > 3 ? tanh((pem_student__quantile(error, n - 2) + 0.841621) / sqrt(n - 3)) : 1;
 }
 
 /* Sort the probabilities that are known, and set all q to NAN. NULL: no memory. *known: how many.
@@ -479,10 +403,10 @@ struct compare_change compare__change(const struct compare_estimate *a,
 		return c;
 	df = joint_df(va, a->df, vb, b->df);
 	if (va + vb > 0)
-		c.p = compare_t__p((b->value - a->value) / sqrt(va + vb), df);
+		c.p = pem_student__p((b->value - a->value) / sqrt(va + vb), df);
 	else
 		c.p = b->value < a->value || b->value > a->value ? 0 : 1;
 	if (a->value > 0)
-		set_bounds(a, b, compare_t__quantile(0.05, df), &c);
+		set_bounds(a, b, pem_student__quantile(0.05, df), &c);
 	return c;
 }

@@ -11,13 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* --- Student's distribution --- */
-
-/* Probability that |T| is at least |t|, with df degrees of freedom (above 0, need not be whole). */
-double compare_t__p(double t, double df);
-/* The t that |T| exceeds with probability p, 0 < p < 1. */
-double compare_t__quantile(double p, double df);
-
 /* --- series --- */
 
 /*

@@ -60,8 +60,8 @@ def stray(path, bracket, header):
     whose = owner(path, header) if bracket == '"' else None
     if whose == "shared" and folder in SHARED_BY:
         return None
-    # Agents are programs, which speak as pem does. Containers know nothing of pem.
-    if folder == "agents" and header in ("cli.h", "grow.h", "number_map.h"):
+    # Agents are programs, which speak as pem does. Containers and distributions know nothing of pem.
+    if folder == "agents" and header in ("cli.h", "grow.h", "number_map.h", "student.h"):
         return None
     if whose not in (None, folder):
         return "it lies in %s/" % whose
