@@ -7,7 +7,7 @@ $(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED)
 # Sums over parameters are most of a model's time.
 CFLAGS_agents_explore_policy_process := -O3
 EXPLORE_CLI := $(call objects,$(addprefix cli/,options.c text.c table.c json.c progress.c version.c plugin.c) \
-  shared/number_map.c shared/plugin_folders.c)
+  shared/number_map.c shared/plugin_folders.c shared/student.c)
 
 ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON),$(HAVE_EXPLORE)),)
 ALL += $(B)/bin/pem-explore
@@ -20,3 +20,7 @@ $(B)/bin/pem-explore: $(EXPLORE_OBJ) $(EXPLORE_CLI) $(LIBPEM)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(EXPLORE_OBJ) $(EXPLORE_CLI) $(LINK_LIBPEM) $(JSON_LIBS) -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) \
 	  -lxgboost -ldl -lm
+
+$(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \
+  shared/number_map.c shared/student.c)
+$(B)/obj/tests/unit/explore_search.o: private CPPFLAGS += -Iagents/explore

@@ -101,6 +101,24 @@ def models_beat_chance():
 
 
 @test
+def noise_costs_runs_and_is_reproducible():
+    "with --noise the budget counts runs, the best one wins races, and its settings, true value and regret are reported"
+    path, optimum = binary(8)
+    options = ("--noise", "0.15,0.3", "--seeds", "5", "--budget", "50")
+    told = replay(path, *options)
+    equal(told, replay(path, *options), "two replays")
+    for one in told["seeds"]:
+        called = one["called"]
+        equal(len(one["best"]), 50, "runs")
+        equal((one["best"][-1], len(called["settings"])), (called["value"], 8), "value and settings of the best")
+        assert math.isclose(called["regret"], called["value"] / optimum - 1, abs_tol=1e-6), called
+    assert max(one["called"]["runs"] for one in told["seeds"]) > 1, told
+    for one in replay(path, *options, "--no-race")["seeds"]:
+        equal(one["called"]["runs"], 1, "runs of the best without races")
+    equal({one["called"]["runs"] for one in replay(path, *options, "--no-race", "--runs", "3")["seeds"]}, {3}, "runs of the best of three")
+
+
+@test
 def seeds_are_reproducible():
     "equal seeds make equal choices, and different seeds different ones"
     path, _ = binary(8)
@@ -187,7 +205,10 @@ def wrong_usage():
     path, _ = small()
     for words, sentence in (([], "There is: replay"), (["replai"], "did you mean 'replay'"), (["replay"], "which table?"),
                             (["replay", path, path], "one table at a time"), (["replay", path, "--seeds", "0"], "'0' is not a number of seeds"),
-                            (["replay", path, "--budget", "many"], "'many' is not a number of trials")):
+                            (["replay", path, "--budget", "many"], "'many' is not a number of trials"),
+                            (["replay", path, "--noise", "0.15"], "'0.15' is not a share of runs"),
+                            (["replay", path, "--noise", "2,0.3"], "'2,0.3' is not a share of runs"),
+                            (["replay", path, "--runs", "0"], "'0' is not a number of runs")):
         rc, out, err = run([PEM, "explore", *words])
         equal((rc, out), (1, ""), "status of %s" % words)
         assert sentence in err, (words, err)

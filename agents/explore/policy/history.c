@@ -43,47 +43,67 @@ static uint64_t key_of(const struct pem_explore_space *space, const uint32_t *le
 	return key;
 }
 
-bool explore_history__has(const struct explore_history *history, const uint32_t *levels)
+size_t explore_history__find(const struct explore_history *history, const uint32_t *levels)
 {
-	return pem_number_map__value(&history->tried, key_of(history->space, levels)) != UINT32_MAX;
+	uint32_t trial = pem_number_map__value(&history->tried, key_of(history->space, levels));
+
+	return trial == UINT32_MAX ? SIZE_MAX : trial;
+}
+
+/* Take values into account, from a trial on. Trials without values count as the worst one. */
+static void reckon(struct explore_history *history, size_t from)
+{
+	double worst = from ? history->worst : INFINITY;
+	size_t i;
+
+	if (!from) {
+		history->best = INFINITY;
+		history->worst = -INFINITY;
+		history->unmeasured = 0;
+	}
+	for (i = from; i < history->count; i++) {
+		history->unmeasured += !history->measured[i];
+		if (!history->measured[i])
+			continue;
+		history->best = fmin(history->best, history->values[i]);
+		history->worst = fmax(history->worst, history->values[i]);
+	}
+	for (i = history->worst == worst || !history->unmeasured ? from : 0; i < history->count;
+	     i++) {
+		if (!history->measured[i])
+			history->values[i] = isfinite(history->worst) ? history->worst : 0;
+	}
 }
 
 int explore_history__add(struct explore_history *history, const struct pem_explore_trial *trial)
 {
 	uint32_t parameters = history->space->parameter_count;
-	size_t count = history->count, i;
-	double worst = history->worst;
-	bool measured =
-		trial->outcome == PEM_EXPLORE_MEASURED || trial->outcome == PEM_EXPLORE_STOPPED;
+	size_t index = explore_history__find(history, trial->levels);
+	bool is_new = index == SIZE_MAX;
 	uint32_t *known;
 
-	if (pem_grow(&history->levels, sizeof(*history->levels) * parameters, count + 1,
-		     &history->level_capacity) ||
-	    pem_grow(&history->values, sizeof(*history->values), count + 1,
-		     &history->value_capacity) ||
-	    pem_grow(&history->measured, sizeof(*history->measured), count + 1,
-		     &history->measured_capacity))
-		return -ENOMEM;
-	known = pem_number_map__at(&history->tried, key_of(history->space, trial->levels));
-	if (!known)
-		return -ENOMEM;
-	*known = (uint32_t)count;
-	memcpy(history->levels + count * parameters, trial->levels,
-	       parameters * sizeof(*trial->levels));
-	history->measured[count] = measured;
-	if (measured) {
-		history->values[count] = trial->values[0];
-		history->best = fmin(history->best, trial->values[0]);
-		history->worst = fmax(history->worst, trial->values[0]);
+	if (is_new) {
+		index = history->count;
+		if (pem_grow(&history->levels, sizeof(*history->levels) * parameters, index + 1,
+			     &history->level_capacity) ||
+		    pem_grow(&history->values, sizeof(*history->values), index + 1,
+			     &history->value_capacity) ||
+		    pem_grow(&history->measured, sizeof(*history->measured), index + 1,
+			     &history->measured_capacity))
+			return -ENOMEM;
+		known = pem_number_map__at(&history->tried, key_of(history->space, trial->levels));
+		if (!known)
+			return -ENOMEM;
+		*known = (uint32_t)index;
+		memcpy(history->levels + index * parameters, trial->levels,
+		       parameters * sizeof(*trial->levels));
+		history->count++;
 	}
-	history->count++;
-	history->unmeasured += !measured;
-	/* They count as the worst one, which has changed, or as which the last one counts now. */
-	for (i = history->worst > worst && history->unmeasured ? 0 : count; i < history->count;
-	     i++) {
-		if (!history->measured[i])
-			history->values[i] = isfinite(history->worst) ? history->worst : 0;
-	}
+	history->measured[index] =
+		trial->outcome == PEM_EXPLORE_MEASURED || trial->outcome == PEM_EXPLORE_STOPPED;
+	if (history->measured[index])
+		history->values[index] = trial->values[0];
+	reckon(history, is_new ? index : 0);
 	return 0;
 }
 

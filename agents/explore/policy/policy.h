@@ -10,6 +10,7 @@
  *	portfolio.c	portfolio, gaussian: choices by Gaussian processes
  *	forest.c	forest: choices by a random forest
  *	find.c		a policy by its name, or of a file
+ *	search.h	a policy, and the races that a lucky configuration has to win
  *
  * A state belongs to one thread. Nothing here prints.
  */
@@ -58,9 +59,15 @@ struct explore_history {
 void explore_history__begin(struct explore_history *history, const struct pem_explore_space *space,
 			    const struct pem_explore_options *options);
 void explore_history__end(struct explore_history *history);
-/* Add a trial. Returns 0 or -ENOMEM. */
+/* Add a trial; one of a configuration that was tried replaces it. Returns 0 or -ENOMEM. */
 int explore_history__add(struct explore_history *history, const struct pem_explore_trial *trial);
-bool explore_history__has(const struct explore_history *history, const uint32_t *levels);
+/* The index of a configuration's trial. SIZE_MAX: it was not tried. */
+size_t explore_history__find(const struct explore_history *history, const uint32_t *levels);
+static inline bool explore_history__has(const struct explore_history *history,
+					const uint32_t *levels)
+{
+	return explore_history__find(history, levels) != SIZE_MAX;
+}
 static inline const uint32_t *explore_history__levels(const struct explore_history *history,
 						      size_t trial)
 {

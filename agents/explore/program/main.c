@@ -5,10 +5,13 @@
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TRIALS_MAX 1000000u
 #define SEEDS_MAX 10000u
+#define RUNS_MAX 1000u
+#define RACE_RUNS 4u
 
 static const struct cli_option options[] = {
 	{'p', "policy", "NAME",
@@ -16,6 +19,13 @@ static const struct cli_option options[] = {
 	 "random, grid; or ./FILE.so, a policy of your own (pem/explore.h)."},
 	{'b', "budget", "TRIALS", "Make at most TRIALS trials (100)."},
 	{'s', "seeds", "NUMBER", "replay: explore NUMBER times, with seeds 1, 2, ... (1)."},
+	{'r', "runs", "NUMBER", "Run each configuration NUMBER times (1)."},
+	{'n', "noise", "SHARE,MOST",
+	 "replay: make a SHARE of all runs worse by up to MOST of their value; 0.15,0.3: 15 % of "
+	 "runs by up to 30 %."},
+	{'R', "no-race", NULL,
+	 "Call the configuration of the best value the best one. Without it, if there is noise, "
+	 "one that looks best runs again until a test tells it from the best one so far."},
 	{'M', "maximize", NULL, "The greater a value, the better. Without it: the smaller."},
 	{'j', "json", NULL, "Print JSON."},
 	{0},
@@ -60,7 +70,7 @@ struct action {
 };
 
 static const struct action actions[] = {
-	{"replay", "pbsMj", explore_replay},
+	{"replay", "pbsrnRMj", explore_replay},
 };
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
 
@@ -109,6 +119,22 @@ static bool take_number(const char *what, uint64_t max, uint32_t *number)
 	return true;
 }
 
+static bool take_noise(struct explore_request *request)
+{
+	char *end;
+
+	request->noise_share = strtod(optarg, &end);
+	if (end != optarg && *end == ',') {
+		request->noise_most = strtod(end + 1, &end);
+		if (!*end && request->noise_share >= 0 && request->noise_share <= 1 &&
+		    request->noise_most >= 0 && request->noise_most <= 1000)
+			return true;
+	}
+	explore_usage_error(
+		"'%s' is not a share of runs and a share of their value, as in 0.15,0.3", optarg);
+	return false;
+}
+
 static bool take_option(int code, struct explore_request *request)
 {
 	switch (code) {
@@ -119,6 +145,13 @@ static bool take_option(int code, struct explore_request *request)
 		return take_number("trials", TRIALS_MAX, &request->budget);
 	case 's':
 		return take_number("seeds", SEEDS_MAX, &request->seeds);
+	case 'r':
+		return take_number("runs", RUNS_MAX, &request->runs);
+	case 'n':
+		return take_noise(request);
+	case 'R':
+		request->race_runs = 0;
+		return true;
 	case 'M':
 		request->maximize = true;
 		return true;
@@ -132,7 +165,8 @@ static bool take_option(int code, struct explore_request *request)
 
 int main(int argc, char **argv)
 {
-	struct explore_request request = {.policy = "portfolio", .seeds = 1};
+	struct explore_request request = {
+		.policy = "portfolio", .seeds = 1, .runs = 1, .race_runs = RACE_RUNS};
 	const struct action *action;
 	int code;
 
@@ -153,6 +187,9 @@ int main(int argc, char **argv)
 		if (!has_option(action, code) || !take_option(code, &request))
 			return CLI_WRONG_INPUT;
 	}
+	/* A table's values repeat. */
+	if (!(request.noise_share > 0))
+		request.race_runs = 0;
 	request.words = argv + 1 + optind;
 	return action->act(&request);
 }

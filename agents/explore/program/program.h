@@ -18,6 +18,9 @@ struct explore_request {
 	const char *policy; /* name or file */
 	uint32_t budget; /* trials; 0: the verb's own */
 	uint32_t seeds;
+	uint32_t runs; /* of each configuration */
+	uint32_t race_runs; /* see policy/search.h */
+	double noise_share, noise_most; /* of runs that are slower, and by how much */
 	bool maximize;
 	bool json;
 	char **words; /* after the options; ended by NULL */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* replay.c - replay: a policy on a space that was measured before */
 #include "policy/policy.h"
+#include "policy/search.h"
 #include "program/program.h"
 #include "space/space.h"
 
@@ -15,11 +16,19 @@ struct replay {
 	const struct explore_request *request;
 	struct explore_table table;
 	struct pem_explore_policy policy;
+	double optimum; /* as policies see it */
 	uint32_t budget;
 	uint32_t *levels; /* of the configuration that was chosen last */
-	double *best; /* after each trial, a row of budget for each seed */
-	uint32_t *made; /* trials of each seed */
+	/* After each run the true value of the one called best, a row of budget for each seed. */
+	double *best;
+	struct called *called; /* best of each seed, in the end */
 	struct cli_progress progress;
+};
+
+struct called {
+	uint32_t made; /* runs of the seed */
+	uint32_t runs; /* of the configuration called best */
+	uint64_t number; /* its */
 };
 
 /* What a policy minimizes. */
@@ -28,74 +37,124 @@ static double given(const struct replay *replay, double value)
 	return replay->request->maximize ? -value : value;
 }
 
-/* One exploration. Returns 0, or -errno with error. */
-static int explore(struct replay *replay, void *state, uint32_t seed, struct pem_error *error)
+/* A random number from 0 to 1. */
+static double uniform(uint64_t *random)
 {
-	double *best = replay->best + (size_t)seed * replay->budget;
-	double least = INFINITY;
-	uint32_t i;
+	return (double)(explore_random(random) >> 11) * 0x1p-53;
+}
 
-	for (i = 0; i < replay->budget && !replay->policy.is_done(state); i++) {
-		int rc = replay->policy.next_config(state, replay->levels);
-		struct pem_explore_trial trial = {.size = sizeof(trial),
-						  .levels = replay->levels,
-						  .runs = 1,
-						  .outcome = PEM_EXPLORE_MEASURED};
-		uint64_t number;
-		double value;
+/* The value of a run: some are worse by a share of their value. */
+static double disturbed(const struct replay *replay, double value, uint64_t *random)
+{
+	bool is_slow = uniform(random) < replay->request->noise_share;
+	double share = uniform(random) * replay->request->noise_most;
 
-		if (rc == 0)
-			break;
-		number = rc > 0 ? explore_space__number(replay->table.space, replay->levels) : 0;
-		if (number == UINT64_MAX) {
-			rc = -EINVAL;
-			snprintf(error->text, sizeof(error->text),
-				 "the policy %.100s chose a configuration that the space does not "
-				 "have",
-				 replay->policy.name);
-		} else if (rc > 0) {
-			value = given(replay, replay->table.values[number]);
-			trial.values = &value;
-			least = fmin(least, value);
-			best[i] = given(replay, least);
-			replay->made[seed] = i + 1;
-			rc = replay->policy.process_trial(state, &trial);
-		}
-		if (rc < 0)
-			return rc;
-		cli_progress__update((uint64_t)seed * replay->budget + i,
-				     (uint64_t)replay->request->seeds * replay->budget,
-				     &replay->progress);
+	return is_slow ? value + fabs(value) * share : value;
+}
+
+/* One run, and what is called best after it. Returns 1, 0: the search is over, or -errno. */
+static int try_next(struct replay *replay, struct explore_search *search, uint64_t *random,
+		    uint32_t seed)
+{
+	struct called *called = &replay->called[seed];
+	struct explore_run run = {.levels = replay->levels, .outcome = PEM_EXPLORE_MEASURED};
+	struct explore_best best;
+	double value;
+	bool again;
+	int rc = explore_search__next(search, replay->levels, &again);
+
+	if (rc <= 0)
+		return rc;
+	called->number = explore_space__number(replay->table.space, replay->levels);
+	value = disturbed(replay, given(replay, replay->table.values[called->number]), random);
+	run.values = &value;
+	rc = explore_search__add(search, &run);
+	if (rc)
+		return rc;
+	/* Until the first configuration has all of its runs, it is the best one. */
+	called->runs = called->made + 1;
+	if (explore_search__best(search, &best)) {
+		called->number = explore_space__number(replay->table.space, best.levels);
+		called->runs = best.runs;
 	}
-	return 0;
+	replay->best[(size_t)seed * replay->budget + called->made++] =
+		replay->table.values[called->number];
+	cli_progress__update((uint64_t)seed * replay->budget + called->made,
+			     (uint64_t)replay->request->seeds * replay->budget, &replay->progress);
+	return 1;
+}
+
+/* One exploration. Returns 0 or -errno. */
+static int explore(struct replay *replay, uint32_t seed)
+{
+	const struct explore_search_options options = {.policy = {.size = sizeof(options.policy),
+								  .seed = seed + 1,
+								  .budget = replay->budget,
+								  .objectives = 1},
+						       .runs = replay->request->runs,
+						       .race_runs = replay->request->race_runs};
+	struct explore_search *search =
+		explore_search__new(&replay->table.space->view, &replay->policy, &options);
+	/* Other numbers than the policy's. */
+	uint64_t random = ~(uint64_t)seed;
+	int rc;
+
+	if (!search)
+		return -errno;
+	do {
+		rc = try_next(replay, search, &random, seed);
+	} while (rc > 0);
+	explore_search__free(search);
+	return rc;
 }
 
 static int explore_all(struct replay *replay, struct pem_error *error)
 {
-	struct pem_explore_options options = {
-		.size = sizeof(options), .budget = replay->budget, .objectives = 1};
 	uint32_t seed;
+	int rc = 0;
 
 	cli_progress__start(&replay->progress, "exploring");
-	for (seed = 0; seed < replay->request->seeds; seed++) {
-		void *state;
-		int rc;
-
-		options.seed = seed + 1;
-		state = replay->policy.begin(&replay->table.space->view, &options);
-		rc = state ? explore(replay, state, seed, error) : -errno;
-		replay->policy.end(state);
-		if (rc) {
-			cli_progress__end(&replay->progress);
-			if (!error->text[0])
-				snprintf(error->text, sizeof(error->text),
-					 "the policy %.100s failed: %s", replay->policy.name,
-					 strerror(-rc));
-			return rc;
-		}
-	}
+	for (seed = 0; seed < replay->request->seeds && !rc; seed++)
+		rc = explore(replay, seed);
 	cli_progress__end(&replay->progress);
-	return 0;
+	if (rc == -ERANGE) {
+		rc = -EINVAL;
+		snprintf(error->text, sizeof(error->text),
+			 "the policy %.100s chose a configuration that the space does not have",
+			 replay->policy.name);
+	} else if (rc) {
+		snprintf(error->text, sizeof(error->text), "the policy %.100s failed: %s",
+			 replay->policy.name, strerror(-rc));
+	}
+	return rc;
+}
+
+/* How much worse than the optimum, as a share of it. */
+static double regret(const struct replay *replay, double value)
+{
+	double distance = given(replay, value) - replay->optimum;
+
+	return distance > 0 ? distance / fabs(replay->optimum) : 0;
+}
+
+/* What is called best: its settings, its true value, and how far that is from the optimum. */
+static struct json_object *called_json(const struct replay *replay, const struct called *called)
+{
+	const struct pem_explore_space *space = &replay->table.space->view;
+	struct json_object *json = json_object_new_object(), *settings = json_object_new_object();
+	double value = replay->table.values[called->number];
+	uint32_t i;
+
+	space->at(space, called->number, replay->levels);
+	for (i = 0; i < space->parameter_count; i++)
+		json_object_object_add(
+			settings, space->parameters[i].name,
+			json_object_new_string(space->parameters[i].values[replay->levels[i]]));
+	json_object_object_add(json, "settings", settings);
+	cli_json__count(json, "runs", called->runs);
+	cli_json__real(json, "value", value);
+	cli_json__real(json, "regret", regret(replay, value));
+	return json;
 }
 
 static int print_json(const struct replay *replay)
@@ -113,12 +172,13 @@ static int print_json(const struct replay *replay)
 		struct json_object *one = json_object_new_object();
 		struct json_object *best = json_object_new_array();
 
-		for (i = 0; i < replay->made[seed]; i++)
+		for (i = 0; i < replay->called[seed].made; i++)
 			json_object_array_add(
 				best, json_object_new_double(
 					      replay->best[(size_t)seed * replay->budget + i]));
 		cli_json__count(one, "seed", seed + 1);
 		json_object_object_add(one, "best", best);
+		json_object_object_add(one, "called", called_json(replay, &replay->called[seed]));
 		cli_json_stream__add(&json, NULL, one);
 	}
 	cli_json_stream__close(&json, ']');
@@ -133,8 +193,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The optimum, as policies see it. */
-static double optimum(const struct replay *replay)
+static double optimum_of(const struct replay *replay)
 {
 	double least = INFINITY;
 	uint64_t i;
@@ -145,14 +204,14 @@ static double optimum(const struct replay *replay)
 }
 
 /* The first trial of a seed that is within a share of the optimum; INFINITY: none is. */
-static double trials_until(const struct replay *replay, uint32_t seed, double least, double share)
+static double trials_until(const struct replay *replay, uint32_t seed, double share)
 {
 	uint32_t i;
 
-	for (i = 0; i < replay->made[seed]; i++) {
+	for (i = 0; i < replay->called[seed].made; i++) {
 		double best = given(replay, replay->best[(size_t)seed * replay->budget + i]);
 
-		if (best - least <= share * fabs(least))
+		if (best - replay->optimum <= share * fabs(replay->optimum))
 			return i + 1;
 	}
 	return INFINITY;
@@ -163,13 +222,13 @@ static const char *trials_text(double trials)
 	return isinf(trials) ? "not reached" : cli_format("%.0f", trials);
 }
 
-static void add_row(const struct replay *replay, struct cli_table *table, double least,
-		    double share, double *trials)
+static void add_row(const struct replay *replay, struct cli_table *table, double share,
+		    double *trials)
 {
 	uint32_t count = replay->request->seeds, seed;
 
 	for (seed = 0; seed < count; seed++)
-		trials[seed] = trials_until(replay, seed, least, share);
+		trials[seed] = trials_until(replay, seed, share);
 	qsort(trials, count, sizeof(*trials), by_value);
 	cli_table__row(table, CLI_PLAIN);
 	cli_table__cell(table, cli_percent(share));
@@ -183,14 +242,13 @@ static int print_table(const struct replay *replay)
 	static const double shares[] = {0.1, 0.05, 0.01, 0};
 	double *trials = calloc(replay->request->seeds, sizeof(*trials));
 	struct cli_table *table;
-	double least = optimum(replay);
 	size_t i;
 
 	if (!trials)
 		return cli_error(CLI_FAILED, "out of memory");
 	printf("%s of %s configurations, best %g; policy %s, %s, %u trials\n\n",
 	       replay->table.metric, cli_count(replay->table.space->view.count),
-	       given(replay, least), replay->policy.name,
+	       given(replay, replay->optimum), replay->policy.name,
 	       replay->request->seeds == 1 ? "1 seed"
 					   : cli_format("%u seeds", replay->request->seeds),
 	       replay->budget);
@@ -200,7 +258,7 @@ static int print_table(const struct replay *replay)
 	cli_table__column(table, "QUARTER BY", CLI_RIGHT);
 	cli_table__column(table, "THREE QUARTERS BY", CLI_RIGHT);
 	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
-		add_row(replay, table, least, shares[i], trials);
+		add_row(replay, table, shares[i], trials);
 	cli_table__print(table);
 	free(trials);
 	return cli_finish_output(CLI_DONE);
@@ -218,12 +276,13 @@ static int prepare(struct replay *replay, const char *path, struct pem_error *er
 		return rc;
 	count = replay->table.space->view.count;
 	replay->budget = request->budget ? request->budget : BUDGET;
-	if (replay->budget > count)
+	if (replay->budget > count && request->runs == 1 && !request->race_runs)
 		replay->budget = (uint32_t)count;
+	replay->optimum = optimum_of(replay);
 	replay->levels = calloc(replay->table.space->view.parameter_count, sizeof(uint32_t));
 	replay->best = calloc((size_t)request->seeds * replay->budget, sizeof(double));
-	replay->made = calloc(request->seeds, sizeof(uint32_t));
-	if (replay->levels && replay->best && replay->made)
+	replay->called = calloc(request->seeds, sizeof(*replay->called));
+	if (replay->levels && replay->best && replay->called)
 		return 0;
 	snprintf(error->text, sizeof(error->text),
 		 "no memory for the best values of %u seeds and %u trials", request->seeds,
@@ -250,7 +309,7 @@ int explore_replay(const struct explore_request *request)
 		rc = cli_fail(-rc, &error);
 	free(replay.levels);
 	free(replay.best);
-	free(replay.made);
+	free(replay.called);
 	explore_table__free(&replay.table);
 	return rc;
 }
