@@ -18,3 +18,5 @@ $(B)/programs/settings: $(B)/obj/tests/programs/settings.o $(SETTINGS_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $^ $(SETTINGS_LIBS) -lm
 endif
+$(B)/fuzz/settings_text: private TEST_LIBS += $(SETTINGS_LIBS)
+$(B)/fuzz/settings_text: $(SETTINGS_OBJ)

@@ -152,6 +152,8 @@ static void encode(const struct file *file, const struct settings_spot *spot, co
 
 	if (file->is_tree && (quote || !is_plain(file, value)))
 		quote = '"';
+	if (!file->is_tree && !*value && spot->between == ' ')
+		quote = '"'; /* or else the key would have no value */
 	if (quote)
 		fputc(quote, out);
 	for (; *value; value++) {

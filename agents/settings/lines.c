@@ -4,7 +4,7 @@
  *
  * The first line that is not a comment decides: if it ends with ; or { the file has statements
  * "key value;" in blocks "name {}". Otherwise each line is a statement, in [sections]. A comment
- * begins with # or ; and ends with its line.
+ * begins with # after white space, or with ; in files without blocks, and ends with its line.
  */
 #include "ways.h"
 
@@ -18,6 +18,7 @@
 struct scan {
 	const char *text;
 	size_t bytes, at;
+	size_t counted; /* up to here, lines */
 	unsigned line;
 	bool blocks, sections;
 	char path[256]; /* of sections or blocks, each with a dot after it */
@@ -26,14 +27,9 @@ struct scan {
 	size_t key, key_end, value, value_end;
 };
 
-static char at(const struct scan *s, size_t position)
+static bool is_space(const struct scan *s, size_t at)
 {
-	return position < s->bytes ? s->text[position] : '\0';
-}
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+	return isspace((unsigned char)s->text[at]);
 }
 
 bool settings_spot__takes(struct settings_spot *spot, const char *path, const char *key,
@@ -54,16 +50,25 @@ bool settings_spot__takes(struct settings_spot *spot, const char *path, const ch
 	return spot->found == 1;
 }
 
-/* The position after a quoted text that begins here; the scan's end: it does not end. */
-static size_t skip_quoted(const struct scan *s, size_t from, size_t end)
+/* The last byte of a quoted text that begins here; or of its line, if it does not end. */
+static size_t end_of_quoted(const struct scan *s, size_t from)
 {
-	char quote = s->text[from];
+	size_t i;
 
-	for (from++; from < end && s->text[from] != quote; from++) {
-		if (s->text[from] == '\\')
-			from++;
+	for (i = from + 1; i < s->bytes && s->text[i] != s->text[from]; i++) {
+		if (s->text[i] == '\n' && !s->blocks)
+			return i - 1;
+		i += s->text[i] == '\\' && i + 1 < s->bytes && s->text[i + 1] != '\n';
 	}
-	return from < end ? from + 1 : end;
+	return i < s->bytes ? i : s->bytes - 1;
+}
+
+/* The line of a position, after that of the call before. */
+static unsigned line_of(struct scan *s, size_t at)
+{
+	for (; s->counted < at; s->counted++)
+		s->line += s->text[s->counted] == '\n';
+	return s->line + 1;
 }
 
 static int enter(struct scan *s, size_t from, size_t end, struct pem_error *error)
@@ -72,7 +77,7 @@ static int enter(struct scan *s, size_t from, size_t end, struct pem_error *erro
 
 	if (s->depth == DEPTH_MAX || length + (end - from) + 2 > sizeof(s->path))
 		return settings_fail(error, -EBADMSG, "line %u: too many levels, or a long name",
-				     s->line);
+				     line_of(s, from));
 	s->lengths[s->depth] = length;
 	s->depth += s->blocks;
 	memcpy(s->path + length, s->text + from, end - from);
@@ -80,107 +85,73 @@ static int enter(struct scan *s, size_t from, size_t end, struct pem_error *erro
 	return 0;
 }
 
-/* Find the next line's statement. Returns 1, 0 at the end, or -EBADMSG. */
-static int next_line(struct scan *s, struct pem_error *error)
+/* A statement is the text from key to end, without white space there. */
+static int take_statement(struct scan *s, size_t word_end, size_t end)
 {
-	size_t begin, end, i;
-	const char *newline;
-	int rc;
-
-	for (; s->at < s->bytes; s->at = end + 1) {
-		begin = s->at;
-		newline = memchr(s->text + begin, '\n', s->bytes - begin);
-		end = newline ? (size_t)(newline - s->text) : s->bytes;
-		s->line++;
-		while (begin < end && is_blank(s->text[begin]))
-			begin++;
-		if (begin == end || strchr("#;", s->text[begin]))
-			continue;
-		if (s->text[begin] == '[') {
-			newline = memchr(s->text + begin, ']', end - begin);
-			rc = newline ? enter(s, begin + 1, (size_t)(newline - s->text), error) : 0;
-			if (rc)
-				return rc;
-			s->sections = true;
-			continue;
-		}
-		s->key = begin;
-		while (begin < end && !is_blank(s->text[begin]) && s->text[begin] != '=')
-			begin++;
-		s->key_end = begin;
-		for (i = begin; i < end && is_blank(s->text[i]); i++)
+	s->key_end = word_end ? word_end : end;
+	s->value = s->key_end;
+	while (s->value < end && is_space(s, s->value))
+		s->value++;
+	if (s->value < end && !s->blocks &&
+	    (s->text[s->value] == '=' ||
+	     (s->text[s->value] == ':' && s->value + 1 < end && is_space(s, s->value + 1)))) {
+		for (s->value++; s->value < end && is_space(s, s->value); s->value++)
 			;
-		if (at(s, i) == '=')
-			for (i++; i < end && is_blank(s->text[i]); i++)
-				;
-		else if (begin - s->key > 1 && s->text[begin - 1] == ':')
-			s->key_end--;
-		s->value = i < end ? i : i == end && at(s, end - 1) == '\r' ? end - 1 : i;
-		if (i < end && strchr("\"'", s->text[i]))
-			i = skip_quoted(s, i, end);
-		for (; i < end; i++) {
-			if (i > s->value && strchr("#;", s->text[i]) && is_blank(s->text[i - 1]))
-				break;
-		}
-		while (i > s->value && is_blank(s->text[i - 1]))
-			i--;
-		s->value_end = i;
-		s->at = end + 1;
-		return 1;
+	} else if (s->value > s->key_end && s->text[s->key_end - 1] == ':' && !s->blocks) {
+		s->key_end--;
 	}
-	return 0;
+	s->value_end = end;
+	return 1;
 }
 
-/* Find the next statement of blocks: words up to a semicolon. */
-static int next_statement(struct scan *s, struct pem_error *error)
+/* Find the next statement. Returns 1, 0 at the end, or -EBADMSG. */
+static int next(struct scan *s, struct pem_error *error)
 {
-	size_t word = 0; /* where the first word ends */
-	size_t begin = SIZE_MAX, i;
-	int rc;
+	size_t begin = SIZE_MAX, word_end = 0, end = 0, i;
+	char ends = s->blocks ? ';' : '\n', c;
+	int rc = 0;
 
-	for (i = s->at; i < s->bytes; i++) {
-		char c = s->text[i];
+	for (i = s->at; i < s->bytes && !rc; i++) {
+		bool first = begin == SIZE_MAX, fresh = !i || is_space(s, i - 1);
 
-		s->line += c == '\n';
-		if (c == '#' && (!i || isspace((unsigned char)s->text[i - 1]))) {
+		c = s->text[i];
+		if (fresh && (c == '#' || (c == ';' && !s->blocks))) {
 			while (i + 1 < s->bytes && s->text[i + 1] != '\n')
 				i++;
-		} else if (c == '{' && begin != SIZE_MAX && s->text[i - 1] == '$') {
-			while (i + 1 < s->bytes && s->text[i] != '}')
-				i++;
-		} else if (c == '{' && begin != SIZE_MAX) {
-			rc = enter(s, begin, word ? word : i, error);
-			if (rc)
-				return rc;
-			begin = SIZE_MAX;
-			word = 0;
-		} else if (c == '}' && s->depth) {
-			s->path[s->lengths[--s->depth]] = '\0';
-			begin = SIZE_MAX;
-		} else if (c == ';' && begin != SIZE_MAX) {
-			s->key = begin;
-			s->key_end = word ? word : i;
-			for (s->value = s->key_end;
-			     s->value < i && isspace((unsigned char)s->text[s->value]); s->value++)
-				;
-			for (s->value_end = i; s->value_end > s->value &&
-					       isspace((unsigned char)s->text[s->value_end - 1]);
-			     s->value_end--)
-				;
+		} else if (c == ends && !first) {
 			s->at = i + 1;
-			return 1;
+			return take_statement(s, word_end, end);
+		} else if (c == '[' && first && !s->blocks) {
+			for (begin = i + 1; i < s->bytes && s->text[i] != ']' && s->text[i] != '\n';
+			     i++)
+				;
+			rc = enter(s, begin, i, error);
+			s->sections = true;
+			begin = SIZE_MAX;
+		} else if (c == '{' && s->blocks && !first && s->text[i - 1] != '$') {
+			rc = enter(s, s->key, word_end ? word_end : end, error);
+			begin = SIZE_MAX;
+		} else if (c == '}' && s->blocks && first && s->depth) {
+			s->path[s->lengths[--s->depth]] = '\0';
 		} else if (isspace((unsigned char)c)) {
-			if (begin != SIZE_MAX && !word)
-				word = i;
-		} else if (strchr("\"'", c)) {
-			begin = begin == SIZE_MAX ? i : begin;
-			i = skip_quoted(s, i, s->bytes) - 1;
-		} else if (begin == SIZE_MAX) {
-			begin = i;
-			word = 0;
+			word_end = first || word_end ? word_end : i;
+		} else {
+			if (first) {
+				s->key = begin = i;
+				word_end = 0;
+			}
+			if (c == '=' && !s->blocks && !word_end)
+				word_end = i;
+			if ((c == '"' || c == '\'') && (fresh || s->text[i - 1] == '='))
+				i = end_of_quoted(s, i);
+			if (c == '{' && s->blocks)
+				while (i + 1 < s->bytes && s->text[i] != '}')
+					i++;
+			end = i + 1;
 		}
 	}
-	return 0;
+	s->at = s->bytes;
+	return rc ? rc : begin == SIZE_MAX || s->blocks ? 0 : take_statement(s, word_end, end);
 }
 
 /* Does the first line that is not a comment end with ; or { ? */
@@ -188,7 +159,12 @@ static bool has_blocks(const struct scan *from)
 {
 	struct scan s = *from;
 
-	return next_line(&s, NULL) == 1 && s.value_end && strchr(";{", s.text[s.value_end - 1]);
+	return next(&s, NULL) == 1 && strchr(";{", s.text[s.value_end - 1]);
+}
+
+static char between(const struct scan *s)
+{
+	return memchr(s->text + s->key_end, '=', s->value - s->key_end) ? '=' : ' ';
 }
 
 /* A key that was not found can be appended after a statement, or a head, of its section. */
@@ -202,7 +178,7 @@ static void note_end(struct settings_spot *spot, const struct scan *s, const cha
 	spot->appends = true;
 	spot->append_key = key + length;
 	spot->append_at = newline ? (size_t)(newline - s->text) + 1 : s->bytes;
-	spot->between = memchr(s->text + s->key_end, '=', s->value - s->key_end) ? '=' : ' ';
+	spot->between = between(s);
 }
 
 int settings_lines__find(struct settings_spot *spot, const char *text, size_t bytes,
@@ -214,22 +190,23 @@ int settings_lines__find(struct settings_spot *spot, const char *text, size_t by
 
 	*spot = (struct settings_spot){0};
 	s.blocks = has_blocks(&s);
-	s.line = s.blocks;
-	while ((rc = (s.blocks ? next_statement : next_line)(&s, error)) == 1) {
+	while ((rc = next(&s, error)) == 1) {
 		if (s.key_end - s.key >= 256)
 			continue;
 		snprintf(path, sizeof(path), "%s%.*s", s.path, (int)(s.key_end - s.key),
 			 text + s.key);
 		note_end(spot, &s, key);
-		if (!settings_spot__takes(spot, path, key, s.line))
+		if (!settings_spot__takes(spot, path, key, line_of(&s, s.key)))
 			continue;
 		spot->at = s.value;
 		spot->end = s.value_end;
-		spot->quote = strchr("\"'", at(&s, s.value)) ? at(&s, s.value) : '\0';
-		if (spot->quote && (s.value_end - s.value < 2 ||
-				    skip_quoted(&s, s.value, s.value_end) != s.value_end ||
-				    text[s.value_end - 1] != spot->quote))
-			spot->quote = '\0'; /* several words */
+		spot->between = between(&s);
+		/* Several words are not a quoted one. */
+		spot->quote = '\0';
+		if (s.value_end - s.value > 1 && strchr("\"'", text[s.value]) &&
+		    text[s.value] == text[s.value_end - 1] &&
+		    end_of_quoted(&s, s.value) == s.value_end - 1)
+			spot->quote = text[s.value];
 		rc = settings_take(spot->value, text + s.value + !!spot->quote,
 				   s.value_end - s.value - 2 * !!spot->quote, error);
 		if (rc)

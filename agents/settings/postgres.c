@@ -120,20 +120,20 @@ static int open_server(struct settings_agent *agent, char *in, void **session,
 	return rc;
 }
 
-/* The first column of a statement's first row. Returns 1: there is no row. */
+/* The first column of a statement's first row, and the row. Returns 1: there is none. */
 static int ask(struct server *server, const char *text, const char *parameter, char *value,
 	       PGresult **row, struct pem_error *error)
 {
-	int rc = run(server, text, parameter, row, error);
+	PGresult *only;
+	int rc = run(server, text, parameter, row ? row : &only, error);
 
 	if (rc)
 		return rc < 0 ? rc : -EPERM;
-	if (!PQntuples(*row)) {
-		PQclear(*row);
-		return 1;
-	}
-	rc = settings_take(value, PQgetvalue(*row, 0, 0), (size_t)PQgetlength(*row, 0, 0), error);
-	if (rc)
+	row = row ? row : &only;
+	rc = !PQntuples(*row) ? 1
+			      : settings_take(value, PQgetvalue(*row, 0, 0),
+					      (size_t)PQgetlength(*row, 0, 0), error);
+	if (rc || row == &only)
 		PQclear(*row);
 	return rc;
 }
@@ -166,15 +166,10 @@ static int get(void *session, const char *key, char *value, struct pem_error *er
 /* The value that ALTER SYSTEM gave before. */
 static int first(void *session, const char *key, char *value, struct pem_error *error)
 {
-	PGresult *row;
-	int rc = ask(session,
-		     "SELECT setting FROM pg_catalog.pg_file_settings WHERE name = lower($1) AND "
-		     "sourcefile LIKE '%/postgresql.auto.conf' ORDER BY seqno DESC",
-		     key, value, &row, error);
-
-	if (!rc)
-		PQclear(row);
-	return rc;
+	return ask(session,
+		   "SELECT setting FROM pg_catalog.pg_file_settings WHERE name = lower($1) AND "
+		   "sourcefile LIKE '%/postgresql.auto.conf' ORDER BY seqno DESC",
+		   key, value, NULL, error);
 }
 
 static int set(void *session, const char *key, const char *value, struct pem_error *error)
@@ -208,23 +203,16 @@ static int commit(void *session, struct pem_error *error)
 	char before[SETTINGS_VALUE_BYTES], after[SETTINGS_VALUE_BYTES];
 	const char *loaded = "SELECT pg_catalog.pg_conf_load_time()";
 	int64_t until = now_ms() + ANSWER_MS;
-	PGresult *row;
 	int rc = connect_again(server, error);
 
 	if (!rc)
-		rc = ask(server, loaded, NULL, before, &row, error);
-	if (!rc) {
-		PQclear(row);
-		rc = ask(server, "SELECT pg_catalog.pg_reload_conf()", NULL, after, &row, error);
-	}
+		rc = ask(server, loaded, NULL, before, NULL, error);
 	if (!rc)
-		PQclear(row);
+		rc = ask(server, "SELECT pg_catalog.pg_reload_conf()", NULL, after, NULL, error);
 	while (!rc) {
 		rc = connect_again(server, error);
 		if (!rc)
-			rc = ask(server, loaded, NULL, after, &row, error);
-		if (!rc)
-			PQclear(row);
+			rc = ask(server, loaded, NULL, after, NULL, error);
 		if (rc || strcmp(before, after))
 			break;
 		if (now_ms() > until)

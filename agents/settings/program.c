@@ -12,11 +12,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 30000
+#define PATIENCE_MS 10000
 
 extern char **environ;
 
@@ -58,68 +58,41 @@ static int start(char *const *words, int out, pid_t *pid)
 	return -code;
 }
 
-static int64_t now_ms(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-/* Read what it prints until it ends; a child that it leaves running is not waited for. */
-static int read_until_end(int fd, pid_t pid, char *value, int *status, struct pem_error *error)
-{
-	char text[SETTINGS_VALUE_BYTES * 2];
-	int64_t until = now_ms() + PATIENCE_MS;
-	struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-	size_t bytes = 0;
-	ssize_t got;
-	bool ended = false;
-
-	for (;;) {
-		got = -1;
-		if (poll(&poll_fd, 1, ended ? 0 : 20) > 0)
-			got = read(fd, text + bytes, sizeof(text) - bytes);
-		if (got > 0)
-			bytes += (size_t)got;
-		if (bytes == sizeof(text) || now_ms() > until)
-			break;
-		if (got <= 0 && ended)
-			return settings_take(value, text, bytes, error);
-		ended = ended || waitpid(pid, status, WNOHANG) == pid;
-		if (!got)
-			poll_fd.fd = -1; /* its end was closed */
-	}
-	if (!ended) {
-		kill(-pid, SIGKILL);
-		waitpid(pid, status, 0);
-	}
-	return bytes == sizeof(text)
-		       ? settings_fail(error, -EMSGSIZE, "it printed more than %zu bytes", bytes)
-		       : settings_fail(error, -ETIMEDOUT, "it ran for more than %d s",
-				       PATIENCE_MS / 1000);
-}
-
-/* Returns 0; 1: it ended with another status, and value is what it printed; or -errno. */
+/*
+ * Returns 0; 1: it ended with another status; or -errno. value: what it printed. A pipe that nobody
+ * reads limits that, and a child that it leaves running is not waited for.
+ */
 static int run(char *const *words, char *value, struct pem_error *error)
 {
-	struct pem_error why = {0};
+	char text[SETTINGS_VALUE_BYTES];
+	struct pollfd ended = {.fd = -1, .events = POLLIN};
 	int fds[2], status = 0, rc;
+	ssize_t bytes;
 	pid_t pid;
 
-	if (pipe2(fds, O_CLOEXEC))
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK))
 		return -errno;
+	fcntl(fds[1], F_SETFL, 0);
 	rc = start(words, fds[1], &pid);
 	close(fds[1]);
-	if (rc)
-		settings_fail(&why, rc, "%s", strerror(-rc));
-	else
-		rc = read_until_end(fds[0], pid, value, &status, &why);
+	if (rc) {
+		close(fds[0]);
+		return settings_fail(error, rc, "%s can't be run: %s", words[0], strerror(-rc));
+	}
+	ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (ended.fd < 0 || poll(&ended, 1, PATIENCE_MS) <= 0) {
+		rc = settings_fail(error, -ETIMEDOUT,
+				   "%s %s ran for more than %d s, or printed more than 64 KiB",
+				   words[0], words[1], PATIENCE_MS / 1000);
+		kill(-pid, SIGKILL);
+	}
+	waitpid(pid, &status, 0);
+	bytes = read(fds[0], text, sizeof(text));
+	close(ended.fd);
 	close(fds[0]);
-	if (rc)
-		return settings_fail(error, rc, "%s %s %s: %s", words[0], words[1], words[2],
-				     why.text);
-	return status ? 1 : 0;
+	if (!rc)
+		rc = settings_take(value, text, bytes < 0 ? 0 : (size_t)bytes, error);
+	return rc ? rc : status != 0;
 }
 
 static int get(void *session, const char *key, char *value, struct pem_error *error)

@@ -101,7 +101,7 @@ static int send_words(FILE *server, const char *const *words, int count)
  */
 static int read_answer(FILE *server, char *value, struct pem_error *error)
 {
-	char line[512], *text;
+	char line[SETTINGS_VALUE_BYTES + 2];
 	size_t bytes;
 	int count, i, rc = 0;
 
@@ -109,23 +109,19 @@ static int read_answer(FILE *server, char *value, struct pem_error *error)
 	if (!fgets(line, sizeof(line), server))
 		return settings_fail(error, errno == EAGAIN ? -ETIMEDOUT : -ECONNREFUSED,
 				     "redis did not answer within %d s, or it ended", ANSWER_S);
-	*value = '\0';
 	if (*line != '*')
 		return settings_take(value, line + 1, strlen(line + 1), error)
 			       ?: (*line == '+' ? 0 : -EPROTO);
+	*value = '\0';
 	count = atoi(line + 1);
 	for (i = 0; !rc && i < count; i++) {
 		bytes = fgets(line, sizeof(line), server) && *line == '$'
-				? strtoul(line + 1, NULL, 10)
+				? strtoul(line + 1, NULL, 10) + 2
 				: SIZE_MAX;
-		if (bytes >= SETTINGS_FILE_BYTES)
-			return settings_fail(error, -ECONNREFUSED, "this is not redis's protocol");
-		text = malloc(bytes + 2);
-		if (!text || fread(text, 1, bytes + 2, server) != bytes + 2)
-			rc = settings_fail(error, -ECONNREFUSED, "redis ended in an answer");
+		if (bytes > sizeof(line) || fread(line, 1, bytes, server) != bytes)
+			rc = settings_fail(error, -EMSGSIZE, "redis's answer is long, or it ended");
 		else
-			rc = settings_take(value, text, bytes, error);
-		free(text);
+			rc = settings_take(value, line, bytes, error);
 	}
 	return rc ? rc : count;
 }

@@ -10,7 +10,7 @@
  *
  * Nothing here prints. An agent is used by one thread at a time; no function may be called from a
  * signal handler. Each may block: on disks, on a database for 10 s, on a server for 5 s an answer,
- * on a program for 30 s.
+ * on a program for 10 s.
  */
 #ifndef PEM_SETTINGS_H
 #define PEM_SETTINGS_H

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 """settings_files: values in configuration files, read back, and restored whatever happens"""
+import configparser
+import glob
+import json
 import os
 import random
+import shutil
 import stat
 import sys
 import time
 
+import postgresql
 from settings_agent import Agent, PROGRAM, agent, folder, opened
-from tap import equal, run_all, skip, test, tmp
+from tap import equal, run, run_all, skip, start, test, tmp
 
 if not os.path.exists(PROGRAM):
     print("1..0 # SKIP pem was built without SQLite or json-c")
@@ -18,6 +23,7 @@ threads = 1 ; of all
 [net]
 threads=2
 host = "a b"
+none =
 [disk]
 size = 4
 """
@@ -99,6 +105,9 @@ def ini():
     "a value of an INI file is replaced in its section, with its quotes"
     tried(INI, "a.ini", "net.threads", "8", "threads=2", "threads=8")
     tried(INI, "a.ini", "threads", "8", "threads = 1 ;", "threads = 8 ;")
+    tried(INI, "a.ini", "none", "8", "none =", "none =8")
+    tried("[a]\nx: 1\ny : 2\n", "a.cfg", "a.x", "8", "x: 1", "x: 8")
+    tried("[a]\nx: 1\ny : 2\n", "a.cfg", "y", "8", "y : 2", "y : 8")
     tried(INI, "a.ini", "size", "8", "size = 4", "size = 8")
     tried(INI, "a.ini", "net.host", "c d", '"a b"', '"c d"')
 
@@ -106,7 +115,7 @@ def ini():
 @test
 def missing_keys_of_lines_are_appended():
     "a key that a file of lines does not have is appended to its section, as its neighbours are written"
-    tried(INI, "a.ini", "net.port", "8", '"a b"\n', '"a b"\nport = 8\n')
+    tried(INI, "a.ini", "net.port", "8", 'none =\n', 'none =\nport = 8\n')
     tried(INI, "a.ini", "disk.kind", "8", "size = 4\n", "size = 4\nkind = 8\n")
     tried(REDIS, "redis.conf", "io-threads", "2", "300 10\n", "300 10\nio-threads 2\n")
     tried(POSTGRES, "postgresql.conf", "work_mem", "8MB", "[%p] '\n", "[%p] '\nwork_mem = 8MB\n")
@@ -146,6 +155,111 @@ def trees():
     tried(YAML, "a.yml", "net.hosts.1", "c", "'b'", '"c"')
     tried(YAML, "a.yaml", "name", "y", '"x"', '"y"')
     tried(YAML, "a.yaml", "empty", "1", "empty:", "empty: 1")
+
+
+def grown(chance, depth=0):
+    """A random value that JSON can have."""
+    kind = chance.randrange(6 if depth < 3 else 4)
+    if kind == 4:
+        return [grown(chance, depth + 1) for _ in range(chance.randrange(1, 4))]
+    if kind == 5:
+        return {chance.choice(NAMES) + str(i): grown(chance, depth + 1) for i in range(chance.randrange(1, 4))}
+    return (chance.randrange(-9, 10 ** 9), chance.random() < 0.5, None, chance.choice(TEXTS))[kind]
+
+
+NAMES = "a", "B_c", "d-e", "f g", "h\u00e9", "\u4e2d"
+TEXTS = "", "x", "a b", "a: b", "# c", "\"q\" 'r'", "\\", "\u00e9\u4e2d", "{", "1", "true", "a\tb"
+
+
+def leaves(tree, path=()):
+    """Paths of all values that are no list or map."""
+    if isinstance(tree, (dict, list)):
+        for name, below in tree.items() if isinstance(tree, dict) else enumerate(tree):
+            yield from leaves(below, path + (name,))
+    else:
+        yield path
+
+
+@test
+def random_trees_beside_python():
+    "in 60 random trees Python's reader of JSON finds the new value in its place, and all others as before"
+    chance = random.Random(1)
+    for number in range(60):
+        tree = {"root": grown(chance)}
+        path = written(json.dumps(tree, indent=chance.choice((None, 1)), ensure_ascii=chance.random() < 0.5),
+                       chance.choice(("a.json", "a.yaml")))
+        where, value = chance.choice(list(leaves(tree))), chance.choice(TEXTS + (17, True))
+        with agent(("file", "x", ".".join(map(str, where)), path)) as one:
+            written_value = str(value).lower() if isinstance(value, bool) else str(value)
+            if "\t" not in written_value:
+                equal(one.apply(written_value), "0", "tree %d: %r at %r" % (number, value, where))
+                got = json.loads(text_of(path)) if path.endswith("json") else None
+        if got is None or "\t" in written_value:
+            continue
+        for other in leaves(tree):
+            found, first = got, tree
+            for name in other:
+                found, first = found[name], first[name]
+            if other == where:
+                assert str(found).lower() == written_value.lower(), (found, written_value)
+            else:
+                equal(found, first, "another value")
+
+
+@test
+def ini_beside_python():
+    "Python's reader of INI files finds each new value, and all others as before"
+    names = ["k%d" % i for i in range(5)]
+    text = "".join("[s%d]\n%s" % (s, "".join("%s%s%s\n" % (name, separator, s) for name, separator in
+                                            zip(names, ("=", " = ", ": ", " : ", "\t=\t")))) for s in range(3))
+    for section in range(3):
+        for name in names + ["new"]:
+            path = written(text, "a.ini")
+            with agent(("file", "x", "s%d.%s" % (section, name), path)) as one:
+                equal(one.apply("9 x"), "0", "applied")
+                found, first = configparser.ConfigParser(), configparser.ConfigParser()
+                found.read(path)
+            first.read_string(text)
+            first["s%d" % section][name] = "9 x"
+            equal({s: dict(found[s]) for s in found}, {s: dict(first[s]) for s in first}, name)
+
+
+@test
+def programs_read_their_files():
+    "nginx, redis and PostgreSQL read the values that are written into their own files"
+    where = tmp()
+    if shutil.which("nginx") and os.path.exists("/etc/nginx/nginx.conf"):
+        path = shutil.copy("/etc/nginx/nginx.conf", where + "/nginx.conf")
+        with agent(("file", "x", "events.worker_connections", path), ("file", "y", "http.gzip", path)) as one:
+            equal(one.apply("77", "off"), "0", "nginx")
+            out = run(["nginx", "-T", "-c", path])[1]
+            has(out, "worker_connections 77;", "gzip off;")
+    if shutil.which("redis-server") and os.access("/etc/redis/redis.conf", os.R_OK):
+        path = shutil.copy("/etc/redis/redis.conf", where + "/redis.conf")
+        targets = [("file", key, key, path) for key in ("port", "unixsocket", "dir", "daemonize", "logfile", "io-threads", "timeout",
+                                                        "pidfile", "supervised")]
+        with agent(*targets) as one:
+            equal(one.apply("0", where + "/sock", where, "no", '', "2", "77", where + "/pid", "no"), "0", "redis")
+            server = start(["redis-server", path], stdout=-3, stderr=-3)
+            while run(["redis-cli", "-s", where + "/sock", "ping"])[1] != "PONG\n":
+                assert server.poll() is None, "redis-server ended"
+            for key, value in (("timeout", "77"), ("io-threads", "2")):
+                equal(run(["redis-cli", "-s", where + "/sock", "config", "get", key])[1], "%s\n%s\n" % (key, value), key)
+            server.kill()
+            server.wait(60)
+    samples = glob.glob("/usr/share/postgresql/*/postgresql.conf.sample")
+    if samples:
+        path = shutil.copy(samples[-1], where + "/postgresql.conf")
+        postgres = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"))[-1]
+        words, user = postgresql.as_user()
+        with open(path, "a", encoding="utf-8") as out:
+            out.write("max_connections = 20\n")
+        os.chmod(where, 0o755)
+        os.chown(path, user.pw_uid, user.pw_gid)
+        with agent(("file", "x", "work_mem", path), ("file", "y", "log_timezone", path)) as one:
+            equal(one.apply("7MB", "UTC"), "0", "PostgreSQL")
+            for key, value in (("work_mem", "7168"), ("log_timezone", "UTC")):
+                equal(run(words + [postgres, "-C", key, "-D", where], cwd="/")[1], value + "\n", key)
 
 
 @test
