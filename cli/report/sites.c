@@ -64,65 +64,12 @@ static struct report_stack *stack_of(struct report_sites *s, uint32_t event, uin
 
 /* --- blocks that are live --- */
 
-static bool ends_blocks(const struct pem_event *event)
+/* The origins of a site and of a stack; NULL: the stack is unknown. */
+static void find_origins(const struct report_sites *s, const struct report_site *site,
+			 const struct report_stack *stack, uint32_t origins[PEM_HEAP_ORIGINS])
 {
-	return event->meaning == PEM_MEANS_RELEASE ||
-	       (event->meaning == PEM_MEANS_ALLOCATION &&
-		pem_event__field_by_role(event, PEM_ROLE_OLD_ADDRESS) >= 0);
-}
-
-/*
- * The bytes of a site's blocks change. What they were at a peak is kept when they change next: a
- * peak would otherwise ask for the bytes of all sites.
- */
-static void keep_peak(const struct report_sites *s, struct report_amounts *sum)
-{
-	if (sum->peaks != s->peaks)
-		sum->peak = sum->now;
-	sum->peaks = s->peaks;
-}
-
-/* A block of a place begins, or ends. stack: the same place, of a stack; NULL: it is unknown. */
-static void grow(struct report_sites *s, struct report_amounts *sum, struct report_amounts *stack,
-		 uint64_t bytes)
-{
-	keep_peak(s, sum);
-	sum->now += bytes;
-	if (stack != NULL) {
-		keep_peak(s, stack);
-		stack->now += bytes;
-	}
-	s->now += bytes;
-	if (s->now > s->most) {
-		s->most = s->now;
-		s->peaks++;
-	}
-}
-
-static void shrink(struct report_sites *s, struct report_amounts *sum, uint64_t bytes,
-		   bool is_temporary)
-{
-	keep_peak(s, sum);
-	sum->now -= bytes < sum->now ? bytes : sum->now;
-	sum->temporary += is_temporary;
-}
-
-/* What the process allocated last. NULL: no memory. Valid until the next call. */
-static struct report_newest *newest_of(struct report_sites *s,
-				       const struct pem_pass_process *process)
-{
-	uint32_t *at = pem_number_map__at(&s->newest_at, process->number);
-
-	if (at == NULL)
-		return NULL;
-	if (*at == UINT32_MAX) {
-		if (pem_grow(&s->newest, sizeof(*s->newest), s->newest_count + 1,
-			     &s->newest_capacity) < 0)
-			return NULL;
-		*at = (uint32_t)s->newest_count;
-		s->newest[s->newest_count++] = (struct report_newest){.is_there = false};
-	}
-	return &s->newest[*at];
+	origins[0] = (uint32_t)(site - s->sites) << 1;
+	origins[1] = stack != NULL ? (uint32_t)(stack - s->stacks) << 1 | 1 : PEM_HEAP_NO_ORIGIN;
 }
 
 /* A block of the process ends. Returns 0 or -ENOMEM. */
@@ -133,35 +80,17 @@ static int end_block(struct report_sites *s, const struct pem_pass_process *proc
 	uint32_t node = pem_code__numbered(s->code, process->pid, process, block->stack);
 	struct report_stack *stack = NULL;
 	struct report_site *site;
-	struct report_newest *newest;
-	bool is_temporary;
+	uint32_t origins[PEM_HEAP_ORIGINS];
 
 	if (event == UINT32_MAX || block->code == 0)
 		return 0;
-	newest = newest_of(s, process);
 	site = site_of(s, event, pem_code__locate(s->code, process->pid, process, block->code));
 	if (node != PEM_CODE_NONE)
 		stack = stack_of(s, event, node);
-	if (newest == NULL || site == NULL || (node != PEM_CODE_NONE && stack == NULL))
+	if (site == NULL || (node != PEM_CODE_NONE && stack == NULL))
 		return -ENOMEM;
-	is_temporary = newest->is_there && newest->size == block->size &&
-		       newest->stack == block->stack && newest->code == block->code;
-	newest->is_there = false;
-	shrink(s, &site->sum, block->size, is_temporary);
-	if (stack != NULL)
-		shrink(s, &stack->sum, block->size, is_temporary);
-	s->now -= block->size < s->now ? block->size : s->now;
-	return 0;
-}
-
-/* Blocks that a record ends. Returns 0 or -ENOMEM. */
-static int end_blocks(struct report_sites *s, const struct pem_event *event,
-		      const struct pem_around *around)
-{
-	const struct pem_block *ended =
-		event->meaning == PEM_MEANS_RELEASE ? around->block : around->old_block;
-
-	return around->process != NULL && ended != NULL ? end_block(s, around->process, ended) : 0;
+	find_origins(s, site, stack, origins);
+	return pem_heap__end(&s->heap, process, block, origins);
 }
 
 /* The site allocates. stack: its stack, or NULL. Returns 0 or -ENOMEM. */
@@ -169,19 +98,16 @@ static int begin_block(struct report_sites *s, struct report_site *site, struct 
 		       const struct pem_around *around)
 {
 	const struct pem_block *block = around->block;
-	struct report_newest *newest;
-	uint32_t *at;
+	uint32_t *at, origins[PEM_HEAP_ORIGINS];
 
 	if (around->process == NULL || block == NULL)
 		return 0;
-	newest = newest_of(s, around->process);
 	at = pem_number_map__at(&s->event_at, block->event->id);
-	if (newest == NULL || at == NULL)
+	if (at == NULL)
 		return -ENOMEM;
 	*at = site->event;
-	*newest = (struct report_newest){true, block->size, block->stack, block->code};
-	grow(s, &site->sum, stack != NULL ? &stack->sum : NULL, block->size);
-	return 0;
+	find_origins(s, site, stack, origins);
+	return pem_heap__begin(&s->heap, around->process, block, origins);
 }
 
 /* The field that holds the address behind a call, by its name: role 'code' is any code. */
@@ -238,6 +164,7 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 {
 	const struct pem_pass_process *process = around->process;
 	bool is_sample = e->event->meaning == PEM_MEANS_SAMPLE;
+	const struct pem_block *ended;
 	struct report_stack *stack;
 	struct report_site *site;
 	uint64_t behind;
@@ -247,7 +174,9 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 		return pem_code__map(s->code, record);
 	if (e->event->meaning == PEM_MEANS_FRAME)
 		return pem_code__frame(s->code, record, process);
-	if (ends_blocks(e->event) && end_blocks(s, e->event, around) < 0)
+	pem_heap__exec(&s->heap, record, process);
+	ended = process != NULL ? pem_heap__ended(e->event, around) : NULL;
+	if (ended != NULL && end_block(s, process, ended) < 0)
 		return -ENOMEM;
 	field = e->layer == LAYER_APP ? call_site(e->event) : -1;
 	if (s->samples && is_sample)
@@ -345,50 +274,6 @@ struct live {
 	bool *is_known; /* by event: all that ends its blocks was recorded */
 };
 
-/* Was the event recorded each time, also where that cost too much, and whatever its fields? */
-static bool is_recorded(const struct report *report, const char *name)
-{
-	const struct pem_trace_info *info = report->info;
-	bool found = false;
-	size_t i;
-
-	for (i = 0; i < report->event_count; i++)
-		if (strcmp(report->events[i].event->name, name) == 0)
-			found = !report__is_reduced(report, &report->events[i]);
-	for (i = 0; i < info->predicate_count; i++)
-		found &= strcmp(info->predicates[i].event, name) != 0;
-	return found && info->predicates_more == 0;
-}
-
-/*
- * Was each event recorded that ends blocks of the group? catalogue tells which there are. At least
- * one has to be.
- */
-static bool sees_all_ends(const struct report *report, const struct pem_model *catalogue,
-			  const char *group)
-{
-	bool found = false;
-	size_t i;
-
-	for (i = 0; i < pem_model__count(catalogue); i++) {
-		const struct pem_event *event = pem_model__event(catalogue, i);
-
-		if (ends_blocks(event) && strcmp(event->group, group) == 0 &&
-		    !is_recorded(report, event->name))
-			return false;
-	}
-	for (i = 0; i < report->event_count; i++) {
-		const struct pem_event *event = report->events[i].event;
-
-		if (!ends_blocks(event) || strcmp(event->group, group) != 0)
-			continue;
-		if (!is_recorded(report, event->name))
-			return false;
-		found |= event->meaning == PEM_MEANS_RELEASE;
-	}
-	return found;
-}
-
 static bool *find_known(const struct report *report)
 {
 	struct pem_model *catalogue = pem_model__new();
@@ -402,7 +287,8 @@ static bool *find_known(const struct report *report)
 	}
 	for (i = 0; known != NULL && i < report->event_count; i++)
 		known[i] = report->events[i].event->meaning == PEM_MEANS_ALLOCATION &&
-			   sees_all_ends(report, catalogue, report->events[i].event->group);
+			   pem_heap__sees_ends(report->trace, catalogue,
+					       report->events[i].event->group);
 	pem_model__free(catalogue);
 	return known;
 }
@@ -442,24 +328,23 @@ static int add_live(void *arg, const struct pem_pass_process *process,
 }
 
 /* What follows from releases is known if all of them were recorded, and none lost. */
-static void finish_peak(const struct report_sites *s, const struct live *live, uint32_t event,
-			struct report_amounts *sum)
-{
-	bool is_complete = live->report->total.discarded + live->report->total.overwritten == 0;
-
-	keep_peak(s, sum);
-	if (!is_complete || !live->is_known[event])
-		sum->peak = sum->temporary = 0;
-}
-
-static void finish_peaks(struct report_sites *s, const struct live *live)
+static void add_rows(struct report_sites *s, const struct live *live)
 {
 	size_t i;
 
-	for (i = 0; i < s->count; i++)
-		finish_peak(s, live, s->sites[i].event, &s->sites[i].sum);
-	for (i = 0; i < s->stack_count; i++)
-		finish_peak(s, live, s->stacks[i].event, &s->stacks[i].sum);
+	pem_heap__finish(&s->heap);
+	for (i = 0; i < s->heap.row_count; i++) {
+		const struct pem_heap_row *row = &s->heap.rows[i];
+		bool is_stack = row->origin & 1;
+		uint32_t at = row->origin >> 1,
+			 event = is_stack ? s->stacks[at].event : s->sites[at].event;
+		struct report_amounts *sum = is_stack ? &s->stacks[at].sum : &s->sites[at].sum;
+
+		if (!live->is_known[event])
+			continue;
+		cli_sum__add(&sum->peak, row->peak);
+		sum->temporary += row->temporary;
+	}
 }
 
 int report_sites__finish(struct report_sites *s, const struct report *report)
@@ -469,8 +354,8 @@ int report_sites__finish(struct report_sites *s, const struct report *report)
 			 ? pem_pass__blocks(report_times__pass(report), add_live, &live)
 			 : -ENOMEM;
 
-	if (rc == 0)
-		finish_peaks(s, &live);
+	if (rc == 0 && pem_heap__is_complete(report->trace, report_times__pass(report)))
+		add_rows(s, &live);
 	free(live.is_known);
 	if (rc == 0)
 		rc = pem_code__name(s->code, report->trace);
@@ -492,9 +377,8 @@ void report_sites__free(struct report_sites *s)
 	free(s->sites);
 	free(s->stacks);
 	free(s->of_object);
-	free(s->newest);
+	pem_heap__free(&s->heap);
 	pem_number_map__free(&s->event_at);
-	pem_number_map__free(&s->newest_at);
 	pem_number_map__free(&s->site_at);
 	pem_number_map__free(&s->stack_at);
 	free(s);

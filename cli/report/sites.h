@@ -6,6 +6,7 @@
 #ifndef PEM_CLI_REPORT_SITES_H
 #define PEM_CLI_REPORT_SITES_H
 
+#include "heap.h"
 #include "report.h"
 
 #include <pem/code.h>
@@ -16,24 +17,13 @@
 struct report_amounts {
 	uint64_t count, bytes;
 	uint64_t live, live_bytes; /* blocks that were not released */
-	uint64_t temporary; /* blocks that were released next: see report_newest */
-	uint64_t peak; /* bytes of its blocks when those of all places together were most */
-	uint64_t now, peaks; /* bytes of its blocks, and how many peaks these took part in */
+	uint64_t temporary, peak; /* as struct pem_heap_row, of all runs */
 };
 
 struct report_site {
 	uint32_t event; /* index in the report's events */
 	uint32_t location; /* of the code */
 	struct report_amounts sum;
-};
-
-/*
- * What a process allocated last. As heaptrack has it, the next release is of a temporary block if
- * that has the same size and stack, of unknown stacks the same site.
- */
-struct report_newest {
-	bool is_there; /* nothing was released since */
-	uint64_t size, stack, code;
 };
 
 /* Samples or allocations with one stack. */
@@ -53,12 +43,9 @@ struct report_sites {
 	uint64_t *of_object; /* records by object, once all are there */
 	bool samples; /* also where samples were, which are no call sites */
 	bool lists_stacks; /* each of them, in JSON */
-	/* Bytes of all blocks now, the most so far, and how often there were more than before. */
-	uint64_t now, most, peaks;
+	/* A site's origin is twice its index, a stack's one more than that. */
+	struct pem_heap heap;
 	struct pem_number_map event_at; /* of allocations: index of an event, by its id */
-	struct pem_number_map newest_at; /* by process: index in newest */
-	struct report_newest *newest;
-	size_t newest_count, newest_capacity;
 	struct pem_number_map site_at; /* key: event, location */
 	struct pem_number_map stack_at; /* key: event, node */
 };

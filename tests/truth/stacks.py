@@ -168,6 +168,47 @@ def c_by_heaptrack():
     equal(len(same_as_heaptrack([program_with_library()], FUNCTIONS)), 9, "stacks")
 
 
+RUNS = r"""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#define APART __attribute__((noinline, noclone))
+static void *volatile kept;
+APART static void big(void) { kept = malloc(1000); free(kept); }
+APART static void keep(void) { kept = malloc(600); kept = NULL; }
+APART static void late(void) { kept = malloc(700); free(kept); }
+int main(int argc, char **argv)
+{
+	if (argc > 2) {
+		late();
+		return 0;
+	}
+	big();
+	if (argc == 1 && fork() == 0) {
+		keep();
+		_exit(0);
+	}
+	if (argc == 2) {
+		keep();
+		execl(argv[0], argv[0], "", "", NULL);
+	}
+	wait(NULL);
+	late();
+	return 0;
+}
+"""
+
+
+@test
+def peaks_of_runs():
+    "a process that ended, and a program that an exec ended, hold nothing when another holds most"
+    program = compile_program(RUNS)
+    for arguments, expected in (([], {"big": 1000, "keep": 600, "late": 0}), (["exec"], {"big": 1000, "keep": 0, "late": 700})):
+        found = by_stack([program, *arguments])
+        equal({key[-1] if key[0] == "main" else key[0]: sums["peak"] for key, sums in found.items() if len(key) == 2 and "main" in key}, expected,
+              "bytes at the peak")
+
+
 CXX = r"""
 #include <map>
 #include <memory>
