@@ -17,13 +17,17 @@
 #define FORMATS_MAX 32
 #define CTF_SUFFIX "-ctf"
 
-enum { OPT_TO = 256, OPT_LIST };
+enum { OPT_TO = 256, OPT_LIST, OPT_OF };
 
 static const struct cli_option options[] = {
 	{OPT_TO, "to", "FORMAT", "What to write: one of --list."},
 	{'o', "output", "OUT",
 	 "File to write; - is standard output. Default: the trace's name and the format's suffix, "
 	 "a regular file of yours in the current folder, which is made or replaced."},
+	{OPT_OF, "of", "AMOUNT",
+	 "With --to folded: the number of each stack. samples (default): of the CPU. Of "
+	 "allocations: calls, bytes, peak (bytes when most were held), leaked (bytes that were "
+	 "never released), or temporary (calls whose block was released at once)."},
 	{OPT_LIST, "list", NULL, "List the formats there are."},
 	{'j', "json", NULL, "With --list: an array of objects."},
 	{0},
@@ -209,12 +213,14 @@ static int open_named(const char *path, const char **to)
 
 /* other: another run's trace, or NULL. */
 static int export_trace(const struct cli_verb *verb, const struct pem_exporter *exporter,
-			const char *directory, const char *other, const char *output)
+			const char *directory, const char *other, const char *output,
+			const char *amount)
 {
 	struct cli_progress progress;
 	struct pem_export_options export_options = {.size = sizeof(export_options),
 						    .progress = cli_progress__update,
-						    .progress_arg = &progress};
+						    .progress_arg = &progress,
+						    .amount = amount};
 	struct pem_error error = {{0}};
 	struct pem_trace *trace;
 	char path[PATH_MAX];
@@ -305,7 +311,7 @@ static int export_ctf(const struct cli_verb *verb, const char *directory, const 
 
 static int run(const struct cli_verb *verb, int argc, char **argv)
 {
-	const char *format = NULL, *output = NULL;
+	const char *format = NULL, *output = NULL, *amount = NULL;
 	bool list = false, json = false;
 	struct search search = {0};
 	int code, status;
@@ -317,6 +323,8 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 			format = optarg;
 		else if (code == 'o')
 			output = optarg;
+		else if (code == OPT_OF)
+			amount = optarg;
 		else if (code == OPT_LIST)
 			list = true;
 		else
@@ -342,9 +350,11 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 					 "a file of format '%s' has one run: give one trace, or "
 					 "--to html for two",
 					 format);
+	else if (amount != NULL && !search.found.takes_amount)
+		status = cli_usage_error(verb, "format '%s' has no --of", format);
 	else
 		status = export_trace(verb, &search.found, argv[optind],
-				      optind + 1 < argc ? argv[optind + 1] : NULL, output);
+				      optind + 1 < argc ? argv[optind + 1] : NULL, output, amount);
 	if (search.handle != NULL)
 		dlclose(search.handle);
 	return status;
@@ -354,6 +364,7 @@ const struct cli_verb cli_export = {
 	.name = "export",
 	.summary = "write a trace in another format",
 	.usage = "export --to FORMAT TRACE [-o OUT]\nexport --to html TRACE OTHER [-o OUT]\n"
+		 "export --to folded [--of AMOUNT] TRACE [-o OUT]\n"
 		 "export --list [--json]",
 	.text = "Writes a whole trace in a format that other tools or people read. Each format is "
 		"a "
@@ -390,6 +401,8 @@ const struct cli_verb cli_export = {
 		"                            for ui.perfetto.dev\n"
 		"pem export --to folded pem-trace-sqlite3-1 -o - | flamegraph.pl > run.svg\n"
 		"                            stacks of samples, as other tools take them\n"
+		"pem export --to folded --of peak pem-trace-sqlite3-1 -o peak\n"
+		"                            who held memory when most was held\n"
 		"babeltrace2 pem-trace-sqlite3-1\n"
 		"                            needs no export: a trace is CTF as it is,\n"
 		"                            unless it was recorded with --compress\n"

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * folded.c - exporter: samples of the CPU as folded stacks, for tools that draw flame graphs
+ * folded.c - exporter: samples of the CPU, or allocations, as folded stacks, for tools that draw
+ * flame graphs
  *
  * A line for each stack: the program and its functions, outermost first, with a semicolon between
- * them, a space, and the number of samples. Functions of the kernel end in _[k]. It is what
- * stackcollapse-perf.pl of Brendan Gregg's FlameGraph writes, and inferno, speedscope and others
- * read.
+ * them, a space, and the number of samples, or an amount of allocations (samples.h). Functions of
+ * the kernel end in _[k]. It is what stackcollapse-perf.pl of Brendan Gregg's FlameGraph writes,
+ * and inferno, speedscope and others read.
  *
  * Not here: what a stack is called (samples.c), files (output.c).
  */
@@ -62,14 +63,15 @@ static int take(struct folded *folded, const struct pem_record *record,
 	int group =
 		group_of(folded->programs, process && process->name[0] ? process->name : "unknown");
 
-	return group < 0
-		       ? group
-		       : pem_samples__record(&folded->samples, record, process, (uint16_t)group, 0);
+	return group < 0 ? group
+			 : pem_samples__record(&folded->samples, record, around, (uint16_t)group);
 }
 
 static int read_all(struct folded *folded, struct pem_trace *trace, struct pem_error *error)
 {
-	struct pem_pass_options options = {.size = sizeof(options), .without = PEM_PASS_BLOCKS};
+	struct pem_pass_options options = {
+		.size = sizeof(options),
+		.without = folded->samples.of == PEM_SAMPLES_OF_CPU ? PEM_PASS_BLOCKS : 0};
 	struct pem_pass *pass = pem_pass__new(trace, &options, error);
 	struct pem_record record = {.size = sizeof(record)};
 	struct pem_around around = {.size = sizeof(around)};
@@ -89,6 +91,8 @@ static int read_all(struct folded *folded, struct pem_trace *trace, struct pem_e
 		if (++done % PROGRESS_RECORDS == 0 && folded->options.progress)
 			folded->options.progress(done, total, folded->options.progress_arg);
 	}
+	if (!rc)
+		rc = pem_samples__finish(&folded->samples, trace, pass, 0);
 	pem_pass__free(pass);
 	return rc;
 }
@@ -123,27 +127,61 @@ static void put_stack(FILE *out, const struct folded *folded, uint32_t node)
 	fprintf(out, " %" PRIu64 "\n", s->nodes[node].own);
 }
 
-static int write_all(struct folded *folded, struct pem_trace *trace, const char *path,
-		     struct pem_error *error)
+static int write_all(const struct folded *folded, const char *path, struct pem_error *error)
 {
 	struct pem_output output;
-	int rc = pem_samples__finish(&folded->samples, trace, 0);
 	uint32_t i;
+	int rc;
 
-	if (!rc && !folded->samples.count) {
+	if (!folded->samples.count) {
 		snprintf(error->text, sizeof(error->text),
-			 "the trace has no samples of the CPU: record with -g, or name "
-			 "HW::HWPerf::HPMsAndPC with -e");
+			 folded->samples.of == PEM_SAMPLES_OF_CPU
+				 ? "the trace has no samples of the CPU: record with -g, or name "
+				   "HW::HWPerf::HPMsAndPC with -e"
+				 : "the trace has no stacks of allocations: record with -g and -e "
+				   "'APP::Libc::*'");
 		return -ENODATA;
 	}
-	if (!rc)
-		rc = pem_output__open(&output, path, error);
+	if (folded->samples.amount >= PEM_AMOUNT_PEAK && !folded->samples.knows_ends) {
+		snprintf(error->text, sizeof(error->text),
+			 "not all releases of memory are known: events were lost, or some that "
+			 "release memory were not recorded (-e 'APP::Libc::*')");
+		return -ENODATA;
+	}
+	rc = pem_output__open(&output, path, error);
 	if (rc)
 		return rc;
 	for (i = 0; i < folded->samples.node_count; i++)
 		if (folded->samples.nodes[i].own)
 			put_stack(output.file, folded, i);
 	return pem_output__finish(&output, 0, error);
+}
+
+/* Begin with the amount that the user chose. Returns 0, -EINVAL or -ENOMEM. */
+static int choose(struct folded *folded, struct pem_error *error)
+{
+	static const char *const names[PEM_AMOUNTS] = {
+		[PEM_AMOUNT_BYTES] = "bytes",         [PEM_AMOUNT_CALLS] = "calls",
+		[PEM_AMOUNT_PEAK] = "peak",           [PEM_AMOUNT_LEAKED] = "leaked",
+		[PEM_AMOUNT_TEMPORARY] = "temporary",
+	};
+	const char *wanted = folded->options.amount;
+	unsigned i = 0;
+	int rc;
+
+	if (!wanted || !strcmp(wanted, "samples"))
+		return pem_samples__init(&folded->samples, PEM_SAMPLES_OF_CPU);
+	while (i < PEM_AMOUNTS && strcmp(wanted, names[i]) != 0)
+		i++;
+	if (i == PEM_AMOUNTS) {
+		snprintf(error->text, sizeof(error->text),
+			 "'%.64s' is none of samples, calls, bytes, peak, leaked and temporary",
+			 wanted);
+		return -EINVAL;
+	}
+	rc = pem_samples__init(&folded->samples, PEM_SAMPLES_OF_ALLOCATIONS);
+	folded->samples.amount = i;
+	return rc;
 }
 
 static int run(struct pem_trace *trace, const char *path, const struct pem_export_options *options,
@@ -159,13 +197,13 @@ static int run(struct pem_trace *trace, const char *path, const struct pem_expor
 		return rc;
 	}
 	error->text[0] = '\0';
-	rc = pem_samples__init(&folded.samples, PEM_SAMPLES_OF_CPU);
-	if (!folded.programs)
+	rc = choose(&folded, error);
+	if (!rc && !folded.programs)
 		rc = -ENOMEM;
 	if (!rc)
 		rc = read_all(&folded, trace, error);
 	if (!rc)
-		rc = write_all(&folded, trace, path, error);
+		rc = write_all(&folded, path, error);
 	if (rc == -ENOMEM && !error->text[0])
 		snprintf(error->text, sizeof(error->text), "no memory for the trace's stacks");
 	pem_samples__free(&folded.samples);
@@ -180,7 +218,8 @@ const struct pem_exporter pem_exporter = {
 	.size = sizeof(struct pem_exporter),
 	.abi_version = PEM_EXPORT_ABI_VERSION,
 	.name = "folded",
-	.description = "stacks of the CPU's samples, for flame graph tools",
+	.description = "stacks of the CPU's samples, or of allocations, for flame graph tools",
 	.suffix = ".folded",
 	.run = run,
+	.takes_amount = 1,
 };

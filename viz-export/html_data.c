@@ -351,13 +351,9 @@ static int add_between(void *arg, size_t metric, uint64_t ns)
 static int add_sample(struct pem_html_data *data, struct pem_samples *samples,
 		      const struct pem_record *record, const struct pem_around *around)
 {
-	uint64_t bin = record->time_ns / data->coarse_ns;
-
 	if (!pem_samples__wants(samples, record->event))
 		return 0;
-	return pem_samples__record(
-		samples, record, around->process, (uint16_t)data->process,
-		(uint16_t)(bin < data->coarse_count ? bin : data->coarse_count - 1));
+	return pem_samples__record(samples, record, around, (uint16_t)data->process);
 }
 
 static int add(struct pem_html_data *data, const struct pem_record *record,
@@ -464,7 +460,9 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 		struct pem_error *error)
 {
 	struct pem_pass_options options = {
-		.size = sizeof(options), .without = PEM_PASS_BLOCKS, .has_paths = 1};
+		.size = sizeof(options),
+		.without = pem_samples__needs_blocks(trace) ? 0 : PEM_PASS_BLOCKS,
+		.has_paths = 1};
 	struct pem_record record = {.size = sizeof(record)};
 	struct pem_around around = {.size = sizeof(around)};
 	struct pem_error damage = {""};
@@ -491,9 +489,10 @@ static int fill(struct pem_html_data *data, struct pem_trace *trace, struct prog
 	if (!err)
 		err = pem_html_lanes__finish(&data->lanes);
 	if (!err)
-		err = pem_samples__finish(&data->samples, trace, PEM_HTML_STACKS_MAX);
+		err = pem_samples__finish(&data->samples, trace, data->pass, PEM_HTML_STACKS_MAX);
 	if (!err)
-		err = pem_samples__finish(&data->allocations, trace, PEM_HTML_STACKS_MAX);
+		err = pem_samples__finish(&data->allocations, trace, data->pass,
+					  PEM_HTML_STACKS_MAX);
 	if (err)
 		say_what_failed(error, err);
 	pem_html_tree__finish(&data->tree);
@@ -515,6 +514,8 @@ static int prepare(struct pem_html_data *data, const struct pem_trace *trace)
 		return err;
 	data->coarse_count = (data->bin_count + 1) / 2;
 	data->coarse_ns = 2 * data->bin_ns;
+	data->samples.bin_ns = data->allocations.bin_ns = data->coarse_ns;
+	data->samples.bin_count = data->allocations.bin_count = data->coarse_count;
 	metrics = pem_model__metric_count(pem_trace__model(trace));
 	data->between_count = (metrics < PEM_HTML_BETWEENS_MAX ? metrics : PEM_HTML_BETWEENS_MAX) *
 			      PEM_HTML_BETWEEN_TABLES;

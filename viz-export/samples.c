@@ -28,6 +28,8 @@ void pem_samples__free(struct pem_samples *samples)
 	free(samples->functions);
 	free(samples->nodes);
 	free(samples->entries);
+	free(samples->amounts);
+	pem_heap__free(&samples->heap);
 	pem_number_map__free(&samples->entry_at);
 	pem_code__free(samples->code);
 	memset(samples, 0, sizeof(*samples));
@@ -48,64 +50,174 @@ static bool is_allocation(const struct pem_event *event)
 	       pem_event__field_by_role(event, PEM_ROLE_STACK) >= 0;
 }
 
+bool pem_samples__needs_blocks(const struct pem_trace *trace)
+{
+	const struct pem_model *model = pem_trace__model(trace);
+	size_t i;
+
+	for (i = 0; i < pem_model__count(model); i++)
+		if (pem_model__event(model, i)->meaning == PEM_MEANS_FRAME)
+			return true;
+	return false;
+}
+
 bool pem_samples__wants(const struct pem_samples *samples, const struct pem_event *event)
 {
 	if (event->meaning == PEM_MEANS_OBJECT)
 		return true;
 	if (samples->of == PEM_SAMPLES_OF_CPU)
 		return is_sample(event);
-	return event->meaning == PEM_MEANS_FRAME || is_allocation(event);
+	return event->meaning == PEM_MEANS_FRAME || event->meaning == PEM_MEANS_ALLOCATION ||
+	       event->meaning == PEM_MEANS_RELEASE || event->meaning == PEM_MEANS_PROCESS_NAME;
 }
 
-static int count_stack(struct pem_samples *samples, uint32_t node, uint16_t group, uint16_t bin,
-		       uint64_t count)
+/* Returns the index of the entry of a stack and a time, a new one if there is none, or -ENOMEM. */
+static int64_t entry_of(struct pem_samples *samples, uint32_t node, uint16_t group,
+			uint64_t time_ns)
 {
-	uint64_t key = (uint64_t)node << 32 | (uint64_t)group << 16 | bin;
-	uint32_t *at = pem_number_map__at(&samples->entry_at, key);
+	uint64_t bin = samples->bin_ns ? time_ns / samples->bin_ns : 0, key;
+	struct pem_samples_entry *entry;
+	uint32_t *at;
 
+	if (samples->bin_ns && bin >= samples->bin_count)
+		bin = samples->bin_count - 1;
+	key = (uint64_t)node << 32 | (uint64_t)group << 16 | bin;
+	at = pem_number_map__at(&samples->entry_at, key);
 	if (!at)
 		return -ENOMEM;
-	if (*at == PEM_SAMPLES_NONE) {
-		if (pem_grow(&samples->entries, sizeof(*samples->entries), samples->entry_count + 1,
-			     &samples->entry_capacity) < 0)
-			return -ENOMEM;
-		*at = (uint32_t)samples->entry_count;
-		samples->entries[samples->entry_count++] =
-			(struct pem_samples_entry){node, group, bin, 0};
+	if (*at != PEM_SAMPLES_NONE)
+		return *at;
+	if (pem_grow(&samples->entries, sizeof(*samples->entries), samples->entry_count + 1,
+		     &samples->entry_capacity) < 0 ||
+	    (samples->of == PEM_SAMPLES_OF_ALLOCATIONS &&
+	     pem_grow(&samples->amounts, sizeof(*samples->amounts), samples->entry_count + 1,
+		      &samples->amounts_capacity) < 0))
+		return -ENOMEM;
+	entry = &samples->entries[samples->entry_count];
+	*entry = (struct pem_samples_entry){node, group, (uint16_t)bin, 0};
+	if (samples->of == PEM_SAMPLES_OF_ALLOCATIONS) {
+		entry->count = samples->entry_count;
+		samples->amounts[entry->count] = (struct pem_amounts){{0}};
 	}
-	samples->entries[*at].count += count;
-	samples->count += count;
-	return 0;
+	*at = (uint32_t)samples->entry_count++;
+	return *at;
 }
 
-/* Bytes of an allocation, by the node of its stack. An allocation that failed has none. */
-static int count_bytes(struct pem_samples *samples, const struct pem_record *record,
-		       const struct pem_pass_process *process, uint16_t group, uint16_t bin)
+/*
+ * The entry of a block's stack becomes *origin, if it has one. A stack whose records were lost is
+ * the group's itself. Returns 0 or -ENOMEM.
+ */
+static int origin_of(struct pem_samples *samples, const struct pem_block *block, uint32_t pid,
+		     const struct pem_pass_process *process, uint16_t group, uint32_t *origin)
 {
-	int stack = pem_event__field_by_role(record->event, PEM_ROLE_STACK);
-	int size = pem_event__field_by_role(record->event, PEM_ROLE_SIZE);
-	int address = pem_event__field_by_role(record->event, PEM_ROLE_ADDRESS);
-	uint32_t node = pem_code__numbered(samples->code, record->pid, process,
-					   pem_record__u64(record, (unsigned)stack));
+	int64_t entry = PEM_HEAP_NO_ORIGIN;
 
-	if (node == PEM_CODE_NONE || !pem_record__u64(record, (unsigned)address))
-		return 0;
-	return count_stack(samples, node, group, bin, pem_record__u64(record, (unsigned)size));
+	if (block->stack)
+		entry = entry_of(samples,
+				 pem_code__numbered(samples->code, pid, process, block->stack),
+				 group, block->begin_ns);
+	*origin = (uint32_t)entry;
+	return entry < 0 ? -ENOMEM : 0;
+}
+
+/* An allocation that failed has no block. */
+static int begin_block(struct pem_samples *samples, const struct pem_record *record,
+		       const struct pem_around *around, uint16_t group)
+{
+	uint32_t origins[PEM_HEAP_ORIGINS] = {PEM_HEAP_NO_ORIGIN, PEM_HEAP_NO_ORIGIN};
+	const struct pem_block *block = around->block;
+	struct pem_amounts *amounts;
+
+	if (origin_of(samples, block, record->pid, around->process, group, &origins[0]))
+		return -ENOMEM;
+	if (origins[0] != PEM_HEAP_NO_ORIGIN) {
+		amounts = &samples->amounts[origins[0]];
+		amounts->of[PEM_AMOUNT_BYTES] += block->size;
+		amounts->of[PEM_AMOUNT_CALLS]++;
+		samples->count++;
+	}
+	return around->process ? pem_heap__begin(&samples->heap, around->process, block, origins)
+			       : 0;
+}
+
+static int take_block(struct pem_samples *samples, const struct pem_record *record,
+		      const struct pem_around *around, uint16_t group)
+{
+	const struct pem_block *ended = pem_heap__ended(record->event, around);
+	uint32_t origins[PEM_HEAP_ORIGINS] = {PEM_HEAP_NO_ORIGIN, PEM_HEAP_NO_ORIGIN};
+
+	pem_heap__exec(&samples->heap, record, around->process);
+	if (around->process && ended &&
+	    (origin_of(samples, ended, record->pid, around->process, group, &origins[0]) ||
+	     pem_heap__end(&samples->heap, around->process, ended, origins)))
+		return -ENOMEM;
+	return is_allocation(record->event) && around->block
+		       ? begin_block(samples, record, around, group)
+		       : 0;
 }
 
 int pem_samples__record(struct pem_samples *samples, const struct pem_record *record,
-			const struct pem_pass_process *process, uint16_t group, uint16_t bin)
+			const struct pem_around *around, uint16_t group)
 {
-	int64_t node;
+	int64_t node, entry;
 
 	if (record->event->meaning == PEM_MEANS_OBJECT)
 		return pem_code__map(samples->code, record);
 	if (record->event->meaning == PEM_MEANS_FRAME)
-		return pem_code__frame(samples->code, record, process);
+		return pem_code__frame(samples->code, record, around->process);
 	if (samples->of == PEM_SAMPLES_OF_ALLOCATIONS)
-		return count_bytes(samples, record, process, group, bin);
-	node = pem_code__sample(samples->code, record, process);
-	return node < 0 ? -ENOMEM : count_stack(samples, (uint32_t)node, group, bin, 1);
+		return take_block(samples, record, around, group);
+	node = pem_code__sample(samples->code, record, around->process);
+	entry = node < 0 ? node : entry_of(samples, (uint32_t)node, group, record->time_ns);
+	if (entry < 0)
+		return -ENOMEM;
+	samples->entries[entry].count++;
+	samples->count++;
+	return 0;
+}
+
+uint64_t pem_samples__value(const struct pem_samples *samples,
+			    const struct pem_samples_entry *entry, enum pem_amount amount)
+{
+	return samples->of == PEM_SAMPLES_OF_CPU ? entry->count
+						 : samples->amounts[entry->count].of[amount];
+}
+
+/* Are all ends of blocks seen that have stacks? Returns 1, 0 or -ENOMEM. */
+static int sees_ends(const struct pem_trace *trace)
+{
+	const struct pem_model *model = pem_trace__model(trace);
+	struct pem_model *catalogue = pem_model__new();
+	struct pem_error error = {""};
+	int sees = catalogue && pem_model__add_catalogue(catalogue, &error) >= 0 ? 1 : -ENOMEM;
+	size_t i;
+
+	for (i = 0; sees == 1 && i < pem_model__count(model); i++)
+		if (is_allocation(pem_model__event(model, i)))
+			sees = pem_heap__sees_ends(trace, catalogue,
+						   pem_model__event(model, i)->group);
+	pem_model__free(catalogue);
+	return sees;
+}
+
+/* What follows from releases is added to amounts if it is known. Returns 0 or -ENOMEM. */
+static int add_ends(struct pem_samples *s, const struct pem_trace *trace,
+		    const struct pem_pass *pass)
+{
+	int sees = sees_ends(trace);
+	size_t i;
+
+	s->knows_ends = sees == 1 && pem_heap__is_complete(trace, pass);
+	pem_heap__finish(&s->heap);
+	for (i = 0; s->knows_ends && i < s->heap.row_count; i++) {
+		const struct pem_heap_row *row = &s->heap.rows[i];
+		uint64_t *of = s->amounts[row->origin].of;
+
+		of[PEM_AMOUNT_PEAK] += row->peak;
+		of[PEM_AMOUNT_LEAKED] += row->now;
+		of[PEM_AMOUNT_TEMPORARY] += row->temporary;
+	}
+	return sees < 0 ? sees : 0;
 }
 
 /* --- the tree of functions --- */
@@ -258,6 +370,17 @@ static int by_node_and_bin(const void *a, const void *b)
 	return (x->bin > y->bin) - (x->bin < y->bin);
 }
 
+static void join(struct pem_samples *s, struct pem_samples_entry *to,
+		 const struct pem_samples_entry *from)
+{
+	unsigned i;
+
+	if (s->of == PEM_SAMPLES_OF_CPU)
+		to->count += from->count;
+	for (i = 0; s->of == PEM_SAMPLES_OF_ALLOCATIONS && i < PEM_AMOUNTS; i++)
+		s->amounts[to->count].of[i] += s->amounts[from->count].of[i];
+}
+
 /* Sort entries, join those of one node and bin, and add up. */
 static void add_up(struct pem_samples *s)
 {
@@ -267,7 +390,7 @@ static void add_up(struct pem_samples *s)
 		qsort(s->entries, s->entry_count, sizeof(*s->entries), by_node_and_bin);
 	for (i = 0; i < s->entry_count; i++) {
 		if (used && !by_node_and_bin(&s->entries[used - 1], &s->entries[i]))
-			s->entries[used - 1].count += s->entries[i].count;
+			join(s, &s->entries[used - 1], &s->entries[i]);
 		else
 			s->entries[used++] = s->entries[i];
 	}
@@ -275,7 +398,8 @@ static void add_up(struct pem_samples *s)
 	for (i = 0; i < s->node_count; i++)
 		s->nodes[i].own = s->nodes[i].total = 0;
 	for (i = 0; i < used; i++)
-		s->nodes[s->entries[i].node].own += s->entries[i].count;
+		s->nodes[s->entries[i].node].own +=
+			pem_samples__value(s, &s->entries[i], s->amount);
 	for (i = s->node_count; i-- > 0;) { /* parents have smaller numbers */
 		s->nodes[i].total += s->nodes[i].own;
 		if (s->nodes[i].parent != PEM_SAMPLES_NONE)
@@ -368,11 +492,13 @@ static int make_tree(struct making *m, size_t nodes_max)
 }
 
 int pem_samples__finish(struct pem_samples *samples, const struct pem_trace *trace,
-			size_t nodes_max)
+			const struct pem_pass *pass, size_t nodes_max)
 {
 	struct making making = {.samples = samples};
 	int rc = pem_code__name(samples->code, trace);
 
+	if (!rc && samples->of == PEM_SAMPLES_OF_ALLOCATIONS)
+		rc = add_ends(samples, trace, pass);
 	if (!rc)
 		rc = make_tree(&making, nodes_max);
 	pem_number_map__free(&making.function_at);

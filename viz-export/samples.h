@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * samples.h - where the CPU's time went: samples by stack of functions; or who allocated: the bytes
- * that allocations asked for
+ * samples.h - where the CPU's time went: samples by stack of functions; or who allocated, in
+ * several amounts
  *
  * Samples are counted by stack of addresses (pem/code.h) as the trace is read. In the end these
  * become a tree of functions with a root for each group, such as a process. A function is that of
@@ -13,6 +13,7 @@
 #ifndef PEM_EXPORT_SAMPLES_H
 #define PEM_EXPORT_SAMPLES_H
 
+#include "heap.h"
 #include "number_map.h"
 
 #include <pem/code.h>
@@ -24,11 +25,25 @@
 /* What is counted. */
 enum pem_samples_of { PEM_SAMPLES_OF_CPU, PEM_SAMPLES_OF_ALLOCATIONS };
 
-/* Samples, or bytes, with one stack in one bin of time. */
+/* What stacks of allocations have. */
+enum pem_amount {
+	PEM_AMOUNT_BYTES, /* that were asked for */
+	PEM_AMOUNT_CALLS, /* that allocated */
+	/* The others as struct pem_heap_row has them: what allocations at that time left, ... */
+	PEM_AMOUNT_PEAK,
+	PEM_AMOUNT_LEAKED,
+	PEM_AMOUNT_TEMPORARY,
+	PEM_AMOUNTS,
+};
+struct pem_amounts {
+	uint64_t of[PEM_AMOUNTS];
+};
+
+/* Samples, or allocations, with one stack in one bin of time. */
 struct pem_samples_entry {
 	uint32_t node; /* of the code; after pem_samples__finish: of the tree */
 	uint16_t group, bin;
-	uint64_t count;
+	uint64_t count; /* samples; of allocations: an index in amounts */
 };
 
 struct pem_samples_function {
@@ -41,13 +56,21 @@ struct pem_samples_function {
 struct pem_samples_node {
 	uint32_t parent; /* a smaller number; PEM_SAMPLES_NONE: it is a group's root */
 	uint32_t function; /* of a root: the group */
-	uint64_t own, total; /* samples, or bytes, in it; and in what it called */
+	uint64_t own, total; /* samples, or the amount, in it; and in what it called */
 };
 
 struct pem_samples {
 	enum pem_samples_of of;
+	enum pem_amount amount; /* of allocations: that own and total are */
+	/* Set by the caller, after init. bin_ns 0: one bin. */
+	uint64_t bin_ns;
+	uint32_t bin_count;
 	struct pem_code *code;
-	uint64_t count; /* samples, or bytes, taken */
+	uint64_t count; /* samples, or allocations, taken */
+	struct pem_heap heap;
+	bool knows_ends; /* in the end: are the amounts known that releases are needed for? */
+	struct pem_amounts *amounts;
+	size_t amounts_capacity; /* as many as entries are used at first */
 	struct pem_samples_entry *entries; /* in the end by node and bin */
 	size_t entry_count, entry_capacity;
 	struct pem_samples_function *functions;
@@ -60,20 +83,25 @@ struct pem_samples {
 /* Start empty. Returns 0 or -ENOMEM. Free it in both cases. */
 int pem_samples__init(struct pem_samples *samples, enum pem_samples_of of);
 void pem_samples__free(struct pem_samples *samples);
+/* The number that an entry has of samples, or of an amount. */
+uint64_t pem_samples__value(const struct pem_samples *samples,
+			    const struct pem_samples_entry *entry, enum pem_amount amount);
+/* Do allocations of the trace have stacks, so that a pass over it needs its blocks? */
+bool pem_samples__needs_blocks(const struct pem_trace *trace);
 /* Is it a record that pem_samples__record takes? */
 bool pem_samples__wants(const struct pem_samples *samples, const struct pem_event *event);
 /*
- * Take a sample, or an allocation whose stack is known, or what says where code lies or what a
- * stack is. Returns 0 or -ENOMEM.
+ * Take a sample, an allocation whose stack is known, a release, or what says where code lies or
+ * what a stack is. group: of the record's process. Returns 0 or -ENOMEM.
  */
 int pem_samples__record(struct pem_samples *samples, const struct pem_record *record,
-			const struct pem_pass_process *process, uint16_t group, uint16_t bin);
+			const struct pem_around *around, uint16_t group);
 /*
- * Name all, and make the tree; trace has the samples. nodes_max: of small nodes, samples then count
- * for a node "(more)" of their parent until there are no more of both; 0: no limit. Blocks on
- * files. Returns 0 or -ENOMEM.
+ * Name all, and make the tree; trace has the samples, pass is at its end. nodes_max: of small
+ * nodes, samples then count for a node "(more)" of their parent until there are no more of both; 0:
+ * no limit. Blocks on files. Returns 0 or -ENOMEM.
  */
 int pem_samples__finish(struct pem_samples *samples, const struct pem_trace *trace,
-			size_t nodes_max);
+			const struct pem_pass *pass, size_t nodes_max);
 
 #endif

@@ -245,6 +245,33 @@ def flight_recorder():
     assert whole > mallocs / 3, (whole, mallocs)
 
 
+def amounts_of(b, *functions):
+    """{what the page offers: [what each function then has with what it called]}"""
+    return b.script("""
+        const choice = document.querySelector('#allocation-amount'), found = {};
+        for (const option of choice.options) {
+            choice.value = option.value;
+            choice.dispatchEvent(new Event('change'));
+            found[option.text] = arguments[0].map(name => {
+                const row = document.querySelector(`#allocation-table tr[data-name="${name}"]`);
+                return row ? Number(row.dataset.total) : 0;
+            });
+        }
+        return found;""", list(functions))
+
+
+@test
+def folded_amounts():
+    "pem export --to folded --of refuses what the trace does not know, what is no amount, and other formats"
+    trace = recorded([compiled(), "3"], "-g")  # without releases by realloc
+    for amount, status, text in ("calls", 0, ";leaf 1\n"), ("peak", 3, "not all releases of memory are known"), ("loss", 1, "'loss' is none of samples"):
+        rc, out, err = run([PEM, "export", "--to", "folded", "--of", amount, trace, "-o", "-"])
+        equal(rc, status, "exit status of %s, with %s" % (amount, err))
+        assert text in out + err, (amount, out, err)
+    rc, _, err = run([PEM, "export", "--to", "csv", "--of", "calls", trace, "-o", "-"])
+    equal((rc, "has no --of" in err), (1, True), "another format, with " + err)
+
+
 @test
 def flame_graph():
     "the page draws the bytes of allocations as a flame graph by their calls, and without stacks it does not"
@@ -256,6 +283,11 @@ def flame_graph():
         "[e.dataset.name, Number(e.dataset.own), Number(e.dataset.total)]);")}
     equal([table.get(name) for name in ("leaf", "in_child", "main")], [(40, 40), (0, 20), (0, 40)], "bytes itself and with what it called, of %s" % table)
     equal(b.script("return document.querySelector('#allocation-stacks canvas').getAttribute('aria-label').split(':')[0]"), "Flame graph of allocations", "label")
+    equal(amounts_of(b, "leaf", "in_child"), {"bytes allocated": [40, 20], "allocations": [4, 2]}, "amounts where releases are unknown")
+    b = show(export(recorded([program, "fork"], "-g", events=EVENTS + ",APP::Libc::*alloc,APP::Libc::Free"), os.path.join(tmp(), "ends.html")))
+    equal(amounts_of(b, "leaf", "in_child"), {
+        "bytes allocated": [40, 20], "allocations": [4, 2], "bytes at the peak": [20, 0], "bytes never released (leaked)": [0, 0],
+        "temporary allocations": [4, 2]}, "amounts")
     b = show(export(recorded([program, "fork"]), os.path.join(tmp(), "without.html")))
     equal(b.script("return document.querySelector('#allocations').hidden"), True, "hidden without stacks")
 

@@ -15,6 +15,7 @@ from preload import compile_program, need_preload
 from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
 
 EVENTS = "APP::Libc::*alloc,APP::Libc::Free"
+AMOUNTS = {"allocations": "calls", "peak": "peak", "leaked": "leaked", "temporary": "temporary"}
 COSTS = {"allocations": "count", "peak": "peak_bytes", "leaked": "live_bytes", "temporary": "temporary"}
 
 
@@ -37,13 +38,18 @@ def key_of(frames):
 
 
 def recorded(command, *options):
-    """The report of a recorded command's stacks."""
+    """The trace of a recorded command."""
     need_preload()
     if not os.path.exists(BUILD + "/programs/name_code"):
         skip("libdw-dev is missing")
     trace = tmp() + "/trace"
     rc, _, err = run([PEM, "record", "-q", "-g", "-e", EVENTS, *options, "-o", trace, "--"] + command)
     equal(rc, 0, "exit status, with " + err)
+    return trace
+
+
+def report_of(trace):
+    """The report of a trace's stacks."""
     rc, out, err = run([PEM, "report", "--by", "stack", "--json", trace])
     equal(rc, 0, "exit status of the report, with " + err)
     report = json.loads(out)
@@ -53,22 +59,52 @@ def recorded(command, *options):
     return report
 
 
-def by_stack(command):
+def by_stack(trace):
     """{stack: {cost: sum}}"""
     found = collections.defaultdict(collections.Counter)
-    for stack in recorded(command)["stacks"]:
+    for stack in report_of(trace)["stacks"]:
         for cost, member in COSTS.items():
             found[key_of([frame.get("function", "?") for frame in reversed(stack["frames"])])][cost] += stack[member]
     return found
 
 
+def folded(trace):
+    """The same by pem export --to folded."""
+    found = collections.defaultdict(collections.Counter)
+    for cost, amount in AMOUNTS.items():
+        rc, out, err = run([PEM, "export", "--to", "folded", "--of", amount, trace, "-o", "-"])
+        equal(rc, 0, "exit status of the export of %s, with %s" % (amount, err))
+        for line in out.splitlines():
+            stack, count = line.rsplit(" ", 1)
+            found[key_of(stack.split(";")[1:])][cost] += int(count)
+    return found
+
+
+def named(stacks):
+    """The stacks without functions that have no name: several of one library are one in a folded stack."""
+    found = collections.defaultdict(collections.Counter)
+    for key, sums in stacks.items():
+        found[tuple(name for name in key if name == "[cut off]" or not re.match(r"\?$|\[.*\]$", name))].update(sums)
+    return found
+
+
 def same_as_heaptrack(command, functions):
-    """Each stack of functions that match has what heaptrack tells of it. Returns the stacks."""
+    """Each stack of functions that match has what heaptrack tells of it, in both outputs. Returns the stacks."""
     need("heaptrack", "heaptrack_print")
-    mine, theirs = by_stack(command), collections.defaultdict(collections.Counter)
+    trace = recorded(command)
+    same_stacks(named(folded(trace)), named(by_stack(trace)), ".*")
+    return same_stacks(by_stack(trace), heaptracked(command), functions)
+
+
+def heaptracked(command):
+    theirs = collections.defaultdict(collections.Counter)
     for cost, stacks in by_heaptrack(command, *COSTS).items():
         for frames, count in stacks:
             theirs[key_of(frames)][cost] += count
+    return theirs
+
+
+def same_stacks(mine, theirs, functions):
     mine, theirs = ({key: +sums for key, sums in stacks.items() if all(re.match(functions, name) for name in key)} for stacks in (mine, theirs))
     equal({key: sums for key, sums in mine.items() if theirs.get(key) != sums}, {key: sums for key, sums in theirs.items() if mine.get(key) != sums},
           "stacks that differ")
@@ -157,7 +193,7 @@ def c():
     expected[("thread",) + ("recurse",) * 3 + ("leaf",)] = 2, 20, 20, 0
     expected[("thread", "make", "allocate")] = 8, 100, 100, 6
     expected[("thread", "grow")] = 10, 5000, 0, 10
-    found = {key: tuple(sums[cost] for cost in COSTS) for key, sums in by_stack([program_with_library()]).items()
+    found = {key: tuple(sums[cost] for cost in COSTS) for key, sums in by_stack(recorded([program_with_library()])).items()
              if all(re.match(FUNCTIONS, name) for name in key)}
     equal(found, {tuple(sorted(key)): sums for key, sums in expected.items()}, "stacks")
 
@@ -204,7 +240,7 @@ def peaks_of_runs():
     "a process that ended, and a program that an exec ended, hold nothing when another holds most"
     program = compile_program(RUNS)
     for arguments, expected in (([], {"big": 1000, "keep": 600, "late": 0}), (["exec"], {"big": 1000, "keep": 0, "late": 700})):
-        found = by_stack([program, *arguments])
+        found = by_stack(recorded([program, *arguments]))
         equal({key[-1] if key[0] == "main" else key[0]: sums["peak"] for key, sums in found.items() if len(key) == 2 and "main" in key}, expected,
               "bytes at the peak")
 

@@ -16,7 +16,7 @@ ALL += $(B)/lib/pem/export-html.so
 $(B)/lib/pem/export-html.so: EXPORTER_LIBS := -lpem-names -lm
 $(B)/lib/pem/export-html.so: $(B)/obj/gen/viz-export/page.o \
   $(call objects,$(wildcard viz-export/html*.c) $(addprefix viz-export/,samples.c output.c output_signals.c) \
-    $(addprefix shared/,model_words.c number_map.c betweens.c cxx_names.c sketch.c)) | $(LIBPEM_NAMES)
+    $(addprefix shared/,heap.c model_words.c number_map.c betweens.c cxx_names.c sketch.c)) | $(LIBPEM_NAMES)
 else
 $(info html: left out, needs dygraphs in $(DYGRAPHS_DIR) (package libjs-dygraphs))
 endif

@@ -1,23 +1,37 @@
 // SPDX-License-Identifier: MIT
 // samples.js - where the CPU was in the time in view: a flame graph of samples (roots on top) by process and calls, and a table by
-// function; and the same of the bytes that allocations asked for. The data are written by viz-export/html_samples.c.
+// function; and the same of allocations, by an amount that the reader chooses. The data are written by viz-export/html_samples.c.
 "use strict";
 
 const STACK_DEPTH = 64;
 
-// What is drawn: of which data, in which elements of the page, and in which words.
+// What is drawn: of which data, in which elements of the page, and in which words. Of several amounts one is chosen.
 const STACKS_OF_SAMPLES = {
 	data: "samples", section: "#samples", stacks: "#stacks", note: "#stacks-note", table: "#sample-table", more: "#sample-more",
 	all: "all samples", label: "Flame graph of samples", none: "No sample is in view.",
-	amount: value => `${Format.count(value)} sample${value === 1 ? "" : "s"}`,
-	sentence: (value, hasCalls) => `${Format.count(value)} samples of the CPU in view` +
-		(hasCalls ? ", by the calls that led there." : ". Record with -g to see the calls that led there."),
+	amounts: [{
+		column: "Samples", show: value => `${Format.count(value)} sample${value === 1 ? "" : "s"}`,
+		sentence: (value, hasCalls) => `${Format.count(value)} samples of the CPU in view` +
+			(hasCalls ? ", by the calls that led there." : ". Record with -g to see the calls that led there."),
+	}],
 };
+const BYTES = value => `${Format.si(value)}B`, COUNT = value => Format.count(value);
 const STACKS_OF_ALLOCATIONS = {
 	data: "allocations", section: "#allocations", stacks: "#allocation-stacks", note: "#allocations-note", table: "#allocation-table",
-	more: "#allocation-more", all: "all allocations", label: "Flame graph of allocations", none: "No allocation is in view.",
-	amount: value => `${Format.si(value)}B`,
-	sentence: value => `${Format.si(value)}B were asked for in view, by the calls that led there.`,
+	more: "#allocation-more", choice: "#allocation-amount", all: "all allocations", label: "Flame graph of allocations",
+	none: "No such allocation is in view.",
+	// In the order of enum pem_amount; those after the known ones need all releases.
+	amounts: [
+		{ name: "bytes allocated", column: "Bytes", show: BYTES, sentence: value => `${BYTES(value)} were asked for in view, by the calls that led there.` },
+		{ name: "allocations", column: "Calls", show: COUNT, sentence: value => `${COUNT(value)} allocations in view, by the calls that led there.` },
+		{ name: "bytes at the peak", column: "Bytes", show: BYTES,
+			sentence: value => `${BYTES(value)} that were allocated in view were held when their program held most.` },
+		{ name: "bytes never released (leaked)", column: "Bytes", show: BYTES,
+			sentence: value => `${BYTES(value)} that were allocated in view were never released.` },
+		{ name: "temporary allocations", column: "Calls", show: COUNT,
+			sentence: value => `${COUNT(value)} blocks that were allocated in view were released before their process allocated or released anything else.` },
+	],
+	known: 2, unknown: "Peak, leaked and temporary are not known: events were lost, or not all that release memory was recorded.",
 };
 
 class Samples {
@@ -27,16 +41,28 @@ class Samples {
 		this.section = find(what.section);
 		this.section.hidden = !samples.count;
 		this.colours = Samples.#coloursOf(samples);
-		this.sums = samples.nodes.map(([, , packed]) => Samples.#sums(packed));
+		this.amount = 0;
+		this.sums = what.amounts.map((_, i) => samples.nodes.map(node => Samples.#sums(node[2 + i])));
 		// Calls are known if a node of a function has a parent that is one, too.
 		this.hasCalls = samples.nodes.some(([parent]) => parent >= 0 && samples.nodes[parent][0] >= 0);
-		const share = what.amount;
+		const share = value => what.amounts[this.amount].show(value);
 		this.graph = new FlameGraph(view, find(`${what.stacks} canvas`), {
 			of: node => node.name,
 			lines: (node, part, own) => [node.object, `${share(node.value)}, ${Format.percent(part)} of all`,
 				typeof node.key === "number" ? `itself ${share(own)}` : ""],
 			colour: node => this.colours.get(node.object),
 		}, STACK_DEPTH);
+		if (what.choice)
+			this.#offer(find(what.choice), samples.knows_ends ? what.amounts.length : what.known);
+	}
+
+	#offer(choice, count) {
+		choice.replaceChildren(...this.what.amounts.slice(0, count).map(({ name }, i) => make("option", { value: i, text: name })));
+		choice.onchange = () => {
+			this.amount = Number(choice.value);
+			this.draw();
+		};
+		find(`${this.what.choice}-note`).textContent = count < this.what.amounts.length ? this.what.unknown : "";
 	}
 
 	// A colour for each program and library, those in which most samples are first.
@@ -84,7 +110,7 @@ class Samples {
 			{ name: samples.functions[number][0], object: samples.functions[number][1], number, key: i, own: 0, value: 0, children: [] });
 		for (let i = made.length - 1; i >= 0; i--) { // parents have smaller numbers
 			const node = made[i], parent = samples.nodes[i][0];
-			node.own = Samples.#between(this.sums[i], first, end);
+			node.own = Samples.#between(this.sums[this.amount][i], first, end);
 			node.value += node.own;
 			if (parent < 0 && model.process !== ALL && node.process !== model.process || !node.value)
 				continue;
@@ -102,7 +128,8 @@ class Samples {
 			return;
 		const root = this.#build();
 		this.graph.draw(root, this.what.label);
-		find(this.what.note).textContent = root.value ? this.what.sentence(root.value, this.hasCalls) : this.what.none;
+		find(this.what.note).textContent = root.value ? this.what.amounts[this.amount].sentence(root.value, this.hasCalls) : this.what.none;
+		find(`${this.what.table} th:nth-child(2)`).textContent = this.what.amounts[this.amount].column;
 		this.#table(root);
 	}
 

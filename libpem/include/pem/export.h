@@ -38,6 +38,11 @@ struct pem_export_options {
 	 */
 	struct pem_trace *other;
 	const char *other_title;
+	/*
+	 * The user's choice of an amount, a word that the exporter knows; NULL: none. Only
+	 * exporters with takes_amount get one. They refuse another word with -EINVAL.
+	 */
+	const char *amount;
 };
 
 struct pem_exporter {
@@ -56,7 +61,7 @@ struct pem_exporter {
 	int (*run)(struct pem_trace *trace, const char *path,
 		   const struct pem_export_options *options, struct pem_error *error);
 	uint32_t takes_other; /* not 0: run reads pem_export_options.other */
-	uint32_t reserved2; /* 0 */
+	uint32_t takes_amount; /* not 0: run reads pem_export_options.amount */
 };
 
 /*
