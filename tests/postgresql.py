@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import tempfile
+import urllib.parse
 
 from tap import equal, run, skip
 
@@ -42,10 +43,10 @@ def server(*options):
         equal(rc, 0, "initdb: " + err)
         control = words + [folder + "/pg_ctl", "-D", data + "/data", "-w", "-t", "60"]
         rc, out, err = run(control + ["-l", data + "/log", "-o",
-                                      "-k %s -c listen_addresses='' -F %s" % (data, " ".join(options)), "start"],
+                                      "-k '%s' -c listen_addresses='' -F %s" % (data, " ".join(options)), "start"],
                            cwd="/", timeout=90)
         equal(rc, 0, "pg_ctl start: " + out + err)
         try:
-            yield "pem@/postgres?host=" + data
+            yield "pem@/postgres?host=" + urllib.parse.quote(data)
         finally:
             run(control + ["-m", "immediate", "stop"], cwd="/", timeout=90)

@@ -307,7 +307,7 @@ def control_group():
 def script(text):
     path = os.path.join(tmp(), "set.sh")
     with open(path, "w", encoding="ascii") as out:
-        out.write("#!/bin/sh\ncd %s\n%s" % (os.path.dirname(path), text))
+        out.write("#!/bin/sh\ncd '%s'\n%s" % (os.path.dirname(path), text))
     os.chmod(path, 0o755)
     return path
 
