@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: MIT
 # pem-explore, which pem explore is: the program of the agent that explores settings.
 
-EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,space/*.c policy/*.c program/*.c)))
-$(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents/explore -Icli \
-  $(JSON_CFLAGS) $(BLAS_CFLAGS)
+EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,space/*.c policy/*.c experiment/*.c \
+  program/*.c)))
+$(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/explore \
+  -Icli -I$(B)/gen $(JSON_CFLAGS) $(BLAS_CFLAGS)
+# The schema travels inside the program.
+$(B)/gen/exploration_xsd.h: agents/explore/experiment/exploration.xsd
+	@mkdir -p $(@D)
+	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+$(B)/obj/agents/explore/experiment/document.o: $(B)/gen/exploration_xsd.h
 # Sums over parameters are most of a model's time.
 CFLAGS_agents_explore_policy_process := -O3
 EXPLORE_CLI := $(call objects,$(addprefix cli/,options.c text.c table.c json.c progress.c version.c plugin.c) \
@@ -16,9 +22,10 @@ $(info pem explore is not built: it needs SQLite, OpenBLAS, LAPACKE, NLopt and X
   liblapacke-dev libnlopt-dev libxgboost-dev))
 endif
 
-$(B)/bin/pem-explore: $(EXPLORE_OBJ) $(EXPLORE_CLI) $(LIBPEM)
+$(B)/bin/pem-explore: $(EXPLORE_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LIBPEM) $(LIBPEM_AGENT)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(EXPLORE_OBJ) $(EXPLORE_CLI) $(LINK_LIBPEM) $(JSON_LIBS) -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) \
+	$(Q)$(LINK) $(EXPLORE_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) \
+	  $(SETTINGS_LIBS) -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) \
 	  -lxgboost -ldl -lm
 
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \

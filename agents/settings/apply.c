@@ -289,8 +289,9 @@ static int restore(struct settings_agent *agent, const struct settings_change *c
 	return rc > 0 ? -EPERM : rc;
 }
 
-/* Restore all changes. *restored: how many. */
-static int restore_all(struct settings_agent *agent, size_t *restored, struct pem_error *error)
+/* Restore all changes of a phase and later ones. *restored: how many. */
+static int restore_from(struct settings_agent *agent, enum settings_phase from, size_t *restored,
+			struct pem_error *error)
 {
 	struct pem_error why;
 	size_t i;
@@ -300,6 +301,8 @@ static int restore_all(struct settings_agent *agent, size_t *restored, struct pe
 	for (i = agent->count; i-- > 0;) {
 		struct settings_change change = agent->changes[i];
 
+		if (way_of(change.way) && way_of(change.way)->phase < from)
+			continue;
 		why.text[0] = '\0';
 		rc = restore(agent, &change, &why);
 		if (!rc || rc == -ESTALE) {
@@ -342,7 +345,7 @@ struct settings_agent *settings_agent__open(const char *folder, size_t *recovere
 		errno = -rc;
 		return NULL;
 	}
-	restore_all(agent, recovered ? recovered : &restored, error);
+	restore_from(agent, SETTINGS_BEFORE_START, recovered ? recovered : &restored, error);
 	return agent;
 }
 
@@ -351,11 +354,31 @@ const char *settings_agent__cgroup(const struct settings_agent *agent)
 	return agent->cgroup;
 }
 
-int settings_agent__restore(struct settings_agent *agent, struct pem_error *error)
+int settings_agent__restore(struct settings_agent *agent, enum settings_phase from,
+			    struct pem_error *error)
 {
 	size_t restored;
 
-	return restore_all(agent, &restored, error);
+	return restore_from(agent, from, &restored, error);
+}
+
+int settings_agent__keep(struct settings_agent *agent, struct pem_error *error)
+{
+	size_t count = agent->count, i;
+	int rc;
+
+	agent->count = 0;
+	rc = settings_journal__save(agent, error);
+	if (rc) {
+		agent->count = count;
+		return rc;
+	}
+	for (i = 0; i < count; i++) {
+		if (agent->changes[i].way == SETTINGS_FILE)
+			unlinkat(agent->folder, agent->changes[i].first, 0);
+		settings_change__free(&agent->changes[i]);
+	}
+	return 0;
 }
 
 void settings_agent__close(struct settings_agent *agent)

@@ -5,8 +5,8 @@
 SETTINGS_OBJ := $(call objects,$(filter-out $(if $(HAVE_PQ),,%/postgres.c) \
   $(if $(HAVE_YAML),,%/tree.c),\
   $(wildcard agents/settings/*.c)))
-SETTINGS_LIBS := $(SQLITE_LIBS) $(JSON_LIBS) $(if $(HAVE_PQ),$(PQ_LIBS)) $(if $(HAVE_YAML),$(YAML_LIBS))
-$(SETTINGS_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents/settings \
+SETTINGS_LIBS := $(XML2_LIBS) $(SQLITE_LIBS) $(JSON_LIBS) $(if $(HAVE_PQ),$(PQ_LIBS)) $(if $(HAVE_YAML),$(YAML_LIBS))
+$(SETTINGS_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents/settings $(XML2_CFLAGS) \
   $(JSON_CFLAGS) $(SQLITE_CFLAGS) $(PQ_CFLAGS) $(YAML_CFLAGS)
 $(if $(HAVE_PQ),,$(info not built: settings of PostgreSQL servers (libpq-dev is missing)))
 $(if $(HAVE_YAML),,$(info not built: settings in JSON and YAML files (libyaml-dev is missing)))

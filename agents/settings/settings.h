@@ -94,12 +94,19 @@ int settings_agent__apply(struct settings_agent *agent, enum settings_phase phas
 /* The control group that the command has to be put into (its cgroup.procs), or NULL. */
 const char *settings_agent__cgroup(const struct settings_agent *agent);
 /*
- * Give everything back its first value, while servers run. Returns 0, or -errno with error; the
+ * Give back their first values, while servers run: to the settings of servers
+ * (SETTINGS_AFTER_START), or to all (SETTINGS_BEFORE_START). Returns 0, or -errno with error; the
  * rest was restored all the same, and what was not is tried again by the next call or the next
  * open. A file that another program changed (-ESTALE) stays as it is: its first content stays in
  * the folder, and error names it.
  */
-int settings_agent__restore(struct settings_agent *agent, struct pem_error *error);
+int settings_agent__restore(struct settings_agent *agent, enum settings_phase from,
+			    struct pem_error *error);
+/*
+ * Leave everything as it is now, for good: first values are forgotten. Returns 0, or -errno with
+ * error: the journal can't be written, and still has them.
+ */
+int settings_agent__keep(struct settings_agent *agent, struct pem_error *error);
 /* Without restoring. NULL does nothing. */
 void settings_agent__close(struct settings_agent *agent);
 

@@ -52,7 +52,7 @@ static void obey(struct settings_agent *agent, char *line)
 
 	line[strcspn(line, "\n")] = '\0';
 	if (!strcmp(line, "restore")) {
-		rc = settings_agent__restore(agent, &error);
+		rc = settings_agent__restore(agent, SETTINGS_BEFORE_START, &error);
 		answer(rc, NULL, &error);
 		return;
 	}

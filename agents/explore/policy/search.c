@@ -57,7 +57,8 @@ struct explore_search *explore_search__new(const struct pem_explore_space *space
 		search->options.runs = 1;
 	given.size = sizeof(given);
 	given.objectives = search->objectives;
-	given.budget = (given.budget + search->options.runs - 1) / search->options.runs;
+	if (!options->counts_configurations)
+		given.budget = (given.budget + search->options.runs - 1) / search->options.runs;
 	explore_history__begin(&search->tried, space, &given);
 	search->medians = calloc(search->objectives, sizeof(double));
 	search->state = search->medians ? policy->begin(space, &given) : NULL;
@@ -341,13 +342,20 @@ static int settle(struct explore_search *search, size_t which)
 
 /* --- runs --- */
 
+static bool is_budget_used(const struct explore_search *search)
+{
+	uint32_t budget = search->options.policy.budget;
+
+	return budget && !search->options.counts_configurations && search->made >= budget;
+}
+
 int explore_search__next(struct explore_search *search, uint32_t *levels, bool *again)
 {
 	const struct pem_explore_space *space = search->tried.space;
 	uint32_t i;
 	int rc;
 
-	if (search->options.policy.budget && search->made >= search->options.policy.budget)
+	if (is_budget_used(search))
 		return 0;
 	if (search->turn != NONE) {
 		memcpy(levels, explore_history__levels(&search->tried, search->turn),

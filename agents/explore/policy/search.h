@@ -21,6 +21,8 @@
 struct explore_search_options {
 	/* The budget counts runs, with those of races. */
 	struct pem_explore_options policy;
+	/* The budget counts configurations, and the caller ends the search when it is used. */
+	bool counts_configurations;
 	uint32_t runs; /* of each configuration, at least 1 */
 	/* Further runs at most, of a configuration that looks best. 0: no races. */
 	uint32_t race_runs;

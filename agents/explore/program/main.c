@@ -27,6 +27,8 @@ static const struct cli_option options[] = {
 	 "Call the configuration of the best value the best one. Without it, if there is noise, "
 	 "one that looks best runs again until a test tells it from the best one so far."},
 	{'M', "maximize", NULL, "The greater a value, the better. Without it: the smaller."},
+	{'t', "trial", "NUMBER", "reproduce: which trial is run again."},
+	{'o', "output", "FILE", "init: write the experiment to FILE (NAME.xml)."},
 	{'j', "json", NULL, "Print JSON."},
 	{0},
 };
@@ -35,15 +37,29 @@ static const struct cli_option options[] = {
 static struct cli_verb help = {
 	.name = "explore",
 	.summary = "find out how a program performs as a function of its settings",
-	.usage = "explore replay SPACE.csv [--policy NAME] [--seeds NUMBER] [--budget TRIALS] "
-		 "[--json]",
+	.usage =
+		"explore init NAME|COMMAND [-o FILE]\n"
+		"explore check|run|best EXPERIMENT.xml [--policy NAME] [--budget TRIALS] [--json]\n"
+		"explore reproduce EXPERIMENT.xml --trial NUMBER [--json]\n"
+		"explore replay SPACE.csv [--policy NAME] [--seeds NUMBER] [--budget TRIALS] "
+		"[--json]",
 	.text = "An exploration tries configurations of a program, one after the other. A policy "
 		"chooses the next one by what the earlier ones came to, so that good ones are "
 		"found in few trials.\n\n"
+		"An experiment is an XML file: the command, its settings and how each is given, "
+		"what is measured. init writes one to begin with, check reads it, run makes "
+		"trials. Each is kept in the database (PEM_DB); after ^C or kill -9, run goes on. "
+		"best prints the best configuration and how to run it; reproduce runs a trial "
+		"again and compares.\n\n"
 		"replay tries a policy on a space that was measured before: a CSV file with a "
 		"column for each setting and the value of each configuration in the last one. It "
 		"prints the best value after each trial.",
-	.examples = "pem explore replay x264.csv --seeds 21\n"
+	.examples = "pem explore init xz && pem explore run xz.xml\n"
+		    "                            which options make xz fast?\n"
+		    "pem explore best xz.xml     the best ones, and the command line\n"
+		    "pem explore reproduce xz.xml --trial 17\n"
+		    "                            does that figure hold?\n"
+		    "pem explore replay x264.csv --seeds 21\n"
 		    "                            how many trials does the policy take?\n"
 		    "pem explore replay x264.csv --policy random --seeds 21 --json\n"
 		    "                            beside chance, for a program\n"
@@ -70,6 +86,11 @@ struct action {
 };
 
 static const struct action actions[] = {
+	{"init", "o", explore_init},
+	{"check", "pj", explore_check},
+	{"run", "pbj", explore_run},
+	{"best", "j", explore_best},
+	{"reproduce", "tj", explore_reproduce},
 	{"replay", "pbsrnRMj", explore_replay},
 };
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
@@ -88,7 +109,9 @@ static const struct action *find_action(const char *word)
 	if (near)
 		explore_usage_error("pem explore can't '%s'; did you mean '%s'?", word, near);
 	else
-		explore_usage_error("pem explore can't '%s'; it can replay", word);
+		explore_usage_error("pem explore can't '%s'; it can init, check, run, best, "
+				    "reproduce, replay",
+				    word);
 	return NULL;
 }
 
@@ -152,6 +175,11 @@ static bool take_option(int code, struct explore_request *request)
 	case 'R':
 		request->race_runs = 0;
 		return true;
+	case 't':
+		return take_number("trials", TRIALS_MAX, &request->trial);
+	case 'o':
+		request->output = optarg;
+		return true;
 	case 'M':
 		request->maximize = true;
 		return true;
@@ -165,14 +193,14 @@ static bool take_option(int code, struct explore_request *request)
 
 int main(int argc, char **argv)
 {
-	struct explore_request request = {
-		.policy = "portfolio", .seeds = 1, .runs = 1, .race_runs = RACE_RUNS};
+	struct explore_request request = {.seeds = 1, .runs = 1, .race_runs = RACE_RUNS};
 	const struct action *action;
 	int code;
 
 	cli_version__check();
 	if (argc < 2)
-		return explore_usage_error("what is to be done? There is: replay");
+		return explore_usage_error("what is to be done? There is: init, check, run, best, "
+					   "reproduce, replay");
 	if (argv[1][0] == '-') {
 		/* --help, or an unknown option. */
 		code = cli_option__next(&help, argc, argv);
@@ -191,5 +219,8 @@ int main(int argc, char **argv)
 	if (!(request.noise_share > 0))
 		request.race_runs = 0;
 	request.words = argv + 1 + optind;
+	if (action->act != explore_replay && (!request.words[0] || request.words[1]))
+		return explore_usage_error("which experiment? pem explore %s EXPERIMENT.xml",
+					   action->name);
 	return action->act(&request);
 }

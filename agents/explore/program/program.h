@@ -4,6 +4,9 @@
  *
  *	main.c		which verb, and its options
  *	replay.c	replay: a policy on a space that was measured before
+ *	init.c		init: an experiment to begin with
+ *	run.c		run: trials; check: what a trial would do
+ *	best.c		best: the best configuration; reproduce: does its figure hold?
  *
  * Functions that return an int return an exit status (enum cli_status) after printing a sentence,
  * where nothing else is said.
@@ -15,7 +18,9 @@
 
 /* What was asked for. */
 struct explore_request {
-	const char *policy; /* name or file */
+	const char *policy; /* name or file; NULL: the experiment's, or the usual one */
+	const char *output; /* file to write; NULL: the usual one */
+	uint32_t trial; /* number of a trial; 0: none */
 	uint32_t budget; /* trials; 0: the verb's own */
 	uint32_t seeds;
 	uint32_t runs; /* of each configuration */
@@ -29,5 +34,14 @@ struct explore_request {
 int explore_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 int explore_replay(const struct explore_request *request);
+int explore_init(const struct explore_request *request);
+int explore_check(const struct explore_request *request);
+int explore_run(const struct explore_request *request);
+int explore_best(const struct explore_request *request);
+int explore_reproduce(const struct explore_request *request);
+
+struct exploration;
+/* Print the best configuration, as text or as JSON. */
+int explore_print_best(const struct exploration *exploration);
 
 #endif

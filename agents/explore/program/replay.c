@@ -268,7 +268,8 @@ static int prepare(struct replay *replay, const char *path, struct pem_error *er
 {
 	const struct explore_request *request = replay->request;
 	uint64_t count;
-	int rc = explore_policy__find(request->policy, &replay->policy, error);
+	int rc = explore_policy__find(request->policy ? request->policy : "portfolio",
+				      &replay->policy, error);
 
 	if (!rc)
 		rc = explore_table__read(&replay->table, path, error);

@@ -2,6 +2,8 @@
 /* space.c - parameters and their levels; configurations by number */
 #include "space/space.h"
 
+#include "grow.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdarg.h>
@@ -285,7 +287,42 @@ uint64_t explore_space__number(const struct explore_space *space, const uint32_t
 
 static int allows(const struct pem_explore_space *view, uint32_t *levels)
 {
-	return explore_space__number(view->arg, levels) != UINT64_MAX;
+	const struct explore_space *space = view->arg;
+
+	if (space->is_allowed && !space->is_allowed(space->arg, levels))
+		return 0;
+	return explore_space__number(space, levels) != UINT64_MAX;
+}
+
+void explore_space__allow(struct explore_space *space,
+			  bool (*is_allowed)(void *arg, uint32_t *levels), void *arg)
+{
+	space->is_allowed = is_allowed;
+	space->arg = arg;
+}
+
+/* List those of count configurations that are allowed, each once. */
+static int list_allowed(struct explore_space *space, uint64_t count)
+{
+	uint32_t n = space->view.parameter_count, levels[EXPLORE_PARAMETERS_MAX];
+	uint32_t *row, *rows = NULL;
+	size_t capacity = 0;
+	uint64_t i;
+
+	for (i = 0; i < count; i++) {
+		if (pem_grow(&rows, n * sizeof(*rows), space->row_count + 1, &capacity)) {
+			free(rows);
+			return -ENOMEM;
+		}
+		row = rows + space->row_count * n;
+		at(&space->view, i, levels);
+		memcpy(row, levels, n * sizeof(*row));
+		/* One with a level that means nothing stands for those with other levels there. */
+		if (space->is_allowed(space->arg, row) && !memcmp(row, levels, n * sizeof(*row)))
+			space->row_count++;
+	}
+	space->rows = rows;
+	return 0;
 }
 
 int explore_space__finish(struct explore_space *space, uint32_t *rows, uint64_t row_count,
@@ -300,8 +337,15 @@ int explore_space__finish(struct explore_space *space, uint32_t *rows, uint64_t 
 		if (__builtin_mul_overflow(count, space->parameters[i].levels, &count))
 			count = UINT64_MAX;
 	}
-	space->view.count = rows ? row_count : count;
 	space->view.at = at;
 	space->view.allows = allows;
-	return rows ? sort_rows(space, error) : 0;
+	if (space->is_allowed && count <= EXPLORE_ROWS_MAX) {
+		if (list_allowed(space, count))
+			return -ENOMEM;
+		count = space->row_count;
+	} else if (space->is_allowed) {
+		count = UINT64_MAX;
+	}
+	space->view.count = rows ? row_count : count;
+	return space->rows ? sort_rows(space, error) : 0;
 }

@@ -26,6 +26,8 @@ struct explore_space {
 	uint32_t *rows;
 	uint64_t row_count;
 	uint64_t *sorted; /* numbers of rows, sorted by their levels */
+	bool (*is_allowed)(void *arg, uint32_t *levels); /* NULL: all are */
+	void *arg;
 };
 
 /* Make an empty space. NULL: no memory. */
@@ -41,6 +43,13 @@ void explore_space__free(struct explore_space *space);
  */
 int explore_space__add(struct explore_space *space, const char *name, const char *const *values,
 		       size_t count, bool log, uint32_t *level_of, struct pem_error *error);
+
+/*
+ * Allow only configurations for which is_allowed returns true. It may set levels that mean nothing
+ * to 0, and then returns the same as for the levels that it wrote. Call it before finish.
+ */
+void explore_space__allow(struct explore_space *space,
+			  bool (*is_allowed)(void *arg, uint32_t *levels), void *arg);
 
 /*
  * All parameters were added: number the configurations. rows, which become the space's, lists those

@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: MIT */
+/* document.c - the XML file of an experiment */
+#include "experiment/document.h"
+
+#include "hash.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <regex.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char schema[] =
+#include "exploration_xsd.h"
+	;
+
+#define RUNS_MAX 1000u
+
+int explore_reader__no_memory(struct pem_error *error)
+{
+	snprintf(error->text, sizeof(error->text), "out of memory");
+	return -ENOMEM;
+}
+
+/* --- values of attributes --- */
+
+static double seconds_of(const char *text)
+{
+	char *unit;
+	double value = strtod(text, &unit);
+
+	return !strcmp(unit, "ms")    ? value / 1000
+	       : !strcmp(unit, "min") ? value * 60
+	       : !strcmp(unit, "h")   ? value * 3600
+				      : value;
+}
+
+static uint64_t bytes_of(const char *text)
+{
+	char *unit;
+	uint64_t value = strtoull(text, &unit, 10);
+
+	return value << (*unit == 'K' ? 10 : *unit == 'M' ? 20 : *unit == 'G' ? 30 : 0);
+}
+
+static double seconds_at(const struct settings_xml_node *node, const char *name, double usual)
+{
+	const char *text = settings_xml__attribute(node, name);
+
+	return text ? seconds_of(text) : usual;
+}
+
+static uint32_t count_at(const struct settings_xml_node *node, const char *name, uint32_t usual)
+{
+	const char *text = settings_xml__attribute(node, name);
+
+	return text ? (uint32_t)strtoul(text, NULL, 10) : usual;
+}
+
+/* A copy of an attribute or a text; NULL stays NULL. */
+int explore_reader__copy(struct explore_reader *reader, char **to, const char *text)
+{
+	*to = text ? strdup(text) : NULL;
+	return text && !*to ? explore_reader__no_memory(reader->error) : 0;
+}
+
+/* --- commands --- */
+
+/* Is every {name} in a command a parameter? Other braces are the shell's. */
+static int read_command(struct explore_reader *reader, const struct settings_xml_node *node,
+			char **command)
+{
+	const char *text = settings_xml__text(node);
+
+	if (!text || !text[strspn(text, " \t\r\n")])
+		return settings_xml__refuse(reader->xml, node, NULL, 0, "the command is missing");
+	return explore_reader__copy(reader, command, text);
+}
+
+/* The command's first word, after assignments. It is the application in the database. */
+static int find_program(struct explore_reader *reader)
+{
+	const char *at = reader->experiment->command;
+	size_t n;
+
+	for (;; at += n) {
+		at += strspn(at, " \t\r\n");
+		n = strcspn(at, " \t\r\n");
+		if (!memchr(at, '=', n))
+			break;
+	}
+	reader->experiment->program = strndup(at, n);
+	return reader->experiment->program ? 0 : explore_reader__no_memory(reader->error);
+}
+
+static int read_run(struct explore_reader *reader, const struct settings_xml_node *node)
+{
+	struct explore_experiment *e = reader->experiment;
+	const char *folder = settings_xml__attribute(node, "folder");
+	const char *disk = settings_xml__attribute(node, "disk");
+	const char *status = settings_xml__attribute(node, "status");
+	char path[PATH_MAX], whole[PATH_MAX];
+	const char *slash = strrchr(e->path, '/');
+	struct stat st;
+	int rc;
+
+	e->limit_s = seconds_at(node, "limit", 300);
+	e->duration_s = seconds_at(node, "duration", 0);
+	e->records = count_at(node, "records", 0);
+	e->warm_ups = count_at(node, "warm-up", 0);
+	e->disk_bytes = disk ? bytes_of(disk) : UINT64_C(1) << 30;
+	e->any_status = status && !strcmp(status, "any");
+	/* Beside the document. */
+	if (!folder || *folder != '/')
+		snprintf(path, sizeof(path), "%.*s/%s", slash ? (int)(slash - e->path) : 1,
+			 slash ? e->path : ".", folder ? folder : ".");
+	else
+		snprintf(path, sizeof(path), "%s", folder);
+	if (slash == e->path && (!folder || *folder != '/'))
+		snprintf(path, sizeof(path), "/%s", folder ? folder : ".");
+	if (!realpath(path, whole) || stat(whole, &st) || !S_ISDIR(st.st_mode))
+		return settings_xml__refuse(reader->xml, node, "folder", 0,
+					    "there is no folder '%.200s'", path);
+	if (explore_reader__copy(reader, &e->folder, whole))
+		return -ENOMEM;
+	rc = read_command(reader, node, &e->command);
+	return rc ? rc : find_program(reader);
+}
+
+/* --- metrics --- */
+
+static int check_match(struct explore_reader *reader, const struct settings_xml_node *node,
+		       const char *match)
+{
+	char text[200];
+	regex_t expression;
+	int rc = regcomp(&expression, match, REG_EXTENDED);
+	size_t groups = rc ? 0 : expression.re_nsub;
+
+	if (rc) {
+		regerror(rc, &expression, text, sizeof(text));
+		return settings_xml__refuse(reader->xml, node, "match", 0,
+					    "the regular expression is wrong: %s", text);
+	}
+	regfree(&expression);
+	return groups == 1 ? 0
+			   : settings_xml__refuse(reader->xml, node, "match", 0,
+						  "the expression has to have one group, which is "
+						  "the number: match=\"qps: ([0-9.]+)\"");
+}
+
+static int read_source(struct explore_reader *reader, const struct settings_xml_node *node,
+		       struct explore_measure *metric)
+{
+	static const char *const of[] = {"time", "cpu", "memory", "status"};
+	static const char *const units[] = {"s", "s", "bytes", ""};
+	const char *from = settings_xml__attribute(node, "of");
+	const char *match = settings_xml__attribute(node, "match");
+	const char *event = settings_xml__attribute(node, "event");
+	const char *until = settings_xml__attribute(node, "until");
+	const char *field = settings_xml__attribute(node, "field");
+	const char *unit = settings_xml__attribute(node, "unit");
+	size_t i;
+	int rc;
+
+	if (!!from + !!match + !!event != 1)
+		return settings_xml__refuse(reader->xml, node, NULL, 0,
+					    "a metric is measured in one way: of=\"time\", "
+					    "match=\"qps: ([0-9.]+)\", or event=\"OS::MM::Fault\"");
+	if ((until || field) && !event)
+		return settings_xml__refuse(reader->xml, node, until ? "until" : "field", 0,
+					    "'until' and 'field' belong to an event");
+	if (until && field)
+		return settings_xml__refuse(reader->xml, node, "field", 0,
+					    "with 'until' the time from event to event is the "
+					    "value, and no field");
+	metric->source = match ? EXPLORE_OF_OUTPUT : EXPLORE_OF_EVENT;
+	for (i = 0; from && strcmp(of[i], from);)
+		i++;
+	if (from) {
+		metric->source = (enum explore_metric_source)i;
+		unit = units[i];
+	}
+	if (!unit)
+		unit = until ? "s" : "";
+	rc = explore_reader__copy(reader, &metric->unit, unit);
+	if (!rc)
+		rc = explore_reader__copy(reader, &metric->match, match);
+	if (!rc)
+		rc = explore_reader__copy(reader, &metric->event, event);
+	if (!rc)
+		rc = explore_reader__copy(reader, &metric->until, until);
+	if (!rc)
+		rc = explore_reader__copy(reader, &metric->field, field);
+	return rc || !match ? rc : check_match(reader, node, match);
+}
+
+static int read_metric(struct explore_reader *reader, const struct settings_xml_node *node)
+{
+	static const char *const uses[] = {"last", "mean",   "sum", "least",
+					   "most", "median", "p99", "count"};
+	struct explore_experiment *e = reader->experiment;
+	struct explore_measure *metric = &e->metrics[e->metric_count];
+	const char *better = settings_xml__attribute(node, "better");
+	const char *use = settings_xml__attribute(node, "use");
+	bool has_aim = !better || strcmp(better, "no");
+	size_t i;
+	int rc = explore_reader__copy(reader, &metric->name, settings_xml__attribute(node, "name"));
+
+	e->metric_count++;
+	if (!rc)
+		rc = read_source(reader, node, metric);
+	if (rc)
+		return rc;
+	metric->greater_is_better = better && !strcmp(better, "more");
+	metric->use = metric->until   ? EXPLORE_USE_MEAN
+		      : metric->field ? EXPLORE_USE_SUM
+				      : EXPLORE_USE_LAST;
+	if (metric->event && !metric->until && !metric->field)
+		metric->use = EXPLORE_USE_COUNT;
+	for (i = 0; use && i < sizeof(uses) / sizeof(uses[0]); i++) {
+		if (!strcmp(uses[i], use))
+			metric->use = (enum explore_use)i;
+	}
+	for (i = 0; i + 1 < e->metric_count; i++) {
+		if (!strcmp(e->metrics[i].name, metric->name))
+			return settings_xml__refuse(reader->xml, node, "name", 0,
+						    "there are two metrics '%s'", metric->name);
+	}
+	if (has_aim && e->objectives + 1 != e->metric_count)
+		return settings_xml__refuse(reader->xml, node, "name", 0,
+					    "metrics with an aim come before those with "
+					    "better=\"no\"");
+	e->objectives += has_aim;
+	return 0;
+}
+
+/* --- the whole --- */
+
+static int read_element(struct explore_reader *reader, const struct settings_xml_node *node)
+{
+	struct explore_experiment *e = reader->experiment;
+	const char *name = settings_xml__name(node);
+
+	if (!strcmp(name, "parameter"))
+		return explore_reader__parameter(reader, node);
+	if (!strcmp(name, "constraint"))
+		return explore_reader__constraint(reader, node);
+	if (!strcmp(name, "prepare"))
+		return read_command(reader, node, &e->prepare);
+	if (!strcmp(name, "end"))
+		return read_command(reader, node, &e->end);
+	if (!strcmp(name, "metric"))
+		return read_metric(reader, node);
+	if (!strcmp(name, "command"))
+		return read_run(reader, node);
+	if (explore_reader__copy(reader, &e->ready, settings_xml__attribute(node, "ready")))
+		return -ENOMEM;
+	return read_command(reader, node, &e->start);
+}
+
+/* What makes trials of two documents the same: all that changes what is run or measured. */
+static void write_key(struct explore_experiment *e)
+{
+	uint64_t hash = PEM_HASH_START;
+	uint32_t i;
+
+	hash = pem_hash__text(hash, e->name);
+	hash = pem_hash__text(hash, e->folder);
+	hash = pem_hash__text(hash, e->prepare ? e->prepare : "");
+	hash = pem_hash__text(hash, e->start ? e->start : "");
+	hash = pem_hash__text(hash, e->command);
+	hash = pem_hash__text(hash, e->end ? e->end : "");
+	for (i = 0; i < e->space->view.parameter_count; i++) {
+		const struct settings_target *target = &e->targets[i];
+		char way[16];
+
+		snprintf(way, sizeof(way), "%d", (int)target->way);
+		hash = pem_hash__text(hash, target->name);
+		hash = pem_hash__text(hash, way);
+		hash = pem_hash__text(hash, target->key ? target->key : "");
+		hash = pem_hash__text(hash, target->in ? target->in : "");
+	}
+	snprintf(e->key, sizeof(e->key), "explore:%016llx", (unsigned long long)hash);
+}
+
+static int finish(struct explore_reader *reader, const struct settings_xml_node *root)
+{
+	struct explore_experiment *e = reader->experiment;
+	struct pem_error why = {.text = ""};
+	size_t bytes = 0, most;
+	uint32_t i, k;
+
+	if (!e->objectives)
+		return settings_xml__refuse(reader->xml, root, NULL, 0,
+					    "no metric has an aim: leave better=\"no\" out of the "
+					    "first one");
+	explore_space__allow(e->space, explore_reader__allows, e);
+	if (explore_space__finish(e->space, NULL, 0, &why))
+		return settings_xml__refuse(reader->xml, root, NULL, 0, "%s", why.text);
+	if (!e->space->view.count)
+		return settings_xml__refuse(reader->xml, root, NULL, 0,
+					    "the constraints allow no configuration");
+	for (i = 0; i < e->space->view.parameter_count; i++) {
+		const struct pem_explore_parameter *p = &e->space->parameters[i];
+
+		for (k = 0, most = 0; k < p->levels; k++) {
+			if (strlen(p->values[k]) > most)
+				most = strlen(p->values[k]);
+		}
+		bytes += strlen(p->name) + most + 2;
+	}
+	if (bytes >= EXPLORE_TEXT_BYTES)
+		return settings_xml__refuse(reader->xml, root, NULL, 0,
+					    "a configuration as text, name=value and so on, would "
+					    "have more than %u bytes: shorten names and values",
+					    EXPLORE_TEXT_BYTES - 1);
+	if (e->has_default && !e->space->view.allows(&e->space->view, e->defaults))
+		return settings_xml__refuse(reader->xml, root, NULL, 0,
+					    "the constraints do not allow the defaults together");
+	write_key(e);
+	return 0;
+}
+
+static int read_all(struct explore_reader *reader)
+{
+	struct explore_experiment *e = reader->experiment;
+	const struct settings_xml_node *root = settings_xml__root(reader->xml), *node;
+	const char *policy = settings_xml__attribute(root, "policy");
+	int rc = explore_reader__copy(reader, &e->name, settings_xml__attribute(root, "name"));
+
+	if (!rc)
+		rc = explore_reader__copy(reader, &e->policy, policy ? policy : "portfolio");
+	e->seed = count_at(root, "seed", 1);
+	e->trials = count_at(root, "trials", 0);
+	e->time_s = seconds_at(root, "time", 0);
+	e->runs = count_at(root, "runs", 1);
+	e->race_runs = count_at(root, "race", 6);
+	e->has_default = true;
+	if (!rc && (!e->runs || e->runs > RUNS_MAX || e->race_runs > RUNS_MAX))
+		rc = settings_xml__refuse(reader->xml, root, e->runs ? "race" : "runs", 0,
+					  "1 to %u runs of a configuration are possible", RUNS_MAX);
+	for (node = settings_xml__first(root); node && !rc; node = settings_xml__next(node)) {
+		/* Constraints come after all parameters. */
+		if (!strcmp(settings_xml__name(node), "parameter"))
+			rc = explore_reader__parameter(reader, node);
+	}
+	if (!rc)
+		rc = explore_reader__conditions(reader, root);
+	for (node = settings_xml__first(root); node && !rc; node = settings_xml__next(node)) {
+		if (strcmp(settings_xml__name(node), "parameter"))
+			rc = read_element(reader, node);
+	}
+	return rc ? rc : finish(reader, root);
+}
+
+int explore_experiment__read(struct explore_experiment *experiment, const char *path,
+			     struct pem_error *error)
+{
+	struct explore_reader reader = {.experiment = experiment, .error = error};
+	int rc;
+
+	memset(experiment, 0, sizeof(*experiment));
+	experiment->path = strdup(path);
+	experiment->space = explore_space__new();
+	if (!experiment->path || !experiment->space)
+		return explore_reader__no_memory(error);
+	rc = settings_xml__open(&reader.xml, path, schema, "exploration.xsd", error);
+	if (!rc)
+		rc = read_all(&reader);
+	settings_xml__close(reader.xml);
+	return rc;
+}
+
+void explore_experiment__free(struct explore_experiment *e)
+{
+	char *texts[] = {e->path,  e->name,  e->policy,  e->folder, e->prepare,
+			 e->start, e->ready, e->command, e->end,    e->program};
+	size_t i;
+
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		free(texts[i]);
+	for (i = 0; i < EXPLORE_PARAMETERS_MAX; i++) {
+		free((char *)e->targets[i].key);
+		free((char *)e->targets[i].in);
+		settings_condition__free(e->when[i]);
+	}
+	for (i = 0; i < e->constraint_count; i++) {
+		settings_condition__free(e->constraints[i][0]);
+		settings_condition__free(e->constraints[i][1]);
+	}
+	for (i = 0; i < e->metric_count; i++) {
+		struct explore_measure *m = &e->metrics[i];
+
+		free(m->name);
+		free(m->unit);
+		free(m->match);
+		free(m->event);
+		free(m->until);
+		free(m->field);
+	}
+	explore_space__free(e->space);
+	memset(e, 0, sizeof(*e));
+}

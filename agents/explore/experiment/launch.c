@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * launch.c - one run of a command: started, watched, ended with all that it started
+ *
+ * The explorer is a subreaper: whatever a command starts becomes its child, once its own parent has
+ * ended, so that nothing of a trial outlives it. A process is ended by its pidfd, after its parent
+ * was read again, so that a number that was given to another process meanwhile hits nobody.
+ */
+#include "experiment/experiment.h"
+
+#include "grow.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define TICK_MS 50
+#define LINE_BYTES 4096u
+/* How long a command may take to end when it is asked to, before it is made to. */
+#define GRACE_S 2.0
+#define ROUNDS_MAX 1000u
+
+extern char **environ;
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* --- processes --- */
+
+struct process {
+	pid_t pid, parent;
+	char state;
+	bool is_ours; /* it descends from the root that was asked for */
+	char name[32];
+};
+
+struct processes {
+	struct process *all;
+	size_t count, capacity;
+};
+
+static bool read_process(const char *number, struct process *process)
+{
+	char path[64], text[512], *end;
+	int fd, parent;
+	ssize_t got;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/stat", number);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+	if (fd >= 0)
+		close(fd);
+	if (got <= 0)
+		return false;
+	text[got] = '\0';
+	/* A name may have ')' in it. */
+	end = strrchr(text, ')');
+	if (!end || sscanf(end + 1, " %c %d", &process->state, &parent) != 2)
+		return false;
+	*end = '\0';
+	process->pid = atoi(text);
+	process->parent = parent;
+	process->is_ours = false;
+	snprintf(process->name, sizeof(process->name), "%s",
+		 strchr(text, '(') ? strchr(text, '(') + 1 : "?");
+	return true;
+}
+
+static bool is_ours(const struct processes *processes, pid_t pid)
+{
+	size_t i;
+
+	for (i = 0; i < processes->count; i++) {
+		if (processes->all[i].pid == pid)
+			return processes->all[i].is_ours;
+	}
+	return false;
+}
+
+/* Find the processes that descend from root, which is not among them. */
+static void find_descendants(struct processes *processes, pid_t root)
+{
+	DIR *folder = opendir("/proc");
+	struct dirent *entry;
+	bool found = true;
+	size_t i;
+
+	processes->count = 0;
+	while (folder && (entry = readdir(folder))) {
+		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' ||
+		    pem_grow(&processes->all, sizeof(*processes->all), processes->count + 1,
+			     &processes->capacity))
+			continue;
+		if (read_process(entry->d_name, &processes->all[processes->count]))
+			processes->count++;
+	}
+	if (folder)
+		closedir(folder);
+	while (found) {
+		for (found = false, i = 0; i < processes->count; i++) {
+			struct process *p = &processes->all[i];
+
+			if (p->is_ours || (p->parent != root && !is_ours(processes, p->parent)))
+				continue;
+			p->is_ours = found = true;
+		}
+	}
+}
+
+static void signal_process(const struct process *process, int number)
+{
+	struct process now;
+	char text[16];
+	int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+
+	snprintf(text, sizeof(text), "%d", (int)process->pid);
+	/* Its parent may have ended meanwhile, and then it is this process's child. */
+	if (fd >= 0 && read_process(text, &now) &&
+	    (now.parent == process->parent || now.parent == getpid()))
+		syscall(SYS_pidfd_send_signal, fd, number, NULL, 0);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* Signal a process and all that descend from it. */
+static void signal_tree(pid_t root, int number)
+{
+	struct processes processes = {0};
+	size_t i;
+
+	find_descendants(&processes, root);
+	for (i = 0; i < processes.count; i++) {
+		if (processes.all[i].is_ours || processes.all[i].pid == root)
+			signal_process(&processes.all[i], number);
+	}
+	free(processes.all);
+}
+
+/* Add the names of processes that descend from this one, but of keep and its children. */
+static void add_names(const struct processes *processes, pid_t keep, char *text, size_t bytes)
+{
+	size_t i, k, used = 0;
+
+	for (i = 0; i < processes->count; i++) {
+		const struct process *p = &processes->all[i];
+		unsigned alike = 0;
+
+		for (k = 0; k < processes->count; k++) {
+			const struct process *other = &processes->all[k];
+
+			if (!other->is_ours || other->state == 'Z' || other->pid == keep ||
+			    other->parent == keep || strcmp(other->name, p->name))
+				continue;
+			/* A name is told once, where it is first. */
+			if (k < i)
+				break;
+			alike++;
+		}
+		if (k < processes->count || !alike || used >= bytes)
+			continue;
+		used += (size_t)snprintf(text + used, bytes - used, "%s%.31s", used ? ", " : "",
+					 p->name);
+		if (alike > 1 && used < bytes)
+			used += (size_t)snprintf(text + used, bytes - used, " (%u)", alike);
+	}
+}
+
+void explore_launch__end_all(pid_t keep, char *text, size_t bytes)
+{
+	struct processes processes = {0};
+	const struct timespec pause = {.tv_nsec = 5000000};
+	size_t i, alive, round;
+
+	if (text)
+		text[0] = '\0';
+	for (round = 0; round < ROUNDS_MAX; round++) {
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
+		find_descendants(&processes, getpid());
+		if (!round && text)
+			add_names(&processes, keep, text, bytes);
+		for (i = alive = 0; i < processes.count; i++) {
+			const struct process *p = &processes.all[i];
+
+			if (!p->is_ours)
+				continue;
+			alive++;
+			signal_process(p, SIGKILL);
+		}
+		if (!alive)
+			break;
+		nanosleep(&pause, NULL);
+	}
+	free(processes.all);
+}
+
+/* --- a run --- */
+
+struct run {
+	const struct explore_launch *launch;
+	struct explore_ended *ended;
+	pid_t pid;
+	int pidfd, out; /* out: the end of a pipe that its output comes from; -1: it was closed */
+	double began_s, asked_s; /* asked to end at; 0: not yet */
+	uint64_t free_bytes; /* of the disk, at its start */
+	char line[LINE_BYTES];
+	size_t used;
+};
+
+static uint64_t free_bytes(const char *folder)
+{
+	struct statvfs st;
+
+	return statvfs(folder, &st) ? 0 : (uint64_t)st.f_bavail * st.f_frsize;
+}
+
+static int spawn_alone(char *const argv[], pid_t *pid)
+{
+	return -posix_spawn(pid, argv[0], NULL, NULL, argv, environ);
+}
+
+/* Start the command with out as its output. This process's own output is put back after that. */
+static int spawn(const struct explore_launch *launch, int out, pid_t *pid, struct pem_error *error)
+{
+	static char shell[] = "/bin/sh", option[] = "-c";
+	char *argv[] = {shell, option, (char *)(uintptr_t)launch->command, NULL};
+	const struct pem_run_options options = {.size = sizeof(options), .preload_libc = 1};
+	int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), rc = own < 0 ? -errno : 0;
+	int own_error = rc ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+
+	if (!rc && own_error < 0)
+		rc = -errno;
+	if (!rc && (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0))
+		rc = -errno;
+	if (!rc && launch->session) {
+		rc = pem_session__run(launch->session, argv, &options, error);
+		*pid = rc;
+	} else if (!rc) {
+		rc = spawn_alone(argv, pid);
+	}
+	if (own_error >= 0)
+		dup2(own_error, STDERR_FILENO);
+	if (own >= 0)
+		dup2(own, STDOUT_FILENO);
+	close(own);
+	close(own_error);
+	if (rc < 0 && !error->text[0])
+		snprintf(error->text, sizeof(error->text), "/bin/sh can't be started: %s",
+			 strerror(-rc));
+	return rc < 0 ? rc : 0;
+}
+
+/* Put a command into its control group. */
+static void confine(const struct explore_launch *launch, pid_t pid)
+{
+	char path[PATH_MAX], text[16];
+	int fd;
+
+	if (!launch->cgroup)
+		return;
+	snprintf(path, sizeof(path), "%s/cgroup.procs", launch->cgroup);
+	snprintf(text, sizeof(text), "%d", (int)pid);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (fd >= 0) {
+		(void)!write(fd, text, strlen(text));
+		close(fd);
+	}
+}
+
+static void ask_to_end(struct run *run, enum explore_how how)
+{
+	if (run->asked_s > 0)
+		return;
+	run->ended->how = how;
+	run->asked_s = now_s();
+	signal_tree(run->pid, SIGTERM);
+}
+
+static void give_line(struct run *run)
+{
+	const char *text = run->line + strspn(run->line, " \t\r");
+
+	run->line[run->used] = '\0';
+	run->used = 0;
+	if (*text)
+		snprintf(run->ended->last, sizeof(run->ended->last), "%s", text);
+	if (run->launch->line &&
+	    run->launch->line(run->line, now_s() - run->began_s, run->launch->arg))
+		ask_to_end(run, EXPLORE_WAS_STOPPED);
+}
+
+/* Take what the command has printed; false: nothing is there now. */
+static bool take_output(struct run *run)
+{
+	char bytes[LINE_BYTES];
+	ssize_t got = run->out >= 0 ? read(run->out, bytes, sizeof(bytes)) : -1, i;
+
+	if (!got) {
+		close(run->out);
+		run->out = -1;
+	}
+	for (i = 0; i < got; i++) {
+		if (bytes[i] == '\n' || run->used == LINE_BYTES - 1)
+			give_line(run);
+		if (bytes[i] != '\n' && bytes[i])
+			run->line[run->used++] = bytes[i];
+	}
+	return got > 0;
+}
+
+/* Does anything say that the command has to end? */
+static void watch(struct run *run)
+{
+	const struct explore_launch *launch = run->launch;
+	double ran_s = now_s() - run->began_s;
+	uint64_t left;
+
+	if (launch->interrupted && *launch->interrupted)
+		ask_to_end(run, EXPLORE_INTERRUPTED);
+	if (launch->duration_s > 0 && ran_s >= launch->duration_s)
+		ask_to_end(run, EXPLORE_WAS_STOPPED);
+	if (launch->limit_s > 0 && ran_s >= launch->limit_s)
+		ask_to_end(run, EXPLORE_TOO_LONG);
+	if (launch->line && launch->line(NULL, ran_s, launch->arg))
+		ask_to_end(run, EXPLORE_WAS_STOPPED);
+	left = free_bytes(launch->folder);
+	if (launch->disk_bytes && left && left + launch->disk_bytes < run->free_bytes)
+		ask_to_end(run, EXPLORE_TOO_BIG);
+	if (run->asked_s > 0 && now_s() - run->asked_s > GRACE_S)
+		signal_tree(run->pid, SIGKILL);
+}
+
+/* Wait for the end, at most a tick. Returns true if it has ended. */
+static bool wait_a_tick(struct run *run, struct rusage *used, int *status)
+{
+	struct pollfd fds[] = {{.fd = run->pidfd, .events = POLLIN},
+			       {.fd = run->out, .events = POLLIN}};
+	int rc;
+
+	if (run->launch->session) {
+		/* The session has to work while the command runs, and waits for it. */
+		rc = pem_session__poll(run->launch->session, 5, status);
+		return rc != 0;
+	}
+	poll(fds, run->out >= 0 ? 2 : 1, TICK_MS);
+	return wait4(run->pid, status, WNOHANG, used) == run->pid;
+}
+
+static double seconds(struct timeval time)
+{
+	return (double)time.tv_sec + (double)time.tv_usec / 1e6;
+}
+
+static void follow(struct run *run)
+{
+	struct rusage used = {0}, before;
+	double watched_s = 0;
+	int status = 0;
+	bool over = false;
+
+	getrusage(RUSAGE_CHILDREN, &before);
+	while (!over) {
+		over = wait_a_tick(run, &used, &status);
+		if (over)
+			run->ended->seconds = now_s() - run->began_s;
+		while (take_output(run))
+			;
+		if (!over && now_s() - watched_s >= TICK_MS / 1e3) {
+			watch(run);
+			watched_s = now_s();
+		}
+	}
+	if (run->used)
+		give_line(run);
+	if (run->launch->session) {
+		getrusage(RUSAGE_CHILDREN, &used);
+		timersub(&used.ru_utime, &before.ru_utime, &used.ru_utime);
+		timersub(&used.ru_stime, &before.ru_stime, &used.ru_stime);
+	}
+	run->ended->status = status;
+	run->ended->cpu_s = seconds(used.ru_utime) + seconds(used.ru_stime);
+	run->ended->memory_bytes = (uint64_t)used.ru_maxrss * 1024;
+}
+
+/*
+ * Linux counts what this process had at most as the command's, which shared its memory until it was
+ * started. From here on the most is what this process has now.
+ */
+static void forget_own_peak(void)
+{
+	int fd = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		(void)!write(fd, "5", 1);
+		close(fd);
+	}
+}
+
+int explore_launch__run(const struct explore_launch *launch, struct explore_ended *ended,
+			struct pem_error *error)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	int ends[2], rc = run && !pipe2(ends, O_CLOEXEC) ? 0 : -errno;
+
+	memset(ended, 0, sizeof(*ended));
+	if (rc) {
+		snprintf(error->text, sizeof(error->text), "no pipe for the command's output: %s",
+			 strerror(-rc));
+		free(run);
+		return rc;
+	}
+	run->launch = launch;
+	run->ended = ended;
+	run->out = ends[0];
+	/* While nobody reads, a command that prints much should not wait. */
+	fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+	fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	run->free_bytes = free_bytes(launch->folder);
+	forget_own_peak();
+	run->began_s = now_s();
+	rc = spawn(launch, ends[1], &run->pid, error);
+	close(ends[1]);
+	if (!rc) {
+		confine(launch, run->pid);
+		run->pidfd = (int)syscall(SYS_pidfd_open, run->pid, 0);
+		follow(run);
+		if (run->pidfd >= 0)
+			close(run->pidfd);
+	}
+	if (run->out >= 0)
+		close(run->out);
+	free(run);
+	return rc;
+}
+
+pid_t explore_launch__start(const struct explore_launch *launch, struct pem_error *error)
+{
+	int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
+	pid_t pid = 0;
+	int rc = out < 0 ? -errno : spawn(launch, out, &pid, error);
+
+	if (out >= 0)
+		close(out);
+	if (rc)
+		return rc;
+	confine(launch, pid);
+	return pid;
+}

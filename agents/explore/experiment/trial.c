@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT */
+/* trial.c - one run of a configuration: configure, start, run, measure, end */
+#include "experiment/experiment.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define READY_PAUSE_NS 50000000
+#define END_S 10.0 /* how long a server may take to end */
+
+struct attempt {
+	const struct explore_trial *trial;
+	const struct explore_experiment *experiment;
+	const uint32_t *levels;
+	struct explore_outcome *outcome;
+	struct pem_error *error;
+	struct explore_readings *readings;
+	struct pem_session *session;
+	char scratch[PATH_MAX];
+	pid_t server; /* 0: none runs */
+};
+
+static double now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+static int fail(struct attempt *attempt, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Note why the run failed, unless a reason is known. */
+static int fail(struct attempt *attempt, const char *format, ...)
+{
+	struct explore_outcome *outcome = attempt->outcome;
+	va_list args;
+
+	va_start(args, format);
+	if (!outcome->reason[0])
+		vsnprintf(outcome->reason, sizeof(outcome->reason), format, args);
+	va_end(args);
+	outcome->outcome = PEM_EXPLORE_FAILED;
+	return 1;
+}
+
+/* --- commands --- */
+
+static const char *signal_name(int number)
+{
+	const char *name = sigabbrev_np(number);
+
+	return name ? name : "an unknown signal";
+}
+
+/* Why a command failed; "": it did not. */
+static void describe(const struct attempt *attempt, const struct explore_ended *ended, char *text,
+		     size_t bytes)
+{
+	const struct explore_experiment *e = attempt->experiment;
+
+	text[0] = '\0';
+	if (ended->how == EXPLORE_TOO_LONG)
+		snprintf(text, bytes, "it did not end within %g s", e->limit_s);
+	else if (ended->how == EXPLORE_TOO_BIG)
+		snprintf(text, bytes, "the free space of the disk fell by more than %llu MiB",
+			 (unsigned long long)(e->disk_bytes >> 20));
+	else if (ended->how == EXPLORE_INTERRUPTED)
+		snprintf(text, bytes, "it was interrupted");
+	else if (ended->how == EXPLORE_ENDED && WIFSIGNALED(ended->status))
+		snprintf(text, bytes, "it was ended by SIG%s: %.100s",
+			 signal_name(WTERMSIG(ended->status)), ended->last);
+	else if (ended->how == EXPLORE_ENDED && WEXITSTATUS(ended->status))
+		snprintf(text, bytes, "its exit status was %d: %.100s", WEXITSTATUS(ended->status),
+			 ended->last);
+}
+
+/* Run one of the commands around the one that is measured. 0; 1: it failed; -errno. */
+static int run_aside(struct attempt *attempt, const char *what, const char *command)
+{
+	const struct explore_experiment *e = attempt->experiment;
+	struct explore_launch launch = {.folder = e->folder,
+					.limit_s = e->limit_s,
+					.disk_bytes = e->disk_bytes,
+					.interrupted = attempt->trial->interrupted};
+	struct explore_ended ended;
+	char *text = explore_words__command(e, attempt->levels, command, false, attempt->scratch);
+	char why[160];
+	int rc;
+
+	if (!text)
+		return -ENOMEM;
+	launch.command = text;
+	rc = explore_launch__run(&launch, &ended, attempt->error);
+	free(text);
+	if (rc)
+		return rc;
+	describe(attempt, &ended, why, sizeof(why));
+	attempt->outcome->interrupted |= ended.how == EXPLORE_INTERRUPTED;
+	return why[0] ? fail(attempt, "%s: %.140s", what, why) : 0;
+}
+
+/* Start the server and wait until it is ready. */
+static int start_server(struct attempt *attempt)
+{
+	const struct explore_experiment *e = attempt->experiment;
+	const struct timespec pause = {.tv_nsec = READY_PAUSE_NS};
+	struct explore_launch launch = {.folder = e->folder,
+					.cgroup = settings_agent__cgroup(attempt->trial->settings)};
+	char *text = explore_words__command(e, attempt->levels, e->start, true, attempt->scratch);
+	double began_s = now_s();
+	pid_t pid;
+	int rc;
+
+	if (!text)
+		return -ENOMEM;
+	launch.command = text;
+	pid = explore_launch__start(&launch, attempt->error);
+	free(text);
+	if (pid < 0)
+		return pid;
+	attempt->server = pid;
+	while (e->ready) {
+		rc = run_aside(attempt, "ready", e->ready);
+		if (rc <= 0 || attempt->outcome->interrupted)
+			return rc;
+		/* It is asked again. */
+		attempt->outcome->outcome = PEM_EXPLORE_MEASURED;
+		if (now_s() - began_s > e->limit_s)
+			return fail(attempt, "the server was not ready within %g s: %.100s",
+				    e->limit_s, attempt->outcome->reason);
+		attempt->outcome->reason[0] = '\0';
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+/* --- the command that is measured --- */
+
+/* With each line, and each tick: is it worth going on? */
+static bool on_line(const char *line, double time_s, void *arg)
+{
+	struct attempt *attempt = arg;
+	const struct explore_experiment *e = attempt->experiment;
+	struct pem_explore_record record;
+	size_t count = explore_readings__line(attempt->readings, line, time_s);
+
+	while (explore_readings__next(attempt->readings, &record)) {
+		if (attempt->trial->record &&
+		    attempt->trial->record(&record, attempt->trial->arg)) {
+			attempt->outcome->outcome = PEM_EXPLORE_STOPPED;
+			return true;
+		}
+	}
+	return e->records && count >= e->records;
+}
+
+static void drop(enum pem_log_level level, const char *text, void *arg)
+{
+	struct attempt *attempt = arg;
+
+	/* Why a source can't count is why the metric never came. */
+	if (level <= PEM_LOG_WARNING && !attempt->outcome->reason[0])
+		snprintf(attempt->outcome->reason, sizeof(attempt->outcome->reason), "%s", text);
+}
+
+static int open_session(struct attempt *attempt)
+{
+	const struct explore_experiment *e = attempt->experiment;
+	const struct pem_session_options options = {
+		.size = sizeof(options), .log = drop, .log_arg = attempt};
+
+	if (!explore_experiment__needs_session(e))
+		return 0;
+	attempt->session = pem_session__open(&options, attempt->error);
+	if (!attempt->session)
+		return -errno;
+	/* Events of its own; it need not have any. */
+	if (attempt->trial->program)
+		pem_session__describe(attempt->session, PEM_ANY, attempt->trial->program, NULL);
+	return 0;
+}
+
+static int run_command(struct attempt *attempt, const char *command, bool is_measured)
+{
+	const struct explore_experiment *e = attempt->experiment;
+	struct explore_launch launch = {.command = command,
+					.folder = e->folder,
+					.cgroup = settings_agent__cgroup(attempt->trial->settings),
+					.limit_s = e->limit_s,
+					.duration_s = e->duration_s,
+					.disk_bytes = e->disk_bytes,
+					.interrupted = attempt->trial->interrupted,
+					.line = is_measured ? on_line : NULL,
+					.arg = attempt,
+					.session = is_measured ? attempt->session : NULL};
+	struct explore_outcome *outcome = attempt->outcome;
+	struct explore_ended ended;
+	char why[160];
+	int rc = explore_launch__run(&launch, &ended, attempt->error);
+
+	if (rc)
+		return rc;
+	outcome->status =
+		WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : 128 + WTERMSIG(ended.status);
+	describe(attempt, &ended, why, sizeof(why));
+	outcome->interrupted |= ended.how == EXPLORE_INTERRUPTED;
+	if (why[0] && !(e->any_status && ended.how == EXPLORE_ENDED && WIFEXITED(ended.status))) {
+		outcome->reason[0] = '\0';
+		return fail(attempt, "%s", why);
+	}
+	if (is_measured && explore_readings__end(attempt->readings, attempt->session, &ended,
+						 outcome->values, attempt->error)) {
+		rc = fail(attempt, "%s", attempt->error->text);
+		attempt->error->text[0] = '\0';
+		return rc;
+	}
+	outcome->reason[0] = '\0';
+	return 0;
+}
+
+static int measure(struct attempt *attempt)
+{
+	const struct explore_experiment *e = attempt->experiment;
+	char *command =
+		explore_words__command(e, attempt->levels, e->command, true, attempt->scratch);
+	uint32_t i;
+	int rc = command ? 0 : -ENOMEM;
+
+	for (i = 0; !rc && i < e->warm_ups; i++)
+		rc = run_command(attempt, command, false);
+	if (!rc)
+		rc = open_session(attempt);
+	if (!rc) {
+		attempt->readings = explore_readings__begin(e, attempt->session, attempt->error);
+		rc = attempt->readings ? run_command(attempt, command, true) : -errno;
+	}
+	explore_readings__free(attempt->readings);
+	pem_session__close(attempt->session);
+	attempt->readings = NULL;
+	attempt->session = NULL;
+	free(command);
+	return rc;
+}
+
+/* --- the whole --- */
+
+static int configure(struct attempt *attempt, enum settings_phase phase)
+{
+	const struct explore_experiment *e = attempt->experiment;
+	bool means_something[EXPLORE_PARAMETERS_MAX];
+	const char *values[EXPLORE_PARAMETERS_MAX];
+	struct settings_refusal refusal = {.text = ""};
+	uint32_t count = e->space->view.parameter_count, i;
+	int rc;
+
+	explore_experiment__meaning(e, attempt->levels, means_something);
+	for (i = 0; i < count; i++)
+		values[i] = means_something[i] ? e->space->parameters[i].values[attempt->levels[i]]
+					       : NULL;
+	rc = settings_agent__apply(attempt->trial->settings, phase, e->targets, values, count,
+				   &refusal, attempt->error);
+	if (rc == 1) {
+		fail(attempt, "%s", refusal.text);
+		attempt->outcome->outcome = PEM_EXPLORE_REFUSED;
+		attempt->outcome->refused = refusal.target;
+	}
+	return rc;
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+	(void)st;
+	(void)kind;
+	(void)at;
+	remove(path);
+	return 0;
+}
+
+static void note_left(struct attempt *attempt, const char *processes)
+{
+	struct explore_outcome *outcome = attempt->outcome;
+
+	if (processes[0] && !outcome->reason[0])
+		snprintf(outcome->reason, sizeof(outcome->reason),
+			 "it left processes, which were ended: %s", processes);
+}
+
+static void end_server(struct attempt *attempt)
+{
+	const struct timespec pause = {.tv_nsec = READY_PAUSE_NS / 5};
+	double asked_s = now_s();
+
+	if (!attempt->server)
+		return;
+	kill(attempt->server, SIGTERM);
+	while (!waitpid(attempt->server, NULL, WNOHANG) && now_s() - asked_s < END_S)
+		nanosleep(&pause, NULL);
+}
+
+static int attempt_all(struct attempt *attempt)
+{
+	const struct explore_experiment *e = attempt->experiment;
+	int rc = 0;
+
+	if (e->prepare)
+		rc = run_aside(attempt, "prepare", e->prepare);
+	if (!rc)
+		rc = configure(attempt, SETTINGS_BEFORE_START);
+	if (!rc && e->start)
+		rc = start_server(attempt);
+	if (!rc)
+		rc = configure(attempt, SETTINGS_AFTER_START);
+	return rc ? rc : measure(attempt);
+}
+
+static int make_scratch(struct attempt *attempt)
+{
+	const char *folder = getenv("TMPDIR");
+
+	snprintf(attempt->scratch, sizeof(attempt->scratch), "%s/pem-explore-XXXXXX",
+		 folder && *folder ? folder : "/tmp");
+	if (mkdtemp(attempt->scratch))
+		return 0;
+	snprintf(attempt->error->text, sizeof(attempt->error->text),
+		 "no folder for a run can be made, %.200s: %s", attempt->scratch, strerror(errno));
+	return -errno;
+}
+
+int explore_trial__run(const struct explore_trial *trial, const uint32_t *levels,
+		       struct explore_outcome *outcome, struct pem_error *error)
+{
+	struct attempt attempt = {.trial = trial,
+				  .experiment = trial->experiment,
+				  .levels = levels,
+				  .outcome = outcome,
+				  .error = error};
+	struct pem_error why = {.text = ""};
+	double began_s = now_s();
+	char left[100];
+	int rc;
+
+	memset(outcome, 0, sizeof(*outcome));
+	rc = make_scratch(&attempt);
+	if (rc)
+		return rc;
+	rc = attempt_all(&attempt);
+	/* Its server ends with this run. */
+	if (attempt.server && settings_agent__restore(trial->settings, SETTINGS_AFTER_START, &why))
+		fail(&attempt, "%s", why.text);
+	if (rc >= 0 && attempt.experiment->end) {
+		const uint32_t before = outcome->outcome;
+
+		/* That a figure was measured stays true if the end fails, and its reason is told.
+		 */
+		run_aside(&attempt, "end", attempt.experiment->end);
+		if (before == PEM_EXPLORE_MEASURED || before == PEM_EXPLORE_STOPPED)
+			outcome->outcome = before;
+	}
+	if (attempt.experiment->end || rc < 0 || outcome->interrupted)
+		explore_launch__end_all(attempt.server, left, sizeof(left));
+	else {
+		end_server(&attempt);
+		explore_launch__end_all(0, left, sizeof(left));
+	}
+	note_left(&attempt, left);
+	nftw(attempt.scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	outcome->seconds = now_s() - began_s;
+	return rc < 0 ? rc : 0;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+/* words.c - a configuration as text, as arguments, as variables */
+#include "experiment/experiment.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *value_of(const struct explore_experiment *e, const uint32_t *levels, uint32_t i)
+{
+	return e->space->parameters[i].values[levels[i]];
+}
+
+int explore_words__text(const struct explore_experiment *e, const uint32_t *levels,
+			char text[EXPLORE_TEXT_BYTES])
+{
+	bool means_something[EXPLORE_PARAMETERS_MAX];
+	size_t used = 0;
+	uint32_t i;
+
+	text[0] = '\0';
+	explore_experiment__meaning(e, levels, means_something);
+	for (i = 0; i < e->space->view.parameter_count; i++) {
+		if (!means_something[i])
+			continue;
+		used += (size_t)snprintf(text + used, EXPLORE_TEXT_BYTES - used, "%s%s=%s",
+					 used ? " " : "", e->targets[i].name,
+					 value_of(e, levels, i));
+		if (used >= EXPLORE_TEXT_BYTES)
+			return -E2BIG;
+	}
+	return 0;
+}
+
+/* One word of the shell. */
+static void put_quoted(FILE *out, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "._+,:/=@%-";
+
+	if (*text && !text[strspn(text, plain)]) {
+		fputs(text, out);
+		return;
+	}
+	putc('\'', out);
+	for (; *text; text++) {
+		if (*text == '\'')
+			fputs("'\\''", out);
+		else
+			putc(*text, out);
+	}
+	putc('\'', out);
+}
+
+/* An argument's words: {} is the value, and without {} they stand for 'on'. */
+static void put_argument(FILE *out, const char *words, const char *value)
+{
+	const char *place = strstr(words, "{}");
+
+	if (!place) {
+		if (strcmp(value, "on") == 0)
+			fprintf(out, " %s", words);
+		return;
+	}
+	putc(' ', out);
+	for (; place; words = place + 2, place = strstr(words, "{}")) {
+		fwrite(words, 1, (size_t)(place - words), out);
+		put_quoted(out, value);
+	}
+	fputs(words, out);
+}
+
+static void put_arguments(FILE *out, const struct explore_experiment *e, const uint32_t *levels,
+			  const bool *means_something)
+{
+	uint32_t i;
+
+	for (i = 0; i < e->space->view.parameter_count; i++) {
+		if (means_something[i] && e->targets[i].way == SETTINGS_ARGUMENT)
+			put_argument(out, e->targets[i].key, value_of(e, levels, i));
+	}
+}
+
+/* Put what {name} stands for; false: it stands for nothing of ours. */
+static bool put_place(FILE *out, const struct explore_experiment *e, const uint32_t *levels,
+		      const char *name, size_t n, const char *scratch)
+{
+	uint32_t i;
+
+	if (n == 7 && !memcmp(name, "scratch", n)) {
+		put_quoted(out, scratch);
+		return true;
+	}
+	for (i = 0; i < e->space->view.parameter_count; i++) {
+		if (strlen(e->targets[i].name) == n && !memcmp(e->targets[i].name, name, n)) {
+			put_quoted(out, value_of(e, levels, i));
+			return true;
+		}
+	}
+	return false;
+}
+
+char *explore_words__command(const struct explore_experiment *e, const uint32_t *levels,
+			     const char *command, bool is_command, const char *scratch)
+{
+	static const char all[] = "{arguments}";
+	bool means_something[EXPLORE_PARAMETERS_MAX], has_place = strstr(command, all);
+	char *text = NULL;
+	size_t bytes, n = strlen(command);
+	FILE *out = open_memstream(&text, &bytes);
+	const char *close;
+	uint32_t i;
+
+	if (!out)
+		return NULL;
+	explore_experiment__meaning(e, levels, means_something);
+	for (i = 0; is_command && i < e->space->view.parameter_count; i++) {
+		if (!means_something[i] || e->targets[i].way != SETTINGS_ENVIRONMENT)
+			continue;
+		fprintf(out, "export %s=", e->targets[i].key);
+		put_quoted(out, value_of(e, levels, i));
+		fputs("; ", out);
+	}
+	/* What is appended stands on the command's last line. */
+	while (n && strchr(" \t\r\n", command[n - 1]))
+		n--;
+	for (i = 0; i < n; i++) {
+		close = command[i] == '{' ? strchr(command + i, '}') : NULL;
+		if (close && is_command && !strncmp(command + i, all, sizeof(all) - 1))
+			put_arguments(out, e, levels, means_something);
+		else if (!close || !put_place(out, e, levels, command + i + 1,
+					      (size_t)(close - command) - i - 1, scratch))
+			close = NULL;
+		if (close)
+			i = (uint32_t)(close - command);
+		else
+			putc(command[i], out);
+	}
+	if (is_command && !has_place)
+		put_arguments(out, e, levels, means_something);
+	if (fclose(out)) {
+		free(text);
+		return NULL;
+	}
+	return text;
+}

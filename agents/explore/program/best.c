@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/* best.c - best: the configuration and how to reproduce it; reproduce: does a figure hold? */
+#include "program/exploration.h"
+
+#include "student.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUNS_AGAIN 3u /* of a configuration whose figure is checked */
+
+/* Standard deviation of its runs; NAN: unknown. */
+static double deviation_of(const struct explore_tried *tried)
+{
+	return tried->runs > 1 ? sqrt(tried->squares[0] / (tried->runs - 1)) : NAN;
+}
+
+/* How much better the best one is than the defaults, as a share; NAN: unknown. */
+static double gain_of(const struct exploration *x, const struct explore_best *best)
+{
+	const struct explore_experiment *e = &x->experiment;
+	const struct explore_tried *usual =
+		e->has_default ? exploration__find(x, e->defaults) : NULL;
+	double base;
+
+	if (!usual || !usual->runs)
+		return NAN;
+	base = usual->means[0];
+	if (!(base > 0))
+		return NAN;
+	return e->metrics[0].greater_is_better ? best->mean / base - 1 : 1 - best->mean / base;
+}
+
+static void print_ways(const struct exploration *x, const uint32_t *levels)
+{
+	static const char *const how[] = {
+		"",           "",      "",       "file",          "pragma",
+		"PostgreSQL", "redis", "sysctl", "control group", "program"};
+	const struct explore_experiment *e = &x->experiment;
+	bool means_something[EXPLORE_PARAMETERS_MAX];
+	char *command = explore_words__command(e, levels, e->command, true, "SCRATCH");
+	uint32_t i;
+
+	explore_experiment__meaning(e, levels, means_something);
+	for (i = 0; i < e->space->view.parameter_count; i++) {
+		const struct settings_target *target = &e->targets[i];
+
+		if (means_something[i] && target->way > SETTINGS_ENVIRONMENT)
+			printf("  set      %s = %s (%s%s%s)\n", target->key,
+			       e->space->parameters[i].values[levels[i]], how[target->way],
+			       target->in ? " " : "", target->in ? target->in : "");
+	}
+	printf("  cd       %s\n", e->folder);
+	if (e->start) {
+		char *start = explore_words__command(e, levels, e->start, true, "SCRATCH");
+
+		printf("  start    %s\n", start ? start + strspn(start, " \t\r\n") : "");
+		free(start);
+	}
+	printf("  run      %s\n", command ? command + strspn(command, " \t\r\n") : "");
+	free(command);
+}
+
+static int print_json(const struct exploration *x, const struct explore_best *best)
+{
+	const struct explore_experiment *e = &x->experiment;
+	struct json_object *all = json_object_new_object(), *values = json_object_new_object();
+	double gain = gain_of(x, best);
+	char *command = explore_words__command(e, best->levels, e->command, true, "SCRATCH");
+	bool means_something[EXPLORE_PARAMETERS_MAX];
+	uint32_t i;
+
+	explore_experiment__meaning(e, best->levels, means_something);
+	for (i = 0; i < e->space->view.parameter_count; i++) {
+		if (means_something[i])
+			cli_json__text(values, e->targets[i].name,
+				       e->space->parameters[i].values[best->levels[i]]);
+	}
+	cli_json__text(all, "exploration", e->name);
+	cli_json__count(all, "trial",
+			(uint64_t)(exploration__find(x, best->levels) - x->tried) + 1);
+	cli_json__count(all, "trials", x->count);
+	json_object_object_add(all, "configuration", values);
+	cli_json__text(all, "metric", e->metrics[0].name);
+	cli_json__text(all, "unit", e->metrics[0].unit);
+	cli_json__real(all, "mean", best->mean);
+	if (best->runs > 1) {
+		cli_json__real(all, "low", best->low);
+		cli_json__real(all, "high", best->high);
+	}
+	cli_json__count(all, "runs", best->runs);
+	if (!isnan(gain))
+		cli_json__real(all, "gain", gain);
+	cli_json__text(all, "command", command ? command : "");
+	free(command);
+	cli_json__print(all, stdout, false);
+	return cli_finish_output(CLI_DONE);
+}
+
+int explore_print_best(const struct exploration *x)
+{
+	const struct explore_experiment *e = &x->experiment;
+	struct explore_best best;
+	char text[EXPLORE_TEXT_BYTES];
+	double gain;
+
+	if (!exploration__best(x, &best))
+		return cli_error(CLI_FAILED,
+				 x->count ? "no configuration was measured: all %zu failed or were "
+					    "refused; 'pem explore show' tells why"
+					  : "%zu configurations were tried: 'pem explore run' "
+					    "makes trials",
+				 x->count);
+	if (x->request->json)
+		return print_json(x, &best);
+	gain = gain_of(x, &best);
+	explore_words__text(e, best.levels, text);
+	printf("%s: best of %zu is trial %zu, %s %g%s%s", e->name, x->count,
+	       (size_t)(exploration__find(x, best.levels) - x->tried) + 1, e->metrics[0].name,
+	       best.mean, *e->metrics[0].unit ? " " : "", e->metrics[0].unit);
+	if (best.runs > 1)
+		printf(" (%g to %g, %u runs)", best.low, best.high, best.runs);
+	else
+		printf(" (1 run: its error is unknown)");
+	if (!isnan(gain))
+		printf(", %s %s than the defaults", cli_percent(fabs(gain)),
+		       gain >= 0 ? "better" : "worse");
+	printf("\n  %s\n\n", text);
+	print_ways(x, best.levels);
+	return cli_finish_output(CLI_DONE);
+}
+
+int explore_best(const struct explore_request *request)
+{
+	struct exploration x;
+	int rc = exploration__open(&x, request, false);
+
+	rc = rc ? cli_fail(-rc, &x.error) : explore_print_best(&x);
+	exploration__close(&x);
+	return rc;
+}
+
+/* --- reproduce --- */
+
+/*
+ * The half of a 95 % interval of the difference of two means (Welch, Biometrika 34, 1947). If one
+ * ran once, its runs are taken to differ as much as the other's.
+ */
+static double half_interval(const struct explore_tried *then, const struct explore_tried *now)
+{
+	double a = deviation_of(now), b = isnan(deviation_of(then)) ? a : deviation_of(then);
+	double va = a * a / now->runs, vb = b * b / then->runs, freedom = now->runs - 1;
+
+	if (!(va + vb > 0))
+		return 0;
+	if (then->runs > 1)
+		freedom = (va + vb) * (va + vb) /
+			  (va * va / (now->runs - 1) + vb * vb / (then->runs - 1));
+	return pem_student__quantile(0.05, freedom) * sqrt(va + vb);
+}
+
+static int compare(const struct exploration *x, const struct explore_tried *then,
+		   const struct explore_tried *now, uint32_t number)
+{
+	double difference, half;
+	const char *unit = x->experiment.metrics[0].unit;
+	bool holds;
+
+	if (!now->runs)
+		return cli_error(CLI_FAILED, "trial %u: %s", number, now->reason);
+	difference = now->means[0] - then->means[0];
+	half = half_interval(then, now);
+	holds = fabs(difference) <= half;
+	if (x->request->json) {
+		struct json_object *all = json_object_new_object();
+
+		cli_json__count(all, "trial", number);
+		cli_json__real(all, "then", then->means[0]);
+		cli_json__real(all, "now", now->means[0]);
+		cli_json__real(all, "low", difference - half);
+		cli_json__real(all, "high", difference + half);
+		cli_json__flag(all, "holds", holds);
+		cli_json__print(all, stdout, false);
+	} else {
+		printf("trial %u: %s %g %s then (%u runs), %g %s now (%u runs)\n", number,
+		       x->experiment.metrics[0].name, then->means[0], unit, then->runs,
+		       now->means[0], unit, now->runs);
+		printf("The figure %s: the difference is %+g to %+g %s (95 %%).\n",
+		       holds ? "holds" : "does not hold", difference - half, difference + half,
+		       unit);
+	}
+	return cli_finish_output(holds ? CLI_DONE : CLI_DIFFERS);
+}
+
+static int reproduce(void *arg)
+{
+	const struct explore_request *request = arg;
+	struct exploration x;
+	struct explore_tried then, now = {0};
+	int rc = exploration__open(&x, request, true);
+	uint32_t i, number = request->trial;
+
+	if (!rc && (number < 1 || number > x.count)) {
+		exploration__close(&x);
+		return explore_usage_error("--trial: %zu trials were made; name one from 1",
+					   x.count);
+	}
+	if (!rc && !x.tried[number - 1].runs) {
+		rc = cli_error(CLI_WRONG_INPUT, "trial %u was not measured: %s", number,
+			       x.tried[number - 1].reason);
+		exploration__close(&x);
+		return rc;
+	}
+	if (!rc)
+		rc = exploration__lock(&x);
+	if (!rc)
+		then = x.tried[number - 1];
+	for (i = 0; !rc && i < RUNS_AGAIN; i++) {
+		rc = exploration__run(&x, then.levels);
+		if (!rc && (x.outcome.outcome == PEM_EXPLORE_MEASURED ||
+			    x.outcome.outcome == PEM_EXPLORE_STOPPED))
+			explore_tried__add(&now, x.outcome.values, x.experiment.metric_count);
+	}
+	if (!rc) {
+		memcpy(now.reason, x.outcome.reason, sizeof(now.reason));
+		rc = compare(&x, &then, &now, number);
+	} else {
+		rc = rc == -EINTR ? 128 + exploration_interrupted : cli_fail(-rc, &x.error);
+	}
+	exploration__close(&x);
+	return rc;
+}
+
+int explore_reproduce(const struct explore_request *request)
+{
+	return exploration_guard(reproduce, (void *)(uintptr_t)request);
+}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: MIT */
+/* exploration.c - an experiment with all that is known of it */
+#include "program/exploration.h"
+
+#include "grow.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static uint32_t parameters(const struct exploration *exploration)
+{
+	return exploration->experiment.space->view.parameter_count;
+}
+
+struct explore_tried *exploration__find(const struct exploration *exploration,
+					const uint32_t *levels)
+{
+	size_t i;
+
+	for (i = 0; i < exploration->count; i++) {
+		if (!memcmp(exploration->tried[i].levels, levels,
+			    parameters(exploration) * sizeof(*levels)))
+			return &exploration->tried[i];
+	}
+	return NULL;
+}
+
+static struct explore_tried *find_or_add(struct exploration *exploration, const uint32_t *levels)
+{
+	size_t bytes = parameters(exploration) * sizeof(*levels);
+	struct explore_tried *tried = exploration__find(exploration, levels);
+
+	if (tried)
+		return tried;
+	if (pem_grow(&exploration->tried, sizeof(*tried), exploration->count + 1,
+		     &exploration->capacity))
+		return NULL;
+	tried = &exploration->tried[exploration->count];
+	memset(tried, 0, sizeof(*tried));
+	tried->levels = malloc(bytes);
+	if (!tried->levels)
+		return NULL;
+	memcpy(tried->levels, levels, bytes);
+	exploration->count++;
+	return tried;
+}
+
+static bool has_values(uint32_t outcome)
+{
+	return outcome == PEM_EXPLORE_MEASURED || outcome == PEM_EXPLORE_STOPPED;
+}
+
+/* Values as policies see them: the smaller, the better. */
+static int tell_search(struct exploration *exploration, const uint32_t *levels, uint32_t outcome,
+		       const double *values, double seconds)
+{
+	const struct explore_experiment *e = &exploration->experiment;
+	double given[EXPLORE_METRICS_MAX];
+	struct explore_run run = {
+		.levels = levels, .outcome = outcome, .values = given, .seconds = seconds};
+	size_t i;
+
+	for (i = 0; has_values(outcome) && i < e->objectives; i++)
+		given[i] = e->metrics[i].greater_is_better ? -values[i] : values[i];
+	if (!has_values(outcome))
+		run.values = NULL;
+	return explore_search__add(exploration->search, &run);
+}
+
+/* Welford, Technometrics 4 (1962) */
+void explore_tried__add(struct explore_tried *tried, const double *values, size_t count)
+{
+	double before;
+	size_t i;
+
+	tried->runs++;
+	for (i = 0; i < count; i++) {
+		before = values[i] - tried->means[i];
+		tried->means[i] += before / tried->runs;
+		tried->squares[i] += before * (values[i] - tried->means[i]);
+	}
+}
+
+static int take(struct exploration *exploration, const struct explore_stored *stored)
+{
+	struct explore_tried *tried = find_or_add(exploration, stored->levels);
+
+	if (!tried)
+		return -ENOMEM;
+	tried->seconds += stored->seconds;
+	if (has_values(stored->outcome))
+		explore_tried__add(tried, stored->values, exploration->experiment.metric_count);
+	if (has_values(stored->outcome) || !tried->runs)
+		tried->outcome = stored->outcome;
+	snprintf(tried->reason, sizeof(tried->reason), "%s", stored->reason);
+	snprintf(tried->machine, sizeof(tried->machine), "%s", stored->machine);
+	return tell_search(exploration, stored->levels, stored->outcome, stored->values,
+			   stored->seconds);
+}
+
+static void take_stored(const struct explore_stored *stored, void *arg)
+{
+	struct exploration *exploration = arg;
+
+	if (stored->unfinished)
+		exploration->unfinished++;
+	else
+		take(exploration, stored);
+}
+
+static int make_search(struct exploration *exploration)
+{
+	const struct explore_experiment *e = &exploration->experiment;
+	const struct explore_request *request = exploration->request;
+	const struct explore_search_options options = {
+		.policy = {.size = sizeof(options.policy),
+			   .seed = e->seed,
+			   .budget = request->budget ? request->budget : e->trials,
+			   .objectives = e->objectives},
+		.counts_configurations = true,
+		.runs = e->runs,
+		.race_runs = e->race_runs};
+	int rc = explore_policy__find(request->policy ? request->policy : e->policy,
+				      &exploration->policy, &exploration->error);
+
+	if (rc)
+		return rc;
+	exploration->search = explore_search__new(&e->space->view, &exploration->policy, &options);
+	if (exploration->search)
+		return 0;
+	rc = -errno;
+	snprintf(exploration->error.text, sizeof(exploration->error.text),
+		 "the policy %.60s can't begin: %s", exploration->policy.name, strerror(-rc));
+	return rc;
+}
+
+int exploration__open(struct exploration *exploration, const struct explore_request *request,
+		      bool changes)
+{
+	struct pem_error *error = &exploration->error;
+	char path[PATH_MAX];
+	int64_t rc;
+
+	memset(exploration, 0, sizeof(*exploration));
+	exploration->request = request;
+	if (!realpath(request->words[0], path)) {
+		snprintf(error->text, sizeof(error->text), "%.300s can't be read: %s",
+			 request->words[0], strerror(errno));
+		return -errno;
+	}
+	rc = explore_experiment__read(&exploration->experiment, path, error);
+	if (rc)
+		return (int)rc;
+	rc = make_search(exploration);
+	if (rc)
+		return (int)rc;
+	if (chdir(exploration->experiment.folder)) {
+		snprintf(error->text, sizeof(error->text), "%.300s: %s",
+			 exploration->experiment.folder, strerror(errno));
+		return -errno;
+	}
+	rc = explore_store__open(&exploration->store, &exploration->experiment, !changes, error);
+	/* Nothing is known yet. */
+	if (rc == -ENOENT && !changes)
+		return 0;
+	if (rc)
+		return (int)rc;
+	rc = explore_store__each(&exploration->store, false, take_stored, exploration, error);
+	return rc < 0 ? (int)rc : 0;
+}
+
+int exploration__lock(struct exploration *exploration)
+{
+	struct pem_error *error = &exploration->error;
+	char folder[PATH_MAX];
+	size_t restored = 0;
+	int rc = exploration_folder(folder, sizeof(folder), error);
+
+	if (rc)
+		return rc;
+	exploration->settings = settings_agent__open(folder, &restored, error);
+	if (!exploration->settings) {
+		rc = -errno;
+		if (rc == -EBUSY)
+			snprintf(error->text, sizeof(error->text),
+				 "another exploration runs on this machine, and two would disturb "
+				 "each other's figures: wait for its end, or stop it");
+		return rc;
+	}
+	if (restored)
+		cli_say("an exploration was killed before; %zu settings that it had changed were "
+			"restored",
+			restored);
+	if (error->text[0])
+		cli_say("%s", error->text);
+	error->text[0] = '\0';
+	return 0;
+}
+
+/* --- values that are refused --- */
+
+#define REFUSALS                                                                                   \
+	3 /* of a value, in so many configurations and never taken: it is not tried again */
+
+static struct explore_taken *taken_of(struct exploration *exploration, const uint32_t *levels,
+				      size_t parameter)
+{
+	struct explore_taken **all = &exploration->taken[parameter];
+
+	if (!*all)
+		*all = calloc(exploration->experiment.space->parameters[parameter].levels,
+			      sizeof(**all));
+	return *all ? *all + levels[parameter] : NULL;
+}
+
+static void note_taken(struct exploration *exploration, const uint32_t *levels)
+{
+	const struct explore_outcome *outcome = &exploration->outcome;
+	bool is_refused = outcome->outcome == PEM_EXPLORE_REFUSED;
+	struct explore_taken *taken;
+	size_t i;
+
+	for (i = is_refused ? outcome->refused : 0;
+	     i < (is_refused ? outcome->refused + 1 : parameters(exploration)); i++) {
+		taken = taken_of(exploration, levels, i);
+		if (!taken)
+			continue;
+		taken->refused += is_refused;
+		taken->taken += !is_refused;
+		if (is_refused)
+			memcpy(taken->reason, outcome->reason, sizeof(taken->reason));
+	}
+}
+
+const char *exploration__refused(const struct exploration *exploration, const uint32_t *levels)
+{
+	size_t i;
+
+	for (i = 0; i < parameters(exploration); i++) {
+		const struct explore_taken *taken = exploration->taken[i];
+
+		if (taken && taken[levels[i]].refused >= REFUSALS && !taken[levels[i]].taken)
+			return taken[levels[i]].reason;
+	}
+	return NULL;
+}
+
+int exploration__skip(struct exploration *exploration, const uint32_t *levels)
+{
+	return tell_search(exploration, levels, PEM_EXPLORE_REFUSED, NULL, 0);
+}
+
+static bool on_record(const struct pem_explore_record *record, void *arg)
+{
+	struct exploration *exploration = arg;
+
+	return explore_search__record(exploration->search, record) == 1;
+}
+
+int exploration__run(struct exploration *exploration, const uint32_t *levels)
+{
+	struct explore_trial trial = {.experiment = &exploration->experiment,
+				      .settings = exploration->settings,
+				      .program = exploration->store.application.path,
+				      .interrupted = &exploration_interrupted,
+				      .record = on_record,
+				      .arg = exploration};
+	struct explore_outcome *outcome = &exploration->outcome;
+	struct explore_stored stored;
+	int rc = explore_store__begin(&exploration->store, levels, &exploration->error);
+
+	if (rc)
+		return rc;
+	rc = explore_trial__run(&trial, levels, outcome, &exploration->error);
+	/* Nothing can be run here: that is no trial. */
+	outcome->interrupted |= rc != 0;
+	if (rc) {
+		explore_store__end(&exploration->store, outcome, &(struct pem_error){.text = ""});
+		return rc;
+	}
+	rc = explore_store__end(&exploration->store, outcome, &exploration->error);
+	if (rc || outcome->interrupted)
+		return rc ? rc : -EINTR;
+	stored = (struct explore_stored){.levels = (uint32_t *)(uintptr_t)levels,
+					 .outcome = outcome->outcome,
+					 .seconds = outcome->seconds,
+					 .reason = outcome->reason,
+					 .machine = exploration->store.machine.processor};
+	memcpy(stored.values, outcome->values, sizeof(stored.values));
+	note_taken(exploration, levels);
+	rc = take(exploration, &stored);
+	if (rc)
+		snprintf(exploration->error.text, sizeof(exploration->error.text),
+			 "the policy failed: %s", strerror(-rc));
+	return rc;
+}
+
+void exploration__close(struct exploration *exploration)
+{
+	size_t i;
+
+	if (exploration->settings) {
+		if (settings_agent__restore(exploration->settings, SETTINGS_BEFORE_START,
+					    &exploration->error))
+			cli_say("%s", exploration->error.text);
+		settings_agent__close(exploration->settings);
+	}
+	explore_search__free(exploration->search);
+	explore_store__close(&exploration->store);
+	explore_experiment__free(&exploration->experiment);
+	for (i = 0; i < exploration->count; i++)
+		free(exploration->tried[i].levels);
+	free(exploration->tried);
+	for (i = 0; i < EXPLORE_PARAMETERS_MAX; i++)
+		free(exploration->taken[i]);
+}
+
+int exploration__best(const struct exploration *exploration, struct explore_best *best)
+{
+	double low;
+
+	if (explore_search__best(exploration->search, best) != 1)
+		return 0;
+	if (exploration->experiment.metrics[0].greater_is_better) {
+		low = best->low;
+		best->mean = -best->mean;
+		best->low = -best->high;
+		best->high = -low;
+	}
+	return 1;
+}
+
+/* --- for the report --- */
+
+static void fill_result(const struct exploration *exploration, const struct explore_tried *tried,
+			struct explore_result *result, double *values, double *errors)
+{
+	size_t i;
+
+	for (i = 0; tried->runs && i < exploration->experiment.metric_count; i++) {
+		double n = tried->runs;
+
+		values[i] = tried->means[i];
+		errors[i] = n > 1 ? sqrt(tried->squares[i] / (n - 1) / n) : 0;
+	}
+	result->levels = tried->levels;
+	result->outcome = tried->outcome;
+	result->runs = tried->runs;
+	result->values = tried->runs ? values : NULL;
+	result->errors = errors;
+	result->seconds = tried->seconds;
+	result->machine = tried->machine;
+	/* A measured configuration's reason is what it left. */
+	result->reason = tried->runs ? "" : tried->reason;
+	result->left = tried->runs ? tried->reason : "";
+}
+
+int exploration__report(const struct exploration *exploration, struct exploration_report *report)
+{
+	const struct explore_experiment *e = &exploration->experiment;
+	size_t metrics = e->metric_count, i;
+	struct explore_best best;
+
+	memset(report, 0, sizeof(*report));
+	report->metrics = calloc(metrics, sizeof(*report->metrics));
+	report->trials = calloc(exploration->count + 1, sizeof(*report->trials));
+	report->numbers = calloc(exploration->count + 1, 2 * metrics * sizeof(double));
+	if (!report->metrics || !report->trials || !report->numbers)
+		return -ENOMEM;
+	for (i = 0; i < metrics; i++)
+		report->metrics[i] = (struct explore_metric){
+			.name = e->metrics[i].name,
+			.unit = e->metrics[i].unit,
+			.greater_is_better = e->metrics[i].greater_is_better};
+	report->results = (struct explore_results){.name = e->name,
+						   .space = &e->space->view,
+						   .metrics = report->metrics,
+						   .metric_count = metrics,
+						   .trials = report->trials,
+						   .count = exploration->count,
+						   .best = exploration->count,
+						   .reference = exploration->count};
+	for (i = 0; i < exploration->count; i++) {
+		report->trials[i].number = (uint32_t)i + 1;
+		fill_result(exploration, &exploration->tried[i], &report->trials[i],
+			    report->numbers + 2 * i * metrics,
+			    report->numbers + (2 * i + 1) * metrics);
+	}
+	if (exploration__best(exploration, &best))
+		report->results.best =
+			(size_t)(exploration__find(exploration, best.levels) - exploration->tried);
+	if (e->has_default && exploration__find(exploration, e->defaults))
+		report->results.reference =
+			(size_t)(exploration__find(exploration, e->defaults) - exploration->tried);
+	return 0;
+}
+
+void exploration_report__free(struct exploration_report *report)
+{
+	free(report->metrics);
+	free(report->trials);
+	free(report->numbers);
+}

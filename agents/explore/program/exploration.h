@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * exploration.h - an experiment with all that is known of it, for the verbs that take one
+ *
+ *	exploration.c	opened; its runs as trials; the next run
+ *	guard.c		a process that ends and restores everything if the explorer is killed
+ */
+#ifndef EXPLORE_EXPLORATION_H
+#define EXPLORE_EXPLORATION_H
+
+#include "experiment/experiment.h"
+#include "policy/policy.h"
+#include "policy/search.h"
+#include "results/results.h"
+
+#include "program/program.h"
+
+/* A configuration and its runs. */
+struct explore_tried {
+	uint32_t *levels;
+	uint32_t outcome; /* of its last run; measured or stopped, if any of its runs was */
+	uint32_t runs; /* that were measured */
+	double means[EXPLORE_METRICS_MAX];
+	double squares[EXPLORE_METRICS_MAX]; /* sums of squared differences from the mean */
+	double seconds;
+	char reason[160], machine[128];
+};
+
+/* In how many runs a value was taken as it was given, and refused. */
+struct explore_taken {
+	uint32_t taken, refused;
+	char reason[160]; /* of the last refusal */
+};
+
+struct exploration {
+	const struct explore_request *request;
+	struct explore_experiment experiment;
+	struct explore_store store;
+	struct pem_explore_policy policy;
+	struct explore_search *search;
+	struct settings_agent *settings; /* while trials are made */
+	struct explore_tried *tried; /* in the order of their first runs */
+	size_t count, capacity;
+	size_t unfinished; /* runs of which nothing is known */
+	struct explore_taken *taken[EXPLORE_PARAMETERS_MAX]; /* by level; NULL: no run yet */
+	struct explore_outcome outcome; /* of the last run that this process made */
+	struct pem_error error;
+};
+
+/*
+ * Read the experiment of request and its runs in the database. changes: trials will be made.
+ * Returns 0, or -errno with error. Close it in any case.
+ */
+int exploration__open(struct exploration *exploration, const struct explore_request *request,
+		      bool changes);
+void exploration__close(struct exploration *exploration);
+/* Be the only exploration of this user, and restore what an earlier one changed. 0 or -errno. */
+int exploration__lock(struct exploration *exploration);
+/*
+ * Run a configuration once, and keep what came of it. Returns 0; -EINTR: it was interrupted;
+ * another -errno with error.
+ */
+int exploration__run(struct exploration *exploration, const uint32_t *levels);
+/*
+ * Why a configuration need not be tried: one of its values was refused again and again, and never
+ * taken. NULL: it has to be tried.
+ */
+const char *exploration__refused(const struct exploration *exploration, const uint32_t *levels);
+/* Tell the policy that a configuration is refused, without a run. Returns 0 or -errno. */
+int exploration__skip(struct exploration *exploration, const uint32_t *levels);
+/* The trial of a configuration, or NULL: it was not tried. */
+struct explore_tried *exploration__find(const struct exploration *exploration,
+					const uint32_t *levels);
+/* Add the values of a run. */
+void explore_tried__add(struct explore_tried *tried, const double *values, size_t count);
+/* The best configuration by what is known. Returns 1, or 0: nothing was measured. */
+int exploration__best(const struct exploration *exploration, struct explore_best *best);
+/* Trials for the report. Returns 0 or -ENOMEM. Free it in any case. */
+struct exploration_report {
+	struct explore_results results;
+	struct explore_metric *metrics;
+	struct explore_result *trials;
+	double *numbers;
+};
+int exploration__report(const struct exploration *exploration, struct exploration_report *report);
+void exploration_report__free(struct exploration_report *report);
+
+/* Not 0: a person wants the exploration to end. */
+extern volatile int exploration_interrupted;
+
+/*
+ * Call work in another process, which has a session of its own and no terminal as its input, and
+ * wait for it. If that process is killed, end what it started and restore what it changed. Returns
+ * an exit status.
+ */
+int exploration_guard(int (*work)(void *arg), void *arg);
+
+/* The folder in which changes are noted until they are restored. Returns 0 or -errno with error. */
+int exploration_folder(char *path, size_t bytes, struct pem_error *error);
+
+#endif

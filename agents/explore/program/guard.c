@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * guard.c - a process that ends and restores everything if the explorer is killed
+ *
+ * pem explore run is two processes. The one that a person sees only waits. The other one explores;
+ * if it dies of kill -9, its commands become children of the first one, a subreaper too, which ends
+ * them and restores what was configured. If the first one is killed, the other one is told to stop.
+ */
+#include "program/exploration.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+volatile int exploration_interrupted;
+static volatile pid_t explorer;
+
+static void on_signal(int number)
+{
+	exploration_interrupted = number;
+	if (explorer > 0)
+		kill(explorer, number);
+}
+
+static void take_signals(void)
+{
+	static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction action = {.sa_handler = on_signal}, usual = {.sa_handler = SIG_DFL}, old;
+	size_t i;
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		/* What a shell's & or nohup ignores, stays ignored. */
+		sigaction(all[i], NULL, &old);
+		if (old.sa_handler != SIG_IGN)
+			sigaction(all[i], &action, NULL);
+	}
+	sigaction(SIGCHLD, &usual, NULL);
+}
+
+int exploration_folder(char *path, size_t bytes, struct pem_error *error)
+{
+	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	struct stat st;
+	char *slash;
+	int rc = 0;
+
+	if (state && *state == '/')
+		snprintf(path, bytes, "%s/pem/explore", state);
+	else
+		snprintf(path, bytes, "%s/.local/state/pem/explore", home ? home : "");
+	for (slash = strchr(path + 1, '/'); slash && !rc; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		rc = mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+		*slash = '/';
+		/* What can't be made may be there, or the next one fails. */
+		if (rc == -EACCES || rc == -EROFS)
+			rc = 0;
+	}
+	if (!rc && mkdir(path, 0700) && errno != EEXIST)
+		rc = -errno;
+	if (!rc && (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
+		rc = -EPERM;
+	if (rc)
+		snprintf(error->text, sizeof(error->text),
+			 "the folder %.300s can't be used, in which changes of settings are noted "
+			 "until they are restored: %s; set XDG_STATE_HOME to another one",
+			 path, strerror(-rc));
+	return rc;
+}
+
+/* The explorer was killed: end its commands, restore its changes. */
+static void clean(void)
+{
+	char folder[PATH_MAX];
+	struct pem_error error = {.text = ""};
+	size_t restored = 0;
+
+	explore_launch__end_all(0, NULL, 0);
+	if (!exploration_folder(folder, sizeof(folder), &error))
+		settings_agent__close(settings_agent__open(folder, &restored, &error));
+	cli_say("the exploration was killed; what it ran was ended, and %zu settings were "
+		"restored; "
+		"the same command goes on with it",
+		restored);
+}
+
+int exploration_guard(int (*work)(void *arg), void *arg)
+{
+	int status = 0, input;
+
+	take_signals();
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	fflush(NULL);
+	explorer = fork();
+	if (explorer < 0)
+		return cli_error(CLI_FAILED, "no process can be made: %s", strerror(errno));
+	if (!explorer) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		prctl(PR_SET_CHILD_SUBREAPER, 1);
+		setsid();
+		input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (input >= 0)
+			dup2(input, STDIN_FILENO);
+		status = work(arg);
+		fflush(NULL);
+		_exit(status);
+	}
+	if (exploration_interrupted)
+		kill(explorer, exploration_interrupted);
+	while (waitpid(explorer, &status, 0) < 0 && errno == EINTR)
+		;
+	explorer = 0;
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	clean();
+	return CLI_FAILED;
+}

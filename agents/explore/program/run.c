@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: MIT */
+/* run.c - run: trials, until the budget is used; check: what a trial would do */
+#include "program/exploration.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIALS 100u /* if neither trials nor time are given */
+
+/* --- check --- */
+
+static int print_check(const struct exploration *x)
+{
+	const struct explore_experiment *e = &x->experiment;
+	uint32_t levels[EXPLORE_PARAMETERS_MAX] = {0};
+	char *command;
+	size_t i;
+
+	if (e->has_default)
+		memcpy(levels, e->defaults, sizeof(levels));
+	else if (e->space->view.count != UINT64_MAX)
+		e->space->view.at(&e->space->view, 0, levels);
+	command = explore_words__command(e, levels, e->command, true, "SCRATCH");
+	if (!command)
+		return cli_error(CLI_FAILED, "out of memory");
+	printf("%s: %s, %s, policy %s\n", e->name,
+	       cli_format("%u parameters", e->space->view.parameter_count),
+	       e->space->view.count == UINT64_MAX
+		       ? "more configurations than can be counted"
+		       : cli_format("%s configurations", cli_count(e->space->view.count)),
+	       x->policy.name);
+	printf("\nA trial runs this, in %s, with its values:\n", e->folder);
+	for (i = 0; i < 3; i++) {
+		const char *const what[] = {"prepare", "start", "command"};
+		const char *const text[] = {e->prepare, e->start, command};
+
+		if (text[i])
+			printf("  %-8s %s\n", what[i], text[i] + strspn(text[i], " \t\r\n"));
+	}
+	if (e->end)
+		printf("  %-8s %s\n", "end", e->end + strspn(e->end, " \t\r\n"));
+	printf("\nIt is ended after %g s, or when the free space of the disk has fallen by %s.\n",
+	       e->limit_s, cli_bytes(e->disk_bytes));
+	for (i = 0; i < e->metric_count; i++)
+		printf("%s %s%s\n",
+		       i < e->objectives ? "aim:     " : "measured:", e->metrics[i].name,
+		       i >= e->objectives                ? ""
+		       : e->metrics[i].greater_is_better ? ", the more the better"
+							 : ", the less the better");
+	printf("%zu configurations were tried already.\n", x->count);
+	free(command);
+	return cli_finish_output(CLI_DONE);
+}
+
+int explore_check(const struct explore_request *request)
+{
+	struct exploration x;
+	int rc = exploration__open(&x, request, false);
+
+	rc = rc ? cli_fail(-rc, &x.error) : print_check(&x);
+	exploration__close(&x);
+	return rc;
+}
+
+/* --- run --- */
+
+static void show_progress(const struct exploration *x, uint32_t trials, uint64_t began_ns,
+			  size_t before)
+{
+	const struct explore_experiment *e = &x->experiment;
+	double spent_s = (double)(cli_now_ns() - began_ns) / 1e9;
+	double left_s = e->time_s > 0 ? e->time_s - spent_s : INFINITY;
+	struct explore_best best;
+	char text[256];
+	int used;
+
+	if (trials && x->count > before)
+		left_s = fmin(left_s,
+			      spent_s / (double)(x->count - before) * (double)(trials - x->count));
+	used = snprintf(text, sizeof(text), "trial %zu", x->count + 1);
+	if (trials)
+		used += snprintf(text + used, sizeof(text) - (size_t)used, " of %u", trials);
+	if (exploration__best(x, &best))
+		used += snprintf(text + used, sizeof(text) - (size_t)used, ", best %g %s",
+				 best.mean, e->metrics[0].unit);
+	if (isfinite(left_s) && left_s > 0)
+		snprintf(text + used, sizeof(text) - (size_t)used, ", %s left",
+			 cli_duration((uint64_t)(left_s * 1e9)));
+	cli_progress__show(text);
+}
+
+/* Trials until the budget is used. Returns 0, or -errno. */
+static int explore(struct exploration *x)
+{
+	const struct explore_experiment *e = &x->experiment;
+	uint32_t trials = x->request->budget ? x->request->budget : e->trials;
+	uint32_t levels[EXPLORE_PARAMETERS_MAX];
+	uint64_t began_ns = cli_now_ns();
+	size_t before = x->count;
+	bool again;
+	int rc = 0;
+
+	if (!trials && !(e->time_s > 0))
+		trials = TRIALS;
+	/* The gain over the defaults is what people ask for first. */
+	if (e->has_default && !exploration__find(x, e->defaults)) {
+		show_progress(x, trials, began_ns, before);
+		rc = exploration__run(x, e->defaults);
+	}
+	while (!rc && !exploration_interrupted) {
+		if (e->time_s > 0 && (double)(cli_now_ns() - began_ns) / 1e9 >= e->time_s)
+			break;
+		again = false;
+		rc = explore_search__next(x->search, levels, &again);
+		if (rc <= 0 || (!again && trials && x->count >= trials))
+			break;
+		if (exploration__refused(x, levels)) {
+			rc = exploration__skip(x, levels);
+			continue;
+		}
+		show_progress(x, trials, began_ns, before);
+		rc = exploration__run(x, levels);
+	}
+	cli_progress__clear();
+	if (rc < 0 && rc != -EINTR && !x->error.text[0])
+		snprintf(x->error.text, sizeof(x->error.text), "the policy %.60s failed: %s",
+			 x->policy.name, strerror(-rc));
+	return exploration_interrupted ? -EINTR : rc > 0 ? 0 : rc;
+}
+
+static int run(void *arg)
+{
+	struct exploration x;
+	int rc = exploration__open(&x, arg, true), status;
+
+	if (!rc)
+		rc = exploration__lock(&x);
+	if (!rc && x.unfinished)
+		cli_say("%s lost when an exploration was killed; such runs are made again if they "
+			"are needed",
+			x.unfinished == 1 ? "1 run was"
+					  : cli_format("%zu runs were", x.unfinished));
+	if (!rc)
+		rc = explore(&x);
+	if (rc && rc != -EINTR) {
+		status = cli_fail(-rc, &x.error);
+	} else {
+		status = rc && !x.count ? CLI_DONE : explore_print_best(&x);
+		if (rc == -EINTR) {
+			cli_say("the exploration was interrupted; the same command goes on with "
+				"it");
+			status = 128 + exploration_interrupted;
+		}
+	}
+	exploration__close(&x);
+	return status;
+}
+
+int explore_run(const struct explore_request *request)
+{
+	return exploration_guard(run, (void *)(uintptr_t)request);
+}

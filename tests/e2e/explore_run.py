@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: MIT
+"""explore_run: pem explore on programs that run: trials, what they leave, what a killed one leaves"""
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+
+from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
+
+if not os.path.exists(BUILD + "/bin/pem-explore"):
+    print("1..0 # SKIP pem was built without SQLite, OpenBLAS, LAPACKE, NLopt or XGBoost")
+    sys.exit(0)
+
+HEAD = '<exploration name="%s" %s>\n'
+
+
+def experiment(body, name="e", attributes='policy="grid" race="0"'):
+    """A folder with e.xml, and the environment of an exploration that shares nothing with others."""
+    folder = tmp()
+    with open(os.path.join(folder, "e.xml"), "w", encoding="utf-8") as out:
+        out.write(HEAD % (name, attributes) + body + "\n</exploration>\n")
+    os.mkdir(folder + "/state", 0o700)
+    return folder, dict(os.environ, PEM_DB=folder + "/db", XDG_STATE_HOME=folder + "/state")
+
+
+def explore(folder, env, verb, *options, status=0):
+    rc, out, err = run([PEM, "explore", verb, folder + "/e.xml", *options], env=env, timeout=120)
+    equal(rc, status, "status of %s (%s)" % (verb, err))
+    return out, err
+
+
+def trials(folder):
+    """{configuration: (state, reason)} of the database"""
+    with sqlite3.connect(folder + "/db") as db:
+        return {text: (state, reason) for text, state, reason in db.execute("SELECT text, state, reason FROM directive")}
+
+
+def runs(folder):
+    with sqlite3.connect(folder + "/db") as db:
+        return db.execute("SELECT count(*), sum(wall_ns = 0) FROM run").fetchone()
+
+
+SQUARE = """  <parameter name="a" from="1" to="6" default="1"/>
+  <parameter name="b" from="1" to="6" default="1" argument="-b {}"/>
+  <constraint if="a = 3" then="b != 4"/>
+  <command>f() { echo "v=$((({a}-3)*({a}-3) + ($2-4)*($2-4)))"; }; f</command>
+  <metric name="v" match="v=([0-9]+)"/>"""
+
+
+@test
+def finds_the_best_that_is_allowed():
+    "the best configuration of a known function is found, and one that a constraint forbids is not tried"
+    folder, env = experiment(SQUARE)
+    explore(folder, env, "run")
+    best = json.loads(explore(folder, env, "best", "--json")[0])
+    equal((best["mean"], best["trials"]), (1, 35), "best value and trials")
+    assert "a=3 b=4" not in trials(folder), "a configuration that is not allowed was tried"
+    equal(best["gain"], 1 - 1 / 13, "gain over the defaults")
+
+
+@test
+def goes_on_where_it_was():
+    "a second run makes only the trials that are missing, and a third none"
+    folder, env = experiment(SQUARE)
+    explore(folder, env, "run", "--budget", "5")
+    equal(runs(folder)[0], 5, "runs of the first")
+    explore(folder, env, "run", "--budget", "8")
+    equal(runs(folder)[0], 8, "runs of both")
+    explore(folder, env, "run", "--budget", "8")
+    equal(runs(folder)[0], 8, "runs of all three")
+
+
+@test
+def a_parameter_without_meaning_is_not_tried_twice():
+    "a conditional parameter is left out where its condition does not hold"
+    folder, env = experiment("""  <parameter name="mode" values="plain fancy"/>
+  <parameter name="level" values="1 2 3" when="mode = fancy" argument="-l {}"/>
+  <command>f() { echo "v=$#"; }; f</command>
+  <metric name="v" match="v=([0-9]+)"/>""")
+    explore(folder, env, "run")
+    equal(sorted(trials(folder)), ["mode=fancy level=1", "mode=fancy level=2", "mode=fancy level=3", "mode=plain"], "trials")
+
+
+@test
+def bad_programs_are_trials_that_failed():
+    "a command that crashes, fails, needs a terminal or fills the disk fails its trial, and nothing of it stays"
+    folder, env = experiment("""  <parameter name="what" values="fine crash fail terminal disk silent fork"/>
+  <command disk="200M">case {what} in
+    fine) echo v=1;;
+    crash) echo v=1; kill -SEGV $$;;
+    fail) echo v=1; echo "no such table"; exit 3;;
+    terminal) stty -F /dev/tty size || exit 5; echo v=1;;
+    disk) fallocate -l 400M {scratch}/big; sleep 987654; echo v=1;;
+    silent) :;;
+    fork) (setsid sleep 987654 &amp;); echo v=2;;
+  esac</command>
+  <metric name="v" match="v=([0-9]+)"/>""")
+    explore(folder, env, "run")
+    told = {text.split("=")[1]: reason for text, (_, reason) in trials(folder).items()}
+    equal(told["fine"], "", "fine")
+    for what, word in (("crash", "SIGSEGV"), ("fail", "status was 3: no such table"),
+                       ("terminal", "status was 5"), ("silent", "never came"), ("fork", "it left processes, which were ended: ")):
+        assert word in told[what], "%s: %r" % (what, told[what])
+    assert "free space" in told["disk"], told["disk"]
+    equal(json.loads(explore(folder, env, "best", "--json")[0])["configuration"], {"what": "fine"}, "best")
+    left = [pid for pid in os.listdir("/proc") if pid.isdigit() and b"987654" in cmdline(pid)]
+    equal(left, [], "processes left")
+
+
+@test
+def a_command_that_hangs_is_ended():
+    "a command that does not end, and ignores to be asked, is ended with its children"
+    folder, env = experiment("""  <parameter name="what" values="hang"/>
+  <command limit="100ms">trap '' TERM; echo v=1; while :; do sleep 987652; done</command>
+  <metric name="v" match="v=([0-9]+)"/>""")
+    assert "all 1 failed" in explore(folder, env, "run", status=3)[1], "it did not fail"
+    assert "within 0.1 s" in trials(folder)["what=hang"][1], trials(folder)
+    equal([pid for pid in os.listdir("/proc") if pid.isdigit() and b"987652" in cmdline(pid)], [], "processes left")
+
+
+def cmdline(pid):
+    try:
+        with open("/proc/%s/cmdline" % pid, "rb") as text:
+            return text.read()
+    except OSError:
+        return b""
+
+
+@test
+def a_refused_value_is_a_finding():
+    "a page size that SQLite does not take is refused with what it took, and the database is as before"
+    need("sqlite3")
+    folder, env = experiment("""  <parameter name="page_size" values="1024 4096 1048576" default="4096" pragma="page_size" in="x.db"/>
+  <command>sqlite3 x.db "SELECT 'v=' || page_size FROM pragma_page_size"</command>
+  <metric name="v" match="v=([0-9]+)"/>""")
+    subprocess.run(["sqlite3", folder + "/x.db", "CREATE TABLE t(a); INSERT INTO t VALUES (1)"], check=True)
+    explore(folder, env, "run")
+    told = trials(folder)
+    equal(told["page_size=1024"], (1, ""), "a size that is taken")
+    assert "1048576 was given" in told["page_size=1048576"][1], told
+    with sqlite3.connect(folder + "/x.db") as db:
+        equal(db.execute("PRAGMA page_size").fetchone()[0], 4096, "page size afterwards")
+
+
+SLOW = """  <parameter name="a" values="1 2 3" file="app.ini" key="a"/>
+  <command>read line &lt; go; cat app.ini &gt; seen; echo v={a}; echo {a} &gt;&gt; ran</command>
+  <metric name="v" match="v=([0-9]+)"/>"""
+
+
+def killed(victim):
+    """Kill the explorer in its first trial, and see what is left and that the next one goes on."""
+    folder, env = experiment(SLOW)
+    os.mkfifo(folder + "/go")
+    with open(folder + "/app.ini", "w", encoding="utf-8") as out:
+        out.write("a = 9\n")
+    explorer = subprocess.Popen([PEM, "explore", "run", folder + "/e.xml"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    # The command waits for a writer once its configuration is applied.
+    go = open(folder + "/go", "w", encoding="utf-8")
+    children = subprocess.run(["pgrep", "-P", str(explorer.pid)], stdout=subprocess.PIPE, check=False).stdout.split()
+    os.kill(explorer.pid if victim == "guard" else int(children[0]), signal.SIGKILL)
+    explorer.wait()
+    while open(folder + "/app.ini", encoding="utf-8").read() != "a = 9\n":
+        time.sleep(0.01)
+    go.close()
+    assert not os.path.exists(folder + "/ran"), "the killed run went on"
+    os.unlink(folder + "/go")
+    with open(folder + "/go", "w", encoding="utf-8") as out:
+        out.write("go\n")
+    explore(folder, env, "run")
+    with open(folder + "/ran", encoding="utf-8") as ran:
+        equal(ran.read().split(), ["1", "2", "3"], "runs after that")
+    equal(open(folder + "/app.ini", encoding="utf-8").read(), "a = 9\n", "the file at the end")
+    equal(len(trials(folder)), 3, "trials")
+
+
+@test
+def a_killed_explorer_leaves_nothing():
+    "kill -9 of the explorer restores the configuration and ends the command; the next run makes each trial once"
+    killed("explorer")
+
+
+@test
+def a_killed_guard_leaves_nothing():
+    "kill -9 of the process that a person sees does the same"
+    killed("guard")
+
+
+@test
+def two_at_once_are_refused():
+    "a second exploration of a user does not begin while one runs"
+    folder, env = experiment(SLOW)
+    os.mkfifo(folder + "/go")
+    with open(folder + "/app.ini", "w", encoding="utf-8") as out:
+        out.write("a = 9\n")
+    first = subprocess.Popen([PEM, "explore", "run", folder + "/e.xml"], env=env, stdout=subprocess.DEVNULL)
+    go = open(folder + "/go", "w", encoding="utf-8")
+    assert "another exploration runs" in explore(folder, env, "run", status=3)[1], "the second one ran"
+    first.terminate()
+    first.wait()
+    go.close()
+    equal(open(folder + "/app.ini", encoding="utf-8").read(), "a = 9\n", "the file at the end")
+
+
+@test
+def mistakes_have_their_place():
+    "each mistake of a document is told with line and column, and what would be right"
+    good = '  <parameter name="a" values="1 2 3"/>\n  <command>true</command>\n  <metric name="t" of="time"/>'
+    cases = [
+        (good.replace('values="1 2 3"', 'valuess="1 2 3"'), "2:", "valuess"),
+        (good.replace('1 2 3', '1 2 2'), "2:31", "twice"),
+        (good.replace('values="1 2 3"', 'values="1 2" default="3"'), "2:45", "not one of the values"),
+        (good.replace("<command>", '<constraint if="a &gt; 1" then="b = 2"/>\n  <command>'), "3:", "no parameter 'b'"),
+        (good.replace('of="time"', 'match="[0-9"'), "4:", "regular expression"),
+        (good.replace('of="time"', 'match="[0-9]+"'), "4:", "one group"),
+        (good.replace("</command>", ""), "", "not XML"),
+        (good.replace('values="1 2 3"', 'from="1" to="0"'), "2:", "range"),
+        (good.replace('values="1 2 3"', 'values="1 2 3" argument="-a"'), "2:", "{}"),
+        (good.replace(' of="time"', ""), "4:", "measured"),
+    ]
+    for body, place, word in cases:
+        folder, env = experiment(body)
+        err = explore(folder, env, "check", status=1)[1]
+        assert "e.xml:" + place in err and word in err, "%s: %s" % (body, err)
+
+
+@test
+def a_figure_is_reproduced():
+    "a figure that holds is told to hold, and one that changed is not"
+    folder, env = experiment("""  <parameter name="a" values="1 2"/>
+  <command>echo v=$(( {a} * $(cat factor) ))</command>
+  <metric name="v" match="v=([0-9]+)"/>""", attributes='policy="grid" runs="2" race="0"')
+    with open(folder + "/factor", "w", encoding="utf-8") as out:
+        out.write("10")
+    explore(folder, env, "run")
+    assert json.loads(explore(folder, env, "reproduce", "--trial", "2", "--json")[0])["holds"], "20 is 20"
+    with open(folder + "/factor", "w", encoding="utf-8") as out:
+        out.write("11")
+    told = json.loads(explore(folder, env, "reproduce", "--trial", "1", "--json", status=5)[0])
+    equal((told["then"], told["now"], told["holds"]), (10, 11, False), "what is told")
+
+
+@test
+def a_server_is_started_for_each_trial():
+    "start, ready and end surround the command, and the server is gone after the trial"
+    folder, env = experiment("""  <parameter name="a" values="1 2"/>
+  <prepare>rm -f up; echo prepare >> log</prepare>
+  <start ready="test -e up">echo start {a} >> log; touch up; exec sleep 987653</start>
+  <command>echo command >> log; echo v={a}</command>
+  <end>echo end >> log</end>
+  <metric name="v" match="v=([0-9]+)"/>""")
+    explore(folder, env, "run")
+    with open(folder + "/log", encoding="utf-8") as log:
+        equal(log.read().split("\n")[:-1], ["prepare", "start 1", "command", "end", "prepare", "start 2", "command", "end"], "order")
+    equal([reason for _, reason in trials(folder).values()], ["", ""], "nothing was left")
+    equal([pid for pid in os.listdir("/proc") if pid.isdigit() and b"987653" in cmdline(pid)], [], "servers left")
+
+
+@test
+def events_are_metrics():
+    "a kernel's event and a field of it are metrics: programs that a command starts, and their exit codes"
+    folder, env = experiment("""  <parameter name="a" values="3 7"/>
+  <command>for i in $(seq {a}); do /bin/true; done</command>
+  <metric name="programs" event="OS::Process::Exec"/>""")
+    rc, out, _ = run([PEM, "list", "OS::Process::Exec", "--json"])
+    if rc or not json.loads(out)[0]["available"]:
+        skip("the kernel's events can't be had here: 'pem doctor' says why")
+    explore(folder, env, "run")
+    with sqlite3.connect(folder + "/db") as db:
+        counts = [row[0] for row in db.execute("SELECT mean FROM metric WHERE name = 'programs' ORDER BY id")]
+    # The shell, seq, and a /bin/true each time.
+    equal(counts, [1 + 1 + 3, 1 + 1 + 7], "programs")
+
+
+run_all()
