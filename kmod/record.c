@@ -231,12 +231,15 @@ static uint8_t *discard(struct pem_kmod_cpu *cpu, const struct pem_writer *w, st
 	return NULL;
 }
 
-/* Write a switch that the kernel did not report, or that was lost. */
+/*
+ * Write a switch that the kernel did not report, or that was lost. Other switches may have been
+ * before it, so it names no previous thread, unless the same one goes on in a new chunk.
+ */
 static void put_switch(struct pem_kmod_cpu *cpu, struct pem_writer *w, uint64_t now,
 		       uint64_t thread)
 {
 	uint64_t previous = READ_ONCE(cpu->logged_thread);
-	uint32_t previous_tid = previous == PEM_KRING_NO_THREAD ? 0 : (uint32_t)previous;
+	uint32_t previous_tid = previous == thread ? (uint32_t)thread : 0;
 
 	WRITE_ONCE(cpu->logged_thread, thread);
 	pem_switch_fill(w->cursor, previous_tid, (uint32_t)(thread >> 32), (uint32_t)thread);

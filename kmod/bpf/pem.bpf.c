@@ -397,17 +397,15 @@ PEM_INLINE void pem_put_clock(struct pem_kevent *e, uint8_t *record, uint64_t ep
 }
 
 /*
- * The cell belongs to another program, which may be interrupted while it counts. So this count is
- * atomic.
+ * Write a switch that was not logged. Other switches may have been before it, so it names no
+ * previous thread. The cell belongs to another program, which may be interrupted while it counts.
+ * So this count is atomic.
  */
-PEM_INLINE void pem_put_switch(struct pem_kevent *e, uint8_t *record, uint64_t previous_thread)
+PEM_INLINE void pem_put_switch(struct pem_kevent *e, uint8_t *record)
 {
-	uint32_t previous_tid =
-		previous_thread == PEM_KRING_NO_THREAD ? 0 : (uint32_t)previous_thread;
-
 	PEM_STORE(e->ring->logged_thread, e->thread);
 	__sync_fetch_and_add(&e->ring->cells[pem_switch_index()].produced, 1);
-	pem_switch_fill(e, record, previous_tid, e->thread >> 32, (uint32_t)e->thread);
+	pem_switch_fill(e, record, 0, e->thread >> 32, (uint32_t)e->thread);
 }
 
 PEM_INLINE void pem_count(const struct pem_kevent *e, uint64_t *count)
@@ -496,7 +494,7 @@ found:
 	if (clock_bytes)
 		pem_put_clock(&e, pem_at(e.ring, head), epoch);
 	if (previous != thread)
-		pem_put_switch(&e, pem_at(e.ring, head + clock_bytes), previous);
+		pem_put_switch(&e, pem_at(e.ring, head + clock_bytes));
 	return head + before;
 }
 

@@ -181,6 +181,8 @@ struct pem_life_process {
 	bool is_seen; /* it raised a record that is no sampler's */
 	/* Since when all switches of its threads are recorded; UINT64_MAX: it is not known */
 	uint64_t observed_clock;
+	/* They are not: a thread left its CPU without a record, and none was lost. */
+	bool has_unseen_switches;
 	struct pem_phase_list *phases; /* its open phases; NULL: it had none */
 	char *arguments; /* NULL: unknown */
 	uint64_t arguments_clock; /* when they were told */

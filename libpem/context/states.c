@@ -79,7 +79,8 @@ static int say(struct pem_pass *pass, struct pem_life_thread *t, uint64_t end_cl
 
 	if (span.state == PEM_THREAD_UNKNOWN)
 		return 0;
-	if (!t->process || t->since_clock < t->process->observed_clock)
+	if (!t->process || t->process->has_unseen_switches ||
+	    t->since_clock < t->process->observed_clock)
 		return 0;
 	/* Behind a loss another sleep may have been woken. */
 	if (span.state != PEM_THREAD_BLOCKED || end_clock < pass->now_clock) {
@@ -182,8 +183,8 @@ static int run_on(struct pem_pass *pass, struct pem_life_thread *t, uint32_t cpu
 	}
 	settle(pass, t, PEM_THREAD_RUNNABLE);
 	/*
-	 * The kernel leaves out one wake-up in some 600 (Linux 6.18; other tracers miss the same
-	 * ones). How long the thread slept and how long it waited for a CPU is unknown then.
+	 * A wake-up was not recorded: leave_unseen() says when. How long the thread slept and how
+	 * long it waited for a CPU is unknown then.
 	 */
 	if (t->thread.state == PEM_THREAD_BLOCKED && t->tells_wakes &&
 	    sure_until(pass, t) == pass->now_clock)
@@ -226,6 +227,27 @@ static int run_off(struct pem_pass *pass, const struct pem_plan *plan,
 	return rc;
 }
 
+/*
+ * Does a thread of this number run on, after exec gave it the number of its process? The kernel
+ * reports no switch then.
+ */
+static bool is_renamed(const struct pem_life_thread *t, uint32_t pid, uint32_t tid)
+{
+	return t->process && t->process->process.pid == pid && tid == pid && t->thread.tid != tid;
+}
+
+/*
+ * The thread left its CPU, and no switch was recorded, though none was lost. Kernels of some
+ * virtual machines run no tracing program while a thread of process 1 runs. So the switches of its
+ * process are not all recorded.
+ */
+static void leave_unseen(struct pem_pass *pass, struct pem_life_thread *t)
+{
+	if (t->process && t->process->observed_clock <= t->since_clock)
+		t->process->has_unseen_switches = true;
+	enter(pass, t, PEM_THREAD_UNKNOWN);
+}
+
 int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
 		       const struct pem_record *record)
 {
@@ -233,19 +255,21 @@ int pem_states__switch(struct pem_pass *pass, const struct pem_plan *plan,
 	uint32_t pid = (uint32_t)pem_number__load(plan->process, record->data);
 	uint32_t tid = (uint32_t)pem_number__load(plan->thread, record->data);
 	struct pem_running *running = &pass->cpus[record->cpu];
-	struct pem_life_thread *t;
+	struct pem_life_thread *t = running->thread;
 	int rc = 0;
 
-	if (previous) {
+	if (!previous && t && is_renamed(t, pid, tid)) {
+		previous = t->thread.tid;
+	} else if (previous) {
 		t = pem_life__thread(pass, record->pid, previous);
 		if (!t)
 			return -ENOMEM;
-		rc = run_off(pass, plan, record, t);
 	}
-	/* A thread that is not observed has left in between. */
+	if (previous)
+		rc = run_off(pass, plan, record, t);
 	t = running->thread;
 	if (t && t->thread.tid != previous && t->thread.state == PEM_THREAD_RUNNING)
-		enter(pass, t, PEM_THREAD_UNKNOWN);
+		leave_unseen(pass, t);
 	else if (t && t->thread.tid != previous)
 		t->leaving = PEM_THREAD_UNKNOWN;
 	running->thread = NULL;

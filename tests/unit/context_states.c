@@ -116,7 +116,6 @@ static void a_thread_that_is_in_no_system_call_wakes_nobody(void **state)
 	end_pass();
 }
 
-/* The recording has switches of its own threads only. */
 /* The end is told before the kernel wakes who waits for it, and the call of it is over by then. */
 static void a_thread_that_has_ended_wakes_who_waits_for_it(void **state)
 {
@@ -165,6 +164,7 @@ static void a_thread_that_has_ended_wakes_no_stranger(void **state)
 	end_pass();
 }
 
+/* The recording has switches of its own threads only. */
 static void nothing_is_said_of_threads_that_are_not_observed(void **state)
 {
 	(void)state;
@@ -186,6 +186,30 @@ static void nothing_is_said_of_threads_that_are_not_observed(void **state)
 	assert_int_equal(around.span_count, 1); /* of 50; 70 ran before it was known */
 	go_to(95);
 	expect_span(0, 70, PEM_THREAD_RUNNING, 90, 95);
+	end_pass();
+}
+
+/* 51 of the observed process 50 leaves its CPU unseen: what else is missing of that process? */
+static void a_process_of_which_a_switch_is_missing_is_unknown_from_there(void **state)
+{
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_leave(T(20), 50, 1, 50, 51);
+	packet_leave(T(30), 0, 0, 60, 60); /* no switch, but a thread that was found on the CPU */
+	packet_pair(T(35), EVENT_RUNNABLE, 50, 0);
+	packet_leave(T(40), 60, 0, 50, 51);
+	packet_leave(T(50), 51, 1, 60, 60);
+	packet_write(&packet, &fixture, "k_0");
+	start_pass();
+	go_to(20);
+	expect_span(0, 50, PEM_THREAD_RUNNING, 10, 20);
+	go_to(30);
+	assert_int_equal(around.span_count, 0);
+	go_to(35);
+	assert_int_equal(around.span_count, 0);
+	go_to(50);
+	assert_int_equal(around.span_count, 0);
 	end_pass();
 }
 
@@ -324,10 +348,11 @@ static void a_number_used_again_is_another_process(void **state)
 }
 
 /*
- * Thread 51 of process 50 calls exec. The first thread ends, and 51 goes on by its number. Another
- * process has the CPU in between, if is_interrupted.
+ * Thread 51 of process 50 calls exec. The first thread ends, and 51 goes on by its number: a record
+ * says so that names it as the one before, as in older traces, or names none. Another process has
+ * the CPU in between, if is_interrupted.
  */
-static void exec_by_another(bool is_interrupted)
+static void exec_by_another(uint32_t before, bool is_interrupted)
 {
 	static const uint8_t body[] = {50, 0, 0, 0, 51, 0, 0, 0, 't', 0};
 
@@ -339,7 +364,7 @@ static void exec_by_another(bool is_interrupted)
 	packet_pair(T(28), EVENT_EXIT, 50, 0);
 	packet_pair(T(29), EVENT_RUNNABLE, 51, 0);
 	packet_leave(T(30), 50, 0x80, 50, 51);
-	packet_leave(T(40), 51, 0, 50, 50); /* the new number */
+	packet_leave(T(40), before, 0, 50, 50); /* the new number */
 	if (is_interrupted) {
 		packet_leave(T(41), 50, 0, 60, 60);
 		packet_leave(T(45), 60, 0, 50, 50);
@@ -351,12 +376,11 @@ static void exec_by_another(bool is_interrupted)
 	start_pass();
 }
 
-static void exec_by_another_thread_goes_on_by_the_first_ones_number(void **state)
+static void expect_exec_by_another(uint32_t before)
 {
 	const struct pem_pass_thread *caller;
 
-	(void)state;
-	exec_by_another(false);
+	exec_by_another(before, false);
 	go_to(30);
 	caller = around.spans[around.span_count - 1].thread;
 	assert_int_equal(caller->tid, 51);
@@ -379,10 +403,22 @@ static void exec_by_another_thread_goes_on_by_the_first_ones_number(void **state
 	end_pass();
 }
 
+static void exec_by_another_thread_goes_on_by_the_first_ones_number(void **state)
+{
+	(void)state;
+	expect_exec_by_another(0);
+}
+
+static void so_it_does_in_older_traces(void **state)
+{
+	(void)state;
+	expect_exec_by_another(51);
+}
+
 static void what_it_did_in_between_is_unknown_if_it_lost_the_cpu(void **state)
 {
 	(void)state;
-	exec_by_another(true);
+	exec_by_another(0, true);
 	go_to(50);
 	assert_int_equal(around.span_count, 0);
 	go_to(55);
@@ -405,12 +441,14 @@ int main(void)
 		TEST(a_thread_that_has_ended_wakes_who_waits_for_it),
 		TEST(a_thread_that_has_ended_wakes_no_stranger),
 		TEST(nothing_is_said_of_threads_that_are_not_observed),
+		TEST(a_process_of_which_a_switch_is_missing_is_unknown_from_there),
 		TEST(a_loss_ends_what_is_known),
 		TEST(a_user_record_is_on_its_threads_cpu),
 		TEST(a_thread_that_has_ended_runs_until_it_leaves_for_good),
 		TEST(of_a_waking_that_was_not_recorded_the_time_is_unknown),
 		TEST(a_number_used_again_is_another_process),
 		TEST(exec_by_another_thread_goes_on_by_the_first_ones_number),
+		TEST(so_it_does_in_older_traces),
 		TEST(what_it_did_in_between_is_unknown_if_it_lost_the_cpu),
 	};
 
