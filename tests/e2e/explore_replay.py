@@ -203,7 +203,7 @@ def quotes_and_line_ends():
 def wrong_usage():
     "what is wrong with the command line is said, with the word that was given"
     path, _ = small()
-    for words, sentence in (([], "There is: replay"), (["replai"], "did you mean 'replay'"), (["replay"], "which table?"),
+    for words, sentence in (([], "There is: init, check, run"), (["replai"], "did you mean 'replay'"), (["replay"], "which table?"), (["run"], "which experiment?"),
                             (["replay", path, path], "one table at a time"), (["replay", path, "--seeds", "0"], "'0' is not a number of seeds"),
                             (["replay", path, "--budget", "many"], "'many' is not a number of trials"),
                             (["replay", path, "--noise", "0.15"], "'0.15' is not a share of runs"),

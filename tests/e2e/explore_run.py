@@ -274,4 +274,26 @@ def events_are_metrics():
     equal(counts, [1 + 1 + 3, 1 + 1 + 7], "programs")
 
 
+@test
+def functions_of_a_program_are_metrics():
+    "a pair of probes on a function of an unmodified program measures it, and each call is counted"
+    need("gcc")
+    folder, env = experiment("""  <parameter name="us" values="1000 20000"/>
+  <command>./sleeper {us}</command>
+  <metric name="least" event="uprobe:./sleeper:query" until="uretprobe:./sleeper:query" use="least"/>
+  <metric name="calls" event="uprobe:./sleeper:query" better="no"/>""")
+    with open(folder + "/sleeper.c", "w", encoding="utf-8") as out:
+        out.write("#include <stdlib.h>\n#include <unistd.h>\n__attribute__((noinline)) void query(int us) { usleep(us); "
+                  'asm volatile(""); }\nint main(int n, char **v) { for (n = 0; n < 9; n++) query(atoi(v[1])); }\n')
+    subprocess.run(["gcc", "-O1", "-o", folder + "/sleeper", folder + "/sleeper.c"], check=True)
+    if run([PEM, "stat", "-e", "uprobe:./sleeper:query", "./sleeper", "1"], cwd=folder)[0]:
+        skip("probes of programs can't be had here: 'pem doctor' says why")
+    explore(folder, env, "run")
+    with sqlite3.connect(folder + "/db") as db:
+        rows = db.execute("SELECT name, mean FROM metric ORDER BY id").fetchall()
+    equal([mean for name, mean in rows if name == "calls"], [9, 9], "calls")
+    least = [mean for name, mean in rows if name == "least"]
+    assert least[0] >= 0.001 and least[1] >= 0.02, least
+
+
 run_all()

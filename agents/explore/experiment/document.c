@@ -168,7 +168,7 @@ static int read_source(struct explore_reader *reader, const struct settings_xml_
 	if (!!from + !!match + !!event != 1)
 		return settings_xml__refuse(reader->xml, node, NULL, 0,
 					    "a metric is measured in one way: of=\"time\", "
-					    "match=\"qps: ([0-9.]+)\", or event=\"OS::MM::Fault\"");
+					    "match=\"qps: ([0-9.]+)\", or event=\"OS::Mem::PageFault\"");
 	if ((until || field) && !event)
 		return settings_xml__refuse(reader->xml, node, until ? "until" : "field", 0,
 					    "'until' and 'field' belong to an event");
