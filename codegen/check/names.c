@@ -21,9 +21,9 @@ static const char system_headers[] =
 	" stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string strings syscall syslog"
 	" termios tgmath threads time uchar unistd utime wchar wctype ";
 static const char own_names[] =
-	" action char counter detail double event events float gate hardware int16 int32 int64 "
-	"int8 is kmod kprobe kring lane len library lttng packet padded page pem raise record "
-	"register "
+	" action char counter detail double enclosed event events float gate hardware int16 int32 "
+	"int64 int8 is kmod kprobe kring lane len library lttng packet padded page pem raise "
+	"record register "
 	"rule session simulated start stubs unregister visit ";
 /*
  * Macros of gnu11 on some machine, of C headers and of LTTng's. Probes of other tracers take the

@@ -90,13 +90,11 @@ static bool ask_kernel(uint64_t config, uint32_t tid, uint64_t *value)
 	}
 }
 
-/* Ask the kernel for what it counts of this thread in software. False: it can't be known so. */
-static __attribute__((noinline)) bool read_software(const struct pem_counter *counter, uint32_t tid,
-						    uint64_t *value)
+__attribute__((noinline)) bool pem_counted__ask(uint64_t config, uint32_t tid, uint64_t *value)
 {
 	int saved_errno = errno;
-	bool is_known = counter->type == PERF_TYPE_SOFTWARE && !pem_restricted() &&
-			!pem_rights__took_filter() && ask_kernel(counter->config, tid, value);
+	bool is_known =
+		!pem_restricted() && !pem_rights__took_filter() && ask_kernel(config, tid, value);
 
 	errno = saved_errno;
 	return is_known;
@@ -123,8 +121,9 @@ static bool read_simulated(const struct pem_counter *counter, uint64_t *value)
 
 static bool read_without_page(const struct pem_counter *counter, uint32_t tid, uint64_t *value)
 {
-	return counter->type == PEM_COUNTER_SIMULATED ? read_simulated(counter, value)
-						      : read_software(counter, tid, value);
+	if (counter->type == PEM_COUNTER_SIMULATED)
+		return read_simulated(counter, value);
+	return counter->type == PERF_TYPE_SOFTWARE && pem_counted__ask(counter->config, tid, value);
 }
 
 /* Returns a bit for each counter that can't be read. Keeps errno. */
@@ -148,32 +147,34 @@ static __attribute__((noinline)) uint32_t read_all(const struct pem_opened *open
 
 /* --- opening --- */
 
-static int open_counter(const struct pem_counter *counter, int group)
+int pem_counted__open(struct perf_event_attr *attr, int group)
 {
-	struct perf_event_attr attr = {.size = sizeof(attr),
-				       .type = counter->type,
-				       .config = counter->config,
-				       .config1 = counter->config1,
-				       .config2 = counter->config2};
 	int fd;
 
-#if defined(__aarch64__)
-	attr.config1 |= 2; /* may be read by the program (since Linux 5.17) */
-#endif
-	attr.exclude_hv = 1;
-	attr.exclude_kernel = counter->flags & PEM_COUNTER_NO_KERNEL;
-	attr.exclude_user = (counter->flags & PEM_COUNTER_NO_USER) != 0;
-	fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, group, PERF_FLAG_FD_CLOEXEC);
-	if (fd < 0 && (errno == EACCES || errno == EPERM) && !attr.exclude_kernel &&
-	    !attr.exclude_user) {
-		attr.exclude_kernel = 1;
-		fd = (int)syscall(SYS_perf_event_open, &attr, 0, -1, group, PERF_FLAG_FD_CLOEXEC);
+	attr->size = sizeof(*attr);
+	attr->exclude_hv = 1;
+	fd = (int)syscall(SYS_perf_event_open, attr, 0, -1, group, PERF_FLAG_FD_CLOEXEC);
+	if (fd < 0 && (errno == EACCES || errno == EPERM) && !attr->exclude_kernel &&
+	    !attr->exclude_user) {
+		attr->exclude_kernel = 1;
+		fd = (int)syscall(SYS_perf_event_open, attr, 0, -1, group, PERF_FLAG_FD_CLOEXEC);
 	}
 	return fd;
 }
 
-/* Map the page of a counter. NULL: it can't be had, or the thread may not read the counter. */
-static const struct perf_event_mmap_page *map_page(int fd)
+static int open_counter(const struct pem_counter *counter, int group)
+{
+	struct perf_event_attr attr = {.type = counter->type,
+				       .config = counter->config,
+				       .config1 = counter->config1 | PEM_COUNTER_USER_ACCESS,
+				       .config2 = counter->config2};
+
+	attr.exclude_kernel = counter->flags & PEM_COUNTER_NO_KERNEL;
+	attr.exclude_user = (counter->flags & PEM_COUNTER_NO_USER) != 0;
+	return pem_counted__open(&attr, group);
+}
+
+const struct perf_event_mmap_page *pem_counted__map(int fd)
 {
 	const struct perf_event_mmap_page *page =
 		mmap(NULL, page_bytes(), PROT_READ, MAP_SHARED, fd, 0);
@@ -209,7 +210,7 @@ static void open_all(struct pem_opened *opened)
 			continue;
 		if (leader < 0)
 			leader = fds[i];
-		opened->page[i] = map_page(fds[i]);
+		opened->page[i] = pem_counted__map(fds[i]);
 	}
 	for (i = 0; i < opened->count; i++)
 		if (fds[i] >= 0)
@@ -265,7 +266,7 @@ static bool has_provider(void)
 	       !pem_provider_register(&pem_provider_hw_thread);
 }
 
-static struct pem_thread_counters *make_counters(struct pem_thread_full *thread)
+struct pem_thread_counters *pem_counted__make(struct pem_thread_full *thread)
 {
 	void *memory;
 
@@ -314,7 +315,7 @@ static struct pem_opened *opened_in(struct pem_thread_full *thread, unsigned ses
 	/* An event that a handler raises in another one: its counters may be being read. */
 	if (thread->shared.depth > PEM_DEPTH_IDLE + 1)
 		return NULL;
-	counters = has_provider() ? make_counters(thread) : NULL;
+	counters = has_provider() ? pem_counted__make(thread) : NULL;
 	if (!counters || counters->is_opening)
 		return NULL;
 	counters->is_opening = true;
@@ -383,6 +384,14 @@ double pem_counted__reading_cycles(const struct pem_counter *counters, uint32_t 
 	return (double)least / COST_READINGS;
 }
 
+/* Put zeros in place of a page that a child does not have. */
+static void replace_page(const void *page, size_t bytes)
+{
+	if (page)
+		(void)!mmap((void *)page, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+			    -1, 0);
+}
+
 void pem_counted__after_fork(struct pem_thread_full *thread)
 {
 	unsigned i, k;
@@ -393,20 +402,24 @@ void pem_counted__after_fork(struct pem_thread_full *thread)
 		const struct pem_opened *opened = &thread->counters->session[i];
 
 		for (k = 0; k < opened->count; k++)
-			if (opened->page[k])
-				(void)!mmap((void *)opened->page[k], page_bytes(), PROT_READ,
-					    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+			replace_page(opened->page[k], page_bytes());
 	}
+	for (i = 0; i < PEM_ENCLOSED_PAGES; i++)
+		replace_page(thread->counters->enclosed.page[i], pem_enclosed__bytes(i));
 }
 
 void pem_counted__close(struct pem_thread_full *thread)
 {
+	struct pem_thread_counters *counters = thread->counters;
 	unsigned i;
 
-	if (!thread->counters || pem_restricted())
+	if (!counters || pem_restricted())
 		return;
 	for (i = 0; i < PEM_SESSIONS_MAX; i++)
-		close_all(&thread->counters->session[i]);
-	munmap(thread->counters, sizeof(*thread->counters));
+		close_all(&counters->session[i]);
+	for (i = 0; i < PEM_ENCLOSED_PAGES; i++)
+		if (counters->enclosed.page[i])
+			munmap((void *)counters->enclosed.page[i], pem_enclosed__bytes(i));
+	munmap(counters, sizeof(*counters));
 	thread->counters = NULL;
 }

@@ -4,11 +4,13 @@
  *
  *	counters.c		opens them, and reads them for any event
  *	counters_quick.c	the same at an event that is only logged, if they are open
+ *	enclosed.c		those that enclosing probes read
  */
 #ifndef PEM_PRODUCER_COUNTERS_H
 #define PEM_PRODUCER_COUNTERS_H
 
 #include <pem/counted.h>
+#include <pem/enclosed.h>
 #include <pem/stub.h>
 
 #include <linux/perf_event.h>
@@ -28,8 +30,21 @@ struct pem_opened {
 	struct pem_counter counter[PEM_COUNTERS_MAX];
 };
 
+/*
+ * The pages that enclosing probes read, by kind: of the last-level cache that of misses; that of
+ * references comes last.
+ */
+#define PEM_PAGE_REFERENCES (PEM_ENCLOSED_COUNTER + PEM_ENCLOSED_COUNTER_MAX)
+#define PEM_ENCLOSED_PAGES (PEM_PAGE_REFERENCES + 1)
+struct pem_enclosed {
+	const struct perf_event_mmap_page *page[PEM_ENCLOSED_PAGES]; /* NULL: none */
+	uint64_t wanted[PEM_ENCLOSED_PAGES]; /* what it was opened for: see wanted_of() */
+	uint8_t reading[PEM_ENCLOSED_PAGES]; /* enum pem_enclosed_reading */
+};
+
 struct pem_thread_counters {
 	struct pem_opened session[PEM_SESSIONS_MAX];
+	struct pem_enclosed enclosed;
 	bool is_opening; /* a signal handler's event must not begin again */
 };
 
@@ -113,5 +128,31 @@ static inline bool pem_read_page(const volatile struct perf_event_mmap_page *pag
 	*value = count;
 	return true;
 }
+
+/* For perf_event_attr.config1: the program may read the counter (arm64, since Linux 5.17). */
+#if defined(__aarch64__)
+#define PEM_COUNTER_USER_ACCESS 2u
+#else
+#define PEM_COUNTER_USER_ACCESS 0u
+#endif
+
+struct pem_thread_full;
+
+/* The thread's counters, none of them open yet. NULL: no memory. */
+struct pem_thread_counters *pem_counted__make(struct pem_thread_full *thread);
+/* Bytes of the mapping of an enclosing probe's page. */
+size_t pem_enclosed__bytes(unsigned page);
+/*
+ * Open a counter of this thread; what the kernel does is left out (attr->exclude_kernel) if only
+ * that is allowed. group: descriptor of its leader, or -1. Returns a descriptor, or -1 with errno.
+ */
+int pem_counted__open(struct perf_event_attr *attr, int group);
+/* Map the page of a counter. NULL: there is none, or the thread may not read the counter. */
+const struct perf_event_mmap_page *pem_counted__map(int fd);
+/*
+ * Ask the kernel for what it counts of this thread in software (PERF_COUNT_SW_*), by a system call.
+ * tid: the thread's. False: it can't be known so, or the process is another one. Keeps errno.
+ */
+bool pem_counted__ask(uint64_t config, uint32_t tid, uint64_t *value);
 
 #endif

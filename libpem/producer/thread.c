@@ -309,6 +309,7 @@ static void begin(struct pem_thread_full *thread)
 	thread->shared.logged_action = 0;
 	thread->shared.coarse_action = NO_ACTION;
 	thread->shared.coarse_clock = NULL;
+	thread->shared.position[0] = thread->shared.position[1] = NULL;
 	thread->shared.depth = PEM_DEPTH_IDLE;
 	thread->lacks_clock = !pem_rights__has_clock();
 	if (thread->lacks_clock)

@@ -74,7 +74,15 @@ struct pem_thread {
 	 */
 	uint64_t coarse_action;
 	const uint64_t *coarse_clock;
-	uint8_t reserved[32];
+	/*
+	 * For enclosing probes, by kind: the position up to which the kernel has written records of
+	 * this thread's page faults and context switches; NULL: ask the library. The bytes that one
+	 * of these takes, as a shift; and enum pem_enclosed_reading.
+	 */
+	const uint64_t *position[2];
+	uint8_t position_shift[2];
+	uint8_t position_reading[2];
+	uint8_t reserved[12];
 	uint8_t gap[PEM_THREAD_GAP];
 	struct pem_writer writer[PEM_SESSIONS_MAX]; /* cells is never NULL */
 };
