@@ -3,11 +3,11 @@
 # `make bench [CASE=WORD]` runs the cases with this word in their names (all), writes
 # $(B)/bench/results.jsonl, and prints tables.
 
-BENCHES := notify coarse handles threads callback attach record memory apps stub managed codegen code_size kernel \
+BENCHES := notify coarse handles threads enclosed callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
   names page_size_machine page_size_loop page_size_hooks read4 simulated insns start \
   drain allocation wakers forks stated
-BENCH_C := notify coarse handles threads stub
+BENCH_C := notify coarse handles threads enclosed stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
 # bench.xml is not part of the catalogue: its header is made here, apart from the stubs that
@@ -61,6 +61,7 @@ CFLAGS_bench_stub := $(BENCH_ALIGN) $(if $(HAVE_CXX),-DHAVE_CXX) \
   $(if $(HAVE_FORTRAN),-DHAVE_FORTRAN) $(if $(HAVE_RUST),-DHAVE_RUST)
 CFLAGS_bench_notify := $(BENCH_ALIGN) -DLTTNG_VERSION='"$(LTTNG_VERSION)"'
 CFLAGS_bench_threads := $(CFLAGS_bench_notify)
+CFLAGS_bench_enclosed := $(CFLAGS_bench_notify)
 CFLAGS_bench_handles := $(BENCH_ALIGN)
 CFLAGS_bench_coarse := $(BENCH_ALIGN)
 # What its headers generate has no prototypes.
@@ -201,7 +202,7 @@ $(B)/bench/java/Stub.class: bench/Stub.java bench/bench.xml $(PEM_CODEGEN)
 BENCH_BIN := $(BENCHES:%=$(B)/bench/%)
 ifneq ($(HAVE_LTTNG),)
 # These load it from beside themselves.
-$(B)/bench/notify $(B)/bench/threads $(B)/bench/raise: | $(B)/bench/peer-lttng.so
+$(B)/bench/notify $(B)/bench/threads $(B)/bench/enclosed $(B)/bench/raise: | $(B)/bench/peer-lttng.so
 endif
 
 $(B)/bench/insns: $(B)/bench/stepped

@@ -11,6 +11,10 @@ insns - what an event costs in instructions, which are the same in every run and
 	notify/stat_wide_insns		as stat_insns, with variance and histogram
 	notify/stat_top_insns		as stat_insns, with the most frequent values, of which there are few
 	notify/disabled_insns		nobody wants the event
+	explore/probe_lat_insns		a pair of statements around nothing (pem/probe.h) that logs cycles; beside bare readings of the clock, two
+	explore/probe_flt_insns		a pair that logs page faults; _ctxsw: context switches; _tpt, _cnt: executions with cycles, or alone
+	explore/probe_lat_sampled_insns	a pair that logs cycles of each thousandth execution, in another one
+	explore/probe_disabled_insns	a pair that nobody wants
 
 From the load of the enable byte to the return to the code that raises the event, counted by stepping through it (stepped.c). What the
 compiler makes of a stub depends on the compiler: it is named.
@@ -22,6 +26,7 @@ import sys
 from measure import HERE, heading, report, wanted
 
 CASES = {"notify/%s_insns" % name: name for name in ("disabled", "log2", "stat", "stat_rising", "stat_filtered", "filtered_out", "stat_wide", "stat_top")}
+CASES.update({"explore/probe_%s_insns" % name: "probe_" + name for name in ("disabled", "cnt", "lat", "lat_sampled", "tpt", "flt", "ctxsw")})
 
 
 def counted():

@@ -5,8 +5,9 @@
  * Prints the compiler, as "gcc 12", and a line "CASE INSTRUCTIONS" for each of disabled, log2,
  * stat, stat_rising, stat_filtered, filtered_out, stat_wide and stat_top: from the load of the
  * enable byte to the return to the code that raised the event, of an event of two numbers that are
- * in registers. A case is raised some hundred times, and the number is that of most of them: it
- * leaves out a new chunk. Each is exact.
+ * in registers. Of the pairs of statements probe_X (pem/probe.h) around nothing, it is all that
+ * they add. A case is raised some hundred times, and the number is that of most of them: it leaves
+ * out a new chunk. Each is exact.
  *
  * The child raises the events and observes itself. The parent steps through the child between two
  * labels. x86-64 only: elsewhere it prints the reason, with status 77.
@@ -16,6 +17,7 @@
 #include "bench_stubs/bench.h"
 
 #include <pem/pem.h>
+#include <pem/probe.h>
 
 #include <signal.h>
 #include <stdio.h>
@@ -64,22 +66,59 @@ STEPPED(filtered_out, pem_notify_bench_filtered)
 STEPPED(stat_distribution, pem_notify_bench_wide)
 STEPPED(stat_top, pem_notify_bench_top)
 
+/* A pair of statements, between two labels that no jump passes by. */
+#define STEPPED_PAIR(name, begin, end)                                                             \
+	static ALONE void raise_##name(uint64_t a, uint64_t b)                                     \
+	{                                                                                          \
+		(void)a, (void)b;                                                                  \
+		__asm__ __volatile__(".globl begin_" #name "\nbegin_" #name ":" ::: "memory");     \
+		{                                                                                  \
+			begin;                                                                     \
+			__asm__ __volatile__("" ::: "memory");                                     \
+			end;                                                                       \
+		}                                                                                  \
+		__asm__ __volatile__(".globl end_" #name "\nend_" #name ":" ::: "memory");         \
+	}                                                                                          \
+	extern const char begin_##name[], end_##name[];
+
+STEPPED_PAIR(probe_disabled, PEM_FLT_PROBE_BEGIN(1, 1), PEM_FLT_PROBE_END(1))
+STEPPED_PAIR(probe_cnt, PEM_CNT_PROBE_BEGIN(1, 1), PEM_CNT_PROBE_END(1))
+STEPPED_PAIR(probe_lat, PEM_LAT_PROBE_BEGIN(1, 1), PEM_LAT_PROBE_END(1))
+STEPPED_PAIR(probe_lat_sampled, PEM_LAT_PROBE_BEGIN(2, 1000), PEM_LAT_PROBE_END(2))
+STEPPED_PAIR(probe_tpt, PEM_TPT_PROBE_BEGIN(1, 1), PEM_TPT_PROBE_END(1))
+STEPPED_PAIR(probe_flt, PEM_FLT_PROBE_BEGIN(1, 1), PEM_FLT_PROBE_END(1))
+STEPPED_PAIR(probe_ctxsw, PEM_CTXSW_PROBE_BEGIN(1, 1), PEM_CTXSW_PROBE_END(1))
+
+#define PAIR(name, is_logged)                                                                      \
+	{                                                                                          \
+#name, raise_##name, begin_##name, end_##name, 0, 0, 1, is_logged                  \
+	}
+
 static const struct stepped {
 	const char *name;
 	void (*raise)(uint64_t a, uint64_t b);
 	const char *begin, *end;
 	uint64_t b;
 	int rises; /* each value is the greatest so far; else few values come again and again */
+	int is_pair; /* it returns from several functions */
+	int is_logged; /* in a session of probes; these cases are the last ones */
 } cases[] = {
-	{"disabled", raise_disabled, begin_disabled, end_disabled, 1, 0},
-	{"log2", raise_log2, begin_log2, end_log2, 1, 0},
-	{"stat", raise_stat, begin_stat, end_stat, 1, 0},
-	{"stat_rising", raise_stat_rising, begin_stat_rising, end_stat_rising, 1, 1},
-	{"stat_filtered", raise_stat_filtered, begin_stat_filtered, end_stat_filtered, 1, 0},
-	{"filtered_out", raise_filtered_out, begin_filtered_out, end_filtered_out, 0, 0},
-	{"stat_wide", raise_stat_distribution, begin_stat_distribution, end_stat_distribution, 1,
-	 0},
-	{"stat_top", raise_stat_top, begin_stat_top, end_stat_top, 1, 0},
+	{"disabled", raise_disabled, begin_disabled, end_disabled, 1, 0, 0, 0},
+	{"log2", raise_log2, begin_log2, end_log2, 1, 0, 0, 0},
+	{"stat", raise_stat, begin_stat, end_stat, 1, 0, 0, 0},
+	{"stat_rising", raise_stat_rising, begin_stat_rising, end_stat_rising, 1, 1, 0, 0},
+	{"stat_filtered", raise_stat_filtered, begin_stat_filtered, end_stat_filtered, 1, 0, 0, 0},
+	{"filtered_out", raise_filtered_out, begin_filtered_out, end_filtered_out, 0, 0, 0, 0},
+	{"stat_wide", raise_stat_distribution, begin_stat_distribution, end_stat_distribution, 1, 0,
+	 0, 0},
+	{"stat_top", raise_stat_top, begin_stat_top, end_stat_top, 1, 0, 0, 0},
+	PAIR(probe_disabled, 0),
+	PAIR(probe_cnt, 1),
+	PAIR(probe_lat, 1),
+	PAIR(probe_lat_sampled, 1),
+	PAIR(probe_tpt, 1),
+	PAIR(probe_flt, 1),
+	PAIR(probe_ctxsw, 1),
 };
 #define CASES (sizeof(cases) / sizeof(cases[0]))
 
@@ -102,32 +141,40 @@ static struct pem_statistics *count(struct pem_session *session, const char *eve
 	return statistics && !pem_statistics__enable(statistics) ? statistics : NULL;
 }
 
-static int run_child(void)
+/* Observe what the cases of bench.xml raise, each as its name says. */
+static int observe_events(struct flight *flight, struct pem_error *error)
+{
+	return flight__start(flight, "APP::Bench::Log", 0, error) < 0 ||
+	       !count(flight->session, "APP::Bench::Stat", NULL, 0, error) ||
+	       !count(flight->session, "APP::Bench::Filtered", "a > 4096 && b != 0", 0, error) ||
+	       !count(flight->session, "APP::Bench::Wide", NULL,
+		      PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM, error) ||
+	       !count(flight->session, "APP::Bench::Top", NULL, PEM_STATISTIC_TOP, error);
+}
+
+/* Raise the cases from first to end, all of one session. */
+static int run_child(const struct stepped *first, const struct stepped *end)
 {
 	struct pem_error error = {"unknown"};
+	const struct stepped *c;
 	struct flight flight;
 	uint64_t i;
-	size_t k;
 
 	if (ptrace(PTRACE_TRACEME, 0, NULL, NULL)) {
 		perror("stepped: ptrace");
 		return 1;
 	}
-	if (flight__start(&flight, "APP::Bench::Log", 0, &error) < 0 ||
-	    !count(flight.session, "APP::Bench::Stat", NULL, 0, &error) ||
-	    !count(flight.session, "APP::Bench::Filtered", "a > 4096 && b != 0", 0, &error) ||
-	    !count(flight.session, "APP::Bench::Wide", NULL,
-		   PEM_STATISTIC_VARIANCE | PEM_STATISTIC_HISTOGRAM, &error) ||
-	    !count(flight.session, "APP::Bench::Top", NULL, PEM_STATISTIC_TOP, &error)) {
+	if (first->is_logged ? flight__start(&flight, "APP::Probe::*", 0, &error) < 0
+			     : observe_events(&flight, &error)) {
 		fprintf(stderr, "stepped: %s\n", error.text);
 		return 1;
 	}
-	for (k = 0; k < CASES; k++)
-		cases[k].raise(4097, cases[k].b); /* the first of a thread takes long */
-	for (k = 0; k < CASES; k++) {
+	for (c = first; c < end; c++)
+		c->raise(4097, c->b); /* the first of a thread takes long */
+	for (c = first; c < end; c++) {
 		raise(SIGSTOP);
 		for (i = 0; i < EVENTS; i++)
-			cases[k].raise(cases[k].rises ? 5000 + i : 4097 + i % 7, cases[k].b);
+			c->raise(c->rises ? 5000 + i : 4097 + i % 7, c->b);
 	}
 	raise(SIGSTOP);
 	flight__stop(&flight);
@@ -164,7 +211,8 @@ static int step(pid_t child, struct user_regs_struct *registers)
 
 /*
  * Step through all events of a case. counts[n]: events of n instructions. An event that is wanted
- * ends as its function returns, which the stack pointer tells; else at the label behind it.
+ * ends as its function returns, which the stack pointer tells; else, and a pair, at the label
+ * behind it.
  */
 static int count_steps(pid_t child, const struct stepped *c, unsigned counts[MOST])
 {
@@ -189,7 +237,7 @@ static int count_steps(pid_t child, const struct stepped *c, unsigned counts[MOS
 			continue;
 		steps++;
 		if (registers.rsp < stack)
-			has_called = 1;
+			has_called = !c->is_pair;
 		else if (has_called || registers.rip == end) {
 			inside = 0;
 			counts[steps < MOST ? steps : MOST - 1]++;
@@ -207,30 +255,41 @@ static unsigned most_of(const unsigned counts[MOST])
 	return most;
 }
 
-int main(void)
+/* Step through the cases from first to end, and print them. Returns 0, or 1. */
+static int print_cases(const struct stepped *first, const struct stepped *end)
 {
 	unsigned counts[MOST];
+	const struct stepped *c;
 	int status;
 	pid_t child = fork();
-	size_t k;
 
 	if (!child)
-		exit(run_child());
+		exit(run_child(first, end));
+	for (c = first; c < end; c++) {
+		memset(counts, 0, sizeof(counts));
+		if ((c == first && wait_for_stop(child)) || count_steps(child, c, counts)) {
+			fprintf(stderr, "stepped: the program that raises events is gone\n");
+			return 1;
+		}
+		printf("%s %u\n", c->name, most_of(counts));
+		fflush(stdout);
+	}
+	ptrace(PTRACE_CONT, child, NULL, NULL);
+	return waitpid(child, &status, 0) != child || status;
+}
+
+int main(void)
+{
+	const struct stepped *logged = cases;
+
 #if defined(__clang__)
 	printf("clang %d\n", __clang_major__);
 #else
 	printf("gcc %d\n", __GNUC__);
 #endif
-	for (k = 0; k < CASES; k++) {
-		memset(counts, 0, sizeof(counts));
-		if ((!k && wait_for_stop(child)) || count_steps(child, &cases[k], counts)) {
-			fprintf(stderr, "stepped: the program that raises events is gone\n");
-			return 1;
-		}
-		printf("%s %u\n", cases[k].name, most_of(counts));
-		fflush(stdout);
-	}
-	ptrace(PTRACE_CONT, child, NULL, NULL);
-	return waitpid(child, &status, 0) != child || status;
+	fflush(stdout);
+	while (!logged->is_logged)
+		logged++;
+	return print_cases(cases, logged) || print_cases(logged, cases + CASES);
 }
 #endif
