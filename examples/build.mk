@@ -5,8 +5,9 @@
 #   between_collections	uses PEMAPI: linked with libpem
 #   watch		uses PEMAPI on another program
 #   umt			a program to look at: docs/umt.md
+#   probes		encloses its code by probes: docs/probes.md
 
-EXAMPLES := hello between_collections watch shop umt
+EXAMPLES := hello between_collections watch shop umt probes
 CFLAGS_examples_shop := -I$(B)/gen/stubs
 CFLAGS_examples_umt := -I$(B)/gen/stubs
 ALL += $(EXAMPLES:%=$(B)/examples/%)
@@ -16,6 +17,7 @@ $(EXAMPLES:%=$(B)/examples/%): $(B)/examples/%: $(B)/obj/examples/%.o $(LIBPEM)
 	$(Q)$(LINK) $(filter %.o,$^) $(EXAMPLE_LIBS) -ldl
 
 $(B)/examples/between_collections $(B)/examples/watch: EXAMPLE_LIBS := $(LINK_LIBPEM)
+$(B)/examples/probes: EXAMPLE_LIBS := -lpthread
 
 # An agent.
 ifneq ($(HAVE_AGENTS),)
