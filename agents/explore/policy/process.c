@@ -30,6 +30,7 @@
 /* Prior of the variance: as if this many values of variance 1 were known. */
 #define VARIANCE_VALUES 2.0
 #define JITTER 1e-8
+#define LEVELS_LOOKED_UP 16u /* of parameters with more, factors are computed again each time */
 #define DRAW_JITTER 1e-7
 
 struct explore_process {
@@ -38,6 +39,8 @@ struct explore_process {
 	uint32_t dimensions; /* of the model's parameters: weights, noise, additive share */
 	double *model;
 	double *weights; /* exp of the model's */
+	double *shares; /* of the additive part, by parameter */
+	double (*factors)[LEVELS_LOOKED_UP][LEVELS_LOOKED_UP]; /* by parameter and two levels */
 	double share; /* of the additive part */
 	/* Points: configurations and their scores. */
 	const uint32_t **points;
@@ -64,16 +67,18 @@ struct explore_process *explore_process__new(const struct pem_explore_space *spa
 	process->limit = view->whole ? EXPLORE_PROCESS_WHOLE : EXPLORE_PROCESS_POINTS;
 	process->dimensions = space->parameter_count + 1 + view->additive;
 	process->model = calloc(process->dimensions, sizeof(double));
-	process->weights = calloc(space->parameter_count, sizeof(double));
+	process->weights = calloc((size_t)space->parameter_count * 2, sizeof(double));
+	process->factors = calloc(space->parameter_count, sizeof(*process->factors));
 	process->points = calloc(process->limit, sizeof(*process->points));
 	process->scores = calloc((size_t)process->limit * 3, sizeof(double));
 	process->factor = calloc((size_t)process->limit * process->limit, sizeof(double));
 	process->batch = calloc((size_t)process->limit * BATCH, sizeof(double));
-	if (!process->model || !process->weights || !process->points || !process->scores ||
-	    !process->factor || !process->batch) {
+	if (!process->model || !process->weights || !process->factors || !process->points ||
+	    !process->scores || !process->factor || !process->batch) {
 		explore_process__free(process);
 		return NULL;
 	}
+	process->shares = process->weights + space->parameter_count;
 	process->residuals = process->scores + process->limit;
 	process->ones = process->residuals + process->limit;
 	for (i = 0; i < space->parameter_count; i++)
@@ -89,6 +94,7 @@ void explore_process__free(struct explore_process *process)
 		return;
 	free(process->model);
 	free(process->weights);
+	free(process->factors);
 	free(process->points);
 	free(process->scores);
 	free(process->factor);
@@ -96,27 +102,53 @@ void explore_process__free(struct explore_process *process)
 	free(process);
 }
 
+/* The factor that one parameter has in the correlation of two configurations. */
+static double factor_of(const struct explore_process *process, uint32_t parameter, uint32_t a,
+			uint32_t b)
+{
+	return exp(-process->weights[parameter] *
+		   explore_distance(&process->space->parameters[parameter], a, b));
+}
+
+/* Take weights: factors of parameters with few levels are looked up from here on. */
+static void take_weights(struct explore_process *process, const double *model)
+{
+	double parts = 0;
+	uint32_t i, a, b;
+
+	for (i = 0; i < process->space->parameter_count; i++) {
+		uint32_t levels = process->space->parameters[i].levels;
+
+		process->weights[i] = exp(model[i]);
+		process->shares[i] = 1 - exp(-process->weights[i]);
+		parts += process->shares[i];
+		for (a = 0; levels <= LEVELS_LOOKED_UP && a < levels; a++) {
+			for (b = 0; b < levels; b++)
+				process->factors[i][a][b] = factor_of(process, i, a, b);
+		}
+	}
+	for (i = 0; i < process->space->parameter_count && parts > 0; i++)
+		process->shares[i] /= parts;
+}
+
 static double correlation(const struct explore_process *process, const uint32_t *a,
 			  const uint32_t *b)
 {
-	double sum = 0, parts = 0, whole = 0;
+	const struct pem_explore_parameter *parameters = process->space->parameters;
+	double product = 1, sum = 0;
 	uint32_t i;
 
 	for (i = 0; i < process->space->parameter_count; i++) {
-		double distance = process->weights[i] *
-				  explore_distance(&process->space->parameters[i], a[i], b[i]);
+		double factor = parameters[i].levels <= LEVELS_LOOKED_UP
+					? process->factors[i][a[i]][b[i]]
+					: factor_of(process, i, a[i], b[i]);
 
-		sum += distance;
-		if (process->view.additive) {
-			double part = 1 - exp(-process->weights[i]);
-
-			whole += part;
-			parts += part * (distance > 0 ? exp(-distance) : 1);
-		}
+		product *= factor;
+		if (process->view.additive)
+			sum += process->shares[i] * factor;
 	}
-	if (!process->view.additive || !(whole > 0))
-		return exp(-sum);
-	return process->share * parts / whole + (1 - process->share) * exp(-sum);
+	return process->view.additive ? process->share * sum + (1 - process->share) * product
+				      : product;
 }
 
 /*
@@ -130,10 +162,9 @@ static double solve(struct explore_process *process, const double *model)
 	double square, determinant = 0, prior = 0;
 	double noise = exp(model[parameters]);
 
-	for (i = 0; i < parameters; i++) {
-		process->weights[i] = exp(model[i]);
+	take_weights(process, model);
+	for (i = 0; i < parameters; i++)
 		prior += pow((model[i] - WEIGHT_MEAN) / WEIGHT_DEVIATION, 2);
-	}
 	prior += pow((model[parameters] - NOISE_MEAN) / NOISE_DEVIATION, 2);
 	if (process->view.additive) {
 		process->share = 1 / (1 + exp(-model[parameters + 1]));
