@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * forest.c - forest: choices by a random forest
+ * forest.c - a random forest: values of configurations that were not tried
  *
  * Sequential model-based configuration (Hutter, Hoos and Leyton-Brown, LION 5, 2011): a random
- * forest of regression trees predicts the logarithm of a configuration's value, and the
- * next configuration is the one of the greatest expected improvement. XGBoost grows the trees and
- * says in which leaf of each a configuration lies; a leaf's mean and variance are those of the
- * trials in it.
+ * forest of regression trees predicts the logarithm of a configuration's value. XGBoost grows the
+ * trees and says in which leaf of each a configuration lies; a leaf's mean and variance are those
+ * of the trials in it.
  */
 #include "policy/policy.h"
 
@@ -19,14 +18,10 @@
 #include <xgboost/c_api.h>
 
 #define TREES 50u
-#define FIRST 4u /* trials before a model is made */
-#define BY_CHANCE 5u /* each fifth later one is left to chance */
-#define CANDIDATES_MAX 20000u
 #define VARIANCE_LEAST 1e-4
 
-struct forest {
-	struct explore_history history;
-	struct explore_candidates candidates;
+struct explore_forest {
+	const struct pem_explore_space *space;
 	uint64_t seed;
 	size_t columns; /* of a row: one for an ordered parameter, one for each level otherwise */
 	double target; /* the best score */
@@ -65,9 +60,10 @@ static void encode(const struct pem_explore_space *space, const uint32_t *levels
 }
 
 /* A matrix of count configurations. NULL: it could not be made. */
-static DMatrixHandle matrix_of(const struct forest *forest, const uint32_t *levels, size_t count)
+static DMatrixHandle matrix_of(const struct explore_forest *forest, const uint32_t *levels,
+			       size_t count)
 {
-	const struct pem_explore_space *space = forest->history.space;
+	const struct pem_explore_space *space = forest->space;
 	float *rows = calloc(count * forest->columns + 1, sizeof(*rows));
 	DMatrixHandle matrix = NULL;
 	size_t i;
@@ -119,25 +115,25 @@ static const float *leaves_of(BoosterHandle booster, DMatrixHandle matrix, size_
 	return cells == count * TREES ? leaves : NULL;
 }
 
-static int score(struct forest *forest)
+static int score(struct explore_forest *forest, const struct explore_history *history)
 {
-	size_t count = forest->history.count, i;
+	size_t i;
 
 	free(forest->scores);
-	forest->scores = calloc(count * 2 + 1, sizeof(*forest->scores));
+	forest->scores = calloc(history->count * 2 + 1, sizeof(*forest->scores));
 	if (!forest->scores)
 		return -ENOMEM;
-	explore_scores(&forest->history, false, forest->scores);
+	explore_scores(history, false, forest->scores);
 	forest->target = INFINITY;
-	for (i = 0; i < count; i++)
+	for (i = 0; i < history->count; i++)
 		forest->target = fmin(forest->target, forest->scores[i]);
 	return 0;
 }
 
 /* Sum up the trials in each leaf. */
-static int fill_leaves(struct forest *forest, const float *leaves)
+static int fill_leaves(struct explore_forest *forest, const float *leaves, size_t trials)
 {
-	size_t cells = forest->history.count * TREES, i;
+	size_t cells = trials * TREES, i;
 
 	forest->leaf_limit = 0;
 	for (i = 0; i < cells; i++) {
@@ -163,7 +159,7 @@ static int fill_leaves(struct forest *forest, const float *leaves)
 }
 
 /* The expected improvement of a configuration whose leaves these are. */
-static double improvement_of(const struct forest *forest, const float *leaves)
+static double improvement_of(const struct explore_forest *forest, const float *leaves)
 {
 	double sum = 0, square = 0, within = 0, mean;
 	uint32_t trees = 0, i;
@@ -190,66 +186,48 @@ static double improvement_of(const struct forest *forest, const float *leaves)
 		sqrt(fmax(within / trees + square / trees - mean * mean, VARIANCE_LEAST)));
 }
 
-/* Write the candidate with the greatest improvement that was not tried. Returns 1 or 0. */
-static int best_of(struct forest *forest, const float *leaves, uint32_t *levels)
+/* Grow the trees, and write improvements. trials and candidates are matrices. */
+static int grow(struct explore_forest *forest, BoosterHandle booster, DMatrixHandle trials,
+		size_t trial_count, DMatrixHandle candidates, size_t count, double *improvements)
 {
-	uint32_t parameters = forest->history.space->parameter_count;
-	double best = -1;
+	float *labels = calloc(trial_count, sizeof(*labels));
+	const float *leaves;
+	int rc = labels ? set_options(booster, forest->seed + trial_count) : -ENOMEM;
 	size_t i;
 
-	for (i = 0; i < forest->candidates.count; i++) {
-		const uint32_t *candidate = forest->candidates.levels + i * parameters;
-		double improvement = improvement_of(forest, leaves + i * TREES);
-
-		if (!(improvement > best) || explore_history__has(&forest->history, candidate))
-			continue;
-		best = improvement;
-		memcpy(levels, candidate, parameters * sizeof(*levels));
-	}
-	return best >= 0;
-}
-
-/* Grow the trees, and choose. trials and candidates are matrices. */
-static int grow_and_choose(struct forest *forest, BoosterHandle booster, DMatrixHandle trials,
-			   DMatrixHandle candidates, uint32_t *levels)
-{
-	size_t count = forest->history.count, i;
-	float *labels = calloc(count, sizeof(*labels));
-	const float *leaves;
-	int rc = labels ? set_options(booster, forest->seed + count) : -ENOMEM;
-
-	for (i = 0; !rc && i < count; i++)
+	for (i = 0; !rc && i < trial_count; i++)
 		labels[i] = (float)forest->scores[i];
-	if (!rc && (XGDMatrixSetFloatInfo(trials, "label", labels, count) ||
+	if (!rc && (XGDMatrixSetFloatInfo(trials, "label", labels, trial_count) ||
 		    XGBoosterUpdateOneIter(booster, 0, trials)))
 		rc = -EDOM;
 	free(labels);
 	if (rc)
 		return rc;
-	leaves = leaves_of(booster, trials, count);
-	rc = leaves ? fill_leaves(forest, leaves) : -EDOM;
+	leaves = leaves_of(booster, trials, trial_count);
+	rc = leaves ? fill_leaves(forest, leaves, trial_count) : -EDOM;
 	if (rc)
 		return rc;
-	leaves = leaves_of(booster, candidates, forest->candidates.count);
-	return leaves ? best_of(forest, leaves, levels) : -EDOM;
+	leaves = leaves_of(booster, candidates, count);
+	for (i = 0; leaves && i < count; i++)
+		improvements[i] = improvement_of(forest, leaves + i * TREES);
+	return leaves ? 0 : -EDOM;
 }
 
-static int choose(struct forest *forest, uint32_t *levels)
+int explore_forest__improvements(struct explore_forest *forest,
+				 const struct explore_history *history, const uint32_t *levels,
+				 size_t count, double *improvements)
 {
 	DMatrixHandle trials = NULL, candidates = NULL;
 	BoosterHandle booster = NULL;
-	int rc = score(forest);
+	int rc = score(forest, history);
 
-	if (!rc)
-		rc = explore_candidates__collect(&forest->candidates, &forest->history,
-						 CANDIDATES_MAX);
 	if (rc)
 		return rc;
-	trials = matrix_of(forest, forest->history.levels, forest->history.count);
-	candidates = matrix_of(forest, forest->candidates.levels, forest->candidates.count);
+	trials = matrix_of(forest, history->levels, history->count);
+	candidates = matrix_of(forest, levels, count);
 	rc = -ENOMEM;
 	if (trials && candidates && !XGBoosterCreate(&trials, 1, &booster))
-		rc = grow_and_choose(forest, booster, trials, candidates, levels);
+		rc = grow(forest, booster, trials, history->count, candidates, count, improvements);
 	if (booster)
 		XGBoosterFree(booster);
 	if (candidates)
@@ -259,62 +237,23 @@ static int choose(struct forest *forest, uint32_t *levels)
 	return rc;
 }
 
-static void end(void *policy)
+void explore_forest__free(struct explore_forest *forest)
 {
-	struct forest *forest = policy;
-
 	if (!forest)
 		return;
-	explore_candidates__free(&forest->candidates);
-	explore_history__end(&forest->history);
 	free(forest->scores);
 	free(forest->known);
 	free(forest);
 }
 
-static void *begin(const struct pem_explore_space *space, const struct pem_explore_options *options)
+struct explore_forest *explore_forest__new(const struct pem_explore_space *space, uint64_t seed)
 {
-	struct forest *forest = calloc(1, sizeof(*forest));
+	struct explore_forest *forest = calloc(1, sizeof(*forest));
 
 	if (!forest)
 		return NULL;
-	forest->seed = options->seed * 1000003;
+	forest->space = space;
+	forest->seed = seed * 1000003;
 	forest->columns = columns_of(space);
-	explore_history__begin(&forest->history, space, options);
 	return forest;
 }
-
-static int next_config(void *policy, uint32_t *levels)
-{
-	struct forest *forest = policy;
-	struct explore_history *history = &forest->history;
-	int rc;
-
-	if (history->count < FIRST || !isfinite(history->best))
-		return explore_history__far(history, levels);
-	if (history->count % BY_CHANCE == 0)
-		return explore_history__draw(history, levels);
-	rc = choose(forest, levels);
-	/* No candidate is left, or no forest grew. */
-	if (rc == 0 || rc == -EDOM)
-		return explore_history__draw(history, levels);
-	return rc;
-}
-
-static int process_trial(void *policy, const struct pem_explore_trial *trial)
-{
-	struct forest *forest = policy;
-
-	return explore_history__add(&forest->history, trial);
-}
-
-const struct pem_explore_policy explore_forest_policy = {
-	.size = sizeof(explore_forest_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "forest",
-	.summary = "Bayesian optimisation by a random forest",
-	.begin = begin,
-	.next_config = next_config,
-	.process_trial = process_trial,
-	.end = end,
-};

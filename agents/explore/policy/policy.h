@@ -7,8 +7,8 @@
  *	candidates.c	configurations among which a model chooses; expected improvement
  *	scores.c	values on the scale on which models see them
  *	process.c	a Gaussian process: values of configurations that were not tried
- *	portfolio.c	portfolio, gaussian: choices by Gaussian processes
- *	forest.c	forest: choices by a random forest
+ *	forest.c	a random forest: the same
+ *	portfolio.c	portfolio, gaussian, forest: choices by such models
  *	find.c		a policy by its name, or of a file
  *	search.h	a policy, and the races that a lucky configuration has to win
  *
@@ -170,6 +170,21 @@ void explore_process__improvements(struct explore_process *process, const uint32
 int explore_process__draw(const struct explore_process *process,
 			  const uint32_t *const *configurations, size_t count, size_t draws,
 			  double *scores, uint64_t *random);
+
+/* --- forest.c --- */
+
+struct explore_forest;
+
+/* Make a model of a space. NULL: no memory. */
+struct explore_forest *explore_forest__new(const struct pem_explore_space *space, uint64_t seed);
+void explore_forest__free(struct explore_forest *forest);
+/*
+ * Fit the model to a history of at least one trial, and write the expected improvement of each of
+ * count configurations over the best trial. Returns 0, -ENOMEM, or -EDOM: no forest grew.
+ */
+int explore_forest__improvements(struct explore_forest *forest,
+				 const struct explore_history *history, const uint32_t *levels,
+				 size_t count, double *improvements);
 
 /* --- find.c --- */
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * portfolio.c - portfolio, gaussian: choices by Gaussian processes
+ * portfolio.c - portfolio, gaussian, forest: choices by models
  *
- * No model fits every program. portfolio takes turns between three that err differently: one whose
- * parameters work together, one in which they mostly add up, one that sees ranks alone and looks
- * far; and each fourth trial is a configuration by chance, which bounds how long a wrong model can
- * hold the exploration. gaussian is the first of the three alone.
+ * The next configuration is the one of the greatest expected improvement by a model. No model fits
+ * every program. portfolio takes turns between models that err differently: one whose parameters
+ * work together, one in which they mostly add up, one that sees ranks alone and looks far; and each
+ * fourth trial is a configuration by chance, which bounds how long a wrong model can hold the
+ * exploration. gaussian and forest have one model each.
  */
 #include "policy/policy.h"
 
@@ -15,23 +16,29 @@
 #include <string.h>
 
 #define FIRST 4u /* trials before a model is made: as far from each other as possible */
-#define BY_CHANCE 4u /* each fourth later one is left to chance */
 #define CANDIDATES_MAX 20000u
-/* Bounds the time of a choice: candidates, times points squared. */
-#define WORK_MAX 4e8
+/* These bound the time of a choice: candidates, times points squared; of a forest, times trials. */
+#define PROCESS_WORK_MAX 4e8
+#define FOREST_WORK_MAX 2e6
+#define MODELS 4u
 
-static const struct explore_view views[] = {
-	{.margin = 0.03},
-	{.additive = true, .margin = 0.1},
-	{.ranks = true, .margin = 0.3},
+/* The models that take turns, and when chance does. */
+struct turns {
+	const struct explore_view *views[MODELS]; /* NULL: the forest */
+	uint32_t count;
+	uint32_t chance; /* each so many-th trial is left to it; 0: none */
 };
-#define VIEWS (sizeof(views) / sizeof(views[0]))
+
+static const struct explore_view together = {.margin = 0.03};
+static const struct explore_view additive = {.additive = true, .margin = 0.1};
+static const struct explore_view by_ranks = {.ranks = true, .margin = 0.3};
 
 struct portfolio {
 	struct explore_history history;
 	struct explore_candidates candidates;
-	struct explore_process *processes[VIEWS];
-	uint32_t view_count;
+	struct turns turns;
+	struct explore_process *processes[MODELS];
+	struct explore_forest *forest;
 };
 
 static void end(void *policy)
@@ -41,42 +48,57 @@ static void end(void *policy)
 
 	if (!portfolio)
 		return;
-	for (i = 0; i < portfolio->view_count; i++)
+	for (i = 0; i < MODELS; i++)
 		explore_process__free(portfolio->processes[i]);
+	explore_forest__free(portfolio->forest);
 	explore_candidates__free(&portfolio->candidates);
 	explore_history__end(&portfolio->history);
 	free(portfolio);
 }
 
 static void *begin_with(const struct pem_explore_space *space,
-			const struct pem_explore_options *options, uint32_t view_count)
+			const struct pem_explore_options *options, struct turns turns)
 {
 	struct portfolio *portfolio = calloc(1, sizeof(*portfolio));
+	bool has_all;
 	uint32_t i;
 
 	if (!portfolio)
 		return NULL;
 	explore_history__begin(&portfolio->history, space, options);
-	for (i = 0; i < view_count; i++) {
-		portfolio->processes[i] = explore_process__new(space, &views[i]);
-		portfolio->view_count++;
-		if (!portfolio->processes[i]) {
-			end(portfolio);
-			return NULL;
-		}
+	portfolio->turns = turns;
+	portfolio->forest = explore_forest__new(space, options->seed);
+	has_all = portfolio->forest;
+	for (i = 0; i < turns.count && has_all; i++) {
+		if (!turns.views[i])
+			continue;
+		portfolio->processes[i] = explore_process__new(space, turns.views[i]);
+		has_all = portfolio->processes[i];
 	}
-	return portfolio;
+	if (has_all)
+		return portfolio;
+	end(portfolio);
+	return NULL;
 }
 
 static void *begin(const struct pem_explore_space *space, const struct pem_explore_options *options)
 {
-	return begin_with(space, options, VIEWS);
+	return begin_with(space, options,
+			  (struct turns){.views = {&together, &additive, &by_ranks},
+					 .count = 3,
+					 .chance = 4});
 }
 
 static void *begin_gaussian(const struct pem_explore_space *space,
 			    const struct pem_explore_options *options)
 {
-	return begin_with(space, options, 1);
+	return begin_with(space, options, (struct turns){.views = {&together}, .count = 1});
+}
+
+static void *begin_forest(const struct pem_explore_space *space,
+			  const struct pem_explore_options *options)
+{
+	return begin_with(space, options, (struct turns){.count = 1, .chance = 5});
 }
 
 static int process_trial(void *policy, const struct pem_explore_trial *trial)
@@ -106,26 +128,43 @@ static int best_of(struct portfolio *portfolio, const double *improvements, uint
 	return best >= 0;
 }
 
-static int choose(struct portfolio *portfolio, struct explore_process *process, uint32_t *levels)
+/* The improvements of all candidates by the model whose turn it is. */
+static int improvements_of(struct portfolio *portfolio, struct explore_process *process,
+			   double *improvements)
 {
-	size_t count = portfolio->history.count;
-	double points = (double)(count < EXPLORE_PROCESS_POINTS ? count : EXPLORE_PROCESS_POINTS);
-	double limit = fmin(CANDIDATES_MAX, WORK_MAX / (points * points));
-	double *improvements;
+	const struct explore_candidates *candidates = &portfolio->candidates;
 	int rc;
 
+	if (!process)
+		return explore_forest__improvements(portfolio->forest, &portfolio->history,
+						    candidates->levels, candidates->count,
+						    improvements);
 	rc = explore_process__fit(process, &portfolio->history);
 	if (!rc)
-		rc = explore_candidates__collect(&portfolio->candidates, &portfolio->history,
-						 (size_t)limit);
+		explore_process__improvements(process, candidates->levels, candidates->count,
+					      improvements);
+	return rc;
+}
+
+static int choose(struct portfolio *portfolio, uint32_t *levels)
+{
+	struct explore_history *history = &portfolio->history;
+	struct explore_process *process =
+		portfolio->processes[history->count % portfolio->turns.count];
+	double points = fmin((double)history->count, EXPLORE_PROCESS_POINTS), *improvements;
+	double limit = process ? PROCESS_WORK_MAX / (points * points)
+			       : FOREST_WORK_MAX / (double)history->count;
+	int rc = explore_candidates__collect(&portfolio->candidates, history,
+					     (size_t)fmin(limit, CANDIDATES_MAX));
+
 	if (rc)
 		return rc;
 	improvements = calloc(portfolio->candidates.count + 1, sizeof(*improvements));
 	if (!improvements)
 		return -ENOMEM;
-	explore_process__improvements(process, portfolio->candidates.levels,
-				      portfolio->candidates.count, improvements);
-	rc = best_of(portfolio, improvements, levels);
+	rc = improvements_of(portfolio, process, improvements);
+	if (!rc)
+		rc = best_of(portfolio, improvements, levels);
 	free(improvements);
 	return rc;
 }
@@ -134,15 +173,13 @@ static int next_config(void *policy, uint32_t *levels)
 {
 	struct portfolio *portfolio = policy;
 	struct explore_history *history = &portfolio->history;
-	bool by_chance = portfolio->view_count > 1 && history->count % BY_CHANCE == 0;
 	int rc;
 
 	if (history->count < FIRST || !isfinite(history->best))
 		return explore_history__far(history, levels);
-	if (by_chance)
+	if (portfolio->turns.chance && history->count % portfolio->turns.chance == 0)
 		return explore_history__draw(history, levels);
-	rc = choose(portfolio, portfolio->processes[history->count % portfolio->view_count],
-		    levels);
+	rc = choose(portfolio, levels);
 	/* No candidate is left, or no model fits. */
 	if (rc == 0 || rc == -EDOM)
 		return explore_history__draw(history, levels);
@@ -155,6 +192,17 @@ const struct pem_explore_policy explore_gaussian_policy = {
 	.name = "gaussian",
 	.summary = "Bayesian optimisation by a Gaussian process",
 	.begin = begin_gaussian,
+	.next_config = next_config,
+	.process_trial = process_trial,
+	.end = end,
+};
+
+const struct pem_explore_policy explore_forest_policy = {
+	.size = sizeof(explore_forest_policy),
+	.abi_version = PEM_EXPLORE_ABI_VERSION,
+	.name = "forest",
+	.summary = "Bayesian optimisation by a random forest",
+	.begin = begin_forest,
 	.next_config = next_config,
 	.process_trial = process_trial,
 	.end = end,
