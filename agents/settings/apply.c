@@ -235,6 +235,7 @@ int settings_agent__apply(struct settings_agent *agent, enum settings_phase phas
 	size_t i;
 	int rc = 0;
 
+	settings_fail(error, 0, "no memory is left"); /* of what has no other sentence */
 	for (g.from = 0; !rc && g.from < count; g.from++) {
 		g.way = way_of((int)targets[g.from].way);
 		if (!g.way && targets[g.from].way == SETTINGS_POSTGRES)
@@ -303,14 +304,13 @@ static int restore_from(struct settings_agent *agent, enum settings_phase from, 
 
 		if (way_of(change.way) && way_of(change.way)->phase < from)
 			continue;
-		why.text[0] = '\0';
+		settings_fail(&why, 0, "no memory is left");
 		rc = restore(agent, &change, &why);
 		if (!rc || rc == -ESTALE) {
 			*restored += !rc;
 			memmove(&agent->changes[i], &agent->changes[i + 1],
 				(--agent->count - i) * sizeof(change));
-			/* The first content of a file is removed after the journal needs it no
-			 * more. */
+			/* The journal needs a file's first content until here. */
 			if (settings_journal__save(agent, &why))
 				rc = -EIO;
 			if (!rc && change.way == SETTINGS_FILE)
@@ -319,10 +319,6 @@ static int restore_from(struct settings_agent *agent, enum settings_phase from, 
 		}
 		if (rc && !first)
 			first = settings_fail(error, rc, "%s", why.text);
-	}
-	if (!agent->count) {
-		free(agent->cgroup);
-		agent->cgroup = NULL;
 	}
 	return first;
 }
@@ -334,8 +330,7 @@ struct settings_agent *settings_agent__open(const char *folder, size_t *recovere
 	size_t restored;
 	int rc = -ENOMEM;
 
-	if (error)
-		error->text[0] = '\0';
+	settings_fail(error, 0, "no memory is left");
 	if (agent) {
 		agent->folder = -1;
 		rc = settings_journal__open(agent, folder, error);
@@ -345,6 +340,7 @@ struct settings_agent *settings_agent__open(const char *folder, size_t *recovere
 		errno = -rc;
 		return NULL;
 	}
+	settings_fail(error, 0, "%s", "");
 	restore_from(agent, SETTINGS_BEFORE_START, recovered ? recovered : &restored, error);
 	return agent;
 }

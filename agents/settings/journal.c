@@ -276,7 +276,7 @@ int settings_journal__open(struct settings_agent *agent, const char *folder,
 	snprintf(path, sizeof(path), "%s/" JOURNAL, agent->path);
 	rc = settings_content__read(&journal, path, error);
 	if (rc == -ENOENT)
-		return settings_fail(error, 0, "%s", "");
+		return 0;
 	if (!rc)
 		rc = take(agent, journal.text);
 	if (rc == -EBADMSG)

@@ -74,12 +74,11 @@ static int set(void *session, const char *key, const char *value, struct pem_err
 	return rc ? settings_fail(error, rc, "%s can't be written: %s", path, strerror(-rc)) : 0;
 }
 
-/* White space is alike, and numbers may have a suffix. "5 x" is the begin of a list of two. */
+/* White space is alike, numbers may have a suffix, and cpu.max a period that was not given. */
 static bool same(void *session, const char *key, const char *given, const char *taken)
 {
 	double a, b;
 
-	(void)key;
 	if (!is_sysctl(session) && settings_number(given, units, &a) &&
 	    settings_number(taken, units, &b))
 		return a == b;
@@ -91,7 +90,7 @@ static bool same(void *session, const char *key, const char *given, const char *
 			return false;
 		}
 	}
-	return *given == *taken;
+	return !*given && (!*taken || (*taken == ' ' && !strcmp(key, "cpu.max")));
 }
 
 static int open_sysctl(struct settings_agent *agent, char *in, void **session,
@@ -184,9 +183,11 @@ static int get_cgroup(void *session, const char *key, char *value, struct pem_er
 static int remove_group(struct settings_agent *agent, const struct settings_change *change,
 			struct pem_error *error)
 {
-	(void)agent;
-	if (!rmdir(change->in) || errno == ENOENT)
+	if (!rmdir(change->in) || errno == ENOENT) {
+		free(agent->cgroup); /* there is one at most */
+		agent->cgroup = NULL;
 		return 0;
+	}
 	return settings_fail(error, -errno, "the control group %s can't be removed: %m",
 			     change->in);
 }

@@ -78,21 +78,26 @@ static int open_redis(struct settings_agent *agent, char *in, void **session,
 	(void)agent;
 	if (fd < 0)
 		return fd;
-	*session = fdopen(fd, "r+");
+	*session = fdopen(fd, "r");
 	if (!*session)
 		close(fd);
 	return *session ? 0 : -ENOMEM;
 }
 
 /* Send a command of up to four words. */
-static int send_words(FILE *server, const char *const *words, int count)
+static int send_words(FILE *server, const char *const *words, int count, struct pem_error *error)
 {
-	int i;
+	char text[2 * SETTINGS_VALUE_BYTES];
+	int bytes = snprintf(text, sizeof(text), "*%d\r\n", count), i;
 
-	fprintf(server, "*%d\r\n", count);
-	for (i = 0; i < count; i++)
-		fprintf(server, "$%zu\r\n%s\r\n", strlen(words[i]), words[i]);
-	return fflush(server) ? -errno : 0;
+	for (i = 0; i < count && (size_t)bytes < sizeof(text); i++)
+		bytes += snprintf(text + bytes, sizeof(text) - (size_t)bytes, "$%zu\r\n%s\r\n",
+				  strlen(words[i]), words[i]);
+	if ((size_t)bytes >= sizeof(text))
+		return settings_fail(error, -EMSGSIZE, "a value for redis is too long");
+	if (send(fileno(server), text, (size_t)bytes, MSG_NOSIGNAL) != bytes)
+		return settings_fail(error, -ECONNREFUSED, "redis ended");
+	return 0;
 }
 
 /*
@@ -123,12 +128,12 @@ static int read_answer(FILE *server, char *value, struct pem_error *error)
 		else
 			rc = settings_take(value, line, bytes, error);
 	}
-	return rc ? rc : count;
+	return rc ? rc : count < 0 ? 0 : count;
 }
 
 static int get(void *session, const char *key, char *value, struct pem_error *error)
 {
-	int rc = send_words(session, (const char *const[]){"CONFIG", "GET", key}, 3);
+	int rc = send_words(session, (const char *const[]){"CONFIG", "GET", key}, 3, error);
 
 	if (!rc)
 		rc = read_answer(session, value, error);
@@ -142,7 +147,7 @@ static int get(void *session, const char *key, char *value, struct pem_error *er
 static int set(void *session, const char *key, const char *value, struct pem_error *error)
 {
 	char answer[SETTINGS_VALUE_BYTES];
-	int rc = send_words(session, (const char *const[]){"CONFIG", "SET", key, value}, 4);
+	int rc = send_words(session, (const char *const[]){"CONFIG", "SET", key, value}, 4, error);
 
 	if (!rc)
 		rc = read_answer(session, answer, error);

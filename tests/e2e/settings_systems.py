@@ -2,6 +2,7 @@
 """settings_systems: values in SQLite, redis, PostgreSQL, the kernel and a program, read back, restored"""
 import contextlib
 import os
+import socket
 import sqlite3
 import sys
 
@@ -119,13 +120,13 @@ def killed_between_page_sizes():
 
 
 @contextlib.contextmanager
-def redis(socket):
+def redis(path):
     need("redis-server", "redis-cli")
-    server = start(["redis-server", "--port", "0", "--unixsocket", socket, "--dir", os.path.dirname(socket), "--save", ""],
+    server = start(["redis-server", "--port", "0", "--unixsocket", path, "--dir", os.path.dirname(path), "--save", ""],
                    stdout=-3)
-    while run(["redis-cli", "-s", socket, "ping"])[1] != "PONG\n":
+    while run(["redis-cli", "-s", path, "ping"])[1] != "PONG\n":
         assert server.poll() is None, "redis-server ended"
-    yield lambda *words: run(["redis-cli", "-s", socket, *words])[1].split("\n")
+    yield lambda *words: run(["redis-cli", "-s", path, *words])[1].split("\n")
     server.terminate()
     server.wait(60)
 
@@ -133,9 +134,9 @@ def redis(socket):
 @test
 def redis_settings():
     "redis takes settings with its units; what it refuses, or takes only as it starts, is a sentence"
-    socket = os.path.join(tmp(), "redis.sock")
-    targets = [("redis", "memory", "maxmemory", socket), ("redis", "policy", "maxmemory-policy", socket)]
-    with redis(socket) as ask:
+    path = os.path.join(tmp(), "redis.sock")
+    targets = [("redis", "memory", "maxmemory", path), ("redis", "policy", "maxmemory-policy", path)]
+    with redis(path) as ask:
         before = ask("config", "get", "maxmemory*")
         with agent(*targets) as one:
             equal(one.apply("100mb", "allkeys-lru"), "0", "applied")
@@ -145,31 +146,53 @@ def redis_settings():
             equal(ask("config", "get", "maxmemory-policy")[1], "noeviction", "policy")
             has(one.apply("1g", "best"), "1 1 policy: best was refused: ERR ", "maxmemory-policy")
         equal(ask("config", "get", "maxmemory*"), before, "restored")
-        with agent(("redis", "x", "databases", socket)) as one:
+        with agent(("redis", "x", "databases", path)) as one:
             has(one.apply("3"), "1 0 x: 3 was refused: ", "{name} in the command")
             equal(one.apply("16"), "0", "what it has")
-        with agent(("redis", "x", "no-such", socket)) as one:
+        with agent(("redis", "x", "no-such", path)) as one:
             has(one.apply("3"), "-2 ", "no setting 'no-such'")
 
 
 @test
 def redis_that_ended():
     "a redis server that ended took its settings along: nothing is left to restore; one that hangs is an error"
-    socket, where = os.path.join(tmp(), "redis.sock"), folder()
-    with redis(socket):
-        one = Agent(where, [("redis", "memory", "maxmemory", socket)])
+    path, where = os.path.join(tmp(), "redis.sock"), folder()
+    with redis(path):
+        one = Agent(where, [("redis", "memory", "maxmemory", path)])
         equal(one.apply("100mb"), "0", "applied")
-    has(one.apply("1gb"), "-111 ", socket, "does not answer")
+    has(one.apply("1gb"), "-111 ", path, "does not answer")
     one.kill()
     equal(opened(where), "open 1", "next")
 
 
 @test
+def servers_that_are_not_redis():
+    "a server that hangs, ends, or answers something else is an error within seconds"
+    for answer, words in ((None, ("-110 ", "did not answer")), (b"", ("-111 ", "ended")), (b"-NOAUTH\r\n", ("-1 ", "NOAUTH")),
+                          (b"HTTP/1.1 200\r\n", ("-1 ", "refused")), (b"*2\r\n$99999999999\r\n", ("-90 ",)), (b"*2\r\nx", ("-90 ",)),
+                          (b"*2\r\n$1\r\nx\r\n", ("-90 ",)), (b"*1000000000\r\n", ("-90 ",)), (b"*-5\r\n", ("-2 ",)), (b"x" * 9000, ("-90 ",))):
+        path = os.path.join(tmp(), "sock")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(path)
+            listener.listen()
+            one = Agent(folder(), [("redis", "x", "maxmemory", path)])
+            one.child.stdin.write("1mb\n")
+            one.child.stdin.flush()
+            with listener.accept()[0] as peer:
+                if answer is not None:
+                    peer.recv(1000)
+                    peer.sendall(answer)
+                    peer.shutdown(socket.SHUT_RDWR)
+                has(one.child.stdout.readline(), *words)
+        one.end()
+
+
+@test
 def redis_recovered():
     "after kill -9 the next agent gives a running redis server its first values"
-    socket, where = os.path.join(tmp(), "redis.sock"), folder()
-    with redis(socket) as ask:
-        one = Agent(where, [("redis", "memory", "maxmemory", socket), ("redis", "policy", "maxmemory-policy", socket)])
+    path, where = os.path.join(tmp(), "redis.sock"), folder()
+    with redis(path) as ask:
+        one = Agent(where, [("redis", "memory", "maxmemory", path), ("redis", "policy", "maxmemory-policy", path)])
         equal(one.apply("100mb", "allkeys-lru"), "0", "applied")
         one.kill()
         equal(ask("config", "get", "maxmemory")[1], "104857600", "while changed")
