@@ -117,6 +117,61 @@ static bool may_be_logged(const struct pem_log *log, const struct pem_event *eve
 	return false;
 }
 
+/* The rest of a text behind a word; NULL: it does not begin with it. */
+static const char *behind(const char *text, const char *word)
+{
+	size_t length = strlen(word);
+
+	return strncmp(text, word, length) ? NULL : text + length;
+}
+
+/*
+ * Do two ad-hoc probes stand at the entry and the return of one function? Then they enclose what
+ * happens in it.
+ */
+static bool encloses(const struct pem_event *entry, const struct pem_event *end)
+{
+	static const char *const words[][2] = {
+		{"uprobe:", "uretprobe:"}, {"fentry:", "fexit:"}, {"kprobe:", "kretprobe:"}};
+	const char *function, *same;
+	size_t i;
+
+	if (entry->source_kind != PEM_SOURCE_PROBE || end->source_kind != PEM_SOURCE_PROBE)
+		return false;
+	for (i = 0; i < PEM_ARRAY_SIZE(words); i++) {
+		function = behind(entry->source_name, words[i][0]);
+		same = behind(end->source_name, words[i][1]);
+		if (function && same)
+			return !strcmp(function, same);
+	}
+	return false;
+}
+
+/*
+ * Share an event with the trace. Of a function whose entry and return are both recorded they become
+ * an interval there, called as the entry is; of one that is recorded alone nothing would end.
+ */
+static void share(struct pem_log *log, const struct pem_event *event)
+{
+	const struct pem_event *other;
+	struct pem_event copy = *event;
+	size_t i;
+
+	for (i = 0; i < log->count && copy.meaning == PEM_MEANS_NOTHING; i++) {
+		other = log->demands[i]->event;
+		copy.scope = PEM_SCOPE_THREAD;
+		if (encloses(event, other)) {
+			copy.meaning = PEM_MEANS_INTERVAL_BEGIN;
+			copy.group = event->name;
+		} else if (encloses(other, event)) {
+			copy.meaning = PEM_MEANS_INTERVAL_END;
+			copy.group = other->name;
+		}
+	}
+	if (copy.meaning == event->meaning || !pem_model__add_copy(log->model, &copy, NULL, NULL))
+		pem_model__share(log->model, event);
+}
+
 /*
  * Make the model of the trace. It has the events that the log asks for, and later those that
  * programs and specs bring. It does not have the whole catalogue.
@@ -132,7 +187,7 @@ static int make_model(struct pem_log *log)
 	for (; log->model_seen < pem_model__count(all); log->model_seen++) {
 		event = pem_model__event(all, log->model_seen);
 		if (may_be_logged(log, event))
-			pem_model__share(log->model, event);
+			share(log, event);
 	}
 	pem_model__share_metrics(log->model, all);
 	return 0;

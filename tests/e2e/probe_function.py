@@ -101,6 +101,27 @@ def by_its_build_id():
     equal([field["name"] for field in json.loads(out)[0]["fields"]], ["a", "s"], "fields")
 
 
+def intervals(events, path):
+    """How many intervals of each name a recording of the program has."""
+    trace, _ = record(events, path)
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status of report: " + err)
+    told = json.loads(out)
+    equal(told["info"]["balanced"], True, "balanced")
+    return {row["interval"]: row["count"] for row in told["intervals"] if row["interval"].startswith("APP::functions")}
+
+
+@test
+def entry_and_return_enclose():
+    "the entry and the return of a function, recorded together, are an interval of each execution; one of them alone is none"
+    here()
+    path = build("-O2")
+    entry, end = "uprobe:%s:target" % path, "uretprobe:%s:target" % path
+    equal(intervals(entry + "," + end, path), {"APP::functions::target": 5}, "of both")
+    equal(intervals("%s,%s,uprobe:%s:wide" % (end, entry, path), path), {"APP::functions::target": 5}, "and of another function's entry")
+    equal([intervals(entry, path), intervals(end, path)], [{}, {}], "of one")
+
+
 @test
 def by_address():
     "an address is a probe where an instruction begins; with debug information a function's has its parameters"
