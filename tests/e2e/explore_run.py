@@ -243,6 +243,21 @@ def a_figure_is_reproduced():
 
 
 @test
+def the_best_is_applied_for_good():
+    "best --apply leaves the best configuration in its file, and nothing takes it back"
+    folder, env = experiment("""  <parameter name="a" values="1 2 3" default="1" file="app.ini" key="a"/>
+  <command>echo v={a}</command>
+  <metric name="v" match="v=([0-9]+)" better="more"/>""")
+    with open(folder + "/app.ini", "w", encoding="utf-8") as out:
+        out.write("a = 1\n")
+    explore(folder, env, "run")
+    equal(open(folder + "/app.ini", encoding="utf-8").read(), "a = 1\n", "before")
+    explore(folder, env, "best", "--apply")
+    explore(folder, env, "run")
+    equal(open(folder + "/app.ini", encoding="utf-8").read(), "a = 3\n", "after")
+
+
+@test
 def a_server_is_started_for_each_trial():
     "start, ready and end surround the command, and the server is gone after the trial"
     folder, env = experiment("""  <parameter name="a" values="1 2"/>

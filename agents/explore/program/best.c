@@ -132,12 +132,50 @@ int explore_print_best(const struct exploration *x)
 	return cli_finish_output(CLI_DONE);
 }
 
+/* Give the best configuration to files, databases and servers, for good. */
+static int apply(struct exploration *x, const struct explore_best *best)
+{
+	const struct explore_experiment *e = &x->experiment;
+	struct settings_refusal refusal = {.text = ""};
+	bool means_something[EXPLORE_PARAMETERS_MAX];
+	const char *values[EXPLORE_PARAMETERS_MAX];
+	uint32_t count = e->space->view.parameter_count, i, outside = 0;
+	int rc = exploration__lock(x);
+
+	explore_experiment__meaning(e, best->levels, means_something);
+	for (i = 0; i < count; i++) {
+		values[i] =
+			means_something[i] ? e->space->parameters[i].values[best->levels[i]] : NULL;
+		outside += e->targets[i].way > SETTINGS_ENVIRONMENT;
+	}
+	if (!rc && !outside)
+		return cli_error(CLI_WRONG_INPUT, "there is nothing to apply: all settings are "
+						  "words of the command above");
+	if (!rc)
+		rc = settings_agent__apply(x->settings, SETTINGS_BEFORE_START, e->targets, values,
+					   count, &refusal, &x->error);
+	/* A server that a trial starts has its settings from the trial alone. */
+	if (!rc && !e->start)
+		rc = settings_agent__apply(x->settings, SETTINGS_AFTER_START, e->targets, values,
+					   count, &refusal, &x->error);
+	if (!rc)
+		rc = settings_agent__keep(x->settings, &x->error);
+	if (rc)
+		return rc > 0 ? cli_error(CLI_FAILED, "%s", refusal.text)
+			      : cli_fail(-rc, &x->error);
+	cli_say("%u settings were applied, for good", outside);
+	return CLI_DONE;
+}
+
 int explore_best(const struct explore_request *request)
 {
 	struct exploration x;
-	int rc = exploration__open(&x, request, false);
+	struct explore_best best;
+	int rc = exploration__open(&x, request, request->apply);
 
 	rc = rc ? cli_fail(-rc, &x.error) : explore_print_best(&x);
+	if (!rc && request->apply && exploration__best(&x, &best))
+		rc = apply(&x, &best);
 	exploration__close(&x);
 	return rc;
 }

@@ -29,6 +29,7 @@ static const struct cli_option options[] = {
 	{'M', "maximize", NULL, "The greater a value, the better. Without it: the smaller."},
 	{'t', "trial", "NUMBER", "reproduce: which trial is run again."},
 	{'o', "output", "FILE", "init: write the experiment to FILE (NAME.xml)."},
+	{'a', "apply", NULL, "best: give its settings to files, databases and servers, for good."},
 	{'j', "json", NULL, "Print JSON."},
 	{0},
 };
@@ -89,7 +90,7 @@ static const struct action actions[] = {
 	{"init", "o", explore_init},
 	{"check", "pj", explore_check},
 	{"run", "pbj", explore_run},
-	{"best", "j", explore_best},
+	{"best", "aj", explore_best},
 	{"reproduce", "tj", explore_reproduce},
 	{"replay", "pbsrnRMj", explore_replay},
 };
@@ -182,6 +183,9 @@ static bool take_option(int code, struct explore_request *request)
 		return true;
 	case 'M':
 		request->maximize = true;
+		return true;
+	case 'a':
+		request->apply = true;
 		return true;
 	case 'j':
 		request->json = true;

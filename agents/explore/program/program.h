@@ -28,6 +28,7 @@ struct explore_request {
 	double noise_share, noise_most; /* of runs that are slower, and by how much */
 	bool maximize;
 	bool json;
+	bool apply;
 	char **words; /* after the options; ended by NULL */
 };
 
