@@ -5,6 +5,7 @@
  *	counters.c		opens them, and reads them for any event
  *	counters_quick.c	the same at an event that is only logged, if they are open
  *	enclosed.c		those that enclosing probes read
+ *	enclosed_calls.c	probes of languages that cannot use pem/probe.h
  */
 #ifndef PEM_PRODUCER_COUNTERS_H
 #define PEM_PRODUCER_COUNTERS_H
@@ -42,9 +43,26 @@ struct pem_enclosed {
 	uint8_t reading[PEM_ENCLOSED_PAGES]; /* enum pem_enclosed_reading */
 };
 
+/* What enclosed_calls.c has of a thread. */
+struct pem_enclosed_calls {
+	uint32_t open_count; /* in open: probes that were begun, the innermost last */
+	uint32_t reserved;
+	struct pem_enclosed_call {
+		uint32_t by, id;
+		uint64_t source; /* of what libpem measures; the clock of LAT and TPT; 0: nothing */
+		uint64_t values[2];
+		uint64_t sc;
+	} open[PEM_ENCLOSED_OPEN_MAX];
+	struct pem_enclosed_site {
+		uint64_t key; /* (by + 1) << 32 | id; 0: free */
+		uint64_t cycles, count; /* as in struct pem_probe_site */
+	} site[PEM_ENCLOSED_SITE_MAX];
+};
+
 struct pem_thread_counters {
 	struct pem_opened session[PEM_SESSIONS_MAX];
 	struct pem_enclosed enclosed;
+	struct pem_enclosed_calls calls;
 	bool is_opening; /* a signal handler's event must not begin again */
 };
 

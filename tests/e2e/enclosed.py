@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import shutil
 
 from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
 
@@ -270,6 +271,150 @@ def children_have_their_own():
     theirs = [(name, row) for name, row in found if row["pid"] != parent]
     equal(values(theirs, "Flt", "faults", 42)[1:], [5], "faults of the child's pages")
     equal([(row["id"], row["probe"]) for name, row in theirs if name == "Missing"], [("1", "flt")] * 2, "missing, of child and grandchild")
+
+
+# The same in each language: 100 executions, of which each tenth is measured, and 3 of fresh pages.
+EXPECTED = {("Cnt", "count"): [10] * 10, ("Tpt", "count"): [10] * 10, ("Flt", "faults"): [20, 20, 20]}
+PYTHON = """import mmap
+import sys
+sys.path.insert(0, %r)
+import probes
+for i in range(100):
+    with probes.cnt(1, 10), probes.tpt(2, sc=10):
+        with probes.lat(3, 10):
+            pass
+for i in range(4):
+    memory = mmap.mmap(-1, 20 * 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    with probes.flt(4):
+        for page in range(20):
+            memory[page * 4096] = 1
+probes.cnt(9).__exit__()
+"""
+FORTRAN = """program probes
+  use iso_c_binding
+  implicit none
+  interface
+    subroutine enter(by, id, sc) bind(C, name='pem_probe__enter')
+      import c_int
+      integer(c_int), value :: by, id, sc
+    end subroutine
+    subroutine leave(by, id) bind(C, name='pem_probe__leave')
+      import c_int
+      integer(c_int), value :: by, id
+    end subroutine
+  end interface
+  integer :: i
+  do i = 1, 100
+    call enter(0, 1, 10)
+    call enter(2, 2, 10)
+    call enter(1, 3, 10)
+    call leave(1, 3)
+    call leave(2, 2)
+    call leave(0, 1)
+  end do
+  call leave(0, 9)
+end program
+"""
+RUST = """extern "C" {
+    fn pem_probe__enter(by: u32, id: u32, sc: u32);
+    fn pem_probe__leave(by: u32, id: u32);
+}
+fn main() {
+    for _ in 0..100 {
+        unsafe {
+            pem_probe__enter(0, 1, 10);
+            pem_probe__enter(2, 2, 10);
+            pem_probe__enter(1, 3, 10);
+            pem_probe__leave(1, 3);
+            pem_probe__leave(2, 2);
+            pem_probe__leave(0, 1);
+        }
+    }
+    unsafe { pem_probe__leave(0, 9) };
+}
+"""
+
+
+def language_holds(*command):
+    _, found = records(*command)
+    for (event, field), wanted in EXPECTED.items():
+        number = {"Cnt": 1, "Tpt": 2, "Flt": 4}[event]
+        got = values(found, event, field, number)
+        if event != "Flt" or got:  # the first one's may have one of ours
+            equal(got[1:] if event == "Flt" else got, wanted, event)
+    equal(len(values(found, "Lat", "cycles", 3)), 10, "latencies")
+    equal([row for _, row in found if row["id"] == "9"], [], "records of an end without begin")
+    return {name for name, _ in found}
+
+
+@test
+def python_has_probes():
+    "the same by 'with' in Python, where libpem is and where it is not"
+    script = os.path.join(tmp(), "script.py")
+    with open(script, "w", encoding="ascii") as out:
+        out.write(PYTHON % (ROOT + "/libpem/python/pemapi"))
+    equal(run(["python3", script]), (0, "", ""), "alone")
+    assert "Flt" in language_holds("python3", script)
+
+
+@test
+def compiled_languages_have_probes():
+    "the same by two functions of libpem in Fortran and Rust"
+    tried = 0
+    for compiler, text, suffix in (("gfortran", FORTRAN, ".f90"), ("rustc", RUST, ".rs")):
+        if not shutil.which(compiler):
+            continue
+        source, path = os.path.join(tmp(), "other" + suffix), os.path.join(tmp(), "other")
+        with open(source, "w", encoding="ascii") as out:
+            out.write(text)
+        options = ["-L", BUILD + "/lib", "-lpem", "-C", "link-arg=-Wl,-rpath," + BUILD + "/lib"] if compiler == "rustc" else \
+            ["-L" + BUILD + "/lib", "-lpem", "-Wl,-rpath," + BUILD + "/lib"]
+        rc, _, err = run([compiler, "-o", path, source, *options])
+        equal(rc, 0, compiler + " (%s)" % err)
+        equal(run([path]), (0, "", ""), "alone")
+        language_holds(path)
+        tried += 1
+    if not tried:
+        skip("neither gfortran nor rustc is installed")
+
+
+CALLS = HEAD + r"""
+int main(void)
+{
+	volatile char *p;
+
+	for (int i = 0; i < 40; i++) /* more than may be open: eight of them are not measured */
+		pem_probe__enter(PEM_ENCLOSED_BY_CNT, 1, 1);
+	for (int i = 0; i < 41; i++)
+		pem_probe__leave(PEM_ENCLOSED_BY_CNT, 1);
+	for (int i = 0; i < 2; i++) {
+		p = fresh(9);
+		pem_probe__enter(PEM_ENCLOSED_BY_FLT, 1, 1);
+		pem_probe__enter(PEM_ENCLOSED_BY_CNT, 2, 1); /* never left */
+		for (int k = 0; k < 9; k++)
+			p[k * 4096] = 1;
+		pem_probe__leave(PEM_ENCLOSED_BY_FLT, 1);
+		pem_probe__leave(PEM_ENCLOSED_BY_CNT, 2);
+	}
+	for (int i = 0; i < 100; i++) { /* more kinds and ids than a thread has */
+		pem_probe__enter(PEM_ENCLOSED_BY_CNT, 1000 + i, 1);
+		pem_probe__leave(PEM_ENCLOSED_BY_CNT, 1000 + i);
+	}
+	pem_probe__enter(99, 1, 1);
+	pem_probe__leave(99, 1);
+	return 0;
+}
+"""
+
+
+@test
+def calls_have_limits():
+    "probes by calls nest, up to a number; one that is not left has no record; nonsense does nothing"
+    _, found = records(program(CALLS, "gcc", "-L" + BUILD + "/lib", "-Wl,-rpath," + BUILD + "/lib", "-Wl,--no-as-needed", "-lpem"))
+    equal(len(values(found, "Cnt", "count", 1)), 32, "open at a time")
+    equal(len([1 for name, row in found if name == "Cnt" and int(row["id"]) >= 1000]), 61, "kinds and ids beside the three before")
+    equal(values(found, "Flt", "faults", 1)[1:] + values(found, "Cnt", "count", 2), [9], "faults of fresh pages, and what was not left")
 
 
 COUNTERS = HEAD + r"""

@@ -225,6 +225,7 @@ struct pem_probe_functions {
 extern __attribute__((weak, visibility("hidden"))) struct pem_probe_functions pem_probe_functions;
 struct pem_probe_functions pem_probe_functions = {0, 0, 0};
 
+#ifndef PEM_REGISTERS_ITSELF
 __attribute__((weak, visibility("hidden"), constructor)) void pem_find_probe_functions(void);
 void pem_find_probe_functions(void)
 {
@@ -235,6 +236,7 @@ void pem_find_probe_functions(void)
 	symbols[2] = dlsym((void *)0, "pem_probe__set_counter");
 	memcpy(&pem_probe_functions, symbols, sizeof(symbols));
 }
+#endif
 
 /*
  * The variables of a pair that libpem measures for. tag: _##id, pasted before a macro's name could

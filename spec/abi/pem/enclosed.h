@@ -68,6 +68,35 @@ __attribute__((visibility("default"))) uint32_t pem_probe__end(uint32_t kind, ui
 __attribute__((visibility("default"))) int pem_probe__set_counter(uint32_t counter, uint32_t event,
 								  uint32_t mask);
 
+/* --- probes of languages that cannot use the macros of pem/probe.h --- */
+
+/* The statements' names, as a number that means the same for ever. */
+enum pem_enclosed_by {
+	PEM_ENCLOSED_BY_CNT = 0,
+	PEM_ENCLOSED_BY_LAT = 1,
+	PEM_ENCLOSED_BY_TPT = 2,
+	PEM_ENCLOSED_BY_FLT = 3,
+	PEM_ENCLOSED_BY_CTXSW = 4,
+	PEM_ENCLOSED_BY_LLC = 5,
+	PEM_ENCLOSED_BY_PERFCNTR =
+		6, /* + the number of a counter, below PEM_ENCLOSED_COUNTER_MAX */
+};
+#define PEM_ENCLOSED_OPEN_MAX 32u
+#define PEM_ENCLOSED_SITE_MAX 64u
+
+/*
+ * Begin and end a probe, as PEM_X_PROBE_BEGIN(id, sc) and PEM_X_PROBE_END(id) of pem/probe.h do;
+ * by: enum pem_enclosed_by. The pairs of a thread nest: leave ends the innermost of this kind and
+ * id, and forgets those inside of it that were not left. leave without enter does nothing. At most
+ * PEM_ENCLOSED_OPEN_MAX of a thread are open, and it has at most PEM_ENCLOSED_SITE_MAX of
+ * different kinds and ids in all; further ones are not measured.
+ *
+ * Async-signal-safe, keep errno; the first call of a process registers the events, which may wait
+ * for the process lock of libpem.
+ */
+__attribute__((visibility("default"))) void pem_probe__enter(uint32_t by, uint32_t id, uint32_t sc);
+__attribute__((visibility("default"))) void pem_probe__leave(uint32_t by, uint32_t id);
+
 #ifdef __cplusplus
 }
 #endif
