@@ -35,3 +35,9 @@ EXPLORE_MODELS := $(call objects,$(wildcard $(addprefix agents/explore/,space/*.
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \
   shared/number_map.c shared/student.c)
 $(B)/obj/tests/unit/explore_search.o: private CPPFLAGS += -Iagents/explore
+
+# Documents of experiments, without trials.
+EXPLORE_DOCUMENT_OBJ := $(call objects,$(addprefix agents/explore/,space/space.c \
+  $(addprefix experiment/,document.c parameters.c words.c)) agents/settings/xml.c agents/settings/condition.c)
+$(B)/fuzz/explore_document: $(EXPLORE_DOCUMENT_OBJ)
+$(B)/obj/tests/fuzz/explore_document.o: private CPPFLAGS += -Iagents -Iagents/explore

@@ -311,4 +311,22 @@ def functions_of_a_program_are_metrics():
     assert least[0] >= 0.001 and least[1] >= 0.02, least
 
 
+@test
+def probes_in_the_source_are_metrics():
+    "an enclosing probe of a program is a metric, by its id"
+    program = BUILD + "/examples/probes"
+    if not os.path.exists(program):
+        skip("examples/probes is not built")
+    folder, env = experiment("""  <parameter name="threads" values="1 2"/>
+  <command>%s {threads} 1000</command>
+  <metric name="queries" event="APP::Probe::Tpt" field="count" where="id == 2"/>
+  <metric name="other" event="APP::Probe::Tpt" where="id == 9" better="no"/>""" % os.path.realpath(program))
+    explore(folder, env, "run")
+    with sqlite3.connect(folder + "/db") as db:
+        rows = db.execute("SELECT name, mean FROM metric ORDER BY id").fetchall()
+    # 2,000 in each thread
+    equal([mean for name, mean in rows if name == "queries"], [2000, 4000], "queries")
+    equal([mean for name, mean in rows if name == "other"], [0, 0], "a probe that is not there")
+
+
 run_all()

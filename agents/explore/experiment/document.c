@@ -161,17 +161,22 @@ static int read_source(struct explore_reader *reader, const struct settings_xml_
 	const char *event = settings_xml__attribute(node, "event");
 	const char *until = settings_xml__attribute(node, "until");
 	const char *field = settings_xml__attribute(node, "field");
+	const char *where = settings_xml__attribute(node, "where");
 	const char *unit = settings_xml__attribute(node, "unit");
 	size_t i;
 	int rc;
 
 	if (!!from + !!match + !!event != 1)
-		return settings_xml__refuse(reader->xml, node, NULL, 0,
-					    "a metric is measured in one way: of=\"time\", "
-					    "match=\"qps: ([0-9.]+)\", or event=\"OS::Mem::PageFault\"");
-	if ((until || field) && !event)
-		return settings_xml__refuse(reader->xml, node, until ? "until" : "field", 0,
-					    "'until' and 'field' belong to an event");
+		return settings_xml__refuse(
+			reader->xml, node, NULL, 0,
+			"a metric is measured in one way: of=\"time\", "
+			"match=\"qps: ([0-9.]+)\", or event=\"OS::Mem::PageFault\"");
+	if ((until || field || where) && !event)
+		return settings_xml__refuse(reader->xml, node,
+					    until   ? "until"
+					    : field ? "field"
+						    : "where",
+					    0, "'until', 'field' and 'where' belong to an event");
 	if (until && field)
 		return settings_xml__refuse(reader->xml, node, "field", 0,
 					    "with 'until' the time from event to event is the "
@@ -194,6 +199,8 @@ static int read_source(struct explore_reader *reader, const struct settings_xml_
 		rc = explore_reader__copy(reader, &metric->until, until);
 	if (!rc)
 		rc = explore_reader__copy(reader, &metric->field, field);
+	if (!rc)
+		rc = explore_reader__copy(reader, &metric->where, where);
 	return rc || !match ? rc : check_match(reader, node, match);
 }
 
@@ -400,6 +407,7 @@ void explore_experiment__free(struct explore_experiment *e)
 		free(m->event);
 		free(m->until);
 		free(m->field);
+		free(m->where);
 	}
 	explore_space__free(e->space);
 	memset(e, 0, sizeof(*e));

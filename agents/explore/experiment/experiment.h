@@ -58,6 +58,7 @@ struct explore_measure {
 	char *event; /* as for pem stat -e */
 	char *until; /* the event that ends what event begins, in the same thread; or NULL */
 	char *field; /* of the event; NULL: the event is counted */
+	char *where; /* only events for which this predicate holds; NULL: all */
 	enum explore_use use;
 };
 

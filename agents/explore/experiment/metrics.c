@@ -143,9 +143,17 @@ static int observe(struct reading *reading, struct pem_session *session, struct 
 	struct pem_event_set *set =
 		pem_event_set__new(session, patterns, metric->until ? 2 : 1, error);
 	size_t expected = metric->until ? 2 : 1;
+	int rc;
 
 	if (!set)
 		return -errno;
+	if (metric->where) {
+		rc = pem_event_set__where_of(set, metric->event, metric->where, error);
+		if (rc) {
+			pem_event_set__free(set);
+			return rc;
+		}
+	}
 	reading->begin = pem_event_set__event(set, 0);
 	reading->field = metric->field ? pem_event__field(reading->begin, metric->field) : -1;
 	if (pem_event_set__event(set, expected)) {

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+/* explore_document.c - libFuzzer: any bytes as an experiment of pem explore */
+#include "agents/explore/experiment/experiment.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
+
+/* What a sound experiment promises. */
+static void check(const struct explore_experiment *e)
+{
+	const struct pem_explore_space *space = &e->space->view;
+	bool means_something[EXPLORE_PARAMETERS_MAX];
+	uint32_t levels[EXPLORE_PARAMETERS_MAX] = {0};
+	char text[EXPLORE_TEXT_BYTES], *command;
+
+	if (!e->name || !e->command || !e->folder || !e->metric_count || !e->objectives)
+		abort();
+	if (space->count != UINT64_MAX) {
+		space->at(space, space->count - 1, levels);
+		if (!space->allows(space, levels))
+			abort();
+	}
+	if (explore_words__text(e, levels, text))
+		abort();
+	explore_experiment__meaning(e, levels, means_something);
+	command = explore_words__command(e, levels, e->command, true, "scratch");
+	if (!command)
+		abort();
+	free(command);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+	static struct explore_experiment experiment;
+	struct pem_error error = {.text = ""};
+	char path[64];
+	int fd = memfd_create("experiment", MFD_CLOEXEC);
+
+	if (fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
+		abort();
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (!explore_experiment__read(&experiment, path, &error))
+		check(&experiment);
+	else if (!error.text[0])
+		abort();
+	explore_experiment__free(&experiment);
+	close(fd);
+	return 0;
+}
