@@ -268,27 +268,49 @@ static int read_element(struct explore_reader *reader, const struct settings_xml
 	return read_command(reader, node, &e->start);
 }
 
-/* What makes trials of two documents the same: all that changes what is run or measured. */
+static void add_text(uint64_t *hash, const char *text)
+{
+	*hash = pem_hash__text(*hash, text ? text : "");
+}
+
+static void add_number(uint64_t *hash, double number)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%.9g", number);
+	add_text(hash, text);
+}
+
+/* Equal keys: what is run and what is measured are the same. Values, aims and budgets may differ.
+ */
 static void write_key(struct explore_experiment *e)
 {
+	const char *const texts[] = {e->name, e->folder, e->prepare, e->start, e->command, e->end};
 	uint64_t hash = PEM_HASH_START;
-	uint32_t i;
+	size_t i;
 
-	hash = pem_hash__text(hash, e->name);
-	hash = pem_hash__text(hash, e->folder);
-	hash = pem_hash__text(hash, e->prepare ? e->prepare : "");
-	hash = pem_hash__text(hash, e->start ? e->start : "");
-	hash = pem_hash__text(hash, e->command);
-	hash = pem_hash__text(hash, e->end ? e->end : "");
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		add_text(&hash, texts[i]);
+	add_number(&hash, e->duration_s);
+	add_number(&hash, e->records);
+	add_number(&hash, e->warm_ups);
 	for (i = 0; i < e->space->view.parameter_count; i++) {
-		const struct settings_target *target = &e->targets[i];
-		char way[16];
+		add_text(&hash, e->targets[i].name);
+		add_number(&hash, e->targets[i].way);
+		add_text(&hash, e->targets[i].key);
+		add_text(&hash, e->targets[i].in);
+	}
+	for (i = 0; i < e->metric_count; i++) {
+		const struct explore_measure *m = &e->metrics[i];
 
-		snprintf(way, sizeof(way), "%d", (int)target->way);
-		hash = pem_hash__text(hash, target->name);
-		hash = pem_hash__text(hash, way);
-		hash = pem_hash__text(hash, target->key ? target->key : "");
-		hash = pem_hash__text(hash, target->in ? target->in : "");
+		add_text(&hash, m->name);
+		add_number(&hash, m->source);
+		add_text(&hash, m->match);
+		add_text(&hash, m->event);
+		add_text(&hash, m->until);
+		add_text(&hash, m->field);
+		add_text(&hash, m->where);
+		add_number(&hash, m->use);
 	}
 	snprintf(e->key, sizeof(e->key), "explore:%016llx", (unsigned long long)hash);
 }

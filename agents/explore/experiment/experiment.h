@@ -246,6 +246,8 @@ struct explore_stored {
 int explore_store__open(struct explore_store *store, const struct explore_experiment *experiment,
 			bool read_only, struct pem_error *error);
 void explore_store__close(struct explore_store *store);
+/* Forget a run of which nothing is known. Returns 0 or -errno. */
+int explore_store__forget(struct explore_store *store, int64_t run, struct pem_error *error);
 /* Note that a run begins, and what came of it. */
 int explore_store__begin(struct explore_store *store, const uint32_t *levels,
 			 struct pem_error *error);

@@ -69,6 +69,13 @@ void explore_store__close(struct explore_store *store)
 	store->database = NULL;
 }
 
+int explore_store__forget(struct explore_store *store, int64_t run, struct pem_error *error)
+{
+	int rc = pem_database__remove(store->database, PEM_DB_RUN, run, error);
+
+	return rc < 0 ? rc : 0;
+}
+
 /* --- a run --- */
 
 struct change {

@@ -106,10 +106,26 @@ static void take_stored(const struct explore_stored *stored, void *arg)
 {
 	struct exploration *exploration = arg;
 
-	if (stored->unfinished)
-		exploration->unfinished++;
-	else
+	if (!stored->unfinished)
 		take(exploration, stored);
+	else if (!pem_grow(&exploration->unfinished, sizeof(*exploration->unfinished),
+			   exploration->unfinished_count + 1, &exploration->unfinished_capacity))
+		exploration->unfinished[exploration->unfinished_count++] = stored->id;
+}
+
+int exploration__forget_lost(struct exploration *exploration)
+{
+	size_t count = exploration->unfinished_count, i;
+	int rc = 0;
+
+	if (count)
+		cli_say("%s lost when an exploration was killed; such runs are made again if they "
+			"are needed",
+			count == 1 ? "1 run was" : cli_format("%zu runs were", count));
+	for (i = 0; !rc && i < count; i++)
+		rc = explore_store__forget(&exploration->store, exploration->unfinished[i],
+					   &exploration->error);
+	return rc;
 }
 
 static int make_search(struct exploration *exploration)
@@ -299,22 +315,30 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels)
 	return rc;
 }
 
+void exploration__restore(struct exploration *exploration)
+{
+	struct pem_error error = {.text = ""};
+
+	if (!exploration->settings)
+		return;
+	if (settings_agent__restore(exploration->settings, SETTINGS_BEFORE_START, &error))
+		cli_say("%s", error.text);
+	settings_agent__close(exploration->settings);
+	exploration->settings = NULL;
+}
+
 void exploration__close(struct exploration *exploration)
 {
 	size_t i;
 
-	if (exploration->settings) {
-		if (settings_agent__restore(exploration->settings, SETTINGS_BEFORE_START,
-					    &exploration->error))
-			cli_say("%s", exploration->error.text);
-		settings_agent__close(exploration->settings);
-	}
+	exploration__restore(exploration);
 	explore_search__free(exploration->search);
 	explore_store__close(&exploration->store);
 	explore_experiment__free(&exploration->experiment);
 	for (i = 0; i < exploration->count; i++)
 		free(exploration->tried[i].levels);
 	free(exploration->tried);
+	free(exploration->unfinished);
 	for (i = 0; i < EXPLORE_PARAMETERS_MAX; i++)
 		free(exploration->taken[i]);
 }

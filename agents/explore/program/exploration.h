@@ -41,7 +41,8 @@ struct exploration {
 	struct settings_agent *settings; /* while trials are made */
 	struct explore_tried *tried; /* in the order of their first runs */
 	size_t count, capacity;
-	size_t unfinished; /* runs of which nothing is known */
+	int64_t *unfinished; /* runs of which nothing is known */
+	size_t unfinished_count, unfinished_capacity;
 	struct explore_taken *taken[EXPLORE_PARAMETERS_MAX]; /* by level; NULL: no run yet */
 	struct explore_outcome outcome; /* of the last run that this process made */
 	struct pem_error error;
@@ -68,6 +69,13 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels);
 const char *exploration__refused(const struct exploration *exploration, const uint32_t *levels);
 /* Tell the policy that a configuration is refused, without a run. Returns 0 or -errno. */
 int exploration__skip(struct exploration *exploration, const uint32_t *levels);
+/*
+ * Say how many runs were lost when an exploration was killed, and forget them. Needs the lock: no
+ * other exploration runs. Returns 0 or -errno with error.
+ */
+int exploration__forget_lost(struct exploration *exploration);
+/* Give all settings their first values, before something is printed. */
+void exploration__restore(struct exploration *exploration);
 /* The trial of a configuration, or NULL: it was not tried. */
 struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels);

@@ -137,13 +137,11 @@ static int run(void *arg)
 
 	if (!rc)
 		rc = exploration__lock(&x);
-	if (!rc && x.unfinished)
-		cli_say("%s lost when an exploration was killed; such runs are made again if they "
-			"are needed",
-			x.unfinished == 1 ? "1 run was"
-					  : cli_format("%zu runs were", x.unfinished));
+	if (!rc)
+		rc = exploration__forget_lost(&x);
 	if (!rc)
 		rc = explore(&x);
+	exploration__restore(&x);
 	if (rc && rc != -EINTR) {
 		status = cli_fail(-rc, &x.error);
 	} else {
