@@ -8,6 +8,7 @@ import shutil
 from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
 
 HEAD = r"""#include <pem/probe.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -179,7 +180,9 @@ int main(int argc, char **argv)
 {
 	struct rusage before, after;
 	struct rlimit none = {0, 0};
+	int zero = open("/dev/zero", O_RDONLY);
 	pthread_t t;
+	char *p;
 
 	PEM_LAT_PROBE_BEGIN(2, 1);
 	PEM_LAT_PROBE_END(2);
@@ -192,6 +195,11 @@ int main(int argc, char **argv)
 		touch(7);
 	pthread_create(&t, NULL, thread, NULL);
 	pthread_join(t, NULL);
+	p = fresh(30);
+	PEM_FLT_PROBE_BEGIN(3, 1);
+	if (read(zero, p, 30 * 4096) != 30 * 4096) /* the kernel takes these faults, for the thread */
+		return 1;
+	PEM_FLT_PROBE_END(3);
 	getrusage(RUSAGE_THREAD, &before);
 	PEM_CTXSW_PROBE_BEGIN(1, 1);
 	for (int i = 0; i < 20; i++) {
@@ -210,6 +218,8 @@ def readings_of(*words):
     """How faults and switches were read, of a program in which both are known."""
     out, found = records(program(FAULTS), *words)
     equal(values(found, "Flt", "faults", 42)[1:], [1, 1000, 7, 7, 7, 50, 0], "faults of fresh pages (the first pair's may have one of ours)")
+    (reading,) = {row["reading"] for name, row in found if name == "Flt"}
+    equal(values(found, "Flt", "faults", 3), [0 if reading == "mapped_user" else 30], "faults within a system call, by " + reading)
     (switches,) = values(found, "Ctxsw", "switches", 1)
     assert 20 <= switches <= int(out), "%d switches of 20 sleeps, where the kernel counts %s" % (switches, out)
     equal([row for name, row in found if name == "Missing"], [], "missing")
