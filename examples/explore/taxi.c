@@ -4,6 +4,7 @@
  *
  *	cc -O2 taxi.c -o taxi -lsqlite3 -lpthread
  *	./taxi make taxi.db 200000
+ *	./taxi page taxi.db BYTES
  *	./taxi ask taxi.db CACHE_PAGES THREADS SECONDS
  *
  * The experiment is that of "Enabling Performance Exploration and Analysis for Multi-parametric
@@ -69,6 +70,18 @@ static void make(const char *file, const char *rows)
 	sqlite3_close(db);
 }
 
+/* As pem explore does it for pragma="page_size". */
+static void set_page_size(const char *file, const char *bytes)
+{
+	char text[64];
+	sqlite3 *db;
+
+	check(NULL, sqlite3_open(file, &db));
+	snprintf(text, sizeof(text), "PRAGMA page_size = %ld; VACUUM", atol(bytes));
+	check(db, sqlite3_exec(db, text, NULL, NULL, NULL));
+	sqlite3_close(db);
+}
+
 static void *ask(void *arg)
 {
 	struct asker *asker = arg;
@@ -128,8 +141,13 @@ int main(int argc, char **argv)
 		make(argv[2], argv[3]);
 		return 0;
 	}
+	if (argc == 4 && !strcmp(argv[1], "page")) {
+		set_page_size(argv[2], argv[3]);
+		return 0;
+	}
 	if (argc != 6 || strcmp(argv[1], "ask") || threads < 1 || threads > THREADS_MAX) {
-		fprintf(stderr, "taxi make FILE ROWS; taxi ask FILE CACHE_PAGES THREADS SECONDS\n");
+		fprintf(stderr, "taxi make FILE ROWS; taxi page FILE BYTES; "
+			"taxi ask FILE CACHE_PAGES THREADS SECONDS\n");
 		return 1;
 	}
 	sqlite3_enable_shared_cache(1);

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+explore_taxi.py - the experiment of "Enabling Performance Exploration and Analysis for Multi-parametric Systems" (EWiLi 2016)
+
+    explore/sqlite_share    queries per minute of the best configuration that pem explore finds in a tenth of the trials, as a share
+                    of the best that brute force over all finds: both run again, in turns. page_size x cache_size x threads 1 to 8
+                    of a table of taxi trips in SQLite (examples/explore/taxi.c)
+"""
+import json
+import os
+import re
+import statistics
+import subprocess
+
+from measure import BUILD, HERE, PEM, QUICK, Folder, heading, report, wanted
+
+CASE = "explore/sqlite_share"
+SOURCE = os.path.join(os.path.dirname(BUILD), "examples", "explore", "taxi.xml")
+ROWS, SECONDS, AGAIN = (20_000, 0.1, 3) if QUICK else (200_000, 0.5, 9)
+
+
+def explore(folder, name, *replaced):
+    """The best configuration, and how many were tried."""
+    with open(SOURCE, encoding="utf-8") as text:
+        document = text.read()
+    for old, new in replaced:
+        document = re.sub(old, new, document)
+    path = os.path.join(folder, name + ".xml")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(document)
+    env = dict(os.environ, PEM_DB=os.path.join(folder, name + ".db"), XDG_STATE_HOME=folder)
+    run = subprocess.run([PEM, "explore", "run", path, "--json"], env=env, stdout=subprocess.PIPE, check=True)
+    return json.loads(run.stdout)
+
+
+def queries(folder, values):
+    """Queries per minute of a configuration, now."""
+    database = os.path.join(folder, "taxi.db")
+    subprocess.run([TAXI, "page", database, values["page_size"]], check=True)
+    run = subprocess.run([TAXI, "ask", database, values["cache_size"], values["threads"], str(SECONDS)], stdout=subprocess.PIPE, text=True, check=True)
+    return float(run.stdout.split(":")[1])
+
+
+TAXI = os.path.join(HERE, "taxi")
+
+
+def main():
+    if not wanted(CASE):
+        return
+    heading("explore")
+    with Folder() as made:
+        folder = made.path
+        subprocess.run([TAXI, "make", os.path.join(folder, "taxi.db"), str(ROWS)], check=True)
+        os.symlink(TAXI, os.path.join(folder, "taxi"))
+        seconds = (r" 0\.5</command>", " %g</command>" % SECONDS)
+        brute = explore(folder, "brute", seconds, ('trials="25"', 'trials="1000" policy="grid" race="0"'))
+        tenth = explore(folder, "tenth", seconds, ('trials="25"', 'trials="%d"' % (brute["trials"] // 10)))
+        ours, theirs = [], []
+        for _ in range(AGAIN):
+            ours.append(queries(folder, tenth["configuration"]))
+            theirs.append(queries(folder, brute["configuration"]))
+    report("explore", CASE, "1/min", ours, "brute force", theirs, digits=0,
+           note="%d trials of %d: %s; brute force %s" % (tenth["trials"], brute["trials"], tenth["configuration"], brute["configuration"]),
+           share=statistics.median(ours) / statistics.median(theirs), trials=tenth["trials"], of=brute["trials"])
+
+
+main()
