@@ -16,7 +16,12 @@ EXPLORE_CLI := $(call objects,$(addprefix cli/,options.c text.c table.c json.c p
   shared/number_map.c shared/plugin_folders.c shared/student.c)
 
 ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON),$(HAVE_EXPLORE)),)
-ALL += $(B)/bin/pem-explore
+# Experiments to begin with, where 'pem explore init' looks for them.
+EXPLORE_EXAMPLES := $(patsubst examples/%,$(B)/share/pem/%,$(wildcard examples/explore/*.xml))
+$(EXPLORE_EXAMPLES): $(B)/share/pem/%: examples/%
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+ALL += $(B)/bin/pem-explore $(EXPLORE_EXAMPLES)
 else
 $(info pem explore is not built: it needs SQLite, OpenBLAS, LAPACKE, NLopt and XGBoost (libopenblas-dev \
   liblapacke-dev libnlopt-dev libxgboost-dev))
