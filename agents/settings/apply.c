@@ -174,10 +174,20 @@ static int set(struct group *g, size_t i, bool *sets)
 		  : 0;
 }
 
+/* Words for a system. The address of a server may have a password. */
+static const char *system_of(const struct group *g)
+{
+	const char *slash = strrchr(g->in, '/');
+
+	return g->way == &settings_postgres ? "PostgreSQL"
+	       : g->way == &settings_redis  ? "redis"
+	       : slash                      ? slash + 1
+					    : "the system";
+}
+
 static int check(struct group *g, size_t i)
 {
 	const char *key = key_of(&g->targets[i]), *value = given(g, i);
-	const char *slash = strrchr(g->in, '/');
 	char now[SETTINGS_VALUE_BYTES];
 	int rc;
 
@@ -186,10 +196,7 @@ static int check(struct group *g, size_t i)
 	rc = g->way->get(g->session, key, now, g->error);
 	if (rc || same(g, key, value, now))
 		return rc;
-	return refuse(g, i, "%.60s was given; %.50s has %.60s", value,
-		      !*g->in ? "the system"
-		      : slash ? slash + 1
-			      : g->in,
+	return refuse(g, i, "%.60s was given; %.50s has %.60s", value, system_of(g),
 		      *now ? now : "nothing");
 }
 
@@ -285,7 +292,7 @@ static int restore(struct settings_agent *agent, const struct settings_change *c
 		rc = g.way->commit(g.session, error);
 	if (!rc && change->first && is_first(&g, change) == 1)
 		rc = settings_fail(error, -EIO, "%s of %s can't be set to %s again", change->key,
-				   *change->in ? change->in : "the system", change->first);
+				   system_of(&g), change->first);
 	g.way->close(g.session);
 	return rc > 0 ? -EPERM : rc;
 }

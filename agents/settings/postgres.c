@@ -21,6 +21,7 @@ struct server {
 	/* Of the setting that was read last. */
 	double factor; /* of a number without a unit */
 	bool truth, restarts;
+	bool names; /* values have names, which may be several */
 };
 
 static const struct settings_unit units[] = {
@@ -157,6 +158,7 @@ static int get(void *session, const char *key, char *value, struct pem_error *er
 	snprintf(one, sizeof(one), "%s%.32s", *unit >= '0' && *unit <= '9' ? "" : "1", unit);
 	settings_number(one, units, &server->factor);
 	server->truth = !strcmp(PQgetvalue(row, 0, 2), "bool");
+	server->names = !strcmp(PQgetvalue(row, 0, 2), "enum");
 	server->restarts =
 		!strcmp(PQgetvalue(row, 0, 3), "postmaster") || !strcmp(PQgetvalue(row, 0, 4), "t");
 	PQclear(row);
@@ -224,15 +226,26 @@ static int commit(void *session, struct pem_error *error)
 	return rc;
 }
 
+/* Does the server call a given name of an enum as it calls the value that it has? */
+static bool same_name(struct server *server, const char *key, const char *given, const char *taken)
+{
+	char text[SETTINGS_VALUE_BYTES + 256], value[SETTINGS_VALUE_BYTES];
+	char *name = PQescapeLiteral(server->connection, key, strlen(key));
+
+	snprintf(text, sizeof(text), "SELECT pg_catalog.set_config(%.200s, $1, true)",
+		 name ? name : "");
+	PQfreemem(name);
+	return !ask(server, text, given, value, NULL, NULL) && !strcmp(value, taken);
+}
+
 static bool same(void *session, const char *key, const char *given, const char *taken)
 {
 	static const char *const off[] = {"off", "false", "no", "0"}, *const on[] = {"on", "true",
 										     "yes", "1"};
-	const struct server *server = session;
+	struct server *server = session;
 	double a, b;
 	size_t i;
 
-	(void)key;
 	if (server->truth) {
 		for (i = 0; i < 4; i++) {
 			if (!strcasecmp(given, off[i]))
@@ -242,7 +255,8 @@ static bool same(void *session, const char *key, const char *given, const char *
 		}
 	}
 	if (!settings_number(given, units, &a) || !settings_number(taken, units, &b))
-		return !strcasecmp(given, taken);
+		return !strcasecmp(given, taken) ||
+		       (server->names && same_name(server, key, given, taken));
 	if (strchr("0123456789.", given[strlen(given) - 1]))
 		a *= server->factor;
 	if (strchr("0123456789.", taken[strlen(taken) - 1]))

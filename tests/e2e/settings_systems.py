@@ -229,6 +229,16 @@ def postgres_settings():
 
 
 @test
+def postgres_names_of_a_value():
+    "a value with several names in PostgreSQL's documentation is taken by each"
+    with postgresql.server() as where:
+        with agent(("postgres", "x", "wal_compression", "postgresql://" + where)) as one:
+            for value in ("on", "pglz", "off", "true"):
+                equal(one.apply(value), "0", value)
+            has(one.apply("best"), "1 0 x: best was refused: invalid value")
+
+
+@test
 def postgres_settings_of_its_start():
     "a setting that PostgreSQL takes only as it starts is refused with the remedy; the value it has is taken"
     with postgresql.server("-c", "max_connections=33") as where:
