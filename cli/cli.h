@@ -219,6 +219,8 @@ void cli_json__flag(struct json_object *object, const char *key, bool value);
  * object.
  */
 void cli_json__print(struct json_object *object, FILE *out, bool one_line);
+/* Write a built-in page, with data in its line "@data@", to a new file. Returns a status. */
+int cli_page__write(const char *path, const char *page, const char *end, struct json_object *data);
 /*
  * Flush standard output. Returns status, or CLI_FAILED after printing that the output could not be
  * written.
@@ -279,12 +281,9 @@ struct cli_metrics {
 bool cli_metrics__any(const struct cli_metrics *metrics);
 /* Add the columns of metrics to a table. */
 void cli_metrics__columns(struct cli_table *table);
-/* Add a row for each metric whose value is known. of: text of a column before; NULL: there is none.
- */
+/* Add a row for each metric whose value is known. of: text of a column before, or NULL. */
 void cli_metrics__rows(const struct cli_metrics *metrics, struct cli_table *table, const char *of);
-/*
- * The same as an array, which may be empty. is_brief: names and values alone. The caller owns it.
- */
+/* The same as an array, which the caller owns. is_brief: names and values alone. */
 struct json_object *cli_metrics__json(const struct cli_metrics *metrics, bool is_brief);
 
 /* --- lists of names (names.c) --- */

@@ -8,38 +8,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-void cli_json__text(struct json_object *object, const char *key, const char *value)
+/* Make a copy that is valid UTF-8, with '?' for each byte that is not. NULL: no memory. */
+static char *valid_copy(const char *text)
 {
-	char *copy = strdup(value != NULL ? value : "");
+	char *copy = strdup(text != NULL ? text : "");
 	unsigned char *p;
 
-	if (copy == NULL)
-		return;
-	for (p = (unsigned char *)copy; *p != '\0';) {
+	for (p = (unsigned char *)copy; p != NULL && *p != '\0';) {
 		unsigned int n = pem_utf8_bytes(p, PEM_UTF8_BYTES_MAX);
 
 		if (n == 0)
 			*p = '?';
 		p += n != 0 ? n : 1;
 	}
-	json_object_object_add(object, key, json_object_new_string(copy));
+	return copy;
+}
+
+/* Add a member, whose name may be of a trace or a table. */
+static void add(struct json_object *object, const char *key, struct json_object *value)
+{
+	char *name = valid_copy(key);
+
+	if (name != NULL)
+		json_object_object_add(object, name, value);
+	free(name);
+}
+
+void cli_json__text(struct json_object *object, const char *key, const char *value)
+{
+	char *copy = valid_copy(value);
+
+	if (copy != NULL)
+		add(object, key, json_object_new_string(copy));
 	free(copy);
 }
 
 void cli_json__count(struct json_object *object, const char *key, uint64_t value)
 {
-	json_object_object_add(object, key, json_object_new_uint64(value));
+	add(object, key, json_object_new_uint64(value));
 }
 
 void cli_json__real(struct json_object *object, const char *key, double value)
 {
 	/* JSON has no infinity. Leave the value out, because readers refuse a file with it. */
-	json_object_object_add(object, key, isfinite(value) ? json_object_new_double(value) : NULL);
+	add(object, key, isfinite(value) ? json_object_new_double(value) : NULL);
 }
 
 void cli_json__flag(struct json_object *object, const char *key, bool value)
 {
-	json_object_object_add(object, key, json_object_new_boolean(value));
+	add(object, key, json_object_new_boolean(value));
 }
 
 #define INDENT 2 /* as json-c */

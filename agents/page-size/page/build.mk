@@ -2,6 +2,12 @@
 # The page of pem page-size show --html, put together as that of the HTML exporter is
 # (viz-export/page), and carried inside of pem-page-size.
 
+# A file as data of a program, from a symbol to the same with _end. Use: $(call embed,SYMBOL)
+embed = $(Q){ echo '	.section .rodata'; \
+  for end in '' _end; do echo "	.global $1$$end"; done; \
+  echo '$1:'; echo '	.incbin "$<"'; echo '$1_end:'; \
+  echo '	.section .note.GNU-stack,"",%progbits'; } > $@
+
 PAGE_SIZE_GEN := $(B)/gen/agents/page-size
 ifeq ($(words $(DYGRAPHS)),3)
 PAGE_SIZE_PAGE := $(B)/obj/gen/agents/page-size/page.o
@@ -17,10 +23,7 @@ $(PAGE_SIZE_GEN)/page.html: agents/page-size/page/page.html viz-export/page/asse
 	  -f viz-export/page/assemble.awk $< > $@
 
 $(PAGE_SIZE_GEN)/page.S: $(PAGE_SIZE_GEN)/page.html agents/page-size/page/build.mk
-	$(Q){ echo '	.section .rodata'; \
-	  for end in '' _end; do echo "	.global page_size_html$$end"; done; \
-	  echo 'page_size_html:'; echo '	.incbin "$<"'; echo 'page_size_html_end:'; \
-	  echo '	.section .note.GNU-stack,"",%progbits'; } > $@
+	$(call embed,page_size_html)
 
 $(B)/obj/gen/agents/page-size/page.o: $(PAGE_SIZE_GEN)/page.S $(PAGE_SIZE_GEN)/page.html
 	@mkdir -p $(@D)

@@ -2,11 +2,8 @@
 /* page.c - pem page-size show --html: what is known of a program, as one page (page/) */
 #include "program.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The page, with a line "@data@" where the data belong (page/build.mk). */
 extern const char page_size_html[] __attribute__((weak));
@@ -107,47 +104,6 @@ static int64_t pick_directive(struct json_object *sites)
 	return first;
 }
 
-/* --- the file --- */
-
-/* JSON inside of a script element: "<" could end it. */
-static void put_data(FILE *out, struct json_object *data)
-{
-	const char *text = json_object_to_json_string_ext(data, JSON_C_TO_STRING_PLAIN);
-
-	for (; *text; text++) {
-		if (*text == '<')
-			fputs("\\u003c", out);
-		else
-			fputc(*text, out);
-	}
-}
-
-static int write_page(const char *path, struct json_object *data)
-{
-	static const char mark[] = "\n@data@\n";
-	const char *at, *end = page_size_html_end;
-	int fd, rc;
-	FILE *out;
-
-	at = memmem(page_size_html, (size_t)(end - page_size_html), mark, sizeof(mark) - 1);
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	out = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!out)
-		return cli_error(errno == EEXIST ? CLI_WRONG_INPUT : CLI_FAILED,
-				 "%s can't be made: %s", path, strerror(errno));
-	fwrite(page_size_html, 1, (size_t)(at - page_size_html) + 1, out);
-	put_data(out, data);
-	at += sizeof(mark) - 2;
-	fwrite(at, 1, (size_t)(end - at), out);
-	rc = ferror(out);
-	if (fclose(out) || rc) {
-		unlink(path);
-		return cli_error(CLI_FAILED, "%s can't be written: %s", path, strerror(errno));
-	}
-	cli_say("%s is the page: open it in a browser", path);
-	return CLI_DONE;
-}
-
 int page_write_html(struct pem_database *database, const struct pem_db_application *application,
 		    struct json_object *sites, const char *path)
 {
@@ -187,7 +143,8 @@ int page_write_html(struct pem_database *database, const struct pem_db_applicati
 	cli_json__text(data, "build_id", application->build_id);
 	cli_json__text(data, "processor", machine.processor);
 	cli_json__text(data, "kernel", machine.kernel);
-	rc = rc < 0 ? cli_fail((int)rc, &g.error) : write_page(path, data);
+	rc = rc < 0 ? cli_fail((int)rc, &g.error)
+		    : cli_page__write(path, page_size_html, page_size_html_end, data);
 	json_object_put(data);
 	return (int)rc;
 }
