@@ -2,7 +2,7 @@
 # pem-explore, which pem explore is: the program of the agent that explores settings.
 
 EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,space/*.c policy/*.c experiment/*.c \
-  program/*.c)))
+  results/*.c program/*.c)))
 $(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/explore \
   -Icli -I$(B)/gen $(JSON_CFLAGS) $(BLAS_CFLAGS)
 # The schema travels inside the program.
@@ -12,8 +12,24 @@ $(B)/gen/exploration_xsd.h: agents/explore/experiment/exploration.xsd
 $(B)/obj/agents/explore/experiment/document.o: $(B)/gen/exploration_xsd.h
 # Sums over parameters are most of a model's time.
 CFLAGS_agents_explore_policy_process := -O3
-EXPLORE_CLI := $(call objects,$(addprefix cli/,options.c text.c table.c json.c progress.c version.c plugin.c) \
+EXPLORE_CLI := $(call objects,$(addprefix cli/,options.c text.c table.c json.c progress.c version.c plugin.c page.c) \
   shared/number_map.c shared/plugin_folders.c shared/student.c)
+
+# The page of pem explore show --html, carried inside of the program.
+EXPLORE_GEN := $(B)/gen/agents/explore
+$(EXPLORE_GEN)/page.html: agents/explore/page/page.html viz-export/page/assemble.awk \
+  $(wildcard agents/explore/page/*.css agents/explore/page/*.js)
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)awk -v own=agents/explore/page -f viz-export/page/assemble.awk $< > $@
+
+$(EXPLORE_GEN)/page.S: $(EXPLORE_GEN)/page.html agents/explore/build.mk
+	$(call embed,explore_html)
+
+EXPLORE_OBJ += $(B)/obj/gen/agents/explore/page.o
+$(B)/obj/gen/agents/explore/page.o: $(EXPLORE_GEN)/page.S
+	@mkdir -p $(@D)
+	$(Q)$(CC) -c $< -o $@
 
 ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON),$(HAVE_EXPLORE)),)
 # Experiments to begin with, where 'pem explore init' looks for them.

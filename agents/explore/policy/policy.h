@@ -165,11 +165,12 @@ void explore_process__improvements(struct explore_process *process, const uint32
 
 /*
  * Draw functions that the points allow, and write the score of each at configurations: a row of
- * draws scores for each configuration. Returns 0, -ENOMEM or -EDOM.
+ * draws scores for each. levels as above. Returns 0, -ENOMEM or -EDOM.
  */
-int explore_process__draw(const struct explore_process *process,
-			  const uint32_t *const *configurations, size_t count, size_t draws,
-			  double *scores, uint64_t *random);
+int explore_process__draw(const struct explore_process *process, const uint32_t *levels,
+			  size_t count, size_t draws, double *scores, uint64_t *random);
+/* The variance by which the score of a trial differs from that of its configuration. */
+double explore_process__noise(const struct explore_process *process);
 
 /* --- forest.c --- */
 

@@ -288,7 +288,11 @@ int explore_process__fit(struct explore_process *process, struct explore_history
 	for (i = 0; i < count; i++)
 		process->target = fmin(process->target, scores[i]);
 	process->target -= process->view.margin / deviation;
-	take(process, history, scores, scores + count, FITTED);
+	/* For a model of the whole space each fit is by other points. */
+	if (process->view.whole && count * 2 / 3 < FITTED)
+		take(process, history, scores, scores + count, (uint32_t)count * 2 / 3 + 1);
+	else
+		take(process, history, scores, scores + count, FITTED);
 	rc = search(process);
 	if (!rc) {
 		take(process, history, scores, scores + count, process->limit);
@@ -351,9 +355,10 @@ static double draw_normal(uint64_t *random)
  * Write the means at configurations, and into factor that of their covariance, once the points are
  * known.
  */
-static int condition(const struct explore_process *process, const uint32_t *const *configurations,
-		     size_t count, double *means, double *factor)
+static int condition(const struct explore_process *process, const uint32_t *levels, size_t count,
+		     double *means, double *factor)
 {
+	uint32_t parameters = process->space->parameter_count;
 	int n = (int)process->count, m = (int)count;
 	double *cross = calloc(process->count * count, sizeof(*cross));
 	size_t i, k;
@@ -363,13 +368,13 @@ static int condition(const struct explore_process *process, const uint32_t *cons
 	for (i = 0; i < process->count; i++) {
 		for (k = 0; k < count; k++)
 			cross[i * count + k] =
-				correlation(process, process->points[i], configurations[k]);
+				correlation(process, process->points[i], levels + k * parameters);
 	}
 	for (i = 0; i < count; i++) {
 		means[i] = process->mean;
 		for (k = 0; k <= i; k++)
-			factor[i * count + k] =
-				correlation(process, configurations[i], configurations[k]);
+			factor[i * count + k] = correlation(process, levels + i * parameters,
+							    levels + k * parameters);
 		factor[i * count + i] += DRAW_JITTER;
 	}
 	cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, n, m, 1,
@@ -381,9 +386,8 @@ static int condition(const struct explore_process *process, const uint32_t *cons
 	return LAPACKE_dpotrf(LAPACK_ROW_MAJOR, 'L', m, factor, m) ? -EDOM : 0;
 }
 
-int explore_process__draw(const struct explore_process *process,
-			  const uint32_t *const *configurations, size_t count, size_t draws,
-			  double *scores, uint64_t *random)
+int explore_process__draw(const struct explore_process *process, const uint32_t *levels,
+			  size_t count, size_t draws, double *scores, uint64_t *random)
 {
 	double *factor = calloc(count * count, sizeof(*factor));
 	double *means = calloc(count, sizeof(*means));
@@ -391,7 +395,7 @@ int explore_process__draw(const struct explore_process *process,
 	size_t i;
 
 	if (factor && means)
-		rc = condition(process, configurations, count, means, factor);
+		rc = condition(process, levels, count, means, factor);
 	for (i = 0; i < count * draws && !rc; i++)
 		scores[i] = draw_normal(random);
 	if (!rc)
@@ -403,4 +407,9 @@ int explore_process__draw(const struct explore_process *process,
 	free(factor);
 	free(means);
 	return rc;
+}
+
+double explore_process__noise(const struct explore_process *process)
+{
+	return process->variance * exp(process->model[process->space->parameter_count]);
 }

@@ -31,6 +31,7 @@ static const struct cli_option options[] = {
 	{'o', "output", "FILE", "init: write the experiment to FILE (NAME.xml)."},
 	{'a', "apply", NULL, "best: give its settings to files, databases and servers, for good."},
 	{'j', "json", NULL, "Print JSON."},
+	{'H', "html", "PAGE", "show: write a page for a browser to the file PAGE, a new one."},
 	{0},
 };
 
@@ -42,6 +43,7 @@ static struct cli_verb help = {
 		"explore init NAME|COMMAND [-o FILE]\n"
 		"explore check|run|best EXPERIMENT.xml [--policy NAME] [--budget TRIALS] [--json]\n"
 		"explore reproduce EXPERIMENT.xml --trial NUMBER [--json]\n"
+		"explore show SPACE.csv [--maximize] [--json | --html PAGE]\n"
 		"explore replay SPACE.csv [--policy NAME] [--seeds NUMBER] [--budget TRIALS] "
 		"[--json]",
 	.text = "An exploration tries configurations of a program, one after the other. A policy "
@@ -54,12 +56,16 @@ static struct cli_verb help = {
 		"again and compares.\n\n"
 		"replay tries a policy on a space that was measured before: a CSV file with a "
 		"column for each setting and the value of each configuration in the last one. It "
-		"prints the best value after each trial.",
+		"prints the best value after each trial.\n\n"
+		"show tells what is known of such a space: the best configuration, which setting "
+		"matters, from which value on one stops helping.",
 	.examples = "pem explore init xz && pem explore run xz.xml\n"
 		    "                            which options make xz fast?\n"
 		    "pem explore best xz.xml     the best ones, and the command line\n"
 		    "pem explore reproduce xz.xml --trial 17\n"
 		    "                            does that figure hold?\n"
+		    "pem explore show x264.csv --html x264.html\n"
+		    "                            which setting matters, for a browser\n"
 		    "pem explore replay x264.csv --seeds 21\n"
 		    "                            how many trials does the policy take?\n"
 		    "pem explore replay x264.csv --policy random --seeds 21 --json\n"
@@ -92,6 +98,7 @@ static const struct action actions[] = {
 	{"run", "pbj", explore_run},
 	{"best", "aj", explore_best},
 	{"reproduce", "tj", explore_reproduce},
+	{"show", "MjH", explore_show},
 	{"replay", "pbsrnRMj", explore_replay},
 };
 #define ACTIONS (sizeof(actions) / sizeof(actions[0]))
@@ -111,7 +118,7 @@ static const struct action *find_action(const char *word)
 		explore_usage_error("pem explore can't '%s'; did you mean '%s'?", word, near);
 	else
 		explore_usage_error("pem explore can't '%s'; it can init, check, run, best, "
-				    "reproduce, replay",
+				    "reproduce, show, replay",
 				    word);
 	return NULL;
 }
@@ -187,6 +194,9 @@ static bool take_option(int code, struct explore_request *request)
 	case 'a':
 		request->apply = true;
 		return true;
+	case 'H':
+		request->page = optarg;
+		return true;
 	case 'j':
 		request->json = true;
 		return true;
@@ -204,7 +214,7 @@ int main(int argc, char **argv)
 	cli_version__check();
 	if (argc < 2)
 		return explore_usage_error("what is to be done? There is: init, check, run, best, "
-					   "reproduce, replay");
+					   "reproduce, show, replay");
 	if (argv[1][0] == '-') {
 		/* --help, or an unknown option. */
 		code = cli_option__next(&help, argc, argv);
@@ -224,7 +234,8 @@ int main(int argc, char **argv)
 		request.race_runs = 0;
 	request.words = argv + 1 + optind;
 	if (action->act != explore_replay && (!request.words[0] || request.words[1]))
-		return explore_usage_error("which experiment? pem explore %s EXPERIMENT.xml",
-					   action->name);
+		return explore_usage_error("which experiment? pem explore %s %s", action->name,
+					   action->act == explore_show ? "SPACE.csv"
+								       : "EXPERIMENT.xml");
 	return action->act(&request);
 }

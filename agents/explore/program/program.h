@@ -7,6 +7,7 @@
  *	init.c		init: an experiment to begin with
  *	run.c		run: trials; check: what a trial would do
  *	best.c		best: the best configuration; reproduce: does its figure hold?
+ *	show.c		show: what is known of a space
  *
  * Functions that return an int return an exit status (enum cli_status) after printing a sentence,
  * where nothing else is said.
@@ -29,6 +30,7 @@ struct explore_request {
 	bool maximize;
 	bool json;
 	bool apply;
+	const char *page; /* file to write; NULL: none */
 	char **words; /* after the options; ended by NULL */
 };
 
@@ -40,6 +42,7 @@ int explore_check(const struct explore_request *request);
 int explore_run(const struct explore_request *request);
 int explore_best(const struct explore_request *request);
 int explore_reproduce(const struct explore_request *request);
+int explore_show(const struct explore_request *request);
 
 struct exploration;
 /* Print the best configuration, as text or as JSON. */

@@ -3,10 +3,8 @@
  * results.h - what an exploration found: its trials, which parameters matter, where it collapses
  *
  *	effects.c	which parameter matters: shares of the variance, means by level, intervals
- *	curves.c	from which level on a metric stops improving or gets worse
- *	front.c		the trials that no other trial beats in all metrics
- *	report.c	the results as text and as JSON
- *	page.c		the results as an HTML page (page/)
+ *	curves.c	from which level on a metric stops improving or gets worse, in sentences
+ *	report.c	the results as text, as JSON and as an HTML page (page/); the Pareto front
  *
  * Not here: where trials come from; the caller fills struct explore_results.
  */
@@ -57,7 +55,7 @@ struct explore_results {
 	size_t best;
 	/*
 	 * Index of the trial that the best one is compared with, such as the defaults. At least
-	 * count: the median of all trials that were measured.
+	 * count: the median of all configurations.
 	 */
 	size_t reference;
 };
@@ -71,5 +69,62 @@ int explore_results__print(const struct explore_results *results, bool json, FIL
 
 /* Write the same as a page to a file that must not exist. Returns as explore_results__print. */
 int explore_results__page(const struct explore_results *results, const char *path);
+
+/* --- inside of this folder --- */
+
+/* A parameter with more levels has groups of neighbouring levels in their place. */
+#define EXPLORE_GROUPS_MAX 32u
+#define EXPLORE_DRAWS 400u
+
+struct explore_estimate {
+	double value, low, high; /* with the 95 % interval. NAN: unknown */
+};
+
+/* Of a parameter (a and b are equal), or of two beyond the sum of their own effects. */
+struct explore_effect {
+	uint32_t a, b;
+	struct explore_estimate share; /* of the variance over all configurations */
+};
+
+enum { EXPLORE_ON_AVERAGE, EXPLORE_AT_BEST };
+
+struct explore_effects {
+	const struct explore_results *results;
+	const char *unknown; /* why only the best trial is known; "" */
+	size_t *measured, measured_count; /* indexes of the trials that have a value */
+	size_t best; /* index of a trial; count: there is none */
+	struct explore_estimate gain; /* of the best trial, as a share of the reference */
+	/* A sample of the space, or all; then the best trial, the reference, what is at_best. */
+	uint32_t *levels;
+	size_t population, count;
+	/* Functions that the trials allow: a row of draws values for each configuration. */
+	double *values, *means;
+	size_t draws;
+	double noise; /* its variance by that of the functions */
+	/*
+	 * Such rows for each group of each parameter, EXPLORE_GROUPS_MAX for each: means over the
+	 * population, and where the others are as in the best trial. NULL: it is not allowed.
+	 */
+	const double **rows[2];
+	struct explore_effect *effects; /* the greatest first */
+	size_t effect_count;
+};
+
+/* Returns 0 or -errno. Free it in either case. */
+int explore_effects__find(struct explore_effects *effects, const struct explore_results *results);
+void explore_effects__free(struct explore_effects *effects);
+/* Sort draws, and take them as an estimate. */
+struct explore_estimate explore_estimate_of(double *draws, size_t count);
+/* How many groups a parameter has, the one of a level, and the first level of one. */
+uint32_t explore_groups(const struct pem_explore_parameter *parameter);
+uint32_t explore_group_of(const struct pem_explore_parameter *parameter, uint32_t level);
+uint32_t explore_level_of(const struct pem_explore_parameter *parameter, uint32_t group);
+
+/*
+ * Write a sentence on what a parameter does. Returns whether it has an effect that is not chance,
+ * with a sentence of less than size bytes.
+ */
+bool explore_curve__tell(const struct explore_effects *effects, uint32_t parameter, char *sentence,
+			 size_t size);
 
 #endif

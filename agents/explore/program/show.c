@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/* show.c - show: what is known of a space: best, effects, curves; as text, JSON or a page */
+#include "program/program.h"
+#include "results/results.h"
+#include "space/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The rows of a table are trials that were all measured. */
+static int show_table(const struct explore_request *request, const char *path)
+{
+	struct explore_metric metric = {.unit = (char *)"", .greater_is_better = request->maximize};
+	struct explore_results results = {.name = path,
+					  .metrics = &metric,
+					  .metric_count = 1,
+					  .best = SIZE_MAX,
+					  .reference = SIZE_MAX};
+	struct pem_error error = {.text = ""};
+	struct explore_result *trials;
+	struct explore_table table;
+	int rc = explore_table__read(&table, path, &error);
+	size_t i;
+
+	if (rc)
+		return cli_fail(-rc, &error);
+	trials = calloc(table.space->row_count, sizeof(*trials));
+	for (i = 0; i < table.space->row_count && trials; i++)
+		trials[i] = (struct explore_result){
+			.number = (uint32_t)i + 1,
+			.levels = table.space->rows + i * table.space->view.parameter_count,
+			.runs = 1,
+			.values = &table.values[i],
+			.reason = "",
+			.machine = "",
+			.left = "",
+		};
+	metric.name = table.metric;
+	results.space = &table.space->view;
+	results.trials = trials;
+	results.count = table.space->row_count;
+	if (!trials)
+		rc = cli_error(CLI_FAILED, "no memory for %zu trials", results.count);
+	else
+		rc = request->page ? explore_results__page(&results, request->page)
+				   : explore_results__print(&results, request->json, stdout);
+	free(trials);
+	explore_table__free(&table);
+	return rc;
+}
+
+int explore_show(const struct explore_request *request)
+{
+	if (request->json && request->page)
+		return explore_usage_error("--json and --html are two forms: take one of them");
+	return show_table(request, request->words[0]);
+}

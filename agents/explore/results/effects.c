@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * effects.c - which parameter matters: shares of the variance, means by level, intervals
+ *
+ * Functional analysis of variance (Hutter, Hoos and Leyton-Brown, ICML 2014) of functions that are
+ * drawn from a Gaussian process of the trials. Each of them is taken as a space that was measured,
+ * and an interval lies between quantiles over all of them.
+ */
+#include "policy/policy.h"
+#include "results/results.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TRIALS_LEAST 8u
+#define FITS 4u
+#define POPULATION_MAX 3001u /* a prime */
+#define LINES_MAX 600u
+#define PAIRED_MAX 24u /* pairs of the parameters with the greatest effects are examined */
+#define SURE 4.0 /* variance of an effect's mean by that of its doubt: two deviations */
+#define CELLS_MAX (EXPLORE_GROUPS_MAX * EXPLORE_GROUPS_MAX)
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+struct explore_estimate explore_estimate_of(double *draws, size_t count)
+{
+	struct explore_estimate estimate = {.value = 0};
+	size_t i;
+
+	qsort(draws, count, sizeof(*draws), by_value);
+	for (i = 0; i < count; i++)
+		estimate.value += draws[i] / (double)count;
+	estimate.low = draws[count / 40];
+	estimate.high = draws[count - 1 - count / 40];
+	return estimate;
+}
+
+uint32_t explore_groups(const struct pem_explore_parameter *parameter)
+{
+	return parameter->levels < EXPLORE_GROUPS_MAX ? parameter->levels : EXPLORE_GROUPS_MAX;
+}
+
+uint32_t explore_group_of(const struct pem_explore_parameter *parameter, uint32_t level)
+{
+	return (uint32_t)((uint64_t)level * explore_groups(parameter) / parameter->levels);
+}
+
+uint32_t explore_level_of(const struct pem_explore_parameter *parameter, uint32_t group)
+{
+	uint32_t groups = explore_groups(parameter);
+
+	return (group * parameter->levels + groups - 1) / groups;
+}
+
+/* --- configurations --- */
+
+/* Write the next one of the whole space, or of a sample with all levels equally often. */
+static int next(const struct pem_explore_space *space, struct explore_history *history, uint64_t k,
+		uint32_t *levels)
+{
+	uint64_t random = 1;
+	uint32_t i;
+
+	if (space->count <= POPULATION_MAX) {
+		space->at(space, k, levels);
+		return 1;
+	}
+	for (i = 0; i < space->parameter_count; i++)
+		levels[i] =
+			(uint32_t)(k * (1 + explore_random__below(&random, POPULATION_MAX - 1)) %
+				   POPULATION_MAX * space->parameters[i].levels / POPULATION_MAX);
+	return space->allows(space, levels) ? 1 : explore_history__any(history, levels);
+}
+
+static void choose(struct explore_effects *e, struct explore_history *history)
+{
+	const struct explore_results *r = e->results;
+	const struct pem_explore_space *space = r->space;
+	uint32_t count = space->parameter_count, i, k, *levels = e->levels;
+	const uint32_t *best = r->trials[e->best].levels;
+
+	for (k = 0; k < POPULATION_MAX && k < space->count; k++)
+		levels += next(space, history, k, levels) ? count : 0;
+	e->population = (size_t)(levels - e->levels) / count;
+	memcpy(levels, best, count * sizeof(*levels));
+	levels += count;
+	memcpy(levels, r->reference < r->count ? r->trials[r->reference].levels : best,
+	       count * sizeof(*levels));
+	levels += count;
+	e->count = e->population + 2;
+	for (i = 0; i < count; i++) {
+		const struct pem_explore_parameter *parameter = &space->parameters[i];
+		uint32_t groups = explore_groups(parameter);
+		const double **rows = e->rows[EXPLORE_AT_BEST] + i * EXPLORE_GROUPS_MAX;
+
+		rows[explore_group_of(parameter, best[i])] = e->values + e->population * e->draws;
+		for (k = 0; k < groups && e->count < e->population + LINES_MAX; k++) {
+			uint32_t level = explore_level_of(parameter, k);
+
+			memcpy(levels, best, count * sizeof(*levels));
+			levels[i] = level;
+			if (rows[k] || !space->allows(space, levels) || levels[i] != level)
+				continue;
+			rows[k] = e->values + e->count++ * e->draws;
+			levels += count;
+		}
+	}
+}
+
+/* --- values --- */
+
+struct model {
+	struct explore_process *process;
+	struct explore_history history; /* what the process knows */
+	bool logarithm; /* of values, where all have one */
+	double centre, scale; /* by which they become scores */
+};
+
+static double value_of(const struct explore_effects *e, const struct model *model, size_t i)
+{
+	double value = e->results->trials[e->measured[i]].values[0];
+
+	return model->logarithm ? log(value) : value;
+}
+
+static int add_trials(const struct explore_effects *e, struct model *model)
+{
+	double n = (double)e->measured_count;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < e->measured_count; i++)
+		model->centre += value_of(e, model, i) / n;
+	for (i = 0; i < e->measured_count; i++)
+		model->scale += pow(value_of(e, model, i) - model->centre, 2) / n;
+	model->scale = sqrt(model->scale);
+	for (i = 0; i < e->measured_count && !rc; i++) {
+		/* The process takes the logarithm again: a score of mean 0 and deviation 1. */
+		double value = exp((value_of(e, model, i) - model->centre) / model->scale);
+		const struct pem_explore_trial trial = {
+			.levels = e->results->trials[e->measured[i]].levels, .values = &value};
+
+		rc = explore_history__add(&model->history, &trial);
+	}
+	return rc;
+}
+
+/* Write part of the functions: by one fit of the process. */
+static int draw(struct explore_effects *e, struct model *model, size_t first, size_t draws,
+		double *scores)
+{
+	size_t members = e->population * draws, i;
+	double mean = 0, square = 0;
+	int rc = explore_process__fit(model->process, &model->history);
+
+	if (!rc)
+		rc = explore_process__draw(model->process, e->levels, e->count, draws, scores,
+					   &model->history.random);
+	for (i = 0; i < e->count * draws && !rc; i++) {
+		double value = model->centre + model->scale * scores[i];
+
+		e->values[i / draws * e->draws + first + i % draws] =
+			model->logarithm ? exp(value) : value;
+		mean += i < members ? scores[i] / (double)members : 0;
+		square += i < members ? scores[i] * scores[i] / (double)members : 0;
+	}
+	e->noise += explore_process__noise(model->process) / (square - mean * mean) *
+		    (double)draws / (double)e->draws;
+	return rc;
+}
+
+static int draw_all(struct explore_effects *e, struct model *model)
+{
+	/* Parameters of the process that few trials leave open are found several times. */
+	size_t fits = e->measured_count > EXPLORE_PROCESS_POINTS ? 1 : FITS, i, d;
+	size_t draws = e->draws / fits;
+	double *scores = calloc(e->count * draws, sizeof(*scores));
+	int rc = scores ? 0 : -ENOMEM;
+
+	for (i = 0; i < fits && !rc; i++)
+		rc = draw(e, model, i * draws, draws, scores);
+	free(scores);
+	/* The last function is the mean of the others. */
+	for (i = 0; i < e->count; i++) {
+		double *row = e->values + i * e->draws, sum = 0;
+
+		for (d = 0; d < e->draws - 1; d++)
+			sum += row[d] / (double)(e->draws - 1);
+		row[d] = sum;
+	}
+	return rc;
+}
+
+static int evaluate(struct explore_effects *e, bool logarithm)
+{
+	const struct explore_view view = {.additive = true, .whole = true};
+	const struct pem_explore_options options = {.seed = 1};
+	struct model model = {.logarithm = logarithm,
+			      .process = explore_process__new(e->results->space, &view)};
+	int rc = model.process ? 0 : -ENOMEM;
+
+	explore_history__begin(&model.history, e->results->space, &options);
+	if (!rc) {
+		choose(e, &model.history);
+		rc = add_trials(e, &model);
+	}
+	if (!rc)
+		rc = draw_all(e, &model);
+	explore_history__end(&model.history);
+	explore_process__free(model.process);
+	return rc;
+}
+
+/* --- shares --- */
+
+struct shares {
+	double *sums; /* of deviations from the mean: a row of draws for each cell */
+	double counts[CELLS_MAX]; /* configurations of each cell */
+	double *means, *squares; /* of each draw: its mean, and the sum of squares with noise */
+	double unit; /* the greatest value */
+	double *share, *own; /* of each draw; the latter in a row for each parameter */
+};
+
+/* Write which share of each draw's variance lies between the groups of a, or of a and b. */
+static void share_out(const struct explore_effects *e, struct shares *s, uint32_t a, uint32_t b,
+		      double *share)
+{
+	const struct pem_explore_parameter *parameters = e->results->space->parameters;
+	uint32_t columns = a == b ? 1 : explore_groups(&parameters[b]);
+	size_t cells = explore_groups(&parameters[a]) * columns, cell, d, k;
+	double n = (double)e->population, used = 0;
+
+	memset(s->counts, 0, sizeof(s->counts));
+	memset(s->sums, 0, cells * e->draws * sizeof(double));
+	for (k = 0; k < e->population; k++) {
+		const uint32_t *levels = e->levels + k * e->results->space->parameter_count;
+
+		cell = explore_group_of(&parameters[a], levels[a]) * columns;
+		cell += a == b ? 0 : explore_group_of(&parameters[b], levels[b]);
+		used += s->counts[cell]++ == 0;
+		for (d = 0; d < e->draws; d++)
+			s->sums[cell * e->draws + d] +=
+				(e->values[k * e->draws + d] - s->means[d]) / s->unit;
+	}
+	for (d = 0; d < e->draws; d++) {
+		double between = 0;
+
+		for (cell = 0; cell < cells; cell++)
+			between += pow(s->sums[cell * e->draws + d], 2) / fmax(s->counts[cell], 1);
+		/* Cells of a sample differ by chance, too (Kelley, PNAS 21, 1935). */
+		if (e->results->space->count > e->population && n > used)
+			between -= (used - 1) * fmax(s->squares[d] - between, 0) / (n - used);
+		share[d] = between / s->squares[d];
+	}
+}
+
+static void add_effect(struct explore_effects *e, uint32_t a, uint32_t b, double *share)
+{
+	double of_mean = share[e->draws - 1];
+	struct explore_estimate estimate = explore_estimate_of(share, e->draws);
+
+	/* Functions that vary differ by chance: their mean does not, unless there is an effect. */
+	if (of_mean < SURE * (estimate.value - of_mean))
+		estimate.low = 0;
+
+	estimate.value = fmax(estimate.value, 0);
+	estimate.low = fmax(estimate.low, 0);
+	estimate.high = fmax(estimate.high, 0);
+	e->effects[e->effect_count++] = (struct explore_effect){a, b, estimate};
+}
+
+static int by_share(const void *a, const void *b)
+{
+	const struct explore_effect *x = a, *y = b;
+
+	return x->share.value > y->share.value ? -1 : x->share.value < y->share.value;
+}
+
+static void find_effects(struct explore_effects *e, struct shares *s)
+{
+	uint32_t parameters = e->results->space->parameter_count, i, k, group;
+	size_t draws = e->draws, cells = e->population * draws, d, cell;
+
+	for (cell = 0; cell < cells; cell++)
+		s->unit = fmax(s->unit, fabs(e->values[cell]));
+	for (cell = 0; cell < cells; cell++)
+		s->means[cell % draws] += e->values[cell] / (double)e->population;
+	for (cell = 0; cell < cells; cell++)
+		s->squares[cell % draws] +=
+			pow((e->values[cell] - s->means[cell % draws]) / s->unit, 2) *
+			(1 + e->noise);
+	for (s->squares[draws - 1] = d = 0; d < draws - 1; d++)
+		s->squares[draws - 1] += s->squares[d] / (double)(draws - 1);
+	for (i = 0; i < parameters; i++) {
+		share_out(e, s, i, i, s->own + i * draws);
+		for (group = 0; group < EXPLORE_GROUPS_MAX; group++) {
+			size_t row = i * EXPLORE_GROUPS_MAX + group;
+
+			if (group >= explore_groups(&e->results->space->parameters[i]) ||
+			    !s->counts[group])
+				continue;
+			e->rows[EXPLORE_ON_AVERAGE][row] = e->means + row * draws;
+			for (d = 0; d < draws; d++)
+				e->means[row * draws + d] =
+					s->means[d] +
+					s->sums[group * draws + d] / s->counts[group] * s->unit;
+		}
+		memcpy(s->share, s->own + i * draws, draws * sizeof(double));
+		add_effect(e, i, i, s->share);
+	}
+	qsort(e->effects, parameters, sizeof(*e->effects), by_share);
+	for (i = 0; i < parameters && i < PAIRED_MAX; i++) {
+		for (k = 0; k < i; k++) {
+			uint32_t a = e->effects[k].a, b = e->effects[i].a;
+
+			share_out(e, s, a, b, s->share);
+			for (d = 0; d < draws; d++)
+				s->share[d] -= s->own[a * draws + d] + s->own[b * draws + d];
+			add_effect(e, a, b, s->share);
+		}
+	}
+	qsort(e->effects, e->effect_count, sizeof(*e->effects), by_share);
+}
+
+/* By how much of the reference's value, or of the median's, the best trial is better. */
+static void find_gain(struct explore_effects *e, double *gains, double *sorted)
+{
+	const struct explore_results *r = e->results;
+	const double *best = e->values + e->population * e->draws, *reference = best + e->draws;
+	double sign = r->metrics[0].greater_is_better ? 1 : -1, base;
+	size_t d, k;
+
+	for (d = 0; d < e->draws; d++) {
+		for (k = 0; k < e->population; k++)
+			sorted[k] = e->values[k * e->draws + d];
+		qsort(sorted, e->population, sizeof(*sorted), by_value);
+		base = r->reference < r->count ? reference[d] : sorted[e->population / 2];
+		gains[d] = base > 0 ? sign * (best[d] - base) / base : NAN;
+	}
+	e->gain = explore_estimate_of(gains, e->draws);
+}
+
+/* --- all --- */
+
+/* Find which trials have a value, and the best one. Returns why no model is made, or "". */
+static const char *take_trials(struct explore_effects *e, bool *all_positive)
+{
+	const struct explore_results *r = e->results;
+	double sign = r->metrics[0].greater_is_better ? -1 : 1, best = INFINITY, least = INFINITY;
+	double most = -INFINITY;
+	size_t i;
+
+	for (i = 0; i < r->count; i++) {
+		const struct explore_result *trial = &r->trials[i];
+
+		if (!trial->values || !isfinite(trial->values[0]) ||
+		    trial->outcome == PEM_EXPLORE_FAILED || trial->outcome == PEM_EXPLORE_REFUSED)
+			continue;
+		e->measured[e->measured_count++] = i;
+		least = fmin(least, trial->values[0]);
+		most = fmax(most, trial->values[0]);
+		if (trial->outcome == PEM_EXPLORE_MEASURED && sign * trial->values[0] < best) {
+			best = sign * trial->values[0];
+			e->best = i;
+		}
+	}
+	if (r->best < r->count)
+		e->best = r->best;
+	*all_positive = least > 0;
+	return e->best == r->count                ? "no trial was measured"
+	       : least == most                    ? "all values that were measured are equal"
+	       : e->measured_count < TRIALS_LEAST ? "fewer than 8 trials were measured"
+						  : "";
+}
+
+int explore_effects__find(struct explore_effects *e, const struct explore_results *results)
+{
+	size_t parameters = results->space->parameter_count, limit = POPULATION_MAX + LINES_MAX;
+	size_t rows = parameters * EXPLORE_GROUPS_MAX;
+	struct shares s = {
+		.sums = calloc((CELLS_MAX + 3 + parameters) * EXPLORE_DRAWS, sizeof(double))};
+	bool all_positive;
+	int rc = -ENOMEM;
+
+	*e = (struct explore_effects){.results = results,
+				      .draws = EXPLORE_DRAWS,
+				      .best = results->count,
+				      .gain = {NAN, NAN, NAN}};
+	e->measured = calloc(results->count + 1, sizeof(*e->measured));
+	e->levels = calloc((limit + 1) * parameters, sizeof(*e->levels));
+	e->values = calloc(limit * EXPLORE_DRAWS, sizeof(*e->values));
+	e->means = calloc(rows * EXPLORE_DRAWS, sizeof(*e->means));
+	e->rows[0] = calloc(2 * rows, sizeof(*e->rows[0]));
+	e->rows[1] = e->rows[0] + rows;
+	e->effects = calloc(parameters + PAIRED_MAX * PAIRED_MAX, sizeof(*e->effects));
+	if (s.sums && e->measured && e->levels && e->values && e->means && e->rows[0] &&
+	    e->effects) {
+		s.means = s.sums + CELLS_MAX * EXPLORE_DRAWS;
+		s.squares = s.means + EXPLORE_DRAWS;
+		s.share = s.squares + EXPLORE_DRAWS;
+		s.own = s.share + EXPLORE_DRAWS;
+		e->unknown = take_trials(e, &all_positive);
+		rc = *e->unknown ? 0 : evaluate(e, all_positive);
+	}
+	if (!rc && !*e->unknown) {
+		find_gain(e, s.share, s.sums);
+		find_effects(e, &s);
+	}
+	free(s.sums);
+	return rc;
+}
+
+void explore_effects__free(struct explore_effects *e)
+{
+	free(e->measured);
+	free(e->levels);
+	free(e->values);
+	free(e->means);
+	free(e->rows[0]);
+	free(e->effects);
+}

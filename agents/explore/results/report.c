@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT */
+/* report.c - the results as text, as JSON and as an HTML page (page/); the Pareto front */
+#include "cli.h"
+#include "results/results.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SENTENCE_BYTES 1200
+#define EFFECTS_TOLD 12u
+#define LEAST_TOLD 0.005 /* of the variance */
+#define WIDEST_KNOWN 0.5 /* a wider interval of a share says nothing */
+#define PAGE_TRIALS_MAX 5000u
+
+/* The page, with a line "@data@" where the data belong (page/build.mk). */
+extern const char explore_html[], explore_html_end[];
+
+static const char *outcome_of(const struct explore_result *trial)
+{
+	static const char *const names[] = {"measured", "failed", "refused", "stopped"};
+
+	return trial->outcome < 4 ? names[trial->outcome] : "unknown";
+}
+
+/* Is a trial at least as good as another one in each metric, and better in one? */
+static bool beats(const struct explore_results *r, const double *values, const double *others)
+{
+	bool better = false;
+	size_t i;
+
+	for (i = 0; i < r->metric_count; i++) {
+		double sign = r->metrics[i].greater_is_better ? 1 : -1;
+
+		if (!(sign * (values[i] - others[i]) >= 0))
+			return false;
+		better |= values[i] != others[i];
+	}
+	return better;
+}
+
+static bool is_on_front(const struct explore_effects *e, size_t trial)
+{
+	const struct explore_result *trials = e->results->trials;
+	size_t i;
+
+	if (trials[trial].outcome != PEM_EXPLORE_MEASURED || !trials[trial].values ||
+	    e->results->metric_count < 2)
+		return false;
+	for (i = 0; i < e->results->metric_count; i++) {
+		if (!isfinite(trials[trial].values[i]))
+			return false;
+	}
+	for (i = 0; i < e->measured_count; i++) {
+		if (trials[e->measured[i]].outcome == PEM_EXPLORE_MEASURED &&
+		    beats(e->results, trials[e->measured[i]].values, trials[trial].values))
+			return false;
+	}
+	return true;
+}
+
+/* --- JSON --- */
+
+static void add_estimate(struct json_object *object, const char *key, struct explore_estimate value)
+{
+	struct json_object *made = json_object_new_object();
+
+	cli_json__real(made, "value", value.value);
+	cli_json__real(made, "low", value.low);
+	cli_json__real(made, "high", value.high);
+	json_object_object_add(object, key, made);
+}
+
+static struct explore_estimate estimate_row(const struct explore_effects *e, const double *row)
+{
+	double draws[EXPLORE_DRAWS];
+
+	memcpy(draws, row, e->draws * sizeof(*draws));
+	return explore_estimate_of(draws, e->draws);
+}
+
+static void add_configuration(struct json_object *object, const struct explore_results *r,
+			      const uint32_t *levels)
+{
+	struct json_object *made = json_object_new_object();
+	uint32_t i;
+
+	for (i = 0; i < r->space->parameter_count; i++)
+		cli_json__text(made, r->space->parameters[i].name,
+			       r->space->parameters[i].values[levels[i]]);
+	json_object_object_add(object, "configuration", made);
+}
+
+static struct json_object *trial_json(const struct explore_effects *e, size_t index)
+{
+	const struct explore_results *r = e->results;
+	const struct explore_result *trial = &r->trials[index];
+	struct json_object *object = json_object_new_object();
+	struct json_object *values = json_object_new_object(), *errors = json_object_new_object();
+	size_t i;
+
+	cli_json__count(object, "trial", trial->number);
+	add_configuration(object, r, trial->levels);
+	for (i = 0; i < r->metric_count && trial->values; i++) {
+		cli_json__real(values, r->metrics[i].name, trial->values[i]);
+		if (trial->errors && trial->errors[i] > 0)
+			cli_json__real(errors, r->metrics[i].name, trial->errors[i]);
+	}
+	cli_json__text(object, "outcome", outcome_of(trial));
+	json_object_object_add(object, "values", values);
+	json_object_object_add(object, "errors", errors);
+	cli_json__count(object, "runs", trial->runs);
+	cli_json__real(object, "seconds", trial->seconds);
+	cli_json__text(object, "reason", trial->reason);
+	cli_json__text(object, "machine", trial->machine);
+	cli_json__text(object, "left", trial->left);
+	cli_json__flag(object, "pareto", is_on_front(e, index));
+	return object;
+}
+
+static struct json_object *parameter_json(const struct explore_effects *e, uint32_t which)
+{
+	const struct pem_explore_parameter *parameter = &e->results->space->parameters[which];
+	struct json_object *object = json_object_new_object(), *levels = json_object_new_array();
+	char sentence[SENTENCE_BYTES];
+	uint32_t group, i;
+
+	cli_json__text(object, "name", parameter->name);
+	cli_json__flag(object, "ordered", parameter->is_ordered);
+	json_object_object_add(object, "levels", levels);
+	for (group = 0; group < explore_groups(parameter); group++) {
+		struct json_object *level = json_object_new_object();
+
+		cli_json__text(level, "value",
+			       parameter->values[explore_level_of(parameter, group)]);
+		for (i = 0; i < 2; i++) {
+			const double *row = e->rows[i][which * EXPLORE_GROUPS_MAX + group];
+
+			if (row)
+				add_estimate(level, i ? "at_best" : "average",
+					     estimate_row(e, row));
+		}
+		json_object_array_add(levels, level);
+	}
+	if (*e->unknown)
+		return object;
+	cli_json__flag(object, "matters",
+		       explore_curve__tell(e, which, sentence, sizeof(sentence)));
+	cli_json__text(object, "sentence", sentence);
+	return object;
+}
+
+static struct json_object *effect_json(const struct explore_effects *e,
+				       const struct explore_effect *effect)
+{
+	struct json_object *object = json_object_new_object();
+	struct explore_estimate share = effect->share;
+
+	cli_json__text(object, "parameter", e->results->space->parameters[effect->a].name);
+	if (effect->b != effect->a)
+		cli_json__text(object, "with", e->results->space->parameters[effect->b].name);
+	if (share.high - share.low > WIDEST_KNOWN)
+		share.value = NAN;
+	add_estimate(object, "share", share);
+	return object;
+}
+
+/* All but the trials, and the functions' values. */
+static struct json_object *results_json(const struct explore_effects *e)
+{
+	const struct explore_results *r = e->results;
+	struct json_object *object = json_object_new_object(), *metrics = json_object_new_array();
+	struct json_object *parameters = json_object_new_array(),
+			   *effects = json_object_new_array();
+	size_t i;
+
+	cli_json__text(object, "name", r->name);
+	for (i = 0; i < r->metric_count; i++) {
+		struct json_object *metric = json_object_new_object();
+
+		cli_json__text(metric, "name", r->metrics[i].name);
+		cli_json__text(metric, "unit", r->metrics[i].unit);
+		cli_json__flag(metric, "greater_is_better", r->metrics[i].greater_is_better);
+		json_object_array_add(metrics, metric);
+	}
+	for (i = 0; i < r->space->parameter_count; i++)
+		json_object_array_add(parameters, parameter_json(e, (uint32_t)i));
+	for (i = 0; i < e->effect_count; i++)
+		json_object_array_add(effects, effect_json(e, &e->effects[i]));
+	json_object_object_add(object, "metrics", metrics);
+	cli_json__real(object, "configurations",
+		       r->space->count == UINT64_MAX ? NAN : (double)r->space->count);
+	cli_json__text(object, "unknown", e->unknown);
+	json_object_object_add(object, "parameters", parameters);
+	json_object_object_add(object, "effects", effects);
+	if (e->best < r->count)
+		json_object_object_add(object, "best", trial_json(e, e->best));
+	if (r->reference < r->count)
+		json_object_object_add(object, "reference", trial_json(e, r->reference));
+	if (!*e->unknown) {
+		cli_json__real(object, "noise", e->noise / (1 + e->noise));
+		add_estimate(object, "gain", e->gain);
+	}
+	return object;
+}
+
+static void print_json(const struct explore_effects *e, FILE *out)
+{
+	struct cli_json_stream json = {.out = out};
+	size_t i;
+
+	cli_json_stream__open(&json, NULL, '{');
+	cli_json_stream__add_members(&json, results_json(e));
+	cli_json_stream__open(&json, "trials", '[');
+	for (i = 0; i < e->results->count; i++)
+		cli_json_stream__add(&json, NULL, trial_json(e, i));
+	cli_json_stream__close(&json, ']');
+	cli_json_stream__close(&json, '}');
+}
+
+/* --- the page --- */
+
+static int write_page(const struct explore_effects *e, const char *path)
+{
+	const struct explore_results *r = e->results;
+	struct json_object *data = results_json(e), *trials = json_object_new_array();
+	struct json_object *population = json_object_new_array();
+	size_t step = r->count / PAGE_TRIALS_MAX + 1, i;
+	uint32_t parameters = r->space->parameter_count, k;
+	int status;
+
+	for (i = 0; i < r->count; i++) {
+		/* Of a long table some trials, but each one that the page speaks of. */
+		if (i % step == 0 || i == e->best || i == r->reference || is_on_front(e, i))
+			json_object_array_add(trials, trial_json(e, i));
+	}
+	for (i = 0; i < e->population; i++) {
+		struct json_object *made = json_object_new_object();
+		struct json_object *groups = json_object_new_array();
+
+		for (k = 0; k < parameters; k++)
+			json_object_array_add(groups, json_object_new_uint64(explore_group_of(
+							      &r->space->parameters[k],
+							      e->levels[i * parameters + k])));
+		json_object_object_add(made, "levels", groups);
+		add_estimate(made, "value", estimate_row(e, e->values + i * e->draws));
+		json_object_array_add(population, made);
+	}
+	cli_json__count(data, "trial_count", r->count);
+	json_object_object_add(data, "trials", trials);
+	json_object_object_add(data, "population", population);
+	status = cli_page__write(path, explore_html, explore_html_end, data);
+	json_object_put(data);
+	return status;
+}
+
+/* --- text --- */
+
+static void print_configuration(const struct explore_results *r, const uint32_t *levels, FILE *out)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->space->parameter_count; i++) {
+		fputs(i ? " " : "  ", out);
+		cli_put_text(out, r->space->parameters[i].name);
+		fputc('=', out);
+		cli_put_word(out, r->space->parameters[i].values[levels[i]]);
+	}
+	fputc('\n', out);
+}
+
+static void print_head(const struct explore_effects *e, FILE *out)
+{
+	const struct explore_results *r = e->results;
+	const struct explore_metric *metric = &r->metrics[0];
+	const struct explore_result *best = &r->trials[e->best];
+	size_t counts[4] = {0}, i;
+
+	for (i = 0; i < r->count; i++)
+		counts[r->trials[i].outcome % 4]++;
+	cli_put_text(out, r->name);
+	fputs(": ", out);
+	cli_put_text(out, metric->name);
+	fprintf(out, " of %s trials (%s is better)", cli_count(r->count),
+		metric->greater_is_better ? "more" : "less");
+	for (i = 1; i < 4; i++) {
+		const struct explore_result any = {.outcome = (uint32_t)i};
+
+		if (counts[i])
+			fprintf(out, ", %s %s", cli_count(counts[i]), outcome_of(&any));
+	}
+	fputs("\n\n", out);
+	if (e->best < r->count) {
+		fprintf(out, "best: trial %u, ", best->number);
+		cli_put_text(out, metric->name);
+		fprintf(out, " %g%s", best->values[0], *metric->unit ? " " : "");
+		cli_put_text(out, metric->unit);
+		if (best->errors && best->errors[0] > 0)
+			fprintf(out, " +- %.2g", 1.96 * best->errors[0]);
+		if (isfinite(e->gain.value))
+			fprintf(out, ", %.3g %% (%.3g to %.3g) better than %s", 100 * e->gain.value,
+				100 * e->gain.low, 100 * e->gain.high,
+				r->reference < r->count
+					? cli_format("trial %u", r->trials[r->reference].number)
+					: "the median configuration");
+		fputc('\n', out);
+		print_configuration(r, best->levels, out);
+	}
+	if (*e->unknown)
+		fprintf(out, "\nWhich parameter matters is unknown: %s.\n", e->unknown);
+}
+
+static void print_effects(const struct explore_effects *e, FILE *out)
+{
+	struct cli_table *table = cli_table__new(out);
+	const struct pem_explore_parameter *parameters = e->results->space->parameters;
+	char sentence[SENTENCE_BYTES];
+	size_t i, told;
+	int matters;
+
+	cli_table__column(table, "PARAMETERS", CLI_CUT);
+	cli_table__column(table, "SHARE", CLI_RIGHT);
+	cli_table__column(table, "95 % INTERVAL", CLI_RIGHT);
+	for (i = told = 0; i < e->effect_count && told < EFFECTS_TOLD; i++) {
+		const struct explore_effect *effect = &e->effects[i];
+		const char *name = parameters[effect->a].name;
+
+		if (effect->share.high < LEAST_TOLD)
+			continue;
+		told++;
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, effect->a == effect->b
+					       ? name
+					       : cli_format("%.100s, %.100s together", name,
+							    parameters[effect->b].name));
+		cli_table__cell(table, effect->share.high - effect->share.low > WIDEST_KNOWN
+					       ? "unknown"
+					       : cli_percent(effect->share.value));
+		cli_table__cell(table, cli_format("%.1f to %.1f %%", 100 * effect->share.low,
+						  100 * effect->share.high));
+	}
+	fputc('\n', out);
+	cli_table__print(table);
+	fputc('\n', out);
+	for (matters = 1; matters >= 0; matters--) {
+		for (i = 0; i < e->effect_count; i++) {
+			if (e->effects[i].a != e->effects[i].b ||
+			    explore_curve__tell(e, e->effects[i].a, sentence, sizeof(sentence)) !=
+				    matters)
+				continue;
+			cli_put_text(out, sentence);
+			fputc('\n', out);
+		}
+	}
+}
+
+/* Print the trials of the front, or those that were not measured. */
+static void print_trials(const struct explore_effects *e, bool front, FILE *out)
+{
+	const struct explore_results *r = e->results;
+	const char *title = front ? "\nPareto front:\n" : "\nfailed or refused:\n";
+	size_t i, k;
+
+	for (i = 0; i < r->count; i++) {
+		const struct explore_result *trial = &r->trials[i];
+
+		if (front ? !is_on_front(e, i)
+			  : trial->outcome != PEM_EXPLORE_FAILED &&
+				    trial->outcome != PEM_EXPLORE_REFUSED)
+			continue;
+		fprintf(out, "%strial %u", title, trial->number);
+		title = "";
+		for (k = 0; k < r->metric_count && front; k++) {
+			fprintf(out, ", %g ", trial->values[k]);
+			cli_put_text(out,
+				     *r->metrics[k].unit ? r->metrics[k].unit : r->metrics[k].name);
+		}
+		if (!front) {
+			fprintf(out, ", %s: ", outcome_of(trial));
+			cli_put_text(out, trial->reason);
+		}
+		fputc('\n', out);
+		print_configuration(r, trial->levels, out);
+	}
+}
+
+/* --- all --- */
+
+static int report(const struct explore_results *results, const char *page, bool json, FILE *out)
+{
+	struct explore_effects e;
+	int rc = explore_effects__find(&e, results);
+
+	if (rc)
+		rc = cli_error(CLI_FAILED, "cannot model the trials: %s", strerror(-rc));
+	else if (page)
+		rc = write_page(&e, page);
+	else if (json)
+		print_json(&e, out);
+	else {
+		print_head(&e, out);
+		if (!*e.unknown)
+			print_effects(&e, out);
+		print_trials(&e, true, out);
+		print_trials(&e, false, out);
+	}
+	explore_effects__free(&e);
+	return rc ? rc : page ? CLI_DONE : cli_finish_output(CLI_DONE);
+}
+
+int explore_results__print(const struct explore_results *results, bool json, FILE *out)
+{
+	return report(results, NULL, json, out);
+}
+
+int explore_results__page(const struct explore_results *results, const char *path)
+{
+	return report(results, path, false, NULL);
+}
