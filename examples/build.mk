@@ -90,10 +90,3 @@ $(B)/examples/shop.py: examples/shop.py examples/shop.xml $(PEM_CODEGEN)
 $(B)/examples/java/Shop.class: examples/Shop.java examples/shop.xml $(PEM_CODEGEN)
 	$(call say,JAVAC,$@)
 	$(Q)$(call in_java,examples/shop.xml,shop,$<)
-
-# Experiments that pem explore init writes by their name.
-EXPLORATIONS := $(patsubst examples/%,$(B)/share/pem/%,$(wildcard examples/explore/*.xml))
-ALL += $(EXPLORATIONS)
-$(EXPLORATIONS): $(B)/share/pem/%: examples/%
-	$(call say,COPY,$@)
-	$(Q)cp $< $@

@@ -111,7 +111,6 @@ install: $(if $(AS_BUILT),,all)
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
 	$(call put,644,$(wildcard examples/explore/*.xml),$(sharedir)/pem/explore)
 	$(call put,644,libpem/valgrind.supp,$(sharedir)/pem)
-	$(call put,644,$(wildcard examples/explore/*.xml),$(sharedir)/pem/explore)
 	$(call put,644,$(wildcard LICENSES/*.txt),$(sharedir)/doc/pem/LICENSES)
 	$(Q)$(INSTALL) -d '$(libdir)/pkgconfig'
 	$(Q)for file in $(PC_FILES); do name=$${file##*/}; name=$${name%.in}; \
