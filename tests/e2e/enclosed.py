@@ -283,6 +283,56 @@ def children_have_their_own():
     equal([(row["id"], row["probe"]) for name, row in theirs if name == "Missing"], [("1", "flt")] * 2, "missing, of child and grandchild")
 
 
+HANDLER = HEAD + r"""
+#include <signal.h>
+#include <sys/time.h>
+static volatile int calls;
+static void handler(int number)
+{
+	PEM_FLT_PROBE_BEGIN(2, 1);
+	PEM_CNT_PROBE_BEGIN(2, 1);
+	pem_probe__enter(PEM_ENCLOSED_BY_CNT, 4, 1);
+	calls += number == SIGALRM;
+	pem_probe__leave(PEM_ENCLOSED_BY_CNT, 4);
+	PEM_CNT_PROBE_END(2);
+	PEM_FLT_PROBE_END(2);
+}
+int main(void)
+{
+	struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+	int i;
+
+	signal(SIGALRM, handler);
+	setitimer(ITIMER_REAL, &often, NULL);
+	for (i = 0; i < 2000 || calls < 50; i++) {
+		PEM_FLT_PROBE_BEGIN(1, 1);
+		PEM_CNT_PROBE_BEGIN(1, 1);
+		pem_probe__enter(PEM_ENCLOSED_BY_CNT, 3, 1);
+		pem_probe__leave(PEM_ENCLOSED_BY_CNT, 3);
+		PEM_CNT_PROBE_END(1);
+		PEM_FLT_PROBE_END(1);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	printf("%d %d\n", i, calls);
+	return 0;
+}
+"""
+
+
+@test
+def signal_handlers_have_probes():
+    "a handler's probes in the middle of the program's: each execution of both has a record, and no impossible number"
+    path = program(HANDLER, "gcc", "-L" + BUILD + "/lib", "-Wl,-rpath," + BUILD + "/lib", "-Wl,--no-as-needed", "-lpem")
+    out, found = records(path)
+    mine, handlers = map(int, out.split())
+    for number, executions in ((1, mine), (2, handlers), (3, mine), (4, handlers)):
+        equal(sum(values(found, "Cnt", "count", number)), executions, "executions of %d" % number)
+    faults = values(found, "Flt", "faults", 1) + values(found, "Flt", "faults", 2)
+    missing = [row for name, row in found if name == "Missing"]
+    equal(len(faults) + len(missing), mine + handlers, "executions with a count of faults, or without")
+    assert len(missing) <= 1 and max(faults) < 1000, (missing, max(faults))
+
+
 # The same in each language: 100 executions, of which each tenth is measured, and 3 of fresh pages.
 EXPECTED = {("Cnt", "count"): [10] * 10, ("Tpt", "count"): [10] * 10, ("Flt", "faults"): [20, 20, 20]}
 PYTHON = """import mmap
