@@ -203,11 +203,15 @@ uint64_t pem_probe__begin(uint32_t kind, uint64_t *values)
 	int saved_errno = errno;
 
 	values[0] = values[1] = 0;
-	if (kind >= PEM_ENCLOSED_COUNTER + PEM_ENCLOSED_COUNTER_MAX)
+	if (kind >= PEM_ENCLOSED_COUNTER + PEM_ENCLOSED_COUNTER_MAX && kind != PEM_ENCLOSED_CLOCK)
 		return source;
 	thread = pem_thread__get();
 	if (!thread)
 		goto out;
+	if (kind == PEM_ENCLOSED_CLOCK) {
+		values[0] = thread->lacks_clock ? 0 : pem_clock();
+		goto out;
+	}
 	open_kind(thread, kind);
 	if (kind < PEM_ENCLOSED_MAPPED)
 		source = begin_mapped(thread, kind, values);

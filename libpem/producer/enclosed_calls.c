@@ -69,7 +69,7 @@ static void begin(struct pem_enclosed_call *call, struct pem_enclosed_site *kept
 	bool is_due;
 
 	if (call->by == PEM_ENCLOSED_BY_CNT || call->by == PEM_ENCLOSED_BY_TPT) {
-		call->source = pem_clock();
+		call->source = call->by == PEM_ENCLOSED_BY_TPT ? pem_probe_clock() : 1;
 		return;
 	}
 	is_due = pem_probe_is_due(&site, call->sc);
@@ -77,7 +77,7 @@ static void begin(struct pem_enclosed_call *call, struct pem_enclosed_site *kept
 	if (!is_due)
 		call->source = 0;
 	else if (call->by == PEM_ENCLOSED_BY_LAT)
-		call->source = pem_clock();
+		call->source = pem_probe_clock();
 	else
 		call->source = pem_probe_begin(kind_of(call->by), call->values);
 }

@@ -333,6 +333,49 @@ def signal_handlers_have_probes():
     assert len(missing) <= 1 and max(faults) < 1000, (missing, max(faults))
 
 
+CLOCK = HEAD + r"""
+#include <sys/prctl.h>
+static void pairs(int count)
+{
+	for (int i = 0; i < count; i++) {
+		PEM_TPT_PROBE_BEGIN(1, 1);
+		PEM_LAT_PROBE_BEGIN(1, 1);
+		pem_probe__enter(PEM_ENCLOSED_BY_LAT, 2, 1);
+		pem_probe__leave(PEM_ENCLOSED_BY_LAT, 2);
+		PEM_LAT_PROBE_END(1);
+		PEM_TPT_PROBE_END(1);
+	}
+}
+int main(void)
+{
+	pairs(3);
+	if (prctl(PR_SET_TSC, PR_TSC_SIGSEGV))
+		return 77;
+	pairs(100);
+	{
+		PEM_LAT_PROBE_BEGIN(3, 1);
+		prctl(PR_SET_TSC, PR_TSC_ENABLE);
+		PEM_LAT_PROBE_END(3);
+	}
+	pairs(2);
+	return 0;
+}
+"""
+
+
+@test
+def threads_without_a_clock():
+    "a thread that gives up the right to read the clock goes on, unmeasured; with the right again it is measured again"
+    path = program(CLOCK, "gcc", "-L" + BUILD + "/lib", "-Wl,-rpath," + BUILD + "/lib", "-Wl,--no-as-needed", "-lpem")
+    if run([path])[0] == 77:
+        skip("the processor's clock can't be forbidden here")
+    _, found = records(path)
+    for event, field, number in (("Tpt", "cycles", 1), ("Lat", "cycles", 1), ("Lat", "cycles", 2)):
+        cycles = values(found, event, field, number)
+        equal([len(cycles), max(cycles) < 1 << 40], [5, True], "records of %s %d, of sane cycles" % (event, number))
+    equal(values(found, "Lat", "cycles", 3), [], "of what began without a clock")
+
+
 # The same in each language: 100 executions, of which each tenth is measured, and 3 of fresh pages.
 EXPECTED = {("Cnt", "count"): [10] * 10, ("Tpt", "count"): [10] * 10, ("Flt", "faults"): [20, 20, 20]}
 PYTHON = """import mmap

@@ -8,7 +8,7 @@ from tap import BUILD, SAN, run, run_all, skip, test
 BUDGET = {"disabled": (2, 3), "log2": (38, 44), "stat": (33, 38), "stat_rising": (42, 48), "stat_filtered": (90, 98), "filtered_out": (73, 81),
           "stat_wide": (191, 215), "stat_top": (176, 200),
           # Pairs of statements (pem/probe.h).
-          "probe_disabled": (2, 6), "probe_cnt": (47, 54), "probe_lat": (54, 62), "probe_lat_sampled": (8, 12), "probe_tpt": (62, 72),
+          "probe_disabled": (2, 6), "probe_cnt": (47, 54), "probe_lat": (60, 68), "probe_lat_sampled": (8, 12), "probe_tpt": (77, 88),
           "probe_flt": (80, 92), "probe_ctxsw": (80, 92)}
 
 

@@ -134,88 +134,6 @@ PEM_INLINE int pem_probe_is_due(struct pem_probe_site *site, uint64_t sc)
 	return 1;
 }
 
-PEM_INLINE struct pem_tally pem_tally_begin(int is_enabled, struct pem_probe_site *site,
-					    uint64_t sc, int is_timed)
-{
-	struct pem_tally tally = {(struct pem_probe_site *)0, 0, 0};
-
-	if (__builtin_expect(is_enabled, 0)) {
-		tally.site = site;
-		tally.sc = sc;
-		if (is_timed)
-			tally.begin = pem_clock();
-	}
-	return tally;
-}
-
-PEM_INLINE void pem_cnt_probe_end(const struct pem_tally *tally, uint32_t id)
-{
-	uint64_t count;
-
-	if (__builtin_expect(!tally->site, 1))
-		return;
-	count = ++tally->site->count;
-	if (count < tally->sc)
-		return;
-	tally->site->count = 0;
-	pem_notify_probe_cnt(count, id);
-}
-
-PEM_INLINE void pem_tpt_probe_end(const struct pem_tally *tally, uint32_t id)
-{
-	struct pem_probe_site *site = tally->site;
-	uint64_t count, cycles;
-
-	if (__builtin_expect(!site, 1))
-		return;
-	count = ++site->count;
-	cycles = site->cycles += pem_clock() - tally->begin;
-	if (count < tally->sc)
-		return;
-	site->count = site->cycles = 0;
-	pem_notify_probe_tpt(count, cycles, id);
-}
-
-/* Returns the clock; 0: this execution is not measured. */
-PEM_INLINE uint64_t pem_lat_probe_begin(struct pem_probe_site *site, uint64_t sc)
-{
-	if (__builtin_expect(!pem_enabled_probe_lat(), 1) || !pem_probe_is_due(site, sc))
-		return 0;
-	return pem_clock();
-}
-
-#define PEM_PROBE_LAT_INDEX 1u /* of the event in its provider */
-#define PEM_PROBE_LAT_BYTES 20u
-
-/* Where the record is only logged, the clock that stamps it also ends the time: it is read once. */
-static __attribute__((noinline, nothrow, unused)) void pem_on_lat_probe_end(uint64_t begin,
-									    uint32_t id)
-{
-	struct pem_cursor c;
-	uint64_t now;
-
-	if (__builtin_expect(pem_quick_begin(&c, &pem_provider_probes,
-					     &pem_page_probes.enable[PEM_PROBE_LAT_INDEX],
-					     pem_page_probes.action[PEM_PROBE_LAT_INDEX]) &&
-				     pem_quick_logs(&c) &&
-				     pem_quick_reserve(&c, PEM_PROBE_LAT_BYTES, 0),
-			     1)) {
-		/* It has the same upper half as the last one, or nothing was reserved. */
-		now = (c.writer->last_clock & ~(uint64_t)UINT32_MAX) | c.now;
-		pem_put_probe_lat(c.record, now - begin, id);
-		pem_quick_commit(&c, &pem_provider_probes, PEM_PROBE_LAT_INDEX,
-				 PEM_EVENT_PROBE_LAT_ID, PEM_PROBE_LAT_BYTES);
-		return;
-	}
-	pem_notify_probe_lat(pem_clock() - begin, id);
-}
-
-PEM_INLINE void pem_lat_probe_end(uint64_t begin, uint32_t id)
-{
-	if (__builtin_expect(begin != 0, 0))
-		pem_on_lat_probe_end(begin, id);
-}
-
 /* libpem's functions of enclosed.h, found as a program or library starts; NULL: it has none. */
 struct pem_probe_functions {
 	uint64_t (*begin)(uint32_t kind, uint64_t *values);
@@ -237,6 +155,124 @@ void pem_find_probe_functions(void)
 	memcpy(&pem_probe_functions, symbols, sizeof(symbols));
 }
 #endif
+
+/* A thread that may not read the clock (PR_SET_TSC), or is not known yet. Returns the clock; 0: it
+ * may not. */
+static __attribute__((noinline, nothrow, unused)) uint64_t pem_probe_ask_clock(void)
+{
+	uint64_t values[2] = {0, 0};
+
+	if (pem_probe_functions.begin)
+		pem_probe_functions.begin(PEM_ENCLOSED_CLOCK, values);
+	return values[0];
+}
+
+/*
+ * The clock; 0: this thread may not read it. libpem lets a thread that may not look as if it were
+ * in more events than can nest.
+ */
+PEM_INLINE uint64_t pem_probe_clock(void)
+{
+	uint32_t depth = pem_thread_self(&pem_provider_probes)->depth;
+
+	if (__builtin_expect(depth - PEM_DEPTH_IDLE < 3, 1))
+		return pem_clock();
+	return pem_probe_ask_clock();
+}
+
+PEM_INLINE struct pem_tally pem_tally_begin(int is_enabled, struct pem_probe_site *site,
+					    uint64_t sc, int is_timed)
+{
+	struct pem_tally tally = {(struct pem_probe_site *)0, 0, 0};
+
+	if (__builtin_expect(is_enabled, 0)) {
+		tally.site = site;
+		tally.sc = sc;
+		if (is_timed)
+			tally.begin = pem_probe_clock();
+	}
+	return tally;
+}
+
+PEM_INLINE void pem_cnt_probe_end(const struct pem_tally *tally, uint32_t id)
+{
+	uint64_t count;
+
+	if (__builtin_expect(!tally->site, 1))
+		return;
+	count = ++tally->site->count;
+	if (count < tally->sc)
+		return;
+	tally->site->count = 0;
+	pem_notify_probe_cnt(count, id);
+}
+
+PEM_INLINE void pem_tpt_probe_end(const struct pem_tally *tally, uint32_t id)
+{
+	struct pem_probe_site *site = tally->site;
+	uint64_t count, cycles, now;
+
+	if (__builtin_expect(!site, 1))
+		return;
+	now = pem_probe_clock();
+	if (!tally->begin || !now)
+		return;
+	count = ++site->count;
+	cycles = site->cycles += now - tally->begin;
+	if (count < tally->sc)
+		return;
+	site->count = site->cycles = 0;
+	pem_notify_probe_tpt(count, cycles, id);
+}
+
+/* Returns the clock; 0: this execution is not measured. */
+PEM_INLINE uint64_t pem_lat_probe_begin(struct pem_probe_site *site, uint64_t sc)
+{
+	if (__builtin_expect(!pem_enabled_probe_lat(), 1) || !pem_probe_is_due(site, sc))
+		return 0;
+	return pem_probe_clock();
+}
+
+#define PEM_PROBE_LAT_INDEX 1u /* of the event in its provider */
+#define PEM_PROBE_LAT_BYTES 20u
+
+static __attribute__((noinline, nothrow, unused)) void pem_lat_probe_else(uint64_t begin,
+									  uint32_t id)
+{
+	uint64_t now = pem_probe_clock();
+
+	/* Without a clock the event is counted as lost, as all others of the thread. */
+	pem_notify_probe_lat(now ? now - begin : 0, id);
+}
+
+/* Where the record is only logged, the clock that stamps it also ends the time: it is read once. */
+static __attribute__((noinline, nothrow, unused)) void pem_on_lat_probe_end(uint64_t begin,
+									    uint32_t id)
+{
+	struct pem_cursor c;
+	uint64_t now;
+
+	if (__builtin_expect(pem_quick_begin(&c, &pem_provider_probes,
+					     &pem_page_probes.enable[PEM_PROBE_LAT_INDEX],
+					     pem_page_probes.action[PEM_PROBE_LAT_INDEX]) &&
+				     pem_quick_logs(&c) &&
+				     pem_quick_reserve(&c, PEM_PROBE_LAT_BYTES, 0),
+			     1)) {
+		/* It has the same upper half as the last one, or nothing was reserved. */
+		now = (c.writer->last_clock & ~(uint64_t)UINT32_MAX) | c.now;
+		pem_put_probe_lat(c.record, now - begin, id);
+		pem_quick_commit(&c, &pem_provider_probes, PEM_PROBE_LAT_INDEX,
+				 PEM_EVENT_PROBE_LAT_ID, PEM_PROBE_LAT_BYTES);
+		return;
+	}
+	pem_lat_probe_else(begin, id);
+}
+
+PEM_INLINE void pem_lat_probe_end(uint64_t begin, uint32_t id)
+{
+	if (__builtin_expect(begin != 0, 0))
+		pem_on_lat_probe_end(begin, id);
+}
 
 /*
  * The variables of a pair that libpem measures for. tag: _##id, pasted before a macro's name could

@@ -25,6 +25,7 @@ enum pem_enclosed_kind {
 	PEM_ENCLOSED_SWITCHES = 1,
 	PEM_ENCLOSED_LLC = 2, /* misses and references */
 	PEM_ENCLOSED_COUNTER = 3, /* + the number of a counter, below PEM_ENCLOSED_COUNTER_MAX */
+	PEM_ENCLOSED_CLOCK = 64, /* only to begin: the clock, where the thread may read it */
 };
 #define PEM_ENCLOSED_MAPPED 2u /* the kinds below this one are read from a mapped position */
 #define PEM_ENCLOSED_COUNTER_MAX 16u
