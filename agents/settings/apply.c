@@ -317,11 +317,8 @@ static int restore_from(struct settings_agent *agent, enum settings_phase from, 
 			*restored += !rc;
 			memmove(&agent->changes[i], &agent->changes[i + 1],
 				(--agent->count - i) * sizeof(change));
-			/* The journal needs a file's first content until here. */
 			if (settings_journal__save(agent, &why))
 				rc = -EIO;
-			if (!rc && change.way == SETTINGS_FILE)
-				unlinkat(agent->folder, change.first, 0);
 			settings_change__free(&change);
 		}
 		if (rc && !first)
@@ -376,11 +373,8 @@ int settings_agent__keep(struct settings_agent *agent, struct pem_error *error)
 		agent->count = count;
 		return rc;
 	}
-	for (i = 0; i < count; i++) {
-		if (agent->changes[i].way == SETTINGS_FILE)
-			unlinkat(agent->folder, agent->changes[i].first, 0);
+	for (i = 0; i < count; i++)
 		settings_change__free(&agent->changes[i]);
-	}
 	return 0;
 }
 

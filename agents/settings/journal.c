@@ -7,6 +7,7 @@
 #include "grow.h"
 #include "ways.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <json-c/json.h>
 #include <libgen.h>
@@ -181,6 +182,20 @@ static int append(struct settings_agent *agent, int way, const char *key, const 
 	return 0;
 }
 
+/* Remove first contents and halves of files, which no change needs. */
+static void sweep(const struct settings_agent *agent)
+{
+	DIR *folder = opendir(agent->path);
+	struct dirent *entry;
+
+	while (folder && (entry = readdir(folder))) {
+		if (!strncmp(entry->d_name, "first-", 6) || strstr(entry->d_name, ".pem-new"))
+			unlinkat(agent->folder, entry->d_name, 0);
+	}
+	if (folder)
+		closedir(folder);
+}
+
 int settings_journal__save(struct settings_agent *agent, struct pem_error *error)
 {
 	json_object *list = json_object_new_array(), *line;
@@ -209,6 +224,8 @@ int settings_journal__save(struct settings_agent *agent, struct pem_error *error
 		rc = settings_content__write(&content, path, NULL, false, error);
 	else if (unlink(path) && errno != ENOENT)
 		rc = settings_fail(error, -errno, "%s can't be removed: %m", path);
+	else
+		sweep(agent);
 	json_object_put(list);
 	return rc;
 }
@@ -276,7 +293,7 @@ int settings_journal__open(struct settings_agent *agent, const char *folder,
 	snprintf(path, sizeof(path), "%s/" JOURNAL, agent->path);
 	rc = settings_content__read(&journal, path, error);
 	if (rc == -ENOENT)
-		return 0;
+		return settings_journal__save(agent, error);
 	if (!rc)
 		rc = take(agent, journal.text);
 	if (rc == -EBADMSG)

@@ -13,7 +13,7 @@ import time
 
 import postgresql
 from settings_agent import Agent, PROGRAM, agent, folder, opened
-from tap import equal, run, run_all, skip, start, test, tmp
+from tap import equal, need, run, run_all, skip, start, test, tmp
 
 if not os.path.exists(PROGRAM):
     print("1..0 # SKIP pem was built without SQLite or json-c")
@@ -397,6 +397,28 @@ def killed_at_any_moment():
         equal((os.listdir(os.path.dirname(ini)), os.listdir(os.path.dirname(nginx))), (["a.ini"], ["nginx.conf"]), "files")
     equal(recovered, 0, "agents that said something else")
     assert changed > 10, changed
+
+
+@test
+def killed_in_each_system_call():
+    "killed in any system call that changes files, and in those of a restore, nothing is lost and nothing is left"
+    need("strace")
+    if run(["strace", "-qq", "-o", "/dev/null", "true"])[0]:
+        skip("strace may not trace here")
+    ini, nginx, where = written(INI, "a.ini"), written(NGINX, "nginx.conf"), folder()
+    targets = "file", "a", "net.threads", ini, "file", "b", "sendfile", nginx, "file", "c", "disk.new", ini
+    for call in ("fsync", "renameat", "write"):
+        killed, rc = 0, None
+        while rc != 0:
+            killed += 1
+            trap = lambda n: ["strace", "-qq", "-o", "/dev/null", "-e", "inject=%s:signal=KILL:when=%d" % (call, n), PROGRAM, where]
+            rc = run(trap(killed) + list(targets), input="7\toff\t1\n8\ton\t?\nrestore\n")[0]
+            run(trap(1 + killed % 5))
+            equal(run([PROGRAM, where])[0], 0, "the next agent")
+            equal((text_of(ini), text_of(nginx)), (INI, NGINX), "contents")
+            equal((os.listdir(os.path.dirname(ini)), os.listdir(os.path.dirname(nginx)), os.listdir(where)), (["a.ini"], ["nginx.conf"], []),
+                  "files")
+        assert killed > 10, (call, killed)
 
 
 @test
