@@ -62,3 +62,10 @@ EXPLORE_DOCUMENT_OBJ := $(call objects,$(addprefix agents/explore/,space/space.c
   $(addprefix experiment/,document.c parameters.c words.c)) agents/settings/xml.c agents/settings/condition.c)
 $(B)/fuzz/explore_document: $(EXPLORE_DOCUMENT_OBJ)
 $(B)/obj/tests/fuzz/explore_document.o: private CPPFLAGS += -Iagents -Iagents/explore
+
+# What is told of trials, without any.
+CFLAGS_tests_unit_explore_results := -Icli $(JSON_CFLAGS)
+$(B)/obj/tests/unit/explore_results.o: private CPPFLAGS += -Iagents/explore
+$(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,$(wildcard agents/explore/results/*.c)) \
+  $(filter-out %/number_map.o %/student.o,$(EXPLORE_CLI)) $(B)/obj/gen/agents/explore/page.o
+$(B)/tests/explore_results: private TEST_LIBS += $(JSON_LIBS) -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) -lxgboost
