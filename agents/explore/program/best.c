@@ -17,20 +17,53 @@ static double deviation_of(const struct explore_tried *tried)
 	return tried->runs > 1 ? sqrt(tried->squares[0] / (tried->runs - 1)) : NAN;
 }
 
-/* How much better the best one is than the defaults, as a share; NAN: unknown. */
-static double gain_of(const struct exploration *x, const struct explore_best *best)
+/* How much better the best one is than the defaults, as a share, with a 95 % interval. */
+struct gain {
+	double share, half; /* NAN: unknown */
+};
+
+static struct gain gain_of(const struct exploration *x, const struct explore_best *best)
 {
 	const struct explore_experiment *e = &x->experiment;
 	const struct explore_tried *usual =
 		e->has_default ? exploration__find(x, e->defaults) : NULL;
-	double base;
+	const struct explore_tried *found = exploration__find(x, best->levels);
+	struct gain gain = {NAN, NAN};
+	double ratio, a, b;
+	uint32_t runs;
 
-	if (!usual || !usual->runs)
-		return NAN;
-	base = usual->means[0];
-	if (!(base > 0))
-		return NAN;
-	return e->metrics[0].greater_is_better ? best->mean / base - 1 : 1 - best->mean / base;
+	if (!usual || !usual->runs || !(usual->means[0] > 0) || !(found->means[0] > 0))
+		return gain;
+	ratio = found->means[0] / usual->means[0];
+	gain.share = e->metrics[0].greater_is_better ? ratio - 1 : 1 - ratio;
+	/* Errors of a ratio's two sides add up, as shares of their means. */
+	a = deviation_of(found) / found->means[0];
+	b = deviation_of(usual) / usual->means[0];
+	runs = found->runs < usual->runs ? found->runs : usual->runs;
+	if (runs > 1)
+		gain.half = pem_student__quantile(0.05, runs - 1) * ratio *
+			    sqrt(a * a / found->runs + b * b / usual->runs);
+	return gain;
+}
+
+static void print_gain(const struct exploration *x, const struct explore_best *best)
+{
+	struct gain gain = gain_of(x, best);
+
+	if (isnan(gain.share))
+		return;
+	if (exploration__find(x, x->experiment.defaults)->levels ==
+	    exploration__find(x, best->levels)->levels) {
+		printf(": the defaults");
+		return;
+	}
+	printf(", %s %s than the defaults", cli_percent(fabs(gain.share)),
+	       gain.share >= 0 ? "better" : "worse");
+	if (isnan(gain.half))
+		printf(" (its error is unknown: one of them ran once)");
+	else
+		printf(" (%+.1f to %+.1f %%)", 100 * (gain.share - gain.half),
+		       100 * (gain.share + gain.half));
 }
 
 static void print_ways(const struct exploration *x, const uint32_t *levels)
@@ -67,7 +100,7 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 {
 	const struct explore_experiment *e = &x->experiment;
 	struct json_object *all = json_object_new_object(), *values = json_object_new_object();
-	double gain = gain_of(x, best);
+	struct gain gain = gain_of(x, best);
 	char *command = explore_words__command(e, best->levels, e->command, true, "SCRATCH");
 	bool means_something[EXPLORE_PARAMETERS_MAX];
 	uint32_t i;
@@ -91,8 +124,12 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 		cli_json__real(all, "high", best->high);
 	}
 	cli_json__count(all, "runs", best->runs);
-	if (!isnan(gain))
-		cli_json__real(all, "gain", gain);
+	if (!isnan(gain.share))
+		cli_json__real(all, "gain", gain.share);
+	if (!isnan(gain.half)) {
+		cli_json__real(all, "gain_low", gain.share - gain.half);
+		cli_json__real(all, "gain_high", gain.share + gain.half);
+	}
 	cli_json__text(all, "command", command ? command : "");
 	free(command);
 	cli_json__print(all, stdout, false);
@@ -104,7 +141,6 @@ int explore_print_best(const struct exploration *x)
 	const struct explore_experiment *e = &x->experiment;
 	struct explore_best best;
 	char text[EXPLORE_TEXT_BYTES];
-	double gain;
 
 	if (!exploration__best(x, &best))
 		return cli_error(CLI_FAILED,
@@ -115,7 +151,6 @@ int explore_print_best(const struct exploration *x)
 				 x->count);
 	if (x->request->json)
 		return print_json(x, &best);
-	gain = gain_of(x, &best);
 	explore_words__text(e, best.levels, text);
 	printf("%s: best of %zu is trial %zu, %s %g%s%s", e->name, x->count,
 	       (size_t)(exploration__find(x, best.levels) - x->tried) + 1, e->metrics[0].name,
@@ -124,9 +159,7 @@ int explore_print_best(const struct exploration *x)
 		printf(" (%g to %g, %u runs)", best.low, best.high, best.runs);
 	else
 		printf(" (1 run: its error is unknown)");
-	if (!isnan(gain))
-		printf(", %s %s than the defaults", cli_percent(fabs(gain)),
-		       gain >= 0 ? "better" : "worse");
+	print_gain(x, &best);
 	printf("\n  %s\n\n", text);
 	print_ways(x, best.levels);
 	return cli_finish_output(CLI_DONE);
