@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* show.c - show: what is known of a space: best, effects, curves; as text, JSON or a page */
+#include "program/exploration.h"
 #include "program/program.h"
 #include "results/results.h"
 #include "space/space.h"
@@ -49,9 +50,30 @@ static int show_table(const struct explore_request *request, const char *path)
 	return rc;
 }
 
+static int show_experiment(const struct explore_request *request)
+{
+	struct exploration_report report = {.metrics = NULL};
+	struct exploration x;
+	int rc = exploration__open(&x, request, false);
+
+	if (rc)
+		rc = cli_fail(-rc, &x.error);
+	else if (exploration__report(&x, &report))
+		rc = cli_error(CLI_FAILED, "no memory for %zu trials", x.count);
+	else
+		rc = request->page
+			     ? explore_results__page(&report.results, request->page)
+			     : explore_results__print(&report.results, request->json, stdout);
+	exploration_report__free(&report);
+	exploration__close(&x);
+	return rc;
+}
+
 int explore_show(const struct explore_request *request)
 {
+	const char *path = request->words[0], *end = strrchr(path, '.');
+
 	if (request->json && request->page)
 		return explore_usage_error("--json and --html are two forms: take one of them");
-	return show_table(request, request->words[0]);
+	return end && !strcmp(end, ".csv") ? show_table(request, path) : show_experiment(request);
 }
