@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """pem_lab: programs in the emulated machine of pem lab, counted and recorded alike in every run"""
+import csv
+import io
 import json
 import os
 import re
@@ -77,11 +79,11 @@ int main(void)
 """
 
 
-def raising(folder, source, name):
-    """A program for the lab that raises phases."""
+def raising(folder, source, name, *options):
+    """A program for the lab that raises events."""
     root = os.path.join(os.environ.get("GUEST_CACHE") or os.path.expanduser("~/.cache/pem/guests"), "root-aarch64")
     lab()
-    return program(folder, source, name, ("--sysroot=" + root, "-I", ROOT + "/spec/abi", "-I", PLAIN + "/gen", "-ldl"))
+    return program(folder, source, name, ("--sysroot=" + root, "-I", ROOT + "/spec/abi", "-I", PLAIN + "/gen", *options, "-ldl"))
 
 
 # Phases with names of three lengths, so that a chunk ends with any room, and many of them.
@@ -145,6 +147,46 @@ def phases_and_stacks():
     first, third = (sum(n for stack, n in stacks.items() if re.search(way, stack)) for way in (";main;one;spin", ";main;.*three;spin"))
     assert first > 20 and 2.5 < third / first < 3.5, stacks
     assert first + third > 0.8 * sum(stacks.values()), stacks
+
+
+# Ten pairs, each around 10,000 rounds more than the one before, of two instructions each. Events: arm64's numbers.
+COUNTED = r"""
+#include <pem/probe.h>
+int main(void)
+{
+	unsigned long i, n;
+
+	PEM_SET_PERFCNTR(1, 0x08, 0); /* instructions */
+	PEM_SET_PERFCNTR(2, 0x11, 0); /* cycles */
+	for (i = 1; i <= 10; i++) {
+		n = 10000 * i;
+		PEM_PERFCNTR_PROBE_BEGIN(1, 1, 1);
+		PEM_PERFCNTR_PROBE_BEGIN(2, 1, 2);
+		__asm__ volatile("1: subs %0, %0, #1\n\tb.ne 1b" : "+r"(n) : : "cc");
+		PEM_PERFCNTR_PROBE_END(2);
+		PEM_PERFCNTR_PROBE_END(1);
+	}
+	return 0;
+}
+"""
+
+
+@test
+def probes_read_counters():
+    "a probe of a counter that the program chose counts what it encloses, exactly: instructions and cycles, read by the program"
+    folder = tmp()
+    raising(folder, COUNTED, "counted", "-I", ROOT + "/libpem/include")
+    pem_lab("-o", "t", "record", "-e", "APP::Probe::*", "--", "./counted", cwd=folder)
+    rc, out, err = run([PEM, "export", "--to", "csv", "-o", "-", folder + "/t"])
+    equal(rc, 0, "status of export (%s)" % err)
+    rows = [row for row in csv.DictReader(io.StringIO(out)) if row["event"] == "APP::Probe::Perfcntr"]
+    equal({row["reading"] for row in rows}, {"mapped"}, "readings")
+    for probe, more in ((1, 20000), (2, 40000)):
+        counts = [int(row["count"]) for row in rows if row["id"] == str(probe)]
+        equal(len(counts), 10, "records")
+        # Within the first pair of 1 the other counter is opened, and pem makes what its first record needs.
+        equal([b - a for a, b in zip(counts[1:], counts[2:])], [more] * 8, "differences of %r" % counts)
+        assert more < counts[1] / 2 < more + 500, counts
 
 
 @test
