@@ -91,7 +91,10 @@ def interrupt(child):
     return child.returncode, out, err
 
 
-def served(runtime):
-    """Some control file in the folder names a session, and the events that it wants are enabled."""
+def served(runtime, consumer):
+    """
+    Some control file in the folder names the session of this child, and the events that it wants are enabled. Others of root's
+    may attach to the same program.
+    """
     where = SimpleNamespace(runtime=runtime)
-    return any(is_served(where, name, "session-") for name in control_files(where))
+    return any(is_served(where, name, "session-%d-" % consumer.pid) for name in control_files(where))

@@ -106,7 +106,7 @@ def folder_exchanged_before_the_end():
     "so does one that is put there while the session runs: nothing of it is removed at the end"
     attack = Exchange()
     child, _ = attack.stage.record("-p", str(attack.inside.pid))
-    until(lambda: served(attack.runtime), "attached")
+    until(lambda: served(attack.runtime, child), "attached")
     equal(os.waitpid(exchange(attack.runtime, attack.decoy), 0)[1], 0, "status of the exchange")
     interrupt(child)
     attack.check()
@@ -141,7 +141,7 @@ def helpers_have_no_rights():
     stage = Stage()
     asked = stage.program(USER)
     child, _ = stage.record("-p", str(asked.pid))
-    until(lambda: served(stage.runtime(USER)), "attached")
+    until(lambda: served(stage.runtime(USER), child), "attached")
     until(lambda: helpers(child.pid, USER), "a helper of the user's")
     for status in helpers(child.pid, USER).values():
         equal(status["Uid"].split(), [str(USER)] * 4, "user")
@@ -159,7 +159,7 @@ def helper_ends(how, said):
     stage = Stage()
     good, bad = stage.program(60001), stage.program(USER)
     child, trace = stage.record("-p", "%d,%d" % (bad.pid, good.pid))
-    until(lambda: served(stage.runtime(60001)) and served(stage.runtime(USER)), "attached to both")
+    until(lambda: served(stage.runtime(60001), child) and served(stage.runtime(USER), child), "attached to both")
     until(lambda: helpers(child.pid, USER), "a helper of the user's")
     run(as_user(USER) + ["kill", "-" + how, *map(str, helpers(child.pid, USER))])
     tick(good, 50)
@@ -209,7 +209,7 @@ def all_are_told_to_end(number):
     stage = Stage()
     asked = stage.program(USER)
     child, trace = stage.record("-p", str(asked.pid))
-    until(lambda: served(stage.runtime(USER)), "attached")
+    until(lambda: served(stage.runtime(USER), child), "attached")
     tick(asked, 50)
     if number == signal.SIGTERM:  # of a unit, not of a group
         for pid in helpers(child.pid, USER):
@@ -295,7 +295,7 @@ def name_taken_by_another():
         wait_ready(asked)
         theirs, = glob.glob(squatted + "-*")
         child, trace = stage.record("-p", str(asked.pid))
-        until(lambda: served(theirs), "attached")
+        until(lambda: served(theirs, child), "attached")
         tick(asked, 7)
         interrupt(child)
         equal(ticks(trace), {(asked.pid, asked.pid, 0): list(range(1, 8))}, "ticks")
@@ -319,7 +319,7 @@ def folder_behind_many_others():
     for number in range(70000):  # a tmpfs lists what is newest first
         os.close(os.open("%s/%d" % (shared, number), os.O_CREAT, 0o600))
     child, trace = stage.record("-p", str(asked.pid))
-    until(lambda: served(shared + "/pem-%d" % uid), "attached")
+    until(lambda: served(shared + "/pem-%d" % uid, child), "attached")
     tick(asked, 5)
     said = ""
     while "until it ends" not in said:  # an interrupt ends the attaching, too, which waits for the helper that reads them all
@@ -340,7 +340,7 @@ def program_that_comes_later():
     asked = stage.program(uid)
     first.kill()
     first.wait()
-    until(lambda: served(stage.runtime(uid)), "attached")
+    until(lambda: served(stage.runtime(uid), child), "attached")
     tick(asked, 4)
     rc, _, err = interrupt(child)
     equal(rc, 0, "status (stderr: %s)" % err)
@@ -355,7 +355,7 @@ def twenty_users():
     children = [stage.program(uid) for uid in users]
     child, trace = stage.record("-a")
     for uid in users:
-        until(lambda uid=uid: served(stage.runtime(uid)), "attached to user %d's" % uid)
+        until(lambda uid=uid: served(stage.runtime(uid), child), "attached to user %d's" % uid)
     for asked in children:
         tick(asked, 3)
     rc, _, err = interrupt(child)

@@ -51,7 +51,7 @@ def holes_punched_without_end():
     stage = Stage()
     good, bad = stage.program(GOOD), stage.program(USER)
     child, trace = stage.record("-p", "%d,%d" % (bad.pid, good.pid))
-    until(lambda: served(stage.runtime(GOOD)) and served(stage.runtime(USER)), "both are attached to")
+    until(lambda: served(stage.runtime(GOOD), child) and served(stage.runtime(USER), child), "both are attached to")
     tick(good, 10)
     tick(bad, 10)
     pool = stage.runtime(USER) + "/session-*/pool-*"
