@@ -105,8 +105,10 @@ static void add_row(struct cli_table *table, const struct pem_trace_info *info, 
 		cli_table__cell(table, "not measured");
 		return;
 	}
-	cli_table__cell(table, c->ns_each < 1e4 ? cli_format("%.1f ns", c->ns_each)
-						: cli_duration((uint64_t)c->ns_each));
+	/* One unit for all rows, which are compared. */
+	cli_table__cell(table, c->ns_each < 1e4
+				       ? cli_format("%.1f ns", c->ns_each)
+				       : cli_format("%s ns", cli_count((uint64_t)c->ns_each)));
 	cli_table__cell(table, range(&info->cost_ranges[i]));
 	cli_table__cell(table, duration(ns));
 	cli_table__cell(table, base != 0 ? cli_percent(ns / (double)base) : "");

@@ -384,4 +384,19 @@ def cost_and_gaps():
         assert gap["reason"], gap
 
 
+@test
+def costs_of_one_event_have_one_unit():
+    "what one event of each kind cost is told in nanoseconds, from some of a record to some 100,000 of the start of a process"
+    _, trace, _ = record(["sh", "-c", "ls / > /dev/null; true"], "-e", "APP::Libc")
+    costs = report(trace)[1]["cost"]["kinds"]
+    rc, out, _ = run([PEM, "report", trace], env={"COLUMNS": "200"})
+    equal(rc, 0, "status")
+    told = dict(re.findall(r"^(\S+) +[\d,]+ +([\d,.]+ \w+) ", out[out.index("Cost of observing"):], re.M))
+    for kind in costs:
+        if kind["count"] and kind["ns_each"] > 0:
+            number, unit = told[kind["kind"]].split()
+            equal((unit, float(number.replace(",", "")) // 1), ("ns", kind["ns_each"] // 1), "cost of one " + kind["kind"])
+    assert max(kind["ns_each"] for kind in costs) > 1e4 > min(kind["ns_each"] for kind in costs), costs
+
+
 run_all()
