@@ -14,7 +14,7 @@ if not os.path.exists(BUILD + "/bin/pem-explore"):
     print("1..0 # SKIP pem was built without SQLite, OpenBLAS, LAPACKE, NLopt or XGBoost")
     sys.exit(0)
 
-POLICIES = "portfolio gaussian forest latin random grid".split()
+POLICIES = "portfolio gaussian forest model sobol latin random grid".split()
 SIZES, CACHES, MODES = (1, 4, 16, 64), (2, 8, 32), ("wal", "delete", "off")
 
 

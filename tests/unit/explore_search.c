@@ -317,6 +317,57 @@ static void a_run_of_a_race_is_not_stopped(void **state)
 	explore_search__free(search);
 }
 
+static void a_configuration_that_comes_again_replaces_its_trial(void **state)
+{
+	const struct pem_explore_options options = {.size = sizeof(options), .objectives = 1};
+	struct explore_history history;
+	uint32_t i;
+
+	(void)state;
+	explore_history__begin(&history, &space, &options);
+	for (i = 0; i < 6; i++) {
+		const uint32_t level = i % 3;
+		const double value = i < 3 ? 1 + i : 10 - i;
+		const struct pem_explore_trial trial = {.size = sizeof(trial),
+							.levels = &level,
+							.values = &value,
+							.outcome = PEM_EXPLORE_MEASURED};
+
+		assert_int_equal(explore_history__add(&history, &trial), 0);
+	}
+	assert_int_equal(history.count, 3);
+	assert_float_equal(history.best, 5, 1e-9);
+	assert_float_equal(history.worst, 7, 1e-9);
+	explore_history__end(&history);
+}
+
+static void several_objectives_are_weighed_by_chance(void **state)
+{
+	static const double values[3][2] = {{0, 1}, {10, 0}, {20, 2}};
+	const struct pem_explore_options options = {
+		.size = sizeof(options), .seed = 1, .objectives = 2};
+	struct explore_history history;
+	uint32_t i, firsts = 0;
+
+	(void)state;
+	explore_history__begin(&history, &space, &options);
+	for (i = 0; i < 3; i++) {
+		const struct pem_explore_trial trial = {.size = sizeof(trial),
+							.levels = &i,
+							.values = values[i],
+							.outcome = PEM_EXPLORE_MEASURED};
+
+		assert_int_equal(explore_history__add(&history, &trial), 0);
+	}
+	for (i = 0; i < 100; i++) {
+		explore_history__weigh(&history);
+		assert_true(history.values[2] > fmax(history.values[0], history.values[1]));
+		firsts += history.values[0] < history.values[1];
+	}
+	assert_in_range(firsts, 20, 80);
+	explore_history__end(&history);
+}
+
 /* The test by its definition: over all subsets of the joint values. */
 static double by_subsets(const double *values, size_t count, size_t all_count)
 {
@@ -370,6 +421,8 @@ int main(void)
 		cmocka_unit_test(runs_of_an_earlier_process_lead_to_the_same_state),
 		cmocka_unit_test(what_the_space_does_not_have_is_refused),
 		cmocka_unit_test(a_run_of_a_race_is_not_stopped),
+		cmocka_unit_test(a_configuration_that_comes_again_replaces_its_trial),
+		cmocka_unit_test(several_objectives_are_weighed_by_chance),
 		cmocka_unit_test(rank_test_is_exact),
 	};
 

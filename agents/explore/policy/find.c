@@ -9,6 +9,7 @@
 
 static const struct pem_explore_policy *const policies[] = {
 	&explore_portfolio_policy, &explore_gaussian_policy, &explore_forest_policy,
+	&explore_model_policy,     &explore_halving_policy,  &explore_sobol_policy,
 	&explore_latin_policy,     &explore_random_policy,   &explore_grid_policy,
 };
 #define POLICIES (sizeof(policies) / sizeof(policies[0]))
@@ -65,6 +66,32 @@ static int load(const char *path, struct pem_explore_policy *policy, struct pem_
 	return -EINVAL;
 }
 
+static int load_python(const char *path, struct pem_explore_policy *policy, struct pem_error *error)
+{
+	int rc = explore_python__load(path, policy);
+
+	if (rc)
+		snprintf(error->text, sizeof(error->text), "cannot load the policy %.200s: %s",
+			 path, strerror(-rc));
+	return rc ? -EINVAL : 0;
+}
+
+const char *explore_policy__why(int error)
+{
+	switch (-error) {
+	case ETIME:
+		return "it did not answer in time (PEM_EXPLORE_ANSWER_S)";
+	case EPIPE:
+		return "its process ended";
+	case EPROTO:
+		return "its answer is not a configuration of the space, or not JSON";
+	case ERANGE:
+		return "it chose a configuration that the space does not have";
+	default:
+		return strerror(-error);
+	}
+}
+
 int explore_policy__find(const char *name, struct pem_explore_policy *policy,
 			 struct pem_error *error)
 {
@@ -72,7 +99,10 @@ int explore_policy__find(const char *name, struct pem_explore_policy *policy,
 	int rc;
 
 	if (strchr(name, '/')) {
-		rc = load(name, policy, error);
+		const char *dot = strrchr(name, '.');
+
+		rc = dot && !strcmp(dot, ".py") ? load_python(name, policy, error)
+						: load(name, policy, error);
 		if (rc)
 			return rc;
 	} else {

@@ -10,14 +10,20 @@
 
 #define ATTEMPTS 10000u
 #define FAR_DRAWS 300u
+#define OBJECTIVES_MAX 16u
+#define SUM_WEIGHT 0.05
 /* A larger space is not searched for the configurations that are left. */
 #define SEARCHED_MAX (UINT64_C(1) << 22)
 
 void explore_history__begin(struct explore_history *history, const struct pem_explore_space *space,
 			    const struct pem_explore_options *options)
 {
-	*history = (struct explore_history){
-		.space = space, .random = options->seed, .best = INFINITY, .worst = -INFINITY};
+	*history = (struct explore_history){.space = space,
+					    .random = options->seed,
+					    .objectives =
+						    options->objectives ? options->objectives : 1,
+					    .best = INFINITY,
+					    .worst = -INFINITY};
 	/* Seeds that are small numbers begin alike otherwise. */
 	history->random = explore_random(&history->random);
 }
@@ -26,6 +32,7 @@ void explore_history__end(struct explore_history *history)
 {
 	free(history->levels);
 	free(history->values);
+	free(history->given);
 	free(history->measured);
 	pem_number_map__free(&history->tried);
 }
@@ -80,7 +87,7 @@ int explore_history__add(struct explore_history *history, const struct pem_explo
 	uint32_t parameters = history->space->parameter_count;
 	size_t index = explore_history__find(history, trial->levels);
 	bool is_new = index == SIZE_MAX;
-	uint32_t *known;
+	uint32_t *known, i;
 
 	if (is_new) {
 		index = history->count;
@@ -88,6 +95,8 @@ int explore_history__add(struct explore_history *history, const struct pem_explo
 			     &history->level_capacity) ||
 		    pem_grow(&history->values, sizeof(*history->values), index + 1,
 			     &history->value_capacity) ||
+		    pem_grow(&history->given, sizeof(*history->given) * history->objectives,
+			     index + 1, &history->given_capacity) ||
 		    pem_grow(&history->measured, sizeof(*history->measured), index + 1,
 			     &history->measured_capacity))
 			return -ENOMEM;
@@ -101,10 +110,54 @@ int explore_history__add(struct explore_history *history, const struct pem_explo
 	}
 	history->measured[index] =
 		trial->outcome == PEM_EXPLORE_MEASURED || trial->outcome == PEM_EXPLORE_STOPPED;
-	if (history->measured[index])
+	if (history->measured[index]) {
 		history->values[index] = trial->values[0];
+		for (i = 0; i < history->objectives; i++)
+			history->given[index * history->objectives + i] = trial->values[i];
+	}
 	reckon(history, is_new ? index : 0);
 	return 0;
+}
+
+/* Add a share of one objective, from 0 for its best value to 1 for its worst. */
+static void add_share(struct explore_history *history, uint32_t objective, double weight)
+{
+	const double *given = history->given + objective;
+	double least = INFINITY, most = -INFINITY;
+	size_t i;
+
+	for (i = 0; i < history->count; i++) {
+		if (!history->measured[i])
+			continue;
+		least = fmin(least, given[i * history->objectives]);
+		most = fmax(most, given[i * history->objectives]);
+	}
+	for (i = 0; i < history->count && most > least; i++) {
+		double share = weight * (given[i * history->objectives] - least) / (most - least);
+
+		if (history->measured[i])
+			history->values[i] = fmax(history->values[i], share) + SUM_WEIGHT * share;
+	}
+}
+
+void explore_history__weigh(struct explore_history *history)
+{
+	double sum = 0, weights[OBJECTIVES_MAX];
+	uint32_t count =
+		history->objectives < OBJECTIVES_MAX ? history->objectives : OBJECTIVES_MAX;
+	uint32_t i;
+
+	if (count < 2)
+		return;
+	/* Evenly over all weights whose sum is 1. */
+	for (i = 0; i < count; i++) {
+		weights[i] = -log((double)((explore_random(&history->random) >> 11) + 1) * 0x1p-53);
+		sum += weights[i];
+	}
+	memset(history->values, 0, history->count * sizeof(*history->values));
+	for (i = 0; i < count; i++)
+		add_share(history, i, weights[i] / sum);
+	reckon(history, 0);
 }
 
 int explore_history__any(struct explore_history *history, uint32_t *levels)

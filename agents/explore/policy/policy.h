@@ -3,12 +3,13 @@
  * policy.h - the policies of pem explore itself
  *
  *	history.c	what was tried, and configurations that were not
- *	plain.c		grid, random, latin: choices that no value changes
+ *	plain.c		grid, random, latin, sobol, halving: choices without a model
  *	candidates.c	configurations among which a model chooses; expected improvement
  *	scores.c	values on the scale on which models see them
  *	process.c	a Gaussian process: values of configurations that were not tried
  *	forest.c	a random forest: the same
- *	portfolio.c	portfolio, gaussian, forest: choices by such models
+ *	portfolio.c	portfolio, gaussian, forest, model: choices by such models
+ *	python.c	policies in Python: a child process
  *	find.c		a policy by its name, or of a file
  *	search.h	a policy, and the races that a lucky configuration has to win
  *
@@ -47,11 +48,16 @@ struct explore_history {
 	const struct pem_explore_space *space;
 	uint64_t random;
 	uint32_t *levels; /* of each trial, one after the other */
-	/* The first objective of each trial. Of one without values: the worst that was measured. */
+	/*
+	 * The first objective of each trial, or a weighing of all. Of one without values: the worst
+	 * that was measured.
+	 */
 	double *values;
+	double *given; /* objectives of each trial */
+	uint32_t objectives;
 	bool *measured;
 	size_t unmeasured; /* trials without values */
-	size_t count, level_capacity, value_capacity, measured_capacity;
+	size_t count, level_capacity, value_capacity, given_capacity, measured_capacity;
 	double best, worst; /* measured; INFINITY, -INFINITY: nothing was */
 	struct pem_number_map tried; /* hashes of configurations */
 };
@@ -73,6 +79,12 @@ static inline const uint32_t *explore_history__levels(const struct explore_histo
 {
 	return history->levels + trial * history->space->parameter_count;
 }
+/*
+ * If there are several objectives, make values of them that weigh them by chance: the greatest
+ * weighed share, and a little of the others (ParEGO: Knowles, IEEE Trans. Evolutionary Computation
+ * 10, 2006).
+ */
+void explore_history__weigh(struct explore_history *history);
 /* Write any allowed configuration. Returns 1, or 0: none was found. */
 int explore_history__any(struct explore_history *history, uint32_t *levels);
 /* Write an allowed configuration that was not tried. Returns 1, or 0: none was found. */
@@ -138,6 +150,8 @@ struct explore_view {
 	bool additive; /* a part of the covariance is a sum over parameters, and not their product
 			*/
 	bool whole; /* the whole space matters, and not its best part above all */
+	/* The same for choices: an improvement is how uncertain a value is. */
+	bool uncertain;
 	/*
 	 * An improvement counts if it is larger: of logarithms, or of standard deviations with
 	 * ranks.
@@ -190,8 +204,8 @@ int explore_forest__improvements(struct explore_forest *forest,
 /* --- find.c --- */
 
 extern const struct pem_explore_policy explore_grid_policy, explore_random_policy,
-	explore_latin_policy, explore_forest_policy, explore_gaussian_policy,
-	explore_portfolio_policy;
+	explore_latin_policy, explore_sobol_policy, explore_halving_policy, explore_model_policy,
+	explore_forest_policy, explore_gaussian_policy, explore_portfolio_policy;
 
 /* All policies of this program, and how many. */
 const struct pem_explore_policy *const *explore_policies(size_t *count);
@@ -202,5 +216,17 @@ const struct pem_explore_policy *const *explore_policies(size_t *count);
  */
 int explore_policy__find(const char *name, struct pem_explore_policy *policy,
 			 struct pem_error *error);
+/* Why a policy failed, by the -errno that it returned: what follows "the policy failed: ". */
+const char *explore_policy__why(int error);
+
+/* --- python.c --- */
+
+/*
+ * Make a policy of a file in Python, whose name has a '/'; one such policy at a time. Its process
+ * starts with begin. Returns 0, or -errno: the file can't be read. The functions of the policy
+ * return also -ETIME: no answer came in time; -EPIPE: the process ended; -EPROTO: its answer makes
+ * no sense; -ERANGE: it chose only what is not allowed.
+ */
+int explore_python__load(const char *path, struct pem_explore_policy *policy);
 
 #endif

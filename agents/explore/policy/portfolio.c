@@ -33,6 +33,8 @@ static const struct explore_view together = {.margin = 0.03};
 static const struct explore_view additive = {.additive = true, .margin = 0.1};
 static const struct explore_view by_ranks = {.ranks = true, .margin = 0.3};
 
+static const struct explore_view uncertain = {.uncertain = true};
+
 struct portfolio {
 	struct explore_history history;
 	struct explore_candidates candidates;
@@ -87,6 +89,13 @@ static void *begin(const struct pem_explore_space *space, const struct pem_explo
 			  (struct turns){.views = {&together, &additive, &by_ranks},
 					 .count = 3,
 					 .chance = 4});
+}
+
+static void *begin_model(const struct pem_explore_space *space,
+			 const struct pem_explore_options *options)
+{
+	return begin_with(space, options,
+			  (struct turns){.views = {&uncertain}, .count = 1, .chance = 4});
 }
 
 static void *begin_gaussian(const struct pem_explore_space *space,
@@ -154,8 +163,11 @@ static int choose(struct portfolio *portfolio, uint32_t *levels)
 	double points = fmin((double)history->count, EXPLORE_PROCESS_POINTS), *improvements;
 	double limit = process ? PROCESS_WORK_MAX / (points * points)
 			       : FOREST_WORK_MAX / (double)history->count;
-	int rc = explore_candidates__collect(&portfolio->candidates, history,
-					     (size_t)fmin(limit, CANDIDATES_MAX));
+	int rc;
+
+	explore_history__weigh(history);
+	rc = explore_candidates__collect(&portfolio->candidates, history,
+					 (size_t)fmin(limit, CANDIDATES_MAX));
 
 	if (rc)
 		return rc;
@@ -203,6 +215,17 @@ const struct pem_explore_policy explore_forest_policy = {
 	.name = "forest",
 	.summary = "Bayesian optimisation by a random forest",
 	.begin = begin_forest,
+	.next_config = next_config,
+	.process_trial = process_trial,
+	.end = end,
+};
+
+const struct pem_explore_policy explore_model_policy = {
+	.size = sizeof(explore_model_policy),
+	.abi_version = PEM_EXPLORE_ABI_VERSION,
+	.name = "model",
+	.summary = "where values are least certain, for a model of the whole space",
+	.begin = begin_model,
 	.next_config = next_config,
 	.process_trial = process_trial,
 	.end = end,

@@ -229,14 +229,15 @@ static void take(struct explore_process *process, struct explore_history *histor
 		 const double *scores, double *sorted, uint32_t limit)
 {
 	size_t count = history->count, i, rest = 0, taken = 0;
+	bool is_whole = process->view.whole || process->view.uncertain;
 	double bar = INFINITY, step = 1;
 
 	process->count = 0;
-	for (i = 0; i < count && process->view.whole; i++) {
+	for (i = 0; i < count && is_whole; i++) {
 		if (explore_random__below(&history->random, count - i) < limit - process->count)
 			take_point(process, history, scores, i);
 	}
-	if (process->view.whole)
+	if (is_whole)
 		return;
 	if (count > limit) {
 		memcpy(sorted, scores, count * sizeof(*scores));
@@ -322,9 +323,11 @@ static void improve(struct explore_process *process, const uint32_t *levels, siz
 			process->mean + cblas_ddot((int)n, column, BATCH, process->residuals, 1);
 		double variance = process->variance *
 				  (1 + JITTER - cblas_ddot((int)n, column, BATCH, column, BATCH));
+		double deviation = sqrt(fmax(variance, 1e-12));
 
-		improvements[k] =
-			explore_improvement(process->target, mean, sqrt(fmax(variance, 1e-12)));
+		improvements[k] = process->view.uncertain
+					  ? deviation
+					  : explore_improvement(process->target, mean, deviation);
 	}
 }
 

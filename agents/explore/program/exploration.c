@@ -150,7 +150,8 @@ static int make_search(struct exploration *exploration)
 		return 0;
 	rc = -errno;
 	snprintf(exploration->error.text, sizeof(exploration->error.text),
-		 "the policy %.60s can't begin: %s", exploration->policy.name, strerror(-rc));
+		 "the policy %.60s can't begin: %s", exploration->policy.name,
+		 explore_policy__why(rc));
 	return rc;
 }
 
@@ -311,7 +312,7 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels)
 	rc = take(exploration, &stored);
 	if (rc)
 		snprintf(exploration->error.text, sizeof(exploration->error.text),
-			 "the policy failed: %s", strerror(-rc));
+			 "the policy failed: %s", explore_policy__why(rc));
 	return rc;
 }
 

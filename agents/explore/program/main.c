@@ -15,8 +15,9 @@
 
 static const struct cli_option options[] = {
 	{'p', "policy", "NAME",
-	 "Which policy chooses configurations: portfolio (the default), gaussian, forest, latin, "
-	 "random, grid; or ./FILE.so, a policy of your own (pem/explore.h)."},
+	 "Which policy chooses configurations: portfolio (the default), gaussian, forest, model, "
+	 "halving, sobol, latin, random, grid; or ./FILE.so or ./FILE.py, a policy of your own "
+	 "(pem/explore.h)."},
 	{'b', "budget", "TRIALS", "Make at most TRIALS trials (100)."},
 	{'s', "seeds", "NUMBER", "replay: explore NUMBER times, with seeds 1, 2, ... (1)."},
 	{'r', "runs", "NUMBER", "Run each configuration NUMBER times (1)."},

@@ -117,16 +117,11 @@ static int explore_all(struct replay *replay, struct pem_error *error)
 	for (seed = 0; seed < replay->request->seeds && !rc; seed++)
 		rc = explore(replay, seed);
 	cli_progress__end(&replay->progress);
-	if (rc == -ERANGE) {
-		rc = -EINVAL;
-		snprintf(error->text, sizeof(error->text),
-			 "the policy %.100s chose a configuration that the space does not have",
-			 replay->policy.name);
-	} else if (rc) {
+	if (rc)
 		snprintf(error->text, sizeof(error->text), "the policy %.100s failed: %s",
-			 replay->policy.name, strerror(-rc));
-	}
-	return rc;
+			 replay->policy.name, explore_policy__why(rc));
+	/* A policy that answers nonsense is a wrong one, of the user's. */
+	return rc == -ERANGE || rc == -EPROTO ? -EINVAL : rc;
 }
 
 /* How much worse than the optimum, as a share of it. */

@@ -126,7 +126,7 @@ static int explore(struct exploration *x)
 	cli_progress__clear();
 	if (rc < 0 && rc != -EINTR && !x->error.text[0])
 		snprintf(x->error.text, sizeof(x->error.text), "the policy %.60s failed: %s",
-			 x->policy.name, strerror(-rc));
+			 x->policy.name, explore_policy__why(rc));
 	return exploration_interrupted ? -EINTR : rc > 0 ? 0 : rc;
 }
 

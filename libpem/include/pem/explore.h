@@ -15,7 +15,9 @@
  *
  * A policy is a shared object that defines one symbol, const struct pem_explore_policy
  * pem_explore_policy; 'pem explore --policy ./mine.so' loads it. examples/policy.c is the
- * smallest one. All functions of one exploration are called by one thread, and may block.
+ * smallest one. 'pem explore --policy ./mine.py' runs a policy in Python (pemapi.explore).
+ *
+ * All functions of one exploration are called by one thread, and may block.
  *
  * Each parameter has a finite number of levels, so a configuration is one level for each parameter.
  * A range of numbers is given as a list of levels on its scale.
@@ -90,7 +92,7 @@ struct pem_explore_trial {
 	/* One for each objective: the smaller, the better. Not set if it failed or was refused. */
 	const double *values;
 	uint32_t outcome; /* enum pem_explore_outcome */
-	uint32_t runs; /* values are means of so many runs */
+	uint32_t runs; /* values are medians of so many runs; of two: their mean */
 	double error; /* standard error of values[0]; 0: unknown */
 	double seconds; /* that the trial took */
 };
@@ -118,8 +120,9 @@ struct pem_explore_policy {
 		       const struct pem_explore_options *options);
 	/* Write the levels of the next configuration. Returns 1, or 0: none is left; or -errno. */
 	int (*next_config)(void *policy, uint32_t *levels);
-	/* Take what came of a configuration, which may be one that the policy never asked for.
-	 * Returns 0 or -errno.
+	/*
+	 * Take what came of a configuration, which may be one that the policy never asked for. If
+	 * it ran again, it comes again, with all of its runs. Returns 0 or -errno.
 	 */
 	int (*process_trial)(void *policy, const struct pem_explore_trial *trial);
 	/* Take a value of the run that goes on. Returns 0 or -errno. NULL: it needs none. */
