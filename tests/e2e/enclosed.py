@@ -169,6 +169,19 @@ def statistics_alone():
     assert '"sum":3000' in out.replace(" ", ""), out
 
 
+@test
+def the_example_is_measured():
+    "examples/probes.c says the same recorded and alone, and its records are of the queries that it answers"
+    command = [os.path.join(BUILD, "examples", "probes"), "2", "700"]
+    out, found = records(*command)
+    equal(run(command), (0, out, ""), "alone")
+    equal([sum(values(found, "Tpt", "count", 2)), len(values(found, "Tpt", "count", 2))], [4000, 40], "queries, in records of 100")
+    equal(len(values(found, "Lat", "cycles", 2)), 400, "each tenth latency")
+    equal(sorted(values(found, "Snapshot", "v0", 3)), [999, 999, 1999, 1999], "each thousandth query")
+    equal({int(row["v1"]) for name, row in found if name == "Snapshot"}, {100}, "rows that a query reads")
+    equal(len(values(found, "Flt", "faults", 1)), 1, "fillings of the table")
+
+
 FAULTS = HEAD + r"""
 static void *thread(void *arg)
 {
