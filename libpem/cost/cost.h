@@ -197,6 +197,13 @@ double pem_page_ns(void);
 void pem_session__calibrate(struct pem_session *session, struct pem_trace_info *info,
 			    const struct pem_run_options *started);
 
+/*
+ * Add a line to info->costs, of a cost between least_ns and most_ns. If there are as many as that
+ * holds, lines without an event give way, and then the last line becomes the sum of "others".
+ */
+void pem_cost__add(struct pem_trace_info *info, const char *kind, double ns, double least_ns,
+		   double most_ns, uint64_t count);
+
 /* Fill in info->costs as of now, when info has the programs' CPU time. */
 void pem_session__count_costs(struct pem_session *session, struct pem_trace_info *info);
 

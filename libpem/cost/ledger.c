@@ -30,27 +30,59 @@ struct counts {
 	uint64_t lost; /* of programs' events; they are not in count */
 };
 
-static void add_line(struct pem_trace_info *info, const char *kind, double ns, double least_ns,
-		     double most_ns, uint64_t count)
+/* The line to fill in next: a new one, or one of which there was none. Returns cost_count: none. */
+static uint32_t free_line(const struct pem_trace_info *info)
 {
-	struct pem_trace_cost_range *range = &info->cost_ranges[info->cost_count];
-	struct pem_trace_cost *cost = &info->costs[info->cost_count];
+	uint32_t i;
 
-	if (info->cost_count == PEM_ARRAY_SIZE(info->costs))
+	if (info->cost_count < PEM_ARRAY_SIZE(info->costs))
+		return info->cost_count;
+	for (i = 0; i < info->cost_count && info->costs[i].count; i++)
+		;
+	return i;
+}
+
+/* Add to the last line, which becomes that of all others. */
+static void add_to_others(struct pem_trace_info *info, double ns, double least_ns, double most_ns,
+			  uint64_t count)
+{
+	uint32_t last = PEM_ARRAY_SIZE(info->costs) - 1;
+	struct pem_trace_cost *cost = &info->costs[last];
+	struct pem_trace_cost_range *range = &info->cost_ranges[last];
+	double old = (double)cost->count, new = (double)count, all = old + new;
+
+	/* If one was not measured, all of them count as not measured: the sum tells what it lacks.
+	 */
+	cost->ns_each = cost->ns_each > 0 && ns > 0 ? (cost->ns_each * old + ns * new) / all : 0;
+	range->least_ns = (range->least_ns * old + least_ns * new) / all;
+	range->most_ns = (range->most_ns * old + most_ns * new) / all;
+	cost->count += count;
+	pem_copy_text(cost->kind, sizeof(cost->kind), "others");
+}
+
+void pem_cost__add(struct pem_trace_info *info, const char *kind, double ns, double least_ns,
+		   double most_ns, uint64_t count)
+{
+	uint32_t line = free_line(info);
+	struct pem_trace_cost *cost = &info->costs[line];
+
+	most_ns = most_ns > least_ns ? most_ns : least_ns;
+	ns = pem_cost__rounded(ns);
+	if (line == PEM_ARRAY_SIZE(info->costs)) {
+		if (count)
+			add_to_others(info, ns, least_ns, most_ns, count);
 		return;
-	memset(cost, 0, sizeof(*cost));
+	}
+	*cost = (struct pem_trace_cost){.ns_each = ns, .count = count};
 	pem_copy_text(cost->kind, sizeof(cost->kind), kind);
-	cost->ns_each = pem_cost__rounded(ns);
-	cost->count = count;
-	range->least_ns = least_ns;
-	range->most_ns = most_ns > least_ns ? most_ns : least_ns;
-	info->cost_count++;
+	info->cost_ranges[line] = (struct pem_trace_cost_range){least_ns, most_ns};
+	info->cost_count += line == info->cost_count;
 }
 
 /* Add a line of a cost that is the same whatever the caches hold. */
 static void add_plain(struct pem_trace_info *info, const char *kind, double ns, uint64_t count)
 {
-	add_line(info, kind, ns, ns, ns, count);
+	pem_cost__add(info, kind, ns, ns, ns, count);
 }
 
 /*
@@ -64,8 +96,9 @@ static void add_kind(const struct pem_session *s, struct pem_trace_info *info, u
 	char name[sizeof(info->costs[0].kind)];
 
 	pem_cost__name(name, sizeof(name), kind, stat);
-	add_line(info, name, pem_cost__at(cost, stat, gap_ns), stat ? cost->stat_ns : cost->log_ns,
-		 stat ? cost->cold_stat_ns : cost->cold_log_ns, count);
+	pem_cost__add(info, name, pem_cost__at(cost, stat, gap_ns),
+		      stat ? cost->stat_ns : cost->log_ns,
+		      stat ? cost->cold_stat_ns : cost->cold_log_ns, count);
 }
 
 /* --- how often --- */
