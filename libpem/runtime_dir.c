@@ -280,28 +280,11 @@ static int take_shared(const char *base, char *path, size_t bytes, bool only_fin
 	return result == -EPERM ? take_other(base, path, bytes) : result;
 }
 
-/*
- * Do what secure_getenv does. secure_getenv itself may be the program's own function. It may wait
- * for a lock that a thread held when this process was forked.
- */
-static const char *variable(const char *name)
-{
-	size_t length = strlen(name);
-	char **v;
-
-	if (getauxval(AT_SECURE) || !environ)
-		return NULL;
-	for (v = environ; *v; v++) {
-		if (!strncmp(*v, name, length) && (*v)[length] == '=')
-			return *v + length + 1;
-	}
-	return NULL;
-}
-
 static int runtime_dir(char *path, size_t bytes, bool only_find)
 {
 	static const char *const bases[] = {"/dev/shm", "/tmp"};
-	const char *chosen = variable("PEM_RUNTIME_DIR"), *xdg = variable("XDG_RUNTIME_DIR");
+	const char *chosen = pem_variable("PEM_RUNTIME_DIR"),
+		   *xdg = pem_variable("XDG_RUNTIME_DIR");
 	int result = -ENOENT;
 	size_t used = 0, i;
 

@@ -8,6 +8,28 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+/*
+ * Do what secure_getenv does. secure_getenv itself may be the program's own function, which may
+ * wait for a lock that a thread held when this process was forked; and a probe on it counts its
+ * calls. Async-signal-safe.
+ */
+static inline char *pem_variable(const char *name)
+{
+	size_t length = strlen(name);
+	char **v;
+
+	if (getauxval(AT_SECURE) || !environ)
+		return NULL;
+	for (v = environ; *v; v++) {
+		if (!strncmp(*v, name, length) && (*v)[length] == '=')
+			return *v + length + 1;
+	}
+	return NULL;
+}
 
 /*
  * Return whether name is that of a runtime directory of user uid in /dev/shm or /tmp: pem-UID, or

@@ -178,6 +178,23 @@ static void print_lacking(const struct report *r, const char *kinds, char *text,
 		 has_starts ? "what copying pem's memory costs at each fork, " : "");
 }
 
+/* Are events of pem's own in the tables: page faults, or calls of functions that have probes? */
+static bool has_own_events(const struct report *r)
+{
+	size_t i;
+
+	for (i = 0; i < r->event_count && has_kind(r->info, "process-start"); i++) {
+		const struct report_event *e = &r->events[i];
+		uint32_t source = e->event->source_kind;
+
+		if (e->balance.delivered != 0 &&
+		    (source == PEM_SOURCE_UPROBE || source == PEM_SOURCE_PROBE ||
+		     strcmp(e->event->name, "OS::Mem::PageFault") == 0))
+			return true;
+	}
+	return false;
+}
+
 void report_cost__print(const struct report *r)
 {
 	const struct pem_trace_info *info = r->info;
@@ -216,6 +233,11 @@ void report_cost__print(const struct report *r)
 			 cli_count(info->internal_calls));
 		cli_wrap(stdout, text, 0, 0, cli_width(stdout));
 	}
+	if (has_own_events(r))
+		cli_wrap(stdout,
+			 "Page faults that pem caused in the programs, and its own calls of "
+			 "functions that have probes, are among theirs.",
+			 0, 0, cli_width(stdout));
 }
 
 struct json_object *report_cost__json(const struct report *r)

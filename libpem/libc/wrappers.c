@@ -18,6 +18,7 @@
 #include "libc/frames.h"
 #include "libc/libc.h"
 #include "producer/rights.h"
+#include "runtime_dir.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -73,7 +74,7 @@ static unsigned own_count;
 
 __attribute__((constructor(101))) static void read_variable(void)
 {
-	const char *text = secure_getenv("PEM_WRAPPERS");
+	const char *text = pem_variable("PEM_WRAPPERS");
 	char *at;
 
 	if (!text || strlen(text) >= sizeof(own_text))

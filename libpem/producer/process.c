@@ -9,6 +9,7 @@
 #include "producer/rights.h"
 #include "producer/standby.h"
 #include "early.h"
+#include "runtime_dir.h"
 #include "util.h"
 
 #include <errno.h>
@@ -335,7 +336,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 	/* The C library sets it in its own constructor, which may run later: to the same. */
 	if (!environ)
 		environ = environment;
-	session = secure_getenv("PEM_SESSION");
+	session = pem_variable("PEM_SESSION");
 	pem_process__read_known_filters();
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	pem_process.pid = pem_process__had_one_thread() ? started_id() : (uint32_t)getpid();

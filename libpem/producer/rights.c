@@ -483,7 +483,7 @@ static bool is_writable(void *start, size_t bytes)
  */
 static void count_harmless(void)
 {
-	char *digits = secure_getenv(PEM_FILTERS_VARIABLE);
+	char *digits = pem_variable(PEM_FILTERS_VARIABLE);
 	uint32_t known = pem_process__known_filters(), rest;
 	unsigned i;
 
@@ -538,7 +538,7 @@ void pem_rights__inherit(bool filtered)
 
 void pem_process__read_known_filters(void)
 {
-	const char *said = secure_getenv(PEM_FILTERS_VARIABLE);
+	const char *said = pem_variable(PEM_FILTERS_VARIABLE);
 
 	__atomic_store_n(&known_filters, said ? (uint32_t)pem_take_number(&said) : ~0u,
 			 __ATOMIC_RELAXED);

@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 
+from preload import compile_program, need_preload
 from probing import here, record, rows
 from tap import PEM, ROOT, equal, need, need_mounts, run, run_all, skip, test, tmp
 
@@ -247,6 +248,27 @@ def an_event_of_a_spec():
         rc, out, _ = run([PEM, "list", "--json", "APP::Functions::" + name])
         equal(rc, 0, "list")
         assert says in json.loads(out)[0]["reason"], out
+
+
+@test
+def calls_of_pems_own():
+    "pem's own libraries in a program do not ask the C library for variables"
+    here()
+    need_preload()
+    path = compile_program('#include <stdlib.h>\nint main(void) { int i, n = 0; for (i = 0; i < 5; i++) n += getenv("ASKED") != NULL; return n; }')
+    libc = re.search(r"=> (\S*libc\.so\.6)", run(["ldd", path])[1])
+    if not libc:
+        skip("no C library that is linked when a program starts")
+    own = shutil.copy(libc[1], tmp())
+    spec([("Asked", "getenv", own, "<field name='name' type='string' max='64' from='arg0'/>")])
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run(["env", "LD_LIBRARY_PATH=" + os.path.dirname(own), PEM, "record", "-q", "-o", trace, "-e", "APP::Functions::Asked,APP::Libc::Malloc", "--", path])
+    equal(rc, 0, err)
+    began = int(rows(trace, "OS::Process::Rename")[0]["time_ns"])
+    names = [row["name"] for row in rows(trace, "APP::Functions::Asked") if int(row["time_ns"]) > began]
+    equal((len(names), set(names) - {"ASKED", "(fault)"}), (5, set()), "calls, and names of others, of %s" % names)
+    text = " ".join(run([PEM, "report", trace])[1].split())
+    assert "its own calls of functions that have probes, are among theirs" in text, text
 
 
 @test
