@@ -27,6 +27,8 @@ $(B)/tests/counters_ring $(B)/fuzz/counters_ring: $(B)/obj/libpem/sources/counte
 
 $(B)/tests/counters_access: $(call objects,$(addprefix libpem/sources/counters/,access.c ring.c))
 
+$(B)/tests/counters_mapped: $(call objects,$(addprefix libpem/sources/counters/,mapped_files.c maps.c))
+
 $(B)/tests/counters_estimate: $(B)/obj/libpem/sources/counters/estimate.o
 $(B)/tests/counters_groups: $(B)/obj/libpem/sources/counters/groups.o
 

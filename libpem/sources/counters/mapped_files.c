@@ -44,23 +44,16 @@ struct mapped_files *mapped_files__new(void)
 	return calloc(1, sizeof(struct mapped_files));
 }
 
-/* Is the build id met for the first time? */
-static int is_new(struct mapped_files *files, const struct ring_map *map)
+/* Where a build id is noted that was not judged yet. NULL: it was, or no more are. */
+static uint64_t *note_of(struct mapped_files *files, uint64_t id)
 {
-	uint64_t id;
-	unsigned i;
+	unsigned i = (unsigned)(id % (2 * JUDGED_MAX));
 
-	memcpy(&id, map->build_id, sizeof(id));
-	for (i = (unsigned)(id % (2 * JUDGED_MAX)); files->judged[i];
-	     i = (i + 1) % (2 * JUDGED_MAX)) {
+	for (; files->judged[i]; i = (i + 1) % (2 * JUDGED_MAX)) {
 		if (files->judged[i] == id)
-			return 0;
+			return NULL;
 	}
-	if (!id || files->count == JUDGED_MAX)
-		return 0;
-	files->judged[i] = id;
-	files->count++;
-	return 1;
+	return id && files->count < JUDGED_MAX ? &files->judged[i] : NULL;
 }
 
 /* The program itself, whose file may be removed already. */
@@ -100,24 +93,27 @@ static int open_mapped(int process, const struct ring_map *map)
 
 /*
  * Open the file if it and the process are this user's, or the file root's. The number of the
- * process may be another one's by now: its folder in /proc is of one process alone.
+ * process may be another one's by now: its folder in /proc is of one process alone. Returns -EPERM
+ * if they are not, another error if the process has ended.
  */
 static int open_own(const struct ring_map *map, struct stat *file)
 {
-	int process = maps__open_process((pid_t)map->pid), fd = -1;
+	int process = maps__open_process((pid_t)map->pid), fd = -EPERM;
 
 	if (process < 0)
-		return -1;
+		return -ESRCH;
 	if (maps__is_own_at(process))
 		fd = open_mapped(process, map);
+	else if (faccessat(process, "exe", F_OK, AT_SYMLINK_NOFOLLOW))
+		fd = -ESRCH;
 	close(process);
 	if (fd < 0)
-		return -1;
+		return fd;
 	if (!fstat(fd, file) && S_ISREG(file->st_mode) &&
 	    (file->st_uid == 0 || file->st_uid == geteuid()))
 		return fd;
 	close(fd);
-	return -1;
+	return -EPERM;
 }
 
 static int may_be_gone(const struct ring_map *map, const struct stat *file)
@@ -136,14 +132,23 @@ static int may_be_gone(const struct ring_map *map, const struct stat *file)
 void mapped_files__take(struct mapped_files *files, const struct ring_map *map,
 			const struct pem_source_sink *sink)
 {
+	uint64_t id, *note;
 	char path[40];
 	struct stat file;
 	int handle, fd;
 
-	if (!files || !sink->keep_file || !map->is_file || map->build_id_bytes < 8 ||
-	    !is_new(files, map))
+	if (!files || !sink->keep_file || !map->is_file || map->build_id_bytes < 8)
+		return;
+	memcpy(&id, map->build_id, sizeof(id));
+	note = note_of(files, id);
+	if (!note)
 		return;
 	handle = open_own(map, &file);
+	/* A process that has ended leaves its file to the next one that maps it. */
+	if (handle < 0 && handle != -EPERM)
+		return;
+	*note = id;
+	files->count++;
 	if (handle < 0)
 		return;
 	if (file.st_size > 0 && file.st_size <= (off_t)FILE_BYTES_MAX &&
