@@ -62,9 +62,9 @@ def described(pattern):
     return event["description"], [(field["name"], field["type"]) for field in event["fields"]]
 
 
-def refused(pattern, says):
+def refused(pattern, says, status=1):
     rc, _, err = run([PEM, "record", "-o", os.path.join(tmp(), "refused"), "-e", pattern, "--", "true"])
-    equal(rc, 1, "status for " + pattern)
+    equal(rc, status, "status for " + pattern)
     assert says in err, err
 
 
@@ -148,6 +148,8 @@ def addresses_that_are_no_places():
     _, out, _ = run(["objdump", "-d", "--no-show-raw-insn", path])
     begins = [int(line.split(":")[0], 16) for line in out.split("<main>:")[1].split("\n\n")[0].splitlines()[1:]]
     inner = next(at for at in range(main, begins[-1]) if at not in begins)
+    assert described("uprobe:%s:main+%d" % (path, begins[1] - main)), "a place in a function"
+    refused("uprobe:%s:main+%d" % (path, inner - main), "is in the middle of an instruction")
     split(path)
     refused("uprobe:%s:%#x" % (path, inner), "is in the middle of an instruction")
     refused("uprobe:%s:0x10" % path, "has no code at 0x10")
@@ -226,6 +228,32 @@ def spec(events):
     with open(folder + "/functions.xml", "w", encoding="utf-8") as out:
         out.write(SPEC % "".join(EVENT % (name, name, function, binary, fields) for name, function, binary, fields in events))
     os.environ["PEM_SPEC_PATH"] = folder
+
+
+ODD = r"""
+extern "C" __attribute__((noinline)) int odd(int, int b) { __asm__ volatile("" : : "r"(b)); return b; }
+static int one(void) { return 1; }
+extern "C" { static int (*pick(void))(void) { return one; } }
+extern "C" int chosen(void) __attribute__((ifunc("pick")));
+namespace first { static __attribute__((noinline, used)) int same(int number) __asm__("same"); int same(int number) { return number; } }
+int main() { return odd(1, 2) + chosen() - 3; }
+"""
+SAME = '__attribute__((noinline, used)) static int same(const char *text, long length) { return text[length]; }'
+
+
+@test
+def functions_that_are_odd():
+    "a parameter without a name has its number, functions of one name and two kinds have registers, and one that is chosen at start is refused"
+    here()
+    need("g++", "gcc", "objcopy")
+    other = os.path.join(tmp(), "same.o")
+    with open(other + ".c", "w", encoding="ascii") as file:
+        file.write(SAME)
+    equal(run(["gcc", "-g", "-O1", "-fPIE", "-c", "-o", other, other + ".c"])[0], 0, "gcc")
+    path = compile_program(ODD, compiler="g++", flags=["-xnone", other])
+    equal([name for name, _ in described("uprobe:%s:odd" % path)[1]], ["arg0", "b"], "parameters")
+    equal([name for name, _ in described("uprobe:%s:same" % path)[1]][:3], ["arg0", "arg1", "arg2"], "fields of functions of one name")
+    refused("uprobe:%s:chosen" % path, "is chosen when the program starts", 2)
 
 
 @test

@@ -11,7 +11,7 @@ import subprocess
 
 from preload import compile_program, need_preload
 from stage import until, until_served
-from tap import BUILD, PEM, equal, need, run, run_all, start, test, tmp
+from tap import BUILD, PEM, equal, need, run, run_all, skip, start, test, tmp
 
 MALLOC = "APP::Libc::Malloc"
 IDLE = os.path.join(BUILD, "programs", "idle")
@@ -115,6 +115,41 @@ def grandchildren():
     equal(counted(compile_program(FORKS), 5, 100, 0, 2), 3 * 5 * 100, "allocations")
     forks = compile_program(FORKS.replace("i < count;", "i < (level ? 0 : count);"))
     equal(counted(forks, 5, 100, 0, 2), 5 * 100, "allocations of the last ones alone")
+
+
+@test
+def parents_events():
+    "what a parent counted before a fork is not counted again with its child's events"
+    need_preload()
+    forks = compile_program(FORKS.replace("	int status, i;\n", "	int status, i;\n	allocate(77);\n"))
+    equal(counted(forks, 5, 3, 0), 5 * 3 + 5, "of a program with one thread")
+
+
+@test
+def another_pid_namespace():
+    "a child in a pid namespace of its own, which is number 1 there, has its number outside, or one that no process has"
+    need_preload()
+    need("unshare")
+    rc, _, err = run(["unshare", "-f", "-p", "true"])
+    if rc:
+        skip("no pid namespaces here: " + err.strip())
+    source = "#define _GNU_SOURCE\n#include <sched.h>\n#include <stdio.h>\n" + FORKS.replace("	pid_t pid = fork();\n", """	pid_t pid;
+
+	if (unshare(CLONE_NEWPID))
+		return 1;
+	pid = fork();
+	if (pid > 0)
+		dprintf(1, "%d\\n", pid);
+""")
+    trace = os.path.join(tmp(), "trace")
+    rc, out, err = run([PEM, "record", "-q", "-e", MALLOC, "--where", "size == 77", "-o", trace, "--", compile_program(source), "1", "50", "0"], env=environment())
+    equal(rc, 0, "status, with " + err)
+    child = int(out.split()[0])
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status of report, with " + err)
+    found = {p["pid"]: p["count"] for p in json.loads(out)["processes"] if p["count"] >= 50}
+    unknown = 0x40000000  # from this number on nothing is claimed (pem/trace.h)
+    equal([(child if pid >= unknown else pid, count) for pid, count in found.items()], [(child, 50)], "processes with events")
 
 
 @test
