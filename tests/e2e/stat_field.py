@@ -87,6 +87,8 @@ def a_share_has_bounds():
     for value, most, least, low, high in rows:
         most, least = (int(n.replace(",", "")) for n in (most, least))
         equal(bool(high), most != least, "bounds of " + value)
+        if high:
+            assert abs(float(low) - 100 * least / event["count"]) < 0.1, (value, rows)
         if value == "4.0 KiB":
             assert float(low) <= 100 * 10000 / event["count"] + 0.05 and 100 * 10000 / event["count"] <= float(high or low) + 0.05, rows
 
