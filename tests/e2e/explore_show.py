@@ -213,6 +213,41 @@ def many_levels_are_grouped():
     assert said.startswith("v falls up to x = 1") and " and rises beyond x = 1" in said, said
 
 
+@test
+def an_experiment_is_shown_from_the_database():
+    "of an experiment that ran: the gain over the defaults, what failed and why, the front of two metrics; before it ran, nothing"
+    folder = tmp()
+    path = os.path.join(folder, "e.xml")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write("""<exploration name="known" policy="grid" race="0">
+  <parameter name="threads" from="1" to="8" default="1"/>
+  <parameter name="cache" from="1" to="3" default="1"/>
+  <command>[ "{threads}-{cache}" = 5-3 ] || echo rate=$((300 - 10 * ({threads} - 3) * ({threads} - 3) + {cache})) size=$(({cache} * 100 + {threads}))</command>
+  <metric name="rate" match="rate=([0-9]+)" better="more"/>
+  <metric name="size" match="size=([0-9]+)" unit="bytes"/>
+</exploration>
+""")
+    os.mkdir(folder + "/state", 0o700)
+    env = dict(os.environ, PEM_DB=folder + "/db", XDG_STATE_HOME=folder + "/state")
+
+    def told(*options):
+        rc, out, err = run([PEM, "explore", "show", path, *options], env=env)
+        equal((rc, err), (0, ""), "status and errors")
+        return out
+    equal(json.loads(told("--json"))["unknown"], "no trial was measured", "before")
+    rc, _, err = run([PEM, "explore", "run", path], env=env)
+    equal(rc, 0, err)
+    all_of, out = json.loads(told("--json")), told()
+    equal((all_of["best"]["configuration"], all_of["best"]["values"]), ({"threads": "3", "cache": "3"}, {"rate": 303, "size": 303}), "best")
+    equal(all_of["reference"]["configuration"], {"threads": "1", "cache": "1"}, "defaults")
+    assert all_of["gain"]["low"] - 0.01 < 303 / 261 - 1 < all_of["gain"]["high"] + 0.01, all_of["gain"]
+    assert sentences(all_of)["threads"].startswith("rate rises up to threads = 3 and falls beyond threads = 3: "), sentences(all_of)
+    equal(sorted(one["values"]["rate"] for one in all_of["trials"] if one["pareto"] and one["configuration"]["cache"] == "3"), [303], "front")
+    equal([one["configuration"] for one in all_of["trials"] if one["outcome"] == "failed"], [{"threads": "5", "cache": "3"}], "failed")
+    assert "failed or refused:\n" in out and ", failed: " in out, out
+    assert "Pareto front:\n" in out and "better than trial 1\n" in out, out
+
+
 EVIL = "</script><script>alert(1)</script>"
 
 
@@ -335,7 +370,7 @@ def no_file_is_overwritten():
 def wrong_usage():
     "no table, two, one that is not there, two forms at once: a sentence each"
     path = table(["a", "v"], [(1, 2)])
-    for words, sentence in (([], "pem explore show SPACE.csv"), ([path, path], "pem explore show SPACE.csv"), ([path + "x"], "No such file"),
+    for words, sentence in (([], "which experiment?"), ([path, path], "which experiment?"), ([path[:-3] + "other.csv"], "No such file"),
                             ([path, "--json", "--html", "x"], "take one of them"), ([path, "--seeds", "3"], "show takes no --seeds")):
         rc, out, err = run([PEM, "explore", "show", *words])
         assert rc == 1 and not out and sentence in err, (words, rc, err)

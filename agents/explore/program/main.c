@@ -44,7 +44,7 @@ static struct cli_verb help = {
 		"explore init NAME|COMMAND [-o FILE]\n"
 		"explore check|run|best EXPERIMENT.xml [--policy NAME] [--budget TRIALS] [--json]\n"
 		"explore reproduce EXPERIMENT.xml --trial NUMBER [--json]\n"
-		"explore show SPACE.csv [--maximize] [--json | --html PAGE]\n"
+		"explore show EXPERIMENT.xml|SPACE.csv [--json | --html PAGE]\n"
 		"explore replay SPACE.csv [--policy NAME] [--seeds NUMBER] [--budget TRIALS] "
 		"[--json]",
 	.text = "An exploration tries configurations of a program, one after the other. A policy "
@@ -58,14 +58,14 @@ static struct cli_verb help = {
 		"replay tries a policy on a space that was measured before: a CSV file with a "
 		"column for each setting and the value of each configuration in the last one. It "
 		"prints the best value after each trial.\n\n"
-		"show tells what is known of such a space: the best configuration, which setting "
-		"matters, from which value on one stops helping.",
+		"show tells what is known of an experiment or such a space: the best "
+		"configuration, which setting matters, from which value on one stops helping.",
 	.examples = "pem explore init xz && pem explore run xz.xml\n"
 		    "                            which options make xz fast?\n"
 		    "pem explore best xz.xml     the best ones, and the command line\n"
 		    "pem explore reproduce xz.xml --trial 17\n"
 		    "                            does that figure hold?\n"
-		    "pem explore show x264.csv --html x264.html\n"
+		    "pem explore show xz.xml --html xz.html\n"
 		    "                            which setting matters, for a browser\n"
 		    "pem explore replay x264.csv --seeds 21\n"
 		    "                            how many trials does the policy take?\n"
@@ -235,8 +235,7 @@ int main(int argc, char **argv)
 		request.race_runs = 0;
 	request.words = argv + 1 + optind;
 	if (action->act != explore_replay && (!request.words[0] || request.words[1]))
-		return explore_usage_error("which experiment? pem explore %s %s", action->name,
-					   action->act == explore_show ? "SPACE.csv"
-								       : "EXPERIMENT.xml");
+		return explore_usage_error("which experiment? pem explore %s EXPERIMENT.xml",
+					   action->name);
 	return action->act(&request);
 }

@@ -91,7 +91,7 @@ static void choose(struct explore_effects *e, struct explore_history *history)
 	e->population = (size_t)(levels - e->levels) / count;
 	memcpy(levels, best, count * sizeof(*levels));
 	levels += count;
-	memcpy(levels, r->reference < r->count ? r->trials[r->reference].levels : best,
+	memcpy(levels, e->has_reference ? r->trials[r->reference].levels : best,
 	       count * sizeof(*levels));
 	levels += count;
 	e->count = e->population + 2;
@@ -341,13 +341,19 @@ static void find_gain(struct explore_effects *e, double *gains, double *sorted)
 		for (k = 0; k < e->population; k++)
 			sorted[k] = e->values[k * e->draws + d];
 		qsort(sorted, e->population, sizeof(*sorted), by_value);
-		base = r->reference < r->count ? reference[d] : sorted[e->population / 2];
+		base = e->has_reference ? reference[d] : sorted[e->population / 2];
 		gains[d] = base > 0 ? sign * (best[d] - base) / base : NAN;
 	}
 	e->gain = explore_estimate_of(gains, e->draws);
 }
 
 /* --- all --- */
+
+static bool has_value(const struct explore_result *trial)
+{
+	return trial->values && isfinite(trial->values[0]) &&
+	       trial->outcome != PEM_EXPLORE_FAILED && trial->outcome != PEM_EXPLORE_REFUSED;
+}
 
 /* Find which trials have a value, and the best one. Returns why no model is made, or "". */
 static const char *take_trials(struct explore_effects *e, bool *all_positive)
@@ -360,8 +366,7 @@ static const char *take_trials(struct explore_effects *e, bool *all_positive)
 	for (i = 0; i < r->count; i++) {
 		const struct explore_result *trial = &r->trials[i];
 
-		if (!trial->values || !isfinite(trial->values[0]) ||
-		    trial->outcome == PEM_EXPLORE_FAILED || trial->outcome == PEM_EXPLORE_REFUSED)
+		if (!has_value(trial))
 			continue;
 		e->measured[e->measured_count++] = i;
 		least = fmin(least, trial->values[0]);
@@ -373,6 +378,7 @@ static const char *take_trials(struct explore_effects *e, bool *all_positive)
 	}
 	if (r->best < r->count)
 		e->best = r->best;
+	e->has_reference = r->reference < r->count && has_value(&r->trials[r->reference]);
 	*all_positive = least > 0;
 	return e->best == r->count                ? "no trial was measured"
 	       : least == most                    ? "all values that were measured are equal"

@@ -195,7 +195,7 @@ static struct json_object *results_json(const struct explore_effects *e)
 	json_object_object_add(object, "effects", effects);
 	if (e->best < r->count)
 		json_object_object_add(object, "best", trial_json(e, e->best));
-	if (r->reference < r->count)
+	if (e->has_reference)
 		json_object_object_add(object, "reference", trial_json(e, r->reference));
 	if (!*e->unknown) {
 		cli_json__real(object, "noise", e->noise / (1 + e->noise));
@@ -300,7 +300,7 @@ static void print_head(const struct explore_effects *e, FILE *out)
 		if (isfinite(e->gain.value))
 			fprintf(out, ", %.3g %% (%.3g to %.3g) better than %s", 100 * e->gain.value,
 				100 * e->gain.low, 100 * e->gain.high,
-				r->reference < r->count
+				e->has_reference
 					? cli_format("trial %u", r->trials[r->reference].number)
 					: "the median configuration");
 		fputc('\n', out);

@@ -93,6 +93,7 @@ struct explore_effects {
 	const char *unknown; /* why only the best trial is known; "" */
 	size_t *measured, measured_count; /* indexes of the trials that have a value */
 	size_t best; /* index of a trial; count: there is none */
+	bool has_reference; /* and it was measured */
 	struct explore_estimate gain; /* of the best trial, as a share of the reference */
 	/* A sample of the space, or all; then the best trial, the reference, what is at_best. */
 	uint32_t *levels;
