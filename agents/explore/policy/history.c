@@ -9,7 +9,6 @@
 #include <string.h>
 
 #define ATTEMPTS 10000u
-#define FAR_DRAWS 300u
 #define OBJECTIVES_MAX 16u
 #define SUM_WEIGHT 0.05
 /* A larger space is not searched for the configurations that are left. */
@@ -209,45 +208,4 @@ int explore_history__draw(struct explore_history *history, uint32_t *levels)
 			return 1;
 	}
 	return search(history, levels);
-}
-
-/* The smallest distance to a trial: a sum over parameters. */
-static double nearest(const struct explore_history *history, const uint32_t *levels)
-{
-	const struct pem_explore_space *space = history->space;
-	double least = INFINITY;
-	size_t trial;
-	uint32_t i;
-
-	for (trial = 0; trial < history->count; trial++) {
-		const uint32_t *other = explore_history__levels(history, trial);
-		double sum = 0;
-
-		for (i = 0; i < space->parameter_count; i++)
-			sum += explore_distance(&space->parameters[i], levels[i], other[i]);
-		least = fmin(least, sum);
-	}
-	return least;
-}
-
-int explore_history__far(struct explore_history *history, uint32_t *levels)
-{
-	uint32_t parameters = history->space->parameter_count, draw;
-	uint32_t *drawn = calloc(parameters, sizeof(*drawn));
-	double farthest = -1;
-
-	if (!drawn)
-		return -ENOMEM;
-	for (draw = 0; draw < FAR_DRAWS && explore_history__draw(history, drawn); draw++) {
-		double distance = nearest(history, drawn);
-
-		if (distance > farthest) {
-			farthest = distance;
-			memcpy(levels, drawn, parameters * sizeof(*levels));
-		}
-		if (!history->count)
-			break;
-	}
-	free(drawn);
-	return farthest >= 0;
 }

@@ -89,8 +89,6 @@ void explore_history__weigh(struct explore_history *history);
 int explore_history__any(struct explore_history *history, uint32_t *levels);
 /* Write an allowed configuration that was not tried. Returns 1, or 0: none was found. */
 int explore_history__draw(struct explore_history *history, uint32_t *levels);
-/* The same, of several draws the one farthest from all that were tried. */
-int explore_history__far(struct explore_history *history, uint32_t *levels);
 /*
  * How far two levels of a parameter are from each other, from 0 to 1: 1 for any two without an
  * order.

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST 4u /* trials before a model is made: as far from each other as possible */
+#define FIRST 2u /* trials by chance before a model is made */
 #define CANDIDATES_MAX 20000u
 /* These bound the time of a choice: candidates, times points squared; of a forest, times trials. */
 #define PROCESS_WORK_MAX 4e8
@@ -158,8 +158,10 @@ static int improvements_of(struct portfolio *portfolio, struct explore_process *
 static int choose(struct portfolio *portfolio, uint32_t *levels)
 {
 	struct explore_history *history = &portfolio->history;
+	const struct turns *turns = &portfolio->turns;
+	size_t by_chance = turns->chance ? history->count / turns->chance : 0;
 	struct explore_process *process =
-		portfolio->processes[history->count % portfolio->turns.count];
+		portfolio->processes[(history->count - by_chance) % turns->count];
 	double points = fmin((double)history->count, EXPLORE_PROCESS_POINTS), *improvements;
 	double limit = process ? PROCESS_WORK_MAX / (points * points)
 			       : FOREST_WORK_MAX / (double)history->count;
@@ -185,11 +187,11 @@ static int next_config(void *policy, uint32_t *levels)
 {
 	struct portfolio *portfolio = policy;
 	struct explore_history *history = &portfolio->history;
+	const struct turns *turns = &portfolio->turns;
 	int rc;
 
-	if (history->count < FIRST || !isfinite(history->best))
-		return explore_history__far(history, levels);
-	if (portfolio->turns.chance && history->count % portfolio->turns.chance == 0)
+	if (history->count < FIRST || !isfinite(history->best) ||
+	    (turns->chance && history->count % turns->chance == 0))
 		return explore_history__draw(history, levels);
 	rc = choose(portfolio, levels);
 	/* No candidate is left, or no model fits. */
