@@ -43,19 +43,21 @@ $(info pem explore is not built: it needs SQLite, OpenBLAS, LAPACKE, NLopt and X
   liblapacke-dev libnlopt-dev libxgboost-dev))
 endif
 
-EXPLORE_LIBS := -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) -lxgboost -ldl -lm
+EXPLORE_LIBS := $(JSON_LIBS) -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) -lxgboost -ldl -lm
 $(B)/bin/pem-explore: $(EXPLORE_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LIBPEM) $(LIBPEM_AGENT)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(EXPLORE_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) \
 	  $(SETTINGS_LIBS) $(EXPLORE_LIBS)
 
-# Spaces and policies alone: for bench/between_trials.c.
+# Spaces and policies alone: for bench/between_trials.c and tests/unit/explore_model.c.
 EXPLORE_MODELS := $(call objects,$(wildcard $(addprefix agents/explore/,space/*.c policy/*.c)) \
   shared/number_map.c shared/student.c)
 
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \
   shared/number_map.c shared/student.c)
-$(B)/obj/tests/unit/explore_search.o: private CPPFLAGS += -Iagents/explore
+$(B)/tests/explore_model: $(EXPLORE_MODELS)
+$(B)/tests/explore_model: private TEST_LIBS += $(EXPLORE_LIBS)
+$(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += -Iagents/explore
 
 # Documents of experiments, without trials.
 EXPLORE_DOCUMENT_OBJ := $(call objects,$(addprefix agents/explore/,space/space.c \
