@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PATIENCE_MS 10000
@@ -58,6 +59,24 @@ static int start(char *const *words, int out, pid_t *pid)
 	return -code;
 }
 
+/* As poll(), for PATIENCE_MS in all, also when signals come in between. */
+static int wait_for(struct pollfd *ended)
+{
+	struct timespec now;
+	int64_t until_ms, left_ms = PATIENCE_MS;
+	int rc;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	until_ms = now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000 + PATIENCE_MS;
+	while ((rc = poll(ended, 1, (int)left_ms)) < 0 && errno == EINTR) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		left_ms = until_ms - (now.tv_sec * INT64_C(1000) + now.tv_nsec / 1000000);
+		if (left_ms < 0)
+			left_ms = 0;
+	}
+	return rc;
+}
+
 /*
  * Returns 0; 1: it ended with another status; or -errno. value: what it printed. A pipe that nobody
  * reads limits that, and a child that it leaves running is not waited for.
@@ -80,13 +99,14 @@ static int run(char *const *words, char *value, struct pem_error *error)
 		return settings_fail(error, rc, "%s can't be run: %s", words[0], strerror(-rc));
 	}
 	ended.fd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (ended.fd < 0 || poll(&ended, 1, PATIENCE_MS) <= 0) {
+	if (ended.fd < 0 || wait_for(&ended) <= 0) {
 		rc = settings_fail(error, -ETIMEDOUT,
 				   "%s %s ran for more than %d s, or printed more than 64 KiB",
 				   words[0], words[1], PATIENCE_MS / 1000);
 		kill(-pid, SIGKILL);
 	}
-	waitpid(pid, &status, 0);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
 	bytes = read(fds[0], text, sizeof(text));
 	close(ended.fd);
 	close(fds[0]);

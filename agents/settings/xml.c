@@ -203,6 +203,9 @@ static int parse(struct settings_xml *xml)
 
 	if (!parser)
 		return -ENOMEM;
+	/* Text goes on after a comment. */
+	parser->sax->comment = NULL;
+	parser->sax->processingInstruction = NULL;
 	xmlSetStructuredErrorFunc(xml, on_parse_error);
 	xml->document = xmlCtxtReadMemory(parser, xml->bytes, (int)strlen(xml->bytes), xml->path,
 					  NULL, XML_PARSE_NONET | XML_PARSE_NOCDATA);
@@ -318,7 +321,5 @@ const char *settings_xml__text(const struct settings_xml_node *node)
 {
 	const xmlNode *child = node_of(node)->children;
 
-	while (child && child->type == XML_COMMENT_NODE)
-		child = child->next;
 	return child && child->type == XML_TEXT_NODE ? (const char *)child->content : NULL;
 }

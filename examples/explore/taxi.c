@@ -62,7 +62,8 @@ static void make(const char *file, const char *rows)
 			 "INSERT INTO trip WITH RECURSIVE n(value) AS (SELECT 1 UNION ALL"
 			 " SELECT value + 1 FROM n WHERE value < %ld)"
 			 " SELECT -74 + (value * 7919 %% 1000) / 1000.0,"
-			 " 40 + (value * 104729 %% 1000) / 1000.0, 1 + value %% 6, value %% 80 FROM n",
+			 " 40 + (value * 104729 %% 1000) / 1000.0, 1 + value %% 6, value %% 80 "
+			 "FROM n",
 			 atol(rows));
 		check(db, sqlite3_exec(db, text, NULL, NULL, NULL));
 	}
@@ -89,16 +90,17 @@ static void *ask(void *arg)
 	char pragma[64];
 	sqlite3 *db;
 
-	check(NULL, sqlite3_open_v2(asker->file, &db,
-				    SQLITE_OPEN_READONLY | SQLITE_OPEN_SHAREDCACHE |
-					    SQLITE_OPEN_NOMUTEX,
-				    NULL));
+	check(NULL,
+	      sqlite3_open_v2(asker->file, &db,
+			      SQLITE_OPEN_READONLY | SQLITE_OPEN_SHAREDCACHE | SQLITE_OPEN_NOMUTEX,
+			      NULL));
 	snprintf(pragma, sizeof(pragma), "PRAGMA cache_size = %s", asker->cache_pages);
 	check(db, sqlite3_exec(db, pragma, NULL, NULL, NULL));
-	check(db, sqlite3_prepare_v2(db,
-				     "SELECT avg(passengers) FROM trip WHERE longitude BETWEEN ? AND"
-				     " ? AND latitude BETWEEN 40.4 AND 40.5",
-				     -1, &query, NULL));
+	check(db,
+	      sqlite3_prepare_v2(db,
+				 "SELECT avg(passengers) FROM trip WHERE longitude BETWEEN ? AND"
+				 " ? AND latitude BETWEEN 40.4 AND 40.5",
+				 -1, &query, NULL));
 	while (now_s() < asker->until_s) {
 		double west = -74 + (double)(asker->queries % 9) / 10;
 
@@ -147,7 +149,7 @@ int main(int argc, char **argv)
 	}
 	if (argc != 6 || strcmp(argv[1], "ask") || threads < 1 || threads > THREADS_MAX) {
 		fprintf(stderr, "taxi make FILE ROWS; taxi page FILE BYTES; "
-			"taxi ask FILE CACHE_PAGES THREADS SECONDS\n");
+				"taxi ask FILE CACHE_PAGES THREADS SECONDS\n");
 		return 1;
 	}
 	sqlite3_enable_shared_cache(1);

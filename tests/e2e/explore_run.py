@@ -121,6 +121,70 @@ def a_command_that_hangs_is_ended():
     equal([pid for pid in os.listdir("/proc") if pid.isdigit() and b"987652" in cmdline(pid)], [], "processes left")
 
 
+@test
+def a_command_that_prints_without_pause_is_ended():
+    "a command that never stops printing is watched all the same"
+    folder, env = experiment("""  <parameter name="what" values="yes"/>
+  <command limit="100ms">yes v=1</command>
+  <metric name="v" match="v=([0-9]+)" use="count"/>""")
+    assert "all 1 failed" in explore(folder, env, "run", status=3)[1], "it did not fail"
+    assert "within 0.1 s" in trials(folder)["what=yes"][1], trials(folder)
+
+
+@test
+def what_is_no_number_is_no_figure():
+    "text where a number should be fails the trial, and a number is what the group matched"
+    folder, env = experiment("""  <parameter name="v" values="n/a 12.7 0x1F 3e2"/>
+  <command>echo v={v}.</command>
+  <metric name="v" match="v=(.*)[.]"/>""")
+    explore(folder, env, "run")
+    told = trials(folder)
+    equal(sorted(text for text, (state, _) in told.items() if state == 1), ["v=12.7", "v=3e2"], "measured")
+    assert "is not a number: 'n/a'" in told["v=n/a"][1] and "'0x1F'" in told["v=0x1F"][1], told
+
+
+@test
+def memory_is_the_commands():
+    "the memory of a large command is its own, and of a small one unknown"
+    folder, env = experiment("""  <parameter name="mib" values="0 200"/>
+  <command>head -c {mib}M /dev/zero | tail -c +0 | sort -z -S 300M | wc -c</command>
+  <metric name="memory" of="memory"/>""")
+    explore(folder, env, "run")
+    told = trials(folder)
+    assert "less memory than pem" in told["mib=0"][1], told
+    with sqlite3.connect(folder + "/db") as db:
+        value = db.execute("SELECT mean FROM metric WHERE name = 'memory'").fetchone()[0]
+    assert value > 200 << 20, value
+
+
+@test
+def another_condition_makes_other_trials():
+    "a document whose parameter has lost its condition, or whose limit is another one, knows no trial of the first"
+    body = """  <parameter name="mode" values="plain fancy"/>
+  <parameter name="level" values="1 2" when="mode = fancy" argument="-l {}"/>
+  <command>f() { echo "v=$#"; }; f {arguments}</command>
+  <metric name="v" match="v=([0-9]+)"/>"""
+    folder, env = experiment(body)
+    explore(folder, env, "run")
+    for old, new, wanted in ((' when="mode = fancy"', "", 4), ("<command>", '<command limit="50s">', 3)):
+        with open(folder + "/e.xml", "w", encoding="utf-8") as out:
+            out.write(HEAD % ("e", 'policy="grid" race="0"') + body.replace(old, new).replace("echo", ": {mode}; echo") + "</exploration>")
+        explore(folder, env, "run")
+        equal(json.loads(explore(folder, env, "best", "--json")[0])["trials"], wanted, "trials with %r" % new)
+
+
+@test
+def a_server_that_ended_is_noticed():
+    "a server that does not start fails its trial, though another one answers in its place"
+    folder, env = experiment("""  <parameter name="a" values="1 2"/>
+  <start ready="true">test {a} = 1 || exit 7; exec sleep 987651</start>
+  <command>echo v={a}</command>
+  <metric name="v" match="v=([0-9]+)"/>""")
+    explore(folder, env, "run")
+    told = trials(folder)
+    equal(told["a=1"], (1, ""), "a server that runs")
+
+
 def cmdline(pid):
     try:
         with open("/proc/%s/cmdline" % pid, "rb") as text:
@@ -207,7 +271,7 @@ def two_at_once_are_refused():
 @test
 def mistakes_have_their_place():
     "each mistake of a document is told with line and column, and what would be right"
-    good = '  <parameter name="a" values="1 2 3"/>\n  <command>true</command>\n  <metric name="t" of="time"/>'
+    good = '  <parameter name="a" values="1 2 3"/>\n  <command>true {a}</command>\n  <metric name="t" of="time"/>'
     cases = [
         (good.replace('values="1 2 3"', 'valuess="1 2 3"'), "2:", "valuess"),
         (good.replace('1 2 3', '1 2 2'), "2:31", "twice"),
@@ -219,6 +283,8 @@ def mistakes_have_their_place():
         (good.replace('values="1 2 3"', 'from="1" to="0"'), "2:", "range"),
         (good.replace('values="1 2 3"', 'values="1 2 3" argument="-a"'), "2:", "{}"),
         (good.replace(' of="time"', ""), "4:", "measured"),
+        (good.replace("{a}", "{b}"), "1:1", "'a' reaches nobody"),
+        (good.replace('of="time"', 'event="OS::Process::Exec" use="median"'), "4:", 'use="count"'),
     ]
     for body, place, word in cases:
         folder, env = experiment(body)

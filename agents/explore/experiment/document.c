@@ -17,6 +17,7 @@ static const char schema[] =
 	;
 
 #define RUNS_MAX 1000u
+#define TRIALS 100u /* if neither trials nor time are given */
 
 int explore_reader__no_memory(struct pem_error *error)
 {
@@ -68,7 +69,6 @@ int explore_reader__copy(struct explore_reader *reader, char **to, const char *t
 
 /* --- commands --- */
 
-/* Is every {name} in a command a parameter? Other braces are the shell's. */
 static int read_command(struct explore_reader *reader, const struct settings_xml_node *node,
 			char **command)
 {
@@ -113,13 +113,11 @@ static int read_run(struct explore_reader *reader, const struct settings_xml_nod
 	e->disk_bytes = disk ? bytes_of(disk) : UINT64_C(1) << 30;
 	e->any_status = status && !strcmp(status, "any");
 	/* Beside the document. */
-	if (!folder || *folder != '/')
-		snprintf(path, sizeof(path), "%.*s/%s", slash ? (int)(slash - e->path) : 1,
-			 slash ? e->path : ".", folder ? folder : ".");
-	else
+	if (folder && *folder == '/')
 		snprintf(path, sizeof(path), "%s", folder);
-	if (slash == e->path && (!folder || *folder != '/'))
-		snprintf(path, sizeof(path), "/%s", folder ? folder : ".");
+	else
+		snprintf(path, sizeof(path), "%.*s/%s", slash ? (int)(slash - e->path) : 0, e->path,
+			 folder ? folder : ".");
 	if (!realpath(path, whole) || stat(whole, &st) || !S_ISDIR(st.st_mode))
 		return settings_xml__refuse(reader->xml, node, "folder", 0,
 					    "there is no folder '%.200s'", path);
@@ -231,6 +229,10 @@ static int read_metric(struct explore_reader *reader, const struct settings_xml_
 		if (!strcmp(uses[i], use))
 			metric->use = (enum explore_use)i;
 	}
+	if (metric->event && !metric->until && !metric->field && metric->use != EXPLORE_USE_COUNT)
+		return settings_xml__refuse(reader->xml, node, "use", 0,
+					    "an event without 'field' or 'until' is counted: "
+					    "use=\"count\"");
 	for (i = 0; i + 1 < e->metric_count; i++) {
 		if (!strcmp(e->metrics[i].name, metric->name))
 			return settings_xml__refuse(reader->xml, node, "name", 0,
@@ -294,7 +296,11 @@ static void write_key(struct explore_experiment *e)
 	add_number(&hash, e->duration_s);
 	add_number(&hash, e->records);
 	add_number(&hash, e->warm_ups);
+	add_number(&hash, e->limit_s);
+	add_number(&hash, (double)e->disk_bytes);
+	add_number(&hash, e->any_status);
 	for (i = 0; i < e->space->view.parameter_count; i++) {
+		add_text(&hash, e->conditions[i]);
 		add_text(&hash, e->targets[i].name);
 		add_number(&hash, e->targets[i].way);
 		add_text(&hash, e->targets[i].key);
@@ -315,6 +321,25 @@ static void write_key(struct explore_experiment *e)
 	snprintf(e->key, sizeof(e->key), "explore:%016llx", (unsigned long long)hash);
 }
 
+/* Does a parameter change anything: a command, or which other parameters mean something? */
+static bool has_place(const struct explore_experiment *e, const char *name)
+{
+	const char *const commands[] = {e->prepare, e->start, e->ready, e->command, e->end};
+	char place[80];
+	size_t i;
+
+	snprintf(place, sizeof(place), "{%s}", name);
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (commands[i] && strstr(commands[i], place))
+			return true;
+	}
+	for (i = 0; i < e->space->view.parameter_count; i++) {
+		if (e->conditions[i] && strstr(e->conditions[i], name))
+			return true;
+	}
+	return false;
+}
+
 static int finish(struct explore_reader *reader, const struct settings_xml_node *root)
 {
 	struct explore_experiment *e = reader->experiment;
@@ -322,6 +347,14 @@ static int finish(struct explore_reader *reader, const struct settings_xml_node 
 	size_t bytes = 0, most;
 	uint32_t i, k;
 
+	for (i = 0; i < e->space->view.parameter_count; i++) {
+		if (e->targets[i].way == SETTINGS_PLACE &&
+		    e->space->parameters[i].levels > 1 && !has_place(e, e->targets[i].name))
+			return settings_xml__refuse(reader->xml, root, NULL, 0,
+						    "the parameter '%s' reaches nobody: no command "
+						    "has {%s}, and it is given in no other way",
+						    e->targets[i].name, e->targets[i].name);
+	}
 	if (!e->objectives)
 		return settings_xml__refuse(reader->xml, root, NULL, 0,
 					    "no metric has an aim: leave better=\"no\" out of the "
@@ -363,8 +396,8 @@ static int read_all(struct explore_reader *reader)
 	if (!rc)
 		rc = explore_reader__copy(reader, &e->policy, policy ? policy : "portfolio");
 	e->seed = count_at(root, "seed", 1);
-	e->trials = count_at(root, "trials", 0);
 	e->time_s = seconds_at(root, "time", 0);
+	e->trials = count_at(root, "trials", e->time_s > 0 ? 0 : TRIALS);
 	e->runs = count_at(root, "runs", 1);
 	e->race_runs = count_at(root, "race", 6);
 	e->has_default = true;
@@ -414,6 +447,7 @@ void explore_experiment__free(struct explore_experiment *e)
 	for (i = 0; i < EXPLORE_PARAMETERS_MAX; i++) {
 		free((char *)e->targets[i].key);
 		free((char *)e->targets[i].in);
+		free(e->conditions[i]);
 		settings_condition__free(e->when[i]);
 	}
 	for (i = 0; i < e->constraint_count; i++) {

@@ -83,6 +83,7 @@ struct explore_experiment {
 	uint32_t defaults[EXPLORE_PARAMETERS_MAX]; /* levels */
 	bool has_default; /* every parameter has one, and they are allowed together */
 	struct settings_condition *when[EXPLORE_PARAMETERS_MAX]; /* NULL: always */
+	char *conditions[EXPLORE_PARAMETERS_MAX]; /* their texts */
 	struct settings_condition *constraints[EXPLORE_CONSTRAINTS_MAX][2]; /* if, then */
 	size_t constraint_count;
 	struct explore_measure metrics[EXPLORE_METRICS_MAX]; /* the first one is the aim */
@@ -111,8 +112,9 @@ int explore_words__text(const struct explore_experiment *experiment, const uint3
 			char text[EXPLORE_TEXT_BYTES]);
 /*
  * A command for the shell: {name} becomes the parameter's value, {scratch} the folder, each quoted;
- * variables come before it and arguments after it, if is_command. NULL: no memory. The caller frees
- * it.
+ * variables come before it if is_command, and arguments where it has {arguments}. If no command of
+ * the experiment has that, arguments follow the one that is measured. NULL: no memory. The caller
+ * frees it.
  */
 char *explore_words__command(const struct explore_experiment *experiment, const uint32_t *levels,
 			     const char *command, bool is_command, const char *scratch);
@@ -121,7 +123,7 @@ char *explore_words__command(const struct explore_experiment *experiment, const 
 
 struct explore_launch {
 	const char *command; /* for /bin/sh */
-	const char *folder;
+	const char *folder, *scratch;
 	const char *cgroup; /* a control group to be in, or NULL */
 	double limit_s; /* 0: none */
 	double duration_s; /* 0: none */
@@ -149,7 +151,7 @@ struct explore_ended {
 	enum explore_how how;
 	int status; /* as of waitpid */
 	double seconds, cpu_s;
-	uint64_t memory_bytes;
+	uint64_t memory_bytes; /* 0: unknown */
 	char last[160]; /* the last line of its output that was not empty */
 };
 
@@ -161,6 +163,8 @@ int explore_launch__run(const struct explore_launch *launch, struct explore_ende
 			struct pem_error *error);
 /* A server: started, and left to run. Returns its pid, or -errno with error. */
 pid_t explore_launch__start(const struct explore_launch *launch, struct pem_error *error);
+/* Ask a child, and what descends from it, to end (SIGTERM). It must not have been waited for. */
+void explore_launch__ask(pid_t pid);
 /*
  * End all children of this process, and theirs; it has to be a subreaper. text, of bytes, gets the
  * names of those that ran, but of the process keep and its children; it may be NULL.
@@ -210,6 +214,7 @@ struct explore_trial {
 	const struct explore_experiment *experiment;
 	struct settings_agent *settings;
 	const char *program; /* the command's file, whose own events can be metrics */
+	const char *scratch; /* a folder of its own, in which a run has one */
 	volatile const int *interrupted;
 	/* Asked with each value as it comes: is the run worth its time? NULL: always. */
 	bool (*record)(const struct pem_explore_record *record, void *arg);
@@ -219,11 +224,14 @@ struct explore_trial {
 /* Run a configuration once. Returns 0, or -errno with error: no trial can be made here. */
 int explore_trial__run(const struct explore_trial *trial, const uint32_t *levels,
 		       struct explore_outcome *outcome, struct pem_error *error);
+/* Remove a folder with all that is in it, as far as that can be done. Follows no link. */
+void explore_trial__remove(const char *folder);
 
 /* --- store.c --- */
 
 struct explore_store {
 	struct pem_database *database;
+	bool read_only;
 	const struct explore_experiment *experiment;
 	struct pem_db_application application;
 	struct pem_db_machine machine;
@@ -245,7 +253,11 @@ struct explore_stored {
 /* Open the database, or only read it. Returns 0 or -errno with error. Close it also after that. */
 int explore_store__open(struct explore_store *store, const struct explore_experiment *experiment,
 			bool read_only, struct pem_error *error);
+/* Find out which program and machine it is, in the folder where commands run. 0 or -errno. */
+int explore_store__identify(struct explore_store *store, struct pem_error *error);
 void explore_store__close(struct explore_store *store);
+/* Is it on a server, where other machines may have it too? */
+bool explore_store__is_shared(const struct explore_store *store);
 /* Forget a run of which nothing is known. Returns 0 or -errno. */
 int explore_store__forget(struct explore_store *store, int64_t run, struct pem_error *error);
 /* Note that a run begins, and what came of it. */
@@ -254,10 +266,10 @@ int explore_store__begin(struct explore_store *store, const uint32_t *levels,
 int explore_store__end(struct explore_store *store, const struct explore_outcome *outcome,
 		       struct pem_error *error);
 /*
- * Visit the runs of the experiment, on this machine or on all, in the order in which they began.
- * Runs of configurations that the space does not have are left out. Returns how many there were.
+ * Visit the runs of the experiment on machines of this kind, in the order in which they began. Runs
+ * of configurations that the space does not have are left out. Returns how many there were.
  */
-int64_t explore_store__each(struct explore_store *store, bool all_machines,
+int64_t explore_store__each(struct explore_store *store,
 			    void (*visit)(const struct explore_stored *stored, void *arg),
 			    void *arg, struct pem_error *error);
 

@@ -30,6 +30,9 @@
 
 #define TICK_MS 50
 #define LINE_BYTES 4096u
+#define BLOCK_BYTES 65536u
+/* Blocks of output that are taken before anything else is looked at. */
+#define BLOCKS_MAX 16
 /* How long a command may take to end when it is asked to, before it is made to. */
 #define GRACE_S 2.0
 #define ROUNDS_MAX 1000u
@@ -184,6 +187,11 @@ static void add_names(const struct processes *processes, pid_t keep, char *text,
 	}
 }
 
+void explore_launch__ask(pid_t pid)
+{
+	signal_tree(pid, SIGTERM);
+}
+
 void explore_launch__end_all(pid_t keep, char *text, size_t bytes)
 {
 	struct processes processes = {0};
@@ -221,16 +229,35 @@ struct run {
 	pid_t pid;
 	int pidfd, out; /* out: the end of a pipe that its output comes from; -1: it was closed */
 	double began_s, asked_s; /* asked to end at; 0: not yet */
-	uint64_t free_bytes; /* of the disk, at its start */
+	long own_kib; /* that this process had resident when it started the command */
+	bool is_over; /* it has ended, and its number may be another process's */
+	uint64_t free_bytes[2]; /* of the disks of its folder and of scratch, at its start */
 	char line[LINE_BYTES];
 	size_t used;
 };
 
+/* UINT64_MAX: unknown. */
 static uint64_t free_bytes(const char *folder)
 {
 	struct statvfs st;
 
-	return statvfs(folder, &st) ? 0 : (uint64_t)st.f_bavail * st.f_frsize;
+	return !folder || statvfs(folder, &st) ? UINT64_MAX : (uint64_t)st.f_bavail * st.f_frsize;
+}
+
+/* Has a disk less free space than at the start, by more than is allowed? */
+static bool is_filled(const struct run *run)
+{
+	const char *const folders[] = {run->launch->folder, run->launch->scratch};
+	size_t i;
+
+	for (i = 0; run->launch->disk_bytes && i < 2; i++) {
+		uint64_t now = free_bytes(folders[i]), before = run->free_bytes[i];
+
+		if (now != UINT64_MAX && before != UINT64_MAX && now < before &&
+		    before - now > run->launch->disk_bytes)
+			return true;
+	}
+	return false;
 }
 
 static int spawn_alone(char *const argv[], pid_t *pid)
@@ -238,17 +265,30 @@ static int spawn_alone(char *const argv[], pid_t *pid)
 	return -posix_spawn(pid, argv[0], NULL, NULL, argv, environ);
 }
 
+/* What the shell is given: a command with a control group joins that first. NULL: no memory. */
+static char *text_of(const struct explore_launch *launch)
+{
+	char *text;
+
+	if (!launch->cgroup)
+		return strdup(launch->command);
+	return asprintf(&text, "echo $$ >'%s/cgroup.procs' || exit 125\n%s", launch->cgroup,
+			launch->command) < 0
+		       ? NULL
+		       : text;
+}
+
 /* Start the command with out as its output. This process's own output is put back after that. */
 static int spawn(const struct explore_launch *launch, int out, pid_t *pid, struct pem_error *error)
 {
 	static char shell[] = "/bin/sh", option[] = "-c";
-	char *argv[] = {shell, option, (char *)(uintptr_t)launch->command, NULL};
+	char *text = text_of(launch), *argv[] = {shell, option, text, NULL};
 	const struct pem_run_options options = {.size = sizeof(options), .preload_libc = 1};
 	int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), rc = own < 0 ? -errno : 0;
 	int own_error = rc ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 
-	if (!rc && own_error < 0)
-		rc = -errno;
+	if (!rc && (own_error < 0 || !text))
+		rc = text ? -errno : -ENOMEM;
 	if (!rc && (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0))
 		rc = -errno;
 	if (!rc && launch->session) {
@@ -263,32 +303,16 @@ static int spawn(const struct explore_launch *launch, int out, pid_t *pid, struc
 		dup2(own, STDOUT_FILENO);
 	close(own);
 	close(own_error);
+	free(text);
 	if (rc < 0 && !error->text[0])
 		snprintf(error->text, sizeof(error->text), "/bin/sh can't be started: %s",
 			 strerror(-rc));
 	return rc < 0 ? rc : 0;
 }
 
-/* Put a command into its control group. */
-static void confine(const struct explore_launch *launch, pid_t pid)
-{
-	char path[PATH_MAX], text[16];
-	int fd;
-
-	if (!launch->cgroup)
-		return;
-	snprintf(path, sizeof(path), "%s/cgroup.procs", launch->cgroup);
-	snprintf(text, sizeof(text), "%d", (int)pid);
-	fd = open(path, O_WRONLY | O_CLOEXEC);
-	if (fd >= 0) {
-		(void)!write(fd, text, strlen(text));
-		close(fd);
-	}
-}
-
 static void ask_to_end(struct run *run, enum explore_how how)
 {
-	if (run->asked_s > 0)
+	if (run->asked_s > 0 || run->is_over)
 		return;
 	run->ended->how = how;
 	run->asked_s = now_s();
@@ -297,10 +321,16 @@ static void ask_to_end(struct run *run, enum explore_how how)
 
 static void give_line(struct run *run)
 {
-	const char *text = run->line + strspn(run->line, " \t\r");
+	const char *text;
+	size_t i;
 
+	for (i = 0; i < run->used; i++) {
+		if (!run->line[i])
+			run->line[i] = ' ';
+	}
 	run->line[run->used] = '\0';
 	run->used = 0;
+	text = run->line + strspn(run->line, " \t\r");
 	if (*text)
 		snprintf(run->ended->last, sizeof(run->ended->last), "%s", text);
 	if (run->launch->line &&
@@ -308,23 +338,51 @@ static void give_line(struct run *run)
 		ask_to_end(run, EXPLORE_WAS_STOPPED);
 }
 
-/* Take what the command has printed; false: nothing is there now. */
-static bool take_output(struct run *run)
+/* Add bytes to the line that has begun; what is too long for a line is cut off it. */
+static void add_to_line(struct run *run, const char *bytes, size_t count)
 {
-	char bytes[LINE_BYTES];
-	ssize_t got = run->out >= 0 ? read(run->out, bytes, sizeof(bytes)) : -1, i;
+	size_t left = LINE_BYTES - 1 - run->used;
+
+	if (count > left)
+		count = left;
+	memcpy(run->line + run->used, bytes, count);
+	run->used += count;
+}
+
+/* Take a block of what the command has printed; false: nothing is there now. */
+static bool take_block(struct run *run)
+{
+	static char block[BLOCK_BYTES];
+	ssize_t got = run->out >= 0 ? read(run->out, block, sizeof(block)) : -1;
+	const char *at = block, *end = block + got, *line;
 
 	if (!got) {
 		close(run->out);
 		run->out = -1;
 	}
-	for (i = 0; i < got; i++) {
-		if (bytes[i] == '\n' || run->used == LINE_BYTES - 1)
-			give_line(run);
-		if (bytes[i] != '\n' && bytes[i])
-			run->line[run->used++] = bytes[i];
+	if (got <= 0)
+		return false;
+	/* Lines that nobody measures are not looked at, but for the last ones. */
+	if (!run->launch->line && got > (ssize_t)LINE_BYTES) {
+		at = end - LINE_BYTES;
+		run->used = 0;
 	}
-	return got > 0;
+	while ((line = memchr(at, '\n', (size_t)(end - at)))) {
+		add_to_line(run, at, (size_t)(line - at));
+		give_line(run);
+		at = line + 1;
+	}
+	add_to_line(run, at, (size_t)(end - at));
+	return true;
+}
+
+/* Take some of what is there: a command that prints without pause is watched all the same. */
+static void take_output(struct run *run)
+{
+	int i;
+
+	for (i = 0; i < BLOCKS_MAX && take_block(run); i++)
+		;
 }
 
 /* Does anything say that the command has to end? */
@@ -332,7 +390,6 @@ static void watch(struct run *run)
 {
 	const struct explore_launch *launch = run->launch;
 	double ran_s = now_s() - run->began_s;
-	uint64_t left;
 
 	if (launch->interrupted && *launch->interrupted)
 		ask_to_end(run, EXPLORE_INTERRUPTED);
@@ -342,8 +399,7 @@ static void watch(struct run *run)
 		ask_to_end(run, EXPLORE_TOO_LONG);
 	if (launch->line && launch->line(NULL, ran_s, launch->arg))
 		ask_to_end(run, EXPLORE_WAS_STOPPED);
-	left = free_bytes(launch->folder);
-	if (launch->disk_bytes && left && left + launch->disk_bytes < run->free_bytes)
+	if (is_filled(run))
 		ask_to_end(run, EXPLORE_TOO_BIG);
 	if (run->asked_s > 0 && now_s() - run->asked_s > GRACE_S)
 		signal_tree(run->pid, SIGKILL);
@@ -359,7 +415,9 @@ static bool wait_a_tick(struct run *run, struct rusage *used, int *status)
 	if (run->launch->session) {
 		/* The session has to work while the command runs, and waits for it. */
 		rc = pem_session__poll(run->launch->session, 5, status);
-		return rc != 0;
+		if (rc >= 0)
+			return rc > 0;
+		/* The session failed: the command is waited for without it. */
 	}
 	poll(fds, run->out >= 0 ? 2 : 1, TICK_MS);
 	return wait4(run->pid, status, WNOHANG, used) == run->pid;
@@ -370,35 +428,53 @@ static double seconds(struct timeval time)
 	return (double)time.tv_sec + (double)time.tv_usec / 1e6;
 }
 
+/* What this process has resident now, in KiB. */
+static long own_kib(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	long pages = 0;
+
+	if (file && fscanf(file, "%*d %ld", &pages) != 1)
+		pages = 0;
+	if (file)
+		fclose(file);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
 static void follow(struct run *run)
 {
+	const struct explore_launch *launch = run->launch;
 	struct rusage used = {0}, before;
 	double watched_s = 0;
 	int status = 0;
-	bool over = false;
 
 	getrusage(RUSAGE_CHILDREN, &before);
-	while (!over) {
-		over = wait_a_tick(run, &used, &status);
-		if (over)
+	while (!run->is_over) {
+		run->is_over = wait_a_tick(run, &used, &status);
+		if (run->is_over)
 			run->ended->seconds = now_s() - run->began_s;
-		while (take_output(run))
-			;
-		if (!over && now_s() - watched_s >= TICK_MS / 1e3) {
+		take_output(run);
+		if (!run->is_over && now_s() - watched_s >= TICK_MS / 1e3) {
 			watch(run);
 			watched_s = now_s();
 		}
 	}
 	if (run->used)
 		give_line(run);
-	if (run->launch->session) {
+	/* Whoever ended the explorer may have ended the command with it. */
+	if (run->ended->how == EXPLORE_ENDED && launch->interrupted && *launch->interrupted)
+		run->ended->how = EXPLORE_INTERRUPTED;
+	if (launch->session) {
 		getrusage(RUSAGE_CHILDREN, &used);
 		timersub(&used.ru_utime, &before.ru_utime, &used.ru_utime);
 		timersub(&used.ru_stime, &before.ru_stime, &used.ru_stime);
+		used.ru_maxrss = 0; /* it is that of all commands so far */
 	}
 	run->ended->status = status;
 	run->ended->cpu_s = seconds(used.ru_utime) + seconds(used.ru_stime);
-	run->ended->memory_bytes = (uint64_t)used.ru_maxrss * 1024;
+	/* A command that had less than this process has this process's. */
+	run->ended->memory_bytes =
+		used.ru_maxrss > run->own_kib ? (uint64_t)used.ru_maxrss * 1024 : 0;
 }
 
 /*
@@ -434,13 +510,15 @@ int explore_launch__run(const struct explore_launch *launch, struct explore_ende
 	/* While nobody reads, a command that prints much should not wait. */
 	fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
 	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	run->free_bytes = free_bytes(launch->folder);
+	run->free_bytes[0] = free_bytes(launch->folder);
+	run->free_bytes[1] = free_bytes(launch->scratch);
 	forget_own_peak();
+	/* What it takes for the start itself comes on top. */
+	run->own_kib = own_kib() + 1024;
 	run->began_s = now_s();
 	rc = spawn(launch, ends[1], &run->pid, error);
 	close(ends[1]);
 	if (!rc) {
-		confine(launch, run->pid);
 		run->pidfd = (int)syscall(SYS_pidfd_open, run->pid, 0);
 		follow(run);
 		if (run->pidfd >= 0)
@@ -462,6 +540,5 @@ pid_t explore_launch__start(const struct explore_launch *launch, struct pem_erro
 		close(out);
 	if (rc)
 		return rc;
-	confine(launch, pid);
 	return pid;
 }

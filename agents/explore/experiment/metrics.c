@@ -30,6 +30,8 @@ struct reading {
 	double *values, *times_s;
 	size_t count, values_capacity, times_capacity;
 	size_t told; /* values that a policy got */
+	bool is_cut; /* there were too many values */
+	char bad[32]; /* text of the output that is not a number; "": all were */
 	struct pem_statistics *statistics;
 	struct pem_callback *callback;
 	const struct pem_event *begin;
@@ -56,17 +58,33 @@ bool explore_experiment__needs_session(const struct explore_experiment *experime
 	return false;
 }
 
-static bool add(struct reading *reading, double value, double time_s)
+static void add(struct reading *reading, double value, double time_s)
 {
-	if (!isfinite(value) || reading->count == VALUES_MAX ||
+	if (reading->count == VALUES_MAX ||
 	    pem_grow(&reading->values, sizeof(double), reading->count + 1,
 		     &reading->values_capacity) ||
 	    pem_grow(&reading->times_s, sizeof(double), reading->count + 1,
-		     &reading->times_capacity))
-		return false;
+		     &reading->times_capacity)) {
+		reading->is_cut = true;
+		return;
+	}
 	reading->values[reading->count] = value;
 	reading->times_s[reading->count++] = time_s;
-	return true;
+}
+
+/* Add the number that a group of the expression matched. All of it has to be a decimal number. */
+static void add_text(struct reading *reading, const char *text, size_t bytes, double time_s)
+{
+	char number[64], *end = number;
+	double value = 0;
+
+	snprintf(number, sizeof(number), "%.*s", (int)(bytes < 63 ? bytes : 63), text);
+	if (bytes < sizeof(number) && number[strspn(number, "0123456789.eE+-")] == '\0')
+		value = strtod(number, &end);
+	if (end != number && !*end && isfinite(value))
+		add(reading, value, time_s);
+	else if (!reading->bad[0])
+		snprintf(reading->bad, sizeof(reading->bad), "'%.28s'", number);
 }
 
 /* --- events --- */
@@ -244,7 +262,8 @@ size_t explore_readings__line(struct explore_readings *all, const char *line, do
 
 		if (reading->has_expression && !regexec(&reading->expression, line, 2, found, 0) &&
 		    found[1].rm_so >= 0)
-			add(reading, strtod(line + found[1].rm_so, NULL), time_s);
+			add_text(reading, line + found[1].rm_so,
+				 (size_t)(found[1].rm_eo - found[1].rm_so), time_s);
 	}
 	first = all->reading[0].count;
 	pthread_mutex_unlock(&all->lock);
@@ -300,7 +319,9 @@ static double use_values(struct reading *reading)
 	case EXPLORE_USE_MOST:
 		return reading->values[reading->count - 1];
 	case EXPLORE_USE_MEDIAN:
-		return reading->values[reading->count / 2];
+		return (reading->values[(reading->count - 1) / 2] +
+			reading->values[reading->count / 2]) /
+		       2;
 	case EXPLORE_USE_P99:
 		return reading->values[(reading->count * 99 - 1) / 100];
 	case EXPLORE_USE_COUNT:
@@ -332,9 +353,19 @@ static double use_statistic(const struct pem_statistic *s, enum explore_use use)
 	return s->is_float ? s->max_f : s->is_signed ? (double)(int64_t)s->max : (double)s->max;
 }
 
-static int never_came(const struct explore_measure *metric, struct pem_error *error)
+static int never_came(const struct reading *reading, struct pem_error *error)
 {
-	if (metric->match)
+	const struct explore_measure *metric = reading->metric;
+
+	if (reading->bad[0])
+		snprintf(error->text, sizeof(error->text),
+			 "the metric '%s' is not a number: %s matched %.60s", metric->name,
+			 reading->bad, metric->match);
+	else if (reading->is_cut)
+		snprintf(error->text, sizeof(error->text),
+			 "the metric '%s' had more values than the %u that are kept in a run",
+			 metric->name, VALUES_MAX);
+	else if (metric->match)
 		snprintf(error->text, sizeof(error->text),
 			 "the metric '%s' never came: no line matched %.60s", metric->name,
 			 metric->match);
@@ -344,6 +375,16 @@ static int never_came(const struct explore_measure *metric, struct pem_error *er
 			 metric->until ? " before " : " happened",
 			 metric->until ? metric->until : "");
 	return -ENODATA;
+}
+
+static int read_values(struct reading *reading, double *value, struct pem_error *error)
+{
+	bool is_count = reading->metric->use == EXPLORE_USE_COUNT;
+
+	if (reading->is_cut || reading->bad[0] || (!reading->count && !is_count))
+		return never_came(reading, error);
+	*value = reading->count ? use_values(reading) : 0;
+	return 0;
 }
 
 static int read_events(struct reading *reading, struct pem_session *session, double *value,
@@ -361,7 +402,7 @@ static int read_events(struct reading *reading, struct pem_session *session, dou
 			return -ENODATA;
 		}
 		*value = use_statistic(&statistic, reading->metric->use);
-		return isnan(*value) ? never_came(reading->metric, error) : 0;
+		return isnan(*value) ? never_came(reading, error) : 0;
 	}
 	if (!settle(reading, session)) {
 		snprintf(error->text, sizeof(error->text),
@@ -370,10 +411,7 @@ static int read_events(struct reading *reading, struct pem_session *session, dou
 			 reading->metric->name);
 		return -ENODATA;
 	}
-	if (!reading->count)
-		return never_came(reading->metric, error);
-	*value = use_values(reading);
-	return 0;
+	return read_values(reading, value, error);
 }
 
 static int read_one(struct reading *reading, struct pem_session *session,
@@ -402,10 +440,7 @@ static int read_one(struct reading *reading, struct pem_session *session,
 	case EXPLORE_OF_EVENT:
 		return read_events(reading, session, value, error);
 	default:
-		if (!reading->count)
-			return never_came(reading->metric, error);
-		*value = use_values(reading);
-		return 0;
+		return read_values(reading, value, error);
 	}
 }
 

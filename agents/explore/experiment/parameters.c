@@ -67,8 +67,10 @@ static int make_values(struct explore_reader *reader, const struct settings_xml_
 	for (i = 0;; i++) {
 		value = factor ? first * pow(by, (double)i) : first + (double)i * by;
 		/* What rounding adds to the last value does not leave it out. */
-		if (value > last + fabs(last) * 1e-9)
+		if (value > last + (factor ? fabs(last) : by) * 1e-9)
 			return 0;
+		if (!factor && fabs(value) < by * 1e-9)
+			value = 0;
 		if (i == VALUES_MAX)
 			return settings_xml__refuse(reader->xml, node, "to", 0,
 						    "a parameter has at most %u values",
@@ -248,8 +250,13 @@ int explore_reader__conditions(struct explore_reader *reader, const struct setti
 	int rc = 0;
 
 	for (node = settings_xml__first(root); node && !rc; node = settings_xml__next(node)) {
-		if (!strcmp(settings_xml__name(node), "parameter"))
-			rc = read_condition(reader, node, "when", &reader->experiment->when[i++]);
+		if (strcmp(settings_xml__name(node), "parameter"))
+			continue;
+		rc = read_condition(reader, node, "when", &reader->experiment->when[i]);
+		if (!rc)
+			rc = explore_reader__copy(reader, &reader->experiment->conditions[i],
+						  settings_xml__attribute(node, "when"));
+		i++;
 	}
 	return rc;
 }

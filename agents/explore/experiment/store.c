@@ -35,32 +35,38 @@ int explore_store__open(struct explore_store *store, const struct explore_experi
 {
 	const struct pem_database_options options = {.size = sizeof(options),
 						     .read_only = read_only};
-	int64_t application, machine;
-	int rc;
 
 	memset(store, 0, sizeof(*store));
 	store->experiment = experiment;
+	store->read_only = read_only;
+	store->database = pem_database__open(NULL, &options, error);
+	return store->database ? 0 : -errno;
+}
+
+int explore_store__identify(struct explore_store *store, struct pem_error *error)
+{
+	int64_t rc;
+
 	store->application.size = sizeof(store->application);
 	store->machine.size = sizeof(store->machine);
-	rc = pem_agent__identify(experiment->program, &store->application, &store->machine, error);
+	rc = pem_agent__identify(store->experiment->program, &store->application, &store->machine,
+				 error);
 	/* A word that is no file is the shell's. */
 	if (rc)
 		rc = pem_agent__identify("/bin/sh", &store->application, &store->machine, error);
-	if (rc)
-		return rc;
-	store->database = pem_database__open(NULL, &options, error);
-	if (!store->database)
-		return -errno;
-	if (read_only)
-		return 0;
-	application =
-		pem_database__put(store->database, PEM_DB_APPLICATION, &store->application, error);
-	machine = application < 0 ? application
-				  : pem_database__put(store->database, PEM_DB_MACHINE,
-						      &store->machine, error);
-	store->application.id = application;
-	store->machine.id = machine;
-	return machine < 0 ? (int)machine : 0;
+	if (rc || store->read_only)
+		return (int)rc;
+	rc = pem_database__put(store->database, PEM_DB_APPLICATION, &store->application, error);
+	store->application.id = rc;
+	if (rc >= 0)
+		rc = pem_database__put(store->database, PEM_DB_MACHINE, &store->machine, error);
+	store->machine.id = rc;
+	return rc < 0 ? (int)rc : 0;
+}
+
+bool explore_store__is_shared(const struct explore_store *store)
+{
+	return !strncmp(pem_database__location(store->database), "postgresql:", 11);
 }
 
 void explore_store__close(struct explore_store *store)
@@ -199,14 +205,13 @@ int explore_store__end(struct explore_store *store, const struct explore_outcome
 /* --- what was stored --- */
 
 struct configuration {
-	int64_t directive, machine;
+	int64_t directive;
 	uint32_t *levels;
 	char reason[160];
 };
 
 struct walk {
 	struct explore_store *store;
-	bool all_machines, failed;
 	struct configuration *configurations;
 	size_t configuration_count, configuration_capacity;
 	size_t at; /* of the configuration whose evidence is read */
@@ -214,8 +219,6 @@ struct walk {
 	size_t run_count, run_capacity;
 	struct explore_stored *stored;
 	size_t count, capacity;
-	struct pem_db_machine *machines;
-	size_t machine_count, machine_capacity;
 };
 
 /* "page_size=4096 threads=3"; false: the space does not have it. */
@@ -260,7 +263,7 @@ static int add_configuration(const void *row, void *arg)
 		     &walk->configuration_capacity))
 		return -ENOMEM;
 	c = &walk->configurations[walk->configuration_count];
-	*c = (struct configuration){.directive = directive->id, .machine = directive->machine};
+	*c = (struct configuration){.directive = directive->id};
 	c->levels = calloc(e->space->view.parameter_count, sizeof(*c->levels));
 	if (!c->levels)
 		return -ENOMEM;
@@ -281,28 +284,6 @@ static int add_run(const void *row, void *arg)
 		return -ENOMEM;
 	walk->runs[walk->run_count++] = *(const struct pem_db_run *)row;
 	return 0;
-}
-
-static int add_machine(const void *row, void *arg)
-{
-	struct walk *walk = arg;
-
-	if (pem_grow(&walk->machines, sizeof(*walk->machines), walk->machine_count + 1,
-		     &walk->machine_capacity))
-		return -ENOMEM;
-	walk->machines[walk->machine_count++] = *(const struct pem_db_machine *)row;
-	return 0;
-}
-
-static const char *machine_of(const struct walk *walk, int64_t id)
-{
-	size_t i;
-
-	for (i = 0; i < walk->machine_count; i++) {
-		if (walk->machines[i].id == id)
-			return walk->machines[i].processor;
-	}
-	return "";
 }
 
 /* Runs come by rising number. */
@@ -341,7 +322,7 @@ static int add_stored(const void *row, void *arg)
 					  .unfinished = !run->wall_ns,
 					  .seconds = (double)run->wall_ns / 1e9,
 					  .reason = c->reason,
-					  .machine = machine_of(walk, c->machine)};
+					  .machine = walk->store->machine.processor};
 	return 0;
 }
 
@@ -403,16 +384,12 @@ static int64_t read_all(struct walk *walk, struct pem_error *error)
 	size_t i;
 	int64_t rc;
 
-	if (!walk->all_machines)
-		directive.machine = run.machine = store->machine.id;
+	directive.machine = run.machine = store->machine.id;
 	strcpy(run.workload, store->experiment->key);
 	rc = pem_database__each(store->database, PEM_DB_DIRECTIVE, &directive, add_configuration,
 				walk, error);
 	if (rc >= 0)
 		rc = pem_database__each(store->database, PEM_DB_RUN, &run, add_run, walk, error);
-	if (rc >= 0)
-		rc = pem_database__each(store->database, PEM_DB_MACHINE, NULL, add_machine, walk,
-					error);
 	for (i = 0; rc >= 0 && i < walk->configuration_count; i++) {
 		struct pem_db_evidence evidence = {.size = sizeof(evidence),
 						   .directive = walk->configurations[i].directive};
@@ -431,15 +408,15 @@ static int64_t read_all(struct walk *walk, struct pem_error *error)
 	return rc;
 }
 
-int64_t explore_store__each(struct explore_store *store, bool all_machines,
+int64_t explore_store__each(struct explore_store *store,
 			    void (*visit)(const struct explore_stored *stored, void *arg),
 			    void *arg, struct pem_error *error)
 {
-	struct walk walk = {.store = store, .all_machines = all_machines};
+	struct walk walk = {.store = store};
 	int64_t rc = find_ids(store, error);
 	size_t i;
 
-	if (rc == 1 && (all_machines || store->machine.id))
+	if (rc == 1 && store->machine.id)
 		rc = read_all(&walk, error);
 	if (rc >= 0) {
 		if (walk.count)
@@ -453,6 +430,5 @@ int64_t explore_store__each(struct explore_store *store, bool all_machines,
 	free(walk.configurations);
 	free(walk.runs);
 	free(walk.stored);
-	free(walk.machines);
 	return rc;
 }

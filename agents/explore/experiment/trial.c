@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -87,13 +88,15 @@ static void describe(const struct attempt *attempt, const struct explore_ended *
 }
 
 /* Run one of the commands around the one that is measured. 0; 1: it failed; -errno. */
-static int run_aside(struct attempt *attempt, const char *what, const char *command)
+static int run_aside(struct attempt *attempt, const char *what, const char *command,
+		     volatile const int *interrupted)
 {
 	const struct explore_experiment *e = attempt->experiment;
 	struct explore_launch launch = {.folder = e->folder,
+					.scratch = attempt->scratch,
 					.limit_s = e->limit_s,
 					.disk_bytes = e->disk_bytes,
-					.interrupted = attempt->trial->interrupted};
+					.interrupted = interrupted};
 	struct explore_ended ended;
 	char *text = explore_words__command(e, attempt->levels, command, false, attempt->scratch);
 	char why[160];
@@ -120,6 +123,8 @@ static int start_server(struct attempt *attempt)
 					.cgroup = settings_agent__cgroup(attempt->trial->settings)};
 	char *text = explore_words__command(e, attempt->levels, e->start, true, attempt->scratch);
 	double began_s = now_s();
+	siginfo_t ended = {0};
+	char why[160];
 	pid_t pid;
 	int rc;
 
@@ -131,19 +136,31 @@ static int start_server(struct attempt *attempt)
 	if (pid < 0)
 		return pid;
 	attempt->server = pid;
-	while (e->ready) {
-		rc = run_aside(attempt, "ready", e->ready);
-		if (rc <= 0 || attempt->outcome->interrupted)
+	for (;;) {
+		rc = e->ready ? run_aside(attempt, "ready", e->ready, attempt->trial->interrupted)
+			      : 0;
+		if (rc < 0 || attempt->outcome->interrupted)
 			return rc;
-		/* It is asked again. */
-		attempt->outcome->outcome = PEM_EXPLORE_MEASURED;
+		/* Another server may answer in its place. One that goes into the background ends
+		 * well. */
+		if (!waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) &&
+		    ended.si_pid && (ended.si_code != CLD_EXITED || ended.si_status)) {
+			attempt->outcome->reason[0] = '\0';
+			return fail(attempt, "the server ended at once: %s %d",
+				    ended.si_code == CLD_EXITED ? "status" : "signal",
+				    ended.si_status);
+		}
+		if (!rc)
+			return 0;
+		snprintf(why, sizeof(why), "%s", attempt->outcome->reason);
+		attempt->outcome->reason[0] = '\0';
 		if (now_s() - began_s > e->limit_s)
 			return fail(attempt, "the server was not ready within %g s: %.100s",
-				    e->limit_s, attempt->outcome->reason);
-		attempt->outcome->reason[0] = '\0';
+				    e->limit_s, why);
+		/* It is asked again. */
+		attempt->outcome->outcome = PEM_EXPLORE_MEASURED;
 		nanosleep(&pause, NULL);
 	}
-	return 0;
 }
 
 /* --- the command that is measured --- */
@@ -198,6 +215,7 @@ static int run_command(struct attempt *attempt, const char *command, bool is_mea
 	struct explore_launch launch = {.command = command,
 					.folder = e->folder,
 					.cgroup = settings_agent__cgroup(attempt->trial->settings),
+					.scratch = attempt->scratch,
 					.limit_s = e->limit_s,
 					.duration_s = e->duration_s,
 					.disk_bytes = e->disk_bytes,
@@ -304,7 +322,7 @@ static void end_server(struct attempt *attempt)
 
 	if (!attempt->server)
 		return;
-	kill(attempt->server, SIGTERM);
+	explore_launch__ask(attempt->server);
 	while (!waitpid(attempt->server, NULL, WNOHANG) && now_s() - asked_s < END_S)
 		nanosleep(&pause, NULL);
 }
@@ -315,7 +333,7 @@ static int attempt_all(struct attempt *attempt)
 	int rc = 0;
 
 	if (e->prepare)
-		rc = run_aside(attempt, "prepare", e->prepare);
+		rc = run_aside(attempt, "prepare", e->prepare, attempt->trial->interrupted);
 	if (!rc)
 		rc = configure(attempt, SETTINGS_BEFORE_START);
 	if (!rc && e->start)
@@ -327,15 +345,17 @@ static int attempt_all(struct attempt *attempt)
 
 static int make_scratch(struct attempt *attempt)
 {
-	const char *folder = getenv("TMPDIR");
-
-	snprintf(attempt->scratch, sizeof(attempt->scratch), "%s/pem-explore-XXXXXX",
-		 folder && *folder ? folder : "/tmp");
-	if (mkdtemp(attempt->scratch))
+	snprintf(attempt->scratch, sizeof(attempt->scratch), "%s/run", attempt->trial->scratch);
+	if (!mkdir(attempt->scratch, 0700))
 		return 0;
 	snprintf(attempt->error->text, sizeof(attempt->error->text),
 		 "no folder for a run can be made, %.200s: %s", attempt->scratch, strerror(errno));
 	return -errno;
+}
+
+void explore_trial__remove(const char *folder)
+{
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
 int explore_trial__run(const struct explore_trial *trial, const uint32_t *levels,
@@ -364,18 +384,14 @@ int explore_trial__run(const struct explore_trial *trial, const uint32_t *levels
 
 		/* That a figure was measured stays true if the end fails, and its reason is told.
 		 */
-		run_aside(&attempt, "end", attempt.experiment->end);
+		run_aside(&attempt, "end", attempt.experiment->end, NULL);
 		if (before == PEM_EXPLORE_MEASURED || before == PEM_EXPLORE_STOPPED)
 			outcome->outcome = before;
 	}
-	if (attempt.experiment->end || rc < 0 || outcome->interrupted)
-		explore_launch__end_all(attempt.server, left, sizeof(left));
-	else {
-		end_server(&attempt);
-		explore_launch__end_all(0, left, sizeof(left));
-	}
+	end_server(&attempt);
+	explore_launch__end_all(0, left, sizeof(left));
 	note_left(&attempt, left);
-	nftw(attempt.scratch, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	explore_trial__remove(attempt.scratch);
 	outcome->seconds = now_s() - began_s;
 	return rc < 0 ? rc : 0;
 }

@@ -105,7 +105,8 @@ char *explore_words__command(const struct explore_experiment *e, const uint32_t 
 			     const char *command, bool is_command, const char *scratch)
 {
 	static const char all[] = "{arguments}";
-	bool means_something[EXPLORE_PARAMETERS_MAX], has_place = strstr(command, all);
+	bool means_something[EXPLORE_PARAMETERS_MAX];
+	bool has_place = strstr(e->command, all) || (e->start && strstr(e->start, all));
 	char *text = NULL;
 	size_t bytes, n = strlen(command);
 	FILE *out = open_memstream(&text, &bytes);
@@ -137,7 +138,7 @@ char *explore_words__command(const struct explore_experiment *e, const uint32_t 
 		else
 			putc(command[i], out);
 	}
-	if (is_command && !has_place)
+	if (command == e->command && !has_place)
 		put_arguments(out, e, levels, means_something);
 	if (fclose(out)) {
 		free(text);

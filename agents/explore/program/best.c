@@ -66,6 +66,19 @@ static void print_gain(const struct exploration *x, const struct explore_best *b
 		       100 * (gain.share + gain.half));
 }
 
+void explore_print_command(const struct explore_experiment *e, const uint32_t *levels,
+			   const char *what, const char *command)
+{
+	char *text;
+
+	if (!command)
+		return;
+	text = explore_words__command(e, levels, command,
+				      command == e->command || command == e->start, "SCRATCH");
+	printf("  %-8s %s\n", what, text ? text + strspn(text, " \t\r\n") : "");
+	free(text);
+}
+
 static void print_ways(const struct exploration *x, const uint32_t *levels)
 {
 	static const char *const how[] = {
@@ -73,7 +86,6 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 		"PostgreSQL", "redis", "sysctl", "control group", "program"};
 	const struct explore_experiment *e = &x->experiment;
 	bool means_something[EXPLORE_PARAMETERS_MAX];
-	char *command = explore_words__command(e, levels, e->command, true, "SCRATCH");
 	uint32_t i;
 
 	explore_experiment__meaning(e, levels, means_something);
@@ -85,15 +97,10 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 			       e->space->parameters[i].values[levels[i]], how[target->way],
 			       target->in ? " " : "", target->in ? target->in : "");
 	}
-	printf("  cd       %s\n", e->folder);
-	if (e->start) {
-		char *start = explore_words__command(e, levels, e->start, true, "SCRATCH");
-
-		printf("  start    %s\n", start ? start + strspn(start, " \t\r\n") : "");
-		free(start);
-	}
-	printf("  run      %s\n", command ? command + strspn(command, " \t\r\n") : "");
-	free(command);
+	printf("  %-8s %s\n", "cd", e->folder);
+	explore_print_command(e, levels, "prepare", e->prepare);
+	explore_print_command(e, levels, "start", e->start);
+	explore_print_command(e, levels, "run", e->command);
 }
 
 static int print_json(const struct exploration *x, const struct explore_best *best)
@@ -136,6 +143,27 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 	return cli_finish_output(CLI_DONE);
 }
 
+/* Why no configuration is the best one. */
+static int say_none(const struct exploration *x)
+{
+	size_t measured = 0, i;
+
+	for (i = 0; i < x->count; i++)
+		measured += x->tried[i].runs > 0;
+	if (!x->count)
+		return cli_error(CLI_FAILED,
+				 "nothing was tried yet: 'pem explore run' makes trials");
+	if (!measured)
+		return cli_error(CLI_FAILED,
+				 "no configuration was measured: all %zu failed or were refused; "
+				 "'pem explore show' tells why",
+				 x->count);
+	return cli_error(CLI_FAILED,
+			 "no configuration has all the runs that the experiment asks for: of %zu, "
+			 "%zu have some; 'pem explore run' makes the others",
+			 x->count, measured);
+}
+
 int explore_print_best(const struct exploration *x)
 {
 	const struct explore_experiment *e = &x->experiment;
@@ -143,12 +171,7 @@ int explore_print_best(const struct exploration *x)
 	char text[EXPLORE_TEXT_BYTES];
 
 	if (!exploration__best(x, &best))
-		return cli_error(CLI_FAILED,
-				 x->count ? "no configuration was measured: all %zu failed or were "
-					    "refused; 'pem explore show' tells why"
-					  : "%zu configurations were tried: 'pem explore run' "
-					    "makes trials",
-				 x->count);
+		return say_none(x);
 	if (x->request->json)
 		return print_json(x, &best);
 	explore_words__text(e, best.levels, text);
@@ -165,6 +188,26 @@ int explore_print_best(const struct exploration *x)
 	return cli_finish_output(CLI_DONE);
 }
 
+/*
+ * Does a setting last beyond a trial? Those of a server that a trial starts do not, nor a control
+ * group's; a pragma of a connection is only tried.
+ */
+static bool is_kept(const struct explore_experiment *e, const struct settings_target *target)
+{
+	switch (target->way) {
+	case SETTINGS_FILE:
+	case SETTINGS_PRAGMA:
+	case SETTINGS_SYSCTL:
+	case SETTINGS_PROGRAM:
+		return true;
+	case SETTINGS_POSTGRES:
+	case SETTINGS_REDIS:
+		return !e->start;
+	default:
+		return false;
+	}
+}
+
 /* Give the best configuration to files, databases and servers, for good. */
 static int apply(struct exploration *x, const struct explore_best *best)
 {
@@ -173,17 +216,17 @@ static int apply(struct exploration *x, const struct explore_best *best)
 	bool means_something[EXPLORE_PARAMETERS_MAX];
 	const char *values[EXPLORE_PARAMETERS_MAX];
 	uint32_t count = e->space->view.parameter_count, i, outside = 0;
-	int rc = exploration__lock(x);
+	int rc = 0;
 
 	explore_experiment__meaning(e, best->levels, means_something);
 	for (i = 0; i < count; i++) {
 		values[i] =
 			means_something[i] ? e->space->parameters[i].values[best->levels[i]] : NULL;
-		outside += e->targets[i].way > SETTINGS_ENVIRONMENT;
+		outside += means_something[i] && is_kept(e, &e->targets[i]);
 	}
 	if (!rc && !outside)
 		return cli_error(CLI_WRONG_INPUT, "there is nothing to apply: all settings are "
-						  "words of the command above");
+						  "given as the trial above tells");
 	if (!rc)
 		rc = settings_agent__apply(x->settings, SETTINGS_BEFORE_START, e->targets, values,
 					   count, &refusal, &x->error);
@@ -196,7 +239,8 @@ static int apply(struct exploration *x, const struct explore_best *best)
 	if (rc)
 		return rc > 0 ? cli_error(CLI_FAILED, "%s", refusal.text)
 			      : cli_fail(-rc, &x->error);
-	cli_say("%u settings were applied, for good", outside);
+	cli_say("%u settings were applied, for good; others are given as the trial above tells",
+		outside);
 	return CLI_DONE;
 }
 
@@ -221,12 +265,16 @@ int explore_best(const struct explore_request *request)
  */
 static double half_interval(const struct explore_tried *then, const struct explore_tried *now)
 {
-	double a = deviation_of(now), b = isnan(deviation_of(then)) ? a : deviation_of(then);
-	double va = a * a / now->runs, vb = b * b / then->runs, freedom = now->runs - 1;
+	double a = deviation_of(now), b = deviation_of(then), va, vb;
+	double freedom = (isnan(a) ? then->runs : now->runs) - 1;
 
+	if (isnan(a) && isnan(b))
+		return NAN;
+	va = (isnan(a) ? b * b : a * a) / now->runs;
+	vb = (isnan(b) ? a * a : b * b) / then->runs;
 	if (!(va + vb > 0))
 		return 0;
-	if (then->runs > 1)
+	if (now->runs > 1 && then->runs > 1)
 		freedom = (va + vb) * (va + vb) /
 			  (va * va / (now->runs - 1) + vb * vb / (then->runs - 1));
 	return pem_student__quantile(0.05, freedom) * sqrt(va + vb);
@@ -243,6 +291,11 @@ static int compare(const struct exploration *x, const struct explore_tried *then
 		return cli_error(CLI_FAILED, "trial %u: %s", number, now->reason);
 	difference = now->means[0] - then->means[0];
 	half = half_interval(then, now);
+	if (isnan(half))
+		return cli_error(CLI_FAILED,
+				 "trial %u was measured once then and once now: how much its runs "
+				 "differ is unknown, and so is whether its figure holds",
+				 number);
 	holds = fabs(difference) <= half;
 	if (x->request->json) {
 		struct json_object *all = json_object_new_object();
@@ -284,8 +337,6 @@ static int reproduce(void *arg)
 		exploration__close(&x);
 		return rc;
 	}
-	if (!rc)
-		rc = exploration__lock(&x);
 	if (!rc)
 		then = x.tried[number - 1];
 	for (i = 0; !rc && i < RUNS_AGAIN; i++) {

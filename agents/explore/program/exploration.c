@@ -118,6 +118,9 @@ int exploration__forget_lost(struct exploration *exploration)
 	size_t count = exploration->unfinished_count, i;
 	int rc = 0;
 
+	/* On a server they may be another machine's, and go on. */
+	if (explore_store__is_shared(&exploration->store))
+		return 0;
 	if (count)
 		cli_say("%s lost when an exploration was killed; such runs are made again if they "
 			"are needed",
@@ -155,42 +158,8 @@ static int make_search(struct exploration *exploration)
 	return rc;
 }
 
-int exploration__open(struct exploration *exploration, const struct explore_request *request,
-		      bool changes)
-{
-	struct pem_error *error = &exploration->error;
-	char path[PATH_MAX];
-	int64_t rc;
-
-	memset(exploration, 0, sizeof(*exploration));
-	exploration->request = request;
-	if (!realpath(request->words[0], path)) {
-		snprintf(error->text, sizeof(error->text), "%.300s can't be read: %s",
-			 request->words[0], strerror(errno));
-		return -errno;
-	}
-	rc = explore_experiment__read(&exploration->experiment, path, error);
-	if (rc)
-		return (int)rc;
-	rc = make_search(exploration);
-	if (rc)
-		return (int)rc;
-	if (chdir(exploration->experiment.folder)) {
-		snprintf(error->text, sizeof(error->text), "%.300s: %s",
-			 exploration->experiment.folder, strerror(errno));
-		return -errno;
-	}
-	rc = explore_store__open(&exploration->store, &exploration->experiment, !changes, error);
-	/* Nothing is known yet. */
-	if (rc == -ENOENT && !changes)
-		return 0;
-	if (rc)
-		return (int)rc;
-	rc = explore_store__each(&exploration->store, false, take_stored, exploration, error);
-	return rc < 0 ? (int)rc : 0;
-}
-
-int exploration__lock(struct exploration *exploration)
+/* Be the only exploration of this user, and restore what an earlier one changed. */
+static int lock(struct exploration *exploration)
 {
 	struct pem_error *error = &exploration->error;
 	char folder[PATH_MAX];
@@ -216,6 +185,47 @@ int exploration__lock(struct exploration *exploration)
 		cli_say("%s", error->text);
 	error->text[0] = '\0';
 	return 0;
+}
+
+int exploration__open(struct exploration *exploration, const struct explore_request *request,
+		      bool changes)
+{
+	struct pem_error *error = &exploration->error;
+	char path[PATH_MAX];
+	int64_t rc;
+
+	memset(exploration, 0, sizeof(*exploration));
+	exploration->request = request;
+	if (!realpath(request->words[0], path)) {
+		snprintf(error->text, sizeof(error->text), "%.300s can't be read: %s",
+			 request->words[0], strerror(errno));
+		return -errno;
+	}
+	rc = explore_experiment__read(&exploration->experiment, path, error);
+	if (rc)
+		return (int)rc;
+	rc = make_search(exploration);
+	if (!rc)
+		rc = explore_store__open(&exploration->store, &exploration->experiment, !changes,
+					 error);
+	/* Nothing is known yet. */
+	if (rc == -ENOENT && !changes)
+		return 0;
+	if (rc)
+		return (int)rc;
+	/* A relative PEM_DB was of the folder before. */
+	if (chdir(exploration->experiment.folder)) {
+		snprintf(error->text, sizeof(error->text), "%.300s: %s",
+			 exploration->experiment.folder, strerror(errno));
+		return -errno;
+	}
+	rc = explore_store__identify(&exploration->store, error);
+	/* What others note while they explore is read once they have ended. */
+	if (!rc && changes)
+		rc = lock(exploration);
+	if (!rc)
+		rc = explore_store__each(&exploration->store, take_stored, exploration, error);
+	return rc < 0 ? (int)rc : 0;
 }
 
 /* --- values that are refused --- */
@@ -283,6 +293,7 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels)
 	struct explore_trial trial = {.experiment = &exploration->experiment,
 				      .settings = exploration->settings,
 				      .program = exploration->store.application.path,
+				      .scratch = exploration_scratch,
 				      .interrupted = &exploration_interrupted,
 				      .record = on_record,
 				      .arg = exploration};

@@ -49,14 +49,13 @@ struct exploration {
 };
 
 /*
- * Read the experiment of request and its runs in the database. changes: trials will be made.
- * Returns 0, or -errno with error. Close it in any case.
+ * Read the experiment of request and its runs in the database. changes: trials will be made: be the
+ * only exploration of this user, and restore what an earlier one changed. Returns 0, or -errno with
+ * error. Close it in any case.
  */
 int exploration__open(struct exploration *exploration, const struct explore_request *request,
 		      bool changes);
 void exploration__close(struct exploration *exploration);
-/* Be the only exploration of this user, and restore what an earlier one changed. 0 or -errno. */
-int exploration__lock(struct exploration *exploration);
 /*
  * Run a configuration once, and keep what came of it. Returns 0; -EINTR: it was interrupted;
  * another -errno with error.
@@ -70,8 +69,8 @@ const char *exploration__refused(const struct exploration *exploration, const ui
 /* Tell the policy that a configuration is refused, without a run. Returns 0 or -errno. */
 int exploration__skip(struct exploration *exploration, const uint32_t *levels);
 /*
- * Say how many runs were lost when an exploration was killed, and forget them. Needs the lock: no
- * other exploration runs. Returns 0 or -errno with error.
+ * Say how many runs were lost when an exploration was killed, and forget them. Returns 0 or -errno
+ * with error.
  */
 int exploration__forget_lost(struct exploration *exploration);
 /* Give all settings their first values, before something is printed. */
@@ -95,6 +94,8 @@ void exploration_report__free(struct exploration_report *report);
 
 /* Not 0: a person wants the exploration to end. */
 extern volatile int exploration_interrupted;
+/* A folder for runs, which the guard removes in the end. */
+extern char exploration_scratch[];
 
 /*
  * Call work in another process, which has a session of its own and no terminal as its input, and

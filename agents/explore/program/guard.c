@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 volatile int exploration_interrupted;
+char exploration_scratch[PATH_MAX];
 static volatile pid_t explorer;
 
 static void on_signal(int number)
@@ -32,7 +33,8 @@ static void on_signal(int number)
 static void take_signals(void)
 {
 	static const int all[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	struct sigaction action = {.sa_handler = on_signal}, usual = {.sa_handler = SIG_DFL}, old;
+	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART},
+			 usual = {.sa_handler = SIG_DFL}, old;
 	size_t i;
 
 	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
@@ -89,18 +91,39 @@ static void clean(void)
 		"restored; "
 		"the same command goes on with it",
 		restored);
+	if (error.text[0])
+		cli_say("%s", error.text);
+	explore_trial__remove(exploration_scratch);
+}
+
+static int make_scratch(void)
+{
+	const char *folder = getenv("TMPDIR");
+
+	snprintf(exploration_scratch, sizeof(exploration_scratch), "%.4000s/pem-explore-XXXXXX",
+		 folder && *folder == '/' ? folder : "/tmp");
+	if (mkdtemp(exploration_scratch))
+		return CLI_DONE;
+	return cli_error(CLI_FAILED, "no folder for runs can be made, %s: %s", exploration_scratch,
+			 strerror(errno));
 }
 
 int exploration_guard(int (*work)(void *arg), void *arg)
 {
-	int status = 0, input;
+	int status = make_scratch(), input;
+	pid_t guard = getpid();
 
+	if (status)
+		return status;
 	take_signals();
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	fflush(NULL);
 	explorer = fork();
-	if (explorer < 0)
-		return cli_error(CLI_FAILED, "no process can be made: %s", strerror(errno));
+	if (explorer < 0) {
+		status = cli_error(CLI_FAILED, "no process can be made: %s", strerror(errno));
+		rmdir(exploration_scratch);
+		return status;
+	}
 	if (!explorer) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
 		prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -108,7 +131,11 @@ int exploration_guard(int (*work)(void *arg), void *arg)
 		input = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		if (input >= 0)
 			dup2(input, STDIN_FILENO);
+		/* The guard may have died before this process asked to be told. */
+		if (getppid() != guard)
+			exploration_interrupted = SIGTERM;
 		status = work(arg);
+		explore_trial__remove(exploration_scratch);
 		fflush(NULL);
 		_exit(status);
 	}
@@ -117,8 +144,7 @@ int exploration_guard(int (*work)(void *arg), void *arg)
 	while (waitpid(explorer, &status, 0) < 0 && errno == EINTR)
 		;
 	explorer = 0;
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	clean();
-	return CLI_FAILED;
+	if (!WIFEXITED(status))
+		clean();
+	return WIFEXITED(status) ? WEXITSTATUS(status) : CLI_FAILED;
 }

@@ -95,7 +95,7 @@ struct action {
 
 static const struct action actions[] = {
 	{"init", "o", explore_init},
-	{"check", "pj", explore_check},
+	{"check", "p", explore_check},
 	{"run", "pbj", explore_run},
 	{"best", "aj", explore_best},
 	{"reproduce", "tj", explore_reproduce},

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TRIALS 100u /* if neither trials nor time are given */
+#define SKIPS_MAX 10000u /* configurations in a row that have a refused value */
 
 /* --- check --- */
 
@@ -15,16 +15,12 @@ static int print_check(const struct exploration *x)
 {
 	const struct explore_experiment *e = &x->experiment;
 	uint32_t levels[EXPLORE_PARAMETERS_MAX] = {0};
-	char *command;
 	size_t i;
 
 	if (e->has_default)
 		memcpy(levels, e->defaults, sizeof(levels));
 	else if (e->space->view.count != UINT64_MAX)
 		e->space->view.at(&e->space->view, 0, levels);
-	command = explore_words__command(e, levels, e->command, true, "SCRATCH");
-	if (!command)
-		return cli_error(CLI_FAILED, "out of memory");
 	printf("%s: %s, %s, policy %s\n", e->name,
 	       cli_format("%u parameters", e->space->view.parameter_count),
 	       e->space->view.count == UINT64_MAX
@@ -32,15 +28,10 @@ static int print_check(const struct exploration *x)
 		       : cli_format("%s configurations", cli_count(e->space->view.count)),
 	       x->policy.name);
 	printf("\nA trial runs this, in %s, with its values:\n", e->folder);
-	for (i = 0; i < 3; i++) {
-		const char *const what[] = {"prepare", "start", "command"};
-		const char *const text[] = {e->prepare, e->start, command};
-
-		if (text[i])
-			printf("  %-8s %s\n", what[i], text[i] + strspn(text[i], " \t\r\n"));
-	}
-	if (e->end)
-		printf("  %-8s %s\n", "end", e->end + strspn(e->end, " \t\r\n"));
+	explore_print_command(e, levels, "prepare", e->prepare);
+	explore_print_command(e, levels, "start", e->start);
+	explore_print_command(e, levels, "command", e->command);
+	explore_print_command(e, levels, "end", e->end);
 	printf("\nIt is ended after %g s, or when the free space of the disk has fallen by %s.\n",
 	       e->limit_s, cli_bytes(e->disk_bytes));
 	for (i = 0; i < e->metric_count; i++)
@@ -50,7 +41,6 @@ static int print_check(const struct exploration *x)
 		       : e->metrics[i].greater_is_better ? ", the more the better"
 							 : ", the less the better");
 	printf("%zu configurations were tried already.\n", x->count);
-	free(command);
 	return cli_finish_output(CLI_DONE);
 }
 
@@ -98,12 +88,10 @@ static int explore(struct exploration *x)
 	uint32_t trials = x->request->budget ? x->request->budget : e->trials;
 	uint32_t levels[EXPLORE_PARAMETERS_MAX];
 	uint64_t began_ns = cli_now_ns();
-	size_t before = x->count;
+	size_t before = x->count, skips = 0;
 	bool again;
 	int rc = 0;
 
-	if (!trials && !(e->time_s > 0))
-		trials = TRIALS;
 	/* The gain over the defaults is what people ask for first. */
 	if (e->has_default && !exploration__find(x, e->defaults)) {
 		show_progress(x, trials, began_ns, before);
@@ -118,8 +106,14 @@ static int explore(struct exploration *x)
 			break;
 		if (exploration__refused(x, levels)) {
 			rc = exploration__skip(x, levels);
-			continue;
+			if (++skips < SKIPS_MAX)
+				continue;
+			cli_say("the exploration ends: what is left has values that are refused: "
+				"%s",
+				exploration__refused(x, levels));
+			break;
 		}
+		skips = 0;
 		show_progress(x, trials, began_ns, before);
 		rc = exploration__run(x, levels);
 	}
@@ -135,8 +129,6 @@ static int run(void *arg)
 	struct exploration x;
 	int rc = exploration__open(&x, arg, true), status;
 
-	if (!rc)
-		rc = exploration__lock(&x);
 	if (!rc)
 		rc = exploration__forget_lost(&x);
 	if (!rc)

@@ -61,9 +61,8 @@ static int show_experiment(const struct explore_request *request)
 	else if (exploration__report(&x, &report))
 		rc = cli_error(CLI_FAILED, "no memory for %zu trials", x.count);
 	else
-		rc = request->page
-			     ? explore_results__page(&report.results, request->page)
-			     : explore_results__print(&report.results, request->json, stdout);
+		rc = request->page ? explore_results__page(&report.results, request->page)
+				   : explore_results__print(&report.results, request->json, stdout);
 	exploration_report__free(&report);
 	exploration__close(&x);
 	return rc;
