@@ -13,7 +13,7 @@ import time
 
 import postgresql
 from settings_agent import Agent, PROGRAM, agent, folder, opened
-from tap import equal, need, run, run_all, skip, start, test, tmp
+from tap import SAN, equal, need, run, run_all, skip, start, test, tmp
 
 if not os.path.exists(PROGRAM):
     print("1..0 # SKIP pem was built without SQLite or json-c")
@@ -403,6 +403,8 @@ def killed_at_any_moment():
 def killed_in_each_system_call():
     "killed in any system call that changes files, and in those of a restore, nothing is lost and nothing is left"
     need("strace")
+    if SAN:
+        skip("a sanitizer finds no leaks under strace, and calls that a failure")
     if run(["strace", "-qq", "-o", "/dev/null", "true"])[0]:
         skip("strace may not trace here")
     ini, nginx, where = written(INI, "a.ini"), written(NGINX, "nginx.conf"), folder()
@@ -410,6 +412,7 @@ def killed_in_each_system_call():
     for call in ("fsync", "renameat", "write"):
         killed, rc = 0, None
         while rc != 0:
+            assert killed < 300, "it never came to its end: status %s" % rc
             killed += 1
             trap = lambda n: ["strace", "-qq", "-o", "/dev/null", "-e", "inject=%s:signal=KILL:when=%d" % (call, n), PROGRAM, where]
             rc = run(trap(killed) + list(targets), input="7\toff\t1\n8\ton\t?\nrestore\n")[0]
