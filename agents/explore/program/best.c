@@ -11,59 +11,23 @@
 
 #define RUNS_AGAIN 3u /* of a configuration whose figure is checked */
 
-/* Standard deviation of its runs; NAN: unknown. */
-static double deviation_of(const struct explore_tried *tried)
-{
-	return tried->runs > 1 ? sqrt(tried->squares[0] / (tried->runs - 1)) : NAN;
-}
-
-/* How much better the best one is than the defaults, as a share, with a 95 % interval. */
-struct gain {
-	double share, half; /* NAN: unknown */
-};
-
-static struct gain gain_of(const struct exploration *x, const struct explore_best *best)
-{
-	const struct explore_experiment *e = &x->experiment;
-	const struct explore_tried *usual =
-		e->has_default ? exploration__find(x, e->defaults) : NULL;
-	const struct explore_tried *found = exploration__find(x, best->levels);
-	struct gain gain = {NAN, NAN};
-	double ratio, a, b;
-	uint32_t runs;
-
-	if (!usual || !usual->runs || !(usual->means[0] > 0) || !(found->means[0] > 0))
-		return gain;
-	ratio = found->means[0] / usual->means[0];
-	gain.share = e->metrics[0].greater_is_better ? ratio - 1 : 1 - ratio;
-	/* Errors of a ratio's two sides add up, as shares of their means. */
-	a = deviation_of(found) / found->means[0];
-	b = deviation_of(usual) / usual->means[0];
-	runs = found->runs < usual->runs ? found->runs : usual->runs;
-	if (runs > 1)
-		gain.half = pem_student__quantile(0.05, runs - 1) * ratio *
-			    sqrt(a * a / found->runs + b * b / usual->runs);
-	return gain;
-}
-
 static void print_gain(const struct exploration *x, const struct explore_best *best)
 {
-	struct gain gain = gain_of(x, best);
+	struct explore_estimate gain = exploration__gain(x, best);
 
-	if (isnan(gain.share))
+	if (isnan(gain.value))
 		return;
 	if (exploration__find(x, x->experiment.defaults)->levels ==
 	    exploration__find(x, best->levels)->levels) {
 		printf(": the defaults");
 		return;
 	}
-	printf(", %s %s than the defaults", cli_percent(fabs(gain.share)),
-	       gain.share >= 0 ? "better" : "worse");
-	if (isnan(gain.half))
+	printf(", %s %s than the defaults", cli_percent(fabs(gain.value)),
+	       gain.value >= 0 ? "better" : "worse");
+	if (isnan(gain.low))
 		printf(" (its error is unknown: one of them ran once)");
 	else
-		printf(" (%+.1f to %+.1f %%)", 100 * (gain.share - gain.half),
-		       100 * (gain.share + gain.half));
+		printf(" (%+.1f to %+.1f %%)", 100 * gain.low, 100 * gain.high);
 }
 
 void explore_print_command(const struct explore_experiment *e, const uint32_t *levels,
@@ -107,7 +71,7 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 {
 	const struct explore_experiment *e = &x->experiment;
 	struct json_object *all = json_object_new_object(), *values = json_object_new_object();
-	struct gain gain = gain_of(x, best);
+	struct explore_estimate gain = exploration__gain(x, best);
 	char *command = explore_words__command(e, best->levels, e->command, true, "SCRATCH");
 	bool means_something[EXPLORE_PARAMETERS_MAX];
 	uint32_t i;
@@ -131,11 +95,11 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 		cli_json__real(all, "high", best->high);
 	}
 	cli_json__count(all, "runs", best->runs);
-	if (!isnan(gain.share))
-		cli_json__real(all, "gain", gain.share);
-	if (!isnan(gain.half)) {
-		cli_json__real(all, "gain_low", gain.share - gain.half);
-		cli_json__real(all, "gain_high", gain.share + gain.half);
+	if (!isnan(gain.value))
+		cli_json__real(all, "gain", gain.value);
+	if (!isnan(gain.low)) {
+		cli_json__real(all, "gain_low", gain.low);
+		cli_json__real(all, "gain_high", gain.high);
 	}
 	cli_json__text(all, "command", command ? command : "");
 	free(command);
@@ -265,7 +229,7 @@ int explore_best(const struct explore_request *request)
  */
 static double half_interval(const struct explore_tried *then, const struct explore_tried *now)
 {
-	double a = deviation_of(now), b = deviation_of(then), va, vb;
+	double a = explore_tried__deviation(now), b = explore_tried__deviation(then), va, vb;
 	double freedom = (isnan(a) ? then->runs : now->runs) - 1;
 
 	if (isnan(a) && isnan(b))

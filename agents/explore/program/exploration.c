@@ -3,6 +3,7 @@
 #include "program/exploration.h"
 
 #include "grow.h"
+#include "student.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -370,6 +371,39 @@ int exploration__best(const struct exploration *exploration, struct explore_best
 	return 1;
 }
 
+double explore_tried__deviation(const struct explore_tried *tried)
+{
+	return tried->runs > 1 ? sqrt(tried->squares[0] / (tried->runs - 1)) : NAN;
+}
+
+struct explore_estimate exploration__gain(const struct exploration *exploration,
+					  const struct explore_best *best)
+{
+	const struct explore_experiment *e = &exploration->experiment;
+	const struct explore_tried *usual =
+		e->has_default ? exploration__find(exploration, e->defaults) : NULL;
+	const struct explore_tried *found = exploration__find(exploration, best->levels);
+	struct explore_estimate gain = {NAN, NAN, NAN};
+	double ratio, a, b, half;
+	uint32_t runs;
+
+	if (!usual || !usual->runs || !(usual->means[0] > 0) || !(found->means[0] > 0))
+		return gain;
+	ratio = found->means[0] / usual->means[0];
+	gain.value = e->metrics[0].greater_is_better ? ratio - 1 : 1 - ratio;
+	/* Errors of a ratio's two sides add up, as shares of their means. */
+	a = explore_tried__deviation(found) / found->means[0];
+	b = explore_tried__deviation(usual) / usual->means[0];
+	runs = found->runs < usual->runs ? found->runs : usual->runs;
+	if (runs > 1) {
+		half = pem_student__quantile(0.05, runs - 1) * ratio *
+		       sqrt(a * a / found->runs + b * b / usual->runs);
+		gain.low = gain.value - half;
+		gain.high = gain.value + half;
+	}
+	return gain;
+}
+
 /* --- for the report --- */
 
 static void fill_result(const struct exploration *exploration, const struct explore_tried *tried,
@@ -426,9 +460,14 @@ int exploration__report(const struct exploration *exploration, struct exploratio
 			    report->numbers + 2 * i * metrics,
 			    report->numbers + (2 * i + 1) * metrics);
 	}
-	if (exploration__best(exploration, &best))
+	report->results.aims = e->objectives;
+	if (exploration__best(exploration, &best)) {
 		report->results.best =
 			(size_t)(exploration__find(exploration, best.levels) - exploration->tried);
+		report->gain = exploration__gain(exploration, &best);
+		if (!isnan(report->gain.value))
+			report->results.gain = &report->gain;
+	}
 	if (e->has_default && exploration__find(exploration, e->defaults))
 		report->results.reference =
 			(size_t)(exploration__find(exploration, e->defaults) - exploration->tried);

@@ -80,6 +80,14 @@ struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels);
 /* Add the values of a run. */
 void explore_tried__add(struct explore_tried *tried, const double *values, size_t count);
+/* Standard deviation of the first metric's runs; NAN: unknown. */
+double explore_tried__deviation(const struct explore_tried *tried);
+/*
+ * How much better the best configuration is than the defaults, as a share, with a 95 % interval, as
+ * their runs tell. NAN: unknown.
+ */
+struct explore_estimate exploration__gain(const struct exploration *exploration,
+					  const struct explore_best *best);
 /* The best configuration by what is known. Returns 1, or 0: nothing was measured. */
 int exploration__best(const struct exploration *exploration, struct explore_best *best);
 /* Trials for the report. Returns 0 or -ENOMEM. Free it in any case. */
@@ -88,6 +96,7 @@ struct exploration_report {
 	struct explore_metric *metrics;
 	struct explore_result *trials;
 	double *numbers;
+	struct explore_estimate gain;
 };
 int exploration__report(const struct exploration *exploration, struct exploration_report *report);
 void exploration_report__free(struct exploration_report *report);

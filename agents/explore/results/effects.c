@@ -8,6 +8,7 @@
  */
 #include "policy/policy.h"
 #include "results/results.h"
+#include "space/space.h"
 
 #include <errno.h>
 #include <math.h>
@@ -79,15 +80,56 @@ static int next(const struct pem_explore_space *space, struct explore_history *h
 	return space->allows(space, levels) ? 1 : explore_history__any(history, levels);
 }
 
+/* Values that were refused in some trial and measured in none: nothing is told of them. */
+static bool *find_refused(const struct explore_results *r, size_t *first)
+{
+	uint32_t count = r->space->parameter_count, i;
+	size_t all = 0, t, trial;
+	bool *refused, *taken;
+
+	for (i = 0; i < count; i++) {
+		first[i] = all;
+		all += r->space->parameters[i].levels;
+	}
+	refused = calloc(2 * all, sizeof(*refused));
+	taken = refused ? refused + all : NULL;
+	for (trial = 0; refused && trial < r->count; trial++) {
+		for (i = 0; i < count; i++) {
+			t = first[i] + r->trials[trial].levels[i];
+			refused[t] |= r->trials[trial].outcome == PEM_EXPLORE_REFUSED;
+			taken[t] |= r->trials[trial].values != NULL;
+		}
+	}
+	for (t = 0; refused && t < all; t++)
+		refused[t] = refused[t] && !taken[t];
+	return refused;
+}
+
+static bool has_refused(const struct pem_explore_space *space, const bool *refused,
+			const size_t *first, const uint32_t *levels)
+{
+	uint32_t i;
+
+	for (i = 0; refused && i < space->parameter_count; i++) {
+		if (refused[first[i] + levels[i]])
+			return true;
+	}
+	return false;
+}
+
 static void choose(struct explore_effects *e, struct explore_history *history)
 {
 	const struct explore_results *r = e->results;
 	const struct pem_explore_space *space = r->space;
 	uint32_t count = space->parameter_count, i, k, *levels = e->levels;
 	const uint32_t *best = r->trials[e->best].levels;
+	size_t first[EXPLORE_PARAMETERS_MAX];
+	bool *refused = find_refused(r, first);
 
-	for (k = 0; k < POPULATION_MAX && k < space->count; k++)
-		levels += next(space, history, k, levels) ? count : 0;
+	for (k = 0; k < POPULATION_MAX && k < space->count; k++) {
+		if (next(space, history, k, levels) && !has_refused(space, refused, first, levels))
+			levels += count;
+	}
 	e->population = (size_t)(levels - e->levels) / count;
 	memcpy(levels, best, count * sizeof(*levels));
 	levels += count;
@@ -106,12 +148,14 @@ static void choose(struct explore_effects *e, struct explore_history *history)
 
 			memcpy(levels, best, count * sizeof(*levels));
 			levels[i] = level;
-			if (rows[k] || !space->allows(space, levels) || levels[i] != level)
+			if (rows[k] || !space->allows(space, levels) || levels[i] != level ||
+			    has_refused(space, refused, first, levels))
 				continue;
 			rows[k] = e->values + e->count++ * e->draws;
 			levels += count;
 		}
 	}
+	free(refused);
 }
 
 /* --- values --- */
@@ -417,6 +461,9 @@ int explore_effects__find(struct explore_effects *e, const struct explore_result
 	}
 	if (!rc && !*e->unknown) {
 		find_gain(e, s.share, s.sums);
+		/* What runs tell comes before what a model tells. */
+		if (results->gain)
+			e->gain = *results->gain;
 		find_effects(e, &s);
 	}
 	free(s.sums);

@@ -26,10 +26,10 @@ static const char *outcome_of(const struct explore_result *trial)
 /* Is a trial at least as good as another one in each metric, and better in one? */
 static bool beats(const struct explore_results *r, const double *values, const double *others)
 {
+	size_t aims = r->aims ? r->aims : r->metric_count, i;
 	bool better = false;
-	size_t i;
 
-	for (i = 0; i < r->metric_count; i++) {
+	for (i = 0; i < aims; i++) {
 		double sign = r->metrics[i].greater_is_better ? 1 : -1;
 
 		if (!(sign * (values[i] - others[i]) >= 0))
@@ -42,12 +42,11 @@ static bool beats(const struct explore_results *r, const double *values, const d
 static bool is_on_front(const struct explore_effects *e, size_t trial)
 {
 	const struct explore_result *trials = e->results->trials;
-	size_t i;
+	size_t aims = e->results->aims ? e->results->aims : e->results->metric_count, i;
 
-	if (trials[trial].outcome != PEM_EXPLORE_MEASURED || !trials[trial].values ||
-	    e->results->metric_count < 2)
+	if (trials[trial].outcome != PEM_EXPLORE_MEASURED || !trials[trial].values || aims < 2)
 		return false;
-	for (i = 0; i < e->results->metric_count; i++) {
+	for (i = 0; i < aims; i++) {
 		if (!isfinite(trials[trial].values[i]))
 			return false;
 	}
@@ -297,9 +296,12 @@ static void print_head(const struct explore_effects *e, FILE *out)
 		cli_put_text(out, metric->unit);
 		if (best->errors && best->errors[0] > 0)
 			fprintf(out, " +- %.2g", 1.96 * best->errors[0]);
-		if (isfinite(e->gain.value))
-			fprintf(out, ", %.3g %% (%.3g to %.3g) better than %s", 100 * e->gain.value,
-				100 * e->gain.low, 100 * e->gain.high,
+		if (isfinite(e->gain.value) && r->reference != e->best)
+			fprintf(out, ", %.3g %% (%s) better than %s", 100 * e->gain.value,
+				isfinite(e->gain.low)
+					? cli_format("%.3g to %.3g", 100 * e->gain.low,
+						     100 * e->gain.high)
+					: "its error is unknown",
 				e->has_reference
 					? cli_format("trial %u", r->trials[r->reference].number)
 					: "the median configuration");

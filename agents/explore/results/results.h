@@ -41,11 +41,16 @@ struct explore_result {
 	const char *left; /* processes and files that it left; "" */
 };
 
+struct explore_estimate {
+	double value, low, high; /* with the 95 % interval. NAN: unknown */
+};
+
 struct explore_results {
 	const char *name; /* of the experiment */
 	const struct pem_explore_space *space;
 	const struct explore_metric *metrics; /* the first one is optimized */
 	size_t metric_count; /* at least 1 */
+	size_t aims; /* of the metrics, how many have an aim: the first ones. 0: all */
 	const struct explore_result *trials; /* in the order in which they were made */
 	size_t count;
 	/*
@@ -58,6 +63,9 @@ struct explore_results {
 	 * count: the median of all configurations.
 	 */
 	size_t reference;
+	/* The gain of the best trial over the reference, as their runs tell it. NULL: by the model.
+	 */
+	const struct explore_estimate *gain;
 };
 
 /*
@@ -75,10 +83,6 @@ int explore_results__page(const struct explore_results *results, const char *pat
 /* A parameter with more levels has groups of neighbouring levels in their place. */
 #define EXPLORE_GROUPS_MAX 32u
 #define EXPLORE_DRAWS 400u
-
-struct explore_estimate {
-	double value, low, high; /* with the 95 % interval. NAN: unknown */
-};
 
 /* Of a parameter (a and b are equal), or of two beyond the sum of their own effects. */
 struct explore_effect {
