@@ -67,7 +67,6 @@ static void *thousand(void *arg)
 int main(void)
 {
 	pthread_t t;
-
 	thousand(NULL);
 	pthread_create(&t, NULL, thousand, NULL);
 	pthread_join(t, NULL);
@@ -146,7 +145,6 @@ def counts_and_latencies_in_a_library():
     library = program(COUNTS, "gcc", "-shared", "-fPIC", "-Dmain=begin")
     os.rename(library, library + ".so")
     counts_hold(program("""#include <dlfcn.h>
-#include <stddef.h>
 int main(void) { return ((int (*)(void))dlsym(dlopen("%s.so", RTLD_NOW), "begin"))(); }
 """ % library))
 
@@ -595,9 +593,8 @@ int main(void)
 def threads_leave_nothing():
     "threads that have ended leave no memory of the kernel mapped, and no descriptor"
     out, found = records(program(THREADS))
-    equal(out, "0 3\n", "mappings that are left, and the next descriptor")
-    equal(len(values(found, "Flt", "faults", 42)), 300, "records")
-    equal(len([1 for faults in values(found, "Flt", "faults", 42) if faults not in (2, 3)]), 0, "other numbers of faults")
+    equal((out, len(values(found, "Flt", "faults", 42))), ("0 3\n", 300), "mappings that are left, the next descriptor, records")
+    equal({n for n in values(found, "Flt", "faults", 42) if n not in (2, 3)}, set(), "other numbers of faults")
 
 
 run_all()

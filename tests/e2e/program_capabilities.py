@@ -126,14 +126,14 @@ with pemapi.Session() as session:
     equal(rc, 0, "status of cc: " + err)
     # As root, whose Python may be in a folder of root's: what is ambient shows all the same.
     rc, _, err = run(["setpriv", "--inh-caps=+bpf,+perfmon", "--ambient-caps=+bpf,+perfmon", "env", "LD_PRELOAD=" + show,
-                      sys.executable, "consumer.py"], env=env, cwd=folder)
+                      sys.executable, "consumer.py"], env=dict(env, XDG_CACHE_HOME=folder), cwd=folder)
     equal(rc, 0, "status of the consumer: " + err)
     with open(os.path.join(folder, "shown"), encoding="utf-8") as shown:
         lines = [line.split() for line in shown]
     names = {line[0] for line in lines}
-    assert {"cat", "true"} <= names and any(n.startswith("python") for n in names), "programs seen: %r" % names
+    assert {"cat", "pem-exercise"} <= names and any(n.startswith("python") for n in names), "programs seen: %r" % names
     for name, _, bits in lines:
-        if name in ("cat", "true"):
+        if name in ("cat", "pem-exercise", "true"):
             equal(int(bits, 16), 0, name + "'s ambient capabilities")
         elif name.startswith("python"):
             equal(int(bits, 16), BPF | PERFMON, name + "'s ambient capabilities")
