@@ -114,7 +114,7 @@ static void derive(struct compare_series *s, const struct pem_metric *metric)
 		at = sum_series(s, metric, 1);
 		below = at >= 0 ? (size_t)at : SIZE_MAX;
 	} else if (metric->form == PEM_METRIC_RATE) {
-		at = seconds_series(s);
+		at = above != SIZE_MAX ? seconds_series(s) : -1;
 		below = at >= 0 ? (size_t)at : SIZE_MAX;
 	} else {
 		below = series_of(s, &metric->to);

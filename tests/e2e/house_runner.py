@@ -48,7 +48,7 @@ def tree(**programs):
 
 
 # What a caller may have set, and what the runner must not need.
-PLAIN = {"B": None, "T": None, "ALSO": None, "AGAIN": None, "LIMIT_S": None, "PYTHONUNBUFFERED": None}
+PLAIN = {"B": None, "T": None, "ALSO": None, "AGAIN": None, "PART": None, "LIMIT_S": None, "PYTHONUNBUFFERED": None}
 
 
 def runner(root, before=(), **env):

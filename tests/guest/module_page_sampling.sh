@@ -38,7 +38,7 @@ readings=$(count counters HW::HWPerf::HPMsAtEvent)
 echo "$all records, $readings readings" >>"$work/said"
 [ "$readings" -gt 20 ] && [ "$readings" -le $((all / 2)) ] && [ "$readings" -ge $((all / 2 - 8)) ]
 result "each event of the kernel has a reading in front of it"
-grep -q ',HW::HWPerf::HPMsAtEvent,.*,busybox,0x[0-9a-f]*,0x0,0x[0-9a-f]*,ContextSwitches=[0-9]* MinorFaults=[0-9]*,' "$work/counters.csv"
+grep -q ',HW::HWPerf::HPMsAtEvent,.*,busybox,[0-9]*,[0-9]*,0x[0-9a-f]*,0x0,0x[0-9a-f]*,ContextSwitches=[0-9]* MinorFaults=[0-9]*,' "$work/counters.csv"
 result "a reading has two values, a program counter, and its thread's process"
 pem report "$work/counters" >"$work/said" 2>&1
 result "all of it is accounted for"
