@@ -177,12 +177,13 @@ def another_condition_makes_other_trials():
 def a_server_that_ended_is_noticed():
     "a server that does not start fails its trial, though another one answers in its place"
     folder, env = experiment("""  <parameter name="a" values="1 2"/>
-  <start ready="true">test {a} = 1 || exit 7; exec sleep 987651</start>
-  <command>echo v={a}</command>
+  <start ready="true">test {a} = 1 || { touch failed; exit 7; }; exec sleep 987651</start>
+  <command>while [ {a} = 2 ] &amp;&amp; [ ! -e failed ]; do sleep 0.01; done; [ {a} = 1 ] || sleep 0.2; echo v={a}</command>
   <metric name="v" match="v=([0-9]+)"/>""")
     explore(folder, env, "run")
     told = trials(folder)
     equal(told["a=1"], (1, ""), "a server that runs")
+    assert "the server ended" in told["a=2"][1], told
 
 
 def cmdline(pid):
@@ -229,6 +230,8 @@ def killed(victim):
     while open(folder + "/app.ini", encoding="utf-8").read() != "a = 9\n":
         time.sleep(0.01)
     go.close()
+    while os.path.exists("/proc/%d" % int(children[0])):
+        time.sleep(0.01)
     assert not os.path.exists(folder + "/ran"), "the killed run went on"
     os.unlink(folder + "/go")
     with open(folder + "/go", "w", encoding="utf-8") as out:
@@ -283,6 +286,8 @@ def mistakes_have_their_place():
         (good.replace('values="1 2 3"', 'from="1" to="0"'), "2:", "range"),
         (good.replace('values="1 2 3"', 'values="1 2 3" argument="-a"'), "2:", "{}"),
         (good.replace(' of="time"', ""), "4:", "measured"),
+        (good.replace("<command>", '<command duration="2s" limit="1s">'), "3:", "longer limit"),
+        (good + '\n  <metric name="m" of="memory"/>\n  <metric name="e" event="OS::Process::Exec" better="no"/>', "1:1", "memory is not known"),
         (good.replace("{a}", "{b}"), "1:1", "'a' reaches nobody"),
         (good.replace('of="time"', 'event="OS::Process::Exec" use="median"'), "4:", 'use="count"'),
     ]

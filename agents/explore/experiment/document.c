@@ -106,8 +106,14 @@ static int read_run(struct explore_reader *reader, const struct settings_xml_nod
 	struct stat st;
 	int rc;
 
-	e->limit_s = seconds_at(node, "limit", 300);
 	e->duration_s = seconds_at(node, "duration", 0);
+	e->limit_s = seconds_at(node, "limit", 300 + e->duration_s);
+	if (e->duration_s >= e->limit_s)
+		return settings_xml__refuse(
+			reader->xml, node, "duration", 0,
+			"a run that is ended after %g s has failed at the limit "
+			"of %g s: give a longer limit",
+			e->duration_s, e->limit_s);
 	e->records = count_at(node, "records", 0);
 	e->warm_ups = count_at(node, "warm-up", 0);
 	e->disk_bytes = disk ? bytes_of(disk) : UINT64_C(1) << 30;
@@ -340,6 +346,17 @@ static bool has_place(const struct explore_experiment *e, const char *name)
 	return false;
 }
 
+bool explore_experiment__needs_session(const struct explore_experiment *experiment)
+{
+	size_t i;
+
+	for (i = 0; i < experiment->metric_count; i++) {
+		if (experiment->metrics[i].source == EXPLORE_OF_EVENT)
+			return true;
+	}
+	return false;
+}
+
 static int finish(struct explore_reader *reader, const struct settings_xml_node *root)
 {
 	struct explore_experiment *e = reader->experiment;
@@ -348,12 +365,21 @@ static int finish(struct explore_reader *reader, const struct settings_xml_node 
 	uint32_t i, k;
 
 	for (i = 0; i < e->space->view.parameter_count; i++) {
-		if (e->targets[i].way == SETTINGS_PLACE &&
-		    e->space->parameters[i].levels > 1 && !has_place(e, e->targets[i].name))
+		if (e->targets[i].way == SETTINGS_PLACE && e->space->parameters[i].levels > 1 &&
+		    !has_place(e, e->targets[i].name))
 			return settings_xml__refuse(reader->xml, root, NULL, 0,
 						    "the parameter '%s' reaches nobody: no command "
 						    "has {%s}, and it is given in no other way",
 						    e->targets[i].name, e->targets[i].name);
+	}
+	for (i = 0; i < e->metric_count; i++) {
+		if (e->metrics[i].source == EXPLORE_OF_MEMORY &&
+		    explore_experiment__needs_session(e))
+			return settings_xml__refuse(
+				reader->xml, root, NULL, 0,
+				"the metric '%s': memory is not known if an event "
+				"is measured beside it: leave one of them out",
+				e->metrics[i].name);
 	}
 	if (!e->objectives)
 		return settings_xml__refuse(reader->xml, root, NULL, 0,
@@ -401,6 +427,9 @@ static int read_all(struct explore_reader *reader)
 	e->runs = count_at(root, "runs", 1);
 	e->race_runs = count_at(root, "race", 6);
 	e->has_default = true;
+	if (!rc && settings_xml__attribute(root, "trials") && !e->trials)
+		rc = settings_xml__refuse(reader->xml, root, "trials", 0,
+					  "at least 1 trial is made; without 'trials', %u", TRIALS);
 	if (!rc && (!e->runs || e->runs > RUNS_MAX || e->race_runs > RUNS_MAX))
 		rc = settings_xml__refuse(reader->xml, root, e->runs ? "race" : "runs", 0,
 					  "1 to %u runs of a configuration are possible", RUNS_MAX);

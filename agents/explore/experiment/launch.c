@@ -465,6 +465,8 @@ static void follow(struct run *run)
 	if (run->ended->how == EXPLORE_ENDED && launch->interrupted && *launch->interrupted)
 		run->ended->how = EXPLORE_INTERRUPTED;
 	if (launch->session) {
+		/* Without what it takes to observe it. */
+		run->ended->seconds = (double)pem_session__elapsed_ns(launch->session) / 1e9;
 		getrusage(RUSAGE_CHILDREN, &used);
 		timersub(&used.ru_utime, &before.ru_utime, &used.ru_utime);
 		timersub(&used.ru_stime, &before.ru_stime, &used.ru_stime);

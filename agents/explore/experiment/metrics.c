@@ -47,17 +47,6 @@ struct explore_readings {
 	uint64_t first_clock;
 };
 
-bool explore_experiment__needs_session(const struct explore_experiment *experiment)
-{
-	size_t i;
-
-	for (i = 0; i < experiment->metric_count; i++) {
-		if (experiment->metrics[i].source == EXPLORE_OF_EVENT)
-			return true;
-	}
-	return false;
-}
-
 static void add(struct reading *reading, double value, double time_s)
 {
 	if (reading->count == VALUES_MAX ||
@@ -428,9 +417,13 @@ static int read_one(struct reading *reading, struct pem_session *session,
 		*value = (double)ended->memory_bytes;
 		if (ended->memory_bytes)
 			return 0;
+		*value = NAN;
+		/* What is not an aim may stay unknown. */
+		if (reading >= reading->all->reading + reading->all->experiment->objectives)
+			return 0;
 		snprintf(error->text, sizeof(error->text),
-			 "the metric '%s' is not known: the command had less memory than pem, or "
-			 "events are measured beside it",
+			 "the metric '%s' is not known: the command had less memory than pem has, "
+			 "about 10 MB",
 			 reading->metric->name);
 		return -ENODATA;
 	case EXPLORE_OF_STATUS:

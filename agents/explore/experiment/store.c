@@ -14,6 +14,7 @@
 #include <pem/agent.h>
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,14 +44,25 @@ int explore_store__open(struct explore_store *store, const struct explore_experi
 	return store->database ? 0 : -errno;
 }
 
+/* Does prepare name the program's file? */
+static bool is_made(const struct explore_experiment *e)
+{
+	const char *slash = strrchr(e->program, '/');
+
+	return e->prepare && strstr(e->prepare, slash ? slash + 1 : e->program);
+}
+
 int explore_store__identify(struct explore_store *store, struct pem_error *error)
 {
 	int64_t rc;
 
 	store->application.size = sizeof(store->application);
 	store->machine.size = sizeof(store->machine);
-	rc = pem_agent__identify(store->experiment->program, &store->application, &store->machine,
-				 error);
+	/* What prepare makes is another build in each trial. */
+	rc = is_made(store->experiment)
+		     ? -ENOENT
+		     : pem_agent__identify(store->experiment->program, &store->application,
+					   &store->machine, error);
 	/* A word that is no file is the shell's. */
 	if (rc)
 		rc = pem_agent__identify("/bin/sh", &store->application, &store->machine, error);
@@ -175,8 +187,11 @@ static int64_t put_end(struct pem_database *database, void *arg)
 	if (outcome->interrupted)
 		return pem_database__remove(database, PEM_DB_RUN, store->run.id, change->error);
 	rc = put_metric(change, OUTCOME, "", outcome->outcome);
-	for (i = 0; has_values && rc >= 0 && i < e->metric_count; i++)
-		rc = put_metric(change, e->metrics[i].name, e->metrics[i].unit, outcome->values[i]);
+	for (i = 0; has_values && rc >= 0 && i < e->metric_count; i++) {
+		if (!isnan(outcome->values[i]))
+			rc = put_metric(change, e->metrics[i].name, e->metrics[i].unit,
+					outcome->values[i]);
+	}
 	if (rc >= 0)
 		rc = put(change, PEM_DB_RUN, &store->run);
 	if (rc >= 0)
@@ -310,6 +325,7 @@ static int add_stored(const void *row, void *arg)
 	const struct configuration *c = &walk->configurations[walk->at];
 	const struct pem_db_run *run = run_of(walk, evidence->run);
 	struct explore_stored *stored;
+	size_t i;
 
 	if (!run)
 		return 0;
@@ -323,6 +339,8 @@ static int add_stored(const void *row, void *arg)
 					  .seconds = (double)run->wall_ns / 1e9,
 					  .reason = c->reason,
 					  .machine = walk->store->machine.processor};
+	for (i = 0; i < EXPLORE_METRICS_MAX; i++)
+		stored->values[i] = NAN;
 	return 0;
 }
 

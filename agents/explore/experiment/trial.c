@@ -114,6 +114,24 @@ static int run_aside(struct attempt *attempt, const char *what, const char *comm
 	return why[0] ? fail(attempt, "%s: %.140s", what, why) : 0;
 }
 
+/*
+ * Did the server fail? Another one may answer in its place. One that goes into the background ends
+ * well.
+ */
+static bool has_server_failed(struct attempt *attempt)
+{
+	siginfo_t ended = {0};
+
+	if (!attempt->server ||
+	    waitid(P_PID, (id_t)attempt->server, &ended, WEXITED | WNOHANG | WNOWAIT) ||
+	    !ended.si_pid || (ended.si_code == CLD_EXITED && !ended.si_status))
+		return false;
+	attempt->outcome->reason[0] = '\0';
+	fail(attempt, "the server ended before the command did: %s %d",
+	     ended.si_code == CLD_EXITED ? "its exit status was" : "by signal", ended.si_status);
+	return true;
+}
+
 /* Start the server and wait until it is ready. */
 static int start_server(struct attempt *attempt)
 {
@@ -123,7 +141,6 @@ static int start_server(struct attempt *attempt)
 					.cgroup = settings_agent__cgroup(attempt->trial->settings)};
 	char *text = explore_words__command(e, attempt->levels, e->start, true, attempt->scratch);
 	double began_s = now_s();
-	siginfo_t ended = {0};
 	char why[160];
 	pid_t pid;
 	int rc;
@@ -141,15 +158,8 @@ static int start_server(struct attempt *attempt)
 			      : 0;
 		if (rc < 0 || attempt->outcome->interrupted)
 			return rc;
-		/* Another server may answer in its place. One that goes into the background ends
-		 * well. */
-		if (!waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOHANG | WNOWAIT) &&
-		    ended.si_pid && (ended.si_code != CLD_EXITED || ended.si_status)) {
-			attempt->outcome->reason[0] = '\0';
-			return fail(attempt, "the server ended at once: %s %d",
-				    ended.si_code == CLD_EXITED ? "status" : "signal",
-				    ended.si_status);
-		}
+		if (has_server_failed(attempt))
+			return 1;
 		if (!rc)
 			return 0;
 		snprintf(why, sizeof(why), "%s", attempt->outcome->reason);
@@ -376,6 +386,8 @@ int explore_trial__run(const struct explore_trial *trial, const uint32_t *levels
 	if (rc)
 		return rc;
 	rc = attempt_all(&attempt);
+	if (rc >= 0 && !outcome->interrupted)
+		has_server_failed(&attempt);
 	/* Its server ends with this run. */
 	if (attempt.server && settings_agent__restore(trial->settings, SETTINGS_AFTER_START, &why))
 		fail(&attempt, "%s", why.text);

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A figure holds if it is known to be within so much of what it was. */
+#define CLOSE 0.1
 #define RUNS_AGAIN 3u /* of a configuration whose figure is checked */
 
 static void print_gain(const struct exploration *x, const struct explore_best *best)
@@ -260,6 +262,14 @@ static int compare(const struct exploration *x, const struct explore_tried *then
 				 "trial %u was measured once then and once now: how much its runs "
 				 "differ is unknown, and so is whether its figure holds",
 				 number);
+	if (fabs(difference) <= half && half > CLOSE * fabs(then->means[0]))
+		return cli_error(
+			CLI_FAILED,
+			"trial %u: %g %s then and %g %s now, but its runs differ so much that "
+			"95 %% of differences lie between %+g and %+g: whether the figure "
+			"holds is unknown; each reproduce adds %u runs",
+			number, then->means[0], unit, now->means[0], unit, difference - half,
+			difference + half, RUNS_AGAIN);
 	holds = fabs(difference) <= half;
 	if (x->request->json) {
 		struct json_object *all = json_object_new_object();
@@ -292,7 +302,7 @@ static int reproduce(void *arg)
 
 	if (!rc && (number < 1 || number > x.count)) {
 		exploration__close(&x);
-		return explore_usage_error("--trial: %zu trials were made; name one from 1",
+		return explore_usage_error("--trial: there are %zu trials; name one, from 1 on",
 					   x.count);
 	}
 	if (!rc && !x.tried[number - 1].runs) {

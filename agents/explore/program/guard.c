@@ -51,7 +51,7 @@ int exploration_folder(char *path, size_t bytes, struct pem_error *error)
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	struct stat st;
 	char *slash;
-	int rc = 0;
+	int rc = 0, first = 0;
 
 	if (state && *state == '/')
 		snprintf(path, bytes, "%s/pem/explore", state);
@@ -62,11 +62,13 @@ int exploration_folder(char *path, size_t bytes, struct pem_error *error)
 		rc = mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
 		*slash = '/';
 		/* What can't be made may be there, or the next one fails. */
-		if (rc == -EACCES || rc == -EROFS)
+		if (rc == -EACCES || rc == -EROFS) {
+			first = first ? first : rc;
 			rc = 0;
+		}
 	}
 	if (!rc && mkdir(path, 0700) && errno != EEXIST)
-		rc = -errno;
+		rc = first ? first : -errno;
 	if (!rc && (lstat(path, &st) || !S_ISDIR(st.st_mode) || st.st_uid != geteuid()))
 		rc = -EPERM;
 	if (rc)
