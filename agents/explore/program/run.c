@@ -24,7 +24,7 @@ static int print_check(const struct exploration *x)
 	printf("%s: %s, %s, policy %s\n", e->name,
 	       cli_format("%u parameters", e->space->view.parameter_count),
 	       e->space->view.count == UINT64_MAX
-		       ? "more configurations than can be counted"
+		       ? "more configurations than are counted"
 		       : cli_format("%s configurations", cli_count(e->space->view.count)),
 	       x->policy.name);
 	printf("\nA trial runs this, in %s, with its values:\n", e->folder);

@@ -11,6 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Configurations that are listed, to know which of them constraints allow. */
+#define LISTED_MAX 20000u
+
 static int refuse(struct pem_error *error, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -339,7 +342,7 @@ int explore_space__finish(struct explore_space *space, uint32_t *rows, uint64_t 
 	}
 	space->view.at = at;
 	space->view.allows = allows;
-	if (space->is_allowed && count <= EXPLORE_ROWS_MAX) {
+	if (space->is_allowed && count <= LISTED_MAX) {
 		if (list_allowed(space, count))
 			return -ENOMEM;
 		count = space->row_count;

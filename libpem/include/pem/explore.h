@@ -14,8 +14,8 @@
  *	end
  *
  * A policy is a shared object that defines one symbol, const struct pem_explore_policy
- * pem_explore_policy; 'pem explore --policy ./mine.so' loads it. examples/policy.c is the
- * smallest one. Of a file ./NAME.py, it runs a policy in Python (pemapi.explore).
+ * pem_explore_policy; 'pem explore --policy ./mine.so' loads it. share/doc/pem/examples/policy.c is
+ * the smallest one. Of a file ./NAME.py, it runs a policy in Python (pemapi.explore).
  *
  * All functions of one exploration are called by one thread, and may block.
  *

@@ -40,7 +40,7 @@
  * execute probes.
  *
  * While a thread has executed a Flt or Ctxsw probe, the kernel writes 8 bytes at each of its faults
- * or switches until the thread ends: docs/probes.md says what that costs.
+ * or switches until the thread ends: share/doc/pem/probes.md says what that costs.
  */
 #ifndef PEM_PROBE_H
 #define PEM_PROBE_H
