@@ -288,6 +288,7 @@ def mistakes_have_their_place():
         (good.replace(' of="time"', ""), "4:", "measured"),
         (good.replace("<command>", '<command duration="2s" limit="1s">'), "3:", "longer limit"),
         (good + '\n  <metric name="m" of="memory"/>\n  <metric name="e" event="OS::Process::Exec" better="no"/>', "1:1", "memory is not known"),
+        (good.replace('of="time"', 'of="time" unit="' + 300 * "x" + '"'), "4:", "unit"),
         (good.replace("{a}", "{b}"), "1:1", "'a' reaches nobody"),
         (good.replace('of="time"', 'event="OS::Process::Exec" use="median"'), "4:", 'use="count"'),
     ]
@@ -326,6 +327,28 @@ def the_best_is_applied_for_good():
     explore(folder, env, "best", "--apply")
     explore(folder, env, "run")
     equal(open(folder + "/app.ini", encoding="utf-8").read(), "a = 3\n", "after")
+
+
+@test
+def a_metric_may_have_any_name():
+    "a metric named as what pem notes itself does not change how a trial ended"
+    folder, env = experiment("""  <parameter name="v" values="2 7"/>
+  <command>echo v={v}</command>
+  <metric name="outcome" match="v=([0-9]+)"/>""")
+    explore(folder, env, "run")
+    told = json.loads(explore(folder, env, "best", "--json")[0])
+    equal((told["mean"], told["trials"]), (2, 2), "best and trials")
+
+
+@test
+def another_users_folder_is_not_used():
+    "root makes nothing in another user's folder"
+    if os.geteuid() != 0:
+        skip("only root can give a folder to another user")
+    folder, env = experiment(SQUARE)
+    os.chown(folder + "/state", 65534, 65534)
+    assert "can't be used" in explore(folder, env, "run", status=2)[1], "it was used"
+    equal(os.listdir(folder + "/state"), [], "what was made there")
 
 
 @test

@@ -129,6 +129,7 @@ struct explore_launch {
 	double duration_s; /* 0: none */
 	uint64_t disk_bytes; /* 0: no limit */
 	struct pem_session *session; /* the command runs under it; NULL: alone */
+	bool no_preload; /* the session puts nothing into the command */
 	volatile const int *interrupted; /* not 0: end the command */
 	/*
 	 * Called with each line of its output, without its newline, as it comes, and about every
@@ -179,6 +180,8 @@ struct explore_readings;
 struct explore_readings *explore_readings__begin(const struct explore_experiment *experiment,
 						 struct pem_session *session,
 						 struct pem_error *error);
+/* Do programs raise some of the events? A command needs libpem for no others. */
+bool explore_readings__have_stubs(const struct explore_readings *readings);
 /* Take a line of output. Returns how many values of the first metric it had. */
 size_t explore_readings__line(struct explore_readings *readings, const char *line, double time_s);
 /*

@@ -283,7 +283,8 @@ static int spawn(const struct explore_launch *launch, int out, pid_t *pid, struc
 {
 	static char shell[] = "/bin/sh", option[] = "-c";
 	char *text = text_of(launch), *argv[] = {shell, option, text, NULL};
-	const struct pem_run_options options = {.size = sizeof(options), .preload_libc = 1};
+	const struct pem_run_options options = {
+		.size = sizeof(options), .preload_libc = 1, .no_preload = launch->no_preload};
 	int own = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), rc = own < 0 ? -errno : 0;
 	int own_error = rc ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
 

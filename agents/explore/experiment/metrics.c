@@ -45,6 +45,7 @@ struct explore_readings {
 	pthread_mutex_t lock; /* of values: callbacks come in another thread */
 	struct reading reading[EXPLORE_METRICS_MAX];
 	uint64_t first_clock;
+	bool has_stubs; /* programs raise some of the events */
 };
 
 static void add(struct reading *reading, double value, double time_s)
@@ -162,6 +163,8 @@ static int observe(struct reading *reading, struct pem_session *session, struct 
 		}
 	}
 	reading->begin = pem_event_set__event(set, 0);
+	if (reading->begin->source_kind == PEM_SOURCE_STUB)
+		reading->all->has_stubs = true;
 	reading->field = metric->field ? pem_event__field(reading->begin, metric->field) : -1;
 	if (pem_event_set__event(set, expected)) {
 		snprintf(error->text, sizeof(error->text),
@@ -238,6 +241,11 @@ struct explore_readings *explore_readings__begin(const struct explore_experiment
 	explore_readings__free(all);
 	errno = -rc;
 	return NULL;
+}
+
+bool explore_readings__have_stubs(const struct explore_readings *all)
+{
+	return all->has_stubs;
 }
 
 size_t explore_readings__line(struct explore_readings *all, const char *line, double time_s)

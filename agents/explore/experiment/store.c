@@ -4,7 +4,7 @@
  *
  * A configuration is a directive, whose text is "name=value name=value"; each of its runs is a run
  * with evidence for it. The run's row is there before the run begins, without its end: after kill
- * -9 such a row tells that a run was lost. Its metric "outcome" tells how it ended.
+ * -9 such a row tells that a run was lost. Its metric "(outcome)" tells how it ended.
  */
 #include "experiment/experiment.h"
 
@@ -21,7 +21,7 @@
 #include <time.h>
 
 #define AGENT "explore"
-#define OUTCOME "outcome"
+#define OUTCOME "(outcome)" /* no name of a metric in a document */
 
 static int64_t now_ns(void)
 {
@@ -355,7 +355,8 @@ static int fill_value(const void *row, void *arg)
 	struct filling *filling = arg;
 	size_t i;
 
-	if (!strcmp(metric->name, OUTCOME))
+	if (!strcmp(metric->name, OUTCOME) && metric->mean >= PEM_EXPLORE_MEASURED &&
+	    metric->mean <= PEM_EXPLORE_STOPPED)
 		filling->stored->outcome = (uint32_t)metric->mean;
 	for (i = 0; i < filling->experiment->metric_count; i++) {
 		if (!strcmp(filling->experiment->metrics[i].name, metric->name))

@@ -222,17 +222,19 @@ static int open_session(struct attempt *attempt)
 static int run_command(struct attempt *attempt, const char *command, bool is_measured)
 {
 	const struct explore_experiment *e = attempt->experiment;
-	struct explore_launch launch = {.command = command,
-					.folder = e->folder,
-					.cgroup = settings_agent__cgroup(attempt->trial->settings),
-					.scratch = attempt->scratch,
-					.limit_s = e->limit_s,
-					.duration_s = e->duration_s,
-					.disk_bytes = e->disk_bytes,
-					.interrupted = attempt->trial->interrupted,
-					.line = is_measured ? on_line : NULL,
-					.arg = attempt,
-					.session = is_measured ? attempt->session : NULL};
+	struct explore_launch launch = {
+		.command = command,
+		.folder = e->folder,
+		.cgroup = settings_agent__cgroup(attempt->trial->settings),
+		.scratch = attempt->scratch,
+		.limit_s = e->limit_s,
+		.duration_s = e->duration_s,
+		.disk_bytes = e->disk_bytes,
+		.interrupted = attempt->trial->interrupted,
+		.line = is_measured ? on_line : NULL,
+		.arg = attempt,
+		.session = is_measured ? attempt->session : NULL,
+		.no_preload = is_measured && !explore_readings__have_stubs(attempt->readings)};
 	struct explore_outcome *outcome = attempt->outcome;
 	struct explore_ended ended;
 	char why[160];

@@ -107,11 +107,15 @@ static void take_stored(const struct explore_stored *stored, void *arg)
 {
 	struct exploration *exploration = arg;
 
+	int rc = 0;
+
 	if (!stored->unfinished)
-		take(exploration, stored);
+		rc = take(exploration, stored);
 	else if (!pem_grow(&exploration->unfinished, sizeof(*exploration->unfinished),
 			   exploration->unfinished_count + 1, &exploration->unfinished_capacity))
 		exploration->unfinished[exploration->unfinished_count++] = stored->id;
+	if (rc && !exploration->failed)
+		exploration->failed = rc;
 }
 
 int exploration__forget_lost(struct exploration *exploration)
@@ -226,6 +230,11 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 		rc = lock(exploration);
 	if (!rc)
 		rc = explore_store__each(&exploration->store, take_stored, exploration, error);
+	if (rc >= 0 && exploration->failed) {
+		rc = exploration->failed;
+		snprintf(error->text, sizeof(error->text), "earlier trials can't be taken: %s",
+			 explore_policy__why((int)rc));
+	}
 	return rc < 0 ? (int)rc : 0;
 }
 

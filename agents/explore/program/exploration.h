@@ -45,6 +45,7 @@ struct exploration {
 	size_t unfinished_count, unfinished_capacity;
 	struct explore_taken *taken[EXPLORE_PARAMETERS_MAX]; /* by level; NULL: no run yet */
 	struct explore_outcome outcome; /* of the last run that this process made */
+	int failed; /* -errno of the first earlier trial that could not be taken; 0: none */
 	struct pem_error error;
 };
 

@@ -53,6 +53,13 @@ int exploration_folder(char *path, size_t bytes, struct pem_error *error)
 	char *slash;
 	int rc = 0, first = 0;
 
+	/* Root makes nothing in another user's folder, where that user may put links. */
+	if (!stat(state && *state == '/' ? state
+		  : home                 ? home
+					 : "/",
+		  &st) &&
+	    st.st_uid != geteuid())
+		rc = -EPERM;
 	if (state && *state == '/')
 		snprintf(path, bytes, "%s/pem/explore", state);
 	else
@@ -101,7 +108,11 @@ static void clean(void)
 static int make_scratch(void)
 {
 	const char *folder = getenv("TMPDIR");
+	struct stat st;
 
+	/* Where another user can replace what is in it, nothing is made and removed. */
+	if (folder && (stat(folder, &st) || (st.st_uid != geteuid() && !(st.st_mode & S_ISVTX))))
+		folder = NULL;
 	snprintf(exploration_scratch, sizeof(exploration_scratch), "%.4000s/pem-explore-XXXXXX",
 		 folder && *folder == '/' ? folder : "/tmp");
 	if (mkdtemp(exploration_scratch))

@@ -73,7 +73,7 @@ static void show_progress(const struct exploration *x, uint32_t trials, uint64_t
 	if (trials)
 		used += snprintf(text + used, sizeof(text) - (size_t)used, " of %u", trials);
 	if (exploration__best(x, &best))
-		used += snprintf(text + used, sizeof(text) - (size_t)used, ", best %g %s",
+		used += snprintf(text + used, sizeof(text) - (size_t)used, ", best %g %.23s",
 				 best.mean, e->metrics[0].unit);
 	if (isfinite(left_s) && left_s > 0)
 		snprintf(text + used, sizeof(text) - (size_t)used, ", %s left",
