@@ -8,7 +8,7 @@
  */
 #include "agents/explore/policy/policy.h"
 #include "agents/explore/policy/search.h"
-#include "agents/explore/space/space.h"
+#include "agents/trial/space.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -24,10 +24,10 @@ static void die(const char *why)
 	exit(1);
 }
 
-static struct explore_space *make_space(void)
+static struct trial_space *make_space(void)
 {
 	static const char *const values[LEVELS] = {"1", "2", "3", "4", "5", "6", "7", "8"};
-	struct explore_space *space = explore_space__new();
+	struct trial_space *space = trial_space__new();
 	struct pem_error error;
 	char name[8];
 	uint32_t i;
@@ -39,10 +39,10 @@ static struct explore_space *make_space(void)
 		size_t levels = i % 2 ? LEVELS : 2;
 
 		snprintf(name, sizeof(name), "p%u", i);
-		if (explore_space__add(space, name, values, levels, false, NULL, &error))
+		if (trial_space__add(space, name, values, levels, false, NULL, &error))
 			die(error.text);
 	}
-	if (explore_space__finish(space, NULL, 0, &error))
+	if (trial_space__finish(space, NULL, 0, &error))
 		die(error.text);
 	return space;
 }
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
 {
 	const struct explore_search_options options = {
 		.policy = {.size = sizeof(options.policy), .seed = 1, .objectives = 1}, .runs = 1};
-	struct explore_space *space = make_space();
+	struct trial_space *space = make_space();
 	struct pem_explore_policy policy;
 	struct explore_search *search;
 	struct pem_error error;
@@ -109,6 +109,6 @@ int main(int argc, char **argv)
 		printf("%.6f\n", now() - begin);
 	}
 	explore_search__free(search);
-	explore_space__free(space);
+	trial_space__free(space);
 	return 0;
 }

@@ -231,7 +231,7 @@ $(B)/bench/explore: $(B)/bench/between_trials $(B)/bin/pem-explore
 $(B)/bench/between_trials: $(B)/obj/bench/between_trials.o $(EXPLORE_MODELS)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $^ $(EXPLORE_LIBS)
-$(B)/obj/bench/between_trials.o: private CPPFLAGS += -Iagents/explore
+$(B)/obj/bench/between_trials.o: private CPPFLAGS += -Iagents -Iagents/explore
 
 $(B)/bench/explore_taxi: $(B)/bench/taxi $(B)/bin/pem-explore
 $(B)/bench/taxi: $(B)/obj/examples/explore/taxi.o

@@ -1,15 +1,9 @@
 # SPDX-License-Identifier: MIT
 # pem-explore, which pem explore is: the program of the agent that explores settings.
 
-EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,space/*.c policy/*.c experiment/*.c \
-  results/*.c program/*.c)))
+EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,policy/*.c results/*.c program/*.c)))
 $(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/explore \
   -Icli -I$(B)/gen $(JSON_CFLAGS) $(BLAS_CFLAGS)
-# The schema travels inside the program.
-$(B)/gen/exploration_xsd.h: agents/explore/experiment/exploration.xsd
-	@mkdir -p $(@D)
-	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
-$(B)/obj/agents/explore/experiment/document.o: $(B)/gen/exploration_xsd.h
 # Sums over parameters are most of a model's time.
 CFLAGS_agents_explore_policy_process := -O3
 EXPLORE_CLI := $(call objects,$(addprefix cli/,options.c text.c table.c json.c progress.c version.c plugin.c page.c) \
@@ -44,30 +38,25 @@ $(info pem explore is not built: it needs SQLite, OpenBLAS, LAPACKE, NLopt and X
 endif
 
 EXPLORE_LIBS := $(JSON_LIBS) -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) -lxgboost -ldl -lm
-$(B)/bin/pem-explore: $(EXPLORE_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LIBPEM) $(LIBPEM_AGENT)
+$(B)/bin/pem-explore: $(EXPLORE_OBJ) $(TRIAL_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LIBPEM) $(LIBPEM_AGENT)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(EXPLORE_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) \
+	$(Q)$(LINK) $(EXPLORE_OBJ) $(TRIAL_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) \
 	  $(SETTINGS_LIBS) $(EXPLORE_LIBS)
 
 # Spaces and policies alone: for bench/between_trials.c and tests/unit/explore_model.c.
-EXPLORE_MODELS := $(call objects,$(wildcard $(addprefix agents/explore/,space/*.c policy/*.c)) \
+EXPLORE_MODELS := $(call objects,$(wildcard agents/explore/policy/*.c) \
+  agents/explore/program/table.c agents/trial/space.c \
   shared/number_map.c shared/student.c)
 
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \
   shared/number_map.c shared/student.c)
 $(B)/tests/explore_model: $(EXPLORE_MODELS)
 $(B)/tests/explore_model: private TEST_LIBS += $(EXPLORE_LIBS)
-$(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += -Iagents/explore
-
-# Documents of experiments, without trials.
-EXPLORE_DOCUMENT_OBJ := $(call objects,$(addprefix agents/explore/,space/space.c \
-  $(addprefix experiment/,document.c parameters.c words.c)) agents/settings/xml.c agents/settings/condition.c)
-$(B)/fuzz/explore_document: $(EXPLORE_DOCUMENT_OBJ)
-$(B)/obj/tests/fuzz/explore_document.o: private CPPFLAGS += -Iagents -Iagents/explore
+$(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += -Iagents -Iagents/explore
 
 # What is told of trials, without any.
 CFLAGS_tests_unit_explore_results := -Icli $(JSON_CFLAGS)
-$(B)/obj/tests/unit/explore_results.o: private CPPFLAGS += -Iagents/explore
+$(B)/obj/tests/unit/explore_results.o: private CPPFLAGS += -Iagents -Iagents/explore
 $(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,$(wildcard agents/explore/results/*.c)) \
   $(filter-out %/number_map.o %/student.o,$(EXPLORE_CLI)) $(B)/obj/gen/agents/explore/page.o
 $(B)/tests/explore_results: private TEST_LIBS += $(JSON_LIBS) -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) -lxgboost

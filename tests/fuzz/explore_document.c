@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* explore_document.c - libFuzzer: any bytes as an experiment of pem explore */
-#include "agents/explore/experiment/experiment.h"
+#include "agents/trial/trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,12 +11,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
 /* What a sound experiment promises. */
-static void check(const struct explore_experiment *e)
+static void check(const struct trial_experiment *e)
 {
 	const struct pem_explore_space *space = &e->space->view;
-	bool means_something[EXPLORE_PARAMETERS_MAX];
-	uint32_t levels[EXPLORE_PARAMETERS_MAX] = {0};
-	char text[EXPLORE_TEXT_BYTES], *command;
+	bool means_something[TRIAL_PARAMETERS_MAX];
+	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0};
+	char text[TRIAL_TEXT_BYTES], *command;
 
 	if (!e->name || !e->command || !e->folder || !e->metric_count || !e->objectives)
 		abort();
@@ -25,10 +25,10 @@ static void check(const struct explore_experiment *e)
 		if (!space->allows(space, levels))
 			abort();
 	}
-	if (explore_words__text(e, levels, text))
+	if (trial_words__text(e, levels, text))
 		abort();
-	explore_experiment__meaning(e, levels, means_something);
-	command = explore_words__command(e, levels, e->command, true, "scratch");
+	trial_experiment__meaning(e, levels, means_something);
+	command = trial_words__command(e, levels, e->command, true, "scratch");
 	if (!command)
 		abort();
 	free(command);
@@ -36,7 +36,7 @@ static void check(const struct explore_experiment *e)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-	static struct explore_experiment experiment;
+	static struct trial_experiment experiment;
 	struct pem_error error = {.text = ""};
 	char path[64];
 	int fd = memfd_create("experiment", MFD_CLOEXEC);
@@ -44,11 +44,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 	if (fd < 0 || write(fd, data, bytes) != (ssize_t)bytes)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (!explore_experiment__read(&experiment, path, &error))
+	if (!trial_experiment__read(&experiment, path, &error))
 		check(&experiment);
 	else if (!error.text[0])
 		abort();
-	explore_experiment__free(&experiment);
+	trial_experiment__free(&experiment);
 	close(fd);
 	return 0;
 }

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "policy/policy.h"
-#include "space/space.h"
+#include "program/table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@
 #define SEEDS 5u
 #define DRAWS 50u
 
-static struct explore_space *space;
+static struct trial_space *space;
 
 static double value_of(const uint32_t *levels)
 {
@@ -40,12 +40,11 @@ static int make_space(void **state)
 	uint32_t i;
 
 	(void)state;
-	space = explore_space__new();
+	space = trial_space__new();
 	for (i = 0; i < PARAMETERS; i++)
 		assert_int_equal(
-			explore_space__add(space, names[i], values, LEVELS, false, NULL, &error),
-			0);
-	return explore_space__finish(space, NULL, 0, &error);
+			trial_space__add(space, names[i], values, LEVELS, false, NULL, &error), 0);
+	return trial_space__finish(space, NULL, 0, &error);
 }
 
 /* Let a policy make trials. */
@@ -134,6 +133,6 @@ int main(void)
 	};
 	int rc = cmocka_run_group_tests(tests, make_space, NULL);
 
-	explore_space__free(space);
+	trial_space__free(space);
 	return rc;
 }

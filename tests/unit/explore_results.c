@@ -11,7 +11,7 @@
 
 #include "policy/policy.h"
 #include "results/results.h"
-#include "space/space.h"
+#include "trial/space.h"
 
 #include <json-c/json.h>
 
@@ -24,7 +24,7 @@
 #define PARAMETERS_MAX 12u
 
 struct fixture {
-	struct explore_space *space;
+	struct trial_space *space;
 	struct explore_metric metrics[2];
 	uint32_t levels[TRIALS_MAX][PARAMETERS_MAX];
 	double values[TRIALS_MAX][2];
@@ -43,7 +43,7 @@ static void make_space(struct fixture *f, const uint32_t *counts, uint32_t count
 
 	memset(f, 0, sizeof(*f));
 	f->random = 5;
-	f->space = explore_space__new();
+	f->space = trial_space__new();
 	for (i = 0; i < count; i++) {
 		snprintf(names, sizeof(names), "p%u", i % 100);
 		for (k = 0; k < counts[i]; k++) {
@@ -51,10 +51,10 @@ static void make_space(struct fixture *f, const uint32_t *counts, uint32_t count
 			values[k] = texts[k];
 		}
 		assert_int_equal(
-			explore_space__add(f->space, names, values, counts[i], false, NULL, &error),
+			trial_space__add(f->space, names, values, counts[i], false, NULL, &error),
 			0);
 	}
-	assert_int_equal(explore_space__finish(f->space, NULL, 0, &error), 0);
+	assert_int_equal(trial_space__finish(f->space, NULL, 0, &error), 0);
 	f->metrics[0] = (struct explore_metric){(char *)"rate", (char *)"/s", true};
 	f->metrics[1] = (struct explore_metric){(char *)"size", (char *)"bytes", false};
 	f->results = (struct explore_results){.name = "known",
@@ -149,7 +149,7 @@ static void some_trials_tell_shares_of_the_whole_space(void **state)
 	assert_share(&e, 9, 9, 0);
 	assert_true(share_of(&e, 0, 0).high - share_of(&e, 0, 0).low < 0.25);
 	explore_effects__free(&e);
-	explore_space__free(f.space);
+	trial_space__free(f.space);
 }
 
 static double collapse(const uint32_t *levels)
@@ -175,7 +175,7 @@ static void a_tenth_of_the_trials_names_the_collapse(void **state)
 	assert_false(explore_curve__tell(&e, 1, sentence, sizeof(sentence)));
 	assert_non_null(strstr(sentence, "No effect of p1 is seen"));
 	explore_effects__free(&e);
-	explore_space__free(f.space);
+	trial_space__free(f.space);
 }
 
 /* Of a space with 16,777,216 configurations: variances 5, 1.25, 1.25 and noise. */
@@ -202,7 +202,7 @@ static void a_large_space_is_sampled(void **state)
 	assert_true(explore_curve__tell(&e, 0, sentence, sizeof(sentence)));
 	assert_non_null(strstr(sentence, "rate rises up to p0 = 4: "));
 	explore_effects__free(&e);
-	explore_space__free(f.space);
+	trial_space__free(f.space);
 }
 
 static void the_gain_is_over_the_reference(void **state)
@@ -221,7 +221,7 @@ static void the_gain_is_over_the_reference(void **state)
 	assert_true(e.gain.low - 0.01 <= gain && gain <= e.gain.high + 0.01);
 	assert_true(e.gain.high - e.gain.low < 0.1);
 	explore_effects__free(&e);
-	explore_space__free(f.space);
+	trial_space__free(f.space);
 }
 
 /* The JSON of results. */
@@ -287,7 +287,7 @@ static void failed_trials_take_no_part(void **state)
 	assert_non_null(strstr(text, "trial 4, failed: it hung\n  p0="));
 	assert_non_null(strstr(text, "trial 6, refused: p0: 3 was given, 2 is what app.db has\n"));
 	free(text);
-	explore_space__free(f.space);
+	trial_space__free(f.space);
 }
 
 static void the_front_is_what_no_trial_beats(void **state)
@@ -321,7 +321,7 @@ static void the_front_is_what_no_trial_beats(void **state)
 	}
 	assert_true(found > 1);
 	json_object_put(all);
-	explore_space__free(f.space);
+	trial_space__free(f.space);
 }
 
 static void nothing_measured_is_told(void **state)
@@ -336,7 +336,7 @@ static void nothing_measured_is_told(void **state)
 	assert_string_equal(json_object_get_string(member(all, "unknown")),
 			    "no trial was measured");
 	json_object_put(all);
-	explore_space__free(f.space);
+	trial_space__free(f.space);
 }
 
 int main(void)

@@ -32,15 +32,15 @@ static void print_gain(const struct exploration *x, const struct explore_best *b
 		printf(" (%+.1f to %+.1f %%)", 100 * gain.low, 100 * gain.high);
 }
 
-void explore_print_command(const struct explore_experiment *e, const uint32_t *levels,
+void explore_print_command(const struct trial_experiment *e, const uint32_t *levels,
 			   const char *what, const char *command)
 {
 	char *text;
 
 	if (!command)
 		return;
-	text = explore_words__command(e, levels, command,
-				      command == e->command || command == e->start, "SCRATCH");
+	text = trial_words__command(e, levels, command,
+				    command == e->command || command == e->start, "SCRATCH");
 	printf("  %-8s %s\n", what, text ? text + strspn(text, " \t\r\n") : "");
 	free(text);
 }
@@ -50,11 +50,11 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 	static const char *const how[] = {
 		"",           "",      "",       "file",          "pragma",
 		"PostgreSQL", "redis", "sysctl", "control group", "program"};
-	const struct explore_experiment *e = &x->experiment;
-	bool means_something[EXPLORE_PARAMETERS_MAX];
+	const struct trial_experiment *e = &x->experiment;
+	bool means_something[TRIAL_PARAMETERS_MAX];
 	uint32_t i;
 
-	explore_experiment__meaning(e, levels, means_something);
+	trial_experiment__meaning(e, levels, means_something);
 	for (i = 0; i < e->space->view.parameter_count; i++) {
 		const struct settings_target *target = &e->targets[i];
 
@@ -71,14 +71,14 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 
 static int print_json(const struct exploration *x, const struct explore_best *best)
 {
-	const struct explore_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->experiment;
 	struct json_object *all = json_object_new_object(), *values = json_object_new_object();
 	struct explore_estimate gain = exploration__gain(x, best);
-	char *command = explore_words__command(e, best->levels, e->command, true, "SCRATCH");
-	bool means_something[EXPLORE_PARAMETERS_MAX];
+	char *command = trial_words__command(e, best->levels, e->command, true, "SCRATCH");
+	bool means_something[TRIAL_PARAMETERS_MAX];
 	uint32_t i;
 
-	explore_experiment__meaning(e, best->levels, means_something);
+	trial_experiment__meaning(e, best->levels, means_something);
 	for (i = 0; i < e->space->view.parameter_count; i++) {
 		if (means_something[i])
 			cli_json__text(values, e->targets[i].name,
@@ -132,15 +132,15 @@ static int say_none(const struct exploration *x)
 
 int explore_print_best(const struct exploration *x)
 {
-	const struct explore_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->experiment;
 	struct explore_best best;
-	char text[EXPLORE_TEXT_BYTES];
+	char text[TRIAL_TEXT_BYTES];
 
 	if (!exploration__best(x, &best))
 		return say_none(x);
 	if (x->request->json)
 		return print_json(x, &best);
-	explore_words__text(e, best.levels, text);
+	trial_words__text(e, best.levels, text);
 	printf("%s: best of %zu is trial %zu, %s %g%s%s", e->name, x->count,
 	       (size_t)(exploration__find(x, best.levels) - x->tried) + 1, e->metrics[0].name,
 	       best.mean, *e->metrics[0].unit ? " " : "", e->metrics[0].unit);
@@ -158,7 +158,7 @@ int explore_print_best(const struct exploration *x)
  * Does a setting last beyond a trial? Those of a server that a trial starts do not, nor a control
  * group's; a pragma of a connection is only tried.
  */
-static bool is_kept(const struct explore_experiment *e, const struct settings_target *target)
+static bool is_kept(const struct trial_experiment *e, const struct settings_target *target)
 {
 	switch (target->way) {
 	case SETTINGS_FILE:
@@ -177,14 +177,14 @@ static bool is_kept(const struct explore_experiment *e, const struct settings_ta
 /* Give the best configuration to files, databases and servers, for good. */
 static int apply(struct exploration *x, const struct explore_best *best)
 {
-	const struct explore_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->experiment;
 	struct settings_refusal refusal = {.text = ""};
-	bool means_something[EXPLORE_PARAMETERS_MAX];
-	const char *values[EXPLORE_PARAMETERS_MAX];
+	bool means_something[TRIAL_PARAMETERS_MAX];
+	const char *values[TRIAL_PARAMETERS_MAX];
 	uint32_t count = e->space->view.parameter_count, i, outside = 0;
 	int rc = 0;
 
-	explore_experiment__meaning(e, best->levels, means_something);
+	trial_experiment__meaning(e, best->levels, means_something);
 	for (i = 0; i < count; i++) {
 		values[i] =
 			means_something[i] ? e->space->parameters[i].values[best->levels[i]] : NULL;
@@ -323,7 +323,7 @@ static int reproduce(void *arg)
 		memcpy(now.reason, x.outcome.reason, sizeof(now.reason));
 		rc = compare(&x, &then, &now, number);
 	} else {
-		rc = rc == -EINTR ? 128 + exploration_interrupted : cli_fail(-rc, &x.error);
+		rc = rc == -EINTR ? 128 + trial_interrupted : cli_fail(-rc, &x.error);
 	}
 	exploration__close(&x);
 	return rc;
@@ -331,5 +331,5 @@ static int reproduce(void *arg)
 
 int explore_reproduce(const struct explore_request *request)
 {
-	return exploration_guard(reproduce, (void *)(uintptr_t)request);
+	return trial_guard__run(reproduce, (void *)(uintptr_t)request);
 }

@@ -59,8 +59,8 @@ static bool has_values(uint32_t outcome)
 static int tell_search(struct exploration *exploration, const uint32_t *levels, uint32_t outcome,
 		       const double *values, double seconds)
 {
-	const struct explore_experiment *e = &exploration->experiment;
-	double given[EXPLORE_METRICS_MAX];
+	const struct trial_experiment *e = &exploration->experiment;
+	double given[TRIAL_METRICS_MAX];
 	struct explore_run run = {
 		.levels = levels, .outcome = outcome, .values = given, .seconds = seconds};
 	size_t i;
@@ -86,7 +86,7 @@ void explore_tried__add(struct explore_tried *tried, const double *values, size_
 	}
 }
 
-static int take(struct exploration *exploration, const struct explore_stored *stored)
+static int take(struct exploration *exploration, const struct trial_stored *stored)
 {
 	struct explore_tried *tried = find_or_add(exploration, stored->levels);
 
@@ -103,7 +103,7 @@ static int take(struct exploration *exploration, const struct explore_stored *st
 			   stored->seconds);
 }
 
-static void take_stored(const struct explore_stored *stored, void *arg)
+static void take_stored(const struct trial_stored *stored, void *arg)
 {
 	struct exploration *exploration = arg;
 
@@ -124,21 +124,21 @@ int exploration__forget_lost(struct exploration *exploration)
 	int rc = 0;
 
 	/* On a server they may be another machine's, and go on. */
-	if (explore_store__is_shared(&exploration->store))
+	if (trial_store__is_shared(&exploration->store))
 		return 0;
 	if (count)
 		cli_say("%s lost when an exploration was killed; such runs are made again if they "
 			"are needed",
 			count == 1 ? "1 run was" : cli_format("%zu runs were", count));
 	for (i = 0; !rc && i < count; i++)
-		rc = explore_store__forget(&exploration->store, exploration->unfinished[i],
-					   &exploration->error);
+		rc = trial_store__forget(&exploration->store, exploration->unfinished[i],
+					 &exploration->error);
 	return rc;
 }
 
 static int make_search(struct exploration *exploration)
 {
-	const struct explore_experiment *e = &exploration->experiment;
+	const struct trial_experiment *e = &exploration->experiment;
 	const struct explore_request *request = exploration->request;
 	const struct explore_search_options options = {
 		.policy = {.size = sizeof(options.policy),
@@ -169,7 +169,7 @@ static int lock(struct exploration *exploration)
 	struct pem_error *error = &exploration->error;
 	char folder[PATH_MAX];
 	size_t restored = 0;
-	int rc = exploration_folder(folder, sizeof(folder), error);
+	int rc = trial_guard__folder(folder, sizeof(folder), error);
 
 	if (rc)
 		return rc;
@@ -206,13 +206,13 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 			 request->words[0], strerror(errno));
 		return -errno;
 	}
-	rc = explore_experiment__read(&exploration->experiment, path, error);
+	rc = trial_experiment__read(&exploration->experiment, path, error);
 	if (rc)
 		return (int)rc;
 	rc = make_search(exploration);
 	if (!rc)
-		rc = explore_store__open(&exploration->store, &exploration->experiment, !changes,
-					 error);
+		rc = trial_store__open(&exploration->store, &exploration->experiment, !changes,
+				       error);
 	/* Nothing is known yet. */
 	if (rc == -ENOENT && !changes)
 		return 0;
@@ -224,12 +224,12 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 			 exploration->experiment.folder, strerror(errno));
 		return -errno;
 	}
-	rc = explore_store__identify(&exploration->store, error);
+	rc = trial_store__identify(&exploration->store, error);
 	/* What others note while they explore is read once they have ended. */
 	if (!rc && changes)
 		rc = lock(exploration);
 	if (!rc)
-		rc = explore_store__each(&exploration->store, take_stored, exploration, error);
+		rc = trial_store__each(&exploration->store, take_stored, exploration, error);
 	if (rc >= 0 && exploration->failed) {
 		rc = exploration->failed;
 		snprintf(error->text, sizeof(error->text), "earlier trials can't be taken: %s",
@@ -256,7 +256,7 @@ static struct explore_taken *taken_of(struct exploration *exploration, const uin
 
 static void note_taken(struct exploration *exploration, const uint32_t *levels)
 {
-	const struct explore_outcome *outcome = &exploration->outcome;
+	const struct trial_outcome *outcome = &exploration->outcome;
 	bool is_refused = outcome->outcome == PEM_EXPLORE_REFUSED;
 	struct explore_taken *taken;
 	size_t i;
@@ -300,34 +300,34 @@ static bool on_record(const struct pem_explore_record *record, void *arg)
 
 int exploration__run(struct exploration *exploration, const uint32_t *levels)
 {
-	struct explore_trial trial = {.experiment = &exploration->experiment,
-				      .settings = exploration->settings,
-				      .program = exploration->store.application.path,
-				      .scratch = exploration_scratch,
-				      .interrupted = &exploration_interrupted,
-				      .record = on_record,
-				      .arg = exploration};
-	struct explore_outcome *outcome = &exploration->outcome;
-	struct explore_stored stored;
-	int rc = explore_store__begin(&exploration->store, levels, &exploration->error);
+	struct trial trial = {.experiment = &exploration->experiment,
+			      .settings = exploration->settings,
+			      .program = exploration->store.application.path,
+			      .scratch = trial_scratch,
+			      .interrupted = &trial_interrupted,
+			      .record = on_record,
+			      .arg = exploration};
+	struct trial_outcome *outcome = &exploration->outcome;
+	struct trial_stored stored;
+	int rc = trial_store__begin(&exploration->store, levels, &exploration->error);
 
 	if (rc)
 		return rc;
-	rc = explore_trial__run(&trial, levels, outcome, &exploration->error);
+	rc = trial__run(&trial, levels, outcome, &exploration->error);
 	/* Nothing can be run here: that is no trial. */
 	outcome->interrupted |= rc != 0;
 	if (rc) {
-		explore_store__end(&exploration->store, outcome, &(struct pem_error){.text = ""});
+		trial_store__end(&exploration->store, outcome, &(struct pem_error){.text = ""});
 		return rc;
 	}
-	rc = explore_store__end(&exploration->store, outcome, &exploration->error);
+	rc = trial_store__end(&exploration->store, outcome, &exploration->error);
 	if (rc || outcome->interrupted)
 		return rc ? rc : -EINTR;
-	stored = (struct explore_stored){.levels = (uint32_t *)(uintptr_t)levels,
-					 .outcome = outcome->outcome,
-					 .seconds = outcome->seconds,
-					 .reason = outcome->reason,
-					 .machine = exploration->store.machine.processor};
+	stored = (struct trial_stored){.levels = (uint32_t *)(uintptr_t)levels,
+				       .outcome = outcome->outcome,
+				       .seconds = outcome->seconds,
+				       .reason = outcome->reason,
+				       .machine = exploration->store.machine.processor};
 	memcpy(stored.values, outcome->values, sizeof(stored.values));
 	note_taken(exploration, levels);
 	rc = take(exploration, &stored);
@@ -355,13 +355,13 @@ void exploration__close(struct exploration *exploration)
 
 	exploration__restore(exploration);
 	explore_search__free(exploration->search);
-	explore_store__close(&exploration->store);
-	explore_experiment__free(&exploration->experiment);
+	trial_store__close(&exploration->store);
+	trial_experiment__free(&exploration->experiment);
 	for (i = 0; i < exploration->count; i++)
 		free(exploration->tried[i].levels);
 	free(exploration->tried);
 	free(exploration->unfinished);
-	for (i = 0; i < EXPLORE_PARAMETERS_MAX; i++)
+	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++)
 		free(exploration->taken[i]);
 }
 
@@ -388,7 +388,7 @@ double explore_tried__deviation(const struct explore_tried *tried)
 struct explore_estimate exploration__gain(const struct exploration *exploration,
 					  const struct explore_best *best)
 {
-	const struct explore_experiment *e = &exploration->experiment;
+	const struct trial_experiment *e = &exploration->experiment;
 	const struct explore_tried *usual =
 		e->has_default ? exploration__find(exploration, e->defaults) : NULL;
 	const struct explore_tried *found = exploration__find(exploration, best->levels);
@@ -440,7 +440,7 @@ static void fill_result(const struct exploration *exploration, const struct expl
 
 int exploration__report(const struct exploration *exploration, struct exploration_report *report)
 {
-	const struct explore_experiment *e = &exploration->experiment;
+	const struct trial_experiment *e = &exploration->experiment;
 	size_t metrics = e->metric_count, i;
 	struct explore_best best;
 

@@ -3,12 +3,11 @@
  * exploration.h - an experiment with all that is known of it, for the verbs that take one
  *
  *	exploration.c	opened; its runs as trials; the next run
- *	guard.c		a process that ends and restores everything if the explorer is killed
  */
 #ifndef EXPLORE_EXPLORATION_H
 #define EXPLORE_EXPLORATION_H
 
-#include "experiment/experiment.h"
+#include "trial/trial.h"
 #include "policy/policy.h"
 #include "policy/search.h"
 #include "results/results.h"
@@ -20,8 +19,8 @@ struct explore_tried {
 	uint32_t *levels;
 	uint32_t outcome; /* of its last run; measured or stopped, if any of its runs was */
 	uint32_t runs; /* that were measured */
-	double means[EXPLORE_METRICS_MAX];
-	double squares[EXPLORE_METRICS_MAX]; /* sums of squared differences from the mean */
+	double means[TRIAL_METRICS_MAX];
+	double squares[TRIAL_METRICS_MAX]; /* sums of squared differences from the mean */
 	double seconds;
 	char reason[160], machine[128];
 };
@@ -34,8 +33,8 @@ struct explore_taken {
 
 struct exploration {
 	const struct explore_request *request;
-	struct explore_experiment experiment;
-	struct explore_store store;
+	struct trial_experiment experiment;
+	struct trial_store store;
 	struct pem_explore_policy policy;
 	struct explore_search *search;
 	struct settings_agent *settings; /* while trials are made */
@@ -43,8 +42,8 @@ struct exploration {
 	size_t count, capacity;
 	int64_t *unfinished; /* runs of which nothing is known */
 	size_t unfinished_count, unfinished_capacity;
-	struct explore_taken *taken[EXPLORE_PARAMETERS_MAX]; /* by level; NULL: no run yet */
-	struct explore_outcome outcome; /* of the last run that this process made */
+	struct explore_taken *taken[TRIAL_PARAMETERS_MAX]; /* by level; NULL: no run yet */
+	struct trial_outcome outcome; /* of the last run that this process made */
 	int failed; /* -errno of the first earlier trial that could not be taken; 0: none */
 	struct pem_error error;
 };
@@ -101,20 +100,5 @@ struct exploration_report {
 };
 int exploration__report(const struct exploration *exploration, struct exploration_report *report);
 void exploration_report__free(struct exploration_report *report);
-
-/* Not 0: a person wants the exploration to end. */
-extern volatile int exploration_interrupted;
-/* A folder for runs, which the guard removes in the end. */
-extern char exploration_scratch[];
-
-/*
- * Call work in another process, which has a session of its own and no terminal as its input, and
- * wait for it. If that process is killed, end what it started and restore what it changed. Returns
- * an exit status.
- */
-int exploration_guard(int (*work)(void *arg), void *arg);
-
-/* The folder in which changes are noted until they are restored. Returns 0 or -errno with error. */
-int exploration_folder(char *path, size_t bytes, struct pem_error *error);
 
 #endif

@@ -45,9 +45,9 @@ int explore_reproduce(const struct explore_request *request);
 int explore_show(const struct explore_request *request);
 
 struct exploration;
-struct explore_experiment;
+struct trial_experiment;
 /* Print a command of an experiment with the values of a configuration; NULL prints nothing. */
-void explore_print_command(const struct explore_experiment *experiment, const uint32_t *levels,
+void explore_print_command(const struct trial_experiment *experiment, const uint32_t *levels,
 			   const char *what, const char *command);
 /* Print the best configuration, as text or as JSON. */
 int explore_print_best(const struct exploration *exploration);

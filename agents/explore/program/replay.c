@@ -3,7 +3,7 @@
 #include "policy/policy.h"
 #include "policy/search.h"
 #include "program/program.h"
-#include "space/space.h"
+#include "program/table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -65,7 +65,7 @@ static int try_next(struct replay *replay, struct explore_search *search, uint64
 
 	if (rc <= 0)
 		return rc;
-	called->number = explore_space__number(replay->table.space, replay->levels);
+	called->number = trial_space__number(replay->table.space, replay->levels);
 	value = disturbed(replay, given(replay, replay->table.values[called->number]), random);
 	run.values = &value;
 	rc = explore_search__add(search, &run);
@@ -74,7 +74,7 @@ static int try_next(struct replay *replay, struct explore_search *search, uint64
 	/* Until the first configuration has all of its runs, it is the best one. */
 	called->runs = called->made + 1;
 	if (explore_search__best(search, &best)) {
-		called->number = explore_space__number(replay->table.space, best.levels);
+		called->number = trial_space__number(replay->table.space, best.levels);
 		called->runs = best.runs;
 	}
 	replay->best[(size_t)seed * replay->budget + called->made++] =

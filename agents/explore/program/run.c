@@ -13,8 +13,8 @@
 
 static int print_check(const struct exploration *x)
 {
-	const struct explore_experiment *e = &x->experiment;
-	uint32_t levels[EXPLORE_PARAMETERS_MAX] = {0};
+	const struct trial_experiment *e = &x->experiment;
+	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0};
 	size_t i;
 
 	if (e->has_default)
@@ -59,7 +59,7 @@ int explore_check(const struct explore_request *request)
 static void show_progress(const struct exploration *x, uint32_t trials, uint64_t began_ns,
 			  size_t before)
 {
-	const struct explore_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->experiment;
 	double spent_s = (double)(cli_now_ns() - began_ns) / 1e9;
 	double left_s = e->time_s > 0 ? e->time_s - spent_s : INFINITY;
 	struct explore_best best;
@@ -84,9 +84,9 @@ static void show_progress(const struct exploration *x, uint32_t trials, uint64_t
 /* Trials until the budget is used. Returns 0, or -errno. */
 static int explore(struct exploration *x)
 {
-	const struct explore_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->experiment;
 	uint32_t trials = x->request->budget ? x->request->budget : e->trials;
-	uint32_t levels[EXPLORE_PARAMETERS_MAX];
+	uint32_t levels[TRIAL_PARAMETERS_MAX];
 	uint64_t began_ns = cli_now_ns();
 	size_t before = x->count, skips = 0;
 	bool again;
@@ -97,7 +97,7 @@ static int explore(struct exploration *x)
 		show_progress(x, trials, began_ns, before);
 		rc = exploration__run(x, e->defaults);
 	}
-	while (!rc && !exploration_interrupted) {
+	while (!rc && !trial_interrupted) {
 		if (e->time_s > 0 && (double)(cli_now_ns() - began_ns) / 1e9 >= e->time_s)
 			break;
 		again = false;
@@ -121,7 +121,7 @@ static int explore(struct exploration *x)
 	if (rc < 0 && rc != -EINTR && !x->error.text[0])
 		snprintf(x->error.text, sizeof(x->error.text), "the policy %.60s failed: %s",
 			 x->policy.name, explore_policy__why(rc));
-	return exploration_interrupted ? -EINTR : rc > 0 ? 0 : rc;
+	return trial_interrupted ? -EINTR : rc > 0 ? 0 : rc;
 }
 
 static int run(void *arg)
@@ -141,7 +141,7 @@ static int run(void *arg)
 		if (rc == -EINTR) {
 			cli_say("the exploration was interrupted; the same command goes on with "
 				"it");
-			status = 128 + exploration_interrupted;
+			status = 128 + trial_interrupted;
 		}
 	}
 	exploration__close(&x);
@@ -150,5 +150,5 @@ static int run(void *arg)
 
 int explore_run(const struct explore_request *request)
 {
-	return exploration_guard(run, (void *)(uintptr_t)request);
+	return trial_guard__run(run, (void *)(uintptr_t)request);
 }

@@ -2,8 +2,8 @@
 /* show.c - show: what is known of a space: best, effects, curves; as text, JSON or a page */
 #include "program/exploration.h"
 #include "program/program.h"
+#include "program/table.h"
 #include "results/results.h"
-#include "space/space.h"
 
 #include <stdlib.h>
 #include <string.h>

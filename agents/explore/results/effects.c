@@ -8,7 +8,7 @@
  */
 #include "policy/policy.h"
 #include "results/results.h"
-#include "space/space.h"
+#include "trial/space.h"
 
 #include <errno.h>
 #include <math.h>
@@ -123,7 +123,7 @@ static void choose(struct explore_effects *e, struct explore_history *history)
 	const struct pem_explore_space *space = r->space;
 	uint32_t count = space->parameter_count, i, k, *levels = e->levels;
 	const uint32_t *best = r->trials[e->best].levels;
-	size_t first[EXPLORE_PARAMETERS_MAX];
+	size_t first[TRIAL_PARAMETERS_MAX];
 	bool *refused = find_refused(r, first);
 
 	for (k = 0; k < POPULATION_MAX && k < space->count; k++) {

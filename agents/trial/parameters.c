@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* parameters.c - parameters, constraints and conditions of an experiment's document */
-#include "experiment/document.h"
+#include "trial/document.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,14 +19,14 @@ struct values {
 };
 
 /* "1 2 4" */
-static int split_values(struct explore_reader *reader, const struct settings_xml_node *node,
+static int split_values(struct trial_reader *reader, const struct settings_xml_node *node,
 			struct values *values, const char *text)
 {
 	char *word, *rest;
 
 	values->text = strdup(text);
 	if (!values->text)
-		return explore_reader__no_memory(reader->error);
+		return trial_reader__no_memory(reader->error);
 	for (word = strtok_r(values->text, " \t\r\n", &rest); word;
 	     word = strtok_r(NULL, " \t\r\n", &rest)) {
 		if (values->count == VALUES_MAX)
@@ -41,7 +41,7 @@ static int split_values(struct explore_reader *reader, const struct settings_xml
 }
 
 /* from="1" to="8" step="1", or factor="2" */
-static int make_values(struct explore_reader *reader, const struct settings_xml_node *node,
+static int make_values(struct trial_reader *reader, const struct settings_xml_node *node,
 		       struct values *values)
 {
 	const char *from = settings_xml__attribute(node, "from");
@@ -63,7 +63,7 @@ static int make_values(struct explore_reader *reader, const struct settings_xml_
 			"a range with a factor begins above 0");
 	values->text = malloc((size_t)VALUES_MAX * 32);
 	if (!values->text)
-		return explore_reader__no_memory(reader->error);
+		return trial_reader__no_memory(reader->error);
 	for (i = 0;; i++) {
 		value = factor ? first * pow(by, (double)i) : first + (double)i * by;
 		/* What rounding adds to the last value does not leave it out. */
@@ -80,7 +80,7 @@ static int make_values(struct explore_reader *reader, const struct settings_xml_
 	}
 }
 
-static int find_values(struct explore_reader *reader, const struct settings_xml_node *node,
+static int find_values(struct trial_reader *reader, const struct settings_xml_node *node,
 		       struct values *values)
 {
 	const char *text = settings_xml__attribute(node, "values");
@@ -107,7 +107,7 @@ static const struct {
 	{"program", SETTINGS_PROGRAM, NULL},
 };
 
-static int read_target(struct explore_reader *reader, const struct settings_xml_node *node,
+static int read_target(struct trial_reader *reader, const struct settings_xml_node *node,
 		       struct settings_target *target)
 {
 	const char *key, *in, *found = NULL;
@@ -131,17 +131,17 @@ static int read_target(struct explore_reader *reader, const struct settings_xml_
 						    ways[i].in);
 		target->way = ways[i].way;
 		/* A file is where the key is; of the other ways the attribute is the key. */
-		rc = explore_reader__copy(reader, (char **)&target->key,
-					  ways[i].way == SETTINGS_FILE ? in : key);
+		rc = trial_reader__copy(reader, (char **)&target->key,
+					ways[i].way == SETTINGS_FILE ? in : key);
 		if (!rc)
-			rc = explore_reader__copy(reader, (char **)&target->in,
-						  ways[i].way == SETTINGS_FILE ? key : in);
+			rc = trial_reader__copy(reader, (char **)&target->in,
+						ways[i].way == SETTINGS_FILE ? key : in);
 	}
 	return rc;
 }
 
 /* Words that are there or not are for a parameter that is on or off. */
-static int check_argument(struct explore_reader *reader, const struct settings_xml_node *node,
+static int check_argument(struct trial_reader *reader, const struct settings_xml_node *node,
 			  uint32_t index)
 {
 	const struct settings_target *target = &reader->experiment->targets[index];
@@ -158,7 +158,7 @@ static int check_argument(struct explore_reader *reader, const struct settings_x
 }
 
 /* The level that an attribute names. */
-static int read_default(struct explore_reader *reader, const struct settings_xml_node *node,
+static int read_default(struct trial_reader *reader, const struct settings_xml_node *node,
 			uint32_t index)
 {
 	const struct pem_explore_parameter *p = &reader->experiment->space->parameters[index];
@@ -179,15 +179,15 @@ static int read_default(struct explore_reader *reader, const struct settings_xml
 				    "'%.60s' is not one of the values of '%.60s'", text, p->name);
 }
 
-int explore_reader__parameter(struct explore_reader *reader, const struct settings_xml_node *node)
+int trial_reader__parameter(struct trial_reader *reader, const struct settings_xml_node *node)
 {
-	struct explore_space *space = reader->experiment->space;
+	struct trial_space *space = reader->experiment->space;
 	const char *name = settings_xml__attribute(node, "name");
 	uint32_t index = space->view.parameter_count, i;
 	struct values *values = calloc(1, sizeof(*values));
 	bool is_log = settings_xml__attribute(node, "factor");
 	struct pem_error why = {.text = ""};
-	int rc = values ? 0 : explore_reader__no_memory(reader->error);
+	int rc = values ? 0 : trial_reader__no_memory(reader->error);
 
 	for (i = 0; !rc && i < index; i++) {
 		if (!strcmp(space->parameters[i].name, name))
@@ -200,8 +200,8 @@ int explore_reader__parameter(struct explore_reader *reader, const struct settin
 	if (!rc)
 		rc = find_values(reader, node, values);
 	if (!rc) {
-		rc = explore_space__add(space, name, values->value, values->count, is_log, NULL,
-					&why);
+		rc = trial_space__add(space, name, values->value, values->count, is_log, NULL,
+				      &why);
 		if (rc)
 			settings_xml__refuse(reader->xml, node, "values", 0, "%s", why.text);
 	}
@@ -219,7 +219,7 @@ int explore_reader__parameter(struct explore_reader *reader, const struct settin
 	return rc;
 }
 
-static int read_condition(struct explore_reader *reader, const struct settings_xml_node *node,
+static int read_condition(struct trial_reader *reader, const struct settings_xml_node *node,
 			  const char *attribute, struct settings_condition **condition)
 {
 	const char *text = settings_xml__attribute(node, attribute);
@@ -233,7 +233,7 @@ static int read_condition(struct explore_reader *reader, const struct settings_x
 			  : settings_xml__refuse(reader->xml, node, attribute, at, "%s", why.text);
 }
 
-int explore_reader__constraint(struct explore_reader *reader, const struct settings_xml_node *node)
+int trial_reader__constraint(struct trial_reader *reader, const struct settings_xml_node *node)
 {
 	struct settings_condition **both =
 		reader->experiment->constraints[reader->experiment->constraint_count++];
@@ -243,7 +243,7 @@ int explore_reader__constraint(struct explore_reader *reader, const struct setti
 }
 
 /* Conditions may name parameters that come later. */
-int explore_reader__conditions(struct explore_reader *reader, const struct settings_xml_node *root)
+int trial_reader__conditions(struct trial_reader *reader, const struct settings_xml_node *root)
 {
 	const struct settings_xml_node *node;
 	uint32_t i = 0;
@@ -254,15 +254,15 @@ int explore_reader__conditions(struct explore_reader *reader, const struct setti
 			continue;
 		rc = read_condition(reader, node, "when", &reader->experiment->when[i]);
 		if (!rc)
-			rc = explore_reader__copy(reader, &reader->experiment->conditions[i],
-						  settings_xml__attribute(node, "when"));
+			rc = trial_reader__copy(reader, &reader->experiment->conditions[i],
+						settings_xml__attribute(node, "when"));
 		i++;
 	}
 	return rc;
 }
 
-void explore_experiment__meaning(const struct explore_experiment *e, const uint32_t *levels,
-				 bool *means_something)
+void trial_experiment__meaning(const struct trial_experiment *e, const uint32_t *levels,
+			       bool *means_something)
 {
 	uint32_t count = e->space->view.parameter_count, i, changed = 1, round;
 
@@ -282,13 +282,13 @@ void explore_experiment__meaning(const struct explore_experiment *e, const uint3
 }
 
 /* Is a configuration allowed? Levels that mean nothing become 0. */
-bool explore_reader__allows(void *arg, uint32_t *levels)
+bool trial_reader__allows(void *arg, uint32_t *levels)
 {
-	const struct explore_experiment *e = arg;
-	bool means_something[EXPLORE_PARAMETERS_MAX];
+	const struct trial_experiment *e = arg;
+	bool means_something[TRIAL_PARAMETERS_MAX];
 	size_t i;
 
-	explore_experiment__meaning(e, levels, means_something);
+	trial_experiment__meaning(e, levels, means_something);
 	for (i = 0; i < e->space->view.parameter_count; i++) {
 		if (!means_something[i])
 			levels[i] = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* trial.c - one run of a configuration: configure, start, run, measure, end */
-#include "experiment/experiment.h"
+/* run.c - one run of a configuration: configure, start, run, measure, end */
+#include "trial/trial.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,12 +20,12 @@
 #define END_S 10.0 /* how long a server may take to end */
 
 struct attempt {
-	const struct explore_trial *trial;
-	const struct explore_experiment *experiment;
+	const struct trial *trial;
+	const struct trial_experiment *experiment;
 	const uint32_t *levels;
-	struct explore_outcome *outcome;
+	struct trial_outcome *outcome;
 	struct pem_error *error;
-	struct explore_readings *readings;
+	struct trial_readings *readings;
 	struct pem_session *session;
 	char scratch[PATH_MAX];
 	pid_t server; /* 0: none runs */
@@ -45,7 +45,7 @@ static int fail(struct attempt *attempt, const char *format, ...)
 /* Note why the run failed, unless a reason is known. */
 static int fail(struct attempt *attempt, const char *format, ...)
 {
-	struct explore_outcome *outcome = attempt->outcome;
+	struct trial_outcome *outcome = attempt->outcome;
 	va_list args;
 
 	va_start(args, format);
@@ -66,23 +66,23 @@ static const char *signal_name(int number)
 }
 
 /* Why a command failed; "": it did not. */
-static void describe(const struct attempt *attempt, const struct explore_ended *ended, char *text,
+static void describe(const struct attempt *attempt, const struct trial_ended *ended, char *text,
 		     size_t bytes)
 {
-	const struct explore_experiment *e = attempt->experiment;
+	const struct trial_experiment *e = attempt->experiment;
 
 	text[0] = '\0';
-	if (ended->how == EXPLORE_TOO_LONG)
+	if (ended->how == TRIAL_TOO_LONG)
 		snprintf(text, bytes, "it did not end within %g s", e->limit_s);
-	else if (ended->how == EXPLORE_TOO_BIG)
+	else if (ended->how == TRIAL_TOO_BIG)
 		snprintf(text, bytes, "the free space of the disk fell by more than %llu MiB",
 			 (unsigned long long)(e->disk_bytes >> 20));
-	else if (ended->how == EXPLORE_INTERRUPTED)
+	else if (ended->how == TRIAL_INTERRUPTED)
 		snprintf(text, bytes, "it was interrupted");
-	else if (ended->how == EXPLORE_ENDED && WIFSIGNALED(ended->status))
+	else if (ended->how == TRIAL_ENDED && WIFSIGNALED(ended->status))
 		snprintf(text, bytes, "it was ended by SIG%s: %.100s",
 			 signal_name(WTERMSIG(ended->status)), ended->last);
-	else if (ended->how == EXPLORE_ENDED && WEXITSTATUS(ended->status))
+	else if (ended->how == TRIAL_ENDED && WEXITSTATUS(ended->status))
 		snprintf(text, bytes, "its exit status was %d: %.100s", WEXITSTATUS(ended->status),
 			 ended->last);
 }
@@ -91,26 +91,26 @@ static void describe(const struct attempt *attempt, const struct explore_ended *
 static int run_aside(struct attempt *attempt, const char *what, const char *command,
 		     volatile const int *interrupted)
 {
-	const struct explore_experiment *e = attempt->experiment;
-	struct explore_launch launch = {.folder = e->folder,
-					.scratch = attempt->scratch,
-					.limit_s = e->limit_s,
-					.disk_bytes = e->disk_bytes,
-					.interrupted = interrupted};
-	struct explore_ended ended;
-	char *text = explore_words__command(e, attempt->levels, command, false, attempt->scratch);
+	const struct trial_experiment *e = attempt->experiment;
+	struct trial_launch launch = {.folder = e->folder,
+				      .scratch = attempt->scratch,
+				      .limit_s = e->limit_s,
+				      .disk_bytes = e->disk_bytes,
+				      .interrupted = interrupted};
+	struct trial_ended ended;
+	char *text = trial_words__command(e, attempt->levels, command, false, attempt->scratch);
 	char why[160];
 	int rc;
 
 	if (!text)
 		return -ENOMEM;
 	launch.command = text;
-	rc = explore_launch__run(&launch, &ended, attempt->error);
+	rc = trial_launch__run(&launch, &ended, attempt->error);
 	free(text);
 	if (rc)
 		return rc;
 	describe(attempt, &ended, why, sizeof(why));
-	attempt->outcome->interrupted |= ended.how == EXPLORE_INTERRUPTED;
+	attempt->outcome->interrupted |= ended.how == TRIAL_INTERRUPTED;
 	return why[0] ? fail(attempt, "%s: %.140s", what, why) : 0;
 }
 
@@ -135,11 +135,11 @@ static bool has_server_failed(struct attempt *attempt)
 /* Start the server and wait until it is ready. */
 static int start_server(struct attempt *attempt)
 {
-	const struct explore_experiment *e = attempt->experiment;
+	const struct trial_experiment *e = attempt->experiment;
 	const struct timespec pause = {.tv_nsec = READY_PAUSE_NS};
-	struct explore_launch launch = {.folder = e->folder,
-					.cgroup = settings_agent__cgroup(attempt->trial->settings)};
-	char *text = explore_words__command(e, attempt->levels, e->start, true, attempt->scratch);
+	struct trial_launch launch = {.folder = e->folder,
+				      .cgroup = settings_agent__cgroup(attempt->trial->settings)};
+	char *text = trial_words__command(e, attempt->levels, e->start, true, attempt->scratch);
 	double began_s = now_s();
 	char why[160];
 	pid_t pid;
@@ -148,7 +148,7 @@ static int start_server(struct attempt *attempt)
 	if (!text)
 		return -ENOMEM;
 	launch.command = text;
-	pid = explore_launch__start(&launch, attempt->error);
+	pid = trial_launch__start(&launch, attempt->error);
 	free(text);
 	if (pid < 0)
 		return pid;
@@ -179,11 +179,11 @@ static int start_server(struct attempt *attempt)
 static bool on_line(const char *line, double time_s, void *arg)
 {
 	struct attempt *attempt = arg;
-	const struct explore_experiment *e = attempt->experiment;
+	const struct trial_experiment *e = attempt->experiment;
 	struct pem_explore_record record;
-	size_t count = explore_readings__line(attempt->readings, line, time_s);
+	size_t count = trial_readings__line(attempt->readings, line, time_s);
 
-	while (explore_readings__next(attempt->readings, &record)) {
+	while (trial_readings__next(attempt->readings, &record)) {
 		if (attempt->trial->record &&
 		    attempt->trial->record(&record, attempt->trial->arg)) {
 			attempt->outcome->outcome = PEM_EXPLORE_STOPPED;
@@ -204,11 +204,11 @@ static void drop(enum pem_log_level level, const char *text, void *arg)
 
 static int open_session(struct attempt *attempt)
 {
-	const struct explore_experiment *e = attempt->experiment;
+	const struct trial_experiment *e = attempt->experiment;
 	const struct pem_session_options options = {
 		.size = sizeof(options), .log = drop, .log_arg = attempt};
 
-	if (!explore_experiment__needs_session(e))
+	if (!trial_experiment__needs_session(e))
 		return 0;
 	attempt->session = pem_session__open(&options, attempt->error);
 	if (!attempt->session)
@@ -221,37 +221,37 @@ static int open_session(struct attempt *attempt)
 
 static int run_command(struct attempt *attempt, const char *command, bool is_measured)
 {
-	const struct explore_experiment *e = attempt->experiment;
-	struct explore_launch launch = {
-		.command = command,
-		.folder = e->folder,
-		.cgroup = settings_agent__cgroup(attempt->trial->settings),
-		.scratch = attempt->scratch,
-		.limit_s = e->limit_s,
-		.duration_s = e->duration_s,
-		.disk_bytes = e->disk_bytes,
-		.interrupted = attempt->trial->interrupted,
-		.line = is_measured ? on_line : NULL,
-		.arg = attempt,
-		.session = is_measured ? attempt->session : NULL,
-		.no_preload = is_measured && !explore_readings__have_stubs(attempt->readings)};
-	struct explore_outcome *outcome = attempt->outcome;
-	struct explore_ended ended;
+	const struct trial_experiment *e = attempt->experiment;
+	struct trial_launch launch = {.command = command,
+				      .folder = e->folder,
+				      .cgroup = settings_agent__cgroup(attempt->trial->settings),
+				      .scratch = attempt->scratch,
+				      .limit_s = e->limit_s,
+				      .duration_s = e->duration_s,
+				      .disk_bytes = e->disk_bytes,
+				      .interrupted = attempt->trial->interrupted,
+				      .line = is_measured ? on_line : NULL,
+				      .arg = attempt,
+				      .session = is_measured ? attempt->session : NULL,
+				      .no_preload = is_measured &&
+						    !trial_readings__have_stubs(attempt->readings)};
+	struct trial_outcome *outcome = attempt->outcome;
+	struct trial_ended ended;
 	char why[160];
-	int rc = explore_launch__run(&launch, &ended, attempt->error);
+	int rc = trial_launch__run(&launch, &ended, attempt->error);
 
 	if (rc)
 		return rc;
 	outcome->status =
 		WIFEXITED(ended.status) ? WEXITSTATUS(ended.status) : 128 + WTERMSIG(ended.status);
 	describe(attempt, &ended, why, sizeof(why));
-	outcome->interrupted |= ended.how == EXPLORE_INTERRUPTED;
-	if (why[0] && !(e->any_status && ended.how == EXPLORE_ENDED && WIFEXITED(ended.status))) {
+	outcome->interrupted |= ended.how == TRIAL_INTERRUPTED;
+	if (why[0] && !(e->any_status && ended.how == TRIAL_ENDED && WIFEXITED(ended.status))) {
 		outcome->reason[0] = '\0';
 		return fail(attempt, "%s", why);
 	}
-	if (is_measured && explore_readings__end(attempt->readings, attempt->session, &ended,
-						 outcome->values, attempt->error)) {
+	if (is_measured && trial_readings__end(attempt->readings, attempt->session, &ended,
+					       outcome->values, attempt->error)) {
 		rc = fail(attempt, "%s", attempt->error->text);
 		attempt->error->text[0] = '\0';
 		return rc;
@@ -262,9 +262,9 @@ static int run_command(struct attempt *attempt, const char *command, bool is_mea
 
 static int measure(struct attempt *attempt)
 {
-	const struct explore_experiment *e = attempt->experiment;
+	const struct trial_experiment *e = attempt->experiment;
 	char *command =
-		explore_words__command(e, attempt->levels, e->command, true, attempt->scratch);
+		trial_words__command(e, attempt->levels, e->command, true, attempt->scratch);
 	uint32_t i;
 	int rc = command ? 0 : -ENOMEM;
 
@@ -273,10 +273,10 @@ static int measure(struct attempt *attempt)
 	if (!rc)
 		rc = open_session(attempt);
 	if (!rc) {
-		attempt->readings = explore_readings__begin(e, attempt->session, attempt->error);
+		attempt->readings = trial_readings__begin(e, attempt->session, attempt->error);
 		rc = attempt->readings ? run_command(attempt, command, true) : -errno;
 	}
-	explore_readings__free(attempt->readings);
+	trial_readings__free(attempt->readings);
 	pem_session__close(attempt->session);
 	attempt->readings = NULL;
 	attempt->session = NULL;
@@ -288,14 +288,14 @@ static int measure(struct attempt *attempt)
 
 static int configure(struct attempt *attempt, enum settings_phase phase)
 {
-	const struct explore_experiment *e = attempt->experiment;
-	bool means_something[EXPLORE_PARAMETERS_MAX];
-	const char *values[EXPLORE_PARAMETERS_MAX];
+	const struct trial_experiment *e = attempt->experiment;
+	bool means_something[TRIAL_PARAMETERS_MAX];
+	const char *values[TRIAL_PARAMETERS_MAX];
 	struct settings_refusal refusal = {.text = ""};
 	uint32_t count = e->space->view.parameter_count, i;
 	int rc;
 
-	explore_experiment__meaning(e, attempt->levels, means_something);
+	trial_experiment__meaning(e, attempt->levels, means_something);
 	for (i = 0; i < count; i++)
 		values[i] = means_something[i] ? e->space->parameters[i].values[attempt->levels[i]]
 					       : NULL;
@@ -320,7 +320,7 @@ static int remove_one(const char *path, const struct stat *st, int kind, struct 
 
 static void note_left(struct attempt *attempt, const char *processes)
 {
-	struct explore_outcome *outcome = attempt->outcome;
+	struct trial_outcome *outcome = attempt->outcome;
 
 	if (processes[0] && !outcome->reason[0])
 		snprintf(outcome->reason, sizeof(outcome->reason),
@@ -334,14 +334,14 @@ static void end_server(struct attempt *attempt)
 
 	if (!attempt->server)
 		return;
-	explore_launch__ask(attempt->server);
+	trial_launch__ask(attempt->server);
 	while (!waitpid(attempt->server, NULL, WNOHANG) && now_s() - asked_s < END_S)
 		nanosleep(&pause, NULL);
 }
 
 static int attempt_all(struct attempt *attempt)
 {
-	const struct explore_experiment *e = attempt->experiment;
+	const struct trial_experiment *e = attempt->experiment;
 	int rc = 0;
 
 	if (e->prepare)
@@ -365,13 +365,13 @@ static int make_scratch(struct attempt *attempt)
 	return -errno;
 }
 
-void explore_trial__remove(const char *folder)
+void trial__remove(const char *folder)
 {
 	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-int explore_trial__run(const struct explore_trial *trial, const uint32_t *levels,
-		       struct explore_outcome *outcome, struct pem_error *error)
+int trial__run(const struct trial *trial, const uint32_t *levels, struct trial_outcome *outcome,
+	       struct pem_error *error)
 {
 	struct attempt attempt = {.trial = trial,
 				  .experiment = trial->experiment,
@@ -403,9 +403,9 @@ int explore_trial__run(const struct explore_trial *trial, const uint32_t *levels
 			outcome->outcome = before;
 	}
 	end_server(&attempt);
-	explore_launch__end_all(0, left, sizeof(left));
+	trial_launch__end_all(0, left, sizeof(left));
 	note_left(&attempt, left);
-	explore_trial__remove(attempt.scratch);
+	trial__remove(attempt.scratch);
 	outcome->seconds = now_s() - began_s;
 	return rc < 0 ? rc : 0;
 }

@@ -6,7 +6,7 @@
  * ended, so that nothing of a trial outlives it. A process is ended by its pidfd, after its parent
  * was read again, so that a number that was given to another process meanwhile hits nobody.
  */
-#include "experiment/experiment.h"
+#include "trial/trial.h"
 
 #include "grow.h"
 
@@ -187,12 +187,12 @@ static void add_names(const struct processes *processes, pid_t keep, char *text,
 	}
 }
 
-void explore_launch__ask(pid_t pid)
+void trial_launch__ask(pid_t pid)
 {
 	signal_tree(pid, SIGTERM);
 }
 
-void explore_launch__end_all(pid_t keep, char *text, size_t bytes)
+void trial_launch__end_all(pid_t keep, char *text, size_t bytes)
 {
 	struct processes processes = {0};
 	const struct timespec pause = {.tv_nsec = 5000000};
@@ -224,8 +224,8 @@ void explore_launch__end_all(pid_t keep, char *text, size_t bytes)
 /* --- a run --- */
 
 struct run {
-	const struct explore_launch *launch;
-	struct explore_ended *ended;
+	const struct trial_launch *launch;
+	struct trial_ended *ended;
 	pid_t pid;
 	int pidfd, out; /* out: the end of a pipe that its output comes from; -1: it was closed */
 	double began_s, asked_s; /* asked to end at; 0: not yet */
@@ -266,7 +266,7 @@ static int spawn_alone(char *const argv[], pid_t *pid)
 }
 
 /* What the shell is given: a command with a control group joins that first. NULL: no memory. */
-static char *text_of(const struct explore_launch *launch)
+static char *text_of(const struct trial_launch *launch)
 {
 	char *text;
 
@@ -279,7 +279,7 @@ static char *text_of(const struct explore_launch *launch)
 }
 
 /* Start the command with out as its output. This process's own output is put back after that. */
-static int spawn(const struct explore_launch *launch, int out, pid_t *pid, struct pem_error *error)
+static int spawn(const struct trial_launch *launch, int out, pid_t *pid, struct pem_error *error)
 {
 	static char shell[] = "/bin/sh", option[] = "-c";
 	char *text = text_of(launch), *argv[] = {shell, option, text, NULL};
@@ -311,7 +311,7 @@ static int spawn(const struct explore_launch *launch, int out, pid_t *pid, struc
 	return rc < 0 ? rc : 0;
 }
 
-static void ask_to_end(struct run *run, enum explore_how how)
+static void ask_to_end(struct run *run, enum trial_how how)
 {
 	if (run->asked_s > 0 || run->is_over)
 		return;
@@ -336,7 +336,7 @@ static void give_line(struct run *run)
 		snprintf(run->ended->last, sizeof(run->ended->last), "%s", text);
 	if (run->launch->line &&
 	    run->launch->line(run->line, now_s() - run->began_s, run->launch->arg))
-		ask_to_end(run, EXPLORE_WAS_STOPPED);
+		ask_to_end(run, TRIAL_WAS_STOPPED);
 }
 
 /* Add bytes to the line that has begun; what is too long for a line is cut off it. */
@@ -389,19 +389,19 @@ static void take_output(struct run *run)
 /* Does anything say that the command has to end? */
 static void watch(struct run *run)
 {
-	const struct explore_launch *launch = run->launch;
+	const struct trial_launch *launch = run->launch;
 	double ran_s = now_s() - run->began_s;
 
 	if (launch->interrupted && *launch->interrupted)
-		ask_to_end(run, EXPLORE_INTERRUPTED);
+		ask_to_end(run, TRIAL_INTERRUPTED);
 	if (launch->duration_s > 0 && ran_s >= launch->duration_s)
-		ask_to_end(run, EXPLORE_WAS_STOPPED);
+		ask_to_end(run, TRIAL_WAS_STOPPED);
 	if (launch->limit_s > 0 && ran_s >= launch->limit_s)
-		ask_to_end(run, EXPLORE_TOO_LONG);
+		ask_to_end(run, TRIAL_TOO_LONG);
 	if (launch->line && launch->line(NULL, ran_s, launch->arg))
-		ask_to_end(run, EXPLORE_WAS_STOPPED);
+		ask_to_end(run, TRIAL_WAS_STOPPED);
 	if (is_filled(run))
-		ask_to_end(run, EXPLORE_TOO_BIG);
+		ask_to_end(run, TRIAL_TOO_BIG);
 	if (run->asked_s > 0 && now_s() - run->asked_s > GRACE_S)
 		signal_tree(run->pid, SIGKILL);
 }
@@ -444,7 +444,7 @@ static long own_kib(void)
 
 static void follow(struct run *run)
 {
-	const struct explore_launch *launch = run->launch;
+	const struct trial_launch *launch = run->launch;
 	struct rusage used = {0}, before;
 	double watched_s = 0;
 	int status = 0;
@@ -463,8 +463,8 @@ static void follow(struct run *run)
 	if (run->used)
 		give_line(run);
 	/* Whoever ended the explorer may have ended the command with it. */
-	if (run->ended->how == EXPLORE_ENDED && launch->interrupted && *launch->interrupted)
-		run->ended->how = EXPLORE_INTERRUPTED;
+	if (run->ended->how == TRIAL_ENDED && launch->interrupted && *launch->interrupted)
+		run->ended->how = TRIAL_INTERRUPTED;
 	if (launch->session) {
 		/* Without what it takes to observe it. */
 		run->ended->seconds = (double)pem_session__elapsed_ns(launch->session) / 1e9;
@@ -494,8 +494,8 @@ static void forget_own_peak(void)
 	}
 }
 
-int explore_launch__run(const struct explore_launch *launch, struct explore_ended *ended,
-			struct pem_error *error)
+int trial_launch__run(const struct trial_launch *launch, struct trial_ended *ended,
+		      struct pem_error *error)
 {
 	struct run *run = calloc(1, sizeof(*run));
 	int ends[2], rc = run && !pipe2(ends, O_CLOEXEC) ? 0 : -errno;
@@ -533,7 +533,7 @@ int explore_launch__run(const struct explore_launch *launch, struct explore_ende
 	return rc;
 }
 
-pid_t explore_launch__start(const struct explore_launch *launch, struct pem_error *error)
+pid_t trial_launch__start(const struct trial_launch *launch, struct pem_error *error)
 {
 	int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	pid_t pid = 0;

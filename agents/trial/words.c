@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 /* words.c - a configuration as text, as arguments, as variables */
-#include "experiment/experiment.h"
+#include "trial/trial.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const char *value_of(const struct explore_experiment *e, const uint32_t *levels, uint32_t i)
+static const char *value_of(const struct trial_experiment *e, const uint32_t *levels, uint32_t i)
 {
 	return e->space->parameters[i].values[levels[i]];
 }
 
-int explore_words__text(const struct explore_experiment *e, const uint32_t *levels,
-			char text[EXPLORE_TEXT_BYTES])
+int trial_words__text(const struct trial_experiment *e, const uint32_t *levels,
+		      char text[TRIAL_TEXT_BYTES])
 {
-	bool means_something[EXPLORE_PARAMETERS_MAX];
+	bool means_something[TRIAL_PARAMETERS_MAX];
 	size_t used = 0;
 	uint32_t i;
 
 	text[0] = '\0';
-	explore_experiment__meaning(e, levels, means_something);
+	trial_experiment__meaning(e, levels, means_something);
 	for (i = 0; i < e->space->view.parameter_count; i++) {
 		if (!means_something[i])
 			continue;
-		used += (size_t)snprintf(text + used, EXPLORE_TEXT_BYTES - used, "%s%s=%s",
+		used += (size_t)snprintf(text + used, TRIAL_TEXT_BYTES - used, "%s%s=%s",
 					 used ? " " : "", e->targets[i].name,
 					 value_of(e, levels, i));
-		if (used >= EXPLORE_TEXT_BYTES)
+		if (used >= TRIAL_TEXT_BYTES)
 			return -E2BIG;
 	}
 	return 0;
@@ -71,7 +71,7 @@ static void put_argument(FILE *out, const char *words, const char *value)
 	fputs(words, out);
 }
 
-static void put_arguments(FILE *out, const struct explore_experiment *e, const uint32_t *levels,
+static void put_arguments(FILE *out, const struct trial_experiment *e, const uint32_t *levels,
 			  const bool *means_something)
 {
 	uint32_t i;
@@ -83,7 +83,7 @@ static void put_arguments(FILE *out, const struct explore_experiment *e, const u
 }
 
 /* Put what {name} stands for; false: it stands for nothing of ours. */
-static bool put_place(FILE *out, const struct explore_experiment *e, const uint32_t *levels,
+static bool put_place(FILE *out, const struct trial_experiment *e, const uint32_t *levels,
 		      const char *name, size_t n, const char *scratch)
 {
 	uint32_t i;
@@ -101,11 +101,11 @@ static bool put_place(FILE *out, const struct explore_experiment *e, const uint3
 	return false;
 }
 
-char *explore_words__command(const struct explore_experiment *e, const uint32_t *levels,
-			     const char *command, bool is_command, const char *scratch)
+char *trial_words__command(const struct trial_experiment *e, const uint32_t *levels,
+			   const char *command, bool is_command, const char *scratch)
 {
 	static const char all[] = "{arguments}";
-	bool means_something[EXPLORE_PARAMETERS_MAX];
+	bool means_something[TRIAL_PARAMETERS_MAX];
 	bool has_place = strstr(e->command, all) || (e->start && strstr(e->start, all));
 	char *text = NULL;
 	size_t bytes, n = strlen(command);
@@ -115,7 +115,7 @@ char *explore_words__command(const struct explore_experiment *e, const uint32_t 
 
 	if (!out)
 		return NULL;
-	explore_experiment__meaning(e, levels, means_something);
+	trial_experiment__meaning(e, levels, means_something);
 	for (i = 0; is_command && i < e->space->view.parameter_count; i++) {
 		if (!means_something[i] || e->targets[i].way != SETTINGS_ENVIRONMENT)
 			continue;

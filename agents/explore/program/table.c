@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* table.c - a space that was measured: a CSV file with a value for each configuration */
+#include "program/table.h"
+
 #include "grow.h"
-#include "space/space.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define COLUMNS_MAX (EXPLORE_PARAMETERS_MAX + 1)
+#define COLUMNS_MAX (TRIAL_PARAMETERS_MAX + 1)
 
 /* The different texts of a column, in the order in which they appear. */
 struct column {
@@ -36,7 +37,7 @@ struct reading {
 	size_t field_count;
 	char *names[COLUMNS_MAX];
 	size_t column_count;
-	struct column columns[EXPLORE_PARAMETERS_MAX];
+	struct column columns[TRIAL_PARAMETERS_MAX];
 	uint32_t *rows; /* indexes of texts */
 	size_t row_count, row_capacity;
 	double *values;
@@ -159,9 +160,9 @@ static int index_of(struct reading *r, size_t column_number, const char *text, u
 		*index = (*found)->index;
 		return 0;
 	}
-	if (column->count == EXPLORE_LEVELS_MAX)
+	if (column->count == TRIAL_LEVELS_MAX)
 		return refuse(r, "column %zu has more than %u values: a setting has fewer",
-			      column_number + 1, EXPLORE_LEVELS_MAX);
+			      column_number + 1, TRIAL_LEVELS_MAX);
 	if (pem_grow(&column->texts, sizeof(*column->texts), column->count + 1, &column->capacity))
 		return -ENOMEM;
 	entry = calloc(1, sizeof(*entry));
@@ -222,16 +223,16 @@ static int take_rows(struct reading *r)
 }
 
 /* Make parameters of the columns, and levels of the indexes. */
-static int make_space(struct reading *r, struct explore_space *space)
+static int make_space(struct reading *r, struct trial_space *space)
 {
 	size_t parameters = r->column_count - 1, i, k;
 
 	for (i = 0; i < parameters; i++) {
 		struct column *column = &r->columns[i];
 		uint32_t *level_of = calloc(column->count, sizeof(*level_of));
-		int rc = level_of ? explore_space__add(space, r->names[i],
-						       (const char *const *)column->texts,
-						       column->count, false, level_of, r->error)
+		int rc = level_of ? trial_space__add(space, r->names[i],
+						     (const char *const *)column->texts,
+						     column->count, false, level_of, r->error)
 				  : -ENOMEM;
 
 		for (k = 0; !rc && k < r->row_count; k++)
@@ -243,7 +244,7 @@ static int make_space(struct reading *r, struct explore_space *space)
 	i = r->row_count;
 	space->rows = r->rows; /* the space's from here on */
 	r->rows = NULL;
-	return explore_space__finish(space, space->rows, i, r->error);
+	return trial_space__finish(space, space->rows, i, r->error);
 }
 
 /* Put the file's name before a sentence of the space. */
@@ -265,7 +266,7 @@ static void end_reading(struct reading *r)
 {
 	size_t i, k;
 
-	for (i = 0; i < EXPLORE_PARAMETERS_MAX; i++) {
+	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++) {
 		tdestroy(r->columns[i].tree, free_entry);
 		for (k = 0; k < r->columns[i].count; k++)
 			free(r->columns[i].texts[k]);
@@ -296,7 +297,7 @@ static int read_table(struct reading *r, struct explore_table *table)
 	rc = take_names(r);
 	if (!rc)
 		rc = take_rows(r);
-	table->space = rc ? NULL : explore_space__new();
+	table->space = rc ? NULL : trial_space__new();
 	if (rc)
 		return rc;
 	rc = table->space ? make_space(r, table->space) : -ENOMEM;
@@ -334,7 +335,7 @@ int explore_table__read(struct explore_table *table, const char *path, struct pe
 
 void explore_table__free(struct explore_table *table)
 {
-	explore_space__free(table->space);
+	trial_space__free(table->space);
 	free(table->values);
 	free(table->metric);
 	*table = (struct explore_table){0};

@@ -1,68 +1,70 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * experiment.h - an experiment: what is run, which settings it has, what is measured
+ * trial.h - runs of a program with given settings, for agents that compare them
  *
- *	document.c	the XML file of an experiment; parameters.c: its parameters and constraints
+ *	document.c	an experiment, read from XML: command, settings, metrics;
+ *			parameters.c: its parameters and constraints
  *	words.c		a configuration as text, as arguments, as variables
  *	launch.c	one run of the command: started, watched, ended with all that it started
- *	metrics.c	what is measured of a run
- *	trial.c		configure, start, run, restore
+ *	metrics.c	the metrics of a run
+ *	run.c		configure, start, run, restore
  *	store.c		runs in the CPO database
+ *	guard.c		a process that ends and restores everything if the agent is killed
  *
- * Everything belongs to one thread. Nothing here prints. Functions that can fail return -errno with
+ * Everything belongs to one thread. Only guard.c prints. Functions that can fail return -errno with
  * error.
  */
-#ifndef EXPLORE_EXPERIMENT_H
-#define EXPLORE_EXPERIMENT_H
+#ifndef TRIAL_TRIAL_H
+#define TRIAL_TRIAL_H
 
 #include <pem/database.h>
 #include <pem/explore.h>
 
 #include "settings/condition.h"
 #include "settings/settings.h"
-#include "space/space.h"
+#include "trial/space.h"
 
 #include <stdbool.h>
 
 /* --- document.c --- */
 
-#define EXPLORE_METRICS_MAX 16u
-#define EXPLORE_CONSTRAINTS_MAX 64u
+#define TRIAL_METRICS_MAX 16u
+#define TRIAL_CONSTRAINTS_MAX 64u
 
-enum explore_metric_source {
-	EXPLORE_OF_TIME, /* seconds from the command's start to its end */
-	EXPLORE_OF_CPU, /* seconds that it and what it waited for computed */
-	EXPLORE_OF_MEMORY, /* the most that one process had resident, in bytes */
-	EXPLORE_OF_STATUS, /* its exit status */
-	EXPLORE_OF_OUTPUT, /* numbers that a regular expression finds in its output */
-	EXPLORE_OF_EVENT, /* an event's number, or a field of it */
+enum trial_metric_source {
+	TRIAL_OF_TIME, /* seconds from the command's start to its end */
+	TRIAL_OF_CPU, /* seconds that it and what it waited for computed */
+	TRIAL_OF_MEMORY, /* the most that one process had resident, in bytes */
+	TRIAL_OF_STATUS, /* its exit status */
+	TRIAL_OF_OUTPUT, /* numbers that a regular expression finds in its output */
+	TRIAL_OF_EVENT, /* an event's number, or a field of it */
 };
 
 /* What several values of one run become. */
-enum explore_use {
-	EXPLORE_USE_LAST,
-	EXPLORE_USE_MEAN,
-	EXPLORE_USE_SUM,
-	EXPLORE_USE_LEAST,
-	EXPLORE_USE_MOST,
-	EXPLORE_USE_MEDIAN,
-	EXPLORE_USE_P99,
-	EXPLORE_USE_COUNT,
+enum trial_use {
+	TRIAL_USE_LAST,
+	TRIAL_USE_MEAN,
+	TRIAL_USE_SUM,
+	TRIAL_USE_LEAST,
+	TRIAL_USE_MOST,
+	TRIAL_USE_MEDIAN,
+	TRIAL_USE_P99,
+	TRIAL_USE_COUNT,
 };
 
-struct explore_measure {
+struct trial_measure {
 	char *name, *unit;
 	bool greater_is_better;
-	enum explore_metric_source source;
+	enum trial_metric_source source;
 	char *match; /* of the output: a POSIX extended regular expression with one group */
 	char *event; /* as for pem stat -e */
 	char *until; /* the event that ends what event begins, in the same thread; or NULL */
 	char *field; /* of the event; NULL: the event is counted */
 	char *where; /* only events for which this predicate holds; NULL: all */
-	enum explore_use use;
+	enum trial_use use;
 };
 
-struct explore_experiment {
+struct trial_experiment {
 	char *path; /* of the document */
 	char *name, *policy;
 	uint64_t seed;
@@ -78,15 +80,15 @@ struct explore_experiment {
 	char *folder; /* where commands run, as an absolute path */
 	char *prepare, *start, *ready, *command, *end; /* for /bin/sh; NULL: there is none */
 	char *program; /* the command's first word */
-	struct explore_space *space;
-	struct settings_target targets[EXPLORE_PARAMETERS_MAX]; /* one for each parameter */
-	uint32_t defaults[EXPLORE_PARAMETERS_MAX]; /* levels */
+	struct trial_space *space;
+	struct settings_target targets[TRIAL_PARAMETERS_MAX]; /* one for each parameter */
+	uint32_t defaults[TRIAL_PARAMETERS_MAX]; /* levels */
 	bool has_default; /* every parameter has one, and they are allowed together */
-	struct settings_condition *when[EXPLORE_PARAMETERS_MAX]; /* NULL: always */
-	char *conditions[EXPLORE_PARAMETERS_MAX]; /* their texts */
-	struct settings_condition *constraints[EXPLORE_CONSTRAINTS_MAX][2]; /* if, then */
+	struct settings_condition *when[TRIAL_PARAMETERS_MAX]; /* NULL: always */
+	char *conditions[TRIAL_PARAMETERS_MAX]; /* their texts */
+	struct settings_condition *constraints[TRIAL_CONSTRAINTS_MAX][2]; /* if, then */
 	size_t constraint_count;
-	struct explore_measure metrics[EXPLORE_METRICS_MAX]; /* the first one is the aim */
+	struct trial_measure metrics[TRIAL_METRICS_MAX]; /* the first one is the aim */
 	size_t metric_count;
 	uint32_t objectives; /* of the metrics, how many have an aim: the first ones */
 	char key[40]; /* equal keys: trials of one are trials of the other */
@@ -96,32 +98,32 @@ struct explore_experiment {
  * Read an experiment. Returns 0, or -EINVAL with error, which has line and column of the first
  * mistake; -ENOENT and others: the file can't be read. The caller frees it, also if this fails.
  */
-int explore_experiment__read(struct explore_experiment *experiment, const char *path,
-			     struct pem_error *error);
-void explore_experiment__free(struct explore_experiment *experiment);
+int trial_experiment__read(struct trial_experiment *experiment, const char *path,
+			   struct pem_error *error);
+void trial_experiment__free(struct trial_experiment *experiment);
 /* Which parameters mean something in a configuration. */
-void explore_experiment__meaning(const struct explore_experiment *experiment,
-				 const uint32_t *levels, bool *means_something);
+void trial_experiment__meaning(const struct trial_experiment *experiment, const uint32_t *levels,
+			       bool *means_something);
 
 /* --- words.c --- */
 
-#define EXPLORE_TEXT_BYTES 1024u /* of a configuration as text */
+#define TRIAL_TEXT_BYTES 1024u /* of a configuration as text */
 
 /* Write a configuration as "page_size=4096 threads=3". Returns 0, or -E2BIG. */
-int explore_words__text(const struct explore_experiment *experiment, const uint32_t *levels,
-			char text[EXPLORE_TEXT_BYTES]);
+int trial_words__text(const struct trial_experiment *experiment, const uint32_t *levels,
+		      char text[TRIAL_TEXT_BYTES]);
 /*
  * A command for the shell: {name} becomes the parameter's value, {scratch} the folder, each quoted;
  * variables come before it if is_command, and arguments where it has {arguments}. If no command of
  * the experiment has that, arguments follow the one that is measured. NULL: no memory. The caller
  * frees it.
  */
-char *explore_words__command(const struct explore_experiment *experiment, const uint32_t *levels,
-			     const char *command, bool is_command, const char *scratch);
+char *trial_words__command(const struct trial_experiment *experiment, const uint32_t *levels,
+			   const char *command, bool is_command, const char *scratch);
 
 /* --- launch.c --- */
 
-struct explore_launch {
+struct trial_launch {
 	const char *command; /* for /bin/sh */
 	const char *folder, *scratch;
 	const char *cgroup; /* a control group to be in, or NULL */
@@ -139,17 +141,17 @@ struct explore_launch {
 	void *arg;
 };
 
-enum explore_how {
-	EXPLORE_ENDED, /* by itself */
-	EXPLORE_WAS_STOPPED, /* after duration_s, or since line asked for it */
-	EXPLORE_TOO_LONG,
-	EXPLORE_TOO_BIG, /* it filled the disk */
-	EXPLORE_INTERRUPTED,
-	EXPLORE_NOT_STARTED,
+enum trial_how {
+	TRIAL_ENDED, /* by itself */
+	TRIAL_WAS_STOPPED, /* after duration_s, or since line asked for it */
+	TRIAL_TOO_LONG,
+	TRIAL_TOO_BIG, /* it filled the disk */
+	TRIAL_INTERRUPTED,
+	TRIAL_NOT_STARTED,
 };
 
-struct explore_ended {
-	enum explore_how how;
+struct trial_ended {
+	enum trial_how how;
 	int status; /* as of waitpid */
 	double seconds, cpu_s;
 	uint64_t memory_bytes; /* 0: unknown */
@@ -160,61 +162,59 @@ struct explore_ended {
  * Run a command to its end, in this process's folder and session. What it leaves goes on. Returns
  * 0, or -errno with error: it was not started.
  */
-int explore_launch__run(const struct explore_launch *launch, struct explore_ended *ended,
-			struct pem_error *error);
+int trial_launch__run(const struct trial_launch *launch, struct trial_ended *ended,
+		      struct pem_error *error);
 /* A server: started, and left to run. Returns its pid, or -errno with error. */
-pid_t explore_launch__start(const struct explore_launch *launch, struct pem_error *error);
+pid_t trial_launch__start(const struct trial_launch *launch, struct pem_error *error);
 /* Ask a child, and what descends from it, to end (SIGTERM). It must not have been waited for. */
-void explore_launch__ask(pid_t pid);
+void trial_launch__ask(pid_t pid);
 /*
  * End all children of this process, and theirs; it has to be a subreaper. text, of bytes, gets the
  * names of those that ran, but of the process keep and its children; it may be NULL.
  */
-void explore_launch__end_all(pid_t keep, char *text, size_t bytes);
+void trial_launch__end_all(pid_t keep, char *text, size_t bytes);
 
 /* --- metrics.c --- */
 
-struct explore_readings;
+struct trial_readings;
 
 /* Begin to measure a run. session: NULL, unless a metric is of events. NULL with error. */
-struct explore_readings *explore_readings__begin(const struct explore_experiment *experiment,
-						 struct pem_session *session,
-						 struct pem_error *error);
+struct trial_readings *trial_readings__begin(const struct trial_experiment *experiment,
+					     struct pem_session *session, struct pem_error *error);
 /* Do programs raise some of the events? A command needs libpem for no others. */
-bool explore_readings__have_stubs(const struct explore_readings *readings);
+bool trial_readings__have_stubs(const struct trial_readings *readings);
 /* Take a line of output. Returns how many values of the first metric it had. */
-size_t explore_readings__line(struct explore_readings *readings, const char *line, double time_s);
+size_t trial_readings__line(struct trial_readings *readings, const char *line, double time_s);
 /*
  * Take the next value that came, for a policy. Returns 1, or 0: there is none. Values are the
  * smaller, the better.
  */
-int explore_readings__next(struct explore_readings *readings, struct pem_explore_record *record);
+int trial_readings__next(struct trial_readings *readings, struct pem_explore_record *record);
 /*
  * Write the value of each metric, as it was measured. Returns 0, or -ENODATA with error: one never
  * came.
  */
-int explore_readings__end(struct explore_readings *readings, struct pem_session *session,
-			  const struct explore_ended *ended, double *values,
-			  struct pem_error *error);
-void explore_readings__free(struct explore_readings *readings);
+int trial_readings__end(struct trial_readings *readings, struct pem_session *session,
+			const struct trial_ended *ended, double *values, struct pem_error *error);
+void trial_readings__free(struct trial_readings *readings);
 /* Does any metric need a session? */
-bool explore_experiment__needs_session(const struct explore_experiment *experiment);
+bool trial_experiment__needs_session(const struct trial_experiment *experiment);
 
-/* --- trial.c --- */
+/* --- run.c --- */
 
 /* What came of one run. */
-struct explore_outcome {
+struct trial_outcome {
 	uint32_t outcome; /* enum pem_explore_outcome */
 	bool interrupted; /* by a person: it is no trial */
-	double values[EXPLORE_METRICS_MAX]; /* as they were measured */
+	double values[TRIAL_METRICS_MAX]; /* as they were measured */
 	double seconds; /* from configuring to the end of all */
 	int status; /* exit status, or 128 + the signal */
 	char reason[160]; /* why it failed or was refused, or what it left behind; "" */
 	size_t refused; /* index of the parameter whose value was refused */
 };
 
-struct explore_trial {
-	const struct explore_experiment *experiment;
+struct trial {
+	const struct trial_experiment *experiment;
 	struct settings_agent *settings;
 	const char *program; /* the command's file, whose own events can be metrics */
 	const char *scratch; /* a folder of its own, in which a run has one */
@@ -225,17 +225,17 @@ struct explore_trial {
 };
 
 /* Run a configuration once. Returns 0, or -errno with error: no trial can be made here. */
-int explore_trial__run(const struct explore_trial *trial, const uint32_t *levels,
-		       struct explore_outcome *outcome, struct pem_error *error);
+int trial__run(const struct trial *trial, const uint32_t *levels, struct trial_outcome *outcome,
+	       struct pem_error *error);
 /* Remove a folder with all that is in it, as far as that can be done. Follows no link. */
-void explore_trial__remove(const char *folder);
+void trial__remove(const char *folder);
 
 /* --- store.c --- */
 
-struct explore_store {
+struct trial_store {
 	struct pem_database *database;
 	bool read_only;
-	const struct explore_experiment *experiment;
+	const struct trial_experiment *experiment;
 	struct pem_db_application application;
 	struct pem_db_machine machine;
 	struct pem_db_run run; /* that goes on */
@@ -243,37 +243,53 @@ struct explore_store {
 };
 
 /* A run that was made. */
-struct explore_stored {
+struct trial_stored {
 	int64_t id; /* of the run; they rise */
 	uint32_t *levels;
 	uint32_t outcome;
 	bool unfinished; /* this process or another was killed meanwhile: nothing is known of it */
-	double values[EXPLORE_METRICS_MAX];
+	double values[TRIAL_METRICS_MAX];
 	double seconds;
 	const char *reason, *machine;
 };
 
 /* Open the database, or only read it. Returns 0 or -errno with error. Close it also after that. */
-int explore_store__open(struct explore_store *store, const struct explore_experiment *experiment,
-			bool read_only, struct pem_error *error);
+int trial_store__open(struct trial_store *store, const struct trial_experiment *experiment,
+		      bool read_only, struct pem_error *error);
 /* Find out which program and machine it is, in the folder where commands run. 0 or -errno. */
-int explore_store__identify(struct explore_store *store, struct pem_error *error);
-void explore_store__close(struct explore_store *store);
+int trial_store__identify(struct trial_store *store, struct pem_error *error);
+void trial_store__close(struct trial_store *store);
 /* Is it on a server, where other machines may have it too? */
-bool explore_store__is_shared(const struct explore_store *store);
+bool trial_store__is_shared(const struct trial_store *store);
 /* Forget a run of which nothing is known. Returns 0 or -errno. */
-int explore_store__forget(struct explore_store *store, int64_t run, struct pem_error *error);
+int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error *error);
 /* Note that a run begins, and what came of it. */
-int explore_store__begin(struct explore_store *store, const uint32_t *levels,
-			 struct pem_error *error);
-int explore_store__end(struct explore_store *store, const struct explore_outcome *outcome,
-		       struct pem_error *error);
+int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct pem_error *error);
+int trial_store__end(struct trial_store *store, const struct trial_outcome *outcome,
+		     struct pem_error *error);
 /*
  * Visit the runs of the experiment on machines of this kind, in the order in which they began. Runs
  * of configurations that the space does not have are left out. Returns how many there were.
  */
-int64_t explore_store__each(struct explore_store *store,
-			    void (*visit)(const struct explore_stored *stored, void *arg),
-			    void *arg, struct pem_error *error);
+int64_t trial_store__each(struct trial_store *store,
+			  void (*visit)(const struct trial_stored *stored, void *arg), void *arg,
+			  struct pem_error *error);
+
+/* --- guard.c --- */
+
+/* Not 0: a person wants the exploration to end. */
+extern volatile int trial_interrupted;
+/* A folder for runs, which the guard removes in the end. */
+extern char trial_scratch[];
+
+/*
+ * Call work in another process, which has a session of its own and no terminal as its input, and
+ * wait for it. If that process is killed, end what it started and restore what it changed. Returns
+ * an exit status.
+ */
+int trial_guard__run(int (*work)(void *arg), void *arg);
+
+/* The folder in which changes are noted until they are restored. Returns 0 or -errno with error. */
+int trial_guard__folder(char *path, size_t bytes, struct pem_error *error);
 
 #endif

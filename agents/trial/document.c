@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* document.c - the XML file of an experiment */
-#include "experiment/document.h"
+#include "trial/document.h"
 
 #include "hash.h"
 
@@ -19,7 +19,7 @@ static const char schema[] =
 #define RUNS_MAX 1000u
 #define TRIALS 100u /* if neither trials nor time are given */
 
-int explore_reader__no_memory(struct pem_error *error)
+int trial_reader__no_memory(struct pem_error *error)
 {
 	snprintf(error->text, sizeof(error->text), "out of memory");
 	return -ENOMEM;
@@ -61,26 +61,26 @@ static uint32_t count_at(const struct settings_xml_node *node, const char *name,
 }
 
 /* A copy of an attribute or a text; NULL stays NULL. */
-int explore_reader__copy(struct explore_reader *reader, char **to, const char *text)
+int trial_reader__copy(struct trial_reader *reader, char **to, const char *text)
 {
 	*to = text ? strdup(text) : NULL;
-	return text && !*to ? explore_reader__no_memory(reader->error) : 0;
+	return text && !*to ? trial_reader__no_memory(reader->error) : 0;
 }
 
 /* --- commands --- */
 
-static int read_command(struct explore_reader *reader, const struct settings_xml_node *node,
+static int read_command(struct trial_reader *reader, const struct settings_xml_node *node,
 			char **command)
 {
 	const char *text = settings_xml__text(node);
 
 	if (!text || !text[strspn(text, " \t\r\n")])
 		return settings_xml__refuse(reader->xml, node, NULL, 0, "the command is missing");
-	return explore_reader__copy(reader, command, text);
+	return trial_reader__copy(reader, command, text);
 }
 
 /* The command's first word, after assignments. It is the application in the database. */
-static int find_program(struct explore_reader *reader)
+static int find_program(struct trial_reader *reader)
 {
 	const char *at = reader->experiment->command;
 	size_t n;
@@ -92,12 +92,12 @@ static int find_program(struct explore_reader *reader)
 			break;
 	}
 	reader->experiment->program = strndup(at, n);
-	return reader->experiment->program ? 0 : explore_reader__no_memory(reader->error);
+	return reader->experiment->program ? 0 : trial_reader__no_memory(reader->error);
 }
 
-static int read_run(struct explore_reader *reader, const struct settings_xml_node *node)
+static int read_run(struct trial_reader *reader, const struct settings_xml_node *node)
 {
-	struct explore_experiment *e = reader->experiment;
+	struct trial_experiment *e = reader->experiment;
 	const char *folder = settings_xml__attribute(node, "folder");
 	const char *disk = settings_xml__attribute(node, "disk");
 	const char *status = settings_xml__attribute(node, "status");
@@ -127,7 +127,7 @@ static int read_run(struct explore_reader *reader, const struct settings_xml_nod
 	if (!realpath(path, whole) || stat(whole, &st) || !S_ISDIR(st.st_mode))
 		return settings_xml__refuse(reader->xml, node, "folder", 0,
 					    "there is no folder '%.200s'", path);
-	if (explore_reader__copy(reader, &e->folder, whole))
+	if (trial_reader__copy(reader, &e->folder, whole))
 		return -ENOMEM;
 	rc = read_command(reader, node, &e->command);
 	return rc ? rc : find_program(reader);
@@ -135,7 +135,7 @@ static int read_run(struct explore_reader *reader, const struct settings_xml_nod
 
 /* --- metrics --- */
 
-static int check_match(struct explore_reader *reader, const struct settings_xml_node *node,
+static int check_match(struct trial_reader *reader, const struct settings_xml_node *node,
 		       const char *match)
 {
 	char text[200];
@@ -155,8 +155,8 @@ static int check_match(struct explore_reader *reader, const struct settings_xml_
 						  "the number: match=\"qps: ([0-9.]+)\"");
 }
 
-static int read_source(struct explore_reader *reader, const struct settings_xml_node *node,
-		       struct explore_measure *metric)
+static int read_source(struct trial_reader *reader, const struct settings_xml_node *node,
+		       struct trial_measure *metric)
 {
 	static const char *const of[] = {"time", "cpu", "memory", "status"};
 	static const char *const units[] = {"s", "s", "bytes", ""};
@@ -185,40 +185,40 @@ static int read_source(struct explore_reader *reader, const struct settings_xml_
 		return settings_xml__refuse(reader->xml, node, "field", 0,
 					    "with 'until' the time from event to event is the "
 					    "value, and no field");
-	metric->source = match ? EXPLORE_OF_OUTPUT : EXPLORE_OF_EVENT;
+	metric->source = match ? TRIAL_OF_OUTPUT : TRIAL_OF_EVENT;
 	for (i = 0; from && strcmp(of[i], from);)
 		i++;
 	if (from) {
-		metric->source = (enum explore_metric_source)i;
+		metric->source = (enum trial_metric_source)i;
 		unit = units[i];
 	}
 	if (!unit)
 		unit = until ? "s" : "";
-	rc = explore_reader__copy(reader, &metric->unit, unit);
+	rc = trial_reader__copy(reader, &metric->unit, unit);
 	if (!rc)
-		rc = explore_reader__copy(reader, &metric->match, match);
+		rc = trial_reader__copy(reader, &metric->match, match);
 	if (!rc)
-		rc = explore_reader__copy(reader, &metric->event, event);
+		rc = trial_reader__copy(reader, &metric->event, event);
 	if (!rc)
-		rc = explore_reader__copy(reader, &metric->until, until);
+		rc = trial_reader__copy(reader, &metric->until, until);
 	if (!rc)
-		rc = explore_reader__copy(reader, &metric->field, field);
+		rc = trial_reader__copy(reader, &metric->field, field);
 	if (!rc)
-		rc = explore_reader__copy(reader, &metric->where, where);
+		rc = trial_reader__copy(reader, &metric->where, where);
 	return rc || !match ? rc : check_match(reader, node, match);
 }
 
-static int read_metric(struct explore_reader *reader, const struct settings_xml_node *node)
+static int read_metric(struct trial_reader *reader, const struct settings_xml_node *node)
 {
 	static const char *const uses[] = {"last", "mean",   "sum", "least",
 					   "most", "median", "p99", "count"};
-	struct explore_experiment *e = reader->experiment;
-	struct explore_measure *metric = &e->metrics[e->metric_count];
+	struct trial_experiment *e = reader->experiment;
+	struct trial_measure *metric = &e->metrics[e->metric_count];
 	const char *better = settings_xml__attribute(node, "better");
 	const char *use = settings_xml__attribute(node, "use");
 	bool has_aim = !better || strcmp(better, "no");
 	size_t i;
-	int rc = explore_reader__copy(reader, &metric->name, settings_xml__attribute(node, "name"));
+	int rc = trial_reader__copy(reader, &metric->name, settings_xml__attribute(node, "name"));
 
 	e->metric_count++;
 	if (!rc)
@@ -226,16 +226,16 @@ static int read_metric(struct explore_reader *reader, const struct settings_xml_
 	if (rc)
 		return rc;
 	metric->greater_is_better = better && !strcmp(better, "more");
-	metric->use = metric->until   ? EXPLORE_USE_MEAN
-		      : metric->field ? EXPLORE_USE_SUM
-				      : EXPLORE_USE_LAST;
+	metric->use = metric->until   ? TRIAL_USE_MEAN
+		      : metric->field ? TRIAL_USE_SUM
+				      : TRIAL_USE_LAST;
 	if (metric->event && !metric->until && !metric->field)
-		metric->use = EXPLORE_USE_COUNT;
+		metric->use = TRIAL_USE_COUNT;
 	for (i = 0; use && i < sizeof(uses) / sizeof(uses[0]); i++) {
 		if (!strcmp(uses[i], use))
-			metric->use = (enum explore_use)i;
+			metric->use = (enum trial_use)i;
 	}
-	if (metric->event && !metric->until && !metric->field && metric->use != EXPLORE_USE_COUNT)
+	if (metric->event && !metric->until && !metric->field && metric->use != TRIAL_USE_COUNT)
 		return settings_xml__refuse(reader->xml, node, "use", 0,
 					    "an event without 'field' or 'until' is counted: "
 					    "use=\"count\"");
@@ -254,15 +254,15 @@ static int read_metric(struct explore_reader *reader, const struct settings_xml_
 
 /* --- the whole --- */
 
-static int read_element(struct explore_reader *reader, const struct settings_xml_node *node)
+static int read_element(struct trial_reader *reader, const struct settings_xml_node *node)
 {
-	struct explore_experiment *e = reader->experiment;
+	struct trial_experiment *e = reader->experiment;
 	const char *name = settings_xml__name(node);
 
 	if (!strcmp(name, "parameter"))
-		return explore_reader__parameter(reader, node);
+		return trial_reader__parameter(reader, node);
 	if (!strcmp(name, "constraint"))
-		return explore_reader__constraint(reader, node);
+		return trial_reader__constraint(reader, node);
 	if (!strcmp(name, "prepare"))
 		return read_command(reader, node, &e->prepare);
 	if (!strcmp(name, "end"))
@@ -271,7 +271,7 @@ static int read_element(struct explore_reader *reader, const struct settings_xml
 		return read_metric(reader, node);
 	if (!strcmp(name, "command"))
 		return read_run(reader, node);
-	if (explore_reader__copy(reader, &e->ready, settings_xml__attribute(node, "ready")))
+	if (trial_reader__copy(reader, &e->ready, settings_xml__attribute(node, "ready")))
 		return -ENOMEM;
 	return read_command(reader, node, &e->start);
 }
@@ -291,7 +291,7 @@ static void add_number(uint64_t *hash, double number)
 
 /* Equal keys: what is run and what is measured are the same. Values, aims and budgets may differ.
  */
-static void write_key(struct explore_experiment *e)
+static void write_key(struct trial_experiment *e)
 {
 	const char *const texts[] = {e->name, e->folder, e->prepare, e->start, e->command, e->end};
 	uint64_t hash = PEM_HASH_START;
@@ -313,7 +313,7 @@ static void write_key(struct explore_experiment *e)
 		add_text(&hash, e->targets[i].in);
 	}
 	for (i = 0; i < e->metric_count; i++) {
-		const struct explore_measure *m = &e->metrics[i];
+		const struct trial_measure *m = &e->metrics[i];
 
 		add_text(&hash, m->name);
 		add_number(&hash, m->source);
@@ -328,7 +328,7 @@ static void write_key(struct explore_experiment *e)
 }
 
 /* Does a parameter change anything: a command, or which other parameters mean something? */
-static bool has_place(const struct explore_experiment *e, const char *name)
+static bool has_place(const struct trial_experiment *e, const char *name)
 {
 	const char *const commands[] = {e->prepare, e->start, e->ready, e->command, e->end};
 	char place[80];
@@ -346,20 +346,20 @@ static bool has_place(const struct explore_experiment *e, const char *name)
 	return false;
 }
 
-bool explore_experiment__needs_session(const struct explore_experiment *experiment)
+bool trial_experiment__needs_session(const struct trial_experiment *experiment)
 {
 	size_t i;
 
 	for (i = 0; i < experiment->metric_count; i++) {
-		if (experiment->metrics[i].source == EXPLORE_OF_EVENT)
+		if (experiment->metrics[i].source == TRIAL_OF_EVENT)
 			return true;
 	}
 	return false;
 }
 
-static int finish(struct explore_reader *reader, const struct settings_xml_node *root)
+static int finish(struct trial_reader *reader, const struct settings_xml_node *root)
 {
-	struct explore_experiment *e = reader->experiment;
+	struct trial_experiment *e = reader->experiment;
 	struct pem_error why = {.text = ""};
 	size_t bytes = 0, most;
 	uint32_t i, k;
@@ -373,8 +373,7 @@ static int finish(struct explore_reader *reader, const struct settings_xml_node 
 						    e->targets[i].name, e->targets[i].name);
 	}
 	for (i = 0; i < e->metric_count; i++) {
-		if (e->metrics[i].source == EXPLORE_OF_MEMORY &&
-		    explore_experiment__needs_session(e))
+		if (e->metrics[i].source == TRIAL_OF_MEMORY && trial_experiment__needs_session(e))
 			return settings_xml__refuse(
 				reader->xml, root, NULL, 0,
 				"the metric '%s': memory is not known if an event "
@@ -385,8 +384,8 @@ static int finish(struct explore_reader *reader, const struct settings_xml_node 
 		return settings_xml__refuse(reader->xml, root, NULL, 0,
 					    "no metric has an aim: leave better=\"no\" out of the "
 					    "first one");
-	explore_space__allow(e->space, explore_reader__allows, e);
-	if (explore_space__finish(e->space, NULL, 0, &why))
+	trial_space__allow(e->space, trial_reader__allows, e);
+	if (trial_space__finish(e->space, NULL, 0, &why))
 		return settings_xml__refuse(reader->xml, root, NULL, 0, "%s", why.text);
 	if (!e->space->view.count)
 		return settings_xml__refuse(reader->xml, root, NULL, 0,
@@ -400,11 +399,11 @@ static int finish(struct explore_reader *reader, const struct settings_xml_node 
 		}
 		bytes += strlen(p->name) + most + 2;
 	}
-	if (bytes >= EXPLORE_TEXT_BYTES)
+	if (bytes >= TRIAL_TEXT_BYTES)
 		return settings_xml__refuse(reader->xml, root, NULL, 0,
 					    "a configuration as text, name=value and so on, would "
 					    "have more than %u bytes: shorten names and values",
-					    EXPLORE_TEXT_BYTES - 1);
+					    TRIAL_TEXT_BYTES - 1);
 	if (e->has_default && !e->space->view.allows(&e->space->view, e->defaults))
 		return settings_xml__refuse(reader->xml, root, NULL, 0,
 					    "the constraints do not allow the defaults together");
@@ -412,15 +411,15 @@ static int finish(struct explore_reader *reader, const struct settings_xml_node 
 	return 0;
 }
 
-static int read_all(struct explore_reader *reader)
+static int read_all(struct trial_reader *reader)
 {
-	struct explore_experiment *e = reader->experiment;
+	struct trial_experiment *e = reader->experiment;
 	const struct settings_xml_node *root = settings_xml__root(reader->xml), *node;
 	const char *policy = settings_xml__attribute(root, "policy");
-	int rc = explore_reader__copy(reader, &e->name, settings_xml__attribute(root, "name"));
+	int rc = trial_reader__copy(reader, &e->name, settings_xml__attribute(root, "name"));
 
 	if (!rc)
-		rc = explore_reader__copy(reader, &e->policy, policy ? policy : "portfolio");
+		rc = trial_reader__copy(reader, &e->policy, policy ? policy : "portfolio");
 	e->seed = count_at(root, "seed", 1);
 	e->time_s = seconds_at(root, "time", 0);
 	e->trials = count_at(root, "trials", e->time_s > 0 ? 0 : TRIALS);
@@ -436,10 +435,10 @@ static int read_all(struct explore_reader *reader)
 	for (node = settings_xml__first(root); node && !rc; node = settings_xml__next(node)) {
 		/* Constraints come after all parameters. */
 		if (!strcmp(settings_xml__name(node), "parameter"))
-			rc = explore_reader__parameter(reader, node);
+			rc = trial_reader__parameter(reader, node);
 	}
 	if (!rc)
-		rc = explore_reader__conditions(reader, root);
+		rc = trial_reader__conditions(reader, root);
 	for (node = settings_xml__first(root); node && !rc; node = settings_xml__next(node)) {
 		if (strcmp(settings_xml__name(node), "parameter"))
 			rc = read_element(reader, node);
@@ -447,17 +446,17 @@ static int read_all(struct explore_reader *reader)
 	return rc ? rc : finish(reader, root);
 }
 
-int explore_experiment__read(struct explore_experiment *experiment, const char *path,
-			     struct pem_error *error)
+int trial_experiment__read(struct trial_experiment *experiment, const char *path,
+			   struct pem_error *error)
 {
-	struct explore_reader reader = {.experiment = experiment, .error = error};
+	struct trial_reader reader = {.experiment = experiment, .error = error};
 	int rc;
 
 	memset(experiment, 0, sizeof(*experiment));
 	experiment->path = strdup(path);
-	experiment->space = explore_space__new();
+	experiment->space = trial_space__new();
 	if (!experiment->path || !experiment->space)
-		return explore_reader__no_memory(error);
+		return trial_reader__no_memory(error);
 	rc = settings_xml__open(&reader.xml, path, schema, "exploration.xsd", error);
 	if (!rc)
 		rc = read_all(&reader);
@@ -465,7 +464,7 @@ int explore_experiment__read(struct explore_experiment *experiment, const char *
 	return rc;
 }
 
-void explore_experiment__free(struct explore_experiment *e)
+void trial_experiment__free(struct trial_experiment *e)
 {
 	char *texts[] = {e->path,  e->name,  e->policy,  e->folder, e->prepare,
 			 e->start, e->ready, e->command, e->end,    e->program};
@@ -473,7 +472,7 @@ void explore_experiment__free(struct explore_experiment *e)
 
 	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		free(texts[i]);
-	for (i = 0; i < EXPLORE_PARAMETERS_MAX; i++) {
+	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++) {
 		free((char *)e->targets[i].key);
 		free((char *)e->targets[i].in);
 		free(e->conditions[i]);
@@ -484,7 +483,7 @@ void explore_experiment__free(struct explore_experiment *e)
 		settings_condition__free(e->constraints[i][1]);
 	}
 	for (i = 0; i < e->metric_count; i++) {
-		struct explore_measure *m = &e->metrics[i];
+		struct trial_measure *m = &e->metrics[i];
 
 		free(m->name);
 		free(m->unit);
@@ -494,6 +493,6 @@ void explore_experiment__free(struct explore_experiment *e)
 		free(m->field);
 		free(m->where);
 	}
-	explore_space__free(e->space);
+	trial_space__free(e->space);
 	memset(e, 0, sizeof(*e));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* metrics.c - what is measured of a run */
-#include "experiment/experiment.h"
+#include "trial/trial.h"
 
 #include "grow.h"
 
@@ -23,8 +23,8 @@ struct open_interval {
 };
 
 struct reading {
-	struct explore_readings *all;
-	const struct explore_measure *metric;
+	struct trial_readings *all;
+	const struct trial_measure *metric;
 	regex_t expression;
 	bool has_expression;
 	double *values, *times_s;
@@ -40,10 +40,10 @@ struct reading {
 	size_t open_count, open_capacity;
 };
 
-struct explore_readings {
-	const struct explore_experiment *experiment;
+struct trial_readings {
+	const struct trial_experiment *experiment;
 	pthread_mutex_t lock; /* of values: callbacks come in another thread */
-	struct reading reading[EXPLORE_METRICS_MAX];
+	struct reading reading[TRIAL_METRICS_MAX];
 	uint64_t first_clock;
 	bool has_stubs; /* programs raise some of the events */
 };
@@ -123,7 +123,7 @@ static void take_interval(struct reading *reading, const struct pem_record *reco
 static void on_event(const struct pem_record *record, void *arg)
 {
 	struct reading *reading = arg;
-	struct explore_readings *all = reading->all;
+	struct trial_readings *all = reading->all;
 	double time_s;
 
 	pthread_mutex_lock(&all->lock);
@@ -138,15 +138,15 @@ static void on_event(const struct pem_record *record, void *arg)
 }
 
 /* Sums are kept where the events happen; single values come one by one. */
-static bool needs_values(const struct explore_measure *metric)
+static bool needs_values(const struct trial_measure *metric)
 {
-	return metric->until || metric->use == EXPLORE_USE_LAST ||
-	       metric->use == EXPLORE_USE_MEDIAN || metric->use == EXPLORE_USE_P99;
+	return metric->until || metric->use == TRIAL_USE_LAST || metric->use == TRIAL_USE_MEDIAN ||
+	       metric->use == TRIAL_USE_P99;
 }
 
 static int observe(struct reading *reading, struct pem_session *session, struct pem_error *error)
 {
-	const struct explore_measure *metric = reading->metric;
+	const struct trial_measure *metric = reading->metric;
 	const char *patterns[] = {metric->event, metric->until};
 	struct pem_event_set *set =
 		pem_event_set__new(session, patterns, metric->until ? 2 : 1, error);
@@ -207,11 +207,10 @@ static bool settle(struct reading *reading, struct pem_session *session)
 
 /* --- all --- */
 
-struct explore_readings *explore_readings__begin(const struct explore_experiment *experiment,
-						 struct pem_session *session,
-						 struct pem_error *error)
+struct trial_readings *trial_readings__begin(const struct trial_experiment *experiment,
+					     struct pem_session *session, struct pem_error *error)
 {
-	struct explore_readings *all = calloc(1, sizeof(*all));
+	struct trial_readings *all = calloc(1, sizeof(*all));
 	size_t i;
 	int rc = all ? 0 : -ENOMEM;
 
@@ -238,17 +237,17 @@ struct explore_readings *explore_readings__begin(const struct explore_experiment
 	}
 	if (!rc)
 		return all;
-	explore_readings__free(all);
+	trial_readings__free(all);
 	errno = -rc;
 	return NULL;
 }
 
-bool explore_readings__have_stubs(const struct explore_readings *all)
+bool trial_readings__have_stubs(const struct trial_readings *all)
 {
 	return all->has_stubs;
 }
 
-size_t explore_readings__line(struct explore_readings *all, const char *line, double time_s)
+size_t trial_readings__line(struct trial_readings *all, const char *line, double time_s)
 {
 	regmatch_t found[2];
 	size_t i, first;
@@ -267,7 +266,7 @@ size_t explore_readings__line(struct explore_readings *all, const char *line, do
 	return first;
 }
 
-int explore_readings__next(struct explore_readings *all, struct pem_explore_record *record)
+int trial_readings__next(struct trial_readings *all, struct pem_explore_record *record)
 {
 	size_t i;
 	int rc = 0;
@@ -307,21 +306,21 @@ static double use_values(struct reading *reading)
 		sum += reading->values[i];
 	qsort(reading->values, reading->count, sizeof(double), by_value);
 	switch (reading->metric->use) {
-	case EXPLORE_USE_MEAN:
+	case TRIAL_USE_MEAN:
 		return sum / (double)reading->count;
-	case EXPLORE_USE_SUM:
+	case TRIAL_USE_SUM:
 		return sum;
-	case EXPLORE_USE_LEAST:
+	case TRIAL_USE_LEAST:
 		return reading->values[0];
-	case EXPLORE_USE_MOST:
+	case TRIAL_USE_MOST:
 		return reading->values[reading->count - 1];
-	case EXPLORE_USE_MEDIAN:
+	case TRIAL_USE_MEDIAN:
 		return (reading->values[(reading->count - 1) / 2] +
 			reading->values[reading->count / 2]) /
 		       2;
-	case EXPLORE_USE_P99:
+	case TRIAL_USE_P99:
 		return reading->values[(reading->count * 99 - 1) / 100];
-	case EXPLORE_USE_COUNT:
+	case TRIAL_USE_COUNT:
 		return (double)reading->count;
 	default:
 		return last;
@@ -329,21 +328,21 @@ static double use_values(struct reading *reading)
 }
 
 /* One number of a statistic. NAN: no event came, of which a number could be. */
-static double use_statistic(const struct pem_statistic *s, enum explore_use use)
+static double use_statistic(const struct pem_statistic *s, enum trial_use use)
 {
 	double sum = s->is_float    ? s->sum_f
 		     : s->is_signed ? (double)(int64_t)s->sum
 				    : (double)s->sum;
 
-	if (use == EXPLORE_USE_COUNT)
+	if (use == TRIAL_USE_COUNT)
 		return (double)s->count;
-	if (use == EXPLORE_USE_SUM)
+	if (use == TRIAL_USE_SUM)
 		return sum;
 	if (!s->count)
 		return NAN;
-	if (use == EXPLORE_USE_MEAN)
+	if (use == TRIAL_USE_MEAN)
 		return s->mean;
-	if (use == EXPLORE_USE_LEAST)
+	if (use == TRIAL_USE_LEAST)
 		return s->is_float    ? s->min_f
 		       : s->is_signed ? (double)(int64_t)s->min
 				      : (double)s->min;
@@ -352,7 +351,7 @@ static double use_statistic(const struct pem_statistic *s, enum explore_use use)
 
 static int never_came(const struct reading *reading, struct pem_error *error)
 {
-	const struct explore_measure *metric = reading->metric;
+	const struct trial_measure *metric = reading->metric;
 
 	if (reading->bad[0])
 		snprintf(error->text, sizeof(error->text),
@@ -376,7 +375,7 @@ static int never_came(const struct reading *reading, struct pem_error *error)
 
 static int read_values(struct reading *reading, double *value, struct pem_error *error)
 {
-	bool is_count = reading->metric->use == EXPLORE_USE_COUNT;
+	bool is_count = reading->metric->use == TRIAL_USE_COUNT;
 
 	if (reading->is_cut || reading->bad[0] || (!reading->count && !is_count))
 		return never_came(reading, error);
@@ -412,16 +411,16 @@ static int read_events(struct reading *reading, struct pem_session *session, dou
 }
 
 static int read_one(struct reading *reading, struct pem_session *session,
-		    const struct explore_ended *ended, double *value, struct pem_error *error)
+		    const struct trial_ended *ended, double *value, struct pem_error *error)
 {
 	switch (reading->metric->source) {
-	case EXPLORE_OF_TIME:
+	case TRIAL_OF_TIME:
 		*value = ended->seconds;
 		return 0;
-	case EXPLORE_OF_CPU:
+	case TRIAL_OF_CPU:
 		*value = ended->cpu_s;
 		return 0;
-	case EXPLORE_OF_MEMORY:
+	case TRIAL_OF_MEMORY:
 		*value = (double)ended->memory_bytes;
 		if (ended->memory_bytes)
 			return 0;
@@ -434,20 +433,19 @@ static int read_one(struct reading *reading, struct pem_session *session,
 			 "about 10 MB",
 			 reading->metric->name);
 		return -ENODATA;
-	case EXPLORE_OF_STATUS:
+	case TRIAL_OF_STATUS:
 		*value = WIFEXITED(ended->status) ? WEXITSTATUS(ended->status)
 						  : 128 + WTERMSIG(ended->status);
 		return 0;
-	case EXPLORE_OF_EVENT:
+	case TRIAL_OF_EVENT:
 		return read_events(reading, session, value, error);
 	default:
 		return read_values(reading, value, error);
 	}
 }
 
-int explore_readings__end(struct explore_readings *all, struct pem_session *session,
-			  const struct explore_ended *ended, double *values,
-			  struct pem_error *error)
+int trial_readings__end(struct trial_readings *all, struct pem_session *session,
+			const struct trial_ended *ended, double *values, struct pem_error *error)
 {
 	size_t i;
 	int rc = 0;
@@ -457,13 +455,13 @@ int explore_readings__end(struct explore_readings *all, struct pem_session *sess
 	return rc;
 }
 
-void explore_readings__free(struct explore_readings *all)
+void trial_readings__free(struct trial_readings *all)
 {
 	size_t i;
 
 	if (!all)
 		return;
-	for (i = 0; i < EXPLORE_METRICS_MAX; i++) {
+	for (i = 0; i < TRIAL_METRICS_MAX; i++) {
 		struct reading *reading = &all->reading[i];
 
 		if (reading->has_expression)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* space.c - parameters and their levels; configurations by number */
-#include "space/space.h"
+#include "trial/space.h"
 
 #include "grow.h"
 
@@ -27,9 +27,9 @@ static int refuse(struct pem_error *error, const char *format, ...)
 	return -EINVAL;
 }
 
-struct explore_space *explore_space__new(void)
+struct trial_space *trial_space__new(void)
 {
-	struct explore_space *space = calloc(1, sizeof(*space));
+	struct trial_space *space = calloc(1, sizeof(*space));
 
 	if (!space)
 		return NULL;
@@ -39,7 +39,7 @@ struct explore_space *explore_space__new(void)
 	return space;
 }
 
-void explore_space__free(struct explore_space *space)
+void trial_space__free(struct trial_space *space)
 {
 	uint32_t i, k;
 
@@ -162,19 +162,19 @@ static int fill(struct pem_explore_parameter *parameter, const struct value *val
 	return 0;
 }
 
-int explore_space__add(struct explore_space *space, const char *name, const char *const *values,
-		       size_t count, bool log_scale, uint32_t *level_of, struct pem_error *error)
+int trial_space__add(struct trial_space *space, const char *name, const char *const *values,
+		     size_t count, bool log_scale, uint32_t *level_of, struct pem_error *error)
 {
 	struct pem_explore_parameter *parameter = &space->parameters[space->view.parameter_count];
 	struct value *order;
 	int ordered = -ENOMEM;
 	size_t i;
 
-	if (space->view.parameter_count == EXPLORE_PARAMETERS_MAX)
-		return refuse(error, "there are more than %u parameters", EXPLORE_PARAMETERS_MAX);
-	if (!count || count > EXPLORE_LEVELS_MAX)
+	if (space->view.parameter_count == TRIAL_PARAMETERS_MAX)
+		return refuse(error, "there are more than %u parameters", TRIAL_PARAMETERS_MAX);
+	if (!count || count > TRIAL_LEVELS_MAX)
 		return refuse(error, "'%.100s' has %zu values: 1 to %u are possible", name, count,
-			      EXPLORE_LEVELS_MAX);
+			      TRIAL_LEVELS_MAX);
 	order = calloc(count, sizeof(*order));
 	if (order) {
 		for (i = 0; i < count; i++)
@@ -188,7 +188,7 @@ int explore_space__add(struct explore_space *space, const char *name, const char
 		free(order);
 		return ordered;
 	}
-	space->view.parameter_count++; /* from here on explore_space__free frees it */
+	space->view.parameter_count++; /* from here on trial_space__free frees it */
 	parameter->name = strdup(name);
 	parameter->is_ordered = (uint32_t)ordered;
 	parameter->positions = ordered ? positions_of(order, count, log_scale) : NULL;
@@ -203,7 +203,7 @@ int explore_space__add(struct explore_space *space, const char *name, const char
 	return 0;
 }
 
-static int compare_rows(const struct explore_space *space, const uint32_t *a, const uint32_t *b)
+static int compare_rows(const struct trial_space *space, const uint32_t *a, const uint32_t *b)
 {
 	uint32_t i;
 
@@ -214,7 +214,7 @@ static int compare_rows(const struct explore_space *space, const uint32_t *a, co
 	return 0;
 }
 
-static const uint32_t *row_of(const struct explore_space *space, uint64_t number)
+static const uint32_t *row_of(const struct trial_space *space, uint64_t number)
 {
 	return space->rows + number * space->view.parameter_count;
 }
@@ -225,7 +225,7 @@ static int by_levels(const void *a, const void *b, void *space)
 			    row_of(space, *(const uint64_t *)b));
 }
 
-static int sort_rows(struct explore_space *space, struct pem_error *error)
+static int sort_rows(struct trial_space *space, struct pem_error *error)
 {
 	uint64_t i;
 
@@ -249,7 +249,7 @@ static int sort_rows(struct explore_space *space, struct pem_error *error)
 /* The last parameter's level is the fastest. */
 static void at(const struct pem_explore_space *view, uint64_t number, uint32_t *levels)
 {
-	const struct explore_space *space = view->arg;
+	const struct trial_space *space = view->arg;
 	uint32_t i;
 
 	if (space->rows) {
@@ -262,7 +262,7 @@ static void at(const struct pem_explore_space *view, uint64_t number, uint32_t *
 	}
 }
 
-uint64_t explore_space__number(const struct explore_space *space, const uint32_t *levels)
+uint64_t trial_space__number(const struct trial_space *space, const uint32_t *levels)
 {
 	uint64_t low = 0, high = space->row_count, number = 0;
 	uint32_t i;
@@ -290,24 +290,24 @@ uint64_t explore_space__number(const struct explore_space *space, const uint32_t
 
 static int allows(const struct pem_explore_space *view, uint32_t *levels)
 {
-	const struct explore_space *space = view->arg;
+	const struct trial_space *space = view->arg;
 
 	if (space->is_allowed && !space->is_allowed(space->arg, levels))
 		return 0;
-	return explore_space__number(space, levels) != UINT64_MAX;
+	return trial_space__number(space, levels) != UINT64_MAX;
 }
 
-void explore_space__allow(struct explore_space *space,
-			  bool (*is_allowed)(void *arg, uint32_t *levels), void *arg)
+void trial_space__allow(struct trial_space *space, bool (*is_allowed)(void *arg, uint32_t *levels),
+			void *arg)
 {
 	space->is_allowed = is_allowed;
 	space->arg = arg;
 }
 
 /* List those of count configurations that are allowed, each once. */
-static int list_allowed(struct explore_space *space, uint64_t count)
+static int list_allowed(struct trial_space *space, uint64_t count)
 {
-	uint32_t n = space->view.parameter_count, levels[EXPLORE_PARAMETERS_MAX];
+	uint32_t n = space->view.parameter_count, levels[TRIAL_PARAMETERS_MAX];
 	uint32_t *row, *rows = NULL;
 	size_t capacity = 0;
 	uint64_t i;
@@ -328,8 +328,8 @@ static int list_allowed(struct explore_space *space, uint64_t count)
 	return 0;
 }
 
-int explore_space__finish(struct explore_space *space, uint32_t *rows, uint64_t row_count,
-			  struct pem_error *error)
+int trial_space__finish(struct trial_space *space, uint32_t *rows, uint64_t row_count,
+			struct pem_error *error)
 {
 	uint64_t count = 1;
 	uint32_t i;

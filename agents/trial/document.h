@@ -4,33 +4,33 @@
  *
  * Functions return 0, or -errno after the mistake and its place were noted.
  */
-#ifndef EXPLORE_DOCUMENT_H
-#define EXPLORE_DOCUMENT_H
+#ifndef TRIAL_DOCUMENT_H
+#define TRIAL_DOCUMENT_H
 
-#include "experiment/experiment.h"
+#include "trial/trial.h"
 
 #include "settings/xml.h"
 
 /* A document while it is read. */
-struct explore_reader {
-	struct explore_experiment *experiment;
+struct trial_reader {
+	struct trial_experiment *experiment;
 	struct settings_xml *xml;
 	struct pem_error *error;
 };
 
 /* Note that there is no memory. Returns -ENOMEM. */
-int explore_reader__no_memory(struct pem_error *error);
+int trial_reader__no_memory(struct pem_error *error);
 /* Copy a text; NULL stays NULL. */
-int explore_reader__copy(struct explore_reader *reader, char **to, const char *text);
+int trial_reader__copy(struct trial_reader *reader, char **to, const char *text);
 /* Read <parameter> or <constraint>. */
-int explore_reader__parameter(struct explore_reader *reader, const struct settings_xml_node *node);
-int explore_reader__constraint(struct explore_reader *reader, const struct settings_xml_node *node);
+int trial_reader__parameter(struct trial_reader *reader, const struct settings_xml_node *node);
+int trial_reader__constraint(struct trial_reader *reader, const struct settings_xml_node *node);
 /* Read the conditions of all parameters, which may name any of them. */
-int explore_reader__conditions(struct explore_reader *reader, const struct settings_xml_node *root);
+int trial_reader__conditions(struct trial_reader *reader, const struct settings_xml_node *root);
 /*
  * Is a configuration of an experiment (arg) allowed? Levels of parameters that mean nothing in it
  * become 0.
  */
-bool explore_reader__allows(void *arg, uint32_t *levels);
+bool trial_reader__allows(void *arg, uint32_t *levels);
 
 #endif

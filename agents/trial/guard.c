@@ -6,7 +6,9 @@
  * if it dies of kill -9, its commands become children of the first one, a subreaper too, which ends
  * them and restores what was configured. If the first one is killed, the other one is told to stop.
  */
-#include "program/exploration.h"
+#include "trial/trial.h"
+
+#include "cli.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,13 +21,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-volatile int exploration_interrupted;
-char exploration_scratch[PATH_MAX];
+volatile int trial_interrupted;
+char trial_scratch[PATH_MAX];
 static volatile pid_t explorer;
 
 static void on_signal(int number)
 {
-	exploration_interrupted = number;
+	trial_interrupted = number;
 	if (explorer > 0)
 		kill(explorer, number);
 }
@@ -46,7 +48,7 @@ static void take_signals(void)
 	sigaction(SIGCHLD, &usual, NULL);
 }
 
-int exploration_folder(char *path, size_t bytes, struct pem_error *error)
+int trial_guard__folder(char *path, size_t bytes, struct pem_error *error)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	struct stat st;
@@ -93,8 +95,8 @@ static void clean(void)
 	struct pem_error error = {.text = ""};
 	size_t restored = 0;
 
-	explore_launch__end_all(0, NULL, 0);
-	if (!exploration_folder(folder, sizeof(folder), &error))
+	trial_launch__end_all(0, NULL, 0);
+	if (!trial_guard__folder(folder, sizeof(folder), &error))
 		settings_agent__close(settings_agent__open(folder, &restored, &error));
 	cli_say("the exploration was killed; what it ran was ended, and %zu settings were "
 		"restored; "
@@ -102,7 +104,7 @@ static void clean(void)
 		restored);
 	if (error.text[0])
 		cli_say("%s", error.text);
-	explore_trial__remove(exploration_scratch);
+	trial__remove(trial_scratch);
 }
 
 static int make_scratch(void)
@@ -113,15 +115,15 @@ static int make_scratch(void)
 	/* Where another user can replace what is in it, nothing is made and removed. */
 	if (folder && (stat(folder, &st) || (st.st_uid != geteuid() && !(st.st_mode & S_ISVTX))))
 		folder = NULL;
-	snprintf(exploration_scratch, sizeof(exploration_scratch), "%.4000s/pem-explore-XXXXXX",
+	snprintf(trial_scratch, sizeof(trial_scratch), "%.4000s/pem-explore-XXXXXX",
 		 folder && *folder == '/' ? folder : "/tmp");
-	if (mkdtemp(exploration_scratch))
+	if (mkdtemp(trial_scratch))
 		return CLI_DONE;
-	return cli_error(CLI_FAILED, "no folder for runs can be made, %s: %s", exploration_scratch,
+	return cli_error(CLI_FAILED, "no folder for runs can be made, %s: %s", trial_scratch,
 			 strerror(errno));
 }
 
-int exploration_guard(int (*work)(void *arg), void *arg)
+int trial_guard__run(int (*work)(void *arg), void *arg)
 {
 	int status = make_scratch(), input;
 	pid_t guard = getpid();
@@ -134,7 +136,7 @@ int exploration_guard(int (*work)(void *arg), void *arg)
 	explorer = fork();
 	if (explorer < 0) {
 		status = cli_error(CLI_FAILED, "no process can be made: %s", strerror(errno));
-		rmdir(exploration_scratch);
+		rmdir(trial_scratch);
 		return status;
 	}
 	if (!explorer) {
@@ -146,14 +148,14 @@ int exploration_guard(int (*work)(void *arg), void *arg)
 			dup2(input, STDIN_FILENO);
 		/* The guard may have died before this process asked to be told. */
 		if (getppid() != guard)
-			exploration_interrupted = SIGTERM;
+			trial_interrupted = SIGTERM;
 		status = work(arg);
-		explore_trial__remove(exploration_scratch);
+		trial__remove(trial_scratch);
 		fflush(NULL);
 		_exit(status);
 	}
-	if (exploration_interrupted)
-		kill(explorer, exploration_interrupted);
+	if (trial_interrupted)
+		kill(explorer, trial_interrupted);
 	while (waitpid(explorer, &status, 0) < 0 && errno == EINTR)
 		;
 	explorer = 0;

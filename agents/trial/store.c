@@ -6,7 +6,7 @@
  * with evidence for it. The run's row is there before the run begins, without its end: after kill
  * -9 such a row tells that a run was lost. Its metric "(outcome)" tells how it ended.
  */
-#include "experiment/experiment.h"
+#include "trial/trial.h"
 
 #include "grow.h"
 #include "hash.h"
@@ -31,8 +31,8 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-int explore_store__open(struct explore_store *store, const struct explore_experiment *experiment,
-			bool read_only, struct pem_error *error)
+int trial_store__open(struct trial_store *store, const struct trial_experiment *experiment,
+		      bool read_only, struct pem_error *error)
 {
 	const struct pem_database_options options = {.size = sizeof(options),
 						     .read_only = read_only};
@@ -45,14 +45,14 @@ int explore_store__open(struct explore_store *store, const struct explore_experi
 }
 
 /* Does prepare name the program's file? */
-static bool is_made(const struct explore_experiment *e)
+static bool is_made(const struct trial_experiment *e)
 {
 	const char *slash = strrchr(e->program, '/');
 
 	return e->prepare && strstr(e->prepare, slash ? slash + 1 : e->program);
 }
 
-int explore_store__identify(struct explore_store *store, struct pem_error *error)
+int trial_store__identify(struct trial_store *store, struct pem_error *error)
 {
 	int64_t rc;
 
@@ -76,18 +76,18 @@ int explore_store__identify(struct explore_store *store, struct pem_error *error
 	return rc < 0 ? (int)rc : 0;
 }
 
-bool explore_store__is_shared(const struct explore_store *store)
+bool trial_store__is_shared(const struct trial_store *store)
 {
 	return !strncmp(pem_database__location(store->database), "postgresql:", 11);
 }
 
-void explore_store__close(struct explore_store *store)
+void trial_store__close(struct trial_store *store)
 {
 	pem_database__close(store->database);
 	store->database = NULL;
 }
 
-int explore_store__forget(struct explore_store *store, int64_t run, struct pem_error *error)
+int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error *error)
 {
 	int rc = pem_database__remove(store->database, PEM_DB_RUN, run, error);
 
@@ -97,8 +97,8 @@ int explore_store__forget(struct explore_store *store, int64_t run, struct pem_e
 /* --- a run --- */
 
 struct change {
-	struct explore_store *store;
-	const struct explore_outcome *outcome;
+	struct trial_store *store;
+	const struct trial_outcome *outcome;
 	struct pem_error *error;
 };
 
@@ -110,7 +110,7 @@ static int64_t put(struct change *change, enum pem_db_table table, const void *r
 static int64_t put_begin(struct pem_database *database, void *arg)
 {
 	struct change *change = arg;
-	struct explore_store *store = change->store;
+	struct trial_store *store = change->store;
 	struct pem_db_evidence evidence = {.size = sizeof(evidence), .role = PEM_DB_TREATED};
 	int64_t rc = put(change, PEM_DB_DIRECTIVE, &store->directive);
 
@@ -122,8 +122,7 @@ static int64_t put_begin(struct pem_database *database, void *arg)
 	return rc > 0 ? put(change, PEM_DB_EVIDENCE, &evidence) : rc;
 }
 
-int explore_store__begin(struct explore_store *store, const uint32_t *levels,
-			 struct pem_error *error)
+int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct pem_error *error)
 {
 	struct change change = {.store = store, .error = error};
 	struct pem_db_directive *directive = &store->directive;
@@ -136,7 +135,7 @@ int explore_store__begin(struct explore_store *store, const uint32_t *levels,
 					       .agent = AGENT,
 					       .state = PEM_DB_ON_TRIAL,
 					       .began_ns = now_ns()};
-	if (explore_words__text(store->experiment, levels, directive->text))
+	if (trial_words__text(store->experiment, levels, directive->text))
 		return -E2BIG;
 	snprintf(directive->subject, sizeof(directive->subject), "%s %016llx",
 		 store->experiment->key,
@@ -170,9 +169,9 @@ static int64_t put_metric(struct change *change, const char *name, const char *u
 static int64_t put_end(struct pem_database *database, void *arg)
 {
 	struct change *change = arg;
-	struct explore_store *store = change->store;
-	const struct explore_experiment *e = store->experiment;
-	const struct explore_outcome *outcome = change->outcome;
+	struct trial_store *store = change->store;
+	const struct trial_experiment *e = store->experiment;
+	const struct trial_outcome *outcome = change->outcome;
 	bool has_values =
 		outcome->outcome == PEM_EXPLORE_MEASURED || outcome->outcome == PEM_EXPLORE_STOPPED;
 	struct pem_db_evidence evidence = {.size = sizeof(evidence),
@@ -199,8 +198,8 @@ static int64_t put_end(struct pem_database *database, void *arg)
 	return rc < 0 ? rc : put(change, PEM_DB_DIRECTIVE, &store->directive);
 }
 
-int explore_store__end(struct explore_store *store, const struct explore_outcome *outcome,
-		       struct pem_error *error)
+int trial_store__end(struct trial_store *store, const struct trial_outcome *outcome,
+		     struct pem_error *error)
 {
 	struct change change = {.store = store, .outcome = outcome, .error = error};
 	int64_t rc;
@@ -226,18 +225,18 @@ struct configuration {
 };
 
 struct walk {
-	struct explore_store *store;
+	struct trial_store *store;
 	struct configuration *configurations;
 	size_t configuration_count, configuration_capacity;
 	size_t at; /* of the configuration whose evidence is read */
 	struct pem_db_run *runs;
 	size_t run_count, run_capacity;
-	struct explore_stored *stored;
+	struct trial_stored *stored;
 	size_t count, capacity;
 };
 
 /* "page_size=4096 threads=3"; false: the space does not have it. */
-static bool read_levels(const struct explore_experiment *e, char *text, uint32_t *levels)
+static bool read_levels(const struct trial_experiment *e, char *text, uint32_t *levels)
 {
 	struct pem_explore_space *space = &e->space->view;
 	char *word, *rest, *value;
@@ -267,7 +266,7 @@ static int add_configuration(const void *row, void *arg)
 {
 	const struct pem_db_directive *directive = row;
 	struct walk *walk = arg;
-	const struct explore_experiment *e = walk->store->experiment;
+	const struct trial_experiment *e = walk->store->experiment;
 	struct configuration *c;
 	size_t n = strlen(e->key);
 	char text[sizeof(directive->text)];
@@ -324,7 +323,7 @@ static int add_stored(const void *row, void *arg)
 	struct walk *walk = arg;
 	const struct configuration *c = &walk->configurations[walk->at];
 	const struct pem_db_run *run = run_of(walk, evidence->run);
-	struct explore_stored *stored;
+	struct trial_stored *stored;
 	size_t i;
 
 	if (!run)
@@ -332,21 +331,21 @@ static int add_stored(const void *row, void *arg)
 	if (pem_grow(&walk->stored, sizeof(*stored), walk->count + 1, &walk->capacity))
 		return -ENOMEM;
 	stored = &walk->stored[walk->count++];
-	*stored = (struct explore_stored){.id = run->id,
-					  .levels = c->levels,
-					  .outcome = PEM_EXPLORE_FAILED,
-					  .unfinished = !run->wall_ns,
-					  .seconds = (double)run->wall_ns / 1e9,
-					  .reason = c->reason,
-					  .machine = walk->store->machine.processor};
-	for (i = 0; i < EXPLORE_METRICS_MAX; i++)
+	*stored = (struct trial_stored){.id = run->id,
+					.levels = c->levels,
+					.outcome = PEM_EXPLORE_FAILED,
+					.unfinished = !run->wall_ns,
+					.seconds = (double)run->wall_ns / 1e9,
+					.reason = c->reason,
+					.machine = walk->store->machine.processor};
+	for (i = 0; i < TRIAL_METRICS_MAX; i++)
 		stored->values[i] = NAN;
 	return 0;
 }
 
 struct filling {
-	const struct explore_experiment *experiment;
-	struct explore_stored *stored;
+	const struct trial_experiment *experiment;
+	struct trial_stored *stored;
 };
 
 static int fill_value(const void *row, void *arg)
@@ -367,13 +366,13 @@ static int fill_value(const void *row, void *arg)
 
 static int by_id(const void *a, const void *b)
 {
-	const struct explore_stored *x = a, *y = b;
+	const struct trial_stored *x = a, *y = b;
 
 	return x->id < y->id ? -1 : x->id > y->id;
 }
 
 /* Find the ids of rows that a database may have from earlier. 0: it has none. */
-static int find_ids(struct explore_store *store, struct pem_error *error)
+static int find_ids(struct trial_store *store, struct pem_error *error)
 {
 	struct pem_db_application application = {.size = sizeof(application)};
 	struct pem_db_machine machine = {.size = sizeof(machine)};
@@ -394,7 +393,7 @@ static int find_ids(struct explore_store *store, struct pem_error *error)
 
 static int64_t read_all(struct walk *walk, struct pem_error *error)
 {
-	struct explore_store *store = walk->store;
+	struct trial_store *store = walk->store;
 	struct pem_db_directive directive = {
 		.size = sizeof(directive), .application = store->application.id, .agent = AGENT};
 	struct pem_db_run run = {
@@ -427,9 +426,9 @@ static int64_t read_all(struct walk *walk, struct pem_error *error)
 	return rc;
 }
 
-int64_t explore_store__each(struct explore_store *store,
-			    void (*visit)(const struct explore_stored *stored, void *arg),
-			    void *arg, struct pem_error *error)
+int64_t trial_store__each(struct trial_store *store,
+			  void (*visit)(const struct trial_stored *stored, void *arg), void *arg,
+			  struct pem_error *error)
 {
 	struct walk walk = {.store = store};
 	int64_t rc = find_ids(store, error);

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: MIT
+# Trials: runs of a program with given settings. Objects that agents are linked with.
+
+TRIAL_OBJ := $(call objects,$(wildcard agents/trial/*.c))
+$(TRIAL_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Icli -I$(B)/gen \
+  $(JSON_CFLAGS)
+# The schema travels inside the program.
+$(B)/gen/exploration_xsd.h: agents/trial/exploration.xsd
+	@mkdir -p $(@D)
+	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+$(B)/obj/agents/trial/document.o: $(B)/gen/exploration_xsd.h
+
+# Documents of experiments, without trials.
+TRIAL_DOCUMENT_OBJ := $(call objects,$(addprefix agents/trial/,space.c document.c parameters.c words.c) \
+  $(addprefix agents/settings/,xml.c condition.c))
+$(B)/fuzz/explore_document: $(TRIAL_DOCUMENT_OBJ)
+$(B)/obj/tests/fuzz/explore_document.o: private CPPFLAGS += -Iagents
