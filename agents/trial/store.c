@@ -41,7 +41,28 @@ int trial_store__open(struct trial_store *store, const struct trial_experiment *
 	store->experiment = experiment;
 	store->read_only = read_only;
 	store->database = pem_database__open(NULL, &options, error);
-	return store->database ? 0 : -errno;
+	if (!store->database)
+		return -errno;
+	stat(pem_database__location(store->database), &store->file);
+	return 0;
+}
+
+/* SQLite goes on with a file that was removed, and all that is written is lost. */
+static int check_file(const struct trial_store *store, struct pem_error *error)
+{
+	const char *path = pem_database__location(store->database);
+	struct stat now;
+
+	if (trial_store__is_shared(store) ||
+	    (!stat(path, &now) && now.st_dev == store->file.st_dev &&
+	     now.st_ino == store->file.st_ino))
+		return 0;
+	snprintf(
+		error->text, sizeof(error->text),
+		"the database %.300s was removed or replaced while the exploration ran: its trials "
+		"are lost; the same command makes them again",
+		path);
+	return -ESTALE;
 }
 
 /* Does prepare name the program's file? */
@@ -146,7 +167,9 @@ int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct
 				   .agent = AGENT,
 				   .began_ns = now_ns()};
 	snprintf(run->workload, sizeof(run->workload), "%s", store->experiment->key);
-	rc = pem_database__uuid(run->uuid);
+	rc = check_file(store, error);
+	if (!rc)
+		rc = pem_database__uuid(run->uuid);
 	if (!rc)
 		rc = pem_database__together(store->database, put_begin, &change, error);
 	return rc < 0 ? (int)rc : 0;
@@ -213,7 +236,7 @@ int trial_store__end(struct trial_store *store, const struct trial_outcome *outc
 	snprintf(store->directive.reason, sizeof(store->directive.reason), "%s", outcome->reason);
 	pem_printable(store->directive.reason);
 	rc = pem_database__together(store->database, put_end, &change, error);
-	return rc < 0 ? (int)rc : 0;
+	return rc < 0 ? (int)rc : check_file(store, error);
 }
 
 /* --- what was stored --- */

@@ -25,6 +25,7 @@
 #include "trial/space.h"
 
 #include <stdbool.h>
+#include <sys/stat.h>
 
 /* --- document.c --- */
 
@@ -234,6 +235,7 @@ void trial__remove(const char *folder);
 
 struct trial_store {
 	struct pem_database *database;
+	struct stat file; /* as it was opened */
 	bool read_only;
 	const struct trial_experiment *experiment;
 	struct pem_db_application application;
@@ -263,7 +265,7 @@ void trial_store__close(struct trial_store *store);
 bool trial_store__is_shared(const struct trial_store *store);
 /* Forget a run of which nothing is known. Returns 0 or -errno. */
 int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error *error);
-/* Note that a run begins, and what came of it. */
+/* Note that a run begins, and what came of it. -ESTALE: the database's file is another one now. */
 int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct pem_error *error);
 int trial_store__end(struct trial_store *store, const struct trial_outcome *outcome,
 		     struct pem_error *error);

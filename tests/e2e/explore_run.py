@@ -256,6 +256,44 @@ def a_killed_guard_leaves_nothing():
 
 
 @test
+def a_database_that_is_removed_is_noticed():
+    "if the database is removed while trials are made, the exploration ends with a sentence, and the next one makes all"
+    folder, env = experiment("""  <parameter name="a" values="1 2 3" file="app.ini" key="a"/>
+  <command>[ {a} != 2 ] || [ -e gone ] || { touch gone; rm db*; }; echo v={a}</command>
+  <metric name="v" match="v=([0-9]+)"/>""")
+    with open(folder + "/app.ini", "w", encoding="utf-8") as out:
+        out.write("a = 9\n")
+    assert "was removed or replaced" in explore(folder, env, "run", status=3)[1], "it was not noticed"
+    equal(open(folder + "/app.ini", encoding="utf-8").read(), "a = 9\n", "the file at the end")
+    explore(folder, env, "run")
+    equal(runs(folder), (3, 0), "runs of the next one")
+
+
+@test
+def an_interrupt_ends_the_run_that_goes_on():
+    "^C in a trial ends its command, restores the configuration and exits with 130; the same command goes on"
+    folder, env = experiment(SLOW.replace("<command>", "<command>sleep 987650 &amp; "))
+    os.mkfifo(folder + "/go")
+    with open(folder + "/app.ini", "w", encoding="utf-8") as out:
+        out.write("a = 9\n")
+    explorer = subprocess.Popen([PEM, "explore", "run", folder + "/e.xml"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    go = open(folder + "/go", "w", encoding="utf-8")
+    explorer.send_signal(signal.SIGINT)
+    err = explorer.communicate()[1].decode()
+    go.close()
+    equal(explorer.returncode, 128 + signal.SIGINT, "status (%s)" % err)
+    assert "the same command goes on" in err, err
+    equal(open(folder + "/app.ini", encoding="utf-8").read(), "a = 9\n", "the file")
+    equal((runs(folder)[0], os.path.exists(folder + "/ran")), (0, False), "runs that are noted, and a command that went on")
+    equal([pid for pid in os.listdir("/proc") if pid.isdigit() and b"987650" in cmdline(pid)], [], "processes left")
+    os.unlink(folder + "/go")
+    with open(folder + "/go", "w", encoding="utf-8") as out:
+        out.write("go\n")
+    explore(folder, env, "run")
+    equal(runs(folder), (3, 0), "runs of both")
+
+
+@test
 def two_at_once_are_refused():
     "a second exploration of a user does not begin while one runs"
     folder, env = experiment(SLOW)
