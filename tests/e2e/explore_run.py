@@ -62,6 +62,18 @@ def finds_the_best_that_is_allowed():
 
 
 @test
+def a_gain_is_a_share_of_all():
+    "runs that differ much do not save more time than all: the interval of a gain ends below 100 %"
+    folder, env = experiment("""  <parameter name="a" values="1 2" default="2"/>
+  <command>echo >> runs-{a}; n=$(wc -l &lt; runs-{a}); echo v=$(( {a} == 2 ? 100 * n * n * n : 40 + 90 * (n - 1) ))</command>
+  <metric name="v" match="v=([0-9]+)"/>""", attributes='policy="grid" runs="2" race="0"')
+    explore(folder, env, "run")
+    best = json.loads(explore(folder, env, "best", "--json")[0])
+    equal(best["gain"], 1 - 85 / 450, "gain")
+    assert best["gain_low"] < best["gain"] < best["gain_high"] < 1, best
+
+
+@test
 def goes_on_where_it_was():
     "a second run makes only the trials that are missing, and a third none"
     folder, env = experiment(SQUARE)

@@ -2,8 +2,6 @@
 /* best.c - best: the configuration and how to reproduce it; reproduce: does a figure hold? */
 #include "program/exploration.h"
 
-#include "student.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -225,27 +223,6 @@ int explore_best(const struct explore_request *request)
 
 /* --- reproduce --- */
 
-/*
- * The half of a 95 % interval of the difference of two means (Welch, Biometrika 34, 1947). If one
- * ran once, its runs are taken to differ as much as the other's.
- */
-static double half_interval(const struct explore_tried *then, const struct explore_tried *now)
-{
-	double a = explore_tried__deviation(now), b = explore_tried__deviation(then), va, vb;
-	double freedom = (isnan(a) ? then->runs : now->runs) - 1;
-
-	if (isnan(a) && isnan(b))
-		return NAN;
-	va = (isnan(a) ? b * b : a * a) / now->runs;
-	vb = (isnan(b) ? a * a : b * b) / then->runs;
-	if (!(va + vb > 0))
-		return 0;
-	if (now->runs > 1 && then->runs > 1)
-		freedom = (va + vb) * (va + vb) /
-			  (va * va / (now->runs - 1) + vb * vb / (then->runs - 1));
-	return pem_student__quantile(0.05, freedom) * sqrt(va + vb);
-}
-
 static int compare(const struct exploration *x, const struct explore_tried *then,
 		   const struct explore_tried *now, uint32_t number)
 {
@@ -256,7 +233,7 @@ static int compare(const struct exploration *x, const struct explore_tried *then
 	if (!now->runs)
 		return cli_error(CLI_FAILED, "trial %u: %s", number, now->reason);
 	difference = now->means[0] - then->means[0];
-	half = half_interval(then, now);
+	half = explore_half_interval(now, 1, then, 1);
 	if (isnan(half))
 		return cli_error(CLI_FAILED,
 				 "trial %u was measured once then and once now: how much its runs "

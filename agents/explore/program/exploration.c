@@ -3,6 +3,7 @@
 #include "program/exploration.h"
 
 #include "grow.h"
+#include "hash.h"
 #include "student.h"
 
 #include <errno.h>
@@ -17,23 +18,30 @@ static uint32_t parameters(const struct exploration *exploration)
 	return exploration->experiment.space->view.parameter_count;
 }
 
+/* Different for different configurations, but for one pair in 2^64. */
+static uint64_t key_of(const struct exploration *exploration, const uint32_t *levels)
+{
+	uint64_t key = 0;
+	uint32_t i;
+
+	for (i = 0; i < parameters(exploration); i++)
+		key = pem_hash__join(key, PEM_HASH_START, levels[i] + 1ull);
+	return key;
+}
+
 struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels)
 {
-	size_t i;
+	uint32_t index = pem_number_map__value(&exploration->indexes, key_of(exploration, levels));
 
-	for (i = 0; i < exploration->count; i++) {
-		if (!memcmp(exploration->tried[i].levels, levels,
-			    parameters(exploration) * sizeof(*levels)))
-			return &exploration->tried[i];
-	}
-	return NULL;
+	return index == UINT32_MAX ? NULL : &exploration->tried[index];
 }
 
 static struct explore_tried *find_or_add(struct exploration *exploration, const uint32_t *levels)
 {
 	size_t bytes = parameters(exploration) * sizeof(*levels);
 	struct explore_tried *tried = exploration__find(exploration, levels);
+	uint32_t *index;
 
 	if (tried)
 		return tried;
@@ -41,12 +49,16 @@ static struct explore_tried *find_or_add(struct exploration *exploration, const 
 		     &exploration->capacity))
 		return NULL;
 	tried = &exploration->tried[exploration->count];
-	memset(tried, 0, sizeof(*tried));
-	tried->levels = malloc(bytes);
-	if (!tried->levels)
+	*tried = (struct explore_tried){.levels = malloc(bytes)};
+	index = tried->levels
+			? pem_number_map__at(&exploration->indexes, key_of(exploration, levels))
+			: NULL;
+	if (!index) {
+		free(tried->levels);
 		return NULL;
+	}
 	memcpy(tried->levels, levels, bytes);
-	exploration->count++;
+	*index = (uint32_t)exploration->count++;
 	return tried;
 }
 
@@ -360,6 +372,7 @@ void exploration__close(struct exploration *exploration)
 	for (i = 0; i < exploration->count; i++)
 		free(exploration->tried[i].levels);
 	free(exploration->tried);
+	pem_number_map__free(&exploration->indexes);
 	free(exploration->unfinished);
 	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++)
 		free(exploration->taken[i]);
@@ -380,9 +393,27 @@ int exploration__best(const struct exploration *exploration, struct explore_best
 	return 1;
 }
 
-double explore_tried__deviation(const struct explore_tried *tried)
+static double variance(const struct explore_tried *tried, double unit)
 {
-	return tried->runs > 1 ? sqrt(tried->squares[0] / (tried->runs - 1)) : NAN;
+	return tried->runs > 1 ? tried->squares[0] / (tried->runs - 1) / (unit * unit) : NAN;
+}
+
+double explore_half_interval(const struct explore_tried *a, double a_unit,
+			     const struct explore_tried *b, double b_unit)
+{
+	double of_a = variance(a, a_unit), of_b = variance(b, b_unit), freedom;
+
+	if (isnan(of_a) && isnan(of_b))
+		return NAN;
+	freedom = (isnan(of_a) ? b->runs : a->runs) - 1;
+	of_a = (isnan(of_a) ? of_b : of_a) / a->runs;
+	of_b = isnan(of_b) ? of_a * a->runs / b->runs : of_b / b->runs;
+	if (!(of_a + of_b > 0))
+		return 0;
+	if (a->runs > 1 && b->runs > 1)
+		freedom = (of_a + of_b) * (of_a + of_b) /
+			  (of_a * of_a / (a->runs - 1) + of_b * of_b / (b->runs - 1));
+	return pem_student__quantile(0.05, freedom) * sqrt(of_a + of_b);
 }
 
 struct explore_estimate exploration__gain(const struct exploration *exploration,
@@ -392,25 +423,20 @@ struct explore_estimate exploration__gain(const struct exploration *exploration,
 	const struct explore_tried *usual =
 		e->has_default ? exploration__find(exploration, e->defaults) : NULL;
 	const struct explore_tried *found = exploration__find(exploration, best->levels);
-	struct explore_estimate gain = {NAN, NAN, NAN};
-	double ratio, a, b, half;
-	uint32_t runs;
+	double sign = e->metrics[0].greater_is_better ? 1 : -1, ratio, half = NAN;
 
 	if (!usual || !usual->runs || !(usual->means[0] > 0) || !(found->means[0] > 0))
-		return gain;
+		return (struct explore_estimate){NAN, NAN, NAN};
 	ratio = found->means[0] / usual->means[0];
-	gain.value = e->metrics[0].greater_is_better ? ratio - 1 : 1 - ratio;
-	/* Errors of a ratio's two sides add up, as shares of their means. */
-	a = explore_tried__deviation(found) / found->means[0];
-	b = explore_tried__deviation(usual) / usual->means[0];
-	runs = found->runs < usual->runs ? found->runs : usual->runs;
-	if (runs > 1) {
-		half = pem_student__quantile(0.05, runs - 1) * ratio *
-		       sqrt(a * a / found->runs + b * b / usual->runs);
-		gain.low = gain.value - half;
-		gain.high = gain.value + half;
-	}
-	return gain;
+	if (found->runs > 1 && usual->runs > 1)
+		half = explore_half_interval(found, found->means[0], usual, usual->means[0]);
+	/*
+	 * The interval is one of the ratio's logarithm, whose error is the ratio's as a share of
+	 * it: no more time is saved than all of it.
+	 */
+	return (struct explore_estimate){.value = sign * (ratio - 1),
+					 .low = sign * (ratio * exp(-sign * half) - 1),
+					 .high = sign * (ratio * exp(sign * half) - 1)};
 }
 
 /* --- for the report --- */

@@ -40,6 +40,7 @@ struct exploration {
 	struct settings_agent *settings; /* while trials are made */
 	struct explore_tried *tried; /* in the order of their first runs */
 	size_t count, capacity;
+	struct pem_number_map indexes; /* of tried, by a hash of their levels */
 	int64_t *unfinished; /* runs of which nothing is known */
 	size_t unfinished_count, unfinished_capacity;
 	struct explore_taken *taken[TRIAL_PARAMETERS_MAX]; /* by level; NULL: no run yet */
@@ -80,8 +81,13 @@ struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels);
 /* Add the values of a run. */
 void explore_tried__add(struct explore_tried *tried, const double *values, size_t count);
-/* Standard deviation of the first metric's runs; NAN: unknown. */
-double explore_tried__deviation(const struct explore_tried *tried);
+/*
+ * The half of a 95 % interval of the difference of two configurations' means of the first metric,
+ * each in a unit of its own (Welch, Biometrika 34, 1947). If one ran once, its runs are taken to
+ * differ as much as the other's; NAN: both ran once.
+ */
+double explore_half_interval(const struct explore_tried *a, double a_unit,
+			     const struct explore_tried *b, double b_unit);
 /*
  * How much better the best configuration is than the defaults, as a share, with a 95 % interval, as
  * their runs tell. NAN: unknown.
