@@ -6,7 +6,7 @@ $(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED)
   -Icli -I$(B)/gen $(JSON_CFLAGS) $(BLAS_CFLAGS)
 # Sums over parameters are most of a model's time.
 CFLAGS_agents_explore_policy_process := -O3
-EXPLORE_CLI := $(call objects,$(addprefix cli/,options.c text.c table.c json.c progress.c version.c plugin.c page.c) \
+EXPLORE_CLI := $(call objects,$(addprefix cli/,actions.c options.c text.c table.c json.c progress.c version.c plugin.c page.c) \
   shared/number_map.c shared/plugin_folders.c shared/student.c)
 
 # The page of pem explore show --html, carried inside of the program.

@@ -492,7 +492,7 @@ def wrong_words():
     "wrong verbs and options are told with status 1"
     home = Home()
     for words, told in ((("rnu",), "did you mean 'run'"), (("run",), "which command"), (("model",), "which profile"),
-                        (("run", "--budget", "x", "--", "true"), "no number of bytes"),
+                        (("run", "--budget", "x", "--", "true"), "not a number of bytes"),
                         (("run", "--limit", "0", "--", "true"), "from 1 to"), (("validate", "-n", "0", "--", "true"), "from 1 to"), (("show", "a", "b"), "one command"),
                         (("profile", "--", "true"), "where to"), (("show", "--html", "x"), "of one command"),
                         (("show", "--budget", "1M"), "takes no --budget"), (("calibrate", "--limit", "1"), "2 s at least"), (("run", "-o", "x", "--", "true"), "takes no --output"),

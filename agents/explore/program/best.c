@@ -279,8 +279,9 @@ static int reproduce(void *arg)
 
 	if (!rc && (number < 1 || number > x.count)) {
 		exploration__close(&x);
-		return explore_usage_error("--trial: there are %zu trials; name one, from 1 on",
-					   x.count);
+		return cli_usage_error(&explore_help,
+				       "--trial: there are %zu trials; name one, from 1 on",
+				       x.count);
 	}
 	if (!rc && !x.tried[number - 1].runs) {
 		rc = cli_error(CLI_WRONG_INPUT, "trial %u was not measured: %s", number,

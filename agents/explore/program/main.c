@@ -2,11 +2,10 @@
 /* main.c - pem explore: how a program performs as a function of its settings; verbs and options */
 #include "program/program.h"
 
+#include "actions.h"
+
 #include <getopt.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define TRIALS_MAX 1000000u
 #define SEEDS_MAX 10000u
@@ -37,7 +36,7 @@ static const struct cli_option options[] = {
 };
 
 /* Its run is never called: this program finds its verb itself. */
-static struct cli_verb help = {
+const struct cli_verb explore_help = {
 	.name = "explore",
 	.summary = "find out how a program performs as a function of its settings",
 	.usage =
@@ -76,83 +75,20 @@ static struct cli_verb help = {
 	.options = options,
 };
 
-int explore_usage_error(const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	return cli_usage_error(&help, "%s", text);
-}
-
-struct action {
-	const char *name;
-	const char *options; /* that it takes */
-	int (*act)(const struct explore_request *request);
+static const struct cli_action actions[] = {
+	{"init", "o", false},          {"check", "p", false},
+	{"run", "pbj", false},         {"best", "aj", false},
+	{"reproduce", "tj", false},    {"show", "MjH", false},
+	{"replay", "pbsrnRMj", false}, {0},
+};
+static int (*const acts[])(const struct explore_request *request) = {
+	explore_init,      explore_check, explore_run,    explore_best,
+	explore_reproduce, explore_show,  explore_replay,
 };
 
-static const struct action actions[] = {
-	{"init", "o", explore_init},
-	{"check", "p", explore_check},
-	{"run", "pbj", explore_run},
-	{"best", "aj", explore_best},
-	{"reproduce", "tj", explore_reproduce},
-	{"show", "MjH", explore_show},
-	{"replay", "pbsrnRMj", explore_replay},
-};
-#define ACTIONS (sizeof(actions) / sizeof(actions[0]))
-
-static const struct action *find_action(const char *word)
+static bool take_noise(void *arg)
 {
-	const char *names[ACTIONS], *near;
-	size_t i;
-
-	for (i = 0; i < ACTIONS; i++) {
-		if (strcmp(actions[i].name, word) == 0)
-			return &actions[i];
-		names[i] = actions[i].name;
-	}
-	near = cli_nearest(word, names, ACTIONS);
-	if (near)
-		explore_usage_error("pem explore can't '%s'; did you mean '%s'?", word, near);
-	else
-		explore_usage_error("pem explore can't '%s'; it can init, check, run, best, "
-				    "reproduce, show, replay",
-				    word);
-	return NULL;
-}
-
-/* Is it an option of this action? False: a sentence was printed. */
-static bool has_option(const struct action *action, int code)
-{
-	const struct cli_option *option = options;
-
-	if (code == CLI_OPTION_BAD || strchr(action->options, code))
-		return true;
-	while (option->code != code)
-		option++;
-	explore_usage_error("%s takes no --%s", action->name, option->name);
-	return false;
-}
-
-/* A number of an option, up to max. False: a sentence was printed. */
-static bool take_number(const char *what, uint64_t max, uint32_t *number)
-{
-	uint64_t value;
-
-	if (cli_parse_number(optarg, max, &value) || !value) {
-		explore_usage_error("'%s' is not a number of %s from 1 to %llu", optarg, what,
-				    (unsigned long long)max);
-		return false;
-	}
-	*number = (uint32_t)value;
-	return true;
-}
-
-static bool take_noise(struct explore_request *request)
-{
+	struct explore_request *request = arg;
 	char *end;
 
 	request->noise_share = strtod(optarg, &end);
@@ -162,80 +98,43 @@ static bool take_noise(struct explore_request *request)
 		    request->noise_most >= 0 && request->noise_most <= 1000)
 			return true;
 	}
-	explore_usage_error(
-		"'%s' is not a share of runs and a share of their value, as in 0.15,0.3", optarg);
+	cli_usage_error(&explore_help,
+			"'%s' is not a share of runs and a share of their value, as in 0.15,0.3",
+			optarg);
 	return false;
-}
-
-static bool take_option(int code, struct explore_request *request)
-{
-	switch (code) {
-	case 'p':
-		request->policy = optarg;
-		return true;
-	case 'b':
-		return take_number("trials", TRIALS_MAX, &request->budget);
-	case 's':
-		return take_number("seeds", SEEDS_MAX, &request->seeds);
-	case 'r':
-		return take_number("runs", RUNS_MAX, &request->runs);
-	case 'n':
-		return take_noise(request);
-	case 'R':
-		request->race_runs = 0;
-		return true;
-	case 't':
-		return take_number("trials", TRIALS_MAX, &request->trial);
-	case 'o':
-		request->output = optarg;
-		return true;
-	case 'M':
-		request->maximize = true;
-		return true;
-	case 'a':
-		request->apply = true;
-		return true;
-	case 'H':
-		request->page = optarg;
-		return true;
-	case 'j':
-		request->json = true;
-		return true;
-	default:
-		return false;
-	}
 }
 
 int main(int argc, char **argv)
 {
-	struct explore_request request = {.seeds = 1, .runs = 1, .race_runs = RACE_RUNS};
-	const struct action *action;
-	int code;
+	struct explore_request r = {.seeds = 1, .runs = 1};
+	bool no_race = false;
+	const struct cli_place places[] = {
+		{'p', .text = &r.policy},
+		{'b', .number = &r.budget, .of = "trials", .most = TRIALS_MAX},
+		{'s', .number = &r.seeds, .of = "seeds", .most = SEEDS_MAX},
+		{'r', .number = &r.runs, .of = "runs", .most = RUNS_MAX},
+		{'n', .take = take_noise, .arg = &r},
+		{'R', .flag = &no_race},
+		{'M', .flag = &r.maximize},
+		{'t', .number = &r.trial, .of = "trials", .most = TRIALS_MAX},
+		{'o', .text = &r.output},
+		{'a', .flag = &r.apply},
+		{'j', .flag = &r.json},
+		{'H', .text = &r.page},
+		{0},
+	};
+	int action;
 
 	cli_version__check();
-	if (argc < 2)
-		return explore_usage_error("what is to be done? There is: init, check, run, best, "
-					   "reproduce, show, replay");
-	if (argv[1][0] == '-') {
-		/* --help, or an unknown option. */
-		code = cli_option__next(&help, argc, argv);
-		return code == CLI_OPTION_BAD ? CLI_WRONG_INPUT
-					      : explore_usage_error("options come after the verb");
-	}
-	action = find_action(argv[1]);
-	if (!action)
+	action = cli_actions__read(&explore_help, actions, places, argc, argv);
+	if (action < 0)
 		return CLI_WRONG_INPUT;
-	optind = 1;
-	while ((code = cli_option__next(&help, argc - 1, argv + 1)) != -1) {
-		if (!has_option(action, code) || !take_option(code, &request))
-			return CLI_WRONG_INPUT;
-	}
 	/* A table's values repeat. */
-	if (!(request.noise_share > 0))
-		request.race_runs = 0;
-	request.words = argv + 1 + optind;
-	if (action->act != explore_replay && (!request.words[0] || request.words[1]))
-		return explore_usage_error("which experiment? pem explore %s EXPERIMENT.xml",
-					   action->name);
-	return action->act(&request);
+	r.race_runs = r.noise_share > 0 && !no_race ? RACE_RUNS : 0;
+	r.words = argv + optind;
+	if (acts[action] != explore_replay && (!r.words[0] || r.words[1]))
+		return cli_usage_error(&explore_help,
+				       "which experiment? pem explore %s EXPERIMENT.xml",
+				       actions[action].name);
+	return acts[action](&r);
 }

@@ -34,7 +34,8 @@ struct explore_request {
 	char **words; /* after the options; ended by NULL */
 };
 
-int explore_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For sentences about a wrong usage. */
+extern const struct cli_verb explore_help;
 
 int explore_replay(const struct explore_request *request);
 int explore_init(const struct explore_request *request);

@@ -293,9 +293,10 @@ int explore_replay(const struct explore_request *request)
 	int rc;
 
 	if (!request->words[0] || request->words[1])
-		return explore_usage_error(request->words[0]
-						   ? "replay takes one table at a time"
-						   : "which table? pem explore replay SPACE.csv");
+		return cli_usage_error(&explore_help,
+				       request->words[0]
+					       ? "replay takes one table at a time"
+					       : "which table? pem explore replay SPACE.csv");
 	rc = prepare(&replay, request->words[0], &error);
 	if (!rc)
 		rc = explore_all(&replay, &error);

@@ -73,6 +73,7 @@ int explore_show(const struct explore_request *request)
 	const char *path = request->words[0], *end = strrchr(path, '.');
 
 	if (request->json && request->page)
-		return explore_usage_error("--json and --html are two forms: take one of them");
+		return cli_usage_error(&explore_help,
+				       "--json and --html are two forms: take one of them");
 	return end && !strcmp(end, ".csv") ? show_table(request, path) : show_experiment(request);
 }

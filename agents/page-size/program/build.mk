@@ -2,7 +2,7 @@
 # pem-page-size, which pem page-size is: the page-size agent's program.
 
 PAGE_PROGRAM_OBJ = $(call objects,$(wildcard $(addprefix agents/page-size/,program/*.c plan/*.c \
-  model/*.c calibrate/*.c sites/*.c profile/*.c timer/*.c apply/files.c apply/supply.c)) $(addprefix cli/,options.c text.c table.c json.c \
+  model/*.c calibrate/*.c sites/*.c profile/*.c timer/*.c apply/files.c apply/supply.c)) $(addprefix cli/,actions.c options.c text.c table.c json.c \
   progress.c plugin.c command.c patterns.c counted.c names.c descriptors.c temporary.c version.c page.c) shared/plugin_folders.c) $(PAGE_SIZE_PAGE)
 
 ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON)),)

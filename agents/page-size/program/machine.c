@@ -176,7 +176,7 @@ int page_calibrate_verb(const struct page_request *request)
 	int rc;
 
 	if (request->words[0])
-		return page_usage_error("calibrate takes no words");
+		return cli_usage_error(&page_help, "calibrate takes no words");
 	rc = pem_agent__identify("/proc/self/exe", &self, &machine, &error);
 	if (rc)
 		return cli_fail(rc, &error);

@@ -2,11 +2,10 @@
 /* main.c - pem page-size: large pages for programs that nobody changes; which verb, its options */
 #include "program.h"
 
-#include <errno.h>
+#include "actions.h"
+
 #include <getopt.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <string.h>
 
 #define LIMIT_S 60u
 #define RUNS_MAX 64u
@@ -35,7 +34,7 @@ static const struct cli_option options[] = {
 };
 
 /* Its run is never called: this program finds its verb itself. */
-static struct cli_verb help = {
+const struct cli_verb page_help = {
 	.name = "page-size",
 	.summary = "give a program's hottest memory large pages, and prove that it pays",
 	.usage = "page-size run [--budget BYTES] -- COMMAND [ARG...]\n"
@@ -70,17 +69,6 @@ static struct cli_verb help = {
 		  "such command. Else 0 done, 1 wrong usage, 2 cannot be done here, 3 failed.",
 };
 
-int page_usage_error(const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	return cli_usage_error(&help, "%s", text);
-}
-
 void page_log(enum pem_log_level level, const char *text, void *arg)
 {
 	(void)level;
@@ -88,115 +76,44 @@ void page_log(enum pem_log_level level, const char *text, void *arg)
 	cli_say("%s", text);
 }
 
-struct action {
-	const char *name;
-	const char *options; /* that it takes */
-	bool command; /* behind "--", and with options of its own */
-	int (*act)(const struct page_request *request);
+static const struct cli_action actions[] = {
+	{"run", "blM", true},    {"validate", "blnM", true}, {"apply", "blM", true},
+	{"profile", "lo", true}, {"model", "bmMj", false},   {"show", "Hj", false},
+	{"forget", "", false},   {"calibrate", "jl", false}, {0},
+};
+static int (*const acts[])(const struct page_request *request) = {
+	page_run,        page_validate, page_apply,  page_profile,
+	page_model_verb, page_show,     page_forget, page_calibrate_verb,
 };
 
-static const struct action actions[] = {
-	{"run", "blM", true, page_run},
-	{"validate", "blnM", true, page_validate},
-	{"apply", "blM", true, page_apply},
-	{"profile", "lo", true, page_profile},
-	{"model", "bmMj", false, page_model_verb},
-	{"show", "Hj", false, page_show},
-	{"forget", "", false, page_forget},
-	{"calibrate", "jl", false, page_calibrate_verb},
-};
-#define ACTIONS (sizeof(actions) / sizeof(actions[0]))
-
-static const struct action *find_action(const char *word)
+static bool take_budget(void *arg)
 {
-	const char *names[ACTIONS], *near;
-	size_t i;
+	uint64_t *bytes = arg;
 
-	for (i = 0; i < ACTIONS; i++) {
-		if (strcmp(actions[i].name, word) == 0)
-			return &actions[i];
-		names[i] = actions[i].name;
-	}
-	near = cli_nearest(word, names, ACTIONS);
-	page_usage_error(
-		"pem page-size can't '%s'; %s%s%s", word,
-		near ? "did you mean '"
-		     : "it can run, validate, apply, profile, model, show, forget, calibrate",
-		near ? near : "", near ? "'?" : "");
-	return NULL;
-}
-
-/* A number of an option, up to max. False: a sentence was printed. */
-static bool take_number(const char *what, uint64_t max, uint32_t *number)
-{
-	uint64_t value;
-
-	if (cli_parse_number(optarg, max, &value) || !value) {
-		page_usage_error("%s is no number of %s from 1 to %llu", optarg, what,
-				 (unsigned long long)max);
-		return false;
-	}
-	*number = (uint32_t)value;
-	return true;
-}
-
-/* Is it an option of this action? False: a sentence was printed. */
-static bool has_option(const struct action *action, int code)
-{
-	const struct cli_option *option = options;
-
-	if (code == CLI_OPTION_BAD || strchr(action->options, code))
-		return true;
-	while (option->code != code)
-		option++;
-	page_usage_error("%s takes no --%s", action->name, option->name);
-	return false;
-}
-
-static bool take_budget(uint64_t *bytes)
-{
 	if (cli_parse_bytes(optarg, bytes))
-		page_usage_error("%s is no number of bytes, such as 64M", optarg);
+		cli_usage_error(&page_help, "'%s' is not a number of bytes, such as 64M", optarg);
 	else if (*bytes < LARGE_PAGE)
-		page_usage_error(
-			"a budget of %s has no room for a large page: give it %uM at least", optarg,
-			(unsigned)(LARGE_PAGE >> 20));
+		cli_usage_error(
+			&page_help,
+			"a budget of %s has no space for a large page: give it %uM at least",
+			optarg, (unsigned)(LARGE_PAGE >> 20));
 	else
 		return true;
 	return false;
 }
 
-static bool take_option(int code, struct page_request *request, const char **mappings)
+static const char *mappings[MAPPINGS_MAX];
+
+static bool take_mapping(void *arg)
 {
-	switch (code) {
-	case 'b':
-		return take_budget(&request->budget_bytes);
-	case 'l':
-		return take_number("seconds", 86400, &request->limit_s);
-	case 'n':
-		return take_number("runs", 10000, &request->runs);
-	case 'o':
-		request->output = optarg;
-		return true;
-	case 'm':
-		if (request->mapping_count < MAPPINGS_MAX) {
-			mappings[request->mapping_count++] = optarg;
-			return true;
-		}
-		page_usage_error("%u mappings at one time at most", MAPPINGS_MAX);
-		return false;
-	case 'M':
-		request->machine = optarg;
-		return true;
-	case 'H':
-		request->html = optarg;
-		return true;
-	case 'j':
-		request->json = true;
-		return true;
-	default:
+	struct page_request *request = arg;
+
+	if (request->mapping_count == MAPPINGS_MAX) {
+		cli_usage_error(&page_help, "%u mappings at one time at most", MAPPINGS_MAX);
 		return false;
 	}
+	mappings[request->mapping_count++] = optarg;
+	return true;
 }
 
 /*
@@ -218,38 +135,32 @@ static void catch_size_limit(void)
 
 int main(int argc, char **argv)
 {
-	static const char *mappings[MAPPINGS_MAX];
-	struct page_request request = {.budget_bytes = UINT64_MAX,
-				       .limit_s = LIMIT_S,
-				       .runs = RUNS_MAX,
-				       .mappings = mappings};
-	const struct action *action;
-	int code;
+	struct page_request r = {.budget_bytes = UINT64_MAX,
+				 .limit_s = LIMIT_S,
+				 .runs = RUNS_MAX,
+				 .mappings = mappings};
+	const struct cli_place places[] = {
+		{'b', .take = take_budget, .arg = &r.budget_bytes},
+		{'l', .number = &r.limit_s, .of = "seconds", .most = 86400},
+		{'n', .number = &r.runs, .of = "runs", .most = 10000},
+		{'o', .text = &r.output},
+		{'m', .take = take_mapping, .arg = &r},
+		{'M', .text = &r.machine},
+		{'H', .text = &r.html},
+		{'j', .flag = &r.json},
+		{0},
+	};
+	int action;
 
 	catch_size_limit();
 	cli_version__check();
-	if (argc < 2)
-		return page_usage_error(
-			"what is to be done? There is: run, validate, apply, profile, "
-			"model, show, forget, calibrate");
-	if (argv[1][0] == '-') {
-		/* --help, or an option that is none. */
-		code = cli_option__next(&help, argc, argv);
-		return code == CLI_OPTION_BAD ? CLI_WRONG_INPUT
-					      : page_usage_error("options come behind the verb");
-	}
-	action = find_action(argv[1]);
-	if (!action)
+	action = cli_actions__read(&page_help, actions, places, argc, argv);
+	if (action < 0)
 		return CLI_WRONG_INPUT;
-	help.runs_command = action->command;
-	optind = 1;
-	while ((code = cli_option__next(&help, argc - 1, argv + 1)) != -1) {
-		if (!has_option(action, code) || !take_option(code, &request, mappings))
-			return CLI_WRONG_INPUT;
-	}
-	request.words = argv + 1 + optind;
-	if (action->command && !request.words[0])
-		return page_usage_error("which command? pem page-size %s -- COMMAND [ARG...]",
-					action->name);
-	return action->act(&request);
+	r.words = argv + optind;
+	if (actions[action].runs_command && !r.words[0])
+		return cli_usage_error(&page_help,
+				       "which command? pem page-size %s -- COMMAND [ARG...]",
+				       actions[action].name);
+	return acts[action](&r);
 }

@@ -240,7 +240,7 @@ int page_model_verb(const struct page_request *request)
 
 	if (!request->words[0] || request->words[1]) {
 		free(plan);
-		return page_usage_error("which profile? pem page-size model FILE");
+		return cli_usage_error(&page_help, "which profile? pem page-size model FILE");
 	}
 	if (!plan)
 		return cli_error(CLI_FAILED, "no memory");

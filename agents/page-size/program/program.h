@@ -50,7 +50,8 @@ struct page_request {
 
 /* --- main.c --- */
 
-int page_usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* For sentences about a wrong usage. */
+extern const struct cli_verb page_help;
 
 /* --- run.c --- */
 

@@ -217,12 +217,14 @@ int page_show(const struct page_request *request)
 	int status;
 
 	if (request->words[0] && request->words[1])
-		return page_usage_error("show takes one command");
+		return cli_usage_error(&page_help, "show takes one command");
 	if (request->html && request->json)
-		return page_usage_error("--json prints, --html writes a page: one of them");
+		return cli_usage_error(&page_help,
+				       "--json prints, --html writes a page: one of them");
 	if (request->html && !request->words[0])
-		return page_usage_error("a page is of one command: pem page-size show COMMAND "
-					"--html FILE");
+		return cli_usage_error(&page_help,
+				       "a page is of one command: pem page-size show COMMAND "
+				       "--html FILE");
 	if (request->words[0])
 		rc = find_application(request, &like, &error);
 	if (rc)
@@ -271,7 +273,7 @@ int page_forget(const struct page_request *request)
 	int64_t rc;
 
 	if (!request->words[0] || request->words[1])
-		return page_usage_error("which command? pem page-size forget COMMAND");
+		return cli_usage_error(&page_help, "which command? pem page-size forget COMMAND");
 	rc = find_application(request, &application, &error);
 	if (rc)
 		return cli_fail((int)rc, &error);

@@ -168,7 +168,8 @@ static int check_profile(const struct page_request *request)
 	int rc;
 
 	if (!request->output)
-		return page_usage_error("where to? pem page-size profile -o FILE -- COMMAND");
+		return cli_usage_error(&page_help,
+				       "where to? pem page-size profile -o FILE -- COMMAND");
 	rc = pem_agent__identify(request->words[0], &application, &machine, &error);
 	if (rc)
 		return rc == -EPERM ? cli_error(CLI_NOT_HERE, "%s", error.text)

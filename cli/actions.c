@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: MIT
+/* actions.c - a program of its own that does several things: which of them, and its options */
+#include "actions.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#define ACTIONS_MAX 32u /* of a table */
+
+/* The index of an action; -1 after a sentence. */
+static int find(const struct cli_verb *help, const struct cli_action *actions, const char *word)
+{
+	const char *names[ACTIONS_MAX], *near;
+	char all[256] = "";
+	size_t used = 0;
+	int i;
+
+	for (i = 0; actions[i].name; i++) {
+		if (word && !strcmp(actions[i].name, word))
+			return i;
+		names[i] = actions[i].name;
+		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
+					 names[i]);
+	}
+	near = word ? cli_nearest(word, names, (size_t)i) : NULL;
+	if (!word)
+		cli_usage_error(help, "what is to be done? There is: %s", all);
+	else if (near)
+		cli_usage_error(help, "pem %s can't '%s'; did you mean '%s'?", help->name, word,
+				near);
+	else
+		cli_usage_error(help, "pem %s can't '%s'; it can %s", help->name, word, all);
+	return -1;
+}
+
+/* Put an option in its place. False: a sentence was printed. */
+static bool take(const struct cli_verb *help, const struct cli_place *place)
+{
+	uint64_t value;
+
+	if (place->text)
+		*place->text = optarg;
+	if (place->flag)
+		*place->flag = true;
+	if (place->take)
+		return place->take(place->arg);
+	if (!place->number)
+		return true;
+	if (cli_parse_number(optarg, place->most, &value) || !value) {
+		cli_usage_error(help, "'%s' is not a number of %s from 1 to %u", optarg, place->of,
+				place->most);
+		return false;
+	}
+	*place->number = (uint32_t)value;
+	return true;
+}
+
+int cli_actions__read(const struct cli_verb *help, const struct cli_action *actions,
+		      const struct cli_place *places, int argc, char **argv)
+{
+	const struct cli_option *option;
+	const struct cli_place *place;
+	struct cli_verb verb = *help;
+	int found, code;
+
+	if (argc > 1 && argv[1][0] == '-') {
+		/* --help, or an unknown option. */
+		if (cli_option__next(help, argc, argv) != CLI_OPTION_BAD)
+			cli_usage_error(help, "options come after the verb");
+		return -1;
+	}
+	found = find(help, actions, argc > 1 ? argv[1] : NULL);
+	if (found < 0)
+		return found;
+	verb.runs_command = actions[found].runs_command;
+	optind = 1;
+	while ((code = cli_option__next(&verb, argc - 1, argv + 1)) != -1) {
+		if (code == CLI_OPTION_BAD)
+			return -1;
+		if (!strchr(actions[found].options, code)) {
+			for (option = help->options; option->code != code;)
+				option++;
+			cli_usage_error(help, "%s takes no --%s", actions[found].name,
+					option->name);
+			return -1;
+		}
+		for (place = places; place->code != code;)
+			place++;
+		if (!take(help, place))
+			return -1;
+	}
+	optind++;
+	return found;
+}
