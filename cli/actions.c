@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /* actions.c - a program of its own that does several things: which of them, and its options */
-#include "actions.h"
+#include "cli.h"
 
 #include <getopt.h>
 #include <stdio.h>
@@ -34,33 +34,33 @@ static int find(const struct cli_verb *help, const struct cli_action *actions, c
 	return -1;
 }
 
-/* Put an option in its place. False: a sentence was printed. */
-static bool take(const struct cli_verb *help, const struct cli_place *place)
+/* Store the value of an option. False: a sentence was printed. */
+static bool take(const struct cli_verb *help, const struct cli_value *to)
 {
 	uint64_t value;
 
-	if (place->text)
-		*place->text = optarg;
-	if (place->flag)
-		*place->flag = true;
-	if (place->take)
-		return place->take(place->arg);
-	if (!place->number)
+	if (to->text)
+		*to->text = optarg;
+	if (to->flag)
+		*to->flag = true;
+	if (to->take)
+		return to->take(to->arg);
+	if (!to->number)
 		return true;
-	if (cli_parse_number(optarg, place->most, &value) || !value) {
-		cli_usage_error(help, "'%s' is not a number of %s from 1 to %u", optarg, place->of,
-				place->most);
+	if (cli_parse_number(optarg, to->most, &value) || !value) {
+		cli_usage_error(help, "'%s' is not a number of %s from 1 to %u", optarg, to->of,
+				to->most);
 		return false;
 	}
-	*place->number = (uint32_t)value;
+	*to->number = (uint32_t)value;
 	return true;
 }
 
 int cli_actions__read(const struct cli_verb *help, const struct cli_action *actions,
-		      const struct cli_place *places, int argc, char **argv)
+		      const struct cli_value *values, int argc, char **argv)
 {
 	const struct cli_option *option;
-	const struct cli_place *place;
+	const struct cli_value *to;
 	struct cli_verb verb = *help;
 	int found, code;
 
@@ -85,9 +85,9 @@ int cli_actions__read(const struct cli_verb *help, const struct cli_action *acti
 					option->name);
 			return -1;
 		}
-		for (place = places; place->code != code;)
-			place++;
-		if (!take(help, place))
+		for (to = values; to->code != code;)
+			to++;
+		if (!take(help, to))
 			return -1;
 	}
 	optind++;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * cli.h - what the verbs of pem share: statuses, options, tables, words for numbers, progress,
- * running a command
+ * cli.h - what the verbs of pem share: statuses, options (options.h), tables, words for numbers,
+ * progress, running a command
  *
  * Not a public header. Nothing of it is in libpem: the verbs use <pem/...> alone.
  */
@@ -13,6 +13,7 @@
 #include <pem/trace.h>
 
 #include "number_map.h"
+#include "options.h"
 
 #include <json-c/json.h>
 
@@ -31,49 +32,6 @@ enum cli_status {
 	CLI_NOT_EXECUTABLE = 126, /* as a shell reports it */
 	CLI_NOT_FOUND = 127,
 };
-
-/* --- verbs and their options (options.c) --- */
-
-struct cli_option {
-	/* The short letter. From 256 on: the option has a long name only. 0 ends a table. */
-	int code;
-	const char *name;
-	/* Name of its argument in the help. NULL: it takes none. */
-	const char *argument;
-	const char *help;
-};
-
-struct cli_verb {
-	const char *name;
-	const char *summary; /* one line, for the overview */
-	const char *usage; /* lines, each printed after "pem " */
-	const char *text; /* a paragraph */
-	const char *examples; /* lines: command, two spaces, what it does */
-	const struct cli_option *options;
-	const char *status; /* Exit statuses, where they differ from those of other verbs. */
-	/* Options end at the first word that is not an option. */
-	bool runs_command;
-	int (*run)(const struct cli_verb *verb, int argc, char **argv);
-};
-
-extern const struct cli_verb cli_launch, cli_list, cli_record, cli_stat, cli_report, cli_export,
-	cli_doctor, cli_mark, cli_gen, cli_spec, cli_snapshot, cli_top, cli_db, cli_page_size,
-	cli_explore, cli_diff, cli_lab;
-
-#define CLI_OPTION_BAD '?'
-/*
- * Read the next option of argv, where argv[0] is the verb's name. Returns its code with optarg set.
- * Returns -1 if no option is left; optind is then the first word after them. Returns CLI_OPTION_BAD
- * if the option is wrong, after printing a sentence. -h and --help print the help and end the
- * program.
- */
-int cli_option__next(const struct cli_verb *verb, int argc, char **argv);
-void cli_verb__help(const struct cli_verb *verb, FILE *out);
-/* Print what is wrong with the usage and where the help is. Returns CLI_WRONG_INPUT. */
-int cli_usage_error(const struct cli_verb *verb, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-/* Find the name most similar to word among count names. NULL: none is similar. */
-const char *cli_nearest(const char *word, const char *const *names, size_t count);
 
 /* --- sentences, colours, words for numbers (text.c) --- */
 

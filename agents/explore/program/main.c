@@ -2,8 +2,6 @@
 /* main.c - pem explore: how a program performs as a function of its settings; verbs and options */
 #include "program/program.h"
 
-#include "actions.h"
-
 #include <getopt.h>
 #include <stdlib.h>
 
@@ -108,7 +106,7 @@ int main(int argc, char **argv)
 {
 	struct explore_request r = {.seeds = 1, .runs = 1};
 	bool no_race = false;
-	const struct cli_place places[] = {
+	const struct cli_value values[] = {
 		{'p', .text = &r.policy},
 		{'b', .number = &r.budget, .of = "trials", .most = TRIALS_MAX},
 		{'s', .number = &r.seeds, .of = "seeds", .most = SEEDS_MAX},
@@ -126,7 +124,7 @@ int main(int argc, char **argv)
 	int action;
 
 	cli_version__check();
-	action = cli_actions__read(&explore_help, actions, places, argc, argv);
+	action = cli_actions__read(&explore_help, actions, values, argc, argv);
 	if (action < 0)
 		return CLI_WRONG_INPUT;
 	/* A table's values repeat. */

@@ -2,8 +2,6 @@
 /* main.c - pem page-size: large pages for programs that nobody changes; which verb, its options */
 #include "program.h"
 
-#include "actions.h"
-
 #include <getopt.h>
 #include <signal.h>
 
@@ -139,7 +137,7 @@ int main(int argc, char **argv)
 				 .limit_s = LIMIT_S,
 				 .runs = RUNS_MAX,
 				 .mappings = mappings};
-	const struct cli_place places[] = {
+	const struct cli_value values[] = {
 		{'b', .take = take_budget, .arg = &r.budget_bytes},
 		{'l', .number = &r.limit_s, .of = "seconds", .most = 86400},
 		{'n', .number = &r.runs, .of = "runs", .most = 10000},
@@ -154,7 +152,7 @@ int main(int argc, char **argv)
 
 	catch_size_limit();
 	cli_version__check();
-	action = cli_actions__read(&page_help, actions, places, argc, argv);
+	action = cli_actions__read(&page_help, actions, values, argc, argv);
 	if (action < 0)
 		return CLI_WRONG_INPUT;
 	r.words = argv + optind;
