@@ -10,6 +10,7 @@
 
 #include "cli.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -48,11 +49,28 @@ static void take_signals(void)
 	sigaction(SIGCHLD, &usual, NULL);
 }
 
+void trial_guard__node(char node[TRIAL_NODE_BYTES])
+{
+	const char *slurm = getenv("SLURMD_NODENAME");
+	char host[HOST_NAME_MAX + 1] = "";
+	size_t i;
+
+	gethostname(host, sizeof(host) - 1);
+	snprintf(node, TRIAL_NODE_BYTES, "%.31s", slurm && *slurm ? slurm : host);
+	/* It becomes the name of a folder. */
+	for (i = 0; node[i]; i++) {
+		if (!isalnum((unsigned char)node[i]) && (!i || !strchr("-_.", node[i])))
+			node[i] = '_';
+	}
+	if (!i)
+		strcpy(node, "unknown");
+}
+
 int trial_guard__folder(char *path, size_t bytes, struct pem_error *error)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+	char node[TRIAL_NODE_BYTES], *slash;
 	struct stat st;
-	char *slash;
 	int rc = 0, first = 0;
 
 	/* Root makes nothing in another user's folder, where that user may put links. */
@@ -62,10 +80,12 @@ int trial_guard__folder(char *path, size_t bytes, struct pem_error *error)
 		  &st) &&
 	    st.st_uid != geteuid())
 		rc = -EPERM;
+	/* Several machines may have one home. */
+	trial_guard__node(node);
 	if (state && *state == '/')
-		snprintf(path, bytes, "%s/pem/explore", state);
+		snprintf(path, bytes, "%s/pem/explore/%s", state, node);
 	else
-		snprintf(path, bytes, "%s/.local/state/pem/explore", home ? home : "");
+		snprintf(path, bytes, "%s/.local/state/pem/explore/%s", home ? home : "", node);
 	for (slash = strchr(path + 1, '/'); slash && !rc; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		rc = mkdir(path, 0700) && errno != EEXIST ? -errno : 0;

@@ -197,6 +197,11 @@ int trial_reader__parameter(struct trial_reader *reader, const struct settings_x
 	if (!rc && !strcmp(name, "scratch"))
 		rc = settings_xml__refuse(reader->xml, node, "name", 0,
 					  "{scratch} is the folder of a run: choose another name");
+	/* One more is the machine, if trials of several kinds are known. */
+	if (!rc && index + 1 == TRIAL_PARAMETERS_MAX)
+		rc = settings_xml__refuse(reader->xml, node, NULL, 0,
+					  "there are more than %u parameters",
+					  TRIAL_PARAMETERS_MAX - 1);
 	if (!rc)
 		rc = find_values(reader, node, values);
 	if (!rc) {

@@ -4,7 +4,8 @@
  *
  * A configuration is a directive, whose text is "name=value name=value"; each of its runs is a run
  * with evidence for it. The run's row is there before the run begins, without its end: after kill
- * -9 such a row tells that a run was lost. Its metric "(outcome)" tells how it ended.
+ * -9 such a row tells that a run was lost. Its metric "(outcome)" tells how it ended, its workload
+ * is "KEY NODE": the experiment, and where it ran.
  */
 #include "trial/trial.h"
 
@@ -99,13 +100,26 @@ int trial_store__identify(struct trial_store *store, struct pem_error *error)
 
 bool trial_store__is_shared(const struct trial_store *store)
 {
-	return !strncmp(pem_database__location(store->database), "postgresql:", 11);
+	return store->database &&
+	       !strncmp(pem_database__location(store->database), "postgresql:", 11);
+}
+
+static void free_runs(struct trial_runs *runs)
+{
+	while (runs->count)
+		free(runs->at[--runs->count].levels);
+	free(runs->at);
+	*runs = (struct trial_runs){0};
 }
 
 void trial_store__close(struct trial_store *store)
 {
 	pem_database__close(store->database);
 	store->database = NULL;
+	free_runs(&store->ended);
+	free_runs(&store->unfinished);
+	free(store->machines);
+	pem_number_map__free(&store->known);
 }
 
 int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error *error)
@@ -148,6 +162,7 @@ int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct
 	struct change change = {.store = store, .error = error};
 	struct pem_db_directive *directive = &store->directive;
 	struct pem_db_run *run = &store->run;
+	char node[TRIAL_NODE_BYTES];
 	int64_t rc;
 
 	*directive = (struct pem_db_directive){.size = sizeof(*directive),
@@ -166,7 +181,8 @@ int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct
 				   .machine = store->machine.id,
 				   .agent = AGENT,
 				   .began_ns = now_ns()};
-	snprintf(run->workload, sizeof(run->workload), "%s", store->experiment->key);
+	trial_guard__node(node);
+	snprintf(run->workload, sizeof(run->workload), "%s %s", store->experiment->key, node);
 	rc = check_file(store, error);
 	if (!rc)
 		rc = pem_database__uuid(run->uuid);
@@ -189,19 +205,23 @@ static int64_t put_metric(struct change *change, const char *name, const char *u
 	return put(change, PEM_DB_METRIC, &metric);
 }
 
+static bool has_values(uint32_t outcome)
+{
+	return outcome == PEM_EXPLORE_MEASURED || outcome == PEM_EXPLORE_STOPPED;
+}
+
 static int64_t put_end(struct pem_database *database, void *arg)
 {
 	struct change *change = arg;
 	struct trial_store *store = change->store;
 	const struct trial_experiment *e = store->experiment;
 	const struct trial_outcome *outcome = change->outcome;
-	bool has_values =
-		outcome->outcome == PEM_EXPLORE_MEASURED || outcome->outcome == PEM_EXPLORE_STOPPED;
+	bool has_any = has_values(outcome->outcome);
 	struct pem_db_evidence evidence = {.size = sizeof(evidence),
 					   .directive = store->directive.id,
 					   .run = store->run.id,
-					   .role = has_values ? PEM_DB_TREATED : PEM_DB_EXCLUDED,
-					   .value = has_values ? outcome->values[0] : 0};
+					   .role = has_any ? PEM_DB_TREATED : PEM_DB_EXCLUDED,
+					   .value = has_any ? outcome->values[0] : 0};
 	int64_t rc;
 	size_t i;
 
@@ -209,7 +229,7 @@ static int64_t put_end(struct pem_database *database, void *arg)
 	if (outcome->interrupted)
 		return pem_database__remove(database, PEM_DB_RUN, store->run.id, change->error);
 	rc = put_metric(change, OUTCOME, "", outcome->outcome);
-	for (i = 0; has_values && rc >= 0 && i < e->metric_count; i++) {
+	for (i = 0; has_any && rc >= 0 && i < e->metric_count; i++) {
 		if (!isnan(outcome->values[i]))
 			rc = put_metric(change, e->metrics[i].name, e->metrics[i].unit,
 					outcome->values[i]);
@@ -221,8 +241,51 @@ static int64_t put_end(struct pem_database *database, void *arg)
 	return rc < 0 ? rc : put(change, PEM_DB_DIRECTIVE, &store->directive);
 }
 
-int trial_store__end(struct trial_store *store, const struct trial_outcome *outcome,
-		     struct pem_error *error)
+/* Add a run of these levels, without values. NULL: no memory. */
+static struct trial_stored *add_run(struct trial_runs *runs, uint32_t parameters,
+				    const uint32_t *levels, uint32_t machine)
+{
+	struct trial_stored *stored;
+
+	if (pem_grow(&runs->at, sizeof(*stored), runs->count + 1, &runs->capacity))
+		return NULL;
+	stored = &runs->at[runs->count];
+	*stored = (struct trial_stored){.machine = machine, .outcome = PEM_EXPLORE_FAILED};
+	stored->levels = malloc((parameters + 1) * sizeof(*levels));
+	if (!stored->levels)
+		return NULL;
+	memcpy(stored->levels, levels, parameters * sizeof(*levels));
+	stored->levels[parameters] = machine;
+	for (parameters = 0; parameters < TRIAL_METRICS_MAX; parameters++)
+		stored->values[parameters] = NAN;
+	runs->count++;
+	return stored;
+}
+
+/* Is it this process's run, which has ended? */
+static int keep_own(struct trial_store *store, const uint32_t *levels,
+		    const struct trial_outcome *outcome)
+{
+	struct trial_stored *stored =
+		add_run(&store->ended, store->experiment->space->view.parameter_count, levels, 0);
+	uint32_t *known = pem_number_map__at(&store->known, (uint64_t)store->run.id);
+
+	if (!stored || !known)
+		return -ENOMEM;
+	*known = 1;
+	stored->id = store->run.id;
+	stored->outcome = outcome->outcome;
+	stored->seconds = outcome->seconds;
+	stored->began_ns = store->run.began_ns;
+	if (has_values(outcome->outcome))
+		memcpy(stored->values, outcome->values, sizeof(stored->values));
+	memcpy(stored->reason, outcome->reason, sizeof(stored->reason));
+	trial_guard__node(stored->node);
+	return 0;
+}
+
+int trial_store__end(struct trial_store *store, const uint32_t *levels,
+		     const struct trial_outcome *outcome, struct pem_error *error)
 {
 	struct change change = {.store = store, .outcome = outcome, .error = error};
 	int64_t rc;
@@ -236,7 +299,11 @@ int trial_store__end(struct trial_store *store, const struct trial_outcome *outc
 	snprintf(store->directive.reason, sizeof(store->directive.reason), "%s", outcome->reason);
 	pem_printable(store->directive.reason);
 	rc = pem_database__together(store->database, put_end, &change, error);
-	return rc < 0 ? (int)rc : check_file(store, error);
+	if (rc >= 0)
+		rc = check_file(store, error);
+	if (rc >= 0 && !outcome->interrupted)
+		rc = keep_own(store, levels, outcome);
+	return rc < 0 ? (int)rc : 0;
 }
 
 /* --- what was stored --- */
@@ -249,13 +316,11 @@ struct configuration {
 
 struct walk {
 	struct trial_store *store;
-	struct configuration *configurations;
+	struct configuration *configurations; /* by rising numbers of directives */
 	size_t configuration_count, configuration_capacity;
-	size_t at; /* of the configuration whose evidence is read */
-	struct pem_db_run *runs;
+	struct pem_db_run *runs; /* that are not known yet */
 	size_t run_count, run_capacity;
-	struct trial_stored *stored;
-	size_t count, capacity;
+	int64_t directive; /* of the run that is read */
 };
 
 /* "page_size=4096 threads=3"; false: the space does not have it. */
@@ -313,57 +378,36 @@ static int add_configuration(const void *row, void *arg)
 	return 0;
 }
 
-static int add_run(const void *row, void *arg)
+/* The runs that have to be read: not known as ended. */
+static int add_unknown(const void *row, void *arg)
 {
+	const struct pem_db_run *run = row;
 	struct walk *walk = arg;
+	size_t n = strlen(walk->store->experiment->key);
 
+	/* Earlier versions noted no node. */
+	if (strncmp(run->workload, walk->store->experiment->key, n) ||
+	    (run->workload[n] && run->workload[n] != ' ') ||
+	    pem_number_map__value(&walk->store->known, (uint64_t)run->id) != UINT32_MAX)
+		return 0;
 	if (pem_grow(&walk->runs, sizeof(*walk->runs), walk->run_count + 1, &walk->run_capacity))
 		return -ENOMEM;
-	walk->runs[walk->run_count++] = *(const struct pem_db_run *)row;
+	walk->runs[walk->run_count++] = *run;
 	return 0;
 }
 
-/* Runs come by rising number. */
-static const struct pem_db_run *run_of(const struct walk *walk, int64_t id)
+static int take_directive(const void *row, void *arg)
 {
-	size_t low = 0, high = walk->run_count, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (walk->runs[middle].id == id)
-			return &walk->runs[middle];
-		if (walk->runs[middle].id < id)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return NULL;
+	*(int64_t *)arg = ((const struct pem_db_evidence *)row)->directive;
+	return 0;
 }
 
-static int add_stored(const void *row, void *arg)
+static int by_directive(const void *key, const void *configuration)
 {
-	const struct pem_db_evidence *evidence = row;
-	struct walk *walk = arg;
-	const struct configuration *c = &walk->configurations[walk->at];
-	const struct pem_db_run *run = run_of(walk, evidence->run);
-	struct trial_stored *stored;
-	size_t i;
+	int64_t directive = *(const int64_t *)key;
+	const struct configuration *other = configuration;
 
-	if (!run)
-		return 0;
-	if (pem_grow(&walk->stored, sizeof(*stored), walk->count + 1, &walk->capacity))
-		return -ENOMEM;
-	stored = &walk->stored[walk->count++];
-	*stored = (struct trial_stored){.id = run->id,
-					.levels = c->levels,
-					.outcome = PEM_EXPLORE_FAILED,
-					.unfinished = !run->wall_ns,
-					.seconds = (double)run->wall_ns / 1e9,
-					.reason = c->reason,
-					.machine = walk->store->machine.processor};
-	for (i = 0; i < TRIAL_METRICS_MAX; i++)
-		stored->values[i] = NAN;
-	return 0;
+	return directive < other->directive ? -1 : directive > other->directive;
 }
 
 struct filling {
@@ -387,31 +431,125 @@ static int fill_value(const void *row, void *arg)
 	return 0;
 }
 
-static int by_id(const void *a, const void *b)
+static int add_machine(struct trial_store *store, const struct pem_db_machine *row)
 {
-	const struct trial_stored *x = a, *y = b;
+	struct trial_machine *machine;
+	size_t i;
 
-	return x->id < y->id ? -1 : x->id > y->id;
+	if (pem_grow(&store->machines, sizeof(*machine), store->machine_count + 1,
+		     &store->machine_capacity))
+		return -ENOMEM;
+	machine = &store->machines[store->machine_count];
+	machine->id = row->id;
+	snprintf(machine->text, sizeof(machine->text), "%s, Linux %.48s", row->processor,
+		 row->kernel);
+	for (i = 0; i < store->machine_count; i++) {
+		if (!strcmp(store->machines[i].text, machine->text))
+			snprintf(machine->text, sizeof(machine->text), "%.120s, Linux %.48s, %lld",
+				 row->processor, row->kernel, (long long)row->id);
+	}
+	store->machine_count++;
+	return 0;
 }
 
-/* Find the ids of rows that a database may have from earlier. 0: it has none. */
-static int find_ids(struct trial_store *store, struct pem_error *error)
+/* The index of a machine, which may be a new one. Returns it or -errno. */
+static int find_machine(struct trial_store *store, int64_t id, struct pem_error *error)
+{
+	struct pem_db_machine machine = {.size = sizeof(machine), .id = id};
+	size_t i;
+	int rc;
+
+	for (i = 0; i < store->machine_count && store->machines[i].id != id;)
+		i++;
+	if (i < store->machine_count)
+		return (int)i;
+	rc = pem_database__find(store->database, PEM_DB_MACHINE, &machine, &machine, error);
+	if (!rc) {
+		snprintf(error->text, sizeof(error->text),
+			 "the database has a run of machine %lld, and no such machine",
+			 (long long)id);
+		rc = -EBADMSG;
+	}
+	if (rc == 1)
+		rc = add_machine(store, &machine);
+	return rc ? rc : (int)i;
+}
+
+/* Read what is known of a run. Returns 0 or -errno. */
+static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_error *error)
+{
+	struct trial_store *store = walk->store;
+	const struct trial_experiment *e = store->experiment;
+	struct pem_db_evidence evidence = {.size = sizeof(evidence), .run = run->id};
+	struct pem_db_metric metric = {.size = sizeof(metric), .run = run->id};
+	struct filling filling = {.experiment = e};
+	const struct configuration *found;
+	const char *node = strchr(run->workload, ' ');
+	int64_t directive = 0, rc;
+	uint32_t *known;
+	int machine = find_machine(store, run->machine, error);
+
+	if (machine < 0)
+		return machine;
+	rc = pem_database__each(store->database, PEM_DB_EVIDENCE, &evidence, take_directive,
+				&directive, error);
+	if (rc < 0)
+		return (int)rc;
+	found = bsearch(&directive, walk->configurations, walk->configuration_count, sizeof(*found),
+			by_directive);
+	if (!found)
+		return 0;
+	filling.stored = add_run(run->wall_ns ? &store->ended : &store->unfinished,
+				 e->space->view.parameter_count, found->levels, (uint32_t)machine);
+	if (!filling.stored)
+		return -ENOMEM;
+	filling.stored->id = run->id;
+	filling.stored->began_ns = run->began_ns;
+	filling.stored->seconds = (double)run->wall_ns / 1e9;
+	snprintf(filling.stored->node, sizeof(filling.stored->node), "%.31s", node ? node + 1 : "");
+	memcpy(filling.stored->reason, found->reason, sizeof(found->reason));
+	if (!run->wall_ns)
+		return 0;
+	known = pem_number_map__at(&store->known, (uint64_t)run->id);
+	if (!known)
+		return -ENOMEM;
+	*known = 1;
+	rc = pem_database__each(store->database, PEM_DB_METRIC, &metric, fill_value, &filling,
+				error);
+	return rc < 0 ? (int)rc : 0;
+}
+
+/* Find the number of a row that a database may have from earlier; 0: it has none. */
+static int find_application(struct trial_store *store, struct pem_error *error)
 {
 	struct pem_db_application application = {.size = sizeof(application)};
-	struct pem_db_machine machine = {.size = sizeof(machine)};
 	int rc;
 
 	if (store->application.id)
 		return 1;
 	strcpy(application.build_id, store->application.build_id);
-	strcpy(machine.fingerprint, store->machine.fingerprint);
 	rc = pem_database__find(store->database, PEM_DB_APPLICATION, &application, &application,
 				error);
 	store->application.id = application.id;
-	if (rc == 1 &&
-	    pem_database__find(store->database, PEM_DB_MACHINE, &machine, &machine, error) == 1)
-		store->machine.id = machine.id;
 	return rc;
+}
+
+/* This machine's kind is the first one, also if the database does not have it yet. */
+static int begin_machines(struct trial_store *store, struct pem_error *error)
+{
+	struct pem_db_machine like = {.size = sizeof(like)}, found = {.size = sizeof(found)};
+	int rc;
+
+	if (store->machine_count)
+		return 0;
+	if (!store->machine.id) {
+		strcpy(like.fingerprint, store->machine.fingerprint);
+		rc = pem_database__find(store->database, PEM_DB_MACHINE, &like, &found, error);
+		if (rc < 0)
+			return rc;
+		store->machine.id = found.id;
+	}
+	return add_machine(store, &store->machine);
 }
 
 static int64_t read_all(struct walk *walk, struct pem_error *error)
@@ -421,55 +559,42 @@ static int64_t read_all(struct walk *walk, struct pem_error *error)
 		.size = sizeof(directive), .application = store->application.id, .agent = AGENT};
 	struct pem_db_run run = {
 		.size = sizeof(run), .application = store->application.id, .agent = AGENT};
-	struct filling filling = {.experiment = store->experiment};
 	size_t i;
 	int64_t rc;
 
-	directive.machine = run.machine = store->machine.id;
-	strcpy(run.workload, store->experiment->key);
-	rc = pem_database__each(store->database, PEM_DB_DIRECTIVE, &directive, add_configuration,
-				walk, error);
-	if (rc >= 0)
-		rc = pem_database__each(store->database, PEM_DB_RUN, &run, add_run, walk, error);
-	for (i = 0; rc >= 0 && i < walk->configuration_count; i++) {
-		struct pem_db_evidence evidence = {.size = sizeof(evidence),
-						   .directive = walk->configurations[i].directive};
-
-		walk->at = i;
-		rc = pem_database__each(store->database, PEM_DB_EVIDENCE, &evidence, add_stored,
-					walk, error);
-	}
-	for (i = 0; rc >= 0 && i < walk->count; i++) {
-		struct pem_db_metric metric = {.size = sizeof(metric), .run = walk->stored[i].id};
-
-		filling.stored = &walk->stored[i];
-		rc = pem_database__each(store->database, PEM_DB_METRIC, &metric, fill_value,
-					&filling, error);
-	}
+	rc = pem_database__each(store->database, PEM_DB_RUN, &run, add_unknown, walk, error);
+	if (rc >= 0 && walk->run_count)
+		rc = pem_database__each(store->database, PEM_DB_DIRECTIVE, &directive,
+					add_configuration, walk, error);
+	for (i = 0; rc >= 0 && i < walk->run_count; i++)
+		rc = read_run(walk, &walk->runs[i], error);
 	return rc;
 }
 
-int64_t trial_store__each(struct trial_store *store,
-			  void (*visit)(const struct trial_stored *stored, void *arg), void *arg,
-			  struct pem_error *error)
+int trial_store__update(struct trial_store *store, struct pem_error *error)
 {
 	struct walk walk = {.store = store};
-	int64_t rc = find_ids(store, error);
+	int64_t rc = begin_machines(store, error);
 	size_t i;
 
-	if (rc == 1 && store->machine.id)
+	free_runs(&store->unfinished);
+	if (!rc)
+		rc = find_application(store, error);
+	if (rc == 1)
 		rc = read_all(&walk, error);
-	if (rc >= 0) {
-		if (walk.count)
-			qsort(walk.stored, walk.count, sizeof(*walk.stored), by_id);
-		for (i = 0; i < walk.count; i++)
-			visit(&walk.stored[i], arg);
-		rc = (int64_t)walk.count;
-	}
 	for (i = 0; i < walk.configuration_count; i++)
 		free(walk.configurations[i].levels);
 	free(walk.configurations);
 	free(walk.runs);
-	free(walk.stored);
-	return rc;
+	return rc < 0 ? (int)rc : 0;
+}
+
+bool trial_store__is_lost(const struct trial_store *store, const struct trial_stored *run)
+{
+	/* prepare, start, ready and end have the limit of a run, too; clocks differ. */
+	double most_s = store->experiment->limit_s * (5 + store->experiment->warm_ups) + 60;
+
+	return !trial_store__is_shared(store) ||
+	       (store->experiment->limit_s > 0 &&
+		(double)(now_ns() - run->began_ns) / 1e9 > most_s);
 }

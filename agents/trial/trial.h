@@ -21,6 +21,7 @@
 #include <pem/explore.h>
 
 #include "settings/condition.h"
+#include "number_map.h"
 #include "settings/settings.h"
 #include "trial/space.h"
 
@@ -233,6 +234,32 @@ void trial__remove(const char *folder);
 
 /* --- store.c --- */
 
+#define TRIAL_NODE_BYTES 32u
+
+/* A run that was made, or that goes on. */
+struct trial_stored {
+	int64_t id; /* they rise */
+	uint32_t *levels; /* and, after the last one, its machine */
+	uint32_t machine; /* index of its kind of machine in the store; 0: this one's */
+	uint32_t outcome;
+	double values[TRIAL_METRICS_MAX]; /* NAN: it has none */
+	double seconds;
+	int64_t began_ns; /* since 1970 */
+	char reason[160], node[TRIAL_NODE_BYTES];
+};
+
+/* Runs, in the order of their numbers. */
+struct trial_runs {
+	struct trial_stored *at;
+	size_t count, capacity;
+};
+
+/* A kind of machine. */
+struct trial_machine {
+	int64_t id;
+	char text[192]; /* processor and kernel */
+};
+
 struct trial_store {
 	struct pem_database *database;
 	struct stat file; /* as it was opened */
@@ -242,17 +269,10 @@ struct trial_store {
 	struct pem_db_machine machine;
 	struct pem_db_run run; /* that goes on */
 	struct pem_db_directive directive; /* its configuration */
-};
-
-/* A run that was made. */
-struct trial_stored {
-	int64_t id; /* of the run; they rise */
-	uint32_t *levels;
-	uint32_t outcome;
-	bool unfinished; /* this process or another was killed meanwhile: nothing is known of it */
-	double values[TRIAL_METRICS_MAX];
-	double seconds;
-	const char *reason, *machine;
+	struct trial_machine *machines; /* the first one is this machine's kind */
+	size_t machine_count, machine_capacity;
+	struct trial_runs ended, unfinished; /* as of the last update */
+	struct pem_number_map known; /* numbers of ended runs */
 };
 
 /* Open the database, or only read it. Returns 0 or -errno with error. Close it also after that. */
@@ -263,19 +283,26 @@ int trial_store__identify(struct trial_store *store, struct pem_error *error);
 void trial_store__close(struct trial_store *store);
 /* Is it on a server, where other machines may have it too? */
 bool trial_store__is_shared(const struct trial_store *store);
+/*
+ * Read the runs of the experiment that ended since the last update, on this machine or others, and
+ * those that go on, or of which nothing is known. Runs of configurations that the space does not
+ * have are left out. Returns 0 or -errno with error.
+ */
+int trial_store__update(struct trial_store *store, struct pem_error *error);
+/*
+ * Was an unfinished run lost? Without a server each one was; on a server one that began longer ago
+ * than the limits of its commands allow.
+ */
+bool trial_store__is_lost(const struct trial_store *store, const struct trial_stored *run);
 /* Forget a run of which nothing is known. Returns 0 or -errno. */
 int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error *error);
-/* Note that a run begins, and what came of it. -ESTALE: the database's file is another one now. */
-int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct pem_error *error);
-int trial_store__end(struct trial_store *store, const struct trial_outcome *outcome,
-		     struct pem_error *error);
 /*
- * Visit the runs of the experiment on machines of this kind, in the order in which they began. Runs
- * of configurations that the space does not have are left out. Returns how many there were.
+ * Note that a run begins, and what came of it: it becomes the last one of those that ended. Return
+ * 0 or -errno with error; -ESTALE: the database's file is another one now.
  */
-int64_t trial_store__each(struct trial_store *store,
-			  void (*visit)(const struct trial_stored *stored, void *arg), void *arg,
-			  struct pem_error *error);
+int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct pem_error *error);
+int trial_store__end(struct trial_store *store, const uint32_t *levels,
+		     const struct trial_outcome *outcome, struct pem_error *error);
 
 /* --- guard.c --- */
 
@@ -291,7 +318,10 @@ extern char trial_scratch[];
  */
 int trial_guard__run(int (*work)(void *arg), void *arg);
 
-/* The folder in which changes are noted until they are restored. Returns 0 or -errno with error. */
+/* The name of this machine: of the Slurm node that this is, or of the host. */
+void trial_guard__node(char node[TRIAL_NODE_BYTES]);
+/* The folder of this machine in which changes are noted until they are restored. Returns 0 or
+ * -errno with error. */
 int trial_guard__folder(char *path, size_t bytes, struct pem_error *error);
 
 #endif

@@ -341,11 +341,12 @@ def mistakes_have_their_place():
         (good.replace('of="time"', 'of="time" unit="' + 300 * "x" + '"'), "4:", "unit"),
         (good.replace("{a}", "{b}"), "1:1", "'a' reaches nobody"),
         (good.replace('of="time"', 'event="OS::Process::Exec" use="median"'), "4:", 'use="count"'),
+        ("".join('<parameter name="p%d" values="1 2"/>' % i for i in range(256)) + good, "2:", "more than 255 parameters"),
     ]
     for body, place, word in cases:
         folder, env = experiment(body)
         err = explore(folder, env, "check", status=1)[1]
-        assert "e.xml:" + place in err and word in err, "%s: %s" % (body, err)
+        assert "e.xml:" + place in err and word in err, "%.999s: %s" % (body, err)
 
 
 @test

@@ -22,6 +22,7 @@ struct contender {
 	uint32_t runs, told; /* all, and those that the policy knows */
 	uint32_t outcome; /* of the first run that was not measured, if there is one */
 	bool lost; /* a race */
+	bool elsewhere; /* it ran on another kind of machine, and can't be raced here */
 	double seconds;
 };
 
@@ -210,7 +211,8 @@ static int tell(struct explore_search *search, size_t which)
 
 static bool is_measured(const struct explore_search *search, size_t which)
 {
-	return search->contenders[which].outcome == PEM_EXPLORE_MEASURED;
+	return search->contenders[which].outcome == PEM_EXPLORE_MEASURED &&
+	       !search->contenders[which].elsewhere;
 }
 
 /* The one of the least median among those that lost no race; if there are none, among all. */
@@ -412,6 +414,7 @@ static int merge(struct explore_search *search, const struct explore_run *run, s
 		memcpy(one->values + (size_t)one->count++ * search->objectives, run->values,
 		       search->objectives * sizeof(double));
 	one->runs++;
+	one->elsewhere = run->elsewhere;
 	one->seconds += run->seconds;
 	if (one->outcome == PEM_EXPLORE_MEASURED)
 		one->outcome = outcome;
@@ -431,8 +434,8 @@ int explore_search__add(struct explore_search *search, const struct explore_run 
 	if (which == NONE)
 		which = search->tried.count;
 	rc = merge(search, run, which);
-	if (rc)
-		return rc;
+	if (rc || run->elsewhere)
+		return rc ? rc : tell(search, which);
 	search->made++;
 	if (is_measured(search, which) && search->contenders[which].count < search->options.runs) {
 		search->turn = which;
@@ -443,6 +446,16 @@ int explore_search__add(struct explore_search *search, const struct explore_run 
 	if (!rc && (search->rival == NONE || (which != search->rival && which != search->best)))
 		rc = tell(search, which);
 	return rc;
+}
+
+int explore_search__reserve(struct explore_search *search, const uint32_t *levels)
+{
+	const struct pem_explore_trial trial = {
+		.size = sizeof(trial), .levels = levels, .outcome = PEM_EXPLORE_FAILED};
+
+	if (explore_history__has(&search->tried, levels))
+		return 0;
+	return search->policy->process_trial(search->state, &trial);
 }
 
 int explore_search__best(const struct explore_search *search, struct explore_best *best)

@@ -34,6 +34,7 @@ struct explore_run {
 	uint32_t outcome; /* enum pem_explore_outcome */
 	const double *values; /* one for each objective, the smaller the better; NULL: none */
 	double seconds;
+	bool elsewhere; /* on another kind of machine: only the policy learns of it */
 };
 
 struct explore_best {
@@ -62,6 +63,11 @@ int explore_search__next(struct explore_search *search, uint32_t *levels, bool *
  * measured. Returns 0 or -errno.
  */
 int explore_search__add(struct explore_search *search, const struct explore_run *run);
+/*
+ * Tell the policy that another explorer runs a configuration now, so that it takes another one: as
+ * one that failed, until its run is added. Returns 0 or -errno.
+ */
+int explore_search__reserve(struct explore_search *search, const uint32_t *levels);
 /* The configuration that is best by what is known. Returns 1, or 0: nothing was measured. */
 int explore_search__best(const struct explore_search *search, struct explore_best *best);
 /*

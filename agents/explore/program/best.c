@@ -107,6 +107,42 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 	return cli_finish_output(CLI_DONE);
 }
 
+/* The trial of the best value on another kind of machine; NULL: nothing was measured there. */
+static const struct explore_tried *best_elsewhere(const struct exploration *x, uint32_t machine)
+{
+	bool greater = x->experiment.metrics[0].greater_is_better;
+	const struct explore_tried *best = NULL;
+	size_t i;
+
+	for (i = 0; i < x->count; i++) {
+		const struct explore_tried *tried = &x->tried[i];
+
+		if (tried->machine != machine || tried->outcome != PEM_EXPLORE_MEASURED)
+			continue;
+		if (!best ||
+		    (greater ? tried->means[0] > best->means[0] : tried->means[0] < best->means[0]))
+			best = tried;
+	}
+	return best;
+}
+
+static void print_elsewhere(const struct exploration *x)
+{
+	const struct trial_measure *metric = &x->experiment.metrics[0];
+	char text[TRIAL_TEXT_BYTES];
+	uint32_t machine;
+
+	for (machine = 1; machine < x->store.machine_count; machine++) {
+		const struct explore_tried *best = best_elsewhere(x, machine);
+
+		if (!best || trial_words__text(&x->experiment, best->levels, text))
+			continue;
+		printf("\nOn %s trial %zu has the best %s, %g%s%s:\n  %s\n",
+		       x->store.machines[machine].text, (size_t)(best - x->tried) + 1, metric->name,
+		       best->means[0], *metric->unit ? " " : "", metric->unit, text);
+	}
+}
+
 /* Why no configuration is the best one. */
 static int say_none(const struct exploration *x)
 {
@@ -139,7 +175,7 @@ int explore_print_best(const struct exploration *x)
 	if (x->request->json)
 		return print_json(x, &best);
 	trial_words__text(e, best.levels, text);
-	printf("%s: best of %zu is trial %zu, %s %g%s%s", e->name, x->count,
+	printf("%s: best of %zu is trial %zu, %s %g%s%s", e->name, x->here,
 	       (size_t)(exploration__find(x, best.levels) - x->tried) + 1, e->metrics[0].name,
 	       best.mean, *e->metrics[0].unit ? " " : "", e->metrics[0].unit);
 	if (best.runs > 1)
@@ -149,6 +185,7 @@ int explore_print_best(const struct exploration *x)
 	print_gain(x, &best);
 	printf("\n  %s\n\n", text);
 	print_ways(x, best.levels);
+	print_elsewhere(x);
 	return cli_finish_output(CLI_DONE);
 }
 
@@ -286,6 +323,12 @@ static int reproduce(void *arg)
 	if (!rc && !x.tried[number - 1].runs) {
 		rc = cli_error(CLI_WRONG_INPUT, "trial %u was not measured: %s", number,
 			       x.tried[number - 1].reason);
+		exploration__close(&x);
+		return rc;
+	}
+	if (!rc && x.tried[number - 1].machine) {
+		rc = cli_error(CLI_WRONG_INPUT, "trial %u ran on %s: reproduce it there", number,
+			       x.store.machines[x.tried[number - 1].machine].text);
 		exploration__close(&x);
 		return rc;
 	}

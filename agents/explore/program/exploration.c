@@ -19,9 +19,10 @@ static uint32_t parameters(const struct exploration *exploration)
 }
 
 /* Different for different configurations, but for one pair in 2^64. */
-static uint64_t key_of(const struct exploration *exploration, const uint32_t *levels)
+static uint64_t key_of(const struct exploration *exploration, const uint32_t *levels,
+		       uint32_t machine)
 {
-	uint64_t key = 0;
+	uint64_t key = machine;
 	uint32_t i;
 
 	for (i = 0; i < parameters(exploration); i++)
@@ -32,33 +33,30 @@ static uint64_t key_of(const struct exploration *exploration, const uint32_t *le
 struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels)
 {
-	uint32_t index = pem_number_map__value(&exploration->indexes, key_of(exploration, levels));
+	uint32_t index =
+		pem_number_map__value(&exploration->indexes, key_of(exploration, levels, 0));
 
 	return index == UINT32_MAX ? NULL : &exploration->tried[index];
 }
 
-static struct explore_tried *find_or_add(struct exploration *exploration, const uint32_t *levels)
+static struct explore_tried *find_or_add(struct exploration *exploration,
+					 const struct trial_stored *stored)
 {
-	size_t bytes = parameters(exploration) * sizeof(*levels);
-	struct explore_tried *tried = exploration__find(exploration, levels);
-	uint32_t *index;
+	uint32_t *index = pem_number_map__at(&exploration->indexes,
+					     key_of(exploration, stored->levels, stored->machine));
+	struct explore_tried *tried;
 
-	if (tried)
-		return tried;
+	if (!index)
+		return NULL;
+	if (*index != UINT32_MAX)
+		return &exploration->tried[*index];
 	if (pem_grow(&exploration->tried, sizeof(*tried), exploration->count + 1,
 		     &exploration->capacity))
 		return NULL;
 	tried = &exploration->tried[exploration->count];
-	*tried = (struct explore_tried){.levels = malloc(bytes)};
-	index = tried->levels
-			? pem_number_map__at(&exploration->indexes, key_of(exploration, levels))
-			: NULL;
-	if (!index) {
-		free(tried->levels);
-		return NULL;
-	}
-	memcpy(tried->levels, levels, bytes);
+	*tried = (struct explore_tried){.levels = stored->levels, .machine = stored->machine};
 	*index = (uint32_t)exploration->count++;
+	exploration->here += !stored->machine;
 	return tried;
 }
 
@@ -68,19 +66,19 @@ static bool has_values(uint32_t outcome)
 }
 
 /* Values as policies see them: the smaller, the better. */
-static int tell_search(struct exploration *exploration, const uint32_t *levels, uint32_t outcome,
-		       const double *values, double seconds)
+static int tell_search(struct exploration *exploration, const struct trial_stored *stored)
 {
 	const struct trial_experiment *e = &exploration->experiment;
 	double given[TRIAL_METRICS_MAX];
-	struct explore_run run = {
-		.levels = levels, .outcome = outcome, .values = given, .seconds = seconds};
+	struct explore_run run = {.levels = stored->levels,
+				  .outcome = stored->outcome,
+				  .values = has_values(stored->outcome) ? given : NULL,
+				  .seconds = stored->seconds,
+				  .elsewhere = stored->machine};
 	size_t i;
 
-	for (i = 0; has_values(outcome) && i < e->objectives; i++)
-		given[i] = e->metrics[i].greater_is_better ? -values[i] : values[i];
-	if (!has_values(outcome))
-		run.values = NULL;
+	for (i = 0; run.values && i < e->objectives; i++)
+		given[i] = e->metrics[i].greater_is_better ? -stored->values[i] : stored->values[i];
 	return explore_search__add(exploration->search, &run);
 }
 
@@ -100,7 +98,7 @@ void explore_tried__add(struct explore_tried *tried, const double *values, size_
 
 static int take(struct exploration *exploration, const struct trial_stored *stored)
 {
-	struct explore_tried *tried = find_or_add(exploration, stored->levels);
+	struct explore_tried *tried = find_or_add(exploration, stored);
 
 	if (!tried)
 		return -ENOMEM;
@@ -109,50 +107,48 @@ static int take(struct exploration *exploration, const struct trial_stored *stor
 		explore_tried__add(tried, stored->values, exploration->experiment.metric_count);
 	if (has_values(stored->outcome) || !tried->runs)
 		tried->outcome = stored->outcome;
-	snprintf(tried->reason, sizeof(tried->reason), "%s", stored->reason);
-	snprintf(tried->machine, sizeof(tried->machine), "%s", stored->machine);
-	return tell_search(exploration, stored->levels, stored->outcome, stored->values,
-			   stored->seconds);
-}
-
-static void take_stored(const struct trial_stored *stored, void *arg)
-{
-	struct exploration *exploration = arg;
-
-	int rc = 0;
-
-	if (!stored->unfinished)
-		rc = take(exploration, stored);
-	else if (!pem_grow(&exploration->unfinished, sizeof(*exploration->unfinished),
-			   exploration->unfinished_count + 1, &exploration->unfinished_capacity))
-		exploration->unfinished[exploration->unfinished_count++] = stored->id;
-	if (rc && !exploration->failed)
-		exploration->failed = rc;
+	memcpy(tried->reason, stored->reason, sizeof(tried->reason));
+	memcpy(tried->node, stored->node, sizeof(tried->node));
+	return tell_search(exploration, stored);
 }
 
 int exploration__forget_lost(struct exploration *exploration)
 {
-	size_t count = exploration->unfinished_count, i;
+	const struct trial_runs *unfinished = &exploration->store.unfinished;
+	size_t lost = 0, i;
 	int rc = 0;
 
-	/* On a server they may be another machine's, and go on. */
-	if (trial_store__is_shared(&exploration->store))
-		return 0;
-	if (count)
+	for (i = 0; !rc && i < unfinished->count; i++) {
+		if (!trial_store__is_lost(&exploration->store, &unfinished->at[i]))
+			continue;
+		lost++;
+		rc = trial_store__forget(&exploration->store, unfinished->at[i].id,
+					 &exploration->error);
+	}
+	if (lost)
 		cli_say("%s lost when an exploration was killed; such runs are made again if they "
 			"are needed",
-			count == 1 ? "1 run was" : cli_format("%zu runs were", count));
-	for (i = 0; !rc && i < count; i++)
-		rc = trial_store__forget(&exploration->store, exploration->unfinished[i],
-					 &exploration->error);
+			lost == 1 ? "1 run was" : cli_format("%zu runs were", lost));
 	return rc;
+}
+
+size_t exploration__begun(const struct exploration *exploration)
+{
+	const struct trial_runs *unfinished = &exploration->store.unfinished;
+	size_t begun = exploration->here, i;
+
+	for (i = 0; i < unfinished->count; i++)
+		begun += !unfinished->at[i].machine &&
+			 !trial_store__is_lost(&exploration->store, &unfinished->at[i]) &&
+			 !exploration__find(exploration, unfinished->at[i].levels);
+	return begun;
 }
 
 static int make_search(struct exploration *exploration)
 {
 	const struct trial_experiment *e = &exploration->experiment;
 	const struct explore_request *request = exploration->request;
-	const struct explore_search_options options = {
+	struct explore_search_options options = {
 		.policy = {.size = sizeof(options.policy),
 			   .seed = e->seed,
 			   .budget = request->budget ? request->budget : e->trials,
@@ -160,18 +156,69 @@ static int make_search(struct exploration *exploration)
 		.counts_configurations = true,
 		.runs = e->runs,
 		.race_runs = e->race_runs};
-	int rc = explore_policy__find(request->policy ? request->policy : e->policy,
-				      &exploration->policy, &exploration->error);
+	char node[TRIAL_NODE_BYTES];
+	int rc;
 
-	if (rc)
-		return rc;
-	exploration->search = explore_search__new(&e->space->view, &exploration->policy, &options);
+	/* Two machines that know the same would make the same choices. */
+	if (trial_store__is_shared(&exploration->store)) {
+		trial_guard__node(node);
+		options.policy.seed = pem_hash__text(e->seed ? e->seed : PEM_HASH_START, node);
+	}
+	exploration->search = explore_search__new(
+		exploration->wide_machines > 1 ? &exploration->wide : &e->space->view,
+		&exploration->policy, &options);
 	if (exploration->search)
 		return 0;
 	rc = -errno;
 	snprintf(exploration->error.text, sizeof(exploration->error.text),
 		 "the policy %.60s can't begin: %s", exploration->policy.name,
 		 explore_policy__why(rc));
+	return rc;
+}
+
+/* Take the runs that the store has, and this has not. */
+static int take_new(struct exploration *exploration)
+{
+	const struct trial_runs *ended = &exploration->store.ended;
+	int rc = 0;
+
+	/* A new kind of machine makes another space of all of them. */
+	if (exploration->store.machine_count > 1 &&
+	    exploration->store.machine_count != exploration->wide_machines) {
+		exploration->count = exploration->here = exploration->taken_runs = 0;
+		pem_number_map__free(&exploration->indexes);
+		explore_search__free(exploration->search);
+		exploration->search = NULL;
+		rc = exploration__widen(exploration);
+		if (!rc)
+			rc = make_search(exploration);
+		if (rc)
+			return rc;
+	}
+	while (!rc && exploration->taken_runs < ended->count)
+		rc = take(exploration, &ended->at[exploration->taken_runs++]);
+	if (rc)
+		snprintf(exploration->error.text, sizeof(exploration->error.text),
+			 "trials can't be taken: %s", explore_policy__why(rc));
+	return rc;
+}
+
+int exploration__catch_up(struct exploration *exploration)
+{
+	const struct trial_runs *unfinished = &exploration->store.unfinished;
+	size_t i;
+	int rc;
+
+	if (!trial_store__is_shared(&exploration->store))
+		return 0;
+	rc = trial_store__update(&exploration->store, &exploration->error);
+	if (!rc)
+		rc = take_new(exploration);
+	for (i = 0; !rc && i < unfinished->count; i++) {
+		if (!unfinished->at[i].machine &&
+		    !trial_store__is_lost(&exploration->store, &unfinished->at[i]))
+			rc = explore_search__reserve(exploration->search, unfinished->at[i].levels);
+	}
 	return rc;
 }
 
@@ -209,7 +256,8 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 {
 	struct pem_error *error = &exploration->error;
 	char path[PATH_MAX];
-	int64_t rc;
+	bool is_new;
+	int rc;
 
 	memset(exploration, 0, sizeof(*exploration));
 	exploration->request = request;
@@ -219,17 +267,19 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 		return -errno;
 	}
 	rc = trial_experiment__read(&exploration->experiment, path, error);
-	if (rc)
-		return (int)rc;
-	rc = make_search(exploration);
 	if (!rc)
-		rc = trial_store__open(&exploration->store, &exploration->experiment, !changes,
-				       error);
-	/* Nothing is known yet. */
-	if (rc == -ENOENT && !changes)
-		return 0;
+		rc = explore_policy__find(request->policy ? request->policy
+							  : exploration->experiment.policy,
+					  &exploration->policy, error);
 	if (rc)
-		return (int)rc;
+		return rc;
+	rc = trial_store__open(&exploration->store, &exploration->experiment, !changes, error);
+	/* Nothing is known yet. */
+	is_new = rc == -ENOENT && !changes;
+	if (!rc || is_new)
+		rc = make_search(exploration);
+	if (rc || is_new)
+		return rc;
 	/* A relative PEM_DB was of the folder before. */
 	if (chdir(exploration->experiment.folder)) {
 		snprintf(error->text, sizeof(error->text), "%.300s: %s",
@@ -241,13 +291,8 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 	if (!rc && changes)
 		rc = lock(exploration);
 	if (!rc)
-		rc = trial_store__each(&exploration->store, take_stored, exploration, error);
-	if (rc >= 0 && exploration->failed) {
-		rc = exploration->failed;
-		snprintf(error->text, sizeof(error->text), "earlier trials can't be taken: %s",
-			 explore_policy__why((int)rc));
-	}
-	return rc < 0 ? (int)rc : 0;
+		rc = trial_store__update(&exploration->store, error);
+	return rc ? rc : take_new(exploration);
 }
 
 /* --- values that are refused --- */
@@ -300,7 +345,10 @@ const char *exploration__refused(const struct exploration *exploration, const ui
 
 int exploration__skip(struct exploration *exploration, const uint32_t *levels)
 {
-	return tell_search(exploration, levels, PEM_EXPLORE_REFUSED, NULL, 0);
+	const struct trial_stored stored = {.levels = (uint32_t *)(uintptr_t)levels,
+					    .outcome = PEM_EXPLORE_REFUSED};
+
+	return tell_search(exploration, &stored);
 }
 
 static bool on_record(const struct pem_explore_record *record, void *arg)
@@ -320,7 +368,6 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels)
 			      .record = on_record,
 			      .arg = exploration};
 	struct trial_outcome *outcome = &exploration->outcome;
-	struct trial_stored stored;
 	int rc = trial_store__begin(&exploration->store, levels, &exploration->error);
 
 	if (rc)
@@ -329,24 +376,15 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels)
 	/* Nothing can be run here: that is no trial. */
 	outcome->interrupted |= rc != 0;
 	if (rc) {
-		trial_store__end(&exploration->store, outcome, &(struct pem_error){.text = ""});
+		trial_store__end(&exploration->store, levels, outcome,
+				 &(struct pem_error){.text = ""});
 		return rc;
 	}
-	rc = trial_store__end(&exploration->store, outcome, &exploration->error);
+	rc = trial_store__end(&exploration->store, levels, outcome, &exploration->error);
 	if (rc || outcome->interrupted)
 		return rc ? rc : -EINTR;
-	stored = (struct trial_stored){.levels = (uint32_t *)(uintptr_t)levels,
-				       .outcome = outcome->outcome,
-				       .seconds = outcome->seconds,
-				       .reason = outcome->reason,
-				       .machine = exploration->store.machine.processor};
-	memcpy(stored.values, outcome->values, sizeof(stored.values));
 	note_taken(exploration, levels);
-	rc = take(exploration, &stored);
-	if (rc)
-		snprintf(exploration->error.text, sizeof(exploration->error.text),
-			 "the policy failed: %s", explore_policy__why(rc));
-	return rc;
+	return take_new(exploration);
 }
 
 void exploration__restore(struct exploration *exploration)
@@ -369,11 +407,10 @@ void exploration__close(struct exploration *exploration)
 	explore_search__free(exploration->search);
 	trial_store__close(&exploration->store);
 	trial_experiment__free(&exploration->experiment);
-	for (i = 0; i < exploration->count; i++)
-		free(exploration->tried[i].levels);
 	free(exploration->tried);
 	pem_number_map__free(&exploration->indexes);
-	free(exploration->unfinished);
+	free(exploration->wide_parameters);
+	free((void *)exploration->machine_names);
 	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++)
 		free(exploration->taken[i]);
 }
@@ -458,7 +495,8 @@ static void fill_result(const struct exploration *exploration, const struct expl
 	result->values = tried->runs ? values : NULL;
 	result->errors = errors;
 	result->seconds = tried->seconds;
-	result->machine = tried->machine;
+	result->machine =
+		*tried->node ? tried->node : exploration->store.machines[tried->machine].text;
 	/* A measured configuration's reason is what it left. */
 	result->reason = tried->runs ? "" : tried->reason;
 	result->left = tried->runs ? tried->reason : "";
@@ -471,6 +509,7 @@ int exploration__report(const struct exploration *exploration, struct exploratio
 	struct explore_best best;
 
 	memset(report, 0, sizeof(*report));
+	report->space = exploration__whole(exploration);
 	report->metrics = calloc(metrics, sizeof(*report->metrics));
 	report->trials = calloc(exploration->count + 1, sizeof(*report->trials));
 	report->numbers = calloc(exploration->count + 1, 2 * metrics * sizeof(double));
@@ -482,7 +521,7 @@ int exploration__report(const struct exploration *exploration, struct exploratio
 			.unit = e->metrics[i].unit,
 			.greater_is_better = e->metrics[i].greater_is_better};
 	report->results = (struct explore_results){.name = e->name,
-						   .space = &e->space->view,
+						   .space = &report->space,
 						   .metrics = report->metrics,
 						   .metric_count = metrics,
 						   .trials = report->trials,

@@ -3,6 +3,7 @@
  * exploration.h - an experiment with all that is known of it, for the verbs that take one
  *
  *	exploration.c	opened; its runs as trials; the next run
+ *	machines.c	a space of several kinds of machines
  */
 #ifndef EXPLORE_EXPLORATION_H
 #define EXPLORE_EXPLORATION_H
@@ -14,15 +15,16 @@
 
 #include "program/program.h"
 
-/* A configuration and its runs. */
+/* A configuration and its runs on one kind of machine. */
 struct explore_tried {
-	uint32_t *levels;
+	uint32_t *levels; /* and, after the last one, its machine */
+	uint32_t machine; /* index of the kind in the store; 0: this machine's */
 	uint32_t outcome; /* of its last run; measured or stopped, if any of its runs was */
 	uint32_t runs; /* that were measured */
 	double means[TRIAL_METRICS_MAX];
 	double squares[TRIAL_METRICS_MAX]; /* sums of squared differences from the mean */
 	double seconds;
-	char reason[160], machine[128];
+	char reason[160], node[TRIAL_NODE_BYTES]; /* of the last run */
 };
 
 /* In how many runs a value was taken as it was given, and refused. */
@@ -41,11 +43,15 @@ struct exploration {
 	struct explore_tried *tried; /* in the order of their first runs */
 	size_t count, capacity;
 	struct pem_number_map indexes; /* of tried, by a hash of their levels */
-	int64_t *unfinished; /* runs of which nothing is known */
-	size_t unfinished_count, unfinished_capacity;
+	size_t here; /* of them, on this kind of machine */
+	size_t taken_runs; /* of the store's, that are in tried */
+	/* If there are several kinds of machines: the space with the machine as a parameter. */
+	struct pem_explore_space wide;
+	struct pem_explore_parameter *wide_parameters;
+	const char **machine_names;
+	uint32_t wide_machines; /* that it knows */
 	struct explore_taken *taken[TRIAL_PARAMETERS_MAX]; /* by level; NULL: no run yet */
 	struct trial_outcome outcome; /* of the last run that this process made */
-	int failed; /* -errno of the first earlier trial that could not be taken; 0: none */
 	struct pem_error error;
 };
 
@@ -74,9 +80,16 @@ int exploration__skip(struct exploration *exploration, const uint32_t *levels);
  * with error.
  */
 int exploration__forget_lost(struct exploration *exploration);
+/*
+ * Take the runs that other machines made since the last call, and leave to them what they run now.
+ * Does nothing without a server. Returns 0 or -errno with error.
+ */
+int exploration__catch_up(struct exploration *exploration);
+/* Configurations that were tried on this kind of machine, or are tried now. */
+size_t exploration__begun(const struct exploration *exploration);
 /* Give all settings their first values, before something is printed. */
 void exploration__restore(struct exploration *exploration);
-/* The trial of a configuration, or NULL: it was not tried. */
+/* The trial of a configuration on this kind of machine, or NULL: it was not tried. */
 struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels);
 /* Add the values of a run. */
@@ -96,9 +109,14 @@ struct explore_estimate exploration__gain(const struct exploration *exploration,
 					  const struct explore_best *best);
 /* The best configuration by what is known. Returns 1, or 0: nothing was measured. */
 int exploration__best(const struct exploration *exploration, struct explore_best *best);
+/* Make the wide space, for policies, of the machines that the store knows. 0 or -ENOMEM. */
+int exploration__widen(struct exploration *exploration);
+/* The space of all machines' configurations, for reports. It lives as long as the wide one. */
+struct pem_explore_space exploration__whole(const struct exploration *exploration);
 /* Trials for the report. Returns 0 or -ENOMEM. Free it in any case. */
 struct exploration_report {
 	struct explore_results results;
+	struct pem_explore_space space; /* of all machines */
 	struct explore_metric *metrics;
 	struct explore_result *trials;
 	double *numbers;

@@ -66,10 +66,10 @@ static void show_progress(const struct exploration *x, uint32_t trials, uint64_t
 	char text[256];
 	int used;
 
-	if (trials && x->count > before)
+	if (trials && x->here > before && trials > x->here)
 		left_s = fmin(left_s,
-			      spent_s / (double)(x->count - before) * (double)(trials - x->count));
-	used = snprintf(text, sizeof(text), "trial %zu", x->count + 1);
+			      spent_s / (double)(x->here - before) * (double)(trials - x->here));
+	used = snprintf(text, sizeof(text), "trial %zu", x->here + 1);
 	if (trials)
 		used += snprintf(text + used, sizeof(text) - (size_t)used, " of %u", trials);
 	if (exploration__best(x, &best))
@@ -88,12 +88,13 @@ static int explore(struct exploration *x)
 	uint32_t trials = x->request->budget ? x->request->budget : e->trials;
 	uint32_t levels[TRIAL_PARAMETERS_MAX];
 	uint64_t began_ns = cli_now_ns();
-	size_t before = x->count, skips = 0;
+	size_t before = x->here, skips = 0;
 	bool again;
 	int rc = 0;
 
+	rc = exploration__catch_up(x);
 	/* The gain over the defaults is what people ask for first. */
-	if (e->has_default && !exploration__find(x, e->defaults)) {
+	if (!rc && e->has_default && !exploration__find(x, e->defaults)) {
 		show_progress(x, trials, began_ns, before);
 		rc = exploration__run(x, e->defaults);
 	}
@@ -101,8 +102,11 @@ static int explore(struct exploration *x)
 		if (e->time_s > 0 && (double)(cli_now_ns() - began_ns) / 1e9 >= e->time_s)
 			break;
 		again = false;
+		rc = exploration__catch_up(x);
+		if (rc)
+			break;
 		rc = explore_search__next(x->search, levels, &again);
-		if (rc <= 0 || (!again && trials && x->count >= trials))
+		if (rc <= 0 || (!again && trials && exploration__begun(x) >= trials))
 			break;
 		if (exploration__refused(x, levels)) {
 			rc = exploration__skip(x, levels);

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT
+"""explore_machines: one exploration on several machines, which share a database on a server"""
+import json
+import os
+import sys
+import time
+
+import postgresql
+import slurm
+from tap import BUILD, PEM, equal, need, need_mounts, run, run_all, skip, test, tmp
+
+if not os.path.exists(BUILD + "/bin/pem-explore"):
+    print("1..0 # SKIP pem was built without SQLite, OpenBLAS, LAPACKE, NLopt or XGBoost")
+    sys.exit(0)
+if not os.path.exists(BUILD + "/lib/pem/database-postgresql.so"):
+    print("1..0 # SKIP pem was built without libpq")
+    sys.exit(0)
+
+SPACE = """<exploration name="e" %s>
+  <parameter name="a" from="1" to="6" default="1"/>
+  <parameter name="b" from="1" to="6" default="1"/>
+  <command>%s</command>
+  <metric name="v" match="v=([0-9.]+)"/>
+</exploration>
+"""
+
+
+def place(url, command, attributes):
+    """A folder with e.xml, and the environment of an exploration with this server."""
+    folder = tmp()
+    with open(folder + "/e.xml", "w", encoding="utf-8") as out:
+        out.write(SPACE % (attributes, command))
+    os.mkdir(folder + "/state", 0o700)
+    return folder, dict(os.environ, PEM_DB="postgresql://" + url, XDG_STATE_HOME=folder + "/state", SLURMD_NODENAME="here")
+
+
+def explore(folder, env, verb, *options, before=()):
+    rc, out, err = run([*before, PEM, "explore", verb, folder + "/e.xml", *options], env=env, timeout=300)
+    equal(rc, 0, "status of %s (%s)" % (verb, err))
+    return out, err
+
+
+def shown(folder, env, before=()):
+    return json.loads(explore(folder, env, "show", "--json", before=before)[0])
+
+
+@test
+def two_nodes_share_the_trials():
+    "two jobs of Slurm make the trials of one experiment between them: each configuration once, with its node's name"
+    with postgresql.server() as url, slurm.cluster() as cluster:
+        folder, env = place(url, "touch $SLURMD_NODENAME; until [ -e n1 ] &amp;&amp; [ -e n2 ]; do sleep 0.05; done; "
+                            "echo v=$((({a}-3)*({a}-3)+({b}-4)*({b}-4)))", 'policy="random" race="0" trials="20"')
+        env = dict(cluster, PEM_DB=env["PEM_DB"], XDG_STATE_HOME=env["XDG_STATE_HOME"])
+        explore(folder, env, "run", before=["srun", "-N2"])
+        trials = shown(folder, env)["trials"]
+        # The first ones begin together, when no node knows of the other.
+        assert 20 <= len(trials) <= 21, len(trials)
+        equal({trial["machine"] for trial in trials}, {"n1", "n2"}, "nodes")
+        assert sum(trial["runs"] for trial in trials) <= len(trials) + 2, [trial["runs"] for trial in trials]
+        equal(explore(folder, env, "run")[1], "", "nothing is left to do")
+        equal(len(shown(folder, env)["trials"]), len(trials), "trials after another run")
+
+
+@test
+def another_kind_of_machine_is_a_parameter():
+    "trials of another kind of machine teach the policy, and the machine is a parameter whose effect is told"
+    need_mounts()
+    with postgresql.server() as url:
+        folder, env = place(url, "grep -q Tortoise /proc/cpuinfo &amp;&amp; slow=50 || slow=0; "
+                            "echo v=$((slow+10+({a}-3)*({a}-3)+({b}-4)*({b}-4)))", 'policy="gaussian" race="0" trials="14"')
+        explore(folder, env, "run")
+        with open(folder + "/cpuinfo", "w", encoding="utf-8") as out:
+            out.write("model name\t: Tortoise\n")
+        slow = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/cpuinfo && exec "$@"', folder + "/cpuinfo"]
+        env["SLURMD_NODENAME"] = "there"
+        out = explore(folder, env, "run", before=slow)[0]
+        told = shown(folder, env, before=slow)
+        equal({trial["machine"] for trial in told["trials"]}, {"here", "there"}, "nodes")
+        equal(len(told["trials"]), 28, "trials of both")
+        machine = [one for one in told["parameters"] if one["name"] == "(machine)"]
+        equal([len(one["levels"]) for one in machine], [2], "kinds of machines")
+        assert machine[0]["matters"], machine[0]["sentence"]
+        best = json.loads(explore(folder, env, "best", "--json", before=slow)[0])
+        equal(best["mean"], 60, "best of this kind")
+        assert "has the best v, 10:" in out, out
+
+
+@test
+def a_run_that_another_machine_makes_is_not_lost():
+    "an unfinished run on a server is another machine's until it is older than its limits allow; then it was lost"
+    need("psql")
+    with postgresql.server() as url:
+        folder, env = place(url, "echo v={a}; true {b}", 'policy="grid" race="0" trials="3"')
+        explore(folder, env, "run")
+
+        def sql(text):
+            rc, out, err = run(["psql", "-qAt", "postgresql://" + url, "-c", text])
+            equal(rc, 0, err)
+            return out.strip()
+
+        sql("UPDATE pem.run SET wall_ns = 0, began_ns = %d WHERE id = (SELECT max(id) FROM pem.run)" % time.time_ns())
+        equal(explore(folder, env, "run")[1], "", "what is said of a run that goes on")
+        equal(sql("SELECT count(*), sum((wall_ns = 0)::int) FROM pem.run"), "3|1", "runs, and those that go on")
+        sql("UPDATE pem.run SET began_ns = began_ns - 86400000000000 WHERE wall_ns = 0")
+        assert "1 run was lost" in explore(folder, env, "run")[1], "the run that was lost"
+        equal(sql("SELECT count(*), sum((wall_ns = 0)::int) FROM pem.run"), "3|0", "runs, and those that go on")
+
+
+run_all()
