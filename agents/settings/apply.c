@@ -257,6 +257,28 @@ int settings_agent__apply(struct settings_agent *agent, enum settings_phase phas
 	return rc;
 }
 
+int settings_target__check(const struct settings_target *target, struct pem_error *error)
+{
+	struct settings_agent none = {.folder = -1};
+	struct group g = {.agent = &none, .way = way_of((int)target->way), .error = error};
+	char now[SETTINGS_VALUE_BYTES];
+	int rc;
+
+	if (!g.way && target->way == SETTINGS_POSTGRES)
+		return settings_fail(error, -ENOTSUP, "pem was built without libpq");
+	if (!g.way || target->way == SETTINGS_CGROUP)
+		return 0;
+	settings_fail(error, 0, "no memory is left");
+	snprintf(g.in, sizeof(g.in), "%s", in_of(target));
+	rc = g.way->open(&none, g.in, &g.session, error);
+	if (rc)
+		return rc;
+	if (target->way != SETTINGS_PROGRAM)
+		rc = g.way->get(g.session, key_of(target), now, error);
+	g.way->close(g.session);
+	return rc;
+}
+
 /* Has a setting its first value? Returns 0: yes. 1: no. Or -errno. */
 static int is_first(struct group *g, const struct settings_change *change)
 {

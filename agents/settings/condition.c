@@ -98,23 +98,33 @@ static enum operation read_operation(struct reading *reading)
 	return IS_ON;
 }
 
-static bool has_value(const struct pem_explore_parameter *parameter, const char *value)
-{
-	uint32_t i;
-
-	for (i = 0; i < parameter->levels; i++) {
-		if (!strcmp(parameter->values[i], value))
-			return true;
-	}
-	return false;
-}
-
 static bool as_number(const char *text, double *number)
 {
 	char *end;
 
 	*number = strtod(text, &end);
 	return end != text && !*end;
+}
+
+/* Less than 0, 0 or greater, as numbers if both are. */
+static double compare(const char *a, const char *b)
+{
+	double x, y;
+
+	if (as_number(a, &x) && as_number(b, &y))
+		return x < y ? -1 : x > y;
+	return strcmp(a, b);
+}
+
+static bool has_value(const struct pem_explore_parameter *parameter, const char *value)
+{
+	uint32_t i;
+
+	for (i = 0; i < parameter->levels; i++) {
+		if (compare(parameter->values[i], value) == 0)
+			return true;
+	}
+	return false;
 }
 
 /* A comparison that no configuration can decide is a mistake. */
@@ -124,8 +134,7 @@ static bool check_value(struct reading *reading, const struct term *term)
 	double number;
 
 	if (term->operation == EQUAL || term->operation == DIFFERS) {
-		if (term->right_is_parameter || has_value(left, term->value) ||
-		    (left->is_ordered && as_number(term->value, &number)))
+		if (term->right_is_parameter || has_value(left, term->value))
 			return true;
 		return refuse(reading, "'%.60s' has no value '%.60s'", left->name, term->value);
 	}
@@ -238,16 +247,6 @@ static bool is_on(const char *value)
 			return false;
 	}
 	return true;
-}
-
-/* Less than 0, 0 or greater, as numbers if both are. */
-static double compare(const char *a, const char *b)
-{
-	double x, y;
-
-	if (as_number(a, &x) && as_number(b, &y))
-		return x < y ? -1 : x > y;
-	return strcmp(a, b);
 }
 
 static bool term_holds(const struct term *term, const struct pem_explore_space *space,

@@ -91,6 +91,12 @@ struct settings_agent *settings_agent__open(const char *folder, size_t *recovere
 int settings_agent__apply(struct settings_agent *agent, enum settings_phase phase,
 			  const struct settings_target *targets, const char *const *values,
 			  size_t count, struct settings_refusal *refusal, struct pem_error *error);
+/*
+ * Is the file, database, server or setting there that a target names? Returns 0 or -errno with
+ * error, as settings_agent__apply. A program of the user's is not run, and a control group not
+ * made: their settings are taken to be there.
+ */
+int settings_target__check(const struct settings_target *target, struct pem_error *error);
 /* The control group that the command has to be put into (its cgroup.procs), or NULL. */
 const char *settings_agent__cgroup(const struct settings_agent *agent);
 /*

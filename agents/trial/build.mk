@@ -12,6 +12,7 @@ $(B)/obj/agents/trial/document.o: $(B)/gen/exploration_xsd.h
 
 # Documents of experiments, without trials.
 TRIAL_DOCUMENT_OBJ := $(call objects,$(addprefix agents/trial/,space.c document.c parameters.c words.c) \
-  $(addprefix agents/settings/,xml.c condition.c))
+  $(addprefix agents/settings/,xml.c condition.c) $(addprefix cli/,options.c text.c json.c progress.c))
+$(B)/fuzz/explore_document: private TEST_LIBS += $(JSON_LIBS)
 $(B)/fuzz/explore_document: $(TRIAL_DOCUMENT_OBJ)
 $(B)/obj/tests/fuzz/explore_document.o: private CPPFLAGS += -Iagents

@@ -2,6 +2,7 @@
 /* document.c - the XML file of an experiment */
 #include "trial/document.h"
 
+#include "cli.h"
 #include "hash.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const char schema[] =
+const char trial_schema[] =
 #include "exploration_xsd.h"
 	;
 
@@ -69,26 +70,90 @@ int trial_reader__copy(struct trial_reader *reader, char **to, const char *text)
 
 /* --- commands --- */
 
+/*
+ * {word} that is almost the name of a parameter is a mistake; another one is the command's own, and
+ * noted. has_arguments: {arguments} is replaced there.
+ */
+static int check_places(struct trial_reader *reader, const struct settings_xml_node *node,
+			const char *attribute, const char *text, bool has_arguments)
+{
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+				      "0123456789.-";
+	struct trial_experiment *e = reader->experiment;
+	const char *names[TRIAL_PARAMETERS_MAX + 2] = {"scratch", "arguments"}, *at = text, *near;
+	size_t count = has_arguments ? 2 : 1, n;
+	char word[64];
+	uint32_t i;
+
+	for (i = 0; i < e->space->view.parameter_count; i++)
+		names[count++] = e->targets[i].name;
+	for (; (at = strchr(at, '{')); at++) {
+		n = strspn(at + 1, letters);
+		if (n < 1 || n >= sizeof(word) || at[n + 1] != '}' || strchr(letters + 53, at[1]) ||
+		    (at > text && at[-1] == '$'))
+			continue;
+		memcpy(word, at + 1, n);
+		word[n] = '\0';
+		near = cli_nearest(word, names, count);
+		if (near && !strcmp(near, word))
+			continue;
+		if (near || !strcmp(word, "arguments"))
+			return settings_xml__refuse(
+				reader->xml, node, attribute, attribute ? (size_t)(at - text) : 0,
+				near ? "there is no parameter '%s'; is {%s} meant? The command's "
+				       "own words have a space there: { %s }"
+				     : "{%s} is replaced in the command and in start alone",
+				word, near, word);
+		memcpy(e->unknown, word, sizeof(word));
+	}
+	return 0;
+}
+
 static int read_command(struct trial_reader *reader, const struct settings_xml_node *node,
 			char **command)
 {
 	const char *text = settings_xml__text(node);
+	int rc;
 
 	if (!text || !text[strspn(text, " \t\r\n")])
 		return settings_xml__refuse(reader->xml, node, NULL, 0, "the command is missing");
-	return trial_reader__copy(reader, command, text);
+	rc = check_places(reader, node, NULL, text,
+			  command == &reader->experiment->command ||
+				  command == &reader->experiment->start);
+	return rc ? rc : trial_reader__copy(reader, command, text);
 }
 
-/* The command's first word, after assignments. It is the application in the database. */
+static bool is_wrapper(const char *word, size_t n)
+{
+	static const char *const all[] = {"nice", "ionice",  "taskset", "chrt",   "numactl",
+					  "env",  "command", "time",    "setsid", "timeout",
+					  "exec", "nohup",   "stdbuf"};
+	const char *slash = memrchr(word, '/', n), *name = slash ? slash + 1 : word;
+	size_t i, left = n - (size_t)(name - word);
+
+	for (i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		if (strlen(all[i]) == left && !memcmp(all[i], name, left))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * The command's first word, after assignments and programs that run another one, with their options
+ * and numbers. It is the application in the database.
+ */
 static int find_program(struct trial_reader *reader)
 {
 	const char *at = reader->experiment->command;
+	bool is_wrapped = false;
 	size_t n;
 
 	for (;; at += n) {
 		at += strspn(at, " \t\r\n");
 		n = strcspn(at, " \t\r\n");
-		if (!memchr(at, '=', n))
+		if (is_wrapper(at, n))
+			is_wrapped = true;
+		else if (!memchr(at, '=', n) && !(is_wrapped && strchr("-0123456789", *at) && n))
 			break;
 	}
 	reader->experiment->program = strndup(at, n);
@@ -257,7 +322,8 @@ static int read_metric(struct trial_reader *reader, const struct settings_xml_no
 static int read_element(struct trial_reader *reader, const struct settings_xml_node *node)
 {
 	struct trial_experiment *e = reader->experiment;
-	const char *name = settings_xml__name(node);
+	const char *name = settings_xml__name(node), *ready;
+	int rc;
 
 	if (!strcmp(name, "parameter"))
 		return trial_reader__parameter(reader, node);
@@ -271,9 +337,11 @@ static int read_element(struct trial_reader *reader, const struct settings_xml_n
 		return read_metric(reader, node);
 	if (!strcmp(name, "command"))
 		return read_run(reader, node);
-	if (trial_reader__copy(reader, &e->ready, settings_xml__attribute(node, "ready")))
-		return -ENOMEM;
-	return read_command(reader, node, &e->start);
+	ready = settings_xml__attribute(node, "ready");
+	rc = ready ? check_places(reader, node, "ready", ready, false) : 0;
+	if (!rc)
+		rc = trial_reader__copy(reader, &e->ready, ready);
+	return rc ? rc : read_command(reader, node, &e->start);
 }
 
 static void add_text(uint64_t *hash, const char *text)
@@ -457,7 +525,7 @@ int trial_experiment__read(struct trial_experiment *experiment, const char *path
 	experiment->space = trial_space__new();
 	if (!experiment->path || !experiment->space)
 		return trial_reader__no_memory(error);
-	rc = settings_xml__open(&reader.xml, path, schema, "exploration.xsd", error);
+	rc = settings_xml__open(&reader.xml, path, trial_schema, "exploration.xsd", error);
 	if (!rc)
 		rc = read_all(&reader);
 	settings_xml__close(reader.xml);

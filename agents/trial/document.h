@@ -18,6 +18,8 @@ struct trial_reader {
 	struct pem_error *error;
 };
 
+/* The document's schema, exploration.xsd. */
+extern const char trial_schema[];
 /* Note that there is no memory. Returns -ENOMEM. */
 int trial_reader__no_memory(struct pem_error *error);
 /* Copy a text; NULL stays NULL. */

@@ -4,6 +4,7 @@
  *
  *	document.c	an experiment, read from XML: command, settings, metrics;
  *			parameters.c: its parameters and constraints
+ *	check.c		what a trial would miss here
  *	words.c		a configuration as text, as arguments, as variables
  *	launch.c	one run of the command: started, watched, ended with all that it started
  *	metrics.c	the metrics of a run
@@ -81,7 +82,8 @@ struct trial_experiment {
 	bool any_status; /* an exit status other than 0 is no failure */
 	char *folder; /* where commands run, as an absolute path */
 	char *prepare, *start, *ready, *command, *end; /* for /bin/sh; NULL: there is none */
-	char *program; /* the command's first word */
+	char *program; /* the command's first word, after env, nice and others */
+	char unknown[64]; /* {word} of a command that is not a parameter; "": there is none */
 	struct trial_space *space;
 	struct settings_target targets[TRIAL_PARAMETERS_MAX]; /* one for each parameter */
 	uint32_t defaults[TRIAL_PARAMETERS_MAX]; /* levels */
@@ -106,6 +108,16 @@ void trial_experiment__free(struct trial_experiment *experiment);
 /* Which parameters mean something in a configuration. */
 void trial_experiment__meaning(const struct trial_experiment *experiment, const uint32_t *levels,
 			       bool *means_something);
+
+/* --- check.c --- */
+
+/*
+ * Read each setting where it is, and observe each event as a trial does. program: the file whose
+ * own events can be metrics. Returns 0; -EINVAL with the first setting or metric that is not there
+ * and its place in the document; or another -errno with error.
+ */
+int trial_experiment__check(const struct trial_experiment *experiment, const char *program,
+			    struct pem_error *error);
 
 /* --- words.c --- */
 

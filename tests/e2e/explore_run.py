@@ -8,40 +8,12 @@ import subprocess
 import sys
 import time
 
-from tap import BUILD, PEM, equal, need, run, run_all, skip, test, tmp
+from explorations import HEAD, experiment, explore, runs, trials
+from tap import BUILD, PEM, equal, need, run, run_all, skip, test
 
 if not os.path.exists(BUILD + "/bin/pem-explore"):
     print("1..0 # SKIP pem was built without SQLite, OpenBLAS, LAPACKE, NLopt or XGBoost")
     sys.exit(0)
-
-HEAD = '<exploration name="%s" %s>\n'
-
-
-def experiment(body, name="e", attributes='policy="grid" race="0"'):
-    """A folder with e.xml, and the environment of an exploration that shares nothing with others."""
-    folder = tmp()
-    with open(os.path.join(folder, "e.xml"), "w", encoding="utf-8") as out:
-        out.write(HEAD % (name, attributes) + body + "\n</exploration>\n")
-    os.mkdir(folder + "/state", 0o700)
-    return folder, dict(os.environ, PEM_DB=folder + "/db", XDG_STATE_HOME=folder + "/state")
-
-
-def explore(folder, env, verb, *options, status=0):
-    rc, out, err = run([PEM, "explore", verb, folder + "/e.xml", *options], env=env, timeout=120)
-    equal(rc, status, "status of %s (%s)" % (verb, err))
-    return out, err
-
-
-def trials(folder):
-    """{configuration: (state, reason)} of the database"""
-    with sqlite3.connect(folder + "/db") as db:
-        return {text: (state, reason) for text, state, reason in db.execute("SELECT text, state, reason FROM directive")}
-
-
-def runs(folder):
-    with sqlite3.connect(folder + "/db") as db:
-        return db.execute("SELECT count(*), sum(wall_ns = 0) FROM run").fetchone()
-
 
 SQUARE = """  <parameter name="a" from="1" to="6" default="1"/>
   <parameter name="b" from="1" to="6" default="1" argument="-b {}"/>
@@ -340,6 +312,10 @@ def mistakes_have_their_place():
         (good + '\n  <metric name="m" of="memory"/>\n  <metric name="e" event="OS::Process::Exec" better="no"/>', "1:1", "memory is not known"),
         (good.replace('of="time"', 'of="time" unit="' + 300 * "x" + '"'), "4:", "unit"),
         (good.replace("{a}", "{b}"), "1:1", "'a' reaches nobody"),
+        (good.replace("{a}", "{a} {argument}"), "3:", "is {arguments} meant"),
+        (good.replace("<command>", "<prepare>echo {arguments}</prepare>\n  <command>"), "3:", "in the command and in start alone"),
+        (good.replace("<command>", '<start ready="test {scratchh}/x">x</start>\n  <command>'), "3:", "is {scratch} meant"),
+        (good.replace("<command>", '<constraint if="a = 7" then="a &gt; 0"/>\n  <command>'), "3:", "no value '7'"),
         (good.replace('of="time"', 'event="OS::Process::Exec" use="median"'), "4:", 'use="count"'),
         ("".join('<parameter name="p%d" values="1 2"/>' % i for i in range(256)) + good, "2:", "more than 255 parameters"),
     ]
@@ -347,6 +323,8 @@ def mistakes_have_their_place():
         folder, env = experiment(body)
         err = explore(folder, env, "check", status=1)[1]
         assert "e.xml:" + place in err and word in err, "%.999s: %s" % (body, err)
+    folder, env = experiment(good.replace("{a}", "{a} {word} ${a} { print } [0-9]{3}").replace("<command>", '<constraint if="a = 1.0" then="a != 2"/>\n  <command>'))
+    assert "{word} stays as it is" in explore(folder, env, "check")[0], "what is the command's own"
 
 
 @test

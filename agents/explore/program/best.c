@@ -30,17 +30,41 @@ static void print_gain(const struct exploration *x, const struct explore_best *b
 		printf(" (%+.1f to %+.1f %%)", 100 * gain.low, 100 * gain.high);
 }
 
+#define SCRATCH "SCRATCH" /* in commands that are printed */
+
+char *explore_command(const struct trial_experiment *e, const uint32_t *levels, const char *command)
+{
+	return trial_words__command(e, levels, command,
+				    command == e->command || command == e->start, SCRATCH);
+}
+
 void explore_print_command(const struct trial_experiment *e, const uint32_t *levels,
 			   const char *what, const char *command)
 {
-	char *text;
+	char *text = command ? explore_command(e, levels, command) : NULL;
 
-	if (!command)
-		return;
-	text = trial_words__command(e, levels, command,
-				    command == e->command || command == e->start, "SCRATCH");
-	printf("  %-8s %s\n", what, text ? text + strspn(text, " \t\r\n") : "");
+	if (text)
+		printf("  %-8s %s\n", what, text + strspn(text, " \t\r\n"));
 	free(text);
+}
+
+static bool has_scratch(const struct trial_experiment *e)
+{
+	const char *const commands[] = {e->prepare, e->start, e->command, e->end};
+	size_t i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+		if (commands[i] && strstr(commands[i], "{scratch}"))
+			return true;
+	}
+	return false;
+}
+
+void explore_print_scratch(const struct trial_experiment *e)
+{
+	if (has_scratch(e))
+		printf("  %s stands for an empty folder, which each run has of its own.\n",
+		       SCRATCH);
 }
 
 static void print_ways(const struct exploration *x, const uint32_t *levels)
@@ -65,6 +89,7 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 	explore_print_command(e, levels, "prepare", e->prepare);
 	explore_print_command(e, levels, "start", e->start);
 	explore_print_command(e, levels, "run", e->command);
+	explore_print_scratch(e);
 }
 
 static int print_json(const struct exploration *x, const struct explore_best *best)
@@ -72,7 +97,7 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 	const struct trial_experiment *e = &x->experiment;
 	struct json_object *all = json_object_new_object(), *values = json_object_new_object();
 	struct explore_estimate gain = exploration__gain(x, best);
-	char *command = trial_words__command(e, best->levels, e->command, true, "SCRATCH");
+	char *command = explore_command(e, best->levels, e->command);
 	bool means_something[TRIAL_PARAMETERS_MAX];
 	uint32_t i;
 
@@ -102,6 +127,8 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 		cli_json__real(all, "gain_high", gain.high);
 	}
 	cli_json__text(all, "command", command ? command : "");
+	if (has_scratch(e))
+		cli_json__text(all, "scratch", SCRATCH);
 	free(command);
 	cli_json__print(all, stdout, false);
 	return cli_finish_output(CLI_DONE);

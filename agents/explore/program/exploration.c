@@ -278,7 +278,7 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 	is_new = rc == -ENOENT && !changes;
 	if (!rc || is_new)
 		rc = make_search(exploration);
-	if (rc || is_new)
+	if (rc)
 		return rc;
 	/* A relative PEM_DB was of the folder before. */
 	if (chdir(exploration->experiment.folder)) {
@@ -287,6 +287,8 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 		return -errno;
 	}
 	rc = trial_store__identify(&exploration->store, error);
+	if (is_new)
+		return rc;
 	/* What others note while they explore is read once they have ended. */
 	if (!rc && changes)
 		rc = lock(exploration);

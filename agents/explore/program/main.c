@@ -74,7 +74,7 @@ const struct cli_verb explore_help = {
 };
 
 static const struct cli_action actions[] = {
-	{"init", "o", false},          {"check", "p", false},
+	{"init", "o", false},          {"check", "pj", false},
 	{"run", "pbj", false},         {"best", "aj", false},
 	{"reproduce", "tj", false},    {"show", "MjH", false},
 	{"replay", "pbsrnRMj", false}, {0},

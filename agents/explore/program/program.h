@@ -5,7 +5,8 @@
  *	main.c		which verb, and its options
  *	replay.c	replay: a policy on a space that was measured before
  *	init.c		init: an experiment to begin with
- *	run.c		run: trials; check: what a trial would do
+ *	check.c		check: what a trial would do, and what it would miss
+ *	run.c		run: trials
  *	best.c		best: the best configuration; reproduce: does its figure hold?
  *	show.c		show: what is known of a space
  *
@@ -47,9 +48,14 @@ int explore_show(const struct explore_request *request);
 
 struct exploration;
 struct trial_experiment;
-/* Print a command of an experiment with the values of a configuration; NULL prints nothing. */
+/* A command of an experiment with the values of a configuration; NULL: no memory. Free it. */
+char *explore_command(const struct trial_experiment *experiment, const uint32_t *levels,
+		      const char *command);
+/* Print it after a word; a command of NULL prints nothing. */
 void explore_print_command(const struct trial_experiment *experiment, const uint32_t *levels,
 			   const char *what, const char *command);
+/* Print which word of the commands stands for a run's folder, if one has it. */
+void explore_print_scratch(const struct trial_experiment *experiment);
 /* Print the best configuration, as text or as JSON. */
 int explore_print_best(const struct exploration *exploration);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* run.c - run: trials, until the budget is used; check: what a trial would do */
+/* run.c - run: trials, until the budget is used */
 #include "program/exploration.h"
 
 #include <errno.h>
@@ -8,53 +8,6 @@
 #include <string.h>
 
 #define SKIPS_MAX 10000u /* configurations in a row that have a refused value */
-
-/* --- check --- */
-
-static int print_check(const struct exploration *x)
-{
-	const struct trial_experiment *e = &x->experiment;
-	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0};
-	size_t i;
-
-	if (e->has_default)
-		memcpy(levels, e->defaults, sizeof(levels));
-	else if (e->space->view.count != UINT64_MAX)
-		e->space->view.at(&e->space->view, 0, levels);
-	printf("%s: %s, %s, policy %s\n", e->name,
-	       cli_format("%u parameters", e->space->view.parameter_count),
-	       e->space->view.count == UINT64_MAX
-		       ? "more configurations than are counted"
-		       : cli_format("%s configurations", cli_count(e->space->view.count)),
-	       x->policy.name);
-	printf("\nA trial runs this, in %s, with its values:\n", e->folder);
-	explore_print_command(e, levels, "prepare", e->prepare);
-	explore_print_command(e, levels, "start", e->start);
-	explore_print_command(e, levels, "command", e->command);
-	explore_print_command(e, levels, "end", e->end);
-	printf("\nIt is ended after %g s, or when the free space of the disk has fallen by %s.\n",
-	       e->limit_s, cli_bytes(e->disk_bytes));
-	for (i = 0; i < e->metric_count; i++)
-		printf("%s %s%s\n",
-		       i < e->objectives ? "aim:     " : "measured:", e->metrics[i].name,
-		       i >= e->objectives                ? ""
-		       : e->metrics[i].greater_is_better ? ", the more the better"
-							 : ", the less the better");
-	printf("%zu configurations were tried already.\n", x->count);
-	return cli_finish_output(CLI_DONE);
-}
-
-int explore_check(const struct explore_request *request)
-{
-	struct exploration x;
-	int rc = exploration__open(&x, request, false);
-
-	rc = rc ? cli_fail(-rc, &x.error) : print_check(&x);
-	exploration__close(&x);
-	return rc;
-}
-
-/* --- run --- */
 
 static void show_progress(const struct exploration *x, uint32_t trials, uint64_t began_ns,
 			  size_t before)

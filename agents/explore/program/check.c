@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT */
+/* check.c - check: what a trial would do, and what it would miss */
+#include "program/exploration.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A command with the values of a configuration. */
+static void add_command(struct json_object *object, const struct exploration *x,
+			const uint32_t *levels, const char *key, const char *command)
+{
+	char *text = command ? explore_command(&x->experiment, levels, command) : NULL;
+
+	if (text)
+		cli_json__text(object, key, text);
+	free(text);
+}
+
+static struct json_object *metrics_json(const struct trial_experiment *e)
+{
+	struct json_object *metrics = json_object_new_array();
+	size_t i;
+
+	for (i = 0; i < e->metric_count; i++) {
+		struct json_object *metric = json_object_new_object();
+
+		cli_json__text(metric, "name", e->metrics[i].name);
+		cli_json__flag(metric, "aim", i < e->objectives);
+		cli_json__flag(metric, "greater_is_better", e->metrics[i].greater_is_better);
+		json_object_array_add(metrics, metric);
+	}
+	return metrics;
+}
+
+static void print_json(const struct exploration *x, const uint32_t *levels, const char *missing)
+{
+	const struct trial_experiment *e = &x->experiment;
+	struct json_object *all = json_object_new_object();
+
+	cli_json__text(all, "exploration", e->name);
+	cli_json__count(all, "parameters", e->space->view.parameter_count);
+	if (e->space->view.count != UINT64_MAX)
+		cli_json__count(all, "configurations", e->space->view.count);
+	cli_json__text(all, "policy", x->policy.name);
+	cli_json__text(all, "folder", e->folder);
+	add_command(all, x, levels, "prepare", e->prepare);
+	add_command(all, x, levels, "start", e->start);
+	add_command(all, x, levels, "command", e->command);
+	add_command(all, x, levels, "end", e->end);
+	cli_json__text(all, "program", x->store.application.path);
+	cli_json__real(all, "limit_s", e->limit_s);
+	cli_json__count(all, "disk_bytes", e->disk_bytes);
+	json_object_object_add(all, "metrics", metrics_json(e));
+	cli_json__count(all, "tried", x->count);
+	cli_json__text(all, "unknown_word", e->unknown);
+	cli_json__text(all, "missing", missing);
+	cli_json__print(all, stdout, false);
+}
+
+static void print_text(const struct exploration *x, const uint32_t *levels)
+{
+	const struct trial_experiment *e = &x->experiment;
+	size_t i;
+
+	printf("%s: %s, %s, policy %s\n", e->name,
+	       cli_format("%u parameters", e->space->view.parameter_count),
+	       e->space->view.count == UINT64_MAX
+		       ? "more configurations than are counted"
+		       : cli_format("%s configurations", cli_count(e->space->view.count)),
+	       x->policy.name);
+	printf("\nA trial runs this, in %s, with its values:\n", e->folder);
+	explore_print_command(e, levels, "prepare", e->prepare);
+	explore_print_command(e, levels, "start", e->start);
+	explore_print_command(e, levels, "command", e->command);
+	explore_print_command(e, levels, "end", e->end);
+	explore_print_scratch(e);
+	if (*e->unknown)
+		printf("{%s} stays as it is: no parameter has that name.\n", e->unknown);
+	printf("\nIt is ended after %g s, or when the free space of the disk has fallen by %s.\n",
+	       e->limit_s, cli_bytes(e->disk_bytes));
+	for (i = 0; i < e->metric_count; i++)
+		printf("%s %s%s\n",
+		       i < e->objectives ? "aim:     " : "measured:", e->metrics[i].name,
+		       i >= e->objectives                ? ""
+		       : e->metrics[i].greater_is_better ? ", the more the better"
+							 : ", the less the better");
+	printf("Trials are of this build of %s; %zu configurations were tried already.\n",
+	       x->store.application.path, x->count);
+}
+
+int explore_check(const struct explore_request *request)
+{
+	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0};
+	struct exploration x;
+	const struct trial_experiment *e = &x.experiment;
+	int rc = exploration__open(&x, request, false);
+
+	if (!rc) {
+		rc = trial_experiment__check(e, x.store.application.path, &x.error);
+		if (e->has_default)
+			memcpy(levels, e->defaults, sizeof(levels));
+		else if (e->space->view.count != UINT64_MAX)
+			e->space->view.at(&e->space->view, 0, levels);
+		if (request->json)
+			print_json(&x, levels, rc ? x.error.text : "");
+		else
+			print_text(&x, levels);
+		/* What prepare makes is not there yet. */
+		if (rc && e->prepare)
+			cli_say("%s (unless prepare makes it)", x.error.text);
+		rc = rc && !e->prepare ? cli_fail(-rc, &x.error) : CLI_DONE;
+		rc = cli_finish_output(rc);
+	} else {
+		rc = cli_fail(-rc, &x.error);
+	}
+	exploration__close(&x);
+	return rc;
+}

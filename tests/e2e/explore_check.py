@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""explore_check: what pem explore check, best and show say of an experiment before and after its trials"""
+import json
+import os
+import subprocess
+import sys
+
+from explorations import experiment, explore, runs
+from tap import BUILD, equal, need, run_all, test
+
+if not os.path.exists(BUILD + "/bin/pem-explore"):
+    print("1..0 # SKIP pem was built without SQLite, OpenBLAS, LAPACKE, NLopt or XGBoost")
+    sys.exit(0)
+
+BODY = """  <parameter name="a" values="1 2"/>
+%s
+  <command>echo v={a}</command>
+  <metric name="v" match="v=([0-9]+)"/>"""
+
+
+def missing(parameter, word, place="3:20"):
+    """A parameter whose setting is not there: the sentence has its place."""
+    folder, env = experiment(BODY % parameter)
+    with open(folder + "/app.json", "w", encoding="utf-8") as out:
+        out.write('{"there": 1}')
+    err = explore(folder, env, "check", status=1)[1]
+    assert "e.xml:%s: " % place in err and word in err, err
+
+
+@test
+def missing_settings_have_their_place():
+    "a file, a key, a database, a PRAGMA, a kernel setting and a program that are not there are told with line and column"
+    for parameter, word in (('<parameter name="b" values="1 2" file="app.ini" key="b"/>', "app.ini can't be read"),
+                            ('<parameter name="b" values="1 2" file="app.json" key="b"/>', "has no 'b'"),
+                            ('<parameter name="b" values="1 2" pragma="page_size" in="x.db"/>', "x.db can't be opened"),
+                            ('<parameter name="b" values="1 2" sysctl="vm.swappines"/>', "swappines can't be read"),
+                            ('<parameter name="b" values="1 2" program="./set.sh"/>', "./set.sh can't be run")):
+        missing("  " + parameter, word)
+
+
+@test
+def settings_that_are_there_are_right():
+    "a key of a file that is there is no mistake, and the file is as it was"
+    folder, env = experiment(BODY % '  <parameter name="b" values="1 2" file="app.json" key="there"/>')
+    with open(folder + "/app.json", "w", encoding="utf-8") as out:
+        out.write('{"there": 7}')
+    explore(folder, env, "check")
+    with open(folder + "/app.json", encoding="utf-8") as now:
+        equal(now.read(), '{"there": 7}', "the file")
+
+
+@test
+def what_prepare_makes_may_be_missing():
+    "a file that is not there is no mistake if a command runs before it is needed, and is told"
+    folder, env = experiment(BODY % '  <parameter name="b" values="1 2" file="app.ini" key="b"/>\n  <prepare>echo b=1 &gt; app.ini</prepare>')
+    out, err = explore(folder, env, "check", "--json")
+    assert "app.ini can't be read" in json.loads(out)["missing"] and "unless prepare makes it" in err, (out, err)
+
+
+@test
+def an_unknown_event_has_its_place():
+    "an event that there is not, and a field that it does not have, are told with line and column"
+    for event, word in (('event="OS::Process::Exek"', "OS::Process::Exek"), ('event="OS::Process::Exec" field="nofield"', "no field 'nofield'")):
+        folder, env = experiment(BODY % "" + '\n  <metric name="e" %s better="no"/>' % event)
+        err = explore(folder, env, "check", status=1)[1]
+        assert "e.xml:6:17: " in err and word in err, err
+
+
+@test
+def trials_are_of_the_program_that_is_wrapped():
+    "programs that run another one are not what trials belong to: another build of that one makes other trials"
+    need("cp")
+    folder, env = experiment(BODY.replace("echo", "env X=1 nice -n 1 ./app") % "")
+    for source in ("echo", "printf"):
+        subprocess.run(["cp", "/usr/bin/" + source, folder + "/app"], check=True)
+        assert "this build of %s/app; 0 configurations" % os.path.realpath(folder) in explore(folder, env, "check")[0], "program"
+        explore(folder, env, "run")
+    equal(runs(folder), (4, 0), "runs of two builds")
+
+
+@test
+def a_folder_of_a_run_is_explained():
+    "where a command has {scratch}, the word that is printed in its place is explained; elsewhere there is no such word"
+    for use in (True, False):
+        folder, env = experiment((BODY % "").replace("echo", "ls {scratch}; echo" if use else "echo"))
+        explore(folder, env, "run")
+        for verb in ("check", "best"):
+            out = explore(folder, env, verb)[0]
+            equal("SCRATCH stands for an empty folder" in out, use, verb)
+        equal(json.loads(explore(folder, env, "best", "--json")[0]).get("scratch"), "SCRATCH" if use else None, "JSON")
+
+
+run_all()
