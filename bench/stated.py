@@ -15,7 +15,7 @@ The verdict: 'within 20 %' if the stated cost is from 80 to 120 % of the measure
 interval has a part between 80 and 120 % of the stated cost, or the stated bounds have one; else 'off', or 'too few rounds' of fewer
 than 6.
 
-The programs allocate (malloc, sqlite3, json, strings, jq), make system calls (dd, find, tar), switch threads (pipe), have page faults
+The programs allocate (malloc, sqlite3, json, strings, jq; with NAME-g the stacks of allocations are recorded), make system calls (dd, find, tar), switch threads (pipe), have page faults
 (faults), start processes (sh), or do little of all that (xz). BENCH_ROUNDS=N: so many rounds, where 15 take too long.
 """
 import json
@@ -29,7 +29,8 @@ from measure import Folder, HERE, PEM, QUICK, cpus, heading, report, uninterrupt
 ROUNDS = 1 if QUICK else int(os.environ.get("BENCH_ROUNDS", "15"))
 ROUNDS_LEAST = 6  # the median lies between the least and the most of fewer with less confidence
 ROWS, PAIRS, CALLS, PASSES, STARTS = (2000, 20000, 5000, 500, 5) if QUICK else (300000, 4000000, 300000, 40000, 150)
-NAMES = "malloc sqlite3 json strings jq xz dd find tar pipe faults sh".split()
+NAMES = "malloc sqlite3 json strings jq xz dd find tar pipe faults sh malloc-g sqlite3-g strings-g jq-g".split()
+STACKS = ["-g", "-e", "APP::Libc::*alloc,APP::Libc::Free"]
 SQL = ("create table t(a, b); with recursive c(x) as (select 1 union all select x + 1 from c where x < %d) "
        "insert into t select x, x * 7919 %% 100003 from c; create index i on t(b); select count(*), sum(a) from t where b > 50000;" % ROWS)
 JSON = "import json\nd = [{'k%%d' %% i: [i] * 5} for i in range(%d)]\nfor _ in range(4): json.loads(json.dumps(d))" % (ROWS // 20)
@@ -63,10 +64,10 @@ def cpu_ms(prefix, words, folder):
         return sum(map(int, times.read().split()[1:])) / 1e3
 
 
-def recorded(words, folder):
+def recorded(words, folder, options=()):
     """(CPU time of the program, the report's cost)."""
     trace = folder.fresh("trace")
-    ms = cpu_ms(["taskset", "-c", str(cpus()[1]), PEM, "record", "-q", "-o", trace, "--"], words, folder)
+    ms = cpu_ms(["taskset", "-c", str(cpus()[1]), PEM, "record", "-q", *options, "-o", trace, "--"], words, folder)
     text = subprocess.run([PEM, "report", "--json", trace], stdout=subprocess.PIPE, check=True).stdout
     shutil.rmtree(trace)
     return ms, json.loads(text)["cost"]
@@ -97,10 +98,11 @@ def measure(case, words, folder):
     plain, more, costs = [], [], []
     os.environ["XDG_CACHE_HOME"] = folder.fresh("cache")
     os.mkdir(os.environ["XDG_CACHE_HOME"])
-    recorded(["true"], folder)
+    options = STACKS if case.endswith("-g") else ()
+    recorded(["true"], folder, options)
     for _ in range(ROUNDS):
         plain.append(cpu_ms([], words, folder))
-        ms, cost = recorded(words, folder)
+        ms, cost = recorded(words, folder, options)
         more.append(ms - plain[-1])
         costs.append(cost)
     stated, least, most = (statistics.median(stated_ms(cost, key, each) for cost in costs) for key, each in
@@ -124,7 +126,7 @@ def main():
     with Folder() as folder:
         found, said = commands(folder), []
         for case in cases:
-            words = found.get(case.rsplit("/", 1)[1])
+            words = found.get(case.rsplit("/", 1)[1].removesuffix("-g"))
             if words:
                 said.append(measure(case, words, folder))
             else:

@@ -58,8 +58,14 @@ static bool is_unmeasured(const struct pem_trace_cost *c)
 	return c->count != 0 && c->ns_each <= 0;
 }
 
-/* What the programs did to find the calls of stacks: no kind has it, as it goes by their depth. */
+/* How stacks of allocations were looked for: recorders of earlier versions don't tell. */
 #define STACKS "stacks of allocations"
+
+static bool lacks_stacks(const struct report *r)
+{
+	return report__has(r, PEM_MEANS_FRAME) && !has_kind(r->info, "stack") &&
+	       !has_kind(r->info, "others");
+}
 
 /* The names of these kinds, "uprobe-log, sample". "": the sum has all. */
 static const char *unmeasured(const struct report *r, char *text, size_t bytes)
@@ -73,7 +79,7 @@ static const char *unmeasured(const struct report *r, char *text, size_t bytes)
 		if (is_unmeasured(&info->costs[i]) && used < bytes)
 			used += (size_t)snprintf(text + used, bytes - used, "%s%s",
 						 used != 0 ? ", " : "", info->costs[i].kind);
-	if (report__has(r, PEM_MEANS_FRAME) && used < bytes)
+	if (lacks_stacks(r) && used < bytes)
 		snprintf(text + used, bytes - used, "%s" STACKS, used != 0 ? ", " : "");
 	return text;
 }
@@ -270,7 +276,7 @@ struct json_object *report_cost__json(const struct report *r)
 		if (is_unmeasured(c))
 			json_object_array_add(lacking, json_object_new_string(c->kind));
 	}
-	if (report__has(r, PEM_MEANS_FRAME))
+	if (lacks_stacks(r))
 		json_object_array_add(lacking, json_object_new_string(STACKS));
 	json_object_object_add(object, "kinds", kinds);
 	json_object_object_add(object, "unmeasured", lacking);

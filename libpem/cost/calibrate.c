@@ -53,6 +53,8 @@ static const char *const kind_names[PEM_COST_KINDS] = {
 	[PEM_COST_SAMPLE] = "sample",
 	[PEM_COST_SAMPLE_FRAMES] = "sample-fp",
 	[PEM_COST_SAMPLE_TABLES] = "sample-dwarf",
+	[PEM_COST_STACK] = "stack",
+	[PEM_COST_CALL] = "stack-call",
 };
 
 void pem_cost__name(char *text, size_t bytes, unsigned kind, bool stat)
@@ -68,6 +70,9 @@ enum pem_cost_kind pem_session__cost_kind(const struct pem_session *s,
 {
 	switch (event->source_kind) {
 	case PEM_SOURCE_STUB:
+		/* It is counted for what it tells of. */
+		if (!strcmp(event->name, PEM_STACK_WALK_EVENT))
+			return PEM_COST_NONE;
 		return strcmp(event->source_name, "libpem-libc.so") ? PEM_COST_USER : PEM_COST_LIBC;
 	case PEM_SOURCE_SAMPLE:
 		/* A sample of data has registers in place of callers. */
@@ -111,6 +116,8 @@ uint32_t pem_session__cost_kinds(const struct pem_session *s)
 			if ((demand->want_log || demand->want_statistic) && kind != PEM_COST_NONE)
 				kinds |= 1u << kind;
 		}
+		if (s->demands[i].event->meaning == PEM_MEANS_FRAME && s->demands[i].want_log)
+			kinds |= PEM_COST_STACK_KINDS;
 	}
 	if (s->log && s->log->of_libc)
 		kinds |= 1u << PEM_COST_LIBC;

@@ -67,6 +67,8 @@ enum pem_cost_kind {
 	PEM_COST_SAMPLE,
 	PEM_COST_SAMPLE_FRAMES, /* with callers, by frame pointers */
 	PEM_COST_SAMPLE_TABLES, /* with a copy of the stack */
+	PEM_COST_STACK, /* the stack of an allocation is looked for */
+	PEM_COST_CALL, /* each call of it */
 	PEM_COST_KINDS,
 	PEM_COST_NONE = PEM_COST_KINDS /* counters, which the recorder reads in its own time */
 };
@@ -74,6 +76,9 @@ enum pem_cost_kind {
 /* Kinds that are measured together, with the source that serves the kernel's tracepoints. */
 #define PEM_COST_KERNEL_KINDS                                                                      \
 	(1u << PEM_COST_SYSCALL | 1u << PEM_COST_PATH | 1u << PEM_COST_FILE | 1u << PEM_COST_KERNEL)
+
+/* They are measured together, and are no events: an event of the C library has them beside. */
+#define PEM_COST_STACK_KINDS (1u << PEM_COST_STACK | 1u << PEM_COST_CALL)
 
 struct pem_run_options;
 
@@ -211,6 +216,12 @@ void pem_session__count_costs(struct pem_session *session, struct pem_trace_info
 void pem_session__add_stat_costs(struct pem_session *session, struct pem_trace_info *info,
 				 const uint64_t *counted);
 
+/*
+ * What it costs an allocation that its stack is looked for, in a program that works gap_ns between
+ * two events: the mean so far. 0: none was looked for.
+ */
+double pem_session__walk_ns(const struct pem_session *session, double gap_ns);
+
 /* Note how much of its pool a producer used, which is about to go away. */
 void pem_session__note_pool(struct pem_session *session, const struct pem_producer *producer);
 
@@ -229,6 +240,8 @@ struct pem_step pem_step__least(struct pem_step a, struct pem_step b);
 /* --- exercise.c, and exercise/main.c, the program that is run --- */
 
 #define PEM_EXERCISE_ALLOCATE 'a' /* a pair of malloc and free */
+#define PEM_EXERCISE_DEEP 'd' /* the same below PEM_EXERCISE_DEPTH further calls */
+#define PEM_EXERCISE_DEPTH 20
 #define PEM_EXERCISE_CALL 'c' /* a system call */
 #define PEM_EXERCISE_PATH 'p' /* one that takes a path */
 #define PEM_EXERCISE_OPEN 'o' /* three: another file is opened, used and closed */
@@ -237,8 +250,11 @@ struct pem_step pem_step__least(struct pem_step a, struct pem_step b);
 #define PEM_EXERCISE_START 'x' /* a process starts, becomes another program, and ends */
 
 struct pem_exercised {
-	struct pem_step step; /* of the first four */
-	/* Of the others: the CPU time of each, and how many there were. */
+	struct pem_step step; /* of the first five */
+	/*
+	 * Of the others: the CPU time of each, and how many there were. Of an allocation, count is
+	 * the number of calls of its stack.
+	 */
 	double ns, count;
 };
 
@@ -263,6 +279,12 @@ void pem_exercise__end(struct pem_exercise *exercise);
  * record is lost.
  */
 struct pem_cost pem_libc_cost(double *lost_ns);
+
+/*
+ * Measure what it costs an allocation that its stack is looked for: in any case, and for each call
+ * of the stack. libc: the cost of an event of the C library.
+ */
+void pem_stack_cost(const struct pem_cost *libc, struct pem_cost *stack, struct pem_cost *call);
 
 /* --- sample_cost.c --- */
 

@@ -312,6 +312,18 @@ static bool tells_context(const struct pem_event *event)
 	       event->meaning == PEM_MEANS_SETS_THREAD;
 }
 
+static bool is_walk(const struct pem_event *event)
+{
+	return !strcmp(event->name, PEM_STACK_WALK_EVENT);
+}
+
+/* Are the calls of its stack looked for with each event? */
+static bool has_stack(const struct pem_event *event)
+{
+	return event->meaning != PEM_MEANS_FRAME &&
+	       pem_event__field_by_role(event, PEM_ROLE_STACK) >= 0;
+}
+
 /* Find how much the programs work between two events: these are dearer then (ledger.c). */
 static void find_gaps(struct pem_session *s, uint64_t cpu_ns)
 {
@@ -322,6 +334,8 @@ static void find_gaps(struct pem_session *s, uint64_t cpu_ns)
 
 	for (i = 0; i < s->demand_count; i++) {
 		since = &d->counted[i].since;
+		if (is_walk(s->demands[i].event))
+			continue;
 		events[pem_event__is_of_kernel(s->demands[i].event)] +=
 			since->logged + since->added;
 	}
@@ -345,10 +359,10 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 					 : PEM_DETAIL_OFF;
 	/*
 	 * Counters: nothing happens in the programs. A reading of counters comes and goes with the
-	 * event at which they are read, and that pays for it.
+	 * event at which they are read, and that pays for it. So does the search for a stack.
 	 */
 	if ((demand->event->source_kind != PEM_SOURCE_STUB && !kernel) ||
-	    !strcmp(demand->event->name, PEM_THREAD_COUNTERS_EVENT))
+	    !strcmp(demand->event->name, PEM_THREAD_COUNTERS_EVENT) || is_walk(demand->event))
 		e->wanted = PEM_DETAIL_OFF;
 	e->detail = e->wanted < demand->detail ? e->wanted : demand->detail;
 	e->tells_context = tells_context(demand->event);
@@ -357,6 +371,10 @@ static void present(struct pem_session *s, const struct pem_demand *demand,
 	if (cost) {
 		log_ns = pem_cost__at(cost, false, gap_ns);
 		stat_ns = pem_cost__at(cost, true, gap_ns);
+	}
+	if (has_stack(demand->event)) {
+		log_ns += pem_session__walk_ns(s, gap_ns);
+		stat_ns += pem_session__walk_ns(s, gap_ns);
 	}
 	if (demand->counters)
 		log_ns += s->cost->reading_ns + costs->each[PEM_COST_USER].log_ns;

@@ -8,7 +8,7 @@
  * user: a record of two fields into a private ring, by the inlines that stubs use, with the clock
  * read; one value added to a statistic by the same inlines.
  *
- * libc: see libc_cost.c. sample: see sample_cost.c.
+ * libc, stack: see libc_cost.c. sample: see sample_cost.c.
  *
  * syscall, path, file: a call on a descriptor, one that takes a path, and those that open a file
  * and close it, in turn. All events of system calls are wanted, with the files that calls are on.
@@ -515,10 +515,12 @@ void pem_session__measure_kinds(struct pem_session *s, uint32_t kinds,
 		each[PEM_COST_UPROBE] = measure_function(s, "uprobe");
 	if (kinds >> PEM_COST_URETPROBE & 1)
 		each[PEM_COST_URETPROBE] = measure_function(s, "uretprobe");
-	for (i = PEM_COST_SAMPLE; i < PEM_COST_KINDS; i++) {
+	for (i = PEM_COST_SAMPLE; i <= PEM_COST_SAMPLE_TABLES; i++) {
 		if (kinds >> i & 1)
 			each[i] = measure_sample(i);
 	}
+	if (kinds & PEM_COST_STACK_KINDS)
+		pem_stack_cost(&each[PEM_COST_LIBC], &each[PEM_COST_STACK], &each[PEM_COST_CALL]);
 	for (i = 0; i < PEM_COST_KINDS; i++) {
 		if (kinds >> i & 1)
 			each[i] = kept(&each[i]);

@@ -13,6 +13,7 @@
 #include "cost/cost.h"
 #include "processes/processes.h"
 #include "source_host/source_host.h"
+#include "statistics/statistics.h"
 #include "writer/log.h"
 #include "pool.h"
 #include "util.h"
@@ -150,9 +151,29 @@ static uint64_t faults_of(const struct pem_session *s)
 	return s->command.done ? (uint64_t)usage->ru_minflt + (uint64_t)usage->ru_majflt : 0;
 }
 
+/* How often stacks of allocations were looked for, and how many calls they had. */
+static struct pem_statistic walks_of(const struct pem_session *s)
+{
+	const struct pem_demand *demand = s->log ? s->log->walks : NULL;
+	struct pem_statistic all = {0};
+	struct pem_producer *p;
+
+	if (demand && demand->retired_epoch == demand->epoch)
+		all = demand->retired;
+	for (p = s->processes->producers; demand && p; p = p->next)
+		pem_producer__statistic(p, demand, &all);
+	return all;
+}
+
 static bool is_of_programs(unsigned kind)
 {
 	return kind == PEM_COST_USER || kind == PEM_COST_LIBC;
+}
+
+/* Events of the C library have these beside, and are counted themselves. */
+static bool is_of_stacks(unsigned kind)
+{
+	return PEM_COST_STACK_KINDS >> kind & 1;
 }
 
 /* What observing cost the programs at least, events and all else. */
@@ -180,11 +201,14 @@ static void find_gaps(const struct pem_session *s, const struct pem_trace_info *
 	unsigned i;
 
 	for (i = 0; i < PEM_COST_KINDS; i++)
-		events[is_of_programs(i)] += c->count[i];
+		if (!is_of_stacks(i))
+			events[is_of_programs(i)] += c->count[i];
 	for (i = 0; i < PEM_COST_KINDS; i++) {
+		bool programs = is_of_programs(i) || is_of_stacks(i);
+
 		c->gap_ns[i] = -1;
-		if (base > 0 && events[is_of_programs(i)])
-			c->gap_ns[i] = work > 0 ? work / (double)events[is_of_programs(i)] : 0;
+		if (base > 0 && events[programs])
+			c->gap_ns[i] = work > 0 ? work / (double)events[programs] : 0;
 	}
 }
 
@@ -206,10 +230,13 @@ static uint64_t lost_of(const struct pem_session *s, const struct counts *c, uin
 
 static void count_events(const struct pem_session *s, struct counts *c)
 {
+	struct pem_statistic walks = walks_of(s);
 	enum pem_cost_kind kind;
 	size_t i;
 
 	memset(c, 0, sizeof(*c));
+	c->count[PEM_COST_STACK] = walks.count;
+	c->count[PEM_COST_CALL] = walks.sum;
 	for (i = 0; i < s->demand_count; i++) {
 		kind = pem_session__cost_kind(s, s->demands[i].event);
 		if (kind != PEM_COST_NONE)
@@ -247,6 +274,18 @@ static void add_lines(struct pem_session *s, struct pem_trace_info *info, const 
 		add_plain(info, "switch", process->switch_ns, switches_of(s));
 	if (process->fault_ns > 0 && s->command.done)
 		add_plain(info, "fault", process->fault_ns, faults_of(s));
+}
+
+double pem_session__walk_ns(const struct pem_session *s, double gap_ns)
+{
+	const struct pem_cost *each = s->cost->costs.each;
+	struct pem_statistic walks = walks_of(s);
+
+	if (!walks.count)
+		return 0;
+	return pem_cost__at(&each[PEM_COST_STACK], false, gap_ns) +
+	       pem_cost__at(&each[PEM_COST_CALL], false, gap_ns) * (double)walks.sum /
+		       (double)walks.count;
 }
 
 void pem_session__calibrate(struct pem_session *s, struct pem_trace_info *info,

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * libc_cost.c - measure what it costs a program that its calls of malloc and free are events
+ * libc_cost.c - measure what it costs a program that its calls of malloc and free are events, and
+ * that they have stacks
  *
  * Programs allocate (exercise/main.c) in turn: a plain one, one that is recorded, one that is
  * counted, and one whose pool is full. So the cost is that of the whole way: the function in front
  * of the C library's, finding the site, and the record. The sessions are made for this alone. The
  * recorded one keeps its last records, in a pool that is soon used whole and takes no further
  * memory.
+ *
+ * A stack costs the allocation something in any case, and something for each call. So two programs
+ * that are recorded allocate, one with stacks, and that one also below some further calls.
  */
 #include "core/core.h"
 #include "cost/cost.h"
@@ -19,6 +23,7 @@
 
 #define ROUNDS 3 /* the first is not counted */
 #define CHUNKS 128
+#define FRAME_EVENT "APP::Stack::Frame"
 
 enum { PLAIN, LOGGED, COUNTED, LOST, WAYS };
 
@@ -30,7 +35,24 @@ struct way {
 	struct pem_step pairs[ROUNDS];
 };
 
-static bool begin(struct way *way, uint32_t flags, bool overwrite)
+/* Have the calls of stacks recorded. UI: before the rules are counted. */
+static uint32_t add_stacks(struct pem_session *s, uint32_t count)
+{
+	const struct pem_event *frame = pem_model__by_name(s->model, FRAME_EVENT);
+	const struct pem_event *walk = pem_model__by_name(s->model, PEM_STACK_WALK_EVENT);
+
+	if (!frame || !walk)
+		return count;
+	s->page->rules[count++] = (struct pem_rule){
+		.event_id = frame->id, .action = PEM_ACTION(PEM_ACTION_LOG, PEM_NO_FIELD, 0, 0, 1)};
+	s->page->rules[count++] =
+		(struct pem_rule){.event_id = walk->id,
+				  .action = PEM_ACTION(PEM_ACTION_STAT, 0, PEM_TYPE_UINT32,
+						       walk->fields[0].offset, 1)};
+	return count;
+}
+
+static bool begin(struct way *way, uint32_t flags, bool overwrite, bool stacks)
 {
 	const struct pem_session_options few = {
 		.size = sizeof(few), .chunk_count = CHUNKS, .overwrite = overwrite};
@@ -46,7 +68,8 @@ static bool begin(struct way *way, uint32_t flags, bool overwrite)
 				  .action = PEM_ACTION(flags, PEM_NO_FIELD, 0, 0, 1),
 				  .max_level = PEM_LEVEL_INFO};
 	/* UI */
-	__atomic_store_n(&way->own->page->rule_count, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&way->own->page->rule_count, stacks ? add_stacks(way->own, 1) : 1,
+			 __ATOMIC_RELEASE);
 	way->environment = pem_environment__new(way->own, way->own->directory, NULL, &options);
 	return way->environment &&
 	       pem_exercise__begin(&way->run, pem_environment__variables(way->environment));
@@ -82,10 +105,10 @@ struct pem_cost pem_libc_cost(double *lost_ns)
 	unsigned i, w;
 
 	*lost_ns = 0;
-	if (!ways || !begin(&ways[PLAIN], 0, false) ||
-	    !begin(&ways[LOGGED], PEM_ACTION_LOG, true) ||
-	    !begin(&ways[COUNTED], PEM_ACTION_STAT, true) ||
-	    !begin(&ways[LOST], PEM_ACTION_LOG, false))
+	if (!ways || !begin(&ways[PLAIN], 0, false, false) ||
+	    !begin(&ways[LOGGED], PEM_ACTION_LOG, true, false) ||
+	    !begin(&ways[COUNTED], PEM_ACTION_STAT, true, false) ||
+	    !begin(&ways[LOST], PEM_ACTION_LOG, false, false))
 		goto out;
 	for (i = 0; i < ROUNDS; i++) {
 		for (w = 0; w < WAYS; w++) {
@@ -105,4 +128,66 @@ out:
 		end(&ways[w]);
 	free(ways);
 	return cost;
+}
+
+/* --- stacks --- */
+
+enum { NO_STACKS, STACKS, DEEP_STACKS, STACK_WAYS };
+
+static double more(double with, double without)
+{
+	return with > without ? with - without : 0;
+}
+
+/* What is left of a stack's cost without that of its calls. */
+static struct pem_cost without_calls(struct pem_cost stack, const struct pem_cost *call,
+				     double calls)
+{
+	stack.log_ns = more(stack.log_ns, calls * call->log_ns);
+	stack.cold_log_ns = more(stack.cold_log_ns, calls * call->cold_log_ns);
+	return stack;
+}
+
+/* A step has steps of these, and two events of the C library: gaps are those between events. */
+static struct pem_cost beside_events(struct pem_step plain, struct pem_step with, double steps,
+				     const struct pem_cost *libc)
+{
+	struct pem_cost cost = pem_cost__of(plain, with, with, steps);
+
+	cost.stat_ns = cost.cold_stat_ns = 0; /* it is what it costs, logged or counted */
+	cost.warm_gap_ns = libc->warm_gap_ns;
+	cost.half_gap_ns *= steps / 2;
+	return cost;
+}
+
+void pem_stack_cost(const struct pem_cost *libc, struct pem_cost *stack, struct pem_cost *call)
+{
+	static const char words[] = {PEM_EXERCISE_ALLOCATE, PEM_EXERCISE_ALLOCATE,
+				     PEM_EXERCISE_DEEP};
+	struct way *ways = calloc(STACK_WAYS, sizeof(*ways));
+	struct pem_exercised done = {.count = 0};
+	double calls = 0;
+	unsigned i, w;
+
+	if (!ways || !begin(&ways[NO_STACKS], PEM_ACTION_LOG, true, false) ||
+	    !begin(&ways[STACKS], PEM_ACTION_LOG, true, true))
+		goto out;
+	for (i = 0; i < ROUNDS; i++) {
+		for (w = 0; w < STACK_WAYS; w++) {
+			if (!pem_exercise__do(&ways[w ? STACKS : NO_STACKS].run, words[w], &done))
+				goto out;
+			ways[w].pairs[i] = done.step;
+			if (w == STACKS)
+				calls = done.count;
+		}
+	}
+	*call = beside_events(least_ns(&ways[STACKS]), least_ns(&ways[DEEP_STACKS]),
+			      PEM_EXERCISE_DEPTH, libc);
+	*stack = without_calls(
+		beside_events(least_ns(&ways[NO_STACKS]), least_ns(&ways[STACKS]), 1, libc), call,
+		calls);
+out:
+	for (w = STACK_WAYS; ways && w--;)
+		end(&ways[w]);
+	free(ways);
 }

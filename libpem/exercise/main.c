@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include "cost/cost.h"
 
+#include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
@@ -28,16 +29,38 @@
 #define ROUNDS 9
 #define TIMES 40
 #define STARTS 1
+#define CALLS_MAX 100
 #define BEYOND 2 /* rounds on both sides that do not count */
 
 static void *volatile kept;
+static int calls; /* of the allocation's stack; 0: not known yet */
+
+/* How many calls the caller's stack has, this one not among them. */
+static __attribute__((noinline)) int count_calls(void)
+{
+	void *found[CALLS_MAX];
+
+	return backtrace(found, CALLS_MAX) - 1;
+}
 
 static void allocate(void *arg)
 {
 	unsigned *count = arg;
 
+	if (!calls)
+		calls = count_calls();
 	kept = malloc(24 + (*count)++ % 4 * 16);
 	free(kept);
+}
+
+static __attribute__((noinline)) void allocate_below(unsigned further, unsigned *count,
+						     struct pem_exercised *done)
+{
+	if (further)
+		allocate_below(further - 1, count, done);
+	else
+		done->step = pem_step__measure(allocate, PAIRS, NULL, count);
+	kept = NULL; /* not the last call: it would become a jump */
 }
 
 /* --- system calls --- */
@@ -202,7 +225,10 @@ static struct pem_exercised exercise(char what, struct exercise *e)
 
 	switch (what) {
 	case PEM_EXERCISE_ALLOCATE:
-		done.step = pem_step__measure(allocate, PAIRS, NULL, &count);
+	case PEM_EXERCISE_DEEP:
+		calls = 0;
+		allocate_below(what == PEM_EXERCISE_DEEP ? PEM_EXERCISE_DEPTH : 0, &count, &done);
+		done.count = calls;
 		return done;
 	case PEM_EXERCISE_CALL:
 		if (fd < 0)

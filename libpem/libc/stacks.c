@@ -191,6 +191,7 @@ uint64_t pem_libc_stack(uintptr_t site)
 	uint32_t i;
 
 	find_calls(&calls, site);
+	pem_notify_stack_walk(calls.count);
 	stack = calls.is_cut ? CUT : 0;
 	for (i = 0; i < calls.count; i++)
 		stack += weight_of(&calls, i);

@@ -404,6 +404,24 @@ static void add_context_events(struct pem_session *s, struct pem_log *log)
 	}
 }
 
+/* Count how often stacks are looked for whose calls are logged: that has a cost of its own. */
+static void count_walks(struct pem_session *s, struct pem_log *log)
+{
+	const struct pem_event *event = pem_model__by_name(s->model, PEM_STACK_WALK_EVENT);
+	bool has_frames = false;
+	size_t i;
+
+	for (i = 0; i < log->count; i++)
+		has_frames |= log->demands[i]->event->meaning == PEM_MEANS_FRAME;
+	if (!has_frames || !event)
+		return;
+	log->walks = pem_session__demand(s, event);
+	if (log->walks && !log->walks->statistics) {
+		log->walks->field = 0;
+		log->walks->statistic = log->walks->want_statistic = true;
+	}
+}
+
 /* Begin or end a span in which the log is enabled. */
 static void note_span(struct pem_log *log, bool enabled)
 {
@@ -440,6 +458,7 @@ int pem_log__enable(struct pem_log *log)
 			result = pem_session__join_self(s, NULL);
 	}
 	add_context_events(s, log);
+	count_walks(s, log);
 	if (!log->enabled)
 		note_span(log, true);
 	log->enabled = true;
@@ -465,6 +484,8 @@ void pem_log__disable(struct pem_log *log)
 		s->demands[i].log = false;
 	for (i = 0; i < log->count; i++)
 		log->demands[i]->log = false;
+	if (log->walks && !log->walks->statistics)
+		log->walks->statistic = false;
 	was_enabled = log->enabled;
 	log->enabled = false;
 	pem_session__publish(s);
@@ -577,6 +598,8 @@ void pem_log__unregister(struct pem_log *log)
 	pem_session__lock(s);
 	for (i = 0; i < s->demand_count; i++)
 		s->demands[i].want_log = false;
+	if (log->walks && !log->walks->statistics)
+		log->walks->want_statistic = false;
 	remove_demands(log);
 	pem_trace_writer__free(log->writer);
 	pem_flight__free(s->flight->store);

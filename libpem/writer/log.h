@@ -53,6 +53,8 @@ struct pem_log {
 	 */
 	uint64_t delivered, produced, overwritten;
 	uint64_t readings; /* of produced: readings of counters at events */
+	/* The demand that counts how often allocations' stacks are looked for; NULL: none does. */
+	struct pem_demand *walks;
 	uint64_t of_libc; /* of produced: events of the functions in front of the C library's */
 	/* Where it takes events. */
 	struct pem_context context;

@@ -155,6 +155,27 @@ def deep():
         equal((names[0], names[-1] == "[cut off]", names.count("down")), ("leaf", depth == 300, min(depth + 1, 126)), "calls at depth %d" % depth)
     text = run([PEM, "report", "--by", "stack", recorded([program, "300"], "-g")])[1]
     assert "further callers" in text, text
+
+
+@test
+def cost_of_stacks():
+    "the cost of observing has each stack that was looked for, and each call of it; a trace of a recorder that did not tell has them named"
+    trace = recorded([compiled(), "trees", "5"], "-g")
+    told = report(trace)
+    events, stacks = events_of(told), told["stacks"]
+    costs = {kind["kind"]: (kind["count"], kind["ns_each"]) for kind in told["cost"]["kinds"]}
+    # An inlined call has no return address of its own.
+    calls = sum(stack["count"] * sum(not frame.get("inlined", False) and frame.get("function") != "[cut off]" for frame in stack["frames"])
+                for stack in stacks)
+    equal((costs["stack"][0], costs["stack-call"][0]), (sum(events.get("APP::Libc::" + name, 0) for name in ("Malloc", "Calloc", "Realloc")), calls),
+          "stacks and calls")
+    assert costs["stack"][1] and costs["stack-call"][1] and not told["cost"]["unmeasured"], told["cost"]
+    with open(trace + "/.pem/run", encoding="utf-8") as run_file:
+        lines = run_file.readlines()
+    with open(trace + "/.pem/run", "w", encoding="utf-8") as run_file:
+        run_file.writelines(line for line in lines if not line.startswith("cost=stack"))
+    equal(report(trace)["cost"]["unmeasured"], ["stacks of allocations"], "unmeasured")
+    text = run([PEM, "report", "--by", "stack", trace])[1]
     assert re.search(r"In all at least .* Not in it: what could not be measured \(stacks of allocations\)", " ".join(text.split())), text
 
 

@@ -414,7 +414,8 @@ struct pem_event_cost {
 	 * system call, "path-log": a path of one, "kernel-log": another tracepoint. "uprobe-log"
 	 * and so on: a function or static probe of a program. "uretprobe-log" and so on: a
 	 * function's return. "sample": a timer; "sample-fp": with callers by frame pointers;
-	 * "sample-dwarf": with a copy of the stack.
+	 * "sample-dwarf": with a copy of the stack. "stack": an allocation's stack is looked for,
+	 * beside its event; "stack-call": each call of that stack.
 	 */
 	char kind[24];
 	double ns_each; /* nanoseconds, where pem's code and data are in the caches */

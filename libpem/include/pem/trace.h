@@ -44,6 +44,8 @@ struct pem_trace;
 #define PEM_COUNTERS_EVENT "HW::HWPerf::HPMsAtEvent"
 /* As PEM_COUNTERS_EVENT, of the thread that raises an event. */
 #define PEM_THREAD_COUNTERS_EVENT "HW::HWPerf::HPMsInThread"
+/* Counted each time that an allocation's stack is looked for. Its first field: the calls found. */
+#define PEM_STACK_WALK_EVENT "APP::Stack::Walk"
 /* The last of a sample's callers, if there are others further out that are not known. */
 #define PEM_CALLERS_CUT 0u
 
