@@ -45,7 +45,7 @@ $(B)/bin/pem-explore: $(EXPLORE_OBJ) $(TRIAL_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI)
 
 # Spaces and policies alone: for bench/between_trials.c and tests/unit/explore_model.c.
 EXPLORE_MODELS := $(call objects,$(wildcard agents/explore/policy/*.c) \
-  agents/explore/program/table.c agents/trial/space.c \
+  agents/trial/table.c agents/trial/space.c \
   shared/number_map.c shared/student.c)
 
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \

@@ -10,6 +10,7 @@
  *	metrics.c	the metrics of a run
  *	run.c		configure, start, run, restore
  *	store.c		runs in the CPO database
+ *	table.h		a space that was measured before, from CSV
  *	guard.c		a process that ends and restores everything if the agent is killed
  *
  * Everything belongs to one thread. Only guard.c prints. Functions that can fail return -errno with

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "policy/policy.h"
-#include "program/table.h"
+#include "trial/table.h"
 
 #include <math.h>
 #include <stdlib.h>

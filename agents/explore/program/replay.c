@@ -3,7 +3,7 @@
 #include "policy/policy.h"
 #include "policy/search.h"
 #include "program/program.h"
-#include "program/table.h"
+#include "trial/table.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,7 +14,7 @@
 
 struct replay {
 	const struct explore_request *request;
-	struct explore_table table;
+	struct trial_table table;
 	struct pem_explore_policy policy;
 	double optimum; /* as policies see it */
 	uint32_t budget;
@@ -267,7 +267,7 @@ static int prepare(struct replay *replay, const char *path, struct pem_error *er
 				      &replay->policy, error);
 
 	if (!rc)
-		rc = explore_table__read(&replay->table, path, error);
+		rc = trial_table__read(&replay->table, path, error);
 	if (rc)
 		return rc;
 	count = replay->table.space->view.count;
@@ -307,6 +307,6 @@ int explore_replay(const struct explore_request *request)
 	free(replay.levels);
 	free(replay.best);
 	free(replay.called);
-	explore_table__free(&replay.table);
+	trial_table__free(&replay.table);
 	return rc;
 }

@@ -2,7 +2,7 @@
 /* show.c - show: what is known of a space: best, effects, curves; as text, JSON or a page */
 #include "program/exploration.h"
 #include "program/program.h"
-#include "program/table.h"
+#include "trial/table.h"
 #include "results/results.h"
 
 #include <stdlib.h>
@@ -19,8 +19,8 @@ static int show_table(const struct explore_request *request, const char *path)
 					  .reference = SIZE_MAX};
 	struct pem_error error = {.text = ""};
 	struct explore_result *trials;
-	struct explore_table table;
-	int rc = explore_table__read(&table, path, &error);
+	struct trial_table table;
+	int rc = trial_table__read(&table, path, &error);
 	size_t i;
 
 	if (rc)
@@ -46,7 +46,7 @@ static int show_table(const struct explore_request *request, const char *path)
 		rc = request->page ? explore_results__page(&results, request->page)
 				   : explore_results__print(&results, request->json, stdout);
 	free(trials);
-	explore_table__free(&table);
+	trial_table__free(&table);
 	return rc;
 }
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* table.c - a space that was measured: a CSV file with a value for each configuration */
-#include "program/table.h"
+#include "trial/table.h"
 
 #include "grow.h"
+#include "hash.h"
+#include "number_map.h"
 
 #include <errno.h>
 #include <math.h>
-#include <search.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,12 +20,7 @@
 struct column {
 	char **texts;
 	size_t count, capacity;
-	void *tree; /* of struct known_text, by tsearch */
-};
-
-struct known_text {
-	const char *text;
-	uint32_t index;
+	struct pem_number_map known; /* their indexes, by their hashes */
 };
 
 struct reading {
@@ -144,38 +140,31 @@ static int take_names(struct reading *r)
 	return 0;
 }
 
-static int by_text(const void *a, const void *b)
-{
-	return strcmp(((const struct known_text *)a)->text, ((const struct known_text *)b)->text);
-}
-
 /* The index of a column's text. */
 static int index_of(struct reading *r, size_t column_number, const char *text, uint32_t *index)
 {
 	struct column *column = &r->columns[column_number];
-	struct known_text key = {.text = text}, *entry, **found;
+	uint64_t key = pem_hash__text(PEM_HASH_START, text);
+	uint32_t *known;
 
-	found = tfind(&key, &column->tree, by_text);
-	if (found) {
-		*index = (*found)->index;
-		return 0;
+	/* Other texts of this hash have the next keys. */
+	do {
+		known = pem_number_map__at(&column->known, key++);
+	} while (known && *known != UINT32_MAX && strcmp(column->texts[*known], text));
+	if (known && *known == UINT32_MAX) {
+		if (column->count == TRIAL_LEVELS_MAX)
+			return refuse(r, "column %zu has more than %u values: a setting has fewer",
+				      column_number + 1, TRIAL_LEVELS_MAX);
+		if (pem_grow(&column->texts, sizeof(*column->texts), column->count + 1,
+			     &column->capacity))
+			return -ENOMEM;
+		column->texts[column->count] = strdup(text);
+		if (!column->texts[column->count])
+			return -ENOMEM;
+		*known = (uint32_t)column->count++;
 	}
-	if (column->count == TRIAL_LEVELS_MAX)
-		return refuse(r, "column %zu has more than %u values: a setting has fewer",
-			      column_number + 1, TRIAL_LEVELS_MAX);
-	if (pem_grow(&column->texts, sizeof(*column->texts), column->count + 1, &column->capacity))
-		return -ENOMEM;
-	entry = calloc(1, sizeof(*entry));
-	if (entry)
-		entry->text = column->texts[column->count] = strdup(text);
-	if (!entry || !entry->text || !tsearch(entry, &column->tree, by_text)) {
-		if (entry)
-			free((char *)entry->text);
-		free(entry);
-		return -ENOMEM;
-	}
-	*index = entry->index = (uint32_t)column->count++;
-	return 0;
+	*index = known ? *known : 0;
+	return known ? 0 : -ENOMEM;
 }
 
 static int take_row(struct reading *r)
@@ -188,8 +177,8 @@ static int take_row(struct reading *r)
 	if (r->field_count != r->column_count)
 		return refuse(r, "it has %zu columns, and the first line %zu", r->field_count,
 			      r->column_count);
-	if (r->row_count == EXPLORE_ROWS_MAX)
-		return refuse(r, "there are more than %u configurations", EXPLORE_ROWS_MAX);
+	if (r->row_count == TRIAL_ROWS_MAX)
+		return refuse(r, "there are more than %u configurations", TRIAL_ROWS_MAX);
 	if (pem_grow(&r->rows, sizeof(*r->rows) * parameters, r->row_count + 1, &r->row_capacity) ||
 	    pem_grow(&r->values, sizeof(*r->values), r->row_count + 1, &r->value_capacity))
 		return -ENOMEM;
@@ -257,17 +246,12 @@ static void name_file(struct reading *r)
 		snprintf(r->error->text, sizeof(r->error->text), "%.200s: %s", r->path, sentence);
 }
 
-static void free_entry(void *entry)
-{
-	free(entry);
-}
-
 static void end_reading(struct reading *r)
 {
 	size_t i, k;
 
 	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++) {
-		tdestroy(r->columns[i].tree, free_entry);
+		pem_number_map__free(&r->columns[i].known);
 		for (k = 0; k < r->columns[i].count; k++)
 			free(r->columns[i].texts[k]);
 		free(r->columns[i].texts);
@@ -282,7 +266,7 @@ static void end_reading(struct reading *r)
 	free(r);
 }
 
-static int read_table(struct reading *r, struct explore_table *table)
+static int read_table(struct reading *r, struct trial_table *table)
 {
 	struct stat status;
 	int rc;
@@ -312,12 +296,12 @@ static int read_table(struct reading *r, struct explore_table *table)
 	return 0;
 }
 
-int explore_table__read(struct explore_table *table, const char *path, struct pem_error *error)
+int trial_table__read(struct trial_table *table, const char *path, struct pem_error *error)
 {
 	struct reading *r = calloc(1, sizeof(*r));
 	int rc = -ENOMEM;
 
-	*table = (struct explore_table){0};
+	*table = (struct trial_table){0};
 	error->text[0] = '\0';
 	if (r) {
 		r->path = path;
@@ -326,17 +310,17 @@ int explore_table__read(struct explore_table *table, const char *path, struct pe
 		end_reading(r);
 	}
 	if (rc)
-		explore_table__free(table);
+		trial_table__free(table);
 	if (rc && !error->text[0])
 		snprintf(error->text, sizeof(error->text), "cannot read %.200s: %s", path,
 			 strerror(-rc));
 	return rc;
 }
 
-void explore_table__free(struct explore_table *table)
+void trial_table__free(struct trial_table *table)
 {
 	trial_space__free(table->space);
 	free(table->values);
 	free(table->metric);
-	*table = (struct explore_table){0};
+	*table = (struct trial_table){0};
 }
