@@ -90,4 +90,17 @@ def a_folder_of_a_run_is_explained():
         equal(json.loads(explore(folder, env, "best", "--json")[0]).get("scratch"), "SCRATCH" if use else None, "JSON")
 
 
+@test
+def values_that_mean_nothing_are_not_shown():
+    "show has no value of a parameter that means nothing in a configuration, as text and as JSON"
+    folder, env = experiment("""  <parameter name="mode" values="plain fancy"/>
+  <parameter name="level" values="1 2 3" when="mode = fancy" argument="-l {}"/>
+  <command>f() { echo "v=$#"; }; f {mode} {arguments}</command>
+  <metric name="v" match="v=([0-9]+)"/>""")
+    explore(folder, env, "run")
+    trials = json.loads(explore(folder, env, "show", "--json")[0])["trials"]
+    equal([one["configuration"] for one in trials], [{"mode": "plain"}] + [{"mode": "fancy", "level": str(level)} for level in (1, 2, 3)], "JSON")
+    assert "\n  mode=plain\n" in explore(folder, env, "show")[0], "text"
+
+
 run_all()

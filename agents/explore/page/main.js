@@ -44,8 +44,8 @@ const interval = (e, text) => `${e.value === null ? "unknown" : text(e.value)} (
 const short = (text, columns) => text.length > columns ? text.slice(0, columns - 1) + "…" : text;
 const isBetter = (a, b) => metric.greater_is_better ? a > b : a < b;
 const parameterOf = (name) => data.parameters.find((parameter) => parameter.name === name);
-// The group of a configuration's level, or -1: the page has groups of several levels.
-const groupOf = (parameter, configuration) => parameter.levels.findIndex((level) => level.value === configuration[parameter.name]);
+// The group of a configuration's level, or -1: the page has groups of several levels. A parameter that means nothing there has the first one.
+const groupOf = (parameter, configuration) => parameter.name in configuration ? parameter.levels.findIndex((level) => level.value === configuration[parameter.name]) : 0;
 const valueOf = (trial, of = metric) => trial.values[of.name];
 const measured = data.trials.filter((trial) => typeof valueOf(trial) === "number" && trial.outcome !== "failed" && trial.outcome !== "refused");
 
@@ -498,8 +498,8 @@ function columnsOf() {
 	if (data.trials.some((trial) => trial.left))
 		columns.push(["left behind", (trial) => trial.left]);
 	for (const parameter of data.parameters)
-		columns.push([parameter.name, (trial) => parameter.ordered ? Number(trial.configuration[parameter.name]) : trial.configuration[parameter.name], parameter.ordered, null,
-			(trial) => trial.configuration[parameter.name]]);
+		columns.push([parameter.name, (trial) => parameter.ordered && parameter.name in trial.configuration ? Number(trial.configuration[parameter.name]) : trial.configuration[parameter.name],
+			parameter.ordered, null, (trial) => trial.configuration[parameter.name] ?? ""]);
 	if (data.trials.some((trial) => trial.runs > 1))
 		columns.push(["runs", (trial) => trial.runs, true]);
 	if (data.trials.some((trial) => trial.seconds))

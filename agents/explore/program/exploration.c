@@ -93,6 +93,9 @@ void explore_tried__add(struct explore_tried *tried, const double *values, size_
 		before = values[i] - tried->means[i];
 		tried->means[i] += before / tried->runs;
 		tried->squares[i] += before * (values[i] - tried->means[i]);
+		if (tried->runs > 1)
+			tried->errors[i] =
+				sqrt(tried->squares[i] / (tried->runs - 1) / tried->runs);
 	}
 }
 
@@ -432,9 +435,10 @@ int exploration__best(const struct exploration *exploration, struct explore_best
 	return 1;
 }
 
+/* The square of the error that the mean of one run has. NAN: unknown. */
 static double variance(const struct explore_tried *tried, double unit)
 {
-	return tried->runs > 1 ? tried->squares[0] / (tried->runs - 1) / (unit * unit) : NAN;
+	return tried->runs > 1 ? pow(tried->errors[0] / unit, 2) * tried->runs : NAN;
 }
 
 double explore_half_interval(const struct explore_tried *a, double a_unit,
@@ -476,83 +480,4 @@ struct explore_estimate exploration__gain(const struct exploration *exploration,
 	return (struct explore_estimate){.value = sign * (ratio - 1),
 					 .low = sign * (ratio * exp(-sign * half) - 1),
 					 .high = sign * (ratio * exp(sign * half) - 1)};
-}
-
-/* --- for the report --- */
-
-static void fill_result(const struct exploration *exploration, const struct explore_tried *tried,
-			struct explore_result *result, double *values, double *errors)
-{
-	size_t i;
-
-	for (i = 0; tried->runs && i < exploration->experiment.metric_count; i++) {
-		double n = tried->runs;
-
-		values[i] = tried->means[i];
-		errors[i] = n > 1 ? sqrt(tried->squares[i] / (n - 1) / n) : 0;
-	}
-	result->levels = tried->levels;
-	result->outcome = tried->outcome;
-	result->runs = tried->runs;
-	result->values = tried->runs ? values : NULL;
-	result->errors = errors;
-	result->seconds = tried->seconds;
-	result->machine =
-		*tried->node ? tried->node : exploration->store.machines[tried->machine].text;
-	/* A measured configuration's reason is what it left. */
-	result->reason = tried->runs ? "" : tried->reason;
-	result->left = tried->runs ? tried->reason : "";
-}
-
-int exploration__report(const struct exploration *exploration, struct exploration_report *report)
-{
-	const struct trial_experiment *e = &exploration->experiment;
-	size_t metrics = e->metric_count, i;
-	struct explore_best best;
-
-	memset(report, 0, sizeof(*report));
-	report->space = exploration__whole(exploration);
-	report->metrics = calloc(metrics, sizeof(*report->metrics));
-	report->trials = calloc(exploration->count + 1, sizeof(*report->trials));
-	report->numbers = calloc(exploration->count + 1, 2 * metrics * sizeof(double));
-	if (!report->metrics || !report->trials || !report->numbers)
-		return -ENOMEM;
-	for (i = 0; i < metrics; i++)
-		report->metrics[i] = (struct explore_metric){
-			.name = e->metrics[i].name,
-			.unit = e->metrics[i].unit,
-			.greater_is_better = e->metrics[i].greater_is_better};
-	report->results = (struct explore_results){.name = e->name,
-						   .space = &report->space,
-						   .metrics = report->metrics,
-						   .metric_count = metrics,
-						   .trials = report->trials,
-						   .count = exploration->count,
-						   .best = exploration->count,
-						   .reference = exploration->count};
-	for (i = 0; i < exploration->count; i++) {
-		report->trials[i].number = (uint32_t)i + 1;
-		fill_result(exploration, &exploration->tried[i], &report->trials[i],
-			    report->numbers + 2 * i * metrics,
-			    report->numbers + (2 * i + 1) * metrics);
-	}
-	report->results.aims = e->objectives;
-	if (exploration__best(exploration, &best)) {
-		report->results.best =
-			(size_t)(exploration__find(exploration, best.levels) - exploration->tried);
-		report->gain = exploration__gain(exploration, &best);
-		if (!isnan(report->gain.value))
-			report->results.gain = &report->gain;
-	}
-	if (e->has_default && exploration__find(exploration, e->defaults))
-		report->results.reference =
-			(size_t)(exploration__find(exploration, e->defaults) - exploration->tried);
-	return 0;
-}
-
-void exploration_report__free(struct exploration_report *report)
-{
-	free(report->metrics);
-	free(report->trials);
-	free(report->numbers);
 }

@@ -23,6 +23,7 @@ struct explore_tried {
 	uint32_t runs; /* that were measured */
 	double means[TRIAL_METRICS_MAX];
 	double squares[TRIAL_METRICS_MAX]; /* sums of squared differences from the mean */
+	double errors[TRIAL_METRICS_MAX]; /* standard errors of the means; 0: unknown */
 	double seconds;
 	char reason[160], node[TRIAL_NODE_BYTES]; /* of the last run */
 };
@@ -113,16 +114,4 @@ int exploration__best(const struct exploration *exploration, struct explore_best
 int exploration__widen(struct exploration *exploration);
 /* The space of all machines' configurations, for reports. It lives as long as the wide one. */
 struct pem_explore_space exploration__whole(const struct exploration *exploration);
-/* Trials for the report. Returns 0 or -ENOMEM. Free it in any case. */
-struct exploration_report {
-	struct explore_results results;
-	struct pem_explore_space space; /* of all machines */
-	struct explore_metric *metrics;
-	struct explore_result *trials;
-	double *numbers;
-	struct explore_estimate gain;
-};
-int exploration__report(const struct exploration *exploration, struct exploration_report *report);
-void exploration_report__free(struct exploration_report *report);
-
 #endif

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /* show.c - show: what is known of a space: best, effects, curves; as text, JSON or a page */
 #include "program/exploration.h"
-#include "program/program.h"
 #include "trial/table.h"
-#include "results/results.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static int print(const struct explore_request *request, const struct explore_results *results)
+{
+	return request->page ? explore_results__page(results, request->page)
+			     : explore_results__print(results, request->json, stdout);
+}
 
 /* The rows of a table are trials that were all measured. */
 static int show_table(const struct explore_request *request, const char *path)
@@ -43,27 +48,85 @@ static int show_table(const struct explore_request *request, const char *path)
 	if (!trials)
 		rc = cli_error(CLI_FAILED, "no memory for %zu trials", results.count);
 	else
-		rc = request->page ? explore_results__page(&results, request->page)
-				   : explore_results__print(&results, request->json, stdout);
+		rc = print(request, &results);
 	free(trials);
 	trial_table__free(&table);
 	return rc;
 }
 
+/* The machine, which the experiment has not, means something always. */
+static void find_meaning(const struct explore_results *results, const uint32_t *levels,
+			 bool *means_something)
+{
+	means_something[results->space->parameter_count - 1] = true;
+	trial_experiment__meaning(results->arg, levels, means_something);
+}
+
+static struct explore_result result_of(const struct exploration *x, const struct explore_tried *t)
+{
+	return (struct explore_result){
+		.number = (uint32_t)(t - x->tried) + 1,
+		.levels = t->levels,
+		.outcome = t->outcome,
+		.runs = t->runs,
+		.values = t->runs ? t->means : NULL,
+		.errors = t->errors,
+		.seconds = t->seconds,
+		.machine = *t->node ? t->node : x->store.machines[t->machine].text,
+		/* A measured configuration's reason is what it left. */
+		.reason = t->runs ? "" : t->reason,
+		.left = t->runs ? t->reason : "",
+	};
+}
+
+static int show_trials(const struct exploration *x)
+{
+	const struct trial_experiment *e = &x->experiment;
+	const struct explore_tried *usual =
+		e->has_default ? exploration__find(x, e->defaults) : NULL;
+	struct pem_explore_space space = exploration__whole(x);
+	struct explore_metric metrics[TRIAL_METRICS_MAX];
+	struct explore_result *trials = calloc(x->count + 1, sizeof(*trials));
+	struct explore_results results = {.name = e->name,
+					  .space = &space,
+					  .metrics = metrics,
+					  .metric_count = e->metric_count,
+					  .aims = e->objectives,
+					  .meaning = find_meaning,
+					  .arg = e,
+					  .trials = trials,
+					  .count = x->count,
+					  .best = x->count,
+					  .reference =
+						  usual ? (size_t)(usual - x->tried) : x->count};
+	struct explore_estimate gain;
+	struct explore_best best;
+	size_t i;
+	int rc;
+
+	if (!trials)
+		return cli_error(CLI_FAILED, "no memory for %zu trials", x->count);
+	for (i = 0; i < e->metric_count; i++)
+		metrics[i] = (struct explore_metric){e->metrics[i].name, e->metrics[i].unit,
+						     e->metrics[i].greater_is_better};
+	for (i = 0; i < x->count; i++)
+		trials[i] = result_of(x, &x->tried[i]);
+	if (exploration__best(x, &best)) {
+		results.best = (size_t)(exploration__find(x, best.levels) - x->tried);
+		gain = exploration__gain(x, &best);
+		results.gain = isnan(gain.value) ? NULL : &gain;
+	}
+	rc = print(x->request, &results);
+	free(trials);
+	return rc;
+}
+
 static int show_experiment(const struct explore_request *request)
 {
-	struct exploration_report report = {.metrics = NULL};
 	struct exploration x;
 	int rc = exploration__open(&x, request, false);
 
-	if (rc)
-		rc = cli_fail(-rc, &x.error);
-	else if (exploration__report(&x, &report))
-		rc = cli_error(CLI_FAILED, "no memory for %zu trials", x.count);
-	else
-		rc = request->page ? explore_results__page(&report.results, request->page)
-				   : explore_results__print(&report.results, request->json, stdout);
-	exploration_report__free(&report);
+	rc = rc ? cli_fail(-rc, &x.error) : show_trials(&x);
 	exploration__close(&x);
 	return rc;
 }

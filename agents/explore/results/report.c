@@ -2,6 +2,7 @@
 /* report.c - the results as text, as JSON and as an HTML page (page/); the Pareto front */
 #include "cli.h"
 #include "results/results.h"
+#include "trial/space.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -78,15 +79,28 @@ static struct explore_estimate estimate_row(const struct explore_effects *e, con
 	return explore_estimate_of(draws, e->draws);
 }
 
+/* Which parameters mean something in a configuration. */
+static void find_meaning(const struct explore_results *r, const uint32_t *levels,
+			 bool means_something[TRIAL_PARAMETERS_MAX])
+{
+	memset(means_something, true, TRIAL_PARAMETERS_MAX * sizeof(*means_something));
+	if (r->meaning)
+		r->meaning(r, levels, means_something);
+}
+
 static void add_configuration(struct json_object *object, const struct explore_results *r,
 			      const uint32_t *levels)
 {
 	struct json_object *made = json_object_new_object();
+	bool means_something[TRIAL_PARAMETERS_MAX];
 	uint32_t i;
 
-	for (i = 0; i < r->space->parameter_count; i++)
-		cli_json__text(made, r->space->parameters[i].name,
-			       r->space->parameters[i].values[levels[i]]);
+	find_meaning(r, levels, means_something);
+	for (i = 0; i < r->space->parameter_count; i++) {
+		if (means_something[i])
+			cli_json__text(made, r->space->parameters[i].name,
+				       r->space->parameters[i].values[levels[i]]);
+	}
 	json_object_object_add(object, "configuration", made);
 }
 
@@ -257,13 +271,19 @@ static int write_page(const struct explore_effects *e, const char *path)
 
 static void print_configuration(const struct explore_results *r, const uint32_t *levels, FILE *out)
 {
+	bool means_something[TRIAL_PARAMETERS_MAX];
+	const char *before = "  ";
 	uint32_t i;
 
+	find_meaning(r, levels, means_something);
 	for (i = 0; i < r->space->parameter_count; i++) {
-		fputs(i ? " " : "  ", out);
+		if (!means_something[i])
+			continue;
+		fputs(before, out);
 		cli_put_text(out, r->space->parameters[i].name);
 		fputc('=', out);
 		cli_put_word(out, r->space->parameters[i].values[levels[i]]);
+		before = " ";
 	}
 	fputc('\n', out);
 }

@@ -66,6 +66,10 @@ struct explore_results {
 	/* The gain of the best trial over the reference, as their runs tell it. NULL: by the model.
 	 */
 	const struct explore_estimate *gain;
+	/* Write which parameters mean something in a configuration. NULL: all do in each. */
+	void (*meaning)(const struct explore_results *results, const uint32_t *levels,
+			bool *means_something);
+	const void *arg; /* for meaning */
 };
 
 /*
