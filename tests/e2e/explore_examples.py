@@ -8,7 +8,7 @@ import socket
 import sys
 
 import postgresql
-from tap import BUILD, PEM, ROOT, equal, need, run, run_all, test, tmp
+from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
 
 if not os.path.exists(BUILD + "/bin/pem-explore"):
     print("1..0 # SKIP pem was built without SQLite, OpenBLAS, LAPACKE, NLopt or XGBoost")
@@ -73,6 +73,22 @@ def xz():
     "xz: a trial of its options"
     need("xz")
     trial("xz", "seconds")
+
+
+@test
+def zstd():
+    "zstd: a trial of its options"
+    need("zstd")
+    trial("zstd", "sent")
+
+
+@test
+def ffmpeg():
+    "ffmpeg: a trial of x264's options"
+    need("ffmpeg")
+    if "libx264" not in run(["ffmpeg", "-hide_banner", "-encoders"])[1]:
+        skip("ffmpeg was built without x264")
+    trial("ffmpeg", "sent")
 
 
 @test

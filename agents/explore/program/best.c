@@ -287,23 +287,45 @@ int explore_best(const struct explore_request *request)
 
 /* --- reproduce --- */
 
+static void print_compared(const struct explore_tried *then, const struct explore_tried *now,
+			   uint32_t number, double half, bool known)
+{
+	struct json_object *all = json_object_new_object();
+	double difference = now->means[0] - then->means[0];
+
+	cli_json__count(all, "trial", number);
+	cli_json__real(all, "then", then->means[0]);
+	cli_json__real(all, "now", now->means[0]);
+	if (!isnan(half)) {
+		cli_json__real(all, "low", difference - half);
+		cli_json__real(all, "high", difference + half);
+	}
+	/* Not there: it is unknown. */
+	if (known)
+		cli_json__flag(all, "holds", fabs(difference) <= half);
+	cli_json__print(all, stdout, false);
+}
+
 static int compare(const struct exploration *x, const struct explore_tried *then,
 		   const struct explore_tried *now, uint32_t number)
 {
-	double difference, half;
+	double difference = now->means[0] - then->means[0], half;
 	const char *unit = x->experiment.metrics[0].unit;
-	bool holds;
+	bool holds, known;
 
 	if (!now->runs)
 		return cli_error(CLI_FAILED, "trial %u: %s", number, now->reason);
-	difference = now->means[0] - then->means[0];
 	half = explore_half_interval(now, 1, then, 1);
+	holds = fabs(difference) <= half;
+	known = !isnan(half) && (!holds || half <= CLOSE * fabs(then->means[0]));
+	if (x->request->json)
+		print_compared(then, now, number, half, known);
 	if (isnan(half))
 		return cli_error(CLI_FAILED,
 				 "trial %u was measured once then and once now: how much its runs "
 				 "differ is unknown, and so is whether its figure holds",
 				 number);
-	if (fabs(difference) <= half && half > CLOSE * fabs(then->means[0]))
+	if (!known)
 		return cli_error(
 			CLI_FAILED,
 			"trial %u: %g %s then and %g %s now, but its runs differ so much that "
@@ -311,18 +333,7 @@ static int compare(const struct exploration *x, const struct explore_tried *then
 			"holds is unknown; each reproduce adds %u runs",
 			number, then->means[0], unit, now->means[0], unit, difference - half,
 			difference + half, RUNS_AGAIN);
-	holds = fabs(difference) <= half;
-	if (x->request->json) {
-		struct json_object *all = json_object_new_object();
-
-		cli_json__count(all, "trial", number);
-		cli_json__real(all, "then", then->means[0]);
-		cli_json__real(all, "now", now->means[0]);
-		cli_json__real(all, "low", difference - half);
-		cli_json__real(all, "high", difference + half);
-		cli_json__flag(all, "holds", holds);
-		cli_json__print(all, stdout, false);
-	} else {
+	if (!x->request->json) {
 		printf("trial %u: %s %g %s then (%u runs), %g %s now (%u runs)\n", number,
 		       x->experiment.metrics[0].name, then->means[0], unit, then->runs,
 		       now->means[0], unit, now->runs);

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""
+explore_systems.py - what pem explore gains on programs that nobody here wrote
+
+    explore/gain_NAME   NAME: sqlite3, xz, zstd, ffmpeg, redis, nginx, postgresql. The experiment that pem explore init writes is
+                    explored as it is (PEM_BENCH_TRIALS: so many trials); then the defaults and the configuration called best run
+                    again, in turns, several times each. The row has these fresh runs alone; the note has their ratio's interval
+
+The note has what the programs' documentation advises beside them, in the same turns (ADVICE), where it advises something.
+"""
+import json
+import os
+import pwd
+import random
+import re
+import statistics
+import subprocess
+
+from measure import PEM, QUICK, Folder, heading, report, wanted
+
+SYSTEMS = ("sqlite3", "xz", "zstd", "ffmpeg", "redis", "nginx", "postgresql")
+# In place of the defaults: -T0 of xz and zstd on two CPUs; x264's preset veryfast; nginx's guide to static content and
+# "worker_processes auto"; SQLite's page on memory-mapped I/O; PostgreSQL's chapter on resources and its notes on disks without seeks.
+ADVICE = {"xz": {"threads": "2"},
+          "zstd": {"threads": "2"},
+          "ffmpeg": {"subme": "2", "ref": "1", "trellis": "0", "rc_lookahead": "10", "weightp": "1"},
+          "nginx": {"workers": "2", "sendfile": "on", "tcp_nopush": "on"},
+          "sqlite3": {"mmap_size": "268435456"},
+          "postgresql": {"shared_buffers": "256MB", "random_page_cost": "1.1", "max_wal_size": "4GB", "checkpoint_timeout": "15min"}}
+AGAIN = 2 if QUICK else 6
+TRIALS = os.environ.get("PEM_BENCH_TRIALS") or ("4" if QUICK else "")
+
+
+def explore(folder, env, front, verb, *options):
+    """What a verb prints as JSON. A figure that does not hold is one as well."""
+    run = subprocess.run([*front, PEM, "explore", verb, *options, "--json"], cwd=folder, env=env, stdout=subprocess.PIPE,
+                         stderr=subprocess.PIPE, text=True, check=False)
+    if not run.stdout:
+        raise RuntimeError(run.stderr.strip())
+    return json.loads(run.stdout)
+
+
+def interval(ours, theirs):
+    """95 % of the ratios of medians of runs drawn again (Efron, Ann. Stat. 7, 1979); a pair of runs stays together."""
+    chance = random.Random(1)
+    pairs = list(zip(ours, theirs))
+    ratios = []
+    for _ in range(2000):
+        drawn = chance.choices(pairs, k=len(pairs))
+        ratios.append(statistics.median(a for a, _ in drawn) / statistics.median(b for _, b in drawn))
+    ratios.sort()
+    return ratios[49], ratios[1949]
+
+
+def advise(folder, name):
+    """Write the experiment with the advice in place of the defaults, as advice.xml; None if there is none."""
+    if name not in ADVICE:
+        return None
+    with open(os.path.join(folder, name + ".xml"), encoding="utf-8") as document:
+        text = document.read()
+    for parameter, value in ADVICE[name].items():
+        text, count = re.subn(r'(<parameter name="%s"[^>]* default=")[^"]*' % parameter, r"\g<1>" + value, text)
+        assert count == 1, parameter
+    path = os.path.join(folder, "advice.xml")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write(text)
+    return "advice.xml"
+
+
+def gain(name):
+    with Folder() as made:
+        folder, front = made.path, []
+        env = dict(os.environ, PEM_DB=os.path.join(folder, "db"), XDG_STATE_HOME=folder, HOME=folder)
+        if name == "postgresql" and os.geteuid() == 0:
+            user = pwd.getpwnam("postgres")
+            os.chown(folder, user.pw_uid, user.pw_gid)
+            front = ["runuser", "-u", "postgres", "--"]
+        subprocess.run([*front, PEM, "explore", "init", name], cwd=folder, env=env, stdout=subprocess.DEVNULL, check=True)
+        document = name + ".xml"
+        best = explore(folder, env, front, "run", document, *(["--budget", TRIALS] if TRIALS else []))
+        ours, theirs, advised = [], [], []
+        advice, apart = advise(folder, name), dict(env, PEM_DB=os.path.join(folder, "advice.db"))
+        if advice:
+            explore(folder, apart, front, "run", advice, "--budget", "1")
+        for _ in range(AGAIN):
+            theirs.append(explore(folder, env, front, "reproduce", document, "--trial", "1")["now"])
+            ours.append(explore(folder, env, front, "reproduce", document, "--trial", str(best["trial"]))["now"])
+            if advice:
+                advised.append(explore(folder, apart, front, "reproduce", advice, "--trial", "1")["now"])
+    low, high = interval(ours, theirs)
+    report("explore", "explore/gain_" + name, best["unit"] or best["metric"], ours, "defaults", theirs,
+           note="%.3f to %.3f, of %d trials%s" % (low, high, best["trials"],
+                                                 "; as advised %.3f" % statistics.median(advised) if advised else ""),
+           advised=statistics.median(advised) if advised else None, low=low, high=high, trials=best["trials"],
+           configuration=best["configuration"])
+
+
+def main():
+    cases = wanted(*["explore/gain_" + name for name in SYSTEMS])
+    if cases:
+        heading("explore", "fresh runs of the configuration called best")
+    for case in cases:
+        try:
+            gain(case.partition("_")[2])
+        except (OSError, KeyError, RuntimeError, subprocess.CalledProcessError) as error:
+            print("%s: skipped, %s" % (case, error), flush=True)
+
+
+main()
