@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 #include "policy/policy.h"
-#include "results/results.h"
+#include "program/program.h"
+#include "results/effects.h"
 #include "trial/space.h"
 
 #include <json-c/json.h>

@@ -32,16 +32,28 @@ static void print_gain(const struct exploration *x, const struct explore_best *b
 
 #define SCRATCH "SCRATCH" /* in commands that are printed */
 
-char *explore_command(const struct trial_experiment *e, const uint32_t *levels, const char *command)
+/* NULL: no memory, or there is no such command. The caller frees it. */
+static char *text_of(const struct trial_experiment *e, const uint32_t *levels, const char *command)
 {
-	return trial_words__command(e, levels, command,
-				    command == e->command || command == e->start, SCRATCH);
+	return command ? trial_words__command(e, levels, command,
+					      command == e->command || command == e->start, SCRATCH)
+		       : NULL;
+}
+
+void explore_add_command(struct json_object *object, const struct trial_experiment *e,
+			 const uint32_t *levels, const char *key, const char *command)
+{
+	char *text = text_of(e, levels, command);
+
+	if (text)
+		cli_json__text(object, key, text);
+	free(text);
 }
 
 void explore_print_command(const struct trial_experiment *e, const uint32_t *levels,
 			   const char *what, const char *command)
 {
-	char *text = command ? explore_command(e, levels, command) : NULL;
+	char *text = text_of(e, levels, command);
 
 	if (text)
 		printf("  %-8s %s\n", what, text + strspn(text, " \t\r\n"));
@@ -95,23 +107,17 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 static int print_json(const struct exploration *x, const struct explore_best *best)
 {
 	const struct trial_experiment *e = &x->experiment;
-	struct json_object *all = json_object_new_object(), *values = json_object_new_object();
+	struct json_object *all = json_object_new_object();
 	struct explore_estimate gain = exploration__gain(x, best);
-	char *command = explore_command(e, best->levels, e->command);
 	bool means_something[TRIAL_PARAMETERS_MAX];
-	uint32_t i;
 
 	trial_experiment__meaning(e, best->levels, means_something);
-	for (i = 0; i < e->space->view.parameter_count; i++) {
-		if (means_something[i])
-			cli_json__text(values, e->targets[i].name,
-				       e->space->parameters[i].values[best->levels[i]]);
-	}
 	cli_json__text(all, "exploration", e->name);
-	cli_json__count(all, "trial",
-			(uint64_t)(exploration__find(x, best->levels) - x->tried) + 1);
+	cli_json__count(all, "trial", exploration__number(x, best->levels));
 	cli_json__count(all, "trials", x->count);
-	json_object_object_add(all, "configuration", values);
+	json_object_object_add(
+		all, "configuration",
+		explore_configuration(&e->space->view, best->levels, means_something));
 	cli_json__text(all, "metric", e->metrics[0].name);
 	cli_json__text(all, "unit", e->metrics[0].unit);
 	cli_json__real(all, "mean", best->mean);
@@ -126,10 +132,9 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 		cli_json__real(all, "gain_low", gain.low);
 		cli_json__real(all, "gain_high", gain.high);
 	}
-	cli_json__text(all, "command", command ? command : "");
+	explore_add_command(all, e, best->levels, "command", e->command);
 	if (has_scratch(e))
 		cli_json__text(all, "scratch", SCRATCH);
-	free(command);
 	cli_json__print(all, stdout, false);
 	return cli_finish_output(CLI_DONE);
 }
@@ -203,8 +208,8 @@ int explore_print_best(const struct exploration *x)
 		return print_json(x, &best);
 	trial_words__text(e, best.levels, text);
 	printf("%s: best of %zu is trial %zu, %s %g%s%s", e->name, x->here,
-	       (size_t)(exploration__find(x, best.levels) - x->tried) + 1, e->metrics[0].name,
-	       best.mean, *e->metrics[0].unit ? " " : "", e->metrics[0].unit);
+	       exploration__number(x, best.levels), e->metrics[0].name, best.mean,
+	       *e->metrics[0].unit ? " " : "", e->metrics[0].unit);
 	if (best.runs > 1)
 		printf(" (%g to %g, %u runs)", best.low, best.high, best.runs);
 	else

@@ -2,19 +2,7 @@
 /* check.c - check: what a trial would do, and what it would miss */
 #include "program/exploration.h"
 
-#include <stdlib.h>
 #include <string.h>
-
-/* A command with the values of a configuration. */
-static void add_command(struct json_object *object, const struct exploration *x,
-			const uint32_t *levels, const char *key, const char *command)
-{
-	char *text = command ? explore_command(&x->experiment, levels, command) : NULL;
-
-	if (text)
-		cli_json__text(object, key, text);
-	free(text);
-}
 
 static struct json_object *metrics_json(const struct trial_experiment *e)
 {
@@ -43,10 +31,10 @@ static void print_json(const struct exploration *x, const uint32_t *levels, cons
 		cli_json__count(all, "configurations", e->space->view.count);
 	cli_json__text(all, "policy", x->policy.name);
 	cli_json__text(all, "folder", e->folder);
-	add_command(all, x, levels, "prepare", e->prepare);
-	add_command(all, x, levels, "start", e->start);
-	add_command(all, x, levels, "command", e->command);
-	add_command(all, x, levels, "end", e->end);
+	explore_add_command(all, e, levels, "prepare", e->prepare);
+	explore_add_command(all, e, levels, "start", e->start);
+	explore_add_command(all, e, levels, "command", e->command);
+	explore_add_command(all, e, levels, "end", e->end);
 	cli_json__text(all, "program", x->store.application.path);
 	cli_json__real(all, "limit_s", e->limit_s);
 	cli_json__count(all, "disk_bytes", e->disk_bytes);

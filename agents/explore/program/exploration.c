@@ -39,6 +39,11 @@ struct explore_tried *exploration__find(const struct exploration *exploration,
 	return index == UINT32_MAX ? NULL : &exploration->tried[index];
 }
 
+size_t exploration__number(const struct exploration *exploration, const uint32_t *levels)
+{
+	return (size_t)(exploration__find(exploration, levels) - exploration->tried) + 1;
+}
+
 static struct explore_tried *find_or_add(struct exploration *exploration,
 					 const struct trial_stored *stored)
 {

@@ -11,7 +11,7 @@
 #include "trial/trial.h"
 #include "policy/policy.h"
 #include "policy/search.h"
-#include "results/results.h"
+#include "results/effects.h"
 
 #include "program/program.h"
 
@@ -93,6 +93,8 @@ void exploration__restore(struct exploration *exploration);
 /* The trial of a configuration on this kind of machine, or NULL: it was not tried. */
 struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels);
+/* Its number, from 1 on. */
+size_t exploration__number(const struct exploration *exploration, const uint32_t *levels);
 /* Add the values of a run. */
 void explore_tried__add(struct explore_tried *tried, const double *values, size_t count);
 /*

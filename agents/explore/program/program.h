@@ -8,7 +8,8 @@
  *	check.c		check: what a trial would do, and what it would miss
  *	run.c		run: trials
  *	best.c		best: the best configuration; reproduce: does its figure hold?
- *	show.c		show: what is known of a space
+ *	show.c		show: what is known of a space; report.c: as text, as JSON, as a page
+ *(page/)
  *
  * Functions that return an int return an exit status (enum cli_status) after printing a sentence,
  * where nothing else is said.
@@ -48,14 +49,28 @@ int explore_show(const struct explore_request *request);
 
 struct exploration;
 struct trial_experiment;
-/* A command of an experiment with the values of a configuration; NULL: no memory. Free it. */
-char *explore_command(const struct trial_experiment *experiment, const uint32_t *levels,
-		      const char *command);
-/* Print it after a word; a command of NULL prints nothing. */
+/* Add a command of an experiment with a configuration's values to JSON; NULL adds nothing. */
+void explore_add_command(struct json_object *object, const struct trial_experiment *experiment,
+			 const uint32_t *levels, const char *key, const char *command);
+/* Print it after a word. */
 void explore_print_command(const struct trial_experiment *experiment, const uint32_t *levels,
 			   const char *what, const char *command);
 /* Print which word of the commands stands for a run's folder, if one has it. */
 void explore_print_scratch(const struct trial_experiment *experiment);
+/* A configuration as JSON, without parameters that mean nothing in it. NULL: all do. */
+struct pem_explore_space;
+struct json_object *explore_configuration(const struct pem_explore_space *space,
+					  const uint32_t *levels, const bool *means_something);
+struct explore_results;
+/*
+ * Print the results to out: the best configuration, which parameter matters, where it collapses,
+ * the Pareto front, and what was refused. json: as one object with all trials. Takes up to some
+ * seconds. Returns an exit status (enum cli_status), after a sentence where it is not 0.
+ */
+int explore_results__print(const struct explore_results *results, bool json, FILE *out);
+
+/* Write the same as a page to a file that must not exist. Returns as explore_results__print. */
+int explore_results__page(const struct explore_results *results, const char *path);
 /* Print the best configuration, as text or as JSON. */
 int explore_print_best(const struct exploration *exploration);
 

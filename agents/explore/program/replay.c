@@ -136,16 +136,12 @@ static double regret(const struct replay *replay, double value)
 static struct json_object *called_json(const struct replay *replay, const struct called *called)
 {
 	const struct pem_explore_space *space = &replay->table.space->view;
-	struct json_object *json = json_object_new_object(), *settings = json_object_new_object();
+	struct json_object *json = json_object_new_object();
 	double value = replay->table.values[called->number];
-	uint32_t i;
 
 	space->at(space, called->number, replay->levels);
-	for (i = 0; i < space->parameter_count; i++)
-		json_object_object_add(
-			settings, space->parameters[i].name,
-			json_object_new_string(space->parameters[i].values[replay->levels[i]]));
-	json_object_object_add(json, "settings", settings);
+	json_object_object_add(json, "settings",
+			       explore_configuration(space, replay->levels, NULL));
 	cli_json__count(json, "runs", called->runs);
 	cli_json__real(json, "value", value);
 	cli_json__real(json, "regret", regret(replay, value));

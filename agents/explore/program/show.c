@@ -112,7 +112,7 @@ static int show_trials(const struct exploration *x)
 	for (i = 0; i < x->count; i++)
 		trials[i] = result_of(x, &x->tried[i]);
 	if (exploration__best(x, &best)) {
-		results.best = (size_t)(exploration__find(x, best.levels) - x->tried);
+		results.best = exploration__number(x, best.levels) - 1;
 		gain = exploration__gain(x, &best);
 		results.gain = isnan(gain.value) ? NULL : &gain;
 	}

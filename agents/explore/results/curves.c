@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* curves.c - from which level on a metric stops improving or gets worse, in sentences */
-#include "results/results.h"
+#include "results/effects.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * and an interval lies between quantiles over all of them.
  */
 #include "policy/policy.h"
-#include "results/results.h"
+#include "results/effects.h"
 #include "trial/space.h"
 
 #include <errno.h>

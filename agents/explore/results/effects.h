@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * results.h - what an exploration found: its trials, which parameters matter, where it collapses
+ * effects.h - what trials tell of a space: which parameters matter, where a metric collapses
  *
  *	effects.c	which parameter matters: shares of the variance, means by level, intervals
  *	curves.c	from which level on a metric stops improving or gets worse, in sentences
- *	report.c	the results as text, as JSON and as an HTML page (page/); the Pareto front
  *
  * Not here: where trials come from; the caller fills struct explore_results.
  */
-#ifndef EXPLORE_RESULTS_H
-#define EXPLORE_RESULTS_H
+#ifndef EXPLORE_EFFECTS_H
+#define EXPLORE_EFFECTS_H
 
 #include <pem/explore.h>
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 
 struct explore_metric {
 	char *name, *unit; /* unit: "" if it has none */
@@ -71,18 +69,6 @@ struct explore_results {
 			bool *means_something);
 	const void *arg; /* for meaning */
 };
-
-/*
- * Print the results to out: the best configuration, which parameter matters, where it collapses,
- * the Pareto front, and what was refused. json: as one object with all trials. Takes up to some
- * seconds. Returns an exit status (enum cli_status), after a sentence where it is not 0.
- */
-int explore_results__print(const struct explore_results *results, bool json, FILE *out);
-
-/* Write the same as a page to a file that must not exist. Returns as explore_results__print. */
-int explore_results__page(const struct explore_results *results, const char *path);
-
-/* --- inside of this folder --- */
 
 /* A parameter with more levels has groups of neighbouring levels in their place. */
 #define EXPLORE_GROUPS_MAX 32u

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* report.c - the results as text, as JSON and as an HTML page (page/); the Pareto front */
-#include "cli.h"
-#include "results/results.h"
+#include "program/program.h"
+#include "results/effects.h"
 #include "trial/space.h"
 
 #include <math.h>
@@ -88,20 +88,18 @@ static void find_meaning(const struct explore_results *r, const uint32_t *levels
 		r->meaning(r, levels, means_something);
 }
 
-static void add_configuration(struct json_object *object, const struct explore_results *r,
-			      const uint32_t *levels)
+struct json_object *explore_configuration(const struct pem_explore_space *space,
+					  const uint32_t *levels, const bool *means_something)
 {
 	struct json_object *made = json_object_new_object();
-	bool means_something[TRIAL_PARAMETERS_MAX];
 	uint32_t i;
 
-	find_meaning(r, levels, means_something);
-	for (i = 0; i < r->space->parameter_count; i++) {
-		if (means_something[i])
-			cli_json__text(made, r->space->parameters[i].name,
-				       r->space->parameters[i].values[levels[i]]);
+	for (i = 0; i < space->parameter_count; i++) {
+		if (!means_something || means_something[i])
+			cli_json__text(made, space->parameters[i].name,
+				       space->parameters[i].values[levels[i]]);
 	}
-	json_object_object_add(object, "configuration", made);
+	return made;
 }
 
 static struct json_object *trial_json(const struct explore_effects *e, size_t index)
@@ -110,10 +108,13 @@ static struct json_object *trial_json(const struct explore_effects *e, size_t in
 	const struct explore_result *trial = &r->trials[index];
 	struct json_object *object = json_object_new_object();
 	struct json_object *values = json_object_new_object(), *errors = json_object_new_object();
+	bool means_something[TRIAL_PARAMETERS_MAX];
 	size_t i;
 
 	cli_json__count(object, "trial", trial->number);
-	add_configuration(object, r, trial->levels);
+	find_meaning(r, trial->levels, means_something);
+	json_object_object_add(object, "configuration",
+			       explore_configuration(r->space, trial->levels, means_something));
 	for (i = 0; i < r->metric_count && trial->values; i++) {
 		cli_json__real(values, r->metrics[i].name, trial->values[i]);
 		if (trial->errors && trial->errors[i] > 0)
