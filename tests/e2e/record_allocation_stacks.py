@@ -235,6 +235,7 @@ class Attached(Observer):
 @test
 def a_second_recorder():
     "a recorder that attaches to a program that another one recorded, or records, gets the stacks again"
+    recorded([compiled(), "3"], "-g")  # costs are measured once: a trace begins after that
     program = Asked(tmp(), [compiled(), "serve"], **PRELOAD)
     program.ask("")
     recorders = []
