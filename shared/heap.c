@@ -71,6 +71,37 @@ bool pem_heap__is_complete(const struct pem_trace *trace, const struct pem_pass 
 
 /* --- blocks begin and end --- */
 
+/* Count the programs that recorded by process id. False: no memory. */
+static bool count_images(struct pem_heap *heap)
+{
+	const struct pem_trace_producer *p;
+	uint32_t *count;
+	size_t i;
+
+	for (i = 0; (p = pem_trace__producer(heap->trace, i)) != NULL; i++) {
+		count = pem_number_map__at(&heap->images, p->pid);
+		if (!count)
+			return false;
+		*count = *count == UINT32_MAX ? 1 : *count + 1;
+	}
+	return true;
+}
+
+/* When the next program of the last record's process id joined. UINT64_MAX: none did. */
+static uint64_t next_image(const struct pem_heap *heap)
+{
+	const struct pem_trace_producer *p;
+	uint64_t next = UINT64_MAX;
+	size_t i;
+
+	if (pem_number_map__value(&heap->images, heap->pid) == 1)
+		return next;
+	for (i = 0; (p = pem_trace__producer(heap->trace, i)) != NULL; i++)
+		if (p->pid == heap->pid && p->start_clock > heap->clock && p->start_clock < next)
+			next = p->start_clock;
+	return next;
+}
+
 /* The program that the process runs. NULL: no memory. Valid until the next call. */
 static struct pem_heap_run *run_of(struct pem_heap *heap, const struct pem_pass_process *process)
 {
@@ -83,18 +114,35 @@ static struct pem_heap_run *run_of(struct pem_heap *heap, const struct pem_pass_
 			     &heap->run_capacity) < 0)
 			return NULL;
 		*at = (uint32_t)heap->run_count;
-		heap->runs[heap->run_count++] = (struct pem_heap_run){.now = 0};
+		heap->runs[heap->run_count++] = (struct pem_heap_run){.until = next_image(heap)};
 	}
 	return &heap->runs[*at];
 }
 
-void pem_heap__exec(struct pem_heap *heap, const struct pem_record *record,
-		    const struct pem_pass_process *process)
+static bool tells_exec(const struct pem_event *event)
 {
-	if (process && record->event->meaning == PEM_MEANS_PROCESS_NAME &&
-	    pem_event__field_by_role(record->event, PEM_ROLE_PREVIOUS_THREAD) >= 0 &&
-	    pem_number_map__value(&heap->run_at, process->number) != UINT32_MAX)
+	return event->meaning == PEM_MEANS_PROCESS_NAME &&
+	       pem_event__field_by_role(event, PEM_ROLE_PREVIOUS_THREAD) >= 0;
+}
+
+int pem_heap__record(struct pem_heap *heap, const struct pem_record *record,
+		     const struct pem_pass_process *process)
+{
+	uint32_t at;
+
+	heap->clock = record->clock;
+	heap->pid = record->pid;
+	if (!heap->images_counted && !count_images(heap))
+		return -ENOMEM;
+	heap->images_counted = true;
+	if (!process || (record->event->meaning != PEM_MEANS_ALLOCATION &&
+			 record->event->meaning != PEM_MEANS_RELEASE && !tells_exec(record->event)))
+		return 0;
+	at = pem_number_map__value(&heap->run_at, process->number);
+	if (at != UINT32_MAX &&
+	    (tells_exec(record->event) || record->clock >= heap->runs[at].until))
 		*pem_number_map__at(&heap->run_at, process->number) = UINT32_MAX;
+	return 0;
 }
 
 /*
@@ -196,4 +244,5 @@ void pem_heap__free(struct pem_heap *heap)
 	free(heap->runs);
 	pem_number_map__free(&heap->row_at);
 	pem_number_map__free(&heap->run_at);
+	pem_number_map__free(&heap->images);
 }

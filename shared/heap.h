@@ -42,15 +42,23 @@ struct pem_heap_run {
 	/* What was allocated last, and nothing was released since. */
 	bool has_newest;
 	uint64_t size, stack, code;
+	uint64_t until; /* clock at which another program of this process joined the recording */
 };
 
 struct pem_heap {
+	const struct pem_trace *trace; /* set by the caller; all else is 0 at first */
 	struct pem_heap_row *rows;
 	size_t row_count, row_capacity;
 	struct pem_number_map row_at; /* key: run, origin */
 	struct pem_heap_run *runs;
 	size_t run_count, run_capacity;
 	struct pem_number_map run_at; /* key: number of a process */
+	/* How many programs recorded with a process id, by that; empty: not counted yet. */
+	struct pem_number_map images;
+	bool images_counted;
+	/* Of the record that was taken last. */
+	uint64_t clock;
+	uint32_t pid;
 };
 
 /*
@@ -72,15 +80,17 @@ bool pem_heap__sees_ends(const struct pem_trace *trace, const struct pem_model *
 bool pem_heap__is_complete(const struct pem_trace *trace, const struct pem_pass *pass);
 
 /*
- * Take a block that a process allocates, that it ends, or a record by which the process runs
- * another program. All three in the order of the trace. Returns 0 or -ENOMEM.
+ * Take a record, and then the block that it allocates or ends, all in the order of the trace. With
+ * a record a process may run another program: the kernel tells of an exec, and where it is not
+ * recorded, as in a container, another program has joined the recording with the same process id.
+ * Returns 0 or -ENOMEM.
  */
+int pem_heap__record(struct pem_heap *heap, const struct pem_record *record,
+		     const struct pem_pass_process *process);
 int pem_heap__begin(struct pem_heap *heap, const struct pem_pass_process *process,
 		    const struct pem_block *block, const uint32_t origins[PEM_HEAP_ORIGINS]);
 int pem_heap__end(struct pem_heap *heap, const struct pem_pass_process *process,
 		  const struct pem_block *block, const uint32_t origins[PEM_HEAP_ORIGINS]);
-void pem_heap__exec(struct pem_heap *heap, const struct pem_record *record,
-		    const struct pem_pass_process *process);
 /* Set what is known at the end. Rows of one origin and several runs stay apart. */
 void pem_heap__finish(struct pem_heap *heap);
 void pem_heap__free(struct pem_heap *heap);

@@ -158,7 +158,7 @@ static int write_all(const struct folded *folded, const char *path, struct pem_e
 }
 
 /* Begin with the amount that the user chose. Returns 0, -EINVAL or -ENOMEM. */
-static int choose(struct folded *folded, struct pem_error *error)
+static int choose(struct folded *folded, const struct pem_trace *trace, struct pem_error *error)
 {
 	static const char *const names[PEM_AMOUNTS] = {
 		[PEM_AMOUNT_BYTES] = "bytes",         [PEM_AMOUNT_CALLS] = "calls",
@@ -170,7 +170,7 @@ static int choose(struct folded *folded, struct pem_error *error)
 	int rc;
 
 	if (!wanted || !strcmp(wanted, "samples"))
-		return pem_samples__init(&folded->samples, PEM_SAMPLES_OF_CPU);
+		return pem_samples__init(&folded->samples, PEM_SAMPLES_OF_CPU, trace);
 	while (i < PEM_AMOUNTS && strcmp(wanted, names[i]) != 0)
 		i++;
 	if (i == PEM_AMOUNTS) {
@@ -179,7 +179,7 @@ static int choose(struct folded *folded, struct pem_error *error)
 			 wanted);
 		return -EINVAL;
 	}
-	rc = pem_samples__init(&folded->samples, PEM_SAMPLES_OF_ALLOCATIONS);
+	rc = pem_samples__init(&folded->samples, PEM_SAMPLES_OF_ALLOCATIONS, trace);
 	folded->samples.amount = i;
 	return rc;
 }
@@ -197,7 +197,7 @@ static int run(struct pem_trace *trace, const char *path, const struct pem_expor
 		return rc;
 	}
 	error->text[0] = '\0';
-	rc = choose(&folded, error);
+	rc = choose(&folded, trace, error);
 	if (!rc && !folded.programs)
 		rc = -ENOMEM;
 	if (!rc)

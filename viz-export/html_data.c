@@ -541,9 +541,9 @@ int pem_html_data__read(struct pem_html_data *data, struct pem_trace *trace,
 	data->counters = pem_html_counters__new();
 	err = pem_html_phases__init(&data->phases);
 	if (!err)
-		err = pem_samples__init(&data->samples, PEM_SAMPLES_OF_CPU);
+		err = pem_samples__init(&data->samples, PEM_SAMPLES_OF_CPU, trace);
 	if (!err)
-		err = pem_samples__init(&data->allocations, PEM_SAMPLES_OF_ALLOCATIONS);
+		err = pem_samples__init(&data->allocations, PEM_SAMPLES_OF_ALLOCATIONS, trace);
 	if (!err && (!data->pairs || !data->counters))
 		err = -ENOMEM;
 	if (err) {

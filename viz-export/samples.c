@@ -9,10 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-int pem_samples__init(struct pem_samples *samples, enum pem_samples_of of)
+int pem_samples__init(struct pem_samples *samples, enum pem_samples_of of,
+		      const struct pem_trace *trace)
 {
 	memset(samples, 0, sizeof(*samples));
 	samples->of = of;
+	samples->heap.trace = trace;
 	samples->code = pem_code__new();
 	return samples->code ? 0 : -ENOMEM;
 }
@@ -146,7 +148,8 @@ static int take_block(struct pem_samples *samples, const struct pem_record *reco
 	const struct pem_block *ended = pem_heap__ended(record->event, around);
 	uint32_t origins[PEM_HEAP_ORIGINS] = {PEM_HEAP_NO_ORIGIN, PEM_HEAP_NO_ORIGIN};
 
-	pem_heap__exec(&samples->heap, record, around->process);
+	if (pem_heap__record(&samples->heap, record, around->process))
+		return -ENOMEM;
 	if (around->process && ended &&
 	    (origin_of(samples, ended, record->pid, around->process, group, &origins[0]) ||
 	     pem_heap__end(&samples->heap, around->process, ended, origins)))

@@ -80,8 +80,9 @@ struct pem_samples {
 	struct pem_number_map entry_at; /* key: node, group, bin */
 };
 
-/* Start empty. Returns 0 or -ENOMEM. Free it in both cases. */
-int pem_samples__init(struct pem_samples *samples, enum pem_samples_of of);
+/* Start empty. trace: lives as long. Returns 0 or -ENOMEM. Free it in both cases. */
+int pem_samples__init(struct pem_samples *samples, enum pem_samples_of of,
+		      const struct pem_trace *trace);
 void pem_samples__free(struct pem_samples *samples);
 /* The number that an entry has of samples, or of an amount. */
 uint64_t pem_samples__value(const struct pem_samples *samples,

@@ -372,8 +372,7 @@ static int count_record(struct report *report, struct counting *c, const struct 
 		return -ENOMEM;
 	if (e->layer == LAYER_CPO && report_detail__record(report, record) < 0)
 		return -ENOMEM;
-	if (report->sites != NULL &&
-	    report_sites__record(report->sites, e, event, record, around) < 0)
+	if (report->sites != NULL && report_sites__record(report, e, event, record, around) < 0)
 		return -ENOMEM;
 	if (report->data != NULL && report_data__record(report->data, report, record, around) < 0)
 		return -ENOMEM;

@@ -281,8 +281,8 @@ void report_data__json(const struct report *report, struct cli_json_stream *json
  * memory. */
 struct report_sites *report_sites__new(bool samples, bool lists_stacks);
 void report_sites__free(struct report_sites *sites);
-/* Count a record of the report's event with an index. Returns 0 or -ENOMEM. */
-int report_sites__record(struct report_sites *sites, const struct report_event *e, uint32_t event,
+/* Count a record of the report's event with an index in its sites. Returns 0 or -ENOMEM. */
+int report_sites__record(const struct report *report, const struct report_event *e, uint32_t event,
 			 const struct pem_record *record, const struct pem_around *around);
 /* Name and sort the sites, after the last record. Returns 0 or -ENOMEM. */
 int report_sites__finish(struct report_sites *sites, const struct report *report);

@@ -159,10 +159,11 @@ static int count_stack(struct report_sites *s, const struct report_event *e, uin
 	return 0;
 }
 
-int report_sites__record(struct report_sites *s, const struct report_event *e, uint32_t event,
+int report_sites__record(const struct report *report, const struct report_event *e, uint32_t event,
 			 const struct pem_record *record, const struct pem_around *around)
 {
 	const struct pem_pass_process *process = around->process;
+	struct report_sites *s = report->sites;
 	bool is_sample = e->event->meaning == PEM_MEANS_SAMPLE;
 	const struct pem_block *ended;
 	struct report_stack *stack;
@@ -174,7 +175,9 @@ int report_sites__record(struct report_sites *s, const struct report_event *e, u
 		return pem_code__map(s->code, record);
 	if (e->event->meaning == PEM_MEANS_FRAME)
 		return pem_code__frame(s->code, record, process);
-	pem_heap__exec(&s->heap, record, process);
+	s->heap.trace = report->trace;
+	if (pem_heap__record(&s->heap, record, process) < 0)
+		return -ENOMEM;
 	ended = process != NULL ? pem_heap__ended(e->event, around) : NULL;
 	if (ended != NULL && end_block(s, process, ended) < 0)
 		return -ENOMEM;
