@@ -39,7 +39,7 @@
 
 extern char **environ;
 
-static double now_s(void)
+double trial_now_s(void)
 {
 	struct timespec now;
 
@@ -223,17 +223,24 @@ void trial_launch__end_all(pid_t keep, char *text, size_t bytes)
 
 /* --- a run --- */
 
+/* What the command prints, or its errors. */
+struct stream {
+	int fd; /* the end of a pipe that it comes from; -1: it was closed */
+	char line[LINE_BYTES];
+	size_t used;
+	char last[160]; /* line that was not empty */
+};
+
 struct run {
 	const struct trial_launch *launch;
 	struct trial_ended *ended;
 	pid_t pid;
-	int pidfd, out; /* out: the end of a pipe that its output comes from; -1: it was closed */
+	int pidfd;
+	struct stream streams[2]; /* output, errors */
 	double began_s, asked_s; /* asked to end at; 0: not yet */
 	long own_kib; /* that this process had resident when it started the command */
 	bool is_over; /* it has ended, and its number may be another process's */
 	uint64_t free_bytes[2]; /* of the disks of its folder and of scratch, at its start */
-	char line[LINE_BYTES];
-	size_t used;
 };
 
 /* UINT64_MAX: unknown. */
@@ -278,8 +285,12 @@ static char *text_of(const struct trial_launch *launch)
 		       : text;
 }
 
-/* Start the command with out as its output. This process's own output is put back after that. */
-static int spawn(const struct trial_launch *launch, int out, pid_t *pid, struct pem_error *error)
+/*
+ * Start the command with outs for its output and its errors. This process's own ones are put back
+ * after that.
+ */
+static int spawn(const struct trial_launch *launch, const int outs[2], pid_t *pid,
+		 struct pem_error *error)
 {
 	static char shell[] = "/bin/sh", option[] = "-c";
 	char *text = text_of(launch), *argv[] = {shell, option, text, NULL};
@@ -290,7 +301,7 @@ static int spawn(const struct trial_launch *launch, int out, pid_t *pid, struct 
 
 	if (!rc && (own_error < 0 || !text))
 		rc = text ? -errno : -ENOMEM;
-	if (!rc && (dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0))
+	if (!rc && (dup2(outs[0], STDOUT_FILENO) < 0 || dup2(outs[1], STDERR_FILENO) < 0))
 		rc = -errno;
 	if (!rc && launch->session) {
 		rc = pem_session__run(launch->session, argv, &options, error);
@@ -316,64 +327,64 @@ static void ask_to_end(struct run *run, enum trial_how how)
 	if (run->asked_s > 0 || run->is_over)
 		return;
 	run->ended->how = how;
-	run->asked_s = now_s();
+	run->asked_s = trial_now_s();
 	signal_tree(run->pid, SIGTERM);
 }
 
-static void give_line(struct run *run)
+static void give_line(struct run *run, struct stream *stream)
 {
 	const char *text;
 	size_t i;
 
-	for (i = 0; i < run->used; i++) {
-		if (!run->line[i])
-			run->line[i] = ' ';
+	for (i = 0; i < stream->used; i++) {
+		if (!stream->line[i])
+			stream->line[i] = ' ';
 	}
-	run->line[run->used] = '\0';
-	run->used = 0;
-	text = run->line + strspn(run->line, " \t\r");
+	stream->line[stream->used] = '\0';
+	stream->used = 0;
+	text = stream->line + strspn(stream->line, " \t\r");
 	if (*text)
-		snprintf(run->ended->last, sizeof(run->ended->last), "%s", text);
+		snprintf(stream->last, sizeof(stream->last), "%s", text);
 	if (run->launch->line &&
-	    run->launch->line(run->line, now_s() - run->began_s, run->launch->arg))
+	    run->launch->line(stream->line, trial_now_s() - run->began_s, run->launch->arg))
 		ask_to_end(run, TRIAL_WAS_STOPPED);
 }
 
 /* Add bytes to the line that has begun; what is too long for a line is cut off it. */
-static void add_to_line(struct run *run, const char *bytes, size_t count)
+static void add_to_line(struct stream *stream, const char *bytes, size_t count)
 {
-	size_t left = LINE_BYTES - 1 - run->used;
+	size_t left = LINE_BYTES - 1 - stream->used;
 
 	if (count > left)
 		count = left;
-	memcpy(run->line + run->used, bytes, count);
-	run->used += count;
+	memcpy(stream->line + stream->used, bytes, count);
+	stream->used += count;
 }
 
 /* Take a block of what the command has printed; false: nothing is there now. */
-static bool take_block(struct run *run)
+static bool take_block(struct run *run, struct stream *stream)
 {
 	static char block[BLOCK_BYTES];
-	ssize_t got = run->out >= 0 ? read(run->out, block, sizeof(block)) : -1;
+	ssize_t got = stream->fd >= 0 ? read(stream->fd, block, sizeof(block)) : -1;
 	const char *at = block, *end = block + got, *line;
 
 	if (!got) {
-		close(run->out);
-		run->out = -1;
+		close(stream->fd);
+		stream->fd = -1;
 	}
 	if (got <= 0)
 		return false;
 	/* Lines that nobody measures are not looked at, but for the last ones. */
 	if (!run->launch->line && got > (ssize_t)LINE_BYTES) {
 		at = end - LINE_BYTES;
-		run->used = 0;
+		stream->used = 0;
 	}
 	while ((line = memchr(at, '\n', (size_t)(end - at)))) {
-		add_to_line(run, at, (size_t)(line - at));
-		give_line(run);
+		add_to_line(stream, at, (size_t)(line - at));
+		give_line(run, stream);
 		at = line + 1;
 	}
-	add_to_line(run, at, (size_t)(end - at));
+	add_to_line(stream, at, (size_t)(end - at));
 	return true;
 }
 
@@ -382,7 +393,9 @@ static void take_output(struct run *run)
 {
 	int i;
 
-	for (i = 0; i < BLOCKS_MAX && take_block(run); i++)
+	for (i = 0; i < BLOCKS_MAX &&
+		    (take_block(run, &run->streams[0]) || take_block(run, &run->streams[1]));
+	     i++)
 		;
 }
 
@@ -390,7 +403,7 @@ static void take_output(struct run *run)
 static void watch(struct run *run)
 {
 	const struct trial_launch *launch = run->launch;
-	double ran_s = now_s() - run->began_s;
+	double ran_s = trial_now_s() - run->began_s;
 
 	if (launch->interrupted && *launch->interrupted)
 		ask_to_end(run, TRIAL_INTERRUPTED);
@@ -402,7 +415,7 @@ static void watch(struct run *run)
 		ask_to_end(run, TRIAL_WAS_STOPPED);
 	if (is_filled(run))
 		ask_to_end(run, TRIAL_TOO_BIG);
-	if (run->asked_s > 0 && now_s() - run->asked_s > GRACE_S)
+	if (run->asked_s > 0 && trial_now_s() - run->asked_s > GRACE_S)
 		signal_tree(run->pid, SIGKILL);
 }
 
@@ -410,7 +423,8 @@ static void watch(struct run *run)
 static bool wait_a_tick(struct run *run, struct rusage *used, int *status)
 {
 	struct pollfd fds[] = {{.fd = run->pidfd, .events = POLLIN},
-			       {.fd = run->out, .events = POLLIN}};
+			       {.fd = run->streams[0].fd, .events = POLLIN},
+			       {.fd = run->streams[1].fd, .events = POLLIN}};
 	int rc;
 
 	if (run->launch->session) {
@@ -420,7 +434,7 @@ static bool wait_a_tick(struct run *run, struct rusage *used, int *status)
 			return rc > 0;
 		/* The session failed: the command is waited for without it. */
 	}
-	poll(fds, run->out >= 0 ? 2 : 1, TICK_MS);
+	poll(fds, 3, TICK_MS);
 	return wait4(run->pid, status, WNOHANG, used) == run->pid;
 }
 
@@ -447,21 +461,26 @@ static void follow(struct run *run)
 	const struct trial_launch *launch = run->launch;
 	struct rusage used = {0}, before;
 	double watched_s = 0;
-	int status = 0;
+	int status = 0, i;
 
 	getrusage(RUSAGE_CHILDREN, &before);
 	while (!run->is_over) {
 		run->is_over = wait_a_tick(run, &used, &status);
 		if (run->is_over)
-			run->ended->seconds = now_s() - run->began_s;
+			run->ended->seconds = trial_now_s() - run->began_s;
 		take_output(run);
-		if (!run->is_over && now_s() - watched_s >= TICK_MS / 1e3) {
+		if (!run->is_over && trial_now_s() - watched_s >= TICK_MS / 1e3) {
 			watch(run);
-			watched_s = now_s();
+			watched_s = trial_now_s();
 		}
 	}
-	if (run->used)
-		give_line(run);
+	for (i = 0; i < 2; i++) {
+		if (run->streams[i].used)
+			give_line(run, &run->streams[i]);
+	}
+	/* Why a command failed is among its errors, if it has printed any. */
+	memcpy(run->ended->last, run->streams[*run->streams[1].last ? 1 : 0].last,
+	       sizeof(run->ended->last));
 	/* Whoever ended the explorer may have ended the command with it. */
 	if (run->ended->how == TRIAL_ENDED && launch->interrupted && *launch->interrupted)
 		run->ended->how = TRIAL_INTERRUPTED;
@@ -498,37 +517,49 @@ int trial_launch__run(const struct trial_launch *launch, struct trial_ended *end
 		      struct pem_error *error)
 {
 	struct run *run = calloc(1, sizeof(*run));
-	int ends[2], rc = run && !pipe2(ends, O_CLOEXEC) ? 0 : -errno;
+	int outs[2] = {-1, -1}, ends[2], rc = run ? 0 : -ENOMEM, i;
 
 	memset(ended, 0, sizeof(*ended));
+	for (i = 0; i < 2 && run; i++) {
+		run->streams[i].fd = -1;
+		if (rc || pipe2(ends, O_CLOEXEC)) {
+			rc = rc ? rc : -errno;
+			continue;
+		}
+		run->streams[i].fd = ends[0];
+		outs[i] = ends[1];
+		/* While nobody reads, a command that prints much should not wait. */
+		fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
+		fcntl(ends[0], F_SETFL, O_NONBLOCK);
+	}
 	if (rc) {
 		snprintf(error->text, sizeof(error->text), "no pipe for the command's output: %s",
 			 strerror(-rc));
-		free(run);
-		return rc;
+	} else {
+		run->launch = launch;
+		run->ended = ended;
+		run->free_bytes[0] = free_bytes(launch->folder);
+		run->free_bytes[1] = free_bytes(launch->scratch);
+		forget_own_peak();
+		/* What it takes for the start itself comes on top. */
+		run->own_kib = own_kib() + 1024;
+		run->began_s = trial_now_s();
+		rc = spawn(launch, outs, &run->pid, error);
 	}
-	run->launch = launch;
-	run->ended = ended;
-	run->out = ends[0];
-	/* While nobody reads, a command that prints much should not wait. */
-	fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
-	fcntl(ends[0], F_SETFL, O_NONBLOCK);
-	run->free_bytes[0] = free_bytes(launch->folder);
-	run->free_bytes[1] = free_bytes(launch->scratch);
-	forget_own_peak();
-	/* What it takes for the start itself comes on top. */
-	run->own_kib = own_kib() + 1024;
-	run->began_s = now_s();
-	rc = spawn(launch, ends[1], &run->pid, error);
-	close(ends[1]);
+	for (i = 0; i < 2; i++) {
+		if (outs[i] >= 0)
+			close(outs[i]);
+	}
 	if (!rc) {
 		run->pidfd = (int)syscall(SYS_pidfd_open, run->pid, 0);
 		follow(run);
 		if (run->pidfd >= 0)
 			close(run->pidfd);
 	}
-	if (run->out >= 0)
-		close(run->out);
+	for (i = 0; i < 2 && run; i++) {
+		if (run->streams[i].fd >= 0)
+			close(run->streams[i].fd);
+	}
 	free(run);
 	return rc;
 }
@@ -537,7 +568,7 @@ pid_t trial_launch__start(const struct trial_launch *launch, struct pem_error *e
 {
 	int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	pid_t pid = 0;
-	int rc = out < 0 ? -errno : spawn(launch, out, &pid, error);
+	int rc = out < 0 ? -errno : spawn(launch, (const int[]){out, out}, &pid, error);
 
 	if (out >= 0)
 		close(out);

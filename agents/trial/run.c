@@ -31,14 +31,6 @@ struct attempt {
 	pid_t server; /* 0: none runs */
 };
 
-static double now_s(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 static int fail(struct attempt *attempt, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -140,7 +132,7 @@ static int start_server(struct attempt *attempt)
 	struct trial_launch launch = {.folder = e->folder,
 				      .cgroup = settings_agent__cgroup(attempt->trial->settings)};
 	char *text = trial_words__command(e, attempt->levels, e->start, true, attempt->scratch);
-	double began_s = now_s();
+	double began_s = trial_now_s();
 	char why[160];
 	pid_t pid;
 	int rc;
@@ -164,7 +156,7 @@ static int start_server(struct attempt *attempt)
 			return 0;
 		snprintf(why, sizeof(why), "%s", attempt->outcome->reason);
 		attempt->outcome->reason[0] = '\0';
-		if (now_s() - began_s > e->limit_s)
+		if (trial_now_s() - began_s > e->limit_s)
 			return fail(attempt, "the server was not ready within %g s: %.100s",
 				    e->limit_s, why);
 		/* It is asked again. */
@@ -330,12 +322,12 @@ static void note_left(struct attempt *attempt, const char *processes)
 static void end_server(struct attempt *attempt)
 {
 	const struct timespec pause = {.tv_nsec = READY_PAUSE_NS / 5};
-	double asked_s = now_s();
+	double asked_s = trial_now_s();
 
 	if (!attempt->server)
 		return;
 	trial_launch__ask(attempt->server);
-	while (!waitpid(attempt->server, NULL, WNOHANG) && now_s() - asked_s < END_S)
+	while (!waitpid(attempt->server, NULL, WNOHANG) && trial_now_s() - asked_s < END_S)
 		nanosleep(&pause, NULL);
 }
 
@@ -379,7 +371,7 @@ int trial__run(const struct trial *trial, const uint32_t *levels, struct trial_o
 				  .outcome = outcome,
 				  .error = error};
 	struct pem_error why = {.text = ""};
-	double began_s = now_s();
+	double began_s = trial_now_s();
 	char left[100];
 	int rc;
 
@@ -406,6 +398,6 @@ int trial__run(const struct trial *trial, const uint32_t *levels, struct trial_o
 	trial_launch__end_all(0, left, sizeof(left));
 	note_left(&attempt, left);
 	trial__remove(attempt.scratch);
-	outcome->seconds = now_s() - began_s;
+	outcome->seconds = trial_now_s() - began_s;
 	return rc < 0 ? rc : 0;
 }

@@ -170,9 +170,10 @@ struct trial_ended {
 	int status; /* as of waitpid */
 	double seconds, cpu_s;
 	uint64_t memory_bytes; /* 0: unknown */
-	char last[160]; /* the last line of its output that was not empty */
+	char last[160]; /* the last line of its errors, or else its output, that was not empty */
 };
 
+double trial_now_s(void); /* CLOCK_MONOTONIC */
 /*
  * Run a command to its end, in this process's folder and session. What it leaves goes on. Returns
  * 0, or -errno with error: it was not started.

@@ -71,11 +71,12 @@ def a_parameter_without_meaning_is_not_tried_twice():
 @test
 def bad_programs_are_trials_that_failed():
     "a command that crashes, fails, needs a terminal or fills the disk fails its trial, and nothing of it stays"
-    folder, env = experiment("""  <parameter name="what" values="fine crash fail terminal disk silent fork"/>
+    folder, env = experiment("""  <parameter name="what" values="fine crash fail quiet terminal disk silent fork"/>
   <command disk="200M">case {what} in
     fine) echo v=1;;
     crash) echo v=1; kill -SEGV $$;;
-    fail) echo v=1; echo "no such table"; exit 3;;
+    fail) echo "no such table" &gt;&amp;2; echo v=1; echo "3 of 4 done"; exit 3;;
+    quiet) echo "only this"; exit 4;;
     terminal) stty -F /dev/tty size || exit 5; echo v=1;;
     disk) fallocate -l 400M {scratch}/big; sleep 987654; echo v=1;;
     silent) :;;
@@ -85,7 +86,7 @@ def bad_programs_are_trials_that_failed():
     explore(folder, env, "run")
     told = {text.split("=")[1]: reason for text, (_, reason) in trials(folder).items()}
     equal(told["fine"], "", "fine")
-    for what, word in (("crash", "SIGSEGV"), ("fail", "status was 3: no such table"),
+    for what, word in (("crash", "SIGSEGV"), ("fail", "status was 3: no such table"), ("quiet", "status was 4: only this"),
                        ("terminal", "status was 5"), ("silent", "never came"), ("fork", "it left processes, which were ended: ")):
         assert word in told[what], "%s: %r" % (what, told[what])
     assert "free space" in told["disk"], told["disk"]
