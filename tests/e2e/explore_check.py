@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 from explorations import experiment, explore, runs
+from html_page import browser, quiet
 from tap import BUILD, equal, need, run_all, test
 
 if not os.path.exists(BUILD + "/bin/pem-explore"):
@@ -101,6 +102,31 @@ def values_that_mean_nothing_are_not_shown():
     trials = json.loads(explore(folder, env, "show", "--json")[0])["trials"]
     equal([one["configuration"] for one in trials], [{"mode": "plain"}] + [{"mode": "fancy", "level": str(level)} for level in (1, 2, 3)], "JSON")
     assert "\n  mode=plain\n" in explore(folder, env, "show")[0], "text"
+
+
+@test
+def a_pages_table_stays_readable():
+    "on a narrow page a reason has lines of several words, and a parameter without meaning an empty cell"
+    folder, env = experiment("""  <parameter name="mode" values="plain fancy" default="plain"/>
+  <parameter name="level" from="1" to="4" default="1" when="mode = fancy"/>
+  <parameter name="a" values="1 2"/>
+  <parameter name="b" values="1 2"/>
+  <command>[ {level} != 3 ] || { echo "level three was not reached by this program" &gt;&amp;2; exit 3; }; echo v=$(({level} * {a} + {b}))</command>
+  <metric name="v" match="v=([0-9]+)"/>
+  <metric name="seconds" of="time" better="no"/>""")
+    explore(folder, env, "run")
+    explore(folder, env, "show", "--html", folder + "/page.html")
+    b = browser()
+    b.resize(700, 1000)
+    b.console()
+    b.open("file://" + folder + "/page.html")
+    b.wait_for("return document.documentElement.dataset.ready === 'yes'", "drawn")
+    quiet(b)
+    cells = b.script("return [...document.querySelectorAll('#trials td')].map((td) => [td.textContent, td.offsetWidth])")
+    assert all(width >= 200 for words, width in cells if "level three" in words) and all(width >= 60 for _, width in cells), cells
+    equal(b.script("return [...document.querySelectorAll('#trials tbody tr')].filter((row) => row.textContent.includes('plain'))"
+                   ".map((row) => [...row.cells].map((td) => td.textContent)).filter((all) => !all.includes('')).length"), 0, "rows of plain with a level")
+    equal([words for words, _ in cells if words in ("undefined", "NaN", "null")], [], "cells")
 
 
 run_all()

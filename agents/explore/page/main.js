@@ -540,6 +540,7 @@ function table() {
 			const made = element("td", (isNumber ? "number" : "") + (title === "outcome" ? "outcome " + trial.outcome : ""));
 			made.textContent = text ? text(trial) : one === undefined || one === null ? "" : of ? number(one) + (error ? " ± " + number(Number((1.96 * error).toPrecision(2))) : "") :
 				isNumber ? number(one) : one;
+			made.classList.toggle("words", made.textContent.length > 24);
 			row.append(made);
 		}
 	}
