@@ -50,7 +50,7 @@ static struct trial_space *make_space(void)
 /* Sums and products of a few parameters, and noise. */
 static double value_of(const uint32_t *levels, uint64_t *random)
 {
-	double value = 1 + 0.01 * (double)explore_random__below(random, 100) / 100;
+	double value = 1 + 0.01 * (double)model_random__below(random, 100) / 100;
 	uint32_t i;
 
 	for (i = 0; i < PARAMETERS; i++)
@@ -96,8 +96,8 @@ int main(int argc, char **argv)
 		die("no memory");
 	for (i = 0; i < (uint32_t)atoi(argv[2]); i++) {
 		for (k = 0; k < PARAMETERS; k++)
-			levels[k] = (uint32_t)explore_random__below(
-				&random, space->view.parameters[k].levels);
+			levels[k] = (uint32_t)model_random__below(&random,
+								  space->view.parameters[k].levels);
 		take(search, levels, &random);
 	}
 	for (i = 0; i < (uint32_t)atoi(argv[3]); i++) {

@@ -3,9 +3,7 @@
 
 EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,policy/*.c results/*.c program/*.c)))
 $(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/explore \
-  -Icli -I$(B)/gen $(JSON_CFLAGS) $(BLAS_CFLAGS)
-# Sums over parameters are most of a model's time.
-CFLAGS_agents_explore_policy_process := -O3
+  -Icli -I$(B)/gen $(JSON_CFLAGS)
 EXPLORE_CLI := $(call objects,$(addprefix cli/,actions.c options.c text.c table.c json.c progress.c version.c plugin.c page.c) \
   shared/number_map.c shared/plugin_folders.c shared/student.c)
 
@@ -37,19 +35,18 @@ $(info pem explore is not built: it needs SQLite, OpenBLAS, LAPACKE, NLopt and X
   liblapacke-dev libnlopt-dev libxgboost-dev))
 endif
 
-EXPLORE_LIBS := $(JSON_LIBS) -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) -lxgboost -ldl -lm
-$(B)/bin/pem-explore: $(EXPLORE_OBJ) $(TRIAL_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LIBPEM) $(LIBPEM_AGENT)
+EXPLORE_LIBS := $(JSON_LIBS) $(MODELS_LIBS) -ldl
+EXPLORE_ALL := $(EXPLORE_OBJ) $(MODELS_OBJ) $(TRIAL_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI)
+$(B)/bin/pem-explore: $(EXPLORE_ALL) $(LIBPEM) $(LIBPEM_AGENT)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $(EXPLORE_OBJ) $(TRIAL_OBJ) $(SETTINGS_OBJ) $(EXPLORE_CLI) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) \
-	  $(SETTINGS_LIBS) $(EXPLORE_LIBS)
+	$(Q)$(LINK) $(EXPLORE_ALL) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) $(SETTINGS_LIBS) $(EXPLORE_LIBS)
 
 # Spaces and policies alone: for bench/between_trials.c and tests/unit/explore_model.c.
-EXPLORE_MODELS := $(call objects,$(wildcard agents/explore/policy/*.c) \
-  agents/trial/table.c agents/trial/space.c \
-  shared/number_map.c shared/student.c)
+EXPLORE_MODELS := $(MODELS_OBJ) $(call objects,$(wildcard agents/explore/policy/*.c) \
+  agents/trial/table.c agents/trial/space.c shared/number_map.c shared/student.c)
 
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \
-  shared/number_map.c shared/student.c)
+  $(addprefix agents/models/,rows.c scores.c) shared/number_map.c shared/student.c)
 $(B)/tests/explore_model: $(EXPLORE_MODELS)
 $(B)/tests/explore_model: private TEST_LIBS += $(EXPLORE_LIBS)
 $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += -Iagents -Iagents/explore
@@ -59,4 +56,4 @@ CFLAGS_tests_unit_explore_results := -Icli $(JSON_CFLAGS)
 $(B)/obj/tests/unit/explore_results.o: private CPPFLAGS += -Iagents -Iagents/explore
 $(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,$(wildcard agents/explore/results/*.c) agents/explore/program/report.c) \
   $(filter-out %/number_map.o %/student.o,$(EXPLORE_CLI)) $(B)/obj/gen/agents/explore/page.o
-$(B)/tests/explore_results: private TEST_LIBS += $(JSON_LIBS) -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) -lxgboost
+$(B)/tests/explore_results: private TEST_LIBS += $(JSON_LIBS) $(MODELS_LIBS)

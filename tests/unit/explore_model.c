@@ -18,7 +18,6 @@
 #define CONFIGURATIONS 625u
 #define TRIALS 40u
 #define SEEDS 5u
-#define DRAWS 50u
 
 static struct trial_space *space;
 
@@ -76,30 +75,25 @@ static void explore(const char *name, uint64_t seed, struct explore_history *his
 /* The mean absolute error of what these trials predict of all configurations, in logarithms. */
 static double error_of(struct explore_history *history)
 {
-	static const struct explore_view view = {.whole = true};
+	static const struct model_process_options options = {.points = TRIALS};
 	static uint32_t levels[CONFIGURATIONS][PARAMETERS];
-	struct explore_process *process = explore_process__new(&space->view, &view);
-	double *scores = calloc((size_t)CONFIGURATIONS * DRAWS, sizeof(*scores)), mean = 0, sum = 0;
-	double deviation = explore_scores(history, false, scores);
-	size_t i, k;
+	static double means[CONFIGURATIONS], variances[CONFIGURATIONS], scores[2 * TRIALS];
+	struct model_process *process = model_process__new(&space->view, &options);
+	double deviation, mean = 0, sum = 0;
+	size_t i;
 
-	for (i = 0; i < history->count; i++)
-		mean += log(history->values[i]) / (double)history->count;
+	assert_true(explore_history__weigh(history));
+	deviation = model_scores(history->values, TRIALS, false, scores);
+	for (i = 0; i < TRIALS; i++)
+		mean += log(history->values[i]) / TRIALS;
 	for (i = 0; i < CONFIGURATIONS; i++)
 		space->view.at(&space->view, i, levels[i]);
-	assert_int_equal(explore_process__fit(process, history), 0);
-	assert_int_equal(explore_process__draw(process, levels[0], CONFIGURATIONS, DRAWS, scores,
-					       &history->random),
-			 0);
-	for (i = 0; i < CONFIGURATIONS; i++) {
-		double score = 0;
-
-		for (k = 0; k < DRAWS; k++)
-			score += scores[i * DRAWS + k] / DRAWS;
-		sum += fabs(mean + deviation * score - log(value_of(levels[i])));
-	}
-	explore_process__free(process);
-	free(scores);
+	assert_int_equal(
+		model_process__fit(process, history->levels, scores, TRIALS, &history->random), 0);
+	model_process__predict(process, levels[0], CONFIGURATIONS, means, variances);
+	for (i = 0; i < CONFIGURATIONS; i++)
+		sum += fabs(mean + deviation * means[i] - log(value_of(levels[i])));
+	model_process__free(process);
 	return sum / CONFIGURATIONS;
 }
 

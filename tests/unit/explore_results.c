@@ -9,7 +9,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "policy/policy.h"
+#include "models/models.h"
 #include "program/program.h"
 #include "results/effects.h"
 #include "trial/space.h"
@@ -74,7 +74,7 @@ static double chance(struct fixture *f)
 	int i;
 
 	for (i = 0; i < 12; i++)
-		sum += (double)explore_random__below(&f->random, 1u << 20) / (1u << 20);
+		sum += (double)model_random__below(&f->random, 1u << 20) / (1u << 20);
 	return sum;
 }
 
@@ -87,7 +87,7 @@ static void try_some(struct fixture *f, size_t count, double (*value)(const uint
 
 	for (i = 0; i < count; i++) {
 		for (k = 0; k < parameters; k++)
-			f->levels[i][k] = (uint32_t)explore_random__below(
+			f->levels[i][k] = (uint32_t)model_random__below(
 				&f->random, f->space->parameters[k].levels);
 		f->values[i][0] = value(f->levels[i]) + noise * chance(f);
 		f->trials[i] = (struct explore_result){.number = (uint32_t)i + 1,

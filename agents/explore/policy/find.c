@@ -7,17 +7,27 @@
 #include <stdio.h>
 #include <string.h>
 
-static const struct pem_explore_policy *const policies[] = {
-	&explore_portfolio_policy, &explore_gaussian_policy, &explore_forest_policy,
-	&explore_model_policy,     &explore_halving_policy,  &explore_sobol_policy,
-	&explore_latin_policy,     &explore_random_policy,   &explore_grid_policy,
+/* The policies of this program. */
+static const struct {
+	const char *name;
+	int (*next_config)(void *policy, uint32_t *levels);
+	bool has_models;
+} policies[] = {
+	{"portfolio", explore_portfolio__next, true},
+	{"gaussian", explore_portfolio__gaussian, true},
+	{"forest", explore_portfolio__forest, true},
+	{"model", explore_portfolio__model, true},
+	{"halving", explore_plain__halving, false},
+	{"sobol", explore_plain__sobol, false},
+	{"latin", explore_plain__latin, false},
+	{"random", explore_plain__random, false},
+	{"grid", explore_plain__grid, false},
 };
 #define POLICIES (sizeof(policies) / sizeof(policies[0]))
 
-const struct pem_explore_policy *const *explore_policies(size_t *count)
+static int take_trial(void *policy, const struct pem_explore_trial *trial)
 {
-	*count = POLICIES;
-	return policies;
+	return explore_history__add(policy, trial);
 }
 
 static int takes_no_record(void *policy, const struct pem_explore_record *record)
@@ -92,31 +102,40 @@ const char *explore_policy__why(int error)
 	}
 }
 
+/* Find a policy of this program. */
+static int find(const char *name, struct pem_explore_policy *policy, struct pem_error *error)
+{
+	size_t i;
+
+	for (i = 0; i < POLICIES && strcmp(policies[i].name, name); i++)
+		;
+	if (i == POLICIES) {
+		snprintf(error->text, sizeof(error->text),
+			 "the policy '%.100s' is unknown; pem explore --help has their names",
+			 name);
+		return -ENOENT;
+	}
+	*policy = (struct pem_explore_policy){
+		.size = sizeof(*policy),
+		.abi_version = PEM_EXPLORE_ABI_VERSION,
+		.name = policies[i].name,
+		.begin = policies[i].has_models ? explore_portfolio__begin : explore_plain__begin,
+		.next_config = policies[i].next_config,
+		.process_trial = take_trial,
+		.end = policies[i].has_models ? explore_portfolio__end : explore_plain__end};
+	return 0;
+}
+
 int explore_policy__find(const char *name, struct pem_explore_policy *policy,
 			 struct pem_error *error)
 {
-	size_t i;
-	int rc;
+	const char *dot = strrchr(name, '.');
+	int rc = !strchr(name, '/')           ? find(name, policy, error)
+		 : dot && !strcmp(dot, ".py") ? load_python(name, policy, error)
+					      : load(name, policy, error);
 
-	if (strchr(name, '/')) {
-		const char *dot = strrchr(name, '.');
-
-		rc = dot && !strcmp(dot, ".py") ? load_python(name, policy, error)
-						: load(name, policy, error);
-		if (rc)
-			return rc;
-	} else {
-		for (i = 0; i < POLICIES && strcmp(policies[i]->name, name); i++)
-			;
-		if (i == POLICIES) {
-			snprintf(error->text, sizeof(error->text),
-				 "the policy '%.100s' is unknown; pem explore --help has their "
-				 "names",
-				 name);
-			return -ENOENT;
-		}
-		*policy = *policies[i];
-	}
+	if (rc)
+		return rc;
 	if (!policy->process_record)
 		policy->process_record = takes_no_record;
 	if (!policy->stop_run)

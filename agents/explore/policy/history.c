@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ATTEMPTS 10000u
 #define OBJECTIVES_MAX 16u
 #define SUM_WEIGHT 0.05
+#define DRAWS 64u
 /* A larger space is not searched for the configurations that are left. */
 #define SEARCHED_MAX (UINT64_C(1) << 22)
 
@@ -20,19 +20,16 @@ void explore_history__begin(struct explore_history *history, const struct pem_ex
 	*history = (struct explore_history){.space = space,
 					    .random = options->seed,
 					    .objectives =
-						    options->objectives ? options->objectives : 1,
-					    .best = INFINITY,
-					    .worst = -INFINITY};
+						    options->objectives ? options->objectives : 1};
 	/* Seeds that are small numbers begin alike otherwise. */
-	history->random = explore_random(&history->random);
+	history->random = model_random(&history->random);
 }
 
 void explore_history__end(struct explore_history *history)
 {
 	free(history->levels);
-	free(history->values);
 	free(history->given);
-	free(history->measured);
+	free(history->values);
 	pem_number_map__free(&history->tried);
 }
 
@@ -44,7 +41,7 @@ static uint64_t key_of(const struct pem_explore_space *space, const uint32_t *le
 
 	for (i = 0; i < space->parameter_count; i++) {
 		key ^= levels[i];
-		key = explore_random(&key);
+		key = model_random(&key);
 	}
 	return key;
 }
@@ -56,48 +53,29 @@ size_t explore_history__find(const struct explore_history *history, const uint32
 	return trial == UINT32_MAX ? SIZE_MAX : trial;
 }
 
-/* Take values into account, from a trial on. Trials without values count as the worst one. */
-static void reckon(struct explore_history *history, size_t from)
+static int grow(struct explore_history *history)
 {
-	double worst = from ? history->worst : INFINITY;
-	size_t i;
+	size_t level_capacity = history->capacity, given_capacity = history->capacity;
 
-	if (!from) {
-		history->best = INFINITY;
-		history->worst = -INFINITY;
-		history->unmeasured = 0;
-	}
-	for (i = from; i < history->count; i++) {
-		history->unmeasured += !history->measured[i];
-		if (!history->measured[i])
-			continue;
-		history->best = fmin(history->best, history->values[i]);
-		history->worst = fmax(history->worst, history->values[i]);
-	}
-	for (i = history->worst == worst || !history->unmeasured ? from : 0; i < history->count;
-	     i++) {
-		if (!history->measured[i])
-			history->values[i] = isfinite(history->worst) ? history->worst : 0;
-	}
+	if (pem_grow(&history->levels, sizeof(*history->levels) * history->space->parameter_count,
+		     history->count + 1, &level_capacity) ||
+	    pem_grow(&history->given, sizeof(*history->given) * history->objectives,
+		     history->count + 1, &given_capacity) ||
+	    pem_grow(&history->values, sizeof(*history->values), history->count + 1,
+		     &history->capacity))
+		return -ENOMEM;
+	return 0;
 }
 
 int explore_history__add(struct explore_history *history, const struct pem_explore_trial *trial)
 {
-	uint32_t parameters = history->space->parameter_count;
+	uint32_t parameters = history->space->parameter_count, *known, i;
 	size_t index = explore_history__find(history, trial->levels);
-	bool is_new = index == SIZE_MAX;
-	uint32_t *known, i;
+	bool is_measured = explore_has_values(trial->outcome);
 
-	if (is_new) {
+	if (index == SIZE_MAX) {
 		index = history->count;
-		if (pem_grow(&history->levels, sizeof(*history->levels) * parameters, index + 1,
-			     &history->level_capacity) ||
-		    pem_grow(&history->values, sizeof(*history->values), index + 1,
-			     &history->value_capacity) ||
-		    pem_grow(&history->given, sizeof(*history->given) * history->objectives,
-			     index + 1, &history->given_capacity) ||
-		    pem_grow(&history->measured, sizeof(*history->measured), index + 1,
-			     &history->measured_capacity))
+		if (grow(history))
 			return -ENOMEM;
 		known = pem_number_map__at(&history->tried, key_of(history->space, trial->levels));
 		if (!known)
@@ -107,14 +85,9 @@ int explore_history__add(struct explore_history *history, const struct pem_explo
 		       parameters * sizeof(*trial->levels));
 		history->count++;
 	}
-	history->measured[index] =
-		trial->outcome == PEM_EXPLORE_MEASURED || trial->outcome == PEM_EXPLORE_STOPPED;
-	if (history->measured[index]) {
-		history->values[index] = trial->values[0];
-		for (i = 0; i < history->objectives; i++)
-			history->given[index * history->objectives + i] = trial->values[i];
-	}
-	reckon(history, is_new ? index : 0);
+	for (i = 0; i < history->objectives; i++)
+		history->given[index * history->objectives + i] =
+			is_measured ? trial->values[i] : INFINITY;
 	return 0;
 }
 
@@ -126,58 +99,43 @@ static void add_share(struct explore_history *history, uint32_t objective, doubl
 	size_t i;
 
 	for (i = 0; i < history->count; i++) {
-		if (!history->measured[i])
-			continue;
-		least = fmin(least, given[i * history->objectives]);
-		most = fmax(most, given[i * history->objectives]);
+		double value = given[i * history->objectives];
+
+		least = fmin(least, value);
+		most = isinf(value) ? most : fmax(most, value);
 	}
 	for (i = 0; i < history->count && most > least; i++) {
 		double share = weight * (given[i * history->objectives] - least) / (most - least);
 
-		if (history->measured[i])
-			history->values[i] = fmax(history->values[i], share) + SUM_WEIGHT * share;
+		history->values[i] = fmax(history->values[i], share) + SUM_WEIGHT * share;
 	}
 }
 
-void explore_history__weigh(struct explore_history *history)
+bool explore_history__weigh(struct explore_history *history)
 {
-	double sum = 0, weights[OBJECTIVES_MAX];
+	double sum = 0, worst = -INFINITY, weights[OBJECTIVES_MAX];
 	uint32_t count =
 		history->objectives < OBJECTIVES_MAX ? history->objectives : OBJECTIVES_MAX;
-	uint32_t i;
+	size_t i;
 
-	if (count < 2)
-		return;
+	for (i = 0; i < history->count; i++)
+		history->values[i] = count > 1 ? 0 : history->given[i];
 	/* Evenly over all weights whose sum is 1. */
-	for (i = 0; i < count; i++) {
-		weights[i] = -log((double)((explore_random(&history->random) >> 11) + 1) * 0x1p-53);
+	for (i = 0; i < count && count > 1; i++) {
+		weights[i] = -log(1 - model_random__share(&history->random));
 		sum += weights[i];
 	}
-	memset(history->values, 0, history->count * sizeof(*history->values));
-	for (i = 0; i < count; i++)
-		add_share(history, i, weights[i] / sum);
-	reckon(history, 0);
-}
-
-int explore_history__any(struct explore_history *history, uint32_t *levels)
-{
-	const struct pem_explore_space *space = history->space;
-	uint32_t attempt, i;
-
-	if (!space->count)
-		return 0;
-	if (space->count != UINT64_MAX) {
-		space->at(space, explore_random__below(&history->random, space->count), levels);
-		return 1;
+	for (i = 0; i < count && count > 1; i++)
+		add_share(history, (uint32_t)i, weights[i] / sum);
+	for (i = 0; i < history->count; i++) {
+		if (isfinite(explore_history__value(history, i)))
+			worst = fmax(worst, history->values[i]);
 	}
-	for (attempt = 0; attempt < ATTEMPTS; attempt++) {
-		for (i = 0; i < space->parameter_count; i++)
-			levels[i] = (uint32_t)explore_random__below(&history->random,
-								    space->parameters[i].levels);
-		if (space->allows(space, levels))
-			return 1;
+	for (i = 0; i < history->count; i++) {
+		if (isinf(explore_history__value(history, i)))
+			history->values[i] = worst;
 	}
-	return 0;
+	return worst > -INFINITY;
 }
 
 /* The first configuration that was not tried, after a random one. */
@@ -188,7 +146,7 @@ static int search(struct explore_history *history, uint32_t *levels)
 
 	if (space->count > SEARCHED_MAX)
 		return 0;
-	start = explore_random__below(&history->random, space->count);
+	start = model_random__below(&history->random, space->count);
 	for (i = 0; i < space->count; i++) {
 		space->at(space, (start + i) % space->count, levels);
 		if (!explore_history__has(history, levels))
@@ -201,8 +159,8 @@ int explore_history__draw(struct explore_history *history, uint32_t *levels)
 {
 	uint32_t attempt;
 
-	for (attempt = 0; attempt < 64; attempt++) {
-		if (!explore_history__any(history, levels))
+	for (attempt = 0; attempt < DRAWS; attempt++) {
+		if (!model_any(history->space, &history->random, levels))
 			return 0;
 		if (!explore_history__has(history, levels))
 			return 1;

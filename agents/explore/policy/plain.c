@@ -3,13 +3,12 @@
 #define _GNU_SOURCE /* qsort_r */
 #include "policy/policy.h"
 
+#include <errno.h>
 #include <nlopt.h>
-
 #include <stdlib.h>
 #include <string.h>
 
-/* Configurations of a Latin hypercube, or runs of a halving, without a budget. */
-#define LATIN_ROWS 64u
+#define UNLIMITED 64u /* budget of a Latin hypercube, or of a halving, without one */
 #define SOBOL_ATTEMPTS 1000u
 
 /* Of NLopt, after Joe and Kuo (ACM TOMS 29, 2003); its header does not have them. */
@@ -20,18 +19,32 @@ void nlopt_sobol_next01(struct nlopt_soboldata_s *sobol, double *point);
 
 struct plain {
 	struct explore_history history;
-	uint64_t next; /* grid: number of the next configuration */
-	/* latin: the part, of as many as rows, that each row takes of each parameter. */
+	uint32_t budget;
+	uint64_t next; /* grid: number of the next configuration; latin: the next row */
+	/* latin: the part, of budget parts, that each row takes of each parameter. */
 	uint32_t *parts;
-	uint32_t rows, row;
 	struct nlopt_soboldata_s *sobol;
 	double *point, *shift; /* its next point, and what the seed adds to each */
-	/* halving: indexes of the trials that are in the round, rows of them. */
-	uint32_t *round;
-	uint32_t more, made; /* runs that each takes in the round, and that this one made */
+	struct halving {
+		uint32_t *round; /* indexes of the trials that are in the round */
+		uint32_t rows, row; /* how many, and which one runs next */
+		uint32_t more, made; /* runs that each takes, and that this one made */
+	} halving;
 };
 
-static void end(void *policy)
+void *explore_plain__begin(const struct pem_explore_space *space,
+			   const struct pem_explore_options *options)
+{
+	struct plain *plain = calloc(1, sizeof(*plain));
+
+	if (!plain)
+		return NULL;
+	explore_history__begin(&plain->history, space, options);
+	plain->budget = options->budget ? options->budget : UNLIMITED;
+	return plain;
+}
+
+void explore_plain__end(void *policy)
 {
 	struct plain *plain = policy;
 
@@ -42,45 +55,18 @@ static void end(void *policy)
 		nlopt_sobol_destroy(plain->sobol);
 	free(plain->parts);
 	free(plain->point);
-	free(plain->round);
+	free(plain->halving.round);
 	free(plain);
 }
 
-static void *begin(const struct pem_explore_space *space, const struct pem_explore_options *options)
-{
-	struct plain *plain = calloc(1, sizeof(*plain));
-
-	if (plain)
-		explore_history__begin(&plain->history, space, options);
-	return plain;
-}
-
-static int process_trial(void *policy, const struct pem_explore_trial *trial)
-{
-	struct plain *plain = policy;
-
-	return explore_history__add(&plain->history, trial);
-}
-
-static int draw(void *policy, uint32_t *levels)
+int explore_plain__random(void *policy, uint32_t *levels)
 {
 	struct plain *plain = policy;
 
 	return explore_history__draw(&plain->history, levels);
 }
 
-const struct pem_explore_policy explore_random_policy = {
-	.size = sizeof(explore_random_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "random",
-	.summary = "any configuration that was not tried",
-	.begin = begin,
-	.next_config = draw,
-	.process_trial = process_trial,
-	.end = end,
-};
-
-static int next_of_grid(void *policy, uint32_t *levels)
+int explore_plain__grid(void *policy, uint32_t *levels)
 {
 	struct plain *plain = policy;
 	const struct pem_explore_space *space = plain->history.space;
@@ -93,104 +79,77 @@ static int next_of_grid(void *policy, uint32_t *levels)
 	return 0;
 }
 
-const struct pem_explore_policy explore_grid_policy = {
-	.size = sizeof(explore_grid_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "grid",
-	.summary = "all configurations, in their order",
-	.begin = begin,
-	.next_config = next_of_grid,
-	.process_trial = process_trial,
-	.end = end,
-};
-
-/* Each parameter's range is cut into as many parts as there are rows; each row has one of each. */
-static void *begin_latin(const struct pem_explore_space *space,
-			 const struct pem_explore_options *options)
+/* Can the space have a trial of these levels, and had none? */
+static bool is_new(struct plain *plain, uint32_t *levels)
 {
-	struct plain *plain = begin(space, options);
-	uint32_t i, row;
+	const struct pem_explore_space *space = plain->history.space;
 
-	if (!plain)
-		return NULL;
-	plain->rows = options->budget ? options->budget : LATIN_ROWS;
-	plain->parts = calloc((size_t)plain->rows * space->parameter_count, sizeof(*plain->parts));
-	if (!plain->parts) {
-		end(plain);
-		return NULL;
-	}
-	for (i = 0; i < space->parameter_count; i++) {
-		uint32_t *part = plain->parts + (size_t)i * plain->rows;
+	return space->allows(space, levels) && !explore_history__has(&plain->history, levels);
+}
 
-		for (row = 0; row < plain->rows; row++) {
+/* Put the parts of each parameter into a random order. */
+static int shuffle(struct plain *plain)
+{
+	uint32_t parameters = plain->history.space->parameter_count, i, row;
+
+	plain->parts = calloc((size_t)plain->budget * parameters, sizeof(*plain->parts));
+	for (i = 0; plain->parts && i < parameters; i++) {
+		uint32_t *part = plain->parts + (size_t)i * plain->budget;
+
+		for (row = 0; row < plain->budget; row++) {
 			uint32_t other =
-				(uint32_t)explore_random__below(&plain->history.random, row + 1);
+				(uint32_t)model_random__below(&plain->history.random, row + 1);
 
 			part[row] = part[other];
 			part[other] = row;
 		}
 	}
-	return plain;
+	return plain->parts ? 0 : -ENOMEM;
 }
 
-static int next_of_latin(void *policy, uint32_t *levels)
+int explore_plain__latin(void *policy, uint32_t *levels)
 {
 	struct plain *plain = policy;
 	const struct pem_explore_space *space = plain->history.space;
 	uint32_t i;
 
-	while (plain->row < plain->rows) {
+	if (!plain->parts && shuffle(plain))
+		return -ENOMEM;
+	for (; plain->next < plain->budget; plain->next++) {
 		for (i = 0; i < space->parameter_count; i++) {
-			uint64_t part = plain->parts[(size_t)i * plain->rows + plain->row];
+			uint64_t part = plain->parts[(size_t)i * plain->budget + plain->next];
 
-			levels[i] = (uint32_t)(part * space->parameters[i].levels / plain->rows);
+			levels[i] = (uint32_t)(part * space->parameters[i].levels / plain->budget);
 		}
-		plain->row++;
-		if (space->allows(space, levels) && !explore_history__has(&plain->history, levels))
+		if (is_new(plain, levels))
 			return 1;
 	}
 	/* Rows that are not allowed, or were tried, leave trials over. */
 	return explore_history__draw(&plain->history, levels);
 }
 
-const struct pem_explore_policy explore_latin_policy = {
-	.size = sizeof(explore_latin_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "latin",
-	.summary = "a Latin hypercube: each parameter's values equally often",
-	.begin = begin_latin,
-	.next_config = next_of_latin,
-	.process_trial = process_trial,
-	.end = end,
-};
-
-/* A sequence that fills the space evenly, wherever it is cut off; the seed shifts it. */
-static void *begin_sobol(const struct pem_explore_space *space,
-			 const struct pem_explore_options *options)
+static int begin_sobol(struct plain *plain)
 {
-	struct plain *plain = begin(space, options);
-	uint32_t parameters = space->parameter_count, i;
+	uint32_t parameters = plain->history.space->parameter_count, i;
 
-	if (!plain)
-		return NULL;
-	plain->sobol = nlopt_sobol_create(parameters);
 	plain->point = calloc((size_t)parameters * 2, sizeof(*plain->point));
-	if (!plain->sobol || !plain->point) {
-		end(plain);
-		return NULL;
-	}
+	plain->sobol = plain->point ? nlopt_sobol_create(parameters) : NULL;
+	if (!plain->sobol)
+		return -ENOMEM;
 	plain->shift = plain->point + parameters;
 	for (i = 0; i < parameters; i++)
-		plain->shift[i] = (double)(explore_random(&plain->history.random) >> 11) * 0x1p-53;
-	return plain;
+		plain->shift[i] = model_random__share(&plain->history.random);
+	return 0;
 }
 
-static int next_of_sobol(void *policy, uint32_t *levels)
+int explore_plain__sobol(void *policy, uint32_t *levels)
 {
 	struct plain *plain = policy;
 	const struct pem_explore_space *space = plain->history.space;
 	uint32_t attempt, i;
 
+	if (!plain->sobol && begin_sobol(plain))
+		return -ENOMEM;
 	for (attempt = 0; attempt < SOBOL_ATTEMPTS; attempt++) {
 		nlopt_sobol_next01(plain->sobol, plain->point);
 		for (i = 0; i < space->parameter_count; i++) {
@@ -198,98 +157,74 @@ static int next_of_sobol(void *policy, uint32_t *levels)
 
 			levels[i] =
 				(uint32_t)((at < 1 ? at : at - 1) * space->parameters[i].levels);
-			if (levels[i] == space->parameters[i].levels)
-				levels[i]--;
 		}
-		if (space->allows(space, levels) && !explore_history__has(&plain->history, levels))
+		if (is_new(plain, levels))
 			return 1;
 	}
 	return explore_history__draw(&plain->history, levels);
 }
 
-const struct pem_explore_policy explore_sobol_policy = {
-	.size = sizeof(explore_sobol_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "sobol",
-	.summary = "a Sobol sequence: evenly over the space",
-	.begin = begin_sobol,
-	.next_config = next_of_sobol,
-	.process_trial = process_trial,
-	.end = end,
-};
-
-/*
- * Successive halving (Jamieson and Talwalkar, AISTATS 2016): configurations by chance run once;
- * then the better half runs until each has twice as many runs, and so on, until one is left.
- */
-static void *begin_halving(const struct pem_explore_space *space,
-			   const struct pem_explore_options *options)
+/* Choose how many rows the first round has; half as many runs follow in each further one. */
+static int begin_halving(struct plain *plain)
 {
-	struct plain *plain = begin(space, options);
-	uint32_t budget = options->budget ? options->budget : LATIN_ROWS;
+	struct halving *halving = &plain->halving;
 
-	if (!plain)
-		return NULL;
-	/* Rows in the first round; half as many runs in each one that follows. */
-	for (plain->rows = 1; plain->rows < budget; plain->rows++) {
-		uint32_t rounds = 32 - (uint32_t)__builtin_clz(plain->rows + 1);
+	for (halving->rows = 1; halving->rows < plain->budget; halving->rows++) {
+		uint32_t rounds = 32 - (uint32_t)__builtin_clz(halving->rows + 1);
 
-		if ((uint64_t)(plain->rows + 1) * (rounds + 1) / 2 > budget)
+		if ((uint64_t)(halving->rows + 1) * (rounds + 1) / 2 > plain->budget)
 			break;
 	}
-	plain->round = calloc(plain->rows, sizeof(*plain->round));
-	if (plain->round)
-		return plain;
-	end(plain);
-	return NULL;
+	halving->round = calloc(halving->rows, sizeof(*halving->round));
+	return halving->round ? 0 : -ENOMEM;
 }
 
 static int by_value(const void *a, const void *b, void *history)
 {
-	const double *values = ((const struct explore_history *)history)->values;
-	double x = values[*(const uint32_t *)a], y = values[*(const uint32_t *)b];
+	double x = explore_history__value(history, *(const uint32_t *)a);
+	double y = explore_history__value(history, *(const uint32_t *)b);
 
 	return x < y ? -1 : x > y;
 }
 
-static int next_of_halving(void *policy, uint32_t *levels)
+/* Keep the better half for the next round, in which each runs as often as it ran before. */
+static void begin_round(struct plain *plain)
 {
-	struct plain *plain = policy;
-	struct explore_history *history = &plain->history;
+	struct halving *halving = &plain->halving;
 	uint32_t i;
 
-	if (!plain->more && history->count < plain->rows && explore_history__draw(history, levels))
+	if (!halving->more) {
+		if (halving->rows > plain->history.count)
+			halving->rows = (uint32_t)plain->history.count;
+		for (i = 0; i < halving->rows; i++)
+			halving->round[i] = i;
+	}
+	qsort_r(halving->round, halving->rows, sizeof(*halving->round), by_value, &plain->history);
+	halving->rows /= 2;
+	halving->row = 0;
+	halving->more = halving->more ? halving->more * 2 : 1;
+}
+
+int explore_plain__halving(void *policy, uint32_t *levels)
+{
+	struct plain *plain = policy;
+	struct halving *halving = &plain->halving;
+	const struct explore_history *history = &plain->history;
+
+	if (!halving->round && begin_halving(plain))
+		return -ENOMEM;
+	if (!halving->more && history->count < halving->rows &&
+	    explore_history__draw(&plain->history, levels))
 		return 1;
-	if (!plain->more) {
-		plain->rows = history->count < plain->rows ? (uint32_t)history->count : plain->rows;
-		for (i = 0; i < plain->rows; i++)
-			plain->round[i] = i;
-		plain->row = plain->rows;
-	}
-	if (plain->row == plain->rows) {
-		qsort_r(plain->round, plain->rows, sizeof(*plain->round), by_value, history);
-		plain->rows /= 2;
-		plain->more = plain->more ? plain->more * 2 : 1;
-		plain->row = 0;
-	}
-	if (!plain->rows)
+	if (!halving->more || halving->row == halving->rows)
+		begin_round(plain);
+	if (!halving->rows)
 		return 0;
-	memcpy(levels, explore_history__levels(history, plain->round[plain->row]),
+	memcpy(levels, explore_history__levels(history, halving->round[halving->row]),
 	       history->space->parameter_count * sizeof(*levels));
-	if (++plain->made == plain->more) {
-		plain->made = 0;
-		plain->row++;
+	if (++halving->made == halving->more) {
+		halving->made = 0;
+		halving->row++;
 	}
 	return 1;
 }
-
-const struct pem_explore_policy explore_halving_policy = {
-	.size = sizeof(explore_halving_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "halving",
-	.summary = "many configurations once, the better half again, and so on",
-	.begin = begin_halving,
-	.next_config = next_of_halving,
-	.process_trial = process_trial,
-	.end = end,
-};

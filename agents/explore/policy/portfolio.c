@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * portfolio.c - portfolio, gaussian, forest: choices by models
+ * portfolio.c - portfolio, gaussian, forest, model: choices by models
  *
  * The next configuration is the one of the greatest expected improvement by a model. No model fits
  * every program. portfolio takes turns between models that err differently: one whose parameters
  * work together, one in which they mostly add up, one that sees ranks alone and looks far; and each
  * fourth trial is a configuration by chance, which bounds how long a wrong model can hold the
- * exploration. gaussian and forest have one model each.
+ * exploration. The other policies have one model each.
  */
+#include "grow.h"
 #include "policy/policy.h"
 
 #include <errno.h>
@@ -16,34 +17,56 @@
 #include <string.h>
 
 #define FIRST 2u /* trials by chance before a model is made */
+#define POINTS_MAX 300u /* of a Gaussian process */
 #define CANDIDATES_MAX 20000u
 /* These bound the time of a choice: candidates, times points squared; of a forest, times trials. */
 #define PROCESS_WORK_MAX 4e8
 #define FOREST_WORK_MAX 2e6
-#define MODELS 4u
+#define FOREST_VARIANCE_LEAST 1e-4
+#define BEST 10u /* trials whose neighbours are candidates */
+#define NEIGHBOURS 8u /* of one parameter of one trial */
+#define MODELS 3u
+
+/* How a model sees values, and what it looks for. */
+struct view {
+	bool is_forest;
+	bool additive; /* see struct model_process_options */
+	bool ranks; /* scores of ranks, not of logarithms */
+	bool uncertain; /* improvement is how uncertain a value is */
+	/* An improvement counts if it is larger: of logarithms, or of standard deviations. */
+	double margin;
+};
 
 /* The models that take turns, and when chance does. */
 struct turns {
-	const struct explore_view *views[MODELS]; /* NULL: the forest */
+	struct view views[MODELS];
 	uint32_t count;
-	uint32_t chance; /* each so many-th trial is left to it; 0: none */
+	uint32_t chance; /* of this many trials, one is left to it; 0: none */
 };
-
-static const struct explore_view together = {.margin = 0.03};
-static const struct explore_view additive = {.additive = true, .margin = 0.1};
-static const struct explore_view by_ranks = {.ranks = true, .margin = 0.3};
-
-static const struct explore_view uncertain = {.uncertain = true};
 
 struct portfolio {
 	struct explore_history history;
-	struct explore_candidates candidates;
-	struct turns turns;
-	struct explore_process *processes[MODELS];
-	struct explore_forest *forest;
+	uint64_t seed;
+	struct model_process *processes[MODELS];
+	/* Configurations among which a model chooses. */
+	uint32_t *candidates;
+	size_t count, capacity;
+	bool is_whole; /* they are the whole space */
 };
 
-static void end(void *policy)
+void *explore_portfolio__begin(const struct pem_explore_space *space,
+			       const struct pem_explore_options *options)
+{
+	struct portfolio *portfolio = calloc(1, sizeof(*portfolio));
+
+	if (!portfolio)
+		return NULL;
+	explore_history__begin(&portfolio->history, space, options);
+	portfolio->seed = options->seed * 1000003;
+	return portfolio;
+}
+
+void explore_portfolio__end(void *policy)
 {
 	struct portfolio *portfolio = policy;
 	uint32_t i;
@@ -51,195 +74,255 @@ static void end(void *policy)
 	if (!portfolio)
 		return;
 	for (i = 0; i < MODELS; i++)
-		explore_process__free(portfolio->processes[i]);
-	explore_forest__free(portfolio->forest);
-	explore_candidates__free(&portfolio->candidates);
+		model_process__free(portfolio->processes[i]);
+	free(portfolio->candidates);
 	explore_history__end(&portfolio->history);
 	free(portfolio);
 }
 
-static void *begin_with(const struct pem_explore_space *space,
-			const struct pem_explore_options *options, struct turns turns)
-{
-	struct portfolio *portfolio = calloc(1, sizeof(*portfolio));
-	bool has_all;
-	uint32_t i;
+/* --- candidates --- */
 
-	if (!portfolio)
-		return NULL;
-	explore_history__begin(&portfolio->history, space, options);
-	portfolio->turns = turns;
-	portfolio->forest = explore_forest__new(space, options->seed);
-	has_all = portfolio->forest;
-	for (i = 0; i < turns.count && has_all; i++) {
-		if (!turns.views[i])
-			continue;
-		portfolio->processes[i] = explore_process__new(space, turns.views[i]);
-		has_all = portfolio->processes[i];
+/* Space for one more. NULL: no memory. */
+static uint32_t *slot(struct portfolio *portfolio)
+{
+	uint32_t parameters = portfolio->history.space->parameter_count;
+
+	return pem_grow(&portfolio->candidates, sizeof(*portfolio->candidates) * parameters,
+			portfolio->count + 1, &portfolio->capacity)
+		       ? NULL
+		       : portfolio->candidates + portfolio->count * parameters;
+}
+
+/* Add configurations that differ from a trial in one parameter: the next levels, or any. */
+static int add_neighbours(struct portfolio *portfolio, size_t trial)
+{
+	struct explore_history *history = &portfolio->history;
+	const struct pem_explore_space *space = history->space;
+	const uint32_t *from = explore_history__levels(history, trial);
+	uint32_t i, k, *levels;
+
+	for (i = 0; i < space->parameter_count; i++) {
+		uint32_t count = space->parameters[i].levels;
+
+		for (k = 0; k < NEIGHBOURS && k < count; k++) {
+			levels = slot(portfolio);
+			if (!levels)
+				return -ENOMEM;
+			memcpy(levels, from, space->parameter_count * sizeof(*levels));
+			levels[i] =
+				count <= NEIGHBOURS ? k
+				: k == 0            ? (from[i] + 1) % count
+				: k == 1            ? (from[i] + count - 1) % count
+					 : (uint32_t)model_random__below(&history->random, count);
+			if (levels[i] != from[i] && space->allows(space, levels))
+				portfolio->count++;
+		}
 	}
-	if (has_all)
-		return portfolio;
-	end(portfolio);
-	return NULL;
+	return 0;
 }
 
-static void *begin(const struct pem_explore_space *space, const struct pem_explore_options *options)
+/* Add the neighbours of the best trials, limit candidates or little more. */
+static int add_near_best(struct portfolio *portfolio, size_t limit)
 {
-	return begin_with(space, options,
-			  (struct turns){.views = {&together, &additive, &by_ranks},
-					 .count = 3,
-					 .chance = 4});
+	const struct explore_history *history = &portfolio->history;
+	double *sorted = calloc(history->count, sizeof(*sorted)), bar;
+	int rc = 0;
+	size_t i;
+
+	if (!sorted)
+		return -ENOMEM;
+	memcpy(sorted, history->values, history->count * sizeof(*sorted));
+	model_sort(sorted, history->count);
+	bar = sorted[(history->count < BEST ? history->count : BEST) - 1];
+	free(sorted);
+	for (i = 0; !rc && i < history->count && portfolio->count < limit; i++)
+		rc = history->values[i] <= bar ? add_neighbours(portfolio, i) : 0;
+	return rc;
 }
 
-static void *begin_model(const struct pem_explore_space *space,
-			 const struct pem_explore_options *options)
+/* Collect all configurations, or limit of them, which may have been tried: 0 or -ENOMEM. */
+static int collect(struct portfolio *portfolio, size_t limit)
 {
-	return begin_with(space, options,
-			  (struct turns){.views = {&uncertain}, .count = 1, .chance = 4});
+	const struct pem_explore_space *space = portfolio->history.space;
+	bool is_whole = space->count <= limit;
+	uint32_t *levels;
+	int rc;
+
+	if (is_whole && portfolio->is_whole)
+		return 0;
+	portfolio->is_whole = is_whole;
+	portfolio->count = 0;
+	rc = is_whole ? 0 : add_near_best(portfolio, limit / 2);
+	for (; !rc && portfolio->count < (is_whole ? space->count : limit); portfolio->count++) {
+		levels = slot(portfolio);
+		if (!levels)
+			return -ENOMEM;
+		if (is_whole)
+			space->at(space, portfolio->count, levels);
+		else if (!model_any(space, &portfolio->history.random, levels))
+			break;
+	}
+	return rc;
 }
 
-static void *begin_gaussian(const struct pem_explore_space *space,
-			    const struct pem_explore_options *options)
+/* --- choices --- */
+
+static int predict_by_forest(const struct portfolio *portfolio, const double *scores, double *means,
+			     double *variances)
 {
-	return begin_with(space, options, (struct turns){.views = {&together}, .count = 1});
+	const struct explore_history *history = &portfolio->history;
+	size_t columns = model_columns(history->space), i;
+	size_t most = history->count > portfolio->count ? history->count : portfolio->count;
+	float *rows = calloc(most * columns, sizeof(*rows));
+	struct model_forest *forest = NULL;
+	int rc = -ENOMEM;
+
+	if (rows) {
+		model_rows(history->space, history->levels, history->count, rows);
+		forest = model_forest__new(rows, columns, scores, history->count,
+					   portfolio->seed + history->count);
+		rc = forest ? 0 : -errno;
+	}
+	if (!rc) {
+		model_rows(history->space, portfolio->candidates, portfolio->count, rows);
+		rc = model_forest__predict(forest, rows, portfolio->count, means, variances);
+	}
+	for (i = 0; !rc && i < portfolio->count; i++)
+		variances[i] = fmax(variances[i], FOREST_VARIANCE_LEAST);
+	model_forest__free(forest);
+	free(rows);
+	return rc;
 }
 
-static void *begin_forest(const struct pem_explore_space *space,
-			  const struct pem_explore_options *options)
+static int predict(struct portfolio *portfolio, const struct turns *turns, uint32_t turn,
+		   const double *scores, double *means, double *variances)
 {
-	return begin_with(space, options, (struct turns){.count = 1, .chance = 5});
+	const struct view *view = &turns->views[turn];
+	const struct model_process_options options = {
+		.points = POINTS_MAX, .evenly = view->uncertain, .additive = view->additive};
+	struct explore_history *history = &portfolio->history;
+	struct model_process **process = &portfolio->processes[turn];
+	int rc;
+
+	if (view->is_forest)
+		return predict_by_forest(portfolio, scores, means, variances);
+	if (!*process)
+		*process = model_process__new(history->space, &options);
+	if (!*process)
+		return -ENOMEM;
+	rc = model_process__fit(*process, history->levels, scores, history->count,
+				&history->random);
+	if (!rc)
+		model_process__predict(*process, portfolio->candidates, portfolio->count, means,
+				       variances);
+	return rc;
 }
 
-static int process_trial(void *policy, const struct pem_explore_trial *trial)
+/*
+ * By how much a value of that mean and variance is expected to be below target (Jones, Schonlau
+ * and Welch, J. Global Optimization 13, 1998).
+ */
+static double improvement(double target, double mean, double variance)
 {
-	struct portfolio *portfolio = policy;
+	double deviation = sqrt(variance), z = (target - mean) / deviation;
 
-	return explore_history__add(&portfolio->history, trial);
+	return deviation * (z * 0.5 * erfc(-z * M_SQRT1_2) + exp(-z * z / 2) / sqrt(2 * M_PI));
 }
 
 /* Write the candidate with the greatest improvement that was not tried. Returns 1 or 0. */
-static int best_of(struct portfolio *portfolio, const double *improvements, uint32_t *levels)
+static int best_of(const struct portfolio *portfolio, const struct view *view, double target,
+		   const double *means, const double *variances, uint32_t *levels)
 {
-	const struct explore_candidates *candidates = &portfolio->candidates;
 	uint32_t parameters = portfolio->history.space->parameter_count;
 	double best = -1;
 	size_t i;
 
-	for (i = 0; i < candidates->count; i++) {
-		const uint32_t *candidate = candidates->levels + i * parameters;
+	for (i = 0; i < portfolio->count; i++) {
+		const uint32_t *candidate = portfolio->candidates + i * parameters;
+		double value = view->uncertain ? variances[i]
+					       : improvement(target, means[i], variances[i]);
 
-		if (!(improvements[i] > best) ||
-		    explore_history__has(&portfolio->history, candidate))
+		if (!(value > best) || explore_history__has(&portfolio->history, candidate))
 			continue;
-		best = improvements[i];
+		best = value;
 		memcpy(levels, candidate, parameters * sizeof(*levels));
 	}
 	return best >= 0;
 }
 
-/* The improvements of all candidates by the model whose turn it is. */
-static int improvements_of(struct portfolio *portfolio, struct explore_process *process,
-			   double *improvements)
+/* Let the model whose turn it is choose. Returns 1, 0: no candidate is left; or -errno. */
+static int choose(struct portfolio *portfolio, const struct turns *turns, uint32_t *levels)
 {
-	const struct explore_candidates *candidates = &portfolio->candidates;
-	int rc;
-
-	if (!process)
-		return explore_forest__improvements(portfolio->forest, &portfolio->history,
-						    candidates->levels, candidates->count,
-						    improvements);
-	rc = explore_process__fit(process, &portfolio->history);
-	if (!rc)
-		explore_process__improvements(process, candidates->levels, candidates->count,
-					      improvements);
-	return rc;
-}
-
-static int choose(struct portfolio *portfolio, uint32_t *levels)
-{
-	struct explore_history *history = &portfolio->history;
-	const struct turns *turns = &portfolio->turns;
-	size_t by_chance = turns->chance ? history->count / turns->chance : 0;
-	struct explore_process *process =
-		portfolio->processes[(history->count - by_chance) % turns->count];
-	double points = fmin((double)history->count, EXPLORE_PROCESS_POINTS), *improvements;
-	double limit = process ? PROCESS_WORK_MAX / (points * points)
-			       : FOREST_WORK_MAX / (double)history->count;
-	int rc;
-
-	explore_history__weigh(history);
-	rc = explore_candidates__collect(&portfolio->candidates, history,
-					 (size_t)fmin(limit, CANDIDATES_MAX));
+	const struct explore_history *history = &portfolio->history;
+	size_t count = history->count, by_chance = turns->chance ? count / turns->chance : 0, i;
+	uint32_t turn = (uint32_t)((count - by_chance) % turns->count);
+	const struct view *view = &turns->views[turn];
+	double points = fmin((double)count, POINTS_MAX), target = INFINITY, deviation, *scores;
+	double limit = view->is_forest ? FOREST_WORK_MAX / (double)count
+				       : PROCESS_WORK_MAX / (points * points);
+	int rc = collect(portfolio, (size_t)fmin(limit, CANDIDATES_MAX));
 
 	if (rc)
 		return rc;
-	improvements = calloc(portfolio->candidates.count + 1, sizeof(*improvements));
-	if (!improvements)
+	/* Then means and variances of candidates. */
+	scores = calloc(2 * count + 2 * portfolio->count, sizeof(*scores));
+	if (!scores)
 		return -ENOMEM;
-	rc = improvements_of(portfolio, process, improvements);
+	deviation = model_scores(history->values, count, view->ranks, scores);
+	for (i = 0; i < count; i++)
+		target = fmin(target, scores[i] - view->margin / deviation);
+	rc = predict(portfolio, turns, turn, scores, scores + 2 * count,
+		     scores + 2 * count + portfolio->count);
 	if (!rc)
-		rc = best_of(portfolio, improvements, levels);
-	free(improvements);
+		rc = best_of(portfolio, view, target, scores + 2 * count,
+			     scores + 2 * count + portfolio->count, levels);
+	free(scores);
 	return rc;
 }
 
-static int next_config(void *policy, uint32_t *levels)
+static int next_by(struct portfolio *portfolio, const struct turns *turns, uint32_t *levels)
 {
-	struct portfolio *portfolio = policy;
 	struct explore_history *history = &portfolio->history;
-	const struct turns *turns = &portfolio->turns;
 	int rc;
 
-	if (history->count < FIRST || !isfinite(history->best) ||
-	    (turns->chance && history->count % turns->chance == 0))
+	if (history->count < FIRST || (turns->chance && history->count % turns->chance == 0) ||
+	    !explore_history__weigh(history))
 		return explore_history__draw(history, levels);
-	rc = choose(portfolio, levels);
+	rc = choose(portfolio, turns, levels);
 	/* No candidate is left, or no model fits. */
 	if (rc == 0 || rc == -EDOM)
 		return explore_history__draw(history, levels);
 	return rc;
 }
 
-const struct pem_explore_policy explore_gaussian_policy = {
-	.size = sizeof(explore_gaussian_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "gaussian",
-	.summary = "Bayesian optimisation by a Gaussian process",
-	.begin = begin_gaussian,
-	.next_config = next_config,
-	.process_trial = process_trial,
-	.end = end,
-};
+int explore_portfolio__next(void *policy, uint32_t *levels)
+{
+	static const struct turns turns = {.views = {{.margin = 0.03},
+						     {.additive = true, .margin = 0.1},
+						     {.ranks = true, .margin = 0.3}},
+					   .count = 3,
+					   .chance = 4};
 
-const struct pem_explore_policy explore_forest_policy = {
-	.size = sizeof(explore_forest_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "forest",
-	.summary = "Bayesian optimisation by a random forest",
-	.begin = begin_forest,
-	.next_config = next_config,
-	.process_trial = process_trial,
-	.end = end,
-};
+	return next_by(policy, &turns, levels);
+}
 
-const struct pem_explore_policy explore_model_policy = {
-	.size = sizeof(explore_model_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "model",
-	.summary = "where values are least certain, for a model of the whole space",
-	.begin = begin_model,
-	.next_config = next_config,
-	.process_trial = process_trial,
-	.end = end,
-};
+int explore_portfolio__gaussian(void *policy, uint32_t *levels)
+{
+	static const struct turns turns = {.views = {{.margin = 0.03}}, .count = 1};
 
-const struct pem_explore_policy explore_portfolio_policy = {
-	.size = sizeof(explore_portfolio_policy),
-	.abi_version = PEM_EXPLORE_ABI_VERSION,
-	.name = "portfolio",
-	.summary = "three Gaussian processes by turns, and chance",
-	.begin = begin,
-	.next_config = next_config,
-	.process_trial = process_trial,
-	.end = end,
-};
+	return next_by(policy, &turns, levels);
+}
+
+int explore_portfolio__forest(void *policy, uint32_t *levels)
+{
+	static const struct turns turns = {.views = {{.is_forest = true}}, .count = 1, .chance = 5};
+
+	return next_by(policy, &turns, levels);
+}
+
+int explore_portfolio__model(void *policy, uint32_t *levels)
+{
+	static const struct turns turns = {.views = {{.uncertain = true}}, .count = 1, .chance = 4};
+
+	return next_by(policy, &turns, levels);
+}

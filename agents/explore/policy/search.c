@@ -87,13 +87,6 @@ void explore_search__free(struct explore_search *search)
 	errno = error;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Twice the rank of a value among sorted ones, from 1: equal ones share the middle of theirs. */
 static size_t doubled_rank(const double *sorted, size_t count, double value)
 {
@@ -122,7 +115,7 @@ double explore_rank_test(const double *values, size_t count, const double *other
 		return 1;
 	memcpy(sorted, values, count * sizeof(*sorted));
 	memcpy(sorted + count, others, other_count * sizeof(*sorted));
-	qsort(sorted, all_count, sizeof(*sorted), by_value);
+	model_sort(sorted, all_count);
 	for (i = 0; i < count; i++)
 		sum += doubled_rank(sorted, all_count, values[i]);
 	ways[0] = 1;
@@ -152,7 +145,7 @@ static double median_of(const struct explore_search *search, const struct conten
 
 	for (i = 0; i < runs; i++)
 		sorted[i] = one->values[(size_t)i * search->objectives + objective];
-	qsort(sorted, runs, sizeof(*sorted), by_value);
+	model_sort(sorted, runs);
 	return (sorted[(runs - 1) / 2] + sorted[runs / 2]) / 2;
 }
 
@@ -171,11 +164,6 @@ static double mean_of(const struct explore_search *search, const struct contende
 	return one->count > 1 ? sqrt(square / (one->count - 1) / one->count) : 0;
 }
 
-static bool has_values(uint32_t outcome)
-{
-	return outcome == PEM_EXPLORE_MEASURED || outcome == PEM_EXPLORE_STOPPED;
-}
-
 static struct pem_explore_trial trial_of(struct explore_search *search, size_t which,
 					 const uint32_t *levels)
 {
@@ -188,7 +176,7 @@ static struct pem_explore_trial trial_of(struct explore_search *search, size_t w
 	double mean;
 	uint32_t i;
 
-	if (!has_values(one->outcome))
+	if (!explore_has_values(one->outcome))
 		return trial;
 	for (i = 0; i < search->objectives; i++)
 		search->medians[i] = median_of(search, one, i);
@@ -227,7 +215,8 @@ static size_t least(const struct explore_search *search)
 			continue;
 		if (found == NONE || one->lost < search->contenders[found].lost ||
 		    (one->lost == search->contenders[found].lost &&
-		     search->tried.values[i] < search->tried.values[found]))
+		     explore_history__value(&search->tried, i) <
+			     explore_history__value(&search->tried, found)))
 			found = i;
 	}
 	return found;
@@ -289,7 +278,8 @@ static size_t first_of(const struct explore_search *search, size_t which)
 	if (which == NONE || which == best || best == NONE || !is_measured(search, best))
 		return least(search);
 	return is_measured(search, which) && !search->contenders[which].lost &&
-			       search->tried.values[which] < search->tried.values[best]
+			       explore_history__value(&search->tried, which) <
+				       explore_history__value(&search->tried, best)
 		       ? which
 		       : best;
 }
@@ -325,7 +315,8 @@ static int settle(struct explore_search *search, size_t which)
 		    !search->options.race_runs)
 			search->best = first;
 		if (search->rival == NONE && first != search->best &&
-		    search->tried.values[first] < search->tried.values[search->best])
+		    explore_history__value(&search->tried, first) <
+			    explore_history__value(&search->tried, search->best))
 			search->rival = first;
 		if (search->rival == NONE)
 			return 0;
@@ -385,7 +376,7 @@ static uint32_t outcome_of(const struct explore_search *search, const struct exp
 {
 	uint32_t i;
 
-	if (!has_values(run->outcome))
+	if (!explore_has_values(run->outcome))
 		return run->outcome == PEM_EXPLORE_REFUSED ? PEM_EXPLORE_REFUSED
 							   : PEM_EXPLORE_FAILED;
 	for (i = 0; i < search->objectives; i++) {
@@ -410,7 +401,7 @@ static int merge(struct explore_search *search, const struct explore_run *run, s
 	if (pem_grow(&one->values, sizeof(double) * search->objectives, (size_t)one->count + 1,
 		     &one->capacity))
 		return -ENOMEM;
-	if (has_values(outcome))
+	if (explore_has_values(outcome))
 		memcpy(one->values + (size_t)one->count++ * search->objectives, run->values,
 		       search->objectives * sizeof(double));
 	one->runs++;
@@ -467,7 +458,7 @@ int explore_search__best(const struct explore_search *search, struct explore_bes
 		return 0;
 	one = &search->contenders[search->best];
 	best->levels = explore_history__levels(&search->tried, search->best);
-	best->median = search->tried.values[search->best];
+	best->median = explore_history__value(&search->tried, search->best);
 	best->runs = one->runs;
 	error = mean_of(search, one, &best->mean);
 	t = one->runs > 1 ? pem_student__quantile(CHANCE, one->runs - 1) : NAN;

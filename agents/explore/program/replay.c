@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* replay.c - replay: a policy on a space that was measured before */
+#include "models/models.h"
 #include "policy/policy.h"
 #include "policy/search.h"
 #include "program/program.h"
@@ -37,17 +38,11 @@ static double given(const struct replay *replay, double value)
 	return replay->request->maximize ? -value : value;
 }
 
-/* A random number from 0 to 1. */
-static double uniform(uint64_t *random)
-{
-	return (double)(explore_random(random) >> 11) * 0x1p-53;
-}
-
 /* The value of a run: some are worse by a share of their value. */
 static double disturbed(const struct replay *replay, double value, uint64_t *random)
 {
-	bool is_slow = uniform(random) < replay->request->noise_share;
-	double share = uniform(random) * replay->request->noise_most;
+	bool is_slow = model_random__share(random) < replay->request->noise_share;
+	double share = model_random__share(random) * replay->request->noise_most;
 
 	return is_slow ? value + fabs(value) * share : value;
 }

@@ -6,7 +6,7 @@
  * drawn from a Gaussian process of the trials. Each of them is taken as a space that was measured,
  * and an interval lies between quantiles over all of them.
  */
-#include "policy/policy.h"
+#include "models/models.h"
 #include "results/effects.h"
 #include "trial/space.h"
 
@@ -16,6 +16,8 @@
 #include <string.h>
 
 #define TRIALS_LEAST 8u
+#define POINTS_MAX 1500u
+#define RESAMPLED_MAX 300u /* trials */
 #define FITS 4u
 #define POPULATION_MAX 3001u /* a prime */
 #define LINES_MAX 600u
@@ -63,10 +65,10 @@ uint32_t explore_level_of(const struct pem_explore_parameter *parameter, uint32_
 /* --- configurations --- */
 
 /* Write the next one of the whole space, or of a sample with all levels equally often. */
-static int next(const struct pem_explore_space *space, struct explore_history *history, uint64_t k,
+static int next(const struct pem_explore_space *space, uint64_t *random, uint64_t k,
 		uint32_t *levels)
 {
-	uint64_t random = 1;
+	uint64_t generator = 1;
 	uint32_t i;
 
 	if (space->count <= POPULATION_MAX) {
@@ -75,9 +77,9 @@ static int next(const struct pem_explore_space *space, struct explore_history *h
 	}
 	for (i = 0; i < space->parameter_count; i++)
 		levels[i] =
-			(uint32_t)(k * (1 + explore_random__below(&random, POPULATION_MAX - 1)) %
+			(uint32_t)(k * (1 + model_random__below(&generator, POPULATION_MAX - 1)) %
 				   POPULATION_MAX * space->parameters[i].levels / POPULATION_MAX);
-	return space->allows(space, levels) ? 1 : explore_history__any(history, levels);
+	return space->allows(space, levels) ? 1 : model_any(space, random, levels);
 }
 
 /* Values that were refused in some trial and measured in none: nothing is told of them. */
@@ -117,7 +119,7 @@ static bool has_refused(const struct pem_explore_space *space, const bool *refus
 	return false;
 }
 
-static void choose(struct explore_effects *e, struct explore_history *history)
+static void choose(struct explore_effects *e, uint64_t *random)
 {
 	const struct explore_results *r = e->results;
 	const struct pem_explore_space *space = r->space;
@@ -127,7 +129,7 @@ static void choose(struct explore_effects *e, struct explore_history *history)
 	bool *refused = find_refused(r, first);
 
 	for (k = 0; k < POPULATION_MAX && k < space->count; k++) {
-		if (next(space, history, k, levels) && !has_refused(space, refused, first, levels))
+		if (next(space, random, k, levels) && !has_refused(space, refused, first, levels))
 			levels += count;
 	}
 	e->population = (size_t)(levels - e->levels) / count;
@@ -161,8 +163,10 @@ static void choose(struct explore_effects *e, struct explore_history *history)
 /* --- values --- */
 
 struct model {
-	struct explore_process *process;
-	struct explore_history history; /* what the process knows */
+	struct model_process *process;
+	uint32_t *levels; /* of the trials that were measured, which the process knows */
+	double *scores;
+	uint64_t random;
 	bool logarithm; /* of values, where all have one */
 	double centre, scale; /* by which they become scores */
 };
@@ -176,24 +180,23 @@ static double value_of(const struct explore_effects *e, const struct model *mode
 
 static int add_trials(const struct explore_effects *e, struct model *model)
 {
-	double n = (double)e->measured_count;
-	size_t i;
-	int rc = 0;
+	size_t count = e->measured_count, parameters = e->results->space->parameter_count, i;
 
-	for (i = 0; i < e->measured_count; i++)
-		model->centre += value_of(e, model, i) / n;
-	for (i = 0; i < e->measured_count; i++)
-		model->scale += pow(value_of(e, model, i) - model->centre, 2) / n;
+	model->levels = calloc(count * parameters, sizeof(*model->levels));
+	model->scores = calloc(count, sizeof(*model->scores));
+	if (!model->levels || !model->scores)
+		return -ENOMEM;
+	for (i = 0; i < count; i++)
+		model->centre += value_of(e, model, i) / (double)count;
+	for (i = 0; i < count; i++)
+		model->scale += pow(value_of(e, model, i) - model->centre, 2) / (double)count;
 	model->scale = sqrt(model->scale);
-	for (i = 0; i < e->measured_count && !rc; i++) {
-		/* The process takes the logarithm again: a score of mean 0 and deviation 1. */
-		double value = exp((value_of(e, model, i) - model->centre) / model->scale);
-		const struct pem_explore_trial trial = {
-			.levels = e->results->trials[e->measured[i]].levels, .values = &value};
-
-		rc = explore_history__add(&model->history, &trial);
+	for (i = 0; i < count; i++) {
+		model->scores[i] = (value_of(e, model, i) - model->centre) / model->scale;
+		memcpy(model->levels + i * parameters, e->results->trials[e->measured[i]].levels,
+		       parameters * sizeof(*model->levels));
 	}
-	return rc;
+	return 0;
 }
 
 /* Write part of the functions: by one fit of the process. */
@@ -202,11 +205,12 @@ static int draw(struct explore_effects *e, struct model *model, size_t first, si
 {
 	size_t members = e->population * draws, i;
 	double mean = 0, square = 0;
-	int rc = explore_process__fit(model->process, &model->history);
+	int rc = model_process__fit(model->process, model->levels, model->scores, e->measured_count,
+				    &model->random);
 
 	if (!rc)
-		rc = explore_process__draw(model->process, e->levels, e->count, draws, scores,
-					   &model->history.random);
+		rc = model_process__draw(model->process, e->levels, e->count, draws, scores,
+					 &model->random);
 	for (i = 0; i < e->count * draws && !rc; i++) {
 		double value = model->centre + model->scale * scores[i];
 
@@ -215,15 +219,15 @@ static int draw(struct explore_effects *e, struct model *model, size_t first, si
 		mean += i < members ? scores[i] / (double)members : 0;
 		square += i < members ? scores[i] * scores[i] / (double)members : 0;
 	}
-	e->noise += explore_process__noise(model->process) / (square - mean * mean) *
-		    (double)draws / (double)e->draws;
+	e->noise += model_process__noise(model->process) / (square - mean * mean) * (double)draws /
+		    (double)e->draws;
 	return rc;
 }
 
 static int draw_all(struct explore_effects *e, struct model *model)
 {
 	/* Parameters of the process that few trials leave open are found several times. */
-	size_t fits = e->measured_count > EXPLORE_PROCESS_POINTS ? 1 : FITS, i, d;
+	size_t fits = e->measured_count > RESAMPLED_MAX ? 1 : FITS, i, d;
 	size_t draws = e->draws / fits;
 	double *scores = calloc(e->count * draws, sizeof(*scores));
 	int rc = scores ? 0 : -ENOMEM;
@@ -244,21 +248,20 @@ static int draw_all(struct explore_effects *e, struct model *model)
 
 static int evaluate(struct explore_effects *e, bool logarithm)
 {
-	const struct explore_view view = {.additive = true, .whole = true};
-	const struct pem_explore_options options = {.seed = 1};
+	const struct model_process_options options = {
+		.points = POINTS_MAX, .evenly = true, .additive = true, .resampled = true};
 	struct model model = {.logarithm = logarithm,
-			      .process = explore_process__new(e->results->space, &view)};
-	int rc = model.process ? 0 : -ENOMEM;
+			      .process = model_process__new(e->results->space, &options),
+			      .random = 1};
+	int rc = model.process ? add_trials(e, &model) : -ENOMEM;
 
-	explore_history__begin(&model.history, e->results->space, &options);
 	if (!rc) {
-		choose(e, &model.history);
-		rc = add_trials(e, &model);
-	}
-	if (!rc)
+		choose(e, &model.random);
 		rc = draw_all(e, &model);
-	explore_history__end(&model.history);
-	explore_process__free(model.process);
+	}
+	free(model.levels);
+	free(model.scores);
+	model_process__free(model.process);
 	return rc;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* scores.c - values on the scale on which models see them */
-#include "policy/policy.h"
+#include "models/models.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,6 +11,11 @@ static int by_value(const void *a, const void *b)
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return x < y ? -1 : x > y;
+}
+
+void model_sort(double *values, size_t count)
+{
+	qsort(values, count, sizeof(*values), by_value);
 }
 
 /* The standard normal quantile, by halving. */
@@ -52,7 +57,7 @@ static void score_ranks(double *scores, size_t count)
 	size_t i;
 
 	memcpy(sorted, scores, count * sizeof(*scores));
-	qsort(sorted, count, sizeof(*sorted), by_value);
+	model_sort(sorted, count);
 	for (i = 0; i < count; i++) {
 		size_t below = rank_of(sorted, count, scores[i], false);
 		size_t within = rank_of(sorted, count, scores[i], true);
@@ -78,12 +83,12 @@ static void score_logarithms(double *scores, size_t count)
 				       : scores[i] / unit;
 }
 
-double explore_scores(const struct explore_history *history, bool ranks, double *scores)
+double model_scores(const double *values, size_t count, bool ranks, double *scores)
 {
-	size_t count = history->count, i;
 	double mean = 0, square = 0, deviation;
+	size_t i;
 
-	memcpy(scores, history->values, count * sizeof(*scores));
+	memcpy(scores, values, count * sizeof(*scores));
 	if (ranks)
 		score_ranks(scores, count);
 	else

@@ -8,7 +8,7 @@
  * the model are those of the greatest posterior probability; the mean and the variance of the
  * process are integrated out.
  */
-#include "policy/policy.h"
+#include "models/models.h"
 
 #include <cblas.h>
 #include <errno.h>
@@ -32,10 +32,11 @@
 #define JITTER 1e-8
 #define LEVELS_LOOKED_UP 16u /* of parameters with more, factors are computed again each time */
 #define DRAW_JITTER 1e-7
+#define VARIANCE_LEAST 1e-12
 
-struct explore_process {
+struct model_process {
 	const struct pem_explore_space *space;
-	struct explore_view view;
+	struct model_process_options options;
 	uint32_t dimensions; /* of the model's parameters: weights, noise, additive share */
 	double *model;
 	double *weights; /* exp of the model's */
@@ -45,42 +46,41 @@ struct explore_process {
 	/* Points: configurations and their scores. */
 	const uint32_t **points;
 	double *scores;
-	uint32_t count, limit;
+	uint32_t count;
 	double *factor; /* Cholesky factor of their correlations, by rows */
 	double *residuals; /* solved by the factor */
 	double *ones; /* the same of ones */
 	double mean, variance;
-	double target;
 	double *batch; /* a row for each point, BATCH columns */
 };
 
-struct explore_process *explore_process__new(const struct pem_explore_space *space,
-					     const struct explore_view *view)
+struct model_process *model_process__new(const struct pem_explore_space *space,
+					 const struct model_process_options *options)
 {
-	struct explore_process *process = calloc(1, sizeof(*process));
+	struct model_process *process = calloc(1, sizeof(*process));
+	size_t limit = options->points;
 	uint32_t i;
 
 	if (!process)
 		return NULL;
 	process->space = space;
-	process->view = *view;
-	process->limit = view->whole ? EXPLORE_PROCESS_WHOLE : EXPLORE_PROCESS_POINTS;
-	process->dimensions = space->parameter_count + 1 + view->additive;
+	process->options = *options;
+	process->dimensions = space->parameter_count + 1 + options->additive;
 	process->model = calloc(process->dimensions, sizeof(double));
 	process->weights = calloc((size_t)space->parameter_count * 2, sizeof(double));
 	process->factors = calloc(space->parameter_count, sizeof(*process->factors));
-	process->points = calloc(process->limit, sizeof(*process->points));
-	process->scores = calloc((size_t)process->limit * 3, sizeof(double));
-	process->factor = calloc((size_t)process->limit * process->limit, sizeof(double));
-	process->batch = calloc((size_t)process->limit * BATCH, sizeof(double));
+	process->points = calloc(limit, sizeof(*process->points));
+	process->scores = calloc(limit * 3, sizeof(double));
+	process->factor = calloc(limit * limit, sizeof(double));
+	process->batch = calloc(limit * BATCH, sizeof(double));
 	if (!process->model || !process->weights || !process->factors || !process->points ||
 	    !process->scores || !process->factor || !process->batch) {
-		explore_process__free(process);
+		model_process__free(process);
 		return NULL;
 	}
 	process->shares = process->weights + space->parameter_count;
-	process->residuals = process->scores + process->limit;
-	process->ones = process->residuals + process->limit;
+	process->residuals = process->scores + limit;
+	process->ones = process->residuals + limit;
 	for (i = 0; i < space->parameter_count; i++)
 		process->model[i] = WEIGHT_MEAN;
 	process->model[space->parameter_count] = NOISE_MEAN;
@@ -88,7 +88,7 @@ struct explore_process *explore_process__new(const struct pem_explore_space *spa
 	return process;
 }
 
-void explore_process__free(struct explore_process *process)
+void model_process__free(struct model_process *process)
 {
 	if (!process)
 		return;
@@ -102,16 +102,24 @@ void explore_process__free(struct explore_process *process)
 	free(process);
 }
 
+/* How far two levels are from each other, from 0 to 1: 1 for any two without an order. */
+static double distance(const struct pem_explore_parameter *parameter, uint32_t a, uint32_t b)
+{
+	if (a == b || !parameter->is_ordered)
+		return a != b;
+	return fabs(parameter->positions[a] - parameter->positions[b]);
+}
+
 /* The factor that one parameter has in the correlation of two configurations. */
-static double factor_of(const struct explore_process *process, uint32_t parameter, uint32_t a,
+static double factor_of(const struct model_process *process, uint32_t parameter, uint32_t a,
 			uint32_t b)
 {
 	return exp(-process->weights[parameter] *
-		   explore_distance(&process->space->parameters[parameter], a, b));
+		   distance(&process->space->parameters[parameter], a, b));
 }
 
 /* Take weights: factors of parameters with few levels are looked up from here on. */
-static void take_weights(struct explore_process *process, const double *model)
+static void take_weights(struct model_process *process, const double *model)
 {
 	double parts = 0;
 	uint32_t i, a, b;
@@ -131,8 +139,7 @@ static void take_weights(struct explore_process *process, const double *model)
 		process->shares[i] /= parts;
 }
 
-static double correlation(const struct explore_process *process, const uint32_t *a,
-			  const uint32_t *b)
+static double correlation(const struct model_process *process, const uint32_t *a, const uint32_t *b)
 {
 	const struct pem_explore_parameter *parameters = process->space->parameters;
 	double product = 1, sum = 0;
@@ -144,18 +151,18 @@ static double correlation(const struct explore_process *process, const uint32_t 
 					: factor_of(process, i, a[i], b[i]);
 
 		product *= factor;
-		if (process->view.additive)
+		if (process->options.additive)
 			sum += process->shares[i] * factor;
 	}
-	return process->view.additive ? process->share * sum + (1 - process->share) * product
-				      : product;
+	return process->options.additive ? process->share * sum + (1 - process->share) * product
+					 : product;
 }
 
 /*
  * Take the model's parameters, and solve for the points. Returns the logarithm of their posterior
  * probability, but for a constant; -INFINITY: they are impossible.
  */
-static double solve(struct explore_process *process, const double *model)
+static double solve(struct model_process *process, const double *model)
 {
 	uint32_t parameters = process->space->parameter_count, n = process->count, i, k;
 	double *ones = process->ones, *residuals = process->residuals;
@@ -166,7 +173,7 @@ static double solve(struct explore_process *process, const double *model)
 	for (i = 0; i < parameters; i++)
 		prior += pow((model[i] - WEIGHT_MEAN) / WEIGHT_DEVIATION, 2);
 	prior += pow((model[parameters] - NOISE_MEAN) / NOISE_DEVIATION, 2);
-	if (process->view.additive) {
+	if (process->options.additive) {
 		process->share = 1 / (1 + exp(-model[parameters + 1]));
 		prior += pow(model[parameters + 1] / SHARE_DEVIATION, 2);
 	}
@@ -207,57 +214,68 @@ static double objective(unsigned int dimensions, const double *model, double *gr
 
 /* --- points --- */
 
-static int by_value(const void *a, const void *b)
+static void take_point(struct model_process *process, const uint32_t *levels, const double *scores,
+		       size_t which)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
+	process->points[process->count] = levels + which * process->space->parameter_count;
+	process->scores[process->count++] = scores[which];
 }
 
-static void take_point(struct explore_process *process, const struct explore_history *history,
-		       const double *scores, size_t trial)
+/* Take limit points, any of count, or all. */
+static void take_any(struct model_process *process, const uint32_t *levels, const double *scores,
+		     size_t count, size_t limit, uint64_t *random)
 {
-	process->points[process->count] = explore_history__levels(history, trial);
-	process->scores[process->count++] = scores[trial];
+	size_t i;
+
+	process->count = 0;
+	for (i = 0; i < count; i++) {
+		if (count <= limit ||
+		    model_random__below(random, count - i) < limit - process->count)
+			take_point(process, levels, scores, i);
+	}
 }
 
 /*
- * Take points of a history: all, or half of limit the best, and the others at equal distances among
- * the rest; for a model of the whole space, any.
+ * Take limit points of more: half of them have the least scores, and the others lie at equal
+ * distances among the rest. Returns 0 or -ENOMEM.
  */
-static void take(struct explore_process *process, struct explore_history *history,
-		 const double *scores, double *sorted, uint32_t limit)
+static int take_least(struct model_process *process, const uint32_t *levels, const double *scores,
+		      size_t count, size_t limit)
 {
-	size_t count = history->count, i, rest = 0, taken = 0;
-	bool is_whole = process->view.whole || process->view.uncertain;
-	double bar = INFINITY, step = 1;
+	double *sorted = calloc(count, sizeof(*sorted)), bar;
+	double step = (double)(count - limit / 2) / (double)(limit - limit / 2);
+	size_t rest = 0, taken = 0, i;
 
+	if (!sorted)
+		return -ENOMEM;
+	memcpy(sorted, scores, count * sizeof(*sorted));
+	model_sort(sorted, count);
+	bar = limit > 1 ? sorted[limit / 2 - 1] : -INFINITY;
+	free(sorted);
 	process->count = 0;
-	for (i = 0; i < count && is_whole; i++) {
-		if (explore_random__below(&history->random, count - i) < limit - process->count)
-			take_point(process, history, scores, i);
-	}
-	if (is_whole)
-		return;
-	if (count > limit) {
-		memcpy(sorted, scores, count * sizeof(*scores));
-		qsort(sorted, count, sizeof(*sorted), by_value);
-		bar = sorted[limit / 2 - 1];
-		step = (double)(count - limit / 2) / (limit - limit / 2);
-	}
 	for (i = 0; i < count && process->count < limit; i++) {
-		bool wanted = scores[i] <= bar && (count <= limit || taken < limit / 2);
+		bool wanted = scores[i] <= bar && taken < limit / 2;
 
 		if (wanted)
 			taken++;
 		else
-			wanted = rest++ >= (size_t)((process->count - taken) * step);
+			wanted = rest++ >= (size_t)((double)(process->count - taken) * step);
 		if (wanted)
-			take_point(process, history, scores, i);
+			take_point(process, levels, scores, i);
 	}
+	return 0;
 }
 
-static int search(struct explore_process *process)
+static int take(struct model_process *process, const uint32_t *levels, const double *scores,
+		size_t count, size_t limit, uint64_t *random)
+{
+	if (count > limit && !process->options.evenly)
+		return take_least(process, levels, scores, count, limit);
+	take_any(process, levels, scores, count, limit, random);
+	return 0;
+}
+
+static int search(struct model_process *process)
 {
 	nlopt_opt search = nlopt_create(NLOPT_LN_SBPLX, process->dimensions);
 	double best;
@@ -276,35 +294,23 @@ static int search(struct explore_process *process)
 	return isfinite(best) && best > -1e300 ? 0 : -EDOM;
 }
 
-int explore_process__fit(struct explore_process *process, struct explore_history *history)
+int model_process__fit(struct model_process *process, const uint32_t *levels, const double *scores,
+		       size_t count, uint64_t *random)
 {
-	size_t count = history->count, i;
-	double *scores = calloc(count * 2 + 1, sizeof(*scores)), deviation;
-	int rc;
+	size_t fitted = process->options.resampled ? count * 2 / 3 + 1 : count;
+	int rc = take(process, levels, scores, count, fitted < FITTED ? fitted : FITTED, random);
 
-	if (!scores)
-		return -ENOMEM;
-	deviation = explore_scores(history, process->view.ranks, scores);
-	process->target = INFINITY;
-	for (i = 0; i < count; i++)
-		process->target = fmin(process->target, scores[i]);
-	process->target -= process->view.margin / deviation;
-	/* For a model of the whole space each fit is by other points. */
-	if (process->view.whole && count * 2 / 3 < FITTED)
-		take(process, history, scores, scores + count, (uint32_t)count * 2 / 3 + 1);
-	else
-		take(process, history, scores, scores + count, FITTED);
-	rc = search(process);
-	if (!rc) {
-		take(process, history, scores, scores + count, process->limit);
-		rc = isfinite(solve(process, process->model)) ? 0 : -EDOM;
-	}
-	free(scores);
+	if (!rc)
+		rc = search(process);
+	if (!rc)
+		rc = take(process, levels, scores, count, process->options.points, random);
+	if (!rc && !isfinite(solve(process, process->model)))
+		rc = -EDOM;
 	return rc;
 }
 
-static void improve(struct explore_process *process, const uint32_t *levels, size_t count,
-		    double *improvements)
+static void predict(struct model_process *process, const uint32_t *levels, size_t count,
+		    double *means, double *variances)
 {
 	uint32_t n = process->count, i;
 	size_t k;
@@ -319,27 +325,22 @@ static void improve(struct explore_process *process, const uint32_t *levels, siz
 		    (int)count, 1, process->factor, (int)n, process->batch, BATCH);
 	for (k = 0; k < count; k++) {
 		const double *column = process->batch + k;
-		double mean =
-			process->mean + cblas_ddot((int)n, column, BATCH, process->residuals, 1);
-		double variance = process->variance *
-				  (1 + JITTER - cblas_ddot((int)n, column, BATCH, column, BATCH));
-		double deviation = sqrt(fmax(variance, 1e-12));
+		double rest = 1 + JITTER - cblas_ddot((int)n, column, BATCH, column, BATCH);
 
-		improvements[k] = process->view.uncertain
-					  ? deviation
-					  : explore_improvement(process->target, mean, deviation);
+		means[k] = process->mean + cblas_ddot((int)n, column, BATCH, process->residuals, 1);
+		variances[k] = fmax(process->variance * rest, VARIANCE_LEAST);
 	}
 }
 
-void explore_process__improvements(struct explore_process *process, const uint32_t *levels,
-				   size_t count, double *improvements)
+void model_process__predict(struct model_process *process, const uint32_t *levels, size_t count,
+			    double *means, double *variances)
 {
 	size_t done, part;
 
 	for (done = 0; done < count; done += part) {
 		part = count - done < BATCH ? count - done : BATCH;
-		improve(process, levels + done * process->space->parameter_count, part,
-			improvements + done);
+		predict(process, levels + done * process->space->parameter_count, part,
+			means + done, variances + done);
 	}
 }
 
@@ -348,8 +349,8 @@ void explore_process__improvements(struct explore_process *process, const uint32
 /* A draw of the standard normal distribution (Box and Muller, 1958). */
 static double draw_normal(uint64_t *random)
 {
-	double radius = (double)((explore_random(random) >> 11) + 1) * 0x1p-53;
-	double angle = (double)(explore_random(random) >> 11) * 0x1p-53;
+	double radius = 1 - model_random__share(random);
+	double angle = model_random__share(random);
 
 	return sqrt(-2 * log(radius)) * cos(2 * M_PI * angle);
 }
@@ -358,7 +359,7 @@ static double draw_normal(uint64_t *random)
  * Write the means at configurations, and into factor that of their covariance, once the points are
  * known.
  */
-static int condition(const struct explore_process *process, const uint32_t *levels, size_t count,
+static int condition(const struct model_process *process, const uint32_t *levels, size_t count,
 		     double *means, double *factor)
 {
 	uint32_t parameters = process->space->parameter_count;
@@ -389,8 +390,8 @@ static int condition(const struct explore_process *process, const uint32_t *leve
 	return LAPACKE_dpotrf(LAPACK_ROW_MAJOR, 'L', m, factor, m) ? -EDOM : 0;
 }
 
-int explore_process__draw(const struct explore_process *process, const uint32_t *levels,
-			  size_t count, size_t draws, double *scores, uint64_t *random)
+int model_process__draw(const struct model_process *process, const uint32_t *levels, size_t count,
+			size_t draws, double *scores, uint64_t *random)
 {
 	double *factor = calloc(count * count, sizeof(*factor));
 	double *means = calloc(count, sizeof(*means));
@@ -412,7 +413,7 @@ int explore_process__draw(const struct explore_process *process, const uint32_t 
 	return rc;
 }
 
-double explore_process__noise(const struct explore_process *process)
+double model_process__noise(const struct model_process *process)
 {
 	return process->variance * exp(process->model[process->space->parameter_count]);
 }
