@@ -5,7 +5,7 @@ EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,policy/*.c 
 $(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/explore \
   -Icli -I$(B)/gen $(JSON_CFLAGS)
 EXPLORE_CLI := $(call objects,$(addprefix cli/,actions.c options.c text.c table.c json.c progress.c version.c plugin.c page.c) \
-  shared/number_map.c shared/plugin_folders.c shared/student.c)
+  shared/number_map.c shared/plugin_folders.c shared/rank_test.c shared/student.c)
 
 # The page of pem explore show --html, carried inside of the program.
 EXPLORE_GEN := $(B)/gen/agents/explore
@@ -43,10 +43,10 @@ $(B)/bin/pem-explore: $(EXPLORE_ALL) $(LIBPEM) $(LIBPEM_AGENT)
 
 # Spaces and policies alone: for bench/between_trials.c and tests/unit/explore_model.c.
 EXPLORE_MODELS := $(MODELS_OBJ) $(call objects,$(wildcard agents/explore/policy/*.c) \
-  agents/trial/table.c agents/trial/space.c shared/number_map.c shared/student.c)
+  agents/trial/table.c agents/trial/space.c shared/number_map.c shared/rank_test.c shared/student.c)
 
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \
-  $(addprefix agents/models/,rows.c scores.c) shared/number_map.c shared/student.c)
+  $(addprefix agents/models/,rows.c scores.c) shared/number_map.c shared/rank_test.c shared/student.c)
 $(B)/tests/explore_model: $(EXPLORE_MODELS)
 $(B)/tests/explore_model: private TEST_LIBS += $(EXPLORE_LIBS)
 $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += -Iagents -Iagents/explore
@@ -54,6 +54,6 @@ $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += 
 # What is told of trials, without any.
 CFLAGS_tests_unit_explore_results := -Icli $(JSON_CFLAGS)
 $(B)/obj/tests/unit/explore_results.o: private CPPFLAGS += -Iagents -Iagents/explore
-$(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,$(wildcard agents/explore/results/*.c) agents/explore/program/report.c) \
-  $(filter-out %/number_map.o %/student.o,$(EXPLORE_CLI)) $(B)/obj/gen/agents/explore/page.o
+$(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,$(wildcard agents/explore/results/*.c)) \
+  $(filter-out %/number_map.o %/rank_test.o %/student.o,$(EXPLORE_CLI)) $(B)/obj/gen/agents/explore/page.o
 $(B)/tests/explore_results: private TEST_LIBS += $(JSON_LIBS) $(MODELS_LIBS)

@@ -9,6 +9,7 @@
 
 #include "policy/policy.h"
 #include "policy/search.h"
+#include "rank_test.h"
 
 #include <errno.h>
 #include <math.h>
@@ -400,11 +401,11 @@ static void rank_test_is_exact(void **state)
 	size_t i, count;
 
 	(void)state;
-	assert_float_equal(explore_rank_test(values[0], 3, values[0] + 3, 3), 0.05, 1e-12);
+	assert_float_equal(pem_rank_test(values[0], 3, values[0] + 3, 3), 0.05, 1e-12);
 	for (i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
 		for (count = 1; count < 8; count++)
 			assert_float_equal(
-				explore_rank_test(values[i], count, values[i] + count, 8 - count),
+				pem_rank_test(values[i], count, values[i] + count, 8 - count),
 				by_subsets(values[i], count, 8), 1e-12);
 	}
 }

@@ -3,6 +3,7 @@
 #include "policy/search.h"
 #include "grow.h"
 #include "policy/policy.h"
+#include "rank_test.h"
 #include "student.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <string.h>
 
 #define NONE SIZE_MAX
-#define TESTED 24u /* values of each side at most */
+#define TESTED PEM_RANK_TEST_VALUES
 #define CHANCE 0.05 /* of a decision that luck made */
 
 /* A configuration that ran. */
@@ -37,7 +38,7 @@ struct explore_search {
 	double *medians; /* of the objectives of one */
 	uint32_t made; /* runs */
 	size_t best; /* the winner so far; NONE: nothing was measured */
-	size_t turn; /* which one runs next; NONE: the policy chooses */
+	size_t last; /* which one ran last; NONE: none did */
 	size_t rival; /* of a race with the best one; NONE: there is no race */
 };
 
@@ -53,7 +54,7 @@ struct explore_search *explore_search__new(const struct pem_explore_space *space
 	search->policy = policy;
 	search->options = *options;
 	search->objectives = given.objectives ? given.objectives : 1;
-	search->best = search->turn = search->rival = NONE;
+	search->best = search->last = search->rival = NONE;
 	if (!search->options.runs)
 		search->options.runs = 1;
 	given.size = sizeof(given);
@@ -85,54 +86,6 @@ void explore_search__free(struct explore_search *search)
 	explore_history__end(&search->tried);
 	free(search);
 	errno = error;
-}
-
-/* Twice the rank of a value among sorted ones, from 1: equal ones share the middle of theirs. */
-static size_t doubled_rank(const double *sorted, size_t count, double value)
-{
-	size_t below = 0, within;
-
-	while (below < count && sorted[below] < value)
-		below++;
-	for (within = below; within < count && sorted[within] <= value; within++)
-		;
-	return below + within + 1;
-}
-
-double explore_rank_test(const double *values, size_t count, const double *others,
-			 size_t other_count)
-{
-	/* Of the subsets of each size, how many have each sum of doubled ranks. */
-	static const size_t sums = 4 * TESTED * TESTED + 2 * TESTED + 1;
-	double sorted[2 * TESTED], below = 0, all = 0, *ways;
-	size_t all_count, sum = 0, i, k, s;
-
-	count = count < TESTED ? count : TESTED;
-	other_count = other_count < TESTED ? other_count : TESTED;
-	all_count = count + other_count;
-	ways = calloc((count + 1) * sums, sizeof(*ways));
-	if (!ways)
-		return 1;
-	memcpy(sorted, values, count * sizeof(*sorted));
-	memcpy(sorted + count, others, other_count * sizeof(*sorted));
-	model_sort(sorted, all_count);
-	for (i = 0; i < count; i++)
-		sum += doubled_rank(sorted, all_count, values[i]);
-	ways[0] = 1;
-	for (i = 0; i < all_count; i++) {
-		size_t rank = doubled_rank(sorted, all_count, sorted[i]);
-
-		for (k = i + 1 < count ? i + 1 : count; k > 0; k--) {
-			for (s = rank; s < sums; s++)
-				ways[k * sums + s] += ways[(k - 1) * sums + s - rank];
-		}
-	}
-	for (s = 0; s < sums; s++) {
-		all += ways[count * sums + s];
-		below += s <= sum ? ways[count * sums + s] : 0;
-	}
-	free(ways);
-	return below / all;
 }
 
 /* --- what is known --- */
@@ -199,8 +152,15 @@ static int tell(struct explore_search *search, size_t which)
 
 static bool is_measured(const struct explore_search *search, size_t which)
 {
-	return search->contenders[which].outcome == PEM_EXPLORE_MEASURED &&
+	return which != NONE && search->contenders[which].outcome == PEM_EXPLORE_MEASURED &&
 	       !search->contenders[which].elsewhere;
+}
+
+/* Is the median of one configuration below that of another? */
+static bool is_below(const struct explore_search *search, size_t which, size_t other)
+{
+	return explore_history__value(&search->tried, which) <
+	       explore_history__value(&search->tried, other);
 }
 
 /* The one of the least median among those that lost no race; if there are none, among all. */
@@ -214,15 +174,19 @@ static size_t least(const struct explore_search *search)
 		if (!is_measured(search, i) || one->count < search->options.runs)
 			continue;
 		if (found == NONE || one->lost < search->contenders[found].lost ||
-		    (one->lost == search->contenders[found].lost &&
-		     explore_history__value(&search->tried, i) <
-			     explore_history__value(&search->tried, found)))
+		    (one->lost == search->contenders[found].lost && is_below(search, i, found)))
 			found = i;
 	}
 	return found;
 }
 
 /* --- races --- */
+
+/* Runs of one configuration in races, with those before. */
+static uint32_t runs_most(const struct explore_search *search)
+{
+	return search->options.runs + search->options.race_runs;
+}
 
 /* Do a configuration's runs repeat to the last digit? Then there is no noise to test. */
 static bool repeats(const struct explore_search *search, const struct contender *one)
@@ -237,54 +201,36 @@ static bool repeats(const struct explore_search *search, const struct contender 
 	return one->count > 1;
 }
 
+/* Copy values of the first objective. Returns how many. */
+static size_t firsts(const struct explore_search *search, const struct contender *one,
+		     double *values)
+{
+	size_t count = one->count < TESTED ? one->count : TESTED, i;
+
+	for (i = 0; i < count; i++)
+		values[i] = one->values[i * search->objectives];
+	return count;
+}
+
 /* How the rival does: -1 it loses, 1 it wins, 0 they run on. */
 static int judge(const struct explore_search *search)
 {
 	const struct contender *rival = &search->contenders[search->rival];
 	const struct contender *best = &search->contenders[search->best];
-	uint32_t most = search->options.runs + search->options.race_runs, i;
-	double values[2][TESTED], wins, loses;
-	size_t counts[2] = {rival->count < TESTED ? rival->count : TESTED,
-			    best->count < TESTED ? best->count : TESTED};
+	double values[TESTED], others[TESTED], wins, loses;
+	size_t count = firsts(search, rival, values), other_count = firsts(search, best, others);
 
-	for (i = 0; i < counts[0]; i++)
-		values[0][i] = rival->values[(size_t)i * search->objectives];
-	for (i = 0; i < counts[1]; i++)
-		values[1][i] = best->values[(size_t)i * search->objectives];
-	wins = explore_rank_test(values[0], counts[0], values[1], counts[1]);
-	loses = explore_rank_test(values[1], counts[1], values[0], counts[0]);
-	if (fmin(wins, loses) > CHANCE && rival->runs < most &&
+	if (!is_measured(search, search->rival) || !is_measured(search, search->best))
+		return is_measured(search, search->rival) ? 1 : -1;
+	wins = pem_rank_test(values, count, others, other_count);
+	loses = pem_rank_test(others, other_count, values, count);
+	if (fmin(wins, loses) > CHANCE && rival->runs < runs_most(search) &&
 	    !(repeats(search, rival) && repeats(search, best)))
 		return 0;
 	return wins < loses ? 1 : -1;
 }
 
-/* The one that has run less runs next: the rival, the best one, and so on. */
-static void take_turns(struct explore_search *search)
-{
-	uint32_t most = search->options.runs + search->options.race_runs;
-	bool best_is_next =
-		search->contenders[search->best].runs < search->contenders[search->rival].runs &&
-		search->contenders[search->best].runs < most;
-
-	search->turn = best_is_next ? search->best : search->rival;
-}
-
-/* The one that may be the best after a run of which: which, or the best so far, in most cases. */
-static size_t first_of(const struct explore_search *search, size_t which)
-{
-	size_t best = search->best;
-
-	if (which == NONE || which == best || best == NONE || !is_measured(search, best))
-		return least(search);
-	return is_measured(search, which) && !search->contenders[which].lost &&
-			       explore_history__value(&search->tried, which) <
-				       explore_history__value(&search->tried, best)
-		       ? which
-		       : best;
-}
-
-/* The race's end. */
+/* The race's end: the loser does not race again, so races come to an end. */
 static int end_race(struct explore_search *search, bool rival_wins)
 {
 	size_t winner = rival_wins ? search->rival : search->best;
@@ -293,67 +239,67 @@ static int end_race(struct explore_search *search, bool rival_wins)
 
 	search->best = winner;
 	search->rival = NONE;
-	search->contenders[loser].lost = loser != winner;
+	search->contenders[loser].lost = true;
 	rc = tell(search, loser);
 	return rc ? rc : tell(search, winner);
 }
 
-/*
- * Find out who runs next, after a run of which. Each race leaves a loser, which does not race
- * again; so races come to an end.
- */
-static int settle(struct explore_search *search, size_t which)
+/* Find the best one, and who races with it, after a run. Returns 0 or -errno of the policy. */
+static int settle(struct explore_search *search)
 {
-	search->turn = NONE;
-	for (;; which = NONE) {
-		size_t first = search->rival == NONE || !is_measured(search, search->best)
-				       ? first_of(search, which)
-				       : search->best;
-		int verdict, rc;
+	int verdict, rc = 0;
 
-		if (search->best == NONE || !is_measured(search, search->best) ||
-		    !search->options.race_runs)
-			search->best = first;
-		if (search->rival == NONE && first != search->best &&
-		    explore_history__value(&search->tried, first) <
-			    explore_history__value(&search->tried, search->best))
+	while (!rc) {
+		if (search->rival == NONE) {
+			size_t first = least(search);
+
+			if (!is_measured(search, search->best) || !search->options.race_runs)
+				search->best = first;
+			if (first == search->best || !is_below(search, first, search->best))
+				return 0;
 			search->rival = first;
-		if (search->rival == NONE)
-			return 0;
-		verdict = !is_measured(search, search->rival) ? -1
-			  : search->rival == search->best     ? 1
-							      : judge(search);
-		if (!verdict) {
-			take_turns(search);
-			return 0;
 		}
+		verdict = judge(search);
+		if (!verdict)
+			return 0;
 		rc = end_race(search, verdict > 0);
-		if (rc)
-			return rc;
 	}
+	return rc;
 }
 
 /* --- runs --- */
 
-static bool is_budget_used(const struct explore_search *search)
+/*
+ * The configuration that runs again: one that has fewer runs than it shall have, or the one of a
+ * race's two that ran less, the rival first. NONE: the policy chooses.
+ */
+static size_t turn_of(const struct explore_search *search)
 {
-	uint32_t budget = search->options.policy.budget;
+	const struct contender *all = search->contenders;
+	size_t last = search->last;
 
-	return budget && !search->options.counts_configurations && search->made >= budget;
+	if (is_measured(search, last) && all[last].count < search->options.runs)
+		return last;
+	if (search->rival != NONE && all[search->best].runs < all[search->rival].runs &&
+	    all[search->best].runs < runs_most(search))
+		return search->best;
+	return search->rival;
 }
 
 int explore_search__next(struct explore_search *search, uint32_t *levels, bool *again)
 {
 	const struct pem_explore_space *space = search->tried.space;
+	size_t turn = turn_of(search);
 	uint32_t i;
 	int rc;
 
-	if (is_budget_used(search))
+	if (search->options.policy.budget && !search->options.counts_configurations &&
+	    search->made >= search->options.policy.budget)
 		return 0;
-	if (search->turn != NONE) {
-		memcpy(levels, explore_history__levels(&search->tried, search->turn),
+	*again = turn != NONE;
+	if (turn != NONE) {
+		memcpy(levels, explore_history__levels(&search->tried, turn),
 		       space->parameter_count * sizeof(*levels));
-		*again = true;
 		return 1;
 	}
 	if (search->policy->is_done(search->state))
@@ -428,11 +374,10 @@ int explore_search__add(struct explore_search *search, const struct explore_run 
 	if (rc || run->elsewhere)
 		return rc ? rc : tell(search, which);
 	search->made++;
-	if (is_measured(search, which) && search->contenders[which].count < search->options.runs) {
-		search->turn = which;
+	search->last = which;
+	if (is_measured(search, which) && search->contenders[which].count < search->options.runs)
 		return 0;
-	}
-	rc = settle(search, which);
+	rc = settle(search);
 	/* A race's two are told of at its end. */
 	if (!rc && (search->rival == NONE || (which != search->rival && which != search->best)))
 		rc = tell(search, which);

@@ -75,12 +75,5 @@ int explore_search__best(const struct explore_search *search, struct explore_bes
  * race's runs are not ended.
  */
 int explore_search__record(struct explore_search *search, const struct pem_explore_record *record);
-/*
- * The probability that count values are, by their ranks, as far below other_count values by chance
- * (Mann and Whitney, Ann. Math. Stat. 18, 1947): exact, also where values are equal, of the first
- * 24 of each.
- */
-double explore_rank_test(const double *values, size_t count, const double *others,
-			 size_t other_count);
 
 #endif
