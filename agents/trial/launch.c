@@ -51,6 +51,7 @@ double trial_now_s(void)
 
 struct process {
 	pid_t pid, parent;
+	uint64_t began_ticks; /* since the machine started */
 	char state;
 	bool is_ours; /* it descends from the root that was asked for */
 	char name[32];
@@ -65,6 +66,7 @@ static bool read_process(const char *number, struct process *process)
 {
 	char path[64], text[512], *end;
 	int fd, parent;
+	unsigned long long began;
 	ssize_t got;
 
 	snprintf(path, sizeof(path), "/proc/%.20s/stat", number);
@@ -77,11 +79,15 @@ static bool read_process(const char *number, struct process *process)
 	text[got] = '\0';
 	/* A name may have ')' in it. */
 	end = strrchr(text, ')');
-	if (!end || sscanf(end + 1, " %c %d", &process->state, &parent) != 2)
+	if (!end || sscanf(end + 1,
+			   " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+			   "%*s %*s %llu",
+			   &process->state, &parent, &began) != 3)
 		return false;
 	*end = '\0';
 	process->pid = atoi(text);
 	process->parent = parent;
+	process->began_ticks = began;
 	process->is_ours = false;
 	snprintf(process->name, sizeof(process->name), "%s",
 		 strchr(text, '(') ? strchr(text, '(') + 1 : "?");
@@ -99,8 +105,8 @@ static bool is_ours(const struct processes *processes, pid_t pid)
 	return false;
 }
 
-/* Find the processes that descend from root, which is not among them. */
-static void find_descendants(struct processes *processes, pid_t root)
+/* Find what descends from root, but of its children that began earlier, which are not found. */
+static void find_descendants(struct processes *processes, pid_t root, uint64_t since_ticks)
 {
 	DIR *folder = opendir("/proc");
 	struct dirent *entry;
@@ -122,7 +128,8 @@ static void find_descendants(struct processes *processes, pid_t root)
 		for (found = false, i = 0; i < processes->count; i++) {
 			struct process *p = &processes->all[i];
 
-			if (p->is_ours || (p->parent != root && !is_ours(processes, p->parent)))
+			if (p->is_ours || !(p->parent == root ? p->began_ticks >= since_ticks
+							      : is_ours(processes, p->parent)))
 				continue;
 			p->is_ours = found = true;
 		}
@@ -150,7 +157,7 @@ static void signal_tree(pid_t root, int number)
 	struct processes processes = {0};
 	size_t i;
 
-	find_descendants(&processes, root);
+	find_descendants(&processes, root, 0);
 	for (i = 0; i < processes.count; i++) {
 		if (processes.all[i].is_ours || processes.all[i].pid == root)
 			signal_process(&processes.all[i], number);
@@ -158,8 +165,8 @@ static void signal_tree(pid_t root, int number)
 	free(processes.all);
 }
 
-/* Add the names of processes that descend from this one, but of keep and its children. */
-static void add_names(const struct processes *processes, pid_t keep, char *text, size_t bytes)
+/* Add the names of those that were found. */
+static void add_names(const struct processes *processes, char *text, size_t bytes)
 {
 	size_t i, k, used = 0;
 
@@ -170,8 +177,7 @@ static void add_names(const struct processes *processes, pid_t keep, char *text,
 		for (k = 0; k < processes->count; k++) {
 			const struct process *other = &processes->all[k];
 
-			if (!other->is_ours || other->state == 'Z' || other->pid == keep ||
-			    other->parent == keep || strcmp(other->name, p->name))
+			if (!other->is_ours || other->state == 'Z' || strcmp(other->name, p->name))
 				continue;
 			/* A name is told once, where it is first. */
 			if (k < i)
@@ -192,7 +198,16 @@ void trial_launch__ask(pid_t pid)
 	signal_tree(pid, SIGTERM);
 }
 
-void trial_launch__end_all(pid_t keep, char *text, size_t bytes)
+uint64_t trial_launch__now_ticks(void)
+{
+	uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK);
+	struct timespec now;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	return (uint64_t)now.tv_sec * hz + (uint64_t)now.tv_nsec * hz / 1000000000u;
+}
+
+void trial_launch__end_all(uint64_t since_ticks, char *text, size_t bytes)
 {
 	struct processes processes = {0};
 	const struct timespec pause = {.tv_nsec = 5000000};
@@ -203,9 +218,9 @@ void trial_launch__end_all(pid_t keep, char *text, size_t bytes)
 	for (round = 0; round < ROUNDS_MAX; round++) {
 		while (waitpid(-1, NULL, WNOHANG) > 0)
 			;
-		find_descendants(&processes, getpid());
+		find_descendants(&processes, getpid(), since_ticks);
 		if (!round && text)
-			add_names(&processes, keep, text, bytes);
+			add_names(&processes, text, bytes);
 		for (i = alive = 0; i < processes.count; i++) {
 			const struct process *p = &processes.all[i];
 

@@ -371,6 +371,8 @@ int trial__run(const struct trial *trial, const uint32_t *levels, struct trial_o
 				  .outcome = outcome,
 				  .error = error};
 	struct pem_error why = {.text = ""};
+	/* A policy's process, for one, began before. */
+	const uint64_t began_ticks = trial_launch__now_ticks();
 	double began_s = trial_now_s();
 	char left[100];
 	int rc;
@@ -395,7 +397,7 @@ int trial__run(const struct trial *trial, const uint32_t *levels, struct trial_o
 			outcome->outcome = before;
 	}
 	end_server(&attempt);
-	trial_launch__end_all(0, left, sizeof(left));
+	trial_launch__end_all(began_ticks, left, sizeof(left));
 	note_left(&attempt, left);
 	trial__remove(attempt.scratch);
 	outcome->seconds = trial_now_s() - began_s;

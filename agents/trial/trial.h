@@ -184,11 +184,13 @@ int trial_launch__run(const struct trial_launch *launch, struct trial_ended *end
 pid_t trial_launch__start(const struct trial_launch *launch, struct pem_error *error);
 /* Ask a child, and what descends from it, to end (SIGTERM). It must not have been waited for. */
 void trial_launch__ask(pid_t pid);
+/* Now, on the clock by which the kernel tells when a process began. */
+uint64_t trial_launch__now_ticks(void);
 /*
- * End all children of this process, and theirs; it has to be a subreaper. text, of bytes, gets the
- * names of those that ran, but of the process keep and its children; it may be NULL.
+ * End all children of this process that began since then, and theirs; it has to be a subreaper.
+ * text, of bytes, gets the names of those that ran; it may be NULL.
  */
-void trial_launch__end_all(pid_t keep, char *text, size_t bytes);
+void trial_launch__end_all(uint64_t since_ticks, char *text, size_t bytes);
 
 /* --- metrics.c --- */
 

@@ -96,6 +96,46 @@ def python_is_told_the_space_and_what_came():
 
 
 @test
+def python_may_take_records():
+    "a policy in Python with record() gets each value while a run goes on, and may stop the run; one without it is not asked"
+    if SAN:
+        skip("a library with sanitizers can't be loaded into a plain python3")
+    folder = tmp()
+    os.mkdir(folder + "/state", 0o700)
+    env = {"PYTHONPATH": BUILD + "/python", "PEM_DB": folder + "/db", "XDG_STATE_HOME": folder + "/state"}
+    with open(folder + "/mine.py", "w", encoding="utf-8") as out:
+        out.write("""
+import sys
+from pemapi import explore
+class Mine:
+    def __init__(self, space, options):
+        self.number = -1
+    def next(self):
+        self.number += 1
+        return [self.number] if self.number < 2 else None
+    def record(self, record):
+        assert record.time_ns >= 0 and record.objective == 0, record
+        print("record", record.value)
+        return record.value == 3
+    def trial(self, trial):
+        print("trial", trial.levels, trial.outcome, trial.values)
+explore.serve(Mine)
+""")
+    with open(folder + "/e.xml", "w", encoding="utf-8") as out:
+        out.write("""<exploration name="e" policy="%s/mine.py" race="0">
+  <parameter name="a" values="1 4"/>
+  <command>for i in {a} $(({a} + 1)) $(({a} + 2)); do echo v=$i; done; sleep 0.{a}</command>
+  <metric name="v" match="v=([0-9]+)"/>
+</exploration>
+""" % folder)
+    rc, _, err = run([PEM, "explore", "run", folder + "/e.xml"], env=env)
+    equal(rc, 0, "status (%s)" % err)
+    told = [line for line in err.splitlines() if line.startswith(("record", "trial"))]
+    equal(told, ["record 1.0", "record 2.0", "record 3.0", "trial [0] stopped [3.0]"]
+          + ["record 4.0", "record 5.0", "record 6.0", "trial [1] measured [6.0]"], "records and trials")
+
+
+@test
 def mistakes_in_python_are_reported():
     "a policy in Python that raises, ends, answers nonsense or nothing: a sentence each, and no exploration"
     for answer, sentence in (("1 / 0", "its process ended"), ("__import__('os')._exit(0)", "its process ended"),

@@ -2,9 +2,11 @@
 /*
  * python.c - policies in Python: a child process that answers questions, a line of JSON each
  *
- *	{"begin": {"seed", "budget", "objectives", "count", "parameters": [...]}}	true
- *	{"next": null}		levels, or the number of a configuration, or null
- *	{"trial": {"levels", "values", "outcome", "runs", "error", "seconds"}}		true
+ *	{"begin": {"seed", "budget", "objectives", "count", "parameters": [...]}}
+ *			true, or "records": the policy takes records
+ *	{"next": null}	levels, or the number of a configuration, or null
+ *	{"record": {"time_ns", "value", "objective"}}	is the run that goes on to be stopped?
+ *	{"trial": {"levels", "values", "outcome", "runs", "error", "seconds"}}	true
  *
  * The child's side is libpem/python/pemapi/explore.py.
  */
@@ -13,13 +15,13 @@
 #include <errno.h>
 #include <json-c/json.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,8 +33,9 @@ struct python {
 	const struct pem_explore_space *space;
 	uint32_t objectives;
 	pid_t child;
-	int socket;
+	FILE *answers; /* reads from the socket to the child */
 	char answer[ANSWER_BYTES];
+	bool takes_records, stops; /* answers to begin, and to the last record */
 };
 
 static char script[PATH_MAX];
@@ -50,32 +53,7 @@ static int write_all(int socket, const char *text, size_t bytes)
 	return 0;
 }
 
-/* Read a line. Returns 0, -ETIME, -EPIPE, or -EPROTO: it is too long. */
-static int read_line(struct python *python)
-{
-	const char *limit = getenv("PEM_EXPLORE_ANSWER_S");
-	int seconds = limit ? atoi(limit) : ANSWER_S;
-	struct pollfd poll_for = {.fd = python->socket, .events = POLLIN};
-	size_t bytes = 0;
-
-	while (bytes < ANSWER_BYTES - 1) {
-		ssize_t more;
-
-		if (poll(&poll_for, 1, seconds > 0 ? seconds * 1000 : -1) <= 0)
-			return -ETIME;
-		more = recv(python->socket, python->answer + bytes, ANSWER_BYTES - 1 - bytes, 0);
-		if (more <= 0)
-			return -EPIPE;
-		bytes += (size_t)more;
-		python->answer[bytes] = '\0';
-		if (python->answer[bytes - 1] == '\n')
-			return 0;
-	}
-	return -EPROTO;
-}
-
-/* Ask a question; content becomes its own. Returns 0 with an answer, which may be NULL, or -errno.
- */
+/* Ask a question, whose content becomes its own. Returns 0 with an answer, NULL for null. */
 static int ask(struct python *python, const char *name, struct json_object *content,
 	       struct json_object **answer)
 {
@@ -87,26 +65,29 @@ static int ask(struct python *python, const char *name, struct json_object *cont
 
 	json_object_object_add(question, name, content);
 	text = json_object_to_json_string_length(question, JSON_C_TO_STRING_PLAIN, &bytes);
-	rc = write_all(python->socket, text, bytes);
+	rc = write_all(fileno(python->answers), text, bytes);
 	if (!rc)
-		rc = write_all(python->socket, "\n", 1);
+		rc = write_all(fileno(python->answers), "\n", 1);
 	json_object_put(question);
-	if (!rc)
-		rc = read_line(python);
 	if (rc)
 		return rc;
+	errno = 0;
+	if (!fgets(python->answer, sizeof(python->answer), python->answers))
+		return errno == EAGAIN ? -ETIME : errno == EINTR ? -EINTR : -EPIPE;
 	*answer = json_tokener_parse_verbose(python->answer, &error);
-	return error == json_tokener_success ? 0 : -EPROTO;
+	return error == json_tokener_success && strchr(python->answer, '\n') ? 0 : -EPROTO;
 }
 
-/* Ask a question whose answer is true. */
-static int inform(struct python *python, const char *name, struct json_object *content)
+/* Ask a question whose answer is yes or no. Returns 1, 0 or -errno. */
+static int ask_whether(struct python *python, const char *name, struct json_object *content)
 {
 	struct json_object *answer = NULL;
 	int rc = ask(python, name, content, &answer);
 
-	if (!rc && !json_object_get_boolean(answer))
-		rc = -EPROTO;
+	if (!rc)
+		rc = json_object_is_type(answer, json_type_boolean)
+			     ? json_object_get_boolean(answer)
+			     : -EPROTO;
 	json_object_put(answer);
 	return rc;
 }
@@ -155,7 +136,7 @@ static void end(void *policy)
 
 	if (!python)
 		return;
-	close(python->socket);
+	fclose(python->answers);
 	for (tries = 0; tries < 100 && !waitpid(python->child, NULL, WNOHANG); tries++)
 		usleep(10000);
 	if (tries == 100) {
@@ -167,6 +148,8 @@ static void end(void *policy)
 
 static int start(struct python *python)
 {
+	const char *limit = getenv("PEM_EXPLORE_ANSWER_S");
+	struct timeval patience = {.tv_sec = limit ? atoi(limit) : ANSWER_S};
 	char *words[] = {"python3", script, NULL};
 	posix_spawn_file_actions_t actions;
 	extern char **environ;
@@ -174,7 +157,9 @@ static int start(struct python *python)
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return -errno;
-	rc = posix_spawn_file_actions_init(&actions);
+	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	python->answers = fdopen(ends[0], "r");
+	rc = python->answers ? posix_spawn_file_actions_init(&actions) : errno;
 	if (!rc) {
 		posix_spawn_file_actions_adddup2(&actions, ends[1], 0);
 		posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
@@ -182,28 +167,36 @@ static int start(struct python *python)
 		posix_spawn_file_actions_destroy(&actions);
 	}
 	close(ends[1]);
-	if (rc)
+	if (rc && python->answers)
+		fclose(python->answers);
+	else if (rc)
 		close(ends[0]);
-	python->socket = ends[0];
 	return -rc;
 }
 
 static void *begin(const struct pem_explore_space *space, const struct pem_explore_options *options)
 {
 	struct python *python = calloc(1, sizeof(*python));
+	struct json_object *answer = NULL;
 	int rc = python ? start(python) : -ENOMEM;
 
 	if (rc) {
 		free(python);
-	} else {
-		python->space = space;
-		python->objectives = options->objectives;
-		rc = inform(python, "begin", begin_json(space, options));
-		if (rc)
-			end(python);
+		errno = -rc;
+		return NULL;
 	}
+	python->space = space;
+	python->objectives = options->objectives;
+	rc = ask(python, "begin", begin_json(space, options), &answer);
+	python->takes_records = answer && !strcmp(json_object_get_string(answer), "records");
+	if (!rc && !python->takes_records && !json_object_get_boolean(answer))
+		rc = -EPROTO;
+	json_object_put(answer);
+	if (!rc)
+		return python;
+	end(python);
 	errno = -rc;
-	return rc ? NULL : python;
+	return NULL;
 }
 
 /* Levels of an answer. Returns 1, 0: none is left, -EPROTO. */
@@ -263,6 +256,7 @@ static int process_trial(void *policy, const struct pem_explore_trial *trial)
 	struct json_object *json = json_object_new_object(), *levels = json_object_new_array();
 	struct json_object *values = trial->values ? json_object_new_array() : NULL;
 	uint32_t i;
+	int rc;
 
 	for (i = 0; i < python->space->parameter_count; i++)
 		json_object_array_add(levels, json_object_new_uint64(trial->levels[i]));
@@ -274,7 +268,30 @@ static int process_trial(void *policy, const struct pem_explore_trial *trial)
 	json_object_object_add(json, "runs", json_object_new_uint64(trial->runs));
 	json_object_object_add(json, "error", json_object_new_double(trial->error));
 	json_object_object_add(json, "seconds", json_object_new_double(trial->seconds));
-	return inform(python, "trial", json);
+	rc = ask_whether(python, "trial", json);
+	return rc > 0 ? 0 : rc ? rc : -EPROTO;
+}
+
+static int process_record(void *policy, const struct pem_explore_record *record)
+{
+	struct python *python = policy;
+	struct json_object *json;
+	int rc;
+
+	if (!python->takes_records)
+		return 0;
+	json = json_object_new_object();
+	json_object_object_add(json, "time_ns", json_object_new_uint64(record->time_ns));
+	json_object_object_add(json, "value", json_object_new_double(record->value));
+	json_object_object_add(json, "objective", json_object_new_uint64(record->objective));
+	rc = ask_whether(python, "record", json);
+	python->stops = rc > 0;
+	return rc < 0 ? rc : 0;
+}
+
+static int stop_run(void *policy)
+{
+	return ((const struct python *)policy)->stops;
 }
 
 int explore_python__load(const char *path, struct pem_explore_policy *policy)
@@ -282,15 +299,14 @@ int explore_python__load(const char *path, struct pem_explore_policy *policy)
 	if (access(path, R_OK) || strlen(path) >= sizeof(script))
 		return -(errno ? errno : ENAMETOOLONG);
 	strcpy(script, path);
-	*policy = (struct pem_explore_policy){
-		.size = sizeof(*policy),
-		.abi_version = PEM_EXPLORE_ABI_VERSION,
-		.name = strrchr(script, '/') + 1,
-		.summary = "a policy in Python",
-		.begin = begin,
-		.next_config = next_config,
-		.process_trial = process_trial,
-		.end = end,
-	};
+	*policy = (struct pem_explore_policy){.size = sizeof(*policy),
+					      .abi_version = PEM_EXPLORE_ABI_VERSION,
+					      .name = strrchr(script, '/') + 1,
+					      .begin = begin,
+					      .next_config = next_config,
+					      .process_trial = process_trial,
+					      .process_record = process_record,
+					      .stop_run = stop_run,
+					      .end = end};
 	return 0;
 }

@@ -8,12 +8,13 @@ explore - policies of pem explore in Python: which configuration is tried next
         def __init__(self, space, options): ...
         def next(self): return [0, 3, 1]     # a level for each parameter; a number below space.count; None: no more
         def trial(self, trial): ...          # what came of a configuration
+        def record(self, record): ...        # optional: a value while the program runs; True: stop the run, it is not worth its time
 
     explore.serve(Mine)
 
 'pem explore ... --policy ./mine.py' starts the file by python3 and asks it, a line of JSON for each question, over its standard
 input and output. What the policy prints goes to standard error. pem/explore.h is the contract; examples/policy.py is a whole policy.
-Not here: process_record and stop_run, which only a policy in C has.
+A policy with record() is asked at each value of a metric, and the exploration waits for the answer.
 """
 import collections
 import json
@@ -28,6 +29,8 @@ Options = collections.namedtuple("Options", "seed budget objectives")
 # levels: list. values: one for each objective, the smaller the better; None: it was not measured. outcome: "measured", "failed",
 # "refused" or "stopped". error: standard error of the first value, or 0.
 Trial = collections.namedtuple("Trial", "levels values outcome runs error seconds")
+# A value of a metric: the smaller, the better. time_ns: since the run began. objective: which one, from 0.
+Record = collections.namedtuple("Record", "time_ns value objective")
 
 
 def serve(policy):
@@ -41,8 +44,11 @@ def serve(policy):
         if question == "begin":
             parameters = [Parameter(**parameter) for parameter in content["parameters"]]
             one = policy(Space(parameters, content["count"]), Options(content["seed"], content["budget"], content["objectives"]))
+            answer = "records" if hasattr(one, "record") else True
         elif question == "next":
             answer = one.next()
+        elif question == "record":
+            answer = bool(one.record(Record(**content)))
         else:
             one.trial(Trial(**content))
         answers.write(json.dumps(answer) + "\n")
