@@ -6,7 +6,7 @@
 # A test is linked with libpem.a. The build.mk of a folder whose parts are tried without it names
 # the objects as prerequisites of $(B)/tests/NAME, and adds libraries to TEST_LIBS.
 
-UNIT_NAMES := $(filter-out $(if $(and $(HAVE_JSON),$(HAVE_EXPLORE)),,explore_results explore_model), \
+UNIT_NAMES := $(filter-out $(if $(and $(HAVE_JSON),$(HAVE_EXPLORE)),,agent_models explore_results explore_model), \
   $(patsubst tests/unit/%.c,%,$(sort $(wildcard tests/unit/*.c))))
 FUZZ_NAMES := $(patsubst tests/fuzz/%.c,%,$(sort $(wildcard tests/fuzz/*.c)))
 UNIT_BIN := $(if $(HAVE_CMOCKA),$(UNIT_NAMES:%=$(B)/tests/%))

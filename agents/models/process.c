@@ -297,8 +297,9 @@ static int search(struct model_process *process)
 int model_process__fit(struct model_process *process, const uint32_t *levels, const double *scores,
 		       size_t count, uint64_t *random)
 {
+	size_t most = process->options.points < FITTED ? process->options.points : FITTED;
 	size_t fitted = process->options.resampled ? count * 2 / 3 + 1 : count;
-	int rc = take(process, levels, scores, count, fitted < FITTED ? fitted : FITTED, random);
+	int rc = take(process, levels, scores, count, fitted < most ? fitted : most, random);
 
 	if (!rc)
 		rc = search(process);
