@@ -17,6 +17,10 @@ struct sums {
 	double squares; /* within kinds and groups */
 	double freedom;
 	uint32_t treated, controls;
+	uint32_t groups; /* that have both */
+	/* Differences of groups of two. */
+	uint32_t pairs;
+	double pair_mean, pair_squares;
 };
 
 /* The first of the trials with this group is at first: has it been counted? */
@@ -56,6 +60,23 @@ static void add_group(struct sums *sums, const struct pem_agent_trial *trials, s
 	sums->freedom += n[0] + n[1] - 2;
 	sums->treated += n[1];
 	sums->controls += n[0];
+	sums->groups++;
+	if (n[0] + n[1] > 2)
+		return;
+	x = mean[1] - mean[0] - sums->pair_mean;
+	sums->pair_mean += x / ++sums->pairs;
+	sums->pair_squares += x * (mean[1] - mean[0] - sums->pair_mean);
+}
+
+/* Runs in pairs alone: what both of a pair have in common is no part of their difference. */
+static void take_pairs(struct sums *sums)
+{
+	if (sums->pairs < sums->groups || sums->pairs < 2)
+		return;
+	sums->weighted = sums->pairs * sums->pair_mean;
+	sums->weight = sums->pairs;
+	sums->squares = sums->pair_squares;
+	sums->freedom = sums->pairs - 1;
 }
 
 /*
@@ -118,6 +139,7 @@ enum pem_agent_verdict pem_agent__judge(const struct pem_agent_trial *trials, si
 		if (is_first(trials, i))
 			add_group(&s, trials, count, trials[i].group);
 	}
+	take_pairs(&s);
 	c.treated = s.treated;
 	c.controls = s.controls;
 	if (s.freedom >= 1) {

@@ -7,7 +7,7 @@
  * -9 such a row tells that a run was lost. Its metric "(outcome)" tells how it ended, its workload
  * is "KEY NODE": the experiment, and where it ran.
  */
-#include "trial/trial.h"
+#include "trial/store.h"
 
 #include "grow.h"
 #include "hash.h"
@@ -21,10 +21,7 @@
 #include <string.h>
 #include <time.h>
 
-#define AGENT "explore"
-#define OUTCOME "(outcome)" /* no name of a metric in a document */
-
-static int64_t now_ns(void)
+int64_t trial_now_ns(void)
 {
 	struct timespec now;
 
@@ -104,7 +101,7 @@ bool trial_store__is_shared(const struct trial_store *store)
 	       !strncmp(pem_database__location(store->database), "postgresql:", 11);
 }
 
-static void free_runs(struct trial_runs *runs)
+void trial_runs__free(struct trial_runs *runs)
 {
 	while (runs->count)
 		free(runs->at[--runs->count].levels);
@@ -116,8 +113,8 @@ void trial_store__close(struct trial_store *store)
 {
 	pem_database__close(store->database);
 	store->database = NULL;
-	free_runs(&store->ended);
-	free_runs(&store->unfinished);
+	trial_runs__free(&store->ended);
+	trial_runs__free(&store->unfinished);
 	free(store->machines);
 	pem_number_map__free(&store->known);
 }
@@ -157,6 +154,21 @@ static int64_t put_begin(struct pem_database *database, void *arg)
 	return rc > 0 ? put(change, PEM_DB_EVIDENCE, &evidence) : rc;
 }
 
+int trial_store__directive(const struct trial_store *store, const uint32_t *levels,
+			   struct pem_db_directive *directive)
+{
+	*directive = (struct pem_db_directive){.size = sizeof(*directive),
+					       .application = store->application.id,
+					       .machine = store->machine.id,
+					       .agent = TRIAL_AGENT};
+	if (trial_words__text(store->experiment, levels, directive->text))
+		return -E2BIG;
+	snprintf(directive->subject, sizeof(directive->subject), "%s %016llx",
+		 store->experiment->key,
+		 (unsigned long long)pem_hash__text(PEM_HASH_START, directive->text));
+	return 0;
+}
+
 int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct pem_error *error)
 {
 	struct change change = {.store = store, .error = error};
@@ -165,22 +177,15 @@ int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct
 	char node[TRIAL_NODE_BYTES];
 	int64_t rc;
 
-	*directive = (struct pem_db_directive){.size = sizeof(*directive),
-					       .application = store->application.id,
-					       .machine = store->machine.id,
-					       .agent = AGENT,
-					       .state = PEM_DB_ON_TRIAL,
-					       .began_ns = now_ns()};
-	if (trial_words__text(store->experiment, levels, directive->text))
+	if (trial_store__directive(store, levels, directive))
 		return -E2BIG;
-	snprintf(directive->subject, sizeof(directive->subject), "%s %016llx",
-		 store->experiment->key,
-		 (unsigned long long)pem_hash__text(PEM_HASH_START, directive->text));
+	directive->state = PEM_DB_ON_TRIAL;
+	directive->began_ns = trial_now_ns();
 	*run = (struct pem_db_run){.size = sizeof(*run),
 				   .application = store->application.id,
 				   .machine = store->machine.id,
-				   .agent = AGENT,
-				   .began_ns = now_ns()};
+				   .agent = TRIAL_AGENT,
+				   .began_ns = trial_now_ns()};
 	trial_guard__node(node);
 	snprintf(run->workload, sizeof(run->workload), "%s %s", store->experiment->key, node);
 	rc = check_file(store, error);
@@ -228,7 +233,7 @@ static int64_t put_end(struct pem_database *database, void *arg)
 	/* A person ended it: nothing is known, and it is as if it had not begun. */
 	if (outcome->interrupted)
 		return pem_database__remove(database, PEM_DB_RUN, store->run.id, change->error);
-	rc = put_metric(change, OUTCOME, "", outcome->outcome);
+	rc = put_metric(change, TRIAL_OUTCOME, "", outcome->outcome);
 	for (i = 0; has_any && rc >= 0 && i < e->metric_count; i++) {
 		if (!isnan(outcome->values[i]))
 			rc = put_metric(change, e->metrics[i].name, e->metrics[i].unit,
@@ -241,9 +246,8 @@ static int64_t put_end(struct pem_database *database, void *arg)
 	return rc < 0 ? rc : put(change, PEM_DB_DIRECTIVE, &store->directive);
 }
 
-/* Add a run of these levels, without values. NULL: no memory. */
-static struct trial_stored *add_run(struct trial_runs *runs, uint32_t parameters,
-				    const uint32_t *levels, uint32_t machine)
+struct trial_stored *trial_runs__add(struct trial_runs *runs, uint32_t parameters,
+				     const uint32_t *levels, uint32_t machine)
 {
 	struct trial_stored *stored;
 
@@ -262,12 +266,12 @@ static struct trial_stored *add_run(struct trial_runs *runs, uint32_t parameters
 	return stored;
 }
 
-/* Is it this process's run, which has ended? */
+/* This process's run has ended: keep it as if it had been read. */
 static int keep_own(struct trial_store *store, const uint32_t *levels,
 		    const struct trial_outcome *outcome)
 {
-	struct trial_stored *stored =
-		add_run(&store->ended, store->experiment->space->view.parameter_count, levels, 0);
+	struct trial_stored *stored = trial_runs__add(
+		&store->ended, store->experiment->space->view.parameter_count, levels, 0);
 	uint32_t *known = pem_number_map__at(&store->known, (uint64_t)store->run.id);
 
 	if (!stored || !known)
@@ -304,297 +308,4 @@ int trial_store__end(struct trial_store *store, const uint32_t *levels,
 	if (rc >= 0 && !outcome->interrupted)
 		rc = keep_own(store, levels, outcome);
 	return rc < 0 ? (int)rc : 0;
-}
-
-/* --- what was stored --- */
-
-struct configuration {
-	int64_t directive;
-	uint32_t *levels;
-	char reason[160];
-};
-
-struct walk {
-	struct trial_store *store;
-	struct configuration *configurations; /* by rising numbers of directives */
-	size_t configuration_count, configuration_capacity;
-	struct pem_db_run *runs; /* that are not known yet */
-	size_t run_count, run_capacity;
-	int64_t directive; /* of the run that is read */
-};
-
-/* "page_size=4096 threads=3"; false: the space does not have it. */
-static bool read_levels(const struct trial_experiment *e, char *text, uint32_t *levels)
-{
-	struct pem_explore_space *space = &e->space->view;
-	char *word, *rest, *value;
-	uint32_t i, k;
-
-	memset(levels, 0, space->parameter_count * sizeof(*levels));
-	for (word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
-		value = strchr(word, '=');
-		if (!value)
-			return false;
-		*value++ = '\0';
-		for (i = 0; i < space->parameter_count && strcmp(e->targets[i].name, word);)
-			i++;
-		if (i == space->parameter_count)
-			return false;
-		for (k = 0; k < space->parameters[i].levels &&
-			    strcmp(space->parameters[i].values[k], value);)
-			k++;
-		if (k == space->parameters[i].levels)
-			return false;
-		levels[i] = k;
-	}
-	return space->allows(space, levels);
-}
-
-static int add_configuration(const void *row, void *arg)
-{
-	const struct pem_db_directive *directive = row;
-	struct walk *walk = arg;
-	const struct trial_experiment *e = walk->store->experiment;
-	struct configuration *c;
-	size_t n = strlen(e->key);
-	char text[sizeof(directive->text)];
-
-	if (strncmp(directive->subject, e->key, n) || directive->subject[n] != ' ')
-		return 0;
-	if (pem_grow(&walk->configurations, sizeof(*c), walk->configuration_count + 1,
-		     &walk->configuration_capacity))
-		return -ENOMEM;
-	c = &walk->configurations[walk->configuration_count];
-	*c = (struct configuration){.directive = directive->id};
-	c->levels = calloc(e->space->view.parameter_count, sizeof(*c->levels));
-	if (!c->levels)
-		return -ENOMEM;
-	memcpy(text, directive->text, sizeof(text));
-	memcpy(c->reason, directive->reason, sizeof(c->reason));
-	if (read_levels(e, text, c->levels))
-		walk->configuration_count++;
-	else
-		free(c->levels);
-	return 0;
-}
-
-/* The runs that have to be read: not known as ended. */
-static int add_unknown(const void *row, void *arg)
-{
-	const struct pem_db_run *run = row;
-	struct walk *walk = arg;
-	size_t n = strlen(walk->store->experiment->key);
-
-	/* Earlier versions noted no node. */
-	if (strncmp(run->workload, walk->store->experiment->key, n) ||
-	    (run->workload[n] && run->workload[n] != ' ') ||
-	    pem_number_map__value(&walk->store->known, (uint64_t)run->id) != UINT32_MAX)
-		return 0;
-	if (pem_grow(&walk->runs, sizeof(*walk->runs), walk->run_count + 1, &walk->run_capacity))
-		return -ENOMEM;
-	walk->runs[walk->run_count++] = *run;
-	return 0;
-}
-
-static int take_directive(const void *row, void *arg)
-{
-	*(int64_t *)arg = ((const struct pem_db_evidence *)row)->directive;
-	return 0;
-}
-
-static int by_directive(const void *key, const void *configuration)
-{
-	int64_t directive = *(const int64_t *)key;
-	const struct configuration *other = configuration;
-
-	return directive < other->directive ? -1 : directive > other->directive;
-}
-
-struct filling {
-	const struct trial_experiment *experiment;
-	struct trial_stored *stored;
-};
-
-static int fill_value(const void *row, void *arg)
-{
-	const struct pem_db_metric *metric = row;
-	struct filling *filling = arg;
-	size_t i;
-
-	if (!strcmp(metric->name, OUTCOME) && metric->mean >= PEM_EXPLORE_MEASURED &&
-	    metric->mean <= PEM_EXPLORE_STOPPED)
-		filling->stored->outcome = (uint32_t)metric->mean;
-	for (i = 0; i < filling->experiment->metric_count; i++) {
-		if (!strcmp(filling->experiment->metrics[i].name, metric->name))
-			filling->stored->values[i] = metric->mean;
-	}
-	return 0;
-}
-
-static int add_machine(struct trial_store *store, const struct pem_db_machine *row)
-{
-	struct trial_machine *machine;
-	size_t i;
-
-	if (pem_grow(&store->machines, sizeof(*machine), store->machine_count + 1,
-		     &store->machine_capacity))
-		return -ENOMEM;
-	machine = &store->machines[store->machine_count];
-	machine->id = row->id;
-	snprintf(machine->text, sizeof(machine->text), "%s, Linux %.48s", row->processor,
-		 row->kernel);
-	for (i = 0; i < store->machine_count; i++) {
-		if (!strcmp(store->machines[i].text, machine->text))
-			snprintf(machine->text, sizeof(machine->text), "%.120s, Linux %.48s, %lld",
-				 row->processor, row->kernel, (long long)row->id);
-	}
-	store->machine_count++;
-	return 0;
-}
-
-/* The index of a machine, which may be a new one. Returns it or -errno. */
-static int find_machine(struct trial_store *store, int64_t id, struct pem_error *error)
-{
-	struct pem_db_machine machine = {.size = sizeof(machine), .id = id};
-	size_t i;
-	int rc;
-
-	for (i = 0; i < store->machine_count && store->machines[i].id != id;)
-		i++;
-	if (i < store->machine_count)
-		return (int)i;
-	rc = pem_database__find(store->database, PEM_DB_MACHINE, &machine, &machine, error);
-	if (!rc) {
-		snprintf(error->text, sizeof(error->text),
-			 "the database has a run of machine %lld, and no such machine",
-			 (long long)id);
-		rc = -EBADMSG;
-	}
-	if (rc == 1)
-		rc = add_machine(store, &machine);
-	return rc ? rc : (int)i;
-}
-
-/* Read what is known of a run. Returns 0 or -errno. */
-static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_error *error)
-{
-	struct trial_store *store = walk->store;
-	const struct trial_experiment *e = store->experiment;
-	struct pem_db_evidence evidence = {.size = sizeof(evidence), .run = run->id};
-	struct pem_db_metric metric = {.size = sizeof(metric), .run = run->id};
-	struct filling filling = {.experiment = e};
-	const struct configuration *found;
-	const char *node = strchr(run->workload, ' ');
-	int64_t directive = 0, rc;
-	uint32_t *known;
-	int machine = find_machine(store, run->machine, error);
-
-	if (machine < 0)
-		return machine;
-	rc = pem_database__each(store->database, PEM_DB_EVIDENCE, &evidence, take_directive,
-				&directive, error);
-	if (rc < 0)
-		return (int)rc;
-	found = bsearch(&directive, walk->configurations, walk->configuration_count, sizeof(*found),
-			by_directive);
-	if (!found)
-		return 0;
-	filling.stored = add_run(run->wall_ns ? &store->ended : &store->unfinished,
-				 e->space->view.parameter_count, found->levels, (uint32_t)machine);
-	if (!filling.stored)
-		return -ENOMEM;
-	filling.stored->id = run->id;
-	filling.stored->began_ns = run->began_ns;
-	filling.stored->seconds = (double)run->wall_ns / 1e9;
-	snprintf(filling.stored->node, sizeof(filling.stored->node), "%.31s", node ? node + 1 : "");
-	memcpy(filling.stored->reason, found->reason, sizeof(found->reason));
-	if (!run->wall_ns)
-		return 0;
-	known = pem_number_map__at(&store->known, (uint64_t)run->id);
-	if (!known)
-		return -ENOMEM;
-	*known = 1;
-	rc = pem_database__each(store->database, PEM_DB_METRIC, &metric, fill_value, &filling,
-				error);
-	return rc < 0 ? (int)rc : 0;
-}
-
-/* Find the number of a row that a database may have from earlier; 0: it has none. */
-static int find_application(struct trial_store *store, struct pem_error *error)
-{
-	struct pem_db_application application = {.size = sizeof(application)};
-	int rc;
-
-	if (store->application.id)
-		return 1;
-	strcpy(application.build_id, store->application.build_id);
-	rc = pem_database__find(store->database, PEM_DB_APPLICATION, &application, &application,
-				error);
-	store->application.id = application.id;
-	return rc;
-}
-
-/* This machine's kind is the first one, also if the database does not have it yet. */
-static int begin_machines(struct trial_store *store, struct pem_error *error)
-{
-	struct pem_db_machine like = {.size = sizeof(like)}, found = {.size = sizeof(found)};
-	int rc;
-
-	if (store->machine_count)
-		return 0;
-	if (!store->machine.id) {
-		strcpy(like.fingerprint, store->machine.fingerprint);
-		rc = pem_database__find(store->database, PEM_DB_MACHINE, &like, &found, error);
-		if (rc < 0)
-			return rc;
-		store->machine.id = found.id;
-	}
-	return add_machine(store, &store->machine);
-}
-
-static int64_t read_all(struct walk *walk, struct pem_error *error)
-{
-	struct trial_store *store = walk->store;
-	struct pem_db_directive directive = {
-		.size = sizeof(directive), .application = store->application.id, .agent = AGENT};
-	struct pem_db_run run = {
-		.size = sizeof(run), .application = store->application.id, .agent = AGENT};
-	size_t i;
-	int64_t rc;
-
-	rc = pem_database__each(store->database, PEM_DB_RUN, &run, add_unknown, walk, error);
-	if (rc >= 0 && walk->run_count)
-		rc = pem_database__each(store->database, PEM_DB_DIRECTIVE, &directive,
-					add_configuration, walk, error);
-	for (i = 0; rc >= 0 && i < walk->run_count; i++)
-		rc = read_run(walk, &walk->runs[i], error);
-	return rc;
-}
-
-int trial_store__update(struct trial_store *store, struct pem_error *error)
-{
-	struct walk walk = {.store = store};
-	int64_t rc = begin_machines(store, error);
-	size_t i;
-
-	free_runs(&store->unfinished);
-	if (!rc)
-		rc = find_application(store, error);
-	if (rc == 1)
-		rc = read_all(&walk, error);
-	for (i = 0; i < walk.configuration_count; i++)
-		free(walk.configurations[i].levels);
-	free(walk.configurations);
-	free(walk.runs);
-	return rc < 0 ? (int)rc : 0;
-}
-
-bool trial_store__is_lost(const struct trial_store *store, const struct trial_stored *run)
-{
-	/* prepare, start, ready and end have the limit of a run, too; clocks differ. */
-	double most_s = store->experiment->limit_s * (5 + store->experiment->warm_ups) + 60;
-
-	return !trial_store__is_shared(store) ||
-	       (store->experiment->limit_s > 0 &&
-		(double)(now_ns() - run->began_ns) / 1e9 > most_s);
 }

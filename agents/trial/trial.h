@@ -9,7 +9,7 @@
  *	launch.c	one run of the command: started, watched, ended with all that it started
  *	metrics.c	the metrics of a run
  *	run.c		configure, start, run, restore
- *	store.c		runs in the CPO database
+ *	store.c		runs in the CPO database; stored.c: those that it has
  *	table.h		a space that was measured before, from CSV
  *	guard.c		a process that ends and restores everything if the agent is killed
  *
@@ -319,6 +319,16 @@ int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error
 int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct pem_error *error);
 int trial_store__end(struct trial_store *store, const uint32_t *levels,
 		     const struct trial_outcome *outcome, struct pem_error *error);
+
+/*
+ * Note, or find (trial_store__validation), the last comparison of a configuration with the defaults
+ * in fresh runs; treated runs are the configuration's. The second returns 1, 0: there is none, or
+ * -errno with error; the first 0 or -errno: -ENOENT the configuration never ran.
+ */
+int trial_store__validate(struct trial_store *store, const uint32_t *levels,
+			  struct pem_db_validation *validation, struct pem_error *error);
+int trial_store__validation(struct trial_store *store, const uint32_t *levels,
+			    struct pem_db_validation *validation, struct pem_error *error);
 
 /* --- guard.c --- */
 

@@ -453,4 +453,24 @@ def probes_in_the_source_are_metrics():
     equal([mean for name, mean in rows if name == "other"], [0, 0], "a probe that is not there")
 
 
+@test
+def a_gain_is_of_fresh_runs():
+    "on a machine that gets slower and slower, the gain is that of fresh runs in turns, and not of those that chose it"
+    folder, env = experiment("""  <parameter name="a" values="1 2" default="1"/>
+  <command>n=$(cat n || echo 0); echo $((n + 1)) >n; awk -v n=$n 'BEGIN { print "v=" ({a} == 1 ? 10 : 8) * 1.05 ^ n }'</command>
+  <metric name="v" match="v=([0-9.]+)"/>""", attributes='policy="grid" trials="2" race="1"')
+    out = explore(folder, env, "run")[0]
+    assert "in 6 fresh runs of each, in turns" in out, out
+    told = json.loads(explore(folder, env, "best", "--json")[0])
+    equal((told["configuration"], told["fresh_runs"]), ({"a": "2"}, 6), "what is called best, and the runs of its gain")
+    assert told["gain_low"] < 0.2 < told["gain_high"] and told["gain_high"] - told["gain_low"] < 0.2, told
+    with open(folder + "/n", encoding="utf-8") as count:
+        made = count.read()
+    explore(folder, env, "run")
+    with open(folder + "/n", encoding="utf-8") as count:
+        equal(count.read(), made, "runs of another exploration of what is known")
+    with sqlite3.connect(folder + "/db") as db:
+        equal(db.execute("SELECT treated, controls FROM validation").fetchall(), [(6, 6)], "rows of validations")
+
+
 run_all()

@@ -138,6 +138,29 @@ static void the_comparison_says_by_how_much(void **state)
 	assert_int_equal(c.controls, 3);
 }
 
+static void what_both_runs_of_a_pair_have_in_common_is_no_spread(void **state)
+{
+	/* The machine is ten times slower in each pair than in the one before; 10 % are gained. */
+	struct pem_agent_trial trials[12];
+	struct pem_agent_comparison c;
+	double slower = 1;
+	uint32_t i;
+
+	(void)state;
+	for (i = 0; i < 6; i++, slower *= 10) {
+		trials[2 * i] = trial(slower, 0, i);
+		trials[2 * i + 1] = trial(slower * (i % 2 ? 0.89 : 0.91), 1, i);
+	}
+	assert_int_equal(pem_agent__judge(trials, 12, 1, &c), PEM_AGENT_FASTER);
+	assert_true(c.gain_low > 8 && c.gain_low < 9.5 && c.gain_high > 10.5 && c.gain_high < 12);
+	/* Student's t of five differences: 2.571 * 0.0122 / sqrt(6). */
+	assert_true(fabs(c.gain_high - c.gain_low - 2 * 90 * 0.0128) < 0.05);
+	/* One group of more runs: the rest are no pairs. */
+	for (i = 0; i < 12; i++)
+		trials[i].group = i / 2 ? i / 2 : 1;
+	assert_int_equal(pem_agent__judge(trials, 12, 1, &c), PEM_AGENT_UNCLEAR);
+}
+
 static void extreme_values_have_finite_gains(void **state)
 {
 	const struct pem_agent_trial trials[] = {trial(1e-300, 0, 0), trial(2e-300, 0, 0),
@@ -171,6 +194,7 @@ int main(void)
 		cmocka_unit_test(runs_of_other_inputs_are_compared_apart),
 		cmocka_unit_test(what_makes_no_difference_is_said_to_be_equal),
 		cmocka_unit_test(the_comparison_says_by_how_much),
+		cmocka_unit_test(what_both_runs_of_a_pair_have_in_common_is_no_spread),
 		cmocka_unit_test(extreme_values_have_finite_gains),
 		cmocka_unit_test(too_few_runs_say_nothing),
 	};

@@ -11,9 +11,10 @@
 #define CLOSE 0.1
 #define RUNS_AGAIN 3u /* of a configuration whose figure is checked */
 
-static void print_gain(const struct exploration *x, const struct explore_best *best)
+static void print_gain(struct exploration *x, const struct explore_best *best)
 {
-	struct explore_estimate gain = exploration__gain(x, best);
+	uint32_t runs;
+	struct explore_estimate gain = exploration__gain(x, best, &runs);
 
 	if (isnan(gain.value))
 		return;
@@ -27,7 +28,9 @@ static void print_gain(const struct exploration *x, const struct explore_best *b
 	if (isnan(gain.low))
 		printf(" (its error is unknown: one of them ran once)");
 	else
-		printf(" (%+.1f to %+.1f %%)", 100 * gain.low, 100 * gain.high);
+		printf(" (%+.1f to %+.1f %%, %s)", 100 * gain.low, 100 * gain.high,
+		       runs ? cli_format("in %u fresh runs of each, in turns", runs)
+			    : "by the runs that chose it");
 }
 
 #define SCRATCH "SCRATCH" /* in commands that are printed */
@@ -104,11 +107,12 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 	explore_print_scratch(e);
 }
 
-static int print_json(const struct exploration *x, const struct explore_best *best)
+static int print_json(struct exploration *x, const struct explore_best *best)
 {
 	const struct trial_experiment *e = &x->experiment;
 	struct json_object *all = json_object_new_object();
-	struct explore_estimate gain = exploration__gain(x, best);
+	uint32_t fresh;
+	struct explore_estimate gain = exploration__gain(x, best, &fresh);
 	bool means_something[TRIAL_PARAMETERS_MAX];
 
 	trial_experiment__meaning(e, best->levels, means_something);
@@ -131,6 +135,7 @@ static int print_json(const struct exploration *x, const struct explore_best *be
 	if (!isnan(gain.low)) {
 		cli_json__real(all, "gain_low", gain.low);
 		cli_json__real(all, "gain_high", gain.high);
+		cli_json__count(all, "fresh_runs", fresh);
 	}
 	explore_add_command(all, e, best->levels, "command", e->command);
 	if (has_scratch(e))
@@ -196,7 +201,7 @@ static int say_none(const struct exploration *x)
 			 x->count, measured);
 }
 
-int explore_print_best(const struct exploration *x)
+int explore_print_best(struct exploration *x)
 {
 	const struct trial_experiment *e = &x->experiment;
 	struct explore_best best;

@@ -463,26 +463,3 @@ double explore_half_interval(const struct explore_tried *a, double a_unit,
 			  (of_a * of_a / (a->runs - 1) + of_b * of_b / (b->runs - 1));
 	return pem_student__quantile(0.05, freedom) * sqrt(of_a + of_b);
 }
-
-struct explore_estimate exploration__gain(const struct exploration *exploration,
-					  const struct explore_best *best)
-{
-	const struct trial_experiment *e = &exploration->experiment;
-	const struct explore_tried *usual =
-		e->has_default ? exploration__find(exploration, e->defaults) : NULL;
-	const struct explore_tried *found = exploration__find(exploration, best->levels);
-	double sign = e->metrics[0].greater_is_better ? 1 : -1, ratio, half = NAN;
-
-	if (!usual || !usual->runs || !(usual->means[0] > 0) || !(found->means[0] > 0))
-		return (struct explore_estimate){NAN, NAN, NAN};
-	ratio = found->means[0] / usual->means[0];
-	if (found->runs > 1 && usual->runs > 1)
-		half = explore_half_interval(found, found->means[0], usual, usual->means[0]);
-	/*
-	 * The interval is one of the ratio's logarithm, whose error is the ratio's as a share of
-	 * it: no more time is saved than all of it.
-	 */
-	return (struct explore_estimate){.value = sign * (ratio - 1),
-					 .low = sign * (ratio * exp(-sign * half) - 1),
-					 .high = sign * (ratio * exp(sign * half) - 1)};
-}

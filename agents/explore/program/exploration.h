@@ -105,11 +105,17 @@ void explore_tried__add(struct explore_tried *tried, const double *values, size_
 double explore_half_interval(const struct explore_tried *a, double a_unit,
 			     const struct explore_tried *b, double b_unit);
 /*
- * How much better the best configuration is than the defaults, as a share, with a 95 % interval, as
- * their runs tell. NAN: unknown.
+ * How much better the best configuration is than the defaults, as a share, with a 95 % interval: as
+ * fresh runs of both told (*runs of each), or as the runs that chose it do (*runs is 0). NAN:
+ * unknown.
  */
-struct explore_estimate exploration__gain(const struct exploration *exploration,
-					  const struct explore_best *best);
+struct explore_estimate exploration__gain(struct exploration *exploration,
+					  const struct explore_best *best, uint32_t *runs);
+/*
+ * Run the best configuration and the defaults in turns, and keep by how much it is better. Does
+ * nothing if that is known, or can't be. Returns 0, -EINTR, or -errno with error.
+ */
+int exploration__validate(struct exploration *exploration);
 /* The best configuration by what is known. Returns 1, or 0: nothing was measured. */
 int exploration__best(const struct exploration *exploration, struct explore_best *best);
 /* Make the wide space, for policies, of the machines that the store knows. 0 or -ENOMEM. */

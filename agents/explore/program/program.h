@@ -72,6 +72,6 @@ int explore_results__print(const struct explore_results *results, bool json, FIL
 /* Write the same as a page to a file that must not exist. Returns as explore_results__print. */
 int explore_results__page(const struct explore_results *results, const char *path);
 /* Print the best configuration, as text or as JSON. */
-int explore_print_best(const struct exploration *exploration);
+int explore_print_best(struct exploration *exploration);
 
 #endif

@@ -90,6 +90,8 @@ static int run(void *arg)
 		rc = exploration__forget_lost(&x);
 	if (!rc)
 		rc = explore(&x);
+	if (!rc)
+		rc = exploration__validate(&x);
 	exploration__restore(&x);
 	if (rc && rc != -EINTR) {
 		status = cli_fail(-rc, &x.error);

@@ -79,7 +79,7 @@ static struct explore_result result_of(const struct exploration *x, const struct
 	};
 }
 
-static int show_trials(const struct exploration *x)
+static int show_trials(struct exploration *x)
 {
 	const struct trial_experiment *e = &x->experiment;
 	const struct explore_tried *usual =
@@ -100,6 +100,7 @@ static int show_trials(const struct exploration *x)
 					  .reference =
 						  usual ? (size_t)(usual - x->tried) : x->count};
 	struct explore_estimate gain;
+	uint32_t fresh;
 	struct explore_best best;
 	size_t i;
 	int rc;
@@ -113,7 +114,7 @@ static int show_trials(const struct exploration *x)
 		trials[i] = result_of(x, &x->tried[i]);
 	if (exploration__best(x, &best)) {
 		results.best = exploration__number(x, best.levels) - 1;
-		gain = exploration__gain(x, &best);
+		gain = exploration__gain(x, &best, &fresh);
 		results.gain = isnan(gain.value) ? NULL : &gain;
 	}
 	rc = print(x->request, &results);

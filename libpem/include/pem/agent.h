@@ -260,7 +260,8 @@ struct pem_agent_comparison {
  * groups, by the Bayes factor of Gönen, Johnson, Lu and Westfall (The American Statistician 59(3),
  * 2005) with a normal prior on the effect's size, whose variance is 10. Under chance alone it
  * exceeds 20 at any time with a probability of at most 1/20 (Ville's inequality), if logarithms of
- * values are normal.
+ * values are normal. If each group that has both is one run of each, they are pairs: the spread is
+ * that of the pairs' differences.
  *
  * PEM_AGENT_SLOWER: it is at least 20. PEM_AGENT_FASTER: it is, and the gain at least gain_min.
  * PEM_AGENT_EQUAL: the interval lies within gain_min on both sides, with at least six runs of each.

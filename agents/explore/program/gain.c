@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT */
+/* gain.c - how much better than the defaults the best configuration is: as told, and validated */
+#include "program/exploration.h"
+
+#include "student.h"
+
+#include <pem/agent.h>
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#define TURNS 6u /* of both, in a validation */
+#define ATTEMPTS 3u /* a validation's runs may show that another configuration is the best */
+
+/* By the runs that chose it, which had luck among them. */
+static struct explore_estimate gain_of_trials(const struct exploration *exploration,
+					      const struct explore_best *best)
+{
+	const struct trial_experiment *e = &exploration->experiment;
+	const struct explore_tried *usual =
+		e->has_default ? exploration__find(exploration, e->defaults) : NULL;
+	const struct explore_tried *found = exploration__find(exploration, best->levels);
+	double sign = e->metrics[0].greater_is_better ? 1 : -1, ratio, half = NAN;
+
+	if (!usual || !usual->runs || !(usual->means[0] > 0) || !(found->means[0] > 0))
+		return (struct explore_estimate){NAN, NAN, NAN};
+	ratio = found->means[0] / usual->means[0];
+	if (found->runs > 1 && usual->runs > 1)
+		half = explore_half_interval(found, found->means[0], usual, usual->means[0]);
+	/*
+	 * The interval is one of the ratio's logarithm, whose error is the ratio's as a share of
+	 * it: no more time is saved than all of it.
+	 */
+	return (struct explore_estimate){.value = sign * (ratio - 1),
+					 .low = sign * (ratio * exp(-sign * half) - 1),
+					 .high = sign * (ratio * exp(sign * half) - 1)};
+}
+
+/* The gain of a metric, of one of time in %: a rate is so many in a time. */
+static double gain_of_time(const struct exploration *exploration, double percent)
+{
+	double share = percent / 100;
+
+	return exploration->experiment.metrics[0].greater_is_better ? share / (1 - share) : share;
+}
+
+struct explore_estimate exploration__gain(struct exploration *exploration,
+					  const struct explore_best *best, uint32_t *runs)
+{
+	struct pem_db_validation found = {.size = sizeof(found)};
+
+	*runs = 0;
+	if (trial_store__validation(&exploration->store, best->levels, &found,
+				    &(struct pem_error){.text = ""}) != 1)
+		return gain_of_trials(exploration, best);
+	*runs = (uint32_t)found.treated;
+	return (struct explore_estimate){gain_of_time(exploration, found.gain),
+					 gain_of_time(exploration, found.gain_low),
+					 gain_of_time(exploration, found.gain_high)};
+}
+
+/* Run a configuration, and write its value. Returns 0, 1: it has none above 0; -errno. */
+static int value_now(struct exploration *exploration, const uint32_t *levels, double *value)
+{
+	int rc = exploration__run(exploration, levels);
+
+	*value = exploration->outcome.values[0];
+	return rc ? rc : exploration->outcome.outcome != PEM_EXPLORE_MEASURED || !(*value > 0);
+}
+
+/* Returns 0: it is kept, or can't be; -errno. */
+static int validate(struct exploration *exploration, const uint32_t *levels)
+{
+	const uint32_t *usual = exploration->experiment.defaults;
+	bool is_rate = exploration->experiment.metrics[0].greater_is_better;
+	struct pem_agent_trial runs[2 * TURNS];
+	struct pem_agent_comparison found;
+	struct pem_db_validation validation;
+	size_t i;
+	int rc;
+
+	for (i = 0; i < 2 * TURNS; i++) {
+		struct pem_agent_trial *run = &runs[i];
+
+		cli_progress__show(cli_format("the best configuration and the defaults in turns, "
+					      "run %zu of %u",
+					      i + 1, 2 * TURNS));
+		/* Who begins changes from turn to turn. */
+		*run = (struct pem_agent_trial){.treated = (i + i / 2) % 2, .group = i / 2};
+		rc = value_now(exploration, run->treated ? levels : usual, &run->value);
+		if (rc)
+			return rc < 0 ? rc : 0;
+		run->value = is_rate ? 1 / run->value : run->value;
+	}
+	validation =
+		(struct pem_db_validation){.verdict = pem_agent__judge(runs, 2 * TURNS, 1, &found),
+					   .gain = found.gain,
+					   .gain_low = found.gain_low,
+					   .gain_high = found.gain_high,
+					   .treated = found.treated,
+					   .controls = found.controls};
+	return trial_store__validate(&exploration->store, levels, &validation, &exploration->error);
+}
+
+int exploration__validate(struct exploration *exploration)
+{
+	const struct trial_experiment *e = &exploration->experiment;
+	struct pem_db_validation known = {.size = sizeof(known)};
+	uint32_t levels[TRIAL_PARAMETERS_MAX + 1], attempt;
+	size_t bytes = e->space->view.parameter_count * sizeof(*levels);
+	struct explore_best best;
+	int rc = 0;
+
+	for (attempt = 0; !rc && attempt < ATTEMPTS && e->has_default && e->race_runs; attempt++) {
+		if (!exploration__best(exploration, &best) ||
+		    !memcmp(best.levels, e->defaults, bytes) ||
+		    trial_store__validation(&exploration->store, best.levels, &known,
+					    &exploration->error))
+			break;
+		memcpy(levels, best.levels, bytes);
+		rc = validate(exploration, levels);
+	}
+	cli_progress__clear();
+	return rc;
+}

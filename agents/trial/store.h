@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * store.h - what store.c, which writes rows, and stored.c, which reads them, share
+ */
+#ifndef TRIAL_STORE_H
+#define TRIAL_STORE_H
+
+#include "trial/trial.h"
+
+#define TRIAL_AGENT "explore"
+#define TRIAL_OUTCOME "(outcome)" /* no name of a metric in a document */
+
+/* Nanoseconds since 1970. */
+int64_t trial_now_ns(void);
+/* Add a run of these levels, without values. NULL: no memory. */
+struct trial_stored *trial_runs__add(struct trial_runs *runs, uint32_t parameters,
+				     const uint32_t *levels, uint32_t machine);
+void trial_runs__free(struct trial_runs *runs);
+/* The key of a configuration's directive on this machine, and its text. Returns 0 or -E2BIG. */
+int trial_store__directive(const struct trial_store *store, const uint32_t *levels,
+			   struct pem_db_directive *directive);
+
+#endif

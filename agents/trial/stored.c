@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: MIT */
+/* stored.c - runs of an experiment that the database has */
+#include "trial/store.h"
+
+#include "grow.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct configuration {
+	int64_t directive;
+	uint32_t *levels;
+	char reason[160];
+};
+
+struct walk {
+	struct trial_store *store;
+	struct configuration *configurations; /* by rising numbers of directives */
+	size_t configuration_count, configuration_capacity;
+	struct pem_db_run *runs; /* that are not known yet */
+	size_t run_count, run_capacity;
+	int64_t directive; /* of the run that is read */
+};
+
+/* "page_size=4096 threads=3"; false: the space does not have it. */
+static bool read_levels(const struct trial_experiment *e, char *text, uint32_t *levels)
+{
+	struct pem_explore_space *space = &e->space->view;
+	char *word, *rest, *value;
+	uint32_t i, k;
+
+	memset(levels, 0, space->parameter_count * sizeof(*levels));
+	for (word = strtok_r(text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+		value = strchr(word, '=');
+		if (!value)
+			return false;
+		*value++ = '\0';
+		for (i = 0; i < space->parameter_count && strcmp(e->targets[i].name, word);)
+			i++;
+		if (i == space->parameter_count)
+			return false;
+		for (k = 0; k < space->parameters[i].levels &&
+			    strcmp(space->parameters[i].values[k], value);)
+			k++;
+		if (k == space->parameters[i].levels)
+			return false;
+		levels[i] = k;
+	}
+	return space->allows(space, levels);
+}
+
+static int add_configuration(const void *row, void *arg)
+{
+	const struct pem_db_directive *directive = row;
+	struct walk *walk = arg;
+	const struct trial_experiment *e = walk->store->experiment;
+	struct configuration *c;
+	size_t n = strlen(e->key);
+	char text[sizeof(directive->text)];
+
+	if (strncmp(directive->subject, e->key, n) || directive->subject[n] != ' ')
+		return 0;
+	if (pem_grow(&walk->configurations, sizeof(*c), walk->configuration_count + 1,
+		     &walk->configuration_capacity))
+		return -ENOMEM;
+	c = &walk->configurations[walk->configuration_count];
+	*c = (struct configuration){.directive = directive->id};
+	c->levels = calloc(e->space->view.parameter_count, sizeof(*c->levels));
+	if (!c->levels)
+		return -ENOMEM;
+	memcpy(text, directive->text, sizeof(text));
+	memcpy(c->reason, directive->reason, sizeof(c->reason));
+	if (read_levels(e, text, c->levels))
+		walk->configuration_count++;
+	else
+		free(c->levels);
+	return 0;
+}
+
+/* The runs that have to be read: not known as ended. */
+static int add_unknown(const void *row, void *arg)
+{
+	const struct pem_db_run *run = row;
+	struct walk *walk = arg;
+	size_t n = strlen(walk->store->experiment->key);
+
+	/* Earlier versions noted no node. */
+	if (strncmp(run->workload, walk->store->experiment->key, n) ||
+	    (run->workload[n] && run->workload[n] != ' ') ||
+	    pem_number_map__value(&walk->store->known, (uint64_t)run->id) != UINT32_MAX)
+		return 0;
+	if (pem_grow(&walk->runs, sizeof(*walk->runs), walk->run_count + 1, &walk->run_capacity))
+		return -ENOMEM;
+	walk->runs[walk->run_count++] = *run;
+	return 0;
+}
+
+static int take_directive(const void *row, void *arg)
+{
+	*(int64_t *)arg = ((const struct pem_db_evidence *)row)->directive;
+	return 0;
+}
+
+static int by_directive(const void *key, const void *configuration)
+{
+	int64_t directive = *(const int64_t *)key;
+	const struct configuration *other = configuration;
+
+	return directive < other->directive ? -1 : directive > other->directive;
+}
+
+struct filling {
+	const struct trial_experiment *experiment;
+	struct trial_stored *stored;
+};
+
+static int fill_value(const void *row, void *arg)
+{
+	const struct pem_db_metric *metric = row;
+	struct filling *filling = arg;
+	size_t i;
+
+	if (!strcmp(metric->name, TRIAL_OUTCOME) && metric->mean >= PEM_EXPLORE_MEASURED &&
+	    metric->mean <= PEM_EXPLORE_STOPPED)
+		filling->stored->outcome = (uint32_t)metric->mean;
+	for (i = 0; i < filling->experiment->metric_count; i++) {
+		if (!strcmp(filling->experiment->metrics[i].name, metric->name))
+			filling->stored->values[i] = metric->mean;
+	}
+	return 0;
+}
+
+static int add_machine(struct trial_store *store, const struct pem_db_machine *row)
+{
+	struct trial_machine *machine;
+	size_t i;
+
+	if (pem_grow(&store->machines, sizeof(*machine), store->machine_count + 1,
+		     &store->machine_capacity))
+		return -ENOMEM;
+	machine = &store->machines[store->machine_count];
+	machine->id = row->id;
+	snprintf(machine->text, sizeof(machine->text), "%s, Linux %.48s", row->processor,
+		 row->kernel);
+	for (i = 0; i < store->machine_count; i++) {
+		if (!strcmp(store->machines[i].text, machine->text))
+			snprintf(machine->text, sizeof(machine->text), "%.120s, Linux %.48s, %lld",
+				 row->processor, row->kernel, (long long)row->id);
+	}
+	store->machine_count++;
+	return 0;
+}
+
+/* The index of a machine, which may be a new one. Returns it or -errno. */
+static int find_machine(struct trial_store *store, int64_t id, struct pem_error *error)
+{
+	struct pem_db_machine machine = {.size = sizeof(machine), .id = id};
+	size_t i;
+	int rc;
+
+	for (i = 0; i < store->machine_count && store->machines[i].id != id;)
+		i++;
+	if (i < store->machine_count)
+		return (int)i;
+	rc = pem_database__find(store->database, PEM_DB_MACHINE, &machine, &machine, error);
+	if (!rc) {
+		snprintf(error->text, sizeof(error->text),
+			 "the database has a run of machine %lld, and no such machine",
+			 (long long)id);
+		rc = -EBADMSG;
+	}
+	if (rc == 1)
+		rc = add_machine(store, &machine);
+	return rc ? rc : (int)i;
+}
+
+/* Read what is known of a run. Returns 0 or -errno. */
+static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_error *error)
+{
+	struct trial_store *store = walk->store;
+	const struct trial_experiment *e = store->experiment;
+	struct pem_db_evidence evidence = {.size = sizeof(evidence), .run = run->id};
+	struct pem_db_metric metric = {.size = sizeof(metric), .run = run->id};
+	struct filling filling = {.experiment = e};
+	const struct configuration *found;
+	const char *node = strchr(run->workload, ' ');
+	int64_t directive = 0, rc;
+	uint32_t *known;
+	int machine = find_machine(store, run->machine, error);
+
+	if (machine < 0)
+		return machine;
+	rc = pem_database__each(store->database, PEM_DB_EVIDENCE, &evidence, take_directive,
+				&directive, error);
+	if (rc < 0)
+		return (int)rc;
+	found = bsearch(&directive, walk->configurations, walk->configuration_count, sizeof(*found),
+			by_directive);
+	if (!found)
+		return 0;
+	filling.stored =
+		trial_runs__add(run->wall_ns ? &store->ended : &store->unfinished,
+				e->space->view.parameter_count, found->levels, (uint32_t)machine);
+	if (!filling.stored)
+		return -ENOMEM;
+	filling.stored->id = run->id;
+	filling.stored->began_ns = run->began_ns;
+	filling.stored->seconds = (double)run->wall_ns / 1e9;
+	snprintf(filling.stored->node, sizeof(filling.stored->node), "%.31s", node ? node + 1 : "");
+	memcpy(filling.stored->reason, found->reason, sizeof(found->reason));
+	if (!run->wall_ns)
+		return 0;
+	known = pem_number_map__at(&store->known, (uint64_t)run->id);
+	if (!known)
+		return -ENOMEM;
+	*known = 1;
+	rc = pem_database__each(store->database, PEM_DB_METRIC, &metric, fill_value, &filling,
+				error);
+	return rc < 0 ? (int)rc : 0;
+}
+
+/* Find the number of a row that a database may have from earlier; 0: it has none. */
+static int find_application(struct trial_store *store, struct pem_error *error)
+{
+	struct pem_db_application application = {.size = sizeof(application)};
+	int rc;
+
+	if (store->application.id)
+		return 1;
+	strcpy(application.build_id, store->application.build_id);
+	rc = pem_database__find(store->database, PEM_DB_APPLICATION, &application, &application,
+				error);
+	store->application.id = application.id;
+	return rc;
+}
+
+/* This machine's kind is the first one, also if the database does not have it yet. */
+static int begin_machines(struct trial_store *store, struct pem_error *error)
+{
+	struct pem_db_machine like = {.size = sizeof(like)}, found = {.size = sizeof(found)};
+	int rc;
+
+	if (store->machine_count)
+		return 0;
+	if (!store->machine.id) {
+		strcpy(like.fingerprint, store->machine.fingerprint);
+		rc = pem_database__find(store->database, PEM_DB_MACHINE, &like, &found, error);
+		if (rc < 0)
+			return rc;
+		store->machine.id = found.id;
+	}
+	return add_machine(store, &store->machine);
+}
+
+static int64_t read_all(struct walk *walk, struct pem_error *error)
+{
+	struct trial_store *store = walk->store;
+	struct pem_db_directive directive = {.size = sizeof(directive),
+					     .application = store->application.id,
+					     .agent = TRIAL_AGENT};
+	struct pem_db_run run = {
+		.size = sizeof(run), .application = store->application.id, .agent = TRIAL_AGENT};
+	size_t i;
+	int64_t rc;
+
+	rc = pem_database__each(store->database, PEM_DB_RUN, &run, add_unknown, walk, error);
+	if (rc >= 0 && walk->run_count)
+		rc = pem_database__each(store->database, PEM_DB_DIRECTIVE, &directive,
+					add_configuration, walk, error);
+	for (i = 0; rc >= 0 && i < walk->run_count; i++)
+		rc = read_run(walk, &walk->runs[i], error);
+	return rc;
+}
+
+int trial_store__update(struct trial_store *store, struct pem_error *error)
+{
+	struct walk walk = {.store = store};
+	int64_t rc = begin_machines(store, error);
+	size_t i;
+
+	trial_runs__free(&store->unfinished);
+	if (!rc)
+		rc = find_application(store, error);
+	if (rc == 1)
+		rc = read_all(&walk, error);
+	for (i = 0; i < walk.configuration_count; i++)
+		free(walk.configurations[i].levels);
+	free(walk.configurations);
+	free(walk.runs);
+	return rc < 0 ? (int)rc : 0;
+}
+
+bool trial_store__is_lost(const struct trial_store *store, const struct trial_stored *run)
+{
+	/* prepare, start, ready and end have the limit of a run, too; clocks differ. */
+	double most_s = store->experiment->limit_s * (5 + store->experiment->warm_ups) + 60;
+
+	return !trial_store__is_shared(store) ||
+	       (store->experiment->limit_s > 0 &&
+		(double)(trial_now_ns() - run->began_ns) / 1e9 > most_s);
+}
+
+/* --- validations: a configuration and the defaults, in turns, after it was chosen --- */
+
+static int take_validation(const void *row, void *arg)
+{
+	*(struct pem_db_validation *)arg = *(const struct pem_db_validation *)row;
+	return 0;
+}
+
+int trial_store__validation(struct trial_store *store, const uint32_t *levels,
+			    struct pem_db_validation *validation, struct pem_error *error)
+{
+	struct pem_db_validation like = {.size = sizeof(like)};
+	struct pem_db_directive directive;
+	int64_t rc = trial_store__directive(store, levels, &directive);
+
+	/* Its key alone. */
+	directive.text[0] = '\0';
+	if (!store->database || !store->application.id || !store->machine.id)
+		return 0;
+	if (!rc)
+		rc = pem_database__find(store->database, PEM_DB_DIRECTIVE, &directive, &directive,
+					error);
+	if (rc != 1)
+		return (int)rc;
+	like.directive = directive.id;
+	/* The last one comes last. */
+	rc = pem_database__each(store->database, PEM_DB_VALIDATION, &like, take_validation,
+				validation, error);
+	return rc > 0 ? 1 : (int)rc;
+}
+
+int trial_store__validate(struct trial_store *store, const uint32_t *levels,
+			  struct pem_db_validation *validation, struct pem_error *error)
+{
+	struct pem_db_directive directive;
+	int64_t rc = trial_store__directive(store, levels, &directive);
+
+	directive.text[0] = '\0';
+	if (!rc)
+		rc = pem_database__find(store->database, PEM_DB_DIRECTIVE, &directive, &directive,
+					error);
+	if (rc != 1)
+		return rc ? (int)rc : -ENOENT;
+	validation->size = sizeof(*validation);
+	validation->directive = directive.id;
+	validation->at_ns = trial_now_ns();
+	rc = pem_database__put(store->database, PEM_DB_VALIDATION, validation, error);
+	return rc < 0 ? (int)rc : 0;
+}
