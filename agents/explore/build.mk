@@ -54,6 +54,6 @@ $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += 
 # What is told of trials, without any.
 CFLAGS_tests_unit_explore_results := -Icli $(JSON_CFLAGS)
 $(B)/obj/tests/unit/explore_results.o: private CPPFLAGS += -Iagents -Iagents/explore
-$(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,$(wildcard agents/explore/results/*.c)) \
+$(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,$(wildcard agents/explore/results/*.c) agents/explore/program/report.c) \
   $(filter-out %/number_map.o %/rank_test.o %/student.o,$(EXPLORE_CLI)) $(B)/obj/gen/agents/explore/page.o
 $(B)/tests/explore_results: private TEST_LIBS += $(JSON_LIBS) $(MODELS_LIBS)
