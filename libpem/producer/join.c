@@ -168,10 +168,11 @@ static void replace(struct pem_joined *joined, struct pem_session_page *page, co
 	joined->public_directory[0] = 0;
 	joined->device = mapped_device;
 	joined->inode = mapped_inode;
-	joined->callback_count = 0;
+	/* none: threads of the earlier session's events may read these two meanwhile */
+	__atomic_store_n(&joined->callback_count, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&joined->full, 0, __ATOMIC_RELAXED);
 	joined->inherited = 0;
 	joined->asked = false;
-	joined->full = 0;
 	/* uk */
 	joined->first_gates =
 		page && pem_process.begins ? __atomic_load_n(&page->gates, __ATOMIC_ACQUIRE) : 0;

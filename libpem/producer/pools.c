@@ -544,7 +544,9 @@ int pem_process__make_pool(unsigned session_index)
 		return result;
 	if (result)
 		goto fail;
-	joined->full = joined->crowded = 0;
+	/* none: threads that still claim chunks of the earlier session's pool may read both */
+	__atomic_store_n(&joined->full, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&joined->crowded, 0, __ATOMIC_RELAXED);
 	/* JA */
 	__atomic_store_n(&joined->state, PEM_JOINED_POOL, __ATOMIC_RELEASE);
 	/*
