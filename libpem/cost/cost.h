@@ -229,10 +229,20 @@ void pem_session__note_pool(struct pem_session *session, const struct pem_produc
 
 /*
  * Measure a step that a thread takes: count times in a row, in several rounds, and again and again
- * with colder caches. between (NULL: nothing) is called between rounds. The result is in ns.
+ * with colder caches. The result is in ns.
  */
-struct pem_step pem_step__measure(void (*step)(void *arg), unsigned count,
-				  void (*between)(void *arg), void *arg);
+struct pem_step pem_step__measure(void (*step)(void *arg), unsigned count, void *arg);
+
+#define PEM_STEPS_MOST 3
+
+/*
+ * Measure the first step as above, and in turn how much longer the others take, in ns. These
+ * differences hold beside other load. Two results of pem_step__measure() may not be subtracted
+ * there. Returns false if there is no memory; then taken is left alone. step_count: at most
+ * PEM_STEPS_MOST.
+ */
+bool pem_step__compare(void (*const steps[])(void *arg), unsigned step_count, unsigned count,
+		       void *arg, struct pem_step *taken);
 
 /* Return the less of each part of two steps. */
 struct pem_step pem_step__least(struct pem_step a, struct pem_step b);

@@ -158,19 +158,21 @@ struct pem_cost pem_cost__of(struct pem_step plain, struct pem_step logged, stru
 
 static struct pem_cost user_cost(void)
 {
-	struct recording r = {.memory = calloc(1, RING_BYTES)};
-	struct pem_step nothing, logged, counted;
+	void (*const steps[])(void *) = {do_nothing, put_record, add_value};
+	struct recording r = {.memory = malloc(RING_BYTES)};
+	struct pem_cost cost = {0};
+	struct pem_step taken[3];
 
 	if (!r.memory)
-		return (struct pem_cost){0};
+		return cost;
+	/* The first use of a page has a cost of its own (pem_page_ns()). */
+	memset(r.memory, 1, RING_BYTES);
 	r.writer.packet = (struct pem_packet *)r.memory;
 	r.writer.cursor = r.writer.end = r.memory + RING_BYTES;
-	nothing = pem_step__measure(do_nothing, USER_EVENTS, NULL, NULL);
-	logged = pem_step__measure(put_record, USER_EVENTS, NULL, &r);
-	memset(&r.cell, 0, sizeof(r.cell));
-	counted = pem_step__measure(add_value, USER_EVENTS, NULL, &r);
+	if (pem_step__compare(steps, 3, USER_EVENTS, &r, taken))
+		cost = pem_cost__of(taken[0], taken[1], taken[2], 1);
 	free(r.memory);
-	return pem_cost__of(nothing, logged, counted, 1);
+	return cost;
 }
 
 /* --- events of sources --- */
@@ -288,7 +290,7 @@ static bool measure_step(const struct observed *o, unsigned i, struct pem_step *
 	struct pem_exercised done;
 
 	if (!o->words) {
-		*step = pem_step__measure(call, PROBE_EVENTS, NULL, NULL);
+		*step = pem_step__measure(call, PROBE_EVENTS, NULL);
 		return true;
 	}
 	if (!pem_exercise__do(&o->run, o->words[i], &done))

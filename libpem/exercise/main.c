@@ -59,7 +59,7 @@ static __attribute__((noinline)) void allocate_below(unsigned further, unsigned 
 	if (further)
 		allocate_below(further - 1, count, done);
 	else
-		done->step = pem_step__measure(allocate, PAIRS, NULL, count);
+		done->step = pem_step__measure(allocate, PAIRS, count);
 	kept = NULL; /* not the last call: it would become a jump */
 }
 
@@ -233,13 +233,13 @@ static struct pem_exercised exercise(char what, struct exercise *e)
 	case PEM_EXERCISE_CALL:
 		if (fd < 0)
 			fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		done.step = pem_step__measure(call, CALLS, NULL, &fd);
+		done.step = pem_step__measure(call, CALLS, &fd);
 		return done;
 	case PEM_EXERCISE_PATH:
-		done.step = pem_step__measure(ask_for_path, CALLS, NULL, NULL);
+		done.step = pem_step__measure(ask_for_path, CALLS, NULL);
 		return done;
 	case PEM_EXERCISE_OPEN:
-		done.step = pem_step__measure(open_file, OPENS, NULL, &count);
+		done.step = pem_step__measure(open_file, OPENS, &count);
 		return done;
 	case PEM_EXERCISE_SWITCH:
 		if (!e->other)
