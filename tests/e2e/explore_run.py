@@ -473,4 +473,20 @@ def a_gain_is_of_fresh_runs():
         equal(db.execute("SELECT treated, controls FROM validation").fetchall(), [(6, 6)], "rows of validations")
 
 
+@test
+def a_rate_gains_what_it_rises():
+    "the gain of a rate in fresh runs is how much higher it is, and a document without races makes none"
+    body = """  <parameter name="a" values="1 2" default="1"/>
+  <command>echo "v=$(({a} == 1 ? 80 : 100))"; echo >>n</command>
+  <metric name="v" match="v=([0-9.]+)" better="more"/>"""
+    folder, env = experiment(body, attributes='policy="grid" trials="2" race="1"')
+    explore(folder, env, "run")
+    told = json.loads(explore(folder, env, "best", "--json")[0])
+    equal((round(told["gain"], 6), round(told["gain_low"], 3), round(told["gain_high"], 3)), (0.25, 0.25, 0.25), "gain")
+    folder, env = experiment(body, attributes='policy="grid" trials="2" race="0"')
+    assert "fresh" not in explore(folder, env, "run")[0], "a document without races"
+    with open(folder + "/n", encoding="utf-8") as made:
+        equal(len(made.readlines()), 2, "runs")
+
+
 run_all()

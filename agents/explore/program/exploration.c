@@ -365,7 +365,7 @@ static bool on_record(const struct pem_explore_record *record, void *arg)
 {
 	struct exploration *exploration = arg;
 
-	return explore_search__record(exploration->search, record) == 1;
+	return !exploration->validates && explore_search__record(exploration->search, record) == 1;
 }
 
 int exploration__run(struct exploration *exploration, const uint32_t *levels)

@@ -53,6 +53,7 @@ struct exploration {
 	uint32_t wide_machines; /* that it knows */
 	struct explore_taken *taken[TRIAL_PARAMETERS_MAX]; /* by level; NULL: no run yet */
 	struct trial_outcome outcome; /* of the last run that this process made */
+	bool validates; /* no run is ended by the policy */
 	struct pem_error error;
 };
 

@@ -112,6 +112,7 @@ int exploration__validate(struct exploration *exploration)
 	struct explore_best best;
 	int rc = 0;
 
+	exploration->validates = true;
 	for (attempt = 0; !rc && attempt < ATTEMPTS && e->has_default && e->race_runs; attempt++) {
 		if (!exploration__best(exploration, &best) ||
 		    !memcmp(best.levels, e->defaults, bytes) ||
