@@ -4,9 +4,10 @@
  *
  * The next configuration is the one of the greatest expected improvement by a model. No model fits
  * every program. portfolio takes turns between models that err differently: one whose parameters
- * work together, one in which they mostly add up, one that sees ranks alone and looks far; and each
- * fourth trial is a configuration by chance, which bounds how long a wrong model can hold the
- * exploration. The other policies have one model each.
+ * work together, one in which they mostly add up, one that sees ranks alone and looks far, and a
+ * forest, which errs in other places than all of them. Each fifth trial is a configuration by
+ * chance, which bounds how long a wrong model can hold the exploration. The other policies have one
+ * model each.
  */
 #include "grow.h"
 #include "policy/policy.h"
@@ -25,7 +26,7 @@
 #define FOREST_VARIANCE_LEAST 1e-4
 #define BEST 10u /* trials whose neighbours are candidates */
 #define NEIGHBOURS 8u /* of one parameter of one trial */
-#define MODELS 3u
+#define MODELS 4u
 
 /* How a model sees values, and what it looks for. */
 struct view {
@@ -42,6 +43,7 @@ struct turns {
 	struct view views[MODELS];
 	uint32_t count;
 	uint32_t chance; /* of this many trials, one is left to it; 0: none */
+	uint32_t chance_from; /* trials before that */
 };
 
 struct portfolio {
@@ -285,8 +287,9 @@ static int next_by(struct portfolio *portfolio, const struct turns *turns, uint3
 	struct explore_history *history = &portfolio->history;
 	int rc;
 
-	if (history->count < FIRST || (turns->chance && history->count % turns->chance == 0) ||
-	    !explore_history__weigh(history))
+	if (history->count < FIRST || !explore_history__weigh(history) ||
+	    (turns->chance && history->count >= turns->chance_from &&
+	     history->count % turns->chance == 0))
 		return explore_history__draw(history, levels);
 	rc = choose(portfolio, turns, levels);
 	/* No candidate is left, or no model fits. */
@@ -299,9 +302,11 @@ int explore_portfolio__next(void *policy, uint32_t *levels)
 {
 	static const struct turns turns = {.views = {{.margin = 0.03},
 						     {.additive = true, .margin = 0.1},
-						     {.ranks = true, .margin = 0.3}},
-					   .count = 3,
-					   .chance = 4};
+						     {.ranks = true, .margin = 0.3},
+						     {.is_forest = true}},
+					   .count = 4,
+					   .chance = 5,
+					   .chance_from = 10};
 
 	return next_by(policy, &turns, levels);
 }
