@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # pem-explore, which pem explore is: the program of the agent that explores settings.
 
-EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,policy/*.c results/*.c program/*.c)))
+EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,policy/*.c program/*.c)))
 $(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/explore \
   -Icli -I$(B)/gen $(JSON_CFLAGS)
 EXPLORE_CLI := $(call objects,$(addprefix cli/,actions.c options.c text.c table.c json.c progress.c version.c plugin.c page.c) \
@@ -54,6 +54,6 @@ $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += 
 # What is told of trials, without any.
 CFLAGS_tests_unit_explore_results := -Icli $(JSON_CFLAGS)
 $(B)/obj/tests/unit/explore_results.o: private CPPFLAGS += -Iagents -Iagents/explore
-$(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,$(wildcard agents/explore/results/*.c) agents/explore/program/report.c) \
+$(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,agents/explore/program/report.c) \
   $(filter-out %/number_map.o %/rank_test.o %/student.o,$(EXPLORE_CLI)) $(B)/obj/gen/agents/explore/page.o
 $(B)/tests/explore_results: private TEST_LIBS += $(JSON_LIBS) $(MODELS_LIBS)

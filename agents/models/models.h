@@ -6,6 +6,7 @@
  *	rows.c		configurations at random, and as rows of numbers
  *	process.c	a Gaussian process over configurations
  *	forest.c	a random forest over rows of numbers
+ *	effects.h	what trials tell of a space, by such a process
  *
  * Not here: which configuration is worth a trial; that is the caller's.
  *

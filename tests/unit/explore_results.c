@@ -11,7 +11,7 @@
 
 #include "models/models.h"
 #include "program/program.h"
-#include "results/effects.h"
+#include "models/effects.h"
 #include "trial/space.h"
 
 #include <json-c/json.h>

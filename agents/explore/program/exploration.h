@@ -11,7 +11,7 @@
 #include "trial/trial.h"
 #include "policy/policy.h"
 #include "policy/search.h"
-#include "results/effects.h"
+#include "models/effects.h"
 
 #include "program/program.h"
 

@@ -172,13 +172,6 @@ static int print_json(const struct replay *replay)
 	return cli_finish_output(CLI_DONE);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 static double optimum_of(const struct replay *replay)
 {
 	double least = INFINITY;
@@ -215,7 +208,7 @@ static void add_row(const struct replay *replay, struct cli_table *table, double
 
 	for (seed = 0; seed < count; seed++)
 		trials[seed] = trials_until(replay, seed, share);
-	qsort(trials, count, sizeof(*trials), by_value);
+	model_sort(trials, count);
 	cli_table__row(table, CLI_PLAIN);
 	cli_table__cell(table, cli_percent(share));
 	cli_table__cell(table, trials_text(trials[count / 2]));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* report.c - the results as text, as JSON and as an HTML page (page/); the Pareto front */
 #include "program/program.h"
-#include "results/effects.h"
+#include "models/effects.h"
 #include "trial/space.h"
 
 #include <math.h>

@@ -6,9 +6,8 @@
  * drawn from a Gaussian process of the trials. Each of them is taken as a space that was measured,
  * and an interval lies between quantiles over all of them.
  */
+#include "models/effects.h"
 #include "models/models.h"
-#include "results/effects.h"
-#include "trial/space.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,19 +24,12 @@
 #define SURE 4.0 /* variance of an effect's mean by that of its doubt: two deviations */
 #define CELLS_MAX (EXPLORE_GROUPS_MAX * EXPLORE_GROUPS_MAX)
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 struct explore_estimate explore_estimate_of(double *draws, size_t count)
 {
 	struct explore_estimate estimate = {.value = 0};
 	size_t i;
 
-	qsort(draws, count, sizeof(*draws), by_value);
+	model_sort(draws, count);
 	for (i = 0; i < count; i++)
 		estimate.value += draws[i] / (double)count;
 	estimate.low = draws[count / 40];
@@ -83,21 +75,20 @@ static int next(const struct pem_explore_space *space, uint64_t *random, uint64_
 }
 
 /* Values that were refused in some trial and measured in none: nothing is told of them. */
-static bool *find_refused(const struct explore_results *r, size_t *first)
+static bool *find_refused(const struct explore_results *r)
 {
+	const struct pem_explore_parameter *parameters = r->space->parameters;
 	uint32_t count = r->space->parameter_count, i;
-	size_t all = 0, t, trial;
+	size_t all = 0, first, t, trial;
 	bool *refused, *taken;
 
-	for (i = 0; i < count; i++) {
-		first[i] = all;
-		all += r->space->parameters[i].levels;
-	}
+	for (i = 0; i < count; i++)
+		all += parameters[i].levels;
 	refused = calloc(2 * all, sizeof(*refused));
 	taken = refused ? refused + all : NULL;
 	for (trial = 0; refused && trial < r->count; trial++) {
-		for (i = 0; i < count; i++) {
-			t = first[i] + r->trials[trial].levels[i];
+		for (first = i = 0; i < count; first += parameters[i++].levels) {
+			t = first + r->trials[trial].levels[i];
 			refused[t] |= r->trials[trial].outcome == PEM_EXPLORE_REFUSED;
 			taken[t] |= r->trials[trial].values != NULL;
 		}
@@ -108,13 +99,14 @@ static bool *find_refused(const struct explore_results *r, size_t *first)
 }
 
 static bool has_refused(const struct pem_explore_space *space, const bool *refused,
-			const size_t *first, const uint32_t *levels)
+			const uint32_t *levels)
 {
 	uint32_t i;
 
 	for (i = 0; refused && i < space->parameter_count; i++) {
-		if (refused[first[i] + levels[i]])
+		if (refused[levels[i]])
 			return true;
+		refused += space->parameters[i].levels;
 	}
 	return false;
 }
@@ -125,11 +117,10 @@ static void choose(struct explore_effects *e, uint64_t *random)
 	const struct pem_explore_space *space = r->space;
 	uint32_t count = space->parameter_count, i, k, *levels = e->levels;
 	const uint32_t *best = r->trials[e->best].levels;
-	size_t first[TRIAL_PARAMETERS_MAX];
-	bool *refused = find_refused(r, first);
+	bool *refused = find_refused(r);
 
 	for (k = 0; k < POPULATION_MAX && k < space->count; k++) {
-		if (next(space, random, k, levels) && !has_refused(space, refused, first, levels))
+		if (next(space, random, k, levels) && !has_refused(space, refused, levels))
 			levels += count;
 	}
 	e->population = (size_t)(levels - e->levels) / count;
@@ -151,7 +142,7 @@ static void choose(struct explore_effects *e, uint64_t *random)
 			memcpy(levels, best, count * sizeof(*levels));
 			levels[i] = level;
 			if (rows[k] || !space->allows(space, levels) || levels[i] != level ||
-			    has_refused(space, refused, first, levels))
+			    has_refused(space, refused, levels))
 				continue;
 			rows[k] = e->values + e->count++ * e->draws;
 			levels += count;
@@ -255,6 +246,8 @@ static int evaluate(struct explore_effects *e, bool logarithm)
 			      .random = 1};
 	int rc = model.process ? add_trials(e, &model) : -ENOMEM;
 
+	/* Seeds that are small numbers begin alike otherwise. */
+	model.random = model_random(&model.random);
 	if (!rc) {
 		choose(e, &model.random);
 		rc = draw_all(e, &model);
@@ -387,7 +380,7 @@ static void find_gain(struct explore_effects *e, double *gains, double *sorted)
 	for (d = 0; d < e->draws; d++) {
 		for (k = 0; k < e->population; k++)
 			sorted[k] = e->values[k * e->draws + d];
-		qsort(sorted, e->population, sizeof(*sorted), by_value);
+		model_sort(sorted, e->population);
 		base = e->has_reference ? reference[d] : sorted[e->population / 2];
 		gains[d] = base > 0 ? sign * (best[d] - base) / base : NAN;
 	}

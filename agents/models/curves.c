@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* curves.c - from which level on a metric stops improving or gets worse, in sentences */
-#include "results/effects.h"
+#include "models/effects.h"
 
 #include <math.h>
 #include <stdio.h>

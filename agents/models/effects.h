@@ -7,8 +7,8 @@
  *
  * Not here: where trials come from; the caller fills struct explore_results.
  */
-#ifndef EXPLORE_EFFECTS_H
-#define EXPLORE_EFFECTS_H
+#ifndef AGENTS_EFFECTS_H
+#define AGENTS_EFFECTS_H
 
 #include <pem/explore.h>
 
