@@ -286,9 +286,19 @@ static int64_t location_of(struct pem_code *code, const struct pem_code_location
 		     &code->location_capacity) < 0)
 		return -ENOMEM;
 	*at = (uint32_t)code->location_count;
-	code->locations[code->location_count] = (struct code_location){.told = *like, .same = *at};
+	code->locations[code->location_count] = (struct code_location){
+		.told = *like, .same = *at, .process_start_ns = PEM_TIME_UNKNOWN};
 	code->location_count++;
 	return *at;
+}
+
+static void note_start(struct code_location *location, const struct pem_pass_process *process)
+{
+	uint64_t start_ns =
+		process && process->start_ns != PEM_TIME_UNKNOWN ? process->start_ns : 0;
+
+	if (start_ns < location->process_start_ns)
+		location->process_start_ns = start_ns;
 }
 
 int64_t pem_code__locate(struct pem_code *code, uint32_t pid,
@@ -308,6 +318,8 @@ int64_t pem_code__locate(struct pem_code *code, uint32_t pid,
 		return -ENOMEM;
 	find_object(space, behind, &like);
 	location = location_of(code, &like);
+	if (location >= 0)
+		note_start(&code->locations[location], process);
 	if (location >= 0)
 		*recent = (struct code_recent){.address = behind,
 					       .pid = pid,

@@ -65,6 +65,11 @@ struct code_function {
 struct code_location {
 	struct pem_code_location told;
 	uint32_t same; /* the first location with this object and offset */
+	/*
+	 * When a process started that had it, since the trace's start: the first, if several had
+	 * its number. 0: unknown, or before the trace.
+	 */
+	uint64_t process_start_ns;
 };
 
 /* Where an object lies in a process. */
@@ -143,6 +148,8 @@ void code__share_memory(struct pem_code *code, struct code_space *space,
 int code__name_objects(struct pem_code *code);
 /* Name what is in the kernel, if its list is of the recorded boot. Returns 0 or -ENOMEM. */
 int code__name_kernel(struct pem_code *code, const struct pem_trace_info *info);
+/* Is the trace of the boot of this machine that runs now? */
+bool code__is_this_boot(const struct pem_trace_info *info);
 /* Name code that programs made, where they left a list. Returns 0 or -ENOMEM. */
 int code__name_jit(struct pem_code *code, const struct pem_trace_info *info);
 /* What a location's offset is of, in names that are kept. */

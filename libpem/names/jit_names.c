@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -20,6 +21,7 @@
 
 #define LIST_BYTES_MAX (128u << 20)
 #define SYMBOLS_MAX (2u << 20) /* 64 MiB */
+#define SLACK_S 2 /* times of files and clocks differ by less */
 
 static bool is_of_program(const struct code_location *location)
 {
@@ -27,14 +29,23 @@ static bool is_of_program(const struct code_location *location)
 	       !location->told.name_count;
 }
 
-/*
- * Return the time, in seconds of CLOCK_REALTIME, before which nothing is of a process. A process
- * that runs tells when it started. Of one that has ended, that it had its number in the recording:
- * a command's processes get theirs while it is recorded, others had it before.
- */
-static double earliest_time(uint32_t pid, const struct pem_trace_info *info)
+/* Times in seconds of CLOCK_REALTIME. */
+struct life {
+	double start; /* nothing is older that is of the process */
+	double end; /* nothing is younger */
+};
+
+static double seconds_of(clockid_t clock)
 {
-	struct timespec real, boot;
+	struct timespec now = {0};
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec;
+}
+
+/* When the process started that has the number now. 0: none has it. */
+static double running_since(uint32_t pid)
+{
 	unsigned long long ticks = 0;
 	char path[32], text[1024], *end;
 	long hz = sysconf(_SC_CLK_TCK);
@@ -52,15 +63,39 @@ static double earliest_time(uint32_t pid, const struct pem_trace_info *info)
 	if (end == NULL || hz <= 0 ||
 	    sscanf(end + 1, " %*c%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s%*s %llu",
 		   &ticks) != 1)
-		return info->command[0] != '\0' ? (double)info->start_time_ns / 1e9 : 0;
-	clock_gettime(CLOCK_REALTIME, &real);
-	clock_gettime(CLOCK_BOOTTIME, &boot);
-	return (double)(real.tv_sec - boot.tv_sec) + (double)ticks / (double)hz;
+		return 0;
+	return seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_BOOTTIME) + (double)ticks / (double)hz;
 }
 
-/* Open the list of a process, if it is not older than the process. */
-static FILE *open_list(uint32_t pid, const struct pem_trace_info *info)
+/*
+ * When a recorded process lived, as far as that is known. start_ns: as process_start_ns of a
+ * location. A process that runs tells when it started. Of one that has ended the trace may tell; a
+ * command's processes started while they were recorded, and others since the machine was booted. If
+ * another process has the number now, the recorded one had ended before.
+ */
+static struct life life_of(uint32_t pid, uint64_t start_ns, const struct pem_trace_info *info)
 {
+	double begin = (double)info->start_time_ns / 1e9, running = running_since(pid);
+	struct life life = {.start = seconds_of(CLOCK_REALTIME) - seconds_of(CLOCK_BOOTTIME),
+			    .end = INFINITY};
+
+	if (running > 0 && running <= begin + (double)info->duration_ns / 1e9 + SLACK_S) {
+		life.start = running;
+		return life;
+	}
+	if (running > 0)
+		life.end = running;
+	if (start_ns && start_ns != PEM_TIME_UNKNOWN)
+		life.start = begin + (double)start_ns / 1e9;
+	else if (info->command[0] != '\0')
+		life.start = begin;
+	return life;
+}
+
+/* Open the list of a process, if it was written while the process lived. */
+static FILE *open_list(uint32_t pid, uint64_t start_ns, const struct pem_trace_info *info)
+{
+	const struct life life = life_of(pid, start_ns, info);
 	char path[40];
 	struct stat st;
 	FILE *f;
@@ -72,7 +107,8 @@ static FILE *open_list(uint32_t pid, const struct pem_trace_info *info)
 		return NULL;
 	/* Another user's list could say anything of a process, to root as well. */
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_size > LIST_BYTES_MAX ||
-	    st.st_uid != geteuid() || (double)st.st_mtim.tv_sec + 2 < earliest_time(pid, info)) {
+	    st.st_uid != geteuid() || (double)st.st_mtim.tv_sec + SLACK_S < life.start ||
+	    (double)st.st_mtim.tv_sec - SLACK_S > life.end) {
 		close(fd);
 		return NULL;
 	}
@@ -102,11 +138,17 @@ static int take_line(struct symbol_list *list, char *line)
 static int name_process(struct pem_code *code, uint32_t pid, const struct pem_trace_info *info)
 {
 	struct symbol_list list = {0};
+	uint64_t start_ns = PEM_TIME_UNKNOWN;
 	char *line = NULL;
 	size_t room = 0, i;
 	int rc = 0;
-	FILE *f = open_list(pid, info);
+	FILE *f;
 
+	for (i = 0; i < code->location_count; i++)
+		if (code->locations[i].told.pid == pid && is_of_program(&code->locations[i]) &&
+		    code->locations[i].process_start_ns < start_ns)
+			start_ns = code->locations[i].process_start_ns;
+	f = open_list(pid, start_ns, info);
 	if (!f)
 		return 0;
 	while (rc == 0 && list.count < SYMBOLS_MAX && getline(&line, &room, f) > 0)
@@ -132,10 +174,13 @@ int code__name_jit(struct pem_code *code, const struct pem_trace_info *info)
 {
 	uint32_t *pids;
 	size_t i, count = 0;
+	bool may_be_here;
 	int rc = 0;
 
 	if (!info)
 		return 0;
+	/* What could be named as the recording ended is kept: a list of now may be another's. */
+	may_be_here = !code->kept && code__is_this_boot(info);
 	pids = calloc(code->location_count + 1, sizeof(*pids));
 	if (!pids)
 		return -ENOMEM;
@@ -145,9 +190,7 @@ int code__name_jit(struct pem_code *code, const struct pem_trace_info *info)
 		if (is_of_program(location))
 			rc = code__name_kept(code, location,
 					     kept_owner(KEPT_PROCESS, location->told.pid));
-		/* What could be named as the recording ended is kept: a list of now may be
-		 * another's. */
-		if (rc == 0 && !code->kept && is_of_program(location))
+		if (rc == 0 && may_be_here && is_of_program(location))
 			pids[count++] = location->told.pid;
 		rc = rc < 0 ? rc : 0;
 	}

@@ -104,8 +104,7 @@ static int read_list(struct symbol_list *list)
 	return rc;
 }
 
-/* Is the trace of the boot that runs now? */
-static bool is_this_boot(const struct pem_trace_info *info)
+bool code__is_this_boot(const struct pem_trace_info *info)
 {
 	FILE *f = fopen(BOOT, "re");
 	char text[64] = "";
@@ -145,7 +144,7 @@ int code__name_kernel(struct pem_code *code, const struct pem_trace_info *info)
 
 	if (first < 0 || (size_t)first == code->location_count)
 		return first < 0 ? (int)first : 0;
-	if (!info || !is_this_boot(info)) {
+	if (!info || !code__is_this_boot(info)) {
 		/* What had no name then, such as a BPF program's code, has none for that reason. */
 		if (!code__keeps_kernel(code))
 			code->kernel_trouble =

@@ -510,6 +510,49 @@ def functions_that_the_program_made_before():
         os.unlink(path)
 
 
+def edited(trace, pattern, text):
+    path = os.path.join(trace, ".pem", "run")
+    with open(path, "r+", encoding="utf-8") as info:
+        about = re.sub(pattern, text, info.read(), count=1, flags=re.M)
+        info.seek(0)
+        info.truncate()
+        info.write(about)
+
+
+@test
+def functions_that_an_ended_process_made():
+    "of a process that has ended, a list is left that is older than its start or the machine's, or of another boot"
+    if os.uname().machine != "x86_64":
+        skip("the loop is code of x86-64")
+    trace = os.path.join(tmp(), "trace")
+    events = "HW::HWPerf::HPMsAndPC" + (",OS::Process::Fork" if os.geteuid() == 0 else "")
+    rc, out, err = run([PEM, "record", "-q", "-e", events, "-o", trace, "--", "sh", "-c", "%s; true" % built("jit", JIT)])
+    if rc in (2, 77):
+        skip("not recorded here: " + err)
+    equal(rc, 0, err)
+    path = out.strip()
+    try:
+        named = lambda: any((row.get("function") or "").startswith("LazyCompile") for row in functions(trace))
+        os.unlink(os.path.join(trace, ".pem", "code"))
+        equal(named(), True, "by the process's list")
+        began = os.stat(path).st_mtime
+        # As of a recording of all processes: they may have run before.
+        edited(trace, "^command=.*", "command=")
+        os.utime(path, (began, began))
+        equal(named(), True, "by the process's list, without a command")
+        starts = json.loads(run([PEM, "report", "--json", trace])[1])["per_event"]
+        if any(event["name"] == "OS::Process::Fork" and event["count"] for event in starts):
+            os.utime(path, (began - 60, began - 60))
+            equal(named(), False, "a list of a minute before the process started")
+        os.utime(path, (1, 1))
+        equal(named(), False, "a list that is older than the machine's start")
+        os.utime(path, (began, began))
+        edited(trace, "^boot_id=.", "boot_id=x")
+        equal(named(), False, "of another boot")
+    finally:
+        os.unlink(path)
+
+
 MANY = "#include <stdlib.h>\nstatic void *volatile kept;\n" + "".join(
     "static __attribute__((noinline)) void at%d(void) { kept = malloc(%d); free(kept); }\n" % (i, i + 1) for i in range(60)) + """
 int main(void)
