@@ -9,7 +9,7 @@ import re
 import signal
 import subprocess
 
-from preload import compile_program, need_preload
+from preload import PRELOAD, compile_program, need_preload
 from stage import until, until_served
 from tap import BUILD, PEM, equal, need, run, run_all, skip, start, test, tmp
 
@@ -67,9 +67,12 @@ def counted(forks, *arguments):
     return json.loads(out[out.index("{"):])["events"][0]["count"]
 
 
-def calls_of_children(program, command, env):
-    """The names of the system calls of each child of a program, by strace. pem may start programs of its own beside it."""
-    out = os.path.join(tmp(), "strace")
+def calls_of_children(program, command, env, out=None):
+    """
+    The names of the system calls of each child of a program, and of the children's children, by strace. pem may start programs of its own
+    beside it. out: a file for what strace writes.
+    """
+    out = out or os.path.join(tmp(), "strace")
     rc, _, err = run(["strace", "-f", "-o", out, *command], env=env)
     equal(rc, 0, "status beside strace, with " + err)
     calls, parents, children = {}, set(), set()
@@ -81,7 +84,7 @@ def calls_of_children(program, command, env):
             if 'execve("%s"' % program in line:
                 parents.add(line.split()[0])
             made = re.match(r"(\d+) .*\bclone\b.* = (\d+)$", line)
-            if made and made[1] in parents:
+            if made and made[1] in parents | children:
                 children.add(made[2])
     return [calls[child] for child in sorted(children)]
 
@@ -97,6 +100,47 @@ def silent_child():
     recorded = calls_of_children(forks, [PEM, "record", "-q", "-o", os.path.join(tmp(), "trace"), "--", forks, "5", "0", "0"], environment())
     wanted = ["set_robust_list", "mremap", "mmap", "rt_sigprocmask", "exit_group"]
     equal([c for c in recorded if len(c) < 20], 5 * [wanted], "calls of recorded children")
+
+
+@test
+def silent_grandchild():
+    "so does the child of a child that had events, however many children its parent had"
+    need_preload()
+    need("strace")
+    forks = compile_program(FORKS.replace("i < count;", "i < (level ? count : 0);"))
+    calls = calls_of_children(forks, [PEM, "record", "-q", "-e", MALLOC, "-o", os.path.join(tmp(), "trace"), "--", forks, "5", "3", "0", "1"], environment())
+    wanted = ["set_robust_list", "mremap", "mmap", "rt_sigprocmask", "exit_group"]
+    equal((sorted(c for c in calls if len(c) < 20), len(calls)), (5 * [wanted], 10), "calls of grandchildren, of %s" % [len(c) for c in calls])
+
+
+def opened_by_parents(program, folder, out):
+    """How often the parents opened a folder, in what strace wrote."""
+    with open(out, encoding="utf-8") as file:
+        lines = file.readlines()
+    parents = {line.split()[0] for line in lines if 'execve("%s"' % program in line}
+    return sum(line.split()[0] in parents and 'openat(AT_FDCWD, "%s", ' % folder in line for line in lines)
+
+
+@test
+def beside_an_observer():
+    "beside a session that may want them children are complete at once, and their parent looks for it before fork 1, 2, 4, 8 and 16 alone"
+    need_preload()
+    need("strace")
+    env, forks = environment(), compile_program(FORKS)
+    files = lambda of: [name for name in os.listdir(env["PEM_RUNTIME_DIR"]) if name.startswith(of)]
+    target = start([IDLE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=dict(env, **PRELOAD))
+    equal((target.stdout.readline(), len(files("standby-"))), ("ready\n", 1), "the target, on standby")
+    observer = start([PEM, "stat", "--json", "-e", MALLOC, "-p", str(target.pid)], text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
+    until(lambda: not files("standby-"), "the target is woken")
+    opened = []
+    for count in 1, 16:
+        folder = tmp()
+        children = calls_of_children(forks, [PEM, "record", "-q", "-o", folder + "/trace", "--", forks, str(count), "0", "0"], env, folder + "/strace")
+        opened.append(opened_by_parents(forks, env["PEM_RUNTIME_DIR"], folder + "/strace"))
+        equal(sum(len(calls) > 20 for calls in children), count, "children with a state of their own, of %s" % [len(calls) for calls in children])
+    equal(opened[1] - opened[0], 4, "times that the folder was opened for 15 more forks")
+    end(observer)
+    target.communicate("", timeout=60)
 
 
 @test
