@@ -215,6 +215,22 @@ static void a_lucky_run_loses_its_race(void **state)
 	explore_search__free(search);
 }
 
+static void a_loser_does_not_race_again(void **state)
+{
+	struct explore_search *search = search_of(1, 1, 0);
+
+	(void)state;
+	run_next(search, 0, false, 100);
+	run_next(search, 1, false, 90);
+	/* By ranks neither is better, so it loses, with a median of 97.5. */
+	run_next(search, 1, true, 105);
+	expect_best(search, 0, 100, 1);
+	run_next(search, 2, false, 110);
+	expect_best(search, 0, 100, 1);
+	run_next(search, 3, false, 110);
+	explore_search__free(search);
+}
+
 static void a_better_one_wins_its_race(void **state)
 {
 	struct explore_search *search = search_of(1, 4, 0);
@@ -416,6 +432,7 @@ int main(void)
 		cmocka_unit_test(without_races_the_least_is_best),
 		cmocka_unit_test(configurations_run_several_times),
 		cmocka_unit_test(a_lucky_run_loses_its_race),
+		cmocka_unit_test(a_loser_does_not_race_again),
 		cmocka_unit_test(a_better_one_wins_its_race),
 		cmocka_unit_test(values_that_repeat_need_no_test),
 		cmocka_unit_test(a_failure_is_never_best),
