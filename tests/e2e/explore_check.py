@@ -2,10 +2,11 @@
 """explore_check: what pem explore check, best and show say of an experiment before and after its trials"""
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 
-from explorations import experiment, explore, runs
+from explorations import experiment, explore, runs, trials
 from html_page import browser, quiet
 from tap import BUILD, equal, need, run_all, test
 
@@ -89,6 +90,30 @@ def a_folder_of_a_run_is_explained():
             out = explore(folder, env, verb)[0]
             equal("SCRATCH stands for an empty folder" in out, use, verb)
         equal(json.loads(explore(folder, env, "best", "--json")[0]).get("scratch"), "SCRATCH" if use else None, "JSON")
+
+
+@test
+def a_refused_value_is_not_tried_for_ever():
+    "a value that is refused in three configurations and never taken is left out of all others, and the rest is measured"
+    folder, env = experiment("""  <parameter name="n" from="1" to="6"/>
+  <parameter name="page_size" values="1024 1048576" pragma="page_size" in="x.db"/>
+  <command>echo v={n}</command>
+  <metric name="v" match="v=([0-9]+)"/>""")
+    with sqlite3.connect(folder + "/x.db") as db:
+        db.execute("CREATE TABLE t(a)")
+    explore(folder, env, "run")
+    told = [state for text, (state, _) in trials(folder).items() if "1048576" in text]
+    equal((len(told), len(trials(folder))), (3, 3 + 6), "refused, and all")
+
+
+@test
+def time_ends_an_exploration():
+    "no trial begins after the exploration's time"
+    folder, env = experiment("""  <parameter name="a" from="1" to="9" default="1"/>
+  <command>echo v={a}</command>
+  <metric name="v" match="v=([0-9]+)"/>""", attributes='policy="grid" race="0" time="1ms"')
+    explore(folder, env, "run")
+    assert "a=2" not in trials(folder), trials(folder)
 
 
 @test

@@ -261,7 +261,9 @@ def an_interrupt_ends_the_run_that_goes_on():
     os.mkfifo(folder + "/go")
     with open(folder + "/app.ini", "w", encoding="utf-8") as out:
         out.write("a = 9\n")
-    explorer = subprocess.Popen([PEM, "explore", "run", folder + "/e.xml"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    # A shell's & ignores the signal, and pem leaves it so.
+    explorer = subprocess.Popen([PEM, "explore", "run", folder + "/e.xml"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
     go = open(folder + "/go", "w", encoding="utf-8")
     explorer.send_signal(signal.SIGINT)
     err = explorer.communicate()[1].decode()
