@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * explore_results.c - what is told of some trials of a larger space (agents/explore/results): of
+ * explore_results.c - what is told of some trials of a larger space (agents/models/effects.h): of
  * trials that failed, of several metrics, of a sample of the space
  */
 #include <stdarg.h>
