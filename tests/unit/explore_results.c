@@ -305,6 +305,9 @@ static void the_front_is_what_no_trial_beats(void **state)
 	for (i = 0; i < 60; i++)
 		f.values[i][1] = 10.0 * f.levels[i][1] + f.levels[i][0];
 	f.values[9][1] = NAN;
+	/* As good in one metric, and worse in the other. */
+	f.values[10][0] = f.values[11][0] = 900;
+	f.values[10][1] = f.values[11][1] + 1;
 	all = told(&f);
 	trials = member(all, "trials");
 	for (i = 0; i < 60; i++) {
