@@ -291,6 +291,32 @@ static void failed_trials_take_no_part(void **state)
 	trial_space__free(f.space);
 }
 
+static void nothing_is_told_of_refused_values(void **state)
+{
+	static const uint32_t counts[3] = {4, 14, 8};
+	struct explore_effects e;
+	struct fixture f;
+	uint32_t level;
+	size_t i;
+
+	(void)state;
+	make_space(&f, counts, 3);
+	try_some(&f, 60, collapse, 3);
+	for (i = 0; i < 60; i++) {
+		if (f.levels[i][0] == 3) {
+			f.trials[i].outcome = PEM_EXPLORE_REFUSED;
+			f.trials[i].values = NULL;
+		}
+	}
+	assert_int_equal(explore_effects__find(&e, &f.results), 0);
+	for (i = 0; i < 2; i++) {
+		for (level = 0; level < 4; level++)
+			assert_int_equal(e.rows[i][level] != NULL, level != 3);
+	}
+	explore_effects__free(&e);
+	trial_space__free(f.space);
+}
+
 static void the_front_is_what_no_trial_beats(void **state)
 {
 	static const uint32_t counts[3] = {4, 14, 8};
@@ -351,6 +377,7 @@ int main(void)
 		cmocka_unit_test(a_large_space_is_sampled),
 		cmocka_unit_test(the_gain_is_over_the_reference),
 		cmocka_unit_test(failed_trials_take_no_part),
+		cmocka_unit_test(nothing_is_told_of_refused_values),
 		cmocka_unit_test(the_front_is_what_no_trial_beats),
 		cmocka_unit_test(nothing_measured_is_told),
 	};
