@@ -107,6 +107,18 @@ def a_refused_value_is_not_tried_for_ever():
 
 
 @test
+def and_binds_more_tightly_than_or():
+    "of a condition with 'and' and 'or', the configurations are those that it means"
+    for condition, wanted in (("a = 1 and b = 1 or a = 2 and b = 2", 2), ("a = 1 or a = 2 and b = 2", 4), ("!a = 1 and b != 3 and a &gt;= b", 4)):
+        folder, env = experiment("""  <parameter name="a" values="1 2 3"/>
+  <parameter name="b" values="1 2 3"/>
+  <constraint then="%s"/>
+  <command>echo v={a}{b}</command>
+  <metric name="v" match="v=([0-9]+)"/>""" % condition)
+        equal(json.loads(explore(folder, env, "check", "--json")[0])["configurations"], wanted, condition)
+
+
+@test
 def time_ends_an_exploration():
     "no trial begins after the exploration's time"
     folder, env = experiment("""  <parameter name="a" from="1" to="9" default="1"/>
