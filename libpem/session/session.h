@@ -64,6 +64,13 @@ bool pem_session__has_started(uint32_t pid);
 
 /* Begin the trace's time now. */
 void pem_log__start_clock(struct pem_log *log);
+/* Is an event recorded beside those of the kernel that the log takes? The session is locked. */
+bool pem_log__goes_along(const struct pem_log *log, const struct pem_event *event);
+/*
+ * Demand what is logged beside the events that were asked for: what tells threads and processes,
+ * and how often stacks are looked for. The session is locked.
+ */
+void pem_log__add_context(struct pem_log *log);
 /* The same, of a session whose log waits for a source to start; else nothing. */
 void pem_session__begin_log(struct pem_session *session);
 
