@@ -102,7 +102,7 @@ static void scores_have_a_mean_of_0_and_a_deviation_of_1(void **state)
 			assert_float_equal(sum, 0, 1e-6);
 			assert_float_equal(square / 4, 1, 1e-6);
 			/* Equal ratios, or ranks, are equal distances. */
-			if (i < 2)
+			if (i < 2 || ranks)
 				assert_float_equal(of[3] - of[2], of[1] - of[0], 1e-6);
 		}
 	}
@@ -307,6 +307,30 @@ static void a_forest_predicts_and_knows_how_well(void **state)
 	assert_true(variance > square / 4 && variance < square * 4);
 }
 
+/* Of values that are 0 or 1, the mean tells the variance: that within leaves and between trees. */
+static void a_forest_tells_all_of_the_variance(void **state)
+{
+	static float rows[POINTS][4];
+	double means[POINTS], variances[POINTS], most = 0;
+	struct model_forest *forest;
+	size_t i;
+
+	(void)state;
+	choose_points(0.4);
+	for (i = 0; i < POINTS; i++)
+		scores[i] = scores[i] > 0;
+	model_rows(&space->view, points[0], POINTS, rows[0]);
+	forest = model_forest__new(rows[0], 4, scores, POINTS, 1);
+	assert_non_null(forest);
+	assert_int_equal(model_forest__predict(forest, rows[0], POINTS, means, variances), 0);
+	for (i = 0; i < POINTS; i++) {
+		assert_float_equal(variances[i], means[i] * (1 - means[i]), 1e-9);
+		most = fmax(most, variances[i]);
+	}
+	assert_true(most > 0.01);
+	model_forest__free(forest);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -319,6 +343,7 @@ int main(void)
 		cmocka_unit_test(a_process_tells_noise_from_effects),
 		cmocka_unit_test(of_many_points_the_least_are_known),
 		cmocka_unit_test(a_forest_predicts_and_knows_how_well),
+		cmocka_unit_test(a_forest_tells_all_of_the_variance),
 	};
 
 	return cmocka_run_group_tests(tests, make_space, free_space);

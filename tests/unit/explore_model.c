@@ -212,6 +212,32 @@ static void choices_are_allowed_and_none_comes_again(void **state)
 	trial_space__free(large);
 }
 
+static void all_of_a_small_space_is_chosen_once(void **state)
+{
+	static const char *const values[] = {"1", "2", "3"}, *const of[] = {"a", "b", "c", "d"};
+	static const size_t levels[PARAMETERS] = {2, 2, 3, 3};
+	struct trial_space *small = trial_space__new();
+	struct choices choices;
+	struct pem_error error;
+	uint32_t policy, i, k;
+
+	(void)state;
+	for (i = 0; i < PARAMETERS; i++)
+		assert_int_equal(
+			trial_space__add(small, of[i], values, levels[i], false, NULL, &error), 0);
+	assert_int_equal(trial_space__finish(small, NULL, 0, &error), 0);
+	for (policy = 0; policy < 7; policy++) {
+		choose(small, names[policy], 1, false, &choices);
+		assert_int_equal(choices.count, 2 * 2 * 3 * 3);
+		for (i = 0; i < choices.count; i++) {
+			for (k = 0; k < i; k++)
+				assert_memory_not_equal(choices.levels[i], choices.levels[k],
+							sizeof(choices.levels[i]));
+		}
+	}
+	trial_space__free(small);
+}
+
 static void seeds_decide(void **state)
 {
 	struct choices one, same, other;
@@ -303,6 +329,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(trials_of_model_tell_more_than_chance),
 		cmocka_unit_test(choices_are_allowed_and_none_comes_again),
+		cmocka_unit_test(all_of_a_small_space_is_chosen_once),
 		cmocka_unit_test(seeds_decide),
 		cmocka_unit_test(what_fails_is_avoided),
 		cmocka_unit_test(a_latin_hypercube_has_each_level_equally_often),

@@ -307,6 +307,25 @@ static void runs_of_an_earlier_process_lead_to_the_same_state(void **state)
 	explore_search__free(search);
 }
 
+static void a_configuration_that_was_interrupted_is_not_best(void **state)
+{
+	static const struct {
+		uint32_t level;
+		double value;
+	} runs[] = {{0, 5}, {0, 5}, {1, 1}, {2, 7}, {2, 7}};
+	struct explore_search *search = search_of(2, 0, 0);
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		const struct explore_run run = {.levels = &runs[i].level, .values = &runs[i].value};
+
+		assert_int_equal(explore_search__add(search, &run), 0);
+	}
+	expect_best(search, 0, 5, 2);
+	explore_search__free(search);
+}
+
 static void what_the_space_does_not_have_is_refused(void **state)
 {
 	struct explore_search *search = search_of(1, 0, 0);
@@ -437,6 +456,7 @@ int main(void)
 		cmocka_unit_test(values_that_repeat_need_no_test),
 		cmocka_unit_test(a_failure_is_never_best),
 		cmocka_unit_test(runs_of_an_earlier_process_lead_to_the_same_state),
+		cmocka_unit_test(a_configuration_that_was_interrupted_is_not_best),
 		cmocka_unit_test(what_the_space_does_not_have_is_refused),
 		cmocka_unit_test(a_run_of_a_race_is_not_stopped),
 		cmocka_unit_test(a_configuration_that_comes_again_replaces_its_trial),

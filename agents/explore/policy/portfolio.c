@@ -22,7 +22,7 @@
 #define CANDIDATES_MAX 20000u
 /* These bound the time of a choice: candidates, times points squared; of a forest, times trials. */
 #define PROCESS_WORK_MAX 4e8
-#define FOREST_WORK_MAX 2e6
+#define FOREST_WORK_MAX 1e6
 #define FOREST_VARIANCE_LEAST 1e-4
 #define BEST 10u /* trials whose neighbours are candidates */
 #define NEIGHBOURS 8u /* of one parameter of one trial */
