@@ -242,16 +242,18 @@ def a_killed_guard_leaves_nothing():
 
 @test
 def a_database_that_is_removed_is_noticed():
-    "if the database is removed while trials are made, the exploration ends with a sentence, and the next one makes all"
-    folder, env = experiment("""  <parameter name="a" values="1 2 3" file="app.ini" key="a"/>
-  <command>[ {a} != 2 ] || [ -e gone ] || { touch gone; rm db*; }; echo v={a}</command>
-  <metric name="v" match="v=([0-9]+)"/>""")
-    with open(folder + "/app.ini", "w", encoding="utf-8") as out:
-        out.write("a = 9\n")
-    assert "was removed or replaced" in explore(folder, env, "run", status=3)[1], "it was not noticed"
-    equal(open(folder + "/app.ini", encoding="utf-8").read(), "a = 9\n", "the file at the end")
-    explore(folder, env, "run")
-    equal(runs(folder), (3, 0), "runs of the next one")
+    "if the database is removed or replaced while trials are made, the exploration ends with a sentence, and the next one makes all"
+    for how in ("rm db*", "rm db-*; cp db copy; mv copy db"):
+        folder, env = experiment("""  <parameter name="a" values="1 2 3" file="app.ini" key="a"/>
+  <command>[ {a} != 2 ] || [ -e gone ] || { touch gone; %s; }; echo v={a}</command>
+  <metric name="v" match="v=([0-9]+)"/>""" % how)
+        with open(folder + "/app.ini", "w", encoding="utf-8") as out:
+            out.write("a = 9\n")
+        assert "was removed or replaced" in explore(folder, env, "run", status=3)[1], "it was not noticed"
+        equal(open(folder + "/app.ini", encoding="utf-8").read(), "a = 9\n", "the file at the end")
+        if how == "rm db*":
+            explore(folder, env, "run")
+            equal(runs(folder), (3, 0), "runs of the next one")
 
 
 @test
