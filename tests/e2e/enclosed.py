@@ -272,6 +272,7 @@ int main(void)
 		touch(5);
 		touch(5);
 		both();
+		wait(NULL); /* a recording ends with its command, which waits for this process alone */
 		exit(0);
 	}
 	wait(NULL);
