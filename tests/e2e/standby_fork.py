@@ -104,10 +104,11 @@ def silent_child():
 
 @test
 def silent_grandchild():
-    "so does the child of a child that had events, however many children its parent had"
+    "so does the child of a child that had events, as its parent had, however many children that had"
     need_preload()
     need("strace")
-    forks = compile_program(FORKS.replace("i < count;", "i < (level ? count : 0);"))
+    source = FORKS.replace("i < count;", "i < (level ? count : 0);")
+    forks = compile_program(source.replace("	int status, i;\n", "	int status, i;\n	if (level)\n		allocate(77);\n"))
     calls = calls_of_children(forks, [PEM, "record", "-q", "-e", MALLOC, "-o", os.path.join(tmp(), "trace"), "--", forks, "5", "3", "0", "1"], environment())
     wanted = ["set_robust_list", "mremap", "mmap", "rt_sigprocmask", "exit_group"]
     equal((sorted(c for c in calls if len(c) < 20), len(calls)), (5 * [wanted], 10), "calls of grandchildren, of %s" % [len(c) for c in calls])
