@@ -6,6 +6,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import time
 
 from patience import HANG_S
 from tap import run, skip
@@ -44,15 +45,26 @@ def free_ports(count):
     return ports
 
 
-def wait_for(what, command, env, log):
+def wait_for(what, command, env, daemon, log):
     """Wait until a command succeeds; a cluster that does not start skips nothing: it fails the test."""
-    for _ in range(HANG_S * 10):
-        if subprocess.run(command, env=env, capture_output=True, check=False).returncode == 0:
-            return
+    end = time.monotonic() + HANG_S
+    while time.monotonic() < end and daemon.poll() is None:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            log.wait(0.1)
-            break
-    raise AssertionError("%s did not start: %s" % (what, log.stdout.read().decode(errors="replace")))
+            if subprocess.run(command, env=env, capture_output=True, check=False, timeout=30).returncode == 0:
+                return
+        time.sleep(0.1)
+    with open(log, encoding="utf-8", errors="replace") as text:
+        raise AssertionError("%s did not start: %s" % (what, text.read()))
+
+
+def end(process):
+    """End a daemon, which may not want to."""
+    process.terminate()
+    try:
+        process.wait(60)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
 
 
 @contextlib.contextmanager
@@ -73,19 +85,18 @@ def cluster():
         env = dict(os.environ, PATH=search, SLURM_CONF=folder + "/slurm.conf")
 
         def start(*words):
-            process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                       stderr=subprocess.STDOUT)
-            stack.callback(process.wait)
-            stack.callback(process.terminate)
-            return process
+            with open("%s/%s.out" % (folder, words[-1].strip("-/").replace("/", "_")), "wb") as log:
+                process = subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT)
+            stack.callback(end, process)
+            return process, log.name
 
-        munged = start("munged", "-F", "--key-file=" + folder + "/key", "--socket=" + folder + "/munge.socket",
+        munged, log = start("munged", "-F", "--key-file=" + folder + "/key", "--socket=" + folder + "/munge.socket",
                        "--pid-file=" + folder + "/munged.pid", "--log-file=" + folder + "/munged.log",
                        "--seed-file=" + folder + "/seed")
-        wait_for("munged", ["munge", "-n", "-S", folder + "/munge.socket"], env, munged)
+        wait_for("munged", ["munge", "-n", "-S", folder + "/munge.socket"], env, munged, log)
         os.mkdir(folder + "/state")
-        controller = start("slurmctld", "-D")
+        controller, log = start("slurmctld", "-D")
         for node in ("n1", "n2"):
             start("slurmd", "-D", "-N", node)
-        wait_for("the cluster", ["srun", "-N2", "true"], env, controller)
+        wait_for("the cluster", ["srun", "--immediate=20", "-N2", "true"], env, controller, log)
         yield env

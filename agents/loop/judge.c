@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* Variance of the prior of the effect's size, in standard deviations of a run. */
+/* Variance of the prior of the effect's size, in standard deviations of a run, or of a pair. */
 #define PRIOR 10.0
 #define FACTOR_MIN 20.0
 #define EQUAL_RUNS_MIN 6u

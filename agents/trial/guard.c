@@ -9,6 +9,7 @@
 #include "trial/trial.h"
 
 #include "cli.h"
+#include "hash.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -56,7 +57,13 @@ void trial_guard__node(char node[TRIAL_NODE_BYTES])
 	size_t i;
 
 	gethostname(host, sizeof(host) - 1);
-	snprintf(node, TRIAL_NODE_BYTES, "%.31s", slurm && *slurm ? slurm : host);
+	slurm = slurm && *slurm ? slurm : host;
+	/* Names that are long differ at their end. */
+	if (strlen(slurm) < TRIAL_NODE_BYTES)
+		strcpy(node, slurm);
+	else
+		snprintf(node, TRIAL_NODE_BYTES, "%.14s-%016llx", slurm,
+			 (unsigned long long)pem_hash__text(PEM_HASH_START, slurm));
 	/* It becomes the name of a folder. */
 	for (i = 0; node[i]; i++) {
 		if (!isalnum((unsigned char)node[i]) && (!i || !strchr("-_.", node[i])))
@@ -69,7 +76,9 @@ void trial_guard__node(char node[TRIAL_NODE_BYTES])
 int trial_guard__folder(char *path, size_t bytes, struct pem_error *error)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-	char node[TRIAL_NODE_BYTES], *slash;
+	const char *database = getenv("PEM_DB");
+	bool is_shared = database && !strncmp(database, "postgres", 8) && strstr(database, "://");
+	char node[TRIAL_NODE_BYTES] = "", *slash;
 	struct stat st;
 	int rc = 0, first = 0;
 
@@ -80,12 +89,14 @@ int trial_guard__folder(char *path, size_t bytes, struct pem_error *error)
 		  &st) &&
 	    st.st_uid != geteuid())
 		rc = -EPERM;
-	/* Several machines may have one home. */
-	trial_guard__node(node);
+	/* Machines that explore together may have one home; without a server one explores. */
+	if (is_shared)
+		trial_guard__node(node);
 	if (state && *state == '/')
-		snprintf(path, bytes, "%s/pem/explore/%s", state, node);
+		snprintf(path, bytes, "%s/pem/explore%s%s", state, *node ? "/" : "", node);
 	else
-		snprintf(path, bytes, "%s/.local/state/pem/explore/%s", home ? home : "", node);
+		snprintf(path, bytes, "%s/.local/state/pem/explore%s%s", home ? home : "",
+			 *node ? "/" : "", node);
 	for (slash = strchr(path + 1, '/'); slash && !rc; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
 		rc = mkdir(path, 0700) && errno != EEXIST ? -errno : 0;

@@ -130,6 +130,7 @@ int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error
 
 struct change {
 	struct trial_store *store;
+	bool alone; /* nobody else may be at the configuration */
 	const struct trial_outcome *outcome;
 	struct pem_error *error;
 };
@@ -137,6 +138,38 @@ struct change {
 static int64_t put(struct change *change, enum pem_db_table table, const void *row)
 {
 	return pem_database__put(change->store->database, table, row, change->error);
+}
+
+struct others {
+	struct trial_store *store;
+	bool going_on;
+	struct pem_error *error;
+};
+
+static int look_at_other(const void *row, void *arg)
+{
+	struct others *others = arg;
+	struct pem_db_run run = {.size = sizeof(run),
+				 .id = ((const struct pem_db_evidence *)row)->run};
+	int rc = pem_database__find(others->store->database, PEM_DB_RUN, &run, &run, others->error);
+	struct trial_stored stored = {.began_ns = run.began_ns};
+	const char *node = strchr(run.workload, ' ');
+
+	snprintf(stored.node, sizeof(stored.node), "%.31s", node ? node + 1 : "");
+	others->going_on |=
+		rc == 1 && !run.wall_ns && !trial_store__is_lost(others->store, &stored);
+	return rc < 0 ? rc : 0;
+}
+
+/* The directive's row is locked until the end of the transaction, so nobody begins meanwhile. */
+static int64_t check_alone(struct change *change, int64_t directive)
+{
+	struct pem_db_evidence like = {.size = sizeof(like), .directive = directive};
+	struct others others = {.store = change->store, .error = change->error};
+	int64_t rc = pem_database__each(change->store->database, PEM_DB_EVIDENCE, &like,
+					look_at_other, &others, change->error);
+
+	return rc < 0 ? rc : others.going_on ? -EALREADY : 0;
 }
 
 static int64_t put_begin(struct pem_database *database, void *arg)
@@ -148,7 +181,12 @@ static int64_t put_begin(struct pem_database *database, void *arg)
 
 	(void)database;
 	store->directive.id = evidence.directive = rc;
-	if (rc > 0)
+	if (rc > 0 && change->alone && trial_store__is_shared(store)) {
+		rc = check_alone(change, rc);
+		if (rc < 0)
+			return rc;
+	}
+	if (rc >= 0)
 		rc = put(change, PEM_DB_RUN, &store->run);
 	store->run.id = evidence.run = rc;
 	return rc > 0 ? put(change, PEM_DB_EVIDENCE, &evidence) : rc;
@@ -169,9 +207,10 @@ int trial_store__directive(const struct trial_store *store, const uint32_t *leve
 	return 0;
 }
 
-int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct pem_error *error)
+int trial_store__begin(struct trial_store *store, const uint32_t *levels, bool alone,
+		       struct pem_error *error)
 {
-	struct change change = {.store = store, .error = error};
+	struct change change = {.store = store, .alone = alone, .error = error};
 	struct pem_db_directive *directive = &store->directive;
 	struct pem_db_run *run = &store->run;
 	char node[TRIAL_NODE_BYTES];
@@ -233,14 +272,16 @@ static int64_t put_end(struct pem_database *database, void *arg)
 	/* A person ended it: nothing is known, and it is as if it had not begun. */
 	if (outcome->interrupted)
 		return pem_database__remove(database, PEM_DB_RUN, store->run.id, change->error);
-	rc = put_metric(change, TRIAL_OUTCOME, "", outcome->outcome);
+	/* Another machine whose clock is wrong may have taken it for lost: it is put again. */
+	rc = put(change, PEM_DB_RUN, &store->run);
+	store->run.id = evidence.run = rc;
+	if (rc >= 0)
+		rc = put_metric(change, TRIAL_OUTCOME, "", outcome->outcome);
 	for (i = 0; has_any && rc >= 0 && i < e->metric_count; i++) {
 		if (!isnan(outcome->values[i]))
 			rc = put_metric(change, e->metrics[i].name, e->metrics[i].unit,
 					outcome->values[i]);
 	}
-	if (rc >= 0)
-		rc = put(change, PEM_DB_RUN, &store->run);
 	if (rc >= 0)
 		rc = put(change, PEM_DB_EVIDENCE, &evidence);
 	return rc < 0 ? rc : put(change, PEM_DB_DIRECTIVE, &store->directive);

@@ -8,6 +8,7 @@
 #include "trial/trial.h"
 
 #define TRIAL_AGENT "explore"
+#define TRIAL_COMPARER "explore gain" /* of directives that are compared with the defaults */
 #define TRIAL_OUTCOME "(outcome)" /* no name of a metric in a document */
 
 /* Nanoseconds since 1970. */

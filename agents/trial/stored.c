@@ -3,6 +3,7 @@
 #include "trial/store.h"
 
 #include "grow.h"
+#include "hash.h"
 
 #include <errno.h>
 #include <math.h>
@@ -154,7 +155,7 @@ static int add_machine(struct trial_store *store, const struct pem_db_machine *r
 	return 0;
 }
 
-/* The index of a machine, which may be a new one. Returns it or -errno. */
+/* The index of a machine, which may be a new one. Returns it, -ENOENT: it can't be read; -errno. */
 static int find_machine(struct trial_store *store, int64_t id, struct pem_error *error)
 {
 	struct pem_db_machine machine = {.size = sizeof(machine), .id = id};
@@ -166,14 +167,10 @@ static int find_machine(struct trial_store *store, int64_t id, struct pem_error 
 	if (i < store->machine_count)
 		return (int)i;
 	rc = pem_database__find(store->database, PEM_DB_MACHINE, &machine, &machine, error);
-	if (!rc) {
-		snprintf(error->text, sizeof(error->text),
-			 "the database has a run of machine %lld, and no such machine",
-			 (long long)id);
-		rc = -EBADMSG;
-	}
 	if (rc == 1)
 		rc = add_machine(store, &machine);
+	else if (!rc)
+		rc = -ENOENT;
 	return rc ? rc : (int)i;
 }
 
@@ -189,10 +186,8 @@ static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_
 	const char *node = strchr(run->workload, ' ');
 	int64_t directive = 0, rc;
 	uint32_t *known;
-	int machine = find_machine(store, run->machine, error);
+	int machine;
 
-	if (machine < 0)
-		return machine;
 	rc = pem_database__each(store->database, PEM_DB_EVIDENCE, &evidence, take_directive,
 				&directive, error);
 	if (rc < 0)
@@ -201,6 +196,10 @@ static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_
 			by_directive);
 	if (!found)
 		return 0;
+	machine = find_machine(store, run->machine, error);
+	store->unreadable += machine == -ENOENT;
+	if (machine < 0)
+		return machine == -ENOENT ? 0 : machine;
 	filling.stored =
 		trial_runs__add(run->wall_ns ? &store->ended : &store->unfinished,
 				e->space->view.parameter_count, found->levels, (uint32_t)machine);
@@ -282,6 +281,7 @@ int trial_store__update(struct trial_store *store, struct pem_error *error)
 	size_t i;
 
 	trial_runs__free(&store->unfinished);
+	store->unreadable = 0;
 	if (!rc)
 		rc = find_application(store, error);
 	if (rc == 1)
@@ -297,10 +297,12 @@ bool trial_store__is_lost(const struct trial_store *store, const struct trial_st
 {
 	/* prepare, start, ready and end have the limit of a run, too; clocks differ. */
 	double most_s = store->experiment->limit_s * (5 + store->experiment->warm_ups) + 60;
+	char node[TRIAL_NODE_BYTES];
 
-	return !trial_store__is_shared(store) ||
+	trial_guard__node(node);
+	return !trial_store__is_shared(store) || !strcmp(run->node, node) ||
 	       (store->experiment->limit_s > 0 &&
-		(double)(trial_now_ns() - run->began_ns) / 1e9 > most_s);
+		fabs((double)trial_now_ns() - (double)run->began_ns) / 1e9 > most_s);
 }
 
 /* --- validations: a configuration and the defaults, in turns, after it was chosen --- */
@@ -311,44 +313,81 @@ static int take_validation(const void *row, void *arg)
 	return 0;
 }
 
+/* The directive of a comparison: it names both sides, and which of two values is better. */
+static int comparison_of(const struct trial_store *store, const uint32_t *levels,
+			 struct pem_db_directive *directive)
+{
+	const struct trial_experiment *e = store->experiment;
+	char usual[TRIAL_TEXT_BYTES];
+	size_t used;
+
+	if (!e->has_default || trial_words__text(e, e->defaults, usual) ||
+	    trial_store__directive(store, levels, directive))
+		return -ENOENT;
+	used = strlen(directive->subject);
+	snprintf(directive->subject + used, sizeof(directive->subject) - used, " %016llx %s",
+		 (unsigned long long)pem_hash__text(PEM_HASH_START, usual),
+		 e->metrics[0].greater_is_better ? "more" : "less");
+	strcpy(directive->agent, TRIAL_COMPARER);
+	return 0;
+}
+
+/* Others may write to a shared database. */
+static bool is_right(const struct pem_db_validation *v)
+{
+	return v->treated == v->controls && v->treated >= 0 && v->treated <= 1000 &&
+	       v->gain_low <= v->gain && v->gain <= v->gain_high && v->gain_high < 100;
+}
+
 int trial_store__validation(struct trial_store *store, const uint32_t *levels,
 			    struct pem_db_validation *validation, struct pem_error *error)
 {
 	struct pem_db_validation like = {.size = sizeof(like)};
 	struct pem_db_directive directive;
-	int64_t rc = trial_store__directive(store, levels, &directive);
+	int64_t rc;
 
+	if (!store->database || !store->application.id || !store->machine.id ||
+	    comparison_of(store, levels, &directive))
+		return 0;
 	/* Its key alone. */
 	directive.text[0] = '\0';
-	if (!store->database || !store->application.id || !store->machine.id)
-		return 0;
-	if (!rc)
-		rc = pem_database__find(store->database, PEM_DB_DIRECTIVE, &directive, &directive,
-					error);
+	rc = pem_database__find(store->database, PEM_DB_DIRECTIVE, &directive, &directive, error);
 	if (rc != 1)
 		return (int)rc;
 	like.directive = directive.id;
 	/* The last one comes last. */
 	rc = pem_database__each(store->database, PEM_DB_VALIDATION, &like, take_validation,
 				validation, error);
-	return rc > 0 ? 1 : (int)rc;
+	return rc > 0 ? is_right(validation) : (int)rc;
+}
+
+struct validating {
+	struct pem_db_directive directive;
+	struct pem_db_validation *validation;
+	struct pem_error *error;
+};
+
+static int64_t put_validation(struct pem_database *database, void *arg)
+{
+	struct validating *v = arg;
+	int64_t rc = pem_database__put(database, PEM_DB_DIRECTIVE, &v->directive, v->error);
+
+	v->validation->directive = rc;
+	return rc < 0 ? rc
+		      : pem_database__put(database, PEM_DB_VALIDATION, v->validation, v->error);
 }
 
 int trial_store__validate(struct trial_store *store, const uint32_t *levels,
 			  struct pem_db_validation *validation, struct pem_error *error)
 {
-	struct pem_db_directive directive;
-	int64_t rc = trial_store__directive(store, levels, &directive);
+	struct validating v = {.validation = validation, .error = error};
+	int64_t rc;
 
-	directive.text[0] = '\0';
-	if (!rc)
-		rc = pem_database__find(store->database, PEM_DB_DIRECTIVE, &directive, &directive,
-					error);
-	if (rc != 1)
-		return rc ? (int)rc : -ENOENT;
+	if (comparison_of(store, levels, &v.directive))
+		return 0;
+	v.directive.state = PEM_DB_ON_TRIAL;
+	v.directive.began_ns = validation->at_ns = trial_now_ns();
 	validation->size = sizeof(*validation);
-	validation->directive = directive.id;
-	validation->at_ns = trial_now_ns();
-	rc = pem_database__put(store->database, PEM_DB_VALIDATION, validation, error);
+	rc = pem_database__together(store->database, put_validation, &v, error);
 	return rc < 0 ? (int)rc : 0;
 }

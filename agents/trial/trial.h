@@ -289,6 +289,8 @@ struct trial_store {
 	size_t machine_count, machine_capacity;
 	struct trial_runs ended, unfinished; /* as of the last update */
 	struct pem_number_map known; /* numbers of ended runs */
+	size_t unreadable; /* runs that were left out by the last update: of a machine that can't be
+			      read */
 };
 
 /* Open the database, or only read it. Returns 0 or -errno with error. Close it also after that. */
@@ -306,24 +308,28 @@ bool trial_store__is_shared(const struct trial_store *store);
  */
 int trial_store__update(struct trial_store *store, struct pem_error *error);
 /*
- * Was an unfinished run lost? Without a server each one was; on a server one that began longer ago
- * than the limits of its commands allow.
+ * Was an unfinished run lost? Without a server each one was, as one exploration runs at a time; on
+ * a server those of this node, for the same reason, and those that began longer ago than the limits
+ * of their commands allow.
  */
 bool trial_store__is_lost(const struct trial_store *store, const struct trial_stored *run);
 /* Forget a run of which nothing is known. Returns 0 or -errno. */
 int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error *error);
 /*
  * Note that a run begins, and what came of it: it becomes the last one of those that ended. Return
- * 0 or -errno with error; -ESTALE: the database's file is another one now.
+ * 0 or -errno with error; -ESTALE: the database's file is another one now; -EALREADY: alone is
+ * true, and another machine of this kind runs the configuration.
  */
-int trial_store__begin(struct trial_store *store, const uint32_t *levels, struct pem_error *error);
+int trial_store__begin(struct trial_store *store, const uint32_t *levels, bool alone,
+		       struct pem_error *error);
 int trial_store__end(struct trial_store *store, const uint32_t *levels,
 		     const struct trial_outcome *outcome, struct pem_error *error);
 
 /*
  * Note, or find (trial_store__validation), the last comparison of a configuration with the defaults
  * in fresh runs; treated runs are the configuration's. The second returns 1, 0: there is none, or
- * -errno with error; the first 0 or -errno: -ENOENT the configuration never ran.
+ * -errno with error; the first 0 or -errno. Nothing is noted or found
+ * without defaults, or of others than the document's.
  */
 int trial_store__validate(struct trial_store *store, const uint32_t *levels,
 			  struct pem_db_validation *validation, struct pem_error *error);

@@ -17,7 +17,6 @@ HEAD = r"""#include <pem/probe.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
 enum { QUERY = 42 };
 #define UPDATE 43
 

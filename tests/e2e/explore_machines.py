@@ -78,6 +78,10 @@ def another_kind_of_machine_is_a_parameter():
         told = shown(folder, env, before=slow)
         equal({trial["machine"] for trial in told["trials"]}, {"here", "there"}, "nodes")
         equal(len(told["trials"]), 28, "trials of both")
+        for trial in told["trials"]:
+            a, b = (int(trial["configuration"][name]) for name in "ab")
+            slower = 50 * ("Tortoise" in trial["configuration"]["(machine)"])
+            equal(trial["values"], {"v": slower + 10 + (a - 3) ** 2 + (b - 4) ** 2}, "value of %s" % trial)
         machine = [one for one in told["parameters"] if one["name"] == "(machine)"]
         equal([len(one["levels"]) for one in machine], [2], "kinds of machines")
         assert machine[0]["matters"], machine[0]["sentence"]
@@ -99,12 +103,43 @@ def a_run_that_another_machine_makes_is_not_lost():
             equal(rc, 0, err)
             return out.strip()
 
-        sql("UPDATE pem.run SET wall_ns = 0, began_ns = %d WHERE id = (SELECT max(id) FROM pem.run)" % time.time_ns())
+        sql("UPDATE pem.run SET wall_ns = 0, began_ns = %d, workload = replace(workload, ' here', ' there') "
+            "WHERE id = (SELECT max(id) FROM pem.run)" % time.time_ns())
         equal(explore(folder, env, "run")[1], "", "what is said of a run that goes on")
         equal(sql("SELECT count(*), sum((wall_ns = 0)::int) FROM pem.run"), "3|1", "runs, and those that go on")
         sql("UPDATE pem.run SET began_ns = began_ns - 86400000000000 WHERE wall_ns = 0")
         assert "1 run was lost" in explore(folder, env, "run")[1], "the run that was lost"
         equal(sql("SELECT count(*), sum((wall_ns = 0)::int) FROM pem.run"), "3|0", "runs, and those that go on")
+
+
+@test
+def what_this_node_lost_is_made_again():
+    "a run of this node that kill -9 ended was lost, and its trial is made again, though the database is on a server"
+    need("psql")
+    with postgresql.server() as url:
+        folder, env = place(url, "echo v={a}; true {b}", 'policy="grid" race="0" trials="3"')
+        explore(folder, env, "run")
+        for text in ("UPDATE pem.run SET wall_ns = 0, began_ns = %d WHERE id = (SELECT max(id) FROM pem.run)" % time.time_ns(),
+                     "DELETE FROM pem.metric WHERE run = (SELECT max(id) FROM pem.run)"):
+            rc, _, err = run(["psql", "-qAt", "postgresql://" + url, "-c", text])
+            equal(rc, 0, err)
+        assert "1 run was lost" in explore(folder, env, "run")[1], "the run that was lost"
+        equal(len(shown(folder, env)["trials"]), 3, "trials")
+
+
+@test
+def a_kind_without_trials_is_told():
+    "best on a kind of machine without trials says that, and what is best elsewhere"
+    need_mounts()
+    with postgresql.server() as url:
+        folder, env = place(url, "echo v=$(({a}+{b}))", 'policy="grid" race="0" trials="4"')
+        explore(folder, env, "run")
+        with open(folder + "/cpuinfo", "w", encoding="utf-8") as out:
+            out.write("model name\t: Tortoise\n")
+        rc, out, err = run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/cpuinfo && exec "$@"', folder + "/cpuinfo",
+                            PEM, "explore", "best", folder + "/e.xml"], env=env)
+        equal(rc, 3, err)
+        assert "nothing was tried on this kind of machine (Tortoise" in err and "has the best v, 2:" in out, (out, err)
 
 
 run_all()

@@ -493,4 +493,36 @@ def a_rate_gains_what_it_rises():
         equal(len(made.readlines()), 2, "runs")
 
 
+@test
+def a_gain_is_over_the_defaults_of_the_document():
+    "after the defaults of a document changed, the gain is not the one over the earlier ones"
+    body = """  <parameter name="a" values="1 2 3" default="1"/>
+  <command>echo "v=$((120 / {a}))"</command>
+  <metric name="v" match="v=([0-9.]+)"/>"""
+    folder, env = experiment(body, attributes='policy="grid" trials="3" race="1"')
+    explore(folder, env, "run")
+    gains = [round(json.loads(explore(folder, env, "best", "--json")[0]).get("gain", -1), 3)]
+    for default in ('default="2"', 'default="3"', ""):
+        with open(folder + "/e.xml", "w", encoding="utf-8") as out:
+            out.write(HEAD % ("e", 'policy="grid" trials="3" race="1"') + body.replace('default="1"', default) + "\n</exploration>\n")
+        out = explore(folder, env, "best")[0]
+        gains.append(round(json.loads(explore(folder, env, "best", "--json")[0]).get("gain", -1), 3))
+        assert "fresh" not in out, out
+    equal(gains, [0.667, 0.333, 0, -1], "gains over 1, 2, 3 and nothing")
+
+
+@test
+def a_validation_that_cannot_be_made_is_not_made_again():
+    "values of 0 have no ratio, and time that is over leaves none: no fresh runs are made, whatever is asked again"
+    body = """  <parameter name="a" values="1 2" default="1"/>
+  <command>echo >>n; sleep 0.05; echo "v=$((2 - {a}))"</command>
+  <metric name="v" match="v=([0-9.]+)"/>"""
+    for more in ("", ' time="0.01s"'):
+        folder, env = experiment(body.replace("2 - {a}", "3 - {a}") if more else body, attributes='policy="grid" trials="2" race="1"' + more)
+        for _ in range(4):
+            assert "fresh" not in explore(folder, env, "run")[0], more
+        with open(folder + "/n", encoding="utf-8") as made:
+            assert len(made.readlines()) <= 6, more
+
+
 run_all()

@@ -4,7 +4,9 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The policies of this program. */
@@ -76,13 +78,15 @@ static int load(const char *path, struct pem_explore_policy *policy, struct pem_
 	return -EINVAL;
 }
 
-static int load_python(const char *path, struct pem_explore_policy *policy, struct pem_error *error)
+static int load_python(const char *name, struct pem_explore_policy *policy, struct pem_error *error)
 {
-	int rc = explore_python__load(path, policy);
+	char path[PATH_MAX];
+	/* It starts more than once, in other folders. */
+	int rc = realpath(name, path) ? explore_python__load(path, policy) : -errno;
 
 	if (rc)
 		snprintf(error->text, sizeof(error->text), "cannot load the policy %.200s: %s",
-			 path, strerror(-rc));
+			 name, strerror(-rc));
 	return rc ? -EINVAL : 0;
 }
 

@@ -276,10 +276,15 @@ static int settle(struct explore_search *search)
 static size_t turn_of(const struct explore_search *search)
 {
 	const struct contender *all = search->contenders;
-	size_t last = search->last;
+	size_t last = search->last, i;
 
 	if (is_measured(search, last) && all[last].count < search->options.runs)
 		return last;
+	/* Another machine, or an earlier process, may have left one. */
+	for (i = 0; i < search->tried.count && search->options.runs > 1; i++) {
+		if (is_measured(search, i) && all[i].count < search->options.runs)
+			return i;
+	}
 	if (search->rival != NONE && all[search->best].runs < all[search->rival].runs &&
 	    all[search->best].runs < runs_most(search))
 		return search->best;

@@ -11,6 +11,13 @@
 #define CLOSE 0.1
 #define RUNS_AGAIN 3u /* of a configuration whose figure is checked */
 
+/* Which runs a gain is of. */
+static const char *of_runs(uint32_t fresh)
+{
+	return fresh ? cli_format("in %u fresh runs of each, in turns", fresh)
+		     : "by the runs that chose it";
+}
+
 static void print_gain(struct exploration *x, const struct explore_best *best)
 {
 	uint32_t runs;
@@ -18,9 +25,13 @@ static void print_gain(struct exploration *x, const struct explore_best *best)
 
 	if (isnan(gain.value))
 		return;
-	if (exploration__find(x, x->experiment.defaults)->levels ==
-	    exploration__find(x, best->levels)->levels) {
+	if (!gain.value && isnan(gain.low)) {
 		printf(": the defaults");
+		return;
+	}
+	if (gain.low <= 0 && gain.high >= 0) {
+		printf(", no difference from the defaults is seen (%+.1f to %+.1f %%, %s)",
+		       100 * gain.low, 100 * gain.high, of_runs(runs));
 		return;
 	}
 	printf(", %s %s than the defaults", cli_percent(fabs(gain.value)),
@@ -28,9 +39,7 @@ static void print_gain(struct exploration *x, const struct explore_best *best)
 	if (isnan(gain.low))
 		printf(" (its error is unknown: one of them ran once)");
 	else
-		printf(" (%+.1f to %+.1f %%, %s)", 100 * gain.low, 100 * gain.high,
-		       runs ? cli_format("in %u fresh runs of each, in turns", runs)
-			    : "by the runs that chose it");
+		printf(" (%+.1f to %+.1f %%, %s)", 100 * gain.low, 100 * gain.high, of_runs(runs));
 }
 
 #define SCRATCH "SCRATCH" /* in commands that are printed */
@@ -118,7 +127,7 @@ static int print_json(struct exploration *x, const struct explore_best *best)
 	trial_experiment__meaning(e, best->levels, means_something);
 	cli_json__text(all, "exploration", e->name);
 	cli_json__count(all, "trial", exploration__number(x, best->levels));
-	cli_json__count(all, "trials", x->count);
+	cli_json__count(all, "trials", x->here);
 	json_object_object_add(
 		all, "configuration",
 		explore_configuration(&e->space->view, best->levels, means_something));
@@ -186,7 +195,15 @@ static int say_none(const struct exploration *x)
 	size_t measured = 0, i;
 
 	for (i = 0; i < x->count; i++)
-		measured += x->tried[i].runs > 0;
+		measured += !x->tried[i].machine && x->tried[i].runs > 0;
+	if (x->count && !x->here) {
+		print_elsewhere(x);
+		fflush(stdout);
+		return cli_error(CLI_FAILED,
+				 "nothing was tried on this kind of machine (%s): 'pem explore "
+				 "run' makes trials here",
+				 x->store.machines[0].text);
+	}
 	if (!x->count)
 		return cli_error(CLI_FAILED,
 				 "nothing was tried yet: 'pem explore run' makes trials");
@@ -194,11 +211,11 @@ static int say_none(const struct exploration *x)
 		return cli_error(CLI_FAILED,
 				 "no configuration was measured: all %zu failed or were refused; "
 				 "'pem explore show' tells why",
-				 x->count);
+				 x->here);
 	return cli_error(CLI_FAILED,
 			 "no configuration has all the runs that the experiment asks for: of %zu, "
 			 "%zu have some; 'pem explore run' makes the others",
-			 x->count, measured);
+			 x->here, measured);
 }
 
 int explore_print_best(struct exploration *x)
@@ -285,12 +302,19 @@ static int apply(struct exploration *x, const struct explore_best *best)
 int explore_best(const struct explore_request *request)
 {
 	struct exploration x;
+	struct explore_estimate gain;
 	struct explore_best best;
+	uint32_t runs;
 	int rc = exploration__open(&x, request, request->apply);
 
 	rc = rc ? cli_fail(-rc, &x.error) : explore_print_best(&x);
-	if (!rc && request->apply && exploration__best(&x, &best))
-		rc = apply(&x, &best);
+	if (!rc && request->apply && exploration__best(&x, &best)) {
+		gain = exploration__gain(&x, &best, &runs);
+		rc = runs && gain.high < 0
+			     ? cli_error(CLI_FAILED, "fresh runs showed that it is worse than the "
+						     "defaults: nothing was applied")
+			     : apply(&x, &best);
+	}
 	exploration__close(&x);
 	return rc;
 }
@@ -383,7 +407,7 @@ static int reproduce(void *arg)
 	if (!rc)
 		then = x.tried[number - 1];
 	for (i = 0; !rc && i < RUNS_AGAIN; i++) {
-		rc = exploration__run(&x, then.levels);
+		rc = exploration__run(&x, then.levels, false);
 		if (!rc && (x.outcome.outcome == PEM_EXPLORE_MEASURED ||
 			    x.outcome.outcome == PEM_EXPLORE_STOPPED))
 			explore_tried__add(&now, x.outcome.values, x.experiment.metric_count);

@@ -22,12 +22,12 @@ static uint32_t parameters(const struct exploration *exploration)
 static uint64_t key_of(const struct exploration *exploration, const uint32_t *levels,
 		       uint32_t machine)
 {
-	uint64_t key = machine;
+	uint64_t key = 0;
 	uint32_t i;
 
 	for (i = 0; i < parameters(exploration); i++)
 		key = pem_hash__join(key, PEM_HASH_START, levels[i] + 1ull);
-	return key;
+	return pem_hash__join(key, PEM_HASH_START, machine + 1ull);
 }
 
 struct explore_tried *exploration__find(const struct exploration *exploration,
@@ -140,14 +140,29 @@ int exploration__forget_lost(struct exploration *exploration)
 	return rc;
 }
 
+/* Does another machine of this kind run it now? */
+static bool is_made_now(const struct exploration *exploration, const struct trial_stored *run)
+{
+	return !run->machine && !trial_store__is_lost(&exploration->store, run);
+}
+
+bool exploration__is_going_on(const struct exploration *exploration)
+{
+	const struct trial_runs *unfinished = &exploration->store.unfinished;
+	size_t i;
+
+	for (i = 0; i < unfinished->count && !is_made_now(exploration, &unfinished->at[i]); i++)
+		;
+	return i < unfinished->count;
+}
+
 size_t exploration__begun(const struct exploration *exploration)
 {
 	const struct trial_runs *unfinished = &exploration->store.unfinished;
 	size_t begun = exploration->here, i;
 
 	for (i = 0; i < unfinished->count; i++)
-		begun += !unfinished->at[i].machine &&
-			 !trial_store__is_lost(&exploration->store, &unfinished->at[i]) &&
+		begun += is_made_now(exploration, &unfinished->at[i]) &&
 			 !exploration__find(exploration, unfinished->at[i].levels);
 	return begun;
 }
@@ -223,8 +238,7 @@ int exploration__catch_up(struct exploration *exploration)
 	if (!rc)
 		rc = take_new(exploration);
 	for (i = 0; !rc && i < unfinished->count; i++) {
-		if (!unfinished->at[i].machine &&
-		    !trial_store__is_lost(&exploration->store, &unfinished->at[i]))
+		if (is_made_now(exploration, &unfinished->at[i]))
 			rc = explore_search__reserve(exploration->search, unfinished->at[i].levels);
 	}
 	return rc;
@@ -302,6 +316,10 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 		rc = lock(exploration);
 	if (!rc)
 		rc = trial_store__update(&exploration->store, error);
+	if (!rc && exploration->store.unreadable)
+		cli_say("%zu runs are left out: the database has their machine in a form that "
+			"can't be read",
+			exploration->store.unreadable);
 	return rc ? rc : take_new(exploration);
 }
 
@@ -368,7 +386,7 @@ static bool on_record(const struct pem_explore_record *record, void *arg)
 	return !exploration->validates && explore_search__record(exploration->search, record) == 1;
 }
 
-int exploration__run(struct exploration *exploration, const uint32_t *levels)
+int exploration__run(struct exploration *exploration, const uint32_t *levels, bool alone)
 {
 	struct trial trial = {.experiment = &exploration->experiment,
 			      .settings = exploration->settings,
@@ -378,7 +396,7 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels)
 			      .record = on_record,
 			      .arg = exploration};
 	struct trial_outcome *outcome = &exploration->outcome;
-	int rc = trial_store__begin(&exploration->store, levels, &exploration->error);
+	int rc = trial_store__begin(&exploration->store, levels, alone, &exploration->error);
 
 	if (rc)
 		return rc;
@@ -420,6 +438,8 @@ void exploration__close(struct exploration *exploration)
 	free(exploration->tried);
 	pem_number_map__free(&exploration->indexes);
 	free(exploration->wide_parameters);
+	for (i = 0; i < exploration->wide_machines; i++)
+		free((char *)exploration->machine_names[i]);
 	free((void *)exploration->machine_names);
 	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++)
 		free(exploration->taken[i]);

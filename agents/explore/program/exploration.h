@@ -67,9 +67,9 @@ int exploration__open(struct exploration *exploration, const struct explore_requ
 void exploration__close(struct exploration *exploration);
 /*
  * Run a configuration once, and keep what came of it. Returns 0; -EINTR: it was interrupted;
- * another -errno with error.
+ * -EALREADY: alone is true, and another machine is at it; another -errno with error.
  */
-int exploration__run(struct exploration *exploration, const uint32_t *levels);
+int exploration__run(struct exploration *exploration, const uint32_t *levels, bool alone);
 /*
  * Why a configuration need not be tried: one of its values was refused again and again, and never
  * taken. NULL: it has to be tried.
@@ -89,6 +89,8 @@ int exploration__forget_lost(struct exploration *exploration);
 int exploration__catch_up(struct exploration *exploration);
 /* Configurations that were tried on this kind of machine, or are tried now. */
 size_t exploration__begun(const struct exploration *exploration);
+/* Do other machines of this kind run trials now? */
+bool exploration__is_going_on(const struct exploration *exploration);
 /* Give all settings their first values, before something is printed. */
 void exploration__restore(struct exploration *exploration);
 /* The trial of a configuration on this kind of machine, or NULL: it was not tried. */
@@ -114,9 +116,10 @@ struct explore_estimate exploration__gain(struct exploration *exploration,
 					  const struct explore_best *best, uint32_t *runs);
 /*
  * Run the best configuration and the defaults in turns, and keep by how much it is better. Does
- * nothing if that is known, or can't be. Returns 0, -EINTR, or -errno with error.
+ * nothing if that is known, can't be, or takes longer than left_s seconds. Returns 0, -EINTR, or
+ * -errno with error.
  */
-int exploration__validate(struct exploration *exploration);
+int exploration__validate(struct exploration *exploration, double left_s);
 /* The best configuration by what is known. Returns 1, or 0: nothing was measured. */
 int exploration__best(const struct exploration *exploration, struct explore_best *best);
 /* Make the wide space, for policies, of the machines that the store knows. 0 or -ENOMEM. */

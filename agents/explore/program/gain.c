@@ -45,14 +45,25 @@ static double gain_of_time(const struct exploration *exploration, double percent
 	return exploration->experiment.metrics[0].greater_is_better ? share / (1 - share) : share;
 }
 
+static bool is_usual(const struct exploration *exploration, const uint32_t *levels)
+{
+	const struct trial_experiment *e = &exploration->experiment;
+
+	return e->has_default &&
+	       !memcmp(levels, e->defaults, e->space->view.parameter_count * sizeof(*levels));
+}
+
 struct explore_estimate exploration__gain(struct exploration *exploration,
 					  const struct explore_best *best, uint32_t *runs)
 {
 	struct pem_db_validation found = {.size = sizeof(found)};
 
 	*runs = 0;
+	if (is_usual(exploration, best->levels))
+		return (struct explore_estimate){0, NAN, NAN};
 	if (trial_store__validation(&exploration->store, best->levels, &found,
-				    &(struct pem_error){.text = ""}) != 1)
+				    &exploration->error) != 1 ||
+	    found.treated < 2)
 		return gain_of_trials(exploration, best);
 	*runs = (uint32_t)found.treated;
 	return (struct explore_estimate){gain_of_time(exploration, found.gain),
@@ -60,27 +71,28 @@ struct explore_estimate exploration__gain(struct exploration *exploration,
 					 gain_of_time(exploration, found.gain_high)};
 }
 
-/* Run a configuration, and write its value. Returns 0, 1: it has none above 0; -errno. */
+/* Run a configuration, and write its value. Returns 0, 1: it has none above 0; -errno with error.
+ */
 static int value_now(struct exploration *exploration, const uint32_t *levels, double *value)
 {
-	int rc = exploration__run(exploration, levels);
+	int rc = exploration__run(exploration, levels, false);
 
 	*value = exploration->outcome.values[0];
 	return rc ? rc : exploration->outcome.outcome != PEM_EXPLORE_MEASURED || !(*value > 0);
 }
 
-/* Returns 0: it is kept, or can't be; -errno. */
+/* Returns 0 or -errno with error. One that can't be made is kept with no runs. */
 static int validate(struct exploration *exploration, const uint32_t *levels)
 {
 	const uint32_t *usual = exploration->experiment.defaults;
 	bool is_rate = exploration->experiment.metrics[0].greater_is_better;
 	struct pem_agent_trial runs[2 * TURNS];
 	struct pem_agent_comparison found;
-	struct pem_db_validation validation;
+	struct pem_db_validation validation = {.verdict = PEM_AGENT_UNCLEAR};
 	size_t i;
-	int rc;
+	int rc = 0;
 
-	for (i = 0; i < 2 * TURNS; i++) {
+	for (i = 0; !rc && i < 2 * TURNS; i++) {
 		struct pem_agent_trial *run = &runs[i];
 
 		cli_progress__show(cli_format("the best configuration and the defaults in turns, "
@@ -89,39 +101,89 @@ static int validate(struct exploration *exploration, const uint32_t *levels)
 		/* Who begins changes from turn to turn. */
 		*run = (struct pem_agent_trial){.treated = (i + i / 2) % 2, .group = i / 2};
 		rc = value_now(exploration, run->treated ? levels : usual, &run->value);
-		if (rc)
-			return rc < 0 ? rc : 0;
 		run->value = is_rate ? 1 / run->value : run->value;
 	}
-	validation =
-		(struct pem_db_validation){.verdict = pem_agent__judge(runs, 2 * TURNS, 1, &found),
-					   .gain = found.gain,
-					   .gain_low = found.gain_low,
-					   .gain_high = found.gain_high,
-					   .treated = found.treated,
-					   .controls = found.controls};
+	if (rc < 0)
+		return rc;
+	if (!rc)
+		validation = (struct pem_db_validation){
+			.verdict = pem_agent__judge(runs, 2 * TURNS, 1, &found),
+			.gain = found.gain,
+			.gain_low = found.gain_low,
+			.gain_high = found.gain_high,
+			.treated = found.treated,
+			.controls = found.controls};
 	return trial_store__validate(&exploration->store, levels, &validation, &exploration->error);
 }
 
-int exploration__validate(struct exploration *exploration)
+/* Make the runs of a race that a validation's runs began. Returns 0 or -errno with error. */
+static int end_race(struct exploration *exploration)
 {
-	const struct trial_experiment *e = &exploration->experiment;
-	struct pem_db_validation known = {.size = sizeof(known)};
-	uint32_t levels[TRIAL_PARAMETERS_MAX + 1], attempt;
-	size_t bytes = e->space->view.parameter_count * sizeof(*levels);
-	struct explore_best best;
+	uint32_t most = 2 * (exploration->experiment.race_runs + exploration->experiment.runs);
+	uint32_t levels[TRIAL_PARAMETERS_MAX];
+	bool again = false;
 	int rc = 0;
 
+	for (; !rc && most && !trial_interrupted; most--) {
+		if (explore_search__next(exploration->search, levels, &again) != 1 || !again)
+			break;
+		rc = exploration__run(exploration, levels, false);
+	}
+	return rc;
+}
+
+/* How long a validation takes, by what earlier runs took. */
+static double seconds_of(const struct exploration *exploration, const uint32_t *levels)
+{
+	const struct explore_tried *usual =
+		exploration__find(exploration, exploration->experiment.defaults);
+	const struct explore_tried *best = exploration__find(exploration, levels);
+
+	return TURNS * (usual->seconds / usual->runs + best->seconds / best->runs);
+}
+
+/* Can the best configuration be compared with the defaults, and was not yet? Or -errno. */
+static int is_open(struct exploration *exploration, const struct explore_best *best, double left_s)
+{
+	const struct trial_experiment *e = &exploration->experiment;
+	const struct explore_tried *usual =
+		e->has_default ? exploration__find(exploration, e->defaults) : NULL;
+	struct pem_db_validation known = {.size = sizeof(known)};
+	int rc;
+
+	if (!e->race_runs || !usual || !usual->runs || !(usual->means[0] > 0) ||
+	    !(best->mean > 0) || is_usual(exploration, best->levels) ||
+	    seconds_of(exploration, best->levels) > left_s)
+		return 0;
+	rc = trial_store__validation(&exploration->store, best->levels, &known,
+				     &exploration->error);
+	return rc < 0 ? rc : !rc;
+}
+
+int exploration__validate(struct exploration *exploration, double left_s)
+{
+	size_t bytes = exploration->experiment.space->view.parameter_count * sizeof(uint32_t);
+	uint32_t levels[TRIAL_PARAMETERS_MAX], attempt;
+	struct explore_best best;
+	int rc = exploration__catch_up(exploration);
+
 	exploration->validates = true;
-	for (attempt = 0; !rc && attempt < ATTEMPTS && e->has_default && e->race_runs; attempt++) {
-		if (!exploration__best(exploration, &best) ||
-		    !memcmp(best.levels, e->defaults, bytes) ||
-		    trial_store__validation(&exploration->store, best.levels, &known,
-					    &exploration->error))
+	for (attempt = 0; !rc && attempt < ATTEMPTS; attempt++) {
+		/* The last machine does it. */
+		if (exploration__is_going_on(exploration) || !exploration__best(exploration, &best))
+			break;
+		rc = is_open(exploration, &best, left_s);
+		if (rc <= 0)
 			break;
 		memcpy(levels, best.levels, bytes);
+		left_s -= seconds_of(exploration, levels);
 		rc = validate(exploration, levels);
+		if (!rc)
+			rc = end_race(exploration);
+		if (!rc)
+			rc = exploration__catch_up(exploration);
 	}
+	exploration->validates = false;
 	cli_progress__clear();
 	return rc;
 }

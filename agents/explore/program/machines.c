@@ -19,8 +19,7 @@ static int allows_here(const struct pem_explore_space *wide, uint32_t *levels)
 {
 	const struct pem_explore_space *space = wide->arg;
 
-	levels[space->parameter_count] = 0;
-	return space->allows(space, levels);
+	return !levels[space->parameter_count] && space->allows(space, levels);
 }
 
 static void at_any(const struct pem_explore_space *wide, uint64_t number, uint32_t *levels)
@@ -45,7 +44,15 @@ struct pem_explore_space exploration__whole(const struct exploration *exploratio
 	const struct pem_explore_space *space = &exploration->experiment.space->view;
 	struct pem_explore_space whole = exploration->wide;
 
-	if (exploration->wide_machines < 2)
+	bool elsewhere = false, here = false;
+	size_t i;
+
+	for (i = 0; i < exploration->count; i++) {
+		elsewhere |= exploration->tried[i].machine != 0;
+		here |= !exploration->tried[i].machine;
+	}
+	/* One kind alone tells nothing of another. */
+	if (!elsewhere || (!here && exploration->wide_machines < 3))
 		return *space;
 	whole.at = at_any;
 	whole.allows = allows_any;
@@ -67,8 +74,13 @@ int exploration__widen(struct exploration *exploration)
 	exploration->machine_names = names ? names : exploration->machine_names;
 	if (!own || !names)
 		return -ENOMEM;
-	for (i = 0; i < machines; i++)
-		names[i] = exploration->store.machines[i].text;
+	/* Policies live longer than the store's texts stay where they are. */
+	for (i = exploration->wide_machines; i < machines; i++) {
+		names[i] = strdup(exploration->store.machines[i].text);
+		if (!names[i])
+			return -ENOMEM;
+		exploration->wide_machines = i + 1;
+	}
 	memcpy(own, space->parameters, n * sizeof(*own));
 	own[n] = (struct pem_explore_parameter){
 		.name = "(machine)", .levels = machines, .values = names};
@@ -79,6 +91,5 @@ int exploration__widen(struct exploration *exploration)
 						       .at = at_here,
 						       .allows = allows_here,
 						       .arg = space};
-	exploration->wide_machines = machines;
 	return 0;
 }

@@ -49,7 +49,8 @@ static int explore(struct exploration *x)
 	/* The gain over the defaults is what people ask for first. */
 	if (!rc && e->has_default && !exploration__find(x, e->defaults)) {
 		show_progress(x, trials, began_ns, before);
-		rc = exploration__run(x, e->defaults);
+		rc = exploration__run(x, e->defaults, true);
+		rc = rc == -EALREADY ? 0 : rc;
 	}
 	while (!rc && !trial_interrupted) {
 		if (e->time_s > 0 && (double)(cli_now_ns() - began_ns) / 1e9 >= e->time_s)
@@ -70,9 +71,13 @@ static int explore(struct exploration *x)
 				exploration__refused(x, levels));
 			break;
 		}
-		skips = 0;
 		show_progress(x, trials, began_ns, before);
-		rc = exploration__run(x, levels);
+		rc = exploration__run(x, levels, !again);
+		/* It is reserved with the next look, and another one is chosen. */
+		if (rc == -EALREADY && ++skips < SKIPS_MAX)
+			rc = 0;
+		else
+			skips = 0;
 	}
 	cli_progress__clear();
 	if (rc < 0 && rc != -EINTR && !x->error.text[0])
@@ -85,13 +90,15 @@ static int run(void *arg)
 {
 	struct exploration x;
 	int rc = exploration__open(&x, arg, true), status;
+	uint64_t began_ns = cli_now_ns();
+	double time_s = x.experiment.time_s > 0 ? x.experiment.time_s : INFINITY;
 
 	if (!rc)
 		rc = exploration__forget_lost(&x);
 	if (!rc)
 		rc = explore(&x);
 	if (!rc)
-		rc = exploration__validate(&x);
+		rc = exploration__validate(&x, time_s - (double)(cli_now_ns() - began_ns) / 1e9);
 	exploration__restore(&x);
 	if (rc && rc != -EINTR) {
 		status = cli_fail(-rc, &x.error);

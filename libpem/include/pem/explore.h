@@ -66,8 +66,9 @@ struct pem_explore_space {
 	/*
 	 * Returns 1 if a configuration is allowed, else 0. The level of a parameter that has no
 	 * meaning beside the others' becomes 0, so that equal configurations have equal levels. If
-	 * trials of several kinds of machines are known, the last parameter is "(machine)": its
-	 * level becomes 0, this machine's, and trials of others have other levels.
+	 * trials of several kinds of machines are known, the last parameter is "(machine)":
+	 * configurations of level 0 are this machine's and allowed, trials of others have other
+	 * levels.
 	 */
 	int (*allows)(const struct pem_explore_space *space, uint32_t *levels);
 	void *arg; /* the explorer's */
