@@ -205,7 +205,7 @@ static void wait_for(struct pem_callback *cb, uint64_t calls)
 static void records_and_statistics_are_apart(void **state)
 {
 	struct pem_statistics *all = statistics(NULL, 0, PAGES);
-	struct seen seen = {0};
+	static struct seen seen = {0};
 	struct pem_callback *cb;
 	struct pem_log *log;
 
@@ -223,7 +223,7 @@ static void records_and_statistics_are_apart(void **state)
 /* Each has the records that pass its own predicate; some are of two of them. */
 static void each_taker_of_records_has_its_own(void **state)
 {
-	struct seen few = {0}, many = {0}, late = {0};
+	static struct seen few = {0}, many = {0}, late = {0};
 	struct pem_callback *cb, *other;
 	struct pem_log *log;
 
@@ -259,7 +259,7 @@ static void each_taker_of_records_has_its_own(void **state)
 /* What callbacks need to know of threads is nothing that such a log has asked for. */
 static void a_log_of_programs_has_nothing_of_the_kernel(void **state)
 {
-	struct seen seen = {0};
+	static struct seen seen = {0};
 	struct pem_callback *cb = call_later(0, PAGES, &seen);
 	struct pem_balance balance;
 	struct pem_log *log;

@@ -11,7 +11,7 @@
 static void handles_that_ask_for_the_same_share_a_demand(void **state)
 {
 	struct pem_statistics *all = statistics(&here, NULL, NULL);
-	struct seen seen = {0};
+	static struct seen seen = {0};
 
 	(void)state;
 	call_back(&here, NULL, &seen);
@@ -27,7 +27,7 @@ static void a_process_that_comes_later_learns_all_rules(void **state)
 {
 	struct pem_statistics *all = statistics(NULL, NULL, NULL),
 			      *large = statistics(NULL, "number", "number >= 5");
-	struct seen small = {0};
+	static struct seen small = {0};
 	struct pem_callback *later = call_later(NULL, "number < 3", &small);
 	struct pem_log *log = log_where(NULL, "number > 6");
 	struct pem_balance balance;

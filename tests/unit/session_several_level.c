@@ -67,7 +67,7 @@ static void a_statistic_hides_nothing_from_the_log(void **state)
 static void callbacks_hide_nothing_from_the_log(void **state)
 {
 	struct pem_log *log = log_first_ticks();
-	struct seen odd = {0}, small = {0};
+	static struct seen odd = {0}, small = {0};
 	struct pem_callback *cb, *later;
 
 	(void)state;
@@ -86,7 +86,7 @@ static void callbacks_hide_nothing_from_the_log(void **state)
 /* Records that came before the log are not the log's, and those of a pause are not, either. */
 static void what_callbacks_alone_wanted_is_not_the_logs(void **state)
 {
-	struct seen seen = {0};
+	static struct seen seen = {0};
 	struct pem_callback *later;
 	struct pem_log *log;
 
@@ -246,7 +246,7 @@ static void check_producer(uint64_t delivered, uint64_t lost)
 static void handles_come_and_go_beside_the_log(void **state)
 {
 	struct pem_log *log = log_first_ticks();
-	struct handle handles[HANDLES] = {{0}};
+	static struct handle handles[HANDLES];
 	uint64_t logged = TICKS, raised = TICKS;
 	unsigned seed = 1, step;
 	bool enabled = true;

@@ -14,7 +14,7 @@ static void each_handle_has_what_it_asks_for(void **state)
 	struct pem_statistics *all = statistics(&here, NULL, NULL),
 			      *large = statistics(&here, "number", "number >= 5"),
 			      *who = statistics(NULL, "who", "number < 8");
-	struct seen odd = {0}, small = {0};
+	static struct seen odd = {0}, small = {0};
 	struct pem_balance balance;
 	struct pem_callback *later;
 	struct pem_statistic value = {.size = sizeof(value)};
@@ -47,7 +47,7 @@ static void each_handle_has_what_it_asks_for(void **state)
 /* Each taker of records has those of its own process, in both orders. */
 static void records_of_two_processes_are_told_apart(void **state)
 {
-	struct seen theirs = {0};
+	static struct seen theirs = {0};
 	struct pem_balance balance;
 	struct pem_context there = anywhere;
 	struct pem_callback *later;
@@ -73,7 +73,7 @@ static void records_of_two_processes_are_told_apart(void **state)
 static void records_of_two_threads_are_told_apart(void **state)
 {
 	struct pem_context mine = here;
-	struct seen all = {0};
+	static struct seen all = {0};
 	struct pem_balance balance;
 	struct pem_callback *later;
 	struct pem_log *log;
@@ -124,7 +124,7 @@ static void records_of_two_cpus_are_refused_with_a_sentence(void **state)
 	struct pem_context one = here, two = here;
 	struct pem_event_set *set = ticks_where(NULL);
 	struct pem_error error = {""};
-	struct seen seen = {0};
+	static struct seen seen = {0};
 
 	(void)state;
 	one.one_cpu = two.one_cpu = 1;
@@ -177,7 +177,7 @@ static void a_callback_beside_statistics_is_woken(void **state)
 {
 	struct pem_statistics *all = statistics(&here, "number", NULL),
 			      *large = statistics(&here, "number", "number >= 5");
-	struct seen seen = {0};
+	static struct seen seen = {0};
 	struct pem_callback *later = call_later(&here, "number == 7", &seen);
 
 	(void)state;

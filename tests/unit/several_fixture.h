@@ -98,7 +98,10 @@ MAYBE_UNUSED static struct pem_log *log_where(const struct pem_context *context,
 	return log;
 }
 
-/* What a callback saw: how often, and the sum of number. */
+/*
+ * What a callback saw: how often, and the sum of number. Asynchronous callbacks go on until the
+ * session is closed, after the test's function: theirs is static.
+ */
 struct seen {
 	uint64_t count, sum;
 };
