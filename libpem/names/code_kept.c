@@ -385,20 +385,25 @@ const char *code__kept_trouble(const struct pem_code *code, uint32_t object)
 	return *trouble ? trouble : NULL;
 }
 
+/* NULL: it has none, as all objects may have none. */
+static const struct pem_segment *segments_of(const struct pem_code *code,
+					     const struct kept_object *object)
+{
+	return object->segment_count ? code->kept->segments + object->first_segment : NULL;
+}
+
 int code__take_segments(const struct pem_code *code, struct code_object *object, uint32_t kept)
 {
 	const struct kept_object *o = &code->kept->objects[kept];
 
-	return code__keep_segments(object, code->kept->segments + o->first_segment,
-				   o->segment_count);
+	return code__keep_segments(object, segments_of(code, o), o->segment_count);
 }
 
 bool code__kept_offset(const struct pem_code *code, uint32_t object, uint64_t *offset)
 {
 	const struct kept_object *o = &code->kept->objects[object];
-	const struct pem_segment *s = code->kept->segments + o->first_segment;
 
-	return pem_segments__offset(s, o->segment_count, code->is_data, offset);
+	return pem_segments__offset(segments_of(code, o), o->segment_count, code->is_data, offset);
 }
 
 int code__name_kept(struct pem_code *code, struct code_location *location, uint64_t owner)
