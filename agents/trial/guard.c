@@ -77,7 +77,8 @@ int trial_guard__folder(char *path, size_t bytes, struct pem_error *error)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	const char *database = getenv("PEM_DB");
-	bool is_shared = database && !strncmp(database, "postgres", 8) && strstr(database, "://");
+	bool is_shared = database && (!strncmp(database, "postgresql://", 13) ||
+				      !strncmp(database, "postgres://", 11));
 	char node[TRIAL_NODE_BYTES] = "", *slash;
 	struct stat st;
 	int rc = 0, first = 0;

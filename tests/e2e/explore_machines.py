@@ -40,6 +40,13 @@ def explore(folder, env, verb, *options, before=()):
     return out, err
 
 
+def tortoise(folder):
+    """Words before a command that give it another kind of machine."""
+    with open(folder + "/cpuinfo", "w", encoding="utf-8") as out:
+        out.write("model name\t: Tortoise\n")
+    return ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/cpuinfo && exec "$@"', folder + "/cpuinfo"]
+
+
 def shown(folder, env, before=()):
     return json.loads(explore(folder, env, "show", "--json", before=before)[0])
 
@@ -54,10 +61,10 @@ def two_nodes_share_the_trials():
         env = dict(cluster, PEM_DB=env["PEM_DB"], XDG_STATE_HOME=env["XDG_STATE_HOME"])
         explore(folder, env, "run", before=["srun", "-N2"])
         trials = shown(folder, env)["trials"]
-        # Two that begin at one moment do not know of each other.
+        # Two nodes may begin the last ones at one moment, which are two configurations all the same.
         assert 20 <= len(trials) <= 21, len(trials)
         equal({trial["machine"] for trial in trials}, {"n1", "n2"}, "nodes")
-        assert sum(trial["runs"] for trial in trials) <= len(trials) + 6, [trial["runs"] for trial in trials]
+        equal([trial["runs"] for trial in trials], [1] * len(trials), "runs of each configuration")
         equal(explore(folder, env, "run")[1], "", "nothing is left to do")
         equal(len(shown(folder, env)["trials"]), len(trials), "trials after another run")
 
@@ -70,9 +77,7 @@ def another_kind_of_machine_is_a_parameter():
         folder, env = place(url, "grep -q Tortoise /proc/cpuinfo &amp;&amp; slow=50 || slow=0; "
                             "echo v=$((slow+10+({a}-3)*({a}-3)+({b}-4)*({b}-4)))", 'policy="gaussian" race="0" trials="14"')
         explore(folder, env, "run")
-        with open(folder + "/cpuinfo", "w", encoding="utf-8") as out:
-            out.write("model name\t: Tortoise\n")
-        slow = ["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/cpuinfo && exec "$@"', folder + "/cpuinfo"]
+        slow = tortoise(folder)
         env["SLURMD_NODENAME"] = "there"
         out = explore(folder, env, "run", before=slow)[0]
         told = shown(folder, env, before=slow)
@@ -134,10 +139,7 @@ def a_kind_without_trials_is_told():
     with postgresql.server() as url:
         folder, env = place(url, "echo v=$(({a}+{b}))", 'policy="grid" race="0" trials="4"')
         explore(folder, env, "run")
-        with open(folder + "/cpuinfo", "w", encoding="utf-8") as out:
-            out.write("model name\t: Tortoise\n")
-        rc, out, err = run(["unshare", "-m", "sh", "-c", 'mount --bind "$0" /proc/cpuinfo && exec "$@"', folder + "/cpuinfo",
-                            PEM, "explore", "best", folder + "/e.xml"], env=env)
+        rc, out, err = run(tortoise(folder) + [PEM, "explore", "best", folder + "/e.xml"], env=env)
         equal(rc, 3, err)
         assert "nothing was tried on this kind of machine (Tortoise" in err and "has the best v, 2:" in out, (out, err)
 

@@ -37,7 +37,7 @@ static struct explore_estimate gain_of_trials(const struct exploration *explorat
 					 .high = sign * (ratio * exp(sign * half) - 1)};
 }
 
-/* The gain of a metric, of one of time in %: a rate is so many in a time. */
+/* The gain of the metric, from a gain in % of the time: a rate is the inverse of a time. */
 static double gain_of_time(const struct exploration *exploration, double percent)
 {
 	double share = percent / 100;
@@ -57,13 +57,16 @@ struct explore_estimate exploration__gain(struct exploration *exploration,
 					  const struct explore_best *best, uint32_t *runs)
 {
 	struct pem_db_validation found = {.size = sizeof(found)};
+	struct pem_error error = {.text = ""};
+	int rc;
 
 	*runs = 0;
 	if (is_usual(exploration, best->levels))
 		return (struct explore_estimate){0, NAN, NAN};
-	if (trial_store__validation(&exploration->store, best->levels, &found,
-				    &exploration->error) != 1 ||
-	    found.treated < 2)
+	rc = trial_store__validation(&exploration->store, best->levels, &found, &error);
+	if (rc < 0)
+		cli_say("the comparison with the defaults can't be read: %s", error.text);
+	if (rc != 1 || found.treated < 2)
 		return gain_of_trials(exploration, best);
 	*runs = (uint32_t)found.treated;
 	return (struct explore_estimate){gain_of_time(exploration, found.gain),
@@ -132,7 +135,7 @@ static int end_race(struct exploration *exploration)
 	return rc;
 }
 
-/* How long a validation takes, by what earlier runs took. */
+/* How long a validation takes, estimated from earlier runs. */
 static double seconds_of(const struct exploration *exploration, const uint32_t *levels)
 {
 	const struct explore_tried *usual =

@@ -43,7 +43,6 @@ struct pem_explore_space exploration__whole(const struct exploration *exploratio
 {
 	const struct pem_explore_space *space = &exploration->experiment.space->view;
 	struct pem_explore_space whole = exploration->wide;
-
 	bool elsewhere = false, here = false;
 	size_t i;
 
