@@ -9,6 +9,7 @@
  *	launch.c	one run of the command: started, watched, ended with all that it started
  *	metrics.c	the metrics of a run
  *	run.c		configure, start, run, restore
+ *	figures.c	what several runs of a configuration come to
  *	store.c		runs in the CPO database; stored.c: those that it has
  *	table.h		a space that was measured before, from CSV
  *	guard.c		a process that ends and restores everything if the agent is killed
@@ -247,6 +248,26 @@ int trial__run(const struct trial *trial, const uint32_t *levels, struct trial_o
 	       struct pem_error *error);
 /* Remove a folder with all that is in it, as far as that can be done. Follows no link. */
 void trial__remove(const char *folder);
+
+/* --- figures.c --- */
+
+/* What several runs of a configuration come to, for each metric. All zero: no run yet. */
+struct trial_figures {
+	uint32_t runs;
+	double means[TRIAL_METRICS_MAX];
+	double squares[TRIAL_METRICS_MAX]; /* sums of squared differences from the mean */
+	double errors[TRIAL_METRICS_MAX]; /* standard errors of the means; 0: unknown */
+};
+
+/* Add the values of count metrics of a run. */
+void trial_figures__add(struct trial_figures *figures, const double *values, size_t count);
+/*
+ * The half of a 95 % interval of the difference of two configurations' means of the first metric,
+ * each in a unit of its own (Welch, Biometrika 34, 1947). If one ran once, its runs are taken to
+ * differ as much as the other's; NAN: both ran once.
+ */
+double trial_figures__half_interval(const struct trial_figures *a, double a_unit,
+				    const struct trial_figures *b, double b_unit);
 
 /* --- store.c --- */
 

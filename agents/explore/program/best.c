@@ -165,8 +165,8 @@ static const struct explore_tried *best_elsewhere(const struct exploration *x, u
 
 		if (tried->machine != machine || tried->outcome != PEM_EXPLORE_MEASURED)
 			continue;
-		if (!best ||
-		    (greater ? tried->means[0] > best->means[0] : tried->means[0] < best->means[0]))
+		if (!best || (greater ? tried->figures.means[0] > best->figures.means[0]
+				      : tried->figures.means[0] < best->figures.means[0]))
 			best = tried;
 	}
 	return best;
@@ -185,7 +185,7 @@ static void print_elsewhere(const struct exploration *x)
 			continue;
 		printf("\nOn %s trial %zu has the best %s, %g%s%s:\n  %s\n",
 		       x->store.machines[machine].text, (size_t)(best - x->tried) + 1, metric->name,
-		       best->means[0], *metric->unit ? " " : "", metric->unit, text);
+		       best->figures.means[0], *metric->unit ? " " : "", metric->unit, text);
 	}
 }
 
@@ -195,7 +195,7 @@ static int say_none(const struct exploration *x)
 	size_t measured = 0, i;
 
 	for (i = 0; i < x->count; i++)
-		measured += !x->tried[i].machine && x->tried[i].runs > 0;
+		measured += !x->tried[i].machine && x->tried[i].figures.runs > 0;
 	if (x->count && !x->here) {
 		print_elsewhere(x);
 		fflush(stdout);
@@ -325,11 +325,11 @@ static void print_compared(const struct explore_tried *then, const struct explor
 			   uint32_t number, double half, bool known)
 {
 	struct json_object *all = json_object_new_object();
-	double difference = now->means[0] - then->means[0];
+	double difference = now->figures.means[0] - then->figures.means[0];
 
 	cli_json__count(all, "trial", number);
-	cli_json__real(all, "then", then->means[0]);
-	cli_json__real(all, "now", now->means[0]);
+	cli_json__real(all, "then", then->figures.means[0]);
+	cli_json__real(all, "now", now->figures.means[0]);
 	if (!isnan(half)) {
 		cli_json__real(all, "low", difference - half);
 		cli_json__real(all, "high", difference + half);
@@ -343,15 +343,15 @@ static void print_compared(const struct explore_tried *then, const struct explor
 static int compare(const struct exploration *x, const struct explore_tried *then,
 		   const struct explore_tried *now, uint32_t number)
 {
-	double difference = now->means[0] - then->means[0], half;
+	double difference = now->figures.means[0] - then->figures.means[0], half;
 	const char *unit = x->experiment.metrics[0].unit;
 	bool holds, known;
 
-	if (!now->runs)
+	if (!now->figures.runs)
 		return cli_error(CLI_FAILED, "trial %u: %s", number, now->reason);
-	half = explore_half_interval(now, 1, then, 1);
+	half = trial_figures__half_interval(&now->figures, 1, &then->figures, 1);
 	holds = fabs(difference) <= half;
-	known = !isnan(half) && (!holds || half <= CLOSE * fabs(then->means[0]));
+	known = !isnan(half) && (!holds || half <= CLOSE * fabs(then->figures.means[0]));
 	if (x->request->json)
 		print_compared(then, now, number, half, known);
 	if (isnan(half))
@@ -365,12 +365,12 @@ static int compare(const struct exploration *x, const struct explore_tried *then
 			"trial %u: %g %s then and %g %s now, but its runs differ so much that "
 			"95 %% of differences lie between %+g and %+g: whether the figure "
 			"holds is unknown; each reproduce adds %u runs",
-			number, then->means[0], unit, now->means[0], unit, difference - half,
-			difference + half, RUNS_AGAIN);
+			number, then->figures.means[0], unit, now->figures.means[0], unit,
+			difference - half, difference + half, RUNS_AGAIN);
 	if (!x->request->json) {
 		printf("trial %u: %s %g %s then (%u runs), %g %s now (%u runs)\n", number,
-		       x->experiment.metrics[0].name, then->means[0], unit, then->runs,
-		       now->means[0], unit, now->runs);
+		       x->experiment.metrics[0].name, then->figures.means[0], unit,
+		       then->figures.runs, now->figures.means[0], unit, now->figures.runs);
 		printf("The figure %s: the difference is %+g to %+g %s (95 %%).\n",
 		       holds ? "holds" : "does not hold", difference - half, difference + half,
 		       unit);
@@ -392,7 +392,7 @@ static int reproduce(void *arg)
 				       "--trial: there are %zu trials; name one, from 1 on",
 				       x.count);
 	}
-	if (!rc && !x.tried[number - 1].runs) {
+	if (!rc && !x.tried[number - 1].figures.runs) {
 		rc = cli_error(CLI_WRONG_INPUT, "trial %u was not measured: %s", number,
 			       x.tried[number - 1].reason);
 		exploration__close(&x);
@@ -410,7 +410,8 @@ static int reproduce(void *arg)
 		rc = exploration__run(&x, then.levels, false);
 		if (!rc && (x.outcome.outcome == PEM_EXPLORE_MEASURED ||
 			    x.outcome.outcome == PEM_EXPLORE_STOPPED))
-			explore_tried__add(&now, x.outcome.values, x.experiment.metric_count);
+			trial_figures__add(&now.figures, x.outcome.values,
+					   x.experiment.metric_count);
 	}
 	if (!rc) {
 		memcpy(now.reason, x.outcome.reason, sizeof(now.reason));

@@ -4,11 +4,9 @@
 
 #include "grow.h"
 #include "hash.h"
-#include "student.h"
 
 #include <errno.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -87,23 +85,6 @@ static int tell_search(struct exploration *exploration, const struct trial_store
 	return explore_search__add(exploration->search, &run);
 }
 
-/* Welford, Technometrics 4 (1962) */
-void explore_tried__add(struct explore_tried *tried, const double *values, size_t count)
-{
-	double before;
-	size_t i;
-
-	tried->runs++;
-	for (i = 0; i < count; i++) {
-		before = values[i] - tried->means[i];
-		tried->means[i] += before / tried->runs;
-		tried->squares[i] += before * (values[i] - tried->means[i]);
-		if (tried->runs > 1)
-			tried->errors[i] =
-				sqrt(tried->squares[i] / (tried->runs - 1) / tried->runs);
-	}
-}
-
 static int take(struct exploration *exploration, const struct trial_stored *stored)
 {
 	struct explore_tried *tried = find_or_add(exploration, stored);
@@ -112,8 +93,9 @@ static int take(struct exploration *exploration, const struct trial_stored *stor
 		return -ENOMEM;
 	tried->seconds += stored->seconds;
 	if (has_values(stored->outcome))
-		explore_tried__add(tried, stored->values, exploration->experiment.metric_count);
-	if (has_values(stored->outcome) || !tried->runs)
+		trial_figures__add(&tried->figures, stored->values,
+				   exploration->experiment.metric_count);
+	if (has_values(stored->outcome) || !tried->figures.runs)
 		tried->outcome = stored->outcome;
 	memcpy(tried->reason, stored->reason, sizeof(tried->reason));
 	memcpy(tried->node, stored->node, sizeof(tried->node));
@@ -458,28 +440,4 @@ int exploration__best(const struct exploration *exploration, struct explore_best
 		best->high = -low;
 	}
 	return 1;
-}
-
-/* The square of the error that the mean of one run has. NAN: unknown. */
-static double variance(const struct explore_tried *tried, double unit)
-{
-	return tried->runs > 1 ? pow(tried->errors[0] / unit, 2) * tried->runs : NAN;
-}
-
-double explore_half_interval(const struct explore_tried *a, double a_unit,
-			     const struct explore_tried *b, double b_unit)
-{
-	double of_a = variance(a, a_unit), of_b = variance(b, b_unit), freedom;
-
-	if (isnan(of_a) && isnan(of_b))
-		return NAN;
-	freedom = (isnan(of_a) ? b->runs : a->runs) - 1;
-	of_a = (isnan(of_a) ? of_b : of_a) / a->runs;
-	of_b = isnan(of_b) ? of_a * a->runs / b->runs : of_b / b->runs;
-	if (!(of_a + of_b > 0))
-		return 0;
-	if (a->runs > 1 && b->runs > 1)
-		freedom = (of_a + of_b) * (of_a + of_b) /
-			  (of_a * of_a / (a->runs - 1) + of_b * of_b / (b->runs - 1));
-	return pem_student__quantile(0.05, freedom) * sqrt(of_a + of_b);
 }

@@ -20,10 +20,7 @@ struct explore_tried {
 	uint32_t *levels; /* and, after the last one, its machine */
 	uint32_t machine; /* index of the kind in the store; 0: this machine's */
 	uint32_t outcome; /* of its last run; measured or stopped, if any of its runs was */
-	uint32_t runs; /* that were measured */
-	double means[TRIAL_METRICS_MAX];
-	double squares[TRIAL_METRICS_MAX]; /* sums of squared differences from the mean */
-	double errors[TRIAL_METRICS_MAX]; /* standard errors of the means; 0: unknown */
+	struct trial_figures figures; /* of the runs that were measured */
 	double seconds;
 	char reason[160], node[TRIAL_NODE_BYTES]; /* of the last run */
 };
@@ -98,15 +95,6 @@ struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels);
 /* Its number, from 1 on. */
 size_t exploration__number(const struct exploration *exploration, const uint32_t *levels);
-/* Add the values of a run. */
-void explore_tried__add(struct explore_tried *tried, const double *values, size_t count);
-/*
- * The half of a 95 % interval of the difference of two configurations' means of the first metric,
- * each in a unit of its own (Welch, Biometrika 34, 1947). If one ran once, its runs are taken to
- * differ as much as the other's; NAN: both ran once.
- */
-double explore_half_interval(const struct explore_tried *a, double a_unit,
-			     const struct explore_tried *b, double b_unit);
 /*
  * How much better the best configuration is than the defaults, as a share, with a 95 % interval: as
  * fresh runs of both told (*runs of each), or as the runs that chose it do (*runs is 0). NAN:

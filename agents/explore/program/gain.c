@@ -2,8 +2,6 @@
 /* gain.c - how much better than the defaults the best configuration is: as told, and validated */
 #include "program/exploration.h"
 
-#include "student.h"
-
 #include <pem/agent.h>
 
 #include <errno.h>
@@ -23,11 +21,13 @@ static struct explore_estimate gain_of_trials(const struct exploration *explorat
 	const struct explore_tried *found = exploration__find(exploration, best->levels);
 	double sign = e->metrics[0].greater_is_better ? 1 : -1, ratio, half = NAN;
 
-	if (!usual || !usual->runs || !(usual->means[0] > 0) || !(found->means[0] > 0))
+	if (!usual || !usual->figures.runs || !(usual->figures.means[0] > 0) ||
+	    !(found->figures.means[0] > 0))
 		return (struct explore_estimate){NAN, NAN, NAN};
-	ratio = found->means[0] / usual->means[0];
-	if (found->runs > 1 && usual->runs > 1)
-		half = explore_half_interval(found, found->means[0], usual, usual->means[0]);
+	ratio = found->figures.means[0] / usual->figures.means[0];
+	if (found->figures.runs > 1 && usual->figures.runs > 1)
+		half = trial_figures__half_interval(&found->figures, found->figures.means[0],
+						    &usual->figures, usual->figures.means[0]);
 	/*
 	 * The interval is one of the ratio's logarithm, whose error is the ratio's as a share of
 	 * it: no more time is saved than all of it.
@@ -142,7 +142,7 @@ static double seconds_of(const struct exploration *exploration, const uint32_t *
 		exploration__find(exploration, exploration->experiment.defaults);
 	const struct explore_tried *best = exploration__find(exploration, levels);
 
-	return TURNS * (usual->seconds / usual->runs + best->seconds / best->runs);
+	return TURNS * (usual->seconds / usual->figures.runs + best->seconds / best->figures.runs);
 }
 
 /* Can the best configuration be compared with the defaults, and was not yet? Or -errno. */
@@ -154,7 +154,7 @@ static int is_open(struct exploration *exploration, const struct explore_best *b
 	struct pem_db_validation known = {.size = sizeof(known)};
 	int rc;
 
-	if (!e->race_runs || !usual || !usual->runs || !(usual->means[0] > 0) ||
+	if (!e->race_runs || !usual || !usual->figures.runs || !(usual->figures.means[0] > 0) ||
 	    !(best->mean > 0) || is_usual(exploration, best->levels) ||
 	    seconds_of(exploration, best->levels) > left_s)
 		return 0;

@@ -68,14 +68,14 @@ static struct explore_result result_of(const struct exploration *x, const struct
 		.number = (uint32_t)(t - x->tried) + 1,
 		.levels = t->levels,
 		.outcome = t->outcome,
-		.runs = t->runs,
-		.values = t->runs ? t->means : NULL,
-		.errors = t->errors,
+		.runs = t->figures.runs,
+		.values = t->figures.runs ? t->figures.means : NULL,
+		.errors = t->figures.errors,
 		.seconds = t->seconds,
 		.machine = *t->node ? t->node : x->store.machines[t->machine].text,
 		/* A measured configuration's reason is what it left. */
-		.reason = t->runs ? "" : t->reason,
-		.left = t->runs ? t->reason : "",
+		.reason = t->figures.runs ? "" : t->reason,
+		.left = t->figures.runs ? t->reason : "",
 	};
 }
 
