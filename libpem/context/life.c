@@ -36,7 +36,8 @@ void pem_life__free(struct pem_life *life)
 
 static void name_process(const struct pem_pass *pass, struct pem_life_process *p)
 {
-	const char *name = pem_trace__process_name(pass->trace, p->process.pid);
+	const char *name = pass->trace ? pem_trace__process_name(pass->trace, p->process.pid)
+				       : pem_context_table__name(pass->live.names, p->process.pid);
 
 	if (*name)
 		snprintf(p->process.name, sizeof(p->process.name), "%s", name);
@@ -44,10 +45,25 @@ static void name_process(const struct pem_pass *pass, struct pem_life_process *p
 
 static void name_thread(const struct pem_pass *pass, struct pem_life_thread *t)
 {
-	const char *name = pem_trace__thread_name(pass->trace, t->thread.tid);
+	const char *name =
+		pass->trace ? pem_trace__thread_name(pass->trace, t->thread.tid)
+			    : pem_context_table__thread_name(pass->live.names, t->thread.tid);
 
 	if (*name)
 		snprintf(t->thread.name, sizeof(t->thread.name), "%.15s", name);
+}
+
+int pem_life__call(struct pem_pass *pass, uint32_t pid, uint32_t tid)
+{
+	struct pem_life_process *p = pem_life__process(pass, pid);
+	struct pem_life_thread *t = tid ? pem_life__thread(pass, pid, tid) : NULL;
+
+	if (!p || (tid && !t))
+		return -ENOMEM;
+	name_process(pass, p);
+	if (t)
+		name_thread(pass, t);
+	return 0;
 }
 
 void pem_life__finish(struct pem_pass *pass)

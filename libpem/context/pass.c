@@ -15,63 +15,79 @@
 
 /* --- making and freeing --- */
 
-/* Which processes are observed from the trace's start on, as far as the recorder says. */
-static int observe_command(struct pem_pass *pass)
+int pem_pass__observe(struct pem_pass *pass, uint32_t command_pid, bool is_whole_machine)
 {
-	const struct pem_trace_info *info = pem_trace__info(pass->trace);
 	struct pem_life_process *p;
-	int rc = pem_trace__rewind(pass->trace);
 
-	pass->is_whole_machine = info->machine_cpu_ns != 0;
-	if (rc || !info->command_pid)
-		return rc;
-	p = pem_life__process(pass, info->command_pid);
+	pass->is_whole_machine = is_whole_machine;
+	if (!command_pid)
+		return 0;
+	p = pem_life__process(pass, command_pid);
 	if (p)
 		p->observed_clock = 0;
 	return p ? 0 : -ENOMEM;
 }
 
-static int make_parts(struct pem_pass *pass)
+int pem_pass__make_parts(struct pem_pass *pass, const struct pem_event_table *table,
+			 const struct pem_model *model, size_t streams)
 {
-	int rc = pem_plans__build(&pass->plans, pass->trace);
+	int rc = pem_plans__build(&pass->plans, table, model);
 
 	if (rc)
 		return rc;
-	pass->loss_count = pem_trace__known_losses(pass->trace);
-	pass->stream_count = pem_trace__stream_count(pass->trace);
-	pass->streams = calloc(pass->stream_count + 1, sizeof(*pass->streams));
+	pass->streams = calloc(streams + 1, sizeof(*pass->streams));
 	pass->cpus = calloc(PEM_CPUS_MAX, sizeof(*pass->cpus));
 	pass->intervals.by_cpu = calloc(PEM_CPUS_MAX, sizeof(*pass->intervals.by_cpu));
-	if (!pass->streams || !pass->cpus || !pass->intervals.by_cpu)
+	return pass->streams && pass->cpus && pass->intervals.by_cpu ? 0 : -ENOMEM;
+}
+
+int pem_pass__allocate(struct pem_pass **result, struct pem_pass_options *given,
+		       const struct pem_pass_options *options, struct pem_error *error)
+{
+	struct pem_pass *pass;
+	int rc = 0;
+
+	*given = (struct pem_pass_options){.size = sizeof(*given)};
+	if (options)
+		rc = PEM_READ_SIZED(pem_pass_options, given, options, open_max, error);
+	if (rc)
+		return rc;
+	pass = calloc(1, sizeof(*pass));
+	if (!pass)
 		return -ENOMEM;
-	return observe_command(pass);
+	pass->without = given->without;
+	pass->has_paths = given->has_paths != 0;
+	pass->open_max = given->open_max ? given->open_max : OPEN_MAX;
+	*result = pass;
+	return 0;
 }
 
 struct pem_pass *pem_pass__new(struct pem_trace *trace, const struct pem_pass_options *options,
 			       struct pem_error *error)
 {
-	struct pem_pass_options given = {.size = sizeof(given)};
-	struct pem_pass *pass;
+	const struct pem_trace_info *info = pem_trace__info(trace);
+	struct pem_pass_options given;
+	struct pem_pass *pass = NULL;
 	int rc = trace ? 0 : pem_error__lacks(error, "trace");
 
-	if (!rc && options)
-		rc = PEM_READ_SIZED(pem_pass_options, &given, options, open_max, error);
-	if (rc) {
-		errno = -rc;
-		return NULL;
-	}
-	pass = calloc(1, sizeof(*pass));
-	if (pass) {
+	if (!rc)
+		rc = pem_pass__allocate(&pass, &given, options, error);
+	if (!rc) {
 		pass->trace = trace;
-		pass->without = given.without;
-		pass->has_paths = given.has_paths != 0;
-		pass->open_max = given.open_max ? given.open_max : OPEN_MAX;
-		rc = make_parts(pass);
+		pass->loss_count = pem_trace__known_losses(trace);
+		rc = pem_pass__make_parts(pass, pem_trace__events(trace), pem_trace__model(trace),
+					  pem_trace__stream_count(trace));
 	}
-	if (pass && !rc)
+	if (!rc)
+		rc = pem_trace__rewind(trace);
+	if (!rc)
+		rc = pem_pass__observe(pass, info->command_pid, info->machine_cpu_ns != 0);
+	if (!rc)
 		return pass;
 	pem_pass__free(pass);
-	errno = -pem_error__set(error, -ENOMEM, "no memory for a pass over the trace");
+	if (rc == -ENOMEM)
+		pem_error__set(error, rc, "no memory for a pass over the trace");
+	errno = -rc;
 	return NULL;
 }
 
@@ -88,6 +104,8 @@ void pem_pass__free(struct pem_pass *pass)
 	pem_path__free(pass);
 	pem_life__free(&pass->life);
 	pem_plans__free(&pass->plans);
+	pem_event_table__free(&pass->live.events);
+	pem_context_table__free(pass->live.names);
 	free(pass->streams);
 	free(pass->ended);
 	free(pass->spans);
@@ -98,7 +116,7 @@ void pem_pass__free(struct pem_pass *pass)
 
 uint64_t pem_pass__ns(const struct pem_pass *pass, uint64_t clock)
 {
-	return pem_trace__ns(pass->trace, clock);
+	return pass->trace ? pem_trace__ns(pass->trace, clock) : pem_pass__live_ns(pass, clock);
 }
 
 uint64_t pem_pass__where(const struct pem_pass *pass, const struct pem_plan *plan,
@@ -324,14 +342,16 @@ static void describe(struct pem_pass *pass, const struct pem_record *record)
 	pass->process->is_seen |= record->source != PEM_PACKET_COUNTER;
 }
 
-static int take(struct pem_pass *pass, const struct pem_record *record)
+int pem_pass__take_record(struct pem_pass *pass, const struct pem_plan *plan,
+			  const struct pem_record *record)
 {
-	const struct pem_plan *plan = &pass->plans.entries[pem_trace__event_entry(pass->trace)];
 	int rc;
 
 	pass->now_clock = record->clock;
 	pass->now_ns = record->time_ns;
-	rc = PEM_UNLIKELY(*pass->loss_count != pass->losses_seen) ? take_losses(pass) : 0;
+	rc = PEM_UNLIKELY(pass->loss_count && *pass->loss_count != pass->losses_seen)
+		     ? take_losses(pass)
+		     : 0;
 	if (!rc)
 		rc = locate(pass, record);
 	if (!rc && pass->thread)
@@ -343,14 +363,15 @@ static int take(struct pem_pass *pass, const struct pem_record *record)
 	return rc;
 }
 
-static int finish(struct pem_pass *pass)
+int pem_pass__finish(struct pem_pass *pass)
 {
 	int rc = 0;
 
 	if (pass->finished)
 		return 0;
 	pass->finished = true;
-	rc = take_losses(pass);
+	if (pass->trace)
+		rc = take_losses(pass);
 	if (!rc)
 		rc = pem_states__finish(pass);
 	if (!rc)
@@ -363,17 +384,13 @@ static int finish(struct pem_pass *pass)
 	return rc;
 }
 
-static int no_memory(struct pem_error *error)
+int pem_pass__no_memory(struct pem_error *error)
 {
 	return pem_error__set(error, -ENOMEM, "no memory to follow what is open in the trace");
 }
 
-/* The next record, in structs of this version. */
-static inline int next_whole(struct pem_pass *pass, struct pem_record *record,
-			     struct pem_around *around, struct pem_error *error)
+void pem_pass__begin_record(struct pem_pass *pass, struct pem_around *around)
 {
-	int rc;
-
 	if (pass->ended_count)
 		pem_intervals__release_ended(pass);
 	pass->span_count = 0;
@@ -382,11 +399,24 @@ static inline int next_whole(struct pem_pass *pass, struct pem_record *record,
 	around->begun = NULL;
 	around->partner = NULL;
 	around->block = around->old_block = NULL;
+}
+
+/* The next record, in structs of this version. */
+static inline int next_whole(struct pem_pass *pass, struct pem_record *record,
+			     struct pem_around *around, struct pem_error *error)
+{
+	const struct pem_plan *plan;
+	int rc;
+
+	pem_pass__begin_record(pass, around);
 	rc = pem_trace__next(pass->trace, record, error);
-	if (PEM_LIKELY(rc == 1))
-		return PEM_LIKELY(!take(pass, record)) ? 1 : no_memory(error);
+	if (PEM_LIKELY(rc == 1)) {
+		plan = &pass->plans.entries[pem_trace__event_entry(pass->trace)];
+		rc = pem_pass__take_record(pass, plan, record);
+		return PEM_LIKELY(!rc) ? 1 : pem_pass__no_memory(error);
+	}
 	*around = (struct pem_around){.size = sizeof(*around), .cpu = PEM_NO_CPU};
-	return rc == 0 && finish(pass) ? no_memory(error) : rc;
+	return rc == 0 && pem_pass__finish(pass) ? pem_pass__no_memory(error) : rc;
 }
 
 /* For a caller of another version. */

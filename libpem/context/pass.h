@@ -5,6 +5,7 @@
  * Not here: the public interface (pem/context.h).
  *
  *	pass.c       one record after the other through all parts
+ *	live.c       the same with records that the caller hands over
  *	plan.c       what the model's events mean, worked out once
  *	life.c       processes and threads: who exists, names, starts and ends
  *	states.c     what threads do: running, runnable, blocked
@@ -80,7 +81,8 @@ struct pem_plans {
 	bool has_access; /* an event of meaning 'access' is in the model */
 };
 
-int pem_plans__build(struct pem_plans *plans, const struct pem_trace *trace);
+int pem_plans__build(struct pem_plans *plans, const struct pem_event_table *table,
+		     const struct pem_model *model);
 void pem_plans__free(struct pem_plans *plans);
 
 static inline uint64_t pem_number__load(struct pem_number_at at, const uint8_t *data)
@@ -259,6 +261,8 @@ struct pem_pass;
 void pem_life__free(struct pem_life *life);
 /* The trace ends: processes get their last names. */
 void pem_life__finish(struct pem_pass *pass);
+/* A process and one of its threads (tid 0: none) got names. Returns 0 or -ENOMEM. */
+int pem_life__call(struct pem_pass *pass, uint32_t pid, uint32_t tid);
 /* The process of a pid, made if it is not known. pid is not 0. NULL: no memory. */
 struct pem_life_process *pem_life__process(struct pem_pass *pass, uint32_t pid);
 /*
@@ -445,11 +449,17 @@ struct pem_stream_cache {
 };
 
 struct pem_pass {
-	struct pem_trace *trace;
+	struct pem_trace *trace; /* NULL: the caller hands records over */
+	/* Of a pass without a trace, in its place: */
+	struct {
+		struct pem_event_table events;
+		struct pem_context_table *names;
+		uint64_t first_clock; /* of the first record; 0: there was none */
+		uint64_t hz;
+	} live;
 	struct pem_plans plans;
 	struct pem_life life;
 	struct pem_stream_cache *streams;
-	size_t stream_count;
 	uint64_t generation; /* of life: changes when a pid or tid means another one */
 	struct pem_running *cpus;
 	struct pem_open_intervals intervals;
@@ -463,7 +473,8 @@ struct pem_pass {
 	bool has_paths;
 	uint64_t path_parts; /* of all paths */
 	/* losses */
-	const size_t *loss_count; /* the trace's: windows that it knows of */
+	/* The trace's: windows that it knows of. NULL: there is no trace. */
+	const size_t *loss_count;
 	size_t losses_seen;
 	bool is_whole_machine; /* all processes are observed */
 	uint64_t kernel_loss; /* end of the last window of any CPU */
@@ -517,5 +528,25 @@ int pem_pass__end_interval(struct pem_pass *pass, struct pem_open *open,
 int pem_pass__add_span(struct pem_pass *pass, const struct pem_span *span);
 /* The time of a clock, in nanoseconds since the trace's start. */
 uint64_t pem_pass__ns(const struct pem_pass *pass, uint64_t clock);
+/* live.c: the same since the first record, in a pass without a trace */
+uint64_t pem_pass__live_ns(const struct pem_pass *pass, uint64_t clock);
+
+/* --- pass.c: for live.c --- */
+
+/* given: a copy of options. Returns 0; -EINVAL, -E2BIG with error: options; -ENOMEM. */
+int pem_pass__allocate(struct pem_pass **result, struct pem_pass_options *given,
+		       const struct pem_pass_options *options, struct pem_error *error);
+/* Processes that are observed from the begin on. Returns 0 or -ENOMEM. */
+int pem_pass__observe(struct pem_pass *pass, uint32_t command_pid, bool is_whole_machine);
+/* Returns 0 or -ENOMEM. */
+int pem_pass__make_parts(struct pem_pass *pass, const struct pem_event_table *table,
+			 const struct pem_model *model, size_t streams);
+void pem_pass__begin_record(struct pem_pass *pass, struct pem_around *around);
+/* Returns 0 or -ENOMEM. */
+int pem_pass__take_record(struct pem_pass *pass, const struct pem_plan *plan,
+			  const struct pem_record *record);
+/* Returns 0 or -ENOMEM. */
+int pem_pass__finish(struct pem_pass *pass);
+int pem_pass__no_memory(struct pem_error *error);
 
 #endif

@@ -243,7 +243,8 @@ const struct pem_path_part *pem_pass__path(const struct pem_pass *pass,
 
 const struct pem_path_part *pem_pass__command_path(const struct pem_pass *pass)
 {
-	const struct pem_trace_info *info = pass ? pem_trace__info(pass->trace) : NULL;
+	const struct pem_trace_info *info =
+		pass && pass->trace ? pem_trace__info(pass->trace) : NULL;
 	const struct pem_life_process *command = NULL;
 	const struct pem_life_thread *t, *last = NULL;
 	size_t i;

@@ -104,10 +104,9 @@ static void find_named(struct pem_plans *plans, uint8_t *scopes)
 		plan->is_named = plan->event && plan->group != PEM_NONE && scopes[plan->group];
 }
 
-int pem_plans__build(struct pem_plans *plans, const struct pem_trace *trace)
+int pem_plans__build(struct pem_plans *plans, const struct pem_event_table *table,
+		     const struct pem_model *model)
 {
-	const struct pem_event_table *table = pem_trace__events(trace);
-	const struct pem_model *model = pem_trace__model(trace);
 	size_t i, count = pem_model__count(model);
 	uint8_t *scopes = calloc(count + 1, 1);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * context.h - a pass over a trace: each record with what went on around it
+ * context.h - a pass over a trace, or over records as they come: each with what went on around it
  *
  * Overview
  *
@@ -259,6 +259,10 @@ struct pem_pass_options {
 	uint64_t without;
 	/* 1: critical paths, which take some 80 bytes for each of at most open_max parts. */
 	uint64_t has_paths;
+	/* Of a live pass: a process that is observed from the first record on; 0: none. */
+	uint64_t command_pid;
+	/* Of a live pass, 1: all processes are observed from the first record on. */
+	uint64_t is_whole_machine;
 };
 
 /* Counts of what a pass could not tell. All are 0 for a trace of which all is known. */
@@ -279,6 +283,48 @@ struct pem_pass_unknown {
  */
 struct pem_pass *pem_pass__new(struct pem_trace *trace, const struct pem_pass_options *options,
 			       struct pem_error *error);
+
+/*
+ * A live pass: its records come from the caller, while they happen. An asynchronous callback's
+ * (pem_session__register_async_callback) are what it takes: in the order of their time, with their
+ * process and thread. model: the session's, which has to live as long as the pass. Events that are
+ * added to the session later are not known to the pass.
+ *
+ * Spans and intervals are told when they end, as in a trace. pem_pass_thread.state and since_ns say
+ * what a thread does now. Times are nanoseconds since the first record. Errors as pem_pass__new.
+ */
+struct pem_pass *pem_pass__new_live(const struct pem_model *model,
+				    const struct pem_pass_options *options,
+				    struct pem_error *error);
+
+/*
+ * Of a live pass: take the next record. around needs its size, and is filled in as by
+ * pem_pass__next. Its pointers are valid until the next call with this pass. Returns 0; -EINVAL
+ * with error: the record's event is not one of the model, or it is not a live pass; -ENOMEM: the
+ * pass can't go on. Does not block.
+ */
+int pem_pass__take(struct pem_pass *pass, const struct pem_record *record,
+		   struct pem_around *around, struct pem_error *error);
+
+/*
+ * Of a live pass: records were lost (pem_callback_counts.lost has risen) since the call before, or
+ * since the begin. From here on the pass claims only what the loss leaves no doubt of. What it told
+ * since the call before may be wrong; a caller who needs to know leaves that out. Returns 0;
+ * -EINVAL: it is not a live pass; -ENOMEM.
+ */
+int pem_pass__lose(struct pem_pass *pass);
+
+/*
+ * Of a live pass: name a process (tid 0), or a thread, that was there before the first record.
+ * Returns 0; -EINVAL: it is not a live pass, pid is 0, or name is NULL; -ENOMEM.
+ */
+int pem_pass__call(struct pem_pass *pass, uint32_t pid, uint32_t tid, const char *name);
+
+/*
+ * Of a live pass: there are no more records. around gets what was still open, as at a trace's end.
+ * Returns 0; -EINVAL with error: it is not a live pass, or around's size; -ENOMEM.
+ */
+int pem_pass__end(struct pem_pass *pass, struct pem_around *around, struct pem_error *error);
 
 /* End a pass. NULL is accepted. The trace stays open. */
 void pem_pass__free(struct pem_pass *pass);
