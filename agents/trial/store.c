@@ -111,10 +111,14 @@ void trial_runs__free(struct trial_runs *runs)
 
 void trial_store__close(struct trial_store *store)
 {
+	size_t i;
+
 	pem_database__close(store->database);
 	store->database = NULL;
 	trial_runs__free(&store->ended);
 	trial_runs__free(&store->unfinished);
+	for (i = 0; i < store->machine_count; i++)
+		free(store->machines[i].text);
 	free(store->machines);
 	pem_number_map__free(&store->known);
 }

@@ -136,21 +136,21 @@ static int fill_value(const void *row, void *arg)
 
 static int add_machine(struct trial_store *store, const struct pem_db_machine *row)
 {
-	struct trial_machine *machine;
+	char text[192];
 	size_t i;
 
-	if (pem_grow(&store->machines, sizeof(*machine), store->machine_count + 1,
+	snprintf(text, sizeof(text), "%s, Linux %.48s", row->processor, row->kernel);
+	for (i = 0; i < store->machine_count; i++) {
+		if (!strcmp(store->machines[i].text, text))
+			snprintf(text, sizeof(text), "%.120s, Linux %.48s, %lld", row->processor,
+				 row->kernel, (long long)row->id);
+	}
+	if (pem_grow(&store->machines, sizeof(*store->machines), store->machine_count + 1,
 		     &store->machine_capacity))
 		return -ENOMEM;
-	machine = &store->machines[store->machine_count];
-	machine->id = row->id;
-	snprintf(machine->text, sizeof(machine->text), "%s, Linux %.48s", row->processor,
-		 row->kernel);
-	for (i = 0; i < store->machine_count; i++) {
-		if (!strcmp(store->machines[i].text, machine->text))
-			snprintf(machine->text, sizeof(machine->text), "%.120s, Linux %.48s, %lld",
-				 row->processor, row->kernel, (long long)row->id);
-	}
+	store->machines[i] = (struct trial_machine){.id = row->id, .text = strdup(text)};
+	if (!store->machines[i].text)
+		return -ENOMEM;
 	store->machine_count++;
 	return 0;
 }

@@ -294,7 +294,7 @@ struct trial_runs {
 /* A kind of machine. */
 struct trial_machine {
 	int64_t id;
-	char text[192]; /* processor and kernel */
+	char *text; /* processor and kernel; it stays where it is */
 };
 
 struct trial_store {

@@ -389,10 +389,15 @@ int explore_search__add(struct explore_search *search, const struct explore_run 
 	return rc;
 }
 
-int explore_search__reserve(struct explore_search *search, const uint32_t *levels)
+size_t explore_search__find(const struct explore_search *search, const uint32_t *levels)
+{
+	return explore_history__find(&search->tried, levels);
+}
+
+int explore_search__reserve(struct explore_search *search, const uint32_t *levels, uint32_t outcome)
 {
 	const struct pem_explore_trial trial = {
-		.size = sizeof(trial), .levels = levels, .outcome = PEM_EXPLORE_FAILED};
+		.size = sizeof(trial), .levels = levels, .outcome = outcome};
 
 	if (explore_history__has(&search->tried, levels))
 		return 0;

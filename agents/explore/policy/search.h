@@ -63,11 +63,15 @@ int explore_search__next(struct explore_search *search, uint32_t *levels, bool *
  * measured. Returns 0 or -errno.
  */
 int explore_search__add(struct explore_search *search, const struct explore_run *run);
+/* The number of a configuration, from 0, in the order of first runs. SIZE_MAX: none was added. */
+size_t explore_search__find(const struct explore_search *search, const uint32_t *levels);
 /*
- * Tell the policy that another explorer runs a configuration now, so that it takes another one: as
- * one that failed, until its run is added. Returns 0 or -errno.
+ * Tell the policy of a configuration that is not to run, so that it takes another one: another
+ * explorer runs it now (PEM_EXPLORE_FAILED), or a value of it is refused. It is not a trial of the
+ * search, and nothing is told if it ran before. Returns 0 or -errno.
  */
-int explore_search__reserve(struct explore_search *search, const uint32_t *levels);
+int explore_search__reserve(struct explore_search *search, const uint32_t *levels,
+			    uint32_t outcome);
 /* The configuration that is best by what is known. Returns 1, or 0: nothing was measured. */
 int explore_search__best(const struct explore_search *search, struct explore_best *best);
 /*

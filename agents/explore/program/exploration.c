@@ -16,86 +16,56 @@ static uint32_t parameters(const struct exploration *exploration)
 	return exploration->experiment.space->view.parameter_count;
 }
 
-/* Different for different configurations, but for one pair in 2^64. */
-static uint64_t key_of(const struct exploration *exploration, const uint32_t *levels,
-		       uint32_t machine)
-{
-	uint64_t key = 0;
-	uint32_t i;
-
-	for (i = 0; i < parameters(exploration); i++)
-		key = pem_hash__join(key, PEM_HASH_START, levels[i] + 1ull);
-	return pem_hash__join(key, PEM_HASH_START, machine + 1ull);
-}
-
 struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels)
 {
-	uint32_t index =
-		pem_number_map__value(&exploration->indexes, key_of(exploration, levels, 0));
+	size_t index = explore_search__find(exploration->search, levels);
 
-	return index == UINT32_MAX ? NULL : &exploration->tried[index];
+	return index == SIZE_MAX ? NULL : &exploration->tried[index];
 }
 
 size_t exploration__number(const struct exploration *exploration, const uint32_t *levels)
 {
-	return (size_t)(exploration__find(exploration, levels) - exploration->tried) + 1;
+	return explore_search__find(exploration->search, levels) + 1;
 }
 
-static struct explore_tried *find_or_add(struct exploration *exploration,
-					 const struct trial_stored *stored)
-{
-	uint32_t *index = pem_number_map__at(&exploration->indexes,
-					     key_of(exploration, stored->levels, stored->machine));
-	struct explore_tried *tried;
-
-	if (!index)
-		return NULL;
-	if (*index != UINT32_MAX)
-		return &exploration->tried[*index];
-	if (pem_grow(&exploration->tried, sizeof(*tried), exploration->count + 1,
-		     &exploration->capacity))
-		return NULL;
-	tried = &exploration->tried[exploration->count];
-	*tried = (struct explore_tried){.levels = stored->levels, .machine = stored->machine};
-	*index = (uint32_t)exploration->count++;
-	exploration->here += !stored->machine;
-	return tried;
-}
-
-static bool has_values(uint32_t outcome)
-{
-	return outcome == PEM_EXPLORE_MEASURED || outcome == PEM_EXPLORE_STOPPED;
-}
-
-/* Values as policies see them: the smaller, the better. */
+/* The search sees values as policies do: the smaller, the better. */
 static int tell_search(struct exploration *exploration, const struct trial_stored *stored)
 {
 	const struct trial_experiment *e = &exploration->experiment;
 	double given[TRIAL_METRICS_MAX];
-	struct explore_run run = {.levels = stored->levels,
-				  .outcome = stored->outcome,
-				  .values = has_values(stored->outcome) ? given : NULL,
-				  .seconds = stored->seconds,
-				  .elsewhere = stored->machine};
+	const struct explore_run run = {.levels = stored->levels,
+					.outcome = stored->outcome,
+					.values = given,
+					.seconds = stored->seconds,
+					.elsewhere = stored->machine};
 	size_t i;
 
-	for (i = 0; run.values && i < e->objectives; i++)
+	for (i = 0; i < e->objectives; i++)
 		given[i] = e->metrics[i].greater_is_better ? -stored->values[i] : stored->values[i];
 	return explore_search__add(exploration->search, &run);
 }
 
+/* The search numbers configurations by their first runs, and tried has them in that order. */
 static int take(struct exploration *exploration, const struct trial_stored *stored)
 {
-	struct explore_tried *tried = find_or_add(exploration, stored);
+	struct explore_tried *tried = exploration__find(exploration, stored->levels);
+	bool has_values = explore_has_values(stored->outcome);
 
-	if (!tried)
-		return -ENOMEM;
+	if (!tried) {
+		if (pem_grow(&exploration->tried, sizeof(*tried), exploration->count + 1,
+			     &exploration->capacity))
+			return -ENOMEM;
+		tried = &exploration->tried[exploration->count++];
+		*tried = (struct explore_tried){.levels = stored->levels,
+						.machine = stored->machine};
+		exploration->here += !stored->machine;
+	}
 	tried->seconds += stored->seconds;
-	if (has_values(stored->outcome))
+	if (has_values)
 		trial_figures__add(&tried->figures, stored->values,
 				   exploration->experiment.metric_count);
-	if (has_values(stored->outcome) || !tried->figures.runs)
+	if (has_values || !tried->figures.runs)
 		tried->outcome = stored->outcome;
 	memcpy(tried->reason, stored->reason, sizeof(tried->reason));
 	memcpy(tried->node, stored->node, sizeof(tried->node));
@@ -128,25 +98,15 @@ static bool is_made_now(const struct exploration *exploration, const struct tria
 	return !run->machine && !trial_store__is_lost(&exploration->store, run);
 }
 
-bool exploration__is_going_on(const struct exploration *exploration)
+size_t exploration__made_now(const struct exploration *exploration, bool is_new)
 {
 	const struct trial_runs *unfinished = &exploration->store.unfinished;
-	size_t i;
-
-	for (i = 0; i < unfinished->count && !is_made_now(exploration, &unfinished->at[i]); i++)
-		;
-	return i < unfinished->count;
-}
-
-size_t exploration__begun(const struct exploration *exploration)
-{
-	const struct trial_runs *unfinished = &exploration->store.unfinished;
-	size_t begun = exploration->here, i;
+	size_t count = 0, i;
 
 	for (i = 0; i < unfinished->count; i++)
-		begun += is_made_now(exploration, &unfinished->at[i]) &&
-			 !exploration__find(exploration, unfinished->at[i].levels);
-	return begun;
+		count += is_made_now(exploration, &unfinished->at[i]) &&
+			 (!is_new || !exploration__find(exploration, unfinished->at[i].levels));
+	return count;
 }
 
 static int make_search(struct exploration *exploration)
@@ -191,7 +151,6 @@ static int take_new(struct exploration *exploration)
 	if (exploration->store.machine_count > 1 &&
 	    exploration->store.machine_count != exploration->wide_machines) {
 		exploration->count = exploration->here = exploration->taken_runs = 0;
-		pem_number_map__free(&exploration->indexes);
 		explore_search__free(exploration->search);
 		exploration->search = NULL;
 		rc = exploration__widen(exploration);
@@ -221,7 +180,8 @@ int exploration__catch_up(struct exploration *exploration)
 		rc = take_new(exploration);
 	for (i = 0; !rc && i < unfinished->count; i++) {
 		if (is_made_now(exploration, &unfinished->at[i]))
-			rc = explore_search__reserve(exploration->search, unfinished->at[i].levels);
+			rc = explore_search__reserve(exploration->search, unfinished->at[i].levels,
+						     PEM_EXPLORE_FAILED);
 	}
 	return rc;
 }
@@ -353,14 +313,6 @@ const char *exploration__refused(const struct exploration *exploration, const ui
 	return NULL;
 }
 
-int exploration__skip(struct exploration *exploration, const uint32_t *levels)
-{
-	const struct trial_stored stored = {.levels = (uint32_t *)(uintptr_t)levels,
-					    .outcome = PEM_EXPLORE_REFUSED};
-
-	return tell_search(exploration, &stored);
-}
-
 static bool on_record(const struct pem_explore_record *record, void *arg)
 {
 	struct exploration *exploration = arg;
@@ -418,10 +370,7 @@ void exploration__close(struct exploration *exploration)
 	trial_store__close(&exploration->store);
 	trial_experiment__free(&exploration->experiment);
 	free(exploration->tried);
-	pem_number_map__free(&exploration->indexes);
 	free(exploration->wide_parameters);
-	for (i = 0; i < exploration->wide_machines; i++)
-		free((char *)exploration->machine_names[i]);
 	free((void *)exploration->machine_names);
 	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++)
 		free(exploration->taken[i]);

@@ -38,9 +38,8 @@ struct exploration {
 	struct pem_explore_policy policy;
 	struct explore_search *search;
 	struct settings_agent *settings; /* while trials are made */
-	struct explore_tried *tried; /* in the order of their first runs */
+	struct explore_tried *tried; /* in the order of their first runs, as the search has them */
 	size_t count, capacity;
-	struct pem_number_map indexes; /* of tried, by a hash of their levels */
 	size_t here; /* of them, on this kind of machine */
 	size_t taken_runs; /* of the store's, that are in tried */
 	/* If there are several kinds of machines: the space with the machine as a parameter. */
@@ -72,8 +71,6 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels, bo
  * taken. NULL: it has to be tried.
  */
 const char *exploration__refused(const struct exploration *exploration, const uint32_t *levels);
-/* Tell the policy that a configuration is refused, without a run. Returns 0 or -errno. */
-int exploration__skip(struct exploration *exploration, const uint32_t *levels);
 /*
  * Say how many runs were lost when an exploration was killed, and forget them. Returns 0 or -errno
  * with error.
@@ -84,10 +81,8 @@ int exploration__forget_lost(struct exploration *exploration);
  * Does nothing without a server. Returns 0 or -errno with error.
  */
 int exploration__catch_up(struct exploration *exploration);
-/* Configurations that were tried on this kind of machine, or are tried now. */
-size_t exploration__begun(const struct exploration *exploration);
-/* Do other machines of this kind run trials now? */
-bool exploration__is_going_on(const struct exploration *exploration);
+/* Runs that other machines of this kind make now; is_new: of configurations that none ran yet. */
+size_t exploration__made_now(const struct exploration *exploration, bool is_new);
 /* Give all settings their first values, before something is printed. */
 void exploration__restore(struct exploration *exploration);
 /* The trial of a configuration on this kind of machine, or NULL: it was not tried. */

@@ -166,14 +166,15 @@ static int is_open(struct exploration *exploration, const struct explore_best *b
 int exploration__validate(struct exploration *exploration, double left_s)
 {
 	size_t bytes = exploration->experiment.space->view.parameter_count * sizeof(uint32_t);
-	uint32_t levels[TRIAL_PARAMETERS_MAX], attempt;
+	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0}, attempt;
 	struct explore_best best;
 	int rc = exploration__catch_up(exploration);
 
 	exploration->validates = true;
 	for (attempt = 0; !rc && attempt < ATTEMPTS; attempt++) {
 		/* The last machine does it. */
-		if (exploration__is_going_on(exploration) || !exploration__best(exploration, &best))
+		if (exploration__made_now(exploration, false) ||
+		    !exploration__best(exploration, &best))
 			break;
 		rc = is_open(exploration, &best, left_s);
 		if (rc <= 0)

@@ -43,15 +43,10 @@ struct pem_explore_space exploration__whole(const struct exploration *exploratio
 {
 	const struct pem_explore_space *space = &exploration->experiment.space->view;
 	struct pem_explore_space whole = exploration->wide;
-	bool elsewhere = false, here = false;
-	size_t i;
 
-	for (i = 0; i < exploration->count; i++) {
-		elsewhere |= exploration->tried[i].machine != 0;
-		here |= !exploration->tried[i].machine;
-	}
 	/* One kind alone tells nothing of another. */
-	if (!elsewhere || (!here && exploration->wide_machines < 3))
+	if (exploration->count == exploration->here ||
+	    (!exploration->here && exploration->wide_machines < 3))
 		return *space;
 	whole.at = at_any;
 	whole.allows = allows_any;
@@ -73,13 +68,9 @@ int exploration__widen(struct exploration *exploration)
 	exploration->machine_names = names ? names : exploration->machine_names;
 	if (!own || !names)
 		return -ENOMEM;
-	/* Policies live longer than the store's texts stay where they are. */
-	for (i = exploration->wide_machines; i < machines; i++) {
-		names[i] = strdup(exploration->store.machines[i].text);
-		if (!names[i])
-			return -ENOMEM;
-		exploration->wide_machines = i + 1;
-	}
+	for (i = 0; i < machines; i++)
+		names[i] = exploration->store.machines[i].text;
+	exploration->wide_machines = machines;
 	memcpy(own, space->parameters, n * sizeof(*own));
 	own[n] = (struct pem_explore_parameter){
 		.name = "(machine)", .levels = machines, .values = names};

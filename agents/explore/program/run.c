@@ -60,10 +60,11 @@ static int explore(struct exploration *x)
 		if (rc)
 			break;
 		rc = explore_search__next(x->search, levels, &again);
-		if (rc <= 0 || (!again && trials && exploration__begun(x) >= trials))
+		if (rc <= 0 ||
+		    (!again && trials && x->here + exploration__made_now(x, true) >= trials))
 			break;
 		if (exploration__refused(x, levels)) {
-			rc = exploration__skip(x, levels);
+			rc = explore_search__reserve(x->search, levels, PEM_EXPLORE_REFUSED);
 			if (++skips < SKIPS_MAX)
 				continue;
 			cli_say("the exploration ends: what is left has values that are refused: "
