@@ -64,10 +64,13 @@ struct explore_results {
 	/* The gain of the best trial over the reference, as their runs tell it. NULL: by the model.
 	 */
 	const struct explore_estimate *gain;
-	/* Write which parameters mean something in a configuration. NULL: all do in each. */
-	void (*meaning)(const struct explore_results *results, const uint32_t *levels,
-			bool *means_something);
-	const void *arg; /* for meaning */
+	/*
+	 * Write the text of each parameter's value in a configuration; NULL: it means nothing
+	 * there. NULL: all mean something in each.
+	 */
+	void (*values)(const struct explore_results *results, const uint32_t *levels,
+		       const char **values);
+	const void *arg; /* for values */
 };
 
 /* A parameter with more levels has groups of neighbouring levels in their place. */

@@ -266,8 +266,9 @@ int trial_reader__conditions(struct trial_reader *reader, const struct settings_
 	return rc;
 }
 
-void trial_experiment__meaning(const struct trial_experiment *e, const uint32_t *levels,
-			       bool *means_something)
+/* Which parameters mean something in a configuration. */
+static void find_meaning(const struct trial_experiment *e, const uint32_t *levels,
+			 bool *means_something)
 {
 	uint32_t count = e->space->view.parameter_count, i, changed = 1, round;
 
@@ -286,6 +287,17 @@ void trial_experiment__meaning(const struct trial_experiment *e, const uint32_t 
 	}
 }
 
+void trial_experiment__values(const struct trial_experiment *e, const uint32_t *levels,
+			      const char **values)
+{
+	bool means_something[TRIAL_PARAMETERS_MAX];
+	uint32_t i;
+
+	find_meaning(e, levels, means_something);
+	for (i = 0; i < e->space->view.parameter_count; i++)
+		values[i] = means_something[i] ? e->space->parameters[i].values[levels[i]] : NULL;
+}
+
 /* Is a configuration allowed? Levels that mean nothing become 0. */
 bool trial_reader__allows(void *arg, uint32_t *levels)
 {
@@ -293,7 +305,7 @@ bool trial_reader__allows(void *arg, uint32_t *levels)
 	bool means_something[TRIAL_PARAMETERS_MAX];
 	size_t i;
 
-	trial_experiment__meaning(e, levels, means_something);
+	find_meaning(e, levels, means_something);
 	for (i = 0; i < e->space->view.parameter_count; i++) {
 		if (!means_something[i])
 			levels[i] = 0;

@@ -281,18 +281,13 @@ static int measure(struct attempt *attempt)
 static int configure(struct attempt *attempt, enum settings_phase phase)
 {
 	const struct trial_experiment *e = attempt->experiment;
-	bool means_something[TRIAL_PARAMETERS_MAX];
 	const char *values[TRIAL_PARAMETERS_MAX];
 	struct settings_refusal refusal = {.text = ""};
-	uint32_t count = e->space->view.parameter_count, i;
 	int rc;
 
-	trial_experiment__meaning(e, attempt->levels, means_something);
-	for (i = 0; i < count; i++)
-		values[i] = means_something[i] ? e->space->parameters[i].values[attempt->levels[i]]
-					       : NULL;
-	rc = settings_agent__apply(attempt->trial->settings, phase, e->targets, values, count,
-				   &refusal, attempt->error);
+	trial_experiment__values(e, attempt->levels, values);
+	rc = settings_agent__apply(attempt->trial->settings, phase, e->targets, values,
+				   e->space->view.parameter_count, &refusal, attempt->error);
 	if (rc == 1) {
 		fail(attempt, "%s", refusal.text);
 		attempt->outcome->outcome = PEM_EXPLORE_REFUSED;

@@ -107,9 +107,9 @@ struct trial_experiment {
 int trial_experiment__read(struct trial_experiment *experiment, const char *path,
 			   struct pem_error *error);
 void trial_experiment__free(struct trial_experiment *experiment);
-/* Which parameters mean something in a configuration. */
-void trial_experiment__meaning(const struct trial_experiment *experiment, const uint32_t *levels,
-			       bool *means_something);
+/* Write the text of each parameter's value in a configuration; NULL: it means nothing there. */
+void trial_experiment__values(const struct trial_experiment *experiment, const uint32_t *levels,
+			      const char **values);
 
 /* --- check.c --- */
 

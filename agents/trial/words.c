@@ -7,26 +7,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *value_of(const struct trial_experiment *e, const uint32_t *levels, uint32_t i)
-{
-	return e->space->parameters[i].values[levels[i]];
-}
-
 int trial_words__text(const struct trial_experiment *e, const uint32_t *levels,
 		      char text[TRIAL_TEXT_BYTES])
 {
-	bool means_something[TRIAL_PARAMETERS_MAX];
+	const char *values[TRIAL_PARAMETERS_MAX];
 	size_t used = 0;
 	uint32_t i;
 
 	text[0] = '\0';
-	trial_experiment__meaning(e, levels, means_something);
+	trial_experiment__values(e, levels, values);
 	for (i = 0; i < e->space->view.parameter_count; i++) {
-		if (!means_something[i])
+		if (!values[i])
 			continue;
 		used += (size_t)snprintf(text + used, TRIAL_TEXT_BYTES - used, "%s%s=%s",
-					 used ? " " : "", e->targets[i].name,
-					 value_of(e, levels, i));
+					 used ? " " : "", e->targets[i].name, values[i]);
 		if (used >= TRIAL_TEXT_BYTES)
 			return -E2BIG;
 	}
@@ -71,14 +65,13 @@ static void put_argument(FILE *out, const char *words, const char *value)
 	fputs(words, out);
 }
 
-static void put_arguments(FILE *out, const struct trial_experiment *e, const uint32_t *levels,
-			  const bool *means_something)
+static void put_arguments(FILE *out, const struct trial_experiment *e, const char *const *values)
 {
 	uint32_t i;
 
 	for (i = 0; i < e->space->view.parameter_count; i++) {
-		if (means_something[i] && e->targets[i].way == SETTINGS_ARGUMENT)
-			put_argument(out, e->targets[i].key, value_of(e, levels, i));
+		if (values[i] && e->targets[i].way == SETTINGS_ARGUMENT)
+			put_argument(out, e->targets[i].key, values[i]);
 	}
 }
 
@@ -94,7 +87,7 @@ static bool put_place(FILE *out, const struct trial_experiment *e, const uint32_
 	}
 	for (i = 0; i < e->space->view.parameter_count; i++) {
 		if (strlen(e->targets[i].name) == n && !memcmp(e->targets[i].name, name, n)) {
-			put_quoted(out, value_of(e, levels, i));
+			put_quoted(out, e->space->parameters[i].values[levels[i]]);
 			return true;
 		}
 	}
@@ -105,7 +98,7 @@ char *trial_words__command(const struct trial_experiment *e, const uint32_t *lev
 			   const char *command, bool is_command, const char *scratch)
 {
 	static const char all[] = "{arguments}";
-	bool means_something[TRIAL_PARAMETERS_MAX];
+	const char *values[TRIAL_PARAMETERS_MAX];
 	bool has_place = strstr(e->command, all) || (e->start && strstr(e->start, all));
 	char *text = NULL;
 	size_t bytes, n = strlen(command);
@@ -115,12 +108,12 @@ char *trial_words__command(const struct trial_experiment *e, const uint32_t *lev
 
 	if (!out)
 		return NULL;
-	trial_experiment__meaning(e, levels, means_something);
+	trial_experiment__values(e, levels, values);
 	for (i = 0; is_command && i < e->space->view.parameter_count; i++) {
-		if (!means_something[i] || e->targets[i].way != SETTINGS_ENVIRONMENT)
+		if (!values[i] || e->targets[i].way != SETTINGS_ENVIRONMENT)
 			continue;
 		fprintf(out, "export %s=", e->targets[i].key);
-		put_quoted(out, value_of(e, levels, i));
+		put_quoted(out, values[i]);
 		fputs("; ", out);
 	}
 	/* What is appended stands on the command's last line. */
@@ -129,7 +122,7 @@ char *trial_words__command(const struct trial_experiment *e, const uint32_t *lev
 	for (i = 0; i < n; i++) {
 		close = command[i] == '{' ? strchr(command + i, '}') : NULL;
 		if (close && is_command && !strncmp(command + i, all, sizeof(all) - 1))
-			put_arguments(out, e, levels, means_something);
+			put_arguments(out, e, values);
 		else if (!close || !put_place(out, e, levels, command + i + 1,
 					      (size_t)(close - command) - i - 1, scratch))
 			close = NULL;
@@ -139,7 +132,7 @@ char *trial_words__command(const struct trial_experiment *e, const uint32_t *lev
 			putc(command[i], out);
 	}
 	if (command == e->command && !has_place)
-		put_arguments(out, e, levels, means_something);
+		put_arguments(out, e, values);
 	if (fclose(out)) {
 		free(text);
 		return NULL;

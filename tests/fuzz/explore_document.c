@@ -14,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 static void check(const struct trial_experiment *e)
 {
 	const struct pem_explore_space *space = &e->space->view;
-	bool means_something[TRIAL_PARAMETERS_MAX];
+	const char *values[TRIAL_PARAMETERS_MAX];
 	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0};
 	char text[TRIAL_TEXT_BYTES], *command;
 
@@ -27,7 +27,7 @@ static void check(const struct trial_experiment *e)
 	}
 	if (trial_words__text(e, levels, text))
 		abort();
-	trial_experiment__meaning(e, levels, means_something);
+	trial_experiment__values(e, levels, values);
 	command = trial_words__command(e, levels, e->command, true, "scratch");
 	if (!command)
 		abort();

@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* A figure holds if it is known to be within so much of what it was. */
 #define CLOSE 0.1
@@ -42,78 +40,26 @@ static void print_gain(struct exploration *x, const struct explore_best *best)
 		printf(" (%+.1f to %+.1f %%, %s)", 100 * gain.low, 100 * gain.high, of_runs(runs));
 }
 
-#define SCRATCH "SCRATCH" /* in commands that are printed */
-
-/* NULL: no memory, or there is no such command. The caller frees it. */
-static char *text_of(const struct trial_experiment *e, const uint32_t *levels, const char *command)
-{
-	return command ? trial_words__command(e, levels, command,
-					      command == e->command || command == e->start, SCRATCH)
-		       : NULL;
-}
-
-void explore_add_command(struct json_object *object, const struct trial_experiment *e,
-			 const uint32_t *levels, const char *key, const char *command)
-{
-	char *text = text_of(e, levels, command);
-
-	if (text)
-		cli_json__text(object, key, text);
-	free(text);
-}
-
-void explore_print_command(const struct trial_experiment *e, const uint32_t *levels,
-			   const char *what, const char *command)
-{
-	char *text = text_of(e, levels, command);
-
-	if (text)
-		printf("  %-8s %s\n", what, text + strspn(text, " \t\r\n"));
-	free(text);
-}
-
-static bool has_scratch(const struct trial_experiment *e)
-{
-	const char *const commands[] = {e->prepare, e->start, e->command, e->end};
-	size_t i;
-
-	for (i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
-		if (commands[i] && strstr(commands[i], "{scratch}"))
-			return true;
-	}
-	return false;
-}
-
-void explore_print_scratch(const struct trial_experiment *e)
-{
-	if (has_scratch(e))
-		printf("  %s stands for an empty folder, which each run has of its own.\n",
-		       SCRATCH);
-}
-
 static void print_ways(const struct exploration *x, const uint32_t *levels)
 {
 	static const char *const how[] = {
 		"",           "",      "",       "file",          "pragma",
 		"PostgreSQL", "redis", "sysctl", "control group", "program"};
 	const struct trial_experiment *e = &x->experiment;
-	bool means_something[TRIAL_PARAMETERS_MAX];
+	const char *values[TRIAL_PARAMETERS_MAX];
 	uint32_t i;
 
-	trial_experiment__meaning(e, levels, means_something);
+	trial_experiment__values(e, levels, values);
 	for (i = 0; i < e->space->view.parameter_count; i++) {
 		const struct settings_target *target = &e->targets[i];
 
-		if (means_something[i] && target->way > SETTINGS_ENVIRONMENT)
-			printf("  set      %s = %s (%s%s%s)\n", target->key,
-			       e->space->parameters[i].values[levels[i]], how[target->way],
-			       target->in ? " " : "", target->in ? target->in : "");
+		if (values[i] && target->way > SETTINGS_ENVIRONMENT)
+			printf("  set      %s = %s (%s%s%s)\n", target->key, values[i],
+			       how[target->way], target->in ? " " : "",
+			       target->in ? target->in : "");
 	}
-	printf("  %-8s %s\n", "cd", e->folder);
-	explore_print_command(e, levels, "prepare", e->prepare);
-	explore_print_command(e, levels, "start", e->start);
-	explore_print_command(e, levels, "run", e->command);
-	explore_print_scratch(e);
+	printf("  cd       %s\n", e->folder);
+	explore_commands__print(e, levels);
 }
 
 static int print_json(struct exploration *x, const struct explore_best *best)
@@ -122,15 +68,14 @@ static int print_json(struct exploration *x, const struct explore_best *best)
 	struct json_object *all = json_object_new_object();
 	uint32_t fresh;
 	struct explore_estimate gain = exploration__gain(x, best, &fresh);
-	bool means_something[TRIAL_PARAMETERS_MAX];
+	const char *values[TRIAL_PARAMETERS_MAX];
 
-	trial_experiment__meaning(e, best->levels, means_something);
+	trial_experiment__values(e, best->levels, values);
 	cli_json__text(all, "exploration", e->name);
 	cli_json__count(all, "trial", exploration__number(x, best->levels));
 	cli_json__count(all, "trials", x->here);
-	json_object_object_add(
-		all, "configuration",
-		explore_configuration(&e->space->view, best->levels, means_something));
+	json_object_object_add(all, "configuration",
+			       explore_configuration(&e->space->view, values));
 	cli_json__text(all, "metric", e->metrics[0].name);
 	cli_json__text(all, "unit", e->metrics[0].unit);
 	cli_json__real(all, "mean", best->mean);
@@ -146,9 +91,7 @@ static int print_json(struct exploration *x, const struct explore_best *best)
 		cli_json__real(all, "gain_high", gain.high);
 		cli_json__count(all, "fresh_runs", fresh);
 	}
-	explore_add_command(all, e, best->levels, "command", e->command);
-	if (has_scratch(e))
-		cli_json__text(all, "scratch", SCRATCH);
+	explore_commands__add(all, e, best->levels);
 	cli_json__print(all, stdout, false);
 	return cli_finish_output(CLI_DONE);
 }
@@ -268,23 +211,18 @@ static int apply(struct exploration *x, const struct explore_best *best)
 {
 	const struct trial_experiment *e = &x->experiment;
 	struct settings_refusal refusal = {.text = ""};
-	bool means_something[TRIAL_PARAMETERS_MAX];
 	const char *values[TRIAL_PARAMETERS_MAX];
-	uint32_t count = e->space->view.parameter_count, i, outside = 0;
-	int rc = 0;
+	uint32_t count = e->space->view.parameter_count, outside = 0, i;
+	int rc;
 
-	trial_experiment__meaning(e, best->levels, means_something);
-	for (i = 0; i < count; i++) {
-		values[i] =
-			means_something[i] ? e->space->parameters[i].values[best->levels[i]] : NULL;
-		outside += means_something[i] && is_kept(e, &e->targets[i]);
-	}
-	if (!rc && !outside)
+	trial_experiment__values(e, best->levels, values);
+	for (i = 0; i < count; i++)
+		outside += values[i] && is_kept(e, &e->targets[i]);
+	if (!outside)
 		return cli_error(CLI_WRONG_INPUT, "there is nothing to apply: all settings are "
 						  "given as the trial above tells");
-	if (!rc)
-		rc = settings_agent__apply(x->settings, SETTINGS_BEFORE_START, e->targets, values,
-					   count, &refusal, &x->error);
+	rc = settings_agent__apply(x->settings, SETTINGS_BEFORE_START, e->targets, values, count,
+				   &refusal, &x->error);
 	/* A server that a trial starts has its settings from the trial alone. */
 	if (!rc && !e->start)
 		rc = settings_agent__apply(x->settings, SETTINGS_AFTER_START, e->targets, values,
@@ -299,37 +237,38 @@ static int apply(struct exploration *x, const struct explore_best *best)
 	return CLI_DONE;
 }
 
-int explore_best(const struct explore_request *request)
+static int print_and_apply(struct exploration *x)
 {
-	struct exploration x;
+	int status = explore_print_best(x);
 	struct explore_estimate gain;
 	struct explore_best best;
 	uint32_t runs;
-	int rc = exploration__open(&x, request, request->apply);
 
-	rc = rc ? cli_fail(-rc, &x.error) : explore_print_best(&x);
-	if (!rc && request->apply && exploration__best(&x, &best)) {
-		gain = exploration__gain(&x, &best, &runs);
-		rc = runs && gain.high < 0
-			     ? cli_error(CLI_FAILED, "fresh runs showed that it is worse than the "
-						     "defaults: nothing was applied")
-			     : apply(&x, &best);
-	}
-	exploration__close(&x);
-	return rc;
+	if (status || !x->request->apply || !exploration__best(x, &best))
+		return status;
+	gain = exploration__gain(x, &best, &runs);
+	if (runs && gain.high < 0)
+		return cli_error(CLI_FAILED, "fresh runs showed that it is worse than the "
+					     "defaults: nothing was applied");
+	return apply(x, &best);
+}
+
+int explore_best(const struct explore_request *request)
+{
+	return exploration__with(request, request->apply, print_and_apply);
 }
 
 /* --- reproduce --- */
 
-static void print_compared(const struct explore_tried *then, const struct explore_tried *now,
+static void print_compared(const struct trial_figures *then, const struct trial_figures *now,
 			   uint32_t number, double half, bool known)
 {
 	struct json_object *all = json_object_new_object();
-	double difference = now->figures.means[0] - then->figures.means[0];
+	double difference = now->means[0] - then->means[0];
 
 	cli_json__count(all, "trial", number);
-	cli_json__real(all, "then", then->figures.means[0]);
-	cli_json__real(all, "now", now->figures.means[0]);
+	cli_json__real(all, "then", then->means[0]);
+	cli_json__real(all, "now", now->means[0]);
 	if (!isnan(half)) {
 		cli_json__real(all, "low", difference - half);
 		cli_json__real(all, "high", difference + half);
@@ -340,18 +279,16 @@ static void print_compared(const struct explore_tried *then, const struct explor
 	cli_json__print(all, stdout, false);
 }
 
-static int compare(const struct exploration *x, const struct explore_tried *then,
-		   const struct explore_tried *now, uint32_t number)
+static int compare(const struct exploration *x, const struct trial_figures *then,
+		   const struct trial_figures *now)
 {
-	double difference = now->figures.means[0] - then->figures.means[0], half;
+	double difference = now->means[0] - then->means[0];
+	double half = trial_figures__half_interval(now, 1, then, 1);
 	const char *unit = x->experiment.metrics[0].unit;
-	bool holds, known;
+	uint32_t number = x->request->trial;
+	bool holds = fabs(difference) <= half;
+	bool known = !isnan(half) && (!holds || half <= CLOSE * fabs(then->means[0]));
 
-	if (!now->figures.runs)
-		return cli_error(CLI_FAILED, "trial %u: %s", number, now->reason);
-	half = trial_figures__half_interval(&now->figures, 1, &then->figures, 1);
-	holds = fabs(difference) <= half;
-	known = !isnan(half) && (!holds || half <= CLOSE * fabs(then->figures.means[0]));
 	if (x->request->json)
 		print_compared(then, now, number, half, known);
 	if (isnan(half))
@@ -365,12 +302,12 @@ static int compare(const struct exploration *x, const struct explore_tried *then
 			"trial %u: %g %s then and %g %s now, but its runs differ so much that "
 			"95 %% of differences lie between %+g and %+g: whether the figure "
 			"holds is unknown; each reproduce adds %u runs",
-			number, then->figures.means[0], unit, now->figures.means[0], unit,
-			difference - half, difference + half, RUNS_AGAIN);
+			number, then->means[0], unit, now->means[0], unit, difference - half,
+			difference + half, RUNS_AGAIN);
 	if (!x->request->json) {
 		printf("trial %u: %s %g %s then (%u runs), %g %s now (%u runs)\n", number,
-		       x->experiment.metrics[0].name, then->figures.means[0], unit,
-		       then->figures.runs, now->figures.means[0], unit, now->figures.runs);
+		       x->experiment.metrics[0].name, then->means[0], unit, then->runs,
+		       now->means[0], unit, now->runs);
 		printf("The figure %s: the difference is %+g to %+g %s (95 %%).\n",
 		       holds ? "holds" : "does not hold", difference - half, difference + half,
 		       unit);
@@ -378,49 +315,41 @@ static int compare(const struct exploration *x, const struct explore_tried *then
 	return cli_finish_output(holds ? CLI_DONE : CLI_DIFFERS);
 }
 
-static int reproduce(void *arg)
+static int run_again(struct exploration *x)
 {
-	const struct explore_request *request = arg;
-	struct exploration x;
-	struct explore_tried then, now = {0};
-	int rc = exploration__open(&x, request, true);
-	uint32_t i, number = request->trial;
+	const uint32_t number = x->request->trial;
+	struct trial_figures then, now = {0};
+	const struct explore_tried *tried;
+	uint32_t i;
+	int rc = 0;
 
-	if (!rc && (number < 1 || number > x.count)) {
-		exploration__close(&x);
+	if (number < 1 || number > x->count)
 		return cli_usage_error(&explore_help,
 				       "--trial: there are %zu trials; name one, from 1 on",
-				       x.count);
-	}
-	if (!rc && !x.tried[number - 1].figures.runs) {
-		rc = cli_error(CLI_WRONG_INPUT, "trial %u was not measured: %s", number,
-			       x.tried[number - 1].reason);
-		exploration__close(&x);
-		return rc;
-	}
-	if (!rc && x.tried[number - 1].machine) {
-		rc = cli_error(CLI_WRONG_INPUT, "trial %u ran on %s: reproduce it there", number,
-			       x.store.machines[x.tried[number - 1].machine].text);
-		exploration__close(&x);
-		return rc;
-	}
-	if (!rc)
-		then = x.tried[number - 1];
+				       x->count);
+	tried = &x->tried[number - 1];
+	if (!tried->figures.runs)
+		return cli_error(CLI_WRONG_INPUT, "trial %u was not measured: %s", number,
+				 tried->reason);
+	if (tried->machine)
+		return cli_error(CLI_WRONG_INPUT, "trial %u ran on %s: reproduce it there", number,
+				 x->store.machines[tried->machine].text);
+	then = tried->figures;
 	for (i = 0; !rc && i < RUNS_AGAIN; i++) {
-		rc = exploration__run(&x, then.levels, false);
-		if (!rc && (x.outcome.outcome == PEM_EXPLORE_MEASURED ||
-			    x.outcome.outcome == PEM_EXPLORE_STOPPED))
-			trial_figures__add(&now.figures, x.outcome.values,
-					   x.experiment.metric_count);
+		rc = exploration__run(x, x->tried[number - 1].levels, false);
+		if (!rc && explore_has_values(x->outcome.outcome))
+			trial_figures__add(&now, x->outcome.values, x->experiment.metric_count);
 	}
-	if (!rc) {
-		memcpy(now.reason, x.outcome.reason, sizeof(now.reason));
-		rc = compare(&x, &then, &now, number);
-	} else {
-		rc = rc == -EINTR ? 128 + trial_interrupted : cli_fail(-rc, &x.error);
-	}
-	exploration__close(&x);
-	return rc;
+	if (rc)
+		return rc == -EINTR ? 128 + trial_interrupted : cli_fail(-rc, &x->error);
+	if (!now.runs)
+		return cli_error(CLI_FAILED, "trial %u: %s", number, x->outcome.reason);
+	return compare(x, &then, &now);
+}
+
+static int reproduce(void *arg)
+{
+	return exploration__with(arg, true, run_again);
 }
 
 int explore_reproduce(const struct explore_request *request)

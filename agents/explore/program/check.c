@@ -2,7 +2,61 @@
 /* check.c - check: what a trial would do, and what it would miss */
 #include "program/exploration.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#define SCRATCH "SCRATCH" /* in commands that are printed */
+#define COMMANDS 4u
+
+static const char *const names[COMMANDS] = {"prepare", "start", "command", "end"};
+
+/* One of the commands with a configuration's values. NULL: there is none, or no memory. */
+static char *command_of(const struct trial_experiment *e, const uint32_t *levels, size_t which,
+			bool *has_scratch)
+{
+	const char *command =
+		(const char *[COMMANDS]){e->prepare, e->start, e->command, e->end}[which];
+
+	if (!command)
+		return NULL;
+	*has_scratch |= strstr(command, "{scratch}") != NULL;
+	return trial_words__command(e, levels, command,
+				    command == e->command || command == e->start, SCRATCH);
+}
+
+void explore_commands__add(struct json_object *object, const struct trial_experiment *e,
+			   const uint32_t *levels)
+{
+	bool has_scratch = false;
+	size_t i;
+
+	for (i = 0; i < COMMANDS; i++) {
+		char *text = command_of(e, levels, i, &has_scratch);
+
+		if (text)
+			cli_json__text(object, names[i], text);
+		free(text);
+	}
+	if (has_scratch)
+		cli_json__text(object, "scratch", SCRATCH);
+}
+
+void explore_commands__print(const struct trial_experiment *e, const uint32_t *levels)
+{
+	bool has_scratch = false;
+	size_t i;
+
+	for (i = 0; i < COMMANDS; i++) {
+		char *text = command_of(e, levels, i, &has_scratch);
+
+		if (text)
+			printf("  %-8s %s\n", names[i], text + strspn(text, " \t\r\n"));
+		free(text);
+	}
+	if (has_scratch)
+		printf("  %s stands for an empty folder, which each run has of its own.\n",
+		       SCRATCH);
+}
 
 static struct json_object *metrics_json(const struct trial_experiment *e)
 {
@@ -31,10 +85,7 @@ static void print_json(const struct exploration *x, const uint32_t *levels, cons
 		cli_json__count(all, "configurations", e->space->view.count);
 	cli_json__text(all, "policy", x->policy.name);
 	cli_json__text(all, "folder", e->folder);
-	explore_add_command(all, e, levels, "prepare", e->prepare);
-	explore_add_command(all, e, levels, "start", e->start);
-	explore_add_command(all, e, levels, "command", e->command);
-	explore_add_command(all, e, levels, "end", e->end);
+	explore_commands__add(all, e, levels);
 	cli_json__text(all, "program", x->store.application.path);
 	cli_json__real(all, "limit_s", e->limit_s);
 	cli_json__count(all, "disk_bytes", e->disk_bytes);
@@ -57,11 +108,7 @@ static void print_text(const struct exploration *x, const uint32_t *levels)
 		       : cli_format("%s configurations", cli_count(e->space->view.count)),
 	       x->policy.name);
 	printf("\nA trial runs this, in %s, with its values:\n", e->folder);
-	explore_print_command(e, levels, "prepare", e->prepare);
-	explore_print_command(e, levels, "start", e->start);
-	explore_print_command(e, levels, "command", e->command);
-	explore_print_command(e, levels, "end", e->end);
-	explore_print_scratch(e);
+	explore_commands__print(e, levels);
 	if (*e->unknown)
 		printf("{%s} stays as it is: no parameter has that name.\n", e->unknown);
 	printf("\nIt is ended after %g s, or when the free space of the disk has fallen by %s.\n",
@@ -76,31 +123,27 @@ static void print_text(const struct exploration *x, const uint32_t *levels)
 	       x->store.application.path, x->count);
 }
 
+static int check(struct exploration *x)
+{
+	const struct trial_experiment *e = &x->experiment;
+	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0};
+	int rc = trial_experiment__check(e, x->store.application.path, &x->error);
+
+	if (e->has_default)
+		memcpy(levels, e->defaults, sizeof(levels));
+	else if (e->space->view.count != UINT64_MAX)
+		e->space->view.at(&e->space->view, 0, levels);
+	if (x->request->json)
+		print_json(x, levels, rc ? x->error.text : "");
+	else
+		print_text(x, levels);
+	/* What prepare makes is not there yet. */
+	if (rc && e->prepare)
+		cli_say("%s (unless prepare makes it)", x->error.text);
+	return cli_finish_output(rc && !e->prepare ? cli_fail(-rc, &x->error) : CLI_DONE);
+}
+
 int explore_check(const struct explore_request *request)
 {
-	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0};
-	struct exploration x;
-	const struct trial_experiment *e = &x.experiment;
-	int rc = exploration__open(&x, request, false);
-
-	if (!rc) {
-		rc = trial_experiment__check(e, x.store.application.path, &x.error);
-		if (e->has_default)
-			memcpy(levels, e->defaults, sizeof(levels));
-		else if (e->space->view.count != UINT64_MAX)
-			e->space->view.at(&e->space->view, 0, levels);
-		if (request->json)
-			print_json(&x, levels, rc ? x.error.text : "");
-		else
-			print_text(&x, levels);
-		/* What prepare makes is not there yet. */
-		if (rc && e->prepare)
-			cli_say("%s (unless prepare makes it)", x.error.text);
-		rc = rc && !e->prepare ? cli_fail(-rc, &x.error) : CLI_DONE;
-		rc = cli_finish_output(rc);
-	} else {
-		rc = cli_fail(-rc, &x.error);
-	}
-	exploration__close(&x);
-	return rc;
+	return exploration__with(request, false, check);
 }

@@ -215,8 +215,9 @@ static int lock(struct exploration *exploration)
 	return 0;
 }
 
-int exploration__open(struct exploration *exploration, const struct explore_request *request,
-		      bool changes)
+/* Returns 0 or -errno with error. Close it in any case. */
+static int open_all(struct exploration *exploration, const struct explore_request *request,
+		    bool changes)
 {
 	struct pem_error *error = &exploration->error;
 	char path[PATH_MAX];
@@ -361,7 +362,7 @@ void exploration__restore(struct exploration *exploration)
 	exploration->settings = NULL;
 }
 
-void exploration__close(struct exploration *exploration)
+static void close_all(struct exploration *exploration)
 {
 	size_t i;
 
@@ -374,6 +375,17 @@ void exploration__close(struct exploration *exploration)
 	free((void *)exploration->machine_names);
 	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++)
 		free(exploration->taken[i]);
+}
+
+int exploration__with(const struct explore_request *request, bool changes,
+		      int (*act)(struct exploration *exploration))
+{
+	struct exploration exploration;
+	int rc = open_all(&exploration, request, changes);
+
+	rc = rc ? cli_fail(-rc, &exploration.error) : act(&exploration);
+	close_all(&exploration);
+	return rc;
 }
 
 int exploration__best(const struct exploration *exploration, struct explore_best *best)

@@ -54,13 +54,12 @@ struct exploration {
 };
 
 /*
- * Read the experiment of request and its runs in the database. changes: trials will be made: be the
- * only exploration of this user, and restore what an earlier one changed. Returns 0, or -errno with
- * error. Close it in any case.
+ * Call act with the experiment of request and its runs in the database. changes: trials will be
+ * made: be the only exploration of this user, and restore what an earlier one changed. Returns the
+ * exit status that act returns, or one after a sentence.
  */
-int exploration__open(struct exploration *exploration, const struct explore_request *request,
-		      bool changes);
-void exploration__close(struct exploration *exploration);
+int exploration__with(const struct explore_request *request, bool changes,
+		      int (*act)(struct exploration *exploration));
 /*
  * Run a configuration once, and keep what came of it. Returns 0; -EINTR: it was interrupted;
  * -EALREADY: alone is true, and another machine is at it; another -errno with error.

@@ -5,7 +5,7 @@
  *	main.c		which verb, and its options
  *	replay.c	replay: a policy on a space that was measured before
  *	init.c		init: an experiment to begin with
- *	check.c		check: what a trial would do, and what it would miss
+ *	check.c		check: what a trial would do, and what it would miss; its commands
  *	run.c		run: trials
  *	best.c		best: the best configuration; reproduce: does its figure hold?
  *	show.c		show: what is known of a space; report.c: as text, as JSON, as a page
@@ -49,18 +49,17 @@ int explore_show(const struct explore_request *request);
 
 struct exploration;
 struct trial_experiment;
-/* Add a command of an experiment with a configuration's values to JSON; NULL adds nothing. */
-void explore_add_command(struct json_object *object, const struct trial_experiment *experiment,
-			 const uint32_t *levels, const char *key, const char *command);
-/* Print it after a word. */
-void explore_print_command(const struct trial_experiment *experiment, const uint32_t *levels,
-			   const char *what, const char *command);
-/* Print which word of the commands stands for a run's folder, if one has it. */
-void explore_print_scratch(const struct trial_experiment *experiment);
-/* A configuration as JSON, without parameters that mean nothing in it. NULL: all do. */
+/*
+ * The commands of an experiment with a configuration's values: added to JSON, or printed. A word
+ * stands for a run's folder; if a command has it, that is told.
+ */
+void explore_commands__add(struct json_object *object, const struct trial_experiment *experiment,
+			   const uint32_t *levels);
+void explore_commands__print(const struct trial_experiment *experiment, const uint32_t *levels);
+/* A configuration as JSON, by the texts of its values. Those that are NULL mean nothing in it. */
 struct pem_explore_space;
 struct json_object *explore_configuration(const struct pem_explore_space *space,
-					  const uint32_t *levels, const bool *means_something);
+					  const char *const *values);
 struct explore_results;
 /*
  * Print the results to out: the best configuration, which parameter matters, where it collapses,

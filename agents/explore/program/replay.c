@@ -133,10 +133,13 @@ static struct json_object *called_json(const struct replay *replay, const struct
 	const struct pem_explore_space *space = &replay->table.space->view;
 	struct json_object *json = json_object_new_object();
 	double value = replay->table.values[called->number];
+	const char *settings[TRIAL_PARAMETERS_MAX];
+	uint32_t i;
 
 	space->at(space, called->number, replay->levels);
-	json_object_object_add(json, "settings",
-			       explore_configuration(space, replay->levels, NULL));
+	for (i = 0; i < space->parameter_count; i++)
+		settings[i] = space->parameters[i].values[replay->levels[i]];
+	json_object_object_add(json, "settings", explore_configuration(space, settings));
 	cli_json__count(json, "runs", called->runs);
 	cli_json__real(json, "value", value);
 	cli_json__real(json, "regret", regret(replay, value));

@@ -79,25 +79,27 @@ static struct explore_estimate estimate_row(const struct explore_effects *e, con
 	return explore_estimate_of(draws, e->draws);
 }
 
-/* Which parameters mean something in a configuration. */
-static void find_meaning(const struct explore_results *r, const uint32_t *levels,
-			 bool means_something[TRIAL_PARAMETERS_MAX])
+/* The text of each parameter's value in a configuration; NULL: it means nothing there. */
+static void find_values(const struct explore_results *r, const uint32_t *levels,
+			const char *values[TRIAL_PARAMETERS_MAX])
 {
-	memset(means_something, true, TRIAL_PARAMETERS_MAX * sizeof(*means_something));
-	if (r->meaning)
-		r->meaning(r, levels, means_something);
+	uint32_t i;
+
+	for (i = 0; i < r->space->parameter_count; i++)
+		values[i] = r->space->parameters[i].values[levels[i]];
+	if (r->values)
+		r->values(r, levels, values);
 }
 
 struct json_object *explore_configuration(const struct pem_explore_space *space,
-					  const uint32_t *levels, const bool *means_something)
+					  const char *const *values)
 {
 	struct json_object *made = json_object_new_object();
 	uint32_t i;
 
 	for (i = 0; i < space->parameter_count; i++) {
-		if (!means_something || means_something[i])
-			cli_json__text(made, space->parameters[i].name,
-				       space->parameters[i].values[levels[i]]);
+		if (values[i])
+			cli_json__text(made, space->parameters[i].name, values[i]);
 	}
 	return made;
 }
@@ -108,13 +110,13 @@ static struct json_object *trial_json(const struct explore_effects *e, size_t in
 	const struct explore_result *trial = &r->trials[index];
 	struct json_object *object = json_object_new_object();
 	struct json_object *values = json_object_new_object(), *errors = json_object_new_object();
-	bool means_something[TRIAL_PARAMETERS_MAX];
+	const char *configuration[TRIAL_PARAMETERS_MAX];
 	size_t i;
 
 	cli_json__count(object, "trial", trial->number);
-	find_meaning(r, trial->levels, means_something);
+	find_values(r, trial->levels, configuration);
 	json_object_object_add(object, "configuration",
-			       explore_configuration(r->space, trial->levels, means_something));
+			       explore_configuration(r->space, configuration));
 	for (i = 0; i < r->metric_count && trial->values; i++) {
 		cli_json__real(values, r->metrics[i].name, trial->values[i]);
 		if (trial->errors && trial->errors[i] > 0)
@@ -272,18 +274,17 @@ static int write_page(const struct explore_effects *e, const char *path)
 
 static void print_configuration(const struct explore_results *r, const uint32_t *levels, FILE *out)
 {
-	bool means_something[TRIAL_PARAMETERS_MAX];
-	const char *before = "  ";
+	const char *values[TRIAL_PARAMETERS_MAX], *before = "  ";
 	uint32_t i;
 
-	find_meaning(r, levels, means_something);
+	find_values(r, levels, values);
 	for (i = 0; i < r->space->parameter_count; i++) {
-		if (!means_something[i])
+		if (!values[i])
 			continue;
 		fputs(before, out);
 		cli_put_text(out, r->space->parameters[i].name);
 		fputc('=', out);
-		cli_put_word(out, r->space->parameters[i].values[levels[i]]);
+		cli_put_word(out, values[i]);
 		before = " ";
 	}
 	fputc('\n', out);

@@ -87,32 +87,29 @@ static int explore(struct exploration *x)
 	return trial_interrupted ? -EINTR : rc > 0 ? 0 : rc;
 }
 
-static int run(void *arg)
+static int run_all(struct exploration *x)
 {
-	struct exploration x;
-	int rc = exploration__open(&x, arg, true), status;
 	uint64_t began_ns = cli_now_ns();
-	double time_s = x.experiment.time_s > 0 ? x.experiment.time_s : INFINITY;
+	double time_s = x->experiment.time_s > 0 ? x->experiment.time_s : INFINITY;
+	int rc = exploration__forget_lost(x), status;
 
 	if (!rc)
-		rc = exploration__forget_lost(&x);
+		rc = explore(x);
 	if (!rc)
-		rc = explore(&x);
+		rc = exploration__validate(x, time_s - (double)(cli_now_ns() - began_ns) / 1e9);
+	exploration__restore(x);
+	if (rc && rc != -EINTR)
+		return cli_fail(-rc, &x->error);
+	status = rc && !x->count ? CLI_DONE : explore_print_best(x);
 	if (!rc)
-		rc = exploration__validate(&x, time_s - (double)(cli_now_ns() - began_ns) / 1e9);
-	exploration__restore(&x);
-	if (rc && rc != -EINTR) {
-		status = cli_fail(-rc, &x.error);
-	} else {
-		status = rc && !x.count ? CLI_DONE : explore_print_best(&x);
-		if (rc == -EINTR) {
-			cli_say("the exploration was interrupted; the same command goes on with "
-				"it");
-			status = 128 + trial_interrupted;
-		}
-	}
-	exploration__close(&x);
-	return status;
+		return status;
+	cli_say("the exploration was interrupted; the same command goes on with it");
+	return 128 + trial_interrupted;
+}
+
+static int run(void *arg)
+{
+	return exploration__with(arg, true, run_all);
 }
 
 int explore_run(const struct explore_request *request)

@@ -54,12 +54,11 @@ static int show_table(const struct explore_request *request, const char *path)
 	return rc;
 }
 
-/* The machine, which the experiment has not, means something always. */
-static void find_meaning(const struct explore_results *results, const uint32_t *levels,
-			 bool *means_something)
+/* The machine, which the experiment has not, keeps its text. */
+static void find_values(const struct explore_results *results, const uint32_t *levels,
+			const char **values)
 {
-	means_something[results->space->parameter_count - 1] = true;
-	trial_experiment__meaning(results->arg, levels, means_something);
+	trial_experiment__values(results->arg, levels, values);
 }
 
 static struct explore_result result_of(const struct exploration *x, const struct explore_tried *t)
@@ -92,7 +91,7 @@ static int show_trials(struct exploration *x)
 					  .metrics = metrics,
 					  .metric_count = e->metric_count,
 					  .aims = e->objectives,
-					  .meaning = find_meaning,
+					  .values = find_values,
 					  .arg = e,
 					  .trials = trials,
 					  .count = x->count,
@@ -122,16 +121,6 @@ static int show_trials(struct exploration *x)
 	return rc;
 }
 
-static int show_experiment(const struct explore_request *request)
-{
-	struct exploration x;
-	int rc = exploration__open(&x, request, false);
-
-	rc = rc ? cli_fail(-rc, &x.error) : show_trials(&x);
-	exploration__close(&x);
-	return rc;
-}
-
 int explore_show(const struct explore_request *request)
 {
 	const char *path = request->words[0], *end = strrchr(path, '.');
@@ -139,5 +128,6 @@ int explore_show(const struct explore_request *request)
 	if (request->json && request->page)
 		return cli_usage_error(&explore_help,
 				       "--json and --html are two forms: take one of them");
-	return end && !strcmp(end, ".csv") ? show_table(request, path) : show_experiment(request);
+	return end && !strcmp(end, ".csv") ? show_table(request, path)
+					   : exploration__with(request, false, show_trials);
 }
