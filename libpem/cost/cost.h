@@ -2,9 +2,9 @@
 /*
  * cost.h - what observing costs on this machine, what it has cost, and the budget that limits it
  *
- * calibrate.c measures costs by steps.c, libc_cost.c, sample_cost.c and process_cost.c, and
- * cost_cache.c remembers them. ledger.c states what a recording cost. detail.c counts events and
- * CPU time, has them judged (budget.h), does what the judge says, and records each step.
+ * calibrate.c measures costs by event_cost.c and process_cost.c, and cost_cache.c remembers them.
+ * ledger.c states what a recording cost. detail.c counts events and CPU time, has them judged
+ * (budget.h), does what the judge says, and records each step.
  */
 #ifndef PEM_COST_H
 #define PEM_COST_H
@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <time.h>
 
 struct pem_detail_state;
 struct pem_producer;
@@ -162,13 +163,16 @@ double pem_cost__at(const struct pem_cost *cost, bool stat, double gap_ns);
 struct pem_cost pem_cost__of(struct pem_step plain, struct pem_step logged, struct pem_step counted,
 			     double events);
 
+/* How much longer something takes than without it: not less than 0. */
+static inline double pem_cost__more(double with, double without)
+{
+	return with > without ? with - without : 0;
+}
+
 /* Round to picoseconds, so that a measured cost equals the remembered one. */
 double pem_cost__rounded(double ns);
 
 /* --- event_cost.c --- */
-
-/* The source that serves the kernel's tracepoints here. NULL: there is none. */
-const struct pem_source_ops *pem_session__kernel_source(struct pem_session *session);
 
 /*
  * Measure these kinds (bits), and write their costs. kernel: the source above. A cost of 0 could
@@ -176,6 +180,18 @@ const struct pem_source_ops *pem_session__kernel_source(struct pem_session *sess
  */
 void pem_session__measure_kinds(struct pem_session *session, uint32_t kinds,
 				const struct pem_source_ops *kernel, struct pem_costs *costs);
+
+/* --- source_cost.c --- */
+
+/* Measure the kernel's kinds: a call on a descriptor, a path beside its call, and a new file. */
+void pem_session__measure_calls(struct pem_session *session, const struct pem_source_ops *kernel,
+				struct pem_cost *each);
+
+/* Measure an event of a function. kind: "uprobe" or "uretprobe". */
+struct pem_cost pem_session__measure_function(struct pem_session *session, const char *kind);
+
+/* The source that serves the kernel's tracepoints here. NULL: there is none. */
+const struct pem_source_ops *pem_session__kernel_source(struct pem_session *session);
 
 /* --- process_cost.c --- */
 
@@ -192,6 +208,9 @@ void pem_session__measure_reading(struct pem_session *session);
 
 /* Measure the first use of a page of a pool, in ns. 0: it can't be measured. */
 double pem_page_ns(void);
+
+/* How many ns are these cycles of pem_clock()? */
+double pem_cycles_ns(double cycles);
 
 /* --- ledger.c --- */
 
@@ -227,25 +246,55 @@ void pem_session__note_pool(struct pem_session *session, const struct pem_produc
 
 /* --- steps.c --- */
 
+enum pem_caches { PEM_WARM, PEM_COOLER, PEM_COLD, PEM_CACHES };
+
+/* A step that this thread takes. */
+struct pem_stepper {
+	void (*step)(void *arg);
+	void *arg;
+	volatile uint8_t *memory; /* pem_step__memory() */
+	unsigned warm; /* how often in a row */
+	/*
+	 * How often in a turn with cold caches, and how many steps before these do not count,
+	 * because another program may have run before the turn.
+	 */
+	unsigned cold, before;
+};
+
+/* Memory to walk through, so that caches become cold. The caller frees it. NULL: there is none. */
+volatile uint8_t *pem_step__memory(void);
+
+/* Take a turn of a step; the result is the time of one step in ns. */
+double pem_step__turn_ns(const struct pem_stepper *stepper, enum pem_caches caches);
+
 /*
- * Measure a step that a thread takes: count times in a row, in several rounds, and again and again
- * with colder caches. The result is in ns.
+ * Measure a step for some time: what it takes warm, and in cooler with the other work before it. In
+ * ns; cold is as cooler.
  */
-struct pem_step pem_step__measure(void (*step)(void *arg), unsigned count, void *arg);
+struct pem_step pem_step__measure(const struct pem_stepper *stepper);
 
-#define PEM_STEPS_MOST 3
+#define PEM_STEPS_MOST 4
+#define PEM_TURNS 81
+
+/* Take a turn of a step, here or in a program, and write its time. Returns success. */
+typedef bool pem_step_turn(void *arg, unsigned step, enum pem_caches caches, double *ns);
 
 /*
- * Measure the first step as above, and in turn how much longer the others take, in ns. These
- * differences hold beside other load. Two results of pem_step__measure() may not be subtracted
- * there. Returns false if there is no memory; then taken is left alone. step_count: at most
- * PEM_STEPS_MOST.
+ * Find in turns how much longer the other steps take than the first one, whose times the caller has
+ * written to taken[0]. The differences hold beside other load. Two results of pem_step__measure()
+ * may not be subtracted there. Returns false if a turn fails; then taken is left alone. step_count:
+ * at most PEM_STEPS_MOST.
  */
-bool pem_step__compare(void (*const steps[])(void *arg), unsigned step_count, unsigned count,
-		       void *arg, struct pem_step *taken);
+bool pem_step__compare(pem_step_turn *turn, void *arg, unsigned step_count, struct pem_step *taken);
 
-/* Return the less of each part of two steps. */
-struct pem_step pem_step__least(struct pem_step a, struct pem_step b);
+/* Return the mean of the middle half of these values, which are sorted meanwhile. */
+double pem_step__typical(double *values, size_t count);
+
+/* The time of a clock in ns. */
+double pem_step__clock_ns(clockid_t clock);
+
+/* For qsort(), of numbers of type double. */
+int pem_step__by_value(const void *a, const void *b);
 
 /* --- exercise.c, and exercise/main.c, the program that is run --- */
 
@@ -262,10 +311,16 @@ struct pem_step pem_step__least(struct pem_step a, struct pem_step b);
 struct pem_exercised {
 	struct pem_step step; /* of the first five */
 	/*
-	 * Of the others: the CPU time of each, and how many there were. Of an allocation, count is
-	 * the number of calls of its stack.
+	 * Of the others: the CPU time of each, and how many there were. Of a turn of the first
+	 * five, the time of one. Of an allocation, count is the number of calls of its stack.
 	 */
 	double ns, count;
+};
+
+/* What the program reads. caches: take a turn; PEM_CACHES: do it whole. */
+struct pem_exercise_word {
+	char what;
+	uint8_t caches;
 };
 
 /* A process that is about to become pem-exercise. */
@@ -274,10 +329,29 @@ struct pem_exercise {
 	int fd;
 };
 
-bool pem_exercise__begin(struct pem_exercise *exercise, char *const environment[]);
+/* cpu: the program runs on it alone, as do others that it is compared with; -1: on any. */
+bool pem_exercise__begin(struct pem_exercise *exercise, int cpu, char *const environment[]);
 
 /* Let it do something. It becomes that program with the first such call. Returns success. */
 bool pem_exercise__do(const struct pem_exercise *exercise, char what, struct pem_exercised *done);
+
+/* Let it take a turn of one of the first five. Returns success. */
+bool pem_exercise__turn(const struct pem_exercise *exercise, char what, enum pem_caches caches,
+			double *ns);
+
+/* A step of a program. */
+struct pem_exercise_step {
+	const struct pem_exercise *exercise;
+	char what;
+	double count; /* as in pem_exercised */
+};
+
+/*
+ * Measure the first step, and how much longer the others take (pem_step__compare). Writes each
+ * count. Returns success. step_count: at most PEM_STEPS_MOST.
+ */
+bool pem_exercise__compare(struct pem_exercise_step *steps, unsigned step_count,
+			   struct pem_step *taken);
 
 /* End the program. One that was not started is left alone. */
 void pem_exercise__end(struct pem_exercise *exercise);

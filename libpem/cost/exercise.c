@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
@@ -16,12 +17,18 @@
 #include <unistd.h>
 
 /* Wait until there is something to do. Then become the program, which reads it. */
-static void become(const char *path, char *const environment[], int fd)
+static void become(const char *path, int cpu, char *const environment[], int fd)
 {
 	char name[] = "pem-exercise", byte;
 	char *const argv[] = {name, NULL};
+	cpu_set_t one;
 	sigset_t none;
 
+	CPU_ZERO(&one);
+	if (cpu >= 0) {
+		CPU_SET((unsigned)cpu, &one);
+		sched_setaffinity(0, sizeof(one), &one);
+	}
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (recv(fd, &byte, 1, MSG_PEEK) == 1 && dup2(fd, STDIN_FILENO) == STDIN_FILENO &&
@@ -30,7 +37,7 @@ static void become(const char *path, char *const environment[], int fd)
 	_exit(1);
 }
 
-bool pem_exercise__begin(struct pem_exercise *e, char *const environment[])
+bool pem_exercise__begin(struct pem_exercise *e, int cpu, char *const environment[])
 {
 	char folder[PATH_MAX - 32], path[PATH_MAX];
 	int ends[2];
@@ -45,7 +52,7 @@ bool pem_exercise__begin(struct pem_exercise *e, char *const environment[])
 	e->pid = fork();
 	if (!e->pid) {
 		close(ends[1]);
-		become(path, environment, ends[0]);
+		become(path, cpu, environment, ends[0]);
 	}
 	close(ends[0]);
 	e->fd = ends[1];
@@ -56,10 +63,49 @@ bool pem_exercise__begin(struct pem_exercise *e, char *const environment[])
 	return false;
 }
 
+static bool do_word(const struct pem_exercise *e, struct pem_exercise_word word,
+		    struct pem_exercised *done)
+{
+	return send(e->fd, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word) &&
+	       recv(e->fd, done, sizeof(*done), MSG_WAITALL) == sizeof(*done);
+}
+
 bool pem_exercise__do(const struct pem_exercise *e, char what, struct pem_exercised *done)
 {
-	return send(e->fd, &what, 1, MSG_NOSIGNAL) == 1 &&
-	       recv(e->fd, done, sizeof(*done), MSG_WAITALL) == sizeof(*done);
+	return do_word(e, (struct pem_exercise_word){what, PEM_CACHES}, done);
+}
+
+bool pem_exercise__turn(const struct pem_exercise *e, char what, enum pem_caches caches, double *ns)
+{
+	struct pem_exercised done;
+
+	if (!do_word(e, (struct pem_exercise_word){what, (uint8_t)caches}, &done))
+		return false;
+	*ns = done.ns;
+	return true;
+}
+
+static bool take_turn(void *arg, unsigned step, enum pem_caches caches, double *ns)
+{
+	const struct pem_exercise_step *steps = arg;
+
+	return pem_exercise__turn(steps[step].exercise, steps[step].what, caches, ns);
+}
+
+bool pem_exercise__compare(struct pem_exercise_step *steps, unsigned step_count,
+			   struct pem_step *taken)
+{
+	struct pem_exercised done;
+	unsigned i = step_count;
+
+	/* What the last one writes, that of the first step, is left. */
+	while (i-- > 0) {
+		if (!pem_exercise__do(steps[i].exercise, steps[i].what, &done))
+			return false;
+		steps[i].count = done.count;
+		taken[0] = done.step;
+	}
+	return pem_step__compare(take_turn, steps, step_count, taken);
 }
 
 void pem_exercise__end(struct pem_exercise *e)

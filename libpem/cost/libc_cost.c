@@ -6,8 +6,8 @@
  * Programs allocate (exercise/main.c) in turn: a plain one, one that is recorded, one that is
  * counted, and one whose pool is full. So the cost is that of the whole way: the function in front
  * of the C library's, finding the site, and the record. The sessions are made for this alone. The
- * recorded one keeps its last records, in a pool that is soon used whole and takes no further
- * memory.
+ * recorded one keeps its last records, in a pool that is used whole before the first turn and takes
+ * no further memory.
  *
  * A stack costs the allocation something in any case, and something for each call. So two programs
  * that are recorded allocate, one with stacks, and that one also below some further calls.
@@ -18,10 +18,10 @@
 
 #include <pem/event.h>
 
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROUNDS 3 /* the first is not counted */
 #define CHUNKS 128
 #define FRAME_EVENT "APP::Stack::Frame"
 
@@ -32,7 +32,6 @@ struct way {
 	struct pem_session *own; /* NULL: plain */
 	struct pem_environment *environment;
 	struct pem_exercise run;
-	struct pem_step pairs[ROUNDS];
 };
 
 /* Have the calls of stacks recorded. UI: before the rules are counted. */
@@ -52,14 +51,14 @@ static uint32_t add_stacks(struct pem_session *s, uint32_t count)
 	return count;
 }
 
-static bool begin(struct way *way, uint32_t flags, bool overwrite, bool stacks)
+static bool begin(struct way *way, int cpu, uint32_t flags, bool overwrite, bool stacks)
 {
 	const struct pem_session_options few = {
 		.size = sizeof(few), .chunk_count = CHUNKS, .overwrite = overwrite};
 	const struct pem_run_options options = {.size = sizeof(options), .preload_libc = true};
 
 	if (!flags)
-		return pem_exercise__begin(&way->run, environ);
+		return pem_exercise__begin(&way->run, cpu, environ);
 	way->own = pem_session__open(&few, NULL);
 	if (!way->own)
 		return false;
@@ -72,79 +71,58 @@ static bool begin(struct way *way, uint32_t flags, bool overwrite, bool stacks)
 			 __ATOMIC_RELEASE);
 	way->environment = pem_environment__new(way->own, way->own->directory, NULL, &options);
 	return way->environment &&
-	       pem_exercise__begin(&way->run, pem_environment__variables(way->environment));
+	       pem_exercise__begin(&way->run, cpu, pem_environment__variables(way->environment));
 }
 
-static void end(struct way *way)
+/* The last one first: it has the others' descriptors until it becomes pem-exercise. */
+static void end(struct way *ways, unsigned count)
 {
-	pem_exercise__end(&way->run);
-	pem_environment__free(way->environment);
-	pem_session__close(way->own);
-}
+	unsigned w;
 
-/*
- * Of each part, the least of the rounds: other load adds time. The first round uses a pool
- * up that is not used again.
- */
-static struct pem_step least_ns(const struct way *way)
-{
-	struct pem_step least = way->pairs[1];
-	unsigned i;
-
-	for (i = 2; i < ROUNDS; i++)
-		least = pem_step__least(least, way->pairs[i]);
-	return least;
+	for (w = count; ways && w--;) {
+		pem_exercise__end(&ways[w].run);
+		pem_environment__free(ways[w].environment);
+		pem_session__close(ways[w].own);
+	}
+	free(ways);
 }
 
 struct pem_cost pem_libc_cost(double *lost_ns)
 {
 	struct way *ways = calloc(WAYS, sizeof(*ways));
+	struct pem_exercise_step steps[WAYS];
+	struct pem_step pairs[WAYS];
 	struct pem_cost cost = {0};
-	struct pem_exercised done;
-	struct pem_step plain, lost;
-	unsigned i, w;
+	int cpu = sched_getcpu();
+	unsigned w;
 
 	*lost_ns = 0;
-	if (!ways || !begin(&ways[PLAIN], 0, false, false) ||
-	    !begin(&ways[LOGGED], PEM_ACTION_LOG, true, false) ||
-	    !begin(&ways[COUNTED], PEM_ACTION_STAT, true, false) ||
-	    !begin(&ways[LOST], PEM_ACTION_LOG, false, false))
-		goto out;
-	for (i = 0; i < ROUNDS; i++) {
-		for (w = 0; w < WAYS; w++) {
-			if (!pem_exercise__do(&ways[w].run, PEM_EXERCISE_ALLOCATE, &done))
-				goto out;
-			ways[w].pairs[i] = done.step;
-		}
+	for (w = 0; ways && w < WAYS; w++)
+		steps[w] = (struct pem_exercise_step){.exercise = &ways[w].run,
+						      .what = PEM_EXERCISE_ALLOCATE};
+	if (ways && begin(&ways[PLAIN], cpu, 0, false, false) &&
+	    begin(&ways[LOGGED], cpu, PEM_ACTION_LOG, true, false) &&
+	    begin(&ways[COUNTED], cpu, PEM_ACTION_STAT, true, false) &&
+	    begin(&ways[LOST], cpu, PEM_ACTION_LOG, false, false) &&
+	    pem_exercise__compare(steps, WAYS, pairs)) {
+		cost = pem_cost__of(pairs[PLAIN], pairs[LOGGED], pairs[COUNTED], 2);
+		/* A cost less than 0 would make the remembered ones invalid. */
+		*lost_ns = pem_cost__more(pairs[LOST].warm, pairs[PLAIN].warm) / 2;
 	}
-	plain = least_ns(&ways[PLAIN]);
-	cost = pem_cost__of(plain, least_ns(&ways[LOGGED]), least_ns(&ways[COUNTED]), 2);
-	lost = least_ns(&ways[LOST]);
-	/* A cost less than 0 would make the remembered ones invalid. */
-	*lost_ns = lost.warm > plain.warm ? (lost.warm - plain.warm) / 2 : 0;
-out:
-	/* The last one first: it has the others' descriptors until it becomes pem-exercise. */
-	for (w = WAYS; ways && w--;)
-		end(&ways[w]);
-	free(ways);
+	end(ways, WAYS);
 	return cost;
 }
 
 /* --- stacks --- */
 
-enum { NO_STACKS, STACKS, DEEP_STACKS, STACK_WAYS };
-
-static double more(double with, double without)
-{
-	return with > without ? with - without : 0;
-}
+enum { NO_STACKS, STACKS, STACK_WAYS, DEEP_STACKS = STACK_WAYS, STACK_STEPS };
 
 /* What is left of a stack's cost without that of its calls. */
 static struct pem_cost without_calls(struct pem_cost stack, const struct pem_cost *call,
 				     double calls)
 {
-	stack.log_ns = more(stack.log_ns, calls * call->log_ns);
-	stack.cold_log_ns = more(stack.cold_log_ns, calls * call->cold_log_ns);
+	stack.log_ns = pem_cost__more(stack.log_ns, calls * call->log_ns);
+	stack.cold_log_ns = pem_cost__more(stack.cold_log_ns, calls * call->cold_log_ns);
 	return stack;
 }
 
@@ -162,32 +140,26 @@ static struct pem_cost beside_events(struct pem_step plain, struct pem_step with
 
 void pem_stack_cost(const struct pem_cost *libc, struct pem_cost *stack, struct pem_cost *call)
 {
-	static const char words[] = {PEM_EXERCISE_ALLOCATE, PEM_EXERCISE_ALLOCATE,
-				     PEM_EXERCISE_DEEP};
 	struct way *ways = calloc(STACK_WAYS, sizeof(*ways));
-	struct pem_exercised done = {.count = 0};
-	double calls = 0;
-	unsigned i, w;
+	struct pem_exercise_step steps[STACK_STEPS];
+	struct pem_step pairs[STACK_STEPS];
+	int cpu = sched_getcpu();
 
-	if (!ways || !begin(&ways[NO_STACKS], PEM_ACTION_LOG, true, false) ||
-	    !begin(&ways[STACKS], PEM_ACTION_LOG, true, true))
-		goto out;
-	for (i = 0; i < ROUNDS; i++) {
-		for (w = 0; w < STACK_WAYS; w++) {
-			if (!pem_exercise__do(&ways[w ? STACKS : NO_STACKS].run, words[w], &done))
-				goto out;
-			ways[w].pairs[i] = done.step;
-			if (w == STACKS)
-				calls = done.count;
+	if (ways && begin(&ways[NO_STACKS], cpu, PEM_ACTION_LOG, true, false) &&
+	    begin(&ways[STACKS], cpu, PEM_ACTION_LOG, true, true)) {
+		steps[NO_STACKS] =
+			(struct pem_exercise_step){&ways[NO_STACKS].run, PEM_EXERCISE_ALLOCATE, 0};
+		steps[STACKS] =
+			(struct pem_exercise_step){&ways[STACKS].run, PEM_EXERCISE_ALLOCATE, 0};
+		steps[DEEP_STACKS] =
+			(struct pem_exercise_step){&ways[STACKS].run, PEM_EXERCISE_DEEP, 0};
+		if (pem_exercise__compare(steps, STACK_STEPS, pairs)) {
+			*call = beside_events(pairs[STACKS], pairs[DEEP_STACKS], PEM_EXERCISE_DEPTH,
+					      libc);
+			*stack = without_calls(
+				beside_events(pairs[NO_STACKS], pairs[STACKS], 1, libc), call,
+				steps[STACKS].count);
 		}
 	}
-	*call = beside_events(least_ns(&ways[STACKS]), least_ns(&ways[DEEP_STACKS]),
-			      PEM_EXERCISE_DEPTH, libc);
-	*stack = without_calls(
-		beside_events(least_ns(&ways[NO_STACKS]), least_ns(&ways[STACKS]), 1, libc), call,
-		calls);
-out:
-	for (w = STACK_WAYS; ways && w--;)
-		end(&ways[w]);
-	free(ways);
+	end(ways, STACK_WAYS);
 }

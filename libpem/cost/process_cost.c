@@ -22,6 +22,7 @@
 #include <pem/clock.h>
 #include <pem/event.h>
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -195,11 +196,11 @@ static void count_events(const struct observation *o, double *events, double fac
 }
 
 /* Run the phases plain some times. */
-static bool run_plain(struct phase *phases, unsigned round, unsigned end)
+static bool run_plain(int cpu, struct phase *phases, unsigned round, unsigned end)
 {
 	struct pem_exercised done;
 	struct pem_exercise run;
-	bool success = pem_exercise__begin(&run, environ);
+	bool success = pem_exercise__begin(&run, cpu, environ);
 	unsigned i;
 
 	for (; success && round < end; round++) {
@@ -234,12 +235,12 @@ static bool run_once(const struct observation *o, const struct pem_exercise *run
 }
 
 /* Sources take some time to open, so that they are opened once for all rounds. */
-static bool run_observed(struct observation *o, struct phase *phases)
+static bool run_observed(struct observation *o, int cpu, struct phase *phases)
 {
 	struct pem_exercised done;
 	struct pem_exercise run;
 	bool success = pem_exercise__begin(
-		&run, o->environment ? pem_environment__variables(o->environment) : environ);
+		&run, cpu, o->environment ? pem_environment__variables(o->environment) : environ);
 	unsigned i;
 
 	for (i = 0; success && i < SOURCES; i++) {
@@ -256,17 +257,10 @@ static bool run_observed(struct observation *o, struct phase *phases)
 	return success;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* The median of the rounds. Of starts, the least: they are long, and other load adds time. */
 static double typical(double *values, unsigned phase)
 {
-	qsort(values, ROUNDS, sizeof(*values), by_value);
+	qsort(values, ROUNDS, sizeof(*values), pem_step__by_value);
 	return values[phase == START ? 0 : ROUNDS / 2];
 }
 
@@ -292,9 +286,10 @@ static void measure(struct observation *o, const struct pem_costs *costs,
 		    struct pem_process_cost *process)
 {
 	struct phase phases[PHASES];
+	int cpu = sched_getcpu();
 
-	if (!run_plain(phases, 0, ROUNDS / 2) || !run_observed(o, phases) ||
-	    !run_plain(phases, ROUNDS / 2, ROUNDS))
+	if (!run_plain(cpu, phases, 0, ROUNDS / 2) || !run_observed(o, cpu, phases) ||
+	    !run_plain(cpu, phases, ROUNDS / 2, ROUNDS))
 		return;
 	process->switch_ns = beside_events(costs, phases, SWITCH);
 	process->fault_ns = beside_events(costs, phases, FAULT);
@@ -329,7 +324,7 @@ bool pem_session__measure_process(struct pem_session *s, const struct pem_run_op
 
 /* --- reading counters --- */
 
-static double cycles_to_ns(double cycles)
+double pem_cycles_ns(double cycles)
 {
 	return cycles * 1e9 / (double)pem_clock__hz();
 }
@@ -341,7 +336,7 @@ void pem_session__measure_reading(struct pem_session *s)
 	if (s->cost->reading_tried || !sources->thread_counter_count)
 		return;
 	s->cost->reading_tried = true;
-	s->cost->reading_ns = pem_cost__rounded(cycles_to_ns(pem_counted__reading_cycles(
+	s->cost->reading_ns = pem_cost__rounded(pem_cycles_ns(pem_counted__reading_cycles(
 		sources->thread_counters, sources->thread_counter_count)));
 }
 
@@ -372,6 +367,7 @@ double pem_page_ns(void)
 		close(fd);
 	if (i < POPULATED_TIMES)
 		return 0;
-	qsort(cycles, POPULATED_TIMES, sizeof(*cycles), by_value);
-	return cycles_to_ns(cycles[POPULATED_TIMES / 2]) / ((double)POPULATED_BYTES / (double)page);
+	qsort(cycles, POPULATED_TIMES, sizeof(*cycles), pem_step__by_value);
+	return pem_cycles_ns(cycles[POPULATED_TIMES / 2]) /
+	       ((double)POPULATED_BYTES / (double)page);
 }

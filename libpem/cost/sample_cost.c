@@ -110,7 +110,7 @@ static uint64_t take_samples(const struct clock *clock)
  * Read the clock in a loop until enough gaps were seen, or for WATCH_NS. A gap is a time between
  * two readings that is longer than a turn of the loop. Counts samples. Returns the number of gaps.
  */
-static size_t watch(const struct clock *clock, uint64_t *gaps, uint64_t *samples)
+static size_t watch(const struct clock *clock, double *gaps, uint64_t *samples)
 {
 	const double cycles_per_ns = (double)pem_clock__hz() / 1e9;
 	const uint64_t least = (uint64_t)(GAP_NS_LEAST * cycles_per_ns);
@@ -120,7 +120,7 @@ static size_t watch(const struct clock *clock, uint64_t *gaps, uint64_t *samples
 	while (count < GAPS_MAX && before < end) {
 		now = pem_clock();
 		if (now - before >= least) {
-			gaps[count++] = now - before;
+			gaps[count++] = pem_cycles_ns((double)(now - before));
 			*samples += take_samples(clock);
 			now = pem_clock();
 		}
@@ -129,15 +129,8 @@ static size_t watch(const struct clock *clock, uint64_t *gaps, uint64_t *samples
 	return count;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Watch from below a frame that is as large as what the kernel copies of a stack. */
-static __attribute__((noinline)) size_t watch_deep(const struct clock *clock, uint64_t *gaps,
+static __attribute__((noinline)) size_t watch_deep(const struct clock *clock, double *gaps,
 						   uint64_t *samples)
 {
 	volatile uint8_t frame[STACK_BYTES];
@@ -151,7 +144,8 @@ static __attribute__((noinline)) size_t watch_deep(const struct clock *clock, ui
 
 double pem_sample_ns(enum pem_stacks stacks)
 {
-	uint64_t gaps[GAPS_MAX], samples = 0;
+	double gaps[GAPS_MAX];
+	uint64_t samples = 0;
 	struct clock clock;
 	size_t count;
 
@@ -164,6 +158,6 @@ double pem_sample_ns(enum pem_stacks stacks)
 	close(clock.fd);
 	if (count < GAPS_LEAST || samples * 2 <= count)
 		return 0;
-	qsort(gaps, count, sizeof(*gaps), by_value);
-	return (double)gaps[count / 2] * 1e9 / (double)pem_clock__hz();
+	qsort(gaps, count, sizeof(*gaps), pem_step__by_value);
+	return gaps[count / 2];
 }

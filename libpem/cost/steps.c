@@ -2,22 +2,18 @@
 /*
  * steps.c - what a step of a program takes, with warm caches and with colder ones
  *
- * Warm: the step is repeated in a loop. Cooler: between two steps the thread walks through as much
- * memory as the first-level cache has, and the whole is measured. Cold: the walk is through as much
- * as the second-level cache has, and the step alone is measured.
- *
- * Of one step, the lower quartile of several rounds counts, because other load on the machine adds
- * time; of cold ones the mean of the second quarter, because some clocks advance in steps of 10 ns.
+ * Warm: the step is repeated in a loop. Cooler: before each step the thread walks through as much
+ * memory as the first-level cache has. Cold: the walk is through twice as much as the second-level
+ * cache has, since pages of memory share parts of that unevenly.
  *
  * Steps that are compared take turns in rounds of some microseconds. Other load changes the machine
  * for longer than that, so that it slows all steps of a round. The differences within each round
  * are sorted, and the mean of their middle half counts. It agrees with the mean of long loops,
  * alone and beside busy loops. The least difference does not: what disturbs the first step alone
- * makes a difference less. Colder steps are measured alone there: a processor that runs the step
- * while it still walks hides more or less of it, by how the compiler laid out the loop. The walk is
- * through twice the second-level cache, since pages of memory share parts of that unevenly.
+ * makes a difference less. Colder steps are measured alone: a processor that runs the step while it
+ * still walks hides more or less of it, by how the compiler laid out the loop.
  *
- * Not here: which steps (calibrate.c, exercise/main.c).
+ * Not here: which steps (event_cost.c, exercise/main.c).
  */
 #include "cost/cost.h"
 
@@ -28,30 +24,51 @@
 #define ROUNDS 11
 #define COOLER_STEPS 100
 #define FIRST_LEVEL_BYTES (32u << 10)
-#define COLD_STEPS 240
 #define LINE_BYTES 64u
-#define WALK_BYTES_LEAST (256u << 10)
-#define WALK_BYTES_MOST (2u << 20)
-#define TURNS 81
-#define WARM_STEPS_OF_TURN 500
-#define COOLER_STEPS_OF_TURN 8
+#define WALK_BYTES_LEAST (512u << 10)
+#define WALK_BYTES_MOST (4u << 20)
+#define COOLER_STEPS_OF_TURN 8 /* for each cold one */
 
-static int by_value(const void *a, const void *b)
+int pem_step__by_value(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 
 	return x < y ? -1 : x > y;
 }
 
-/* The size of the second-level cache, within bounds: some machines do not tell it. */
+double pem_step__typical(double *values, size_t count)
+{
+	double sum = 0;
+	size_t i;
+
+	qsort(values, count, sizeof(*values), pem_step__by_value);
+	for (i = count / 4; i < count - count / 4; i++)
+		sum += values[i];
+	return sum / (double)(count - 2 * (count / 4));
+}
+
+double pem_step__clock_ns(clockid_t clock)
+{
+	struct timespec now = {0};
+
+	clock_gettime(clock, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* Twice the size of the second-level cache, within bounds: some machines do not tell it. */
 static size_t walk_bytes(void)
 {
 	long known = sysconf(_SC_LEVEL2_CACHE_SIZE);
-	size_t bytes = known > 0 ? (size_t)known : 0;
+	size_t bytes = known > 0 ? 2 * (size_t)known : 0;
 
 	if (bytes < WALK_BYTES_LEAST)
 		return WALK_BYTES_LEAST;
 	return bytes < WALK_BYTES_MOST ? bytes : WALK_BYTES_MOST;
+}
+
+volatile uint8_t *pem_step__memory(void)
+{
+	return calloc(1, walk_bytes());
 }
 
 static void walk(volatile uint8_t *memory, size_t bytes)
@@ -62,26 +79,17 @@ static void walk(volatile uint8_t *memory, size_t bytes)
 		memory[i]++;
 }
 
-static double ns_of(clockid_t clock)
-{
-	struct timespec now = {0};
-
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 /* The CPU time of a step, and of a walk through these bytes before it. */
-static double looped_ns(void (*step)(void *arg), void *arg, unsigned count, size_t bytes)
+static double looped_ns(const struct pem_stepper *s, unsigned count, size_t bytes)
 {
-	static uint8_t memory[FIRST_LEVEL_BYTES];
-	double start = ns_of(CLOCK_THREAD_CPUTIME_ID);
+	double start = pem_step__clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	unsigned i;
 
 	for (i = 0; i < count; i++) {
-		walk(memory, bytes);
-		step(arg);
+		walk(s->memory, bytes);
+		s->step(s->arg);
 	}
-	return (ns_of(CLOCK_THREAD_CPUTIME_ID) - start) / count;
+	return (pem_step__clock_ns(CLOCK_THREAD_CPUTIME_ID) - start) / count;
 }
 
 /* The time, when all that was written before is in the cache. */
@@ -89,125 +97,83 @@ static double time_after_all(void)
 {
 	/* none: no other thread is meant, but the clock is read after the stores */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	return ns_of(CLOCK_MONOTONIC);
+	return pem_step__clock_ns(CLOCK_MONOTONIC);
 }
 
-/* The time of a step alone after a walk through this memory. */
-static double alone_ns(void (*step)(void *arg), void *arg, volatile uint8_t *memory, size_t bytes)
+/* The time of each of some steps alone, after a walk through these bytes. */
+static double alone_ns(const struct pem_stepper *s, unsigned count, size_t bytes)
 {
-	double start;
+	double start, sum = 0;
+	unsigned i;
 
-	walk(memory, bytes);
-	start = time_after_all();
-	step(arg);
-	return time_after_all() - start;
+	for (i = 0; i < s->before + count; i++) {
+		walk(s->memory, bytes);
+		start = time_after_all();
+		s->step(s->arg);
+		if (i >= s->before)
+			sum += time_after_all() - start;
+	}
+	return sum / count;
 }
 
-/* --- one step --- */
-
-static double repeated_ns(void (*step)(void *arg), void *arg, unsigned count, size_t bytes)
+static double repeated_ns(const struct pem_stepper *s, unsigned count, size_t bytes)
 {
 	double rounds[ROUNDS];
 	unsigned r;
 
 	for (r = 0; r < ROUNDS; r++)
-		rounds[r] = looped_ns(step, arg, count, bytes);
-	qsort(rounds, ROUNDS, sizeof(*rounds), by_value);
+		rounds[r] = looped_ns(s, count, bytes);
+	/* The lower quartile: other load adds time. */
+	qsort(rounds, ROUNDS, sizeof(*rounds), pem_step__by_value);
 	return rounds[ROUNDS / 4];
 }
 
-static double cold_ns(void (*step)(void *arg), void *arg)
+struct pem_step pem_step__measure(const struct pem_stepper *s)
 {
-	size_t bytes = walk_bytes();
-	volatile uint8_t *memory = calloc(1, bytes);
-	double ns[COLD_STEPS], sum = 0;
-	unsigned s;
+	double warm = repeated_ns(s, s->warm, 0);
+	double cooler = repeated_ns(s, COOLER_STEPS, FIRST_LEVEL_BYTES);
 
-	if (!memory)
-		return 0;
-	for (s = 0; s < COLD_STEPS; s++)
-		ns[s] = alone_ns(step, arg, memory, bytes);
-	free((void *)memory);
-	qsort(ns, COLD_STEPS, sizeof(*ns), by_value);
-	for (s = COLD_STEPS / 4; s < COLD_STEPS / 2; s++)
-		sum += ns[s];
-	return sum / (COLD_STEPS / 4);
+	return (struct pem_step){warm, cooler, cooler};
 }
 
-struct pem_step pem_step__measure(void (*step)(void *arg), unsigned count, void *arg)
+double pem_step__turn_ns(const struct pem_stepper *s, enum pem_caches caches)
 {
-	return (struct pem_step){repeated_ns(step, arg, count, 0),
-				 repeated_ns(step, arg, COOLER_STEPS, FIRST_LEVEL_BYTES),
-				 cold_ns(step, arg)};
-}
-
-/* --- steps beside each other --- */
-
-enum caches { WARM, COOLER, COLD, CACHES };
-
-/* One turn of a step. memory: twice as much as the second-level cache has. */
-static double turn_ns(enum caches caches, void (*step)(void *arg), void *arg,
-		      volatile uint8_t *memory)
-{
-	double sum = 0;
-	unsigned i;
-
-	switch (caches) {
-	case WARM:
-		return looped_ns(step, arg, WARM_STEPS_OF_TURN, 0);
-	case COOLER:
-		for (i = 0; i < COOLER_STEPS_OF_TURN; i++)
-			sum += alone_ns(step, arg, memory, FIRST_LEVEL_BYTES);
-		return sum / COOLER_STEPS_OF_TURN;
-	default:
-		return alone_ns(step, arg, memory, 2 * walk_bytes());
-	}
+	if (caches == PEM_WARM)
+		return looped_ns(s, s->warm, 0);
+	if (caches == PEM_COOLER)
+		return alone_ns(s, s->cold * COOLER_STEPS_OF_TURN, FIRST_LEVEL_BYTES);
+	return alone_ns(s, s->cold, walk_bytes());
 }
 
 /* How much longer a step took than the first one. turns: what each took in each turn. */
-static double difference_ns(double (*turns)[TURNS], unsigned step)
+static double difference_ns(double (*turns)[PEM_TURNS], unsigned step)
 {
-	double sum = 0;
 	unsigned t;
 
-	for (t = 0; t < TURNS; t++)
+	for (t = 0; t < PEM_TURNS; t++)
 		turns[step][t] -= turns[0][t];
-	qsort(turns[step], TURNS, sizeof(**turns), by_value);
-	for (t = TURNS / 4; t < TURNS - TURNS / 4; t++)
-		sum += turns[step][t];
-	return sum / (TURNS - 2 * (TURNS / 4));
+	return pem_step__typical(turns[step], PEM_TURNS);
 }
 
-bool pem_step__compare(void (*const steps[])(void *arg), unsigned step_count, unsigned count,
-		       void *arg, struct pem_step *taken)
+bool pem_step__compare(pem_step_turn *turn, void *arg, unsigned step_count, struct pem_step *taken)
 {
-	volatile uint8_t *memory = calloc(2, walk_bytes());
-	double turns[PEM_STEPS_MOST][TURNS], ns[CACHES][PEM_STEPS_MOST];
-	enum caches caches;
+	double turns[PEM_STEPS_MOST][PEM_TURNS], ns[PEM_STEPS_MOST][PEM_CACHES];
+	enum pem_caches caches;
 	unsigned s, t;
 
-	if (!memory)
-		return false;
-	for (caches = WARM; caches < CACHES; caches++) {
-		for (t = 0; t < TURNS; t++) {
-			for (s = 0; s < step_count; s++)
-				turns[s][t] = turn_ns(caches, steps[s], arg, memory);
+	for (caches = PEM_WARM; caches < PEM_CACHES; caches++) {
+		for (t = 0; t < PEM_TURNS; t++) {
+			for (s = 0; s < step_count; s++) {
+				if (!turn(arg, s, caches, &turns[s][t]))
+					return false;
+			}
 		}
 		for (s = 1; s < step_count; s++)
-			ns[caches][s] = difference_ns(turns, s);
+			ns[s][caches] = difference_ns(turns, s);
 	}
-	free((void *)memory);
-	taken[0] = pem_step__measure(steps[0], count, arg);
 	for (s = 1; s < step_count; s++)
-		taken[s] = (struct pem_step){taken[0].warm + ns[WARM][s],
-					     taken[0].cooler + ns[COOLER][s],
-					     taken[0].cold + ns[COLD][s]};
+		taken[s] = (struct pem_step){taken[0].warm + ns[s][PEM_WARM],
+					     taken[0].cooler + ns[s][PEM_COOLER],
+					     taken[0].cold + ns[s][PEM_COLD]};
 	return true;
-}
-
-struct pem_step pem_step__least(struct pem_step a, struct pem_step b)
-{
-	return (struct pem_step){a.warm < b.warm ? a.warm : b.warm,
-				 a.cooler < b.cooler ? a.cooler : b.cooler,
-				 a.cold < b.cold ? a.cold : b.cold};
 }

@@ -2,11 +2,12 @@
 /*
  * main.c - pem-exercise: does what programs do that are observed, and measures what that takes
  *
- * It reads letters from its standard input, does what each stands for (cost.h), and writes the
+ * It reads words from its standard input, does what each stands for (cost.h), and writes the
  * result. libpem runs it plain and observed, in turn (cost/libc_cost.c, cost/process_cost.c). The
  * C library is used as any program uses it. "pem-exercise nothing" does nothing: it is what starts.
  *
- * All is done on one CPU. Times are CPU time, so that other programs take no part in them.
+ * All is done on one CPU, which libpem chooses. Times are CPU time, so that other programs take no
+ * part in them.
  */
 #define _GNU_SOURCE
 #include "cost/cost.h"
@@ -14,7 +15,6 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -26,11 +26,12 @@
 #define PAIRS 1400
 #define CALLS 400
 #define OPENS 80
+#define COLD 4
+#define BEFORE 4
 #define ROUNDS 9
 #define TIMES 40
 #define STARTS 1
 #define CALLS_MAX 100
-#define BEYOND 2 /* rounds on both sides that do not count */
 
 static void *volatile kept;
 static int calls; /* of the allocation's stack; 0: not known yet */
@@ -53,13 +54,24 @@ static void allocate(void *arg)
 	free(kept);
 }
 
-static __attribute__((noinline)) void allocate_below(unsigned further, unsigned *count,
-						     struct pem_exercised *done)
+/* Measure a step, or take a turn of it. */
+static void take_step(const struct pem_stepper *stepper, unsigned caches,
+		      struct pem_exercised *done)
+{
+	if (caches < PEM_CACHES)
+		done->ns = pem_step__turn_ns(stepper, caches);
+	else
+		done->step = pem_step__measure(stepper);
+}
+
+static __attribute__((noinline)) void take_below(unsigned further,
+						 const struct pem_stepper *stepper, unsigned caches,
+						 struct pem_exercised *done)
 {
 	if (further)
-		allocate_below(further - 1, count, done);
+		take_below(further - 1, stepper, caches, done);
 	else
-		done->step = pem_step__measure(allocate, PAIRS, count);
+		take_step(stepper, caches, done);
 	kept = NULL; /* not the last call: it would become a jump */
 }
 
@@ -105,15 +117,8 @@ struct exercise {
 	int there[2], back[2];
 	pid_t other; /* 0: it was not started yet */
 	uint8_t *page;
+	volatile uint8_t *memory;
 };
-
-static double clock_ns(clockid_t clock)
-{
-	struct timespec now = {0};
-
-	clock_gettime(clock, &now);
-	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
 
 /* The CPU time of this process, of the other one, and of those that have ended. */
 static double cpu_ns(const struct exercise *e)
@@ -123,7 +128,8 @@ static double cpu_ns(const struct exercise *e)
 
 	if (getrusage(RUSAGE_CHILDREN, &ended) || clock_getcpuclockid(e->other, &other))
 		return 0;
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) + (e->other ? clock_ns(other) : 0) +
+	return pem_step__clock_ns(CLOCK_PROCESS_CPUTIME_ID) +
+	       (e->other ? pem_step__clock_ns(other) : 0) +
 	       (double)(ended.ru_utime.tv_sec + ended.ru_stime.tv_sec) * 1e9 +
 	       (double)(ended.ru_utime.tv_usec + ended.ru_stime.tv_usec) * 1e3;
 }
@@ -168,18 +174,11 @@ static void start(struct exercise *e)
 		_exit(1);
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* Take steps; times: in each round. each: how much happens in a step. The mean of most rounds. */
 static struct pem_exercised take(void (*step)(struct exercise *), unsigned times, double each,
 				 struct exercise *e)
 {
-	double rounds[ROUNDS], begin, sum = 0;
+	double rounds[ROUNDS], begin;
 	unsigned r, i;
 
 	for (r = 0; r < ROUNDS; r++) {
@@ -188,10 +187,7 @@ static struct pem_exercised take(void (*step)(struct exercise *), unsigned times
 			step(e);
 		rounds[r] = (cpu_ns(e) - begin) / (times * each);
 	}
-	qsort(rounds, ROUNDS, sizeof(*rounds), by_value);
-	for (r = BEYOND; r < ROUNDS - BEYOND; r++)
-		sum += rounds[r];
-	return (struct pem_exercised){.ns = sum / (ROUNDS - 2 * BEYOND),
+	return (struct pem_exercised){.ns = pem_step__typical(rounds, ROUNDS),
 				      .count = ROUNDS * times * each};
 }
 
@@ -207,39 +203,35 @@ static void start_other(struct exercise *e)
 		answer(e);
 }
 
-static void stay_here(void)
-{
-	int cpu = sched_getcpu();
-	cpu_set_t one;
-
-	CPU_ZERO(&one);
-	CPU_SET(cpu < 0 ? 0 : (unsigned)cpu, &one);
-	sched_setaffinity(0, sizeof(one), &one);
-}
-
-static struct pem_exercised exercise(char what, struct exercise *e)
+static struct pem_exercised exercise(struct pem_exercise_word word, struct exercise *e)
 {
 	static unsigned count;
 	static int fd = -1;
 	struct pem_exercised done = {.ns = 0};
 
-	switch (what) {
+	switch (word.what) {
 	case PEM_EXERCISE_ALLOCATE:
 	case PEM_EXERCISE_DEEP:
-		calls = 0;
-		allocate_below(what == PEM_EXERCISE_DEEP ? PEM_EXERCISE_DEPTH : 0, &count, &done);
+		if (word.caches == PEM_CACHES)
+			calls = 0;
+		take_below(word.what == PEM_EXERCISE_DEEP ? PEM_EXERCISE_DEPTH : 0,
+			   &(struct pem_stepper){allocate, &count, e->memory, PAIRS, COLD, BEFORE},
+			   word.caches, &done);
 		done.count = calls;
 		return done;
 	case PEM_EXERCISE_CALL:
 		if (fd < 0)
 			fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		done.step = pem_step__measure(call, CALLS, &fd);
+		take_step(&(struct pem_stepper){call, &fd, e->memory, CALLS, COLD, BEFORE},
+			  word.caches, &done);
 		return done;
 	case PEM_EXERCISE_PATH:
-		done.step = pem_step__measure(ask_for_path, CALLS, NULL);
+		take_step(&(struct pem_stepper){ask_for_path, NULL, e->memory, CALLS, COLD, BEFORE},
+			  word.caches, &done);
 		return done;
 	case PEM_EXERCISE_OPEN:
-		done.step = pem_step__measure(open_file, OPENS, &count);
+		take_step(&(struct pem_stepper){open_file, &count, e->memory, OPENS, COLD, BEFORE},
+			  word.caches, &done);
 		return done;
 	case PEM_EXERCISE_SWITCH:
 		if (!e->other)
@@ -257,18 +249,18 @@ static struct pem_exercised exercise(char what, struct exercise *e)
 int main(int argc, char **argv)
 {
 	struct exercise e = {.other = 0};
+	struct pem_exercise_word word;
 	struct pem_exercised done;
-	char what;
 
 	if (argc == 2 && !strcmp(argv[1], "nothing"))
 		return 0;
-	stay_here();
+	e.memory = pem_step__memory();
 	e.page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (e.page == MAP_FAILED || !find_program())
+	if (e.page == MAP_FAILED || !e.memory || !find_program())
 		return 1;
-	while (read(STDIN_FILENO, &what, 1) == 1) {
-		done = exercise(what, &e);
+	while (read(STDIN_FILENO, &word, sizeof(word)) == sizeof(word)) {
+		done = exercise(word, &e);
 		if (write(STDOUT_FILENO, &done, sizeof(done)) != sizeof(done))
 			return 1;
 	}
