@@ -327,6 +327,7 @@ struct pem_exercise_word {
 struct pem_exercise {
 	pid_t pid; /* 0: it could not be started */
 	int fd;
+	unsigned limit_ms; /* a program that takes longer for a word is taken for one that hangs */
 };
 
 /* cpu: the program runs on it alone, as do others that it is compared with; -1: on any. */
@@ -353,7 +354,7 @@ struct pem_exercise_step {
 bool pem_exercise__compare(struct pem_exercise_step *steps, unsigned step_count,
 			   struct pem_step *taken);
 
-/* End the program. One that was not started is left alone. */
+/* End the program, by force if it hangs. One that was not started is left alone. */
 void pem_exercise__end(struct pem_exercise *exercise);
 
 /* --- libc_cost.c --- */

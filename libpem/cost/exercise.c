@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * exercise.c - run pem-exercise, which measures what it does (exercise/main.c)
+ *
+ * It may hang: it is observed, and another program may stop it. Then it is waited for no longer
+ * than LIMIT_MS, and ended.
  */
 #include "core/core.h"
 #include "cost/cost.h"
@@ -9,12 +12,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#define LIMIT_MS 20000 /* beside eight busy loops the longest word takes one second */
 
 /* Wait until there is something to do. Then become the program, which reads it. */
 static void become(const char *path, int cpu, char *const environment[], int fd)
@@ -42,7 +50,7 @@ bool pem_exercise__begin(struct pem_exercise *e, int cpu, char *const environmen
 	char folder[PATH_MAX - 32], path[PATH_MAX];
 	int ends[2];
 
-	e->pid = 0;
+	*e = (struct pem_exercise){.limit_ms = LIMIT_MS};
 	if (!pem_library_folder(folder, sizeof(folder)))
 		return false;
 	snprintf(path, sizeof(path), "%s/pem/pem-exercise", folder);
@@ -63,11 +71,33 @@ bool pem_exercise__begin(struct pem_exercise *e, int cpu, char *const environmen
 	return false;
 }
 
+static uint64_t now_ms(void)
+{
+	return (uint64_t)(pem_step__clock_ns(CLOCK_MONOTONIC) / 1e6);
+}
+
+/* Wait until there is something to read, but not longer than the limit. */
+static bool is_ready(const struct pem_exercise *e, int fd)
+{
+	struct pollfd pollfd = {.fd = fd, .events = POLLIN};
+	uint64_t end = now_ms() + e->limit_ms, now = end - e->limit_ms;
+	int ready = -1;
+
+	for (; ready < 0 && now <= end; now = now_ms()) {
+		ready = poll(&pollfd, 1, (int)(end - now));
+		if (ready < 0 && errno != EINTR)
+			return false;
+	}
+	return ready > 0;
+}
+
 static bool do_word(const struct pem_exercise *e, struct pem_exercise_word word,
 		    struct pem_exercised *done)
 {
+	/* It is written in one piece. */
 	return send(e->fd, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word) &&
-	       recv(e->fd, done, sizeof(*done), MSG_WAITALL) == sizeof(*done);
+	       is_ready(e, e->fd) &&
+	       recv(e->fd, done, sizeof(*done), MSG_DONTWAIT) == sizeof(*done);
 }
 
 bool pem_exercise__do(const struct pem_exercise *e, char what, struct pem_exercised *done)
@@ -110,9 +140,16 @@ bool pem_exercise__compare(struct pem_exercise_step *steps, unsigned step_count,
 
 void pem_exercise__end(struct pem_exercise *e)
 {
+	int pidfd;
+
 	if (!e->pid)
 		return;
 	close(e->fd);
+	pidfd = (int)syscall(SYS_pidfd_open, e->pid, 0);
+	if (pidfd < 0 || !is_ready(e, pidfd))
+		kill(e->pid, SIGKILL);
+	if (pidfd >= 0)
+		close(pidfd);
 	while (waitpid(e->pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	e->pid = 0;

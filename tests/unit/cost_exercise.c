@@ -88,6 +88,20 @@ static int make_folder(void **state)
 	return setenv("PEM_LIBRARY_PATH", folder, 1);
 }
 
+/* Install a program in place of pem-exercise that neither reads nor writes. */
+static void install_one_that_hangs(void)
+{
+	char path[128];
+	FILE *program;
+
+	path_of(path, sizeof(path), "/pem/pem-exercise");
+	program = fopen(path, "we");
+	assert_non_null(program);
+	fputs("#!/bin/sh\nexec sleep 100000\n", program);
+	fclose(program);
+	assert_int_equal(chmod(path, 0700), 0);
+}
+
 static int remove_folder(void **state)
 {
 	static const char *const entries[] = {"/pem/pem-exercise", "/pem", ""};
@@ -100,6 +114,26 @@ static int remove_folder(void **state)
 		assert_int_equal(remove(path), 0);
 	}
 	return 0;
+}
+
+static void a_program_that_hangs_is_ended(void **state)
+{
+	struct pem_exercised done;
+	struct pem_exercise run;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	install_one_that_hangs();
+	assert_true(pem_exercise__begin(&run, -1, environ));
+	assert_true(run.limit_ms > 0);
+	run.limit_ms = 1;
+	pid = run.pid;
+	assert_false(pem_exercise__do(&run, PEM_EXERCISE_CALL, &done));
+	pem_exercise__end(&run);
+	assert_int_equal(run.pid, 0);
+	assert_int_equal(waitpid(pid, &status, 0), -1);
+	assert_int_not_equal(kill(pid, 0), 0);
 }
 
 static void programs_are_compared_while_load_comes_and_goes(void **state)
@@ -137,6 +171,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(programs_are_compared_while_load_comes_and_goes,
 						make_folder, remove_folder),
+		cmocka_unit_test_setup_teardown(a_program_that_hangs_is_ended, make_folder,
+						remove_folder),
 	};
 
 	if (argc && !strcmp(argv[0], "pem-exercise"))
