@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * cost_cache.c - remember measured costs (calibrate.c) in the user's cache folder, until the next
- * boot or version of pem
+ * boot
  *
- * The first line says what has to be equal for the costs to be valid. The second line has the
+ * Each build of this library has a file of its own there, named by its build id. The first line
+ * says what has to be equal for the costs to be valid. The second line has the
  * costs: of each kind logged and counted, with warm caches and with cold ones, and how long
  * programs work between such events; of a page of a pool and of a lost event; and the name of the
  * source that served the kernel's events. Each further line has what processes cost that one set of
@@ -17,9 +18,11 @@
 
 #include <pem/pem.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <link.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,6 +33,8 @@
 #include <unistd.h>
 
 #define FILE_NAME "observation-costs"
+#define FILE_NAME_BYTES 64
+#define ID_BYTES 16 /* of a build id */
 #define KEY_BYTES 384
 #define TEXT_BYTES_MAX (KEY_BYTES + 32 * (6 * PEM_COST_KINDS + 3 + 4 * PEM_PROCESS_COSTS))
 /*
@@ -112,6 +117,48 @@ static bool read_key(char *key, size_t bytes)
 	read_processor(processor, sizeof(processor));
 	snprintf(key, bytes, "%s %s %.64s%s", pem_version(), boot, system.release, processor);
 	return true;
+}
+
+/* The build id in some notes. bytes: where it ends; 0: there is none. */
+static const uint8_t *find_build_id(const uint8_t *at, const uint8_t *end, size_t *bytes)
+{
+	const Elf64_Nhdr *note; /* the 32-bit one is the same */
+
+	for (*bytes = 0; at + sizeof(*note) <= end;
+	     at += sizeof(*note) + (note->n_namesz + 3) / 4 * 4 + (note->n_descsz + 3) / 4 * 4) {
+		note = (const void *)at;
+		if (note->n_type != NT_GNU_BUILD_ID || note->n_namesz != sizeof("GNU") ||
+		    memcmp(note + 1, "GNU", sizeof("GNU")))
+			continue;
+		*bytes = note->n_descsz;
+		return (const uint8_t *)(note + 1) + sizeof("GNU");
+	}
+	return NULL;
+}
+
+/* The beginning of what this library, or the program that it is linked into, is mapped from. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+
+/* Write the name of this build's file. A build without an id shares one with others of its kind. */
+static void name_file(char *name)
+{
+	const uint8_t *at = (const uint8_t *)&__ehdr_start, *id = NULL;
+	const ElfW(Phdr) *headers = (const void *)(at + __ehdr_start.e_phoff);
+	size_t bytes = 0, i;
+	int n;
+
+	for (i = 0; i < __ehdr_start.e_phnum; i++) {
+		if (headers[i].p_type == PT_LOAD && !headers[i].p_offset)
+			at -= headers[i].p_vaddr;
+	}
+	for (i = 0; !id && i < __ehdr_start.e_phnum; i++) {
+		if (headers[i].p_type == PT_NOTE)
+			id = find_build_id(at + headers[i].p_vaddr,
+					   at + headers[i].p_vaddr + headers[i].p_memsz, &bytes);
+	}
+	n = snprintf(name, FILE_NAME_BYTES, FILE_NAME);
+	for (i = 0; i < bytes && i < ID_BYTES; i++)
+		n += snprintf(name + n, FILE_NAME_BYTES - (size_t)n, "%s%02x", i ? "" : "-", id[i]);
 }
 
 static bool is_start_cost(double ns)
@@ -197,13 +244,14 @@ static bool read_costs(FILE *f, struct pem_costs *costs)
 
 static bool load(int folder, const char *key, struct pem_costs *costs)
 {
+	char name[FILE_NAME_BYTES], *text, *end;
 	struct pem_costs found;
 	bool known = false;
-	char *text, *end;
 	size_t bytes;
 	FILE *f;
 
-	text = pem_read_file(folder, FILE_NAME, TEXT_BYTES_MAX, &bytes);
+	name_file(name);
+	text = pem_read_file(folder, name, TEXT_BYTES_MAX, &bytes);
 	end = text ? strchr(text, '\n') : NULL;
 	if (end) {
 		*end = 0;
@@ -291,10 +339,42 @@ static void lock_folder(int fd)
 	}
 }
 
+/* Is this costs of a build, and of another boot? */
+static bool is_outdated(int folder, const char *name, const char *boot)
+{
+	bool outdated = false;
+	char *text = NULL;
+	size_t bytes;
+
+	if (!strncmp(name, FILE_NAME, strlen(FILE_NAME)))
+		text = pem_read_file(folder, name, TEXT_BYTES_MAX, &bytes);
+	if (text) {
+		text[strcspn(text, "\n")] = 0;
+		outdated = !strstr(text, boot);
+	}
+	free(text);
+	return outdated;
+}
+
+/* Builds come and go: nothing reads a file of another boot again. */
+static void remove_outdated(int folder)
+{
+	DIR *dir = pem_list_folder(folder);
+	char boot[PEM_BOOT_ID_BYTES];
+	struct dirent *entry;
+
+	while (dir && pem_boot_id(boot) && (entry = readdir(dir))) {
+		if (is_outdated(folder, entry->d_name, boot))
+			unlinkat(folder, entry->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 void pem_costs__store(const struct pem_costs *known)
 {
 	struct pem_costs all = *known, *costs = &all;
-	char key[KEY_BYTES], text[TEXT_BYTES_MAX];
+	char key[KEY_BYTES], text[TEXT_BYTES_MAX], name[FILE_NAME_BYTES];
 	unsigned i;
 	int n, fd;
 
@@ -317,7 +397,9 @@ void pem_costs__store(const struct pem_costs *known)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, "%" PRIu64 " %.3f %.3f %.3f\n",
 			      costs->processes[i].set, costs->processes[i].switch_ns,
 			      costs->processes[i].fault_ns, costs->processes[i].start_ns);
-	pem_replace_file(fd, FILE_NAME, text, (size_t)n);
+	name_file(name);
+	pem_replace_file(fd, name, text, (size_t)n);
+	remove_outdated(fd);
 	flock(fd,
 	      LOCK_UN); /* a child that another thread forked meanwhile has the descriptor too */
 	close(fd);

@@ -22,6 +22,29 @@
 
 static char folder[64];
 
+/* The name of this build's file: with the beginning of the build id that its ELF note has. */
+static const char *own_name(void)
+{
+	static const char start[] = "\4\0\0\0\24\0\0\0\3\0\0\0GNU";
+	static char name[64], text[1 << 14];
+	const unsigned char *id;
+	FILE *program;
+	size_t i;
+	int n;
+
+	if (*name)
+		return name;
+	program = fopen("/proc/self/exe", "re");
+	assert_non_null(program);
+	i = fread(text, 1, sizeof(text), program);
+	fclose(program);
+	id = memmem(text, i, start, sizeof(start));
+	n = snprintf(name, sizeof(name), id ? "observation-costs-" : "observation-costs");
+	for (i = 0; id && i < 16; i++)
+		n += snprintf(name + n, sizeof(name) - (size_t)n, "%02x", id[sizeof(start) + i]);
+	return name;
+}
+
 /*
  * Another session's, who locked the folder and stores what it measured while somebody waits; -1:
  * there is none.
@@ -51,18 +74,17 @@ static int new_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	static const char *const entries[] = {"/pem/observation-costs", "/pem", ""};
-	char path[128];
-	size_t i;
-	int rc = 0;
+	char path[256];
 
 	(void)state;
-	for (i = 0; i < sizeof(entries) / sizeof(entries[0]) && !rc; i++) {
-		snprintf(path, sizeof(path), "%s%s", folder, entries[i]);
-		/* A test that is skipped leaves nothing. */
-		rc = remove(path) && errno != ENOENT;
-	}
-	return rc;
+	snprintf(path, sizeof(path), "%s/pem/%s", folder, own_name());
+	/* A test that is skipped leaves nothing. */
+	if (remove(path) && errno != ENOENT)
+		return 1;
+	snprintf(path, sizeof(path), "%s/pem", folder);
+	if (remove(path) && errno != ENOENT)
+		return 1;
+	return remove(folder);
 }
 
 /* Let another session lock the folder. */
@@ -128,6 +150,59 @@ static void who_never_unlocks_the_folder_is_not_waited_for(void **state)
 	assert_int_equal(found.each[PEM_COST_SAMPLE].log_ns, 5000);
 	close(other_lock);
 	other_lock = -1;
+}
+
+/* Write a file as another build does whose first line is this one. */
+static void write_other(const char *name, const char *line)
+{
+	char path[256];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/pem/%s", folder, name);
+	file = fopen(path, "we");
+	assert_non_null(file);
+	fprintf(file, "%s\n", line);
+	fclose(file);
+}
+
+static bool has_other(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/pem/%s", folder, name);
+	return !access(path, F_OK);
+}
+
+static void each_build_has_a_file_of_its_own_until_the_next_boot(void **state)
+{
+	struct pem_costs costs = {.kernel_source = "-"}, found;
+	char line[512], path[256];
+	FILE *file;
+
+	(void)state;
+	costs.each[PEM_COST_USER].log_ns = 10;
+	pem_costs__store(&costs);
+	assert_true(has_other(own_name()));
+	snprintf(path, sizeof(path), "%s/pem/%s", folder, own_name());
+	file = fopen(path, "re");
+	assert_non_null(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	fclose(file);
+	line[strcspn(line, "\n")] = 0;
+	write_other("observation-costs-0011", line);
+	write_other("observation-costs-2233", "0.1 of-another-boot 6.1 x");
+	write_other("kept", "0.1 of-another-boot 6.1 x");
+	costs.each[PEM_COST_USER].log_ns = 11;
+	pem_costs__store(&costs);
+	assert_true(pem_costs__load(&found));
+	assert_int_equal(found.each[PEM_COST_USER].log_ns, 11);
+	assert_true(has_other("observation-costs-0011"));
+	assert_false(has_other("observation-costs-2233"));
+	assert_true(has_other("kept"));
+	snprintf(path, sizeof(path), "%s/pem/observation-costs-0011", folder);
+	assert_int_equal(unlink(path), 0);
+	snprintf(path, sizeof(path), "%s/pem/kept", folder);
+	assert_int_equal(unlink(path), 0);
 }
 
 static void a_cost_beyond_reason_is_not_stored(void **state)
@@ -217,6 +292,7 @@ int main(void)
 		TEST(what_another_stored_is_kept),
 		TEST(what_another_is_about_to_store_is_waited_for),
 		TEST(who_never_unlocks_the_folder_is_not_waited_for),
+		TEST(each_build_has_a_file_of_its_own_until_the_next_boot),
 		TEST(a_cost_beyond_reason_is_not_stored),
 		TEST(the_sets_of_several_sessions_are_kept),
 		TEST(nothing_is_made_in_another_users_folder),
