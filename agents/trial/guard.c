@@ -73,7 +73,11 @@ void trial_guard__node(char node[TRIAL_NODE_BYTES])
 		strcpy(node, "unknown");
 }
 
-int trial_guard__folder(char *path, size_t bytes, struct pem_error *error)
+/*
+ * The folder of this machine in which changes are noted until they are restored. Returns 0 or
+ * -errno with error.
+ */
+static int find_folder(char *path, size_t bytes, struct pem_error *error)
 {
 	const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
 	const char *database = getenv("PEM_DB");
@@ -120,6 +124,44 @@ int trial_guard__folder(char *path, size_t bytes, struct pem_error *error)
 	return rc;
 }
 
+struct settings_agent *trial_guard__settings(struct pem_error *error)
+{
+	struct settings_agent *settings;
+	char folder[PATH_MAX];
+	size_t restored = 0;
+	int rc = find_folder(folder, sizeof(folder), error);
+
+	if (rc) {
+		errno = -rc;
+		return NULL;
+	}
+	settings = settings_agent__open(folder, &restored, error);
+	if (!settings) {
+		if (errno == EBUSY)
+			snprintf(error->text, sizeof(error->text),
+				 "another exploration runs on this machine, and two would disturb "
+				 "each other's figures: wait for its end, or stop it");
+		return NULL;
+	}
+	if (restored)
+		cli_say("an exploration was killed before; %zu settings that it had changed were "
+			"restored",
+			restored);
+	if (error->text[0])
+		cli_say("%s", error->text);
+	error->text[0] = '\0';
+	return settings;
+}
+
+void trial_guard__restore(struct settings_agent *settings)
+{
+	struct pem_error error = {.text = ""};
+
+	if (settings && settings_agent__restore(settings, SETTINGS_BEFORE_START, &error))
+		cli_say("%s", error.text);
+	settings_agent__close(settings);
+}
+
 /* The explorer was killed: end its commands, restore its changes. */
 static void clean(void)
 {
@@ -128,7 +170,7 @@ static void clean(void)
 	size_t restored = 0;
 
 	trial_launch__end_all(0, NULL, 0);
-	if (!trial_guard__folder(folder, sizeof(folder), &error))
+	if (!find_folder(folder, sizeof(folder), &error))
 		settings_agent__close(settings_agent__open(folder, &restored, &error));
 	cli_say("the exploration was killed; what it ran was ended, and %zu settings were "
 		"restored; "

@@ -123,10 +123,19 @@ void trial_store__close(struct trial_store *store)
 	pem_number_map__free(&store->known);
 }
 
-int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error *error)
+int trial_store__forget_lost(struct trial_store *store, size_t *lost, struct pem_error *error)
 {
-	int rc = pem_database__remove(store->database, PEM_DB_RUN, run, error);
+	size_t i;
+	int rc = 0;
 
+	*lost = 0;
+	for (i = 0; rc >= 0 && i < store->unfinished.count; i++) {
+		if (!trial_store__is_lost(store, &store->unfinished.at[i]))
+			continue;
+		++*lost;
+		rc = pem_database__remove(store->database, PEM_DB_RUN, store->unfinished.at[i].id,
+					  error);
+	}
 	return rc < 0 ? rc : 0;
 }
 
@@ -253,18 +262,13 @@ static int64_t put_metric(struct change *change, const char *name, const char *u
 	return put(change, PEM_DB_METRIC, &metric);
 }
 
-static bool has_values(uint32_t outcome)
-{
-	return outcome == PEM_EXPLORE_MEASURED || outcome == PEM_EXPLORE_STOPPED;
-}
-
 static int64_t put_end(struct pem_database *database, void *arg)
 {
 	struct change *change = arg;
 	struct trial_store *store = change->store;
 	const struct trial_experiment *e = store->experiment;
 	const struct trial_outcome *outcome = change->outcome;
-	bool has_any = has_values(outcome->outcome);
+	bool has_any = trial_outcome__has_values(outcome->outcome);
 	struct pem_db_evidence evidence = {.size = sizeof(evidence),
 					   .directive = store->directive.id,
 					   .run = store->run.id,
@@ -326,7 +330,7 @@ static int keep_own(struct trial_store *store, const uint32_t *levels,
 	stored->outcome = outcome->outcome;
 	stored->seconds = outcome->seconds;
 	stored->began_ns = store->run.began_ns;
-	if (has_values(outcome->outcome))
+	if (trial_outcome__has_values(outcome->outcome))
 		memcpy(stored->values, outcome->values, sizeof(stored->values));
 	memcpy(stored->reason, outcome->reason, sizeof(stored->reason));
 	trial_guard__node(stored->node);

@@ -21,4 +21,7 @@ void trial_runs__free(struct trial_runs *runs);
 int trial_store__directive(const struct trial_store *store, const uint32_t *levels,
 			   struct pem_db_directive *directive);
 
+/* Was an unfinished run lost (trial_store__forget_lost)? */
+bool trial_store__is_lost(const struct trial_store *store, const struct trial_stored *run);
+
 #endif

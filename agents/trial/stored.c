@@ -305,6 +305,11 @@ bool trial_store__is_lost(const struct trial_store *store, const struct trial_st
 		fabs((double)trial_now_ns() - (double)run->began_ns) / 1e9 > most_s);
 }
 
+bool trial_store__goes_on(const struct trial_store *store, const struct trial_stored *run)
+{
+	return !run->machine && !trial_store__is_lost(store, run);
+}
+
 /* --- validations: a configuration and the defaults, in turns, after it was chosen --- */
 
 static int take_validation(const void *row, void *arg)

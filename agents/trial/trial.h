@@ -9,6 +9,7 @@
  *	launch.c	one run of the command: started, watched, ended with all that it started
  *	metrics.c	the metrics of a run
  *	run.c		configure, start, run, restore
+ *	outcome.h	outcomes of trials
  *	figures.c	what several runs of a configuration come to
  *	store.c		runs in the CPO database; stored.c: those that it has
  *	table.h		a space that was measured before, from CSV
@@ -23,9 +24,10 @@
 #include <pem/database.h>
 #include <pem/explore.h>
 
-#include "settings/condition.h"
 #include "number_map.h"
+#include "settings/condition.h"
 #include "settings/settings.h"
+#include "trial/outcome.h"
 #include "trial/space.h"
 
 #include <stdbool.h>
@@ -329,13 +331,13 @@ bool trial_store__is_shared(const struct trial_store *store);
  */
 int trial_store__update(struct trial_store *store, struct pem_error *error);
 /*
- * Was an unfinished run lost? Without a server each one was, as one exploration runs at a time; on
- * a server those of this node, for the same reason, and those that began longer ago than the limits
- * of their commands allow.
+ * Forget the unfinished runs that were lost, and write how many. Without a server each one was, as
+ * one exploration runs at a time; on a server those of this node, for the same reason, and those
+ * that began longer ago than the limits of their commands allow. Returns 0 or -errno with error.
  */
-bool trial_store__is_lost(const struct trial_store *store, const struct trial_stored *run);
-/* Forget a run of which nothing is known. Returns 0 or -errno. */
-int trial_store__forget(struct trial_store *store, int64_t run, struct pem_error *error);
+int trial_store__forget_lost(struct trial_store *store, size_t *lost, struct pem_error *error);
+/* Does a machine of this kind make an unfinished run now? */
+bool trial_store__goes_on(const struct trial_store *store, const struct trial_stored *run);
 /*
  * Note that a run begins, and what came of it: it becomes the last one of those that ended. Return
  * 0 or -errno with error; -ESTALE: the database's file is another one now; -EALREADY: alone is
@@ -373,8 +375,12 @@ int trial_guard__run(int (*work)(void *arg), void *arg);
 
 /* The name of this machine: of the Slurm node that this is, or of the host. */
 void trial_guard__node(char node[TRIAL_NODE_BYTES]);
-/* The folder of this machine in which changes are noted until they are restored. Returns 0 or
- * -errno with error. */
-int trial_guard__folder(char *path, size_t bytes, struct pem_error *error);
+/*
+ * Be the only agent that changes settings for this user on this machine, and restore what an
+ * earlier one left changed, which is printed. NULL with errno and error.
+ */
+struct settings_agent *trial_guard__settings(struct pem_error *error);
+/* Give all settings their first values; what can't be is printed. NULL does nothing. */
+void trial_guard__restore(struct settings_agent *settings);
 
 #endif

@@ -71,7 +71,7 @@ int explore_history__add(struct explore_history *history, const struct pem_explo
 {
 	uint32_t parameters = history->space->parameter_count, *known, i;
 	size_t index = explore_history__find(history, trial->levels);
-	bool is_measured = explore_has_values(trial->outcome);
+	bool is_measured = trial_outcome__has_values(trial->outcome);
 
 	if (index == SIZE_MAX) {
 		index = history->count;

@@ -19,6 +19,7 @@
 
 #include "models/models.h"
 #include "number_map.h"
+#include "trial/outcome.h"
 
 #include <stdbool.h>
 
@@ -66,12 +67,6 @@ static inline double explore_history__value(const struct explore_history *histor
 bool explore_history__weigh(struct explore_history *history);
 /* Write an allowed configuration that was not tried. Returns 1, or 0: none was found. */
 int explore_history__draw(struct explore_history *history, uint32_t *levels);
-
-/* Does a trial of this outcome have values? */
-static inline bool explore_has_values(uint32_t outcome)
-{
-	return outcome == PEM_EXPLORE_MEASURED || outcome == PEM_EXPLORE_STOPPED;
-}
 
 /* --- plain.c and portfolio.c: functions of policies; states begin with their history --- */
 

@@ -129,7 +129,7 @@ static struct pem_explore_trial trial_of(struct explore_search *search, size_t w
 	double mean;
 	uint32_t i;
 
-	if (!explore_has_values(one->outcome))
+	if (!trial_outcome__has_values(one->outcome))
 		return trial;
 	for (i = 0; i < search->objectives; i++)
 		search->medians[i] = median_of(search, one, i);
@@ -327,7 +327,7 @@ static uint32_t outcome_of(const struct explore_search *search, const struct exp
 {
 	uint32_t i;
 
-	if (!explore_has_values(run->outcome))
+	if (!trial_outcome__has_values(run->outcome))
 		return run->outcome == PEM_EXPLORE_REFUSED ? PEM_EXPLORE_REFUSED
 							   : PEM_EXPLORE_FAILED;
 	for (i = 0; i < search->objectives; i++) {
@@ -352,7 +352,7 @@ static int merge(struct explore_search *search, const struct explore_run *run, s
 	if (pem_grow(&one->values, sizeof(double) * search->objectives, (size_t)one->count + 1,
 		     &one->capacity))
 		return -ENOMEM;
-	if (explore_has_values(outcome))
+	if (trial_outcome__has_values(outcome))
 		memcpy(one->values + (size_t)one->count++ * search->objectives, run->values,
 		       search->objectives * sizeof(double));
 	one->runs++;

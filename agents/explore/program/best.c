@@ -337,7 +337,7 @@ static int run_again(struct exploration *x)
 	then = tried->figures;
 	for (i = 0; !rc && i < RUNS_AGAIN; i++) {
 		rc = exploration__run(x, x->tried[number - 1].levels, false);
-		if (!rc && explore_has_values(x->outcome.outcome))
+		if (!rc && trial_outcome__has_values(x->outcome.outcome))
 			trial_figures__add(&now, x->outcome.values, x->experiment.metric_count);
 	}
 	if (rc)

@@ -50,7 +50,7 @@ static int tell_search(struct exploration *exploration, const struct trial_store
 static int take(struct exploration *exploration, const struct trial_stored *stored)
 {
 	struct explore_tried *tried = exploration__find(exploration, stored->levels);
-	bool has_values = explore_has_values(stored->outcome);
+	bool has_values = trial_outcome__has_values(stored->outcome);
 
 	if (!tried) {
 		if (pem_grow(&exploration->tried, sizeof(*tried), exploration->count + 1,
@@ -72,39 +72,13 @@ static int take(struct exploration *exploration, const struct trial_stored *stor
 	return tell_search(exploration, stored);
 }
 
-int exploration__forget_lost(struct exploration *exploration)
-{
-	const struct trial_runs *unfinished = &exploration->store.unfinished;
-	size_t lost = 0, i;
-	int rc = 0;
-
-	for (i = 0; !rc && i < unfinished->count; i++) {
-		if (!trial_store__is_lost(&exploration->store, &unfinished->at[i]))
-			continue;
-		lost++;
-		rc = trial_store__forget(&exploration->store, unfinished->at[i].id,
-					 &exploration->error);
-	}
-	if (lost)
-		cli_say("%s lost when an exploration was killed; such runs are made again if they "
-			"are needed",
-			lost == 1 ? "1 run was" : cli_format("%zu runs were", lost));
-	return rc;
-}
-
-/* Does another machine of this kind run it now? */
-static bool is_made_now(const struct exploration *exploration, const struct trial_stored *run)
-{
-	return !run->machine && !trial_store__is_lost(&exploration->store, run);
-}
-
 size_t exploration__made_now(const struct exploration *exploration, bool is_new)
 {
 	const struct trial_runs *unfinished = &exploration->store.unfinished;
 	size_t count = 0, i;
 
 	for (i = 0; i < unfinished->count; i++)
-		count += is_made_now(exploration, &unfinished->at[i]) &&
+		count += trial_store__goes_on(&exploration->store, &unfinished->at[i]) &&
 			 (!is_new || !exploration__find(exploration, unfinished->at[i].levels));
 	return count;
 }
@@ -179,40 +153,11 @@ int exploration__catch_up(struct exploration *exploration)
 	if (!rc)
 		rc = take_new(exploration);
 	for (i = 0; !rc && i < unfinished->count; i++) {
-		if (is_made_now(exploration, &unfinished->at[i]))
+		if (trial_store__goes_on(&exploration->store, &unfinished->at[i]))
 			rc = explore_search__reserve(exploration->search, unfinished->at[i].levels,
 						     PEM_EXPLORE_FAILED);
 	}
 	return rc;
-}
-
-/* Be the only exploration of this user, and restore what an earlier one changed. */
-static int lock(struct exploration *exploration)
-{
-	struct pem_error *error = &exploration->error;
-	char folder[PATH_MAX];
-	size_t restored = 0;
-	int rc = trial_guard__folder(folder, sizeof(folder), error);
-
-	if (rc)
-		return rc;
-	exploration->settings = settings_agent__open(folder, &restored, error);
-	if (!exploration->settings) {
-		rc = -errno;
-		if (rc == -EBUSY)
-			snprintf(error->text, sizeof(error->text),
-				 "another exploration runs on this machine, and two would disturb "
-				 "each other's figures: wait for its end, or stop it");
-		return rc;
-	}
-	if (restored)
-		cli_say("an exploration was killed before; %zu settings that it had changed were "
-			"restored",
-			restored);
-	if (error->text[0])
-		cli_say("%s", error->text);
-	error->text[0] = '\0';
-	return 0;
 }
 
 /* Returns 0 or -errno with error. Close it in any case. */
@@ -255,8 +200,10 @@ static int open_all(struct exploration *exploration, const struct explore_reques
 	if (is_new)
 		return rc;
 	/* What others note while they explore is read once they have ended. */
-	if (!rc && changes)
-		rc = lock(exploration);
+	if (!rc && changes) {
+		exploration->settings = trial_guard__settings(error);
+		rc = exploration->settings ? 0 : -errno;
+	}
 	if (!rc)
 		rc = trial_store__update(&exploration->store, error);
 	if (!rc && exploration->store.unreadable)
@@ -352,13 +299,7 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels, bo
 
 void exploration__restore(struct exploration *exploration)
 {
-	struct pem_error error = {.text = ""};
-
-	if (!exploration->settings)
-		return;
-	if (settings_agent__restore(exploration->settings, SETTINGS_BEFORE_START, &error))
-		cli_say("%s", error.text);
-	settings_agent__close(exploration->settings);
+	trial_guard__restore(exploration->settings);
 	exploration->settings = NULL;
 }
 

@@ -71,11 +71,6 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels, bo
  */
 const char *exploration__refused(const struct exploration *exploration, const uint32_t *levels);
 /*
- * Say how many runs were lost when an exploration was killed, and forget them. Returns 0 or -errno
- * with error.
- */
-int exploration__forget_lost(struct exploration *exploration);
-/*
  * Take the runs that other machines made since the last call, and leave to them what they run now.
  * Does nothing without a server. Returns 0 or -errno with error.
  */

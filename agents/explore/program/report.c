@@ -2,6 +2,7 @@
 /* report.c - the results as text, as JSON and as an HTML page (page/); the Pareto front */
 #include "program/program.h"
 #include "models/effects.h"
+#include "trial/outcome.h"
 #include "trial/space.h"
 
 #include <math.h>
@@ -16,13 +17,6 @@
 
 /* The page, with a line "@data@" where the data belong (page/build.mk). */
 extern const char explore_html[], explore_html_end[];
-
-static const char *outcome_of(const struct explore_result *trial)
-{
-	static const char *const names[] = {"measured", "failed", "refused", "stopped"};
-
-	return trial->outcome < 4 ? names[trial->outcome] : "unknown";
-}
 
 /* Is a trial at least as good as another one in each metric, and better in one? */
 static bool beats(const struct explore_results *r, const double *values, const double *others)
@@ -122,7 +116,7 @@ static struct json_object *trial_json(const struct explore_effects *e, size_t in
 		if (trial->errors && trial->errors[i] > 0)
 			cli_json__real(errors, r->metrics[i].name, trial->errors[i]);
 	}
-	cli_json__text(object, "outcome", outcome_of(trial));
+	cli_json__text(object, "outcome", trial_outcome__text(trial->outcome));
 	json_object_object_add(object, "values", values);
 	json_object_object_add(object, "errors", errors);
 	cli_json__count(object, "runs", trial->runs);
@@ -295,20 +289,19 @@ static void print_head(const struct explore_effects *e, FILE *out)
 	const struct explore_results *r = e->results;
 	const struct explore_metric *metric = &r->metrics[0];
 	const struct explore_result *best = &r->trials[e->best];
-	size_t counts[4] = {0}, i;
+	size_t counts[TRIAL_OUTCOMES] = {0}, i;
 
 	for (i = 0; i < r->count; i++)
-		counts[r->trials[i].outcome % 4]++;
+		counts[r->trials[i].outcome % TRIAL_OUTCOMES]++;
 	cli_put_text(out, r->name);
 	fputs(": ", out);
 	cli_put_text(out, metric->name);
 	fprintf(out, " of %s trials (%s is better)", cli_count(r->count),
 		metric->greater_is_better ? "more" : "less");
-	for (i = 1; i < 4; i++) {
-		const struct explore_result any = {.outcome = (uint32_t)i};
-
+	for (i = 1; i < TRIAL_OUTCOMES; i++) {
 		if (counts[i])
-			fprintf(out, ", %s %s", cli_count(counts[i]), outcome_of(&any));
+			fprintf(out, ", %s %s", cli_count(counts[i]),
+				trial_outcome__text((uint32_t)i));
 	}
 	fputs("\n\n", out);
 	if (e->best < r->count) {
@@ -400,7 +393,7 @@ static void print_trials(const struct explore_effects *e, bool front, FILE *out)
 				     *r->metrics[k].unit ? r->metrics[k].unit : r->metrics[k].name);
 		}
 		if (!front) {
-			fprintf(out, ", %s: ", outcome_of(trial));
+			fprintf(out, ", %s: ", trial_outcome__text(trial->outcome));
 			cli_put_text(out, trial->reason);
 		}
 		fputc('\n', out);

@@ -91,8 +91,13 @@ static int run_all(struct exploration *x)
 {
 	uint64_t began_ns = cli_now_ns();
 	double time_s = x->experiment.time_s > 0 ? x->experiment.time_s : INFINITY;
-	int rc = exploration__forget_lost(x), status;
+	size_t lost;
+	int rc = trial_store__forget_lost(&x->store, &lost, &x->error), status;
 
+	if (lost)
+		cli_say("%s lost when an exploration was killed; such runs are made again if they "
+			"are needed",
+			lost == 1 ? "1 run was" : cli_format("%zu runs were", lost));
 	if (!rc)
 		rc = explore(x);
 	if (!rc)
