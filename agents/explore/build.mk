@@ -18,6 +18,11 @@ $(EXPLORE_GEN)/page.html: agents/explore/page/page.html viz-export/page/assemble
 $(EXPLORE_GEN)/page.S: $(EXPLORE_GEN)/page.html agents/explore/build.mk
 	$(call embed,explore_html)
 
+# What init writes for a command.
+$(B)/gen/explore_template.h: agents/explore/program/template.xml
+	$(text_literal)
+$(B)/obj/agents/explore/program/init.o: $(B)/gen/explore_template.h
+
 EXPLORE_OBJ += $(B)/obj/gen/agents/explore/page.o
 $(B)/obj/gen/agents/explore/page.o: $(EXPLORE_GEN)/page.S
 	@mkdir -p $(@D)

@@ -4,10 +4,13 @@
 TRIAL_OBJ := $(call objects,$(wildcard agents/trial/*.c))
 $(TRIAL_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Icli -I$(B)/gen \
   $(JSON_CFLAGS)
-# The schema travels inside the program.
-$(B)/gen/exploration_xsd.h: agents/trial/exploration.xsd
+# The schema travels inside the program. Recipe: a text as a literal of C, without its licence.
+define text_literal
 	@mkdir -p $(@D)
-	$(Q)sed -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+	$(Q)sed -e '/SPDX-License-Identifier/d' -e 's/[\\"]/\\&/g' -e 's/.*/"&\\n"/' $< > $@
+endef
+$(B)/gen/exploration_xsd.h: agents/trial/exploration.xsd
+	$(text_literal)
 $(B)/obj/agents/trial/document.o: $(B)/gen/exploration_xsd.h
 
 # Documents of experiments, without trials.

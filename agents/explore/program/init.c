@@ -8,26 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+/* template.xml, with "%s" for the experiment's name and for its command. */
 static const char template[] =
-	"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-	"<!-- An experiment of pem explore: pem explore check this file, then pem explore run. "
-	"-->\n"
-	"<exploration name=\"%s\" trials=\"40\">\n"
-	"  <!-- Each setting: its values, and how it is given to the program. Other ways:\n"
-	"       environment=\"NAME\", file=\"app.ini\" key=\"section.name\",\n"
-	"       pragma=\"page_size\" in=\"a.db\", redis=\"maxmemory\" in=\"127.0.0.1:6379\",\n"
-	"       postgres=\"work_mem\" in=\"postgresql://...\", sysctl=\"vm.swappiness\",\n"
-	"       cgroup=\"memory.max\", program=\"./set.sh\", or {name} in a command. -->\n"
-	"  <parameter name=\"level\" values=\"1 3 6 9\" default=\"6\" argument=\"-{}\"/>\n"
-	"  <parameter name=\"threads\" from=\"1\" to=\"4\" default=\"1\" argument=\"-T{}\"/>\n"
-	"  <parameter name=\"verbose\" default=\"off\" argument=\"-v\"/>\n"
-	"  <constraint if=\"threads > 2\" then=\"level >= 3\"/>\n"
-	"  <!-- <prepare>, <start ready=\"...\"> and <end> are commands around it. -->\n"
-	"  <command limit=\"60s\">%s</command>\n"
-	"  <!-- The first metric is the aim. -->\n"
-	"  <metric name=\"seconds\" of=\"time\"/>\n"
-	"  <metric name=\"cpu\" of=\"cpu\" better=\"no\"/>\n"
-	"</exploration>\n";
+#include "explore_template.h"
+	;
 
 /* An experiment that is installed with pem. NULL: there is none. */
 static FILE *open_installed(const char *name)
