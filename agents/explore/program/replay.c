@@ -13,29 +13,38 @@
 
 #define BUDGET 100u
 
+/* An exploration. */
+struct replayed {
+	uint64_t *called; /* number of the configuration that was called best after each run */
+	uint32_t made; /* runs */
+	uint32_t runs; /* of the one that is called best in the end */
+};
+
 struct replay {
 	const struct explore_request *request;
 	struct trial_table table;
 	struct pem_explore_policy policy;
 	double optimum; /* as policies see it */
 	uint32_t budget;
-	uint32_t *levels; /* of the configuration that was chosen last */
-	/* After each run the true value of the one called best, a row of budget for each seed. */
-	double *best;
-	struct called *called; /* best of each seed, in the end */
+	struct replayed *seeds;
+	uint64_t *called; /* of all seeds */
 	struct cli_progress progress;
 };
 
-struct called {
-	uint32_t made; /* runs of the seed */
-	uint32_t runs; /* of the configuration called best */
-	uint64_t number; /* its */
-};
-
 /* What a policy minimizes. */
-static double given(const struct replay *replay, double value)
+static double given(const struct replay *replay, uint64_t number)
 {
+	double value = replay->table.values[number];
+
 	return replay->request->maximize ? -value : value;
+}
+
+/* How much worse than the optimum a configuration is, as a share of it. */
+static double regret(const struct replay *replay, uint64_t number)
+{
+	double distance = given(replay, number) - replay->optimum;
+
+	return distance > 0 ? distance / fabs(replay->optimum) : 0;
 }
 
 /* The value of a run: some are worse by a share of their value. */
@@ -48,34 +57,29 @@ static double disturbed(const struct replay *replay, double value, uint64_t *ran
 }
 
 /* One run, and what is called best after it. Returns 1, 0: the search is over, or -errno. */
-static int try_next(struct replay *replay, struct explore_search *search, uint64_t *random,
-		    uint32_t seed)
+static int try_next(const struct replay *replay, struct explore_search *search, uint64_t *random,
+		    struct replayed *seed)
 {
-	struct called *called = &replay->called[seed];
-	struct explore_run run = {.levels = replay->levels, .outcome = PEM_EXPLORE_MEASURED};
-	struct explore_best best;
+	const struct trial_space *space = replay->table.space;
+	uint32_t levels[TRIAL_PARAMETERS_MAX];
 	double value;
+	struct explore_run run = {
+		.levels = levels, .outcome = PEM_EXPLORE_MEASURED, .values = &value};
+	struct explore_best best;
 	bool again;
-	int rc = explore_search__next(search, replay->levels, &again);
+	int rc = explore_search__next(search, levels, &again);
 
 	if (rc <= 0)
 		return rc;
-	called->number = trial_space__number(replay->table.space, replay->levels);
-	value = disturbed(replay, given(replay, replay->table.values[called->number]), random);
-	run.values = &value;
+	value = disturbed(replay, given(replay, trial_space__number(space, levels)), random);
 	rc = explore_search__add(search, &run);
 	if (rc)
 		return rc;
 	/* Until the first configuration has all of its runs, it is the best one. */
-	called->runs = called->made + 1;
-	if (explore_search__best(search, &best)) {
-		called->number = trial_space__number(replay->table.space, best.levels);
-		called->runs = best.runs;
-	}
-	replay->best[(size_t)seed * replay->budget + called->made++] =
-		replay->table.values[called->number];
-	cli_progress__update((uint64_t)seed * replay->budget + called->made,
-			     (uint64_t)replay->request->seeds * replay->budget, &replay->progress);
+	if (!explore_search__best(search, &best))
+		best = (struct explore_best){.levels = levels, .runs = seed->made + 1};
+	seed->runs = best.runs;
+	seed->called[seed->made++] = trial_space__number(space, best.levels);
 	return 1;
 }
 
@@ -92,13 +96,14 @@ static int explore(struct replay *replay, uint32_t seed)
 		explore_search__new(&replay->table.space->view, &replay->policy, &options);
 	/* Other numbers than the policy's. */
 	uint64_t random = ~(uint64_t)seed;
-	int rc;
+	int rc = search ? 1 : -errno;
 
-	if (!search)
-		return -errno;
-	do {
-		rc = try_next(replay, search, &random, seed);
-	} while (rc > 0);
+	while (rc > 0) {
+		rc = try_next(replay, search, &random, &replay->seeds[seed]);
+		cli_progress__update((uint64_t)seed * replay->budget + replay->seeds[seed].made,
+				     (uint64_t)replay->request->seeds * replay->budget,
+				     &replay->progress);
+	}
 	explore_search__free(search);
 	return rc;
 }
@@ -119,30 +124,24 @@ static int explore_all(struct replay *replay, struct pem_error *error)
 	return rc == -ERANGE || rc == -EPROTO ? -EINVAL : rc;
 }
 
-/* How much worse than the optimum, as a share of it. */
-static double regret(const struct replay *replay, double value)
-{
-	double distance = given(replay, value) - replay->optimum;
+/* --- results --- */
 
-	return distance > 0 ? distance / fabs(replay->optimum) : 0;
-}
-
-/* What is called best: its settings, its true value, and how far that is from the optimum. */
-static struct json_object *called_json(const struct replay *replay, const struct called *called)
+/* What is called best in the end: its settings, its true value, and how far from the optimum. */
+static struct json_object *called_json(const struct replay *replay, const struct replayed *seed)
 {
 	const struct pem_explore_space *space = &replay->table.space->view;
+	uint64_t number = seed->called[seed->made - 1];
 	struct json_object *json = json_object_new_object();
-	double value = replay->table.values[called->number];
+	uint32_t levels[TRIAL_PARAMETERS_MAX], i;
 	const char *settings[TRIAL_PARAMETERS_MAX];
-	uint32_t i;
 
-	space->at(space, called->number, replay->levels);
+	space->at(space, number, levels);
 	for (i = 0; i < space->parameter_count; i++)
-		settings[i] = space->parameters[i].values[replay->levels[i]];
+		settings[i] = space->parameters[i].values[levels[i]];
 	json_object_object_add(json, "settings", explore_configuration(space, settings));
-	cli_json__count(json, "runs", called->runs);
-	cli_json__real(json, "value", value);
-	cli_json__real(json, "regret", regret(replay, value));
+	cli_json__count(json, "runs", seed->runs);
+	cli_json__real(json, "value", replay->table.values[number]);
+	cli_json__real(json, "regret", regret(replay, number));
 	return json;
 }
 
@@ -158,16 +157,17 @@ static int print_json(const struct replay *replay)
 			     json_object_new_uint64(replay->table.space->view.count));
 	cli_json_stream__open(&json, "seeds", '[');
 	for (seed = 0; seed < replay->request->seeds; seed++) {
+		const struct replayed *made = &replay->seeds[seed];
 		struct json_object *one = json_object_new_object();
 		struct json_object *best = json_object_new_array();
 
-		for (i = 0; i < replay->called[seed].made; i++)
-			json_object_array_add(
-				best, json_object_new_double(
-					      replay->best[(size_t)seed * replay->budget + i]));
+		for (i = 0; i < made->made; i++)
+			json_object_array_add(best, json_object_new_double(
+							    replay->table.values[made->called[i]]));
 		cli_json__count(one, "seed", seed + 1);
 		json_object_object_add(one, "best", best);
-		json_object_object_add(one, "called", called_json(replay, &replay->called[seed]));
+		json_object_object_add(one, "called",
+				       made->made ? called_json(replay, made) : NULL);
 		cli_json_stream__add(&json, NULL, one);
 	}
 	cli_json_stream__close(&json, ']');
@@ -175,97 +175,77 @@ static int print_json(const struct replay *replay)
 	return cli_finish_output(CLI_DONE);
 }
 
-static double optimum_of(const struct replay *replay)
-{
-	double least = INFINITY;
-	uint64_t i;
-
-	for (i = 0; i < replay->table.space->view.count; i++)
-		least = fmin(least, given(replay, replay->table.values[i]));
-	return least;
-}
-
 /* The first trial of a seed that is within a share of the optimum; INFINITY: none is. */
-static double trials_until(const struct replay *replay, uint32_t seed, double share)
+static double trials_until(const struct replay *replay, const struct replayed *seed, double share)
 {
 	uint32_t i;
 
-	for (i = 0; i < replay->called[seed].made; i++) {
-		double best = given(replay, replay->best[(size_t)seed * replay->budget + i]);
-
-		if (best - replay->optimum <= share * fabs(replay->optimum))
+	for (i = 0; i < seed->made; i++) {
+		if (regret(replay, seed->called[i]) <= share)
 			return i + 1;
 	}
 	return INFINITY;
 }
 
-static const char *trials_text(double trials)
-{
-	return isinf(trials) ? "not reached" : cli_format("%.0f", trials);
-}
-
-static void add_row(const struct replay *replay, struct cli_table *table, double share,
-		    double *trials)
-{
-	uint32_t count = replay->request->seeds, seed;
-
-	for (seed = 0; seed < count; seed++)
-		trials[seed] = trials_until(replay, seed, share);
-	model_sort(trials, count);
-	cli_table__row(table, CLI_PLAIN);
-	cli_table__cell(table, cli_percent(share));
-	cli_table__cell(table, trials_text(trials[count / 2]));
-	cli_table__cell(table, trials_text(trials[count / 4]));
-	cli_table__cell(table, trials_text(trials[count * 3 / 4]));
-}
-
 static int print_table(const struct replay *replay)
 {
 	static const double shares[] = {0.1, 0.05, 0.01, 0};
-	double *trials = calloc(replay->request->seeds, sizeof(*trials));
+	uint32_t count = replay->request->seeds, seed;
+	double *trials = calloc(count, sizeof(*trials));
 	struct cli_table *table;
-	size_t i;
+	size_t i, k;
 
 	if (!trials)
 		return cli_error(CLI_FAILED, "out of memory");
 	printf("%s of %s configurations, best %g; policy %s, %s, %u trials\n\n",
 	       replay->table.metric, cli_count(replay->table.space->view.count),
-	       given(replay, replay->optimum), replay->policy.name,
-	       replay->request->seeds == 1 ? "1 seed"
-					   : cli_format("%u seeds", replay->request->seeds),
-	       replay->budget);
+	       replay->request->maximize ? -replay->optimum : replay->optimum, replay->policy.name,
+	       count == 1 ? "1 seed" : cli_format("%u seeds", count), replay->budget);
 	table = cli_table__new(stdout);
 	cli_table__column(table, "WITHIN", CLI_RIGHT);
 	cli_table__column(table, "TRIALS", CLI_RIGHT);
 	cli_table__column(table, "QUARTER BY", CLI_RIGHT);
 	cli_table__column(table, "THREE QUARTERS BY", CLI_RIGHT);
-	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++)
-		add_row(replay, table, shares[i], trials);
+	for (i = 0; i < sizeof(shares) / sizeof(shares[0]); i++) {
+		for (seed = 0; seed < count; seed++)
+			trials[seed] = trials_until(replay, &replay->seeds[seed], shares[i]);
+		model_sort(trials, count);
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, cli_percent(shares[i]));
+		for (k = 0; k < 3; k++) {
+			double by =
+				trials[(const uint32_t[]){count / 2, count / 4, count * 3 / 4}[k]];
+
+			cli_table__cell(table, isinf(by) ? "not reached" : cli_format("%.0f", by));
+		}
+	}
 	cli_table__print(table);
 	free(trials);
 	return cli_finish_output(CLI_DONE);
 }
 
-static int prepare(struct replay *replay, const char *path, struct pem_error *error)
+static int prepare(struct replay *replay, struct pem_error *error)
 {
 	const struct explore_request *request = replay->request;
-	uint64_t count;
+	uint64_t count, i;
 	int rc = explore_policy__find(request->policy ? request->policy : "portfolio",
 				      &replay->policy, error);
 
 	if (!rc)
-		rc = trial_table__read(&replay->table, path, error);
+		rc = trial_table__read(&replay->table, request->words[0], error);
 	if (rc)
 		return rc;
 	count = replay->table.space->view.count;
 	replay->budget = request->budget ? request->budget : BUDGET;
 	if (replay->budget > count && request->runs == 1 && !request->race_runs)
 		replay->budget = (uint32_t)count;
-	replay->optimum = optimum_of(replay);
-	replay->levels = calloc(replay->table.space->view.parameter_count, sizeof(uint32_t));
-	replay->best = calloc((size_t)request->seeds * replay->budget, sizeof(double));
-	replay->called = calloc(request->seeds, sizeof(*replay->called));
-	if (replay->levels && replay->best && replay->called)
+	for (replay->optimum = INFINITY, i = 0; i < count; i++)
+		replay->optimum = fmin(replay->optimum, given(replay, i));
+	replay->seeds = calloc(request->seeds, sizeof(*replay->seeds));
+	replay->called = calloc((size_t)request->seeds * replay->budget, sizeof(*replay->called));
+	for (i = 0; replay->seeds && i < request->seeds; i++)
+		replay->seeds[i].called = replay->called + i * replay->budget;
+	if (replay->seeds && replay->called)
 		return 0;
 	snprintf(error->text, sizeof(error->text),
 		 "no memory for the best values of %u seeds and %u trials", request->seeds,
@@ -284,15 +264,14 @@ int explore_replay(const struct explore_request *request)
 				       request->words[0]
 					       ? "replay takes one table at a time"
 					       : "which table? pem explore replay SPACE.csv");
-	rc = prepare(&replay, request->words[0], &error);
+	rc = prepare(&replay, &error);
 	if (!rc)
 		rc = explore_all(&replay, &error);
 	if (!rc)
 		rc = request->json ? print_json(&replay) : print_table(&replay);
 	else
 		rc = cli_fail(-rc, &error);
-	free(replay.levels);
-	free(replay.best);
+	free(replay.seeds);
 	free(replay.called);
 	trial_table__free(&replay.table);
 	return rc;
