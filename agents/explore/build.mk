@@ -48,10 +48,10 @@ $(B)/bin/pem-explore: $(EXPLORE_ALL) $(LIBPEM) $(LIBPEM_AGENT)
 
 # Spaces and policies alone: for bench/between_trials.c and tests/unit/explore_model.c.
 EXPLORE_MODELS := $(MODELS_OBJ) $(call objects,$(wildcard agents/explore/policy/*.c) \
-  agents/trial/table.c agents/trial/space.c shared/number_map.c shared/rank_test.c shared/student.c)
+  agents/trial/table.c agents/trial/space.c agents/trial/figures.c shared/number_map.c shared/rank_test.c shared/student.c)
 
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \
-  $(addprefix agents/models/,rows.c scores.c) shared/number_map.c shared/rank_test.c shared/student.c)
+  $(addprefix agents/models/,rows.c scores.c configurations.c) agents/trial/figures.c shared/number_map.c shared/rank_test.c shared/student.c)
 $(B)/tests/explore_model: $(EXPLORE_MODELS)
 $(B)/tests/explore_model: private TEST_LIBS += $(EXPLORE_LIBS)
 $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += -Iagents -Iagents/explore

@@ -2,7 +2,7 @@
 # Models that predict values. Objects that agents are linked with, and the libraries that they need.
 
 MODELS_OBJ := $(call objects,$(wildcard agents/models/*.c))
-$(MODELS_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) -Iagents $(BLAS_CFLAGS)
+$(MODELS_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents $(BLAS_CFLAGS)
 # Sums over parameters are most of a process's time.
 CFLAGS_agents_models_process := -O3
 MODELS_LIBS := -llapacke $(BLAS_LIBS) $(NLOPT_LIBS) -lxgboost -lm

@@ -4,6 +4,7 @@
  *
  *	random numbers, and scores.c	values on the scale on which models see them
  *	rows.c		configurations at random, and as rows of numbers
+ *	configurations.c	those of a space that are known, and others
  *	process.c	a Gaussian process over configurations
  *	forest.c	a random forest over rows of numbers
  *	effects.h	what trials tell of a space, by such a process
@@ -18,6 +19,8 @@
 #define AGENTS_MODELS_H
 
 #include <pem/explore.h>
+
+#include "number_map.h"
 
 #include <stdbool.h>
 
@@ -66,6 +69,30 @@ size_t model_columns(const struct pem_explore_space *space);
 /* Write the rows of count configurations, model_columns() numbers each. */
 void model_rows(const struct pem_explore_space *space, const uint32_t *levels, size_t count,
 		float *rows);
+
+/* --- configurations.c --- */
+
+/* Configurations, each once. Begin with the space alone, the rest 0. */
+struct model_configurations {
+	const struct pem_explore_space *space;
+	uint32_t *levels; /* of each, one after the other, in the order in which they were added */
+	size_t count, capacity;
+	struct pem_number_map numbers; /* by hashes of levels */
+};
+
+/* The number of a configuration, from 0. SIZE_MAX: it was not added. */
+size_t model_configurations__find(const struct model_configurations *set, const uint32_t *levels);
+/* Add a configuration, if it is new. Returns its number; SIZE_MAX: no memory. */
+size_t model_configurations__add(struct model_configurations *set, const uint32_t *levels);
+static inline const uint32_t *model_configurations__levels(const struct model_configurations *set,
+							   size_t number)
+{
+	return set->levels + number * set->space->parameter_count;
+}
+/* Write an allowed configuration that is not among them. Returns 1, or 0: none was found. */
+int model_configurations__draw(const struct model_configurations *set, uint64_t *random,
+			       uint32_t *levels);
+void model_configurations__free(struct model_configurations *set);
 
 /* --- process.c --- */
 

@@ -92,8 +92,9 @@ static double error_of(struct explore_history *history)
 		mean += log(history->values[i]) / TRIALS;
 	for (i = 0; i < CONFIGURATIONS; i++)
 		space->view.at(&space->view, i, levels[i]);
-	assert_int_equal(
-		model_process__fit(process, history->levels, scores, TRIALS, &history->random), 0);
+	assert_int_equal(model_process__fit(process, history->tried.levels, scores, TRIALS,
+					    &history->random),
+			 0);
 	model_process__predict(process, levels[0], CONFIGURATIONS, means, variances);
 	for (i = 0; i < CONFIGURATIONS; i++)
 		sum += fabs(mean + deviation * means[i] - log(value_of(levels[i])));

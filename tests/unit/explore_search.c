@@ -371,9 +371,9 @@ static void a_configuration_that_comes_again_replaces_its_trial(void **state)
 
 		assert_int_equal(explore_history__add(&history, &trial), 0);
 	}
-	assert_int_equal(history.count, 3);
+	assert_int_equal(history.tried.count, 3);
 	for (i = 0; i < 3; i++)
-		assert_float_equal(explore_history__value(&history, i), 7 - i, 1e-9);
+		assert_float_equal(history.given[i], 7 - i, 1e-9);
 	explore_history__end(&history);
 }
 

@@ -69,7 +69,7 @@ int explore_plain__random(void *policy, uint32_t *levels)
 int explore_plain__grid(void *policy, uint32_t *levels)
 {
 	struct plain *plain = policy;
-	const struct pem_explore_space *space = plain->history.space;
+	const struct pem_explore_space *space = plain->history.tried.space;
 
 	while (plain->next < space->count) {
 		space->at(space, plain->next++, levels);
@@ -82,7 +82,7 @@ int explore_plain__grid(void *policy, uint32_t *levels)
 /* Can the space have a trial of these levels, and had none? */
 static bool is_new(struct plain *plain, uint32_t *levels)
 {
-	const struct pem_explore_space *space = plain->history.space;
+	const struct pem_explore_space *space = plain->history.tried.space;
 
 	return space->allows(space, levels) && !explore_history__has(&plain->history, levels);
 }
@@ -90,7 +90,7 @@ static bool is_new(struct plain *plain, uint32_t *levels)
 /* Put the parts of each parameter into a random order. */
 static int shuffle(struct plain *plain)
 {
-	uint32_t parameters = plain->history.space->parameter_count, i, row;
+	uint32_t parameters = plain->history.tried.space->parameter_count, i, row;
 
 	plain->parts = calloc((size_t)plain->budget * parameters, sizeof(*plain->parts));
 	for (i = 0; plain->parts && i < parameters; i++) {
@@ -110,7 +110,7 @@ static int shuffle(struct plain *plain)
 int explore_plain__latin(void *policy, uint32_t *levels)
 {
 	struct plain *plain = policy;
-	const struct pem_explore_space *space = plain->history.space;
+	const struct pem_explore_space *space = plain->history.tried.space;
 	uint32_t i;
 
 	if (!plain->parts && shuffle(plain))
@@ -130,7 +130,7 @@ int explore_plain__latin(void *policy, uint32_t *levels)
 
 static int begin_sobol(struct plain *plain)
 {
-	uint32_t parameters = plain->history.space->parameter_count, i;
+	uint32_t parameters = plain->history.tried.space->parameter_count, i;
 
 	plain->point = calloc((size_t)parameters * 2, sizeof(*plain->point));
 	plain->sobol = plain->point ? nlopt_sobol_create(parameters) : NULL;
@@ -145,7 +145,7 @@ static int begin_sobol(struct plain *plain)
 int explore_plain__sobol(void *policy, uint32_t *levels)
 {
 	struct plain *plain = policy;
-	const struct pem_explore_space *space = plain->history.space;
+	const struct pem_explore_space *space = plain->history.tried.space;
 	uint32_t attempt, i;
 
 	if (!plain->sobol && begin_sobol(plain))
@@ -179,10 +179,11 @@ static int begin_halving(struct plain *plain)
 	return halving->round ? 0 : -ENOMEM;
 }
 
-static int by_value(const void *a, const void *b, void *history)
+static int by_value(const void *a, const void *b, void *arg)
 {
-	double x = explore_history__value(history, *(const uint32_t *)a);
-	double y = explore_history__value(history, *(const uint32_t *)b);
+	const struct explore_history *history = arg;
+	double x = history->given[*(const uint32_t *)a * history->objectives];
+	double y = history->given[*(const uint32_t *)b * history->objectives];
 
 	return x < y ? -1 : x > y;
 }
@@ -194,8 +195,8 @@ static void begin_round(struct plain *plain)
 	uint32_t i;
 
 	if (!halving->more) {
-		if (halving->rows > plain->history.count)
-			halving->rows = (uint32_t)plain->history.count;
+		if (halving->rows > plain->history.tried.count)
+			halving->rows = (uint32_t)plain->history.tried.count;
 		for (i = 0; i < halving->rows; i++)
 			halving->round[i] = i;
 	}
@@ -213,15 +214,15 @@ int explore_plain__halving(void *policy, uint32_t *levels)
 
 	if (!halving->round && begin_halving(plain))
 		return -ENOMEM;
-	if (!halving->more && history->count < halving->rows &&
+	if (!halving->more && history->tried.count < halving->rows &&
 	    explore_history__draw(&plain->history, levels))
 		return 1;
 	if (!halving->more || halving->row == halving->rows)
 		begin_round(plain);
 	if (!halving->rows)
 		return 0;
-	memcpy(levels, explore_history__levels(history, halving->round[halving->row]),
-	       history->space->parameter_count * sizeof(*levels));
+	memcpy(levels, model_configurations__levels(&history->tried, halving->round[halving->row]),
+	       history->tried.space->parameter_count * sizeof(*levels));
 	if (++halving->made == halving->more) {
 		halving->made = 0;
 		halving->row++;

@@ -2,7 +2,7 @@
 /*
  * policy.h - the policies of pem explore itself
  *
- *	history.c	what was tried, and configurations that were not
+ *	history.c	what was tried
  *	plain.c		grid, random, latin, sobol, halving: choices without a model
  *	portfolio.c	portfolio, gaussian, forest, model: choices by models
  *	python.c	policies in Python: a child process
@@ -18,7 +18,6 @@
 #include <pem/pem.h>
 
 #include "models/models.h"
-#include "number_map.h"
 #include "trial/outcome.h"
 
 #include <stdbool.h>
@@ -26,14 +25,12 @@
 /* --- history.c --- */
 
 struct explore_history {
-	const struct pem_explore_space *space;
+	struct model_configurations tried;
 	uint64_t random;
 	uint32_t objectives;
-	size_t count, capacity;
-	uint32_t *levels; /* of each trial, one after the other */
+	size_t capacity;
 	double *given; /* objectives of each trial; INFINITY: it was not measured */
 	double *values; /* for models: see weigh */
-	struct pem_number_map tried; /* hashes of configurations */
 };
 
 void explore_history__begin(struct explore_history *history, const struct pem_explore_space *space,
@@ -41,22 +38,15 @@ void explore_history__begin(struct explore_history *history, const struct pem_ex
 void explore_history__end(struct explore_history *history);
 /* Add a trial; one of a configuration that was tried replaces it. Returns 0 or -ENOMEM. */
 int explore_history__add(struct explore_history *history, const struct pem_explore_trial *trial);
-/* The index of a configuration's trial. SIZE_MAX: it was not tried. */
-size_t explore_history__find(const struct explore_history *history, const uint32_t *levels);
 static inline bool explore_history__has(const struct explore_history *history,
 					const uint32_t *levels)
 {
-	return explore_history__find(history, levels) != SIZE_MAX;
+	return model_configurations__find(&history->tried, levels) != SIZE_MAX;
 }
-static inline const uint32_t *explore_history__levels(const struct explore_history *history,
-						      size_t trial)
+/* Write an allowed configuration that was not tried. Returns 1, or 0: none was found. */
+static inline int explore_history__draw(struct explore_history *history, uint32_t *levels)
 {
-	return history->levels + trial * history->space->parameter_count;
-}
-/* The first objective of a trial. INFINITY: it was not measured. */
-static inline double explore_history__value(const struct explore_history *history, size_t trial)
-{
-	return history->given[trial * history->objectives];
+	return model_configurations__draw(&history->tried, &history->random, levels);
 }
 /*
  * Write the value of each trial: its objective, or if there are several, one that weighs them by
@@ -65,9 +55,6 @@ static inline double explore_history__value(const struct explore_history *histor
  * false if none was measured.
  */
 bool explore_history__weigh(struct explore_history *history);
-/* Write an allowed configuration that was not tried. Returns 1, or 0: none was found. */
-int explore_history__draw(struct explore_history *history, uint32_t *levels);
-
 /* --- plain.c and portfolio.c: functions of policies; states begin with their history --- */
 
 void *explore_plain__begin(const struct pem_explore_space *space,

@@ -87,7 +87,7 @@ void explore_portfolio__end(void *policy)
 /* Space for one more. NULL: no memory. */
 static uint32_t *slot(struct portfolio *portfolio)
 {
-	uint32_t parameters = portfolio->history.space->parameter_count;
+	uint32_t parameters = portfolio->history.tried.space->parameter_count;
 
 	return pem_grow(&portfolio->candidates, sizeof(*portfolio->candidates) * parameters,
 			portfolio->count + 1, &portfolio->capacity)
@@ -99,8 +99,8 @@ static uint32_t *slot(struct portfolio *portfolio)
 static int add_neighbours(struct portfolio *portfolio, size_t trial)
 {
 	struct explore_history *history = &portfolio->history;
-	const struct pem_explore_space *space = history->space;
-	const uint32_t *from = explore_history__levels(history, trial);
+	const struct pem_explore_space *space = history->tried.space;
+	const uint32_t *from = model_configurations__levels(&history->tried, trial);
 	uint32_t i, k, *levels;
 
 	for (i = 0; i < space->parameter_count; i++) {
@@ -127,17 +127,17 @@ static int add_neighbours(struct portfolio *portfolio, size_t trial)
 static int add_near_best(struct portfolio *portfolio, size_t limit)
 {
 	const struct explore_history *history = &portfolio->history;
-	double *sorted = calloc(history->count, sizeof(*sorted)), bar;
+	double *sorted = calloc(history->tried.count, sizeof(*sorted)), bar;
 	int rc = 0;
 	size_t i;
 
 	if (!sorted)
 		return -ENOMEM;
-	memcpy(sorted, history->values, history->count * sizeof(*sorted));
-	model_sort(sorted, history->count);
-	bar = sorted[(history->count < BEST ? history->count : BEST) - 1];
+	memcpy(sorted, history->values, history->tried.count * sizeof(*sorted));
+	model_sort(sorted, history->tried.count);
+	bar = sorted[(history->tried.count < BEST ? history->tried.count : BEST) - 1];
 	free(sorted);
-	for (i = 0; !rc && i < history->count && portfolio->count < limit; i++)
+	for (i = 0; !rc && i < history->tried.count && portfolio->count < limit; i++)
 		rc = history->values[i] <= bar ? add_neighbours(portfolio, i) : 0;
 	return rc;
 }
@@ -145,7 +145,7 @@ static int add_near_best(struct portfolio *portfolio, size_t limit)
 /* Collect all configurations, or limit of them, which may have been tried: 0 or -ENOMEM. */
 static int collect(struct portfolio *portfolio, size_t limit)
 {
-	const struct pem_explore_space *space = portfolio->history.space;
+	const struct pem_explore_space *space = portfolio->history.tried.space;
 	bool is_whole = space->count <= limit;
 	uint32_t *levels;
 	int rc;
@@ -173,20 +173,21 @@ static int predict_by_forest(const struct portfolio *portfolio, const double *sc
 			     double *variances)
 {
 	const struct explore_history *history = &portfolio->history;
-	size_t columns = model_columns(history->space), i;
-	size_t most = history->count > portfolio->count ? history->count : portfolio->count;
+	size_t columns = model_columns(history->tried.space), i;
+	size_t most =
+		history->tried.count > portfolio->count ? history->tried.count : portfolio->count;
 	float *rows = calloc(most * columns, sizeof(*rows));
 	struct model_forest *forest = NULL;
 	int rc = -ENOMEM;
 
 	if (rows) {
-		model_rows(history->space, history->levels, history->count, rows);
-		forest = model_forest__new(rows, columns, scores, history->count,
-					   portfolio->seed + history->count);
+		model_rows(history->tried.space, history->tried.levels, history->tried.count, rows);
+		forest = model_forest__new(rows, columns, scores, history->tried.count,
+					   portfolio->seed + history->tried.count);
 		rc = forest ? 0 : -errno;
 	}
 	if (!rc) {
-		model_rows(history->space, portfolio->candidates, portfolio->count, rows);
+		model_rows(history->tried.space, portfolio->candidates, portfolio->count, rows);
 		rc = model_forest__predict(forest, rows, portfolio->count, means, variances);
 	}
 	for (i = 0; !rc && i < portfolio->count; i++)
@@ -209,10 +210,10 @@ static int predict(struct portfolio *portfolio, const struct turns *turns, uint3
 	if (view->is_forest)
 		return predict_by_forest(portfolio, scores, means, variances);
 	if (!*process)
-		*process = model_process__new(history->space, &options);
+		*process = model_process__new(history->tried.space, &options);
 	if (!*process)
 		return -ENOMEM;
-	rc = model_process__fit(*process, history->levels, scores, history->count,
+	rc = model_process__fit(*process, history->tried.levels, scores, history->tried.count,
 				&history->random);
 	if (!rc)
 		model_process__predict(*process, portfolio->candidates, portfolio->count, means,
@@ -235,7 +236,7 @@ static double improvement(double target, double mean, double variance)
 static int best_of(const struct portfolio *portfolio, const struct view *view, double target,
 		   const double *means, const double *variances, uint32_t *levels)
 {
-	uint32_t parameters = portfolio->history.space->parameter_count;
+	uint32_t parameters = portfolio->history.tried.space->parameter_count;
 	double best = -1;
 	size_t i;
 
@@ -256,7 +257,8 @@ static int best_of(const struct portfolio *portfolio, const struct view *view, d
 static int choose(struct portfolio *portfolio, const struct turns *turns, uint32_t *levels)
 {
 	const struct explore_history *history = &portfolio->history;
-	size_t count = history->count, by_chance = turns->chance ? count / turns->chance : 0, i;
+	size_t count = history->tried.count, by_chance = turns->chance ? count / turns->chance : 0,
+	       i;
 	uint32_t turn = (uint32_t)((count - by_chance) % turns->count);
 	const struct view *view = &turns->views[turn];
 	double points = fmin((double)count, POINTS_MAX), target = INFINITY, deviation, *scores;
@@ -287,9 +289,9 @@ static int next_by(struct portfolio *portfolio, const struct turns *turns, uint3
 	struct explore_history *history = &portfolio->history;
 	int rc;
 
-	if (history->count < FIRST || !explore_history__weigh(history) ||
-	    (turns->chance && history->count >= turns->chance_from &&
-	     history->count % turns->chance == 0))
+	if (history->tried.count < FIRST || !explore_history__weigh(history) ||
+	    (turns->chance && history->tried.count >= turns->chance_from &&
+	     history->tried.count % turns->chance == 0))
 		return explore_history__draw(history, levels);
 	rc = choose(portfolio, turns, levels);
 	/* No candidate is left, or no model fits. */

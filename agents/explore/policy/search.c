@@ -5,6 +5,7 @@
 #include "policy/policy.h"
 #include "rank_test.h"
 #include "student.h"
+#include "trial/trial.h"
 
 #include <errno.h>
 #include <math.h>
@@ -19,6 +20,7 @@
 struct contender {
 	double *values; /* of its runs: objectives of the first one, of the second one, ... */
 	size_t capacity;
+	double median; /* of the first objective; INFINITY: it has none */
 	uint32_t count; /* runs with values */
 	uint32_t runs, told; /* all, and those that the policy knows */
 	uint32_t outcome; /* of the first run that was not measured, if there is one */
@@ -32,10 +34,10 @@ struct explore_search {
 	void *state; /* the policy's */
 	struct explore_search_options options;
 	uint32_t objectives;
-	struct explore_history tried; /* values are medians */
+	struct model_configurations tried;
 	struct contender *contenders; /* as in tried */
 	size_t capacity;
-	double *medians; /* of the objectives of one */
+	double *medians; /* of the objectives of the one that the policy is told of */
 	uint32_t made; /* runs */
 	size_t best; /* the winner so far; NONE: nothing was measured */
 	size_t last; /* which one ran last; NONE: none did */
@@ -53,6 +55,7 @@ struct explore_search *explore_search__new(const struct pem_explore_space *space
 		return NULL;
 	search->policy = policy;
 	search->options = *options;
+	search->tried.space = space;
 	search->objectives = given.objectives ? given.objectives : 1;
 	search->best = search->last = search->rival = NONE;
 	if (!search->options.runs)
@@ -61,7 +64,6 @@ struct explore_search *explore_search__new(const struct pem_explore_space *space
 	given.objectives = search->objectives;
 	if (!options->counts_configurations)
 		given.budget = (given.budget + search->options.runs - 1) / search->options.runs;
-	explore_history__begin(&search->tried, space, &given);
 	search->medians = calloc(search->objectives, sizeof(double));
 	search->state = search->medians ? policy->begin(space, &given) : NULL;
 	if (!search->state) {
@@ -83,7 +85,7 @@ void explore_search__free(struct explore_search *search)
 		free(search->contenders[i].values);
 	free(search->contenders);
 	free(search->medians);
-	explore_history__end(&search->tried);
+	model_configurations__free(&search->tried);
 	free(search);
 	errno = error;
 }
@@ -106,47 +108,36 @@ static double median_of(const struct explore_search *search, const struct conten
 static double mean_of(const struct explore_search *search, const struct contender *one,
 		      double *mean)
 {
-	double square = 0;
+	struct trial_figures figures = {0};
 	uint32_t i;
 
-	*mean = 0;
 	for (i = 0; i < one->count; i++)
-		*mean += one->values[(size_t)i * search->objectives] / one->count;
-	for (i = 0; i < one->count; i++)
-		square += pow(one->values[(size_t)i * search->objectives] - *mean, 2);
-	return one->count > 1 ? sqrt(square / (one->count - 1) / one->count) : 0;
-}
-
-static struct pem_explore_trial trial_of(struct explore_search *search, size_t which,
-					 const uint32_t *levels)
-{
-	const struct contender *one = &search->contenders[which];
-	struct pem_explore_trial trial = {.size = sizeof(trial),
-					  .levels = levels,
-					  .outcome = one->outcome,
-					  .runs = one->runs,
-					  .seconds = one->seconds};
-	double mean;
-	uint32_t i;
-
-	if (!trial_outcome__has_values(one->outcome))
-		return trial;
-	for (i = 0; i < search->objectives; i++)
-		search->medians[i] = median_of(search, one, i);
-	trial.values = search->medians;
-	trial.error = mean_of(search, one, &mean);
-	return trial;
+		trial_figures__add(&figures, &one->values[(size_t)i * search->objectives], 1);
+	*mean = figures.means[0];
+	return figures.errors[0];
 }
 
 static int tell(struct explore_search *search, size_t which)
 {
 	struct contender *one = &search->contenders[which];
-	struct pem_explore_trial trial;
+	struct pem_explore_trial trial = {
+		.size = sizeof(trial),
+		.levels = model_configurations__levels(&search->tried, which),
+		.outcome = one->outcome,
+		.runs = one->runs,
+		.seconds = one->seconds};
+	double mean;
+	uint32_t i;
 
 	if (one->told == one->runs)
 		return 0;
 	one->told = one->runs;
-	trial = trial_of(search, which, explore_history__levels(&search->tried, which));
+	if (trial_outcome__has_values(one->outcome)) {
+		for (i = 0; i < search->objectives; i++)
+			search->medians[i] = median_of(search, one, i);
+		trial.values = search->medians;
+		trial.error = mean_of(search, one, &mean);
+	}
 	return search->policy->process_trial(search->state, &trial);
 }
 
@@ -154,13 +145,6 @@ static bool is_measured(const struct explore_search *search, size_t which)
 {
 	return which != NONE && search->contenders[which].outcome == PEM_EXPLORE_MEASURED &&
 	       !search->contenders[which].elsewhere;
-}
-
-/* Is the median of one configuration below that of another? */
-static bool is_below(const struct explore_search *search, size_t which, size_t other)
-{
-	return explore_history__value(&search->tried, which) <
-	       explore_history__value(&search->tried, other);
 }
 
 /* The one of the least median among those that lost no race; if there are none, among all. */
@@ -174,7 +158,8 @@ static size_t least(const struct explore_search *search)
 		if (!is_measured(search, i) || one->count < search->options.runs)
 			continue;
 		if (found == NONE || one->lost < search->contenders[found].lost ||
-		    (one->lost == search->contenders[found].lost && is_below(search, i, found)))
+		    (one->lost == search->contenders[found].lost &&
+		     one->median < search->contenders[found].median))
 			found = i;
 	}
 	return found;
@@ -255,7 +240,8 @@ static int settle(struct explore_search *search)
 
 			if (!is_measured(search, search->best) || !search->options.race_runs)
 				search->best = first;
-			if (first == search->best || !is_below(search, first, search->best))
+			if (first == search->best || !(search->contenders[first].median <
+						       search->contenders[search->best].median))
 				return 0;
 			search->rival = first;
 		}
@@ -303,7 +289,7 @@ int explore_search__next(struct explore_search *search, uint32_t *levels, bool *
 		return 0;
 	*again = turn != NONE;
 	if (turn != NONE) {
-		memcpy(levels, explore_history__levels(&search->tried, turn),
+		memcpy(levels, model_configurations__levels(&search->tried, turn),
 		       space->parameter_count * sizeof(*levels));
 		return 1;
 	}
@@ -318,7 +304,7 @@ int explore_search__next(struct explore_search *search, uint32_t *levels, bool *
 	}
 	if (!space->allows(space, levels))
 		return -ERANGE;
-	*again = explore_history__has(&search->tried, levels);
+	*again = explore_search__find(search, levels) != NONE;
 	return 1;
 }
 
@@ -337,21 +323,24 @@ static uint32_t outcome_of(const struct explore_search *search, const struct exp
 	return run->outcome;
 }
 
-/* Add a run to its configuration. Returns 0 or -ENOMEM. */
-static int merge(struct explore_search *search, const struct explore_run *run, size_t which)
+/* Add a run to its configuration. Returns the configuration's index; NONE: no memory. */
+static size_t merge(struct explore_search *search, const struct explore_run *run)
 {
 	uint32_t outcome = outcome_of(search, run);
-	struct pem_explore_trial trial;
+	size_t count = search->tried.count, which;
 	struct contender *one;
 
-	if (pem_grow(&search->contenders, sizeof(*one), which + 1, &search->capacity))
-		return -ENOMEM;
+	if (pem_grow(&search->contenders, sizeof(*one), count + 1, &search->capacity))
+		return NONE;
+	which = model_configurations__add(&search->tried, run->levels);
+	if (which == NONE)
+		return NONE;
 	one = &search->contenders[which];
-	if (which == search->tried.count)
+	if (which == count)
 		*one = (struct contender){0};
 	if (pem_grow(&one->values, sizeof(double) * search->objectives, (size_t)one->count + 1,
 		     &one->capacity))
-		return -ENOMEM;
+		return NONE;
 	if (trial_outcome__has_values(outcome))
 		memcpy(one->values + (size_t)one->count++ * search->objectives, run->values,
 		       search->objectives * sizeof(double));
@@ -360,24 +349,20 @@ static int merge(struct explore_search *search, const struct explore_run *run, s
 	one->seconds += run->seconds;
 	if (one->outcome == PEM_EXPLORE_MEASURED)
 		one->outcome = outcome;
-	trial = trial_of(search, which, run->levels);
-	if (!explore_history__add(&search->tried, &trial))
-		return 0;
-	if (which == search->tried.count)
-		free(one->values);
-	return -ENOMEM;
+	one->median =
+		trial_outcome__has_values(one->outcome) ? median_of(search, one, 0) : INFINITY;
+	return which;
 }
 
 int explore_search__add(struct explore_search *search, const struct explore_run *run)
 {
-	size_t which = explore_history__find(&search->tried, run->levels);
+	size_t which = merge(search, run);
 	int rc;
 
 	if (which == NONE)
-		which = search->tried.count;
-	rc = merge(search, run, which);
-	if (rc || run->elsewhere)
-		return rc ? rc : tell(search, which);
+		return -ENOMEM;
+	if (run->elsewhere)
+		return tell(search, which);
 	search->made++;
 	search->last = which;
 	if (is_measured(search, which) && search->contenders[which].count < search->options.runs)
@@ -391,7 +376,7 @@ int explore_search__add(struct explore_search *search, const struct explore_run 
 
 size_t explore_search__find(const struct explore_search *search, const uint32_t *levels)
 {
-	return explore_history__find(&search->tried, levels);
+	return model_configurations__find(&search->tried, levels);
 }
 
 int explore_search__reserve(struct explore_search *search, const uint32_t *levels, uint32_t outcome)
@@ -399,7 +384,7 @@ int explore_search__reserve(struct explore_search *search, const uint32_t *level
 	const struct pem_explore_trial trial = {
 		.size = sizeof(trial), .levels = levels, .outcome = outcome};
 
-	if (explore_history__has(&search->tried, levels))
+	if (explore_search__find(search, levels) != NONE)
 		return 0;
 	return search->policy->process_trial(search->state, &trial);
 }
@@ -412,8 +397,8 @@ int explore_search__best(const struct explore_search *search, struct explore_bes
 	if (search->best == NONE)
 		return 0;
 	one = &search->contenders[search->best];
-	best->levels = explore_history__levels(&search->tried, search->best);
-	best->median = explore_history__value(&search->tried, search->best);
+	best->levels = model_configurations__levels(&search->tried, search->best);
+	best->median = one->median;
 	best->runs = one->runs;
 	error = mean_of(search, one, &best->mean);
 	t = one->runs > 1 ? pem_student__quantile(CHANCE, one->runs - 1) : NAN;
