@@ -90,8 +90,8 @@ static int take_live(struct pem_pass *pass, struct pem_record *record, struct pe
 	return rc ? pem_pass__no_memory(error) : 0;
 }
 
-int pem_pass__take(struct pem_pass *pass, const struct pem_record *record,
-		   struct pem_around *around, struct pem_error *error)
+int pem_pass__take(struct pem_pass *pass, struct pem_record *record, struct pem_around *around,
+		   struct pem_error *error)
 {
 	struct pem_around whole = {.size = sizeof(whole)};
 	struct pem_record copy = {.size = sizeof(copy)};
@@ -108,9 +108,11 @@ int pem_pass__take(struct pem_pass *pass, const struct pem_record *record,
 			 sizeof(copy) < record->size ? sizeof(copy) : record->size);
 	pem_pass__begin_record(pass, &whole);
 	rc = take_live(pass, &copy, error);
-	if (!rc)
-		pem_sized__write(around, 0, &whole, sizeof(whole));
-	return rc;
+	if (rc)
+		return rc;
+	record->time_ns = copy.time_ns;
+	pem_sized__write(around, 0, &whole, sizeof(whole));
+	return 0;
 }
 
 int pem_pass__lose(struct pem_pass *pass)

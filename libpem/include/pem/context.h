@@ -298,13 +298,13 @@ struct pem_pass *pem_pass__new_live(const struct pem_model *model,
 				    struct pem_error *error);
 
 /*
- * Of a live pass: take the next record. around needs its size, and is filled in as by
- * pem_pass__next. Its pointers are valid until the next call with this pass. Returns 0; -EINVAL
- * with error: the record's event is not one of the model, or it is not a live pass; -ENOMEM: the
- * pass can't go on. Does not block.
+ * Of a live pass: take the next record, a copy of what a callback got, whose time_ns is filled in.
+ * around needs its size, and is filled in as by pem_pass__next. Its pointers are valid until the
+ * next call with this pass. Returns 0; -EINVAL with error: the record's event is not one of the
+ * model, or it is not a live pass; -ENOMEM: the pass can't go on. Does not block.
  */
-int pem_pass__take(struct pem_pass *pass, const struct pem_record *record,
-		   struct pem_around *around, struct pem_error *error);
+int pem_pass__take(struct pem_pass *pass, struct pem_record *record, struct pem_around *around,
+		   struct pem_error *error);
 
 /*
  * Of a live pass: records were lost (pem_callback_counts.lost has risen) since the call before, or
