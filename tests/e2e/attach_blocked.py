@@ -94,8 +94,13 @@ def a_deadlock_in_a_recording_of_all():
     "with -a as well"
     if os.geteuid():
         skip("only root observes all processes")
-    blocked, report, _ = recorded("-a", events="OS::Sched,OS::Syscall::Enter,OS::Syscall::Exit")
-    check_deadlock(blocked, report)
+    # All processes of a busy machine may raise more than the recorder takes. After a loss it is unknown what threads do.
+    for _ in range(10):
+        blocked, report, _ = recorded("-a", events="OS::Sched,OS::Syscall::Enter,OS::Syscall::Exit")
+        if not report["events"]["discarded"]:
+            check_deadlock(blocked, report)
+            return
+    skip("ten recordings of this machine lost records")
 
 
 @test
