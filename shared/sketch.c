@@ -74,9 +74,14 @@ static void reach(struct pem_sketch *s, bool is_first, double least, double most
 
 int pem_sketch__add(struct pem_sketch *s, double value)
 {
+	return pem_sketch__add_many(s, value, 1);
+}
+
+int pem_sketch__add_many(struct pem_sketch *s, double value, uint64_t count)
+{
 	bool is_first = s->count == 0;
 
-	if (add_to_bin(s, bin_of(value), 1) < 0)
+	if (add_to_bin(s, bin_of(value), count) < 0)
 		return -ENOMEM;
 	reach(s, is_first, value, value);
 	s->has_fractions |= value != floor(value);

@@ -37,6 +37,8 @@ struct pem_sketch {
 
 /* Add a value that is no NAN. Returns 0, or -ENOMEM and adds nothing. */
 int pem_sketch__add(struct pem_sketch *sketch, double value);
+/* The same for a value that occurred count times, at least once. */
+int pem_sketch__add_many(struct pem_sketch *sketch, double value, uint64_t count);
 /* Add all values of another sketch. Returns 0; -ENOMEM: some of them are missing. */
 int pem_sketch__merge(struct pem_sketch *to, const struct pem_sketch *from);
 /*

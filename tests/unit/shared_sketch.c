@@ -137,6 +137,19 @@ static void a_single_value_is_exact(void **state)
 	}
 }
 
+static void a_value_counts_as_often_as_it_occurred(void **state)
+{
+	struct pem_sketch sketch = {0};
+
+	(void)state;
+	assert_int_equal(pem_sketch__add_many(&sketch, 10, 899), 0);
+	assert_int_equal(pem_sketch__add_many(&sketch, 20, 101), 0);
+	assert_int_equal(sketch.count, 1000);
+	assert_true(pem_sketch__percentile(&sketch, 899) == 10);
+	assert_true(pem_sketch__percentile(&sketch, 900) == 20);
+	pem_sketch__free(&sketch);
+}
+
 static void memory_is_that_of_its_bins(void **state)
 {
 	struct pem_sketch sketch = {0};
@@ -156,6 +169,7 @@ int main(void)
 		cmocka_unit_test(merged_sketches_are_that_of_all_values),
 		cmocka_unit_test(small_whole_numbers_are_exact),
 		cmocka_unit_test(a_single_value_is_exact),
+		cmocka_unit_test(a_value_counts_as_often_as_it_occurred),
 		cmocka_unit_test(memory_is_that_of_its_bins),
 	};
 

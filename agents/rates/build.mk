@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: MIT
+# The agent that finds service rates of stages: its rooms that do no I/O.
+
+RATES_OBJ := $(call objects,$(wildcard $(addprefix agents/rates/,estimate/*.c predict/*.c)))
+$(RATES_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/rates
+# What they need of other folders.
+RATES_SHARED := $(call objects,shared/sketch.c shared/student.c)
+
+RATES_TESTS := service change heuristic copies
+$(RATES_TESTS:%=$(B)/tests/rates_%): $(RATES_OBJ) $(RATES_SHARED)
+$(RATES_TESTS:%=$(B)/obj/tests/unit/rates_%.o): private CPPFLAGS += -Iagents -Iagents/rates
