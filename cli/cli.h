@@ -491,6 +491,14 @@ void cli_version__check(void);
 int cli_exporters__visit(int (*visit)(const char *path, const char *name, void *arg),
 			 void (*refuse)(const char *sentence, void *arg), void *arg);
 /*
+ * Copy the table that a plugin file defines as symbol: a struct that begins with its size, as a
+ * size_t, and the version of its interface, as a uint32_t. Functions that the file's version does
+ * not have are NULL. kind: the word for such a plugin, in sentences. Returns the handle, for
+ * dlclose. NULL with error: the file has no such table.
+ */
+void *cli_plugin__load(const char *path, const char *kind, const char *symbol, uint32_t version,
+		       void *table, size_t bytes, struct pem_error *error);
+/*
  * Copy the table of an exporter from a plugin file. False with error: the file is not an exporter
  * for this pem. handle is for dlclose.
  */

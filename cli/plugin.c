@@ -80,32 +80,44 @@ int cli_exporters__visit(int (*visit)(const char *path, const char *name, void *
 	return pem_plugins__visit(&search);
 }
 
+void *cli_plugin__load(const char *path, const char *kind, const char *symbol, uint32_t version,
+		       void *table, size_t bytes, struct pem_error *error)
+{
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	const void *found;
+	uint32_t own = 0;
+
+	if (handle == NULL) {
+		snprintf(error->text, sizeof(error->text), "cannot load the %s %.200s: %.250s",
+			 kind, path, dlerror());
+		return NULL;
+	}
+	found = dlsym(handle, symbol);
+	if (found != NULL && pem_sized__read(table, bytes, found, bytes) == 0)
+		memcpy(&own, (const char *)table + sizeof(size_t), sizeof(own));
+	if (found != NULL && own == version)
+		return handle;
+	if (found == NULL)
+		snprintf(error->text, sizeof(error->text),
+			 "%.300s has no %s: it defines no symbol %s", path, kind, symbol);
+	else
+		snprintf(error->text, sizeof(error->text),
+			 "%.300s was built for another version of the %s interface than %u: build "
+			 "it again",
+			 path, kind, version);
+	dlclose(handle);
+	return NULL;
+}
+
 bool cli_exporter__load(const char *path, struct pem_exporter *exporter, void **handle,
 			struct pem_error *error)
 {
-	const struct pem_exporter *table;
-
-	*handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	if (*handle == NULL) {
-		snprintf(error->text, sizeof(error->text), "cannot load %.200s: %.250s", path,
-			 dlerror());
-		return false;
-	}
-	table = dlsym(*handle, "pem_exporter");
-	if (table == NULL)
-		snprintf(error->text, sizeof(error->text),
-			 "%.400s is no exporter: it defines no symbol pem_exporter", path);
-	else if (pem_sized__read(exporter, sizeof(*exporter), table, sizeof(*exporter)) != 0 ||
-		 exporter->abi_version != PEM_EXPORT_ABI_VERSION)
-		snprintf(error->text, sizeof(error->text),
-			 "%.300s was built for another version of the exporter interface than %u: "
-			 "build it again",
-			 path, PEM_EXPORT_ABI_VERSION);
-	else if (exporter->name == NULL || exporter->run == NULL)
-		snprintf(error->text, sizeof(error->text),
-			 "%.400s is no exporter: it has no name or nothing to run", path);
-	else
-		return true;
+	*handle = cli_plugin__load(path, "exporter", "pem_exporter", PEM_EXPORT_ABI_VERSION,
+				   exporter, sizeof(*exporter), error);
+	if (*handle == NULL || (exporter->name != NULL && exporter->run != NULL))
+		return *handle != NULL;
+	snprintf(error->text, sizeof(error->text),
+		 "%.300s has no exporter: its table has no name or nothing to run", path);
 	dlclose(*handle);
 	*handle = NULL;
 	return false;

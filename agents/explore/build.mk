@@ -48,10 +48,11 @@ $(B)/bin/pem-explore: $(EXPLORE_ALL) $(LIBPEM) $(LIBPEM_AGENT)
 
 # Spaces and policies alone: for bench/between_trials.c and tests/unit/explore_model.c.
 EXPLORE_MODELS := $(MODELS_OBJ) $(call objects,$(wildcard agents/explore/policy/*.c) \
-  agents/trial/table.c agents/trial/space.c agents/trial/figures.c shared/number_map.c shared/rank_test.c shared/student.c)
+  $(addprefix agents/trial/,table.c space.c figures.c)) $(EXPLORE_CLI)
 
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \
-  $(addprefix agents/models/,rows.c scores.c configurations.c) agents/trial/figures.c shared/number_map.c shared/rank_test.c shared/student.c)
+  $(addprefix agents/models/,rows.c scores.c configurations.c) agents/trial/figures.c \
+  $(addprefix shared/,number_map.c rank_test.c student.c))
 $(B)/tests/explore_model: $(EXPLORE_MODELS)
 $(B)/tests/explore_model: private TEST_LIBS += $(EXPLORE_LIBS)
 $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += -Iagents -Iagents/explore
@@ -60,5 +61,5 @@ $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += 
 CFLAGS_tests_unit_explore_results := -Icli $(JSON_CFLAGS)
 $(B)/obj/tests/unit/explore_results.o: private CPPFLAGS += -Iagents -Iagents/explore
 $(B)/tests/explore_results: $(EXPLORE_MODELS) $(call objects,agents/explore/program/report.c) \
-  $(filter-out %/number_map.o %/rank_test.o %/student.o,$(EXPLORE_CLI)) $(B)/obj/gen/agents/explore/page.o
+  $(B)/obj/gen/agents/explore/page.o
 $(B)/tests/explore_results: private TEST_LIBS += $(JSON_LIBS) $(MODELS_LIBS)

@@ -2,7 +2,8 @@
 /* find.c - a policy by its name, or of a file */
 #include "policy/policy.h"
 
-#include <dlfcn.h>
+#include "cli.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -48,33 +49,15 @@ static int never(void *policy)
 /* The file stays loaded: its functions are used to the program's end. */
 static int load(const char *path, struct pem_explore_policy *policy, struct pem_error *error)
 {
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-	const struct pem_explore_policy *found;
-
-	if (!handle) {
-		snprintf(error->text, sizeof(error->text), "cannot load the policy %.200s: %.250s",
-			 path, dlerror());
+	if (!cli_plugin__load(path, "policy", "pem_explore_policy", PEM_EXPLORE_ABI_VERSION, policy,
+			      sizeof(*policy), error))
 		return -EINVAL;
-	}
-	found = dlsym(handle, "pem_explore_policy");
-	if (!found)
-		snprintf(error->text, sizeof(error->text),
-			 "%.400s is not a policy: it defines no symbol pem_explore_policy", path);
-	else if (pem_sized__read(policy, sizeof(*policy), found, sizeof(*policy)) ||
-		 policy->abi_version != PEM_EXPLORE_ABI_VERSION)
-		snprintf(error->text, sizeof(error->text),
-			 "%.300s was built for another version of <pem/explore.h> than %u: build "
-			 "it again",
-			 path, PEM_EXPLORE_ABI_VERSION);
-	else if (!policy->name || !policy->begin || !policy->next_config ||
-		 !policy->process_trial || !policy->end)
-		snprintf(error->text, sizeof(error->text),
-			 "%.300s is not a policy: it needs a name, begin, next_config, "
-			 "process_trial and end",
-			 path);
-	else
+	if (policy->name && policy->begin && policy->next_config && policy->process_trial &&
+	    policy->end)
 		return 0;
-	dlclose(handle);
+	snprintf(error->text, sizeof(error->text),
+		 "%.300s has no policy: it needs a name, begin, next_config, process_trial and end",
+		 path);
 	return -EINVAL;
 }
 
