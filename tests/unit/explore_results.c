@@ -233,7 +233,7 @@ static struct json_object *told(const struct fixture *f)
 	FILE *out = open_memstream(&text, &bytes);
 	struct json_object *object;
 
-	assert_int_equal(explore_results__print(&f->results, true, out), 0);
+	assert_int_equal(explore_results__report(&f->results, NULL, true, out), 0);
 	fclose(out);
 	object = json_tokener_parse(text);
 	assert_non_null(object);
@@ -282,7 +282,7 @@ static void failed_trials_take_no_part(void **state)
 		    300);
 	json_object_put(all);
 	out = open_memstream(&text, &bytes);
-	assert_int_equal(explore_results__print(&f.results, false, out), 0);
+	assert_int_equal(explore_results__report(&f.results, NULL, false, out), 0);
 	fclose(out);
 	assert_non_null(strstr(text, "1 failed, 1 refused, 1 stopped"));
 	assert_non_null(strstr(text, "trial 4, failed: it hung\n  p0="));

@@ -251,7 +251,6 @@ static int next_config(void *policy, uint32_t *levels)
 
 static int process_trial(void *policy, const struct pem_explore_trial *trial)
 {
-	static const char *const outcomes[] = {"measured", "failed", "refused", "stopped"};
 	struct python *python = policy;
 	struct json_object *json = json_object_new_object(), *levels = json_object_new_array();
 	struct json_object *values = trial->values ? json_object_new_array() : NULL;
@@ -264,7 +263,8 @@ static int process_trial(void *policy, const struct pem_explore_trial *trial)
 		json_object_array_add(values, json_object_new_double(trial->values[i]));
 	json_object_object_add(json, "levels", levels);
 	json_object_object_add(json, "values", values);
-	json_object_object_add(json, "outcome", json_object_new_string(outcomes[trial->outcome]));
+	json_object_object_add(json, "outcome",
+			       json_object_new_string(trial_outcome__text(trial->outcome)));
 	json_object_object_add(json, "runs", json_object_new_uint64(trial->runs));
 	json_object_object_add(json, "error", json_object_new_double(trial->error));
 	json_object_object_add(json, "seconds", json_object_new_double(trial->seconds));

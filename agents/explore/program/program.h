@@ -8,8 +8,8 @@
  *	check.c		check: what a trial would do, and what it would miss; its commands
  *	run.c		run: trials
  *	best.c		best: the best configuration; reproduce: does its figure hold?
- *	show.c		show: what is known of a space; report.c: as text, as JSON, as a page
- *(page/)
+ *	show.c		show: what is known of a space
+ *	report.c	results as text, as JSON, as a page (page/)
  *
  * Functions that return an int return an exit status (enum cli_status) after printing a sentence,
  * where nothing else is said.
@@ -63,13 +63,12 @@ struct json_object *explore_configuration(const struct pem_explore_space *space,
 struct explore_results;
 /*
  * Print the results to out: the best configuration, which parameter matters, where it collapses,
- * the Pareto front, and what was refused. json: as one object with all trials. Takes up to some
- * seconds. Returns an exit status (enum cli_status), after a sentence where it is not 0.
+ * the Pareto front, and what was refused. json: as one object with all trials. page: write a page
+ * to this file, which must not exist, in their place. Takes up to some seconds. Returns an exit
+ * status (enum cli_status), after a sentence where it is not 0.
  */
-int explore_results__print(const struct explore_results *results, bool json, FILE *out);
-
-/* Write the same as a page to a file that must not exist. Returns as explore_results__print. */
-int explore_results__page(const struct explore_results *results, const char *path);
+int explore_results__report(const struct explore_results *results, const char *page, bool json,
+			    FILE *out);
 /* Print the best configuration, as text or as JSON. */
 int explore_print_best(struct exploration *exploration);
 

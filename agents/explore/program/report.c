@@ -18,13 +18,19 @@
 /* The page, with a line "@data@" where the data belong (page/build.mk). */
 extern const char explore_html[], explore_html_end[];
 
+/* How many metrics have an aim. */
+static size_t aims_of(const struct explore_results *r)
+{
+	return r->aims ? r->aims : r->metric_count;
+}
+
 /* Is a trial at least as good as another one in each metric, and better in one? */
 static bool beats(const struct explore_results *r, const double *values, const double *others)
 {
-	size_t aims = r->aims ? r->aims : r->metric_count, i;
 	bool better = false;
+	size_t i;
 
-	for (i = 0; i < aims; i++) {
+	for (i = 0; i < aims_of(r); i++) {
 		double sign = r->metrics[i].greater_is_better ? 1 : -1;
 
 		if (!(sign * (values[i] - others[i]) >= 0))
@@ -36,18 +42,19 @@ static bool beats(const struct explore_results *r, const double *values, const d
 
 static bool is_on_front(const struct explore_effects *e, size_t trial)
 {
-	const struct explore_result *trials = e->results->trials;
-	size_t aims = e->results->aims ? e->results->aims : e->results->metric_count, i;
+	const struct explore_result *trials = e->results->trials, *own = &trials[trial], *other;
+	size_t i;
 
-	if (trials[trial].outcome != PEM_EXPLORE_MEASURED || !trials[trial].values || aims < 2)
+	if (own->outcome != PEM_EXPLORE_MEASURED || !own->values || aims_of(e->results) < 2)
 		return false;
-	for (i = 0; i < aims; i++) {
-		if (!isfinite(trials[trial].values[i]))
+	for (i = 0; i < aims_of(e->results); i++) {
+		if (!isfinite(own->values[i]))
 			return false;
 	}
 	for (i = 0; i < e->measured_count; i++) {
-		if (trials[e->measured[i]].outcome == PEM_EXPLORE_MEASURED &&
-		    beats(e->results, trials[e->measured[i]].values, trials[trial].values))
+		other = &trials[e->measured[i]];
+		if (other->outcome == PEM_EXPLORE_MEASURED &&
+		    beats(e->results, other->values, own->values))
 			return false;
 	}
 	return true;
@@ -401,36 +408,31 @@ static void print_trials(const struct explore_effects *e, bool front, FILE *out)
 	}
 }
 
+static void print_text(const struct explore_effects *e, FILE *out)
+{
+	print_head(e, out);
+	if (!*e->unknown)
+		print_effects(e, out);
+	print_trials(e, true, out);
+	print_trials(e, false, out);
+}
+
 /* --- all --- */
 
-static int report(const struct explore_results *results, const char *page, bool json, FILE *out)
+int explore_results__report(const struct explore_results *results, const char *page, bool json,
+			    FILE *out)
 {
 	struct explore_effects e;
-	int rc = explore_effects__find(&e, results);
+	int rc = explore_effects__find(&e, results), status = CLI_DONE;
 
 	if (rc)
-		rc = cli_error(CLI_FAILED, "cannot model the trials: %s", strerror(-rc));
+		status = cli_error(CLI_FAILED, "cannot model the trials: %s", strerror(-rc));
 	else if (page)
-		rc = write_page(&e, page);
+		status = write_page(&e, page);
 	else if (json)
 		print_json(&e, out);
-	else {
-		print_head(&e, out);
-		if (!*e.unknown)
-			print_effects(&e, out);
-		print_trials(&e, true, out);
-		print_trials(&e, false, out);
-	}
+	else
+		print_text(&e, out);
 	explore_effects__free(&e);
-	return rc ? rc : page ? CLI_DONE : cli_finish_output(CLI_DONE);
-}
-
-int explore_results__print(const struct explore_results *results, bool json, FILE *out)
-{
-	return report(results, NULL, json, out);
-}
-
-int explore_results__page(const struct explore_results *results, const char *path)
-{
-	return report(results, path, false, NULL);
+	return status || page ? status : cli_finish_output(CLI_DONE);
 }

@@ -7,12 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int print(const struct explore_request *request, const struct explore_results *results)
-{
-	return request->page ? explore_results__page(results, request->page)
-			     : explore_results__print(results, request->json, stdout);
-}
-
 /* The rows of a table are trials that were all measured. */
 static int show_table(const struct explore_request *request, const char *path)
 {
@@ -48,7 +42,7 @@ static int show_table(const struct explore_request *request, const char *path)
 	if (!trials)
 		rc = cli_error(CLI_FAILED, "no memory for %zu trials", results.count);
 	else
-		rc = print(request, &results);
+		rc = explore_results__report(&results, request->page, request->json, stdout);
 	free(trials);
 	trial_table__free(&table);
 	return rc;
@@ -116,7 +110,7 @@ static int show_trials(struct exploration *x)
 		gain = exploration__gain(x, &best, &fresh);
 		results.gain = isnan(gain.value) ? NULL : &gain;
 	}
-	rc = print(x->request, &results);
+	rc = explore_results__report(&results, x->request->page, x->request->json, stdout);
 	free(trials);
 	return rc;
 }
