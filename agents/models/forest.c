@@ -190,3 +190,25 @@ int model_forest__predict(const struct model_forest *forest, const float *rows, 
 		XGDMatrixFree(matrix);
 	return leaves ? 0 : matrix ? -EDOM : -ENOMEM;
 }
+
+int model_forest__of(const struct model_configurations *known, const double *values, uint64_t seed,
+		     const uint32_t *levels, size_t count, double *means, double *variances)
+{
+	size_t columns = model_columns(known->space), most = known->count;
+	float *rows = calloc((count > most ? count : most) * columns, sizeof(*rows));
+	struct model_forest *forest;
+	int rc;
+
+	if (!rows)
+		return -ENOMEM;
+	model_rows(known->space, known->levels, known->count, rows);
+	forest = model_forest__new(rows, columns, values, known->count, seed);
+	rc = forest ? 0 : -errno;
+	if (forest) {
+		model_rows(known->space, levels, count, rows);
+		rc = model_forest__predict(forest, rows, count, means, variances);
+	}
+	model_forest__free(forest);
+	free(rows);
+	return rc;
+}

@@ -149,5 +149,11 @@ void model_forest__free(struct model_forest *forest);
  */
 int model_forest__predict(const struct model_forest *forest, const float *rows, size_t count,
 			  double *means, double *variances);
+/*
+ * Grow a forest of configurations, at least one, and their values, and predict count others:
+ * levels. Returns 0, -ENOMEM or -EDOM.
+ */
+int model_forest__of(const struct model_configurations *known, const double *values, uint64_t seed,
+		     const uint32_t *levels, size_t count, double *means, double *variances);
 
 #endif

@@ -9,7 +9,6 @@
  * chance, which bounds how long a wrong model can hold the exploration. The other policies have one
  * model each.
  */
-#include "grow.h"
 #include "policy/policy.h"
 
 #include <errno.h>
@@ -52,7 +51,7 @@ struct portfolio {
 	struct model_process *processes[MODELS];
 	/* Configurations among which a model chooses. */
 	uint32_t *candidates;
-	size_t count, capacity;
+	size_t count;
 	bool is_whole; /* they are the whole space */
 };
 
@@ -84,19 +83,13 @@ void explore_portfolio__end(void *policy)
 
 /* --- candidates --- */
 
-/* Space for one more. NULL: no memory. */
-static uint32_t *slot(struct portfolio *portfolio)
+static uint32_t *candidate(const struct portfolio *portfolio, size_t index)
 {
-	uint32_t parameters = portfolio->history.tried.space->parameter_count;
-
-	return pem_grow(&portfolio->candidates, sizeof(*portfolio->candidates) * parameters,
-			portfolio->count + 1, &portfolio->capacity)
-		       ? NULL
-		       : portfolio->candidates + portfolio->count * parameters;
+	return portfolio->candidates + index * portfolio->history.tried.space->parameter_count;
 }
 
 /* Add configurations that differ from a trial in one parameter: the next levels, or any. */
-static int add_neighbours(struct portfolio *portfolio, size_t trial)
+static void add_neighbours(struct portfolio *portfolio, size_t trial)
 {
 	struct explore_history *history = &portfolio->history;
 	const struct pem_explore_space *space = history->tried.space;
@@ -107,9 +100,7 @@ static int add_neighbours(struct portfolio *portfolio, size_t trial)
 		uint32_t count = space->parameters[i].levels;
 
 		for (k = 0; k < NEIGHBOURS && k < count; k++) {
-			levels = slot(portfolio);
-			if (!levels)
-				return -ENOMEM;
+			levels = candidate(portfolio, portfolio->count);
 			memcpy(levels, from, space->parameter_count * sizeof(*levels));
 			levels[i] =
 				count <= NEIGHBOURS ? k
@@ -120,26 +111,26 @@ static int add_neighbours(struct portfolio *portfolio, size_t trial)
 				portfolio->count++;
 		}
 	}
-	return 0;
 }
 
-/* Add the neighbours of the best trials, limit candidates or little more. */
+/* Add the neighbours of the best trials, limit candidates or those of one trial more. */
 static int add_near_best(struct portfolio *portfolio, size_t limit)
 {
 	const struct explore_history *history = &portfolio->history;
-	double *sorted = calloc(history->tried.count, sizeof(*sorted)), bar;
-	int rc = 0;
-	size_t i;
+	size_t count = history->tried.count, i;
+	double *sorted = calloc(count, sizeof(*sorted)), bar;
 
 	if (!sorted)
 		return -ENOMEM;
-	memcpy(sorted, history->values, history->tried.count * sizeof(*sorted));
-	model_sort(sorted, history->tried.count);
-	bar = sorted[(history->tried.count < BEST ? history->tried.count : BEST) - 1];
+	memcpy(sorted, history->values, count * sizeof(*sorted));
+	model_sort(sorted, count);
+	bar = sorted[(count < BEST ? count : BEST) - 1];
 	free(sorted);
-	for (i = 0; !rc && i < history->tried.count && portfolio->count < limit; i++)
-		rc = history->values[i] <= bar ? add_neighbours(portfolio, i) : 0;
-	return rc;
+	for (i = 0; i < count && portfolio->count < limit; i++) {
+		if (history->values[i] <= bar)
+			add_neighbours(portfolio, i);
+	}
+	return 0;
 }
 
 /* Collect all configurations, or limit of them, which may have been tried: 0 or -ENOMEM. */
@@ -147,55 +138,33 @@ static int collect(struct portfolio *portfolio, size_t limit)
 {
 	const struct pem_explore_space *space = portfolio->history.tried.space;
 	bool is_whole = space->count <= limit;
+	size_t near = limit / 2 + (size_t)NEIGHBOURS * space->parameter_count;
+	size_t most = is_whole ? space->count : near > limit ? near : limit;
 	uint32_t *levels;
-	int rc;
 
 	if (is_whole && portfolio->is_whole)
 		return 0;
+	/* The last neighbour is written before it is allowed. */
+	levels = reallocarray(portfolio->candidates, most + 1,
+			      space->parameter_count * sizeof(*levels));
+	if (!levels)
+		return -ENOMEM;
+	portfolio->candidates = levels;
 	portfolio->is_whole = is_whole;
 	portfolio->count = 0;
-	rc = is_whole ? 0 : add_near_best(portfolio, limit / 2);
-	for (; !rc && portfolio->count < (is_whole ? space->count : limit); portfolio->count++) {
-		levels = slot(portfolio);
-		if (!levels)
-			return -ENOMEM;
+	if (!is_whole && add_near_best(portfolio, limit / 2))
+		return -ENOMEM;
+	for (; portfolio->count < (is_whole ? most : limit); portfolio->count++) {
+		levels = candidate(portfolio, portfolio->count);
 		if (is_whole)
 			space->at(space, portfolio->count, levels);
 		else if (!model_any(space, &portfolio->history.random, levels))
 			break;
 	}
-	return rc;
+	return 0;
 }
 
 /* --- choices --- */
-
-static int predict_by_forest(const struct portfolio *portfolio, const double *scores, double *means,
-			     double *variances)
-{
-	const struct explore_history *history = &portfolio->history;
-	size_t columns = model_columns(history->tried.space), i;
-	size_t most =
-		history->tried.count > portfolio->count ? history->tried.count : portfolio->count;
-	float *rows = calloc(most * columns, sizeof(*rows));
-	struct model_forest *forest = NULL;
-	int rc = -ENOMEM;
-
-	if (rows) {
-		model_rows(history->tried.space, history->tried.levels, history->tried.count, rows);
-		forest = model_forest__new(rows, columns, scores, history->tried.count,
-					   portfolio->seed + history->tried.count);
-		rc = forest ? 0 : -errno;
-	}
-	if (!rc) {
-		model_rows(history->tried.space, portfolio->candidates, portfolio->count, rows);
-		rc = model_forest__predict(forest, rows, portfolio->count, means, variances);
-	}
-	for (i = 0; !rc && i < portfolio->count; i++)
-		variances[i] = fmax(variances[i], FOREST_VARIANCE_LEAST);
-	model_forest__free(forest);
-	free(rows);
-	return rc;
-}
 
 static int predict(struct portfolio *portfolio, const struct turns *turns, uint32_t turn,
 		   const double *scores, double *means, double *variances)
@@ -205,10 +174,17 @@ static int predict(struct portfolio *portfolio, const struct turns *turns, uint3
 		.points = POINTS_MAX, .evenly = view->uncertain, .additive = view->additive};
 	struct explore_history *history = &portfolio->history;
 	struct model_process **process = &portfolio->processes[turn];
+	size_t i;
 	int rc;
 
-	if (view->is_forest)
-		return predict_by_forest(portfolio, scores, means, variances);
+	if (view->is_forest) {
+		rc = model_forest__of(&history->tried, scores,
+				      portfolio->seed + history->tried.count, portfolio->candidates,
+				      portfolio->count, means, variances);
+		for (i = 0; !rc && i < portfolio->count; i++)
+			variances[i] = fmax(variances[i], FOREST_VARIANCE_LEAST);
+		return rc;
+	}
 	if (!*process)
 		*process = model_process__new(history->tried.space, &options);
 	if (!*process)
@@ -236,19 +212,18 @@ static double improvement(double target, double mean, double variance)
 static int best_of(const struct portfolio *portfolio, const struct view *view, double target,
 		   const double *means, const double *variances, uint32_t *levels)
 {
-	uint32_t parameters = portfolio->history.tried.space->parameter_count;
+	size_t bytes = portfolio->history.tried.space->parameter_count * sizeof(*levels), i;
 	double best = -1;
-	size_t i;
 
 	for (i = 0; i < portfolio->count; i++) {
-		const uint32_t *candidate = portfolio->candidates + i * parameters;
 		double value = view->uncertain ? variances[i]
 					       : improvement(target, means[i], variances[i]);
 
-		if (!(value > best) || explore_history__has(&portfolio->history, candidate))
+		if (!(value > best) ||
+		    explore_history__has(&portfolio->history, candidate(portfolio, i)))
 			continue;
 		best = value;
-		memcpy(levels, candidate, parameters * sizeof(*levels));
+		memcpy(levels, candidate(portfolio, i), bytes);
 	}
 	return best >= 0;
 }
