@@ -6,6 +6,6 @@ $(RATES_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -
 # What they need of other folders.
 RATES_SHARED := $(call objects,shared/sketch.c shared/student.c)
 
-RATES_TESTS := service change heuristic copies
+RATES_TESTS := service change heuristic copies predict
 $(RATES_TESTS:%=$(B)/tests/rates_%): $(RATES_OBJ) $(RATES_SHARED)
 $(RATES_TESTS:%=$(B)/obj/tests/unit/rates_%.o): private CPPFLAGS += -Iagents -Iagents/rates
