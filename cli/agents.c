@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* agents.c - pem page-size, pem explore: run the agent's program, which lies beside this one */
+/* agents.c - pem page-size, explore, rates: run the agent's program, which lies beside this one */
 #include "cli.h"
 
 #include <errno.h>
@@ -39,6 +39,13 @@ static int run_explore(const struct cli_verb *verb, int argc, char **argv)
 			   argv);
 }
 
+static int run_rates(const struct cli_verb *verb, int argc, char **argv)
+{
+	(void)verb;
+	(void)argc;
+	return run_program("/pem-rates", "json-c", argv);
+}
+
 /* Their options and their help are the programs'. */
 const struct cli_verb cli_page_size = {
 	.name = "page-size",
@@ -50,4 +57,10 @@ const struct cli_verb cli_explore = {
 	.name = "explore",
 	.summary = "find out how a program performs as a function of its settings",
 	.run = run_explore,
+};
+
+const struct cli_verb cli_rates = {
+	.name = "rates",
+	.summary = "find out what each stage of a running pipeline could do",
+	.run = run_rates,
 };

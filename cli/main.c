@@ -16,7 +16,7 @@ static const struct cli_verb *const verbs[] = {
 	&cli_export, &cli_list,      &cli_doctor,  &cli_mark,   &cli_gen,
 	&cli_spec,   &cli_snapshot,  &cli_diff,    &cli_lab,
 #ifdef PEM_HAS_DATABASE
-	&cli_db,     &cli_page_size, &cli_explore,
+	&cli_db,     &cli_page_size, &cli_explore, &cli_rates,
 #endif
 };
 #define VERBS (sizeof(verbs) / sizeof(verbs[0]))

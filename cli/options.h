@@ -36,7 +36,7 @@ struct cli_verb {
 
 extern const struct cli_verb cli_launch, cli_list, cli_record, cli_stat, cli_report, cli_export,
 	cli_doctor, cli_mark, cli_gen, cli_spec, cli_snapshot, cli_top, cli_db, cli_page_size,
-	cli_explore, cli_diff, cli_lab;
+	cli_explore, cli_rates, cli_diff, cli_lab;
 
 #define CLI_OPTION_BAD '?'
 /*

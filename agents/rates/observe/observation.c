@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * observation.c - records to threads and stages: what each does, and for how long
+ *
+ * A pass tells what a thread did when it stops doing it. What a thread does now is in the thread.
+ * So after each record the threads that its spans are of, and the one that raised it, are compared
+ * with what was known of them. Times of one stage never go back: what is known late counts from
+ * when it is known.
+ */
+#include "observe/observation.h"
+
+#include "grow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+struct rate_observation *rate_observation__new(rate_served *served, void *arg)
+{
+	struct rate_observation *o = calloc(1, sizeof(*o));
+
+	if (o) {
+		o->served = served;
+		o->arg = arg;
+	}
+	return o;
+}
+
+void rate_observation__free(struct rate_observation *o)
+{
+	struct rate_thread *t;
+	size_t i;
+
+	if (!o)
+		return;
+	for (i = 0; i < o->process_count; i++)
+		free(o->processes[i]);
+	for (i = 0; i < o->file_count; i++)
+		rate_queue__free(o->files[i]);
+	while (o->threads) {
+		t = o->threads;
+		o->threads = t->next;
+		free(t);
+	}
+	free(o->processes);
+	free(o->files);
+	free(o->stages);
+	free(o->queues);
+	free(o);
+}
+
+/* --- stages --- */
+
+static struct rate_stage *stage_of(struct rate_observation *o,
+				   const struct pem_pass_process *process, uint64_t now_ns)
+{
+	struct rate_stage *stage;
+	size_t count = process->number + 1ul;
+
+	if (count > o->process_count) {
+		if (pem_grow(&o->processes, sizeof(*o->processes), count, &o->process_capacity))
+			return NULL;
+		memset(o->processes + o->process_count, 0,
+		       (count - o->process_count) * sizeof(*o->processes));
+		o->process_count = count;
+	}
+	stage = o->processes[process->number];
+	if (stage)
+		return stage;
+	stage = calloc(1, sizeof(*stage));
+	if (!stage)
+		return NULL;
+	stage->process = process;
+	stage->doing = RATE_UNKNOWN;
+	stage->begin_ns = stage->end_ns = stage->since_ns = now_ns;
+	o->processes[process->number] = stage;
+	return stage;
+}
+
+void rate_stage__turn(struct rate_observation *o, struct rate_stage *stage, uint64_t now_ns)
+{
+	unsigned doing = 0;
+
+	if (now_ns > stage->since_ns) {
+		if (!stage->has_ended)
+			stage->ns[stage->doing] += now_ns - stage->since_ns;
+		stage->since_ns = now_ns;
+	}
+	while (doing < RATE_DOINGS && !stage->threads[doing])
+		doing++;
+	if (doing == stage->doing)
+		return;
+	rate_order__charge(o, now_ns);
+	/* No thread is left, or none has been seen yet. */
+	stage->doing = doing == RATE_DOINGS ? RATE_UNKNOWN : (enum rate_doing)doing;
+}
+
+/* --- threads --- */
+
+static struct rate_thread *thread_of(struct rate_observation *o,
+				     const struct pem_pass_thread *thread, uint64_t now_ns)
+{
+	struct rate_thread *t = thread->user;
+
+	if (t)
+		return t;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return NULL;
+	t->stage = stage_of(o, thread->process, now_ns);
+	if (!t->stage) {
+		free(t);
+		return NULL;
+	}
+	t->doing = RATE_DOINGS; /* nothing yet */
+	t->since_ns = now_ns;
+	t->next = o->threads;
+	o->threads = t;
+	pem_pass_thread__set_user(thread, t);
+	return t;
+}
+
+/* What a thread that has just blocked waits for. call: the innermost that it is in, or NULL. */
+static enum rate_doing blocked_in(struct rate_observation *o, struct rate_thread *t,
+				  const struct pem_interval *call)
+{
+	enum rate_call kind = call ? rate_call__of(o, call) : RATE_CALL_OTHER;
+	struct rate_queue *queue;
+
+	if (kind == RATE_CALL_POLLS)
+		return RATE_POLLS;
+	if (kind == RATE_CALL_OTHER)
+		return call && call->file ? RATE_WAITS : RATE_SLEEPS;
+	queue = call->file ? rate_queue__of(o, call->file) : NULL;
+	if (!queue)
+		return RATE_WAITS;
+	t->on = t->stage->on = queue;
+	return kind == RATE_CALL_READS ? RATE_BLOCKED_IN : RATE_BLOCKED_OUT;
+}
+
+/* The thread has done what it did until now. */
+static void account(struct rate_thread *t, uint64_t now_ns)
+{
+	uint64_t ns = now_ns > t->since_ns ? now_ns - t->since_ns : 0;
+
+	if (t->doing == RATE_BLOCKED_IN && t->on)
+		t->on->read_blocked_ns += ns;
+	else if (t->doing == RATE_BLOCKED_OUT && t->on)
+		t->on->write_blocked_ns += ns;
+	if (now_ns > t->since_ns)
+		t->since_ns = now_ns;
+}
+
+static void change(struct rate_observation *o, struct rate_thread *t, enum rate_doing doing,
+		   uint64_t now_ns)
+{
+	account(t, now_ns);
+	if (doing == t->doing)
+		return;
+	if (t->doing != RATE_DOINGS)
+		t->stage->threads[t->doing]--;
+	if (doing != RATE_DOINGS)
+		t->stage->threads[doing]++;
+	t->doing = doing;
+	rate_stage__turn(o, t->stage, now_ns);
+}
+
+/* Follow a thread. call: what it is in, if it has just blocked. */
+static int follow(struct rate_observation *o, const struct pem_pass_thread *thread,
+		  const struct pem_interval *call)
+{
+	uint64_t now_ns = o->now_ns, since_ns = thread->since_ns;
+	struct rate_thread *t;
+	enum rate_doing doing;
+
+	if (!thread->process)
+		return 0;
+	t = thread_of(o, thread, now_ns);
+	if (!t)
+		return -ENOMEM;
+	/* Threads may do something else since an earlier time than that of the record. */
+	if (since_ns != PEM_TIME_UNKNOWN && since_ns < now_ns && since_ns >= t->since_ns)
+		now_ns = since_ns;
+	switch (thread->state) {
+	case PEM_THREAD_RUNNING:
+		doing = RATE_RUNS;
+		break;
+	case PEM_THREAD_RUNNABLE:
+		doing = RATE_FOR_CPU;
+		break;
+	case PEM_THREAD_BLOCKED:
+		/* Why it blocks is told by the record that it blocks with. */
+		if (t->doing >= RATE_WAITS && t->doing != RATE_DOINGS)
+			return 0;
+		doing = blocked_in(o, t, call);
+		break;
+	case PEM_THREAD_ENDED:
+		doing = RATE_DOINGS;
+		break;
+	default:
+		doing = RATE_UNKNOWN;
+	}
+	change(o, t, doing, now_ns);
+	return 0;
+}
+
+/* --- records --- */
+
+/* What the call that the record ends returned; false: the record ends none. */
+static bool result_of(const struct pem_record *record, const struct pem_around *around,
+		      const struct pem_ended **ended, int64_t *result)
+{
+	int field = pem_event__field_by_role(record->event, PEM_ROLE_VALUE);
+	size_t i;
+
+	if (field < 0 || record->event->meaning != PEM_MEANS_INTERVAL_END)
+		return false;
+	for (i = 0; i < around->ended_count; i++) {
+		*ended = &around->ended[i];
+		if ((*ended)->outcome == PEM_INTERVAL_ENDED &&
+		    (*ended)->end_ns == record->time_ns &&
+		    (*ended)->interval->thread == around->thread) {
+			*result = pem_record__i64(record, (unsigned)field);
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool has_threads(const struct rate_stage *stage)
+{
+	unsigned doing = 0;
+
+	while (doing < RATE_DOINGS && !stage->threads[doing])
+		doing++;
+	return doing < RATE_DOINGS;
+}
+
+static void end_stage(struct rate_observation *o, struct rate_stage *stage)
+{
+	rate_stage__turn(o, stage, o->now_ns);
+	rate_order__charge(o, o->now_ns);
+	rate_stage__finish(o, stage);
+	stage->has_ended = true;
+}
+
+int rate_observation__take(struct rate_observation *o, const struct pem_record *record,
+			   const struct pem_around *around)
+{
+	const struct pem_pass_thread *thread = around->thread;
+	const struct pem_ended *ended;
+	struct rate_stage *stage;
+	int64_t result;
+	size_t i;
+	int rc = 0;
+
+	o->now_ns = record->time_ns;
+	for (i = 0; !rc && i < around->span_count; i++)
+		if (around->spans[i].thread != thread)
+			rc = follow(o, around->spans[i].thread, NULL);
+	if (rc || !thread || !thread->process)
+		return rc;
+	rc = follow(o, thread, around->interval);
+	stage = rc ? NULL : stage_of(o, thread->process, o->now_ns);
+	if (!stage)
+		return -ENOMEM;
+	stage->end_ns = o->now_ns;
+	if (result_of(record, around, &ended, &result))
+		rc = rate_queue__returned(o, stage, ended->interval, result);
+	if (!rc && thread->state == PEM_THREAD_ENDED && !stage->has_ended && !has_threads(stage))
+		end_stage(o, stage);
+	if (!rc && o->is_changed)
+		rc = rate_observation__arrange(o);
+	return rc;
+}
+
+void rate_observation__lose(struct rate_observation *o)
+{
+	struct rate_thread *t;
+
+	for (t = o->threads; t; t = t->next)
+		if (t->doing != RATE_DOINGS)
+			change(o, t, RATE_UNKNOWN, o->now_ns);
+}
+
+void rate_observation__update(struct rate_observation *o, uint64_t now_ns)
+{
+	struct rate_thread *t;
+	size_t i;
+
+	if (now_ns < o->now_ns)
+		return;
+	o->now_ns = now_ns;
+	for (t = o->threads; t; t = t->next)
+		account(t, now_ns);
+	for (i = 0; i < o->process_count; i++) {
+		if (!o->processes[i] || o->processes[i]->has_ended)
+			continue;
+		rate_stage__turn(o, o->processes[i], now_ns);
+		o->processes[i]->end_ns = now_ns;
+	}
+	rate_order__charge(o, now_ns);
+}
+
+uint64_t rate_stage__service_ns(const struct rate_stage *stage)
+{
+	return stage->ns[RATE_RUNS] + stage->ns[RATE_WAITS] + stage->ns[RATE_SLEEPS];
+}
+
+uint64_t rate_stage__blocked_in_ns(const struct rate_stage *stage)
+{
+	return stage->ns[RATE_BLOCKED_IN] + stage->polled_in_ns;
+}
+
+uint64_t rate_stage__blocked_out_ns(const struct rate_stage *stage)
+{
+	return stage->ns[RATE_BLOCKED_OUT] + stage->polled_out_ns;
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * observe.h - from records to a pipeline: its stages, its queues, who waited for whom
+ *
+ *	pass (pem/context.h) --record, around--> observation --intervals of service--> caller
+ *	                                              |
+ *	                                              +--> stages, queues, what each waited for
+ *
+ * A stage is a process that reads from or writes to a queue, with all of its threads. A queue is a
+ * pipe or a FIFO that one process writes and another one reads. What a stage does at a time follows
+ * from what its threads do: it runs if one of them runs, it is blocked if all others wait and one
+ * waits for a queue (rate_doing, the first that a thread does).
+ *
+ * A stage's service is the time in which it ran, or waited for something else than its queues and a
+ * CPU: a disk, a network, a clock, a child. An interval of service is that time from the end of one
+ * operation on its queues to the end of the next.
+ *
+ * Not here: rates from such intervals (estimate/), records (pem/context.h), reports (program/).
+ */
+#ifndef PEM_RATES_OBSERVE_H
+#define PEM_RATES_OBSERVE_H
+
+#include <pem/context.h>
+
+#include <stdbool.h>
+
+/* What a thread does; of a stage, the first of these that one of its threads does. */
+enum rate_doing {
+	RATE_RUNS,
+	RATE_FOR_CPU, /* it could run, and waits for a CPU */
+	RATE_UNKNOWN, /* records were lost, or none has come yet */
+	RATE_WAITS, /* in a call on a file that is not a queue, such as a disk's or a socket */
+	RATE_BLOCKED_OUT, /* in a write to a queue that is full */
+	RATE_BLOCKED_IN, /* in a read from a queue that is empty */
+	RATE_POLLS, /* for one or more of its descriptors, until one is ready */
+	RATE_SLEEPS, /* for a lock, a time, a child */
+	RATE_DOINGS
+};
+
+struct rate_stage;
+
+struct rate_queue {
+	const struct pem_pass_file *file;
+	struct rate_stage **writers, **readers;
+	size_t writer_count, reader_count, writer_capacity, reader_capacity;
+	uint64_t bytes_written, bytes_read;
+	/* Sums over threads that were blocked in a write to it, or a read from it */
+	uint64_t write_blocked_ns, read_blocked_ns;
+	bool is_fifo;
+};
+
+struct rate_stage {
+	const struct pem_pass_process *process;
+	/* Its name, made unique among stages. "": it is not a stage yet. */
+	char name[96];
+	uint64_t begin_ns, end_ns; /* of its first record, and of its last */
+	bool has_ended;
+	uint64_t ns[RATE_DOINGS]; /* how long it did what, until since_ns */
+	enum rate_doing doing;
+	uint64_t since_ns;
+	struct rate_queue *on; /* the queue that its last blocked thread waits for */
+	uint32_t threads[RATE_DOINGS]; /* how many of its threads do what */
+	/* Parts of ns[RATE_POLLS] that an operation on a queue showed to be for it */
+	uint64_t polled_in_ns, polled_out_ns;
+	uint64_t polled_seen_ns; /* of ns[RATE_POLLS]: until the last operation */
+	uint64_t bytes_in, bytes_out, reads, writes;
+	size_t inputs, outputs; /* queues that it reads, and that it writes */
+	uint64_t served_ns; /* service until the last operation; 0: there was none */
+	bool is_serving; /* there was an operation */
+	uint64_t last_items; /* of the last read, which the service from then on is for */
+	/*
+	 * How long it was what the last stages of the pipeline waited for, themselves or through
+	 * others.
+	 */
+	uint64_t held_ns[RATE_DOINGS];
+	void *user; /* the caller's; NULL at first */
+};
+
+/*
+ * An interval of service of a stage: it dealt with bytes in one read or write, and took service_ns
+ * for it. bytes 0: work without an operation, such as that after the end of the input.
+ */
+typedef void rate_served(void *arg, struct rate_stage *stage, uint64_t bytes, uint64_t service_ns);
+
+struct rate_observation;
+
+/*
+ * Begin to observe. served is called for each interval of service, during rate_observation__take.
+ * NULL: no memory. The caller frees the observation, before the pass whose records it takes.
+ */
+struct rate_observation *rate_observation__new(rate_served *served, void *arg);
+/* NULL is accepted. */
+void rate_observation__free(struct rate_observation *o);
+
+/*
+ * Take the next record of a pass, and what is around it. Returns 0, or -ENOMEM: the observation
+ * can't go on. Does not block.
+ */
+int rate_observation__take(struct rate_observation *o, const struct pem_record *record,
+			   const struct pem_around *around);
+/* Records were lost: what stages do is unknown, until records tell again. */
+void rate_observation__lose(struct rate_observation *o);
+/* Bring the times of all stages up to now_ns, a time of the pass. */
+void rate_observation__update(struct rate_observation *o, uint64_t now_ns);
+
+/* All processes, whether they are stages or not; NULL: nothing is known of this one. */
+size_t rate_observation__process_count(const struct rate_observation *o);
+struct rate_stage *rate_observation__process(const struct rate_observation *o, size_t i);
+/*
+ * Stages, in the order of the pipeline: each after those whose output it reads. As
+ * rate_observation__arrange found them.
+ */
+size_t rate_observation__stage_count(const struct rate_observation *o);
+struct rate_stage *rate_observation__stage(const struct rate_observation *o, size_t i);
+/* Queues between them, in the order in which they were first used. */
+size_t rate_observation__queue_count(const struct rate_observation *o);
+struct rate_queue *rate_observation__queue(const struct rate_observation *o, size_t i);
+/* Work out which processes are stages, their names and their order. Returns 0 or -ENOMEM. */
+int rate_observation__arrange(struct rate_observation *o);
+
+/* The time that the stage spent on service so far. */
+uint64_t rate_stage__service_ns(const struct rate_stage *stage);
+uint64_t rate_stage__blocked_in_ns(const struct rate_stage *stage);
+uint64_t rate_stage__blocked_out_ns(const struct rate_stage *stage);
+#endif

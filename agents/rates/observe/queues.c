@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT */
+/* queues.c - calls on pipes and FIFOs: which queues there are, and intervals of service */
+#include "observe/observation.h"
+
+#include "grow.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* --- system calls --- */
+
+static enum rate_call kind_of(const char *name)
+{
+	static const struct {
+		enum rate_call kind;
+		const char *name;
+	} calls[] = {
+		{RATE_CALL_READS, "read"},         {RATE_CALL_READS, "readv"},
+		{RATE_CALL_READS, "pread64"},      {RATE_CALL_READS, "preadv"},
+		{RATE_CALL_READS, "preadv2"},      {RATE_CALL_READS, "recvfrom"},
+		{RATE_CALL_READS, "recvmsg"},      {RATE_CALL_READS, "recvmmsg"},
+		{RATE_CALL_READS, "splice"},       {RATE_CALL_READS, "copy_file_range"},
+		{RATE_CALL_WRITES, "write"},       {RATE_CALL_WRITES, "writev"},
+		{RATE_CALL_WRITES, "pwrite64"},    {RATE_CALL_WRITES, "pwritev"},
+		{RATE_CALL_WRITES, "pwritev2"},    {RATE_CALL_WRITES, "sendto"},
+		{RATE_CALL_WRITES, "sendmsg"},     {RATE_CALL_WRITES, "sendmmsg"},
+		{RATE_CALL_WRITES, "vmsplice"},    {RATE_CALL_WRITES, "sendfile"},
+		{RATE_CALL_POLLS, "poll"},         {RATE_CALL_POLLS, "ppoll"},
+		{RATE_CALL_POLLS, "select"},       {RATE_CALL_POLLS, "pselect6"},
+		{RATE_CALL_POLLS, "epoll_wait"},   {RATE_CALL_POLLS, "epoll_pwait"},
+		{RATE_CALL_POLLS, "epoll_pwait2"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++)
+		if (!strcmp(name, calls[i].name))
+			return calls[i].kind;
+	return RATE_CALL_OTHER;
+}
+
+enum rate_call rate_call__of(struct rate_observation *o, const struct pem_interval *call)
+{
+	int field = pem_event__field_by_role(call->begin.event, PEM_ROLE_SYSTEM_CALL);
+	int64_t number = field < 0 ? -1 : pem_record__i64(&call->begin, (unsigned)field);
+
+	if (number < 0 || number >= RATE_CALLS_MAX)
+		return RATE_CALL_OTHER;
+	if (o->calls[number] == RATE_CALL_NEW)
+		o->calls[number] = (uint8_t)kind_of(pem_interval__title(call));
+	return (enum rate_call)o->calls[number];
+}
+
+/* --- queues --- */
+
+static struct rate_queue no_queue; /* marks files that are none */
+
+static bool is_fifo(const char *path)
+{
+	struct stat status;
+
+	return *path == '/' && !stat(path, &status) && S_ISFIFO(status.st_mode);
+}
+
+struct rate_queue *rate_queue__of(struct rate_observation *o, const struct pem_pass_file *file)
+{
+	bool is_pipe = !strncmp(file->path, "pipe:[", 6);
+	struct rate_queue *queue;
+	size_t count = file->number + 1ul;
+
+	if (count > o->file_count) {
+		if (pem_grow(&o->files, sizeof(*o->files), count, &o->file_capacity))
+			return NULL;
+		memset(o->files + o->file_count, 0, (count - o->file_count) * sizeof(*o->files));
+		o->file_count = count;
+	}
+	queue = o->files[file->number];
+	if (!queue && !is_pipe && !is_fifo(file->path))
+		queue = &no_queue;
+	if (!queue)
+		queue = calloc(1, sizeof(*queue));
+	o->files[file->number] = queue;
+	if (!queue || queue == &no_queue)
+		return NULL;
+	queue->file = file;
+	queue->is_fifo = !is_pipe;
+	return queue;
+}
+
+void rate_queue__free(struct rate_queue *queue)
+{
+	if (!queue || queue == &no_queue)
+		return;
+	free(queue->writers);
+	free(queue->readers);
+	free(queue);
+}
+
+static bool has(struct rate_stage *const *stages, size_t count, const struct rate_stage *stage)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++)
+		if (stages[i] == stage)
+			return true;
+	return false;
+}
+
+bool rate_queue__is_stream(const struct rate_queue *queue)
+{
+	size_t i;
+
+	if (!queue->reader_count || !queue->writer_count)
+		return false;
+	for (i = 0; i < queue->writer_count; i++)
+		if (has(queue->readers, queue->reader_count, queue->writers[i]))
+			return false;
+	return true;
+}
+
+/* Note that the stage uses an end of the queue. */
+static int join(struct rate_observation *o, struct rate_queue *queue, struct rate_stage *stage,
+		bool reads)
+{
+	struct rate_stage ***stages = reads ? &queue->readers : &queue->writers;
+	size_t *count = reads ? &queue->reader_count : &queue->writer_count;
+	size_t *capacity = reads ? &queue->reader_capacity : &queue->writer_capacity;
+
+	if (has(*stages, *count, stage))
+		return 0;
+	if (pem_grow(stages, sizeof(**stages), *count + 1, capacity))
+		return -ENOMEM;
+	(*stages)[(*count)++] = stage;
+	stage->inputs += reads;
+	stage->outputs += !reads;
+	o->is_changed = true;
+	return 0;
+}
+
+/* --- intervals of service --- */
+
+/* The service since the last operation was for so many bytes. */
+static void serve(struct rate_observation *o, struct rate_stage *stage, uint64_t bytes)
+{
+	uint64_t service_ns = rate_stage__service_ns(stage);
+
+	if (stage->is_serving && (bytes || service_ns > stage->served_ns))
+		o->served(o->arg, stage, bytes, service_ns - stage->served_ns);
+	stage->served_ns = service_ns;
+	stage->is_serving = true;
+}
+
+/* A read or write shows what the stage polled for before it. */
+static void settle_polls(struct rate_stage *stage, bool reads)
+{
+	uint64_t ns = stage->ns[RATE_POLLS] - stage->polled_seen_ns;
+
+	if (reads)
+		stage->polled_in_ns += ns;
+	else
+		stage->polled_out_ns += ns;
+	stage->polled_seen_ns = stage->ns[RATE_POLLS];
+}
+
+int rate_queue__returned(struct rate_observation *o, struct rate_stage *stage,
+			 const struct pem_interval *call, int64_t result)
+{
+	enum rate_call kind = rate_call__of(o, call);
+	bool reads = kind == RATE_CALL_READS;
+	struct rate_queue *queue;
+	uint64_t bytes = result > 0 ? (uint64_t)result : 0;
+
+	if (!call->file || result < 0 || (!reads && kind != RATE_CALL_WRITES))
+		return 0;
+	queue = rate_queue__of(o, call->file);
+	if (!queue)
+		return 0;
+	if (join(o, queue, stage, reads))
+		return -ENOMEM;
+	rate_stage__turn(o, stage, o->now_ns);
+	settle_polls(stage, reads);
+	if (reads) {
+		queue->bytes_read += bytes;
+		stage->bytes_in += bytes;
+		stage->reads++;
+		serve(o, stage, stage->last_items);
+		stage->last_items = bytes;
+	} else {
+		queue->bytes_written += bytes;
+		stage->bytes_out += bytes;
+		stage->writes++;
+		/* A stage that takes from no queue makes what it gives. */
+		if (!stage->inputs)
+			serve(o, stage, bytes);
+	}
+	return 0;
+}
+
+void rate_stage__finish(struct rate_observation *o, struct rate_stage *stage)
+{
+	if (stage->is_serving)
+		serve(o, stage, stage->last_items);
+	stage->last_items = 0;
+}

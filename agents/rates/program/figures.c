@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* figures.c - what is told of a stage and of the pipeline, in numbers */
+#include "program/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a stage has of this program. */
+struct stage_rates {
+	struct rate_service service;
+	struct rate_change change;
+	uint64_t left_bytes; /* that are no whole block yet */
+	bool has_lost;
+};
+
+static struct stage_rates *rates_of(struct rate_stage *stage)
+{
+	struct stage_rates *rates = stage->user;
+
+	if (rates)
+		return rates;
+	rates = calloc(1, sizeof(*rates));
+	if (rates)
+		rate_change__begin(&rates->change);
+	stage->user = rates;
+	return rates;
+}
+
+static uint64_t items_of(const struct rates_request *request, struct stage_rates *rates,
+			 uint64_t bytes)
+{
+	uint64_t items;
+
+	if (request->items == RATES_BYTES)
+		return bytes;
+	if (request->items == RATES_OPERATIONS)
+		return bytes > 0;
+	rates->left_bytes += bytes;
+	items = rates->left_bytes / request->block_bytes;
+	rates->left_bytes %= request->block_bytes;
+	return items;
+}
+
+void rates_figures__served(void *arg, struct rate_stage *stage, uint64_t bytes, uint64_t service_ns)
+{
+	struct rates_run *run = arg;
+	struct stage_rates *rates = rates_of(stage);
+	uint64_t items;
+
+	if (!rates) {
+		run->error = -ENOMEM;
+		return;
+	}
+	items = items_of(run->request, rates, bytes);
+	if (rate_service__add(&rates->service, items, service_ns, rates->has_lost))
+		run->error = -ENOMEM;
+	if (!rates->has_lost)
+		rate_change__add(&rates->change, items, service_ns);
+	rates->has_lost = false;
+}
+
+void rates_figures__lose(struct rates_run *run)
+{
+	size_t i, count = rate_observation__stage_count(run->observation);
+
+	for (i = 0; i < count; i++) {
+		struct stage_rates *rates = rates_of(rate_observation__stage(run->observation, i));
+
+		if (rates)
+			rates->has_lost = true;
+	}
+}
+
+void rates_figures__free(struct rates_run *run)
+{
+	size_t i, count = run->observation ? rate_observation__process_count(run->observation) : 0;
+
+	for (i = 0; i < count; i++) {
+		struct rate_stage *stage = rate_observation__process(run->observation, i);
+		struct stage_rates *rates = stage ? stage->user : NULL;
+
+		if (rates)
+			rate_service__free(&rates->service);
+		free(rates);
+	}
+}
+
+/* How long the last stages waited for any, or worked themselves. */
+static uint64_t all_held(const struct rates_run *run)
+{
+	size_t i, count = rate_observation__stage_count(run->observation);
+	uint64_t sum = 0;
+	unsigned doing;
+
+	for (i = 0; i < count; i++)
+		for (doing = 0; doing < RATE_DOINGS; doing++)
+			sum += rate_observation__stage(run->observation, i)->held_ns[doing];
+	return sum;
+}
+
+void rates_figures__of(const struct rates_run *run, const struct rate_stage *stage,
+		       struct rates_figures *f)
+{
+	const struct stage_rates *rates = stage->user;
+	uint64_t all = all_held(run), held = 0, before;
+	unsigned doing;
+
+	memset(f, 0, sizeof(*f));
+	f->lifetime_ns = stage->end_ns - stage->begin_ns;
+	f->service_ns = rate_stage__service_ns(stage);
+	f->runs_ns = stage->ns[RATE_RUNS];
+	f->waits_ns = stage->ns[RATE_WAITS] + stage->ns[RATE_SLEEPS];
+	f->for_cpu_ns = stage->ns[RATE_FOR_CPU];
+	f->blocked_in_ns = rate_stage__blocked_in_ns(stage);
+	f->blocked_out_ns = rate_stage__blocked_out_ns(stage);
+	f->unknown_ns = stage->ns[RATE_UNKNOWN];
+	for (doing = 0; doing < RATE_DOINGS; doing++)
+		held += f->held_ns[doing] = stage->held_ns[doing];
+	f->held = all ? (double)held / (double)all : 0;
+	if (!rates)
+		return;
+	rate_service__estimate(&rates->service, &f->estimate);
+	f->is_rate_known = rates->service.items && rates->service.intervals >= RATE_INTERVALS_MIN;
+	if (f->is_rate_known && !f->estimate.known) {
+		f->estimate.items = rates->service.items;
+		f->estimate.range.rate =
+			(double)rates->service.items * 1e9 / rates->service.busy_ns;
+	}
+	f->phase_count = rate_change__phases(&rates->change, f->phases, &before);
+}
+
+const struct rate_stage *rates_figures__bottleneck(const struct rates_run *run)
+{
+	size_t i, count = rate_observation__stage_count(run->observation);
+	const struct rate_stage *most = NULL;
+	struct rates_figures figures;
+	double share = 0;
+
+	for (i = 0; i < count; i++) {
+		const struct rate_stage *stage = rate_observation__stage(run->observation, i);
+
+		rates_figures__of(run, stage, &figures);
+		if (figures.held > share) {
+			share = figures.held;
+			most = stage;
+		}
+	}
+	return most;
+}
+
+const char *rates_figures__unit(const struct rates_request *request)
+{
+	switch (request->items) {
+	case RATES_BYTES:
+		return "bytes";
+	case RATES_OPERATIONS:
+		return "operations";
+	default:
+		return cli_format("blocks of %s", cli_bytes(request->block_bytes));
+	}
+}

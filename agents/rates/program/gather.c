@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gather.c - records, of a trace or while they happen, to stages and their rates
+ *
+ * While they happen: the kernel's records of system calls and of the scheduler come by an
+ * asynchronous callback, on a thread of the session's. Nothing is written to a disk, and memory
+ * grows by processes and queues alone.
+ */
+#include "program/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a pass needs to tell who waits in which call, on what. */
+static const char *const events[] = {
+	"OS::Syscall::Enter",   "OS::Syscall::Exit",      "OS::Syscall::File",
+	"OS::Syscall::Ongoing", "OS::Sched::Switch",      "OS::Sched::Wakeup",
+	"OS::Sched::Waking",    "OS::Process::Fork",      "OS::Process::Exec",
+	"OS::Process::Exit",    "OS::Process::Arguments", "OS::Process::ThreadState",
+};
+#define EVENTS (sizeof(events) / sizeof(*events))
+#define PARTS (PEM_PASS_BLOCKS | PEM_PASS_MESSAGES) /* that a pass leaves out */
+
+static int begin(struct rates_run *run)
+{
+	run->observation = rate_observation__new(rates_figures__served, run);
+	return run->observation ? CLI_DONE : cli_error(CLI_FAILED, "no memory for an observation");
+}
+
+void rates_run__free(struct rates_run *run)
+{
+	rates_figures__free(run);
+	rate_observation__free(run->observation);
+	pem_pass__free(run->pass);
+	pem_trace__close(run->trace);
+	pem_session__close(run->session);
+}
+
+/* --- a trace --- */
+
+/* Does the trace have what is needed? Prints what it lacks. */
+static int check_trace(struct pem_trace *trace, const char *folder)
+{
+	const struct pem_model *model = pem_trace__model(trace);
+	size_t i, k;
+
+	for (i = 0; i < 2; i++) {
+		const char *wanted = i ? "OS::Sched::Switch" : "OS::Syscall::Enter";
+
+		for (k = 0; k < pem_model__count(model); k++)
+			if (!strcmp(pem_model__event(model, k)->name, wanted))
+				break;
+		if (k == pem_model__count(model))
+			return cli_error(CLI_WRONG_INPUT,
+					 "%s has no %s: record with -e "
+					 "OS::Syscall,OS::Sched,OS::Process as root",
+					 folder, wanted);
+	}
+	return CLI_DONE;
+}
+
+static int read_trace(struct rates_run *run)
+{
+	struct pem_record record = {.size = sizeof(record)};
+	struct pem_around around = {.size = sizeof(around)};
+	struct pem_pass_unknown unknown = {.size = sizeof(unknown)};
+	struct pem_error error = {{0}};
+	uint64_t losses = 0;
+	int rc, taken = 0;
+
+	while (!taken && (rc = pem_pass__next(run->pass, &record, &around, &error)) != 0) {
+		if (rc == -ENOMEM)
+			return cli_fail(rc, &error);
+		if (rc < 0) {
+			cli_say("%s", error.text);
+			rates_figures__lose(run);
+			rate_observation__lose(run->observation);
+			run->lost++;
+			continue;
+		}
+		pem_pass__unknown(run->pass, &unknown);
+		if (unknown.losses != losses) {
+			rates_figures__lose(run);
+			rate_observation__lose(run->observation);
+		}
+		losses = unknown.losses;
+		taken = rate_observation__take(run->observation, &record, &around);
+	}
+	run->lost += losses;
+	return taken ? cli_error(CLI_FAILED, "no memory to follow the pipeline") : CLI_DONE;
+}
+
+int rates_gather__trace(struct rates_run *run, const char *folder)
+{
+	struct pem_pass_options options = {.size = sizeof(options), .without = PARTS};
+	struct pem_error error = {{0}};
+	int status = CLI_DONE;
+
+	run->trace = cli_trace__open(folder, &status);
+	if (!run->trace)
+		return status;
+	status = check_trace(run->trace, folder);
+	if (status == CLI_DONE)
+		status = begin(run);
+	if (status == CLI_DONE) {
+		run->pass = pem_pass__new(run->trace, &options, &error);
+		status = run->pass ? read_trace(run) : cli_fail(-errno, &error);
+	}
+	return status;
+}
+
+/* --- while it happens --- */
+
+static void take_record(const struct pem_record *record, void *arg)
+{
+	struct pem_around around = {.size = sizeof(around)};
+	struct pem_record copy = *record;
+	struct rates_run *run = arg;
+	int rc;
+
+	pthread_mutex_lock(&run->lock);
+	rc = run->error ? run->error : pem_pass__take(run->pass, &copy, &around, NULL);
+	if (!rc)
+		rc = rate_observation__take(run->observation, &copy, &around);
+	run->error = rc;
+	pthread_mutex_unlock(&run->lock);
+}
+
+struct live {
+	struct rates_run *run;
+	struct pem_callback *callback;
+	void (*view)(struct rates_run *run);
+	uint64_t shown_ns;
+};
+
+/* Learn of losses. The lock is held. */
+static void count_losses(struct live *live)
+{
+	struct pem_callback_counts counts = {.size = sizeof(counts)};
+	struct rates_run *run = live->run;
+
+	if (pem_callback__counts(live->callback, &counts) || counts.lost == run->lost)
+		return;
+	run->lost = counts.lost;
+	rates_figures__lose(run);
+	rate_observation__lose(run->observation);
+	pem_pass__lose(run->pass);
+}
+
+/* Name stages that were there before the first record. The lock is held. */
+static void name_stages(struct rates_run *run)
+{
+	size_t i;
+
+	for (i = 0; i < rate_observation__stage_count(run->observation); i++) {
+		const struct rate_stage *stage = rate_observation__stage(run->observation, i);
+		char path[64], name[64] = "";
+		FILE *file;
+
+		if (*stage->process->name || stage->has_ended)
+			continue;
+		snprintf(path, sizeof(path), "/proc/%u/comm", stage->process->pid);
+		file = fopen(path, "re");
+		if (file && fgets(name, sizeof(name), file)) {
+			name[strcspn(name, "\n")] = 0;
+			pem_pass__call(run->pass, stage->process->pid, 0, name);
+		}
+		if (file)
+			fclose(file);
+	}
+}
+
+static void tick(void *arg)
+{
+	struct live *live = arg;
+	uint64_t now_ns = cli_now_ns();
+
+	pthread_mutex_lock(&live->run->lock);
+	count_losses(live);
+	name_stages(live->run);
+	if (now_ns - live->shown_ns >= live->run->request->interval_ms * 1000000) {
+		live->shown_ns = now_ns;
+		live->view(live->run);
+	}
+	pthread_mutex_unlock(&live->run->lock);
+}
+
+/* Wait until no record of before is left. */
+static void drain(struct live *live, struct pem_session *session)
+{
+	struct pem_callback_counts counts = {.size = sizeof(counts)};
+	uint64_t called = UINT64_MAX;
+	unsigned quiet = 0;
+
+	/* waiting counts what was read from the kernel; two quiet rounds: all of it was. */
+	while (quiet < 2 && !pem_callback__counts(live->callback, &counts)) {
+		quiet = counts.waiting || counts.called != called ? 0 : quiet + 1;
+		called = counts.called;
+		pem_session__poll(session, 20, NULL);
+	}
+}
+
+static int watch(struct live *live, struct pem_session *session)
+{
+	const struct rates_request *request = live->run->request;
+	struct pem_run_options options = {
+		.size = sizeof(options), .no_preload = 1, .no_follow = request->attach.no_follow};
+	struct cli_run run = {.session = session,
+			      .interval_ms = 100,
+			      .tick = tick,
+			      .arg = live,
+			      .has_ended = cli_attach__ended,
+			      .ended_arg = (void *)&request->attach};
+	struct pem_error error = {{0}};
+	int rc, status = CLI_DONE;
+
+	live->shown_ns = cli_now_ns();
+	if (!request->words[0]) {
+		if (!request->quiet)
+			cli_say("observing %s until it ends or you interrupt",
+				request->attach.name);
+		cli_run__watch(&run);
+		if (run.error)
+			status = cli_error(CLI_FAILED, "watching %s failed: %s",
+					   request->attach.name, strerror(-run.error));
+	} else {
+		rc = cli_run__start(&run, request->words, &options, &error);
+		if (rc < 0)
+			return cli_error(rc == -ENOENT                     ? CLI_NOT_FOUND
+					 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
+									   : CLI_FAILED,
+					 "%s", *error.text ? error.text : strerror(-rc));
+		cli_run__wait(&run);
+		cli_run__explain(&run, request->words[0]);
+		status = cli_run__status(&run);
+	}
+	cli_progress__clear();
+	drain(live, session);
+	return status;
+}
+
+static int open_pass(struct rates_run *run, struct pem_session *session)
+{
+	struct pem_pass_options options = {.size = sizeof(options),
+					   .without = PARTS,
+					   .is_whole_machine = run->request->attach.all};
+	struct pem_error error = {{0}};
+
+	run->pass = pem_pass__new_live(pem_session__model(session), &options, &error);
+	return run->pass ? CLI_DONE : cli_fail(-errno, &error);
+}
+
+/* Everything that a pass needs is needed: print why one can't be had. */
+static int check_events(struct pem_session *session, const struct pem_event_set *set)
+{
+	struct pem_error error = {{0}};
+	size_t i;
+
+	for (i = 0; i < pem_event_set__count(set); i++) {
+		const struct pem_event *event = pem_event_set__event(set, i);
+
+		if (pem_session__can_deliver(session, event, &error) != 1 &&
+		    (!strcmp(event->name, "OS::Syscall::Enter") ||
+		     !strcmp(event->name, "OS::Sched::Switch")))
+			return cli_error(CLI_NOT_HERE, "%s is needed: %s", event->name, error.text);
+	}
+	return CLI_DONE;
+}
+
+static int observe(struct live *live, struct pem_session *session)
+{
+	struct rates_run *run = live->run;
+	struct pem_error error = {{0}};
+	struct pem_event_set *set = pem_event_set__new(session, events, EVENTS, &error);
+	int status = set ? check_events(session, set) : cli_fail(-errno, &error);
+
+	if (status == CLI_DONE)
+		status = open_pass(run, session);
+	if (status == CLI_DONE)
+		status = begin(run);
+	if (status == CLI_DONE) {
+		live->callback = pem_session__register_async_callback(
+			session, set, NULL, take_record, run, NULL, &error);
+		if (!live->callback)
+			status = cli_fail(-errno, &error);
+	}
+	pem_event_set__free(set);
+	if (status != CLI_DONE)
+		return status;
+	pem_callback__enable(live->callback);
+	status = cli_attach__start((struct cli_attach *)&run->request->attach, session);
+	return status == CLI_DONE ? watch(live, session) : status;
+}
+
+int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run))
+{
+	const struct rates_request *request = run->request;
+	struct pem_session_options options = {.size = sizeof(options),
+					      .log = cli_log,
+					      .log_arg = (void *)&request->quiet,
+					      .progress = 1};
+	struct live live = {.run = run, .view = view};
+	struct pem_error error = {{0}};
+	char file[PATH_MAX];
+	int status = request->words[0] ? cli_command__check(request->words[0], file, sizeof(file))
+				       : CLI_DONE;
+
+	if (status != CLI_DONE)
+		return status;
+	cli_descriptors__raise();
+	run->session = pem_session__open(&options, &error);
+	if (!run->session)
+		return cli_error(cli_status_of_errno(errno), "%s", error.text);
+	status = observe(&live, run->session);
+	if (live.callback) {
+		pem_callback__disable(live.callback);
+		pthread_mutex_lock(&run->lock);
+		count_losses(&live);
+		pthread_mutex_unlock(&run->lock);
+		pem_callback__unregister(live.callback);
+	}
+	if (run->error)
+		status = cli_error(CLI_FAILED, "no memory to follow the pipeline");
+	return status;
+}

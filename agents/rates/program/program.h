@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * program.h - what the files of pem rates share
+ *
+ *	main.c		options
+ *	gather.c	records, of a trace or while they happen, to stages and their rates
+ *	figures.c	what is told of a stage and of the pipeline, in numbers
+ *	report.c	the same as tables, sentences and JSON
+ */
+#ifndef PEM_RATES_PROGRAM_H
+#define PEM_RATES_PROGRAM_H
+
+#include "attach.h"
+#include "cli.h"
+
+#include "estimate/estimate.h"
+#include "observe/observe.h"
+
+#include <pthread.h>
+
+/* What an item is. */
+enum rates_items { RATES_BYTES, RATES_OPERATIONS, RATES_BLOCKS };
+
+struct rates_request {
+	struct cli_attach attach;
+	enum rates_items items;
+	uint64_t block_bytes; /* of RATES_BLOCKS */
+	uint64_t interval_ms; /* between two live views */
+	const char *output;
+	bool json, quiet;
+	char **words; /* a command, or a trace's folder alone */
+	FILE *out;
+};
+
+extern const struct cli_verb rates_help;
+
+/* Where the numbers come from, and what they are so far. */
+struct rates_run {
+	const struct rates_request *request;
+	/* Held for all members from here on: records come by a thread of the session's. */
+	pthread_mutex_t lock;
+	struct pem_trace *trace; /* NULL: records come from the session */
+	struct pem_session *session;
+	struct pem_pass *pass;
+	struct rate_observation *observation;
+	uint64_t lost; /* records, as far as is known */
+	int error; /* -errno: an observation went wrong */
+};
+
+/* --- gather.c --- */
+
+/* Read a trace. Returns a status; what is wrong was printed. */
+int rates_gather__trace(struct rates_run *run, const char *folder);
+/* Observe a command, or what runs already, and call view with run from time to time. A status. */
+int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run));
+void rates_run__free(struct rates_run *run);
+
+/* --- figures.c --- */
+
+/* An interval of service of a stage (observe.h). arg: the run. */
+void rates_figures__served(void *arg, struct rate_stage *stage, uint64_t bytes,
+			   uint64_t service_ns);
+/* Records were lost: intervals of service that are open may be wrong. */
+void rates_figures__lose(struct rates_run *run);
+/* Free what stages have. */
+void rates_figures__free(struct rates_run *run);
+
+struct rates_figures {
+	/* known: false if its interval can't be known; the rate may be all the same */
+	struct rate_estimate estimate;
+	bool is_rate_known;
+	uint64_t lifetime_ns, service_ns, runs_ns, waits_ns, for_cpu_ns, unknown_ns;
+	uint64_t blocked_in_ns, blocked_out_ns;
+	/* The share of the time of the last stages in which they waited for this one. */
+	double held;
+	uint64_t held_ns[RATE_DOINGS];
+	struct rate_phase phases[RATE_PHASES];
+	uint32_t phase_count;
+};
+
+/* What is known of a stage. */
+void rates_figures__of(const struct rates_run *run, const struct rate_stage *stage,
+		       struct rates_figures *figures);
+/* The stage that holds up the pipeline; NULL: that is unknown. */
+const struct rate_stage *rates_figures__bottleneck(const struct rates_run *run);
+/* "bytes", "operations", "blocks of 512 bytes" */
+const char *rates_figures__unit(const struct rates_request *request);
+
+/* --- report.c --- */
+
+/* Print all of it. A status: CLI_UNACCOUNTED if records were lost. */
+int rates_report__print(struct rates_run *run);
+/* A line about the pipeline as it is now, on a terminal. */
+void rates_report__view(struct rates_run *run);
+
+#endif

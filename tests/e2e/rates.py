@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: MIT
+"""rates: pem rates finds what stages of pipelines could do, beside programs that know their own service"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from probing import here
+from tap import BUILD, OTHER_USER, PEM, equal, need_reach, run, run_all, skip, start, test, tmp
+
+STAGE = os.path.join(BUILD, "programs", "stage")
+if not os.path.exists(BUILD + "/bin/pem-rates"):
+    print("1..0 # SKIP pem rates was not built: json-c is missing")
+    sys.exit(77)
+
+
+def rates(command, *options, status=0):
+    """What pem rates --json prints of a command, and what the command itself printed to standard error."""
+    here()
+    rc, out, err = run([PEM, "rates", "--json", "-q", *options, "--", "sh", "-c", command], timeout=300)
+    equal(rc, status, "status: " + err)
+    return json.loads(out), err
+
+
+def truth(err):
+    """pid: (bytes, seconds of service) of each stage, as it says itself."""
+    return {int(pid): (int(items), int(ns) / 1e9) for pid, items, ns in re.findall(r"^stage (\d+) (\d+) (\d+)$", err, re.M)}
+
+
+def near(got, wanted, share, what):
+    assert abs(got - wanted) <= share * wanted, "%s: %g, and the truth is %g" % (what, got, wanted)
+
+
+def pipeline(*stages):
+    return " | ".join("%s %s" % (STAGE, stage) for stage in stages)
+
+
+@test
+def rates_of_stages_that_work():
+    "each stage's rate is its bytes over its own CPU time, whatever blocks it; and its interval has it"
+    found, err = rates(pipeline("-o 4096 20 4000", "-i -o 4096 60 4000", "-i 4096 30 4000"))
+    known = truth(err)
+    equal(len(found["stages"]), 3, "stages")
+    for stage in found["stages"]:
+        items, seconds = known[stage["pid"]]
+        near(stage["rate_per_s"], items / seconds, 0.05, "rate of %s" % stage["name"])
+        assert stage["low"] <= stage["rate_per_s"] <= stage["high"], stage
+    equal(found["lost"], 0, "lost")
+
+
+@test
+def the_bottleneck_is_the_slowest_stage():
+    "the slowest stage is called the bottleneck; the one before it finds its output full, the one after it no input"
+    found, err = rates(pipeline("-o 4096 5 3000", "-i -o -k 4096 300 3000", "-i 4096 5 3000"))
+    first, slow, last = found["stages"]
+    equal(found["bottleneck"], slow["name"], "bottleneck")
+    assert first["blocked_out"] > 0.5 * first["lifetime"], first
+    assert last["blocked_in"] > 0.5 * last["lifetime"], last
+    assert slow["blocked_in"] + slow["blocked_out"] < 0.2 * slow["lifetime"], slow
+    assert slow["other_waits"] >= 0.9 * 3000 * 300e-6, slow
+    # Its service is at least the time that it asks for, and at most the time that it was there.
+    assert slow["rate_per_s"] <= 4096 / 300e-6, slow
+    near(slow["running"] + slow["other_waits"], truth(err)[slow["pid"]][1] - slow["waiting_for_cpu"], 0.25, "service")
+
+
+@test
+def times_add_up():
+    "what a stage did adds up to its lifetime"
+    found, _ = rates("seq 300000 | sort -r | uniq | wc -l >/dev/null")
+    equal([s["name"] for s in found["stages"]], ["seq", "sort", "uniq", "wc"], "stages in order")
+    for stage in found["stages"]:
+        parts = [stage[k] for k in ("running", "other_waits", "waiting_for_cpu", "blocked_in", "blocked_out", "unknown")]
+        near(sum(parts), stage["lifetime"], 0.02, "times of %s" % stage["name"])
+
+
+@test
+def bytes_are_the_programs():
+    "bytes through each queue are those that the programs moved"
+    found, _ = rates("head -c 3000000 /dev/zero | tee /dev/null | cat | wc -c >/dev/null")
+    equal([q["bytes"] for q in found["queues"]], [3000000] * 3, "bytes")
+    equal([(q["from"], q["to"]) for q in found["queues"]], [(["head"], ["tee"]), (["tee"], ["cat"]), (["cat"], ["wc"])], "ends")
+
+
+@test
+def items_of_another_size():
+    "--items 512 counts blocks, reads counts reads: the rates are those of the bytes over that"
+    command = pipeline("-o 4096 20 1000", "-i 4096 60 1000")
+    for option, size in ("512", 512), ("reads", 4096):
+        found, err = rates(command, "--items", option)
+        last = found["stages"][1]
+        items, seconds = truth(err)[last["pid"]]
+        near(last["rate_per_s"], items / size / seconds, 0.06, "rate in " + option)
+        near(last["items"], items / size, 0.03, "items")
+
+
+@test
+def a_trace_tells_the_same():
+    "a recorded pipeline has the stages, bytes and rates that the programs know"
+    here()
+    trace = os.path.join(tmp(), "trace")
+    rc, _, err = run([PEM, "record", "-q", "-o", trace, "-e", "OS::Syscall,OS::Sched,OS::Process", "--", "sh", "-c",
+                      pipeline("-o 4096 20 2000", "-i -o 4096 60 2000", "-i 4096 30 2000")])
+    equal(rc, 0, "status: " + err)
+    known = truth(err)
+    rc, out, err = run([PEM, "rates", "--json", trace])
+    equal(rc, 0, "status: " + err)
+    found = json.loads(out)
+    equal(len(found["stages"]), 3, "stages")
+    for stage in found["stages"]:
+        items, seconds = known[stage["pid"]]
+        near(stage["rate_per_s"], items / seconds, 0.05, "rate of %s" % stage["name"])
+    rc, out, err = run([PEM, "rates", trace])
+    assert "The bottleneck is " in out, out
+
+
+@test
+def a_trace_without_what_is_needed():
+    "a trace without system calls is refused, with the events that are needed"
+    here()
+    trace = os.path.join(tmp(), "trace")
+    run([PEM, "record", "-q", "-o", trace, "-e", "OS::Process", "--", "true"])
+    rc, _, err = run([PEM, "rates", trace])
+    equal(rc, 1, "status")
+    assert "OS::Syscall::Enter" in err and "record with -e" in err, err
+
+
+@test
+def a_fifo():
+    "a FIFO is a queue like a pipe"
+    fifo = os.path.join(tmp(), "fifo")
+    os.mkfifo(fifo)
+    found, _ = rates("%s -o 4096 20 500 > %s & %s -i 4096 20 500 < %s; wait" % (STAGE, fifo, STAGE, fifo))
+    equal([(q["name"], q["bytes"]) for q in found["queues"]], [(fifo, 4096 * 500)], "queues")
+    equal(len(found["stages"]), 2, "stages")
+
+
+@test
+def what_is_no_pipeline():
+    "a program that writes to itself, and tokens that each process takes and gives back, are no stages"
+    code = """
+import os
+r, w = os.pipe()
+for i in range(50):
+    os.write(w, b"x" * 10)
+    os.read(r, 10)
+for child in range(3):
+    if os.fork() == 0:
+        for i in range(20):
+            os.write(w, b"t")
+            os.read(r, 1)
+        os._exit(0)
+for child in range(3):
+    os.wait()
+"""
+    path = os.path.join(tmp(), "self.py")
+    with open(path, "w", encoding="ascii") as out:
+        out.write(code)
+    found, _ = rates("python3 " + path)
+    equal((found["stages"], found["queues"], found["bottleneck"]), ([], [], None), "what is claimed")
+    rc, _, err = run([PEM, "rates", "-q", "--", "true"])
+    equal(rc, 0, "status")
+    assert "no process writes to a pipe" in err, err
+
+
+@test
+def a_stage_that_dies():
+    "a stage that is killed ends, the others are told as they are, and the command's status is pem's"
+    found, _ = rates("(%s -o 4096 20 100000; exit 0) | (%s -i -o 4096 20 300; kill -9 $$; exit 3) | wc -c >/dev/null; exit 7"
+                     % (STAGE, STAGE), status=137)
+    assert {"stage", "stage#2", "wc"} <= {s["name"] for s in found["stages"]}, found
+    _, err = rates("yes | head -n 100000 | wc -l >/dev/null; exit 5", status=5)
+
+
+@test
+def programs_that_run_already():
+    "-p finds the stages of programs that were there before, by their names"
+    here()
+    ends = os.pipe()
+    first = start([STAGE, "-o", "4096", "200", "10000000"], stdout=ends[1], stderr=subprocess.DEVNULL)
+    last = start([STAGE, "-i", "4096", "50", "10000000"], stdin=ends[0], stderr=subprocess.DEVNULL)
+    os.close(ends[0])
+    os.close(ends[1])
+    out = os.path.join(tmp(), "out")
+    pem = start([PEM, "rates", "--json", "-o", out, "-p", "%d,%d" % (first.pid, last.pid)], stderr=subprocess.PIPE, text=True)
+    for line in pem.stderr:
+        if "until it ends or you interrupt" in line:
+            break
+    before = sum(os.times()[:2])
+    while sum(cpu_of(p.pid) for p in (first, last)) < 0.5:
+        assert sum(os.times()[:2]) - before < 60, "the programs get no CPU"
+        time.sleep(0.05)
+    pem.send_signal(signal.SIGINT)
+    pem.stderr.read()
+    equal(pem.wait(), 0, "status")
+    for one in first, last:
+        one.kill()
+        one.wait()
+    with open(out, encoding="utf-8") as text:
+        found = json.load(text)
+    equal([s["pid"] for s in found["stages"]], [first.pid, last.pid], "stages")
+    equal([s["name"] for s in found["stages"]], ["stage", "stage#2"], "names")
+    equal(found["bottleneck"], "stage", "bottleneck")
+    near(found["stages"][0]["rate_per_s"], 4096 / 200e-6, 0.1, "rate")
+
+
+def cpu_of(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as text:
+        words = text.read().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@test
+def without_the_right():
+    "an ordinary user is told what is needed, and that the command did not run"
+    if os.geteuid():
+        skip("only root can become another user")
+    need_reach()
+    rc, out, err = run([*OTHER_USER, PEM, "rates", "--", "sh", "-c", "echo ran | cat"], env={"HOME": tmp()})
+    equal((rc, out), (2, ""), "status and output")
+    assert "OS::Syscall::Enter is needed" in err, err
+
+
+@test
+def what_makes_no_sense():
+    "wrong options get a sentence each"
+    for words, told in ((["--items", "0", "--", "true"], "expected bytes, reads"), (["-i", "3", "--", "true"], "invalid interval"),
+                        ([], "which pipeline?"), (["--", "no-such-command"], "not found"), (["-o", "/no/such/file", "--", "true"], "cannot write")):
+        rc, out, err = run([PEM, "rates", *words])
+        assert rc not in (0, -signal.SIGSEGV) and told in err and not out, (words, rc, out, err)
+
+
+run_all()
