@@ -43,6 +43,28 @@ static inline uint64_t pem_hash__text(uint64_t hash, const char *text)
 	return hash ^ hash >> 32;
 }
 
+/*
+ * As above, for a table of texts of a trace. Rounds are of the folded product of 128 bits (Wang Yi
+ * and others, wyhash): who does not know the multiplier can't choose texts of one hash, as he can
+ * for any start or multiplier where a round keeps 64 bits of the product.
+ */
+static inline uint64_t pem_hash__secret_text(uint64_t hash, uint64_t multiplier, const char *text)
+{
+	size_t left = strlen(text) + 1, bytes;
+	uint64_t word;
+
+	for (; left; left -= bytes, text += bytes) {
+		__extension__ unsigned __int128 product;
+
+		bytes = left < sizeof(word) ? left : sizeof(word);
+		word = 0;
+		memcpy(&word, text, bytes);
+		product = (unsigned __int128)(hash ^ word ^ multiplier) * multiplier;
+		hash = (uint64_t)product ^ (uint64_t)(product >> 64);
+	}
+	return hash;
+}
+
 /* A random odd number for one table. */
 static inline uint64_t pem_hash__multiplier(void)
 {

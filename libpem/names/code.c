@@ -102,9 +102,11 @@ static int is_object(const struct code_object *object, const char *path, const c
 static int64_t object_of(struct pem_code *code, const char *path, const char *build_id,
 			 bool is_by_file)
 {
-	uint64_t key = pem_hash__text(pem_hash__text(PEM_HASH_START + is_by_file, path), build_id);
+	uint64_t key = pem_hash__secret_text(is_by_file, code->multiplier, path);
 	struct code_object *object;
 	uint32_t *at;
+
+	key = pem_hash__secret_text(key, code->multiplier, build_id);
 
 	/* Another object may have the same hash. */
 	while ((at = pem_number_map__at(&code->object_at, key)) && *at != PEM_CODE_NONE) {

@@ -116,9 +116,10 @@ static bool parse_index(const char *text, size_t count, uint32_t *index)
 /* The entry of an object, which is PEM_CODE_NONE if there is none yet. NULL: no memory. */
 static uint32_t *object_entry(struct code_kept *k, const char *path, const char *build_id)
 {
-	uint64_t key = pem_hash__text(pem_hash__text(PEM_HASH_START, path), build_id);
+	uint64_t key = pem_hash__secret_text(0, k->multiplier, path);
 	uint32_t *at;
 
+	key = pem_hash__secret_text(key, k->multiplier, build_id);
 	/* Another object may have the same hash. */
 	while ((at = pem_number_map__at(&k->object_at, key)) && *at != PEM_CODE_NONE &&
 	       (strcmp(k->objects[*at].path, path) != 0 ||

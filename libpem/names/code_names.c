@@ -292,7 +292,7 @@ static int join_objects(struct pem_code *code)
 	for (i = 0; !rc && i < code->object_count; i++) {
 		const struct code_object *object = &code->objects[i], *other;
 		const char *id = object->build_id[0] ? object->build_id : object->path;
-		uint64_t key = pem_hash__text(PEM_HASH_START, id);
+		uint64_t key = pem_hash__secret_text(0, code->multiplier, id);
 		uint32_t *at;
 
 		while ((at = pem_number_map__at(&map, key)) && *at != PEM_CODE_NONE) {

@@ -112,6 +112,46 @@ static void texts_have_hashes_of_their_own(void **state)
 			     pem_hash__text(PEM_HASH_START, "a"));
 }
 
+#define COLLIDING_PAIRS 8u
+
+/* The text whose i-th pair of words differs from "aaaaaaaabbbbbbbb" if bit i is set. */
+static void write_colliding(char *text, unsigned bits)
+{
+	unsigned i;
+
+	for (i = 0; i < COLLIDING_PAIRS; i++, text += 16) {
+		memcpy(text, "aaaaaaaabbbbbbbb", 16);
+		if (bits >> i & 1) {
+			text[7] = (char)(text[7] ^ 0x80); /* the highest bit stays, whatever the */
+			text[11] = (char)(text[11] ^ 0x80); /* multiplier is, and one moves down */
+			text[15] = (char)(text[15] ^ 0x80);
+		}
+	}
+	*text = '\0';
+}
+
+static void texts_that_were_chosen_to_have_one_hash_do_not(void **state)
+{
+	uint64_t multiplier = pem_hash__multiplier(), hashes[1u << COLLIDING_PAIRS];
+	char text[16 * COLLIDING_PAIRS + 1];
+	uint64_t open_hash = 0;
+	unsigned i, k;
+
+	(void)state;
+	for (i = 0; i < 1u << COLLIDING_PAIRS; i++) {
+		write_colliding(text, i);
+		if (!i)
+			open_hash = pem_hash__text(PEM_HASH_START, text);
+		assert_int_equal(pem_hash__text(PEM_HASH_START, text), open_hash);
+		hashes[i] = pem_hash__secret_text(0, multiplier, text);
+		for (k = 0; k < i; k++)
+			assert_int_not_equal(hashes[i], hashes[k]);
+	}
+	assert_int_not_equal(
+		pem_hash__secret_text(pem_hash__secret_text(0, multiplier, "ab"), multiplier, "c"),
+		pem_hash__secret_text(pem_hash__secret_text(0, multiplier, "a"), multiplier, "bc"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +159,7 @@ int main(void)
 		cmocka_unit_test(keys_that_a_known_multiplier_puts_together_are_spread),
 		cmocka_unit_test(joined_numbers_depend_on_their_order),
 		cmocka_unit_test(texts_have_hashes_of_their_own),
+		cmocka_unit_test(texts_that_were_chosen_to_have_one_hash_do_not),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
