@@ -3,6 +3,7 @@
 #include "html_lanes.h"
 #include "grow.h"
 #include "number_map.h"
+#include "path.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -217,8 +218,7 @@ static int add_to_sum(struct pem_html_lanes *lanes, struct pem_number_map *at,
 	}
 	lanes->path_sums[*index].ns[part->state] += part->end_ns - part->begin_ns;
 	lanes->path_ns += part->end_ns - part->begin_ns;
-	if (part->state == PEM_THREAD_RUNNING || part->state == PEM_THREAD_RUNNABLE ||
-	    part->woken_by != PEM_WOKEN_UNKNOWN)
+	if (pem_path_part__is_known(part))
 		lanes->path_known_ns += part->end_ns - part->begin_ns;
 	return 0;
 }

@@ -9,6 +9,7 @@
  */
 #include "grow.h"
 #include "hash.h"
+#include "path.h"
 #include "times.h"
 
 #include <errno.h>
@@ -53,6 +54,7 @@ struct report_path {
 	size_t group_count, group_capacity;
 	uint64_t begin_ns, end_ns; /* of the path */
 	uint64_t known_ns; /* time of which it is known what it went to */
+	uint64_t forgotten_ns; /* time whose parts the pass forgot */
 };
 
 /* --- collecting --- */
@@ -90,9 +92,10 @@ static int add(struct report_path *path, struct pem_number_map *at, const struct
 	row->total_ns += ns;
 	if (ns > row->most_ns)
 		row->most_ns = ns;
-	if (part->state != PEM_THREAD_UNKNOWN &&
-	    (part->state != PEM_THREAD_BLOCKED || part->woken_by != PEM_WOKEN_UNKNOWN))
+	if (pem_path_part__is_known(part))
 		path->known_ns += ns;
+	if (part->is_forgotten)
+		path->forgotten_ns += ns;
 	return 0;
 }
 
@@ -389,6 +392,12 @@ void report_path__print(const struct report *r, enum report_by by)
 	cli_table__print(table);
 	if (i < path->count)
 		printf("and %s more: pem report --by path\n", cli_count(path->count - i));
+	if (path->forgotten_ns != 0)
+		cli_wrap(stdout,
+			 cli_format("Of its beginning %.30s are unknown: the path had more parts "
+				    "than this report keeps",
+				    cli_duration(path->forgotten_ns)),
+			 0, 0, cli_width(stdout));
 }
 
 /* --- JSON --- */
@@ -408,6 +417,7 @@ void report_path__json(const struct report *r, struct cli_json_stream *json)
 	cli_json_stream__add(json, "begin_ns", json_object_new_uint64(path->begin_ns));
 	cli_json_stream__add(json, "end_ns", json_object_new_uint64(path->end_ns));
 	cli_json_stream__add(json, "known_ns", json_object_new_uint64(path->known_ns));
+	cli_json_stream__add(json, "forgotten_ns", json_object_new_uint64(path->forgotten_ns));
 	cli_json_stream__open(json, "rows", '[');
 	for (i = 0; i < path->count; i++) {
 		const struct row *row = &path->rows[i];

@@ -55,7 +55,8 @@ static struct pem_path_node *share(struct pem_path_node *node)
 
 static bool is_joinable(const struct pem_path_part *a, const struct pem_path_part *b)
 {
-	return a->thread == b->thread && a->state == b->state && a->state != PEM_THREAD_BLOCKED;
+	return a->thread == b->thread && a->state == b->state &&
+	       a->is_forgotten == b->is_forgotten && a->state != PEM_THREAD_BLOCKED;
 }
 
 /* A wake split a state into parts. Join those that no other path needs apart. */
@@ -97,7 +98,7 @@ static int add(struct pem_pass *pass, struct pem_life_thread *t, const struct pe
 /* Too many parts: of this path, only that it exists is kept. */
 static int forget(struct pem_pass *pass, struct pem_life_thread *t)
 {
-	struct pem_path_part unknown = {.thread = &t->thread};
+	struct pem_path_part unknown = {.thread = &t->thread, .is_forgotten = 1};
 	uint64_t start_ns = t->critical->start_ns;
 	int rc;
 

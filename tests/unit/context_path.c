@@ -159,9 +159,12 @@ static void a_path_of_too_many_parts_is_unknown_at_its_begin(void **state)
 	pem_pass__unknown(pass, &unknown);
 	assert_int_not_equal(unknown.left_out, 0);
 	assert_int_equal(last_part->end_ns, 65);
-	while (last_part->before)
+	while (last_part->before) {
+		assert_int_equal(last_part->is_forgotten, 0);
 		last_part = last_part->before;
+	}
 	assert_int_equal(last_part->state, PEM_THREAD_UNKNOWN);
+	assert_int_equal(last_part->is_forgotten, 1);
 	assert_int_equal(last_part->begin_ns, 10);
 	end_pass();
 }

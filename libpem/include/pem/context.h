@@ -166,6 +166,8 @@ struct pem_path_part {
 	enum pem_woken_by woken_by; /* of state BLOCKED: what ended it */
 	uint64_t begin_ns, end_ns;
 	uint64_t user; /* The caller's, of state BLOCKED. 0 at first. */
+	/* 1, of state UNKNOWN: it stands for parts that were forgotten: more than open_max. */
+	int is_forgotten;
 };
 
 /* A time during which a thread was in one state. */
