@@ -5,6 +5,7 @@ whoever observes the child by then
 """
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -49,6 +50,59 @@ int main(int argc, char *argv[])
 	stop = 1;
 	for (i = 0; i < threads; i++)
 		pthread_join(thread[i], NULL);
+	return 0;
+}
+"""
+
+# Forks at each instruction of an allocation of 77 bytes, by the processor's trap flag. Each child ends it, and then allocates 78 bytes three times.
+STEPS = """
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <ucontext.h>
+#include <unistd.h>
+static long steps, at;
+static int is_child;
+static void *volatile kept;
+static void on_step(int signal, siginfo_t *info, void *context)
+{
+	int status;
+	pid_t pid;
+
+	(void)signal, (void)info;
+	if (steps++ != at)
+		return;
+	((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
+	pid = fork();
+	is_child = !pid;
+	if (pid && (waitpid(pid, &status, 0) != pid || status))
+		_exit(1);
+}
+#define TRAP_FLAG(operation) __asm__ volatile("lea -128(%%rsp), %%rsp; pushfq; " operation ", (%%rsp); popfq; lea 128(%%rsp), %%rsp" ::: "memory", "cc")
+int main(void)
+{
+	struct sigaction action = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO | SA_NODEFER};
+	int i, children = 0;
+
+	free(kept = malloc(78));
+	sigaction(SIGTRAP, &action, NULL);
+	for (at = 0; steps >= at; at++, children++) {
+		steps = 0;
+		TRAP_FLAG("orq $0x100");
+		kept = malloc(77);
+		TRAP_FLAG("andq $~0x100");
+		if (is_child) {
+			for (i = 0; i < 3; i++)
+				free(kept = malloc(78));
+			_exit(0);
+		}
+		free(kept);
+		if (steps <= at)
+			break;
+	}
+	dprintf(1, "%d\\n", children);
 	return 0;
 }
 """
@@ -154,6 +208,25 @@ def counts():
 
 
 @test
+def within_an_event():
+    "a child that is forked at any instruction of an event takes nothing from its parent, and has its own later events"
+    need_preload()
+    if platform.machine() != "x86_64":
+        skip("no trap flag here")
+    trace = os.path.join(tmp(), "trace")
+    rc, out, err = run([PEM, "record", "-q", "-e", MALLOC, "--where", "size >= 77 && size <= 78", "-o", trace, "--",
+                        compile_program(STEPS)], env=environment())
+    equal(rc, 0, "status, with " + err)
+    children = int(out)
+    assert children > 50, "instructions of an allocation: %d" % children
+    rc, out, err = run([PEM, "report", "--json", trace])
+    equal(rc, 0, "status of report, with " + err)
+    counts = sorted(p["count"] for p in json.loads(out)["processes"])
+    equal((counts[-1], len(counts) - 1), (children + 2, children), "events of the parent, and children with events")
+    equal(set(counts[:-1]), {3, 4}, "events of children: those after the fork, and the one that it was in or not")
+
+
+@test
 def grandchildren():
     "so are those of children's children, whether their parent had an event or not"
     need_preload()
@@ -168,6 +241,23 @@ def parents_events():
     need_preload()
     forks = compile_program(FORKS.replace("	int status, i;\n", "	int status, i;\n	allocate(77);\n"))
     equal(counted(forks, 5, 3, 0), 5 * 3 + 5, "of a program with one thread")
+
+
+@test
+def other_threads_events():
+    "nor what other threads of the parent counted, and a child with threads of its own counts theirs"
+    need_preload()
+    source = FORKS.replace("while (!stop) { void *volatile p = malloc(99); free(p); }", "for (int i = 0; i < 50; i++) { void *volatile p = malloc(77); free(p); }")
+    joined = source.replace("	for (i = 0; i < children; i++)", "	for (i = 0; i < threads; i++)\n		pthread_join(thread[i], NULL);\n	threads = 0;\n"
+                            "	for (i = 0; i < children; i++)")
+    waiting = source.replace("return arg; }", "done++; while (!stop) usleep(1000); return arg; }").replace(
+        "static volatile int stop;", "static volatile int stop;\nstatic _Atomic int done;").replace(
+        "	for (i = 0; i < children; i++)", "	while (done < threads)\n		usleep(1000);\n	for (i = 0; i < children; i++)")
+    in_child = source.replace("	for (i = 0; i < count; i++)", "	pthread_t own;\n	if (pthread_create(&own, NULL, work, NULL) || pthread_join(own, NULL))\n"
+                              "		_exit(1);\n	for (i = 0; i < count; i++)")
+    equal(counted(compile_program(joined), 5, 3, 4), 4 * 50 + 5 * 3, "of threads that have ended")
+    equal(counted(compile_program(waiting), 5, 3, 4), 4 * 50 + 5 * 3, "of threads that wait")
+    equal(counted(compile_program(in_child), 5, 3, 0), 5 * (50 + 3), "of children's threads")
 
 
 @test
@@ -287,6 +377,45 @@ def parent_with_a_filter():
     _, err = counter.communicate(timeout=60)
     equal((counter.returncode, "might end it" in err), (0, False), "status, with " + err)
     equal(kept.first(), 1 + 1, "count of the first session")
+
+
+@test
+def parent_observed_by_a_later_session():
+    "a child that is forked after a later session has attached to its parent is that session's as well, as later children of a parent are that had one before"
+    kept = Kept()
+    counter = kept.later("-p", str(kept.pid))
+    kept.ask("alloc 1")
+    until_served(kept.env["PEM_RUNTIME_DIR"], kept.pid, counter.pid)
+    kept.ask("keep")
+    kept.ask("child 500")
+    kept.ask("alloc 30")
+    count = end(counter)
+    assert 530 <= count <= 531, count
+    equal(kept.first(), 1 + 1 + 500 + 30, "count of the first session")
+
+
+@test
+def parent_with_a_known_filter():
+    "a filter that its parent took, of which pem was told, does not end a child at its first event, and its events are counted, or counted as lost"
+    need_preload()
+    rc, out, err = run(["sh", "-c", "printf 'alloc 1\\ntold\\nkeep\\nchild 20\\n' | exec \"$@\"", "sh", PEM, "stat", "--json", "-e", MALLOC, "--where",
+                        "size == 77", "--", IDLE], env=environment())
+    lost = re.search(r"lack (\d+) events", err)
+    equal((rc, json.loads(out[out.index("{"):])["events"][0]["count"] + int(lost[1] if lost else 0)), (0, 1 + 20), "status, and events counted or lost, with " + err)
+
+
+@test
+def beside_a_recording_of_another_program():
+    "beside a recording of a program that it started children cost as little as alone"
+    need_preload()
+    need("strace")
+    env, forks = environment(), compile_program(FORKS)
+    other = start([PEM, "record", "-q", "-o", os.path.join(tmp(), "other"), "--", IDLE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
+    equal(other.stdout.readline(), "ready\n", "the other program")
+    calls = calls_of_children(forks, [PEM, "record", "-q", "-o", os.path.join(tmp(), "trace"), "--", forks, "5", "0", "0"], env)
+    equal([len(c) for c in calls], 5 * [5], "calls of children")
+    other.communicate("", timeout=60)
+    equal(other.returncode, 0, "status of the other recording")
 
 
 @test
