@@ -476,7 +476,9 @@ static int finish(struct trial_reader *reader, const struct settings_xml_node *r
 		return settings_xml__refuse(reader->xml, root, NULL, 0,
 					    "the constraints do not allow the defaults together");
 	write_key(e);
-	return 0;
+	return e->pairs && trial_experiment__pairs(e, &why)
+		       ? settings_xml__refuse(reader->xml, root, "pairs", 0, "%s", why.text)
+		       : 0;
 }
 
 static int read_all(struct trial_reader *reader)
@@ -484,6 +486,7 @@ static int read_all(struct trial_reader *reader)
 	struct trial_experiment *e = reader->experiment;
 	const struct settings_xml_node *root = settings_xml__root(reader->xml), *node;
 	const char *policy = settings_xml__attribute(root, "policy");
+	const char *pairs = settings_xml__attribute(root, "pairs");
 	int rc = trial_reader__copy(reader, &e->name, settings_xml__attribute(root, "name"));
 
 	if (!rc)
@@ -493,6 +496,7 @@ static int read_all(struct trial_reader *reader)
 	e->trials = count_at(root, "trials", e->time_s > 0 ? 0 : TRIALS);
 	e->runs = count_at(root, "runs", 1);
 	e->race_runs = count_at(root, "race", 6);
+	e->pairs = pairs && !strcmp(pairs, "yes");
 	e->has_default = true;
 	if (!rc && settings_xml__attribute(root, "trials") && !e->trials)
 		rc = settings_xml__refuse(reader->xml, root, "trials", 0,

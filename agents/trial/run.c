@@ -167,6 +167,12 @@ static int start_server(struct attempt *attempt)
 
 /* --- the command that is measured --- */
 
+/* The other half of a pair has ended. */
+static int lose_other(struct attempt *attempt)
+{
+	return fail(attempt, "%s", TRIAL_HALF_LOST);
+}
+
 /* With each line, and each tick: is it worth going on? */
 static bool on_line(const char *line, double time_s, void *arg)
 {
@@ -175,6 +181,9 @@ static bool on_line(const char *line, double time_s, void *arg)
 	struct pem_explore_record record;
 	size_t count = trial_readings__line(attempt->readings, line, time_s);
 
+	if (!line && attempt->trial->half &&
+	    trial_half__look(attempt->trial->half) == TRIAL_HALF_GONE)
+		return true;
 	while (trial_readings__next(attempt->readings, &record)) {
 		if (attempt->trial->record &&
 		    attempt->trial->record(&record, attempt->trial->arg)) {
@@ -209,6 +218,49 @@ static int open_session(struct attempt *attempt)
 	if (attempt->trial->program)
 		pem_session__describe(attempt->session, PEM_ANY, attempt->trial->program, NULL);
 	return 0;
+}
+
+/* Does the other half of a pair need no company any more? */
+static bool is_other_over(const char *line, double time_s, void *arg)
+{
+	const struct attempt *attempt = arg;
+
+	(void)time_s;
+	return !line && trial_half__look(attempt->trial->half) != TRIAL_HALF_RUNS;
+}
+
+/* Run the command again, unmeasured, as long as the other half is measured. */
+static int accompany(struct attempt *attempt, const char *command)
+{
+	const struct trial *trial = attempt->trial;
+	const struct trial_launch launch = {.command = command,
+					    .folder = attempt->experiment->folder,
+					    .scratch = attempt->scratch,
+					    .limit_s = attempt->experiment->limit_s,
+					    .disk_bytes = attempt->experiment->disk_bytes,
+					    .interrupted = trial->interrupted,
+					    .line = is_other_over,
+					    .arg = attempt};
+	struct trial_ended ended = {.how = TRIAL_ENDED};
+	int rc = 0;
+
+	trial_half__tell(trial->half);
+	/* A command that can't be run again leaves the other one alone. */
+	while (!rc && ended.how == TRIAL_ENDED && !ended.status &&
+	       trial_half__look(trial->half) == TRIAL_HALF_RUNS)
+		rc = trial_launch__run(&launch, &ended, attempt->error);
+	if (rc)
+		return rc;
+	return trial_half__wait(trial->half, trial->interrupted) ? 0 : lose_other(attempt);
+}
+
+/* Begin to measure when the other half does. */
+static int meet(struct attempt *attempt)
+{
+	const struct trial *trial = attempt->trial;
+
+	trial_half__tell(trial->half);
+	return trial_half__wait(trial->half, trial->interrupted) ? 0 : lose_other(attempt);
 }
 
 static int run_command(struct attempt *attempt, const char *command, bool is_measured)
@@ -266,8 +318,14 @@ static int measure(struct attempt *attempt)
 		rc = open_session(attempt);
 	if (!rc) {
 		attempt->readings = trial_readings__begin(e, attempt->session, attempt->error);
-		rc = attempt->readings ? run_command(attempt, command, true) : -errno;
+		rc = attempt->readings ? 0 : -errno;
 	}
+	if (!rc && attempt->trial->half)
+		rc = meet(attempt);
+	if (!rc)
+		rc = run_command(attempt, command, true);
+	if (!rc && attempt->trial->half)
+		rc = accompany(attempt, command);
 	trial_readings__free(attempt->readings);
 	pem_session__close(attempt->session);
 	attempt->readings = NULL;
@@ -329,10 +387,17 @@ static void end_server(struct attempt *attempt)
 static int attempt_all(struct attempt *attempt)
 {
 	const struct trial_experiment *e = attempt->experiment;
+	const struct trial *trial = attempt->trial;
 	int rc = 0;
 
+	/* Two would make the same files. */
+	if (trial->half && trial->half->is_second &&
+	    !trial_half__wait(trial->half, trial->interrupted))
+		return lose_other(attempt);
 	if (e->prepare)
-		rc = run_aside(attempt, "prepare", e->prepare, attempt->trial->interrupted);
+		rc = run_aside(attempt, "prepare", e->prepare, trial->interrupted);
+	if (!rc && trial->half && !trial->half->is_second)
+		trial_half__tell(trial->half);
 	if (!rc)
 		rc = configure(attempt, SETTINGS_BEFORE_START);
 	if (!rc && e->start)

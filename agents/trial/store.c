@@ -5,7 +5,8 @@
  * A configuration is a directive, whose text is "name=value name=value"; each of its runs is a run
  * with evidence for it. The run's row is there before the run begins, without its end: after kill
  * -9 such a row tells that a run was lost. Its metric "(outcome)" tells how it ended, its workload
- * is "KEY NODE": the experiment, and where it ran.
+ * is "KEY NODE": the experiment, and where it ran. A pair is one run with evidence for two
+ * directives, the second one as its control.
  */
 #include "trial/store.h"
 
@@ -103,8 +104,10 @@ bool trial_store__is_shared(const struct trial_store *store)
 
 void trial_runs__free(struct trial_runs *runs)
 {
-	while (runs->count)
+	while (runs->count) {
 		free(runs->at[--runs->count].levels);
+		free(runs->at[runs->count].beside);
+	}
 	free(runs->at);
 	*runs = (struct trial_runs){0};
 }
@@ -144,7 +147,8 @@ int trial_store__forget_lost(struct trial_store *store, size_t *lost, struct pem
 struct change {
 	struct trial_store *store;
 	bool alone; /* nobody else may be at the configuration */
-	const struct trial_outcome *outcome;
+	const struct pem_db_directive *beside; /* of a pair that begins; or NULL */
+	const struct trial_outcome *outcome; /* of a pair: two */
 	struct pem_error *error;
 };
 
@@ -190,10 +194,14 @@ static int64_t put_begin(struct pem_database *database, void *arg)
 	struct change *change = arg;
 	struct trial_store *store = change->store;
 	struct pem_db_evidence evidence = {.size = sizeof(evidence), .role = PEM_DB_TREATED};
+	struct pem_db_evidence control = {.size = sizeof(control), .role = PEM_DB_CONTROL};
 	int64_t rc = put(change, PEM_DB_DIRECTIVE, &store->directive);
 
 	(void)database;
 	store->directive.id = evidence.directive = rc;
+	if (rc >= 0 && change->beside)
+		rc = store->beside = control.directive =
+			put(change, PEM_DB_DIRECTIVE, change->beside);
 	if (rc > 0 && change->alone && trial_store__is_shared(store)) {
 		rc = check_alone(change, rc);
 		if (rc < 0)
@@ -201,8 +209,10 @@ static int64_t put_begin(struct pem_database *database, void *arg)
 	}
 	if (rc >= 0)
 		rc = put(change, PEM_DB_RUN, &store->run);
-	store->run.id = evidence.run = rc;
-	return rc > 0 ? put(change, PEM_DB_EVIDENCE, &evidence) : rc;
+	store->run.id = evidence.run = control.run = rc;
+	if (rc > 0)
+		rc = put(change, PEM_DB_EVIDENCE, &evidence);
+	return rc >= 0 && change->beside ? put(change, PEM_DB_EVIDENCE, &control) : rc;
 }
 
 int trial_store__directive(const struct trial_store *store, const uint32_t *levels,
@@ -220,19 +230,22 @@ int trial_store__directive(const struct trial_store *store, const uint32_t *leve
 	return 0;
 }
 
-int trial_store__begin(struct trial_store *store, const uint32_t *levels, bool alone,
-		       struct pem_error *error)
+int trial_store__begin(struct trial_store *store, const uint32_t *levels, const uint32_t *beside,
+		       bool alone, struct pem_error *error)
 {
-	struct change change = {.store = store, .alone = alone, .error = error};
-	struct pem_db_directive *directive = &store->directive;
+	struct pem_db_directive other, *directive = &store->directive;
+	struct change change = {
+		.store = store, .alone = alone, .beside = beside ? &other : NULL, .error = error};
 	struct pem_db_run *run = &store->run;
 	char node[TRIAL_NODE_BYTES];
 	int64_t rc;
 
-	if (trial_store__directive(store, levels, directive))
+	store->beside = 0;
+	if (trial_store__directive(store, levels, directive) ||
+	    trial_store__directive(store, beside ? beside : levels, &other))
 		return -E2BIG;
-	directive->state = PEM_DB_ON_TRIAL;
-	directive->began_ns = trial_now_ns();
+	directive->state = other.state = PEM_DB_ON_TRIAL;
+	directive->began_ns = other.began_ns = trial_now_ns();
 	*run = (struct pem_db_run){.size = sizeof(*run),
 				   .application = store->application.id,
 				   .machine = store->machine.id,
@@ -268,12 +281,19 @@ static int64_t put_end(struct pem_database *database, void *arg)
 	struct trial_store *store = change->store;
 	const struct trial_experiment *e = store->experiment;
 	const struct trial_outcome *outcome = change->outcome;
+	/* A pair is void as a whole. */
 	bool has_any = trial_outcome__has_values(outcome->outcome);
 	struct pem_db_evidence evidence = {.size = sizeof(evidence),
 					   .directive = store->directive.id,
 					   .run = store->run.id,
 					   .role = has_any ? PEM_DB_TREATED : PEM_DB_EXCLUDED,
 					   .value = has_any ? outcome->values[0] : 0};
+	struct pem_db_evidence control = {.size = sizeof(control),
+					  .directive = store->beside,
+					  .run = store->run.id,
+					  .role = has_any ? PEM_DB_CONTROL : PEM_DB_EXCLUDED,
+					  .value = has_any && store->beside ? outcome[1].values[0]
+									    : 0};
 	int64_t rc;
 	size_t i;
 
@@ -282,7 +302,7 @@ static int64_t put_end(struct pem_database *database, void *arg)
 		return pem_database__remove(database, PEM_DB_RUN, store->run.id, change->error);
 	/* Another machine whose clock is wrong may have taken it for lost: it is put again. */
 	rc = put(change, PEM_DB_RUN, &store->run);
-	store->run.id = evidence.run = rc;
+	store->run.id = evidence.run = control.run = rc;
 	if (rc >= 0)
 		rc = put_metric(change, TRIAL_OUTCOME, "", outcome->outcome);
 	for (i = 0; has_any && rc >= 0 && i < e->metric_count; i++) {
@@ -292,23 +312,35 @@ static int64_t put_end(struct pem_database *database, void *arg)
 	}
 	if (rc >= 0)
 		rc = put(change, PEM_DB_EVIDENCE, &evidence);
+	if (rc >= 0 && store->beside)
+		rc = put(change, PEM_DB_EVIDENCE, &control);
 	return rc < 0 ? rc : put(change, PEM_DB_DIRECTIVE, &store->directive);
 }
 
 struct trial_stored *trial_runs__add(struct trial_runs *runs, uint32_t parameters,
-				     const uint32_t *levels, uint32_t machine)
+				     const uint32_t *levels, const uint32_t *beside,
+				     uint32_t machine)
 {
+	size_t bytes = (parameters + 1) * sizeof(*levels);
 	struct trial_stored *stored;
 
 	if (pem_grow(&runs->at, sizeof(*stored), runs->count + 1, &runs->capacity))
 		return NULL;
 	stored = &runs->at[runs->count];
 	*stored = (struct trial_stored){.machine = machine, .outcome = PEM_EXPLORE_FAILED};
-	stored->levels = malloc((parameters + 1) * sizeof(*levels));
-	if (!stored->levels)
+	stored->levels = malloc(bytes);
+	stored->beside = beside ? malloc(bytes) : NULL;
+	if (!stored->levels || (beside && !stored->beside)) {
+		free(stored->levels);
+		free(stored->beside);
 		return NULL;
+	}
 	memcpy(stored->levels, levels, parameters * sizeof(*levels));
 	stored->levels[parameters] = machine;
+	if (beside) {
+		memcpy(stored->beside, beside, parameters * sizeof(*levels));
+		stored->beside[parameters] = machine;
+	}
 	for (parameters = 0; parameters < TRIAL_METRICS_MAX; parameters++)
 		stored->values[parameters] = NAN;
 	runs->count++;
@@ -316,11 +348,11 @@ struct trial_stored *trial_runs__add(struct trial_runs *runs, uint32_t parameter
 }
 
 /* This process's run has ended: keep it as if it had been read. */
-static int keep_own(struct trial_store *store, const uint32_t *levels,
+static int keep_own(struct trial_store *store, const uint32_t *levels, const uint32_t *beside,
 		    const struct trial_outcome *outcome)
 {
 	struct trial_stored *stored = trial_runs__add(
-		&store->ended, store->experiment->space->view.parameter_count, levels, 0);
+		&store->ended, store->experiment->space->view.parameter_count, levels, beside, 0);
 	uint32_t *known = pem_number_map__at(&store->known, (uint64_t)store->run.id);
 
 	if (!stored || !known)
@@ -332,12 +364,14 @@ static int keep_own(struct trial_store *store, const uint32_t *levels,
 	stored->began_ns = store->run.began_ns;
 	if (trial_outcome__has_values(outcome->outcome))
 		memcpy(stored->values, outcome->values, sizeof(stored->values));
+	if (beside)
+		stored->beside_value = outcome[1].values[0];
 	memcpy(stored->reason, outcome->reason, sizeof(stored->reason));
 	trial_guard__node(stored->node);
 	return 0;
 }
 
-int trial_store__end(struct trial_store *store, const uint32_t *levels,
+int trial_store__end(struct trial_store *store, const uint32_t *levels, const uint32_t *beside,
 		     const struct trial_outcome *outcome, struct pem_error *error)
 {
 	struct change change = {.store = store, .outcome = outcome, .error = error};
@@ -345,16 +379,16 @@ int trial_store__end(struct trial_store *store, const uint32_t *levels,
 
 	store->run.wall_ns = (int64_t)(outcome->seconds * 1e9) + 1;
 	store->run.status = outcome->status;
-	store->directive.state =
-		outcome->outcome == PEM_EXPLORE_FAILED || outcome->outcome == PEM_EXPLORE_REFUSED
-			? PEM_DB_WITHDRAWN
-			: PEM_DB_ON_TRIAL;
+	/* A configuration that was measured alone stays one, whatever its pair came to. */
+	store->directive.state = beside || trial_outcome__has_values(outcome->outcome)
+					 ? PEM_DB_ON_TRIAL
+					 : PEM_DB_WITHDRAWN;
 	snprintf(store->directive.reason, sizeof(store->directive.reason), "%s", outcome->reason);
 	pem_printable(store->directive.reason);
 	rc = pem_database__together(store->database, put_end, &change, error);
 	if (rc >= 0)
 		rc = check_file(store, error);
 	if (rc >= 0 && !outcome->interrupted)
-		rc = keep_own(store, levels, outcome);
+		rc = keep_own(store, levels, beside, outcome);
 	return rc < 0 ? (int)rc : 0;
 }

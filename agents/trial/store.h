@@ -13,9 +13,10 @@
 
 /* Nanoseconds since 1970. */
 int64_t trial_now_ns(void);
-/* Add a run of these levels, without values. NULL: no memory. */
+/* Add a run of these levels, beside others or NULL, without values. NULL: no memory. */
 struct trial_stored *trial_runs__add(struct trial_runs *runs, uint32_t parameters,
-				     const uint32_t *levels, uint32_t machine);
+				     const uint32_t *levels, const uint32_t *beside,
+				     uint32_t machine);
 void trial_runs__free(struct trial_runs *runs);
 /* The key of a configuration's directive on this machine, and its text. Returns 0 or -E2BIG. */
 int trial_store__directive(const struct trial_store *store, const uint32_t *levels,

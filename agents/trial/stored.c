@@ -23,7 +23,6 @@ struct walk {
 	size_t configuration_count, configuration_capacity;
 	struct pem_db_run *runs; /* that are not known yet */
 	size_t run_count, run_capacity;
-	int64_t directive; /* of the run that is read */
 };
 
 /* "page_size=4096 threads=3"; false: the space does not have it. */
@@ -99,9 +98,23 @@ static int add_unknown(const void *row, void *arg)
 	return 0;
 }
 
-static int take_directive(const void *row, void *arg)
+/* The directives of a run: of a pair, the second one is the control's. */
+struct sides {
+	int64_t directives[2]; /* 0: none */
+	double control; /* value */
+};
+
+static int take_side(const void *row, void *arg)
 {
-	*(int64_t *)arg = ((const struct pem_db_evidence *)row)->directive;
+	const struct pem_db_evidence *evidence = row;
+	struct sides *sides = arg;
+	/* Both of a void pair are excluded. */
+	bool is_control = evidence->role == PEM_DB_CONTROL ||
+			  (evidence->role == PEM_DB_EXCLUDED && sides->directives[0]);
+
+	if (is_control)
+		sides->control = evidence->value;
+	sides->directives[is_control] = evidence->directive;
 	return 0;
 }
 
@@ -111,6 +124,13 @@ static int by_directive(const void *key, const void *configuration)
 	const struct configuration *other = configuration;
 
 	return directive < other->directive ? -1 : directive > other->directive;
+}
+
+/* The configuration of a directive that this space has, or NULL. */
+static const struct configuration *configuration_of(const struct walk *walk, int64_t directive)
+{
+	return bsearch(&directive, walk->configurations, walk->configuration_count,
+		       sizeof(*walk->configurations), by_directive);
 }
 
 struct filling {
@@ -182,30 +202,32 @@ static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_
 	struct pem_db_evidence evidence = {.size = sizeof(evidence), .run = run->id};
 	struct pem_db_metric metric = {.size = sizeof(metric), .run = run->id};
 	struct filling filling = {.experiment = e};
-	const struct configuration *found;
+	struct sides sides = {0};
+	const struct configuration *found, *beside;
 	const char *node = strchr(run->workload, ' ');
-	int64_t directive = 0, rc;
+	int64_t rc;
 	uint32_t *known;
 	int machine;
 
-	rc = pem_database__each(store->database, PEM_DB_EVIDENCE, &evidence, take_directive,
-				&directive, error);
+	rc = pem_database__each(store->database, PEM_DB_EVIDENCE, &evidence, take_side, &sides,
+				error);
 	if (rc < 0)
 		return (int)rc;
-	found = bsearch(&directive, walk->configurations, walk->configuration_count, sizeof(*found),
-			by_directive);
-	if (!found)
+	found = configuration_of(walk, sides.directives[0]);
+	beside = configuration_of(walk, sides.directives[1]);
+	if (!found || (sides.directives[1] && !beside))
 		return 0;
 	machine = find_machine(store, run->machine, error);
 	store->unreadable += machine == -ENOENT;
 	if (machine < 0)
 		return machine == -ENOENT ? 0 : machine;
-	filling.stored =
-		trial_runs__add(run->wall_ns ? &store->ended : &store->unfinished,
-				e->space->view.parameter_count, found->levels, (uint32_t)machine);
+	filling.stored = trial_runs__add(run->wall_ns ? &store->ended : &store->unfinished,
+					 e->space->view.parameter_count, found->levels,
+					 beside ? beside->levels : NULL, (uint32_t)machine);
 	if (!filling.stored)
 		return -ENOMEM;
 	filling.stored->id = run->id;
+	filling.stored->beside_value = sides.control;
 	filling.stored->began_ns = run->began_ns;
 	filling.stored->seconds = (double)run->wall_ns / 1e9;
 	snprintf(filling.stored->node, sizeof(filling.stored->node), "%.31s", node ? node + 1 : "");
@@ -318,8 +340,9 @@ static int take_validation(const void *row, void *arg)
 	return 0;
 }
 
-/* The directive of a comparison: it names both sides, and which of two values is better. */
-static int comparison_of(const struct trial_store *store, const uint32_t *levels,
+/* The directive of a comparison: it names both sides, which of two values is better, and how they
+ * ran. */
+static int comparison_of(const struct trial_store *store, const uint32_t *levels, bool in_pairs,
 			 struct pem_db_directive *directive)
 {
 	const struct trial_experiment *e = store->experiment;
@@ -330,9 +353,9 @@ static int comparison_of(const struct trial_store *store, const uint32_t *levels
 	    trial_store__directive(store, levels, directive))
 		return -ENOENT;
 	used = strlen(directive->subject);
-	snprintf(directive->subject + used, sizeof(directive->subject) - used, " %016llx %s",
+	snprintf(directive->subject + used, sizeof(directive->subject) - used, " %016llx %s%s",
 		 (unsigned long long)pem_hash__text(PEM_HASH_START, usual),
-		 e->metrics[0].greater_is_better ? "more" : "less");
+		 e->metrics[0].greater_is_better ? "more" : "less", in_pairs ? " pairs" : "");
 	strcpy(directive->agent, TRIAL_COMPARER);
 	return 0;
 }
@@ -344,7 +367,7 @@ static bool is_right(const struct pem_db_validation *v)
 	       v->gain_low <= v->gain && v->gain <= v->gain_high && v->gain_high < 100;
 }
 
-int trial_store__validation(struct trial_store *store, const uint32_t *levels,
+int trial_store__validation(struct trial_store *store, const uint32_t *levels, bool in_pairs,
 			    struct pem_db_validation *validation, struct pem_error *error)
 {
 	struct pem_db_validation like = {.size = sizeof(like)};
@@ -352,7 +375,7 @@ int trial_store__validation(struct trial_store *store, const uint32_t *levels,
 	int64_t rc;
 
 	if (!store->database || !store->application.id || !store->machine.id ||
-	    comparison_of(store, levels, &directive))
+	    comparison_of(store, levels, in_pairs, &directive))
 		return 0;
 	/* Its key alone. */
 	directive.text[0] = '\0';
@@ -382,13 +405,13 @@ static int64_t put_validation(struct pem_database *database, void *arg)
 		      : pem_database__put(database, PEM_DB_VALIDATION, v->validation, v->error);
 }
 
-int trial_store__validate(struct trial_store *store, const uint32_t *levels,
+int trial_store__validate(struct trial_store *store, const uint32_t *levels, bool in_pairs,
 			  struct pem_db_validation *validation, struct pem_error *error)
 {
 	struct validating v = {.validation = validation, .error = error};
 	int64_t rc;
 
-	if (comparison_of(store, levels, &v.directive))
+	if (comparison_of(store, levels, in_pairs, &v.directive))
 		return 0;
 	v.directive.state = PEM_DB_ON_TRIAL;
 	v.directive.began_ns = validation->at_ns = trial_now_ns();

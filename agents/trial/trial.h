@@ -5,12 +5,13 @@
  *	document.c	an experiment, read from XML: command, settings, metrics;
  *			parameters.c: its parameters and constraints
  *	check.c		what a trial would miss here
- *	words.c		a configuration as text, as arguments, as variables
+ *	words.c		a configuration as text, as arguments, as variables; may two run at once?
  *	launch.c	one run of the command: started, watched, ended with all that it started
  *	metrics.c	the metrics of a run
  *	run.c		configure, start, run, restore
  *	outcome.h	outcomes of trials
  *	figures.c	what several runs of a configuration come to
+ *	pair.c		two runs at the same time
  *	store.c		runs in the CPO database; stored.c: those that it has
  *	table.h		a space that was measured before, from CSV
  *	guard.c		a process that ends and restores everything if the agent is killed
@@ -78,6 +79,7 @@ struct trial_experiment {
 	uint32_t trials; /* configurations to try; 0: no limit */
 	double time_s; /* for all of them; 0: no limit */
 	uint32_t runs, race_runs; /* of each configuration; further ones to find which is better */
+	bool pairs; /* those run in pairs: the command may run twice at the same time */
 	double limit_s; /* a run that takes longer is ended, and has failed */
 	double duration_s; /* a run is ended after so long, and has not failed; 0: it ends itself */
 	uint32_t records; /* a run is ended after so many values of its first metric; 0: never */
@@ -138,6 +140,12 @@ int trial_words__text(const struct trial_experiment *experiment, const uint32_t 
  */
 char *trial_words__command(const struct trial_experiment *experiment, const uint32_t *levels,
 			   const char *command, bool is_command, const char *scratch);
+
+/*
+ * Can two configurations run at the same time, by what the document tells: does nothing outside of
+ * the commands depend on the configuration? Returns 0, or -EINVAL with error.
+ */
+int trial_experiment__pairs(const struct trial_experiment *experiment, struct pem_error *error);
 
 /* --- launch.c --- */
 
@@ -240,6 +248,7 @@ struct trial {
 	const char *program; /* the command's file, whose own events can be metrics */
 	const char *scratch; /* a folder of its own, in which a run has one */
 	volatile const int *interrupted;
+	const struct trial_half *half; /* of a pair that this run is; NULL: it runs alone */
 	/* Asked with each value as it comes: is the run worth its time? NULL: always. */
 	bool (*record)(const struct pem_explore_record *record, void *arg);
 	void *arg;
@@ -271,6 +280,36 @@ void trial_figures__add(struct trial_figures *figures, const double *values, siz
 double trial_figures__half_interval(const struct trial_figures *a, double a_unit,
 				    const struct trial_figures *b, double b_unit);
 
+/* --- pair.c --- */
+
+/* Are there CPUs for both of a pair? Returns 0, -ENOTSUP with error, or another -errno. */
+int trial_pair__check(struct pem_error *error);
+/*
+ * Run two configurations at the same time, each on one half of the CPUs that this process may use;
+ * chance decides who has which. The experiment has to allow it (trial_experiment__pairs). If one of
+ * them fails, both outcomes are PEM_EXPLORE_FAILED, and the reason of the one that failed is told.
+ * Returns 0, or -errno with error: no pair can be made here.
+ */
+int trial_pair__run(const struct trial *trial, const uint32_t *const levels[2],
+		    struct trial_outcome outcomes[2], struct pem_error *error);
+
+/* Why a run failed beside which another one failed: that one's reason follows. */
+#define TRIAL_HALF_LOST "the run beside it failed or was ended"
+
+/* For run.c: the half that this process is. */
+struct trial_half {
+	int other; /* a socket to the other one */
+	bool is_second; /* it prepares after the other one */
+};
+
+/* Tell the other half that this one has ended a step. */
+void trial_half__tell(const struct trial_half *half);
+enum trial_half_state { TRIAL_HALF_RUNS, TRIAL_HALF_TOLD, TRIAL_HALF_GONE };
+/* Has the other half ended the step? Does not wait. */
+enum trial_half_state trial_half__look(const struct trial_half *half);
+/* Wait until the other half has ended the step; false: it is gone, or a person wants the end. */
+bool trial_half__wait(const struct trial_half *half, volatile const int *interrupted);
+
 /* --- store.c --- */
 
 #define TRIAL_NODE_BYTES 32u
@@ -279,9 +318,11 @@ double trial_figures__half_interval(const struct trial_figures *a, double a_unit
 struct trial_stored {
 	int64_t id; /* they rise */
 	uint32_t *levels; /* and, after the last one, its machine */
+	uint32_t *beside; /* the configuration that ran at the same time; NULL: it ran alone */
 	uint32_t machine; /* index of its kind of machine in the store; 0: this one's */
 	uint32_t outcome;
 	double values[TRIAL_METRICS_MAX]; /* NAN: it has none */
+	double beside_value; /* the first metric's of the one beside */
 	double seconds;
 	int64_t began_ns; /* since 1970 */
 	char reason[160], node[TRIAL_NODE_BYTES];
@@ -308,6 +349,7 @@ struct trial_store {
 	struct pem_db_machine machine;
 	struct pem_db_run run; /* that goes on */
 	struct pem_db_directive directive; /* its configuration */
+	int64_t beside; /* the directive of the other half of a pair; 0: it runs alone */
 	struct trial_machine *machines; /* the first one is this machine's kind */
 	size_t machine_count, machine_capacity;
 	struct trial_runs ended, unfinished; /* as of the last update */
@@ -339,24 +381,25 @@ int trial_store__forget_lost(struct trial_store *store, size_t *lost, struct pem
 /* Does a machine of this kind make an unfinished run now? */
 bool trial_store__goes_on(const struct trial_store *store, const struct trial_stored *run);
 /*
- * Note that a run begins, and what came of it: it becomes the last one of those that ended. Return
+ * Note that a run begins, and what came of it: it becomes the last one of those that ended. A pair
+ * is one run, of its first configuration; beside: the other one, or NULL. Return
  * 0 or -errno with error; -ESTALE: the database's file is another one now; -EALREADY: alone is
  * true, and another machine of this kind runs the configuration.
  */
-int trial_store__begin(struct trial_store *store, const uint32_t *levels, bool alone,
-		       struct pem_error *error);
-int trial_store__end(struct trial_store *store, const uint32_t *levels,
-		     const struct trial_outcome *outcome, struct pem_error *error);
+int trial_store__begin(struct trial_store *store, const uint32_t *levels, const uint32_t *beside,
+		       bool alone, struct pem_error *error);
+int trial_store__end(struct trial_store *store, const uint32_t *levels, const uint32_t *beside,
+		     const struct trial_outcome *outcomes, struct pem_error *error);
 
 /*
  * Note, or find (trial_store__validation), the last comparison of a configuration with the defaults
- * in fresh runs; treated runs are the configuration's. The second returns 1, 0: there is none, or
- * -errno with error; the first 0 or -errno. Nothing is noted or found
- * without defaults, or of others than the document's.
+ * in fresh runs, which were made in pairs or in turns; treated runs are the configuration's. The
+ * second returns 1, 0: there is none, or -errno with error; the first 0 or -errno. Nothing is noted
+ * or found without defaults, or of others than the document's.
  */
-int trial_store__validate(struct trial_store *store, const uint32_t *levels,
+int trial_store__validate(struct trial_store *store, const uint32_t *levels, bool in_pairs,
 			  struct pem_db_validation *validation, struct pem_error *error);
-int trial_store__validation(struct trial_store *store, const uint32_t *levels,
+int trial_store__validation(struct trial_store *store, const uint32_t *levels, bool in_pairs,
 			    struct pem_db_validation *validation, struct pem_error *error);
 
 /* --- guard.c --- */

@@ -139,3 +139,45 @@ char *trial_words__command(const struct trial_experiment *e, const uint32_t *lev
 	}
 	return text;
 }
+
+/* Do both of a pair write the same files by a command that depends on the configuration? */
+static const char *shared_by(const struct trial_experiment *e, const char *command)
+{
+	char place[80];
+	uint32_t i;
+
+	for (i = 0; command && i < e->space->view.parameter_count; i++) {
+		snprintf(place, sizeof(place), "{%s}", e->targets[i].name);
+		if (strstr(command, place) && !strstr(command, "{scratch}"))
+			return e->targets[i].name;
+	}
+	return NULL;
+}
+
+int trial_experiment__pairs(const struct trial_experiment *e, struct pem_error *error)
+{
+	const char *name = shared_by(e, e->prepare);
+	uint32_t i;
+
+	if (!name)
+		name = shared_by(e, e->end);
+	for (i = 0; !name && i < e->space->view.parameter_count; i++) {
+		if (e->targets[i].way <= SETTINGS_ENVIRONMENT)
+			continue;
+		snprintf(error->text, sizeof(error->text),
+			 "two runs at the same time would have the same '%s', which is set outside "
+			 "of the command",
+			 e->targets[i].name);
+		return -EINVAL;
+	}
+	if (name)
+		snprintf(error->text, sizeof(error->text),
+			 "two runs at the same time would prepare the same files: use {scratch} "
+			 "where prepare or end has {%s}",
+			 name);
+	else if (e->start)
+		snprintf(error->text, sizeof(error->text),
+			 "two runs at the same time would have one server: begin it in the "
+			 "command, with its files and its socket in {scratch}");
+	return name || e->start ? -EINVAL : 0;
+}

@@ -120,6 +120,20 @@ static struct explore_search *search_of(uint32_t runs, uint32_t race_runs, uint3
 	return search;
 }
 
+static struct explore_search *search_in_pairs(void)
+{
+	const struct explore_search_options options = {
+		.policy = {.size = sizeof(options.policy), .seed = 1, .objectives = 1},
+		.counts_configurations = true,
+		.runs = 1,
+		.race_runs = 4,
+		.pairs = true};
+	struct explore_search *search = explore_search__new(&space, &policy, &options);
+
+	assert_non_null(search);
+	return search;
+}
+
 /* Expect that a level runs next, and give the run this value; NAN: it fails. */
 static void run_next(struct explore_search *search, uint32_t expected, bool is_again, double value)
 {
@@ -247,6 +261,73 @@ static void a_better_one_wins_its_race(void **state)
 	expect_best(search, 0, 101.5, 4);
 	run_next(search, 1, true, 93);
 	expect_best(search, 1, 92, 5);
+	explore_search__free(search);
+}
+
+/* Expect that this rival runs beside this best one, and give both their values. */
+static void run_pair(struct explore_search *search, uint32_t rival, uint32_t best,
+		     double rival_value, double best_value)
+{
+	const uint32_t *const levels[] = {&rival, &best};
+	const double values[] = {rival_value, best_value};
+	uint32_t level = 99;
+	bool again = false;
+
+	assert_int_equal(explore_search__next(search, &level, &again), 1);
+	assert_int_equal(level, rival);
+	assert_true(again);
+	assert_non_null(explore_search__beside(search));
+	assert_int_equal(explore_search__beside(search)[0], best);
+	assert_int_equal(explore_search__add_pair(search, levels, values), 0);
+}
+
+static void a_race_in_pairs_is_decided_by_ratios(void **state)
+{
+	struct explore_search *search = search_in_pairs();
+
+	(void)state;
+	run_next(search, 0, false, 100);
+	run_next(search, 1, false, 70); /* lucky */
+	run_pair(search, 1, 0, 97, 100);
+	run_pair(search, 1, 0, 194.2, 200); /* a machine that is slower for both */
+	run_pair(search, 1, 0, 290.8, 300);
+	/* In units of the best one's own run. */
+	expect_best(search, 1, (290.8 / 3 + 97) / 2, 4);
+	assert_null(explore_search__beside(search));
+	run_next(search, 2, false, 99);
+	expect_best(search, 1, (290.8 / 3 + 97) / 2, 4);
+	explore_search__free(search);
+}
+
+static void void_pairs_end_a_race(void **state)
+{
+	struct explore_search *search = search_in_pairs();
+	uint32_t i;
+
+	(void)state;
+	run_next(search, 0, false, 100);
+	run_next(search, 1, false, 90);
+	for (i = 0; i < 4; i++)
+		run_pair(search, 1, 0, i % 2 ? NAN : 90, i % 2 ? 100 : NAN);
+	expect_best(search, 0, 100, 1);
+	run_next(search, 2, false, 110);
+	explore_search__free(search);
+}
+
+static void a_pair_of_no_race_does_nothing(void **state)
+{
+	struct explore_search *search = search_in_pairs();
+	const uint32_t all[] = {0, 1, 2};
+	const uint32_t *const levels[] = {&all[1], &all[2]};
+	const double values[] = {1, 2};
+
+	(void)state;
+	assert_int_equal(explore_search__add_pair(search, levels, values), 0);
+	run_next(search, 0, false, 100);
+	run_next(search, 1, false, 110);
+	run_next(search, 2, false, 90);
+	assert_int_equal(explore_search__add_pair(search, levels, values), 0);
+	run_pair(search, 2, 0, 90, 100);
 	explore_search__free(search);
 }
 
@@ -453,6 +534,9 @@ int main(void)
 		cmocka_unit_test(a_lucky_run_loses_its_race),
 		cmocka_unit_test(a_loser_does_not_race_again),
 		cmocka_unit_test(a_better_one_wins_its_race),
+		cmocka_unit_test(a_race_in_pairs_is_decided_by_ratios),
+		cmocka_unit_test(void_pairs_end_a_race),
+		cmocka_unit_test(a_pair_of_no_race_does_nothing),
 		cmocka_unit_test(values_that_repeat_need_no_test),
 		cmocka_unit_test(a_failure_is_never_best),
 		cmocka_unit_test(runs_of_an_earlier_process_lead_to_the_same_state),

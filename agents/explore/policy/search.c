@@ -7,6 +7,8 @@
 #include "student.h"
 #include "trial/trial.h"
 
+#include <pem/agent.h>
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -38,10 +40,15 @@ struct explore_search {
 	struct contender *contenders; /* as in tried */
 	size_t capacity;
 	double *medians; /* of the objectives of the one that the policy is told of */
+	double *paired; /* those that a pair gives to the rival */
 	uint32_t made; /* runs */
 	size_t best; /* the winner so far; NONE: nothing was measured */
 	size_t last; /* which one ran last; NONE: none did */
 	size_t rival; /* of a race with the best one; NONE: there is no race */
+	/* Of the race's pairs: the rival's runs are treated. */
+	struct pem_agent_trial *pairs;
+	size_t pair_capacity;
+	uint32_t pair_runs; /* twice as many as pairs */
 };
 
 struct explore_search *explore_search__new(const struct pem_explore_space *space,
@@ -65,7 +72,8 @@ struct explore_search *explore_search__new(const struct pem_explore_space *space
 	if (!options->counts_configurations)
 		given.budget = (given.budget + search->options.runs - 1) / search->options.runs;
 	search->medians = calloc(search->objectives, sizeof(double));
-	search->state = search->medians ? policy->begin(space, &given) : NULL;
+	search->paired = calloc(search->objectives, sizeof(double));
+	search->state = search->medians && search->paired ? policy->begin(space, &given) : NULL;
 	if (!search->state) {
 		explore_search__free(search);
 		return NULL;
@@ -84,7 +92,9 @@ void explore_search__free(struct explore_search *search)
 	for (i = 0; i < search->tried.count; i++)
 		free(search->contenders[i].values);
 	free(search->contenders);
+	free(search->pairs);
 	free(search->medians);
+	free(search->paired);
 	model_configurations__free(&search->tried);
 	free(search);
 	errno = error;
@@ -197,6 +207,26 @@ static size_t firsts(const struct explore_search *search, const struct contender
 	return count;
 }
 
+/* How the rival does in pairs, see judge. Where they do not tell, the greater mean loses. */
+static int judge_pairs(const struct explore_search *search)
+{
+	enum pem_agent_verdict verdict =
+		pem_agent__judge(search->pairs, search->pair_runs, 0, NULL);
+	double sum = 0, ratio;
+	uint32_t i;
+
+	if (verdict == PEM_AGENT_FASTER || verdict == PEM_AGENT_SLOWER)
+		return verdict == PEM_AGENT_FASTER ? 1 : -1;
+	if (search->pair_runs < 2 * search->options.race_runs)
+		return 0;
+	for (i = 0; i < search->pair_runs; i += 2) {
+		ratio = log(search->pairs[i].value / search->pairs[i + 1].value);
+		if (isfinite(ratio))
+			sum += search->pairs[i].treated ? ratio : -ratio;
+	}
+	return sum < 0 ? 1 : -1;
+}
+
 /* How the rival does: -1 it loses, 1 it wins, 0 they run on. */
 static int judge(const struct explore_search *search)
 {
@@ -204,9 +234,15 @@ static int judge(const struct explore_search *search)
 	const struct contender *best = &search->contenders[search->best];
 	double values[TESTED], others[TESTED], wins, loses;
 	size_t count = firsts(search, rival, values), other_count = firsts(search, best, others);
+	int in_pairs;
 
 	if (!is_measured(search, search->rival) || !is_measured(search, search->best))
 		return is_measured(search, search->rival) ? 1 : -1;
+	if (search->options.pairs || search->pair_runs) {
+		in_pairs = judge_pairs(search);
+		if (in_pairs || search->options.pairs)
+			return in_pairs;
+	}
 	wins = pem_rank_test(values, count, others, other_count);
 	loses = pem_rank_test(others, other_count, values, count);
 	if (fmin(wins, loses) > CHANCE && rival->runs < runs_most(search) &&
@@ -224,6 +260,7 @@ static int end_race(struct explore_search *search, bool rival_wins)
 
 	search->best = winner;
 	search->rival = NONE;
+	search->pair_runs = 0;
 	search->contenders[loser].lost = true;
 	rc = tell(search, loser);
 	return rc ? rc : tell(search, winner);
@@ -271,7 +308,8 @@ static size_t turn_of(const struct explore_search *search)
 		if (is_measured(search, i) && all[i].count < search->options.runs)
 			return i;
 	}
-	if (search->rival != NONE && all[search->best].runs < all[search->rival].runs &&
+	if (search->rival != NONE && !search->options.pairs &&
+	    all[search->best].runs < all[search->rival].runs &&
 	    all[search->best].runs < runs_most(search))
 		return search->best;
 	return search->rival;
@@ -377,6 +415,57 @@ int explore_search__add(struct explore_search *search, const struct explore_run 
 size_t explore_search__find(const struct explore_search *search, const uint32_t *levels)
 {
 	return model_configurations__find(&search->tried, levels);
+}
+
+const uint32_t *explore_search__beside(const struct explore_search *search)
+{
+	return search->options.pairs && search->rival != NONE && turn_of(search) == search->rival
+		       ? model_configurations__levels(&search->tried, search->best)
+		       : NULL;
+}
+
+/* The rival's run in a pair: how it would have fared when the best one had its median. */
+static int merge_pair(struct explore_search *search, const uint32_t *levels, double ratio)
+{
+	const struct contender *rival = &search->contenders[search->rival];
+	const struct explore_run run = {.levels = levels, .values = search->paired};
+	double best = search->contenders[search->best].median;
+	uint32_t i;
+
+	/* The less the better: a rate is below 0. */
+	search->paired[0] = best < 0 ? best / ratio : best * ratio;
+	for (i = 1; i < search->objectives; i++)
+		search->paired[i] = median_of(search, rival, i);
+	return merge(search, &run) == NONE ? -ENOMEM : 0;
+}
+
+int explore_search__add_pair(struct explore_search *search, const uint32_t *const levels[2],
+			     const double values[2])
+{
+	size_t which[2], side, rival;
+	int rc = 0;
+
+	for (side = 0; side < 2; side++) {
+		which[side] = explore_search__find(search, levels[side]);
+		if (search->rival == NONE ||
+		    (which[side] != search->rival && which[side] != search->best))
+			return 0;
+	}
+	if (which[0] == which[1])
+		return 0;
+	rival = which[1] == search->rival;
+	if (pem_grow(&search->pairs, sizeof(*search->pairs), search->pair_runs + 2,
+		     &search->pair_capacity))
+		return -ENOMEM;
+	for (side = 0; side < 2; side++)
+		search->pairs[search->pair_runs + side] =
+			(struct pem_agent_trial){.treated = side == rival,
+						 .value = values[side],
+						 .group = search->pair_runs / 2};
+	search->pair_runs += 2;
+	if (values[0] > 0 && values[1] > 0 && isfinite(values[0]) && isfinite(values[1]))
+		rc = merge_pair(search, levels[rival], values[rival] / values[!rival]);
+	return rc ? rc : settle(search);
 }
 
 int explore_search__reserve(struct explore_search *search, const uint32_t *levels, uint32_t outcome)

@@ -7,7 +7,9 @@
  * winner of all races so far is the best configuration.
  *
  * Runs are compared by ranks: a run that the machine slowed down counts as one that is slower, by
- * whatever it was slowed. The value of a configuration is the median of its runs.
+ * whatever it was slowed. The value of a configuration is the median of its runs. Where two can run
+ * at the same time, a race is made of such pairs, and decided by their ratios: what slows both down
+ * is no part of them. In a pair the rival's value is the best one's median times their ratio.
  *
  * All of a search follows from its options and the runs that it was given, in their order.
  */
@@ -26,6 +28,7 @@ struct explore_search_options {
 	uint32_t runs; /* of each configuration, at least 1 */
 	/* Further runs at most, of a configuration that looks best. 0: no races. */
 	uint32_t race_runs;
+	bool pairs; /* they are made in pairs */
 };
 
 /* One run of the program under a configuration. */
@@ -72,6 +75,15 @@ size_t explore_search__find(const struct explore_search *search, const uint32_t 
  */
 int explore_search__reserve(struct explore_search *search, const uint32_t *levels,
 			    uint32_t outcome);
+/* The configuration to run beside the one that next chose; NULL: that runs alone. */
+const uint32_t *explore_search__beside(const struct explore_search *search);
+/*
+ * Take what came of two configurations that ran at the same time: of both the value, above 0 and
+ * the smaller the better. Another value, or NAN: the pair is void. Pairs of no race that goes on do
+ * nothing. Returns 0 or -errno of the policy.
+ */
+int explore_search__add_pair(struct explore_search *search, const uint32_t *const levels[2],
+			     const double values[2]);
 /* The configuration that is best by what is known. Returns 1, or 0: nothing was measured. */
 int explore_search__best(const struct explore_search *search, struct explore_best *best);
 /*

@@ -10,16 +10,17 @@
 #define RUNS_AGAIN 3u /* of a configuration whose figure is checked */
 
 /* Which runs a gain is of. */
-static const char *of_runs(uint32_t fresh)
+static const char *of_runs(const struct explore_fresh *fresh)
 {
-	return fresh ? cli_format("in %u fresh runs of each, in turns", fresh)
-		     : "by the runs that chose it";
+	return fresh->runs ? cli_format("in %u fresh runs of each, in %s", fresh->runs,
+					fresh->in_pairs ? "pairs" : "turns")
+			   : "by the runs that chose it";
 }
 
 static void print_gain(struct exploration *x, const struct explore_best *best)
 {
-	uint32_t runs;
-	struct explore_estimate gain = exploration__gain(x, best, &runs);
+	struct explore_fresh fresh;
+	struct explore_estimate gain = exploration__gain(x, best, &fresh);
 
 	if (isnan(gain.value))
 		return;
@@ -29,7 +30,7 @@ static void print_gain(struct exploration *x, const struct explore_best *best)
 	}
 	if (gain.low <= 0 && gain.high >= 0) {
 		printf(", no difference from the defaults is seen (%+.1f to %+.1f %%, %s)",
-		       100 * gain.low, 100 * gain.high, of_runs(runs));
+		       100 * gain.low, 100 * gain.high, of_runs(&fresh));
 		return;
 	}
 	printf(", %s %s than the defaults", cli_percent(fabs(gain.value)),
@@ -37,7 +38,8 @@ static void print_gain(struct exploration *x, const struct explore_best *best)
 	if (isnan(gain.low))
 		printf(" (its error is unknown: one of them ran once)");
 	else
-		printf(" (%+.1f to %+.1f %%, %s)", 100 * gain.low, 100 * gain.high, of_runs(runs));
+		printf(" (%+.1f to %+.1f %%, %s)", 100 * gain.low, 100 * gain.high,
+		       of_runs(&fresh));
 }
 
 static void print_ways(const struct exploration *x, const uint32_t *levels)
@@ -66,7 +68,7 @@ static int print_json(struct exploration *x, const struct explore_best *best)
 {
 	const struct trial_experiment *e = &x->experiment;
 	struct json_object *all = json_object_new_object();
-	uint32_t fresh;
+	struct explore_fresh fresh;
 	struct explore_estimate gain = exploration__gain(x, best, &fresh);
 	const char *values[TRIAL_PARAMETERS_MAX];
 
@@ -89,7 +91,8 @@ static int print_json(struct exploration *x, const struct explore_best *best)
 	if (!isnan(gain.low)) {
 		cli_json__real(all, "gain_low", gain.low);
 		cli_json__real(all, "gain_high", gain.high);
-		cli_json__count(all, "fresh_runs", fresh);
+		cli_json__count(all, "fresh_runs", fresh.runs);
+		cli_json__flag(all, "in_pairs", fresh.in_pairs);
 	}
 	explore_commands__add(all, e, best->levels);
 	cli_json__print(all, stdout, false);
@@ -242,12 +245,12 @@ static int print_and_apply(struct exploration *x)
 	int status = explore_print_best(x);
 	struct explore_estimate gain;
 	struct explore_best best;
-	uint32_t runs;
+	struct explore_fresh fresh;
 
 	if (status || !x->request->apply || !exploration__best(x, &best))
 		return status;
-	gain = exploration__gain(x, &best, &runs);
-	if (runs && gain.high < 0)
+	gain = exploration__gain(x, &best, &fresh);
+	if (fresh.runs && gain.high < 0)
 		return cli_error(CLI_FAILED, "fresh runs showed that it is worse than the "
 					     "defaults: nothing was applied");
 	return apply(x, &best);
@@ -336,7 +339,7 @@ static int run_again(struct exploration *x)
 				 x->store.machines[tried->machine].text);
 	then = tried->figures;
 	for (i = 0; !rc && i < RUNS_AGAIN; i++) {
-		rc = exploration__run(x, x->tried[number - 1].levels, false);
+		rc = exploration__run(x, x->tried[number - 1].levels, NULL, false);
 		if (!rc && trial_outcome__has_values(x->outcome.outcome))
 			trial_figures__add(&now, x->outcome.values, x->experiment.metric_count);
 	}

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,12 +47,34 @@ static int tell_search(struct exploration *exploration, const struct trial_store
 	return explore_search__add(exploration->search, &run);
 }
 
+double exploration__cost(const struct exploration *exploration, double value)
+{
+	if (!(value > 0))
+		return NAN;
+	return exploration->experiment.metrics[0].greater_is_better ? 1 / value : value;
+}
+
+/* A pair tells which one is better, and nothing of how either fares alone. */
+static int take_pair(struct exploration *exploration, const struct trial_stored *stored)
+{
+	const uint32_t *const levels[] = {stored->levels, stored->beside};
+	bool is_void = stored->outcome != PEM_EXPLORE_MEASURED;
+	const double costs[] = {is_void ? NAN : exploration__cost(exploration, stored->values[0]),
+				is_void ? NAN
+					: exploration__cost(exploration, stored->beside_value)};
+
+	return stored->machine ? 0 : explore_search__add_pair(exploration->search, levels, costs);
+}
+
 /* The search numbers configurations by their first runs, and tried has them in that order. */
 static int take(struct exploration *exploration, const struct trial_stored *stored)
 {
-	struct explore_tried *tried = exploration__find(exploration, stored->levels);
 	bool has_values = trial_outcome__has_values(stored->outcome);
+	struct explore_tried *tried;
 
+	if (stored->beside)
+		return take_pair(exploration, stored);
+	tried = exploration__find(exploration, stored->levels);
 	if (!tried) {
 		if (pem_grow(&exploration->tried, sizeof(*tried), exploration->count + 1,
 			     &exploration->capacity))
@@ -94,7 +117,8 @@ static int make_search(struct exploration *exploration)
 			   .objectives = e->objectives},
 		.counts_configurations = true,
 		.runs = e->runs,
-		.race_runs = e->race_runs};
+		.race_runs = e->race_runs,
+		.pairs = e->pairs};
 	char node[TRIAL_NODE_BYTES];
 	int rc;
 
@@ -160,6 +184,21 @@ int exploration__catch_up(struct exploration *exploration)
 	return rc;
 }
 
+/* Are races made in pairs? Returns 0 or -EINVAL with error. */
+static int allow_pairs(struct exploration *exploration, bool changes)
+{
+	struct trial_experiment *e = &exploration->experiment;
+	struct pem_error why = {.text = ""};
+	int rc = exploration->request->pairs ? trial_experiment__pairs(e, &exploration->error) : 0;
+
+	e->pairs |= exploration->request->pairs;
+	if (rc || !changes || !e->pairs || !trial_pair__check(&why))
+		return rc;
+	cli_say("%s: races and comparisons are made in turns", why.text);
+	e->pairs = false;
+	return 0;
+}
+
 /* Returns 0 or -errno with error. Close it in any case. */
 static int open_all(struct exploration *exploration, const struct explore_request *request,
 		    bool changes)
@@ -177,6 +216,8 @@ static int open_all(struct exploration *exploration, const struct explore_reques
 		return -errno;
 	}
 	rc = trial_experiment__read(&exploration->experiment, path, error);
+	if (!rc)
+		rc = allow_pairs(exploration, changes);
 	if (!rc)
 		rc = explore_policy__find(request->policy ? request->policy
 							  : exploration->experiment.policy,
@@ -268,7 +309,8 @@ static bool on_record(const struct pem_explore_record *record, void *arg)
 	return !exploration->validates && explore_search__record(exploration->search, record) == 1;
 }
 
-int exploration__run(struct exploration *exploration, const uint32_t *levels, bool alone)
+int exploration__run(struct exploration *exploration, const uint32_t *levels,
+		     const uint32_t *beside, bool alone)
 {
 	struct trial trial = {.experiment = &exploration->experiment,
 			      .settings = exploration->settings,
@@ -277,23 +319,31 @@ int exploration__run(struct exploration *exploration, const uint32_t *levels, bo
 			      .interrupted = &trial_interrupted,
 			      .record = on_record,
 			      .arg = exploration};
-	struct trial_outcome *outcome = &exploration->outcome;
-	int rc = trial_store__begin(&exploration->store, levels, alone, &exploration->error);
+	const uint32_t *const both[] = {levels, beside};
+	struct trial_outcome outcomes[2] = {0};
+	struct trial_store *store = &exploration->store;
+	struct pem_error *error = &exploration->error;
+	int rc = trial_store__begin(store, levels, beside, alone, error);
 
 	if (rc)
 		return rc;
-	rc = trial__run(&trial, levels, outcome, &exploration->error);
+	rc = beside ? trial_pair__run(&trial, both, outcomes, error)
+		    : trial__run(&trial, levels, outcomes, error);
 	/* Nothing can be run here: that is no trial. */
-	outcome->interrupted |= rc != 0;
+	outcomes->interrupted |= rc != 0;
+	exploration->outcome = outcomes[0];
+	exploration->beside_value = outcomes[1].values[0];
 	if (rc) {
-		trial_store__end(&exploration->store, levels, outcome,
-				 &(struct pem_error){.text = ""});
+		trial_store__end(store, levels, beside, outcomes, &(struct pem_error){.text = ""});
 		return rc;
 	}
-	rc = trial_store__end(&exploration->store, levels, outcome, &exploration->error);
-	if (rc || outcome->interrupted)
+	rc = trial_store__end(store, levels, beside, outcomes, error);
+	if (rc || outcomes->interrupted)
 		return rc ? rc : -EINTR;
-	note_taken(exploration, levels);
+	if (!beside)
+		note_taken(exploration, levels);
+	else if (outcomes->outcome != PEM_EXPLORE_MEASURED)
+		cli_say("a pair does not count: %s", outcomes->reason);
 	return take_new(exploration);
 }
 

@@ -31,6 +31,12 @@ struct explore_taken {
 	char reason[160]; /* of the last refusal */
 };
 
+/* The runs of a comparison with the defaults. */
+struct explore_fresh {
+	uint32_t runs; /* of each; 0: there was none */
+	bool in_pairs; /* they ran at the same time, two and two */
+};
+
 struct exploration {
 	const struct explore_request *request;
 	struct trial_experiment experiment;
@@ -49,6 +55,7 @@ struct exploration {
 	uint32_t wide_machines; /* that it knows */
 	struct explore_taken *taken[TRIAL_PARAMETERS_MAX]; /* by level; NULL: no run yet */
 	struct trial_outcome outcome; /* of the last run that this process made */
+	double beside_value; /* the first metric's of the other half, if it was a pair */
 	bool validates; /* no run is ended by the policy */
 	struct pem_error error;
 };
@@ -61,10 +68,14 @@ struct exploration {
 int exploration__with(const struct explore_request *request, bool changes,
 		      int (*act)(struct exploration *exploration));
 /*
- * Run a configuration once, and keep what came of it. Returns 0; -EINTR: it was interrupted;
- * -EALREADY: alone is true, and another machine is at it; another -errno with error.
+ * Run a configuration once, beside another one at the same time or alone (NULL), and keep what came
+ * of it. Returns 0; -EINTR: it was interrupted; -EALREADY: alone is true, and another machine is at
+ * it; another -errno with error.
  */
-int exploration__run(struct exploration *exploration, const uint32_t *levels, bool alone);
+int exploration__run(struct exploration *exploration, const uint32_t *levels,
+		     const uint32_t *beside, bool alone);
+/* A value of the first metric as costs are compared: above 0, the less the better. Or NAN. */
+double exploration__cost(const struct exploration *exploration, double value);
 /*
  * Why a configuration need not be tried: one of its values was refused again and again, and never
  * taken. NULL: it has to be tried.
@@ -86,15 +97,15 @@ struct explore_tried *exploration__find(const struct exploration *exploration,
 size_t exploration__number(const struct exploration *exploration, const uint32_t *levels);
 /*
  * How much better the best configuration is than the defaults, as a share, with a 95 % interval: as
- * fresh runs of both told (*runs of each), or as the runs that chose it do (*runs is 0). NAN:
- * unknown.
+ * fresh runs of both told, or as the runs that chose it do. NAN: unknown.
  */
 struct explore_estimate exploration__gain(struct exploration *exploration,
-					  const struct explore_best *best, uint32_t *runs);
+					  const struct explore_best *best,
+					  struct explore_fresh *fresh);
 /*
- * Run the best configuration and the defaults in turns, and keep by how much it is better. Does
- * nothing if that is known, can't be, or takes longer than left_s seconds. Returns 0, -EINTR, or
- * -errno with error.
+ * Run the best configuration and the defaults in pairs or in turns, and keep by how much it is
+ * better. Does nothing if that is known, can't be, or takes longer than left_s seconds. Returns 0,
+ * -EINTR, or -errno with error.
  */
 int exploration__validate(struct exploration *exploration, double left_s);
 /* The best configuration by what is known. Returns 1, or 0: nothing was measured. */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #define TURNS 6u /* of both, in a validation */
+#define LOST_MAX 2u /* turns without a value end one */
 #define ATTEMPTS 3u /* a validation's runs may show that another configuration is the best */
 
 /* By the runs that chose it, which had luck among them. */
@@ -53,62 +54,101 @@ static bool is_usual(const struct exploration *exploration, const uint32_t *leve
 	       !memcmp(levels, e->defaults, e->space->view.parameter_count * sizeof(*levels));
 }
 
+/* The last comparison with the defaults, in pairs if it has those. As trial_store__validation. */
+static int find_validation(struct exploration *exploration, const uint32_t *levels,
+			   struct explore_fresh *fresh, struct pem_db_validation *found,
+			   struct pem_error *error)
+{
+	int rc;
+
+	*fresh = (struct explore_fresh){.in_pairs = true};
+	rc = trial_store__validation(&exploration->store, levels, true, found, error);
+	if (!rc || (rc == 1 && found->treated < 2 && !exploration->experiment.pairs)) {
+		fresh->in_pairs = false;
+		rc = trial_store__validation(&exploration->store, levels, false, found, error);
+	}
+	if (rc == 1 && found->treated > 1)
+		fresh->runs = (uint32_t)found->treated;
+	return rc;
+}
+
 struct explore_estimate exploration__gain(struct exploration *exploration,
-					  const struct explore_best *best, uint32_t *runs)
+					  const struct explore_best *best,
+					  struct explore_fresh *fresh)
 {
 	struct pem_db_validation found = {.size = sizeof(found)};
 	struct pem_error error = {.text = ""};
 	int rc;
 
-	*runs = 0;
+	*fresh = (struct explore_fresh){0};
 	if (is_usual(exploration, best->levels))
 		return (struct explore_estimate){0, NAN, NAN};
-	rc = trial_store__validation(&exploration->store, best->levels, &found, &error);
+	rc = find_validation(exploration, best->levels, fresh, &found, &error);
 	if (rc < 0)
 		cli_say("the comparison with the defaults can't be read: %s", error.text);
-	if (rc != 1 || found.treated < 2)
+	if (!fresh->runs)
 		return gain_of_trials(exploration, best);
-	*runs = (uint32_t)found.treated;
 	return (struct explore_estimate){gain_of_time(exploration, found.gain),
 					 gain_of_time(exploration, found.gain_low),
 					 gain_of_time(exploration, found.gain_high)};
 }
 
-/* Run a configuration, and write its value. Returns 0, 1: it has none above 0; -errno with error.
- */
-static int value_now(struct exploration *exploration, const uint32_t *levels, double *value)
+/* Of the last run, or half of a pair. NAN: it has no value above 0. */
+static double cost_of(const struct exploration *exploration, double value)
 {
-	int rc = exploration__run(exploration, levels, false);
+	return exploration->outcome.outcome == PEM_EXPLORE_MEASURED
+		       ? exploration__cost(exploration, value)
+		       : NAN;
+}
 
-	*value = exploration->outcome.values[0];
-	return rc ? rc : exploration->outcome.outcome != PEM_EXPLORE_MEASURED || !(*value > 0);
+/*
+ * Run the configuration, treated, and the defaults, at the same time or one after the other, and
+ * write what each costs. Returns 0 or -errno with error.
+ */
+static int run_both(struct exploration *exploration, const uint32_t *levels, uint32_t turn,
+		    struct pem_agent_trial runs[2])
+{
+	const uint32_t *const both[] = {exploration->experiment.defaults, levels};
+	bool in_pairs = exploration->experiment.pairs;
+	int rc = 0, i;
+
+	for (i = 0; i < 2; i++)
+		/* Who begins changes from turn to turn. */
+		runs[i] = (struct pem_agent_trial){.treated = (turn + (uint32_t)i) % 2,
+						   .group = turn};
+	if (in_pairs) {
+		rc = exploration__run(exploration, both[runs[0].treated], both[runs[1].treated],
+				      false);
+		runs[1].value = cost_of(exploration, exploration->beside_value);
+		runs[0].value = cost_of(exploration, exploration->outcome.values[0]);
+	}
+	for (i = 0; i < 2 && !rc && !in_pairs; i++) {
+		rc = exploration__run(exploration, both[runs[i].treated], NULL, false);
+		runs[i].value = cost_of(exploration, exploration->outcome.values[0]);
+	}
+	return rc;
 }
 
 /* Returns 0 or -errno with error. One that can't be made is kept with no runs. */
 static int validate(struct exploration *exploration, const uint32_t *levels)
 {
-	const uint32_t *usual = exploration->experiment.defaults;
-	bool is_rate = exploration->experiment.metrics[0].greater_is_better;
+	bool in_pairs = exploration->experiment.pairs;
 	struct pem_agent_trial runs[2 * TURNS];
 	struct pem_agent_comparison found;
 	struct pem_db_validation validation = {.verdict = PEM_AGENT_UNCLEAR};
-	size_t i;
+	uint32_t turn, lost = 0;
 	int rc = 0;
 
-	for (i = 0; !rc && i < 2 * TURNS; i++) {
-		struct pem_agent_trial *run = &runs[i];
-
-		cli_progress__show(cli_format("the best configuration and the defaults in turns, "
-					      "run %zu of %u",
-					      i + 1, 2 * TURNS));
-		/* Who begins changes from turn to turn. */
-		*run = (struct pem_agent_trial){.treated = (i + i / 2) % 2, .group = i / 2};
-		rc = value_now(exploration, run->treated ? levels : usual, &run->value);
-		run->value = is_rate ? 1 / run->value : run->value;
+	for (turn = 0; !rc && turn < TURNS && lost < LOST_MAX; turn++) {
+		cli_progress__show(cli_format("the best configuration and the defaults in %s, %u "
+					      "of %u",
+					      in_pairs ? "pairs" : "turns", turn + 1, TURNS));
+		rc = run_both(exploration, levels, turn, runs + 2 * turn);
+		lost += isnan(runs[2 * turn].value) || isnan(runs[2 * turn + 1].value);
 	}
 	if (rc < 0)
 		return rc;
-	if (!rc)
+	if (lost < LOST_MAX)
 		validation = (struct pem_db_validation){
 			.verdict = pem_agent__judge(runs, 2 * TURNS, 1, &found),
 			.gain = found.gain,
@@ -116,7 +156,8 @@ static int validate(struct exploration *exploration, const uint32_t *levels)
 			.gain_high = found.gain_high,
 			.treated = found.treated,
 			.controls = found.controls};
-	return trial_store__validate(&exploration->store, levels, &validation, &exploration->error);
+	return trial_store__validate(&exploration->store, levels, in_pairs, &validation,
+				     &exploration->error);
 }
 
 /* Make the runs of a race that a validation's runs began. Returns 0 or -errno with error. */
@@ -130,7 +171,8 @@ static int end_race(struct exploration *exploration)
 	for (; !rc && most && !trial_interrupted; most--) {
 		if (explore_search__next(exploration->search, levels, &again) != 1 || !again)
 			break;
-		rc = exploration__run(exploration, levels, false);
+		rc = exploration__run(exploration, levels,
+				      explore_search__beside(exploration->search), false);
 	}
 	return rc;
 }
@@ -152,15 +194,15 @@ static int is_open(struct exploration *exploration, const struct explore_best *b
 	const struct explore_tried *usual =
 		e->has_default ? exploration__find(exploration, e->defaults) : NULL;
 	struct pem_db_validation known = {.size = sizeof(known)};
+	struct explore_fresh fresh;
 	int rc;
 
 	if (!e->race_runs || !usual || !usual->figures.runs || !(usual->figures.means[0] > 0) ||
 	    !(best->mean > 0) || is_usual(exploration, best->levels) ||
 	    seconds_of(exploration, best->levels) > left_s)
 		return 0;
-	rc = trial_store__validation(&exploration->store, best->levels, &known,
-				     &exploration->error);
-	return rc < 0 ? rc : !rc;
+	rc = find_validation(exploration, best->levels, &fresh, &known, &exploration->error);
+	return rc < 0 ? rc : !rc || (e->pairs && !fresh.in_pairs);
 }
 
 int exploration__validate(struct exploration *exploration, double left_s)

@@ -27,6 +27,10 @@ static const struct cli_option options[] = {
 	{'M', "maximize", NULL, "The greater a value, the better. Without it: the smaller."},
 	{'t', "trial", "NUMBER", "reproduce: which trial is run again."},
 	{'o', "output", "FILE", "init: write the experiment to FILE (NAME.xml)."},
+	{'P', "pairs", NULL,
+	 "run: the command may run twice at the same time: compare configurations in pairs, as "
+	 "with "
+	 "pairs=\"yes\" in the experiment."},
 	{'a', "apply", NULL, "best: give its settings to files, databases and servers, for good."},
 	{'j', "json", NULL, "Print JSON."},
 	{'H', "html", "PAGE", "show: write a page for a browser to the file PAGE, a new one."},
@@ -39,7 +43,8 @@ const struct cli_verb explore_help = {
 	.summary = "find out how a program performs as a function of its settings",
 	.usage =
 		"explore init NAME|COMMAND [-o FILE]\n"
-		"explore check|run|best EXPERIMENT.xml [--policy NAME] [--budget TRIALS] [--json]\n"
+		"explore check|run|best EXPERIMENT.xml [--policy NAME] [--budget TRIALS] [--pairs] "
+		"[--json]\n"
 		"explore reproduce EXPERIMENT.xml --trial NUMBER [--json]\n"
 		"explore show EXPERIMENT.xml|SPACE.csv [--json | --html PAGE]\n"
 		"explore replay SPACE.csv [--policy NAME] [--seeds NUMBER] [--budget TRIALS] "
@@ -75,7 +80,7 @@ const struct cli_verb explore_help = {
 
 static const struct cli_action actions[] = {
 	{"init", "o", false},          {"check", "pj", false},
-	{"run", "pbj", false},         {"best", "aj", false},
+	{"run", "pbPj", false},        {"best", "aj", false},
 	{"reproduce", "tj", false},    {"show", "MjH", false},
 	{"replay", "pbsrnRMj", false}, {0},
 };
@@ -117,6 +122,7 @@ int main(int argc, char **argv)
 		{'t', .number = &r.trial, .of = "trials", .most = TRIALS_MAX},
 		{'o', .text = &r.output},
 		{'a', .flag = &r.apply},
+		{'P', .flag = &r.pairs},
 		{'j', .flag = &r.json},
 		{'H', .text = &r.page},
 		{0},

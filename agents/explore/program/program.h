@@ -32,6 +32,7 @@ struct explore_request {
 	bool maximize;
 	bool json;
 	bool apply;
+	bool pairs; /* the command may run twice at the same time */
 	const char *page; /* file to write; NULL: none */
 	char **words; /* after the options; ended by NULL */
 };

@@ -49,7 +49,7 @@ static int explore(struct exploration *x)
 	/* The gain over the defaults is what people ask for first. */
 	if (!rc && e->has_default && !exploration__find(x, e->defaults)) {
 		show_progress(x, trials, began_ns, before);
-		rc = exploration__run(x, e->defaults, true);
+		rc = exploration__run(x, e->defaults, NULL, true);
 		rc = rc == -EALREADY ? 0 : rc;
 	}
 	while (!rc && !trial_interrupted) {
@@ -73,7 +73,8 @@ static int explore(struct exploration *x)
 			break;
 		}
 		show_progress(x, trials, began_ns, before);
-		rc = exploration__run(x, levels, !again);
+		rc = exploration__run(x, levels, again ? explore_search__beside(x->search) : NULL,
+				      !again);
 		/* It is reserved with the next look, and another one is chosen. */
 		if (rc == -EALREADY && ++skips < SKIPS_MAX)
 			rc = 0;

@@ -93,7 +93,7 @@ static int show_trials(struct exploration *x)
 					  .reference =
 						  usual ? (size_t)(usual - x->tried) : x->count};
 	struct explore_estimate gain;
-	uint32_t fresh;
+	struct explore_fresh fresh;
 	struct explore_best best;
 	size_t i;
 	int rc;
