@@ -85,6 +85,29 @@ def bytes_are_the_programs():
 
 
 @test
+def a_bottleneck_outside():
+    "if what takes the output is too slow, that is told, and no stage is blamed"
+    here()
+    rc, out, err = run(["sh", "-c", "%s rates -q -o /dev/stderr --json -- sh -c 'cat /dev/zero | head -c 3000000' | (%s -i 30000 3000 100)"
+                        % (PEM, STAGE)])
+    equal(rc, 0, "status")
+    found = json.loads(err[err.index("{"):err.rindex("}") + 1])
+    equal(found["bottleneck"], None, "bottleneck")
+    assert found["held_up_outside"] > 0.5, found["held_up_outside"]
+
+
+@test
+def what_other_pipes_would_bring():
+    "the model gives what was observed, and says that longer pipes bring nothing where one stage is slow all the time"
+    found, _ = rates(pipeline("-o 4096 10 3000", "-i -o -k 4096 400 3000", "-i 4096 10 3000"))
+    if not found["predictions_believed"]:
+        skip("this machine is too busy: the model gives %r" % found["predictions"][0])
+    slow = found["stages"][1]["rate_per_s"]
+    for one in found["predictions"][:2]:
+        near(one["rate_per_s"], slow, 0.12, one["what"])
+
+
+@test
 def items_of_another_size():
     "--items 512 counts blocks, reads counts reads: the rates are those of the bytes over that"
     command = pipeline("-o 4096 20 1000", "-i 4096 60 1000")

@@ -35,7 +35,7 @@ void rate_observation__free(struct rate_observation *o)
 	for (i = 0; i < o->process_count; i++)
 		free(o->processes[i]);
 	for (i = 0; i < o->file_count; i++)
-		rate_queue__free(o->files[i]);
+		rate_pipe__free(o->files[i]);
 	while (o->threads) {
 		t = o->threads;
 		o->threads = t->next;
@@ -50,10 +50,10 @@ void rate_observation__free(struct rate_observation *o)
 
 /* --- stages --- */
 
-static struct rate_stage *stage_of(struct rate_observation *o,
-				   const struct pem_pass_process *process, uint64_t now_ns)
+static struct rate_process *stage_of(struct rate_observation *o,
+				     const struct pem_pass_process *process, uint64_t now_ns)
 {
-	struct rate_stage *stage;
+	struct rate_process *stage;
 	size_t count = process->number + 1ul;
 
 	if (count > o->process_count) {
@@ -70,13 +70,13 @@ static struct rate_stage *stage_of(struct rate_observation *o,
 	if (!stage)
 		return NULL;
 	stage->process = process;
-	stage->doing = RATE_UNKNOWN;
+	stage->doing = RATE_UNTOLD;
 	stage->begin_ns = stage->end_ns = stage->since_ns = now_ns;
 	o->processes[process->number] = stage;
 	return stage;
 }
 
-void rate_stage__turn(struct rate_observation *o, struct rate_stage *stage, uint64_t now_ns)
+void rate_process__turn(struct rate_observation *o, struct rate_process *stage, uint64_t now_ns)
 {
 	unsigned doing = 0;
 
@@ -91,7 +91,7 @@ void rate_stage__turn(struct rate_observation *o, struct rate_stage *stage, uint
 		return;
 	rate_order__charge(o, now_ns);
 	/* No thread is left, or none has been seen yet. */
-	stage->doing = doing == RATE_DOINGS ? RATE_UNKNOWN : (enum rate_doing)doing;
+	stage->doing = doing == RATE_DOINGS ? RATE_UNTOLD : (enum rate_doing)doing;
 }
 
 /* --- threads --- */
@@ -124,13 +124,13 @@ static enum rate_doing blocked_in(struct rate_observation *o, struct rate_thread
 				  const struct pem_interval *call)
 {
 	enum rate_call kind = call ? rate_call__of(o, call) : RATE_CALL_OTHER;
-	struct rate_queue *queue;
+	struct rate_pipe *queue;
 
 	if (kind == RATE_CALL_POLLS)
 		return RATE_POLLS;
 	if (kind == RATE_CALL_OTHER)
 		return call && call->file ? RATE_WAITS : RATE_SLEEPS;
-	queue = call->file ? rate_queue__of(o, call->file) : NULL;
+	queue = call->file ? rate_pipe__of(o, call->file) : NULL;
 	if (!queue)
 		return RATE_WAITS;
 	t->on = t->stage->on = queue;
@@ -161,7 +161,7 @@ static void change(struct rate_observation *o, struct rate_thread *t, enum rate_
 	if (doing != RATE_DOINGS)
 		t->stage->threads[doing]++;
 	t->doing = doing;
-	rate_stage__turn(o, t->stage, now_ns);
+	rate_process__turn(o, t->stage, now_ns);
 }
 
 /* Follow a thread. call: what it is in, if it has just blocked. */
@@ -197,7 +197,7 @@ static int follow(struct rate_observation *o, const struct pem_pass_thread *thre
 		doing = RATE_DOINGS;
 		break;
 	default:
-		doing = RATE_UNKNOWN;
+		doing = RATE_UNTOLD;
 	}
 	change(o, t, doing, now_ns);
 	return 0;
@@ -226,7 +226,7 @@ static bool result_of(const struct pem_record *record, const struct pem_around *
 	return false;
 }
 
-static bool has_threads(const struct rate_stage *stage)
+static bool has_threads(const struct rate_process *stage)
 {
 	unsigned doing = 0;
 
@@ -235,11 +235,11 @@ static bool has_threads(const struct rate_stage *stage)
 	return doing < RATE_DOINGS;
 }
 
-static void end_stage(struct rate_observation *o, struct rate_stage *stage)
+static void end_stage(struct rate_observation *o, struct rate_process *stage)
 {
-	rate_stage__turn(o, stage, o->now_ns);
+	rate_process__turn(o, stage, o->now_ns);
 	rate_order__charge(o, o->now_ns);
-	rate_stage__finish(o, stage);
+	rate_process__finish(o, stage);
 	stage->has_ended = true;
 }
 
@@ -248,7 +248,7 @@ int rate_observation__take(struct rate_observation *o, const struct pem_record *
 {
 	const struct pem_pass_thread *thread = around->thread;
 	const struct pem_ended *ended;
-	struct rate_stage *stage;
+	struct rate_process *stage;
 	int64_t result;
 	size_t i;
 	int rc = 0;
@@ -265,7 +265,7 @@ int rate_observation__take(struct rate_observation *o, const struct pem_record *
 		return -ENOMEM;
 	stage->end_ns = o->now_ns;
 	if (result_of(record, around, &ended, &result))
-		rc = rate_queue__returned(o, stage, ended->interval, result);
+		rc = rate_pipe__returned(o, stage, ended->interval, result);
 	if (!rc && thread->state == PEM_THREAD_ENDED && !stage->has_ended && !has_threads(stage))
 		end_stage(o, stage);
 	if (!rc && o->is_changed)
@@ -279,7 +279,7 @@ void rate_observation__lose(struct rate_observation *o)
 
 	for (t = o->threads; t; t = t->next)
 		if (t->doing != RATE_DOINGS)
-			change(o, t, RATE_UNKNOWN, o->now_ns);
+			change(o, t, RATE_UNTOLD, o->now_ns);
 }
 
 void rate_observation__update(struct rate_observation *o, uint64_t now_ns)
@@ -295,23 +295,23 @@ void rate_observation__update(struct rate_observation *o, uint64_t now_ns)
 	for (i = 0; i < o->process_count; i++) {
 		if (!o->processes[i] || o->processes[i]->has_ended)
 			continue;
-		rate_stage__turn(o, o->processes[i], now_ns);
+		rate_process__turn(o, o->processes[i], now_ns);
 		o->processes[i]->end_ns = now_ns;
 	}
 	rate_order__charge(o, now_ns);
 }
 
-uint64_t rate_stage__service_ns(const struct rate_stage *stage)
+uint64_t rate_process__service_ns(const struct rate_process *stage)
 {
 	return stage->ns[RATE_RUNS] + stage->ns[RATE_WAITS] + stage->ns[RATE_SLEEPS];
 }
 
-uint64_t rate_stage__blocked_in_ns(const struct rate_stage *stage)
+uint64_t rate_process__blocked_in_ns(const struct rate_process *stage)
 {
 	return stage->ns[RATE_BLOCKED_IN] + stage->polled_in_ns;
 }
 
-uint64_t rate_stage__blocked_out_ns(const struct rate_stage *stage)
+uint64_t rate_process__blocked_out_ns(const struct rate_process *stage)
 {
 	return stage->ns[RATE_BLOCKED_OUT] + stage->polled_out_ns;
 }

@@ -23,28 +23,29 @@ enum rate_call {
 };
 
 struct rate_thread {
-	struct rate_stage *stage;
+	struct rate_process *stage;
 	enum rate_doing doing;
 	uint64_t since_ns;
-	struct rate_queue *on; /* of RATE_BLOCKED_IN and _OUT */
+	struct rate_pipe *on; /* of RATE_BLOCKED_IN and _OUT */
 	struct rate_thread *next; /* of all */
 };
 
 struct rate_observation {
 	rate_served *served;
 	void *arg;
-	struct rate_stage **processes; /* by pem_pass_process.number; NULL: nothing is known */
+	struct rate_process **processes; /* by pem_pass_process.number; NULL: nothing is known */
 	size_t process_count, process_capacity;
-	struct rate_queue **files; /* by pem_pass_file.number; NULL: not a queue */
+	struct rate_pipe **files; /* by pem_pass_file.number; NULL: not a queue */
 	size_t file_count, file_capacity;
 	struct rate_thread *threads;
 	uint8_t calls[RATE_CALLS_MAX]; /* enum rate_call by number */
 	uint64_t now_ns;
+	uint64_t outside_ns;
 	uint64_t held_ns; /* until when rate_stage.held_ns counts */
 	/* As arranged: */
-	struct rate_stage **stages;
+	struct rate_process **stages;
 	size_t stage_count, stage_capacity;
-	struct rate_queue **queues;
+	struct rate_pipe **queues;
 	size_t queue_count, queue_capacity;
 	bool is_changed; /* a queue got a reader or a writer since */
 };
@@ -52,21 +53,21 @@ struct rate_observation {
 /* --- observation.c --- */
 
 /* The stage's threads do something else from now on, or it ended. */
-void rate_stage__turn(struct rate_observation *o, struct rate_stage *stage, uint64_t now_ns);
+void rate_process__turn(struct rate_observation *o, struct rate_process *stage, uint64_t now_ns);
 
 /* --- queues.c --- */
 
 enum rate_call rate_call__of(struct rate_observation *o, const struct pem_interval *call);
 /* The queue that a file is; made for a read or a write of it. NULL: it is none, or no memory. */
-struct rate_queue *rate_queue__of(struct rate_observation *o, const struct pem_pass_file *file);
+struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pass_file *file);
 /* A system call of a stage has returned. Returns 0 or -ENOMEM. */
-int rate_queue__returned(struct rate_observation *o, struct rate_stage *stage,
-			 const struct pem_interval *call, int64_t result);
+int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
+			const struct pem_interval *call, int64_t result);
 /* The stage ends: its last interval of service. */
-void rate_stage__finish(struct rate_observation *o, struct rate_stage *stage);
-void rate_queue__free(struct rate_queue *queue);
+void rate_process__finish(struct rate_observation *o, struct rate_process *stage);
+void rate_pipe__free(struct rate_pipe *queue);
 /* Do different processes write and read it, and does none do both? */
-bool rate_queue__is_stream(const struct rate_queue *queue);
+bool rate_pipe__is_stream(const struct rate_pipe *queue);
 
 /* --- order.c --- */
 

@@ -28,7 +28,7 @@
 enum rate_doing {
 	RATE_RUNS,
 	RATE_FOR_CPU, /* it could run, and waits for a CPU */
-	RATE_UNKNOWN, /* records were lost, or none has come yet */
+	RATE_UNTOLD, /* records were lost, or none has come yet */
 	RATE_WAITS, /* in a call on a file that is not a queue, such as a disk's or a socket */
 	RATE_BLOCKED_OUT, /* in a write to a queue that is full */
 	RATE_BLOCKED_IN, /* in a read from a queue that is empty */
@@ -37,19 +37,20 @@ enum rate_doing {
 	RATE_DOINGS
 };
 
-struct rate_stage;
+struct rate_process;
 
-struct rate_queue {
+struct rate_pipe {
 	const struct pem_pass_file *file;
-	struct rate_stage **writers, **readers;
+	struct rate_process **writers, **readers;
 	size_t writer_count, reader_count, writer_capacity, reader_capacity;
 	uint64_t bytes_written, bytes_read;
+	uint64_t capacity; /* in bytes, the caller's; 0: not known */
 	/* Sums over threads that were blocked in a write to it, or a read from it */
 	uint64_t write_blocked_ns, read_blocked_ns;
 	bool is_fifo;
 };
 
-struct rate_stage {
+struct rate_process {
 	const struct pem_pass_process *process;
 	/* Its name, made unique among stages. "": it is not a stage yet. */
 	char name[96];
@@ -58,13 +59,14 @@ struct rate_stage {
 	uint64_t ns[RATE_DOINGS]; /* how long it did what, until since_ns */
 	enum rate_doing doing;
 	uint64_t since_ns;
-	struct rate_queue *on; /* the queue that its last blocked thread waits for */
+	struct rate_pipe *on; /* the queue that its last blocked thread waits for */
 	uint32_t threads[RATE_DOINGS]; /* how many of its threads do what */
 	/* Parts of ns[RATE_POLLS] that an operation on a queue showed to be for it */
 	uint64_t polled_in_ns, polled_out_ns;
 	uint64_t polled_seen_ns; /* of ns[RATE_POLLS]: until the last operation */
 	uint64_t bytes_in, bytes_out, reads, writes;
-	size_t inputs, outputs; /* queues that it reads, and that it writes */
+	size_t inputs; /* pipes that it reads, also those that come from outside */
+	size_t feeds; /* queues that other stages read from it */
 	uint64_t served_ns; /* service until the last operation; 0: there was none */
 	bool is_serving; /* there was an operation */
 	uint64_t last_items; /* of the last read, which the service from then on is for */
@@ -80,7 +82,14 @@ struct rate_stage {
  * An interval of service of a stage: it dealt with bytes in one read or write, and took service_ns
  * for it. bytes 0: work without an operation, such as that after the end of the input.
  */
-typedef void rate_served(void *arg, struct rate_stage *stage, uint64_t bytes, uint64_t service_ns);
+typedef void rate_served(void *arg, struct rate_process *stage, uint64_t bytes,
+			 uint64_t service_ns);
+
+/*
+ * Does a system call of this name take from or give to a descriptor, or wait for some? The others
+ * need not be recorded: what a thread does in a call that is not known is RATE_SLEEPS.
+ */
+bool rate_call__is_needed(const char *name);
 
 struct rate_observation;
 
@@ -105,21 +114,27 @@ void rate_observation__update(struct rate_observation *o, uint64_t now_ns);
 
 /* All processes, whether they are stages or not; NULL: nothing is known of this one. */
 size_t rate_observation__process_count(const struct rate_observation *o);
-struct rate_stage *rate_observation__process(const struct rate_observation *o, size_t i);
+struct rate_process *rate_observation__process(const struct rate_observation *o, size_t i);
 /*
  * Stages, in the order of the pipeline: each after those whose output it reads. As
  * rate_observation__arrange found them.
  */
 size_t rate_observation__stage_count(const struct rate_observation *o);
-struct rate_stage *rate_observation__stage(const struct rate_observation *o, size_t i);
+struct rate_process *rate_observation__stage(const struct rate_observation *o, size_t i);
 /* Queues between them, in the order in which they were first used. */
 size_t rate_observation__queue_count(const struct rate_observation *o);
-struct rate_queue *rate_observation__queue(const struct rate_observation *o, size_t i);
+struct rate_pipe *rate_observation__queue(const struct rate_observation *o, size_t i);
 /* Work out which processes are stages, their names and their order. Returns 0 or -ENOMEM. */
 int rate_observation__arrange(struct rate_observation *o);
 
+/*
+ * How long the last stages waited, themselves or through others, for a pipe whose other end is not
+ * a stage: for what feeds the pipeline, or takes its output.
+ */
+uint64_t rate_observation__outside_ns(const struct rate_observation *o);
+
 /* The time that the stage spent on service so far. */
-uint64_t rate_stage__service_ns(const struct rate_stage *stage);
-uint64_t rate_stage__blocked_in_ns(const struct rate_stage *stage);
-uint64_t rate_stage__blocked_out_ns(const struct rate_stage *stage);
+uint64_t rate_process__service_ns(const struct rate_process *stage);
+uint64_t rate_process__blocked_in_ns(const struct rate_process *stage);
+uint64_t rate_process__blocked_out_ns(const struct rate_process *stage);
 #endif

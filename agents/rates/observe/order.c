@@ -12,23 +12,29 @@
 
 static int find_queues(struct rate_observation *o)
 {
-	size_t i;
+	size_t i, k;
 
+	for (i = 0; i < o->process_count; i++)
+		if (o->processes[i])
+			o->processes[i]->feeds = 0;
 	o->queue_count = 0;
 	for (i = 0; i < o->file_count; i++) {
-		struct rate_queue *queue = o->files[i];
+		struct rate_pipe *queue = o->files[i];
 
-		if (!queue || !rate_queue__is_stream(queue))
+		if (!queue || !rate_pipe__is_stream(queue))
 			continue;
 		if (pem_grow(&o->queues, sizeof(*o->queues), o->queue_count + 1,
 			     &o->queue_capacity))
 			return -ENOMEM;
 		o->queues[o->queue_count++] = queue;
+		for (k = 0; k < queue->writer_count; k++)
+			queue->writers[k]->feeds++;
 	}
 	return 0;
 }
 
-static bool is_one_of(struct rate_stage *const *stages, size_t count, const struct rate_stage *s)
+static bool is_one_of(struct rate_process *const *stages, size_t count,
+		      const struct rate_process *s)
 {
 	while (count > 0)
 		if (stages[--count] == s)
@@ -37,12 +43,12 @@ static bool is_one_of(struct rate_stage *const *stages, size_t count, const stru
 }
 
 /* Does the stage read what one that is not in order yet writes? */
-static bool waits_for_another(const struct rate_observation *o, const struct rate_stage *stage)
+static bool waits_for_another(const struct rate_observation *o, const struct rate_process *stage)
 {
 	size_t i, k;
 
 	for (i = 0; i < o->queue_count; i++) {
-		const struct rate_queue *queue = o->queues[i];
+		const struct rate_pipe *queue = o->queues[i];
 
 		if (!is_one_of(queue->readers, queue->reader_count, stage))
 			continue;
@@ -53,7 +59,7 @@ static bool waits_for_another(const struct rate_observation *o, const struct rat
 	return false;
 }
 
-static bool is_in_a_queue(const struct rate_observation *o, const struct rate_stage *stage)
+static bool is_in_a_queue(const struct rate_observation *o, const struct rate_process *stage)
 {
 	size_t i;
 
@@ -65,13 +71,13 @@ static bool is_in_a_queue(const struct rate_observation *o, const struct rate_st
 }
 
 /* The next stage in order; of a cycle, the first one that the pass met. NULL: there is no more. */
-static struct rate_stage *next_stage(const struct rate_observation *o)
+static struct rate_process *next_stage(const struct rate_observation *o)
 {
-	struct rate_stage *any = NULL;
+	struct rate_process *any = NULL;
 	size_t i;
 
 	for (i = 0; i < o->process_count; i++) {
-		struct rate_stage *stage = o->processes[i];
+		struct rate_process *stage = o->processes[i];
 
 		if (!stage || !is_in_a_queue(o, stage) ||
 		    is_one_of(o->stages, o->stage_count, stage))
@@ -109,7 +115,7 @@ static void name_stages(struct rate_observation *o)
 
 int rate_observation__arrange(struct rate_observation *o)
 {
-	struct rate_stage *stage;
+	struct rate_process *stage;
 
 	if (o->is_changed) {
 		if (find_queues(o))
@@ -132,7 +138,7 @@ size_t rate_observation__process_count(const struct rate_observation *o)
 	return o->process_count;
 }
 
-struct rate_stage *rate_observation__process(const struct rate_observation *o, size_t i)
+struct rate_process *rate_observation__process(const struct rate_observation *o, size_t i)
 {
 	return i < o->process_count ? o->processes[i] : NULL;
 }
@@ -142,7 +148,7 @@ size_t rate_observation__stage_count(const struct rate_observation *o)
 	return o->stage_count;
 }
 
-struct rate_stage *rate_observation__stage(const struct rate_observation *o, size_t i)
+struct rate_process *rate_observation__stage(const struct rate_observation *o, size_t i)
 {
 	return i < o->stage_count ? o->stages[i] : NULL;
 }
@@ -152,17 +158,22 @@ size_t rate_observation__queue_count(const struct rate_observation *o)
 	return o->queue_count;
 }
 
-struct rate_queue *rate_observation__queue(const struct rate_observation *o, size_t i)
+struct rate_pipe *rate_observation__queue(const struct rate_observation *o, size_t i)
 {
 	return i < o->queue_count ? o->queues[i] : NULL;
 }
 
 /* --- what the last stages wait for --- */
 
-/* One that uses this end of the queue and has not ended; one that is not blocked, if there is. */
-static struct rate_stage *live(struct rate_stage *const *stages, size_t count)
+uint64_t rate_observation__outside_ns(const struct rate_observation *o)
 {
-	struct rate_stage *any = NULL;
+	return o->outside_ns;
+}
+
+/* One that uses this end of the queue and has not ended; one that is not blocked, if there is. */
+static struct rate_process *live(struct rate_process *const *stages, size_t count)
+{
+	struct rate_process *any = NULL;
 
 	while (count-- > 0) {
 		if (stages[count]->has_ended)
@@ -175,8 +186,8 @@ static struct rate_stage *live(struct rate_stage *const *stages, size_t count)
 }
 
 /* The stage that another one waits for; NULL: it waits for none. */
-static struct rate_stage *waits_for(const struct rate_observation *o,
-				    const struct rate_stage *stage)
+static struct rate_process *waits_for(const struct rate_observation *o,
+				      const struct rate_process *stage)
 {
 	size_t i;
 
@@ -194,7 +205,7 @@ static struct rate_stage *waits_for(const struct rate_observation *o,
 void rate_order__charge(struct rate_observation *o, uint64_t now_ns)
 {
 	uint64_t ns = now_ns > o->held_ns ? now_ns - o->held_ns : 0;
-	struct rate_stage *stage, *next;
+	struct rate_process *stage, *next;
 	size_t i, steps;
 
 	if (!ns)
@@ -202,11 +213,14 @@ void rate_order__charge(struct rate_observation *o, uint64_t now_ns)
 	o->held_ns = now_ns;
 	for (i = 0; i < o->stage_count; i++) {
 		stage = o->stages[i];
-		if (stage->has_ended || stage->outputs || !stage->inputs)
+		if (stage->has_ended || stage->feeds || !stage->inputs)
 			continue;
 		/* In a cycle there may be no end of it. */
 		for (steps = 0; steps <= o->stage_count && (next = waits_for(o, stage)); steps++)
 			stage = next;
-		stage->held_ns[stage->doing] += ns;
+		if (stage->doing == RATE_BLOCKED_IN || stage->doing == RATE_BLOCKED_OUT)
+			o->outside_ns += ns;
+		else
+			stage->held_ns[stage->doing] += ns;
 	}
 }

@@ -40,6 +40,11 @@ static enum rate_call kind_of(const char *name)
 	return RATE_CALL_OTHER;
 }
 
+bool rate_call__is_needed(const char *name)
+{
+	return kind_of(name) != RATE_CALL_OTHER;
+}
+
 enum rate_call rate_call__of(struct rate_observation *o, const struct pem_interval *call)
 {
 	int field = pem_event__field_by_role(call->begin.event, PEM_ROLE_SYSTEM_CALL);
@@ -54,7 +59,7 @@ enum rate_call rate_call__of(struct rate_observation *o, const struct pem_interv
 
 /* --- queues --- */
 
-static struct rate_queue no_queue; /* marks files that are none */
+static struct rate_pipe no_queue; /* marks files that are none */
 
 static bool is_fifo(const char *path)
 {
@@ -63,10 +68,10 @@ static bool is_fifo(const char *path)
 	return *path == '/' && !stat(path, &status) && S_ISFIFO(status.st_mode);
 }
 
-struct rate_queue *rate_queue__of(struct rate_observation *o, const struct pem_pass_file *file)
+struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pass_file *file)
 {
 	bool is_pipe = !strncmp(file->path, "pipe:[", 6);
-	struct rate_queue *queue;
+	struct rate_pipe *queue;
 	size_t count = file->number + 1ul;
 
 	if (count > o->file_count) {
@@ -88,7 +93,7 @@ struct rate_queue *rate_queue__of(struct rate_observation *o, const struct pem_p
 	return queue;
 }
 
-void rate_queue__free(struct rate_queue *queue)
+void rate_pipe__free(struct rate_pipe *queue)
 {
 	if (!queue || queue == &no_queue)
 		return;
@@ -97,7 +102,7 @@ void rate_queue__free(struct rate_queue *queue)
 	free(queue);
 }
 
-static bool has(struct rate_stage *const *stages, size_t count, const struct rate_stage *stage)
+static bool has(struct rate_process *const *stages, size_t count, const struct rate_process *stage)
 {
 	size_t i;
 
@@ -107,7 +112,7 @@ static bool has(struct rate_stage *const *stages, size_t count, const struct rat
 	return false;
 }
 
-bool rate_queue__is_stream(const struct rate_queue *queue)
+bool rate_pipe__is_stream(const struct rate_pipe *queue)
 {
 	size_t i;
 
@@ -120,10 +125,10 @@ bool rate_queue__is_stream(const struct rate_queue *queue)
 }
 
 /* Note that the stage uses an end of the queue. */
-static int join(struct rate_observation *o, struct rate_queue *queue, struct rate_stage *stage,
+static int join(struct rate_observation *o, struct rate_pipe *queue, struct rate_process *stage,
 		bool reads)
 {
-	struct rate_stage ***stages = reads ? &queue->readers : &queue->writers;
+	struct rate_process ***stages = reads ? &queue->readers : &queue->writers;
 	size_t *count = reads ? &queue->reader_count : &queue->writer_count;
 	size_t *capacity = reads ? &queue->reader_capacity : &queue->writer_capacity;
 
@@ -133,7 +138,6 @@ static int join(struct rate_observation *o, struct rate_queue *queue, struct rat
 		return -ENOMEM;
 	(*stages)[(*count)++] = stage;
 	stage->inputs += reads;
-	stage->outputs += !reads;
 	o->is_changed = true;
 	return 0;
 }
@@ -141,9 +145,9 @@ static int join(struct rate_observation *o, struct rate_queue *queue, struct rat
 /* --- intervals of service --- */
 
 /* The service since the last operation was for so many bytes. */
-static void serve(struct rate_observation *o, struct rate_stage *stage, uint64_t bytes)
+static void serve(struct rate_observation *o, struct rate_process *stage, uint64_t bytes)
 {
-	uint64_t service_ns = rate_stage__service_ns(stage);
+	uint64_t service_ns = rate_process__service_ns(stage);
 
 	if (stage->is_serving && (bytes || service_ns > stage->served_ns))
 		o->served(o->arg, stage, bytes, service_ns - stage->served_ns);
@@ -152,7 +156,7 @@ static void serve(struct rate_observation *o, struct rate_stage *stage, uint64_t
 }
 
 /* A read or write shows what the stage polled for before it. */
-static void settle_polls(struct rate_stage *stage, bool reads)
+static void settle_polls(struct rate_process *stage, bool reads)
 {
 	uint64_t ns = stage->ns[RATE_POLLS] - stage->polled_seen_ns;
 
@@ -163,22 +167,22 @@ static void settle_polls(struct rate_stage *stage, bool reads)
 	stage->polled_seen_ns = stage->ns[RATE_POLLS];
 }
 
-int rate_queue__returned(struct rate_observation *o, struct rate_stage *stage,
-			 const struct pem_interval *call, int64_t result)
+int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
+			const struct pem_interval *call, int64_t result)
 {
 	enum rate_call kind = rate_call__of(o, call);
 	bool reads = kind == RATE_CALL_READS;
-	struct rate_queue *queue;
+	struct rate_pipe *queue;
 	uint64_t bytes = result > 0 ? (uint64_t)result : 0;
 
 	if (!call->file || result < 0 || (!reads && kind != RATE_CALL_WRITES))
 		return 0;
-	queue = rate_queue__of(o, call->file);
+	queue = rate_pipe__of(o, call->file);
 	if (!queue)
 		return 0;
 	if (join(o, queue, stage, reads))
 		return -ENOMEM;
-	rate_stage__turn(o, stage, o->now_ns);
+	rate_process__turn(o, stage, o->now_ns);
 	settle_polls(stage, reads);
 	if (reads) {
 		queue->bytes_read += bytes;
@@ -197,7 +201,7 @@ int rate_queue__returned(struct rate_observation *o, struct rate_stage *stage,
 	return 0;
 }
 
-void rate_stage__finish(struct rate_observation *o, struct rate_stage *stage)
+void rate_process__finish(struct rate_observation *o, struct rate_process *stage)
 {
 	if (stage->is_serving)
 		serve(o, stage, stage->last_items);

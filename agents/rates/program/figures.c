@@ -10,11 +10,13 @@
 struct stage_rates {
 	struct rate_service service;
 	struct rate_change change;
+	struct rate_sums sample[RATES_SAMPLE]; /* the last intervals, of bytes: interval i at i % */
+	uint64_t sampled;
 	uint64_t left_bytes; /* that are no whole block yet */
 	bool has_lost;
 };
 
-static struct stage_rates *rates_of(struct rate_stage *stage)
+static struct stage_rates *rates_of(struct rate_process *stage)
 {
 	struct stage_rates *rates = stage->user;
 
@@ -42,7 +44,8 @@ static uint64_t items_of(const struct rates_request *request, struct stage_rates
 	return items;
 }
 
-void rates_figures__served(void *arg, struct rate_stage *stage, uint64_t bytes, uint64_t service_ns)
+void rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
+			   uint64_t service_ns)
 {
 	struct rates_run *run = arg;
 	struct stage_rates *rates = rates_of(stage);
@@ -52,6 +55,8 @@ void rates_figures__served(void *arg, struct rate_stage *stage, uint64_t bytes, 
 		run->error = -ENOMEM;
 		return;
 	}
+	rates->sample[rates->sampled++ % RATES_SAMPLE] =
+		(struct rate_sums){.items = (double)bytes, .busy_ns = (double)service_ns};
 	items = items_of(run->request, rates, bytes);
 	if (rate_service__add(&rates->service, items, service_ns, rates->has_lost))
 		run->error = -ENOMEM;
@@ -77,7 +82,7 @@ void rates_figures__free(struct rates_run *run)
 	size_t i, count = run->observation ? rate_observation__process_count(run->observation) : 0;
 
 	for (i = 0; i < count; i++) {
-		struct rate_stage *stage = rate_observation__process(run->observation, i);
+		struct rate_process *stage = rate_observation__process(run->observation, i);
 		struct stage_rates *rates = stage ? stage->user : NULL;
 
 		if (rates)
@@ -86,11 +91,21 @@ void rates_figures__free(struct rates_run *run)
 	}
 }
 
+uint32_t rates_figures__sample(const struct rate_process *stage, const struct rate_sums **sample)
+{
+	const struct stage_rates *rates = stage->user;
+
+	*sample = rates ? rates->sample : NULL;
+	if (!rates)
+		return 0;
+	return rates->sampled < RATES_SAMPLE ? (uint32_t)rates->sampled : RATES_SAMPLE;
+}
+
 /* How long the last stages waited for any, or worked themselves. */
 static uint64_t all_held(const struct rates_run *run)
 {
 	size_t i, count = rate_observation__stage_count(run->observation);
-	uint64_t sum = 0;
+	uint64_t sum = rate_observation__outside_ns(run->observation);
 	unsigned doing;
 
 	for (i = 0; i < count; i++)
@@ -99,7 +114,7 @@ static uint64_t all_held(const struct rates_run *run)
 	return sum;
 }
 
-void rates_figures__of(const struct rates_run *run, const struct rate_stage *stage,
+void rates_figures__of(const struct rates_run *run, const struct rate_process *stage,
 		       struct rates_figures *f)
 {
 	const struct stage_rates *rates = stage->user;
@@ -108,13 +123,13 @@ void rates_figures__of(const struct rates_run *run, const struct rate_stage *sta
 
 	memset(f, 0, sizeof(*f));
 	f->lifetime_ns = stage->end_ns - stage->begin_ns;
-	f->service_ns = rate_stage__service_ns(stage);
+	f->service_ns = rate_process__service_ns(stage);
 	f->runs_ns = stage->ns[RATE_RUNS];
 	f->waits_ns = stage->ns[RATE_WAITS] + stage->ns[RATE_SLEEPS];
 	f->for_cpu_ns = stage->ns[RATE_FOR_CPU];
-	f->blocked_in_ns = rate_stage__blocked_in_ns(stage);
-	f->blocked_out_ns = rate_stage__blocked_out_ns(stage);
-	f->unknown_ns = stage->ns[RATE_UNKNOWN];
+	f->blocked_in_ns = rate_process__blocked_in_ns(stage);
+	f->blocked_out_ns = rate_process__blocked_out_ns(stage);
+	f->unknown_ns = stage->ns[RATE_UNTOLD];
 	for (doing = 0; doing < RATE_DOINGS; doing++)
 		held += f->held_ns[doing] = stage->held_ns[doing];
 	f->held = all ? (double)held / (double)all : 0;
@@ -130,15 +145,22 @@ void rates_figures__of(const struct rates_run *run, const struct rate_stage *sta
 	f->phase_count = rate_change__phases(&rates->change, f->phases, &before);
 }
 
-const struct rate_stage *rates_figures__bottleneck(const struct rates_run *run)
+double rates_figures__outside(const struct rates_run *run)
+{
+	uint64_t all = all_held(run);
+
+	return all ? (double)rate_observation__outside_ns(run->observation) / (double)all : 0;
+}
+
+const struct rate_process *rates_figures__bottleneck(const struct rates_run *run)
 {
 	size_t i, count = rate_observation__stage_count(run->observation);
-	const struct rate_stage *most = NULL;
+	const struct rate_process *most = NULL;
 	struct rates_figures figures;
-	double share = 0;
+	double share = rates_figures__outside(run);
 
 	for (i = 0; i < count; i++) {
-		const struct rate_stage *stage = rate_observation__stage(run->observation, i);
+		const struct rate_process *stage = rate_observation__stage(run->observation, i);
 
 		rates_figures__of(run, stage, &figures);
 		if (figures.held > share) {

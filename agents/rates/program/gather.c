@@ -9,6 +9,7 @@
 #include "program/program.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,9 @@ static void take_record(const struct pem_record *record, void *arg)
 	struct rates_run *run = arg;
 	int rc;
 
+	if (!run->is_first_taken)
+		cli_run__go_first();
+	run->is_first_taken = true;
 	pthread_mutex_lock(&run->lock);
 	rc = run->error ? run->error : pem_pass__take(run->pass, &copy, &around, NULL);
 	if (!rc)
@@ -154,7 +158,7 @@ static void name_stages(struct rates_run *run)
 	size_t i;
 
 	for (i = 0; i < rate_observation__stage_count(run->observation); i++) {
-		const struct rate_stage *stage = rate_observation__stage(run->observation, i);
+		const struct rate_process *stage = rate_observation__stage(run->observation, i);
 		char path[64], name[64] = "";
 		FILE *file;
 
@@ -251,6 +255,32 @@ static int open_pass(struct rates_run *run, struct pem_session *session)
 	return run->pass ? CLI_DONE : cli_fail(-errno, &error);
 }
 
+/*
+ * Programs that ask for the time as often as they can would raise most of the records: only calls
+ * that tell something are recorded.
+ */
+static int choose_calls(struct pem_event_set *set, struct pem_error *error)
+{
+	char predicate[2048] = "";
+	const struct pem_field *field = NULL;
+	size_t i, used = 0;
+	int number;
+
+	for (i = 0; !field && i < pem_event_set__count(set); i++) {
+		const struct pem_event *event = pem_event_set__event(set, i);
+
+		number = pem_event__field_by_role(event, PEM_ROLE_SYSTEM_CALL);
+		if (number >= 0 && !strcmp(event->name, "OS::Syscall::Enter"))
+			field = &event->fields[number];
+	}
+	for (i = 0; field && i < field->label_count && used < sizeof(predicate); i++)
+		if (rate_call__is_needed(field->labels[i].name))
+			used += (size_t)snprintf(predicate + used, sizeof(predicate) - used,
+						 "%snumber == %" PRIu64, used ? " || " : "",
+						 field->labels[i].value);
+	return pem_event_set__where_of(set, "OS::Syscall::Enter", predicate, error);
+}
+
 /* Everything that a pass needs is needed: print why one can't be had. */
 static int check_events(struct pem_session *session, const struct pem_event_set *set)
 {
@@ -275,6 +305,8 @@ static int observe(struct live *live, struct pem_session *session)
 	struct pem_event_set *set = pem_event_set__new(session, events, EVENTS, &error);
 	int status = set ? check_events(session, set) : cli_fail(-errno, &error);
 
+	if (status == CLI_DONE && choose_calls(set, &error))
+		status = cli_fail(-EINVAL, &error);
 	if (status == CLI_DONE)
 		status = open_pass(run, session);
 	if (status == CLI_DONE)

@@ -5,6 +5,7 @@
  *	main.c		options
  *	gather.c	records, of a trace or while they happen, to stages and their rates
  *	figures.c	what is told of a stage and of the pipeline, in numbers
+ *	outlook.c	what the pipeline would do with other pipes, and with copies
  *	report.c	the same as tables, sentences and JSON
  */
 #ifndef PEM_RATES_PROGRAM_H
@@ -15,6 +16,7 @@
 
 #include "estimate/estimate.h"
 #include "observe/observe.h"
+#include "predict/predict.h"
 
 #include <pthread.h>
 
@@ -37,6 +39,7 @@ extern const struct cli_verb rates_help;
 /* Where the numbers come from, and what they are so far. */
 struct rates_run {
 	const struct rates_request *request;
+	bool is_first_taken; /* by the thread that takes records, which alone uses it */
 	/* Held for all members from here on: records come by a thread of the session's. */
 	pthread_mutex_t lock;
 	struct pem_trace *trace; /* NULL: records come from the session */
@@ -58,7 +61,7 @@ void rates_run__free(struct rates_run *run);
 /* --- figures.c --- */
 
 /* An interval of service of a stage (observe.h). arg: the run. */
-void rates_figures__served(void *arg, struct rate_stage *stage, uint64_t bytes,
+void rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
 			   uint64_t service_ns);
 /* Records were lost: intervals of service that are open may be wrong. */
 void rates_figures__lose(struct rates_run *run);
@@ -79,12 +82,40 @@ struct rates_figures {
 };
 
 /* What is known of a stage. */
-void rates_figures__of(const struct rates_run *run, const struct rate_stage *stage,
+void rates_figures__of(const struct rates_run *run, const struct rate_process *stage,
 		       struct rates_figures *figures);
-/* The stage that holds up the pipeline; NULL: that is unknown. */
-const struct rate_stage *rates_figures__bottleneck(const struct rates_run *run);
+#define RATES_SAMPLE 512u
+/* The last intervals of service of a stage, in bytes, at most RATES_SAMPLE. Returns their number.
+ */
+uint32_t rates_figures__sample(const struct rate_process *stage, const struct rate_sums **sample);
+/* The share of the time in which the pipeline waited for something outside of it. */
+double rates_figures__outside(const struct rates_run *run);
+/* The stage that holds up the pipeline; NULL: something outside does, or it is unknown. */
+const struct rate_process *rates_figures__bottleneck(const struct rates_run *run);
 /* "bytes", "operations", "blocks of 512 bytes" */
 const char *rates_figures__unit(const struct rates_request *request);
+
+/* --- outlook.c --- */
+
+#define RATES_WAYS 4u
+
+/* What the pipeline would do otherwise. Rates are bytes a second that its last stage takes. */
+struct rates_outlook {
+	const struct rate_process *measured; /* NULL: no prediction can be made */
+	const char *reason; /* why none can, or why they are not to be believed */
+	double was; /* as it was observed */
+	double free; /* the same without the time in which it waited for CPUs */
+	struct rate_prediction same; /* predicted for the pipeline as it is */
+	bool is_believed; /* the two agree */
+	struct rates_way {
+		const char *what;
+		struct rate_prediction prediction;
+	} ways[RATES_WAYS];
+	size_t way_count;
+};
+
+/* Predict other sizes of pipes, and another copy of the bottleneck. Returns 0 or -ENOMEM. */
+int rates_outlook__find(const struct rates_run *run, struct rates_outlook *outlook);
 
 /* --- report.c --- */
 

@@ -49,7 +49,7 @@ static void print_stages(const struct rates_run *run)
 	cli_table__column(table, "OTHER WAITS", CLI_SPARE);
 	cli_table__column(table, "UNKNOWN", CLI_SPARE);
 	for (i = 0; i < count; i++) {
-		const struct rate_stage *stage = rate_observation__stage(run->observation, i);
+		const struct rate_process *stage = rate_observation__stage(run->observation, i);
 		struct rates_figures f;
 
 		rates_figures__of(run, stage, &f);
@@ -69,7 +69,7 @@ static void print_stages(const struct rates_run *run)
 	cli_table__print(table);
 }
 
-static const char *names_of(struct rate_stage *const *stages, size_t count)
+static const char *names_of(struct rate_process *const *stages, size_t count)
 {
 	return count == 1 ? stages[0]->name : cli_format("%zu stages", count);
 }
@@ -86,7 +86,7 @@ static void print_queues(const struct rates_run *run)
 	cli_table__column(table, "READER WAITED", CLI_RIGHT);
 	cli_table__column(table, "WRITER WAITED", CLI_RIGHT);
 	for (i = 0; i < count; i++) {
-		const struct rate_queue *q = rate_observation__queue(run->observation, i);
+		const struct rate_pipe *q = rate_observation__queue(run->observation, i);
 
 		cli_table__row(table, CLI_PLAIN);
 		cli_table__cell(table, q->file->path);
@@ -121,10 +121,17 @@ static const char *reason_of(const struct rates_figures *f)
 
 static void print_bottleneck(const struct rates_run *run)
 {
-	const struct rate_stage *stage = rates_figures__bottleneck(run);
+	const struct rate_process *stage = rates_figures__bottleneck(run);
 	struct rates_figures f;
 	FILE *out = run->request->out;
 
+	if (!stage && rates_figures__outside(run) > 0) {
+		fprintf(out,
+			"The bottleneck is outside: in %s of the time the pipeline waited for what "
+			"feeds it or takes its output.\n",
+			cli_percent(rates_figures__outside(run)));
+		return;
+	}
 	if (!stage) {
 		fprintf(out, "The bottleneck is unknown: %s.\n",
 			rate_observation__stage_count(run->observation)
@@ -139,6 +146,19 @@ static void print_bottleneck(const struct rates_run *run)
 		cli_colour(out, CLI_PLAIN), cli_percent(f.held), reason_of(&f));
 }
 
+/* Do phases differ by a quarter? Smaller changes are in the JSON: clocks of CPUs drift as well. */
+static bool differ(const struct rates_figures *f)
+{
+	double least = f->phases[0].range.rate, most = least;
+	uint32_t i;
+
+	for (i = 1; i < f->phase_count; i++) {
+		least = fmin(least, f->phases[i].range.rate);
+		most = fmax(most, f->phases[i].range.rate);
+	}
+	return most >= 1.25 * least;
+}
+
 static void print_phases(const struct rates_run *run)
 {
 	const struct rates_request *request = run->request;
@@ -146,11 +166,11 @@ static void print_phases(const struct rates_run *run)
 	uint32_t k;
 
 	for (i = 0; i < count; i++) {
-		const struct rate_stage *stage = rate_observation__stage(run->observation, i);
+		const struct rate_process *stage = rate_observation__stage(run->observation, i);
 		struct rates_figures f;
 
 		rates_figures__of(run, stage, &f);
-		if (f.phase_count < 2)
+		if (f.phase_count < 2 || !differ(&f))
 			continue;
 		cli_put_text(request->out, stage->name);
 		fputs(" changed its rate: ", request->out);
@@ -158,6 +178,42 @@ static void print_phases(const struct rates_run *run)
 			fprintf(request->out, "%s%s", k ? ", then " : "",
 				rate_text(request, f.phases[k].range.rate));
 		fputs(f.phase_count > 6 ? ", and so on.\n" : ".\n", request->out);
+	}
+}
+
+static void print_outlook(const struct rates_run *run)
+{
+	static struct rates_outlook outlook;
+	FILE *out = run->request->out;
+	size_t i;
+
+	if (rates_outlook__find(run, &outlook) || !outlook.measured ||
+	    outlook.same.method == RATE_UNKNOWN)
+		return;
+	if (!outlook.is_believed) {
+		fprintf(out,
+			"Other pipes are not predicted: the model of this pipeline gives %s/s, and "
+			"it "
+			"did %s/s.\n",
+			cli_bytes((uint64_t)outlook.same.range.rate),
+			cli_bytes((uint64_t)outlook.free));
+		return;
+	}
+	fprintf(out, "The last stage took %s/s", cli_bytes((uint64_t)outlook.was));
+	if (outlook.free > 1.05 * outlook.was)
+		fprintf(out, ", or %s/s of the time in which no stage waited for a CPU",
+			cli_bytes((uint64_t)outlook.free));
+	fputs(".\n", out);
+	for (i = 0; i < outlook.way_count; i++) {
+		const struct rates_way *way = &outlook.ways[i];
+
+		if (way->prediction.method == RATE_UNKNOWN)
+			continue;
+		fputs("  ", out);
+		cli_put_text(out, way->what);
+		fprintf(out, ": %s/s (%s to %s)\n", cli_bytes((uint64_t)way->prediction.range.rate),
+			cli_bytes((uint64_t)way->prediction.range.low),
+			cli_bytes((uint64_t)way->prediction.range.high));
 	}
 }
 
@@ -208,7 +264,7 @@ static struct json_object *phases_json(const struct rates_figures *f)
 	return phases;
 }
 
-static struct json_object *stage_json(const struct rates_run *run, const struct rate_stage *stage)
+static struct json_object *stage_json(const struct rates_run *run, const struct rate_process *stage)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *item = json_object_new_object();
@@ -246,7 +302,7 @@ static struct json_object *stage_json(const struct rates_run *run, const struct 
 	return object;
 }
 
-static struct json_object *names_json(struct rate_stage *const *stages, size_t count)
+static struct json_object *names_json(struct rate_process *const *stages, size_t count)
 {
 	struct json_object *names = json_object_new_array();
 	size_t i;
@@ -256,7 +312,7 @@ static struct json_object *names_json(struct rate_stage *const *stages, size_t c
 	return names;
 }
 
-static struct json_object *queue_json(const struct rate_queue *queue)
+static struct json_object *queue_json(const struct rate_pipe *queue)
 {
 	struct json_object *object = json_object_new_object();
 
@@ -269,11 +325,40 @@ static struct json_object *queue_json(const struct rate_queue *queue)
 	return object;
 }
 
+static struct json_object *prediction_json(const char *what, const struct rate_prediction *p)
+{
+	struct json_object *object = json_object_new_object();
+	bool is_known = p->method != RATE_UNKNOWN;
+
+	cli_json__text(object, "what", what);
+	add_range(object, &p->range, is_known, is_known);
+	return object;
+}
+
+/* What it would do otherwise; an empty array if nothing can be predicted. */
+static void add_outlook(const struct rates_run *run, struct json_object *object)
+{
+	static struct rates_outlook outlook;
+	struct json_object *ways = json_object_new_array();
+	size_t i;
+
+	if (!rates_outlook__find(run, &outlook) && outlook.measured) {
+		cli_json__real(object, "throughput_per_s", outlook.was);
+		cli_json__real(object, "throughput_with_cpus_per_s", outlook.free);
+		json_object_array_add(ways, prediction_json("as it is", &outlook.same));
+		for (i = 0; i < outlook.way_count; i++)
+			json_object_array_add(ways, prediction_json(outlook.ways[i].what,
+								    &outlook.ways[i].prediction));
+	}
+	cli_json__flag(object, "predictions_believed", outlook.is_believed);
+	json_object_object_add(object, "predictions", ways);
+}
+
 static void print_json(const struct rates_run *run)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *stages = json_object_new_array(), *queues = json_object_new_array();
-	const struct rate_stage *bottleneck = rates_figures__bottleneck(run);
+	const struct rate_process *bottleneck = rates_figures__bottleneck(run);
 	size_t i;
 
 	for (i = 0; i < rate_observation__stage_count(run->observation); i++)
@@ -287,6 +372,8 @@ static void print_json(const struct rates_run *run)
 	json_object_object_add(object, "queues", queues);
 	json_object_object_add(object, "bottleneck",
 			       bottleneck ? json_object_new_string(bottleneck->name) : NULL);
+	cli_json__real(object, "held_up_outside", rates_figures__outside(run));
+	add_outlook(run, object);
 	cli_json__count(object, "lost", run->lost);
 	cli_json__print(object, run->request->out, false);
 }
@@ -306,6 +393,7 @@ int rates_report__print(struct rates_run *run)
 			fputc('\n', run->request->out);
 		print_bottleneck(run);
 		print_phases(run);
+		print_outlook(run);
 		print_losses(run);
 	}
 	return run->lost ? CLI_UNACCOUNTED : CLI_DONE;
@@ -319,7 +407,7 @@ void rates_report__view(struct rates_run *run)
 	if (rate_observation__arrange(run->observation))
 		return;
 	for (i = 0; i < rate_observation__stage_count(run->observation); i++) {
-		struct rate_stage *stage = rate_observation__stage(run->observation, i);
+		struct rate_process *stage = rate_observation__stage(run->observation, i);
 		struct rates_figures f;
 
 		rates_figures__of(run, stage, &f);
