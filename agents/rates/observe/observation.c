@@ -268,9 +268,7 @@ int rate_observation__take(struct rate_observation *o, const struct pem_record *
 		rc = rate_pipe__returned(o, stage, ended->interval, result);
 	if (!rc && thread->state == PEM_THREAD_ENDED && !stage->has_ended && !has_threads(stage))
 		end_stage(o, stage);
-	if (!rc && o->is_changed)
-		rc = rate_observation__arrange(o);
-	return rc;
+	return rc ? rc : rate_order__follow(o);
 }
 
 void rate_observation__lose(struct rate_observation *o)

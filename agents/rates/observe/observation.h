@@ -47,6 +47,7 @@ struct rate_observation {
 	size_t stage_count, stage_capacity;
 	struct rate_pipe **queues;
 	size_t queue_count, queue_capacity;
+	uint64_t arranged_ns;
 	bool is_changed; /* a queue got a reader or a writer since */
 };
 
@@ -66,11 +67,14 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 /* The stage ends: its last interval of service. */
 void rate_process__finish(struct rate_observation *o, struct rate_process *stage);
 void rate_pipe__free(struct rate_pipe *queue);
+bool rate_pipe__is_read_by(const struct rate_pipe *queue, const struct rate_process *stage);
 /* Do different processes write and read it, and does none do both? */
 bool rate_pipe__is_stream(const struct rate_pipe *queue);
 
 /* --- order.c --- */
 
+/* Arrange stages again if that is due. Returns 0 or -ENOMEM. */
+int rate_order__follow(struct rate_observation *o);
 /* Charge the time since the last call to what held up the last stages. */
 void rate_order__charge(struct rate_observation *o, uint64_t now_ns);
 

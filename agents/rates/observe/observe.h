@@ -39,6 +39,9 @@ enum rate_doing {
 
 struct rate_process;
 
+/* Processes that use one end of a pipe; more than these are no stages by it. */
+#define RATE_ENDS_MAX 256u
+
 struct rate_pipe {
 	const struct pem_pass_file *file;
 	struct rate_process **writers, **readers;
@@ -75,6 +78,8 @@ struct rate_process {
 	 * others.
 	 */
 	uint64_t held_ns[RATE_DOINGS];
+	uint32_t level; /* in the order of stages */
+	bool is_listed; /* among the stages */
 	void *user; /* the caller's; NULL at first */
 };
 

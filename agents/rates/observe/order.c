@@ -6,88 +6,102 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* --- stages and queues --- */
 
-static int find_queues(struct rate_observation *o)
+#define ROUNDS_MAX 64u /* stages in a row whose order is told */
+/* Pipes come and go; which of them join processes is looked at as often as this. */
+#define ARRANGE_NS 1000000u
+
+static int add_stage(struct rate_observation *o, struct rate_process *process)
 {
-	size_t i, k;
-
-	for (i = 0; i < o->process_count; i++)
-		if (o->processes[i])
-			o->processes[i]->feeds = 0;
-	o->queue_count = 0;
-	for (i = 0; i < o->file_count; i++) {
-		struct rate_pipe *queue = o->files[i];
-
-		if (!queue || !rate_pipe__is_stream(queue))
-			continue;
-		if (pem_grow(&o->queues, sizeof(*o->queues), o->queue_count + 1,
-			     &o->queue_capacity))
-			return -ENOMEM;
-		o->queues[o->queue_count++] = queue;
-		for (k = 0; k < queue->writer_count; k++)
-			queue->writers[k]->feeds++;
-	}
+	if (process->is_listed)
+		return 0;
+	if (pem_grow(&o->stages, sizeof(*o->stages), o->stage_count + 1, &o->stage_capacity))
+		return -ENOMEM;
+	process->is_listed = true;
+	process->level = 0;
+	o->stages[o->stage_count++] = process;
 	return 0;
 }
 
-static bool is_one_of(struct rate_process *const *stages, size_t count,
-		      const struct rate_process *s)
-{
-	while (count > 0)
-		if (stages[--count] == s)
-			return true;
-	return false;
-}
-
-/* Does the stage read what one that is not in order yet writes? */
-static bool waits_for_another(const struct rate_observation *o, const struct rate_process *stage)
-{
-	size_t i, k;
-
-	for (i = 0; i < o->queue_count; i++) {
-		const struct rate_pipe *queue = o->queues[i];
-
-		if (!is_one_of(queue->readers, queue->reader_count, stage))
-			continue;
-		for (k = 0; k < queue->writer_count; k++)
-			if (!is_one_of(o->stages, o->stage_count, queue->writers[k]))
-				return true;
-	}
-	return false;
-}
-
-static bool is_in_a_queue(const struct rate_observation *o, const struct rate_process *stage)
+static int add_queue(struct rate_observation *o, struct rate_pipe *queue)
 {
 	size_t i;
+	int rc = 0;
 
-	for (i = 0; i < o->queue_count; i++)
-		if (is_one_of(o->queues[i]->readers, o->queues[i]->reader_count, stage) ||
-		    is_one_of(o->queues[i]->writers, o->queues[i]->writer_count, stage))
-			return true;
-	return false;
+	if (pem_grow(&o->queues, sizeof(*o->queues), o->queue_count + 1, &o->queue_capacity))
+		return -ENOMEM;
+	o->queues[o->queue_count++] = queue;
+	for (i = 0; !rc && i < queue->writer_count; i++) {
+		queue->writers[i]->feeds++;
+		rc = add_stage(o, queue->writers[i]);
+	}
+	for (i = 0; !rc && i < queue->reader_count; i++)
+		rc = add_stage(o, queue->readers[i]);
+	return rc;
 }
 
-/* The next stage in order; of a cycle, the first one that the pass met. NULL: there is no more. */
-static struct rate_process *next_stage(const struct rate_observation *o)
+static int find_queues(struct rate_observation *o)
 {
-	struct rate_process *any = NULL;
+	size_t i;
+	int rc = 0;
+
+	for (i = 0; i < o->process_count; i++)
+		if (o->processes[i]) {
+			o->processes[i]->feeds = 0;
+			o->processes[i]->is_listed = false;
+		}
+	o->queue_count = o->stage_count = 0;
+	for (i = 0; !rc && i < o->file_count; i++)
+		if (o->files[i] && rate_pipe__is_stream(o->files[i]))
+			rc = add_queue(o, o->files[i]);
+	return rc;
+}
+
+/* A stage's level is one more than the highest of those whose output it reads. */
+static bool raise_levels(const struct rate_pipe *queue)
+{
+	uint32_t level = 0;
+	bool is_raised = false;
 	size_t i;
 
-	for (i = 0; i < o->process_count; i++) {
-		struct rate_process *stage = o->processes[i];
+	for (i = 0; i < queue->writer_count; i++)
+		if (queue->writers[i]->level >= level)
+			level = queue->writers[i]->level + 1;
+	for (i = 0; i < queue->reader_count; i++)
+		if (queue->readers[i]->level < level) {
+			queue->readers[i]->level = level;
+			is_raised = true;
+		}
+	return is_raised;
+}
 
-		if (!stage || !is_in_a_queue(o, stage) ||
-		    is_one_of(o->stages, o->stage_count, stage))
-			continue;
-		if (!waits_for_another(o, stage))
-			return stage;
-		if (!any)
-			any = stage;
+static int by_level(const void *a, const void *b)
+{
+	const struct rate_process *one = *(struct rate_process *const *)a;
+	const struct rate_process *other = *(struct rate_process *const *)b;
+
+	if (one->level != other->level)
+		return one->level < other->level ? -1 : 1;
+	return one->process->number < other->process->number ? -1 : 1;
+}
+
+/* In a cycle levels rise for ever: then the order is that of the first rounds. */
+static void sort_stages(struct rate_observation *o)
+{
+	bool is_raised = true;
+	size_t i, round;
+
+	for (round = 0; is_raised && round < ROUNDS_MAX; round++) {
+		is_raised = false;
+		for (i = 0; i < o->queue_count; i++)
+			is_raised |= raise_levels(o->queues[i]);
 	}
-	return any;
+	if (o->stage_count)
+		qsort(o->stages, o->stage_count, sizeof(*o->stages), by_level);
 }
 
 /* Several stages may run one program. */
@@ -113,24 +127,33 @@ static void name_stages(struct rate_observation *o)
 	}
 }
 
+static int arrange(struct rate_observation *o)
+{
+	int rc = o->is_changed ? find_queues(o) : 0;
+
+	if (rc)
+		return rc;
+	if (o->is_changed)
+		sort_stages(o);
+	o->is_changed = false;
+	o->arranged_ns = o->now_ns;
+	return 0;
+}
+
 int rate_observation__arrange(struct rate_observation *o)
 {
-	struct rate_process *stage;
+	int rc = arrange(o);
 
-	if (o->is_changed) {
-		if (find_queues(o))
-			return -ENOMEM;
-		o->stage_count = 0;
-		while ((stage = next_stage(o))) {
-			if (pem_grow(&o->stages, sizeof(*o->stages), o->stage_count + 1,
-				     &o->stage_capacity))
-				return -ENOMEM;
-			o->stages[o->stage_count++] = stage;
-		}
-		o->is_changed = false;
-	}
-	name_stages(o);
-	return 0;
+	if (!rc)
+		name_stages(o);
+	return rc;
+}
+
+int rate_order__follow(struct rate_observation *o)
+{
+	bool is_due = o->is_changed && o->now_ns - o->arranged_ns >= ARRANGE_NS;
+
+	return is_due ? arrange(o) : 0;
 }
 
 size_t rate_observation__process_count(const struct rate_observation *o)
@@ -197,7 +220,7 @@ static struct rate_process *waits_for(const struct rate_observation *o,
 		return live(stage->on->readers, stage->on->reader_count);
 	/* One that polls most often waits for its input. */
 	for (i = 0; stage->doing == RATE_POLLS && i < o->queue_count; i++)
-		if (is_one_of(o->queues[i]->readers, o->queues[i]->reader_count, stage))
+		if (rate_pipe__is_read_by(o->queues[i], stage))
 			return live(o->queues[i]->writers, o->queues[i]->writer_count);
 	return NULL;
 }

@@ -112,6 +112,11 @@ static bool has(struct rate_process *const *stages, size_t count, const struct r
 	return false;
 }
 
+bool rate_pipe__is_read_by(const struct rate_pipe *queue, const struct rate_process *stage)
+{
+	return has(queue->readers, queue->reader_count, stage);
+}
+
 bool rate_pipe__is_stream(const struct rate_pipe *queue)
 {
 	size_t i;
@@ -132,7 +137,7 @@ static int join(struct rate_observation *o, struct rate_pipe *queue, struct rate
 	size_t *count = reads ? &queue->reader_count : &queue->writer_count;
 	size_t *capacity = reads ? &queue->reader_capacity : &queue->writer_capacity;
 
-	if (has(*stages, *count, stage))
+	if (has(*stages, *count, stage) || *count >= RATE_ENDS_MAX)
 		return 0;
 	if (pem_grow(stages, sizeof(**stages), *count + 1, capacity))
 		return -ENOMEM;
