@@ -13,6 +13,7 @@
  *	figures.c	what several runs of a configuration come to
  *	pair.c		two runs at the same time
  *	store.c		runs in the CPO database; stored.c: those that it has
+ *	machines.c	several kinds of machines as a parameter of the space
  *	table.h		a space that was measured before, from CSV
  *	guard.c		a process that ends and restores everything if the agent is killed
  *
@@ -401,6 +402,25 @@ int trial_store__validate(struct trial_store *store, const uint32_t *levels, boo
 			  struct pem_db_validation *validation, struct pem_error *error);
 int trial_store__validation(struct trial_store *store, const uint32_t *levels, bool in_pairs,
 			    struct pem_db_validation *validation, struct pem_error *error);
+
+/* --- machines.c --- */
+
+/* The space of an experiment with the kind of machine as its last parameter, "(machine)". */
+struct trial_machines {
+	struct pem_explore_space here; /* its configurations are those of this machine's kind */
+	struct pem_explore_parameter *parameters;
+	const char **names; /* the store's */
+	uint32_t count; /* kinds of machines; 0: none were taken */
+};
+
+/*
+ * Take the kinds of machines that the store knows, in place of those before. The experiment and the
+ * store live longer. Returns 0 or -ENOMEM.
+ */
+int trial_machines__take(struct trial_machines *machines, const struct trial_store *store);
+/* The space of the configurations of all kinds, after take. It lives as long. */
+struct pem_explore_space trial_machines__whole(const struct trial_machines *machines);
+void trial_machines__free(struct trial_machines *machines);
 
 /* --- guard.c --- */
 

@@ -128,7 +128,7 @@ static int make_search(struct exploration *exploration)
 		options.policy.seed = pem_hash__text(e->seed ? e->seed : PEM_HASH_START, node);
 	}
 	exploration->search = explore_search__new(
-		exploration->wide_machines > 1 ? &exploration->wide : &e->space->view,
+		exploration->machines.count ? &exploration->machines.here : &e->space->view,
 		&exploration->policy, &options);
 	if (exploration->search)
 		return 0;
@@ -147,11 +147,11 @@ static int take_new(struct exploration *exploration)
 
 	/* A new kind of machine makes another space of all of them. */
 	if (exploration->store.machine_count > 1 &&
-	    exploration->store.machine_count != exploration->wide_machines) {
+	    exploration->store.machine_count != exploration->machines.count) {
 		exploration->count = exploration->here = exploration->taken_runs = 0;
 		explore_search__free(exploration->search);
 		exploration->search = NULL;
-		rc = exploration__widen(exploration);
+		rc = trial_machines__take(&exploration->machines, &exploration->store);
 		if (!rc)
 			rc = make_search(exploration);
 		if (rc)
@@ -362,8 +362,7 @@ static void close_all(struct exploration *exploration)
 	trial_store__close(&exploration->store);
 	trial_experiment__free(&exploration->experiment);
 	free(exploration->tried);
-	free(exploration->wide_parameters);
-	free((void *)exploration->machine_names);
+	trial_machines__free(&exploration->machines);
 	for (i = 0; i < TRIAL_PARAMETERS_MAX; i++)
 		free(exploration->taken[i]);
 }

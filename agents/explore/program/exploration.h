@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * exploration.h - an experiment with all that is known of it, for the verbs that take one
- *
- *	exploration.c	opened; its runs as trials; the next run
- *	machines.c	a space of several kinds of machines
  */
 #ifndef EXPLORE_EXPLORATION_H
 #define EXPLORE_EXPLORATION_H
@@ -48,11 +45,7 @@ struct exploration {
 	size_t count, capacity;
 	size_t here; /* of them, on this kind of machine */
 	size_t taken_runs; /* of the store's, that are in tried */
-	/* If there are several kinds of machines: the space with the machine as a parameter. */
-	struct pem_explore_space wide;
-	struct pem_explore_parameter *wide_parameters;
-	const char **machine_names;
-	uint32_t wide_machines; /* that it knows */
+	struct trial_machines machines; /* if there are several kinds */
 	struct explore_taken *taken[TRIAL_PARAMETERS_MAX]; /* by level; NULL: no run yet */
 	struct trial_outcome outcome; /* of the last run that this process made */
 	double beside_value; /* the first metric's of the other half, if it was a pair */
@@ -110,8 +103,5 @@ struct explore_estimate exploration__gain(struct exploration *exploration,
 int exploration__validate(struct exploration *exploration, double left_s);
 /* The best configuration by what is known. Returns 1, or 0: nothing was measured. */
 int exploration__best(const struct exploration *exploration, struct explore_best *best);
-/* Make the wide space, for policies, of the machines that the store knows. 0 or -ENOMEM. */
-int exploration__widen(struct exploration *exploration);
-/* The space of all machines' configurations, for reports. It lives as long as the wide one. */
-struct pem_explore_space exploration__whole(const struct exploration *exploration);
+
 #endif

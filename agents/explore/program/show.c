@@ -77,7 +77,10 @@ static int show_trials(struct exploration *x)
 	const struct trial_experiment *e = &x->experiment;
 	const struct explore_tried *usual =
 		e->has_default ? exploration__find(x, e->defaults) : NULL;
-	struct pem_explore_space space = exploration__whole(x);
+	/* One kind of machine alone tells nothing of another. */
+	bool are_compared = x->count > x->here && (x->here || x->machines.count > 2);
+	struct pem_explore_space space =
+		are_compared ? trial_machines__whole(&x->machines) : e->space->view;
 	struct explore_metric metrics[TRIAL_METRICS_MAX];
 	struct explore_result *trials = calloc(x->count + 1, sizeof(*trials));
 	struct explore_results results = {.name = e->name,
