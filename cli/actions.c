@@ -2,11 +2,12 @@
 /* actions.c - a program of its own that does several things: which of them, and its options */
 #include "cli.h"
 
+#include <assert.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
-#define ACTIONS_MAX 32u /* of a table */
+#define ACTIONS_MAX 32 /* of a table, without its end */
 
 /* The index of an action; -1 after a sentence. */
 static int find(const struct cli_verb *help, const struct cli_action *actions, const char *word)
@@ -19,6 +20,7 @@ static int find(const struct cli_verb *help, const struct cli_action *actions, c
 	for (i = 0; actions[i].name; i++) {
 		if (word && !strcmp(actions[i].name, word))
 			return i;
+		assert(i < ACTIONS_MAX);
 		names[i] = actions[i].name;
 		used += (size_t)snprintf(all + used, sizeof(all) - used, "%s%s", i ? ", " : "",
 					 names[i]);

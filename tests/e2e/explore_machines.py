@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """explore_machines: one exploration on several machines, which share a database on a server"""
+import contextlib
 import json
 import os
 import sys
@@ -25,13 +26,22 @@ SPACE = """<exploration name="e" %s>
 """
 
 
-def place(url, command, attributes):
-    """A folder with e.xml, and the environment of an exploration with this server."""
+@contextlib.contextmanager
+def experiment(command, attributes):
+    """A folder with e.xml, and the environment of an exploration with a server of its own."""
     folder = tmp()
     with open(folder + "/e.xml", "w", encoding="utf-8") as out:
         out.write(SPACE % (attributes, command))
     os.mkdir(folder + "/state", 0o700)
-    return folder, dict(os.environ, PEM_DB="postgresql://" + url, XDG_STATE_HOME=folder + "/state", SLURMD_NODENAME="here")
+    with postgresql.server() as url:
+        yield folder, dict(os.environ, PEM_DB="postgresql://" + url, XDG_STATE_HOME=folder + "/state", SLURMD_NODENAME="here")
+
+
+def sql(env, text):
+    """The rows of the server's answer, as text."""
+    rc, out, err = run(["psql", "-qAt", env["PEM_DB"], "-c", text])
+    equal(rc, 0, err)
+    return out.strip()
 
 
 def explore(folder, env, verb, *options, before=()):
@@ -54,10 +64,10 @@ def shown(folder, env, before=()):
 @test
 def two_nodes_share_the_trials():
     "two jobs of Slurm make the trials of one experiment between them: each configuration once, with its node's name"
-    with postgresql.server() as url, slurm.cluster() as cluster:
-        folder, env = place(url, "touch $SLURMD_NODENAME; until [ -e n1 ] &amp;&amp; [ -e n2 ]; do sleep 0.05; done; "
-                            "[ $SLURMD_NODENAME = n1 ] || sleep 0.1; sleep 0.1; "
-                            "echo v=$((({a}-3)*({a}-3)+({b}-4)*({b}-4)))", 'policy="grid" race="0" trials="20"')
+    with slurm.cluster() as cluster, experiment(
+            "touch $SLURMD_NODENAME; until [ -e n1 ] &amp;&amp; [ -e n2 ]; do sleep 0.05; done; "
+            "[ $SLURMD_NODENAME = n1 ] || sleep 0.1; sleep 0.1; "
+            "echo v=$((({a}-3)*({a}-3)+({b}-4)*({b}-4)))", 'policy="grid" race="0" trials="20"') as (folder, env):
         env = dict(cluster, PEM_DB=env["PEM_DB"], XDG_STATE_HOME=env["XDG_STATE_HOME"])
         explore(folder, env, "run", before=["srun", "-N2"])
         trials = shown(folder, env)["trials"]
@@ -73,9 +83,8 @@ def two_nodes_share_the_trials():
 def another_kind_of_machine_is_a_parameter():
     "trials of another kind of machine teach the policy, and the machine is a parameter whose effect is told"
     need_mounts()
-    with postgresql.server() as url:
-        folder, env = place(url, "grep -q Tortoise /proc/cpuinfo &amp;&amp; slow=50 || slow=0; "
-                            "echo v=$((slow+10+({a}-3)*({a}-3)+({b}-4)*({b}-4)))", 'policy="gaussian" race="0" trials="14"')
+    with experiment("grep -q Tortoise /proc/cpuinfo &amp;&amp; slow=50 || slow=0; echo v=$((slow+10+({a}-3)*({a}-3)+({b}-4)*({b}-4)))",
+                    'policy="gaussian" race="0" trials="14"') as (folder, env):
         explore(folder, env, "run")
         slow = tortoise(folder)
         env["SLURMD_NODENAME"] = "there"
@@ -99,35 +108,26 @@ def another_kind_of_machine_is_a_parameter():
 def a_run_that_another_machine_makes_is_not_lost():
     "an unfinished run on a server is another machine's until it is older than its limits allow; then it was lost"
     need("psql")
-    with postgresql.server() as url:
-        folder, env = place(url, "echo v={a}; true {b}", 'policy="grid" race="0" trials="3"')
+    with experiment("echo v={a}; true {b}", 'policy="grid" race="0" trials="3"') as (folder, env):
         assert "1 run:" in explore(folder, env, "run")[0], "each run is taken once"
-
-        def sql(text):
-            rc, out, err = run(["psql", "-qAt", "postgresql://" + url, "-c", text])
-            equal(rc, 0, err)
-            return out.strip()
-
-        sql("UPDATE pem.run SET wall_ns = 0, began_ns = %d, workload = replace(workload, ' here', ' there') "
+        sql(env, "UPDATE pem.run SET wall_ns = 0, began_ns = %d, workload = replace(workload, ' here', ' there') "
             "WHERE id = (SELECT max(id) FROM pem.run)" % time.time_ns())
         equal(explore(folder, env, "run")[1], "", "what is said of a run that goes on")
-        equal(sql("SELECT count(*), sum((wall_ns = 0)::int) FROM pem.run"), "3|1", "runs, and those that go on")
-        sql("UPDATE pem.run SET began_ns = began_ns - 86400000000000 WHERE wall_ns = 0")
+        equal(sql(env, "SELECT count(*), sum((wall_ns = 0)::int) FROM pem.run"), "3|1", "runs, and those that go on")
+        sql(env, "UPDATE pem.run SET began_ns = began_ns - 86400000000000 WHERE wall_ns = 0")
         assert "1 run was lost" in explore(folder, env, "run")[1], "the run that was lost"
-        equal(sql("SELECT count(*), sum((wall_ns = 0)::int) FROM pem.run"), "3|0", "runs, and those that go on")
+        equal(sql(env, "SELECT count(*), sum((wall_ns = 0)::int) FROM pem.run"), "3|0", "runs, and those that go on")
 
 
 @test
 def what_this_node_lost_is_made_again():
     "a run of this node that kill -9 ended was lost, and its trial is made again, though the database is on a server"
     need("psql")
-    with postgresql.server() as url:
-        folder, env = place(url, "echo v={a}; true {b}", 'policy="grid" race="0" trials="3"')
+    with experiment("echo v={a}; true {b}", 'policy="grid" race="0" trials="3"') as (folder, env):
         explore(folder, env, "run")
         for text in ("UPDATE pem.run SET wall_ns = 0, began_ns = %d WHERE id = (SELECT max(id) FROM pem.run)" % time.time_ns(),
                      "DELETE FROM pem.metric WHERE run = (SELECT max(id) FROM pem.run)"):
-            rc, _, err = run(["psql", "-qAt", "postgresql://" + url, "-c", text])
-            equal(rc, 0, err)
+            sql(env, text)
         assert "1 run was lost" in explore(folder, env, "run")[1], "the run that was lost"
         equal(len(shown(folder, env)["trials"]), 3, "trials")
 
@@ -136,8 +136,7 @@ def what_this_node_lost_is_made_again():
 def a_kind_without_trials_is_told():
     "best on a kind of machine without trials says that, and what is best elsewhere"
     need_mounts()
-    with postgresql.server() as url:
-        folder, env = place(url, "echo v=$(({a}+{b}))", 'policy="grid" race="0" trials="4"')
+    with experiment("echo v=$(({a}+{b}))", 'policy="grid" race="0" trials="4"') as (folder, env):
         explore(folder, env, "run")
         rc, out, err = run(tortoise(folder) + [PEM, "explore", "best", folder + "/e.xml"], env=env)
         equal(rc, 3, err)

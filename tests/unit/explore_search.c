@@ -162,6 +162,33 @@ static void expect_best(const struct explore_search *search, uint32_t level, dou
 	assert_int_equal(best.runs, runs);
 }
 
+/* Runs that an earlier process made. */
+struct known {
+	uint32_t level;
+	double value;
+};
+
+static void add_known(struct explore_search *search, const struct known *runs, size_t count)
+{
+	size_t i;
+
+	for (i = 0; i < count; i++) {
+		const struct explore_run run = {.levels = &runs[i].level, .values = &runs[i].value};
+
+		assert_int_equal(explore_search__add(search, &run), 0);
+	}
+}
+
+static void add_trial(struct explore_history *history, uint32_t level, const double *values)
+{
+	const struct pem_explore_trial trial = {.size = sizeof(trial),
+						.levels = &level,
+						.values = values,
+						.outcome = PEM_EXPLORE_MEASURED};
+
+	assert_int_equal(explore_history__add(history, &trial), 0);
+}
+
 static void without_races_the_least_is_best(void **state)
 {
 	struct explore_search *search = search_of(1, 0, 3);
@@ -369,19 +396,11 @@ static void a_failure_is_never_best(void **state)
 
 static void runs_of_an_earlier_process_lead_to_the_same_state(void **state)
 {
-	static const struct {
-		uint32_t level;
-		double value;
-	} runs[] = {{0, 100}, {1, 90}, {1, 91}, {0, 101}, {1, 92}};
+	static const struct known runs[] = {{0, 100}, {1, 90}, {1, 91}, {0, 101}, {1, 92}};
 	struct explore_search *search = search_of(1, 4, 0);
-	size_t i;
 
 	(void)state;
-	for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-		const struct explore_run run = {.levels = &runs[i].level, .values = &runs[i].value};
-
-		assert_int_equal(explore_search__add(search, &run), 0);
-	}
+	add_known(search, runs, sizeof(runs) / sizeof(runs[0]));
 	expect_best(search, 0, 100.5, 2);
 	run_next(search, 0, true, 102);
 	expect_best(search, 1, 91, 3);
@@ -390,19 +409,11 @@ static void runs_of_an_earlier_process_lead_to_the_same_state(void **state)
 
 static void a_configuration_that_was_interrupted_is_not_best(void **state)
 {
-	static const struct {
-		uint32_t level;
-		double value;
-	} runs[] = {{0, 5}, {0, 5}, {1, 1}, {2, 7}, {2, 7}};
+	static const struct known runs[] = {{0, 5}, {0, 5}, {1, 1}, {2, 7}, {2, 7}};
 	struct explore_search *search = search_of(2, 0, 0);
-	size_t i;
 
 	(void)state;
-	for (i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
-		const struct explore_run run = {.levels = &runs[i].level, .values = &runs[i].value};
-
-		assert_int_equal(explore_search__add(search, &run), 0);
-	}
+	add_known(search, runs, sizeof(runs) / sizeof(runs[0]));
 	expect_best(search, 0, 5, 2);
 	explore_search__free(search);
 }
@@ -443,14 +454,9 @@ static void a_configuration_that_comes_again_replaces_its_trial(void **state)
 	(void)state;
 	explore_history__begin(&history, &space, &options);
 	for (i = 0; i < 6; i++) {
-		const uint32_t level = i % 3;
 		const double value = i < 3 ? 1 + i : 10 - i;
-		const struct pem_explore_trial trial = {.size = sizeof(trial),
-							.levels = &level,
-							.values = &value,
-							.outcome = PEM_EXPLORE_MEASURED};
 
-		assert_int_equal(explore_history__add(&history, &trial), 0);
+		add_trial(&history, i % 3, &value);
 	}
 	assert_int_equal(history.tried.count, 3);
 	for (i = 0; i < 3; i++)
@@ -468,14 +474,8 @@ static void several_objectives_are_weighed_by_chance(void **state)
 
 	(void)state;
 	explore_history__begin(&history, &space, &options);
-	for (i = 0; i < 3; i++) {
-		const struct pem_explore_trial trial = {.size = sizeof(trial),
-							.levels = &i,
-							.values = values[i],
-							.outcome = PEM_EXPLORE_MEASURED};
-
-		assert_int_equal(explore_history__add(&history, &trial), 0);
-	}
+	for (i = 0; i < 3; i++)
+		add_trial(&history, i, values[i]);
 	for (i = 0; i < 100; i++) {
 		assert_true(explore_history__weigh(&history));
 		assert_true(history.values[2] > fmax(history.values[0], history.values[1]));
