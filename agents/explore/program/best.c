@@ -240,7 +240,7 @@ static int apply(struct exploration *x, const struct explore_best *best)
 	return CLI_DONE;
 }
 
-static int print_and_apply(struct exploration *x)
+int explore_best(struct exploration *x)
 {
 	int status = explore_print_best(x);
 	struct explore_estimate gain;
@@ -254,11 +254,6 @@ static int print_and_apply(struct exploration *x)
 		return cli_error(CLI_FAILED, "fresh runs showed that it is worse than the "
 					     "defaults: nothing was applied");
 	return apply(x, &best);
-}
-
-int explore_best(const struct explore_request *request)
-{
-	return exploration__with(request, request->apply, print_and_apply);
 }
 
 /* --- reproduce --- */
@@ -318,7 +313,7 @@ static int compare(const struct exploration *x, const struct trial_figures *then
 	return cli_finish_output(holds ? CLI_DONE : CLI_DIFFERS);
 }
 
-static int run_again(struct exploration *x)
+int explore_reproduce(struct exploration *x)
 {
 	const uint32_t number = x->request->trial;
 	struct trial_figures then, now = {0};
@@ -348,14 +343,4 @@ static int run_again(struct exploration *x)
 	if (!now.runs)
 		return cli_error(CLI_FAILED, "trial %u: %s", number, x->outcome.reason);
 	return compare(x, &then, &now);
-}
-
-static int reproduce(void *arg)
-{
-	return exploration__with(arg, true, run_again);
-}
-
-int explore_reproduce(const struct explore_request *request)
-{
-	return trial_guard__run(reproduce, (void *)(uintptr_t)request);
 }

@@ -123,7 +123,7 @@ static void print_text(const struct exploration *x, const uint32_t *levels)
 	       x->store.application.path, x->count);
 }
 
-static int check(struct exploration *x)
+int explore_check(struct exploration *x)
 {
 	const struct trial_experiment *e = &x->experiment;
 	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0};
@@ -141,9 +141,4 @@ static int check(struct exploration *x)
 	if (rc && e->prepare)
 		cli_say("%s (unless prepare makes it)", x->error.text);
 	return cli_finish_output(rc && !e->prepare ? cli_fail(-rc, &x->error) : CLI_DONE);
-}
-
-int explore_check(const struct explore_request *request)
-{
-	return exploration__with(request, false, check);
 }

@@ -200,9 +200,9 @@ static int allow_pairs(struct exploration *exploration, bool changes)
 }
 
 /* Returns 0 or -errno with error. Close it in any case. */
-static int open_all(struct exploration *exploration, const struct explore_request *request,
-		    bool changes)
+static int open_all(struct exploration *exploration, const struct explore_request *request)
 {
+	bool changes = request->changes;
 	struct pem_error *error = &exploration->error;
 	char path[PATH_MAX];
 	bool is_new;
@@ -256,36 +256,30 @@ static int open_all(struct exploration *exploration, const struct explore_reques
 
 /* --- values that are refused --- */
 
-#define REFUSALS                                                                                   \
-	3 /* of a value, in so many configurations and never taken: it is not tried again */
+/* Of a value that was never taken: after so many it is not tried again. */
+#define REFUSALS 3
 
-static struct explore_taken *taken_of(struct exploration *exploration, const uint32_t *levels,
-				      size_t parameter)
-{
-	struct explore_taken **all = &exploration->taken[parameter];
-
-	if (!*all)
-		*all = calloc(exploration->experiment.space->parameters[parameter].levels,
-			      sizeof(**all));
-	return *all ? *all + levels[parameter] : NULL;
-}
-
+/* Note for the values of the last run that they were taken, or for one that it was refused. */
 static void note_taken(struct exploration *exploration, const uint32_t *levels)
 {
 	const struct trial_outcome *outcome = &exploration->outcome;
 	bool is_refused = outcome->outcome == PEM_EXPLORE_REFUSED;
-	struct explore_taken *taken;
+	const struct trial_space *space = exploration->experiment.space;
 	size_t i;
 
-	for (i = is_refused ? outcome->refused : 0;
-	     i < (is_refused ? outcome->refused + 1 : parameters(exploration)); i++) {
-		taken = taken_of(exploration, levels, i);
-		if (!taken)
+	for (i = 0; i < parameters(exploration); i++) {
+		struct explore_taken **all = &exploration->taken[i];
+
+		if (is_refused && i != outcome->refused)
 			continue;
-		taken->refused += is_refused;
-		taken->taken += !is_refused;
-		if (is_refused)
-			memcpy(taken->reason, outcome->reason, sizeof(taken->reason));
+		if (!*all)
+			*all = calloc(space->parameters[i].levels, sizeof(**all));
+		if (*all && is_refused) {
+			(*all)[levels[i]].refused++;
+			memcpy((*all)[levels[i]].reason, outcome->reason, sizeof(outcome->reason));
+		} else if (*all) {
+			(*all)[levels[i]].taken++;
+		}
 	}
 }
 
@@ -367,13 +361,13 @@ static void close_all(struct exploration *exploration)
 		free(exploration->taken[i]);
 }
 
-int exploration__with(const struct explore_request *request, bool changes,
-		      int (*act)(struct exploration *exploration))
+int exploration__act(void *arg)
 {
+	const struct explore_request *request = arg;
 	struct exploration exploration;
-	int rc = open_all(&exploration, request, changes);
+	int rc = open_all(&exploration, request);
 
-	rc = rc ? cli_fail(-rc, &exploration.error) : act(&exploration);
+	rc = rc ? cli_fail(-rc, &exploration.error) : request->act(&exploration);
 	close_all(&exploration);
 	return rc;
 }

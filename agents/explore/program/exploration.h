@@ -54,12 +54,11 @@ struct exploration {
 };
 
 /*
- * Call act with the experiment of request and its runs in the database. changes: trials will be
- * made: be the only exploration of this user, and restore what an earlier one changed. Returns the
- * exit status that act returns, or one after a sentence.
+ * Let the act of a request have its experiment, with the runs in the database. If it changes
+ * settings: be the only exploration of this user, and restore what an earlier one changed. Returns
+ * the exit status that act returns, or one after a sentence.
  */
-int exploration__with(const struct explore_request *request, bool changes,
-		      int (*act)(struct exploration *exploration));
+int exploration__act(void *request);
 /*
  * Run a configuration once, beside another one at the same time or alone (NULL), and keep what came
  * of it. Returns 0; -EINTR: it was interrupted; -EALREADY: alone is true, and another machine is at

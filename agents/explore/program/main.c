@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* main.c - pem explore: how a program performs as a function of its settings; verbs and options */
-#include "program/program.h"
+#include "program/exploration.h"
 
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TRIALS_MAX 1000000u
 #define SEEDS_MAX 10000u
@@ -84,9 +85,16 @@ static const struct cli_action actions[] = {
 	{"reproduce", "tj", false},    {"show", "MjH", false},
 	{"replay", "pbsrnRMj", false}, {0},
 };
-static int (*const acts[])(const struct explore_request *request) = {
-	explore_init,      explore_check, explore_run,    explore_best,
-	explore_reproduce, explore_show,  explore_replay,
+/* What each does: with a file, or with an experiment; trials are made under a guard. */
+static const struct {
+	int (*with_file)(const struct explore_request *request);
+	int (*act)(struct exploration *exploration);
+	bool makes_trials;
+} acts[] = {
+	{explore_init, NULL, false},     {NULL, explore_check, false},
+	{NULL, explore_run, true},       {NULL, explore_best, false},
+	{NULL, explore_reproduce, true}, {explore_show_table, explore_show, false},
+	{explore_replay, NULL, false},
 };
 
 static bool take_noise(void *arg)
@@ -127,6 +135,7 @@ int main(int argc, char **argv)
 		{'H', .text = &r.page},
 		{0},
 	};
+	const char *dot;
 	int action;
 
 	cli_version__check();
@@ -136,9 +145,18 @@ int main(int argc, char **argv)
 	/* A table's values repeat. */
 	r.race_runs = r.noise_share > 0 && !no_race ? RACE_RUNS : 0;
 	r.words = argv + optind;
-	if (acts[action] != explore_replay && (!r.words[0] || r.words[1]))
+	r.act = acts[action].act;
+	r.changes = acts[action].makes_trials || r.apply;
+	if (acts[action].with_file != explore_replay && (!r.words[0] || r.words[1]))
 		return cli_usage_error(&explore_help,
 				       "which experiment? pem explore %s EXPERIMENT.xml",
 				       actions[action].name);
-	return acts[action](&r);
+	if (r.json && r.page)
+		return cli_usage_error(&explore_help,
+				       "--json and --html are two forms: take one of them");
+	dot = r.words[0] ? strrchr(r.words[0], '.') : NULL;
+	if (!r.act || (acts[action].with_file && dot && !strcmp(dot, ".csv")))
+		return acts[action].with_file(&r);
+	return acts[action].makes_trials ? trial_guard__run(exploration__act, &r)
+					 : exploration__act(&r);
 }

@@ -19,6 +19,7 @@
 
 #include "cli.h"
 
+struct exploration;
 /* What was asked for. */
 struct explore_request {
 	const char *policy; /* name or file; NULL: the experiment's, or the usual one */
@@ -35,20 +36,24 @@ struct explore_request {
 	bool pairs; /* the command may run twice at the same time */
 	const char *page; /* file to write; NULL: none */
 	char **words; /* after the options; ended by NULL */
+	/* What the verb does with an experiment, and whether that changes settings. */
+	int (*act)(struct exploration *exploration);
+	bool changes;
 };
 
 /* For sentences about a wrong usage. */
 extern const struct cli_verb explore_help;
 
+/* Verbs. */
 int explore_replay(const struct explore_request *request);
 int explore_init(const struct explore_request *request);
-int explore_check(const struct explore_request *request);
-int explore_run(const struct explore_request *request);
-int explore_best(const struct explore_request *request);
-int explore_reproduce(const struct explore_request *request);
-int explore_show(const struct explore_request *request);
+int explore_show_table(const struct explore_request *request);
+int explore_check(struct exploration *exploration);
+int explore_run(struct exploration *exploration);
+int explore_best(struct exploration *exploration);
+int explore_reproduce(struct exploration *exploration);
+int explore_show(struct exploration *exploration);
 
-struct exploration;
 struct trial_experiment;
 /*
  * The commands of an experiment with a configuration's values: added to JSON, or printed. A word

@@ -16,22 +16,17 @@ static void show_progress(const struct exploration *x, uint32_t trials, uint64_t
 	double spent_s = (double)(cli_now_ns() - began_ns) / 1e9;
 	double left_s = e->time_s > 0 ? e->time_s - spent_s : INFINITY;
 	struct explore_best best;
-	char text[256];
-	int used;
+	bool is_known = exploration__best(x, &best);
 
 	if (trials && x->here > before && trials > x->here)
 		left_s = fmin(left_s,
 			      spent_s / (double)(x->here - before) * (double)(trials - x->here));
-	used = snprintf(text, sizeof(text), "trial %zu", x->here + 1);
-	if (trials)
-		used += snprintf(text + used, sizeof(text) - (size_t)used, " of %u", trials);
-	if (exploration__best(x, &best))
-		used += snprintf(text + used, sizeof(text) - (size_t)used, ", best %g %.23s",
-				 best.mean, e->metrics[0].unit);
-	if (isfinite(left_s) && left_s > 0)
-		snprintf(text + used, sizeof(text) - (size_t)used, ", %s left",
-			 cli_duration((uint64_t)(left_s * 1e9)));
-	cli_progress__show(text);
+	cli_progress__show(cli_format(
+		"trial %zu%s%s%s", x->here + 1, trials ? cli_format(" of %u", trials) : "",
+		is_known ? cli_format(", best %g %.23s", best.mean, e->metrics[0].unit) : "",
+		isfinite(left_s) && left_s > 0
+			? cli_format(", %s left", cli_duration((uint64_t)(left_s * 1e9)))
+			: ""));
 }
 
 /* Trials until the budget is used. Returns 0, or -errno. */
@@ -88,7 +83,7 @@ static int explore(struct exploration *x)
 	return trial_interrupted ? -EINTR : rc > 0 ? 0 : rc;
 }
 
-static int run_all(struct exploration *x)
+int explore_run(struct exploration *x)
 {
 	uint64_t began_ns = cli_now_ns();
 	double time_s = x->experiment.time_s > 0 ? x->experiment.time_s : INFINITY;
@@ -111,14 +106,4 @@ static int run_all(struct exploration *x)
 		return status;
 	cli_say("the exploration was interrupted; the same command goes on with it");
 	return 128 + trial_interrupted;
-}
-
-static int run(void *arg)
-{
-	return exploration__with(arg, true, run_all);
-}
-
-int explore_run(const struct explore_request *request)
-{
-	return trial_guard__run(run, (void *)(uintptr_t)request);
 }

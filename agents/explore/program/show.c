@@ -8,9 +8,10 @@
 #include <string.h>
 
 /* The rows of a table are trials that were all measured. */
-static int show_table(const struct explore_request *request, const char *path)
+int explore_show_table(const struct explore_request *request)
 {
 	struct explore_metric metric = {.unit = (char *)"", .greater_is_better = request->maximize};
+	const char *path = request->words[0];
 	struct explore_results results = {.name = path,
 					  .metrics = &metric,
 					  .metric_count = 1,
@@ -72,7 +73,7 @@ static struct explore_result result_of(const struct exploration *x, const struct
 	};
 }
 
-static int show_trials(struct exploration *x)
+int explore_show(struct exploration *x)
 {
 	const struct trial_experiment *e = &x->experiment;
 	const struct explore_tried *usual =
@@ -116,15 +117,4 @@ static int show_trials(struct exploration *x)
 	rc = explore_results__report(&results, x->request->page, x->request->json, stdout);
 	free(trials);
 	return rc;
-}
-
-int explore_show(const struct explore_request *request)
-{
-	const char *path = request->words[0], *end = strrchr(path, '.');
-
-	if (request->json && request->page)
-		return cli_usage_error(&explore_help,
-				       "--json and --html are two forms: take one of them");
-	return end && !strcmp(end, ".csv") ? show_table(request, path)
-					   : exploration__with(request, false, show_trials);
 }
