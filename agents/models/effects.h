@@ -3,6 +3,7 @@
  * effects.h - what trials tell of a space: which parameters matter, where a metric collapses
  *
  *	effects.c	which parameter matters: shares of the variance, means by level, intervals
+ *	front.c		the Pareto front of several metrics
  *	curves.c	from which level on a metric stops improving or gets worse, in sentences
  *
  * Not here: where trials come from; the caller fills struct explore_results.
@@ -111,6 +112,8 @@ struct explore_effects {
 /* Returns 0 or -errno. Free it in either case. */
 int explore_effects__find(struct explore_effects *effects, const struct explore_results *results);
 void explore_effects__free(struct explore_effects *effects);
+/* Is a trial on the Pareto front of the metrics with an aim? With one such metric there is none. */
+bool explore_effects__is_on_front(const struct explore_effects *effects, size_t trial);
 /* Sort draws, and take them as an estimate. */
 struct explore_estimate explore_estimate_of(double *draws, size_t count);
 /* How many groups a parameter has, the one of a level, and the first level of one. */

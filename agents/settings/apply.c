@@ -20,6 +20,24 @@ static const struct settings_way_of *const ways[] = {
 	[SETTINGS_PROGRAM] = &settings_program,
 };
 
+const char *settings_way__name(enum settings_way way)
+{
+	static const char *const names[] = {
+		[SETTINGS_FILE] = "file",           [SETTINGS_PRAGMA] = "pragma",
+		[SETTINGS_POSTGRES] = "PostgreSQL", [SETTINGS_REDIS] = "redis",
+		[SETTINGS_SYSCTL] = "sysctl",       [SETTINGS_CGROUP] = "control group",
+		[SETTINGS_PROGRAM] = "program",
+	};
+
+	return way < sizeof(names) / sizeof(names[0]) ? names[way] : NULL;
+}
+
+bool settings_way__lasts(enum settings_way way, bool own_server)
+{
+	return settings_way__name(way) && way != SETTINGS_CGROUP &&
+	       !(own_server && (way == SETTINGS_POSTGRES || way == SETTINGS_REDIS));
+}
+
 /* A file, database or server during one call, with the targets that are of it. */
 struct group {
 	struct settings_agent *agent;

@@ -17,6 +17,7 @@
 
 #include <pem/pem.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -48,6 +49,14 @@ enum settings_way {
 	SETTINGS_PROGRAM, /* program="./set.sh": run as ./set.sh set NAME VALUE; ./set.sh get NAME
 			   */
 };
+
+/* The word for a way. NULL: the value is given with the command. */
+const char *settings_way__name(enum settings_way way);
+/*
+ * Can a value last when the command and what was started for it (own_server: the server) have
+ * ended? A control group's does not.
+ */
+bool settings_way__lasts(enum settings_way way, bool own_server);
 
 struct settings_target {
 	const char *name; /* of the parameter */

@@ -44,9 +44,6 @@ static void print_gain(struct exploration *x, const struct explore_best *best)
 
 static void print_ways(const struct exploration *x, const uint32_t *levels)
 {
-	static const char *const how[] = {
-		"",           "",      "",       "file",          "pragma",
-		"PostgreSQL", "redis", "sysctl", "control group", "program"};
 	const struct trial_experiment *e = &x->experiment;
 	const char *values[TRIAL_PARAMETERS_MAX];
 	uint32_t i;
@@ -55,13 +52,13 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 	for (i = 0; i < e->space->view.parameter_count; i++) {
 		const struct settings_target *target = &e->targets[i];
 
-		if (values[i] && target->way > SETTINGS_ENVIRONMENT)
+		if (values[i] && settings_way__name(target->way))
 			printf("  set      %s = %s (%s%s%s)\n", target->key, values[i],
-			       how[target->way], target->in ? " " : "",
+			       settings_way__name(target->way), target->in ? " " : "",
 			       target->in ? target->in : "");
 	}
 	printf("  cd       %s\n", e->folder);
-	explore_commands__print(e, levels);
+	explore_commands__tell(e, levels, NULL);
 }
 
 static int print_json(struct exploration *x, const struct explore_best *best)
@@ -94,7 +91,7 @@ static int print_json(struct exploration *x, const struct explore_best *best)
 		cli_json__count(all, "fresh_runs", fresh.runs);
 		cli_json__flag(all, "in_pairs", fresh.in_pairs);
 	}
-	explore_commands__add(all, e, best->levels);
+	explore_commands__tell(e, best->levels, all);
 	cli_json__print(all, stdout, false);
 	return cli_finish_output(CLI_DONE);
 }
@@ -189,26 +186,6 @@ int explore_print_best(struct exploration *x)
 	return cli_finish_output(CLI_DONE);
 }
 
-/*
- * Does a setting last beyond a trial? Those of a server that a trial starts do not, nor a control
- * group's; a pragma of a connection is only tried.
- */
-static bool is_kept(const struct trial_experiment *e, const struct settings_target *target)
-{
-	switch (target->way) {
-	case SETTINGS_FILE:
-	case SETTINGS_PRAGMA:
-	case SETTINGS_SYSCTL:
-	case SETTINGS_PROGRAM:
-		return true;
-	case SETTINGS_POSTGRES:
-	case SETTINGS_REDIS:
-		return !e->start;
-	default:
-		return false;
-	}
-}
-
 /* Give the best configuration to files, databases and servers, for good. */
 static int apply(struct exploration *x, const struct explore_best *best)
 {
@@ -220,7 +197,7 @@ static int apply(struct exploration *x, const struct explore_best *best)
 
 	trial_experiment__values(e, best->levels, values);
 	for (i = 0; i < count; i++)
-		outside += values[i] && is_kept(e, &e->targets[i]);
+		outside += values[i] && settings_way__lasts(e->targets[i].way, e->start != NULL);
 	if (!outside)
 		return cli_error(CLI_WRONG_INPUT, "there is nothing to apply: all settings are "
 						  "given as the trial above tells");

@@ -24,8 +24,8 @@ static char *command_of(const struct trial_experiment *e, const uint32_t *levels
 				    command == e->command || command == e->start, SCRATCH);
 }
 
-void explore_commands__add(struct json_object *object, const struct trial_experiment *e,
-			   const uint32_t *levels)
+void explore_commands__tell(const struct trial_experiment *e, const uint32_t *levels,
+			    struct json_object *object)
 {
 	bool has_scratch = false;
 	size_t i;
@@ -33,27 +33,15 @@ void explore_commands__add(struct json_object *object, const struct trial_experi
 	for (i = 0; i < COMMANDS; i++) {
 		char *text = command_of(e, levels, i, &has_scratch);
 
-		if (text)
+		if (text && object)
 			cli_json__text(object, names[i], text);
-		free(text);
-	}
-	if (has_scratch)
-		cli_json__text(object, "scratch", SCRATCH);
-}
-
-void explore_commands__print(const struct trial_experiment *e, const uint32_t *levels)
-{
-	bool has_scratch = false;
-	size_t i;
-
-	for (i = 0; i < COMMANDS; i++) {
-		char *text = command_of(e, levels, i, &has_scratch);
-
-		if (text)
+		else if (text)
 			printf("  %-8s %s\n", names[i], text + strspn(text, " \t\r\n"));
 		free(text);
 	}
-	if (has_scratch)
+	if (has_scratch && object)
+		cli_json__text(object, "scratch", SCRATCH);
+	else if (has_scratch)
 		printf("  %s stands for an empty folder, which each run has of its own.\n",
 		       SCRATCH);
 }
@@ -85,7 +73,7 @@ static void print_json(const struct exploration *x, const uint32_t *levels, cons
 		cli_json__count(all, "configurations", e->space->view.count);
 	cli_json__text(all, "policy", x->policy.name);
 	cli_json__text(all, "folder", e->folder);
-	explore_commands__add(all, e, levels);
+	explore_commands__tell(e, levels, all);
 	cli_json__text(all, "program", x->store.application.path);
 	cli_json__real(all, "limit_s", e->limit_s);
 	cli_json__count(all, "disk_bytes", e->disk_bytes);
@@ -108,7 +96,7 @@ static void print_text(const struct exploration *x, const uint32_t *levels)
 		       : cli_format("%s configurations", cli_count(e->space->view.count)),
 	       x->policy.name);
 	printf("\nA trial runs this, in %s, with its values:\n", e->folder);
-	explore_commands__print(e, levels);
+	explore_commands__tell(e, levels, NULL);
 	if (*e->unknown)
 		printf("{%s} stays as it is: no parameter has that name.\n", e->unknown);
 	printf("\nIt is ended after %g s, or when the free space of the disk has fallen by %s.\n",

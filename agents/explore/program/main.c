@@ -99,16 +99,13 @@ static const struct {
 
 static bool take_noise(void *arg)
 {
-	struct explore_request *request = arg;
-	char *end;
+	struct explore_request *r = arg;
+	int end = 0;
 
-	request->noise_share = strtod(optarg, &end);
-	if (end != optarg && *end == ',') {
-		request->noise_most = strtod(end + 1, &end);
-		if (!*end && request->noise_share >= 0 && request->noise_share <= 1 &&
-		    request->noise_most >= 0 && request->noise_most <= 1000)
-			return true;
-	}
+	if (sscanf(optarg, "%lf,%lf%n", &r->noise_share, &r->noise_most, &end) == 2 &&
+	    !optarg[end] && r->noise_share >= 0 && r->noise_share <= 1 && r->noise_most >= 0 &&
+	    r->noise_most <= 1000)
+		return true;
 	cli_usage_error(&explore_help,
 			"'%s' is not a share of runs and a share of their value, as in 0.15,0.3",
 			optarg);

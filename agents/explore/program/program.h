@@ -56,12 +56,11 @@ int explore_show(struct exploration *exploration);
 
 struct trial_experiment;
 /*
- * The commands of an experiment with a configuration's values: added to JSON, or printed. A word
- * stands for a run's folder; if a command has it, that is told.
+ * Add the commands of an experiment with a configuration's values to an object, or print them
+ * (NULL). A word stands for a run's folder; if a command has it, that is told.
  */
-void explore_commands__add(struct json_object *object, const struct trial_experiment *experiment,
-			   const uint32_t *levels);
-void explore_commands__print(const struct trial_experiment *experiment, const uint32_t *levels);
+void explore_commands__tell(const struct trial_experiment *experiment, const uint32_t *levels,
+			    struct json_object *object);
 /* A configuration as JSON, by the texts of its values. Those that are NULL mean nothing in it. */
 struct pem_explore_space;
 struct json_object *explore_configuration(const struct pem_explore_space *space,

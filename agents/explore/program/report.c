@@ -18,48 +18,6 @@
 /* The page, with a line "@data@" where the data belong (page/build.mk). */
 extern const char explore_html[], explore_html_end[];
 
-/* How many metrics have an aim. */
-static size_t aims_of(const struct explore_results *r)
-{
-	return r->aims ? r->aims : r->metric_count;
-}
-
-/* Is a trial at least as good as another one in each metric, and better in one? */
-static bool beats(const struct explore_results *r, const double *values, const double *others)
-{
-	bool better = false;
-	size_t i;
-
-	for (i = 0; i < aims_of(r); i++) {
-		double sign = r->metrics[i].greater_is_better ? 1 : -1;
-
-		if (!(sign * (values[i] - others[i]) >= 0))
-			return false;
-		better |= values[i] != others[i];
-	}
-	return better;
-}
-
-static bool is_on_front(const struct explore_effects *e, size_t trial)
-{
-	const struct explore_result *trials = e->results->trials, *own = &trials[trial], *other;
-	size_t i;
-
-	if (own->outcome != PEM_EXPLORE_MEASURED || !own->values || aims_of(e->results) < 2)
-		return false;
-	for (i = 0; i < aims_of(e->results); i++) {
-		if (!isfinite(own->values[i]))
-			return false;
-	}
-	for (i = 0; i < e->measured_count; i++) {
-		other = &trials[e->measured[i]];
-		if (other->outcome == PEM_EXPLORE_MEASURED &&
-		    beats(e->results, other->values, own->values))
-			return false;
-	}
-	return true;
-}
-
 /* --- JSON --- */
 
 static void add_estimate(struct json_object *object, const char *key, struct explore_estimate value)
@@ -131,7 +89,7 @@ static struct json_object *trial_json(const struct explore_effects *e, size_t in
 	cli_json__text(object, "reason", trial->reason);
 	cli_json__text(object, "machine", trial->machine);
 	cli_json__text(object, "left", trial->left);
-	cli_json__flag(object, "pareto", is_on_front(e, index));
+	cli_json__flag(object, "pareto", explore_effects__is_on_front(e, index));
 	return object;
 }
 
@@ -248,7 +206,8 @@ static int write_page(const struct explore_effects *e, const char *path)
 
 	for (i = 0; i < r->count; i++) {
 		/* Of a long table some trials, but each one that the page speaks of. */
-		if (i % step == 0 || i == e->best || i == r->reference || is_on_front(e, i))
+		if (i % step == 0 || i == e->best || i == r->reference ||
+		    explore_effects__is_on_front(e, i))
 			json_object_array_add(trials, trial_json(e, i));
 	}
 	for (i = 0; i < e->population; i++) {
@@ -388,7 +347,7 @@ static void print_trials(const struct explore_effects *e, bool front, FILE *out)
 	for (i = 0; i < r->count; i++) {
 		const struct explore_result *trial = &r->trials[i];
 
-		if (front ? !is_on_front(e, i)
+		if (front ? !explore_effects__is_on_front(e, i)
 			  : trial->outcome != PEM_EXPLORE_FAILED &&
 				    trial->outcome != PEM_EXPLORE_REFUSED)
 			continue;
