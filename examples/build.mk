@@ -6,8 +6,9 @@
 #   watch		uses PEMAPI on another program
 #   umt			a program to look at: docs/umt.md
 #   probes		encloses its code by probes: docs/probes.md
+#   stream		stages with queues between them: docs/rates.md
 
-EXAMPLES := hello between_collections watch shop umt probes
+EXAMPLES := hello between_collections watch shop umt probes stream
 CFLAGS_examples_shop := -I$(B)/gen/stubs
 CFLAGS_examples_umt := -I$(B)/gen/stubs
 ALL += $(EXAMPLES:%=$(B)/examples/%)
@@ -17,7 +18,7 @@ $(EXAMPLES:%=$(B)/examples/%): $(B)/examples/%: $(B)/obj/examples/%.o $(LIBPEM)
 	$(Q)$(LINK) $(filter %.o,$^) $(EXAMPLE_LIBS) -ldl
 
 $(B)/examples/between_collections $(B)/examples/watch: EXAMPLE_LIBS := $(LINK_LIBPEM)
-$(B)/examples/probes: EXAMPLE_LIBS := -lpthread
+$(B)/examples/probes $(B)/examples/stream: EXAMPLE_LIBS := -lpthread
 
 # An agent.
 ifneq ($(HAVE_AGENTS),)

@@ -14,7 +14,7 @@ UNIT_MISSING := $(if $(HAVE_CMOCKA),,not built: cmocka is missing (libcmocka-dev
   make deps installs it)
 # Those that run under SAN=thread, which sees one address space.
 THREADED := $(filter async_% entry_% ring_% producer_% session_% statistics_% flight_% reader_% \
-  writer_%,$(UNIT_NAMES))
+  stream_% writer_%,$(UNIT_NAMES))
 FUZZ_BIN := $(FUZZ_NAMES:%=$(B)/fuzz/%)
 
 # What runs in guests only (tests/guest/suite.py): programs of their own, since a guest has no

@@ -24,7 +24,7 @@ static const char own_names[] =
 	" action char counter detail double enclosed event events float gate hardware int16 int32 "
 	"int64 int8 is kmod kprobe kring lane len library lttng packet padded page pem raise "
 	"record register "
-	"rule session simulated start stubs unregister visit ";
+	"rule session simulated start stream stubs unregister visit ";
 /*
  * Macros of gnu11 on some machine, of C headers and of LTTng's. Probes of other tracers take the
  * provider's name as an argument of a macro, which expands it.

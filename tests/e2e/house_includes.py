@@ -133,7 +133,7 @@ def headers_alone(compiler, cxx):
     stubs = sorted("stubs/" + os.path.basename(p) for p in glob.glob(BUILD + "/gen/stubs/*.h"))
     todo = [(header, command, suffix) for header in sorted("pem/" + name for name in PUBLIC) + [stubs[0], ">\n#include <".join(stubs)]
             for command, suffix in (([compiler, "-std=c11"], ".c"), ([compiler, "-std=gnu11"], ".c"), ([cxx, "-std=c++17"], ".cc"))]
-    todo += [(header, [cxx, "-std=c++17"] + more, ".cc") for header in ("pem/pem.hpp", "pem/stub.hpp")
+    todo += [(header, [cxx, "-std=c++17"] + more, ".cc") for header in ("pem/pem.hpp", "pem/stream.hpp", "pem/stub.hpp")
              for more in ([], ["-fno-exceptions", "-fno-rtti"], ["-std=c++20", "-Wpedantic", "-Wconversion", "-Wshadow"])]
 
     def alone(one):
