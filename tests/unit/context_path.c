@@ -203,6 +203,32 @@ static void a_program_whose_threads_ended_has_one(void **state)
 	end_pass();
 }
 
+/* 51, which 50 started, calls exec: 50 ends, and 51 goes on by its number. */
+static void a_path_goes_on_through_an_exec_by_another_thread(void **state)
+{
+	static const uint8_t body[] = {50, 0, 0, 0, 51, 0, 0, 0, 't', 0};
+	const struct pem_pass_thread *first;
+
+	(void)state;
+	packet_new(&packet, PEM_PACKET_KERNEL, 0, 0, 0, T(0));
+	packet_leave(T(10), 0, 0, 50, 50);
+	packet_start(T(12), 50, 51, 50);
+	packet_leave(T(20), 50, 1, 50, 51);
+	packet_add(&packet, T(50), EVENT_EXEC_BY, body, sizeof(body));
+	packet_pair(T(60), EVENT_EXIT, 50, 0);
+	read_all(&with_paths);
+	expect_part(50, PEM_THREAD_RUNNING, 50, 60);
+	expect_part(51, PEM_THREAD_RUNNING, 20, 50);
+	expect_part(51, PEM_THREAD_RUNNABLE, 12, 20);
+	expect_part(50, PEM_THREAD_RUNNING, 10, 12);
+	assert_null(last_part);
+	first = pem_pass__thread(pass, 0);
+	assert_int_equal(first->tid, 50);
+	assert_int_equal(first->state, PEM_THREAD_ENDED);
+	assert_int_equal(first->end_ns, 50);
+	end_pass();
+}
+
 static void without_the_option_there_are_no_paths(void **state)
 {
 	(void)state;
@@ -228,6 +254,7 @@ int main(void)
 		TEST(a_path_of_too_many_parts_is_unknown_at_its_begin),
 		TEST(a_program_that_goes_on_has_none),
 		TEST(a_program_whose_threads_ended_has_one),
+		TEST(a_path_goes_on_through_an_exec_by_another_thread),
 		TEST(without_the_option_there_are_no_paths),
 	};
 
