@@ -12,9 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #define VALUES_MAX (1u << 22) /* of one metric in one run */
 #define THREADS_MAX 4096u /* that an interval is open in at the same time */
+/* How long events are waited for that came before a command's end: CPU time of this process, */
+#define SETTLE_CPU_S 5
+#define IDLE_MAX 5000u /* and looks, at least a millisecond apart, between which none came. */
 
 /* A thread in which 'event' came and 'until' did not yet. */
 struct open_interval {
@@ -195,14 +199,34 @@ static int observe(struct reading *reading, struct pem_session *session, struct 
 	return reading->callback || reading->statistics ? 0 : -errno;
 }
 
-/* Wait until no event from before the command's end waits; false: some were lost. */
-static bool settle(struct reading *reading, struct pem_session *session)
+/*
+ * Wait until no event from before the command's end waits. What the command left may raise more of
+ * them for ever, or may be stopped. Returns 0 or -ENODATA with error.
+ */
+static int settle(struct reading *reading, struct pem_session *session, struct pem_error *error)
 {
 	struct pem_callback_counts counts = {.size = sizeof(counts)};
+	const clock_t began = clock();
+	uint64_t called = 0, waiting = 0;
+	uint32_t idle = 0;
 
-	while (!pem_callback__counts(reading->callback, &counts) && counts.waiting)
+	while (!pem_callback__counts(reading->callback, &counts) && counts.waiting &&
+	       idle < IDLE_MAX && (clock() - began) / CLOCKS_PER_SEC < SETTLE_CPU_S) {
+		idle = counts.called == called && counts.waiting == waiting ? idle + 1 : 0;
+		called = counts.called;
+		waiting = counts.waiting;
 		pem_session__poll(session, 1, NULL);
-	return !counts.lost;
+	}
+	if (!counts.waiting && !counts.lost)
+		return 0;
+	snprintf(error->text, sizeof(error->text), "the metric '%s' is not known: %s",
+		 reading->metric->name,
+		 counts.lost
+			 ? "some of its events were lost, as they came faster than they could be "
+			   "read"
+			 : "its events were not all read, as a process that the command left "
+			   "raises more, or was stopped");
+	return -ENODATA;
 }
 
 /* --- all --- */
@@ -400,14 +424,7 @@ static int read_events(struct reading *reading, struct pem_session *session, dou
 		*value = use_statistic(&statistic, reading->metric->use);
 		return isnan(*value) ? never_came(reading, error) : 0;
 	}
-	if (!settle(reading, session)) {
-		snprintf(error->text, sizeof(error->text),
-			 "the metric '%s' is not known: some of its events were lost, as they "
-			 "came faster than they could be read",
-			 reading->metric->name);
-		return -ENODATA;
-	}
-	return read_values(reading, value, error);
+	return settle(reading, session, error) ? -ENODATA : read_values(reading, value, error);
 }
 
 static int read_one(struct reading *reading, struct pem_session *session,
