@@ -9,7 +9,7 @@ import sys
 import time
 
 from explorations import HEAD, experiment, explore, runs, trials
-from tap import BUILD, PEM, equal, run_all, skip, test
+from tap import BUILD, PEM, equal, need, run, run_all, skip, test
 
 if not os.path.exists(BUILD + "/bin/pem-explore"):
     print("1..0 # SKIP pem was built without SQLite, OpenBLAS, LAPACKE, NLopt or XGBoost")
@@ -153,6 +153,26 @@ def warm_ups_and_prepare_do_not_meet():
     log = lines(folder + "/log")
     equal(log, ["begin", "end"] * (len(log) // 2), "prepare")
     equal({value for sides in pairs_of(folder) for _, value in sides.values()} | {3}, {3}, "runs until it is measured")
+
+
+@test
+def events_of_a_pair_are_each_ones_own():
+    "calls that are counted in a half of a pair are those of its own command, and all of them"
+    need_two_cpus()
+    need("gcc")
+    folder, env = experiment("""  <parameter name="a" values="2000 1000" default="2000"/>
+  <command>./counted {a}</command>
+  <metric name="calls" event="uprobe:./counted:query"/>""", attributes=PAIRS % (2, 2))
+    with open(folder + "/counted.c", "w", encoding="utf-8") as out:
+        out.write('#include <stdlib.h>\n__attribute__((noinline)) void query(int i) { asm volatile("" : : "r"(i)); }\n'
+                  "int main(int n, char **v) { for (n = 0; n < atoi(v[1]); n++) query(n); }\n")
+    subprocess.run(["gcc", "-O1", "-o", folder + "/counted", folder + "/counted.c"], check=True)
+    if run([PEM, "stat", "-e", "uprobe:./counted:query", "./counted", "1"], cwd=folder)[0]:
+        skip("probes of programs can't be had here: 'pem doctor' says why")
+    explore(folder, env, "run")
+    found = [{text: value for text, (_, value) in sides.items()} for sides in pairs_of(folder)]
+    equal(found, [{"a=2000": 2000, "a=1000": 1000}] * len(found), "calls")
+    assert found, "no pair was made"
 
 
 @test
