@@ -6,7 +6,7 @@
 BENCHES := notify coarse handles threads enclosed callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
   names page_size_machine page_size_loop page_size_hooks read4 simulated insns start \
-  drain allocation wakers forks stated $(if $(filter %/pem-explore,$(ALL)),explore explore_taxi explore_systems)
+  drain allocation wakers forks stated $(if $(filter %/pem-explore,$(ALL)),explore explore_pairs explore_taxi explore_systems)
 BENCH_C := notify coarse handles threads enclosed stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -228,12 +228,12 @@ bench: $(BENCH_BIN) $(ALL)
 	@printf 'written to $(B)/bench/results.jsonl, of ' && cat $(B)/bench/processor
 
 $(B)/bench/explore: $(B)/bench/between_trials $(B)/bin/pem-explore
-$(B)/bench/between_trials: $(B)/obj/bench/between_trials.o $(EXPLORE_MODELS)
+$(B)/bench/between_trials: $(B)/obj/bench/between_trials.o $(EXPLORE_MODELS) $(LIBPEM)
 	$(call say,LINK,$@)
-	$(Q)$(LINK) $^ $(EXPLORE_LIBS)
+	$(Q)$(LINK) $(filter %.o,$^) $(LINK_LIBPEM) $(EXPLORE_LIBS)
 $(B)/obj/bench/between_trials.o: private CPPFLAGS += -Iagents -Iagents/explore
 
-$(B)/bench/explore_systems: $(B)/bin/pem-explore
+$(B)/bench/explore_pairs $(B)/bench/explore_systems: $(B)/bin/pem-explore
 $(B)/bench/explore_taxi: $(B)/bench/taxi $(B)/bin/pem-explore
 $(B)/bench/taxi: $(B)/obj/examples/explore/taxi.o
 	$(call say,LINK,$@)

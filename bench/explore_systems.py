@@ -28,7 +28,7 @@ ADVICE = {"xz": {"threads": "2"},
           "nginx": {"workers": "2", "sendfile": "on", "tcp_nopush": "on"},
           "sqlite3": {"mmap_size": "268435456"},
           "postgresql": {"shared_buffers": "256MB", "random_page_cost": "1.1", "max_wal_size": "4GB", "checkpoint_timeout": "15min"}}
-AGAIN = 2 if QUICK else 6
+AGAIN = 1 if QUICK else 3  # each time, reproduce makes three runs
 TRIALS = os.environ.get("PEM_BENCH_TRIALS") or ("4" if QUICK else "")
 
 
