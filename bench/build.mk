@@ -6,7 +6,8 @@
 BENCHES := notify coarse handles threads enclosed callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
   names page_size_machine page_size_loop page_size_hooks read4 simulated insns start \
-  drain allocation wakers forks stated $(if $(filter %/pem-explore,$(ALL)),explore explore_pairs explore_taxi explore_systems)
+  drain allocation wakers forks stated streams \
+  $(if $(filter %/pem-explore,$(ALL)),explore explore_pairs explore_taxi explore_systems)
 BENCH_C := notify coarse handles threads enclosed stub
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
@@ -226,6 +227,12 @@ bench: $(BENCH_BIN) $(ALL)
 	  echo "no benchmark has '$(CASE)' in its name; there are:"; \
 	  for b in $(BENCHES); do BENCH_LIST=1 $(B)/bench/$$b; done | sort -u; exit 1; fi
 	@printf 'written to $(B)/bench/results.jsonl, of ' && cat $(B)/bench/processor
+
+$(B)/bench/streams: $(B)/bench/stream_runs
+$(B)/bench/stream_runs: $(B)/obj/bench/stream_runs.o $(B)/obj/bench/heuristic.o $(RATES_OBJ) $(RATES_SHARED)
+	$(call say,LINK,$@)
+	$(Q)$(LINK) $^ -lm
+$(B)/obj/bench/stream_runs.o: private CPPFLAGS += -Iagents -Iagents/rates
 
 $(B)/bench/explore: $(B)/bench/between_trials $(B)/bin/pem-explore
 $(B)/bench/between_trials: $(B)/obj/bench/between_trials.o $(EXPLORE_MODELS) $(LIBPEM)

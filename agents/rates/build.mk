@@ -8,6 +8,7 @@ RATES_SHARED := $(call objects,shared/sketch.c shared/student.c)
 
 RATES_TESTS := service change heuristic copies predict
 $(RATES_TESTS:%=$(B)/tests/rates_%): $(RATES_OBJ) $(RATES_SHARED)
+$(B)/tests/rates_heuristic: $(B)/obj/bench/heuristic.o
 $(RATES_TESTS:%=$(B)/obj/tests/unit/rates_%.o): private CPPFLAGS += -Iagents -Iagents/rates
 
 # Queues of running processes.

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "rates_series.h"
-#include "estimate/estimate.h"
+#include "bench/heuristic.h"
 
 /* Sum of equation 2 from -2 to 2. */
 #define KERNEL_SUM 0.9908657

@@ -280,6 +280,9 @@ static void nonsense_is_refused(void **state)
 	stages[1].copies = RATE_COPIES_MAX;
 	assert_int_equal(rate_predict(&pipeline, &any, &p), -EINVAL);
 	make_chain(3, SERIES_EXPONENTIAL, slowness, 1, 5);
+	samples[1][4].items = NAN;
+	assert_int_equal(rate_predict(&pipeline, &any, &p), -EINVAL);
+	samples[1][4].items = 1;
 	queues[0].to = 7;
 	assert_int_equal(rate_predict(&pipeline, &any, &p), -EINVAL);
 	queues[0].to = 0;
@@ -288,6 +291,18 @@ static void nonsense_is_refused(void **state)
 	queues[0].capacity = NAN;
 	assert_int_equal(rate_predict(&pipeline, &any, &p), -EINVAL);
 	assert_int_equal(rate_predict__capacity(&pipeline, 2, 1, 1, 9, &any, &capacity), -EINVAL);
+}
+
+static void intervals_without_items_take_their_time(void **state)
+{
+	const double slowness[2] = {1, 2};
+	uint32_t i;
+
+	(void)state;
+	make_chain(2, SERIES_JITTER, slowness, 4, 5);
+	for (i = 0; i < SAMPLE; i++)
+		samples[1][i].items = i % 4 ? 0 : 4;
+	expect(predict(&any), RATE_SIMULATED, 1 / 2.0, 0.03);
 }
 
 /* Items go round: none ever came in. */
@@ -318,6 +333,7 @@ int main(void)
 		cmocka_unit_test(intervals_hold_the_true_throughput),
 		cmocka_unit_test(the_least_capacity_that_is_enough_is_found),
 		cmocka_unit_test(nonsense_is_refused),
+		cmocka_unit_test(intervals_without_items_take_their_time),
 		cmocka_unit_test(a_cycle_without_items_is_unknown),
 	};
 

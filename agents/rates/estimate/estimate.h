@@ -8,9 +8,9 @@
  *	service.c	the rate by blocking: items over time that was not blocked, with an interval
  *	change.c	phases of different rates
  *	copies.c	copies of one stage, which may be unequally fast
- *	heuristic.c	the rate by the counters that a monitor samples: for comparison only
  *
- * Not here: how intervals are observed (../observe), predictions (../predict).
+ * Not here: how intervals are observed (../observe), predictions (../predict), and the heuristic of
+ * the paper that pem rates comes from (bench/heuristic.h).
  *
  * Nothing here does I/O, reads a clock, prints or blocks. Memory is bounded whatever the length of
  * a series. An object belongs to one thread. Times are in nanoseconds, rates in items per second.
@@ -106,15 +106,15 @@ void rate_service__free(struct rate_service *service);
 /* --- change.c --- */
 
 /*
- * A change is reported if twice its logarithm of the likelihood ratio exceeds 2 * this. See
- * docs/benchmarks.md for the measured rate of false alarms: at most 1 in 100 series of 100,000
- * intervals. The expected delay of a change by the factor r is about
+ * A change is reported if the logarithm of its likelihood ratio exceeds this: with that, at most 1
+ * in 100 series of 100,000 intervals has a false alarm (docs/benchmarks.md has the measurements). A
+ * change of an item's time by the factor r is found after some
  *
- *	RATE_CHANGE_THRESHOLD * CV^2 / (r - 1 - log r) items, r: new service time by the old one
+ *	1.5 * RATE_CHANGE_THRESHOLD * CV^2 / (r - 1 - log r) items,
  *
- * where CV is the coefficient of variation of an item's service time, and no less than
- * RATE_CHANGE_LEAST intervals. A change is located within 100 items in 99 of 100 series if
- * |log r| is at least RATE_CHANGE_SURE * CV.
+ * where CV is the coefficient of variation of an item's time, but not before RATE_CHANGE_LEAST
+ * intervals, and in the first 320 of a series not at all. It is located within 100 items in 99 of
+ * 100 series if |log r| is at least RATE_CHANGE_SURE * CV.
  */
 #define RATE_CHANGE_THRESHOLD 22.0
 #define RATE_CHANGE_SURE 0.75
@@ -211,46 +211,5 @@ struct rate_copies {
  */
 void rate_copies__compare(const struct rate_estimate *copies, uint32_t count,
 			  struct rate_copies *result);
-
-/* --- heuristic.c --- */
-
-#define RATE_HEURISTIC_WINDOW 16u /* of the filtered deviation, as in the paper */
-#define RATE_HEURISTIC_SAMPLES 64u /* greatest window of samples */
-
-/*
- * The heuristic of Beard and Chamberlain, "Run Time Approximation of Non-blocking Service Rates for
- * Streaming Systems", HPCC 2015, Algorithm 1 and equations 2 to 4, as it is written. The paper is
- * silent about these, which are chosen here:
- *
- * - The number of samples in the window S: the caller chooses, 32 by default.
- * - Blocked periods are left out, and the window joins the periods around them (section IV: "the
- *   most obvious states to ignore").
- * - The kernel of equation 2 is used as it is: its sum is 0.991, so that q is 0.9 % low.
- * - sigma of q-bar: the standard error of the streaming mean, which falls as samples come.
- * - The scale of the tolerance of 5e-7: the deviation is divided by q-bar, as the unit of tc is not
- *   given. Converged: the greatest less the least of 16 filtered deviations is within it.
- * - Restart: the statistics of q begin again, and the window of samples stays.
- */
-struct rate_heuristic {
-	double samples[RATE_HEURISTIC_SAMPLES]; /* S, a ring */
-	uint32_t window, sample_count, next;
-	uint64_t q_count; /* streaming statistics of q */
-	double q_mean, q_squares;
-	double deviations[3]; /* the last ones of q-bar */
-	uint32_t deviation_count;
-	double filtered[RATE_HEURISTIC_WINDOW]; /* a ring */
-	uint64_t filtered_count;
-};
-
-/* window: samples in S, from 5 to RATE_HEURISTIC_SAMPLES; 0: the default. */
-void rate_heuristic__begin(struct rate_heuristic *heuristic, uint32_t window);
-/*
- * Add tc, the items of a period, and whether the queue was blocked in it. Returns true if q-bar has
- * converged: then *tc is its value in items per period, and the search begins again.
- */
-bool rate_heuristic__add(struct rate_heuristic *heuristic, double tc, bool is_blocked,
-			 double *converged);
-/* q-bar so far, converged or not. NAN: there is none. */
-double rate_heuristic__mean(const struct rate_heuristic *heuristic);
 
 #endif

@@ -38,32 +38,32 @@ static bool is_positive(double value)
 	return value > 0 && isfinite(value);
 }
 
-static bool are_queues_valid(const struct rate_pipeline *p)
+static bool is_valid(const struct rate_pipeline *p)
 {
-	uint32_t q;
+	uint32_t i, k, copies = 0;
 
-	for (q = 0; q < p->queue_count; q++) {
-		const struct rate_queue *queue = &p->queues[q];
+	if (p->stage_count == 0 || p->stage_count > RATE_STAGES_MAX ||
+	    p->queue_count > RATE_QUEUES_MAX || p->measured >= p->stage_count)
+		return false;
+	for (i = 0; i < p->queue_count; i++) {
+		const struct rate_queue *q = &p->queues[i];
 
-		if (queue->from >= p->stage_count || queue->to >= p->stage_count ||
-		    !(queue->capacity > 0) || !is_positive(queue->given) ||
-		    !is_positive(queue->taken))
+		if (q->from >= p->stage_count || q->to >= p->stage_count || !(q->capacity > 0) ||
+		    !is_positive(q->given) || !is_positive(q->taken))
 			return false;
 	}
-	return true;
-}
-
-static bool are_stages_valid(const struct rate_pipeline *p)
-{
-	uint32_t i, copies = 0;
-
 	for (i = 0; i < p->stage_count; i++) {
 		const struct rate_stage *stage = &p->stages[i];
 
 		if (stage->copies == 0 || stage->copies > RATE_COPIES_MAX - copies ||
-		    !is_positive(stage->batch))
+		    !is_positive(stage->batch) || stage->range.rate < 0 ||
+		    (stage->range.rate > 0 &&
+		     !(is_positive(stage->range.low) && is_positive(stage->range.high))))
 			return false;
 		copies += stage->copies;
+		for (k = 0; k < stage->sample_count; k++)
+			if (!(stage->sample[k].items >= 0 && stage->sample[k].busy_ns >= 0))
+				return false;
 	}
 	return true;
 }
@@ -382,10 +382,8 @@ int rate_predict(const struct rate_pipeline *pipeline, const struct rate_predict
 
 	o.services = o.services != 0 ? o.services : SERVICES_DEFAULT;
 	o.simulations = o.simulations != 0 ? o.simulations : SIMULATIONS_DEFAULT;
-	if (o.simulations < 3 || o.simulations > SIMULATIONS_MAX || pipeline->stage_count == 0 ||
-	    pipeline->stage_count > RATE_STAGES_MAX || pipeline->queue_count > RATE_QUEUES_MAX ||
-	    pipeline->measured >= pipeline->stage_count || !are_queues_valid(pipeline) ||
-	    !are_stages_valid(pipeline) || !find_visits(&view))
+	if (o.simulations < 3 || o.simulations > SIMULATIONS_MAX || !is_valid(pipeline) ||
+	    !find_visits(&view))
 		return -EINVAL;
 	if (find_rates(&view)) {
 		slowest(&view, &found.bottleneck);

@@ -28,7 +28,7 @@
 struct rate_stage {
 	const struct rate_sums *sample; /* service intervals as they were observed, in order */
 	uint32_t sample_count;
-	/* The rate of one copy, by all intervals. rate 0: by the sample alone. */
+	/* The rate of one copy, by all intervals, low above 0. rate 0: by the sample alone. */
 	struct rate_range range;
 	double batch; /* items of a service, above 0 */
 	uint32_t copies; /* at least 1 */

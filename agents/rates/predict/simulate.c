@@ -91,57 +91,40 @@ static double service_time(const struct simulation *s, struct copy *copy, double
 	return time * s->resamples[copy->stage].scale;
 }
 
-/* The mean of resampled intervals becomes the rate of all intervals, as far as that is known. */
-static double scale_of(const struct rate_stage *stage, const struct resample *r, uint64_t *random)
-{
-	double items = 0, busy_ns = 0, normal = 0, error;
-	uint32_t i, k;
-
-	if (!(stage->range.rate > 0))
-		return 1;
-	for (i = 0; i < r->block_count; i++)
-		for (k = 0; k < r->block_length; k++) {
-			const struct rate_sums *one =
-				&stage->sample[(r->blocks[i] + k) % stage->sample_count];
-
-			items += one->items;
-			busy_ns += one->busy_ns;
-		}
-	if (!(items > 0 && busy_ns > 0))
-		return 1;
-	/* A sum of 12 uniform numbers is as good as normal here. */
-	for (i = 0; i < 12; i++)
-		normal += model_random__share(random) - 0.5;
-	error = log(stage->range.high / stage->range.low) / 2 / Z_95;
-	if (!isfinite(error))
-		error = 0;
-	return 1e9 / (stage->range.rate * exp(normal * error)) / (busy_ns / items);
-}
-
+/*
+ * Draw blocks of a stage's intervals. Their mean becomes the rate of all intervals, as far as that
+ * is known.
+ */
 static int resample(struct simulation *s, uint32_t stage_index)
 {
 	const struct rate_stage *stage = &s->pipeline->stages[stage_index];
 	struct resample *r = &s->resamples[stage_index];
-	double items = 0;
-	uint32_t i, k;
+	double items = 0, busy_ns = 0, normal = 0;
+	uint32_t i, k, n = stage->sample_count;
 
-	r->block_length = (uint32_t)ceil(2 * cbrt(stage->sample_count));
-	if (r->block_length > stage->sample_count)
-		r->block_length = stage->sample_count;
-	r->block_count = (stage->sample_count + r->block_length - 1) / r->block_length;
+	r->block_length = (uint32_t)ceil(2 * cbrt(n));
+	r->block_count = (n + r->block_length - 1) / r->block_length;
 	r->blocks = calloc(r->block_count, sizeof(*r->blocks));
 	if (!r->blocks)
 		return -ENOMEM;
-	/* Blocks without any item would serve for ever. */
-	while (!(items > 0))
-		for (i = 0; i < r->block_count; i++) {
-			r->blocks[i] =
-				(uint32_t)model_random__below(&s->random, stage->sample_count);
-			for (k = 0; k < r->block_length; k++)
-				items += stage->sample[(r->blocks[i] + k) % stage->sample_count]
-						 .items;
+	for (i = 0; i < r->block_count; i++) {
+		r->blocks[i] = (uint32_t)model_random__below(&s->random, n);
+		for (k = 0; k < r->block_length; k++) {
+			items += stage->sample[(r->blocks[i] + k) % n].items;
+			busy_ns += stage->sample[(r->blocks[i] + k) % n].busy_ns;
 		}
-	r->scale = scale_of(stage, r, &s->random);
+	}
+	/* Blocks without any item would be served for ever: take the sample as it is. */
+	for (i = 0; !(items > 0) && i < r->block_count; i++)
+		r->blocks[i] = i * r->block_length;
+	r->scale = 1;
+	if (!(stage->range.rate > 0 && items > 0 && busy_ns > 0))
+		return 0;
+	/* A sum of 12 uniform numbers is as good as normal here. */
+	for (i = 0; i < 12; i++)
+		normal += model_random__share(&s->random) - 0.5;
+	r->scale = 1e9 * items / busy_ns / stage->range.rate *
+		   exp(normal * log(stage->range.high / stage->range.low) / 2 / Z_95);
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* heuristic.c - the rate by sampled counters, as the paper has it (contract: estimate.h) */
-#include "estimate.h"
+/* heuristic.c - the rate by sampled counters, as the paper has it (contract: heuristic.h) */
+#include "heuristic.h"
 
 #include <math.h>
 #include <string.h>
