@@ -340,13 +340,15 @@ static int conclude(const struct pair *pair, struct trial_outcome outcomes[2],
 		is_void |= outcomes[which].outcome != PEM_EXPLORE_MEASURED;
 	}
 	for (which = 0; which < 2; which++) {
-		char *reason = outcomes[which].reason;
+		char *reason = outcomes[which].reason, other[sizeof(outcomes[which].reason)];
 
 		if (is_void)
 			outcomes[which].outcome = PEM_EXPLORE_FAILED;
+		/* A copy: compilers can't tell that the halves do not overlap. */
+		memcpy(other, outcomes[!which].reason, sizeof(other));
 		if (!strcmp(reason, TRIAL_HALF_LOST))
 			snprintf(reason, sizeof(outcomes[which].reason), "%s: %.110s",
-				 TRIAL_HALF_LOST, outcomes[!which].reason);
+				 TRIAL_HALF_LOST, other);
 		outcomes[which].interrupted = interrupted && *interrupted;
 	}
 	return 0;
