@@ -6,9 +6,9 @@
 BENCHES := notify coarse handles threads enclosed callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
   names page_size_machine page_size_loop page_size_hooks read4 simulated insns start \
-  drain allocation wakers forks stated streams \
+  drain allocation wakers forks stated streams streams_item streams_queue \
   $(if $(filter %/pem-explore,$(ALL)),explore explore_pairs explore_taxi explore_systems)
-BENCH_C := notify coarse handles threads enclosed stub
+BENCH_C := notify coarse handles threads enclosed stub streams_item
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
 
 # bench.xml is not part of the catalogue: its header is made here, apart from the stubs that
@@ -68,6 +68,26 @@ CFLAGS_bench_coarse := $(BENCH_ALIGN)
 # What its headers generate has no prototypes.
 CFLAGS_bench_peer_lttng := $(BENCH_ALIGN) -Wno-missing-prototypes -Wno-shadow \
   -Wno-unused-parameter -Wno-strict-prototypes
+
+# Queues: with counters, without, and those of others. Their place in a line of code is the same.
+STREAM_PEERS := $(if $(and $(HAVE_CXX),$(wildcard $(SYSROOT)/usr/include/readerwriterqueue.h),$(wildcard \
+  $(SYSROOT)/usr/include/boost/lockfree/spsc_queue.hpp)),$(B)/obj/bench/streams_peers.o)
+CFLAGS_bench_streams_item := $(if $(STREAM_PEERS),-DHAVE_QUEUE_PEERS)
+CFLAGS_bench_streams_observed := $(BENCH_ALIGN)
+CFLAGS_bench_streams_unobserved := $(BENCH_ALIGN)
+$(B)/bench/streams_item: private BENCH_LIBS := $(if $(STREAM_PEERS),-lstdc++)
+$(B)/bench/streams_item: $(call objects,bench/streams_observed.c bench/streams_unobserved.c) $(STREAM_PEERS)
+$(B)/obj/bench/streams_peers.o: bench/streams_peers.cpp
+	$(call say,CXX,$<)
+	$(Q)$(CXX) -std=c++17 $(CXXFLAGS) $(BENCH_ALIGN) -Wall -Wextra $(INC_bench) -c $< -o $@
+
+$(B)/bench/streams_queue: $(B)/bench/streams_tandem $(B)/bench/streams_watch $(B)/bench/measure.py
+CFLAGS_bench_streams_watch := -Iagents/rates
+$(B)/bench/streams_tandem: $(B)/obj/bench/streams_tandem.o $(B)/obj/bench/heuristic.o
+$(B)/bench/streams_watch: $(B)/obj/bench/streams_watch.o $(RATES_STREAMS_OBJ)
+$(B)/bench/streams_tandem $(B)/bench/streams_watch:
+	$(call say,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) -lm -ldl -lpthread
 
 # managed is stub for Java and Python: it drives programs in them. codegen and code_size drive
 # pem-codegen.

@@ -326,10 +326,9 @@ PEM_STREAM_RARE int pem_stream_find(struct pem_stream *stream, int which, int wa
 	struct pem_stream_wait wait = {0, 0, 0};
 	int error = errno, rc;
 
-	/* To fetch the other end's count takes part of the time for which the thread waits. */
-	if (waits && PEM_STREAM_IS_OBSERVED)
-		wait.seen_ns = pem_stream_clock();
 	rc = pem_stream_check(stream, which);
+	if (waits && rc == -EAGAIN)
+		wait.seen_ns = pem_stream_clock(); /* what was before counts as work */
 	if (PEM_STREAM_IS_OBSERVED)
 		pem_stream_show_thread(side);
 	if (rc != -EAGAIN)
@@ -340,8 +339,6 @@ PEM_STREAM_RARE int pem_stream_find(struct pem_stream *stream, int which, int wa
 	}
 	if (PEM_STREAM_IS_OBSERVED)
 		pem_stream_begin_block(stream, which, wait.seen_ns);
-	else
-		wait.seen_ns = pem_stream_clock();
 	rc = pem_stream_spin(stream, which, &wait);
 	if (rc == -EAGAIN)
 		rc = pem_stream_sleep(stream, which, &wait);
