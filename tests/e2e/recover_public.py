@@ -61,7 +61,10 @@ class Killed:
     def end(self):
         for one in self.inputs.values():
             one.close()
-        os.killpg(self.recorder.pid, signal.SIGKILL)
+        try:
+            os.killpg(self.recorder.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass  # programs without input end by themselves, and so does their shell
         self.recorder.communicate(timeout=30)
 
     def count(self):

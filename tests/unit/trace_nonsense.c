@@ -184,6 +184,35 @@ static void of_passes(void **state)
 	pem_pass__free(NULL);
 }
 
+static void of_live_passes(void **state)
+{
+	const struct pem_pass_options small = {.size = 3};
+	struct pem_record record = {.size = sizeof(record)};
+	struct pem_around around = {.size = sizeof(around)}, unset = {0};
+	struct pem_pass *pass = pem_pass__new_live(pem_trace__model(trace), NULL, &why);
+	struct pem_pass *of_trace = pem_pass__new(trace, NULL, &why);
+
+	(void)state;
+	assert_non_null(pass);
+	made_nothing(pem_pass__new_live(NULL, NULL, &why), "no model was given");
+	made_nothing(pem_pass__new_live(pem_trace__model(trace), &small, &why), "size");
+	refused(pem_pass__take(NULL, &record, &around, &why), "live pass");
+	refused(pem_pass__take(pass, NULL, &around, &why), "live pass");
+	refused(pem_pass__take(pass, &record, &around, &why), "live pass");
+	refused(pem_pass__take(of_trace, &record, &around, &why), "live pass");
+	assert_int_equal(pem_pass__lose(NULL), -EINVAL);
+	assert_int_equal(pem_pass__call(NULL, 1, 1, "a"), -EINVAL);
+	assert_int_equal(pem_pass__call(pass, 1, 1, NULL), -EINVAL);
+	assert_int_equal(pem_pass__call(pass, 0, 1, "a"), -EINVAL);
+	refused(pem_pass__end(NULL, &around, &why), "live pass");
+	refused(pem_pass__end(pass, &unset, &why), "live pass");
+	refused(pem_pass__end(of_trace, &around, &why), "live pass");
+	assert_int_equal(pem_pass__end(pass, &around, &why), 0);
+	refused(pem_pass__take(pass, &record, &around, &why), "live pass");
+	pem_pass__free(of_trace);
+	pem_pass__free(pass);
+}
+
 static void of_records(void **state)
 {
 	const struct pem_record never_read = {.size = sizeof(never_read)};
@@ -273,8 +302,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(of_traces),    cmocka_unit_test(of_recovery),
 		cmocka_unit_test(of_positions), cmocka_unit_test(of_losses_and_balances),
-		cmocka_unit_test(of_passes),    cmocka_unit_test(of_records),
-		cmocka_unit_test(of_models),    cmocka_unit_test(of_events),
+		cmocka_unit_test(of_passes),    cmocka_unit_test(of_live_passes),
+		cmocka_unit_test(of_records),   cmocka_unit_test(of_models),
+		cmocka_unit_test(of_events),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);
