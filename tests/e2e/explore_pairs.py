@@ -11,6 +11,8 @@ import time
 from explorations import HEAD, experiment, explore, runs, trials
 from tap import BUILD, PEM, equal, need, run, run_all, skip, test
 
+LONG_S = 10
+
 if not os.path.exists(BUILD + "/bin/pem-explore"):
     print("1..0 # SKIP pem was built without SQLite, OpenBLAS, LAPACKE, NLopt or XGBoost")
     sys.exit(0)

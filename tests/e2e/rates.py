@@ -41,7 +41,7 @@ def pipeline(*stages):
 @test
 def rates_of_stages_that_work():
     "each stage's rate is its bytes over its own CPU time, whatever blocks it; and its interval has it"
-    found, err = rates(pipeline("-o 4096 20 4000", "-i -o 4096 60 4000", "-i 4096 30 4000"))
+    found, err = rates(pipeline("-o 4096 60 3000", "-i -o 4096 90 3000", "-i 4096 60 3000"))
     known = truth(err)
     equal(len(found["stages"]), 3, "stages")
     for stage in found["stages"]:
@@ -125,7 +125,7 @@ def a_trace_tells_the_same():
     here()
     trace = os.path.join(tmp(), "trace")
     rc, _, err = run([PEM, "record", "-q", "-o", trace, "-e", "OS::Syscall,OS::Sched,OS::Process", "--", "sh", "-c",
-                      pipeline("-o 4096 20 2000", "-i -o 4096 60 2000", "-i 4096 30 2000")])
+                      pipeline("-o 4096 60 3000", "-i -o 4096 90 3000", "-i 4096 60 3000")])
     equal(rc, 0, "status: " + err)
     known = truth(err)
     rc, out, err = run([PEM, "rates", "--json", trace])
@@ -161,6 +161,35 @@ def a_fifo():
 
 
 @test
+def a_thread_that_waits_for_a_socket():
+    "a thread that sleeps in a read of a socket does not make its stage busy"
+    path = os.path.join(tmp(), "idle.py")
+    with open(path, "w", encoding="ascii") as text:
+        text.write("import os, socket, threading\n"
+                   "a, b = socket.socketpair()\n"
+                   "threading.Thread(target=lambda: a.recv(1), daemon=True).start()\n"
+                   "while os.read(0, 65536): pass\n"
+                   "os._exit(0)\n")
+    found, _ = rates("%s -o -k 4096 1000 300 | python3 %s" % (STAGE, path))
+    equal(found["bottleneck"], "stage", "bottleneck")
+    assert found["stages"][1]["blocked_in"] > 0.15, found["stages"][1]
+
+
+@test
+def all_of_a_machine():
+    "-a ends with its command, though others go on"
+    if os.geteuid():
+        skip("only root observes all programs")
+    here()
+    busy = start(["sh", "-c", "while :; do echo x; done | cat >/dev/null"], stderr=subprocess.DEVNULL)
+    rc, out, err = run([PEM, "rates", "--json", "-q", "-a", "--", "sh", "-c", "seq 1000 | cat >/dev/null"])
+    os.killpg(busy.pid, signal.SIGKILL)
+    busy.wait()
+    assert rc in (0, 4), (rc, err)
+    assert "seq" in [s["name"] for s in json.loads(out)["stages"]], out
+
+
+@test
 def what_is_no_pipeline():
     "a program that writes to itself, and tokens that each process takes and gives back, are no stages"
     code = """
@@ -185,7 +214,7 @@ for child in range(3):
     equal((found["stages"], found["queues"], found["bottleneck"]), ([], [], None), "what is claimed")
     rc, _, err = run([PEM, "rates", "-q", "--", "true"])
     equal(rc, 0, "status")
-    assert "no process writes to a pipe" in err, err
+    assert "no pipe or FIFO has both ends" in err, err
 
 
 @test
@@ -197,36 +226,58 @@ def a_stage_that_dies():
     _, err = rates("yes | head -n 100000 | wc -l >/dev/null; exit 5", status=5)
 
 
+class Running:
+    """A pipeline of two stages that runs already, and pem rates attached to it."""
+
+    def __init__(self):
+        here()
+        reads, self.writes = os.pipe()
+        self.first = start([STAGE, "-o", "4096", "200", "10000000"], stdout=self.writes, stderr=subprocess.DEVNULL)
+        self.last = start([STAGE, "-i", "4096", "50", "10000000"], stdin=reads, stderr=subprocess.DEVNULL)
+        os.close(reads)
+        self.out = os.path.join(tmp(), "out")
+        self.pem = start([PEM, "rates", "--json", "-o", self.out, "-p", "%d,%d" % (self.first.pid, self.last.pid)],
+                         stderr=subprocess.PIPE, text=True)
+        for line in self.pem.stderr:
+            if "until it ends or you interrupt" in line:
+                break
+        before = sum(os.times()[:2])
+        while sum(cpu_of(p.pid) for p in (self.first, self.last)) < 0.5:
+            assert sum(os.times()[:2]) - before < 60, "the programs get no CPU"
+            time.sleep(0.05)
+
+    def end(self):
+        """What pem rates has found until now."""
+        self.pem.send_signal(signal.SIGINT)
+        self.pem.stderr.read()
+        equal(self.pem.wait(), 0, "status")
+        os.close(self.writes)
+        for one in self.first, self.last:
+            one.kill()
+            one.wait()
+        with open(self.out, encoding="utf-8") as text:
+            return json.load(text)
+
+
 @test
 def programs_that_run_already():
     "-p finds the stages of programs that were there before, by their names"
-    here()
-    ends = os.pipe()
-    first = start([STAGE, "-o", "4096", "200", "10000000"], stdout=ends[1], stderr=subprocess.DEVNULL)
-    last = start([STAGE, "-i", "4096", "50", "10000000"], stdin=ends[0], stderr=subprocess.DEVNULL)
-    os.close(ends[0])
-    os.close(ends[1])
-    out = os.path.join(tmp(), "out")
-    pem = start([PEM, "rates", "--json", "-o", out, "-p", "%d,%d" % (first.pid, last.pid)], stderr=subprocess.PIPE, text=True)
-    for line in pem.stderr:
-        if "until it ends or you interrupt" in line:
-            break
-    before = sum(os.times()[:2])
-    while sum(cpu_of(p.pid) for p in (first, last)) < 0.5:
-        assert sum(os.times()[:2]) - before < 60, "the programs get no CPU"
-        time.sleep(0.05)
-    pem.send_signal(signal.SIGINT)
-    pem.stderr.read()
-    equal(pem.wait(), 0, "status")
-    for one in first, last:
-        one.kill()
-        one.wait()
-    with open(out, encoding="utf-8") as text:
-        found = json.load(text)
-    equal([s["pid"] for s in found["stages"]], [first.pid, last.pid], "stages")
+    running = Running()
+    found = running.end()
+    equal([s["pid"] for s in found["stages"]], [running.first.pid, running.last.pid], "stages")
     equal([s["name"] for s in found["stages"]], ["stage", "stage#2"], "names")
     equal(found["bottleneck"], "stage", "bottleneck")
     near(found["stages"][0]["rate_per_s"], 4096 / 200e-6, 0.1, "rate")
+
+
+@test
+def a_silent_end():
+    "what a stage does after its last record counts until the observation ends"
+    running = Running()
+    running.first.kill()  # the other one waits for more, since this program has the pipe open
+    time.sleep(1.5)  # of silence, which is what is measured
+    last = running.end()["stages"][1]
+    assert last["blocked_in"] >= 1.4, last
 
 
 def cpu_of(pid):

@@ -13,14 +13,16 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
-struct rate_observation *rate_observation__new(rate_served *served, void *arg)
+struct rate_observation *rate_observation__new(rate_served *served, void *arg, bool is_live)
 {
 	struct rate_observation *o = calloc(1, sizeof(*o));
 
 	if (o) {
 		o->served = served;
 		o->arg = arg;
+		o->is_live = is_live;
 	}
 	return o;
 }
@@ -45,6 +47,7 @@ void rate_observation__free(struct rate_observation *o)
 	free(o->files);
 	free(o->stages);
 	free(o->queues);
+	free(o->sinks);
 	free(o);
 }
 
@@ -119,6 +122,12 @@ static struct rate_thread *thread_of(struct rate_observation *o,
 	return t;
 }
 
+/* A read of a disk ends by itself; one of a socket or a terminal may never end. */
+static bool ends_by_itself(const struct pem_pass_file *file)
+{
+	return *file->path == '/' && strncmp(file->path, "/dev/", 5) != 0;
+}
+
 /* What a thread that has just blocked waits for. call: the innermost that it is in, or NULL. */
 static enum rate_doing blocked_in(struct rate_observation *o, struct rate_thread *t,
 				  const struct pem_interval *call)
@@ -126,13 +135,11 @@ static enum rate_doing blocked_in(struct rate_observation *o, struct rate_thread
 	enum rate_call kind = call ? rate_call__of(o, call) : RATE_CALL_OTHER;
 	struct rate_pipe *queue;
 
-	if (kind == RATE_CALL_POLLS)
+	if (kind == RATE_CALL_POLLS || kind == RATE_CALL_SPLICES)
 		return RATE_POLLS;
-	if (kind == RATE_CALL_OTHER)
-		return call && call->file ? RATE_WAITS : RATE_SLEEPS;
-	queue = call->file ? rate_pipe__of(o, call->file) : NULL;
+	queue = kind != RATE_CALL_OTHER && call->file ? rate_pipe__of(o, call->file) : NULL;
 	if (!queue)
-		return RATE_WAITS;
+		return call && call->file && ends_by_itself(call->file) ? RATE_WAITS : RATE_SLEEPS;
 	t->on = t->stage->on = queue;
 	return kind == RATE_CALL_READS ? RATE_BLOCKED_IN : RATE_BLOCKED_OUT;
 }

@@ -19,7 +19,8 @@ enum rate_call {
 	RATE_CALL_OTHER,
 	RATE_CALL_READS,
 	RATE_CALL_WRITES,
-	RATE_CALL_POLLS
+	RATE_CALL_POLLS,
+	RATE_CALL_SPLICES /* it takes from one descriptor, and gives to another one */
 };
 
 struct rate_thread {
@@ -33,6 +34,7 @@ struct rate_thread {
 struct rate_observation {
 	rate_served *served;
 	void *arg;
+	bool is_live;
 	struct rate_process **processes; /* by pem_pass_process.number; NULL: nothing is known */
 	size_t process_count, process_capacity;
 	struct rate_pipe **files; /* by pem_pass_file.number; NULL: not a queue */
@@ -48,6 +50,8 @@ struct rate_observation {
 	struct rate_pipe **queues;
 	size_t queue_count, queue_capacity;
 	uint64_t arranged_ns;
+	struct rate_process **sinks; /* stages that give nothing on, and have not ended */
+	size_t sink_count, sink_capacity;
 	bool is_changed; /* a queue got a reader or a writer since */
 };
 
@@ -68,6 +72,7 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 void rate_process__finish(struct rate_observation *o, struct rate_process *stage);
 void rate_pipe__free(struct rate_pipe *queue);
 bool rate_pipe__is_read_by(const struct rate_pipe *queue, const struct rate_process *stage);
+bool rate_pipe__is_written_by(const struct rate_pipe *queue, const struct rate_process *stage);
 /* Do different processes write and read it, and does none do both? */
 bool rate_pipe__is_stream(const struct rate_pipe *queue);
 

@@ -29,11 +29,11 @@ enum rate_doing {
 	RATE_RUNS,
 	RATE_FOR_CPU, /* it could run, and waits for a CPU */
 	RATE_UNTOLD, /* records were lost, or none has come yet */
-	RATE_WAITS, /* in a call on a file that is not a queue, such as a disk's or a socket */
+	RATE_WAITS, /* in a call on a file on a disk */
 	RATE_BLOCKED_OUT, /* in a write to a queue that is full */
 	RATE_BLOCKED_IN, /* in a read from a queue that is empty */
 	RATE_POLLS, /* for one or more of its descriptors, until one is ready */
-	RATE_SLEEPS, /* for a lock, a time, a child */
+	RATE_SLEEPS, /* for a lock, a time, a child, a network */
 	RATE_DOINGS
 };
 
@@ -100,9 +100,11 @@ struct rate_observation;
 
 /*
  * Begin to observe. served is called for each interval of service, during rate_observation__take.
- * NULL: no memory. The caller frees the observation, before the pass whose records it takes.
+ * is_live: paths are those of this machine now, so that FIFOs can be told from files; in a trace
+ * they can't. NULL: no memory. The caller frees the observation, before the pass whose records it
+ * takes.
  */
-struct rate_observation *rate_observation__new(rate_served *served, void *arg);
+struct rate_observation *rate_observation__new(rate_served *served, void *arg, bool is_live);
 /* NULL is accepted. */
 void rate_observation__free(struct rate_observation *o);
 

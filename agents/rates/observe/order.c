@@ -14,6 +14,7 @@
 #define ROUNDS_MAX 64u /* stages in a row whose order is told */
 /* Pipes come and go; which of them join processes is looked at as often as this. */
 #define ARRANGE_NS 1000000u
+#define ARRANGE_EACH_NS 1000u /* more for each process and file */
 
 static int add_stage(struct rate_observation *o, struct rate_process *process)
 {
@@ -42,6 +43,22 @@ static int add_queue(struct rate_observation *o, struct rate_pipe *queue)
 	for (i = 0; !rc && i < queue->reader_count; i++)
 		rc = add_stage(o, queue->readers[i]);
 	return rc;
+}
+
+/* Stages that give nothing on: what they wait for holds up the pipeline. */
+static int find_sinks(struct rate_observation *o)
+{
+	size_t i;
+
+	o->sink_count = 0;
+	for (i = 0; i < o->stage_count; i++) {
+		if (o->stages[i]->has_ended || o->stages[i]->feeds || !o->stages[i]->inputs)
+			continue;
+		if (pem_grow(&o->sinks, sizeof(*o->sinks), o->sink_count + 1, &o->sink_capacity))
+			return -ENOMEM;
+		o->sinks[o->sink_count++] = o->stages[i];
+	}
+	return 0;
 }
 
 static int find_queues(struct rate_observation *o)
@@ -133,11 +150,13 @@ static int arrange(struct rate_observation *o)
 
 	if (rc)
 		return rc;
-	if (o->is_changed)
+	if (o->is_changed) {
 		sort_stages(o);
+		rc = find_sinks(o);
+	}
 	o->is_changed = false;
 	o->arranged_ns = o->now_ns;
-	return 0;
+	return rc;
 }
 
 int rate_observation__arrange(struct rate_observation *o)
@@ -151,7 +170,9 @@ int rate_observation__arrange(struct rate_observation *o)
 
 int rate_order__follow(struct rate_observation *o)
 {
-	bool is_due = o->is_changed && o->now_ns - o->arranged_ns >= ARRANGE_NS;
+	/* The more there is to be looked at, the more seldom. */
+	uint64_t pause_ns = ARRANGE_NS + (o->process_count + o->file_count) * ARRANGE_EACH_NS;
+	bool is_due = o->is_changed && o->now_ns - o->arranged_ns >= pause_ns;
 
 	return is_due ? arrange(o) : 0;
 }
@@ -208,42 +229,72 @@ static struct rate_process *live(struct rate_process *const *stages, size_t coun
 	return any;
 }
 
+/*
+ * What a stage that polls waits for: its input, unless that is there, since the one that writes it
+ * waits for this stage to read; then the one of its readers that has something to do.
+ */
+static struct rate_process *polls_for(const struct rate_observation *o,
+				      const struct rate_process *stage)
+{
+	struct rate_process *before = NULL, *after = NULL, *other;
+	size_t i;
+
+	for (i = 0; i < o->queue_count; i++) {
+		if (!before && rate_pipe__is_read_by(o->queues[i], stage)) {
+			before = live(o->queues[i]->writers, o->queues[i]->writer_count);
+		} else if (rate_pipe__is_written_by(o->queues[i], stage)) {
+			other = live(o->queues[i]->readers, o->queues[i]->reader_count);
+			if (other && (!after || after->doing == RATE_BLOCKED_IN))
+				after = other;
+		}
+	}
+	if (before && before->doing != RATE_BLOCKED_OUT)
+		return before;
+	return after ? after : before;
+}
+
 /* The stage that another one waits for; NULL: it waits for none. */
 static struct rate_process *waits_for(const struct rate_observation *o,
 				      const struct rate_process *stage)
 {
-	size_t i;
-
 	if (stage->doing == RATE_BLOCKED_IN && stage->on)
 		return live(stage->on->writers, stage->on->writer_count);
 	if (stage->doing == RATE_BLOCKED_OUT && stage->on)
 		return live(stage->on->readers, stage->on->reader_count);
-	/* One that polls most often waits for its input. */
-	for (i = 0; stage->doing == RATE_POLLS && i < o->queue_count; i++)
-		if (rate_pipe__is_read_by(o->queues[i], stage))
-			return live(o->queues[i]->writers, o->queues[i]->writer_count);
-	return NULL;
+	return stage->doing == RATE_POLLS ? polls_for(o, stage) : NULL;
+}
+
+static void charge(struct rate_observation *o, struct rate_process *stage, uint64_t ns)
+{
+	struct rate_process *next = waits_for(o, stage);
+	size_t steps;
+
+	for (steps = 0; next && steps <= o->stage_count; steps++) {
+		stage = next;
+		next = waits_for(o, stage);
+	}
+	/* They wait for each other in a circle: which of them holds it up is unknown. */
+	if (next)
+		return;
+	if (stage->doing == RATE_BLOCKED_IN || stage->doing == RATE_BLOCKED_OUT)
+		o->outside_ns += ns;
+	else
+		stage->held_ns[stage->doing] += ns;
 }
 
 void rate_order__charge(struct rate_observation *o, uint64_t now_ns)
 {
 	uint64_t ns = now_ns > o->held_ns ? now_ns - o->held_ns : 0;
-	struct rate_process *stage, *next;
-	size_t i, steps;
+	size_t i, kept = 0;
 
 	if (!ns)
 		return;
 	o->held_ns = now_ns;
-	for (i = 0; i < o->stage_count; i++) {
-		stage = o->stages[i];
-		if (stage->has_ended || stage->feeds || !stage->inputs)
+	for (i = 0; i < o->sink_count; i++) {
+		if (o->sinks[i]->has_ended)
 			continue;
-		/* In a cycle there may be no end of it. */
-		for (steps = 0; steps <= o->stage_count && (next = waits_for(o, stage)); steps++)
-			stage = next;
-		if (stage->doing == RATE_BLOCKED_IN || stage->doing == RATE_BLOCKED_OUT)
-			o->outside_ns += ns;
-		else
-			stage->held_ns[stage->doing] += ns;
+		charge(o, o->sinks[i], ns);
+		o->sinks[kept++] = o->sinks[i];
 	}
+	o->sink_count = kept;
 }

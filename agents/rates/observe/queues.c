@@ -21,7 +21,7 @@ static enum rate_call kind_of(const char *name)
 		{RATE_CALL_READS, "pread64"},      {RATE_CALL_READS, "preadv"},
 		{RATE_CALL_READS, "preadv2"},      {RATE_CALL_READS, "recvfrom"},
 		{RATE_CALL_READS, "recvmsg"},      {RATE_CALL_READS, "recvmmsg"},
-		{RATE_CALL_READS, "splice"},       {RATE_CALL_READS, "copy_file_range"},
+		{RATE_CALL_SPLICES, "splice"},     {RATE_CALL_READS, "copy_file_range"},
 		{RATE_CALL_WRITES, "write"},       {RATE_CALL_WRITES, "writev"},
 		{RATE_CALL_WRITES, "pwrite64"},    {RATE_CALL_WRITES, "pwritev"},
 		{RATE_CALL_WRITES, "pwritev2"},    {RATE_CALL_WRITES, "sendto"},
@@ -81,7 +81,7 @@ struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pas
 		o->file_count = count;
 	}
 	queue = o->files[file->number];
-	if (!queue && !is_pipe && !is_fifo(file->path))
+	if (!queue && !is_pipe && !(o->is_live && is_fifo(file->path)))
 		queue = &no_queue;
 	if (!queue)
 		queue = calloc(1, sizeof(*queue));
@@ -115,6 +115,11 @@ static bool has(struct rate_process *const *stages, size_t count, const struct r
 bool rate_pipe__is_read_by(const struct rate_pipe *queue, const struct rate_process *stage)
 {
 	return has(queue->readers, queue->reader_count, stage);
+}
+
+bool rate_pipe__is_written_by(const struct rate_pipe *queue, const struct rate_process *stage)
+{
+	return has(queue->writers, queue->writer_count, stage);
 }
 
 bool rate_pipe__is_stream(const struct rate_pipe *queue)
@@ -176,7 +181,7 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 			const struct pem_interval *call, int64_t result)
 {
 	enum rate_call kind = rate_call__of(o, call);
-	bool reads = kind == RATE_CALL_READS;
+	bool reads = kind == RATE_CALL_READS || kind == RATE_CALL_SPLICES;
 	struct rate_pipe *queue;
 	uint64_t bytes = result > 0 ? (uint64_t)result : 0;
 
@@ -188,7 +193,11 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 	if (join(o, queue, stage, reads))
 		return -ENOMEM;
 	rate_process__turn(o, stage, o->now_ns);
-	settle_polls(stage, reads);
+	/* A splice may have waited for either end. */
+	if (kind != RATE_CALL_SPLICES)
+		settle_polls(stage, reads);
+	else
+		stage->polled_seen_ns = stage->ns[RATE_POLLS];
 	if (reads) {
 		queue->bytes_read += bytes;
 		stage->bytes_in += bytes;

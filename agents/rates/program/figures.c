@@ -114,11 +114,19 @@ static uint64_t all_held(const struct rates_run *run)
 	return sum;
 }
 
+int rates_figures__refresh(struct rates_run *run)
+{
+	int rc = rate_observation__arrange(run->observation);
+
+	run->held_ns = all_held(run);
+	return rc;
+}
+
 void rates_figures__of(const struct rates_run *run, const struct rate_process *stage,
 		       struct rates_figures *f)
 {
 	const struct stage_rates *rates = stage->user;
-	uint64_t all = all_held(run), held = 0, before;
+	uint64_t all = run->held_ns, held = 0, before;
 	unsigned doing;
 
 	memset(f, 0, sizeof(*f));
@@ -129,7 +137,9 @@ void rates_figures__of(const struct rates_run *run, const struct rate_process *s
 	f->for_cpu_ns = stage->ns[RATE_FOR_CPU];
 	f->blocked_in_ns = rate_process__blocked_in_ns(stage);
 	f->blocked_out_ns = rate_process__blocked_out_ns(stage);
-	f->unknown_ns = stage->ns[RATE_UNTOLD];
+	/* What it polled for last is not known either. */
+	f->unknown_ns = stage->ns[RATE_UNTOLD] + stage->ns[RATE_POLLS] - stage->polled_in_ns -
+			stage->polled_out_ns;
 	for (doing = 0; doing < RATE_DOINGS; doing++)
 		held += f->held_ns[doing] = stage->held_ns[doing];
 	f->held = all ? (double)held / (double)all : 0;
@@ -147,7 +157,7 @@ void rates_figures__of(const struct rates_run *run, const struct rate_process *s
 
 double rates_figures__outside(const struct rates_run *run)
 {
-	uint64_t all = all_held(run);
+	uint64_t all = run->held_ns;
 
 	return all ? (double)rate_observation__outside_ns(run->observation) / (double)all : 0;
 }

@@ -8,6 +8,8 @@
  */
 #include "program/program.h"
 
+#include <pem/clock.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,11 +23,12 @@ static const char *const events[] = {
 	"OS::Process::Exit",    "OS::Process::Arguments", "OS::Process::ThreadState",
 };
 #define EVENTS (sizeof(events) / sizeof(*events))
+#define DRAIN_ROUNDS 500u /* of 20 ms, on a machine whose records never end */
 #define PARTS (PEM_PASS_BLOCKS | PEM_PASS_MESSAGES) /* that a pass leaves out */
 
 static int begin(struct rates_run *run)
 {
-	run->observation = rate_observation__new(rates_figures__served, run);
+	run->observation = rate_observation__new(rates_figures__served, run, !run->trace);
 	return run->observation ? CLI_DONE : cli_error(CLI_FAILED, "no memory for an observation");
 }
 
@@ -124,9 +127,11 @@ static void take_record(const struct pem_record *record, void *arg)
 		cli_run__go_first();
 	run->is_first_taken = true;
 	pthread_mutex_lock(&run->lock);
+	run->last_clock = record->clock;
 	rc = run->error ? run->error : pem_pass__take(run->pass, &copy, &around, NULL);
 	if (!rc)
 		rc = rate_observation__take(run->observation, &copy, &around);
+	run->last_ns = copy.time_ns;
 	run->error = rc;
 	pthread_mutex_unlock(&run->lock);
 }
@@ -190,19 +195,36 @@ static void tick(void *arg)
 	pthread_mutex_unlock(&live->run->lock);
 }
 
-/* Wait until no record of before is left. */
+/*
+ * Wait until no record of before is left: until one comes that is later, or none comes. Then what
+ * has not ended has done what it does until then.
+ */
 static void drain(struct live *live, struct pem_session *session)
 {
 	struct pem_callback_counts counts = {.size = sizeof(counts)};
-	uint64_t called = UINT64_MAX;
-	unsigned quiet = 0;
+	struct rates_run *run = live->run;
+	uint64_t end = pem_clock(), called = UINT64_MAX;
+	unsigned quiet = 0, rounds;
+	bool is_later = false;
 
-	/* waiting counts what was read from the kernel; two quiet rounds: all of it was. */
-	while (quiet < 2 && !pem_callback__counts(live->callback, &counts)) {
+	for (rounds = 0; rounds < DRAIN_ROUNDS && quiet < 2 && !is_later; rounds++) {
+		if (pem_callback__counts(live->callback, &counts))
+			break;
 		quiet = counts.waiting || counts.called != called ? 0 : quiet + 1;
 		called = counts.called;
 		pem_session__poll(session, 20, NULL);
+		pthread_mutex_lock(&run->lock);
+		is_later = run->last_clock > end;
+		pthread_mutex_unlock(&run->lock);
 	}
+	pthread_mutex_lock(&run->lock);
+	if (run->last_clock && end > run->last_clock)
+		rate_observation__update(run->observation,
+					 run->last_ns + (uint64_t)((double)(end - run->last_clock) *
+								   1e9 / (double)pem_clock__hz()));
+	if (!rate_observation__arrange(run->observation))
+		name_stages(run);
+	pthread_mutex_unlock(&run->lock);
 }
 
 static int watch(struct live *live, struct pem_session *session)

@@ -40,12 +40,17 @@ static bool add_stage(struct model *m, const struct rate_process *process)
 	struct rate_stage *stage = &m->stages[m->pipeline.stage_count];
 	uint64_t bytes = process->inputs ? process->bytes_in : process->bytes_out;
 	uint64_t operations = process->inputs ? process->reads : process->writes;
+	struct rates_figures f;
 
 	if (m->pipeline.stage_count == RATE_STAGES_MAX || !bytes || !operations)
 		return false;
 	stage->sample_count = rates_figures__sample(process, &stage->sample);
 	stage->batch = (double)bytes / (double)operations;
 	stage->copies = 1;
+	rates_figures__of(m->run, process, &f);
+	if (f.estimate.known && m->run->request->items == RATES_BYTES && f.estimate.range.low > 0 &&
+	    isfinite(f.estimate.range.high))
+		stage->range = f.estimate.range;
 	m->processes[m->pipeline.stage_count++] = process;
 	return true;
 }
@@ -162,7 +167,7 @@ int rates_outlook__find(const struct rates_run *run, struct rates_outlook *outlo
 	const struct rate_process *measured = last_stage(run);
 	static struct model model; /* too large for a small stack */
 	uint64_t begin_ns = UINT64_MAX;
-	double ns;
+	double ns, waited_ns;
 	size_t i;
 	int rc;
 
@@ -179,7 +184,8 @@ int rates_outlook__find(const struct rates_run *run, struct rates_outlook *outlo
 	outlook->measured = measured;
 	ns = (double)(measured->end_ns - begin_ns);
 	outlook->was = (double)measured->bytes_in * 1e9 / ns;
-	outlook->free = (double)measured->bytes_in * 1e9 / (ns - waited_for_cpu_ns(run));
+	waited_ns = waited_for_cpu_ns(run);
+	outlook->free = (double)measured->bytes_in * 1e9 / (waited_ns < ns ? ns - waited_ns : ns);
 	rc = predict(&model, &outlook->same);
 	if (rc || outlook->same.method == RATE_UNKNOWN)
 		return rc;

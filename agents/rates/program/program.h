@@ -46,6 +46,8 @@ struct rates_run {
 	struct pem_session *session;
 	struct pem_pass *pass;
 	struct rate_observation *observation;
+	uint64_t last_clock, last_ns; /* of the last record that came */
+	uint64_t held_ns; /* of all stages and of what is outside, at a report */
 	uint64_t lost; /* records, as far as is known */
 	int error; /* -errno: an observation went wrong */
 };
@@ -81,6 +83,8 @@ struct rates_figures {
 	uint32_t phase_count;
 };
 
+/* Bring the run up to date before figures of it are asked for. Returns 0 or -ENOMEM. */
+int rates_figures__refresh(struct rates_run *run);
 /* What is known of a stage. */
 void rates_figures__of(const struct rates_run *run, const struct rate_process *stage,
 		       struct rates_figures *figures);

@@ -4,6 +4,10 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
+
+#define VIEWED 16u /* stages that a line can show */
+#define ROWS 60u /* of the table of stages */
 
 /* --- words --- */
 
@@ -48,7 +52,7 @@ static void print_stages(const struct rates_run *run)
 	cli_table__column(table, "FOR A CPU", CLI_RIGHT);
 	cli_table__column(table, "OTHER WAITS", CLI_SPARE);
 	cli_table__column(table, "UNKNOWN", CLI_SPARE);
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < count && i < ROWS; i++) {
 		const struct rate_process *stage = rate_observation__stage(run->observation, i);
 		struct rates_figures f;
 
@@ -67,6 +71,8 @@ static void print_stages(const struct rates_run *run)
 		cli_table__cell(table, share_text(f.unknown_ns, f.lifetime_ns));
 	}
 	cli_table__print(table);
+	if (count > ROWS)
+		fprintf(request->out, "and %s more (--json)\n", cli_count(count - ROWS));
 }
 
 static const char *names_of(struct rate_process *const *stages, size_t count)
@@ -85,7 +91,7 @@ static void print_queues(const struct rates_run *run)
 	cli_table__column(table, "BYTES", CLI_RIGHT);
 	cli_table__column(table, "READER WAITED", CLI_RIGHT);
 	cli_table__column(table, "WRITER WAITED", CLI_RIGHT);
-	for (i = 0; i < count; i++) {
+	for (i = 0; i < count && i < ROWS; i++) {
 		const struct rate_pipe *q = rate_observation__queue(run->observation, i);
 
 		cli_table__row(table, CLI_PLAIN);
@@ -136,7 +142,7 @@ static void print_bottleneck(const struct rates_run *run)
 		fprintf(out, "The bottleneck is unknown: %s.\n",
 			rate_observation__stage_count(run->observation)
 				? "no stage takes without giving on, or records were lost"
-				: "no process writes to a pipe or FIFO that another one reads");
+				: "no pipe or FIFO has both ends among the observed processes");
 		return;
 	}
 	rates_figures__of(run, stage, &f);
@@ -380,7 +386,7 @@ static void print_json(const struct rates_run *run)
 
 int rates_report__print(struct rates_run *run)
 {
-	if (rate_observation__arrange(run->observation))
+	if (rates_figures__refresh(run))
 		return cli_error(CLI_FAILED, "no memory for the pipeline");
 	if (run->request->json) {
 		print_json(run);
@@ -404,7 +410,9 @@ void rates_report__view(struct rates_run *run)
 	char line[240] = "";
 	size_t i, used = 0;
 
-	if (rate_observation__arrange(run->observation))
+	/* Many stages take long, and nobody may look. */
+	if (!isatty(STDERR_FILENO) || rate_observation__stage_count(run->observation) > VIEWED ||
+	    rates_figures__refresh(run))
 		return;
 	for (i = 0; i < rate_observation__stage_count(run->observation); i++) {
 		struct rate_process *stage = rate_observation__stage(run->observation, i);
