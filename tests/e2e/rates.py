@@ -292,7 +292,7 @@ def without_the_right():
     if os.geteuid():
         skip("only root can become another user")
     need_reach()
-    rc, out, err = run([*OTHER_USER, PEM, "rates", "--", "sh", "-c", "echo ran | cat"], env={"HOME": tmp()})
+    rc, out, err = run([*OTHER_USER, PEM, "rates", "--", "sh", "-c", "echo ran | cat"], env={"PEM_RUNTIME_DIR": None})
     equal((rc, out), (2, ""), "status and output")
     assert "OS::Syscall::Enter is needed" in err, err
 
