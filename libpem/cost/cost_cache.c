@@ -137,21 +137,22 @@ static const uint8_t *find_build_id(const uint8_t *at, const uint8_t *end, size_
 }
 
 /* The beginning of what this library, or the program that it is linked into, is mapped from. */
-extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+extern const uint8_t __ehdr_start[] __attribute__((visibility("hidden")));
 
 /* Write the name of this build's file. A build without an id shares one with others of its kind. */
 static void name_file(char *name)
 {
-	const uint8_t *at = (const uint8_t *)&__ehdr_start, *id = NULL;
-	const ElfW(Phdr) *headers = (const void *)(at + __ehdr_start.e_phoff);
+	const ElfW(Ehdr) *file = (const void *)__ehdr_start;
+	const uint8_t *at = __ehdr_start, *id = NULL;
+	const ElfW(Phdr) *headers = (const void *)(at + file->e_phoff);
 	size_t bytes = 0, i;
 	int n;
 
-	for (i = 0; i < __ehdr_start.e_phnum; i++) {
+	for (i = 0; i < file->e_phnum; i++) {
 		if (headers[i].p_type == PT_LOAD && !headers[i].p_offset)
 			at -= headers[i].p_vaddr;
 	}
-	for (i = 0; !id && i < __ehdr_start.e_phnum; i++) {
+	for (i = 0; !id && i < file->e_phnum; i++) {
 		if (headers[i].p_type == PT_NOTE)
 			id = find_build_id(at + headers[i].p_vaddr,
 					   at + headers[i].p_vaddr + headers[i].p_memsz, &bytes);
