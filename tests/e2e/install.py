@@ -251,6 +251,8 @@ def each_verb_runs_elsewhere():
         verbs += "pem page-size forget nothing >page 2>&1 || [ $? = 1 ]\npem page-size --help >page.help\n"
     if os.path.exists(BUILD + "/bin/pem-explore"):
         verbs += "pem explore init xz -o e.xml >init\npem explore check e.xml >explore\n"
+    if os.path.exists(BUILD + "/bin/pem-rates"):
+        verbs += "pem rates -q -- true 2>rates || [ $? = 2 ]\n"  # system calls are root's to record
     wanted = set(re.findall(r"^  pem (\S+) ", run([prefix + "/bin/pem", "--help"], env=AWAY)[1], re.MULTILINE))
     used = set(re.findall(r"\bpem ([a-z][a-z-]*)", verbs))
     equal(wanted - used, set(), "verbs that this test does not run")
