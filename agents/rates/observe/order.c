@@ -273,8 +273,8 @@ static void charge(struct rate_observation *o, struct rate_process *stage, uint6
 		stage = next;
 		next = waits_for(o, stage);
 	}
-	/* They wait for each other in a circle: which of them holds it up is unknown. */
-	if (next)
+	/* Unknown: they wait for each other in a circle, or records were lost. */
+	if (next || (stage->doing == RATE_UNTOLD && !stage->feeds))
 		return;
 	if (stage->doing == RATE_BLOCKED_IN || stage->doing == RATE_BLOCKED_OUT)
 		o->outside_ns += ns;

@@ -368,10 +368,12 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
 	status = observe(&live, run->session);
 	if (live.callback) {
-		pem_callback__disable(live.callback);
+		/* Before it is disabled: what waits then is later than the end, and counts as lost.
+		 */
 		pthread_mutex_lock(&run->lock);
 		count_losses(&live);
 		pthread_mutex_unlock(&run->lock);
+		pem_callback__disable(live.callback);
 		pem_callback__unregister(live.callback);
 	}
 	if (run->error)
