@@ -232,8 +232,8 @@ class Running:
     def __init__(self):
         here()
         reads, self.writes = os.pipe()
-        self.first = start([STAGE, "-o", "4096", "200", "10000000"], stdout=self.writes, stderr=subprocess.DEVNULL)
-        self.last = start([STAGE, "-i", "4096", "50", "10000000"], stdin=reads, stderr=subprocess.DEVNULL)
+        self.first = start([STAGE, "-o", "-k", "4096", "300", "10000000"], stdout=self.writes, stderr=subprocess.DEVNULL)
+        self.last = start([STAGE, "-i", "4096", "0", "10000000"], stdin=reads, stderr=subprocess.DEVNULL)
         os.close(reads)
         self.out = os.path.join(tmp(), "out")
         self.pem = start([PEM, "rates", "--json", "-o", self.out, "-p", "%d,%d" % (self.first.pid, self.last.pid)],
@@ -242,7 +242,7 @@ class Running:
             if "until it ends or you interrupt" in line:
                 break
         before = sum(os.times()[:2])
-        while sum(cpu_of(p.pid) for p in (self.first, self.last)) < 0.5:
+        while sum(cpu_of(p.pid) for p in (self.first, self.last)) < 0.05:
             assert sum(os.times()[:2]) - before < 60, "the programs get no CPU"
             time.sleep(0.05)
 
@@ -267,7 +267,8 @@ def programs_that_run_already():
     equal([s["pid"] for s in found["stages"]], [running.first.pid, running.last.pid], "stages")
     equal([s["name"] for s in found["stages"]], ["stage", "stage#2"], "names")
     equal(found["bottleneck"], "stage", "bottleneck")
-    near(found["stages"][0]["rate_per_s"], 4096 / 200e-6, 0.1, "rate")
+    # It asks for 300 us, and the kernel adds up to 50 us of slack and what a call takes.
+    near(found["stages"][0]["rate_per_s"], 4096 / 360e-6, 0.25, "rate")
 
 
 @test
