@@ -242,12 +242,12 @@ static bool has_threads(const struct rate_process *stage)
 	return doing < RATE_DOINGS;
 }
 
-static void end_stage(struct rate_observation *o, struct rate_process *stage)
+static int end_stage(struct rate_observation *o, struct rate_process *stage)
 {
 	rate_process__turn(o, stage, o->now_ns);
 	rate_order__charge(o, o->now_ns);
-	rate_process__finish(o, stage);
 	stage->has_ended = true;
+	return rate_process__finish(o, stage);
 }
 
 int rate_observation__take(struct rate_observation *o, const struct pem_record *record,
@@ -274,7 +274,7 @@ int rate_observation__take(struct rate_observation *o, const struct pem_record *
 	if (result_of(record, around, &ended, &result))
 		rc = rate_pipe__returned(o, stage, ended->interval, result);
 	if (!rc && thread->state == PEM_THREAD_ENDED && !stage->has_ended && !has_threads(stage))
-		end_stage(o, stage);
+		rc = end_stage(o, stage);
 	return rc ? rc : rate_order__follow(o);
 }
 

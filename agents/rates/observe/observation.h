@@ -68,8 +68,8 @@ struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pas
 /* A system call of a stage has returned. Returns 0 or -ENOMEM. */
 int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 			const struct pem_interval *call, int64_t result);
-/* The stage ends: its last interval of service. */
-void rate_process__finish(struct rate_observation *o, struct rate_process *stage);
+/* The stage ends: its last interval of service. Returns 0 or -ENOMEM. */
+int rate_process__finish(struct rate_observation *o, struct rate_process *stage);
 void rate_pipe__free(struct rate_pipe *queue);
 bool rate_pipe__is_read_by(const struct rate_pipe *queue, const struct rate_process *stage);
 bool rate_pipe__is_written_by(const struct rate_pipe *queue, const struct rate_process *stage);

@@ -47,10 +47,8 @@ struct rate_pipe {
 	struct rate_process **writers, **readers;
 	size_t writer_count, reader_count, writer_capacity, reader_capacity;
 	uint64_t bytes_written, bytes_read;
-	uint64_t capacity; /* in bytes, the caller's; 0: not known */
 	/* Sums over threads that were blocked in a write to it, or a read from it */
 	uint64_t write_blocked_ns, read_blocked_ns;
-	bool is_fifo;
 };
 
 struct rate_process {
@@ -85,10 +83,10 @@ struct rate_process {
 
 /*
  * An interval of service of a stage: it dealt with bytes in one read or write, and took service_ns
- * for it. bytes 0: work without an operation, such as that after the end of the input.
+ * for it. bytes 0: work without an operation, such as that after the end of the input. Returns 0 or
+ * -ENOMEM, which rate_observation__take returns.
  */
-typedef void rate_served(void *arg, struct rate_process *stage, uint64_t bytes,
-			 uint64_t service_ns);
+typedef int rate_served(void *arg, struct rate_process *stage, uint64_t bytes, uint64_t service_ns);
 
 /*
  * Does a system call of this name take from or give to a descriptor, or wait for some? The others

@@ -89,7 +89,6 @@ struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pas
 	if (!queue || queue == &no_queue)
 		return NULL;
 	queue->file = file;
-	queue->is_fifo = !is_pipe;
 	return queue;
 }
 
@@ -155,14 +154,16 @@ static int join(struct rate_observation *o, struct rate_pipe *queue, struct rate
 /* --- intervals of service --- */
 
 /* The service since the last operation was for so many bytes. */
-static void serve(struct rate_observation *o, struct rate_process *stage, uint64_t bytes)
+static int serve(struct rate_observation *o, struct rate_process *stage, uint64_t bytes)
 {
 	uint64_t service_ns = rate_process__service_ns(stage);
+	int rc = 0;
 
 	if (stage->is_serving && (bytes || service_ns > stage->served_ns))
-		o->served(o->arg, stage, bytes, service_ns - stage->served_ns);
+		rc = o->served(o->arg, stage, bytes, service_ns - stage->served_ns);
 	stage->served_ns = service_ns;
 	stage->is_serving = true;
+	return rc;
 }
 
 /* A read or write shows what the stage polled for before it. */
@@ -184,6 +185,7 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 	bool reads = kind == RATE_CALL_READS || kind == RATE_CALL_SPLICES;
 	struct rate_pipe *queue;
 	uint64_t bytes = result > 0 ? (uint64_t)result : 0;
+	int rc = 0;
 
 	if (!call->file || result < 0 || (!reads && kind != RATE_CALL_WRITES))
 		return 0;
@@ -202,7 +204,7 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 		queue->bytes_read += bytes;
 		stage->bytes_in += bytes;
 		stage->reads++;
-		serve(o, stage, stage->last_items);
+		rc = serve(o, stage, stage->last_items);
 		stage->last_items = bytes;
 	} else {
 		queue->bytes_written += bytes;
@@ -210,14 +212,15 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 		stage->writes++;
 		/* A stage that takes from no queue makes what it gives. */
 		if (!stage->inputs)
-			serve(o, stage, bytes);
+			rc = serve(o, stage, bytes);
 	}
-	return 0;
+	return rc;
 }
 
-void rate_process__finish(struct rate_observation *o, struct rate_process *stage)
+int rate_process__finish(struct rate_observation *o, struct rate_process *stage)
 {
-	if (stage->is_serving)
-		serve(o, stage, stage->last_items);
+	uint64_t bytes = stage->last_items;
+
 	stage->last_items = 0;
+	return stage->is_serving ? serve(o, stage, bytes) : 0;
 }

@@ -44,36 +44,36 @@ static uint64_t items_of(const struct rates_request *request, struct stage_rates
 	return items;
 }
 
-void rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
-			   uint64_t service_ns)
+int rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
+			  uint64_t service_ns)
 {
 	struct rates_run *run = arg;
 	struct stage_rates *rates = rates_of(stage);
 	uint64_t items;
 
-	if (!rates) {
-		run->error = -ENOMEM;
-		return;
-	}
+	if (!rates)
+		return -ENOMEM;
 	rates->sample[rates->sampled++ % RATES_SAMPLE] =
 		(struct rate_sums){.items = (double)bytes, .busy_ns = (double)service_ns};
 	items = items_of(run->request, rates, bytes);
 	if (rate_service__add(&rates->service, items, service_ns, rates->has_lost))
-		run->error = -ENOMEM;
+		return -ENOMEM;
 	if (!rates->has_lost)
 		rate_change__add(&rates->change, items, service_ns);
 	rates->has_lost = false;
+	return 0;
 }
 
 void rates_figures__lose(struct rates_run *run)
 {
-	size_t i, count = rate_observation__stage_count(run->observation);
+	size_t i, count = rate_observation__process_count(run->observation);
 
+	/* Also those that are not arranged as stages yet. */
 	for (i = 0; i < count; i++) {
-		struct stage_rates *rates = rates_of(rate_observation__stage(run->observation, i));
+		struct rate_process *stage = rate_observation__process(run->observation, i);
 
-		if (rates)
-			rates->has_lost = true;
+		if (stage && stage->user)
+			((struct stage_rates *)stage->user)->has_lost = true;
 	}
 }
 

@@ -22,6 +22,10 @@ static const char *const events[] = {
 	"OS::Sched::Waking",    "OS::Process::Fork",      "OS::Process::Exec",
 	"OS::Process::Exit",    "OS::Process::Arguments", "OS::Process::ThreadState",
 };
+/* Without these nothing is known: calls, the files that they are on, and who runs. */
+static const char *const needed[] = {"OS::Syscall::Enter", "OS::Syscall::Exit", "OS::Syscall::File",
+				     "OS::Sched::Switch"};
+#define NEEDED (sizeof(needed) / sizeof(*needed))
 #define EVENTS (sizeof(events) / sizeof(*events))
 #define DRAIN_ROUNDS 500u /* of 20 ms, on a machine whose records never end */
 #define PARTS (PEM_PASS_BLOCKS | PEM_PASS_MESSAGES) /* that a pass leaves out */
@@ -49,8 +53,8 @@ static int check_trace(struct pem_trace *trace, const char *folder)
 	const struct pem_model *model = pem_trace__model(trace);
 	size_t i, k;
 
-	for (i = 0; i < 2; i++) {
-		const char *wanted = i ? "OS::Sched::Switch" : "OS::Syscall::Enter";
+	for (i = 0; i < NEEDED; i++) {
+		const char *wanted = needed[i];
 
 		for (k = 0; k < pem_model__count(model); k++)
 			if (!strcmp(pem_model__event(model, k)->name, wanted))
@@ -89,9 +93,11 @@ static int read_trace(struct rates_run *run)
 			rate_observation__lose(run->observation);
 		}
 		losses = unknown.losses;
+		run->last_ns = record.time_ns;
 		taken = rate_observation__take(run->observation, &record, &around);
 	}
 	run->lost += losses;
+	rate_observation__update(run->observation, run->last_ns);
 	return taken ? cli_error(CLI_FAILED, "no memory to follow the pipeline") : CLI_DONE;
 }
 
@@ -154,7 +160,8 @@ static void count_losses(struct live *live)
 	run->lost = counts.lost;
 	rates_figures__lose(run);
 	rate_observation__lose(run->observation);
-	pem_pass__lose(run->pass);
+	if (pem_pass__lose(run->pass))
+		run->error = -ENOMEM;
 }
 
 /* Name stages that were there before the first record. The lock is held. */
@@ -218,10 +225,10 @@ static void drain(struct live *live, struct pem_session *session)
 		pthread_mutex_unlock(&run->lock);
 	}
 	pthread_mutex_lock(&run->lock);
-	if (run->last_clock && end > run->last_clock)
-		rate_observation__update(run->observation,
-					 run->last_ns + (uint64_t)((double)(end - run->last_clock) *
-								   1e9 / (double)pem_clock__hz()));
+	if (end > run->last_clock && run->last_clock)
+		run->last_ns +=
+			(uint64_t)((double)(end - run->last_clock) * 1e9 / (double)pem_clock__hz());
+	rate_observation__update(run->observation, run->last_ns);
 	if (!rate_observation__arrange(run->observation))
 		name_stages(run);
 	pthread_mutex_unlock(&run->lock);
@@ -303,18 +310,18 @@ static int choose_calls(struct pem_event_set *set, struct pem_error *error)
 	return pem_event_set__where_of(set, "OS::Syscall::Enter", predicate, error);
 }
 
-/* Everything that a pass needs is needed: print why one can't be had. */
+/* Can the kernel deliver what is needed? Prints why not. */
 static int check_events(struct pem_session *session, const struct pem_event_set *set)
 {
 	struct pem_error error = {{0}};
-	size_t i;
+	size_t i, k;
 
 	for (i = 0; i < pem_event_set__count(set); i++) {
 		const struct pem_event *event = pem_event_set__event(set, i);
 
-		if (pem_session__can_deliver(session, event, &error) != 1 &&
-		    (!strcmp(event->name, "OS::Syscall::Enter") ||
-		     !strcmp(event->name, "OS::Sched::Switch")))
+		for (k = 0; k < NEEDED && strcmp(event->name, needed[k]);)
+			k++;
+		if (k < NEEDED && pem_session__can_deliver(session, event, &error) != 1)
 			return cli_error(CLI_NOT_HERE, "%s is needed: %s", event->name, error.text);
 	}
 	return CLI_DONE;

@@ -65,7 +65,7 @@ static bool add_queue(struct model *m, const struct rate_pipe *pipe)
 		return false;
 	queue->from = index_of(m, from);
 	queue->to = index_of(m, pipe->readers[0]);
-	queue->capacity = pipe->capacity ? (double)pipe->capacity : PIPE_BYTES;
+	queue->capacity = PIPE_BYTES;
 	queue->given = (double)pipe->bytes_written /
 		       (double)(from->inputs ? from->bytes_in : from->bytes_out);
 	queue->taken = 1;

@@ -62,9 +62,9 @@ void rates_run__free(struct rates_run *run);
 
 /* --- figures.c --- */
 
-/* An interval of service of a stage (observe.h). arg: the run. */
-void rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
-			   uint64_t service_ns);
+/* An interval of service of a stage (observe.h). arg: the run. Returns 0 or -ENOMEM. */
+int rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
+			  uint64_t service_ns);
 /* Records were lost: intervals of service that are open may be wrong. */
 void rates_figures__lose(struct rates_run *run);
 /* Free what stages have. */

@@ -198,9 +198,8 @@ static void print_outlook(const struct rates_run *run)
 		return;
 	if (!outlook.is_believed) {
 		fprintf(out,
-			"Other pipes are not predicted: the model of this pipeline gives %s/s, and "
-			"it "
-			"did %s/s.\n",
+			"Other pipes are not predicted: the model gives %s/s for this pipeline, "
+			"which did %s/s.\n",
 			cli_bytes((uint64_t)outlook.same.range.rate),
 			cli_bytes((uint64_t)outlook.free));
 		return;
