@@ -79,22 +79,30 @@ static struct rate_process *stage_of(struct rate_observation *o,
 	return stage;
 }
 
-void rate_process__turn(struct rate_observation *o, struct rate_process *stage, uint64_t now_ns)
+/* The first of what its threads do; RATE_DOINGS: it has none. */
+static enum rate_doing first_doing(const struct rate_process *stage)
 {
 	unsigned doing = 0;
+
+	while (doing < RATE_DOINGS && !stage->threads[doing])
+		doing++;
+	return (enum rate_doing)doing;
+}
+
+void rate_process__turn(struct rate_observation *o, struct rate_process *stage, uint64_t now_ns)
+{
+	enum rate_doing doing = first_doing(stage);
 
 	if (now_ns > stage->since_ns) {
 		if (!stage->has_ended)
 			stage->ns[stage->doing] += now_ns - stage->since_ns;
 		stage->since_ns = now_ns;
 	}
-	while (doing < RATE_DOINGS && !stage->threads[doing])
-		doing++;
 	if (doing == stage->doing)
 		return;
 	rate_order__charge(o, now_ns);
 	/* No thread is left, or none has been seen yet. */
-	stage->doing = doing == RATE_DOINGS ? RATE_UNTOLD : (enum rate_doing)doing;
+	stage->doing = doing == RATE_DOINGS ? RATE_UNTOLD : doing;
 }
 
 /* --- threads --- */
@@ -233,15 +241,6 @@ static bool result_of(const struct pem_record *record, const struct pem_around *
 	return false;
 }
 
-static bool has_threads(const struct rate_process *stage)
-{
-	unsigned doing = 0;
-
-	while (doing < RATE_DOINGS && !stage->threads[doing])
-		doing++;
-	return doing < RATE_DOINGS;
-}
-
 static int end_stage(struct rate_observation *o, struct rate_process *stage)
 {
 	rate_process__turn(o, stage, o->now_ns);
@@ -273,7 +272,13 @@ int rate_observation__take(struct rate_observation *o, const struct pem_record *
 	stage->end_ns = o->now_ns;
 	if (result_of(record, around, &ended, &result))
 		rc = rate_pipe__returned(o, stage, ended->interval, result);
-	if (!rc && thread->state == PEM_THREAD_ENDED && !stage->has_ended && !has_threads(stage))
+	/* A thread that raised nothing before may outlive those that are known. */
+	if (stage->has_ended && thread->state != PEM_THREAD_ENDED) {
+		stage->has_ended = false;
+		o->is_changed = true;
+	}
+	if (!rc && thread->state == PEM_THREAD_ENDED && !stage->has_ended &&
+	    first_doing(stage) == RATE_DOINGS)
 		rc = end_stage(o, stage);
 	return rc ? rc : rate_order__follow(o);
 }

@@ -101,16 +101,25 @@ uint32_t rates_figures__sample(const struct rate_process *stage, const struct ra
 	return rates->sampled < RATES_SAMPLE ? (uint32_t)rates->sampled : RATES_SAMPLE;
 }
 
+/* How long the last stages waited for a stage, whatever it did. */
+static uint64_t held_by(const struct rate_process *stage)
+{
+	uint64_t ns = 0;
+	unsigned doing;
+
+	for (doing = 0; doing < RATE_DOINGS; doing++)
+		ns += stage->held_ns[doing];
+	return ns;
+}
+
 /* How long the last stages waited for any, or worked themselves. */
 static uint64_t all_held(const struct rates_run *run)
 {
 	size_t i, count = rate_observation__stage_count(run->observation);
 	uint64_t sum = rate_observation__outside_ns(run->observation);
-	unsigned doing;
 
 	for (i = 0; i < count; i++)
-		for (doing = 0; doing < RATE_DOINGS; doing++)
-			sum += rate_observation__stage(run->observation, i)->held_ns[doing];
+		sum += held_by(rate_observation__stage(run->observation, i));
 	return sum;
 }
 
@@ -126,8 +135,7 @@ void rates_figures__of(const struct rates_run *run, const struct rate_process *s
 		       struct rates_figures *f)
 {
 	const struct stage_rates *rates = stage->user;
-	uint64_t all = run->held_ns, held = 0, before;
-	unsigned doing;
+	uint64_t all = run->held_ns, before;
 
 	memset(f, 0, sizeof(*f));
 	f->lifetime_ns = stage->end_ns - stage->begin_ns;
@@ -140,9 +148,8 @@ void rates_figures__of(const struct rates_run *run, const struct rate_process *s
 	/* What it polled for last is not known either. */
 	f->unknown_ns = stage->ns[RATE_UNTOLD] + stage->ns[RATE_POLLS] - stage->polled_in_ns -
 			stage->polled_out_ns;
-	for (doing = 0; doing < RATE_DOINGS; doing++)
-		held += f->held_ns[doing] = stage->held_ns[doing];
-	f->held = all ? (double)held / (double)all : 0;
+	memcpy(f->held_ns, stage->held_ns, sizeof(f->held_ns));
+	f->held = all ? (double)held_by(stage) / (double)all : 0;
 	if (!rates)
 		return;
 	rate_service__estimate(&rates->service, &f->estimate);
@@ -166,15 +173,13 @@ const struct rate_process *rates_figures__bottleneck(const struct rates_run *run
 {
 	size_t i, count = rate_observation__stage_count(run->observation);
 	const struct rate_process *most = NULL;
-	struct rates_figures figures;
-	double share = rates_figures__outside(run);
+	uint64_t longest = rate_observation__outside_ns(run->observation);
 
 	for (i = 0; i < count; i++) {
 		const struct rate_process *stage = rate_observation__stage(run->observation, i);
 
-		rates_figures__of(run, stage, &figures);
-		if (figures.held > share) {
-			share = figures.held;
+		if (held_by(stage) > longest) {
+			longest = held_by(stage);
 			most = stage;
 		}
 	}
