@@ -105,9 +105,8 @@ int main(int argc, char **argv)
 		status = 3;
 	} else {
 		pem_statistics__read(statistics, &bytes, 1);
-		do /* callbacks of the last opens may still be pending */
-			pem_callback__counts(callback, &counts);
-		while (counts.waiting && !usleep(1000));
+		pem_callback__settle(callback); /* those of the last opens may still be pending */
+		pem_callback__counts(callback, &counts);
 		printf("%" PRIu64 " opens, late: %" PRIu64 ", lost: %" PRIu64
 		       ", allocated: %" PRIu64 " bytes\n",
 		       counts.called, counts.late, counts.lost, bytes.sum);

@@ -19,7 +19,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#define SETTLE_NS 1000000u /* between two looks at the thread's progress */
 
 /* --- what was lost --- */
 
@@ -101,6 +105,32 @@ void pem_async__counts(struct pem_callback *cb, struct pem_callback_counts *coun
 	counts->lost =
 		cb->async->lost + (cb->async->enabled ? lost_so_far(cb) - cb->async->lost_from : 0);
 	pem_async__unlock(a);
+}
+
+int pem_async__catch_up(struct pem_callback *cb)
+{
+	const struct timespec pause = {.tv_nsec = SETTLE_NS};
+	struct pem_session *s = cb->session;
+	struct pem_async *a = s->async;
+	struct pem_callback_counts counts;
+	uint64_t end = pem_clock();
+	bool is_done, is_own;
+
+	for (;;) {
+		pem_session__lock(s);
+		is_own = a->tid == (uint32_t)syscall(SYS_gettid);
+		is_done = is_own || !cb->async->enabled;
+		/* This collects records as well, also those that wake nobody. */
+		if (!is_done) {
+			pem_async__counts(cb, &counts);
+			is_done = !counts.waiting;
+		}
+		pem_session__unlock(s);
+		/* yb */
+		if (is_done || __atomic_load_n(&a->called_until, __ATOMIC_ACQUIRE) >= end)
+			return is_own ? -EDEADLK : 0;
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	}
 }
 
 /* --- enabling --- */

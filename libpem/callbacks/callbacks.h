@@ -47,6 +47,8 @@ void pem_async__free(struct pem_async *async);
 void pem_async__unregister(struct pem_callback *callback);
 
 void pem_async__counts(struct pem_callback *callback, struct pem_callback_counts *counts);
+/* As pem_callback__settle. Takes the session's mutex itself. */
+int pem_async__catch_up(struct pem_callback *callback);
 /* Free what is left once the thread has ended. */
 void pem_async__destroy(struct pem_async *async);
 

@@ -181,6 +181,7 @@ static size_t take_turn(struct pem_async *a)
 {
 	struct pem_session *s = a->session;
 	uint64_t horizon;
+	size_t count;
 
 	pem_session__lock(s);
 	horizon = pem_clock(); /* read first: an older record is committed by now, or late */
@@ -194,7 +195,11 @@ static size_t take_turn(struct pem_async *a)
 		horizon = UINT64_MAX;
 	pem_async__swap(a);
 	pem_session__unlock(s);
-	return pem_async__call(a, horizon);
+	count = pem_async__call(a, horizon);
+	/* YB */
+	if (!a->closed && horizon != UINT64_MAX)
+		__atomic_store_n(&a->called_until, horizon, __ATOMIC_RELEASE);
+	return count;
 }
 
 /* Has the thread no work: does it stop, or is no callback enabled? */

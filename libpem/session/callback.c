@@ -202,6 +202,13 @@ int pem_callback__counts(struct pem_callback *callback, struct pem_callback_coun
 	return 0;
 }
 
+int pem_callback__settle(struct pem_callback *callback)
+{
+	if (!callback)
+		return -EINVAL;
+	return callback->async ? pem_async__catch_up(callback) : 0;
+}
+
 void pem_callback__unregister(struct pem_callback *cb)
 {
 	const struct pem_thread_full *self = (const struct pem_thread_full *)pem_thread_current;

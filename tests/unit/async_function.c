@@ -408,6 +408,51 @@ static void the_function_may_fork(void **state)
 	raiser_end(&r);
 }
 
+/* --- waiting for all from before --- */
+
+static void settle_waits_for_all_from_before(void **state)
+{
+	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 1000000);
+	struct raiser r = raiser_start(1);
+	unsigned round;
+
+	(void)state;
+	for (round = 1; round <= 5; round++) {
+		raise_ticks(&r, 1000);
+		assert_int_equal(pem_callback__settle(cb), 0);
+		assert_int_equal(seen_count(), round * 1000);
+	}
+	raiser_end(&r);
+}
+
+static struct raiser again;
+static int refused;
+
+/* Each call raises an event, for which it is called again. */
+static void raise_one(struct seen *s)
+{
+	put(&refused, pem_callback__settle(s->self));
+	raise_ticks(&again, 1);
+}
+
+static void settle_does_not_wait_for_later_events(void **state)
+{
+	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 100);
+
+	(void)state;
+	again = raiser_start(1);
+	also_do(raise_one);
+	raise_ticks(&again, 1);
+	wait_for(2);
+	assert_int_equal(pem_callback__settle(cb), 0);
+	assert_int_equal(refused, -EDEADLK);
+	also_do(NULL);
+	assert_int_equal(pem_callback__settle(cb), 0);
+	raiser_end(&again);
+	pem_callback__disable(cb);
+	assert_int_equal(pem_callback__settle(cb), 0);
+}
+
 /* --- any thread, at any time, in a callback too --- */
 
 static int over;
@@ -511,6 +556,8 @@ int main(void)
 		TEST(no_recursion),
 		TEST(a_forked_child_has_no_part_in_it),
 		TEST(the_function_may_fork),
+		TEST(settle_waits_for_all_from_before),
+		TEST(settle_does_not_wait_for_later_events),
 		TEST(all_may_be_used_from_everywhere),
 	};
 

@@ -353,6 +353,7 @@ static void of_callbacks(void **state)
 	pem_callback__enable(NULL);
 	pem_callback__disable(NULL);
 	IS_EINVAL(pem_callback__counts(NULL, &counts));
+	IS_EINVAL(pem_callback__settle(NULL));
 	pem_callback__unregister(NULL);
 }
 

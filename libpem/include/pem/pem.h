@@ -751,7 +751,7 @@ void pem_callback__enable(struct pem_callback *callback);
 /*
  * Stop calling function, from the next event on. A call that runs goes on. Events that wait for an
  * asynchronous callback are not called back any more, and count as lost. A caller that wants all of
- * them first waits until pem_callback_counts.waiting is 0. Does not block.
+ * them calls pem_callback__settle first. Does not block.
  */
 void pem_callback__disable(struct pem_callback *callback);
 
@@ -774,6 +774,15 @@ struct pem_callback_counts {
 
 /* Read a callback's counts. Returns 0; -EINVAL: the size. Does not block. */
 int pem_callback__counts(struct pem_callback *callback, struct pem_callback_counts *counts);
+
+/*
+ * Wait until an asynchronous callback has been called for each event from before this call that it
+ * did not lose. Events that come later may be called back as well, and do not prolong the wait.
+ * Returns 0, at once for a synchronous or a disabled callback; -EINVAL; -EDEADLK: called by a
+ * function of an asynchronous callback of the session. Blocks for as long as the functions of the
+ * session's callbacks take. Any other thread may call it, but no signal handler.
+ */
+int pem_callback__settle(struct pem_callback *callback);
 
 /*
  * Disable and free a callback. It waits until the callback's function returns in other threads.

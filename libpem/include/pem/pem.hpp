@@ -531,6 +531,10 @@ class callback
 		impl::check(pem_callback__counts(c(), &of));
 		return of;
 	}
+	void settle()
+	{
+		impl::check(pem_callback__settle(c()));
+	}
 	pem_callback *c() const noexcept
 	{
 		return handle_.c();

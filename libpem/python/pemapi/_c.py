@@ -252,6 +252,7 @@ FUNCTIONS = {
     "pem_session__register_async_callback": (_handle, _handle, _handle, POINTER(Context), RecordFunction, c_void_p,
                                              POINTER(AsyncOptions), _error),
     "pem_callback__counts": (c_int, _handle, POINTER(CallbackCounts)),
+    "pem_callback__settle": (c_int, _handle),
     "pem_callback__enable": (None, _handle),
     "pem_callback__disable": (None, _handle),
     "pem_callback__unregister": (None, _handle),

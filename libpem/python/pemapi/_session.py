@@ -287,6 +287,10 @@ class Callback(_Handle):
         check(lib.pem_callback__counts(self._c(), c))
         return Counts(c.called, c.late, c.lost, c.waiting)
 
+    def settle(self):
+        """Wait until an asynchronous callback has been called for each event from before this call that it did not lose."""
+        check(lib.pem_callback__settle(self._c()))
+
 
 class Log(_Handle):
     _kind = "log"
