@@ -12,13 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 
 #define VALUES_MAX (1u << 22) /* of one metric in one run */
 #define THREADS_MAX 4096u /* that an interval is open in at the same time */
-/* How long events are waited for that came before a command's end: CPU time of this process, */
-#define SETTLE_CPU_S 5
-#define IDLE_MAX 5000u /* and looks, at least a millisecond apart, between which none came. */
 
 /* A thread in which 'event' came and 'until' did not yet. */
 struct open_interval {
@@ -199,33 +195,19 @@ static int observe(struct reading *reading, struct pem_session *session, struct 
 	return reading->callback || reading->statistics ? 0 : -errno;
 }
 
-/*
- * Wait until no event from before the command's end waits. What the command left may raise more of
- * them for ever, or may be stopped. Returns 0 or -ENODATA with error.
- */
-static int settle(struct reading *reading, struct pem_session *session, struct pem_error *error)
+/* Wait for the events from before the command's end. Returns 0 or -ENODATA with error. */
+static int settle(struct reading *reading, struct pem_error *error)
 {
 	struct pem_callback_counts counts = {.size = sizeof(counts)};
-	const clock_t began = clock();
-	uint64_t called = 0, waiting = 0;
-	uint32_t idle = 0;
 
-	while (!pem_callback__counts(reading->callback, &counts) && counts.waiting &&
-	       idle < IDLE_MAX && (clock() - began) / CLOCKS_PER_SEC < SETTLE_CPU_S) {
-		idle = counts.called == called && counts.waiting == waiting ? idle + 1 : 0;
-		called = counts.called;
-		waiting = counts.waiting;
-		pem_session__poll(session, 1, NULL);
-	}
-	if (!counts.waiting && !counts.lost)
+	pem_callback__settle(reading->callback);
+	pem_callback__counts(reading->callback, &counts);
+	if (!counts.lost)
 		return 0;
-	snprintf(error->text, sizeof(error->text), "the metric '%s' is not known: %s",
-		 reading->metric->name,
-		 counts.lost
-			 ? "some of its events were lost, as they came faster than they could be "
-			   "read"
-			 : "its events were not all read, as a process that the command left "
-			   "raises more, or was stopped");
+	snprintf(error->text, sizeof(error->text),
+		 "the metric '%s' is not known: some of its events were lost, as they came faster "
+		 "than they could be read",
+		 reading->metric->name);
 	return -ENODATA;
 }
 
@@ -407,8 +389,7 @@ static int read_values(struct reading *reading, double *value, struct pem_error 
 	return 0;
 }
 
-static int read_events(struct reading *reading, struct pem_session *session, double *value,
-		       struct pem_error *error)
+static int read_events(struct reading *reading, double *value, struct pem_error *error)
 {
 	struct pem_statistic statistic = {.size = sizeof(statistic)};
 
@@ -424,11 +405,11 @@ static int read_events(struct reading *reading, struct pem_session *session, dou
 		*value = use_statistic(&statistic, reading->metric->use);
 		return isnan(*value) ? never_came(reading, error) : 0;
 	}
-	return settle(reading, session, error) ? -ENODATA : read_values(reading, value, error);
+	return settle(reading, error) ? -ENODATA : read_values(reading, value, error);
 }
 
-static int read_one(struct reading *reading, struct pem_session *session,
-		    const struct trial_ended *ended, double *value, struct pem_error *error)
+static int read_one(struct reading *reading, const struct trial_ended *ended, double *value,
+		    struct pem_error *error)
 {
 	switch (reading->metric->source) {
 	case TRIAL_OF_TIME:
@@ -455,20 +436,20 @@ static int read_one(struct reading *reading, struct pem_session *session,
 						  : 128 + WTERMSIG(ended->status);
 		return 0;
 	case TRIAL_OF_EVENT:
-		return read_events(reading, session, value, error);
+		return read_events(reading, value, error);
 	default:
 		return read_values(reading, value, error);
 	}
 }
 
-int trial_readings__end(struct trial_readings *all, struct pem_session *session,
-			const struct trial_ended *ended, double *values, struct pem_error *error)
+int trial_readings__end(struct trial_readings *all, const struct trial_ended *ended, double *values,
+			struct pem_error *error)
 {
 	size_t i;
 	int rc = 0;
 
 	for (i = 0; !rc && i < all->experiment->metric_count; i++)
-		rc = read_one(&all->reading[i], session, ended, &values[i], error);
+		rc = read_one(&all->reading[i], ended, &values[i], error);
 	return rc;
 }
 

@@ -294,8 +294,8 @@ static int run_command(struct attempt *attempt, const char *command, bool is_mea
 		outcome->reason[0] = '\0';
 		return fail(attempt, "%s", why);
 	}
-	if (is_measured && trial_readings__end(attempt->readings, attempt->session, &ended,
-					       outcome->values, attempt->error)) {
+	if (is_measured &&
+	    trial_readings__end(attempt->readings, &ended, outcome->values, attempt->error)) {
 		rc = fail(attempt, "%s", attempt->error->text);
 		attempt->error->text[0] = '\0';
 		return rc;

@@ -224,8 +224,8 @@ int trial_readings__next(struct trial_readings *readings, struct pem_explore_rec
  * Write the value of each metric, as it was measured. Returns 0, or -ENODATA with error: one never
  * came.
  */
-int trial_readings__end(struct trial_readings *readings, struct pem_session *session,
-			const struct trial_ended *ended, double *values, struct pem_error *error);
+int trial_readings__end(struct trial_readings *readings, const struct trial_ended *ended,
+			double *values, struct pem_error *error);
 void trial_readings__free(struct trial_readings *readings);
 /* Does any metric need a session? */
 bool trial_experiment__needs_session(const struct trial_experiment *experiment);

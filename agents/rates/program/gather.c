@@ -27,7 +27,6 @@ static const char *const needed[] = {"OS::Syscall::Enter", "OS::Syscall::Exit", 
 				     "OS::Sched::Switch"};
 #define NEEDED (sizeof(needed) / sizeof(*needed))
 #define EVENTS (sizeof(events) / sizeof(*events))
-#define DRAIN_ROUNDS 500u /* of 20 ms, on a machine whose records never end */
 #define PARTS (PEM_PASS_BLOCKS | PEM_PASS_MESSAGES) /* that a pass leaves out */
 
 static int begin(struct rates_run *run)
@@ -202,28 +201,13 @@ static void tick(void *arg)
 	pthread_mutex_unlock(&live->run->lock);
 }
 
-/*
- * Wait until no record of before is left: until one comes that is later, or none comes. Then what
- * has not ended has done what it does until then.
- */
-static void drain(struct live *live, struct pem_session *session)
+/* Take all records from before. Stages that have not ended do what they do until now. */
+static void drain(struct live *live)
 {
-	struct pem_callback_counts counts = {.size = sizeof(counts)};
 	struct rates_run *run = live->run;
-	uint64_t end = pem_clock(), called = UINT64_MAX;
-	unsigned quiet = 0, rounds;
-	bool is_later = false;
+	uint64_t end = pem_clock();
 
-	for (rounds = 0; rounds < DRAIN_ROUNDS && quiet < 2 && !is_later; rounds++) {
-		if (pem_callback__counts(live->callback, &counts))
-			break;
-		quiet = counts.waiting || counts.called != called ? 0 : quiet + 1;
-		called = counts.called;
-		pem_session__poll(session, 20, NULL);
-		pthread_mutex_lock(&run->lock);
-		is_later = run->last_clock > end;
-		pthread_mutex_unlock(&run->lock);
-	}
+	pem_callback__settle(live->callback);
 	pthread_mutex_lock(&run->lock);
 	if (end > run->last_clock && run->last_clock)
 		run->last_ns +=
@@ -269,7 +253,7 @@ static int watch(struct live *live, struct pem_session *session)
 		status = cli_run__status(&run);
 	}
 	cli_progress__clear();
-	drain(live, session);
+	drain(live);
 	return status;
 }
 
