@@ -157,7 +157,7 @@ def a_fifo():
     os.mkfifo(fifo)
     found, _ = rates("%s -o 4096 20 500 > %s & %s -i 4096 20 500 < %s; wait" % (STAGE, fifo, STAGE, fifo))
     equal([(q["name"], q["bytes"]) for q in found["queues"]], [(fifo, 4096 * 500)], "queues")
-    equal(len(found["stages"]), 2, "stages")
+    equal([(s["items"], s["reads"] + s["writes"]) for s in found["stages"]], [(4096 * 500, 500)] * 2, "items and operations")
 
 
 @test

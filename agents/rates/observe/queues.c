@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* --- system calls --- */
 
@@ -178,6 +179,15 @@ static void settle_polls(struct rate_process *stage, bool reads)
 	stage->polled_seen_ns = stage->ns[RATE_POLLS];
 }
 
+/* Messages on standard error are not output, unless a stage reads them. */
+static bool is_message(const struct rate_pipe *queue, const struct pem_interval *call)
+{
+	int field = pem_event__field_by_role(call->begin.event, PEM_ROLE_DESCRIPTOR);
+
+	return !queue->reader_count && field >= 0 &&
+	       pem_record__i64(&call->begin, (unsigned)field) == STDERR_FILENO;
+}
+
 int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 			const struct pem_interval *call, int64_t result)
 {
@@ -190,7 +200,7 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 	if (!call->file || result < 0 || (!reads && kind != RATE_CALL_WRITES))
 		return 0;
 	queue = rate_pipe__of(o, call->file);
-	if (!queue)
+	if (!queue || (!reads && is_message(queue, call)))
 		return 0;
 	if (join(o, queue, stage, reads))
 		return -ENOMEM;
@@ -203,13 +213,13 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 	if (reads) {
 		queue->bytes_read += bytes;
 		stage->bytes_in += bytes;
-		stage->reads++;
+		stage->reads += bytes > 0;
 		rc = serve(o, stage, stage->last_items);
 		stage->last_items = bytes;
 	} else {
 		queue->bytes_written += bytes;
 		stage->bytes_out += bytes;
-		stage->writes++;
+		stage->writes += bytes > 0;
 		/* A stage that takes from no queue makes what it gives. */
 		if (!stage->inputs)
 			rc = serve(o, stage, bytes);

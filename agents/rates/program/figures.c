@@ -44,6 +44,15 @@ static uint64_t items_of(const struct rates_request *request, struct stage_rates
 	return items;
 }
 
+uint64_t rates_figures__items(const struct rates_request *request, const struct rate_process *stage)
+{
+	uint64_t bytes = stage->inputs ? stage->bytes_in : stage->bytes_out;
+
+	if (request->items == RATES_OPERATIONS)
+		return stage->inputs ? stage->reads : stage->writes;
+	return request->items == RATES_BYTES ? bytes : bytes / request->block_bytes;
+}
+
 int rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
 			  uint64_t service_ns)
 {

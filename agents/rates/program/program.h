@@ -96,6 +96,12 @@ uint32_t rates_figures__sample(const struct rate_process *stage, const struct ra
 double rates_figures__outside(const struct rates_run *run);
 /* The stage that holds up the pipeline; NULL: something outside does, or it is unknown. */
 const struct rate_process *rates_figures__bottleneck(const struct rates_run *run);
+/*
+ * The items that a stage moved: took, or gave if it takes from no queue. Its estimate may be of
+ * fewer, since service before the first is not known.
+ */
+uint64_t rates_figures__items(const struct rates_request *request,
+			      const struct rate_process *stage);
 /* "bytes", "operations", "blocks of 512 bytes" */
 const char *rates_figures__unit(const struct rates_request *request);
 

@@ -278,7 +278,7 @@ static struct json_object *stage_json(const struct rates_run *run, const struct 
 	rates_figures__of(run, stage, &f);
 	cli_json__text(object, "name", stage->name);
 	cli_json__count(object, "pid", stage->process->pid);
-	cli_json__count(object, "items", f.estimate.items);
+	cli_json__count(object, "items", rates_figures__items(run->request, stage));
 	add_range(object, &f.estimate.range, f.is_rate_known, f.estimate.known);
 	cli_json__real(object, "utilization",
 		       f.lifetime_ns ? (double)f.service_ns / (double)f.lifetime_ns : 0);
