@@ -189,8 +189,8 @@ static void within(struct run *run, uint64_t seed)
 /* kind rate rate phases ours ours change theirs theirs converged */
 static void two_phases(struct run *run, uint64_t seed, bool is_high)
 {
-	static struct rate_change change;
-	struct rate_phase phases[RATE_PHASES];
+	static struct model_change change;
+	struct model_phase phases[MODEL_PHASES];
 	struct periods p;
 	uint64_t random = seed, before;
 	uint32_t i, count;
@@ -201,10 +201,10 @@ static void two_phases(struct run *run, uint64_t seed, bool is_high)
 		is_high ? between(&random, 0.5, 0.99) * fmax(run->rates[0], run->rates[1])
 			: between(&random, 0.1, 0.5) * fmin(run->rates[0], run->rates[1]);
 	simulate(run, random);
-	rate_change__begin(&change);
+	model_change__begin(&change);
 	for (i = 0; i < run->item_count; i++)
-		rate_change__add(&change, 1, busy_ns(&run->items[i]));
-	count = rate_change__phases(&change, phases, &before);
+		model_change__add(&change, 1, busy_ns(&run->items[i]));
+	count = model_change__phases(&change, phases, &before);
 	run_heuristic(run, &p);
 	printf("%d %.3f %.3f %u %.3f %.3f %lld %.3f %.3f %u\n", run->kind, run->rates[0],
 	       run->rates[1], count, phases[0].range.rate, phases[count - 1].range.rate,
@@ -216,20 +216,20 @@ static void two_phases(struct run *run, uint64_t seed, bool is_high)
  */
 static void series(enum series_kind kind, uint64_t seed, uint32_t count, double factor)
 {
-	static struct rate_change change;
+	static struct model_change change;
 	struct series s = {.kind = kind, .random = seed * 7919};
-	struct rate_phase phases[RATE_PHASES];
+	struct model_phase phases[MODEL_PHASES];
 	uint64_t items, before;
 	uint32_t i, found, delay = 0;
 
-	rate_change__begin(&change);
+	model_change__begin(&change);
 	for (i = 0; i < count; i++) {
 		double time = series_next(&s, &items) * (2 * i >= count ? factor : 1);
 
-		if (rate_change__add(&change, items, (uint64_t)(1e5 * time + 0.5)) && delay == 0)
+		if (model_change__add(&change, items, (uint64_t)(1e5 * time + 0.5)) && delay == 0)
 			delay = i - count / 2;
 	}
-	found = rate_change__phases(&change, phases, &before);
+	found = model_change__phases(&change, phases, &before);
 	printf("%llu %lld %u\n", (unsigned long long)(before + found),
 	       (long long)phases[found - 1].first_interval - count / 2, delay);
 }

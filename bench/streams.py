@@ -15,7 +15,7 @@ import subprocess
 from measure import HERE, QUICK, heading, report, wanted
 
 RUNS, ITEMS = (60, 20000) if QUICK else (1800, 200000)
-SURE = 0.75  # RATE_CHANGE_SURE
+SURE = 0.75  # MODEL_CHANGE_SURE
 KINDS = ("exponential", "deterministic", "jitter", "bimodal", "ar1", "batches", "gamma4", "outliers")
 CV = {0: 1.0, 1: 0.08, 2: 0.08, 3: 1.42, 6: 0.5}  # no change below 5 % is reported: 0.08 stands for less
 EXPONENTIAL = 0

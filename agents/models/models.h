@@ -8,6 +8,7 @@
  *	process.c	a Gaussian process over configurations
  *	forest.c	a random forest over rows of numbers
  *	effects.h	what trials tell of a space, by such a process
+ *	change.h	changes of a rate in a series of intervals
  *
  * Not here: which configuration is worth a trial; that is the caller's.
  *

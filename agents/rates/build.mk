@@ -4,7 +4,7 @@
 RATES_OBJ := $(call objects,$(wildcard $(addprefix agents/rates/,estimate/*.c predict/*.c)))
 $(RATES_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/rates
 # What they need of other folders.
-RATES_SHARED := $(call objects,shared/sketch.c shared/student.c)
+RATES_SHARED := $(call objects,shared/sketch.c shared/student.c agents/models/change.c)
 
 RATES_TESTS := service change heuristic copies predict
 $(RATES_TESTS:%=$(B)/tests/rates_%): $(RATES_OBJ) $(RATES_SHARED)

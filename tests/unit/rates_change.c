@@ -14,23 +14,23 @@
 #define ITEM_NS 100000.0
 #define HALF 5000u
 
-static struct rate_change change;
+static struct model_change change;
 
 /* A series of 2 * HALF intervals, the second half of which takes ratio times as long. */
-static uint32_t run(enum series_kind kind, uint64_t seed, double ratio, struct rate_phase *phases)
+static uint32_t run(enum series_kind kind, uint64_t seed, double ratio, struct model_phase *phases)
 {
 	struct series series = {.kind = kind, .random = seed};
 	uint64_t items, before;
 	uint32_t i, found = 0, count;
 
-	rate_change__begin(&change);
+	model_change__begin(&change);
 	for (i = 0; i < 2 * HALF; i++) {
 		double busy_ns = series_next(&series, &items) * ITEM_NS;
 
-		found += rate_change__add(&change, items,
-					  (uint64_t)(busy_ns * (i < HALF ? 1 : ratio) + 0.5));
+		found += model_change__add(&change, items,
+					   (uint64_t)(busy_ns * (i < HALF ? 1 : ratio) + 0.5));
 	}
-	count = rate_change__phases(&change, phases, &before);
+	count = model_change__phases(&change, phases, &before);
 	assert_int_equal(before, 0);
 	assert_int_equal(count, found + 1);
 	return count;
@@ -54,8 +54,8 @@ static void both_phases_are_found_within_100_intervals_of_the_change(void **stat
 		int found = 0, i;
 
 		for (i = 0; i < runs; i++) {
-			double size = RATE_CHANGE_SURE * cases[k].variation;
-			struct rate_phase phases[RATE_PHASES];
+			double size = MODEL_CHANGE_SURE * cases[k].variation;
+			struct model_phase phases[MODEL_PHASES];
 
 			if (run(cases[k].kind, (uint64_t)i + 1, exp(i % 2 ? size : -size),
 				phases) != 2)
@@ -70,7 +70,7 @@ static void both_phases_are_found_within_100_intervals_of_the_change(void **stat
 
 static void a_steady_rate_has_one_phase(void **state)
 {
-	struct rate_phase phases[RATE_PHASES];
+	struct model_phase phases[MODEL_PHASES];
 	int kind, i;
 
 	(void)state;
@@ -85,9 +85,10 @@ static void an_outlier_is_no_phase(void **state)
 	uint32_t i;
 
 	(void)state;
-	rate_change__begin(&change);
+	model_change__begin(&change);
 	for (i = 0; i < 20000; i++)
-		assert_false(rate_change__add(&change, 1, i == 10000 ? 100000000 : 100000 + i % 7));
+		assert_false(
+			model_change__add(&change, 1, i == 10000 ? 100000000 : 100000 + i % 7));
 }
 
 static void a_phase_has_an_interval_of_its_rate(void **state)
@@ -96,7 +97,7 @@ static void a_phase_has_an_interval_of_its_rate(void **state)
 
 	(void)state;
 	for (i = 0; i < 100; i++) {
-		struct rate_phase phases[RATE_PHASES];
+		struct model_phase phases[MODEL_PHASES];
 
 		assert_int_equal(run(SERIES_EXPONENTIAL, (uint64_t)i + 1, 4, phases), 2);
 		assert_int_equal(phases[0].intervals + phases[1].intervals, 2 * HALF);
@@ -108,17 +109,17 @@ static void a_phase_has_an_interval_of_its_rate(void **state)
 
 static void the_last_phases_are_kept(void **state)
 {
-	struct rate_phase phases[RATE_PHASES];
+	struct model_phase phases[MODEL_PHASES];
 	uint64_t before;
 	uint32_t i, count;
 
 	(void)state;
-	rate_change__begin(&change);
+	model_change__begin(&change);
 	for (i = 0; i < 100 * 1000; i++)
-		rate_change__add(&change, 3, i / 1000 % 2 ? 30000 : 60000);
-	count = rate_change__phases(&change, phases, &before);
-	assert_int_equal(count, RATE_PHASES);
-	assert_int_equal(before, 100 - RATE_PHASES);
+		model_change__add(&change, 3, i / 1000 % 2 ? 30000 : 60000);
+	count = model_change__phases(&change, phases, &before);
+	assert_int_equal(count, MODEL_PHASES);
+	assert_int_equal(before, 100 - MODEL_PHASES);
 	for (i = 0; i < count; i++) {
 		assert_int_equal(phases[i].first_interval, (before + i) * 1000);
 		assert_int_equal(phases[i].first_item, (before + i) * 3000);
@@ -129,40 +130,40 @@ static void the_last_phases_are_kept(void **state)
 /* Ever slower: the hull has as many corners as intervals. */
 static void a_drift_takes_no_more_memory(void **state)
 {
-	struct rate_phase phases[RATE_PHASES];
+	struct model_phase phases[MODEL_PHASES];
 	uint64_t before;
 	uint32_t i;
 
 	(void)state;
-	rate_change__begin(&change);
+	model_change__begin(&change);
 	for (i = 0; i < 100000; i++)
-		rate_change__add(&change, 1, 100000 + 10 * i);
-	assert_true(rate_change__phases(&change, phases, &before) + before > 2);
-	assert_true(change.slower.count <= RATE_SPLITS && change.faster.count <= RATE_SPLITS);
+		model_change__add(&change, 1, 100000 + 10 * i);
+	assert_true(model_change__phases(&change, phases, &before) + before > 2);
+	assert_true(change.slower.count <= MODEL_SPLITS && change.faster.count <= MODEL_SPLITS);
 }
 
 static void odd_intervals_do_no_harm(void **state)
 {
 	struct series series = {.random = 9};
-	struct rate_phase phases[RATE_PHASES];
+	struct model_phase phases[MODEL_PHASES];
 	uint64_t before;
 	uint32_t i;
 
 	(void)state;
-	rate_change__begin(&change);
+	model_change__begin(&change);
 	for (i = 0; i < 100000; i++) {
 		uint64_t kind = model_random__below(&series.random, 5);
 		uint64_t odd = model_random(&series.random);
 
-		rate_change__add(&change,
-				 kind == 0   ? 0
-				 : kind == 1 ? odd
-					     : 1,
-				 kind == 2   ? 0
-				 : kind == 3 ? odd
-					     : 1000);
+		model_change__add(&change,
+				  kind == 0   ? 0
+				  : kind == 1 ? odd
+					      : 1,
+				  kind == 2   ? 0
+				  : kind == 3 ? odd
+					      : 1000);
 	}
-	assert_true(rate_change__phases(&change, phases, &before) >= 1);
+	assert_true(model_change__phases(&change, phases, &before) >= 1);
 }
 
 int main(void)

@@ -18,7 +18,7 @@
 #define STAGES 3u
 #define NS 1e4 /* mean time of an item, unless a stage is slower: a rate of 1e5 */
 
-static struct rate_sums samples[STAGES][SAMPLE];
+static struct model_sums samples[STAGES][SAMPLE];
 static struct rate_stage stages[STAGES];
 static struct rate_queue queues[STAGES - 1];
 static struct rate_pipeline pipeline = {.stages = stages, .queues = queues};
@@ -187,7 +187,7 @@ static void a_small_pipe_keeps_its_writer_waiting(void **state)
 	}
 	stages[0].batch = 65536;
 	stages[1].batch = 4096;
-	stages[0].range = stages[1].range = (struct rate_range){0};
+	stages[0].range = stages[1].range = (struct model_range){0};
 	queues[0].has_bytes = true;
 	/* The writer serves for 1, and waits for 14 of 16 reads. */
 	expect(predict(&any), RATE_SIMULATED, 65536 / (1 + 14.0 / 16), 0.002);
@@ -240,7 +240,7 @@ static void intervals_hold_the_true_throughput(void **state)
 
 		make_chain(2, SERIES_EXPONENTIAL, slowness, 2, 1000 + run * 7919);
 		for (i = 0; i < 2; i++) {
-			stages[i].range = (struct rate_range){0};
+			stages[i].range = (struct model_range){0};
 			stages[i].sample_count = 400;
 		}
 		p = predict(&options);

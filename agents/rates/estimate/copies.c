@@ -10,7 +10,7 @@
 #define ERROR_MIN 1e-4
 
 /* The deviation of the logarithm of a rate, by its interval of confidence. */
-static double error_of(const struct rate_range *range)
+static double error_of(const struct model_range *range)
 {
 	return fmax(log(range->high / range->low) / 2 / Z_95, ERROR_MIN);
 }

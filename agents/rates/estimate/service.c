@@ -16,7 +16,7 @@
 #define ITEMS_MAX (UINT64_C(1) << 62) /* of a series */
 
 /* Join each two batches; an odd last one is left out. Returns the new count. */
-static uint32_t join(struct rate_sums *batches, uint32_t count)
+static uint32_t join(struct model_sums *batches, uint32_t count)
 {
 	uint32_t i;
 
@@ -36,7 +36,7 @@ static void add_to_batches(struct rate_service *s, double items, double busy_ns)
 	if (++s->open_intervals < s->batch_intervals)
 		return;
 	s->batches[s->batch_count++] = s->open;
-	s->open = (struct rate_sums){0};
+	s->open = (struct model_sums){0};
 	s->open_intervals = 0;
 	if (s->batch_count == RATE_BATCHES) {
 		s->batch_count = join(s->batches, RATE_BATCHES);
@@ -83,12 +83,12 @@ struct moments {
 	double correlation; /* of successive residuals */
 };
 
-static double residual(const struct rate_sums *batch, double ratio)
+static double residual(const struct model_sums *batch, double ratio)
 {
 	return batch->items - ratio * batch->busy_ns;
 }
 
-static void find_moments(const struct rate_sums *batches, uint32_t count, struct moments *m)
+static void find_moments(const struct model_sums *batches, uint32_t count, struct moments *m)
 {
 	double squares = 0, products = 0, scale = 1.0 / count / (count - 1);
 	uint32_t i;
@@ -120,7 +120,7 @@ static void find_moments(const struct rate_sums *batches, uint32_t count, struct
  * Join batches until they hardly correlate. *widened: what is left of their correlation multiplies
  * variances by this.
  */
-static uint32_t uncorrelated(struct rate_sums *batches, uint32_t count, struct moments *m,
+static uint32_t uncorrelated(struct model_sums *batches, uint32_t count, struct moments *m,
 			     double *widened)
 {
 	double r;
@@ -137,10 +137,10 @@ static uint32_t uncorrelated(struct rate_sums *batches, uint32_t count, struct m
 }
 
 /* Fieller's interval, in items per ns. Returns false if it has no end. */
-static bool find_interval(const struct rate_sums *batches, uint32_t count, double *low,
+static bool find_interval(const struct model_sums *batches, uint32_t count, double *low,
 			  double *high)
 {
-	struct rate_sums joined[RATE_BATCHES];
+	struct model_sums joined[RATE_BATCHES];
 	double widened, t2, g, middle, half;
 	struct moments m;
 
@@ -159,7 +159,7 @@ static bool find_interval(const struct rate_sums *batches, uint32_t count, doubl
 	return true;
 }
 
-static void widen_by_loss(const struct rate_service *s, double share, struct rate_range *range)
+static void widen_by_loss(const struct rate_service *s, double share, struct model_range *range)
 {
 	double least = INFINITY, most = 0;
 	uint32_t i;

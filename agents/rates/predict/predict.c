@@ -349,7 +349,7 @@ static int by_simulation(const struct view *v, const struct rate_predict_options
 		squares += (rates[i] - mean) * (rates[i] - mean);
 	/* Each simulation is of a sample as likely as ours: their deviation is our error. */
 	half = pem_student__quantile(DOUBT, n - 1) * sqrt(squares / (n - 1));
-	prediction->range = (struct rate_range){mean, fmax(mean - half, 0), mean + half};
+	prediction->range = (struct model_range){mean, fmax(mean - half, 0), mean + half};
 	return 0;
 }
 

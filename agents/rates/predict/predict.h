@@ -26,10 +26,10 @@
  * there, up to a batch. A stage without a queue to take from has always work.
  */
 struct rate_stage {
-	const struct rate_sums *sample; /* service intervals as they were observed, in order */
+	const struct model_sums *sample; /* service intervals as they were observed, in order */
 	uint32_t sample_count;
 	/* The rate of one copy, by all intervals, low above 0. rate 0: by the sample alone. */
-	struct rate_range range;
+	struct model_range range;
 	double batch; /* items of a service, above 0 */
 	uint32_t copies; /* at least 1 */
 };
@@ -69,7 +69,7 @@ enum rate_method {
 
 struct rate_prediction {
 	enum rate_method method;
-	struct rate_range range; /* items of the measured stage per second; 0 if unknown */
+	struct model_range range; /* items of the measured stage per second; 0 if unknown */
 	uint32_t bottleneck; /* stage that limits it if queues do not; UINT32_MAX: the CPUs */
 };
 

@@ -53,7 +53,7 @@ struct simulation {
 
 /* --- service times --- */
 
-static const struct rate_sums *interval_of(const struct simulation *s, const struct copy *copy)
+static const struct model_sums *interval_of(const struct simulation *s, const struct copy *copy)
 {
 	const struct rate_stage *stage = &s->pipeline->stages[copy->stage];
 	const struct resample *r = &s->resamples[copy->stage];
@@ -78,7 +78,7 @@ static double service_time(const struct simulation *s, struct copy *copy, double
 	double time = 0, left = items;
 
 	while (left > LEAST) {
-		const struct rate_sums *interval = interval_of(s, copy);
+		const struct model_sums *interval = interval_of(s, copy);
 		double part = fmin(interval->items - copy->used, left);
 
 		time += interval->items > 0 ? interval->busy_ns * part / interval->items

@@ -2,8 +2,8 @@
 # pem-rates, which pem rates is: the program of the agent that finds service rates of pipelines.
 
 RATES_PROGRAM_OBJ := $(call objects,$(wildcard $(addprefix agents/rates/,observe/*.c program/*.c)))
-$(RATES_PROGRAM_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents/rates -Icli -I$(B)/gen \
-  $(JSON_CFLAGS)
+$(RATES_PROGRAM_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/rates -Icli \
+  -I$(B)/gen $(JSON_CFLAGS)
 RATES_CLI := $(call objects,$(addprefix cli/,attach.c command.c counted.c descriptors.c json.c names.c options.c patterns.c \
   plugin.c progress.c run_codegen.c specs.c table.c temporary.c text.c trace.c version.c) \
   $(addprefix shared/,number_map.c plugin_folders.c spec_files.c))

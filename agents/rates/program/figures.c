@@ -9,8 +9,9 @@
 /* What a stage has of this program. */
 struct stage_rates {
 	struct rate_service service;
-	struct rate_change change;
-	struct rate_sums sample[RATES_SAMPLE]; /* the last intervals, of bytes: interval i at i % */
+	struct model_change change;
+	struct model_sums
+		sample[RATES_SAMPLE]; /* the last intervals, of bytes: interval i at i % */
 	uint64_t sampled;
 	uint64_t left_bytes; /* that are no whole block yet */
 	bool has_lost;
@@ -24,7 +25,7 @@ static struct stage_rates *rates_of(struct rate_process *stage)
 		return rates;
 	rates = calloc(1, sizeof(*rates));
 	if (rates)
-		rate_change__begin(&rates->change);
+		model_change__begin(&rates->change);
 	stage->user = rates;
 	return rates;
 }
@@ -63,12 +64,12 @@ int rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
 	if (!rates)
 		return -ENOMEM;
 	rates->sample[rates->sampled++ % RATES_SAMPLE] =
-		(struct rate_sums){.items = (double)bytes, .busy_ns = (double)service_ns};
+		(struct model_sums){.items = (double)bytes, .busy_ns = (double)service_ns};
 	items = items_of(run->request, rates, bytes);
 	if (rate_service__add(&rates->service, items, service_ns, rates->has_lost))
 		return -ENOMEM;
 	if (!rates->has_lost)
-		rate_change__add(&rates->change, items, service_ns);
+		model_change__add(&rates->change, items, service_ns);
 	rates->has_lost = false;
 	return 0;
 }
@@ -100,7 +101,7 @@ void rates_figures__free(struct rates_run *run)
 	}
 }
 
-uint32_t rates_figures__sample(const struct rate_process *stage, const struct rate_sums **sample)
+uint32_t rates_figures__sample(const struct rate_process *stage, const struct model_sums **sample)
 {
 	const struct stage_rates *rates = stage->user;
 
@@ -168,7 +169,7 @@ void rates_figures__of(const struct rates_run *run, const struct rate_process *s
 		f->estimate.range.rate =
 			(double)rates->service.items * 1e9 / rates->service.busy_ns;
 	}
-	f->phase_count = rate_change__phases(&rates->change, f->phases, &before);
+	f->phase_count = model_change__phases(&rates->change, f->phases, &before);
 }
 
 double rates_figures__outside(const struct rates_run *run)

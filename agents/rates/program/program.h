@@ -79,7 +79,7 @@ struct rates_figures {
 	/* The share of the time of the last stages in which they waited for this one. */
 	double held;
 	uint64_t held_ns[RATE_DOINGS];
-	struct rate_phase phases[RATE_PHASES];
+	struct model_phase phases[MODEL_PHASES];
 	uint32_t phase_count;
 };
 
@@ -91,7 +91,7 @@ void rates_figures__of(const struct rates_run *run, const struct rate_process *s
 #define RATES_SAMPLE 512u
 /* The last intervals of service of a stage, in bytes, at most RATES_SAMPLE. Returns their number.
  */
-uint32_t rates_figures__sample(const struct rate_process *stage, const struct rate_sums **sample);
+uint32_t rates_figures__sample(const struct rate_process *stage, const struct model_sums **sample);
 /* The share of the time in which the pipeline waited for something outside of it. */
 double rates_figures__outside(const struct rates_run *run);
 /* The stage that holds up the pipeline; NULL: something outside does, or it is unknown. */

@@ -24,7 +24,7 @@ static const char *share_text(uint64_t ns, uint64_t of_ns)
 	return ns ? cli_percent(of_ns ? (double)ns / (double)of_ns : 0) : "";
 }
 
-static const char *rate_range(const struct rates_request *request, const struct rates_figures *f)
+static const char *rate_interval(const struct rates_request *request, const struct rates_figures *f)
 {
 	if (!f->estimate.known)
 		return "";
@@ -62,7 +62,7 @@ static void print_stages(const struct rates_run *run)
 		cli_table__cell(table, cli_format("%u", stage->process->pid));
 		cli_table__cell(table, f.is_rate_known ? rate_text(request, f.estimate.range.rate)
 						       : "unknown");
-		cli_table__cell(table, rate_range(request, &f));
+		cli_table__cell(table, rate_interval(request, &f));
 		cli_table__cell(table, share_text(f.service_ns, f.lifetime_ns));
 		cli_table__cell(table, share_text(f.blocked_in_ns, f.lifetime_ns));
 		cli_table__cell(table, share_text(f.blocked_out_ns, f.lifetime_ns));
@@ -245,7 +245,7 @@ static void add_real(struct json_object *object, const char *key, double value, 
 		json_object_object_add(object, key, NULL);
 }
 
-static void add_range(struct json_object *object, const struct rate_range *range,
+static void add_range(struct json_object *object, const struct model_range *range,
 		      bool is_rate_known, bool is_interval_known)
 {
 	add_real(object, "rate_per_s", range->rate, is_rate_known);
