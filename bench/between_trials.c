@@ -61,7 +61,7 @@ static double value_of(const uint32_t *levels, uint64_t *random)
 static void take(struct explore_search *search, const uint32_t *levels, uint64_t *random)
 {
 	double value = value_of(levels, random);
-	const struct explore_run run = {.levels = levels, .values = &value, .seconds = 1};
+	const struct trial_race_run run = {.levels = levels, .values = &value, .seconds = 1};
 
 	if (explore_search__add(search, &run))
 		die("a run was not taken");

@@ -48,11 +48,11 @@ $(B)/bin/pem-explore: $(EXPLORE_ALL) $(LIBPEM) $(LIBPEM_AGENT)
 
 # Spaces and policies alone: for bench/between_trials.c and tests/unit/explore_model.c.
 EXPLORE_MODELS := $(MODELS_OBJ) $(call objects,$(wildcard agents/explore/policy/*.c) \
-  $(addprefix agents/trial/,table.c space.c figures.c) agents/loop/judge.c) $(EXPLORE_CLI)
+  $(addprefix agents/trial/,table.c space.c figures.c races.c) agents/loop/judge.c) $(EXPLORE_CLI)
 
 $(B)/tests/explore_search: $(call objects,$(addprefix agents/explore/policy/,search.c history.c) \
-  $(addprefix agents/models/,rows.c scores.c configurations.c) agents/trial/figures.c agents/loop/judge.c \
-  $(addprefix shared/,number_map.c rank_test.c student.c))
+  $(addprefix agents/models/,rows.c scores.c configurations.c) $(addprefix agents/trial/,races.c figures.c) \
+  agents/loop/judge.c $(addprefix shared/,number_map.c rank_test.c student.c))
 $(B)/tests/explore_model: $(EXPLORE_MODELS)
 $(B)/tests/explore_model: private TEST_LIBS += $(EXPLORE_LIBS)
 $(addprefix $(B)/obj/tests/unit/explore_,search.o model.o): private CPPFLAGS += -Iagents -Iagents/explore

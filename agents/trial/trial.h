@@ -14,6 +14,7 @@
  *	pair.c		two runs at the same time
  *	store.c		runs in the CPO database; stored.c: those that it has
  *	machines.c	several kinds of machines as a parameter of the space
+ *	races.h		which configuration is the best, where runs of one differ
  *	table.h		a space that was measured before, from CSV
  *	guard.c		a process that ends and restores everything if the agent is killed
  *

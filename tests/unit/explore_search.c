@@ -138,11 +138,11 @@ static struct explore_search *search_in_pairs(void)
 static void run_next(struct explore_search *search, uint32_t expected, bool is_again, double value)
 {
 	uint32_t level = 99;
-	const struct explore_run run = {.levels = &level,
-					.outcome = isnan(value) ? PEM_EXPLORE_FAILED
-								: PEM_EXPLORE_MEASURED,
-					.values = isnan(value) ? NULL : &value,
-					.seconds = 1};
+	const struct trial_race_run run = {.levels = &level,
+					   .outcome = isnan(value) ? PEM_EXPLORE_FAILED
+								   : PEM_EXPLORE_MEASURED,
+					   .values = isnan(value) ? NULL : &value,
+					   .seconds = 1};
 	bool again = !is_again;
 
 	assert_int_equal(explore_search__next(search, &level, &again), 1);
@@ -154,9 +154,9 @@ static void run_next(struct explore_search *search, uint32_t expected, bool is_a
 static void expect_best(const struct explore_search *search, uint32_t level, double median,
 			uint32_t runs)
 {
-	struct explore_best best;
+	struct trial_winner best;
 
-	assert_int_equal(explore_search__best(search, &best), 1);
+	assert_int_equal(trial_races__best(explore_search__races(search), &best), 1);
 	assert_int_equal(best.levels[0], level);
 	assert_float_equal(best.median, median, 1e-9);
 	assert_int_equal(best.runs, runs);
@@ -173,7 +173,10 @@ static void add_known(struct explore_search *search, const struct known *runs, s
 	size_t i;
 
 	for (i = 0; i < count; i++) {
-		const struct explore_run run = {.levels = &runs[i].level, .values = &runs[i].value};
+		const struct trial_race_run run = {
+			.levels = &runs[i].level,
+			.outcome = isnan(runs[i].value) ? PEM_EXPLORE_FAILED : PEM_EXPLORE_MEASURED,
+			.values = &runs[i].value};
 
 		assert_int_equal(explore_search__add(search, &run), 0);
 	}
@@ -192,12 +195,12 @@ static void add_trial(struct explore_history *history, uint32_t level, const dou
 static void without_races_the_least_is_best(void **state)
 {
 	struct explore_search *search = search_of(1, 0, 3);
-	struct explore_best best;
+	struct trial_winner best;
 	uint32_t level;
 	bool again;
 
 	(void)state;
-	assert_int_equal(explore_search__best(search, &best), 0);
+	assert_int_equal(trial_races__best(explore_search__races(search), &best), 0);
 	run_next(search, 0, false, 5);
 	run_next(search, 1, false, 3);
 	run_next(search, 2, false, 4);
@@ -211,7 +214,7 @@ static void without_races_the_least_is_best(void **state)
 static void configurations_run_several_times(void **state)
 {
 	struct explore_search *search = search_of(3, 0, 0);
-	struct explore_best best;
+	struct trial_winner best;
 
 	(void)state;
 	run_next(search, 0, false, 5);
@@ -223,7 +226,7 @@ static void configurations_run_several_times(void **state)
 	assert_int_equal(counting.trials[0].runs, 3);
 	assert_float_equal(counting.trials[0].error, 1 / sqrt(3), 1e-9);
 	assert_float_equal(counting.trials[0].seconds, 3, 1e-9);
-	assert_int_equal(explore_search__best(search, &best), 1);
+	assert_int_equal(trial_races__best(explore_search__races(search), &best), 1);
 	/* Student's t of 2 degrees of freedom. */
 	assert_float_equal(best.high, 6 + 4.30265 / sqrt(3), 1e-4);
 	assert_float_equal(best.low, 6 - 4.30265 / sqrt(3), 1e-4);
@@ -303,9 +306,9 @@ static void run_pair(struct explore_search *search, uint32_t rival, uint32_t bes
 	assert_int_equal(explore_search__next(search, &level, &again), 1);
 	assert_int_equal(level, rival);
 	assert_true(again);
-	assert_non_null(explore_search__beside(search));
-	assert_int_equal(explore_search__beside(search)[0], best);
-	assert_int_equal(explore_search__add_pair(search, levels, values), 0);
+	assert_non_null(trial_races__beside(explore_search__races(search)));
+	assert_int_equal(trial_races__beside(explore_search__races(search))[0], best);
+	assert_int_equal(trial_races__add_pair(explore_search__races(search), levels, values), 0);
 }
 
 static void a_race_in_pairs_is_decided_by_ratios(void **state)
@@ -320,7 +323,7 @@ static void a_race_in_pairs_is_decided_by_ratios(void **state)
 	run_pair(search, 1, 0, 290.8, 300);
 	/* In units of the best one's own run. */
 	expect_best(search, 1, (290.8 / 3 + 97) / 2, 4);
-	assert_null(explore_search__beside(search));
+	assert_null(trial_races__beside(explore_search__races(search)));
 	run_next(search, 2, false, 99);
 	expect_best(search, 1, (290.8 / 3 + 97) / 2, 4);
 	explore_search__free(search);
@@ -349,11 +352,11 @@ static void a_pair_of_no_race_does_nothing(void **state)
 	const double values[] = {1, 2};
 
 	(void)state;
-	assert_int_equal(explore_search__add_pair(search, levels, values), 0);
+	assert_int_equal(trial_races__add_pair(explore_search__races(search), levels, values), 0);
 	run_next(search, 0, false, 100);
 	run_next(search, 1, false, 110);
 	run_next(search, 2, false, 90);
-	assert_int_equal(explore_search__add_pair(search, levels, values), 0);
+	assert_int_equal(trial_races__add_pair(explore_search__races(search), levels, values), 0);
 	run_pair(search, 2, 0, 90, 100);
 	explore_search__free(search);
 }

@@ -17,7 +17,7 @@ static const char *of_runs(const struct explore_fresh *fresh)
 			   : "by the runs that chose it";
 }
 
-static void print_gain(struct exploration *x, const struct explore_best *best)
+static void print_gain(struct exploration *x, const struct trial_winner *best)
 {
 	struct explore_fresh fresh;
 	struct explore_estimate gain = exploration__gain(x, best, &fresh);
@@ -61,7 +61,7 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 	explore_commands__tell(e, levels, NULL);
 }
 
-static int print_json(struct exploration *x, const struct explore_best *best)
+static int print_json(struct exploration *x, const struct trial_winner *best)
 {
 	const struct trial_experiment *e = &x->experiment;
 	struct json_object *all = json_object_new_object();
@@ -164,7 +164,7 @@ static int say_none(const struct exploration *x)
 int explore_print_best(struct exploration *x)
 {
 	const struct trial_experiment *e = &x->experiment;
-	struct explore_best best;
+	struct trial_winner best;
 	char text[TRIAL_TEXT_BYTES];
 
 	if (!exploration__best(x, &best))
@@ -187,7 +187,7 @@ int explore_print_best(struct exploration *x)
 }
 
 /* Give the best configuration to files, databases and servers, for good. */
-static int apply(struct exploration *x, const struct explore_best *best)
+static int apply(struct exploration *x, const struct trial_winner *best)
 {
 	const struct trial_experiment *e = &x->experiment;
 	struct settings_refusal refusal = {.text = ""};
@@ -221,7 +221,7 @@ int explore_best(struct exploration *x)
 {
 	int status = explore_print_best(x);
 	struct explore_estimate gain;
-	struct explore_best best;
+	struct trial_winner best;
 	struct explore_fresh fresh;
 
 	if (status || !x->request->apply || !exploration__best(x, &best))

@@ -20,14 +20,14 @@ static uint32_t parameters(const struct exploration *exploration)
 struct explore_tried *exploration__find(const struct exploration *exploration,
 					const uint32_t *levels)
 {
-	size_t index = explore_search__find(exploration->search, levels);
+	size_t index = trial_races__find(explore_search__races(exploration->search), levels);
 
 	return index == SIZE_MAX ? NULL : &exploration->tried[index];
 }
 
 size_t exploration__number(const struct exploration *exploration, const uint32_t *levels)
 {
-	return explore_search__find(exploration->search, levels) + 1;
+	return trial_races__find(explore_search__races(exploration->search), levels) + 1;
 }
 
 /* The search sees values as policies do: the smaller, the better. */
@@ -35,11 +35,11 @@ static int tell_search(struct exploration *exploration, const struct trial_store
 {
 	const struct trial_experiment *e = &exploration->experiment;
 	double given[TRIAL_METRICS_MAX];
-	const struct explore_run run = {.levels = stored->levels,
-					.outcome = stored->outcome,
-					.values = given,
-					.seconds = stored->seconds,
-					.elsewhere = stored->machine};
+	const struct trial_race_run run = {.levels = stored->levels,
+					   .outcome = stored->outcome,
+					   .values = given,
+					   .seconds = stored->seconds,
+					   .elsewhere = stored->machine};
 	size_t i;
 
 	for (i = 0; i < e->objectives; i++)
@@ -63,7 +63,9 @@ static int take_pair(struct exploration *exploration, const struct trial_stored 
 				is_void ? NAN
 					: exploration__cost(exploration, stored->beside_value)};
 
-	return stored->machine ? 0 : explore_search__add_pair(exploration->search, levels, costs);
+	return stored->machine ? 0
+			       : trial_races__add_pair(explore_search__races(exploration->search),
+						       levels, costs);
 }
 
 /* The search numbers configurations by their first runs, and tried has them in that order. */
@@ -372,11 +374,11 @@ int exploration__act(void *arg)
 	return rc;
 }
 
-int exploration__best(const struct exploration *exploration, struct explore_best *best)
+int exploration__best(const struct exploration *exploration, struct trial_winner *best)
 {
 	double low;
 
-	if (explore_search__best(exploration->search, best) != 1)
+	if (trial_races__best(explore_search__races(exploration->search), best) != 1)
 		return 0;
 	if (exploration->experiment.metrics[0].greater_is_better) {
 		low = best->low;

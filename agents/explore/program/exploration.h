@@ -92,7 +92,7 @@ size_t exploration__number(const struct exploration *exploration, const uint32_t
  * fresh runs of both told, or as the runs that chose it do. NAN: unknown.
  */
 struct explore_estimate exploration__gain(struct exploration *exploration,
-					  const struct explore_best *best,
+					  const struct trial_winner *best,
 					  struct explore_fresh *fresh);
 /*
  * Run the best configuration and the defaults in pairs or in turns, and keep by how much it is
@@ -101,6 +101,6 @@ struct explore_estimate exploration__gain(struct exploration *exploration,
  */
 int exploration__validate(struct exploration *exploration, double left_s);
 /* The best configuration by what is known. Returns 1, or 0: nothing was measured. */
-int exploration__best(const struct exploration *exploration, struct explore_best *best);
+int exploration__best(const struct exploration *exploration, struct trial_winner *best);
 
 #endif

@@ -14,7 +14,7 @@
 
 /* By the runs that chose it, which had luck among them. */
 static struct explore_estimate gain_of_trials(const struct exploration *exploration,
-					      const struct explore_best *best)
+					      const struct trial_winner *best)
 {
 	const struct trial_experiment *e = &exploration->experiment;
 	const struct explore_tried *usual =
@@ -73,7 +73,7 @@ static int find_validation(struct exploration *exploration, const uint32_t *leve
 }
 
 struct explore_estimate exploration__gain(struct exploration *exploration,
-					  const struct explore_best *best,
+					  const struct trial_winner *best,
 					  struct explore_fresh *fresh)
 {
 	struct pem_db_validation found = {.size = sizeof(found)};
@@ -171,8 +171,9 @@ static int end_race(struct exploration *exploration)
 	for (; !rc && most && !trial_interrupted; most--) {
 		if (explore_search__next(exploration->search, levels, &again) != 1 || !again)
 			break;
-		rc = exploration__run(exploration, levels,
-				      explore_search__beside(exploration->search), false);
+		rc = exploration__run(
+			exploration, levels,
+			trial_races__beside(explore_search__races(exploration->search)), false);
 	}
 	return rc;
 }
@@ -188,7 +189,7 @@ static double seconds_of(const struct exploration *exploration, const uint32_t *
 }
 
 /* Can the best configuration be compared with the defaults, and was not yet? Or -errno. */
-static int is_open(struct exploration *exploration, const struct explore_best *best, double left_s)
+static int is_open(struct exploration *exploration, const struct trial_winner *best, double left_s)
 {
 	const struct trial_experiment *e = &exploration->experiment;
 	const struct explore_tried *usual =
@@ -209,7 +210,7 @@ int exploration__validate(struct exploration *exploration, double left_s)
 {
 	size_t bytes = exploration->experiment.space->view.parameter_count * sizeof(uint32_t);
 	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0}, attempt;
-	struct explore_best best;
+	struct trial_winner best;
 	int rc = exploration__catch_up(exploration);
 
 	exploration->validates = true;

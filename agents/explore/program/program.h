@@ -28,7 +28,7 @@ struct explore_request {
 	uint32_t budget; /* trials; 0: the verb's own */
 	uint32_t seeds;
 	uint32_t runs; /* of each configuration */
-	uint32_t race_runs; /* see policy/search.h */
+	uint32_t race_runs; /* see trial/races.h */
 	double noise_share, noise_most; /* of runs that are slower, and by how much */
 	bool maximize;
 	bool json;

@@ -63,9 +63,9 @@ static int try_next(const struct replay *replay, struct explore_search *search, 
 	const struct trial_space *space = replay->table.space;
 	uint32_t levels[TRIAL_PARAMETERS_MAX];
 	double value;
-	struct explore_run run = {
+	struct trial_race_run run = {
 		.levels = levels, .outcome = PEM_EXPLORE_MEASURED, .values = &value};
-	struct explore_best best;
+	struct trial_winner best;
 	bool again;
 	int rc = explore_search__next(search, levels, &again);
 
@@ -76,8 +76,8 @@ static int try_next(const struct replay *replay, struct explore_search *search, 
 	if (rc)
 		return rc;
 	/* Until the first configuration has all of its runs, it is the best one. */
-	if (!explore_search__best(search, &best))
-		best = (struct explore_best){.levels = levels, .runs = seed->made + 1};
+	if (!trial_races__best(explore_search__races(search), &best))
+		best = (struct trial_winner){.levels = levels, .runs = seed->made + 1};
 	seed->runs = best.runs;
 	seed->called[seed->made++] = trial_space__number(space, best.levels);
 	return 1;

@@ -15,7 +15,7 @@ static void show_progress(const struct exploration *x, uint32_t trials, uint64_t
 	const struct trial_experiment *e = &x->experiment;
 	double spent_s = (double)(cli_now_ns() - began_ns) / 1e9;
 	double left_s = e->time_s > 0 ? e->time_s - spent_s : INFINITY;
-	struct explore_best best;
+	struct trial_winner best;
 	bool is_known = exploration__best(x, &best);
 
 	if (trials && x->here > before && trials > x->here)
@@ -68,7 +68,9 @@ static int explore(struct exploration *x)
 			break;
 		}
 		show_progress(x, trials, began_ns, before);
-		rc = exploration__run(x, levels, again ? explore_search__beside(x->search) : NULL,
+		rc = exploration__run(x, levels,
+				      again ? trial_races__beside(explore_search__races(x->search))
+					    : NULL,
 				      !again);
 		/* It is reserved with the next look, and another one is chosen. */
 		if (rc == -EALREADY && ++skips < SKIPS_MAX)

@@ -98,7 +98,7 @@ int explore_show(struct exploration *x)
 						  usual ? (size_t)(usual - x->tried) : x->count};
 	struct explore_estimate gain;
 	struct explore_fresh fresh;
-	struct explore_best best;
+	struct trial_winner best;
 	size_t i;
 	int rc;
 
