@@ -245,9 +245,13 @@ static int end_race(struct trial_races *races, bool rival_wins)
 	return rc ? rc : tell(races, winner);
 }
 
-/* Find the best one, and who races with it, after a run. Returns 0 or -errno. */
+/*
+ * Find the best one, and who races with it, after a run. A loser is no rival, so each race leaves
+ * one fewer. Returns 0 or -errno.
+ */
 static int settle(struct trial_races *races)
 {
+	const struct contender *all = races->contenders;
 	int verdict, rc = 0;
 
 	while (!rc) {
@@ -256,8 +260,8 @@ static int settle(struct trial_races *races)
 
 			if (!is_measured(races, races->best) || !races->options.race_runs)
 				races->best = first;
-			if (first == races->best || !(races->contenders[first].median <
-						      races->contenders[races->best].median))
+			if (first == races->best || all[first].lost ||
+			    !(all[first].median < all[races->best].median))
 				return 0;
 			races->rival = first;
 		}

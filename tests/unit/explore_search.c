@@ -275,6 +275,26 @@ static void a_loser_does_not_race_again(void **state)
 	explore_search__free(search);
 }
 
+/* Levels 0 and 1 have lost races, and the winner has failed: the best of them is the best one. */
+static void losers_that_are_left_do_not_race(void **state)
+{
+	static const struct known runs[] = {
+		{0, 2}, {0, 9},   {0, 2}, {0, 9},   {0, 2},   {1, 1},   {1, 3.2},
+		{1, 1}, {1, 3.2}, {1, 1}, {2, 0.5}, {2, 0.6}, {2, 0.4}, {2, NAN},
+	};
+	/* Its median gets worse than that of level 0, which by ranks is still worse. */
+	static const struct known more = {1, 3.2};
+	struct explore_search *search = search_of(1, 4, 0);
+
+	(void)state;
+	add_known(search, runs, sizeof(runs) / sizeof(runs[0]));
+	expect_best(search, 1, 1, 5);
+	add_known(search, &more, 1);
+	expect_best(search, 1, 2.1, 6);
+	assert_false(trial_races__are_on(explore_search__races(search)));
+	explore_search__free(search);
+}
+
 static void a_better_one_wins_its_race(void **state)
 {
 	struct explore_search *search = search_of(1, 4, 0);
@@ -536,6 +556,7 @@ int main(void)
 		cmocka_unit_test(configurations_run_several_times),
 		cmocka_unit_test(a_lucky_run_loses_its_race),
 		cmocka_unit_test(a_loser_does_not_race_again),
+		cmocka_unit_test(losers_that_are_left_do_not_race),
 		cmocka_unit_test(a_better_one_wins_its_race),
 		cmocka_unit_test(a_race_in_pairs_is_decided_by_ratios),
 		cmocka_unit_test(void_pairs_end_a_race),
