@@ -367,26 +367,80 @@ static bool is_right(const struct pem_db_validation *v)
 	       v->gain_low <= v->gain && v->gain <= v->gain_high && v->gain_high < 100;
 }
 
-int trial_store__validation(struct trial_store *store, const uint32_t *levels, bool in_pairs,
-			    struct pem_db_validation *validation, struct pem_error *error)
+/*
+ * Find the directive of a comparison, and its last validation. Returns 1; 0: there is none, and
+ * directive->id is 0 if there is no directive either; or -errno with error.
+ */
+static int find_comparison(struct trial_store *store, const uint32_t *levels, bool in_pairs,
+			   struct pem_db_directive *directive, struct pem_db_validation *validation,
+			   struct pem_error *error)
 {
 	struct pem_db_validation like = {.size = sizeof(like)};
-	struct pem_db_directive directive;
 	int64_t rc;
 
+	*validation = (struct pem_db_validation){.size = sizeof(*validation)};
+	*directive = (struct pem_db_directive){.size = sizeof(*directive)};
 	if (!store->database || !store->application.id || !store->machine.id ||
-	    comparison_of(store, levels, in_pairs, &directive))
+	    comparison_of(store, levels, in_pairs, directive))
 		return 0;
 	/* Its key alone. */
-	directive.text[0] = '\0';
-	rc = pem_database__find(store->database, PEM_DB_DIRECTIVE, &directive, &directive, error);
+	directive->text[0] = '\0';
+	rc = pem_database__find(store->database, PEM_DB_DIRECTIVE, directive, directive, error);
 	if (rc != 1)
 		return (int)rc;
-	like.directive = directive.id;
+	like.directive = directive->id;
 	/* The last one comes last. */
 	rc = pem_database__each(store->database, PEM_DB_VALIDATION, &like, take_validation,
 				validation, error);
 	return rc > 0 ? is_right(validation) : (int)rc;
+}
+
+/* The gain of the metric, from a gain in % of the time: a rate is the inverse of a time. */
+static double gain_of_time(const struct trial_store *store, double percent)
+{
+	double share = percent / 100;
+
+	return store->experiment->metrics[0].greater_is_better ? share / (1 - share) : share;
+}
+
+int trial_store__gain(struct trial_store *store, const uint32_t *levels, struct trial_gain *gain,
+		      struct pem_error *error)
+{
+	struct pem_db_directive directive;
+	struct pem_db_validation found;
+	bool in_pairs = true;
+	int rc = find_comparison(store, levels, in_pairs, &directive, &found, error);
+
+	if (!rc || (rc == 1 && found.treated < 2 && !store->experiment->pairs)) {
+		in_pairs = false;
+		rc = find_comparison(store, levels, in_pairs, &directive, &found, error);
+	}
+	*gain = (struct trial_gain){.value = NAN, .low = NAN, .high = NAN, .in_pairs = in_pairs};
+	if (rc == 1 && found.treated > 1)
+		*gain = (struct trial_gain){.value = gain_of_time(store, found.gain),
+					    .low = gain_of_time(store, found.gain_low),
+					    .high = gain_of_time(store, found.gain_high),
+					    .runs = (uint32_t)found.treated,
+					    .in_pairs = in_pairs};
+	return rc;
+}
+
+int trial_store__compare(struct trial_store *store, const uint32_t *levels, bool in_pairs,
+			 int64_t *since_ns, struct pem_error *error)
+{
+	struct pem_db_directive directive;
+	struct pem_db_validation found;
+	int64_t rc = find_comparison(store, levels, in_pairs, &directive, &found, error);
+
+	*since_ns = directive.began_ns;
+	if (rc < 0 || (directive.id && !found.directive))
+		return (int)rc;
+	if (comparison_of(store, levels, in_pairs, &directive))
+		return 0;
+	directive.state = PEM_DB_ON_TRIAL;
+	directive.began_ns = *since_ns = trial_now_ns();
+	rc = pem_database__put(store->database, PEM_DB_DIRECTIVE, &directive, error);
+	return rc < 0 ? (int)rc : 0;
 }
 
 struct validating {

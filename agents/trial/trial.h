@@ -13,6 +13,7 @@
  *	figures.c	what several runs of a configuration come to
  *	pair.c		two runs at the same time
  *	store.c		runs in the CPO database; stored.c: those that it has
+ *	work.h		all of an experiment that is worked on here; comparisons with the defaults
  *	machines.c	several kinds of machines as a parameter of the space
  *	races.h		which configuration is the best, where runs of one differ
  *	table.h		a space that was measured before, from CSV
@@ -282,6 +283,17 @@ void trial_figures__add(struct trial_figures *figures, const double *values, siz
 double trial_figures__half_interval(const struct trial_figures *a, double a_unit,
 				    const struct trial_figures *b, double b_unit);
 
+/* How much better than another configuration one is, by the first metric. */
+struct trial_gain {
+	double value, low, high; /* as a share, with a 95 % interval; NAN: unknown */
+	uint32_t runs; /* fresh ones, of each of both; 0: none */
+	bool in_pairs; /* those were made in pairs */
+};
+
+/* A gain over the defaults by the runs that chose the configuration: luck has a part in it. */
+struct trial_gain trial_figures__gain(const struct trial_figures *found,
+				      const struct trial_figures *usual, bool greater_is_better);
+
 /* --- pair.c --- */
 
 /* Are there CPUs for both of a pair? Returns 0, -ENOTSUP with error, or another -errno. */
@@ -394,15 +406,23 @@ int trial_store__end(struct trial_store *store, const uint32_t *levels, const ui
 		     const struct trial_outcome *outcomes, struct pem_error *error);
 
 /*
- * Note, or find (trial_store__validation), the last comparison of a configuration with the defaults
- * in fresh runs, which were made in pairs or in turns; treated runs are the configuration's. The
- * second returns 1, 0: there is none, or -errno with error; the first 0 or -errno. Nothing is noted
- * or found without defaults, or of others than the document's.
+ * Comparisons of a configuration with the defaults in fresh runs, in pairs or in turns: only with
+ * the defaults that the document has now.
+ *
+ * Find the last one: one in pairs, unless there is none. Returns 1; 0: there is none; or -errno
+ * with error. One that could not be made has no runs and no value.
  */
+int trial_store__gain(struct trial_store *store, const uint32_t *levels, struct trial_gain *gain,
+		      struct pem_error *error);
+/*
+ * Note that one begins, and write when it began: earlier, if the last one did not end. Returns 0 or
+ * -errno with error.
+ */
+int trial_store__compare(struct trial_store *store, const uint32_t *levels, bool in_pairs,
+			 int64_t *since_ns, struct pem_error *error);
+/* Note its result, when it has ended. Returns 0 or -errno with error. */
 int trial_store__validate(struct trial_store *store, const uint32_t *levels, bool in_pairs,
 			  struct pem_db_validation *validation, struct pem_error *error);
-int trial_store__validation(struct trial_store *store, const uint32_t *levels, bool in_pairs,
-			    struct pem_db_validation *validation, struct pem_error *error);
 
 /* --- machines.c --- */
 

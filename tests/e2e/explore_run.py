@@ -478,6 +478,36 @@ def a_gain_is_of_fresh_runs():
 
 
 @test
+def an_interrupted_comparison_goes_on():
+    "^C or kill -9 among the fresh runs of a gain: the next exploration makes the runs that are missing, or all if others ran since"
+    body = """  <parameter name="a" values="1 2" default="1"/>
+  <command>echo >>n; if test $(wc -l &lt;n) -eq 9 &amp;&amp; ! test -e go; then : >in; sleep 987661; fi; echo v=$((12 - {a}))</command>
+  <metric name="v" match="v=([0-9]+)"/>"""
+    folder, env = experiment(body, attributes='policy="grid" trials="2" race="2"')
+    open(folder + "/go", "w", encoding="utf-8").close()
+    explore(folder, env, "run")
+    whole, gain = runs(folder)[0], json.loads(explore(folder, env, "best", "--json")[0])
+    for how, more in ((signal.SIGINT, 0), (signal.SIGKILL, 0), (signal.SIGINT, 3)):
+        folder, env = experiment(body, attributes='policy="grid" trials="2" race="2"')
+        explorer = subprocess.Popen([PEM, "explore", "run", folder + "/e.xml"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        while not os.path.exists(folder + "/in"):
+            assert explorer.poll() is None, explorer.stderr.read()
+            time.sleep(0.01)
+        children = subprocess.run(["pgrep", "-P", str(explorer.pid)], stdout=subprocess.PIPE, check=False).stdout.split()
+        os.kill(int(children[0]), how)
+        explorer.communicate()
+        open(folder + "/go", "w", encoding="utf-8").close()
+        equal(runs(folder)[0] - (how == signal.SIGKILL), 8, "runs before %s" % how)
+        if more:
+            explore(folder, env, "reproduce", "--trial", "1")
+        explore(folder, env, "run")
+        equal(runs(folder)[0], 8 + more + 12 if more else whole, "runs of both")
+        told = json.loads(explore(folder, env, "best", "--json")[0])
+        equal((told["gain"], told["fresh_runs"]), (gain["gain"], 6), "gain")
+
+
+@test
 def a_rate_gains_what_it_rises():
     "the gain of a rate in fresh runs is how much higher it is, and a document without races makes none"
     body = """  <parameter name="a" values="1 2" default="1"/>

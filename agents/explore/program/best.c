@@ -10,17 +10,16 @@
 #define RUNS_AGAIN 3u /* of a configuration whose figure is checked */
 
 /* Which runs a gain is of. */
-static const char *of_runs(const struct explore_fresh *fresh)
+static const char *of_runs(const struct trial_gain *gain)
 {
-	return fresh->runs ? cli_format("in %u fresh runs of each, in %s", fresh->runs,
-					fresh->in_pairs ? "pairs" : "turns")
-			   : "by the runs that chose it";
+	return gain->runs ? cli_format("in %u fresh runs of each, in %s", gain->runs,
+				       gain->in_pairs ? "pairs" : "turns")
+			  : "by the runs that chose it";
 }
 
 static void print_gain(struct exploration *x, const struct trial_winner *best)
 {
-	struct explore_fresh fresh;
-	struct explore_estimate gain = exploration__gain(x, best, &fresh);
+	struct trial_gain gain = exploration__gain(x, best);
 
 	if (isnan(gain.value))
 		return;
@@ -30,7 +29,7 @@ static void print_gain(struct exploration *x, const struct trial_winner *best)
 	}
 	if (gain.low <= 0 && gain.high >= 0) {
 		printf(", no difference from the defaults is seen (%+.1f to %+.1f %%, %s)",
-		       100 * gain.low, 100 * gain.high, of_runs(&fresh));
+		       100 * gain.low, 100 * gain.high, of_runs(&gain));
 		return;
 	}
 	printf(", %s %s than the defaults", cli_percent(fabs(gain.value)),
@@ -38,13 +37,12 @@ static void print_gain(struct exploration *x, const struct trial_winner *best)
 	if (isnan(gain.low))
 		printf(" (its error is unknown: one of them ran once)");
 	else
-		printf(" (%+.1f to %+.1f %%, %s)", 100 * gain.low, 100 * gain.high,
-		       of_runs(&fresh));
+		printf(" (%+.1f to %+.1f %%, %s)", 100 * gain.low, 100 * gain.high, of_runs(&gain));
 }
 
 static void print_ways(const struct exploration *x, const uint32_t *levels)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	const char *values[TRIAL_PARAMETERS_MAX];
 	uint32_t i;
 
@@ -63,10 +61,9 @@ static void print_ways(const struct exploration *x, const uint32_t *levels)
 
 static int print_json(struct exploration *x, const struct trial_winner *best)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	struct json_object *all = json_object_new_object();
-	struct explore_fresh fresh;
-	struct explore_estimate gain = exploration__gain(x, best, &fresh);
+	struct trial_gain gain = exploration__gain(x, best);
 	const char *values[TRIAL_PARAMETERS_MAX];
 
 	trial_experiment__values(e, best->levels, values);
@@ -88,8 +85,8 @@ static int print_json(struct exploration *x, const struct trial_winner *best)
 	if (!isnan(gain.low)) {
 		cli_json__real(all, "gain_low", gain.low);
 		cli_json__real(all, "gain_high", gain.high);
-		cli_json__count(all, "fresh_runs", fresh.runs);
-		cli_json__flag(all, "in_pairs", fresh.in_pairs);
+		cli_json__count(all, "fresh_runs", gain.runs);
+		cli_json__flag(all, "in_pairs", gain.in_pairs);
 	}
 	explore_commands__tell(e, best->levels, all);
 	cli_json__print(all, stdout, false);
@@ -99,7 +96,7 @@ static int print_json(struct exploration *x, const struct trial_winner *best)
 /* The trial of the best value on another kind of machine; NULL: nothing was measured there. */
 static const struct explore_tried *best_elsewhere(const struct exploration *x, uint32_t machine)
 {
-	bool greater = x->experiment.metrics[0].greater_is_better;
+	bool greater = x->work.experiment.metrics[0].greater_is_better;
 	const struct explore_tried *best = NULL;
 	size_t i;
 
@@ -117,18 +114,19 @@ static const struct explore_tried *best_elsewhere(const struct exploration *x, u
 
 static void print_elsewhere(const struct exploration *x)
 {
-	const struct trial_measure *metric = &x->experiment.metrics[0];
+	const struct trial_measure *metric = &x->work.experiment.metrics[0];
 	char text[TRIAL_TEXT_BYTES];
 	uint32_t machine;
 
-	for (machine = 1; machine < x->store.machine_count; machine++) {
+	for (machine = 1; machine < x->work.store.machine_count; machine++) {
 		const struct explore_tried *best = best_elsewhere(x, machine);
 
-		if (!best || trial_words__text(&x->experiment, best->levels, text))
+		if (!best || trial_words__text(&x->work.experiment, best->levels, text))
 			continue;
 		printf("\nOn %s trial %zu has the best %s, %g%s%s:\n  %s\n",
-		       x->store.machines[machine].text, (size_t)(best - x->tried) + 1, metric->name,
-		       best->figures.means[0], *metric->unit ? " " : "", metric->unit, text);
+		       x->work.store.machines[machine].text, (size_t)(best - x->tried) + 1,
+		       metric->name, best->figures.means[0], *metric->unit ? " " : "", metric->unit,
+		       text);
 	}
 }
 
@@ -145,7 +143,7 @@ static int say_none(const struct exploration *x)
 		return cli_error(CLI_FAILED,
 				 "nothing was tried on this kind of machine (%s): 'pem explore "
 				 "run' makes trials here",
-				 x->store.machines[0].text);
+				 x->work.store.machines[0].text);
 	}
 	if (!x->count)
 		return cli_error(CLI_FAILED,
@@ -163,7 +161,7 @@ static int say_none(const struct exploration *x)
 
 int explore_print_best(struct exploration *x)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	struct trial_winner best;
 	char text[TRIAL_TEXT_BYTES];
 
@@ -189,7 +187,7 @@ int explore_print_best(struct exploration *x)
 /* Give the best configuration to files, databases and servers, for good. */
 static int apply(struct exploration *x, const struct trial_winner *best)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	struct settings_refusal refusal = {.text = ""};
 	const char *values[TRIAL_PARAMETERS_MAX];
 	uint32_t count = e->space->view.parameter_count, outside = 0, i;
@@ -201,14 +199,14 @@ static int apply(struct exploration *x, const struct trial_winner *best)
 	if (!outside)
 		return cli_error(CLI_WRONG_INPUT, "there is nothing to apply: all settings are "
 						  "given as the trial above tells");
-	rc = settings_agent__apply(x->settings, SETTINGS_BEFORE_START, e->targets, values, count,
-				   &refusal, &x->error);
+	rc = settings_agent__apply(x->work.settings, SETTINGS_BEFORE_START, e->targets, values,
+				   count, &refusal, &x->error);
 	/* A server that a trial starts has its settings from the trial alone. */
 	if (!rc && !e->start)
-		rc = settings_agent__apply(x->settings, SETTINGS_AFTER_START, e->targets, values,
-					   count, &refusal, &x->error);
+		rc = settings_agent__apply(x->work.settings, SETTINGS_AFTER_START, e->targets,
+					   values, count, &refusal, &x->error);
 	if (!rc)
-		rc = settings_agent__keep(x->settings, &x->error);
+		rc = settings_agent__keep(x->work.settings, &x->error);
 	if (rc)
 		return rc > 0 ? cli_error(CLI_FAILED, "%s", refusal.text)
 			      : cli_fail(-rc, &x->error);
@@ -220,14 +218,13 @@ static int apply(struct exploration *x, const struct trial_winner *best)
 int explore_best(struct exploration *x)
 {
 	int status = explore_print_best(x);
-	struct explore_estimate gain;
+	struct trial_gain gain;
 	struct trial_winner best;
-	struct explore_fresh fresh;
 
 	if (status || !x->request->apply || !exploration__best(x, &best))
 		return status;
-	gain = exploration__gain(x, &best, &fresh);
-	if (fresh.runs && gain.high < 0)
+	gain = exploration__gain(x, &best);
+	if (gain.runs && gain.high < 0)
 		return cli_error(CLI_FAILED, "fresh runs showed that it is worse than the "
 					     "defaults: nothing was applied");
 	return apply(x, &best);
@@ -259,7 +256,7 @@ static int compare(const struct exploration *x, const struct trial_figures *then
 {
 	double difference = now->means[0] - then->means[0];
 	double half = trial_figures__half_interval(now, 1, then, 1);
-	const char *unit = x->experiment.metrics[0].unit;
+	const char *unit = x->work.experiment.metrics[0].unit;
 	uint32_t number = x->request->trial;
 	bool holds = fabs(difference) <= half;
 	bool known = !isnan(half) && (!holds || half <= CLOSE * fabs(then->means[0]));
@@ -281,7 +278,7 @@ static int compare(const struct exploration *x, const struct trial_figures *then
 			difference + half, RUNS_AGAIN);
 	if (!x->request->json) {
 		printf("trial %u: %s %g %s then (%u runs), %g %s now (%u runs)\n", number,
-		       x->experiment.metrics[0].name, then->means[0], unit, then->runs,
+		       x->work.experiment.metrics[0].name, then->means[0], unit, then->runs,
 		       now->means[0], unit, now->runs);
 		printf("The figure %s: the difference is %+g to %+g %s (95 %%).\n",
 		       holds ? "holds" : "does not hold", difference - half, difference + half,
@@ -308,16 +305,17 @@ int explore_reproduce(struct exploration *x)
 				 tried->reason);
 	if (tried->machine)
 		return cli_error(CLI_WRONG_INPUT, "trial %u ran on %s: reproduce it there", number,
-				 x->store.machines[tried->machine].text);
+				 x->work.store.machines[tried->machine].text);
 	then = tried->figures;
 	for (i = 0; !rc && i < RUNS_AGAIN; i++) {
 		rc = exploration__run(x, x->tried[number - 1].levels, NULL, false);
-		if (!rc && trial_outcome__has_values(x->outcome.outcome))
-			trial_figures__add(&now, x->outcome.values, x->experiment.metric_count);
+		if (!rc && trial_outcome__has_values(x->work.outcomes[0].outcome))
+			trial_figures__add(&now, x->work.outcomes[0].values,
+					   x->work.experiment.metric_count);
 	}
 	if (rc)
 		return rc == -EINTR ? 128 + trial_interrupted : cli_fail(-rc, &x->error);
 	if (!now.runs)
-		return cli_error(CLI_FAILED, "trial %u: %s", number, x->outcome.reason);
+		return cli_error(CLI_FAILED, "trial %u: %s", number, x->work.outcomes[0].reason);
 	return compare(x, &then, &now);
 }

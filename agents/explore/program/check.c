@@ -64,7 +64,7 @@ static struct json_object *metrics_json(const struct trial_experiment *e)
 
 static void print_json(const struct exploration *x, const uint32_t *levels, const char *missing)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	struct json_object *all = json_object_new_object();
 
 	cli_json__text(all, "exploration", e->name);
@@ -74,7 +74,7 @@ static void print_json(const struct exploration *x, const uint32_t *levels, cons
 	cli_json__text(all, "policy", x->policy.name);
 	cli_json__text(all, "folder", e->folder);
 	explore_commands__tell(e, levels, all);
-	cli_json__text(all, "program", x->store.application.path);
+	cli_json__text(all, "program", x->work.store.application.path);
 	cli_json__real(all, "limit_s", e->limit_s);
 	cli_json__count(all, "disk_bytes", e->disk_bytes);
 	json_object_object_add(all, "metrics", metrics_json(e));
@@ -86,7 +86,7 @@ static void print_json(const struct exploration *x, const uint32_t *levels, cons
 
 static void print_text(const struct exploration *x, const uint32_t *levels)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	size_t i;
 
 	printf("%s: %s, %s, policy %s\n", e->name,
@@ -108,14 +108,14 @@ static void print_text(const struct exploration *x, const uint32_t *levels)
 		       : e->metrics[i].greater_is_better ? ", the more the better"
 							 : ", the less the better");
 	printf("Trials are of this build of %s; %zu configurations were tried already.\n",
-	       x->store.application.path, x->count);
+	       x->work.store.application.path, x->count);
 }
 
 int explore_check(struct exploration *x)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	uint32_t levels[TRIAL_PARAMETERS_MAX] = {0};
-	int rc = trial_experiment__check(e, x->store.application.path, &x->error);
+	int rc = trial_experiment__check(e, x->work.store.application.path, &x->error);
 
 	if (e->has_default)
 		memcpy(levels, e->defaults, sizeof(levels));

@@ -12,7 +12,7 @@
 static void show_progress(const struct exploration *x, uint32_t trials, uint64_t began_ns,
 			  size_t before)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	double spent_s = (double)(cli_now_ns() - began_ns) / 1e9;
 	double left_s = e->time_s > 0 ? e->time_s - spent_s : INFINITY;
 	struct trial_winner best;
@@ -32,7 +32,7 @@ static void show_progress(const struct exploration *x, uint32_t trials, uint64_t
 /* Trials until the budget is used. Returns 0, or -errno. */
 static int explore(struct exploration *x)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	uint32_t trials = x->request->budget ? x->request->budget : e->trials;
 	uint32_t levels[TRIAL_PARAMETERS_MAX];
 	uint64_t began_ns = cli_now_ns();
@@ -58,13 +58,13 @@ static int explore(struct exploration *x)
 		if (rc <= 0 ||
 		    (!again && trials && x->here + exploration__made_now(x, true) >= trials))
 			break;
-		if (exploration__refused(x, levels)) {
+		if (trial_work__refused(&x->work, levels)) {
 			rc = explore_search__reserve(x->search, levels, PEM_EXPLORE_REFUSED);
 			if (++skips < SKIPS_MAX)
 				continue;
 			cli_say("the exploration ends: what is left has values that are refused: "
 				"%s",
-				exploration__refused(x, levels));
+				trial_work__refused(&x->work, levels));
 			break;
 		}
 		show_progress(x, trials, began_ns, before);
@@ -88,9 +88,9 @@ static int explore(struct exploration *x)
 int explore_run(struct exploration *x)
 {
 	uint64_t began_ns = cli_now_ns();
-	double time_s = x->experiment.time_s > 0 ? x->experiment.time_s : INFINITY;
+	double time_s = x->work.experiment.time_s > 0 ? x->work.experiment.time_s : INFINITY;
 	size_t lost;
-	int rc = trial_store__forget_lost(&x->store, &lost, &x->error), status;
+	int rc = trial_store__forget_lost(&x->work.store, &lost, &x->error), status;
 
 	if (lost)
 		cli_say("%s lost when an exploration was killed; such runs are made again if they "
@@ -100,7 +100,7 @@ int explore_run(struct exploration *x)
 		rc = explore(x);
 	if (!rc)
 		rc = exploration__validate(x, time_s - (double)(cli_now_ns() - began_ns) / 1e9);
-	exploration__restore(x);
+	trial_work__restore(&x->work);
 	if (rc && rc != -EINTR)
 		return cli_fail(-rc, &x->error);
 	status = rc && !x->count ? CLI_DONE : explore_print_best(x);

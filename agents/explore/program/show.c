@@ -66,7 +66,7 @@ static struct explore_result result_of(const struct exploration *x, const struct
 		.values = t->figures.runs ? t->figures.means : NULL,
 		.errors = t->figures.errors,
 		.seconds = t->seconds,
-		.machine = *t->node ? t->node : x->store.machines[t->machine].text,
+		.machine = *t->node ? t->node : x->work.store.machines[t->machine].text,
 		/* A measured configuration's reason is what it left. */
 		.reason = t->figures.runs ? "" : t->reason,
 		.left = t->figures.runs ? t->reason : "",
@@ -75,7 +75,7 @@ static struct explore_result result_of(const struct exploration *x, const struct
 
 int explore_show(struct exploration *x)
 {
-	const struct trial_experiment *e = &x->experiment;
+	const struct trial_experiment *e = &x->work.experiment;
 	const struct explore_tried *usual =
 		e->has_default ? exploration__find(x, e->defaults) : NULL;
 	/* One kind of machine alone tells nothing of another. */
@@ -96,8 +96,8 @@ int explore_show(struct exploration *x)
 					  .best = x->count,
 					  .reference =
 						  usual ? (size_t)(usual - x->tried) : x->count};
-	struct explore_estimate gain;
-	struct explore_fresh fresh;
+	struct explore_estimate estimate;
+	struct trial_gain gain;
 	struct trial_winner best;
 	size_t i;
 	int rc;
@@ -111,8 +111,9 @@ int explore_show(struct exploration *x)
 		trials[i] = result_of(x, &x->tried[i]);
 	if (exploration__best(x, &best)) {
 		results.best = exploration__number(x, best.levels) - 1;
-		gain = exploration__gain(x, &best, &fresh);
-		results.gain = isnan(gain.value) ? NULL : &gain;
+		gain = exploration__gain(x, &best);
+		estimate = (struct explore_estimate){gain.value, gain.low, gain.high};
+		results.gain = isnan(gain.value) ? NULL : &estimate;
 	}
 	rc = explore_results__report(&results, x->request->page, x->request->json, stdout);
 	free(trials);
