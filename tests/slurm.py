@@ -80,6 +80,10 @@ def cluster():
             skip(program + " is not installed")
     if os.geteuid() != 0:
         skip("a Slurm cluster starts as root here")
+    try:
+        socket.getaddrinfo("127.0.0.1", None, flags=socket.AI_ADDRCONFIG)
+    except socket.gaierror:
+        skip("only the loopback device has an address, and Slurm finds none then")
     search = os.environ["PATH"] + ":/usr/sbin"
     with tempfile.TemporaryDirectory(prefix="pem-slurm-") as folder, contextlib.ExitStack() as stack:
         os.chmod(folder, 0o755)

@@ -207,6 +207,25 @@ static int identify_application(struct pem_agent *agent, struct pem_error *error
 	return rc;
 }
 
+/* Make another application of the program with each list of arguments. */
+static void add_arguments(struct pem_agent *agent)
+{
+	struct pem_db_application *app = &agent->application;
+	char words[sizeof(app->name)];
+	size_t used, i;
+	struct hash hash;
+
+	begin_hash(&hash);
+	add_text(&hash, app->build_id);
+	add_text(&hash, agent->run.workload);
+	write_hash(&hash, "command:", app->build_id, sizeof(app->build_id));
+	memcpy(words, app->name, sizeof(words));
+	used = strlen(words);
+	for (i = 1; agent->argv[i] && used < sizeof(words) - 1; i++)
+		used += (size_t)snprintf(words + used, sizeof(words) - used, " %s", agent->argv[i]);
+	copy_text(app->name, sizeof(app->name), words);
+}
+
 /* --- the machine --- */
 
 /* The value of the first line of a file that begins with a word, behind ": ". */
@@ -259,6 +278,7 @@ int agent_identify(struct pem_agent *agent, struct pem_error *error)
 {
 	struct hash hash;
 	size_t i;
+	int rc;
 
 	/* Equal arguments are taken for equal work. */
 	begin_hash(&hash);
@@ -266,7 +286,10 @@ int agent_identify(struct pem_agent *agent, struct pem_error *error)
 		add_text(&hash, agent->argv[i]);
 	write_hash(&hash, "", agent->run.workload, sizeof(agent->run.workload));
 	identify_machine(&agent->machine);
-	return identify_application(agent, error);
+	rc = identify_application(agent, error);
+	if (!rc && agent->options.by_arguments)
+		add_arguments(agent);
+	return rc;
 }
 
 int pem_agent__identify(const char *command, struct pem_db_application *application,

@@ -149,6 +149,7 @@ static enum rate_doing blocked_in(struct rate_observation *o, struct rate_thread
 	if (!queue)
 		return call && call->file && ends_by_itself(call->file) ? RATE_WAITS : RATE_SLEEPS;
 	t->on = t->stage->on = queue;
+	queue->blocks++;
 	return kind == RATE_CALL_READS ? RATE_BLOCKED_IN : RATE_BLOCKED_OUT;
 }
 

@@ -49,6 +49,7 @@ struct rate_pipe {
 	uint64_t bytes_written, bytes_read;
 	/* Sums over threads that were blocked in a write to it, or a read from it */
 	uint64_t write_blocked_ns, read_blocked_ns;
+	uint64_t blocks; /* how often one was */
 };
 
 struct rate_process {
@@ -138,6 +139,8 @@ int rate_observation__arrange(struct rate_observation *o);
  */
 uint64_t rate_observation__outside_ns(const struct rate_observation *o);
 
+/* The inode of a pipe; 0: it has a name (a FIFO). */
+uint64_t rate_pipe__inode(const struct rate_pipe *pipe);
 /* The time that the stage spent on service so far. */
 uint64_t rate_process__service_ns(const struct rate_process *stage);
 uint64_t rate_process__blocked_in_ns(const struct rate_process *stage);

@@ -93,6 +93,12 @@ struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pas
 	return queue;
 }
 
+uint64_t rate_pipe__inode(const struct rate_pipe *pipe)
+{
+	return strncmp(pipe->file->path, "pipe:[", 6) ? 0
+						      : strtoull(pipe->file->path + 6, NULL, 10);
+}
+
 void rate_pipe__free(struct rate_pipe *queue)
 {
 	if (!queue || queue == &no_queue)

@@ -14,6 +14,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What a pass needs to tell who waits in which call, on what. */
 static const char *const events[] = {
@@ -37,6 +38,7 @@ static int begin(struct rates_run *run)
 
 void rates_run__free(struct rates_run *run)
 {
+	rate_pipes__free(run->pipes);
 	rates_figures__free(run);
 	rate_observation__free(run->observation);
 	pem_pass__free(run->pass);
@@ -143,18 +145,16 @@ static void take_record(const struct pem_record *record, void *arg)
 
 struct live {
 	struct rates_run *run;
-	struct pem_callback *callback;
 	void (*view)(struct rates_run *run);
 	uint64_t shown_ns;
 };
 
 /* Learn of losses. The lock is held. */
-static void count_losses(struct live *live)
+static void count_losses(struct rates_run *run)
 {
 	struct pem_callback_counts counts = {.size = sizeof(counts)};
-	struct rates_run *run = live->run;
 
-	if (pem_callback__counts(live->callback, &counts) || counts.lost == run->lost)
+	if (pem_callback__counts(run->callback, &counts) || counts.lost == run->lost)
 		return;
 	run->lost = counts.lost;
 	rates_figures__lose(run);
@@ -192,7 +192,7 @@ static void tick(void *arg)
 	uint64_t now_ns = cli_now_ns();
 
 	pthread_mutex_lock(&live->run->lock);
-	count_losses(live);
+	count_losses(live->run);
 	name_stages(live->run);
 	if (now_ns - live->shown_ns >= live->run->request->interval_ms * 1000000) {
 		live->shown_ns = now_ns;
@@ -201,14 +201,18 @@ static void tick(void *arg)
 	pthread_mutex_unlock(&live->run->lock);
 }
 
-/* Take all records from before. Stages that have not ended do what they do until now. */
-static void drain(struct live *live)
+int rates_gather__end(struct rates_run *run)
 {
-	struct rates_run *run = live->run;
 	uint64_t end = pem_clock();
 
-	pem_callback__settle(live->callback);
+	rate_pipes__end(run->pipes);
+	if (!run->callback)
+		return CLI_DONE;
+	pem_callback__settle(run->callback);
 	pthread_mutex_lock(&run->lock);
+	/* Before it is disabled: what waits then is later than the end, and counts as lost. */
+	count_losses(run);
+	/* Stages that have not ended do what they do until now. */
 	if (end > run->last_clock && run->last_clock)
 		run->last_ns +=
 			(uint64_t)((double)(end - run->last_clock) * 1e9 / (double)pem_clock__hz());
@@ -216,6 +220,10 @@ static void drain(struct live *live)
 	if (!rate_observation__arrange(run->observation))
 		name_stages(run);
 	pthread_mutex_unlock(&run->lock);
+	pem_callback__disable(run->callback);
+	pem_callback__unregister(run->callback);
+	run->callback = NULL;
+	return run->error ? cli_error(CLI_FAILED, "no memory to follow the pipeline") : CLI_DONE;
 }
 
 static int watch(struct live *live, struct pem_session *session)
@@ -253,7 +261,6 @@ static int watch(struct live *live, struct pem_session *session)
 		status = cli_run__status(&run);
 	}
 	cli_progress__clear();
-	drain(live);
 	return status;
 }
 
@@ -311,9 +318,22 @@ static int check_events(struct pem_session *session, const struct pem_event_set 
 	return CLI_DONE;
 }
 
-static int observe(struct live *live, struct pem_session *session)
+/* Follow the pipes of what is observed. Without their sizes predictions are of usual ones. */
+static void follow_pipes(struct rates_run *run)
 {
-	struct rates_run *run = live->run;
+	const struct cli_attach *attach = &run->request->attach;
+	pid_t roots[RATE_ROOTS_MAX] = {getpid()};
+	size_t i, count = run->request->words[0] != NULL;
+
+	for (i = 0; i < attach->count && count < RATE_ROOTS_MAX; i++)
+		if (attach->contexts[i].pid)
+			roots[count++] = (pid_t)attach->contexts[i].pid;
+	if (count)
+		run->pipes = rate_pipes__follow(roots, count, NULL, 0);
+}
+
+int rates_gather__begin(struct rates_run *run, struct pem_session *session)
+{
 	struct pem_error error = {{0}};
 	struct pem_event_set *set = pem_event_set__new(session, events, EVENTS, &error);
 	int status = set ? check_events(session, set) : cli_fail(-errno, &error);
@@ -325,17 +345,17 @@ static int observe(struct live *live, struct pem_session *session)
 	if (status == CLI_DONE)
 		status = begin(run);
 	if (status == CLI_DONE) {
-		live->callback = pem_session__register_async_callback(
+		run->callback = pem_session__register_async_callback(
 			session, set, NULL, take_record, run, NULL, &error);
-		if (!live->callback)
+		if (!run->callback)
 			status = cli_fail(-errno, &error);
 	}
 	pem_event_set__free(set);
 	if (status != CLI_DONE)
 		return status;
-	pem_callback__enable(live->callback);
-	status = cli_attach__start((struct cli_attach *)&run->request->attach, session);
-	return status == CLI_DONE ? watch(live, session) : status;
+	pem_callback__enable(run->callback);
+	follow_pipes(run);
+	return CLI_DONE;
 }
 
 int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run))
@@ -348,8 +368,9 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 	struct live live = {.run = run, .view = view};
 	struct pem_error error = {{0}};
 	char file[PATH_MAX];
-	int status = request->words[0] ? cli_command__check(request->words[0], file, sizeof(file))
-				       : CLI_DONE;
+	int ended, status = request->words[0]
+				    ? cli_command__check(request->words[0], file, sizeof(file))
+				    : CLI_DONE;
 
 	if (status != CLI_DONE)
 		return status;
@@ -357,17 +378,11 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 	run->session = pem_session__open(&options, &error);
 	if (!run->session)
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
-	status = observe(&live, run->session);
-	if (live.callback) {
-		/* Before it is disabled: what waits then is later than the end, and counts as lost.
-		 */
-		pthread_mutex_lock(&run->lock);
-		count_losses(&live);
-		pthread_mutex_unlock(&run->lock);
-		pem_callback__disable(live.callback);
-		pem_callback__unregister(live.callback);
-	}
-	if (run->error)
-		status = cli_error(CLI_FAILED, "no memory to follow the pipeline");
-	return status;
+	status = rates_gather__begin(run, run->session);
+	if (status == CLI_DONE)
+		status = cli_attach__start((struct cli_attach *)&request->attach, run->session);
+	if (status == CLI_DONE)
+		status = watch(&live, run->session);
+	ended = rates_gather__end(run);
+	return ended == CLI_DONE ? status : ended;
 }

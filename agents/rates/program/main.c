@@ -15,6 +15,11 @@ static const struct cli_option options[] = {
 	{'n', "items", "WHAT",
 	 "What an item is: bytes (the default), reads (each read is one, or each write of a stage "
 	 "that reads nothing), or a number of bytes, as 512 or 64K."},
+	{'t', "tune", NULL,
+	 "Observe the command once. If its stages often block on pipes, further runs try longer "
+	 "pipes; "
+	 "these are kept if they make the command faster, and withdrawn if not. Each call is one "
+	 "run."},
 	{'i', "interval", "MS", "Show the pipeline each MS milliseconds (1000), on a terminal."},
 	{'o', "output", "FILE",
 	 "Write the result to FILE; - is standard output. Default: the table to standard error, "
@@ -29,6 +34,7 @@ const struct cli_verb rates_help = {
 	.name = "rates",
 	.summary = "find out what each stage of a running pipeline could do",
 	.usage = "rates [--items WHAT] [--json] [-o FILE] -- COMMAND [ARGUMENT...]\n"
+		 "rates --tune [--json] [-o FILE] -- COMMAND [ARGUMENT...]\n"
 		 "rates [--items WHAT] [--json] [-o FILE] -p PID,...\n"
 		 "rates [--items WHAT] [--json] [-o FILE] TRACE",
 	.text = "A stage is a process that reads from a pipe or a FIFO, or writes to one, which "
@@ -78,6 +84,9 @@ static int take(struct rates_request *request, int code)
 	switch (code) {
 	case 'n':
 		return take_items(request);
+	case 't':
+		request->tune = true;
+		return CLI_DONE;
 	case 'i':
 		if (cli_parse_number(optarg, CLI_INTERVAL_MAX_MS, &request->interval_ms) ||
 		    request->interval_ms < 50)
@@ -148,10 +157,12 @@ static int find_rates(struct rates_request *request)
 	bool is_of_trace = !request->attach.count && is_trace(request->words);
 	int status = open_output(request, is_of_trace), printed;
 
-	if (status == CLI_DONE)
+	if (status == CLI_DONE && request->tune)
+		status = rates_tune(&run);
+	else if (status == CLI_DONE)
 		status = is_of_trace ? rates_gather__trace(&run, request->words[0])
 				     : rates_gather__live(&run, rates_report__view);
-	if (run.observation) {
+	if (run.observation && !request->tune) {
 		printed = rates_report__print(&run);
 		status = status == CLI_DONE ? printed : status;
 	}
@@ -172,6 +183,10 @@ int main(int argc, char **argv)
 	if (status == CLI_DONE && !request.words[0] && !request.attach.count)
 		status = cli_usage_error(&rates_help,
 					 "which pipeline? pem rates -- COMMAND, -p PID or TRACE");
+	if (status == CLI_DONE && request.tune && (request.attach.count || is_trace(request.words)))
+		status = cli_usage_error(
+			&rates_help,
+			"--tune takes a command, which it runs: pem rates --tune -- COMMAND");
 	if (status == CLI_DONE)
 		status = cli_attach__check(&request.attach, &rates_help, request.words[0] != NULL);
 	if (status == CLI_DONE)

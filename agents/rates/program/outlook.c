@@ -59,13 +59,15 @@ static bool add_queue(struct model *m, const struct rate_pipe *pipe)
 {
 	struct rate_queue *queue = &m->queues[m->pipeline.queue_count];
 	const struct rate_process *from = pipe->writers[0];
+	uint32_t bytes;
 
 	if (m->pipeline.queue_count == RATE_QUEUES_MAX || pipe->writer_count != 1 ||
 	    pipe->reader_count != 1 || !pipe->bytes_written)
 		return false;
 	queue->from = index_of(m, from);
 	queue->to = index_of(m, pipe->readers[0]);
-	queue->capacity = PIPE_BYTES;
+	bytes = rate_pipes__bytes(m->run->pipes, rate_pipe__inode(pipe));
+	queue->capacity = bytes ? bytes : PIPE_BYTES;
 	queue->given = (double)pipe->bytes_written /
 		       (double)(from->inputs ? from->bytes_in : from->bytes_out);
 	queue->taken = 1;

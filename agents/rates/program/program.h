@@ -6,6 +6,7 @@
  *	gather.c	records, of a trace or while they happen, to stages and their rates
  *	figures.c	what is told of a stage and of the pipeline, in numbers
  *	outlook.c	what the pipeline would do with other pipes, and with copies
+ *	tune.c		other sizes of pipes, tried in further runs
  *	report.c	the same as tables, sentences and JSON
  */
 #ifndef PEM_RATES_PROGRAM_H
@@ -14,6 +15,7 @@
 #include "attach.h"
 #include "cli.h"
 
+#include "apply/pipes.h"
 #include "estimate/estimate.h"
 #include "observe/observe.h"
 #include "predict/predict.h"
@@ -29,7 +31,7 @@ struct rates_request {
 	uint64_t block_bytes; /* of RATES_BLOCKS */
 	uint64_t interval_ms; /* between two live views */
 	const char *output;
-	bool json, quiet;
+	bool json, quiet, tune;
 	char **words; /* a command, or a trace's folder alone */
 	FILE *out;
 };
@@ -44,8 +46,10 @@ struct rates_run {
 	pthread_mutex_t lock;
 	struct pem_trace *trace; /* NULL: records come from the session */
 	struct pem_session *session;
+	struct pem_callback *callback;
 	struct pem_pass *pass;
 	struct rate_observation *observation;
+	struct rate_pipes *pipes; /* NULL: sizes of pipes are not known */
 	uint64_t last_clock, last_ns; /* of the last record that came */
 	uint64_t held_ns; /* of all stages and of what is outside, at a report */
 	uint64_t lost; /* records, as far as is known */
@@ -59,6 +63,13 @@ int rates_gather__trace(struct rates_run *run, const char *folder);
 /* Observe a command, or what runs already, and call view with run from time to time. A status. */
 int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run));
 void rates_run__free(struct rates_run *run);
+/*
+ * Begin to observe what runs under a session, which the caller has opened. Returns a status; what
+ * is wrong was printed.
+ */
+int rates_gather__begin(struct rates_run *run, struct pem_session *session);
+/* Take all records from before, bring stages up to date, and stop. Returns a status. */
+int rates_gather__end(struct rates_run *run);
 
 /* --- figures.c --- */
 
@@ -127,10 +138,17 @@ struct rates_outlook {
 /* Predict other sizes of pipes, and another copy of the bottleneck. Returns 0 or -ENOMEM. */
 int rates_outlook__find(const struct rates_run *run, struct rates_outlook *outlook);
 
+/* --- tune.c --- */
+
+/* Run the command once under the loop of agents. Returns its status; what is wrong was printed. */
+int rates_tune(struct rates_run *run);
+
 /* --- report.c --- */
 
 /* Print all of it. A status: CLI_UNACCOUNTED if records were lost. */
 int rates_report__print(struct rates_run *run);
+/* All of it as an object, which the caller frees. NULL: no memory. */
+struct json_object *rates_report__json(struct rates_run *run);
 /* A line about the pipeline as it is now, on a terminal. */
 void rates_report__view(struct rates_run *run);
 

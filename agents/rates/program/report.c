@@ -317,14 +317,17 @@ static struct json_object *names_json(struct rate_process *const *stages, size_t
 	return names;
 }
 
-static struct json_object *queue_json(const struct rate_pipe *queue)
+static struct json_object *queue_json(const struct rates_run *run, const struct rate_pipe *queue)
 {
 	struct json_object *object = json_object_new_object();
+	uint32_t capacity = rate_pipes__bytes(run->pipes, rate_pipe__inode(queue));
 
 	cli_json__text(object, "name", queue->file->path);
 	json_object_object_add(object, "from", names_json(queue->writers, queue->writer_count));
 	json_object_object_add(object, "to", names_json(queue->readers, queue->reader_count));
 	cli_json__count(object, "bytes", queue->bytes_read);
+	json_object_object_add(object, "capacity",
+			       capacity ? json_object_new_int64(capacity) : NULL);
 	cli_json__real(object, "reader_blocked", seconds(queue->read_blocked_ns));
 	cli_json__real(object, "writer_blocked", seconds(queue->write_blocked_ns));
 	return object;
@@ -359,7 +362,7 @@ static void add_outlook(const struct rates_run *run, struct json_object *object)
 	json_object_object_add(object, "predictions", ways);
 }
 
-static void print_json(const struct rates_run *run)
+static struct json_object *make_json(const struct rates_run *run)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *stages = json_object_new_array(), *queues = json_object_new_array();
@@ -370,8 +373,8 @@ static void print_json(const struct rates_run *run)
 		json_object_array_add(
 			stages, stage_json(run, rate_observation__stage(run->observation, i)));
 	for (i = 0; i < rate_observation__queue_count(run->observation); i++)
-		json_object_array_add(queues,
-				      queue_json(rate_observation__queue(run->observation, i)));
+		json_object_array_add(
+			queues, queue_json(run, rate_observation__queue(run->observation, i)));
 	cli_json__text(object, "item_unit", rates_figures__unit(run->request));
 	json_object_object_add(object, "stages", stages);
 	json_object_object_add(object, "queues", queues);
@@ -380,7 +383,12 @@ static void print_json(const struct rates_run *run)
 	cli_json__real(object, "held_up_outside", rates_figures__outside(run));
 	add_outlook(run, object);
 	cli_json__count(object, "lost", run->lost);
-	cli_json__print(object, run->request->out, false);
+	return object;
+}
+
+struct json_object *rates_report__json(struct rates_run *run)
+{
+	return rates_figures__refresh(run) ? NULL : make_json(run);
 }
 
 int rates_report__print(struct rates_run *run)
@@ -388,7 +396,7 @@ int rates_report__print(struct rates_run *run)
 	if (rates_figures__refresh(run))
 		return cli_error(CLI_FAILED, "no memory for the pipeline");
 	if (run->request->json) {
-		print_json(run);
+		cli_json__print(make_json(run), run->request->out, false);
 	} else {
 		print_stages(run);
 		if (rate_observation__queue_count(run->observation))

@@ -112,6 +112,11 @@ struct pem_agent_options {
 	 * to notice what changes.
 	 */
 	uint32_t exec_alone;
+	/*
+	 * 1: the application is the command with its arguments, not its program alone: for agents
+	 * of what a shell or an interpreter runs.
+	 */
+	uint32_t by_arguments;
 };
 
 /* The enum Verdict of share/pem/spec/agent.xml. */

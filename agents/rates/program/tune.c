@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * tune.c - pem rates --tune: longer pipes, tried and kept by the loop of agents (pem/agent.h)
+ *
+ * The first run of a command is observed. A pipe at which stages block often gets a directive: its
+ * new size. Further runs have these sizes or not, by chance, until the loop knows whether they pay.
+ * In these runs nothing is observed: a thread finds the pipes and resizes them (apply/pipes.h).
+ */
+#include "program/program.h"
+
+#include <pem/agent.h>
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define AGENT "rates"
+#define SIZE_LEAST (1u << 20) /* an ordinary user's limit, unless somebody has changed it */
+/*
+ * A block costs two switches of threads and a wake-up: some microseconds. Pipes whose blocks would
+ * cost a hundredth of the time are worth a trial even if the model, which knows no such costs,
+ * predicts no gain.
+ */
+#define BLOCK_NS 5000u
+#define WORTH 0.01
+
+struct tuning {
+	struct rates_run *run;
+	struct rate_pipe_wish wishes[RATE_QUEUES_MAX];
+	size_t wish_count;
+	struct rate_pipes *pipes;
+	struct json_object *observation; /* of an observed run */
+};
+
+/* --- observe --- */
+
+static int observe(struct pem_agent *agent, struct pem_session *session, void *arg)
+{
+	struct tuning *tuning = arg;
+
+	(void)agent;
+	return rates_gather__begin(tuning->run, session) == CLI_DONE ? 0 : -EIO;
+}
+
+/* --- model --- */
+
+/* Is the pipe one between two processes, of which one can find it again by their names? */
+static bool is_plain(const struct rate_pipe *queue)
+{
+	return rate_pipe__inode(queue) && queue->writer_count == 1 && queue->reader_count == 1 &&
+	       *queue->writers[0]->process->name && *queue->readers[0]->process->name;
+}
+
+static bool joins(const struct rate_pipe *queue, const struct rate_pipe *other)
+{
+	return is_plain(other) &&
+	       !strcmp(queue->writers[0]->process->name, other->writers[0]->process->name) &&
+	       !strcmp(queue->readers[0]->process->name, other->readers[0]->process->name);
+}
+
+/* Find how a pipe is found again. */
+static void name_pipe(const struct rates_run *run, const struct rate_pipe *queue,
+		      struct rate_pipe_wish *wish)
+{
+	size_t i;
+
+	memset(wish, 0, sizeof(*wish));
+	snprintf(wish->from, sizeof(wish->from), "%s", queue->writers[0]->process->name);
+	snprintf(wish->to, sizeof(wish->to), "%s", queue->readers[0]->process->name);
+	for (i = 0; i < rate_observation__queue_count(run->observation); i++) {
+		const struct rate_pipe *other = rate_observation__queue(run->observation, i);
+
+		if (!joins(queue, other))
+			continue;
+		wish->of++;
+		/* Processes are numbered in the order of their first records. */
+		wish->number +=
+			other->writers[0]->process->number <= queue->writers[0]->process->number;
+	}
+}
+
+static int propose_pipe(struct pem_agent *agent, const struct rates_run *run,
+			const struct rate_pipe *queue, const struct pem_db_directive *gain,
+			uint32_t bytes)
+{
+	struct pem_db_directive d = *gain;
+	struct rate_pipe_wish wish;
+
+	name_pipe(run, queue, &wish);
+	snprintf(d.subject, sizeof(d.subject), "pipe %" PRIu32 " of %" PRIu32 " from %s to %s",
+		 wish.number, wish.of, wish.from, wish.to);
+	snprintf(d.text, sizeof(d.text), "%" PRIu32 " %" PRIu32 " %" PRIu32 " %zu %s %s", bytes,
+		 wish.number, wish.of, strlen(wish.from), wish.from, wish.to);
+	d.state = PEM_DB_ON_TRIAL;
+	d.cost_bytes = bytes;
+	pem_agent__say(agent, PEM_LOG_INFO, "further runs try %s for %s", cli_bytes(bytes),
+		       d.subject);
+	return pem_agent__propose(agent, &d);
+}
+
+/* The gain that the model predicts for longer pipes, in % of the time; unknown: 0. */
+static void predict(const struct rates_run *run, struct pem_db_directive *d)
+{
+	static struct rates_outlook outlook;
+	const struct rate_range *was = &outlook.same.range,
+				*then = &outlook.ways[0].prediction.range;
+
+	if (rates_outlook__find(run, &outlook) || !outlook.is_believed || !outlook.way_count ||
+	    outlook.ways[0].prediction.method == RATE_UNKNOWN)
+		return;
+	d->predicted = 100 * (1 - was->rate / then->rate);
+	d->predicted_low = 100 * (1 - was->rate / then->low);
+	d->predicted_high = 100 * (1 - was->rate / then->high);
+}
+
+static int propose_all(struct pem_agent *agent, const struct rates_run *run)
+{
+	struct pem_db_directive gain = {.size = sizeof(gain), .rank = 1};
+	size_t i, count = rate_observation__queue_count(run->observation);
+	uint32_t limit = rate_pipes__limit(), bytes = limit < SIZE_LEAST ? limit : SIZE_LEAST;
+	int rc = 0;
+
+	predict(run, &gain);
+	for (i = 0; !rc && i < count && i < RATE_QUEUES_MAX; i++) {
+		const struct rate_pipe *queue = rate_observation__queue(run->observation, i);
+		uint32_t was = rate_pipes__bytes(run->pipes, rate_pipe__inode(queue));
+		double cost_ns = (double)queue->blocks * BLOCK_NS;
+
+		if (is_plain(queue) && was < bytes &&
+		    (gain.predicted >= 100 * WORTH || cost_ns > WORTH * (double)run->last_ns))
+			rc = propose_pipe(agent, run, queue, &gain, bytes);
+	}
+	return rc;
+}
+
+static int model(struct pem_agent *agent, struct pem_session *session, void *arg)
+{
+	struct tuning *tuning = arg;
+	struct rates_run *run = tuning->run;
+
+	(void)session;
+	if (rates_gather__end(run) != CLI_DONE)
+		return -EIO;
+	if (run->request->json)
+		tuning->observation = rates_report__json(run);
+	else if (rates_report__print(run) == CLI_FAILED)
+		return -ENOMEM;
+	if (run->lost) {
+		pem_agent__say(agent, PEM_LOG_WARNING,
+			       "records were lost: the next run is observed again");
+		return -EAGAIN;
+	}
+	return propose_all(agent, run);
+}
+
+/* --- apply --- */
+
+/*
+ * Read a directive: bytes, number, of, the length of the first name, and the names. Returns 0 or
+ * -EINVAL: it is not one of this version.
+ */
+static int read_wish(const struct pem_db_directive *d, struct rate_pipe_wish *wish)
+{
+	unsigned length;
+	size_t rest;
+	int at = 0;
+
+	memset(wish, 0, sizeof(*wish));
+	if (sscanf(d->text, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %u%n", &wish->bytes, &wish->number,
+		   &wish->of, &length, &at) != 4 ||
+	    !wish->bytes || wish->bytes > INT32_MAX)
+		return -EINVAL;
+	/* A space, the first name, a space, and the other one. */
+	rest = strlen(d->text) - (size_t)at;
+	if (length >= sizeof(wish->from) || rest < length + 2 ||
+	    rest - length - 2 >= sizeof(wish->to))
+		return -EINVAL;
+	memcpy(wish->from, d->text + at + 1, length);
+	strcpy(wish->to, d->text + at + 1 + length + 1);
+	return 0;
+}
+
+static int ready(struct pem_agent *agent, const struct pem_db_directive *directives, size_t count,
+		 void *arg)
+{
+	struct tuning *tuning = arg;
+	size_t i;
+
+	for (i = 0; i < count && i < RATE_QUEUES_MAX; i++)
+		if (read_wish(&directives[i], &tuning->wishes[tuning->wish_count++])) {
+			pem_agent__say(agent, PEM_LOG_WARNING,
+				       "directive %" PRId64
+				       " of the database is not one of this version",
+				       directives[i].id);
+			return 0;
+		}
+	return 1;
+}
+
+static int apply(struct pem_agent *agent, const struct pem_db_directive *directive, void *arg)
+{
+	const pid_t root = getpid();
+	struct tuning *tuning = arg;
+
+	(void)directive;
+	if (tuning->pipes)
+		return 0;
+	tuning->pipes = rate_pipes__follow(&root, 1, tuning->wishes, tuning->wish_count);
+	if (tuning->pipes)
+		return 0;
+	pem_agent__say(agent, PEM_LOG_WARNING, "no thread to resize pipes: %s", strerror(errno));
+	return -errno;
+}
+
+/* A run in which a pipe was not resized is not evidence. */
+static void check_wish(struct pem_agent *agent, const struct rate_pipe_wish *wish)
+{
+	if (wish->was_bytes && !wish->error)
+		return;
+	if (wish->error)
+		pem_agent__say(agent, PEM_LOG_WARNING,
+			       "the pipe from %s to %s can't have %s: %s; a user may have as much "
+			       "as fs.pipe-max-size and fs.pipe-user-pages-soft say (pipe(7)). "
+			       "This run does not count",
+			       wish->from, wish->to, cli_bytes(wish->bytes),
+			       strerror(-wish->error));
+	else
+		pem_agent__say(agent, PEM_LOG_WARNING,
+			       "the pipe from %s to %s was not found: this run does not count",
+			       wish->from, wish->to);
+	pem_agent__exclude(agent);
+}
+
+static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void *arg)
+{
+	struct tuning *tuning = arg;
+	size_t i;
+
+	rate_pipes__end(tuning->pipes);
+	for (i = 0; purpose == PEM_AGENT_TREATED && i < tuning->wish_count; i++)
+		check_wish(agent, &tuning->wishes[i]);
+}
+
+/* --- report --- */
+
+static const char *const purposes[] = {"with pipes as they are", "observed", "with longer pipes",
+				       "with pipes as they are, to compare"};
+static const char *const purpose_names[] = {"alone", "observed", "treated", "control"};
+static const char *const verdicts[] = {"faster", "equal", "slower", "unclear"};
+
+static void tell(const struct pem_agent_report *report)
+{
+	const char *gain = "", *end = "";
+
+	if (report->treated && report->controls && report->treated + report->controls > 2)
+		gain = report->gain_low < -100
+			       ? "; the gain is unknown so far"
+			       : cli_format("; gain %.1f %% (%.1f to %.1f)", report->gain,
+					    report->gain_low, report->gain_high);
+	if (report->treated || report->controls)
+		gain = cli_format("%s, %u with, %u without", gain, report->treated,
+				  report->controls);
+	if (report->verdict == PEM_AGENT_FASTER)
+		end = ". The longer pipes are kept";
+	else if (report->verdict != PEM_AGENT_UNCLEAR)
+		end = ". The longer pipes are withdrawn";
+	else if (report->purpose == PEM_AGENT_OBSERVED && !report->directives)
+		end = ". No pipe is blocked often enough for a longer one";
+	cli_say("run %" PRId64 ", %s: %.3f s%s%s", report->run, purposes[report->purpose],
+		report->seconds, gain, end);
+}
+
+static void print_json(const struct tuning *tuning, const struct pem_agent_report *report)
+{
+	struct json_object *object = json_object_new_object(), *pipes = json_object_new_array();
+	size_t i;
+
+	for (i = 0; i < tuning->wish_count; i++) {
+		const struct rate_pipe_wish *wish = &tuning->wishes[i];
+		struct json_object *pipe = json_object_new_object();
+
+		cli_json__text(pipe, "from", wish->from);
+		cli_json__text(pipe, "to", wish->to);
+		cli_json__count(pipe, "bytes", wish->bytes);
+		if (wish->was_bytes)
+			cli_json__count(pipe, "was_bytes", wish->was_bytes);
+		json_object_array_add(pipes, pipe);
+	}
+	cli_json__count(object, "run", (uint64_t)report->run);
+	cli_json__text(object, "purpose", purpose_names[report->purpose]);
+	cli_json__text(object, "verdict", verdicts[report->verdict]);
+	cli_json__real(object, "seconds", report->seconds);
+	cli_json__real(object, "gain", report->gain);
+	cli_json__real(object, "gain_low", report->gain_low);
+	cli_json__real(object, "gain_high", report->gain_high);
+	cli_json__count(object, "treated", report->treated);
+	cli_json__count(object, "controls", report->controls);
+	cli_json__count(object, "directives", report->directives);
+	cli_json__flag(object, "kept", report->kept);
+	cli_json__flag(object, "counts", !report->excluded);
+	json_object_object_add(object, "pipes", pipes);
+	json_object_object_add(object, "observation", tuning->observation);
+	cli_json__print(object, tuning->run->request->out, false);
+}
+
+static void say(enum pem_log_level level, const char *text, void *arg)
+{
+	const struct rates_request *request = arg;
+
+	if (level != PEM_LOG_INFO || !request->quiet)
+		cli_say("%s", text);
+}
+
+int rates_tune(struct rates_run *run)
+{
+	static const struct pem_agent_ops ops = {.size = sizeof(ops),
+						 .name = AGENT,
+						 .observe = observe,
+						 .model = model,
+						 .apply = apply,
+						 .ended = ended,
+						 .ready = ready};
+	const struct rates_request *request = run->request;
+	const struct pem_agent_options options = {
+		.size = sizeof(options), .log = say, .log_arg = (void *)request, .by_arguments = 1};
+	struct pem_agent_report report = {.size = sizeof(report)};
+	struct tuning tuning = {.run = run};
+	struct pem_error error = {{0}};
+	char file[PATH_MAX];
+	int status = cli_command__check(request->words[0], file, sizeof(file));
+
+	if (status != CLI_DONE)
+		return status;
+	cli_descriptors__raise();
+	status = pem_agent__run(&ops, &tuning, request->words, &options, &report, &error);
+	rate_pipes__free(tuning.pipes);
+	if (status == -ENOENT || status == -EACCES)
+		return cli_error(status == -ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE, "%s",
+				 error.text);
+	if (status < 0)
+		return status == -EPERM ? cli_error(CLI_NOT_HERE, "%s", error.text)
+					: cli_fail(status, &error);
+	if (!request->quiet)
+		tell(&report);
+	if (request->json)
+		print_json(&tuning, &report);
+	return status;
+}

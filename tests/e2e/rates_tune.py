@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: MIT
+"""rates_tune: pem rates --tune tries longer pipes in further runs of a command, which tells itself how long its pipe is"""
+import json
+import os
+import sqlite3
+import sys
+
+from probing import here
+from tap import BUILD, PEM, equal, run, run_all, test, tmp
+
+if not os.path.exists(BUILD + "/bin/pem-rates"):
+    print("1..0 # SKIP pem rates was not built: it needs json-c, SQLite and libelf")
+    sys.exit(77)
+
+# Reads its input in large parts, and prints how long its pipe is. Its name is that of a stage.
+READER = """import fcntl, os, sys
+while os.read(0, 1 << 20): pass
+print("pipe", fcntl.fcntl(0, 1032), file=sys.stderr)
+sys.exit(int(sys.argv[1]))
+"""
+USUAL, LONG = 65536, 1 << 20
+
+
+class Command:
+    """A command of two stages that block on the pipe between them, with a database of its own."""
+
+    def __init__(self, status=0):
+        folder = tmp()
+        os.chmod(folder, 0o700)
+        self.database = os.path.join(folder, "db")
+        self.reader = os.path.join(folder, "reader.py")
+        with open(self.reader, "w", encoding="ascii") as text:
+            text.write(READER)
+        self.words = ["sh", "-c", "head -c 100000000 /dev/zero | %s %s %d" % (sys.executable, self.reader, status)]
+        self.status = status
+
+    def tune(self, words=None, status=None):
+        """What a run's JSON has, the sizes that the command's pipe had at its end, and all that was said."""
+        here()
+        rc, out, err = run([PEM, "rates", "--tune", "--json", "--", *(words or self.words)], env={**os.environ, "PEM_DB": self.database}, timeout=300)
+        equal(rc, self.status if status is None else status, "status: " + err)
+        return json.loads(out), [int(line.split()[1]) for line in err.splitlines() if line.startswith("pipe ")], err
+
+    def change(self, statement):
+        with sqlite3.connect(self.database) as database:
+            equal(database.execute(statement).rowcount, 1, "changed rows")
+
+
+@test
+def pipes_are_long_in_treated_runs_alone():
+    "after the observed run, the pipe has 1 MiB in the runs that are called treated, and 64 KiB in the others"
+    command = Command()
+    found, sizes, _ = command.tune()
+    equal((found["purpose"], found["directives"], sizes), ("observed", 1, [USUAL]), "first run")
+    queue = found["observation"]["queues"][0]
+    equal((queue["capacity"], queue["bytes"]), (USUAL, 100000000), "the observed queue")
+    seen = set()
+    while seen != {"treated", "control"}:
+        found, sizes, err = command.tune()
+        equal(sizes, [LONG if found["purpose"] == "treated" else USUAL], found["purpose"] + ": " + err)
+        equal(found["counts"], True, "it counts")
+        if found["purpose"] == "treated":
+            equal([(p["to"], p["bytes"], p["was_bytes"]) for p in found["pipes"]], [("python3"[:15], LONG, USUAL)], "pipes")
+        seen.add(found["purpose"])
+
+
+@test
+def each_command_is_an_application():
+    "what one command of a shell showed says nothing of another one; the status is the command's"
+    command = Command(status=3)
+    equal(command.tune()[0]["purpose"], "observed", "first")
+    equal(command.tune(["sh", "-c", "true"], status=0)[0]["purpose"], "observed", "another command")
+    assert command.tune()[0]["purpose"] in ("treated", "control"), "the first command again"
+
+
+@test
+def a_pipe_that_does_not_block():
+    "a command without a pipe that stages block on is left as it is"
+    command = Command()
+    words = ["sh", "-c", "echo x | cat >/dev/null"]
+    found, _, err = command.tune(words, 0)
+    equal((found["purpose"], found["directives"]), ("observed", 0), "first run")
+    assert "No pipe is blocked often enough" in err, err
+    equal(command.tune(words, 0)[0]["purpose"], "alone", "second run")
+
+
+@test
+def a_pipe_that_is_not_found():
+    "a run in which a pipe was not resized is no evidence"
+    command = Command()
+    command.tune()
+    command.change("update directive set text = '1048576 1 1 5 other cat' where text like '1048576 %'")
+    found = {"purpose": "control"}
+    while found["purpose"] != "treated":
+        found, sizes, err = command.tune()
+        equal(sizes, [USUAL], "size")
+    equal(found["counts"], False, "it counts")
+    assert "was not found: this run does not count" in err, err
+
+
+@test
+def directives_that_are_not_valid():
+    "text that is not a directive is not applied, and the command runs alone"
+    for text in ("", "x", "1048576 1 1", "1048576 1 1 4294967295 head cat", "0 1 1 4 head cat", "1048576 1 1 4 head", "99999999999999999999 1 1 4 head cat",
+                 "-1 1 1 4 head cat", "1048576 1 1 64 " + 64 * "x" + " cat", "1048576 1 1 4 head " + 64 * "x"):
+        command = Command()
+        command.tune()
+        command.change("update directive set text = '%s' where text like '1048576 %%'" % text)
+        found, sizes, err = command.tune()
+        equal((found["purpose"], sizes), ("alone", [USUAL]), text)
+        assert "not one of this version" in err, err
+
+
+@test
+def a_size_beyond_the_limit():
+    "a size that the kernel refuses leaves the pipe as it is, with a sentence"
+    command = Command()
+    command.tune()
+    command.change("update directive set text = '2147483647' || substr(text, 8) where text like '1048576 %'")
+    found = {"purpose": "control"}
+    while found["purpose"] != "treated":
+        found, sizes, err = command.tune()
+        equal(sizes, [USUAL], "size")
+    equal(found["counts"], False, "it counts")
+    assert "fs.pipe-max-size" in err, err
+
+
+@test
+def what_takes_no_command():
+    "--tune of processes that run, or of a trace, is refused with the way to use it"
+    for words in (["-p", str(os.getpid())], []):
+        rc, _, err = run([PEM, "rates", "--tune", *words])
+        equal(rc, 1, "status")
+        assert "pem rates" in err, err
+
+
+run_all()
