@@ -20,7 +20,15 @@ if not os.path.exists(BUILD + "/bin/pem-rates"):
 def rates(command, *options, status=0):
     """What pem rates --json prints of a command, and what the command itself printed to standard error."""
     here()
-    rc, out, err = run([PEM, "rates", "--json", "-q", *options, "--", "sh", "-c", command], timeout=300)
+    return unless_lost(lambda: run([PEM, "rates", "--json", "-q", *options, "--", "sh", "-c", command], timeout=300), status)
+
+
+def unless_lost(do, status=0):
+    """What it prints. On a machine that is busy enough, records are lost: then it is done again."""
+    for _ in range(5):
+        rc, out, err = do()
+        if not out or not json.loads(out)["lost"]:
+            break
     equal(rc, status, "status: " + err)
     return json.loads(out), err
 
@@ -123,19 +131,22 @@ def items_of_another_size():
 def a_trace_tells_the_same():
     "a recorded pipeline has the stages, bytes and rates that the programs know"
     here()
-    trace = os.path.join(tmp(), "trace")
-    rc, _, err = run([PEM, "record", "-q", "-o", trace, "-e", "OS::Syscall,OS::Sched,OS::Process", "--", "sh", "-c",
-                      pipeline("-o 4096 60 3000", "-i -o 4096 90 3000", "-i 4096 60 3000")])
-    equal(rc, 0, "status: " + err)
-    known = truth(err)
-    rc, out, err = run([PEM, "rates", "--json", trace])
-    equal(rc, 0, "status: " + err)
-    found = json.loads(out)
+    known = {}
+
+    def record():
+        trace = os.path.join(tmp(), "trace")
+        rc, _, err = run([PEM, "record", "-q", "-o", trace, "-e", "OS::Syscall,OS::Sched,OS::Process", "--", "sh", "-c",
+                          pipeline("-o 4096 60 3000", "-i -o 4096 90 3000", "-i 4096 60 3000")])
+        equal(rc, 0, "status: " + err)
+        known.update(truth(err), trace=trace)
+        return run([PEM, "rates", "--json", trace])
+
+    found, _ = unless_lost(record)
     equal(len(found["stages"]), 3, "stages")
     for stage in found["stages"]:
         items, seconds = known[stage["pid"]]
         near(stage["rate_per_s"], items / seconds, 0.05, "rate of %s" % stage["name"])
-    rc, out, err = run([PEM, "rates", trace])
+    rc, out, err = run([PEM, "rates", known["trace"]])
     assert "The bottleneck is " in out, out
 
 

@@ -21,8 +21,8 @@
 #define SIZE_LEAST (1u << 20) /* an ordinary user's limit, unless somebody has changed it */
 /*
  * A block costs two switches of threads and a wake-up: some microseconds. Pipes whose blocks would
- * cost a hundredth of the time are worth a trial even if the model, which knows no such costs,
- * predicts no gain.
+ * cost a hundredth of the time in which stages run are worth a trial even if the model, which knows
+ * no such costs, predicts no gain.
  */
 #define BLOCK_NS 5000u
 #define WORTH 0.01
@@ -105,8 +105,8 @@ static int propose_pipe(struct pem_agent *agent, const struct rates_run *run,
 static void predict(const struct rates_run *run, struct pem_db_directive *d)
 {
 	static struct rates_outlook outlook;
-	const struct rate_range *was = &outlook.same.range,
-				*then = &outlook.ways[0].prediction.range;
+	const struct model_range *was = &outlook.same.range,
+				 *then = &outlook.ways[0].prediction.range;
 
 	if (rates_outlook__find(run, &outlook) || !outlook.is_believed || !outlook.way_count ||
 	    outlook.ways[0].prediction.method == RATE_UNKNOWN)
@@ -114,6 +114,17 @@ static void predict(const struct rates_run *run, struct pem_db_directive *d)
 	d->predicted = 100 * (1 - was->rate / then->rate);
 	d->predicted_low = 100 * (1 - was->rate / then->low);
 	d->predicted_high = 100 * (1 - was->rate / then->high);
+}
+
+/* The time in which stages ran, of all together. */
+static double running_ns(const struct rates_run *run)
+{
+	uint64_t ns = 0;
+	size_t i;
+
+	for (i = 0; i < rate_observation__stage_count(run->observation); i++)
+		ns += rate_observation__stage(run->observation, i)->ns[RATE_RUNS];
+	return (double)ns;
 }
 
 static int propose_all(struct pem_agent *agent, const struct rates_run *run)
@@ -130,7 +141,7 @@ static int propose_all(struct pem_agent *agent, const struct rates_run *run)
 		double cost_ns = (double)queue->blocks * BLOCK_NS;
 
 		if (is_plain(queue) && was < bytes &&
-		    (gain.predicted >= 100 * WORTH || cost_ns > WORTH * (double)run->last_ns))
+		    (gain.predicted >= 100 * WORTH || cost_ns > WORTH * running_ns(run)))
 			rc = propose_pipe(agent, run, queue, &gain, bytes);
 	}
 	return rc;
