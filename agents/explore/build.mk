@@ -10,7 +10,7 @@ EXPLORE_CLI := $(call objects,$(addprefix cli/,actions.c options.c text.c table.
 # The page of pem explore show --html, carried inside of the program.
 EXPLORE_GEN := $(B)/gen/agents/explore
 $(EXPLORE_GEN)/page.html: agents/explore/page/page.html viz-export/page/assemble.awk \
-  $(wildcard agents/explore/page/*.css agents/explore/page/*.js)
+  $(wildcard agents/explore/page/*.css agents/explore/page/*.js) $(AGENT_PAGE)
 	$(call say,GEN,$@)
 	@mkdir -p $(@D)
 	$(Q)awk -v own=agents/explore/page -f viz-export/page/assemble.awk $< > $@

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# assemble.awk - put files into a page: a line '@NAME@' becomes the file's text. See build.mk.
+# assemble.awk - put files into a page: a line '@NAME@' becomes the file's text. See build.mk. A name with
+# a '/' is a path from the top of the tree.
 
 function fail(text)
 {
@@ -13,7 +14,7 @@ function path_of(name)
 {
 	if (name == "licence")
 		return licence
-	return (name ~ /^dygraph/ ? library : own) "/" name
+	return name ~ "/" ? name : (name ~ /^dygraph/ ? library : own) "/" name
 }
 
 function put(name,    path, line, status, lines)
@@ -36,7 +37,7 @@ function put(name,    path, line, status, lines)
 
 /^@data@$/ { print; marks++; next }
 /^@other@$/ { print; next }
-/^@[A-Za-z0-9_.-]+@$/ { put(substr($0, 2, length($0) - 2)); next }
+/^@[A-Za-z0-9_.\/-]+@$/ { put(substr($0, 2, length($0) - 2)); next }
 { print }
 
 END {

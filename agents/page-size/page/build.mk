@@ -2,12 +2,6 @@
 # The page of pem page-size show --html, put together as that of the HTML exporter is
 # (viz-export/page), and carried inside of pem-page-size.
 
-# A file as data of a program, from a symbol to the same with _end. Use: $(call embed,SYMBOL)
-embed = $(Q){ echo '	.section .rodata'; \
-  for end in '' _end; do echo "	.global $1$$end"; done; \
-  echo '$1:'; echo '	.incbin "$<"'; echo '$1_end:'; \
-  echo '	.section .note.GNU-stack,"",%progbits'; } > $@
-
 PAGE_SIZE_GEN := $(B)/gen/agents/page-size
 ifeq ($(words $(DYGRAPHS)),3)
 PAGE_SIZE_PAGE := $(B)/obj/gen/agents/page-size/page.o
@@ -16,7 +10,7 @@ $(info pem page-size show --html: left out, needs dygraphs (package libjs-dygrap
 endif
 
 $(PAGE_SIZE_GEN)/page.html: agents/page-size/page/page.html viz-export/page/assemble.awk \
-  $(wildcard agents/page-size/page/*.css agents/page-size/page/*.js) $(DYGRAPHS)
+  $(wildcard agents/page-size/page/*.css agents/page-size/page/*.js) $(AGENT_PAGE) $(DYGRAPHS)
 	$(call say,GEN,$@)
 	@mkdir -p $(@D)
 	$(Q)awk -v own=agents/page-size/page -v library=$(DYGRAPHS_DIR) -v licence=$(DYGRAPHS_LICENCE) \

@@ -2,16 +2,7 @@
 // main.js - fills the page of 'pem page-size show --html' from its data (program/page.c)
 "use strict";
 
-const data = JSON.parse(document.getElementById("data").textContent);
-
-function element(tag, className, text) {
-	const made = document.createElement(tag);
-	if (className)
-		made.className = className;
-	if (text !== undefined)
-		made.textContent = text;
-	return made;
-}
+const data = JSON.parse(at("data").textContent);
 
 function bytesText(bytes) {
 	const units = ["B", "KiB", "MiB", "GiB", "TiB"];
@@ -51,8 +42,8 @@ function fill(table, titles, rows, numbers) {
 
 function head() {
 	document.title = data.program + " - pem page-size";
-	document.getElementById("program").textContent = data.program;
-	document.getElementById("machine").textContent =
+	at("program").textContent = data.program;
+	at("machine").textContent =
 		`build ${data.build_id.slice(0, 16)} on ${data.processor || "this machine"}, Linux ${data.kernel}`;
 	const kept = data.sites.filter((site) => site.state === "kept");
 	const trial = data.sites.filter((site) => site.state === "on trial");
@@ -62,11 +53,11 @@ function head() {
 		text = `${kept.length} of ${data.sites.length} sites have large pages (${need(kept)}): ${kept[0].reason}.`;
 	else if (trial.length)
 		text = `${trial.length} of ${data.sites.length} sites are on trial (${need(trial)}).`;
-	document.getElementById("verdict").textContent = text;
+	at("verdict").textContent = text;
 }
 
 function front() {
-	const place = document.getElementById("front");
+	const place = at("front");
 	if (data.front.length < 2) {
 		place.textContent = "There is no choice that saves time.";
 		place.className = "";
@@ -113,15 +104,15 @@ function layers() {
 			element("span", "with", count(after)), percentText(100 * (after / before - 1))]);
 	}
 	if (!rows.length) {
-		document.getElementById("layers-origin").textContent = "no runs yet";
-		document.getElementById("runs").className = "";
+		at("layers-origin").textContent = "no runs yet";
+		at("runs").className = "";
 		return;
 	}
-	fill(document.getElementById("layers"), ["", "without", "with large pages", "change"], rows, [1, 2, 3]);
+	fill(at("layers"), ["", "without", "with large pages", "change"], rows, [1, 2, 3]);
 	if (data.runs.some((run) => run.role !== "basis"))
 		runs();
 	else
-		document.getElementById("runs").className = "";
+		at("runs").className = "";
 }
 
 // Each run's time, in their order.
@@ -129,7 +120,7 @@ function runs() {
 	const style = getComputedStyle(document.documentElement);
 	const points = data.runs.filter((run) => run.role !== "basis")
 		.map((run, i) => [i + 1, run.role === "control" ? run.metrics.wall : null, run.role === "treated" ? run.metrics.wall : null]);
-	new Dygraph(document.getElementById("runs"), points, {
+	new Dygraph(at("runs"), points, {
 		labels: ["run", "without", "with"], drawPoints: true, pointSize: 4, strokeWidth: 0, legend: "never", includeZero: true,
 		colors: [style.getPropertyValue("--without").trim(), style.getPropertyValue("--with").trim()],
 		xlabel: "run", ylabel: "seconds", axisLabelFontSize: 11, gridLineColor: "rgba(128,128,128,0.25)", xRangePad: 8,
@@ -149,7 +140,7 @@ function sites() {
 			bytesText(site.page_size), site.large_bytes ? bytesText(site.large_bytes) : "",
 			element("span", "state-" + site.state, site.state), site.reason];
 	});
-	fill(document.getElementById("sites"), ["site", "size", "references", "predicted gain", "pages", "needs", "state", "why"],
+	fill(at("sites"), ["site", "size", "references", "predicted gain", "pages", "needs", "state", "why"],
 		rows, [1, 2, 3, 4, 5]);
 }
 
