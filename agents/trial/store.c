@@ -102,12 +102,16 @@ bool trial_store__is_shared(const struct trial_store *store)
 	       !strncmp(pem_database__location(store->database), "postgresql:", 11);
 }
 
+void trial_runs__drop(struct trial_runs *runs)
+{
+	free(runs->at[--runs->count].levels);
+	free(runs->at[runs->count].beside);
+}
+
 void trial_runs__free(struct trial_runs *runs)
 {
-	while (runs->count) {
-		free(runs->at[--runs->count].levels);
-		free(runs->at[runs->count].beside);
-	}
+	while (runs->count)
+		trial_runs__drop(runs);
 	free(runs->at);
 	*runs = (struct trial_runs){0};
 }

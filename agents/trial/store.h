@@ -17,6 +17,8 @@ int64_t trial_now_ns(void);
 struct trial_stored *trial_runs__add(struct trial_runs *runs, uint32_t parameters,
 				     const uint32_t *levels, const uint32_t *beside,
 				     uint32_t machine);
+/* Remove the last run, which is there. */
+void trial_runs__drop(struct trial_runs *runs);
 void trial_runs__free(struct trial_runs *runs);
 /* The key of a configuration's directive on this machine, and its text. Returns 0 or -E2BIG. */
 int trial_store__directive(const struct trial_store *store, const uint32_t *levels,

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAST (-1e9) /* gain in %: no run takes ten million times as long */
+
 struct configuration {
 	int64_t directive;
 	uint32_t *levels;
@@ -136,6 +138,7 @@ static const struct configuration *configuration_of(const struct walk *walk, int
 struct filling {
 	const struct trial_experiment *experiment;
 	struct trial_stored *stored;
+	bool has_outcome;
 };
 
 static int fill_value(const void *row, void *arg)
@@ -145,8 +148,10 @@ static int fill_value(const void *row, void *arg)
 	size_t i;
 
 	if (!strcmp(metric->name, TRIAL_OUTCOME) && metric->mean >= PEM_EXPLORE_MEASURED &&
-	    metric->mean <= PEM_EXPLORE_STOPPED)
+	    metric->mean <= PEM_EXPLORE_STOPPED) {
 		filling->stored->outcome = (uint32_t)metric->mean;
+		filling->has_outcome = true;
+	}
 	for (i = 0; i < filling->experiment->metric_count; i++) {
 		if (!strcmp(filling->experiment->metrics[i].name, metric->name))
 			filling->stored->values[i] = metric->mean;
@@ -192,6 +197,21 @@ static int find_machine(struct trial_store *store, int64_t id, struct pem_error 
 	else if (!rc)
 		rc = -ENOENT;
 	return rc ? rc : (int)i;
+}
+
+/* Has a run that ended what put_end() writes? Others may write to a shared database. */
+static bool is_whole(const struct filling *filling, const struct pem_db_run *run)
+{
+	const struct trial_stored *stored = filling->stored;
+	size_t i;
+
+	if (!filling->has_outcome || run->wall_ns < 0)
+		return false;
+	for (i = 0; i < filling->experiment->objectives; i++) {
+		if (trial_outcome__has_values(stored->outcome) && isnan(stored->values[i]))
+			return false;
+	}
+	return true;
 }
 
 /* Read what is known of a run. Returns 0 or -errno. */
@@ -240,6 +260,10 @@ static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_
 	*known = 1;
 	rc = pem_database__each(store->database, PEM_DB_METRIC, &metric, fill_value, &filling,
 				error);
+	if (rc >= 0 && !is_whole(&filling, run)) {
+		trial_runs__drop(&store->ended);
+		store->unreadable++;
+	}
 	return rc < 0 ? (int)rc : 0;
 }
 
@@ -364,7 +388,8 @@ static int comparison_of(const struct trial_store *store, const uint32_t *levels
 static bool is_right(const struct pem_db_validation *v)
 {
 	return v->treated == v->controls && v->treated >= 0 && v->treated <= 1000 &&
-	       v->gain_low <= v->gain && v->gain <= v->gain_high && v->gain_high < 100;
+	       v->gain_low >= LEAST && v->gain_low <= v->gain && v->gain <= v->gain_high &&
+	       v->gain_high < 100;
 }
 
 /*

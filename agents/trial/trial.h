@@ -368,8 +368,8 @@ struct trial_store {
 	size_t machine_count, machine_capacity;
 	struct trial_runs ended, unfinished; /* as of the last update */
 	struct pem_number_map known; /* numbers of ended runs */
-	size_t unreadable; /* runs that were left out by the last update: of a machine that can't be
-			      read */
+	/* Runs that the last update left out: their rows, or those of their machines, are wrong. */
+	size_t unreadable;
 };
 
 /* Open the database, or only read it. Returns 0 or -errno with error. Close it also after that. */

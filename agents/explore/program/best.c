@@ -173,10 +173,11 @@ int explore_print_best(struct exploration *x)
 	printf("%s: best of %zu is trial %zu, %s %g%s%s", e->name, x->here,
 	       exploration__number(x, best.levels), e->metrics[0].name, best.mean,
 	       *e->metrics[0].unit ? " " : "", e->metrics[0].unit);
-	if (best.runs > 1)
+	if (isfinite(best.low) && isfinite(best.high))
 		printf(" (%g to %g, %u runs)", best.low, best.high, best.runs);
 	else
-		printf(" (1 run: its error is unknown)");
+		printf(" (%s: its error is unknown)",
+		       best.runs == 1 ? "1 run" : cli_format("%u runs", best.runs));
 	print_gain(x, &best);
 	printf("\n  %s\n\n", text);
 	print_ways(x, best.levels);

@@ -221,9 +221,11 @@ static int open_all(struct exploration *x, const struct explore_request *request
 	if (!rc)
 		rc = make_search(x);
 	if (!rc && x->work.store.unreadable)
-		cli_say("%zu runs are left out: the database has their machine in a form that "
-			"can't be read",
-			x->work.store.unreadable);
+		cli_say("%s left out: the database does not have all of their rows in a form that "
+			"can be read",
+			x->work.store.unreadable == 1
+				? "1 run is"
+				: cli_format("%zu runs are", x->work.store.unreadable));
 	return rc ? rc : take_new(x);
 }
 

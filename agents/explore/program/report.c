@@ -275,7 +275,7 @@ static void print_head(const struct explore_effects *e, FILE *out)
 		cli_put_text(out, metric->name);
 		fprintf(out, " %g%s", best->values[0], *metric->unit ? " " : "");
 		cli_put_text(out, metric->unit);
-		if (best->errors && best->errors[0] > 0)
+		if (best->errors && best->errors[0] > 0 && isfinite(best->errors[0]))
 			fprintf(out, " +- %.2g", 1.96 * best->errors[0]);
 		if (isfinite(e->gain.value) && r->reference != e->best)
 			fprintf(out, ", %.3g %% (%s) better than %s", 100 * e->gain.value,
