@@ -82,12 +82,11 @@ $(B)/obj/bench/streams_peers.o: bench/streams_peers.cpp
 	$(Q)$(CXX) -std=c++17 $(CXXFLAGS) $(BENCH_ALIGN) -Wall -Wextra $(INC_bench) -c $< -o $@
 
 $(B)/bench/streams_queue: $(B)/bench/streams_tandem $(B)/bench/streams_watch $(B)/bench/measure.py
-CFLAGS_bench_streams_watch := -Iagents/rates
 $(B)/bench/streams_tandem: $(B)/obj/bench/streams_tandem.o $(B)/obj/bench/heuristic.o
-$(B)/bench/streams_watch: $(B)/obj/bench/streams_watch.o $(RATES_STREAMS_OBJ)
+$(B)/bench/streams_watch: $(B)/obj/bench/streams_watch.o $(LIBPEM)
 $(B)/bench/streams_tandem $(B)/bench/streams_watch:
 	$(call say,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) -o $@ $(filter %.o,$^) -lm -ldl -lpthread
+	$(Q)$(LINK) $(filter %.o,$^) $(if $(filter $(LIBPEM),$^),$(LINK_LIBPEM)) -lm -ldl -lpthread
 
 # managed is stub for Java and Python: it drives programs in them. codegen and code_size drive
 # pem-codegen.

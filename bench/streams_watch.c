@@ -8,9 +8,8 @@
  * busy time for them with its least and greatest value, the time between the readings, in ns, their
  * number, and the CPU time of the observation in us.
  */
-#include "streams/streams.h"
+#include <pem/streams.h>
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,14 +28,11 @@ static double cpu_us(void)
 
 int main(int argc, char **argv)
 {
-	struct rate_stream first = {.id = 0}, last = {.id = 0};
-	const struct rate_stream *list;
-	struct rate_service service;
+	struct pem_streams_service service = {.size = sizeof(service)}, sum = {0};
 	struct timespec pause = {0, 1000000};
-	struct rate_streams *streams = NULL;
+	struct pem_streams *streams = NULL;
 	unsigned readings = 0;
 	double cpu = 0;
-	size_t skipped;
 	long period;
 	pid_t pid;
 
@@ -51,26 +47,29 @@ int main(int argc, char **argv)
 	while (!waitpid(pid, NULL, WNOHANG)) {
 		nanosleep(&pause, NULL);
 		if (!streams) {
-			streams = rate_streams__open(pid, NULL);
+			streams = pem_streams__open((uint32_t)pid, NULL);
 			cpu = cpu_us();
 			continue;
 		}
-		if (rate_streams__read(streams, &list, &skipped) < 1 || !list[0].pop.tid ||
-		    !list[0].push.tid || !list[0].pop.has_times)
+		if (pem_streams__read(streams, NULL) < 1)
 			continue;
-		last = list[0];
-		if (!readings++)
-			first = last;
 		pause.tv_sec = period / 1000;
 		pause.tv_nsec = period % 1000 * 1000000;
+		if (pem_streams__service(streams, 0, 1, &service) != 1)
+			continue;
+		readings++;
+		sum.items += service.items;
+		sum.busy_ns += service.busy_ns;
+		sum.low_ns += service.low_ns;
+		sum.high_ns += service.high_ns;
+		sum.wall_ns += service.wall_ns;
 	}
 	cpu = cpu_us() - cpu;
-	rate_streams__close(streams);
-	if (!readings || !rate_streams__service(&first, 1, &last, 1, 0, true, &service))
+	pem_streams__close(streams);
+	if (!readings)
 		return 1;
-	printf("%llu %llu %llu %llu %llu %u %.0f\n", (unsigned long long)service.items,
-	       (unsigned long long)service.busy_ns, (unsigned long long)service.low_ns,
-	       (unsigned long long)service.high_ns, (unsigned long long)(last.at_ns - first.at_ns),
-	       readings, cpu);
+	printf("%llu %llu %llu %llu %llu %u %.0f\n", (unsigned long long)sum.items,
+	       (unsigned long long)sum.busy_ns, (unsigned long long)sum.low_ns,
+	       (unsigned long long)sum.high_ns, (unsigned long long)sum.wall_ns, readings, cpu);
 	return 0;
 }

@@ -169,7 +169,7 @@ bool pem_is_stream_name(const char *name)
 		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
 	const char *c = name + 1;
 
-	if (strlen(name) >= PEM_STREAM_NAME_BYTES)
+	if (strlen(name) >= PEM_STREAM_FILE_BYTES)
 		return false;
 	if (!strcmp(name, "recorder"))
 		return true;

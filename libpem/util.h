@@ -93,7 +93,7 @@ DIR *pem_list_folder(int directory_fd);
  * "k2_0_1", "c_0". Events that recorders raise themselves are in "recorder". A file with another
  * name does not belong to the trace: it is not written, read or changed.
  */
-#define PEM_STREAM_NAME_BYTES 48 /* with its NUL */
+#define PEM_STREAM_FILE_BYTES 48 /* with its NUL */
 bool pem_is_stream_name(const char *name);
 
 /*

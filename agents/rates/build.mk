@@ -10,9 +10,3 @@ RATES_TESTS := service change heuristic copies predict
 $(RATES_TESTS:%=$(B)/tests/rates_%): $(RATES_OBJ) $(RATES_SHARED)
 $(B)/tests/rates_heuristic: $(B)/obj/bench/heuristic.o
 $(RATES_TESTS:%=$(B)/obj/tests/unit/rates_%.o): private CPPFLAGS += -Iagents -Iagents/rates
-
-# Queues of running processes.
-RATES_STREAMS_OBJ := $(call objects,$(wildcard agents/rates/streams/*.c))
-$(RATES_STREAMS_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents/rates
-$(B)/tests/stream_observed: $(RATES_STREAMS_OBJ)
-$(B)/obj/tests/unit/stream_observed.o: private CPPFLAGS += -Iagents/rates

@@ -119,7 +119,7 @@ struct pem_async_callback {
 
 /* A stream of a source, with the count that its last packet stated. */
 struct pem_async_stream {
-	char name[PEM_STREAM_NAME_BYTES];
+	char name[PEM_STREAM_FILE_BYTES];
 	uint64_t discarded;
 };
 

@@ -36,7 +36,7 @@ struct entry {
 	uint32_t bytes; /* bytes of the whole entry, a multiple of 8 */
 	uint32_t packet_bytes; /* 0: a pad */
 	struct ended *process; /* NULL: the packet is a source's */
-	char stream[PEM_STREAM_NAME_BYTES];
+	char stream[PEM_STREAM_FILE_BYTES];
 };
 
 struct ring {
@@ -62,7 +62,7 @@ struct pem_flight {
 	struct pem_balance_entry *folded; /* sum of accounts of processes whose records are gone */
 	size_t folded_count, folded_capacity;
 	bool any_overwritten;
-	char last_stream[PEM_STREAM_NAME_BYTES];
+	char last_stream[PEM_STREAM_FILE_BYTES];
 	uint64_t last_clock;
 	struct pem_packet_store store;
 };

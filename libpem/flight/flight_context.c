@@ -21,7 +21,7 @@
 /* The last switch that was pushed out of a CPU's stream. */
 struct kept_switch {
 	const struct pem_event *event; /* NULL: none */
-	char stream[PEM_STREAM_NAME_BYTES];
+	char stream[PEM_STREAM_FILE_BYTES];
 	uint64_t clock;
 	uint64_t discarded; /* discarded in its stream at that time */
 	uint32_t cpu;

@@ -83,8 +83,8 @@ void pem_recovery__take_over_counts(struct pem_session *s, struct pem_producer *
 struct gone_search {
 	struct pem_session *session;
 	struct pem_balance_entry *entries; /* of the present process, by demand, and one more */
-	char prefix[PEM_STREAM_NAME_BYTES]; /* of its streams: "u_<pid>_<k>_"; "": none yet */
-	char stream[PEM_STREAM_NAME_BYTES]; /* stream of the packet before */
+	char prefix[PEM_STREAM_FILE_BYTES]; /* of its streams: "u_<pid>_<k>_"; "": none yet */
+	char stream[PEM_STREAM_FILE_BYTES]; /* stream of the packet before */
 	uint64_t discarded; /* events discarded, in that packet */
 };
 

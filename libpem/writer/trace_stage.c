@@ -150,7 +150,7 @@ static int move_closing(int stage_fd, int to_fd, const char *name)
 
 static int move_stream(int stage_fd, int trace_fd, const char *name)
 {
-	char to[PEM_STREAM_NAME_BYTES];
+	char to[PEM_STREAM_FILE_BYTES];
 	int result, i;
 
 	pem_copy_text(to, sizeof(to), name);

@@ -14,7 +14,7 @@ struct pem_model;
 
 /* A stream file of a trace that a resumed writer goes on with, as its recorder left it. */
 struct pem_earlier_stream {
-	char name[PEM_STREAM_NAME_BYTES];
+	char name[PEM_STREAM_FILE_BYTES];
 	uint64_t bytes; /* bytes of whole packets, from the file's beginning */
 	uint64_t last_clock; /* end of the last whole packet */
 	uint64_t discarded, overwritten; /* as the last whole packet states them */
@@ -24,7 +24,7 @@ struct pem_earlier_stream {
 
 struct pem_stream {
 	struct pem_stream *next_by_name;
-	char name[PEM_STREAM_NAME_BYTES];
+	char name[PEM_STREAM_FILE_BYTES];
 	int fd; /* -1: not open now */
 	uint64_t device, inode; /* of the file, since it was made */
 	uint64_t bytes; /* bytes of the file, all of whole packets or blocks */

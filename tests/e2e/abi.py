@@ -123,11 +123,11 @@ def nonsense_is_given_to_each_function():
 
 @test
 def nonsense_is_given_to_each_function_on_traces():
-    "each function on traces, passes, records and models is called with NULL by unit/trace_nonsense"
+    "each function on traces, passes, records, models and queues is called with NULL by unit/trace_nonsense"
     with open(ROOT + "/tests/unit/trace_nonsense.c", encoding="utf-8") as text:
         called = set(re.findall(r"\b(pem_\w+)\(", text.read()))
     wanted = set()
-    for header in ("trace", "context", "model"):
+    for header in ("trace", "context", "model", "streams"):
         with open(ROOT + "/libpem/include/pem/%s.h" % header, encoding="utf-8") as text:
             wanted |= set(re.findall(r"^[^ */].*?\b(pem_\w+)\(", text.read(), re.MULTILINE))
     equal("pem_trace__next" in wanted and "pem_event__matches" in wanted, True, "the headers are read")

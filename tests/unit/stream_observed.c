@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * stream_observed.c - a process's queues as an observer sees them (agents/rates/streams), and the
+ * stream_observed.c - a process's queues as an observer sees them (pem/streams.h), and the
  * process whose memory for that is damaged, or that forks or closes it
  *
  * Not here: the queue's own behaviour (stream_queue.c).
@@ -17,7 +17,9 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -31,10 +33,10 @@ static struct pem_stream *make(const char *name)
 	return stream;
 }
 
-static struct rate_streams *observe(pid_t pid)
+static struct pem_streams *observe(pid_t pid)
 {
 	struct pem_error error = {""};
-	struct rate_streams *streams = rate_streams__open(pid, &error);
+	struct pem_streams *streams = pem_streams__open((uint32_t)pid, &error);
 
 	if (!streams)
 		fail_msg("%s", error.text);
@@ -42,17 +44,16 @@ static struct rate_streams *observe(pid_t pid)
 }
 
 /* Read the queue of this name. id 0: there is none. */
-static struct rate_stream find(struct rate_streams *streams, const char *name)
+static struct pem_streams_queue find(struct pem_streams *streams, const char *name)
 {
-	const struct rate_stream *list;
-	struct rate_stream none;
-	size_t skipped;
-	ptrdiff_t count = rate_streams__read(streams, &list, &skipped);
+	struct pem_streams_queue none;
+	ptrdiff_t count = pem_streams__read(streams, NULL);
 
 	assert_true(count >= 0);
-	for (ptrdiff_t i = 0; i < count; i++)
-		if (!strcmp(list[i].name, name))
-			return list[i];
+	for (size_t i = 0; i < (size_t)count; i++)
+		if (!strcmp(pem_streams__queue(streams, i)->name, name))
+			return *pem_streams__queue(streams, i);
+	assert_null(pem_streams__queue(streams, (size_t)count));
 	memset(&none, 0, sizeof(none));
 	return none;
 }
@@ -76,8 +77,8 @@ static void pop(struct pem_stream *stream, uint64_t from, uint64_t count)
 static void counts_names_and_threads(void **state)
 {
 	struct pem_stream *stream = make("a queue whose name is too long to fit");
-	struct rate_streams *streams = observe(getpid());
-	struct rate_stream seen;
+	struct pem_streams *streams = observe(getpid());
+	struct pem_streams_queue seen;
 
 	(void)state;
 	pem_stream_stage("reader");
@@ -104,7 +105,7 @@ static void counts_names_and_threads(void **state)
 	assert_true(strlen(seen.pop.stage) > 0);
 	pem_stream__free(stream);
 	assert_int_equal(find(streams, "a queue whose name is too long ").id, 0);
-	rate_streams__close(streams);
+	pem_streams__close(streams);
 }
 
 static void *pop_all(void *arg)
@@ -120,8 +121,8 @@ static void *pop_all(void *arg)
 static void a_block_that_goes_on(void **state)
 {
 	struct pem_stream *stream = make("blocked");
-	struct rate_streams *streams = observe(getpid());
-	struct rate_stream first, second;
+	struct pem_streams *streams = observe(getpid());
+	struct pem_streams_queue first, second;
 	pthread_t thread;
 	void *popped;
 
@@ -132,54 +133,47 @@ static void a_block_that_goes_on(void **state)
 		first = find(streams, "blocked");
 	} while (!first.pop.since_ns);
 	assert_string_equal(first.pop.stage, "pops");
-	assert_true(first.pop.tid > 0 && first.pop.tid != gettid());
+	assert_true(first.pop.tid > 0 && first.pop.tid != (uint32_t)gettid());
 	assert_int_equal(first.pop.blocks, 1);
 	second = find(streams, "blocked");
 	assert_int_equal(second.pop.since_ns, first.pop.since_ns);
 	assert_int_equal(second.pop.blocked_ns - first.pop.blocked_ns, second.at_ns - first.at_ns);
 	push(stream, 0, 1);
-	do {
-		sched_yield();
-		second = find(streams, "blocked");
-	} while (second.pop.stamp_ns == 0);
-	assert_int_equal(second.pop.stamp_items, 0);
-	assert_true(second.pop.stamp_ns > first.at_ns);
-	assert_int_equal(second.pop.stamp_blocked_ns, second.pop.stamp_ns - first.pop.since_ns);
 	pem_stream__close(stream);
 	assert_int_equal(pthread_join(thread, &popped), 0);
 	assert_int_equal((uintptr_t)popped, 1);
 	pem_stream__free(stream);
-	rate_streams__close(streams);
+	pem_streams__close(streams);
 }
 
 static void a_limit_is_kept(void **state)
 {
 	struct pem_stream *stream = make("limited");
-	struct rate_streams *streams = observe(getpid());
-	struct rate_stream seen = find(streams, "limited");
+	struct pem_streams *streams = observe(getpid());
+	struct pem_streams_queue seen = find(streams, "limited");
 	struct pem_error error = {""};
 	uint64_t item = 3;
 
 	(void)state;
-	assert_int_equal(rate_streams__limit(streams, &seen, 0, &error), -EINVAL);
-	assert_int_equal(rate_streams__limit(streams, &seen, CAPACITY + 1, &error), -EINVAL);
-	assert_int_equal(rate_streams__limit(streams, &seen, 3, &error), 0);
+	assert_int_equal(pem_streams__limit(streams, &seen, 0, &error), -EINVAL);
+	assert_int_equal(pem_streams__limit(streams, &seen, CAPACITY + 1, &error), -EINVAL);
+	assert_int_equal(pem_streams__limit(streams, &seen, 3, &error), 0);
 	assert_int_equal(find(streams, "limited").limit, 3);
 	push(stream, 0, 3);
 	assert_int_equal(pem_stream__try_push(stream, &item), -EAGAIN);
-	assert_int_equal(rate_streams__limit(streams, &seen, CAPACITY, &error), 0);
+	assert_int_equal(pem_streams__limit(streams, &seen, CAPACITY, &error), 0);
 	push(stream, 3, CAPACITY - 3);
 	/* Fewer than are in the queue already. */
-	assert_int_equal(rate_streams__limit(streams, &seen, 1, &error), 0);
+	assert_int_equal(pem_streams__limit(streams, &seen, 1, &error), 0);
 	assert_int_equal(pem_stream__try_push(stream, &item), -EAGAIN);
 	pop(stream, 0, CAPACITY - 1);
 	assert_int_equal(pem_stream__try_push(stream, &item), -EAGAIN);
 	pop(stream, CAPACITY - 1, 1);
 	push(stream, 0, 1);
 	pem_stream__free(stream);
-	assert_int_equal(rate_streams__limit(streams, &seen, 2, &error), -ESTALE);
+	assert_int_equal(pem_streams__limit(streams, &seen, 2, &error), -ESTALE);
 	assert_non_null(strstr(error.text, "is gone"));
-	rate_streams__close(streams);
+	pem_streams__close(streams);
 }
 
 /* The memory that this process shows. */
@@ -205,8 +199,7 @@ static void it_cannot_shrink(void **state)
 static void damaged_memory(void **state)
 {
 	struct pem_stream *stream = make("damaged");
-	struct rate_streams *streams = observe(getpid());
-	const struct rate_stream *list;
+	struct pem_streams *streams = observe(getpid());
 	struct pem_stream_page head = *page();
 	uint64_t random = 1;
 	size_t skipped;
@@ -221,12 +214,12 @@ static void damaged_memory(void **state)
 		}
 		push(stream, 0, 1);
 		pop(stream, 0, 1);
-		assert_true(rate_streams__read(streams, &list, &skipped) >= 0);
+		assert_true(pem_streams__read(streams, &skipped) >= 0);
 	}
 	memset(page(), 0, PEM_STREAM_BYTES);
 	*page() = head;
 	pem_stream__free(stream);
-	rate_streams__close(streams);
+	pem_streams__close(streams);
 }
 
 static void invalid_limits_are_capacity(void **state)
@@ -259,8 +252,8 @@ static void in_child(int (*run)(struct pem_stream *), struct pem_stream *stream)
 
 static int use_in_child(struct pem_stream *stream)
 {
-	struct rate_streams *streams = rate_streams__open(getpid(), NULL);
-	struct rate_stream seen;
+	struct pem_streams *streams = pem_streams__open((uint32_t)getpid(), NULL);
+	struct pem_streams_queue seen;
 	uint64_t item;
 
 	if (!streams)
@@ -274,7 +267,8 @@ static int use_in_child(struct pem_stream *stream)
 	if (pem_stream__try_pop(stream, &item) != -EAGAIN)
 		return 4;
 	seen = find(streams, "forked");
-	return seen.pop.items == 4 && seen.pop.tid == getpid() && page()->pid == (uint32_t)getpid()
+	return seen.pop.items == 4 && seen.pop.tid == (uint32_t)getpid() &&
+			       page()->pid == (uint32_t)getpid()
 		       ? 0
 		       : 5;
 }
@@ -282,7 +276,7 @@ static int use_in_child(struct pem_stream *stream)
 static void a_child_has_queues_of_its_own(void **state)
 {
 	struct pem_stream *stream = make("forked");
-	struct rate_streams *streams = observe(getpid());
+	struct pem_streams *streams = observe(getpid());
 
 	(void)state;
 	push(stream, 0, 4);
@@ -291,7 +285,7 @@ static void a_child_has_queues_of_its_own(void **state)
 	assert_int_equal(page()->pid, getpid());
 	pop(stream, 0, 4);
 	pem_stream__free(stream);
-	rate_streams__close(streams);
+	pem_streams__close(streams);
 }
 
 static int close_all(struct pem_stream *stream)
@@ -303,7 +297,7 @@ static int close_all(struct pem_stream *stream)
 	closefrom(0);
 	if (pem_stream__push(stream, &item) || pem_stream__pop(stream, &item) || item != 7)
 		return 1;
-	if (geteuid() && (rate_streams__open(getpid(), &error) || errno != ENOENT))
+	if (geteuid() && (pem_streams__open((uint32_t)getpid(), &error) || errno != ENOENT))
 		return 2;
 	/* Another file has the number now, which a child does not close. */
 	other = open("/dev/null", O_RDONLY);
@@ -351,8 +345,7 @@ static void no_memory_to_show(void **state)
 static void more_queues_than_are_shown(void **state)
 {
 	static struct pem_stream *made[PEM_STREAM_QUEUES_MAX + 3];
-	const struct rate_stream *list;
-	struct rate_streams *streams;
+	struct pem_streams *streams;
 	size_t skipped;
 
 	(void)state;
@@ -361,15 +354,15 @@ static void more_queues_than_are_shown(void **state)
 	push(made[PEM_STREAM_QUEUES_MAX + 2], 0, CAPACITY);
 	pop(made[PEM_STREAM_QUEUES_MAX + 2], 0, CAPACITY);
 	streams = observe(getpid());
-	assert_int_equal(rate_streams__read(streams, &list, &skipped), PEM_STREAM_QUEUES_MAX);
+	assert_int_equal(pem_streams__read(streams, &skipped), PEM_STREAM_QUEUES_MAX);
 	assert_int_equal(skipped, 3);
 	for (size_t i = 0; i < PEM_STREAM_QUEUES_MAX + 3; i++)
 		pem_stream__free(made[i]);
-	assert_int_equal(rate_streams__read(streams, &list, &skipped), 0);
+	assert_int_equal(pem_streams__read(streams, &skipped), 0);
 	made[0] = make("again");
 	assert_int_equal(find(streams, "again").id, made[0]->id);
 	pem_stream__free(made[0]);
-	rate_streams__close(streams);
+	pem_streams__close(streams);
 }
 
 static int shows_nothing(struct pem_stream *unused)
@@ -381,7 +374,7 @@ static int shows_nothing(struct pem_stream *unused)
 	if (!pid)
 		_exit(0);
 	waitpid(pid, NULL, 0);
-	if (rate_streams__open(pid, &error) || errno != ESRCH)
+	if (pem_streams__open((uint32_t)pid, &error) || errno != ESRCH)
 		return 1;
 	return strstr(error.text, "there is no process") ? 0 : 2;
 }
@@ -394,7 +387,7 @@ static int as_nobody(struct pem_stream *unused)
 	(void)unused;
 	if (setgid(65534) || setuid(65534))
 		return 1;
-	if (rate_streams__open(getppid(), &error) || errno != EACCES)
+	if (pem_streams__open((uint32_t)getppid(), &error) || errno != EACCES)
 		return 2;
 	return strstr(error.text, "run this as") ? 0 : 3;
 }
@@ -417,58 +410,148 @@ static void no_such_process(void **state)
 
 	(void)state;
 	in_child(shows_nothing, NULL);
-	if (!rate_streams__open(1, &error))
+	if (!pem_streams__open(1, &error))
 		assert_true(strlen(error.text) > 0);
+}
+
+/* --- a process that ends --- */
+
+static int end_when_told(struct pem_stream *stream)
+{
+	uint64_t item = 1;
+
+	(void)stream;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	make("left");
+	stream = make("last");
+	push(stream, 0, 3);
+	(void)!write(STDOUT_FILENO, "x", 1);
+	(void)!read(STDIN_FILENO, &item, 1);
+	push(stream, 3, 1);
+	execl("/bin/sleep", "sleep", "1000", NULL);
+	return 1;
+}
+
+static void last_numbers_stay(void **state)
+{
+	struct pem_streams_service service = {.size = sizeof(service)};
+	int to[2], from[2], status;
+	struct pem_streams_queue seen;
+	struct pem_streams *streams;
+	struct pem_error error = {""};
+	pid_t pid;
+	char c;
+
+	(void)state;
+	assert_true(!pipe(to) && !pipe(from));
+	pid = fork();
+	if (!pid) {
+		dup2(to[0], STDIN_FILENO);
+		dup2(from[1], STDOUT_FILENO);
+		_exit(end_when_told(NULL));
+	}
+	assert_int_equal(read(from[0], &c, 1), 1);
+	streams = observe(pid);
+	seen = find(streams, "last");
+	assert_int_equal(seen.push.tid, pid);
+	assert_true(seen.push.has_times);
+	assert_int_equal(pem_streams__has_ended(streams), 0);
+	assert_int_equal(write(to[1], "x", 1), 1);
+	while (!pem_streams__has_ended(streams))
+		seen = find(streams, "last");
+	/* The process is there, and its thread of that number: of another program. */
+	assert_int_equal(seen.push.items, 4);
+	assert_int_equal(seen.push.tid, 0);
+	assert_int_equal(pem_streams__service(streams, seen.entry, 0, &service), 0);
+	assert_int_equal(pem_streams__search(streams, &error), -ESRCH);
+	assert_non_null(strstr(error.text, "runs another program"));
+	kill(pid, SIGKILL);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(find(streams, "last").push.items, 4);
+	pem_streams__close(streams);
+	for (int i = 0; i < 2; i++)
+		close(to[i]), close(from[i]);
 }
 
 /* --- service, from two readings --- */
 
-static struct rate_stream reading(uint64_t at_ns, uint64_t items, uint64_t blocked_ns,
-				  uint64_t late_ns, uint64_t wait_ns)
+static struct pem_streams_queue reading(uint32_t id, uint64_t at_ns, uint64_t items,
+					uint64_t blocked_ns, uint64_t late_ns, uint64_t wait_ns)
 {
-	struct rate_stream stream = {.id = 1, .capacity = 8, .at_ns = at_ns};
+	struct pem_streams_queue queue = {.id = id, .capacity = 8, .at_ns = at_ns};
 
-	stream.pop.tid = 5;
-	stream.pop.items = items;
-	stream.pop.blocked_ns = blocked_ns;
-	stream.pop.late_ns = late_ns;
-	stream.pop.wait_ns = wait_ns;
-	stream.pop.has_times = true;
-	return stream;
+	queue.pop.tid = 5;
+	queue.pop.items = items;
+	queue.pop.blocked_ns = blocked_ns;
+	queue.pop.late_ns = late_ns;
+	queue.pop.wait_ns = wait_ns;
+	queue.pop.has_times = 1;
+	return queue;
 }
 
 static void service_of_a_thread(void **state)
 {
-	struct rate_stream before[2] = {reading(1000, 10, 100, 0, 50), reading(1000, 0, 0, 0, 50)};
-	struct rate_stream after[2] = {reading(2000, 30, 300, 20, 150),
-				       reading(2000, 0, 100, 10, 150)};
-	struct rate_service service;
+	struct pem_streams_queue lists[2][2] = {
+		{reading(1, 1000, 10, 100, 0, 50), reading(2, 1000, 0, 0, 0, 50)},
+		{reading(1, 2000, 30, 300, 20, 150), reading(2, 2000, 0, 0, 0, 150)}};
+	struct pem_streams_reading before = {lists[0], 2, 2}, after = {lists[1], 2, 2};
+	struct pem_streams_service service = {.size = sizeof(service)};
 
 	(void)state;
-	before[1].id = after[1].id = 2;
+	lists[0][1].push = lists[0][1].pop, lists[0][1].pop.tid = 0;
+	lists[1][1].push = lists[1][1].pop, lists[1][1].pop.tid = 0;
+	lists[1][1].push.blocked_ns = 100, lists[1][1].push.late_ns = 10;
+	lists[1][0].pop.run_ns = 610;
 	/* 1000 ns, of which 200 and 100 blocked, and 100 without a CPU, 30 of it in blocks. */
-	assert_true(rate_streams__service(before, 2, after, 2, 0, true, &service));
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
 	assert_int_equal(service.items, 20);
+	assert_int_equal(service.wall_ns, 1000);
 	assert_int_equal(service.high_ns, 700);
 	assert_int_equal(service.low_ns, 600);
 	assert_int_equal(service.busy_ns, 630);
-	/* From the end of a block to the end of another one. */
-	before[0].pop.stamp_ns = 900, before[0].pop.stamp_items = 9;
-	after[0].pop.stamp_ns = 1900, after[0].pop.stamp_items = 29;
-	after[0].pop.stamp_blocked_ns = 400;
-	assert_true(rate_streams__service(before, 2, after, 2, 0, true, &service));
-	assert_int_equal(service.items, 20);
-	assert_int_equal(service.busy_ns, 500);
+	assert_int_equal(service.blocked_in_ns, 180);
+	assert_int_equal(service.blocked_out_ns, 90);
+	assert_int_equal(service.for_cpu_ns, 100);
+	assert_int_equal(service.run_ns, 610);
 	/* Counts that wrap. */
-	before[0].pop.stamp_items = UINT64_MAX - 9, after[0].pop.stamp_items = 10;
-	assert_true(rate_streams__service(before, 2, after, 2, 0, true, &service));
+	lists[0][0].pop.items = UINT64_MAX - 9, lists[1][0].pop.items = 10;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
 	assert_int_equal(service.items, 20);
-	/* Another thread; times unknown; another queue. */
-	after[0].pop.tid = 6;
-	assert_false(rate_streams__service(before, 2, after, 2, 0, true, &service));
-	after[0].pop.tid = 5, after[0].pop.has_times = false;
-	assert_false(rate_streams__service(before, 2, after, 2, 0, true, &service));
-	assert_false(rate_streams__service(before, 2, after + 1, 1, 0, true, &service));
+	/* Nonsense in the memory: the times still add up. */
+	lists[1][0].pop.blocked_ns = UINT64_MAX, lists[1][1].push.late_ns = UINT64_MAX;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
+	assert_int_equal(service.busy_ns + service.blocked_in_ns + service.blocked_out_ns +
+				 service.for_cpu_ns,
+			 1000);
+}
+
+static void service_that_is_unknown(void **state)
+{
+	struct pem_streams_queue lists[2][2] = {
+		{reading(1, 1000, 10, 100, 0, 50), reading(2, 1000, 0, 0, 0, 50)},
+		{reading(1, 2000, 30, 300, 20, 150), reading(2, 2000, 0, 0, 0, 150)}};
+	struct pem_streams_reading before = {lists[0], 2, 2}, after = {lists[1], 2, 2};
+	struct pem_streams_service service = {.size = sizeof(service)};
+
+	(void)state;
+	/* Another end of the thread goes to another thread; its queue is gone; it comes. */
+	lists[1][1].pop.tid = 6;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
+	after.count = 1;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
+	after.count = 2;
+	lists[1][1].pop.tid = 5, lists[0][1].pop.tid = 6;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
+	lists[0][1].pop.tid = 0; /* nobody used it before */
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
+	/* Another thread; times unknown; another queue; no time has passed. */
+	lists[1][0].pop.tid = 6;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
+	lists[1][0].pop.tid = 5, lists[1][0].pop.has_times = 0;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
+	lists[1][0].pop.has_times = 1, lists[1][0].id = 3;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
+	assert_int_equal(pem_streams__between(&before, &before, 0, 1, &service), 0);
 }
 
 int main(void)
@@ -486,7 +569,9 @@ int main(void)
 		cmocka_unit_test(no_memory_to_show),
 		cmocka_unit_test(more_queues_than_are_shown),
 		cmocka_unit_test(another_users_process),
+		cmocka_unit_test(last_numbers_stay),
 		cmocka_unit_test(service_of_a_thread),
+		cmocka_unit_test(service_that_is_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

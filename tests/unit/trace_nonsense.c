@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * trace_nonsense.c - each function on traces, passes, records and models, given NULL and nonsense:
+ * trace_nonsense.c - each function on traces, passes, records, models and queues, given nonsense:
  * it fails with a sentence about what is wrong, or does nothing
  *
  * tests/e2e/abi.py checks that no function is forgotten here. Not here: sessions
@@ -8,6 +8,7 @@
  */
 #include <pem/context.h>
 #include <pem/pem.h>
+#include <pem/streams.h>
 
 #include <errno.h>
 #include <setjmp.h>
@@ -297,6 +298,22 @@ static void of_events(void **state)
 	assert_string_equal(pem_scope__name((enum pem_scope)999), "-");
 }
 
+static void of_streams(void **state)
+{
+	struct pem_streams_service service = {.size = sizeof(service)};
+	struct pem_streams_queue queue = {.capacity = 1};
+
+	(void)state;
+	made_nothing(pem_streams__open(0, &why), "no process was given");
+	refused(pem_streams__search(NULL, &why), "no observed process was given");
+	refused(pem_streams__limit(NULL, &queue, 1, &why), "no observed process was given");
+	assert_int_equal(pem_streams__read(NULL, NULL), -EINVAL);
+	assert_null(pem_streams__queue(NULL, 0));
+	assert_int_equal(pem_streams__has_ended(NULL), 0);
+	assert_int_equal(pem_streams__service(NULL, 0, 1, &service), -EINVAL);
+	pem_streams__close(NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,7 +321,7 @@ int main(void)
 		cmocka_unit_test(of_positions), cmocka_unit_test(of_losses_and_balances),
 		cmocka_unit_test(of_passes),    cmocka_unit_test(of_live_passes),
 		cmocka_unit_test(of_records),   cmocka_unit_test(of_models),
-		cmocka_unit_test(of_events),
+		cmocka_unit_test(of_events),    cmocka_unit_test(of_streams),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

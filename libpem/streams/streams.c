@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * streams.c - finds the memory in which a process shows its queues, and reads it
  *
@@ -9,11 +9,16 @@
 #include "streams/streams.h"
 
 #include "grow.h"
+#include "util.h"
+
+#include <pem/sized.h>
+#include <pem/stream_page.h>
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,26 +40,18 @@ struct part {
 	ino_t inode;
 };
 
-struct rate_streams {
-	pid_t pid;
+struct pem_streams {
+	uint32_t pid;
 	unsigned long own_pid; /* as the process knows itself */
 	struct part *parts;
 	size_t part_count, part_capacity;
-	struct rate_stream *list;
-	size_t list_capacity;
+	struct pem_streams_reading now, before;
+	/* A descriptor of the program's memory map, by which it shows that it ended; -1: none. */
+	int life;
+	bool has_ended;
 };
 
-__attribute__((format(printf, 3, 4))) static int fail(struct pem_error *error, int code,
-						      const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	if (error)
-		vsnprintf(error->text, sizeof(error->text), format, args);
-	va_end(args);
-	return code;
-}
+_Static_assert(PEM_STREAMS_NAME_BYTES == PEM_STREAM_NAME_BYTES, "names of both fit");
 
 /* The innermost of the ids that a process or thread has in nested namespaces. 0: unknown. */
 static unsigned long own_id(const char *status_path)
@@ -84,7 +81,7 @@ static bool is_shown(int fd, struct stat *status)
 	       S_ISREG(status->st_mode) && status->st_size == PEM_STREAM_BYTES;
 }
 
-static bool is_known(const struct rate_streams *streams, const struct stat *status)
+static bool is_known(const struct pem_streams *streams, const struct stat *status)
 {
 	size_t i;
 
@@ -96,11 +93,11 @@ static bool is_known(const struct rate_streams *streams, const struct stat *stat
 }
 
 /* Add what a link of the process leads to, if it is such memory and new. */
-static int add(struct rate_streams *streams, const char *path)
+static int add(struct pem_streams *streams, const char *path)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), result = 0;
 	const struct pem_stream_page *page = MAP_FAILED;
-	struct stat status;
+	struct stat status, again;
 
 	if (fd < 0)
 		return errno == ENOENT ? 0 : -errno;
@@ -123,14 +120,20 @@ static int add(struct rate_streams *streams, const char *path)
 		munmap((void *)(uintptr_t)page, PEM_STREAM_BYTES);
 		return result < 0 ? result : 0;
 	}
-	fd = open(path, O_RDWR | O_CLOEXEC);
+	fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0 && (!is_shown(fd, &again) || again.st_dev != status.st_dev ||
+			again.st_ino != status.st_ino)) {
+		close(fd);
+		fd = -1;
+		errno = ESTALE;
+	}
 	streams->parts[streams->part_count++] =
 		(struct part){page, fd < 0 ? -errno : fd, status.st_dev, status.st_ino};
 	return 0;
 }
 
 /* Add what the links of a folder of the process lead to. */
-static int look_in(struct rate_streams *streams, const char *folder)
+static int search_in(struct pem_streams *streams, const char *folder)
 {
 	char directory[64], path[sizeof(directory) + 256], target[sizeof(LINK) + 1];
 	struct dirent *entry;
@@ -138,7 +141,7 @@ static int look_in(struct rate_streams *streams, const char *folder)
 	int result = 0;
 	DIR *dir;
 
-	snprintf(directory, sizeof(directory), "/proc/%d/%s", (int)streams->pid, folder);
+	snprintf(directory, sizeof(directory), "/proc/%" PRIu32 "/%s", streams->pid, folder);
 	dir = opendir(directory);
 	if (!dir)
 		return -errno;
@@ -152,55 +155,81 @@ static int look_in(struct rate_streams *streams, const char *folder)
 	return result;
 }
 
-int rate_streams__look(struct rate_streams *streams, struct pem_error *error)
+/* The memory map is gone: the program ended, or called exec. */
+static bool has_ended(const struct pem_streams *streams)
 {
-	int pid = (int)streams->pid, result = look_in(streams, "fd");
+	uint64_t entry;
 
+	return streams->life >= 0 && pread(streams->life, &entry, sizeof(entry), 0) == 0;
+}
+
+int pem_streams__search(struct pem_streams *streams, struct pem_error *error)
+{
+	uint32_t pid;
+	int result;
+
+	if (!streams)
+		return pem_error__lacks(error, "observed process");
+	pid = streams->pid;
+	if (has_ended(streams))
+		return pem_error__set(error, -ESRCH,
+				      "process %" PRIu32 " has ended, or runs another program",
+				      pid);
+	result = search_in(streams, "fd");
 	/* Who may not follow these links finds none. */
 	if (!result && !streams->part_count)
-		look_in(streams, "map_files");
+		search_in(streams, "map_files");
 	if (result == -ENOENT || result == -ESRCH)
-		return fail(error, -ESRCH, "there is no process %d", pid);
+		return pem_error__set(error, -ESRCH, "there is no process %" PRIu32, pid);
 	if (result == -EACCES || result == -EPERM)
-		return fail(error, -EACCES,
-			    "process %d can't be inspected: run this as the "
-			    "process's user, or as root",
-			    pid);
+		return pem_error__set(error, -EACCES,
+				      "process %" PRIu32 " can't be inspected: run this as the "
+				      "process's user, or as root",
+				      pid);
 	if (result)
-		return fail(error, result, "process %d can't be inspected: %s", pid,
-			    strerror(-result));
+		return pem_error__set(error, result, "process %" PRIu32 " can't be inspected: %s",
+				      pid, strerror(-result));
 	if (!streams->part_count)
-		return fail(
+		return pem_error__set(
 			error, -ENOENT,
-			"process %d shows no queue: it has made none by pem/stream.h, or it has "
+			"process %" PRIu32
+			" shows no queue: it has made none by pem/stream.h, or it has "
 			"closed all its descriptors, and then only root can find its queues",
 			pid);
 	return (int)streams->part_count;
 }
 
-struct rate_streams *rate_streams__open(pid_t pid, struct pem_error *error)
+struct pem_streams *pem_streams__open(uint32_t pid, struct pem_error *error)
 {
-	struct rate_streams *streams = calloc(1, sizeof(*streams));
+	struct pem_streams *streams;
 	char path[64];
 	int result;
 
+	if (!pid) {
+		errno = -pem_error__lacks(error, "process");
+		return NULL;
+	}
+	streams = calloc(1, sizeof(*streams));
 	if (!streams) {
-		fail(error, 0, "no memory to observe process %d", (int)pid);
+		pem_error__set(error, 0, "no memory to observe process %" PRIu32, pid);
 		errno = ENOMEM;
 		return NULL;
 	}
 	streams->pid = pid;
-	snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	/* Opened first: all that is found later is of this program. */
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/pagemap", pid);
+	streams->life = open(path, O_RDONLY | O_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
 	streams->own_pid = own_id(path);
-	result = rate_streams__look(streams, error);
+	result = pem_streams__search(streams, error);
 	if (result > 0)
 		return streams;
-	rate_streams__close(streams);
+	pem_streams__close(streams);
 	errno = -result;
 	return NULL;
 }
 
-void rate_streams__close(struct rate_streams *streams)
+void pem_streams__close(struct pem_streams *streams)
 {
 	size_t i;
 
@@ -212,34 +241,41 @@ void rate_streams__close(struct rate_streams *streams)
 			close(streams->parts[i].fd);
 	}
 	free(streams->parts);
-	free(streams->list);
+	if (streams->life >= 0)
+		close(streams->life);
+	free(streams->now.list);
+	free(streams->before.list);
 	free(streams);
 }
 
-int rate_streams__limit(struct rate_streams *streams, const struct rate_stream *stream,
-			uint64_t limit, struct pem_error *error)
+int pem_streams__limit(struct pem_streams *streams, const struct pem_streams_queue *queue,
+		       uint64_t limit, struct pem_error *error)
 {
 	const struct part *part;
 	struct pem_stream_entry *entry;
 	void *memory;
 	int result;
 
-	if (stream->part >= streams->part_count || stream->entry >= PEM_STREAM_QUEUES_MAX ||
-	    !limit || limit > stream->capacity)
-		return fail(error, -EINVAL, "queue '%s': expected a limit of 1 to %llu items",
-			    stream->name, (unsigned long long)stream->capacity);
-	part = &streams->parts[stream->part];
+	if (!streams || !queue)
+		return pem_error__lacks(error, streams ? "queue" : "observed process");
+	if (queue->part >= streams->part_count || queue->entry >= PEM_STREAM_QUEUES_MAX || !limit ||
+	    limit > queue->capacity)
+		return pem_error__set(error, -EINVAL,
+				      "queue '%s': expected a limit of 1 to %llu items",
+				      queue->name, (unsigned long long)queue->capacity);
+	part = &streams->parts[queue->part];
 	memory = mmap(NULL, PEM_STREAM_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, part->fd, 0);
 	result = part->fd < 0 ? part->fd : memory == MAP_FAILED ? -errno : 0;
 	if (result)
-		return fail(error, result, "queue '%s' of process %d can't be limited: %s",
-			    stream->name, (int)streams->pid, strerror(-result));
-	entry = (struct pem_stream_entry *)((struct pem_stream_page *)memory + 1) + stream->entry;
-	if (__atomic_load_n(&entry->id, __ATOMIC_ACQUIRE) == stream->id)
+		return pem_error__set(error, result,
+				      "queue '%s' of process %" PRIu32 " can't be limited: %s",
+				      queue->name, streams->pid, strerror(-result));
+	entry = (struct pem_stream_entry *)((struct pem_stream_page *)memory + 1) + queue->entry;
+	if (__atomic_load_n(&entry->id, __ATOMIC_ACQUIRE) == queue->id)
 		__atomic_store_n(&entry->limit, limit, __ATOMIC_RELAXED);
 	else
-		result = fail(error, -ESTALE, "queue '%s' of process %d is gone", stream->name,
-			      (int)streams->pid);
+		result = pem_error__set(error, -ESTALE, "queue '%s' of process %" PRIu32 " is gone",
+					queue->name, streams->pid);
 	munmap(memory, PEM_STREAM_BYTES);
 	return result;
 }
@@ -267,24 +303,20 @@ static void copy_name(char *to, const char *from)
 }
 
 /* Read all of an end but its items. Returns false: it did not hold still. */
-static bool read_end(struct rate_stream_end *to, const struct pem_stream_end *from)
+static bool read_end(struct pem_streams_end *to, const struct pem_stream_end *from)
 {
 	uint32_t sequence;
 	int i;
 
 	for (i = 0; i < TRIES; i++) {
 		sequence = LOAD(&from->sequence);
-		to->tid = (pid_t)LOAD(&from->tid);
+		to->tid = LOAD(&from->tid);
 		to->blocks = LOAD(&from->blocks);
 		to->blocked_ns = LOAD(&from->blocked_ns);
 		to->since_ns = LOAD(&from->since_ns);
 		to->sleeps = LOAD(&from->sleeps);
 		to->late_ns = LOAD(&from->late_ns);
 		to->refused = LOAD(&from->refused);
-		to->stamp_ns = LOAD(&from->stamp_ns);
-		to->stamp_items = LOAD(&from->stamp_items);
-		to->stamp_blocked_ns = LOAD(&from->thread_blocked_ns);
-		to->stamp_late_ns = LOAD(&from->thread_late_ns);
 		copy_name(to->stage, from->stage);
 		if (!(sequence & 1) && LOAD(&from->sequence) == sequence)
 			return true;
@@ -296,7 +328,7 @@ static bool read_end(struct rate_stream_end *to, const struct pem_stream_end *fr
  * Read the items of both ends as they were at one moment: between two equal counts of the consumer,
  * or else the consumer's count nearest to that.
  */
-static void read_items(struct rate_stream *to, const struct pem_stream_entry *from)
+static void read_items(struct pem_streams_queue *to, const struct pem_stream_entry *from)
 {
 	uint64_t first = LOAD(&from->consumer.items), pushed, second;
 	int i;
@@ -313,7 +345,8 @@ static void read_items(struct rate_stream *to, const struct pem_stream_entry *fr
 	to->queued = to->push.items - to->pop.items;
 }
 
-static bool read_entry(struct rate_stream *to, const struct pem_stream_entry *from, uint32_t id)
+static bool read_entry(struct pem_streams_queue *to, const struct pem_stream_entry *from,
+		       uint32_t id)
 {
 	uint64_t limit;
 
@@ -333,38 +366,39 @@ static bool read_entry(struct rate_stream *to, const struct pem_stream_entry *fr
 }
 
 /* The thread that the process knows by an id, as it is known here. 0: there is none. */
-static pid_t thread_of(const struct rate_streams *streams, pid_t own)
+static uint32_t thread_of(const struct pem_streams *streams, uint32_t own)
 {
 	char path[64 + 256];
 	struct dirent *entry;
-	pid_t found = 0;
+	uint32_t found = 0;
 	DIR *dir;
 
-	if (own <= 0 || streams->own_pid == (unsigned long)streams->pid)
-		return own > 0 ? own : 0;
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)streams->pid);
+	if (!own || streams->own_pid == streams->pid)
+		return own;
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task", streams->pid);
 	dir = opendir(path);
 	while (dir && !found && (entry = readdir(dir))) {
-		snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)streams->pid,
+		snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%s/status", streams->pid,
 			 entry->d_name);
-		if (own_id(path) == (unsigned long)own)
-			found = (pid_t)strtol(entry->d_name, NULL, 10);
+		if (own_id(path) == own)
+			found = (uint32_t)strtoul(entry->d_name, NULL, 10);
 	}
 	if (dir)
 		closedir(dir);
 	return found;
 }
 
-static FILE *open_of_thread(const struct rate_streams *streams, pid_t tid, const char *file)
+static FILE *open_of_thread(const struct pem_streams *streams, uint32_t tid, const char *file)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)streams->pid, (int)tid, file);
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/%s", streams->pid, tid,
+		 file);
 	return fopen(path, "re");
 }
 
 /* What the kernel knows of an end's thread. A block that goes on counts up to at_ns. */
-static void finish_end(const struct rate_streams *streams, struct rate_stream_end *end,
+static void finish_end(const struct pem_streams *streams, struct pem_streams_end *end,
 		       uint64_t at_ns)
 {
 	unsigned long long run_ns, wait_ns;
@@ -395,24 +429,23 @@ static void finish_end(const struct rate_streams *streams, struct rate_stream_en
 	fclose(file);
 }
 
-/* Read one part's queues behind those in the list. Returns how many there are now, or -ENOMEM. */
-static ptrdiff_t read_part(struct rate_streams *streams, uint32_t part, size_t count,
-			   size_t *skipped)
+/* Add one part's queues. Returns 0 or -ENOMEM. */
+static int read_part(struct pem_streams *streams, uint32_t part, size_t *skipped)
 {
 	const struct pem_stream_page *page = streams->parts[part].page;
 	const struct pem_stream_entry *entries = (const struct pem_stream_entry *)(page + 1);
 	uint32_t i, id, entry_count = LOAD(&page->entry_count);
-	struct rate_stream *to;
+	struct pem_streams_reading *now = &streams->now;
+	struct pem_streams_queue *to;
 
 	*skipped += LOAD(&page->unlisted);
 	for (i = 0; i < entry_count && i < PEM_STREAM_QUEUES_MAX; i++) {
 		id = LOAD(&entries[i].id);
 		if (!id)
 			continue;
-		if (pem_grow(&streams->list, sizeof(*streams->list), count + 1,
-			     &streams->list_capacity) < 0)
+		if (pem_grow(&now->list, sizeof(*now->list), now->count + 1, &now->capacity) < 0)
 			return -ENOMEM;
-		to = &streams->list[count];
+		to = &now->list[now->count];
 		memset(to, 0, sizeof(*to));
 		to->part = part;
 		to->entry = i;
@@ -422,20 +455,66 @@ static ptrdiff_t read_part(struct rate_streams *streams, uint32_t part, size_t c
 		}
 		finish_end(streams, &to->push, to->at_ns);
 		finish_end(streams, &to->pop, to->at_ns);
-		count++;
+		now->count++;
 	}
-	return (ptrdiff_t)count;
+	return 0;
 }
 
-ptrdiff_t rate_streams__read(struct rate_streams *streams, const struct rate_stream **list,
-			     size_t *skipped)
+/* A process of the same number may have given the times of threads: another program did. */
+static void forget_threads(struct pem_streams_reading *reading)
 {
-	ptrdiff_t count = 0;
-	uint32_t i;
+	size_t i;
 
-	*skipped = 0;
-	for (i = 0; i < streams->part_count && count >= 0; i++)
-		count = read_part(streams, i, (size_t)count, skipped);
-	*list = streams->list;
-	return count;
+	for (i = 0; i < reading->count; i++) {
+		reading->list[i].push.tid = reading->list[i].pop.tid = 0;
+		reading->list[i].push.has_times = reading->list[i].pop.has_times = 0;
+	}
+}
+
+ptrdiff_t pem_streams__read(struct pem_streams *streams, size_t *skipped)
+{
+	struct pem_streams_reading last;
+	size_t unread = 0;
+	uint32_t i;
+	int rc = 0;
+
+	if (!streams)
+		return -EINVAL;
+	last = streams->before;
+	streams->before = streams->now;
+	streams->now = last;
+	streams->now.count = 0;
+	/* Numbers that are read after the end are the last ones. */
+	streams->has_ended = has_ended(streams);
+	for (i = 0; i < streams->part_count && !rc; i++)
+		rc = read_part(streams, i, &unread);
+	if (has_ended(streams))
+		forget_threads(&streams->now);
+	if (skipped)
+		*skipped = unread;
+	return rc ? rc : (ptrdiff_t)streams->now.count;
+}
+
+const struct pem_streams_queue *pem_streams__queue(const struct pem_streams *streams, size_t i)
+{
+	return streams && i < streams->now.count ? &streams->now.list[i] : NULL;
+}
+
+int pem_streams__has_ended(const struct pem_streams *streams)
+{
+	return streams && streams->has_ended;
+}
+
+int pem_streams__service(const struct pem_streams *streams, size_t i, int pops,
+			 struct pem_streams_service *service)
+{
+	struct pem_streams_service found;
+	int rc;
+
+	if (!streams || i >= streams->now.count || pem_sized__check(service))
+		return -EINVAL;
+	rc = pem_streams__between(&streams->before, &streams->now, i, pops, &found);
+	if (rc)
+		pem_sized__write(service, 0, &found, sizeof(found));
+	return rc;
 }

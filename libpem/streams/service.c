@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* service.c - what a thread did between two readings of its queues: items, and time for them */
+#include "streams/streams.h"
+
+/* Time of a thread in blocks, of which late_ns is the part in which it was ready. */
+struct blocks {
+	uint64_t blocked_ns[2], late_ns[2]; /* in pushes, in pops */
+};
+
+static const struct pem_streams_end *end_of(const struct pem_streams_queue *queue, int pops)
+{
+	return pops ? &queue->pop : &queue->push;
+}
+
+/* The same queue in another reading, where it usually has the same index. */
+static const struct pem_streams_queue *find(const struct pem_streams_reading *reading,
+					    const struct pem_streams_queue *queue, size_t i)
+{
+	size_t k;
+
+	for (k = 0; k <= reading->count; k++, i = k - 1)
+		if (i < reading->count && reading->list[i].id == queue->id &&
+		    reading->list[i].part == queue->part)
+			return &reading->list[i];
+	return NULL;
+}
+
+static uint64_t less(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Sum up the thread's blocks in all its queues. Returns 0: it gave an end away, or took one. */
+static int add_blocks(const struct pem_streams_reading *before,
+		      const struct pem_streams_reading *after, uint32_t tid, struct blocks *blocks)
+{
+	static const struct pem_streams_end none;
+	const struct pem_streams_end *from, *to;
+	const struct pem_streams_queue *other;
+	size_t i;
+	int k;
+
+	for (i = 0; i < before->count; i++) {
+		if (before->list[i].push.tid != tid && before->list[i].pop.tid != tid)
+			continue;
+		other = find(after, &before->list[i], i);
+		for (k = 0; k < 2; k++)
+			if (end_of(&before->list[i], k)->tid == tid &&
+			    (!other || end_of(other, k)->tid != tid))
+				return 0;
+	}
+	for (i = 0; i < after->count; i++) {
+		if (after->list[i].push.tid != tid && after->list[i].pop.tid != tid)
+			continue;
+		other = find(before, &after->list[i], i);
+		for (k = 0; k < 2; k++) {
+			to = end_of(&after->list[i], k);
+			from = other ? end_of(other, k) : &none;
+			if (to->tid != tid)
+				continue;
+			if (from->tid && from->tid != tid)
+				return 0;
+			blocks->blocked_ns[k] += less(to->blocked_ns, from->blocked_ns);
+			blocks->late_ns[k] += less(to->late_ns, from->late_ns);
+		}
+	}
+	return 1;
+}
+
+int pem_streams__between(const struct pem_streams_reading *before,
+			 const struct pem_streams_reading *after, size_t i, int pops,
+			 struct pem_streams_service *service)
+{
+	const struct pem_streams_queue *new = &after->list[i], *old = find(before, new, i);
+	uint64_t wall_ns, wait_ns, late_ns, rest_ns;
+	const struct pem_streams_end *from, *to;
+	struct blocks blocks = {{0}, {0}};
+
+	if (!old || new->at_ns <= old->at_ns)
+		return 0;
+	from = end_of(old, pops);
+	to = end_of(new, pops);
+	if (!from->tid || to->tid != from->tid || !from->has_times || !to->has_times ||
+	    !add_blocks(before, after, to->tid, &blocks))
+		return 0;
+	wall_ns = new->at_ns - old->at_ns;
+	wait_ns = less(to->wait_ns, from->wait_ns);
+	late_ns = blocks.late_ns[0] + blocks.late_ns[1];
+	*service = (struct pem_streams_service){.size = sizeof(*service),
+						.items = to->items - from->items,
+						.wall_ns = wall_ns,
+						.run_ns = less(to->run_ns, from->run_ns)};
+	service->high_ns = less(wall_ns, blocks.blocked_ns[0] + blocks.blocked_ns[1]);
+	service->low_ns = less(service->high_ns, wait_ns);
+	service->busy_ns = less(service->high_ns, less(wait_ns, late_ns));
+	/* The kernel's times and the program's are read one after the other: the sum is exact. */
+	rest_ns = wall_ns - service->busy_ns;
+	service->blocked_in_ns = least(less(blocks.blocked_ns[1], blocks.late_ns[1]), rest_ns);
+	rest_ns -= service->blocked_in_ns;
+	service->blocked_out_ns = least(less(blocks.blocked_ns[0], blocks.late_ns[0]), rest_ns);
+	service->for_cpu_ns = rest_ns - service->blocked_out_ns;
+	return 1;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * streams.h - what the files of this room share: two readings of the queues of a process
+ *
+ *	streams.c	finds the memory in which a process shows its queues, and reads it
+ *	service.c	what a thread did between two readings
+ *
+ * The contract is pem/streams.h.
+ */
+#ifndef PEM_STREAMS_ROOM_H
+#define PEM_STREAMS_ROOM_H
+
+#include <pem/streams.h>
+
+/* Queues at one moment. */
+struct pem_streams_reading {
+	struct pem_streams_queue *list;
+	size_t count, capacity;
+};
+
+/* pem_streams__service between any two readings; the queue is number i of the second. Pure. */
+int pem_streams__between(const struct pem_streams_reading *before,
+			 const struct pem_streams_reading *after, size_t i, int pops,
+			 struct pem_streams_service *service);
+
+#endif
