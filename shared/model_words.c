@@ -40,6 +40,7 @@ const char *const pem_role_words[] = {
 	"size",        "key",     "cpu",         "code",
 	"old-address", "state",   "system-call", "descriptor",
 	"interrupt",   "holder",  "stack",       "outer-stack",
+	"file-kind",
 };
 const char *const pem_source_words[] = {"stub", "tracepoint", "perf",  "perf-sample",
 					"usdt", "module",     "probe", "simulated",

@@ -48,6 +48,7 @@ static const char *expected_of_role(const struct pem_spec_field *field)
 	case PEM_ROLE_SIZE:
 	case PEM_ROLE_CPU:
 	case PEM_ROLE_INTERRUPT:
+	case PEM_ROLE_FILE_KIND:
 		return is_unsigned(field->type) ? NULL : "an unsigned type";
 	case PEM_ROLE_STACK:
 	case PEM_ROLE_OUTER_STACK:

@@ -105,7 +105,7 @@ static const struct {
 	 "'process', 'thread', 'previous-thread', 'parent', 'name', 'value', 'address', 'size', "
 	 "'key', "
 	 "'cpu', 'code', 'old-address', 'state', 'system-call', 'descriptor', "
-	 "'interrupt', 'holder', 'stack' or 'outer-stack'"},
+	 "'interrupt', 'holder', 'stack', 'outer-stack' or 'file-kind'"},
 	{"field", "from", expression},
 	{"field", "description", free_text},
 };

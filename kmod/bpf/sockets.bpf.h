@@ -4,7 +4,9 @@
  *
  * That is the address in the call's own arguments (connect, sendto, sendmsg), or else the address
  * that the socket is connected to. A socket without either is named after its own address, and
- * that is written behind it: tcp:0.0.0.0:80 (local). One without any address has no name here.
+ * that is written after it: tcp:0.0.0.0:80 (local). Two local sockets that are connected and have
+ * no address (socketpair(2)) are one file with one name: socketpair:[77,78]. Others have no name
+ * here.
  *
  * The peer is part of what has been told of a descriptor (files.bpf.h). So a socket is told again
  * once it is connected, and a datagram's address wherever it is another one than before.
@@ -119,6 +121,7 @@ static const char pem_udp_text[] SEC(".rodata.texts") = "udp";
 static const char pem_inet_text[] SEC(".rodata.texts") = "ip";
 static const char pem_peer_text[] SEC(".rodata.texts") = "";
 static const char pem_local_text[] SEC(".rodata.texts") = " (local)";
+static const char pem_pair_text[] SEC(".rodata.texts") = "socketpair:[%lu,%lu]";
 static const char pem_unix_text[] SEC(".rodata.texts") = "unix:";
 static const char pem_ipv4_text[] SEC(".rodata.texts") = "%s:%pI4:%u%s";
 static const char pem_ipv6_text[] SEC(".rodata.texts") = "%s:[%pI6]:%u%s";
@@ -198,6 +201,24 @@ PEM_INLINE uint32_t pem_put_bound(uint8_t *to, struct unix_sock *sk, bool local)
 		(uint32_t)BPF_CORE_READ(address, len), false, local);
 }
 
+/* The inode number of a socket; 0: no descriptor leads to it any more. */
+PEM_INLINE uint64_t pem_socket_inode(struct sock *sk)
+{
+	return BPF_CORE_READ(sk, sk_socket, file, f_inode, i_ino);
+}
+
+/* Write the name of two sockets that have no addresses, by the inode numbers of both. */
+PEM_INLINE uint32_t pem_put_pair(uint8_t *to, struct sock *sk, struct sock *peer)
+{
+	uint64_t one = pem_socket_inode(sk), other = pem_socket_inode(peer);
+	__u64 values[2] = {one < other ? one : other, one < other ? other : one};
+
+	if (!one || !other)
+		return 0;
+	bpf_snprintf((char *)to, PEM_PATH_BYTES, pem_pair_text, values, sizeof(values));
+	return 1;
+}
+
 /*
  * Write the name of a socket. address: in the program's memory; 0: none. Returns 1, or 0: it has no
  * name. A global function: see pem_write_path.
@@ -229,7 +250,9 @@ __attribute__((noinline)) uint32_t pem_write_peer(struct pem_path_field *field, 
 		peer = (struct unix_sock *)BPF_CORE_READ((struct unix_sock *)sk, peer);
 		if (peer && pem_put_bound(field->text, peer, false))
 			return 1;
-		return pem_put_bound(field->text, (struct unix_sock *)sk, true);
+		if (pem_put_bound(field->text, (struct unix_sock *)sk, true))
+			return 1;
+		return peer ? pem_put_pair(field->text, sk, (struct sock *)peer) : 0;
 	}
 	if (a.family != PEM_AF_INET && a.family != PEM_AF_INET6)
 		return 0;

@@ -93,6 +93,7 @@ struct request_sock {
 
 struct sock {
 	struct sock_common __sk_common;
+	struct socket *sk_socket;
 	struct {
 		atomic_t rmem_alloc;
 	} sk_backlog;
@@ -103,6 +104,7 @@ struct sock {
 };
 
 struct socket {
+	struct file *file;
 	struct sock *sk;
 };
 

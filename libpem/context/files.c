@@ -209,6 +209,8 @@ void pem_files__learn(struct pem_pass *pass, const struct pem_plan *plan,
 		return;
 	path = with_short_address(pem_record__string(record, (unsigned)plan->name), text);
 	d->file = *path ? file_of(pass, path) : NULL;
+	if (d->file && plan->file_kind.bytes)
+		d->file->kind = (uint32_t)pem_number__load(plan->file_kind, record->data);
 	d->told_clock = record->clock;
 	name_begun_call(pass, number, d->file);
 }

@@ -65,7 +65,7 @@ struct pem_plan {
 	uint8_t keys[PEM_KEYS_MAX]; /* fields of role 'key' */
 	struct pem_number_at process, thread, previous_thread, parent, state;
 	struct pem_number_at address, old_address, size, code, stack;
-	struct pem_number_at system_call, descriptor, interrupt, holder;
+	struct pem_number_at system_call, descriptor, file_kind, interrupt, holder;
 	/*
 	 * Of a begin of system calls: a bit for each that takes a descriptor, and then for each
 	 * that takes a path. NULL: it is none.

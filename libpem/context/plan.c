@@ -86,6 +86,7 @@ static void fill(struct pem_plan *plan, const struct pem_event *event)
 	plan->stack = number_at(event, PEM_ROLE_STACK);
 	plan->system_call = number_at(event, PEM_ROLE_SYSTEM_CALL);
 	plan->descriptor = number_at(event, PEM_ROLE_DESCRIPTOR);
+	plan->file_kind = number_at(event, PEM_ROLE_FILE_KIND);
 	plan->interrupt = number_at(event, PEM_ROLE_INTERRUPT);
 	plan->holder = number_at(event, PEM_ROLE_HOLDER);
 	plan->is_of_proc = event->source_kind == PEM_SOURCE_PROC;

@@ -477,7 +477,7 @@ def compiled_languages_have_probes():
     "the same by two functions of libpem in Fortran and Rust"
     tried = 0
     for compiler, text, suffix in (("gfortran", FORTRAN, ".f90"), ("rustc", RUST, ".rs")):
-        if not shutil.which(compiler):
+        if not shutil.which(compiler) or run([compiler, "--version"])[0]:  # rustup needs a home
             continue
         source, path = os.path.join(tmp(), "other" + suffix), os.path.join(tmp(), "other")
         with open(source, "w", encoding="ascii") as out:

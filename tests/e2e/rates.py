@@ -163,12 +163,49 @@ def a_trace_without_what_is_needed():
 
 @test
 def a_fifo():
-    "a FIFO is a queue like a pipe"
-    fifo = os.path.join(tmp(), "fifo")
+    "a FIFO is a queue like a pipe, also in a trace"
+    folder = tmp()
+    fifo = os.path.join(folder, "fifo")
     os.mkfifo(fifo)
-    found, _ = rates("%s -o 4096 20 500 > %s & %s -i 4096 20 500 < %s; wait" % (STAGE, fifo, STAGE, fifo))
-    equal([(q["name"], q["bytes"]) for q in found["queues"]], [(fifo, 4096 * 500)], "queues")
-    equal([(s["items"], s["reads"] + s["writes"]) for s in found["stages"]], [(4096 * 500, 500)] * 2, "items and operations")
+    command = "%s -o 4096 20 500 > %s & %s -i 4096 20 500 < %s; wait" % (STAGE, fifo, STAGE, fifo)
+
+    def record():
+        trace = os.path.join(tmp(), "trace")
+        rc, _, err = run([PEM, "record", "-q", "-o", trace, "--", "sh", "-c", command])
+        equal(rc, 0, "status: " + err)
+        return run([PEM, "rates", "--json", trace])
+
+    for found, _ in rates(command), unless_lost(record):
+        # The kernel's paths begin above the root folder of a chroot.
+        equal([(q["name"][-len("/fifo"):], q["bytes"]) for q in found["queues"]], [("/fifo", 4096 * 500)], "queues")
+        equal([(s["items"], s["reads"] + s["writes"]) for s in found["stages"]], [(4096 * 500, 500)] * 2, "items and operations")
+
+
+@test
+def a_pair_of_sockets():
+    "a pair of sockets through which one process sends is a queue, and one through which both send is not"
+    path = os.path.join(tmp(), "pair.py")
+    with open(path, "w", encoding="ascii") as text:
+        text.write("import os, socket, sys\n"
+                   "a, b = socket.socketpair()\n"
+                   "answers = len(sys.argv) > 1\n"
+                   "if os.fork() == 0:\n"
+                   "    a.close()\n"
+                   "    while b.recv(65536):\n"
+                   "        if answers: b.send(b'y')\n"
+                   "    os._exit(0)\n"
+                   "b.close()\n"
+                   "for i in range(300):\n"
+                   "    a.sendall(b'x' * 1000)\n"
+                   "    if answers: a.recv(1)\n"
+                   "a.close()\n"
+                   "os.wait()\n")
+    found, _ = rates("python3 " + path)
+    queue = found["queues"][0]
+    assert re.match(r"socketpair:\[\d+,\d+\]$", queue["name"]), queue
+    equal((queue["bytes"], len(found["stages"])), (300000, 2), "bytes and stages")
+    found, _ = rates("python3 %s answer" % path)
+    equal(found["stages"], [], "stages")
 
 
 @test

@@ -15,14 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct rate_observation *rate_observation__new(rate_served *served, void *arg, bool is_live)
+struct rate_observation *rate_observation__new(rate_served *served, void *arg)
 {
 	struct rate_observation *o = calloc(1, sizeof(*o));
 
 	if (o) {
 		o->served = served;
 		o->arg = arg;
-		o->is_live = is_live;
 	}
 	return o;
 }
@@ -270,7 +269,9 @@ int rate_observation__take(struct rate_observation *o, const struct pem_record *
 	stage = rc ? NULL : stage_of(o, thread->process, o->now_ns);
 	if (!stage)
 		return -ENOMEM;
-	stage->end_ns = o->now_ns;
+	/* After its end a process is still switched away from. */
+	if (!stage->has_ended || thread->state != PEM_THREAD_ENDED)
+		stage->end_ns = o->now_ns;
 	if (result_of(record, around, &ended, &result))
 		rc = rate_pipe__returned(o, stage, ended->interval, result);
 	/* A thread that raised nothing before may outlive those that are known. */

@@ -34,7 +34,6 @@ struct rate_thread {
 struct rate_observation {
 	rate_served *served;
 	void *arg;
-	bool is_live;
 	struct rate_process **processes; /* by pem_pass_process.number; NULL: nothing is known */
 	size_t process_count, process_capacity;
 	struct rate_pipe **files; /* by pem_pass_file.number; NULL: not a queue */

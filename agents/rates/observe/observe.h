@@ -7,9 +7,9 @@
  *	                                              +--> stages, queues, what each waited for
  *
  * A stage is a process that reads from or writes to a queue, with all of its threads. A queue is a
- * pipe or a FIFO that one process writes and another one reads. What a stage does at a time follows
- * from what its threads do: it runs if one of them runs, it is blocked if all others wait and one
- * waits for a queue (rate_doing, the first that a thread does).
+ * pipe, a FIFO or a pair of sockets that one process writes and another one reads. What a stage
+ * does at a time follows from what its threads do: it runs if one of them runs, it is blocked if all
+ * others wait and one waits for a queue (rate_doing, the first that a thread does).
  *
  * A stage's service is the time in which it ran, or waited for something else than its queues and a
  * CPU: a disk, a network, a clock, a child. An interval of service is that time from the end of one
@@ -99,11 +99,9 @@ struct rate_observation;
 
 /*
  * Begin to observe. served is called for each interval of service, during rate_observation__take.
- * is_live: paths are those of this machine now, so that FIFOs can be told from files; in a trace
- * they can't. NULL: no memory. The caller frees the observation, before the pass whose records it
- * takes.
+ * NULL: no memory. The caller frees the observation, before the pass whose records it takes.
  */
-struct rate_observation *rate_observation__new(rate_served *served, void *arg, bool is_live);
+struct rate_observation *rate_observation__new(rate_served *served, void *arg);
 /* NULL is accepted. */
 void rate_observation__free(struct rate_observation *o);
 

@@ -62,16 +62,15 @@ enum rate_call rate_call__of(struct rate_observation *o, const struct pem_interv
 
 static struct rate_pipe no_queue; /* marks files that are none */
 
-static bool is_fifo(const char *path)
+/* A pipe or a FIFO, or a pair of sockets. */
+static bool is_queue(const struct pem_pass_file *file)
 {
-	struct stat status;
-
-	return *path == '/' && !stat(path, &status) && S_ISFIFO(status.st_mode);
+	return file->kind == S_IFIFO >> 12 || !strncmp(file->path, "pipe:[", 6) ||
+	       !strncmp(file->path, "socketpair:[", 12);
 }
 
 struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pass_file *file)
 {
-	bool is_pipe = !strncmp(file->path, "pipe:[", 6);
 	struct rate_pipe *queue;
 	size_t count = file->number + 1ul;
 
@@ -82,8 +81,10 @@ struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pas
 		o->file_count = count;
 	}
 	queue = o->files[file->number];
-	if (!queue && !is_pipe && !(o->is_live && is_fifo(file->path)))
+	if (!queue && !is_queue(file) && file->kind)
 		queue = &no_queue;
+	if (!queue && !is_queue(file))
+		return NULL; /* its kind may be told later */
 	if (!queue)
 		queue = calloc(1, sizeof(*queue));
 	o->files[file->number] = queue;

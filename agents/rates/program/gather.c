@@ -32,7 +32,7 @@ static const char *const needed[] = {"OS::Syscall::Enter", "OS::Syscall::Exit", 
 
 static int begin(struct rates_run *run)
 {
-	run->observation = rate_observation__new(rates_figures__served, run, !run->trace);
+	run->observation = rate_observation__new(rates_figures__served, run);
 	return run->observation ? CLI_DONE : cli_error(CLI_FAILED, "no memory for an observation");
 }
 

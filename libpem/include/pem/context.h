@@ -105,6 +105,9 @@ struct pem_pass_file {
 	 * it.
 	 */
 	char path[128];
+	/* st_mode of stat(2) >> 12, such as S_IFIFO >> 12; 0: unknown, as of what was named by a
+	 * path */
+	uint32_t kind;
 };
 
 /* An interval that has begun: its begin's record, and where it is nested. */

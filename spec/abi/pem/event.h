@@ -247,6 +247,8 @@ enum pem_role {
 	PEM_ROLE_STACK,
 	/* 'outer-stack': the stack that a call of meaning 'frame' was made from; 0: none */
 	PEM_ROLE_OUTER_STACK,
+	/* 'file-kind': kind of a file: st_mode of stat(2), shifted right by 12; 0: unknown */
+	PEM_ROLE_FILE_KIND,
 	PEM_ROLE_COUNT
 };
 
