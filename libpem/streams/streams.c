@@ -271,7 +271,7 @@ int pem_streams__limit(struct pem_streams *streams, const struct pem_streams_que
 				      "queue '%s' of process %" PRIu32 " can't be limited: %s",
 				      queue->name, streams->pid, strerror(-result));
 	entry = (struct pem_stream_entry *)((struct pem_stream_page *)memory + 1) + queue->entry;
-	if (__atomic_load_n(&entry->id, __ATOMIC_ACQUIRE) == queue->id)
+	if (__atomic_load_n(&entry->id, __ATOMIC_RELAXED) == queue->id)
 		__atomic_store_n(&entry->limit, limit, __ATOMIC_RELAXED);
 	else
 		result = pem_error__set(error, -ESTALE, "queue '%s' of process %" PRIu32 " is gone",
