@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: MIT
 """explore_show: pem explore show on tables whose effects are known: shares, curves, sentences, the page"""
+import glob
 import itertools
 import json
 import math
 import os
 import random
 import re
+import sqlite3
 import sys
 
+from explorations import experiment, explore
 from html_page import browser, quiet
-from tap import BUILD, PEM, equal, run, run_all, test, tmp
+from tap import BUILD, PEM, ROOT, equal, need, run, run_all, test, tmp
 
 LONG_S = 20
 
@@ -246,6 +249,42 @@ def an_experiment_is_shown_from_the_database():
     equal([one["configuration"] for one in all_of["trials"] if one["outcome"] == "failed"], [{"threads": "5", "cache": "3"}], "failed")
     assert "failed or refused:\n" in out and ", failed: " in out, out
     assert "Pareto front:\n" in out and "better than trial 1\n" in out, out
+
+
+@test
+def the_front_of_a_real_program_is_that_of_its_runs():
+    "of xz by time and size, the front is what the runs in the database say, and its sizes are those that xz makes again"
+    need("xz")
+    folder, env = experiment("""  <parameter name="preset" from="0" to="4" default="1"/>
+  <parameter name="check" values="none sha256" default="none"/>
+  <command>xz -c -T1 -{preset} --check={check} in >{scratch}/out &amp;&amp; echo bytes=$(stat -c %s {scratch}/out)</command>
+  <metric name="seconds" of="cpu" unit="s" better="less"/>
+  <metric name="bytes" match="bytes=([0-9]+)" unit="bytes" better="less"/>""", attributes='policy="grid" runs="2" race="0"')
+    with open(folder + "/in", "w", encoding="utf-8") as out:
+        for path in sorted(glob.glob(ROOT + "/docs/*.md"))[:8]:
+            with open(path, encoding="utf-8") as text:
+                out.write(text.read())
+    explore(folder, env, "run")
+    with sqlite3.connect(folder + "/db") as db:
+        rows = db.execute("SELECT d.text, m.name, avg(m.mean), count(*) FROM metric m, evidence e, directive d WHERE m.run = e.run AND "
+                          "e.directive = d.id AND d.agent = 'explore' AND m.name IN ('seconds', 'bytes') GROUP BY d.text, m.name").fetchall()
+    equal({count for *_, count in rows}, {2}, "runs of each")
+    figures = {}
+    for configuration, name, mean, _ in rows:
+        figures.setdefault(configuration, {})[name] = mean
+    beats = lambda a, b: a["seconds"] <= b["seconds"] and a["bytes"] <= b["bytes"] and a != b
+    front = {one for one, of in figures.items() if not any(beats(other, of) for other in figures.values())}
+    told = json.loads(explore(folder, env, "show", "--json")[0])["trials"]
+    text_of = lambda trial: "preset=%(preset)s check=%(check)s" % trial["configuration"]
+    equal(({text_of(trial) for trial in told if trial["pareto"]}, len(told)), (front, 10), "front, and trials")
+    for trial in told:
+        of = figures[text_of(trial)]
+        assert abs(trial["values"]["seconds"] - of["seconds"]) < 1e-9 and trial["values"]["bytes"] == of["bytes"], (trial, of)
+    printed = explore(folder, env, "show")[0].split("Pareto front:\n")[1].split("failed or refused:")[0]
+    equal(re.findall(r"^trial ([0-9]+), ", printed, re.M), [str(trial["trial"]) for trial in told if trial["pareto"]], "front in text")
+    for one in front:
+        rc, out, err = run(["sh", "-c", "xz -c -T1 -%s --check=%s in | wc -c" % tuple(re.findall("=([a-z0-9]+)", one))], cwd=folder)
+        equal((rc, int(out)), (0, figures[one]["bytes"]), "bytes of %s (%s)" % (one, err))
 
 
 EVIL = "</script><script>alert(1)</script>"
