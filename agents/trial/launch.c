@@ -165,6 +165,12 @@ static void signal_tree(pid_t root, int number)
 	free(processes.all);
 }
 
+/* A closed session leaves a helper of pem for a moment (libpem's leave_behind.c). */
+static bool is_left(const struct process *p)
+{
+	return p->is_ours && p->state != 'Z' && strcmp(p->name, "pem-detach");
+}
+
 /* Add the names of those that were found. */
 static void add_names(const struct processes *processes, char *text, size_t bytes)
 {
@@ -174,17 +180,17 @@ static void add_names(const struct processes *processes, char *text, size_t byte
 		const struct process *p = &processes->all[i];
 		unsigned alike = 0;
 
-		for (k = 0; k < processes->count; k++) {
+		for (k = 0; is_left(p) && k < processes->count; k++) {
 			const struct process *other = &processes->all[k];
 
-			if (!other->is_ours || other->state == 'Z' || strcmp(other->name, p->name))
+			if (!is_left(other) || strcmp(other->name, p->name))
 				continue;
 			/* A name is told once, where it is first. */
 			if (k < i)
 				break;
 			alike++;
 		}
-		if (k < processes->count || !alike || used >= bytes)
+		if (k < processes->count || used >= bytes)
 			continue;
 		used += (size_t)snprintf(text + used, bytes - used, "%s%.31s", used ? ", " : "",
 					 p->name);

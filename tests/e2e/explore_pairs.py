@@ -34,7 +34,7 @@ def pairs_of(folder):
     found = {}
     with sqlite3.connect(folder + "/db") as db:
         for run, text, role, value in db.execute("SELECT run, text, role, value FROM evidence JOIN directive ON directive.id = directive "
-                                                 "ORDER BY run"):
+                                                 "WHERE agent = 'explore' ORDER BY run"):
             found.setdefault(run, {})[text] = (role, value)
     return [sides for sides in found.values() if len(sides) > 1]
 
@@ -175,6 +175,7 @@ def events_of_a_pair_are_each_ones_own():
     found = [{text: value for text, (_, value) in sides.items()} for sides in pairs_of(folder)]
     equal(found, [{"a=2000": 2000, "a=1000": 1000}] * len(found), "calls")
     assert found, "no pair was made"
+    equal({reason for _, reason in trials(folder).values()}, {""}, "processes that are said to be left, of which pem's own are none")
 
 
 @test
