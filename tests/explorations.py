@@ -26,7 +26,7 @@ def explore(folder, env, verb, *options, status=0):
 def trials(folder):
     """{configuration: (state, reason)} of the database"""
     with sqlite3.connect(folder + "/db") as db:
-        return {text: (state, reason) for text, state, reason in db.execute("SELECT text, state, reason FROM directive")}
+        return {text: (state, reason) for text, state, reason in db.execute("SELECT text, state, reason FROM directive WHERE agent = 'explore'")}
 
 
 def runs(folder):

@@ -6,7 +6,8 @@
  * with evidence for it. The run's row is there before the run begins, without its end: after kill
  * -9 such a row tells that a run was lost. Its metric "(outcome)" tells how it ended, its workload
  * is "KEY NODE": the experiment, and where it ran. A pair is one run with evidence for two
- * directives, the second one as its control.
+ * directives, the second one as its control. A run that has a reason has evidence for a directive
+ * with this text.
  */
 #include "trial/store.h"
 
@@ -279,6 +280,29 @@ static int64_t put_metric(struct change *change, const char *name, const char *u
 	return put(change, PEM_DB_METRIC, &metric);
 }
 
+/* Note why the run failed, or what it left, if there is anything. Returns 0 or -errno. */
+static int64_t put_reason(struct change *change)
+{
+	const struct trial_store *store = change->store;
+	struct pem_db_directive reason = {.size = sizeof(reason),
+					  .application = store->application.id,
+					  .machine = store->machine.id,
+					  .agent = TRIAL_REASON,
+					  .began_ns = store->run.began_ns};
+	struct pem_db_evidence evidence = {
+		.size = sizeof(evidence), .run = store->run.id, .role = PEM_DB_EXCLUDED};
+	int64_t rc;
+
+	if (!*store->directive.reason)
+		return 0;
+	strcpy(reason.text, store->directive.reason);
+	snprintf(reason.subject, sizeof(reason.subject), "%s %016llx", store->experiment->key,
+		 (unsigned long long)pem_hash__text(PEM_HASH_START, reason.text));
+	rc = put(change, PEM_DB_DIRECTIVE, &reason);
+	evidence.directive = rc;
+	return rc < 0 ? rc : put(change, PEM_DB_EVIDENCE, &evidence);
+}
+
 static int64_t put_end(struct pem_database *database, void *arg)
 {
 	struct change *change = arg;
@@ -318,6 +342,8 @@ static int64_t put_end(struct pem_database *database, void *arg)
 		rc = put(change, PEM_DB_EVIDENCE, &evidence);
 	if (rc >= 0 && store->beside)
 		rc = put(change, PEM_DB_EVIDENCE, &control);
+	if (rc >= 0)
+		rc = put_reason(change);
 	return rc < 0 ? rc : put(change, PEM_DB_DIRECTIVE, &store->directive);
 }
 

@@ -9,6 +9,7 @@
 
 #define TRIAL_AGENT "explore"
 #define TRIAL_COMPARER "explore gain" /* of directives that are compared with the defaults */
+#define TRIAL_REASON "explore reason" /* of directives whose texts are reasons of runs */
 #define TRIAL_OUTCOME "(outcome)" /* no name of a metric in a document */
 
 /* Nanoseconds since 1970. */

@@ -19,8 +19,16 @@ struct configuration {
 	char reason[160];
 };
 
+/* The text of a directive that is a reason. */
+struct reason {
+	int64_t directive;
+	char text[160];
+};
+
 struct walk {
 	struct trial_store *store;
+	struct reason *reasons; /* by rising numbers of directives */
+	size_t reason_count, reason_capacity;
 	struct configuration *configurations; /* by rising numbers of directives */
 	size_t configuration_count, configuration_capacity;
 	struct pem_db_run *runs; /* that are not known yet */
@@ -82,6 +90,21 @@ static int add_configuration(const void *row, void *arg)
 	return 0;
 }
 
+static int add_reason(const void *row, void *arg)
+{
+	const struct pem_db_directive *directive = row;
+	struct walk *walk = arg;
+	struct reason *reason;
+
+	if (pem_grow(&walk->reasons, sizeof(*reason), walk->reason_count + 1,
+		     &walk->reason_capacity))
+		return -ENOMEM;
+	reason = &walk->reasons[walk->reason_count++];
+	reason->directive = directive->id;
+	snprintf(reason->text, sizeof(reason->text), "%.159s", directive->text);
+	return 0;
+}
+
 /* The runs that have to be read: not known as ended. */
 static int add_unknown(const void *row, void *arg)
 {
@@ -100,32 +123,12 @@ static int add_unknown(const void *row, void *arg)
 	return 0;
 }
 
-/* The directives of a run: of a pair, the second one is the control's. */
-struct sides {
-	int64_t directives[2]; /* 0: none */
-	double control; /* value */
-};
-
-static int take_side(const void *row, void *arg)
+/* Both kinds of rows begin with their directive's number. */
+static int by_directive(const void *key, const void *row)
 {
-	const struct pem_db_evidence *evidence = row;
-	struct sides *sides = arg;
-	/* Both of a void pair are excluded. */
-	bool is_control = evidence->role == PEM_DB_CONTROL ||
-			  (evidence->role == PEM_DB_EXCLUDED && sides->directives[0]);
+	int64_t directive = *(const int64_t *)key, other = *(const int64_t *)row;
 
-	if (is_control)
-		sides->control = evidence->value;
-	sides->directives[is_control] = evidence->directive;
-	return 0;
-}
-
-static int by_directive(const void *key, const void *configuration)
-{
-	int64_t directive = *(const int64_t *)key;
-	const struct configuration *other = configuration;
-
-	return directive < other->directive ? -1 : directive > other->directive;
+	return directive < other ? -1 : directive > other;
 }
 
 /* The configuration of a directive that this space has, or NULL. */
@@ -133,6 +136,35 @@ static const struct configuration *configuration_of(const struct walk *walk, int
 {
 	return bsearch(&directive, walk->configurations, walk->configuration_count,
 		       sizeof(*walk->configurations), by_directive);
+}
+
+/* The directives of a run: of a pair, the second one is the control's. */
+struct sides {
+	const struct walk *walk;
+	int64_t directives[2]; /* 0: none */
+	double control; /* value */
+	const struct reason *reason; /* NULL: none */
+};
+
+static int take_side(const void *row, void *arg)
+{
+	const struct pem_db_evidence *evidence = row;
+	struct sides *sides = arg;
+	const struct reason *reason =
+		bsearch(&evidence->directive, sides->walk->reasons, sides->walk->reason_count,
+			sizeof(*reason), by_directive);
+	/* Both of a void pair are excluded. */
+	bool is_control = evidence->role == PEM_DB_CONTROL ||
+			  (evidence->role == PEM_DB_EXCLUDED && sides->directives[0]);
+
+	if (reason) {
+		sides->reason = reason;
+		return 0;
+	}
+	if (is_control)
+		sides->control = evidence->value;
+	sides->directives[is_control] = evidence->directive;
+	return 0;
 }
 
 struct filling {
@@ -222,7 +254,7 @@ static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_
 	struct pem_db_evidence evidence = {.size = sizeof(evidence), .run = run->id};
 	struct pem_db_metric metric = {.size = sizeof(metric), .run = run->id};
 	struct filling filling = {.experiment = e};
-	struct sides sides = {0};
+	struct sides sides = {.walk = walk};
 	const struct configuration *found, *beside;
 	const char *node = strchr(run->workload, ' ');
 	int64_t rc;
@@ -251,7 +283,6 @@ static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_
 	filling.stored->began_ns = run->began_ns;
 	filling.stored->seconds = (double)run->wall_ns / 1e9;
 	snprintf(filling.stored->node, sizeof(filling.stored->node), "%.31s", node ? node + 1 : "");
-	memcpy(filling.stored->reason, found->reason, sizeof(found->reason));
 	if (!run->wall_ns)
 		return 0;
 	known = pem_number_map__at(&store->known, (uint64_t)run->id);
@@ -260,6 +291,11 @@ static int read_run(struct walk *walk, const struct pem_db_run *run, struct pem_
 	*known = 1;
 	rc = pem_database__each(store->database, PEM_DB_METRIC, &metric, fill_value, &filling,
 				error);
+	/* Earlier versions noted the last reason of a configuration alone. */
+	if (sides.reason)
+		strcpy(filling.stored->reason, sides.reason->text);
+	else if (!trial_outcome__has_values(filling.stored->outcome))
+		strcpy(filling.stored->reason, found->reason);
 	if (rc >= 0 && !is_whole(&filling, run)) {
 		trial_runs__drop(&store->ended);
 		store->unreadable++;
@@ -308,13 +344,18 @@ static int64_t read_all(struct walk *walk, struct pem_error *error)
 					     .agent = TRIAL_AGENT};
 	struct pem_db_run run = {
 		.size = sizeof(run), .application = store->application.id, .agent = TRIAL_AGENT};
+	struct pem_db_directive reason = directive;
 	size_t i;
 	int64_t rc;
 
+	strcpy(reason.agent, TRIAL_REASON);
 	rc = pem_database__each(store->database, PEM_DB_RUN, &run, add_unknown, walk, error);
 	if (rc >= 0 && walk->run_count)
 		rc = pem_database__each(store->database, PEM_DB_DIRECTIVE, &directive,
 					add_configuration, walk, error);
+	if (rc >= 0 && walk->run_count)
+		rc = pem_database__each(store->database, PEM_DB_DIRECTIVE, &reason, add_reason,
+					walk, error);
 	for (i = 0; rc >= 0 && i < walk->run_count; i++)
 		rc = read_run(walk, &walk->runs[i], error);
 	return rc;
@@ -335,6 +376,7 @@ int trial_store__update(struct trial_store *store, struct pem_error *error)
 	for (i = 0; i < walk.configuration_count; i++)
 		free(walk.configurations[i].levels);
 	free(walk.configurations);
+	free(walk.reasons);
 	free(walk.runs);
 	return rc < 0 ? (int)rc : 0;
 }

@@ -142,6 +142,25 @@ def values_that_mean_nothing_are_not_shown():
 
 
 @test
+def each_run_keeps_its_reason():
+    "a configuration that is measured and fails later has what the first run left and why the other one failed, in any later process"
+    folder, env = experiment("""  <parameter name="a" values="1 2"/>
+  <command>echo >>n-{a}; if test $(wc -l &lt;n-{a}) -gt 1; then echo "no more of {a}" >&amp;2; exit 3; fi
+    if test {a} = 1; then sleep 987663 &amp; fi; echo v={a}</command>
+  <metric name="v" match="v=([0-9]+)"/>""", attributes='policy="grid" runs="2" race="0"')
+    assert "all 2 failed or were refused in a run" in explore(folder, env, "run", status=3)[1], "run"
+    told = {trial["configuration"]["a"]: trial for trial in json.loads(explore(folder, env, "show", "--json")[0])["trials"]}
+    left = told["1"]["left"]
+    assert left.startswith("it left processes, which were ended: ") and not told["2"]["left"], told
+    for a in "12":
+        equal([told[a][name] for name in ("reason", "runs", "values")], ["its exit status was 3: no more of " + a, 1, {"v": int(a)}], "a = " + a)
+    with sqlite3.connect(folder + "/db") as db:
+        equal(db.execute("SELECT run, text FROM evidence, directive WHERE directive.id = directive AND agent = 'explore reason' ORDER BY run")
+              .fetchall(), [(1, left), (2, "its exit status was 3: no more of 1"),
+                            (4, "its exit status was 3: no more of 2")], "reasons of runs")
+
+
+@test
 def a_pages_table_stays_readable():
     "on a narrow page a reason has lines of several words, and a parameter without meaning an empty cell"
     folder, env = experiment("""  <parameter name="mode" values="plain fancy" default="plain"/>

@@ -136,7 +136,8 @@ static int say_none(const struct exploration *x)
 	size_t measured = 0, i;
 
 	for (i = 0; i < x->count; i++)
-		measured += !x->tried[i].machine && x->tried[i].figures.runs > 0;
+		measured += !x->tried[i].machine && x->tried[i].figures.runs > 0 &&
+			    !*x->tried[i].reason;
 	if (x->count && !x->here) {
 		print_elsewhere(x);
 		fflush(stdout);
@@ -150,7 +151,8 @@ static int say_none(const struct exploration *x)
 				 "nothing was tried yet: 'pem explore run' makes trials");
 	if (!measured)
 		return cli_error(CLI_FAILED,
-				 "no configuration was measured: all %zu failed or were refused; "
+				 "no configuration was measured: all %zu failed or were refused in "
+				 "a run; "
 				 "'pem explore show' tells why",
 				 x->here);
 	return cli_error(CLI_FAILED,

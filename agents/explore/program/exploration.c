@@ -78,7 +78,7 @@ static int take(struct exploration *x, const struct trial_stored *stored)
 				   x->work.experiment.metric_count);
 	if (has_values || !tried->figures.runs)
 		tried->outcome = stored->outcome;
-	memcpy(tried->reason, stored->reason, sizeof(tried->reason));
+	memcpy(has_values ? tried->left : tried->reason, stored->reason, sizeof(tried->reason));
 	memcpy(tried->node, stored->node, sizeof(tried->node));
 	return tell_search(x, stored);
 }

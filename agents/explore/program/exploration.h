@@ -19,7 +19,9 @@ struct explore_tried {
 	uint32_t outcome; /* of its last run; measured or stopped, if any of its runs was */
 	struct trial_figures figures; /* of the runs that were measured */
 	double seconds;
-	char reason[160], node[TRIAL_NODE_BYTES]; /* of the last run */
+	char reason[160]; /* of the last run that failed or was refused; "": none did */
+	char left[160]; /* what the last one of the others left; "" */
+	char node[TRIAL_NODE_BYTES]; /* of the last run */
 };
 
 struct exploration {

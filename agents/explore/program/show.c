@@ -67,9 +67,8 @@ static struct explore_result result_of(const struct exploration *x, const struct
 		.errors = t->figures.errors,
 		.seconds = t->seconds,
 		.machine = *t->node ? t->node : x->work.store.machines[t->machine].text,
-		/* A measured configuration's reason is what it left. */
-		.reason = t->figures.runs ? "" : t->reason,
-		.left = t->figures.runs ? t->reason : "",
+		.reason = t->reason,
+		.left = t->left,
 	};
 }
 
