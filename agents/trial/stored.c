@@ -131,11 +131,17 @@ static int by_directive(const void *key, const void *row)
 	return directive < other ? -1 : directive > other;
 }
 
+/* One of count rows; NULL: none has this directive. */
+static const void *row_of(const void *rows, size_t count, size_t bytes, int64_t directive)
+{
+	return count ? bsearch(&directive, rows, count, bytes, by_directive) : NULL;
+}
+
 /* The configuration of a directive that this space has, or NULL. */
 static const struct configuration *configuration_of(const struct walk *walk, int64_t directive)
 {
-	return bsearch(&directive, walk->configurations, walk->configuration_count,
-		       sizeof(*walk->configurations), by_directive);
+	return row_of(walk->configurations, walk->configuration_count,
+		      sizeof(*walk->configurations), directive);
 }
 
 /* The directives of a run: of a pair, the second one is the control's. */
@@ -150,9 +156,9 @@ static int take_side(const void *row, void *arg)
 {
 	const struct pem_db_evidence *evidence = row;
 	struct sides *sides = arg;
+	const struct walk *walk = sides->walk;
 	const struct reason *reason =
-		bsearch(&evidence->directive, sides->walk->reasons, sides->walk->reason_count,
-			sizeof(*reason), by_directive);
+		row_of(walk->reasons, walk->reason_count, sizeof(*reason), evidence->directive);
 	/* Both of a void pair are excluded. */
 	bool is_control = evidence->role == PEM_DB_CONTROL ||
 			  (evidence->role == PEM_DB_EXCLUDED && sides->directives[0]);
