@@ -38,7 +38,7 @@ function frame(svg, box, scale, label) {
 
 // A bar for each item { name, value, low, high, more }: shares with 95 % intervals, value null: unknown. more: for its tip.
 function bars(place, items, label, text) {
-	const width = place.clientWidth, row = 25, left = Math.min(210, width * 0.42), right = width - 58;
+	const width = place.clientWidth, row = 25, left = Math.min(210, width * 0.42), right = width - 78;
 	const svg = canvas(place, width, items.length * row + 22, label);
 	const most = Math.max(0.05, ...items.map((item) => item.high));
 	const x = (share) => left + (right - left) * Math.max(0, share) / most;

@@ -4,9 +4,25 @@
 RATES_PROGRAM_OBJ := $(call objects,$(wildcard $(addprefix agents/rates/,observe/*.c apply/*.c program/*.c)))
 $(RATES_PROGRAM_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/rates -Icli \
   -I$(B)/gen $(JSON_CFLAGS)
-RATES_CLI := $(call objects,$(addprefix cli/,attach.c command.c counted.c descriptors.c json.c names.c options.c patterns.c \
+RATES_CLI := $(call objects,$(addprefix cli/,attach.c command.c counted.c descriptors.c json.c names.c options.c page.c patterns.c \
   plugin.c progress.c run_codegen.c specs.c table.c temporary.c text.c trace.c version.c) \
   $(addprefix shared/,number_map.c plugin_folders.c spec_files.c))
+
+# The page of pem rates --html, carried inside of the program.
+RATES_GEN := $(B)/gen/agents/rates
+$(RATES_GEN)/page.html: agents/rates/page/page.html viz-export/page/assemble.awk \
+  $(wildcard agents/rates/page/*.css agents/rates/page/*.js) $(AGENT_PAGE)
+	$(call say,GEN,$@)
+	@mkdir -p $(@D)
+	$(Q)awk -v own=agents/rates/page -f viz-export/page/assemble.awk $< > $@
+
+$(RATES_GEN)/page.S: $(RATES_GEN)/page.html agents/rates/program/build.mk
+	$(call embed,rates_html)
+
+RATES_PROGRAM_OBJ += $(B)/obj/gen/agents/rates/page.o
+$(B)/obj/gen/agents/rates/page.o: $(RATES_GEN)/page.S
+	@mkdir -p $(@D)
+	$(Q)$(CC) -c $< -o $@
 
 ifneq ($(and $(HAVE_JSON),$(HAVE_AGENTS)),)
 ALL += $(B)/bin/pem-rates

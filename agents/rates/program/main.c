@@ -25,6 +25,7 @@ static const struct cli_option options[] = {
 	 "Write the result to FILE; - is standard output. Default: the table to standard error, "
 	 "where a command's output does not mix with it; JSON, and all of a trace, to standard "
 	 "output."},
+	{'H', "html", "PAGE", "Write a page that draws the pipeline to the file PAGE, a new one."},
 	{'j', "json", NULL, "Print an object instead of tables."},
 	{'q', "quiet", NULL, "Leave out what can't be observed here."},
 	{0},
@@ -55,6 +56,8 @@ const struct cli_verb rates_help = {
 		    "pem rates --items 512 -- sh -c 'dd if=f | ./filter > g'\n"
 		    "                            in blocks a second\n"
 		    "pem rates -p 4711,4712      of processes that run, until ^C\n"
+		    "pem rates --html page.html trace\n"
+		    "                            draw it\n"
 		    "pem rates --json trace      of a recorded one, for a program",
 	.options = options,
 	.runs_command = true,
@@ -96,6 +99,9 @@ static int take(struct rates_request *request, int code)
 		return CLI_DONE;
 	case 'o':
 		request->output = optarg;
+		return CLI_DONE;
+	case 'H':
+		request->page = optarg;
 		return CLI_DONE;
 	case 'j':
 		request->json = true;
@@ -151,6 +157,37 @@ static int close_output(struct rates_request *request, int status)
 	return status;
 }
 
+/* Say in words what is observed. */
+static void name_target(struct rates_request *request)
+{
+	size_t i, used = 0, bytes = sizeof(request->title);
+
+	for (i = 0; request->words[i] && used < bytes; i++)
+		used += (size_t)snprintf(request->title + used, bytes - used, "%s%s", i ? " " : "",
+					 request->words[i]);
+	if (!request->words[0])
+		snprintf(request->title, bytes, "%s", request->attach.name);
+}
+
+/* Are the options ones that go together? A status, after printing a sentence. */
+static int check(const struct rates_request *request)
+{
+	if (!request->words[0] && !request->attach.count)
+		return cli_usage_error(&rates_help,
+				       "which pipeline? pem rates -- COMMAND, -p PID or TRACE");
+	if (request->tune && (request->attach.count || is_trace(request->words)))
+		return cli_usage_error(
+			&rates_help,
+			"--tune takes a command, which it runs: pem rates --tune -- COMMAND");
+	if (request->tune && request->page)
+		return cli_usage_error(&rates_help, "--tune and --html do not go together");
+	/* Before the command runs, not after it. */
+	if (request->page && !access(request->page, F_OK))
+		return cli_error(CLI_WRONG_INPUT, "%s is there already: name a new file",
+				 request->page);
+	return CLI_DONE;
+}
+
 static int find_rates(struct rates_request *request)
 {
 	struct rates_run run = {.request = request, .lock = PTHREAD_MUTEX_INITIALIZER};
@@ -180,13 +217,9 @@ int main(int argc, char **argv)
 		status = code == CLI_OPTION_BAD ? CLI_WRONG_INPUT : take(&request, code);
 	request.words = argv + optind;
 	cli_attach__name(&request.attach);
-	if (status == CLI_DONE && !request.words[0] && !request.attach.count)
-		status = cli_usage_error(&rates_help,
-					 "which pipeline? pem rates -- COMMAND, -p PID or TRACE");
-	if (status == CLI_DONE && request.tune && (request.attach.count || is_trace(request.words)))
-		status = cli_usage_error(
-			&rates_help,
-			"--tune takes a command, which it runs: pem rates --tune -- COMMAND");
+	name_target(&request);
+	if (status == CLI_DONE)
+		status = check(&request);
 	if (status == CLI_DONE)
 		status = cli_attach__check(&request.attach, &rates_help, request.words[0] != NULL);
 	if (status == CLI_DONE)

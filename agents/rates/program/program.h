@@ -30,7 +30,8 @@ struct rates_request {
 	enum rates_items items;
 	uint64_t block_bytes; /* of RATES_BLOCKS */
 	uint64_t interval_ms; /* between two live views */
-	const char *output;
+	const char *output, *page;
+	char title[256]; /* what is observed, in words */
 	bool json, quiet, tune;
 	char **words; /* a command, or a trace's folder alone */
 	FILE *out;

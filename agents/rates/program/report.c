@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+extern const char rates_html[], rates_html_end[];
+
 #define VIEWED 16u /* stages that a line can show */
 #define ROWS 60u /* of the table of stages */
 
@@ -375,6 +377,7 @@ static struct json_object *make_json(const struct rates_run *run)
 	for (i = 0; i < rate_observation__queue_count(run->observation); i++)
 		json_object_array_add(
 			queues, queue_json(run, rate_observation__queue(run->observation, i)));
+	cli_json__text(object, "command", run->request->title);
 	cli_json__text(object, "item_unit", rates_figures__unit(run->request));
 	json_object_object_add(object, "stages", stages);
 	json_object_object_add(object, "queues", queues);
@@ -393,6 +396,9 @@ struct json_object *rates_report__json(struct rates_run *run)
 
 int rates_report__print(struct rates_run *run)
 {
+	struct json_object *page;
+	int status = CLI_DONE;
+
 	if (rates_figures__refresh(run))
 		return cli_error(CLI_FAILED, "no memory for the pipeline");
 	if (run->request->json) {
@@ -409,7 +415,12 @@ int rates_report__print(struct rates_run *run)
 		print_outlook(run);
 		print_losses(run);
 	}
-	return run->lost ? CLI_UNACCOUNTED : CLI_DONE;
+	if (run->request->page) {
+		page = make_json(run);
+		status = cli_page__write(run->request->page, rates_html, rates_html_end, page);
+		json_object_put(page);
+	}
+	return status == CLI_DONE && run->lost ? CLI_UNACCOUNTED : status;
 }
 
 void rates_report__view(struct rates_run *run)
