@@ -124,6 +124,8 @@ size_t pem_async__call(struct pem_async *a, uint64_t horizon)
 	pem_async__lock(a);
 	for (i = a->batch_done; i < batch->count && batch->keys[i].clock <= horizon; i++) {
 		item = (const struct pem_async_item *)(batch->bytes + batch->keys[i].at);
+		/* YB */
+		__atomic_store_n(&a->called_before, batch->keys[i].clock, __ATOMIC_RELEASE);
 		if (!item->event) {
 			if (a->contexts)
 				pem_context_table__lose(a->contexts, item->cpu);

@@ -127,7 +127,7 @@ int pem_async__catch_up(struct pem_callback *cb)
 		}
 		pem_session__unlock(s);
 		/* yb */
-		if (is_done || __atomic_load_n(&a->called_until, __ATOMIC_ACQUIRE) >= end)
+		if (is_done || __atomic_load_n(&a->called_before, __ATOMIC_ACQUIRE) > end)
 			return is_own ? -EDEADLK : 0;
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 	}

@@ -198,7 +198,7 @@ static size_t take_turn(struct pem_async *a)
 	count = pem_async__call(a, horizon);
 	/* YB */
 	if (!a->closed && horizon != UINT64_MAX)
-		__atomic_store_n(&a->called_until, horizon, __ATOMIC_RELEASE);
+		__atomic_store_n(&a->called_before, horizon, __ATOMIC_RELEASE);
 	return count;
 }
 

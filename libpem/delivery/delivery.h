@@ -164,8 +164,8 @@ struct pem_async {
 	size_t batch_done; /* keys that were handed on */
 	/* Wanted items that are not handed on yet. Atomic, because other threads read it. */
 	size_t batch_left;
-	/* Records up to this clock have been handed on. Atomic, because other threads read it. */
-	uint64_t called_until;
+	/* Records before this clock have been handed on. Atomic, because other threads read it. */
+	uint64_t called_before;
 	struct pem_context_table *contexts;
 	struct pem_event_table events;
 	int timer[2];

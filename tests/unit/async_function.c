@@ -425,30 +425,68 @@ static void settle_waits_for_all_from_before(void **state)
 	raiser_end(&r);
 }
 
-static struct raiser again;
-static int refused;
+static int settled, refused;
 
-/* Each call raises an event, for which it is called again. */
-static void raise_one(struct seen *s)
+/* Its first two events each take until 'leave' has their number. */
+static void stay_for_each(struct seen *s)
 {
+	int number = (int)seen_count() + 1;
+
 	put(&refused, pem_callback__settle(s->self));
-	raise_ticks(&again, 1);
+	put(&inside, number);
+	while (__atomic_load_n(&leave, __ATOMIC_ACQUIRE) < number)
+		usleep(100);
+}
+
+static void *settle(void *callback)
+{
+	put(&settled, -(int)gettid());
+	put(&settled, pem_callback__settle(callback) ? 2 : 1);
+	return NULL;
+}
+
+/* Wait until the thread that settles sleeps between two looks. */
+static void wait_until_it_waits(void)
+{
+	char path[64], state = 0;
+	FILE *file;
+
+	while (state != 'S') {
+		usleep(100);
+		snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
+			 -__atomic_load_n(&settled, __ATOMIC_ACQUIRE));
+		file = fopen(path, "re");
+		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+			state = 0;
+		if (file)
+			fclose(file);
+	}
 }
 
 static void settle_does_not_wait_for_later_events(void **state)
 {
 	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 100);
+	struct raiser r = raiser_start(1);
+	pthread_t thread;
 
 	(void)state;
-	again = raiser_start(1);
-	also_do(raise_one);
-	raise_ticks(&again, 1);
-	wait_for(2);
-	assert_int_equal(pem_callback__settle(cb), 0);
+	put(&leave, 0);
+	put(&settled, 0);
+	also_do(stay_for_each);
+	raise_ticks(&r, 1);
+	wait_until(&inside, 1);
+	assert_int_equal(pthread_create(&thread, NULL, settle, cb), 0);
+	wait_until_it_waits();
+	raise_ticks(&r, 1);
+	put(&leave, 1);
+	wait_until(&inside, 2);
+	pthread_join(thread, NULL); /* while the second event is not over */
+	assert_int_equal(settled, 1);
 	assert_int_equal(refused, -EDEADLK);
-	also_do(NULL);
+	put(&leave, 2);
 	assert_int_equal(pem_callback__settle(cb), 0);
-	raiser_end(&again);
+	assert_int_equal(seen_count(), 2);
+	raiser_end(&r);
 	pem_callback__disable(cb);
 	assert_int_equal(pem_callback__settle(cb), 0);
 }
