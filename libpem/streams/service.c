@@ -2,9 +2,16 @@
 /* service.c - what a thread did between two readings of its queues: items, and time for them */
 #include "streams/streams.h"
 
+#include <pem/stream_page.h>
+
+/* A thread spins for 4000 ns in a block (PEM_STREAM_SPIN_NS), and then calls the kernel. */
+#define SPIN_MAX_NS 5000u
+
 /* Time of a thread in blocks, of which late_ns is the part in which it was ready. */
 struct blocks {
 	uint64_t blocked_ns[2], late_ns[2]; /* in pushes, in pops */
+	uint64_t spun_ns; /* at most so long the thread had a CPU in them */
+	uint64_t short_ns; /* at most so long it waited for one unnoticed */
 };
 
 static const struct pem_streams_end *end_of(const struct pem_streams_queue *queue, int pops)
@@ -67,6 +74,9 @@ static int add_blocks(const struct pem_streams_reading *before,
 				return 0;
 			blocks->blocked_ns[k] += less(to->blocked_ns, from->blocked_ns);
 			blocks->late_ns[k] += less(to->late_ns, from->late_ns);
+			blocks->spun_ns += (to->blocks - from->blocks + to->sleeps - from->sleeps) *
+					   SPIN_MAX_NS;
+			blocks->short_ns += (to->sleeps - from->sleeps) * PEM_STREAM_LATE_NS;
 		}
 	}
 	return 1;
@@ -77,9 +87,9 @@ int pem_streams__between(const struct pem_streams_reading *before,
 			 struct pem_streams_service *service)
 {
 	const struct pem_streams_queue *new = &after->list[i], *old = find(before, new, i);
-	uint64_t wall_ns, wait_ns, late_ns, rest_ns;
+	uint64_t wall_ns, wait_ns, before_ns, owed_ns, ran_ns, rest_ns;
 	const struct pem_streams_end *from, *to;
-	struct blocks blocks = {{0}, {0}};
+	struct blocks blocks = {{0}, {0}, 0, 0};
 
 	if (!old || new->at_ns <= old->at_ns)
 		return 0;
@@ -90,14 +100,24 @@ int pem_streams__between(const struct pem_streams_reading *before,
 		return 0;
 	wall_ns = new->at_ns - old->at_ns;
 	wait_ns = less(to->wait_ns, from->wait_ns);
-	late_ns = blocks.late_ns[0] + blocks.late_ns[1];
+	before_ns = service->owed_ns;
+	owed_ns = before_ns + less(wait_ns, blocks.late_ns[0] + blocks.late_ns[1]);
+	rest_ns = less(wall_ns, blocks.blocked_ns[0] + blocks.blocked_ns[1]);
 	*service = (struct pem_streams_service){.size = sizeof(*service),
 						.items = to->items - from->items,
 						.wall_ns = wall_ns,
-						.run_ns = less(to->run_ns, from->run_ns)};
-	service->high_ns = less(wall_ns, blocks.blocked_ns[0] + blocks.blocked_ns[1]);
-	service->low_ns = less(service->high_ns, wait_ns);
-	service->busy_ns = less(service->high_ns, less(wait_ns, late_ns));
+						.run_ns = less(to->run_ns, from->run_ns),
+						.high_ns = rest_ns,
+						.low_ns = less(rest_ns, before_ns + wait_ns),
+						.busy_ns = less(rest_ns, owed_ns),
+						.doubt_ns = least(blocks.short_ns, wait_ns),
+						.owed_ns = less(owed_ns, rest_ns)};
+	/* It was busy at least for as long as it had a CPU outside of blocks. */
+	ran_ns = least(less(service->run_ns, blocks.spun_ns), rest_ns);
+	if (service->busy_ns < ran_ns) {
+		service->owed_ns += ran_ns - service->busy_ns;
+		service->busy_ns = ran_ns;
+	}
 	/* The kernel's times and the program's are read one after the other: the sum is exact. */
 	rest_ns = wall_ns - service->busy_ns;
 	service->blocked_in_ns = least(less(blocks.blocked_ns[1], blocks.late_ns[1]), rest_ns);

@@ -511,7 +511,8 @@ int pem_streams__service(const struct pem_streams *streams, size_t i, int pops,
 	struct pem_streams_service found;
 	int rc;
 
-	if (!streams || i >= streams->now.count || pem_sized__check(service))
+	if (!streams || i >= streams->now.count || pem_sized__check(service) ||
+	    pem_sized__read(&found, sizeof(found), service, sizeof(found)))
 		return -EINVAL;
 	rc = pem_streams__between(&streams->before, &streams->now, i, pops, &found);
 	if (rc)

@@ -9,7 +9,7 @@
 PROGRAM_SPECS := $(sort $(wildcard tests/programs/*.xml))
 PROGRAMS := processes filtered probed join pingpong bare_fork storm asked fork_in_join fork_waits \
   threads types rounds gated idle large_heap page_shapes allocates static allocates_static linked \
-  library.so polyglot blocked functions stage
+  library.so polyglot blocked functions stage streams
 PROGRAMS_STAMP := $(B)/gen/programs/.stamp
 PROGRAM_CC = $(CC) $(subst $(SAN_FLAGS),,$(ALL_CFLAGS)) $(INC_tests) -MF $@.d -o $@ $<
 

@@ -501,7 +501,7 @@ static void service_of_a_thread(void **state)
 	lists[0][1].push = lists[0][1].pop, lists[0][1].pop.tid = 0;
 	lists[1][1].push = lists[1][1].pop, lists[1][1].pop.tid = 0;
 	lists[1][1].push.blocked_ns = 100, lists[1][1].push.late_ns = 10;
-	lists[1][0].pop.run_ns = 610;
+	lists[1][0].pop.run_ns = 610, lists[0][0].pop.sleeps = lists[1][0].pop.sleeps = 7;
 	/* 1000 ns, of which 200 and 100 blocked, and 100 without a CPU, 30 of it in blocks. */
 	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
 	assert_int_equal(service.items, 20);
@@ -513,6 +513,28 @@ static void service_of_a_thread(void **state)
 	assert_int_equal(service.blocked_out_ns, 90);
 	assert_int_equal(service.for_cpu_ns, 100);
 	assert_int_equal(service.run_ns, 610);
+	assert_int_equal(service.owed_ns, 0);
+	/* A wait that is longer than the interval, of which a part was before. */
+	lists[1][0].pop.wait_ns = 1050, lists[1][0].pop.run_ns = 0;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
+	assert_int_equal(service.busy_ns, 0);
+	assert_int_equal(service.owed_ns, 270);
+	lists[1][0].pop.wait_ns = 150;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
+	assert_int_equal(service.busy_ns, 360);
+	assert_int_equal(service.owed_ns, 0);
+	/* Sleeps with waits that the program did not notice. */
+	assert_int_equal(service.doubt_ns, 0);
+	lists[0][0].pop.sleeps = 6;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
+	assert_int_equal(service.doubt_ns, 100);
+	lists[0][0].pop.sleeps = 7;
+	/* It ran, in spite of what it waited. */
+	lists[1][0].pop.wait_ns = 1050, lists[1][0].pop.run_ns = 400;
+	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
+	assert_int_equal(service.busy_ns, 400);
+	assert_int_equal(service.owed_ns, 670);
+	service.owed_ns = 0;
 	/* Counts that wrap. */
 	lists[0][0].pop.items = UINT64_MAX - 9, lists[1][0].pop.items = 10;
 	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);

@@ -17,9 +17,12 @@ function bytes(value) {
 	return Number(value.toPrecision(3)) + " " + units[i];
 }
 
-const isBytes = data.item_unit === "bytes";
-const amount = (value) => value === null || value === undefined ? "unknown" : isBytes ? bytes(value) : number(value);
-const rate = (value) => value === null || value === undefined ? "unknown" : amount(value) + "/s";
+// An item of a thread's queue is an item; one of a process is data.item_unit.
+const isBytes = (stage) => !stage.tid && data.item_unit === "bytes";
+const amount = (stage, value) => value === null || value === undefined ? "unknown" : isBytes(stage) ? bytes(value) : number(value);
+const rate = (stage, value) => value === null || value === undefined ? "unknown" : amount(stage, value) + "/s";
+const moved = (queue) => queue.items === undefined ? bytes(queue.bytes) : number(queue.items) + " items";
+const space = (queue) => queue.items === undefined ? bytes(queue.capacity) : number(queue.capacity) + " items";
 const seconds = (value) => value >= 1 ? Number(value.toPrecision(3)) + " s" : Number((value * 1e3).toPrecision(3)) + " ms";
 const share = (stage, key) => stage.lifetime ? stage[key] / stage.lifetime : 0;
 
@@ -29,7 +32,7 @@ function head() {
 	const slow = data.stages.find((stage) => stage.name === data.bottleneck);
 	document.title = "pem rates - " + data.command;
 	at("name").textContent = data.command;
-	at("counts").textContent = `${data.stages.length} stages, ${data.queues.length} queues; an item is ${isBytes ? "a byte" : "one of the " + data.item_unit}.` +
+	at("counts").textContent = `${data.stages.length} stages, ${data.queues.length} queues; an item of a process is ${data.item_unit === "bytes" ? "a byte" : "one of the " + data.item_unit}.` +
 		(data.lost ? ` ${data.lost.toLocaleString("en")} records were lost, so what stages did then is unknown.` : "");
 	if (slow)
 		at("verdict").textContent = `The bottleneck is ${slow.name}: the pipeline waited for it ${percent(slow.held_up)} of the time.`;
@@ -77,14 +80,14 @@ function places() {
 function drawStage(svg, stage, { x, y }) {
 	const isSlow = stage.name === data.bottleneck, group = shape(svg, "g", {});
 	const parts = DOES.map(([key, className, name]) => ({ className, name, share: share(stage, key) }));
-	tip(group, [`${stage.name} (${stage.pid}), ${seconds(stage.lifetime)}`, `service rate ${rate(stage.rate_per_s)} (${rate(stage.low)} to ${rate(stage.high)})`,
+	tip(group, [`${stage.name} (${stage.pid}), ${seconds(stage.lifetime)}`, `service rate ${rate(stage, stage.rate_per_s)} (${rate(stage, stage.low)} to ${rate(stage, stage.high)})`,
 		...parts.filter((part) => part.share >= 0.0005).map((part) => `${part.name}: ${percent(part.share)}`)].join("\n"));
 	shape(group, "rect", { x, y, width: BOX.width, height: BOX.height, rx: 7, class: isSlow ? "stage slowest" : "stage" });
 	shape(group, "text", { x: x + 10, y: y + 20, class: "title" }, short(stage.name, 20));
-	shape(group, "text", { x: x + 10, y: y + 37 }, `process ${stage.pid}`);
+	shape(group, "text", { x: x + 10, y: y + 37 }, stage.tid ? `thread ${stage.tid}` : `process ${stage.pid}`);
 	if (isSlow)
 		shape(group, "text", { x: x + BOX.width - 10, y: y + 37, "text-anchor": "end", class: "slow" }, "bottleneck");
-	shape(group, "text", { x: x + 10, y: y + 56, class: "name" }, rate(stage.rate_per_s));
+	shape(group, "text", { x: x + 10, y: y + 56, class: "name" }, rate(stage, stage.rate_per_s));
 	shape(group, "text", { x: x + BOX.width - 10, y: y + 56, "text-anchor": "end" }, `busy ${percent(stage.utilization)}`);
 	let from = x + 10;
 	for (const part of parts) {
@@ -98,12 +101,12 @@ function drawStage(svg, stage, { x, y }) {
 function drawQueue(svg, queue, from, to) {
 	const x1 = from.x + BOX.width, y1 = from.y + BOX.height / 2, x2 = to.x - 8, y2 = to.y + BOX.height / 2, middle = (x1 + x2) / 2;
 	const group = shape(svg, "g", {});
-	tip(group, `${queue.name}\n${bytes(queue.bytes)} went through it` + (queue.capacity ? `; it has space for ${bytes(queue.capacity)}` : "") +
+	tip(group, `${queue.name}\n${moved(queue)} went through it` + (queue.capacity ? `; it has space for ${space(queue)}` : "") +
 		`\nthe reader waited ${seconds(queue.reader_blocked)}, the writer ${seconds(queue.writer_blocked)}`);
 	shape(group, "path", { d: `M${x1},${y1} C${middle},${y1} ${middle},${y2} ${x2},${y2}`, class: "pipe" });
 	shape(group, "path", { d: `M${x2 + 8},${y2} l-10,-5 v10 z`, class: "tip-of-arrow" });
 	if (Math.abs(y1 - y2) < 1 && to.x - from.x < 2 * BOX.width + BOX.gap)
-		shape(group, "text", { x: middle, y: y1 - 7, "text-anchor": "middle" }, bytes(queue.bytes));
+		shape(group, "text", { x: middle, y: y1 - 7, "text-anchor": "middle" }, moved(queue));
 }
 
 function picture() {
@@ -123,10 +126,11 @@ function picture() {
 // --- figures ---
 
 function plots() {
-	const known = data.stages.filter((stage) => typeof stage.rate_per_s === "number");
+	const all = data.stages.filter((stage) => typeof stage.rate_per_s === "number");
+	const known = all.filter((stage) => isBytes(stage) === isBytes(all[0])); // bars of one unit
 	const bar = (name, value, low, high) => ({ name, value, low: typeof low === "number" ? low : value, high: typeof high === "number" ? high : value, more: "" });
 	if (known.length)
-		bars(at("rates"), known.map((stage) => bar(stage.name, stage.rate_per_s, stage.low, stage.high)), "service rates of stages", rate);
+		bars(at("rates"), known.map((stage) => bar(stage.name, stage.rate_per_s, stage.low, stage.high)), "service rates of stages", (value) => rate(known[0], value));
 	else
 		at("rates").textContent = "No rate is known.";
 	const ways = data.predictions.filter((way) => typeof way.rate_per_s === "number");
@@ -143,9 +147,9 @@ function tables() {
 	sortedTable(at("stages"), [
 		{ title: "stage", value: (stage) => stage.name },
 		{ title: "process", number: true, value: (stage) => stage.pid, text: (stage) => String(stage.pid) },
-		{ title: "items", number: true, value: (stage) => stage.items, text: (stage) => amount(stage.items) },
-		{ title: "rate", number: true, value: (stage) => stage.rate_per_s, text: (stage) => rate(stage.rate_per_s) },
-		{ title: "95 % interval", number: true, value: (stage) => stage.low, text: (stage) => stage.low === null ? "unknown" : `${rate(stage.low)} to ${rate(stage.high)}` },
+		{ title: "items", number: true, value: (stage) => stage.items, text: (stage) => amount(stage, stage.items) },
+		{ title: "rate", number: true, value: (stage) => stage.rate_per_s, text: (stage) => rate(stage, stage.rate_per_s) },
+		{ title: "95 % interval", number: true, value: (stage) => stage.low, text: (stage) => stage.low === null ? "unknown" : `${rate(stage, stage.low)} to ${rate(stage, stage.high)}` },
 		{ title: "busy", number: true, value: (stage) => stage.utilization, text: (stage) => percent(stage.utilization) },
 		time("blocked_in", "no input"), time("blocked_out", "output full"), time("waiting_for_cpu", "for a CPU"),
 		time("other_waits", "other waits"), time("unknown", "unknown"),
@@ -154,8 +158,8 @@ function tables() {
 		{ title: "queue", value: (queue) => queue.name },
 		{ title: "from", value: (queue) => queue.from.join(", ") },
 		{ title: "to", value: (queue) => queue.to.join(", ") },
-		{ title: "bytes", number: true, value: (queue) => queue.bytes, text: (queue) => bytes(queue.bytes) },
-		{ title: "space", number: true, value: (queue) => queue.capacity, text: (queue) => queue.capacity ? bytes(queue.capacity) : "unknown" },
+		{ title: "moved", number: true, value: (queue) => queue.items ?? queue.bytes, text: moved },
+		{ title: "space", number: true, value: (queue) => queue.capacity, text: (queue) => queue.capacity ? space(queue) : "unknown" },
 		{ title: "reader waited", number: true, value: (queue) => queue.reader_blocked, text: (queue) => seconds(queue.reader_blocked) },
 		{ title: "writer waited", number: true, value: (queue) => queue.writer_blocked, text: (queue) => seconds(queue.writer_blocked) },
 	], 500, () => "").show(data.queues);

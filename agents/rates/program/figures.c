@@ -17,16 +17,16 @@ struct stage_rates {
 	bool has_lost;
 };
 
-static struct stage_rates *rates_of(struct rate_process *stage)
+static struct stage_rates *rates_of(void **user)
 {
-	struct stage_rates *rates = stage->user;
+	struct stage_rates *rates = *user;
 
 	if (rates)
 		return rates;
 	rates = calloc(1, sizeof(*rates));
 	if (rates)
 		model_change__begin(&rates->change);
-	stage->user = rates;
+	*user = rates;
 	return rates;
 }
 
@@ -54,24 +54,29 @@ uint64_t rates_figures__items(const struct rates_request *request, const struct 
 	return request->items == RATES_BYTES ? bytes : bytes / request->block_bytes;
 }
 
-int rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
-			  uint64_t service_ns)
+int rates_figures__add(void **user, uint64_t items, uint64_t service_ns)
 {
-	struct rates_run *run = arg;
-	struct stage_rates *rates = rates_of(stage);
-	uint64_t items;
+	struct stage_rates *rates = rates_of(user);
 
-	if (!rates)
-		return -ENOMEM;
-	rates->sample[rates->sampled++ % RATES_SAMPLE] =
-		(struct model_sums){.items = (double)bytes, .busy_ns = (double)service_ns};
-	items = items_of(run->request, rates, bytes);
-	if (rate_service__add(&rates->service, items, service_ns, rates->has_lost))
+	if (!rates || rate_service__add(&rates->service, items, service_ns, rates->has_lost))
 		return -ENOMEM;
 	if (!rates->has_lost)
 		model_change__add(&rates->change, items, service_ns);
 	rates->has_lost = false;
 	return 0;
+}
+
+int rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
+			  uint64_t service_ns)
+{
+	struct rates_run *run = arg;
+	struct stage_rates *rates = rates_of(&stage->user);
+
+	if (!rates)
+		return -ENOMEM;
+	rates->sample[rates->sampled++ % RATES_SAMPLE] =
+		(struct model_sums){.items = (double)bytes, .busy_ns = (double)service_ns};
+	return rates_figures__add(&stage->user, items_of(run->request, rates, bytes), service_ns);
 }
 
 void rates_figures__lose(struct rates_run *run)
@@ -87,17 +92,23 @@ void rates_figures__lose(struct rates_run *run)
 	}
 }
 
+void rates_figures__drop(void *user)
+{
+	struct stage_rates *rates = user;
+
+	if (rates)
+		rate_service__free(&rates->service);
+	free(rates);
+}
+
 void rates_figures__free(struct rates_run *run)
 {
 	size_t i, count = run->observation ? rate_observation__process_count(run->observation) : 0;
 
 	for (i = 0; i < count; i++) {
 		struct rate_process *stage = rate_observation__process(run->observation, i);
-		struct stage_rates *rates = stage ? stage->user : NULL;
 
-		if (rates)
-			rate_service__free(&rates->service);
-		free(rates);
+		rates_figures__drop(stage ? stage->user : NULL);
 	}
 }
 
@@ -141,11 +152,27 @@ int rates_figures__refresh(struct rates_run *run)
 	return rc;
 }
 
+void rates_figures__estimate(const void *user, struct rates_figures *f)
+{
+	const struct stage_rates *rates = user;
+	uint64_t before;
+
+	if (!rates)
+		return;
+	rate_service__estimate(&rates->service, &f->estimate);
+	f->is_rate_known = rates->service.items && rates->service.intervals >= RATE_INTERVALS_MIN;
+	if (f->is_rate_known && !f->estimate.known) {
+		f->estimate.items = rates->service.items;
+		f->estimate.range.rate =
+			(double)rates->service.items * 1e9 / rates->service.busy_ns;
+	}
+	f->phase_count = model_change__phases(&rates->change, f->phases, &before);
+}
+
 void rates_figures__of(const struct rates_run *run, const struct rate_process *stage,
 		       struct rates_figures *f)
 {
-	const struct stage_rates *rates = stage->user;
-	uint64_t all = run->held_ns, before;
+	uint64_t all = run->held_ns;
 
 	memset(f, 0, sizeof(*f));
 	f->lifetime_ns = stage->end_ns - stage->begin_ns;
@@ -160,16 +187,7 @@ void rates_figures__of(const struct rates_run *run, const struct rate_process *s
 			stage->polled_out_ns;
 	memcpy(f->held_ns, stage->held_ns, sizeof(f->held_ns));
 	f->held = all ? (double)held_by(stage) / (double)all : 0;
-	if (!rates)
-		return;
-	rate_service__estimate(&rates->service, &f->estimate);
-	f->is_rate_known = rates->service.items && rates->service.intervals >= RATE_INTERVALS_MIN;
-	if (f->is_rate_known && !f->estimate.known) {
-		f->estimate.items = rates->service.items;
-		f->estimate.range.rate =
-			(double)rates->service.items * 1e9 / rates->service.busy_ns;
-	}
-	f->phase_count = model_change__phases(&rates->change, f->phases, &before);
+	rates_figures__estimate(stage->user, f);
 }
 
 double rates_figures__outside(const struct rates_run *run)

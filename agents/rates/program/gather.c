@@ -6,7 +6,7 @@
  * asynchronous callback, on a thread of the session's. Nothing is written to a disk, and memory
  * grows by processes and queues alone.
  */
-#include "program/program.h"
+#include "program/threads.h"
 
 #include <pem/clock.h>
 
@@ -40,6 +40,7 @@ void rates_run__free(struct rates_run *run)
 {
 	rate_pipes__free(run->pipes);
 	rates_figures__free(run);
+	rates_threads__free(run->threads);
 	rate_observation__free(run->observation);
 	pem_pass__free(run->pass);
 	pem_trace__close(run->trace);
@@ -192,6 +193,8 @@ static void tick(void *arg)
 	uint64_t now_ns = cli_now_ns();
 
 	pthread_mutex_lock(&live->run->lock);
+	if (rates_threads__tick(live->run->threads))
+		live->run->error = -ENOMEM;
 	count_losses(live->run);
 	name_stages(live->run);
 	if (now_ns - live->shown_ns >= live->run->request->interval_ms * 1000000) {
@@ -232,7 +235,7 @@ static int watch(struct live *live, struct pem_session *session)
 	struct pem_run_options options = {
 		.size = sizeof(options), .no_preload = 1, .no_follow = request->attach.no_follow};
 	struct cli_run run = {.session = session,
-			      .interval_ms = 100,
+			      .interval_ms = 10,
 			      .tick = tick,
 			      .arg = live,
 			      .has_ended = cli_attach__ended,
@@ -358,6 +361,19 @@ int rates_gather__begin(struct rates_run *run, struct pem_session *session)
 	return CLI_DONE;
 }
 
+/* Pipes can't be observed. Queues of pem/stream.h may be there, or come. Returns a status. */
+static int go_on(struct rates_run *run)
+{
+	int status = begin(run);
+
+	if (status != CLI_DONE || rates_threads__tick(run->threads))
+		return CLI_FAILED;
+	if (!run->request->words[0] && !rates_threads__has_any(run->threads))
+		return CLI_NOT_HERE;
+	cli_say("so pipes can't be observed here; queues of pem/stream.h are");
+	return CLI_DONE;
+}
+
 int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run))
 {
 	const struct rates_request *request = run->request;
@@ -366,6 +382,7 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 					      .log_arg = (void *)&request->quiet,
 					      .progress = 1};
 	struct live live = {.run = run, .view = view};
+	bool has_pipes;
 	struct pem_error error = {{0}};
 	char file[PATH_MAX];
 	int ended, status = request->words[0]
@@ -378,11 +395,21 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 	run->session = pem_session__open(&options, &error);
 	if (!run->session)
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
-	status = rates_gather__begin(run, run->session);
+	run->threads = rates_threads__new(request);
+	status = run->threads ? rates_gather__begin(run, run->session) : CLI_FAILED;
+	has_pipes = status == CLI_DONE;
+	if (status == CLI_NOT_HERE)
+		status = go_on(run);
+	if (status == CLI_DONE && rates_threads__tick(run->threads))
+		status = CLI_FAILED;
 	if (status == CLI_DONE)
 		status = cli_attach__start((struct cli_attach *)&request->attach, run->session);
 	if (status == CLI_DONE)
 		status = watch(&live, run->session);
+	if (run->threads && rates_threads__finish(run->threads))
+		run->error = -ENOMEM;
 	ended = rates_gather__end(run);
+	if (status == CLI_DONE && !has_pipes && !rates_threads__count(run->threads))
+		status = cli_error(CLI_NOT_HERE, "no queue of pem/stream.h was found either");
 	return ended == CLI_DONE ? status : ended;
 }

@@ -5,6 +5,7 @@
  *	main.c		options
  *	gather.c	records, of a trace or while they happen, to stages and their rates
  *	figures.c	what is told of a stage and of the pipeline, in numbers
+ *	threads.h	stages that are threads, by the queues between them
  *	outlook.c	what the pipeline would do with other pipes, and with copies
  *	tune.c		other sizes of pipes, tried in further runs
  *	report.c	the same as tables, sentences and JSON
@@ -51,6 +52,7 @@ struct rates_run {
 	struct pem_pass *pass;
 	struct rate_observation *observation;
 	struct rate_pipes *pipes; /* NULL: sizes of pipes are not known */
+	struct rates_threads *threads; /* NULL: queues of pem/stream.h are not looked for */
 	uint64_t last_clock, last_ns; /* of the last record that came */
 	uint64_t held_ns; /* of all stages and of what is outside, at a report */
 	uint64_t lost; /* records, as far as is known */
@@ -94,6 +96,15 @@ struct rates_figures {
 	struct model_phase phases[MODEL_PHASES];
 	uint32_t phase_count;
 };
+
+/*
+ * The same of any stage, in items. *user: NULL at first; rates_figures__drop frees it. Returns 0 or
+ * -ENOMEM.
+ */
+int rates_figures__add(void **user, uint64_t items, uint64_t service_ns);
+void rates_figures__drop(void *user);
+/* Fill in what these intervals tell: estimate, phases. user: NULL: there were none. */
+void rates_figures__estimate(const void *user, struct rates_figures *f);
 
 /* Bring the run up to date before figures of it are asked for. Returns 0 or -ENOMEM. */
 int rates_figures__refresh(struct rates_run *run);

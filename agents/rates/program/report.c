@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* report.c - stages, queues and the bottleneck, as tables, sentences and JSON */
-#include "program/program.h"
+#include "program/threads.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,12 +13,60 @@ extern const char rates_html[], rates_html_end[];
 
 /* --- words --- */
 
-static const char *rate_text(const struct rates_request *request, double rate)
+/* A stage, whatever it is. */
+struct shown {
+	const char *name;
+	uint32_t pid, tid; /* tid 0: it is a process */
+	uint64_t items;
+	bool has_bytes; /* its items are bytes */
+	const struct rate_process *process; /* NULL: it is a thread */
+	struct rates_figures f;
+};
+
+static size_t shown_count(const struct rates_run *run)
+{
+	return rate_observation__stage_count(run->observation) + rates_threads__count(run->threads);
+}
+
+/* Processes come first. */
+static void show(const struct rates_run *run, size_t i, struct shown *s)
+{
+	size_t processes = rate_observation__stage_count(run->observation);
+	const struct rates_thread *thread;
+
+	*s = (struct shown){.has_bytes = i < processes && run->request->items == RATES_BYTES};
+	if (i < processes) {
+		s->process = rate_observation__stage(run->observation, i);
+		s->name = s->process->name;
+		s->pid = s->process->process->pid;
+		s->items = rates_figures__items(run->request, s->process);
+		rates_figures__of(run, s->process, &s->f);
+		return;
+	}
+	thread = rates_threads__stage(run->threads, i - processes);
+	s->name = thread->name;
+	s->pid = thread->pid;
+	s->tid = thread->tid;
+	s->items = thread->items;
+	rates_threads__figures(run->threads, thread, &s->f);
+}
+
+/* Of what holds up the pipeline, the thread. NULL: no thread does, or none is known to. */
+static const struct rates_thread *slow_thread(const struct rates_run *run)
+{
+	const struct rate_process *slow = rates_figures__bottleneck(run);
+
+	if (rate_observation__stage_count(run->observation) && !slow)
+		return NULL;
+	return rates_threads__bottleneck(run->threads, slow ? slow->process->pid : 0);
+}
+
+static const char *rate_text(bool has_bytes, double rate)
 {
 	if (!isfinite(rate))
 		return "unknown";
-	return request->items == RATES_BYTES ? cli_format("%s/s", cli_bytes((uint64_t)rate))
-					     : cli_format("%s/s", cli_decimal(rate));
+	return has_bytes ? cli_format("%s/s", cli_bytes((uint64_t)rate))
+			 : cli_format("%s/s", cli_decimal(rate));
 }
 
 static const char *share_text(uint64_t ns, uint64_t of_ns)
@@ -26,13 +74,13 @@ static const char *share_text(uint64_t ns, uint64_t of_ns)
 	return ns ? cli_percent(of_ns ? (double)ns / (double)of_ns : 0) : "";
 }
 
-static const char *rate_interval(const struct rates_request *request, const struct rates_figures *f)
+static const char *rate_interval(bool has_bytes, const struct rates_figures *f)
 {
 	if (!f->estimate.known)
 		return "";
-	return cli_format("%s to %s", rate_text(request, f->estimate.range.low),
+	return cli_format("%s to %s", rate_text(has_bytes, f->estimate.range.low),
 			  isfinite(f->estimate.range.high)
-				  ? rate_text(request, f->estimate.range.high)
+				  ? rate_text(has_bytes, f->estimate.range.high)
 				  : "any");
 }
 
@@ -40,12 +88,13 @@ static const char *rate_interval(const struct rates_request *request, const stru
 
 static void print_stages(const struct rates_run *run)
 {
-	const struct rates_request *request = run->request;
-	struct cli_table *table = cli_table__new(request->out);
-	size_t i, count = rate_observation__stage_count(run->observation);
+	struct cli_table *table = cli_table__new(run->request->out);
+	size_t i, count = shown_count(run);
+	struct shown s;
 
 	cli_table__column(table, "STAGE", CLI_CUT);
 	cli_table__column(table, "PID", CLI_RIGHT);
+	cli_table__column(table, "THREAD", CLI_RIGHT);
 	cli_table__column(table, "RATE", CLI_RIGHT);
 	cli_table__column(table, "INTERVAL (95 %)", CLI_RIGHT);
 	cli_table__column(table, "BUSY", CLI_RIGHT);
@@ -55,26 +104,25 @@ static void print_stages(const struct rates_run *run)
 	cli_table__column(table, "OTHER WAITS", CLI_SPARE);
 	cli_table__column(table, "UNKNOWN", CLI_SPARE);
 	for (i = 0; i < count && i < ROWS; i++) {
-		const struct rate_process *stage = rate_observation__stage(run->observation, i);
-		struct rates_figures f;
-
-		rates_figures__of(run, stage, &f);
+		show(run, i, &s);
 		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, stage->name);
-		cli_table__cell(table, cli_format("%u", stage->process->pid));
-		cli_table__cell(table, f.is_rate_known ? rate_text(request, f.estimate.range.rate)
-						       : "unknown");
-		cli_table__cell(table, rate_interval(request, &f));
-		cli_table__cell(table, share_text(f.service_ns, f.lifetime_ns));
-		cli_table__cell(table, share_text(f.blocked_in_ns, f.lifetime_ns));
-		cli_table__cell(table, share_text(f.blocked_out_ns, f.lifetime_ns));
-		cli_table__cell(table, share_text(f.for_cpu_ns, f.lifetime_ns));
-		cli_table__cell(table, share_text(f.waits_ns, f.lifetime_ns));
-		cli_table__cell(table, share_text(f.unknown_ns, f.lifetime_ns));
+		cli_table__cell(table, s.name);
+		cli_table__cell(table, cli_format("%u", s.pid));
+		cli_table__cell(table, s.tid ? cli_format("%u", s.tid) : "");
+		cli_table__cell(table, s.f.is_rate_known
+					       ? rate_text(s.has_bytes, s.f.estimate.range.rate)
+					       : "unknown");
+		cli_table__cell(table, rate_interval(s.has_bytes, &s.f));
+		cli_table__cell(table, share_text(s.f.service_ns, s.f.lifetime_ns));
+		cli_table__cell(table, share_text(s.f.blocked_in_ns, s.f.lifetime_ns));
+		cli_table__cell(table, share_text(s.f.blocked_out_ns, s.f.lifetime_ns));
+		cli_table__cell(table, share_text(s.f.for_cpu_ns, s.f.lifetime_ns));
+		cli_table__cell(table, share_text(s.f.waits_ns, s.f.lifetime_ns));
+		cli_table__cell(table, share_text(s.f.unknown_ns, s.f.lifetime_ns));
 	}
 	cli_table__print(table);
 	if (count > ROWS)
-		fprintf(request->out, "and %s more (--json)\n", cli_count(count - ROWS));
+		fprintf(run->request->out, "and %s more (--json)\n", cli_count(count - ROWS));
 }
 
 static const char *names_of(struct rate_process *const *stages, size_t count)
@@ -86,11 +134,13 @@ static void print_queues(const struct rates_run *run)
 {
 	struct cli_table *table = cli_table__new(run->request->out);
 	size_t i, count = rate_observation__queue_count(run->observation);
+	const struct rates_queue *inner;
 
 	cli_table__column(table, "QUEUE", CLI_CUT);
 	cli_table__column(table, "FROM", CLI_LEFT);
 	cli_table__column(table, "TO", CLI_LEFT);
 	cli_table__column(table, "BYTES", CLI_RIGHT);
+	cli_table__column(table, "ITEMS", CLI_RIGHT);
 	cli_table__column(table, "READER WAITED", CLI_RIGHT);
 	cli_table__column(table, "WRITER WAITED", CLI_RIGHT);
 	for (i = 0; i < count && i < ROWS; i++) {
@@ -101,8 +151,20 @@ static void print_queues(const struct rates_run *run)
 		cli_table__cell(table, names_of(q->writers, q->writer_count));
 		cli_table__cell(table, names_of(q->readers, q->reader_count));
 		cli_table__cell(table, cli_bytes(q->bytes_read));
+		cli_table__cell(table, "");
 		cli_table__cell(table, cli_duration(q->read_blocked_ns));
 		cli_table__cell(table, cli_duration(q->write_blocked_ns));
+	}
+	for (i = 0; i < rates_threads__queue_count(run->threads) && i < ROWS; i++) {
+		inner = rates_threads__queue(run->threads, i);
+		cli_table__row(table, CLI_PLAIN);
+		cli_table__cell(table, inner->name);
+		cli_table__cell(table, inner->from ? inner->from->name : "unknown");
+		cli_table__cell(table, inner->to ? inner->to->name : "unknown");
+		cli_table__cell(table, "");
+		cli_table__cell(table, cli_count(inner->items));
+		cli_table__cell(table, cli_duration(inner->to_blocked_ns));
+		cli_table__cell(table, cli_duration(inner->from_blocked_ns));
 	}
 	cli_table__print(table);
 }
@@ -127,12 +189,40 @@ static const char *reason_of(const struct rates_figures *f)
 	return "";
 }
 
+/* Which thread holds up the others. is_within: of the stage that was named before. */
+static void print_slow_thread(const struct rates_run *run, bool is_within)
+{
+	const struct rates_thread *stage = slow_thread(run);
+	FILE *out = run->request->out;
+	struct rates_figures f;
+
+	if (!stage) {
+		if (!is_within)
+			fputs("The bottleneck is unknown: of no stage it is sure that the last "
+			      "ones waited for it most.\n",
+			      out);
+		return;
+	}
+	rates_threads__figures(run->threads, stage, &f);
+	fprintf(out, "%s%s ", cli_colour(out, CLI_BOLD),
+		is_within ? "In it, the bottleneck is" : "The bottleneck is");
+	cli_put_text(out, stage->name);
+	fprintf(out, "%s: the last stages waited for it in %s of %s readings.\n",
+		cli_colour(out, CLI_PLAIN), cli_percent(f.held),
+		cli_count(rates_threads__samples(run->threads)));
+}
+
 static void print_bottleneck(const struct rates_run *run)
 {
 	const struct rate_process *stage = rates_figures__bottleneck(run);
 	struct rates_figures f;
 	FILE *out = run->request->out;
 
+	if (!rate_observation__stage_count(run->observation) &&
+	    rates_threads__count(run->threads)) {
+		print_slow_thread(run, false);
+		return;
+	}
 	if (!stage && rates_figures__outside(run) > 0) {
 		fprintf(out,
 			"The bottleneck is outside: in %s of the time the pipeline waited for what "
@@ -144,7 +234,8 @@ static void print_bottleneck(const struct rates_run *run)
 		fprintf(out, "The bottleneck is unknown: %s.\n",
 			rate_observation__stage_count(run->observation)
 				? "no stage takes without giving on, or records were lost"
-				: "no pipe or FIFO has both ends among the observed processes");
+				: "no pipe or FIFO has both ends among the observed processes, "
+				  "and none has a queue of pem/stream.h");
 		return;
 	}
 	rates_figures__of(run, stage, &f);
@@ -152,6 +243,7 @@ static void print_bottleneck(const struct rates_run *run)
 	cli_put_text(out, stage->name);
 	fprintf(out, "%s: the pipeline waited for it %s of the time%s.\n",
 		cli_colour(out, CLI_PLAIN), cli_percent(f.held), reason_of(&f));
+	print_slow_thread(run, true);
 }
 
 /* Do phases differ by a quarter? Smaller changes are in the JSON: clocks of CPUs drift as well. */
@@ -169,23 +261,21 @@ static bool differ(const struct rates_figures *f)
 
 static void print_phases(const struct rates_run *run)
 {
-	const struct rates_request *request = run->request;
-	size_t i, count = rate_observation__stage_count(run->observation);
+	FILE *out = run->request->out;
+	struct shown s;
 	uint32_t k;
+	size_t i;
 
-	for (i = 0; i < count; i++) {
-		const struct rate_process *stage = rate_observation__stage(run->observation, i);
-		struct rates_figures f;
-
-		rates_figures__of(run, stage, &f);
-		if (f.phase_count < 2 || !differ(&f))
+	for (i = 0; i < shown_count(run); i++) {
+		show(run, i, &s);
+		if (s.f.phase_count < 2 || !differ(&s.f))
 			continue;
-		cli_put_text(request->out, stage->name);
-		fputs(" changed its rate: ", request->out);
-		for (k = 0; k < f.phase_count && k < 6; k++)
-			fprintf(request->out, "%s%s", k ? ", then " : "",
-				rate_text(request, f.phases[k].range.rate));
-		fputs(f.phase_count > 6 ? ", and so on.\n" : ".\n", request->out);
+		cli_put_text(out, s.name);
+		fputs(" changed its rate: ", out);
+		for (k = 0; k < s.f.phase_count && k < 6; k++)
+			fprintf(out, "%s%s", k ? ", then " : "",
+				rate_text(s.has_bytes, s.f.phases[k].range.rate));
+		fputs(s.f.phase_count > 6 ? ", and so on.\n" : ".\n", out);
 	}
 }
 
@@ -226,6 +316,15 @@ static void print_outlook(const struct rates_run *run)
 
 static void print_losses(const struct rates_run *run)
 {
+	if (rates_threads__skipped(run->threads))
+		fprintf(run->request->out,
+			"%s queues are missing: they could not be read, or their process had no "
+			"space to show them.\n",
+			cli_count(rates_threads__skipped(run->threads)));
+	if (rates_threads__count(run->threads) && run->request->items != RATES_BYTES)
+		fputs("--items is about pipes: an item of another queue is what the program put "
+		      "there.\n",
+		      run->request->out);
 	if (run->lost)
 		fprintf(run->request->out,
 			"%s records were lost, so intervals are wider and times partly unknown.\n",
@@ -271,41 +370,48 @@ static struct json_object *phases_json(const struct rates_figures *f)
 	return phases;
 }
 
-static struct json_object *stage_json(const struct rates_run *run, const struct rate_process *stage)
+static void add_operations(struct json_object *object, const struct rate_process *process)
+{
+	cli_json__count(object, "bytes_in", process->bytes_in);
+	cli_json__count(object, "bytes_out", process->bytes_out);
+	cli_json__count(object, "reads", process->reads);
+	cli_json__count(object, "writes", process->writes);
+}
+
+static struct json_object *stage_json(const struct shown *s)
 {
 	struct json_object *object = json_object_new_object();
 	struct json_object *item = json_object_new_object();
-	struct rates_figures f;
+	const struct rates_figures *f = &s->f;
 
-	rates_figures__of(run, stage, &f);
-	cli_json__text(object, "name", stage->name);
-	cli_json__count(object, "pid", stage->process->pid);
-	cli_json__count(object, "items", rates_figures__items(run->request, stage));
-	add_range(object, &f.estimate.range, f.is_rate_known, f.estimate.known);
+	cli_json__text(object, "name", s->name);
+	cli_json__count(object, "pid", s->pid);
+	if (s->tid)
+		cli_json__count(object, "tid", s->tid);
+	cli_json__count(object, "items", s->items);
+	add_range(object, &f->estimate.range, f->is_rate_known, f->estimate.known);
 	cli_json__real(object, "utilization",
-		       f.lifetime_ns ? (double)f.service_ns / (double)f.lifetime_ns : 0);
-	cli_json__real(object, "blocked_in", seconds(f.blocked_in_ns));
-	cli_json__real(object, "blocked_out", seconds(f.blocked_out_ns));
-	cli_json__real(object, "lifetime", seconds(f.lifetime_ns));
-	cli_json__real(object, "running", seconds(f.runs_ns));
-	cli_json__real(object, "waiting_for_cpu", seconds(f.for_cpu_ns));
-	cli_json__real(object, "other_waits", seconds(f.waits_ns));
-	cli_json__real(object, "unknown", seconds(f.unknown_ns));
-	cli_json__real(object, "held_up", f.held);
-	cli_json__count(object, "bytes_in", stage->bytes_in);
-	cli_json__count(object, "bytes_out", stage->bytes_out);
-	cli_json__count(object, "reads", stage->reads);
-	cli_json__count(object, "writes", stage->writes);
-	cli_json__count(object, "intervals", f.estimate.intervals);
-	if (f.estimate.known) {
-		cli_json__real(item, "mean_ns", f.estimate.mean_ns);
-		cli_json__real(item, "deviation_ns", f.estimate.deviation_ns);
-		cli_json__real(item, "p50_ns", f.estimate.p50_ns);
-		cli_json__real(item, "p90_ns", f.estimate.p90_ns);
-		cli_json__real(item, "p99_ns", f.estimate.p99_ns);
+		       f->lifetime_ns ? (double)f->service_ns / (double)f->lifetime_ns : 0);
+	cli_json__real(object, "blocked_in", seconds(f->blocked_in_ns));
+	cli_json__real(object, "blocked_out", seconds(f->blocked_out_ns));
+	cli_json__real(object, "lifetime", seconds(f->lifetime_ns));
+	cli_json__real(object, "running", seconds(f->runs_ns));
+	cli_json__real(object, "waiting_for_cpu", seconds(f->for_cpu_ns));
+	cli_json__real(object, "other_waits", seconds(f->waits_ns));
+	cli_json__real(object, "unknown", seconds(f->unknown_ns));
+	cli_json__real(object, "held_up", f->held);
+	if (s->process)
+		add_operations(object, s->process);
+	cli_json__count(object, "intervals", f->estimate.intervals);
+	if (f->estimate.known) {
+		cli_json__real(item, "mean_ns", f->estimate.mean_ns);
+		cli_json__real(item, "deviation_ns", f->estimate.deviation_ns);
+		cli_json__real(item, "p50_ns", f->estimate.p50_ns);
+		cli_json__real(item, "p90_ns", f->estimate.p90_ns);
+		cli_json__real(item, "p99_ns", f->estimate.p99_ns);
 	}
 	json_object_object_add(object, "item", item);
-	json_object_object_add(object, "phases", phases_json(&f));
+	json_object_object_add(object, "phases", phases_json(f));
 	return object;
 }
 
@@ -332,6 +438,29 @@ static struct json_object *queue_json(const struct rates_run *run, const struct 
 			       capacity ? json_object_new_int64(capacity) : NULL);
 	cli_json__real(object, "reader_blocked", seconds(queue->read_blocked_ns));
 	cli_json__real(object, "writer_blocked", seconds(queue->write_blocked_ns));
+	return object;
+}
+
+static struct json_object *end_json(const struct rates_thread *stage)
+{
+	struct json_object *names = json_object_new_array();
+
+	if (stage)
+		json_object_array_add(names, json_object_new_string(stage->name));
+	return names;
+}
+
+static struct json_object *inner_json(const struct rates_queue *queue)
+{
+	struct json_object *object = json_object_new_object();
+
+	cli_json__text(object, "name", queue->name);
+	json_object_object_add(object, "from", end_json(queue->from));
+	json_object_object_add(object, "to", end_json(queue->to));
+	cli_json__count(object, "items", queue->items);
+	cli_json__count(object, "capacity", queue->capacity);
+	cli_json__real(object, "reader_blocked", seconds(queue->to_blocked_ns));
+	cli_json__real(object, "writer_blocked", seconds(queue->from_blocked_ns));
 	return object;
 }
 
@@ -369,46 +498,68 @@ static struct json_object *make_json(const struct rates_run *run)
 	struct json_object *object = json_object_new_object();
 	struct json_object *stages = json_object_new_array(), *queues = json_object_new_array();
 	const struct rate_process *bottleneck = rates_figures__bottleneck(run);
+	const struct rates_thread *thread = slow_thread(run);
+	const char *name = thread ? thread->name : bottleneck ? bottleneck->name : NULL;
+	struct shown s;
 	size_t i;
 
-	for (i = 0; i < rate_observation__stage_count(run->observation); i++)
-		json_object_array_add(
-			stages, stage_json(run, rate_observation__stage(run->observation, i)));
+	for (i = 0; i < shown_count(run); i++) {
+		show(run, i, &s);
+		json_object_array_add(stages, stage_json(&s));
+	}
 	for (i = 0; i < rate_observation__queue_count(run->observation); i++)
 		json_object_array_add(
 			queues, queue_json(run, rate_observation__queue(run->observation, i)));
+	for (i = 0; i < rates_threads__queue_count(run->threads); i++)
+		json_object_array_add(queues, inner_json(rates_threads__queue(run->threads, i)));
 	cli_json__text(object, "command", run->request->title);
-	cli_json__text(object, "item_unit", rates_figures__unit(run->request));
+	cli_json__text(object, "item_unit",
+		       rate_observation__stage_count(run->observation) ||
+				       !rates_threads__count(run->threads)
+			       ? rates_figures__unit(run->request)
+			       : "items");
 	json_object_object_add(object, "stages", stages);
 	json_object_object_add(object, "queues", queues);
-	json_object_object_add(object, "bottleneck",
-			       bottleneck ? json_object_new_string(bottleneck->name) : NULL);
+	json_object_object_add(object, "bottleneck", name ? json_object_new_string(name) : NULL);
 	cli_json__real(object, "held_up_outside", rates_figures__outside(run));
 	add_outlook(run, object);
 	cli_json__count(object, "lost", run->lost);
+	cli_json__count(object, "queues_missing", rates_threads__skipped(run->threads));
 	return object;
+}
+
+static int refresh(struct rates_run *run)
+{
+	int rc = rates_figures__refresh(run);
+
+	if (!rc && run->threads)
+		rates_threads__arrange(run->threads, run->observation);
+	return rc;
 }
 
 struct json_object *rates_report__json(struct rates_run *run)
 {
-	return rates_figures__refresh(run) ? NULL : make_json(run);
+	return refresh(run) ? NULL : make_json(run);
 }
 
 int rates_report__print(struct rates_run *run)
 {
 	struct json_object *page;
 	int status = CLI_DONE;
+	size_t queues;
 
-	if (rates_figures__refresh(run))
+	if (refresh(run))
 		return cli_error(CLI_FAILED, "no memory for the pipeline");
 	if (run->request->json) {
 		cli_json__print(make_json(run), run->request->out, false);
 	} else {
+		queues = rate_observation__queue_count(run->observation) +
+			 rates_threads__queue_count(run->threads);
 		print_stages(run);
-		if (rate_observation__queue_count(run->observation))
+		if (queues)
 			fputc('\n', run->request->out);
 		print_queues(run);
-		if (rate_observation__queue_count(run->observation))
+		if (queues)
 			fputc('\n', run->request->out);
 		print_bottleneck(run);
 		print_phases(run);
@@ -427,23 +578,17 @@ void rates_report__view(struct rates_run *run)
 {
 	char line[240] = "";
 	size_t i, used = 0;
+	struct shown s;
 
 	/* Many stages take long, and nobody may look. */
-	if (!isatty(STDERR_FILENO) || rate_observation__stage_count(run->observation) > VIEWED ||
-	    rates_figures__refresh(run))
+	if (!isatty(STDERR_FILENO) || shown_count(run) > VIEWED || refresh(run))
 		return;
-	for (i = 0; i < rate_observation__stage_count(run->observation); i++) {
-		struct rate_process *stage = rate_observation__stage(run->observation, i);
-		struct rates_figures f;
-
-		rates_figures__of(run, stage, &f);
-		if (used < sizeof(line))
-			used += (size_t)snprintf(
-				line + used, sizeof(line) - used, "%s%s %s %s", i ? " | " : "",
-				stage->name,
-				f.is_rate_known ? rate_text(run->request, f.estimate.range.rate)
-						: "?",
-				share_text(f.service_ns, f.lifetime_ns));
+	for (i = 0; i < shown_count(run) && used < sizeof(line); i++) {
+		show(run, i, &s);
+		used += (size_t)snprintf(
+			line + used, sizeof(line) - used, "%s%s %s %s", i ? " | " : "", s.name,
+			s.f.is_rate_known ? rate_text(s.has_bytes, s.f.estimate.range.rate) : "?",
+			share_text(s.f.service_ns, s.f.lifetime_ns));
 	}
 	cli_progress__show(line);
 }

@@ -124,13 +124,23 @@ struct pem_streams_service {
 	 */
 	uint64_t low_ns, high_ns;
 	uint64_t run_ns; /* on a CPU, with the time in which it spun for a queue */
+	/* busy_ns may be too short by this: by waits in blocks that are too short for late_ns. */
+	uint64_t doubt_ns;
+	/*
+	 * The kernel counts a wait for a CPU when it is over, so that one may be longer than the
+	 * time between two readings. The part that belongs to the time before counts as busy there,
+	 * and is taken off later. In: 0, or as the last call for this thread left it. Out: the rest
+	 * that is not taken off yet.
+	 */
+	uint64_t owed_ns;
 };
 
 /*
  * What the thread at an end of queue i of the last reading did since the reading before. pops: the
- * end that pops, or 0: the one that pushes. Times of successive readings add up: no item counts
- * twice, or not at all. Returns 1; 0: the two readings do not show it, since the end or one of the
- * thread's other ends had another thread, or none, or a queue is gone, or no time has passed.
+ * end that pops, or 0: the one that pushes. service: size and owed_ns are set. Times of successive
+ * readings add up: no item counts twice, or not at all. Returns 1; 0: the two readings do not show
+ * it, since the end or one of the thread's other ends had another thread, or none, or a queue is
+ * gone, or no time has passed.
  */
 int pem_streams__service(const struct pem_streams *streams, size_t i, int pops,
 			 struct pem_streams_service *service);

@@ -1,0 +1,533 @@
+/* SPDX-License-Identifier: MIT */
+/* threads.c - stages that are threads, from readings of their queues (contract: threads.h) */
+#include "program/threads.h"
+
+#include "grow.h"
+
+#include <pem/streams.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SEARCH_NS 100000000u /* between two searches for processes */
+#define READ_NS 20000000u /* between two readings, or more: */
+#define COST_SHARE 50u /* a reading may take this part of the time */
+/* A process without queues is asked again after a tenth of the time since it was found. */
+#define ASK_MIN_NS 10000000u
+#define ASK_MAX_NS 1000000000u
+/* A service is known if less than this part of it is in doubt. */
+#define DOUBT_SHARE 10u
+#define PROCESSES_MAX 1024u /* more are not looked at */
+
+struct process {
+	uint32_t pid;
+	uint32_t number; /* another one for each program that it runs */
+	struct pem_streams *streams; /* NULL: it shows no queue, or has ended */
+	uint64_t found_ns, ask_ns;
+	uint64_t turn; /* of the last search that found it */
+	size_t skipped;
+};
+
+struct rates_threads {
+	const struct rates_request *request;
+	struct process *processes;
+	size_t process_count, process_capacity;
+	struct rates_thread **stages;
+	size_t stage_count, stage_capacity;
+	struct rates_queue **queues;
+	size_t queue_count, queue_capacity;
+	uint64_t search_ns, read_ns; /* when it is time again */
+	uint64_t turn; /* of readings and searches */
+	uint64_t samples;
+	size_t skipped;
+	uint32_t programs;
+	int error;
+};
+
+struct rates_threads *rates_threads__new(const struct rates_request *request)
+{
+	struct rates_threads *t = calloc(1, sizeof(*t));
+
+	if (t)
+		t->request = request;
+	return t;
+}
+
+void rates_threads__free(struct rates_threads *t)
+{
+	size_t i;
+
+	if (!t)
+		return;
+	for (i = 0; i < t->process_count; i++)
+		pem_streams__close(t->processes[i].streams);
+	for (i = 0; i < t->stage_count; i++) {
+		rates_figures__drop(t->stages[i]->rates);
+		free(t->stages[i]);
+	}
+	for (i = 0; i < t->queue_count; i++)
+		free(t->queues[i]);
+	free(t->processes);
+	free(t->stages);
+	free(t->queues);
+	free(t);
+}
+
+/* --- processes --- */
+
+static void find_process(struct rates_threads *t, uint32_t pid)
+{
+	struct process *process;
+	size_t i;
+
+	for (i = 0; i < t->process_count; i++)
+		if (t->processes[i].pid == pid)
+			break;
+	if (i == PROCESSES_MAX)
+		return;
+	if (i == t->process_count) {
+		if (pem_grow(&t->processes, sizeof(*t->processes), i + 1, &t->process_capacity))
+			return;
+		t->processes[i] = (struct process){.pid = pid, .found_ns = cli_now_ns()};
+		t->process_count++;
+	}
+	process = &t->processes[i];
+	process->turn = t->turn;
+	if (cli_now_ns() < process->ask_ns)
+		return;
+	if (process->streams)
+		pem_streams__search(process->streams, NULL);
+	else
+		process->streams = pem_streams__open(pid, NULL);
+	if (process->streams && !process->number)
+		process->number = ++t->programs;
+	process->ask_ns = cli_now_ns();
+	process->ask_ns += (process->ask_ns - process->found_ns) / 10 + ASK_MIN_NS;
+	if (process->ask_ns > cli_now_ns() + ASK_MAX_NS)
+		process->ask_ns = cli_now_ns() + ASK_MAX_NS;
+}
+
+/* Find what descends from a process, to a depth. */
+static void find_children(struct rates_threads *t, uint32_t pid, unsigned depth)
+{
+	char folder[64], path[sizeof(folder) + NAME_MAX + 16];
+	struct dirent *entry;
+	uint32_t child;
+	FILE *file;
+	DIR *tasks;
+
+	snprintf(folder, sizeof(folder), "/proc/%u/task", pid);
+	tasks = depth ? opendir(folder) : NULL;
+	while (tasks && (entry = readdir(tasks))) {
+		snprintf(path, sizeof(path), "%s/%s/children", folder, entry->d_name);
+		file = *entry->d_name != '.' ? fopen(path, "re") : NULL;
+		while (file && fscanf(file, "%u", &child) == 1) {
+			find_process(t, child);
+			find_children(t, child, depth - 1);
+		}
+		if (file)
+			fclose(file);
+	}
+	if (tasks)
+		closedir(tasks);
+}
+
+static void search(struct rates_threads *t)
+{
+	const struct cli_attach *attach = &t->request->attach;
+	unsigned depth = attach->no_follow ? 0 : 32;
+	size_t i, kept = 0;
+
+	t->turn++;
+	if (t->request->words[0])
+		find_children(t, (uint32_t)getpid(), depth + 1);
+	for (i = 0; i < attach->count; i++) {
+		if (!attach->contexts[i].pid)
+			continue;
+		find_process(t, attach->contexts[i].pid);
+		find_children(t, attach->contexts[i].pid, depth);
+	}
+	/* A process that is gone has left nothing if it showed no queue. */
+	for (i = 0; i < t->process_count; i++)
+		if (t->processes[i].streams || t->processes[i].turn == t->turn)
+			t->processes[kept++] = t->processes[i];
+	t->process_count = kept;
+}
+
+/* --- a reading --- */
+
+static struct rates_thread *stage_of(struct rates_threads *t, const struct process *process,
+				     const struct pem_streams_end *end)
+{
+	struct rates_thread *stage;
+	size_t i;
+
+	for (i = t->stage_count; i-- > 0;)
+		if (t->stages[i]->tid == end->tid && t->stages[i]->number == process->number)
+			break;
+	if (i == SIZE_MAX) {
+		stage = calloc(1, sizeof(*stage));
+		if (!stage || pem_grow(&t->stages, sizeof(*t->stages), t->stage_count + 1,
+				       &t->stage_capacity)) {
+			free(stage);
+			t->error = -ENOMEM;
+			return NULL;
+		}
+		stage->pid = process->pid;
+		stage->number = process->number;
+		stage->tid = end->tid;
+		i = t->stage_count++;
+		t->stages[i] = stage;
+	}
+	stage = t->stages[i];
+	snprintf(stage->stage, sizeof(stage->stage), "%s", end->stage);
+	return stage;
+}
+
+static struct rates_queue *queue_of(struct rates_threads *t, const struct process *process,
+				    const struct pem_streams_queue *seen)
+{
+	struct rates_queue *queue;
+	size_t i;
+
+	for (i = t->queue_count; i-- > 0;) {
+		queue = t->queues[i];
+		if (queue->id == seen->id && queue->number == process->number &&
+		    queue->part == seen->part)
+			return queue;
+	}
+	queue = calloc(1, sizeof(*queue));
+	if (!queue ||
+	    pem_grow(&t->queues, sizeof(*t->queues), t->queue_count + 1, &t->queue_capacity)) {
+		free(queue);
+		t->error = -ENOMEM;
+		return NULL;
+	}
+	queue->number = process->number;
+	queue->part = seen->part;
+	queue->id = seen->id;
+	memcpy(queue->name, seen->name, sizeof(queue->name));
+	return t->queues[t->queue_count++] = queue;
+}
+
+/* The thread at an end, as it is now. NULL: nobody uses it. */
+static struct rates_thread *take_end(struct rates_threads *t, const struct process *process,
+				     const struct pem_streams_end *end, uint64_t at_ns)
+{
+	struct rates_thread *stage = end->tid ? stage_of(t, process, end) : NULL;
+
+	if (!stage || stage->turn == t->turn)
+		return stage;
+	/* What it did since the last reading is unknown, unless the service is known. */
+	stage->unknown_ns += stage->turn ? at_ns - stage->at_ns : 0;
+	stage->turn = t->turn;
+	stage->at_ns = at_ns;
+	stage->is_blocked = stage->is_served = false;
+	stage->waits_for = NULL;
+	stage->new_items = stage->new_ns = 0;
+	return stage;
+}
+
+static void block(struct rates_thread *stage, const struct pem_streams_end *end,
+		  struct rates_thread *other)
+{
+	if (!stage || !end->since_ns)
+		return;
+	stage->is_blocked = true;
+	stage->waits_for = other;
+}
+
+static void take_queue(struct rates_threads *t, const struct process *process,
+		       const struct pem_streams_queue *seen)
+{
+	struct rates_queue *queue = queue_of(t, process, seen);
+	struct rates_thread *from, *to;
+
+	if (!queue)
+		return;
+	from = take_end(t, process, &seen->push, seen->at_ns);
+	to = take_end(t, process, &seen->pop, seen->at_ns);
+	if (from && from != queue->from) {
+		if (queue->from)
+			queue->from->feeds--;
+		from->feeds++;
+		queue->from = from;
+	}
+	if (to && to != queue->to) {
+		if (queue->to)
+			queue->to->inputs--;
+		to->inputs++;
+		queue->to = to;
+	}
+	queue->capacity = seen->capacity;
+	queue->items = seen->pop.items;
+	queue->from_blocked_ns = seen->push.blocked_ns;
+	queue->to_blocked_ns = seen->pop.blocked_ns;
+	/* A thread that could go on, and has not yet, waits for a CPU. It sleeps until half is
+	 * free. */
+	if (seen->queued > seen->limit / 2)
+		block(from, &seen->push, to);
+	if (!seen->queued)
+		block(to, &seen->pop, from);
+}
+
+/* Add what a thread did since the reading before, seen from one of its ends. */
+static void serve(struct rates_thread *stage, const struct pem_streams_service *s, bool pops)
+{
+	if (pops || !stage->inputs)
+		stage->new_items += s->items;
+	if (stage->is_served)
+		return;
+	stage->is_served = true;
+	stage->unknown_ns -= s->wall_ns < stage->unknown_ns ? s->wall_ns : stage->unknown_ns;
+	stage->new_ns = s->busy_ns;
+	stage->owed_ns = s->owed_ns;
+	stage->wall_ns += s->wall_ns;
+	stage->busy_ns += s->busy_ns;
+	stage->doubt_ns += s->doubt_ns;
+	stage->runs_ns += s->run_ns;
+	stage->for_cpu_ns += s->for_cpu_ns;
+	stage->blocked_in_ns += s->blocked_in_ns;
+	stage->blocked_out_ns += s->blocked_out_ns;
+}
+
+static void serve_all(struct rates_threads *t, const struct process *process, size_t count)
+{
+	struct pem_streams_service service = {.size = sizeof(service)};
+	const struct pem_streams_queue *seen;
+	const struct rates_queue *queue;
+	struct rates_thread *stage;
+	size_t i;
+	int pops;
+
+	for (i = 0; i < count; i++) {
+		seen = pem_streams__queue(process->streams, i);
+		queue = queue_of(t, process, seen);
+		for (pops = 0; queue && pops < 2; pops++) {
+			stage = pops ? queue->to : queue->from;
+			if (!stage || stage->turn != t->turn)
+				continue;
+			service.owed_ns = stage->owed_ns;
+			if (pem_streams__service(process->streams, i, pops, &service) == 1)
+				serve(stage, &service, pops);
+		}
+	}
+	for (i = 0; i < t->stage_count; i++) {
+		stage = t->stages[i];
+		if (stage->number == process->number && stage->turn == t->turn &&
+		    stage->is_served &&
+		    rates_figures__add(&stage->rates, stage->new_items, stage->new_ns))
+			t->error = -ENOMEM;
+	}
+}
+
+static void read_process(struct rates_threads *t, struct process *process)
+{
+	ptrdiff_t i, count = pem_streams__read(process->streams, &process->skipped);
+
+	if (count < 0)
+		t->error = -ENOMEM;
+	for (i = 0; i < count; i++)
+		take_queue(t, process, pem_streams__queue(process->streams, (size_t)i));
+	if (count > 0)
+		serve_all(t, process, (size_t)count);
+	t->skipped += process->skipped;
+	if (!pem_streams__has_ended(process->streams))
+		return;
+	pem_streams__close(process->streams);
+	process->streams = NULL;
+	process->number = 0;
+	process->ask_ns = 0;
+}
+
+/* Follow each last stage to the one that it waits for, itself or through others. */
+static void sample(struct rates_threads *t)
+{
+	struct rates_thread *stage;
+	size_t i, steps;
+
+	for (i = 0; i < t->stage_count; i++) {
+		stage = t->stages[i];
+		if (stage->turn != t->turn || stage->feeds || !stage->inputs)
+			continue;
+		t->samples++;
+		for (steps = 0; stage && stage->is_blocked && steps < t->stage_count; steps++)
+			stage = stage->waits_for;
+		if (stage && !stage->is_blocked)
+			stage->held++;
+	}
+}
+
+static int read_all(struct rates_threads *t)
+{
+	uint64_t begin_ns = cli_now_ns(), cost_ns;
+	size_t i;
+
+	t->turn++;
+	t->skipped = 0;
+	for (i = 0; i < t->process_count; i++)
+		if (t->processes[i].streams)
+			read_process(t, &t->processes[i]);
+	sample(t);
+	cost_ns = cli_now_ns() - begin_ns;
+	t->read_ns = begin_ns + (cost_ns * COST_SHARE > READ_NS ? cost_ns * COST_SHARE : READ_NS);
+	return t->error;
+}
+
+int rates_threads__tick(struct rates_threads *t)
+{
+	uint64_t now_ns = cli_now_ns();
+
+	if (now_ns >= t->search_ns) {
+		search(t);
+		t->search_ns = now_ns + (t->stage_count ? SEARCH_NS : ASK_MIN_NS);
+	}
+	return cli_now_ns() >= t->read_ns ? read_all(t) : t->error;
+}
+
+bool rates_threads__has_any(const struct rates_threads *t)
+{
+	return t->programs > 0;
+}
+
+int rates_threads__finish(struct rates_threads *t)
+{
+	return read_all(t);
+}
+
+/* --- results --- */
+
+static int by_level(const void *a, const void *b)
+{
+	const struct rates_thread *one = *(struct rates_thread *const *)a;
+	const struct rates_thread *other = *(struct rates_thread *const *)b;
+
+	if (one->number != other->number)
+		return one->number < other->number ? -1 : 1;
+	if (one->level != other->level)
+		return one->level < other->level ? -1 : 1;
+	return one->tid < other->tid ? -1 : one->tid > other->tid;
+}
+
+static size_t same_names(const struct rates_threads *t, const struct rate_observation *others,
+			 size_t i)
+{
+	size_t k, same = 0;
+
+	for (k = 0; k < rate_observation__stage_count(others); k++)
+		same += !strcmp(rate_observation__stage(others, k)->process->name,
+				t->stages[i]->stage);
+	for (k = 0; k < i; k++)
+		same += !strcmp(t->stages[k]->stage, t->stages[i]->stage);
+	return same;
+}
+
+void rates_threads__arrange(struct rates_threads *t, const struct rate_observation *others)
+{
+	size_t i, round, same;
+
+	for (i = 0; i < t->stage_count; i++)
+		t->stages[i]->level = 0;
+	/* In a cycle levels rise until the last round. */
+	for (round = 0; round < t->stage_count && round < 64; round++)
+		for (i = 0; i < t->queue_count; i++)
+			if (t->queues[i]->from && t->queues[i]->to &&
+			    t->queues[i]->to->level <= t->queues[i]->from->level)
+				t->queues[i]->to->level = t->queues[i]->from->level + 1;
+	if (t->stage_count)
+		qsort(t->stages, t->stage_count, sizeof(*t->stages), by_level);
+	for (i = 0; i < t->stage_count; i++) {
+		struct rates_thread *stage = t->stages[i];
+
+		stage->items = 0;
+		for (round = 0; round < t->queue_count; round++)
+			if (stage->inputs ? t->queues[round]->to == stage
+					  : t->queues[round]->from == stage)
+				stage->items += t->queues[round]->items;
+		same = same_names(t, others, i);
+		if (!*stage->stage)
+			snprintf(stage->name, sizeof(stage->name), "%u", stage->tid);
+		else if (same)
+			snprintf(stage->name, sizeof(stage->name), "%s#%zu", stage->stage,
+				 same + 1);
+		else
+			snprintf(stage->name, sizeof(stage->name), "%s", stage->stage);
+	}
+}
+
+size_t rates_threads__count(const struct rates_threads *t)
+{
+	return t ? t->stage_count : 0;
+}
+
+struct rates_thread *rates_threads__stage(const struct rates_threads *t, size_t i)
+{
+	return t->stages[i];
+}
+
+size_t rates_threads__queue_count(const struct rates_threads *t)
+{
+	return t ? t->queue_count : 0;
+}
+
+const struct rates_queue *rates_threads__queue(const struct rates_threads *t, size_t i)
+{
+	return t->queues[i];
+}
+
+size_t rates_threads__skipped(const struct rates_threads *t)
+{
+	return t ? t->skipped : 0;
+}
+
+uint64_t rates_threads__samples(const struct rates_threads *t)
+{
+	return t ? t->samples : 0;
+}
+
+const struct rates_thread *rates_threads__bottleneck(const struct rates_threads *t, uint32_t pid)
+{
+	const struct rates_thread *most = NULL;
+	uint64_t second = 0, difference;
+	size_t i;
+
+	for (i = 0; i < rates_threads__count(t); i++) {
+		const struct rates_thread *stage = t->stages[i];
+
+		if (pid && stage->pid != pid)
+			continue;
+		if (!most || stage->held > most->held) {
+			second = most ? most->held : 0;
+			most = stage;
+		} else if (stage->held > second) {
+			second = stage->held;
+		}
+	}
+	/* Two counts differ by chance by up to two roots of their sum. */
+	difference = most ? most->held - second : 0;
+	return most && difference * difference > 4 * (most->held + second) ? most : NULL;
+}
+
+void rates_threads__figures(const struct rates_threads *t, const struct rates_thread *stage,
+			    struct rates_figures *f)
+{
+	memset(f, 0, sizeof(*f));
+	f->lifetime_ns = stage->wall_ns + stage->unknown_ns;
+	f->service_ns = stage->busy_ns;
+	/* A thread also runs while it spins for a queue. */
+	f->runs_ns = stage->runs_ns < stage->busy_ns ? stage->runs_ns : stage->busy_ns;
+	f->waits_ns = stage->busy_ns - f->runs_ns;
+	f->for_cpu_ns = stage->for_cpu_ns;
+	f->blocked_in_ns = stage->blocked_in_ns;
+	f->blocked_out_ns = stage->blocked_out_ns;
+	f->unknown_ns = stage->unknown_ns;
+	f->held = t->samples ? (double)stage->held / (double)t->samples : 0;
+	rates_figures__estimate(stage->rates, f);
+	if (stage->doubt_ns * DOUBT_SHARE > stage->busy_ns) {
+		f->is_rate_known = f->estimate.known = false;
+		f->phase_count = 0;
+	}
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * threads.h - stages that are threads: the ends of the queues of pem/stream.h in running processes
+ *
+ * They are found in the observed processes and all that descend from these, and read some fifty
+ * times a second (pem/streams.h). Nothing else is needed: neither the kernel's events nor root.
+ * What a stage does between two readings is an interval of its service.
+ *
+ * Whom the last stages wait for is sampled at each reading. So shares of the time are estimates,
+ * and a stage is called the bottleneck only if chance is no explanation.
+ */
+#ifndef PEM_RATES_THREADS_H
+#define PEM_RATES_THREADS_H
+
+#include "program/program.h"
+
+struct rates_thread {
+	char name[96]; /* as arranged; unique among all stages */
+	char stage[32]; /* its stage, or the thread's name */
+	uint32_t pid, tid;
+	uint32_t number; /* of its program, of those with queues */
+	uint64_t items; /* taken from its queues, or given if it takes from none */
+	uint64_t wall_ns, busy_ns, doubt_ns, runs_ns, for_cpu_ns, unknown_ns;
+	uint64_t blocked_in_ns, blocked_out_ns;
+	uint64_t held; /* readings in which the last stages waited for it, or it was one and worked
+			*/
+	size_t inputs, feeds; /* queues from which it takes, and to which it gives */
+	void *rates; /* see rates_figures__add */
+	/* Of the last reading in which it was there: */
+	uint64_t turn, at_ns;
+	struct rates_thread
+		*waits_for; /* the other end of the queue that blocks it; NULL: nobody */
+	bool is_blocked, is_served;
+	uint64_t new_items, new_ns;
+	uint64_t owed_ns; /* see struct pem_streams_service */
+	uint32_t level; /* in the order of stages */
+};
+
+struct rates_queue {
+	uint32_t number, part, id; /* of its program; as in struct pem_streams_queue */
+	char name[32];
+	uint64_t capacity, items; /* that were taken from it since it was made */
+	struct rates_thread *from, *to; /* the last that used an end; NULL: unknown */
+	uint64_t from_blocked_ns, to_blocked_ns;
+};
+
+struct rates_threads;
+
+/* NULL: no memory. request: of which processes; used until rates_threads__free. */
+struct rates_threads *rates_threads__new(const struct rates_request *request);
+/* NULL is accepted. */
+void rates_threads__free(struct rates_threads *t);
+/* Search and read, as far as it is time. Returns 0 or -ENOMEM. */
+int rates_threads__tick(struct rates_threads *t);
+/* Does a process show queues now? */
+bool rates_threads__has_any(const struct rates_threads *t);
+/* Read all for the last time, whether it is time or not. Returns 0 or -ENOMEM. */
+int rates_threads__finish(struct rates_threads *t);
+
+/* Name and sort stages; others: stages that have names already. */
+void rates_threads__arrange(struct rates_threads *t, const struct rate_observation *others);
+/* How many there are; NULL is accepted. Numbers are those of the last arrangement. */
+size_t rates_threads__count(const struct rates_threads *t);
+struct rates_thread *rates_threads__stage(const struct rates_threads *t, size_t i);
+size_t rates_threads__queue_count(const struct rates_threads *t);
+const struct rates_queue *rates_threads__queue(const struct rates_threads *t, size_t i);
+/* Queues that could not be read, or that processes could not show. */
+size_t rates_threads__skipped(const struct rates_threads *t);
+/* Readings that show whom the last stages waited for. */
+uint64_t rates_threads__samples(const struct rates_threads *t);
+/* The stage that holds up the others, of all processes, or of one. NULL: unknown. */
+const struct rates_thread *rates_threads__bottleneck(const struct rates_threads *t, uint32_t pid);
+/* What is known of a stage. */
+void rates_threads__figures(const struct rates_threads *t, const struct rates_thread *stage,
+			    struct rates_figures *f);
+
+#endif

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: MIT
+"""rates_streams: pem rates finds what threads could do that have queues of pem/stream.h between them"""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+from tap import BUILD, OTHER_USER, PEM, equal, need_reach, run, run_all, skip, start, test, tmp
+
+STREAMS = os.path.join(BUILD, "programs", "streams")
+USER = [*OTHER_USER] if os.geteuid() == 0 else []  # without rights: pipes are not observed, and nothing is lost
+if not os.path.exists(BUILD + "/bin/pem-rates"):
+    print("1..0 # SKIP pem rates was not built: json-c is missing")
+    sys.exit(77)
+
+
+def rates(*command, user=True, status=0):
+    """What pem rates --json prints of a command, and what pem and the command print to standard error."""
+    if user:
+        need_reach()
+    rc, out, err = run([*(USER if user else []), PEM, "rates", "--json", "--", *command], timeout=300, env={"PEM_RUNTIME_DIR": None})
+    equal(rc, status, "status: " + err)
+    return json.loads(out), err
+
+
+def truth(err):
+    """(pid, tid): (name, items, seconds of CPU time) of each stage, as it reports itself."""
+    return {(int(pid), int(tid)): (name, int(items), int(ns) / 1e9)
+            for name, pid, tid, items, ns in re.findall(r"^(s\d) (\d+) (\d+) (\d+) (\d+)$", err, re.M)}
+
+
+def check(found, err):
+    """The stages are those of the program, and their rates those of their CPU time."""
+    known = truth(err)
+    equal({(s["pid"], s["tid"]): s["name"].partition("#")[0] for s in found["stages"]},
+          {key: name for key, (name, _, _) in known.items()}, "stages")
+    for stage in found["stages"]:
+        _, items, seconds = known[stage["pid"], stage["tid"]]
+        equal(stage["items"], items, "items of " + stage["name"])
+        parts = [stage[k] for k in ("running", "other_waits", "waiting_for_cpu", "blocked_in", "blocked_out", "unknown")]
+        assert abs(sum(parts) - stage["lifetime"]) <= 0.02 * stage["lifetime"], stage
+        assert stage["low"] is None or stage["low"] <= stage["rate_per_s"] <= stage["high"], stage
+    for stage in found["stages"]:
+        _, items, seconds = known[stage["pid"], stage["tid"]]
+        assert abs(stage["rate_per_s"] * seconds / items - 1) <= 0.3, (stage, items / seconds)
+        if stage["waiting_for_cpu"] > 0.3 * stage["lifetime"]:
+            skip("this machine is too busy: %s waited for a CPU for %g s" % (stage["name"], stage["waiting_for_cpu"]))
+        assert abs(stage["rate_per_s"] * seconds / items - 1) <= 0.05, (stage, items / seconds)
+
+
+@test
+def rates_of_threads_that_work():
+    "each stage's rate is its items over its own CPU time, for an ordinary user and a command that appears later"
+    check(*rates("sh", "-c", "%s 3000 200 400 150" % STREAMS))
+
+
+@test
+def the_bottleneck_is_the_slowest_stage():
+    "the slowest stage is called the bottleneck; the one before it finds its output full, the one after it no input"
+    found, err = rates(STREAMS, "2000", "5", "s500", "5")
+    first, slow, last = found["stages"]
+    equal((found["bottleneck"], slow["name"]), ("s2", "s2"), "bottleneck")
+    equal([(q["name"], q["from"], q["to"], q["items"], q["capacity"]) for q in found["queues"]],
+          [("q1", ["s1"], ["s2"], 2000, 64), ("q2", ["s2"], ["s3"], 2000, 64)], "queues")
+    assert first["blocked_out"] > 0.5 * first["lifetime"], first
+    assert last["blocked_in"] > 0.5 * last["lifetime"], last
+    assert slow["other_waits"] > 0.5 * slow["lifetime"], slow
+    equal(found["item_unit"], "items", "unit")
+    assert "pipes can't be observed" in err or not USER, err
+
+
+@test
+def tables_tell_the_same():
+    "tables have the threads and their items, the sentence the bottleneck; --items is not about them"
+    rc, out, err = run([PEM, "rates", "--items", "512", "--", STREAMS, "2000", "5", "s500", "5"])
+    equal((rc, out), (0, ""), "status and output")
+    assert re.search(r"^s2 +\d+ +\d+ ", err, re.M) and re.search(r"^q1 +s1 +s2 +2,000 ", err, re.M), err
+    assert "The bottleneck is s2: " in err and "--items is about pipes" in err, err
+
+
+@test
+def a_process_that_forks():
+    "parent and child are stages of their own, each with its own items"
+    found, err = rates(STREAMS, "-f", "1000", "20", "s500")
+    known = truth(err)
+    equal(len(known), 4, "stages of the program")
+    equal({(s["pid"], s["tid"]): s["items"] for s in found["stages"]}, {key: items for key, (_, items, _) in known.items()}, "items")
+    equal(sorted(s["name"] for s in found["stages"]), ["s1", "s1#2", "s2", "s2#2"], "names")
+
+
+@test
+def a_process_that_runs_another_program():
+    "the queues of a program are not those of the next one in the same process"
+    found, err = rates(STREAMS, "-x", "1000", "20", "s500")
+    known = truth(err)
+    equal(len(known), 4, "stages of the programs")
+    equal(sorted(s["items"] for s in found["stages"]), [1000] * 4, "items")
+    equal(len(found["queues"]), 2, "queues")
+
+
+class Running:
+    """A program that runs already, and pem rates attached to it."""
+
+    def __init__(self, *words):
+        self.program = start([STREAMS, *words], stderr=subprocess.PIPE, text=True)
+        while not self.has_begun(len(words) - 1):
+            time.sleep(0.02)
+        self.out = os.path.join(tmp(), "out")
+        self.pem = start([PEM, "rates", "--json", "-o", self.out, "-p", str(self.program.pid)], stderr=subprocess.PIPE, text=True)
+        for line in self.pem.stderr:
+            if "until it ends or you interrupt" in line:
+                break
+
+    def has_begun(self, stages):
+        """Has each stage waited for something? Then it has used its queues, unless the program has ended."""
+        folder = "/proc/%d/task" % self.program.pid
+        waited = 0
+        for tid in os.listdir(folder):
+            with open("%s/%s/status" % (folder, tid), encoding="utf-8") as text:
+                waited += "\nvoluntary_ctxt_switches:\t0\n" not in text.read()
+        return waited > stages or self.program.poll() is not None
+
+    def result(self, status=0):
+        equal((self.pem.wait(), self.pem.stderr.read()), (status, ""), "status and errors")
+        with open(self.out, encoding="utf-8") as text:
+            return json.load(text)
+
+
+@test
+def a_process_that_ends():
+    "the last numbers of a process that ends are those of all its items"
+    running = Running("2000", "5", "s300", "5")
+    err = running.program.communicate()[1]
+    found = running.result()
+    equal([s["items"] for s in found["stages"]], [2000] * 3, "items")
+    equal(len(truth(err)), 3, "stages")
+
+
+@test
+def a_process_that_is_killed():
+    "a process that is killed leaves the items that it had"
+    running = Running("1000000", "5", "s300")
+    os.kill(running.program.pid, signal.SIGKILL)
+    running.program.wait()
+    found = running.result()
+    equal([s["name"] for s in found["stages"]], ["s1", "s2"], "stages")
+    assert 0 < found["queues"][0]["items"] < 1000000, found
+
+
+@test
+def a_process_that_is_stopped():
+    "a process that is stopped has no items in the meantime, and its stages stay"
+    running = Running("1000000", "5", "s300")
+    os.kill(running.program.pid, signal.SIGSTOP)
+    running.pem.send_signal(signal.SIGINT)
+    found = running.result()
+    running.program.kill()
+    running.program.wait()
+    equal([s["name"] for s in found["stages"]], ["s1", "s2"], "stages")
+
+
+@test
+def pipes_and_queues():
+    "a process with pipes outside and queues inside is in one report, and the thread is named that is slow"
+    if os.geteuid():
+        skip("pipes are observed by root")
+    found, _ = rates("sh", "-c", "(%s 2000 5 s500 5; echo done) | cat >/dev/null" % STREAMS, user=False)
+    names = [s["name"] for s in found["stages"]]
+    assert {"s1", "s2", "s3", "cat"} <= set(names), names
+    equal([q["items"] for q in found["queues"] if "items" in q], [2000, 2000], "queues")
+
+
+@test
+def nothing_to_observe():
+    "without the right and without queues a command runs, and pem reports that it observed nothing"
+    if not USER:
+        skip("only root can become another user")
+    need_reach()
+    rc, out, err = run([*USER, PEM, "rates", "--", "sh", "-c", "echo ran | cat"], env={"PEM_RUNTIME_DIR": None})
+    equal((rc, out), (2, "ran\n"), "status and output: " + err)
+    assert "no queue of pem/stream.h was found either" in err, err
+
+
+run_all()
