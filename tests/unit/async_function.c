@@ -408,89 +408,6 @@ static void the_function_may_fork(void **state)
 	raiser_end(&r);
 }
 
-/* --- waiting for all from before --- */
-
-static void settle_waits_for_all_from_before(void **state)
-{
-	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 1000000);
-	struct raiser r = raiser_start(1);
-	unsigned round;
-
-	(void)state;
-	for (round = 1; round <= 5; round++) {
-		raise_ticks(&r, 1000);
-		assert_int_equal(pem_callback__settle(cb), 0);
-		assert_int_equal(seen_count(), round * 1000);
-	}
-	raiser_end(&r);
-}
-
-static int settled, refused;
-
-/* Its first two events each take until 'leave' has their number. */
-static void stay_for_each(struct seen *s)
-{
-	int number = (int)seen_count() + 1;
-
-	put(&refused, pem_callback__settle(s->self));
-	put(&inside, number);
-	while (__atomic_load_n(&leave, __ATOMIC_ACQUIRE) < number)
-		usleep(100);
-}
-
-static void *settle(void *callback)
-{
-	put(&settled, -(int)gettid());
-	put(&settled, pem_callback__settle(callback) ? 2 : 1);
-	return NULL;
-}
-
-/* Wait until the thread that settles sleeps between two looks. */
-static void wait_until_it_waits(void)
-{
-	char path[64], state = 0;
-	FILE *file;
-
-	while (state != 'S') {
-		usleep(100);
-		snprintf(path, sizeof(path), "/proc/self/task/%d/stat",
-			 -__atomic_load_n(&settled, __ATOMIC_ACQUIRE));
-		file = fopen(path, "re");
-		if (!file || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
-			state = 0;
-		if (file)
-			fclose(file);
-	}
-}
-
-static void settle_does_not_wait_for_later_events(void **state)
-{
-	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 100);
-	struct raiser r = raiser_start(1);
-	pthread_t thread;
-
-	(void)state;
-	put(&leave, 0);
-	put(&settled, 0);
-	also_do(stay_for_each);
-	raise_ticks(&r, 1);
-	wait_until(&inside, 1);
-	assert_int_equal(pthread_create(&thread, NULL, settle, cb), 0);
-	wait_until_it_waits();
-	raise_ticks(&r, 1);
-	put(&leave, 1);
-	wait_until(&inside, 2);
-	pthread_join(thread, NULL); /* while the second event is not over */
-	assert_int_equal(settled, 1);
-	assert_int_equal(refused, -EDEADLK);
-	put(&leave, 2);
-	assert_int_equal(pem_callback__settle(cb), 0);
-	assert_int_equal(seen_count(), 2);
-	raiser_end(&r);
-	pem_callback__disable(cb);
-	assert_int_equal(pem_callback__settle(cb), 0);
-}
-
 /* --- any thread, at any time, in a callback too --- */
 
 static int over;
@@ -594,8 +511,6 @@ int main(void)
 		TEST(no_recursion),
 		TEST(a_forked_child_has_no_part_in_it),
 		TEST(the_function_may_fork),
-		TEST(settle_waits_for_all_from_before),
-		TEST(settle_does_not_wait_for_later_events),
 		TEST(all_may_be_used_from_everywhere),
 	};
 
