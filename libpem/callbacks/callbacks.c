@@ -116,6 +116,9 @@ int pem_async__catch_up(struct pem_callback *cb)
 	uint64_t end = pem_clock();
 	bool is_done, is_own;
 
+	/* A child has no such thread. */
+	if (pem_process.pid != (uint32_t)a->pid)
+		return 0;
 	for (;;) {
 		pem_session__lock(s);
 		is_own = a->tid == (uint32_t)syscall(SYS_gettid);

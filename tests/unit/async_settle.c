@@ -83,12 +83,38 @@ static void settle_does_not_wait_for_later_events(void **state)
 	assert_int_equal(pem_callback__settle(cb), 0);
 }
 
+static void settle_returns_in_a_child(void **state)
+{
+	struct pem_callback *cb = enabled_on("APP::Probe::Tick", 100);
+	struct raiser r = raiser_start(1);
+	int status;
+	pid_t child;
+
+	(void)state;
+	put(&inside, 0);
+	put(&leave, 0);
+	also_do(stay);
+	raise_ticks(&r, 2);
+	wait_until(&inside, 1);
+	child = fork();
+	if (!child) {
+		alarm(20); /* an error would block it */
+		_exit(-pem_callback__settle(cb));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	put(&leave, 1);
+	also_do(NULL);
+	raiser_end(&r);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, async_set_up, async_tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(settle_waits_for_all_from_before),
 		TEST(settle_does_not_wait_for_later_events),
+		TEST(settle_returns_in_a_child),
 	};
 
 	alarm(600); /* what is never called back is waited for */

@@ -778,9 +778,10 @@ int pem_callback__counts(struct pem_callback *callback, struct pem_callback_coun
 /*
  * Wait until an asynchronous callback has been called for each event from before this call that it
  * did not lose. Events that come later may be called back as well, and do not prolong the wait.
- * Returns 0, at once for a synchronous or a disabled callback; -EINVAL; -EDEADLK: called by a
- * function of an asynchronous callback of the session. Blocks for as long as the functions of the
- * session's callbacks take. Any other thread may call it, but no signal handler.
+ * Returns 0, at once for a synchronous or a disabled callback, and in a child of fork; -EINVAL;
+ * -EDEADLK: called by a function of an asynchronous callback of the session. Blocks for as long as
+ * the functions of the session's callbacks take. Any other thread may call it, but no signal
+ * handler.
  */
 int pem_callback__settle(struct pem_callback *callback);
 
