@@ -9,4 +9,5 @@ RATES_SHARED := $(call objects,shared/sketch.c shared/student.c agents/models/ch
 RATES_TESTS := service change heuristic copies predict
 $(RATES_TESTS:%=$(B)/tests/rates_%): $(RATES_OBJ) $(RATES_SHARED)
 $(B)/tests/rates_heuristic: $(B)/obj/bench/heuristic.o
-$(RATES_TESTS:%=$(B)/obj/tests/unit/rates_%.o): private CPPFLAGS += -Iagents -Iagents/rates
+$(B)/tests/rates_pipes: $(call objects,agents/rates/apply/pipes.c)
+$(patsubst %,$(B)/obj/tests/unit/rates_%.o,$(RATES_TESTS) pipes): private CPPFLAGS += -Iagents -Iagents/rates

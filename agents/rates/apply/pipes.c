@@ -19,10 +19,12 @@
 #include <time.h>
 #include <unistd.h>
 
-#define PROCESSES_MAX 1024u /* of a command; more are not looked at */
+#define PROCESSES_MAX 1024u /* with those that they descend from; more are not looked at */
 #define ENDS_MAX 16384u
+#define SIZES_MAX 16384u
 #define FIRST_NS 1000000u /* from one look to the next, and twice as long after each, */
-#define LAST_NS 100000000u /* up to this */
+#define LAST_NS 100000000u /* up to this, */
+#define WORK_SHARE 10u /* and at least this many times as long as a look takes */
 #define LIMIT_BYTES 1048576u /* where /proc does not tell */
 
 /* A descriptor of a pipe. */
@@ -40,7 +42,7 @@ struct size {
 };
 
 struct rate_pipes {
-	pid_t root[RATE_ROOTS_MAX];
+	pid_t roots[RATE_ROOTS_MAX];
 	size_t root_count;
 	struct rate_pipe_wish *wishes;
 	size_t wish_count;
@@ -49,7 +51,8 @@ struct rate_pipes {
 	/* The thread's own: */
 	struct end *ends;
 	size_t end_count, end_capacity;
-	unsigned processes;
+	pid_t processes[PROCESSES_MAX];
+	size_t process_count;
 	/* Both are used under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t stopped;
@@ -111,9 +114,13 @@ static void look_at(struct rate_pipes *pipes, pid_t pid)
 		closedir(all);
 }
 
-static void look_below(struct rate_pipes *pipes, pid_t pid);
+static void add_process(struct rate_pipes *pipes, pid_t pid)
+{
+	if (pipes->process_count < PROCESSES_MAX)
+		pipes->processes[pipes->process_count++] = pid;
+}
 
-static void look_at_children(struct rate_pipes *pipes, const char *task)
+static void add_children(struct rate_pipes *pipes, const char *task)
 {
 	char path[96 + NAME_MAX];
 	FILE *file;
@@ -121,17 +128,13 @@ static void look_at_children(struct rate_pipes *pipes, const char *task)
 
 	snprintf(path, sizeof(path), "%s/children", task);
 	file = fopen(path, "re");
-	while (file && fscanf(file, "%d", &child) == 1 && pipes->processes < PROCESSES_MAX) {
-		pipes->processes++;
-		look_at(pipes, child);
-		look_below(pipes, child);
-	}
+	while (file && fscanf(file, "%d", &child) == 1)
+		add_process(pipes, child);
 	if (file)
 		fclose(file);
 }
 
-/* Look at all processes that descend from a process. The depth is bounded by their number. */
-static void look_below(struct rate_pipes *pipes, pid_t pid)
+static void add_children_of_threads(struct rate_pipes *pipes, pid_t pid)
 {
 	char folder[64], task[80 + NAME_MAX];
 	struct dirent *entry;
@@ -143,7 +146,7 @@ static void look_below(struct rate_pipes *pipes, pid_t pid)
 		if (*entry->d_name == '.')
 			continue;
 		snprintf(task, sizeof(task), "%s/%s", folder, entry->d_name);
-		look_at_children(pipes, task);
+		add_children(pipes, task);
 	}
 	if (tasks)
 		closedir(tasks);
@@ -162,7 +165,7 @@ static int open_end(const struct end *end)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)end->pid, end->descriptor);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
 	/* The descriptor may be another file by now. */
@@ -180,21 +183,19 @@ static void note_size(struct rate_pipes *pipes, uint64_t inode, uint32_t bytes)
 	for (i = 0; i < pipes->size_count && pipes->sizes[i].inode != inode;)
 		i++;
 	if (i < pipes->size_count ||
-	    !pem_grow(&pipes->sizes, sizeof(*pipes->sizes), i + 1, &pipes->size_capacity)) {
+	    (i < SIZES_MAX &&
+	     !pem_grow(&pipes->sizes, sizeof(*pipes->sizes), i + 1, &pipes->size_capacity))) {
 		pipes->sizes[i] = (struct size){inode, bytes};
 		pipes->size_count += i == pipes->size_count;
 	}
 	pthread_mutex_unlock(&pipes->lock);
 }
 
-/* Read the size of a pipe that is new. */
+/* A process may change the size at any time. */
 static void read_size(struct rate_pipes *pipes, const struct end *end)
 {
-	int fd, bytes;
+	int fd = open_end(end), bytes;
 
-	if (rate_pipes__bytes(pipes, end->inode))
-		return;
-	fd = open_end(end);
 	if (fd < 0)
 		return;
 	bytes = fcntl(fd, F_GETPIPE_SZ);
@@ -212,7 +213,8 @@ static void set_size(struct rate_pipes *pipes, struct rate_pipe_wish *wish, cons
 	bytes = fcntl(fd, F_GETPIPE_SZ);
 	if (bytes > 0 && !wish->was_bytes)
 		wish->was_bytes = (uint32_t)bytes;
-	if (bytes > 0 && (uint32_t)bytes != wish->bytes) {
+	/* The process may have asked for more, or the kernel have rounded up. */
+	if (bytes > 0 && (uint32_t)bytes < wish->bytes) {
 		wish->error = 0;
 		bytes = fcntl(fd, F_SETPIPE_SZ, (int)wish->bytes);
 		if (bytes < 0)
@@ -280,11 +282,13 @@ static void look(struct rate_pipes *pipes)
 {
 	size_t i;
 
-	pipes->end_count = pipes->processes = 0;
-	for (i = 0; i < pipes->root_count; i++) {
-		if (pipes->root[i] != getpid())
-			look_at(pipes, pipes->root[i]);
-		look_below(pipes, pipes->root[i]);
+	pipes->end_count = pipes->process_count = 0;
+	for (i = 0; i < pipes->root_count; i++)
+		add_process(pipes, pipes->roots[i]);
+	for (i = 0; i < pipes->process_count; i++) {
+		if (pipes->processes[i] != getpid())
+			look_at(pipes, pipes->processes[i]);
+		add_children_of_threads(pipes, pipes->processes[i]);
 	}
 	for (i = 0; i < pipes->end_count; i++)
 		if (!pipes->ends[i].writes)
@@ -295,19 +299,29 @@ static void look(struct rate_pipes *pipes)
 
 /* --- the thread --- */
 
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
 static void *follow(void *arg)
 {
 	struct rate_pipes *pipes = arg;
-	uint64_t pause_ns = FIRST_NS, at_ns;
+	uint64_t pause_ns = FIRST_NS, begin_ns, end_ns, least_ns, at_ns;
 	struct timespec until;
 
 	pthread_mutex_lock(&pipes->lock);
 	while (!pipes->stop) {
 		pthread_mutex_unlock(&pipes->lock);
+		begin_ns = now_ns();
 		look(pipes);
-		clock_gettime(CLOCK_MONOTONIC, &until);
-		at_ns = (uint64_t)until.tv_nsec + pause_ns;
-		until.tv_sec += (time_t)(at_ns / 1000000000u);
+		end_ns = now_ns();
+		least_ns = (end_ns - begin_ns) * WORK_SHARE;
+		at_ns = end_ns + (pause_ns > least_ns ? pause_ns : least_ns);
+		until.tv_sec = (time_t)(at_ns / 1000000000u);
 		until.tv_nsec = (long)(at_ns % 1000000000u);
 		pause_ns = pause_ns * 2 < LAST_NS ? pause_ns * 2 : LAST_NS;
 		pthread_mutex_lock(&pipes->lock);
@@ -329,7 +343,7 @@ struct rate_pipes *rate_pipes__follow(const pid_t *roots, size_t root_count,
 	if (!pipes)
 		return NULL;
 	pipes->root_count = root_count < RATE_ROOTS_MAX ? root_count : RATE_ROOTS_MAX;
-	memcpy(pipes->root, roots, pipes->root_count * sizeof(*roots));
+	memcpy(pipes->roots, roots, pipes->root_count * sizeof(*roots));
 	pipes->wishes = wishes;
 	pipes->wish_count = wishes ? count : 0;
 	pthread_mutex_init(&pipes->lock, NULL);

@@ -3,8 +3,9 @@
  * pipes.h - the pipes of processes that run: how many bytes they have space for, and more of it
  *
  * A thread looks at the descriptors of a process and of all that descend from it, in /proc: often
- * at first, and then ten times a second. A pipe is resized through a descriptor that this process
- * opens for a moment. Nothing else of the processes is touched, and they do not notice.
+ * at first, and then ten times a second, or less often if a look takes long. A pipe is resized
+ * through a descriptor that this process opens for a moment. Nothing else of the processes is
+ * touched, and they do not notice.
  *
  * Not here: which size is good for a pipe (program/tune.c).
  */
@@ -20,7 +21,7 @@
 /*
  * A size for a pipe, which is found by the names of the processes at its ends. Of several pipes
  * between processes of these names, it is number "number", from 1, in the order in which their
- * writers were started. It is set once as many as "of" are there.
+ * writers were started. It is set once as many as "of" are there. A longer pipe stays as it is.
  */
 struct rate_pipe_wish {
 	char from[RATE_NAME_BYTES], to[RATE_NAME_BYTES];
