@@ -183,6 +183,22 @@ def a_fifo():
 
 
 @test
+def what_is_written_to_standard_error():
+    "it is output if a stage reads it, also later"
+    writer = "import os, sys\nfor _ in range(50): os.write(2, b'x' * 1000)"
+    reader = "import os\nos.read(3, 1)\nwhile os.read(0, 1 << 20): pass"
+    folder = tmp()
+    for name, text in (("writer.py", writer), ("reader.py", reader)):
+        with open(os.path.join(folder, name), "w", encoding="ascii") as out:
+            out.write(text)
+    fifo = os.path.join(folder, "written")
+    os.mkfifo(fifo)
+    found, _ = rates("{ python3 %s/writer.py; echo > %s; } 2>&1 | python3 %s/reader.py 3< %s" % (folder, fifo, folder, fifo))
+    equal([(s["items"], s["writes"]) for s in found["stages"] if s["writes"] == 50], [(50000, 50)], "writer")
+    assert 50000 in [q["bytes"] for q in found["queues"]], found["queues"]
+
+
+@test
 def a_pair_of_sockets():
     "a pair of sockets through which one process sends is a queue, and one through which both send is not"
     path = os.path.join(tmp(), "pair.py")

@@ -8,8 +8,8 @@
  *
  * A stage is a process that reads from or writes to a queue, with all of its threads. A queue is a
  * pipe, a FIFO or a pair of sockets that one process writes and another one reads. What a stage
- * does at a time follows from what its threads do: it runs if one of them runs, it is blocked if all
- * others wait and one waits for a queue (rate_doing, the first that a thread does).
+ * does at a time follows from what its threads do: it runs if one of them runs, it is blocked if
+ * all others wait and one waits for a queue (rate_doing, the first that a thread does).
  *
  * A stage's service is the time in which it ran, or waited for something else than its queues and a
  * CPU: a disk, a network, a clock, a child. An interval of service is that time from the end of one
@@ -39,6 +39,12 @@ enum rate_doing {
 
 struct rate_process;
 
+/* What a stage wrote to standard error before a stage read it: so far these are messages. */
+struct rate_messages {
+	struct rate_process *stage;
+	uint64_t bytes, writes;
+};
+
 /* Processes that use one end of a pipe; more than these are no stages by it. */
 #define RATE_ENDS_MAX 256u
 
@@ -46,6 +52,8 @@ struct rate_pipe {
 	const struct pem_pass_file *file;
 	struct rate_process **writers, **readers;
 	size_t writer_count, reader_count, writer_capacity, reader_capacity;
+	struct rate_messages *messages;
+	size_t message_count, message_capacity;
 	uint64_t bytes_written, bytes_read;
 	/* Sums over threads that were blocked in a write to it, or a read from it */
 	uint64_t write_blocked_ns, read_blocked_ns;

@@ -106,6 +106,7 @@ void rate_pipe__free(struct rate_pipe *queue)
 		return;
 	free(queue->writers);
 	free(queue->readers);
+	free(queue->messages);
 	free(queue);
 }
 
@@ -186,13 +187,50 @@ static void settle_polls(struct rate_process *stage, bool reads)
 	stage->polled_seen_ns = stage->ns[RATE_POLLS];
 }
 
-/* Messages on standard error are not output, unless a stage reads them. */
+/* Messages on standard error are not output, until a stage reads them. */
 static bool is_message(const struct rate_pipe *queue, const struct pem_interval *call)
 {
 	int field = pem_event__field_by_role(call->begin.event, PEM_ROLE_DESCRIPTOR);
 
 	return !queue->reader_count && field >= 0 &&
 	       pem_record__i64(&call->begin, (unsigned)field) == STDERR_FILENO;
+}
+
+static int keep_message(struct rate_pipe *queue, struct rate_process *stage, uint64_t bytes)
+{
+	size_t i;
+
+	for (i = 0; i < queue->message_count && queue->messages[i].stage != stage; i++)
+		;
+	if (i == RATE_ENDS_MAX)
+		return 0;
+	if (i == queue->message_count) {
+		if (pem_grow(&queue->messages, sizeof(*queue->messages), i + 1,
+			     &queue->message_capacity))
+			return -ENOMEM;
+		queue->messages[queue->message_count++] = (struct rate_messages){.stage = stage};
+	}
+	queue->messages[i].bytes += bytes;
+	queue->messages[i].writes += bytes > 0;
+	return 0;
+}
+
+/* The queue has a reader: messages were output. The service for them is not known. */
+static int take_messages(struct rate_observation *o, struct rate_pipe *queue)
+{
+	size_t i;
+
+	for (i = 0; i < queue->message_count; i++) {
+		const struct rate_messages *m = &queue->messages[i];
+
+		if (join(o, queue, m->stage, false))
+			return -ENOMEM;
+		queue->bytes_written += m->bytes;
+		m->stage->bytes_out += m->bytes;
+		m->stage->writes += m->writes;
+	}
+	queue->message_count = 0;
+	return 0;
 }
 
 int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
@@ -207,9 +245,11 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 	if (!call->file || result < 0 || (!reads && kind != RATE_CALL_WRITES))
 		return 0;
 	queue = rate_pipe__of(o, call->file);
-	if (!queue || (!reads && is_message(queue, call)))
+	if (!queue)
 		return 0;
-	if (join(o, queue, stage, reads))
+	if (!reads && is_message(queue, call))
+		return keep_message(queue, stage, bytes);
+	if (join(o, queue, stage, reads) || (reads && take_messages(o, queue)))
 		return -ENOMEM;
 	rate_process__turn(o, stage, o->now_ns);
 	/* A splice may have waited for either end. */
