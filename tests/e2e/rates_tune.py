@@ -67,8 +67,8 @@ def pipes_are_long_in_treated_runs_alone():
         found, sizes, err = command.tune()
         equal(sizes, [LONG if found["purpose"] == "treated" else USUAL], found["purpose"] + ": " + err)
         equal(found["counts"], True, "it counts")
-        if found["purpose"] == "treated":
-            equal([(p["to"], p["bytes"], p["was_bytes"]) for p in found["pipes"]], [("python3"[:15], LONG, USUAL)], "pipes")
+        resized = [("python3"[:15], LONG, USUAL)] if found["purpose"] == "treated" else []
+        equal([(p["to"], p["bytes"], p["was_bytes"]) for p in found["pipes"]], resized, "pipes")
         seen.add(found["purpose"])
 
 
@@ -88,8 +88,24 @@ def a_pipe_that_does_not_block():
     words = ["sh", "-c", "echo x | cat >/dev/null"]
     found, _, err = command.tune(words, 0)
     equal((found["purpose"], found["directives"]), ("observed", 0), "first run")
-    assert "No pipe is blocked often enough" in err, err
+    assert "No longer pipe is worth a trial" in err, err
     equal(command.tune(words, 0)[0]["purpose"], "alone", "second run")
+
+
+@test
+def directives_that_are_not_kept():
+    "where the database takes no directive, nothing is said of what pipes are worth"
+    command = Command()
+    refuse = os.path.join(os.path.dirname(command.reader), "refuse.py")
+    with open(refuse, "w", encoding="ascii") as text:
+        text.write("import sqlite3\n"
+                   "with sqlite3.connect('%s') as database:\n"
+                   "    database.execute(\"create trigger refuse before insert on directive when new.text like '1048576 %%' begin \"\n"
+                   "                     \"select raise(abort, 'refused'); end\")\n" % command.database)
+    # The loop looks at the tables when it begins.
+    found, _, err = command.tune(["sh", "-c", "%s %s; %s" % (sys.executable, refuse, command.words[2])])
+    equal((found["purpose"], found["directives"]), ("observed", 0), "first run")
+    assert "not kept" in err and "worth a trial" not in err, err
 
 
 @test
@@ -115,7 +131,7 @@ def directives_that_are_not_valid():
         command.observe()
         command.change("update directive set text = '%s' where text like '1048576 %%'" % text)
         found, sizes, err = command.tune()
-        equal((found["purpose"], sizes), ("alone", [USUAL]), text)
+        equal((found["purpose"], sizes, found["pipes"]), ("alone", [USUAL], []), text)
         assert "not one of this version" in err, err
 
 

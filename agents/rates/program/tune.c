@@ -33,6 +33,7 @@ struct tuning {
 	size_t wish_count;
 	struct rate_pipes *pipes;
 	struct json_object *observation; /* of an observed run */
+	bool is_modelled; /* and it shows which pipes to try */
 };
 
 /* --- observe --- */
@@ -151,6 +152,7 @@ static int model(struct pem_agent *agent, struct pem_session *session, void *arg
 {
 	struct tuning *tuning = arg;
 	struct rates_run *run = tuning->run;
+	int rc;
 
 	(void)session;
 	if (rates_gather__end(run) != CLI_DONE)
@@ -164,7 +166,9 @@ static int model(struct pem_agent *agent, struct pem_session *session, void *arg
 			       "records were lost: the next run is observed again");
 		return -EAGAIN;
 	}
-	return propose_all(agent, run);
+	rc = propose_all(agent, run);
+	tuning->is_modelled = !rc;
+	return rc;
 }
 
 /* --- apply --- */
@@ -262,7 +266,7 @@ static const char *const purposes[] = {"with pipes as they are", "observed", "wi
 static const char *const purpose_names[] = {"alone", "observed", "treated", "control"};
 static const char *const verdicts[] = {"faster", "equal", "slower", "unclear"};
 
-static void tell(const struct pem_agent_report *report)
+static void tell(const struct tuning *tuning, const struct pem_agent_report *report)
 {
 	const char *gain = "", *end = "";
 
@@ -278,8 +282,8 @@ static void tell(const struct pem_agent_report *report)
 		end = ". The longer pipes are kept";
 	else if (report->verdict != PEM_AGENT_UNCLEAR)
 		end = ". The longer pipes are withdrawn";
-	else if (report->purpose == PEM_AGENT_OBSERVED && !report->directives)
-		end = ". No pipe is blocked often enough for a longer one";
+	else if (tuning->is_modelled && !report->directives)
+		end = ". No longer pipe is worth a trial";
 	cli_say("run %" PRId64 ", %s: %.3f s%s%s", report->run, purposes[report->purpose],
 		report->seconds, gain, end);
 }
@@ -291,13 +295,15 @@ static void print_json(const struct tuning *tuning, const struct pem_agent_repor
 
 	for (i = 0; i < tuning->wish_count; i++) {
 		const struct rate_pipe_wish *wish = &tuning->wishes[i];
-		struct json_object *pipe = json_object_new_object();
+		struct json_object *pipe;
 
+		if (!wish->was_bytes || wish->was_bytes >= wish->bytes || wish->error)
+			continue; /* it has the size that it had */
+		pipe = json_object_new_object();
 		cli_json__text(pipe, "from", wish->from);
 		cli_json__text(pipe, "to", wish->to);
 		cli_json__count(pipe, "bytes", wish->bytes);
-		if (wish->was_bytes)
-			cli_json__count(pipe, "was_bytes", wish->was_bytes);
+		cli_json__count(pipe, "was_bytes", wish->was_bytes);
 		json_object_array_add(pipes, pipe);
 	}
 	cli_json__count(object, "run", (uint64_t)report->run);
@@ -355,7 +361,7 @@ int rates_tune(struct rates_run *run)
 		return status == -EPERM ? cli_error(CLI_NOT_HERE, "%s", error.text)
 					: cli_fail(status, &error);
 	if (!request->quiet)
-		tell(&report);
+		tell(&tuning, &report);
 	if (request->json)
 		print_json(&tuning, &report);
 	return status;
