@@ -379,14 +379,19 @@ static int never_came(const struct reading *reading, struct pem_error *error)
 	return -ENODATA;
 }
 
+/* More values may come meanwhile, from processes that the command left. */
 static int read_values(struct reading *reading, double *value, struct pem_error *error)
 {
 	bool is_count = reading->metric->use == TRIAL_USE_COUNT;
+	int rc = 0;
 
+	pthread_mutex_lock(&reading->all->lock);
 	if (reading->is_cut || reading->bad[0] || (!reading->count && !is_count))
-		return never_came(reading, error);
-	*value = reading->count ? use_values(reading) : 0;
-	return 0;
+		rc = never_came(reading, error);
+	else
+		*value = reading->count ? use_values(reading) : 0;
+	pthread_mutex_unlock(&reading->all->lock);
+	return rc;
 }
 
 static int read_events(struct reading *reading, double *value, struct pem_error *error)

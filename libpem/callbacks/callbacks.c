@@ -119,6 +119,9 @@ int pem_async__catch_up(struct pem_callback *cb)
 	/* A child has no such thread. */
 	if (pem_process.pid != (uint32_t)a->pid)
 		return 0;
+	pem_session__lock(s);
+	end += pem_async__slack(s); /* the clocks of the kernel's records are known less exactly */
+	pem_session__unlock(s);
 	for (;;) {
 		pem_session__lock(s);
 		is_own = a->tid == (uint32_t)syscall(SYS_gettid);

@@ -59,6 +59,12 @@ void pem_async__destroy(struct pem_async *async);
 /* Return how long to wait between two scans, so that calls are late by at most max_delay_us. */
 uint64_t pem_async__period_ns(uint64_t max_delay_us);
 
+/*
+ * How many ticks of the clock a record may be committed, or known, after its time. The session's
+ * mutex is held.
+ */
+uint64_t pem_async__slack(const struct pem_session *session);
+
 int pem_async__start(struct pem_async *async);
 void pem_async__stop(struct pem_async *async);
 

@@ -147,7 +147,7 @@ static void futex_wait(uint32_t *word, uint32_t value, uint64_t timeout_ns)
 
 /* --- working --- */
 
-static uint64_t slack_ticks(const struct pem_session *s)
+uint64_t pem_async__slack(const struct pem_session *s)
 {
 	uint64_t ns = SLACK_NS;
 
@@ -189,7 +189,7 @@ static size_t take_turn(struct pem_async *a)
 	pem_async__collect_all(s);
 	if (a->follows_sources)
 		pem_session__drain_sources(s, false);
-	horizon -= slack_ticks(s);
+	horizon -= pem_async__slack(s);
 	/* Collected records are lost where no callback is enabled. They need no order. */
 	if (!a->enabled_count)
 		horizon = UINT64_MAX;
