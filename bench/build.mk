@@ -6,7 +6,7 @@
 BENCHES := notify coarse handles threads enclosed callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
   names page_size_machine page_size_loop page_size_hooks read4 simulated insns start \
-  drain allocation wakers forks stated streams streams_item streams_queue \
+  drain allocation wakers forks stated streams streams_item streams_queue streams_tune \
   $(if $(filter %/pem-explore,$(ALL)),explore explore_pairs explore_taxi explore_systems)
 BENCH_C := notify coarse handles threads enclosed stub streams_item
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))

@@ -207,15 +207,18 @@ static int identify_application(struct pem_agent *agent, struct pem_error *error
 	return rc;
 }
 
-/* Make another application of the program with each list of arguments. */
+/* Make another application of the program with each list of arguments, in each folder: they may
+ * name files of it. */
 static void add_arguments(struct pem_agent *agent)
 {
 	struct pem_db_application *app = &agent->application;
-	char words[sizeof(app->name)];
+	char words[sizeof(app->name)], folder[PATH_MAX];
 	size_t used, i;
 	struct hash hash;
 
 	begin_hash(&hash);
+	if (getcwd(folder, sizeof(folder)))
+		add_text(&hash, folder);
 	add_text(&hash, app->build_id);
 	add_text(&hash, agent->run.workload);
 	write_hash(&hash, "command:", app->build_id, sizeof(app->build_id));

@@ -173,6 +173,10 @@ __attribute__((unused)) PEM_INLINE bool pem_new_file(struct pem_kevent *e,
 		e->mount = BPF_CORE_READ(file, f_path.mnt);
 		e->dentry = BPF_CORE_READ(file, f_path.dentry);
 	}
+	/* Read again: a number that was compared makes another way of each comparison to the
+	 * verifier. */
+	inode = e->inode;
+	e->kind = BPF_CORE_READ(inode, i_mode) >> 12;
 	/* A record that is lost has told nothing. Without a record the event is only counted. */
 	if (!(e->flags & PEM_ACTION_LOG))
 		PEM_STORE(*e->told, mark);
@@ -198,6 +202,12 @@ __attribute__((unused)) PEM_INLINE struct pem_user_path pem_call_path(const stru
 __attribute__((unused)) PEM_INLINE struct inode *pem_inode(const struct pem_kevent *e)
 {
 	return e->inode;
+}
+
+/* The kind of the event's file: st_mode >> 12; 0: it has none. */
+__attribute__((unused)) PEM_INLINE uint32_t pem_file_kind(const struct pem_kevent *e)
+{
+	return e->kind;
 }
 
 /* The descriptor that the event's file is. */

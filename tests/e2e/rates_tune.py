@@ -12,9 +12,9 @@ if not os.path.exists(BUILD + "/bin/pem-rates"):
     print("1..0 # SKIP pem rates was not built: it needs json-c, SQLite and libelf")
     sys.exit(77)
 
-# Reads its input in large parts, and prints how long its pipe is. Its name is that of a stage.
-READER = """import fcntl, os, sys
-while os.read(0, 1 << 20): pass
+# Works on small parts of its input, so that the stage before it blocks, and prints how long its pipe is.
+READER = """import fcntl, hashlib, os, sys
+while hashlib.md5(os.read(0, 16384)).digest() != hashlib.md5(b"").digest(): pass
 print("pipe", fcntl.fcntl(0, 1032), file=sys.stderr)
 sys.exit(int(sys.argv[1]))
 """
@@ -31,13 +31,14 @@ class Command:
         self.reader = os.path.join(folder, "reader.py")
         with open(self.reader, "w", encoding="ascii") as text:
             text.write(READER)
-        self.words = ["sh", "-c", "head -c 100000000 /dev/zero | %s %s %d" % (sys.executable, self.reader, status)]
+        self.words = ["sh", "-c", "head -c 40000000 /dev/zero | %s %s %d" % (sys.executable, self.reader, status)]
         self.status = status
+        self.folder = None
 
     def tune(self, words=None, status=None):
         """What a run's JSON has, the sizes that the command's pipe had at its end, and all that was said."""
         here()
-        rc, out, err = run([PEM, "rates", "--tune", "--json", "--", *(words or self.words)], env={**os.environ, "PEM_DB": self.database}, timeout=300)
+        rc, out, err = run([PEM, "rates", "--tune", "--json", "--", *(words or self.words)], env={**os.environ, "PEM_DB": self.database}, cwd=self.folder, timeout=300)
         equal(rc, self.status if status is None else status, "status: " + err)
         return json.loads(out), [int(line.split()[1]) for line in err.splitlines() if line.startswith("pipe ")], err
 
@@ -61,7 +62,7 @@ def pipes_are_long_in_treated_runs_alone():
     command = Command()
     found = command.observe()
     queue = found["observation"]["queues"][0]
-    equal((queue["capacity"], queue["bytes"]), (USUAL, 100000000), "the observed queue")
+    equal((queue["capacity"], queue["bytes"]), (USUAL, 40000000), "the observed queue")
     seen = set()
     while seen != {"treated", "control"}:
         found, sizes, err = command.tune()
@@ -74,11 +75,28 @@ def pipes_are_long_in_treated_runs_alone():
 
 @test
 def each_command_is_an_application():
-    "what one command of a shell showed says nothing of another one; the status is the command's"
+    "what one command of a shell showed says nothing of another one, or in another folder; the status is the command's"
     command = Command(status=3)
     command.observe()
     equal(command.tune(["sh", "-c", "true"], status=0)[0]["purpose"], "observed", "another command")
     assert command.tune()[0]["purpose"] in ("treated", "control"), "the first command again"
+    command.folder = tmp()
+    equal(command.tune()[0]["purpose"], "observed", "the same words in another folder")
+
+
+@test
+def pipes_one_after_the_other():
+    "two pipes between programs of the same names, of which one is there at a time, are both resized"
+    command = Command()
+    one = command.words[2]
+    words = ["sh", "-c", one + "; " + one]
+    found, sizes, err = command.tune(words)
+    equal((found["purpose"], sizes, found["directives"]), ("observed", [USUAL] * 2, 2), err)
+    for _ in range(40):
+        found, sizes, err = command.tune(words)
+        if found["purpose"] == "treated":
+            break
+    equal((found["counts"], sizes), (True, [LONG] * 2), err)
 
 
 @test

@@ -22,7 +22,7 @@
 
 #define TRACEFS "/sys/kernel/tracing/events"
 #define STEPS_MAX 3000 /* of the verifier, for one program; it is 2600 where a path is walked */
-#define STEPS_JOINT_MAX 6000 /* for one of several events; Linux 7.3 follows most, 5700 */
+#define STEPS_JOINT_MAX 8500 /* for one of several events; Linux 7.3 follows most, 7800 */
 #define POISON 195896080 /* what libbpf calls where a member was not found: 0xbad2310 */
 
 static const char *path = PEM_KERNEL_BTF_FOLDER;

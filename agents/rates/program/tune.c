@@ -55,11 +55,17 @@ static bool is_plain(const struct rate_pipe *queue)
 	       *queue->writers[0]->process->name && *queue->readers[0]->process->name;
 }
 
-static bool joins(const struct rate_pipe *queue, const struct rate_pipe *other)
+/* Does another pipe, or the same, join processes of the same names at the same time? */
+static bool is_alike(const struct rate_pipe *queue, const struct rate_pipe *other)
 {
-	return is_plain(other) &&
-	       !strcmp(queue->writers[0]->process->name, other->writers[0]->process->name) &&
-	       !strcmp(queue->readers[0]->process->name, other->readers[0]->process->name);
+	const struct rate_process *from = queue->writers[0], *other_from;
+
+	if (!is_plain(other))
+		return false;
+	other_from = other->writers[0];
+	return !strcmp(from->process->name, other_from->process->name) &&
+	       !strcmp(queue->readers[0]->process->name, other->readers[0]->process->name) &&
+	       from->begin_ns <= other_from->end_ns && other_from->begin_ns <= from->end_ns;
 }
 
 /* Find how a pipe is found again. */
@@ -74,7 +80,7 @@ static void name_pipe(const struct rates_run *run, const struct rate_pipe *queue
 	for (i = 0; i < rate_observation__queue_count(run->observation); i++) {
 		const struct rate_pipe *other = rate_observation__queue(run->observation, i);
 
-		if (!joins(queue, other))
+		if (!is_alike(queue, other))
 			continue;
 		wish->of++;
 		/* Processes are numbered in the order of their first records. */
@@ -110,7 +116,7 @@ static void predict(const struct rates_run *run, struct pem_db_directive *d)
 				 *then = &outlook.ways[0].prediction.range;
 
 	if (rates_outlook__find(run, &outlook) || !outlook.is_believed || !outlook.way_count ||
-	    outlook.ways[0].prediction.method == RATE_UNKNOWN)
+	    outlook.ways[0].prediction.method == RATE_UNKNOWN || !(then->low > 0))
 		return;
 	d->predicted = 100 * (1 - was->rate / then->rate);
 	d->predicted_low = 100 * (1 - was->rate / then->low);

@@ -113,8 +113,8 @@ struct pem_agent_options {
 	 */
 	uint32_t exec_alone;
 	/*
-	 * 1: the application is the command with its arguments, not its program alone: for agents
-	 * of what a shell or an interpreter runs.
+	 * 1: the application is the command with its arguments and the current folder, not its
+	 * program alone: for agents of what a shell or an interpreter runs.
 	 */
 	uint32_t by_arguments;
 };

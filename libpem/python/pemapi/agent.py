@@ -47,7 +47,8 @@ class _Ops(_c.Sized):
 
 class _Options(_c.Sized):
     _fields_ = [("size", c_size_t), ("database", c_char_p), ("gain_min", c_double), ("trials_max", c_uint32),
-                ("preload_libc", c_uint32), ("log", _c.LogFunction), ("log_arg", c_void_p), ("apply_always", c_uint32), ("exec_alone", c_uint32)]
+                ("preload_libc", c_uint32), ("log", _c.LogFunction), ("log_arg", c_void_p), ("apply_always", c_uint32), ("exec_alone", c_uint32),
+                ("by_arguments", c_uint32)]
 
 
 class _Report(_c.Sized):
