@@ -225,17 +225,17 @@ static void set_size(struct rate_pipes *pipes, struct rate_pipe_wish *wish, cons
 	close(fd);
 }
 
-/* Is there an end of this pipe in a process of this name? Another one than that of "not". */
+/* Is there an end of this pipe in a process of this name? The process is not "except". */
 static const struct end *find_end(const struct rate_pipes *pipes, uint64_t inode, bool writes,
-				  const char *name, pid_t not )
+				  const char *name, pid_t except)
 {
 	size_t i;
 
 	for (i = 0; i < pipes->end_count; i++) {
 		const struct end *end = &pipes->ends[i];
 
-		if (end->inode == inode && end->writes == writes &&
-		    end->pid != not &&!strcmp(end->name, name))
+		if (end->inode == inode && end->writes == writes && end->pid != except &&
+		    !strcmp(end->name, name))
 			return end;
 	}
 	return NULL;

@@ -321,7 +321,7 @@ static int check_events(struct pem_session *session, const struct pem_event_set 
 	return CLI_DONE;
 }
 
-/* Follow the pipes of what is observed. Without their sizes predictions are of usual ones. */
+/* Follow the pipes of the observed processes. A pipe whose size is unknown counts as 64 KiB. */
 static void follow_pipes(struct rates_run *run)
 {
 	const struct cli_attach *attach = &run->request->attach;

@@ -54,7 +54,7 @@ struct rates_run {
 	struct rate_pipes *pipes; /* NULL: sizes of pipes are not known */
 	struct rates_threads *threads; /* NULL: queues of pem/stream.h are not looked for */
 	uint64_t last_clock, last_ns; /* of the last record that came */
-	uint64_t held_ns; /* of all stages and of what is outside, at a report */
+	uint64_t held_ns; /* sum over all stages and the outside, at a report */
 	uint64_t lost; /* records, as far as is known */
 	int error; /* -errno: an observation went wrong */
 };

@@ -580,7 +580,7 @@ void rates_report__view(struct rates_run *run)
 	size_t i, used = 0;
 	struct shown s;
 
-	/* Many stages take long, and nobody may look. */
+	/* A line of many stages takes long to make, and is not shown unless there is a terminal. */
 	if (!isatty(STDERR_FILENO) || shown_count(run) > VIEWED || refresh(run))
 		return;
 	for (i = 0; i < shown_count(run) && used < sizeof(line); i++) {

@@ -213,7 +213,7 @@ static struct rates_queue *queue_of(struct rates_threads *t, const struct proces
 	return t->queues[t->queue_count++] = queue;
 }
 
-/* The thread at an end, as it is now. NULL: nobody uses it. */
+/* The thread at an end, as it is now. NULL: no thread uses it. */
 static struct rates_thread *take_end(struct rates_threads *t, const struct process *process,
 				     const struct pem_streams_end *end, uint64_t at_ns)
 {
