@@ -81,7 +81,7 @@ def cluster():
     if os.geteuid() != 0:
         skip("a Slurm cluster starts as root here")
     try:
-        socket.getaddrinfo("127.0.0.1", None, flags=socket.AI_ADDRCONFIG)
+        socket.getaddrinfo("127.0.0.1", None, socket.AF_INET, flags=socket.AI_ADDRCONFIG)
     except socket.gaierror:
         skip("only the loopback device has an address, and Slurm finds none then")
     search = os.environ["PATH"] + ":/usr/sbin"

@@ -287,7 +287,8 @@ static void helpers_of_all_are_awaited_without_the_lock(void **state)
 	wait_for(1);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(late_said > 0);
-	assert_int_equal(seen_before_late, 1);
+	/* More, if another program of the machine raises the event. */
+	assert_true(seen_before_late >= 1);
 	raiser_end(&r);
 }
 
