@@ -6,8 +6,10 @@
  * folder. The programs may even be running and logging. So a recovery reads the trace's streams to
  * their ends, drains the pools into further streams beside the trace, and accounts. Only then it
  * puts these streams into the trace (trace_stage.c describes the steps). Records that the recorder
- * had taken from a pool and not written yet are counted as discarded. Records in the kernel's rings
- * are lost with the recorder and are not counted; the trace says so.
+ * had taken from a pool and not written yet are counted as discarded. So are records that it had
+ * read and left out, because a callback wanted them and the log, which wants others of the same
+ * event, did not. Records in the kernel's rings are lost with the recorder and are not counted; the
+ * trace says so.
  *
  * Shared memory stays as it is until all of it is in the trace. So a recovery that fails or is
  * killed can be repeated without a loss.

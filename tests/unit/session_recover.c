@@ -252,6 +252,12 @@ static void record_other_numbers(bool is_over)
 
 	if (is_over)
 		log = log_large(session, 0);
+	/*
+	 * Nothing is read before the recorder dies: of ticks that it had read and left out, a
+	 * recovery knows only that they are missing.
+	 */
+	else
+		pem_session__lock(session);
 	child = fork();
 	if (!child) {
 		if (pem_process__join(session->directory) < 0)
