@@ -6,6 +6,7 @@
 LIBPEM_ROOMS := core writer dirs processes delivery source_host statistics cost chunks flight \
   callbacks session recovery
 LIBPEM_SRC := $(wildcard libpem/*.c libpem/producer/*.c libpem/reader/*.c libpem/context/*.c libpem/streams/*.c \
+  libpem/gstreamer/offer.c \
   $(LIBPEM_ROOMS:%=libpem/%/*.c)) shared/model_words.c shared/metric_sum.c shared/plugin_folders.c \
   shared/call_kinds.c shared/spec_files.c
 # Of the shared library alone: a program linked with libpem.a would get its open and mmap, too.

@@ -99,6 +99,7 @@ install: $(if $(AS_BUILT),,all)
 	  $(call listed,$(libdir),"$$library.1" "$$library") || exit; done
 	$(call put,644,$(call built_in,lib/pem,%.so),$(libdir)/pem)
 	$(call put,755,$(filter-out %.so,$(call built_in,lib/pem,%)),$(libdir)/pem)
+	$(call put,644,$(call built_in,lib/pem/gstreamer,%.so),$(libdir)/pem/gstreamer)
 	$(call put,755,$(filter-out $(VALGRIND_BUILT),$(call built_in,lib/pem/valgrind,%)),$(libdir)/pem/valgrind)
 	$(if $(VALGRIND_BUILT),$(Q)cp -df $(VALGRIND_BUILT) '$(libdir)/pem/valgrind' && \
 	  $(call listed,$(libdir)/pem/valgrind,$(notdir $(VALGRIND_BUILT))))

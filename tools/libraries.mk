@@ -83,6 +83,11 @@ OMPT_HEADER := $(firstword $(wildcard \
   /usr/lib/llvm-*/lib/clang/*/include/omp-tools.h))
 $(if $(OMPT_HEADER),$(call ask,OMPT,omp-tools.h,-,-idirafter $(dir $(OMPT_HEADER))))
 
+# The tracer of GStreamer, by hooks of 1.22
+GSTREAMER_CFLAGS := $(patsubst -I%,-isystem %,$(call cflags,gstreamer-1.0))
+GSTREAMER_LIBS := $(call libs,gstreamer-1.0)
+$(call ask,GSTREAMER,gst/gst.h,gst_tracer_register,$(GSTREAMER_CFLAGS) $(GSTREAMER_LIBS))
+
 # Exporters
 PROTOC_C := $(shell protoc-c --version >/dev/null 2>&1 && echo 1)
 PROTOBUF_CFLAGS := $(call cflags,libprotobuf-c)
@@ -141,6 +146,7 @@ HAVE_SQLITE := $(call works,SQLITE)
 HAVE_EXPLORE := $(and $(call works,BLAS),$(call works,LAPACKE),$(call works,NLOPT),$(call works,XGBOOST))
 HAVE_MPI := $(call works,MPI)
 HAVE_OMPT := $(call works,OMPT)
+HAVE_GSTREAMER := $(and $(call works,GSTREAMER),$(call has,gstreamer-1.0 >= 1.22))
 HAVE_PROTOBUF := $(and $(PROTOC_C),$(call works,PROTOBUF))
 HAVE_VALGRIND := $(and $(filter x86_64-%,$(MACHINE)),$(VALGRIND_ADDRESS),$(VALGRIND_FOLDER),\
   $(wildcard $(VALGRIND_ARCHIVES)/libreplacemalloc_toolpreload-amd64-linux.a),$(call works,VALGRIND))

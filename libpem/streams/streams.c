@@ -163,6 +163,24 @@ static bool has_ended(const struct pem_streams *streams)
 	return streams->life >= 0 && pread(streams->life, &entry, sizeof(entry), 0) == 0;
 }
 
+/* Has the process mapped the library of GStreamer? */
+static bool uses_gstreamer(uint32_t pid)
+{
+	char path[64], *line = NULL;
+	size_t bytes = 0;
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/maps", pid);
+	file = fopen(path, "re");
+	while (file && !found && getline(&line, &bytes, file) > 0)
+		found = strstr(line, "/libgstreamer-1.0.so") != NULL;
+	free(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
 int pem_streams__search(struct pem_streams *streams, struct pem_error *error)
 {
 	uint32_t pid;
@@ -189,6 +207,13 @@ int pem_streams__search(struct pem_streams *streams, struct pem_error *error)
 	if (result)
 		return pem_error__set(error, result, "process %" PRIu32 " can't be inspected: %s",
 				      pid, strerror(-result));
+	if (!streams->part_count && uses_gstreamer(pid))
+		return pem_error__set(error, -ENODATA,
+				      "process %" PRIu32
+				      " uses GStreamer without pem's tracer: start it by pem rates "
+				      "-- COMMAND, or with GST_TRACERS=pem and the folder of "
+				      "libgstpem.so in GST_PLUGIN_PATH",
+				      pid);
 	if (!streams->part_count)
 		return pem_error__set(
 			error, -ENOENT,
@@ -258,6 +283,10 @@ int pem_streams__limit(struct pem_streams *streams, const struct pem_streams_que
 
 	if (!streams || !queue)
 		return pem_error__lacks(error, streams ? "queue" : "observed process");
+	if (!queue->item_bytes)
+		return pem_error__set(error, -ENOTSUP,
+				      "queue '%s' is not of pem/stream.h: its library limits it",
+				      queue->name);
 	if (queue->part >= streams->part_count || queue->entry >= PEM_STREAM_QUEUES_MAX || !limit ||
 	    limit > queue->capacity)
 		return pem_error__set(error, -EINVAL,
@@ -348,21 +377,24 @@ static void read_items(struct pem_streams_queue *to, const struct pem_stream_ent
 static bool read_entry(struct pem_streams_queue *to, const struct pem_stream_entry *from,
 		       uint32_t id)
 {
-	uint64_t limit;
+	uint64_t limit, dropped;
 
 	to->id = id;
 	to->item_bytes = LOAD(&from->item_bytes);
 	to->capacity = LOAD(&from->capacity);
 	limit = LOAD(&from->limit);
-	to->limit = limit && limit < to->capacity ? limit : to->capacity;
+	dropped = to->item_bytes ? 0 : LOAD(&from->dropped);
+	to->limit = !to->item_bytes || (limit && limit < to->capacity) ? limit : to->capacity;
 	copy_name(to->name, from->name);
 	if (!read_end(&to->push, &from->producer) || !read_end(&to->pop, &from->consumer))
 		return false;
 	read_items(to, from);
+	to->queued -= dropped < to->queued ? dropped : to->queued;
 	to->at_ns = now_ns();
-	return LOAD(&from->id) == id && to->item_bytes && to->capacity &&
-	       to->capacity <= PEM_STREAM_CAPACITY_MAX && !(to->capacity & (to->capacity - 1)) &&
-	       to->queued <= to->capacity;
+	if (!to->item_bytes)
+		return LOAD(&from->id) == id && to->capacity <= PEM_STREAM_CAPACITY_MAX;
+	return LOAD(&from->id) == id && to->capacity && to->capacity <= PEM_STREAM_CAPACITY_MAX &&
+	       !(to->capacity & (to->capacity - 1)) && to->queued <= to->capacity;
 }
 
 /* The thread that the process knows by an id, as it is known here. 0: there is none. */

@@ -26,7 +26,7 @@ FLAGS = ["-I" + ROOT + "/spec/abi", "-I" + ROOT + "/libpem/include", "-D_GNU_SOU
 def headers():
     """The installed headers of C that programs include, and stubs, but not those that hold stubs: these are the program's own. What is
     of one build (the module, BPF) may change."""
-    return sorted(set(glob.glob(ROOT + "/libpem/include/pem/*.h")) - {ROOT + "/libpem/include/pem/%s.h" % name for name in ("probe", "stream", "stream_shown")}) + [
+    return sorted(set(glob.glob(ROOT + "/libpem/include/pem/*.h")) - {ROOT + "/libpem/include/pem/%s.h" % name for name in ("probe", "stream", "stream_shim", "stream_shown")}) + [
         ROOT + "/spec/abi/pem/%s.h" % name for name in ("abi", "clock", "enclosed", "event", "stub")]
 
 

@@ -130,6 +130,7 @@ def nonsense_is_given_to_each_function_on_traces():
     for header in ("trace", "context", "model", "streams"):
         with open(ROOT + "/libpem/include/pem/%s.h" % header, encoding="utf-8") as text:
             wanted |= set(re.findall(r"^[^ */].*?\b(pem_\w+)\(", text.read(), re.MULTILINE))
+    wanted -= {"pem_streams__offer"}  # it takes nothing: e2e/rates_gstreamer
     equal("pem_trace__next" in wanted and "pem_event__matches" in wanted, True, "the headers are read")
     equal(wanted - called, set(), "functions that the test does not call")
 

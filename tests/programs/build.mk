@@ -36,6 +36,13 @@ $(B)/programs/%: tests/programs/%.c
 	$(call say,LINK,$@)
 	$(Q)$(PROGRAM_CC) -ldl -lpthread
 
+ifneq ($(HAVE_GSTREAMER),)
+tests: $(B)/programs/gstreamer
+$(B)/programs/gstreamer: tests/programs/gstreamer.c
+	$(call say,LINK,$@)
+	$(Q)$(PROGRAM_CC) $(GSTREAMER_CFLAGS) $(GSTREAMER_LIBS)
+endif
+
 $(B)/programs/static: tests/programs/processes.c
 	$(call say,LINK,$@)
 	$(Q)$(PROGRAM_CC) -static -fno-PIC -ldl -lpthread

@@ -9,6 +9,7 @@
 #include "program/threads.h"
 
 #include <pem/clock.h>
+#include <pem/streams.h>
 
 #include <errno.h>
 #include <inttypes.h>
@@ -361,6 +362,14 @@ int rates_gather__begin(struct rates_run *run, struct pem_session *session)
 	return CLI_DONE;
 }
 
+static void say_why_none(const struct rates_run *run)
+{
+	const char *why = rates_threads__why_none(run->threads);
+
+	if (why)
+		cli_say("%s", why);
+}
+
 /* Pipes can't be observed. Queues of pem/stream.h may be there, or come. Returns a status. */
 static int go_on(struct rates_run *run)
 {
@@ -368,8 +377,10 @@ static int go_on(struct rates_run *run)
 
 	if (status != CLI_DONE || rates_threads__tick(run->threads))
 		return CLI_FAILED;
-	if (!run->request->words[0] && !rates_threads__has_any(run->threads))
+	if (!run->request->words[0] && !rates_threads__has_any(run->threads)) {
+		say_why_none(run);
 		return CLI_NOT_HERE;
+	}
 	cli_say("so pipes can't be observed here; queues of pem/stream.h are");
 	return CLI_DONE;
 }
@@ -392,6 +403,7 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 	if (status != CLI_DONE)
 		return status;
 	cli_descriptors__raise();
+	pem_streams__offer(); /* before the session has threads */
 	run->session = pem_session__open(&options, &error);
 	if (!run->session)
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
@@ -402,6 +414,8 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 		status = go_on(run);
 	if (status == CLI_DONE && rates_threads__tick(run->threads))
 		status = CLI_FAILED;
+	if (status == CLI_DONE && !request->words[0])
+		say_why_none(run);
 	if (status == CLI_DONE)
 		status = cli_attach__start((struct cli_attach *)&request->attach, run->session);
 	if (status == CLI_DONE)
@@ -409,7 +423,7 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 	if (run->threads && rates_threads__finish(run->threads))
 		run->error = -ENOMEM;
 	ended = rates_gather__end(run);
-	if (status == CLI_DONE && !has_pipes && !rates_threads__count(run->threads))
+	if (status == CLI_DONE && !has_pipes && !rates_threads__has_any(run->threads))
 		status = cli_error(CLI_NOT_HERE, "no queue of pem/stream.h was found either");
 	return ended == CLI_DONE ? status : ended;
 }

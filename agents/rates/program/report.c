@@ -215,6 +215,7 @@ static void print_slow_thread(const struct rates_run *run, bool is_within)
 static void print_bottleneck(const struct rates_run *run)
 {
 	const struct rate_process *stage = rates_figures__bottleneck(run);
+	const char *why = rates_threads__why_none(run->threads);
 	struct rates_figures f;
 	FILE *out = run->request->out;
 
@@ -234,8 +235,9 @@ static void print_bottleneck(const struct rates_run *run)
 		fprintf(out, "The bottleneck is unknown: %s.\n",
 			rate_observation__stage_count(run->observation)
 				? "no stage takes without giving on, or records were lost"
-				: "no pipe or FIFO has both ends among the observed processes, "
-				  "and none has a queue of pem/stream.h");
+			: why ? why
+			      : "no pipe or FIFO has both ends among the observed processes, "
+				"and none has a queue of pem/stream.h");
 		return;
 	}
 	rates_figures__of(run, stage, &f);
@@ -458,7 +460,9 @@ static struct json_object *inner_json(const struct rates_queue *queue)
 	json_object_object_add(object, "from", end_json(queue->from));
 	json_object_object_add(object, "to", end_json(queue->to));
 	cli_json__count(object, "items", queue->items);
-	cli_json__count(object, "capacity", queue->capacity);
+	json_object_object_add(object, "capacity",
+			       queue->capacity ? json_object_new_int64((int64_t)queue->capacity)
+					       : NULL);
 	cli_json__real(object, "reader_blocked", seconds(queue->to_blocked_ns));
 	cli_json__real(object, "writer_blocked", seconds(queue->from_blocked_ns));
 	return object;

@@ -45,6 +45,8 @@ struct rates_threads {
 	size_t skipped;
 	uint32_t programs;
 	int error;
+	char lacks[sizeof(
+		((struct pem_error *)0)->text)]; /* what a program lacks to show its queues */
 };
 
 struct rates_threads *rates_threads__new(const struct rates_request *request)
@@ -80,6 +82,7 @@ void rates_threads__free(struct rates_threads *t)
 
 static void find_process(struct rates_threads *t, uint32_t pid)
 {
+	struct pem_error error = {{0}};
 	struct process *process;
 	size_t i;
 
@@ -101,7 +104,9 @@ static void find_process(struct rates_threads *t, uint32_t pid)
 	if (process->streams)
 		pem_streams__search(process->streams, NULL);
 	else
-		process->streams = pem_streams__open(pid, NULL);
+		process->streams = pem_streams__open(pid, &error);
+	if (!process->streams && errno == ENODATA)
+		snprintf(t->lacks, sizeof(t->lacks), "%s", error.text);
 	if (process->streams && !process->number)
 		process->number = ++t->programs;
 	process->ask_ns = cli_now_ns();
@@ -391,6 +396,16 @@ int rates_threads__tick(struct rates_threads *t)
 bool rates_threads__has_any(const struct rates_threads *t)
 {
 	return t->programs > 0;
+}
+
+const char *rates_threads__why_none(const struct rates_threads *t)
+{
+	if (!t || t->stage_count)
+		return NULL;
+	if (t->programs)
+		return "no thread of the program used a queue; a pipeline of GStreamer without "
+		       "queue elements is one thread, so its elements can't be told apart";
+	return *t->lacks ? t->lacks : NULL;
 }
 
 int rates_threads__finish(struct rates_threads *t)

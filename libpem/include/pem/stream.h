@@ -266,19 +266,14 @@ PEM_STREAM_RARE void pem_stream_begin_block(struct pem_stream *stream, int which
 		pem_notify_stream_block(side->count, side->count * stream->item_bytes, stream->id,
 					(uint8_t)which);
 	side->own.blocks++;
-	side->own.since_ns = begin;
-	pem_stream_turn(side);
-	PEM_STREAM_SHOW(blocks);
-	PEM_STREAM_SHOW(since_ns);
-	pem_stream_turn(side);
+	pem_stream_show_begin(side, begin);
 }
 
 PEM_STREAM_RARE void pem_stream_end_block(struct pem_stream *stream, int which,
 					  struct pem_stream_wait *wait)
 {
 	struct pem_stream_side *side = &stream->side[which];
-	struct pem_stream_thread *self = &pem_stream_thread;
-	uint64_t found = side->until - side->count, now, blocked;
+	uint64_t found = side->until - side->count, now;
 	int64_t cost;
 
 	if (pem_enabled_stream_unblock())
@@ -290,24 +285,8 @@ PEM_STREAM_RARE void pem_stream_end_block(struct pem_stream *stream, int which,
 					    (side->count & stream->mask) * stream->item_bytes);
 	pem_stream_turn(side);
 	now = pem_stream_see(wait, wait->seen_ns);
-	blocked = now - side->own.since_ns + side->cost_ns;
-	side->own.since_ns = 0;
-	side->own.blocked_ns += blocked;
-	side->own.late_ns += wait->late_ns;
 	side->own.sleeps += wait->sleeps;
-	side->own.stamp_ns = now;
-	side->own.stamp_items = side->count;
-	side->own.thread_blocked_ns = self->blocked_ns += blocked;
-	side->own.thread_late_ns = self->late_ns += wait->late_ns;
-	PEM_STREAM_SHOW(blocked_ns);
-	PEM_STREAM_SHOW(since_ns);
-	PEM_STREAM_SHOW(sleeps);
-	PEM_STREAM_SHOW(late_ns);
-	PEM_STREAM_SHOW(stamp_ns);
-	PEM_STREAM_SHOW(stamp_items);
-	PEM_STREAM_SHOW(thread_blocked_ns);
-	PEM_STREAM_SHOW(thread_late_ns);
-	pem_stream_turn(side);
+	pem_stream_show_end(side, now, now - side->own.since_ns + side->cost_ns, wait->late_ns);
 	if (side->own.blocks % 16)
 		return;
 	/* From a reading to the next, with all that lies between: a mean without what interrupts.
@@ -475,7 +454,6 @@ PEM_STREAM_RARE struct pem_stream *pem_stream__make(const char *name, size_t cap
 {
 	struct pem_stream *stream;
 	size_t rounded = 1;
-	int i;
 
 	while (rounded < capacity && rounded < PEM_STREAM_CAPACITY_MAX)
 		rounded *= 2;
@@ -484,10 +462,9 @@ PEM_STREAM_RARE struct pem_stream *pem_stream__make(const char *name, size_t cap
 		errno = EINVAL;
 		return NULL;
 	}
-	stream = (struct pem_stream *)aligned_alloc(128, (sizeof(*stream) + 127) / 128 * 128);
+	stream = pem_stream_new(name);
 	if (!stream)
 		return NULL;
-	memset(stream, 0, sizeof(*stream));
 	stream->ring = (uint8_t *)malloc(rounded * item_bytes);
 	if (!stream->ring) {
 		free(stream);
@@ -496,10 +473,6 @@ PEM_STREAM_RARE struct pem_stream *pem_stream__make(const char *name, size_t cap
 	}
 	stream->mask = rounded - 1;
 	stream->item_bytes = item_bytes;
-	stream->id = __atomic_add_fetch(&pem_stream_process.ids, 1, __ATOMIC_RELAXED);
-	pem_stream_copy_name(stream->name, name);
-	for (i = 0; i < 2; i++)
-		stream->side[i].end = &stream->side[i].own;
 	if (PEM_STREAM_IS_OBSERVED) {
 		pem_stream_show_queue(stream);
 		pem_notify_stream_made(rounded, stream->id, (uint32_t)item_bytes, stream->name);
@@ -509,17 +482,9 @@ PEM_STREAM_RARE struct pem_stream *pem_stream__make(const char *name, size_t cap
 
 PEM_STREAM_RARE void pem_stream__free(struct pem_stream *stream)
 {
-	struct pem_stream_process *process = &pem_stream_process;
-
 	if (!stream)
 		return;
-	if (stream->entry) {
-		PEM_STREAM_STORE(&stream->entry->id, 0);
-		/* QD */
-		__atomic_store_n(
-			&process->used[stream->entry - pem_stream_entry_at(process->page, 0)], 0,
-			__ATOMIC_RELEASE);
-	}
+	pem_stream_hide_queue(stream);
 	free(stream->ring);
 	free(stream);
 }

@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -245,6 +246,29 @@ PEM_STREAM_RARE void pem_stream_begin_process(void)
 	process->page = page;
 }
 
+/* Make the memory that is shown, unless it is there. */
+PEM_STREAM_RARE void pem_stream_show_process(void)
+{
+	pthread_once(&pem_stream_process.once, pem_stream_begin_process);
+}
+
+/* A queue without a ring, which is not shown yet. Returns NULL: errno is ENOMEM. */
+PEM_STREAM_RARE struct pem_stream *pem_stream_new(const char *name)
+{
+	struct pem_stream *stream =
+		(struct pem_stream *)aligned_alloc(128, (sizeof(*stream) + 127) / 128 * 128);
+	int i;
+
+	if (!stream)
+		return NULL;
+	memset(stream, 0, sizeof(*stream));
+	stream->id = __atomic_add_fetch(&pem_stream_process.ids, 1, __ATOMIC_RELAXED);
+	pem_stream_copy_name(stream->name, name);
+	for (i = 0; i < 2; i++)
+		stream->side[i].end = &stream->side[i].own;
+	return stream;
+}
+
 /* Show a queue to observers, if there is space. */
 PEM_STREAM_RARE void pem_stream_show_queue(struct pem_stream *stream)
 {
@@ -252,7 +276,7 @@ PEM_STREAM_RARE void pem_stream_show_queue(struct pem_stream *stream)
 	struct pem_stream_entry *entry;
 	uint32_t i, count;
 
-	pthread_once(&process->once, pem_stream_begin_process);
+	pem_stream_show_process();
 	if (!process->page)
 		return;
 	/* qd */
@@ -281,6 +305,19 @@ PEM_STREAM_RARE void pem_stream_show_queue(struct pem_stream *stream)
 	       !__atomic_compare_exchange_n(&process->page->entry_count, &count, i + 1, 0,
 					    __ATOMIC_RELEASE, __ATOMIC_RELAXED))
 		;
+}
+
+/* Free the entry of a queue that no thread uses any more. */
+PEM_STREAM_RARE void pem_stream_hide_queue(struct pem_stream *stream)
+{
+	struct pem_stream_process *process = &pem_stream_process;
+
+	if (!stream->entry)
+		return;
+	PEM_STREAM_STORE(&stream->entry->id, 0);
+	/* QD */
+	__atomic_store_n(&process->used[stream->entry - pem_stream_entry_at(process->page, 0)], 0,
+			 __ATOMIC_RELEASE);
 }
 
 /*
@@ -313,6 +350,41 @@ PEM_STREAM_RARE void pem_stream_show_thread(struct pem_stream_side *side)
 	PEM_STREAM_SHOW(tid);
 	for (i = 0; i < PEM_STREAM_NAME_BYTES; i++)
 		PEM_STREAM_SHOW(stage[i]);
+	pem_stream_turn(side);
+}
+
+/* Show that an end is blocked, perhaps, since a time. own.blocks is set. */
+PEM_STREAM_RARE void pem_stream_show_begin(struct pem_stream_side *side, uint64_t begin_ns)
+{
+	side->own.since_ns = begin_ns;
+	pem_stream_turn(side);
+	PEM_STREAM_SHOW(blocks);
+	PEM_STREAM_SHOW(since_ns);
+	pem_stream_turn(side);
+}
+
+/* Show that an end is no longer blocked. own.blocks and own.sleeps are set; the sequence is odd. */
+PEM_STREAM_RARE void pem_stream_show_end(struct pem_stream_side *side, uint64_t now_ns,
+					 uint64_t blocked_ns, uint64_t late_ns)
+{
+	struct pem_stream_thread *self = &pem_stream_thread;
+
+	side->own.since_ns = 0;
+	side->own.blocked_ns += blocked_ns;
+	side->own.late_ns += late_ns;
+	side->own.stamp_ns = now_ns;
+	side->own.stamp_items = side->count;
+	side->own.thread_blocked_ns = self->blocked_ns += blocked_ns;
+	side->own.thread_late_ns = self->late_ns += late_ns;
+	PEM_STREAM_SHOW(blocks);
+	PEM_STREAM_SHOW(blocked_ns);
+	PEM_STREAM_SHOW(since_ns);
+	PEM_STREAM_SHOW(sleeps);
+	PEM_STREAM_SHOW(late_ns);
+	PEM_STREAM_SHOW(stamp_ns);
+	PEM_STREAM_SHOW(stamp_items);
+	PEM_STREAM_SHOW(thread_blocked_ns);
+	PEM_STREAM_SHOW(thread_late_ns);
 	pem_stream_turn(side);
 }
 

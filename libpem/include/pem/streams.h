@@ -62,9 +62,11 @@ struct pem_streams_queue {
 	uint32_t id; /* unique in the memory of one program or library of the process */
 	uint32_t part; /* which of these: with id it identifies the queue while it is observed */
 	uint32_t entry; /* where pem_streams__limit finds it */
-	uint32_t item_bytes;
-	uint64_t capacity; /* items */
-	uint64_t limit; /* items with which the queue counts as full: 1 to capacity */
+	uint32_t item_bytes; /* 0: the queue is another library's, as GStreamer's */
+	uint64_t capacity; /* items; 0: unknown */
+	/* Items with which the queue counts as full: 1 to capacity. Another library's: 0: unknown.
+	 */
+	uint64_t limit;
 	uint64_t queued; /* items in the queue */
 	uint64_t at_ns; /* when it was read (CLOCK_MONOTONIC) */
 	char name[PEM_STREAMS_NAME_BYTES]; /* printable ASCII; other bytes are '?' */
@@ -75,7 +77,8 @@ struct pem_streams;
 
 /*
  * Begin to observe a process. Returns what pem_streams__close releases; NULL: errno is ESRCH (there
- * is no such process), EACCES (another user's), ENOENT (it shows no queue), EINVAL or ENOMEM.
+ * is no such process), EACCES (another user's), ENODATA (it uses GStreamer and was started without
+ * pem's tracer: see pem_streams__offer), ENOENT (it shows no queue), EINVAL or ENOMEM.
  */
 struct pem_streams *pem_streams__open(uint32_t pid, struct pem_error *error);
 /* NULL is accepted. */
@@ -103,10 +106,18 @@ int pem_streams__has_ended(const struct pem_streams *streams);
  * Let a queue count as full with fewer items, or more again, from 1 to its capacity. queue: of any
  * reading, or a copy of it. The producer follows when it next finds no space, and at once when it
  * is blocked and space comes. Returns 0; -EINVAL: the number is out of range; -ESTALE: the queue is
- * gone; -EACCES: the memory can be read and not written.
+ * gone; -EACCES: the memory can be read and not written; -ENOTSUP: the queue is another library's.
  */
 int pem_streams__limit(struct pem_streams *streams, const struct pem_streams_queue *queue,
 		       uint64_t limit, struct pem_error *error);
+
+/*
+ * Let programs that this process starts from now on show the queues of GStreamer, if they use it:
+ * add pem's tracer to GST_TRACERS and its folder to GST_PLUGIN_PATH in the environment of this
+ * process. GStreamer then updates its registry of plugins as such a program starts. Returns 0;
+ * -ENOENT: the tracer is not installed; -ENOMEM. Not while other threads use the environment.
+ */
+int pem_streams__offer(void);
 
 /* What the thread at an end of a queue did between two readings. Times are in ns. */
 struct pem_streams_service {

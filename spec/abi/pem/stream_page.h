@@ -76,17 +76,22 @@ PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, stamp_ns) == 64, "stamp_ns");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, thread_late_ns) == 88, "thread_late_ns");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, stage) == 96, "stage");
 
-/* A queue. The first 128 bytes do not change while id stays the same, limit excepted. */
+/* A queue. The first 128 bytes but limit and dropped do not change while id stays the same. */
 struct pem_stream_entry {
 	uint32_t id; /* of the queue, from 1 on, used once in a process; 0: the entry is free */
-	uint32_t item_bytes;
-	uint64_t capacity; /* items; a power of two */
+	uint32_t item_bytes; /* 0: the queue is another library's (pem/stream_shim.h) */
+	/* Items: a power of two. Another library's: any number; 0: unknown. */
+	uint64_t capacity;
 	/*
 	 * Written by observers: the queue counts as full with this many items, from 1 to capacity;
 	 * any other value: capacity. The producer follows when it next looks for space.
+	 * Another library's: written by the process: the items with which it was full last; 0: it
+	 * was never full.
 	 */
 	uint64_t limit;
-	uint64_t reserved[9];
+	uint64_t
+		dropped; /* another library's: items that it dropped, so that no thread pops them */
+	uint64_t reserved[8];
 	char name[PEM_STREAM_NAME_BYTES];
 	struct pem_stream_end producer;
 	struct pem_stream_end consumer;
@@ -94,6 +99,7 @@ struct pem_stream_entry {
 PEM_STATIC_ASSERT(sizeof(struct pem_stream_entry) == 384, "an entry is 384 bytes");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, capacity) == 8, "capacity");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, limit) == 16, "limit");
+PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, dropped) == 24, "dropped");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, name) == 96, "name");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, producer) == 128, "producer");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, consumer) == 256, "consumer");
