@@ -108,6 +108,7 @@ install: $(if $(AS_BUILT),,all)
 	$(Q)place='$(DESTDIR)$(PYTHONDIR)/pemapi/_place.py'; \
 	  $(call python_place,"$(LIBDIR)/libpem.so.1") > "$$place" && chmod 644 "$$place" && \
 	  $(call listed,$(DESTDIR)$(PYTHONDIR)/pemapi,_place.py)
+	$(call put,644,libpem/jvm/pem/Probe.java,$(sharedir)/pem/java/pem)
 	$(call put,644,$(CATALOGUE_STUBS),$(incdir)/stubs)
 	$(call put,644,$(wildcard spec/*.xsd spec/*/*.xml),$(sharedir)/pem/spec)
 	$(call put,644,$(wildcard examples/explore/*.xml),$(sharedir)/pem/explore)

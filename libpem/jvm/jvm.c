@@ -8,8 +8,8 @@
  * machine starts. With the option 'all' (-agentpath:...=all) it requests all, for recorders that
  * come later.
  *
- * Not here: sizes of the heap, which JVMTI does not report; entry and exit of methods, because
- * reporting one costs a hundred times as much as the call.
+ * Not here: probes of Java programs (probe.c); sizes of the heap, which JVMTI does not report;
+ * entry and exit of methods, because reporting one costs a hundred times as much as the call.
  */
 #include <jvmti.h>
 

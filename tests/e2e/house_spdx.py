@@ -19,7 +19,8 @@ FOLDERS = (
     (r"libpem/sources/simulated/tool/", {"GPL-2.0-or-later"}),
     (r"agents/page-size/hooks/", {"LGPL-2.1-or-later"}),
     (r"kmod/", {"GPL-2.0-only"}),
-    (r"libpem/(include/pem/(probe|stream|stream_shim|stream_shown|stream_tbb)\.hp*|python/pemapi/probes\.py)$", {"MIT"}),  # they become part of programs
+    # They become part of programs.
+    (r"libpem/(include/pem/(probe|stream|stream_shim|stream_shown|stream_tbb)\.hp*|python/pemapi/probes\.py|jvm/pem/Probe\.java)$", {"MIT"}),
     (r"libpem/", {"LGPL-2.1-or-later"}),
     (r"", {"MIT"}),
 )
