@@ -248,10 +248,10 @@ bench: $(BENCH_BIN) $(ALL)
 	@printf 'written to $(B)/bench/results.jsonl, of ' && cat $(B)/bench/processor
 
 $(B)/bench/streams: $(B)/bench/stream_runs
-$(B)/bench/stream_runs: $(B)/obj/bench/stream_runs.o $(B)/obj/bench/heuristic.o $(RATES_OBJ) $(RATES_SHARED)
+$(B)/bench/stream_runs: $(B)/obj/bench/stream_runs.o $(B)/obj/bench/heuristic.o $(MODELS_SERIES_OBJ)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $^ -lm
-$(B)/obj/bench/stream_runs.o: private CPPFLAGS += -Iagents -Iagents/rates
+$(B)/obj/bench/stream_runs.o: private CPPFLAGS += -Iagents
 
 $(B)/bench/explore: $(B)/bench/between_trials $(B)/bin/pem-explore
 $(B)/bench/between_trials: $(B)/obj/bench/between_trials.o $(EXPLORE_MODELS) $(LIBPEM)

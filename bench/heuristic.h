@@ -2,7 +2,7 @@
 /*
  * heuristic.h - the rate of a stage by the counters that a monitor samples, as a paper has it
  *
- * It is the peer of agents/rates/estimate, with the same rules: no I/O, no clock, bounded memory.
+ * It is the peer of agents/models/service.h, with the same rules: no I/O, no clock, bounded memory.
  */
 #ifndef BENCH_HEURISTIC_H
 #define BENCH_HEURISTIC_H

@@ -16,8 +16,8 @@
  * largest of 300 ns times a power of two that leaves SAMPLES unblocked periods of a run, for fewer
  * never converge; if none does, the one that leaves most.
  */
-#include "tests/unit/rates_series.h"
-#include "agents/rates/estimate/estimate.h"
+#include "tests/unit/models_series.h"
+#include "agents/models/service.h"
 #include "bench/heuristic.h"
 
 #include <stdio.h>
@@ -166,8 +166,8 @@ static void run_heuristic(const struct run *run, struct periods *best)
 /* kind utilization rate ours low high theirs converged */
 static void within(struct run *run, uint64_t seed)
 {
-	struct rate_service service = {0};
-	struct rate_estimate e;
+	struct model_service service = {0};
+	struct model_estimate e;
 	struct periods p;
 	uint64_t random = seed;
 	uint32_t i;
@@ -177,10 +177,10 @@ static void within(struct run *run, uint64_t seed)
 	run->arrival_rate = run->utilization * run->rates[0];
 	simulate(run, random);
 	for (i = 0; i < run->item_count; i++)
-		if (rate_service__add(&service, 1, busy_ns(&run->items[i]), false))
+		if (model_service__add(&service, 1, busy_ns(&run->items[i]), false))
 			die("no memory");
-	rate_service__estimate(&service, &e);
-	rate_service__free(&service);
+	model_service__estimate(&service, &e);
+	model_service__free(&service);
 	run_heuristic(run, &p);
 	printf("%d %.4f %.3f %.3f %.3f %.3f %.3f %u\n", run->kind, run->utilization, run->rates[0],
 	       e.range.rate, e.range.low, e.range.high, p.last, p.converged);

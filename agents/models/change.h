@@ -9,7 +9,7 @@
  * a series. An object belongs to one thread. Times are in nanoseconds, rates in items per second.
  * Intervals of confidence have 95 %.
  *
- * Not here: the rate of a whole series (rates/estimate).
+ * Not here: the rate of a whole series (service.h).
  */
 #ifndef AGENTS_CHANGE_H
 #define AGENTS_CHANGE_H

@@ -9,6 +9,8 @@
  *	forest.c	a random forest over rows of numbers
  *	effects.h	what trials tell of a space, by such a process
  *	change.h	changes of a rate in a series of intervals
+ *	service.h	service rates by such series
+ *	pipeline.h	throughput of a pipeline by the service of its stages
  *
  * Not here: which configuration is worth a trial; that is the caller's.
  *

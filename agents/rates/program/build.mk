@@ -30,7 +30,7 @@ else
 $(info pem rates is not built: it needs json-c, SQLite and libelf (libjson-c-dev libsqlite3-dev libelf-dev))
 endif
 
-RATES_PROGRAM_ALL := $(RATES_OBJ) $(RATES_SHARED) $(RATES_PROGRAM_OBJ) $(RATES_CLI)
+RATES_PROGRAM_ALL := $(MODELS_SERIES_OBJ) $(RATES_PROGRAM_OBJ) $(RATES_CLI)
 $(B)/bin/pem-rates: $(RATES_PROGRAM_ALL) $(LIBPEM) $(LIBPEM_AGENT) $(LIBPEM_NAMES)
 	$(call say,LINK,$@)
 	$(Q)$(LINK) $(RATES_PROGRAM_ALL) $(LINK_LIBPEM) $(LINK_LIBPEM_AGENT) -lpem-names $(JSON_LIBS) -lm -ldl

@@ -8,7 +8,7 @@
 
 /* What a stage has of this program. */
 struct stage_rates {
-	struct rate_service service;
+	struct model_service service;
 	struct model_change change;
 	struct model_sums
 		sample[RATES_SAMPLE]; /* the last intervals, of bytes: interval i at i % */
@@ -58,7 +58,7 @@ int rates_figures__add(void **user, uint64_t items, uint64_t service_ns)
 {
 	struct stage_rates *rates = rates_of(user);
 
-	if (!rates || rate_service__add(&rates->service, items, service_ns, rates->has_lost))
+	if (!rates || model_service__add(&rates->service, items, service_ns, rates->has_lost))
 		return -ENOMEM;
 	if (!rates->has_lost)
 		model_change__add(&rates->change, items, service_ns);
@@ -97,7 +97,7 @@ void rates_figures__drop(void *user)
 	struct stage_rates *rates = user;
 
 	if (rates)
-		rate_service__free(&rates->service);
+		model_service__free(&rates->service);
 	free(rates);
 }
 
@@ -159,8 +159,8 @@ void rates_figures__estimate(const void *user, struct rates_figures *f)
 
 	if (!rates)
 		return;
-	rate_service__estimate(&rates->service, &f->estimate);
-	f->is_rate_known = rates->service.items && rates->service.intervals >= RATE_INTERVALS_MIN;
+	model_service__estimate(&rates->service, &f->estimate);
+	f->is_rate_known = rates->service.items && rates->service.intervals >= MODEL_INTERVALS_MIN;
 	if (f->is_rate_known && !f->estimate.known) {
 		f->estimate.items = rates->service.items;
 		f->estimate.range.rate =

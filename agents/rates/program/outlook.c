@@ -2,10 +2,10 @@
 /*
  * outlook.c - what the pipeline would do with other pipes, and with another copy of a stage
  *
- * The model is of the stages' measured intervals of service (predict/). It is asked first for the
- * pipeline as it is: if that is not what was observed, it does not describe this pipeline, as when
- * a stage takes all of its input before it gives anything, and nothing is predicted. Other programs
- * are not in the model: the time in which the pipeline waited for a CPU is left out.
+ * The model is of the stages' measured intervals of service (models/pipeline.h). It is asked first
+ * for the pipeline as it is: if that is not what was observed, it does not describe this pipeline,
+ * as when a stage takes all of its input before it gives anything, and nothing is predicted. Other
+ * programs are not in the model: the time in which the pipeline waited for a CPU is left out.
  */
 #include "program/program.h"
 
@@ -20,10 +20,10 @@
 
 struct model {
 	const struct rates_run *run;
-	const struct rate_process *processes[RATE_STAGES_MAX];
-	struct rate_stage stages[RATE_STAGES_MAX];
-	struct rate_queue queues[RATE_QUEUES_MAX];
-	struct rate_pipeline pipeline;
+	const struct rate_process *processes[MODEL_STAGES_MAX];
+	struct model_stage stages[MODEL_STAGES_MAX];
+	struct model_queue queues[MODEL_QUEUES_MAX];
+	struct model_pipeline pipeline;
 };
 
 static uint32_t index_of(const struct model *m, const struct rate_process *process)
@@ -37,12 +37,12 @@ static uint32_t index_of(const struct model *m, const struct rate_process *proce
 
 static bool add_stage(struct model *m, const struct rate_process *process)
 {
-	struct rate_stage *stage = &m->stages[m->pipeline.stage_count];
+	struct model_stage *stage = &m->stages[m->pipeline.stage_count];
 	uint64_t bytes = process->inputs ? process->bytes_in : process->bytes_out;
 	uint64_t operations = process->inputs ? process->reads : process->writes;
 	struct rates_figures f;
 
-	if (m->pipeline.stage_count == RATE_STAGES_MAX || !bytes || !operations)
+	if (m->pipeline.stage_count == MODEL_STAGES_MAX || !bytes || !operations)
 		return false;
 	stage->sample_count = rates_figures__sample(process, &stage->sample);
 	stage->batch = (double)bytes / (double)operations;
@@ -57,11 +57,11 @@ static bool add_stage(struct model *m, const struct rate_process *process)
 
 static bool add_queue(struct model *m, const struct rate_pipe *pipe)
 {
-	struct rate_queue *queue = &m->queues[m->pipeline.queue_count];
+	struct model_queue *queue = &m->queues[m->pipeline.queue_count];
 	const struct rate_process *from = pipe->writers[0];
 	uint32_t bytes;
 
-	if (m->pipeline.queue_count == RATE_QUEUES_MAX || pipe->writer_count != 1 ||
+	if (m->pipeline.queue_count == MODEL_QUEUES_MAX || pipe->writer_count != 1 ||
 	    pipe->reader_count != 1 || !pipe->bytes_written)
 		return false;
 	queue->from = index_of(m, from);
@@ -115,13 +115,13 @@ static const char *build(struct model *m, const struct rates_run *run,
 	return NULL;
 }
 
-static int predict(const struct model *m, struct rate_prediction *prediction)
+static int predict(const struct model *m, struct model_prediction *prediction)
 {
-	static const struct rate_predict_options options = {.seed = 1};
-	int rc = rate_predict(&m->pipeline, &options, prediction);
+	static const struct model_predict_options options = {.seed = 1};
+	int rc = model_predict(&m->pipeline, &options, prediction);
 
 	if (rc)
-		prediction->method = RATE_UNKNOWN;
+		prediction->method = MODEL_UNKNOWN;
 	return rc == -ENOMEM ? rc : 0;
 }
 
@@ -189,7 +189,7 @@ int rates_outlook__find(const struct rates_run *run, struct rates_outlook *outlo
 	waited_ns = waited_for_cpu_ns(run);
 	outlook->free = (double)measured->bytes_in * 1e9 / (waited_ns < ns ? ns - waited_ns : ns);
 	rc = predict(&model, &outlook->same);
-	if (rc || outlook->same.method == RATE_UNKNOWN)
+	if (rc || outlook->same.method == MODEL_UNKNOWN)
 		return rc;
 	outlook->is_believed =
 		fabs(log(outlook->same.range.rate / outlook->free)) <= log1p(BELIEVED);

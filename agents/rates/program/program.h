@@ -17,9 +17,9 @@
 #include "cli.h"
 
 #include "apply/pipes.h"
-#include "estimate/estimate.h"
+#include "models/service.h"
 #include "observe/observe.h"
-#include "predict/predict.h"
+#include "models/pipeline.h"
 
 #include <pthread.h>
 
@@ -86,7 +86,7 @@ void rates_figures__free(struct rates_run *run);
 
 struct rates_figures {
 	/* known: false if its interval can't be known; the rate may be all the same */
-	struct rate_estimate estimate;
+	struct model_estimate estimate;
 	bool is_rate_known;
 	uint64_t lifetime_ns, service_ns, runs_ns, waits_ns, for_cpu_ns, unknown_ns;
 	uint64_t blocked_in_ns, blocked_out_ns;
@@ -138,11 +138,11 @@ struct rates_outlook {
 	const char *reason; /* why none can, or why they are not to be believed */
 	double was; /* as it was observed */
 	double free; /* the same without the time in which it waited for CPUs */
-	struct rate_prediction same; /* predicted for the pipeline as it is */
+	struct model_prediction same; /* predicted for the pipeline as it is */
 	bool is_believed; /* the two agree */
 	struct rates_way {
 		const char *what;
-		struct rate_prediction prediction;
+		struct model_prediction prediction;
 	} ways[RATES_WAYS];
 	size_t way_count;
 };

@@ -288,7 +288,7 @@ static void print_outlook(const struct rates_run *run)
 	size_t i;
 
 	if (rates_outlook__find(run, &outlook) || !outlook.measured ||
-	    outlook.same.method == RATE_UNKNOWN)
+	    outlook.same.method == MODEL_UNKNOWN)
 		return;
 	if (!outlook.is_believed) {
 		fprintf(out,
@@ -306,7 +306,7 @@ static void print_outlook(const struct rates_run *run)
 	for (i = 0; i < outlook.way_count; i++) {
 		const struct rates_way *way = &outlook.ways[i];
 
-		if (way->prediction.method == RATE_UNKNOWN)
+		if (way->prediction.method == MODEL_UNKNOWN)
 			continue;
 		fputs("  ", out);
 		cli_put_text(out, way->what);
@@ -468,10 +468,10 @@ static struct json_object *inner_json(const struct rates_queue *queue)
 	return object;
 }
 
-static struct json_object *prediction_json(const char *what, const struct rate_prediction *p)
+static struct json_object *prediction_json(const char *what, const struct model_prediction *p)
 {
 	struct json_object *object = json_object_new_object();
-	bool is_known = p->method != RATE_UNKNOWN;
+	bool is_known = p->method != MODEL_UNKNOWN;
 
 	cli_json__text(object, "what", what);
 	add_range(object, &p->range, is_known, is_known);

@@ -29,7 +29,7 @@
 
 struct tuning {
 	struct rates_run *run;
-	struct rate_pipe_wish wishes[RATE_QUEUES_MAX];
+	struct rate_pipe_wish wishes[MODEL_QUEUES_MAX];
 	size_t wish_count;
 	struct rate_pipes *pipes;
 	struct json_object *observation; /* of an observed run */
@@ -116,7 +116,7 @@ static void predict(const struct rates_run *run, struct pem_db_directive *d)
 				 *then = &outlook.ways[0].prediction.range;
 
 	if (rates_outlook__find(run, &outlook) || !outlook.is_believed || !outlook.way_count ||
-	    outlook.ways[0].prediction.method == RATE_UNKNOWN || !(then->low > 0))
+	    outlook.ways[0].prediction.method == MODEL_UNKNOWN || !(then->low > 0))
 		return;
 	d->predicted = 100 * (1 - was->rate / then->rate);
 	d->predicted_low = 100 * (1 - was->rate / then->low);
@@ -142,7 +142,7 @@ static int propose_all(struct pem_agent *agent, const struct rates_run *run)
 	int rc = 0;
 
 	predict(run, &gain);
-	for (i = 0; !rc && i < count && i < RATE_QUEUES_MAX; i++) {
+	for (i = 0; !rc && i < count && i < MODEL_QUEUES_MAX; i++) {
 		const struct rate_pipe *queue = rate_observation__queue(run->observation, i);
 		uint32_t was = rate_pipes__bytes(run->pipes, rate_pipe__inode(queue));
 		double cost_ns = (double)queue->blocks * BLOCK_NS;
@@ -210,7 +210,7 @@ static int ready(struct pem_agent *agent, const struct pem_db_directive *directi
 	struct tuning *tuning = arg;
 	size_t i;
 
-	for (i = 0; i < count && i < RATE_QUEUES_MAX; i++)
+	for (i = 0; i < count && i < MODEL_QUEUES_MAX; i++)
 		if (read_wish(&directives[i], &tuning->wishes[tuning->wish_count++])) {
 			pem_agent__say(agent, PEM_LOG_WARNING,
 				       "directive %" PRId64

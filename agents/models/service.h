@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * estimate.h - service rates of stages, from series of observed intervals
+ * service.h - service rates of stages, from series of observed intervals
  *
  * A stage of a pipeline takes items from queues and gives items to queues. Its service rate is the
  * number of items that it serves in a second in which nothing blocks it.
@@ -8,33 +8,42 @@
  *	service.c	the rate by blocking: items over time that was not blocked, with an interval
  *	copies.c	copies of one stage, which may be unequally fast
  *
- * Not here: phases of different rates (models/change.h), how intervals are observed (../observe),
- * predictions (../predict), and the heuristic of the paper that pem rates comes from
- * (bench/heuristic.h).
+ * Not here: phases of different rates (change.h), how intervals are observed, predictions
+ * (pipeline.h), and the heuristic of the paper that pem rates comes from (bench/heuristic.h).
  *
  * Nothing here does I/O, reads a clock, prints or blocks. Memory is bounded whatever the length of
  * a series. An object belongs to one thread. Times are in nanoseconds, rates in items per second.
  * Intervals of confidence have 95 %.
  */
-#ifndef AGENTS_RATES_ESTIMATE_H
-#define AGENTS_RATES_ESTIMATE_H
+#ifndef AGENTS_SERVICE_H
+#define AGENTS_SERVICE_H
 
 #include "models/change.h"
 #include "sketch.h"
 
+#include <math.h>
+
+#define MODEL_Z_95 1.959964
+
+/* The deviation of the logarithm of a rate, by its interval of confidence. */
+static inline double model_range__error(const struct model_range *range)
+{
+	return log(range->high / range->low) / 2 / MODEL_Z_95;
+}
+
 /* --- service.c --- */
 
-#define RATE_BATCHES 64u
+#define MODEL_BATCHES 64u
 /* An estimate rests on at least this many intervals. */
-#define RATE_INTERVALS_MIN 16u
+#define MODEL_INTERVALS_MIN 16u
 
 /*
  * Sums of one stage. All zero: no interval was added yet. A batch is the sum of batch_intervals
- * successive intervals; whenever there are RATE_BATCHES of them, each two become one, so that
+ * successive intervals; whenever there are MODEL_BATCHES of them, each two become one, so that
  * batches grow with the series, and beyond the distance at which intervals correlate.
  */
-struct rate_service {
-	struct model_sums batches[RATE_BATCHES];
+struct model_service {
+	struct model_sums batches[MODEL_BATCHES];
 	struct model_sums open; /* the batch that is not complete */
 	uint32_t batch_count;
 	uint64_t batch_intervals, open_intervals; /* batch_intervals 0 stands for 1 */
@@ -48,7 +57,7 @@ struct rate_service {
 	struct pem_sketch times; /* of items */
 };
 
-struct rate_estimate {
+struct model_estimate {
 	/* false: too little was observed, or too much was lost; all members below intervals are 0.
 	 */
 	bool known;
@@ -73,8 +82,8 @@ struct rate_estimate {
  * Returns 0, or -ENOMEM and adds nothing. The sketch takes at most 64 bins of 16 bytes for each
  * power of two that times span.
  */
-int rate_service__add(struct rate_service *service, uint64_t items, uint64_t busy_ns,
-		      bool has_lost);
+int model_service__add(struct model_service *service, uint64_t items, uint64_t busy_ns,
+		       bool has_lost);
 /*
  * Write the estimate. The rate is the ratio of sums. Its interval is Fieller's for a ratio of two
  * means, of batches, with Student's distribution (Fieller, J. R. Stat. Soc. B 16, 1954), so that
@@ -88,12 +97,12 @@ int rate_service__add(struct rate_service *service, uint64_t items, uint64_t bus
  * the greatest batch's, and the interval is widened by that. With more than half lost the rate is
  * unknown.
  */
-void rate_service__estimate(const struct rate_service *service, struct rate_estimate *estimate);
-void rate_service__free(struct rate_service *service);
+void model_service__estimate(const struct model_service *service, struct model_estimate *estimate);
+void model_service__free(struct model_service *service);
 
 /* --- copies.c --- */
 
-struct rate_copies {
+struct model_copies {
 	bool known; /* of all copies the rate is known */
 	uint32_t slowest;
 	struct model_range least; /* the slowest one's */
@@ -107,7 +116,7 @@ struct rate_copies {
  * Compare count copies of one stage, at least 1. Whether they differ: Cochran's test, of the
  * logarithms of rates, with the intervals of confidence as their errors (Biometrics 10, 1954).
  */
-void rate_copies__compare(const struct rate_estimate *copies, uint32_t count,
-			  struct rate_copies *result);
+void model_copies__compare(const struct model_estimate *copies, uint32_t count,
+			   struct model_copies *result);
 
 #endif

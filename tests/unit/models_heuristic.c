@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * rates_heuristic.c - the paper's heuristic beside its equations, worked out apart
+ * models_heuristic.c - the paper's heuristic beside its equations, worked out apart
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "rates_series.h"
+#include "models_series.h"
 #include "bench/heuristic.h"
 
 /* Sum of equation 2 from -2 to 2. */

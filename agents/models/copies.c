@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: MIT
-/* copies.c - copies of one stage, which may be unequally fast (contract: estimate.h) */
-#include "estimate.h"
-#include "student.h"
+/* copies.c - copies of one stage, which may be unequally fast (contract: service.h) */
+#include "models/service.h"
 
 #include <math.h>
 
-#define Z_95 1.959964
 /* Of a logarithm: what clocks can't tell is no difference. */
 #define ERROR_MIN 1e-4
 
-/* The deviation of the logarithm of a rate, by its interval of confidence. */
 static double error_of(const struct model_range *range)
 {
-	return fmax(log(range->high / range->low) / 2 / Z_95, ERROR_MIN);
+	return fmax(model_range__error(range), ERROR_MIN);
 }
 
 /* The probability that a chi-square exceeds x (Wilson, Hilferty, Proc. Nat. Acad. Sci. 17, 1931).
@@ -26,18 +23,18 @@ static double chi_square_p(double x, uint32_t df)
 	return 0.5 * erfc((cbrt(x / df) - (1 - spread)) / sqrt(spread) * M_SQRT1_2);
 }
 
-void rate_copies__compare(const struct rate_estimate *copies, uint32_t count,
-			  struct rate_copies *result)
+void model_copies__compare(const struct model_estimate *copies, uint32_t count,
+			   struct model_copies *result)
 {
 	double weights = 0, mean = 0, squares = 0;
 	uint32_t i;
 
-	*result = (struct rate_copies){.known = true, .p = 1};
+	*result = (struct model_copies){.known = true, .p = 1};
 	for (i = 0; i < count; i++) {
 		double weight, rate = log(copies[i].range.rate);
 
 		if (!copies[i].known) {
-			*result = (struct rate_copies){.p = 1};
+			*result = (struct model_copies){.p = 1};
 			return;
 		}
 		weight = 1 / (error_of(&copies[i].range) * error_of(&copies[i].range));

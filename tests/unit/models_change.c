@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 /*
- * rates_change.c - phases of different rates are found where they are, and none where there is none
+ * models_change.c - phases of different rates are found where they are, and none where there is
+ * none
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +9,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "rates_series.h"
-#include "estimate/estimate.h"
+#include "models_series.h"
+#include "models/service.h"
 
 #define ITEM_NS 100000.0
 #define HALF 5000u

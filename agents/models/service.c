@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-/* service.c - the rate by blocking: items over time that was not blocked (contract: estimate.h) */
-#include "estimate.h"
+/* service.c - the rate by blocking: items over time that was not blocked (contract: service.h) */
+#include "models/service.h"
 #include "student.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ static uint32_t join(struct model_sums *batches, uint32_t count)
 	return count / 2;
 }
 
-static void add_to_batches(struct rate_service *s, double items, double busy_ns)
+static void add_to_batches(struct model_service *s, double items, double busy_ns)
 {
 	s->open.items += items;
 	s->open.busy_ns += busy_ns;
@@ -38,13 +38,13 @@ static void add_to_batches(struct rate_service *s, double items, double busy_ns)
 	s->batches[s->batch_count++] = s->open;
 	s->open = (struct model_sums){0};
 	s->open_intervals = 0;
-	if (s->batch_count == RATE_BATCHES) {
-		s->batch_count = join(s->batches, RATE_BATCHES);
+	if (s->batch_count == MODEL_BATCHES) {
+		s->batch_count = join(s->batches, MODEL_BATCHES);
 		s->batch_intervals *= 2;
 	}
 }
 
-int rate_service__add(struct rate_service *s, uint64_t items, uint64_t busy_ns, bool has_lost)
+int model_service__add(struct model_service *s, uint64_t items, uint64_t busy_ns, bool has_lost)
 {
 	double of_item, delta;
 
@@ -140,7 +140,7 @@ static uint32_t uncorrelated(struct model_sums *batches, uint32_t count, struct 
 static bool find_interval(const struct model_sums *batches, uint32_t count, double *low,
 			  double *high)
 {
-	struct model_sums joined[RATE_BATCHES];
+	struct model_sums joined[MODEL_BATCHES];
 	double widened, t2, g, middle, half;
 	struct moments m;
 
@@ -159,7 +159,7 @@ static bool find_interval(const struct model_sums *batches, uint32_t count, doub
 	return true;
 }
 
-static void widen_by_loss(const struct rate_service *s, double share, struct model_range *range)
+static void widen_by_loss(const struct model_service *s, double share, struct model_range *range)
 {
 	double least = INFINITY, most = 0;
 	uint32_t i;
@@ -174,7 +174,7 @@ static void widen_by_loss(const struct rate_service *s, double share, struct mod
 	range->high = fmax((1 - share) * range->high + share * most, range->rate);
 }
 
-static double lost_share(const struct rate_service *s)
+static double lost_share(const struct model_service *s)
 {
 	double intervals = (double)s->lost_intervals, ns = s->lost_ns;
 
@@ -183,15 +183,15 @@ static double lost_share(const struct rate_service *s)
 	return fmax(intervals / (intervals + (double)s->intervals), ns / (ns + s->busy_ns));
 }
 
-void rate_service__estimate(const struct rate_service *s, struct rate_estimate *e)
+void model_service__estimate(const struct model_service *s, struct model_estimate *e)
 {
 	double share = lost_share(s), low, high;
 
-	*e = (struct rate_estimate){.items = s->items,
-				    .intervals = s->intervals,
-				    .lost_intervals = s->lost_intervals,
-				    .busy_ns = s->busy_ns};
-	if (s->batch_count < RATE_INTERVALS_MIN || s->items == 0 || !(s->busy_ns > 0) ||
+	*e = (struct model_estimate){.items = s->items,
+				     .intervals = s->intervals,
+				     .lost_intervals = s->lost_intervals,
+				     .busy_ns = s->busy_ns};
+	if (s->batch_count < MODEL_INTERVALS_MIN || s->items == 0 || !(s->busy_ns > 0) ||
 	    share > LOST_MAX || !find_interval(s->batches, s->batch_count, &low, &high))
 		return;
 	e->known = true;
@@ -208,7 +208,7 @@ void rate_service__estimate(const struct rate_service *s, struct rate_estimate *
 	e->p99_ns = pem_sketch__percentile(&s->times, 990);
 }
 
-void rate_service__free(struct rate_service *s)
+void model_service__free(struct model_service *s)
 {
 	pem_sketch__free(&s->times);
 }

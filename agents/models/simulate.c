@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 /*
- * simulate.c - a pipeline whose stages take as long as was measured (contract: predict.h)
+ * simulate.c - a pipeline whose stages take as long as was measured (contract: pipeline.h)
  *
  * Each simulation resamples blocks of successive intervals (Kuensch, Ann. Stat. 17, 1989): so that
  * correlation stays, and results differ by what the sample leaves open. A copy that has a batch
  * waits for a CPU, in order, and keeps it until its service ends.
  */
-#include "predict.h"
 #include "models/models.h"
+#include "models/pipeline.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define Z_95 1.959964
 /* A queue without limit holds this many batches. */
 #define UNLIMITED 1024
 #define WARM_SHARE 0.2 /* of services, not counted */
@@ -41,11 +40,11 @@ struct resample {
 };
 
 struct simulation {
-	const struct rate_pipeline *pipeline;
-	struct resample resamples[RATE_STAGES_MAX];
-	double capacity[RATE_QUEUES_MAX], amount[RATE_QUEUES_MAX];
-	double pending[RATE_COPIES_MAX][RATE_QUEUES_MAX];
-	struct copy copies[RATE_COPIES_MAX];
+	const struct model_pipeline *pipeline;
+	struct resample resamples[MODEL_STAGES_MAX];
+	double capacity[MODEL_QUEUES_MAX], amount[MODEL_QUEUES_MAX];
+	double pending[MODEL_COPIES_MAX][MODEL_QUEUES_MAX];
+	struct copy copies[MODEL_COPIES_MAX];
 	uint32_t copy_count, running;
 	uint64_t random, readied;
 	double now_ns, served; /* items of the measured stage */
@@ -55,7 +54,7 @@ struct simulation {
 
 static const struct model_sums *interval_of(const struct simulation *s, const struct copy *copy)
 {
-	const struct rate_stage *stage = &s->pipeline->stages[copy->stage];
+	const struct model_stage *stage = &s->pipeline->stages[copy->stage];
 	const struct resample *r = &s->resamples[copy->stage];
 
 	return &stage->sample[(r->blocks[copy->block] + copy->in_block) % stage->sample_count];
@@ -97,7 +96,7 @@ static double service_time(const struct simulation *s, struct copy *copy, double
  */
 static int resample(struct simulation *s, uint32_t stage_index)
 {
-	const struct rate_stage *stage = &s->pipeline->stages[stage_index];
+	const struct model_stage *stage = &s->pipeline->stages[stage_index];
 	struct resample *r = &s->resamples[stage_index];
 	double items = 0, busy_ns = 0, normal = 0;
 	uint32_t i, k, n = stage->sample_count;
@@ -124,7 +123,7 @@ static int resample(struct simulation *s, uint32_t stage_index)
 	for (i = 0; i < 12; i++)
 		normal += model_random__share(&s->random) - 0.5;
 	r->scale = 1e9 * items / busy_ns / stage->range.rate *
-		   exp(normal * log(stage->range.high / stage->range.low) / 2 / Z_95);
+		   exp(normal * model_range__error(&stage->range));
 	return 0;
 }
 
@@ -133,7 +132,7 @@ static int resample(struct simulation *s, uint32_t stage_index)
 /* Give what fits into queues. Returns whether all was given, and notes progress. */
 static bool give(struct simulation *s, uint32_t index, bool *progress)
 {
-	const struct rate_pipeline *p = s->pipeline;
+	const struct model_pipeline *p = s->pipeline;
 	bool is_done = true;
 	uint32_t q;
 
@@ -156,12 +155,12 @@ static bool give(struct simulation *s, uint32_t index, bool *progress)
 /* Items that a copy can take now; 0: it waits. */
 static double items_there(const struct simulation *s, uint32_t stage)
 {
-	const struct rate_pipeline *p = s->pipeline;
+	const struct model_pipeline *p = s->pipeline;
 	double items = p->stages[stage].batch;
 	uint32_t q;
 
 	for (q = 0; q < p->queue_count; q++) {
-		const struct rate_queue *queue = &p->queues[q];
+		const struct model_queue *queue = &p->queues[q];
 		double there = s->amount[q] / queue->taken;
 
 		if (queue->to != stage)
@@ -177,7 +176,7 @@ static double items_there(const struct simulation *s, uint32_t stage)
 
 static bool take(struct simulation *s, struct copy *copy)
 {
-	const struct rate_pipeline *p = s->pipeline;
+	const struct model_pipeline *p = s->pipeline;
 	uint32_t q;
 
 	copy->items = items_there(s, copy->stage);
@@ -238,7 +237,7 @@ static void start_services(struct simulation *s)
 /* Go on to the end of the next service. Returns false if there is none. */
 static bool end_service(struct simulation *s)
 {
-	const struct rate_pipeline *p = s->pipeline;
+	const struct model_pipeline *p = s->pipeline;
 	struct copy *next = NULL;
 	uint32_t i, q;
 
@@ -263,7 +262,7 @@ static bool end_service(struct simulation *s)
 
 static void set_up_copies(struct simulation *s)
 {
-	const struct rate_pipeline *p = s->pipeline;
+	const struct model_pipeline *p = s->pipeline;
 	uint32_t i, k;
 
 	for (i = 0; i < p->stage_count; i++)
@@ -278,11 +277,11 @@ static void set_up_copies(struct simulation *s)
 
 static void set_up_queues(struct simulation *s)
 {
-	const struct rate_pipeline *p = s->pipeline;
+	const struct model_pipeline *p = s->pipeline;
 	uint32_t q;
 
 	for (q = 0; q < p->queue_count; q++) {
-		const struct rate_queue *queue = &p->queues[q];
+		const struct model_queue *queue = &p->queues[q];
 		double batch = fmax(queue->given * p->stages[queue->from].batch,
 				    queue->taken * p->stages[queue->to].batch);
 
@@ -310,8 +309,8 @@ static double simulate_once(struct simulation *s, uint32_t services)
 	return s->now_ns > warm_ns ? 1e9 * (s->served - warm_served) / (s->now_ns - warm_ns) : 0;
 }
 
-int rate_simulate(const struct rate_pipeline *pipeline, const struct rate_predict_options *options,
-		  double *rates)
+int model_simulate(const struct model_pipeline *pipeline,
+		   const struct model_predict_options *options, double *rates)
 {
 	struct simulation *s = malloc(sizeof(*s));
 	uint32_t i, k;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * rates_copies.c - copies that are equally fast are found so, and a slower one counts
+ * models_copies.c - copies that are equally fast are found so, and a slower one counts
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,37 +8,37 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "rates_series.h"
-#include "estimate/estimate.h"
+#include "models_series.h"
+#include "models/service.h"
 
 #define COPIES 4u
 
 /* Copies of exponential service; the third one takes slowness times as long. */
 static void compare(enum series_kind kind, uint64_t seed, double slowness, uint32_t intervals,
-		    struct rate_copies *result)
+		    struct model_copies *result)
 {
 	struct series series = {.kind = kind, .random = seed};
-	struct rate_estimate copies[COPIES];
+	struct model_estimate copies[COPIES];
 	uint64_t items;
 	uint32_t i, k;
 
 	for (k = 0; k < COPIES; k++) {
-		struct rate_service service = {0};
+		struct model_service service = {0};
 
 		for (i = 0; i < intervals; i++) {
 			double time = series_next(&series, &items) * (k == 2 ? slowness : 1);
 
-			rate_service__add(&service, items, (uint64_t)(1e4 * time), false);
+			model_service__add(&service, items, (uint64_t)(1e4 * time), false);
 		}
-		rate_service__estimate(&service, &copies[k]);
-		rate_service__free(&service);
+		model_service__estimate(&service, &copies[k]);
+		model_service__free(&service);
 	}
-	rate_copies__compare(copies, COPIES, result);
+	model_copies__compare(copies, COPIES, result);
 }
 
 static void equal_copies_differ_in_5_of_100_series(void **state)
 {
-	struct rate_copies result;
+	struct model_copies result;
 	int differ = 0, i;
 
 	(void)state;
@@ -53,7 +53,7 @@ static void equal_copies_differ_in_5_of_100_series(void **state)
 
 static void the_slowest_copy_counts(void **state)
 {
-	struct rate_copies result;
+	struct model_copies result;
 	int i;
 
 	(void)state;
@@ -67,7 +67,7 @@ static void the_slowest_copy_counts(void **state)
 
 static void deterministic_copies_are_compared(void **state)
 {
-	struct rate_copies result;
+	struct model_copies result;
 
 	(void)state;
 	compare(SERIES_DETERMINISTIC, 1, 1, 100, &result);
@@ -78,7 +78,7 @@ static void deterministic_copies_are_compared(void **state)
 
 static void an_unknown_copy_leaves_all_unknown(void **state)
 {
-	struct rate_copies result;
+	struct model_copies result;
 
 	(void)state;
 	compare(SERIES_EXPONENTIAL, 1, 1, 3, &result);

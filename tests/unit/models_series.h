@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * rates_series.h - series of service intervals whose true rate is known: for tests and benchmarks
+ * models_series.h - series of service intervals whose true rate is known: for tests and benchmarks
  *
  * Each kind has a mean of 1 for an item's time.
  */
-#ifndef TESTS_RATES_SERIES_H
-#define TESTS_RATES_SERIES_H
+#ifndef TESTS_MODELS_SERIES_H
+#define TESTS_MODELS_SERIES_H
 
 #include "models/models.h"
 

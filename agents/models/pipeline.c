@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: MIT
-/* predict.c - throughput by formulas where they hold, else by simulation (contract: predict.h) */
-#include "predict.h"
+/* pipeline.c - throughput by formulas if they hold, or by simulation (contract: pipeline.h) */
+#include "models/models.h"
+#include "models/pipeline.h"
 #include "student.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define Z_95 1.959964
 #define DOUBT 0.05
 #define SERVICES_DEFAULT 40000u
 #define SIMULATIONS_DEFAULT 12u
@@ -21,14 +20,13 @@
  */
 #define ANDERSON_DARLING 1.959
 #define Z_99 2.575829
-#define ENOUGH 0.99 /* of an unlimited capacity's throughput */
 #define STATES_MAX 65536.0
 
 /* What formulas need to know. */
 struct view {
-	const struct rate_pipeline *pipeline;
-	double visits[RATE_STAGES_MAX]; /* items of a stage for one of the measured stage */
-	double rates[RATE_STAGES_MAX], errors[RATE_STAGES_MAX]; /* error: of the logarithm */
+	const struct model_pipeline *pipeline;
+	double visits[MODEL_STAGES_MAX]; /* items of a stage for one of the measured stage */
+	double rates[MODEL_STAGES_MAX], errors[MODEL_STAGES_MAX]; /* error: of the logarithm */
 };
 
 /* --- is the input in order? --- */
@@ -38,24 +36,24 @@ static bool is_positive(double value)
 	return value > 0 && isfinite(value);
 }
 
-static bool is_valid(const struct rate_pipeline *p)
+static bool is_valid(const struct model_pipeline *p)
 {
 	uint32_t i, k, copies = 0;
 
-	if (p->stage_count == 0 || p->stage_count > RATE_STAGES_MAX ||
-	    p->queue_count > RATE_QUEUES_MAX || p->measured >= p->stage_count)
+	if (p->stage_count == 0 || p->stage_count > MODEL_STAGES_MAX ||
+	    p->queue_count > MODEL_QUEUES_MAX || p->measured >= p->stage_count)
 		return false;
 	for (i = 0; i < p->queue_count; i++) {
-		const struct rate_queue *q = &p->queues[i];
+		const struct model_queue *q = &p->queues[i];
 
 		if (q->from >= p->stage_count || q->to >= p->stage_count || !(q->capacity > 0) ||
 		    !is_positive(q->given) || !is_positive(q->taken))
 			return false;
 	}
 	for (i = 0; i < p->stage_count; i++) {
-		const struct rate_stage *stage = &p->stages[i];
+		const struct model_stage *stage = &p->stages[i];
 
-		if (stage->copies == 0 || stage->copies > RATE_COPIES_MAX - copies ||
+		if (stage->copies == 0 || stage->copies > MODEL_COPIES_MAX - copies ||
 		    !is_positive(stage->batch) || stage->range.rate < 0 ||
 		    (stage->range.rate > 0 &&
 		     !(is_positive(stage->range.low) && is_positive(stage->range.high))))
@@ -71,13 +69,13 @@ static bool is_valid(const struct rate_pipeline *p)
 /* Visits of all stages, by the queues that join them. Returns whether they are joined and agree. */
 static bool find_visits(struct view *v)
 {
-	const struct rate_pipeline *p = v->pipeline;
+	const struct model_pipeline *p = v->pipeline;
 	uint32_t round, q, known = 1;
 
 	v->visits[p->measured] = 1;
 	for (round = 0; round < p->stage_count; round++)
 		for (q = 0; q < p->queue_count; q++) {
-			const struct rate_queue *queue = &p->queues[q];
+			const struct model_queue *queue = &p->queues[q];
 			double *from = &v->visits[queue->from], *to = &v->visits[queue->to];
 
 			if (*from > 0 && *to > 0) {
@@ -97,11 +95,11 @@ static bool find_visits(struct view *v)
 /* Rates of stages, by all intervals or by the sample. Returns false if one is not known. */
 static bool find_rates(struct view *v)
 {
-	const struct rate_pipeline *p = v->pipeline;
+	const struct model_pipeline *p = v->pipeline;
 	uint32_t i, k;
 
 	for (i = 0; i < p->stage_count; i++) {
-		const struct rate_stage *stage = &p->stages[i];
+		const struct model_stage *stage = &p->stages[i];
 		double items = 0, busy_ns = 0, squares = 0;
 
 		for (k = 0; k < stage->sample_count; k++) {
@@ -113,7 +111,7 @@ static bool find_rates(struct view *v)
 			return false;
 		if (stage->range.rate > 0) {
 			v->rates[i] = stage->range.rate;
-			v->errors[i] = log(stage->range.high / stage->range.low) / 2 / Z_95;
+			v->errors[i] = model_range__error(&stage->range);
 			continue;
 		}
 		v->rates[i] = 1e9 * items / busy_ns;
@@ -130,15 +128,8 @@ static bool find_rates(struct view *v)
 
 /* --- are the assumptions of formulas true? --- */
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Do intervals have a batch each, so that the sample shows how services vary? */
-static bool shows_services(const struct rate_stage *stage)
+static bool shows_services(const struct model_stage *stage)
 {
 	uint32_t i;
 
@@ -149,7 +140,7 @@ static bool shows_services(const struct rate_stage *stage)
 }
 
 /* The coefficient of variation of a sample of services, and the correlation of successive ones. */
-static double variation(const struct rate_stage *stage, double *correlation)
+static double variation(const struct model_stage *stage, double *correlation)
 {
 	double mean = 0, squares = 0, products = 0, last = 0;
 	uint32_t i, n = stage->sample_count;
@@ -171,7 +162,7 @@ static double variation(const struct rate_stage *stage, double *correlation)
  * Are services exponential and independent? Anderson and Darling's test with the mean estimated
  * (Stephens, J. Am. Stat. Assoc. 69, 1974), and the first correlation. 1: yes; 0: no; -ENOMEM.
  */
-static int is_exponential(const struct rate_stage *stage)
+static int is_exponential(const struct model_stage *stage)
 {
 	double mean = 0, sum = 0, correlation, *x;
 	uint32_t i, n = stage->sample_count;
@@ -188,14 +179,14 @@ static int is_exponential(const struct rate_stage *stage)
 		x[i] = fmax(stage->sample[i].busy_ns, 0.5);
 		mean += x[i] / n;
 	}
-	qsort(x, n, sizeof(*x), by_value);
+	model_sort(x, n);
 	for (i = 0; i < n; i++)
 		sum += (2.0 * i + 1) * (log(-expm1(-x[i] / mean)) - x[n - 1 - i] / mean);
 	free(x);
 	return (-(double)n - sum / n) * (1 + 0.6 / n) < ANDERSON_DARLING;
 }
 
-static bool is_deterministic(const struct rate_pipeline *p)
+static bool is_deterministic(const struct model_pipeline *p)
 {
 	double correlation;
 	uint32_t i;
@@ -205,7 +196,7 @@ static bool is_deterministic(const struct rate_pipeline *p)
 		    variation(&p->stages[i], &correlation) > DETERMINISTIC_CV)
 			return false;
 	for (i = 0; i < p->queue_count; i++) {
-		const struct rate_queue *q = &p->queues[i];
+		const struct model_queue *q = &p->queues[i];
 		double given = q->given * p->stages[q->from].batch;
 
 		if (fabs(q->taken * p->stages[q->to].batch / given - 1) > EQUAL ||
@@ -216,9 +207,9 @@ static bool is_deterministic(const struct rate_pipeline *p)
 }
 
 /* Two stages with a queue of single items between them. 1: yes; 0: no; -ENOMEM. */
-static int is_markov(const struct rate_pipeline *p)
+static int is_markov(const struct model_pipeline *p)
 {
-	const struct rate_queue *q = p->queues;
+	const struct model_queue *q = p->queues;
 	int first;
 
 	if (p->stage_count != 2 || p->queue_count != 1 || q->from == q->to || q->given != 1 ||
@@ -229,7 +220,7 @@ static int is_markov(const struct rate_pipeline *p)
 	return first == 1 ? is_exponential(&p->stages[1]) : first;
 }
 
-static bool has_cpus(const struct rate_pipeline *p)
+static bool has_cpus(const struct model_pipeline *p)
 {
 	uint32_t i, copies = 0;
 
@@ -238,7 +229,7 @@ static bool has_cpus(const struct rate_pipeline *p)
 	return p->cpus == 0 || p->cpus >= copies;
 }
 
-static bool is_unlimited(const struct rate_pipeline *p)
+static bool is_unlimited(const struct model_pipeline *p)
 {
 	uint32_t q;
 
@@ -253,7 +244,7 @@ static bool is_unlimited(const struct rate_pipeline *p)
 /* The slowest stage, or the CPUs. */
 static double slowest(const struct view *v, uint32_t *bottleneck)
 {
-	const struct rate_pipeline *p = v->pipeline;
+	const struct model_pipeline *p = v->pipeline;
 	double least = INFINITY, work = 0;
 	uint32_t i;
 
@@ -279,7 +270,7 @@ static double slowest(const struct view *v, uint32_t *bottleneck)
  */
 static double birth_death(const struct view *v)
 {
-	const struct rate_pipeline *p = v->pipeline;
+	const struct model_pipeline *p = v->pipeline;
 	uint32_t from = p->queues[0].from, to = p->queues[0].to;
 	double births = p->stages[from].copies, servers = p->stages[to].copies;
 	double space = p->queues[0].capacity + servers, share = 1, shares = 1, served = 0, n;
@@ -299,15 +290,15 @@ static double birth_death(const struct view *v)
 	return served / shares;
 }
 
-static double formula(const struct view *v, enum rate_method method)
+static double formula(const struct view *v, enum model_method method)
 {
 	uint32_t bottleneck;
 
-	return method == RATE_MARKOV ? birth_death(v) : slowest(v, &bottleneck);
+	return method == MODEL_MARKOV ? birth_death(v) : slowest(v, &bottleneck);
 }
 
 /* The formula's value, and its interval by how it changes with each rate. */
-static void by_formula(struct view *v, struct rate_prediction *prediction)
+static void by_formula(struct view *v, struct model_prediction *prediction)
 {
 	double rate = formula(v, prediction->method), variance = 0;
 	uint32_t i;
@@ -325,22 +316,22 @@ static void by_formula(struct view *v, struct rate_prediction *prediction)
 		variance += slope * slope;
 	}
 	prediction->range.rate = rate;
-	prediction->range.low = rate * exp(-Z_95 * sqrt(variance));
-	prediction->range.high = rate * exp(Z_95 * sqrt(variance));
+	prediction->range.low = rate * exp(-MODEL_Z_95 * sqrt(variance));
+	prediction->range.high = rate * exp(MODEL_Z_95 * sqrt(variance));
 }
 
-static int by_simulation(const struct view *v, const struct rate_predict_options *options,
-			 struct rate_prediction *prediction)
+static int by_simulation(const struct view *v, const struct model_predict_options *options,
+			 struct model_prediction *prediction)
 {
 	double rates[SIMULATIONS_MAX], mean = 0, squares = 0, half;
 	uint32_t i, n = options->simulations;
-	int rc = rate_simulate(v->pipeline, options, rates);
+	int rc = model_simulate(v->pipeline, options, rates);
 
 	if (rc < 0)
 		return rc;
 	for (i = 0; i < n; i++) {
 		if (!(rates[i] > 0)) {
-			prediction->method = RATE_UNKNOWN;
+			prediction->method = MODEL_UNKNOWN;
 			return 0;
 		}
 		mean += rates[i] / n;
@@ -353,30 +344,30 @@ static int by_simulation(const struct view *v, const struct rate_predict_options
 	return 0;
 }
 
-/* Which formula holds, or RATE_SIMULATED; -ENOMEM. */
-static int choose_method(const struct rate_pipeline *p, bool always_simulate)
+/* Which formula holds, or MODEL_SIMULATED; -ENOMEM. */
+static int choose_method(const struct model_pipeline *p, bool always_simulate)
 {
 	int rc;
 
 	if (always_simulate)
-		return RATE_SIMULATED;
+		return MODEL_SIMULATED;
 	if (is_unlimited(p))
-		return RATE_UNLIMITED;
+		return MODEL_UNLIMITED;
 	if (!has_cpus(p))
-		return RATE_SIMULATED;
+		return MODEL_SIMULATED;
 	if (is_deterministic(p))
-		return RATE_DETERMINISTIC;
+		return MODEL_DETERMINISTIC;
 	rc = is_markov(p);
 	if (rc < 0)
 		return rc;
-	return rc ? RATE_MARKOV : RATE_SIMULATED;
+	return rc ? MODEL_MARKOV : MODEL_SIMULATED;
 }
 
-int rate_predict(const struct rate_pipeline *pipeline, const struct rate_predict_options *options,
-		 struct rate_prediction *prediction)
+int model_predict(const struct model_pipeline *pipeline,
+		  const struct model_predict_options *options, struct model_prediction *prediction)
 {
-	struct rate_predict_options o = *options;
-	struct rate_prediction found = {0};
+	struct model_predict_options o = *options;
+	struct model_prediction found = {0};
 	struct view view = {.pipeline = pipeline};
 	int rc;
 
@@ -390,75 +381,12 @@ int rate_predict(const struct rate_pipeline *pipeline, const struct rate_predict
 		rc = choose_method(pipeline, o.always_simulate);
 		if (rc < 0)
 			return rc;
-		found.method = (enum rate_method)rc;
-		if (found.method != RATE_SIMULATED)
+		found.method = (enum model_method)rc;
+		if (found.method != MODEL_SIMULATED)
 			by_formula(&view, &found);
 		else if ((rc = by_simulation(&view, &o, &found)) < 0)
 			return rc;
 	}
 	*prediction = found;
-	return 0;
-}
-
-/* --- capacity --- */
-
-/* The same pipeline with another capacity of one queue. */
-static int with_capacity(const struct rate_pipeline *pipeline, uint32_t queue, double capacity,
-			 const struct rate_predict_options *options,
-			 struct rate_prediction *prediction)
-{
-	struct rate_queue queues[RATE_QUEUES_MAX];
-	struct rate_pipeline changed = *pipeline;
-
-	memcpy(queues, pipeline->queues, pipeline->queue_count * sizeof(*queues));
-	queues[queue].capacity = capacity;
-	changed.queues = queues;
-	return rate_predict(&changed, options, prediction);
-}
-
-int rate_predict__capacity(const struct rate_pipeline *pipeline, uint32_t queue, double unit,
-			   double least, double most, const struct rate_predict_options *options,
-			   struct rate_capacity *result)
-{
-	struct rate_predict_options o = *options;
-	struct rate_capacity found = {0};
-	struct rate_prediction tried;
-	double below, units, last;
-	int rc;
-
-	if (queue >= pipeline->queue_count || pipeline->queue_count > RATE_QUEUES_MAX ||
-	    !is_positive(unit) || !is_positive(least) || !is_positive(most) || least > most)
-		return -EINVAL;
-	units = ceil(least / unit);
-	last = fmax(floor(most / unit), units);
-	below = units - 1;
-	rc = with_capacity(pipeline, queue, units * unit, &o, &found.with);
-	/* What was simulated is compared with what was: the same numbers are drawn. */
-	o.always_simulate |= found.with.method == RATE_SIMULATED;
-	if (rc == 0)
-		rc = with_capacity(pipeline, queue, INFINITY, &o, &found.unlimited);
-	while (rc == 0 && units < last &&
-	       found.with.range.rate < ENOUGH * found.unlimited.range.rate) {
-		below = units;
-		units = fmin(2 * units, last);
-		rc = with_capacity(pipeline, queue, units * unit, &o, &found.with);
-	}
-	found.is_enough = found.with.range.rate >= ENOUGH * found.unlimited.range.rate;
-	while (rc == 0 && found.is_enough && units - below > 1) {
-		double middle = floor((below + units) / 2);
-
-		rc = with_capacity(pipeline, queue, middle * unit, &o, &tried);
-		if (tried.range.rate >= ENOUGH * found.unlimited.range.rate) {
-			units = middle;
-			found.with = tried;
-		} else {
-			below = middle;
-		}
-	}
-	if (rc < 0)
-		return rc;
-	found.capacity = units * unit;
-	found.is_enough &= found.with.method != RATE_UNKNOWN;
-	*result = found;
 	return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 /*
- * rates_service.c - rates of series whose rate is known, and how often their intervals hold it
+ * models_service.c - rates of series whose rate is known, and how often their intervals hold it
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,17 +8,17 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "rates_series.h"
-#include "estimate/estimate.h"
+#include "models_series.h"
+#include "models/service.h"
 
 #define ITEM_NS 10000.0
 #define RATE 1e5
 
-static struct rate_estimate estimate_of(enum series_kind kind, uint64_t seed, uint32_t intervals)
+static struct model_estimate estimate_of(enum series_kind kind, uint64_t seed, uint32_t intervals)
 {
 	struct series series = {.kind = kind, .random = seed};
-	struct rate_service service = {0};
-	struct rate_estimate estimate;
+	struct model_service service = {0};
+	struct model_estimate estimate;
 	uint64_t items;
 	uint32_t i;
 
@@ -26,10 +26,10 @@ static struct rate_estimate estimate_of(enum series_kind kind, uint64_t seed, ui
 		double busy_ns = series_next(&series, &items) * ITEM_NS;
 
 		assert_int_equal(
-			rate_service__add(&service, items, (uint64_t)(busy_ns + 0.5), false), 0);
+			model_service__add(&service, items, (uint64_t)(busy_ns + 0.5), false), 0);
 	}
-	rate_service__estimate(&service, &estimate);
-	rate_service__free(&service);
+	model_service__estimate(&service, &estimate);
+	model_service__free(&service);
 	return estimate;
 }
 
@@ -47,7 +47,7 @@ static void intervals_hold_the_true_rate_in_95_of_100_series(void **state)
 			int holds = 0, run;
 
 			for (run = 0; run < runs; run++) {
-				struct rate_estimate e =
+				struct model_estimate e =
 					estimate_of(kinds[k], (uint64_t)run + 1, lengths[n]);
 
 				assert_true(e.known);
@@ -62,7 +62,7 @@ static void intervals_hold_the_true_rate_in_95_of_100_series(void **state)
 
 static void a_deterministic_rate_is_exact(void **state)
 {
-	struct rate_estimate e = estimate_of(SERIES_DETERMINISTIC, 1, 1000);
+	struct model_estimate e = estimate_of(SERIES_DETERMINISTIC, 1, 1000);
 
 	(void)state;
 	assert_true(e.known);
@@ -72,8 +72,8 @@ static void a_deterministic_rate_is_exact(void **state)
 
 static void the_time_of_an_item_has_its_known_distribution(void **state)
 {
-	struct rate_estimate one = estimate_of(SERIES_EXPONENTIAL, 3, 100000);
-	struct rate_estimate many = estimate_of(SERIES_BATCHES, 3, 100000);
+	struct model_estimate one = estimate_of(SERIES_EXPONENTIAL, 3, 100000);
+	struct model_estimate many = estimate_of(SERIES_BATCHES, 3, 100000);
 
 	(void)state;
 	assert_int_equal(one.intervals, 100000);
@@ -89,20 +89,20 @@ static void the_time_of_an_item_has_its_known_distribution(void **state)
 
 static void too_few_intervals_are_unknown(void **state)
 {
-	struct rate_estimate e = estimate_of(SERIES_EXPONENTIAL, 1, RATE_INTERVALS_MIN - 1);
+	struct model_estimate e = estimate_of(SERIES_EXPONENTIAL, 1, MODEL_INTERVALS_MIN - 1);
 
 	(void)state;
 	assert_false(e.known);
-	assert_int_equal(e.intervals, RATE_INTERVALS_MIN - 1);
+	assert_int_equal(e.intervals, MODEL_INTERVALS_MIN - 1);
 	assert_true(e.range.rate == 0 && e.range.high == 0);
 }
 
 /* Of each ten intervals some are lost; in these the stage was five times as fast as it seems. */
-static struct rate_estimate with_losses(uint32_t lost_of_ten)
+static struct model_estimate with_losses(uint32_t lost_of_ten)
 {
 	struct series series = {.kind = SERIES_GAMMA4, .random = 5};
-	struct rate_service service = {0};
-	struct rate_estimate e;
+	struct model_service service = {0};
+	struct model_estimate e;
 	uint64_t items;
 	uint32_t i;
 
@@ -110,16 +110,16 @@ static struct rate_estimate with_losses(uint32_t lost_of_ten)
 		uint64_t busy_ns = (uint64_t)(series_next(&series, &items) * ITEM_NS);
 		bool is_lost = i % 10 < lost_of_ten;
 
-		rate_service__add(&service, items, is_lost ? 5 * busy_ns : busy_ns, is_lost);
+		model_service__add(&service, items, is_lost ? 5 * busy_ns : busy_ns, is_lost);
 	}
-	rate_service__estimate(&service, &e);
-	rate_service__free(&service);
+	model_service__estimate(&service, &e);
+	model_service__free(&service);
 	return e;
 }
 
 static void losses_widen_the_interval_until_nothing_is_known(void **state)
 {
-	struct rate_estimate none = with_losses(0), some = with_losses(1), most = with_losses(6);
+	struct model_estimate none = with_losses(0), some = with_losses(1), most = with_losses(6);
 
 	(void)state;
 	assert_true(none.known && some.known && !most.known);
@@ -130,33 +130,33 @@ static void losses_widen_the_interval_until_nothing_is_known(void **state)
 
 static void counters_that_wrap_are_losses(void **state)
 {
-	struct rate_service service = {0};
-	struct rate_estimate e;
+	struct model_service service = {0};
+	struct model_estimate e;
 	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < 100; i++)
-		rate_service__add(&service, 1, (uint64_t)ITEM_NS, false);
-	rate_service__add(&service, UINT64_MAX - 5, 7, false);
-	rate_service__estimate(&service, &e);
-	rate_service__free(&service);
+		model_service__add(&service, 1, (uint64_t)ITEM_NS, false);
+	model_service__add(&service, UINT64_MAX - 5, 7, false);
+	model_service__estimate(&service, &e);
+	model_service__free(&service);
 	assert_true(e.known && e.items == 100 && e.lost_intervals == 1);
 	assert_true(fabs(e.range.rate / RATE - 1) < 1e-9);
 }
 
 static void time_without_items_counts(void **state)
 {
-	struct rate_service service = {0};
-	struct rate_estimate e;
+	struct model_service service = {0};
+	struct model_estimate e;
 	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < 1000; i++)
-		rate_service__add(&service, i % 2, (uint64_t)ITEM_NS / 2, false);
-	rate_service__estimate(&service, &e);
+		model_service__add(&service, i % 2, (uint64_t)ITEM_NS / 2, false);
+	model_service__estimate(&service, &e);
 	assert_true(e.known && fabs(e.range.rate / RATE - 1) < 1e-9);
 	assert_true(fabs(e.p50_ns / ITEM_NS - 1) < 0.01);
-	rate_service__free(&service);
+	model_service__free(&service);
 }
 
 int main(void)
