@@ -3,6 +3,7 @@
  * attach.c - what verbs that observe running programs share: options, attaching, waiting
  */
 #include "attach.h"
+#include "processes.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -123,13 +124,9 @@ int cli_attach__check(struct cli_attach *a, const struct cli_verb *verb, bool ha
 /* Read the name of a process from /proc. */
 static void name_process(uint32_t pid, char *name, size_t bytes)
 {
-	FILE *file = fopen(cli_format("/proc/%u/comm", pid), "re");
-
-	if (file == NULL || fgets(name, (int)bytes, file) == NULL)
+	pem_proc__name((pid_t)pid, name, bytes);
+	if (*name == '\0')
 		snprintf(name, bytes, "%u", pid);
-	name[strcspn(name, "\n")] = '\0';
-	if (file != NULL)
-		fclose(file);
 	pem_printable(name);
 }
 

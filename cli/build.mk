@@ -3,7 +3,7 @@
 # built alone.
 
 CLI_SRC := $(wildcard cli/*.c cli/*/*.c)
-CLI_SHARED := $(call objects,shared/heap.c shared/intervals.c shared/number_map.c shared/betweens.c shared/spec_files.c shared/plugin_folders.c shared/call_kinds.c shared/cxx_names.c shared/sketch.c shared/tracepoint_format.c shared/student.c)
+CLI_SHARED := $(call objects,shared/heap.c shared/intervals.c shared/number_map.c shared/betweens.c shared/spec_files.c shared/plugin_folders.c shared/call_kinds.c shared/cxx_names.c shared/sketch.c shared/tracepoint_format.c shared/student.c shared/processes.c)
 
 # What pem spec import can read depends on the libraries that are there.
 CLI_IMPORT_LIBS :=

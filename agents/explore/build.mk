@@ -5,7 +5,7 @@ EXPLORE_OBJ := $(call objects,$(wildcard $(addprefix agents/explore/,policy/*.c 
 $(EXPLORE_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_SHARED) -Iagents -Iagents/explore \
   -Icli -I$(B)/gen $(JSON_CFLAGS)
 EXPLORE_CLI := $(call objects,$(addprefix cli/,actions.c options.c text.c table.c json.c progress.c version.c plugin.c page.c) \
-  shared/number_map.c shared/plugin_folders.c shared/rank_test.c shared/student.c)
+  shared/number_map.c shared/plugin_folders.c shared/processes.c shared/rank_test.c shared/student.c)
 
 # The page of pem explore show --html, carried inside of the program.
 EXPLORE_GEN := $(B)/gen/agents/explore

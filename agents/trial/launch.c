@@ -9,8 +9,8 @@
 #include "trial/trial.h"
 
 #include "grow.h"
+#include "processes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -50,11 +50,8 @@ double trial_now_s(void)
 /* --- processes --- */
 
 struct process {
-	pid_t pid, parent;
-	uint64_t began_ticks; /* since the machine started */
-	char state;
+	struct pem_proc_stat stat;
 	bool is_ours; /* it descends from the root that was asked for */
-	char name[32];
 };
 
 struct processes {
@@ -62,35 +59,17 @@ struct processes {
 	size_t count, capacity;
 };
 
-static bool read_process(const char *number, struct process *process)
+static bool add_process(int pid, void *arg)
 {
-	char path[64], text[512], *end;
-	int fd, parent;
-	unsigned long long began;
-	ssize_t got;
+	struct processes *processes = arg;
+	struct process *process;
 
-	snprintf(path, sizeof(path), "/proc/%.20s/stat", number);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
-	if (fd >= 0)
-		close(fd);
-	if (got <= 0)
+	if (pem_grow(&processes->all, sizeof(*processes->all), processes->count + 1,
+		     &processes->capacity))
 		return false;
-	text[got] = '\0';
-	/* A name may have ')' in it. */
-	end = strrchr(text, ')');
-	if (!end || sscanf(end + 1,
-			   " %c %d %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
-			   "%*s %*s %llu",
-			   &process->state, &parent, &began) != 3)
-		return false;
-	*end = '\0';
-	process->pid = atoi(text);
-	process->parent = parent;
-	process->began_ticks = began;
+	process = &processes->all[processes->count];
 	process->is_ours = false;
-	snprintf(process->name, sizeof(process->name), "%s",
-		 strchr(text, '(') ? strchr(text, '(') + 1 : "?");
+	processes->count += pem_proc__read(pid, &process->stat);
 	return true;
 }
 
@@ -99,7 +78,7 @@ static bool is_ours(const struct processes *processes, pid_t pid)
 	size_t i;
 
 	for (i = 0; i < processes->count; i++) {
-		if (processes->all[i].pid == pid)
+		if (processes->all[i].stat.pid == pid)
 			return processes->all[i].is_ours;
 	}
 	return false;
@@ -108,28 +87,18 @@ static bool is_ours(const struct processes *processes, pid_t pid)
 /* Find what descends from root, but of its children that began earlier, which are not found. */
 static void find_descendants(struct processes *processes, pid_t root, uint64_t since_ticks)
 {
-	DIR *folder = opendir("/proc");
-	struct dirent *entry;
 	bool found = true;
 	size_t i;
 
 	processes->count = 0;
-	while (folder && (entry = readdir(folder))) {
-		if (entry->d_name[0] < '0' || entry->d_name[0] > '9' ||
-		    pem_grow(&processes->all, sizeof(*processes->all), processes->count + 1,
-			     &processes->capacity))
-			continue;
-		if (read_process(entry->d_name, &processes->all[processes->count]))
-			processes->count++;
-	}
-	if (folder)
-		closedir(folder);
+	pem_proc__all(add_process, processes);
 	while (found) {
 		for (found = false, i = 0; i < processes->count; i++) {
 			struct process *p = &processes->all[i];
 
-			if (p->is_ours || !(p->parent == root ? p->began_ticks >= since_ticks
-							      : is_ours(processes, p->parent)))
+			if (p->is_ours ||
+			    !(p->stat.parent == root ? p->stat.began_ticks >= since_ticks
+						     : is_ours(processes, p->stat.parent)))
 				continue;
 			p->is_ours = found = true;
 		}
@@ -138,14 +107,13 @@ static void find_descendants(struct processes *processes, pid_t root, uint64_t s
 
 static void signal_process(const struct process *process, int number)
 {
-	struct process now;
-	char text[16];
-	int fd = (int)syscall(SYS_pidfd_open, process->pid, 0);
+	const struct pem_proc_stat *before = &process->stat;
+	struct pem_proc_stat now;
+	int fd = (int)syscall(SYS_pidfd_open, before->pid, 0);
 
-	snprintf(text, sizeof(text), "%d", (int)process->pid);
 	/* Its parent may have ended meanwhile, and then it is this process's child. */
-	if (fd >= 0 && read_process(text, &now) &&
-	    (now.parent == process->parent || now.parent == getpid()))
+	if (fd >= 0 && pem_proc__read(before->pid, &now) &&
+	    (now.parent == before->parent || now.parent == getpid()))
 		syscall(SYS_pidfd_send_signal, fd, number, NULL, 0);
 	if (fd >= 0)
 		close(fd);
@@ -159,7 +127,7 @@ static void signal_tree(pid_t root, int number)
 
 	find_descendants(&processes, root, 0);
 	for (i = 0; i < processes.count; i++) {
-		if (processes.all[i].is_ours || processes.all[i].pid == root)
+		if (processes.all[i].is_ours || processes.all[i].stat.pid == root)
 			signal_process(&processes.all[i], number);
 	}
 	free(processes.all);
@@ -168,7 +136,7 @@ static void signal_tree(pid_t root, int number)
 /* A closed session leaves a helper of pem for a moment (libpem's leave_behind.c). */
 static bool is_left(const struct process *p)
 {
-	return p->is_ours && p->state != 'Z' && strcmp(p->name, "pem-detach");
+	return p->is_ours && p->stat.state != 'Z' && strcmp(p->stat.name, "pem-detach");
 }
 
 /* Add the names of those that were found. */
@@ -183,7 +151,7 @@ static void add_names(const struct processes *processes, char *text, size_t byte
 		for (k = 0; is_left(p) && k < processes->count; k++) {
 			const struct process *other = &processes->all[k];
 
-			if (!is_left(other) || strcmp(other->name, p->name))
+			if (!is_left(other) || strcmp(other->stat.name, p->stat.name))
 				continue;
 			/* A name is told once, where it is first. */
 			if (k < i)
@@ -193,7 +161,7 @@ static void add_names(const struct processes *processes, char *text, size_t byte
 		if (k < processes->count || used >= bytes)
 			continue;
 		used += (size_t)snprintf(text + used, bytes - used, "%s%.31s", used ? ", " : "",
-					 p->name);
+					 p->stat.name);
 		if (alike > 1 && used < bytes)
 			used += (size_t)snprintf(text + used, bytes - used, " (%u)", alike);
 	}

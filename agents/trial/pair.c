@@ -20,7 +20,8 @@
  */
 #include "trial/trial.h"
 
-#include <dirent.h>
+#include "processes.h"
+
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
@@ -144,46 +145,27 @@ int trial_pair__check(struct pem_error *error)
 	return divide_cpus(sides, error);
 }
 
-/* Take the threads of a process, and of those that descend from it, from one side to the other. */
-static void move(pid_t pid, const cpu_set_t sides[2], int from, int depth);
+/* From one side to the other. */
+struct move {
+	const cpu_set_t *from, *to;
+};
 
-static void move_children(const char *task, const cpu_set_t sides[2], int from, int depth)
+static bool move_thread(int tid, void *arg)
 {
-	FILE *file;
-	char path[64];
-	int child;
+	const struct move *move = arg;
+	cpu_set_t now;
 
-	snprintf(path, sizeof(path), "%s/children", task);
-	file = fopen(path, "re");
-	while (file && fscanf(file, "%d", &child) == 1)
-		move(child, sides, from, depth + 1);
-	if (file)
-		fclose(file);
+	/* A thread that is bound to other CPUs, by the command itself, stays there. */
+	if (!sched_getaffinity(tid, sizeof(now), &now) && CPU_EQUAL(&now, move->from))
+		sched_setaffinity(tid, sizeof(now), move->to);
+	return true;
 }
 
-static void move(pid_t pid, const cpu_set_t sides[2], int from, int depth)
+/* The processes that it starts from then on follow it. */
+static bool move_process(int pid, void *arg)
 {
-	char path[48];
-	struct dirent *entry;
-	cpu_set_t now;
-	DIR *tasks;
-
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	tasks = depth < DEPTH_MAX ? opendir(path) : NULL;
-	while (tasks && (entry = readdir(tasks))) {
-		int thread = atoi(entry->d_name);
-
-		/* A thread that is bound to other CPUs, by the command itself, stays there. */
-		if (thread <= 0 || sched_getaffinity(thread, sizeof(now), &now))
-			continue;
-		if (CPU_EQUAL(&now, &sides[from]))
-			sched_setaffinity(thread, sizeof(now), &sides[!from]);
-		/* What it starts from now on follows it. */
-		snprintf(path, sizeof(path), "/proc/%d/task/%d", (int)pid, thread);
-		move_children(path, sides, from, depth);
-	}
-	if (tasks)
-		closedir(tasks);
+	pem_proc__threads(pid, move_thread, arg);
+	return true;
 }
 
 /* --- a pair --- */
@@ -274,8 +256,11 @@ static void exchange(struct pair *pair)
 	int which;
 
 	for (which = 0; which < 2; which++) {
+		int side = which ^ pair->exchanged;
+		struct move move = {&pair->sides[side], &pair->sides[!side]};
+
 		if (pair->pids[which])
-			move(pair->pids[which], pair->sides, which ^ pair->exchanged, 0);
+			pem_proc__walk(&pair->pids[which], 1, DEPTH_MAX, move_process, &move);
 	}
 	pair->exchanged = !pair->exchanged;
 }

@@ -17,6 +17,7 @@
 #include "program.h"
 
 #include "apply/supply.h"
+#include "processes.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -96,23 +97,21 @@ static uint64_t resident(uint32_t pid)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* Memory of the children of a process, and of theirs; *left: so many are asked yet. */
-static uint64_t resident_below(uint32_t pid, uint32_t depth, uint32_t *left)
-{
-	char path[64];
-	uint32_t child;
-	uint64_t bytes = 0;
-	FILE *file;
+/* Memory of what descends from a process. */
+struct below {
+	pid_t root;
+	uint32_t left; /* processes that are asked yet */
+	uint64_t bytes;
+};
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/task/%" PRIu32 "/children", pid, pid);
-	file = depth ? fopen(path, "re") : NULL;
-	while (file && *left && fscanf(file, "%" SCNu32, &child) == 1) {
-		--*left;
-		bytes += resident(child) + resident_below(child, depth - 1, left);
-	}
-	if (file)
-		fclose(file);
-	return bytes;
+static bool add_resident(int pid, void *arg)
+{
+	struct below *below = arg;
+
+	if (pid == below->root)
+		return true;
+	below->bytes += resident((uint32_t)pid);
+	return --below->left > 0;
 }
 
 /* --- others --- */
@@ -129,8 +128,7 @@ static int add_lease(const void *row, void *arg)
 	const struct pem_db_lease *lease = row;
 	struct sum *sum = arg;
 	struct holder holder;
-	uint32_t left = PROCESSES_MAX;
-	uint64_t has = 0;
+	struct below below = {.left = PROCESSES_MAX};
 	int rc;
 
 	if (!read_holder(&holder, lease->holder))
@@ -143,9 +141,10 @@ static int add_lease(const void *row, void *arg)
 	if ((sum->before && lease->id >= sum->before) ||
 	    (holder.namespace == sum->namespace && holder.pid == (uint32_t)getpid()))
 		return 0;
+	below.root = (pid_t)holder.pid;
 	if (holder.namespace == sum->namespace)
-		has = resident_below(holder.pid, DEPTH_MAX, &left);
-	sum->bytes += holder.bytes > has ? holder.bytes - has : 0;
+		pem_proc__walk(&below.root, 1, DEPTH_MAX, add_resident, &below);
+	sum->bytes += holder.bytes > below.bytes ? holder.bytes - below.bytes : 0;
 	return 0;
 }
 

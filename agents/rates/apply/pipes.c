@@ -3,8 +3,8 @@
 #include "apply/pipes.h"
 
 #include "grow.h"
+#include "processes.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -27,12 +27,9 @@
 #define WORK_SHARE 10u /* and at least this many times as long as a look takes */
 #define LIMIT_BYTES 1048576u /* where /proc does not tell */
 
-/* A descriptor of a pipe. */
+/* An end of a pipe. */
 struct end {
-	uint64_t inode;
-	pid_t pid;
-	int descriptor;
-	bool writes;
+	struct pem_proc_pipe pipe;
 	char name[RATE_NAME_BYTES]; /* of the process */
 };
 
@@ -51,8 +48,8 @@ struct rate_pipes {
 	/* The thread's own: */
 	struct end *ends;
 	size_t end_count, end_capacity;
-	pid_t processes[PROCESSES_MAX];
 	size_t process_count;
+	pid_t looked_at;
 	/* Both are used under the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t stopped;
@@ -63,117 +60,32 @@ struct rate_pipes {
 
 /* --- what there is --- */
 
-static void add_end(struct rate_pipes *pipes, const struct end *end)
+static bool look_at_descriptor(int descriptor, void *arg)
 {
-	if (pipes->end_count < ENDS_MAX && !pem_grow(&pipes->ends, sizeof(*pipes->ends),
-						     pipes->end_count + 1, &pipes->end_capacity))
-		pipes->ends[pipes->end_count++] = *end;
+	struct rate_pipes *pipes = arg;
+	struct end end;
+
+	if (!pem_proc__is_pipe(pipes->looked_at, descriptor, &end.pipe))
+		return true;
+	if (pem_grow(&pipes->ends, sizeof(*pipes->ends), pipes->end_count + 1,
+		     &pipes->end_capacity))
+		return false;
+	pem_proc__name(pipes->looked_at, end.name, sizeof(end.name));
+	pipes->ends[pipes->end_count++] = end;
+	return pipes->end_count < ENDS_MAX;
 }
 
-static void read_name(pid_t pid, char name[RATE_NAME_BYTES])
+static bool look_at_process(int pid, void *arg)
 {
-	char path[64];
-	FILE *file;
+	struct rate_pipes *pipes = arg;
 
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	file = fopen(path, "re");
-	if (!file || !fgets(name, (int)RATE_NAME_BYTES, file))
-		*name = '\0';
-	name[strcspn(name, "\n")] = '\0';
-	if (file)
-		fclose(file);
-}
-
-/* Add the descriptors of a process that are pipes. */
-static void look_at(struct rate_pipes *pipes, pid_t pid)
-{
-	char folder[64], path[80 + NAME_MAX], target[64];
-	struct end end = {.pid = pid};
-	struct dirent *entry;
-	struct stat status;
-	ssize_t bytes;
-	DIR *all;
-
-	snprintf(folder, sizeof(folder), "/proc/%d/fd", (int)pid);
-	all = opendir(folder);
-	while (all && (entry = readdir(all))) {
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-		bytes = readlink(path, target, sizeof(target) - 1);
-		if (bytes <= 0)
-			continue;
-		target[bytes] = '\0';
-		if (sscanf(target, "pipe:[%" SCNu64 "]", &end.inode) != 1 || lstat(path, &status))
-			continue;
-		end.descriptor = atoi(entry->d_name);
-		end.writes = status.st_mode & S_IWUSR;
-		if (!*end.name)
-			read_name(pid, end.name);
-		add_end(pipes, &end);
-	}
-	if (all)
-		closedir(all);
-}
-
-static void add_process(struct rate_pipes *pipes, pid_t pid)
-{
-	if (pipes->process_count < PROCESSES_MAX)
-		pipes->processes[pipes->process_count++] = pid;
-}
-
-static void add_children(struct rate_pipes *pipes, const char *task)
-{
-	char path[96 + NAME_MAX];
-	FILE *file;
-	int child;
-
-	snprintf(path, sizeof(path), "%s/children", task);
-	file = fopen(path, "re");
-	while (file && fscanf(file, "%d", &child) == 1)
-		add_process(pipes, child);
-	if (file)
-		fclose(file);
-}
-
-static void add_children_of_threads(struct rate_pipes *pipes, pid_t pid)
-{
-	char folder[64], task[80 + NAME_MAX];
-	struct dirent *entry;
-	DIR *tasks;
-
-	snprintf(folder, sizeof(folder), "/proc/%d/task", (int)pid);
-	tasks = opendir(folder);
-	while (tasks && (entry = readdir(tasks))) {
-		if (*entry->d_name == '.')
-			continue;
-		snprintf(task, sizeof(task), "%s/%s", folder, entry->d_name);
-		add_children(pipes, task);
-	}
-	if (tasks)
-		closedir(tasks);
+	pipes->looked_at = pid;
+	if (pid != getpid())
+		pem_proc__descriptors(pid, look_at_descriptor, pipes);
+	return ++pipes->process_count < PROCESSES_MAX;
 }
 
 /* --- sizes --- */
-
-/*
- * Open an end of a pipe of another process. Returns the descriptor, or -errno. While it is open, a
- * writer does not notice that the last reader has gone, so it is closed at once.
- */
-static int open_end(const struct end *end)
-{
-	struct stat status;
-	char path[64];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)end->pid, end->descriptor);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	/* The descriptor may be another file by now. */
-	if (!fstat(fd, &status) && S_ISFIFO(status.st_mode) && status.st_ino == end->inode)
-		return fd;
-	close(fd);
-	return -ESTALE;
-}
 
 static void note_size(struct rate_pipes *pipes, uint64_t inode, uint32_t bytes)
 {
@@ -194,19 +106,19 @@ static void note_size(struct rate_pipes *pipes, uint64_t inode, uint32_t bytes)
 /* A process may change the size at any time. */
 static void read_size(struct rate_pipes *pipes, const struct end *end)
 {
-	int fd = open_end(end), bytes;
+	int fd = pem_proc__open_pipe(&end->pipe), bytes;
 
 	if (fd < 0)
 		return;
 	bytes = fcntl(fd, F_GETPIPE_SZ);
 	close(fd);
 	if (bytes > 0)
-		note_size(pipes, end->inode, (uint32_t)bytes);
+		note_size(pipes, end->pipe.inode, (uint32_t)bytes);
 }
 
 static void set_size(struct rate_pipes *pipes, struct rate_pipe_wish *wish, const struct end *end)
 {
-	int fd = open_end(end), bytes;
+	int fd = pem_proc__open_pipe(&end->pipe), bytes;
 
 	if (fd < 0)
 		return;
@@ -220,7 +132,7 @@ static void set_size(struct rate_pipes *pipes, struct rate_pipe_wish *wish, cons
 		if (bytes < 0)
 			wish->error = -errno;
 		else
-			note_size(pipes, end->inode, (uint32_t)bytes);
+			note_size(pipes, end->pipe.inode, (uint32_t)bytes);
 	}
 	close(fd);
 }
@@ -234,8 +146,8 @@ static const struct end *find_end(const struct rate_pipes *pipes, uint64_t inode
 	for (i = 0; i < pipes->end_count; i++) {
 		const struct end *end = &pipes->ends[i];
 
-		if (end->inode == inode && end->writes == writes && end->pid != except &&
-		    !strcmp(end->name, name))
+		if (end->pipe.inode == inode && end->pipe.writes == writes &&
+		    end->pipe.pid != except && !strcmp(end->name, name))
 			return end;
 	}
 	return NULL;
@@ -249,7 +161,8 @@ static bool is_again(const struct rate_pipes *pipes, size_t at)
 
 	for (i = 0; i < at; i++) {
 		other = &pipes->ends[i];
-		if (other->inode == end->inode && other->writes && !strcmp(other->name, end->name))
+		if (other->pipe.inode == end->pipe.inode && other->pipe.writes &&
+		    !strcmp(other->name, end->name))
 			return true;
 	}
 	return false;
@@ -266,9 +179,9 @@ static void grant(struct rate_pipes *pipes, struct rate_pipe_wish *wish)
 	for (i = 0; i < pipes->end_count; i++) {
 		const struct end *writer = &pipes->ends[i], *reader;
 
-		if (!writer->writes || strcmp(writer->name, wish->from) || is_again(pipes, i))
+		if (!writer->pipe.writes || strcmp(writer->name, wish->from) || is_again(pipes, i))
 			continue;
-		reader = find_end(pipes, writer->inode, false, wish->to, writer->pid);
+		reader = find_end(pipes, writer->pipe.inode, false, wish->to, writer->pipe.pid);
 		if (!reader)
 			continue;
 		if (++found == wish->number)
@@ -283,15 +196,9 @@ static void look(struct rate_pipes *pipes)
 	size_t i;
 
 	pipes->end_count = pipes->process_count = 0;
-	for (i = 0; i < pipes->root_count; i++)
-		add_process(pipes, pipes->roots[i]);
-	for (i = 0; i < pipes->process_count; i++) {
-		if (pipes->processes[i] != getpid())
-			look_at(pipes, pipes->processes[i]);
-		add_children_of_threads(pipes, pipes->processes[i]);
-	}
+	pem_proc__walk(pipes->roots, pipes->root_count, UINT_MAX, look_at_process, pipes);
 	for (i = 0; i < pipes->end_count; i++)
-		if (!pipes->ends[i].writes)
+		if (!pipes->ends[i].pipe.writes)
 			read_size(pipes, &pipes->ends[i]);
 	for (i = 0; i < pipes->wish_count; i++)
 		grant(pipes, &pipes->wishes[i]);

@@ -8,6 +8,8 @@
  */
 #include "program/threads.h"
 
+#include "processes.h"
+
 #include <pem/clock.h>
 #include <pem/streams.h>
 
@@ -172,19 +174,13 @@ static void name_stages(struct rates_run *run)
 
 	for (i = 0; i < rate_observation__stage_count(run->observation); i++) {
 		const struct rate_process *stage = rate_observation__stage(run->observation, i);
-		char path[64], name[64] = "";
-		FILE *file;
+		char name[64];
 
 		if (*stage->process->name || stage->has_ended)
 			continue;
-		snprintf(path, sizeof(path), "/proc/%u/comm", stage->process->pid);
-		file = fopen(path, "re");
-		if (file && fgets(name, sizeof(name), file)) {
-			name[strcspn(name, "\n")] = 0;
+		pem_proc__name((pid_t)stage->process->pid, name, sizeof(name));
+		if (*name)
 			pem_pass__call(run->pass, stage->process->pid, 0, name);
-		}
-		if (file)
-			fclose(file);
 	}
 }
 

@@ -3,10 +3,10 @@
 #include "program/threads.h"
 
 #include "grow.h"
+#include "processes.h"
 
 #include <pem/streams.h>
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,7 @@
 /* A service is known if less than this part of it is in doubt. */
 #define DOUBT_SHARE 10u
 #define PROCESSES_MAX 1024u /* more are not looked at */
+#define DEPTH_MAX 32u /* generations that are followed */
 
 struct process {
 	uint32_t pid;
@@ -80,31 +81,14 @@ void rates_threads__free(struct rates_threads *t)
 
 /* --- processes --- */
 
-static void find_process(struct rates_threads *t, uint32_t pid)
+static void ask(struct rates_threads *t, struct process *process)
 {
 	struct pem_error error = {{0}};
-	struct process *process;
-	size_t i;
 
-	for (i = 0; i < t->process_count; i++)
-		if (t->processes[i].pid == pid)
-			break;
-	if (i == PROCESSES_MAX)
-		return;
-	if (i == t->process_count) {
-		if (pem_grow(&t->processes, sizeof(*t->processes), i + 1, &t->process_capacity))
-			return;
-		t->processes[i] = (struct process){.pid = pid, .found_ns = cli_now_ns()};
-		t->process_count++;
-	}
-	process = &t->processes[i];
-	process->turn = t->turn;
-	if (cli_now_ns() < process->ask_ns)
-		return;
 	if (process->streams)
 		pem_streams__search(process->streams, NULL);
 	else
-		process->streams = pem_streams__open(pid, &error);
+		process->streams = pem_streams__open(process->pid, &error);
 	if (!process->streams && errno == ENODATA)
 		snprintf(t->lacks, sizeof(t->lacks), "%s", error.text);
 	if (process->streams && !process->number)
@@ -115,45 +99,43 @@ static void find_process(struct rates_threads *t, uint32_t pid)
 		process->ask_ns = cli_now_ns() + ASK_MAX_NS;
 }
 
-/* Find what descends from a process, to a depth. */
-static void find_children(struct rates_threads *t, uint32_t pid, unsigned depth)
+static bool find_process(int pid, void *arg)
 {
-	char folder[64], path[sizeof(folder) + NAME_MAX + 16];
-	struct dirent *entry;
-	uint32_t child;
-	FILE *file;
-	DIR *tasks;
+	struct rates_threads *t = arg;
+	size_t i;
 
-	snprintf(folder, sizeof(folder), "/proc/%u/task", pid);
-	tasks = depth ? opendir(folder) : NULL;
-	while (tasks && (entry = readdir(tasks))) {
-		snprintf(path, sizeof(path), "%s/%s/children", folder, entry->d_name);
-		file = *entry->d_name != '.' ? fopen(path, "re") : NULL;
-		while (file && fscanf(file, "%u", &child) == 1) {
-			find_process(t, child);
-			find_children(t, child, depth - 1);
-		}
-		if (file)
-			fclose(file);
+	for (i = 0; i < t->process_count; i++)
+		if (t->processes[i].pid == (uint32_t)pid)
+			break;
+	if (pid == getpid() || i == PROCESSES_MAX)
+		return true;
+	if (i == t->process_count) {
+		if (pem_grow(&t->processes, sizeof(*t->processes), i + 1, &t->process_capacity))
+			return false;
+		t->processes[i] = (struct process){.pid = (uint32_t)pid, .found_ns = cli_now_ns()};
+		t->process_count++;
 	}
-	if (tasks)
-		closedir(tasks);
+	t->processes[i].turn = t->turn;
+	if (cli_now_ns() >= t->processes[i].ask_ns)
+		ask(t, &t->processes[i]);
+	return true;
 }
 
 static void search(struct rates_threads *t)
 {
 	const struct cli_attach *attach = &t->request->attach;
-	unsigned depth = attach->no_follow ? 0 : 32;
+	unsigned depth = attach->no_follow ? 0 : DEPTH_MAX;
+	const pid_t self = getpid();
 	size_t i, kept = 0;
 
 	t->turn++;
 	if (t->request->words[0])
-		find_children(t, (uint32_t)getpid(), depth + 1);
+		pem_proc__walk(&self, 1, depth + 1, find_process, t);
 	for (i = 0; i < attach->count; i++) {
-		if (!attach->contexts[i].pid)
-			continue;
-		find_process(t, attach->contexts[i].pid);
-		find_children(t, attach->contexts[i].pid, depth);
+		const pid_t pid = (pid_t)attach->contexts[i].pid;
+
+		if (pid)
+			pem_proc__walk(&pid, 1, depth, find_process, t);
 	}
 	/* A process that is gone has left nothing if it showed no queue. */
 	for (i = 0; i < t->process_count; i++)
