@@ -121,6 +121,14 @@ def what_other_pipes_would_bring():
 
 
 @test
+def why_nothing_is_predicted():
+    "two pipelines at a time have no last stage, and the reason is printed"
+    here()
+    rc, _, err = run([PEM, "rates", "-q", "--", "sh", "-c", "seq 1000 | wc -l >/dev/null; seq 1000 | wc -l >/dev/null"])
+    assert rc in (0, 4) and "not predicted: the pipeline has no last stage, or several.\n" in err, (rc, err)
+
+
+@test
 def items_of_another_size():
     "--items 512 counts blocks, reads counts reads: the rates are those of the bytes over that"
     command = pipeline("-o 4096 20 1000", "-i 4096 60 1000")

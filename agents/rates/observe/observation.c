@@ -33,8 +33,8 @@ void rate_observation__free(struct rate_observation *o)
 
 	if (!o)
 		return;
-	for (i = 0; i < o->process_count; i++)
-		free(o->processes[i]);
+	for (i = 0; i < o->seen.process_count; i++)
+		free(o->seen.processes[i]);
 	for (i = 0; i < o->file_count; i++)
 		rate_pipe__free(o->files[i]);
 	while (o->threads) {
@@ -42,12 +42,17 @@ void rate_observation__free(struct rate_observation *o)
 		o->threads = t->next;
 		free(t);
 	}
-	free(o->processes);
+	free(o->seen.processes);
 	free(o->files);
-	free(o->stages);
-	free(o->queues);
+	free(o->seen.stages);
+	free(o->seen.queues);
 	free(o->sinks);
 	free(o);
+}
+
+const struct rate_observed *rate_observation__seen(const struct rate_observation *o)
+{
+	return &o->seen;
 }
 
 /* --- stages --- */
@@ -58,14 +63,15 @@ static struct rate_process *stage_of(struct rate_observation *o,
 	struct rate_process *stage;
 	size_t count = process->number + 1ul;
 
-	if (count > o->process_count) {
-		if (pem_grow(&o->processes, sizeof(*o->processes), count, &o->process_capacity))
+	if (count > o->seen.process_count) {
+		if (pem_grow(&o->seen.processes, sizeof(*o->seen.processes), count,
+			     &o->process_capacity))
 			return NULL;
-		memset(o->processes + o->process_count, 0,
-		       (count - o->process_count) * sizeof(*o->processes));
-		o->process_count = count;
+		memset(o->seen.processes + o->seen.process_count, 0,
+		       (count - o->seen.process_count) * sizeof(*o->seen.processes));
+		o->seen.process_count = count;
 	}
-	stage = o->processes[process->number];
+	stage = o->seen.processes[process->number];
 	if (stage)
 		return stage;
 	stage = calloc(1, sizeof(*stage));
@@ -74,7 +80,7 @@ static struct rate_process *stage_of(struct rate_observation *o,
 	stage->process = process;
 	stage->doing = RATE_UNTOLD;
 	stage->begin_ns = stage->end_ns = stage->since_ns = now_ns;
-	o->processes[process->number] = stage;
+	o->seen.processes[process->number] = stage;
 	return stage;
 }
 
@@ -304,11 +310,11 @@ void rate_observation__update(struct rate_observation *o, uint64_t now_ns)
 	o->now_ns = now_ns;
 	for (t = o->threads; t; t = t->next)
 		account(t, now_ns);
-	for (i = 0; i < o->process_count; i++) {
-		if (!o->processes[i] || o->processes[i]->has_ended)
+	for (i = 0; i < o->seen.process_count; i++) {
+		if (!o->seen.processes[i] || o->seen.processes[i]->has_ended)
 			continue;
-		rate_process__turn(o, o->processes[i], now_ns);
-		o->processes[i]->end_ns = now_ns;
+		rate_process__turn(o, o->seen.processes[i], now_ns);
+		o->seen.processes[i]->end_ns = now_ns;
 	}
 	rate_order__charge(o, now_ns);
 }

@@ -34,20 +34,14 @@ struct rate_thread {
 struct rate_observation {
 	rate_served *served;
 	void *arg;
-	struct rate_process **processes; /* by pem_pass_process.number; NULL: nothing is known */
-	size_t process_count, process_capacity;
+	struct rate_observed seen;
+	size_t process_capacity, stage_capacity, queue_capacity;
 	struct rate_pipe **files; /* by pem_pass_file.number; NULL: not a queue */
 	size_t file_count, file_capacity;
 	struct rate_thread *threads;
 	uint8_t calls[RATE_CALLS_MAX]; /* enum rate_call by number */
 	uint64_t now_ns;
-	uint64_t outside_ns;
-	uint64_t held_ns; /* until when rate_stage.held_ns counts */
-	/* As arranged: */
-	struct rate_process **stages;
-	size_t stage_count, stage_capacity;
-	struct rate_pipe **queues;
-	size_t queue_count, queue_capacity;
+	uint64_t held_ns; /* until when rate_process.held_ns counts */
 	uint64_t arranged_ns;
 	struct rate_process **sinks; /* stages that give nothing on, and have not ended */
 	size_t sink_count, sink_capacity;

@@ -15,7 +15,8 @@
  * CPU: a disk, a network, a clock, a child. An interval of service is that time from the end of one
  * operation on its queues to the end of the next.
  *
- * Not here: rates from such intervals (models/service.h), records (pem/context.h), reports (program/).
+ * Not here: rates from such intervals (models/service.h), records (pem/context.h), reports
+ *(program/).
  */
 #ifndef PEM_RATES_OBSERVE_H
 #define PEM_RATES_OBSERVE_H
@@ -36,6 +37,8 @@ enum rate_doing {
 	RATE_SLEEPS, /* for a lock, a time, a child, a network */
 	RATE_DOINGS
 };
+
+#define RATE_STAGE_BYTES 96u /* of a stage's name */
 
 struct rate_process;
 
@@ -63,7 +66,7 @@ struct rate_pipe {
 struct rate_process {
 	const struct pem_pass_process *process;
 	/* Its name, made unique among stages. "": it is not a stage yet. */
-	char name[96];
+	char name[RATE_STAGE_BYTES];
 	uint64_t begin_ns, end_ns; /* of its first record, and of its last */
 	bool has_ended;
 	uint64_t ns[RATE_DOINGS]; /* how long it did what, until since_ns */
@@ -105,6 +108,24 @@ bool rate_call__is_needed(const char *name);
 
 struct rate_observation;
 
+/* What was observed so far. The observation owns it, and changes it. */
+struct rate_observed {
+	/* By pem_pass_process.number, also those that are not stages. NULL: nothing is known. */
+	struct rate_process **processes;
+	/*
+	 * As rate_observation__arrange found them. Stages are in the order of the pipeline, each
+	 * after those whose output it reads; queues in the order in which they were first used.
+	 */
+	struct rate_process **stages;
+	struct rate_pipe **queues;
+	size_t process_count, stage_count, queue_count;
+	/*
+	 * How long the last stages waited, themselves or through others, for a pipe whose other end
+	 * is not a stage: for what feeds the pipeline, or takes its output.
+	 */
+	uint64_t outside_ns;
+};
+
 /*
  * Begin to observe. served is called for each interval of service, during rate_observation__take.
  * NULL: no memory. The caller frees the observation, before the pass whose records it takes.
@@ -119,32 +140,20 @@ void rate_observation__free(struct rate_observation *o);
  */
 int rate_observation__take(struct rate_observation *o, const struct pem_record *record,
 			   const struct pem_around *around);
+const struct rate_observed *rate_observation__seen(const struct rate_observation *o);
 /* Records were lost: what stages do is unknown, until records tell again. */
 void rate_observation__lose(struct rate_observation *o);
 /* Bring the times of all stages up to now_ns, a time of the pass. */
 void rate_observation__update(struct rate_observation *o, uint64_t now_ns);
 
-/* All processes, whether they are stages or not; NULL: nothing is known of this one. */
-size_t rate_observation__process_count(const struct rate_observation *o);
-struct rate_process *rate_observation__process(const struct rate_observation *o, size_t i);
-/*
- * Stages, in the order of the pipeline: each after those whose output it reads. As
- * rate_observation__arrange found them.
- */
-size_t rate_observation__stage_count(const struct rate_observation *o);
-struct rate_process *rate_observation__stage(const struct rate_observation *o, size_t i);
-/* Queues between them, in the order in which they were first used. */
-size_t rate_observation__queue_count(const struct rate_observation *o);
-struct rate_pipe *rate_observation__queue(const struct rate_observation *o, size_t i);
 /* Work out which processes are stages, their names and their order. Returns 0 or -ENOMEM. */
 int rate_observation__arrange(struct rate_observation *o);
 
 /*
- * How long the last stages waited, themselves or through others, for a pipe whose other end is not
- * a stage: for what feeds the pipeline, or takes its output.
+ * Write a name that is unique among stages: the stage's own, or its number if it has none. same:
+ * how many stages before it have this name.
  */
-uint64_t rate_observation__outside_ns(const struct rate_observation *o);
-
+void rate_process__name(char name[RATE_STAGE_BYTES], const char *own, uint32_t number, size_t same);
 /* The inode of a pipe; 0: it has a name (a FIFO). */
 uint64_t rate_pipe__inode(const struct rate_pipe *pipe);
 /* The time that the stage spent on service so far. */

@@ -20,11 +20,12 @@ static int add_stage(struct rate_observation *o, struct rate_process *process)
 {
 	if (process->is_listed)
 		return 0;
-	if (pem_grow(&o->stages, sizeof(*o->stages), o->stage_count + 1, &o->stage_capacity))
+	if (pem_grow(&o->seen.stages, sizeof(*o->seen.stages), o->seen.stage_count + 1,
+		     &o->stage_capacity))
 		return -ENOMEM;
 	process->is_listed = true;
 	process->level = 0;
-	o->stages[o->stage_count++] = process;
+	o->seen.stages[o->seen.stage_count++] = process;
 	return 0;
 }
 
@@ -33,9 +34,10 @@ static int add_queue(struct rate_observation *o, struct rate_pipe *queue)
 	size_t i;
 	int rc = 0;
 
-	if (pem_grow(&o->queues, sizeof(*o->queues), o->queue_count + 1, &o->queue_capacity))
+	if (pem_grow(&o->seen.queues, sizeof(*o->seen.queues), o->seen.queue_count + 1,
+		     &o->queue_capacity))
 		return -ENOMEM;
-	o->queues[o->queue_count++] = queue;
+	o->seen.queues[o->seen.queue_count++] = queue;
 	for (i = 0; !rc && i < queue->writer_count; i++) {
 		queue->writers[i]->feeds++;
 		rc = add_stage(o, queue->writers[i]);
@@ -51,12 +53,13 @@ static int find_sinks(struct rate_observation *o)
 	size_t i;
 
 	o->sink_count = 0;
-	for (i = 0; i < o->stage_count; i++) {
-		if (o->stages[i]->has_ended || o->stages[i]->feeds || !o->stages[i]->inputs)
+	for (i = 0; i < o->seen.stage_count; i++) {
+		if (o->seen.stages[i]->has_ended || o->seen.stages[i]->feeds ||
+		    !o->seen.stages[i]->inputs)
 			continue;
 		if (pem_grow(&o->sinks, sizeof(*o->sinks), o->sink_count + 1, &o->sink_capacity))
 			return -ENOMEM;
-		o->sinks[o->sink_count++] = o->stages[i];
+		o->sinks[o->sink_count++] = o->seen.stages[i];
 	}
 	return 0;
 }
@@ -66,12 +69,12 @@ static int find_queues(struct rate_observation *o)
 	size_t i;
 	int rc = 0;
 
-	for (i = 0; i < o->process_count; i++)
-		if (o->processes[i]) {
-			o->processes[i]->feeds = 0;
-			o->processes[i]->is_listed = false;
+	for (i = 0; i < o->seen.process_count; i++)
+		if (o->seen.processes[i]) {
+			o->seen.processes[i]->feeds = 0;
+			o->seen.processes[i]->is_listed = false;
 		}
-	o->queue_count = o->stage_count = 0;
+	o->seen.queue_count = o->seen.stage_count = 0;
 	for (i = 0; !rc && i < o->file_count; i++)
 		if (o->files[i] && rate_pipe__is_stream(o->files[i]))
 			rc = add_queue(o, o->files[i]);
@@ -114,33 +117,34 @@ static void sort_stages(struct rate_observation *o)
 
 	for (round = 0; is_raised && round < ROUNDS_MAX; round++) {
 		is_raised = false;
-		for (i = 0; i < o->queue_count; i++)
-			is_raised |= raise_levels(o->queues[i]);
+		for (i = 0; i < o->seen.queue_count; i++)
+			is_raised |= raise_levels(o->seen.queues[i]);
 	}
-	if (o->stage_count)
-		qsort(o->stages, o->stage_count, sizeof(*o->stages), by_level);
+	if (o->seen.stage_count)
+		qsort(o->seen.stages, o->seen.stage_count, sizeof(*o->seen.stages), by_level);
 }
 
-/* Several stages may run one program. */
+void rate_process__name(char name[RATE_STAGE_BYTES], const char *own, uint32_t number, size_t same)
+{
+	if (!*own)
+		snprintf(name, RATE_STAGE_BYTES, "%u", number);
+	else if (same)
+		snprintf(name, RATE_STAGE_BYTES, "%s#%zu", own, same + 1);
+	else
+		snprintf(name, RATE_STAGE_BYTES, "%s", own);
+}
+
 static void name_stages(struct rate_observation *o)
 {
+	struct rate_process **stages = o->seen.stages;
 	size_t i, k, same;
 
-	for (i = 0; i < o->stage_count; i++) {
-		const struct pem_pass_process *process = o->stages[i]->process;
+	for (i = 0; i < o->seen.stage_count; i++) {
+		const struct pem_pass_process *process = stages[i]->process;
 
-		same = 1;
-		for (k = 0; k < i; k++)
-			same += !strcmp(o->stages[k]->process->name, process->name);
-		if (!*process->name)
-			snprintf(o->stages[i]->name, sizeof(o->stages[i]->name), "%u",
-				 process->pid);
-		else if (same > 1)
-			snprintf(o->stages[i]->name, sizeof(o->stages[i]->name), "%s#%zu",
-				 process->name, same);
-		else
-			snprintf(o->stages[i]->name, sizeof(o->stages[i]->name), "%s",
-				 process->name);
+		for (k = same = 0; k < i; k++)
+			same += !strcmp(stages[k]->process->name, process->name);
+		rate_process__name(stages[i]->name, process->name, process->pid, same);
 	}
 }
 
@@ -171,48 +175,13 @@ int rate_observation__arrange(struct rate_observation *o)
 int rate_order__follow(struct rate_observation *o)
 {
 	/* The more there is to be looked at, the more seldom. */
-	uint64_t pause_ns = ARRANGE_NS + (o->process_count + o->file_count) * ARRANGE_EACH_NS;
+	uint64_t pause_ns = ARRANGE_NS + (o->seen.process_count + o->file_count) * ARRANGE_EACH_NS;
 	bool is_due = o->is_changed && o->now_ns - o->arranged_ns >= pause_ns;
 
 	return is_due ? arrange(o) : 0;
 }
 
-size_t rate_observation__process_count(const struct rate_observation *o)
-{
-	return o->process_count;
-}
-
-struct rate_process *rate_observation__process(const struct rate_observation *o, size_t i)
-{
-	return i < o->process_count ? o->processes[i] : NULL;
-}
-
-size_t rate_observation__stage_count(const struct rate_observation *o)
-{
-	return o->stage_count;
-}
-
-struct rate_process *rate_observation__stage(const struct rate_observation *o, size_t i)
-{
-	return i < o->stage_count ? o->stages[i] : NULL;
-}
-
-size_t rate_observation__queue_count(const struct rate_observation *o)
-{
-	return o->queue_count;
-}
-
-struct rate_pipe *rate_observation__queue(const struct rate_observation *o, size_t i)
-{
-	return i < o->queue_count ? o->queues[i] : NULL;
-}
-
 /* --- what the last stages wait for --- */
-
-uint64_t rate_observation__outside_ns(const struct rate_observation *o)
-{
-	return o->outside_ns;
-}
 
 /* One that uses this end of the queue and has not ended; one that is not blocked, if there is. */
 static struct rate_process *live(struct rate_process *const *stages, size_t count)
@@ -239,11 +208,11 @@ static struct rate_process *polls_for(const struct rate_observation *o,
 	struct rate_process *before = NULL, *after = NULL, *other;
 	size_t i;
 
-	for (i = 0; i < o->queue_count; i++) {
-		if (!before && rate_pipe__is_read_by(o->queues[i], stage)) {
-			before = live(o->queues[i]->writers, o->queues[i]->writer_count);
-		} else if (rate_pipe__is_written_by(o->queues[i], stage)) {
-			other = live(o->queues[i]->readers, o->queues[i]->reader_count);
+	for (i = 0; i < o->seen.queue_count; i++) {
+		if (!before && rate_pipe__is_read_by(o->seen.queues[i], stage)) {
+			before = live(o->seen.queues[i]->writers, o->seen.queues[i]->writer_count);
+		} else if (rate_pipe__is_written_by(o->seen.queues[i], stage)) {
+			other = live(o->seen.queues[i]->readers, o->seen.queues[i]->reader_count);
 			if (other && (!after || after->doing == RATE_BLOCKED_IN))
 				after = other;
 		}
@@ -269,7 +238,7 @@ static void charge(struct rate_observation *o, struct rate_process *stage, uint6
 	struct rate_process *next = waits_for(o, stage);
 	size_t steps;
 
-	for (steps = 0; next && steps <= o->stage_count; steps++) {
+	for (steps = 0; next && steps <= o->seen.stage_count; steps++) {
 		stage = next;
 		next = waits_for(o, stage);
 	}
@@ -277,7 +246,7 @@ static void charge(struct rate_observation *o, struct rate_process *stage, uint6
 	if (next || (stage->doing == RATE_UNTOLD && !stage->feeds))
 		return;
 	if (stage->doing == RATE_BLOCKED_IN || stage->doing == RATE_BLOCKED_OUT)
-		o->outside_ns += ns;
+		o->seen.outside_ns += ns;
 	else
 		stage->held_ns[stage->doing] += ns;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* figures.c - what is told of a stage and of the pipeline, in numbers */
-#include "program/program.h"
+#include "program/threads.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -81,11 +81,11 @@ int rates_figures__served(void *arg, struct rate_process *stage, uint64_t bytes,
 
 void rates_figures__lose(struct rates_run *run)
 {
-	size_t i, count = rate_observation__process_count(run->observation);
+	size_t i;
 
 	/* Also those that are not arranged as stages yet. */
-	for (i = 0; i < count; i++) {
-		struct rate_process *stage = rate_observation__process(run->observation, i);
+	for (i = 0; i < run->seen->process_count; i++) {
+		const struct rate_process *stage = run->seen->processes[i];
 
 		if (stage && stage->user)
 			((struct stage_rates *)stage->user)->has_lost = true;
@@ -103,13 +103,11 @@ void rates_figures__drop(void *user)
 
 void rates_figures__free(struct rates_run *run)
 {
-	size_t i, count = run->observation ? rate_observation__process_count(run->observation) : 0;
+	size_t i;
 
-	for (i = 0; i < count; i++) {
-		struct rate_process *stage = rate_observation__process(run->observation, i);
-
-		rates_figures__drop(stage ? stage->user : NULL);
-	}
+	for (i = 0; run->seen && i < run->seen->process_count; i++)
+		if (run->seen->processes[i])
+			rates_figures__drop(run->seen->processes[i]->user);
 }
 
 uint32_t rates_figures__sample(const struct rate_process *stage, const struct model_sums **sample)
@@ -136,11 +134,11 @@ static uint64_t held_by(const struct rate_process *stage)
 /* How long the last stages waited for any, or worked themselves. */
 static uint64_t all_held(const struct rates_run *run)
 {
-	size_t i, count = rate_observation__stage_count(run->observation);
-	uint64_t sum = rate_observation__outside_ns(run->observation);
+	uint64_t sum = run->seen->outside_ns;
+	size_t i;
 
-	for (i = 0; i < count; i++)
-		sum += held_by(rate_observation__stage(run->observation, i));
+	for (i = 0; i < run->seen->stage_count; i++)
+		sum += held_by(run->seen->stages[i]);
 	return sum;
 }
 
@@ -148,6 +146,7 @@ int rates_figures__refresh(struct rates_run *run)
 {
 	int rc = rate_observation__arrange(run->observation);
 
+	rates_threads__arrange(run->threads, run->seen);
 	run->held_ns = all_held(run);
 	return rc;
 }
@@ -194,17 +193,17 @@ double rates_figures__outside(const struct rates_run *run)
 {
 	uint64_t all = run->held_ns;
 
-	return all ? (double)rate_observation__outside_ns(run->observation) / (double)all : 0;
+	return all ? (double)run->seen->outside_ns / (double)all : 0;
 }
 
 const struct rate_process *rates_figures__bottleneck(const struct rates_run *run)
 {
-	size_t i, count = rate_observation__stage_count(run->observation);
 	const struct rate_process *most = NULL;
-	uint64_t longest = rate_observation__outside_ns(run->observation);
+	uint64_t longest = run->seen->outside_ns;
+	size_t i;
 
-	for (i = 0; i < count; i++) {
-		const struct rate_process *stage = rate_observation__stage(run->observation, i);
+	for (i = 0; i < run->seen->stage_count; i++) {
+		const struct rate_process *stage = run->seen->stages[i];
 
 		if (held_by(stage) > longest) {
 			longest = held_by(stage);

@@ -35,8 +35,21 @@ static const char *const needed[] = {"OS::Syscall::Enter", "OS::Syscall::Exit", 
 
 static int begin(struct rates_run *run)
 {
+	if (run->seen)
+		return CLI_DONE;
+	run->threads = rates_threads__new(run->request);
 	run->observation = rate_observation__new(rates_figures__served, run);
-	return run->observation ? CLI_DONE : cli_error(CLI_FAILED, "no memory for an observation");
+	if (!run->threads || !run->observation)
+		return cli_error(CLI_FAILED, "no memory for an observation");
+	run->seen = rate_observation__seen(run->observation);
+	return CLI_DONE;
+}
+
+/* Records were lost. */
+static void lose(struct rates_run *run)
+{
+	rates_figures__lose(run);
+	rate_observation__lose(run->observation);
 }
 
 void rates_run__free(struct rates_run *run)
@@ -56,20 +69,14 @@ void rates_run__free(struct rates_run *run)
 static int check_trace(struct pem_trace *trace, const char *folder)
 {
 	const struct pem_model *model = pem_trace__model(trace);
-	size_t i, k;
+	size_t i;
 
-	for (i = 0; i < NEEDED; i++) {
-		const char *wanted = needed[i];
-
-		for (k = 0; k < pem_model__count(model); k++)
-			if (!strcmp(pem_model__event(model, k)->name, wanted))
-				break;
-		if (k == pem_model__count(model))
+	for (i = 0; i < NEEDED; i++)
+		if (!pem_model__by_name(model, needed[i]))
 			return cli_error(CLI_WRONG_INPUT,
 					 "%s has no %s: record with -e "
 					 "OS::Syscall,OS::Sched,OS::Process as root",
-					 folder, wanted);
-	}
+					 folder, needed[i]);
 	return CLI_DONE;
 }
 
@@ -87,16 +94,13 @@ static int read_trace(struct rates_run *run)
 			return cli_fail(rc, &error);
 		if (rc < 0) {
 			cli_say("%s", error.text);
-			rates_figures__lose(run);
-			rate_observation__lose(run->observation);
+			lose(run);
 			run->lost++;
 			continue;
 		}
 		pem_pass__unknown(run->pass, &unknown);
-		if (unknown.losses != losses) {
-			rates_figures__lose(run);
-			rate_observation__lose(run->observation);
-		}
+		if (unknown.losses != losses)
+			lose(run);
 		losses = unknown.losses;
 		run->last_ns = record.time_ns;
 		taken = rate_observation__take(run->observation, &record, &around);
@@ -161,8 +165,7 @@ static void count_losses(struct rates_run *run)
 	if (pem_callback__counts(run->callback, &counts) || counts.lost == run->lost)
 		return;
 	run->lost = counts.lost;
-	rates_figures__lose(run);
-	rate_observation__lose(run->observation);
+	lose(run);
 	if (pem_pass__lose(run->pass))
 		run->error = -ENOMEM;
 }
@@ -172,8 +175,8 @@ static void name_stages(struct rates_run *run)
 {
 	size_t i;
 
-	for (i = 0; i < rate_observation__stage_count(run->observation); i++) {
-		const struct rate_process *stage = rate_observation__stage(run->observation, i);
+	for (i = 0; i < run->seen->stage_count; i++) {
+		const struct rate_process *stage = run->seen->stages[i];
 		char name[64];
 
 		if (*stage->process->name || stage->has_ended)
@@ -373,7 +376,7 @@ static int go_on(struct rates_run *run)
 
 	if (status != CLI_DONE || rates_threads__tick(run->threads))
 		return CLI_FAILED;
-	if (!run->request->words[0] && !rates_threads__has_any(run->threads)) {
+	if (!run->request->words[0] && !run->threads->programs) {
 		say_why_none(run);
 		return CLI_NOT_HERE;
 	}
@@ -403,8 +406,7 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 	run->session = pem_session__open(&options, &error);
 	if (!run->session)
 		return cli_error(cli_status_of_errno(errno), "%s", error.text);
-	run->threads = rates_threads__new(request);
-	status = run->threads ? rates_gather__begin(run, run->session) : CLI_FAILED;
+	status = rates_gather__begin(run, run->session);
 	has_pipes = status == CLI_DONE;
 	if (status == CLI_NOT_HERE)
 		status = go_on(run);
@@ -419,7 +421,7 @@ int rates_gather__live(struct rates_run *run, void (*view)(struct rates_run *run
 	if (run->threads && rates_threads__finish(run->threads))
 		run->error = -ENOMEM;
 	ended = rates_gather__end(run);
-	if (status == CLI_DONE && !has_pipes && !rates_threads__has_any(run->threads))
+	if (status == CLI_DONE && !has_pipes && !run->threads->programs)
 		status = cli_error(CLI_NOT_HERE, "no queue of pem/stream.h was found either");
 	return ended == CLI_DONE ? status : ended;
 }

@@ -76,20 +76,18 @@ static bool add_queue(struct model *m, const struct rate_pipe *pipe)
 	return true;
 }
 
-/* The last stage, and how long it was there. NULL: there are several, or none. */
+/* NULL: there are several, or none. */
 static const struct rate_process *last_stage(const struct rates_run *run)
 {
-	size_t i, count = rate_observation__stage_count(run->observation);
 	const struct rate_process *last = NULL;
+	size_t i;
 
-	for (i = 0; i < count; i++) {
-		const struct rate_process *stage = rate_observation__stage(run->observation, i);
-
-		if (stage->feeds)
+	for (i = 0; i < run->seen->stage_count; i++) {
+		if (run->seen->stages[i]->feeds)
 			continue;
 		if (last)
 			return NULL;
-		last = stage;
+		last = run->seen->stages[i];
 	}
 	return last;
 }
@@ -105,11 +103,11 @@ static const char *build(struct model *m, const struct rates_run *run,
 	m->pipeline.stages = m->stages;
 	m->pipeline.queues = m->queues;
 	m->pipeline.cpus = cpus > 0 ? (uint32_t)cpus : 0;
-	for (i = 0; i < rate_observation__stage_count(run->observation); i++)
-		if (!add_stage(m, rate_observation__stage(run->observation, i)))
+	for (i = 0; i < run->seen->stage_count; i++)
+		if (!add_stage(m, run->seen->stages[i]))
 			return "a stage has moved nothing";
-	for (i = 0; i < rate_observation__queue_count(run->observation); i++)
-		if (!add_queue(m, rate_observation__queue(run->observation, i)))
+	for (i = 0; i < run->seen->queue_count; i++)
+		if (!add_queue(m, run->seen->queues[i]))
 			return "several processes use one end of a queue";
 	m->pipeline.measured = index_of(m, measured);
 	return NULL;
@@ -159,8 +157,8 @@ static double waited_for_cpu_ns(const struct rates_run *run)
 	uint64_t ns = 0;
 	size_t i;
 
-	for (i = 0; i < rate_observation__stage_count(run->observation); i++)
-		ns += rate_observation__stage(run->observation, i)->held_ns[RATE_FOR_CPU];
+	for (i = 0; i < run->seen->stage_count; i++)
+		ns += run->seen->stages[i]->held_ns[RATE_FOR_CPU];
 	return (double)ns;
 }
 
@@ -178,9 +176,9 @@ int rates_outlook__find(const struct rates_run *run, struct rates_outlook *outlo
 				   : "the pipeline has no last stage, or several";
 	if (outlook->reason)
 		return 0;
-	for (i = 0; i < rate_observation__stage_count(run->observation); i++)
-		if (rate_observation__stage(run->observation, i)->begin_ns < begin_ns)
-			begin_ns = rate_observation__stage(run->observation, i)->begin_ns;
+	for (i = 0; i < run->seen->stage_count; i++)
+		if (run->seen->stages[i]->begin_ns < begin_ns)
+			begin_ns = run->seen->stages[i]->begin_ns;
 	if (measured->end_ns <= begin_ns)
 		return 0;
 	outlook->measured = measured;
@@ -189,9 +187,15 @@ int rates_outlook__find(const struct rates_run *run, struct rates_outlook *outlo
 	waited_ns = waited_for_cpu_ns(run);
 	outlook->free = (double)measured->bytes_in * 1e9 / (waited_ns < ns ? ns - waited_ns : ns);
 	rc = predict(&model, &outlook->same);
-	if (rc || outlook->same.method == MODEL_UNKNOWN)
+	if (rc)
 		return rc;
-	outlook->is_believed =
-		fabs(log(outlook->same.range.rate / outlook->free)) <= log1p(BELIEVED);
+	if (outlook->same.method == MODEL_UNKNOWN)
+		outlook->reason = "a stage was observed too seldom, or waits for itself";
+	else if (fabs(log(outlook->same.range.rate / outlook->free)) > log1p(BELIEVED))
+		outlook->reason =
+			cli_format("the model gives %s/s for this pipeline, which did %s/s",
+				   cli_bytes((uint64_t)outlook->same.range.rate),
+				   cli_bytes((uint64_t)outlook->free));
+	outlook->is_believed = !outlook->reason;
 	return outlook->is_believed ? predict_ways(&model, outlook) : 0;
 }

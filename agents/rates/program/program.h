@@ -51,6 +51,7 @@ struct rates_run {
 	struct pem_callback *callback;
 	struct pem_pass *pass;
 	struct rate_observation *observation;
+	const struct rate_observed *seen; /* by it; NULL: nothing yet */
 	struct rate_pipes *pipes; /* NULL: sizes of pipes are not known */
 	struct rates_threads *threads; /* NULL: queues of pem/stream.h are not looked for */
 	uint64_t last_clock, last_ns; /* of the last record that came */

@@ -25,25 +25,25 @@ struct shown {
 
 static size_t shown_count(const struct rates_run *run)
 {
-	return rate_observation__stage_count(run->observation) + rates_threads__count(run->threads);
+	return run->seen->stage_count + run->threads->stage_count;
 }
 
 /* Processes come first. */
 static void show(const struct rates_run *run, size_t i, struct shown *s)
 {
-	size_t processes = rate_observation__stage_count(run->observation);
+	size_t processes = run->seen->stage_count;
 	const struct rates_thread *thread;
 
 	*s = (struct shown){.has_bytes = i < processes && run->request->items == RATES_BYTES};
 	if (i < processes) {
-		s->process = rate_observation__stage(run->observation, i);
+		s->process = run->seen->stages[i];
 		s->name = s->process->name;
 		s->pid = s->process->process->pid;
 		s->items = rates_figures__items(run->request, s->process);
 		rates_figures__of(run, s->process, &s->f);
 		return;
 	}
-	thread = rates_threads__stage(run->threads, i - processes);
+	thread = run->threads->stages[i - processes];
 	s->name = thread->name;
 	s->pid = thread->pid;
 	s->tid = thread->tid;
@@ -51,14 +51,64 @@ static void show(const struct rates_run *run, size_t i, struct shown *s)
 	rates_threads__figures(run->threads, thread, &s->f);
 }
 
+/* A queue, whatever it is. */
+struct shown_queue {
+	const char *name;
+	const struct rate_pipe *pipe; /* NULL: it is within a process, of threads: */
+	const struct rates_queue *inner;
+	uint64_t moved, capacity; /* bytes of a pipe, or items; capacity 0: unknown */
+	uint64_t reader_waited_ns, writer_waited_ns;
+};
+
+static size_t queue_count(const struct rates_run *run)
+{
+	return run->seen->queue_count + run->threads->queue_count;
+}
+
+/* Pipes come first. */
+static void show_queue(const struct rates_run *run, size_t i, struct shown_queue *q)
+{
+	size_t pipes = run->seen->queue_count;
+
+	*q = (struct shown_queue){0};
+	if (i < pipes) {
+		q->pipe = run->seen->queues[i];
+		q->name = q->pipe->file->path;
+		q->moved = q->pipe->bytes_read;
+		q->capacity = rate_pipes__bytes(run->pipes, rate_pipe__inode(q->pipe));
+		q->reader_waited_ns = q->pipe->read_blocked_ns;
+		q->writer_waited_ns = q->pipe->write_blocked_ns;
+		return;
+	}
+	q->inner = run->threads->queues[i - pipes];
+	q->name = q->inner->name;
+	q->moved = q->inner->items;
+	q->capacity = q->inner->capacity;
+	q->reader_waited_ns = q->inner->to_blocked_ns;
+	q->writer_waited_ns = q->inner->from_blocked_ns;
+}
+
+/* The name of stage i at an end of a queue. NULL: there are not as many. */
+static const char *end_name(const struct shown_queue *q, bool writes, size_t i)
+{
+	const struct rates_thread *thread;
+
+	if (q->pipe && i >= (writes ? q->pipe->writer_count : q->pipe->reader_count))
+		return NULL;
+	if (q->pipe)
+		return (writes ? q->pipe->writers : q->pipe->readers)[i]->name;
+	thread = writes ? q->inner->from : q->inner->to;
+	return !i && thread ? thread->name : NULL;
+}
+
 /* Of what holds up the pipeline, the thread. NULL: no thread does, or none is known to. */
 static const struct rates_thread *slow_thread(const struct rates_run *run)
 {
 	const struct rate_process *slow = rates_figures__bottleneck(run);
 
-	if (rate_observation__stage_count(run->observation) && !slow)
-		return NULL;
-	return rates_threads__bottleneck(run->threads, slow ? slow->process->pid : 0);
+	if (slow || !run->seen->stage_count)
+		return rates_threads__bottleneck(run->threads, slow ? slow->process->pid : 0);
+	return NULL;
 }
 
 static const char *rate_text(bool has_bytes, double rate)
@@ -125,16 +175,21 @@ static void print_stages(const struct rates_run *run)
 		fprintf(run->request->out, "and %s more (--json)\n", cli_count(count - ROWS));
 }
 
-static const char *names_of(struct rate_process *const *stages, size_t count)
+static const char *end_text(const struct shown_queue *q, bool writes)
 {
-	return count == 1 ? stages[0]->name : cli_format("%zu stages", count);
+	const char *first = end_name(q, writes, 0);
+	size_t count = 1;
+
+	while (first && end_name(q, writes, count))
+		count++;
+	return count > 1 ? cli_format("%zu stages", count) : first ? first : "unknown";
 }
 
 static void print_queues(const struct rates_run *run)
 {
 	struct cli_table *table = cli_table__new(run->request->out);
-	size_t i, count = rate_observation__queue_count(run->observation);
-	const struct rates_queue *inner;
+	struct shown_queue q;
+	size_t i;
 
 	cli_table__column(table, "QUEUE", CLI_CUT);
 	cli_table__column(table, "FROM", CLI_LEFT);
@@ -143,28 +198,16 @@ static void print_queues(const struct rates_run *run)
 	cli_table__column(table, "ITEMS", CLI_RIGHT);
 	cli_table__column(table, "READER WAITED", CLI_RIGHT);
 	cli_table__column(table, "WRITER WAITED", CLI_RIGHT);
-	for (i = 0; i < count && i < ROWS; i++) {
-		const struct rate_pipe *q = rate_observation__queue(run->observation, i);
-
+	for (i = 0; i < queue_count(run) && i < ROWS; i++) {
+		show_queue(run, i, &q);
 		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, q->file->path);
-		cli_table__cell(table, names_of(q->writers, q->writer_count));
-		cli_table__cell(table, names_of(q->readers, q->reader_count));
-		cli_table__cell(table, cli_bytes(q->bytes_read));
-		cli_table__cell(table, "");
-		cli_table__cell(table, cli_duration(q->read_blocked_ns));
-		cli_table__cell(table, cli_duration(q->write_blocked_ns));
-	}
-	for (i = 0; i < rates_threads__queue_count(run->threads) && i < ROWS; i++) {
-		inner = rates_threads__queue(run->threads, i);
-		cli_table__row(table, CLI_PLAIN);
-		cli_table__cell(table, inner->name);
-		cli_table__cell(table, inner->from ? inner->from->name : "unknown");
-		cli_table__cell(table, inner->to ? inner->to->name : "unknown");
-		cli_table__cell(table, "");
-		cli_table__cell(table, cli_count(inner->items));
-		cli_table__cell(table, cli_duration(inner->to_blocked_ns));
-		cli_table__cell(table, cli_duration(inner->from_blocked_ns));
+		cli_table__cell(table, q.name);
+		cli_table__cell(table, end_text(&q, true));
+		cli_table__cell(table, end_text(&q, false));
+		cli_table__cell(table, q.pipe ? cli_bytes(q.moved) : "");
+		cli_table__cell(table, q.pipe ? "" : cli_count(q.moved));
+		cli_table__cell(table, cli_duration(q.reader_waited_ns));
+		cli_table__cell(table, cli_duration(q.writer_waited_ns));
 	}
 	cli_table__print(table);
 }
@@ -208,8 +251,7 @@ static void print_slow_thread(const struct rates_run *run, bool is_within)
 		is_within ? "In it, the bottleneck is" : "The bottleneck is");
 	cli_put_text(out, stage->name);
 	fprintf(out, "%s: the last stages waited for it in %s of %s readings.\n",
-		cli_colour(out, CLI_PLAIN), cli_percent(f.held),
-		cli_count(rates_threads__samples(run->threads)));
+		cli_colour(out, CLI_PLAIN), cli_percent(f.held), cli_count(run->threads->samples));
 }
 
 static void print_bottleneck(const struct rates_run *run)
@@ -219,8 +261,7 @@ static void print_bottleneck(const struct rates_run *run)
 	struct rates_figures f;
 	FILE *out = run->request->out;
 
-	if (!rate_observation__stage_count(run->observation) &&
-	    rates_threads__count(run->threads)) {
+	if (!run->seen->stage_count && run->threads->stage_count) {
 		print_slow_thread(run, false);
 		return;
 	}
@@ -233,7 +274,7 @@ static void print_bottleneck(const struct rates_run *run)
 	}
 	if (!stage) {
 		fprintf(out, "The bottleneck is unknown: %s.\n",
-			rate_observation__stage_count(run->observation)
+			run->seen->stage_count
 				? "no stage takes without giving on, or records were lost"
 			: why ? why
 			      : "no pipe or FIFO has both ends among the observed processes, "
@@ -265,8 +306,7 @@ static void print_phases(const struct rates_run *run)
 {
 	FILE *out = run->request->out;
 	struct shown s;
-	uint32_t k;
-	size_t i;
+	size_t i, k;
 
 	for (i = 0; i < shown_count(run); i++) {
 		show(run, i, &s);
@@ -287,17 +327,12 @@ static void print_outlook(const struct rates_run *run)
 	FILE *out = run->request->out;
 	size_t i;
 
-	if (rates_outlook__find(run, &outlook) || !outlook.measured ||
-	    outlook.same.method == MODEL_UNKNOWN)
+	if (rates_outlook__find(run, &outlook))
 		return;
-	if (!outlook.is_believed) {
-		fprintf(out,
-			"Other pipes are not predicted: the model gives %s/s for this pipeline, "
-			"which did %s/s.\n",
-			cli_bytes((uint64_t)outlook.same.range.rate),
-			cli_bytes((uint64_t)outlook.free));
+	if (outlook.reason && run->seen->stage_count)
+		fprintf(out, "Other pipes are not predicted: %s.\n", outlook.reason);
+	if (!outlook.is_believed)
 		return;
-	}
 	fprintf(out, "The last stage took %s/s", cli_bytes((uint64_t)outlook.was));
 	if (outlook.free > 1.05 * outlook.was)
 		fprintf(out, ", or %s/s of the time in which no stage waited for a CPU",
@@ -318,12 +353,12 @@ static void print_outlook(const struct rates_run *run)
 
 static void print_losses(const struct rates_run *run)
 {
-	if (rates_threads__skipped(run->threads))
+	if (run->threads->skipped)
 		fprintf(run->request->out,
 			"%s queues are missing: they could not be read, or their process had no "
 			"space to show them.\n",
-			cli_count(rates_threads__skipped(run->threads)));
-	if (rates_threads__count(run->threads) && run->request->items != RATES_BYTES)
+			cli_count(run->threads->skipped));
+	if (run->threads->stage_count && run->request->items != RATES_BYTES)
 		fputs("--items is about pipes: an item of another queue is what the program put "
 		      "there.\n",
 		      run->request->out);
@@ -372,14 +407,6 @@ static struct json_object *phases_json(const struct rates_figures *f)
 	return phases;
 }
 
-static void add_operations(struct json_object *object, const struct rate_process *process)
-{
-	cli_json__count(object, "bytes_in", process->bytes_in);
-	cli_json__count(object, "bytes_out", process->bytes_out);
-	cli_json__count(object, "reads", process->reads);
-	cli_json__count(object, "writes", process->writes);
-}
-
 static struct json_object *stage_json(const struct shown *s)
 {
 	struct json_object *object = json_object_new_object();
@@ -402,8 +429,12 @@ static struct json_object *stage_json(const struct shown *s)
 	cli_json__real(object, "other_waits", seconds(f->waits_ns));
 	cli_json__real(object, "unknown", seconds(f->unknown_ns));
 	cli_json__real(object, "held_up", f->held);
-	if (s->process)
-		add_operations(object, s->process);
+	if (s->process) {
+		cli_json__count(object, "bytes_in", s->process->bytes_in);
+		cli_json__count(object, "bytes_out", s->process->bytes_out);
+		cli_json__count(object, "reads", s->process->reads);
+		cli_json__count(object, "writes", s->process->writes);
+	}
 	cli_json__count(object, "intervals", f->estimate.intervals);
 	if (f->estimate.known) {
 		cli_json__real(item, "mean_ns", f->estimate.mean_ns);
@@ -417,54 +448,29 @@ static struct json_object *stage_json(const struct shown *s)
 	return object;
 }
 
-static struct json_object *names_json(struct rate_process *const *stages, size_t count)
+static struct json_object *end_json(const struct shown_queue *q, bool writes)
 {
 	struct json_object *names = json_object_new_array();
+	const char *name;
 	size_t i;
 
-	for (i = 0; i < count; i++)
-		json_object_array_add(names, json_object_new_string(stages[i]->name));
+	for (i = 0; (name = end_name(q, writes, i)); i++)
+		json_object_array_add(names, json_object_new_string(name));
 	return names;
 }
 
-static struct json_object *queue_json(const struct rates_run *run, const struct rate_pipe *queue)
-{
-	struct json_object *object = json_object_new_object();
-	uint32_t capacity = rate_pipes__bytes(run->pipes, rate_pipe__inode(queue));
-
-	cli_json__text(object, "name", queue->file->path);
-	json_object_object_add(object, "from", names_json(queue->writers, queue->writer_count));
-	json_object_object_add(object, "to", names_json(queue->readers, queue->reader_count));
-	cli_json__count(object, "bytes", queue->bytes_read);
-	json_object_object_add(object, "capacity",
-			       capacity ? json_object_new_int64(capacity) : NULL);
-	cli_json__real(object, "reader_blocked", seconds(queue->read_blocked_ns));
-	cli_json__real(object, "writer_blocked", seconds(queue->write_blocked_ns));
-	return object;
-}
-
-static struct json_object *end_json(const struct rates_thread *stage)
-{
-	struct json_object *names = json_object_new_array();
-
-	if (stage)
-		json_object_array_add(names, json_object_new_string(stage->name));
-	return names;
-}
-
-static struct json_object *inner_json(const struct rates_queue *queue)
+static struct json_object *queue_json(const struct shown_queue *q)
 {
 	struct json_object *object = json_object_new_object();
 
-	cli_json__text(object, "name", queue->name);
-	json_object_object_add(object, "from", end_json(queue->from));
-	json_object_object_add(object, "to", end_json(queue->to));
-	cli_json__count(object, "items", queue->items);
+	cli_json__text(object, "name", q->name);
+	json_object_object_add(object, "from", end_json(q, true));
+	json_object_object_add(object, "to", end_json(q, false));
+	cli_json__count(object, q->pipe ? "bytes" : "items", q->moved);
 	json_object_object_add(object, "capacity",
-			       queue->capacity ? json_object_new_int64((int64_t)queue->capacity)
-					       : NULL);
-	cli_json__real(object, "reader_blocked", seconds(queue->to_blocked_ns));
-	cli_json__real(object, "writer_blocked", seconds(queue->from_blocked_ns));
+			       q->capacity ? json_object_new_uint64(q->capacity) : NULL);
+	cli_json__real(object, "reader_blocked", seconds(q->reader_waited_ns));
+	cli_json__real(object, "writer_blocked", seconds(q->writer_waited_ns));
 	return object;
 }
 
@@ -504,6 +510,7 @@ static struct json_object *make_json(const struct rates_run *run)
 	const struct rate_process *bottleneck = rates_figures__bottleneck(run);
 	const struct rates_thread *thread = slow_thread(run);
 	const char *name = thread ? thread->name : bottleneck ? bottleneck->name : NULL;
+	struct shown_queue q;
 	struct shown s;
 	size_t i;
 
@@ -511,15 +518,13 @@ static struct json_object *make_json(const struct rates_run *run)
 		show(run, i, &s);
 		json_object_array_add(stages, stage_json(&s));
 	}
-	for (i = 0; i < rate_observation__queue_count(run->observation); i++)
-		json_object_array_add(
-			queues, queue_json(run, rate_observation__queue(run->observation, i)));
-	for (i = 0; i < rates_threads__queue_count(run->threads); i++)
-		json_object_array_add(queues, inner_json(rates_threads__queue(run->threads, i)));
+	for (i = 0; i < queue_count(run); i++) {
+		show_queue(run, i, &q);
+		json_object_array_add(queues, queue_json(&q));
+	}
 	cli_json__text(object, "command", run->request->title);
 	cli_json__text(object, "item_unit",
-		       rate_observation__stage_count(run->observation) ||
-				       !rates_threads__count(run->threads)
+		       run->seen->stage_count || !run->threads->stage_count
 			       ? rates_figures__unit(run->request)
 			       : "items");
 	json_object_object_add(object, "stages", stages);
@@ -528,50 +533,39 @@ static struct json_object *make_json(const struct rates_run *run)
 	cli_json__real(object, "held_up_outside", rates_figures__outside(run));
 	add_outlook(run, object);
 	cli_json__count(object, "lost", run->lost);
-	cli_json__count(object, "queues_missing", rates_threads__skipped(run->threads));
+	cli_json__count(object, "queues_missing", run->threads->skipped);
 	return object;
-}
-
-static int refresh(struct rates_run *run)
-{
-	int rc = rates_figures__refresh(run);
-
-	if (!rc && run->threads)
-		rates_threads__arrange(run->threads, run->observation);
-	return rc;
 }
 
 struct json_object *rates_report__json(struct rates_run *run)
 {
-	return refresh(run) ? NULL : make_json(run);
+	return rates_figures__refresh(run) ? NULL : make_json(run);
 }
 
 int rates_report__print(struct rates_run *run)
 {
-	struct json_object *page;
+	FILE *out = run->request->out;
 	int status = CLI_DONE;
-	size_t queues;
 
-	if (refresh(run))
+	if (rates_figures__refresh(run))
 		return cli_error(CLI_FAILED, "no memory for the pipeline");
 	if (run->request->json) {
-		cli_json__print(make_json(run), run->request->out, false);
+		cli_json__print(make_json(run), out, false);
 	} else {
-		queues = rate_observation__queue_count(run->observation) +
-			 rates_threads__queue_count(run->threads);
 		print_stages(run);
-		if (queues)
-			fputc('\n', run->request->out);
-		print_queues(run);
-		if (queues)
-			fputc('\n', run->request->out);
+		if (queue_count(run)) {
+			fputc('\n', out);
+			print_queues(run);
+			fputc('\n', out);
+		}
 		print_bottleneck(run);
 		print_phases(run);
 		print_outlook(run);
 		print_losses(run);
 	}
 	if (run->request->page) {
-		page = make_json(run);
+		struct json_object *page = make_json(run);
+
 		status = cli_page__write(run->request->page, rates_html, rates_html_end, page);
 		json_object_put(page);
 	}
@@ -585,7 +579,7 @@ void rates_report__view(struct rates_run *run)
 	struct shown s;
 
 	/* A line of many stages takes long to make, and is not shown unless there is a terminal. */
-	if (!isatty(STDERR_FILENO) || shown_count(run) > VIEWED || refresh(run))
+	if (!isatty(STDERR_FILENO) || shown_count(run) > VIEWED || rates_figures__refresh(run))
 		return;
 	for (i = 0; i < shown_count(run) && used < sizeof(line); i++) {
 		show(run, i, &s);

@@ -23,31 +23,13 @@
 #define PROCESSES_MAX 1024u /* more are not looked at */
 #define DEPTH_MAX 32u /* generations that are followed */
 
-struct process {
+struct rates_process {
 	uint32_t pid;
 	uint32_t number; /* another one for each program that it runs */
 	struct pem_streams *streams; /* NULL: it shows no queue, or has ended */
 	uint64_t found_ns, ask_ns;
 	uint64_t turn; /* of the last search that found it */
 	size_t skipped;
-};
-
-struct rates_threads {
-	const struct rates_request *request;
-	struct process *processes;
-	size_t process_count, process_capacity;
-	struct rates_thread **stages;
-	size_t stage_count, stage_capacity;
-	struct rates_queue **queues;
-	size_t queue_count, queue_capacity;
-	uint64_t search_ns, read_ns; /* when it is time again */
-	uint64_t turn; /* of readings and searches */
-	uint64_t samples;
-	size_t skipped;
-	uint32_t programs;
-	int error;
-	char lacks[sizeof(
-		((struct pem_error *)0)->text)]; /* what a program lacks to show its queues */
 };
 
 struct rates_threads *rates_threads__new(const struct rates_request *request)
@@ -81,7 +63,7 @@ void rates_threads__free(struct rates_threads *t)
 
 /* --- processes --- */
 
-static void ask(struct rates_threads *t, struct process *process)
+static void ask(struct rates_threads *t, struct rates_process *process)
 {
 	struct pem_error error = {{0}};
 
@@ -90,7 +72,7 @@ static void ask(struct rates_threads *t, struct process *process)
 	else
 		process->streams = pem_streams__open(process->pid, &error);
 	if (!process->streams && errno == ENODATA)
-		snprintf(t->lacks, sizeof(t->lacks), "%s", error.text);
+		t->lacks = error;
 	if (process->streams && !process->number)
 		process->number = ++t->programs;
 	process->ask_ns = cli_now_ns();
@@ -112,7 +94,8 @@ static bool find_process(int pid, void *arg)
 	if (i == t->process_count) {
 		if (pem_grow(&t->processes, sizeof(*t->processes), i + 1, &t->process_capacity))
 			return false;
-		t->processes[i] = (struct process){.pid = (uint32_t)pid, .found_ns = cli_now_ns()};
+		t->processes[i] =
+			(struct rates_process){.pid = (uint32_t)pid, .found_ns = cli_now_ns()};
 		t->process_count++;
 	}
 	t->processes[i].turn = t->turn;
@@ -146,7 +129,7 @@ static void search(struct rates_threads *t)
 
 /* --- a reading --- */
 
-static struct rates_thread *stage_of(struct rates_threads *t, const struct process *process,
+static struct rates_thread *stage_of(struct rates_threads *t, const struct rates_process *process,
 				     const struct pem_streams_end *end)
 {
 	struct rates_thread *stage;
@@ -174,7 +157,7 @@ static struct rates_thread *stage_of(struct rates_threads *t, const struct proce
 	return stage;
 }
 
-static struct rates_queue *queue_of(struct rates_threads *t, const struct process *process,
+static struct rates_queue *queue_of(struct rates_threads *t, const struct rates_process *process,
 				    const struct pem_streams_queue *seen)
 {
 	struct rates_queue *queue;
@@ -201,7 +184,7 @@ static struct rates_queue *queue_of(struct rates_threads *t, const struct proces
 }
 
 /* The thread at an end, as it is now. NULL: no thread uses it. */
-static struct rates_thread *take_end(struct rates_threads *t, const struct process *process,
+static struct rates_thread *take_end(struct rates_threads *t, const struct rates_process *process,
 				     const struct pem_streams_end *end, uint64_t at_ns)
 {
 	struct rates_thread *stage = end->tid ? stage_of(t, process, end) : NULL;
@@ -227,7 +210,7 @@ static void block(struct rates_thread *stage, const struct pem_streams_end *end,
 	stage->waits_for = other;
 }
 
-static void take_queue(struct rates_threads *t, const struct process *process,
+static void take_queue(struct rates_threads *t, const struct rates_process *process,
 		       const struct pem_streams_queue *seen)
 {
 	struct rates_queue *queue = queue_of(t, process, seen);
@@ -281,7 +264,7 @@ static void serve(struct rates_thread *stage, const struct pem_streams_service *
 	stage->blocked_out_ns += s->blocked_out_ns;
 }
 
-static void serve_all(struct rates_threads *t, const struct process *process, size_t count)
+static void serve_all(struct rates_threads *t, const struct rates_process *process, size_t count)
 {
 	struct pem_streams_service service = {.size = sizeof(service)};
 	const struct pem_streams_queue *seen;
@@ -311,7 +294,7 @@ static void serve_all(struct rates_threads *t, const struct process *process, si
 	}
 }
 
-static void read_process(struct rates_threads *t, struct process *process)
+static void read_process(struct rates_threads *t, struct rates_process *process)
 {
 	ptrdiff_t i, count = pem_streams__read(process->streams, &process->skipped);
 
@@ -375,19 +358,14 @@ int rates_threads__tick(struct rates_threads *t)
 	return cli_now_ns() >= t->read_ns ? read_all(t) : t->error;
 }
 
-bool rates_threads__has_any(const struct rates_threads *t)
-{
-	return t->programs > 0;
-}
-
 const char *rates_threads__why_none(const struct rates_threads *t)
 {
-	if (!t || t->stage_count)
+	if (t->stage_count)
 		return NULL;
 	if (t->programs)
 		return "no thread of the program used a queue; a pipeline of GStreamer without "
 		       "queue elements is one thread, so its elements can't be told apart";
-	return *t->lacks ? t->lacks : NULL;
+	return *t->lacks.text ? t->lacks.text : NULL;
 }
 
 int rates_threads__finish(struct rates_threads *t)
@@ -409,22 +387,21 @@ static int by_level(const void *a, const void *b)
 	return one->tid < other->tid ? -1 : one->tid > other->tid;
 }
 
-static size_t same_names(const struct rates_threads *t, const struct rate_observation *others,
+static size_t same_names(const struct rates_threads *t, const struct rate_observed *others,
 			 size_t i)
 {
 	size_t k, same = 0;
 
-	for (k = 0; k < rate_observation__stage_count(others); k++)
-		same += !strcmp(rate_observation__stage(others, k)->process->name,
-				t->stages[i]->stage);
+	for (k = 0; k < others->stage_count; k++)
+		same += !strcmp(others->stages[k]->process->name, t->stages[i]->stage);
 	for (k = 0; k < i; k++)
 		same += !strcmp(t->stages[k]->stage, t->stages[i]->stage);
 	return same;
 }
 
-void rates_threads__arrange(struct rates_threads *t, const struct rate_observation *others)
+void rates_threads__arrange(struct rates_threads *t, const struct rate_observed *others)
 {
-	size_t i, round, same;
+	size_t i, round;
 
 	for (i = 0; i < t->stage_count; i++)
 		t->stages[i]->level = 0;
@@ -444,45 +421,8 @@ void rates_threads__arrange(struct rates_threads *t, const struct rate_observati
 			if (stage->inputs ? t->queues[round]->to == stage
 					  : t->queues[round]->from == stage)
 				stage->items += t->queues[round]->items;
-		same = same_names(t, others, i);
-		if (!*stage->stage)
-			snprintf(stage->name, sizeof(stage->name), "%u", stage->tid);
-		else if (same)
-			snprintf(stage->name, sizeof(stage->name), "%s#%zu", stage->stage,
-				 same + 1);
-		else
-			snprintf(stage->name, sizeof(stage->name), "%s", stage->stage);
+		rate_process__name(stage->name, stage->stage, stage->tid, same_names(t, others, i));
 	}
-}
-
-size_t rates_threads__count(const struct rates_threads *t)
-{
-	return t ? t->stage_count : 0;
-}
-
-struct rates_thread *rates_threads__stage(const struct rates_threads *t, size_t i)
-{
-	return t->stages[i];
-}
-
-size_t rates_threads__queue_count(const struct rates_threads *t)
-{
-	return t ? t->queue_count : 0;
-}
-
-const struct rates_queue *rates_threads__queue(const struct rates_threads *t, size_t i)
-{
-	return t->queues[i];
-}
-
-size_t rates_threads__skipped(const struct rates_threads *t)
-{
-	return t ? t->skipped : 0;
-}
-
-uint64_t rates_threads__samples(const struct rates_threads *t)
-{
-	return t ? t->samples : 0;
 }
 
 const struct rates_thread *rates_threads__bottleneck(const struct rates_threads *t, uint32_t pid)
@@ -491,7 +431,7 @@ const struct rates_thread *rates_threads__bottleneck(const struct rates_threads 
 	uint64_t second = 0, difference;
 	size_t i;
 
-	for (i = 0; i < rates_threads__count(t); i++) {
+	for (i = 0; i < t->stage_count; i++) {
 		const struct rates_thread *stage = t->stages[i];
 
 		if (pid && stage->pid != pid)

@@ -15,7 +15,7 @@
 #include "program/program.h"
 
 struct rates_thread {
-	char name[96]; /* as arranged; unique among all stages */
+	char name[RATE_STAGE_BYTES]; /* as arranged; unique among all stages */
 	char stage[32]; /* its stage, or the thread's name */
 	uint32_t pid, tid;
 	uint32_t number; /* of its program, of those with queues */
@@ -44,7 +44,25 @@ struct rates_queue {
 	uint64_t from_blocked_ns, to_blocked_ns;
 };
 
-struct rates_threads;
+struct rates_process;
+
+/* Stages and queues of all processes. Stages are as they were last arranged. */
+struct rates_threads {
+	struct rates_thread **stages;
+	struct rates_queue **queues;
+	size_t stage_count, queue_count;
+	size_t skipped; /* queues that could not be read, or that processes could not show */
+	uint64_t samples; /* readings that show whom the last stages waited for */
+	uint32_t programs; /* that have shown queues, or that they have none */
+	/* For threads.c alone: */
+	const struct rates_request *request;
+	struct rates_process *processes;
+	size_t process_count, process_capacity, stage_capacity, queue_capacity;
+	uint64_t search_ns, read_ns; /* when it is time again */
+	uint64_t turn; /* of readings and searches */
+	struct pem_error lacks; /* why a program shows no queues */
+	int error;
+};
 
 /* NULL: no memory. request: of which processes; used until rates_threads__free. */
 struct rates_threads *rates_threads__new(const struct rates_request *request);
@@ -52,24 +70,13 @@ struct rates_threads *rates_threads__new(const struct rates_request *request);
 void rates_threads__free(struct rates_threads *t);
 /* Search and read, as far as it is time. Returns 0 or -ENOMEM. */
 int rates_threads__tick(struct rates_threads *t);
-/* Did a process show queues, or that it has none? */
-bool rates_threads__has_any(const struct rates_threads *t);
 /* A sentence, if there is no stage, and the reason is known; or NULL. */
 const char *rates_threads__why_none(const struct rates_threads *t);
 /* Read all for the last time, whether it is time or not. Returns 0 or -ENOMEM. */
 int rates_threads__finish(struct rates_threads *t);
 
 /* Name and sort stages; others: stages that have names already. */
-void rates_threads__arrange(struct rates_threads *t, const struct rate_observation *others);
-/* How many there are; NULL is accepted. Numbers are those of the last arrangement. */
-size_t rates_threads__count(const struct rates_threads *t);
-struct rates_thread *rates_threads__stage(const struct rates_threads *t, size_t i);
-size_t rates_threads__queue_count(const struct rates_threads *t);
-const struct rates_queue *rates_threads__queue(const struct rates_threads *t, size_t i);
-/* Queues that could not be read, or that processes could not show. */
-size_t rates_threads__skipped(const struct rates_threads *t);
-/* Readings that show whom the last stages waited for. */
-uint64_t rates_threads__samples(const struct rates_threads *t);
+void rates_threads__arrange(struct rates_threads *t, const struct rate_observed *others);
 /* The stage that holds up the others, of all processes, or of one. NULL: unknown. */
 const struct rates_thread *rates_threads__bottleneck(const struct rates_threads *t, uint32_t pid);
 /* What is known of a stage. */

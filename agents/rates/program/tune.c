@@ -77,8 +77,8 @@ static void name_pipe(const struct rates_run *run, const struct rate_pipe *queue
 	memset(wish, 0, sizeof(*wish));
 	snprintf(wish->from, sizeof(wish->from), "%s", queue->writers[0]->process->name);
 	snprintf(wish->to, sizeof(wish->to), "%s", queue->readers[0]->process->name);
-	for (i = 0; i < rate_observation__queue_count(run->observation); i++) {
-		const struct rate_pipe *other = rate_observation__queue(run->observation, i);
+	for (i = 0; i < run->seen->queue_count; i++) {
+		const struct rate_pipe *other = run->seen->queues[i];
 
 		if (!is_alike(queue, other))
 			continue;
@@ -129,21 +129,21 @@ static double running_ns(const struct rates_run *run)
 	uint64_t ns = 0;
 	size_t i;
 
-	for (i = 0; i < rate_observation__stage_count(run->observation); i++)
-		ns += rate_observation__stage(run->observation, i)->ns[RATE_RUNS];
+	for (i = 0; i < run->seen->stage_count; i++)
+		ns += run->seen->stages[i]->ns[RATE_RUNS];
 	return (double)ns;
 }
 
 static int propose_all(struct pem_agent *agent, const struct rates_run *run)
 {
 	struct pem_db_directive gain = {.size = sizeof(gain), .rank = 1};
-	size_t i, count = rate_observation__queue_count(run->observation);
+	size_t i, count = run->seen->queue_count;
 	uint32_t limit = rate_pipes__limit(), bytes = limit < SIZE_LEAST ? limit : SIZE_LEAST;
 	int rc = 0;
 
 	predict(run, &gain);
 	for (i = 0; !rc && i < count && i < MODEL_QUEUES_MAX; i++) {
-		const struct rate_pipe *queue = rate_observation__queue(run->observation, i);
+		const struct rate_pipe *queue = run->seen->queues[i];
 		uint32_t was = rate_pipes__bytes(run->pipes, rate_pipe__inode(queue));
 		double cost_ns = (double)queue->blocks * BLOCK_NS;
 
