@@ -142,7 +142,10 @@ struct cli_progress {
 void cli_progress__start(struct cli_progress *progress, const char *what);
 void cli_progress__update(uint64_t done, uint64_t total, void *progress);
 void cli_progress__end(struct cli_progress *progress);
-/* Show a line in place of the last such one, on a terminal that can take it away again. */
+/*
+ * Show a line in place of the last such one, on a terminal that can take it away again. It is cut
+ * to the terminal's width.
+ */
 void cli_progress__show(const char *text);
 /* Take away the line that is shown, if there is one. */
 void cli_progress__clear(void);
@@ -184,6 +187,14 @@ int cli_page__write(const char *path, const char *page, const char *end, struct 
  * written.
  */
 int cli_finish_output(int status);
+/*
+ * Open the file of a verb's result. *path: NULL: standard output if is_result, or standard error;
+ * "-": standard output, and *path becomes NULL. Returns a status, after printing an error; *out is
+ * NULL then.
+ */
+int cli_output__open(const char **path, bool is_result, FILE **out);
+/* Flush or close it. Returns status, or another one after printing an error. NULL is accepted. */
+int cli_output__close(const char *path, FILE *out, int status);
 
 /* --- counters that counted for a part of the time (estimate.c) --- */
 
@@ -390,6 +401,8 @@ void cli_descriptors__raise(void);
 /* Start the command, and pass signals to it from then on. Returns its pid, or -errno with error. */
 pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_run_options *options,
 		     struct pem_error *error);
+/* The command was not started: print why, and return a status. rc: that of cli_run__start. */
+int cli_run__not_started(int rc, const struct pem_error *error);
 /*
  * Do the session's work until the command ends. SIGINT, SIGQUIT, SIGTERM and SIGHUP reach the
  * command (signals of the terminal do so anyway). A second signal stops the work at once.

@@ -379,6 +379,14 @@ void cli_run__prepare(void)
 	install(NULL, 2);
 }
 
+int cli_run__not_started(int rc, const struct pem_error *error)
+{
+	return cli_error(rc == -ENOENT                     ? CLI_NOT_FOUND
+			 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
+							   : CLI_FAILED,
+			 "%s", *error->text != '\0' ? error->text : strerror(-rc));
+}
+
 pid_t cli_run__start(struct cli_run *run, char *const argv[], const struct pem_run_options *options,
 		     struct pem_error *error)
 {

@@ -158,3 +158,32 @@ int cli_finish_output(int status)
 		return cli_error(CLI_FAILED, "cannot write standard output: %s", strerror(errno));
 	return status;
 }
+
+int cli_output__open(const char **path, bool is_result, FILE **out)
+{
+	*out = is_result ? stdout : stderr;
+	if (*path != NULL && strcmp(*path, "-") == 0) {
+		*out = stdout;
+		*path = NULL;
+	}
+	if (*path != NULL)
+		*out = fopen(*path, "we");
+	return *out != NULL ? CLI_DONE
+			    : cli_error(cli_status_of_errno(errno), "cannot write %s: %s", *path,
+					strerror(errno));
+}
+
+int cli_output__close(const char *path, FILE *out, int status)
+{
+	bool bad;
+
+	if (out == NULL)
+		return status;
+	bad = fflush(out) != 0 || ferror(out);
+	if (path != NULL)
+		bad |= fclose(out) != 0;
+	if (bad) /* an error of the command itself is more important */
+		status = cli_error(status != CLI_DONE ? status : CLI_FAILED,
+				   "cannot write the result: %s", strerror(errno));
+	return status;
+}

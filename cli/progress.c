@@ -22,13 +22,23 @@ uint64_t cli_now_ns(void)
 /* Threads of libpem show lines and say sentences, too. */
 static atomic_bool is_shown;
 
+/* Is it a byte of a character in UTF-8, but not the first? */
+static bool is_inside(char byte)
+{
+	return (byte & 0xc0) == 0x80;
+}
+
 void cli_progress__show(const char *text)
 {
 	const char *term = getenv("TERM");
+	unsigned int columns = cli_width(stderr) - 1;
+	int bytes = 0;
 
 	if (!isatty(STDERR_FILENO) || term == NULL || strcmp(term, "dumb") == 0)
 		return;
-	fprintf(stderr, "\r%s\033[K", text);
+	for (; text[bytes] != '\0' && (columns != 0 || is_inside(text[bytes])); bytes++)
+		columns -= !is_inside(text[bytes]);
+	fprintf(stderr, "\r%.*s\033[K", bytes, text);
 	atomic_store(&is_shown, *text != '\0');
 }
 

@@ -398,17 +398,13 @@ static int run_command(struct record *r, struct pem_session *session, bool *star
 	struct cli_run run = {.session = session};
 	char **command = cli_hardware__command(&r->hardware, r->command, &run_options);
 	struct pem_error error = {{0}};
-	int status, rc;
+	int rc;
 
 	add_tick(r, &run);
 	rc = cli_run__start(&run, command, &run_options, &error);
 	*started = rc >= 0;
-	if (rc < 0) {
-		status = rc == -ENOENT                     ? CLI_NOT_FOUND
-			 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
-							   : CLI_FAILED;
-		return cli_error(status, "%s", *error.text != '\0' ? error.text : strerror(-rc));
-	}
+	if (rc < 0)
+		return cli_run__not_started(rc, &error);
 	cli_triggers__attach(&r->triggers, run.pid, &r->attach);
 	cli_run__go_first(); /* the command already runs, with the priority that it got */
 	cli_run__wait(&run);

@@ -192,10 +192,7 @@ static int count_command(struct stat *s, struct pem_session *session)
 
 	rc = cli_run__start(&run, command, &run_options, &error);
 	if (rc < 0)
-		return cli_error(rc == -ENOENT                     ? CLI_NOT_FOUND
-				 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
-								   : CLI_FAILED,
-				 "%s", *error.text != '\0' ? error.text : strerror(-rc));
+		return cli_run__not_started(rc, &error);
 	/* Opening the kernel's sources does not count as time of the command. */
 	s->start_ns = s->last_ns = cli_now_ns();
 	cli_run__wait(&run);
@@ -203,38 +200,6 @@ static int count_command(struct stat *s, struct pem_session *session)
 	cli_run__explain(&run, s->command[0]);
 	status = finish(s, session, ns);
 	return cli_run__status(&run) != 0 ? cli_run__status(&run) : status;
-}
-
-static int open_output(struct stat *s)
-{
-	s->out = s->json ? stdout : stderr;
-	if (s->path == NULL)
-		return CLI_DONE;
-	if (strcmp(s->path, "-") == 0) {
-		s->out = stdout;
-		s->path = NULL;
-		return CLI_DONE;
-	}
-	s->out = fopen(s->path, "we");
-	if (s->out == NULL)
-		return cli_error(cli_status_of_errno(errno), "cannot write %s: %s", s->path,
-				 strerror(errno));
-	return CLI_DONE;
-}
-
-static int close_output(struct stat *s, int status)
-{
-	bool bad;
-
-	if (s->out == NULL)
-		return status;
-	bad = fflush(s->out) != 0 || ferror(s->out);
-	if (s->path != NULL)
-		bad |= fclose(s->out) != 0;
-	if (bad) /* an error of the command itself is more important */
-		status = cli_error(status != CLI_DONE ? status : CLI_FAILED,
-				   "cannot write the result: %s", strerror(errno));
-	return status;
 }
 
 static int run(const struct cli_verb *verb, int argc, char **argv)
@@ -260,7 +225,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = cli_hardware__start(&s.hardware, s.hardware_path, s.command, &s.patterns,
 					     "HW::Simulated::*");
 	if (status == CLI_DONE)
-		status = open_output(&s);
+		status = cli_output__open(&s.path, s.json, &s.out);
 	if (status != CLI_DONE)
 		goto end;
 	if (s.hardware_path != NULL)
@@ -283,7 +248,7 @@ static int run(const struct cli_verb *verb, int argc, char **argv)
 		status = s.command[0] == NULL ? count_attached(&s, session)
 					      : count_command(&s, session);
 end:
-	status = close_output(&s, status);
+	status = cli_output__close(s.path, s.out, status);
 	pem_session__close(session); /* closes its handles, too */
 	stat_events__free(&s);
 	cli_hardware__end(&s.hardware);

@@ -223,10 +223,7 @@ static int start_command(struct run *r)
 	close(in);
 	close(out);
 	if (r->pid < 0)
-		return cli_error(r->pid == -ENOENT                         ? CLI_NOT_FOUND
-				 : r->pid == -EACCES || r->pid == -ENOEXEC ? CLI_NOT_EXECUTABLE
-									   : CLI_FAILED,
-				 "%s", *error.text != '\0' ? error.text : strerror(-r->pid));
+		return cli_run__not_started(r->pid, &error);
 	r->top.command = r->command[0];
 	if (r->attach.count != 0)
 		return CLI_DONE;

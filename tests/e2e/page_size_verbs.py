@@ -227,7 +227,7 @@ def the_first_figures_of_a_gain():
         rc, _, err = home.agent(*command)
         equal(rc, 0, err)
         said += err
-    assert "measured gain" in said or "can't be told yet" in said or "runs alone" in said, said
+    assert "measured gain" in said or "is not known yet" in said or "runs alone" in said, said
     assert "% faster (" not in said, said
 
 

@@ -124,12 +124,37 @@ static void errors_begin_lines_of_their_own(void **state)
 	close(terminal);
 }
 
+static void a_line_is_cut_to_the_width_of_the_terminal(void **state)
+{
+	const struct winsize size = {.ws_row = 24, .ws_col = 40};
+	int terminal, end, before = dup(STDERR_FILENO);
+	char text[512];
+
+	(void)state;
+	setenv("TERM", "xterm", 1);
+	assert_int_equal(openpty(&terminal, &end, NULL, NULL, &size), 0);
+	assert_true(dup2(end, STDERR_FILENO) >= 0);
+	/* 38 characters, one of two bytes, and more. */
+	cli_progress__show("0123456789012345678901234567890123456\xc3\xa4"
+			   "8 cut");
+	cli_progress__clear();
+	cli_say("the end");
+	assert_true(dup2(before, STDERR_FILENO) >= 0);
+	read_terminal(terminal, text, sizeof(text), "the end");
+	assert_non_null(strstr(text, "\r0123456789012345678901234567890123456\xc3\xa4"
+				     "8\033[K"));
+	close(before);
+	close(end);
+	close(terminal);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(only_who_asked_is_told_of_progress),
 		cmocka_unit_test(a_warning_clears_the_line_of_progress),
 		cmocka_unit_test(errors_begin_lines_of_their_own),
+		cmocka_unit_test(a_line_is_cut_to_the_width_of_the_terminal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

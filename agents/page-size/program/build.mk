@@ -3,7 +3,7 @@
 
 PAGE_PROGRAM_OBJ = $(call objects,$(wildcard $(addprefix agents/page-size/,program/*.c plan/*.c \
   model/*.c calibrate/*.c sites/*.c profile/*.c timer/*.c apply/files.c apply/supply.c)) $(addprefix cli/,actions.c options.c text.c table.c json.c \
-  progress.c plugin.c command.c patterns.c counted.c names.c descriptors.c temporary.c version.c page.c) shared/plugin_folders.c shared/processes.c) $(PAGE_SIZE_PAGE)
+  progress.c plugin.c command.c patterns.c counted.c names.c descriptors.c temporary.c version.c page.c) shared/plugin_folders.c shared/processes.c agents/loop/program/outcome.c) $(PAGE_SIZE_PAGE)
 
 ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON)),)
 ALL += $(B)/bin/pem-page-size

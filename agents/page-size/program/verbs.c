@@ -2,6 +2,8 @@
 /* verbs.c - run, apply, validate and profile: from what was asked for to an exit status */
 #include "program.h"
 
+#include "program/outcome.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -10,33 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* A larger part of a run's time in which other programs had its CPU is shown. */
-#define WAITED_LEAST 0.05
-
-static void tell(const struct pem_agent_report *report)
-{
-	static const char *const purposes[] = {"without large pages", "observed",
-					       "with large pages",
-					       "without large pages, to compare"};
-	char gain[160] = "", waited[64] = "";
-
-	if (report->treated && report->controls && report->treated + report->controls > 2) {
-		/* An interval that has no end yet is no figure for people. */
-		if (report->gain_low < -100)
-			snprintf(gain, sizeof(gain), "; the gain can't be told yet");
-		else
-			snprintf(gain, sizeof(gain), "; measured gain %.1f %% (%.1f to %.1f)",
-				 report->gain, report->gain_low, report->gain_high);
-		snprintf(gain + strlen(gain), sizeof(gain) - strlen(gain),
-			 ": %u run%s with, %u without", report->treated,
-			 report->treated == 1 ? "" : "s", report->controls);
-	}
-	if (report->waited > WAITED_LEAST * report->seconds)
-		snprintf(waited, sizeof(waited), ", %.3f s of it waiting for a CPU",
-			 report->waited);
-	cli_say("run %" PRId64 ", %s: %.3f s%s%s", report->run, purposes[report->purpose],
-		report->seconds, waited, gain);
-}
+static const char *const purposes[] = {"without large pages", "observed", "with large pages",
+				       "without large pages, to compare"};
 
 /* Refuse what can't be changed. The loop refuses the rest. */
 static int check(const struct page_request *request)
@@ -57,14 +34,9 @@ static int run_once(const struct page_request *request, bool always,
 	struct pem_error error;
 	int status = page_agent__run(request, always, report, &error);
 
-	if (status == -ENOENT || status == -EACCES)
-		return cli_error(status == -ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE, "%s",
-				 error.text);
-	if (status == -EPERM)
-		return cli_error(CLI_NOT_HERE, "%s", error.text);
 	if (status < 0)
-		return cli_fail(status, &error);
-	tell(report);
+		return agent_outcome__fail(status, &error);
+	agent_outcome__say(report, purposes, "");
 	return status;
 }
 

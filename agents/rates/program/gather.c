@@ -255,10 +255,7 @@ static int watch(struct live *live, struct pem_session *session)
 	} else {
 		rc = cli_run__start(&run, request->words, &options, &error);
 		if (rc < 0)
-			return cli_error(rc == -ENOENT                     ? CLI_NOT_FOUND
-					 : rc == -EACCES || rc == -ENOEXEC ? CLI_NOT_EXECUTABLE
-									   : CLI_FAILED,
-					 "%s", *error.text ? error.text : strerror(-rc));
+			return cli_run__not_started(rc, &error);
 		cli_run__wait(&run);
 		cli_run__explain(&run, request->words[0]);
 		status = cli_run__status(&run);

@@ -125,37 +125,6 @@ static bool is_trace(char **words)
 	       access(path, F_OK) == 0;
 }
 
-static int open_output(struct rates_request *request, bool is_of_trace)
-{
-	request->out = request->json || is_of_trace ? stdout : stderr;
-	if (!request->output)
-		return CLI_DONE;
-	if (!strcmp(request->output, "-")) {
-		request->out = stdout;
-		request->output = NULL;
-		return CLI_DONE;
-	}
-	request->out = fopen(request->output, "we");
-	return request->out ? CLI_DONE
-			    : cli_error(cli_status_of_errno(errno), "cannot write %s: %s",
-					request->output, strerror(errno));
-}
-
-static int close_output(struct rates_request *request, int status)
-{
-	bool bad;
-
-	if (!request->out)
-		return status;
-	bad = fflush(request->out) || ferror(request->out);
-	if (request->output)
-		bad |= fclose(request->out) != 0;
-	if (bad) /* an error of the command itself is more important */
-		status = cli_error(status != CLI_DONE ? status : CLI_FAILED,
-				   "cannot write the result: %s", strerror(errno));
-	return status;
-}
-
 /* Say in words what is observed. */
 static void name_target(struct rates_request *request)
 {
@@ -191,7 +160,8 @@ static int find_rates(struct rates_request *request)
 {
 	struct rates_run run = {.request = request, .lock = PTHREAD_MUTEX_INITIALIZER};
 	bool is_of_trace = !request->attach.count && is_trace(request->words);
-	int status = open_output(request, is_of_trace), printed;
+	int printed, status = cli_output__open(&request->output, request->json || is_of_trace,
+					       &request->out);
 
 	if (status == CLI_DONE && request->tune)
 		status = rates_tune(&run);
@@ -203,7 +173,7 @@ static int find_rates(struct rates_request *request)
 		status = status == CLI_DONE ? printed : status;
 	}
 	rates_run__free(&run);
-	return close_output(request, status);
+	return cli_output__close(request->output, request->out, status);
 }
 
 int main(int argc, char **argv)

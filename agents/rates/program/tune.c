@@ -8,6 +8,8 @@
  */
 #include "program/program.h"
 
+#include "loop/program/outcome.h"
+
 #include <pem/agent.h>
 
 #include <errno.h>
@@ -269,34 +271,23 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 
 static const char *const purposes[] = {"with pipes as they are", "observed", "with longer pipes",
 				       "with pipes as they are, to compare"};
-static const char *const purpose_names[] = {"alone", "observed", "treated", "control"};
-static const char *const verdicts[] = {"faster", "equal", "slower", "unclear"};
 
 static void tell(const struct tuning *tuning, const struct pem_agent_report *report)
 {
-	const char *gain = "", *end = "";
+	const char *end = "";
 
-	if (report->treated && report->controls && report->treated + report->controls > 2)
-		gain = report->gain_low < -100
-			       ? "; the gain is unknown so far"
-			       : cli_format("; gain %.1f %% (%.1f to %.1f)", report->gain,
-					    report->gain_low, report->gain_high);
-	if (report->treated || report->controls)
-		gain = cli_format("%s, %u with, %u without", gain, report->treated,
-				  report->controls);
 	if (report->verdict == PEM_AGENT_FASTER)
 		end = ". The longer pipes are kept";
 	else if (report->verdict != PEM_AGENT_UNCLEAR)
 		end = ". The longer pipes are withdrawn";
 	else if (tuning->is_modelled && !report->directives)
 		end = ". No longer pipe is worth a trial";
-	cli_say("run %" PRId64 ", %s: %.3f s%s%s", report->run, purposes[report->purpose],
-		report->seconds, gain, end);
+	agent_outcome__say(report, purposes, end);
 }
 
 static void print_json(const struct tuning *tuning, const struct pem_agent_report *report)
 {
-	struct json_object *object = json_object_new_object(), *pipes = json_object_new_array();
+	struct json_object *object = agent_outcome__json(report), *pipes = json_object_new_array();
 	size_t i;
 
 	for (i = 0; i < tuning->wish_count; i++) {
@@ -312,18 +303,6 @@ static void print_json(const struct tuning *tuning, const struct pem_agent_repor
 		cli_json__count(pipe, "was_bytes", wish->was_bytes);
 		json_object_array_add(pipes, pipe);
 	}
-	cli_json__count(object, "run", (uint64_t)report->run);
-	cli_json__text(object, "purpose", purpose_names[report->purpose]);
-	cli_json__text(object, "verdict", verdicts[report->verdict]);
-	cli_json__real(object, "seconds", report->seconds);
-	cli_json__real(object, "gain", report->gain);
-	cli_json__real(object, "gain_low", report->gain_low);
-	cli_json__real(object, "gain_high", report->gain_high);
-	cli_json__count(object, "treated", report->treated);
-	cli_json__count(object, "controls", report->controls);
-	cli_json__count(object, "directives", report->directives);
-	cli_json__flag(object, "kept", report->kept);
-	cli_json__flag(object, "counts", !report->excluded);
 	json_object_object_add(object, "pipes", pipes);
 	json_object_object_add(object, "observation", tuning->observation);
 	cli_json__print(object, tuning->run->request->out, false);
@@ -360,12 +339,8 @@ int rates_tune(struct rates_run *run)
 	cli_descriptors__raise();
 	status = pem_agent__run(&ops, &tuning, request->words, &options, &report, &error);
 	rate_pipes__free(tuning.pipes);
-	if (status == -ENOENT || status == -EACCES)
-		return cli_error(status == -ENOENT ? CLI_NOT_FOUND : CLI_NOT_EXECUTABLE, "%s",
-				 error.text);
 	if (status < 0)
-		return status == -EPERM ? cli_error(CLI_NOT_HERE, "%s", error.text)
-					: cli_fail(status, &error);
+		return agent_outcome__fail(status, &error);
 	if (!request->quiet)
 		tell(&tuning, &report);
 	if (request->json)
