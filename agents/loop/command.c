@@ -5,16 +5,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+
+#define POLL_MS 100
 
 extern char **environ;
 
@@ -307,6 +311,35 @@ static void forget_own_peak(void)
 	}
 }
 
+/* Let the agent act on the command when it is time. Returns for how many ms to wait then. */
+static int act(struct pem_agent *agent, double *due_s)
+{
+	double wait_s = *due_s - now_s();
+	uint64_t pause_ns;
+
+	if (agent->ops->act && wait_s <= 0) {
+		pause_ns = agent->ops->act(agent, agent->arg);
+		wait_s = pause_ns ? (double)pause_ns / 1e9 : INFINITY;
+		*due_s = now_s() + wait_s;
+	}
+	return agent->ops->act && wait_s * 1e3 < POLL_MS ? (int)(wait_s * 1e3) + 1 : POLL_MS;
+}
+
+/* Let the agent act until the command ends, or until it has done all. */
+static void act_until_end(struct pem_agent *agent, pid_t pid)
+{
+	struct pollfd end = {.events = POLLIN};
+	double due_s = 0;
+
+	if (!agent->ops->act || agent->purpose != PEM_AGENT_TREATED)
+		return;
+	end.fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	while (end.fd >= 0 && !isinf(due_s) && poll(&end, 1, act(agent, &due_s)) <= 0)
+		;
+	if (end.fd >= 0)
+		close(end.fd);
+}
+
 /*
  * Wait until the command ends, and leave it a zombie. Returns how long its first thread was ready
  * to run without a CPU: the second number of /proc/PID/schedstat. 0: unknown.
@@ -330,15 +363,17 @@ static double wait_and_ask(pid_t pid)
 }
 
 /* used: by the command and what it waited for; under a session its peak is that of all children. */
-static int wait_for(pid_t pid, struct pem_session *session, struct rusage *used)
+static int wait_for(struct pem_agent *agent, pid_t pid, struct pem_session *session,
+		    struct rusage *used)
 {
 	struct rusage before;
 	int status = 0, rc = 0;
+	double due_s = 0;
 
 	getrusage(RUSAGE_CHILDREN, &before);
 	if (session) {
 		while (rc == 0)
-			rc = pem_session__poll(session, 100, &status);
+			rc = pem_session__poll(session, act(agent, &due_s), &status);
 		getrusage(RUSAGE_CHILDREN, used);
 		timersub(&used->ru_utime, &before.ru_utime, &used->ru_utime);
 		timersub(&used->ru_stime, &before.ru_stime, &used->ru_stime);
@@ -374,8 +409,10 @@ int agent_command__run(struct pem_agent *agent, struct pem_session *session,
 	command = pid;
 	if (pending)
 		kill(pid, pending);
+	if (!session)
+		act_until_end(agent, pid);
 	agent->end.waited_s = session ? 0 : wait_and_ask(pid);
-	status = wait_for(pid, session, &used);
+	status = wait_for(agent, pid, session, &used);
 	agent->end.seconds = now_s() - began_s;
 	agent->end.waited_s = fmin(agent->end.waited_s, agent->end.seconds);
 	command = 0;

@@ -112,6 +112,16 @@ static inline int ready(struct pem_agent *agent, const struct pem_db_directive *
 	return is_ready;
 }
 
+static unsigned acts;
+
+/* Twice, and then not again. */
+static inline uint64_t act(struct pem_agent *agent, void *arg)
+{
+	(void)agent;
+	(void)arg;
+	return ++acts % 2;
+}
+
 static inline int run_agent(uint32_t trials_max, const char *script,
 			    struct pem_agent_report *report)
 {
@@ -121,7 +131,8 @@ static inline int run_agent(uint32_t trials_max, const char *script,
 					  .model = model,
 					  .apply = apply,
 					  .ended = ended,
-					  .ready = ready};
+					  .ready = ready,
+					  .act = act};
 	const struct pem_agent_options options = {.size = sizeof(options),
 						  .database = url,
 						  .trials_max = trials_max,
@@ -131,6 +142,7 @@ static inline int run_agent(uint32_t trials_max, const char *script,
 						  .gain_min = 1e-9};
 	char *argv[] = {"/bin/sh", "-c", (char *)(uintptr_t)script, NULL};
 
+	acts = 0;
 	*report = (struct pem_agent_report){.size = sizeof(*report)};
 	return pem_agent__run(&ops, NULL, argv, &options, report, &error);
 }

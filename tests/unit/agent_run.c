@@ -385,12 +385,32 @@ static void directives_are_applied_where_that_is_asked_for(void **state)
 	assert_int_equal(report.purpose, PEM_AGENT_OBSERVED);
 }
 
+static void the_agent_acts_in_runs_that_are_observed_or_treated(void **state)
+{
+	struct pem_agent_report report;
+	unsigned seen = 0;
+
+	(void)state;
+	strcpy(text, "STATUS=0");
+	while (seen != 7) {
+		run_agent(0, "exit ${STATUS-0}", &report);
+		seen |= report.purpose == PEM_AGENT_OBSERVED  ? 1
+			: report.purpose == PEM_AGENT_TREATED ? 2
+							      : 4;
+		if (report.purpose == PEM_AGENT_CONTROL)
+			assert_int_equal(acts, 0);
+		else
+			assert_true(acts >= 1 && acts <= 2);
+	}
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(a_directive_with_which_the_command_fails_is_withdrawn),
 		TEST(a_trial_ends_with_its_last_run),
+		TEST(the_agent_acts_in_runs_that_are_observed_or_treated),
 		TEST(a_status_is_kept_where_children_are_ignored),
 		TEST(an_observed_command_goes_through_another_program),
 		TEST(a_directive_that_is_only_noted_is_not_tried),

@@ -9,8 +9,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,17 +41,10 @@ struct rate_pipes {
 	size_t root_count;
 	struct rate_pipe_wish *wishes;
 	size_t wish_count;
-	pthread_t thread;
-	bool is_running;
-	/* The thread's own: */
+	uint64_t pause_ns, due_ns; /* between two looks; when it is time for the next one */
 	struct end *ends;
-	size_t end_count, end_capacity;
-	size_t process_count;
+	size_t end_count, end_capacity, process_count;
 	pid_t looked_at;
-	/* Both are used under the lock. */
-	pthread_mutex_t lock;
-	pthread_cond_t stopped;
-	bool stop;
 	struct size *sizes;
 	size_t size_count, size_capacity;
 };
@@ -91,7 +82,6 @@ static void note_size(struct rate_pipes *pipes, uint64_t inode, uint32_t bytes)
 {
 	size_t i;
 
-	pthread_mutex_lock(&pipes->lock);
 	for (i = 0; i < pipes->size_count && pipes->sizes[i].inode != inode;)
 		i++;
 	if (i < pipes->size_count ||
@@ -100,7 +90,6 @@ static void note_size(struct rate_pipes *pipes, uint64_t inode, uint32_t bytes)
 		pipes->sizes[i] = (struct size){inode, bytes};
 		pipes->size_count += i == pipes->size_count;
 	}
-	pthread_mutex_unlock(&pipes->lock);
 }
 
 /* A process may change the size at any time. */
@@ -204,7 +193,7 @@ static void look(struct rate_pipes *pipes)
 		grant(pipes, &pipes->wishes[i]);
 }
 
-/* --- the thread --- */
+/* --- from time to time --- */
 
 static uint64_t now_ns(void)
 {
@@ -214,38 +203,26 @@ static uint64_t now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void *follow(void *arg)
+uint64_t rate_pipes__look(struct rate_pipes *pipes)
 {
-	struct rate_pipes *pipes = arg;
-	uint64_t pause_ns = FIRST_NS, begin_ns, end_ns, least_ns, at_ns;
-	struct timespec until;
+	uint64_t begin_ns = now_ns(), end_ns, pause_ns;
 
-	pthread_mutex_lock(&pipes->lock);
-	while (!pipes->stop) {
-		pthread_mutex_unlock(&pipes->lock);
-		begin_ns = now_ns();
-		look(pipes);
-		end_ns = now_ns();
-		least_ns = (end_ns - begin_ns) * WORK_SHARE;
-		at_ns = end_ns + (pause_ns > least_ns ? pause_ns : least_ns);
-		until.tv_sec = (time_t)(at_ns / 1000000000u);
-		until.tv_nsec = (long)(at_ns % 1000000000u);
-		pause_ns = pause_ns * 2 < LAST_NS ? pause_ns * 2 : LAST_NS;
-		pthread_mutex_lock(&pipes->lock);
-		if (!pipes->stop)
-			pthread_cond_timedwait(&pipes->stopped, &pipes->lock, &until);
-	}
-	pthread_mutex_unlock(&pipes->lock);
-	return NULL;
+	if (begin_ns < pipes->due_ns)
+		return pipes->due_ns - begin_ns;
+	look(pipes);
+	end_ns = now_ns();
+	pause_ns = (end_ns - begin_ns) * WORK_SHARE;
+	if (pause_ns < pipes->pause_ns)
+		pause_ns = pipes->pause_ns;
+	pipes->pause_ns = pipes->pause_ns * 2 < LAST_NS ? pipes->pause_ns * 2 : LAST_NS;
+	pipes->due_ns = end_ns + pause_ns;
+	return pause_ns;
 }
 
-struct rate_pipes *rate_pipes__follow(const pid_t *roots, size_t root_count,
-				      struct rate_pipe_wish *wishes, size_t count)
+struct rate_pipes *rate_pipes__new(const pid_t *roots, size_t root_count,
+				   struct rate_pipe_wish *wishes, size_t count)
 {
 	struct rate_pipes *pipes = calloc(1, sizeof(*pipes));
-	pthread_condattr_t attributes;
-	sigset_t all, before;
-	int rc;
 
 	if (!pipes)
 		return NULL;
@@ -253,61 +230,27 @@ struct rate_pipes *rate_pipes__follow(const pid_t *roots, size_t root_count,
 	memcpy(pipes->roots, roots, pipes->root_count * sizeof(*roots));
 	pipes->wishes = wishes;
 	pipes->wish_count = wishes ? count : 0;
-	pthread_mutex_init(&pipes->lock, NULL);
-	pthread_condattr_init(&attributes);
-	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-	pthread_cond_init(&pipes->stopped, &attributes);
-	pthread_condattr_destroy(&attributes);
-	/* Signals are the command's, or the main thread's. */
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	rc = pthread_create(&pipes->thread, NULL, follow, pipes);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pipes->is_running = !rc;
-	if (!rc)
-		return pipes;
-	rate_pipes__free(pipes);
-	errno = rc;
-	return NULL;
-}
-
-void rate_pipes__end(struct rate_pipes *pipes)
-{
-	if (!pipes || !pipes->is_running)
-		return;
-	pthread_mutex_lock(&pipes->lock);
-	pipes->stop = true;
-	pthread_cond_signal(&pipes->stopped);
-	pthread_mutex_unlock(&pipes->lock);
-	pthread_join(pipes->thread, NULL);
-	pipes->is_running = false;
+	pipes->pause_ns = FIRST_NS;
+	return pipes;
 }
 
 void rate_pipes__free(struct rate_pipes *pipes)
 {
 	if (!pipes)
 		return;
-	rate_pipes__end(pipes);
-	pthread_mutex_destroy(&pipes->lock);
-	pthread_cond_destroy(&pipes->stopped);
 	free(pipes->ends);
 	free(pipes->sizes);
 	free(pipes);
 }
 
-uint32_t rate_pipes__bytes(struct rate_pipes *pipes, uint64_t inode)
+uint32_t rate_pipes__bytes(const struct rate_pipes *pipes, uint64_t inode)
 {
-	uint32_t bytes = 0;
 	size_t i;
 
-	if (!pipes)
-		return 0;
-	pthread_mutex_lock(&pipes->lock);
-	for (i = 0; !bytes && i < pipes->size_count; i++)
+	for (i = 0; pipes && i < pipes->size_count; i++)
 		if (pipes->sizes[i].inode == inode)
-			bytes = pipes->sizes[i].bytes;
-	pthread_mutex_unlock(&pipes->lock);
-	return bytes;
+			return pipes->sizes[i].bytes;
+	return 0;
 }
 
 uint32_t rate_pipes__limit(void)

@@ -192,6 +192,9 @@ static void tick(void *arg)
 	struct live *live = arg;
 	uint64_t now_ns = cli_now_ns();
 
+	/* Records are taken in the meantime. */
+	if (live->run->pipes)
+		rate_pipes__look(live->run->pipes);
 	pthread_mutex_lock(&live->run->lock);
 	if (rates_threads__tick(live->run->threads))
 		live->run->error = -ENOMEM;
@@ -208,7 +211,6 @@ int rates_gather__end(struct rates_run *run)
 {
 	uint64_t end = pem_clock();
 
-	rate_pipes__end(run->pipes);
 	if (!run->callback)
 		return CLI_DONE;
 	pem_callback__settle(run->callback);
@@ -329,7 +331,7 @@ static void follow_pipes(struct rates_run *run)
 		if (attach->contexts[i].pid)
 			roots[count++] = (pid_t)attach->contexts[i].pid;
 	if (count)
-		run->pipes = rate_pipes__follow(roots, count, NULL, 0);
+		run->pipes = rate_pipes__new(roots, count, NULL, 0);
 }
 
 int rates_gather__begin(struct rates_run *run, struct pem_session *session)

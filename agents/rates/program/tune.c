@@ -4,7 +4,7 @@
  *
  * The first run of a command is observed. A pipe at which stages block often gets a directive: its
  * new size. Further runs have these sizes or not, by chance, until the loop knows whether they pay.
- * In these runs nothing is observed: a thread finds the pipes and resizes them (apply/pipes.h).
+ * In these runs nothing is observed: the pipes are found and resized (apply/pipes.h).
  */
 #include "program/program.h"
 
@@ -228,14 +228,20 @@ static int apply(struct pem_agent *agent, const struct pem_db_directive *directi
 	const pid_t root = getpid();
 	struct tuning *tuning = arg;
 
+	(void)agent;
 	(void)directive;
-	if (tuning->pipes)
-		return 0;
-	tuning->pipes = rate_pipes__follow(&root, 1, tuning->wishes, tuning->wish_count);
-	if (tuning->pipes)
-		return 0;
-	pem_agent__say(agent, PEM_LOG_WARNING, "no thread to resize pipes: %s", strerror(errno));
-	return -errno;
+	if (!tuning->pipes)
+		tuning->pipes = rate_pipes__new(&root, 1, tuning->wishes, tuning->wish_count);
+	return tuning->pipes ? 0 : -ENOMEM;
+}
+
+static uint64_t act(struct pem_agent *agent, void *arg)
+{
+	struct tuning *tuning = arg;
+	struct rate_pipes *pipes = tuning->pipes ? tuning->pipes : tuning->run->pipes;
+
+	(void)agent;
+	return pipes ? rate_pipes__look(pipes) : 0;
 }
 
 /* A run in which a pipe was not resized is not evidence. */
@@ -262,7 +268,6 @@ static void ended(struct pem_agent *agent, enum pem_agent_purpose purpose, void 
 	struct tuning *tuning = arg;
 	size_t i;
 
-	rate_pipes__end(tuning->pipes);
 	for (i = 0; purpose == PEM_AGENT_TREATED && i < tuning->wish_count; i++)
 		check_wish(agent, &tuning->wishes[i]);
 }
@@ -324,7 +329,8 @@ int rates_tune(struct rates_run *run)
 						 .model = model,
 						 .apply = apply,
 						 .ended = ended,
-						 .ready = ready};
+						 .ready = ready,
+						 .act = act};
 	const struct rates_request *request = run->request;
 	const struct pem_agent_options options = {
 		.size = sizeof(options), .log = say, .log_arg = (void *)request, .by_arguments = 1};

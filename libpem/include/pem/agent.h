@@ -89,6 +89,12 @@ struct pem_agent_ops {
 	 */
 	int (*ready)(struct pem_agent *agent, const struct pem_db_directive *directives,
 		     size_t count, void *arg);
+	/*
+	 * The command runs, observed or with directives: look at it, or change what it has.
+	 * Called from the start of the command to its end, by the thread of pem_agent__run.
+	 * Returns after how many ns it is to be called again; 0: not again. May be NULL.
+	 */
+	uint64_t (*act)(struct pem_agent *agent, void *arg);
 };
 
 struct pem_agent_options {

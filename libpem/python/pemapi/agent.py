@@ -42,7 +42,7 @@ _Apply = CFUNCTYPE(c_int, c_void_p, POINTER(_Directive), c_void_p)
 
 class _Ops(_c.Sized):
     _fields_ = [("size", c_size_t), ("name", c_char_p), ("observe", _Observe), ("model", _Observe), ("apply", _Apply),
-                ("ended", c_void_p), ("ready", c_void_p)]
+                ("ended", c_void_p), ("ready", c_void_p), ("act", c_void_p)]
 
 
 class _Options(_c.Sized):
