@@ -131,6 +131,39 @@ static const char *const of_bytes[] = {
 	"writev",
 };
 
+static const struct {
+	const char *name;
+	enum pem_call_kind kind;
+} of_kind[] = {
+	{"read", PEM_CALL_READS},
+	{"readv", PEM_CALL_READS},
+	{"pread64", PEM_CALL_READS},
+	{"preadv", PEM_CALL_READS},
+	{"preadv2", PEM_CALL_READS},
+	{"recvfrom", PEM_CALL_READS},
+	{"recvmsg", PEM_CALL_READS},
+	{"recvmmsg", PEM_CALL_READS},
+	{"copy_file_range", PEM_CALL_READS},
+	{"write", PEM_CALL_WRITES},
+	{"writev", PEM_CALL_WRITES},
+	{"pwrite64", PEM_CALL_WRITES},
+	{"pwritev", PEM_CALL_WRITES},
+	{"pwritev2", PEM_CALL_WRITES},
+	{"sendto", PEM_CALL_WRITES},
+	{"sendmsg", PEM_CALL_WRITES},
+	{"sendmmsg", PEM_CALL_WRITES},
+	{"vmsplice", PEM_CALL_WRITES},
+	{"sendfile", PEM_CALL_WRITES},
+	{"poll", PEM_CALL_POLLS},
+	{"ppoll", PEM_CALL_POLLS},
+	{"select", PEM_CALL_POLLS},
+	{"pselect6", PEM_CALL_POLLS},
+	{"epoll_wait", PEM_CALL_POLLS},
+	{"epoll_pwait", PEM_CALL_POLLS},
+	{"epoll_pwait2", PEM_CALL_POLLS},
+	{"splice", PEM_CALL_SPLICES},
+};
+
 static int compare(const void *name, const void *element)
 {
 	return strcmp(name, *(const char *const *)element);
@@ -163,4 +196,14 @@ int pem_call__path_argument(const char *name)
 bool pem_call__returns_bytes(const char *name)
 {
 	return is_in(name, of_bytes, COUNT(of_bytes));
+}
+
+enum pem_call_kind pem_call__kind(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < COUNT(of_kind); i++)
+		if (!strcmp(name, of_kind[i].name))
+			return of_kind[i].kind;
+	return PEM_CALL_OTHER;
 }

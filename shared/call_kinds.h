@@ -5,6 +5,17 @@
 
 #include <stdbool.h>
 
+/* What a system call does with its first descriptor, or with several. */
+enum pem_call_kind {
+	PEM_CALL_OTHER,
+	PEM_CALL_READS,
+	PEM_CALL_WRITES,
+	PEM_CALL_POLLS, /* it waits until one of several is ready */
+	PEM_CALL_SPLICES, /* it takes from one descriptor, and gives to another one */
+};
+
+enum pem_call_kind pem_call__kind(const char *name);
+
 /*
  * Is the first argument of the system call of this name a file descriptor? Not of the calls that
  * take a folder's descriptor and a path, such as openat: the path decides what they are on.

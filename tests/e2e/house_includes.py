@@ -61,7 +61,7 @@ def stray(path, bracket, header):
     if whose == "shared" and folder in SHARED_BY:
         return None
     # Agents are programs, which speak as pem does. Containers and distributions know nothing of pem.
-    if folder == "agents" and header in ("cli.h", "attach.h", "grow.h", "processes.h", "hash.h", "number_map.h", "rank_test.h", "sketch.h",
+    if folder == "agents" and header in ("cli.h", "attach.h", "call_kinds.h", "grow.h", "processes.h", "hash.h", "number_map.h", "rank_test.h", "sketch.h",
                                          "student.h"):
         return None
     if whose not in (None, folder):

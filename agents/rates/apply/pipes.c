@@ -92,38 +92,24 @@ static void note_size(struct rate_pipes *pipes, uint64_t inode, uint32_t bytes)
 	}
 }
 
-/* A process may change the size at any time. */
-static void read_size(struct rate_pipes *pipes, const struct end *end)
+/* Read the size, which a process may change at any time, and set it if there is a wish. */
+static void visit(struct rate_pipes *pipes, const struct end *end, struct rate_pipe_wish *wish)
 {
-	int fd = pem_proc__open_pipe(&end->pipe), bytes;
+	int fd = pem_proc__open_pipe(&end->pipe), set;
+	int bytes = fd < 0 ? -1 : fcntl(fd, F_GETPIPE_SZ);
 
-	if (fd < 0)
-		return;
-	bytes = fcntl(fd, F_GETPIPE_SZ);
-	close(fd);
-	if (bytes > 0)
-		note_size(pipes, end->pipe.inode, (uint32_t)bytes);
-}
-
-static void set_size(struct rate_pipes *pipes, struct rate_pipe_wish *wish, const struct end *end)
-{
-	int fd = pem_proc__open_pipe(&end->pipe), bytes;
-
-	if (fd < 0)
-		return;
-	bytes = fcntl(fd, F_GETPIPE_SZ);
-	if (bytes > 0 && !wish->was_bytes)
+	if (wish && bytes > 0 && !wish->was_bytes)
 		wish->was_bytes = (uint32_t)bytes;
 	/* The process may have asked for more, or the kernel have rounded up. */
-	if (bytes > 0 && (uint32_t)bytes < wish->bytes) {
-		wish->error = 0;
-		bytes = fcntl(fd, F_SETPIPE_SZ, (int)wish->bytes);
-		if (bytes < 0)
-			wish->error = -errno;
-		else
-			note_size(pipes, end->pipe.inode, (uint32_t)bytes);
+	if (wish && bytes > 0 && (uint32_t)bytes < wish->bytes) {
+		set = fcntl(fd, F_SETPIPE_SZ, (int)wish->bytes);
+		wish->error = set < 0 ? -errno : 0;
+		bytes = set < 0 ? bytes : set;
 	}
-	close(fd);
+	if (bytes > 0)
+		note_size(pipes, end->pipe.inode, (uint32_t)bytes);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* Is there an end of this pipe in a process of this name? The process is not "except". */
@@ -177,7 +163,7 @@ static void grant(struct rate_pipes *pipes, struct rate_pipe_wish *wish)
 			chosen = reader;
 	}
 	if (chosen && found >= wish->of)
-		set_size(pipes, wish, chosen);
+		visit(pipes, chosen, wish);
 }
 
 static void look(struct rate_pipes *pipes)
@@ -188,7 +174,7 @@ static void look(struct rate_pipes *pipes)
 	pem_proc__walk(pipes->roots, pipes->root_count, UINT_MAX, look_at_process, pipes);
 	for (i = 0; i < pipes->end_count; i++)
 		if (!pipes->ends[i].pipe.writes)
-			read_size(pipes, &pipes->ends[i]);
+			visit(pipes, &pipes->ends[i], NULL);
 	for (i = 0; i < pipes->wish_count; i++)
 		grant(pipes, &pipes->wishes[i]);
 }

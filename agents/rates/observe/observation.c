@@ -145,17 +145,17 @@ static bool ends_by_itself(const struct pem_pass_file *file)
 static enum rate_doing blocked_in(struct rate_observation *o, struct rate_thread *t,
 				  const struct pem_interval *call)
 {
-	enum rate_call kind = call ? rate_call__of(o, call) : RATE_CALL_OTHER;
+	enum pem_call_kind kind = call ? rate_call__of(o, call) : PEM_CALL_OTHER;
 	struct rate_pipe *queue;
 
-	if (kind == RATE_CALL_POLLS || kind == RATE_CALL_SPLICES)
+	if (kind == PEM_CALL_POLLS || kind == PEM_CALL_SPLICES)
 		return RATE_POLLS;
-	queue = kind != RATE_CALL_OTHER && call->file ? rate_pipe__of(o, call->file) : NULL;
+	queue = kind != PEM_CALL_OTHER && call->file ? rate_pipe__of(o, call->file) : NULL;
 	if (!queue)
 		return call && call->file && ends_by_itself(call->file) ? RATE_WAITS : RATE_SLEEPS;
 	t->on = t->stage->on = queue;
 	queue->blocks++;
-	return kind == RATE_CALL_READS ? RATE_BLOCKED_IN : RATE_BLOCKED_OUT;
+	return kind == PEM_CALL_READS ? RATE_BLOCKED_IN : RATE_BLOCKED_OUT;
 }
 
 /* The thread has done what it did until now. */

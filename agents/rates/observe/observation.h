@@ -11,17 +11,9 @@
 
 #include "observe/observe.h"
 
-#define RATE_CALLS_MAX 1024u /* numbers of system calls */
+#include "call_kinds.h"
 
-/* What a system call does with the descriptor that is its first argument. */
-enum rate_call {
-	RATE_CALL_NEW = 0,
-	RATE_CALL_OTHER,
-	RATE_CALL_READS,
-	RATE_CALL_WRITES,
-	RATE_CALL_POLLS,
-	RATE_CALL_SPLICES /* it takes from one descriptor, and gives to another one */
-};
+#define RATE_CALLS_MAX 1024u /* numbers of system calls */
 
 struct rate_thread {
 	struct rate_process *stage;
@@ -39,7 +31,7 @@ struct rate_observation {
 	struct rate_pipe **files; /* by pem_pass_file.number; NULL: not a queue */
 	size_t file_count, file_capacity;
 	struct rate_thread *threads;
-	uint8_t calls[RATE_CALLS_MAX]; /* enum rate_call by number */
+	uint8_t calls[RATE_CALLS_MAX]; /* by number: 1 + enum pem_call_kind; 0: not known yet */
 	uint64_t now_ns;
 	uint64_t held_ns; /* until when rate_process.held_ns counts */
 	uint64_t arranged_ns;
@@ -55,7 +47,7 @@ void rate_process__turn(struct rate_observation *o, struct rate_process *stage, 
 
 /* --- queues.c --- */
 
-enum rate_call rate_call__of(struct rate_observation *o, const struct pem_interval *call);
+enum pem_call_kind rate_call__of(struct rate_observation *o, const struct pem_interval *call);
 /* The queue that a file is; made for a read or a write of it. NULL: it is none, or no memory. */
 struct rate_pipe *rate_pipe__of(struct rate_observation *o, const struct pem_pass_file *file);
 /* A system call of a stage has returned. Returns 0 or -ENOMEM. */
@@ -64,8 +56,7 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 /* The stage ends: its last interval of service. Returns 0 or -ENOMEM. */
 int rate_process__finish(struct rate_observation *o, struct rate_process *stage);
 void rate_pipe__free(struct rate_pipe *queue);
-bool rate_pipe__is_read_by(const struct rate_pipe *queue, const struct rate_process *stage);
-bool rate_pipe__is_written_by(const struct rate_pipe *queue, const struct rate_process *stage);
+bool rate_ends__have(const struct rate_ends *ends, const struct rate_process *stage);
 /* Do different processes write and read it, and does none do both? */
 bool rate_pipe__is_stream(const struct rate_pipe *queue);
 

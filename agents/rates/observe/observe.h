@@ -51,10 +51,14 @@ struct rate_messages {
 /* Processes that use one end of a pipe; more than these are no stages by it. */
 #define RATE_ENDS_MAX 256u
 
+struct rate_ends {
+	struct rate_process **stages;
+	size_t count, capacity;
+};
+
 struct rate_pipe {
 	const struct pem_pass_file *file;
-	struct rate_process **writers, **readers;
-	size_t writer_count, reader_count, writer_capacity, reader_capacity;
+	struct rate_ends writers, readers;
 	struct rate_messages *messages;
 	size_t message_count, message_capacity;
 	uint64_t bytes_written, bytes_read;
@@ -99,12 +103,6 @@ struct rate_process {
  * -ENOMEM, which rate_observation__take returns.
  */
 typedef int rate_served(void *arg, struct rate_process *stage, uint64_t bytes, uint64_t service_ns);
-
-/*
- * Does a system call of this name take from or give to a descriptor, or wait for some? The others
- * need not be recorded: what a thread does in a call that is not known is RATE_SLEEPS.
- */
-bool rate_call__is_needed(const char *name);
 
 struct rate_observation;
 

@@ -38,12 +38,12 @@ static int add_queue(struct rate_observation *o, struct rate_pipe *queue)
 		     &o->queue_capacity))
 		return -ENOMEM;
 	o->seen.queues[o->seen.queue_count++] = queue;
-	for (i = 0; !rc && i < queue->writer_count; i++) {
-		queue->writers[i]->feeds++;
-		rc = add_stage(o, queue->writers[i]);
+	for (i = 0; !rc && i < queue->writers.count; i++) {
+		queue->writers.stages[i]->feeds++;
+		rc = add_stage(o, queue->writers.stages[i]);
 	}
-	for (i = 0; !rc && i < queue->reader_count; i++)
-		rc = add_stage(o, queue->readers[i]);
+	for (i = 0; !rc && i < queue->readers.count; i++)
+		rc = add_stage(o, queue->readers.stages[i]);
 	return rc;
 }
 
@@ -88,12 +88,12 @@ static bool raise_levels(const struct rate_pipe *queue)
 	bool is_raised = false;
 	size_t i;
 
-	for (i = 0; i < queue->writer_count; i++)
-		if (queue->writers[i]->level >= level)
-			level = queue->writers[i]->level + 1;
-	for (i = 0; i < queue->reader_count; i++)
-		if (queue->readers[i]->level < level) {
-			queue->readers[i]->level = level;
+	for (i = 0; i < queue->writers.count; i++)
+		if (queue->writers.stages[i]->level >= level)
+			level = queue->writers.stages[i]->level + 1;
+	for (i = 0; i < queue->readers.count; i++)
+		if (queue->readers.stages[i]->level < level) {
+			queue->readers.stages[i]->level = level;
 			is_raised = true;
 		}
 	return is_raised;
@@ -184,14 +184,15 @@ int rate_order__follow(struct rate_observation *o)
 /* --- what the last stages wait for --- */
 
 /* One that uses this end of the queue and has not ended; one that is not blocked, if there is. */
-static struct rate_process *live(struct rate_process *const *stages, size_t count)
+static struct rate_process *live(const struct rate_ends *ends)
 {
 	struct rate_process *any = NULL;
+	size_t count = ends->count;
 
 	while (count-- > 0) {
-		if (stages[count]->has_ended)
+		if (ends->stages[count]->has_ended)
 			continue;
-		any = stages[count];
+		any = ends->stages[count];
 		if (any->doing != RATE_BLOCKED_IN && any->doing != RATE_BLOCKED_OUT)
 			break;
 	}
@@ -209,10 +210,10 @@ static struct rate_process *polls_for(const struct rate_observation *o,
 	size_t i;
 
 	for (i = 0; i < o->seen.queue_count; i++) {
-		if (!before && rate_pipe__is_read_by(o->seen.queues[i], stage)) {
-			before = live(o->seen.queues[i]->writers, o->seen.queues[i]->writer_count);
-		} else if (rate_pipe__is_written_by(o->seen.queues[i], stage)) {
-			other = live(o->seen.queues[i]->readers, o->seen.queues[i]->reader_count);
+		if (!before && rate_ends__have(&o->seen.queues[i]->readers, stage)) {
+			before = live(&o->seen.queues[i]->writers);
+		} else if (rate_ends__have(&o->seen.queues[i]->writers, stage)) {
+			other = live(&o->seen.queues[i]->readers);
 			if (other && (!after || after->doing == RATE_BLOCKED_IN))
 				after = other;
 		}
@@ -227,9 +228,9 @@ static struct rate_process *waits_for(const struct rate_observation *o,
 				      const struct rate_process *stage)
 {
 	if (stage->doing == RATE_BLOCKED_IN && stage->on)
-		return live(stage->on->writers, stage->on->writer_count);
+		return live(&stage->on->writers);
 	if (stage->doing == RATE_BLOCKED_OUT && stage->on)
-		return live(stage->on->readers, stage->on->reader_count);
+		return live(&stage->on->readers);
 	return stage->doing == RATE_POLLS ? polls_for(o, stage) : NULL;
 }
 

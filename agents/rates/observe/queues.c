@@ -10,52 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* --- system calls --- */
-
-static enum rate_call kind_of(const char *name)
-{
-	static const struct {
-		enum rate_call kind;
-		const char *name;
-	} calls[] = {
-		{RATE_CALL_READS, "read"},         {RATE_CALL_READS, "readv"},
-		{RATE_CALL_READS, "pread64"},      {RATE_CALL_READS, "preadv"},
-		{RATE_CALL_READS, "preadv2"},      {RATE_CALL_READS, "recvfrom"},
-		{RATE_CALL_READS, "recvmsg"},      {RATE_CALL_READS, "recvmmsg"},
-		{RATE_CALL_SPLICES, "splice"},     {RATE_CALL_READS, "copy_file_range"},
-		{RATE_CALL_WRITES, "write"},       {RATE_CALL_WRITES, "writev"},
-		{RATE_CALL_WRITES, "pwrite64"},    {RATE_CALL_WRITES, "pwritev"},
-		{RATE_CALL_WRITES, "pwritev2"},    {RATE_CALL_WRITES, "sendto"},
-		{RATE_CALL_WRITES, "sendmsg"},     {RATE_CALL_WRITES, "sendmmsg"},
-		{RATE_CALL_WRITES, "vmsplice"},    {RATE_CALL_WRITES, "sendfile"},
-		{RATE_CALL_POLLS, "poll"},         {RATE_CALL_POLLS, "ppoll"},
-		{RATE_CALL_POLLS, "select"},       {RATE_CALL_POLLS, "pselect6"},
-		{RATE_CALL_POLLS, "epoll_wait"},   {RATE_CALL_POLLS, "epoll_pwait"},
-		{RATE_CALL_POLLS, "epoll_pwait2"},
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(calls) / sizeof(*calls); i++)
-		if (!strcmp(name, calls[i].name))
-			return calls[i].kind;
-	return RATE_CALL_OTHER;
-}
-
-bool rate_call__is_needed(const char *name)
-{
-	return kind_of(name) != RATE_CALL_OTHER;
-}
-
-enum rate_call rate_call__of(struct rate_observation *o, const struct pem_interval *call)
+enum pem_call_kind rate_call__of(struct rate_observation *o, const struct pem_interval *call)
 {
 	int field = pem_event__field_by_role(call->begin.event, PEM_ROLE_SYSTEM_CALL);
 	int64_t number = field < 0 ? -1 : pem_record__i64(&call->begin, (unsigned)field);
 
 	if (number < 0 || number >= RATE_CALLS_MAX)
-		return RATE_CALL_OTHER;
-	if (o->calls[number] == RATE_CALL_NEW)
-		o->calls[number] = (uint8_t)kind_of(pem_interval__title(call));
-	return (enum rate_call)o->calls[number];
+		return PEM_CALL_OTHER;
+	if (!o->calls[number])
+		o->calls[number] = (uint8_t)(1 + pem_call__kind(pem_interval__title(call)));
+	return (enum pem_call_kind)(o->calls[number] - 1);
 }
 
 /* --- queues --- */
@@ -104,40 +68,30 @@ void rate_pipe__free(struct rate_pipe *queue)
 {
 	if (!queue || queue == &no_queue)
 		return;
-	free(queue->writers);
-	free(queue->readers);
+	free(queue->writers.stages);
+	free(queue->readers.stages);
 	free(queue->messages);
 	free(queue);
 }
 
-static bool has(struct rate_process *const *stages, size_t count, const struct rate_process *stage)
+bool rate_ends__have(const struct rate_ends *ends, const struct rate_process *stage)
 {
 	size_t i;
 
-	for (i = 0; i < count; i++)
-		if (stages[i] == stage)
+	for (i = 0; i < ends->count; i++)
+		if (ends->stages[i] == stage)
 			return true;
 	return false;
-}
-
-bool rate_pipe__is_read_by(const struct rate_pipe *queue, const struct rate_process *stage)
-{
-	return has(queue->readers, queue->reader_count, stage);
-}
-
-bool rate_pipe__is_written_by(const struct rate_pipe *queue, const struct rate_process *stage)
-{
-	return has(queue->writers, queue->writer_count, stage);
 }
 
 bool rate_pipe__is_stream(const struct rate_pipe *queue)
 {
 	size_t i;
 
-	if (!queue->reader_count || !queue->writer_count)
+	if (!queue->readers.count || !queue->writers.count)
 		return false;
-	for (i = 0; i < queue->writer_count; i++)
-		if (has(queue->readers, queue->reader_count, queue->writers[i]))
+	for (i = 0; i < queue->writers.count; i++)
+		if (rate_ends__have(&queue->readers, queue->writers.stages[i]))
 			return false;
 	return true;
 }
@@ -146,15 +100,13 @@ bool rate_pipe__is_stream(const struct rate_pipe *queue)
 static int join(struct rate_observation *o, struct rate_pipe *queue, struct rate_process *stage,
 		bool reads)
 {
-	struct rate_process ***stages = reads ? &queue->readers : &queue->writers;
-	size_t *count = reads ? &queue->reader_count : &queue->writer_count;
-	size_t *capacity = reads ? &queue->reader_capacity : &queue->writer_capacity;
+	struct rate_ends *ends = reads ? &queue->readers : &queue->writers;
 
-	if (has(*stages, *count, stage) || *count >= RATE_ENDS_MAX)
+	if (rate_ends__have(ends, stage) || ends->count >= RATE_ENDS_MAX)
 		return 0;
-	if (pem_grow(stages, sizeof(**stages), *count + 1, capacity))
+	if (pem_grow(&ends->stages, sizeof(*ends->stages), ends->count + 1, &ends->capacity))
 		return -ENOMEM;
-	(*stages)[(*count)++] = stage;
+	ends->stages[ends->count++] = stage;
 	stage->inputs += reads;
 	o->is_changed = true;
 	return 0;
@@ -192,7 +144,7 @@ static bool is_message(const struct rate_pipe *queue, const struct pem_interval 
 {
 	int field = pem_event__field_by_role(call->begin.event, PEM_ROLE_DESCRIPTOR);
 
-	return !queue->reader_count && field >= 0 &&
+	return !queue->readers.count && field >= 0 &&
 	       pem_record__i64(&call->begin, (unsigned)field) == STDERR_FILENO;
 }
 
@@ -236,13 +188,13 @@ static int take_messages(struct rate_observation *o, struct rate_pipe *queue)
 int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 			const struct pem_interval *call, int64_t result)
 {
-	enum rate_call kind = rate_call__of(o, call);
-	bool reads = kind == RATE_CALL_READS || kind == RATE_CALL_SPLICES;
+	enum pem_call_kind kind = rate_call__of(o, call);
+	bool reads = kind == PEM_CALL_READS || kind == PEM_CALL_SPLICES;
 	struct rate_pipe *queue;
 	uint64_t bytes = result > 0 ? (uint64_t)result : 0;
 	int rc = 0;
 
-	if (!call->file || result < 0 || (!reads && kind != RATE_CALL_WRITES))
+	if (!call->file || result < 0 || (!reads && kind != PEM_CALL_WRITES))
 		return 0;
 	queue = rate_pipe__of(o, call->file);
 	if (!queue)
@@ -253,7 +205,7 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 		return -ENOMEM;
 	rate_process__turn(o, stage, o->now_ns);
 	/* A splice may have waited for either end. */
-	if (kind != RATE_CALL_SPLICES)
+	if (kind != PEM_CALL_SPLICES)
 		settle_polls(stage, reads);
 	else
 		stage->polled_seen_ns = stage->ns[RATE_POLLS];

@@ -6,7 +6,7 @@ $(RATES_PROGRAM_OBJ): private INC_agents = $(SMALL_FRAMES) $(INC_PUBLIC) $(INC_S
   -I$(B)/gen $(JSON_CFLAGS)
 RATES_CLI := $(call objects,$(addprefix cli/,attach.c command.c counted.c descriptors.c json.c names.c options.c page.c patterns.c \
   plugin.c progress.c run_codegen.c specs.c table.c temporary.c text.c trace.c version.c) \
-  $(addprefix shared/,number_map.c plugin_folders.c processes.c spec_files.c) agents/loop/program/outcome.c)
+  $(addprefix shared/,call_kinds.c number_map.c plugin_folders.c processes.c spec_files.c) agents/loop/program/outcome.c)
 
 # The page of pem rates --html, carried inside of the program.
 RATES_GEN := $(B)/gen/agents/rates

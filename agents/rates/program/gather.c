@@ -8,6 +8,7 @@
  */
 #include "program/threads.h"
 
+#include "call_kinds.h"
 #include "processes.h"
 
 #include <pem/clock.h>
@@ -296,7 +297,7 @@ static int choose_calls(struct pem_event_set *set, struct pem_error *error)
 			field = &event->fields[number];
 	}
 	for (i = 0; field && i < field->label_count && used < sizeof(predicate); i++)
-		if (rate_call__is_needed(field->labels[i].name))
+		if (pem_call__kind(field->labels[i].name) != PEM_CALL_OTHER)
 			used += (size_t)snprintf(predicate + used, sizeof(predicate) - used,
 						 "%snumber == %" PRIu64, used ? " || " : "",
 						 field->labels[i].value);

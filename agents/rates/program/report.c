@@ -92,11 +92,12 @@ static void show_queue(const struct rates_run *run, size_t i, struct shown_queue
 static const char *end_name(const struct shown_queue *q, bool writes, size_t i)
 {
 	const struct rates_thread *thread;
+	const struct rate_ends *ends;
 
-	if (q->pipe && i >= (writes ? q->pipe->writer_count : q->pipe->reader_count))
-		return NULL;
-	if (q->pipe)
-		return (writes ? q->pipe->writers : q->pipe->readers)[i]->name;
+	if (q->pipe) {
+		ends = writes ? &q->pipe->writers : &q->pipe->readers;
+		return i < ends->count ? ends->stages[i]->name : NULL;
+	}
 	thread = writes ? q->inner->from : q->inner->to;
 	return !i && thread ? thread->name : NULL;
 }

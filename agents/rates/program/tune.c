@@ -53,20 +53,21 @@ static int observe(struct pem_agent *agent, struct pem_session *session, void *a
 /* Is the pipe one between two processes, of which one can find it again by their names? */
 static bool is_plain(const struct rate_pipe *queue)
 {
-	return rate_pipe__inode(queue) && queue->writer_count == 1 && queue->reader_count == 1 &&
-	       *queue->writers[0]->process->name && *queue->readers[0]->process->name;
+	return rate_pipe__inode(queue) && queue->writers.count == 1 && queue->readers.count == 1 &&
+	       *queue->writers.stages[0]->process->name && *queue->readers.stages[0]->process->name;
 }
 
 /* Does another pipe, or the same, join processes of the same names at the same time? */
 static bool is_alike(const struct rate_pipe *queue, const struct rate_pipe *other)
 {
-	const struct rate_process *from = queue->writers[0], *other_from;
+	const struct rate_process *from = queue->writers.stages[0], *other_from;
 
 	if (!is_plain(other))
 		return false;
-	other_from = other->writers[0];
+	other_from = other->writers.stages[0];
 	return !strcmp(from->process->name, other_from->process->name) &&
-	       !strcmp(queue->readers[0]->process->name, other->readers[0]->process->name) &&
+	       !strcmp(queue->readers.stages[0]->process->name,
+		       other->readers.stages[0]->process->name) &&
 	       from->begin_ns <= other_from->end_ns && other_from->begin_ns <= from->end_ns;
 }
 
@@ -77,8 +78,8 @@ static void name_pipe(const struct rates_run *run, const struct rate_pipe *queue
 	size_t i;
 
 	memset(wish, 0, sizeof(*wish));
-	snprintf(wish->from, sizeof(wish->from), "%s", queue->writers[0]->process->name);
-	snprintf(wish->to, sizeof(wish->to), "%s", queue->readers[0]->process->name);
+	snprintf(wish->from, sizeof(wish->from), "%s", queue->writers.stages[0]->process->name);
+	snprintf(wish->to, sizeof(wish->to), "%s", queue->readers.stages[0]->process->name);
 	for (i = 0; i < run->seen->queue_count; i++) {
 		const struct rate_pipe *other = run->seen->queues[i];
 
@@ -86,8 +87,8 @@ static void name_pipe(const struct rates_run *run, const struct rate_pipe *queue
 			continue;
 		wish->of++;
 		/* Processes are numbered in the order of their first records. */
-		wish->number +=
-			other->writers[0]->process->number <= queue->writers[0]->process->number;
+		wish->number += other->writers.stages[0]->process->number <=
+				queue->writers.stages[0]->process->number;
 	}
 }
 
