@@ -384,7 +384,7 @@ static bool read_entry(struct pem_streams_queue *to, const struct pem_stream_ent
 	to->capacity = LOAD(&from->capacity);
 	limit = LOAD(&from->limit);
 	dropped = to->item_bytes ? 0 : LOAD(&from->dropped);
-	to->limit = !to->item_bytes || (limit && limit < to->capacity) ? limit : to->capacity;
+	to->limit = !to->item_bytes ? 0 : limit && limit < to->capacity ? limit : to->capacity;
 	copy_name(to->name, from->name);
 	if (!read_end(&to->push, &from->producer) || !read_end(&to->pop, &from->consumer))
 		return false;

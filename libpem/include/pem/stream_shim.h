@@ -16,7 +16,7 @@
  * queue itself, with its items, is the library's. Here are counters: no function waits, takes a
  * lock or allocates, but for pem_stream_adopt and pem_stream_release. None writes errno.
  *
- * One thread at a time uses an end. Any thread may call pem_stream_wake.
+ * One thread at a time uses an end. Any thread may call pem_stream_wake and pem_stream_count.
  */
 #ifndef PEM_STREAM_SHIM_H
 #define PEM_STREAM_SHIM_H
@@ -85,7 +85,6 @@ PEM_STREAM_RARE void pem_stream_wait(struct pem_stream *stream, int which)
 	if (side->own.since_ns)
 		return;
 	pem_stream_show_thread(side);
-	side->until = pem_stream_queued(stream);
 	pem_stream_show_begin(side, pem_stream_clock());
 	PEM_STREAM_STORE(&side->waits, PEM_STREAM_WAITS);
 }
@@ -119,25 +118,28 @@ PEM_STREAM_RARE int pem_stream_go_on(struct pem_stream *stream, int which, int i
 	side->own.sleeps += (uint64_t)has_waited;
 	pem_stream_show_end(side, now_ns, has_waited ? now_ns - since_ns : 0,
 			    has_waited ? late_ns : 0);
-	/* It counts as full with as many items as it had when this thread found no space. */
-	if (has_waited && which == PEM_STREAM_PUSHES && stream->entry && side->until)
-		PEM_STREAM_STORE(&stream->entry->limit, side->until);
 	return has_waited;
 }
 
-/* Items have passed an end, of which pem_stream_wake was told before. */
-PEM_INLINE void pem_stream_pass(struct pem_stream *stream, int which, uint64_t items)
+/* Items have passed an end, of which pem_stream_wake was told before. Any thread may call it. */
+PEM_INLINE void pem_stream_count(struct pem_stream *stream, int which, uint64_t items)
 {
 	struct pem_stream_side *side = &stream->side[which], *other = &stream->side[!which];
 
-	pem_stream_show_thread(side);
-	PEM_STREAM_STORE(&side->count, side->count + items);
+	__atomic_fetch_add(&side->count, items, __ATOMIC_RELAXED);
 	/* none: observers load it: A or B of stream_page.h */
-	__atomic_store_n(&side->end->items, side->count, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&side->end->items, items, __ATOMIC_RELEASE);
 	if (__builtin_expect(PEM_STREAM_LOAD(&other->waits) != PEM_STREAM_STIRRED, 1))
 		return;
 	PEM_STREAM_STORE(&other->woken_ns, pem_stream_clock());
 	PEM_STREAM_STORE(&other->waits, PEM_STREAM_WOKEN);
+}
+
+/* The same, of the thread that uses the end. */
+PEM_INLINE void pem_stream_pass(struct pem_stream *stream, int which, uint64_t items)
+{
+	pem_stream_show_thread(&stream->side[which]);
+	pem_stream_count(stream, which, items);
 }
 
 /* The consumer knows how many items are in the queue: the library has dropped the rest. */

@@ -332,14 +332,20 @@ PEM_INLINE void pem_stream_turn(struct pem_stream_side *side)
 	PEM_STREAM_SHOW(sequence);
 }
 
+PEM_STREAM_RARE uint32_t pem_stream_tid(void)
+{
+	if (!pem_stream_thread.tid)
+		pem_stream_thread.tid = (uint32_t)syscall(SYS_gettid);
+	return pem_stream_thread.tid;
+}
+
 /* Show which thread uses an end, if it is another one or has another name than the last. */
 PEM_STREAM_RARE void pem_stream_show_thread(struct pem_stream_side *side)
 {
 	struct pem_stream_thread *self = &pem_stream_thread;
 	size_t i;
 
-	if (!self->tid)
-		self->tid = (uint32_t)syscall(SYS_gettid);
+	pem_stream_tid();
 	if (side->tid == self->tid && side->version == self->version)
 		return;
 	side->tid = self->tid;
@@ -373,7 +379,7 @@ PEM_STREAM_RARE void pem_stream_show_end(struct pem_stream_side *side, uint64_t 
 	side->own.blocked_ns += blocked_ns;
 	side->own.late_ns += late_ns;
 	side->own.stamp_ns = now_ns;
-	side->own.stamp_items = side->count;
+	side->own.stamp_items = PEM_STREAM_LOAD(&side->count);
 	side->own.thread_blocked_ns = self->blocked_ns += blocked_ns;
 	side->own.thread_late_ns = self->late_ns += late_ns;
 	PEM_STREAM_SHOW(blocks);

@@ -85,8 +85,7 @@ struct pem_stream_entry {
 	/*
 	 * Written by observers: the queue counts as full with this many items, from 1 to capacity;
 	 * any other value: capacity. The producer follows when it next looks for space.
-	 * Another library's: written by the process: the items with which it was full last; 0: it
-	 * was never full.
+	 * Another library's: 0.
 	 */
 	uint64_t limit;
 	uint64_t

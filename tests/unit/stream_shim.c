@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * stream_shim.c - queues of other libraries as an observer sees them: counts, and what is a wait
+ *
+ * One thread plays both ends. Times are moved back instead of waited for.
+ *
+ * Not here: real libraries (e2e/rates_gstreamer, e2e/rates_tbb).
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <pem/stream_shim.h>
+#include <pem/streams.h>
+
+#include <unistd.h>
+
+#define MS 1000000u
+
+static struct pem_stream *stream;
+static struct pem_streams *streams;
+
+static int set_up(void **state)
+{
+	(void)state;
+	stream = pem_stream_adopt("jobs", 0);
+	streams = pem_streams__open((uint32_t)getpid(), NULL);
+	return stream && streams ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	pem_streams__close(streams);
+	pem_stream_release(stream);
+	return 0;
+}
+
+static struct pem_streams_queue read_it(void)
+{
+	assert_int_equal(pem_streams__read(streams, NULL), 1);
+	return *pem_streams__queue(streams, 0);
+}
+
+static void push(uint64_t items)
+{
+	pem_stream_wake(stream, PEM_STREAM_PUSHES);
+	pem_stream_pass(stream, PEM_STREAM_PUSHES, items);
+}
+
+/* The consumer began to wait a while ago. */
+static void wait_since(uint64_t ago_ns)
+{
+	pem_stream_wait(stream, PEM_STREAM_POPS);
+	stream->side[PEM_STREAM_POPS].own.since_ns -= ago_ns;
+}
+
+static void counts_and_drops(void **state)
+{
+	struct pem_streams_queue seen;
+
+	(void)state;
+	push(5);
+	pem_stream_pass(stream, PEM_STREAM_POPS, 2);
+	seen = read_it();
+	assert_string_equal(seen.name, "jobs");
+	assert_int_equal(seen.item_bytes, 0);
+	assert_int_equal(seen.capacity, 0);
+	assert_int_equal(seen.queued, 3);
+	assert_int_equal(seen.push.tid, gettid());
+	assert_int_equal(pem_streams__limit(streams, &seen, 1, NULL), -ENOTSUP);
+	pem_stream_drop(stream, 1);
+	assert_int_equal(read_it().queued, 1);
+	pem_stream_drop(stream, 2); /* items that are not counted yet */
+	assert_int_equal(read_it().queued, 1);
+	pem_stream_drop(stream, 0);
+	push(1);
+	seen = read_it();
+	assert_int_equal(seen.queued, 1);
+	assert_int_equal(seen.push.items, 6);
+	assert_int_equal(seen.pop.items, 2);
+	pem_stream_leave(stream, PEM_STREAM_PUSHES);
+	seen = read_it();
+	assert_int_equal(seen.push.tid, 0);
+	assert_int_equal(seen.pop.tid, gettid());
+}
+
+static void waits(void **state)
+{
+	struct pem_streams_end end;
+
+	(void)state;
+	wait_since(MS);
+	end = read_it().pop;
+	assert_true(end.since_ns != 0);
+	assert_true(pem_stream_go_on(stream, PEM_STREAM_POPS, 1));
+	end = read_it().pop;
+	assert_int_equal(end.blocks, 1);
+	assert_true(end.blocked_ns >= MS);
+	assert_int_equal(end.since_ns, 0);
+	assert_int_equal(end.late_ns, 0);
+	assert_false(pem_stream_go_on(stream, PEM_STREAM_POPS, 1));
+}
+
+static void woken_and_late(void **state)
+{
+	struct pem_streams_end end;
+
+	(void)state;
+	wait_since(3 * MS);
+	push(1);
+	stream->side[PEM_STREAM_POPS].woken_ns -= MS;
+	assert_true(pem_stream_go_on(stream, PEM_STREAM_POPS, 0));
+	end = read_it().pop;
+	assert_true(end.blocked_ns >= 3 * MS);
+	assert_true(end.late_ns >= MS);
+	assert_true(end.late_ns <= end.blocked_ns - 2 * MS + MS / 10);
+}
+
+/* A thread that had no CPU in the middle of an operation did not wait for its queue. */
+static void no_wait(void **state)
+{
+	(void)state;
+	wait_since(3 * MS);
+	assert_false(pem_stream_go_on(stream, PEM_STREAM_POPS, 0));
+	wait_since(3 * MS);
+	push(1);
+	stream->side[PEM_STREAM_POPS].woken_ns -= 3 * MS - 1;
+	stream->side[PEM_STREAM_POPS].own.since_ns = stream->side[PEM_STREAM_POPS].woken_ns - 1;
+	assert_false(pem_stream_go_on(stream, PEM_STREAM_POPS, 0));
+	assert_int_equal(read_it().pop.blocks, 0);
+	assert_int_equal(read_it().pop.blocked_ns, 0);
+}
+
+/* The consumer runs before the producer has counted its item, and waits again. */
+static void a_late_count_wakes_nobody(void **state)
+{
+	struct pem_streams_end end;
+
+	(void)state;
+	wait_since(3 * MS);
+	pem_stream_wake(stream, PEM_STREAM_PUSHES);
+	assert_true(pem_stream_go_on(stream, PEM_STREAM_POPS, 0));
+	end = read_it().pop;
+	assert_int_equal(end.late_ns, 0);
+	wait_since(0);
+	pem_stream_count(stream, PEM_STREAM_PUSHES, 1);
+	stream->side[PEM_STREAM_POPS].own.since_ns -= 3 * MS;
+	stream->side[PEM_STREAM_POPS].woken_ns -= MS;
+	assert_true(pem_stream_go_on(stream, PEM_STREAM_POPS, 1));
+	end = read_it().pop;
+	assert_int_equal(end.blocks, 2);
+	assert_int_equal(end.late_ns, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(counts_and_drops, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(waits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(woken_and_late, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_wait, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_late_count_wakes_nobody, set_up, tear_down),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
