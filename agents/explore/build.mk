@@ -8,15 +8,7 @@ EXPLORE_CLI := $(call objects,$(addprefix cli/,actions.c options.c text.c table.
   shared/number_map.c shared/plugin_folders.c shared/processes.c shared/rank_test.c shared/student.c)
 
 # The page of pem explore show --html, carried inside of the program.
-EXPLORE_GEN := $(B)/gen/agents/explore
-$(EXPLORE_GEN)/page.html: agents/explore/page/page.html viz-export/page/assemble.awk \
-  $(wildcard agents/explore/page/*.css agents/explore/page/*.js) $(AGENT_PAGE)
-	$(call say,GEN,$@)
-	@mkdir -p $(@D)
-	$(Q)awk -v own=agents/explore/page -f viz-export/page/assemble.awk $< > $@
-
-$(EXPLORE_GEN)/page.S: $(EXPLORE_GEN)/page.html agents/explore/build.mk
-	$(call embed,explore_html)
+$(eval $(call agent_page,explore,explore_html))
 
 # What init writes for a command.
 $(B)/gen/explore_template.h: agents/explore/program/template.xml
@@ -24,9 +16,6 @@ $(B)/gen/explore_template.h: agents/explore/program/template.xml
 $(B)/obj/agents/explore/program/init.o: $(B)/gen/explore_template.h
 
 EXPLORE_OBJ += $(B)/obj/gen/agents/explore/page.o
-$(B)/obj/gen/agents/explore/page.o: $(EXPLORE_GEN)/page.S
-	@mkdir -p $(@D)
-	$(Q)$(CC) -c $< -o $@
 
 ifneq ($(and $(HAVE_AGENTS),$(HAVE_JSON),$(HAVE_EXPLORE)),)
 # Experiments to begin with, where 'pem explore init' looks for them.

@@ -9,20 +9,8 @@ RATES_CLI := $(call objects,$(addprefix cli/,attach.c command.c counted.c descri
   $(addprefix shared/,call_kinds.c number_map.c plugin_folders.c processes.c spec_files.c) agents/loop/program/outcome.c)
 
 # The page of pem rates --html, carried inside of the program.
-RATES_GEN := $(B)/gen/agents/rates
-$(RATES_GEN)/page.html: agents/rates/page/page.html viz-export/page/assemble.awk \
-  $(wildcard agents/rates/page/*.css agents/rates/page/*.js) $(AGENT_PAGE)
-	$(call say,GEN,$@)
-	@mkdir -p $(@D)
-	$(Q)awk -v own=agents/rates/page -f viz-export/page/assemble.awk $< > $@
-
-$(RATES_GEN)/page.S: $(RATES_GEN)/page.html agents/rates/program/build.mk
-	$(call embed,rates_html)
-
+$(eval $(call agent_page,rates,rates_html))
 RATES_PROGRAM_OBJ += $(B)/obj/gen/agents/rates/page.o
-$(B)/obj/gen/agents/rates/page.o: $(RATES_GEN)/page.S
-	@mkdir -p $(@D)
-	$(Q)$(CC) -c $< -o $@
 
 ifneq ($(and $(HAVE_JSON),$(HAVE_AGENTS)),)
 ALL += $(B)/bin/pem-rates
