@@ -100,6 +100,21 @@ def pipes_one_after_the_other():
 
 
 @test
+def a_pipe_of_processes_whose_parent_has_ended():
+    "their pipe is resized, too"
+    command = Command()
+    fifo = os.path.join(os.path.dirname(command.reader), "done")
+    os.mkfifo(fifo)
+    command.words = ["sh", "-c", "sh -c '(%s; echo > %s) &'; read done < %s" % (command.words[2], fifo, fifo)]
+    command.observe()
+    for _ in range(40):
+        found, sizes, err = command.tune()
+        if found["purpose"] == "treated":
+            break
+    equal((found["counts"], sizes), (True, [LONG]), err)
+
+
+@test
 def a_pipe_that_does_not_block():
     "a command without a pipe that stages block on is left as it is"
     command = Command()

@@ -111,7 +111,7 @@ static int propose_pipe(struct pem_agent *agent, const struct rates_run *run,
 	return pem_agent__propose(agent, &d);
 }
 
-/* The gain that the model predicts for longer pipes, in % of the time; unknown: 0. */
+/* The gain that the model predicts for longer pipes, in % of the time; unknown: 0, and a reason. */
 static void predict(const struct rates_run *run, struct pem_db_directive *d)
 {
 	static struct rates_outlook outlook;
@@ -119,8 +119,11 @@ static void predict(const struct rates_run *run, struct pem_db_directive *d)
 				 *then = &outlook.ways[0].prediction.range;
 
 	if (rates_outlook__find(run, &outlook) || !outlook.is_believed || !outlook.way_count ||
-	    outlook.ways[0].prediction.method == MODEL_UNKNOWN || !(then->low > 0))
+	    outlook.ways[0].prediction.method == MODEL_UNKNOWN || !(then->low > 0)) {
+		snprintf(d->reason, sizeof(d->reason), "the gain is not predicted%s%s",
+			 outlook.reason ? ": " : "", outlook.reason ? outlook.reason : "");
 		return;
+	}
 	d->predicted = 100 * (1 - was->rate / then->rate);
 	d->predicted_low = 100 * (1 - was->rate / then->low);
 	d->predicted_high = 100 * (1 - was->rate / then->high);
