@@ -135,12 +135,12 @@ def items_are_recorded():
 @test
 def stages_and_blocks_are_recorded():
     "stages have their names, and each block of a thread ends"
-    found = recorded("APP::Stream::Block,APP::Stream::Unblock,APP::Stream::StageBegin")
+    found = recorded("APP::Stream::BlockBegin,APP::Stream::BlockEnd,APP::Stream::StageBegin")
     equal(sorted(row["name"] for row in found["StageBegin"]), ["count", "generate", "test"], "stages")
     open_of = {}
-    for row in sorted(found["Block"] + found["Unblock"], key=lambda row: int(row["time_ns"])):
+    for row in sorted(found["BlockBegin"] + found["BlockEnd"], key=lambda row: int(row["time_ns"])):
         key = (row["queue"], row["end"])
-        if row["event"].endswith("::Block"):
+        if row["event"].endswith("::BlockBegin"):
             assert key not in open_of, row
             open_of[key] = row
         else:

@@ -21,9 +21,9 @@
  * items with which a queue counts as full. Programs need the C library alone, and are linked by
  * -ldl -lpthread. Whatever fails on pem's side, the queue works and is not observed.
  *
- * If somebody records APP::Stream::* (pem record -e Stream), these events are raised: Made, Block,
- * Unblock, StageBegin, StageEnd; and Push and Pop at each operation, if their names are given. An
- * event that is off costs a load, a test and a branch.
+ * If somebody records APP::Stream::* (pem record -e Stream), these events are raised: Made,
+ * BlockBegin, BlockEnd, StageBegin, StageEnd; and Push and Pop at each operation, if their names
+ * are given. An event that is off costs a load, a test and a branch.
  *
  * An item is given by a pointer, and its type has to have the size that the queue was made for:
  * else -EINVAL. pem/stream.hpp is the queue of a type in C++.
@@ -262,9 +262,9 @@ PEM_STREAM_RARE void pem_stream_begin_block(struct pem_stream *stream, int which
 {
 	struct pem_stream_side *side = &stream->side[which];
 
-	if (pem_enabled_stream_block())
-		pem_notify_stream_block(side->count, side->count * stream->item_bytes, stream->id,
-					(uint8_t)which);
+	if (pem_enabled_stream_block_begin())
+		pem_notify_stream_block_begin(side->count, side->count * stream->item_bytes,
+					      stream->id, (uint8_t)which);
 	side->own.blocks++;
 	pem_stream_show_begin(side, begin);
 }
@@ -276,9 +276,9 @@ PEM_STREAM_RARE void pem_stream_end_block(struct pem_stream *stream, int which,
 	uint64_t found = side->until - side->count, now;
 	int64_t cost;
 
-	if (pem_enabled_stream_unblock())
-		pem_notify_stream_unblock(found, found * stream->item_bytes, stream->id,
-					  (uint8_t)which);
+	if (pem_enabled_stream_block_end())
+		pem_notify_stream_block_end(found, found * stream->item_bytes, stream->id,
+					    (uint8_t)which);
 	/* Fetch memory that other threads had last before the reading: all that follows is work. */
 	if (which == PEM_STREAM_POPS && found)
 		(void)*(volatile uint8_t *)(stream->ring +
