@@ -8,11 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#define PROCESSES_MAX 1024u /* whose pipes are found */
+#define PIPES_MAX 16384u
+#define LIMIT_BYTES 1048576u /* of a pipe, if the kernel does not show it */
 
 bool pem_proc__read(pid_t pid, struct pem_proc_stat *stat)
 {
@@ -74,10 +79,11 @@ bool pem_proc__is_pipe(pid_t pid, int descriptor, struct pem_proc_pipe *pipe)
 	pipe->pid = pid;
 	pipe->descriptor = descriptor;
 	pipe->writes = status.st_mode & S_IWUSR;
+	pem_proc__name(pid, pipe->name, sizeof(pipe->name));
 	return true;
 }
 
-int pem_proc__open_pipe(const struct pem_proc_pipe *pipe)
+static int open_pipe(const struct pem_proc_pipe *pipe)
 {
 	struct stat status;
 	char path[64];
@@ -91,6 +97,33 @@ int pem_proc__open_pipe(const struct pem_proc_pipe *pipe)
 		return fd;
 	close(fd);
 	return -ESTALE;
+}
+
+int pem_proc__pipe_bytes(const struct pem_proc_pipe *pipe, uint32_t wanted, int *set)
+{
+	int fd = open_pipe(pipe), bytes;
+
+	if (fd < 0)
+		return fd;
+	bytes = *set = fcntl(fd, F_GETPIPE_SZ);
+	if (bytes >= 0 && (uint32_t)bytes < wanted)
+		*set = fcntl(fd, F_SETPIPE_SZ, (int)wanted);
+	if (*set < 0)
+		*set = -errno;
+	close(fd);
+	return bytes < 0 ? *set : bytes;
+}
+
+uint32_t pem_proc__pipe_limit(void)
+{
+	FILE *file = fopen("/proc/sys/fs/pipe-max-size", "re");
+	unsigned bytes = 0;
+
+	if (file && fscanf(file, "%u", &bytes) != 1)
+		bytes = 0;
+	if (file)
+		fclose(file);
+	return bytes ? bytes : LIMIT_BYTES;
 }
 
 /* --- visits --- */
@@ -217,4 +250,30 @@ void pem_proc__walk(const pid_t *roots, size_t count, unsigned depth, pem_proc_v
 		pem_proc__children(walk.found[i].pid, by_parents, add, &walk);
 	}
 	free(walk.found);
+}
+
+static bool add_pipe(int descriptor, void *arg)
+{
+	struct pem_proc_pipes *found = arg;
+
+	if (pem_grow(&found->pipes, sizeof(*found->pipes), found->count + 1, &found->capacity))
+		return false;
+	found->count += pem_proc__is_pipe(found->pid, descriptor, &found->pipes[found->count]);
+	return found->count < PIPES_MAX;
+}
+
+static bool add_pipes(int pid, void *arg)
+{
+	struct pem_proc_pipes *found = arg;
+
+	found->pid = pid;
+	if (pid != getpid())
+		pem_proc__descriptors(pid, add_pipe, found);
+	return ++found->processes < PROCESSES_MAX && found->count < PIPES_MAX;
+}
+
+void pem_proc__find_pipes(const pid_t *roots, size_t count, struct pem_proc_pipes *found)
+{
+	found->count = found->processes = 0;
+	pem_proc__walk(roots, count, UINT_MAX, add_pipes, found);
 }

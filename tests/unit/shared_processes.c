@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -166,11 +167,11 @@ static void threads_and_descriptors_are_visited(void **state)
 	close(ends[1]);
 }
 
-static void pipes_are_found_and_opened(void **state)
+static void a_pipe_is_resized(void **state)
 {
 	struct pem_proc_pipe reader, writer, other;
 	struct stat status;
-	int ends[2], fd;
+	int ends[2], fd, set;
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
@@ -178,15 +179,44 @@ static void pipes_are_found_and_opened(void **state)
 	assert_true(pem_proc__is_pipe(getpid(), ends[1], &writer) && writer.writes);
 	assert_int_equal(fstat(ends[0], &status), 0);
 	assert_true(reader.inode == status.st_ino && writer.inode == status.st_ino);
-	fd = pem_proc__open_pipe(&reader);
-	assert_true(fd >= 0);
-	close(fd);
+	assert_int_equal(pem_proc__pipe_bytes(&reader, 0, &set), 65536);
+	assert_int_equal(set, 65536);
+	assert_int_equal(pem_proc__pipe_bytes(&writer, 131072, &set), 65536);
+	assert_int_equal(set, 131072);
+	assert_int_equal(fcntl(ends[0], F_GETPIPE_SZ), 131072);
+	assert_int_equal(pem_proc__pipe_bytes(&writer, INT32_MAX, &set), 131072);
+	assert_true(set < 0);
 	other = reader;
 	other.inode++;
-	assert_int_equal(pem_proc__open_pipe(&other), -ESTALE);
+	assert_int_equal(pem_proc__pipe_bytes(&other, 0, &set), -ESTALE);
 	fd = open("/dev/null", O_RDONLY);
 	assert_false(pem_proc__is_pipe(getpid(), fd, &other));
 	close(fd);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void pipes_of_descendants_are_found(void **state)
+{
+	struct pem_proc_pipes found = {0};
+	const pid_t self = getpid();
+	pid_t pids[DEEP];
+	size_t i, seen = 0;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	start_line(pids);
+	pem_proc__find_pipes(&self, 1, &found);
+	for (i = 0; i < found.count; i++) {
+		assert_int_not_equal(found.pipes[i].pid, self);
+		seen += found.pipes[i].descriptor == ends[0] ||
+			found.pipes[i].descriptor == ends[1];
+	}
+	assert_int_equal(seen, 2 * DEEP);
+	assert_int_equal(found.processes, 1 + DEEP);
+	free(found.pipes);
+	end_line(pids);
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -218,7 +248,8 @@ int main(void)
 		cmocka_unit_test(a_root_below_another_is_visited_once),
 		cmocka_unit_test(parents_show_the_same_children),
 		cmocka_unit_test(threads_and_descriptors_are_visited),
-		cmocka_unit_test(pipes_are_found_and_opened),
+		cmocka_unit_test(a_pipe_is_resized),
+		cmocka_unit_test(pipes_of_descendants_are_found),
 		cmocka_unit_test(a_process_is_read),
 	};
 

@@ -51,7 +51,4 @@ uint64_t rate_pipes__look(struct rate_pipes *pipes);
  */
 uint32_t rate_pipes__bytes(const struct rate_pipes *pipes, uint64_t inode);
 
-/* The greatest size in bytes that an ordinary user may give to a pipe (pipe(7)). */
-uint32_t rate_pipes__limit(void);
-
 #endif

@@ -9,6 +9,7 @@
 #include "program/program.h"
 
 #include "loop/program/outcome.h"
+#include "processes.h"
 
 #include <pem/agent.h>
 
@@ -144,7 +145,7 @@ static int propose_all(struct pem_agent *agent, const struct rates_run *run)
 {
 	struct pem_db_directive gain = {.size = sizeof(gain), .rank = 1};
 	size_t i, count = run->seen->queue_count;
-	uint32_t limit = rate_pipes__limit(), bytes = limit < SIZE_LEAST ? limit : SIZE_LEAST;
+	uint32_t limit = pem_proc__pipe_limit(), bytes = limit < SIZE_LEAST ? limit : SIZE_LEAST;
 	int rc = 0;
 
 	predict(run, &gain);
