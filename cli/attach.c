@@ -191,6 +191,18 @@ bool cli_attach__ended(void *arg)
 	return a->count != 0;
 }
 
+int cli_attach__watch(struct cli_attach *a, struct cli_run *run, const char *doing)
+{
+	run->has_ended = cli_attach__ended;
+	run->ended_arg = a;
+	if (doing != NULL)
+		cli_say("%s %s until it ends or you interrupt", doing, a->name);
+	cli_run__watch(run);
+	return run->error == 0 ? CLI_DONE
+			       : cli_error(CLI_FAILED, "watching %s failed: %s", a->name,
+					   strerror(-run->error));
+}
+
 void cli_attach__free(struct cli_attach *a)
 {
 	size_t i;

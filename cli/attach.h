@@ -68,6 +68,12 @@ int cli_attach__start(struct cli_attach *attach, struct pem_session *session);
  * block.
  */
 bool cli_attach__ended(void *attach);
+/*
+ * Watch until all targets have ended, or a signal comes. doing: for the sentence before it, such as
+ * "recording"; NULL: none. run: a session, and a tick if there is one. Returns a status, after
+ * printing an error.
+ */
+int cli_attach__watch(struct cli_attach *attach, struct cli_run *run, const char *doing);
 /* Close the descriptors. The targets are then none. */
 void cli_attach__free(struct cli_attach *attach);
 /*

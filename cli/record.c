@@ -351,20 +351,14 @@ static void add_tick(struct record *r, struct cli_run *run)
  */
 static int watch(struct record *r, struct pem_session *session)
 {
-	struct cli_run run = {
-		.session = session, .has_ended = cli_attach__ended, .ended_arg = &r->attach};
+	struct cli_run run = {.session = session};
 	int status = cli_triggers__attach(&r->triggers, 0, &r->attach);
 
 	if (status != CLI_DONE)
 		return status;
 	add_tick(r, &run);
-	if (!r->quiet)
-		cli_say("recording %s until it ends or you interrupt", r->attach.name);
 	cli_run__go_first();
-	cli_run__watch(&run);
-	return run.error == 0 ? CLI_DONE
-			      : cli_error(CLI_FAILED, "watching %s failed: %s", r->attach.name,
-					  strerror(-run.error));
+	return cli_attach__watch(&r->attach, &run, r->quiet ? NULL : "recording");
 }
 
 /*

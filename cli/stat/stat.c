@@ -140,9 +140,7 @@ static struct cli_run run_of(struct stat *s, struct pem_session *session)
 	return (struct cli_run){.session = session,
 				.interval_ms = s->interval_ms != 0 ? (int)s->interval_ms : 1000,
 				.tick = stat_interval__print,
-				.arg = s,
-				.has_ended = s->command[0] == NULL ? cli_attach__ended : NULL,
-				.ended_arg = &s->attach};
+				.arg = s};
 }
 
 /*
@@ -167,15 +165,11 @@ static int finish(struct stat *s, struct pem_session *session, uint64_t ns)
 static int count_attached(struct stat *s, struct pem_session *session)
 {
 	struct cli_run run = run_of(s, session);
+	int status;
 
-	if (!s->quiet)
-		cli_say("counting %s until it ends or you interrupt", s->attach.name);
 	s->start_ns = s->last_ns = cli_now_ns();
-	cli_run__watch(&run);
-	if (run.error != 0)
-		return cli_error(CLI_FAILED, "watching %s failed: %s", s->attach.name,
-				 strerror(-run.error));
-	return finish(s, session, cli_now_ns() - s->start_ns);
+	status = cli_attach__watch(&s->attach, &run, s->quiet ? NULL : "counting");
+	return status == CLI_DONE ? finish(s, session, cli_now_ns() - s->start_ns) : status;
 }
 
 static int count_command(struct stat *s, struct pem_session *session)

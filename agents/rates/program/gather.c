@@ -237,24 +237,14 @@ static int watch(struct live *live, struct pem_session *session)
 	const struct rates_request *request = live->run->request;
 	struct pem_run_options options = {
 		.size = sizeof(options), .no_preload = 1, .no_follow = request->attach.no_follow};
-	struct cli_run run = {.session = session,
-			      .interval_ms = 10,
-			      .tick = tick,
-			      .arg = live,
-			      .has_ended = cli_attach__ended,
-			      .ended_arg = (void *)&request->attach};
+	struct cli_run run = {.session = session, .interval_ms = 10, .tick = tick, .arg = live};
 	struct pem_error error = {{0}};
 	int rc, status = CLI_DONE;
 
 	live->shown_ns = cli_now_ns();
 	if (!request->words[0]) {
-		if (!request->quiet)
-			cli_say("observing %s until it ends or you interrupt",
-				request->attach.name);
-		cli_run__watch(&run);
-		if (run.error)
-			status = cli_error(CLI_FAILED, "watching %s failed: %s",
-					   request->attach.name, strerror(-run.error));
+		status = cli_attach__watch((struct cli_attach *)&request->attach, &run,
+					   request->quiet ? NULL : "observing");
 	} else {
 		rc = cli_run__start(&run, request->words, &options, &error);
 		if (rc < 0)
