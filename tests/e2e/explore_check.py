@@ -153,7 +153,9 @@ def each_run_keeps_its_reason():
     left = told["1"]["left"]
     assert left.startswith("it left processes, which were ended: ") and not told["2"]["left"], told
     for a in "12":
-        equal([told[a][name] for name in ("reason", "runs", "values")], ["its exit status was 3: no more of " + a, 1, {"v": int(a)}], "a = " + a)
+        equal([told[a][name] for name in ("outcome", "reason", "runs", "values")],
+              ["failed", "its exit status was 3: no more of " + a, 1, {"v": int(a)}], "a = " + a)
+    assert "trial 2, failed: its exit status was 3: no more of 2\n" in explore(folder, env, "show")[0], "show"
     with sqlite3.connect(folder + "/db") as db:
         equal(db.execute("SELECT run, text FROM evidence, directive WHERE directive.id = directive AND agent = 'explore reason' ORDER BY run")
               .fetchall(), [(1, left), (2, "its exit status was 3: no more of 1"),

@@ -76,7 +76,7 @@ static int take(struct exploration *x, const struct trial_stored *stored)
 	if (has_values)
 		trial_figures__add(&tried->figures, stored->values,
 				   x->work.experiment.metric_count);
-	if (has_values || !tried->figures.runs)
+	if (tried->outcome == PEM_EXPLORE_MEASURED)
 		tried->outcome = stored->outcome;
 	memcpy(has_values ? tried->left : tried->reason, stored->reason, sizeof(tried->reason));
 	memcpy(tried->node, stored->node, sizeof(tried->node));

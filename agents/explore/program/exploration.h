@@ -16,7 +16,7 @@
 struct explore_tried {
 	uint32_t *levels; /* and, after the last one, its machine */
 	uint32_t machine; /* index of the kind in the store; 0: this machine's */
-	uint32_t outcome; /* of its last run; measured or stopped, if any of its runs was */
+	uint32_t outcome; /* of its first run that was not measured, if there is one */
 	struct trial_figures figures; /* of the runs that were measured */
 	double seconds;
 	char reason[160]; /* of the last run that failed or was refused; "": none did */
