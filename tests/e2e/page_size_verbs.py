@@ -208,7 +208,7 @@ def a_budget_is_said_in_words():
     "a budget below a large page is refused; one that is used up is named"
     home, command = Home(), shape("hot-and-cold")
     rc, out, err = home.agent(*command, options=("--budget", "1M"))
-    assert (rc, out) == (1, "") and "no room for a large page" in err and "2M" in err, err
+    assert (rc, out) == (1, "") and "no space for a large page" in err and "2M" in err, err
     rc, _, err = home.agent(*command, options=("--budget", "2M"))
     equal(rc, 0, err)
     home.run("forget", SHAPES)
