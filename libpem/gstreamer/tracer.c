@@ -14,6 +14,8 @@
  * one of them. No lock is held over calls into other elements. The only lock is taken when a queue
  * is seen first and when it goes.
  *
+ * A thread is named by the elements that it runs: from a queue to the next one, or from a source.
+ *
  * Not here: the queues of elements other than these, and pull mode (queue2 that downloads).
  */
 #define GST_USE_UNSTABLE_API
@@ -179,12 +181,83 @@ static struct watched *watched_by(GstPad *pad)
 	return w->stream ? w : NULL;
 }
 
+/* --- names of threads --- */
+
+/* The queue that the calling thread pops from, and the one that it is named after; 0: none. */
+static __thread uint32_t pops_from, named_for;
+
+/* The pad that a pad is linked with, through the borders of bins. NULL: none. The caller owns it.
+ */
+static GstPad *linked_pad(GstPad *pad)
+{
+	GstPad *peer = gst_pad_get_peer(pad);
+	GstProxyPad *inner;
+
+	while (peer && GST_IS_PROXY_PAD(peer)) {
+		inner = gst_proxy_pad_get_internal(GST_PROXY_PAD(peer));
+		gst_object_unref(peer);
+		peer = inner ? gst_pad_get_peer(GST_PAD(inner)) : NULL;
+		gst_clear_object(&inner);
+	}
+	return peer;
+}
+
+/* The element's only pad on its other side. NULL: it has none, or several. The caller owns it. */
+static GstPad *only_pad(GstElement *element, gboolean is_down)
+{
+	GstPad *pad = NULL;
+	GList *pads;
+
+	GST_OBJECT_LOCK(element);
+	pads = is_down ? element->srcpads : element->sinkpads;
+	if (pads && !pads->next)
+		pad = gst_object_ref(pads->data);
+	GST_OBJECT_UNLOCK(element);
+	return pad;
+}
+
+/* Name the calling thread by the elements from a queue's pad on, up to the next queue, or branch.
+ */
+static void name_thread(struct watched *w, GstPad *from)
+{
+	gboolean is_down = GST_PAD_IS_SRC(from);
+	GstPad *pad = gst_object_ref(from), *peer;
+	GstElement *element;
+	char *name = NULL, *longer;
+	unsigned i;
+
+	for (i = 0; pad && i < 8; i++) {
+		peer = linked_pad(pad);
+		element = peer ? gst_pad_get_parent_element(peer) : NULL;
+		gst_clear_object(&pad);
+		gst_clear_object(&peer);
+		if (!element || is_queue(element)) {
+			gst_clear_object(&element);
+			break;
+		}
+		longer = !name     ? gst_element_get_name(element)
+			 : is_down ? g_strconcat(name, "+", GST_OBJECT_NAME(element), NULL)
+				   : g_strconcat(GST_OBJECT_NAME(element), "+", name, NULL);
+		g_free(name);
+		name = longer;
+		pad = only_pad(element, is_down);
+		gst_clear_object(&element);
+	}
+	gst_clear_object(&pad);
+	named_for = w->stream->id;
+	pem_stream_copy_name(pem_stream_thread.stage, name);
+	pem_stream_thread.version++;
+	g_free(name);
+}
+
 /* --- the producer: a sink pad is called --- */
 
-static void begin_push(struct watched *w, guint items)
+static void begin_push(GstPad *pad, struct watched *w, guint items)
 {
 	if (!w)
 		return;
+	if (!pops_from && !named_for)
+		name_thread(w, pad);
 	w->items = items;
 	pem_stream_wake(w->stream, PEM_STREAM_PUSHES);
 	if (w->is_silent && pem_stream_queued(w->stream))
@@ -194,13 +267,13 @@ static void begin_push(struct watched *w, guint items)
 static void on_chain(GstTracer *self, guint64 ts, GstPad *pad, GstBuffer *buffer)
 {
 	(void)self, (void)ts, (void)buffer;
-	begin_push(watched_by(pad), 1);
+	begin_push(pad, watched_by(pad), 1);
 }
 
 static void on_chain_list(GstTracer *self, guint64 ts, GstPad *pad, GstBufferList *list)
 {
 	(void)self, (void)ts;
-	begin_push(watched_by(pad), gst_buffer_list_length(list));
+	begin_push(pad, watched_by(pad), gst_buffer_list_length(list));
 }
 
 static void on_chained(GstTracer *self, guint64 ts, GstPad *pad, GstFlowReturn result)
@@ -214,8 +287,10 @@ static void on_chained(GstTracer *self, guint64 ts, GstPad *pad, GstFlowReturn r
 			 !w->is_silent || result == GST_FLOW_FLUSHING);
 	if (result == GST_FLOW_OK)
 		pem_stream_pass(w->stream, PEM_STREAM_PUSHES, w->items);
-	else
+	else {
 		pem_stream_leave(w->stream, PEM_STREAM_PUSHES);
+		named_for = pops_from;
+	}
 }
 
 /* --- the consumer: a source pad pushes --- */
@@ -241,6 +316,9 @@ static void begin_pop(GstPad *pad, struct watched *w, guint items)
 
 	if (!w)
 		return;
+	pops_from = w->stream->id;
+	if (named_for != pops_from)
+		name_thread(w, pad);
 	has_waited = pem_stream_go_on(w->stream, PEM_STREAM_POPS, 1);
 	pem_stream_pass(w->stream, PEM_STREAM_POPS, items);
 	w->pops_pushes = TRUE;
@@ -266,6 +344,7 @@ static void end_pop(GstPad *pad, struct watched *w, gboolean is_over)
 	w->pops_pushes = FALSE;
 	if (is_over) {
 		pem_stream_leave(w->stream, PEM_STREAM_POPS);
+		pops_from = named_for = 0;
 		return;
 	}
 	pem_stream_wake(w->stream, PEM_STREAM_POPS);
@@ -312,8 +391,10 @@ static void on_event(GstTracer *self, guint64 ts, GstPad *pad, GstEvent *event)
 	w = peer ? g_object_get_qdata(G_OBJECT(peer), watched_quark) : NULL;
 	if (w && w->stream) {
 		pem_stream_wake(w->stream, PEM_STREAM_PUSHES);
-		if (GST_EVENT_TYPE(event) == GST_EVENT_EOS)
+		if (GST_EVENT_TYPE(event) == GST_EVENT_EOS) {
 			pem_stream_leave(w->stream, PEM_STREAM_PUSHES);
+			named_for = pops_from; /* a source's thread may come back as another's */
+		}
 	}
 	gst_clear_object(&peer);
 }
