@@ -92,6 +92,9 @@ def pipes_one_after_the_other():
     words = ["sh", "-c", one + "; " + one]
     found, sizes, err = command.tune(words)
     equal((found["purpose"], sizes, found["directives"]), ("observed", [USUAL] * 2, 2), err)
+    with sqlite3.connect(command.database) as database:
+        rows = database.execute("select predicted, reason from directive where text like '1048576 %'").fetchall()
+    equal(rows, [(0, "the gain is not predicted: the pipeline has no last stage, or several")], "predictions")
     for _ in range(40):
         found, sizes, err = command.tune(words)
         if found["purpose"] == "treated":
