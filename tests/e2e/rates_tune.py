@@ -13,6 +13,13 @@ if not os.path.exists(BUILD + "/bin/pem-rates"):
     sys.exit(77)
 
 # Works on small parts of its input, so that the stage before it blocks, and prints how long its pipe is.
+ORPHAN = """import os, sys, time
+while os.getppid() == int(sys.argv[1]):
+    time.sleep(0.01)
+for name in "parent", "done":
+    with open(name, "w") as out:
+        out.write(str(os.getppid()))
+"""
 READER = """import fcntl, hashlib, os, sys
 while hashlib.md5(os.read(0, 16384)).digest() != hashlib.md5(b"").digest(): pass
 print("pipe", fcntl.fcntl(0, 1032), file=sys.stderr)
@@ -103,18 +110,18 @@ def pipes_one_after_the_other():
 
 
 @test
-def a_pipe_of_processes_whose_parent_has_ended():
-    "their pipe is resized, too"
-    command = Command()
-    fifo = os.path.join(os.path.dirname(command.reader), "done")
-    os.mkfifo(fifo)
-    command.words = ["sh", "-c", "sh -c '(%s; echo > %s) &'; read done < %s" % (command.words[2], fifo, fifo)]
-    command.observe()
-    for _ in range(40):
-        found, sizes, err = command.tune()
-        if found["purpose"] == "treated":
-            break
-    equal((found["counts"], sizes), (True, [LONG]), err)
+def an_orphan_gets_another_parent():
+    "a process of the command whose parent ends has the parent that it has alone, which daemons wait for"
+    parents = []
+    for words in ([], [PEM, "rates", "-q", "--"]):
+        folder = tmp()
+        with open(folder + "/orphan", "w", encoding="ascii") as out:
+            out.write(ORPHAN)
+        rc, _, err = run([*words, "sh", "-c", "sh -c 'python3 orphan $$ &'; while [ ! -e done ]; do sleep 0.01; done"], cwd=folder)
+        equal(rc, 0, err)
+        with open(folder + "/parent", encoding="ascii") as text:
+            parents.append(text.read())
+    equal(parents[1], parents[0], "parents")
 
 
 @test

@@ -6,7 +6,6 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #define BLOCK_MAX (1ull << 40)
@@ -164,9 +163,6 @@ static int find_rates(struct rates_request *request)
 	int printed, status = cli_output__open(&request->output, request->json || is_of_trace,
 					       &request->out);
 
-	/* So a process of the command whose parent has ended still descends from this one. */
-	if (request->words[0] && !is_of_trace)
-		prctl(PR_SET_CHILD_SUBREAPER, 1);
 	if (status == CLI_DONE && request->tune)
 		status = rates_tune(&run);
 	else if (status == CLI_DONE)
