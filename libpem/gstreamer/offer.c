@@ -9,9 +9,11 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 /* Put a word before those of a variable, unless it is one of them. */
@@ -36,6 +38,27 @@ static int add_word(const char *variable, const char *word, char separator)
 	return rc;
 }
 
+/*
+ * A registry of plugins of its own. In the user's, GStreamer would add and remove the tracer with
+ * each change between programs with it and without it, by a process with pipes to the program.
+ */
+static int choose_registry(void)
+{
+	const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	bool has_cache = cache && *cache == '/';
+	struct utsname machine;
+	char path[PATH_MAX];
+
+	if (getenv("GST_REGISTRY") || getenv("GST_REGISTRY_1_0") || (!has_cache && !home) ||
+	    uname(&machine))
+		return 0;
+	if (snprintf(path, sizeof(path), "%s%s/gstreamer-1.0/registry.pem.%s.bin",
+		     has_cache ? cache : home, has_cache ? "" : "/.cache",
+		     machine.machine) >= (int)sizeof(path))
+		return 0;
+	return setenv("GST_REGISTRY", path, 1) ? -errno : 0;
+}
+
 int pem_streams__offer(void)
 {
 	const char *paths =
@@ -49,6 +72,8 @@ int pem_streams__offer(void)
 	snprintf(file, sizeof(file), "%s/libgstpem.so", folder);
 	if (access(file, R_OK))
 		return -ENOENT;
-	rc = add_word(paths, folder, ':');
+	rc = choose_registry();
+	if (!rc)
+		rc = add_word(paths, folder, ':');
 	return rc ? rc : add_word("GST_TRACERS", "pem", ';');
 }

@@ -175,6 +175,10 @@ def the_variables_of_the_user_are_kept():
     tracers, folders = out.split()
     equal((rc in (0, 2), tracers, folders.split(":")[1:]), (True, "pem;leaks;stats", ["/mine"]), "variables")
     equal(os.path.realpath(folders.split(":")[0]), os.path.realpath(PLUGINS), "the tracer's folder")
+    for mine, wanted in ("/r", "/r"), (None, "/cache/gstreamer-1.0/registry.pem.%s.bin" % os.uname().machine):
+        out = run([PEM, "rates", "-q", "-o", "/dev/null", "--", "sh", "-c", "echo $GST_REGISTRY"],
+                  env={**ENV, "GST_REGISTRY": mine, "GST_REGISTRY_1_0": None, "XDG_CACHE_HOME": "/cache"})[1]
+        equal(out, wanted + "\n", "the registry of plugins")
 
 
 class Running:

@@ -114,7 +114,7 @@ int pem_streams__limit(struct pem_streams *streams, const struct pem_streams_que
 /*
  * Let programs that this process starts from now on show the queues of GStreamer, if they use it:
  * add pem's tracer to GST_TRACERS and its folder to GST_PLUGIN_PATH in the environment of this
- * process. GStreamer then updates its registry of plugins as such a program starts. Returns 0;
+ * process, and set GST_REGISTRY to a file in the user's cache unless it is set. Returns 0;
  * -ENOENT: the tracer is not installed; -ENOMEM. Not while other threads use the environment.
  */
 int pem_streams__offer(void);
