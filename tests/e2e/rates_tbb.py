@@ -77,12 +77,12 @@ int main(int argc, char **argv)
 		}
 		abort();
 	});
-	while (last.size() >= 0) /* a thread that waits counts as -1 */
+	while (last.queue().size() >= 0) /* a thread that waits counts as -1 */
 		std::this_thread::yield();
-	last.abort();
+	last.queue().abort();
 	waits.join();
 	/* Queues that are destroyed would show their numbers no more. */
-	_exit(last.try_push(1) && !last.try_push(2) && last.capacity() == 1 ? 0 : 1);
+	_exit(last.try_push(1) && !last.try_push(2) && last.queue().capacity() == 1 ? 0 : 1);
 }
 """
 

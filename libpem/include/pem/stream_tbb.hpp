@@ -6,10 +6,10 @@
  *
  *	jobs.push(j);			jobs.pop(j);
  *
- * The functions are those of tbb::concurrent_bounded_queue (C++17, -ltbb), and any thread may call
- * them. Observers see the queue as one of pem/stream.h: its items, its capacity, and the thread at
- * each end with its waits. An end that two threads have used shows its items and no thread, since
- * it could not be told which of them waited, or for which items one of them worked.
+ * The functions are those of tbb::concurrent_bounded_queue (C++17, -ltbb -ldl -lpthread), and any
+ * thread may call them. Observers see its items, its capacity, and the thread at each end with its
+ * waits. An end that two threads have used shows its items and no thread, since it is unknown which
+ * of them waited, or worked on which items.
  *
  * Not here: flow graphs and parallel_pipeline. Their threads take any work that is ready, and wait
  * at no queue.
@@ -43,17 +43,11 @@ template <typename T> class bounded_queue
 	bounded_queue(const bounded_queue &) = delete;
 	bounded_queue &operator=(const bounded_queue &) = delete;
 
-	void push(const T &item)
+	template <typename U = T> void push(U &&item)
 	{
 		pass(
-			PEM_STREAM_PUSHES, [&] { return queue_.try_push(item); },
-			[&] { queue_.push(item); });
-	}
-	void push(T &&item)
-	{
-		pass(
-			PEM_STREAM_PUSHES, [&] { return queue_.try_push(std::move(item)); },
-			[&] { queue_.push(std::move(item)); });
+			PEM_STREAM_PUSHES, [&] { return queue_.try_push(std::forward<U>(item)); },
+			[&] { queue_.push(std::forward<U>(item)); });
 	}
 	void pop(T &item)
 	{
@@ -69,18 +63,10 @@ template <typename T> class bounded_queue
 	{
 		return try_pass(PEM_STREAM_POPS, [&] { return queue_.try_pop(item); });
 	}
-	/* Threads that wait in push and pop throw tbb::user_abort. */
-	void abort()
+	/* The queue, for its size, its capacity and abort. */
+	tbb::concurrent_bounded_queue<T> &queue()
 	{
-		queue_.abort();
-	}
-	std::ptrdiff_t size() const
-	{
-		return queue_.size();
-	}
-	std::ptrdiff_t capacity() const
-	{
-		return queue_.capacity();
+		return queue_;
 	}
 
       private:
@@ -96,9 +82,6 @@ template <typename T> class bounded_queue
 			if (stream_)
 				pem_stream_go_on(stream_, which_, 1);
 		}
-		wait(const wait &) = delete;
-		wait &operator=(const wait &) = delete;
-
 		pem_stream *stream_;
 		int which_;
 	};
