@@ -44,7 +44,7 @@ def near(got, wanted, share, what):
 
 def tolerance(stage):
     """A stage that often lost its CPU has used some of its CPU time to get it back."""
-    return 0.05 if stage["waiting_for_cpu"] < 0.3 * stage["lifetime"] else 0.12
+    return 0.05 if stage["waiting_for_cpu"] < 0.1 * stage["lifetime"] else 0.12
 
 
 def pipeline(*stages):

@@ -107,6 +107,21 @@ def queues_limited_by_bytes():
 
 
 @test
+def a_scanner_of_plugins_is_beside_the_pipeline():
+    "a program that first has a helper look through all plugins, by two pipes, has the bottleneck of its pipeline"
+    need_reach()
+    if not USER:
+        skip("an ordinary user can't observe pipes")
+    command = [PEM, "rates", "--json", "--", GSTREAMER, "1000", "queue max-size-buffers=20", "50", "s2000", "50"]
+    rc, out, err = run(command, timeout=300, env={**ENV, "GST_REGISTRY": FOLDER + "/fresh"})
+    equal(rc, 0, err)
+    found = json.loads(out)
+    assert any(q["name"].startswith("pipe:") for q in found["queues"]), found["queues"]
+    tid = {name: tid for (_, tid), (name, _, _) in truth(err).items()}["s2"]
+    equal([s.get("tid") for s in found["stages"] if s["name"] == found["bottleneck"]], [tid], "bottleneck: %s" % found)
+
+
+@test
 def a_real_encoder():
     "gst-launch-1.0, as it is installed: the encoder is the bottleneck, and its source waits for it"
     need("gst-launch-1.0", "gst-inspect-1.0")

@@ -213,6 +213,26 @@ const struct rate_process *rates_figures__bottleneck(const struct rates_run *run
 	return most;
 }
 
+const struct rates_thread *rates_figures__slow_thread(const struct rates_run *run)
+{
+	const struct rate_process *slow = rates_figures__bottleneck(run);
+	const struct rates_thread *thread = NULL;
+	struct rates_figures f;
+	double longest = (double)run->seen->outside_ns;
+
+	if (slow) {
+		thread = rates_threads__bottleneck(run->threads, slow->process->pid);
+		rates_figures__of(run, slow, &f);
+		longest = f.held * (double)run->held_ns;
+	}
+	if (thread)
+		return thread;
+	thread = rates_threads__bottleneck(run->threads, 0);
+	if (thread)
+		rates_threads__figures(run->threads, thread, &f);
+	return thread && f.held * (double)f.lifetime_ns > 2 * longest ? thread : NULL;
+}
+
 const char *rates_figures__unit(const struct rates_request *request)
 {
 	switch (request->items) {

@@ -121,6 +121,12 @@ double rates_figures__outside(const struct rates_run *run);
 /* The stage that holds up the pipeline; NULL: something outside does, or it is unknown. */
 const struct rate_process *rates_figures__bottleneck(const struct rates_run *run);
 /*
+ * The thread that holds up the pipeline. NULL: no thread does, or none is known to. Threads of
+ * another process than the slow one may have waited for that one, or for the outside, themselves:
+ * one counts if it was waited for twice as long.
+ */
+const struct rates_thread *rates_figures__slow_thread(const struct rates_run *run);
+/*
  * The items that a stage moved: took, or gave if it takes from no queue. Its estimate may be of
  * fewer, since service before the first is not known.
  */

@@ -102,16 +102,6 @@ static const char *end_name(const struct shown_queue *q, bool writes, size_t i)
 	return !i && thread ? thread->name : NULL;
 }
 
-/* Of what holds up the pipeline, the thread. NULL: no thread does, or none is known to. */
-static const struct rates_thread *slow_thread(const struct rates_run *run)
-{
-	const struct rate_process *slow = rates_figures__bottleneck(run);
-
-	if (slow || !run->seen->stage_count)
-		return rates_threads__bottleneck(run->threads, slow ? slow->process->pid : 0);
-	return NULL;
-}
-
 static const char *rate_text(bool has_bytes, double rate)
 {
 	if (!isfinite(rate))
@@ -236,7 +226,7 @@ static const char *reason_of(const struct rates_figures *f)
 /* Which thread holds up the others. is_within: of the stage that was named before. */
 static void print_slow_thread(const struct rates_run *run, bool is_within)
 {
-	const struct rates_thread *stage = slow_thread(run);
+	const struct rates_thread *stage = rates_figures__slow_thread(run);
 	FILE *out = run->request->out;
 	struct rates_figures f;
 
@@ -258,11 +248,13 @@ static void print_slow_thread(const struct rates_run *run, bool is_within)
 static void print_bottleneck(const struct rates_run *run)
 {
 	const struct rate_process *stage = rates_figures__bottleneck(run);
+	const struct rates_thread *thread = rates_figures__slow_thread(run);
 	const char *why = rates_threads__why_none(run->threads);
 	struct rates_figures f;
 	FILE *out = run->request->out;
 
-	if (!run->seen->stage_count && run->threads->stage_count) {
+	if (thread ? !stage || thread->pid != stage->process->pid
+		   : !run->seen->stage_count && run->threads->stage_count) {
 		print_slow_thread(run, false);
 		return;
 	}
@@ -509,7 +501,7 @@ static struct json_object *make_json(const struct rates_run *run)
 	struct json_object *object = json_object_new_object();
 	struct json_object *stages = json_object_new_array(), *queues = json_object_new_array();
 	const struct rate_process *bottleneck = rates_figures__bottleneck(run);
-	const struct rates_thread *thread = slow_thread(run);
+	const struct rates_thread *thread = rates_figures__slow_thread(run);
 	const char *name = thread ? thread->name : bottleneck ? bottleneck->name : NULL;
 	struct shown_queue q;
 	struct shown s;
