@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+from probing import here
 from tap import BUILD, OTHER_USER, PEM, equal, need, need_reach, run, run_all, skip, start, test
 
 GSTREAMER = os.path.join(BUILD, "programs", "gstreamer")
@@ -112,6 +113,7 @@ def a_scanner_of_plugins_is_beside_the_pipeline():
     need_reach()
     if not USER:
         skip("an ordinary user can't observe pipes")
+    here()
     command = [PEM, "rates", "--json", "--", GSTREAMER, "1000", "queue max-size-buffers=20", "50", "s2000", "50"]
     rc, out, err = run(command, timeout=300, env={**ENV, "GST_REGISTRY": FOLDER + "/fresh"})
     equal(rc, 0, err)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 
+from probing import here
 from tap import BUILD, OTHER_USER, PEM, equal, need_reach, run, run_all, skip, start, test, tmp
 
 STREAMS = os.path.join(BUILD, "programs", "streams")
@@ -167,6 +168,7 @@ def pipes_and_queues():
     "a process with pipes outside and queues inside is in one report, and the thread is named that is slow"
     if os.geteuid():
         skip("pipes are observed by root")
+    here()
     found, _ = rates("sh", "-c", "(%s 2000 5 s500 5; echo done) | cat >/dev/null" % STREAMS, user=False)
     names = [s["name"] for s in found["stages"]]
     assert {"s1", "s2", "s3", "cat"} <= set(names), names

@@ -112,6 +112,7 @@ def pipes_one_after_the_other():
 @test
 def an_orphan_gets_another_parent():
     "a process of the command whose parent ends has the parent that it has alone, which daemons wait for"
+    here()
     parents = []
     for words in ([], [PEM, "rates", "-q", "--"]):
         folder = tmp()
