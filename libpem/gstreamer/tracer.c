@@ -300,12 +300,13 @@ static guint level_of(GstPad *pad, struct watched *w)
 {
 	GstElement *element = gst_pad_get_parent_element(pad);
 	gboolean is_many = element && !strcmp(G_OBJECT_TYPE_NAME(element), "GstMultiQueue");
+	guint64 counted = pem_stream_queued(w->stream);
 	guint level = G_MAXUINT;
 
 	if (element)
 		g_object_get(is_many ? (gpointer)pad : (gpointer)element, "current-level-buffers",
 			     &level, NULL);
-	pem_stream_drop(w->stream, level);
+	pem_stream_drop(w->stream, counted, level);
 	gst_clear_object(&element);
 	return level;
 }

@@ -32,6 +32,16 @@ int main(int argc, char **argv)
 	long count = atol(argv[1]), copies = atol(argv[2]), stages = argc - 3;
 	std::vector<std::unique_ptr<pem::bounded_queue<std::vector<long>>>> queues;
 	std::vector<std::thread> threads;
+	pem::bounded_queue<int> lent("lent", 2);
+	std::atomic<bool> is_lent{false};
+	std::thread lender([&] {
+		while (!is_lent)
+			std::this_thread::yield();
+		lent.push(2);
+	});
+	lent.push(1); /* for the only time */
+	is_lent = true;
+	lender.join();
 	for (long i = 1; i < stages; i++)
 		queues.push_back(std::make_unique<pem::bounded_queue<std::vector<long>>>(("q" + std::to_string(i)).c_str(), 30));
 	auto stage = [&](long i, long copy) {
@@ -142,6 +152,7 @@ def an_end_that_threads_share():
     found, _ = rates(compiled(), "600", "2", "50", "s1500")
     queue = [q for q in found["queues"] if q["name"] == "q1"][0]
     equal((queue["items"], queue["from"]), (602, ["s1"]), "items and producer")
+    equal([q["from"] for q in found["queues"] if q["name"] == "lent"], [[]], "producer of a queue that another thread used once before")
     assert [s["rate_per_s"] for s in found["stages"] if s["name"].startswith("s2")] in ([], [None]), found["stages"]
 
 

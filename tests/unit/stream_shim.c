@@ -71,11 +71,11 @@ static void counts_and_drops(void **state)
 	assert_int_equal(seen.queued, 3);
 	assert_int_equal(seen.push.tid, gettid());
 	assert_int_equal(pem_streams__limit(streams, &seen, 1, NULL), -ENOTSUP);
-	pem_stream_drop(stream, 1);
+	pem_stream_drop(stream, 3, 1);
 	assert_int_equal(read_it().queued, 1);
-	pem_stream_drop(stream, 2); /* items that are not counted yet */
+	pem_stream_drop(stream, 1, 2); /* items that are not counted yet */
 	assert_int_equal(read_it().queued, 1);
-	pem_stream_drop(stream, 0);
+	pem_stream_drop(stream, 1, 0);
 	push(1);
 	seen = read_it();
 	assert_int_equal(seen.queued, 1);
@@ -85,6 +85,42 @@ static void counts_and_drops(void **state)
 	seen = read_it();
 	assert_int_equal(seen.push.tid, 0);
 	assert_int_equal(seen.pop.tid, gettid());
+}
+
+/* The producer counts an item after the library was asked how many there are. */
+static void a_late_item_is_not_dropped(void **state)
+{
+	uint64_t counted;
+
+	(void)state;
+	push(2);
+	counted = pem_stream_queued(stream);
+	push(1);
+	pem_stream_drop(stream, counted, 2);
+	assert_int_equal(read_it().queued, 3);
+}
+
+static void an_end_that_is_shared(void **state)
+{
+	(void)state;
+	push(1);
+	assert_int_equal(read_it().push.tid, gettid());
+	pem_stream_share(stream, PEM_STREAM_PUSHES);
+	assert_int_equal(read_it().push.tid, 0);
+	assert_int_equal(read_it().push.items, 1);
+}
+
+static void a_capacity_without_bounds(void **state)
+{
+	struct pem_stream *endless = pem_stream_adopt("endless", UINT64_MAX / 2);
+	size_t skipped;
+
+	(void)state;
+	assert_non_null(endless);
+	assert_int_equal(pem_streams__read(streams, &skipped), 2);
+	assert_int_equal(skipped, 0);
+	assert_int_equal(pem_streams__queue(streams, 1)->capacity, 0);
+	pem_stream_release(endless);
 }
 
 static void waits(void **state)
@@ -159,6 +195,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(counts_and_drops, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_late_item_is_not_dropped, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_end_that_is_shared, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_capacity_without_bounds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(woken_and_late, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_wait, set_up, tear_down),

@@ -35,7 +35,8 @@ enum { PEM_STREAM_WORKS, PEM_STREAM_WAITS, PEM_STREAM_STIRRED, PEM_STREAM_WOKEN 
 /*
  * Show a queue. name: of at most 31 bytes; longer ones are cut. capacity: the items that fit, or 0:
  * unknown. Returns what pem_stream_release takes; NULL: errno is ENOMEM. A queue that finds no
- * space in the memory that is shown is counted there, and otherwise not shown.
+ * space in the memory that is shown is counted there, and otherwise not shown. A capacity above
+ * PEM_STREAM_CAPACITY_MAX counts as unknown.
  */
 PEM_STREAM_RARE struct pem_stream *pem_stream_adopt(const char *name, uint64_t capacity)
 {
@@ -44,7 +45,7 @@ PEM_STREAM_RARE struct pem_stream *pem_stream_adopt(const char *name, uint64_t c
 
 	if (!stream)
 		return NULL;
-	stream->mask = capacity - 1;
+	stream->mask = (capacity > PEM_STREAM_CAPACITY_MAX ? 0 : capacity) - 1;
 	pem_stream_show_queue(stream);
 	errno = error;
 	return stream;
@@ -142,11 +143,13 @@ PEM_INLINE void pem_stream_pass(struct pem_stream *stream, int which, uint64_t i
 	pem_stream_count(stream, which, items);
 }
 
-/* The consumer knows how many items are in the queue: the library has dropped the rest. */
-PEM_STREAM_RARE void pem_stream_drop(struct pem_stream *stream, uint64_t queued)
+/*
+ * The consumer knows how many items are in the queue: the library has dropped the rest. counted:
+ * from pem_stream_queued, which the consumer called before it asked the library. Items that are
+ * pushed in the meantime are not taken for dropped ones.
+ */
+PEM_STREAM_RARE void pem_stream_drop(struct pem_stream *stream, uint64_t counted, uint64_t queued)
 {
-	uint64_t counted = pem_stream_queued(stream);
-
 	if (stream->entry && counted > queued)
 		PEM_STREAM_STORE(&stream->entry->dropped,
 				 PEM_STREAM_LOAD(&stream->entry->dropped) + counted - queued);
@@ -163,6 +166,16 @@ PEM_STREAM_RARE void pem_stream_leave(struct pem_stream *stream, int which)
 	pem_stream_turn(side);
 	PEM_STREAM_SHOW(tid);
 	pem_stream_turn(side);
+}
+
+/*
+ * Several threads use an end: it shows none of them. Any thread may call it. The thread that used
+ * the end alone calls pem_stream_leave when it comes back, which it may never do.
+ */
+PEM_STREAM_RARE void pem_stream_share(struct pem_stream *stream, int which)
+{
+	/* none: observers load it */
+	__atomic_store_n(&stream->side[which].end->tid, 0, __ATOMIC_RELEASE);
 }
 
 #ifdef __cplusplus

@@ -99,7 +99,8 @@ template <typename T> class bounded_queue
 
 		/* none: it orders nothing */
 		if (!e.first.compare_exchange_strong(first, tid) && first != tid) {
-			e.is_shared.store(true, std::memory_order_relaxed);
+			if (!e.is_shared.exchange(true, std::memory_order_relaxed))
+				pem_stream_share(stream_, which);
 			return false;
 		}
 		if (!e.is_shared.load(std::memory_order_relaxed))
@@ -111,10 +112,15 @@ template <typename T> class bounded_queue
 	}
 	void count(int which, bool is_own)
 	{
-		if (is_own)
-			pem_stream_pass(stream_, which, 1);
-		else if (stream_)
-			pem_stream_count(stream_, which, 1);
+		if (!is_own) {
+			if (stream_)
+				pem_stream_count(stream_, which, 1);
+			return;
+		}
+		pem_stream_pass(stream_, which, 1);
+		/* Another thread came in the meantime, and this one may not come back. */
+		if (ends_[which].is_shared.load(std::memory_order_relaxed))
+			is_only(which);
 	}
 	template <typename Try, typename Wait> void pass(int which, Try attempt, Wait blocks)
 	{
