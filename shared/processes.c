@@ -83,20 +83,28 @@ bool pem_proc__is_pipe(pid_t pid, int descriptor, struct pem_proc_pipe *pipe)
 	return true;
 }
 
+/*
+ * The process may put any file there at any time, which opening may change or wait for. So a
+ * descriptor by which nothing is opened finds the pipe.
+ */
 static int open_pipe(const struct pem_proc_pipe *pipe)
 {
 	struct stat status;
 	char path[64];
-	int fd;
+	int found, fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pipe->pid, pipe->descriptor);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	if (fd < 0)
+	found = open(path, O_PATH | O_CLOEXEC);
+	if (found < 0)
 		return -errno;
-	if (!fstat(fd, &status) && S_ISFIFO(status.st_mode) && status.st_ino == pipe->inode)
-		return fd;
-	close(fd);
-	return -ESTALE;
+	fd = -ESTALE;
+	if (!fstat(found, &status) && S_ISFIFO(status.st_mode) && status.st_ino == pipe->inode) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", found);
+		fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+		fd = fd < 0 ? -errno : fd;
+	}
+	close(found);
+	return fd;
 }
 
 int pem_proc__pipe_bytes(const struct pem_proc_pipe *pipe, uint32_t wanted, int *set)

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -189,6 +190,11 @@ static void a_pipe_is_resized(void **state)
 	other = reader;
 	other.inode++;
 	assert_int_equal(pem_proc__pipe_bytes(&other, 0, &set), -ESTALE);
+	/* The process has a file there by now that nobody can open. */
+	fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	other.descriptor = fd;
+	assert_int_equal(pem_proc__pipe_bytes(&other, 0, &set), -ESTALE);
+	close(fd);
 	fd = open("/dev/null", O_RDONLY);
 	assert_false(pem_proc__is_pipe(getpid(), fd, &other));
 	close(fd);
