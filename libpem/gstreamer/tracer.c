@@ -133,7 +133,9 @@ static void follow(GstElement *element, GstPad *pad, GstPad *other)
 	guint capacity = 0;
 	char *name;
 
-	g_object_get(element, "max-size-buffers", &capacity, NULL);
+	/* A multiqueue puts more into one queue while another one is empty. */
+	if (!is_many)
+		g_object_get(element, "max-size-buffers", &capacity, NULL);
 	if (!strcmp(G_OBJECT_TYPE_NAME(element), "GstQueue"))
 		g_object_get(element, "silent", &is_silent, NULL);
 	w->is_silent = is_silent;

@@ -99,6 +99,14 @@ def the_bottleneck_is_the_slowest_stage():
 
 
 @test
+def capacities():
+    "a capacity is the number of buffers that fit; a multiqueue exceeds its number while another of its queues is empty"
+    for queue, capacity in (("queue", 200), ("queue2 max-size-buffers=40", 40), ("multiqueue max-size-buffers=40", None)):
+        found, _ = rates(GSTREAMER, "50", queue, "50", "50")
+        equal([q["capacity"] for q in found["queues"]], [capacity], "capacity of " + queue)
+
+
+@test
 def queues_limited_by_bytes():
     "a queue that is full by its bytes is a queue that is full; its capacity in buffers is unknown"
     found, _ = rates(GSTREAMER, "400", "queue max-size-buffers=0 max-size-time=0 max-size-bytes=4000", "50", "s2000", "50")
