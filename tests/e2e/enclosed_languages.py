@@ -56,6 +56,11 @@ public class Probes {
 		for (int i = 0; i < 100; i++)
 			try (Probe a = cnt.enter(); Probe b = tpt.enter(); Probe c = lat.enter()) { }
 		Probe.cnt(9, 1).close();
+		for (int counter : new int[] {-1, 16})
+			try {
+				Probe.perfcntr(counter, 9, 1);
+				System.out.println("counter " + counter);
+			} catch (IllegalArgumentException e) { }
 	}
 }
 """

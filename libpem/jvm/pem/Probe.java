@@ -67,6 +67,8 @@ public final class Probe implements AutoCloseable {
 
 	/** Reads a counter that {@link #setPerfcntr} named, 0 to 15. id, sc: see {@link #cnt}. */
 	public static Probe perfcntr(int counter, int id, int sc) {
+		if (counter < 0 || counter > 15)
+			throw new IllegalArgumentException("counter " + counter + ": there are 0 to 15");
 		return new Probe(6 + counter, id, sc);
 	}
 
@@ -104,7 +106,7 @@ public final class Probe implements AutoCloseable {
 				System.loadLibrary("pem-jvm");
 			}
 			return true;
-		} catch (IOException | UncheckedIOException | UnsatisfiedLinkError | SecurityException e) {
+		} catch (IOException | UncheckedIOException | LinkageError | SecurityException e) {
 			return false;
 		}
 	}
