@@ -264,5 +264,6 @@ int main(int argc, char **argv)
 		if (write(STDOUT_FILENO, &done, sizeof(done)) != sizeof(done))
 			return 1;
 	}
+	free((void *)e.memory);
 	return 0;
 }
