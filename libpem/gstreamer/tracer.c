@@ -130,6 +130,7 @@ static void follow(GstElement *element, GstPad *pad, GstPad *other)
 	struct watched *w = g_atomic_rc_box_new0(struct watched);
 	gboolean is_silent = TRUE, is_many = !strcmp(G_OBJECT_TYPE_NAME(element), "GstMultiQueue");
 	GstPad *source = GST_PAD_IS_SRC(pad) ? pad : other;
+	const char *number = is_many ? strrchr(GST_OBJECT_NAME(source), '_') : NULL;
 	guint capacity = 0;
 	char *name;
 
@@ -140,8 +141,7 @@ static void follow(GstElement *element, GstPad *pad, GstPad *other)
 		g_object_get(element, "silent", &is_silent, NULL);
 	w->is_silent = is_silent;
 	/* The pads of a multiqueue are src_0 and so on. */
-	name = g_strdup_printf("%s%s", GST_OBJECT_NAME(element),
-			       is_many ? strrchr(GST_OBJECT_NAME(source), '_') : "");
+	name = g_strdup_printf("%s%s", GST_OBJECT_NAME(element), number ? number : "");
 	w->stream = pem_stream_adopt(name, capacity);
 	g_free(name);
 	if (!is_silent) {

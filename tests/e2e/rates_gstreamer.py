@@ -102,7 +102,7 @@ def the_bottleneck_is_the_slowest_stage():
 def capacities():
     "a capacity is the number of buffers that fit; a multiqueue exceeds its number while another of its queues is empty"
     for queue, capacity in (("queue", 200), ("queue2 max-size-buffers=40", 40), ("multiqueue max-size-buffers=40", None)):
-        found, _ = rates(GSTREAMER, "50", queue, "50", "50")
+        found, _ = rates(GSTREAMER, "3000", queue, "50", "50")
         equal([q["capacity"] for q in found["queues"]], [capacity], "capacity of " + queue)
 
 
