@@ -15,8 +15,8 @@
  * CPU: a disk, a network, a clock, a child. An interval of service is that time from the end of one
  * operation on its queues to the end of the next.
  *
- * Not here: rates from such intervals (models/service.h), records (pem/context.h), reports
- *(program/).
+ * Not here: rates from such intervals (models/service.h); records (pem/context.h); reports
+ * (program/).
  */
 #ifndef PEM_RATES_OBSERVE_H
 #define PEM_RATES_OBSERVE_H

@@ -222,8 +222,7 @@ const struct rates_thread *rates_figures__slow_thread(const struct rates_run *ru
 
 	if (slow) {
 		thread = rates_threads__bottleneck(run->threads, slow->process->pid);
-		rates_figures__of(run, slow, &f);
-		longest = f.held * (double)run->held_ns;
+		longest = (double)held_by(slow);
 	}
 	if (thread)
 		return thread;

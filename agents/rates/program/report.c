@@ -223,10 +223,13 @@ static const char *reason_of(const struct rates_figures *f)
 	return "";
 }
 
-/* Which thread holds up the others. is_within: of the stage that was named before. */
-static void print_slow_thread(const struct rates_run *run, bool is_within)
+/*
+ * Which thread holds up the others; NULL: it is unknown. is_within: of the stage that was named
+ * before.
+ */
+static void print_slow_thread(const struct rates_run *run, const struct rates_thread *stage,
+			      bool is_within)
 {
-	const struct rates_thread *stage = rates_figures__slow_thread(run);
 	FILE *out = run->request->out;
 	struct rates_figures f;
 
@@ -255,7 +258,7 @@ static void print_bottleneck(const struct rates_run *run)
 
 	if (thread ? !stage || thread->pid != stage->process->pid
 		   : !run->seen->stage_count && run->threads->stage_count) {
-		print_slow_thread(run, false);
+		print_slow_thread(run, thread, false);
 		return;
 	}
 	if (!stage && rates_figures__outside(run) > 0) {
@@ -279,7 +282,7 @@ static void print_bottleneck(const struct rates_run *run)
 	cli_put_text(out, stage->name);
 	fprintf(out, "%s: the pipeline waited for it %s of the time%s.\n",
 		cli_colour(out, CLI_PLAIN), cli_percent(f.held), reason_of(&f));
-	print_slow_thread(run, true);
+	print_slow_thread(run, thread, true);
 }
 
 /* Do phases differ by a quarter? Smaller changes are in the JSON: clocks of CPUs drift as well. */

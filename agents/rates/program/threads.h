@@ -70,7 +70,7 @@ struct rates_threads *rates_threads__new(const struct rates_request *request);
 void rates_threads__free(struct rates_threads *t);
 /* Search and read, as far as it is time. Returns 0 or -ENOMEM. */
 int rates_threads__tick(struct rates_threads *t);
-/* A sentence, if there is no stage, and the reason is known; or NULL. */
+/* Why there is no stage, as a sentence. NULL: there are stages, or the reason is unknown. */
 const char *rates_threads__why_none(const struct rates_threads *t);
 /* Read all for the last time, whether it is time or not. Returns 0 or -ENOMEM. */
 int rates_threads__finish(struct rates_threads *t);

@@ -122,7 +122,7 @@ PEM_STREAM_RARE int pem_stream_go_on(struct pem_stream *stream, int which, int i
 	return has_waited;
 }
 
-/* Items have passed an end, of which pem_stream_wake was told before. Any thread may call it. */
+/* Items have passed an end, after a call of pem_stream_wake. Any thread may call it. */
 PEM_INLINE void pem_stream_count(struct pem_stream *stream, int which, uint64_t items)
 {
 	struct pem_stream_side *side = &stream->side[which], *other = &stream->side[!which];

@@ -64,8 +64,7 @@ struct pem_streams_queue {
 	uint32_t entry; /* where pem_streams__limit finds it */
 	uint32_t item_bytes; /* 0: the queue is another library's, as GStreamer's */
 	uint64_t capacity; /* items; 0: unknown */
-	/* Items with which the queue counts as full: 1 to capacity. Another library's: 0.
-	 */
+	/* Items with which the queue counts as full: 1 to capacity. Another library's: 0. */
 	uint64_t limit;
 	uint64_t queued; /* items in the queue */
 	uint64_t at_ns; /* when it was read (CLOCK_MONOTONIC) */

@@ -101,6 +101,7 @@ public final class Probe implements AutoCloseable {
 			if (agent.isPresent()) {
 				String path = agent.get().substring(agent.get().indexOf('/'));
 
+				/* The bytes of the path, in the encoding of this platform. */
 				System.load(new String(path.getBytes(StandardCharsets.ISO_8859_1)));
 			} else {
 				System.loadLibrary("pem-jvm");

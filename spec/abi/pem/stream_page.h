@@ -88,8 +88,8 @@ struct pem_stream_entry {
 	 * Another library's: 0.
 	 */
 	uint64_t limit;
-	uint64_t
-		dropped; /* another library's: items that it dropped, so that no thread pops them */
+	/* Another library's: items that the library dropped, so that no thread pops them. */
+	uint64_t dropped;
 	uint64_t reserved[8];
 	char name[PEM_STREAM_NAME_BYTES];
 	struct pem_stream_end producer;
