@@ -334,7 +334,10 @@ struct pem_event_set *cli_choose_events(struct pem_session *session,
 struct pem_event_set *cli_choose_logged(struct pem_session *session, struct cli_patterns *patterns,
 					bool pages, struct pem_error *error);
 
-/* Do programs raise some of these events? A command needs libpem for no others. */
+/*
+ * Do programs raise some of these events? A command needs libpem for no others. A reading of a
+ * thread's counters does not count: a thread raises it only before another event of a program.
+ */
 bool cli_event_set__has_stubs(const struct pem_event_set *set);
 
 /* Does a source read its value from time to time? */

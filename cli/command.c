@@ -21,6 +21,7 @@
 #define MAP_EVENT "HW::HWPerf::Map"
 /* As programs see it. Only programs that raise other events are asked for it. */
 #define OBJECT_EVENT "APP::Loader::Object"
+#define READING_EVENT "HW::HWPerf::HPMsInThread"
 /* The calls of stacks that allocations name. */
 #define FRAME_EVENT "APP::Stack::Frame"
 /* A child has what its parent has in memory. */
@@ -127,11 +128,14 @@ struct pem_event_set *cli_event_set__new(struct pem_session *session, const char
 
 bool cli_event_set__has_stubs(const struct pem_event_set *set)
 {
+	const struct pem_event *event;
 	size_t i;
 
-	for (i = 0; i < pem_event_set__count(set); i++)
-		if (pem_event_set__event(set, i)->source_kind == PEM_SOURCE_STUB)
+	for (i = 0; i < pem_event_set__count(set); i++) {
+		event = pem_event_set__event(set, i);
+		if (event->source_kind == PEM_SOURCE_STUB && strcmp(event->name, READING_EVENT))
 			return true;
+	}
 	return false;
 }
 

@@ -41,6 +41,16 @@ def samples_beside_other_events():
 
 
 @test
+def nothing_in_the_program():
+    "samples, counters and kernel events alone put no library into the program, whatever pattern names them"
+    for events in SAMPLES, "HW::HWPerf", "HW::*", "HW::*,OS::*":
+        trace = os.path.join(tmp(), "trace")
+        rc, out, err = run([PEM, "record", "-q", "-F", "99", "-e", events, "-o", trace, "--", "cat", "/proc/self/maps"])
+        equal(rc, 0, "status (%s)" % err)
+        equal([line for line in out.splitlines() if "pem" in line], [], "mapped with -e " + events)
+
+
+@test
 def a_rate_that_is_none():
     "a rate that is no number is refused; one above the kernel's limit is told with the limit, and the rest is recorded"
     for wrong in ("0", "x", "-5", "1000001", "1.5"):
