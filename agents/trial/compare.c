@@ -63,13 +63,15 @@ int trial_comparison__begin(struct trial_comparison *c, struct trial_work *work,
 	int rc;
 
 	*c = (struct trial_comparison){.work = work, .levels = levels};
-	rc = trial_store__compare(&work->store, levels, work->experiment.pairs, &since_ns, error);
+	rc = trial_store__compare(&work->store, levels, work->experiment.pairs, true, &since_ns,
+				  error);
 	for (i = 0; !rc && i < ended->count; i++) {
+		if (ended->at[i].began_ns < since_ns || add_stored(c, &ended->at[i]))
+			continue;
 		/* Other runs since then: those before may be of a race, and not fresh. */
-		if (ended->at[i].began_ns >= since_ns && !add_stored(c, &ended->at[i])) {
-			c->made = 0;
-			break;
-		}
+		c->made = 0;
+		return trial_store__compare(&work->store, levels, work->experiment.pairs, false,
+					    &since_ns, error);
 	}
 	return rc;
 }

@@ -499,14 +499,14 @@ int trial_store__gain(struct trial_store *store, const uint32_t *levels, struct 
 }
 
 int trial_store__compare(struct trial_store *store, const uint32_t *levels, bool in_pairs,
-			 int64_t *since_ns, struct pem_error *error)
+			 bool goes_on, int64_t *since_ns, struct pem_error *error)
 {
 	struct pem_db_directive directive;
 	struct pem_db_validation found;
 	int64_t rc = find_comparison(store, levels, in_pairs, &directive, &found, error);
 
 	*since_ns = directive.began_ns;
-	if (rc < 0 || (directive.id && !found.directive))
+	if (rc < 0 || (goes_on && directive.id && !found.directive))
 		return (int)rc;
 	if (comparison_of(store, levels, in_pairs, &directive))
 		return 0;

@@ -415,11 +415,11 @@ int trial_store__end(struct trial_store *store, const uint32_t *levels, const ui
 int trial_store__gain(struct trial_store *store, const uint32_t *levels, struct trial_gain *gain,
 		      struct pem_error *error);
 /*
- * Note that one begins, and write when it began: earlier, if the last one did not end. Returns 0 or
- * -errno with error.
+ * Note that one begins, and write when it began: earlier, if the last one did not end and goes_on
+ * is true. Returns 0 or -errno with error.
  */
 int trial_store__compare(struct trial_store *store, const uint32_t *levels, bool in_pairs,
-			 int64_t *since_ns, struct pem_error *error);
+			 bool goes_on, int64_t *since_ns, struct pem_error *error);
 /* Note its result, when it has ended. Returns 0 or -errno with error. */
 int trial_store__validate(struct trial_store *store, const uint32_t *levels, bool in_pairs,
 			  struct pem_db_validation *validation, struct pem_error *error);

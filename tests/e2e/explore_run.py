@@ -479,30 +479,39 @@ def a_gain_is_of_fresh_runs():
         equal(db.execute("SELECT treated, controls FROM validation").fetchall(), [(6, 6)], "rows of validations")
 
 
+def interrupted(folder, env, at, how):
+    """Explore, and end the explorer in the command's run number at."""
+    with open(folder + "/at", "w", encoding="utf-8") as out:
+        out.write(str(at))
+    explorer = subprocess.Popen([PEM, "explore", "run", folder + "/e.xml"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    while not os.path.exists(folder + "/in"):
+        assert explorer.poll() is None, explorer.stderr.read()
+        time.sleep(0.01)
+    children = subprocess.run(["pgrep", "-P", str(explorer.pid)], stdout=subprocess.PIPE, check=False).stdout.split()
+    os.kill(int(children[0]), how)
+    explorer.communicate()
+    os.remove(folder + "/in")
+    os.remove(folder + "/at")
+
+
 @test
 def an_interrupted_comparison_goes_on():
-    "^C or kill -9 among the fresh runs of a gain: the next exploration makes the runs that are missing, or all if others ran since"
+    "^C or kill -9 among a gain's fresh runs: the next exploration makes the missing runs, or all if others ran since; a second ^C loses none"
     body = """  <parameter name="a" values="1 2" default="1"/>
-  <command>echo >>n; if test $(wc -l &lt;n) -eq 9 &amp;&amp; ! test -e go; then : >in; sleep 987661; fi; echo v=$((12 - {a}))</command>
+  <command>echo >>n; if test $(wc -l &lt;n) = "$(cat at)"; then : >in; sleep 987661; fi; echo v=$((12 - {a}))</command>
   <metric name="v" match="v=([0-9]+)"/>"""
     folder, env = experiment(body, attributes='policy="grid" trials="2" race="2"')
-    open(folder + "/go", "w", encoding="utf-8").close()
     explore(folder, env, "run")
     whole, gain = runs(folder)[0], json.loads(explore(folder, env, "best", "--json")[0])
     for how, more in ((signal.SIGINT, 0), (signal.SIGKILL, 0), (signal.SIGINT, 3)):
         folder, env = experiment(body, attributes='policy="grid" trials="2" race="2"')
-        explorer = subprocess.Popen([PEM, "explore", "run", folder + "/e.xml"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                    preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
-        while not os.path.exists(folder + "/in"):
-            assert explorer.poll() is None, explorer.stderr.read()
-            time.sleep(0.01)
-        children = subprocess.run(["pgrep", "-P", str(explorer.pid)], stdout=subprocess.PIPE, check=False).stdout.split()
-        os.kill(int(children[0]), how)
-        explorer.communicate()
-        open(folder + "/go", "w", encoding="utf-8").close()
+        interrupted(folder, env, 9, how)
         equal(runs(folder)[0] - (how == signal.SIGKILL), 8, "runs before %s" % how)
         if more:
             explore(folder, env, "reproduce", "--trial", "1")
+            interrupted(folder, env, 9 + more + 6, how)
+            equal(runs(folder)[0], 8 + more + 5, "runs before the second %s" % how)
         explore(folder, env, "run")
         equal(runs(folder)[0], 8 + more + 12 if more else whole, "runs of both")
         told = json.loads(explore(folder, env, "best", "--json")[0])
