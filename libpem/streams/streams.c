@@ -346,11 +346,15 @@ static bool read_end(struct pem_streams_end *to, const struct pem_stream_end *fr
 		to->sleeps = LOAD(&from->sleeps);
 		to->late_ns = LOAD(&from->late_ns);
 		to->refused = LOAD(&from->refused);
+		to->before = LOAD(&from->before);
+		to->threads = LOAD(&from->threads);
 		copy_name(to->stage, from->stage);
 		if (!(sequence & 1) && LOAD(&from->sequence) == sequence)
-			return true;
+			break;
 	}
-	return false;
+	if (to->threads & PEM_STREAM_SHARED)
+		to->threads = to->tid = 0;
+	return i < TRIES;
 }
 
 /*
@@ -374,12 +378,14 @@ static void read_items(struct pem_streams_queue *to, const struct pem_stream_ent
 	to->queued = to->push.items - to->pop.items;
 }
 
+/* number: the entry's, by which it is of this queue. */
 static bool read_entry(struct pem_streams_queue *to, const struct pem_stream_entry *from,
-		       uint32_t id)
+		       const uint32_t *number, uint32_t id)
 {
 	uint64_t limit, dropped;
 
 	to->id = id;
+	to->is_gone = number == &from->gone;
 	to->item_bytes = LOAD(&from->item_bytes);
 	to->capacity = LOAD(&from->capacity);
 	limit = LOAD(&from->limit);
@@ -392,8 +398,8 @@ static bool read_entry(struct pem_streams_queue *to, const struct pem_stream_ent
 	to->queued -= dropped < to->queued ? dropped : to->queued;
 	to->at_ns = now_ns();
 	if (!to->item_bytes)
-		return LOAD(&from->id) == id && to->capacity <= PEM_STREAM_CAPACITY_MAX;
-	return LOAD(&from->id) == id && to->capacity && to->capacity <= PEM_STREAM_CAPACITY_MAX &&
+		return LOAD(number) == id && to->capacity <= PEM_STREAM_CAPACITY_MAX;
+	return LOAD(number) == id && to->capacity && to->capacity <= PEM_STREAM_CAPACITY_MAX &&
 	       !(to->capacity & (to->capacity - 1)) && to->queued <= to->capacity;
 }
 
@@ -461,6 +467,18 @@ static void finish_end(const struct pem_streams *streams, struct pem_streams_end
 	fclose(file);
 }
 
+/* Was this queue there at the last reading? *k: where to search on. */
+static bool was_there(const struct pem_streams_reading *before, uint32_t part, uint32_t entry,
+		      uint32_t id, size_t *k)
+{
+	const struct pem_streams_queue *old = before->list + *k;
+
+	for (; *k < before->count; ++*k, old++)
+		if (old->part > part || (old->part == part && old->entry >= entry))
+			break;
+	return *k < before->count && old->part == part && old->id == id && !old->is_gone;
+}
+
 /* Add one part's queues. Returns 0 or -ENOMEM. */
 static int read_part(struct pem_streams *streams, uint32_t part, size_t *skipped)
 {
@@ -469,22 +487,31 @@ static int read_part(struct pem_streams *streams, uint32_t part, size_t *skipped
 	uint32_t i, id, entry_count = LOAD(&page->entry_count);
 	struct pem_streams_reading *now = &streams->now;
 	struct pem_streams_queue *to;
+	const uint32_t *number;
+	size_t k = 0;
 
 	*skipped += LOAD(&page->unlisted);
 	for (i = 0; i < entry_count && i < PEM_STREAM_QUEUES_MAX; i++) {
-		id = LOAD(&entries[i].id);
-		if (!id)
-			continue;
+		number = &entries[i].id;
+		id = LOAD(number);
+		if (!id) {
+			number = &entries[i].gone;
+			id = LOAD(number);
+			if (!id || !was_there(&streams->before, part, i, id, &k))
+				continue;
+		}
 		if (pem_grow(&now->list, sizeof(*now->list), now->count + 1, &now->capacity) < 0)
 			return -ENOMEM;
 		to = &now->list[now->count];
 		memset(to, 0, sizeof(*to));
 		to->part = part;
 		to->entry = i;
-		if (!read_entry(to, &entries[i], id)) {
-			++*skipped;
+		if (!read_entry(to, &entries[i], number, id)) {
+			*skipped += !to->is_gone;
 			continue;
 		}
+		if (to->is_gone)
+			to->push.tid = to->pop.tid = 0;
 		finish_end(streams, &to->push, to->at_ns);
 		finish_end(streams, &to->pop, to->at_ns);
 		now->count++;

@@ -161,10 +161,16 @@ def a_pipeline_that_is_sought():
 def a_pipeline_that_ends_or_starts_again():
     "a pipeline whose stream is ended early, or that is stopped and started again, has the buffers that it had"
     for option in "-e", "-r":
-        found, err = rates(GSTREAMER, option, "700", "1000", "queue max-size-buffers=20", "50", "s1500", "50")
+        found, err = rates(GSTREAMER, option, "200", "400", "queue max-size-buffers=20", "50", "s1500", "50")
         known = {name: count for name, count, _ in truth(err).values()}
         assert abs(found["queues"][1]["items"] - known["s3"]) <= 2, (found["queues"], known)
-        assert found["stages"][0]["blocked_out"] > 0.5 * found["stages"][0]["lifetime"], found
+        for name in ("s1", "s2", "s3"):
+            # The threads of a second start are others, or the same ones.
+            threads = [s for s in found["stages"] if name in re.split("[+#]", s["name"])]
+            assert abs(sum(s["items"] for s in threads) - known[name]) <= 2, (option, threads, known)
+            assert name != "s1" or any(s["blocked_out"] > 0.5 * s["lifetime"] for s in threads), threads
+        for stage in found["stages"]:
+            assert sum(p["items"] for p in stage["phases"]) <= stage["items"], stage
 
 
 @test

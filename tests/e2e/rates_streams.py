@@ -93,6 +93,23 @@ def a_process_that_forks():
 
 
 @test
+def a_stage_that_becomes_a_source():
+    "a thread that popped, freed its queue and only pushes from then on has the items and the rate of what it pushes"
+    found, _ = rates(STREAMS, "-o", "300", "50", "s300", "50")
+    stages = {s["name"]: s for s in found["stages"]}
+    equal({name: s["items"] for name, s in stages.items()}, {"s1": 300, "s2": 1200, "s3": 1200}, "items")
+    assert sum(p["items"] for p in stages["s2"]["phases"]) > 300, stages["s2"]
+
+
+@test
+def an_end_that_moves_to_another_thread():
+    "of two threads that use an end after each other it is not known which of them moved some items: both counts are unknown"
+    found, _ = rates(STREAMS, "-t", "300", "50", "s300", "50")
+    equal([(s["name"], s["items"]) for s in found["stages"]], [("s1", 300), ("s2", 300), ("s3", None), ("s3#2", None)], "items")
+    equal([(q["name"], q["to"], q["items"]) for q in found["queues"]], [("q1", ["s2"], 300), ("q2", ["s3#2"], 300)], "queues")
+
+
+@test
 def a_process_that_runs_another_program():
     "the queues of a program are not those of the next one in the same process"
     found, err = rates(STREAMS, "-x", "1000", "20", "s500")

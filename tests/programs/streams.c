@@ -5,6 +5,9 @@
  * Use: streams [-f] COUNT MICROSECONDS MICROSECONDS...: COUNT items pass a stage for each number,
  * which works so long for an item, by its CPU time; or sleeps: s300. -f: the process forks when its
  * queues are made, and parent and child both pass the items. -x: it runs itself again, at its end.
+ * -o: when the second stage has popped all, it frees its queue, and makes three times as many items
+ * itself. -t: the last stage's thread ends after half of the items, and another one takes its
+ * place.
  *
  * At its end it prints to standard error, for each stage: NAME PID TID ITEMS CPU_NS, the CPU time
  * of its work alone.
@@ -21,12 +24,13 @@
 
 static struct stage {
 	uint64_t ns, items, cpu_ns;
-	int sleeps;
+	int sleeps, is_joined;
 	char name[16];
 	struct pem_stream *from, *to;
 	pthread_t thread;
 } stages[STAGES];
 static uint64_t count;
+static int is_alone, takes_turns;
 
 static uint64_t cpu_ns(void)
 {
@@ -52,6 +56,7 @@ static void work(struct stage *stage)
 static void *run(void *arg)
 {
 	struct stage *stage = arg;
+	pthread_t other;
 	uint64_t item = 0;
 
 	pem_stream_stage(stage->name);
@@ -59,6 +64,21 @@ static void *run(void *arg)
 		work(stage);
 		if (stage->to && pem_stream__push(stage->to, &item))
 			break;
+		if (takes_turns && !stage->to && stage->items == count / 2) {
+			takes_turns = 0;
+			pthread_create(&other, NULL, run, stage);
+			pthread_join(other, NULL);
+			return NULL;
+		}
+	}
+	if (is_alone && stage == &stages[1]) {
+		is_alone = 0;
+		pthread_join(stages[0].thread, NULL);
+		stages[0].is_joined = 1;
+		pem_stream__free(stage->from);
+		stage->from = NULL;
+		count *= 3;
+		return run(stage);
 	}
 	if (stage->to)
 		pem_stream__close(stage->to);
@@ -74,9 +94,11 @@ int main(int argc, char **argv)
 	int option, forks = 0, again = 0, i, n;
 	char name[8];
 
-	while ((option = getopt(argc, argv, "+fx")) != -1) {
+	while ((option = getopt(argc, argv, "+fxot")) != -1) {
 		forks |= option == 'f';
 		again |= option == 'x';
+		is_alone |= option == 'o';
+		takes_turns |= option == 't';
 	}
 	n = argc - optind - 1;
 	if (n < 2 || n > STAGES)
@@ -98,8 +120,9 @@ int main(int argc, char **argv)
 	for (i = 0; i < n; i++)
 		if (pthread_create(&stages[i].thread, NULL, run, &stages[i]))
 			return 1;
-	for (i = 0; i < n; i++)
-		pthread_join(stages[i].thread, NULL);
+	for (i = n; i-- > 0;)
+		if (!stages[i].is_joined)
+			pthread_join(stages[i].thread, NULL);
 	if (forks)
 		wait(NULL);
 	if (again) {

@@ -104,7 +104,6 @@ static void counts_names_and_threads(void **state)
 	assert_string_not_equal(seen.pop.stage, "reader"); /* but the thread's name */
 	assert_true(strlen(seen.pop.stage) > 0);
 	pem_stream__free(stream);
-	assert_int_equal(find(streams, "a queue whose name is too long ").id, 0);
 	pem_streams__close(streams);
 }
 
@@ -358,6 +357,7 @@ static void more_queues_than_are_shown(void **state)
 	assert_int_equal(skipped, 3);
 	for (size_t i = 0; i < PEM_STREAM_QUEUES_MAX + 3; i++)
 		pem_stream__free(made[i]);
+	assert_int_equal(pem_streams__read(streams, NULL), PEM_STREAM_QUEUES_MAX);
 	assert_int_equal(pem_streams__read(streams, &skipped), 0);
 	made[0] = make("again");
 	assert_int_equal(find(streams, "again").id, made[0]->id);

@@ -200,6 +200,26 @@ static void close_ends_waiting(void **state)
 	assert_int_equal(closed_under(push_many, PEM_STREAM_PUSHES), CAPACITY);
 }
 
+/* A thread that comes to an end may have moved items before it finds none, and shows itself. */
+static void an_end_that_moves(void **state)
+{
+	struct pem_stream *stream = make(CAPACITY);
+	const struct pem_stream_end *end = &stream->entry->consumer;
+	pthread_t thread;
+	struct item item;
+
+	(void)state;
+	assert_int_equal(pem_stream__try_pop(stream, &item), -EAGAIN);
+	assert_int_equal(end->threads, 1);
+	assert_int_equal(end->before, 0);
+	pem_stream__close(stream);
+	assert_int_equal(pthread_create(&thread, NULL, pop_one, stream), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(end->threads, 2);
+	assert_true(end->before == PEM_STREAM_BEFORE_UNKNOWN);
+	pem_stream__free(stream);
+}
+
 /* --- two threads --- */
 
 #define ITEMS 40000u
@@ -310,6 +330,7 @@ int main(void)
 		cmocka_unit_test(counts_wrap),
 		cmocka_unit_test(closed_after_its_items),
 		cmocka_unit_test(close_ends_waiting),
+		cmocka_unit_test(an_end_that_moves),
 		cmocka_unit_test(one_by_one),
 		cmocka_unit_test(in_batches),
 		cmocka_unit_test(without_waiting),

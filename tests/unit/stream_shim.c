@@ -15,6 +15,7 @@
 #include <pem/stream_shim.h>
 #include <pem/streams.h>
 
+#include <pthread.h>
 #include <unistd.h>
 
 #define MS 1000000u
@@ -106,8 +107,72 @@ static void an_end_that_is_shared(void **state)
 	push(1);
 	assert_int_equal(read_it().push.tid, gettid());
 	pem_stream_share(stream, PEM_STREAM_PUSHES);
+	push(2); /* whoever pushes: nobody is shown again */
 	assert_int_equal(read_it().push.tid, 0);
-	assert_int_equal(read_it().push.items, 1);
+	assert_int_equal(read_it().push.threads, 0);
+	assert_int_equal(read_it().push.items, 3);
+}
+
+static void *push_three(void *unused)
+{
+	push(3);
+	return unused;
+}
+
+/* Whose are the items? Those that passed before the thread came are not its own. */
+static void an_end_that_moves(void **state)
+{
+	struct pem_streams_end end;
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(read_it().push.threads, 0);
+	push(2);
+	push(2);
+	end = read_it().push;
+	assert_int_equal(end.threads, 1);
+	assert_int_equal(end.before, 0);
+	pem_stream_leave(stream, PEM_STREAM_PUSHES);
+	end = read_it().push;
+	assert_int_equal(end.threads, 1);
+	assert_int_equal(end.before, 0);
+	assert_int_equal(pthread_create(&thread, NULL, push_three, NULL), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	push(1);
+	end = read_it().push;
+	assert_int_equal(end.threads, 3);
+	assert_int_equal(end.before, 7);
+	assert_int_equal(end.items, 8);
+	assert_int_equal(end.tid, gettid());
+}
+
+/* An observer that saw a queue sees its last numbers once, unless its entry is another queue's. */
+static void the_last_numbers_of_a_queue(void **state)
+{
+	struct pem_streams *late = pem_streams__open((uint32_t)getpid(), NULL);
+	struct pem_streams_queue seen;
+
+	(void)state;
+	push(1);
+	assert_false(read_it().is_gone);
+	push(5);
+	pem_stream_pass(stream, PEM_STREAM_POPS, 2);
+	pem_stream_release(stream);
+	seen = read_it();
+	assert_true(seen.is_gone);
+	assert_int_equal(seen.push.items, 6);
+	assert_int_equal(seen.pop.items, 2);
+	assert_int_equal(seen.push.threads, 1);
+	assert_int_equal(seen.push.tid, 0);
+	assert_int_equal(pem_streams__read(streams, NULL), 0);
+	assert_int_equal(pem_streams__read(late, NULL), 0);
+	pem_streams__close(late);
+	stream = pem_stream_adopt("freed", 0);
+	assert_string_equal(read_it().name, "freed");
+	pem_stream_release(stream);
+	stream = pem_stream_adopt("in its entry", 0);
+	assert_string_equal(read_it().name, "in its entry");
+	assert_false(read_it().is_gone);
 }
 
 static void a_capacity_without_bounds(void **state)
@@ -197,6 +262,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(counts_and_drops, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_late_item_is_not_dropped, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_end_that_is_shared, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(an_end_that_moves, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(the_last_numbers_of_a_queue, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_capacity_without_bounds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(woken_and_late, set_up, tear_down),

@@ -21,8 +21,9 @@ function bytes(value) {
 const isBytes = (stage) => !stage.tid && data.item_unit === "bytes";
 const amount = (stage, value) => value === null || value === undefined ? "unknown" : isBytes(stage) ? bytes(value) : number(value);
 const rate = (stage, value) => value === null || value === undefined ? "unknown" : amount(stage, value) + "/s";
-const moved = (queue) => queue.items === undefined ? bytes(queue.bytes) : number(queue.items) + " items";
-const space = (queue) => queue.items === undefined ? bytes(queue.capacity) : number(queue.capacity) + " items";
+const inQueue = (queue, value) => value === null ? "unknown" : queue.items === undefined ? bytes(value) : number(value) + " items";
+const moved = (queue) => inQueue(queue, queue.items ?? queue.bytes ?? null);
+const space = (queue) => inQueue(queue, queue.capacity);
 const seconds = (value) => value >= 1 ? Number(value.toPrecision(3)) + " s" : Number((value * 1e3).toPrecision(3)) + " ms";
 const share = (stage, key) => stage.lifetime ? stage[key] / stage.lifetime : 0;
 
@@ -159,7 +160,7 @@ function tables() {
 		{ title: "from", value: (queue) => queue.from.join(", ") },
 		{ title: "to", value: (queue) => queue.to.join(", ") },
 		{ title: "moved", number: true, value: (queue) => queue.items ?? queue.bytes, text: moved },
-		{ title: "space", number: true, value: (queue) => queue.capacity, text: (queue) => queue.capacity ? space(queue) : "unknown" },
+		{ title: "space", number: true, value: (queue) => queue.capacity, text: space },
 		{ title: "reader waited", number: true, value: (queue) => queue.reader_blocked, text: (queue) => seconds(queue.reader_blocked) },
 		{ title: "writer waited", number: true, value: (queue) => queue.writer_blocked, text: (queue) => seconds(queue.writer_blocked) },
 	], 500, () => "").show(data.queues);

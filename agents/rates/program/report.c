@@ -18,6 +18,7 @@ struct shown {
 	const char *name;
 	uint32_t pid, tid; /* tid 0: it is a process */
 	uint64_t items;
+	bool has_items; /* their number is known */
 	bool has_bytes; /* its items are bytes */
 	const struct rate_process *process; /* NULL: it is a thread */
 	struct rates_figures f;
@@ -40,6 +41,7 @@ static void show(const struct rates_run *run, size_t i, struct shown *s)
 		s->name = s->process->name;
 		s->pid = s->process->process->pid;
 		s->items = rates_figures__items(run->request, s->process);
+		s->has_items = true;
 		rates_figures__of(run, s->process, &s->f);
 		return;
 	}
@@ -47,7 +49,8 @@ static void show(const struct rates_run *run, size_t i, struct shown *s)
 	s->name = thread->name;
 	s->pid = thread->pid;
 	s->tid = thread->tid;
-	s->items = thread->items;
+	s->items = thread->moved[thread->takes];
+	s->has_items = !thread->is_short;
 	rates_threads__figures(run->threads, thread, &s->f);
 }
 
@@ -57,6 +60,7 @@ struct shown_queue {
 	const struct rate_pipe *pipe; /* NULL: it is within a process, of threads: */
 	const struct rates_queue *inner;
 	uint64_t moved, capacity; /* bytes of a pipe, or items; capacity 0: unknown */
+	bool is_known; /* moved is */
 	uint64_t reader_waited_ns, writer_waited_ns;
 };
 
@@ -75,6 +79,7 @@ static void show_queue(const struct rates_run *run, size_t i, struct shown_queue
 		q->pipe = run->seen->queues[i];
 		q->name = q->pipe->file->path;
 		q->moved = q->pipe->bytes_read;
+		q->is_known = true;
 		q->capacity = rate_pipes__bytes(run->pipes, rate_pipe__inode(q->pipe));
 		q->reader_waited_ns = q->pipe->read_blocked_ns;
 		q->writer_waited_ns = q->pipe->write_blocked_ns;
@@ -82,10 +87,11 @@ static void show_queue(const struct rates_run *run, size_t i, struct shown_queue
 	}
 	q->inner = run->threads->queues[i - pipes];
 	q->name = q->inner->name;
-	q->moved = q->inner->items;
+	q->moved = q->inner->to.items;
+	q->is_known = q->inner->is_known;
 	q->capacity = q->inner->capacity;
-	q->reader_waited_ns = q->inner->to_blocked_ns;
-	q->writer_waited_ns = q->inner->from_blocked_ns;
+	q->reader_waited_ns = q->inner->to.blocked_ns;
+	q->writer_waited_ns = q->inner->from.blocked_ns;
 }
 
 /* The name of stage i at an end of a queue. NULL: there are not as many. */
@@ -98,7 +104,7 @@ static const char *end_name(const struct shown_queue *q, bool writes, size_t i)
 		ends = writes ? &q->pipe->writers : &q->pipe->readers;
 		return i < ends->count ? ends->stages[i]->name : NULL;
 	}
-	thread = writes ? q->inner->from : q->inner->to;
+	thread = writes ? q->inner->from.thread : q->inner->to.thread;
 	return !i && thread ? thread->name : NULL;
 }
 
@@ -196,7 +202,7 @@ static void print_queues(const struct rates_run *run)
 		cli_table__cell(table, end_text(&q, true));
 		cli_table__cell(table, end_text(&q, false));
 		cli_table__cell(table, q.pipe ? cli_bytes(q.moved) : "");
-		cli_table__cell(table, q.pipe ? "" : cli_count(q.moved));
+		cli_table__cell(table, q.pipe ? "" : q.is_known ? cli_count(q.moved) : "unknown");
 		cli_table__cell(table, cli_duration(q.reader_waited_ns));
 		cli_table__cell(table, cli_duration(q.writer_waited_ns));
 	}
@@ -413,7 +419,8 @@ static struct json_object *stage_json(const struct shown *s)
 	cli_json__count(object, "pid", s->pid);
 	if (s->tid)
 		cli_json__count(object, "tid", s->tid);
-	cli_json__count(object, "items", s->items);
+	json_object_object_add(object, "items",
+			       s->has_items ? json_object_new_uint64(s->items) : NULL);
 	add_range(object, &f->estimate.range, f->is_rate_known, f->estimate.known);
 	cli_json__real(object, "utilization",
 		       f->lifetime_ns ? (double)f->service_ns / (double)f->lifetime_ns : 0);
@@ -462,7 +469,8 @@ static struct json_object *queue_json(const struct shown_queue *q)
 	cli_json__text(object, "name", q->name);
 	json_object_object_add(object, "from", end_json(q, true));
 	json_object_object_add(object, "to", end_json(q, false));
-	cli_json__count(object, q->pipe ? "bytes" : "items", q->moved);
+	json_object_object_add(object, q->pipe ? "bytes" : "items",
+			       q->is_known ? json_object_new_uint64(q->moved) : NULL);
 	json_object_object_add(object, "capacity",
 			       q->capacity ? json_object_new_uint64(q->capacity) : NULL);
 	cli_json__real(object, "reader_blocked", seconds(q->reader_waited_ns));

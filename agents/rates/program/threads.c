@@ -21,6 +21,7 @@
 /* A service is known if less than this part of it is in doubt. */
 #define DOUBT_SHARE 10u
 #define PROCESSES_MAX 1024u /* more are not looked at */
+#define LEVEL_MAX 64u /* in the order of stages */
 #define DEPTH_MAX 32u /* generations that are followed */
 
 struct rates_process {
@@ -197,7 +198,8 @@ static struct rates_thread *take_end(struct rates_threads *t, const struct rates
 	stage->at_ns = at_ns;
 	stage->is_blocked = stage->is_served = false;
 	stage->waits_for = NULL;
-	stage->new_items = stage->new_ns = 0;
+	stage->inputs = stage->feeds = 0;
+	stage->new_items[0] = stage->new_items[1] = stage->new_ns = 0;
 	return stage;
 }
 
@@ -210,6 +212,47 @@ static void block(struct rates_thread *stage, const struct pem_streams_end *end,
 	stage->waits_for = other;
 }
 
+/* A stage is measured by what it takes, from now on, or by what it gives. */
+static void measure_by(struct rates_thread *stage, bool takes)
+{
+	if (stage->takes == takes)
+		return;
+	stage->takes = takes;
+	rates_figures__drop(stage->rates);
+	stage->rates = NULL;
+}
+
+/* Charge the items that passed an end to the threads that used it. now: NULL: none does. */
+static void charge(struct rates_end *end, const struct pem_streams_end *seen,
+		   struct rates_thread *now, bool pops)
+{
+	bool is_told = seen->threads == end->threads + 1 && seen->before != UINT64_MAX;
+
+	if (end->thread && seen->threads == end->threads)
+		end->thread->moved[pops] += seen->items - end->items;
+	else if (end->thread && is_told)
+		end->thread->moved[pops] += seen->before - end->items;
+	else if (end->thread)
+		end->thread->is_short = true;
+	if (seen->threads != end->threads) {
+		end->thread = now;
+		if (now && seen->before != UINT64_MAX)
+			now->moved[pops] += seen->items - seen->before;
+		else if (now)
+			now->is_short = true;
+	}
+	end->threads = seen->threads;
+	end->items = seen->items;
+	end->blocked_ns = seen->blocked_ns;
+}
+
+/* In a cycle levels rise until they are as high as can be. */
+static void put_after(const struct rates_thread *from, struct rates_thread *to)
+{
+	if (from && to && to->level <= from->level && from->level < LEVEL_MAX)
+		to->level = from->level + 1;
+}
+
 static void take_queue(struct rates_threads *t, const struct rates_process *process,
 		       const struct pem_streams_queue *seen)
 {
@@ -220,22 +263,18 @@ static void take_queue(struct rates_threads *t, const struct rates_process *proc
 		return;
 	from = take_end(t, process, &seen->push, seen->at_ns);
 	to = take_end(t, process, &seen->pop, seen->at_ns);
-	if (from && from != queue->from) {
-		if (queue->from)
-			queue->from->feeds--;
-		from->feeds++;
-		queue->from = from;
-	}
-	if (to && to != queue->to) {
-		if (queue->to)
-			queue->to->inputs--;
-		to->inputs++;
-		queue->to = to;
-	}
+	charge(&queue->from, &seen->push, from, false);
+	charge(&queue->to, &seen->pop, to, true);
+	put_after(queue->from.thread, queue->to.thread);
 	queue->capacity = seen->capacity;
-	queue->items = seen->pop.items;
-	queue->from_blocked_ns = seen->push.blocked_ns;
-	queue->to_blocked_ns = seen->pop.blocked_ns;
+	queue->is_known = true;
+	queue->is_gone = seen->is_gone;
+	if (from)
+		from->feeds++;
+	if (to) {
+		to->inputs++;
+		measure_by(to, true);
+	}
 	/* A thread that could go on, and has not yet, waits for a CPU. It sleeps until half is
 	 * free. */
 	if (seen->queued > seen->limit / 2)
@@ -247,8 +286,7 @@ static void take_queue(struct rates_threads *t, const struct rates_process *proc
 /* Add what a thread did since the reading before, seen from one of its ends. */
 static void serve(struct rates_thread *stage, const struct pem_streams_service *s, bool pops)
 {
-	if (pops || !stage->inputs)
-		stage->new_items += s->items;
+	stage->new_items[pops] += s->items;
 	if (stage->is_served)
 		return;
 	stage->is_served = true;
@@ -264,6 +302,18 @@ static void serve(struct rates_thread *stage, const struct pem_streams_service *
 	stage->blocked_out_ns += s->blocked_out_ns;
 }
 
+/* Add to the rate of a stage what it did since the reading before. */
+static int add_service(struct rates_thread *stage)
+{
+	/* It took from a queue that is gone. Is it the source of another one? */
+	if (!stage->inputs && stage->takes) {
+		if (!stage->new_items[0])
+			return 0;
+		measure_by(stage, false);
+	}
+	return rates_figures__add(&stage->rates, stage->new_items[stage->takes], stage->new_ns);
+}
+
 static void serve_all(struct rates_threads *t, const struct rates_process *process, size_t count)
 {
 	struct pem_streams_service service = {.size = sizeof(service)};
@@ -277,7 +327,7 @@ static void serve_all(struct rates_threads *t, const struct rates_process *proce
 		seen = pem_streams__queue(process->streams, i);
 		queue = queue_of(t, process, seen);
 		for (pops = 0; queue && pops < 2; pops++) {
-			stage = pops ? queue->to : queue->from;
+			stage = pops ? queue->to.thread : queue->from.thread;
 			if (!stage || stage->turn != t->turn)
 				continue;
 			service.owed_ns = stage->owed_ns;
@@ -288,8 +338,7 @@ static void serve_all(struct rates_threads *t, const struct rates_process *proce
 	for (i = 0; i < t->stage_count; i++) {
 		stage = t->stages[i];
 		if (stage->number == process->number && stage->turn == t->turn &&
-		    stage->is_served &&
-		    rates_figures__add(&stage->rates, stage->new_items, stage->new_ns))
+		    stage->is_served && add_service(stage))
 			t->error = -ENOMEM;
 	}
 }
@@ -300,6 +349,9 @@ static void read_process(struct rates_threads *t, struct rates_process *process)
 
 	if (count < 0)
 		t->error = -ENOMEM;
+	for (i = 0; i < (ptrdiff_t)t->queue_count; i++)
+		if (t->queues[i]->number == process->number)
+			t->queues[i]->is_known = t->queues[i]->is_gone;
 	for (i = 0; i < count; i++)
 		take_queue(t, process, pem_streams__queue(process->streams, (size_t)i));
 	if (count > 0)
@@ -399,30 +451,28 @@ static size_t same_names(const struct rates_threads *t, const struct rate_observ
 	return same;
 }
 
+/* Its last items are not known. */
+static void lose(const struct rates_end *end)
+{
+	if (end->thread)
+		end->thread->is_short = true;
+}
+
 void rates_threads__arrange(struct rates_threads *t, const struct rate_observed *others)
 {
 	size_t i, round;
 
-	for (i = 0; i < t->stage_count; i++)
-		t->stages[i]->level = 0;
-	/* In a cycle levels rise until the last round. */
-	for (round = 0; round < t->stage_count && round < 64; round++)
+	for (round = 0; round < LEVEL_MAX; round++)
 		for (i = 0; i < t->queue_count; i++)
-			if (t->queues[i]->from && t->queues[i]->to &&
-			    t->queues[i]->to->level <= t->queues[i]->from->level)
-				t->queues[i]->to->level = t->queues[i]->from->level + 1;
+			put_after(t->queues[i]->from.thread, t->queues[i]->to.thread);
 	if (t->stage_count)
 		qsort(t->stages, t->stage_count, sizeof(*t->stages), by_level);
-	for (i = 0; i < t->stage_count; i++) {
-		struct rates_thread *stage = t->stages[i];
-
-		stage->items = 0;
-		for (round = 0; round < t->queue_count; round++)
-			if (stage->inputs ? t->queues[round]->to == stage
-					  : t->queues[round]->from == stage)
-				stage->items += t->queues[round]->items;
-		rate_process__name(stage->name, stage->stage, stage->tid, same_names(t, others, i));
-	}
+	for (i = 0; i < t->queue_count; i++)
+		if (!t->queues[i]->is_known)
+			lose(&t->queues[i]->from), lose(&t->queues[i]->to);
+	for (i = 0; i < t->stage_count; i++)
+		rate_process__name(t->stages[i]->name, t->stages[i]->stage, t->stages[i]->tid,
+				   same_names(t, others, i));
 }
 
 const struct rates_thread *rates_threads__bottleneck(const struct rates_threads *t, uint32_t pid)

@@ -19,29 +19,38 @@ struct rates_thread {
 	char stage[32]; /* its stage, or the thread's name */
 	uint32_t pid, tid;
 	uint32_t number; /* of its program, of those with queues */
-	uint64_t items; /* taken from its queues, or given if it takes from none */
+	uint64_t moved[2]; /* items given to its queues, and taken from them */
+	bool is_short; /* it moved more: which items were its own is not known */
+	bool takes; /* its items are those that it takes; else it takes from no queue */
 	uint64_t wall_ns, busy_ns, doubt_ns, runs_ns, for_cpu_ns, unknown_ns;
 	uint64_t blocked_in_ns, blocked_out_ns;
 	uint64_t held; /* readings in which the last stages waited for it, or it was one and worked
 			*/
-	size_t inputs, feeds; /* queues from which it takes, and to which it gives */
 	void *rates; /* see rates_figures__add */
 	/* Of the last reading in which it was there: */
+	size_t inputs, feeds; /* queues from which it takes, and to which it gives */
 	uint64_t turn, at_ns;
 	struct rates_thread
 		*waits_for; /* the other end of the queue that blocks it; NULL: nobody */
 	bool is_blocked, is_served;
-	uint64_t new_items, new_ns;
+	uint64_t new_items[2], new_ns;
 	uint64_t owed_ns; /* see struct pem_streams_service */
 	uint32_t level; /* in the order of stages */
+};
+
+/* An end of a queue, as it was last read. */
+struct rates_end {
+	struct rates_thread *thread; /* the last that used it; NULL: unknown */
+	uint64_t threads, items; /* as in struct pem_streams_end */
+	uint64_t blocked_ns;
 };
 
 struct rates_queue {
 	uint32_t number, part, id; /* of its program; as in struct pem_streams_queue */
 	char name[32];
-	uint64_t capacity, items; /* that were taken from it since it was made */
-	struct rates_thread *from, *to; /* the last that used an end; NULL: unknown */
-	uint64_t from_blocked_ns, to_blocked_ns;
+	uint64_t capacity;
+	bool is_known, is_gone; /* are these its last numbers; was it freed */
+	struct rates_end from, to;
 };
 
 struct rates_process;

@@ -286,7 +286,7 @@ PEM_STREAM_RARE void pem_stream_end_block(struct pem_stream *stream, int which,
 	pem_stream_turn(side);
 	now = pem_stream_see(wait, wait->seen_ns);
 	side->own.sleeps += wait->sleeps;
-	pem_stream_show_end(side, now, now - side->own.since_ns + side->cost_ns, wait->late_ns);
+	pem_stream_show_end(side, now - side->own.since_ns + side->cost_ns, wait->late_ns);
 	if (side->own.blocks % 16)
 		return;
 	/* From a reading to the next, with all that lies between: a mean without what interrupts.
@@ -309,7 +309,8 @@ PEM_STREAM_RARE int pem_stream_find(struct pem_stream *stream, int which, int wa
 	if (waits && rc == -EAGAIN)
 		wait.seen_ns = pem_stream_clock(); /* what was before counts as work */
 	if (PEM_STREAM_IS_OBSERVED)
-		pem_stream_show_thread(side);
+		/* Another thread may have moved items before this one found none. */
+		pem_stream_show_thread(side, side->tid ? PEM_STREAM_BEFORE_UNKNOWN : side->count);
 	if (rc != -EAGAIN)
 		return rc;
 	if (!waits) {

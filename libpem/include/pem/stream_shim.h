@@ -85,7 +85,7 @@ PEM_STREAM_RARE void pem_stream_wait(struct pem_stream *stream, int which)
 
 	if (side->own.since_ns)
 		return;
-	pem_stream_show_thread(side);
+	pem_stream_show_thread(side, PEM_STREAM_LOAD(&side->count));
 	pem_stream_show_begin(side, pem_stream_clock());
 	PEM_STREAM_STORE(&side->waits, PEM_STREAM_WAITS);
 }
@@ -117,8 +117,7 @@ PEM_STREAM_RARE int pem_stream_go_on(struct pem_stream *stream, int which, int i
 	late_ns = now_ns - ready_ns > PEM_STREAM_LATE_NS ? now_ns - ready_ns : 0;
 	side->own.blocks += (uint64_t)has_waited;
 	side->own.sleeps += (uint64_t)has_waited;
-	pem_stream_show_end(side, now_ns, has_waited ? now_ns - since_ns : 0,
-			    has_waited ? late_ns : 0);
+	pem_stream_show_end(side, has_waited ? now_ns - since_ns : 0, has_waited ? late_ns : 0);
 	return has_waited;
 }
 
@@ -139,7 +138,9 @@ PEM_INLINE void pem_stream_count(struct pem_stream *stream, int which, uint64_t 
 /* The same, of the thread that uses the end. */
 PEM_INLINE void pem_stream_pass(struct pem_stream *stream, int which, uint64_t items)
 {
-	pem_stream_show_thread(&stream->side[which]);
+	struct pem_stream_side *side = &stream->side[which];
+
+	pem_stream_show_thread(side, PEM_STREAM_LOAD(&side->count));
 	pem_stream_count(stream, which, items);
 }
 
@@ -168,14 +169,11 @@ PEM_STREAM_RARE void pem_stream_leave(struct pem_stream *stream, int which)
 	pem_stream_turn(side);
 }
 
-/*
- * Several threads use an end: it shows none of them. Any thread may call it. The thread that used
- * the end alone calls pem_stream_leave when it comes back, which it may never do.
- */
+/* Several threads use an end: from now on it shows none of them. Any thread may call it. */
 PEM_STREAM_RARE void pem_stream_share(struct pem_stream *stream, int which)
 {
 	/* none: observers load it */
-	__atomic_store_n(&stream->side[which].end->tid, 0, __ATOMIC_RELEASE);
+	__atomic_fetch_or(&stream->side[which].end->threads, PEM_STREAM_SHARED, __ATOMIC_RELEASE);
 }
 
 #ifdef __cplusplus

@@ -87,13 +87,11 @@ struct pem_stream {
 struct pem_stream_thread {
 	uint32_t tid; /* 0: not known yet */
 	uint32_t version; /* of the name */
-	uint64_t blocked_ns;
-	uint64_t late_ns;
 	char stage[PEM_STREAM_NAME_BYTES];
 };
 extern __attribute__((weak,
 		      visibility("hidden"))) __thread struct pem_stream_thread pem_stream_thread;
-__thread struct pem_stream_thread pem_stream_thread = {0, 0, 0, 0, {0}};
+__thread struct pem_stream_thread pem_stream_thread = {0, 0, {0}};
 
 /* Memory that this program, or library, shows to observers. */
 struct pem_stream_process {
@@ -290,6 +288,9 @@ PEM_STREAM_RARE void pem_stream_show_queue(struct pem_stream *stream)
 		return;
 	}
 	entry = pem_stream_entry_at(process->page, i);
+	PEM_STREAM_STORE(&entry->gone, 0);
+	/* none: observers load gone again, after numbers */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memset((char *)entry + sizeof(entry->id), 0, sizeof(*entry) - sizeof(entry->id));
 	entry->item_bytes = (uint32_t)stream->item_bytes;
 	entry->capacity = stream->mask + 1;
@@ -307,14 +308,17 @@ PEM_STREAM_RARE void pem_stream_show_queue(struct pem_stream *stream)
 		;
 }
 
-/* Free the entry of a queue that no thread uses any more. */
+/* Free the entry of a queue that no thread uses any more. Its numbers stay until it is used again.
+ */
 PEM_STREAM_RARE void pem_stream_hide_queue(struct pem_stream *stream)
 {
 	struct pem_stream_process *process = &pem_stream_process;
 
 	if (!stream->entry)
 		return;
-	PEM_STREAM_STORE(&stream->entry->id, 0);
+	PEM_STREAM_STORE(&stream->entry->gone, stream->id);
+	/* none: observers load it first */
+	__atomic_store_n(&stream->entry->id, 0, __ATOMIC_RELEASE);
 	/* QD */
 	__atomic_store_n(&process->used[stream->entry - pem_stream_entry_at(process->page, 0)], 0,
 			 __ATOMIC_RELEASE);
@@ -339,21 +343,29 @@ PEM_STREAM_RARE uint32_t pem_stream_tid(void)
 	return pem_stream_thread.tid;
 }
 
-/* Show which thread uses an end, if it is another one or has another name than the last. */
-PEM_STREAM_RARE void pem_stream_show_thread(struct pem_stream_side *side)
+/*
+ * Show which thread uses an end, if it is another one or has another name than the last. before:
+ * items that passed the end before the thread came, or PEM_STREAM_BEFORE_UNKNOWN.
+ */
+PEM_STREAM_RARE void pem_stream_show_thread(struct pem_stream_side *side, uint64_t before)
 {
 	struct pem_stream_thread *self = &pem_stream_thread;
+	int is_new;
 	size_t i;
 
-	pem_stream_tid();
-	if (side->tid == self->tid && side->version == self->version)
+	is_new = side->tid != pem_stream_tid();
+	if (!is_new && side->version == self->version)
 		return;
 	side->tid = self->tid;
 	side->version = self->version;
 	side->own.tid = self->tid;
+	side->own.before = is_new ? before : side->own.before;
 	memcpy(side->own.stage, self->stage, sizeof(self->stage));
 	pem_stream_turn(side);
 	PEM_STREAM_SHOW(tid);
+	PEM_STREAM_SHOW(before);
+	/* none: observers load it */
+	__atomic_fetch_add(&side->end->threads, (uint64_t)is_new, __ATOMIC_RELEASE);
 	for (i = 0; i < PEM_STREAM_NAME_BYTES; i++)
 		PEM_STREAM_SHOW(stage[i]);
 	pem_stream_turn(side);
@@ -370,27 +382,17 @@ PEM_STREAM_RARE void pem_stream_show_begin(struct pem_stream_side *side, uint64_
 }
 
 /* Show that an end is no longer blocked. own.blocks and own.sleeps are set; the sequence is odd. */
-PEM_STREAM_RARE void pem_stream_show_end(struct pem_stream_side *side, uint64_t now_ns,
-					 uint64_t blocked_ns, uint64_t late_ns)
+PEM_STREAM_RARE void pem_stream_show_end(struct pem_stream_side *side, uint64_t blocked_ns,
+					 uint64_t late_ns)
 {
-	struct pem_stream_thread *self = &pem_stream_thread;
-
 	side->own.since_ns = 0;
 	side->own.blocked_ns += blocked_ns;
 	side->own.late_ns += late_ns;
-	side->own.stamp_ns = now_ns;
-	side->own.stamp_items = PEM_STREAM_LOAD(&side->count);
-	side->own.thread_blocked_ns = self->blocked_ns += blocked_ns;
-	side->own.thread_late_ns = self->late_ns += late_ns;
 	PEM_STREAM_SHOW(blocks);
 	PEM_STREAM_SHOW(blocked_ns);
 	PEM_STREAM_SHOW(since_ns);
 	PEM_STREAM_SHOW(sleeps);
 	PEM_STREAM_SHOW(late_ns);
-	PEM_STREAM_SHOW(stamp_ns);
-	PEM_STREAM_SHOW(stamp_items);
-	PEM_STREAM_SHOW(thread_blocked_ns);
-	PEM_STREAM_SHOW(thread_late_ns);
 	pem_stream_turn(side);
 }
 

@@ -88,7 +88,6 @@ template <typename T> class bounded_queue
 	struct end {
 		std::atomic<std::uint32_t> first{0}; /* the thread that used it first */
 		std::atomic<bool> is_shared{false};
-		bool has_left = false; /* of that thread alone */
 	};
 
 	/* Is the calling thread the only one that has used an end? */
@@ -103,12 +102,7 @@ template <typename T> class bounded_queue
 				pem_stream_share(stream_, which);
 			return false;
 		}
-		if (!e.is_shared.load(std::memory_order_relaxed))
-			return true;
-		if (!e.has_left)
-			pem_stream_leave(stream_, which);
-		e.has_left = true;
-		return false;
+		return !e.is_shared.load(std::memory_order_relaxed);
 	}
 	void count(int which, bool is_own)
 	{
@@ -118,9 +112,6 @@ template <typename T> class bounded_queue
 			return;
 		}
 		pem_stream_pass(stream_, which, 1);
-		/* Another thread came in the meantime, and this one may not come back. */
-		if (ends_[which].is_shared.load(std::memory_order_relaxed))
-			is_only(which);
 	}
 	template <typename Try, typename Wait> void pass(int which, Try attempt, Wait blocks)
 	{

@@ -42,7 +42,10 @@ extern "C" {
 /* An end of a queue at one moment. Times are in ns. */
 struct pem_streams_end {
 	uint64_t items; /* pushed or popped; counts modulo 2^64 */
-	/* The thread that used the end last, as /proc here knows it; 0: none, or it has ended. */
+	/*
+	 * The thread that used the end last, as /proc here knows it; 0: none, or it has ended, or
+	 * several use the end at once.
+	 */
 	uint32_t tid;
 	uint32_t has_times; /* run_ns and wait_ns are known */
 	char stage[PEM_STREAMS_NAME_BYTES]; /* its stage, or the thread's name; "": unknown */
@@ -54,7 +57,12 @@ struct pem_streams_end {
 	uint64_t refused; /* calls of try_push or try_pop in vain */
 	/* The thread's time on a CPU, and ready without one. */
 	uint64_t run_ns, wait_ns;
-	uint64_t reserved[4];
+	/*
+	 * Threads that have used the end, one after the other; 0: none, or several do at once. And
+	 * the part of items that passed before the last of them came; UINT64_MAX: unknown.
+	 */
+	uint64_t threads, before;
+	uint64_t reserved[2];
 };
 
 /* A queue at one moment. */
@@ -70,6 +78,8 @@ struct pem_streams_queue {
 	uint64_t at_ns; /* when it was read (CLOCK_MONOTONIC) */
 	char name[PEM_STREAMS_NAME_BYTES]; /* printable ASCII; other bytes are '?' */
 	struct pem_streams_end push, pop;
+	uint32_t is_gone; /* it was freed since the last reading: these are its last numbers */
+	uint32_t reserved;
 };
 
 struct pem_streams;
@@ -93,7 +103,8 @@ int pem_streams__search(struct pem_streams *streams, struct pem_error *error);
  * Read all queues. *skipped, unless skipped is NULL: queues that could not be read consistently,
  * being changed all the time, and those for which the process had no space to show them. Returns
  * the number of queues, -ENOMEM or -EINVAL. A process that has ended, or runs another program now,
- * leaves its last numbers, with tid 0.
+ * leaves its last numbers, with tid 0. So does a queue that was freed, once, unless the process has
+ * made another one in its entry since.
  */
 ptrdiff_t pem_streams__read(struct pem_streams *streams, size_t *skipped);
 /* Queue i of the last reading, valid until the next one. NULL: there are not so many. */

@@ -38,12 +38,16 @@ extern "C" {
 
 #define PEM_STREAM_MEMFD "pem-streams"
 #define PEM_STREAM_MAGIC 0x6d727473u
-#define PEM_STREAM_VERSION 1u
+#define PEM_STREAM_VERSION 2u
 #define PEM_STREAM_QUEUES_MAX 1023u
 #define PEM_STREAM_NAME_BYTES 32u /* with the terminating NUL */
 #define PEM_STREAM_CAPACITY_MAX (1ull << 40)
 /* A thread that gets a CPU later than this after its wake-up waited for the CPU. */
 #define PEM_STREAM_LATE_NS 20000u
+/* A bit of pem_stream_end.threads: several threads use the end at once. */
+#define PEM_STREAM_SHARED (1ull << 63)
+/* A value of pem_stream_end.before: a thread's first items are not told from those before. */
+#define PEM_STREAM_BEFORE_UNKNOWN UINT64_MAX
 
 /* One end of a queue. */
 struct pem_stream_end {
@@ -59,12 +63,9 @@ struct pem_stream_end {
 	 */
 	uint64_t late_ns;
 	uint64_t refused; /* calls of try_push or try_pop that found no space or no item */
-	/* As of the last block's end: the time, and items. */
-	uint64_t stamp_ns;
-	uint64_t stamp_items;
-	/* And the thread's own blocked_ns and late_ns, in all its queues. */
-	uint64_t thread_blocked_ns;
-	uint64_t thread_late_ns;
+	uint64_t before; /* part of items: moved before the thread came */
+	uint64_t threads; /* times that a thread came, and PEM_STREAM_SHARED */
+	uint64_t reserved[2];
 	char stage[PEM_STREAM_NAME_BYTES]; /* of the thread; "": it has no name */
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_stream_end) == 128, "an end is 128 bytes");
@@ -72,11 +73,12 @@ PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, sequence) == 8, "sequence");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, blocks) == 16, "blocks");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, since_ns) == 32, "since_ns");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, refused) == 56, "refused");
-PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, stamp_ns) == 64, "stamp_ns");
-PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, thread_late_ns) == 88, "thread_late_ns");
+PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, before) == 64, "before");
+PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, threads) == 72, "threads");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, stage) == 96, "stage");
 
-/* A queue. The first 128 bytes but limit and dropped do not change while id stays the same. */
+/* A queue. The first 128 bytes but limit, dropped and gone do not change while id stays the same.
+ */
 struct pem_stream_entry {
 	uint32_t id; /* of the queue, from 1 on, used once in a process; 0: the entry is free */
 	uint32_t item_bytes; /* 0: the queue is another library's (pem/stream_shim.h) */
@@ -90,7 +92,8 @@ struct pem_stream_entry {
 	uint64_t limit;
 	/* Another library's: items that the library dropped, so that no thread pops them. */
 	uint64_t dropped;
-	uint64_t reserved[8];
+	uint32_t gone; /* id of the queue that was freed and left its last numbers; 0: none */
+	uint32_t reserved[15];
 	char name[PEM_STREAM_NAME_BYTES];
 	struct pem_stream_end producer;
 	struct pem_stream_end consumer;
@@ -99,6 +102,7 @@ PEM_STATIC_ASSERT(sizeof(struct pem_stream_entry) == 384, "an entry is 384 bytes
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, capacity) == 8, "capacity");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, limit) == 16, "limit");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, dropped) == 24, "dropped");
+PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, gone) == 32, "gone");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, name) == 96, "name");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, producer) == 128, "producer");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_entry, consumer) == 256, "consumer");
