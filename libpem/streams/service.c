@@ -32,6 +32,12 @@ static const struct pem_streams_queue *find(const struct pem_streams_reading *re
 	return NULL;
 }
 
+/* Has a thread used an end all the time? */
+static int keeps(const struct pem_streams_end *from, const struct pem_streams_end *to, uint32_t tid)
+{
+	return from->tid == tid && to->tid == tid && from->threads == to->threads;
+}
+
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
@@ -58,7 +64,7 @@ static int add_blocks(const struct pem_streams_reading *before,
 		other = find(after, &before->list[i], i);
 		for (k = 0; k < 2; k++)
 			if (end_of(&before->list[i], k)->tid == tid &&
-			    (!other || end_of(other, k)->tid != tid))
+			    (!other || !keeps(end_of(&before->list[i], k), end_of(other, k), tid)))
 				return 0;
 	}
 	for (i = 0; i < after->count; i++) {
@@ -95,7 +101,7 @@ int pem_streams__between(const struct pem_streams_reading *before,
 		return 0;
 	from = end_of(old, pops);
 	to = end_of(new, pops);
-	if (!from->tid || to->tid != from->tid || !from->has_times || !to->has_times ||
+	if (!from->tid || !keeps(from, to, from->tid) || !from->has_times || !to->has_times ||
 	    !add_blocks(before, after, to->tid, &blocks))
 		return 0;
 	wall_ns = new->at_ns - old->at_ns;

@@ -93,11 +93,12 @@ def a_process_that_forks():
 
 
 @test
-def a_stage_that_becomes_a_source():
-    "a thread that popped, freed its queue and only pushes from then on has the items and the rate of what it pushes"
+def a_stage_that_becomes_another_one():
+    "a thread that popped, freed its queue and only pushes has the items of its pushes; one that leaves all queues and returns is a new stage"
     found, _ = rates(STREAMS, "-o", "300", "50", "s300", "50")
     stages = {s["name"]: s for s in found["stages"]}
-    equal({name: s["items"] for name, s in stages.items()}, {"s1": 300, "s2": 1200, "s3": 1200}, "items")
+    equal({name: s["items"] for name, s in stages.items()}, {"s1": 300, "s2": 1200, "s3": 1200, "again": 900}, "items")
+    equal(stages["again"]["tid"], stages["s3"]["tid"], "thread")
     assert sum(p["items"] for p in stages["s2"]["phases"]) > 300, stages["s2"]
 
 

@@ -6,8 +6,9 @@
  * which works so long for an item, by its CPU time; or sleeps: s300. -f: the process forks when its
  * queues are made, and parent and child both pass the items. -x: it runs itself again, at its end.
  * -o: when the second stage has popped all, it frees its queue, and makes three times as many items
- * itself. -t: the last stage's thread ends after half of the items, and another one takes its
- * place.
+ * itself. The third one then frees its queue as well, and is a stage named again, with a queue of
+ * its own for as many items. -t: the last stage's thread ends after half of the items, and another
+ * one takes its place.
  *
  * At its end it prints to standard error, for each stage: NAME PID TID ITEMS CPU_NS, the CPU time
  * of its work alone.
@@ -53,6 +54,21 @@ static void work(struct stage *stage)
 	stage->items++;
 }
 
+/* A thread that pushes and pops. */
+static void *run_alone(struct stage *stage)
+{
+	struct pem_stream *own = pem_stream__make("own", CAPACITY, sizeof(uint64_t));
+	uint64_t item, made;
+
+	pem_stream_stage("again");
+	for (made = 0; made < count; made++) {
+		work(stage);
+		pem_stream__push(own, &made);
+		pem_stream__pop(own, &item);
+	}
+	return NULL;
+}
+
 static void *run(void *arg)
 {
 	struct stage *stage = arg;
@@ -71,14 +87,13 @@ static void *run(void *arg)
 			return NULL;
 		}
 	}
-	if (is_alone && stage == &stages[1]) {
-		is_alone = 0;
-		pthread_join(stages[0].thread, NULL);
-		stages[0].is_joined = 1;
+	if (is_alone && stage->from) {
+		pthread_join(stage[-1].thread, NULL);
+		stage[-1].is_joined = 1;
 		pem_stream__free(stage->from);
 		stage->from = NULL;
-		count *= 3;
-		return run(stage);
+		count *= stage->to ? 3 : 1;
+		return stage->to ? run(stage) : run_alone(stage);
 	}
 	if (stage->to)
 		pem_stream__close(stage->to);

@@ -130,6 +130,14 @@ static void search(struct rates_threads *t)
 
 /* --- a reading --- */
 
+/* A thread that has come from other ends under another name is another stage. */
+static bool is_stage(const struct rates_threads *t, const struct rates_thread *stage,
+		     const struct pem_streams_end *end)
+{
+	return stage->kept == t->turn || stage->turn == t->turn || !*end->stage ||
+	       !strcmp(stage->stage, end->stage);
+}
+
 static struct rates_thread *stage_of(struct rates_threads *t, const struct rates_process *process,
 				     const struct pem_streams_end *end)
 {
@@ -139,7 +147,7 @@ static struct rates_thread *stage_of(struct rates_threads *t, const struct rates
 	for (i = t->stage_count; i-- > 0;)
 		if (t->stages[i]->tid == end->tid && t->stages[i]->number == process->number)
 			break;
-	if (i == SIZE_MAX) {
+	if (i == SIZE_MAX || !is_stage(t, t->stages[i], end)) {
 		stage = calloc(1, sizeof(*stage));
 		if (!stage || pem_grow(&t->stages, sizeof(*t->stages), t->stage_count + 1,
 				       &t->stage_capacity)) {
@@ -253,6 +261,14 @@ static void put_after(const struct rates_thread *from, struct rates_thread *to)
 		to->level = from->level + 1;
 }
 
+/* Note a thread that has kept an end since the last reading. */
+static void keep(struct rates_threads *t, const struct rates_end *end,
+		 const struct pem_streams_end *seen)
+{
+	if (end->thread && seen->tid && seen->threads == end->threads)
+		end->thread->kept = t->turn;
+}
+
 static void take_queue(struct rates_threads *t, const struct rates_process *process,
 		       const struct pem_streams_queue *seen)
 {
@@ -346,12 +362,22 @@ static void serve_all(struct rates_threads *t, const struct rates_process *proce
 static void read_process(struct rates_threads *t, struct rates_process *process)
 {
 	ptrdiff_t i, count = pem_streams__read(process->streams, &process->skipped);
+	const struct pem_streams_queue *seen;
+	const struct rates_queue *queue;
 
 	if (count < 0)
 		t->error = -ENOMEM;
 	for (i = 0; i < (ptrdiff_t)t->queue_count; i++)
 		if (t->queues[i]->number == process->number)
 			t->queues[i]->is_known = t->queues[i]->is_gone;
+	for (i = 0; i < count; i++) {
+		seen = pem_streams__queue(process->streams, (size_t)i);
+		queue = queue_of(t, process, seen);
+		if (!queue)
+			return;
+		keep(t, &queue->from, &seen->push);
+		keep(t, &queue->to, &seen->pop);
+	}
 	for (i = 0; i < count; i++)
 		take_queue(t, process, pem_streams__queue(process->streams, (size_t)i));
 	if (count > 0)

@@ -30,6 +30,7 @@ struct rates_thread {
 	/* Of the last reading in which it was there: */
 	size_t inputs, feeds; /* queues from which it takes, and to which it gives */
 	uint64_t turn, at_ns;
+	uint64_t kept; /* the last reading in which it had an end as in the one before */
 	struct rates_thread
 		*waits_for; /* the other end of the queue that blocks it; NULL: nobody */
 	bool is_blocked, is_served;
