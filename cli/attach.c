@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -115,6 +116,9 @@ int cli_attach__check(struct cli_attach *a, const struct cli_verb *verb, bool ha
 	if (has_group_beside_others(a))
 		return cli_usage_error(verb, "--cgroup observes one group: take it, or the others; "
 					     "two observers at once do both");
+	/* A shell ignores SIGINT for a command with '&', and SIGINT ends what has no command. */
+	if (!has_command)
+		signal(SIGINT, SIG_DFL);
 	if (!has_command || a->count == 0 || (a->all && a->count == 1))
 		return CLI_DONE;
 	return cli_usage_error(verb, "a command, or what runs already: take one; two observers at "

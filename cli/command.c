@@ -369,11 +369,8 @@ static void install(struct pem_session *session, int limit)
 	sigemptyset(&action.sa_mask);
 	for (i = 0; i < FORWARDED; i++) {
 		sigaction(forwarded[i], NULL, &old);
-		/*
-		 * A signal that was ignored (nohup) stays ignored. But a shell ignores SIGINT for a
-		 * command with '&', and SIGINT must end a recording without a command.
-		 */
-		if (old.sa_handler != SIG_IGN || (limit == 1 && forwarded[i] == SIGINT))
+		/* A signal that was ignored (nohup) stays ignored. */
+		if (old.sa_handler != SIG_IGN)
 			sigaction(forwarded[i], &action, NULL);
 	}
 }

@@ -3,10 +3,13 @@
 attach_others.py - what an attached process starts, and processes that come later: followed or not, by name, all of them
 """
 import os
+import re
 import signal
+import subprocess
 import time
 
 from attached import Asked, Observer, numbers
+from patience import HANG_S, Patience
 from probe_trace import check_balance, program
 from tap import PEM, equal, run, run_all, start, test, tmp
 
@@ -135,6 +138,24 @@ def ends_by_interrupt():
         signal.signal(signal.SIGINT, before)
     asked.ask("tick 3")
     equal(numbers(observer.ticks(), asked.pid), [1, 2, 3], "ticks")
+
+
+@test
+def ends_by_an_early_interrupt():
+    "so does a SIGINT that comes while pem still prepares to observe, for each verb that attaches"
+    asked = Asked(tmp())
+    for verb in ("record", "-o", tmp() + "/trace"), ("stat",), ("top", "--once"):
+        place = tmp()
+        child = start([PEM, *verb, "-p", str(asked.pid)], env={"PEM_RUNTIME_DIR": place}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                      preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+        patience = Patience(child.pid, 60)
+        while not os.listdir(place):
+            assert child.poll() is None and not patience.spent(), "no session of %s" % verb[0]
+        with open("/proc/%d/status" % child.pid, encoding="ascii") as status:
+            ignored = int(re.search(r"SigIgn:\s*(\w+)", status.read()).group(1), 16)
+        equal(ignored >> (signal.SIGINT - 1) & 1, 0, "SIGINT of %s ignored as its session begins" % verb[0])
+        child.send_signal(signal.SIGINT)
+        child.wait(HANG_S)
 
 
 @test
