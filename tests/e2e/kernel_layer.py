@@ -33,7 +33,7 @@ def record(*arguments):
 def a_tree_is_observed_and_nothing_else():
     "two children's reads and writes arrive, each in its own process, and all is accounted for"
     here()
-    _, r = record("-e", "OS", "--", "sh", "-c", TWICE)
+    trace, r = record("-e", "OS", "--", "sh", "-c", TWICE)
     equal(r["events"]["produced"], sum(r["events"][k] for k in ("delivered", "discarded", "overwritten")),
           "produced")
     equal(r["events"]["discarded"], 0, "discarded")
@@ -41,8 +41,9 @@ def a_tree_is_observed_and_nothing_else():
     equal(len(counts), 2, "processes called dd")
     for count in counts:  # enter and exit of read and write, and what it takes to start
         assert 4 * COUNT <= count < 4 * COUNT + 3000, count
-    own = sum(p["count"] for p in r["processes"] if p["name"] in ("dd", "sh"))
-    assert r["events"]["delivered"] - own < 100, "records outside the tree: %r" % r["processes"]
+    # Other threads switch to these, and wake and move them: as often as a busy machine makes it.
+    outside = [row for row in rows_of(trace) if row["process"] not in ("dd", "sh") and not row["event"].startswith("OS::Sched::")]
+    assert len(outside) < 100, "records outside the tree: %r" % outside
 
 
 @test
@@ -69,12 +70,12 @@ def kernel_events_alone_are_their_processes():
 
 
 def rows_of(trace, *names):
-    """The trace's records of these events, in order of time."""
+    """The trace's records of these events, or of all, in order of time."""
     table = os.path.join(tmp(), "trace.csv")
     rc, _, err = run([PEM, "export", "--to", "csv", trace, "-o", table])
     equal(rc, 0, "status of export: " + err)
     with open(table, newline="") as f:
-        return [row for row in csv.DictReader(f) if row["event"] in names]
+        return [row for row in csv.DictReader(f) if not names or row["event"] in names]
 
 
 @test
