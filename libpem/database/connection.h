@@ -49,6 +49,9 @@ struct pem_db_driver {
 	 * nobody else sees. NULL: the schema is not checked, because a server guards it.
 	 */
 	const char *schema, *scratch;
+	/* It has texts of any length: no more of them is asked for than pem needs to refuse them.
+	 */
+	bool shortens;
 	struct pem_db_connection *(*open)(const char *url, bool read_only, struct pem_error *error);
 	void (*close)(struct pem_db_connection *connection);
 	/*

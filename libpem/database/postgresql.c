@@ -28,6 +28,14 @@ static const char *first_line(const char *message, char *line, size_t bytes)
 	return line;
 }
 
+#define SCHEMA                                                                                     \
+	"the schema pem of this database is not as pem made it (%s): rename it (ALTER SCHEMA pem " \
+	"RENAME TO other), and pem makes its own"
+#define REFERENCE                                                                                  \
+	"a row that another one refers to is not in the database (%s): if another process "        \
+	"removed it, run the command again"
+#define ANY "the database server says: %s"
+
 static int fail(struct pem_db_connection *c, const PGresult *result, struct pem_error *error)
 {
 	const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -36,23 +44,29 @@ static int fail(struct pem_db_connection *c, const PGresult *result, struct pem_
 	static const struct {
 		const char *state; /* how it begins (PostgreSQL's Appendix A) */
 		int code;
+		const char *format;
 	} codes[] = {
-		{"23503", -ENOENT},  {"55P03", -EBUSY},   {"57014", -EBUSY},
-		{"53100", -ENOSPC},  {"25006", -EROFS},   {"42501", -EACCES},
-		{"42P01", -EBADMSG}, {"42703", -EBADMSG}, {"57P", -ECONNREFUSED},
+		{"23503", -ENOENT, REFERENCE}, {"55P03", -EBUSY, ANY},
+		{"57014", -EBUSY, ANY},        {"53100", -ENOSPC, ANY},
+		{"25006", -EROFS, ANY},        {"42501", -EACCES, ANY},
+		{"42P01", -EBADMSG, SCHEMA},   {"42703", -EBADMSG, SCHEMA},
+		{"42804", -EBADMSG, SCHEMA},   {"42809", -EBADMSG, SCHEMA},
+		{"42883", -EBADMSG, SCHEMA},   {"42P10", -EBADMSG, SCHEMA},
+		{"22P02", -EBADMSG, SCHEMA},   {"22003", -EBADMSG, SCHEMA},
+		{"23502", -EBADMSG, SCHEMA},   {"23514", -EBADMSG, SCHEMA},
+		{"57P", -ECONNREFUSED, ANY},
 	};
 	size_t i;
 
 	if (PQstatus(c->server) != CONNECTION_OK || !state)
 		return pem_db__fail(error, -ECONNREFUSED, "the database server is gone: %s",
 				    first_line(PQerrorMessage(c->server), line, sizeof(line)));
+	snprintf(line, sizeof(line), "%s", message ? message : state);
 	for (i = 0; i < PEM_DB_COUNT(codes); i++) {
 		if (!strncmp(state, codes[i].state, strlen(codes[i].state)))
-			return pem_db__fail(error, codes[i].code, "the database server says: %s",
-					    message ? message : state);
+			return pem_db__fail(error, codes[i].code, codes[i].format, line);
 	}
-	return pem_db__fail(error, -EPROTO, "the database server refused a statement: %s",
-			    message ? message : state);
+	return pem_db__fail(error, -EPROTO, "the database server refused a statement: %s", line);
 }
 
 /* Parameters as texts: the server knows their columns' types. */
@@ -204,8 +218,7 @@ static int version(struct pem_db_connection *c, struct pem_error *error)
 	rc = run(c, "SELECT version FROM pem.schema_version", NULL, 0, take_version, &number,
 		 error);
 	if (!rc && number < 1)
-		return pem_db__fail(error, -EBADMSG,
-				    "the schema pem of this database is not pem's");
+		return pem_db__fail(error, -EBADMSG, SCHEMA, "schema_version has no version");
 	return rc ? rc : number;
 }
 
@@ -300,6 +313,7 @@ __attribute__((visibility("default"))) const struct pem_db_driver pem_db_postgre
 	/* One writer at a time, as with SQLite. */
 	.begin = "BEGIN; SELECT pg_advisory_xact_lock(7365997)",
 	.begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+	.shortens = true,
 	.open = open_server,
 	.close = close_server,
 	.run = run,

@@ -330,7 +330,8 @@ static bool is_asked(const struct pem_db_value *value)
  * "SELECT ... WHERE ...": what is asked of keys and others alike. like has no row's whole rules to
  * keep, so its values are taken as they are.
  */
-static void say_select(struct statement *s, const struct pem_db_layout *layout, const uint8_t *like)
+static void say_select(struct statement *s, const struct pem_database *db,
+		       const struct pem_db_layout *layout, const uint8_t *like)
 {
 	const struct pem_db_column *column;
 	const char *word = " WHERE ";
@@ -338,8 +339,14 @@ static void say_select(struct statement *s, const struct pem_db_layout *layout, 
 	size_t i;
 
 	say(s, "SELECT id");
-	for (i = 0; i < layout->column_count; i++)
-		say(s, ", %s", layout->columns[i].name);
+	for (i = 0; i < layout->column_count; i++) {
+		column = &layout->columns[i];
+		/* A text that is as long as its member has bytes is too long already. */
+		if (db->driver->shortens && column->type == PEM_DB_TEXT)
+			say(s, ", left(%s, %u)", column->name, column->bytes);
+		else
+			say(s, ", %s", column->name);
+	}
 	say(s, " FROM %s", layout->name);
 	memcpy(&value.integer, like + sizeof(size_t), sizeof(value.integer));
 	if (value.integer) {
@@ -429,7 +436,7 @@ int64_t pem_database__each(struct pem_database *db, enum pem_db_table table, con
 	rc = pem_db__check_texts(rows.layout, copy, error);
 	if (rc)
 		return rc;
-	say_select(&s, rows.layout, copy);
+	say_select(&s, db, rows.layout, copy);
 	rc = run(db, s.text, s.values, s.count, take_row, &rows, error);
 	if (rows.is_damaged)
 		pem_db__fail(error, rc, "%s is damaged: a row of %s comes more than once",

@@ -46,9 +46,11 @@ static int fail(struct pem_db_connection *c, int result, struct pem_error *error
 		return pem_db__fail(error, -EBADMSG,
 				    "%s has a value that is longer than pem writes any", c->path);
 	case SQLITE_CONSTRAINT:
-		return pem_db__fail(error, -ENOENT,
-				    "a row that another one refers to is not in %s: %s", c->path,
-				    sqlite3_errmsg(c->sqlite));
+		return pem_db__fail(
+			error, -ENOENT,
+			"a row that another one refers to is not in %s (%s): if another "
+			"process removed it, run the command again",
+			c->path, sqlite3_errmsg(c->sqlite));
 	case SQLITE_NOMEM:
 		return pem_db__fail(error, -ENOMEM, "out of memory");
 	case SQLITE_IOERR:

@@ -11,7 +11,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from postgresql import server
-from tap import BUILD, PEM, ROOT, equal, parallel, run, run_all, skip, start, test, tmp
+from tap import BUILD, PEM, ROOT, equal, need, parallel, run, run_all, skip, start, test, tmp
 
 LONG_S = 11
 
@@ -208,25 +208,49 @@ def a_foreign_file_is_not_touched():
     fails(newer, ["list"], 2, "version 99", "newer pem")
 
 
-@test
-def damaged_rows_are_left_out():
-    "rows that pem would not have written are left out with a sentence, and the others are shown"
-    path = filled()
-    con = sqlite3.connect(path)
-    for values in (("x" * 500, "n"), (b"blob", "n"), ("bb", "a\x1b[2Jb"), ("cc", "nul\0l"), ("dd", 5.5)):
-        con.execute("INSERT INTO application (build_id, name, path) VALUES (?, ?, '')", values)
-    con.execute("UPDATE directive SET state = 77")
-    con.commit()
-    con.close()
+def left_out(path, script, count):
+    """Rows that a script put into the database are left out, each with a sentence."""
     rc, out, err = db(path, "show", "application", "--json")
     equal((rc, [a["name"] for a in json.loads(out)]), (0, ["tar", "5.5"]), err)
-    equal(err.count("is left out"), 4, err)
+    equal(err.count("is left out"), count, script + err)
     assert "\x1b" not in err, err
     rc, out, err = db(path, "show", "directive", "--json")
     assert (rc, json.loads(out)) == (0, []) and "0 to 3" in err, (out, err)
     other = place()
     rc, _, err = db(other, "merge", path)
     assert rc == 0 and "evidence 1 of" in err and "left out" in err, err
+
+
+INSERT = "INSERT INTO application (build_id, name, path) VALUES "
+DAMAGED = INSERT + "('%s', 'n', ''), ('bb', 'a\x1b[2Jb', ''), ('dd', 5.5, ''); UPDATE directive SET state = 77;" % ("x" * 500)
+
+
+@test
+def damaged_rows_are_left_out():
+    "rows that pem would not have written are left out with a sentence, and the others are shown"
+    path = filled()
+    script = DAMAGED + INSERT + "(x'b10b', 'n', ''), ('cc', 'nul' || char(0) || 'l', '')"
+    con = sqlite3.connect(path)
+    con.executescript(script)
+    con.close()
+    left_out(path, script, 4)
+
+
+@test
+def damaged_rows_of_a_server_are_left_out():
+    "on a server these, NULLs and long texts are left out with a sentence, and the others are shown"
+    need("psql")
+    if not os.path.exists(BUILD + "/lib/pem/database-postgresql.so"):
+        skip("pem was built without libpq")
+    script = DAMAGED.replace("5.5", "'5.5'") + "ALTER TABLE application ALTER path DROP NOT NULL;" + INSERT + \
+        "('ee', 'n', NULL), ('ff', 'n', (SELECT json_object_agg(n, n) FROM generate_series(1, 1000000) n))"
+    with server() as url:
+        url = "postgresql://" + url
+        rc, _, err = db(url, "merge", filled())
+        equal(rc, 0, err)
+        rc, _, err = run(["psql", "-q", url, "-v", "ON_ERROR_STOP=1", "-c", "SET search_path = pem;" + script], cwd="/", timeout=60)
+        equal(rc, 0, err)
+        left_out(url, script, 4)
 
 
 @test

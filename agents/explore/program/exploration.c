@@ -221,8 +221,8 @@ static int open_all(struct exploration *x, const struct explore_request *request
 	if (!rc)
 		rc = make_search(x);
 	if (!rc && x->work.store.unreadable)
-		cli_say("%s left out: the database does not have all of their rows in a form that "
-			"can be read",
+		cli_say("%s left out: rows of them are missing, or can't be read; 'pem db export' "
+			"names the latter",
 			x->work.store.unreadable == 1
 				? "1 run is"
 				: cli_format("%zu runs are", x->work.store.unreadable));
