@@ -136,7 +136,7 @@ def items_of_another_size():
         found, err = rates(command, "--items", option)
         last = found["stages"][1]
         items, seconds = truth(err)[last["pid"]]
-        near(last["rate_per_s"], items / size / seconds, 0.06, "rate in " + option)
+        near(last["rate_per_s"], items / size / seconds, tolerance(last), "rate in " + option)
         near(last["items"], items / size, 0.03, "items")
         equal(found["stages"][0]["items"], 4096 * 1000 // size, "items that the first stage gave")
 
