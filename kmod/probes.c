@@ -9,6 +9,8 @@
  */
 #include "pem_kmod.h"
 
+#include <pem/event.h>
+
 #include "pem_kmod_checks.h"
 #include "pem_kmod_tried.h"
 

@@ -466,7 +466,7 @@ static int put_switch(struct perfetto *p, const struct pem_record *record)
 	sw.next_comm = task_name(p, next, next_process);
 	sw.has_prev_prio = sw.has_next_prio = sw.has_prev_state = 1;
 	sw.prev_prio = sw.next_prio = DEFAULT_PRIORITY;
-	sw.prev_state = state >= 0 ? pem_record__i64(record, (unsigned)state) : 0;
+	sw.prev_state = previous && state >= 0 ? pem_record__i64(record, (unsigned)state) : 0;
 	event.has_timestamp = event.has_pid = 1;
 	event.timestamp = record->time_ns;
 	event.pid = previous;

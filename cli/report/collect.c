@@ -326,6 +326,16 @@ static bool ends_phase(const struct report_event *e)
 	return e->event->meaning == PEM_MEANS_INTERVAL_END && is_of_phase(e);
 }
 
+/* Does the record only name the thread of its CPU? */
+static bool reports_no_switch(const struct pem_record *record)
+{
+	int field = record->event->meaning == PEM_MEANS_SETS_THREAD
+			    ? pem_event__field_by_role(record->event, PEM_ROLE_STATE)
+			    : -1;
+
+	return field >= 0 && pem_record__u64(record, (unsigned int)field) == PEM_STATE_NO_SWITCH;
+}
+
 static int count_record(struct report *report, struct counting *c, const struct pem_record *record,
 			const struct pem_around *around)
 {
@@ -361,6 +371,7 @@ static int count_record(struct report *report, struct counting *c, const struct 
 	thread->by_layer[e->layer]++;
 
 	e->threadless += record->pid != 0 && record->tid == 0;
+	e->no_switches += reports_no_switch(record);
 	memset(&e->amount, 0, sizeof(e->amount));
 	if (count_value(report, c, event, record, around) < 0 ||
 	    report_open__count(c->open, e, around) < 0)

@@ -47,6 +47,21 @@ def a_tree_is_observed_and_nothing_else():
 
 
 @test
+def switches_of_the_tree():
+    "each switch that is counted takes a CPU from a recorded thread or gives it one; records that only name a CPU's thread are told apart"
+    here()
+    trace, r = record("-e", "OS", "--", "sh", "-c", "sleep 0.01; " + TWICE)
+    rows = rows_of(trace)
+    tree = {row["tid"] for row in rows if row["process"] in ("dd", "sh", "sleep")}
+    rows = [row for row in rows if row["event"] == "OS::Sched::Switch"]
+    told, = [e for e in r["per_event"] if e["name"] == "OS::Sched::Switch"]
+    real = [row for row in rows if int(row["prevState"], 0) != 0xffffffff]
+    equal((told["count"], told.get("switches", told["count"])), (len(rows), len(real)), "records and switches")
+    equal([row for row in real if not tree & {row["prevTid"], row["nextTid"]}], [], "switches of others")
+    assert len(real) < len(rows), "no record names the first thread"
+
+
+@test
 def kernel_events_alone_are_their_processes():
     "recorded with nothing that names processes, system calls are still those of the programs that made them"
     here()
