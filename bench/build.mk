@@ -6,7 +6,7 @@
 BENCHES := notify coarse handles threads enclosed callback attach record memory apps stub managed codegen code_size kernel \
   kernel_module system_wide system_wide_guest merge report page sampling data_samples symbolize page_size page_size_programs \
   names page_size_machine page_size_loop page_size_hooks read4 simulated insns start \
-  drain allocation wakers forks stated streams streams_item streams_queue streams_tune \
+  drain allocation wakers forks stated streams streams_item streams_queue streams_threads streams_tune \
   $(if $(filter %/pem-explore,$(ALL)),explore explore_pairs explore_taxi explore_systems)
 BENCH_C := notify coarse handles threads enclosed stub streams_item
 BENCH_PY := $(filter-out $(BENCH_C),$(BENCHES))
@@ -82,6 +82,8 @@ $(B)/obj/bench/streams_peers.o: bench/streams_peers.cpp
 	$(Q)$(CXX) -std=c++17 $(CXXFLAGS) $(BENCH_ALIGN) -Wall -Wextra $(INC_bench) -c $< -o $@
 
 $(B)/bench/streams_queue: $(B)/bench/streams_tandem $(B)/bench/streams_watch $(B)/bench/measure.py
+$(B)/bench/streams_threads: $(B)/bench/measure.py $(B)/programs/streams \
+  $(if $(HAVE_GSTREAMER),$(B)/programs/gstreamer) $(filter %/tbb,$(TBB_PROGRAMS))
 $(B)/bench/streams_tandem: $(B)/obj/bench/streams_tandem.o $(B)/obj/bench/heuristic.o
 $(B)/bench/streams_watch: $(B)/obj/bench/streams_watch.o $(LIBPEM)
 $(B)/bench/streams_tandem $(B)/bench/streams_watch:

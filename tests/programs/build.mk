@@ -43,6 +43,18 @@ $(B)/programs/gstreamer: tests/programs/gstreamer.c
 	$(Q)$(PROGRAM_CC) $(GSTREAMER_CFLAGS) $(GSTREAMER_LIBS)
 endif
 
+# Queues of oneTBB, also under sanitizers. It takes long to compile, so tests do not.
+ifneq ($(and $(HAVE_CXX),$(wildcard $(SYSROOT)/usr/include/oneapi/tbb/concurrent_queue.h)),)
+TBB_PROGRAMS := $(addprefix $(B)/programs/,tbb tbb_address tbb_thread)
+tests: $(TBB_PROGRAMS)
+$(B)/programs/tbb: private TBB_FLAGS := -O2
+$(B)/programs/tbb_address: private TBB_FLAGS := -fsanitize=address,undefined
+$(B)/programs/tbb_thread: private TBB_FLAGS := -fsanitize=thread -Wno-tsan
+$(TBB_PROGRAMS): tests/programs/tbb.cpp | $(GENERATED)
+	$(call say,LINK,$@)
+	$(Q)$(CXX) -std=c++17 -Wall -Wextra -Werror $(TBB_FLAGS) $(INC_tests) -MMD -MF $@.d -o $@ $< -ltbb -ldl -lpthread
+endif
+
 $(B)/programs/static: tests/programs/processes.c
 	$(call say,LINK,$@)
 	$(Q)$(PROGRAM_CC) -static -fno-PIC -ldl -lpthread
