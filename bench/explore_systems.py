@@ -12,12 +12,11 @@ The note has what the programs' documentation advises beside them, in the same t
 import json
 import os
 import pwd
-import random
 import re
 import statistics
 import subprocess
 
-from measure import PEM, QUICK, Folder, heading, report, wanted
+from measure import PEM, QUICK, Folder, heading, ratio_interval, report, wanted
 
 SYSTEMS = ("sqlite3", "xz", "zstd", "ffmpeg", "redis", "nginx", "postgresql")
 # In place of the defaults: -T0 of xz and zstd on two CPUs; x264's preset veryfast; nginx's guide to static content and
@@ -41,18 +40,6 @@ def explore(folder, env, front, verb, *options):
     return json.loads(run.stdout)
 
 
-def interval(ours, theirs):
-    """95 % of the ratios of medians of runs drawn again (Efron, Ann. Stat. 7, 1979); a pair of runs stays together."""
-    chance = random.Random(1)
-    pairs = list(zip(ours, theirs))
-    ratios = []
-    for _ in range(2000):
-        drawn = chance.choices(pairs, k=len(pairs))
-        ratios.append(statistics.median(a for a, _ in drawn) / statistics.median(b for _, b in drawn))
-    ratios.sort()
-    return ratios[49], ratios[1949]
-
-
 def advise(folder, name):
     """Write the experiment with the advice in place of the defaults, as advice.xml; None if there is none."""
     if name not in ADVICE:
@@ -68,8 +55,15 @@ def advise(folder, name):
     return "advice.xml"
 
 
+def own(best):
+    """The gain that pem explore itself prints."""
+    if best["gain_low"] is None:
+        return ""
+    return "; pem: %+.1f %% (%+.1f to %+.1f)" % tuple(100 * best[key] for key in ("gain", "gain_low", "gain_high"))
+
+
 def gain(name):
-    with Folder() as made:
+    with Folder(memory=name != "postgresql") as made:  # in memory, a commit has no disk to wait for
         folder, front = made.path, []
         env = dict(os.environ, PEM_DB=os.path.join(folder, "db"), XDG_STATE_HOME=folder, HOME=folder)
         if name == "postgresql" and os.geteuid() == 0:
@@ -88,11 +82,12 @@ def gain(name):
             ours.append(explore(folder, env, front, "reproduce", document, "--trial", str(best["trial"]))["now"])
             if advice:
                 advised.append(explore(folder, apart, front, "reproduce", advice, "--trial", "1")["now"])
-    low, high = interval(ours, theirs)
+    low, high = ratio_interval(ours, theirs)
     report("explore", "explore/gain_" + name, best["unit"] or best["metric"], ours, "defaults", theirs,
-           note="%.3f to %.3f, of %d trials%s" % (low, high, best["trials"],
-                                                 "; as advised %.3f" % statistics.median(advised) if advised else ""),
+           note="%.3f to %.3f, of %d trials%s%s" % (low, high, best["trials"], own(best),
+                                                   "; as advised %.3f" % statistics.median(advised) if advised else ""),
            advised=statistics.median(advised) if advised else None, low=low, high=high, trials=best["trials"],
+           gain=best["gain"], gain_low=best["gain_low"], gain_high=best["gain_high"], load=os.getloadavg()[0],
            configuration=best["configuration"])
 
 

@@ -9,6 +9,7 @@ import functools
 import glob
 import json
 import os
+import random
 import re
 import shutil
 import statistics
@@ -76,6 +77,18 @@ def report(bench, case, unit, values, peer=None, theirs=(), note="", digits=3, *
         with open(os.environ["BENCH_OUT"], "a", encoding="utf-8") as out:
             out.write(json.dumps({k: round(v, 4) if isinstance(v, float) else v for k, v in line.items()},
                                  separators=(",", ":")) + "\n")
+
+
+def ratio_interval(ours, theirs):
+    """95 % of the ratios of medians of runs drawn again (Efron, Ann. Stat. 7, 1979); a pair of runs stays together."""
+    chance = random.Random(1)
+    pairs = list(zip(ours, theirs))
+    ratios = []
+    for _ in range(2000):
+        drawn = chance.choices(pairs, k=len(pairs))
+        ratios.append(statistics.median(a for a, _ in drawn) / statistics.median(b for _, b in drawn))
+    ratios.sort()
+    return ratios[49], ratios[1949]
 
 
 class Folder:
