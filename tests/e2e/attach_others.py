@@ -2,6 +2,7 @@
 """
 attach_others.py - what an attached process starts, and processes that come later: followed or not, by name, all of them
 """
+import glob
 import os
 import re
 import signal
@@ -149,7 +150,7 @@ def ends_by_an_early_interrupt():
         child = start([PEM, *verb, "-p", str(asked.pid)], env={"PEM_RUNTIME_DIR": place}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                       preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
         patience = Patience(child.pid, 60)
-        while not os.listdir(place):
+        while not glob.glob(place + "/session-*"):
             assert child.poll() is None and not patience.spent(), "no session of %s" % verb[0]
         with open("/proc/%d/status" % child.pid, encoding="ascii") as status:
             ignored = int(re.search(r"SigIgn:\s*(\w+)", status.read()).group(1), 16)
