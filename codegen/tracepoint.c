@@ -267,7 +267,7 @@ void pem_tracepoint__put_switch(FILE *f, const struct pem_spec_event *event)
 		value = field->role == PEM_ROLE_PREVIOUS_THREAD ? "previous_tid"
 			: field->role == PEM_ROLE_PROCESS       ? "pid"
 			: field->role == PEM_ROLE_THREAD        ? "tid"
-			: field->role == PEM_ROLE_STATE         ? "PEM_STATE_NO_SWITCH"
+			: field->role == PEM_ROLE_STATE         ? "PEM_NO_SWITCH"
 								: NULL;
 		if (value)
 			fprintf(f, "\t*(%s *)(record + %u) = (%s)%s;\n", pem_type__c(field->type),

@@ -333,7 +333,7 @@ static bool reports_no_switch(const struct pem_record *record)
 			    ? pem_event__field_by_role(record->event, PEM_ROLE_STATE)
 			    : -1;
 
-	return field >= 0 && pem_record__u64(record, (unsigned int)field) == PEM_STATE_NO_SWITCH;
+	return field >= 0 && pem_record__u64(record, (unsigned int)field) == PEM_NO_SWITCH;
 }
 
 static int count_record(struct report *report, struct counting *c, const struct pem_record *record,

@@ -204,7 +204,7 @@ static int run_off(struct pem_pass *pass, const struct pem_plan *plan,
 	struct pem_running *running = &pass->cpus[record->cpu];
 	bool was_found = t->is_ready;
 	uint32_t state = (uint32_t)pem_number__load(plan->state, record->data);
-	bool is_preempted = plan->state.bytes && (!state || state == PEM_STATE_NO_SWITCH);
+	bool is_preempted = plan->state.bytes && (!state || state == PEM_NO_SWITCH);
 	int rc = 0;
 
 	t->kernel_clock = pass->now_clock;

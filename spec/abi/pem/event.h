@@ -158,7 +158,7 @@ enum pem_label_kind {
  * State of an event of meaning 'sets-thread' that reports no switch: it names the thread that its
  * CPU runs, since records of that thread follow and no switch to it was recorded.
  */
-#define PEM_STATE_NO_SWITCH 0xffffffffu
+#define PEM_NO_SWITCH 0xffffffffu
 
 /* What a metric is made of. Spec: <metric form='...' of='...' to='...'/>. */
 enum pem_metric_form {
@@ -228,8 +228,8 @@ enum pem_role {
 	/* 'old-address': the block that an allocation ends, as realloc does; 0: none */
 	PEM_ROLE_OLD_ADDRESS,
 	/*
-	 * 'state': 0: the thread of role 'previous-thread' stays runnable; PEM_STATE_NO_SWITCH;
-	 * other values: it sleeps. Without that role: the record's thread
+	 * 'state': 0: the thread of role 'previous-thread' stays runnable;
+	 * PEM_NO_SWITCH; other values: it sleeps. Without that role: the record's thread
 	 */
 	PEM_ROLE_STATE,
 	/*
