@@ -49,6 +49,27 @@ static struct watched none; /* of pads that are not a queue's */
 static struct pem_stream *lately[LATELY];
 static guint lately_next;
 
+/* The queue that the calling thread pops from, and the one that it is named after; 0: none. */
+static __thread uint32_t pops_from, named_for;
+static __thread gboolean is_in_pop; /* The thread is in a call of the element after its queue. */
+static __thread gint stops_seen;
+static gint stops; /* of queues */
+static void name_thread(struct watched *w, GstPad *from);
+
+/*
+ * A thread of a pool may come back to another queue. One that waited for a buffer as its queue
+ * stopped has not noticed that.
+ */
+static void forget_stopped(void)
+{
+	gint now = g_atomic_int_get(&stops);
+
+	if (stops_seen == now || is_in_pop)
+		return;
+	stops_seen = now;
+	pops_from = named_for = 0;
+}
+
 /* --- the queues --- */
 
 static void free_watched(gpointer memory)
@@ -89,9 +110,17 @@ static void on_full(GstElement *element, struct watched *w)
 
 static void on_empty(GstElement *element, struct watched *w)
 {
-	(void)element;
-	if (w->stream && !w->is_silent)
-		pem_stream_wait(w->stream, PEM_STREAM_POPS);
+	GstPad *pad;
+
+	if (!w->stream || w->is_silent)
+		return;
+	forget_stopped();
+	/* It may wait here before it has had a buffer. */
+	pad = named_for != w->stream->id ? gst_element_get_static_pad(element, "src") : NULL;
+	if (pad)
+		name_thread(w, pad);
+	gst_clear_object(&pad);
+	pem_stream_wait(w->stream, PEM_STREAM_POPS);
 }
 
 static void listen(GstElement *element, struct watched *w, const char *signal, GCallback callback)
@@ -185,9 +214,6 @@ static struct watched *watched_by(GstPad *pad)
 
 /* --- names of threads --- */
 
-/* The queue that the calling thread pops from, and the one that it is named after; 0: none. */
-static __thread uint32_t pops_from, named_for;
-
 /* The pad that a pad is linked with, through the borders of bins. NULL: none. The caller owns it.
  */
 static GstPad *linked_pad(GstPad *pad)
@@ -258,6 +284,7 @@ static void begin_push(GstPad *pad, struct watched *w, guint items)
 {
 	if (!w)
 		return;
+	forget_stopped();
 	if (!pops_from && !named_for)
 		name_thread(w, pad);
 	w->items = items;
@@ -319,6 +346,8 @@ static void begin_pop(GstPad *pad, struct watched *w, guint items)
 
 	if (!w)
 		return;
+	forget_stopped();
+	is_in_pop = TRUE;
 	pops_from = w->stream->id;
 	if (named_for != pops_from)
 		name_thread(w, pad);
@@ -345,6 +374,7 @@ static void on_push_list(GstTracer *self, guint64 ts, GstPad *pad, GstBufferList
 static void end_pop(GstPad *pad, struct watched *w, gboolean is_over)
 {
 	w->pops_pushes = FALSE;
+	is_in_pop = FALSE;
 	if (is_over) {
 		pem_stream_leave(w->stream, PEM_STREAM_POPS);
 		pops_from = named_for = 0;
@@ -413,14 +443,25 @@ static void on_event_done(GstTracer *self, guint64 ts, GstPad *pad, gboolean res
 	}
 }
 
-static gboolean leave_pad(GstElement *element, GstPad *pad, gpointer unused)
+static gboolean leave_pad(GstElement *element, GstPad *pad, gpointer which)
 {
 	struct watched *w = g_object_get_qdata(G_OBJECT(pad), watched_quark);
 
-	(void)element, (void)unused;
+	(void)element;
 	if (w && w->stream)
-		pem_stream_leave(w->stream, PEM_STREAM_POPS);
+		pem_stream_leave(w->stream, GPOINTER_TO_INT(which));
 	return TRUE;
+}
+
+/*
+ * A queue starts again. The thread that pushed before may have stopped between two buffers. No
+ * thread pushes until the queue's pads are active again.
+ */
+static void on_start(GstTracer *self, guint64 ts, GstElement *element, GstStateChange change)
+{
+	(void)self, (void)ts;
+	if (change == GST_STATE_CHANGE_READY_TO_PAUSED && is_queue(element))
+		gst_element_foreach_src_pad(element, leave_pad, GINT_TO_POINTER(PEM_STREAM_PUSHES));
 }
 
 /* The tasks of a queue's source pads have ended. Their threads may do other things. */
@@ -428,8 +469,10 @@ static void on_state(GstTracer *self, guint64 ts, GstElement *element, GstStateC
 		     GstStateChangeReturn result)
 {
 	(void)self, (void)ts, (void)result;
-	if (change == GST_STATE_CHANGE_PAUSED_TO_READY && is_queue(element))
-		gst_element_foreach_src_pad(element, leave_pad, NULL);
+	if (change != GST_STATE_CHANGE_PAUSED_TO_READY || !is_queue(element))
+		return;
+	g_atomic_int_inc(&stops);
+	gst_element_foreach_src_pad(element, leave_pad, GINT_TO_POINTER(PEM_STREAM_POPS));
 }
 
 /* --- the plugin --- */
@@ -456,6 +499,7 @@ static void pem_tracer_init(PemTracer *self)
 		{"pad-push-list-post", G_CALLBACK(on_pushed)},
 		{"pad-push-event-pre", G_CALLBACK(on_event)},
 		{"pad-push-event-post", G_CALLBACK(on_event_done)},
+		{"element-change-state-pre", G_CALLBACK(on_start)},
 		{"element-change-state-post", G_CALLBACK(on_state)},
 	};
 	size_t i;
