@@ -46,8 +46,8 @@ struct cli_attach {
 int cli_attach__option(struct cli_attach *attach, const struct cli_verb *verb, int code);
 /*
  * Check the targets, after all options were read. A command is observed alone, or with all programs
- * (-a) for as long as it runs. A command with other targets is an error. If there is no command,
- * SIGINT is no longer ignored. Returns CLI_DONE, or a status after printing a sentence.
+ * (-a) for as long as it runs. A command with other targets is an error. Without a command,
+ * SIGINT gets its default action. Returns CLI_DONE, or the status of an error that was printed.
  */
 int cli_attach__check(struct cli_attach *attach, const struct cli_verb *verb, bool has_command);
 /*

@@ -57,8 +57,8 @@ def named(measure):
 
 def slowest_is_named(measure, slowest="s2"):
     """
-    measure(): found and err of a pipeline of s1, s2 and s3, of which the slowest sleeps. It is the bottleneck; those before it
-    find no space, and those after it no items.
+    measure(): found and err of a pipeline of s1, s2 and s3, of which the slowest sleeps. The slowest is the bottleneck. Stages before
+    it find no space, and stages after it no items.
     """
     found, err = named(measure)
     for name in ("s1", "s2", "s3"):

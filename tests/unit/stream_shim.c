@@ -107,7 +107,7 @@ static void an_end_that_is_shared(void **state)
 	push(1);
 	assert_int_equal(read_it().push.tid, gettid());
 	pem_stream_share(stream, PEM_STREAM_PUSHES);
-	push(2); /* whoever pushes: nobody is shown again */
+	push(2); /* No thread is shown again, whichever pushes. */
 	assert_int_equal(read_it().push.tid, 0);
 	assert_int_equal(read_it().push.threads, 0);
 	assert_int_equal(read_it().push.items, 3);

@@ -220,7 +220,7 @@ static void block(struct rates_thread *stage, const struct pem_streams_end *end,
 	stage->waits_for = other;
 }
 
-/* A stage is measured by what it takes, from now on, or by what it gives. */
+/* From now on, measure a stage by the items that it takes, or by those that it gives. */
 static void measure_by(struct rates_thread *stage, bool takes)
 {
 	if (stage->takes == takes)
@@ -477,7 +477,7 @@ static size_t same_names(const struct rates_threads *t, const struct rate_observ
 	return same;
 }
 
-/* Its last items are not known. */
+/* An end was not read for a last time. So the number of its thread's items is unknown. */
 static void lose(const struct rates_end *end)
 {
 	if (end->thread)
@@ -493,9 +493,12 @@ void rates_threads__arrange(struct rates_threads *t, const struct rate_observed 
 			put_after(t->queues[i]->from.thread, t->queues[i]->to.thread);
 	if (t->stage_count)
 		qsort(t->stages, t->stage_count, sizeof(*t->stages), by_level);
-	for (i = 0; i < t->queue_count; i++)
-		if (!t->queues[i]->is_known)
-			lose(&t->queues[i]->from), lose(&t->queues[i]->to);
+	for (i = 0; i < t->queue_count; i++) {
+		if (t->queues[i]->is_known)
+			continue;
+		lose(&t->queues[i]->from);
+		lose(&t->queues[i]->to);
+	}
 	for (i = 0; i < t->stage_count; i++)
 		rate_process__name(t->stages[i]->name, t->stages[i]->stage, t->stages[i]->tid,
 				   same_names(t, others, i));

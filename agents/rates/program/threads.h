@@ -20,7 +20,7 @@ struct rates_thread {
 	uint32_t pid, tid;
 	uint32_t number; /* of its program, of those with queues */
 	uint64_t moved[2]; /* items given to its queues, and taken from them */
-	bool is_short; /* it moved more: which items were its own is not known */
+	bool is_short; /* it moved more items; their number is unknown */
 	bool takes; /* its items are those that it takes; else it takes from no queue */
 	uint64_t wall_ns, busy_ns, doubt_ns, runs_ns, for_cpu_ns, unknown_ns;
 	uint64_t blocked_in_ns, blocked_out_ns;
@@ -80,7 +80,7 @@ struct rates_threads *rates_threads__new(const struct rates_request *request);
 void rates_threads__free(struct rates_threads *t);
 /* Search and read, as far as it is time. Returns 0 or -ENOMEM. */
 int rates_threads__tick(struct rates_threads *t);
-/* Why there is no stage, as a sentence. NULL: there are stages, or the reason is unknown. */
+/* The reason, as a sentence, if no stage was found. NULL: there are stages, or it is unknown. */
 const char *rates_threads__why_none(const struct rates_threads *t);
 /* Read all for the last time, whether it is time or not. Returns 0 or -ENOMEM. */
 int rates_threads__finish(struct rates_threads *t);
