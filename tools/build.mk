@@ -84,6 +84,12 @@ list_kept = $(Q)touch '$(LIST)' && \
   awk -v root='$(DESTDIR)' 'index($$0, root) == 1 { $$0 = substr($$0, length(root) + 1) } 1' \
     '$(LIST).new' | sort -u -o '$(LIST)' - '$(LIST)' && chmod 644 '$(LIST)' && rm '$(LIST).new'
 
+# Files name their own places, which are the same in each current folder.
+ifneq ($(filter install uninstall,$(MAKECMDGOALS)),)
+  $(foreach name,PREFIX LIBDIR,$(if $(filter-out /%,$(firstword $($(name)))),$(error \
+    $(name)=$($(name)) does not begin with /: try $(name)=$(CURDIR)/$($(name)))))
+endif
+
 # A complete build is installed as it is: root builds nothing in a user's folder (AS_BUILT in
 # tools/libraries.mk). What depends on PREFIX is made here: pkg-config's files and _place.py.
 install: $(if $(AS_BUILT),,all)
@@ -123,6 +129,8 @@ install: $(if $(AS_BUILT),,all)
 	$(call put,644,$(addprefix $(B)/gen/reference/html/,$(filter %.html,$(REFERENCE_PAGES))),$(sharedir)/doc/pem/events)
 	$(call put,644,$(filter $(API_PAGES),$(BUILT)),$(sharedir)/doc/pem/api)
 	$(call put,644,$(GUIDES),$(sharedir)/doc/pem)
+	$(Q)for guide in $(notdir $(GUIDES)); do \
+	  sed -z -i -f tools/guide_links.sed "$(sharedir)/doc/pem/$$guide" || exit; done
 	$(call put,644,$(wildcard docs/pictures/*.png),$(sharedir)/doc/pem/pictures)
 	$(call put,644,$(filter-out %.mk,$(EXAMPLES)),$(sharedir)/doc/pem/examples)
 	$(Q)for page in $(MAN_PAGES); do \

@@ -291,13 +291,21 @@ def uninstall():
     os.mkdir(cached)
     for path in (copy + "/usr/bin/other", cached + "/_place.pyc"):
         open(path, "w", encoding="ascii").close()
-    command = ["make", "-C", ROOT, "--no-print-directory", "uninstall", "DESTDIR=" + copy, "PREFIX=/usr"]
-    rc, _, err = run(command, env=AWAY)
+    command = ["make", "-C", ROOT, "--no-print-directory", "uninstall", "PREFIX=/usr"]
+    rc, _, err = run(command + ["DESTDIR=" + os.path.relpath(copy, ROOT)], env=AWAY)
     equal(rc, 0, "exit status of make uninstall, which said: " + err)
     equal(files_in(copy), {"/usr/bin/other"}, "files left")
     equal([folder for folder, _, _ in os.walk(copy) if re.search(r"/pem(api)?(/|$)", folder)], [], "folders left")
-    rc, _, err = run(command, env=AWAY)
+    rc, _, err = run(command + ["DESTDIR=" + copy], env=AWAY)
     assert rc and "make install, which writes %s/usr/share/pem/installed, was not run with this PREFIX" % copy in err, (rc, err)
+
+
+@test
+def relative_prefix():
+    "a PREFIX or LIBDIR that does not begin with / is refused"
+    for name in "PREFIX", "LIBDIR":
+        rc, _, err = run(["make", "-C", ROOT, "--no-print-directory", "install", "DESTDIR=" + tmp(), name + "=here"], env=AWAY)
+        assert rc and "%s=here does not begin with /: try %s=" % (name, name) in err, (rc, err)
 
 
 @test
@@ -390,6 +398,39 @@ def a_program_with_stubs_is_linked_with_libpem():
         equal(rc, 0, "%s, which said: %s" % (compiler, err))
         needed = run(["readelf", "-d", "s"], env=AWAY, cwd=work)[1]
         assert "[libpem.so.1]" in needed, "%s %s left libpem out: %s" % (compiler, linker, needed)
+
+
+@test
+def prefix_with_a_space():
+    "a program is compiled with pkg-config's flags of an installation in a folder whose name has a space"
+    root, _ = installed("/opt/my pem")
+    work, env = tmp(), away(root, "/opt/my pem/lib")
+    for name in sorted(os.listdir(root + "/opt/my pem/lib/pkgconfig")):
+        rc, flags, err = run(["pkg-config", "--cflags", "--libs", name[:-len(".pc")]], env=env)
+        equal(rc, 0, "pkg-config %s, which said: %s" % (name, err))
+        equal([flag for flag in shlex.split(flags) if not flag.startswith("-")], [], "words of the flags of " + name)
+    with open(work + "/s.c", "w", encoding="ascii") as text:
+        text.write(PROGRAM)
+    flags = run(["pkg-config", "--cflags", "--libs", "libpem"], env=env)[1]
+    rc, _, err = run(["gcc", "s.c", "-o", "s"] + shlex.split(flags) + ["-ldl"], env=env, cwd=work)
+    equal(rc, 0, "gcc, which said: " + err)
+
+
+@test
+def links_of_guides_lead_to_installed_files():
+    "each link of an installed guide leads to a file of the installation"
+    root, found, broken = install("/usr"), 0, []
+    guides = root + "/usr/share/doc/pem/"
+    for name in sorted(os.listdir(guides)):
+        if not name.endswith(".md"):
+            continue
+        with open(guides + name, encoding="utf-8") as text:
+            for link in re.findall(r"\]\(([^)#\s]+)", text.read()):
+                if not link.startswith("http"):
+                    found += 1
+                    broken += [] if os.path.exists(guides + link) else [(name, link)]
+    equal(broken, [], "links that lead nowhere")
+    assert found > 60, found
 
 
 @test
