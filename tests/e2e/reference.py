@@ -178,6 +178,8 @@ def man_pages_are_clean():
     hostile = generate("man", hostile_spec())
     pages = sorted(glob.glob(MAN + "/*.7") + glob.glob(hostile + "/*.7"))
     need("mandoc", "man")
+    rc, out, err = run(["mandoc", "-Tlint", "-Wwarning", *sorted(glob.glob(ROOT + "/docs/man/*.1"))])
+    equal(out, "", "mandoc -Tlint of the commands' pages")
     rc, out, err = run(["mandoc", "-Tlint", "-Wstyle", *pages])
     # What is generated depends on the specs alone, so it has no date.
     equal([l for l in out.splitlines() if "missing date" not in l], [], "mandoc -Tlint")
