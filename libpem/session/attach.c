@@ -27,6 +27,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define ADAPTER "libpem-" /* with this the names of libraries begin that raise events for others   \
+			   */
 #define HELPERS_NS 2000000000u
 #define HEAR_MS 1
 #define PF_KTHREAD 0x00200000u /* the kernel's, in field 9 of /proc/PID/stat */
@@ -228,7 +230,15 @@ static bool is_plain(const char *name)
 	return *name && !name[strspn(name, plain)];
 }
 
-/* Tell both the log and the caller, which may have no log, that a process will raise nothing. */
+/* Tell both the log and the caller, which may have no log. */
+static void tell(struct pem_session *s, const struct pem_error *why, struct pem_error *error)
+{
+	pem_session__say(s, PEM_LOG_WARNING, "%s", why->text);
+	if (error)
+		*error = *why;
+}
+
+/* Tell that a process will raise nothing. */
 static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *error)
 {
 	bool is_anothers = pem_is_anothers(pid, geteuid());
@@ -245,9 +255,60 @@ static void say_silent(struct pem_session *s, uint32_t pid, struct pem_error *er
 			is_anothers ? ", or had no event yet" : "",
 			is_plain(name) ? name : "COMMAND",
 			pem_session__observes_kernel(s) ? "; its kernel events are observed" : "");
-	pem_session__say(s, PEM_LOG_WARNING, "%s", why.text);
-	if (error)
-		*error = why;
+	tell(s, &why, error);
+}
+
+/* Are all application events that the session wants raised by adapters, as libpem-libc.so is one?
+ */
+static bool wants_adapters_alone(const struct pem_session *s)
+{
+	bool wants_any = false;
+	size_t i;
+
+	for (i = 0; i < s->demand_count; i++) {
+		if (s->demands[i].event->source_kind != PEM_SOURCE_STUB)
+			continue;
+		if (strncmp(s->demands[i].event->source_name, ADAPTER, strlen(ADAPTER)))
+			return false;
+		wants_any = true;
+	}
+	return wants_any;
+}
+
+/* Has a process an adapter? Also if that can't be known. */
+static bool has_adapter(uint32_t pid)
+{
+	char path[32], line[512];
+	bool found = false;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return true;
+	while (!found && fgets(line, sizeof(line), file))
+		found = strstr(line, "/" ADAPTER);
+	found = found || ferror(file);
+	fclose(file);
+	return found;
+}
+
+/* Tell of a program that can raise events if it can raise none of those that are wanted. */
+static void say_no_adapter(struct pem_session *s, uint32_t pid, struct pem_error *error)
+{
+	char name[PEM_NAME_BYTES];
+	struct pem_error why;
+
+	if (!wants_adapters_alone(s) || has_adapter(pid))
+		return;
+	pem_process_name(pid, name);
+	pem_error__set(
+		&why, 0,
+		"process %u (%s) was started with libpem alone and raises none of the events "
+		"that are wanted: libraries raise them that were not loaded into it; start it "
+		"with 'pem run -- %s'",
+		pid, name, is_plain(name) ? name : "COMMAND");
+	tell(s, &why, error);
 }
 
 /*
@@ -260,8 +321,12 @@ static int count_target(struct pem_session *s, uint32_t pid, int context, struct
 	bool is_on_standby, full;
 	int count = count_members(s, context, &full) + (pid == (uint32_t)getpid());
 
-	if (count || !pid)
+	if (!pid)
 		return count;
+	if (count) {
+		say_no_adapter(s, pid, error);
+		return count;
+	}
 	is_on_standby = !pem_is_anothers(pid, geteuid()) && pem_standby__has(pid);
 	pem_session__scan_producers(s);
 	count = count_members(s, context, &full);
@@ -269,7 +334,9 @@ static int count_target(struct pem_session *s, uint32_t pid, int context, struct
 		return pem_error__set(error, -EUSERS,
 				      "eight sessions observe process %u already; end one of them",
 				      pid);
-	if (!count && !is_on_standby && !pem_session__has_started(pid) && !wants_counters_alone(s))
+	if (count || is_on_standby)
+		say_no_adapter(s, pid, error);
+	else if (!pem_session__has_started(pid) && !wants_counters_alone(s))
 		say_silent(s, pid, error);
 	return count;
 }

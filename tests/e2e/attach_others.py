@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 
-from attached import Asked, Observer, numbers
+from attached import Asked, Observer, environment, numbers
 from patience import HANG_S, Patience
 from probe_trace import check_balance, program
 from tap import PEM, equal, run, run_all, start, test, tmp
@@ -176,6 +176,20 @@ def not_started_with_libpem():
                      env={"PEM_RUNTIME_DIR": tmp() + "/runtime"})
     assert "process %d (sleep) raises no application events" % child.pid in err, err
     assert "pem run -- sleep" in err, err
+
+
+@test
+def started_with_libpem_alone():
+    "a program without the library that raises what is wanted is named, and not if it raises a part of it"
+    asked = Asked(tmp(), command=[PEM, "run", "-n", "--"] + program("asked"), LD_PRELOAD=None)
+    for when in "on standby", "observed before":
+        for events, warned in ("Malloc", True), ("Malloc,Tick", False):
+            child = start([PEM, "stat", "-e", events, "-p", str(asked.pid)], env=environment(asked), stderr=subprocess.PIPE, text=True)
+            err = child.stderr.readline()
+            child.send_signal(signal.SIGINT)
+            err += child.communicate()[1]
+            equal("process %d (asked) was started with libpem alone" % asked.pid in err, warned, "%s, %s: %s" % (when, events, err))
+        asked.ask("tick 1")
 
 
 @test

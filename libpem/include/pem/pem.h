@@ -967,10 +967,13 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  * events. A process is observed as soon as it has been told. Events that neither the catalogue nor
  * the caller describes are observed when the process has described them, some milliseconds later.
  *
- * Returns how many processes with application events were found, or -errno with error. If it is 0
- * and the context names a process that can raise none, because it was not started with libpem, then
- * error has a sentence that says so, which the log gets as a warning, too: statistics of
- * application events there stay 0. In all other cases of success error has no text. -ESRCH: no
+ * Returns how many processes were found that have raised application events, or -errno with error.
+ * A process that can raise them and has raised none yet is not counted; it is observed from its
+ * first event on. If the context names a process that can raise none, because it was not started
+ * with libpem, or none of the events that handles of the session have enabled, because their
+ * library was not loaded into it, then error has a sentence that says so, which the log gets as a
+ * warning, too: statistics of these events there stay 0. In all other cases of success error has no
+ * text. -ESRCH: no
  * such process; -EPERM: another user's; -EUSERS: eight sessions observe it; -ENOSPC: more than 63
  * contexts in the session; -EINVAL: the context. -ESRCH also: no such thread. On failure the
  * session may observe a part of it. Blocks while sources open, some 50 ms, and while the runtime
