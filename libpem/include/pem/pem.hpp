@@ -484,11 +484,18 @@ class statistics
 	{
 		using callable = std::remove_reference_t<F>;
 
-		impl::check(pem_statistics__each(
+		int n = pem_statistics__each(
 			c(), i,
 			[](const pem_statistic *part, const pem_statistic_owner *whose,
 			   void *arg) noexcept { (*static_cast<callable *>(arg))(*part, *whose); },
-			const_cast<std::remove_const_t<callable> *>(std::addressof(function))));
+			const_cast<std::remove_const_t<callable> *>(std::addressof(function)));
+
+		if (n < 0)
+			impl::fail(-n,
+				   n == -EINVAL && i >= values_.size()
+					   ? impl::no_such_event.text
+					   : "the event is not available: the session's log has "
+					     "the reason");
 	}
 	pem_statistics *c() const noexcept
 	{
@@ -895,8 +902,9 @@ class session
 				  "limit) to 1"}});
 	}
 	/*
-	 * Returns the processes with application events that were found. why_none gets a sentence
-	 * if a process is named that can raise none, else "".
+	 * Returns how many processes were found that have raised application events. why_none gets
+	 * a sentence if a process is named that can raise none, or none of those that are enabled,
+	 * and "" otherwise.
 	 */
 	int attach(const context &who, std::string *why_none = nullptr)
 	{

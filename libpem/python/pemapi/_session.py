@@ -261,7 +261,7 @@ class Statistics(_Handle):
         return [(_number(t.value, value.is_signed), t.count, t.error) for t in room[:n]]
 
     def each(self, i=0):
-        """Of event i: a Part for each thread, or CPU, that has any."""
+        """Of event i: a Part for each thread, or CPU, that has any. Error: its source can't deliver it."""
         parts, event = [], self._events[i]
 
         @_c.PartFunction
@@ -269,7 +269,9 @@ class Statistics(_Handle):
             owner = owner.contents
             parts.append(Part(Statistic(c.contents, event), owner.pid, owner.tid,
                               None if owner.cpu == _c.NO_CPU else owner.cpu, text(owner.program)))
-        check(lib.pem_statistics__each(self._c(), i, add, None))
+        result = lib.pem_statistics__each(self._c(), i, add, None)
+        if result < 0:
+            raise Error(-result, "%s is not available: %s; the session's log has the reason" % (event.name, os.strerror(-result)))
         return parts
 
 
@@ -520,12 +522,12 @@ class Session:
     def attach(self, context=None):
         """
         Observe programs that run already, and those to come in the context: a Context, or a process's number. Returns how many
-        have application events. A named process that can raise none is a warning of the session's log, or of Python's if the
-        session has no log.
+        have raised application events. A named process that can raise none, or none of those that are enabled, is a warning of
+        the session's log, or of Python's if the session has no log.
         """
         why = _c.Error()
         found = check(lib.pem_session__attach(self._c(), _where(context), why), why)
-        if not found and why.text and self._silent:
+        if why.text and self._silent:
             warnings.warn(sentence(why), RuntimeWarning, stacklevel=2)
         return found
 

@@ -60,8 +60,9 @@ class Trace:
     def info(self):
         """About the recording: a dict of struct pem_trace_info's plain members (trace.h)."""
         c = lib.pem_trace__info(self._open()).contents
-        values = {name: getattr(c, name) for name, _ in c._fields_ if name not in ("costs", "gaps")}
-        return {name: text(value) if isinstance(value, bytes) else value for name, value in values.items()}
+        values = {name: getattr(c, name) for name, _ in c._fields_}
+        return {name: text(value) if isinstance(value, bytes) else value for name, value in values.items()
+                if isinstance(value, (bytes, int, float))}
 
     @property
     def gaps(self):
