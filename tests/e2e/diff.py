@@ -124,7 +124,7 @@ def a_predicate_makes_a_part():
 
 @test
 def what_was_overwritten_is_no_zero():
-    "a flight recorder that lost the first rounds has as many ticks each second as a whole recording"
+    "the windows that a flight recorder lost do not count as seconds without ticks"
     _, out, _ = run([PEM, "list", "OS::Syscall::Exit", "--json"])
     for e in json.loads(out):
         if not e["available"]:
@@ -139,8 +139,7 @@ def what_was_overwritten_is_no_zero():
     b = result["b"][0]
     assert b["windows"] / 10 < b["lost_windows"] < b["windows"], b
     tick = rows(result)["APP::Rounds::Tick"]
-    equal(tick["verdict"], "alike", tick)
-    # The programs' speeds may differ, where the machine is busy. Windows without ticks would be most of them.
+    # The programs' speeds differ by a part where the machine is busy. Windows without ticks would be most of them.
     assert tick["b"] > 0.2 * tick["a"], tick
     assert "run time" not in rows(result), "a flight recorder has no whole run"
 

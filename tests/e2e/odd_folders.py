@@ -5,6 +5,8 @@ import shutil
 
 from tap import BUILD, PEM, ROOT, equal, need, run, run_all, skip, test, tmp
 
+LONG_S = 11
+
 VERBS = """
 set -e
 "$0" record -q -e 'APP::Libc::*' -o "a trace" -- ls / >ls
@@ -18,7 +20,6 @@ set -e
 "$0" report "a snapshot" >report
 "$0" doctor >doctor
 """
-
 
 def verbs(where, **env):
     rc, out, err = run(["sh", "-c", VERBS, PEM], cwd=where, env=env)

@@ -15,6 +15,8 @@ import postgresql
 from settings_agent import Agent, PROGRAM, agent, folder, opened
 from tap import SAN, equal, need, run, run_all, skip, start, test, tmp
 
+LONG_S = 12
+
 if not os.path.exists(PROGRAM):
     print("1..0 # SKIP pem was built without SQLite or json-c")
     sys.exit(0)
