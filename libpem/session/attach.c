@@ -27,8 +27,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define ADAPTER "libpem-" /* with this the names of libraries begin that raise events for others   \
-			   */
+/* Libraries that raise events for programs are named libpem-NAME.so. */
+#define ADAPTER "libpem-"
 #define HELPERS_NS 2000000000u
 #define HEAR_MS 1
 #define PF_KTHREAD 0x00200000u /* the kernel's, in field 9 of /proc/PID/stat */

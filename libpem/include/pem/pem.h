@@ -973,10 +973,9 @@ pid_t pem_session__run(struct pem_session *session, char *const argv[],
  * with libpem, or none of the events that handles of the session have enabled, because their
  * library was not loaded into it, then error has a sentence that says so, which the log gets as a
  * warning, too: statistics of these events there stay 0. In all other cases of success error has no
- * text. -ESRCH: no
- * such process; -EPERM: another user's; -EUSERS: eight sessions observe it; -ENOSPC: more than 63
- * contexts in the session; -EINVAL: the context. -ESRCH also: no such thread. On failure the
- * session may observe a part of it. Blocks while sources open, some 50 ms, and while the runtime
+ * text. -ESRCH: no such process or thread; -EPERM: another user's; -EUSERS: eight sessions observe
+ * it; -ENOSPC: more than 63 contexts in the session; -EINVAL: the context. On failure the session
+ * may observe a part of it. Blocks while sources open, some 50 ms, and while the runtime
  * directories of other users and of containers are searched, at most 2 s. It does the work of
  * pem_session__poll() meanwhile, and other threads may use the session. Processes that are found
  * there later are observed too.
