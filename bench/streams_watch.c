@@ -28,7 +28,7 @@ static double cpu_us(void)
 
 int main(int argc, char **argv)
 {
-	struct pem_streams_service service = {.size = sizeof(service)}, sum = {0};
+	struct pem_streams_service service = {.size = sizeof(service)};
 	struct timespec pause = {0, 1000000};
 	struct pem_streams *streams = NULL;
 	unsigned readings = 0;
@@ -55,21 +55,15 @@ int main(int argc, char **argv)
 			continue;
 		pause.tv_sec = period / 1000;
 		pause.tv_nsec = period % 1000 * 1000000;
-		if (pem_streams__service(streams, 0, 1, &service) != 1)
-			continue;
-		readings++;
-		sum.items += service.items;
-		sum.busy_ns += service.busy_ns;
-		sum.low_ns += service.low_ns;
-		sum.high_ns += service.high_ns;
-		sum.wall_ns += service.wall_ns;
+		readings += pem_streams__service(streams, 0, 1, &service) == 1;
 	}
 	cpu = cpu_us() - cpu;
 	pem_streams__close(streams);
 	if (!readings)
 		return 1;
-	printf("%llu %llu %llu %llu %llu %u %.0f\n", (unsigned long long)sum.items,
-	       (unsigned long long)sum.busy_ns, (unsigned long long)sum.low_ns,
-	       (unsigned long long)sum.high_ns, (unsigned long long)sum.wall_ns, readings, cpu);
+	printf("%llu %llu %llu %llu %llu %u %.0f\n", (unsigned long long)service.items,
+	       (unsigned long long)service.busy_ns, (unsigned long long)service.low_ns,
+	       (unsigned long long)service.high_ns, (unsigned long long)service.wall_ns, readings,
+	       cpu);
 	return 0;
 }

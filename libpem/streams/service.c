@@ -12,6 +12,7 @@ struct blocks {
 	uint64_t blocked_ns[2], late_ns[2]; /* in pushes, in pops */
 	uint64_t spun_ns; /* at most so long the thread had a CPU in them */
 	uint64_t short_ns; /* at most so long it waited for one unnoticed */
+	uint64_t items[2];
 };
 
 static const struct pem_streams_end *end_of(const struct pem_streams_queue *queue, int pops)
@@ -78,14 +79,54 @@ static int add_blocks(const struct pem_streams_reading *before,
 				continue;
 			if (from->tid && from->tid != tid)
 				return 0;
+			blocks->items[k] += to->items - from->items;
 			blocks->blocked_ns[k] += less(to->blocked_ns, from->blocked_ns);
 			blocks->late_ns[k] += less(to->late_ns, from->late_ns);
 			blocks->spun_ns += (to->blocks - from->blocks + to->sleeps - from->sleeps) *
 					   SPIN_MAX_NS;
-			blocks->short_ns += (to->sleeps - from->sleeps) * PEM_STREAM_LATE_NS;
+			blocks->short_ns += (to->sleeps - from->sleeps) * PEM_STREAM_LATE_NS +
+					    (to->expired - from->expired) * PEM_STREAM_SLACK_NS;
 		}
 	}
 	return 1;
+}
+
+/*
+ * Add times. What is read later than at_ns makes open_ns too short, never too long, and the next
+ * reading sets that right: at_ns, the blocks, is_ready, and the kernel's times are read in this
+ * order.
+ */
+static void add_times(struct pem_streams_service *s, const struct pem_streams_end *from,
+		      const struct pem_streams_end *to, const struct blocks *blocks,
+		      uint64_t wall_ns)
+{
+	uint64_t run_ns = less(to->run_ns, from->run_ns),
+		 wait_ns = less(to->wait_ns, from->wait_ns);
+	uint64_t blocked_ns = blocks->blocked_ns[0] + blocks->blocked_ns[1];
+	uint64_t late_ns = blocks->late_ns[0] + blocks->late_ns[1];
+	/* It was busy at least for as long as it had a CPU outside of blocks. */
+	uint64_t ran_ns = least(less(run_ns, blocks->spun_ns), less(wall_ns, blocked_ns)), rest_ns;
+
+	s->wall_ns += wall_ns;
+	s->run_ns += run_ns;
+	s->low_ns += ran_ns;
+	s->busy_ns += ran_ns;
+	s->doubt_ns += least(blocks->short_ns, wait_ns);
+	s->open_ns += (int64_t)(wall_ns - blocked_ns - (wait_ns - late_ns) - ran_ns);
+	rest_ns = s->wall_ns - s->busy_ns;
+	if (!to->is_ready && s->open_ns > 0) {
+		s->busy_ns += least((uint64_t)s->open_ns, rest_ns);
+		rest_ns = s->wall_ns - s->busy_ns;
+		s->open_ns = 0;
+	}
+	s->high_ns = s->busy_ns +
+		     least(s->doubt_ns + (s->open_ns > 0 ? (uint64_t)s->open_ns : 0), rest_ns);
+	s->blocked_in_ns =
+		least(less(s->blocked_in_ns + blocks->blocked_ns[1], blocks->late_ns[1]), rest_ns);
+	rest_ns -= s->blocked_in_ns;
+	s->blocked_out_ns =
+		least(less(s->blocked_out_ns + blocks->blocked_ns[0], blocks->late_ns[0]), rest_ns);
+	s->for_cpu_ns = rest_ns - s->blocked_out_ns;
 }
 
 int pem_streams__between(const struct pem_streams_reading *before,
@@ -93,9 +134,8 @@ int pem_streams__between(const struct pem_streams_reading *before,
 			 struct pem_streams_service *service)
 {
 	const struct pem_streams_queue *new = &after->list[i], *old = find(before, new, i);
-	uint64_t wall_ns, wait_ns, before_ns, owed_ns, ran_ns, rest_ns;
 	const struct pem_streams_end *from, *to;
-	struct blocks blocks = {{0}, {0}, 0, 0};
+	struct blocks blocks = {{0}, {0}, 0, 0, {0}};
 
 	if (!old || new->at_ns <= old->at_ns)
 		return 0;
@@ -104,31 +144,9 @@ int pem_streams__between(const struct pem_streams_reading *before,
 	if (!from->tid || !keeps(from, to, from->tid) || !from->has_times || !to->has_times ||
 	    !add_blocks(before, after, to->tid, &blocks))
 		return 0;
-	wall_ns = new->at_ns - old->at_ns;
-	wait_ns = less(to->wait_ns, from->wait_ns);
-	before_ns = service->owed_ns;
-	owed_ns = before_ns + less(wait_ns, blocks.late_ns[0] + blocks.late_ns[1]);
-	rest_ns = less(wall_ns, blocks.blocked_ns[0] + blocks.blocked_ns[1]);
-	*service = (struct pem_streams_service){.size = sizeof(*service),
-						.items = to->items - from->items,
-						.wall_ns = wall_ns,
-						.run_ns = less(to->run_ns, from->run_ns),
-						.high_ns = rest_ns,
-						.low_ns = less(rest_ns, before_ns + wait_ns),
-						.busy_ns = less(rest_ns, owed_ns),
-						.doubt_ns = least(blocks.short_ns, wait_ns),
-						.owed_ns = less(owed_ns, rest_ns)};
-	/* It was busy at least for as long as it had a CPU outside of blocks. */
-	ran_ns = least(less(service->run_ns, blocks.spun_ns), rest_ns);
-	if (service->busy_ns < ran_ns) {
-		service->owed_ns += ran_ns - service->busy_ns;
-		service->busy_ns = ran_ns;
-	}
-	/* The kernel's times and the program's are read one after the other: the sum is exact. */
-	rest_ns = wall_ns - service->busy_ns;
-	service->blocked_in_ns = least(less(blocks.blocked_ns[1], blocks.late_ns[1]), rest_ns);
-	rest_ns -= service->blocked_in_ns;
-	service->blocked_out_ns = least(less(blocks.blocked_ns[0], blocks.late_ns[0]), rest_ns);
-	service->for_cpu_ns = rest_ns - service->blocked_out_ns;
+	service->items += to->items - from->items;
+	service->pushed += blocks.items[0];
+	service->popped += blocks.items[1];
+	add_times(service, from, to, &blocks, new->at_ns - old->at_ns);
 	return 1;
 }

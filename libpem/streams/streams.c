@@ -345,6 +345,7 @@ static bool read_end(struct pem_streams_end *to, const struct pem_stream_end *fr
 		to->since_ns = LOAD(&from->since_ns);
 		to->sleeps = LOAD(&from->sleeps);
 		to->late_ns = LOAD(&from->late_ns);
+		to->expired = LOAD(&from->expired);
 		to->refused = LOAD(&from->refused);
 		to->before = LOAD(&from->before);
 		to->threads = LOAD(&from->threads);
@@ -384,6 +385,7 @@ static bool read_entry(struct pem_streams_queue *to, const struct pem_stream_ent
 {
 	uint64_t limit, dropped;
 
+	to->at_ns = now_ns();
 	to->id = id;
 	to->is_gone = number == &from->gone;
 	to->item_bytes = LOAD(&from->item_bytes);
@@ -396,7 +398,6 @@ static bool read_entry(struct pem_streams_queue *to, const struct pem_stream_ent
 		return false;
 	read_items(to, from);
 	to->queued -= dropped < to->queued ? dropped : to->queued;
-	to->at_ns = now_ns();
 	if (!to->item_bytes)
 		return LOAD(number) == id && to->capacity <= PEM_STREAM_CAPACITY_MAX;
 	return LOAD(number) == id && to->capacity && to->capacity <= PEM_STREAM_CAPACITY_MAX &&
@@ -435,6 +436,20 @@ static FILE *open_of_thread(const struct pem_streams *streams, uint32_t tid, con
 	return fopen(path, "re");
 }
 
+/* Does a thread run, or is it ready to? */
+static bool is_ready(const struct pem_streams *streams, uint32_t tid)
+{
+	FILE *file = open_of_thread(streams, tid, "stat");
+	char text[256], *state = NULL;
+
+	/* The name before it may have ')' in it. */
+	if (file && fgets(text, sizeof(text), file))
+		state = strrchr(text, ')');
+	if (file)
+		fclose(file);
+	return state && !strncmp(state, ") R", 3);
+}
+
 /* What the kernel knows of an end's thread. A block that goes on counts up to at_ns. */
 static void finish_end(const struct pem_streams *streams, struct pem_streams_end *end,
 		       uint64_t at_ns)
@@ -446,6 +461,7 @@ static void finish_end(const struct pem_streams *streams, struct pem_streams_end
 	if (end->since_ns && end->since_ns < at_ns)
 		end->blocked_ns += at_ns - end->since_ns;
 	end->tid = thread_of(streams, end->tid);
+	end->is_ready = end->tid && is_ready(streams, end->tid);
 	file = end->tid ? open_of_thread(streams, end->tid, "schedstat") : NULL;
 	end->has_times = file && fscanf(file, "%llu %llu", &run_ns, &wait_ns) == 2;
 	if (file)

@@ -18,7 +18,7 @@ struct pem_streams_reading {
 	size_t count, capacity;
 };
 
-/* pem_streams__service between any two readings; the queue is number i of the second. Pure. */
+/* pem_streams__service between any two readings; the queue is number i of the second. */
 int pem_streams__between(const struct pem_streams_reading *before,
 			 const struct pem_streams_reading *after, size_t i, int pops,
 			 struct pem_streams_service *service);

@@ -3,7 +3,8 @@
  * stream_observed.c - a process's queues as an observer sees them (pem/streams.h), and the
  * process whose memory for that is damaged, or that forks or closes it
  *
- * Not here: the queue's own behaviour (stream_queue.c).
+ * Not here: the queue's own behaviour (stream_queue.c); what threads did between two readings
+ * (stream_service.c).
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -471,111 +472,6 @@ static void last_numbers_stay(void **state)
 		close(to[i]), close(from[i]);
 }
 
-/* --- service, from two readings --- */
-
-static struct pem_streams_queue reading(uint32_t id, uint64_t at_ns, uint64_t items,
-					uint64_t blocked_ns, uint64_t late_ns, uint64_t wait_ns)
-{
-	struct pem_streams_queue queue = {.id = id, .capacity = 8, .at_ns = at_ns};
-
-	queue.pop.tid = 5;
-	queue.pop.items = items;
-	queue.pop.blocked_ns = blocked_ns;
-	queue.pop.late_ns = late_ns;
-	queue.pop.wait_ns = wait_ns;
-	queue.pop.has_times = 1;
-	return queue;
-}
-
-static void service_of_a_thread(void **state)
-{
-	struct pem_streams_queue lists[2][2] = {
-		{reading(1, 1000, 10, 100, 0, 50), reading(2, 1000, 0, 0, 0, 50)},
-		{reading(1, 2000, 30, 300, 20, 150), reading(2, 2000, 0, 0, 0, 150)}};
-	struct pem_streams_reading before = {lists[0], 2, 2}, after = {lists[1], 2, 2};
-	struct pem_streams_service service = {.size = sizeof(service)};
-
-	(void)state;
-	lists[0][1].push = lists[0][1].pop, lists[0][1].pop.tid = 0;
-	lists[1][1].push = lists[1][1].pop, lists[1][1].pop.tid = 0;
-	lists[1][1].push.blocked_ns = 100, lists[1][1].push.late_ns = 10;
-	lists[1][0].pop.run_ns = 610, lists[0][0].pop.sleeps = lists[1][0].pop.sleeps = 7;
-	/* 1000 ns, of which 200 and 100 blocked, and 100 without a CPU, 30 of it in blocks. */
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
-	assert_int_equal(service.items, 20);
-	assert_int_equal(service.wall_ns, 1000);
-	assert_int_equal(service.high_ns, 700);
-	assert_int_equal(service.low_ns, 600);
-	assert_int_equal(service.busy_ns, 630);
-	assert_int_equal(service.blocked_in_ns, 180);
-	assert_int_equal(service.blocked_out_ns, 90);
-	assert_int_equal(service.for_cpu_ns, 100);
-	assert_int_equal(service.run_ns, 610);
-	assert_int_equal(service.owed_ns, 0);
-	/* A wait that is longer than the interval, of which a part was before. */
-	lists[1][0].pop.wait_ns = 1050, lists[1][0].pop.run_ns = 0;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
-	assert_int_equal(service.busy_ns, 0);
-	assert_int_equal(service.owed_ns, 270);
-	lists[1][0].pop.wait_ns = 150;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
-	assert_int_equal(service.busy_ns, 360);
-	assert_int_equal(service.owed_ns, 0);
-	/* Sleeps with waits that the program did not notice. */
-	assert_int_equal(service.doubt_ns, 0);
-	lists[0][0].pop.sleeps = 6;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
-	assert_int_equal(service.doubt_ns, 100);
-	lists[0][0].pop.sleeps = 7;
-	/* It ran, in spite of what it waited. */
-	lists[1][0].pop.wait_ns = 1050, lists[1][0].pop.run_ns = 400;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
-	assert_int_equal(service.busy_ns, 400);
-	assert_int_equal(service.owed_ns, 670);
-	service.owed_ns = 0;
-	/* Counts that wrap. */
-	lists[0][0].pop.items = UINT64_MAX - 9, lists[1][0].pop.items = 10;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
-	assert_int_equal(service.items, 20);
-	/* Nonsense in the memory: the times still add up. */
-	lists[1][0].pop.blocked_ns = UINT64_MAX, lists[1][1].push.late_ns = UINT64_MAX;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
-	assert_int_equal(service.busy_ns + service.blocked_in_ns + service.blocked_out_ns +
-				 service.for_cpu_ns,
-			 1000);
-}
-
-static void service_that_is_unknown(void **state)
-{
-	struct pem_streams_queue lists[2][2] = {
-		{reading(1, 1000, 10, 100, 0, 50), reading(2, 1000, 0, 0, 0, 50)},
-		{reading(1, 2000, 30, 300, 20, 150), reading(2, 2000, 0, 0, 0, 150)}};
-	struct pem_streams_reading before = {lists[0], 2, 2}, after = {lists[1], 2, 2};
-	struct pem_streams_service service = {.size = sizeof(service)};
-
-	(void)state;
-	/* Another end of the thread goes to another thread; its queue is gone; it comes. */
-	lists[1][1].pop.tid = 6;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
-	after.count = 1;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
-	after.count = 2;
-	lists[1][1].pop.tid = 5, lists[0][1].pop.tid = 6;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
-	lists[0][1].pop.tid = 0; /* nobody used it before */
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 1);
-	/* Another thread; the same one again; times unknown; another queue; no time has passed. */
-	lists[1][0].pop.tid = 6;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
-	lists[1][0].pop.tid = 5, lists[1][0].pop.threads++;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
-	lists[1][0].pop.threads--, lists[1][0].pop.has_times = 0;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
-	lists[1][0].pop.has_times = 1, lists[1][0].id = 3;
-	assert_int_equal(pem_streams__between(&before, &after, 0, 1, &service), 0);
-	assert_int_equal(pem_streams__between(&before, &before, 0, 1, &service), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -592,8 +488,6 @@ int main(void)
 		cmocka_unit_test(more_queues_than_are_shown),
 		cmocka_unit_test(another_users_process),
 		cmocka_unit_test(last_numbers_stay),
-		cmocka_unit_test(service_of_a_thread),
-		cmocka_unit_test(service_that_is_unknown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,8 +5,6 @@
 #include "grow.h"
 #include "processes.h"
 
-#include <pem/streams.h>
-
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +153,7 @@ static struct rates_thread *stage_of(struct rates_threads *t, const struct rates
 			t->error = -ENOMEM;
 			return NULL;
 		}
+		stage->did.size = sizeof(stage->did);
 		stage->pid = process->pid;
 		stage->number = process->number;
 		stage->tid = end->tid;
@@ -207,7 +206,6 @@ static struct rates_thread *take_end(struct rates_threads *t, const struct rates
 	stage->is_blocked = stage->is_served = false;
 	stage->waits_for = NULL;
 	stage->inputs = stage->feeds = 0;
-	stage->new_items[0] = stage->new_items[1] = stage->new_ns = 0;
 	return stage;
 }
 
@@ -300,62 +298,43 @@ static void take_queue(struct rates_threads *t, const struct rates_process *proc
 }
 
 /* Add what a thread did since the reading before, seen from one of its ends. */
-static void serve(struct rates_thread *stage, const struct pem_streams_service *s, bool pops)
+static int serve(struct rates_thread *stage, const struct pem_streams *streams, size_t i, bool pops)
 {
-	stage->new_items[pops] += s->items;
-	if (stage->is_served)
-		return;
-	stage->is_served = true;
-	stage->unknown_ns -= s->wall_ns < stage->unknown_ns ? s->wall_ns : stage->unknown_ns;
-	stage->new_ns = s->busy_ns;
-	stage->owed_ns = s->owed_ns;
-	stage->wall_ns += s->wall_ns;
-	stage->busy_ns += s->busy_ns;
-	stage->doubt_ns += s->doubt_ns;
-	stage->runs_ns += s->run_ns;
-	stage->for_cpu_ns += s->for_cpu_ns;
-	stage->blocked_in_ns += s->blocked_in_ns;
-	stage->blocked_out_ns += s->blocked_out_ns;
-}
+	const struct pem_streams_service was = stage->did;
+	uint64_t wall_ns, pushed, popped;
 
-/* Add to the rate of a stage what it did since the reading before. */
-static int add_service(struct rates_thread *stage)
-{
+	if (pem_streams__service(streams, i, pops, &stage->did) != 1)
+		return 0;
+	stage->is_served = true;
+	wall_ns = stage->did.wall_ns - was.wall_ns;
+	pushed = stage->did.pushed - was.pushed;
+	popped = stage->did.popped - was.popped;
+	stage->unknown_ns -= wall_ns < stage->unknown_ns ? wall_ns : stage->unknown_ns;
 	/* It took from a queue that is gone. Is it the source of another one? */
 	if (!stage->inputs && stage->takes) {
-		if (!stage->new_items[0])
+		if (!pushed)
 			return 0;
 		measure_by(stage, false);
 	}
-	return rates_figures__add(&stage->rates, stage->new_items[stage->takes], stage->new_ns);
+	return rates_figures__add(&stage->rates, stage->takes ? popped : pushed,
+				  stage->did.busy_ns - was.busy_ns);
 }
 
 static void serve_all(struct rates_threads *t, const struct rates_process *process, size_t count)
 {
-	struct pem_streams_service service = {.size = sizeof(service)};
-	const struct pem_streams_queue *seen;
 	const struct rates_queue *queue;
 	struct rates_thread *stage;
 	size_t i;
 	int pops;
 
 	for (i = 0; i < count; i++) {
-		seen = pem_streams__queue(process->streams, i);
-		queue = queue_of(t, process, seen);
+		queue = queue_of(t, process, pem_streams__queue(process->streams, i));
 		for (pops = 0; queue && pops < 2; pops++) {
 			stage = pops ? queue->to.thread : queue->from.thread;
-			if (!stage || stage->turn != t->turn)
-				continue;
-			service.owed_ns = stage->owed_ns;
-			if (pem_streams__service(process->streams, i, pops, &service) == 1)
-				serve(stage, &service, pops);
+			if (stage && stage->turn == t->turn && !stage->is_served &&
+			    serve(stage, process->streams, i, pops))
+				t->error = -ENOMEM;
 		}
-	}
-	for (i = 0; i < t->stage_count; i++) {
-		stage = t->stages[i];
-		if (stage->number == process->number && stage->turn == t->turn &&
-		    stage->is_served && add_service(stage))
-			t->error = -ENOMEM;
 	}
 }
 
@@ -530,19 +509,23 @@ const struct rates_thread *rates_threads__bottleneck(const struct rates_threads 
 void rates_threads__figures(const struct rates_threads *t, const struct rates_thread *stage,
 			    struct rates_figures *f)
 {
+	const struct pem_streams_service *did = &stage->did;
+
 	memset(f, 0, sizeof(*f));
-	f->lifetime_ns = stage->wall_ns + stage->unknown_ns;
-	f->service_ns = stage->busy_ns;
+	f->lifetime_ns = did->wall_ns + stage->unknown_ns;
+	f->service_ns = did->busy_ns;
 	/* A thread also runs while it spins for a queue. */
-	f->runs_ns = stage->runs_ns < stage->busy_ns ? stage->runs_ns : stage->busy_ns;
-	f->waits_ns = stage->busy_ns - f->runs_ns;
-	f->for_cpu_ns = stage->for_cpu_ns;
-	f->blocked_in_ns = stage->blocked_in_ns;
-	f->blocked_out_ns = stage->blocked_out_ns;
+	f->runs_ns = did->run_ns < did->busy_ns ? did->run_ns : did->busy_ns;
+	f->waits_ns = did->busy_ns - f->runs_ns;
+	f->for_cpu_ns = did->for_cpu_ns;
+	f->blocked_in_ns = did->blocked_in_ns;
+	f->blocked_out_ns = did->blocked_out_ns;
 	f->unknown_ns = stage->unknown_ns;
 	f->held = t->samples ? (double)stage->held / (double)t->samples : 0;
 	rates_figures__estimate(stage->rates, f);
-	if (stage->doubt_ns * DOUBT_SHARE > stage->busy_ns) {
+	/* Its service may have been longer. */
+	f->estimate.range.low *= did->high_ns ? (double)did->busy_ns / (double)did->high_ns : 1;
+	if ((did->high_ns - did->busy_ns) * DOUBT_SHARE > did->busy_ns) {
 		f->is_rate_known = f->estimate.known = false;
 		f->phase_count = 0;
 	}

@@ -14,6 +14,8 @@
 
 #include "program/program.h"
 
+#include <pem/streams.h>
+
 struct rates_thread {
 	char name[RATE_STAGE_BYTES]; /* as arranged; unique among all stages */
 	char stage[32]; /* its stage, or the thread's name */
@@ -22,8 +24,8 @@ struct rates_thread {
 	uint64_t moved[2]; /* items given to its queues, and taken from them */
 	bool is_short; /* it moved more items; their number is unknown */
 	bool takes; /* its items are those that it takes; else it takes from no queue */
-	uint64_t wall_ns, busy_ns, doubt_ns, runs_ns, for_cpu_ns, unknown_ns;
-	uint64_t blocked_in_ns, blocked_out_ns;
+	struct pem_streams_service did;
+	uint64_t unknown_ns; /* the rest of its time */
 	uint64_t held; /* readings in which the last stages waited for it, or it was one and worked
 			*/
 	void *rates; /* see rates_figures__add */
@@ -34,8 +36,6 @@ struct rates_thread {
 	struct rates_thread
 		*waits_for; /* the other end of the queue that blocks it; NULL: nobody */
 	bool is_blocked, is_served;
-	uint64_t new_items[2], new_ns;
-	uint64_t owed_ns; /* see struct pem_streams_service */
 	uint32_t level; /* in the order of stages */
 };
 

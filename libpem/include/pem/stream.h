@@ -190,7 +190,7 @@ PEM_STREAM_RARE void pem_stream_wake(struct pem_stream *stream, int which)
 struct pem_stream_wait {
 	uint64_t seen_ns; /* the last reading */
 	uint64_t late_ns;
-	uint64_t sleeps;
+	uint64_t sleeps, expired;
 };
 
 /* Read the clock. ready_ns: since when the thread has been ready to run, at least. */
@@ -248,8 +248,10 @@ PEM_STREAM_RARE int pem_stream_sleep(struct pem_stream *stream, int which,
 		syscall(SYS_futex, &side->waits, PEM_STREAM_FUTEX_WAIT, 1, &pause, NULL, 0);
 		wait->sleeps++;
 		ready = PEM_STREAM_LOAD(&side->woken_ns);
-		if (ready < begin) /* nobody woke the thread: time is over, or a signal came */
-			ready = begin + (uint64_t)pause.tv_nsec;
+		if (ready < begin) { /* nobody woke the thread: time is over, or a signal came */
+			ready = begin + (uint64_t)pause.tv_nsec + PEM_STREAM_SLACK_NS;
+			wait->expired++;
+		}
 		pem_stream_see(wait, ready);
 		pause.tv_nsec = pause.tv_nsec < 10000000 ? pause.tv_nsec * 10 : 100000000;
 		rc = pem_stream_check(stream, which);
@@ -286,6 +288,7 @@ PEM_STREAM_RARE void pem_stream_end_block(struct pem_stream *stream, int which,
 	pem_stream_turn(side);
 	now = pem_stream_see(wait, wait->seen_ns);
 	side->own.sleeps += wait->sleeps;
+	side->own.expired += wait->expired;
 	pem_stream_show_end(side, now - side->own.since_ns + side->cost_ns, wait->late_ns);
 	if (side->own.blocks % 16)
 		return;
@@ -302,7 +305,7 @@ PEM_STREAM_RARE void pem_stream_end_block(struct pem_stream *stream, int which,
 PEM_STREAM_RARE int pem_stream_find(struct pem_stream *stream, int which, int waits)
 {
 	struct pem_stream_side *side = &stream->side[which];
-	struct pem_stream_wait wait = {0, 0, 0};
+	struct pem_stream_wait wait = {0, 0, 0, 0};
 	int error = errno, rc;
 
 	rc = pem_stream_check(stream, which);

@@ -381,7 +381,8 @@ PEM_STREAM_RARE void pem_stream_show_begin(struct pem_stream_side *side, uint64_
 	pem_stream_turn(side);
 }
 
-/* Show that an end is no longer blocked. own.blocks and own.sleeps are set; the sequence is odd. */
+/* Show that an end is no longer blocked. own.blocks, own.sleeps and own.expired are set; the
+ * sequence is odd. */
 PEM_STREAM_RARE void pem_stream_show_end(struct pem_stream_side *side, uint64_t blocked_ns,
 					 uint64_t late_ns)
 {
@@ -392,6 +393,7 @@ PEM_STREAM_RARE void pem_stream_show_end(struct pem_stream_side *side, uint64_t 
 	PEM_STREAM_SHOW(blocked_ns);
 	PEM_STREAM_SHOW(since_ns);
 	PEM_STREAM_SHOW(sleeps);
+	PEM_STREAM_SHOW(expired);
 	PEM_STREAM_SHOW(late_ns);
 	pem_stream_turn(side);
 }

@@ -62,7 +62,9 @@ struct pem_streams_end {
 	 * the part of items that passed before the last of them came; UINT64_MAX: unknown.
 	 */
 	uint64_t threads, before;
-	uint64_t reserved[2];
+	uint32_t is_ready; /* if has_times: the thread runs, or waits for a CPU */
+	uint32_t reserved;
+	uint64_t expired; /* of sleeps: that a timer ended, so that late_ns has less of them */
 };
 
 /* A queue at one moment. */
@@ -129,39 +131,40 @@ int pem_streams__limit(struct pem_streams *streams, const struct pem_streams_que
  */
 int pem_streams__offer(void);
 
-/* What the thread at an end of a queue did between two readings. Times are in ns. */
+/*
+ * What a thread has done between readings, added up. All but size is 0 at first. Times are in ns.
+ * busy_ns is what is known to be service. high_ns is the most that it can be.
+ */
 struct pem_streams_service {
 	size_t size; /* of this struct; set by the caller */
-	uint64_t items; /* that passed this end */
+	uint64_t items; /* that passed the end that was asked for */
 	uint64_t wall_ns; /* the sum of the next four */
 	uint64_t busy_ns; /* it worked on items, or waited for something else than its queues */
 	/* It was blocked in a pop or a push of any queue, without the time in which it was ready.
 	 */
 	uint64_t blocked_in_ns, blocked_out_ns;
 	uint64_t for_cpu_ns; /* it was ready and had no CPU */
-	/*
-	 * busy_ns is at least low_ns, and at most high_ns. They differ by the time that the thread
-	 * waited for a CPU, part of which may have been in blocks.
-	 */
-	uint64_t low_ns, high_ns;
+	uint64_t low_ns; /* it had a CPU outside of blocks for at least as long */
+	uint64_t high_ns; /* busy_ns, doubt_ns, and what is open */
 	uint64_t run_ns; /* on a CPU, with the time in which it spun for a queue */
 	/* busy_ns may be too short by this: by waits in blocks that are too short for late_ns. */
 	uint64_t doubt_ns;
 	/*
-	 * The kernel counts a wait for a CPU when it is over, so that one may be longer than the
-	 * time between two readings. The part that belongs to the time before counts as busy there,
-	 * and is taken off later. In: 0, or as the last call for this thread left it. Out: the rest
-	 * that is not taken off yet.
+	 * Time outside of blocks in which the thread did not run. The kernel counts a wait for a
+	 * CPU when it is over. So as long as the thread is ready at each reading, this may be such
+	 * a wait, or service, as in a sleep: it counts as for_cpu_ns. At a reading at which the
+	 * thread sleeps, it is service. Less than 0: waits that were too short for late_ns.
 	 */
-	uint64_t owed_ns;
+	int64_t open_ns;
+	uint64_t pushed, popped; /* items that passed all ends of the thread */
 };
 
 /*
- * What the thread at an end of queue i of the last reading did since the reading before. pops: the
- * end that pops, or 0: the one that pushes. service: size and owed_ns are set. Times of successive
- * readings add up: no item counts twice, or not at all. Returns 1; 0: the two readings do not show
- * it, since the end or one of the thread's other ends had another thread, or none, or a queue is
- * gone, or no time has passed.
+ * Add what the thread at an end of queue i of the last reading did since the reading before. pops:
+ * the end that pops, or 0: the one that pushes. service: of this thread. A thread of several ends
+ * is asked for by one of them. Times of successive readings add up: no item counts twice, or not at
+ * all. Returns 1; 0: the two readings do not show it, since the end or one of the thread's other
+ * ends had another thread, or none, or a queue is gone, or no time has passed.
  */
 int pem_streams__service(const struct pem_streams *streams, size_t i, int pops,
 			 struct pem_streams_service *service);

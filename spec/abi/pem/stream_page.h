@@ -44,6 +44,8 @@ extern "C" {
 #define PEM_STREAM_CAPACITY_MAX (1ull << 40)
 /* A thread that gets a CPU later than this after its wake-up waited for the CPU. */
 #define PEM_STREAM_LATE_NS 20000u
+/* The kernel may end a sleep by this much later than it was asked to (PR_SET_TIMERSLACK). */
+#define PEM_STREAM_SLACK_NS 50000u
 /* A bit of pem_stream_end.threads: several threads use the end at once. */
 #define PEM_STREAM_SHARED (1ull << 63)
 /* A value of pem_stream_end.before: a thread's first items are not told from those before. */
@@ -65,7 +67,8 @@ struct pem_stream_end {
 	uint64_t refused; /* calls of try_push or try_pop that found no space or no item */
 	uint64_t before; /* part of items: moved before the thread came */
 	uint64_t threads; /* times that a thread came, and PEM_STREAM_SHARED */
-	uint64_t reserved[2];
+	uint64_t expired; /* of sleeps: that the kernel's timer ended */
+	uint64_t reserved;
 	char stage[PEM_STREAM_NAME_BYTES]; /* of the thread; "": it has no name */
 };
 PEM_STATIC_ASSERT(sizeof(struct pem_stream_end) == 128, "an end is 128 bytes");
@@ -75,6 +78,7 @@ PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, since_ns) == 32, "since_ns");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, refused) == 56, "refused");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, before) == 64, "before");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, threads) == 72, "threads");
+PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, expired) == 80, "expired");
 PEM_STATIC_ASSERT(offsetof(struct pem_stream_end, stage) == 96, "stage");
 
 /* A queue. The first 128 bytes but limit, dropped and gone do not change while id stays the same.
