@@ -29,6 +29,14 @@ function number(value) {
 	return size >= 1000 ? Math.round(value).toLocaleString("en") : String(Number(value.toPrecision(4)));
 }
 
+function bytes(value) {
+	const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+	let i = 0;
+	for (; value >= 1024 && i < units.length - 1; i++)
+		value /= 1024;
+	return Number(value.toPrecision(3)) + " " + units[i];
+}
+
 const percent = (share) => Number((100 * share).toPrecision(3)) + " %";
 const interval = (e, text) => `${e.value === null ? "unknown" : text(e.value)} (${text(e.low)} to ${text(e.high)})`;
 const short = (text, columns) => text.length > columns ? text.slice(0, columns - 1) + "…" : text;

@@ -106,8 +106,7 @@ static void a_size_that_changes(void **state)
 
 static void a_longer_pipe_stays(void **state)
 {
-	struct rate_pipe_wish wish = {
-		.from = "from here", .to = "to there", .number = 1, .of = 1, .bytes = 2 * USUAL};
+	struct rate_pipe_wish wish = {.from = "from here", .to = "to there", .bytes = 2 * USUAL};
 	struct rate_pipes *pipes;
 	pid_t pids[2];
 	int ends[2];

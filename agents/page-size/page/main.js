@@ -4,14 +4,6 @@
 
 const data = JSON.parse(at("data").textContent);
 
-function bytesText(bytes) {
-	const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-	let at = 0;
-	for (; bytes >= 1024 && at < units.length - 1; at++)
-		bytes /= 1024;
-	return (bytes >= 100 || at === 0 ? bytes.toFixed(0) : bytes.toFixed(1)) + " " + units[at];
-}
-
 function percentText(value) {
 	return value.toFixed(1) + " %";
 }
@@ -47,7 +39,7 @@ function head() {
 		`build ${data.build_id.slice(0, 16)} on ${data.processor || "this machine"}, Linux ${data.kernel}`;
 	const kept = data.sites.filter((site) => site.state === "kept");
 	const trial = data.sites.filter((site) => site.state === "on trial");
-	const need = (sites) => bytesText(sites.reduce((sum, site) => sum + site.large_bytes, 0));
+	const need = (sites) => bytes(sites.reduce((sum, site) => sum + site.large_bytes, 0));
 	let text = "No site has large pages: " + (data.sites.length ? data.sites[0].reason : "nothing is known yet") + ".";
 	if (kept.length)
 		text = `${kept.length} of ${data.sites.length} sites have large pages (${need(kept)}): ${kept[0].reason}.`;
@@ -78,8 +70,8 @@ const LAYERS = [
 	["in the program", "user", (v) => v.toFixed(3) + " s"],
 	["in the kernel", "system", (v) => v.toFixed(3) + " s"],
 	["page faults", "minor faults", (v) => Math.round(v).toLocaleString("en")],
-	["peak memory", "peak memory", (v) => bytesText(v * 1024)],
-	["in large pages", "large pages", (v) => bytesText(v)],
+	["peak memory", "peak memory", (v) => bytes(v * 1024)],
+	["in large pages", "large pages", (v) => bytes(v)],
 ];
 
 function layers() {
@@ -134,10 +126,10 @@ function sites() {
 		bar.style.width = Math.round(60 * site.references / most) + "px";
 		const share = element("span", "", percentText(100 * site.references));
 		share.append(bar);
-		return [element("span", "name", site.name), bytesText(site.bytes), share,
+		return [element("span", "name", site.name), bytes(site.bytes), share,
 			site.predicted < 0.05 && !site.large_bytes ? "none" :
 				`${percentText(site.predicted)} (${site.predicted_low.toFixed(1)} to ${site.predicted_high.toFixed(1)})`,
-			bytesText(site.page_size), site.large_bytes ? bytesText(site.large_bytes) : "",
+			bytes(site.page_size), site.large_bytes ? bytes(site.large_bytes) : "",
 			element("span", "state-" + site.state, site.state), site.reason];
 	});
 	fill(at("sites"), ["site", "size", "references", "predicted gain", "pages", "needs", "state", "why"],

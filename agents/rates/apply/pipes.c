@@ -58,62 +58,34 @@ static void visit(struct rate_pipes *pipes, const struct pem_proc_pipe *end,
 	if (wish && !wish->was_bytes)
 		wish->was_bytes = (uint32_t)bytes;
 	/* The process may have asked for more, or the kernel have rounded up. */
-	if (wish && (uint32_t)bytes < wish->bytes)
-		wish->error = set < 0 ? set : 0;
+	if (wish && set < 0)
+		wish->error = set;
 	note_size(pipes, end->inode, (uint32_t)(set > 0 ? set : bytes));
 }
 
-/* Is there an end of this pipe in a process of this name? The process is not "except". */
-static const struct pem_proc_pipe *find_end(const struct rate_pipes *pipes, uint64_t inode,
-					    bool writes, const char *name, pid_t except)
+/* Does a process of this name write to a pipe? The process is not "except". */
+static bool is_written(const struct rate_pipes *pipes, uint64_t inode, const char *name,
+		       pid_t except)
+{
+	const struct pem_proc_pipe *end = pipes->ends.pipes, *last = end + pipes->ends.count;
+
+	while (end < last && (end->inode != inode || !end->writes || end->pid == except ||
+			      strcmp(end->name, name)))
+		end++;
+	return end < last;
+}
+
+/* The wish for a pipe that this end reads. NULL: there is none. */
+static struct rate_pipe_wish *wish_for(const struct rate_pipes *pipes,
+				       const struct pem_proc_pipe *end)
 {
 	size_t i;
 
-	for (i = 0; i < pipes->ends.count; i++) {
-		const struct pem_proc_pipe *end = &pipes->ends.pipes[i];
-
-		if (end->inode == inode && end->writes == writes && end->pid != except &&
-		    !strcmp(end->name, name))
-			return end;
-	}
+	for (i = 0; i < pipes->wish_count; i++)
+		if (!strcmp(end->name, pipes->wishes[i].to) &&
+		    is_written(pipes, end->inode, pipes->wishes[i].from, end->pid))
+			return &pipes->wishes[i];
 	return NULL;
-}
-
-/* Was this pipe found before, in another process of that name? */
-static bool is_again(const struct rate_pipes *pipes, size_t at)
-{
-	const struct pem_proc_pipe *end = &pipes->ends.pipes[at], *other;
-	size_t i;
-
-	for (i = 0; i < at; i++) {
-		other = &pipes->ends.pipes[i];
-		if (other->inode == end->inode && other->writes && !strcmp(other->name, end->name))
-			return true;
-	}
-	return false;
-}
-
-/* Grant a wish, if as many pipes between such processes are there as it asks for. */
-static void grant(struct rate_pipes *pipes, struct rate_pipe_wish *wish)
-{
-	const struct pem_proc_pipe *chosen = NULL;
-	uint32_t found = 0;
-	size_t i;
-
-	/* Processes are looked at in the order in which their parent started them. */
-	for (i = 0; i < pipes->ends.count; i++) {
-		const struct pem_proc_pipe *writer = &pipes->ends.pipes[i], *reader;
-
-		if (!writer->writes || strcmp(writer->name, wish->from) || is_again(pipes, i))
-			continue;
-		reader = find_end(pipes, writer->inode, false, wish->to, writer->pid);
-		if (!reader)
-			continue;
-		if (++found == wish->number)
-			chosen = reader;
-	}
-	if (chosen && found >= wish->of)
-		visit(pipes, chosen, wish);
 }
 
 static void look(struct rate_pipes *pipes)
@@ -123,9 +95,7 @@ static void look(struct rate_pipes *pipes)
 	pem_proc__find_pipes(pipes->roots, pipes->root_count, &pipes->ends);
 	for (i = 0; i < pipes->ends.count; i++)
 		if (!pipes->ends.pipes[i].writes)
-			visit(pipes, &pipes->ends.pipes[i], NULL);
-	for (i = 0; i < pipes->wish_count; i++)
-		grant(pipes, &pipes->wishes[i]);
+			visit(pipes, &pipes->ends.pipes[i], wish_for(pipes, &pipes->ends.pipes[i]));
 }
 
 /* --- from time to time --- */

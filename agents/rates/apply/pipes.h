@@ -18,18 +18,13 @@
 
 #define RATE_NAME_BYTES 64u
 
-/*
- * A size for a pipe, which is found by the names of the processes at its ends. Of several pipes
- * between processes of these names, it is number "number", from 1, in the order in which their
- * writers were started. It is set once as many as "of" are there. A longer pipe stays as it is.
- */
+/* A size for all pipes between processes of these names. Longer pipes stay as they are. */
 struct rate_pipe_wish {
 	char from[RATE_NAME_BYTES], to[RATE_NAME_BYTES];
-	uint32_t number, of;
 	uint32_t bytes;
 	/* Written by rate_pipes__look: */
-	uint32_t was_bytes; /* its size before; 0: it was not found */
-	int error; /* -errno: it has the size that it had */
+	uint32_t was_bytes; /* the size that the first one had; 0: none was found */
+	int error; /* -errno: one has the size that it had */
 };
 
 struct rate_pipes;

@@ -333,3 +333,13 @@ uint64_t rate_process__blocked_out_ns(const struct rate_process *stage)
 {
 	return stage->ns[RATE_BLOCKED_OUT] + stage->polled_out_ns;
 }
+
+uint64_t rate_process__held_ns(const struct rate_process *stage)
+{
+	uint64_t ns = 0;
+	unsigned doing;
+
+	for (doing = 0; doing < RATE_DOINGS; doing++)
+		ns += stage->held_ns[doing];
+	return ns;
+}

@@ -56,7 +56,8 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 /* The stage ends: its last interval of service. Returns 0 or -ENOMEM. */
 int rate_process__finish(struct rate_observation *o, struct rate_process *stage);
 void rate_pipe__free(struct rate_pipe *queue);
-bool rate_ends__have(const struct rate_ends *ends, const struct rate_process *stage);
+/* NULL: the stage does not use this end. */
+struct rate_end *rate_ends__find(const struct rate_ends *ends, const struct rate_process *stage);
 /* Do different processes write and read it, and does none do both? */
 bool rate_pipe__is_stream(const struct rate_pipe *queue);
 

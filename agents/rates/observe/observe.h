@@ -42,25 +42,23 @@ enum rate_doing {
 
 struct rate_process;
 
-/* What a stage wrote to standard error before a stage read it: so far these are messages. */
-struct rate_messages {
-	struct rate_process *stage;
-	uint64_t bytes, writes;
-};
-
 /* Processes that use one end of a pipe; more than these are no stages by it. */
 #define RATE_ENDS_MAX 256u
 
+struct rate_end {
+	struct rate_process *stage;
+	/* Written to standard error before a stage read it: so far these are messages. */
+	uint64_t message_bytes, messages;
+};
+
 struct rate_ends {
-	struct rate_process **stages;
+	struct rate_end *list;
 	size_t count, capacity;
 };
 
 struct rate_pipe {
 	const struct pem_pass_file *file;
 	struct rate_ends writers, readers;
-	struct rate_messages *messages;
-	size_t message_count, message_capacity;
 	uint64_t bytes_written, bytes_read;
 	/* Sums over threads that were blocked in a write to it, or a read from it */
 	uint64_t write_blocked_ns, read_blocked_ns;
@@ -158,4 +156,6 @@ uint64_t rate_pipe__inode(const struct rate_pipe *pipe);
 uint64_t rate_process__service_ns(const struct rate_process *stage);
 uint64_t rate_process__blocked_in_ns(const struct rate_process *stage);
 uint64_t rate_process__blocked_out_ns(const struct rate_process *stage);
+/* How long the last stages waited for it, whatever it did. */
+uint64_t rate_process__held_ns(const struct rate_process *stage);
 #endif

@@ -39,11 +39,11 @@ static int add_queue(struct rate_observation *o, struct rate_pipe *queue)
 		return -ENOMEM;
 	o->seen.queues[o->seen.queue_count++] = queue;
 	for (i = 0; !rc && i < queue->writers.count; i++) {
-		queue->writers.stages[i]->feeds++;
-		rc = add_stage(o, queue->writers.stages[i]);
+		queue->writers.list[i].stage->feeds++;
+		rc = add_stage(o, queue->writers.list[i].stage);
 	}
 	for (i = 0; !rc && i < queue->readers.count; i++)
-		rc = add_stage(o, queue->readers.stages[i]);
+		rc = add_stage(o, queue->readers.list[i].stage);
 	return rc;
 }
 
@@ -89,11 +89,11 @@ static bool raise_levels(const struct rate_pipe *queue)
 	size_t i;
 
 	for (i = 0; i < queue->writers.count; i++)
-		if (queue->writers.stages[i]->level >= level)
-			level = queue->writers.stages[i]->level + 1;
+		if (queue->writers.list[i].stage->level >= level)
+			level = queue->writers.list[i].stage->level + 1;
 	for (i = 0; i < queue->readers.count; i++)
-		if (queue->readers.stages[i]->level < level) {
-			queue->readers.stages[i]->level = level;
+		if (queue->readers.list[i].stage->level < level) {
+			queue->readers.list[i].stage->level = level;
 			is_raised = true;
 		}
 	return is_raised;
@@ -190,9 +190,9 @@ static struct rate_process *live(const struct rate_ends *ends)
 	size_t count = ends->count;
 
 	while (count-- > 0) {
-		if (ends->stages[count]->has_ended)
+		if (ends->list[count].stage->has_ended)
 			continue;
-		any = ends->stages[count];
+		any = ends->list[count].stage;
 		if (any->doing != RATE_BLOCKED_IN && any->doing != RATE_BLOCKED_OUT)
 			break;
 	}
@@ -210,9 +210,9 @@ static struct rate_process *polls_for(const struct rate_observation *o,
 	size_t i;
 
 	for (i = 0; i < o->seen.queue_count; i++) {
-		if (!before && rate_ends__have(&o->seen.queues[i]->readers, stage)) {
+		if (!before && rate_ends__find(&o->seen.queues[i]->readers, stage)) {
 			before = live(&o->seen.queues[i]->writers);
-		} else if (rate_ends__have(&o->seen.queues[i]->writers, stage)) {
+		} else if (rate_ends__find(&o->seen.queues[i]->writers, stage)) {
 			other = live(&o->seen.queues[i]->readers);
 			if (other && (!after || after->doing == RATE_BLOCKED_IN))
 				after = other;

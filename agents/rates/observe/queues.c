@@ -68,20 +68,19 @@ void rate_pipe__free(struct rate_pipe *queue)
 {
 	if (!queue || queue == &no_queue)
 		return;
-	free(queue->writers.stages);
-	free(queue->readers.stages);
-	free(queue->messages);
+	free(queue->writers.list);
+	free(queue->readers.list);
 	free(queue);
 }
 
-bool rate_ends__have(const struct rate_ends *ends, const struct rate_process *stage)
+struct rate_end *rate_ends__find(const struct rate_ends *ends, const struct rate_process *stage)
 {
 	size_t i;
 
 	for (i = 0; i < ends->count; i++)
-		if (ends->stages[i] == stage)
-			return true;
-	return false;
+		if (ends->list[i].stage == stage)
+			return &ends->list[i];
+	return NULL;
 }
 
 bool rate_pipe__is_stream(const struct rate_pipe *queue)
@@ -91,7 +90,7 @@ bool rate_pipe__is_stream(const struct rate_pipe *queue)
 	if (!queue->readers.count || !queue->writers.count)
 		return false;
 	for (i = 0; i < queue->writers.count; i++)
-		if (rate_ends__have(&queue->readers, queue->writers.stages[i]))
+		if (rate_ends__find(&queue->readers, queue->writers.list[i].stage))
 			return false;
 	return true;
 }
@@ -102,11 +101,11 @@ static int join(struct rate_observation *o, struct rate_pipe *queue, struct rate
 {
 	struct rate_ends *ends = reads ? &queue->readers : &queue->writers;
 
-	if (rate_ends__have(ends, stage) || ends->count >= RATE_ENDS_MAX)
+	if (rate_ends__find(ends, stage) || ends->count >= RATE_ENDS_MAX)
 		return 0;
-	if (pem_grow(&ends->stages, sizeof(*ends->stages), ends->count + 1, &ends->capacity))
+	if (pem_grow(&ends->list, sizeof(*ends->list), ends->count + 1, &ends->capacity))
 		return -ENOMEM;
-	ends->stages[ends->count++] = stage;
+	ends->list[ends->count++] = (struct rate_end){.stage = stage};
 	stage->inputs += reads;
 	o->is_changed = true;
 	return 0;
@@ -148,41 +147,27 @@ static bool is_message(const struct rate_pipe *queue, const struct pem_interval 
 	       pem_record__i64(&call->begin, (unsigned)field) == STDERR_FILENO;
 }
 
-static int keep_message(struct rate_pipe *queue, struct rate_process *stage, uint64_t bytes)
+static void keep_message(struct rate_end *end, uint64_t bytes)
 {
-	size_t i;
-
-	for (i = 0; i < queue->message_count && queue->messages[i].stage != stage; i++)
-		;
-	if (i == RATE_ENDS_MAX)
-		return 0;
-	if (i == queue->message_count) {
-		if (pem_grow(&queue->messages, sizeof(*queue->messages), i + 1,
-			     &queue->message_capacity))
-			return -ENOMEM;
-		queue->messages[queue->message_count++] = (struct rate_messages){.stage = stage};
-	}
-	queue->messages[i].bytes += bytes;
-	queue->messages[i].writes += bytes > 0;
-	return 0;
+	if (!end)
+		return;
+	end->message_bytes += bytes;
+	end->messages += bytes > 0;
 }
 
 /* The queue has a reader: messages were output. The service for them is not known. */
-static int take_messages(struct rate_observation *o, struct rate_pipe *queue)
+static void take_messages(struct rate_pipe *queue)
 {
 	size_t i;
 
-	for (i = 0; i < queue->message_count; i++) {
-		const struct rate_messages *m = &queue->messages[i];
+	for (i = 0; i < queue->writers.count; i++) {
+		struct rate_end *end = &queue->writers.list[i];
 
-		if (join(o, queue, m->stage, false))
-			return -ENOMEM;
-		queue->bytes_written += m->bytes;
-		m->stage->bytes_out += m->bytes;
-		m->stage->writes += m->writes;
+		queue->bytes_written += end->message_bytes;
+		end->stage->bytes_out += end->message_bytes;
+		end->stage->writes += end->messages;
+		end->message_bytes = end->messages = 0;
 	}
-	queue->message_count = 0;
-	return 0;
 }
 
 int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
@@ -191,6 +176,7 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 	enum pem_call_kind kind = rate_call__of(o, call);
 	bool reads = kind == PEM_CALL_READS || kind == PEM_CALL_SPLICES;
 	struct rate_pipe *queue;
+	bool is_first_reader;
 	uint64_t bytes = result > 0 ? (uint64_t)result : 0;
 	int rc = 0;
 
@@ -199,10 +185,15 @@ int rate_pipe__returned(struct rate_observation *o, struct rate_process *stage,
 	queue = rate_pipe__of(o, call->file);
 	if (!queue)
 		return 0;
-	if (!reads && is_message(queue, call))
-		return keep_message(queue, stage, bytes);
-	if (join(o, queue, stage, reads) || (reads && take_messages(o, queue)))
+	is_first_reader = reads && !queue->readers.count;
+	if (join(o, queue, stage, reads))
 		return -ENOMEM;
+	if (!reads && is_message(queue, call)) {
+		keep_message(rate_ends__find(&queue->writers, stage), bytes);
+		return 0;
+	}
+	if (is_first_reader)
+		take_messages(queue);
 	rate_process__turn(o, stage, o->now_ns);
 	/* A splice may have waited for either end. */
 	if (kind != PEM_CALL_SPLICES)

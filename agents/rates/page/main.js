@@ -9,14 +9,6 @@ const DOES = [["running", "runs", "runs"], ["other_waits", "waits", "waits for a
 	["blocked_in", "input", "has no input"], ["blocked_out", "output", "finds its output full"],
 	["waiting_for_cpu", "cpu", "waits for a CPU"], ["unknown", "unknown", "unknown"]];
 
-function bytes(value) {
-	const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-	let i = 0;
-	for (; value >= 1024 && i < units.length - 1; i++)
-		value /= 1024;
-	return Number(value.toPrecision(3)) + " " + units[i];
-}
-
 // An item of a thread's queue is an item; one of a process is data.item_unit.
 const isBytes = (stage) => !stage.tid && data.item_unit === "bytes";
 const amount = (stage, value) => value === null || value === undefined ? "unknown" : isBytes(stage) ? bytes(value) : number(value);
@@ -30,17 +22,11 @@ const share = (stage, key) => stage.lifetime ? stage[key] / stage.lifetime : 0;
 // --- head ---
 
 function head() {
-	const slow = data.stages.find((stage) => stage.name === data.bottleneck);
 	document.title = "pem rates - " + data.command;
 	at("name").textContent = data.command;
 	at("counts").textContent = `${data.stages.length} stages, ${data.queues.length} queues; an item of a process is ${data.item_unit === "bytes" ? "a byte" : "one of the " + data.item_unit}.` +
 		(data.lost ? ` ${data.lost.toLocaleString("en")} records were lost, so what stages did then is unknown.` : "");
-	if (slow)
-		at("verdict").textContent = `The bottleneck is ${slow.name}: the pipeline waited for it ${percent(slow.held_up)} of the time.`;
-	else if (data.held_up_outside > 0)
-		at("verdict").textContent = `The bottleneck is outside: in ${percent(data.held_up_outside)} of the time the pipeline waited for what feeds it or takes its output.`;
-	else
-		at("verdict").textContent = "The bottleneck is unknown.";
+	at("verdict").textContent = data.verdict;
 	for (const [, className, name] of DOES) {
 		const entry = element("span");
 		entry.append(element("i", className), name);
@@ -50,32 +36,14 @@ function head() {
 
 // --- the picture ---
 
-// The column of each stage: one more than the last of those that it reads from. In a cycle, that of the first rounds.
-function columns() {
-	const column = new Map(data.stages.map((stage) => [stage.name, 0]));
-	let changed = true;
-	for (let round = 0; changed && round < data.stages.length; round++) {
-		changed = false;
-		for (const queue of data.queues)
-			for (const to of queue.to) {
-				const least = 1 + Math.max(...queue.from.map((from) => column.get(from)));
-				if (column.get(to) < least && least < data.stages.length) {
-					column.set(to, least);
-					changed = true;
-				}
-			}
-	}
-	return column;
-}
-
+// A stage is to the right of those that it reads from.
 function places() {
-	const column = columns(), used = [], place = new Map();
+	const levels = [...new Set(data.stages.map((stage) => stage.level))].sort((a, b) => a - b), used = levels.map(() => 0), place = new Map();
 	for (const stage of data.stages) {
-		const x = column.get(stage.name), y = used[x] || 0;
-		used[x] = y + 1;
+		const x = levels.indexOf(stage.level), y = used[x]++;
 		place.set(stage.name, { x: 8 + x * (BOX.width + BOX.gap), y: 8 + y * BOX.row });
 	}
-	return { place, width: 16 + used.length * (BOX.width + BOX.gap) - BOX.gap, height: Math.max(1, ...used.map((count) => count || 0)) * BOX.row };
+	return { place, width: 16 + used.length * (BOX.width + BOX.gap) - BOX.gap, height: Math.max(1, ...used) * BOX.row };
 }
 
 function drawStage(svg, stage, { x, y }) {

@@ -120,17 +120,6 @@ uint32_t rates_figures__sample(const struct rate_process *stage, const struct mo
 	return rates->sampled < RATES_SAMPLE ? (uint32_t)rates->sampled : RATES_SAMPLE;
 }
 
-/* How long the last stages waited for a stage, whatever it did. */
-static uint64_t held_by(const struct rate_process *stage)
-{
-	uint64_t ns = 0;
-	unsigned doing;
-
-	for (doing = 0; doing < RATE_DOINGS; doing++)
-		ns += stage->held_ns[doing];
-	return ns;
-}
-
 /* How long the last stages waited for any, or worked themselves. */
 static uint64_t all_held(const struct rates_run *run)
 {
@@ -138,7 +127,7 @@ static uint64_t all_held(const struct rates_run *run)
 	size_t i;
 
 	for (i = 0; i < run->seen->stage_count; i++)
-		sum += held_by(run->seen->stages[i]);
+		sum += rate_process__held_ns(run->seen->stages[i]);
 	return sum;
 }
 
@@ -184,16 +173,8 @@ void rates_figures__of(const struct rates_run *run, const struct rate_process *s
 	/* What it polled for last is not known either. */
 	f->unknown_ns = stage->ns[RATE_UNTOLD] + stage->ns[RATE_POLLS] - stage->polled_in_ns -
 			stage->polled_out_ns;
-	memcpy(f->held_ns, stage->held_ns, sizeof(f->held_ns));
-	f->held = all ? (double)held_by(stage) / (double)all : 0;
+	f->held = all ? (double)rate_process__held_ns(stage) / (double)all : 0;
 	rates_figures__estimate(stage->user, f);
-}
-
-double rates_figures__outside(const struct rates_run *run)
-{
-	uint64_t all = run->held_ns;
-
-	return all ? (double)run->seen->outside_ns / (double)all : 0;
 }
 
 const struct rate_process *rates_figures__bottleneck(const struct rates_run *run)
@@ -205,8 +186,8 @@ const struct rate_process *rates_figures__bottleneck(const struct rates_run *run
 	for (i = 0; i < run->seen->stage_count; i++) {
 		const struct rate_process *stage = run->seen->stages[i];
 
-		if (held_by(stage) > longest) {
-			longest = held_by(stage);
+		if (rate_process__held_ns(stage) > longest) {
+			longest = rate_process__held_ns(stage);
 			most = stage;
 		}
 	}
@@ -222,7 +203,7 @@ const struct rates_thread *rates_figures__slow_thread(const struct rates_run *ru
 
 	if (slow) {
 		thread = rates_threads__bottleneck(run->threads, slow->process->pid);
-		longest = (double)held_by(slow);
+		longest = (double)rate_process__held_ns(slow);
 	}
 	if (thread)
 		return thread;

@@ -58,14 +58,14 @@ static bool add_stage(struct model *m, const struct rate_process *process)
 static bool add_queue(struct model *m, const struct rate_pipe *pipe)
 {
 	struct model_queue *queue = &m->queues[m->pipeline.queue_count];
-	const struct rate_process *from = pipe->writers.stages[0];
+	const struct rate_process *from = pipe->writers.list[0].stage;
 	uint32_t bytes;
 
 	if (m->pipeline.queue_count == MODEL_QUEUES_MAX || pipe->writers.count != 1 ||
 	    pipe->readers.count != 1 || !pipe->bytes_written)
 		return false;
 	queue->from = index_of(m, from);
-	queue->to = index_of(m, pipe->readers.stages[0]);
+	queue->to = index_of(m, pipe->readers.list[0].stage);
 	bytes = rate_pipes__bytes(m->run->pipes, rate_pipe__inode(pipe));
 	queue->capacity = bytes ? bytes : PIPE_BYTES;
 	queue->given = (double)pipe->bytes_written /

@@ -93,7 +93,6 @@ struct rates_figures {
 	uint64_t blocked_in_ns, blocked_out_ns;
 	/* The share of the time of the last stages in which they waited for this one. */
 	double held;
-	uint64_t held_ns[RATE_DOINGS];
 	struct model_phase phases[MODEL_PHASES];
 	uint32_t phase_count;
 };
@@ -116,8 +115,6 @@ void rates_figures__of(const struct rates_run *run, const struct rate_process *s
 /* The last intervals of service of a stage, in bytes, at most RATES_SAMPLE. Returns their number.
  */
 uint32_t rates_figures__sample(const struct rate_process *stage, const struct model_sums **sample);
-/* The share of the time in which the pipeline waited for something outside of it. */
-double rates_figures__outside(const struct rates_run *run);
 /* The stage that holds up the pipeline; NULL: something outside does, or it is unknown. */
 const struct rate_process *rates_figures__bottleneck(const struct rates_run *run);
 /*

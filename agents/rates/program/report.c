@@ -17,6 +17,7 @@ extern const char rates_html[], rates_html_end[];
 struct shown {
 	const char *name;
 	uint32_t pid, tid; /* tid 0: it is a process */
+	uint32_t level; /* in the order of stages */
 	uint64_t items;
 	bool has_items; /* their number is known */
 	bool has_bytes; /* its items are bytes */
@@ -40,6 +41,7 @@ static void show(const struct rates_run *run, size_t i, struct shown *s)
 		s->process = run->seen->stages[i];
 		s->name = s->process->name;
 		s->pid = s->process->process->pid;
+		s->level = s->process->level;
 		s->items = rates_figures__items(run->request, s->process);
 		s->has_items = true;
 		rates_figures__of(run, s->process, &s->f);
@@ -49,6 +51,7 @@ static void show(const struct rates_run *run, size_t i, struct shown *s)
 	s->name = thread->name;
 	s->pid = thread->pid;
 	s->tid = thread->tid;
+	s->level = thread->level;
 	s->items = thread->moved[thread->takes];
 	s->has_items = !thread->is_short;
 	rates_threads__figures(run->threads, thread, &s->f);
@@ -102,7 +105,7 @@ static const char *end_name(const struct shown_queue *q, bool writes, size_t i)
 
 	if (q->pipe) {
 		ends = writes ? &q->pipe->writers : &q->pipe->readers;
-		return i < ends->count ? ends->stages[i]->name : NULL;
+		return i < ends->count ? ends->list[i].stage->name : NULL;
 	}
 	thread = writes ? q->inner->from.thread : q->inner->to.thread;
 	return !i && thread ? thread->name : NULL;
@@ -116,9 +119,14 @@ static const char *rate_text(bool has_bytes, double rate)
 			 : cli_format("%s/s", cli_decimal(rate));
 }
 
+static double share(uint64_t ns, uint64_t of_ns)
+{
+	return of_ns ? (double)ns / (double)of_ns : 0;
+}
+
 static const char *share_text(uint64_t ns, uint64_t of_ns)
 {
-	return ns ? cli_percent(of_ns ? (double)ns / (double)of_ns : 0) : "";
+	return ns ? cli_percent(share(ns, of_ns)) : "";
 }
 
 static const char *rate_interval(bool has_bytes, const struct rates_figures *f)
@@ -212,83 +220,56 @@ static void print_queues(const struct rates_run *run)
 /* --- sentences --- */
 
 /* What the bottleneck does while others wait for it, if it is not its work alone. */
-static const char *reason_of(const struct rates_figures *f)
+static const char *reason_of(const struct rate_process *stage)
 {
-	uint64_t all = 0, waits = f->held_ns[RATE_WAITS] + f->held_ns[RATE_SLEEPS];
-	unsigned doing;
+	uint64_t waits = stage->held_ns[RATE_WAITS] + stage->held_ns[RATE_SLEEPS];
+	uint64_t all = rate_process__held_ns(stage), for_cpu = stage->held_ns[RATE_FOR_CPU];
 
-	for (doing = 0; doing < RATE_DOINGS; doing++)
-		all += f->held_ns[doing];
-	if (f->held_ns[RATE_FOR_CPU] * 4 > all)
-		return cli_format("; in %s of it, it waited for a CPU",
-				  cli_percent((double)f->held_ns[RATE_FOR_CPU] / (double)all));
+	if (for_cpu * 4 > all)
+		return cli_format("; in %s of it, it waited for a CPU", share_text(for_cpu, all));
 	if (waits * 4 > all)
 		return cli_format("; in %s of it, it waited for something else than its queues, "
 				  "such as a disk, a network or a time",
-				  cli_percent((double)waits / (double)all));
+				  share_text(waits, all));
 	return "";
 }
 
-/*
- * Which thread holds up the others; NULL: it is unknown. is_within: of the stage that was named
- * before.
- */
-static void print_slow_thread(const struct rates_run *run, const struct rates_thread *stage,
-			      bool is_within)
+static const char *unknown_reason(const struct rates_run *run)
 {
-	FILE *out = run->request->out;
-	struct rates_figures f;
+	const char *why = rates_threads__why_none(run->threads);
 
-	if (!stage) {
-		if (!is_within)
-			fputs("The bottleneck is unknown: of no stage it is sure that the last "
-			      "ones waited for it most.\n",
-			      out);
-		return;
-	}
-	rates_threads__figures(run->threads, stage, &f);
-	fprintf(out, "%s%s ", cli_colour(out, CLI_BOLD),
-		is_within ? "In it, the bottleneck is" : "The bottleneck is");
-	cli_put_text(out, stage->name);
-	fprintf(out, "%s: the last stages waited for it in %s of %s readings.\n",
-		cli_colour(out, CLI_PLAIN), cli_percent(f.held), cli_count(run->threads->samples));
+	if (run->seen->stage_count)
+		return "no stage takes without giving on, or records were lost";
+	if (run->threads->stage_count)
+		return "of no stage it is sure that the last ones waited for it most";
+	return why ? why
+		   : "no pipe or FIFO has both ends among the observed processes, and none has a "
+		     "queue of pem/stream.h";
 }
 
-static void print_bottleneck(const struct rates_run *run)
+/* Which stage holds up the others, in a sentence or two. */
+static const char *verdict(const struct rates_run *run)
 {
 	const struct rate_process *stage = rates_figures__bottleneck(run);
 	const struct rates_thread *thread = rates_figures__slow_thread(run);
-	const char *why = rates_threads__why_none(run->threads);
-	struct rates_figures f;
-	FILE *out = run->request->out;
+	const char *of_thread = "";
 
-	if (thread ? !stage || thread->pid != stage->process->pid
-		   : !run->seen->stage_count && run->threads->stage_count) {
-		print_slow_thread(run, thread, false);
-		return;
-	}
-	if (!stage && rates_figures__outside(run) > 0) {
-		fprintf(out,
-			"The bottleneck is outside: in %s of the time the pipeline waited for what "
-			"feeds it or takes its output.\n",
-			cli_percent(rates_figures__outside(run)));
-		return;
-	}
-	if (!stage) {
-		fprintf(out, "The bottleneck is unknown: %s.\n",
-			run->seen->stage_count
-				? "no stage takes without giving on, or records were lost"
-			: why ? why
-			      : "no pipe or FIFO has both ends among the observed processes, "
-				"and none has a queue of pem/stream.h");
-		return;
-	}
-	rates_figures__of(run, stage, &f);
-	fprintf(out, "%sThe bottleneck is ", cli_colour(out, CLI_BOLD));
-	cli_put_text(out, stage->name);
-	fprintf(out, "%s: the pipeline waited for it %s of the time%s.\n",
-		cli_colour(out, CLI_PLAIN), cli_percent(f.held), reason_of(&f));
-	print_slow_thread(run, thread, true);
+	if (thread)
+		of_thread =
+			cli_format("%s: the last stages waited for it in %s of %s readings.",
+				   thread->name, share_text(thread->held, run->threads->samples),
+				   cli_count(run->threads->samples));
+	if (thread && (!stage || thread->pid != stage->process->pid))
+		return cli_format("The bottleneck is %s", of_thread);
+	if (!stage && run->seen->outside_ns)
+		return cli_format("The bottleneck is outside: in %s of the time the pipeline "
+				  "waited for what feeds it or takes its output.",
+				  share_text(run->seen->outside_ns, run->held_ns));
+	if (!stage)
+		return cli_format("The bottleneck is unknown: %s.", unknown_reason(run));
+	return cli_format("The bottleneck is %s: the pipeline waited for it %s of the time%s.%s%s",
+			  stage->name, share_text(rate_process__held_ns(stage), run->held_ns),
+			  reason_of(stage), thread ? " In it, the bottleneck is " : "", of_thread);
 }
 
 /* Do phases differ by a quarter? Smaller changes are in the JSON: clocks of CPUs drift as well. */
@@ -377,20 +358,12 @@ static double seconds(uint64_t ns)
 	return (double)ns / 1e9;
 }
 
-static void add_real(struct json_object *object, const char *key, double value, bool is_known)
-{
-	if (is_known && isfinite(value))
-		cli_json__real(object, key, value);
-	else
-		json_object_object_add(object, key, NULL);
-}
-
 static void add_range(struct json_object *object, const struct model_range *range,
 		      bool is_rate_known, bool is_interval_known)
 {
-	add_real(object, "rate_per_s", range->rate, is_rate_known);
-	add_real(object, "low", range->low, is_interval_known);
-	add_real(object, "high", range->high, is_interval_known);
+	cli_json__real(object, "rate_per_s", is_rate_known ? range->rate : NAN);
+	cli_json__real(object, "low", is_interval_known ? range->low : NAN);
+	cli_json__real(object, "high", is_interval_known ? range->high : NAN);
 }
 
 static struct json_object *phases_json(const struct rates_figures *f)
@@ -419,11 +392,11 @@ static struct json_object *stage_json(const struct shown *s)
 	cli_json__count(object, "pid", s->pid);
 	if (s->tid)
 		cli_json__count(object, "tid", s->tid);
+	cli_json__count(object, "level", s->level);
 	json_object_object_add(object, "items",
 			       s->has_items ? json_object_new_uint64(s->items) : NULL);
 	add_range(object, &f->estimate.range, f->is_rate_known, f->estimate.known);
-	cli_json__real(object, "utilization",
-		       f->lifetime_ns ? (double)f->service_ns / (double)f->lifetime_ns : 0);
+	cli_json__real(object, "utilization", share(f->service_ns, f->lifetime_ns));
 	cli_json__real(object, "blocked_in", seconds(f->blocked_in_ns));
 	cli_json__real(object, "blocked_out", seconds(f->blocked_out_ns));
 	cli_json__real(object, "lifetime", seconds(f->lifetime_ns));
@@ -534,7 +507,8 @@ static struct json_object *make_json(const struct rates_run *run)
 	json_object_object_add(object, "stages", stages);
 	json_object_object_add(object, "queues", queues);
 	json_object_object_add(object, "bottleneck", name ? json_object_new_string(name) : NULL);
-	cli_json__real(object, "held_up_outside", rates_figures__outside(run));
+	cli_json__text(object, "verdict", verdict(run));
+	cli_json__real(object, "held_up_outside", share(run->seen->outside_ns, run->held_ns));
 	add_outlook(run, object);
 	cli_json__count(object, "lost", run->lost);
 	cli_json__count(object, "queues_missing", run->threads->skipped);
@@ -562,7 +536,8 @@ int rates_report__print(struct rates_run *run)
 			print_queues(run);
 			fputc('\n', out);
 		}
-		print_bottleneck(run);
+		cli_put_text(out, verdict(run));
+		fputc('\n', out);
 		print_phases(run);
 		print_outlook(run);
 		print_losses(run);

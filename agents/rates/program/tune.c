@@ -55,56 +55,19 @@ static int observe(struct pem_agent *agent, struct pem_session *session, void *a
 static bool is_plain(const struct rate_pipe *queue)
 {
 	return rate_pipe__inode(queue) && queue->writers.count == 1 && queue->readers.count == 1 &&
-	       *queue->writers.stages[0]->process->name && *queue->readers.stages[0]->process->name;
+	       *queue->writers.list[0].stage->process->name &&
+	       *queue->readers.list[0].stage->process->name;
 }
 
-/* Does another pipe, or the same, join processes of the same names at the same time? */
-static bool is_alike(const struct rate_pipe *queue, const struct rate_pipe *other)
-{
-	const struct rate_process *from = queue->writers.stages[0], *other_from;
-
-	if (!is_plain(other))
-		return false;
-	other_from = other->writers.stages[0];
-	return !strcmp(from->process->name, other_from->process->name) &&
-	       !strcmp(queue->readers.stages[0]->process->name,
-		       other->readers.stages[0]->process->name) &&
-	       from->begin_ns <= other_from->end_ns && other_from->begin_ns <= from->end_ns;
-}
-
-/* Find how a pipe is found again. */
-static void name_pipe(const struct rates_run *run, const struct rate_pipe *queue,
-		      struct rate_pipe_wish *wish)
-{
-	size_t i;
-
-	memset(wish, 0, sizeof(*wish));
-	snprintf(wish->from, sizeof(wish->from), "%s", queue->writers.stages[0]->process->name);
-	snprintf(wish->to, sizeof(wish->to), "%s", queue->readers.stages[0]->process->name);
-	for (i = 0; i < run->seen->queue_count; i++) {
-		const struct rate_pipe *other = run->seen->queues[i];
-
-		if (!is_alike(queue, other))
-			continue;
-		wish->of++;
-		/* Processes are numbered in the order of their first records. */
-		wish->number += other->writers.stages[0]->process->number <=
-				queue->writers.stages[0]->process->number;
-	}
-}
-
-static int propose_pipe(struct pem_agent *agent, const struct rates_run *run,
-			const struct rate_pipe *queue, const struct pem_db_directive *gain,
-			uint32_t bytes)
+static int propose_pipe(struct pem_agent *agent, const struct rate_pipe *queue,
+			const struct pem_db_directive *gain, uint32_t bytes)
 {
 	struct pem_db_directive d = *gain;
-	struct rate_pipe_wish wish;
+	const char *from = queue->writers.list[0].stage->process->name;
+	const char *to = queue->readers.list[0].stage->process->name;
 
-	name_pipe(run, queue, &wish);
-	snprintf(d.subject, sizeof(d.subject), "pipe %" PRIu32 " of %" PRIu32 " from %s to %s",
-		 wish.number, wish.of, wish.from, wish.to);
-	snprintf(d.text, sizeof(d.text), "%" PRIu32 " %" PRIu32 " %" PRIu32 " %zu %s %s", bytes,
-		 wish.number, wish.of, strlen(wish.from), wish.from, wish.to);
+	snprintf(d.subject, sizeof(d.subject), "pipes from %s to %s", from, to);
+	snprintf(d.text, sizeof(d.text), "%" PRIu32 " %zu:%s %s", bytes, strlen(from), from, to);
 	d.state = PEM_DB_ON_TRIAL;
 	d.cost_bytes = bytes;
 	pem_agent__say(agent, PEM_LOG_INFO, "further runs try %s for %s", cli_bytes(bytes),
@@ -156,7 +119,7 @@ static int propose_all(struct pem_agent *agent, const struct rates_run *run)
 
 		if (is_plain(queue) && was < bytes &&
 		    (gain.predicted >= 100 * WORTH || cost_ns > WORTH * running_ns(run)))
-			rc = propose_pipe(agent, run, queue, &gain, bytes);
+			rc = propose_pipe(agent, queue, &gain, bytes);
 	}
 	return rc;
 }
@@ -187,8 +150,8 @@ static int model(struct pem_agent *agent, struct pem_session *session, void *arg
 /* --- apply --- */
 
 /*
- * Read a directive: bytes, number, of, the length of the first name, and the names. Returns 0 or
- * -EINVAL: it is not one of this version.
+ * Read a directive: bytes, the length of the first name, and the names. Returns 0 or -EINVAL: it is
+ * not one of this version.
  */
 static int read_wish(const struct pem_db_directive *d, struct rate_pipe_wish *wish)
 {
@@ -197,17 +160,16 @@ static int read_wish(const struct pem_db_directive *d, struct rate_pipe_wish *wi
 	int at = 0;
 
 	memset(wish, 0, sizeof(*wish));
-	if (sscanf(d->text, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %u%n", &wish->bytes, &wish->number,
-		   &wish->of, &length, &at) != 4 ||
+	if (sscanf(d->text, "%" SCNu32 " %u:%n", &wish->bytes, &length, &at) != 2 || !at ||
 	    !wish->bytes || wish->bytes > INT32_MAX)
 		return -EINVAL;
-	/* A space, the first name, a space, and the other one. */
+	/* The first name, a space, and the other one. */
 	rest = strlen(d->text) - (size_t)at;
-	if (length >= sizeof(wish->from) || rest < length + 2 ||
-	    rest - length - 2 >= sizeof(wish->to))
+	if (length >= sizeof(wish->from) || rest < length + 1 ||
+	    rest - length - 1 >= sizeof(wish->to))
 		return -EINVAL;
-	memcpy(wish->from, d->text + at + 1, length);
-	strcpy(wish->to, d->text + at + 1 + length + 1);
+	memcpy(wish->from, d->text + at, length);
+	strcpy(wish->to, d->text + at + length + 1);
 	return 0;
 }
 
